@@ -1,0 +1,36 @@
+# Each target installs the toolchain first where the machine lacks it.
+with := toolchain/env
+
+.PHONY: help build demo test test-long test-otp27 check xref dialyzer bench clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## compile everything
+	@$(with) rebar3 compile
+
+demo: ## a cluster on this machine, with and without groups (ARGS="--nodes 20")
+	@bin/sderl demo $(ARGS)
+
+test: ## everything that finishes in minutes
+	@toolchain/test
+
+test-long: ## all tests, those that take long too
+	@toolchain/test --long
+
+test-otp27: ## the library's tests on the oldest supported OTP
+	@toolchain/test --otp 27
+
+check: xref dialyzer test ## xref, dialyzer and the tests
+
+xref:
+	@$(with) rebar3 xref
+
+dialyzer:
+	@$(with) rebar3 dialyzer
+
+bench: ## a benchmark (ARGS="NAME options"; alone: the list)
+	@bin/sderl bench $(or $(ARGS),list)
+
+clean: ## remove what was built, and keep the toolchain
+	@rm -rf _build _build-otp27
