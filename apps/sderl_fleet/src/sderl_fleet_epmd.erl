@@ -28,6 +28,8 @@
     reaper := pid()
 }.
 
+-type state() :: {port(), inet:port_number()}.
+
 -doc "Gives the port. It ends when epmd ends.".
 -spec start_link(options()) -> {ok, pid(), inet:port_number()} | {error, term()}.
 start_link(Options) ->
@@ -36,6 +38,7 @@ start_link(Options) ->
         {error, Reason} -> {error, Reason}
     end.
 
+-spec init(options()) -> {ok, state()} | {error, term()}.
 init(Options) ->
     try_port(Options, ?TRIES).
 
@@ -94,12 +97,15 @@ listening(Port, Said) ->
     after ?TIMEOUT -> {error, timeout}
     end.
 
+-spec handle_call(port, gen_server:from(), state()) -> {reply, inet:port_number(), state()}.
 handle_call(port, _From, {_, Number} = State) ->
     {reply, Number, State}.
 
+-spec handle_cast(term(), state()) -> {noreply, state()}.
 handle_cast(_, State) ->
     {noreply, State}.
 
+-spec handle_info(term(), state()) -> {noreply, state()} | {stop, term(), state()}.
 handle_info({Port, {exit_status, Status}}, {Port, _} = State) ->
     {stop, {shutdown, {epmd_lost, Status}}, State};
 handle_info(_, State) ->

@@ -58,6 +58,7 @@ peer(Keeper) ->
 
 %% gen_server
 
+-spec init(options()) -> {ok, #state{}}.
 init(#{owner := Owner, reaper := Reaper, peer := PeerOptions, out := Out}) ->
     OwnerMon = monitor(process, Owner),
     group_leader(self(), self()),
@@ -82,6 +83,8 @@ os_pid(Peer) ->
 os_pid_of(undefined) -> {os_pid, undefined};
 os_pid_of(Info) -> Info.
 
+-spec handle_call(peer | booted, gen_server:from(), #state{}) ->
+    {reply, term(), #state{}} | {noreply, #state{}} | {stop, normal, term(), #state{}}.
 handle_call(peer, _From, #state{peer = Peer, os_pid = OsPid} = State) ->
     {reply, {Peer, OsPid}, State};
 handle_call(booted, From, #state{boot = waiting} = State) ->
@@ -91,9 +94,11 @@ handle_call(booted, _From, #state{boot = up} = State) ->
 handle_call(booted, _From, State) ->
     {stop, normal, boot_error(State), State}.
 
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
 handle_cast(_, State) ->
     {noreply, State}.
 
+-spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
 handle_info({boot, {started, _, _}}, State) ->
     {noreply, boot(up, State)};
 handle_info({boot, {boot_failed, Reason, _}}, State) ->

@@ -71,6 +71,8 @@ with `erlang:display/1`) disturbs its control channel and may end; see `m:peer`.
 %% The fleet
 
 -doc false.
+-spec open(#{places := [{[string()], [string()]}], atom() => term()}, map()) ->
+    {ok, #local{}} | {error, term()}.
 open(#{places := Places}, Options) ->
     maybe
         ok ?= known_options(Options),
@@ -139,16 +141,19 @@ epmds(Places, Port, Common) ->
     ).
 
 -doc false.
+-spec close(#local{}) -> ok.
 close(#local{reaper = Reaper}) ->
     sderl_fleet_reaper:finish(Reaper).
 
 -doc false.
+-spec connection_info(#local{}) -> #{atom() => term()}.
 connection_info(#local{home = Home, log_dir = LogDir, cookie = Cookie, epmd_port = Port}) ->
     #{home => Home, log_dir => LogDir, cookie => Cookie, epmd_port => Port}.
 
 %% Nodes
 
 -doc false.
+-spec start_node(sderl_fleet:node_spec(), #local{}) -> {ok, #node{}} | {error, term()}.
 start_node(#{timeout := Timeout, host := Host, wrap := Wrap} = Spec, #local{places = Places} = Local) ->
     Deadline = erlang:monotonic_time(millisecond) + Timeout,
     maybe
@@ -266,9 +271,11 @@ launcher() ->
     """.
 
 -doc false.
+-spec control(#node{}) -> pid().
 control(#node{keeper = Keeper}) -> Keeper.
 
 -doc false.
+-spec stop_node(#node{}, non_neg_integer(), #local{}) -> ok.
 stop_node(#node{keeper = Keeper, peer = Peer} = Node, Timeout, Local) ->
     Ref = monitor(process, Keeper),
     _ = signal(cont, Node, Local),
@@ -281,6 +288,7 @@ stop_node(#node{keeper = Keeper, peer = Peer} = Node, Timeout, Local) ->
     end.
 
 -doc false.
+-spec kill_node(#node{}, #local{}) -> ok.
 kill_node(#node{keeper = Keeper} = Node, Local) ->
     Ref = monitor(process, Keeper),
     _ = signal(kill, Node, Local),
@@ -293,6 +301,7 @@ kill_node(#node{keeper = Keeper} = Node, Local) ->
     end.
 
 -doc false.
+-spec suspend_node(#node{}, #local{}) -> ok | {error, term()}.
 suspend_node(#node{os_pid = OsPid} = Node, Local) ->
     case signal(stop, Node, Local) of
         ok -> sderl_fleet_call:await(fun() -> stands_still(OsPid) end, ?GONE_TIMEOUT);
@@ -307,6 +316,7 @@ stands_still(OsPid) ->
     end.
 
 -doc false.
+-spec resume_node(#node{}, #local{}) -> ok | {error, down}.
 resume_node(Node, Local) ->
     case signal(cont, Node, Local) of
         ok -> ok;
@@ -317,15 +327,19 @@ signal(_, #node{os_pid = undefined}, _) -> gone;
 signal(Signal, #node{os_pid = OsPid}, #local{reaper = Reaper}) -> sderl_fleet_reaper:signal(Reaper, OsPid, Signal).
 
 -doc false.
+-spec call(#node{}, module(), atom(), [term()], timeout()) -> term().
 call(#node{peer = Peer}, M, F, A, Timeout) ->
     peer:call(Peer, M, F, A, Timeout).
 
 -doc false.
+-spec os_pid(#node{}) -> non_neg_integer() | undefined.
 os_pid(#node{os_pid = OsPid}) -> OsPid.
 
 -doc false.
+-spec memory_kib(#node{}) -> non_neg_integer() | undefined.
 memory_kib(#node{os_pid = undefined}) -> undefined;
 memory_kib(#node{os_pid = OsPid}) -> sderl_fleet_proc:rss_kib(OsPid).
 
 -doc false.
+-spec arguments(#node{}) -> [string()].
 arguments(#node{args = Args}) -> Args.

@@ -72,6 +72,7 @@ finish(Reaper) ->
 
 %% gen_server
 
+-spec init(string()) -> {ok, #state{}} | {error, term()}.
 init(Dir) ->
     State = open(#state{dir = Dir}, "new"),
     receive
@@ -82,6 +83,7 @@ init(Dir) ->
     end.
 
 %% A new shell for a lost one.
+-spec handle_continue(adopt, #state{}) -> {noreply, #state{}}.
 handle_continue(adopt, #state{pids = Pids, asked = Asked} = State0) ->
     _ = [gen_server:reply(From, gone) || From <- queue:to_list(Asked)],
     State = open(State0#state{asked = queue:new()}, "adopt"),
@@ -89,6 +91,8 @@ handle_continue(adopt, #state{pids = Pids, asked = Asked} = State0) ->
     State#state.finishing =:= undefined orelse tell(State, "Q", 0),
     {noreply, State}.
 
+-spec handle_call(tuple() | finish, gen_server:from(), #state{}) ->
+    {reply, ok, #state{}} | {noreply, #state{}}.
 handle_call({add, Pid}, _From, #state{pids = Pids} = State) ->
     tell(State, "A", Pid),
     {reply, ok, State#state{pids = [Pid | Pids]}};
@@ -99,9 +103,12 @@ handle_call(finish, From, State) ->
     tell(State, "Q", 0),
     {noreply, State#state{finishing = From}}.
 
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
 handle_cast(_, State) ->
     {noreply, State}.
 
+-spec handle_info(term(), #state{}) ->
+    {noreply, #state{}} | {noreply, #state{}, {continue, adopt}} | {stop, normal, #state{}}.
 handle_info({Port, {data, {eol, Answer}}}, #state{port = Port} = State) ->
     case {Answer, queue:out(State#state.asked)} of
         {~"ok", {{value, From}, Asked}} ->

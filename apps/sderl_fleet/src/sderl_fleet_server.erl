@@ -141,6 +141,7 @@ describe(Driver, #node{spec = Spec, status = Status, handle = Handle, started = 
 
 %% gen_server
 
+-spec init(sderl_fleet_plan:parsed()) -> {ok, #state{}} | {error, term()}.
 init(#{owner := Owner, driver := {Driver, Options}, tag := Tag, nodes := Specs} = Plan) ->
     process_flag(trap_exit, true),
     Monitor = monitor(process, Owner),
@@ -163,6 +164,8 @@ places(Specs) ->
     ),
     lists:sort(maps:to_list(Hosts)).
 
+-spec handle_call(term(), gen_server:from(), #state{}) ->
+    {reply, term(), #state{}} | {noreply, #state{}}.
 handle_call(boot, From, #state{order = Order} = State) ->
     {noreply, submit({Order, From, start}, State)};
 handle_call({start_nodes, Added}, From, #state{plan = Plan, nodes = Nodes} = State) ->
@@ -185,9 +188,11 @@ handle_call(info, _From, #state{nodes = Nodes, driver = {Driver, _}} = State) ->
 handle_call(connection_info, _From, #state{driver = {Driver, DriverState}, plan = Plan} = State) ->
     {reply, maps:merge(maps:with([tag, host], Plan), Driver:connection_info(DriverState)), State}.
 
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
 handle_cast(_, State) ->
     {noreply, State}.
 
+-spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
 handle_info({node_up, Name, Handle}, State) ->
     {noreply, node_up(Name, Handle, State)};
 handle_info({node_down, Name}, State) ->
@@ -210,6 +215,7 @@ handle_info(_, State) ->
     {noreply, State}.
 
 %% Jobs end first, so that none starts a node that close/1 does not see.
+-spec terminate(term(), #state{}) -> ok.
 terminate(_Reason, #state{jobs = Jobs, driver = {Driver, DriverState}}) ->
     Monitors = [{Pid, monitor(process, Pid)} || Pid := _ <- Jobs],
     _ = [exit(Pid, kill) || {Pid, _} <- Monitors],
