@@ -1,0 +1,523 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_config).
+-moduledoc """
+Reads the launch configuration: what `sys.config` says about s_groups, checked
+term by term before anything starts.
+
+```erlang
+[{sderl, [
+    {s_groups, [
+        {billing, normal, ['a@host', 'b@host']},
+        {search,  normal, {seeds, ['s1@host', 's2@host']}}
+    ]},
+    {cluster, "production"},
+    {await, {all, 30_000}}
+]}].
+```
+
+The published place, `{kernel, [{s_groups, [...]}]}`, is accepted too. Where both
+are given they are merged, and a group that both describe must be described alike.
+
+## Keys of the application `sderl`
+
+Times are milliseconds, whole numbers from 1 to 4294967295.
+
+| key | values | default | meaning |
+|---|---|---|---|
+| `s_groups` | `[{Name, normal \| hidden, [Node] \| {seeds, [Node]}}]` | `[]` | the groups; `seeds` means: enter the group through whichever of these nodes is a member |
+| `cluster` | string or binary | `<<>>` | part of every group's uid: clusters that may meet and share group names get different strings |
+| `await` | `false`, `{all, Ms}`, `{[Name], Ms}`; `Ms` may be `infinity` | `false` | the application's start waits until these groups are ready |
+| `forget_down_after` | `infinity`, `Ms`, `#{Name => Ms \| infinity}` | `infinity` | a member that was down so long leaves the membership; a group that the map lacks: `infinity` |
+| `free_islands` | boolean | `true` | whether free normal nodes merge into islands |
+| `link_policy` | `report`, `close` | `report` | what happens to links that nobody needs |
+| `link_idle_ms` | `Ms` | 600000 | how long a link must have been idle before that |
+| `tick_ms` | `Ms` | 1000 | heartbeat of the group protocol |
+| `set_aside_ms` | `Ms`, at least two ticks | 4000 | a silent member is set aside after it |
+| `write_timeout_ms` | `Ms` | 10000 | the longest that a write waits for its answer |
+| `resolver` | see `m:sderl_resolver` | `random_exit_name` | who wins a name clash when the registration did not say |
+| `resolver_timeout_ms` | `Ms` | 5000 | the longest that a resolver may run |
+
+Anything malformed is an error with the path to the bad term; `format_error/1` makes
+one sentence of it that ends with the remedy. What is only suspicious (an unknown key,
+a node named twice, a file that leaves this node out of every group) is a warning, and
+the start goes on.
+
+The module is pure: it reads no environment, starts nothing and asks no node.
+""".
+
+-export([parse/3]).
+-export([uid/2]).
+-export([forget_down_after/2]).
+-export([format_error/1]).
+-export([format_warning/1]).
+
+-export_type([config/0, group/0, error/0, warning/0, path/0, expected/0]).
+
+-define(MAX_MS, 16#FFFFFFFF).
+
+-doc "A configured group. `members` is sorted and has no node twice; `{seeds, _}` likewise.".
+-type group() :: #{
+    name := term(),
+    type := normal | hidden,
+    members := [node(), ...] | {seeds, [node(), ...]}
+}.
+
+-doc """
+The whole configuration. `groups` are those that this node takes part in: it is listed,
+or the group is given by seeds. `other_groups` are the rest, kept as knowledge.
+""".
+-type config() :: #{
+    groups := [group()],
+    other_groups := [group()],
+    warnings := [warning()],
+    cluster := binary(),
+    await := false | {all | [term()], pos_integer() | infinity},
+    forget_down_after := infinity | pos_integer() | #{term() => infinity | pos_integer()},
+    free_islands := boolean(),
+    link_policy := report | close,
+    link_idle_ms := pos_integer(),
+    tick_ms := pos_integer(),
+    set_aside_ms := pos_integer(),
+    write_timeout_ms := pos_integer(),
+    resolver := sderl_resolver:resolver(),
+    resolver_timeout_ms := pos_integer()
+}.
+
+-doc "Where a term stands, outermost first: `[sderl, s_groups, 2, nodes, 3]`. Positions count from 1.".
+-type path() :: [atom() | pos_integer() | {key, term()}].
+
+-doc "What should have stood there; `format_error/1` knows the words for each.".
+-type expected() :: atom() | tuple().
+
+-doc "What `parse/3` found wrong.".
+-type error() :: {bad_config, path(), Found :: term(), expected()}.
+
+-doc "What is suspicious but no error; `format_warning/1` makes a sentence of it.".
+-type warning() ::
+    {unknown_option, path()}
+    | {duplicate_node, path(), node()}
+    | {not_in_any_group, node()}
+    | {await_not_own, term()}
+    | {short_write_timeout, pos_integer(), pos_integer()}.
+
+%% A group on its way through the checks: what it says and where it stands.
+-type located() :: {path(), group()}.
+
+-doc """
+Checks the configuration of one node.
+
+`Env` is the application environment of `sderl` (`application:get_all_env(sderl)`),
+`KernelSGroups` the value of `s_groups` in the environment of `kernel`, or `undefined`,
+and `ThisNode` is `node()`. On a node that is not distributed (`nonode@nohost`) every
+group with a list of nodes lands in `other_groups`; parse again when the node has a name.
+""".
+-spec parse(Env, KernelSGroups, ThisNode) -> {ok, config()} | {error, error()} when
+    Env :: term(), KernelSGroups :: term() | undefined, ThisNode :: node().
+parse(Env, KernelSGroups, ThisNode) ->
+    maybe
+        {ok, Pairs} ?= environment(Env),
+        {ok, Options} ?= options(Pairs),
+        {ok, Named} ?= groups([sderl, s_groups], proplists:get_value(s_groups, Pairs, [])),
+        {ok, Published} ?= groups([kernel, s_groups], given(KernelSGroups)),
+        {ok, Groups} ?= merge(Named, Published),
+        {Own, Other} = lists:partition(fun(G) -> takes_part(ThisNode, G) end, Groups),
+        Warnings =
+            unknown_options(Pairs) ++
+                duplicate_nodes([sderl, s_groups], proplists:get_value(s_groups, Pairs, [])) ++
+                duplicate_nodes([kernel, s_groups], given(KernelSGroups)) ++
+                left_out(ThisNode, Own, Other) ++
+                await_not_own(ThisNode, maps:get(await, Options), Own) ++
+                short_write_timeout(Options),
+        {ok, Options#{groups => Own, other_groups => Other, warnings => Warnings}}
+    end.
+
+-doc """
+The uid of a group made by launch configuration: 16 bytes that depend on the group's name
+and the cluster's string alone.
+
+It must not depend on the list of members: while a changed list is rolled out, nodes with
+the old and the new file would otherwise run two groups of one name for ever.
+""".
+-spec uid(Name :: term(), Cluster :: binary()) -> binary().
+uid(Name, Cluster) when is_binary(Cluster) ->
+    %% `deterministic` is promised within one OTP release only. Atoms, numbers, strings
+    %% and tuples of them have been encoded alike by all that we support.
+    erlang:md5(
+        term_to_binary({sderl_uid, 1, Name, Cluster}, [{minor_version, 2}, deterministic])
+    ).
+
+-doc "After how many milliseconds `Group` forgets a member that is down.".
+-spec forget_down_after(Group :: term(), config()) -> pos_integer() | infinity.
+forget_down_after(Group, #{forget_down_after := PerGroup}) when is_map(PerGroup) ->
+    maps:get(Group, PerGroup, infinity);
+forget_down_after(_Group, #{forget_down_after := ForAll}) ->
+    ForAll.
+
+%% The environment as a whole
+
+given(undefined) -> [];
+given(Value) -> Value.
+
+environment(Env) ->
+    case proper_list(Env) of
+        true ->
+            maybe
+                {ok, _} ?= each(fun environment_entry/2, [sderl], Env),
+                {ok, Env}
+            end;
+        false ->
+            bad([sderl], Env, option_list)
+    end.
+
+environment_entry(_Path, {Key, _} = Entry) when is_atom(Key) -> {ok, Entry};
+environment_entry(Path, Other) -> bad(Path, Other, option).
+
+unknown_options(Pairs) ->
+    %% `included_applications` is put there by the application controller.
+    Known = [s_groups, included_applications | [Key || {Key, _} <- defaults()]],
+    [{unknown_option, [sderl, Key]} || {Key, _} <- Pairs, not lists:member(Key, Known)].
+
+%% Options
+
+defaults() ->
+    [
+        {cluster, <<>>},
+        {await, false},
+        {forget_down_after, infinity},
+        {free_islands, true},
+        {link_policy, report},
+        {link_idle_ms, 600_000},
+        {tick_ms, 1_000},
+        {set_aside_ms, 4_000},
+        {write_timeout_ms, 10_000},
+        {resolver, random_exit_name},
+        {resolver_timeout_ms, 5_000}
+    ].
+
+options(Pairs) ->
+    Read = fun([sderl, _Position], {Key, Default}) ->
+        option(Key, [sderl, Key], proplists:get_value(Key, Pairs, Default))
+    end,
+    maybe
+        {ok, Values} ?= each(Read, [sderl], defaults()),
+        Options = #{Key => Value || {{Key, _}, Value} <- lists:zip(defaults(), Values)},
+        ok ?= two_ticks(Options),
+        {ok, Options}
+    end.
+
+option(cluster, Path, Value) ->
+    text(Path, Value);
+option(await, Path, Value) ->
+    await(Path, Value);
+option(forget_down_after, Path, Value) ->
+    forget(Path, Value);
+option(free_islands, _Path, Value) when is_boolean(Value) ->
+    {ok, Value};
+option(free_islands, Path, Value) ->
+    bad(Path, Value, boolean);
+option(link_policy, _Path, Value) when Value =:= report; Value =:= close ->
+    {ok, Value};
+option(link_policy, Path, Value) ->
+    bad(Path, Value, link_policy);
+option(resolver, Path, Value) ->
+    case sderl_resolver:validate(Value) of
+        ok -> {ok, Value};
+        {error, _} -> bad(Path, Value, resolver)
+    end;
+option(_Milliseconds, Path, Value) ->
+    milliseconds(Path, Value).
+
+text(_Path, Value) when is_binary(Value) ->
+    {ok, Value};
+text(Path, Value) when is_list(Value) ->
+    case io_lib:printable_unicode_list(Value) of
+        true -> {ok, unicode:characters_to_binary(Value)};
+        false -> bad(Path, Value, text)
+    end;
+text(Path, Value) ->
+    bad(Path, Value, text).
+
+milliseconds(_Path, Value) when is_integer(Value), Value > 0, Value =< ?MAX_MS -> {ok, Value};
+milliseconds(Path, Value) -> bad(Path, Value, milliseconds).
+
+milliseconds_or_infinity(_Path, infinity) ->
+    {ok, infinity};
+milliseconds_or_infinity(Path, Value) ->
+    case milliseconds(Path, Value) of
+        {ok, _} = Ok -> Ok;
+        {error, _} -> bad(Path, Value, milliseconds_or_infinity)
+    end.
+
+await(_Path, false) ->
+    {ok, false};
+await(Path, {all, Timeout}) ->
+    await(Path, all, Timeout);
+await(Path, {Groups, Timeout} = Await) when is_list(Groups) ->
+    case proper_list(Groups) of
+        true -> await(Path, Groups, Timeout);
+        false -> bad(Path, Await, await)
+    end;
+await(Path, Value) ->
+    bad(Path, Value, await).
+
+await(Path, Groups, Timeout) ->
+    maybe
+        {ok, _} ?= milliseconds_or_infinity(Path ++ [timeout], Timeout),
+        {ok, {Groups, Timeout}}
+    end.
+
+forget(Path, PerGroup) when is_map(PerGroup) ->
+    Check = fun(_Position, {Group, Value}) ->
+        milliseconds_or_infinity(Path ++ [{key, Group}], Value)
+    end,
+    maybe
+        {ok, _} ?= each(Check, Path, lists:sort(maps:to_list(PerGroup))),
+        {ok, PerGroup}
+    end;
+forget(Path, Value) ->
+    case milliseconds_or_infinity(Path, Value) of
+        {ok, _} = Ok -> Ok;
+        {error, _} -> bad(Path, Value, forget_down_after)
+    end.
+
+%% With less than two ticks one late heartbeat would set a healthy member aside.
+two_ticks(#{set_aside_ms := Aside, tick_ms := Tick}) when Aside >= 2 * Tick -> ok;
+two_ticks(#{set_aside_ms := Aside, tick_ms := Tick}) ->
+    bad([sderl, set_aside_ms], Aside, {at_least_two_ticks, 2 * Tick}).
+
+short_write_timeout(#{write_timeout_ms := Write, set_aside_ms := Aside}) when Write =< Aside ->
+    [{short_write_timeout, Write, Aside}];
+short_write_timeout(_Options) ->
+    [].
+
+%% Groups
+
+-spec groups(path(), term()) -> {ok, [located()]} | {error, error()}.
+groups(Path, Value) ->
+    case proper_list(Value) of
+        true ->
+            maybe
+                {ok, Located} ?= each(fun group/2, Path, Value),
+                ok ?= unique_names(Located),
+                {ok, Located}
+            end;
+        false ->
+            bad(Path, Value, group_list)
+    end.
+
+group(Path, {Name, Type, Members}) ->
+    maybe
+        ok ?= group_name(Path ++ [name], Name),
+        ok ?= group_type(Path ++ [type], Type),
+        {ok, Nodes} ?= members(Path, Members),
+        {ok, {Path, #{name => Name, type => Type, members => Nodes}}}
+    end;
+group(Path, Other) ->
+    bad(Path, Other, group).
+
+group_name(Path, undefined) -> bad(Path, undefined, group_name);
+group_name(_Path, _Name) -> ok.
+
+group_type(_Path, Type) when Type =:= normal; Type =:= hidden -> ok;
+group_type(Path, Type) -> bad(Path, Type, group_type).
+
+members(Path, {seeds, Seeds}) ->
+    maybe
+        {ok, Nodes} ?= node_list(Path ++ [seeds], Seeds),
+        {ok, {seeds, Nodes}}
+    end;
+members(Path, Nodes) ->
+    node_list(Path ++ [nodes], Nodes).
+
+node_list(Path, []) ->
+    bad(Path, [], some_node);
+node_list(Path, Value) ->
+    %% A string is a list too; without this its first character would be "no node name".
+    case proper_list(Value) andalso not io_lib:printable_unicode_list(Value) of
+        true ->
+            maybe
+                {ok, Nodes} ?= each(fun node_name/2, Path, Value),
+                {ok, lists:usort(Nodes)}
+            end;
+        false ->
+            bad(Path, Value, node_list)
+    end.
+
+node_name(Path, nonode@nohost = Node) ->
+    bad(Path, Node, node_name);
+node_name(Path, Node) when is_atom(Node) ->
+    case string:split(atom_to_list(Node), "@", all) of
+        [[_ | _], [_ | _]] -> {ok, Node};
+        _ -> bad(Path, Node, node_name)
+    end;
+node_name(Path, Other) ->
+    bad(Path, Other, node_name).
+
+unique_names(Located) ->
+    unique_names(Located, #{}).
+
+unique_names([], _Seen) ->
+    ok;
+unique_names([{Path, #{name := Name}} | Rest], Seen) ->
+    case Seen of
+        #{Name := First} -> bad(Path ++ [name], Name, {unique_name, First});
+        #{} -> unique_names(Rest, Seen#{Name => Path})
+    end.
+
+%% Both places may describe a group if they say the same of it.
+merge(Named, Published) ->
+    ByName = #{Name => At || {_, #{name := Name}} = At <- Named},
+    merge(Published, ByName, lists:reverse([Group || {_, Group} <- Named])).
+
+merge([], _ByName, Groups) ->
+    {ok, lists:reverse(Groups)};
+merge([{Path, #{name := Name} = Group} | Rest], ByName, Groups) ->
+    case ByName of
+        #{Name := {_, Group}} -> merge(Rest, ByName, Groups);
+        #{Name := {First, _}} -> bad(Path, published(Group), {same_as, First});
+        #{} -> merge(Rest, ByName, [Group | Groups])
+    end.
+
+published(#{name := Name, type := Type, members := Members}) -> {Name, Type, Members}.
+
+%% A node given by seeds takes part whether or not it is a seed itself.
+takes_part(_ThisNode, #{members := {seeds, _}}) -> true;
+takes_part(ThisNode, #{members := Nodes}) -> lists:member(ThisNode, Nodes).
+
+duplicate_nodes(Path, Groups) ->
+    [
+        {duplicate_node, Path ++ [Position, Part], Node}
+     || {Position, {_, _, Members}} <- lists:enumerate(Groups),
+        {Part, Nodes} <- [listed(Members)],
+        Node <- lists:usort(Nodes -- lists:usort(Nodes))
+    ].
+
+listed({seeds, Nodes}) -> {seeds, Nodes};
+listed(Nodes) -> {nodes, Nodes}.
+
+left_out(nonode@nohost, _Own, _Other) -> [];
+left_out(ThisNode, [], [_ | _]) -> [{not_in_any_group, ThisNode}];
+left_out(_ThisNode, _Own, _Other) -> [].
+
+await_not_own(nonode@nohost, _Await, _Own) ->
+    [];
+await_not_own(_ThisNode, {Names, _Timeout}, Own) when is_list(Names) ->
+    [{await_not_own, Name} || Name <- Names, not lists:any(fun(#{name := N}) -> N =:= Name end, Own)];
+await_not_own(_ThisNode, _Await, _Own) ->
+    [].
+
+%% Lists
+
+proper_list(Value) -> is_list(Value) andalso length_or_improper(Value) =/= improper.
+
+length_or_improper([]) -> proper;
+length_or_improper([_ | Tail]) -> length_or_improper(Tail);
+length_or_improper(_Tail) -> improper.
+
+%% Check every element with its position; the first that fails decides.
+each(Check, Path, List) ->
+    each(Check, Path, 1, List, []).
+
+each(_Check, _Path, _Position, [], Checked) ->
+    {ok, lists:reverse(Checked)};
+each(Check, Path, Position, [Element | Rest], Checked) ->
+    case Check(Path ++ [Position], Element) of
+        {ok, Value} -> each(Check, Path, Position + 1, Rest, [Value | Checked]);
+        {error, _} = Error -> Error
+    end.
+
+bad(Path, Found, Expected) ->
+    {error, {bad_config, Path, Found, Expected}}.
+
+%% Words
+
+-doc """
+One sentence for people: where the bad term stands, what it is, what to write instead.
+
+```
+1> sderl_config:format_error({bad_config, [sderl, s_groups, 2, nodes, 3], "a@h", node_name}).
+"bad configuration at sderl: s_groups[2].nodes[3]: \"a@h\" is not a node name; write an atom with a host, such as 'name@host'"
+```
+""".
+-spec format_error(error()) -> string().
+format_error({bad_config, Path, Found, Expected}) ->
+    sentence("bad configuration at ~ts: ~0tP ~ts", [place(Path), Found, 40, remedy(Expected)]).
+
+-doc "One sentence for a warning of `t:config/0`.".
+-spec format_warning(warning()) -> string().
+format_warning({unknown_option, Path}) ->
+    sentence("~ts is not an option of this application and has no effect; is it misspelt?", [place(Path)]);
+format_warning({duplicate_node, Path, Node}) ->
+    sentence("~ts names ~0tp more than once; once is enough", [place(Path), Node]);
+format_warning({not_in_any_group, Node}) ->
+    sentence(
+        "s_groups are configured and none of them lists this node, ~0tp, which therefore starts free; "
+        "does its name, long or short, differ from the file?",
+        [Node]
+    );
+format_warning({await_not_own, Name}) ->
+    sentence(
+        "the option await names the group ~0tp, which this node's configuration does not join; "
+        "the start waits until another node adds this one, or until the time is over",
+        [Name]
+    );
+format_warning({short_write_timeout, Write, Aside}) ->
+    sentence(
+        "write_timeout_ms (~b) does not exceed set_aside_ms (~b): one slow member makes writes time out; "
+        "raise the first or lower the second",
+        [Write, Aside]
+    ).
+
+sentence(Format, Args) -> lists:flatten(io_lib:format(Format, Args)).
+
+place([App]) -> atom_to_list(App);
+place([App | Path]) -> [atom_to_list(App), ":" | steps(Path, " ")].
+
+steps([], _Separator) -> "";
+steps([Position | Path], _Separator) when is_integer(Position) -> [$[, integer_to_list(Position), $] | steps(Path, ".")];
+steps([{key, Key} | Path], _Separator) -> [io_lib:format("[~0tp]", [Key]) | steps(Path, ".")];
+steps([Step | Path], Separator) -> [Separator, io_lib:format("~tp", [Step]) | steps(Path, ".")].
+
+remedy(option_list) ->
+    "is not a list of options; write [{Option, Value}, ...]";
+remedy(option) ->
+    "is not an option; write {Option, Value} with an atom as option";
+remedy(group_list) ->
+    "is not a list of groups; write [{Name, normal, ['name@host', ...]}, ...]";
+remedy(group) ->
+    "is not a group; write {Name, normal, ['name@host', ...]}, or hidden in place of normal, "
+    "or {seeds, ['name@host', ...]} in place of the list";
+remedy(group_name) ->
+    "is no name for a group, as it stands for the free nodes; write any other term";
+remedy(group_type) ->
+    "is not a type of group; write normal or hidden";
+remedy(node_list) ->
+    "is not a list of nodes; write ['name@host', ...] or {seeds, ['name@host', ...]}";
+remedy(some_node) ->
+    "names no node; list at least one as 'name@host', or remove the group";
+remedy(node_name) ->
+    "is not a node name; write an atom with a host, such as 'name@host'";
+remedy({unique_name, First}) ->
+    ["is the name of a group above it too, at ", place(First), "; merge the two or rename one"];
+remedy({same_as, First}) ->
+    ["differs from the group of that name at ", place(First), "; make the two alike or remove one"];
+remedy(boolean) ->
+    "is neither true nor false; write one of them";
+remedy(link_policy) ->
+    "is not a policy for links; write report or close";
+remedy(resolver) ->
+    "is not a resolver; write random_exit_name, random_notify_name, notify_all_name or {Module, Function}";
+remedy(text) ->
+    "is not a text; write a string or a binary";
+remedy(milliseconds) ->
+    "is not a number of milliseconds; write a whole number from 1 to 4294967295";
+remedy(milliseconds_or_infinity) ->
+    "is not a number of milliseconds; write a whole number from 1 to 4294967295, or infinity";
+remedy(forget_down_after) ->
+    "is not a time; write infinity, a number of milliseconds, or a map from groups to such times";
+remedy(await) ->
+    "does not say what to wait for; write false, {all, Milliseconds} or {[Group], Milliseconds}";
+remedy({at_least_two_ticks, Least}) ->
+    ["is less than two ticks of tick_ms; write at least ", integer_to_list(Least), " or lower tick_ms"];
+remedy(Other) ->
+    sentence("does not fit; expected ~0tp", [Other]).

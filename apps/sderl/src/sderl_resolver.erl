@@ -1,0 +1,202 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_resolver).
+-moduledoc """
+Decides who keeps a name that was registered on both sides of a split.
+
+The resolvers are those of `m:global`, by name, or a function of the caller's:
+
+| resolver | who keeps the name | what the pids notice |
+|---|---|---|
+| `random_exit_name` | one of the two, at random | the other is killed |
+| `random_notify_name` | one of the two, at random | the other gets `{global_name_conflict, Name}` |
+| `notify_all_name` | nobody | each gets `{global_name_conflict, Name, OtherPid}` |
+| `{Module, Function}` | what `Module:Function(Name, Pid1, Pid2)` returns: one of the pids or `none` | whatever the function does; nothing else |
+
+A function is given by module and name because no fun crosses the wire: registrations carry
+their resolver to every member.
+
+The function runs in a process of its own with a time limit, so that one that loops, crashes,
+floods its heap or waits for a node that is away harms nothing. If it gives no valid answer
+`random_exit_name` decides in its place, and the decision says why (`global` would leave the
+name unregistered; here a name that two processes want stays with one of them).
+
+A decision changes nothing by itself. The caller makes it an ordered operation of the group and
+runs its `effects`, once (protocol rule 18).
+""".
+
+-export([validate/1]).
+-export([resolve/5]).
+-export([start/6]).
+-export([decide/5]).
+
+-export_type([resolver/0, entry/0, decision/0, effect/0, failure/0]).
+
+-doc "How a clash of names is decided; see the table above.".
+-type resolver() ::
+    random_exit_name | random_notify_name | notify_all_name | {module(), Function :: atom()}.
+
+-doc "One of the two registrations. `Meta` is the caller's; the resolvers do not see it.".
+-type entry() :: {pid(), Meta :: term()}.
+
+-doc """
+What shall be done. `keep` is the pid that keeps the name or `none`, `effects` are run by the
+caller once and in order, `failed` says why a `{Module, Function}` did not decide.
+""".
+-type decision() :: #{
+    keep := pid() | none, effects := [effect()], failed := undefined | failure()
+}.
+
+-doc "`erlang:exit(Pid, Reason)` or `Pid ! Message`.".
+-type effect() :: {exit, pid(), Reason :: term()} | {send, pid(), Message :: term()}.
+
+-doc """
+Why a resolver failed: no answer in time, an answer that is neither of the pids nor `none`, an
+exception, or the end of its process (`killed`, for one that exceeded the heap limit).
+""".
+-type failure() ::
+    timeout
+    | {bad_return, term()}
+    | {throw | error | exit, Reason :: term()}
+    | {down, Reason :: term()}.
+
+%% Enough for any decision, small against a node's memory: 128 MiB on 64 bits.
+-define(MAX_HEAP_WORDS, 16#1000000).
+
+-doc """
+Whether a term is a resolver. A function need not exist here: it is called on the node that
+decides.
+""".
+-spec validate(term()) -> ok | {error, {bad_resolver, term(), Expected :: string()}}.
+validate(random_exit_name) -> ok;
+validate(random_notify_name) -> ok;
+validate(notify_all_name) -> ok;
+validate({Module, Function}) when is_atom(Module), is_atom(Function) -> ok;
+validate(Other) -> {error, {bad_resolver, Other, expected()}}.
+
+expected() ->
+    "random_exit_name, random_notify_name, notify_all_name or {Module, Function} "
+    "with Module:Function(Name, Pid1, Pid2) -> Pid1 | Pid2 | none".
+
+-doc """
+Decides and waits for the decision, at most about `TimeoutMs` milliseconds.
+
+For callers that may wait; a process of the protocol uses `start/6`.
+""".
+-spec resolve(Name :: term(), entry(), entry(), resolver(), TimeoutMs :: pos_integer()) ->
+    decision().
+resolve(Name, {Pid1, _}, {Pid2, _}, Resolver, TimeoutMs) ->
+    Coin = rand:uniform(2),
+    case Resolver of
+        {_Module, _Function} when Pid1 =/= Pid2 ->
+            Answer = run(Resolver, Name, Pid1, Pid2, TimeoutMs),
+            decide(Name, Pid1, Pid2, {answer, Answer}, Coin);
+        _ ->
+            decide(Name, Pid1, Pid2, Resolver, Coin)
+    end.
+
+-doc """
+Decides in a process of its own and sends the calling process `{resolved, Ref, Decision}`.
+
+Returns the pid of that process, unlinked, for a caller that wants to monitor it. It ends when
+it has sent, or when the caller dies; then the resolver's function is killed too.
+""".
+-spec start(Ref, Name :: term(), entry(), entry(), resolver(), TimeoutMs :: pos_integer()) ->
+    pid()
+when
+    Ref :: term().
+start(Ref, Name, Entry1, Entry2, Resolver, TimeoutMs) ->
+    Caller = self(),
+    spawn(fun() ->
+        Decider = self(),
+        _ = spawn(fun() -> watch(Caller, Decider) end),
+        Caller ! {resolved, Ref, resolve(Name, Entry1, Entry2, Resolver, TimeoutMs)}
+    end).
+
+%% Ends the decider with its caller. The function's process is linked to nobody, so that no
+%% exit of its own reaches the decider, and watches the decider in the same way.
+watch(Watched, Dependent) ->
+    W = monitor(process, Watched),
+    D = monitor(process, Dependent),
+    receive
+        {'DOWN', W, process, _, _} -> exit(Dependent, kill);
+        {'DOWN', D, process, _, _} -> true
+    end.
+
+-doc """
+The pure part: the decision that a resolver, or the answer of its function, amounts to.
+
+`Coin` is 1 or 2 and says which pid a random choice takes.
+""".
+-spec decide(Name, pid(), pid(), resolver() | {answer, {ok, term()} | {failed, failure()}}, Coin) ->
+    decision()
+when
+    Name :: term(), Coin :: 1 | 2.
+decide(_Name, Pid, Pid, _Resolver, _Coin) ->
+    %% Both sides registered the same process: nobody loses.
+    decision(Pid, []);
+decide(_Name, Pid1, Pid2, random_exit_name, Coin) ->
+    {Keep, Lose} = toss(Coin, Pid1, Pid2),
+    decision(Keep, [{exit, Lose, kill}]);
+decide(Name, Pid1, Pid2, random_notify_name, Coin) ->
+    {Keep, Lose} = toss(Coin, Pid1, Pid2),
+    decision(Keep, [{send, Lose, {global_name_conflict, Name}}]);
+decide(Name, Pid1, Pid2, notify_all_name, _Coin) ->
+    decision(none, [
+        {send, Pid1, {global_name_conflict, Name, Pid2}},
+        {send, Pid2, {global_name_conflict, Name, Pid1}}
+    ]);
+decide(_Name, Pid1, Pid2, {answer, {ok, Keep}}, _Coin) when
+    Keep =:= Pid1; Keep =:= Pid2; Keep =:= none
+->
+    decision(Keep, []);
+decide(Name, Pid1, Pid2, {answer, {ok, Other}}, Coin) ->
+    decide(Name, Pid1, Pid2, {answer, {failed, {bad_return, Other}}}, Coin);
+decide(Name, Pid1, Pid2, {answer, {failed, Failure}}, Coin) ->
+    (decide(Name, Pid1, Pid2, random_exit_name, Coin))#{failed := Failure};
+decide(Name, Pid1, Pid2, {Module, Function}, Coin) ->
+    %% A function must be run; it has no decision before.
+    erlang:error(badarg, [Name, Pid1, Pid2, {Module, Function}, Coin]).
+
+toss(1, Pid1, Pid2) -> {Pid1, Pid2};
+toss(2, Pid1, Pid2) -> {Pid2, Pid1}.
+
+decision(Keep, Effects) -> #{keep => Keep, effects => Effects, failed => undefined}.
+
+%% The answer comes with a reference that the function cannot know, so that nothing it sends
+%% or exits with is taken for one; to an alias, so that none arrives after the time is over.
+run({Module, Function}, Name, Pid1, Pid2, TimeoutMs) ->
+    Self = self(),
+    Alias = alias(),
+    {Worker, Monitor} = spawn_opt(
+        fun() ->
+            _ = spawn(watcher(Self)),
+            Alias ! {Alias, call(Module, Function, Name, Pid1, Pid2)}
+        end,
+        [monitor, {max_heap_size, #{size => ?MAX_HEAP_WORDS, kill => true, error_logger => false}}]
+    ),
+    Answer =
+        receive
+            {Alias, Result} -> Result;
+            {'DOWN', Monitor, process, Worker, Reason} -> {failed, {down, Reason}}
+        after TimeoutMs -> {failed, timeout}
+        end,
+    _ = unalias(Alias),
+    %% An answer that came between the time limit and `unalias`.
+    receive
+        {Alias, _Late} -> ok
+    after 0 -> ok
+    end,
+    exit(Worker, kill),
+    demonitor(Monitor, [flush]),
+    Answer.
+
+watcher(Watched) ->
+    Dependent = self(),
+    fun() -> watch(Watched, Dependent) end.
+
+call(Module, Function, Name, Pid1, Pid2) ->
+    try
+        {ok, Module:Function(Name, Pid1, Pid2)}
+    catch
+        Class:Reason -> {failed, {Class, Reason}}
+    end.

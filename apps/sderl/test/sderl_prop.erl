@@ -1,0 +1,33 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_prop).
+-moduledoc """
+Runs properties from EUnit so that a failure can be replayed: each run prints its seed, and
+`SDERL_SEED=A,B,C` in the environment runs with that one.
+""".
+-export([eunit/3]).
+
+-define(TIME_LIMIT_S, 300).
+
+-doc "An EUnit test of `Tests` runs of a property.".
+-spec eunit(string(), pos_integer(), fun(() -> proper:test())) -> term().
+eunit(Name, Tests, Property) ->
+    {Name, {timeout, ?TIME_LIMIT_S, fun() -> check(Name, Tests, Property()) end}}.
+
+check(Name, Tests, Property) ->
+    {A, B, C} = Seed = seed(),
+    io:format(user, "property ~ts, ~b tests, SDERL_SEED=~b,~b,~b~n", [Name, Tests, A, B, C]),
+    %% PropEr keeps a seed that the calling process already has.
+    _ = rand:seed(exsplus, Seed),
+    case proper:quickcheck(Property, [long_result, {numtests, Tests}, nocolors, {to_file, standard_io}]) of
+        true -> ok;
+        Failure -> error({property_failed, Name, {seed, Seed}, Failure})
+    end.
+
+seed() ->
+    case os:getenv("SDERL_SEED") of
+        false ->
+            os:timestamp();
+        Given ->
+            [A, B, C] = [list_to_integer(Part) || Part <- string:lexemes(Given, ", ")],
+            {A, B, C}
+    end.
