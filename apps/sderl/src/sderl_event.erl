@@ -1,0 +1,217 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_event).
+-moduledoc """
+Everything that the library reports passes through here, once, in two forms.
+
+To `m:logger`: a report `#{event := Event, ...}` in the domain `[sderl]`, with a `report_cb`
+that makes one readable sentence of it. Silence a class of events with a filter on the domain
+or on `event`; raise the level of debug events with
+`logger:set_module_level(sderl_event, debug)`.
+
+To telemetry: `telemetry:execute([sderl, Noun, Verb], Measurements, Meta)` when the module
+`telemetry` is loaded. The library does not depend on it. `Measurements` is
+`#{count => 1}` plus what the event brought under the key `measurements`; `Meta` is the
+rest of the report. Nothing that telemetry does or fails to do reaches the caller.
+
+## Events
+
+`group` is the group's name, `node` and `nodes` are node names, `reason` any term. A key
+in brackets may be absent. Everything below `notice` is not logged by default.
+
+| event | level | telemetry | keys | when |
+|---|---|---|---|---|
+| `group_created` | notice | `[sderl, group, created]` | group, nodes | this node became a member of a new group |
+| `group_deleted` | notice | `[sderl, group, deleted]` | group, [by] | a group of this node was deleted |
+| `members_added` | notice | `[sderl, members, added]` | group, nodes | the membership grew |
+| `members_removed` | notice | `[sderl, members, removed]` | group, nodes, [reason] | the membership shrank |
+| `member_live` | notice | `[sderl, member, live]` | group, node | a member counts for answers again, or for the first time |
+| `member_aside` | notice | `[sderl, member, aside]` | group, node, [reason] | writes no longer wait for a member |
+| `coordinator_changed` | notice | `[sderl, coordinator, changed]` | group, node, epoch | a new epoch began under `node` |
+| `component_split` | warning | `[sderl, component, split]` | group, nodes, [lost] | the group's component shrank to `nodes` |
+| `component_merged` | notice | `[sderl, component, merged]` | group, nodes | two components became one |
+| `name_clash` | warning | `[sderl, name, clash]` | group, name, pids, kept, [resolver] | a name was registered on both sides of a split |
+| `resolver_failed` | warning | `[sderl, resolver, failed]` | group, name, resolver, reason | a resolver gave no decision and `random_exit_name` stepped in |
+| `config_differs` | warning | `[sderl, config, differs]` | group, configured, running | the launch configuration is not what runs; what runs stays |
+| `config_suspicious` | warning | `[sderl, config, suspicious]` | sentence | a warning of `m:sderl_config` |
+| `uid_conflict` | warning | `[sderl, uid, conflict]` | group, node, [uid], [other] | two groups of one name met; they stay apart |
+| `unknown_message` | info | `[sderl, message, unknown]` | [from], [tag], [version] | a control message of an unknown kind was ignored |
+| `node_joined` | notice | `[sderl, node, joined]` | group, [node], [through] | this node entered a group |
+| `join_refused` | warning | `[sderl, join, refused]` | group, reason, [node] | this node could not enter a group |
+| `link_opened` | info | `[sderl, link, opened]` | node, [reason] | the library opened a link |
+| `link_unneeded` | notice | `[sderl, link, unneeded]` | node, [idle_s] | nobody needs a link that the library opened |
+| `link_closed` | info | `[sderl, link, closed]` | node, [reason] | the library closed a link |
+| `connect_all` | error | `[sderl, connect_all, set]` | [node] | this node runs with `connect_all` true, which rules groups out |
+| `process_restarted` | warning | `[sderl, process, restarted]` | process, [group], [reason] | a process of the library died and was started again |
+| `pg_restarted` | warning | `[sderl, pg, restarted]` | group, joins, [reason] | a `pg` scope died; it was started again and its joins replayed |
+| `name_registered` | debug | `[sderl, name, registered]` | group, name, pid | a name came into being |
+| `name_unregistered` | debug | `[sderl, name, unregistered]` | group, name, pid, [reason] | a name went |
+| `name_replaced` | debug | `[sderl, name, replaced]` | group, name, pid, [old] | a name changed its pid |
+
+An event that is not in the table is reported all the same: level notice, telemetry
+`[sderl, event, Event]`.
+""".
+
+-include_lib("kernel/include/logger.hrl").
+
+-export([emit/2, emit/3]).
+-export([events/0]).
+-export([format/1]).
+
+-export_type([event/0, meta/0]).
+
+-doc "One of the table's, or any other atom.".
+-type event() :: atom().
+
+-doc "What happened, by key. `measurements`, if there, is a map from atoms to numbers.".
+-type meta() :: #{atom() => term()}.
+
+%% How a sentence is made: text, a value by its key, text and a value that may be absent, or a
+%% value that is text itself. The key `rest` stands for all keys but `event`.
+-type part() :: string() | atom() | {string(), atom()} | {text, atom()}.
+-type description() :: {logger:level(), telemetry_name(), [part()]}.
+-doc "`[sderl, Noun, Verb]`.".
+-type telemetry_name() :: [atom(), ...].
+
+%% Large terms are cut so that a group of a thousand members does not flood the log.
+-define(DEPTH, 40).
+
+-doc """
+Reports an event at the level that the table gives.
+
+Costs two comparisons when nothing listens. Logging runs in the calling process, as with
+`m:logger` everywhere.
+""".
+-spec emit(event(), meta()) -> ok.
+emit(Event, Meta) ->
+    {Level, Telemetry, _Sentence} = describe(Event),
+    log(Level, Event, Meta),
+    measure(Telemetry, Meta).
+
+-doc "Reports an event at another level; the first of many equal events may deserve a louder one.".
+-spec emit(logger:level(), event(), meta()) -> ok.
+emit(Level, Event, Meta) ->
+    {_UsualLevel, Telemetry, _Sentence} = describe(Event),
+    log(Level, Event, Meta),
+    measure(Telemetry, Meta).
+
+-doc "All events of the table with their level and telemetry name.".
+-spec events() -> [{event(), logger:level(), telemetry_name()}].
+events() ->
+    [{Event, Level, Telemetry} || {Event, Level, Telemetry, _Sentence} <- table()].
+
+-doc "The sentence for a report: the `report_cb` of our log events.".
+-spec format(logger:report()) -> {io:format(), [term()]}.
+format(#{event := Event} = Report) when is_atom(Event) ->
+    {_Level, _Telemetry, Sentence} = describe(Event),
+    {"~ts", [sentence(Sentence, Report)]};
+format(Report) ->
+    {"~0tP", [Report, ?DEPTH]}.
+
+log(Level, Event, Meta) ->
+    ?LOG(Level, Meta#{event => Event}, #{domain => [sderl], report_cb => fun ?MODULE:format/1}).
+
+measure(Name, Meta) ->
+    case erlang:function_exported(telemetry, execute, 3) of
+        true -> execute(telemetry, Name, Meta);
+        false -> ok
+    end.
+
+%% The module is a parameter because the library does not depend on it.
+execute(Telemetry, Name, Meta) ->
+    try
+        Measurements = maps:merge(#{count => 1}, maps:get(measurements, Meta, #{})),
+        _ = Telemetry:execute(Name, Measurements, maps:remove(measurements, Meta)),
+        ok
+    catch
+        _Class:_Reason -> ok
+    end.
+
+-spec describe(event()) -> description().
+describe(Event) ->
+    case lists:keyfind(Event, 1, table()) of
+        {Event, Level, Telemetry, Sentence} -> {Level, Telemetry, Sentence};
+        false -> {notice, [sderl, event, Event], [event, {": ", rest}]}
+    end.
+
+table() ->
+    [
+        {name_registered, debug, [sderl, name, registered],
+            ["s_group ", group, ": ", name, " is registered as ", pid]},
+        {name_unregistered, debug, [sderl, name, unregistered],
+            ["s_group ", group, ": ", name, " is no longer registered as ", pid, {", ", reason}]},
+        {name_replaced, debug, [sderl, name, replaced],
+            ["s_group ", group, ": ", name, " is now registered as ", pid, {", before as ", old}]},
+        {group_created, notice, [sderl, group, created],
+            ["s_group ", group, " was created with the members ", nodes]},
+        {group_deleted, notice, [sderl, group, deleted],
+            ["s_group ", group, " was deleted", {" by ", by}]},
+        {members_added, notice, [sderl, members, added],
+            ["s_group ", group, " has the new members ", nodes]},
+        {members_removed, notice, [sderl, members, removed],
+            ["s_group ", group, " lost the members ", nodes, {", ", reason}]},
+        {member_live, notice, [sderl, member, live],
+            ["s_group ", group, ": the member ", node, " is live"]},
+        {member_aside, notice, [sderl, member, aside],
+            ["s_group ", group, ": the member ", node, " is set aside", {", ", reason}]},
+        {coordinator_changed, notice, [sderl, coordinator, changed],
+            ["s_group ", group, ": the coordinator is ", node, " in epoch ", epoch]},
+        {component_split, warning, [sderl, component, split],
+            ["s_group ", group, " split; this component has ", nodes, {", without ", lost}]},
+        {component_merged, notice, [sderl, component, merged],
+            ["s_group ", group, " merged; this component has ", nodes]},
+        {name_clash, warning, [sderl, name, clash],
+            ["s_group ", group, ": ", name, " was registered as each of ", pids, "; kept: ", kept,
+                {", decided by ", resolver}]},
+        {resolver_failed, warning, [sderl, resolver, failed],
+            ["s_group ", group, ": the resolver ", resolver, " made no decision on ", name, ", ", reason,
+                "; random_exit_name made it"]},
+        {config_differs, warning, [sderl, config, differs],
+            ["s_group ", group, " runs with ", running, " but is configured with ", configured,
+                "; what runs stays"]},
+        {config_suspicious, warning, [sderl, config, suspicious],
+            ["configuration: ", {text, sentence}]},
+        {uid_conflict, warning, [sderl, uid, conflict],
+            ["s_group ", group, ": another group of this name runs on ", node, "; the two stay apart",
+                {", uid ", uid}, {" against ", other}]},
+        {unknown_message, info, [sderl, message, unknown],
+            ["an unknown message was ignored", {", from ", from}, {", kind ", tag}, {", version ", version}]},
+        {node_joined, notice, [sderl, node, joined],
+            ["s_group ", group, " was entered", {" by ", node}, {" through ", through}]},
+        {join_refused, warning, [sderl, join, refused],
+            ["s_group ", group, " could not be entered", {" through ", node}, ": ", reason]},
+        {link_opened, info, [sderl, link, opened],
+            ["the link to ", node, " was opened", {", ", reason}]},
+        {link_unneeded, notice, [sderl, link, unneeded],
+            ["nobody needs the link to ", node, {", idle for seconds: ", idle_s}]},
+        {link_closed, info, [sderl, link, closed],
+            ["the link to ", node, " was closed", {", ", reason}]},
+        {connect_all, error, [sderl, connect_all, set],
+            ["this node", {", ", node}, " runs with connect_all true; s_groups need the flag ",
+                "-connect_all false and a restart"]},
+        {process_restarted, warning, [sderl, process, restarted],
+            ["the process ", process, {" of s_group ", group}, " died and was started again", {", ", reason}]},
+        {pg_restarted, warning, [sderl, pg, restarted],
+            ["s_group ", group, ": pg died and was started again; joins replayed: ", joins, {", ", reason}]}
+    ].
+
+sentence(Parts, Report) ->
+    [part(Part, Report) || Part <- Parts].
+
+part({text, Key}, Report) ->
+    [io_lib:format("~tp", [Value]) || #{Key := Value} <- [Report], not is_text(Value)] ++
+        [Value || #{Key := Value} <- [Report], is_text(Value)];
+part({Before, rest}, Report) ->
+    [Before, value(maps:remove(event, Report))];
+part({Before, Key}, Report) ->
+    case Report of
+        #{Key := Value} -> [Before, value(Value)];
+        #{} -> ""
+    end;
+part(Key, Report) when is_atom(Key) ->
+    value(maps:get(Key, Report, '?'));
+part(Text, _Report) ->
+    Text.
+
+is_text(Value) -> is_binary(Value) orelse io_lib:printable_unicode_list(Value).
+
+value(Value) -> io_lib:format("~0tP", [Value, ?DEPTH]).

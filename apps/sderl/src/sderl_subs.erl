@@ -1,0 +1,272 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_subs).
+-moduledoc """
+Subscriptions to what happens in groups, to their names, and to the nodes of this node's
+groups.
+
+A subscriber gets `{s_group_event, Ref, Group, Event}` with the `Event`s of `t:event/0`; a
+node monitor gets `{nodeup, Node}` and `{nodedown, Node}`, as from the published
+`s_group:monitor_nodes/1`.
+
+The events come from the protocol's processes, so telling must cost next to nothing and never
+wait: `notify/2` reads one row of a table when nobody subscribed to anything, three when
+somebody did, and sends only to pids of this node, which never suspends the sender.
+
+## Shape
+
+The table is made by the supervisor (`new/0`), which therefore owns it: subscriptions survive
+a crash of this server. Only the server writes; every process of the library reads.
+
+| row | for |
+|---|---|
+| `{{sub, Ref}, Group, Pid, Kinds}` | one subscription |
+| `{{node_monitor, Pid}}` | one node monitor |
+| `any` | there only while somebody subscribes to groups |
+| `{{to, Group}, [{Pid, Ref, Kinds}]}` | whom to tell about a group: derived from the first, so that telling reads one row |
+| `{nodes, [Pid]}` | whom to tell about nodes: derived likewise |
+
+A started server derives the last three again from the first two and monitors the subscribers
+anew, so a crash between two writes leaves nothing wrong; subscribers that died meanwhile go
+at once.
+
+## Not promised
+
+Events that a protocol process emits while it is killed may be lost, and after `unsubscribe/1`
+an event that was on its way may still arrive. There is no replay: subscribe first, then read.
+""".
+
+-behaviour(gen_server).
+
+-export([new/0]).
+-export([start_link/0]).
+-export([subscribe/3, unsubscribe/1]).
+-export([monitor_nodes/2]).
+-export([wanted/2, notify/2, notify_node/2]).
+
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-export_type([ref/0, kind/0, event/0]).
+
+-define(TABLE, ?MODULE).
+
+-doc "Names one subscription, in its messages and to end it.".
+-type ref() :: reference().
+
+-doc "Which events: those of the group, those of its names.".
+-type kind() :: group | name.
+
+-doc """
+What happened.
+
+The first element is the kind. `lost_clash` goes with the pid that lost the name. More events
+of the kind `group` may come with later versions: ignore what you do not know.
+""".
+-type event() ::
+    {name, registered | unregistered | replaced | lost_clash, Name :: term(), pid()}
+    | {group, created | members_added | members_removed | component, [node()]}
+    | {group, member_live | member_aside | coordinator, node()}
+    | {group, deleted | left, undefined}
+    | {group, atom(), term()}.
+
+-type state() :: #{Monitor :: reference() => {sub, ref()} | {node_monitor, pid()}}.
+
+%% Owner of the table
+
+-doc "Makes the table. Called once by the process that shall own it, before `start_link/0`.".
+-spec new() -> ?MODULE.
+new() ->
+    ets:new(?TABLE, [named_table, public, set, {read_concurrency, true}]).
+
+-doc "Starts the server, registered as `sderl_subs`, on the table of `new/0`.".
+-spec start_link() -> gen_server:start_ret().
+start_link() ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+%% Subscribers
+
+-doc """
+Subscribes a process of this node to events of a group, or of `all` groups.
+
+The group need not exist, nor this node be a member: events come if and when it is. Each
+subscription tells once: two of one process tell it twice. It ends with `unsubscribe/1` or
+with the process.
+
+Errors: `remote_pid` for a process of another node, because telling it could wait for the
+link; `{bad_kinds, Kinds}` for anything but a list of one or both kinds; `not_running`.
+""".
+-spec subscribe(Group | all, pid(), [kind(), ...]) ->
+    {ok, ref()} | {error, remote_pid | {bad_kinds, term()} | not_running}
+when
+    Group :: term().
+subscribe(Group, Pid, Kinds) when is_pid(Pid) ->
+    case are_kinds(Kinds) of
+        _ when node(Pid) =/= node() -> {error, remote_pid};
+        true -> call({subscribe, Group, Pid, Kinds});
+        false -> {error, {bad_kinds, Kinds}}
+    end.
+
+are_kinds([Kind]) -> Kind =:= group orelse Kind =:= name;
+are_kinds([Kind | Kinds]) -> are_kinds([Kind]) andalso are_kinds(Kinds);
+are_kinds(_Other) -> false.
+
+-doc "Ends a subscription; `ok` also if it ended before.".
+-spec unsubscribe(ref()) -> ok | {error, not_running}.
+unsubscribe(Ref) when is_reference(Ref) ->
+    call({unsubscribe, Ref}).
+
+-doc """
+Starts (`true`) or stops (`false`) messages `{nodeup, Node}` and `{nodedown, Node}` to a process
+of this node. Starting twice is starting once.
+""".
+-spec monitor_nodes(pid(), boolean()) -> ok | {error, remote_pid | not_running}.
+monitor_nodes(Pid, _Flag) when is_pid(Pid), node(Pid) =/= node() -> {error, remote_pid};
+monitor_nodes(Pid, Flag) when is_pid(Pid), is_boolean(Flag) -> call({monitor_nodes, Pid, Flag}).
+
+%% Processes of the library
+
+-doc """
+Whether anybody wants events of this kind from this group.
+
+For a caller that would otherwise build many events in vain.
+""".
+-spec wanted(Group :: term(), kind()) -> boolean().
+wanted(Group, Kind) ->
+    ets:member(?TABLE, any) andalso
+        lists:any(fun({_Pid, _Ref, Kinds}) -> lists:member(Kind, Kinds) end, subscribers(Group)).
+
+-doc "Tells the subscribers of a group, in the order of the calls of each calling process.".
+-spec notify(Group :: term(), event()) -> ok.
+notify(Group, Event) ->
+    case ets:member(?TABLE, any) of
+        true -> tell(subscribers(Group), element(1, Event), Group, Event);
+        false -> ok
+    end.
+
+-doc "Tells the node monitors.".
+-spec notify_node(nodeup | nodedown, node()) -> ok.
+notify_node(What, Node) when What =:= nodeup; What =:= nodedown ->
+    lists:foreach(fun(Pid) -> Pid ! {What, Node} end, row(nodes)).
+
+tell([], _Kind, _Group, _Event) ->
+    ok;
+tell([{Pid, Ref, Kinds} | Rest], Kind, Group, Event) ->
+    _ = lists:member(Kind, Kinds) andalso (Pid ! {s_group_event, Ref, Group, Event}),
+    tell(Rest, Kind, Group, Event).
+
+%% A group whose name is `all` must not be told twice.
+subscribers(all) -> row({to, all});
+subscribers(Group) -> row({to, Group}) ++ row({to, all}).
+
+row(Key) -> ets:lookup_element(?TABLE, Key, 2, []).
+
+call(Request) ->
+    try
+        gen_server:call(?MODULE, Request, infinity)
+    catch
+        exit:{Reason, {gen_server, call, _}} when
+            Reason =:= noproc; Reason =:= shutdown; Reason =:= normal; Reason =:= killed
+        ->
+            {error, not_running}
+    end.
+
+%% Server
+
+-doc false.
+-spec init([]) -> {ok, state()}.
+init([]) ->
+    Subs = [{Ref, Pid} || {{sub, Ref}, _Group, Pid, _Kinds} <- ets:tab2list(?TABLE)],
+    Nodes = [Pid || {{node_monitor, Pid}} <- ets:tab2list(?TABLE)],
+    derive_all(),
+    {ok,
+        maps:from_list(
+            [{monitor(process, Pid), {sub, Ref}} || {Ref, Pid} <- Subs] ++
+                [{monitor(process, Pid), {node_monitor, Pid}} || Pid <- Nodes]
+        )}.
+
+-doc false.
+-spec handle_call(term(), gen_server:from(), state()) -> {reply, term(), state()}.
+handle_call({subscribe, Group, Pid, Kinds}, _From, State) ->
+    Ref = make_ref(),
+    ets:insert(?TABLE, {{sub, Ref}, Group, Pid, Kinds}),
+    derive(Group),
+    {reply, {ok, Ref}, State#{monitor(process, Pid) => {sub, Ref}}};
+handle_call({unsubscribe, Ref}, _From, State) ->
+    {reply, ok, forget({sub, Ref}, State)};
+handle_call({monitor_nodes, Pid, true}, _From, State) ->
+    case ets:insert_new(?TABLE, {{node_monitor, Pid}}) of
+        true ->
+            derive_nodes(),
+            {reply, ok, State#{monitor(process, Pid) => {node_monitor, Pid}}};
+        false ->
+            {reply, ok, State}
+    end;
+handle_call({monitor_nodes, Pid, false}, _From, State) ->
+    {reply, ok, forget({node_monitor, Pid}, State)};
+handle_call(_Unknown, _From, State) ->
+    {reply, {error, unknown_call}, State}.
+
+-doc false.
+-spec handle_cast(term(), state()) -> {noreply, state()}.
+handle_cast(_Unknown, State) ->
+    {noreply, State}.
+
+-doc false.
+-spec handle_info(term(), state()) -> {noreply, state()}.
+handle_info({'DOWN', Monitor, process, _Pid, _Reason}, State) ->
+    case State of
+        #{Monitor := Key} -> {noreply, forget(Key, State)};
+        #{} -> {noreply, State}
+    end;
+handle_info(_Unknown, State) ->
+    {noreply, State}.
+
+%% A search through all monitors: subscriptions are few and end seldom.
+forget(Key, State) ->
+    remove(Key),
+    maps:filter(
+        fun
+            (Monitor, K) when K =:= Key -> not demonitor(Monitor, [flush]);
+            (_Monitor, _Other) -> true
+        end,
+        State
+    ).
+
+remove({sub, _Ref} = Key) ->
+    case ets:take(?TABLE, Key) of
+        [{Key, Group, _Pid, _Kinds}] -> derive(Group);
+        [] -> ok
+    end;
+remove({node_monitor, _Pid} = Key) ->
+    ets:delete(?TABLE, Key),
+    derive_nodes().
+
+%% Rows for readers
+
+derive(Group) ->
+    put_row({to, Group}, [
+        {Pid, Ref, Kinds}
+     || {{sub, Ref}, G, Pid, Kinds} <- ets:tab2list(?TABLE), G =:= Group
+    ]),
+    derive_any().
+
+derive_nodes() ->
+    put_row(nodes, [Pid || {{node_monitor, Pid}} <- ets:tab2list(?TABLE)]).
+
+derive_any() ->
+    case ets:match(?TABLE, {{sub, '_'}, '_', '_', '_'}, 1) of
+        '$end_of_table' -> true = ets:delete(?TABLE, any);
+        _ -> true = ets:insert(?TABLE, {any})
+    end.
+
+derive_all() ->
+    Rows = ets:tab2list(?TABLE),
+    Derived = [Group || {{to, Group}, _} <- Rows],
+    Subscribed = [Group || {{sub, _}, Group, _, _} <- Rows],
+    %% Not usort, which takes the groups 1 and 1.0 for one.
+    lists:foreach(fun derive/1, lists:uniq(Derived ++ Subscribed)),
+    derive_nodes(),
+    derive_any().
+
+%% An empty list is no row, so that a group nobody asks for leaves nothing behind.
+put_row(Key, []) -> ets:delete(?TABLE, Key);
+put_row(Key, Value) -> ets:insert(?TABLE, {Key, Value}).
