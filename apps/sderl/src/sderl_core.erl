@@ -1,0 +1,333 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_core).
+-moduledoc """
+The group protocol as a pure state machine: one value per member of a group.
+
+`step/3` takes everything that was in the mailbox and gives back effects to run in order;
+`propose/4` is called after those effects have run and makes the next batch, if this member is
+the coordinator and nothing is out. Neither touches a process, a clock or a table: names are
+read through a store that the caller gives.
+
+## What is promised
+
+Within a component (a coordinator and the members that joined its epoch) writes are ordered in
+batches, one out at a time; a batch is answered when every live member has applied it. So a
+`yes` is on every live member, `no` means not applied, updates are seen in one order
+everywhere, and members of one component differ by at most one batch. A takeover therefore only
+has to bring everyone to the longest log, which is that last batch.
+
+## Components merge, and nothing else
+
+A booting node, a restarted node, a node added at run time, a member that was set aside and the
+other side of a healed split are one case: a component with a lower epoch, perhaps of one
+member, that gives itself up (`surrender`) to the coordinator with the higher one. It
+contributes the rows whose home is on its members, then its members are brought up to date by a
+snapshot in acknowledged chunks while writes go on (`adopt`). A member whose rows the higher
+component still holds (it was set aside, its link never went) contributes nothing: the
+component's log decides.
+
+## Messages (all carry the group's uid and the protocol version, added by the shell)
+
+| message | from, to | meaning |
+|---|---|---|
+| `hello`, `mem` | any, any | here I am: address, incarnation, membership, epoch; a membership seen |
+| `hb`, `hb_ack` | coordinator, linked members | alive; last committed number; also the probe that finds other components |
+| `low` | any, coordinator | your epoch is lower than one I promised |
+| `req`, `answers` | member, coordinator | a list of operations; answers of a list applied before |
+| `batch`, `ack`, `commit` | coordinator, member | the ordered operations; have them; all have them |
+| `refused`, `not_lead` | any | a higher epoch rules here; I am no coordinator |
+| `collect`, `joined`, `nack`, `lead` | candidate, member | takeover |
+| `lost`, `handover` | member, coordinator | a partial cut: give the role to a member that sees all |
+| `surrender`, `yield`, `contrib`, `contrib_ok` | lower, higher coordinator | merge |
+| `found` | member, its coordinator | a higher component was seen |
+| `adopt`, `chunk`, `chunk_ok`, `synced` | coordinator, learner | snapshot |
+| `query`, `state` | member, members | exchange of epochs after a pause |
+| `gone` | any | you were removed, or the group was deleted |
+
+## Races answered here
+
+The numbers are the rules of the protocol: see INTERNALS.md for the list.
+""".
+
+-include("sderl_core.hrl").
+
+-export([init/1, step/3, propose/4]).
+-export([batch_of/1, seq/2, durable/1, info/1, settled/1, role/1, members/1, live/1, lead/1, membership/1, is_aside/2]).
+%% For the other sderl_core_* modules.
+-export([fx/2, send/3, peer/2, present/2, hello_msg/1, change_view/3, event/3]).
+-export_type([state/0, event/0, effect/0, row/0]).
+
+-opaque state() :: #s{}.
+-doc "A registered name as the protocol sees it. The version is the batch and the place in it.".
+-type row() :: {Name :: term(), pid(), Home :: node(), Version :: {term(), non_neg_integer()}, Opts :: term()}.
+-type event() ::
+    {op, From :: term(), Op :: tuple()}
+    | {msg, node(), term()}
+    | {nodeup, node()} | {nodedown, node()}
+    | tick | wake
+    | {chunk_read, node(), pos_integer(), [row()], Last :: boolean()}
+    | {homes_read, node(), pos_integer(), [row()], Last :: boolean()}
+    | {resolved, Name :: term(), row(), row(), Keep :: pid() | none, Effects :: [term()]}
+    | {await_live, From :: term(), [node()], TimeoutMs :: non_neg_integer()}.
+-type effect() ::
+    {send, Addr :: term(), Msg :: term()}
+    | {hello, node(), Msg :: term()}
+    | {outbox, pos_integer(), [{term(), term()}]}
+    | {replies, [{From :: term(), Value :: term()}]}
+    | {apply, Epoch :: term(), Num :: non_neg_integer(), Items :: [term()], Index :: map()}
+    | {index, build | drop}
+    | {sync_begin, Epoch :: term(), Num :: non_neg_integer()} | {put_rows, [row()]} | sync_end
+    | {read_chunk, node(), pos_integer()} | {read_homes, node(), pos_integer(), [node()]}
+    | {read_stop, node()}
+    | {resolve, Name :: term(), row(), row()}
+    | {clash_effects, [term()]}
+    | {event, atom(), map()}
+    | {left, removed | deleted, sderl_membership:t()}
+    | {wake, pos_integer()}.
+
+-doc """
+The state of a member. Keys: `group`, `uid`, `self`, `addr` (what peers send to), `inc`, `now` and either `durable` (what a
+process of the same life left behind, with `log` `{Num, Items}`, `sessions`, `outbox`) or
+`mem` with `found`: true where this node creates the group at run time, false where it joins
+or boots. Optional: `linked`, `tick_ms`, `aside_ms`, `forget_ms`, `faults`.
+""".
+-spec init(map()) -> state().
+init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := Now} = A) ->
+    S0 = #s{group = G, uid = Uid, self = Self, addr = Addr, inc = Inc, now = Now, orphan_since = Now,
+            tick_ms = maps:get(tick_ms, A, 1000), aside_ms = maps:get(aside_ms, A, 4000),
+            forget_ms = maps:get(forget_ms, A, infinity),
+            faults = maps:get(faults, A, #{}),
+            linked = #{N => [] || N <- maps:get(linked, A, [])}, d = fresh(A, Self)},
+    case A of
+        #{durable := #d{} = D} ->
+            %% Same life of the node, new process (rules 8, 30): the log row was written before
+            %% the rows, so the shell has applied it again and it is what we have.
+            {Num, Items} = maps:get(log, A, {0, []}),
+            {Req, Out} = case maps:get(outbox, A, undefined) of
+                undefined -> {0, undefined};
+                {R, Ops} -> {R, {R, Ops}}
+            end,
+            S1 = S0#s{d = D, num = Num, last = Items, req = Req, out = Out, send_out = true,
+                      sessions = maps:get(sessions, A, #{})},
+            sderl_core_write:restore(Items, S1);
+        _ ->
+            S0#s{booting = true}
+    end.
+
+fresh(#{durable := D}, _) -> D;
+fresh(#{mem := Mem} = A, Self) ->
+    %% One who founds a group outranks those who boot or join: they come with epoch 0.
+    C = case A of #{found := true} -> 1; _ -> 0 end,
+    #d{mem = Mem, epoch = {C, Self}, lineage = {C, Self}, view = #{Self => live}}.
+
+-doc "Runs all events at monotonic time `Now` (ms) and gives the effects in order.".
+-spec step(integer(), [event() | start], state()) -> {[effect()], state()}.
+step(Now, Events, S0) ->
+    S1 = lists:foldl(fun handle/2, S0#s{now = Now}, Events),
+    S2 = sderl_core_write:flush(S1),
+    {lists:reverse(S2#s.fx), S2#s{fx = []}}.
+
+-doc """
+The next batch, when this member coordinates, nothing is out and something waits. `Mod` and
+`Store` give `Mod:lookup(Store, Name) -> row() | none` and `Mod:name_of(Store, Pid) -> {ok, Name} | none`.
+""".
+-spec propose(integer(), module(), term(), state()) -> {[effect()], state()}.
+propose(Now, Mod, Store, S0) ->
+    S1 = sderl_core_write:propose(Mod, Store, S0#s{now = Now}),
+    {lists:reverse(S1#s.fx), S1#s{fx = []}}.
+
+%% ---------------------------------------------------------------- reading the state
+
+-doc "The part that the shell keeps in a table.".
+-spec durable(state()) -> term().
+durable(#s{d = D}) -> D.
+
+-doc "Whether this member is in a component, counted, and every member it can talk to is in it too.".
+-spec settled(state()) -> boolean().
+settled(#s{role = Role, d = #d{view = V, syncing = false}, self = Self, peers = P} = S)
+  when Role =:= coord; Role =:= follower ->
+    maps:get(Self, V, none) =:= live
+        andalso lists:all(fun(N) -> is_map_key(N, V) orelse not member(N, S) end, maps:keys(P));
+settled(_) -> false.
+
+-doc "The role of this member.".
+-spec role(state()) -> orphan | candidate | follower | coord | surrender.
+role(#s{role = R}) -> R.
+-doc "The members of the group, sorted.".
+-spec members(state()) -> [node()].
+members(#s{d = #d{mem = M}}) -> sderl_membership:members(M).
+-doc "The versioned membership.".
+-spec membership(state()) -> sderl_membership:t().
+membership(#s{d = #d{mem = M}}) -> M.
+-doc "The members that count for answers in this component, sorted.".
+-spec live(state()) -> [node()].
+live(#s{d = #d{view = V}}) -> lists:sort([N || N := live <- V]).
+-doc "The coordinator followed, if any.".
+-spec lead(state()) -> node() | undefined.
+lead(#s{lead = L}) -> L.
+-doc "Whether a node is in the component but not counted.".
+-spec is_aside(node(), state()) -> boolean().
+is_aside(N, #s{d = #d{view = V}}) -> maps:get(N, V, none) =:= aside.
+
+-doc "The state for people: `s_group:info/0` shows it.".
+-spec info(state()) -> map().
+info(#s{d = D} = S) ->
+    #{role => S#s.role, coordinator => S#s.lead, epoch => D#d.epoch, lineage => D#d.lineage,
+      number => S#s.num, members => members(S), removed => sderl_membership:removed(D#d.mem),
+      live => live(S), aside => lists:sort([N || N := aside <- D#d.view]),
+      linked => lists:sort(maps:keys(S#s.linked)), talking => lists:sort(maps:keys(S#s.peers)),
+      waiting => length(S#s.queue) + case S#s.out of undefined -> 0; {_, L} -> length(L) end,
+      acknowledgements_missing => case S#s.flight of undefined -> []; F -> F#flight.wait end,
+      exchanging_epochs_with => S#s.groggy, learning => maps:keys(S#s.syncs),
+      syncing => D#d.syncing, unknown_messages => S#s.unknown}.
+
+%% A version is an epoch and this number: the batch and the place of the operation in it.
+-doc false.
+-spec seq(non_neg_integer(), non_neg_integer()) -> non_neg_integer().
+seq(Num, Pos) -> Num bsl 24 + Pos.
+
+-doc "The number of the batch that a version's second element speaks of.".
+-spec batch_of(non_neg_integer()) -> non_neg_integer().
+batch_of(Seq) -> Seq bsr 24.
+
+%% ---------------------------------------------------------------- helpers for the core modules
+
+-doc false.
+-spec fx(effect(), #s{}) -> #s{}.
+fx(E, #s{fx = Fx} = S) -> S#s{fx = [E | Fx]}.
+
+-doc false.
+-spec send(node(), term(), #s{}) -> #s{}.
+send(N, Msg, #s{peers = P} = S) ->
+    case P of
+        #{N := #peer{addr = A}} -> fx({send, A, Msg}, S);
+        _ -> S
+    end.
+
+-doc false.
+-spec peer(node(), #s{}) -> #peer{} | undefined.
+peer(N, #s{peers = P}) -> maps:get(N, P, undefined).
+
+-doc false.
+-spec present(node(), #s{}) -> boolean().
+present(N, #s{self = N}) -> true;
+present(N, #s{peers = P}) -> is_map_key(N, P).
+
+-doc false.
+-spec event(atom(), map(), #s{}) -> #s{}.
+event(Name, Meta, #s{group = G} = S) -> fx({event, Name, Meta#{group => G}}, S).
+
+member(N, #s{d = #d{mem = M}}) -> sderl_membership:is_member(N, M).
+
+-doc false.
+-spec hello_msg(#s{}) -> term().
+hello_msg(#s{d = D} = S) ->
+    {hello, S#s.addr, S#s.inc, D#d.mem, #{epoch => D#d.epoch, lineage => D#d.lineage, num => S#s.num,
+                                lead => S#s.lead, syncing => D#d.syncing}}.
+
+%% A change of the component is in force at once for the coordinator that decides it and ordered
+%% for everyone with the next batch; should the coordinator die between, its successor sees the
+%% same links gone and decides the same.
+-doc false.
+-spec change_view(#{node() => live | aside}, [node()], #s{}) -> #s{}.
+change_view(View, Drops, #s{d = D, specials = Sp} = S) ->
+    S#s{d = D#d{view = View}, specials = [{view, Drops} | Sp]}.
+
+%% ---------------------------------------------------------------- dispatch
+
+handle({op, From, Op}, S) -> sderl_core_write:op(From, Op, S);
+handle({msg, N, Msg}, #s{peers = P, now = Now} = S) ->
+    case P of
+        #{N := Peer} -> message(Msg, N, S#s{peers = P#{N := Peer#peer{heard = Now}}});
+        _ -> message(Msg, N, S)
+    end;
+handle({nodeup, N}, S) -> nodeup(N, S);
+handle({nodedown, N}, S) -> nodedown(N, S);
+handle(start, S) -> start(S);
+handle(tick, S) -> sderl_core_elect:tick(S);
+handle(wake, S) -> sderl_core_elect:wake(S);
+handle({chunk_read, N, K, Rows, Last}, S) -> sderl_core_merge:chunk_read(N, K, Rows, Last, S);
+handle({homes_read, N, K, Rows, Last}, S) -> sderl_core_merge:homes_read(N, K, Rows, Last, S);
+handle({resolved, Name, A, B, Keep, Fx}, S) -> sderl_core_merge:resolved(Name, A, B, Keep, Fx, S);
+handle({await_live, From, Nodes, Ms}, #s{waiters = W, now = Now} = S) ->
+    sderl_core_elect:waiters(S#s{waiters = [{From, Nodes, Now + Ms} | W]}).
+
+start(#s{linked = L} = S0) ->
+    S1 = maps:fold(fun(N, _, Acc) -> hello(N, Acc) end, S0, L),
+    case S1#s.booting of
+        true -> sderl_core_elect:alone(S1);
+        false -> sderl_core_elect:orphan(S1)
+    end.
+
+hello(N, #s{} = S) ->
+    case member(N, S) andalso N =/= S#s.self of
+        true -> fx({hello, N, hello_msg(S)}, S);
+        false -> S
+    end.
+
+nodeup(N, #s{linked = L} = S) ->
+    S1 = S#s{linked = L#{N => []}, down = maps:remove(N, S#s.down)},
+    hello(N, S1).
+
+%% A member's own nodedown removes no name: only the coordinator orders that (rule 14).
+nodedown(N, #s{linked = L, peers = P} = S0) ->
+    S1 = S0#s{linked = maps:remove(N, L), peers = maps:remove(N, P),
+              down = case member(N, S0) of
+                         true -> (S0#s.down)#{N => S0#s.now};
+                         false -> S0#s.down
+                     end},
+    sderl_core_elect:lost(N, S1).
+
+%% A process that came back is a new peer; a new life of its node is a node that went down first
+%% (the nodedown of the old link came before; a restart of the application gives none).
+message({hello, Addr, Inc, Mem, Info}, N, S0) ->
+    S1 = case peer(N, S0) of
+        #peer{inc = Old} when Old =/= Inc -> nodedown(N, S0);
+        _ -> S0
+    end,
+    Fresh = case peer(N, S1) of #peer{addr = Addr} -> false; _ -> true end,
+    S2 = S1#s{linked = (S1#s.linked)#{N => []}, down = maps:remove(N, S1#s.down)},
+    case sderl_membership:is_member(N, S2#s.d#d.mem)
+         orelse sderl_membership:is_member(N, sderl_membership:merge(Mem, S2#s.d#d.mem)) of
+        false ->
+            fx({send, Addr, {gone, removed, S2#s.d#d.mem}}, S2);
+        true ->
+            P = #peer{addr = Addr, inc = Inc, heard = S2#s.now, lead = maps:get(lead, Info, undefined),
+                      epoch = maps:get(epoch, Info, {0, N})},
+            S3 = S2#s{peers = (S2#s.peers)#{N => P}},
+            %% Answer a newcomer so that it knows us; two that know each other fall silent.
+            S4 = case Fresh of true -> send(N, hello_msg(S3), S3); false -> S3 end,
+            sderl_core_elect:hello(N, Fresh, Mem, Info, S4)
+    end;
+message(bye, N, S) -> nodedown(N, S);
+message({gone, Why, Mem}, _N, S) -> sderl_core_write:gone(Why, Mem, S);
+message({req, E, Seg}, N, S) -> sderl_core_write:req(E, Seg, N, S);
+message({ack, E, Num, Seg}, N, S) -> sderl_core_write:ack(E, Num, Seg, N, S);
+message({batch, E, Num, Commit, Items}, N, S) -> sderl_core_write:batch(E, Num, Commit, Items, N, S);
+message({commit, E, Num}, N, S) -> sderl_core_write:commit(E, Num, N, S);
+message({answers, E, Req, As}, _N, S) -> sderl_core_write:answers(E, Req, As, S);
+message({gap, E, _Num}, N, S) -> sderl_core_merge:gap(E, N, S);
+message({refused, E, L}, N, S) -> sderl_core_elect:refused(E, L, N, S);
+message({not_lead, E}, N, S) -> sderl_core_elect:not_lead(E, N, S);
+message({hb, E, Num}, N, S) -> sderl_core_elect:hb(E, Num, N, S);
+message({hb_ack, E, Links}, N, S) -> sderl_core_elect:hb_ack(E, Links, N, S);
+message({low, E, L}, N, S) -> sderl_core_elect:low(E, L, N, S);
+message({found, C, E}, _N, S) -> sderl_core_elect:found(C, E, S);
+message({collect, E, Lin, Flags}, N, S) -> sderl_core_elect:collect(E, Lin, Flags, N, S);
+message({joined, E, Num, Items}, N, S) -> sderl_core_elect:joined(E, Num, Items, N, S);
+message({nack, E, Mine, L}, N, S) -> sderl_core_elect:nack(E, Mine, L, N, S);
+message({lead, E, Num, Items, Info}, N, S) -> sderl_core_elect:lead(E, Num, Items, Info, N, S);
+message({lost, E, C}, N, S) -> sderl_core_elect:lost_report(E, C, N, S);
+message({handover, E}, N, S) -> sderl_core_elect:handover(E, N, S);
+message(query, N, S) -> send(N, {state, S#s.d#d.epoch, S#s.lead}, S);
+message({mem, Mem}, N, S) -> sderl_core_elect:mem(Mem, N, S);
+message({state, E, L}, N, S) -> sderl_core_elect:state(E, L, N, S);
+message({surrender, E, Ms, Sess}, N, S) -> sderl_core_merge:surrender(E, Ms, Sess, N, S);
+message({yield, E, Need}, N, S) -> sderl_core_merge:yield(E, Need, N, S);
+message({contrib, E, K, Rows, Last}, N, S) -> sderl_core_merge:contrib(E, K, Rows, Last, N, S);
+message({contrib_ok, E, K}, N, S) -> sderl_core_merge:contrib_ok(E, K, N, S);
+message({adopt, E, Num, Info}, N, S) -> sderl_core_merge:adopt(E, Num, Info, N, S);
+message({chunk, E, K, Rows, Last}, N, S) -> sderl_core_merge:chunk(E, K, Rows, Last, N, S);
+message({chunk_ok, E, K}, N, S) -> sderl_core_merge:chunk_ok(E, K, N, S);
+message({synced, E}, N, S) -> sderl_core_merge:synced(E, N, S);
+message(_Unknown, _N, #s{unknown = U} = S) -> S#s{unknown = U + 1}.

@@ -1,0 +1,111 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% The state of the group protocol's pure core. Private to the sderl_core* modules; the shell
+%% (sderl_group) reads it through sderl_core:get/2 and sderl_core:durable/1 only.
+
+-type epoch() :: {Counter :: non_neg_integer(), Coordinator :: node()}.
+
+%% What must survive a crash of the process (not of the node): kept in a table by the shell
+%% whenever it changes.
+-record(d, {
+    mem :: sderl_membership:t(),
+    epoch :: epoch(),               % the highest epoch promised; nothing lower is acknowledged
+    lineage :: epoch(),             % the epoch of the component whose log this node holds
+    history = [] :: [{epoch(), non_neg_integer()}],  % ended epochs of that log, last number of each
+    view = #{} :: #{node() => live | aside},         % the component; aside: rows kept, not counted
+    tomb = #{} :: #{node() => #{term() => term()}},  % rows of a node set aside, removed meanwhile
+    syncing = false :: boolean()    % a snapshot is being installed: the table is not whole
+}).
+
+-record(peer, {
+    addr :: term(),                 % where the shell sends to: the pid of the peer's process
+    inc :: term(),                  % incarnation: a life of the library on that node
+    heard = 0 :: integer(),
+    lead :: node() | undefined,     % whom it follows, as last told
+    epoch = {0, nonode@nohost} :: epoch(),
+    links = [] :: [node()]          % the members it has a link to, as last told
+}).
+
+%% The one batch that is out, and what to do once every live member has it.
+-record(flight, {
+    num :: non_neg_integer(),
+    wait = [] :: [node()],
+    since = 0 :: integer(),
+    origins = [] :: [node()],
+    then = [] :: [term()]
+}).
+
+-record(cand, {
+    epoch :: epoch(),
+    wait = [] :: [node()],
+    joined = #{} :: #{node() => {non_neg_integer(), term()}},
+    since = 0 :: integer(),
+    was :: epoch()                  % what was promised before, should this come to nothing
+}).
+
+-record(sync, {
+    acked :: non_neg_integer(),     % the last batch it acknowledged
+    since = 0 :: integer()
+}).
+
+%% A component that gives itself up to this coordinator, while its rows arrive.
+-record(absorb, {
+    members = [] :: [node()],
+    need = [] :: [node()],
+    sessions = #{} :: map(),
+    rows = [] :: [[term()]],
+    since = 0 :: integer()
+}).
+
+-record(s, {
+    group :: term(),
+    uid :: binary(),
+    self :: node(),
+    addr :: term(),
+    inc :: term(),
+    tick_ms = 1000 :: pos_integer(),
+    aside_ms = 4000 :: pos_integer(),
+    forget_ms = infinity :: timeout(),
+    now = 0 :: integer(),           % monotonic milliseconds, given with every step
+    d :: #d{},
+    num = 0 :: non_neg_integer(),   % the last batch applied
+    last = [] :: [term()],          % its items, for a member that lacks it at a takeover
+    committed = 0 :: non_neg_integer(),
+    linked = #{} :: #{node() => []},
+    peers = #{} :: #{node() => #peer{}},
+    down = #{} :: #{node() => integer()},
+    role = orphan :: orphan | candidate | follower | coord | surrender,
+    lead :: node() | undefined,
+    lead_heard = 0 :: integer(),
+    booting = false :: boolean(),
+    orphan_since = 0 :: integer(),
+    tries = 0 :: non_neg_integer(),
+    ceil = 0 :: non_neg_integer(),  % the highest epoch counter heard of
+    %% requests of this node's clients
+    queue = [] :: [{term(), term()}],
+    out :: undefined | {pos_integer(), [{term(), term()}]},
+    req = 0 :: non_neg_integer(),
+    mine :: undefined | {non_neg_integer(), [term()]},
+    ack :: undefined | {epoch(), non_neg_integer()},
+    send_out = false :: boolean(),
+    %% coordinator
+    reqs = [] :: [tuple()],
+    specials = [] :: [term()],
+    flight :: undefined | #flight{},
+    owed = [] :: [node()],
+    sessions = #{} :: #{node() => {term(), non_neg_integer(), [term()]}},
+    syncs = #{} :: #{node() => #sync{}},
+    absorbs = #{} :: #{node() => #absorb{}},
+    clashes = #{} :: #{term() => {tuple(), tuple()}},
+    cand :: undefined | #cand{},
+    to :: undefined | {node(), epoch(), integer()},  % surrendering to
+    groggy = [] :: [node()],
+    groggy_since = 0 :: integer(),
+    last_tick :: undefined | integer(),
+    waiters = [] :: [{term(), [node()], integer()}],
+    leaving :: undefined | removed | deleted,
+    unknown = 0 :: non_neg_integer(),
+    faults = #{} :: map(),
+    fx = [] :: [term()]
+}).
+
+-define(HISTORY, 64).

@@ -1,0 +1,211 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_core_decide).
+-moduledoc false.
+%% What the next batch is: the decisions of the coordinator, read against its own table and an
+%% overlay of what this batch itself changes.
+%%
+%% A batch holds either changes of the component (view, membership, merged rows, settled clashes)
+%% or members' lists of operations, never both: the first kind changes rows by scans, which the
+%% overlay would not see.
+%%
+%% Operations: {r, Name, Pid, Opts} register; {x, Name, Pid, Old, Opts} register where a read
+%% showed Old, dead on its own node (rule 17: counts as free if still held by Old); {rr, Name,
+%% Pid, Opts} re-register; {u, Name} unregister; {d, Name, Pid} unregister if held by Pid;
+%% {add, Nodes}; {remove, Nodes}; delete.
+%%
+%% Items of a batch: {seg, Origin, Incarnation, Number, Ops, Answers}; {view, View, Tomb, Drops};
+%% {mem, Membership, Removed}; {merge, Rows, Sessions}; {settle, Name, HeldBy, Row | none, Keep};
+%% {tomb, Tomb}; delete.
+
+-include("sderl_core.hrl").
+
+-export([batch/3]).
+
+-record(c, {
+    mod :: module(), store :: term(),
+    names = #{} :: #{term() => tuple() | none},
+    pids = #{} :: #{pid() => term()},          % [Name] or none, as the index will be
+    mem, view, tomb, self, tombed = false, time
+}).
+
+-spec batch(module(), term(), #s{}) -> {[term()], map(), [term()], #s{}}.
+batch(Mod, Store, #s{specials = [], reqs = Reqs, d = D, self = Self} = S) ->
+    C0 = #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb, self = Self},
+    {Items, C} = lists:foldl(fun seg/2, {[], C0}, lists:reverse(Reqs)),
+    Tomb = [{tomb, C#c.tomb} || C#c.tombed],
+    {lists:reverse(Items) ++ Tomb, C#c.pids, [], S#s{reqs = []}};
+batch(Mod, Store, #s{specials = Specials, d = D, self = Self} = S0) ->
+    Drops = lists:usort(lists:append([Ns || {view, Ns} <- Specials])),
+    View = case [v || {view, _} <- Specials] of
+        [] -> [];
+        _ -> [{view, D#d.view, D#d.tomb, Drops}]
+    end,
+    C0 = #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb, self = Self},
+    {Items, Then, _, C, S} = lists:foldl(fun special/2, {View, [], Drops, C0, S0#s{specials = []}},
+                                         lists:reverse(Specials)),
+    {lists:reverse(Items), C#c.pids, Then, S}.
+
+%% ---------------------------------------------------------------- changes of the component
+
+special({view, _}, Acc) -> Acc;
+special({mem, Mem0}, {Is, T, Dr, C, S}) ->
+    Mem = sderl_membership:merge(Mem0, C#c.mem),
+    {[mem_item(Mem, C#c.mem) | Is], T, Dr, C#c{mem = Mem}, S};
+special({merge, Members, Rows, Sessions}, {Is, T, Dr, C0, S0}) ->
+    {Kept, C, S} = lists:foldl(fun(R, A) -> merge_row(R, Dr, A) end, {[], C0, S0}, Rows),
+    Adopt = [{adopt, Members} | T],
+    case Kept =:= [] andalso map_size(Sessions) =:= 0 of
+        true -> {Is, Adopt, Dr, C, S};
+        false -> {[{merge, lists:reverse(Kept), Sessions} | Is], Adopt, Dr, C, S}
+    end;
+special({settle, Name, A, B, Keep, Fx}, {Is, T, Dr, C, S0}) ->
+    S = S0#s{clashes = maps:remove(Name, S0#s.clashes)},
+    {PidA, PidB} = {element(2, A), element(2, B)},
+    Then = [{clash_effects, Fx} | T],
+    case name(Name, C) of
+        {_, PidA, _, _, _} when Keep =:= PidA -> {Is, Then, Dr, C, S};
+        {_, PidA, _, _, _} = Row when Keep =:= PidB ->
+            {[{settle, Name, PidA, B, Keep} | Is], Then, Dr, put_row(B, del_row(Row, C)), S};
+        {_, PidA, _, _, _} = Row ->
+            {[{settle, Name, PidA, none, none} | Is], Then, Dr, del_row(Row, C), S};
+        none when Keep =:= PidB ->
+            {[{settle, Name, none, B, Keep} | Is], Then, Dr, put_row(B, C), S};
+        _ ->
+            %% Somebody re-registered the name while the resolver ran: that stands.
+            {Is, Then, Dr, C, S}
+    end.
+
+%% The union by home (rule 15): what another component brings for its own members is theirs to
+%% say; only a name that both sides hold for different processes is a clash (rule 18).
+merge_row({Name, Pid, _, _, _} = Row, Drops, {Kept, C, S}) ->
+    case name(Name, C) of
+        none ->
+            merge_free(Row, {Kept, C, S});
+        {_, Pid, _, _, _} = Same ->
+            {[Row | Kept], put_row(Row, del_row(Same, C)), S};
+        {_, _, Home, _, _} = Ours ->
+            case lists:member(Home, Drops) of
+                true -> merge_free(Row, {Kept, del_row(Ours, C), S});
+                false -> {Kept, C, clash(Name, Ours, Row, S)}
+            end
+    end.
+
+merge_free({Name, Pid, _, _, _} = Row, {Kept, C, S}) ->
+    case pid_name(Pid, C) of
+        none -> {[Row | Kept], put_row(Row, C), S};
+        {ok, Name} -> {[Row | Kept], put_row(Row, C), S};
+        {ok, _Other} -> {Kept, C, S}
+    end.
+
+clash(Name, Ours, Theirs, #s{clashes = Cl} = S0) ->
+    S = sderl_core:event(name_clash, #{name => Name, pids => [element(2, Ours), element(2, Theirs)]}, S0),
+    sderl_core:fx({resolve, Name, Ours, Theirs}, S#s{clashes = Cl#{Name => {Ours, Theirs}}}).
+
+%% ---------------------------------------------------------------- members' operations
+
+seg({Origin, Inc, R, Ops}, {Items, C0}) ->
+    {As, Extra, C} = ops(Ops, Origin, [], [], C0),
+    {Extra ++ [{seg, Origin, Inc, R, Ops, As} | Items], C}.
+
+ops([], _, As, Extra, C) -> {lists:reverse(As), Extra, C};
+ops([Op | Ops], Origin, As, Extra, #c{mem = Mem} = C0) ->
+    case sderl_membership:is_member(Origin, Mem) of
+        false -> ops(Ops, Origin, [{no, not_member} | As], Extra, C0);
+        true ->
+            case op(Op, Origin, C0) of
+                {A, C} -> ops(Ops, Origin, [A | As], Extra, C);
+                {A, Item, C} -> ops(Ops, Origin, [A | As], [Item | Extra], C)
+            end
+    end.
+
+op({r, Name, Pid, Opts}, Origin, C) ->
+    case name(Name, C) of
+        none -> take(Name, Pid, Opts, Origin, name_or_pid_already_registered, C);
+        _ -> {{no, name_or_pid_already_registered}, C}
+    end;
+op({x, Name, Pid, Old, Opts}, Origin, C) ->
+    case name(Name, C) of
+        {_, Old, _, _, _} = Row ->
+            case pid_name(Pid, C) of
+                none -> {yes, put_row(row(Name, Pid, Opts, Origin, C), del_row(Row, C))};
+                _ -> {{no, name_or_pid_already_registered}, C}
+            end;
+        none -> take(Name, Pid, Opts, Origin, name_or_pid_already_registered, C);
+        _ -> {{no, name_or_pid_already_registered}, C}
+    end;
+op({rr, Name, Pid, Opts}, Origin, C) ->
+    case pid_name(Pid, C) of
+        none ->
+            C1 = case name(Name, C) of none -> C; Row -> del_row(Row, C) end,
+            {yes, put_row(row(Name, Pid, Opts, Origin, C1), C1)};
+        _ -> {{no, pid_is_already_registered}, C}
+    end;
+op({u, Name}, _, C) ->
+    case name(Name, C) of
+        none -> {ok, C};
+        Row -> {ok, del_row(Row, C)}
+    end;
+op({d, Name, Pid}, _, C) ->
+    case name(Name, C) of
+        {_, Pid, _, _, _} = Row -> {ok, del_row(Row, C)};
+        _ -> {ok, C}
+    end;
+op({add, Nodes}, _, #c{mem = Mem0} = C) ->
+    Mem = sderl_membership:add(Nodes, Mem0),
+    New = sderl_membership:members(Mem) -- sderl_membership:members(Mem0),
+    {{ok, New}, mem_item(Mem, Mem0), C#c{mem = Mem}};
+op({remove, Nodes, Time}, _, #c{mem = Mem0} = C) ->
+    Mem = sderl_membership:remove(Nodes, Time, Mem0),
+    {ok, mem_item(Mem, Mem0), C#c{mem = Mem}};
+op(delete, _, #c{mem = Mem} = C) ->
+    {ok, delete, C#c{mem = sderl_membership:remove(sderl_membership:members(Mem), 0, Mem)}};
+op(_Unknown, _, C) ->
+    {{no, unknown_operation}, C}.
+
+take(Name, Pid, Opts, Origin, Why, C) ->
+    case pid_name(Pid, C) of
+        none -> {yes, put_row(row(Name, Pid, Opts, Origin, C), C)};
+        _ -> {{no, Why}, C}
+    end.
+
+%% The version is set where the row is written: it is the place in the batch.
+row(Name, Pid, Opts, Origin, C) -> {Name, Pid, home(Pid, Origin, C#c.mem), new, Opts}.
+
+home(Pid, Origin, Mem) ->
+    case sderl_membership:is_member(node(Pid), Mem) of
+        true -> node(Pid);
+        false -> Origin
+    end.
+
+mem_item(Mem, Old) ->
+    {mem, Mem, sderl_membership:members(Old) -- sderl_membership:members(Mem)}.
+
+%% ---------------------------------------------------------------- table and overlay
+
+name(Name, #c{names = Ns, mod = Mod, store = St}) ->
+    case Ns of
+        #{Name := Row} -> Row;
+        _ -> Mod:lookup(St, Name)
+    end.
+
+pid_name(Pid, #c{pids = Ps, mod = Mod, store = St}) ->
+    case Ps of
+        #{Pid := none} -> none;
+        #{Pid := [Name]} -> {ok, Name};
+        _ -> Mod:name_of(St, Pid)
+    end.
+
+put_row({Name, Pid, _, _, _} = Row, #c{names = Ns, pids = Ps} = C) ->
+    C#c{names = Ns#{Name => Row}, pids = Ps#{Pid => [Name]}}.
+
+%% A row that leaves while its home is set aside is remembered: should that node's link go before
+%% it has caught up, it would bring the name back at the merge.
+del_row({Name, Pid, Home, Ver, _}, #c{names = Ns, pids = Ps, view = V, tomb = T} = C0) ->
+    C = C0#c{names = Ns#{Name => none}, pids = Ps#{Pid => none}},
+    case V of
+        #{Home := aside} when Ver =/= new ->
+            Of = maps:get(Home, T, #{}),
+            Vers = lists:sublist([Ver | maps:get(Name, Of, [])], 64),
+            C#c{tomb = T#{Home => Of#{Name => Vers}}, tombed = true};
+        _ -> C
+    end.

@@ -1,0 +1,200 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_core_merge).
+-moduledoc false.
+%% Components that become one, and members that catch up.
+%%
+%% The lower coordinator lets its batch land, stops, and offers its members (`surrender`). The
+%% higher one says whose rows it does not hold (`yield`), gets those (`contrib`), orders them in
+%% one batch together with the new members as set aside, and only then adopts each of them: so
+%% whoever takes over from it either has none of this or all. Adopting sends the whole table in
+%% acknowledged chunks while batches go on; because a link keeps its order, a row in a chunk is
+%% never older than a batch that came before it, and the later one simply overwrites (rule 5).
+%%
+%% Nothing here waits in place: should the other side vanish at any point, the lower coordinator
+%% goes on with its component and the next probe starts again.
+
+-include("sderl_core.hrl").
+
+-export([tick/1, give_up/3, send_surrender/1, resume/1, surrender/5, yield/4, homes_read/5, contrib/6, contrib_ok/4]).
+-export([start_syncs/2, set_aside/2, gap/3, adopt/5, chunk_read/5, chunk/6, chunk_ok/4, synced/3, resolved/6]).
+
+-import(sderl_core, [fx/2, send/3, event/3, present/2, change_view/3]).
+
+%% Transfers that stopped moving; the next heartbeat answer or probe begins a new one.
+-spec tick(#s{}) -> #s{}.
+tick(#s{now = Now, aside_ms = A, syncs = Sy, absorbs = Ab} = S) ->
+    Old = [N || N := #sync{since = At} <- Sy, Now - At > 2 * A],
+    S1 = lists:foldl(fun(N, X) -> fx({read_stop, N}, X) end, S#s{syncs = maps:without(Old, Sy)}, Old),
+    S1#s{absorbs = maps:filter(fun(_, #absorb{since = At}) -> Now - At =< 2 * A end, Ab)}.
+
+%% ---------------------------------------------------------------- the lower component
+
+-spec give_up(node(), epoch(), #s{}) -> #s{}.
+give_up(A, E, #s{role = coord, flight = F, d = #d{lineage = Mine}, now = Now} = S0) when E > Mine ->
+    S = S0#s{role = surrender, to = {A, E, Now}},
+    case F of
+        undefined -> send_surrender(S);
+        _ -> S
+    end;
+give_up(A, E, #s{role = orphan, now = Now} = S) ->
+    send_surrender(S#s{role = surrender, to = {A, E, Now}});
+give_up(_, _, S) -> S.
+
+-spec send_surrender(#s{}) -> #s{}.
+send_surrender(#s{to = {A, _, _}, lead = L, self = Self, sessions = Sess, d = #d{lineage = E, view = V}} = S) ->
+    %% Without a coordinator's role we speak for ourselves alone.
+    Members = case L of Self -> maps:keys(V); _ -> [Self] end,
+    send(A, {surrender, E, Members, maps:with(Members, Sess)}, S).
+
+-spec resume(#s{}) -> #s{}.
+resume(#s{role = surrender, lead = Self, self = Self} = S) ->
+    sderl_core_write:reorder(S#s{role = coord, to = undefined});
+resume(#s{role = surrender} = S) -> sderl_core_elect:orphan(S#s{to = undefined});
+resume(S) -> S.
+
+-spec yield(epoch(), [node()], node(), #s{}) -> #s{}.
+yield(E, [_ | _] = Need, N, #s{role = surrender, to = {N, _, _}, d = #d{lineage = E}} = S) ->
+    fx({read_homes, N, 1, Need}, S);
+yield(_, _, _, S) -> S.
+
+-spec homes_read(node(), pos_integer(), [sderl_core:row()], boolean(), #s{}) -> #s{}.
+homes_read(N, K, Rows, Last, #s{role = surrender, to = {N, EA, _}, now = Now, d = #d{lineage = E}} = S) ->
+    send(N, {contrib, E, K, Rows, Last}, S#s{to = {N, EA, Now}});
+homes_read(N, _, _, _, S) -> fx({read_stop, N}, S).
+
+-spec contrib_ok(epoch(), pos_integer(), node(), #s{}) -> #s{}.
+contrib_ok(E, K, N, #s{role = surrender, to = {N, _, _}, d = #d{lineage = E}} = S) ->
+    fx({read_homes, N, K + 1, []}, S);
+contrib_ok(_, _, _, S) -> S.
+
+%% ---------------------------------------------------------------- the higher component
+
+-spec surrender(epoch(), [node()], map(), node(), #s{}) -> #s{}.
+surrender(EB, Members, Sess, N, #s{role = coord, groggy = [], now = Now} = S0) when EB < S0#s.d#d.lineage ->
+    #s{d = #d{view = V, mem = Mem}} = S1 = first(S0),
+    Ours = [M || M <- Members, present(M, S1), sderl_membership:is_member(M, Mem)],
+    Need = [M || M <- Ours, not is_map_key(M, V)],
+    S2 = lists:foldl(fun(M, S) -> demote(M, S) end, S1, Ours -- Need),
+    S3 = send(N, {yield, EB, Need}, S2),
+    case Need of
+        [] -> start_syncs(Ours, S3);
+        _ ->
+            Ab = #absorb{members = Ours, need = Need, sessions = maps:with(Need, Sess), since = Now},
+            S3#s{absorbs = (S3#s.absorbs)#{N => Ab}}
+    end;
+surrender(_, _, _, _, S) -> S.
+
+%% A component that was one booting node becomes a running one when it takes in its first member:
+%% from then on it outranks whoever boots. Nobody else has promised anything to it yet.
+first(#s{self = Self, num = Num, d = #d{lineage = {0, Self} = Old, epoch = {0, Self}, view = V} = D, flight = undefined} = S)
+  when map_size(V) =:= 1 ->
+    New = {max(1, S#s.ceil), Self},
+    S#s{d = D#d{lineage = New, epoch = New, history = [{Old, Num} | D#d.history]}};
+first(S) -> S.
+
+demote(M, #s{d = #d{view = V}} = S) ->
+    case V of
+        #{M := live} -> sderl_core_write:reorder(change_view(V#{M := aside}, [], S));
+        _ -> S
+    end.
+
+-spec contrib(epoch(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
+contrib(E, K, Rows, Last, N, #s{role = coord, absorbs = Abs, now = Now} = S0) when is_map_key(N, Abs) ->
+    #{N := #absorb{rows = Have} = Ab} = Abs,
+    case Last of
+        false ->
+            S = S0#s{absorbs = Abs#{N := Ab#absorb{rows = [Rows | Have], since = Now}}},
+            send(N, {contrib_ok, E, K}, S);
+        true ->
+            absorbed(Ab#absorb{rows = [Rows | Have]}, S0#s{absorbs = maps:remove(N, Abs)})
+    end;
+contrib(_, _, _, _, _, S) -> S.
+
+absorbed(#absorb{members = Members0, need = Need0, sessions = Sess, rows = Chunks}, #s{d = D, specials = Sp} = S0) ->
+    Members = [M || M <- Members0, present(M, S0)],
+    Need = [M || M <- Need0, present(M, S0)],
+    Rows = [R || R <- lists:append(lists:reverse(Chunks)), lists:member(element(3, R), Need), current(R, D)],
+    S1 = S0#s{d = D#d{tomb = maps:without(Need, D#d.tomb)}, specials = [{merge, Members, Rows, Sess} | Sp]},
+    View = maps:merge(D#d.view, #{M => aside || M <- Need}),
+    event(component_merged, #{nodes => Members, names => length(Rows)}, change_view(View, [], S1)).
+
+%% What a returning member brings of the time when it was one of us is as we left it: rows that
+%% we removed while it was set aside, and rows of a batch that nobody else ever had, are not news.
+current({Name, _, Home, {Epoch, Seq} = Ver, _}, #d{tomb = T, history = H}) ->
+    Removed = case T of
+        #{Home := #{Name := Vers}} -> lists:member(Ver, Vers);
+        _ -> false
+    end,
+    Tail = case lists:keyfind(Epoch, 1, H) of
+        {_, Final} -> sderl_core:batch_of(Seq) > Final;
+        false -> false
+    end,
+    not Removed andalso not Tail.
+
+%% ---------------------------------------------------------------- snapshots
+
+-spec set_aside(node(), #s{}) -> #s{}.
+set_aside(N, S) -> start_syncs([N], demote(N, S)).
+
+-spec gap(epoch(), node(), #s{}) -> #s{}.
+gap(E, N, #s{role = coord, d = #d{lineage = E, view = V}} = S) when is_map_key(N, V) -> set_aside(N, S);
+gap(_, _, S) -> S.
+
+-spec start_syncs([node()], #s{}) -> #s{}.
+start_syncs(Ns, #s{d = #d{view = V}} = S0) ->
+    lists:foldl(fun start_sync/2, S0, [N || N <- Ns, present(N, S0), maps:get(N, V, none) =:= aside]).
+
+start_sync(N, #s{num = Num, now = Now, syncs = Sy, d = #d{lineage = E}} = S0) ->
+    Info = (sderl_core_elect:lead_info(S0))#{sessions => S0#s.sessions},
+    S1 = send(N, {adopt, E, Num, Info}, S0#s{syncs = Sy#{N => #sync{acked = Num, since = Now}}}),
+    fx({read_chunk, N, 1}, S1).
+
+-spec chunk_read(node(), pos_integer(), [sderl_core:row()], boolean(), #s{}) -> #s{}.
+chunk_read(N, K, Rows, Last, #s{role = coord, syncs = Sy, d = #d{lineage = E}} = S) when is_map_key(N, Sy) ->
+    send(N, {chunk, E, K, Rows, Last}, S);
+chunk_read(N, _, _, _, S) -> fx({read_stop, N}, S).
+
+-spec chunk_ok(epoch(), pos_integer(), node(), #s{}) -> #s{}.
+chunk_ok(E, K, N, #s{role = coord, syncs = Sy, now = Now, d = #d{lineage = E}} = S) when is_map_key(N, Sy) ->
+    #{N := Sync} = Sy,
+    fx({read_chunk, N, K + 1}, S#s{syncs = Sy#{N := Sync#sync{since = Now}}});
+chunk_ok(_, _, _, S) -> S.
+
+%% It has everything up to the last batch sent, and what comes next comes in order: it counts
+%% from the next batch on.
+-spec synced(epoch(), node(), #s{}) -> #s{}.
+synced(E, N, #s{role = coord, syncs = Sy, d = #d{lineage = E, view = V}} = S) when is_map_key(N, Sy) ->
+    sderl_core_elect:waiters(change_view(V#{N => live}, [], S#s{syncs = maps:remove(N, Sy)}));
+synced(_, _, S) -> S.
+
+-spec adopt(epoch(), non_neg_integer(), map(), node(), #s{}) -> #s{}.
+adopt(E, Num, #{sessions := Sess} = Info, N, #s{role = R, d = #d{epoch = Mine} = D, now = Now} = S0)
+  when E >= Mine, R =/= coord ->
+    S1 = sderl_core_elect:stop_leading(S0),
+    #{history := H, view := V, mem := M, tomb := T} = Info,
+    S2 = S1#s{role = follower, lead = N, lead_heard = Now, cand = undefined, to = undefined, tries = 0,
+              num = Num, last = [], sessions = Sess, mine = undefined, ack = undefined, booting = false,
+              d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = T, syncing = true}},
+    S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, S2)),
+    sderl_core_write:membership(sderl_membership:merge(M, D#d.mem), S3);
+adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine -> send(N, {refused, Mine, L}, S);
+adopt(_, _, _, _, S) -> S.
+
+-spec chunk(epoch(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
+chunk(E, K, Rows, Last, N, #s{role = follower, lead = N, now = Now, d = #d{lineage = E, syncing = true} = D} = S0) ->
+    S = fx({put_rows, Rows}, S0#s{lead_heard = Now}),
+    case Last of
+        false -> send(N, {chunk_ok, E, K}, S);
+        true -> send(N, {synced, E}, fx(sync_end, S#s{d = D#d{syncing = false}}))
+    end;
+chunk(_, _, _, _, _, S) -> S.
+
+%% ---------------------------------------------------------------- clashes
+
+-spec resolved(term(), sderl_core:row(), sderl_core:row(), pid() | none, [term()], #s{}) -> #s{}.
+resolved(Name, A, B, Keep, Fx, #s{role = coord, clashes = Cl, specials = Sp} = S) ->
+    case Cl of
+        #{Name := {A, B}} -> S#s{specials = [{settle, Name, A, B, Keep, Fx} | Sp]};
+        _ -> S
+    end;
+resolved(_, _, _, _, _, S) -> S.

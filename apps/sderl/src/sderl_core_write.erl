@@ -1,0 +1,289 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_core_write).
+-moduledoc false.
+%% Writes: from a client's operation to its answer.
+%%
+%% A member has one list of operations out at a time (`out`), numbered per incarnation. The
+%% coordinator decides all lists it has in one batch; every live member applies and acknowledges
+%% it; then it is committed and each member answers its own clients from its own copy of the
+%% batch. The notice of commit rides on the next batch where there is one, an acknowledgement
+%% carries the member's next list.
+%%
+%% A list that is sent again (new coordinator, new process of the member) gets its first answer:
+%% the last number and answers of every member are part of the replicated state (rule 8).
+
+-include("sderl_core.hrl").
+
+-define(LEARNER_LAG, 2048).
+
+-export([op/3, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, answers/4, gone/3, restore/2]).
+-export([committed/2, apply_items/4, resend/1, leave/2, reorder/1, membership/2]).
+
+-import(sderl_core, [fx/2, send/3, event/3]).
+
+%% ---------------------------------------------------------------- the member's side
+
+-spec op(term(), tuple(), #s{}) -> #s{}.
+op(From, _Op, #s{leaving = L} = S) when L =/= undefined ->
+    fx({replies, [{From, {no, not_member}}]}, S);
+op(From, Op, #s{queue = Q, out = Out} = S) ->
+    %% A client that saw our predecessor die asks again under the same identity.
+    Known = From =/= none andalso (lists:keymember(From, 1, Q)
+        orelse (Out =/= undefined andalso lists:keymember(From, 1, element(2, Out)))),
+    case Known of
+        true -> S;
+        false -> S#s{queue = [{From, Op} | Q]}
+    end.
+
+%% At the end of every step: send what there is, in one message where an acknowledgement goes
+%% the same way.
+-spec flush(#s{}) -> #s{}.
+flush(#s{groggy = [_ | _]} = S) -> S;
+flush(S0) ->
+    {Seg, S1} = next_list(S0),
+    case S1 of
+        #s{role = coord} when Seg =/= none -> enqueue(Seg, S1#s{ack = undefined});
+        #s{ack = {E, Num}, lead = L} -> send(L, {ack, E, Num, Seg}, S1#s{ack = undefined});
+        #s{lead = L, d = #d{lineage = E}} when Seg =/= none -> send(L, {req, E, Seg}, S1);
+        _ -> S1
+    end.
+
+next_list(#s{role = R} = S) when R =/= coord, R =/= follower -> {none, S};
+next_list(#s{out = undefined, queue = []} = S) -> {none, S};
+next_list(#s{out = undefined, queue = Q, req = R} = S) ->
+    List = lists:reverse(Q),
+    S1 = S#s{queue = [], req = R + 1, out = {R + 1, List}, send_out = false},
+    {seg(R + 1, List, S1), fx({outbox, R + 1, List}, S1)};
+next_list(#s{out = {R, List}, send_out = true} = S) ->
+    {seg(R, List, S), S#s{send_out = false}};
+next_list(S) -> {none, S}.
+
+seg(R, List, #s{self = Self, inc = Inc}) -> {Self, Inc, R, [Op || {_, Op} <- List]}.
+
+%% There is a new coordinator: what is not answered goes to it, under its old number.
+-spec resend(#s{}) -> #s{}.
+resend(#s{out = undefined} = S) -> S;
+resend(S) -> S#s{send_out = true}.
+
+-spec answers(term(), pos_integer(), [term()], #s{}) -> #s{}.
+answers(_E, R, As, #s{out = {R, List}} = S) -> reply(List, As, S#s{out = undefined, mine = undefined});
+answers(_, _, _, S) -> S.
+
+reply(List, As, S) ->
+    fx({replies, [{F, A} || {{F, _}, A} <- lists:zip(List, As), F =/= none]}, S).
+
+-spec batch(term(), non_neg_integer(), non_neg_integer(), [term()], node(), #s{}) -> #s{}.
+batch(E, Num, Commit, Items, N, #s{d = #d{lineage = E, epoch = E}, lead = N, role = follower} = S0) ->
+    S = (committed(Commit, S0))#s{lead_heard = S0#s.now},
+    case S#s.num of
+        Have when Num =:= Have + 1 ->
+            S1 = apply_items(Num, Items, none, S),
+            case S1#s.leaving of
+                undefined -> S1#s{ack = {E, Num}};
+                Why -> leave(Why, send(N, {ack, E, Num, none}, S1))
+            end;
+        Have when Num =< Have -> S#s{ack = {E, Have}};
+        Have -> send(N, {gap, E, Have}, S)
+    end;
+batch(E, _, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine ->
+    send(N, {refused, Mine, L}, S);
+batch(_, _, _, _, _, S) -> S.
+
+-spec commit(term(), non_neg_integer(), node(), #s{}) -> #s{}.
+commit(E, Num, N, #s{d = #d{lineage = E}, lead = N, now = Now} = S) ->
+    committed(Num, S#s{lead_heard = Now});
+commit(_, _, _, S) -> S.
+
+-spec committed(non_neg_integer(), #s{}) -> #s{}.
+committed(Num, #s{mine = {At, As}, out = {_, List}} = S) when At =< Num ->
+    reply(List, As, S#s{mine = undefined, out = undefined, committed = max(Num, S#s.committed)});
+committed(Num, #s{committed = C} = S) when Num > C -> S#s{committed = Num};
+committed(_, S) -> S.
+
+%% ---------------------------------------------------------------- applying a batch
+
+%% What the items change in the protocol's own state; the rows are the shell's to change, from
+%% the same items.
+-spec apply_items(non_neg_integer(), [term()], map() | none, #s{}) -> #s{}.
+apply_items(Num, Items, Index, #s{d = #d{lineage = E}} = S0) ->
+    S1 = fx({apply, E, Num, Items, Index}, S0#s{num = Num, last = Items}),
+    lists:foldl(fun(I, S) -> item(I, Num, S) end, S1, Items).
+
+%% After a restart of the process: the tables are right, the state follows the last batch.
+-spec restore([term()], #s{}) -> #s{}.
+restore(Items, #s{num = Num} = S) -> lists:foldl(fun(I, A) -> item(I, Num, A) end, S, Items).
+
+item({seg, O, Inc, R, _Ops, As}, Num, #s{self = O, inc = Inc, out = {R, _}} = S) ->
+    S#s{mine = {Num, As}, sessions = (S#s.sessions)#{O => {Inc, R, As}}};
+item({seg, O, Inc, R, _Ops, As}, _Num, S) ->
+    S#s{sessions = (S#s.sessions)#{O => {Inc, R, As}}};
+item({view, View, Tomb, _Drops}, _Num, #s{d = D} = S) ->
+    S1 = S#s{d = D#d{view = View, tomb = Tomb}},
+    view_events(D#d.view, View, sderl_core_elect:waiters(S1));
+item({tomb, Tomb}, _Num, #s{d = D} = S) -> S#s{d = D#d{tomb = Tomb}};
+item({mem, Mem, _Removed}, _Num, S) -> new_mem(Mem, S);
+item(delete, _Num, S) -> S#s{leaving = deleted};
+item({merge, _Rows, Sessions}, _Num, S) ->
+    S#s{sessions = maps:merge(S#s.sessions, Sessions)};
+item({settle, _, _, _, _}, _Num, S) -> S.
+
+view_events(Old, New, S) when Old =:= New -> S;
+view_events(Old, New, S) ->
+    maps:fold(fun(N, St, Acc) ->
+        case Old of
+            #{N := St} -> Acc;
+            _ when St =:= live -> event(member_live, #{node => N}, Acc);
+            _ -> event(member_aside, #{node => N}, Acc)
+        end
+    end, S, New).
+
+%% A membership that came with a snapshot rather than in a batch.
+-spec membership(sderl_membership:t(), #s{}) -> #s{}.
+membership(Mem, S0) ->
+    case new_mem(Mem, S0) of
+        #s{leaving = undefined} = S -> S;
+        #s{leaving = Why} = S -> leave(Why, S)
+    end.
+
+new_mem(Mem, #s{d = #d{mem = Mem}} = S) -> S;
+new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) ->
+    Was = sderl_membership:members(Old),
+    Is = sderl_membership:members(Mem),
+    S1 = S0#s{d = D#d{mem = Mem, view = maps:with(Is, V)}, down = maps:with(Is, S0#s.down),
+              peers = maps:with(Is, S0#s.peers)},
+    S2 = case Is -- Was of
+        [] -> S1;
+        In -> lists:foldl(fun(N, S) ->
+                  case is_map_key(N, L) of
+                      true when N =/= Self -> fx({hello, N, sderl_core:hello_msg(S)}, S);
+                      _ -> S
+                  end
+              end, event(members_added, #{nodes => In}, S1), In)
+    end,
+    S3 = case Was -- Is of
+        [] -> S2;
+        Out -> event(members_removed, #{nodes => Out}, S2)
+    end,
+    case lists:member(Self, Is) of
+        true -> S3;
+        false -> S3#s{leaving = removed}
+    end.
+
+%% The last thing this member does for the group (rule 5): answers that the ordered batch holds
+%% are given, everything else was not applied.
+-spec leave(removed | deleted, #s{}) -> #s{}.
+leave(Why, #s{out = Out, mine = Mine, queue = Q, d = #d{mem = Mem}} = S0) ->
+    S1 = case {Out, Mine} of
+        {{_, List}, {_, As}} -> reply(List, As, S0);
+        {{_, List}, _} -> refuse(List, S0);
+        _ -> S0
+    end,
+    fx({left, Why, Mem}, refuse(Q, S1#s{out = undefined, queue = [], leaving = Why})).
+
+refuse(List, S) -> fx({replies, [{F, {no, not_member}} || {F, _} <- List, F =/= none]}, S).
+
+-spec gone(removed | deleted, sderl_membership:t(), #s{}) -> #s{}.
+gone(_, _, #s{leaving = L} = S) when L =/= undefined -> S;
+gone(deleted, _, S) -> leave(deleted, S);
+gone(removed, Mem, #s{self = Self, d = #d{mem = Mine} = D} = S) ->
+    M = sderl_membership:merge(Mem, Mine),
+    case sderl_membership:is_member(Self, M) of
+        true -> S;
+        false -> leave(removed, S#s{d = D#d{mem = M}})
+    end.
+
+%% ---------------------------------------------------------------- the coordinator's side
+
+-spec req(term(), tuple(), node(), #s{}) -> #s{}.
+req(E, Seg, _N, #s{role = R, d = #d{lineage = E}} = S) when R =:= coord; R =:= surrender ->
+    enqueue(Seg, S);
+req(_, _, N, #s{d = #d{epoch = E}} = S) -> send(N, {not_lead, E}, S).
+
+enqueue({O, Inc, R, _} = Seg, #s{reqs = Rs, sessions = Sess, d = #d{lineage = E}} = S) ->
+    case Sess of
+        #{O := {Inc, R, As}} ->
+            %% Applied before. While it is in flight its commit answers; else we do.
+            case S#s.flight of
+                #flight{origins = Os} = F ->
+                    case lists:member(O, Os) of
+                        true -> S#s{flight = F};
+                        false -> answer_again(O, E, R, As, S)
+                    end;
+                undefined -> answer_again(O, E, R, As, S)
+            end;
+        #{O := {Inc, Newer, _}} when Newer > R -> S;
+        _ -> S#s{reqs = [Seg | lists:keydelete(O, 1, Rs)]}
+    end.
+
+answer_again(O, E, R, As, #s{self = O} = S) -> answers(E, R, As, S);
+answer_again(O, E, R, As, S) -> send(O, {answers, E, R, As}, S).
+
+-spec ack(term(), non_neg_integer(), tuple() | none, node(), #s{}) -> #s{}.
+ack(E, Num, Seg, N, #s{role = R, d = #d{lineage = E}} = S0) when R =:= coord; R =:= surrender ->
+    S1 = case Seg of none -> S0; _ -> enqueue(Seg, S0) end,
+    S2 = case S1#s.syncs of
+        #{N := Sy} = Syncs -> S1#s{syncs = Syncs#{N := Sy#sync{acked = Num}}};
+        _ -> S1
+    end,
+    case S2#s.flight of
+        #flight{num = Num, wait = W} = F -> landed(S2#s{flight = F#flight{wait = lists:delete(N, W)}});
+        _ -> S2
+    end;
+ack(E, _Num, Seg, N, #s{d = #d{epoch = Mine}} = S) when Seg =/= none, E =< Mine ->
+    send(N, {not_lead, Mine}, S);
+ack(_, _, _, _, S) -> S.
+
+%% Every live member has the batch. A coordinator that was itself stopped decides nothing before
+%% it has exchanged epochs (rule 10).
+landed(#s{flight = #flight{wait = []}, groggy = []} = S) -> commit_flight(S);
+landed(S) -> S.
+
+commit_flight(#s{flight = #flight{num = Num, origins = Os, then = Then}, self = Self, owed = Owed} = S0) ->
+    S1 = committed(Num, S0#s{flight = undefined, owed = lists:usort(lists:delete(Self, Os) ++ Owed)}),
+    S2 = lists:foldl(fun then/2, S1, Then),
+    case S2 of
+        #s{leaving = undefined, role = surrender} -> sderl_core_merge:send_surrender(pay(S2));
+        #s{leaving = undefined} -> S2;
+        #s{leaving = Why} -> leave(Why, pay(S2))
+    end.
+
+then({adopt, Ns}, S) -> sderl_core_merge:start_syncs(Ns, S);
+then({clash_effects, Fx}, S) -> fx({clash_effects, Fx}, S).
+
+%% Tells the members whose lists were in the batch that it is committed.
+pay(#s{owed = []} = S) -> S;
+pay(#s{owed = Owed, d = #d{lineage = E}, committed = C} = S) ->
+    lists:foldl(fun(N, A) -> send(N, {commit, E, C}, A) end, S#s{owed = []}, Owed).
+
+%% Rechecks the flight after links or the view changed.
+-spec reorder(#s{}) -> #s{}.
+reorder(#s{flight = #flight{wait = W} = F, d = #d{view = V}} = S) ->
+    landed(S#s{flight = F#flight{wait = [N || N <- W, maps:get(N, V, none) =:= live]}});
+reorder(S) -> S.
+
+-spec propose(module(), term(), #s{}) -> #s{}.
+propose(Mod, Store, #s{role = coord, flight = undefined, groggy = [], leaving = undefined} = S) ->
+    case S of
+        #s{reqs = [], specials = []} -> pay(S);
+        _ -> pay(sent(sderl_core_decide:batch(Mod, Store, S)))
+    end;
+propose(_, _, S) -> S.
+
+sent({[], _, _, S}) -> S;
+sent({Items, Index, Then, S0}) ->
+    #s{num = Prev, d = #d{lineage = E, view = View}, self = Self, now = Now, committed = C} = S0,
+    Num = Prev + 1,
+    %% The nodes that this batch removes still get it: it is the last they apply (rule 5).
+    Live = [N || N := live <- View, N =/= Self, is_map_key(N, S0#s.peers)],
+    %% A learner that does not keep up is let go before it costs memory; it starts again.
+    Learners = [N || N := Sy <- S0#s.syncs, Num - Sy#sync.acked < ?LEARNER_LAG],
+    Msg = {batch, E, Num, C, Items},
+    S1 = lists:foldl(fun(N, A) -> send(N, Msg, A) end, S0#s{owed = []}, Live ++ Learners),
+    %% A commit that was owed rode on the batch; who does not get the batch is told.
+    S2 = pay(S1#s{owed = (S0#s.owed -- Live) -- Learners}),
+    Syncs = maps:with(Learners, S2#s.syncs),
+    S3 = apply_items(Num, Items, Index, S2#s{syncs = Syncs}),
+    landed(S3#s{flight = #flight{num = Num, wait = Live, since = Now, then = Then,
+                                 origins = origins(Items)}}).
+
+origins(Items) -> [O || {seg, O, _, _, _, _} <- Items].

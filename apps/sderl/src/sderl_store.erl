@@ -1,0 +1,330 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_store).
+-moduledoc false.
+%% The tables of a node, as the group processes write them and everyone reads them.
+%%
+%% `sderl_names`: one row a name, `{{Group, Name}, Pid, Home, Epoch, Seq, Opts}`; a member's read
+%% is one lookup. `sderl_state`: what a new process of a group needs to go on where its
+%% predecessor was killed: `{{log, G}, Epoch, Num, Items}` (the last batch, written before its
+%% rows, so applying it again after a crash in between gives the same rows), `{{session, G, Node},
+%% Inc, Req, Answers}`, `{{out, G}, Req, Ops}`, `{{durable, G}, Term}`. `sderl_groups`: the own
+%% groups, `{Group, Uid, Pid, Members, Lead, Live}`.
+%%
+%% `sderl_tables` owns them, which runs no protocol (rule 30). The index from pid to name exists
+%% at the coordinator alone and is private to the group's process: it is rebuilt at a takeover.
+
+-export([new/2, members/2, index/2]).
+-export([lookup/2, name_of/2, row/1]).
+-export([apply/6, redo/5, put_rows/4, sync_begin/3, sync_end/3, foreign/1, local/1]).
+-export([read/3, read_next/1, read_stop/1]).
+-export([durable/2, outbox/3, recover/1, purge/1]).
+-export([is_member/1, uid/1, names/1, count/1]).
+-export_type([store/0, local/0, stale/0, cursor/0]).
+
+-define(NAMES, sderl_names).
+-define(STATE, sderl_state).
+-define(GROUPS, sderl_groups).
+-define(CHUNK, 2000).
+
+-record(st, {group, members = #{} :: #{node() => []}, index :: undefined | ets:tid()}).
+-opaque store() :: #st{}.
+-doc "Monitors of the pids that live here: name to pid and monitor.".
+-type local() :: #{term() => {pid(), reference()}}.
+-doc "Rows that a snapshot has not confirmed yet: name to version.".
+-type stale() :: #{term() => {term(), non_neg_integer()}}.
+-opaque cursor() :: ets:continuation() | done.
+
+%% What one application of a batch changes: local monitors, foreign pids that got a name, and
+%% events for subscribers, collected only when somebody listens.
+-record(a, {st :: #st{}, epoch, seq = 0, local = #{} :: local(), foreign = [] :: [{term(), pid()}],
+            notify = false :: boolean(), events = [] :: [term()]}).
+
+-spec new(term(), [node()]) -> store().
+new(Group, Members) -> #st{group = Group, members = #{N => [] || N <- Members}}.
+
+-spec members([node()], store()) -> store().
+members(Ms, St) -> St#st{members = #{N => [] || N <- Ms}}.
+
+-spec index(build | drop, store()) -> store().
+index(drop, #st{index = undefined} = St) -> St;
+index(drop, #st{index = T} = St) -> true = ets:delete(T), St#st{index = undefined};
+index(build, #st{group = G} = St0) ->
+    #st{index = T} = St = (index(drop, St0))#st{index = ets:new(sderl_index, [set, private])},
+    fold(G, fun({{_, Name}, Pid, _, _, _, _}, ok) -> true = ets:insert(T, {Pid, Name}), ok end, ok),
+    St.
+
+%% ---------------------------------------------------------------- reads of the protocol
+
+-spec lookup(store(), term()) -> sderl_core:row() | none.
+lookup(#st{group = G}, Name) ->
+    case ets:lookup(?NAMES, {G, Name}) of
+        [R] -> row(R);
+        [] -> none
+    end.
+
+-spec name_of(store(), pid()) -> {ok, term()} | none.
+name_of(#st{index = T}, Pid) ->
+    case ets:lookup(T, Pid) of
+        [{_, Name}] -> {ok, Name};
+        [] -> none
+    end.
+
+-spec row(tuple()) -> sderl_core:row().
+row({{_, Name}, Pid, Home, Epoch, Seq, Opts}) -> {Name, Pid, Home, {Epoch, Seq}, Opts}.
+
+%% ---------------------------------------------------------------- applying
+
+-spec apply(store(), local(), {term(), non_neg_integer()}, [term()], map() | none, boolean()) ->
+    {local(), [{term(), pid()}], [term()]}.
+apply(#st{group = G} = St, Local, {Epoch, Num}, Items, Index, Notify) ->
+    true = ets:insert(?STATE, {{log, G}, Epoch, Num, Items}),
+    write(St, Local, {Epoch, Num}, Items, Index, Notify).
+
+%% The last batch once more, for a process whose predecessor may have died half-way through it.
+-spec redo(store(), local(), term(), non_neg_integer(), [term()]) -> local().
+redo(St, Local, Epoch, Num, Items) ->
+    {L, _, _} = write(St, Local, {Epoch, Num}, Items, none, false),
+    L.
+
+write(St, Local, {Epoch, Num}, Items, Index, Notify) ->
+    A0 = #a{st = St, epoch = Epoch, seq = sderl_core:seq(Num, 0), local = Local, notify = Notify},
+    A = lists:foldl(fun item/2, A0, Items),
+    is_map(Index) andalso St#st.index =/= undefined andalso index_write(St#st.index, Index),
+    {A#a.local, A#a.foreign, lists:reverse(A#a.events)}.
+
+index_write(T, Index) ->
+    maps:foreach(fun(Pid, none) -> ets:delete(T, Pid);
+                    (Pid, [Name]) -> ets:insert(T, {Pid, Name})
+                 end, Index).
+
+item({seg, O, Inc, R, Ops, As}, #a{st = #st{group = G}} = A0) ->
+    A = ops(Ops, As, O, A0),
+    true = ets:insert(?STATE, {{session, G, O}, Inc, R, As}),
+    A;
+item({view, _, _, []}, A) -> A;
+item({view, _, _, Drops}, #a{st = #st{group = G}} = A0) ->
+    Rows = at_home(G, Drops),
+    lists:foldl(fun({{_, Name}, Pid, _, _, _, _}, A) -> unindex(Pid, A), del(Name, Pid, A) end, A0, Rows);
+item({mem, _, []}, A) -> A;
+item({mem, _, Removed}, #a{st = #st{group = G, index = I}, epoch = {_, Coord}} = A0) ->
+    %% Names whose pid lives on a node that left stay; the coordinator answers for them now.
+    lists:foldl(fun({Key, Pid, _, _, _, _}, A) ->
+        true = ets:update_element(?NAMES, Key, {3, Coord}),
+        case I of
+            undefined -> A;
+            _ -> A#a{foreign = [{element(2, Key), Pid} | A#a.foreign]}
+        end
+    end, A0, at_home(G, Removed));
+item({merge, Rows, Sessions}, #a{st = #st{group = G}} = A0) ->
+    maps:foreach(fun(N, {Inc, R, As}) -> ets:insert(?STATE, {{session, G, N}, Inc, R, As}) end, Sessions),
+    lists:foldl(fun put_row/2, A0, Rows);
+item({settle, Name, Held, Row, _Keep}, #a{st = #st{group = G}} = A) ->
+    case ets:lookup(?NAMES, {G, Name}) of
+        [{_, Pid, _, _, _, _}] when Pid =/= Held -> A;
+        Found ->
+            Old = case Found of [{_, P, _, _, _, _}] -> P; [] -> Held end,
+            A1 = case Old of none -> A; _ -> del(Name, Old, A) end,
+            case Row of
+                none -> A1;
+                _ -> put_row(Row, A1)
+            end
+    end;
+item(_, A) -> A.
+
+ops([], [], _, A) -> A;
+ops([Op | Ops], [Answer | As], O, #a{seq = Seq} = A) -> ops(Ops, As, O, op(Op, Answer, O, A#a{seq = Seq + 1})).
+
+op({r, Name, Pid, Opts}, yes, O, A) -> put(Name, Pid, Opts, O, registered, A);
+op({x, Name, Pid, _, Opts}, yes, O, A) -> put(Name, Pid, Opts, O, replaced, A);
+op({rr, Name, Pid, Opts}, yes, O, A) -> put(Name, Pid, Opts, O, replaced, A);
+op({u, Name}, ok, _, A) -> del(Name, any, A);
+op({d, Name, Pid}, ok, _, #a{st = #st{group = G}} = A) ->
+    %% Conditional on the pid: never the successor's name (rule 16).
+    case ets:lookup_element(?NAMES, {G, Name}, 2, none) of
+        Pid -> del(Name, Pid, A);
+        _ -> A
+    end;
+op(_, _, _, A) -> A.
+
+put(Name, Pid, Opts, Origin, Kind, #a{st = #st{members = Ms}, epoch = E, seq = Seq} = A) ->
+    Home = case Ms of #{node(Pid) := _} -> node(Pid); _ -> Origin end,
+    insert(Name, Pid, Home, E, Seq, Opts, Kind, A).
+
+put_row({Name, Pid, Home, {E, Seq}, Opts}, A) -> insert(Name, Pid, Home, E, Seq, Opts, registered, A).
+
+insert(Name, Pid, Home, E, Seq, Opts, Kind, #a{st = #st{group = G, members = Ms, index = I}, local = L0} = A) ->
+    true = ets:insert(?NAMES, {{G, Name}, Pid, Home, E, Seq, Opts}),
+    L1 = unwatch(Name, Pid, L0),
+    L2 = case node(Pid) =:= node() andalso not is_map_key(Name, L1) of
+        true -> L1#{Name => {Pid, monitor(process, Pid, [{tag, {'DOWN', Name}}])}};
+        false -> L1
+    end,
+    A1 = note({name, Kind, Name, Pid}, A#a{local = L2}),
+    case I =/= undefined andalso not is_map_key(node(Pid), Ms) of
+        true -> A1#a{foreign = [{Name, Pid} | A1#a.foreign]};
+        false -> A1
+    end.
+
+del(Name, Pid, #a{st = #st{group = G}, local = L, notify = Notify} = A) ->
+    Key = {G, Name},
+    Old = case Notify andalso Pid =:= any of
+        true -> ets:lookup_element(?NAMES, Key, 2, none);
+        false -> Pid
+    end,
+    true = ets:delete(?NAMES, Key),
+    A1 = A#a{local = unwatch(Name, none, L)},
+    case Old of
+        none -> A1;
+        _ -> note({name, unregistered, Name, Old}, A1)
+    end.
+
+note(Event, #a{notify = true, events = Es} = A) -> A#a{events = [Event | Es]};
+note(_, A) -> A.
+
+%% Drops the monitor of the name unless it is the one of this very pid.
+unwatch(Name, Pid, L) ->
+    case L of
+        #{Name := {Pid, _}} -> L;
+        #{Name := {_, Ref}} -> true = demonitor(Ref, [flush]), maps:remove(Name, L);
+        _ -> L
+    end.
+
+unindex(_, #a{st = #st{index = undefined}}) -> true;
+unindex(Pid, #a{st = #st{index = T}}) -> ets:delete(T, Pid).
+
+%% ---------------------------------------------------------------- snapshots
+
+%% The rows there are, with their versions: what the snapshot does not bring and no batch wrote
+%% in the meantime is deleted at its end.
+-spec sync_begin(store(), term(), non_neg_integer()) -> stale().
+sync_begin(#st{group = G}, Epoch, Num) ->
+    true = ets:insert(?STATE, {{log, G}, Epoch, Num, []}),
+    fold(G, fun({{_, Name}, _, _, E, Seq, _}, Acc) -> Acc#{Name => {E, Seq}} end, #{}).
+
+-spec put_rows(store(), local(), stale(), [sderl_core:row()]) -> {local(), stale()}.
+put_rows(St, Local, Stale, Rows) ->
+    A = lists:foldl(fun put_row/2, #a{st = St, local = Local}, Rows),
+    {A#a.local, lists:foldl(fun(R, Acc) -> maps:remove(element(1, R), Acc) end, Stale, Rows)}.
+
+-spec sync_end(store(), local(), stale()) -> local().
+sync_end(#st{group = G} = St, Local, Stale) ->
+    A = maps:fold(fun(Name, {E, Seq}, Acc) ->
+        case ets:lookup(?NAMES, {G, Name}) of
+            [{_, Pid, _, E, Seq, _}] -> del(Name, Pid, Acc);
+            _ -> Acc
+        end
+    end, #a{st = St, local = Local}, Stale),
+    A#a.local.
+
+%% ---------------------------------------------------------------- scans
+
+%% Any term may be a group, also one that means something in a match pattern.
+-spec spec(term(), [tuple()]) -> ets:match_spec().
+spec(G, Guards) ->
+    [{{{'$1', '_'}, '_', '$2', '_', '_', '_'}, [{'=:=', '$1', {const, G}} | Guards], ['$_']}].
+
+at_home(G, Homes) ->
+    ets:select(?NAMES, spec(G, [list_to_tuple(['orelse', false | [{'=:=', '$2', {const, H}} || H <- Homes]])])).
+
+fold(G, F, Acc) ->
+    true = ets:safe_fixtable(?NAMES, true),
+    try fold_next(ets:select(?NAMES, spec(G, []), ?CHUNK), F, Acc)
+    after ets:safe_fixtable(?NAMES, false)
+    end.
+
+fold_next('$end_of_table', _, Acc) -> Acc;
+fold_next({Rows, Cont}, F, Acc) -> fold_next(ets:select(Cont), F, lists:foldl(F, Acc, Rows)).
+
+-doc "A cursor over the rows of a group: all of them or those with a home on the given nodes.".
+-spec read(store(), all | [node()], pos_integer()) -> {[sderl_core:row()], Last :: boolean(), cursor()}.
+read(#st{group = G}, Which, Chunk) ->
+    Guards = case Which of
+        all -> [];
+        Homes -> [list_to_tuple(['orelse', false | [{'=:=', '$2', {const, H}} || H <- Homes]])]
+    end,
+    true = ets:safe_fixtable(?NAMES, true),
+    read_result(ets:select(?NAMES, spec(G, Guards), Chunk)).
+
+-spec read_next(cursor()) -> {[sderl_core:row()], Last :: boolean(), cursor()}.
+read_next(Cont) -> read_result(ets:select(Cont)).
+
+read_result('$end_of_table') -> read_stop(ended), {[], true, done};
+read_result({Rows, Cont}) -> {[row(R) || R <- Rows], false, Cont}.
+
+%% The table stays fixed while a cursor is open: rows are neither missed nor given twice.
+-spec read_stop(cursor() | ended) -> true.
+read_stop(done) -> true;
+read_stop(_) -> ets:safe_fixtable(?NAMES, false).
+
+-doc "The names whose pid is on no member: the coordinator watches them.".
+-spec foreign(store()) -> [{term(), pid()}].
+foreign(#st{group = G, members = Ms}) ->
+    fold(G, fun({{_, N}, Pid, _, _, _, _}, Acc) ->
+        case Ms of #{node(Pid) := _} -> Acc; _ -> [{N, Pid} | Acc] end
+    end, []).
+
+-doc "Monitors every registered pid of this node anew.".
+-spec local(store()) -> local().
+local(#st{group = G}) ->
+    fold(G, fun({{_, Name}, Pid, _, _, _, _}, L) when node(Pid) =:= node() ->
+                    L#{Name => {Pid, monitor(process, Pid, [{tag, {'DOWN', Name}}])}};
+               (_, L) -> L
+            end, #{}).
+
+%% ---------------------------------------------------------------- what a new process needs
+
+-spec durable(term(), term()) -> true.
+durable(G, D) -> ets:insert(?STATE, {{durable, G}, D}).
+
+-spec outbox(term(), pos_integer(), [term()]) -> true.
+outbox(G, Req, List) -> ets:insert(?STATE, {{out, G}, Req, List}).
+
+-spec recover(term()) -> none | map().
+recover(G) ->
+    case ets:lookup(?STATE, {durable, G}) of
+        [] -> none;
+        [{_, D}] ->
+            Log = case ets:lookup(?STATE, {log, G}) of
+                [{_, E, Num, Items}] -> #{log => {Num, Items}, log_epoch => E};
+                [] -> #{}
+            end,
+            Out = case ets:lookup(?STATE, {out, G}) of
+                [{_, R, List}] -> #{outbox => {R, List}};
+                [] -> #{}
+            end,
+            Sess = ets:select(?STATE, [{{{session, '$1', '$2'}, '$3', '$4', '$5'}, [{'=:=', '$1', {const, G}}],
+                                        [{{'$2', {{'$3', '$4', '$5'}}}}]}]),
+            maps:merge(maps:merge(Log, Out), #{durable => D, sessions => maps:from_list(Sess)})
+    end.
+
+-doc "Forgets everything of a group that this node left.".
+-spec purge(term()) -> true.
+purge(G) ->
+    _ = ets:select_delete(?STATE, [{{{session, '$1', '_'}, '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [true]}]),
+    [true, true, true] = [ets:delete(?STATE, {K, G}) || K <- [durable, log, out]],
+    %% Rows go last: a reader that misses them finds that this is no member any more.
+    _ = ets:select_delete(?NAMES, [{{{'$1', '_'}, '_', '_', '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [true]}]),
+    true.
+
+%% ---------------------------------------------------------------- reads of everyone
+
+-doc "Whether this node is a member of the group.".
+-spec is_member(term()) -> boolean().
+is_member(G) -> ets:member(?GROUPS, G).
+
+-doc "The identity of an own group.".
+-spec uid(term()) -> {ok, binary()} | error.
+uid(G) ->
+    case ets:lookup_element(?GROUPS, G, 2, error) of
+        error -> error;
+        Uid -> {ok, Uid}
+    end.
+
+-doc "All rows of an own group as `{Name, Pid}`, in no order.".
+-spec names(term()) -> [{term(), pid()}].
+names(G) -> fold(G, fun({{_, N}, Pid, _, _, _, _}, Acc) -> [{N, Pid} | Acc] end, []).
+
+-doc "How many names the group has here.".
+-spec count(term()) -> non_neg_integer().
+count(G) ->
+    ets:select_count(?NAMES, [{{{'$1', '_'}, '_', '_', '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [true]}]).
