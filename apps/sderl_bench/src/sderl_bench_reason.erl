@@ -1,0 +1,41 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_reason).
+-moduledoc "Why a run did not work, in words that tell what to do about it.".
+
+-export([text/1]).
+
+-doc "A reason of `sderl_bench_registry`, `sderl_bench_join` or `sderl_fleet:start/1` as text.".
+-spec text(term()) -> unicode:chardata().
+text({memory, #{needed_mib := Needed, available_mib := Available}}) ->
+    io_lib:format("the nodes need ~w MiB of memory and ~w are free; start fewer with --nodes", [Needed, Available]);
+text({start_failed, [{Node, Why} | Others]}) ->
+    [
+        io_lib:format("node ~ts did not start: ~0tp", [Node, Why]),
+        [io_lib:format(" (nor did ~w others)", [length(Others)]) || Others =/= []]
+    ];
+text({no_program, Name}) ->
+    io_lib:format("the program ~ts is not on the PATH", [Name]);
+text({fleet_ended, Why}) ->
+    io_lib:format("the nodes were stopped: ~0tp", [Why]);
+text({group_not_ready, Node, {ok, {error, timeout}}}) ->
+    io_lib:format("the group of node ~ts was not ready in time", [Node]);
+text({group_not_ready, Node, Answer}) ->
+    io_lib:format("node ~ts could not wait for its group: ~0tp", [Node, Answer]);
+text({not_connected, Node, Answer}) ->
+    io_lib:format("node ~ts could not connect to the others: ~0tp", [Node, Answer]);
+text({not_loaded, Node, {late, Ms}}) ->
+    io_lib:format(
+        "the machine is too slow for so many nodes or clients: node ~ts began ~w ms late; "
+        "try fewer with --nodes or --clients",
+        [Node, Ms]
+    );
+text({not_preloaded, Node, {ok, {Failures, Reasons}}}) ->
+    io_lib:format("~w names could not be registered on ~ts beforehand: ~0tp", [Failures, Node, Reasons]);
+text({What, Node, {error, timeout}}) when is_atom(Node) ->
+    io_lib:format("node ~ts did not answer in time (~ts)", [Node, What]);
+text({What, Node, Answer}) when is_atom(Node) ->
+    io_lib:format("node ~ts failed (~ts): ~0tp", [Node, What, Answer]);
+text({timeout, Last}) ->
+    io_lib:format("it did not happen in time; last seen: ~0tP", [Last, 20]);
+text(Reason) ->
+    io_lib:format("~0tp", [Reason]).

@@ -1,0 +1,217 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_registry).
+-moduledoc """
+One run of one implementation: starts the nodes, lets the clients work, and measures.
+
+The nodes are new in each run, so that nothing is left of the run before.
+""".
+
+-export([run/3, metrics/1]).
+-export_type([params/0, metrics/0]).
+
+-doc """
+`names` is the number of names that each group holds all the time; there are always enough
+for the look-ups.
+""".
+-type params() :: #{
+    nodes := pos_integer(),
+    group_size := pos_integer(),
+    clients := pos_integer(),
+    seconds := pos_integer(),
+    names := non_neg_integer(),
+    atom() => term()
+}.
+
+-doc "As in the JSON output; see `docs` of the command.".
+-type metrics() :: #{
+    pairs_per_s := float(),
+    register_us := #{p50 := number() | undefined, p99 := number() | undefined},
+    unregister_us := #{p50 := number() | undefined, p99 := number() | undefined},
+    lookup_ns := number() | undefined,
+    links_per_node_max := non_neg_integer() | undefined,
+    errors := non_neg_integer(),
+    error_reasons := [binary()],
+    converged := boolean()
+}.
+
+-define(WARMUP_MS, 1000).
+%% From the call that starts the clients until they begin: each node must have got it.
+-define(LEAD_MS, 300).
+-define(LEAD_MS_PER_NODE, 10).
+%% Names that are looked up.
+-define(LOOKUP_NAMES, 100).
+-define(PRELOAD_MS, 600_000).
+%% How long tables may differ where the implementation promises only that they will agree.
+-define(SETTLE_MS, 30_000).
+
+-doc """
+Runs it. `Label` stands before the progress bar. A reason is a term for
+`sderl_bench_reason:text/1`.
+""".
+-spec run(module(), params(), Label :: unicode:chardata()) -> {ok, metrics()} | {error, term()}.
+run(Impl, #{nodes := Count} = Params, Label) ->
+    Plan = #{groups := Groups} = Impl:plan(Params),
+    maybe
+        ok ?= sderl_fleet:fits(Count),
+        {ok, Fleet} ?= sderl_fleet:start(fleet_plan(Plan, Count, Label)),
+        try
+            Namespaces = sderl_bench_layout:named(Groups, sderl_fleet:nodes(Fleet)),
+            measure(Impl, Fleet, Namespaces, Params, Label)
+        after
+            sderl_fleet:stop(Fleet)
+        end
+    end.
+
+fleet_plan(#{connect_all := ConnectAll, apps := Apps, s_groups := InConfig, groups := Groups}, Count, Label) ->
+    #{
+        families => [#{name => n, count => Count, connect_all => ConnectAll, apps => Apps}],
+        s_groups => [{Group, normal, [{n, Positions}]} || InConfig, {Group, Positions} <- Groups],
+        progress => sderl_progress:reporter([Label, ": starting nodes"])
+    }.
+
+measure(Impl, Fleet, Namespaces, Params, Label) ->
+    #{clients := Clients, seconds := Seconds, names := Names} = Params,
+    Held = max(Names, ?LOOKUP_NAMES),
+    Members = members(Namespaces),
+    maybe
+        ok ?= Impl:prepare(Fleet, Namespaces, Params),
+        ok ?= preload(Impl, Fleet, Namespaces, Held),
+        {ok, Tallies} ?= load(Impl, Fleet, Members, Clients, Seconds, Label),
+        Converged = converged(Impl, Fleet, Namespaces, Held),
+        {ok, LookupNs} ?= lookup(Impl, Fleet, Namespaces, Held),
+        Links = sderl_bench_links:count(Fleet, [Node || {_, Node, _} <- Members]),
+        {ok, metrics(#{
+            tallies => Tallies,
+            seconds => Seconds,
+            converged => Converged,
+            lookup_ns => LookupNs,
+            links => Links
+        })}
+    end.
+
+%% [{Index, Node, Group}]
+members(Namespaces) ->
+    [
+        {Index, Node, Group}
+     || {Index, {Group, Node}} <-
+            lists:enumerate([{Group, Node} || {Group, Nodes} <- Namespaces, Node <- Nodes])
+    ].
+
+%% The names of a group are spread over its nodes.
+preload(Impl, Fleet, Namespaces, Held) ->
+    Parts = [
+        {Node, [Impl, Group, Place, 1, share(Held, length(Nodes), Place)]}
+     || {Group, Nodes} <- Namespaces, {Place, Node} <- lists:enumerate(Nodes)
+    ],
+    Answers = each_its_own(Fleet, preload, Parts, ?PRELOAD_MS),
+    case [{Node, Answer} || {Node, Answer} <- Answers, Answer =/= {ok, {0, []}}] of
+        [] -> ok;
+        [{Node, Answer} | _] -> {error, {not_preloaded, Node, Answer}}
+    end.
+
+share(Total, Nodes, Place) when Place =< Total rem Nodes -> Total div Nodes + 1;
+share(Total, Nodes, _Place) -> Total div Nodes.
+
+load(Impl, Fleet, Members, Clients, Seconds, Label) ->
+    BeginUs = os:system_time(microsecond) + 1000 * (?LEAD_MS + ?LEAD_MS_PER_NODE * length(Members)),
+    Load = #{
+        impl => Impl,
+        clients => Clients,
+        begin_us => BeginUs,
+        warmup_ms => ?WARMUP_MS,
+        measure_ms => 1000 * Seconds
+    },
+    Parts = [{Node, [Load#{group => Group, index => Index}]} || {Index, Node, Group} <- Members],
+    Ms = ?LEAD_MS + ?LEAD_MS_PER_NODE * length(Members) + ?WARMUP_MS + 1000 * Seconds,
+    Answers = sderl_progress:during([Label, ": measuring"], Ms, fun() ->
+        each_its_own(Fleet, load, Parts, Ms + 60_000)
+    end),
+    case [{Node, Answer} || {Node, Answer} <- Answers, not is_tally(Answer)] of
+        [] -> {ok, [Tally || {_, {ok, {ok, Tally}}} <- Answers]};
+        [{Node, {ok, {error, Reason}}} | _] -> {error, {not_loaded, Node, Reason}};
+        [{Node, Answer} | _] -> {error, {not_loaded, Node, Answer}}
+    end.
+
+is_tally({ok, {ok, #{pairs := _}}}) -> true;
+is_tally(_) -> false.
+
+each_its_own(Fleet, Function, Parts, Timeout) ->
+    Calls = [{Node, [{Function, Node, Args}]} || {Node, Args} <- Parts],
+    [
+        {Node, Answer}
+     || {Node, [Answer]} <- sderl_bench_layout:per_group(Calls, fun(_, [{F, To, Args}]) ->
+            [Answer || {_, Answer} <- sderl_fleet:multicall(Fleet, [To], sderl_bench_registry_worker, F, Args, Timeout)]
+        end)
+    ].
+
+%% Every member has the held names and nothing else: what clients registered they removed.
+converged(Impl, Fleet, Namespaces, Held) ->
+    Agree = fun() ->
+        lists:all(fun({Group, Nodes}) -> agree(Impl, Fleet, Group, Nodes, Held) end, Namespaces)
+    end,
+    case Impl:consistency() of
+        strong -> Agree();
+        eventual -> ok =:= sderl_fleet:await(Agree, ?SETTLE_MS)
+    end.
+
+agree(Impl, Fleet, Group, Nodes, Held) ->
+    Answers = sderl_fleet:multicall(
+        Fleet, Nodes, sderl_bench_registry_worker, content, [Impl, Group], 60_000
+    ),
+    case lists:usort([Answer || {_, Answer} <- Answers]) of
+        [{ok, {Held, _Hash}}] -> true;
+        _ -> false
+    end.
+
+%% On one member, when all is quiet.
+lookup(Impl, Fleet, [{Group, [Node | _] = Nodes} | _], Held) ->
+    All = [
+        {Place, 0, K}
+     || Place <- lists:seq(1, length(Nodes)), K <- lists:seq(1, share(Held, length(Nodes), Place))
+    ],
+    Step = max(1, length(All) div ?LOOKUP_NAMES),
+    Names = [Name || {I, Name} <- lists:enumerate(All), I rem Step =:= 0],
+    Args = [Impl, Group, Names],
+    case sderl_fleet:multicall(Fleet, [Node], sderl_bench_registry_worker, lookup_ns, Args, 120_000) of
+        [{_, {ok, Ns}}] when is_number(Ns) -> {ok, Ns};
+        %% A table that lost names has not converged, and says so there.
+        [{_, {ok, {error, {not_found, _}}}}] -> {ok, undefined};
+        [{_, {error, Reason}}] -> {error, {no_lookups, Node, Reason}}
+    end.
+
+-doc "The metrics of a run from what was measured.".
+-spec metrics(#{
+    tallies := [sderl_bench_registry_worker:tally()],
+    seconds := pos_integer(),
+    converged := boolean(),
+    lookup_ns := number() | undefined,
+    links := [non_neg_integer() | undefined]
+}) -> metrics().
+metrics(#{tallies := Tallies, seconds := Seconds, links := Links} = Seen) ->
+    Sum = fun(Key) -> lists:sum([maps:get(Key, Tally) || Tally <- Tallies]) end,
+    Reasons = lists:usort(lists:append([R || #{reasons := R} <- Tallies])),
+    #{
+        pairs_per_s => Sum(pairs) / Seconds,
+        register_us => percentiles(register, Tallies),
+        unregister_us => percentiles(unregister, Tallies),
+        lookup_ns => maps:get(lookup_ns, Seen),
+        links_per_node_max => lists:max([undefined_as(0, L) || L <- Links]),
+        errors => Sum(errors),
+        error_reasons => [text(R) || R <- lists:sublist(Reasons, 3)],
+        converged => maps:get(converged, Seen)
+    }.
+
+undefined_as(Default, undefined) -> Default;
+undefined_as(_, Value) -> Value.
+
+percentiles(Key, Tallies) ->
+    Histogram = sderl_bench_histogram:merge([maps:get(Key, Tally) || Tally <- Tallies]),
+    #{p50 => us(50, Histogram), p99 => us(99, Histogram)}.
+
+us(Percent, Histogram) ->
+    case sderl_bench_histogram:percentile(Percent, Histogram) of
+        undefined -> undefined;
+        Ns -> Ns / 1000
+    end.
+
+text(Reason) -> unicode:characters_to_binary(io_lib:format("~0tp", [Reason], [{chars_limit, 200}])).

@@ -1,0 +1,211 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_registry_experiment).
+-moduledoc """
+`bin/sderl bench registry`: how many names a second a cluster registers and unregisters.
+
+Metrics of one run, as in the JSON output:
+
+| metric | meaning |
+|---|---|
+| `pairs_per_s` | pairs of register and unregister that all clients completed in a second |
+| `register_us`, `unregister_us` | latency, `p50` and `p99`, within 1.6 % |
+| `lookup_ns` | one local look-up of a present name, the loop around it subtracted |
+| `links_per_node_max` | connections of the node that has most |
+| `errors`, `error_reasons` | operations that failed, all told, and up to three reasons |
+| `converged` | after the run, all members' tables are the same and hold what they should |
+""".
+
+-behaviour(sderl_bench_experiment).
+
+-export([summary/0, command/0, check/1, run/2]).
+-export([measure/2, table/1]).
+-export_type([run/0]).
+
+-doc "One run: the implementation's name, what was asked, what was measured.".
+-type run() :: #{
+    impl := string(),
+    params := map(),
+    metrics := sderl_bench_registry:metrics()
+}.
+
+-doc false.
+-spec summary() -> string().
+summary() -> "clients on each node register and unregister fresh names".
+
+-doc false.
+-spec command() -> argparse:command().
+command() ->
+    #{
+        help => "Clients on each node register and unregister fresh names, each again and again.\n"
+        "Several implementations are run in turn, so that their ratios are from one machine\n"
+        "in one mood. Nodes run on this machine with one scheduler each.",
+        arguments => [
+            option(impl, "LIST", string, "s_group,yardstick",
+                "implementations, with commas between them: " ++ lists:join(", ", sderl_bench_impl:names())),
+            option(nodes, "N", integer, 10, "nodes in all"),
+            #{
+                name => group_size, long => "-group-size", type => integer, required => false,
+                help => {"[--group-size G]", ["nodes in a group (all of them)"]}
+            },
+            option(clients, "C", integer, 20, "client processes on each node"),
+            option(seconds, "S", integer, 10, "how long each run measures, after 1 s of warm-up"),
+            option(repeat, "K", integer, 1, "runs of each implementation"),
+            option(names, "N", integer, 0, "names that each group holds beforehand (at least 100)"),
+            sderl_bench_experiment:json_option()
+        ]
+    }.
+
+option(Name, Shape, Type, Default, Text) ->
+    Long = [$- | atom_to_list(Name)],
+    Shown = io_lib:format("~ts (~ts)", [Text, default(Default)]),
+    #{
+        name => Name,
+        long => Long,
+        type => Type,
+        default => Default,
+        help => {lists:flatten(["[-", Long, " ", Shape, "]"]), [lists:flatten(Shown)]}
+    }.
+
+default(Default) when is_integer(Default) -> integer_to_list(Default);
+default(Default) -> Default.
+
+-doc false.
+-spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
+check(#{impl := Impls, nodes := Nodes} = Options) ->
+    Size = maps:get(group_size, Options, Nodes),
+    maybe
+        {ok, Modules} ?= impls(Impls),
+        ok ?= at_least(1, [nodes, clients, seconds, repeat], Options),
+        ok ?= at_least(0, [names], Options),
+        ok ?= divides(Size, Nodes),
+        {ok, Options#{impl := Modules, group_size => Size}}
+    end.
+
+impls(Text) ->
+    Names = [string:trim(Name) || Name <- string:split(Text, ",", all)],
+    case [Name || Name <- Names, sderl_bench_impl:module(Name) =:= error] of
+        [] when length(Names) > 1, tl(Names) =:= [hd(Names)] ->
+            {error, ["--impl names ", hd(Names), " twice; use --repeat 2 to run it twice"]};
+        [] ->
+            {ok, [{Name, element(2, sderl_bench_impl:module(Name))} || Name <- Names]};
+        [Unknown | _] ->
+            {error, [
+                "--impl: there is no implementation \"", Unknown, "\"; there are ",
+                lists:join(", ", sderl_bench_impl:names())
+            ]}
+    end.
+
+at_least(Min, Keys, Options) ->
+    case [{Key, Value} || Key <- Keys, Value <- [maps:get(Key, Options)], Value < Min] of
+        [] -> ok;
+        [{Key, Value} | _] -> {error, io_lib:format("--~ts must be at least ~w, not ~w", [Key, Min, Value])}
+    end.
+
+divides(Size, _) when Size < 1 ->
+    {error, io_lib:format("--group-size must be at least 1, not ~w", [Size])};
+divides(Size, Nodes) when Nodes rem Size =/= 0 ->
+    {error,
+        io_lib:format(
+            "--group-size ~w does not divide --nodes ~w: all groups are of equal size here", [Size, Nodes]
+        )};
+divides(_, _) ->
+    ok.
+
+-doc false.
+-spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
+run(Options, Output) ->
+    maybe
+        {ok, Runs} ?= measure(Options, Output),
+        sderl_bench_output:say(Output, ["\n", title(Options), "\n\n", table(Runs), notes(Runs)]),
+        verdict(Runs)
+    end.
+
+-doc "Runs the implementations in turn and writes the result of each run.".
+-spec measure(#{atom() => term()}, sderl_bench_output:output()) ->
+    {ok, [run()]} | {error, sderl_command:text()}.
+measure(#{impl := Impls, repeat := Repeat} = Options, Output) ->
+    Turns = [{Name, Module, Turn} || Turn <- lists:seq(1, Repeat), {Name, Module} <- Impls],
+    turns(Turns, maps:without([impl, repeat], Options), Repeat, Output, []).
+
+turns([], _Params, _Repeat, _Output, Runs) ->
+    {ok, lists:reverse(Runs)};
+turns([{Name, Module, Turn} | Turns], Params, Repeat, Output, Runs) ->
+    Label = [Name, [io_lib:format(" ~w/~w", [Turn, Repeat]) || Repeat > 1]],
+    Started = sderl_bench_output:now(),
+    Full = Params#{impl => list_to_binary(Name), run => Turn},
+    maybe
+        {measured, {ok, Metrics}} ?= {measured, sderl_bench_registry:run(Module, Params, Label)},
+        ok ?= sderl_bench_output:write(
+            Output, sderl_bench_output:result(registry, Full, Metrics, Started)
+        ),
+        sderl_bench_output:say(Output, [
+            string:pad(Label, 15), sderl_bench_table:number(maps:get(pairs_per_s, Metrics)), " pairs/s\n"
+        ]),
+        turns(Turns, Params, Repeat, Output, [#{impl => Name, params => Full, metrics => Metrics} | Runs])
+    else
+        {measured, {error, Reason}} -> {error, [Name, ": ", sderl_bench_reason:text(Reason)]};
+        {error, Message} -> {error, Message}
+    end.
+
+title(#{nodes := Nodes, group_size := Size, clients := Clients, seconds := Seconds, repeat := Repeat, names := Names}) ->
+    [
+        io_lib:format("~w nodes in groups of ~w, ~w clients a node, ~w s", [Nodes, Size, Clients, Seconds]),
+        [io_lib:format(", ~w runs: median (least..greatest)", [Repeat]) || Repeat > 1],
+        [io_lib:format(", ~w names held by each group", [Names]) || Names > 0],
+        "; ",
+        sderl_bench_machine:text()
+    ].
+
+-doc "A table with one line for each implementation, medians where there were several runs.".
+-spec table([run()]) -> unicode:chardata().
+table(Runs) ->
+    Names = lists:uniq([Name || #{impl := Name} <- Runs]),
+    Bases = [Base || Base <- ["yardstick", "global"], lists:member(Base, Names), length(Names) > 1],
+    Header =
+        ["", "pairs/s"] ++ ["x " ++ Base || Base <- Bases] ++
+            ["register us p50", "p99", "unregister us p50", "p99", "look-up ns", "links", "errors", "converged"],
+    sderl_bench_table:text(Header, [row(Name, Bases, Runs) || Name <- Names]).
+
+row(Name, Bases, Runs) ->
+    Mine = [Metrics || #{impl := N, metrics := Metrics} <- Runs, N =:= Name],
+    Spread = fun(Get) -> sderl_bench_table:spread([Get(M) || M <- Mine]) end,
+    Median = fun(Get) -> sderl_bench_table:number(sderl_bench_table:median([V || M <- Mine, V <- [Get(M)], is_number(V)])) end,
+    [Name, Spread(fun(#{pairs_per_s := V}) -> V end)] ++
+        [ratio(Name, Base, Runs) || Base <- Bases] ++
+        [
+            Median(fun(#{register_us := #{p50 := V}}) -> V end),
+            Median(fun(#{register_us := #{p99 := V}}) -> V end),
+            Median(fun(#{unregister_us := #{p50 := V}}) -> V end),
+            Median(fun(#{unregister_us := #{p99 := V}}) -> V end),
+            Median(fun(#{lookup_ns := V}) -> V end),
+            sderl_bench_table:number(lists:max([V || #{links_per_node_max := V} <- Mine])),
+            sderl_bench_table:number(lists:sum([V || #{errors := V} <- Mine])),
+            case lists:all(fun(#{converged := V}) -> V end, Mine) of
+                true -> "yes";
+                false -> "NO"
+            end
+        ].
+
+%% Of runs that followed one another, so that what disturbs the machine disturbs both.
+ratio(Name, Base, Runs) ->
+    Rates = fun(Wanted) -> [Rate || #{impl := N, metrics := #{pairs_per_s := Rate}} <- Runs, N =:= Wanted] end,
+    sderl_bench_table:spread([A / B || {A, B} <- lists:zip(Rates(Name), Rates(Base)), B > 0]).
+
+notes(Runs) ->
+    [
+        [
+            "\npg: eventually consistent, names are not unique; a call returns before other nodes know of it.\n"
+         || lists:any(fun(#{impl := Name}) -> Name =:= "pg" end, Runs)
+        ],
+        [
+            ["\n", Name, ": ", lists:join("; ", Reasons), "\n"]
+         || #{impl := Name, metrics := #{error_reasons := [_ | _] = Reasons}} <- Runs
+        ]
+    ].
+
+%% A number measured while the registry lost names is no result.
+verdict(Runs) ->
+    case lists:uniq([Name || #{impl := Name, metrics := #{converged := false}} <- Runs]) of
+        [] -> ok;
+        Names -> {error, ["the members' tables do not agree: ", lists:join(", ", Names)]}
+    end.

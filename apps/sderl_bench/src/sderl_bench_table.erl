@@ -1,0 +1,73 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_table).
+-moduledoc "Tables as text for a terminal and as Markdown, and numbers as people read them.".
+
+-export([text/2, markdown/2]).
+-export([number/1, spread/1, median/1]).
+
+-doc "Columns lined up: the first to the left, the others to the right.".
+-spec text(Header :: [unicode:chardata()], Rows :: [[unicode:chardata()]]) -> unicode:chardata().
+text(Header, Rows) ->
+    Widths = widths([Header | Rows]),
+    Rule = [lists:duplicate(Width, $-) || Width <- Widths],
+    [[line(Row, Widths, "  "), $\n] || Row <- [Header, Rule | Rows]].
+
+-doc "The same as a Markdown table.".
+-spec markdown(Header :: [unicode:chardata()], Rows :: [[unicode:chardata()]]) -> unicode:chardata().
+markdown(Header, Rows) ->
+    Rule = ["---" | ["---:" || _ <- tl(Header)]],
+    [["| ", lists:join(" | ", Row), " |\n"] || Row <- [Header, Rule | Rows]].
+
+widths(Rows) ->
+    lists:foldl(
+        fun(Row, Widths) -> lists:zipwith(fun max/2, [string:length(Cell) || Cell <- Row], Widths) end,
+        [0 || _ <- hd(Rows)],
+        Rows
+    ).
+
+line([First | Rest], [Width | Widths], Gap) ->
+    [
+        string:pad(First, Width),
+        [[Gap, string:pad(Cell, W, leading)] || {Cell, W} <- lists:zip(Rest, Widths)]
+    ].
+
+-doc """
+A number with as many digits as say something: `12,345`, `123`, `12.3`, `0.12`; `-` for what
+was not measured.
+""".
+-spec number(number() | undefined | null) -> unicode:chardata().
+number(N) when not is_number(N) -> "-";
+number(N) when N < 0 -> [$- | number(-N)];
+number(N) when is_integer(N); N >= 99.95 -> thousands(integer_to_list(round(N)));
+number(N) when N >= 9.995 -> float_to_binary(float(N), [{decimals, 1}]);
+number(N) -> float_to_binary(float(N), [{decimals, 2}]).
+
+thousands(Digits) ->
+    case length(Digits) of
+        L when L > 3 ->
+            {Head, Tail} = lists:split(L - 3, Digits),
+            thousands(Head) ++ "," ++ Tail;
+        _ ->
+            Digits
+    end.
+
+-doc "The median, and behind it least and greatest when there are several values.".
+-spec spread([number() | undefined]) -> unicode:chardata().
+spread(Values) ->
+    case [V || V <- Values, is_number(V)] of
+        [] -> "-";
+        [V] -> number(V);
+        Vs -> [number(median(Vs)), " (", number(lists:min(Vs)), "..", number(lists:max(Vs)), ")"]
+    end.
+
+-doc "The middle one of the values, or the mean of the middle two; `undefined` for none.".
+-spec median([number()]) -> number() | undefined.
+median([]) ->
+    undefined;
+median(Values) ->
+    Sorted = lists:sort(Values),
+    Half = length(Sorted) div 2,
+    case length(Sorted) rem 2 of
+        1 -> lists:nth(Half + 1, Sorted);
+        0 -> (lists:nth(Half, Sorted) + lists:nth(Half + 1, Sorted)) / 2
+    end.

@@ -1,0 +1,130 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_cli).
+-moduledoc """
+The command-line program behind `bin/sderl`.
+
+Exit statuses: 0 it worked, 1 it did not, 2 the arguments are wrong, 143 (128 + 15) when a
+signal stopped it. Messages go to stderr, so that stdout holds results only.
+""".
+
+-export([main/1, run/1]).
+
+%% `shell` is in bin/sderl itself: it takes over the terminal.
+-define(COMMANDS, [{"demo", sderl_demo_command}, {"bench", sderl_bench_command}]).
+
+%% How long nodes may take to go when a signal has ended the command.
+-define(CLEAN_UP_MS, 15_000).
+
+-doc "Runs a command line and ends the virtual machine with its exit status.".
+-spec main(Args :: [string()]) -> no_return().
+main(Args) ->
+    _ = io:setopts(standard_io, [{encoding, unicode}]),
+    _ = io:setopts(standard_error, [{encoding, unicode}]),
+    ok = log_to_stderr(),
+    ok = sderl_cli_signals:install(self()),
+    {Runner, Monitor} = spawn_monitor(fun() -> exit({status, run(Args)}) end),
+    receive
+        {'DOWN', Monitor, process, Runner, {status, Status}} ->
+            halt(Status);
+        {'DOWN', Monitor, process, Runner, Reason} ->
+            complain(["this is a defect of the program: ", io_lib:format("~tp", [Reason])]),
+            halt(1);
+        {sderl_cli_signals, stop} ->
+            stop(Runner, Monitor)
+    end.
+
+%% A fleet ends with the process that started it; wait until they all have.
+stop(Runner, Monitor) ->
+    exit(Runner, kill),
+    receive
+        {'DOWN', Monitor, process, Runner, _} -> ok
+    end,
+    sderl_progress:done(),
+    Fleets = [{Pid, monitor(process, Pid)} || Pid <- processes(), is_fleet(Pid)],
+    Deadline = erlang:monotonic_time(millisecond) + ?CLEAN_UP_MS,
+    lists:foreach(
+        fun({Pid, Ref}) ->
+            receive
+                {'DOWN', Ref, process, Pid, _} -> ok
+            after max(0, Deadline - erlang:monotonic_time(millisecond)) -> ok
+            end
+        end,
+        Fleets
+    ),
+    halt(143).
+
+is_fleet(Pid) ->
+    case proc_lib:translate_initial_call(Pid) of
+        {sderl_fleet_server, init, 1} -> true;
+        _ -> false
+    end.
+
+-doc "Runs a command line; the result is the exit status.".
+-spec run(Args :: [string()]) -> 0 | 1 | 2.
+run([]) ->
+    complain(["a command is missing\n\n", help()]),
+    2;
+run([Help]) when Help =:= "help"; Help =:= "--help"; Help =:= "-h" ->
+    io:put_chars(help()),
+    0;
+run(["help", Name | Args]) ->
+    run([Name | Args] ++ ["--help"]);
+run([Version]) when Version =:= "version"; Version =:= "--version" ->
+    io:format("sderl ~ts, OTP ~ts~n", [version(), maps:get(otp, sderl_bench_machine:info())]),
+    0;
+run([Name | Args]) ->
+    case lists:keyfind(Name, 1, ?COMMANDS) of
+        {Name, Module} ->
+            status(Module:run(Args));
+        false ->
+            complain(["there is no command ", Name, "\n\n", help()]),
+            2
+    end.
+
+status(ok) ->
+    0;
+status({help, Text}) ->
+    io:put_chars(Text),
+    0;
+status({error, Message}) ->
+    complain(Message),
+    1;
+status({usage, Message}) ->
+    complain(Message),
+    2.
+
+help() ->
+    Lines = [{Name, summary(Module)} || {Name, Module} <- ?COMMANDS] ++ [
+        {"shell", "an Erlang shell with the project's code, or on a running node"},
+        {"version", "the versions of this program and of OTP"},
+        {"help", "this list"}
+    ],
+    [
+        "usage: bin/sderl COMMAND [options]\n\n",
+        [io_lib:format("  ~-9ts ~ts~n", [Name, Summary]) || {Name, Summary} <- Lines],
+        "\n\"bin/sderl COMMAND --help\" tells a command's options.\n"
+    ].
+
+%% Help works also where a command's module does not load.
+summary(Module) ->
+    case code:ensure_loaded(Module) of
+        {module, Module} -> Module:summary();
+        {error, _} -> "(not built)"
+    end.
+
+version() ->
+    _ = application:load(sderl_bench),
+    {ok, Version} = application:get_key(sderl_bench, vsn),
+    Version.
+
+complain(Message) ->
+    sderl_progress:done(),
+    io:format(standard_error, "sderl: ~ts~n", [Message]).
+
+%% The default handler writes to stdout, where only results belong.
+log_to_stderr() ->
+    _ = logger:remove_handler(default),
+    logger:add_handler(default, logger_std_h, #{
+        config => #{type => standard_error},
+        level => warning
+    }).

@@ -1,0 +1,102 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_command).
+-moduledoc """
+A command of `bin/sderl`: what follows the program's name on the command line.
+
+A command's module is listed in `m:sderl_cli`. It parses its own arguments, and `parse/3`
+does that with OTP's `m:argparse`, so that help, errors and exit statuses are the same
+everywhere:
+
+```erlang
+run(Args) ->
+    case sderl_command:parse(Args, ["bench", "join"], arguments()) of
+        {ok, Options} -> ...;
+        Other -> Other
+    end.
+```
+""".
+
+-export([parse/3]).
+-export_type([result/0, text/0]).
+
+-doc "What a person reads.".
+-type text() :: unicode:chardata().
+
+-doc """
+How a command ended, and the exit status of the program: `ok` and `help` 0, `error` 1
+(it did not work; the message is printed to stderr), `usage` 2 (the arguments are wrong).
+""".
+-type result() :: ok | {help, text()} | {error, text()} | {usage, text()}.
+
+-doc "One line for `bin/sderl help`.".
+-callback summary() -> string().
+
+-doc "Runs the command with the arguments that follow its name.".
+-callback run(Args :: [string()]) -> result().
+
+-doc """
+Parses the arguments of the command called `Names` (`["bench", "registry"]` for
+`bin/sderl bench registry`). `{help, Text}` when they ask for help.
+""".
+-spec parse(Args :: [string()], Names :: [string()], argparse:command()) ->
+    {ok, #{atom() => term()}} | {help, text()} | {usage, text()}.
+parse(Args, Names, Command) ->
+    Name = lists:flatten(lists:join(" ", ["bin/sderl" | Names])),
+    case lists:any(fun(Arg) -> Arg =:= "--help" orelse Arg =:= "-h" end, Args) of
+        true ->
+            {help, argparse:help(Command, #{progname => Name})};
+        false ->
+            case argparse:parse(hide_dashes(Args), Command, #{progname => Name}) of
+                {ok, Options, _Path, _Command} -> {ok, show_dashes(Options)};
+                {error, Reason} -> {usage, [complaint(Reason), try_help(Name)]}
+            end
+    end.
+
+%% To argparse every "-" begins an option; here it alone is a value, stdin or stdout. No
+%% argument of a program has a NUL in it.
+hide_dashes(Args) -> [hide_dash(Arg) || Arg <- Args].
+
+hide_dash("-") -> [0];
+hide_dash(Arg) -> Arg.
+
+show_dashes(Options) -> #{Key => show_dash(Value) || Key := Value <- Options}.
+
+show_dash([0]) -> "-";
+show_dash(Value) -> Value.
+
+try_help(Name) ->
+    ["\n\"", Name, " --help\" tells the options."].
+
+%% argparse names an option by its atom or flags in its own style; say it as it is typed.
+complaint({_Path, undefined, Unknown, _Details}) ->
+    io_lib:format("there is no option or argument ~ts", [Unknown]);
+complaint({_Path, Option, undefined, _Details}) when is_map_key(long, Option); is_map_key(short, Option) ->
+    io_lib:format("~ts needs a value", [flag(Option)]);
+complaint({_Path, Option, undefined, _Details}) ->
+    io_lib:format("~ts is missing", [flag(Option)]);
+complaint({_Path, Option, Value, Details}) ->
+    io_lib:format("~ts cannot be ~ts~ts", [flag(Option), shown(Value), wanted(Option, Details)]).
+
+flag(#{long := Long}) -> [$- | Long];
+flag(#{short := Short}) -> [$-, Short];
+flag(#{name := Name}) -> atom_to_list(Name).
+
+shown([]) -> "without a value";
+shown(Value) when is_list(Value) ->
+    case io_lib:printable_unicode_list(Value) of
+        true -> Value;
+        false -> lists:join(" ", [shown(V) || V <- Value])
+    end;
+shown(Value) -> io_lib:format("~tp", [Value]).
+
+wanted(#{type := {integer, Limits}}, _) -> [": it is a whole number", limits(Limits)];
+wanted(#{type := {float, Limits}}, _) -> [": it is a number", limits(Limits)];
+wanted(#{type := integer}, _) -> ": it is a whole number";
+wanted(_, <<>>) -> "";
+wanted(_, Details) -> [": ", Details].
+
+limits(Limits) ->
+    [[" of at least ", show_limit(Min)] || {min, Min} <- Limits] ++
+        [[" of at most ", show_limit(Max)] || {max, Max} <- Limits].
+
+show_limit(Limit) -> io_lib:format("~w", [Limit]).

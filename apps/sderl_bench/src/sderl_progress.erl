@@ -1,0 +1,108 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_progress).
+-moduledoc """
+A progress bar with the remaining time, on stderr, for a person at a terminal; nothing into
+a pipe or a file. `bin/sderl` says which it is with `SDERL_TTY=1`.
+
+The bar is one line that is drawn over and over; `done/0` wipes it out before anything else
+is printed.
+""".
+
+-export([reporter/1, during/3, done/0, line/5]).
+
+%% Between two drawings of a bar that time alone moves.
+-define(TICK_MS, 200).
+
+-doc """
+A function to call as `Fun(Done, Total)` while work goes on, such as a fleet's `progress`.
+The remaining time is that at the same pace, from the moment this function is called.
+""".
+-spec reporter(Label :: unicode:chardata()) -> fun((non_neg_integer(), pos_integer()) -> ok).
+reporter(Label) ->
+    case wanted() of
+        true ->
+            Start = erlang:monotonic_time(millisecond),
+            fun(Done, Total) ->
+                draw(Label, Done, Total, erlang:monotonic_time(millisecond) - Start)
+            end;
+        false ->
+            fun(_Done, _Total) -> ok end
+    end.
+
+-doc "The result of `Fun`, which should take `Ms`; meanwhile the bar grows with time.".
+-spec during(Label :: unicode:chardata(), Ms :: pos_integer(), fun(() -> Result)) -> Result.
+during(Label, Ms, Fun) ->
+    case wanted() of
+        true ->
+            Start = erlang:monotonic_time(millisecond),
+            Ticker = spawn_link(fun() -> tick(Label, Ms, Start) end),
+            try
+                Fun()
+            after
+                stop(Ticker)
+            end;
+        false ->
+            Fun()
+    end.
+
+tick(Label, Ms, Start) ->
+    Passed = erlang:monotonic_time(millisecond) - Start,
+    draw(Label, min(Passed, Ms), Ms, Passed),
+    receive
+        {stop, From} -> From ! {stopped, self()}
+    after ?TICK_MS -> tick(Label, Ms, Start)
+    end.
+
+%% It must have drawn its last before anybody else writes.
+stop(Ticker) ->
+    Ticker ! {stop, self()},
+    receive
+        {stopped, Ticker} -> done()
+    end.
+
+-doc "Wipes the bar out.".
+-spec done() -> ok.
+done() ->
+    case wanted() of
+        true -> io:put_chars(standard_error, "\r\e[K");
+        false -> ok
+    end.
+
+wanted() ->
+    os:getenv("SDERL_TTY") =:= "1".
+
+draw(Label, Done, Total, PassedMs) ->
+    Text = line(Label, Done, Total, PassedMs, columns()),
+    io:put_chars(standard_error, ["\r", Text, "\e[K"]).
+
+columns() ->
+    case string:to_integer(os:getenv("SDERL_COLUMNS", "80")) of
+        {Columns, _} when is_integer(Columns), Columns > 0 -> Columns;
+        _ -> 80
+    end.
+
+-doc "The bar as text, at most `Columns - 1` wide. `PassedMs` is the time that `Done` took.".
+-spec line(
+    Label :: unicode:chardata(),
+    Done :: non_neg_integer(),
+    Total :: pos_integer(),
+    PassedMs :: non_neg_integer(),
+    Columns :: pos_integer()
+) -> unicode:chardata().
+line(Label, Done, Total, PassedMs, Columns) ->
+    Left = remaining(Done, Total, PassedMs),
+    Percent = io_lib:format(" ~3w %", [100 * Done div Total]),
+    Width = Columns - 4 - string:length(Label) - string:length(Percent) - string:length(Left),
+    case Width >= 5 of
+        true ->
+            Full = Width * Done div Total,
+            [Label, " [", lists:duplicate(Full, $#), lists:duplicate(Width - Full, $.), "]", Percent, Left];
+        false ->
+            string:slice([Label, Percent, Left], 0, Columns - 1)
+    end.
+
+remaining(0, _Total, _PassedMs) -> "";
+remaining(Done, Total, PassedMs) -> [", ", duration(PassedMs * (Total - Done) div Done), " left"].
+
+duration(Ms) when Ms < 60_000 -> io_lib:format("~w s", [(Ms + 999) div 1000]);
+duration(Ms) -> io_lib:format("~w min ~2..0w s", [Ms div 60_000, Ms rem 60_000 div 1000]).
