@@ -125,8 +125,8 @@ Errors, with nothing left running:
 - `{start_failed, [{Node, Reason}]}` with `Reason` one of `timeout`,
   `{boot_failed, Why, LastWords}`, `{app_failed, App, Why}`, `{unknown_host, Host}`,
   `{file, Path, Why}`, `{crashed, Why}`
-- `{no_program, Name}`, `{epmd, Why}`, `{mkdir, Dir, Why}`, `{file, Path, Why}`: the place
-  could not be prepared
+- `{no_program, Name}`, `{wrap, Wrap, Why}`, `{epmd, Why}`, `{mkdir, Dir, Why}`,
+  `{file, Path, Why}`: the place could not be prepared
 - `{fleet_ended, Why}`: the owner ended, or somebody stopped the fleet
 """.
 -spec start(plan()) -> {ok, Fleet :: pid()} | {error, bad_plan() | term()}.

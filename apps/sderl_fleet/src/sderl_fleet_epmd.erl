@@ -12,7 +12,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/1]).
+-export([start_link/1, namespace/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(TRIES, 10).
@@ -36,6 +36,28 @@ start_link(Options) ->
     case gen_server:start_link(?MODULE, Options, []) of
         {ok, Pid} -> {ok, Pid, gen_server:call(Pid, port)};
         {error, Reason} -> {error, Reason}
+    end.
+
+-doc "Tells network namespaces apart. The same for all where the system has none.".
+-spec namespace(Wrap :: [string()]) -> {ok, binary()} | {error, term()}.
+namespace(Wrap) ->
+    [Exec | Args] = Wrap ++ ["/bin/sh", "-c", "readlink /proc/self/ns/net 2>/dev/null || :"],
+    case os:find_executable(Exec) of
+        false ->
+            {error, {no_program, Exec}};
+        Path ->
+            Port = open_port({spawn_executable, Path}, [{args, Args}, binary, exit_status, stderr_to_stdout, hide]),
+            said(Port, <<>>)
+    end.
+
+said(Port, Said) ->
+    receive
+        {Port, {data, Data}} -> said(Port, <<Said/binary, Data/binary>>);
+        {Port, {exit_status, 0}} -> {ok, Said};
+        {Port, {exit_status, Status}} -> {error, {exit_status, Status, Said}}
+    after ?TIMEOUT ->
+        port_close(Port),
+        {error, timeout}
     end.
 
 -spec init(options()) -> {ok, state()} | {error, term()}.

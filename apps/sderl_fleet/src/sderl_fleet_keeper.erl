@@ -21,7 +21,9 @@
     owner := pid(),
     reaper := pid(),
     peer := map(),
-    out := string()
+    %% What the node prints goes here; its standard error is there.
+    out := string(),
+    err := string()
 }.
 
 -record(state, {
@@ -30,6 +32,7 @@
     peer_mon :: reference(),
     os_pid :: non_neg_integer() | undefined,
     out :: string(),
+    err :: string(),
     tail = <<>> :: binary(),
     boot = waiting :: waiting | up | {failed, term()},
     asked :: gen_server:from() | undefined,
@@ -59,14 +62,14 @@ peer(Keeper) ->
 %% gen_server
 
 -spec init(options()) -> {ok, #state{}}.
-init(#{owner := Owner, reaper := Reaper, peer := PeerOptions, out := Out}) ->
+init(#{owner := Owner, reaper := Reaper, peer := PeerOptions, out := Out, err := Err}) ->
     OwnerMon = monitor(process, Owner),
     group_leader(self(), self()),
     {ok, Peer, _} = peer:start_link(PeerOptions#{wait_boot => {self(), boot}}),
     PeerMon = monitor(process, Peer),
     OsPid = os_pid(Peer),
     OsPid =:= undefined orelse sderl_fleet_reaper:add(Reaper, OsPid),
-    {ok, #state{owner = OwnerMon, peer = Peer, peer_mon = PeerMon, os_pid = OsPid, out = Out}}.
+    {ok, #state{owner = OwnerMon, peer = Peer, peer_mon = PeerMon, os_pid = OsPid, out = Out, err = Err}}.
 
 %% The port is linked to the process that opened it.
 os_pid(Peer) ->
@@ -131,8 +134,13 @@ boot(Outcome, #state{asked = From} = State0) ->
     gen_server:reply(From, Reply),
     State.
 
-boot_error(#state{boot = {failed, Reason}, tail = Tail}) ->
-    {error, {boot_failed, Reason, Tail}}.
+boot_error(#state{boot = {failed, Reason}, tail = Tail, err = Err}) ->
+    Complaints =
+        case file:read_file(Err) of
+            {ok, Bytes} -> last(Bytes);
+            {error, _} -> <<>>
+        end,
+    {error, {boot_failed, Reason, <<Tail/binary, Complaints/binary>>}}.
 
 %% The I/O protocol
 

@@ -123,22 +123,36 @@ program(Key, Name, Options) ->
         [] -> {error, {no_program, hd(Candidates)}}
     end.
 
-%% Hosts of this network namespace share one epmd; a `wrap` that enters another one gets its
-%% own there, on the same port, as nodes ask every host's epmd on one port.
+%% Nodes that share a network namespace share one epmd. A `wrap` that enters another one
+%% gets its own there, on the same port, as nodes ask every host's epmd on one port.
 epmds(Places, Port, Common) ->
-    lists:foldl(
-        fun
-            ({Wrap, Hosts}, {ok, Wanted}) ->
-                case sderl_fleet_epmd:start_link(Common#{wrap => Wrap, hosts => Hosts, port => Wanted}) of
-                    {ok, _, Got} -> {ok, Got};
-                    {error, Reason} -> {error, Reason}
-                end;
-            (_, {error, Reason}) ->
-                {error, Reason}
-        end,
-        {ok, Port},
-        Places
-    ).
+    maybe
+        {ok, Namespaces} ?= namespaces(Places, #{}),
+        lists:foldl(
+            fun
+                ({_, {Wrap, Hosts}}, {ok, Wanted}) ->
+                    case sderl_fleet_epmd:start_link(Common#{wrap => Wrap, hosts => Hosts, port => Wanted}) of
+                        {ok, _, Got} -> {ok, Got};
+                        {error, Reason} -> {error, Reason}
+                    end;
+                (_, {error, Reason}) ->
+                    {error, Reason}
+            end,
+            {ok, Port},
+            lists:sort(maps:to_list(Namespaces))
+        )
+    end.
+
+namespaces([], Seen) ->
+    {ok, Seen};
+namespaces([{Wrap, Hosts} | Places], Seen) ->
+    case sderl_fleet_epmd:namespace(Wrap) of
+        {ok, Namespace} ->
+            {First, Others} = maps:get(Namespace, Seen, {Wrap, []}),
+            namespaces(Places, Seen#{Namespace => {First, lists:usort(Hosts ++ Others)}});
+        {error, Reason} ->
+            {error, {wrap, Wrap, Reason}}
+    end.
 
 -doc false.
 -spec close(#local{}) -> ok.
@@ -171,6 +185,7 @@ start_node(Spec, Files, Later, Deadline, Local) ->
         owner => Local#local.owner,
         reaper => Local#local.reaper,
         out => maps:get(out, Files),
+        err => maps:get(err, Files),
         peer => peer_options(Spec, Args, Files, Local)
     }),
     {Peer, OsPid} = sderl_fleet_keeper:peer(Keeper),
@@ -230,7 +245,9 @@ left(Deadline) ->
 args(#{hidden := Hidden, connect_all := ConnectAll, args := Args, paths := Paths}, #{config := Config}, Local) ->
     lists:append([
         Local#local.emulator,
-        ["-boot", "no_dot_erlang", "-start_epmd", "false", "-config", filename:rootname(Config)],
+        %% Of several boot flags the first counts.
+        lists:append([["-boot", "no_dot_erlang"] || not lists:member("-boot", Args)]),
+        ["-start_epmd", "false", "-config", filename:rootname(Config)],
         ["-hidden" || Hidden],
         lists:append([["-connect_all", "false"] || not ConnectAll]),
         Args,
@@ -282,22 +299,34 @@ stop_node(#node{keeper = Keeper, peer = Peer} = Node, Timeout, Local) ->
     ok = peer:cast(Peer, init, stop, []),
     receive
         {'DOWN', Ref, process, _, _} -> ok
-    after Timeout ->
-        demonitor(Ref, [flush]),
-        kill_node(Node, Local)
-    end.
+    after Timeout -> ok
+    end,
+    demonitor(Ref, [flush]),
+    kill_node(Node, Local).
 
 -doc false.
 -spec kill_node(#node{}, #local{}) -> ok.
 kill_node(#node{keeper = Keeper} = Node, Local) ->
     Ref = monitor(process, Keeper),
     _ = signal(kill, Node, Local),
-    %% peer's process ends when it has the exit status: the process is gone by then.
     receive
         {'DOWN', Ref, process, _, _} -> ok
     after ?GONE_TIMEOUT ->
         demonitor(Ref, [flush]),
         exit({still_there, Node#node.os_pid})
+    end,
+    %% peer's process ends with the exit status, or a little earlier when it was just
+    %% writing to the node.
+    ok = sderl_fleet_call:await(fun() -> is_gone(Node) end, ?GONE_TIMEOUT).
+
+is_gone(#node{os_pid = undefined}) ->
+    true;
+is_gone(#node{os_pid = OsPid}) ->
+    case sderl_fleet_proc:state(OsPid) of
+        gone -> true;
+        $Z -> true;
+        undefined -> true;
+        Other -> Other
     end.
 
 -doc false.

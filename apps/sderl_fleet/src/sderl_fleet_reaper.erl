@@ -18,7 +18,8 @@
 %%   too, and a node ends when its stdin ends; nobody can have suspended it yet. Where
 %%   /proc exists the mark finds it as well.
 %% - Somebody kills the shell: its exit status arrives here, another one adopts the
-%%   directory and is told the pids again.
+%%   directory and is told the pids again, with the start times the first one saw, and the
+%%   signals it did not answer for.
 %% - Check and signal are two steps. Until we collect a node's exit status its pid cannot
 %%   be recycled; after our death a recycled pid has another start time.
 
@@ -31,12 +32,13 @@
 -define(MARK, "SDERL_FLEET_HOME").
 
 -record(state, {
+    fleet :: pid(),
     dir :: string(),
     port :: port() | undefined,
-    %% Every process told, also dead ones: the shell knows which.
-    pids = [] :: [non_neg_integer()],
+    %% Every process told, also dead ones, with the start time.
+    pids = #{} :: #{non_neg_integer() => binary()},
     %% Answers come in the order of the questions.
-    asked = queue:new() :: queue:queue(gen_server:from()),
+    asked = queue:new() :: queue:queue({gen_server:from(), non_neg_integer(), stop | cont | kill}),
     finishing :: gen_server:from() | undefined,
     lost_while_finishing = false :: boolean()
 }).
@@ -44,7 +46,9 @@
 -doc "`Dir` must not exist; it is made with mode 0700 and removed in the end.".
 -spec start_link(Dir :: string()) -> gen_server:start_ret().
 start_link(Dir) ->
-    gen_server:start_link(?MODULE, Dir, []).
+    %% Linked in init/1: the end of the fleet is none of this process's own crashes, also
+    %% where the fleet was killed.
+    gen_server:start(?MODULE, {self(), Dir}, []).
 
 -doc "The environment variable that marks a process as part of the fleet of this directory.".
 -spec mark(Dir :: string()) -> {string(), string()}.
@@ -72,9 +76,12 @@ finish(Reaper) ->
 
 %% gen_server
 
--spec init(string()) -> {ok, #state{}} | {error, term()}.
-init(Dir) ->
-    State = open(#state{dir = Dir}, "new"),
+-spec init({pid(), string()}) -> {ok, #state{}} | {error, term()}.
+init({Fleet, Dir}) ->
+    %% A port ends with an error when its program does not read.
+    process_flag(trap_exit, true),
+    link(Fleet),
+    State = open(#state{fleet = Fleet, dir = Dir}, "new"),
     receive
         {Port, {data, {eol, ~"ready"}}} when Port =:= State#state.port -> {ok, State};
         {Port, {data, {eol, Line}}} when Port =:= State#state.port -> {error, {mkdir, Dir, Line}};
@@ -85,22 +92,22 @@ init(Dir) ->
 %% A new shell for a lost one.
 -spec handle_continue(adopt, #state{}) -> {noreply, #state{}}.
 handle_continue(adopt, #state{pids = Pids, asked = Asked} = State0) ->
-    _ = [gen_server:reply(From, gone) || From <- queue:to_list(Asked)],
-    State = open(State0#state{asked = queue:new()}, "adopt"),
-    _ = [tell(State, "A", Pid) || Pid <- Pids],
-    State#state.finishing =:= undefined orelse tell(State, "Q", 0),
+    State = open(State0, "adopt"),
+    _ = [tell(State, "A", Pid, Stamp) || Pid := Stamp <- Pids],
+    _ = [tell(State, letter(Signal), Pid, "") || {_, Pid, Signal} <- queue:to_list(Asked)],
+    State#state.finishing =:= undefined orelse tell(State, "Q", 0, ""),
     {noreply, State}.
 
 -spec handle_call(tuple() | finish, gen_server:from(), #state{}) ->
     {reply, ok, #state{}} | {noreply, #state{}}.
 handle_call({add, Pid}, _From, #state{pids = Pids} = State) ->
-    tell(State, "A", Pid),
-    {reply, ok, State#state{pids = [Pid | Pids]}};
+    tell(State, "A", Pid, ""),
+    {reply, ok, State#state{pids = Pids#{Pid => <<>>}}};
 handle_call({signal, Pid, Signal}, From, #state{asked = Asked} = State) ->
-    tell(State, letter(Signal), Pid),
-    {noreply, State#state{asked = queue:in(From, Asked)}};
+    tell(State, letter(Signal), Pid, ""),
+    {noreply, State#state{asked = queue:in({From, Pid, Signal}, Asked)}};
 handle_call(finish, From, State) ->
-    tell(State, "Q", 0),
+    tell(State, "Q", 0, ""),
     {noreply, State#state{finishing = From}}.
 
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
@@ -109,30 +116,42 @@ handle_cast(_, State) ->
 
 -spec handle_info(term(), #state{}) ->
     {noreply, #state{}} | {noreply, #state{}, {continue, adopt}} | {stop, normal, #state{}}.
-handle_info({Port, {data, {eol, Answer}}}, #state{port = Port} = State) ->
-    case {Answer, queue:out(State#state.asked)} of
-        {~"ok", {{value, From}, Asked}} ->
-            gen_server:reply(From, ok),
-            {noreply, State#state{asked = Asked}};
-        {~"gone", {{value, From}, Asked}} ->
-            gen_server:reply(From, gone),
-            {noreply, State#state{asked = Asked}};
-        _ ->
-            {noreply, State}
-    end;
-handle_info({Port, {exit_status, _}}, #state{port = Port, finishing = undefined} = State) ->
-    {noreply, State, {continue, adopt}};
-handle_info({Port, {exit_status, Status}}, #state{port = Port} = State) when
-    Status =:= 0; State#state.lost_while_finishing
-->
-    gen_server:reply(State#state.finishing, ok),
-    {stop, normal, State};
-handle_info({Port, {exit_status, _}}, #state{port = Port} = State) ->
-    {noreply, State#state{lost_while_finishing = true}, {continue, adopt}};
+handle_info({Port, {data, {eol, Line}}}, #state{port = Port} = State) ->
+    {noreply, answer(Line, State)};
+handle_info({Port, {exit_status, Status}}, #state{port = Port} = State) ->
+    ended(Status, State);
+%% Written to while its shell had just ended: no exit status comes.
+handle_info({'EXIT', Port, Reason}, #state{port = Port} = State) ->
+    ended(Reason, State);
+handle_info({'EXIT', Fleet, Reason}, #state{fleet = Fleet} = State) ->
+    {stop, {shutdown, Reason}, State};
 handle_info(_, State) ->
     {noreply, State}.
 
 %% Internals
+
+answer(<<"stamp ", Rest/binary>>, #state{pids = Pids} = State) ->
+    [Pid, Stamp] = binary:split(Rest, ~" "),
+    State#state{pids = Pids#{binary_to_integer(Pid) => Stamp}};
+answer(Line, #state{asked = Asked0} = State) ->
+    case {Line, queue:out(Asked0)} of
+        {~"ok", {{value, {From, _, _}}, Asked}} ->
+            gen_server:reply(From, ok),
+            State#state{asked = Asked};
+        {~"gone", {{value, {From, _, _}}, Asked}} ->
+            gen_server:reply(From, gone),
+            State#state{asked = Asked};
+        _ ->
+            State
+    end.
+
+ended(_, #state{finishing = undefined} = State) ->
+    {noreply, State, {continue, adopt}};
+ended(Status, State) when Status =:= 0; State#state.lost_while_finishing ->
+    gen_server:reply(State#state.finishing, ok),
+    {stop, normal, State};
+ended(_, State) ->
+    {noreply, State#state{lost_while_finishing = true}, {continue, adopt}}.
 
 open(#state{dir = Dir} = State, Mode) ->
     Port = open_port({spawn_executable, "/bin/sh"}, [
@@ -147,9 +166,9 @@ open(#state{dir = Dir} = State, Mode) ->
     State#state{port = Port}.
 
 %% The shell may have just been killed: its exit status then comes and the pids are told again.
-tell(#state{port = Port}, Letter, Pid) ->
+tell(#state{port = Port}, Letter, Pid, Stamp) ->
     try
-        port_command(Port, [Letter, " ", integer_to_list(Pid), "\n"]),
+        port_command(Port, [Letter, " ", integer_to_list(Pid), " ", Stamp, "\n"]),
         ok
     catch
         error:badarg -> ok
@@ -181,8 +200,7 @@ script() ->
         fi
     }
     same() {
-        eval "known=\${s_$1-}"
-        [ -n "$known" ] || return 1
+        eval "known=\${s_$1-none}"
         stamp "$1"
         [ "$stamp" = "$known" ]
     }
@@ -208,10 +226,16 @@ script() ->
         for p in $(marked); do strike "$p"; left=1; done
     }
 
-    while read -r cmd pid; do
+    while read -r cmd pid stamp; do
         case $pid in '' | *[!0-9]*) continue ;; esac
         case $cmd in
-        A) stamp "$pid"; eval "s_$pid=\$stamp"; pids="$pids $pid" ;;
+        A)
+            [ -n "$stamp" ] || stamp "$pid"
+            stamp=${stamp:-none}
+            eval "s_$pid=\$stamp"
+            pids="$pids $pid"
+            echo "stamp $pid $stamp"
+            ;;
         S) send STOP "$pid" ;;
         C) send CONT "$pid" ;;
         K) send KILL "$pid" ;;

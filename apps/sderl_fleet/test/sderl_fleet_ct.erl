@@ -1,0 +1,143 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_fleet_ct).
+
+%% What the suites share: fleets, and ways to see what is left of one.
+
+-export([
+    fleet/1,
+    done/1,
+    await/1,
+    atom/1,
+    os_pid/2,
+    has_proc/0,
+    sh/0,
+    trace/1,
+    left/1,
+    gone/1,
+    is_gone/1,
+    homes/1,
+    marked/1,
+    command/1,
+    reaper/1,
+    signal/2,
+    shell/1,
+    controller/2,
+    erl/2,
+    output/1
+]).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-define(SOON, 30_000).
+
+%% From a plan, or from its families alone.
+fleet(Plan) when is_map(Plan) ->
+    {ok, Fleet} = sderl_fleet:start(Plan),
+    Fleet;
+fleet(Families) ->
+    fleet(#{families => Families}).
+
+%% Nothing is left when stop/1 has returned.
+done(Fleet) ->
+    Trace = trace(Fleet),
+    ok = sderl_fleet:stop(Fleet),
+    ?assertEqual([], left(Trace)).
+
+await(Fun) when is_function(Fun) -> sderl_fleet:await(Fun, ?SOON).
+
+atom(Text) -> list_to_atom(lists:flatten(Text)).
+
+os_pid(Fleet, Node) ->
+    #{Node := #{os_pid := OsPid}} = sderl_fleet:info(Fleet),
+    OsPid.
+
+has_proc() -> filelib:is_dir("/proc/self").
+
+sh() -> os:find_executable("sh").
+
+%% What a fleet must not leave behind.
+trace(Fleet) ->
+    #{home := Home} = sderl_fleet:connection_info(Fleet),
+    {Home, [OsPid || #{os_pid := OsPid} <- maps:values(sderl_fleet:info(Fleet)), is_integer(OsPid)]}.
+
+left({Home, OsPids}) ->
+    [OsPid || OsPid <- OsPids, not is_gone(OsPid)] ++
+        [{Dir, marked} || Dir <- [Home], marked(Home) =/= []] ++ [Dir || Dir <- [Home], filelib:is_dir(Dir)].
+
+gone(Trace) ->
+    ok = await(fun() ->
+        case left(Trace) of
+            [] -> true;
+            Left -> Left
+        end
+    end).
+
+%% An orphan that nobody waited for is as good as gone.
+is_gone(OsPid) ->
+    case sderl_fleet_proc:state(OsPid) of
+        gone -> true;
+        $Z -> true;
+        undefined -> shell("kill -0 " ++ integer_to_list(OsPid)) =/= 0;
+        _ -> false
+    end.
+
+%% Private directories of fleets made in this directory.
+homes(Dir) ->
+    filelib:wildcard(filename:join(Dir, "sderl-fleet-*")).
+
+%% Processes with the mark of this fleet.
+marked(Home) ->
+    Mark = list_to_binary("SDERL_FLEET_HOME=" ++ Home),
+    [
+        list_to_integer(OsPid)
+     || File <- filelib:wildcard("/proc/[0-9]*/environ"),
+        {ok, Data} <- [file:read_file(File)],
+        binary:match(Data, Mark) =/= nomatch,
+        [_, OsPid, _] <- [string:lexemes(File, "/")]
+    ].
+
+command(OsPid) ->
+    case file:read_file(lists:concat(["/proc/", OsPid, "/comm"])) of
+        {ok, Name} -> string:trim(Name);
+        {error, _} -> <<>>
+    end.
+
+reaper(Fleet) ->
+    #{home := Home} = sderl_fleet:connection_info(Fleet),
+    [OsPid] = [
+        list_to_integer(P)
+     || File <- filelib:wildcard("/proc/[0-9]*/cmdline"),
+        {ok, Data} <- [file:read_file(File)],
+        [~"/bin/sh", ~"-c", _, ~"sderl_fleet_reaper", Dir | _] <- [binary:split(Data, ~"\0", [global])],
+        Dir =:= list_to_binary(Home),
+        [_, P, _] <- [string:lexemes(File, "/")]
+    ],
+    OsPid.
+
+signal(Name, OsPid) ->
+    0 = shell("kill -" ++ Name ++ " " ++ integer_to_list(OsPid)).
+
+shell(Command) ->
+    Port = open_port({spawn_executable, sh()}, [{args, ["-c", Command]}, exit_status, stderr_to_stdout]),
+    receive
+        {Port, {exit_status, Status}} -> Status
+    end.
+
+%% Another controlling machine, that runs one of these functions.
+controller(Module, Function) ->
+    Paths = [filename:dirname(code:which(M)) || M <- [Module, sderl_fleet]],
+    erl(["-pa" | Paths] ++ ["-eval", lists:concat([Module, ":", Function, "(), halt(0)."])], []).
+
+erl(Args, Env) ->
+    Erl = filename:join([code:root_dir(), "bin", "erl"]),
+    open_port({spawn_executable, Erl}, [
+        {args, ["-noshell" | Args]}, {env, Env}, exit_status, binary, stderr_to_stdout
+    ]).
+
+output(Port) -> output(Port, <<>>).
+
+output(Port, Said) ->
+    receive
+        {Port, {data, Data}} -> output(Port, <<Said/binary, Data/binary>>);
+        {Port, {exit_status, _}} -> Said
+    end.
