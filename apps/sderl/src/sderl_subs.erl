@@ -73,7 +73,7 @@ of the kind `group` may come with later versions: ignore what you do not know.
 %% Owner of the table
 
 -doc "Makes the table. Called once by the process that shall own it, before `start_link/0`.".
--spec new() -> ?MODULE.
+-spec new() -> ets:table().
 new() ->
     ets:new(?TABLE, [named_table, public, set, {read_concurrency, true}]).
 

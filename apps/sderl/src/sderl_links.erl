@@ -1,0 +1,301 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_links).
+-moduledoc """
+Why this node has each of its links, and since when.
+
+A partial mesh decays silently: a link that nobody needs stays, one that somebody needs is
+missing, and nobody can tell which. So whoever needs a link says so before it opens it
+(`note/2`) and when it is done (`forget/2`), the node server reports links that come and go
+(`nodeup/2`, `nodedown/1`), and this module can explain them all.
+
+## Reasons
+
+| reason | who notes it | ends |
+|---|---|---|
+| `{group, Group}` | membership | `forget/2` |
+| `free_island` | islands of free nodes | `forget/2` |
+| `caller` | `s_group:connect/1` | `forget/2`, or with the link |
+| `stock` | the same, for a node without this application | `forget/2`, or with the link |
+| `route` | routing | `forget/2`, or with the link |
+| `{monitor, Group}` | pids on non-members that have names in a group | `forget/2`, or with the link |
+| `{lookup, Group}` | lookups and sends that asked another node | by itself: see below |
+
+`{group, _}` and `free_island` are kept while the link is down: they say that it is missing. A lookup
+is a use, not a need: it is noted again with every use, never forgotten, and keeps the link
+needed for the idle time only. A reason is there or not; whoever has several needs of one kind
+for one node counts them.
+
+A link is *the library's* when a reason was there before the link was, and *another's* when not:
+then the code of the application or the node at the other end opened it, and whether it is
+needed is not ours to say.
+
+## Table
+
+The table is made by the supervisor (`new/0`) and public: every process notes for itself.
+
+| row | for |
+|---|---|
+| `{Node, Visible, Since, OpenedBy, Free}` | a link; `Since` in system seconds, `Free`: when its last reason went, in monotonic milliseconds |
+| `{{Node, Reason}, Noted}` | a reason; when it was noted last, in monotonic milliseconds |
+
+Two races are harmless: between `nodedown/1` of one link and the next `note/2` a reason may be lost,
+whereupon the next link counts as another's and is never closed; and a reason that is noted while
+`forget/2` runs for the last one leaves a `Free` that nobody reads, as the link has a reason.
+""".
+
+-export([new/0]).
+-export([note/2, note/3, forget/2, forget/3]).
+-export([nodeup/2, nodeup/3, nodedown/1]).
+-export([list/0, list/2, reasons/1]).
+-export([missing/0]).
+-export([unneeded/2]).
+-export([view/4, close_candidate/3]).
+
+-export_type([reason/0, link/0, view/0]).
+
+-define(TABLE, ?MODULE).
+-define(IDLE_MS, 600_000).
+
+-doc "What a link is for; see the table above.".
+-type reason() ::
+    {group, Group :: term()}
+    | free_island
+    | caller
+    | stock
+    | route
+    | {monitor, Group :: term()}
+    | {lookup, Group :: term()}.
+
+-doc """
+A link as `s_group:links/0` shows it. `since` is system time in seconds
+(`calendar:system_time_to_rfc3339/1` makes it readable).
+""".
+-type link() :: #{
+    node := node(),
+    visible := boolean(),
+    since := integer(),
+    reasons := [reason()],
+    opened_by := library | other,
+    needed := boolean()
+}.
+
+-doc """
+One end's view of a link, for the decision to close it. `names` counts names known at this
+end whose pid is at the other, `idle_ms` is how long no traffic of the application was seen.
+""".
+-type view() :: #{
+    visible := boolean(),
+    opened_by := library | other,
+    needed := boolean(),
+    names := non_neg_integer(),
+    idle_ms := non_neg_integer()
+}.
+
+-doc "Makes the table. Called once by the process that shall own it.".
+-spec new() -> ets:table().
+new() ->
+    ets:new(?TABLE, [named_table, public, set, {read_concurrency, true}, {write_concurrency, true}]).
+
+%% Who needs what
+
+-doc """
+Notes that the link to a node has a reason, whether it is up or not. Call it before opening
+the link. For this node itself it does nothing.
+""".
+-spec note(node(), reason()) -> ok.
+note(Node, Reason) ->
+    note(Node, Reason, now_ms()).
+
+-doc "As `note/2`, at the monotonic time `Now` (milliseconds).".
+-spec note(node(), reason(), Now :: integer()) -> ok.
+note(Node, _Reason, _Now) when Node =:= node() ->
+    ok;
+note(Node, Reason, Now) when is_atom(Node) ->
+    true = ets:insert(?TABLE, {{Node, Reason}, Now}),
+    ok.
+
+-doc "Takes a reason away; `ok` also when it was not there. The link stays.".
+-spec forget(node(), reason()) -> ok.
+forget(Node, Reason) ->
+    forget(Node, Reason, now_ms()).
+
+-doc "As `forget/2`, at the monotonic time `Now` (milliseconds).".
+-spec forget(node(), reason(), Now :: integer()) -> ok.
+forget(Node, Reason, Now) ->
+    case ets:take(?TABLE, {Node, Reason}) of
+        [_] ->
+            _ = ets:update_element(?TABLE, Node, {5, Now}),
+            ok;
+        [] ->
+            ok
+    end.
+
+%% What the node server sees
+
+-doc """
+Records that a link came up. A link that is known already stays as it is.
+
+For links that were there before the library, call it before any reason is noted, or they
+count as the library's.
+""".
+-spec nodeup(node(), Visible :: boolean()) -> ok.
+nodeup(Node, Visible) ->
+    nodeup(Node, Visible, now_ms()).
+
+-doc "As `nodeup/2`, at the monotonic time `Now` (milliseconds).".
+-spec nodeup(node(), Visible :: boolean(), Now :: integer()) -> ok.
+nodeup(Node, Visible, Now) when is_boolean(Visible) ->
+    OpenedBy =
+        case reasons(Node) of
+            [] -> other;
+            [_ | _] -> library
+        end,
+    _ = ets:insert_new(?TABLE, {Node, Visible, erlang:system_time(second), OpenedBy, Now}),
+    ok.
+
+-doc "Records that a link went down, and with it the reasons that end with the link.".
+-spec nodedown(node()) -> ok.
+nodedown(Node) ->
+    true = ets:delete(?TABLE, Node),
+    lists:foreach(
+        fun(Reason) -> outlives(Reason) orelse ets:delete(?TABLE, {Node, Reason}) end,
+        reasons(Node)
+    ).
+
+outlives({group, _Group}) -> true;
+outlives(free_island) -> true;
+outlives(_Reason) -> false.
+
+%% What is known
+
+-doc "The links that are up, by node, with ten minutes as the idle time of a lookup.".
+-spec list() -> [link()].
+list() ->
+    list(now_ms(), ?IDLE_MS).
+
+-doc """
+The links that are up, by node. `needed` is false only for links of the library that have no
+reason left but lookups at least `IdleMs` ago.
+""".
+-spec list(Now :: integer(), IdleMs :: non_neg_integer()) -> [link()].
+list(Now, IdleMs) ->
+    Noted = noted(),
+    lists:sort(
+        fun(#{node := A}, #{node := B}) -> A =< B end,
+        [describe(Row, maps:get(element(1, Row), Noted, []), Now, IdleMs) || Row <- links()]
+    ).
+
+describe({Node, Visible, Since, OpenedBy, _Free}, Noted, Now, IdleMs) ->
+    #{
+        node => Node,
+        visible => Visible,
+        since => Since,
+        reasons => lists:sort([Reason || {Reason, _At} <- Noted]),
+        opened_by => OpenedBy,
+        needed => OpenedBy =:= other orelse needed(Noted, Now, IdleMs)
+    }.
+
+needed(Noted, Now, IdleMs) ->
+    lists:any(fun(Reason) -> needs(Reason, Now, IdleMs) end, Noted).
+
+needs({{lookup, _Group}, At}, Now, IdleMs) -> Now - At < IdleMs;
+needs({_Reason, _At}, _Now, _IdleMs) -> true.
+
+-doc "The reasons noted for the link to a node, sorted, whether it is up or not.".
+-spec reasons(node()) -> [reason()].
+reasons(Node) ->
+    lists:sort([Reason || [Reason] <- ets:match(?TABLE, {{Node, '$1'}, '_'})]).
+
+-doc "The links that are down though a group or an island needs them, with the reasons, by node.".
+-spec missing() -> [{node(), [reason()]}].
+missing() ->
+    [
+        {Node, lists:sort(Needed)}
+     || {Node, Noted} <- lists:sort(maps:to_list(noted())),
+        not ets:member(?TABLE, Node),
+        Needed <- [[Reason || {Reason, _At} <- Noted, outlives(Reason)]],
+        Needed =/= []
+    ].
+
+-doc """
+The nodes to which the library opened a link that nobody needs, and how many milliseconds ago
+it was last needed, by node. What the policy `report` reports.
+
+`Now` is monotonic time in milliseconds. A link that has just come up, or has just lost its
+last reason, is not listed before `IdleMs` have passed.
+""".
+-spec unneeded(Now :: integer(), IdleMs :: non_neg_integer()) -> [{node(), non_neg_integer()}].
+unneeded(Now, IdleMs) ->
+    Noted = noted(),
+    lists:sort([
+        {Node, Idle}
+     || {Node, _Visible, _Since, library, Free} <- links(),
+        Reasons <- [maps:get(Node, Noted, [])],
+        not needed(Reasons, Now, IdleMs),
+        Idle <- [Now - lists:max([Free | [At || {_Reason, At} <- Reasons]])],
+        Idle >= IdleMs
+    ]).
+
+links() -> ets:match_object(?TABLE, {'_', '_', '_', '_', '_'}).
+
+noted() ->
+    maps:groups_from_list(
+        fun({{Node, _Reason}, _At}) -> Node end,
+        fun({{_Node, Reason}, At}) -> {Reason, At} end,
+        ets:match_object(?TABLE, {{'_', '_'}, '_'})
+    ).
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+%% Closing (protocol rule 25), decided at the end that opened the link
+
+-doc """
+This end's view of a link, to be sent to the other end.
+
+`Now` is monotonic time and `IdleMs` the policy's idle time, in milliseconds. `Measured` is what the
+caller counted: the names that it knows with a pid across the link, and how long no traffic
+of the application was seen.
+""".
+-spec view(node(), Now :: integer(), IdleMs :: non_neg_integer(), Measured) ->
+    {ok, view()} | {error, no_link}
+when
+    Measured :: #{names := non_neg_integer(), idle_ms := non_neg_integer()}.
+view(Node, Now, IdleMs, #{names := Names, idle_ms := Idle}) ->
+    case ets:lookup(?TABLE, Node) of
+        [{Node, Visible, _Since, OpenedBy, _Free}] ->
+            %% Unlike in `list/2`: who opened it is judged over both ends, what it is needed for
+            %% at each.
+            {ok, #{
+                visible => Visible,
+                opened_by => OpenedBy,
+                needed => needed(maps:get(Node, noted(), []), Now, IdleMs),
+                names => Names,
+                idle_ms => Idle
+            }};
+        [] ->
+            {error, no_link}
+    end.
+
+-doc """
+Whether both ends' views allow the policy `close` to close a link that has been idle for
+`IdleMs` milliseconds: the library opened it at one end or both, neither end needs it, no name's
+pid is across it, and both saw it idle.
+
+Otherwise the first rule that forbids it. Source: protocol rule 25.
+""".
+-spec close_candidate(Here :: view(), There :: view(), IdleMs :: non_neg_integer()) ->
+    close | {keep, not_opened_by_library | needed | names | not_idle}.
+close_candidate(Here, There, IdleMs) ->
+    Both = [Here, There],
+    case {
+        lists:any(fun(#{opened_by := By}) -> By =:= library end, Both),
+        lists:any(fun(#{needed := Needed}) -> Needed end, Both),
+        lists:any(fun(#{names := Names}) -> Names > 0 end, Both),
+        lists:all(fun(#{idle_ms := Idle}) -> Idle >= IdleMs end, Both)
+    } of
+        {false, _, _, _} -> {keep, not_opened_by_library};
+        {_, true, _, _} -> {keep, needed};
+        {_, _, true, _} -> {keep, names};
+        {_, _, _, false} -> {keep, not_idle};
+        {true, false, false, true} -> close
+    end.
