@@ -8,7 +8,8 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -import(sderl_fleet_ct, [
-    fleet/1, done/1, await/1, atom/1, os_pid/2, has_proc/0, sh/0, trace/1, left/1, is_gone/1, homes/0, controller/2, output/1
+    fleet/1, done/1, await/1, atom/1, os_pid/2, has_proc/0, trace/1, left/1,
+    is_gone/1, homes/1, controller/2, output/1
 ]).
 
 -define(SOON, 30_000).
