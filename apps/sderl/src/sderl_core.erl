@@ -51,10 +51,10 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 
 -include("sderl_core.hrl").
 
--export([init/1, step/3, propose/4]).
--export([batch_of/1, seq/2, durable/1, info/1, settled/1, role/1, members/1, live/1, lead/1, membership/1, is_aside/2]).
+-export([init/1, handle/3, step/3, propose/4]).
+-export([batch_of/1, seq/2, durable/1, info/1, settled/1, unheard/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
 %% For the other sderl_core_* modules.
--export([fx/2, send/3, peer/2, present/2, hello_msg/1, change_view/3, event/3]).
+-export([fx/2, save/1, send/3, peer/2, present/2, hello_msg/1, change_view/3, event/3]).
 -export_type([state/0, event/0, effect/0, row/0]).
 
 -opaque state() :: #s{}.
@@ -72,6 +72,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -type effect() ::
     {send, Addr :: term(), Msg :: term()}
     | {hello, node(), Msg :: term()}
+    | {durable, term()}
     | {outbox, pos_integer(), [{term(), term()}]}
     | {replies, [{From :: term(), Value :: term()}]}
     | {apply, Epoch :: term(), Num :: non_neg_integer(), Items :: [term()], Index :: map()}
@@ -120,12 +121,28 @@ fresh(#{mem := Mem} = A, Self) ->
     C = case A of #{found := true} -> 1; _ -> 0 end,
     #d{mem = Mem, epoch = {C, Self}, lineage = {C, Self}, view = #{Self => live}}.
 
+-doc """
+The first half of a step: runs events and gives their effects, but sends neither the
+acknowledgement nor the clients' operations that a step ends with. A shell that let answered
+clients run in between sends their next operations along.
+""".
+-spec handle(integer(), [event() | start], state()) -> {[effect()], state()}.
+handle(Now, Events, S0) ->
+    S1 = lists:foldl(fun handle/2, S0#s{now = Now}, Events),
+    done(S1).
+
 -doc "Runs all events at monotonic time `Now` (ms) and gives the effects in order.".
 -spec step(integer(), [event() | start], state()) -> {[effect()], state()}.
 step(Now, Events, S0) ->
     S1 = lists:foldl(fun handle/2, S0#s{now = Now}, Events),
     S2 = sderl_core_write:flush(S1),
-    {lists:reverse(S2#s.fx), S2#s{fx = []}}.
+    done(S2).
+
+%% What is promised is kept before anyone is told (save/1 in send/3) and before clients are
+%% answered; nothing else needs an order.
+done(S0) ->
+    #s{fx = Fx} = S = save(S0),
+    {lists:reverse(Fx), S#s{fx = []}}.
 
 -doc """
 The next batch, when this member coordinates, nothing is out and something waits. `Mod` and
@@ -134,7 +151,7 @@ The next batch, when this member coordinates, nothing is out and something waits
 -spec propose(integer(), module(), term(), state()) -> {[effect()], state()}.
 propose(Now, Mod, Store, S0) ->
     S1 = sderl_core_write:propose(Mod, Store, S0#s{now = Now}),
-    {lists:reverse(S1#s.fx), S1#s{fx = []}}.
+    done(S1).
 
 %% ---------------------------------------------------------------- reading the state
 
@@ -149,6 +166,11 @@ settled(#s{role = Role, d = #d{view = V, syncing = false}, self = Self, peers = 
     maps:get(Self, V, none) =:= live
         andalso lists:all(fun(N) -> is_map_key(N, V) orelse not member(N, S) end, maps:keys(P));
 settled(_) -> false.
+
+-doc "Members with a link whose process has not been heard yet.".
+-spec unheard(state()) -> [node()].
+unheard(#s{linked = L, peers = P, self = Self} = S) ->
+    [N || N := _ <- L, N =/= Self, not is_map_key(N, P), member(N, S)].
 
 -doc "The role of this member.".
 -spec role(state()) -> orphan | candidate | follower | coord | surrender.
@@ -165,9 +187,16 @@ live(#s{d = #d{view = V}}) -> lists:sort([N || N := live <- V]).
 -doc "The coordinator followed, if any.".
 -spec lead(state()) -> node() | undefined.
 lead(#s{lead = L}) -> L.
--doc "Whether a node is in the component but not counted.".
--spec is_aside(node(), state()) -> boolean().
-is_aside(N, #s{d = #d{view = V}}) -> maps:get(N, V, none) =:= aside.
+-doc "The members whose process is known.".
+-spec peers(state()) -> [node()].
+peers(#s{peers = P}) -> maps:keys(P).
+-doc "Where to send to a member.".
+-spec addr(node(), state()) -> term() | undefined.
+addr(N, #s{peers = P}) ->
+    case P of
+        #{N := #peer{addr = A}} -> A;
+        _ -> undefined
+    end.
 
 -doc "The state for people: `s_group:info/0` shows it.".
 -spec info(state()) -> map().
@@ -196,11 +225,18 @@ batch_of(Seq) -> Seq bsr 24.
 -spec fx(effect(), #s{}) -> #s{}.
 fx(E, #s{fx = Fx} = S) -> S#s{fx = [E | Fx]}.
 
+%% The process may die between any two effects: its successor must know what was promised before
+%% any other member does, and must not know of a change of rows before the rows are changed.
+-doc false.
+-spec save(#s{}) -> #s{}.
+save(#s{d = D, saved = D} = S) -> S;
+save(#s{d = D} = S) -> fx({durable, D}, S#s{saved = D}).
+
 -doc false.
 -spec send(node(), term(), #s{}) -> #s{}.
 send(N, Msg, #s{peers = P} = S) ->
     case P of
-        #{N := #peer{addr = A}} -> fx({send, A, Msg}, S);
+        #{N := #peer{addr = A}} -> fx({send, A, Msg}, save(S));
         _ -> S
     end.
 

@@ -67,6 +67,7 @@
     forget_ms = infinity :: timeout(),
     now = 0 :: integer(),           % monotonic milliseconds, given with every step
     d :: #d{},
+    saved :: undefined | #d{},      % what the shell was last told to keep
     num = 0 :: non_neg_integer(),   % the last batch applied
     last = [] :: [term()],          % its items, for a member that lacks it at a takeover
     committed = 0 :: non_neg_integer(),

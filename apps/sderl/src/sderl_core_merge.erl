@@ -163,8 +163,9 @@ chunk_ok(_, _, _, S) -> S.
 %% It has everything up to the last batch sent, and what comes next comes in order: it counts
 %% from the next batch on.
 -spec synced(epoch(), node(), #s{}) -> #s{}.
-synced(E, N, #s{role = coord, syncs = Sy, d = #d{lineage = E, view = V}} = S) when is_map_key(N, Sy) ->
-    sderl_core_elect:waiters(change_view(V#{N => live}, [], S#s{syncs = maps:remove(N, Sy)}));
+synced(E, N, #s{role = coord, syncs = Sy, d = #d{lineage = E, view = V, tomb = T} = D} = S) when is_map_key(N, Sy) ->
+    S1 = S#s{syncs = maps:remove(N, Sy), d = D#d{tomb = maps:remove(N, T)}},
+    sderl_core_elect:waiters(change_view(V#{N => live}, [], S1));
 synced(_, _, S) -> S.
 
 -spec adopt(epoch(), non_neg_integer(), map(), node(), #s{}) -> #s{}.
@@ -175,7 +176,7 @@ adopt(E, Num, #{sessions := Sess} = Info, N, #s{role = R, d = #d{epoch = Mine} =
     S2 = S1#s{role = follower, lead = N, lead_heard = Now, cand = undefined, to = undefined, tries = 0,
               num = Num, last = [], sessions = Sess, mine = undefined, ack = undefined, booting = false,
               d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = T, syncing = true}},
-    S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, S2)),
+    S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, sderl_core:save(S2))),
     sderl_core_write:membership(sderl_membership:merge(M, D#d.mem), S3);
 adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine -> send(N, {refused, Mine, L}, S);
 adopt(_, _, _, _, S) -> S.

@@ -1,0 +1,147 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_store_map).
+-moduledoc """
+The store of one simulated node: what `sderl_store` does with tables, done with a map.
+
+Items of a batch change the rows exactly as there. Monitors do not exist: every change returns
+the rows it wrote, and the simulator looks whether their pids live.
+""".
+-export([new/2, node_of/1, rows/1, hash/1, members/2, index/2, indexed/1]).
+-export([lookup/2, name_of/2]).
+-export([log/4, apply/5, redo/1, sync_begin/3, put_rows/2, sync_end/1, read/3, read_next/3, foreign/1]).
+-export([durable/2, outbox/3, recover/1]).
+
+-record(st, {
+    self :: node(),
+    members = [] :: [node()],
+    rows = #{} :: #{term() => sderl_core:row()},
+    index :: undefined | #{pid() => term()},
+    log :: undefined | {term(), non_neg_integer(), [term()]},
+    sessions = #{} :: map(),
+    out :: undefined | {pos_integer(), [term()]},
+    durable :: term(),
+    stale = #{} :: #{term() => term()}
+}).
+
+new(Self, Members) -> #st{self = Self, members = Members}.
+node_of(#st{self = Self}) -> Self.
+rows(#st{rows = Rows}) -> Rows.
+hash(#st{rows = Rows}) -> erlang:phash2(Rows, 1 bsl 32).
+members(Ms, St) -> St#st{members = Ms}.
+
+index(drop, St) -> St#st{index = undefined};
+index(build, #st{rows = Rows} = St) -> St#st{index = #{P => N || N := {_, P, _, _, _} <- Rows}}.
+
+%% Whether the index, where there is one, is the inverse of the rows.
+indexed(#st{index = undefined}) -> true;
+indexed(#st{index = I, rows = Rows}) -> I =:= #{P => N || N := {_, P, _, _, _} <- Rows}.
+
+lookup(#st{rows = Rows}, Name) -> maps:get(Name, Rows, none).
+
+name_of(#st{index = I}, Pid) ->
+    case I of
+        #{Pid := Name} -> {ok, Name};
+        _ -> none
+    end.
+
+%% ---------------------------------------------------------------- applying
+
+%% The first half of an application: where a process dies after it, redo/1 does the other one.
+log(St, Epoch, Num, Items) -> St#st{log = {Epoch, Num, Items}}.
+
+%% Returns the store and the rows written.
+apply(St, Epoch, Num, Items, Index) -> write(log(St, Epoch, Num, Items), Epoch, Num, Items, Index).
+
+redo(#st{log = undefined} = St) -> {St, []};
+redo(#st{log = {Epoch, Num, Items}} = St) -> write(St, Epoch, Num, Items, none).
+
+write(St0, Epoch, Num, Items, Index) ->
+    {St, _, New} = lists:foldl(fun(I, A) -> item(I, Epoch, A) end, {St0, sderl_core:seq(Num, 0), []}, Items),
+    case is_map(Index) andalso St#st.index =/= undefined of
+        true -> {St#st{index = maps:fold(fun index_entry/3, St#st.index, Index)}, New};
+        false -> {St, New}
+    end.
+
+index_entry(Pid, none, I) -> maps:remove(Pid, I);
+index_entry(Pid, [Name], I) -> I#{Pid => Name}.
+
+item({seg, O, Inc, R, Ops, As}, Epoch, {St0, Seq0, New0}) ->
+    {St, Seq, New} = lists:foldl(fun({Op, A}, {St1, S, N}) -> op(Op, A, O, {Epoch, S + 1}, {St1, S + 1, N}) end,
+                                 {St0, Seq0, New0}, lists:zip(Ops, As)),
+    {St#st{sessions = (St#st.sessions)#{O => {Inc, R, As}}}, Seq, New};
+item({view, _, _, Drops}, _, {#st{rows = Rows, index = I} = St, Seq, New}) ->
+    Gone = [R || _ := {_, _, Home, _, _} = R <- Rows, lists:member(Home, Drops)],
+    Index = case I of undefined -> I; _ -> maps:without([element(2, R) || R <- Gone], I) end,
+    {St#st{rows = maps:without([element(1, R) || R <- Gone], Rows), index = Index}, Seq, New};
+item({mem, Mem, Removed}, {_, Coord}, {#st{rows = Rows} = St, Seq, New}) ->
+    Rehome = fun(_, {N, P, Home, V, O}) ->
+        case lists:member(Home, Removed) of
+            true -> {N, P, Coord, V, O};
+            false -> {N, P, Home, V, O}
+        end
+    end,
+    {St#st{members = sderl_membership:members(Mem), rows = maps:map(Rehome, Rows)}, Seq, New};
+item({merge, Rows, Sessions}, _, {St, Seq, New}) ->
+    {lists:foldl(fun put_row/2, St#st{sessions = maps:merge(St#st.sessions, Sessions)}, Rows), Seq, Rows ++ New};
+item({settle, Name, Held, Row, _}, _, {#st{rows = Rows} = St, Seq, New}) ->
+    case Rows of
+        #{Name := {_, Pid, _, _, _}} when Pid =/= Held -> {St, Seq, New};
+        _ when Row =:= none -> {St#st{rows = maps:remove(Name, Rows)}, Seq, New};
+        _ -> {put_row(Row, St), Seq, [Row | New]}
+    end;
+item(_, _, Acc) -> Acc.
+
+op({r, Name, Pid, Opts}, yes, O, V, Acc) -> put(Name, Pid, Opts, O, V, Acc);
+op({x, Name, Pid, _, Opts}, yes, O, V, Acc) -> put(Name, Pid, Opts, O, V, Acc);
+op({rr, Name, Pid, Opts}, yes, O, V, Acc) -> put(Name, Pid, Opts, O, V, Acc);
+op({u, Name}, ok, _, _, {#st{rows = Rows} = St, Seq, New}) -> {St#st{rows = maps:remove(Name, Rows)}, Seq, New};
+op({d, Name, Pid}, ok, _, _, {#st{rows = Rows} = St, Seq, New}) ->
+    case Rows of
+        #{Name := {_, Pid, _, _, _}} -> {St#st{rows = maps:remove(Name, Rows)}, Seq, New};
+        _ -> {St, Seq, New}
+    end;
+op(_, _, _, _, Acc) -> Acc.
+
+put(Name, Pid, Opts, Origin, Version, {#st{members = Ms} = St, Seq, New}) ->
+    Home = case lists:member(node(Pid), Ms) of true -> node(Pid); false -> Origin end,
+    Row = {Name, Pid, Home, Version, Opts},
+    {put_row(Row, St), Seq, [Row | New]}.
+
+put_row({Name, _, _, _, _} = Row, #st{rows = Rows} = St) -> St#st{rows = Rows#{Name => Row}}.
+
+%% ---------------------------------------------------------------- snapshots
+
+sync_begin(#st{rows = Rows} = St, Epoch, Num) ->
+    St#st{log = {Epoch, Num, []}, stale = #{N => V || N := {_, _, _, V, _} <- Rows}}.
+
+put_rows(#st{stale = Stale} = St, Rows) ->
+    (lists:foldl(fun put_row/2, St, Rows))#st{stale = maps:without([element(1, R) || R <- Rows], Stale)}.
+
+sync_end(#st{rows = Rows, stale = Stale} = St) ->
+    Gone = [N || N := V <- Stale, #{N := {_, _, _, Now, _}} <- [Rows], Now =:= V],
+    St#st{rows = maps:without(Gone, Rows), stale = #{}}.
+
+%% A cursor is the names that were there when it was opened.
+read(#st{rows = Rows} = St, all, Chunk) -> read_next(St, lists:sort(maps:keys(Rows)), Chunk);
+read(#st{rows = Rows} = St, Homes, Chunk) ->
+    read_next(St, lists:sort([N || N := {_, _, Home, _, _} <- Rows, lists:member(Home, Homes)]), Chunk).
+
+read_next(_, [], _) -> {[], true, []};
+read_next(#st{rows = Rows}, Names, Chunk) ->
+    {Now, Later} = lists:split(min(Chunk, length(Names)), Names),
+    {[R || N <- Now, #{N := R} <- [Rows]], false, Later}.
+
+foreign(#st{rows = Rows, members = Ms}) ->
+    [{N, P} || N := {_, P, _, _, _} <- Rows, not lists:member(node(P), Ms)].
+
+%% ---------------------------------------------------------------- what a new process needs
+
+durable(D, St) -> St#st{durable = D}.
+
+outbox(R, List, St) -> St#st{out = {R, List}}.
+
+recover(#st{durable = undefined}) -> none;
+recover(#st{durable = D, log = Log, out = Out, sessions = Sessions}) ->
+    M = #{durable => D, sessions => Sessions},
+    M1 = case Log of undefined -> M; {E, Num, Items} -> M#{log => {Num, Items}, log_epoch => E} end,
+    case Out of undefined -> M1; _ -> M1#{outbox => Out} end.
