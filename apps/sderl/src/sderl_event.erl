@@ -26,12 +26,12 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `members_removed` | notice | `[sderl, members, removed]` | group, nodes, [reason] | the membership shrank |
 | `member_live` | notice | `[sderl, member, live]` | group, node | a member counts for answers again, or for the first time |
 | `member_aside` | notice | `[sderl, member, aside]` | group, node, [reason] | writes no longer wait for a member |
-| `coordinator_changed` | notice | `[sderl, coordinator, changed]` | group, node, epoch | a new epoch began under `node` |
+| `coordinator_changed` | notice | `[sderl, coordinator, changed]` | group, [new], [epoch], [live], [lost], [old], [reason] | a new epoch began under `new`, or the coordinator `old` was given up |
 | `component_split` | warning | `[sderl, component, split]` | group, nodes, [lost] | the group's component shrank to `nodes` |
-| `component_merged` | notice | `[sderl, component, merged]` | group, nodes | two components became one |
-| `name_clash` | warning | `[sderl, name, clash]` | group, name, pids, kept, [resolver] | a name was registered on both sides of a split |
-| `resolver_failed` | warning | `[sderl, resolver, failed]` | group, name, resolver, reason | a resolver gave no decision and `random_exit_name` stepped in |
-| `config_differs` | warning | `[sderl, config, differs]` | group, configured, running | the launch configuration is not what runs; what runs stays |
+| `component_merged` | notice | `[sderl, component, merged]` | group, nodes, [names] | two components became one |
+| `name_clash` | warning | `[sderl, name, clash]` | group, name, pids, [kept], [resolver] | a name was registered on both sides of a split |
+| `resolver_failed` | warning | `[sderl, resolver, failed]` | group, name, [resolver], reason | a resolver gave no decision and `random_exit_name` stepped in |
+| `config_differs` | warning | `[sderl, config, differs]` | group, node, [added], [removed] | a node came with another list of members, from its launch configuration or from a split; the lists were merged |
 | `config_suspicious` | warning | `[sderl, config, suspicious]` | sentence | a warning of `m:sderl_config` |
 | `uid_conflict` | warning | `[sderl, uid, conflict]` | group, node, [uid], [other] | two groups of one name met; they stay apart |
 | `unknown_message` | info | `[sderl, message, unknown]` | [from], [tag], [version] | a control message of an unknown kind was ignored |
@@ -40,8 +40,8 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `link_opened` | info | `[sderl, link, opened]` | node, [reason] | the library opened a link |
 | `link_unneeded` | notice | `[sderl, link, unneeded]` | node, [idle_s] | nobody needs a link that the library opened |
 | `link_closed` | info | `[sderl, link, closed]` | node, [reason] | the library closed a link |
-| `connect_all` | error | `[sderl, connect_all, set]` | [node] | this node runs with `connect_all` true, which rules groups out |
-| `process_restarted` | warning | `[sderl, process, restarted]` | process, [group], [reason] | a process of the library died and was started again |
+| `connect_all` | error | `[sderl, connect_all, set]` | [node], [remedy] | this node runs with `connect_all` true, which rules groups out |
+| `process_restarted` | warning | `[sderl, process, restarted]` | [process], [group], [reason] | a process of the library died and was started again |
 | `pg_restarted` | warning | `[sderl, pg, restarted]` | group, joins, [reason] | a `pg` scope died; it was started again and its joins replayed |
 | `name_registered` | debug | `[sderl, name, registered]` | group, name, pid | a name came into being |
 | `name_unregistered` | debug | `[sderl, name, unregistered]` | group, name, pid, [reason] | a name went |
@@ -154,20 +154,21 @@ table() ->
         {member_aside, notice, [sderl, member, aside],
             ["s_group ", group, ": the member ", node, " is set aside", {", ", reason}]},
         {coordinator_changed, notice, [sderl, coordinator, changed],
-            ["s_group ", group, ": the coordinator is ", node, " in epoch ", epoch]},
+            ["s_group ", group, {": the coordinator is ", new}, {" in epoch ", epoch}, {", live: ", live},
+                {", lost: ", lost}, {": the coordinator was given up: ", old}, {", ", reason}]},
         {component_split, warning, [sderl, component, split],
             ["s_group ", group, " split; this component has ", nodes, {", without ", lost}]},
         {component_merged, notice, [sderl, component, merged],
-            ["s_group ", group, " merged; this component has ", nodes]},
+            ["s_group ", group, " merged; this component has ", nodes, {", names taken over: ", names}]},
         {name_clash, warning, [sderl, name, clash],
-            ["s_group ", group, ": ", name, " was registered as each of ", pids, "; kept: ", kept,
+            ["s_group ", group, ": ", name, " was registered as each of ", pids, {"; kept: ", kept},
                 {", decided by ", resolver}]},
         {resolver_failed, warning, [sderl, resolver, failed],
-            ["s_group ", group, ": the resolver ", resolver, " made no decision on ", name, ", ", reason,
+            ["s_group ", group, ": the resolver", {" ", resolver}, " made no decision on ", name, ", ", reason,
                 "; random_exit_name made it"]},
         {config_differs, warning, [sderl, config, differs],
-            ["s_group ", group, " runs with ", running, " but is configured with ", configured,
-                "; what runs stays"]},
+            ["s_group ", group, ": ", node, " came with another list of members, which was merged",
+                {"; added: ", added}, {"; removed: ", removed}]},
         {config_suspicious, warning, [sderl, config, suspicious],
             ["configuration: ", {text, sentence}]},
         {uid_conflict, warning, [sderl, uid, conflict],
@@ -187,9 +188,9 @@ table() ->
             ["the link to ", node, " was closed", {", ", reason}]},
         {connect_all, error, [sderl, connect_all, set],
             ["this node", {", ", node}, " runs with connect_all true; s_groups need the flag ",
-                "-connect_all false and a restart"]},
+                "-connect_all false and a restart", {"; ", remedy}]},
         {process_restarted, warning, [sderl, process, restarted],
-            ["the process ", process, {" of s_group ", group}, " died and was started again", {", ", reason}]},
+            ["a process", {" of s_group ", group}, " died and was started again", {": ", process}, {", ", reason}]},
         {pg_restarted, warning, [sderl, pg, restarted],
             ["s_group ", group, ": pg died and was started again; joins replayed: ", joins, {", ", reason}]}
     ].

@@ -4,30 +4,32 @@
 Why this node has each of its links, and since when.
 
 A partial mesh decays silently: a link that nobody needs stays, one that somebody needs is
-missing, and nobody can tell which. So whoever needs a link says so before it opens it
-(`note/2`) and when it is done (`forget/2`), the node server reports links that come and go
-(`nodeup/2`, `nodedown/1`), and this module can explain them all.
+missing, and nobody can tell which. So whoever needs a link says so (`note/2`, or `opened/2`
+when it has opened it) and when it is done (`forget/2`), the node server reports links that come
+and go (`nodeup/1`, `nodedown/1`), and this module can explain them all.
 
 ## Reasons
 
 | reason | who notes it | ends |
 |---|---|---|
-| `{group, Group}` | membership | `forget/2` |
-| `free_island` | islands of free nodes | `forget/2` |
+| `{group, Group}` | membership, here or as `t:needs/0` | `forget/2` |
+| `free_island` | islands of free nodes, likewise | `forget/2` |
+| `group` | whoever opens a link for a member | by itself: see below |
 | `caller` | `s_group:connect/1` | `forget/2`, or with the link |
 | `stock` | the same, for a node without this application | `forget/2`, or with the link |
 | `route` | routing | `forget/2`, or with the link |
 | `{monitor, Group}` | pids on non-members that have names in a group | `forget/2`, or with the link |
 | `{lookup, Group}` | lookups and sends that asked another node | by itself: see below |
 
-`{group, _}` and `free_island` are kept while the link is down: they say that it is missing. A lookup
-is a use, not a need: it is noted again with every use, never forgotten, and keeps the link
-needed for the idle time only. A reason is there or not; whoever has several needs of one kind
-for one node counts them.
+`{group, _}` and `free_island` are kept while the link is down: they say that it is missing. A caller
+that can tell all of these at any time gives them as `t:needs/0` instead of noting them. A
+lookup and `group` are uses, not needs: never forgotten, they keep the link needed for the idle
+time only, counted from the last note. A reason is there or not; whoever has several needs of
+one kind for one node counts them.
 
-A link is *the library's* when a reason was there before the link was, and *another's* when not:
-then the code of the application or the node at the other end opened it, and whether it is
-needed is not ours to say.
+A link is *the library's* when a reason was there before the link was, or when `opened/2` said
+so, and *another's* when not: then the code of the application or the node at the other end
+opened it, and whether it is needed is not ours to say.
 
 ## Table
 
@@ -38,20 +40,20 @@ The table is made by the supervisor (`new/0`) and public: every process notes fo
 | `{Node, Visible, Since, OpenedBy, Free}` | a link; `Since` in system seconds, `Free`: when its last reason went, in monotonic milliseconds |
 | `{{Node, Reason}, Noted}` | a reason; when it was noted last, in monotonic milliseconds |
 
-Two races are harmless: between `nodedown/1` of one link and the next `note/2` a reason may be lost,
+Two races are harmless: `nodedown/1` of one link that runs after the `note/2` for the next takes the reason with it,
 whereupon the next link counts as another's and is never closed; and a reason that is noted while
 `forget/2` runs for the last one leaves a `Free` that nobody reads, as the link has a reason.
 """.
 
 -export([new/0]).
--export([note/2, note/3, forget/2, forget/3]).
--export([nodeup/2, nodeup/3, nodedown/1]).
--export([list/0, list/2, reasons/1]).
--export([missing/0]).
--export([unneeded/2]).
--export([view/4, close_candidate/3]).
+-export([note/2, note/3, opened/2, forget/2, forget/3]).
+-export([nodeup/1, nodeup/3, nodedown/1]).
+-export([list/0, list/1, list/3, reasons/1]).
+-export([missing/0, missing/1]).
+-export([unneeded/2, unneeded/3]).
+-export([view/5, close_candidate/3]).
 
--export_type([reason/0, link/0, view/0]).
+-export_type([reason/0, needs/0, link/0, view/0]).
 
 -define(TABLE, ?MODULE).
 -define(IDLE_MS, 600_000).
@@ -60,11 +62,18 @@ whereupon the next link counts as another's and is never closed; and a reason th
 -type reason() ::
     {group, Group :: term()}
     | free_island
+    | group
     | caller
     | stock
     | route
     | {monitor, Group :: term()}
     | {lookup, Group :: term()}.
+
+-doc """
+Reasons that the caller can tell and nobody noted: which groups, or the island, need the link to
+a node.
+""".
+-type needs() :: #{node() => [reason()]}.
 
 -doc """
 A link as `s_group:links/0` shows it. `since` is system time in seconds
@@ -114,6 +123,17 @@ note(Node, Reason, Now) when is_atom(Node) ->
     true = ets:insert(?TABLE, {{Node, Reason}, Now}),
     ok.
 
+-doc """
+Notes that the calling process has opened the link for this reason, which makes it the
+library's whether `nodeup/1` came before or comes after.
+""".
+-spec opened(node(), reason()) -> ok.
+opened(Node, Reason) ->
+    ok = note(Node, Reason),
+    %% No row, no update: the link is not yet up, or down again.
+    _ = ets:update_element(?TABLE, Node, {4, library}),
+    ok.
+
 -doc "Takes a reason away; `ok` also when it was not there. The link stays.".
 -spec forget(node(), reason()) -> ok.
 forget(Node, Reason) ->
@@ -138,11 +158,11 @@ Records that a link came up. A link that is known already stays as it is.
 For links that were there before the library, call it before any reason is noted, or they
 count as the library's.
 """.
--spec nodeup(node(), Visible :: boolean()) -> ok.
-nodeup(Node, Visible) ->
-    nodeup(Node, Visible, now_ms()).
+-spec nodeup(node()) -> ok.
+nodeup(Node) ->
+    nodeup(Node, lists:member(Node, nodes(visible)), now_ms()).
 
--doc "As `nodeup/2`, at the monotonic time `Now` (milliseconds).".
+-doc "As `nodeup/1`, for a link that is visible or not, at the monotonic time `Now` (milliseconds).".
 -spec nodeup(node(), Visible :: boolean(), Now :: integer()) -> ok.
 nodeup(Node, Visible, Now) when is_boolean(Visible) ->
     OpenedBy =
@@ -168,18 +188,23 @@ outlives(_Reason) -> false.
 
 %% What is known
 
--doc "The links that are up, by node, with ten minutes as the idle time of a lookup.".
+-doc "The links that are up, with nothing needed but what was noted. See `list/3`.".
 -spec list() -> [link()].
 list() ->
-    list(now_ms(), ?IDLE_MS).
+    list(#{}).
+
+-doc "The links that are up, with ten minutes as the idle time of uses. See `list/3`.".
+-spec list(needs()) -> [link()].
+list(Needs) ->
+    list(Needs, now_ms(), ?IDLE_MS).
 
 -doc """
 The links that are up, by node. `needed` is false only for links of the library that have no
-reason left but lookups at least `IdleMs` ago.
+reason left but uses at least `IdleMs` ago. `Now` is monotonic time in milliseconds.
 """.
--spec list(Now :: integer(), IdleMs :: non_neg_integer()) -> [link()].
-list(Now, IdleMs) ->
-    Noted = noted(),
+-spec list(needs(), Now :: integer(), IdleMs :: non_neg_integer()) -> [link()].
+list(Needs, Now, IdleMs) ->
+    Noted = noted(Needs, Now),
     lists:sort(
         fun(#{node := A}, #{node := B}) -> A =< B end,
         [describe(Row, maps:get(element(1, Row), Noted, []), Now, IdleMs) || Row <- links()]
@@ -196,37 +221,49 @@ describe({Node, Visible, Since, OpenedBy, _Free}, Noted, Now, IdleMs) ->
     }.
 
 needed(Noted, Now, IdleMs) ->
-    lists:any(fun(Reason) -> needs(Reason, Now, IdleMs) end, Noted).
+    lists:any(fun({Reason, At}) -> not is_use(Reason) orelse Now - At < IdleMs end, Noted).
 
-needs({{lookup, _Group}, At}, Now, IdleMs) -> Now - At < IdleMs;
-needs({_Reason, _At}, _Now, _IdleMs) -> true.
+is_use({lookup, _Group}) -> true;
+is_use(group) -> true;
+is_use(_Reason) -> false.
 
 -doc "The reasons noted for the link to a node, sorted, whether it is up or not.".
 -spec reasons(node()) -> [reason()].
 reasons(Node) ->
     lists:sort([Reason || [Reason] <- ets:match(?TABLE, {{Node, '$1'}, '_'})]).
 
--doc "The links that are down though a group or an island needs them, with the reasons, by node.".
+-doc "As `missing/1`, from what was noted alone.".
 -spec missing() -> [{node(), [reason()]}].
 missing() ->
+    missing(#{}).
+
+-doc "The links that are down though a group or an island needs them, with the reasons, by node.".
+-spec missing(needs()) -> [{node(), [reason()]}].
+missing(Needs) ->
     [
         {Node, lists:sort(Needed)}
-     || {Node, Noted} <- lists:sort(maps:to_list(noted())),
+     || {Node, Noted} <- lists:sort(maps:to_list(noted(Needs, 0))),
         not ets:member(?TABLE, Node),
         Needed <- [[Reason || {Reason, _At} <- Noted, outlives(Reason)]],
         Needed =/= []
     ].
+
+-doc "As `unneeded/3`, from what was noted alone.".
+-spec unneeded(Now :: integer(), IdleMs :: non_neg_integer()) -> [{node(), non_neg_integer()}].
+unneeded(Now, IdleMs) ->
+    unneeded(#{}, Now, IdleMs).
 
 -doc """
 The nodes to which the library opened a link that nobody needs, and how many milliseconds ago
 it was last needed, by node. What the policy `report` reports.
 
 `Now` is monotonic time in milliseconds. A link that has just come up, or has just lost its
-last reason, is not listed before `IdleMs` have passed.
+last noted reason, is not listed before `IdleMs` have passed.
 """.
--spec unneeded(Now :: integer(), IdleMs :: non_neg_integer()) -> [{node(), non_neg_integer()}].
-unneeded(Now, IdleMs) ->
-    Noted = noted(),
+-spec unneeded(needs(), Now :: integer(), IdleMs :: non_neg_integer()) ->
+    [{node(), non_neg_integer()}].
+unneeded(Needs, Now, IdleMs) ->
+    Noted = noted(Needs, Now),
     lists:sort([
         {Node, Idle}
      || {Node, _Visible, _Since, library, Free} <- links(),
@@ -245,6 +282,19 @@ noted() ->
         ets:match_object(?TABLE, {{'_', '_'}, '_'})
     ).
 
+%% With what the caller told; a reason that was noted too is not listed twice.
+noted(Needs, Now) ->
+    maps:merge_with(
+        fun(_Node, Noted, Told) ->
+            Noted ++ [T || {Reason, _} = T <- Told, not has_reason(Reason, Noted)]
+        end,
+        noted(),
+        #{Node => [{Reason, Now} || Reason <- lists:uniq(Reasons)] || Node := Reasons <- Needs}
+    ).
+
+%% Not keymember, which takes {group, 1} and {group, 1.0} for one.
+has_reason(Reason, Noted) -> lists:any(fun({R, _At}) -> R =:= Reason end, Noted).
+
 now_ms() -> erlang:monotonic_time(millisecond).
 
 %% Closing (protocol rule 25), decided at the end that opened the link
@@ -256,11 +306,11 @@ This end's view of a link, to be sent to the other end.
 caller counted: the names that it knows with a pid across the link, and how long no traffic
 of the application was seen.
 """.
--spec view(node(), Now :: integer(), IdleMs :: non_neg_integer(), Measured) ->
+-spec view(node(), needs(), Now :: integer(), IdleMs :: non_neg_integer(), Measured) ->
     {ok, view()} | {error, no_link}
 when
     Measured :: #{names := non_neg_integer(), idle_ms := non_neg_integer()}.
-view(Node, Now, IdleMs, #{names := Names, idle_ms := Idle}) ->
+view(Node, Needs, Now, IdleMs, #{names := Names, idle_ms := Idle}) ->
     case ets:lookup(?TABLE, Node) of
         [{Node, Visible, _Since, OpenedBy, _Free}] ->
             %% Unlike in `list/2`: who opened it is judged over both ends, what it is needed for
@@ -268,7 +318,7 @@ view(Node, Now, IdleMs, #{names := Names, idle_ms := Idle}) ->
             {ok, #{
                 visible => Visible,
                 opened_by => OpenedBy,
-                needed => needed(maps:get(Node, noted(), []), Now, IdleMs),
+                needed => needed(maps:get(Node, noted(Needs, Now), []), Now, IdleMs),
                 names => Names,
                 idle_ms => Idle
             }};

@@ -56,17 +56,16 @@ an event that was on its way may still arrive. There is no replay: subscribe fir
 -type kind() :: group | name.
 
 -doc """
-What happened.
+What happened. The first element is the kind.
 
-The first element is the kind. `lost_clash` goes with the pid that lost the name. More events
-of the kind `group` may come with later versions: ignore what you do not know.
+Of names: `registered`, `unregistered`, `replaced` (with the new pid) and `lost_clash` (with the
+pid that lost the name). Of groups: an event of `m:sderl_event` whose `Details` are its keys
+without `group`, or `left` when this node is no member any more. Later versions may have more
+of both: ignore what you do not know.
 """.
 -type event() ::
     {name, registered | unregistered | replaced | lost_clash, Name :: term(), pid()}
-    | {group, created | members_added | members_removed | component, [node()]}
-    | {group, member_live | member_aside | coordinator, node()}
-    | {group, deleted | left, undefined}
-    | {group, atom(), term()}.
+    | {group, sderl_event:event() | left, Details :: map()}.
 
 -type state() :: #{Monitor :: reference() => {sub, ref()} | {node_monitor, pid()}}.
 

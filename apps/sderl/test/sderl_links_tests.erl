@@ -16,6 +16,8 @@ links_test_() ->
             {"unneeded links", fun unneeded/0},
             {"lookups run out", fun lookups/0},
             {"this node", fun this_node/0},
+            {"opened, before and after the link is seen", fun opened/0},
+            {"needs that nobody noted", fun needs/0},
             {"an end's view", fun view/0}
         ]
     ].
@@ -35,7 +37,7 @@ with_table(Test) ->
     end.
 
 row(Node) ->
-    case [Link || #{node := N} = Link <- sderl_links:list(0, ?IDLE), N =:= Node] of
+    case [Link || #{node := N} = Link <- sderl_links:list(#{}, 0, ?IDLE), N =:= Node] of
         [Link] -> Link;
         [] -> none
     end.
@@ -107,7 +109,7 @@ unneeded() ->
 lookups() ->
     ok = sderl_links:note(b@h, {lookup, g}, 0),
     ok = sderl_links:nodeup(b@h, true, 10),
-    Needed = fun(Now) -> [N || #{needed := N} <- sderl_links:list(Now, ?IDLE)] end,
+    Needed = fun(Now) -> [N || #{needed := N} <- sderl_links:list(#{}, Now, ?IDLE)] end,
     ?assertEqual([true], Needed(99)),
     ?assertEqual([false], Needed(100)),
     %% It came up at 10.
@@ -118,6 +120,32 @@ lookups() ->
     ?assertEqual([], sderl_links:unneeded(249, ?IDLE)),
     ?assertEqual([{b@h, 100}], sderl_links:unneeded(250, ?IDLE)).
 
+opened() ->
+    ok = sderl_links:opened(b@h, group),
+    ?assertEqual(none, row(b@h)),
+    ok = sderl_links:nodeup(b@h),
+    ok = sderl_links:nodeup(c@h),
+    ok = sderl_links:opened(c@h, {lookup, g}),
+    ?assertMatch(#{opened_by := library, reasons := [group], visible := false}, row(b@h)),
+    ?assertMatch(#{opened_by := library, reasons := [{lookup, g}]}, row(c@h)).
+
+needs() ->
+    Needs = #{b@h => [{group, g}, {group, 1}, {group, g}], c@h => [{group, g}]},
+    ok = sderl_links:note(b@h, {group, 1.0}, 0),
+    ok = sderl_links:note(b@h, {group, g}, 0),
+    ok = sderl_links:note(b@h, group, 0),
+    ok = sderl_links:nodeup(b@h, true, 0),
+    [#{reasons := Reasons, needed := true}] = sderl_links:list(Needs, 1000, ?IDLE),
+    ?assertEqual(
+        #{R => [] || R <- [{group, g}, {group, 1}, {group, 1.0}, group]}, #{R => [] || R <- Reasons}
+    ),
+    ?assertEqual(4, length(Reasons)),
+    ?assertEqual([{c@h, [{group, g}]}], sderl_links:missing(Needs)),
+    ok = sderl_links:forget(b@h, {group, 1.0}, 10),
+    ok = sderl_links:forget(b@h, {group, g}, 10),
+    ?assertEqual([], sderl_links:unneeded(Needs, 1000, ?IDLE)),
+    ?assertEqual([{b@h, 990}], sderl_links:unneeded(1000, ?IDLE)).
+
 this_node() ->
     ok = sderl_links:note(node(), {group, g}),
     ?assertEqual([], ets:tab2list(sderl_links)),
@@ -125,12 +153,12 @@ this_node() ->
 
 view() ->
     Measured = #{names => 2, idle_ms => 70},
-    ?assertEqual({error, no_link}, sderl_links:view(b@h, 0, ?IDLE, Measured)),
+    ?assertEqual({error, no_link}, sderl_links:view(b@h, #{}, 0, ?IDLE, Measured)),
     ok = sderl_links:nodeup(b@h, true, 0),
     ok = sderl_links:note(b@h, {lookup, g}, 0),
     View = #{visible => true, opened_by => other, names => 2, idle_ms => 70},
-    ?assertEqual({ok, View#{needed => true}}, sderl_links:view(b@h, 50, ?IDLE, Measured)),
-    ?assertEqual({ok, View#{needed => false}}, sderl_links:view(b@h, 100, ?IDLE, Measured)).
+    ?assertEqual({ok, View#{needed => true}}, sderl_links:view(b@h, #{}, 50, ?IDLE, Measured)),
+    ?assertEqual({ok, View#{needed => false}}, sderl_links:view(b@h, #{}, 100, ?IDLE, Measured)).
 
 close_test() ->
     Idle = #{visible => true, opened_by => other, needed => false, names => 0, idle_ms => ?IDLE},
@@ -165,7 +193,7 @@ history([], Now, Links, Reasons) ->
     Listed = #{
         Node => {Visible, By, #{R => [] || R <- Rs}, Needed}
      || #{node := Node, visible := Visible, opened_by := By, reasons := Rs, needed := Needed} <-
-            sderl_links:list(Now, ?IDLE)
+            sderl_links:list(#{}, Now, ?IDLE)
     },
     Expected = #{
         Node => {Visible, By, #{R => [] || R := _ <- of_node(Node, Reasons)},
