@@ -75,7 +75,7 @@ row({{_, Name}, Pid, Home, Epoch, Seq, Opts}) -> {Name, Pid, Home, {Epoch, Seq},
 %% ---------------------------------------------------------------- applying
 
 -spec apply(store(), local(), {term(), non_neg_integer()}, [term()], map() | none, boolean()) ->
-    {local(), [{term(), pid()}], [term()]}.
+    {store(), local(), [{term(), pid()}], [term()]}.
 apply(#st{group = G} = St, Local, {Epoch, Num}, Items, Index, Notify) ->
     true = ets:insert(?STATE, {{log, G}, Epoch, Num, Items}),
     write(St, Local, {Epoch, Num}, Items, Index, Notify).
@@ -83,14 +83,14 @@ apply(#st{group = G} = St, Local, {Epoch, Num}, Items, Index, Notify) ->
 %% The last batch once more, for a process whose predecessor may have died half-way through it.
 -spec redo(store(), local(), term(), non_neg_integer(), [term()]) -> local().
 redo(St, Local, Epoch, Num, Items) ->
-    {L, _, _} = write(St, Local, {Epoch, Num}, Items, none, false),
+    {_, L, _, _} = write(St, Local, {Epoch, Num}, Items, none, false),
     L.
 
 write(St, Local, {Epoch, Num}, Items, Index, Notify) ->
     A0 = #a{st = St, epoch = Epoch, seq = sderl_core:seq(Num, 0), local = Local, notify = Notify},
     A = lists:foldl(fun item/2, A0, Items),
     is_map(Index) andalso St#st.index =/= undefined andalso index_write(St#st.index, Index),
-    {A#a.local, A#a.foreign, lists:reverse(A#a.events)}.
+    {A#a.st, A#a.local, A#a.foreign, lists:reverse(A#a.events)}.
 
 index_write(T, Index) ->
     maps:foreach(fun(Pid, none) -> ets:delete(T, Pid);
@@ -105,16 +105,9 @@ item({view, _, _, []}, A) -> A;
 item({view, _, _, Drops}, #a{st = #st{group = G}} = A0) ->
     Rows = at_home(G, Drops),
     lists:foldl(fun({{_, Name}, Pid, _, _, _, _}, A) -> unindex(Pid, A), del(Name, Pid, A) end, A0, Rows);
-item({mem, _, []}, A) -> A;
-item({mem, _, Removed}, #a{st = #st{group = G, index = I}, epoch = {_, Coord}} = A0) ->
-    %% Names whose pid lives on a node that left stay; the coordinator answers for them now.
-    lists:foldl(fun({Key, Pid, _, _, _, _}, A) ->
-        true = ets:update_element(?NAMES, Key, {3, Coord}),
-        case I of
-            undefined -> A;
-            _ -> A#a{foreign = [{element(2, Key), Pid} | A#a.foreign]}
-        end
-    end, A0, at_home(G, Removed));
+%% From here on in the order of operations, the homes that later ones give follow the new members.
+item({mem, Mem, Removed}, #a{st = St} = A) ->
+    rehome(Removed, A#a{st = members(sderl_membership:members(Mem), St)});
 item({merge, Rows, Sessions}, #a{st = #st{group = G}} = A0) ->
     maps:foreach(fun(N, {Inc, R, As}) -> ets:insert(?STATE, {{session, G, N}, Inc, R, As}) end, Sessions),
     lists:foldl(fun put_row/2, A0, Rows);
@@ -130,6 +123,17 @@ item({settle, Name, Held, Row, _Keep}, #a{st = #st{group = G}} = A) ->
             end
     end;
 item(_, A) -> A.
+
+%% Names whose pid lives on a node that left stay; the coordinator answers for them now.
+rehome([], A) -> A;
+rehome(Removed, #a{st = #st{group = G, index = I}, epoch = {_, Coord}} = A0) ->
+    lists:foldl(fun({{_, Name} = Key, Pid, _, _, _, _}, A) ->
+        true = ets:update_element(?NAMES, Key, {3, Coord}),
+        case I of
+            undefined -> A;
+            _ -> A#a{foreign = [{Name, Pid} | A#a.foreign]}
+        end
+    end, A0, at_home(G, Removed)).
 
 ops([], [], _, A) -> A;
 ops([Op | Ops], [Answer | As], O, #a{seq = Seq} = A) -> ops(Ops, As, O, op(Op, Answer, O, A#a{seq = Seq + 1})).

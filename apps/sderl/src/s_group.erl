@@ -1,0 +1,592 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(s_group).
+-moduledoc """
+Groups of nodes with their own links and their own names.
+
+An *s_group* is a set of nodes that are linked to each other, and to nobody else because of it,
+and that share one namespace of processes: each member has all names of the group and reads them
+locally. A node may be in any number of groups, or in none (then it is *free* and has a
+namespace under the group `undefined`). Groups are made, grown, shrunk and deleted at run time.
+
+```erlang
+{ok, workers, _} = s_group:new_s_group(workers, [node(), 'b@host', 'c@host']),
+{ok, Pid} = gen_server:start_link({via, s_group, {workers, queue}}, queue_server, [], []),
+Pid = s_group:whereis_name(workers, queue).     %% on any member, a local read
+```
+
+```elixir
+{:ok, :workers, _} = :s_group.new_s_group(:workers, [node(), :"b@host", :"c@host"])
+{:ok, pid} = GenServer.start_link(Queue, [], name: {:via, :s_group, {:workers, :queue}})
+^pid = :s_group.whereis_name(:workers, :queue)
+```
+
+Group names are any term but `undefined`, process names any term.
+
+## Errors
+
+Expected failures are values, listed with each function. With the application stopped calls give
+`{error, not_running}`, registrations `{no, not_running}`, reads `undefined`. On a node whose VM
+connects to every node by itself (`connect_all` true) group calls give `{error, connect_all}`. A
+write that is not answered in time (10 s by default, `write_timeout_ms`) exits with
+`{timeout, {s_group, write, _}}`: its outcome is unknown then, and `whereis_name/2` tells. An
+argument of the wrong type raises `{badarg, {s_group, Function, Arity}, Details}`.
+
+## Sources
+
+The operations and their values are those published for SD Erlang (Chechina et al., *Improving
+the network scalability of Erlang*, JPDC 2016; Trinder et al., *Scaling Reliably*, 2017).
+Programs written for the published module run unmodified. `enter/2`, `leave/1`, `lookup/2`,
+options, subscriptions, `await/2`, `links/0` and the `via` callbacks are ours.
+""".
+
+%% Groups
+-export([new_s_group/1, new_s_group/2, delete_s_group/1, add_nodes/2, remove_nodes/2]).
+-export([enter/2, leave/1, connect/1, connect/2, await/2]).
+-export([s_groups/0, own_s_groups/0, own_nodes/0, own_nodes/1, info/0, links/0, sync/0]).
+%% Names
+-export([register_name/3, register_name/4, re_register_name/3, unregister_name/2]).
+-export([register_name_external/3, unregister_name_external/2]).
+-export([whereis_name/2, whereis_name/3, lookup/2, send/3, send/4, registered_names/1]).
+%% The via callbacks
+-export([register_name/2, unregister_name/1, whereis_name/1, send/2]).
+%% Events
+-export([subscribe/1, subscribe/2, unsubscribe/1, monitor_nodes/1]).
+%% Process groups
+-export([join/3, leave/3, members/2]).
+
+-export_type([group/0, name/0, options/0]).
+
+-doc "Names a group. The free namespace is `undefined`, which no group may be called.".
+-type group() :: term().
+-doc "Names a process within a group.".
+-type name() :: term().
+-doc """
+Of a registration. `meta` is kept with the name and read by `lookup/2`. `resolver` decides when a
+healed split finds the name on both sides: `random_exit_name` (default), `random_notify_name`,
+`notify_all_name` as in `global`, or `{Module, Function}` called with the name and both pids, on
+the node that decides, to give the pid to keep or `none`.
+""".
+-type options() :: #{meta => term(), resolver => sderl_resolver:resolver()}.
+
+%% ---------------------------------------------------------------- groups
+
+-doc """
+Creates a group under a generated name: a printable atom with 80 random bits. See `new_s_group/2`.
+""".
+-spec new_s_group([node()]) -> {ok, group(), [node()]} | {error, term()}.
+new_s_group(Nodes) ->
+    ok = nodes_arg(Nodes, new_s_group, 1, 1),
+    new_s_group(generated(), Nodes).
+
+-doc """
+Creates a group of the calling node and others.
+
+`Joined` are the nodes that are members now, sorted. Nodes that could not be reached, do not run
+the application or own another group of that name are left out; `info/0` says why. An empty list
+gives `{ok, Group, []}` and creates nothing.
+
+Errors: `remote_s_group` (the calling node is not in the list), `s_group_name_is_in_use`,
+`reserved_s_group_name` (`undefined`), `not_distributed`.
+""".
+-spec new_s_group(group(), [node()]) ->
+    {ok, group(), Joined :: [node()]}
+    | {error, remote_s_group | s_group_name_is_in_use | reserved_s_group_name | not_distributed | not_running | connect_all}.
+new_s_group(Group, Nodes) ->
+    ok = nodes_arg(Nodes, new_s_group, 2, 2),
+    case {Nodes, lists:member(node(), Nodes)} of
+        _ when Group =:= undefined -> {error, reserved_s_group_name};
+        {[], _} -> {ok, Group, []};
+        {_, false} -> {error, remote_s_group};
+        _ -> running(fun() -> sderl_admin:create(Group, lists:usort(Nodes)) end)
+    end.
+
+-doc """
+Deletes a group and its names on all its members. Members that are away are told when they return.
+
+Errors: `remote_s_group` (the calling node is no member).
+""".
+-spec delete_s_group(group()) -> ok | {error, remote_s_group | not_running | connect_all}.
+delete_s_group(undefined) -> {error, remote_s_group};
+delete_s_group(Group) -> running(fun() -> sderl_admin:delete(Group) end).
+
+-doc """
+Adds nodes to a group of the calling node.
+
+`Added` are those that were no members before and are now, sorted; who could not be added is left
+out and `info/0` says why. Returns when the new members have all names, or after the write timeout.
+
+Errors: `node_does_not_belong_to_the_s_group` (the calling node is no member).
+""".
+-spec add_nodes(group(), [node()]) ->
+    {ok, group(), Added :: [node()]}
+    | {error, node_does_not_belong_to_the_s_group | not_running | connect_all}.
+add_nodes(Group, Nodes) ->
+    ok = nodes_arg(Nodes, add_nodes, 2, 2),
+    case Group of
+        undefined -> {error, node_does_not_belong_to_the_s_group};
+        _ -> running(fun() -> sderl_admin:add(Group, lists:usort(Nodes)) end)
+    end.
+
+-doc """
+Removes nodes from a group of the calling node. Nodes that are no members are ignored. Names whose
+process lives on a removed node stay. Removed nodes that are away are told when they return.
+
+Errors: `cannot_remove_itself` (use `leave/1`), `node_does_not_belong_to_the_s_group`.
+""".
+-spec remove_nodes(group(), [node()]) ->
+    ok | {error, cannot_remove_itself | node_does_not_belong_to_the_s_group | not_running | connect_all}.
+remove_nodes(Group, Nodes) ->
+    ok = nodes_arg(Nodes, remove_nodes, 2, 2),
+    case Group of
+        undefined -> {error, node_does_not_belong_to_the_s_group};
+        _ -> running(fun() -> sderl_admin:remove(Group, lists:usort(Nodes)) end)
+    end.
+
+-doc """
+Makes the calling node a member of a running group: the first of `Seeds` that can be reached and
+is a member adds it. Gives the members.
+
+Errors: `no_seeds`, `{no_seed_answered, [{Node, Reason}]}`, `timeout`.
+""".
+-spec enter(group(), Seeds :: [node()]) -> {ok, group(), [node()]} | {error, term()}.
+enter(Group, Seeds) ->
+    ok = nodes_arg(Seeds, enter, 2, 2),
+    case Group of
+        undefined -> {error, reserved_s_group_name};
+        _ -> running(fun() -> sderl_admin:enter(Group, Seeds) end)
+    end.
+
+-doc """
+Takes the calling node out of a group. The last member's leaving deletes the group.
+
+Errors: `node_does_not_belong_to_the_s_group`.
+""".
+-spec leave(group()) -> ok | {error, node_does_not_belong_to_the_s_group | not_running | connect_all}.
+leave(undefined) -> {error, node_does_not_belong_to_the_s_group};
+leave(Group) -> running(fun() -> sderl_admin:leave(Group) end).
+
+-doc """
+Connects to a node: visibly if it runs this application, hidden if not.
+
+A visible link from a node with `connect_all` false makes `global:sync/0` hang on a stock node as
+long as it lasts; a hidden one does not. The link is noted as the caller's own: no policy closes it.
+""".
+-spec connect(node()) -> boolean().
+connect(Node) when is_atom(Node) -> sderl_stock:connect(Node);
+connect(Other) -> misuse(connect, 1, 1, Other, "the name of a node").
+
+-doc """
+`enter/2` with one seed, as discovery libraries call a connect function: with libcluster,
+`connect: {:s_group, :connect, [:my_group]}`.
+""".
+-spec connect(group(), node()) -> boolean().
+connect(Group, Node) ->
+    case enter(Group, [Node]) of
+        {ok, _, _} -> true;
+        {error, _} -> false
+    end.
+
+-doc """
+Waits until a group is ready on this node: every member has been tried once and every one that
+answers is in one component with this node, which has all names.
+""".
+-spec await(group(), timeout()) -> ok | {error, timeout | not_running | connect_all}.
+await(Group, Timeout) when Timeout =:= infinity; is_integer(Timeout), Timeout >= 0 ->
+    case sderl_dir:refuse() of
+        undefined -> await_until(Group, deadline(Timeout));
+        Why -> {error, Why}
+    end;
+await(_, Timeout) -> misuse(await, 2, 2, Timeout, "milliseconds or infinity").
+
+await_until(Group, Deadline) ->
+    Ms = left(Deadline),
+    case sderl_client:request(Group, fun(From) -> {sderl_await, From, Ms} end, Ms, await) of
+        {ok, Answer} -> Answer;
+        {error, not_member} when Ms > 0 ->
+            %% Not a member yet: one that enters by seeds will be.
+            receive after min(50, Ms) -> await_until(Group, Deadline) end;
+        {error, not_member} -> {error, timeout};
+        {error, Why} -> {error, Why}
+    end.
+
+%% A process of the group keeps the time as a number.
+deadline(infinity) -> erlang:monotonic_time(millisecond) + 1_000_000_000;
+deadline(Ms) -> erlang:monotonic_time(millisecond) + Ms.
+
+left(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
+
+-doc """
+The names of the own groups and of the groups known otherwise: from the launch configuration and
+from members of the own groups that are in others too. `undefined` on a free node.
+""".
+-spec s_groups() -> {Own :: [group()], Other :: [group()]} | undefined | {error, not_running | connect_all}.
+s_groups() ->
+    running(fun() ->
+        case sderl_dir:named() of
+            [] -> undefined;
+            Own -> {lists:sort([G || {G, _, _, _, _} <- Own]), lists:usort([G || {G, _, _} <- sderl_dir:known()])}
+        end
+    end).
+
+-doc "The own groups with their members.".
+-spec own_s_groups() -> [{group(), [node()]}] | {error, not_running | connect_all}.
+own_s_groups() ->
+    running(fun() -> lists:sort([{G, Ms} || {G, _, _, Ms, _} <- sderl_dir:named()]) end).
+
+-doc """
+The nodes of all own groups, this one among them; on a free node those of its island.
+""".
+-spec own_nodes() -> [node()] | {error, not_running | connect_all}.
+own_nodes() ->
+    running(fun() -> lists:usort([node() | lists:append([Ms || {_, _, _, Ms, _} <- sderl_dir:own()])]) end).
+
+-doc "The members of an own group, `[]` for any other.".
+-spec own_nodes(group()) -> [node()] | {error, not_running | connect_all}.
+own_nodes(undefined) -> running(fun() -> [] end);
+own_nodes(Group) ->
+    running(fun() ->
+        case sderl_dir:own(Group) of
+            {_, _, _, Members, _} -> Members;
+            undefined -> []
+        end
+    end).
+
+-doc """
+What this node knows and why it is so, for people.
+
+The published keys (`state`, `own_group_names`, `own_group_nodes`, `synced_nodes`, `sync_error`,
+`no_contact`, `own_s_groups`, `other_groups`, `monitoring`), then `groups` (each own group's
+state: coordinator, epoch, who is counted, who is set aside, whose acknowledgement is missing),
+`left_out` (nodes that did not join, with the reason), `gone` (groups left or deleted, still
+remembered), `global` (what OTP's `global` can do on this node) and `problems`: sentences.
+""".
+-spec info() -> [{atom(), term()}] | {error, not_running | connect_all}.
+info() -> running(fun sderl_info:info/0).
+
+-doc """
+The links of this node: to whom, since when, visible or not, for what reasons, opened by whom, and
+whether anything still needs them. See `m:sderl_links` for the keys.
+""".
+-spec links() -> [sderl_links:link()] | {error, not_running | connect_all}.
+links() -> running(fun sderl_links:list/0).
+
+-doc "Waits until the own groups are ready, at most five seconds each. For published programs; see `await/2`.".
+-spec sync() -> ok | {error, timeout | not_running | connect_all}.
+sync() ->
+    running(fun() ->
+        case [E || {G, _, _, _, _} <- sderl_dir:own(), {error, _} = E <- [await(G, 5000)]] of
+            [] -> ok;
+            [E | _] -> E
+        end
+    end).
+
+%% ---------------------------------------------------------------- names
+
+-doc """
+Registers a process under a name of a group. When it says `yes`, every member that counts has the
+name. `{no, _}` always means that nothing was applied.
+
+A pid has at most one name in a group, and may have names in several groups. The pid may live on any
+node; on a node that is no member the coordinator must be able to link to it.
+
+`{no, Reason}`: `name_or_pid_already_registered`, `cannot_register_in_remote_group`, `not_a_pid`,
+`dead_pid`, `unreachable_pid`, `not_running`, `connect_all`.
+""".
+-spec register_name(group(), name(), pid()) -> yes | {no, atom()}.
+register_name(Group, Name, Pid) -> register_name(Group, Name, Pid, #{}).
+
+-doc "`register_name/3` with metadata and a resolver.".
+-spec register_name(group(), name(), pid(), options()) -> yes | {no, atom()}.
+register_name(Group, Name, Pid, Options) ->
+    Opts = options_arg(Options, register_name, 4, 4),
+    case alive(Group, Pid) of
+        ok ->
+            Op = case held_by_dead(Group, Name) of
+                {dead, Old} -> {x, Name, Pid, Old, Opts};
+                _ -> {r, Name, Pid, Opts}
+            end,
+            answer(sderl_client:write(Group, Op), cannot_register_in_remote_group);
+        No -> No
+    end.
+
+-doc """
+Registers a process under a name, in place of whoever has it.
+
+`{no, Reason}`: `pid_is_already_registered` (in this group, under any name),
+`cannot_re_register_in_remote_group`, `not_a_pid`, `dead_pid`, `unreachable_pid`, `not_running`,
+`connect_all`.
+""".
+-spec re_register_name(group(), name(), pid()) -> yes | {no, atom()}.
+re_register_name(Group, Name, Pid) ->
+    case alive(Group, Pid) of
+        ok -> answer(sderl_client:write(Group, {rr, Name, Pid, []}), cannot_re_register_in_remote_group);
+        No -> No
+    end.
+
+-doc """
+Unregisters a name; `ok` also when there is none.
+
+`{no, Reason}`: `cannot_unregister_from_remote_group`, `not_running`, `connect_all`.
+""".
+-spec unregister_name(group(), name()) -> ok | {no, atom()}.
+unregister_name(Group, Name) ->
+    answer(sderl_client:write(Group, {u, Name}), cannot_unregister_from_remote_group).
+
+-doc "As `register_name/3`: the process is monitored all the same. For published programs.".
+-spec register_name_external(group(), name(), pid()) -> yes | {no, atom()}.
+register_name_external(Group, Name, Pid) -> register_name(Group, Name, Pid).
+
+-doc "As `unregister_name/2`. For published programs.".
+-spec unregister_name_external(group(), name()) -> ok | {no, atom()}.
+unregister_name_external(Group, Name) -> unregister_name(Group, Name).
+
+-doc """
+The process of a name. A member reads its own table. For a group of other nodes its known members
+are asked, at most three and five seconds in all. `undefined` if there is none, or nobody to ask.
+""".
+-spec whereis_name(group(), name()) -> pid() | undefined.
+whereis_name(Group, Name) -> sderl_read:whereis(Group, Name).
+
+-doc """
+Asks one node, and links to it, also when the name is not found. A free node answers from its own
+names whatever the group; a node outside the group says `undefined`.
+""".
+-spec whereis_name(node(), group(), name()) -> pid() | undefined.
+whereis_name(Node, Group, Name) when is_atom(Node) -> sderl_read:whereis_at(Node, Group, Name);
+whereis_name(Node, _, _) -> misuse(whereis_name, 3, 1, Node, "the name of a node").
+
+-doc """
+What a member knows of a name: `pid`, `meta` (`undefined` if none was given), `home` (the member
+that answers for it) and `token`, which grows with every registration of the name within the
+group's history and so fences off holders that were replaced. `undefined` if there is no such name.
+""".
+-spec lookup(group(), name()) ->
+    #{pid := pid(), meta := term(), home := node(), token := {term(), non_neg_integer()}}
+    | undefined
+    | {error, no_information_about_remote_group | not_running}.
+lookup(Group, Name) ->
+    try ets:lookup(sderl_names, {Group, Name}) of
+        [{_, Pid, Home, Epoch, Seq, Opts}] ->
+            case node(Pid) =/= node() orelse is_process_alive(Pid) of
+                true ->
+                    #{pid => Pid, home => Home, token => {Epoch, Seq},
+                      meta => case Opts of #{meta := M} -> M; _ -> undefined end};
+                false -> undefined
+            end;
+        [] ->
+            case sderl_store:is_member(Group) of
+                true -> undefined;
+                false -> {error, no_information_about_remote_group}
+            end
+    catch
+        error:badarg -> {error, not_running}
+    end.
+
+-doc """
+Sends a message to the process of a name: its pid, or `{badarg, {Group, Name, Msg}}`. For a group of
+other nodes a member of it delivers.
+""".
+-spec send(group(), name(), term()) -> pid() | {badarg, {group(), name(), term()}}.
+send(Group, Name, Msg) -> sent(sderl_read:send(Group, Name, Msg), Group, Name, Msg).
+
+-doc "As `send/3`, over the given node, which is linked (see `whereis_name/3`) and delivers.".
+-spec send(node(), group(), name(), term()) -> pid() | {badarg, {group(), name(), term()}}.
+send(Node, Group, Name, Msg) when is_atom(Node) ->
+    sent(sderl_read:send_at(Node, Group, Name, Msg), Group, Name, Msg);
+send(Node, _, _, _) -> misuse(send, 4, 1, Node, "the name of a node").
+
+sent(undefined, Group, Name, Msg) -> {badarg, {Group, Name, Msg}};
+sent(Pid, _, _, _) -> Pid.
+
+-doc """
+The names of a group (`{s_group, Group}`), as `[{Group, Name}]`, or of all groups of a node
+(`{node, Node}`, with `undefined` for the free names; `[]` if it cannot be asked).
+""".
+-spec registered_names({s_group, group()} | {node, node()}) ->
+    [{group(), name()}] | {error, no_information_about_remote_group | not_running | connect_all}.
+registered_names({s_group, Group}) ->
+    running(fun() ->
+        case sderl_read:names_of(Group) of
+            unknown -> {error, no_information_about_remote_group};
+            Names -> [{Group, N} || N <- Names]
+        end
+    end);
+registered_names({node, Node}) when is_atom(Node) ->
+    running(fun() -> [{G, N} || {G, Ns} <- sderl_read:names_at(Node), N <- Ns] end);
+registered_names(Other) -> misuse(registered_names, 1, 1, Other, "{s_group, Group} or {node, Node}").
+
+%% ---------------------------------------------------------------- via
+
+-doc "For `{via, s_group, {Group, Name}}`.".
+-spec register_name({group(), name()}, pid()) -> yes | no.
+register_name({Group, Name}, Pid) ->
+    case register_name(Group, Name, Pid) of
+        yes -> yes;
+        {no, _} -> no
+    end;
+register_name(Other, _) -> misuse(register_name, 2, 1, Other, "{Group, Name}").
+
+-doc "For `{via, s_group, {Group, Name}}`.".
+-spec unregister_name({group(), name()}) -> ok.
+unregister_name({Group, Name}) ->
+    _ = unregister_name(Group, Name),
+    ok;
+unregister_name(Other) -> misuse(unregister_name, 1, 1, Other, "{Group, Name}").
+
+-doc "For `{via, s_group, {Group, Name}}`.".
+-spec whereis_name({group(), name()}) -> pid() | undefined.
+whereis_name({Group, Name}) -> whereis_name(Group, Name);
+whereis_name(Other) -> misuse(whereis_name, 1, 1, Other, "{Group, Name}").
+
+-doc "For `{via, s_group, {Group, Name}}`. Exits `{badarg, {{Group, Name}, Msg}}` if there is no such name.".
+-spec send({group(), name()}, term()) -> pid().
+send({Group, Name}, Msg) ->
+    case send(Group, Name, Msg) of
+        Pid when is_pid(Pid) -> Pid;
+        {badarg, _} -> exit({badarg, {{Group, Name}, Msg}})
+    end;
+send(Other, _) -> misuse(send, 2, 1, Other, "{Group, Name}").
+
+%% ---------------------------------------------------------------- events
+
+-doc "`subscribe/2` to both kinds of events.".
+-spec subscribe(group() | all) -> {ok, reference()} | {error, atom()}.
+subscribe(Group) -> subscribe(Group, [group, name]).
+
+-doc """
+Sends the calling process `{s_group_event, Ref, Group, Event}` for what happens in a group (or in
+`all`) on this node: `group` events (members, coordinator, deletion) and `name` events. The events are
+listed with `t:sderl_subs:event/0`.
+""".
+-spec subscribe(group() | all, [group | name, ...]) -> {ok, reference()} | {error, atom()}.
+subscribe(Group, Kinds) ->
+    case is_list(Kinds) andalso Kinds =/= [] andalso Kinds -- [group, name] =:= [] of
+        true -> running(fun() -> sderl_subs:subscribe(Group, self(), Kinds) end);
+        false -> misuse(subscribe, 2, 2, Kinds, "a list of group, name")
+    end.
+
+-doc "Ends a subscription.".
+-spec unsubscribe(reference()) -> ok | {error, not_running}.
+unsubscribe(Ref) when is_reference(Ref) -> sderl_subs:unsubscribe(Ref);
+unsubscribe(Other) -> misuse(unsubscribe, 1, 1, Other, "the reference that subscribe gave").
+
+-doc "Starts or stops `{nodeup, Node}` and `{nodedown, Node}` messages for nodes of the own groups.".
+-spec monitor_nodes(boolean()) -> ok | {error, not_running | connect_all}.
+monitor_nodes(Flag) when is_boolean(Flag) ->
+    running(fun() -> sderl_subs:monitor_nodes(self(), Flag) end);
+monitor_nodes(Other) -> misuse(monitor_nodes, 1, 1, Other, "true or false").
+
+%% ---------------------------------------------------------------- process groups
+
+-doc "Joins processes to a process group of an s_group: OTP's `pg`, one scope a group. See `m:sderl_pg`.".
+-spec join(group(), term(), pid() | [pid()]) -> ok | {error, atom()}.
+join(Group, PgGroup, Pids) ->
+    pids_arg(Pids, join),
+    running(fun() -> sderl_pg:join(Group, PgGroup, Pids) end).
+
+-doc "Takes processes out of a process group.".
+-spec leave(group(), term(), pid() | [pid()]) -> ok | not_joined | {error, atom()}.
+leave(Group, PgGroup, Pids) ->
+    pids_arg(Pids, leave),
+    running(fun() -> sderl_pg:leave(Group, PgGroup, Pids) end).
+
+-doc "The processes of a process group on all members.".
+-spec members(group(), term()) -> [pid()] | {error, atom()}.
+members(Group, PgGroup) -> running(fun() -> sderl_pg:members(Group, PgGroup) end).
+
+%% ---------------------------------------------------------------- arguments and answers
+
+running(Fun) ->
+    case {ets:whereis(sderl_groups), sderl_dir:refuse()} of
+        {undefined, _} -> {error, not_running};
+        {_, undefined} -> Fun();
+        {_, Why} -> {error, Why}
+    end.
+
+answer({ok, Answer}, _) -> Answer;
+answer({error, not_member}, Remote) -> {no, Remote};
+answer({error, Why}, _) -> {no, Why}.
+
+%% `dead_pid` is decided on the pid's node, by the caller and not by a server: it may take a while.
+alive(_, Pid) when not is_pid(Pid) -> {no, not_a_pid};
+alive(_, Pid) when node(Pid) =:= node() -> alive_is(is_process_alive(Pid));
+alive(Group, Pid) ->
+    try sderl_dir:own(Group) of
+        undefined -> ok;
+        {_, _, _, Members, Lead} ->
+            case lists:member(node(Pid), Members) of
+                true -> alive_as(sderl_ask:ask(node(Pid), {alive, Pid}, 4000));
+                false when Lead =:= undefined -> {no, unreachable_pid};
+                false ->
+                    case sderl_ask:ask(Lead, {reach, Group, Pid}, 9000) of
+                        {ok, Answer} -> alive_as(Answer);
+                        {error, _} -> {no, unreachable_pid}
+                    end
+            end
+    catch
+        error:badarg -> {no, not_running}
+    end.
+
+alive_as({ok, Alive}) when is_boolean(Alive) -> alive_is(Alive);
+alive_as(_) -> {no, unreachable_pid}.
+
+alive_is(true) -> ok;
+alive_is(false) -> {no, dead_pid}.
+
+%% A name whose process is dead on this node counts as free here (rule 17), but only as long as
+%% that process still holds it when the group decides.
+held_by_dead(Group, Name) ->
+    try ets:lookup_element(sderl_names, {Group, Name}, 2, undefined) of
+        Pid when node(Pid) =:= node() -> case is_process_alive(Pid) of true -> held; false -> {dead, Pid} end;
+        _ -> held
+    catch
+        error:badarg -> held
+    end.
+
+options_arg(Options, F, A, I) when is_map(Options) ->
+    case maps:keys(Options) -- [meta, resolver] of
+        [] when map_size(Options) =:= 0 -> [];
+        [] ->
+            case sderl_resolver:validate(maps:get(resolver, Options, random_exit_name)) of
+                ok -> Options;
+                {error, {bad_resolver, Term, Expected}} -> misuse(F, A, I, Term, Expected)
+            end;
+        [Key | _] -> misuse(F, A, I, Key, "a map with meta, resolver or both")
+    end;
+options_arg(Other, F, A, I) -> misuse(F, A, I, Other, "a map with meta, resolver or both").
+
+nodes_arg(Nodes, F, A, I) ->
+    case is_list(Nodes) andalso length_or_false(Nodes) of
+        false -> misuse(F, A, I, Nodes, "a list of names of nodes");
+        _ ->
+            case [N || N <- Nodes, not is_atom(N)] of
+                [] -> ok;
+                [Bad | _] -> misuse(F, A, I, Bad, "the name of a node, an atom")
+            end
+    end.
+
+length_or_false(List) ->
+    try length(List) catch error:badarg -> false end.
+
+pids_arg(Pid, _) when is_pid(Pid) -> ok;
+pids_arg(Pids, F) ->
+    case is_list(Pids) andalso length_or_false(Pids) =/= false andalso lists:all(fun is_pid/1, Pids) of
+        true -> ok;
+        false -> misuse(F, 3, 3, Pids, "a pid or a list of pids")
+    end.
+
+-spec misuse(atom(), arity(), pos_integer(), term(), iodata()) -> no_return().
+misuse(F, A, I, Found, Expected) ->
+    erlang:error({badarg, {?MODULE, F, A}, #{argument => I, found => Found, expected => Expected}}).
+
+%% 80 random bits, as 16 characters that can be read aloud.
+generated() ->
+    Alphabet = "abcdefghjkmnpqrstuvwxyz023456789",
+    Chars = [lists:nth(1 + B, Alphabet) || <<B:5>> <= rand:bytes(10)],
+    Group = list_to_atom("s_group_" ++ Chars),
+    case sderl_dir_has(Group) of
+        true -> generated();
+        false -> Group
+    end.
+
+sderl_dir_has(Group) -> ets:whereis(sderl_groups) =/= undefined andalso ets:member(sderl_groups, Group).

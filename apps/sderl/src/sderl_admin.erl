@@ -1,0 +1,163 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_admin).
+-moduledoc false.
+%% Creating, growing, shrinking and ending groups, in the caller's process.
+%%
+%% A node is asked (`invite`) before it is added, so that one that cannot be reached, has no such
+%% library, or owns another group of that name is left out and does not become a member that
+%% never comes. The order that makes it a member is an operation of the group like any other.
+
+-export([create/2, add/2, remove/2, delete/1, enter/2, leave/1]).
+
+-define(INVITE, 8000).
+
+-spec create(term(), [node()]) -> {ok, term(), [node()]} | {error, term()}.
+create(Group, Nodes) ->
+    case sderl_node:create(Group) of
+        ok ->
+            case grow(Group, lists:delete(node(), Nodes)) of
+                {ok, Added} -> {ok, Group, lists:sort([node() | Added])};
+                Error -> Error
+            end;
+        Error -> Error
+    end.
+
+-spec add(term(), [node()]) -> {ok, term(), [node()]} | {error, term()}.
+add(Group, Nodes) ->
+    case sderl_dir:own(Group) of
+        {_, _, _, Members, _} ->
+            case grow(Group, Nodes -- Members) of
+                {ok, Added} -> {ok, Group, Added};
+                Error -> Error
+            end;
+        undefined -> {error, node_does_not_belong_to_the_s_group}
+    end.
+
+grow(_, []) -> {ok, []};
+grow(Group, Nodes) ->
+    case sderl_dir:own(Group) of
+        {_, Uid, _, _, _} ->
+            case [N || {N, ok} <- each(Nodes, fun(N) -> invite(N, Group, Uid) end)] of
+                [] -> {ok, []};
+                Willing -> grow_by(Group, Willing)
+            end;
+        undefined -> {error, node_does_not_belong_to_the_s_group}
+    end.
+
+grow_by(Group, Willing) ->
+    case sderl_client:write(Group, {add, Willing}) of
+        {ok, {ok, _}} ->
+            %% They are members now; the answer waits, for a while, until they count.
+            Timeout = maps:get(write_timeout_ms, sderl_dir:options(), 10_000),
+            _ = sderl_client:request(Group, fun(From) -> {sderl_await_live, From, Willing, Timeout} end,
+                                     Timeout + 2000, await),
+            {ok, lists:sort(Willing)};
+        {ok, {no, Why}} -> {error, Why};
+        {error, not_member} -> {error, node_does_not_belong_to_the_s_group};
+        {error, Why} -> {error, Why}
+    end.
+
+invite(Node, Group, Uid) ->
+    Answer = case sderl_connector:connect(Node, {group, Group}) of
+        true ->
+            try gen_server:call({sderl_node, Node}, {invite, Group, Uid, node()}, ?INVITE)
+            catch
+                exit:{noproc, _} -> {error, application_not_running};
+                exit:_ -> {error, unreachable}
+            end;
+        false -> {error, unreachable}
+    end,
+    case Answer of
+        ok -> ok;
+        {error, Why} ->
+            sderl_links:forget(Node, {group, Group}),
+            sderl_dir:refused(Group, Node, Why),
+            {error, Why}
+    end.
+
+%% Runs F for every node at once, each in a process of its own.
+each(Nodes, F) ->
+    Refs = [{N, spawn_monitor(fun() -> exit({done, F(N)}) end)} || N <- Nodes],
+    [receive
+         {'DOWN', Mon, process, Pid, {done, R}} -> {N, R};
+         {'DOWN', Mon, process, Pid, Why} -> {N, {error, Why}}
+     end || {N, {Pid, Mon}} <- Refs].
+
+-spec remove(term(), [node()]) -> ok | {error, term()}.
+remove(Group, Nodes) ->
+    case {sderl_dir:own(Group), lists:member(node(), Nodes)} of
+        {undefined, _} -> {error, node_does_not_belong_to_the_s_group};
+        {_, true} -> {error, cannot_remove_itself};
+        {{_, _, _, Members, _}, false} ->
+            case [N || N <- Nodes, lists:member(N, Members)] of
+                [] -> ok;
+                Out -> removed(Group, Out, node_does_not_belong_to_the_s_group)
+            end
+    end.
+
+removed(Group, Nodes, Unknown) ->
+    case sderl_client:write(Group, {remove, Nodes, erlang:system_time(second)}) of
+        {ok, ok} -> ok;
+        {ok, {no, Why}} -> {error, Why};
+        {error, not_member} -> {error, Unknown};
+        {error, Why} -> {error, Why}
+    end.
+
+-spec delete(term()) -> ok | {error, term()}.
+delete(Group) ->
+    case sderl_client:write(Group, delete) of
+        {ok, ok} -> gone(Group);
+        {ok, {no, Why}} -> {error, Why};
+        {error, not_member} -> {error, remote_s_group};
+        {error, Why} -> {error, Why}
+    end.
+
+-spec leave(term()) -> ok | {error, term()}.
+leave(Group) ->
+    case sderl_dir:own(Group) of
+        undefined -> {error, node_does_not_belong_to_the_s_group};
+        {_, _, _, [_], _} -> delete(Group);
+        _ ->
+            case removed(Group, [node()], node_does_not_belong_to_the_s_group) of
+                ok -> gone(Group);
+                Error -> Error
+            end
+    end.
+
+%% The answer may come a moment before the group's process has cleared its tables.
+gone(Group) ->
+    case sderl_dir:own(Group) of
+        undefined -> sderl_node:settle();
+        {_, _, Pid, _, _} ->
+            Mon = monitor(process, Pid),
+            receive {'DOWN', Mon, process, Pid, _} -> sderl_node:settle()
+            after 5000 -> demonitor(Mon, [flush]), ok
+            end
+    end.
+
+-spec enter(term(), [node()]) -> {ok, term(), [node()]} | {error, term()}.
+enter(Group, Seeds) ->
+    case sderl_dir:own(Group) of
+        {_, _, _, Members, _} -> {ok, Group, Members};
+        undefined -> enter(Group, lists:delete(node(), Seeds), [])
+    end.
+
+enter(_, [], []) -> {error, no_seeds};
+enter(_, [], Whys) -> {error, {no_seed_answered, lists:reverse(Whys)}};
+enter(Group, [Seed | Seeds], Whys) ->
+    case sderl_connector:connect(Seed, {group, Group}) of
+        true ->
+            Timeout = maps:get(write_timeout_ms, sderl_dir:options(), 10_000) + ?INVITE,
+            try gen_server:call({sderl_node, Seed}, {enter, Group, node()}, Timeout) of
+                {ok, Group, _} ->
+                    case s_group:await(Group, Timeout) of
+                        ok -> {ok, Group, s_group:own_nodes(Group)};
+                        Error -> Error
+                    end;
+                {error, Why} -> enter(Group, Seeds, [{Seed, Why} | Whys])
+            catch
+                exit:{noproc, _} -> enter(Group, Seeds, [{Seed, application_not_running} | Whys]);
+                exit:_ -> enter(Group, Seeds, [{Seed, unreachable} | Whys])
+            end;
+        false -> enter(Group, Seeds, [{Seed, unreachable} | Whys])
+    end.

@@ -1,0 +1,59 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_app).
+-moduledoc false.
+%% Checks what the library needs before it starts anything, and holds the start until the node's
+%% groups are ready where the configuration says so.
+
+-behaviour(application).
+
+-export([start/2, stop/1, config/0]).
+
+-spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
+start(_Type, _Args) ->
+    maybe
+        ok ?= sderl_node:precondition(),
+        {ok, Config} ?= config(),
+        ok = sderl_dir:refuse(undefined),
+        ok = sderl_dir:options(Config),
+        {ok, Sup} ?= sderl_sup:start_link(),
+        ok = await(maps:get(await, Config)),
+        {ok, Sup}
+    else
+        {error, {bad_config, _, _, _} = Bad} -> fail(Bad, sderl_config:format_error(Bad));
+        {error, {connect_all, Text}} -> fail(connect_all, Text);
+        {error, Reason} -> {error, Reason}
+    end.
+
+-spec stop(term()) -> ok.
+stop(_) -> ok.
+
+-doc "The launch configuration, parsed for the node's present name.".
+-spec config() -> {ok, sderl_config:config()} | {error, sderl_config:error()}.
+config() ->
+    Kernel = case application:get_env(kernel, s_groups) of {ok, Groups} -> Groups; undefined -> undefined end,
+    case sderl_config:parse(application:get_all_env(sderl), Kernel, node()) of
+        {ok, Config} ->
+            lists:foreach(fun(W) -> logger:warning("~ts", [sderl_config:format_warning(W)], #{domain => [sderl]}) end,
+                          maps:get(warnings, Config)),
+            {ok, Config};
+        Error -> Error
+    end.
+
+fail(Reason, Text) ->
+    logger:error("~ts", [Text], #{domain => [sderl]}),
+    {error, {Reason, lists:flatten(Text)}}.
+
+await(false) -> ok;
+await({Which, Timeout}) ->
+    Groups = case Which of
+        all -> [N || #{name := N} <- maps:get(groups, sderl_dir:options())];
+        _ -> Which
+    end,
+    lists:foreach(fun(G) ->
+        case s_group:await(G, Timeout) of
+            ok -> ok;
+            {error, Why} ->
+                logger:warning("s_group ~tp is not ready after ~p ms (~tp): the start goes on",
+                               [G, Timeout, Why], #{domain => [sderl]})
+        end
+    end, Groups).

@@ -1,0 +1,140 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_ask).
+-moduledoc false.
+%% Questions from node to node: reads and deliveries for those who are not in a group, and whether
+%% a pid is alive. One server on each node answers from the tables; who asks does so in a helper
+%% process of its own, with a time limit, because the question may have to connect first.
+
+-behaviour(gen_server).
+
+-export([start_link/0, ask/3, ask_first/3]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-spec start_link() -> gen_server:start_ret().
+start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+-doc """
+Asks one node and waits at most `Timeout` ms. `unreachable`: no link, or no answer in time;
+`not_running`: the node has no such library.
+""".
+-spec ask(node(), term(), timeout()) -> {ok, term()} | {error, unreachable | not_running}.
+ask(Node, Question, _) when Node =:= node() -> {ok, answer(Question)};
+ask(Node, Question, Timeout) ->
+    {Pid, Mon} = spawn_monitor(fun() ->
+        exit({answer, case sderl_connector:connect(Node, {lookup, about(Question)}) of
+            false -> {error, unreachable};
+            true ->
+                try gen_server:call({?MODULE, Node}, Question, Timeout) of
+                    Answer -> {ok, Answer}
+                catch
+                    exit:{noproc, _} -> {error, not_running};
+                    exit:_ -> {error, unreachable}
+                end
+        end})
+    end),
+    receive
+        {'DOWN', Mon, process, Pid, {answer, Result}} -> Result;
+        {'DOWN', Mon, process, Pid, _} -> {error, unreachable}
+    after Timeout ->
+        true = demonitor(Mon, [flush]),
+        exit(Pid, kill),
+        {error, unreachable}
+    end.
+
+about({alive, _}) -> undefined;
+about(Question) when is_tuple(Question) -> element(2, Question);
+about(_) -> undefined.
+
+-doc "Asks nodes in turn, at most `Timeout` ms in all, until one that can answer does.".
+-spec ask_first([node()], term(), pos_integer()) -> {ok, term()} | {error, unreachable}.
+ask_first(Nodes, Question, Timeout) ->
+    ask_first(Nodes, Question, Timeout, erlang:monotonic_time(millisecond) + Timeout).
+
+ask_first([], _, _, _) -> {error, unreachable};
+ask_first([N | Ns], Question, Timeout, Until) ->
+    case max(0, Until - erlang:monotonic_time(millisecond)) of
+        0 -> {error, unreachable};
+        Left ->
+            %% A share each, so that one that is down does not use up everyone's time.
+            case ask(N, Question, max(1, Left div (1 + length(Ns)))) of
+                {ok, {error, _}} -> ask_first(Ns, Question, Timeout, Until);
+                {ok, Answer} -> {ok, Answer};
+                {error, _} -> ask_first(Ns, Question, Timeout, Until)
+            end
+    end.
+
+-spec init([]) -> {ok, undefined}.
+init([]) ->
+    _ = process_flag(async_dist, true),
+    {ok, undefined}.
+
+-spec handle_call(term(), gen_server:from(), undefined) -> {reply, term(), undefined} | {noreply, undefined}.
+handle_call({reach, Group, Pid}, From, S) ->
+    %% May connect: not here.
+    _ = spawn(fun() ->
+        Answer = case sderl_connector:connect(node(Pid), {monitor, Group}) of
+            true -> ask(node(Pid), {alive, Pid}, 4000);
+            false -> {error, unreachable}
+        end,
+        gen_server:reply(From, Answer)
+    end),
+    {noreply, S};
+handle_call(Question, _, S) -> {reply, answer(Question), S}.
+
+-spec handle_cast(term(), undefined) -> {noreply, undefined}.
+handle_cast(_, S) -> {noreply, S}.
+
+-spec handle_info(term(), undefined) -> {noreply, undefined}.
+handle_info(_, S) -> {noreply, S}.
+
+answer({alive, Pid}) when node(Pid) =:= node() -> is_process_alive(Pid);
+answer({reach, _, Pid}) when node(Pid) =:= node() -> {ok, is_process_alive(Pid)};
+answer({reach, Group, Pid}) ->
+    case sderl_connector:connect(node(Pid), {monitor, Group}) of
+        true -> ask(node(Pid), {alive, Pid}, 4000);
+        false -> {error, unreachable}
+    end;
+%% Of a member of the group: its name, or not.
+answer({whereis, Group, Name}) ->
+    case sderl_store:is_member(Group) of
+        true -> {found, sderl_read:local(Group, Name)};
+        false -> {error, not_member}
+    end;
+answer({send, Group, Name, Msg}) ->
+    case sderl_store:is_member(Group) of
+        true -> {found, deliver(sderl_read:local(Group, Name), Msg)};
+        false -> {error, not_member}
+    end;
+%% Of a named node: rule 23. A free one answers from its own names whatever the group.
+answer({whereis_at, Group, Name}) -> {found, at(Group, Name), class()};
+answer({send_at, Group, Name, Msg}) -> {found, deliver(at(Group, Name), Msg), class()};
+answer(names) -> [{G, [N || {N, _} <- sderl_store:names(G)]} || {G, _, _, _, _} <- sderl_dir:own()];
+answer({names, Group}) ->
+    case sderl_store:is_member(Group) of
+        true -> {names, [N || {N, _} <- sderl_store:names(Group)]};
+        false -> {error, not_member}
+    end;
+answer(_Unknown) -> {error, unknown_question}.
+
+at(Group, Name) ->
+    case sderl_dir:is_free() of
+        true -> sderl_read:local(undefined, Name);
+        false when Group =:= undefined -> undefined;
+        false -> sderl_read:local(Group, Name)
+    end.
+
+class() ->
+    case {sderl_dir:is_free(), sderl_node:hidden()} of
+        {true, true} -> free_hidden;
+        {true, false} -> free_normal;
+        {false, _} -> s_group
+    end.
+
+%% Delivered here, because a send from the asking node would link it to the pid's node (rule 21).
+deliver(undefined, _) -> undefined;
+deliver(Pid, Msg) ->
+    case erlang:send(Pid, Msg, [noconnect]) of
+        ok -> ok;
+        noconnect -> _ = spawn(fun() -> Pid ! Msg end)
+    end,
+    Pid.

@@ -1,0 +1,115 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_connector).
+-moduledoc false.
+%% Keeps the links that the own groups need: tries every member that has none, a few at a time,
+%% each in a process of its own because connecting may take seconds, and again with back-off.
+%%
+%% Which links are needed is read from the directory each time, so this process holds nothing
+%% that its successor would miss but the back-off.
+
+-behaviour(gen_server).
+
+-export([start_link/0, kick/0, tried/1, connect/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-define(TABLE, sderl_tried).
+-define(PARALLEL, 8).
+-define(FIRST, 200).
+-define(LAST, 10_000).
+-define(LOOK, 1000).
+
+-record(c, {busy = #{} :: #{reference() => node()}, wait = #{} :: #{node() => {pos_integer(), integer()}},
+            timer :: reference() | undefined}).
+
+-spec start_link() -> gen_server:start_ret().
+start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+-doc "Look again which links are missing.".
+-spec kick() -> ok.
+kick() -> gen_server:cast(?MODULE, look).
+
+-doc "Whether each of the nodes is linked or was tried since this library started.".
+-spec tried([node()]) -> boolean().
+tried(Nodes) ->
+    Linked = [node() | nodes(connected)],
+    lists:all(fun(N) -> lists:member(N, Linked) orelse ets:member(?TABLE, N) end, Nodes).
+
+-doc "Connects in the calling process, which may take seconds. The reason is noted (see `sderl_links`).".
+-spec connect(node(), sderl_links:reason() | group) -> boolean().
+connect(Node, Reason) when Node =/= node() ->
+    %% Noted first, so that the link counts as ours from the moment it is up.
+    Reason =:= group orelse sderl_links:note(Node, Reason),
+    case lists:member(Node, nodes(connected)) orelse net_kernel:connect_node(Node) of
+        true -> true;
+        _ -> Reason =:= group orelse sderl_links:forget(Node, Reason), false
+    end;
+connect(_, _) -> true.
+
+-spec init([]) -> {ok, #c{}}.
+init([]) ->
+    ok = net_kernel:monitor_nodes(true, #{node_type => all}),
+    {ok, look(#c{})}.
+
+-spec handle_call(term(), gen_server:from(), #c{}) -> {reply, term(), #c{}}.
+handle_call(_, _, C) -> {reply, {error, unknown_call}, C}.
+
+-spec handle_cast(term(), #c{}) -> {noreply, #c{}}.
+handle_cast(look, C) -> {noreply, look(C)}.
+
+-spec handle_info(term(), #c{}) -> {noreply, #c{}}.
+handle_info(look, C) -> {noreply, look(C#c{timer = undefined})};
+handle_info({nodeup, N, _}, #c{wait = W} = C) -> {noreply, C#c{wait = maps:remove(N, W)}};
+handle_info({nodedown, N, _}, #c{wait = W} = C) -> {noreply, look(C#c{wait = maps:remove(N, W)})};
+handle_info({'DOWN', Ref, process, _, Result}, #c{busy = B, wait = W} = C0) ->
+    case maps:take(Ref, B) of
+        {Node, Rest} ->
+            true = ets:insert(?TABLE, {Node}),
+            C = C0#c{busy = Rest, wait = case Result of
+                linked -> maps:remove(Node, W);
+                _ -> W#{Node => later(maps:get(Node, W, none))}
+            end},
+            lists:foreach(fun({_, _, Pid, _, _}) -> sderl_group:poke(Pid) end, sderl_dir:own()),
+            {noreply, look(C)};
+        error -> {noreply, C0}
+    end;
+handle_info(_, C) -> {noreply, C}.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+later(none) -> {?FIRST, now_ms() + ?FIRST};
+later({D, _}) ->
+    Next = min(2 * D, ?LAST),
+    %% Spread, so that nodes that lost the same node do not knock together.
+    {Next, now_ms() + Next div 2 + rand:uniform(Next)}.
+
+look(#c{busy = B, wait = W, timer = T} = C) ->
+    Wanted = wanted(),
+    Now = now_ms(),
+    Busy = maps:values(B),
+    Due = [N || N <- Wanted, not lists:member(N, Busy), due(N, W, Now)],
+    Start = lists:sublist(Due, max(0, ?PARALLEL - length(Busy))),
+    New = maps:from_list([{start(N), N} || N <- Start]),
+    C#c{busy = maps:merge(B, New), wait = maps:with(Wanted, W), timer = timer(T, Wanted, W, Now)}.
+
+due(N, W, Now) ->
+    case W of
+        #{N := {_, At}} -> At =< Now;
+        _ -> true
+    end.
+
+%% One timer, for the next that is due.
+timer(T, Wanted, W, Now) ->
+    _ = T =/= undefined andalso erlang:cancel_timer(T),
+    At = lists:min([Now + ?LOOK | [A || N <- Wanted, {_, A} <- [maps:get(N, W, none)]]]),
+    erlang:send_after(max(20, At - Now), self(), look).
+
+start(Node) ->
+    {_, Ref} = spawn_monitor(fun() ->
+        %% The groups that hold the node are noted as the reason where the directory changes.
+        exit(case connect(Node, group) of true -> linked; false -> failed end)
+    end),
+    Ref.
+
+wanted() ->
+    Members = lists:usort(lists:append([Ms || {_, _, _, Ms, _} <- sderl_dir:own()])),
+    ordsets:subtract(Members, ordsets:from_list([node() | nodes(connected)])).

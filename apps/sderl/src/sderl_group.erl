@@ -1,0 +1,343 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_group).
+-moduledoc false.
+%% One process for each group of this node: runs the effects of `sderl_core`.
+%%
+%% It drains its mailbox and steps once, then asks the core for the next batch. It never calls
+%% another process and never waits: sends go over existing links only (`noconnect`) and with
+%% `async_dist`, because without it a tiny message to a stopped node behind a user's flood holds
+%% the sender for seconds (rule 20). What could block or take long (connecting, resolvers,
+%% monitors of pids on other nodes) runs elsewhere.
+%%
+%% Clients are answered through an alias they made (see `sderl_client`), so an answer finds its
+%% client also when it comes from a successor of the process that took the question.
+
+-behaviour(gen_server).
+
+-export([start_link/2, uid/1, info/2, poke/1]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-define(VSN, 1).
+-define(CHUNK, 2000).
+
+-record(g, {
+    group, uid, core :: sderl_core:state(), store :: sderl_store:store(),
+    local = #{} :: sderl_store:local(),
+    stale = #{} :: sderl_store:stale(),
+    cursors = #{} :: #{node() => sderl_store:cursor()},
+    inner = [] :: [sderl_core:event()],     % rows that effects read
+    left = false :: boolean(),
+    shown :: term(),                        % what the directory shows
+    waiting = [] :: [{term(), integer()}],  % who awaits the group, until when
+    quiet = 0 :: non_neg_integer(),         % ticks since a link to an unheard member came
+    tick_ms, resolver_ms = 5000,
+    strange = 0 :: non_neg_integer()
+}).
+
+-spec start_link(term(), binary()) -> gen_server:start_ret() | ignore.
+start_link(Group, Uid) -> gen_server:start_link(?MODULE, {Group, Uid}, []).
+
+-doc "A new identity for a group created at run time.".
+-spec uid(term()) -> binary().
+uid(Group) ->
+    %% Not a secret: it must only differ from every other creation of the name.
+    erlang:md5(term_to_binary({Group, node(), erlang:unique_integer(), erlang:system_time(),
+                               erlang:monotonic_time(), self(), rand:uniform(1 bsl 58)})).
+
+-spec info(pid(), timeout()) -> {ok, map()} | {error, not_running}.
+info(Pid, Timeout) ->
+    try gen_server:call(Pid, info, Timeout) of
+        Info -> {ok, Info}
+    catch
+        exit:_ -> {error, not_running}
+    end.
+
+-doc "Look again whether those who await the group can go on.".
+-spec poke(pid()) -> ok.
+poke(Pid) ->
+    Pid ! sderl_poke,
+    ok.
+
+%% ---------------------------------------------------------------- gen_server
+
+-spec init({term(), binary()}) -> {ok, #g{}, {continue, start}} | ignore.
+init({Group, Uid}) ->
+    case sderl_dir:start_args(Group, Uid) of
+        none -> ignore;
+        Args -> {ok, start(Group, Uid, Args), {continue, start}}
+    end.
+
+start(Group, Uid, #{options := Options} = Args) ->
+    _ = process_flag(async_dist, true),
+    _ = process_flag(trap_exit, true),
+    ok = net_kernel:monitor_nodes(true, #{node_type => all}),
+    #{tick_ms := Tick} = Options,
+    Had = sderl_store:recover(Group),
+    Core0 = maps:merge(
+        maps:with([tick_ms, aside_ms, forget_ms, faults], Options),
+        #{group => Group, uid => Uid, self => node(), addr => self(), inc => sderl_dir:incarnation(),
+          now => now_ms(), linked => nodes(connected)}),
+    Core = sderl_core:init(case Had of
+        none -> maps:merge(Core0, maps:with([mem, found], Args));
+        _ -> maps:merge(Core0, maps:with([durable, log, sessions, outbox], Had))
+    end),
+    Store = sderl_store:new(Group, sderl_core:members(Core)),
+    Local = case Had of
+        #{log := {Num, Items}, log_epoch := E} ->
+            %% The predecessor may have died between the log and the rows.
+            %% The monitors of this are replaced by those of the scan: a message of theirs
+            %% finds that its reference is not the one we keep.
+            _ = sderl_store:redo(Store, #{}, E, Num, Items),
+            sderl_event:emit(process_restarted, #{group => Group}),
+            sderl_store:local(Store);
+        _ -> sderl_store:local(Store)
+    end,
+    _ = erlang:send_after(rand:uniform(Tick), self(), tick),
+    #g{group = Group, uid = Uid, core = Core, store = Store, local = Local, tick_ms = Tick}.
+
+-spec handle_continue(start, #g{}) -> {noreply, #g{}} | {stop, normal, #g{}}.
+handle_continue(start, G) -> run([start], G).
+
+-spec handle_call(term(), gen_server:from(), #g{}) -> {reply, term(), #g{}} | {noreply, #g{}}.
+handle_call(info, _, #g{core = C, group = Group, uid = Uid, strange = N} = G) ->
+    #{unknown_messages := U} = I = sderl_core:info(C),
+    {reply, I#{group => Group, uid => Uid, names => sderl_store:count(Group), unknown_messages := U + N}, G};
+handle_call(_, _, G) -> {reply, {error, unknown_call}, G}.
+
+-spec handle_cast(term(), #g{}) -> {noreply, #g{}}.
+handle_cast(_, G) -> {noreply, G}.
+
+-spec handle_info(term(), #g{}) -> {noreply, #g{}} | {stop, normal, #g{}}.
+handle_info(tick, #g{tick_ms = T} = G) ->
+    _ = erlang:send_after(T, self(), tick),
+    run([tick], quiet(G));
+handle_info(sderl_poke, G) -> {noreply, ready(G)};
+handle_info({sderl_await, From, Ms}, #g{waiting = W} = G) ->
+    {noreply, ready(G#g{waiting = [{From, now_ms() + Ms} | W]})};
+handle_info({resolved, {Name, A, B}, #{keep := Keep, effects := Fx} = Decision}, G) ->
+    case Decision of
+        #{failed := undefined} -> ok;
+        #{failed := Why} -> sderl_event:emit(resolver_failed, #{group => G#g.group, name => Name, reason => Why})
+    end,
+    run([{resolved, Name, A, B, Keep, Fx}], G);
+handle_info({'EXIT', _, _}, G) -> {noreply, G};
+handle_info(Msg, G0) ->
+    case event(Msg, G0) of
+        none -> {noreply, G0};
+        Event ->
+            {Events, G} = drain([Event], G0),
+            run(lists:reverse(Events), G)
+    end.
+
+%% Our supervisor, or the application, stops us: the others need not wait to find out.
+-spec terminate(term(), #g{}) -> ok.
+terminate(_, #g{core = C, group = Group} = G) ->
+    lists:foreach(fun(N) -> send_node(N, bye, G) end, sderl_core:peers(C)),
+    sderl_dir:stopped(Group, self()).
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+%% ---------------------------------------------------------------- the mailbox
+
+event({sderl_op, From, Op}, _) -> {op, From, Op};
+event({sderl, ?VSN, Uid, Node, Msg}, #g{uid = Uid}) -> {msg, Node, Msg};
+event({sderl_await_live, From, Nodes, Ms}, _) -> {await_live, From, Nodes, Ms};
+event({{'DOWN', Name}, Ref, process, Pid, _}, #g{local = L}) ->
+    case L of
+        #{Name := {Pid, Ref}} -> {op, none, {d, Name, Pid}};
+        _ -> none
+    end;
+event({sderl_pid_gone, Name, Pid}, _) -> {op, none, {d, Name, Pid}};
+event({nodeup, N, _}, _) -> {nodeup, N};
+event({nodedown, N, _}, _) -> {nodedown, N};
+event(wake, _) -> wake;
+event(_, _) -> none.
+
+%% Everything that is there, up to a bound that keeps a step short.
+drain(Events, G) -> drain(Events, 5000, G).
+
+drain(Events, 0, G) -> {Events, G};
+drain(Events, Left, G) ->
+    receive
+        {sderl_op, From, Op} -> drain([{op, From, Op} | Events], Left - 1, G);
+        {sderl, _, _, _, _} = M -> drained(M, Events, Left, G);
+        {{'DOWN', _}, _, process, _, _} = M -> drained(M, Events, Left, G);
+        {nodeup, _, _} = M -> drained(M, Events, Left, G);
+        {nodedown, _, _} = M -> drained(M, Events, Left, G)
+    after 0 -> {Events, G}
+    end.
+
+drained(M, Events, Left, #g{strange = S} = G) ->
+    case event(M, G) of
+        none when element(1, M) =:= sderl -> drain(Events, Left - 1, G#g{strange = S + 1});
+        none -> drain(Events, Left - 1, G);
+        E -> drain([E | Events], Left - 1, G)
+    end.
+
+%% ---------------------------------------------------------------- a step
+
+run(Events, #g{core = C0} = G0) ->
+    Now = now_ms(),
+    {Fx1, C1} = sderl_core:handle(Now, Events, C0),
+    G1 = effects(Fx1, G0#g{core = C1}),
+    %% Clients that were just answered run and ask again; what they ask goes with our
+    %% acknowledgement, or into the batch we make, instead of after it.
+    {More, G2} = case answered(Fx1) of
+        true -> erlang:yield(), drain([], G1);
+        false -> {[], G1}
+    end,
+    {Fx2, C2} = sderl_core:step(Now, lists:reverse(More), G2#g.core),
+    G3 = inner(Now, effects(Fx2, G2#g{core = C2})),
+    {Fx3, C3} = sderl_core:propose(Now, sderl_store, G3#g.store, G3#g.core),
+    G4 = inner(Now, effects(Fx3, G3#g{core = C3})),
+    case G4 of
+        #g{left = true} -> {stop, normal, G4};
+        _ -> {noreply, show(G4)}
+    end.
+
+%% Rows read for a snapshot are sent before anything else happens: a batch that went out between
+%% reading and sending them would be overwritten by older rows.
+inner(_, #g{inner = []} = G) -> G;
+inner(Now, #g{inner = Events} = G) ->
+    {Fx, C} = sderl_core:step(Now, lists:reverse(Events), G#g.core),
+    inner(Now, effects(Fx, G#g{core = C, inner = []})).
+
+answered([{replies, [_ | _]} | _]) -> true;
+answered([_ | Fx]) -> answered(Fx);
+answered([]) -> false.
+
+%% ---------------------------------------------------------------- effects
+
+effects([], G) -> G;
+effects([E | Es], G) -> effects(Es, effect(E, G)).
+
+effect({send, Addr, Msg}, #g{uid = Uid} = G) ->
+    _ = erlang:send(Addr, {sderl, ?VSN, Uid, node(), Msg}, [noconnect]),
+    G;
+effect({replies, List}, G) ->
+    lists:foreach(fun({From, Value}) -> reply(From, Value) end, List),
+    G;
+effect({apply, Epoch, Num, Items, Index}, #g{store = St0, local = L0, group = Group} = G0) ->
+    %% Kept before the rows change: should we die here, the successor does it again.
+    Notify = sderl_subs:wanted(Group, name),
+    {St, L, Foreign, Events} = sderl_store:apply(St0, L0, {Epoch, Num}, Items, Index, Notify),
+    lists:foreach(fun(E) -> sderl_subs:notify(Group, E) end, Events),
+    watch(Foreign, G0),
+    G0#g{store = St, local = L};
+effect({durable, D}, #g{group = Group} = G) ->
+    true = sderl_store:durable(Group, D),
+    G;
+effect({outbox, Req, List}, #g{group = Group} = G) ->
+    true = sderl_store:outbox(Group, Req, List),
+    G;
+effect({hello, Node, Msg}, #g{group = Group, uid = Uid} = G) ->
+    _ = erlang:send({sderl_node, Node}, {sderl_hello, ?VSN, Group, Uid, node(), Msg}, [noconnect]),
+    G;
+effect({index, What}, #g{store = St0} = G0) ->
+    St = sderl_store:index(What, St0),
+    G = G0#g{store = St},
+    case What of
+        build -> watch(sderl_store:foreign(St), G);
+        drop -> sderl_watch:drop(self())
+    end,
+    G;
+effect({sync_begin, Epoch, Num}, #g{store = St} = G) ->
+    G#g{stale = sderl_store:sync_begin(St, Epoch, Num)};
+effect({put_rows, Rows}, #g{store = St, local = L0, stale = S0} = G) ->
+    {L, S} = sderl_store:put_rows(St, L0, S0, Rows),
+    G#g{local = L, stale = S};
+effect(sync_end, #g{store = St, local = L, stale = S} = G) ->
+    G#g{local = sderl_store:sync_end(St, L, S), stale = #{}};
+effect({read_chunk, Node, K}, G) -> read(chunk_read, Node, K, all, G);
+effect({read_homes, Node, K, Homes}, G) -> read(homes_read, Node, K, Homes, G);
+effect({read_stop, Node}, #g{cursors = Cs} = G) ->
+    case maps:take(Node, Cs) of
+        {Cursor, Rest} -> sderl_store:read_stop(Cursor), G#g{cursors = Rest};
+        error -> G
+    end;
+effect({resolve, Name, A, B}, #g{resolver_ms = Ms} = G) ->
+    %% The resolver that came with the older entry decides.
+    {_, PidA, _, VerA, OptsA} = A,
+    {_, PidB, _, VerB, OptsB} = B,
+    Older = case VerA =< VerB of true -> OptsA; false -> OptsB end,
+    _ = sderl_resolver:start({Name, A, B}, Name, {PidA, meta(OptsA)}, {PidB, meta(OptsB)}, resolver(Older), Ms),
+    G;
+effect({clash_effects, Fx}, G) ->
+    lists:foreach(fun({exit, Pid, Reason}) -> sderl_watch:exit(Pid, Reason);
+                     ({send, Pid, Msg}) -> sderl_watch:send(Pid, Msg)
+                  end, Fx),
+    G;
+effect({event, Name, #{group := Group} = Meta}, G) ->
+    sderl_event:emit(Name, Meta),
+    sderl_subs:notify(Group, {group, Name, maps:remove(group, Meta)}),
+    G;
+effect({left, Why, Mem}, #g{group = Group, uid = Uid} = G) ->
+    sderl_dir:left(Group, Uid, Why, Mem),
+    sderl_event:emit(case Why of deleted -> group_deleted; removed -> members_removed end,
+                     #{group => Group, nodes => [node()]}),
+    sderl_subs:notify(Group, {group, case Why of deleted -> group_deleted; removed -> left end, #{}}),
+    G#g{left = true};
+effect({wake, Ms}, G) ->
+    _ = erlang:send_after(Ms, self(), wake),
+    G.
+
+reply(From, Value) when is_reference(From) ->
+    From ! {From, Value},
+    ok;
+reply(_, _) -> ok.
+
+watch([], _) -> ok;
+watch(Foreign, #g{group = Group}) -> sderl_watch:watch(self(), Group, Foreign).
+
+meta(#{meta := M}) -> M;
+meta(_) -> undefined.
+
+resolver(#{resolver := R}) -> R;
+resolver(_) -> random_exit_name.
+
+read(Kind, Node, K, Which, #g{store = St, cursors = Cs, inner = In} = G) ->
+    {Rows, Last, Cursor} = case Cs of
+        #{Node := C} when K > 1 -> sderl_store:read_next(C);
+        #{Node := C} -> sderl_store:read_stop(C), sderl_store:read(St, Which, ?CHUNK);
+        _ -> sderl_store:read(St, Which, ?CHUNK)
+    end,
+    Rest = case Last of
+        true -> maps:remove(Node, Cs);
+        false -> Cs#{Node => Cursor}
+    end,
+    G#g{cursors = Rest, inner = [{Kind, Node, K, Rows, Last} | In]}.
+
+send_node(N, Msg, #g{core = C, uid = Uid}) ->
+    case sderl_core:addr(N, C) of
+        undefined -> ok;
+        Addr -> _ = erlang:send(Addr, {sderl, ?VSN, Uid, node(), Msg}, [noconnect]), ok
+    end.
+
+%% ---------------------------------------------------------------- what others see of us
+
+%% The directory follows; what it shows changes rarely.
+show(#g{group = Group, uid = Uid, core = C, shown = Shown, store = St} = G) ->
+    case {sderl_core:membership(C), sderl_core:lead(C)} of
+        Shown -> ready(G);
+        {Mem, Lead} = Now ->
+            Members = sderl_membership:members(Mem),
+            sderl_dir:show(Group, Uid, self(), Members, Lead),
+            ready(G#g{shown = Now, store = sderl_store:members(Members, St)})
+    end.
+
+quiet(#g{core = C, quiet = Q} = G) ->
+    case sderl_core:unheard(C) of
+        [] -> G#g{quiet = 0};
+        _ -> G#g{quiet = Q + 1}
+    end.
+
+%% Ready is: counted in a component, every member tried once and every one that answers in it.
+%% A linked member that says nothing (no application there) is waited for three ticks.
+ready(#g{waiting = []} = G) -> G;
+ready(#g{waiting = W, core = C, quiet = Q} = G) ->
+    Ready = sderl_core:settled(C) andalso sderl_connector:tried(sderl_core:members(C))
+        andalso (Q >= 3 orelse sderl_core:unheard(C) =:= []),
+    Now = now_ms(),
+    {Done, Rest} = lists:partition(fun({_, Until}) -> Ready orelse Now >= Until end, W),
+    lists:foreach(fun({From, _}) -> reply(From, case Ready of true -> ok; false -> {error, timeout} end) end, Done),
+    G#g{waiting = Rest}.

@@ -1,0 +1,32 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_group_sup).
+-moduledoc false.
+%% The processes of this node's groups, one each. A process that dies finds its state in the
+%% tables, so it is started again however often: to give up would take the names of a healthy
+%% node down with it.
+
+-behaviour(supervisor).
+
+-export([start_link/0, start_group/2, stop_group/1]).
+-export([init/1]).
+
+-spec start_link() -> supervisor:startlink_ret().
+start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+
+-spec start_group(term(), binary()) -> {ok, pid()} | {error, term()}.
+start_group(Group, Uid) ->
+    case supervisor:start_child(?MODULE, [Group, Uid]) of
+        {ok, Pid} when is_pid(Pid) -> {ok, Pid};
+        {ok, undefined} -> {error, gone};
+        {error, Reason} -> {error, Reason}
+    end.
+
+-spec stop_group(pid()) -> ok.
+stop_group(Pid) ->
+    _ = supervisor:terminate_child(?MODULE, Pid),
+    ok.
+
+-spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init([]) ->
+    {ok, {#{strategy => simple_one_for_one, intensity => 1000, period => 1},
+          [#{id => group, start => {sderl_group, start_link, []}, restart => transient, shutdown => 2000}]}}.

@@ -1,0 +1,59 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_info).
+-moduledoc false.
+%% `s_group:info/0`: what is so, and in sentences why it is not as one would expect.
+
+-export([info/0]).
+
+-define(TIMEOUT, 3000).
+
+-spec info() -> [{atom(), term()}].
+info() ->
+    Own = lists:sort(sderl_dir:named()),
+    Groups = [state(O) || O <- lists:sort(sderl_dir:own())],
+    Nodes = lists:usort(lists:append([Ms || {_, _, _, Ms, _} <- Own])),
+    Linked = [node() | nodes(connected)],
+    Refused = lists:sort(sderl_dir:refusals()),
+    [{state, case Own of [] -> no_conf; _ -> synced end},
+     {own_group_names, [G || {G, _, _, _, _} <- Own]},
+     {own_group_nodes, Nodes},
+     {synced_nodes, lists:usort(lists:append([L || #{live := L} <- Groups])) -- [node()]},
+     {sync_error, lists:usort([N || {_, N, Why} <- Refused, Why =/= unreachable])},
+     {no_contact, Nodes -- Linked},
+     {own_s_groups, [{G, Ms} || {G, _, _, Ms, _} <- Own]},
+     {other_groups, lists:sort([{G, Ns} || {G, Ns, _} <- sderl_dir:known()])},
+     {monitoring, []},
+     {groups, Groups},
+     {left_out, Refused},
+     {gone, lists:sort(sderl_dir:gone_all())},
+     {global, "on a node with connect_all false `global` keeps names on this node only and "
+              "global:sync/0 does not return: use s_group with group `undefined` for free names"},
+     {problems, lists:append([problems(G, Linked) || G <- Groups])}].
+
+state({Group, _, Pid, _, _}) ->
+    case sderl_group:info(Pid, ?TIMEOUT) of
+        {ok, Info} -> Info;
+        {error, Why} -> #{group => Group, error => Why}
+    end.
+
+problems(#{group := G, error := Why}, _) ->
+    [text("~0tp: its process does not answer (~0tp)", [G, Why])];
+problems(#{group := G, role := Role, members := Ms, live := Live, aside := Aside, talking := Talking,
+           acknowledgements_missing := Missing, exchanging_epochs_with := Groggy, waiting := Waiting,
+           unknown_messages := Unknown}, Linked) ->
+    Down = Ms -- Linked,
+    Silent = [N || N <- Ms, N =/= node(), lists:member(N, Linked), not lists:member(N, Talking)],
+    lists:append([
+        [text("~0tp: no link to ~0tp; they are tried again and again", [G, Down]) || Down =/= []],
+        [text("~0tp: ~0tp are linked but the application does not answer there", [G, Silent]) || Silent =/= []],
+        [text("~0tp: ~0tp are set aside: they do not acknowledge or are catching up", [G, Aside]) || Aside =/= []],
+        [text("~0tp: waits for ~0tp to acknowledge", [G, Missing]) || Missing =/= []],
+        [text("~0tp: this node was stopped for a while and asks ~0tp for their epochs", [G, Groggy]) || Groggy =/= []],
+        [text("~0tp: no coordinator (~0tp); ~0tp operations wait", [G, Role, Waiting])
+         || Role =:= orphan orelse Role =:= candidate],
+        [text("~0tp: other components exist: ~0tp are linked but not in this one", [G, Apart])
+         || Apart <- [[N || N <- Talking, not lists:member(N, Live), not lists:member(N, Aside)]], Apart =/= []],
+        [text("~0tp: ~0tp messages of an unknown kind or version were ignored", [G, Unknown]) || Unknown > 0]
+    ]).
+
+text(Format, Args) -> unicode:characters_to_list(io_lib:format(Format, Args)).

@@ -1,0 +1,339 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_node).
+-moduledoc false.
+%% One process a node: which groups this node has a process for.
+%%
+%% Its registered name is where other nodes' groups say hello first, so it decides what happens
+%% to a group that this node does not run: a member that was restarted takes it up again, one that
+%% left says so, one that owns another group of that name keeps it (rule 1). It starts the groups
+%% of the launch configuration, keeps the free namespace of a node without s_groups, and tells
+%% the members of each own group about the others (one hop, rule 24).
+%%
+%% It holds nothing that the tables do not: a successor goes on.
+
+-behaviour(gen_server).
+
+-export([start_link/0, precondition/0, create/1, changed/1, left/1, settle/0, met/2, hidden/0]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
+
+-define(VSN, 1).
+-define(TICK, 1000).
+-define(RESERVED, 30_000).
+%% How long ended groups and removed members are remembered, in seconds.
+-define(MEMORY, 86_400).
+
+-record(n, {node = node(), reserved = #{} :: #{term() => {binary(), integer()}},
+            entering = #{} :: #{reference() => term()}, told = #{} :: #{{term(), node()} => binary()}}).
+
+-spec start_link() -> gen_server:start_ret().
+start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+-doc "Whether this VM runs with `connect_all` false, which OTP reads once when it starts.".
+-spec precondition() -> ok | {error, {connect_all, string()}}.
+precondition() ->
+    case is_alive() andalso connect_all() of
+        true ->
+            {error, {connect_all,
+                     "sderl needs a node that does not connect to every other by itself: start it with "
+                     "`-connect_all false` (vm.args, or `erl -connect_all false`) or with "
+                     "{kernel, [{connect_all, false}]} in sys.config, and start it again"}};
+        false -> ok
+    end.
+
+connect_all() ->
+    case application:get_env(kernel, connect_all) of
+        {ok, false} -> false;
+        {ok, _} -> true;
+        undefined -> case init:get_argument(connect_all) of {ok, [["false" | _] | _]} -> false; _ -> true end
+    end.
+
+-doc "Whether this node was started with `-hidden`.".
+-spec hidden() -> boolean().
+hidden() -> init:get_argument(hidden) =/= error.
+
+-doc "Creates a group with this node alone in it.".
+-spec create(term()) -> ok | {error, term()}.
+create(Group) -> call({create, Group}).
+
+call(Request) ->
+    try gen_server:call(?MODULE, Request, 15_000)
+    catch exit:_ -> {error, not_running}
+    end.
+
+-doc "The members of an own group changed.".
+-spec changed(term()) -> ok.
+changed(Group) -> gen_server:cast(?MODULE, {changed, Group}).
+
+-doc "This node left a group.".
+-spec left(term()) -> ok.
+left(Group) -> gen_server:cast(?MODULE, {left, Group}).
+
+-doc "Returns when what was told before has been dealt with.".
+-spec settle() -> ok.
+settle() ->
+    _ = call(settle),
+    ok.
+
+-doc "A free node exchanged with another: their islands merge (rule 22).".
+-spec met(node(), s_group | free_normal | free_hidden) -> ok.
+met(Node, free_normal) when Node =/= node() -> gen_server:cast(?MODULE, {met, Node});
+met(_, _) -> ok.
+
+%% ---------------------------------------------------------------- gen_server
+
+-spec init([]) -> {ok, #n{}, {continue, start}}.
+init([]) ->
+    ok = net_kernel:monitor_nodes(true, #{node_type => all}),
+    lists:foreach(fun sderl_links:nodeup/1, nodes(connected)),
+    _ = erlang:send_after(?TICK, self(), tick),
+    {ok, #n{}, {continue, start}}.
+
+-spec handle_continue(start, #n{}) -> {noreply, #n{}}.
+handle_continue(start, N) -> {noreply, configured(N)}.
+
+-spec handle_call(term(), gen_server:from(), #n{}) -> {reply, term(), #n{}} | {noreply, #n{}}.
+handle_call({create, Group}, _, #n{reserved = R} = N) ->
+    case sderl_dir:own(Group) of
+        _ when node() =:= nonode@nohost -> {reply, {error, not_distributed}, N};
+        undefined when not is_map_key(Group, R) ->
+            Uid = sderl_group:uid(Group),
+            case start(Group, Uid, #{mem => sderl_membership:new([node()]), found => true}) of
+                ok -> {reply, ok, N};
+                {error, Why} -> {reply, {error, Why}, N}
+            end;
+        _ -> {reply, {error, s_group_name_is_in_use}, N}
+    end;
+handle_call({invite, Group, Uid, _From}, _, #n{reserved = R} = N) ->
+    Taken = case {sderl_dir:own(Group), R} of
+        {{_, Uid, _, _, _}, _} -> false;
+        {{_, _, _, _, _}, _} -> true;
+        {undefined, #{Group := {Other, _}}} -> Other =/= Uid;
+        _ -> false
+    end,
+    case {sderl_dir:refuse(), Taken} of
+        {undefined, false} ->
+            %% Asked to join again after it left: what it remembers of that is over.
+            true = ets:delete(sderl_gone, Uid),
+            {reply, ok, N#n{reserved = R#{Group => {Uid, now_ms() + ?RESERVED}}}};
+        {undefined, true} -> {reply, {error, s_group_conflict}, N};
+        {Why, _} -> {reply, {error, Why}, N}
+    end;
+handle_call({enter, Group, Node}, From, N) ->
+    _ = spawn(fun() -> gen_server:reply(From, sderl_admin:add(Group, [Node])) end),
+    {noreply, N};
+handle_call(settle, _, N) -> {reply, ok, N};
+handle_call(_, _, N) -> {reply, {error, unknown_call}, N}.
+
+-spec handle_cast(term(), #n{}) -> {noreply, #n{}}.
+handle_cast({changed, _Group}, N) ->
+    free(),
+    share(),
+    {noreply, N};
+handle_cast({left, _Group}, N) ->
+    free(),
+    share(),
+    {noreply, N};
+handle_cast({met, Node}, N) ->
+    sderl_free:met(Node),
+    {noreply, N};
+handle_cast(_, N) -> {noreply, N}.
+
+-spec handle_info(term(), #n{}) -> {noreply, #n{}}.
+handle_info({sderl_hello, ?VSN, Group, Uid, From, Msg}, N) -> {noreply, hello(Group, Uid, From, Msg, N)};
+handle_info({sderl_known, ?VSN, From, List}, N) ->
+    sderl_dir:unknow_from(From),
+    lists:foreach(fun({G, Nodes}) -> sderl_dir:know(G, Nodes, From) end, List),
+    {noreply, N};
+handle_info({sderl_free, ?VSN, From, Msg}, N) ->
+    sderl_free:message(From, Msg),
+    {noreply, N};
+handle_info(tick, #n{reserved = R} = N) ->
+    _ = erlang:send_after(?TICK, self(), tick),
+    Now = now_ms(),
+    sderl_dir:prune(erlang:system_time(second) - ?MEMORY),
+    {noreply, renamed(N#n{reserved = maps:filter(fun(_, {_, Until}) -> Until > Now end, R)})};
+handle_info({nodeup, Node, _}, N) ->
+    sderl_links:nodeup(Node),
+    share(),
+    _ = own_node(Node) andalso sderl_subs:notify_node(nodeup, Node),
+    {noreply, N};
+handle_info({nodedown, Node, _}, N) ->
+    sderl_links:nodedown(Node),
+    _ = own_node(Node) andalso sderl_subs:notify_node(nodedown, Node),
+    {noreply, N};
+handle_info({'DOWN', Ref, process, _, Reason}, #n{entering = E} = N) ->
+    case maps:take(Ref, E) of
+        {Group, Rest} -> {noreply, entered(Group, Reason, N#n{entering = Rest})};
+        error -> {noreply, N}
+    end;
+handle_info({enter, Group}, N) -> {noreply, enter(Group, N)};
+handle_info(_, N) -> {noreply, N}.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+own_node(Node) -> lists:any(fun({_, _, _, Ms, _}) -> lists:member(Node, Ms) end, sderl_dir:own()).
+
+%% ---------------------------------------------------------------- starting groups
+
+start(Group, Uid, Args) ->
+    #{tick_ms := Tick, set_aside_ms := Aside} = Options = sderl_dir:options(),
+    Opts = #{tick_ms => Tick, aside_ms => Aside,
+             forget_ms => sderl_config:forget_down_after(Group, Options),
+             faults => maps:get(faults, Options, #{})},
+    sderl_dir:start_args(Group, Uid, Args#{options => Opts}),
+    case sderl_group_sup:start_group(Group, Uid) of
+        {ok, Pid} ->
+            #{mem := Mem} = Args,
+            case sderl_dir:own(Group) of
+                undefined -> sderl_dir:show(Group, Uid, Pid, sderl_membership:members(Mem), undefined);
+                _ -> ok
+            end,
+            Group =/= undefined andalso
+                sderl_event:emit(group_created, #{group => Group, nodes => sderl_membership:members(Mem)}),
+            free();
+        {error, Why} -> {error, Why}
+    end.
+
+%% The groups of the launch configuration that do not run yet: all of them at the start, none for
+%% a successor of this process.
+configured(N0) ->
+    Options = sderl_dir:options(),
+    lists:foreach(fun(#{name := G, members := Ms}) ->
+        is_list(Ms) andalso sderl_dir:know(G, Ms, config)
+    end, maps:get(other_groups, Options, [])),
+    N = lists:foldl(fun(#{name := G, members := Ms}, Acc) ->
+        case {sderl_dir:own(G), Ms} of
+            {undefined, {seeds, _}} -> enter(G, Acc);
+            {undefined, _} ->
+                sderl_dir:know(G, Ms, config),
+                Uid = sderl_config:uid(G, maps:get(cluster, Options)),
+                case sderl_dir:gone(Uid) of
+                    undefined -> _ = start(G, Uid, #{mem => sderl_membership:new(Ms)});
+                    _ -> ok
+                end,
+                Acc;
+            _ -> Acc
+        end
+    end, N0, maps:get(groups, Options, [])),
+    free(),
+    N.
+
+%% A group given by seeds: tried until one of them answers.
+enter(Group, #n{entering = E} = N) ->
+    case [S || #{name := G, members := {seeds, S}} <- maps:get(groups, sderl_dir:options(), []), G =:= Group] of
+        [Seeds] ->
+            {_, Ref} = spawn_monitor(fun() -> exit({entered, sderl_admin:enter(Group, Seeds)}) end),
+            N#n{entering = E#{Ref => Group}};
+        [] -> N
+    end.
+
+entered(_, {entered, {ok, _, _}}, N) -> N;
+entered(Group, Why, N) ->
+    sderl_dir:refused(Group, node(), Why),
+    _ = erlang:send_after(2000, self(), {enter, Group}),
+    N.
+
+%% ---------------------------------------------------------------- the free namespace
+
+%% A node without s_groups has the free namespace; one with s_groups has not.
+free() ->
+    case {sderl_dir:named(), sderl_dir:own(undefined)} of
+        {[], undefined} ->
+            _ = start(undefined, sderl_group:uid(undefined),
+                      #{mem => sderl_membership:new([node()]), found => true}),
+            ok;
+        {[_ | _], {_, _, Pid, _, _}} ->
+            Pid ! {sderl_op, none, {remove, [node()], erlang:system_time(second)}},
+            ok;
+        _ -> ok
+    end.
+
+%% ---------------------------------------------------------------- hello
+
+hello(Group, Uid, From, {hello, Addr, _, Mem, _} = Msg, N) ->
+    case {sderl_dir:own(Group), sderl_dir:gone(Uid)} of
+        {{_, Uid, Pid, _, _}, _} ->
+            Pid ! {sderl, ?VSN, Uid, From, Msg},
+            N;
+        {_, {Why, Known}} ->
+            %% Added again while it was away: the newer word wins.
+            case Why =:= removed andalso sderl_membership:is_member(node(), sderl_membership:merge(Mem, Known)) of
+                true -> true = ets:delete(sderl_gone, Uid), hello(Group, Uid, From, Msg, N);
+                false -> tell(Addr, Uid, {gone, Why, Known}), N
+            end;
+        {undefined, undefined} ->
+            case sderl_membership:is_member(node(), Mem) andalso sderl_dir:refuse() =:= undefined of
+                true ->
+                    _ = start(Group, Uid, #{mem => Mem}),
+                    N#n{reserved = maps:remove(Group, N#n.reserved)};
+                false -> N
+            end;
+        {{_, Other, Pid, _, _}, undefined} -> conflict(Group, Uid, Other, Pid, From, Mem, N)
+    end.
+
+tell(Addr, Uid, Msg) ->
+    _ = erlang:send(Addr, {sderl, ?VSN, Uid, node(), Msg}, [noconnect]),
+    ok.
+
+%% Two groups of one name never merge. One that this node made from its file and nobody else
+%% has joined gives way to a running group that counts this node among its members (rule 2).
+conflict(Group, Uid, Other, Pid, From, Mem, #n{told = Told} = N) ->
+    Ours = sderl_config:uid(Group, maps:get(cluster, sderl_dir:options())),
+    case Other =:= Ours andalso sderl_membership:is_member(node(), Mem) andalso alone(Pid) of
+        true ->
+            ok = sderl_group_sup:stop_group(Pid),
+            sderl_dir:forget(Group),
+            _ = start(Group, Uid, #{mem => Mem}),
+            N;
+        false ->
+            case Told of
+                #{{Group, From} := Uid} -> N;
+                _ ->
+                    sderl_dir:refused(Group, From, uid_conflict),
+                    sderl_event:emit(uid_conflict, #{group => Group, node => From}),
+                    N#n{told = Told#{{Group, From} => Uid}}
+            end
+    end.
+
+alone(Pid) ->
+    case sderl_group:info(Pid, 1000) of
+        {ok, #{live := Live}} -> Live =:= [node()];
+        _ -> false
+    end.
+
+%% ---------------------------------------------------------------- what others may know
+
+%% Tells the members of the own groups about the own groups.
+share() ->
+    List = [{G, Ms} || {G, _, _, Ms, _} <- sderl_dir:named()],
+    Nodes = lists:usort(lists:append([Ms || {_, Ms} <- List])) -- [node()],
+    lists:foreach(fun(Node) ->
+        erlang:send({?MODULE, Node}, {sderl_known, ?VSN, node(), List}, [noconnect])
+    end, Nodes).
+
+%% ---------------------------------------------------------------- a node that gets a name
+
+%% The application started on a node that was not distributed, and now it is (or changed its
+%% name): everything begins anew under that name, and the free names are kept.
+renamed(#n{node = Node} = N) when Node =:= node() -> N;
+renamed(N) ->
+    Free = case sderl_dir:own(undefined) of undefined -> []; _ -> sderl_store:names(undefined) end,
+    lists:foreach(fun({G, _, Pid, _, _}) -> sderl_group_sup:stop_group(Pid), sderl_dir:forget(G) end, sderl_dir:own()),
+    case precondition() of
+        ok ->
+            sderl_dir:refuse(undefined),
+            case sderl_app:config() of
+                {ok, Config} -> sderl_dir:options(Config);
+                {error, Why} -> logger:error("~ts", [sderl_config:format_error(Why)], #{domain => [sderl]})
+            end,
+            N1 = configured(N#n{node = node()}),
+            case sderl_dir:own(undefined) of
+                {_, _, Pid, _, _} -> lists:foreach(fun({Name, P}) -> Pid ! {sderl_op, none, {r, Name, P, []}} end, Free);
+                undefined -> ok
+            end,
+            N1;
+        {error, {connect_all, Text}} ->
+            sderl_dir:refuse(connect_all),
+            sderl_event:emit(connect_all, #{node => node(), remedy => Text}),
+            N#n{node = node()}
+    end.

@@ -1,0 +1,101 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_read).
+-moduledoc false.
+%% Reads of names. A member's read is one lookup in its own table; everything else is asked of a
+%% node that is a member, in a helper and within a time limit, so that no read ever hangs.
+
+-export([local/2, whereis/2, whereis_at/3, send/3, send_at/4, names_of/1, names_at/1]).
+
+%% Rule 23: a non-member asks at most three nodes and waits at most five seconds.
+-define(NODES, 3).
+-define(TIMEOUT, 5000).
+
+-doc "The pid of a name in this node's table. A pid of this node that is dead does not count (rule 17).".
+-spec local(term(), term()) -> pid() | undefined.
+local(Group, Name) ->
+    case ets:lookup_element(sderl_names, {Group, Name}, 2, undefined) of
+        Pid when node(Pid) =:= node() ->
+            case is_process_alive(Pid) of
+                true -> Pid;
+                false -> undefined
+            end;
+        Found -> Found
+    end.
+
+-spec whereis(term(), term()) -> pid() | undefined.
+whereis(Group, Name) ->
+    try local(Group, Name) of
+        undefined -> case sderl_store:is_member(Group) of true -> undefined; false -> remote(Group, Name) end;
+        Pid -> Pid
+    catch
+        error:badarg -> undefined
+    end.
+
+remote(undefined, _) -> undefined;
+remote(Group, Name) ->
+    case ask(Group, {whereis, Group, Name}) of
+        {found, Found} -> Found;
+        _ -> undefined
+    end.
+
+%% Members that are linked come first, then the lowest-named.
+ask(Group, Question) ->
+    case sderl_dir:known(Group) -- [node()] of
+        [] -> none;
+        Nodes ->
+            Linked = nodes(connected),
+            {Near, Far} = lists:partition(fun(N) -> lists:member(N, Linked) end, Nodes),
+            case sderl_ask:ask_first(lists:sublist(Near ++ Far, ?NODES), Question, ?TIMEOUT) of
+                {ok, Answer} -> Answer;
+                {error, _} -> none
+            end
+    end.
+
+-spec whereis_at(node(), term(), term()) -> pid() | undefined.
+whereis_at(Node, Group, Name) ->
+    case sderl_ask:ask(Node, {whereis_at, Group, Name}, ?TIMEOUT) of
+        {ok, {found, Found, Class}} -> sderl_node:met(Node, Class), Found;
+        _ -> undefined
+    end.
+
+-spec send(term(), term(), term()) -> pid() | undefined.
+send(Group, Name, Msg) ->
+    try local(Group, Name) of
+        undefined ->
+            case Group =/= undefined andalso not sderl_store:is_member(Group) of
+                true ->
+                    case ask(Group, {send, Group, Name, Msg}) of
+                        {found, Found} -> Found;
+                        _ -> undefined
+                    end;
+                false -> undefined
+            end;
+        Pid -> Pid ! Msg, Pid
+    catch
+        error:badarg -> undefined
+    end.
+
+-spec send_at(node(), term(), term(), term()) -> pid() | undefined.
+send_at(Node, Group, Name, Msg) ->
+    case sderl_ask:ask(Node, {send_at, Group, Name, Msg}, ?TIMEOUT) of
+        {ok, {found, Found, Class}} -> sderl_node:met(Node, Class), Found;
+        _ -> undefined
+    end.
+
+-spec names_of(term()) -> [term()] | unknown.
+names_of(Group) ->
+    case sderl_store:is_member(Group) of
+        true -> [N || {N, _} <- sderl_store:names(Group)];
+        false ->
+            case ask(Group, {names, Group}) of
+                {names, Names} -> Names;
+                _ -> unknown
+            end
+    end.
+
+-spec names_at(node()) -> [{term(), [term()]}].
+names_at(Node) ->
+    case sderl_ask:ask(Node, names, ?TIMEOUT) of
+        {ok, List} when is_list(List) -> List;
+        _ -> []
+    end.

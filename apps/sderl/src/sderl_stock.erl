@@ -1,0 +1,48 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_stock).
+-moduledoc false.
+%% Links to nodes that may be stock nodes of a full mesh (rule 26).
+%%
+%% `global` on a stock node wants to synchronise with every visible node, and one with
+%% `connect_all` false never answers: `global:sync/0` hangs there as long as the link is visible.
+%% So the link is made hidden first; if the other runs this library it is made again, visible.
+
+-export([connect/1]).
+
+-define(TIMEOUT, 5000).
+
+-spec connect(node()) -> boolean().
+connect(Node) when Node =:= node() -> true;
+connect(Node) ->
+    case lists:member(Node, nodes(connected)) of
+        true -> note(Node, caller), true;
+        false -> hidden_first(Node)
+    end.
+
+hidden_first(Node) ->
+    %% Undocumented, and present in OTP 27 to 29: a test on each guards it.
+    case net_kernel:hidden_connect_node(Node) of
+        true ->
+            case sderl_node(Node) of
+                true ->
+                    true = erlang:disconnect_node(Node),
+                    note(Node, caller),
+                    net_kernel:connect_node(Node) =:= true;
+                false -> note(Node, stock), true
+            end;
+        _ -> false
+    end.
+
+%% The hidden link was opened a moment ago and has carried nothing else.
+sderl_node(Node) ->
+    try gen_server:call({sderl_ask, Node}, names, ?TIMEOUT) of
+        List -> is_list(List)
+    catch
+        exit:_ -> false
+    end.
+
+note(Node, Reason) ->
+    case ets:whereis(sderl_links) of
+        undefined -> ok;
+        _ -> sderl_links:note(Node, Reason)
+    end.

@@ -1,0 +1,27 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_sup).
+-moduledoc false.
+%% Owns the tables, and with them everything that must outlive a crash of the processes below:
+%% it runs no protocol and therefore has no reason to die before the application (rule 30).
+
+-behaviour(supervisor).
+
+-export([start_link/0]).
+-export([init/1]).
+
+-spec start_link() -> supervisor:startlink_ret().
+start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+
+-spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init([]) ->
+    ok = sderl_dir:new(),
+    sderl_subs = sderl_subs:new(),
+    sderl_links = sderl_links:new(),
+    sderl_pg = sderl_pg:new(),
+    {ok, {#{strategy => one_for_one, intensity => 1000, period => 1},
+          [worker(sderl_subs), worker(sderl_connector), worker(sderl_watch), worker(sderl_ask),
+           supervisor(sderl_group_sup), supervisor(sderl_pg_sup), worker(sderl_node)]}}.
+
+worker(M) -> #{id => M, start => {M, start_link, []}, shutdown => 2000}.
+
+supervisor(M) -> #{id => M, start => {M, start_link, []}, shutdown => infinity, type => supervisor}.
