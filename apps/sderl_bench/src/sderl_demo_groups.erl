@@ -1,0 +1,50 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_demo_groups).
+-moduledoc "The demo's other side: names in overlapping s_groups.".
+
+-behaviour(sderl_demo_registry).
+
+-export([via/1, register/3, unregister/2, whereis/2, names/1]).
+-export([await/2]).
+
+-doc "A server's `via` name.".
+-spec via(sderl_demo_layout:server()) -> {via, module(), term()}.
+via(Server) -> {via, s_group, Server}.
+
+-doc "Registers `Name` in `Group`; the reason of a refusal is that of `s_group:register_name/3`.".
+-spec register(sderl_demo_layout:group_name(), term(), pid()) -> sderl_demo_registry:result().
+register(Group, Name, Pid) ->
+    case s_group:register_name(Group, Name, Pid) of
+        yes -> ok;
+        {no, Reason} -> {error, Reason}
+    end.
+
+-doc "Removes `Name` from `Group`.".
+-spec unregister(sderl_demo_layout:group_name(), term()) -> sderl_demo_registry:result().
+unregister(Group, Name) ->
+    case s_group:unregister_name(Group, Name) of
+        ok -> ok;
+        {no, Reason} -> {error, Reason}
+    end.
+
+-doc "A local read for members; for others, one question to a member of the group.".
+-spec whereis(sderl_demo_layout:group_name(), term()) -> pid() | undefined.
+whereis(Group, Name) -> s_group:whereis_name(Group, Name).
+
+-doc "All names of a group that this node is a member of.".
+-spec names(sderl_demo_layout:group_name()) -> [term()].
+names(Group) -> [Name || {_Group, Name} <- s_group:registered_names({s_group, Group})].
+
+-doc "Waits until this node's groups are complete; exits `{not_ready, Group, Reason}` otherwise.".
+-spec await(sderl_demo_load:site(), timeout()) -> ok.
+await(#{layout := Layout} = Site, TimeoutMs) ->
+    Index = sderl_demo_load:index(Site),
+    lists:foreach(
+        fun(Group) ->
+            case s_group:await(Group, TimeoutMs) of
+                ok -> ok;
+                {error, Reason} -> exit({not_ready, Group, Reason})
+            end
+        end,
+        sderl_demo_layout:groups_of(Index, Layout)
+    ).
