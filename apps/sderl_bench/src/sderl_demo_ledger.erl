@@ -1,0 +1,71 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_demo_ledger).
+-moduledoc """
+Which calls were lost: the demo's book-keeping, decided after the run.
+
+Clients cannot know why a call failed, so each writes down what it saw and the killer
+writes down the pid of every server that it killed. A client's *request* to a name is
+tried until it is answered, unless an attempt fails after it has reached the server.
+What a client writes down:
+
+| entry | seen | the request then |
+|---|---|---|
+| `{interrupted, Pid}` | the server was killed while the call was under way | ends |
+| `{stale, Pid}` | the name led to a process that was dead already | is tried again |
+| `{failed, Reason}` | any other failure: a time-out, a lost link, a wrong answer | ends |
+| `{unanswered, Server}` | 10 s of attempts found no server that answers | ends |
+
+A call is *in flight at a kill* when it was interrupted and the killer did kill that very
+pid. A stale entry is no loss when the killer killed that pid: the request went on and was
+answered, or it is written down once more as unanswered. Everything else is lost:
+`failed` and `unanswered` always, `interrupted` and `stale` for a pid that nobody killed.
+""".
+
+-export([judge/2]).
+-export_type([entry/0, entries/0, verdict/0]).
+
+-doc "What a client saw go wrong.".
+-type entry() ::
+    {interrupted, pid()}
+    | {stale, pid()}
+    | {failed, term()}
+    | {unanswered, sderl_demo_layout:server()}.
+
+-doc "How often each entry was written down.".
+-type entries() :: #{entry() => pos_integer()}.
+
+-doc """
+`lost` calls with their `reasons`, calls `in_flight` at a kill, and attempts that were
+`retried` because the name led to a server that had just been killed.
+""".
+-type verdict() :: #{
+    lost := non_neg_integer(),
+    reasons := [{entry(), pos_integer()}],
+    in_flight := non_neg_integer(),
+    retried := non_neg_integer()
+}.
+
+-doc "Sorts the clients' entries by the list of pids that were killed.".
+-spec judge(entries(), [pid()]) -> verdict().
+judge(Entries, Killed) ->
+    Sorted = maps:groups_from_list(
+        fun({Entry, _}) -> kind(Entry, Killed) end, maps:to_list(Entries)
+    ),
+    Sum = fun(Kind) -> lists:sum([Count || {_, Count} <- maps:get(Kind, Sorted, [])]) end,
+    #{
+        lost => Sum(lost),
+        reasons => maps:get(lost, Sorted, []),
+        in_flight => Sum(in_flight),
+        retried => Sum(retried)
+    }.
+
+kind({interrupted, Pid}, Killed) -> was_killed(Pid, Killed, in_flight);
+kind({stale, Pid}, Killed) -> was_killed(Pid, Killed, retried);
+kind({failed, _}, _Killed) -> lost;
+kind({unanswered, _}, _Killed) -> lost.
+
+was_killed(Pid, Killed, Kind) ->
+    case lists:member(Pid, Killed) of
+        true -> Kind;
+        false -> lost
+    end.
