@@ -1,0 +1,76 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_demo).
+-moduledoc """
+The demo: one workload on the same nodes twice, first as a stock full mesh with `global`,
+then as s_groups. `sderl_demo_command` is its command line.
+
+Each side gets the machine for itself. The nodes of the first are stopped before those of
+the second start.
+""".
+
+-export([run/2, verdict/1]).
+-export_type([settings/0, show/0, results/0]).
+
+-doc "See `t:sderl_demo_side:settings/0`.".
+-type settings() :: sderl_demo_side:settings().
+
+-doc """
+How progress is shown: `nodes` makes a fleet's progress function, `around` surrounds every
+later step of a side.
+""".
+-type show() :: #{
+    nodes := fun((sderl_demo_cluster:side()) -> fun((non_neg_integer(), pos_integer()) -> term())),
+    around := fun(
+        (sderl_demo_cluster:side(), sderl_demo_side:step(), fun(() -> dynamic())) -> dynamic()
+    )
+}.
+
+-doc "What each side measured.".
+-type results() :: #{sderl_demo_cluster:side() := sderl_demo_side:metrics()}.
+
+-doc """
+Runs both sides. The fleet that comes back is that of the s_groups, still running; it
+belongs to the caller and ends with it.
+""".
+-spec run(settings(), show()) ->
+    {ok, results(), Fleet :: pid()} | {error, {sderl_demo_cluster:side(), Reason :: term()}}.
+run(#{layout := Layout, seconds := Seconds, seed := Seed} = Settings, Show) ->
+    Orders = sderl_demo_kill:plan(Layout, Seconds, Seed),
+    maybe
+        {ok, Stock, StockFleet} ?= side(stock, Settings, Orders, Show),
+        ok = sderl_fleet:stop(StockFleet),
+        {ok, Sd, SdFleet} ?= side(sd, Settings, Orders, Show),
+        {ok, #{stock => Stock, sd => Sd}, SdFleet}
+    end.
+
+side(Side, #{layout := Layout} = Settings, Orders, #{nodes := Nodes, around := Around}) ->
+    Step = fun(Step, Fun) -> Around(Side, Step, Fun) end,
+    maybe
+        {ok, Fleet} ?= sderl_demo_cluster:start(Side, Layout, Nodes(Side)),
+        {ok, Metrics} ?= measured(Side, Fleet, Settings, Orders, Step),
+        {ok, Metrics, Fleet}
+    else
+        {error, Reason} -> {error, {Side, Reason}}
+    end.
+
+measured(Side, Fleet, Settings, Orders, Step) ->
+    case sderl_demo_side:run(Side, Fleet, Settings, Orders, Step) of
+        {ok, Metrics} ->
+            {ok, Metrics};
+        {error, Reason} ->
+            ok = sderl_fleet:stop(Fleet),
+            {error, Reason}
+    end.
+
+-doc """
+Whether the s_groups kept what they promise: no call lost but those in flight at a kill,
+every name back on every member and no other name left, no error. What `global` did is
+shown and not judged.
+""".
+-spec verdict(results()) -> ok | {error, [{Key :: atom(), Count :: pos_integer()}, ...]}.
+verdict(#{sd := Sd}) ->
+    Promised = [lost_calls, missing_names, leftover_names, errors],
+    case [{Key, Count} || Key <- Promised, Count <- [maps:get(Key, Sd)], Count > 0] of
+        [] -> ok;
+        Broken -> {error, Broken}
+    end.

@@ -1,0 +1,96 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_demo_cluster).
+-moduledoc """
+The nodes of one side of the demo, started and linked: a stock full mesh, or the same
+number of nodes in s_groups.
+
+Both sides have the same node names (`node1@127.0.0.1` and so on) and emulator flags; only
+the s_groups' nodes have `-connect_all false` and run the application `sderl`.
+""".
+
+-export([start/3, site/3, on_all/6]).
+-export_type([side/0]).
+
+-doc "`stock`: a full mesh with `global`. `sd`: s_groups.".
+-type side() :: stock | sd.
+
+-define(LINK_TIMEOUT_MS, 120_000).
+
+-doc """
+Starts the side's nodes and links them. `Progress` is called with the number of nodes that
+run. When the nodes run but do not come together, the fleet is stopped again.
+
+Errors are those of `sderl_fleet:start/1`, `sderl_bench_links:mesh/2` and `on_all/6`;
+`sderl_bench_reason` has the words for them.
+""".
+-spec start(
+    side(), sderl_demo_layout:layout(), fun((non_neg_integer(), pos_integer()) -> term())
+) -> {ok, Fleet :: pid()} | {error, term()}.
+start(Side, Layout, Progress) ->
+    maybe
+        {ok, Fleet} ?= sderl_fleet:start(plan(Side, Layout, Progress)),
+        case link(Side, Fleet, Layout) of
+            ok ->
+                {ok, Fleet};
+            {error, _} = Error ->
+                ok = sderl_fleet:stop(Fleet),
+                Error
+        end
+    end.
+
+plan(Side, Layout, Progress) ->
+    Family = #{name => node, count => length(sderl_demo_layout:indexes(Layout))},
+    Plan = #{tag => "", progress => Progress},
+    case Side of
+        stock ->
+            Plan#{families => [Family#{connect_all => true}]};
+        sd ->
+            Plan#{
+                families => [Family#{apps => [sderl]}],
+                s_groups => [
+                    {Name, normal, [{node, Members}]}
+                 || #{name := Name, members := Members} <- sderl_demo_layout:groups(Layout)
+                ],
+                %% So that nodes know of the groups that they are no members of.
+                s_groups_known => all
+            }
+    end.
+
+link(stock, Fleet, Layout) ->
+    #{nodes := Nodes} = Site = site(stock, Fleet, Layout),
+    maybe
+        ok ?= sderl_bench_links:mesh(Fleet, Nodes),
+        {ok, _} ?= on_all(Fleet, Site, global, sync, [], ?LINK_TIMEOUT_MS),
+        ok
+    end;
+link(sd, Fleet, Layout) ->
+    Site = site(sd, Fleet, Layout),
+    maybe
+        Args = [Site, ?LINK_TIMEOUT_MS],
+        {ok, _} ?= on_all(Fleet, Site, sderl_demo_groups, await, Args, ?LINK_TIMEOUT_MS),
+        ok
+    end.
+
+-doc "A side whose nodes all run, as its nodes and its controller know it.".
+-spec site(side(), Fleet :: pid(), sderl_demo_layout:layout()) -> sderl_demo_load:site().
+site(Side, Fleet, Layout) ->
+    Registry =
+        case Side of
+            stock -> sderl_demo_global;
+            sd -> sderl_demo_groups
+        end,
+    #{registry => Registry, layout => Layout, nodes => sderl_fleet:nodes(Fleet)}.
+
+-doc """
+Calls a function on every node of a side at once. The results come in the order of the nodes;
+`{Function, Node, {error, Reason}}` names the first node where it failed, `down` being the
+reason of one that runs no more.
+""".
+-spec on_all(Fleet :: pid(), sderl_demo_load:site(), module(), atom(), [term()], timeout()) ->
+    {ok, [term()]} | {error, {Function :: atom(), node(), {error, term()}}}.
+on_all(Fleet, #{nodes := Nodes}, Module, Function, Args, TimeoutMs) ->
+    Answers = sderl_fleet:multicall(Fleet, Nodes, Module, Function, Args, TimeoutMs),
+    case [{Node, Reason} || {Node, {error, Reason}} <- Answers] of
+        [] -> {ok, [Result || {_, {ok, Result}} <- Answers]};
+        [{Node, Reason} | _] -> {error, {Function, Node, {error, Reason}}}
+    end.

@@ -1,0 +1,187 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_demo_command).
+-moduledoc """
+`bin/sderl demo`: the same nodes and the same work as a stock full mesh with `global` and as
+s_groups, and one table of what was measured.
+
+On a terminal the s_groups' nodes stay up afterwards, for a shell on one of them, until
+Ctrl-C. With `--once`, with `--json -`, and where there is no terminal they are stopped.
+""".
+
+-behaviour(sderl_command).
+
+-export([summary/0, run/1]).
+
+-doc "One line for the list of commands.".
+-spec summary() -> string().
+summary() -> "a cluster on this machine, as a full mesh and in s_groups, side by side".
+
+-doc """
+Runs the demo. An error when a node fails, when calls were lost or names are missing on the
+s_groups' side.
+""".
+-spec run([string()]) -> sderl_command:result().
+run(Args) ->
+    case sderl_command:parse(Args, ["demo"], arguments()) of
+        {ok, Options} -> checked(Options);
+        Other -> Other
+    end.
+
+arguments() ->
+    #{
+        help => [
+            "Starts nodes on this machine, runs one workload on them as a stock full mesh with\n"
+            "global and then in s_groups, and prints what was measured on both sides. Each group\n"
+            "shares a gateway node with the next.\n\n",
+            usage,
+            options
+        ],
+        arguments => [
+            #{
+                name => nodes,
+                long => "-nodes",
+                type => integer,
+                default => 24,
+                help => "how many nodes, from 4 on (24)"
+            },
+            #{
+                name => group_size,
+                long => "-group-size",
+                type => integer,
+                default => 6,
+                help => "nodes of an s_group, the neighbour's gateway left out, from 2 on (6)"
+            },
+            #{
+                name => seconds,
+                long => "-seconds",
+                type => {integer, [{min, 1}, {max, 600}]},
+                default => 3,
+                help => "length of each of the four phases of a side (3)"
+            },
+            #{
+                name => seed,
+                long => "-seed",
+                type => integer,
+                help => "the same random choices again: who is called, who is killed when"
+            },
+            #{
+                name => once,
+                long => "-once",
+                type => boolean,
+                default => false,
+                help => "stop the nodes at the end, as where there is no terminal"
+            },
+            #{
+                name => json,
+                long => "-json",
+                type => string,
+                help => "the numbers as a line of JSON into this file; - is stdout, with --once"
+            }
+        ]
+    }.
+
+%% Everything that can be refused is, before a node starts.
+checked(#{nodes := Nodes, group_size := Size} = Options) ->
+    maybe
+            ok ?= sderl_fleet:fits(max(0, Nodes)),
+        {ok, Layout} ?= sderl_demo_layout:new(Nodes, Size),
+        {ok, Output} ?= sderl_bench_output:open(maps:get(json, Options, undefined)),
+        Settings = #{
+            layout => Layout,
+            seconds => maps:get(seconds, Options),
+            seed => maps:get(seed, Options, rand:uniform(1_000_000))
+        },
+        Result = measure(Settings, Options, Output),
+        closed(sderl_bench_output:close(Output), Result)
+    else
+        {error, Misfit} when is_atom(Misfit) ->
+            {usage, sderl_demo_text:misfit(Misfit)};
+        {error, {memory, _} = Reason} ->
+            {error, sderl_bench_reason:text(Reason)};
+        {error, Message} ->
+            {error, Message}
+    end.
+
+closed(ok, Result) -> Result;
+closed({error, _} = Error, ok) -> Error;
+closed({error, _}, Result) -> Result.
+
+measure(Settings, Options, Output) ->
+    Started = sderl_bench_output:now(),
+    ok = sderl_bench_output:say(Output, sderl_demo_text:header(Settings)),
+    case sderl_demo:run(Settings, show(Settings)) of
+        {ok, Results, Fleet} ->
+            ok = sderl_bench_output:say(Output, sderl_demo_table:text(Results)),
+            Written = sderl_bench_output:write(Output, result(Settings, Options, Results, Started)),
+            Verdict = verdict(Output, Results),
+            Stayed = stay(stays(Options, Output), Fleet, Settings),
+            ok = sderl_fleet:stop(Fleet),
+            first_error([Written, Verdict, Stayed]);
+        {error, {Side, Reason}} ->
+            {error, sderl_demo_text:failure(Side, Reason)}
+    end.
+
+result(#{seconds := Seconds, seed := Seed}, Options, Results, Started) ->
+    Params = (maps:with([nodes, group_size], Options))#{seconds => Seconds, seed => Seed},
+    sderl_bench_output:result(demo, Params, Results, Started).
+
+verdict(Output, Results) ->
+    case sderl_demo:verdict(Results) of
+        ok ->
+            sderl_bench_output:say(Output, sderl_demo_text:kept());
+        {error, Broken} ->
+            {error, sderl_demo_text:broken(Broken, Results)}
+    end.
+
+first_error([]) -> ok;
+first_error([ok | Results]) -> first_error(Results);
+first_error([{error, _} = Error | _]) -> Error.
+
+%% Progress
+
+show(#{seconds := Seconds}) ->
+    #{
+        nodes => fun(Side) ->
+            sderl_progress:reporter(sderl_demo_text:step(Side, nodes))
+        end,
+        around => fun(Side, Step, Fun) ->
+            Ms = expected_ms(Step, Side, Seconds),
+            sderl_progress:during(sderl_demo_text:step(Side, Step), Ms, Fun)
+        end
+    }.
+
+%% Only for the bar.
+expected_ms(servers, _Side, _Seconds) -> 1_000;
+expected_ms(check, _Side, _Seconds) -> 500;
+expected_ms(registrations, stock, Seconds) -> Seconds * 1000 + 9_000;
+expected_ms(_Load, _Side, Seconds) -> Seconds * 1000 + 300.
+
+%% Staying up
+
+stays(#{once := Once}, Output) ->
+    not Once andalso not sderl_bench_output:is_stdout(Output) andalso
+        os:getenv("SDERL_TTY") =:= "1".
+
+stay(false, _Fleet, _Settings) ->
+    ok;
+stay(true, Fleet, #{layout := Layout}) ->
+    case sderl_demo_attach:write(Fleet) of
+        {ok, Files} ->
+            io:put_chars(sderl_demo_text:invitation(Layout, sderl_fleet:nodes(Fleet))),
+            Ended = until_stopped(Fleet),
+            ok = sderl_demo_attach:remove(Files),
+            Ended;
+        {error, {Reason, File}} ->
+            {error, sderl_demo_text:no_shell(Reason, File)}
+    end.
+
+%% From here on Ctrl-C is for us: it is how this ends.
+until_stopped(Fleet) ->
+    ok = sderl_cli_signals:tell(self()),
+    Monitor = monitor(process, Fleet),
+    receive
+        {sderl_cli_signals, stop} ->
+            io:put_chars("stopping ...\n");
+        {'DOWN', Monitor, process, Fleet, Reason} ->
+            {error, io_lib:format("the nodes have ended: ~tp", [Reason])}
+    end.

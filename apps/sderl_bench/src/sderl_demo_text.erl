@@ -1,0 +1,147 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_demo_text).
+-moduledoc "What the demo says to a person, apart from its table.".
+
+-export([misfit/1, header/1, step/2, kept/0, broken/2, invitation/2, failure/2, no_shell/2]).
+
+-doc "Why `sderl_demo_layout:new/2` refuses its arguments.".
+-spec misfit(too_few_nodes | group_size_too_small | group_size_above_nodes) -> string().
+misfit(too_few_nodes) -> "--nodes must be at least 4";
+misfit(group_size_too_small) -> "--group-size must be at least 2";
+misfit(group_size_above_nodes) -> "--group-size must not be above the number of nodes".
+
+-doc "What is going to be run, before it runs.".
+-spec header(sderl_demo:settings()) -> unicode:chardata().
+header(#{layout := Layout, seconds := Seconds, seed := Seed}) ->
+    Groups = length(sderl_demo_layout:groups(Layout)),
+    [
+        io_lib:format("~w nodes on this machine (~ts), ~w named servers on them.\n", [
+            length(sderl_demo_layout:indexes(Layout)),
+            sderl_bench_machine:text(),
+            length(sderl_demo_layout:names(Layout))
+        ]),
+        io_lib:format("First as a full mesh with global, then as ~ts:\n\n", [
+            plural(Groups, "s_group", "s_groups")
+        ]),
+        [["  ", Line, "\n"] || Line <- sderl_demo_layout:picture(Layout)],
+        io_lib:format(
+            "\n"
+            "~ts"
+            "On both sides: ~ts s each of lookups, of calls by name (8 of 10 to servers of\n"
+            "the caller's groups), of registrations of fresh names by all nodes at once, and of\n"
+            "calls while servers are killed (seed ~w) and their supervisors restart them.\n\n",
+            [
+                [
+                    "A number between two groups is their gateway, a member of both.\n"
+                 || Groups > 1
+                ],
+                number(Seconds),
+                Seed
+            ]
+        )
+    ].
+
+number(N) -> io_lib:format("~w", [N]).
+
+plural(1, One, _Many) -> ["1 ", One];
+plural(N, _One, Many) -> [integer_to_list(N), " ", Many].
+
+-doc "The label of a step's progress bar.".
+-spec step(sderl_demo_cluster:side(), nodes | sderl_demo_side:step()) -> unicode:chardata().
+step(Side, Step) -> [side(Side), ": ", step(Step)].
+
+side(stock) -> "full mesh";
+side(sd) -> "s_groups".
+
+step(nodes) -> "starting nodes";
+step(servers) -> "starting servers";
+step(lookups) -> "looking up names";
+step(calls) -> "calling by name";
+step(registrations) -> "registering names";
+step(kills) -> "killing servers";
+step(check) -> "checking all names".
+
+-doc "Said when the s_groups kept what they promise.".
+-spec kept() -> unicode:chardata().
+kept() ->
+    "\nIn the s_groups no call was lost but those in flight at a kill, and every name is back\n"
+    "on every member of its group.\n".
+
+-doc "Said when they did not, with the reasons of the calls that were lost.".
+-spec broken([{atom(), pos_integer()}], sderl_demo:results()) -> unicode:chardata().
+broken(Broken, #{sd := #{lost_reasons := Reasons}}) ->
+    [
+        "in the s_groups: ",
+        lists:join(", ", [[integer_to_list(Count), " ", what(Key)] || {Key, Count} <- Broken]),
+        [["\n  ", Reason] || Reason <- lists:sublist(Reasons, 10)]
+    ].
+
+what(lost_calls) -> "calls lost that were not in flight at a kill";
+what(missing_names) -> "names missing or wrong on a member";
+what(leftover_names) -> "names left that were unregistered";
+what(errors) -> "other errors".
+
+-doc "Why a side could not be run.".
+-spec failure(sderl_demo_cluster:side(), term()) -> unicode:chardata().
+failure(Side, Reason) -> [side(Side), ": ", sderl_bench_reason:text(Reason)].
+
+-doc "Why the nodes do not stay up for a shell.".
+-spec no_shell(atom(), file:filename()) -> unicode:chardata().
+no_shell(not_private, Folder) ->
+    ["others than you may use the folder ", Folder, ", which tells where the nodes are"];
+no_shell(Reason, File) ->
+    ["cannot write ", File, ": ", file:format_error(Reason)].
+
+-doc "How to reach the nodes that stay up, and what to try there.".
+-spec invitation(sderl_demo_layout:layout(), [node(), ...]) -> unicode:chardata().
+invitation(Layout, Nodes) ->
+    [#{name := Group, members := Members} | _] = sderl_demo_layout:groups(Layout),
+    [First, Second | _] = Members,
+    Server = {Group, {server, Second, 1}},
+    [
+        io_lib:format(
+            "\nThe nodes of the s_groups stay up. In another terminal:\n\n"
+            "  bin/sderl shell ~ts\n\n"
+            "and in that shell (Ctrl-G q leaves it), line by line:\n\n",
+            [lists:nth(First, Nodes)]
+        ),
+        lists:map(
+            fun({Line, Answer}) ->
+                io_lib:format("  ~ts~n      ~ts~n", [Line, Answer])
+            end,
+            tries(Group, Server, sderl_demo_layout:other_names(First, Layout))
+        ),
+        "\nCtrl-C here stops all nodes.\n"
+    ].
+
+tries(Group, {_, Name} = Server, Others) ->
+    [
+        {"s_group:own_s_groups().", "the groups of this node with their members"},
+        {"nodes().", "the links it has: its groups and the one partner of its clients"},
+        {
+            io_lib:format("P = s_group:whereis_name(~p, ~p).", [Group, Name]),
+            "a server of this group, read from this node's own table"
+        },
+        {
+            io_lib:format("gen_server:call({via, s_group, ~p}, hit).", [Server]),
+            io_lib:format("{~p,1}, and 2 when you call it again", [Server])
+        },
+        {
+            "exit(P, kill).",
+            "kills it; call it again: its supervisor has restarted it and it counts from 1"
+        }
+    ] ++
+        [
+            {
+                io_lib:format("s_group:whereis_name(~p, ~p).", [OtherGroup, OtherName]),
+                "a server of a group that this node is not in: a gateway was asked"
+            }
+         || {OtherGroup, OtherName} <- lists:sublist(Others, 1)
+        ] ++
+        [
+            {
+                io_lib:format("s_group:register_name(~p, me, self()).", [Group]),
+                "yes: now every member of the group finds this shell under that name"
+            },
+            {"s_group:info().", "all that the library knows and why"}
+        ].

@@ -1,0 +1,162 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_demo_tests).
+
+%% The parts of the demo that need no second node.
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% The clients, with a registry of this node only.
+
+client_test_() ->
+    {setup,
+        fun() ->
+            {ok, Server} = sderl_demo_server:start_link(sderl_demo_global, server()),
+            Server
+        end,
+        fun(Server) -> gen_server:stop(Server) end,
+        [
+            fun lookups/0,
+            fun calls/0,
+            fun registrations/0,
+            fun interrupted_call/0,
+            fun wrong_server/0
+        ]}.
+
+lookups() ->
+    Tally = sderl_demo_client:lookups(env(#{other => {server()}})),
+    ?assert(sderl_demo_tally:count(lookups, Tally) > 0),
+    ?assertEqual(0, sderl_demo_tally:count(missed_lookups, Tally)),
+    lists:foreach(
+        fun(Name) ->
+            #{p50 := P50, p99 := P99} = sderl_demo_tally:percentiles(Name, Tally),
+            ?assert(is_number(P50) andalso is_number(P99))
+        end,
+        [own_lookup_ns, other_lookup_ns]
+    ),
+    ?assertEqual(#{p50 => null, p99 => null}, sderl_demo_tally:percentiles(nothing, Tally)),
+    Missing = sderl_demo_client:lookups(env(#{own => {{g1, nobody}}})),
+    ?assertEqual(
+        sderl_demo_tally:count(lookups, Missing), sderl_demo_tally:count(missed_lookups, Missing)
+    ).
+
+calls() ->
+    Tally = sderl_demo_client:calls(env(#{other => {server()}})),
+    ?assert(sderl_demo_tally:count(own_calls, Tally) > 0),
+    ?assert(sderl_demo_tally:count(other_calls, Tally) > 0),
+    ?assertEqual(#{}, sderl_demo_tally:failures(Tally)).
+
+registrations() ->
+    Tally = sderl_demo_client:registrations(env(#{})),
+    ?assert(sderl_demo_tally:count(registrations, Tally) > 0),
+    ?assertEqual(#{}, sderl_demo_tally:failures(Tally)),
+    ?assertEqual([element(2, server())], sderl_demo_global:names(g1)).
+
+interrupted_call() ->
+    Server = {g1, {server, 9, 1}},
+    Pid = spawn(fun() ->
+        receive
+            _Call -> exit(killed)
+        end
+    end),
+    yes = global:register_name(Server, Pid),
+    ?assertEqual({error, killed}, sderl_demo_server:call(Pid, Server, 0)),
+    ?assertEqual({error, noproc}, sderl_demo_server:call(Pid, Server, 0)).
+
+wrong_server() ->
+    Pid = global:whereis_name(server()),
+    ?assertMatch({error, {wrong_server, _}}, sderl_demo_server:call(Pid, {g1, other}, 0)),
+    ?assertMatch({ok, _}, sderl_demo_server:call(Pid, server(), 1)).
+
+server() -> {g1, {server, 1, 1}}.
+
+env(More) ->
+    maps:merge(
+        #{
+            registry => sderl_demo_global,
+            home => g1,
+            own => {server()},
+            other => {},
+            until_us => erlang:monotonic_time(microsecond) + 50_000,
+            pause_ms => 0,
+            work_ms => 0,
+            tag => test,
+            seed => 1
+        },
+        More
+    ).
+
+%% Verdict and table
+
+verdict_test() ->
+    Good = #{lost_calls => 0, missing_names => 0, leftover_names => 0, errors => 0},
+    Bad = Good#{lost_calls := 2, errors := 1},
+    ?assertEqual(ok, sderl_demo:verdict(#{stock => Bad, sd => Good})),
+    ?assertEqual(
+        {error, [{lost_calls, 2}, {errors, 1}]}, sderl_demo:verdict(#{stock => Good, sd => Bad})
+    ).
+
+broken_text_test() ->
+    Results = #{stock => #{}, sd => #{lost_reasons => [<<"2 x timeout">>]}},
+    Text = sderl_demo_text:broken([{lost_calls, 2}], Results),
+    ?assertEqual(
+        <<"in the s_groups: 2 calls lost that were not in flight at a kill\n  2 x timeout">>,
+        unicode:characters_to_binary(Text)
+    ).
+
+traffic_test() ->
+    A = #{links => [b, c], bytes => 10, packets => 1},
+    B = #{links => [a], bytes => 5, packets => 2},
+    C = #{links => [a], bytes => 0, packets => 0},
+    Then = sderl_demo_traffic:sum([A, B, C]),
+    ?assertMatch(
+        #{links_total := 2, links_per_node_max := 2, bytes := 15, packets := 3}, Then
+    ),
+    Now = sderl_demo_traffic:sum([A#{bytes := 110}, B, C]),
+    ?assertMatch(
+        #{links_total := 2, bytes := 100, packets := 0}, sderl_demo_traffic:since(Then, Now)
+    ).
+
+%% Options
+
+usage_test_() ->
+    [
+        {lists:flatten(lists:join(" ", Args)), fun() ->
+            {usage, Text} = sderl_demo_command:run(Args),
+            ?assertMatch({match, _}, re:run(unicode:characters_to_binary(Text), Expected))
+        end}
+     || {Args, Expected} <- [
+            {["--nodes", "3"], "--nodes must be at least 4"},
+            {["--nodes", "many"], "--nodes cannot be many"},
+            {["--group-size", "1"], "--group-size must be at least 2"},
+            {["--nodes", "8", "--group-size", "9"], "not be above the number of nodes"},
+            {["--seconds", "0"], "--seconds cannot be 0"},
+            {["--seconds", "-1"], "--seconds"},
+            {["--port", "80"], "--port"},
+            {["twice"], "twice"}
+        ]
+    ].
+
+help_test() ->
+    {help, Text} = sderl_demo_command:run(["--help"]),
+    Help = unicode:characters_to_binary(Text),
+    [
+        ?assertMatch({match, _}, re:run(Help, Option))
+     || Option <- ["--nodes", "--group-size", "--seconds", "--once", "--json"]
+    ],
+    ?assertEqual(nomatch, re:run(Help, "--port")).
+
+unwritable_json_test() ->
+    {error, Text} = sderl_demo_command:run(["--json", "/nonexistent/file"]),
+    ?assertEqual(
+        <<"cannot write /nonexistent/file: no such file or directory">>,
+        unicode:characters_to_binary(Text)
+    ).
+
+too_many_nodes_test() ->
+    case sderl_fleet:fits(1_000_000) of
+        ok ->
+            ok;
+        {error, _} ->
+            {error, Text} = sderl_demo_command:run(["--nodes", "1000000"]),
+            ?assertMatch({match, _}, re:run(unicode:characters_to_binary(Text), "MiB"))
+    end.
