@@ -50,9 +50,9 @@ Runs it. `Label` stands before the progress bar. A reason is a term for
 """.
 -spec run(module(), params(), Label :: unicode:chardata()) -> {ok, metrics()} | {error, term()}.
 run(Impl, #{nodes := Count} = Params, Label) ->
-    Plan = #{groups := Groups} = Impl:plan(Params),
     maybe
         ok ?= sderl_fleet:fits(Count),
+        Plan = #{groups := Groups} = Impl:plan(Params),
         {ok, Fleet} ?= sderl_fleet:start(fleet_plan(Plan, Count, Label)),
         try
             Namespaces = sderl_bench_layout:named(Groups, sderl_fleet:nodes(Fleet)),

@@ -18,7 +18,7 @@ Metrics of one run, as in the JSON output:
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([measure/2, table/1]).
+-export([measure/2, table/1, markdown_row/3, verdict/1]).
 -export_type([run/0]).
 
 -doc "One run: the implementation's name, what was asked, what was measured.".
@@ -83,16 +83,16 @@ check(#{impl := Impls, nodes := Nodes} = Options) ->
 
 impls(Text) ->
     Names = [string:trim(Name) || Name <- string:split(Text, ",", all)],
-    case [Name || Name <- Names, sderl_bench_impl:module(Name) =:= error] of
-        [] when length(Names) > 1, tl(Names) =:= [hd(Names)] ->
-            {error, ["--impl names ", hd(Names), " twice; use --repeat 2 to run it twice"]};
-        [] ->
-            {ok, [{Name, element(2, sderl_bench_impl:module(Name))} || Name <- Names]};
-        [Unknown | _] ->
+    case {[Name || Name <- Names, sderl_bench_impl:module(Name) =:= error], Names -- lists:uniq(Names)} of
+        {[Unknown | _], _} ->
             {error, [
                 "--impl: there is no implementation \"", Unknown, "\"; there are ",
                 lists:join(", ", sderl_bench_impl:names())
-            ]}
+            ]};
+        {[], [Twice | _]} ->
+            {error, ["--impl names ", Twice, " twice; use --repeat to run it several times"]};
+        {[], []} ->
+            {ok, [{Name, Module} || Name <- Names, {ok, Module} <- [sderl_bench_impl:module(Name)]]}
     end.
 
 at_least(Min, Keys, Options) ->
@@ -186,10 +186,30 @@ row(Name, Bases, Runs) ->
             end
         ].
 
+-doc "A line of README's table: `Impl`'s median among `Runs`, which were all made under the same conditions.".
+-spec markdown_row(unicode:chardata(), Impl :: string(), [run()]) -> [unicode:chardata()].
+markdown_row(Label, Impl, Runs) ->
+    Mine = [Metrics || #{impl := Name, metrics := Metrics} <- Runs, Name =:= Impl],
+    Median = fun(Get) -> sderl_bench_table:number(sderl_bench_table:median([V || M <- Mine, V <- [Get(M)], is_number(V)])) end,
+    [
+        Label,
+        Impl,
+        sderl_bench_table:spread([V || #{pairs_per_s := V} <- Mine]),
+        ratio(Impl, "yardstick", Runs),
+        ratio(Impl, "global", Runs),
+        [
+            Median(fun(#{register_us := #{p50 := V}}) -> V end),
+            " / ",
+            Median(fun(#{register_us := #{p99 := V}}) -> V end)
+        ],
+        Median(fun(#{lookup_ns := V}) -> V end),
+        sderl_bench_table:number(lists:max([V || #{links_per_node_max := V} <- Mine]))
+    ].
+
 %% Of runs that followed one another, so that what disturbs the machine disturbs both.
 ratio(Name, Base, Runs) ->
     Rates = fun(Wanted) -> [Rate || #{impl := N, metrics := #{pairs_per_s := Rate}} <- Runs, N =:= Wanted] end,
-    sderl_bench_table:spread([A / B || {A, B} <- lists:zip(Rates(Name), Rates(Base)), B > 0]).
+    sderl_bench_table:spread([A / B || {A, B} <- lists:zip(Rates(Name), Rates(Base), trim), B > 0]).
 
 notes(Runs) ->
     [
@@ -203,7 +223,8 @@ notes(Runs) ->
         ]
     ].
 
-%% A number measured while the registry lost names is no result.
+-doc "An error when the tables differed after a run: its numbers are no result then.".
+-spec verdict([run()]) -> ok | {error, sderl_command:text()}.
 verdict(Runs) ->
     case lists:uniq([Name || #{impl := Name, metrics := #{converged := false}} <- Runs]) of
         [] -> ok;

@@ -1,38 +1,61 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_cli_signals).
--moduledoc false.
-
-%% Tells the program of SIGTERM (to which bin/sderl also turns Ctrl-C) and SIGHUP, instead
-%% of stopping the virtual machine under the feet of what runs in it. Other signals do what
-%% OTP does with them.
+-moduledoc """
+What SIGTERM (to which `bin/sderl` also turns Ctrl-C) and SIGHUP do to the program: a
+process is told, instead of the virtual machine being stopped under the feet of what runs
+in it. Other signals do what OTP does with them.
+""".
 
 -behaviour(gen_event).
 
--export([install/1]).
+-export([install/1, tell/1]).
 -export([init/1, handle_event/2, handle_call/2]).
 
--doc "The process gets `{sderl_cli_signals, stop}` when it is time to stop.".
+-doc "From now on the process gets `{sderl_cli_signals, stop}` for each signal to stop.".
 -spec install(pid()) -> ok.
 install(Pid) ->
     ok = gen_event:swap_handler(erl_signal_server, {erl_signal_handler, []}, {?MODULE, Pid}),
     ok = os:set_signal(sigterm, handle),
     ok = os:set_signal(sighup, handle).
 
--spec init({pid(), term()}) -> {ok, pid()}.
+-doc """
+The process gets the next signal to stop, for a command that stays until then and ends in
+order. Later ones go to the program again, in case the command does not end.
+""".
+-spec tell(pid()) -> ok | {error, not_installed}.
+tell(Pid) ->
+    case gen_event:call(erl_signal_server, ?MODULE, {tell, Pid}) of
+        ok -> ok;
+        {error, bad_module} -> {error, not_installed}
+    end.
+
+%% The state is the processes to be told, one a signal; the last one gets all later ones.
+
+-doc false.
+-spec init({pid(), term()}) -> {ok, [pid()]}.
 init({Pid, _FromTheOldHandler}) ->
-    {ok, Pid}.
+    {ok, [Pid]}.
 
--spec handle_event(atom(), pid()) -> {ok, pid()}.
-handle_event(Signal, Pid) when Signal =:= sigterm; Signal =:= sighup ->
-    Pid ! {?MODULE, stop},
-    {ok, Pid};
-handle_event(sigusr1, Pid) ->
+-doc false.
+-spec handle_event(atom(), [pid()]) -> {ok, [pid()]}.
+handle_event(Signal, Pids) when Signal =:= sigterm; Signal =:= sighup ->
+    {ok, stop(Pids)};
+handle_event(sigusr1, _Pids) ->
     %% OTP's own answer: a crash dump, for whoever asks why it hangs.
-    _ = erlang:halt("Received SIGUSR1"),
-    {ok, Pid};
-handle_event(_Signal, Pid) ->
-    {ok, Pid}.
+    erlang:halt("Received SIGUSR1");
+handle_event(_Signal, Pids) ->
+    {ok, Pids}.
 
--spec handle_call(term(), pid()) -> {ok, {error, unknown_call}, pid()}.
-handle_call(_Request, Pid) ->
-    {ok, {error, unknown_call}, Pid}.
+stop([Pid | Others] = Pids) ->
+    Pid ! {?MODULE, stop},
+    case Others of
+        [] -> Pids;
+        [_ | _] -> Others
+    end.
+
+-doc false.
+-spec handle_call({tell, pid()} | term(), [pid()]) -> {ok, ok | {error, unknown_call}, [pid()]}.
+handle_call({tell, Pid}, Pids) ->
+    {ok, ok, [Pid, lists:last(Pids)]};
+handle_call(_Request, Pids) ->
+    {ok, {error, unknown_call}, Pids}.

@@ -1,0 +1,195 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_join).
+-moduledoc "One run of `bin/sderl bench join`: a node is added to a group that is full and at work.".
+
+-export([run/2, metrics/1]).
+-export_type([params/0]).
+
+-doc """
+`names` are held by the group all the time. On each node `clients` write, and pause for
+`pause_ms` after each pair. The node is added after `seconds`.
+""".
+-type params() :: #{
+    names := pos_integer(),
+    group_size := pos_integer(),
+    clients := pos_integer(),
+    pause_ms := non_neg_integer(),
+    seconds := pos_integer(),
+    atom() => term()
+}.
+
+-define(GROUP, g1).
+-define(WARMUP_MS, 1000).
+-define(PRELOAD_MS, 600_000).
+-define(CALL_MS, 60_000).
+-define(JOIN_MS, 120_000).
+
+-doc "Runs it. A reason is a term for `sderl_bench_reason:text/1`.".
+-spec run(params(), Label :: unicode:chardata()) -> {ok, map()} | {error, term()}.
+run(#{group_size := Size} = Params, Label) ->
+    Plan = #{
+        families => [#{name => n, count => Size + 1, apps => [sderl]}],
+        s_groups => [{?GROUP, normal, [{n, lists:seq(1, Size)}]}],
+        progress => sderl_progress:reporter([Label, ": starting nodes"])
+    },
+    maybe
+        ok ?= sderl_fleet:fits(Size + 1),
+        {ok, Fleet} ?= sderl_fleet:start(Plan),
+        try
+            {Members, [New]} = lists:split(Size, sderl_fleet:nodes(Fleet)),
+            measure(Fleet, Members, New, Params, Label)
+        after
+            sderl_fleet:stop(Fleet)
+        end
+    end.
+
+measure(Fleet, Members, New, #{names := Names} = Params, Label) ->
+    Places = [{Place, 0, share(Names, length(Members), Place)} || Place <- lists:seq(1, length(Members))],
+    maybe
+        ok ?= sderl_bench_impl_s_group:prepare(Fleet, [{?GROUP, Members}], Params),
+        {ok, Empty} ?= memory(Fleet, Members),
+        {ok, [EmptyNew]} ?= memory(Fleet, [New]),
+        ok ?= preload(Fleet, Members, Places, Names, Label),
+        {ok, Full} ?= memory(Fleet, Members),
+        ok ?= start_writers(Fleet, Members, Params),
+        {ok, Joined} ?= join(Fleet, Members, New, Places, Params, Label),
+        {ok, Written} ?= stop_writers(Fleet, Members),
+        {ok, [FullNew]} ?= memory(Fleet, [New]),
+        {ok, metrics(Joined#{
+            names => Names,
+            written => Written,
+            tables => [(Tables - Tables0) / Names || {{_, Tables0}, {_, Tables}} <- lists:zip(Empty, Full)],
+            new => {element(1, FullNew) - element(1, EmptyNew), element(2, FullNew) - element(2, EmptyNew)},
+            converged => converged(Fleet, [New | Members], Names)
+        })}
+    end.
+
+share(Total, Nodes, Place) when Place =< Total rem Nodes -> Total div Nodes + 1;
+share(Total, Nodes, _Place) -> Total div Nodes.
+
+memory(Fleet, Nodes) ->
+    all_ok(no_memory, sderl_fleet:multicall(Fleet, Nodes, sderl_bench_join_worker, memory, [], ?CALL_MS)).
+
+preload(Fleet, Members, Places, Names, Label) ->
+    %% About 20,000 names a second.
+    Answers = sderl_progress:during([Label, ": registering names"], max(1, Names div 20), fun() ->
+        each(Fleet, Members, sderl_bench_registry_worker, preload, ?PRELOAD_MS, [
+            [sderl_bench_impl_s_group, ?GROUP, Place, 1, Count]
+         || {Place, 0, Count} <- Places
+        ])
+    end),
+    case [{Node, Answer} || {Node, Answer} <- Answers, Answer =/= {ok, {0, []}}] of
+        [] -> ok;
+        [{Node, Answer} | _] -> {error, {not_preloaded, Node, Answer}}
+    end.
+
+start_writers(Fleet, Members, #{clients := Clients, pause_ms := PauseMs}) ->
+    Answers = each(Fleet, Members, sderl_bench_join_worker, start_writers, ?CALL_MS, [
+        [?GROUP, Index, Clients, PauseMs]
+     || Index <- lists:seq(1, length(Members))
+    ]),
+    maybe
+        {ok, _} ?= all_ok(no_writers, Answers),
+        ok
+    end.
+
+stop_writers(Fleet, Members) ->
+    all_ok(no_samples, sderl_fleet:multicall(Fleet, Members, sderl_bench_join_worker, stop_writers, [], ?CALL_MS)).
+
+join(Fleet, [First | _], New, Places, #{seconds := Seconds}, Label) ->
+    StartUs = os:system_time(microsecond) + 1000 * ?WARMUP_MS,
+    ok = sderl_progress:during([Label, ": writing"], ?WARMUP_MS + 1000 * Seconds, fun() ->
+        receive
+        after ?WARMUP_MS + 1000 * Seconds -> ok
+        end
+    end),
+    %% The new node looks for the names while the call is still under way.
+    Calls = [
+        {First, [add, [?GROUP, New], ?JOIN_MS]},
+        {New, [answers, [?GROUP, Places, ?JOIN_MS], 2 * ?JOIN_MS]}
+    ],
+    Answers = sderl_bench_layout:per_group(Calls, fun(Node, [F, Args, Timeout]) ->
+        [{_, Answer}] = sderl_fleet:multicall(Fleet, [Node], sderl_bench_join_worker, F, Args, Timeout),
+        Answer
+    end),
+    case Answers of
+        [{_, {ok, {ok, Began, Added}}}, {_, {ok, {ok, Answered}}}] ->
+            {ok, #{start_us => StartUs, began_us => Began, added_us => Added, answered_us => max(Added, Answered)}};
+        [{Node, Answer}, {_, {ok, {ok, _}}}] ->
+            {error, {not_added, Node, Answer}};
+        [_, {Node, Answer}] ->
+            {error, {not_answered, Node, Answer}}
+    end.
+
+each(Fleet, Nodes, M, F, Timeout, ArgsOfEach) ->
+    sderl_bench_layout:per_group(lists:zip(Nodes, ArgsOfEach), fun(Node, Args) ->
+        [{_, Answer}] = sderl_fleet:multicall(Fleet, [Node], M, F, Args, Timeout),
+        Answer
+    end).
+
+all_ok(What, Answers) ->
+    case [{Node, Reason} || {Node, {error, Reason}} <- Answers] of
+        [] -> {ok, [Value || {_, {ok, Value}} <- Answers]};
+        [{Node, Reason} | _] -> {error, {What, Node, {error, Reason}}}
+    end.
+
+converged(Fleet, Nodes, Names) ->
+    Answers = sderl_fleet:multicall(
+        Fleet, Nodes, sderl_bench_registry_worker, content, [sderl_bench_impl_s_group, ?GROUP], ?CALL_MS
+    ),
+    case lists:usort([Answer || {_, Answer} <- Answers]) of
+        [{ok, {Names, _Hash}}] -> true;
+        _ -> false
+    end.
+
+-doc """
+The metrics of a run from what was measured: moments in us, the writers' samples of each
+node, bytes per name in the tables of each old member, and what the new node's memory grew
+by, in all and in tables.
+""".
+-spec metrics(#{
+    names := pos_integer(),
+    start_us := integer(),
+    began_us := integer(),
+    added_us := integer(),
+    answered_us := integer(),
+    written := [{[sderl_bench_join_worker:sample()], non_neg_integer()}],
+    tables := [number()],
+    new := {integer(), integer()},
+    converged := boolean()
+}) -> map().
+metrics(#{start_us := Start, began_us := Began, added_us := Added, answered_us := Answered} = Seen) ->
+    #{names := Names, written := Written, tables := Tables, new := {Total, NewTables}} = Seen,
+    {Samples, Errors} = lists:unzip(Written),
+    All = lists:append(Samples),
+    Before = [Took || {At, Took} <- All, At >= Start, At + Took < Began],
+    %% Those that were under way at some time of it.
+    During = [Took || {At, Took} <- All, At + Took >= Began, At =< Answered],
+    #{
+        join_ms => (Answered - Began) / 1000,
+        add_nodes_ms => (Added - Began) / 1000,
+        register_us_before => percentiles(Before),
+        register_us_during => percentiles(During),
+        pairs_per_s_before => length(Before) / max(1.0e-6, (Began - Start) / 1_000_000),
+        pairs_per_s_during => length(During) / max(1.0e-6, (Answered - Began) / 1_000_000),
+        bytes_per_name => Total / Names,
+        table_bytes_per_name => NewTables / Names,
+        table_words_per_name => NewTables / Names / erlang:system_info(wordsize),
+        table_bytes_per_name_max => lists:max(Tables),
+        errors => lists:sum(Errors),
+        converged => maps:get(converged, Seen)
+    }.
+
+percentiles(Us) ->
+    Histogram = lists:foldl(
+        fun(Took, H) -> sderl_bench_histogram:add(round(Took * 1000), H) end,
+        sderl_bench_histogram:new(),
+        Us
+    ),
+    #{p50 => us(50, Histogram), p99 => us(99, Histogram), max => us(100, Histogram)}.
+
+us(Percent, Histogram) ->
+    case sderl_bench_histogram:percentile(Percent, Histogram) of
+        undefined -> undefined;
+        Ns -> Ns / 1000
+    end.

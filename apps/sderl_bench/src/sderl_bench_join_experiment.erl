@@ -1,0 +1,150 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_join_experiment).
+-moduledoc """
+`bin/sderl bench join`: how long a node that is added to a group with many names takes until
+it answers for all of them, and what that does to the writes that go on meanwhile.
+
+| metric | meaning |
+|---|---|
+| `join_ms` | from the call of `s_group:add_nodes/2` until the new node has answered for every name |
+| `add_nodes_ms` | how long that call took |
+| `register_us_before`, `register_us_during` | latency of registrations on the old members: `p50`, `p99`, `max` |
+| `pairs_per_s_before`, `pairs_per_s_during` | how many there were in a second |
+| `bytes_per_name` | by how much the new node's memory grew, per name |
+| `table_bytes_per_name`, `table_words_per_name` | the part of it in tables |
+| `table_bytes_per_name_max` | in tables, on the old member where that is most (the coordinator) |
+| `errors` | operations of the writers that failed |
+| `converged` | all members' tables are the same in the end |
+""".
+
+-behaviour(sderl_bench_experiment).
+
+-export([summary/0, command/0, check/1, run/2]).
+-export([defaults/0, measure/2, table/2, verdict/1]).
+
+-doc false.
+-spec summary() -> string().
+summary() -> "a node joins a group that has many names and is at work".
+
+-doc false.
+-spec command() -> argparse:command().
+command() ->
+    #{
+        help => "A node is added to a group that holds many names, while clients on its members\n"
+        "write: how long until it answers for all names, and what the writers notice.",
+        arguments => [
+            option(names, "-names", "N", "names that the group holds"),
+            option(group_size, "-group-size", "G", "members before the node joins"),
+            option(clients, "-clients", "C", "writing processes on each member"),
+            option(pause_ms, "-pause-ms", "MS", "what a writer waits after each pair; 0: nothing"),
+            option(seconds, "-seconds", "S", "how long they write before the node joins"),
+            option(repeat, "-repeat", "K", "runs"),
+            sderl_bench_experiment:json_option()
+        ]
+    }.
+
+option(Name, Long, Shape, Text) ->
+    Default = maps:get(Name, defaults()),
+    #{
+        name => Name,
+        long => Long,
+        type => integer,
+        default => Default,
+        help => {
+            lists:flatten(["[-", Long, " ", Shape, "]"]),
+            [lists:flatten(io_lib:format("~ts (~w)", [Text, Default]))]
+        }
+    }.
+
+-doc "What options are without being given.".
+-spec defaults() -> #{atom() => integer()}.
+defaults() ->
+    #{names => 100_000, group_size => 10, clients => 1, pause_ms => 10, seconds => 5, repeat => 1}.
+
+-doc false.
+-spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
+check(Options) ->
+    Least = #{names => 1, group_size => 1, clients => 1, pause_ms => 0, seconds => 1, repeat => 1},
+    case [Key || Key := Min <- maps:iterator(Least, ordered), maps:get(Key, Options) < Min] of
+        [] ->
+            {ok, Options};
+        [Key | _] ->
+            Flag = string:replace(atom_to_list(Key), "_", "-", all),
+            {error,
+                io_lib:format("--~ts must be at least ~w, not ~w", [
+                    Flag, maps:get(Key, Least), maps:get(Key, Options)
+                ])}
+    end.
+
+-doc false.
+-spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
+run(#{names := Names, group_size := Size, clients := Clients, pause_ms := PauseMs} = Options, Output) ->
+    maybe
+        {ok, Runs} ?= measure(Options, Output),
+        sderl_bench_output:say(Output, [
+            io_lib:format(
+                "~nA node joins ~w members with ~w names; ~w client~ts a member writ~ts, ~w ms pause; ",
+                [Size, Names, Clients, [$s || Clients > 1], verb(Clients), PauseMs]
+            ),
+            sderl_bench_machine:text(),
+            "\n\n",
+            table(fun sderl_bench_table:text/2, Runs)
+        ]),
+        verdict(Runs)
+    end.
+
+verb(1) -> "es";
+verb(_) -> "e".
+
+-doc "Does the runs and writes the result of each.".
+-spec measure(#{atom() => term()}, sderl_bench_output:output()) ->
+    {ok, [Metrics :: map()]} | {error, sderl_command:text()}.
+measure(#{repeat := Repeat} = Options, Output) ->
+    runs(1, Repeat, maps:remove(repeat, Options), Output, []).
+
+runs(Turn, Repeat, _Params, _Output, Runs) when Turn > Repeat ->
+    {ok, lists:reverse(Runs)};
+runs(Turn, Repeat, Params, Output, Runs) ->
+    Label = ["join", [io_lib:format(" ~w/~w", [Turn, Repeat]) || Repeat > 1]],
+    Started = sderl_bench_output:now(),
+    maybe
+        {measured, {ok, Metrics}} ?= {measured, sderl_bench_join:run(Params, Label)},
+        Result = sderl_bench_output:result(join, Params#{run => Turn}, Metrics, Started),
+        ok ?= sderl_bench_output:write(Output, Result),
+        sderl_bench_output:say(Output, [
+            string:pad(Label, 15), sderl_bench_table:number(maps:get(join_ms, Metrics)), " ms\n"
+        ]),
+        runs(Turn + 1, Repeat, Params, Output, [Metrics | Runs])
+    else
+        {measured, {error, Reason}} -> {error, sderl_bench_reason:text(Reason)};
+        {error, Message} -> {error, Message}
+    end.
+
+-doc "The runs as a table in the given form, medians where there were several.".
+-spec table(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [map()]) ->
+    unicode:chardata().
+table(Form, Runs) ->
+    Of = fun(Path) -> sderl_bench_table:spread([dig(Path, Run) || Run <- Runs]) end,
+    Form(["", "before", "during the join"], [
+        ["register p50 us", Of([register_us_before, p50]), Of([register_us_during, p50])],
+        ["register p99 us", Of([register_us_before, p99]), Of([register_us_during, p99])],
+        ["register max us", Of([register_us_before, max]), Of([register_us_during, max])],
+        ["pairs/s", Of([pairs_per_s_before]), Of([pairs_per_s_during])],
+        ["until it answers for all names, ms", "", Of([join_ms])],
+        ["add_nodes/2, ms", "", Of([add_nodes_ms])],
+        ["bytes a name on the new member, in all", "", Of([bytes_per_name])],
+        ["bytes a name in its tables", "", Of([table_bytes_per_name])],
+        ["bytes a name in tables, coordinator", Of([table_bytes_per_name_max]), ""],
+        ["errors", "", Of([errors])]
+    ]).
+
+dig([], Value) -> Value;
+dig([Key | Keys], Map) -> dig(Keys, maps:get(Key, Map)).
+
+-doc "An error when the tables differed after a run: its numbers are no result then.".
+-spec verdict([map()]) -> ok | {error, sderl_command:text()}.
+verdict(Runs) ->
+    case lists:all(fun(#{converged := Converged}) -> Converged end, Runs) of
+        true -> ok;
+        false -> {error, "the members' tables do not agree after the join"}
+    end.

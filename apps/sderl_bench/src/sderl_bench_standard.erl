@@ -1,0 +1,123 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_standard).
+-moduledoc """
+`bin/sderl bench standard`: the set of runs whose table is in README, printed in Markdown.
+""".
+
+-behaviour(sderl_bench_experiment).
+
+-export([summary/0, command/0, check/1, run/2]).
+
+-doc false.
+-spec summary() -> string().
+summary() -> "the runs behind the tables in README, printed in Markdown".
+
+-doc false.
+-spec command() -> argparse:command().
+command() ->
+    #{
+        help =>
+            "Runs the registry benchmark on 10 nodes with 1, 20 and 100 clients a node, and on\n"
+            "100 nodes in 10 groups, then the join benchmark; prints their tables in Markdown.\n"
+            "Takes about a quarter of an hour.",
+        arguments => [
+            #{
+                name => seconds,
+                long => "-seconds",
+                type => integer,
+                default => 10,
+                help => {"[--seconds S]", ["how long each run measures (10)"]}
+            },
+            #{
+                name => repeat,
+                long => "-repeat",
+                type => integer,
+                default => 3,
+                help => {"[--repeat K]", ["runs of each (3)"]}
+            },
+            sderl_bench_experiment:json_option()
+        ]
+    }.
+
+-doc false.
+-spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
+check(#{seconds := Seconds, repeat := Repeat} = Options) when Seconds >= 1, Repeat >= 1 ->
+    {ok, Options};
+check(_) ->
+    {error, "--seconds and --repeat must be at least 1"}.
+
+%% {Implementations, Nodes, Group size, Clients a node}
+-define(RUNS, [
+    {"s_group,yardstick", 10, 10, 1},
+    {"s_group,yardstick,global,pg", 10, 10, 20},
+    {"s_group,yardstick", 10, 10, 100},
+    {"s_group,yardstick", 100, 10, 20}
+]).
+
+-doc false.
+-spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
+run(Options, Output) ->
+    maybe
+        {ok, Registry} ?= registries(?RUNS, Options, Output, []),
+        {ok, Join} ?= join(Options, Output),
+        sderl_bench_output:say(Output, ["\n", markdown(Registry, Options), "\n", Join]),
+        sderl_bench_registry_experiment:verdict(Registry)
+    end.
+
+registries([], _Options, _Output, Runs) ->
+    {ok, Runs};
+registries([{Impls, Nodes, Size, Clients} | More], #{seconds := Seconds, repeat := Repeat} = Options, Output, Runs) ->
+    {ok, Checked} = sderl_bench_registry_experiment:check(#{
+        impl => Impls,
+        nodes => Nodes,
+        group_size => Size,
+        clients => Clients,
+        seconds => Seconds,
+        repeat => Repeat,
+        names => 0
+    }),
+    sderl_bench_output:say(Output, io_lib:format("~w nodes, groups of ~w, ~w clients a node~n", [Nodes, Size, Clients])),
+    case sderl_bench_registry_experiment:measure(Checked, Output) of
+        {ok, New} -> registries(More, Options, Output, Runs ++ New);
+        {error, Message} -> {error, Message}
+    end.
+
+join(Options, Output) ->
+    {ok, Checked} = sderl_bench_join_experiment:check(
+        maps:merge(sderl_bench_join_experiment:defaults(), maps:with([repeat], Options))
+    ),
+    sderl_bench_output:say(Output, "a node joins\n"),
+    case sderl_bench_join_experiment:measure(Checked, Output) of
+        {ok, Runs} -> joined(Runs);
+        {error, Message} -> {error, Message}
+    end.
+
+joined(Runs) ->
+    maybe
+        ok ?= sderl_bench_join_experiment:verdict(Runs),
+        {ok, sderl_bench_join_experiment:table(fun sderl_bench_table:markdown/2, Runs)}
+    end.
+
+markdown(Runs, #{seconds := Seconds, repeat := Repeat}) ->
+    Header = [
+        "nodes x clients", "registry", "pairs/s", "x yardstick", "x global",
+        "register p50 / p99 us", "look-up ns", "links a node"
+    ],
+    Keys = lists:uniq([key(Run) || Run <- Runs]),
+    Rows = [sderl_bench_registry_experiment:markdown_row(key_text(Key), Impl, Mine)
+     || Key <- Keys,
+        Mine <- [[Run || Run <- Runs, key(Run) =:= Key]],
+        Impl <- lists:uniq([Name || #{impl := Name} <- Mine])
+    ],
+    [
+        io_lib:format("`bin/sderl bench standard --seconds ~w --repeat ~w`, ", [Seconds, Repeat]),
+        sderl_bench_machine:text(),
+        [": medians (least..greatest)" || Repeat > 1],
+        "\n\n",
+        sderl_bench_table:markdown(Header, Rows)
+    ].
+
+key(#{params := #{nodes := Nodes, group_size := Size, clients := Clients}}) -> {Nodes, Size, Clients}.
+
+key_text({Nodes, Nodes, Clients}) -> io_lib:format("~w x ~w", [Nodes, Clients]);
+key_text({Nodes, Size, Clients}) -> io_lib:format("~w in groups of ~w x ~w", [Nodes, Size, Clients]).

@@ -1,0 +1,161 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_registry_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+-define(E, sderl_bench_registry_experiment).
+
+%% Options
+
+defaults_test() ->
+    {ok, Options} = options([]),
+    ?assertMatch(
+        #{
+            impl := [{"s_group", sderl_bench_impl_s_group}, {"yardstick", sderl_bench_impl_yardstick}],
+            nodes := 10,
+            group_size := 10,
+            clients := 20,
+            repeat := 1
+        },
+        Options
+    ).
+
+options_test() ->
+    {ok, Options} = options([
+        "--impl", "global, pg", "--nodes", "12", "--group-size", "4", "--clients", "2", "--seconds", "1"
+    ]),
+    ?assertMatch(
+        #{
+            impl := [{"global", sderl_bench_impl_global}, {"pg", sderl_bench_impl_pg}],
+            nodes := 12,
+            group_size := 4
+        },
+        Options
+    ).
+
+bad_options_test_() ->
+    [
+        {Text, ?_assertEqual({error, Text}, options(Args))}
+     || {Text, Args} <- [
+            {"--impl: there is no implementation \"syn\"; there are s_group, global, pg, yardstick", [
+                "--impl", "pg,syn"
+            ]},
+            {"--impl: there is no implementation \"\"; there are s_group, global, pg, yardstick", [
+                "--impl", ""
+            ]},
+            {"--impl names pg twice; use --repeat to run it several times", ["--impl", "pg,global,pg"]},
+            {"--nodes must be at least 1, not 0", ["--nodes", "0"]},
+            {"--clients must be at least 1, not 0", ["--clients", "0"]},
+            {"--seconds must be at least 1, not -3", ["--seconds", "-3"]},
+            {"--names must be at least 0, not -1", ["--names", "-1"]},
+            {"--group-size must be at least 1, not 0", ["--group-size", "0"]},
+            {"--group-size 3 does not divide --nodes 10: all groups are of equal size here", [
+                "--group-size", "3"
+            ]},
+            {"--group-size 20 does not divide --nodes 10: all groups are of equal size here", [
+                "--group-size", "20"
+            ]}
+        ]
+    ].
+
+options(Args) ->
+    {ok, Parsed} = sderl_command:parse(Args, ["bench", "registry"], ?E:command()),
+    case ?E:check(Parsed) of
+        {ok, Options} -> {ok, Options};
+        {error, Text} -> {error, unicode:characters_to_list(Text)}
+    end.
+
+%% Commands
+
+exit_status_test_() ->
+    %% What they say goes to stderr, which the tests do not look at.
+    [
+        ?_assertEqual(Status, sderl_cli:run(Args))
+     || {Status, Args} <- [
+            {2, ["nonsense"]},
+            {2, []},
+            {2, ["bench"]},
+            {2, ["bench", "nonsense"]},
+            {2, ["bench", "list", "more"]},
+            {2, ["bench", "registry", "--clients", "0"]},
+            {2, ["bench", "registry", "--colour", "red"]},
+            {2, ["bench", "join", "--names", "0"]},
+            {2, ["bench", "standard", "--repeat", "0"]},
+            {1, ["bench", "registry", "--json", "/no/such/folder/file"]},
+            {1, ["bench", "registry", "--impl", "yardstick", "--nodes", "100000000"]},
+            {0, ["bench", "list"]},
+            {0, ["help"]},
+            {0, ["--help"]},
+            {0, ["version"]},
+            {0, ["bench", "--help"]},
+            {0, ["help", "bench", "join"]}
+        ]
+    ].
+
+%% Layout
+
+groups_test() ->
+    Groups = sderl_bench_layout:groups(#{nodes => 4, group_size => 2}),
+    ?assertEqual([{g1, [1, 2]}, {g2, [3, 4]}], Groups),
+    ?assertEqual([{g1, [a, b]}, {g2, [c, d]}], sderl_bench_layout:named(Groups, [a, b, c, d])).
+
+per_group_test() ->
+    ?assertEqual(
+        [{g1, 2}, {g2, 1}],
+        sderl_bench_layout:per_group([{g1, [a, b]}, {g2, [c]}], fun(_, Nodes) -> length(Nodes) end)
+    ),
+    ?assertExit(broken, sderl_bench_layout:per_group([{g1, [a]}], fun(_, _) -> exit(broken) end)).
+
+%% Results
+
+metrics_test() ->
+    Metrics = metrics(100, true),
+    ?assertMatch(
+        #{
+            pairs_per_s := 100.0,
+            register_us := #{p50 := 0.01, p99 := 0.02},
+            unregister_us := #{p50 := undefined, p99 := undefined},
+            lookup_ns := 80.0,
+            links_per_node_max := 3,
+            errors := 2,
+            error_reasons := [<<"{register,no}">>],
+            converged := true
+        },
+        Metrics
+    ).
+
+metrics(PairsPerS, Converged) ->
+    Tally = #{
+        pairs => PairsPerS,
+        register => lists:foldl(fun sderl_bench_histogram:add/2, sderl_bench_histogram:new(), [10, 20]),
+        unregister => sderl_bench_histogram:new(),
+        errors => 1,
+        reasons => [{register, no}]
+    },
+    sderl_bench_registry:metrics(#{
+        tallies => [Tally, Tally],
+        seconds => 2,
+        converged => Converged,
+        lookup_ns => 80.0,
+        links => [2, 3, undefined]
+    }).
+
+table_test() ->
+    Text = table([{"s_group", 50}, {"yardstick", 100}, {"s_group", 30}, {"yardstick", 100}]),
+    ?assertMatch({match, _}, re:run(Text, "s_group +40.0 \\(30.0..50.0\\) +0.40 \\(0.30..0.50\\) ")),
+    ?assertMatch({match, _}, re:run(Text, "yardstick +100 \\(100..100\\) +1.00 \\(1.00..1.00\\) ")),
+    ?assertMatch({match, _}, re:run(Text, "x yardstick")),
+    ?assertMatch(nomatch, re:run(Text, "x global")).
+
+no_ratio_to_itself_alone_test() ->
+    ?assertMatch(nomatch, re:run(table([{"yardstick", 100}]), "x yardstick")).
+
+verdict_test() ->
+    ?assertEqual(ok, ?E:verdict([run("pg", 1, true)])),
+    {error, Text} = ?E:verdict([run("pg", 1, true), run("global", 1, false)]),
+    ?assertEqual("the members' tables do not agree: global", unicode:characters_to_list(Text)).
+
+table(Runs) ->
+    unicode:characters_to_list(?E:table([run(Impl, Rate, true) || {Impl, Rate} <- Runs])).
+
+run(Impl, Rate, Converged) ->
+    #{impl => Impl, params => #{}, metrics => metrics(Rate, Converged)}.

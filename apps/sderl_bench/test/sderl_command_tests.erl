@@ -1,0 +1,46 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_command_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+parse_test_() ->
+    [
+        ?_assertEqual({ok, #{size => 3}}, parse([])),
+        ?_assertEqual({ok, #{size => 5, out => "-"}}, parse(["--size", "5", "--out", "-"])),
+        ?_assertEqual({ok, #{size => 5, out => "x"}}, parse(["--size=5", "--out=x"])),
+        ?_assertEqual({ok, #{size => 3, quiet => true}}, parse(["--quiet"]))
+    ].
+
+help_test() ->
+    [
+        begin
+            {help, Text} = parse(Args),
+            ?assertMatch({match, _}, re:run(Text, "bin/sderl bench x .*--size")),
+            ?assertMatch({match, _}, re:run(Text, "how large"))
+        end
+     || Args <- [["--help"], ["-h"], ["--size", "1", "--help"]]
+    ].
+
+complaint_test_() ->
+    [
+        {Text, ?_assertEqual(Text ++ "\n\"bin/sderl bench x --help\" tells the options.", usage(Args))}
+     || {Text, Args} <- [
+            {"there is no option or argument --colour", ["--colour", "red"]},
+            {"there is no option or argument red", ["red"]},
+            {"--size needs a value", ["--size"]},
+            {"--size cannot be big: it is a whole number of at least 1", ["--size", "big"]},
+            {"--size cannot be 0: it is a whole number of at least 1", ["--size", "0"]}
+        ]
+    ].
+
+usage(Args) ->
+    {usage, Text} = parse(Args),
+    unicode:characters_to_list(Text).
+
+parse(Args) ->
+    sderl_command:parse(Args, ["bench", "x"], #{
+        arguments => [
+            #{name => size, long => "-size", type => {integer, [{min, 1}]}, default => 3, help => "how large"},
+            #{name => out, long => "-out", type => string, required => false},
+            #{name => quiet, long => "-quiet", type => boolean, required => false}
+        ]
+    }).

@@ -1,0 +1,29 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_progress_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+line_test_() ->
+    [
+        ?_assertEqual(Expected, line(Done, Passed, Columns))
+     || {Expected, Done, Passed, Columns} <- [
+            {"nodes [..................................................]   0 %", 0, 0, 65},
+            {"nodes [##################..................]  50 %, 10 s left", 5, 10_000, 62},
+            {"nodes [#####.....]  50 %, 2 min 05 s left", 5, 125_000, 42},
+            {"nodes [####################] 100 %, 0 s left", 10, 1, 45}
+        ]
+    ].
+
+never_wider_than_the_terminal_test() ->
+    [
+        ?assert(string:length(line(Done, Passed, Columns)) < Columns)
+     || Columns <- lists:seq(1, 100), Done <- [0, 1, 9, 10], Passed <- [0, 1, 59_999, 6_000_000]
+    ].
+
+silent_without_a_terminal_test() ->
+    %% The tests do not run under bin/sderl.
+    ?assertNotEqual("1", os:getenv("SDERL_TTY")),
+    ?assertEqual(ok, (sderl_progress:reporter("nodes"))(1, 2)),
+    ?assertEqual(result, sderl_progress:during("nodes", 1000, fun() -> result end)).
+
+line(Done, Passed, Columns) ->
+    unicode:characters_to_list(sderl_progress:line("nodes", Done, 10, Passed, Columns)).
