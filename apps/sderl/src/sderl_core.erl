@@ -170,7 +170,7 @@ settled(_) -> false.
 -doc "Members with a link whose process has not been heard yet.".
 -spec unheard(state()) -> [node()].
 unheard(#s{linked = L, peers = P, self = Self} = S) ->
-    [N || N := _ <- L, N =/= Self, not is_map_key(N, P), member(N, S)].
+    [N || N := [] <- L, N =/= Self, not is_map_key(N, P), member(N, S)].
 
 -doc "The role of this member.".
 -spec role(state()) -> orphan | candidate | follower | coord | surrender.
@@ -335,7 +335,11 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
             S4 = case Fresh of true -> send(N, hello_msg(S3), S3); false -> S3 end,
             sderl_core_elect:hello(N, Fresh, Mem, Info, S4)
     end;
-message(bye, N, S) -> nodedown(N, S);
+%% Its library stopped: as good as down, but the link is there, and should it start again it
+%% learns from our hello that it is a member.
+message(bye, N, S0) ->
+    S = nodedown(N, S0),
+    S#s{linked = (S#s.linked)#{N => mute}};
 message({gone, Why, Mem}, _N, S) -> sderl_core_write:gone(Why, Mem, S);
 message({req, E, Seg}, N, S) -> sderl_core_write:req(E, Seg, N, S);
 message({ack, E, Num, Seg}, N, S) -> sderl_core_write:ack(E, Num, Seg, N, S);

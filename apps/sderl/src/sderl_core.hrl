@@ -71,7 +71,7 @@
     num = 0 :: non_neg_integer(),   % the last batch applied
     last = [] :: [term()],          % its items, for a member that lacks it at a takeover
     committed = 0 :: non_neg_integer(),
-    linked = #{} :: #{node() => []},
+    linked = #{} :: #{node() => [] | mute},   % mute: the library there said that it stops
     peers = #{} :: #{node() => #peer{}},
     down = #{} :: #{node() => integer()},
     role = orphan :: orphan | candidate | follower | coord | surrender,

@@ -358,7 +358,7 @@ finish(#s{cand = #cand{epoch = E, joined = J, was = Was}, num = Mine, self = Sel
             end,
             #s{d = #d{view = V, lineage = Old, history = H} = D1} = S1,
             Joined = [N || N := {Num, _} <- J, Num >= Max - 1],
-            Lost = [N || N := _ <- V, N =/= Self, not is_map_key(N, S1#s.linked)],
+            Lost = [N || N := _ <- V, N =/= Self, maps:get(N, S1#s.linked, mute) =:= mute],
             View = maps:map(fun(N, _) -> case lists:member(N, Joined) of true -> live; false -> aside end end,
                             maps:without(Lost, V#{Self => live})),
             S2 = S1#s{role = coord, lead = Self, cand = undefined, tries = 0, sessions = S1#s.sessions,

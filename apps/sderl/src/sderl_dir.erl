@@ -6,7 +6,7 @@
 %% the library may die and find them again.
 
 -export([new/0, options/0, options/1, incarnation/0]).
--export([own/0, own/1, named/0, show/5, stopped/2, left/4, forget/1]).
+-export([own/0, own/1, named/0, show/5, left/4, forget/1]).
 -export([start_args/2, start_args/3, gone/1, gone_all/0, prune/1]).
 -export([known/0, known/1, know/3, unknow_from/1, refused/3, refusals/0]).
 -export([refuse/0, refuse/1, is_free/0]).
@@ -87,10 +87,6 @@ show(Group, Uid, Pid, Members, Lead) ->
 
 reason(undefined) -> free_island;
 reason(Group) -> {group, Group}.
-
--doc "The process ended; its row stays for the successor, clients see that the pid is dead.".
--spec stopped(term(), pid()) -> ok.
-stopped(_Group, _Pid) -> ok.
 
 -doc "This node is no member any more: remembered, so that whoever returns can be told (rule 1).".
 -spec left(term(), binary(), removed | deleted, sderl_membership:t()) -> ok.

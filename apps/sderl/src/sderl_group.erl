@@ -129,11 +129,12 @@ handle_info(Msg, G0) ->
             run(lists:reverse(Events), G)
     end.
 
-%% Our supervisor, or the application, stops us: the others need not wait to find out.
+%% The application stops: the others need not wait to find out. Nobody expects more of a member
+%% that left, and from one that crashed its successor will be heard.
 -spec terminate(term(), #g{}) -> ok.
-terminate(_, #g{core = C, group = Group} = G) ->
-    lists:foreach(fun(N) -> send_node(N, bye, G) end, sderl_core:peers(C)),
-    sderl_dir:stopped(Group, self()).
+terminate(shutdown, #g{core = C} = G) ->
+    lists:foreach(fun(N) -> send_node(N, bye, G) end, sderl_core:peers(C));
+terminate(_, _) -> ok.
 
 now_ms() -> erlang:monotonic_time(millisecond).
 
@@ -209,6 +210,9 @@ answered([]) -> false.
 %% ---------------------------------------------------------------- effects
 
 effects([], G) -> G;
+effects([E | Es], #g{left = true} = G) when element(1, E) =/= send, element(1, E) =/= replies ->
+    %% Our tables are cleared: what is written now would meet the next group of this name.
+    effects(Es, G);
 effects([E | Es], G) -> effects(Es, effect(E, G)).
 
 effect({send, Addr, Msg}, #g{uid = Uid} = G) ->
