@@ -154,12 +154,18 @@ no node of the plan had is refused.
 start_nodes(Fleet, Added) ->
     sderl_fleet_server:start_nodes(Fleet, Added).
 
--doc "Ends all nodes at once and the fleet, and removes its files. The nodes get no chance to say goodbye.".
+-doc """
+Ends all nodes at once and the fleet, and removes its files. The nodes get no chance to say
+goodbye. `ok` also when the fleet has ended.
+""".
 -spec stop(Fleet :: pid()) -> ok.
 stop(Fleet) ->
     sderl_fleet_server:stop(Fleet).
 
--doc "Ends one node in order (`init:stop/0`), by force after 10 seconds. `ok` also when it is down.".
+-doc """
+Ends one node in order (`init:stop/0`), by force after 10 seconds. `ok` also when it is down.
+A suspended node is resumed to end.
+""".
 -spec stop_node(Fleet :: pid(), node()) -> ok | {error, {unknown_node, node()}}.
 stop_node(Fleet, Node) ->
     sderl_fleet_server:operate(Fleet, Node, stop).
@@ -169,7 +175,10 @@ stop_node(Fleet, Node) ->
 kill(Fleet, Node) ->
     sderl_fleet_server:operate(Fleet, Node, kill).
 
--doc "A new life under the same name and with the same arguments; ends the node in order if it is up.".
+-doc """
+A new life under the same name and with the same arguments. A node that is up is ended in
+order first. Errors as for `start_nodes/2`; the node then is down.
+""".
 -spec restart(Fleet :: pid(), node()) -> {ok, node()} | {error, term()}.
 restart(Fleet, Node) ->
     sderl_fleet_server:operate(Fleet, Node, restart).
@@ -211,12 +220,17 @@ call(Fleet, Node, M, F, A, Timeout) ->
 
 `Reason` is `timeout`, `down`, `unknown_node`, or `{error | exit | throw, What}` as raised.
 """.
--spec multicall(Fleet :: pid(), [node()], module(), Function :: atom(), Args :: [term()], timeout()) ->
-    [{node(), {ok, Result :: term()} | {error, Reason :: term()}}].
+-spec multicall(Fleet :: pid(), [node()], module(), Function :: atom(), Args, timeout()) ->
+    [{node(), {ok, Result :: term()} | {error, Reason :: term()}}]
+when
+    Args :: [term()].
 multicall(Fleet, Nodes, M, F, A, Timeout) ->
     sderl_fleet_call:multicall(Fleet, Nodes, M, F, A, Timeout).
 
--doc "The nodes that run (those suspended or down left out), in the order of the plan, added ones behind.".
+-doc """
+The nodes that run (those suspended or down left out), in the order of the plan, added ones
+behind.
+""".
 -spec nodes(Fleet :: pid()) -> [node()].
 nodes(Fleet) ->
     sderl_fleet_server:nodes(Fleet).

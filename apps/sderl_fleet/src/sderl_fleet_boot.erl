@@ -17,8 +17,10 @@
 }).
 
 -doc "The server is sent `{node_up, Node, Handle}` for each node as it comes up.".
--spec start([sderl_fleet_plan:node_spec()], {module(), sderl_fleet_driver:state()}, sderl_fleet_plan:parsed(), pid()) ->
-    ok | {error, {start_failed, [{node(), Reason :: term()}]}}.
+-spec start([sderl_fleet_plan:node_spec()], Driver, sderl_fleet_plan:parsed(), Server :: pid()) ->
+    ok | {error, {start_failed, [{node(), Reason :: term()}]}}
+when
+    Driver :: {module(), sderl_fleet_driver:state()}.
 start(Specs, Driver, #{parallel := Parallel, progress := Progress}, Server) ->
     Boot = #boot{driver = Driver, server = Server, progress = Progress, total = length(Specs)},
     {First, Rest} = lists:split(min(Parallel, length(Specs)), Specs),

@@ -27,8 +27,11 @@ call_there(unknown, Node, _, _, _, _) ->
 multicall(Fleet, Nodes, M, F, A, Timeout) ->
     Where = sderl_fleet_server:where(Fleet, Nodes),
     Deadline = deadline(Timeout),
+    Self = self(),
     Callers = [
-        {Node, spawn_monitor(fun() -> exit({answer, answer(maps:get(Node, Where), Node, M, F, A, Timeout)}) end)}
+        {Node, spawn_monitor(fun() ->
+            Self ! {self(), answer(maps:get(Node, Where), Node, M, F, A, Timeout)}
+        end)}
      || Node <- Nodes
     ],
     [{Node, result(Caller, Deadline)} || {Node, Caller} <- Callers].
@@ -46,12 +49,21 @@ answer(Where, Node, M, F, A, Timeout) ->
 
 result({Pid, Ref}, Deadline) ->
     receive
-        {'DOWN', Ref, process, _, {answer, Answer}} -> Answer;
-        {'DOWN', Ref, process, _, Reason} -> {error, Reason}
+        {Pid, Answer} ->
+            demonitor(Ref, [flush]),
+            Answer;
+        {'DOWN', Ref, process, _, Reason} ->
+            {error, Reason}
     after left(Deadline) ->
-        demonitor(Ref, [flush]),
         exit(Pid, kill),
-        {error, timeout}
+        receive
+            {'DOWN', Ref, process, _, _} -> ok
+        end,
+        %% It may have answered just before its end.
+        receive
+            {Pid, Answer} -> Answer
+        after 0 -> {error, timeout}
+        end
     end.
 
 %% A little later than the calls themselves, whose timeouts say the same.

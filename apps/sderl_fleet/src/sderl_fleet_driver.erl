@@ -25,11 +25,12 @@ process that calls `c:open/2`; should one of them end, the fleet ends.
 -type handle() :: term().
 
 -doc """
-Prepares the place: `Hosts` are the addresses that nodes of the plan have, with the command
-prefix (`wrap`) used there.
+Prepares the place. `places` are the addresses that nodes of the plan have, for each command
+prefix (`wrap`) they are started with. An error in the options is best `{bad_plan, ...}` with
+a path that begins with `[driver, 2]`.
 """.
--callback open(Info :: #{tag := string(), places := [{Wrap :: [string()], [Host :: string()]}]}, Options :: map()) ->
-    {ok, state()} | {error, Reason :: term()}.
+-callback open(Info, Options :: map()) -> {ok, state()} | {error, Reason :: term()} when
+    Info :: #{tag := string(), places := [{Wrap :: [string()], Hosts :: [string()]}]}.
 
 -doc "Ends every node and removes all traces, at once and without manners.".
 -callback close(state()) -> ok.
@@ -41,7 +42,8 @@ prefix (`wrap`) used there.
 Starts one node and returns when its applications run. When it fails, or takes longer than
 `timeout` of the specification (milliseconds), nothing of the node is left.
 """.
--callback start_node(sderl_fleet:node_spec(), state()) -> {ok, handle()} | {error, Reason :: term()}.
+-callback start_node(sderl_fleet:node_spec(), state()) ->
+    {ok, handle()} | {error, Reason :: term()}.
 
 -doc "A local process that ends when the node ends, and not before.".
 -callback control(handle()) -> pid().

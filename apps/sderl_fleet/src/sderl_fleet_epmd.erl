@@ -46,7 +46,8 @@ namespace(Wrap) ->
         false ->
             {error, {no_program, Exec}};
         Path ->
-            Port = open_port({spawn_executable, Path}, [{args, Args}, binary, exit_status, stderr_to_stdout, hide]),
+            Options = [{args, Args}, binary, exit_status, stderr_to_stdout, hide],
+            Port = open_port({spawn_executable, Path}, Options),
             said(Port, <<>>)
     end.
 

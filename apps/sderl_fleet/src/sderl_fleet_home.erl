@@ -13,7 +13,7 @@
 %%
 %% The reaper makes the directory (mode 0700) and removes it.
 
--export([name/1, fill/1, fill/2, random/2, node_files/3, textual/1]).
+-export([name/1, fill/2, random/2, node_files/3, textual/1]).
 
 -export_type([files/0]).
 
@@ -24,11 +24,9 @@
 name(undefined) ->
     name(os:getenv("TMPDIR", "/tmp"));
 name(Parent) ->
-    filename:join(filename:absname(Parent), "sderl-fleet-" ++ random(16, lower)).
-
--spec fill(Dir :: string()) -> {ok, Cookie :: atom(), LogDir :: string()} | {error, term()}.
-fill(Dir) ->
-    fill(Dir, filename:join(Dir, "log")).
+    case filename:absname(Parent) of
+        Path when is_list(Path) -> Path ++ "/sderl-fleet-" ++ random(16, lower)
+    end.
 
 -spec fill(Dir :: string(), LogDir :: string()) ->
     {ok, Cookie :: atom(), LogDir :: string()} | {error, {file, string(), term()}}.
@@ -78,8 +76,9 @@ node_files(Dir, LogDir, #{node := Node, host := Host, env := Env}) ->
         {kernel, inet_dist_use_interface, Address},
         {kernel, logger, [{handler, default, logger_std_h, handler(Log(".log"))}]}
     ],
+    Files = #{config => Config, log => Log(".log"), out => Log(".out"), err => Log(".err")},
     case file:write_file(Config, io_lib:format("~w.~n", [sys_config(Own ++ Now)])) of
-        ok -> {ok, #{config => Config, log => Log(".log"), out => Log(".out"), err => Log(".err")}, Later};
+        ok -> {ok, Files, Later};
         {error, Reason} -> {error, {file, Config, Reason}}
     end.
 

@@ -69,7 +69,9 @@ init(#{owner := Owner, reaper := Reaper, peer := PeerOptions, out := Out, err :=
     PeerMon = monitor(process, Peer),
     OsPid = os_pid(Peer),
     OsPid =:= undefined orelse sderl_fleet_reaper:add(Reaper, OsPid),
-    {ok, #state{owner = OwnerMon, peer = Peer, peer_mon = PeerMon, os_pid = OsPid, out = Out, err = Err}}.
+    {ok, #state{
+        owner = OwnerMon, peer = Peer, peer_mon = PeerMon, os_pid = OsPid, out = Out, err = Err
+    }}.
 
 %% The port is linked to the process that opened it.
 os_pid(Peer) ->

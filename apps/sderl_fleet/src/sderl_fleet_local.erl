@@ -17,7 +17,8 @@ Options, in a plan's `driver => {sderl_fleet_local, Options}`:
 | `log_dir` | directory for the nodes' logs, which then outlive the fleet | in the private directory |
 | `emulator` | emulator arguments of all nodes, before a family's `args` | see below |
 
-The emulator arguments are `+S 1:1 +SDcpu 1:1 +SDio 1 +A 1` and no busy waiting: many small nodes on few cores.
+The emulator arguments are `+S 1:1 +SDcpu 1:1 +SDio 1 +A 1` and no busy waiting: many small
+nodes on few cores.
 
 **Nothing is left behind.** Every operating-system process of the fleet ends when the
 fleet's process or the whole virtual machine does, also by `kill -9`, and also while nodes
@@ -107,10 +108,23 @@ open(Places, Options, Erl, Epmd, Home, Reaper) ->
     end.
 
 known_options(Options) ->
-    case maps:keys(Options) -- ?OPTIONS of
-        [] -> ok;
-        [Key | _] -> {error, {bad_plan, [driver, 2], Key, "options of sderl_fleet_local"}}
+    Bad = [
+        {error, {bad_plan, [driver, 2, Key], Value, expected(Key)}}
+     || Key := Value <- Options, not is_option(Key, Value)
+    ],
+    case {maps:keys(Options) -- ?OPTIONS, Bad} of
+        {[], []} -> ok;
+        {[], [Error | _]} -> Error;
+        {[Key | _], _} -> {error, {bad_plan, [driver, 2], Key, "an option of sderl_fleet_local"}}
     end.
+
+is_option(epmd_port, Value) -> is_integer(Value) andalso Value > 0 andalso Value < 65536;
+is_option(emulator, Value) -> is_list(Value) andalso lists:all(fun io_lib:char_list/1, Value);
+is_option(_, Value) -> io_lib:char_list(Value) andalso Value =/= "".
+
+expected(epmd_port) -> "a port number";
+expected(emulator) -> "a list of strings";
+expected(_) -> "a string".
 
 program(Key, Name, Options) ->
     Candidates =
@@ -131,7 +145,8 @@ epmds(Places, Port, Common) ->
         lists:foldl(
             fun
                 ({_, {Wrap, Hosts}}, {ok, Wanted}) ->
-                    case sderl_fleet_epmd:start_link(Common#{wrap => Wrap, hosts => Hosts, port => Wanted}) of
+                    Options = Common#{wrap => Wrap, hosts => Hosts, port => Wanted},
+                    case sderl_fleet_epmd:start_link(Options) of
                         {ok, _, Got} -> {ok, Got};
                         {error, Reason} -> {error, Reason}
                     end;
@@ -168,11 +183,12 @@ connection_info(#local{home = Home, log_dir = LogDir, cookie = Cookie, epmd_port
 
 -doc false.
 -spec start_node(sderl_fleet:node_spec(), #local{}) -> {ok, #node{}} | {error, term()}.
-start_node(#{timeout := Timeout, host := Host, wrap := Wrap} = Spec, #local{places = Places} = Local) ->
+start_node(#{timeout := Timeout, host := Host, wrap := Wrap} = Spec, Local) ->
+    #local{home = Home, log_dir = LogDir, places = Places} = Local,
     Deadline = erlang:monotonic_time(millisecond) + Timeout,
     maybe
-        true ?= lists:any(fun({W, Hosts}) -> W =:= Wrap andalso lists:member(Host, Hosts) end, Places),
-        {ok, Files, Later} ?= sderl_fleet_home:node_files(Local#local.home, Local#local.log_dir, Spec),
+        true ?= lists:member(Host, proplists:get_value(Wrap, Places, [])),
+        {ok, Files, Later} ?= sderl_fleet_home:node_files(Home, LogDir, Spec),
         start_node(Spec, Files, Later, Deadline, Local)
     else
         false -> {error, {unknown_host, Host}};
@@ -207,7 +223,8 @@ start_node(Spec, Files, Later, Deadline, Local) ->
 set_env(Later, Node, Deadline) ->
     each(
         fun({App, Key, Value}) ->
-            call(Node, application, set_env, [App, Key, Value, [{persistent, true}]], left(Deadline))
+            Args = [App, Key, Value, [{persistent, true}]],
+            call(Node, application, set_env, Args, left(Deadline))
         end,
         Later
     ).
@@ -242,7 +259,8 @@ each(Fun, List) ->
 left(Deadline) ->
     max(0, Deadline - erlang:monotonic_time(millisecond)).
 
-args(#{hidden := Hidden, connect_all := ConnectAll, args := Args, paths := Paths}, #{config := Config}, Local) ->
+args(Spec, #{config := Config}, Local) ->
+    #{hidden := Hidden, connect_all := ConnectAll, args := Args, paths := Paths} = Spec,
     lists:append([
         Local#local.emulator,
         %% Of several boot flags the first counts.
@@ -256,7 +274,8 @@ args(#{hidden := Hidden, connect_all := ConnectAll, args := Args, paths := Paths
 
 peer_options(#{node := Node, host := Host, wrap := Wrap}, Args, #{err := Err}, Local) ->
     [Name, _] = string:split(atom_to_list(Node), "@"),
-    [Exec | ExecArgs] = Wrap ++ ["/bin/sh", "-c", launcher(), "sderl_fleet_node", Err, Local#local.erl],
+    [Exec | ExecArgs] =
+        Wrap ++ ["/bin/sh", "-c", launcher(), "sderl_fleet_node", Err, Local#local.erl],
     #{
         connection => standard_io,
         exec => {os:find_executable(Exec), ExecArgs},
@@ -352,8 +371,10 @@ resume_node(Node, Local) ->
         gone -> {error, down}
     end.
 
-signal(_, #node{os_pid = undefined}, _) -> gone;
-signal(Signal, #node{os_pid = OsPid}, #local{reaper = Reaper}) -> sderl_fleet_reaper:signal(Reaper, OsPid, Signal).
+signal(_, #node{os_pid = undefined}, _) ->
+    gone;
+signal(Signal, #node{os_pid = OsPid}, #local{reaper = Reaper}) ->
+    sderl_fleet_reaper:signal(Reaper, OsPid, Signal).
 
 -doc false.
 -spec call(#node{}, module(), atom(), [term()], timeout()) -> term().

@@ -177,6 +177,7 @@ spec(Path, Map, Prefix, Index, #{tag := Tag, host := PlanHost} = Parsed) ->
             _ -> "-"
         end,
     Name = lists:concat([Prefix, Index, Dash, Tag, "@", Host]),
+    Paths = maps:get(paths, Map, maps:get(paths, Parsed)),
     Get = fun(Key, Default, Is, Expected) -> get(Key, Map, Path, Default, Is, Expected) end,
     #{
         node => list_to_atom(Name),
@@ -189,9 +190,7 @@ spec(Path, Map, Prefix, Index, #{tag := Tag, host := PlanHost} = Parsed) ->
         args => args(Path ++ [args], maps:get(args, Map, [])),
         env => env(Path ++ [env], maps:get(env, Map, [])),
         apps => each(Path ++ [apps], maps:get(apps, Map, []), fun is_atom/1, "an atom"),
-        paths => each(
-            Path ++ [paths], maps:get(paths, Map, maps:get(paths, Parsed)), fun is_string/1, "a string"
-        ),
+        paths => each(Path ++ [paths], Paths, fun is_string/1, "a string"),
         wrap => each(Path ++ [wrap], maps:get(wrap, Map, []), fun is_string/1, "a string"),
         timeout => maps:get(timeout, Parsed)
     }.
@@ -255,8 +254,10 @@ env(Path, Env) ->
 %% Groups
 
 s_groups(Plan, Parsed, Specs) ->
-    Known = get(s_groups_known, Plan, [], own, fun(K) -> K =:= own orelse K =:= all end, "own or all"),
-    Groups = get(s_groups, Plan, [], [], fun is_proper/1, "a list of {Group, normal | hidden, Nodes}"),
+    Known = get(s_groups_known, Plan, [], own, fun is_known/1, "own or all"),
+    Groups = get(
+        s_groups, Plan, [], [], fun is_proper/1, "a list of {Group, normal | hidden, Nodes}"
+    ),
     Resolver = resolver(Parsed, Specs),
     Full = [group(I, Group, Resolver) || {I, Group} <- number(Groups)],
     unique_groups(Full),
@@ -401,9 +402,10 @@ is_full_list(List) -> is_proper(List) andalso List =/= [].
 is_driver({Module, Opts}) -> is_atom(Module) andalso is_map(Opts);
 is_driver(_) -> false.
 is_progress(Fun) -> is_function(Fun, 2).
+is_known(Term) -> Term =:= own orelse Term =:= all.
 
 is_string(Term) ->
-    is_proper(Term) andalso lists:all(fun(C) -> is_integer(C) andalso C > 0 andalso C =< 16#10FFFF end, Term).
+    is_proper(Term) andalso io_lib:char_list(Term) andalso not lists:member(0, Term).
 
 is_tag(Tag) ->
     is_string(Tag) andalso length(Tag) =< 20 andalso lists:all(fun is_tag_char/1, Tag).

@@ -59,24 +59,23 @@ cgroup_kib() ->
 
 number(Path) ->
     case read(Path) of
-        {ok, Text} ->
-            case string:to_integer(Text) of
-                {N, _} when is_integer(N) -> N;
-                _ -> undefined
-            end;
-        error ->
-            undefined
+        {ok, Text} -> integer(Text);
+        error -> undefined
+    end.
+
+%% Also "max", which is none.
+integer(Text) ->
+    case string:to_integer(Text) of
+        {N, _} when is_integer(N), N >= 0 -> N;
+        _ -> undefined
     end.
 
 field(Path, Name) ->
     case read(Path) of
         {ok, Text} ->
             case binary:split(Text, Name) of
-                [_, Rest] ->
-                    {N, _} = string:to_integer(string:trim(Rest, leading)),
-                    N;
-                [_] ->
-                    undefined
+                [_, Rest] -> integer(string:trim(Rest, leading));
+                [_] -> undefined
             end;
         error ->
             undefined

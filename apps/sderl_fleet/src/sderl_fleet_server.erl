@@ -113,7 +113,8 @@ operate(Fleet, Node, Operation) ->
 nodes(Fleet) ->
     gen_server:call(Fleet, nodes, infinity).
 
--spec where(pid(), [node()]) -> #{node() => {up, module(), sderl_fleet_driver:handle()} | down | unknown}.
+-spec where(pid(), [node()]) ->
+    #{node() => {up, module(), sderl_fleet_driver:handle()} | down | unknown}.
 where(Fleet, Nodes) ->
     gen_server:call(Fleet, {where, Nodes}, infinity).
 
@@ -147,9 +148,13 @@ init(#{owner := Owner, driver := {Driver, Options}, tag := Tag, nodes := Specs} 
     Monitor = monitor(process, Owner),
     case Driver:open(#{tag => Tag, places => places(Specs)}, Options) of
         {ok, DriverState} ->
-            {ok, #state{plan = Plan#{nodes := []}, driver = {Driver, DriverState}, owner = Monitor,
+            {ok, #state{
+                plan = Plan#{nodes := []},
+                driver = {Driver, DriverState},
+                owner = Monitor,
                 nodes = #{Node => #node{spec = Spec} || #{node := Node} = Spec <- Specs},
-                order = [Node || #{node := Node} <- Specs]}};
+                order = [Node || #{node := Node} <- Specs]
+            }};
         {error, Reason} ->
             {error, Reason}
     end.
@@ -256,7 +261,7 @@ update(Name, Fun, #state{nodes = Nodes} = State) ->
 
 start_specs(Specs, From, #state{nodes = Nodes, order = Order} = State) ->
     Names = [Name || #{node := Name} <- Specs],
-    Up = [Name || Name <- Names, (maps:get(Name, Nodes, #node{spec = hd(Specs)}))#node.status =/= down],
+    Up = [Name || Name <- Names, #{Name := #node{status = Status}} <- [Nodes], Status =/= down],
     case Up of
         [Name | _] ->
             {reply, {error, {already_running, Name}}, State};
@@ -279,14 +284,16 @@ submit({Names, From, _} = Request, State) ->
     end.
 
 busy(Names, #state{jobs = Jobs, waiting = Waiting}) ->
-    Taken = lists:append([Job#job.nodes || Job <- maps:values(Jobs)] ++ [Ns || {Ns, _, _} <- Waiting]),
+    AtWork = [Job#job.nodes || Job <- maps:values(Jobs)],
+    Taken = lists:append(AtWork ++ [Ns || {Ns, _, _} <- Waiting]),
     lists:any(fun(Name) -> lists:member(Name, Taken) end, Names).
 
 %% A job has ended: those that waited try again, in their order.
 next(#state{waiting = Waiting} = State) ->
     lists:foldl(fun submit/2, State#state{waiting = []}, Waiting).
 
-run({Names, From, Operation}, #state{nodes = Nodes, driver = Driver, plan = Plan, jobs = Jobs} = State) ->
+run({Names, From, Operation}, State) ->
+    #state{nodes = Nodes, driver = Driver, plan = Plan, jobs = Jobs} = State,
     Server = self(),
     Targets = [{Name, maps:get(Name, Nodes)} || Name <- Names],
     Pid = spawn_link(fun() ->

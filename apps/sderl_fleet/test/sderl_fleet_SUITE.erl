@@ -8,8 +8,8 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -import(sderl_fleet_ct, [
-    fleet/1, done/1, await/1, atom/1, os_pid/2, has_proc/0, trace/1, left/1,
-    is_gone/1, homes/1, controller/2, output/1
+    fleet/1, done/1, call/5, call/6, await/1, atom/1, os_pid/2, has_proc/0,
+    trace/1, left/1, is_gone/1, homes/1, controller/2, output/1
 ]).
 
 -define(SOON, 30_000).
@@ -51,15 +51,17 @@ start_stop(_) ->
     Fleet = fleet([#{name => a, count => 2}, #{name => "b", count => 1, hidden => true}]),
     [A1, A2, B1] = Nodes = sderl_fleet:nodes(Fleet),
     #{tag := Tag, home := Home} = sderl_fleet:connection_info(Fleet),
-    ?assertEqual([atom(["a1-", Tag, "@127.0.0.1"]), atom(["a2-", Tag, "@127.0.0.1"]), atom(["b1-", Tag, "@127.0.0.1"])], Nodes),
-    [?assertEqual(N, sderl_fleet:call(Fleet, N, erlang, node, [])) || N <- Nodes],
+    Names = [atom([Name, "-", Tag, "@127.0.0.1"]) || Name <- ["a1", "a2", "b1"]],
+    ?assertEqual(Names, Nodes),
+    [?assertEqual(N, call(Fleet, N, erlang, node, [])) || N <- Nodes],
     Info = sderl_fleet:info(Fleet),
     ?assertEqual(lists:sort(Nodes), lists:sort(maps:keys(Info))),
-    #{A1 := #{os_pid := OsPid, started := Started}, A2 := #{hidden := false}, B1 := #{hidden := true, family := "b"}} = Info,
-    ?assertEqual(integer_to_list(OsPid), sderl_fleet:call(Fleet, A1, os, getpid, [])),
+    #{A1 := #{os_pid := OsPid, started := Started}} = Info,
+    ?assertMatch(#{A2 := #{hidden := false}, B1 := #{hidden := true, family := "b"}}, Info),
+    ?assertEqual(integer_to_list(OsPid), call(Fleet, A1, os, getpid, [])),
     ?assert(erlang:system_time(millisecond) - Started < 120_000),
-    [?assert(is_integer(Kib) andalso Kib > 1000) || has_proc(), #{memory_kib := Kib} <- maps:values(Info)],
-    [?assertEqual([], sderl_fleet:call(Fleet, N, erlang, nodes, [connected])) || N <- Nodes],
+    [?assert(is_integer(Kib) andalso Kib > 1000) || has_proc(), _ := #{memory_kib := Kib} <- Info],
+    [?assertEqual([], call(Fleet, N, erlang, nodes, [connected])) || N <- Nodes],
     ?assertEqual([], [N || N <- Nodes, lists:member(N, nodes(connected))]),
     Trace = trace(Fleet),
     ok = sderl_fleet:stop(Fleet),
@@ -68,41 +70,41 @@ start_stop(_) ->
     ?assertEqual({error, enoent}, file:list_dir(Home)).
 
 malformed(_) ->
+    One = [#{name => a, count => 1}],
+    Local = fun(Options) ->
+        Driver = {sderl_fleet_local, Options},
+        {error, Reason} = sderl_fleet:start(#{families => One, driver => Driver}),
+        Reason
+    end,
     ?assertMatch({error, {bad_plan, [families], undefined, _}}, sderl_fleet:start(#{})),
     ?assertMatch(
         {error, {bad_plan, [families, 1, count], -1, _}},
         sderl_fleet:start(#{families => [#{name => a, count => -1}]})
     ),
-    ?assertMatch(
-        {error, {bad_plan, [driver, 2], colour, _}},
-        sderl_fleet:start(#{families => [#{name => a, count => 1}], driver => {sderl_fleet_local, #{colour => red}}})
-    ),
-    ?assertEqual(
-        {error, {no_program, "/no/such/erl"}},
-        sderl_fleet:start(#{families => [#{name => a, count => 1}], driver => {sderl_fleet_local, #{erl => "/no/such/erl"}}})
-    ),
-    ?assertMatch(
-        {error, {mkdir, _, _}},
-        sderl_fleet:start(#{families => [#{name => a, count => 1}], driver => {sderl_fleet_local, #{dir => "/no/such/dir"}}})
-    ).
+    ?assertMatch({bad_plan, [driver, 2], colour, _}, Local(#{colour => red})),
+    ?assertMatch({bad_plan, [driver, 2, dir], ~"/tmp", _}, Local(#{dir => ~"/tmp"})),
+    ?assertMatch({bad_plan, [driver, 2, epmd_port], 0, _}, Local(#{epmd_port => 0})),
+    ?assertMatch({bad_plan, [driver, 2, emulator], ["+S", 1], _}, Local(#{emulator => ["+S", 1]})),
+    ?assertEqual({no_program, "/no/such/erl"}, Local(#{erl => "/no/such/erl"})),
+    ?assertMatch({mkdir, _, _}, Local(#{dir => "/no/such/dir"})).
 
 %% Calls
 
 calls(_) ->
     Fleet = fleet([#{name => a, count => 1}]),
     [A] = sderl_fleet:nodes(Fleet),
-    ?assertEqual(3, sderl_fleet:call(Fleet, A, erlang, '+', [1, 2])),
-    ?assertError(badarith, sderl_fleet:call(Fleet, A, erlang, '/', [1, 0])),
-    ?assertExit(why, sderl_fleet:call(Fleet, A, erlang, exit, [why])),
-    ?assertThrow(ball, sderl_fleet:call(Fleet, A, erlang, throw, [ball])),
-    ?assertError(undef, sderl_fleet:call(Fleet, A, no_such_module, f, [])),
-    ?assertExit({timeout, _}, sderl_fleet:call(Fleet, A, timer, sleep, [infinity], 50)),
+    ?assertEqual(3, call(Fleet, A, erlang, '+', [1, 2])),
+    ?assertError(badarith, call(Fleet, A, erlang, '/', [1, 0])),
+    ?assertExit(why, call(Fleet, A, erlang, exit, [why])),
+    ?assertThrow(ball, call(Fleet, A, erlang, throw, [ball])),
+    ?assertError(undef, call(Fleet, A, no_such_module, f, [])),
+    ?assertExit({timeout, _}, call(Fleet, A, timer, sleep, [infinity], 50)),
     Big = binary:copy(~"0123456789", 100_000),
-    ?assertEqual(Big, sderl_fleet:call(Fleet, A, erlang, list_to_binary, [[Big]])),
+    ?assertEqual(Big, call(Fleet, A, erlang, list_to_binary, [[Big]])),
     %% The code of the caller is there.
-    ?assertEqual(A, sderl_fleet:call(Fleet, A, ?MODULE, here, [])),
+    ?assertEqual(A, call(Fleet, A, ?MODULE, here, [])),
     ok = sderl_fleet:kill(Fleet, A),
-    ?assertExit({noproc, _}, sderl_fleet:call(Fleet, A, erlang, node, [])),
+    ?assertExit({noproc, _}, call(Fleet, A, erlang, node, [])),
     done(Fleet).
 
 here() -> node().
@@ -113,11 +115,14 @@ calls_side_by_side(_) ->
     Nodes = sderl_fleet:nodes(Fleet),
     Test = self(),
     [
-        spawn_link(fun() -> Test ! {Node, sderl_fleet:call(Fleet, Node, ?MODULE, wait_as, [waiter], ?SOON)} end)
+        spawn_link(fun() ->
+            Test ! {Node, call(Fleet, Node, ?MODULE, wait_as, [waiter], ?SOON)}
+        end)
      || Node <- Nodes
     ],
-    [ok = await(fun() -> is_pid(sderl_fleet:call(Fleet, Node, erlang, whereis, [waiter])) end) || Node <- Nodes],
-    [sderl_fleet:call(Fleet, Node, erlang, send, [waiter, {go, Node}]) || Node <- lists:reverse(Nodes)],
+    Waits = fun(Node) -> is_pid(call(Fleet, Node, erlang, whereis, [waiter])) end,
+    [ok = await(fun() -> Waits(Node) end) || Node <- Nodes],
+    [call(Fleet, Node, erlang, send, [waiter, {go, Node}]) || Node <- lists:reverse(Nodes)],
     [
         receive
             {Node, Got} -> ?assertEqual({go, Node}, Got)
@@ -138,7 +143,13 @@ multicall(_) ->
     ok = sderl_fleet:kill(Fleet, B),
     ok = sderl_fleet:suspend(Fleet, C),
     ?assertEqual(
-        [{D, {ok, D}}, {C, {error, timeout}}, {B, {error, down}}, {x@y, {error, unknown_node}}, {A, {ok, A}}],
+        [
+            {D, {ok, D}},
+            {C, {error, timeout}},
+            {B, {error, down}},
+            {x@y, {error, unknown_node}},
+            {A, {ok, A}}
+        ],
         sderl_fleet:multicall(Fleet, [D, C, B, x@y, A], erlang, node, [], 1000)
     ),
     ?assertEqual(
@@ -203,7 +214,13 @@ environment(_) ->
         #{
             name => a,
             count => 1,
-            env => [{sderl_x, text, "\x{263a}"}, {sderl_x, map, #{k => ~"v"}}, {sderl_x, pid, Pid}, {sderl_x, 'fun', Fun}, {sderl_x, map, later}],
+            env => [
+                {sderl_x, text, "\x{263a}"},
+                {sderl_x, map, #{k => ~"v"}},
+                {sderl_x, pid, Pid},
+                {sderl_x, 'fun', Fun},
+                {sderl_x, map, later}
+            ],
             apps => [runtime_tools]
         }
     ]),
@@ -213,7 +230,7 @@ environment(_) ->
     ?assertEqual({ok, later}, Env(map)),
     ?assertMatch({ok, P} when is_pid(P), Env(pid)),
     ?assertEqual({ok, Fun}, Env('fun')),
-    Running = [App || {App, _, _} <- sderl_fleet:call(Fleet, A, application, which_applications, [])],
+    Running = [App || {App, _, _} <- call(Fleet, A, application, which_applications, [])],
     ?assertEqual([kernel, runtime_tools, stdlib], lists:sort(Running)),
     {ok, A} = sderl_fleet:restart(Fleet, A),
     ?assertEqual({ok, later}, Env(map)),
@@ -221,17 +238,20 @@ environment(_) ->
 
 %% The environment of an application can be read when it is loaded.
 env(Fleet, Node, App, Key) ->
-    _ = sderl_fleet:call(Fleet, Node, application, load, [{application, App, []}]),
-    sderl_fleet:call(Fleet, Node, application, get_env, [App, Key]).
+    _ = call(Fleet, Node, application, load, [{application, App, []}]),
+    call(Fleet, Node, application, get_env, [App, Key]).
 
 kernel_environment(_) ->
     Fleet = fleet([#{name => a, count => 1, env => [{kernel, net_ticktime, 8}]}]),
     [A] = sderl_fleet:nodes(Fleet),
-    ?assertEqual(8, sderl_fleet:call(Fleet, A, net_kernel, get_net_ticktime, [])),
+    ?assertEqual(8, call(Fleet, A, net_kernel, get_net_ticktime, [])),
     done(Fleet).
 
 s_groups(_) ->
-    Fleet = fleet(#{families => [#{name => a, count => 2}, #{name => b, count => 1}], s_groups => [{g, normal, [{a, all}]}]}),
+    Fleet = fleet(#{
+        families => [#{name => a, count => 2}, #{name => b, count => 1}],
+        s_groups => [{g, normal, [{a, all}]}]
+    }),
     [A1, A2, B1] = sderl_fleet:nodes(Fleet),
     Groups = fun(Node) -> env(Fleet, Node, sderl, s_groups) end,
     ?assertEqual({ok, [{g, normal, [A1, A2]}]}, Groups(A1)),
@@ -246,8 +266,8 @@ connections(_) ->
         #{name => hidden, count => 1, hidden => true}
     ]),
     [D1, D2, D3, S1, S2, S3, H1] = sderl_fleet:nodes(Fleet),
-    Connect = fun(From, To) -> true = sderl_fleet:call(Fleet, From, net_kernel, connect_node, [To]) end,
-    Links = fun(Node) -> lists:sort(sderl_fleet:call(Fleet, Node, erlang, nodes, [connected])) end,
+    Connect = fun(From, To) -> true = call(Fleet, From, net_kernel, connect_node, [To]) end,
+    Links = fun(Node) -> lists:sort(call(Fleet, Node, erlang, nodes, [connected])) end,
     Connect(S1, S2),
     Connect(S2, S3),
     ok = await(fun() -> Links(S1) =:= [S2, S3] end),
@@ -256,15 +276,18 @@ connections(_) ->
     ok = await(fun() -> Links(D2) =:= [D1, D3] end),
     ?assertEqual([D2], Links(D1)),
     Connect(H1, D1),
-    ?assertEqual([H1], sderl_fleet:call(Fleet, D1, erlang, nodes, [hidden])),
+    ?assertEqual([H1], call(Fleet, D1, erlang, nodes, [hidden])),
     done(Fleet).
 
 emulator(_) ->
-    Fleet = fleet([#{name => a, count => 1}, #{name => b, count => 1, args => ["+S", "2:2", "-sderl", "hello"]}]),
+    Fleet = fleet([
+        #{name => a, count => 1},
+        #{name => b, count => 1, args => ["+S", "2:2", "-sderl", "hello"]}
+    ]),
     [A, B] = sderl_fleet:nodes(Fleet),
-    ?assertEqual(1, sderl_fleet:call(Fleet, A, erlang, system_info, [schedulers])),
-    ?assertEqual(2, sderl_fleet:call(Fleet, B, erlang, system_info, [schedulers])),
-    ?assertEqual({ok, [["hello"]]}, sderl_fleet:call(Fleet, B, init, get_argument, [sderl])),
+    ?assertEqual(1, call(Fleet, A, erlang, system_info, [schedulers])),
+    ?assertEqual(2, call(Fleet, B, erlang, system_info, [schedulers])),
+    ?assertEqual({ok, [["hello"]]}, call(Fleet, B, init, get_argument, [sderl])),
     #{B := #{args := Args}} = sderl_fleet:info(Fleet),
     ?assert(lists:member("hello", Args)),
     done(Fleet).
@@ -284,15 +307,19 @@ added_nodes(_) ->
     ?assertEqual([A1, A2, A3, B1, A7], sderl_fleet:nodes(Fleet)),
     ?assertEqual({ok, []}, sderl_fleet:start_nodes(Fleet, [])),
     ?assertEqual({error, {already_running, A1}}, sderl_fleet:start_nodes(Fleet, [A1])),
-    ?assertMatch({error, {bad_plan, [nodes, 1, count], 0, _}}, sderl_fleet:start_nodes(Fleet, [#{name => a, count => 0}])),
-    true = sderl_fleet:call(Fleet, A1, net_kernel, connect_node, [A2]),
+    ?assertMatch(
+        {error, {bad_plan, [nodes, 1, count], 0, _}},
+        sderl_fleet:start_nodes(Fleet, [#{name => a, count => 0}])
+    ),
+    true = call(Fleet, A1, net_kernel, connect_node, [A2]),
     done(Fleet).
 
 failed_start(Config) ->
     Dir = proplists:get_value(priv_dir, Config),
     Start = fun(Families) ->
+        Driver = {sderl_fleet_local, #{dir => Dir}},
         {error, {start_failed, [{_, Reason} | _]}} =
-            sderl_fleet:start(#{families => Families, driver => {sderl_fleet_local, #{dir => Dir}}}),
+            sderl_fleet:start(#{families => Families, driver => Driver}),
         Reason
     end,
     ?assertMatch(
@@ -310,7 +337,9 @@ failed_add(_) ->
     Fleet = fleet([#{name => a, count => 1}]),
     [A] = Nodes = sderl_fleet:nodes(Fleet),
     {error, {start_failed, [{_, {app_failed, no_such_app, _}}]}} =
-        sderl_fleet:start_nodes(Fleet, [#{name => b, count => 2}, #{name => c, apps => [no_such_app]}]),
+        sderl_fleet:start_nodes(Fleet, [
+            #{name => b, count => 2}, #{name => c, apps => [no_such_app]}
+        ]),
     ?assertEqual(Nodes, sderl_fleet:nodes(Fleet)),
     ?assertEqual([A], maps:keys(sderl_fleet:info(Fleet))),
     {error, {start_failed, [{_, {unknown_host, "127.0.0.77"}}]}} =
@@ -337,15 +366,15 @@ kill(_) ->
     Fleet = fleet([#{name => a, count => 2}]),
     [A, B] = sderl_fleet:nodes(Fleet),
     OsPid = os_pid(Fleet, A),
-    true = sderl_fleet:call(Fleet, B, net_kernel, connect_node, [A]),
+    true = call(Fleet, B, net_kernel, connect_node, [A]),
     ok = sderl_fleet:kill(Fleet, A),
     ?assert(is_gone(OsPid)),
     ?assertEqual([B], sderl_fleet:nodes(Fleet)),
     ?assertMatch(#{A := #{status := down, os_pid := undefined}}, sderl_fleet:info(Fleet)),
-    ok = sderl_fleet:await(fun() -> sderl_fleet:call(Fleet, B, erlang, nodes, []) =:= [] end, ?SOON),
+    ok = sderl_fleet:await(fun() -> call(Fleet, B, erlang, nodes, []) =:= [] end, ?SOON),
     ok = sderl_fleet:kill(Fleet, A),
     %% A node that ends by itself is noticed.
-    ?assertExit(_, sderl_fleet:call(Fleet, B, erlang, halt, [])),
+    ?assertExit(_, call(Fleet, B, erlang, halt, [])),
     ok = await(fun() -> sderl_fleet:nodes(Fleet) =:= [] end),
     ?assertMatch(#{B := #{status := down}}, sderl_fleet:info(Fleet)),
     done(Fleet).
@@ -362,7 +391,7 @@ restart(_) ->
     ok = sderl_fleet:suspend(Fleet, A),
     ?assertEqual({ok, A}, sderl_fleet:restart(Fleet, A)),
     ?assertEqual({ok, v}, env(Fleet, A, sderl_x, k)),
-    true = sderl_fleet:call(Fleet, B, net_kernel, connect_node, [A]),
+    true = call(Fleet, B, net_kernel, connect_node, [A]),
     ?assertEqual([A, B], sderl_fleet:nodes(Fleet)),
     done(Fleet).
 
@@ -371,7 +400,7 @@ stop_node(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "goodbye"),
     Fleet = fleet([#{name => a, count => 2}]),
     [A, B] = sderl_fleet:nodes(Fleet),
-    ok = sderl_fleet:call(Fleet, A, ?MODULE, say_goodbye_in, [File]),
+    ok = call(Fleet, A, ?MODULE, say_goodbye_in, [File]),
     OsPid = os_pid(Fleet, A),
     ok = sderl_fleet:stop_node(Fleet, A),
     ?assert(is_gone(OsPid)),
@@ -384,7 +413,8 @@ stop_node(Config) ->
 
 %% An application of its own, so that init:stop/0 ends it in order.
 say_goodbye_in(File) ->
-    ok = application:load({application, sderl_goodbye, [{mod, {?MODULE, File}}, {applications, [kernel, stdlib]}]}),
+    Keys = [{mod, {?MODULE, File}}, {applications, [kernel, stdlib]}],
+    ok = application:load({application, sderl_goodbye, Keys}),
     application:start(sderl_goodbye).
 
 start(_, File) ->
@@ -396,16 +426,17 @@ stop(File) ->
 suspend(_) ->
     Fleet = fleet([#{name => a, count => 2}]),
     [A, B] = sderl_fleet:nodes(Fleet),
-    true = sderl_fleet:call(Fleet, A, net_kernel, connect_node, [B]),
+    true = call(Fleet, A, net_kernel, connect_node, [B]),
     ok = sderl_fleet:suspend(Fleet, A),
     ?assertEqual([B], sderl_fleet:nodes(Fleet)),
-    ?assertMatch(#{A := #{status := suspended, os_pid := OsPid}} when is_integer(OsPid), sderl_fleet:info(Fleet)),
-    ?assertExit({timeout, _}, sderl_fleet:call(Fleet, A, erlang, node, [], 100)),
+    #{A := #{status := suspended, os_pid := OsPid}} = sderl_fleet:info(Fleet),
+    ?assert(is_integer(OsPid)),
+    ?assertExit({timeout, _}, call(Fleet, A, erlang, node, [], 100)),
     %% Its connections stay.
-    ?assertEqual([A], sderl_fleet:call(Fleet, B, erlang, nodes, [])),
+    ?assertEqual([A], call(Fleet, B, erlang, nodes, [])),
     ok = sderl_fleet:suspend(Fleet, A),
     ok = sderl_fleet:resume(Fleet, A),
-    ?assertEqual(A, sderl_fleet:call(Fleet, A, erlang, node, [])),
+    ?assertEqual(A, call(Fleet, A, erlang, node, [])),
     ?assertEqual([A, B], sderl_fleet:nodes(Fleet)),
     ok = sderl_fleet:resume(Fleet, A),
     ok = sderl_fleet:suspend(Fleet, A),
@@ -422,7 +453,9 @@ operations_in_order(_) ->
     Ask = fun(Fun) -> spawn_monitor(fun() -> exit({got, Fun()}) end) end,
     Asked = [
         Ask(fun() -> sderl_fleet:Operation(Fleet, Node) end)
-     || _ <- lists:seq(1, 3), Operation <- [kill, restart, suspend, stop_node, resume], Node <- Nodes
+     || _ <- lists:seq(1, 3),
+        Operation <- [kill, restart, suspend, stop_node, resume],
+        Node <- Nodes
     ],
     Answers = [
         receive
@@ -443,7 +476,7 @@ unknown_node(_) ->
         ?assertEqual({error, {unknown_node, x@y}}, sderl_fleet:Operation(Fleet, x@y))
      || Operation <- [kill, restart, suspend, resume, stop_node]
     ],
-    ?assertError({unknown_node, x@y}, sderl_fleet:call(Fleet, x@y, erlang, node, [])),
+    ?assertError({unknown_node, x@y}, call(Fleet, x@y, erlang, node, [])),
     done(Fleet).
 
 %% The rest
@@ -470,7 +503,8 @@ fits(_) ->
     ok = sderl_fleet:fits(0),
     case has_proc() of
         true ->
-            {error, {memory, #{needed_mib := 50_000_000, available_mib := Available}}} = sderl_fleet:fits(1_000_000),
+            {error, {memory, #{needed_mib := 50_000_000, available_mib := Available}}} =
+                sderl_fleet:fits(1_000_000),
             ?assert(is_integer(Available));
         false ->
             ok = sderl_fleet:fits(1_000_000)

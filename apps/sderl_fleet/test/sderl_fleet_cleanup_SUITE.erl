@@ -9,9 +9,9 @@
 -include_lib("kernel/include/file.hrl").
 
 -import(sderl_fleet_ct, [
-    fleet/1, done/1, await/1, os_pid/2, has_proc/0, trace/1, left/1, gone/1,
-    is_gone/1, homes/1, marked/1, command/1, reaper/1, signal/2, shell/1, controller/2,
-    erl/2, output/1
+    fleet/1, done/1, call/5, call/6, await/1, os_pid/2, has_proc/0, trace/1,
+    left/1, gone/1, is_gone/1, homes/1, marked/1, command/1, reaper/1, signal/2,
+    shell/1, controller/2, erl/2, output/1
 ]).
 
 suite() ->
@@ -45,7 +45,16 @@ all() ->
 
 %% These look into /proc.
 init_per_testcase(Case, Config) ->
-    case lists:member(Case, [other_host, epmd_lost, reaper_lost, reaper_lost_and_stopped, children_of_nodes, secrets, loopback_only]) andalso not has_proc() of
+    Looking = [
+        other_host,
+        epmd_lost,
+        reaper_lost,
+        reaper_lost_and_stopped,
+        children_of_nodes,
+        secrets,
+        loopback_only
+    ],
+    case lists:member(Case, Looking) andalso not has_proc() of
         true -> {skip, "needs /proc"};
         false -> Config
     end.
@@ -57,7 +66,10 @@ end_per_testcase(_, _) -> ok.
 two_fleets(_) ->
     Plan = #{families => [#{name => a, count => 2}]},
     Test = self(),
-    [spawn_link(fun() -> Test ! {fleet, fleet(P#{owner => Test})} end) || P <- [Plan, Plan, Plan#{tag => ""}, Plan#{tag => ""}]],
+    [
+        spawn_link(fun() -> Test ! {fleet, fleet(P#{owner => Test})} end)
+     || P <- [Plan, Plan, Plan#{tag => ""}, Plan#{tag => ""}]
+    ],
     Fleets = [
         receive
             {fleet, Fleet} -> Fleet
@@ -70,8 +82,8 @@ two_fleets(_) ->
     [
         begin
             [A, B] = sderl_fleet:nodes(Fleet),
-            true = sderl_fleet:call(Fleet, A, net_kernel, connect_node, [B]),
-            ?assertEqual([B], sderl_fleet:call(Fleet, A, erlang, nodes, []))
+            true = call(Fleet, A, net_kernel, connect_node, [B]),
+            ?assertEqual([B], call(Fleet, A, erlang, nodes, []))
         end
      || Fleet <- Fleets
     ],
@@ -82,9 +94,12 @@ two_fleets(_) ->
 
 %% Nodes under different commands in one namespace share the port mapper.
 wrapped_otherwise(_) ->
-    Fleet = fleet([#{name => a, count => 1}, #{name => b, count => 1, wrap => ["nice", "-n", "1"]}]),
+    Fleet = fleet([
+        #{name => a, count => 1},
+        #{name => b, count => 1, wrap => ["nice", "-n", "1"]}
+    ]),
     [A, B] = sderl_fleet:nodes(Fleet),
-    true = sderl_fleet:call(Fleet, A, net_kernel, connect_node, [B]),
+    true = call(Fleet, A, net_kernel, connect_node, [B]),
     ?assertMatch(
         {error, {wrap, ["false"], _}},
         sderl_fleet:start(#{families => [#{name => a, count => 1, wrap => ["false"]}]})
@@ -96,18 +111,21 @@ wrapped_otherwise(_) ->
     done(Fleet).
 
 other_host(_) ->
-    Fleet = fleet(#{host => "127.0.0.2", families => [#{name => a, count => 1}, #{name => b, count => 1, host => "127.0.0.3"}]}),
+    Fleet = fleet(#{
+        host => "127.0.0.2",
+        families => [#{name => a, count => 1}, #{name => b, count => 1, host => "127.0.0.3"}]
+    }),
     [A, B] = sderl_fleet:nodes(Fleet),
     ?assertMatch([_, "127.0.0.2"], string:split(atom_to_list(A), "@")),
     ?assertMatch([_, "127.0.0.3"], string:split(atom_to_list(B), "@")),
-    true = sderl_fleet:call(Fleet, A, net_kernel, connect_node, [B]),
+    true = call(Fleet, A, net_kernel, connect_node, [B]),
     done(Fleet).
 
 wrapped(_) ->
     Fleet = fleet([#{name => a, count => 1, wrap => ["env", "SDERL_WRAPPED=yes"]}]),
     [A] = sderl_fleet:nodes(Fleet),
-    ?assertEqual("yes", sderl_fleet:call(Fleet, A, os, getenv, ["SDERL_WRAPPED"])),
-    ?assertEqual(integer_to_list(os_pid(Fleet, A)), sderl_fleet:call(Fleet, A, os, getpid, [])),
+    ?assertEqual("yes", call(Fleet, A, os, getenv, ["SDERL_WRAPPED"])),
+    ?assertEqual(integer_to_list(os_pid(Fleet, A)), call(Fleet, A, os, getpid, [])),
     done(Fleet).
 
 %% A pair of namespaces with a cable between them, one node in each.
@@ -133,8 +151,8 @@ network_namespace(_) ->
                     #{name => b, count => 1, host => "10.99.0.2", wrap => In(N2)}
                 ]),
                 [A, B] = sderl_fleet:nodes(Fleet),
-                true = sderl_fleet:call(Fleet, A, net_kernel, connect_node, [B]),
-                ?assertEqual([A], sderl_fleet:call(Fleet, B, erlang, nodes, [])),
+                true = call(Fleet, A, net_kernel, connect_node, [B]),
+                ?assertEqual([A], call(Fleet, B, erlang, nodes, [])),
                 done(Fleet)
             after
                 Clean()
@@ -155,7 +173,7 @@ attach(_) ->
         [{"HOME", Home}, {"ERL_EPMD_PORT", integer_to_list(EpmdPort)}]
     ),
     ?assertEqual(~"pong", output(Port)),
-    ?assertEqual(Cookie, sderl_fleet:call(Fleet, A, erlang, get_cookie, [])),
+    ?assertEqual(Cookie, call(Fleet, A, erlang, get_cookie, [])),
     done(Fleet).
 
 %% Ends of fleets
@@ -206,14 +224,15 @@ caller_killed_while_starting(Config) ->
 other_owner(_) ->
     Test = self(),
     Owner = spawn_link(fun() -> receive stop -> ok end end),
-    spawn_link(fun() -> Test ! {fleet, fleet(#{families => [#{name => a, count => 1}], owner => Owner})} end),
+    Plan = #{families => [#{name => a, count => 1}], owner => Owner},
+    spawn_link(fun() -> Test ! {fleet, fleet(Plan)} end),
     Fleet =
         receive
             {fleet, F} -> F
         end,
     Trace = trace(Fleet),
     [A] = sderl_fleet:nodes(Fleet),
-    ?assertEqual(A, sderl_fleet:call(Fleet, A, erlang, node, [])),
+    ?assertEqual(A, call(Fleet, A, erlang, node, [])),
     Owner ! stop,
     gone(Trace).
 
@@ -331,7 +350,7 @@ end_port(Port) ->
 children_of_nodes(_) ->
     Fleet = fleet([#{name => a, count => 1}]),
     [A] = sderl_fleet:nodes(Fleet),
-    OsPid = sderl_fleet:call(Fleet, A, ?MODULE, sleep_for_ever, []),
+    OsPid = call(Fleet, A, ?MODULE, sleep_for_ever, []),
     Trace = trace(Fleet),
     ok = sderl_fleet:kill(Fleet, A),
     ?assertNot(is_gone(OsPid)),
@@ -395,12 +414,18 @@ secrets(_) ->
     Text = atom_to_binary(Cookie),
     ?assert(byte_size(Text) >= 20),
     ?assertEqual({ok, Text}, file:read_file(filename:join(Home, ".erlang.cookie"))),
-    Files = [File || Name <- ["cmdline", "environ"], File <- filelib:wildcard("/proc/[0-9]*/" ++ Name)],
+    Files = filelib:wildcard("/proc/[0-9]*/{cmdline,environ}"),
     ?assert(length(Files) > 6),
-    ?assertEqual([], [File || File <- Files, {ok, Data} <- [file:read_file(File)], binary:match(Data, Text) =/= nomatch]),
+    ?assertEqual([], [File || File <- Files, mentions(File, Text)]),
     Logs = filelib:wildcard(filename:join(LogDir, "*")),
-    ?assertEqual([], [File || File <- Logs, {ok, Data} <- [file:read_file(File)], binary:match(Data, Text) =/= nomatch]),
+    ?assertEqual([], [File || File <- Logs, mentions(File, Text)]),
     done(Fleet).
+
+mentions(File, Text) ->
+    case file:read_file(File) of
+        {ok, Data} -> binary:match(Data, Text) =/= nomatch;
+        {error, _} -> false
+    end.
 
 mode(Path) ->
     {ok, #file_info{mode = Mode}} = file:read_file_info(Path),
@@ -437,9 +462,13 @@ listening(OsPids) ->
 
 logs_kept(Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), "fleet_logs"),
-    Fleet = fleet(#{families => [#{name => a, count => 1}], tag => "", driver => {sderl_fleet_local, #{log_dir => Dir}}}),
+    Fleet = fleet(#{
+        families => [#{name => a, count => 1}],
+        tag => "",
+        driver => {sderl_fleet_local, #{log_dir => Dir}}
+    }),
     [A] = sderl_fleet:nodes(Fleet),
-    ok = sderl_fleet:call(Fleet, A, logger, error, ["kept"]),
+    ok = call(Fleet, A, logger, error, ["kept"]),
     Kept = fun() ->
         {ok, Log} = file:read_file(filename:join(Dir, "a1.log")),
         binary:match(Log, ~"kept") =/= nomatch

@@ -6,6 +6,8 @@
 -export([
     fleet/1,
     done/1,
+    call/5,
+    call/6,
     await/1,
     atom/1,
     os_pid/2,
@@ -37,6 +39,10 @@ fleet(Plan) when is_map(Plan) ->
 fleet(Families) ->
     fleet(#{families => Families}).
 
+call(Fleet, Node, M, F, A) -> sderl_fleet:call(Fleet, Node, M, F, A).
+
+call(Fleet, Node, M, F, A, Timeout) -> sderl_fleet:call(Fleet, Node, M, F, A, Timeout).
+
 %% Nothing is left when stop/1 has returned.
 done(Fleet) ->
     Trace = trace(Fleet),
@@ -58,11 +64,13 @@ sh() -> os:find_executable("sh").
 %% What a fleet must not leave behind.
 trace(Fleet) ->
     #{home := Home} = sderl_fleet:connection_info(Fleet),
-    {Home, [OsPid || #{os_pid := OsPid} <- maps:values(sderl_fleet:info(Fleet)), is_integer(OsPid)]}.
+    Info = sderl_fleet:info(Fleet),
+    {Home, [OsPid || _ := #{os_pid := OsPid} <- Info, is_integer(OsPid)]}.
 
 left({Home, OsPids}) ->
     [OsPid || OsPid <- OsPids, not is_gone(OsPid)] ++
-        [{Dir, marked} || Dir <- [Home], marked(Home) =/= []] ++ [Dir || Dir <- [Home], filelib:is_dir(Dir)].
+        [{marked, OsPid} || OsPid <- marked(Home)] ++
+        [Dir || Dir <- [Home], filelib:is_dir(Dir)].
 
 gone(Trace) ->
     ok = await(fun() ->
@@ -108,7 +116,8 @@ reaper(Fleet) ->
         list_to_integer(P)
      || File <- filelib:wildcard("/proc/[0-9]*/cmdline"),
         {ok, Data} <- [file:read_file(File)],
-        [~"/bin/sh", ~"-c", _, ~"sderl_fleet_reaper", Dir | _] <- [binary:split(Data, ~"\0", [global])],
+        Args <- [binary:split(Data, ~"\0", [global])],
+        [~"/bin/sh", ~"-c", _, ~"sderl_fleet_reaper", Dir | _] <- [Args],
         Dir =:= list_to_binary(Home),
         [_, P, _] <- [string:lexemes(File, "/")]
     ],
@@ -118,7 +127,8 @@ signal(Name, OsPid) ->
     0 = shell("kill -" ++ Name ++ " " ++ integer_to_list(OsPid)).
 
 shell(Command) ->
-    Port = open_port({spawn_executable, sh()}, [{args, ["-c", Command]}, exit_status, stderr_to_stdout]),
+    Options = [{args, ["-c", Command]}, exit_status, stderr_to_stdout],
+    Port = open_port({spawn_executable, sh()}, Options),
     receive
         {Port, {exit_status, Status}} -> Status
     end.
