@@ -23,8 +23,9 @@ other side of a healed split are one case: a component with a lower epoch, perha
 member, that gives itself up (`surrender`) to the coordinator with the higher one. It
 contributes the rows whose home is on its members, then its members are brought up to date by a
 snapshot in acknowledged chunks while writes go on (`adopt`). A member whose rows the higher
-component still holds (it was set aside, its link never went) contributes nothing: the
-component's log decides.
+component still holds (it was set aside, its link never went) contributes nothing where that
+component's log covers its own: the epochs that ended, with the last number of each, are part of
+the log.
 
 ## Messages (all carry the group's uid and the protocol version, added by the shell)
 
@@ -36,7 +37,7 @@ component's log decides.
 | `req`, `answers` | member, coordinator | a list of operations; answers of a list applied before |
 | `batch`, `ack`, `commit` | coordinator, member | the ordered operations; have them; all have them |
 | `refused`, `not_lead` | any | a higher epoch rules here; I am no coordinator |
-| `collect`, `joined`, `nack`, `lead` | candidate, member | takeover |
+| `collect`, `joined`, `apart`, `nack`, `lead` | candidate, member | takeover |
 | `lost`, `handover` | member, coordinator | a partial cut: give the role to a member that sees all |
 | `surrender`, `yield`, `contrib`, `contrib_ok` | lower, higher coordinator | merge |
 | `found` | member, its coordinator | a higher component was seen |
@@ -54,7 +55,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -export([init/1, handle/3, step/3, propose/4]).
 -export([batch_of/1, seq/2, durable/1, info/1, settled/1, unheard/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
 %% For the other sderl_core_* modules.
--export([fx/2, save/1, send/3, peer/2, present/2, hello_msg/1, change_view/3, event/3]).
+-export([fx/2, save/1, epoch/1, send/3, peer/2, present/2, hello_msg/1, change_view/3, event/3]).
 -export_type([state/0, event/0, effect/0, row/0]).
 
 -opaque state() :: #s{}.
@@ -87,14 +88,16 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
     | {wake, pos_integer()}.
 
 -doc """
-The state of a member. Keys: `group`, `uid`, `self`, `addr` (what peers send to), `inc`, `now` and either `durable` (what a
+The state of a member. Keys: `group`, `uid`, `self`, `addr` (what peers send to), `inc`, `now`, `clock` (system
+time in milliseconds; new epochs follow it, so that lives that forgot theirs never use one again) and either `durable` (what a
 process of the same life left behind, with `log` `{Num, Items}`, `sessions`, `outbox`) or
 `mem` with `found`: true where this node creates the group at run time, false where it joins
 or boots. Optional: `linked`, `tick_ms`, `aside_ms`, `forget_ms`, `faults`.
 """.
 -spec init(map()) -> state().
-init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := Now} = A) ->
+init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := Now, clock := Clock} = A) ->
     S0 = #s{group = G, uid = Uid, self = Self, addr = Addr, inc = Inc, now = Now, orphan_since = Now,
+            clock = Clock - Now,
             tick_ms = maps:get(tick_ms, A, 1000), aside_ms = maps:get(aside_ms, A, 4000),
             forget_ms = maps:get(forget_ms, A, infinity),
             faults = maps:get(faults, A, #{}),
@@ -117,8 +120,9 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
 
 fresh(#{durable := D}, _) -> D;
 fresh(#{mem := Mem} = A, Self) ->
-    %% One who founds a group outranks those who boot or join: they come with epoch 0.
-    C = case A of #{found := true} -> 1; _ -> 0 end,
+    %% One who founds a group outranks those who boot or join, the one who waits longest leads these.
+    Clock = maps:get(clock, A),
+    C = case A of #{found := true} -> Clock; _ -> -Clock end,
     #d{mem = Mem, epoch = {C, Self}, lineage = {C, Self}, view = #{Self => live}}.
 
 -doc """
@@ -249,6 +253,13 @@ peer(N, #s{peers = P}) -> maps:get(N, P, undefined).
 present(N, #s{self = N}) -> true;
 present(N, #s{peers = P}) -> is_map_key(N, P).
 
+%% A new epoch, above all heard of. It follows the clock, because a node that comes back empty does
+%% not know which ones its former lives have used, and logs are told apart by them.
+-doc false.
+-spec epoch(#s{}) -> {integer(), node()}.
+epoch(#s{self = Self, ceil = Ceil, now = Now, clock = Clock, d = #d{epoch = {C, _}}}) ->
+    {max(max(C, Ceil) + 1, Now + Clock), Self}.
+
 -doc false.
 -spec event(atom(), map(), #s{}) -> #s{}.
 event(Name, Meta, #s{group = G} = S) -> fx({event, Name, Meta#{group => G}}, S).
@@ -355,6 +366,7 @@ message({low, E, L}, N, S) -> sderl_core_elect:low(E, L, N, S);
 message({found, C, E}, _N, S) -> sderl_core_elect:found(C, E, S);
 message({collect, E, Lin, Flags}, N, S) -> sderl_core_elect:collect(E, Lin, Flags, N, S);
 message({joined, E, Num, Items}, N, S) -> sderl_core_elect:joined(E, Num, Items, N, S);
+message({apart, E}, N, S) -> sderl_core_elect:apart(E, N, S);
 message({nack, E, Mine, L}, N, S) -> sderl_core_elect:nack(E, Mine, L, N, S);
 message({lead, E, Num, Items, Info}, N, S) -> sderl_core_elect:lead(E, Num, Items, Info, N, S);
 message({lost, E, C}, N, S) -> sderl_core_elect:lost_report(E, C, N, S);
@@ -362,7 +374,7 @@ message({handover, E}, N, S) -> sderl_core_elect:handover(E, N, S);
 message(query, N, S) -> send(N, {state, S#s.d#d.epoch, S#s.lead}, S);
 message({mem, Mem}, N, S) -> sderl_core_elect:mem(Mem, N, S);
 message({state, E, L}, N, S) -> sderl_core_elect:state(E, L, N, S);
-message({surrender, E, Ms, Sess}, N, S) -> sderl_core_merge:surrender(E, Ms, Sess, N, S);
+message({surrender, E, Num, Ms, Sess}, N, S) -> sderl_core_merge:surrender(E, Num, Ms, Sess, N, S);
 message({yield, E, Need}, N, S) -> sderl_core_merge:yield(E, Need, N, S);
 message({contrib, E, K, Rows, Last}, N, S) -> sderl_core_merge:contrib(E, K, Rows, Last, N, S);
 message({contrib_ok, E, K}, N, S) -> sderl_core_merge:contrib_ok(E, K, N, S);

@@ -2,7 +2,8 @@
 %% The state of the group protocol's pure core. Private to the sderl_core* modules; the shell
 %% (sderl_group) reads it through sderl_core:get/2 and sderl_core:durable/1 only.
 
--type epoch() :: {Counter :: non_neg_integer(), Coordinator :: node()}.
+%% A number below 0: a node that boots or joins and has met nobody.
+-type epoch() :: {Counter :: integer(), Coordinator :: node()}.
 
 %% What must survive a crash of the process (not of the node): kept in a table by the shell
 %% whenever it changes.
@@ -51,6 +52,7 @@
 -record(absorb, {
     members = [] :: [node()],
     need = [] :: [node()],
+    ended :: {epoch(), non_neg_integer()},
     sessions = #{} :: map(),
     rows = [] :: [[term()]],
     since = 0 :: integer()
@@ -66,6 +68,7 @@
     aside_ms = 4000 :: pos_integer(),
     forget_ms = infinity :: timeout(),
     now = 0 :: integer(),           % monotonic milliseconds, given with every step
+    clock = 0 :: integer(),         % system time less that
     d :: #d{},
     saved :: undefined | #d{},      % what the shell was last told to keep
     num = 0 :: non_neg_integer(),   % the last batch applied
@@ -80,7 +83,7 @@
     booting = false :: boolean(),
     orphan_since = 0 :: integer(),
     tries = 0 :: non_neg_integer(),
-    ceil = 0 :: non_neg_integer(),  % the highest epoch counter heard of
+    ceil = 0 :: integer(),          % the highest epoch counter heard of
     %% requests of this node's clients
     queue = [] :: [{term(), term()}],
     out :: undefined | {pos_integer(), [{term(), term()}]},

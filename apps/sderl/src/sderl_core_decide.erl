@@ -25,22 +25,24 @@
     mod :: module(), store :: term(),
     names = #{} :: #{term() => tuple() | none},
     pids = #{} :: #{pid() => term()},          % [Name] or none, as the index will be
-    mem, view, tomb, self, tombed = false, time
+    mem, view, tomb, tombed = false,
+    ver                                        % of rows that this batch writes for others
 }).
 
 -spec batch(module(), term(), #s{}) -> {[term()], map(), [term()], #s{}}.
-batch(Mod, Store, #s{specials = [], reqs = Reqs, d = D, self = Self} = S) ->
-    C0 = #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb, self = Self},
+batch(Mod, Store, #s{specials = [], reqs = Reqs, d = D} = S) ->
+    C0 = #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb},
     {Items, C} = lists:foldl(fun seg/2, {[], C0}, lists:reverse(Reqs)),
     Tomb = [{tomb, C#c.tomb} || C#c.tombed],
     {lists:reverse(Items) ++ Tomb, C#c.pids, [], S#s{reqs = []}};
-batch(Mod, Store, #s{specials = Specials, d = D, self = Self} = S0) ->
+batch(Mod, Store, #s{specials = Specials, num = Num, d = D} = S0) ->
     Drops = lists:usort(lists:append([Ns || {view, Ns} <- Specials])),
     View = case [v || {view, _} <- Specials] of
         [] -> [];
         _ -> [{view, D#d.view, D#d.tomb, Drops}]
     end,
-    C0 = #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb, self = Self},
+    C0 = #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb,
+            ver = {D#d.lineage, sderl_core:seq(Num + 1, 0)}},
     {Items, Then, _, C, S} = lists:foldl(fun special/2, {View, [], Drops, C0, S0#s{specials = []}},
                                          lists:reverse(Specials)),
     {lists:reverse(Items), C#c.pids, Then, S}.
@@ -51,15 +53,12 @@ special({view, _}, Acc) -> Acc;
 special({mem, Mem0}, {Is, T, Dr, C, S}) ->
     Mem = sderl_membership:merge(Mem0, C#c.mem),
     {[mem_item(Mem, C#c.mem) | Is], T, Dr, C#c{mem = Mem}, S};
-special({merge, Members, Rows, Sessions}, {Is, T, Dr, C0, S0}) ->
+special({merge, Members, Ended, Rows, Sessions}, {Is, T, Dr, C0, S0}) ->
     {Kept, C, S} = lists:foldl(fun(R, A) -> merge_row(R, Dr, A) end, {[], C0, S0}, Rows),
-    Adopt = [{adopt, Members} | T],
-    case Kept =:= [] andalso map_size(Sessions) =:= 0 of
-        true -> {Is, Adopt, Dr, C, S};
-        false -> {[{merge, lists:reverse(Kept), Sessions} | Is], Adopt, Dr, C, S}
-    end;
-special({settle, Name, A, B, Keep, Fx}, {Is, T, Dr, C, S0}) ->
+    {[{merge, lists:reverse(Kept), Sessions}, {ended, Ended} | Is], [{adopt, Members} | T], Dr, C, S};
+special({settle, Name, A, B0, Keep, Fx}, {Is, T, Dr, C, S0}) ->
     S = S0#s{clashes = maps:remove(Name, S0#s.clashes)},
+    B = setelement(4, B0, C#c.ver),
     {PidA, PidB} = {element(2, A), element(2, B)},
     Then = [{clash_effects, Fx} | T],
     case name(Name, C) of
@@ -77,24 +76,31 @@ special({settle, Name, A, B, Keep, Fx}, {Is, T, Dr, C, S0}) ->
 
 %% The union by home (rule 15): what another component brings for its own members is theirs to
 %% say; only a name that both sides hold for different processes is a clash (rule 18).
-merge_row({Name, Pid, _, _, _} = Row, Drops, {Kept, C, S}) ->
+merge_row({Name, Pid, Home, _, Opts}, Drops, {Kept, C, S}) ->
+    %% A row that is written has the version of the batch that writes it: who still holds the old
+    %% one (a learner, a tomb) must not take it for that.
+    Row = {Name, Pid, Home, C#c.ver, Opts},
     case name(Name, C) of
         none ->
-            merge_free(Row, {Kept, C, S});
+            merge_free(Row, Drops, {Kept, C, S});
         {_, Pid, _, _, _} = Same ->
             {[Row | Kept], put_row(Row, del_row(Same, C)), S};
-        {_, _, Home, _, _} = Ours ->
-            case lists:member(Home, Drops) of
-                true -> merge_free(Row, {Kept, del_row(Ours, C), S});
+        {_, _, Theirs, _, _} = Ours ->
+            case lists:member(Theirs, Drops) of
+                true -> merge_free(Row, Drops, {Kept, del_row(Ours, C), S});
                 false -> {Kept, C, clash(Name, Ours, Row, S)}
             end
     end.
 
-merge_free({Name, Pid, _, _, _} = Row, {Kept, C, S}) ->
-    case pid_name(Pid, C) of
-        none -> {[Row | Kept], put_row(Row, C), S};
-        {ok, Name} -> {[Row | Kept], put_row(Row, C), S};
-        {ok, _Other} -> {Kept, C, S}
+merge_free({Name, Pid, _, _, _} = Row, Drops, {Kept, C, S}) ->
+    Free = case pid_name(Pid, C) of
+        none -> true;
+        {ok, Name} -> true;
+        {ok, Other} -> lists:member(element(3, name(Other, C)), Drops)
+    end,
+    case Free of
+        true -> {[Row | Kept], put_row(Row, C), S};
+        false -> {Kept, C, S}
     end.
 
 clash(Name, Ours, Theirs, #s{clashes = Cl} = S0) ->
@@ -103,9 +109,11 @@ clash(Name, Ours, Theirs, #s{clashes = Cl} = S0) ->
 
 %% ---------------------------------------------------------------- members' operations
 
-seg({Origin, Inc, R, Ops}, {Items, C0}) ->
+seg({Origin, Inc, R, Ops}, {Items, #c{view = V} = C0}) when is_map_key(Origin, V) ->
     {As, Extra, C} = ops(Ops, Origin, [], [], C0),
-    {Extra ++ [{seg, Origin, Inc, R, Ops, As} | Items], C}.
+    {Extra ++ [{seg, Origin, Inc, R, Ops, As} | Items], C};
+%% It went while its list waited here: it asks where it is now.
+seg(_, Acc) -> Acc.
 
 ops([], _, As, Extra, C) -> {lists:reverse(As), Extra, C};
 ops([Op | Ops], Origin, As, Extra, #c{mem = Mem} = C0) ->
@@ -120,26 +128,16 @@ ops([Op | Ops], Origin, As, Extra, #c{mem = Mem} = C0) ->
 
 op({r, Name, Pid, Opts}, Origin, C) ->
     case name(Name, C) of
-        none -> take(Name, Pid, Opts, Origin, name_or_pid_already_registered, C);
+        none -> take(Name, Pid, Opts, Origin, none, name_or_pid_already_registered, C);
         _ -> {{no, name_or_pid_already_registered}, C}
     end;
 op({x, Name, Pid, Old, Opts}, Origin, C) ->
     case name(Name, C) of
-        {_, Old, _, _, _} = Row ->
-            case pid_name(Pid, C) of
-                none -> {yes, put_row(row(Name, Pid, Opts, Origin, C), del_row(Row, C))};
-                _ -> {{no, name_or_pid_already_registered}, C}
-            end;
-        none -> take(Name, Pid, Opts, Origin, name_or_pid_already_registered, C);
-        _ -> {{no, name_or_pid_already_registered}, C}
+        {_, Held, _, _, _} when Held =/= Old -> {{no, name_or_pid_already_registered}, C};
+        Found -> take(Name, Pid, Opts, Origin, Found, name_or_pid_already_registered, C)
     end;
 op({rr, Name, Pid, Opts}, Origin, C) ->
-    case pid_name(Pid, C) of
-        none ->
-            C1 = case name(Name, C) of none -> C; Row -> del_row(Row, C) end,
-            {yes, put_row(row(Name, Pid, Opts, Origin, C1), C1)};
-        _ -> {{no, pid_is_already_registered}, C}
-    end;
+    take(Name, Pid, Opts, Origin, name(Name, C), pid_is_already_registered, C);
 op({u, Name}, _, C) ->
     case name(Name, C) of
         none -> {ok, C};
@@ -162,18 +160,23 @@ op(delete, _, #c{mem = Mem} = C) ->
 op(_Unknown, _, C) ->
     {{no, unknown_operation}, C}.
 
-take(Name, Pid, Opts, Origin, Why, C) ->
+%% The version is set where the row is written: it is the place in the batch.
+take(Name, Pid, Opts, Origin, Old, Why, C) ->
     case pid_name(Pid, C) of
-        none -> {yes, put_row(row(Name, Pid, Opts, Origin, C), C)};
+        none ->
+            case {home(Pid, Origin, C), Old} of
+                {outside, _} -> {{no, unreachable_pid}, C};
+                {Home, none} -> {yes, put_row({Name, Pid, Home, new, Opts}, C)};
+                {Home, _} -> {yes, put_row({Name, Pid, Home, new, Opts}, del_row(Old, C))}
+            end;
         _ -> {{no, Why}, C}
     end.
 
-%% The version is set where the row is written: it is the place in the batch.
-row(Name, Pid, Opts, Origin, C) -> {Name, Pid, home(Pid, Origin, C#c.mem), new, Opts}.
-
-home(Pid, Origin, Mem) ->
-    case sderl_membership:is_member(node(Pid), Mem) of
-        true -> node(Pid);
+%% No name has a home outside the component (rule 15).
+home(Pid, Origin, #c{view = V, mem = Mem}) ->
+    case is_map_key(node(Pid), V) orelse sderl_membership:is_member(node(Pid), Mem) of
+        true when is_map_key(node(Pid), V) -> node(Pid);
+        true -> outside;
         false -> Origin
     end.
 

@@ -17,7 +17,7 @@
 
 -export([tick/1, wake/1, alone/1, orphan/1, lost/2, hello/5, waiters/1, mem/3]).
 -export([hb/4, hb_ack/4, low/4, found/3, state/4, refused/4, not_lead/3]).
--export([collect/5, joined/5, nack/5, lead/6, lost_report/4, handover/3]).
+-export([collect/5, joined/5, apart/3, nack/5, lead/6, lost_report/4, handover/3]).
 -export([stop_leading/1, lead_info/1]).
 
 -import(sderl_core, [fx/2, send/3, event/3, present/2, change_view/3]).
@@ -280,7 +280,9 @@ elect(#s{role = orphan, self = Self, d = #d{view = V, syncing = Syncing}, now = 
     Live = [N || N <- Here, map_get(N, V) =:= live],
     %% A table that is not whole may lead nobody; alone it serves what it has.
     Can = lists:sort(case Live of [] -> [Self | lists:delete(Self, Here)]; _ -> Live end),
+    Wait = expected(S),
     case Can of
+        _ when Wait -> S;
         [Self | _] when not Syncing -> candidate(S);
         [Self] -> candidate(S);
         _ ->
@@ -292,10 +294,21 @@ elect(#s{role = orphan, self = Self, d = #d{view = V, syncing = Syncing}, now = 
     end;
 elect(S) -> S.
 
+%% Rule 9. Members that are linked and have not said hello (our process is a new one, or theirs
+%% is) may follow a living coordinator, and a coordinator that did calls us in: for a while we wait.
+expected(#s{now = Now, orphan_since = At, aside_ms = A}) when Now - At > A -> false;
+expected(#s{d = #d{view = V}, linked = L, peers = P, self = Self}) ->
+    lists:any(fun(N) -> N =/= Self andalso is_map_key(N, L) andalso
+                  case P of
+                      #{N := #peer{lead = Lead}} -> Lead =:= N;
+                      _ -> true
+                  end
+              end, maps:keys(V)).
+
 candidate(S) -> candidate(#{}, S).
 
-candidate(Flags, #s{self = Self, d = #d{view = V, epoch = {C, _} = Was, lineage = Lin} = D, ceil = Ceil, now = Now} = S0) ->
-    E = {max(C, Ceil) + 1, Self},
+candidate(Flags, #s{self = Self, d = #d{view = V, epoch = Was, lineage = Lin} = D, now = Now} = S0) ->
+    {C, Self} = E = sderl_core:epoch(S0),
     Live = [N || N := live <- V, N =/= Self, present(N, S0)],
     Ask = case maps:get(Self, V, live) of
         aside when Live =:= [] -> [N || N := _ <- V, N =/= Self, present(N, S0)];
@@ -303,23 +316,31 @@ candidate(Flags, #s{self = Self, d = #d{view = V, epoch = {C, _} = Was, lineage 
     end,
     Cand = #cand{epoch = E, wait = Ask, since = Now, was = Was,
                  joined = #{Self => {S0#s.num, S0#s.last}}},
-    S1 = S0#s{role = candidate, lead = undefined, d = D#d{epoch = E}, cand = Cand, ceil = max(C, Ceil) + 1},
+    S1 = S0#s{role = candidate, lead = undefined, d = D#d{epoch = E}, cand = Cand, ceil = C},
     maybe_finish(lists:foldl(fun(N, S) -> send(N, {collect, E, Lin, Flags}, S) end, S1, Ask)).
 
 -spec collect(epoch(), epoch(), map(), node(), #s{}) -> #s{}.
-collect({C, _} = E, Lin, Flags, N, #s{d = #d{epoch = Mine, lineage = Own, syncing = Sy} = D, role = R, lead = L} = S0) ->
+collect(E, Lin, _, N, #s{d = #d{lineage = Own}} = S) when Lin =/= Own -> send(N, {apart, E}, S);
+collect(E, _, _, N, #s{role = orphan, d = #d{syncing = true}} = S) -> send(N, {apart, E}, S);
+collect({C, _} = E, _, Flags, N, #s{d = #d{epoch = Mine, syncing = Sy} = D, role = R, lead = L} = S0) ->
     S = S0#s{ceil = max(C, S0#s.ceil)},
     Agreed = is_map_key(handover, Flags) orelse L =:= N,
     if
-        E =< Mine; Lin =/= Own; Sy -> send(N, {nack, E, Mine, L}, S);
+        E =< Mine; Sy -> send(N, {nack, E, Mine, L}, S);
         R =:= coord; R =:= surrender -> send(N, {nack, E, Mine, L}, S);
         R =:= follower, not Agreed -> send(N, {nack, E, Mine, L}, S);
         true ->
             %% What was in flight here counts: it is in the log that we answer with.
-            send(N, {joined, E, S#s.num, S#s.last},
-                 S#s{role = orphan, lead = undefined, cand = undefined, ack = undefined,
-                     orphan_since = S#s.now, d = D#d{epoch = E}})
+            S1 = S#s{role = orphan, lead = undefined, cand = undefined, ack = undefined,
+                     orphan_since = S#s.now, d = D#d{epoch = E}},
+            send(N, {joined, E, S#s.num, S#s.last}, S1)
     end.
+
+%% It is in another component by now, or holds no whole table: it has no part in this takeover.
+-spec apart(epoch(), node(), #s{}) -> #s{}.
+apart(E, N, #s{role = candidate, cand = #cand{epoch = E, wait = W} = C} = S) ->
+    maybe_finish(S#s{cand = C#cand{wait = lists:delete(N, W)}});
+apart(_, _, S) -> S.
 
 -spec joined(epoch(), non_neg_integer(), [term()], node(), #s{}) -> #s{}.
 joined(E, Num, Items, N, #s{role = candidate, cand = #cand{epoch = E, wait = W, joined = J} = C} = S) ->
@@ -356,7 +377,7 @@ finish(#s{cand = #cand{epoch = E, joined = J, was = Was}, num = Mine, self = Sel
                 true -> sderl_core_write:apply_items(Max, Items, none, S0);
                 false -> S0
             end,
-            #s{d = #d{view = V, lineage = Old, history = H} = D1} = S1,
+            #s{d = #d{view = V, mem = Mem, lineage = Old, history = H} = D1} = S1,
             Joined = [N || N := {Num, _} <- J, Num >= Max - 1],
             Lost = [N || N := _ <- V, N =/= Self, maps:get(N, S1#s.linked, mute) =:= mute],
             View = maps:map(fun(N, _) -> case lists:member(N, Joined) of true -> live; false -> aside end end,
@@ -368,8 +389,10 @@ finish(#s{cand = #cand{epoch = E, joined = J, was = Was}, num = Mine, self = Sel
             Info = (lead_info(S2))#{prev => Old},
             S3 = lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S2, Others),
             Origins = [O || {seg, O, _, _, _, _} <- Items],
+            %% Whose home is outside has no name here (rule 15): also those that our predecessor saw
+            %% go and did not live to order.
             S4 = S3#s{flight = #flight{num = Max, wait = Others, since = Now, origins = Origins},
-                      specials = [{view, Lost}]},
+                      specials = [{view, sderl_membership:members(Mem) -- maps:keys(View)}]},
             S5 = event(coordinator_changed, #{new => Self, epoch => E, live => lists:sort(Joined), lost => Lost},
                        fx({index, build}, S4)),
             Last = S5#s.leaving,

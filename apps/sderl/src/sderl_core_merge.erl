@@ -15,7 +15,7 @@
 
 -include("sderl_core.hrl").
 
--export([tick/1, give_up/3, send_surrender/1, resume/1, surrender/5, yield/4, homes_read/5, contrib/6, contrib_ok/4]).
+-export([tick/1, give_up/3, send_surrender/1, resume/1, surrender/6, yield/4, homes_read/5, contrib/6, contrib_ok/4]).
 -export([start_syncs/2, set_aside/2, gap/3, adopt/5, chunk_read/5, chunk/6, chunk_ok/4, synced/3, resolved/6]).
 
 -import(sderl_core, [fx/2, send/3, event/3, present/2, change_view/3]).
@@ -41,10 +41,10 @@ give_up(A, E, #s{role = orphan, now = Now} = S) ->
 give_up(_, _, S) -> S.
 
 -spec send_surrender(#s{}) -> #s{}.
-send_surrender(#s{to = {A, _, _}, lead = L, self = Self, sessions = Sess, d = #d{lineage = E, view = V}} = S) ->
+send_surrender(#s{to = {A, _, _}, lead = L, self = Self, num = Num, sessions = Sess, d = #d{lineage = E, view = V}} = S) ->
     %% Without a coordinator's role we speak for ourselves alone.
     Members = case L of Self -> maps:keys(V); _ -> [Self] end,
-    send(A, {surrender, E, Members, maps:with(Members, Sess)}, S).
+    send(A, {surrender, E, Num, Members, maps:with(Members, Sess)}, S).
 
 -spec resume(#s{}) -> #s{}.
 resume(#s{role = surrender, lead = Self, self = Self} = S) ->
@@ -69,26 +69,35 @@ contrib_ok(_, _, _, S) -> S.
 
 %% ---------------------------------------------------------------- the higher component
 
--spec surrender(epoch(), [node()], map(), node(), #s{}) -> #s{}.
-surrender(EB, Members, Sess, N, #s{role = coord, groggy = [], now = Now} = S0) when EB < S0#s.d#d.lineage ->
-    #s{d = #d{view = V, mem = Mem}} = S1 = first(S0),
+-spec surrender(epoch(), non_neg_integer(), [node()], map(), node(), #s{}) -> #s{}.
+surrender(EB, NumB, Members, Sess, N, #s{role = coord, groggy = [], now = Now} = S0) when EB < S0#s.d#d.lineage ->
+    #s{d = #d{view = V, mem = Mem} = D} = S1 = first(S0),
     Ours = [M || M <- Members, present(M, S1), sderl_membership:is_member(M, Mem)],
-    Need = [M || M <- Ours, not is_map_key(M, V)],
+    Covered = covered(EB, NumB, D#d.lineage, D#d.history),
+    Need = [M || M <- Ours, not Covered orelse not is_map_key(M, V)],
     S2 = lists:foldl(fun(M, S) -> demote(M, S) end, S1, Ours -- Need),
     S3 = send(N, {yield, EB, Need}, S2),
     case Need of
         [] -> start_syncs(Ours, S3);
         _ ->
-            Ab = #absorb{members = Ours, need = Need, sessions = maps:with(Need, Sess), since = Now},
+            Ab = #absorb{members = Ours, need = Need, ended = {EB, NumB}, sessions = maps:with(Need, Sess), since = Now},
             S3#s{absorbs = (S3#s.absorbs)#{N => Ab}}
     end;
-surrender(_, _, _, _, S) -> S.
+surrender(_, _, _, _, _, S) -> S.
+
+%% Whether a log of lineage E with this history has everything that a member at that position has.
+covered(Lineage, _, Lineage, _) -> true;
+covered(Lineage, Num, _, History) ->
+    case lists:keyfind(Lineage, 1, History) of
+        {_, Final} -> Num =< Final;
+        false -> false
+    end.
 
 %% A component that was one booting node becomes a running one when it takes in its first member:
 %% from then on it outranks whoever boots. Nobody else has promised anything to it yet.
-first(#s{self = Self, num = Num, d = #d{lineage = {0, Self} = Old, epoch = {0, Self}, view = V} = D, flight = undefined} = S)
-  when map_size(V) =:= 1 ->
-    New = {max(1, S#s.ceil), Self},
+first(#s{self = Self, num = Num, d = #d{lineage = {C, Self} = Old, epoch = Old, view = V} = D, flight = undefined} = S)
+  when C < 0, map_size(V) =:= 1 ->
+    New = sderl_core:epoch(S),
     S#s{d = D#d{lineage = New, epoch = New, history = [{Old, Num} | D#d.history]}};
 first(S) -> S.
 
@@ -110,26 +119,24 @@ contrib(E, K, Rows, Last, N, #s{role = coord, absorbs = Abs, now = Now} = S0) wh
     end;
 contrib(_, _, _, _, _, S) -> S.
 
-absorbed(#absorb{members = Members0, need = Need0, sessions = Sess, rows = Chunks}, #s{d = D, specials = Sp} = S0) ->
+absorbed(#absorb{members = Members0, need = Need0, ended = Ended, sessions = Sess, rows = Chunks},
+         #s{d = #d{view = V, tomb = T} = D, specials = Sp} = S0) ->
     Members = [M || M <- Members0, present(M, S0)],
     Need = [M || M <- Need0, present(M, S0)],
-    Rows = [R || R <- lists:append(lists:reverse(Chunks)), lists:member(element(3, R), Need), current(R, D)],
-    S1 = S0#s{d = D#d{tomb = maps:without(Need, D#d.tomb)}, specials = [{merge, Members, Rows, Sess} | Sp]},
-    View = maps:merge(D#d.view, #{M => aside || M <- Need}),
-    event(component_merged, #{nodes => Members, names => length(Rows)}, change_view(View, [], S1)).
+    Rows = [R || R <- lists:append(lists:reverse(Chunks)), lists:member(element(3, R), Need), not removed(R, T)],
+    S1 = S0#s{d = D#d{tomb = maps:without(Need, T)},
+              specials = [{merge, Members, Ended, Rows, maps:with(Need, Sess)} | Sp]},
+    View = maps:merge(V, #{M => aside || M <- Need}),
+    %% What we hold of those whose log went on without us is older than what they bring.
+    Old = [M || M <- Need, is_map_key(M, V)],
+    event(component_merged, #{nodes => Members, names => length(Rows)}, change_view(View, Old, S1)).
 
-%% What a returning member brings of the time when it was one of us is as we left it: rows that
-%% we removed while it was set aside, and rows of a batch that nobody else ever had, are not news.
-current({Name, _, Home, {Epoch, Seq} = Ver, _}, #d{tomb = T, history = H}) ->
-    Removed = case T of
+%% Rows that we removed while their home was set aside are not news.
+removed({Name, _, Home, Ver, _}, Tomb) ->
+    case Tomb of
         #{Home := #{Name := Vers}} -> lists:member(Ver, Vers);
         _ -> false
-    end,
-    Tail = case lists:keyfind(Epoch, 1, H) of
-        {_, Final} -> sderl_core:batch_of(Seq) > Final;
-        false -> false
-    end,
-    not Removed andalso not Tail.
+    end.
 
 %% ---------------------------------------------------------------- snapshots
 
@@ -169,17 +176,21 @@ synced(E, N, #s{role = coord, syncs = Sy, d = #d{lineage = E, view = V, tomb = T
 synced(_, _, S) -> S.
 
 -spec adopt(epoch(), non_neg_integer(), map(), node(), #s{}) -> #s{}.
-adopt(E, Num, #{sessions := Sess} = Info, N, #s{role = R, d = #d{epoch = Mine} = D, now = Now} = S0)
-  when E >= Mine, R =/= coord ->
+adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine -> send(N, {refused, Mine, L}, S);
+adopt(E, Num, #{history := H} = Info, N, #s{role = R, num = Has, d = #d{lineage = Own}} = S) ->
+    case R =/= coord andalso covered(Own, Has, E, H) of
+        true -> adopted(E, Num, Info, N, S);
+        %% We have what that log has not: it is a merge.
+        false -> give_up(N, E, S)
+    end.
+
+adopted(E, Num, #{sessions := Sess, history := H, view := V, mem := M, tomb := T}, N, #s{d = D, now = Now} = S0) ->
     S1 = sderl_core_elect:stop_leading(S0),
-    #{history := H, view := V, mem := M, tomb := T} = Info,
     S2 = S1#s{role = follower, lead = N, lead_heard = Now, cand = undefined, to = undefined, tries = 0,
               num = Num, last = [], sessions = Sess, mine = undefined, ack = undefined, booting = false,
               d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = T, syncing = true}},
     S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, sderl_core:save(S2))),
-    sderl_core_write:membership(sderl_membership:merge(M, D#d.mem), S3);
-adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine -> send(N, {refused, Mine, L}, S);
-adopt(_, _, _, _, S) -> S.
+    sderl_core_write:membership(sderl_membership:merge(M, D#d.mem), S3).
 
 -spec chunk(epoch(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
 chunk(E, K, Rows, Last, N, #s{role = follower, lead = N, now = Now, d = #d{lineage = E, syncing = true} = D} = S0) ->

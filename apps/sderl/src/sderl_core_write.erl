@@ -125,6 +125,8 @@ item({mem, Mem, _Removed}, _Num, S) -> new_mem(Mem, S);
 item(delete, _Num, S) -> S#s{leaving = deleted};
 item({merge, _Rows, Sessions}, _Num, S) ->
     S#s{sessions = maps:merge(S#s.sessions, Sessions)};
+item({ended, Ended}, _Num, #s{d = #d{history = H} = D} = S) ->
+    S#s{d = D#d{history = lists:sublist(lists:keystore(element(1, Ended), 1, H, Ended), ?HISTORY)}};
 item({settle, _, _, _, _}, _Num, S) -> S.
 
 view_events(Old, New, S) when Old =:= New -> S;

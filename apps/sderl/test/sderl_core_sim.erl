@@ -329,7 +329,7 @@ begin_member(N, Args, Store, #w{ids = Id, opts = Opts} = W0) ->
     #n{life = Life} = X = node(N, W0),
     A = maps:merge(maps:with([aside_ms, forget_ms, faults], Opts), Args),
     St = sderl_core:init(A#{group => g, uid => <<"u">>, self => N, addr => {N, Id}, inc => {N, Life},
-                            now => W0#w.now, linked => linked(N, W0)}),
+                            now => W0#w.now, clock => W0#w.now + 1_000_000, linked => linked(N, W0)}),
     P = #p{id = Id, st = St},
     W1 = keep(X#n{p = P, store = Store, gone = undefined}, W0#w{ids = Id + 1}),
     tick_later(N, Id, mail(N, start, W1)).
@@ -811,9 +811,14 @@ kill_process(N, W) ->
     end.
 
 forget_links(N, #w{links = Ls} = W) ->
-    W#w{links = maps:filter(fun(_, #l{a = A, b = B, down = Down}) ->
-        not ((A =:= N orelse B =:= N) andalso lists:all(fun(X) -> lists:member(X, Down) orelse not up(X, W) end, [A, B]))
-    end, Ls)}.
+    W#w{links = maps:filtermap(fun(_, #l{a = A, b = B, up = Up, down = Down} = L) when A =:= N; B =:= N ->
+                                       Other = case A of N -> B; _ -> A end,
+                                       case lists:member(Other, Down) orelse not up(Other, W) of
+                                           true -> false;
+                                           false -> {true, L#l{up = Up#{N => down}, down = [N | Down]}}
+                                       end;
+                                  (_, _) -> true
+                               end, Ls)}.
 
 %% ---------------------------------------------------------------- random faults
 
