@@ -74,6 +74,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
     {send, Addr :: term(), Msg :: term()}
     | {hello, node(), Msg :: term()}
     | {durable, term()}
+    | {members, [node()]}
     | {outbox, pos_integer(), [{term(), term()}]}
     | {replies, [{From :: term(), Value :: term()}]}
     | {apply, Epoch :: term(), Num :: non_neg_integer(), Items :: [term()], Index :: map()}
@@ -339,7 +340,7 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
         false ->
             fx({send, Addr, {gone, removed, S2#s.d#d.mem}}, S2);
         true ->
-            P = #peer{addr = Addr, inc = Inc, heard = S2#s.now, lead = maps:get(lead, Info, undefined),
+            P = #peer{addr = Addr, inc = Inc, heard = S2#s.now, said = S2#s.now, lead = maps:get(lead, Info, undefined),
                       epoch = maps:get(epoch, Info, {0, N})},
             S3 = S2#s{peers = (S2#s.peers)#{N => P}},
             %% Answer a newcomer so that it knows us; two that know each other fall silent.

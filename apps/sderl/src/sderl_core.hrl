@@ -21,7 +21,8 @@
     addr :: term(),                 % where the shell sends to: the pid of the peer's process
     inc :: term(),                  % incarnation: a life of the library on that node
     heard = 0 :: integer(),
-    lead :: node() | undefined,     % whom it follows, as last told
+    lead :: node() | undefined,     % whom it followed when it said hello
+    said = 0 :: integer(),          % when that was
     epoch = {0, nonode@nohost} :: epoch(),
     links = [] :: [node()]          % the members it has a link to, as last told
 }).

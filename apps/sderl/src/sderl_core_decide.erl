@@ -32,9 +32,9 @@
 -spec batch(module(), term(), #s{}) -> {[term()], map(), [term()], #s{}}.
 batch(Mod, Store, #s{specials = [], reqs = Reqs, d = D} = S) ->
     C0 = #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb},
-    {Items, C} = lists:foldl(fun seg/2, {[], C0}, lists:reverse(Reqs)),
+    {Items, Last, C} = lists:foldl(fun seg/2, {[], [], C0}, lists:reverse(Reqs)),
     Tomb = [{tomb, C#c.tomb} || C#c.tombed],
-    {lists:reverse(Items) ++ Tomb, C#c.pids, [], S#s{reqs = []}};
+    {lists:reverse(Items, lists:reverse(Last, Tomb)), C#c.pids, [], S#s{reqs = []}};
 batch(Mod, Store, #s{specials = Specials, num = Num, d = D} = S0) ->
     Drops = lists:usort(lists:append([Ns || {view, Ns} <- Specials])),
     View = case [v || {view, _} <- Specials] of
@@ -45,7 +45,8 @@ batch(Mod, Store, #s{specials = Specials, num = Num, d = D} = S0) ->
             ver = {D#d.lineage, sderl_core:seq(Num + 1, 0)}},
     {Items, Then, _, C, S} = lists:foldl(fun special/2, {View, [], Drops, C0, S0#s{specials = []}},
                                          lists:reverse(Specials)),
-    {lists:reverse(Items), C#c.pids, Then, S}.
+    {Last, First} = lists:partition(fun(I) -> element(1, I) =:= mem end, lists:reverse(Items)),
+    {First ++ Last, C#c.pids, Then, S}.
 
 %% ---------------------------------------------------------------- changes of the component
 
@@ -109,9 +110,11 @@ clash(Name, Ours, Theirs, #s{clashes = Cl} = S0) ->
 
 %% ---------------------------------------------------------------- members' operations
 
-seg({Origin, Inc, R, Ops}, {Items, #c{view = V} = C0}) when is_map_key(Origin, V) ->
+%% Changes of the membership come behind all lists: homes in a batch are told by the membership
+%% before it.
+seg({Origin, Inc, R, Ops}, {Items, Last, #c{view = V} = C0}) when is_map_key(Origin, V) ->
     {As, Extra, C} = ops(Ops, Origin, [], [], C0),
-    {Extra ++ [{seg, Origin, Inc, R, Ops, As} | Items], C};
+    {[{seg, Origin, Inc, R, Ops, As} | Items], Extra ++ Last, C};
 %% It went while its list waited here: it asks where it is now.
 seg(_, Acc) -> Acc.
 

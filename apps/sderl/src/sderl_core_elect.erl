@@ -297,10 +297,10 @@ elect(S) -> S.
 %% Rule 9. Members that are linked and have not said hello (our process is a new one, or theirs
 %% is) may follow a living coordinator, and a coordinator that did calls us in: for a while we wait.
 expected(#s{now = Now, orphan_since = At, aside_ms = A}) when Now - At > A -> false;
-expected(#s{d = #d{view = V}, linked = L, peers = P, self = Self}) ->
+expected(#s{d = #d{view = V}, linked = L, peers = P, self = Self, orphan_since = At}) ->
     lists:any(fun(N) -> N =/= Self andalso is_map_key(N, L) andalso
                   case P of
-                      #{N := #peer{lead = Lead}} -> Lead =:= N;
+                      #{N := #peer{lead = Lead, said = T}} -> Lead =:= N andalso T >= At;
                       _ -> true
                   end
               end, maps:keys(V)).

@@ -72,7 +72,7 @@ contrib_ok(_, _, _, S) -> S.
 -spec surrender(epoch(), non_neg_integer(), [node()], map(), node(), #s{}) -> #s{}.
 surrender(EB, NumB, Members, Sess, N, #s{role = coord, groggy = [], now = Now} = S0) when EB < S0#s.d#d.lineage ->
     #s{d = #d{view = V, mem = Mem} = D} = S1 = first(S0),
-    Ours = [M || M <- Members, present(M, S1), sderl_membership:is_member(M, Mem)],
+    Ours = [M || M <- Members, M =/= S1#s.self, present(M, S1), sderl_membership:is_member(M, Mem)],
     Covered = covered(EB, NumB, D#d.lineage, D#d.history),
     Need = [M || M <- Ours, not Covered orelse not is_map_key(M, V)],
     S2 = lists:foldl(fun(M, S) -> demote(M, S) end, S1, Ours -- Need),

@@ -151,8 +151,8 @@ new_mem(Mem, #s{d = #d{mem = Mem}} = S) -> S;
 new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) ->
     Was = sderl_membership:members(Old),
     Is = sderl_membership:members(Mem),
-    S1 = S0#s{d = D#d{mem = Mem, view = maps:with(Is, V)}, down = maps:with(Is, S0#s.down),
-              peers = maps:with(Is, S0#s.peers)},
+    S1 = fx({members, Is}, S0#s{d = D#d{mem = Mem, view = maps:with(Is, V)}, down = maps:with(Is, S0#s.down),
+                                peers = maps:with(Is, S0#s.peers)}),
     S2 = case Is -- Was of
         [] -> S1;
         In -> lists:foldl(fun(N, S) ->

@@ -458,6 +458,7 @@ store(N, F, W) -> #n{store = St} = X = node(N, W), keep(X#n{store = F(St)}, W).
 effect(N, _, {send, {To, _} = Addr, Msg}, W) -> send(N, To, {Addr, Msg}, sent(N, Msg, W));
 effect(N, _, {hello, To, Msg}, W) -> send(N, To, {hello, Msg}, W);
 effect(N, _, {durable, D}, W) -> store(N, fun(St) -> sderl_store_map:durable(D, St) end, W);
+effect(N, _, {members, Ms}, W) -> store(N, fun(St) -> sderl_store_map:members(Ms, St) end, W);
 effect(N, _, {outbox, R, List}, W) ->
     #n{life = Life} = node(N, W),
     W1 = W#w{lists = maps:merge(W#w.lists, #{From => {N, Life, R} || {From, _} <- List, From =/= none})},
@@ -499,14 +500,14 @@ applied(N, E, Num, Items, Index, #w{log = Log, segs = Segs} = W0) ->
         #{{E, Num} := {_, Other}} -> violation(W0, {different_batches, E, Num, N, Items, Other});
         _ -> W0#w{log = Log#{{E, Num} => {Hash, Items}}}
     end,
-    #n{store = St0, p = #p{st = S}} = X = node(N, W1),
+    #n{store = St0} = X = node(N, W1),
     _ = [violation(W1, {applied_twice, N, O, Inc, R}) ||
          {seg, O, Inc, R, _, _} <- Items, {I2, R2, _} <- [maps:get(O, sessions(St0), {none, 0, []})], I2 =:= Inc, R2 >= R],
     Segs1 = lists:foldl(fun({seg, O, Inc, R, _, _}, A) -> A#{{O, Inc, R} => lists:usort([{E, Num} | maps:get({O, Inc, R}, A, [])])};
                            (_, A) -> A end, Segs, Items),
     {St, New} = sderl_store_map:apply(St0, E, Num, Items, Index),
     W2 = keep(X#n{store = St}, W1#w{segs = Segs1}),
-    dead_rows(N, New, case S of #s{d = #d{syncing = true}} -> W2; _ -> table(N, E, Num, St, W2) end).
+    dead_rows(N, New, case sderl_store_map:whole(St) of false -> W2; true -> table(N, E, Num, St, W2) end).
 
 sessions(St) -> case sderl_store_map:recover(St) of #{sessions := S} -> S; none -> #{} end.
 

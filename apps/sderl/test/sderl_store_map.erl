@@ -6,7 +6,7 @@ The store of one simulated node: what `sderl_store` does with tables, done with 
 Items of a batch change the rows exactly as there. Monitors do not exist: every change returns
 the rows it wrote, and the simulator looks whether their pids live.
 """.
--export([new/2, node_of/1, rows/1, hash/1, members/2, index/2, indexed/1]).
+-export([new/2, node_of/1, rows/1, hash/1, members/2, index/2, indexed/1, whole/1]).
 -export([lookup/2, name_of/2]).
 -export([log/4, apply/5, redo/1, sync_begin/3, put_rows/2, sync_end/1, read/3, read_next/3, foreign/1]).
 -export([durable/2, outbox/3, recover/1]).
@@ -20,7 +20,7 @@ the rows it wrote, and the simulator looks whether their pids live.
     sessions = #{} :: map(),
     out :: undefined | {pos_integer(), [term()]},
     durable :: term(),
-    stale = #{} :: #{term() => term()}
+    stale = none :: none | #{term() => term()}      % while a snapshot is being installed
 }).
 
 new(Self, Members) -> #st{self = Self, members = Members}.
@@ -31,6 +31,8 @@ members(Ms, St) -> St#st{members = Ms}.
 
 index(drop, St) -> St#st{index = undefined};
 index(build, #st{rows = Rows} = St) -> St#st{index = #{P => N || N := {_, P, _, _, _} <- Rows}}.
+
+whole(#st{stale = Stale}) -> Stale =:= none.
 
 %% Whether the index, where there is one, is the inverse of the rows.
 indexed(#st{index = undefined}) -> true;
@@ -53,7 +55,7 @@ log(St, Epoch, Num, Items) -> St#st{log = {Epoch, Num, Items}}.
 apply(St, Epoch, Num, Items, Index) -> write(log(St, Epoch, Num, Items), Epoch, Num, Items, Index).
 
 redo(#st{log = undefined} = St) -> {St, []};
-redo(#st{log = {Epoch, Num, Items}} = St) -> write(St, Epoch, Num, Items, none).
+redo(#st{log = {Epoch, Num, Items}} = St) -> write(St#st{stale = none}, Epoch, Num, Items, none).
 
 write(St0, Epoch, Num, Items, Index) ->
     {St, _, New} = lists:foldl(fun(I, A) -> item(I, Epoch, A) end, {St0, sderl_core:seq(Num, 0), []}, Items),
@@ -73,14 +75,14 @@ item({view, _, _, Drops}, _, {#st{rows = Rows, index = I} = St, Seq, New}) ->
     Gone = [R || _ := {_, _, Home, _, _} = R <- Rows, lists:member(Home, Drops)],
     Index = case I of undefined -> I; _ -> maps:without([element(2, R) || R <- Gone], I) end,
     {St#st{rows = maps:without([element(1, R) || R <- Gone], Rows), index = Index}, Seq, New};
-item({mem, Mem, Removed}, {_, Coord}, {#st{rows = Rows} = St, Seq, New}) ->
+item({mem, _Mem, Removed}, {_, Coord}, {#st{rows = Rows} = St, Seq, New}) ->
     Rehome = fun(_, {N, P, Home, V, O}) ->
         case lists:member(Home, Removed) of
             true -> {N, P, Coord, V, O};
             false -> {N, P, Home, V, O}
         end
     end,
-    {St#st{members = sderl_membership:members(Mem), rows = maps:map(Rehome, Rows)}, Seq, New};
+    {St#st{rows = maps:map(Rehome, Rows)}, Seq, New};
 item({merge, Rows, Sessions}, _, {St, Seq, New}) ->
     {lists:foldl(fun put_row/2, St#st{sessions = maps:merge(St#st.sessions, Sessions)}, Rows), Seq, Rows ++ New};
 item({settle, Name, Held, Row, _}, _, {#st{rows = Rows} = St, Seq, New}) ->
@@ -119,7 +121,7 @@ put_rows(#st{stale = Stale} = St, Rows) ->
 
 sync_end(#st{rows = Rows, stale = Stale} = St) ->
     Gone = [N || N := V <- Stale, #{N := {_, _, _, Now, _}} <- [Rows], Now =:= V],
-    St#st{rows = maps:without(Gone, Rows), stale = #{}}.
+    St#st{rows = maps:without(Gone, Rows), stale = none}.
 
 %% A cursor is the names that were there when it was opened.
 read(#st{rows = Rows} = St, all, Chunk) -> read_next(St, lists:sort(maps:keys(Rows)), Chunk);
