@@ -200,7 +200,7 @@ await(_, Timeout) -> misuse(await, 2, 2, Timeout, "milliseconds or infinity").
 
 await_until(Group, Deadline) ->
     Ms = left(Deadline),
-    case sderl_client:request(Group, fun(From) -> {sderl_await, From, Ms} end, Ms, await) of
+    case sderl_client:request(Group, fun(_, From) -> {sderl_await, From, Ms} end, Ms) of
         {ok, Answer} -> Answer;
         {error, not_member} when Ms > 0 ->
             %% Not a member yet: one that enters by seeds will be.

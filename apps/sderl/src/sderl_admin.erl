@@ -49,8 +49,8 @@ grow_by(Group, Willing) ->
         {ok, {ok, _}} ->
             %% They are members now; the answer waits, for a while, until they count.
             Timeout = maps:get(write_timeout_ms, sderl_dir:options(), 10_000),
-            _ = sderl_client:request(Group, fun(From) -> {sderl_await_live, From, Willing, Timeout} end,
-                                     Timeout + 2000, await),
+            _ = sderl_client:request(Group, fun(_, From) -> {sderl_await_live, From, Willing, Timeout} end,
+                                     Timeout + 2000),
             {ok, lists:sort(Willing)};
         {ok, {no, Why}} -> {error, Why};
         {error, not_member} -> {error, node_does_not_belong_to_the_s_group};

@@ -7,7 +7,7 @@
 %% the group on this node dies and its successor takes over, and names the operation: asking
 %% again after such a death applies it once. What is not answered in time has an unknown outcome.
 
--export([write/2, request/4]).
+-export([write/2, request/3]).
 
 -doc """
 Runs an operation in a group of this node. Exits `{timeout, {s_group, write, [Group, Op]}}`
@@ -18,7 +18,7 @@ write(Group, Op) ->
     case sderl_dir:refuse() of
         undefined ->
             Timeout = maps:get(write_timeout_ms, sderl_dir:options(), 10_000),
-            case request(Group, fun(From) -> {sderl_op, From, Op} end, Timeout, write) of
+            case request(Group, fun(Kind, From) -> {kind(Kind), From, Op} end, Timeout) of
                 {ok, {no, not_member}} -> {error, not_member};
                 {ok, Answer} -> {ok, Answer};
                 {error, timeout} -> exit({timeout, {s_group, write, [Group, Op]}});
@@ -27,15 +27,18 @@ write(Group, Op) ->
         Why -> {error, Why}
     end.
 
+kind(first) -> sderl_op;
+kind(again) -> sderl_again.
+
 -doc "Sends a request to the process of a group and awaits `{From, Answer}`, over its restarts.".
--spec request(term(), fun((reference()) -> term()), timeout(), atom()) ->
+-spec request(term(), fun((first | again, reference()) -> term()), timeout()) ->
     {ok, term()} | {error, not_member | not_running | timeout}.
-request(Group, Message, Timeout, _Kind) ->
+request(Group, Message, Timeout) ->
     case process(Group) of
         {ok, Pid} ->
             From = monitor(process, Pid, [{alias, explicit_unalias}]),
             Deadline = deadline(Timeout),
-            Pid ! Message(From),
+            Pid ! Message(first, From),
             Result = await(Group, Message, From, From, Pid, Deadline),
             _ = unalias(From),
             %% An answer that came while we gave up must not stay in the mailbox.
@@ -68,7 +71,7 @@ again(Group, Message, From, Dead, Deadline) ->
     case process(Group) of
         {ok, Pid} when Pid =/= Dead ->
             Mon = monitor(process, Pid),
-            Pid ! Message(From),
+            Pid ! Message(again, From),
             await(Group, Message, From, Mon, Pid, Deadline);
         {ok, _} ->
             %% Its successor is on the way; an answer may be, too.

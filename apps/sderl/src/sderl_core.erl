@@ -62,7 +62,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -doc "A registered name as the protocol sees it. The version is the batch and the place in it.".
 -type row() :: {Name :: term(), pid(), Home :: node(), Version :: {term(), non_neg_integer()}, Opts :: term()}.
 -type event() ::
-    {op, From :: term(), Op :: tuple()}
+    {op | again, From :: term(), Op :: tuple() | delete}
     | {msg, node(), term()}
     | {nodeup, node()} | {nodedown, node()}
     | tick | wake
@@ -77,7 +77,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
     | {members, [node()]}
     | {outbox, pos_integer(), [{term(), term()}]}
     | {replies, [{From :: term(), Value :: term()}]}
-    | {apply, Epoch :: term(), Num :: non_neg_integer(), Items :: [term()], Index :: map()}
+    | {apply, Epoch :: term(), Num :: non_neg_integer(), Items :: [term()], Index :: map() | none}
     | {index, build | drop}
     | {sync_begin, Epoch :: term(), Num :: non_neg_integer()} | {put_rows, [row()]} | sync_end
     | {read_chunk, node(), pos_integer()} | {read_homes, node(), pos_integer(), [node()]}
@@ -284,6 +284,7 @@ change_view(View, Drops, #s{d = D, specials = Sp} = S) ->
 %% ---------------------------------------------------------------- dispatch
 
 handle({op, From, Op}, S) -> sderl_core_write:op(From, Op, S);
+handle({again, From, Op}, S) -> sderl_core_write:again(From, Op, S);
 handle({msg, N, Msg}, #s{peers = P, now = Now} = S) ->
     case P of
         #{N := Peer} -> message(Msg, N, S#s{peers = P#{N := Peer#peer{heard = Now}}});
@@ -367,7 +368,7 @@ message({low, E, L}, N, S) -> sderl_core_elect:low(E, L, N, S);
 message({found, C, E}, _N, S) -> sderl_core_elect:found(C, E, S);
 message({collect, E, Lin, Flags}, N, S) -> sderl_core_elect:collect(E, Lin, Flags, N, S);
 message({joined, E, Num, Items}, N, S) -> sderl_core_elect:joined(E, Num, Items, N, S);
-message({apart, E}, N, S) -> sderl_core_elect:apart(E, N, S);
+message({apart, E, Lin, L}, N, S) -> sderl_core_elect:apart(E, Lin, L, N, S);
 message({nack, E, Mine, L}, N, S) -> sderl_core_elect:nack(E, Mine, L, N, S);
 message({lead, E, Num, Items, Info}, N, S) -> sderl_core_elect:lead(E, Num, Items, Info, N, S);
 message({lost, E, C}, N, S) -> sderl_core_elect:lost_report(E, C, N, S);

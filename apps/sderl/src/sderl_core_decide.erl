@@ -13,7 +13,8 @@
 %% Pid, Opts} re-register; {u, Name} unregister; {d, Name, Pid} unregister if held by Pid;
 %% {add, Nodes}; {remove, Nodes}; delete.
 %%
-%% Items of a batch: {seg, Origin, Incarnation, Number, Ops, Answers}; {view, View, Tomb, Drops};
+%% Items of a batch: {seg, Origin, Incarnation, Number, Ops, Answers}
+%% (`default` where each is what the operation answers when nothing stands against it); {view, View, Tomb, Drops};
 %% {mem, Membership, Removed}; {merge, Rows, Sessions}; {settle, Name, HeldBy, Row | none, Keep};
 %% {tomb, Tomb}; delete.
 
@@ -113,19 +114,22 @@ clash(Name, Ours, Theirs, #s{clashes = Cl} = S0) ->
 %% Changes of the membership come behind all lists: homes in a batch are told by the membership
 %% before it.
 seg({Origin, Inc, R, Ops}, {Items, Last, #c{view = V} = C0}) when is_map_key(Origin, V) ->
-    {As, Extra, C} = ops(Ops, Origin, [], [], C0),
+    {As, Extra, C} = ops(Ops, Origin, [], true, [], C0),
     {[{seg, Origin, Inc, R, Ops, As} | Items], Extra ++ Last, C};
 %% It went while its list waited here: it asks where it is now.
 seg(_, Acc) -> Acc.
 
-ops([], _, As, Extra, C) -> {lists:reverse(As), Extra, C};
-ops([Op | Ops], Origin, As, Extra, #c{mem = Mem} = C0) ->
+ops([], _, _, true, Extra, C) -> {default, Extra, C};
+ops([], _, As, false, Extra, C) -> {lists:reverse(As), Extra, C};
+ops([Op | Ops], Origin, As, Default, Extra, #c{mem = Mem} = C0) ->
     case sderl_membership:is_member(Origin, Mem) of
-        false -> ops(Ops, Origin, [{no, not_member} | As], Extra, C0);
+        false -> ops(Ops, Origin, [{no, not_member} | As], false, Extra, C0);
         true ->
             case op(Op, Origin, C0) of
-                {A, C} -> ops(Ops, Origin, [A | As], Extra, C);
-                {A, Item, C} -> ops(Ops, Origin, [A | As], [Item | Extra], C)
+                {A, C} ->
+                    ops(Ops, Origin, [A | As], Default andalso A =:= sderl_core_write:default(Op), Extra, C);
+                {A, Item, C} ->
+                    ops(Ops, Origin, [A | As], Default andalso A =:= sderl_core_write:default(Op), [Item | Extra], C)
             end
     end.
 

@@ -17,7 +17,7 @@
 
 -export([tick/1, wake/1, alone/1, orphan/1, lost/2, hello/5, waiters/1, mem/3]).
 -export([hb/4, hb_ack/4, low/4, found/3, state/4, refused/4, not_lead/3]).
--export([collect/5, joined/5, apart/3, nack/5, lead/6, lost_report/4, handover/3]).
+-export([collect/5, joined/5, apart/5, nack/5, lead/6, lost_report/4, handover/3]).
 -export([stop_leading/1, lead_info/1]).
 
 -import(sderl_core, [fx/2, send/3, event/3, present/2, change_view/3]).
@@ -61,6 +61,7 @@ role_tick(#s{role = candidate, cand = #cand{since = At} = C, now = Now, aside_ms
 role_tick(#s{role = orphan} = S) -> elect(S);
 role_tick(#s{role = surrender, to = {_, _, At}, now = Now, aside_ms = A} = S) when Now - At > 2 * A ->
     sderl_core_merge:resume(S);
+role_tick(#s{role = surrender, lead = Self, self = Self} = S) -> slow(heartbeat(S));
 role_tick(S) -> S.
 
 heartbeat(#s{peers = P, d = #d{lineage = E}, committed = C} = S0) ->
@@ -295,8 +296,10 @@ elect(#s{role = orphan, self = Self, d = #d{view = V, syncing = Syncing}, now = 
 elect(S) -> S.
 
 %% Rule 9. Members that are linked and have not said hello (our process is a new one, or theirs
-%% is) may follow a living coordinator, and a coordinator that did calls us in: for a while we wait.
+%% is) may follow a living coordinator; a coordinator that said hello calls us in, and so does a
+%% candidate that has our promise: for a while we wait.
 expected(#s{now = Now, orphan_since = At, aside_ms = A}) when Now - At > A -> false;
+expected(#s{d = #d{epoch = {_, To} = E, lineage = Lin}, peers = P}) when E > Lin, is_map_key(To, P) -> true;
 expected(#s{d = #d{view = V}, linked = L, peers = P, self = Self, orphan_since = At}) ->
     lists:any(fun(N) -> N =/= Self andalso is_map_key(N, L) andalso
                   case P of
@@ -320,8 +323,8 @@ candidate(Flags, #s{self = Self, d = #d{view = V, epoch = Was, lineage = Lin} = 
     maybe_finish(lists:foldl(fun(N, S) -> send(N, {collect, E, Lin, Flags}, S) end, S1, Ask)).
 
 -spec collect(epoch(), epoch(), map(), node(), #s{}) -> #s{}.
-collect(E, Lin, _, N, #s{d = #d{lineage = Own}} = S) when Lin =/= Own -> send(N, {apart, E}, S);
-collect(E, _, _, N, #s{role = orphan, d = #d{syncing = true}} = S) -> send(N, {apart, E}, S);
+collect(E, Lin, _, N, #s{lead = L, d = #d{lineage = Own}} = S) when Lin =/= Own -> send(N, {apart, E, Own, L}, S);
+collect(E, _, _, N, #s{role = orphan, d = #d{syncing = true, lineage = Own}} = S) -> send(N, {apart, E, Own, undefined}, S);
 collect({C, _} = E, _, Flags, N, #s{d = #d{epoch = Mine, syncing = Sy} = D, role = R, lead = L} = S0) ->
     S = S0#s{ceil = max(C, S0#s.ceil)},
     Agreed = is_map_key(handover, Flags) orelse L =:= N,
@@ -336,11 +339,15 @@ collect({C, _} = E, _, Flags, N, #s{d = #d{epoch = Mine, syncing = Sy} = D, role
             send(N, {joined, E, S#s.num, S#s.last}, S1)
     end.
 
-%% It is in another component by now, or holds no whole table: it has no part in this takeover.
--spec apart(epoch(), node(), #s{}) -> #s{}.
-apart(E, N, #s{role = candidate, cand = #cand{epoch = E, wait = W} = C} = S) ->
-    maybe_finish(S#s{cand = C#cand{wait = lists:delete(N, W)}});
-apart(_, _, S) -> S.
+%% It is in another component by now, or holds no whole table: it has no part in this takeover. And
+%% if it follows a higher one, we should too rather than take over (rule 9).
+-spec apart(epoch(), epoch(), node() | undefined, node(), #s{}) -> #s{}.
+apart(E, Lin, L, N, #s{role = candidate, cand = #cand{epoch = E, wait = W} = C, d = #d{lineage = Own}} = S) ->
+    case Lin > Own andalso L =/= undefined andalso present(L, S) of
+        true -> sderl_core_merge:give_up(L, Lin, withdraw(S));
+        false -> maybe_finish(S#s{cand = C#cand{wait = lists:delete(N, W)}})
+    end;
+apart(_, _, _, _, S) -> S.
 
 -spec joined(epoch(), non_neg_integer(), [term()], node(), #s{}) -> #s{}.
 joined(E, Num, Items, N, #s{role = candidate, cand = #cand{epoch = E, wait = W, joined = J} = C} = S) ->
@@ -349,28 +356,30 @@ joined(_, _, _, _, S) -> S.
 
 %% Somebody still follows a coordinator, or promised a higher epoch: back, and again a little later.
 -spec nack(epoch(), epoch(), node() | undefined, node(), #s{}) -> #s{}.
-nack(E, {C, _}, L, N, #s{role = candidate, cand = #cand{epoch = E, was = Was}, d = D, tries = T, tick_ms = Tick} = S0) ->
-    S1 = S0#s{role = orphan, cand = undefined, d = D#d{epoch = Was}, ceil = max(C, S0#s.ceil),
-              tries = T + 1, orphan_since = S0#s.now},
+nack(E, {C, _}, L, N, #s{role = candidate, cand = #cand{epoch = E}, tries = T, tick_ms = Tick} = S0) ->
+    #s{d = #d{lineage = Lin}} = S1 = (withdraw(S0))#s{ceil = max(C, S0#s.ceil), tries = T + 1},
     %% Rule 11: it follows a coordinator that we cannot see.
     S2 = case L =/= undefined andalso not present(L, S1) of
-        true -> send(N, {lost, D#d.lineage, S1#s.self}, S1);
+        true -> send(N, {lost, Lin, S1#s.self}, S1);
         false -> S1
     end,
     fx({wake, min(Tick, 20 bsl min(T, 6))}, S2);
 nack(_, _, _, _, S) -> S.
 
+%% Nobody else was told of this promise of our own.
+withdraw(#s{cand = #cand{was = Was}, d = D, now = Now} = S) ->
+    S#s{role = orphan, cand = undefined, orphan_since = Now, d = D#d{epoch = Was}}.
+
 maybe_finish(#s{role = candidate, cand = #cand{wait = []}} = S) -> finish(S);
 maybe_finish(S) -> S.
 
-finish(#s{cand = #cand{epoch = E, joined = J, was = Was}, num = Mine, self = Self, d = D, now = Now} = S0) ->
+finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, now = Now} = S0) ->
     Max = lists:max([N || _ := {N, _} <- J]),
     if
         Max > Mine + 1 ->
             %% We were set aside without knowing: the one with the longest log leads.
             [Best | _] = [N || N := {Num, _} <- J, Num =:= Max],
-            S1 = S0#s{role = orphan, cand = undefined, orphan_since = Now, d = D#d{epoch = Was}},
-            send(Best, {handover, D#d.lineage}, S1);
+            send(Best, {handover, D#d.lineage}, withdraw(S0));
         true ->
             [Items | _] = [I || _ := {Num, I} <- J, Num =:= Max],
             S1 = case Max > Mine of
@@ -417,14 +426,8 @@ lead(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage =
     D = S1#s.d,
     #{history := H, view := V, mem := M, tomb := T} = Info,
     S2 = S1#s{role = follower, lead = N, lead_heard = S1#s.now, cand = undefined, to = undefined, tries = 0,
-              ack = {E, Num},
-              d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = T,
-                      mem = sderl_membership:merge(M, D#d.mem)}},
-    S3 = sderl_core_write:resend(waiters(S2)),
-    case S3#s.leaving of
-        undefined -> S3;
-        Why -> sderl_core_write:leave(Why, S3)
-    end;
+              ack = {E, Num}, d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = T}},
+    sderl_core_write:membership(sderl_membership:merge(M, D#d.mem), sderl_core_write:resend(waiters(S2)));
 lead(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->
     case E < Mine of
         true -> send(N, {refused, Mine, L}, S);

@@ -16,23 +16,25 @@
 
 -define(LEARNER_LAG, 2048).
 
--export([op/3, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, answers/4, gone/3, restore/2]).
+-export([op/3, again/3, default/1, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, answers/4, gone/3, restore/2]).
 -export([committed/2, apply_items/4, resend/1, leave/2, reorder/1, membership/2]).
 
 -import(sderl_core, [fx/2, send/3, event/3]).
 
 %% ---------------------------------------------------------------- the member's side
 
--spec op(term(), tuple(), #s{}) -> #s{}.
-op(From, _Op, #s{leaving = L} = S) when L =/= undefined ->
-    fx({replies, [{From, {no, not_member}}]}, S);
-op(From, Op, #s{queue = Q, out = Out} = S) ->
-    %% A client that saw our predecessor die asks again under the same identity.
-    Known = From =/= none andalso (lists:keymember(From, 1, Q)
-        orelse (Out =/= undefined andalso lists:keymember(From, 1, element(2, Out)))),
+-spec op(term(), tuple() | delete, #s{}) -> #s{}.
+op(From, Op, #s{leaving = undefined, queue = Q} = S) -> S#s{queue = [{From, Op} | Q]};
+op(From, _Op, S) -> fx({replies, [{From, {no, not_member}}]}, S).
+
+%% A client that saw our predecessor die asks again under the same identity.
+-spec again(term(), tuple() | delete, #s{}) -> #s{}.
+again(From, Op, #s{queue = Q, out = Out} = S) ->
+    Known = lists:keymember(From, 1, Q)
+        orelse (Out =/= undefined andalso lists:keymember(From, 1, element(2, Out))),
     case Known of
         true -> S;
-        false -> S#s{queue = [{From, Op} | Q]}
+        false -> op(From, Op, S)
     end.
 
 %% At the end of every step: send what there is, in one message where an acknowledgement goes
@@ -65,12 +67,20 @@ seg(R, List, #s{self = Self, inc = Inc}) -> {Self, Inc, R, [Op || {_, Op} <- Lis
 resend(#s{out = undefined} = S) -> S;
 resend(S) -> S#s{send_out = true}.
 
--spec answers(term(), pos_integer(), [term()], #s{}) -> #s{}.
+-spec answers(term(), pos_integer(), [term()] | default, #s{}) -> #s{}.
 answers(_E, R, As, #s{out = {R, List}} = S) -> reply(List, As, S#s{out = undefined, mine = undefined});
 answers(_, _, _, S) -> S.
 
+reply(List, default, S) ->
+    fx({replies, [{F, default(Op)} || {F, Op} <- List, F =/= none]}, S);
 reply(List, As, S) ->
     fx({replies, [{F, A} || {{F, _}, A} <- lists:zip(List, As), F =/= none]}, S).
+
+%% What an operation answers when nothing stands against it. A list of operations that all
+%% answer so travels, and is kept, without its answers.
+-spec default(tuple() | delete) -> yes | ok.
+default(Op) when element(1, Op) =:= r; element(1, Op) =:= x; element(1, Op) =:= rr -> yes;
+default(_) -> ok.
 
 -spec batch(term(), non_neg_integer(), non_neg_integer(), [term()], node(), #s{}) -> #s{}.
 batch(E, Num, Commit, Items, N, #s{d = #d{lineage = E, epoch = E}, lead = N, role = follower} = S0) ->
@@ -142,6 +152,7 @@ view_events(Old, New, S) ->
 %% A membership that came with a snapshot rather than in a batch.
 -spec membership(sderl_membership:t(), #s{}) -> #s{}.
 membership(Mem, S0) ->
+    %% (Or the batch that came with it said that the group was deleted.)
     case new_mem(Mem, S0) of
         #s{leaving = undefined} = S -> S;
         #s{leaving = Why} = S -> leave(Why, S)

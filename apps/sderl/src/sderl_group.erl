@@ -76,7 +76,7 @@ start(Group, Uid, #{options := Options} = Args) ->
     Core0 = maps:merge(
         maps:with([tick_ms, aside_ms, forget_ms, faults], Options),
         #{group => Group, uid => Uid, self => node(), addr => self(), inc => sderl_dir:incarnation(),
-          now => now_ms(), linked => nodes(connected)}),
+          now => now_ms(), clock => erlang:system_time(millisecond), linked => nodes(connected)}),
     Core = sderl_core:init(case Had of
         none -> maps:merge(Core0, maps:with([mem, found], Args));
         _ -> maps:merge(Core0, maps:with([durable, log, sessions, outbox], Had))
@@ -141,6 +141,7 @@ now_ms() -> erlang:monotonic_time(millisecond).
 %% ---------------------------------------------------------------- the mailbox
 
 event({sderl_op, From, Op}, _) -> {op, From, Op};
+event({sderl_again, From, Op}, _) -> {again, From, Op};
 event({sderl, ?VSN, Uid, Node, Msg}, #g{uid = Uid}) -> {msg, Node, Msg};
 event({sderl_await_live, From, Nodes, Ms}, _) -> {await_live, From, Nodes, Ms};
 event({{'DOWN', Name}, Ref, process, Pid, _}, #g{local = L}) ->
@@ -231,6 +232,8 @@ effect({apply, Epoch, Num, Items, Index}, #g{store = St0, local = L0, group = Gr
 effect({durable, D}, #g{group = Group} = G) ->
     true = sderl_store:durable(Group, D),
     G;
+effect({members, Members}, #g{store = St} = G) ->
+    G#g{store = sderl_store:members(Members, St)};
 effect({outbox, Req, List}, #g{group = Group} = G) ->
     true = sderl_store:outbox(Group, Req, List),
     G;

@@ -135,20 +135,26 @@ rehome(Removed, #a{st = #st{group = G, index = I}, epoch = {_, Coord}} = A0) ->
         end
     end, A0, at_home(G, Removed)).
 
-ops([], [], _, A) -> A;
-ops([Op | Ops], [Answer | As], O, #a{seq = Seq} = A) -> ops(Ops, As, O, op(Op, Answer, O, A#a{seq = Seq + 1})).
+ops([], _, _, A) -> A;
+ops([Op | Ops], default, O, #a{seq = Seq} = A) -> ops(Ops, default, O, op(Op, O, A#a{seq = Seq + 1}));
+ops([Op | Ops], [Answer | As], O, #a{seq = Seq} = A0) ->
+    A = A0#a{seq = Seq + 1},
+    case Answer of
+        {no, _} -> ops(Ops, As, O, A);
+        _ -> ops(Ops, As, O, op(Op, O, A))
+    end.
 
-op({r, Name, Pid, Opts}, yes, O, A) -> put(Name, Pid, Opts, O, registered, A);
-op({x, Name, Pid, _, Opts}, yes, O, A) -> put(Name, Pid, Opts, O, replaced, A);
-op({rr, Name, Pid, Opts}, yes, O, A) -> put(Name, Pid, Opts, O, replaced, A);
-op({u, Name}, ok, _, A) -> del(Name, any, A);
-op({d, Name, Pid}, ok, _, #a{st = #st{group = G}} = A) ->
+op({r, Name, Pid, Opts}, O, A) -> put(Name, Pid, Opts, O, registered, A);
+op({u, Name}, _, A) -> del(Name, any, A);
+op({d, Name, Pid}, _, #a{st = #st{group = G}} = A) ->
     %% Conditional on the pid: never the successor's name (rule 16).
     case ets:lookup_element(?NAMES, {G, Name}, 2, none) of
         Pid -> del(Name, Pid, A);
         _ -> A
     end;
-op(_, _, _, A) -> A.
+op({x, Name, Pid, _, Opts}, O, A) -> put(Name, Pid, Opts, O, replaced, A);
+op({rr, Name, Pid, Opts}, O, A) -> put(Name, Pid, Opts, O, replaced, A);
+op(_, _, A) -> A.
 
 put(Name, Pid, Opts, Origin, Kind, #a{st = #st{members = Ms}, epoch = E, seq = Seq} = A) ->
     Home = case Ms of #{node(Pid) := _} -> node(Pid); _ -> Origin end,

@@ -350,7 +350,7 @@ recover(N, W0) ->
     W2 = dead_rows(N, maps:values(rows(N, W1)), W1),
     %% Clients that saw it die ask again.
     maps:fold(fun(OpId, #{node := ON, life := OL, op := Op} = O, W) when ON =:= N, OL =:= Life, not is_map_key(answer, O) ->
-                      mail(N, {op, OpId, Op}, W);
+                      mail(N, {again, OpId, Op}, W);
                  (_, _, W) -> W
               end, W2, W2#w.ops).
 
@@ -503,8 +503,9 @@ applied(N, E, Num, Items, Index, #w{log = Log, segs = Segs} = W0) ->
     #n{store = St0} = X = node(N, W1),
     _ = [violation(W1, {applied_twice, N, O, Inc, R}) ||
          {seg, O, Inc, R, _, _} <- Items, {I2, R2, _} <- [maps:get(O, sessions(St0), {none, 0, []})], I2 =:= Inc, R2 >= R],
-    Segs1 = lists:foldl(fun({seg, O, Inc, R, _, _}, A) -> A#{{O, Inc, R} => lists:usort([{E, Num} | maps:get({O, Inc, R}, A, [])])};
-                           (_, A) -> A end, Segs, Items),
+    Answered = [{O, Inc, R} || {seg, O, Inc, R, _, _} <- Items] ++
+        [{O, Inc, R} || {merge, _, Sess} <- Items, O := {Inc, R, _} <- Sess],
+    Segs1 = lists:foldl(fun(K, A) -> A#{K => lists:usort([{E, Num} | maps:get(K, A, [])])} end, Segs, Answered),
     {St, New} = sderl_store_map:apply(St0, E, Num, Items, Index),
     W2 = keep(X#n{store = St}, W1#w{segs = Segs1}),
     dead_rows(N, New, case sderl_store_map:whole(St) of false -> W2; true -> table(N, E, Num, St, W2) end).
@@ -579,7 +580,10 @@ everywhere(N, From, Op, #w{lists = Ls, segs = Segs} = W) ->
     #s{lead = Lead} = S = state(N, W),
     Where =:= [] andalso violation(W, {yes_without_batch, From, Op}),
     case Lead =/= undefined andalso state(Lead, W) of
-        #s{role = coord, d = #d{view = V, lineage = E}} when E =:= S#s.d#d.lineage ->
+        #s{role = coord, flight = Fl, last = Last, d = #d{view = V0, lineage = E}} when E =:= S#s.d#d.lineage ->
+            %% Who has just caught up counts from the batch on that says so.
+            New = case Fl of #flight{wait = Wait} -> [M || {view, _, _, _} <- Last, M <- Wait]; _ -> [] end,
+            V = maps:without(New, V0),
             Bad = fun({LE, Num}) ->
                 [M || M := live <- V, #s{num = Has, d = #d{lineage = ME, history = H, syncing = false}} <- [state(M, W)],
                       case ME =:= LE of

@@ -67,10 +67,11 @@ write(St0, Epoch, Num, Items, Index) ->
 index_entry(Pid, none, I) -> maps:remove(Pid, I);
 index_entry(Pid, [Name], I) -> I#{Pid => Name}.
 
-item({seg, O, Inc, R, Ops, As}, Epoch, {St0, Seq0, New0}) ->
+item({seg, O, Inc, R, Ops, As0}, Epoch, {St0, Seq0, New0}) ->
+    As = case As0 of default -> [sderl_core_write:default(Op) || Op <- Ops]; _ -> As0 end,
     {St, Seq, New} = lists:foldl(fun({Op, A}, {St1, S, N}) -> op(Op, A, O, {Epoch, S + 1}, {St1, S + 1, N}) end,
                                  {St0, Seq0, New0}, lists:zip(Ops, As)),
-    {St#st{sessions = (St#st.sessions)#{O => {Inc, R, As}}}, Seq, New};
+    {St#st{sessions = (St#st.sessions)#{O => {Inc, R, As0}}}, Seq, New};
 item({view, _, _, Drops}, _, {#st{rows = Rows, index = I} = St, Seq, New}) ->
     Gone = [R || _ := {_, _, Home, _, _} = R <- Rows, lists:member(Home, Drops)],
     Index = case I of undefined -> I; _ -> maps:without([element(2, R) || R <- Gone], I) end,
