@@ -22,12 +22,13 @@ for the look-ups.
     atom() => term()
 }.
 
--doc "As in the JSON output; see `docs` of the command.".
+-doc "As in the JSON output; `m:sderl_bench_registry_experiment` says what they mean.".
 -type metrics() :: #{
     pairs_per_s := float(),
     register_us := #{p50 := number() | undefined, p99 := number() | undefined},
     unregister_us := #{p50 := number() | undefined, p99 := number() | undefined},
     lookup_ns := number() | undefined,
+    cpu_us_per_pair := number() | undefined,
     links_per_node_max := non_neg_integer() | undefined,
     errors := non_neg_integer(),
     error_reasons := [binary()],
@@ -195,11 +196,15 @@ metrics(#{tallies := Tallies, seconds := Seconds, links := Links} = Seen) ->
         register_us => percentiles(register, Tallies),
         unregister_us => percentiles(unregister, Tallies),
         lookup_ns => maps:get(lookup_ns, Seen),
+        cpu_us_per_pair => ratio(1000 * Sum(cpu_ms), Sum(pairs)),
         links_per_node_max => lists:max([undefined_as(0, L) || L <- Links]),
         errors => Sum(errors),
         error_reasons => [text(R) || R <- lists:sublist(Reasons, 3)],
         converged => maps:get(converged, Seen)
     }.
+
+ratio(_, 0) -> undefined;
+ratio(A, B) -> A / B.
 
 undefined_as(Default, undefined) -> Default;
 undefined_as(_, Value) -> Value.

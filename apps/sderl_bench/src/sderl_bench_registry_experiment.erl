@@ -10,6 +10,7 @@ Metrics of one run, as in the JSON output:
 | `pairs_per_s` | pairs of register and unregister that all clients completed in a second |
 | `register_us`, `unregister_us` | latency, `p50` and `p99`, within 1.6 % |
 | `lookup_ns` | one local look-up of a present name, the loop around it subtracted |
+| `cpu_us_per_pair` | processor time of all nodes together, per pair: it tells what a pair costs also where other programs disturb the machine |
 | `links_per_node_max` | connections of the node that has most |
 | `errors`, `error_reasons` | operations that failed, all told, and up to three reasons |
 | `converged` | after the run, all members' tables are the same and hold what they should |
@@ -163,7 +164,7 @@ table(Runs) ->
     Bases = [Base || Base <- ["yardstick", "global"], lists:member(Base, Names), length(Names) > 1],
     Header =
         ["", "pairs/s"] ++ ["x " ++ Base || Base <- Bases] ++
-            ["register us p50", "p99", "unregister us p50", "p99", "look-up ns", "links", "errors", "converged"],
+            ["register us p50", "p99", "unregister us p50", "p99", "CPU us/pair", "look-up ns", "links", "errors", "converged"],
     sderl_bench_table:text(Header, [row(Name, Bases, Runs) || Name <- Names]).
 
 row(Name, Bases, Runs) ->
@@ -177,6 +178,7 @@ row(Name, Bases, Runs) ->
             Median(fun(#{register_us := #{p99 := V}}) -> V end),
             Median(fun(#{unregister_us := #{p50 := V}}) -> V end),
             Median(fun(#{unregister_us := #{p99 := V}}) -> V end),
+            Median(fun(#{cpu_us_per_pair := V}) -> V end),
             Median(fun(#{lookup_ns := V}) -> V end),
             sderl_bench_table:number(lists:max([V || #{links_per_node_max := V} <- Mine])),
             sderl_bench_table:number(lists:sum([V || #{errors := V} <- Mine])),
@@ -202,6 +204,7 @@ markdown_row(Label, Impl, Runs) ->
             " / ",
             Median(fun(#{register_us := #{p99 := V}}) -> V end)
         ],
+        Median(fun(#{cpu_us_per_pair := V}) -> V end),
         Median(fun(#{lookup_ns := V}) -> V end),
         sderl_bench_table:number(lists:max([V || #{links_per_node_max := V} <- Mine]))
     ].

@@ -29,12 +29,13 @@ begin, `warmup_ms` what passes before anything counts, `measure_ms` how long it 
 
 -doc """
 What the clients of a node did in the measured time: pairs completed, latencies in ns,
-operations that failed and a few of the reasons.
+processor time of the whole node, operations that failed and a few of the reasons.
 """.
 -type tally() :: #{
     pairs := non_neg_integer(),
     register := sderl_bench_histogram:histogram(),
     unregister := sderl_bench_histogram:histogram(),
+    cpu_ms := non_neg_integer(),
     errors := non_neg_integer(),
     reasons := [term()]
 }.
@@ -131,15 +132,27 @@ load(#{impl := Impl, group := Group, index := Index, clients := Clients} = Load)
             _ = [exit(Pid, kill) || {Pid, _} <- Running],
             {error, {late, (Now - From) div 1_000_000}};
         _ ->
+            CpuMs = cpu_ms(From, Template#client.until),
             LastMs = ms(Template#client.until) + ?DRAIN_MS,
-            {ok, tally([finish(Client, LastMs) || Client <- Running], Template)}
+            {ok, tally([finish(Client, LastMs) || Client <- Running], CpuMs, Template)}
+    end.
+
+%% All threads of this node, user and system, between two moments to come.
+cpu_ms(From, Until) ->
+    ok = sleep_until(From),
+    {Before, _} = erlang:statistics(runtime),
+    ok = sleep_until(Until),
+    {After, _} = erlang:statistics(runtime),
+    After - Before.
+
+sleep_until(At) ->
+    receive
+    after max(0, ms(At) - erlang:monotonic_time(millisecond)) -> ok
     end.
 
 start(Begin, Client) ->
     spawn_monitor(fun() ->
-        receive
-        after max(0, ms(Begin) - erlang:monotonic_time(millisecond)) -> ok
-        end,
+        ok = sleep_until(Begin),
         exit({client, run(1, 0, Client)})
     end).
 
@@ -153,7 +166,7 @@ finish({Pid, Ref}, LastMs) ->
         unfinished
     end.
 
-tally(Ended, #client{register = Register, unregister = Unregister}) ->
+tally(Ended, CpuMs, #client{register = Register, unregister = Unregister}) ->
     Done = [Client || #client{} = Client <- Ended],
     Failed = [Reason || Reason <- Ended, not is_record(Reason, client)],
     Reasons = Failed ++ lists:append([Client#client.reasons || Client <- Done]),
@@ -161,6 +174,7 @@ tally(Ended, #client{register = Register, unregister = Unregister}) ->
         pairs => lists:sum([Client#client.pairs || Client <- Done]),
         register => sderl_bench_histogram:read(Register),
         unregister => sderl_bench_histogram:read(Unregister),
+        cpu_ms => CpuMs,
         errors => length(Failed) + lists:sum([Client#client.errors || Client <- Done]),
         reasons => lists:sublist(lists:usort(Reasons), 3)
     }.

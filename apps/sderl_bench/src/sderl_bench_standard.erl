@@ -101,7 +101,7 @@ joined(Runs) ->
 markdown(Runs, #{seconds := Seconds, repeat := Repeat}) ->
     Header = [
         "nodes x clients", "registry", "pairs/s", "x yardstick", "x global",
-        "register p50 / p99 us", "look-up ns", "links a node"
+        "register p50 / p99 us", "CPU us/pair", "look-up ns", "links a node"
     ],
     Keys = lists:uniq([key(Run) || Run <- Runs]),
     Rows = [sderl_bench_registry_experiment:markdown_row(key_text(Key), Impl, Mine)

@@ -22,16 +22,30 @@ main(Args) ->
     _ = io:setopts(standard_error, [{encoding, unicode}]),
     ok = log_to_stderr(),
     ok = sderl_cli_signals:install(self()),
-    {Runner, Monitor} = spawn_monitor(fun() -> exit({status, run(Args)}) end),
+    {Runner, Monitor} = spawn_monitor(fun() -> exit(outcome(Args)) end),
     receive
         {'DOWN', Monitor, process, Runner, {status, Status}} ->
             halt(Status);
+        {'DOWN', Monitor, process, Runner, no_stdout} ->
+            complain("cannot write to stdout"),
+            halt(1);
         {'DOWN', Monitor, process, Runner, Reason} ->
             complain(["this is a defect of the program: ", io_lib:format("~tp", [Reason])]),
             halt(1);
         {sderl_cli_signals, stop} ->
             stop(Runner, Monitor)
     end.
+
+outcome(Args) ->
+    try
+        {status, run(Args)}
+    catch
+        Class:Reason:Stack -> failure(Class, Reason, Stack)
+    end.
+
+%% The reader of a pipe has gone, or the disk is full.
+failure(error, terminated, [{io, _, _, _} | _]) -> no_stdout;
+failure(Class, Reason, Stack) -> {Class, Reason, Stack}.
 
 %% A fleet ends with the process that started it; wait until they all have.
 stop(Runner, Monitor) ->

@@ -62,13 +62,15 @@ check(Metrics, Links) ->
         pairs_per_s := Pairs,
         register_us := #{p50 := R50, p99 := R99},
         unregister_us := #{p50 := U50, p99 := U99},
-        lookup_ns := LookupNs
+        lookup_ns := LookupNs,
+        cpu_us_per_pair := CpuUs
     } = Metrics,
     ?assertMatch(#{errors := 0, error_reasons := [], converged := true, links_per_node_max := Links}, Metrics),
     ?assert(Pairs > 0),
     ?assert(R50 > 0 andalso R50 =< R99),
     ?assert(U50 > 0 andalso U50 =< U99),
-    ?assert(LookupNs >= 0).
+    ?assert(LookupNs >= 0),
+    ?assert(CpuUs > 0).
 
 names_held(_Config) ->
     Params = #{nodes => 2, group_size => 2, clients => 1, seconds => 1, names => 501},

@@ -115,6 +115,7 @@ metrics_test() ->
             register_us := #{p50 := 0.01, p99 := 0.02},
             unregister_us := #{p50 := undefined, p99 := undefined},
             lookup_ns := 80.0,
+            cpu_us_per_pair := 100.0,
             links_per_node_max := 3,
             errors := 2,
             error_reasons := [<<"{register,no}">>],
@@ -128,6 +129,7 @@ metrics(PairsPerS, Converged) ->
         pairs => PairsPerS,
         register => lists:foldl(fun sderl_bench_histogram:add/2, sderl_bench_histogram:new(), [10, 20]),
         unregister => sderl_bench_histogram:new(),
+        cpu_ms => 10,
         errors => 1,
         reasons => [{register, no}]
     },
