@@ -12,6 +12,7 @@
     epoch :: epoch(),               % the highest epoch promised; nothing lower is acknowledged
     lineage :: epoch(),             % the epoch of the component whose log this node holds
     history = [] :: [{epoch(), non_neg_integer()}],  % ended epochs of that log, last number of each
+    merged = #{} :: #{node() => {epoch(), non_neg_integer()}},  % to be adopted: where in its own log it was when it gave us its rows
     view = #{} :: #{node() => live | aside},         % the component; aside: rows kept, not counted
     tomb = #{} :: #{node() => #{term() => term()}},  % rows of a node set aside, removed meanwhile
     syncing = false :: boolean()    % a snapshot is being installed: the table is not whole
@@ -53,7 +54,7 @@
 -record(absorb, {
     members = [] :: [node()],
     need = [] :: [node()],
-    ended :: {epoch(), non_neg_integer()},
+    at :: {epoch(), non_neg_integer()},
     sessions = #{} :: map(),
     rows = [] :: [[term()]],
     since = 0 :: integer()

@@ -15,7 +15,7 @@
 %%
 %% Items of a batch: {seg, Origin, Incarnation, Number, Ops, Answers}
 %% (`default` where each is what the operation answers when nothing stands against it); {view, View, Tomb, Drops};
-%% {mem, Membership, Removed}; {merge, Rows, Sessions}; {settle, Name, HeldBy, Row | none, Keep};
+%% {mem, Membership, Removed}; {merge, Rows, Sessions}; {merged, Nodes, {Epoch, Number}}; {settle, Name, HeldBy, Row | none, Keep};
 %% {tomb, Tomb}; delete.
 
 -include("sderl_core.hrl").
@@ -55,9 +55,9 @@ special({view, _}, Acc) -> Acc;
 special({mem, Mem0}, {Is, T, Dr, C, S}) ->
     Mem = sderl_membership:merge(Mem0, C#c.mem),
     {[mem_item(Mem, C#c.mem) | Is], T, Dr, C#c{mem = Mem}, S};
-special({merge, Members, Ended, Rows, Sessions}, {Is, T, Dr, C0, S0}) ->
+special({merge, Members, Need, At, Rows, Sessions}, {Is, T, Dr, C0, S0}) ->
     {Kept, C, S} = lists:foldl(fun(R, A) -> merge_row(R, Dr, A) end, {[], C0, S0}, Rows),
-    {[{merge, lists:reverse(Kept), Sessions}, {ended, Ended} | Is], [{adopt, Members} | T], Dr, C, S};
+    {[{merge, lists:reverse(Kept), Sessions}, {merged, Need, At} | Is], [{adopt, Members} | T], Dr, C, S};
 special({settle, Name, A, B0, Keep, Fx}, {Is, T, Dr, C, S0}) ->
     S = S0#s{clashes = maps:remove(Name, S0#s.clashes)},
     B = setelement(4, B0, C#c.ver),

@@ -414,7 +414,7 @@ finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, n
 
 -spec lead_info(#s{}) -> map().
 lead_info(#s{d = D}) ->
-    #{prev => D#d.lineage, history => D#d.history, view => D#d.view, mem => D#d.mem, tomb => D#d.tomb}.
+    #{prev => D#d.lineage, history => D#d.history, merged => D#d.merged, view => D#d.view, mem => D#d.mem, tomb => D#d.tomb}.
 
 -spec lead(epoch(), non_neg_integer(), [term()], map(), node(), #s{}) -> #s{}.
 lead(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage = Lin, syncing = false}, num = Has, role = R} = S0)
@@ -424,9 +424,9 @@ lead(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage =
         _ -> sderl_core_write:apply_items(Num, Items, none, S0)
     end,
     D = S1#s.d,
-    #{history := H, view := V, mem := M, tomb := T} = Info,
+    #{history := H, merged := Me, view := V, mem := M, tomb := T} = Info,
     S2 = S1#s{role = follower, lead = N, lead_heard = S1#s.now, cand = undefined, to = undefined, tries = 0,
-              ack = {E, Num}, d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = T}},
+              ack = {E, Num}, d = D#d{epoch = E, lineage = E, history = H, merged = Me, view = V, tomb = T}},
     sderl_core_write:membership(sderl_membership:merge(M, D#d.mem), sderl_core_write:resend(waiters(S2)));
 lead(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->
     case E < Mine of

@@ -73,24 +73,26 @@ contrib_ok(_, _, _, S) -> S.
 surrender(EB, NumB, Members, Sess, N, #s{role = coord, groggy = [], now = Now} = S0) when EB < S0#s.d#d.lineage ->
     #s{d = #d{view = V, mem = Mem} = D} = S1 = first(S0),
     Ours = [M || M <- Members, M =/= S1#s.self, present(M, S1), sderl_membership:is_member(M, Mem)],
-    Covered = covered(EB, NumB, D#d.lineage, D#d.history),
-    Need = [M || M <- Ours, not Covered orelse not is_map_key(M, V)],
+    Need = [M || M <- Ours, not (is_map_key(M, V) andalso covered(M, EB, NumB, D#d.lineage, D#d.history, D#d.merged))],
     S2 = lists:foldl(fun(M, S) -> demote(M, S) end, S1, Ours -- Need),
     S3 = send(N, {yield, EB, Need}, S2),
     case Need of
         [] -> start_syncs(Ours, S3);
         _ ->
-            Ab = #absorb{members = Ours, need = Need, ended = {EB, NumB}, sessions = maps:with(Need, Sess), since = Now},
+            Ab = #absorb{members = Ours, need = Need, at = {EB, NumB}, sessions = maps:with(Need, Sess), since = Now},
             S3#s{absorbs = (S3#s.absorbs)#{N => Ab}}
     end;
 surrender(_, _, _, _, _, S) -> S.
 
-%% Whether a log of lineage E with this history has everything that a member at that position has.
-covered(Lineage, _, Lineage, _) -> true;
-covered(Lineage, Num, _, History) ->
-    case lists:keyfind(Lineage, 1, History) of
-        {_, Final} -> Num =< Final;
-        false -> false
+%% Whether a log of lineage E with this history has everything that a member at that position has:
+%% it grew out of the member's log, or the member gave its rows there (the others of its component
+%% need not have done so: some of them may have been out of reach).
+covered(_, Lineage, _, Lineage, _, _) -> true;
+covered(M, Lineage, Num, _, History, Merged) ->
+    case {Merged, lists:keyfind(Lineage, 1, History)} of
+        {#{M := {Lineage, At}}, _} -> Num =< At;
+        {_, {_, Final}} -> Num =< Final;
+        {_, false} -> false
     end.
 
 %% A component that was one booting node becomes a running one when it takes in its first member:
@@ -119,13 +121,13 @@ contrib(E, K, Rows, Last, N, #s{role = coord, absorbs = Abs, now = Now} = S0) wh
     end;
 contrib(_, _, _, _, _, S) -> S.
 
-absorbed(#absorb{members = Members0, need = Need0, ended = Ended, sessions = Sess, rows = Chunks},
+absorbed(#absorb{members = Members0, need = Need0, at = At, sessions = Sess, rows = Chunks},
          #s{d = #d{view = V, tomb = T} = D, specials = Sp} = S0) ->
     Members = [M || M <- Members0, present(M, S0)],
     Need = [M || M <- Need0, present(M, S0)],
     Rows = [R || R <- lists:append(lists:reverse(Chunks)), lists:member(element(3, R), Need), not removed(R, T)],
     S1 = S0#s{d = D#d{tomb = maps:without(Need, T)},
-              specials = [{merge, Members, Ended, Rows, maps:with(Need, Sess)} | Sp]},
+              specials = [{merge, Members, Need, At, Rows, maps:with(Need, Sess)} | Sp]},
     View = maps:merge(V, #{M => aside || M <- Need}),
     %% What we hold of those whose log went on without us is older than what they bring.
     Old = [M || M <- Need, is_map_key(M, V)],
@@ -177,18 +179,18 @@ synced(_, _, S) -> S.
 
 -spec adopt(epoch(), non_neg_integer(), map(), node(), #s{}) -> #s{}.
 adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine -> send(N, {refused, Mine, L}, S);
-adopt(E, Num, #{history := H} = Info, N, #s{role = R, num = Has, d = #d{lineage = Own}} = S) ->
-    case R =/= coord andalso covered(Own, Has, E, H) of
+adopt(E, Num, #{history := H, merged := M} = Info, N, #s{role = R, self = Self, num = Has, d = #d{lineage = Own}} = S) ->
+    case R =/= coord andalso covered(Self, Own, Has, E, H, M) of
         true -> adopted(E, Num, Info, N, S);
         %% We have what that log has not: it is a merge.
         false -> give_up(N, E, S)
     end.
 
-adopted(E, Num, #{sessions := Sess, history := H, view := V, mem := M, tomb := T}, N, #s{d = D, now = Now} = S0) ->
+adopted(E, Num, #{sessions := Sess, history := H, merged := Me, view := V, mem := M, tomb := T}, N, #s{d = D, now = Now} = S0) ->
     S1 = sderl_core_elect:stop_leading(S0),
     S2 = S1#s{role = follower, lead = N, lead_heard = Now, cand = undefined, to = undefined, tries = 0,
               num = Num, last = [], sessions = Sess, mine = undefined, ack = undefined, booting = false,
-              d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = T, syncing = true}},
+              d = D#d{epoch = E, lineage = E, history = H, merged = Me, view = V, tomb = T, syncing = true}},
     S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, sderl_core:save(S2))),
     sderl_core_write:membership(sderl_membership:merge(M, D#d.mem), S3).
 

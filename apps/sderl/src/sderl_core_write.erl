@@ -128,15 +128,16 @@ item({seg, O, Inc, R, _Ops, As}, Num, #s{self = O, inc = Inc, out = {R, _}} = S)
 item({seg, O, Inc, R, _Ops, As}, _Num, S) ->
     S#s{sessions = (S#s.sessions)#{O => {Inc, R, As}}};
 item({view, View, Tomb, _Drops}, _Num, #s{d = D} = S) ->
-    S1 = S#s{d = D#d{view = View, tomb = Tomb}},
+    Merged = maps:filter(fun(N, _) -> maps:get(N, View, none) =:= aside end, D#d.merged),
+    S1 = S#s{d = D#d{view = View, tomb = Tomb, merged = Merged}},
     view_events(D#d.view, View, sderl_core_elect:waiters(S1));
 item({tomb, Tomb}, _Num, #s{d = D} = S) -> S#s{d = D#d{tomb = Tomb}};
 item({mem, Mem, _Removed}, _Num, S) -> new_mem(Mem, S);
 item(delete, _Num, S) -> S#s{leaving = deleted};
 item({merge, _Rows, Sessions}, _Num, S) ->
     S#s{sessions = maps:merge(S#s.sessions, Sessions)};
-item({ended, Ended}, _Num, #s{d = #d{history = H} = D} = S) ->
-    S#s{d = D#d{history = lists:sublist(lists:keystore(element(1, Ended), 1, H, Ended), ?HISTORY)}};
+item({merged, Nodes, At}, _Num, #s{d = #d{merged = M} = D} = S) ->
+    S#s{d = D#d{merged = maps:merge(M, maps:from_keys(Nodes, At))}};
 item({settle, _, _, _, _}, _Num, S) -> S.
 
 view_events(Old, New, S) when Old =:= New -> S;

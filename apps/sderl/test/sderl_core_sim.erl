@@ -383,7 +383,7 @@ step(N, Id, W0) ->
     case node(N, W0) of
         #n{up = true, paused = true} = X ->
             keep(X#n{held = [{again, Id} | X#n.held]}, W0);
-        #n{up = true, p = #p{id = Id, mail = Mail, st = S0} = P} = X ->
+        #n{up = true, p = #p{id = Id, mail = Mail} = P} = X ->
             All = lists:reverse(Mail),
             {Part, W1} = chance(10, W0),
             {Now, Later} = case Part of
@@ -393,7 +393,12 @@ step(N, Id, W0) ->
             W2 = keep(X#n{p = P#p{mail = lists:reverse(Later), due = Later =/= []}}, W1),
             W3 = case Later of [] -> W2; _ -> in(1, {step, N, Id}, W2) end,
             trace(W3, "~p <- ~0P", [N, [E || E <- Now, noisy(E)], 60]),
-            W4 = stepped(N, Id, sderl_core:step(W3#w.now, Now, S0), W3#w{steps = W3#w.steps + 1}),
+            %% Sometimes in two halves, as a shell does that has answered clients.
+            {Halves, Wh} = chance(30, W3),
+            W4 = case Halves of
+                true -> stepped(N, Id, handle, Now, Wh, [[]]);
+                false -> stepped(N, Id, step, Now, Wh, [])
+            end,
             W5 = proposed(N, Id, W4),
             case lists:member(tick, Now) andalso state(N, W5) of
                 #s{role = coord} -> foreign_deaths(N, W5);
@@ -409,13 +414,21 @@ noisy(_) -> true.
 
 current(N, Id, W) -> case node(N, W) of #n{up = true, p = #p{id = Id}} -> true; _ -> false end.
 
-stepped(N, Id, {Fx, S}, W0) ->
-    W1 = set_state(N, S, W0),
-    {Feed, W2} = effects(N, Id, Fx, W1),
-    case current(N, Id, W2) of
-        false -> W2;
-        true when Feed =:= [] -> check(N, S, W2);
-        true -> stepped(N, Id, sderl_core:step(W2#w.now, Feed, state(N, W2)), check(N, S, W2))
+stepped(N, Id, F, Events, W0, More) ->
+    {Fx, S} = sderl_core:F(W0#w.now, Events, state(N, W0)),
+    ran(N, Id, Fx, S, W0#w{steps = W0#w.steps + 1}, More).
+
+ran(N, Id, Fx, S, W0, More) ->
+    {Feed, W1} = effects(N, Id, Fx, set_state(N, S, W0)),
+    case current(N, Id, W1) of
+        false -> W1;
+        true ->
+            W2 = check(N, S, W1),
+            case {Feed, More} of
+                {[], []} -> W2;
+                {[], [Events | Rest]} -> stepped(N, Id, step, Events, W2, Rest);
+                _ -> stepped(N, Id, step, Feed, W2, More)
+            end
     end.
 
 proposed(N, Id, W0) ->
@@ -424,7 +437,8 @@ proposed(N, Id, W0) ->
         true ->
             #n{store = Store} = node(N, W0),
             sderl_store_map:indexed(Store) orelse violation(W0, {index, N}),
-            stepped(N, Id, sderl_core:propose(W0#w.now, sderl_store_map, Store, state(N, W0)), W0)
+            {Fx, S} = sderl_core:propose(W0#w.now, sderl_store_map, Store, state(N, W0)),
+            ran(N, Id, Fx, S, W0, [])
     end.
 
 set_state(N, S, W) ->
@@ -446,7 +460,10 @@ effects(N, Id, Fx, W0) ->
         _ ->
             lists:foldl(fun(E, {Feed, W}) ->
                 trace(W, "  ~p ~0P", [N, E, 60]),
-                case effect(N, Id, E, W) of
+                %% A member that left writes nothing more.
+                Here = current(N, Id, W) orelse element(1, E) =:= send orelse element(1, E) =:= replies,
+                case Here andalso effect(N, Id, E, W) of
+                    false -> {Feed, W};
                     {feed, Ev, W1} -> {Feed ++ [Ev], W1};
                     W1 -> {Feed, W1}
                 end
@@ -580,7 +597,7 @@ everywhere(N, From, Op, #w{lists = Ls, segs = Segs} = W) ->
     #s{lead = Lead} = S = state(N, W),
     Where =:= [] andalso violation(W, {yes_without_batch, From, Op}),
     case Lead =/= undefined andalso state(Lead, W) of
-        #s{role = coord, flight = Fl, last = Last, d = #d{view = V0, lineage = E}} when E =:= S#s.d#d.lineage ->
+        #s{role = coord, specials = [], flight = Fl, last = Last, d = #d{view = V0, lineage = E}} when E =:= S#s.d#d.lineage ->
             %% Who has just caught up counts from the batch on that says so.
             New = case Fl of #flight{wait = Wait} -> [M || {view, _, _, _} <- Last, M <- Wait]; _ -> [] end,
             V = maps:without(New, V0),
@@ -761,6 +778,7 @@ command({resume, N}, W0) ->
                         end, W3, case First of true -> Tick ++ Items; false -> Items ++ Tick end);
         _ -> W0
     end;
+command(resume_all, W0) -> lists:foldl(fun(N, W) -> command({resume, N}, W) end, W0, all(W0));
 command({cut, A, B, How}, W) -> cut(A, B, How, W#w{cuts = (W#w.cuts)#{pair(A, B) => []}});
 command({uncut, A, B}, W) -> W#w{cuts = maps:remove(pair(A, B), W#w.cuts)};
 command({split, As, Bs, How}, W) -> lists:foldl(fun({A, B}, X) -> command({cut, A, B, How}, X) end, W, [{A, B} || A <- As, B <- Bs]);
@@ -849,7 +867,7 @@ random_fault(T, W0) ->
         X =< 41 -> {[{T, {kill_in_step, N}}], W5};
         X =< 46 -> {[{T, {on_coord, kill_in_step}}], W5};
         X =< 56 -> {[{T, {pause, N}}, {T + D, {resume, N}}], W5};
-        X =< 60 -> {[{T, {on_coord, pause}}, {T + D, {resume_all}}], W5};
+        X =< 60 -> {[{T, {on_coord, pause}}, {T + D, resume_all}], W5};
         X =< 70 -> {[{T, {cut, N, M, How}}, {T + D, {uncut, N, M}}], W5};
         X =< 82 ->
             {Side, W6} = side(Names, W5),
