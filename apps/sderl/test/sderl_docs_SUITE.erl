@@ -1,0 +1,162 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_docs_SUITE).
+
+%% What the documents say is so: their sessions give the output shown, functions and files they
+%% name exist, tables are those of the code.
+
+-compile([export_all, nowarn_export_all]).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-define(CALL, 60_000).
+-define(SOON, 30_000).
+
+%% Modules of libraries that are not here.
+-define(FOREIGN, [syn, telemetry, horde, phoenix]).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() -> [links, functions, configuration, events | sessions()].
+
+sessions() -> [readme, getting_started, from_global_and_syn, release, configuration_sessions, events_sessions, operations].
+
+init_per_suite(Config) ->
+    case filelib:is_regular(filename:join(root(), "README.md")) of
+        true -> Config;
+        false -> {skip, "the documents are not in this tree"}
+    end.
+
+end_per_suite(_) -> ok.
+
+%% ---------------------------------------------------------------- text
+
+links(_) ->
+    Missing = [{Page, Link} || Page <- pages(), Link <- sderl_docs_text:links(read(Page)),
+                               not filelib:is_file(filename:join([root(), filename:dirname(Page), Link]))],
+    ?assertEqual([], Missing).
+
+functions(_) ->
+    Missing = [{Page, M, F, A} || Page <- pages(), {M, F, A} <- sderl_docs_text:functions(read(Page)),
+                                  not lists:member(M, ?FOREIGN), not exported(M, F, A)],
+    ?assertEqual([], Missing).
+
+exported(M, F, A) ->
+    code:ensure_loaded(M) =:= {module, M}
+        andalso (erlang:function_exported(M, F, A) orelse erlang:is_builtin(M, F, A)).
+
+%% Each option is in the table, with its default.
+configuration(_) ->
+    {ok, Config} = sderl_config:parse([], undefined, node()),
+    Options = maps:remove(warnings, maps:remove(other_groups, Config)),
+    Expected = [{s_groups, []} | maps:to_list(maps:remove(groups, Options))],
+    Rows = re:run(read("docs/configuration.md"), "^\\| `([a-z_]+)` \\|[^|]*\\| `([^`]+)` \\|",
+                  [global, multiline, {capture, all_but_first, list}, unicode]),
+    {match, Table} = Rows,
+    ?assertEqual(lists:sort(Expected), lists:sort([{list_to_atom(K), term(V)} || [K, V] <- Table])).
+
+term(Text) ->
+    {ok, Tokens, _} = erl_scan:string(Text ++ "."),
+    {ok, Term} = erl_parse:parse_term(Tokens),
+    Term.
+
+%% Each event is in the table, and no other.
+events(_) ->
+    {match, Rows} = re:run(read("docs/events.md"), "^\\| `([a-z_]+)` \\| (?:error|warning|notice|info|debug) \\|",
+                           [global, multiline, {capture, all_but_first, list}, unicode]),
+    ?assertEqual(lists:sort(sderl_event:events()), lists:sort([list_to_atom(E) || [E] <- Rows])).
+
+%% ---------------------------------------------------------------- sessions
+
+readme(_) -> run("README.md").
+getting_started(_) -> run("docs/getting-started.md").
+from_global_and_syn(_) -> run("docs/from-global-and-syn.md").
+release(_) -> run("docs/release.md").
+configuration_sessions(_) -> run("docs/configuration.md").
+events_sessions(_) -> run("docs/events.md").
+operations(_) -> run("docs/operations.md").
+
+run(Page) ->
+    Steps = sderl_docs_text:steps(read(Page)),
+    {Fleet, Wrong} = lists:foldl(fun step/2, {none, []}, Steps),
+    stop(Fleet),
+    ?assertEqual([], lists:reverse(Wrong)).
+
+step({fleet, Plan}, {Old, Wrong}) ->
+    stop(Old),
+    {ok, Fleet} = sderl_fleet:start(Plan#{tag => ""}),
+    Groups = maps:get(s_groups, Plan, []),
+    Groups =:= [] orelse
+        [ok = sderl_fleet:call(Fleet, N, s_group, await, [G, ?SOON], ?CALL)
+         || N <- sderl_fleet:nodes(Fleet), {G, _} <- sderl_fleet:call(Fleet, N, s_group, own_s_groups, [])],
+    {Fleet, Wrong};
+step({config, Text}, {Fleet, Wrong}) ->
+    [Config] = [term(Text1) || Text1 <- [string:trim(Text, trailing, ".\n ")]],
+    Sderl = proplists:get_value(sderl, Config, []),
+    Kernel = proplists:get_value(s_groups, proplists:get_value(kernel, Config, [])),
+    case sderl_config:parse(Sderl, Kernel, 'shop1@127.0.0.1') of
+        {ok, #{warnings := []}} -> {Fleet, Wrong};
+        Other -> {Fleet, [{config, Other} | Wrong]}
+    end;
+step({iex, _, _, _, _} = Step, {Fleet, Wrong}) ->
+    case elixir(Fleet) of
+        true -> expression(Step, {Fleet, Wrong});
+        false -> {Fleet, Wrong}
+    end;
+step({erl, _, _, _, _} = Step, Acc) -> expression(Step, Acc);
+step({restart, Node}, {Fleet, Wrong}) ->
+    {ok, Node} = sderl_fleet:restart(Fleet, Node),
+    {Fleet, Wrong};
+step({Do, Node}, {Fleet, Wrong}) ->
+    ok = sderl_fleet:Do(Fleet, Node),
+    {Fleet, Wrong}.
+
+expression({Shell, Node, Text, Expected, How}, {Fleet, Wrong}) ->
+    Ask = fun() -> sderl_fleet:call(Fleet, Node, sderl_docs_shell, run, [Shell, Text], ?CALL) end,
+    Check = fun(Output) -> sderl_docs_text:expect(Expected, Output) orelse Output end,
+    Seen = case How of
+        once -> Check(Ask());
+        until -> case sderl_fleet:await(fun() -> Check(Ask()) end, ?SOON) of
+                     ok -> true;
+                     {error, {timeout, Last}} -> Last
+                 end
+    end,
+    case Seen of
+        true -> {Fleet, Wrong};
+        Output -> {Fleet, [#{node => Node, said => Text, expected => Expected, got => Output} | Wrong]}
+    end.
+
+stop(none) -> ok;
+stop(Fleet) -> sderl_fleet:stop(Fleet).
+
+%% ---------------------------------------------------------------- where things are
+
+%% The sources in a build folder are links into the tree.
+root() -> filename:join([code:lib_dir(sderl), "src", "..", "..", ".."]).
+
+pages() ->
+    ["README.md", "INTERNALS.md", "CHANGELOG.md" | ["docs/" ++ P || P <- filelib:wildcard("*.md", filename:join(root(), "docs"))]].
+
+read(Page) ->
+    {ok, Text} = file:read_file(filename:join(root(), Page)),
+    Text.
+
+%% The nodes find Elixir where its program is; where there is none its sessions are left out.
+elixir(Fleet) ->
+    case elixir_libs() of
+        [] -> false;
+        Libs ->
+            [ok = sderl_fleet:call(Fleet, N, code, add_pathsz, [Libs]) || N <- sderl_fleet:nodes(Fleet)],
+            true
+    end.
+
+elixir_libs() ->
+    case os:find_executable("elixir") of
+        false -> [];
+        Program -> filelib:wildcard(filename:join([filename:dirname(real(Program)), "..", "lib", "*", "ebin"]))
+    end.
+
+real(Path) ->
+    case file:read_link_all(Path) of
+        {ok, Target} -> real(filename:absname(Target, filename:dirname(Path)));
+        {error, _} -> Path
+    end.
