@@ -180,11 +180,12 @@ connect(Other) -> misuse(connect, 1, 1, Other, "the name of a node").
 `connect: {:s_group, :connect, [:my_group]}`.
 """.
 -spec connect(group(), node()) -> boolean().
-connect(Group, Node) ->
+connect(Group, Node) when is_atom(Node) ->
     case enter(Group, [Node]) of
         {ok, _, _} -> true;
         {error, _} -> false
-    end.
+    end;
+connect(_, Node) -> misuse(connect, 2, 2, Node, "the name of a node").
 
 -doc """
 Waits until a group is ready on this node: every member has been tried once and every one that
@@ -199,8 +200,9 @@ await(Group, Timeout) when Timeout =:= infinity; is_integer(Timeout), Timeout >=
 await(_, Timeout) -> misuse(await, 2, 2, Timeout, "milliseconds or infinity").
 
 await_until(Group, Deadline) ->
-    Ms = left(Deadline),
-    case sderl_client:request(Group, fun(_, From) -> {sderl_await, From, Ms} end, Ms) of
+    %% No process can wait longer at once.
+    Ms = min(left(Deadline), 1_000_000_000),
+    case sderl_client:request(Group, fun(From) -> {sderl_await, From, Ms} end, Ms) of
         {ok, Answer} -> Answer;
         {error, not_member} when Ms > 0 ->
             %% Not a member yet: one that enters by seeds will be.
@@ -268,7 +270,7 @@ The links of this node: to whom, since when, visible or not, for what reasons, o
 whether anything still needs them. See `m:sderl_links` for the keys.
 """.
 -spec links() -> [sderl_links:link()] | {error, not_running | connect_all}.
-links() -> running(fun sderl_links:list/0).
+links() -> running(fun() -> sderl_links:list(sderl_dir:needs()) end).
 
 -doc "Waits until the own groups are ready, at most five seconds each. For published programs; see `await/2`.".
 -spec sync() -> ok | {error, timeout | not_running | connect_all}.
@@ -460,7 +462,8 @@ listed with `t:sderl_subs:event/0`.
 """.
 -spec subscribe(group() | all, [group | name, ...]) -> {ok, reference()} | {error, atom()}.
 subscribe(Group, Kinds) ->
-    case is_list(Kinds) andalso Kinds =/= [] andalso Kinds -- [group, name] =:= [] of
+    case is_list(Kinds) andalso length_or_false(Kinds) =/= false andalso Kinds =/= []
+        andalso Kinds -- [group, name] =:= [] of
         true -> running(fun() -> sderl_subs:subscribe(Group, self(), Kinds) end);
         false -> misuse(subscribe, 2, 2, Kinds, "a list of group, name")
     end.
@@ -499,8 +502,19 @@ members(Group, PgGroup) -> running(fun() -> sderl_pg:members(Group, PgGroup) end
 running(Fun) ->
     case {ets:whereis(sderl_groups), sderl_dir:refuse()} of
         {undefined, _} -> {error, not_running};
-        {_, undefined} -> Fun();
+        {_, undefined} -> while_running(Fun);
         {_, Why} -> {error, Why}
+    end.
+
+%% The application may stop meanwhile, and its tables go.
+while_running(Fun) ->
+    try Fun()
+    catch
+        error:badarg:Stack ->
+            case ets:whereis(sderl_groups) of
+                undefined -> {error, not_running};
+                _ -> erlang:raise(error, badarg, Stack)
+            end
     end.
 
 answer({ok, Answer}, _) -> Answer;

@@ -7,7 +7,7 @@
 %% library, or owns another group of that name is left out and does not become a member that
 %% never comes. The order that makes it a member is an operation of the group like any other.
 
--export([create/2, add/2, remove/2, delete/1, enter/2, leave/1]).
+-export([create/2, add/2, admit/2, remove/2, delete/1, enter/2, leave/1]).
 
 -define(INVITE, 8000).
 
@@ -33,6 +33,18 @@ add(Group, Nodes) ->
         undefined -> {error, node_does_not_belong_to_the_s_group}
     end.
 
+-doc "Adds one node that asked for it.".
+-spec admit(term(), node()) -> {ok, term(), [node()]} | {error, term()}.
+admit(Group, Node) ->
+    case add(Group, [Node]) of
+        {ok, _, []} ->
+            case [Why || {G, N, Why} <- sderl_dir:refusals(), G =:= Group, N =:= Node] of
+                [] -> {ok, Group, []};
+                [Why] -> {error, Why}
+            end;
+        Answer -> Answer
+    end.
+
 grow(_, []) -> {ok, []};
 grow(Group, Nodes) ->
     case sderl_dir:own(Group) of
@@ -49,7 +61,7 @@ grow_by(Group, Willing) ->
         {ok, {ok, _}} ->
             %% They are members now; the answer waits, for a while, until they count.
             Timeout = maps:get(write_timeout_ms, sderl_dir:options(), 10_000),
-            _ = sderl_client:request(Group, fun(_, From) -> {sderl_await_live, From, Willing, Timeout} end,
+            _ = sderl_client:request(Group, fun(From) -> {sderl_await_live, From, Willing, Timeout} end,
                                      Timeout + 2000),
             {ok, lists:sort(Willing)};
         {ok, {no, Why}} -> {error, Why};
@@ -58,7 +70,7 @@ grow_by(Group, Willing) ->
     end.
 
 invite(Node, Group, Uid) ->
-    Answer = case sderl_connector:connect(Node, {group, Group}) of
+    Answer = case sderl_connector:connect(Node, group) of
         true ->
             try gen_server:call({sderl_node, Node}, {invite, Group, Uid, node()}, ?INVITE)
             catch
@@ -70,7 +82,6 @@ invite(Node, Group, Uid) ->
     case Answer of
         ok -> ok;
         {error, Why} ->
-            sderl_links:forget(Node, {group, Group}),
             sderl_dir:refused(Group, Node, Why),
             {error, Why}
     end.
@@ -145,7 +156,7 @@ enter(Group, Seeds) ->
 enter(_, [], []) -> {error, no_seeds};
 enter(_, [], Whys) -> {error, {no_seed_answered, lists:reverse(Whys)}};
 enter(Group, [Seed | Seeds], Whys) ->
-    case sderl_connector:connect(Seed, {group, Group}) of
+    case sderl_connector:connect(Seed, group) of
         true ->
             Timeout = maps:get(write_timeout_ms, sderl_dir:options(), 10_000) + ?INVITE,
             try gen_server:call({sderl_node, Seed}, {enter, Group, node()}, Timeout) of

@@ -1,13 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_client).
 -moduledoc false.
-%% A write from the caller's side (rule 19).
+%% A request to a group of this node from the caller's side (rule 19).
 %%
-%% The answer comes to an alias that the caller makes once; it stays good while the process of
-%% the group on this node dies and its successor takes over, and names the operation: asking
-%% again after such a death applies it once. What is not answered in time has an unknown outcome.
+%% The answer comes to an alias that the caller makes once. It stays good while the process of the
+%% group dies and its successor takes over, and it names the operation: asking again after such a
+%% death applies it once. The caller looks now and then whether the process it asked still lives,
+%% which costs a waiting caller next to nothing and one that is answered at once nothing at all;
+%% a monitor would cost every operation. What is not answered in time has an unknown outcome.
 
 -export([write/2, request/3]).
+
+%% How long a caller waits before it looks whether its group's process is alive.
+-define(LOOK, 25).
 
 -doc """
 Runs an operation in a group of this node. Exits `{timeout, {s_group, write, [Group, Op]}}`
@@ -17,80 +22,77 @@ after the configured time (10 s by default).
 write(Group, Op) ->
     case sderl_dir:refuse() of
         undefined ->
-            Timeout = maps:get(write_timeout_ms, sderl_dir:options(), 10_000),
-            case request(Group, fun(Kind, From) -> {kind(Kind), From, Op} end, Timeout) of
+            case request(Group, Op, write) of
                 {ok, {no, not_member}} -> {error, not_member};
-                {ok, Answer} -> {ok, Answer};
                 {error, timeout} -> exit({timeout, {s_group, write, [Group, Op]}});
-                {error, Why} -> {error, Why}
+                Result -> Result
             end;
         Why -> {error, Why}
     end.
 
-kind(first) -> sderl_op;
-kind(again) -> sderl_again.
-
--doc "Sends a request to the process of a group and awaits `{From, Answer}`, over its restarts.".
--spec request(term(), fun((first | again, reference()) -> term()), timeout()) ->
+-doc """
+Sends a request to the process of a group and awaits its answer, over its restarts: an operation
+of the group, or what a function makes of the alias to answer to. `write`: the configured time.
+""".
+-spec request(term(), tuple() | delete | fun((reference()) -> term()), write | timeout()) ->
     {ok, term()} | {error, not_member | not_running | timeout}.
-request(Group, Message, Timeout) ->
+request(Group, Request, Timeout) ->
     case process(Group) of
-        {ok, Pid} ->
-            From = monitor(process, Pid, [{alias, explicit_unalias}]),
-            Deadline = deadline(Timeout),
-            Pid ! Message(first, From),
-            Result = await(Group, Message, From, From, Pid, Deadline),
-            _ = unalias(From),
-            %% An answer that came while we gave up must not stay in the mailbox.
-            receive {From, _} -> ok after 0 -> ok end,
-            Result;
-        Error -> Error
+        Pid when is_pid(Pid) ->
+            From = alias([reply]),
+            Pid ! message(first, From, Request),
+            receive
+                {From, Answer} -> {ok, Answer}
+            after ?LOOK ->
+                wait(Group, Request, From, Pid, deadline(Timeout))
+            end;
+        Why -> {error, Why}
     end.
 
 process(Group) ->
-    try sderl_dir:own(Group) of
-        {_, _, Pid, _, _} -> {ok, Pid};
-        undefined -> {error, not_member}
+    try
+        ets:lookup_element(sderl_groups, Group, 3, not_member)
     catch
-        error:badarg -> {error, not_running}
+        error:badarg -> not_running
     end.
 
-await(Group, Message, From, Mon, Pid, Deadline) ->
+message(_, From, Request) when is_function(Request) -> Request(From);
+message(first, From, Op) -> {sderl_op, From, Op};
+message(again, From, Op) -> {sderl_again, From, Op}.
+
+wait(Group, Request, From, Pid, Deadline) ->
+    case left(Deadline) of
+        0 -> stop(From, timeout);
+        Left ->
+            case is_process_alive(Pid) orelse process(Group) of
+                true -> pause(Group, Request, From, Pid, Deadline, Left);
+                New when New =:= Pid -> pause(Group, Request, From, Pid, Deadline, min(5, Left));
+                New when is_pid(New) ->
+                    New ! message(again, From, Request),
+                    pause(Group, Request, From, New, Deadline, Left);
+                %% It left the group; the last answers were sent before.
+                Why -> stop(From, Why)
+            end
+    end.
+
+pause(Group, Request, From, Pid, Deadline, Left) ->
     receive
-        {From, Answer} ->
-            true = demonitor(Mon, [flush]),
-            {ok, Answer};
-        {'DOWN', Mon, process, Pid, _} ->
-            again(Group, Message, From, Pid, Deadline)
-    after left(Deadline) ->
-        true = demonitor(Mon, [flush]),
-        {error, timeout}
+        {From, Answer} -> {ok, Answer}
+    after min(2 * ?LOOK, Left) ->
+        wait(Group, Request, From, Pid, Deadline)
     end.
 
-again(Group, Message, From, Dead, Deadline) ->
-    case process(Group) of
-        {ok, Pid} when Pid =/= Dead ->
-            Mon = monitor(process, Pid),
-            Pid ! Message(again, From),
-            await(Group, Message, From, Mon, Pid, Deadline);
-        {ok, _} ->
-            %% Its successor is on the way; an answer may be, too.
-            Pause = min(5, left(Deadline)),
-            receive
-                {From, Answer} -> {ok, Answer}
-            after Pause ->
-                case left(Deadline) of
-                    0 -> {error, timeout};
-                    _ -> again(Group, Message, From, Dead, Deadline)
-                end
-            end;
-        Error ->
-            %% It left the group; the last answers were sent before.
-            receive {From, Answer} -> {ok, Answer} after 0 -> Error end
+%% An answer that came while we gave up counts, and none may stay in the mailbox.
+stop(From, Why) ->
+    _ = unalias(From),
+    receive
+        {From, Answer} -> {ok, Answer}
+    after 0 -> {error, Why}
     end.
 
+deadline(write) -> deadline(maps:get(write_timeout_ms, sderl_dir:options(), 10_000) - ?LOOK);
 deadline(infinity) -> infinity;
 deadline(Ms) -> erlang:monotonic_time(millisecond) + Ms.
 
-left(infinity) -> infinity;
+left(infinity) -> 1_000_000;
 left(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).

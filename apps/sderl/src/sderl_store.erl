@@ -97,6 +97,10 @@ index_write(T, Index) ->
                     (Pid, [Name]) -> ets:insert(T, {Pid, Name})
                  end, Index).
 
+item({seg, O, Inc, R, Ops, default}, #a{st = St, epoch = E, seq = Seq, local = L, notify = false} = A) ->
+    %% The way nearly everything goes.
+    true = ets:insert(?STATE, {{session, St#st.group, O}, Inc, R, default}),
+    plain(Ops, O, E, Seq, L, St, A);
 item({seg, O, Inc, R, Ops, As}, #a{st = #st{group = G}} = A0) ->
     A = ops(Ops, As, O, A0),
     true = ets:insert(?STATE, {{session, G, O}, Inc, R, As}),
@@ -135,6 +139,30 @@ rehome(Removed, #a{st = #st{group = G, index = I}, epoch = {_, Coord}} = A0) ->
         end
     end, A0, at_home(G, Removed)).
 
+%% Registrations and removals that all apply, with nobody to tell.
+plain([{r, Name, Pid, Opts} | Ops], O, E, Seq0, L, #st{group = G, members = Ms, index = I} = St, A) ->
+    Seq = Seq0 + 1,
+    Node = node(Pid),
+    case Ms of
+        #{Node := _} when Node =/= node() ->
+            true = ets:insert(?NAMES, {{G, Name}, Pid, Node, E, Seq, Opts}),
+            plain(Ops, O, E, Seq, L, St, A);
+        #{Node := _} ->
+            true = ets:insert(?NAMES, {{G, Name}, Pid, Node, E, Seq, Opts}),
+            plain(Ops, O, E, Seq, watched(Name, Pid, L), St, A);
+        _ ->
+            true = ets:insert(?NAMES, {{G, Name}, Pid, O, E, Seq, Opts}),
+            Foreign = case I of undefined -> A#a.foreign; _ -> [{Name, Pid} | A#a.foreign] end,
+            plain(Ops, O, E, Seq, L, St, A#a{foreign = Foreign})
+    end;
+plain([{u, Name} | Ops], O, E, Seq, L, #st{group = G} = St, A) ->
+    true = ets:delete(?NAMES, {G, Name}),
+    plain(Ops, O, E, Seq + 1, unwatch(Name, L), St, A);
+plain([Op | Ops], O, E, Seq, L, St, A0) ->
+    A = op(Op, O, A0#a{seq = Seq + 1, local = L}),
+    plain(Ops, O, E, Seq + 1, A#a.local, St, A);
+plain([], _, _, Seq, L, _, A) -> A#a{seq = Seq, local = L}.
+
 ops([], _, _, A) -> A;
 ops([Op | Ops], default, O, #a{seq = Seq} = A) -> ops(Ops, default, O, op(Op, O, A#a{seq = Seq + 1}));
 ops([Op | Ops], [Answer | As], O, #a{seq = Seq} = A0) ->
@@ -164,12 +192,11 @@ put_row({Name, Pid, Home, {E, Seq}, Opts}, A) -> insert(Name, Pid, Home, E, Seq,
 
 insert(Name, Pid, Home, E, Seq, Opts, Kind, #a{st = #st{group = G, members = Ms, index = I}, local = L0} = A) ->
     true = ets:insert(?NAMES, {{G, Name}, Pid, Home, E, Seq, Opts}),
-    L1 = unwatch(Name, Pid, L0),
-    L2 = case node(Pid) =:= node() andalso not is_map_key(Name, L1) of
-        true -> L1#{Name => {Pid, monitor(process, Pid, [{tag, {'DOWN', Name}}])}};
-        false -> L1
+    L = case node(Pid) =:= node() of
+        true -> watched(Name, Pid, L0);
+        false -> unwatch(Name, L0)
     end,
-    A1 = note({name, Kind, Name, Pid}, A#a{local = L2}),
+    A1 = note({name, Kind, Name, Pid}, A#a{local = L}),
     case I =/= undefined andalso not is_map_key(node(Pid), Ms) of
         true -> A1#a{foreign = [{Name, Pid} | A1#a.foreign]};
         false -> A1
@@ -182,7 +209,7 @@ del(Name, Pid, #a{st = #st{group = G}, local = L, notify = Notify} = A) ->
         false -> Pid
     end,
     true = ets:delete(?NAMES, Key),
-    A1 = A#a{local = unwatch(Name, none, L)},
+    A1 = A#a{local = unwatch(Name, L)},
     case Old of
         none -> A1;
         _ -> note({name, unregistered, Name, Old}, A1)
@@ -191,10 +218,17 @@ del(Name, Pid, #a{st = #st{group = G}, local = L, notify = Notify} = A) ->
 note(Event, #a{notify = true, events = Es} = A) -> A#a{events = [Event | Es]};
 note(_, A) -> A.
 
-%% Drops the monitor of the name unless it is the one of this very pid.
-unwatch(Name, Pid, L) ->
+watched(Name, Pid, L) ->
     case L of
         #{Name := {Pid, _}} -> L;
+        #{Name := {_, Ref}} -> true = demonitor(Ref, [flush]), watch(Name, Pid, L);
+        _ -> watch(Name, Pid, L)
+    end.
+
+watch(Name, Pid, L) -> L#{Name => {Pid, monitor(process, Pid, [{tag, {'DOWN', Name}}])}}.
+
+unwatch(Name, L) ->
+    case L of
         #{Name := {_, Ref}} -> true = demonitor(Ref, [flush]), maps:remove(Name, L);
         _ -> L
     end.
