@@ -40,7 +40,7 @@ the log.
 | `collect`, `joined`, `apart`, `nack`, `lead` | candidate, member | takeover |
 | `lost`, `handover` | member, coordinator | a partial cut: give the role to a member that sees all |
 | `surrender`, `yield`, `contrib`, `contrib_ok` | lower, higher coordinator | merge |
-| `found` | member, its coordinator | a higher component was seen |
+| `found`, `follow` | member, its coordinator and back | a higher component was seen; we are in it, come too |
 | `adopt`, `chunk`, `chunk_ok`, `synced` | coordinator, learner | snapshot |
 | `query`, `state` | member, members | exchange of epochs after a pause |
 | `gone` | any | you were removed, or the group was deleted |
@@ -79,6 +79,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
     | {replies, [{From :: term(), Value :: term()}]}
     | {apply, Epoch :: term(), Num :: non_neg_integer(), Items :: [term()], Index :: map() | none}
     | {index, build | drop}
+    | {sessions, #{node() => term()}}
     | {sync_begin, Epoch :: term(), Num :: non_neg_integer()} | {put_rows, [row()]} | sync_end
     | {read_chunk, node(), pos_integer()} | {read_homes, node(), pos_integer(), [node()]}
     | {read_stop, node()}
@@ -124,7 +125,7 @@ fresh(#{mem := Mem} = A, Self) ->
     %% One who founds a group outranks those who boot or join, the one who waits longest leads these.
     Clock = maps:get(clock, A),
     C = case A of #{found := true} -> Clock; _ -> -Clock end,
-    #d{mem = Mem, epoch = {C, Self}, lineage = {C, Self}, view = #{Self => live}}.
+    #d{mem = Mem, sid = Clock, epoch = {C, Self}, lineage = {C, Self}, view = #{Self => live}}.
 
 -doc """
 The first half of a step: runs events and gives their effects, but sends neither the
@@ -339,7 +340,8 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
     case sderl_membership:is_member(N, S2#s.d#d.mem)
          orelse sderl_membership:is_member(N, sderl_membership:merge(Mem, S2#s.d#d.mem)) of
         false ->
-            fx({send, Addr, {gone, removed, S2#s.d#d.mem}}, S2);
+            %% What it knows of others' removals counts all the same (rule 4).
+            sderl_core_elect:mem(Mem, N, fx({send, Addr, {gone, removed, S2#s.d#d.mem}}, S2));
         true ->
             P = #peer{addr = Addr, inc = Inc, heard = S2#s.now, said = S2#s.now, lead = maps:get(lead, Info, undefined),
                       epoch = maps:get(epoch, Info, {0, N})},
@@ -353,7 +355,7 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
 message(bye, N, S0) ->
     S = nodedown(N, S0),
     S#s{linked = (S#s.linked)#{N => mute}};
-message({gone, Why, Mem}, _N, S) -> sderl_core_write:gone(Why, Mem, S);
+message({gone, Why, Mem}, N, S) -> sderl_core_write:gone(Why, Mem, N, S);
 message({req, E, Seg}, N, S) -> sderl_core_write:req(E, Seg, N, S);
 message({ack, E, Num, Seg}, N, S) -> sderl_core_write:ack(E, Num, Seg, N, S);
 message({batch, E, Num, Commit, Items}, N, S) -> sderl_core_write:batch(E, Num, Commit, Items, N, S);
@@ -365,7 +367,8 @@ message({not_lead, E}, N, S) -> sderl_core_elect:not_lead(E, N, S);
 message({hb, E, Num}, N, S) -> sderl_core_elect:hb(E, Num, N, S);
 message({hb_ack, E, Links}, N, S) -> sderl_core_elect:hb_ack(E, Links, N, S);
 message({low, E, L}, N, S) -> sderl_core_elect:low(E, L, N, S);
-message({found, C, E}, _N, S) -> sderl_core_elect:found(C, E, S);
+message({found, C, E}, N, S) -> sderl_core_elect:found(C, E, N, S);
+message({follow, C, E}, N, S) -> sderl_core_elect:follow(C, E, N, S);
 message({collect, E, Lin, Flags}, N, S) -> sderl_core_elect:collect(E, Lin, Flags, N, S);
 message({joined, E, Num, Items}, N, S) -> sderl_core_elect:joined(E, Num, Items, N, S);
 message({apart, E, Lin, L}, N, S) -> sderl_core_elect:apart(E, Lin, L, N, S);

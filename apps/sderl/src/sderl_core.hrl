@@ -9,6 +9,7 @@
 %% whenever it changes.
 -record(d, {
     mem :: sderl_membership:t(),
+    sid :: integer(),               % whose lists of operations these are: since when this node is a member
     epoch :: epoch(),               % the highest epoch promised; nothing lower is acknowledged
     lineage :: epoch(),             % the epoch of the component whose log this node holds
     history = [] :: [{epoch(), non_neg_integer()}],  % ended epochs of that log, last number of each
@@ -98,7 +99,7 @@
     specials = [] :: [term()],
     flight :: undefined | #flight{},
     owed = [] :: [node()],
-    sessions = #{} :: #{node() => {term(), non_neg_integer(), [term()]}},
+    sessions = #{} :: #{node() => {integer(), non_neg_integer(), [term()] | default}},
     syncs = #{} :: #{node() => #sync{}},
     absorbs = #{} :: #{node() => #absorb{}},
     clashes = #{} :: #{term() => {tuple(), tuple()}},

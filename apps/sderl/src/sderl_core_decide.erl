@@ -13,7 +13,7 @@
 %% Pid, Opts} re-register; {u, Name} unregister; {d, Name, Pid} unregister if held by Pid;
 %% {add, Nodes}; {remove, Nodes}; delete.
 %%
-%% Items of a batch: {seg, Origin, Incarnation, Number, Ops, Answers}
+%% Items of a batch: {seg, Origin, Session, Number, Ops, Answers}
 %% (`default` where each is what the operation answers when nothing stands against it); {view, View, Tomb, Drops};
 %% {mem, Membership, Removed}; {merge, Rows, Sessions}; {merged, Nodes, {Epoch, Number}}; {settle, Name, HeldBy, Row | none, Keep};
 %% {tomb, Tomb}; delete.
@@ -35,7 +35,7 @@ batch(Mod, Store, #s{specials = [], reqs = Reqs, d = D} = S) ->
     C0 = #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb},
     {Items, Last, C} = lists:foldl(fun seg/2, {[], [], C0}, lists:reverse(Reqs)),
     Tomb = [{tomb, C#c.tomb} || C#c.tombed],
-    {lists:reverse(Items, lists:reverse(Last, Tomb)), C#c.pids, [], S#s{reqs = []}};
+    {lists:reverse(Items, lists:reverse(Last, Tomb)), C#c.pids, left(Last, D), S#s{reqs = []}};
 batch(Mod, Store, #s{specials = Specials, num = Num, d = D} = S0) ->
     Drops = lists:usort(lists:append([Ns || {view, Ns} <- Specials])),
     View = case [v || {view, _} <- Specials] of
@@ -47,7 +47,15 @@ batch(Mod, Store, #s{specials = Specials, num = Num, d = D} = S0) ->
     {Items, Then, _, C, S} = lists:foldl(fun special/2, {View, [], Drops, C0, S0#s{specials = []}},
                                          lists:reverse(Specials)),
     {Last, First} = lists:partition(fun(I) -> element(1, I) =:= mem end, lists:reverse(Items)),
-    {First ++ Last, C#c.pids, Then, S}.
+    {First ++ Last, C#c.pids, left(Last, D) ++ Then, S}.
+
+%% Whom this batch removes: told once it is committed.
+left([], _) -> [];
+left(Last, #d{mem = Mem}) ->
+    case lists:member(delete, Last) of
+        true -> [{left, sderl_membership:members(Mem)}];
+        false -> [{left, Ns} || {mem, _, Ns} <- Last, Ns =/= []]
+    end.
 
 %% ---------------------------------------------------------------- changes of the component
 
@@ -113,9 +121,9 @@ clash(Name, Ours, Theirs, #s{clashes = Cl} = S0) ->
 
 %% Changes of the membership come behind all lists: homes in a batch are told by the membership
 %% before it.
-seg({Origin, Inc, R, Ops}, {Items, Last, #c{view = V} = C0}) when is_map_key(Origin, V) ->
+seg({Origin, Sid, R, Ops}, {Items, Last, #c{view = V} = C0}) when is_map_key(Origin, V) ->
     {As, Extra, C} = ops(Ops, Origin, [], true, [], C0),
-    {[{seg, Origin, Inc, R, Ops, As} | Items], Extra ++ Last, C};
+    {[{seg, Origin, Sid, R, Ops, As} | Items], Extra ++ Last, C};
 %% It went while its list waited here: it asks where it is now.
 seg(_, Acc) -> Acc.
 

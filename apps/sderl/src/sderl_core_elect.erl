@@ -16,7 +16,7 @@
 -include("sderl_core.hrl").
 
 -export([tick/1, wake/1, alone/1, orphan/1, lost/2, hello/5, waiters/1, mem/3]).
--export([hb/4, hb_ack/4, low/4, found/3, state/4, refused/4, not_lead/3]).
+-export([hb/4, hb_ack/4, low/4, found/4, follow/4, state/4, refused/4, not_lead/3]).
 -export([collect/5, joined/5, apart/5, nack/5, lead/6, lost_report/4, handover/3]).
 -export([stop_leading/1, lead_info/1]).
 
@@ -223,13 +223,27 @@ low({C, _} = E, L, _N, #s{role = coord, d = #d{lineage = Mine}, self = Self, gro
     end;
 low(_, _, _, S) -> S.
 
--spec found(node(), epoch(), #s{}) -> #s{}.
-found(C, E, #s{role = coord, d = #d{lineage = Mine}} = S) when E > Mine ->
+-spec found(node(), epoch(), node(), #s{}) -> #s{}.
+found(C, E, _N, #s{role = coord, d = #d{lineage = Mine}} = S) when E > Mine ->
     case present(C, S) of
         true -> sderl_core_merge:give_up(C, E, S);
         false -> S
     end;
-found(_, _, S) -> S.
+%% We gave our component up when the one it went to could not see this member yet.
+found(C, E, N, #s{role = R, lead = L} = S) when R =/= surrender, L =/= N, L =/= S#s.self ->
+    send(N, {follow, C, E}, S);
+found(_, _, _, S) -> S.
+
+%% Our coordinator is none any more, and we had told it whom we saw. To elect among ourselves
+%% first would make a third component.
+-spec follow(node(), epoch(), node(), #s{}) -> #s{}.
+follow(C, E, N, #s{role = follower, lead = N, d = #d{epoch = Mine}} = S) when E >= Mine ->
+    case present(C, S) of
+        true -> sderl_core_merge:give_up(C, E, S#s{role = orphan, lead = undefined, ack = undefined,
+                                                   orphan_since = S#s.now});
+        false -> orphan(S)
+    end;
+follow(_, _, _, S) -> S.
 
 -spec state(epoch(), node() | undefined, node(), #s{}) -> #s{}.
 state({C, _} = E, L, N, #s{groggy = G} = S0) ->
@@ -269,6 +283,7 @@ alone(#s{self = Self} = S) ->
     waiters(heartbeat(fx({index, build}, S#s{role = coord, lead = Self}))).
 
 -spec orphan(#s{}) -> #s{}.
+orphan(#s{leaving = Why} = S) when Why =/= undefined -> sderl_core_write:leave(Why, S);
 orphan(#s{now = Now} = S0) ->
     S = stop_leading(S0),
     elect(sderl_core_write:resend(S#s{role = orphan, lead = undefined, cand = undefined, ack = undefined,
@@ -394,7 +409,7 @@ finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, n
             S2 = S1#s{role = coord, lead = Self, cand = undefined, tries = 0, sessions = S1#s.sessions,
                       d = D1#d{epoch = E, lineage = E, view = View, syncing = false,
                                history = lists:sublist([{Old, Max} | H], ?HISTORY)}},
-            Others = lists:delete(Self, Joined),
+            Others = [N || N <- Joined, N =/= Self, is_map_key(N, View)],
             Info = (lead_info(S2))#{prev => Old},
             S3 = lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S2, Others),
             Origins = [O || {seg, O, _, _, _, _} <- Items],

@@ -189,9 +189,9 @@ adopt(E, Num, #{history := H, merged := M} = Info, N, #s{role = R, self = Self, 
 adopted(E, Num, #{sessions := Sess, history := H, merged := Me, view := V, mem := M, tomb := T}, N, #s{d = D, now = Now} = S0) ->
     S1 = sderl_core_elect:stop_leading(S0),
     S2 = S1#s{role = follower, lead = N, lead_heard = Now, cand = undefined, to = undefined, tries = 0,
-              num = Num, last = [], sessions = Sess, mine = undefined, ack = undefined, booting = false,
+              num = Num, last = [], committed = 0, sessions = Sess, mine = undefined, ack = undefined, booting = false,
               d = D#d{epoch = E, lineage = E, history = H, merged = Me, view = V, tomb = T, syncing = true}},
-    S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, sderl_core:save(S2))),
+    S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sess}, sderl_core:save(S2)))),
     sderl_core_write:membership(sderl_membership:merge(M, D#d.mem), S3).
 
 -spec chunk(epoch(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.

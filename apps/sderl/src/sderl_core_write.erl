@@ -3,7 +3,7 @@
 -moduledoc false.
 %% Writes: from a client's operation to its answer.
 %%
-%% A member has one list of operations out at a time (`out`), numbered per incarnation. The
+%% A member has one list of operations out at a time (`out`), numbered since it became a member. The
 %% coordinator decides all lists it has in one batch; every live member applies and acknowledges
 %% it; then it is committed and each member answers its own clients from its own copy of the
 %% batch. The notice of commit rides on the next batch where there is one, an acknowledgement
@@ -16,7 +16,7 @@
 
 -define(LEARNER_LAG, 2048).
 
--export([op/3, again/3, default/1, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, answers/4, gone/3, restore/2]).
+-export([op/3, again/3, default/1, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, answers/4, gone/4, restore/2]).
 -export([committed/2, apply_items/4, resend/1, leave/2, reorder/1, membership/2]).
 
 -import(sderl_core, [fx/2, send/3, event/3]).
@@ -50,7 +50,7 @@ flush(S0) ->
         _ -> S1
     end.
 
-next_list(#s{role = R} = S) when R =/= coord, R =/= follower -> {none, S};
+next_list(#s{role = R, leaving = L} = S) when R =/= coord, R =/= follower; L =/= undefined -> {none, S};
 next_list(#s{out = undefined, queue = []} = S) -> {none, S};
 next_list(#s{out = undefined, queue = Q, req = R} = S) ->
     List = lists:reverse(Q),
@@ -60,7 +60,7 @@ next_list(#s{out = {R, List}, send_out = true} = S) ->
     {seg(R, List, S), S#s{send_out = false}};
 next_list(S) -> {none, S}.
 
-seg(R, List, #s{self = Self, inc = Inc}) -> {Self, Inc, R, [Op || {_, Op} <- List]}.
+seg(R, List, #s{self = Self, d = #d{sid = Sid}}) -> {Self, Sid, R, [Op || {_, Op} <- List]}.
 
 %% There is a new coordinator: what is not answered goes to it, under its old number.
 -spec resend(#s{}) -> #s{}.
@@ -87,11 +87,7 @@ batch(E, Num, Commit, Items, N, #s{d = #d{lineage = E, epoch = E}, lead = N, rol
     S = (committed(Commit, S0))#s{lead_heard = S0#s.now},
     case S#s.num of
         Have when Num =:= Have + 1 ->
-            S1 = apply_items(Num, Items, none, S),
-            case S1#s.leaving of
-                undefined -> S1#s{ack = {E, Num}};
-                Why -> leave(Why, send(N, {ack, E, Num, none}, S1))
-            end;
+            (apply_items(Num, Items, none, S))#s{ack = {E, Num}};
         Have when Num =< Have -> S#s{ack = {E, Have}};
         Have -> send(N, {gap, E, Have}, S)
     end;
@@ -101,8 +97,17 @@ batch(_, _, _, _, _, S) -> S.
 
 -spec commit(term(), non_neg_integer(), node(), #s{}) -> #s{}.
 commit(E, Num, N, #s{d = #d{lineage = E}, lead = N, now = Now} = S) ->
-    committed(Num, S#s{lead_heard = Now});
+    left(committed(Num, S#s{lead_heard = Now}));
 commit(_, _, _, S) -> S.
+
+%% The batch that removed us, or the coordinator, is on all members: only now it is true.
+left(#s{leaving = undefined, lead = L, d = #d{mem = M}} = S) ->
+    case sderl_membership:is_member(L, M) of
+        true -> S;
+        false -> sderl_core_elect:orphan(S)
+    end;
+left(#s{leaving = Why, num = Num, committed = C} = S) when C >= Num -> leave(Why, S);
+left(S) -> S.
 
 -spec committed(non_neg_integer(), #s{}) -> #s{}.
 committed(Num, #s{mine = {At, As}, out = {_, List}} = S) when At =< Num ->
@@ -123,16 +128,16 @@ apply_items(Num, Items, Index, #s{d = #d{lineage = E}} = S0) ->
 -spec restore([term()], #s{}) -> #s{}.
 restore(Items, #s{num = Num} = S) -> lists:foldl(fun(I, A) -> item(I, Num, A) end, S, Items).
 
-item({seg, O, Inc, R, _Ops, As}, Num, #s{self = O, inc = Inc, out = {R, _}} = S) ->
-    S#s{mine = {Num, As}, sessions = (S#s.sessions)#{O => {Inc, R, As}}};
-item({seg, O, Inc, R, _Ops, As}, _Num, S) ->
-    S#s{sessions = (S#s.sessions)#{O => {Inc, R, As}}};
+item({seg, O, Sid, R, _Ops, As}, Num, #s{self = O, d = #d{sid = Sid}, out = {R, _}} = S) ->
+    S#s{mine = {Num, As}, sessions = (S#s.sessions)#{O => {Sid, R, As}}};
+item({seg, O, Sid, R, _Ops, As}, _Num, S) ->
+    S#s{sessions = (S#s.sessions)#{O => {Sid, R, As}}};
 item({view, View, Tomb, _Drops}, _Num, #s{d = D} = S) ->
     Merged = maps:filter(fun(N, _) -> maps:get(N, View, none) =:= aside end, D#d.merged),
     S1 = S#s{d = D#d{view = View, tomb = Tomb, merged = Merged}},
     view_events(D#d.view, View, sderl_core_elect:waiters(S1));
 item({tomb, Tomb}, _Num, #s{d = D} = S) -> S#s{d = D#d{tomb = Tomb}};
-item({mem, Mem, _Removed}, _Num, S) -> new_mem(Mem, S);
+item({mem, Mem, Removed}, _Num, S) -> new_mem(Mem, S#s{sessions = maps:without(Removed, S#s.sessions)});
 item(delete, _Num, S) -> S#s{leaving = deleted};
 item({merge, _Rows, Sessions}, _Num, S) ->
     S#s{sessions = maps:merge(S#s.sessions, Sessions)};
@@ -163,8 +168,10 @@ new_mem(Mem, #s{d = #d{mem = Mem}} = S) -> S;
 new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) ->
     Was = sderl_membership:members(Old),
     Is = sderl_membership:members(Mem),
+    %% (The coordinator keeps who goes as a peer until it has told it that the batch is committed.)
+    Peers = case S0#s.role of coord -> S0#s.peers; _ -> maps:with(Is, S0#s.peers) end,
     S1 = fx({members, Is}, S0#s{d = D#d{mem = Mem, view = maps:with(Is, V)}, down = maps:with(Is, S0#s.down),
-                                peers = maps:with(Is, S0#s.peers)}),
+                                peers = Peers}),
     S2 = case Is -- Was of
         [] -> S1;
         In -> lists:foldl(fun(N, S) ->
@@ -183,8 +190,8 @@ new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) 
         false -> S3#s{leaving = removed}
     end.
 
-%% The last thing this member does for the group (rule 5): answers that the ordered batch holds
-%% are given, everything else was not applied.
+%% The last thing this member does for the group (rule 5): answers that the last batch holds are
+%% given, everything else was not applied.
 -spec leave(removed | deleted, #s{}) -> #s{}.
 leave(Why, #s{out = Out, mine = Mine, queue = Q, d = #d{mem = Mem}} = S0) ->
     S1 = case {Out, Mine} of
@@ -196,13 +203,14 @@ leave(Why, #s{out = Out, mine = Mine, queue = Q, d = #d{mem = Mem}} = S0) ->
 
 refuse(List, S) -> fx({replies, [{F, {no, not_member}} || {F, _} <- List, F =/= none]}, S).
 
--spec gone(removed | deleted, sderl_membership:t(), #s{}) -> #s{}.
-gone(_, _, #s{leaving = L} = S) when L =/= undefined -> S;
-gone(deleted, _, S) -> leave(deleted, S);
-gone(removed, Mem, #s{self = Self, d = #d{mem = Mine} = D} = S) ->
+-spec gone(removed | deleted, sderl_membership:t(), node(), #s{}) -> #s{}.
+gone(_, _, _, #s{leaving = L} = S) when L =/= undefined -> S;
+gone(deleted, _, _, S) -> leave(deleted, S);
+gone(removed, Mem, N, #s{self = Self, d = #d{mem = Mine} = D} = S) ->
     M = sderl_membership:merge(Mem, Mine),
     case sderl_membership:is_member(Self, M) of
-        true -> S;
+        %% It is it that is out, by an order that did not reach us.
+        true -> sderl_core_elect:mem(Mem, N, S);
         false -> leave(removed, S#s{d = D#d{mem = M}})
     end.
 
@@ -213,9 +221,9 @@ req(E, Seg, _N, #s{role = R, d = #d{lineage = E}} = S) when R =:= coord; R =:= s
     enqueue(Seg, S);
 req(_, _, N, #s{d = #d{epoch = E}} = S) -> send(N, {not_lead, E}, S).
 
-enqueue({O, Inc, R, _} = Seg, #s{reqs = Rs, sessions = Sess, d = #d{lineage = E}} = S) ->
+enqueue({O, Sid, R, _} = Seg, #s{reqs = Rs, sessions = Sess, d = #d{lineage = E}} = S) ->
     case Sess of
-        #{O := {Inc, R, As}} ->
+        #{O := {Sid, R, As}} ->
             %% Applied before. While it is in flight its commit answers; else we do.
             case S#s.flight of
                 #flight{origins = Os} = F ->
@@ -225,7 +233,7 @@ enqueue({O, Inc, R, _} = Seg, #s{reqs = Rs, sessions = Sess, d = #d{lineage = E}
                     end;
                 undefined -> answer_again(O, E, R, As, S)
             end;
-        #{O := {Inc, Newer, _}} when Newer > R -> S;
+        #{O := {Sid, Newer, _}} when Newer > R -> S;
         _ -> S#s{reqs = [Seg | lists:keydelete(O, 1, Rs)]}
     end.
 
@@ -262,7 +270,12 @@ commit_flight(#s{flight = #flight{num = Num, origins = Os, then = Then}, self = 
     end.
 
 then({adopt, Ns}, S) -> sderl_core_merge:start_syncs(Ns, S);
-then({clash_effects, Fx}, S) -> fx({clash_effects, Fx}, S).
+then({clash_effects, Fx}, S) -> fx({clash_effects, Fx}, S);
+then({left, Ns}, #s{self = Self, peers = P, committed = C, d = #d{lineage = E}} = S) ->
+    %% Where we go ourselves all must know, to choose another.
+    Tell = case lists:member(Self, Ns) of true -> maps:keys(P); false -> Ns end,
+    S1 = lists:foldl(fun(N, A) -> send(N, {commit, E, C}, A) end, S, Tell),
+    S1#s{peers = maps:without(Ns, P)}.
 
 %% Tells the members whose lists were in the batch that it is committed.
 pay(#s{owed = []} = S) -> S;

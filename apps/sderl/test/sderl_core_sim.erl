@@ -476,9 +476,10 @@ effect(N, _, {send, {To, _} = Addr, Msg}, W) -> send(N, To, {Addr, Msg}, sent(N,
 effect(N, _, {hello, To, Msg}, W) -> send(N, To, {hello, Msg}, W);
 effect(N, _, {durable, D}, W) -> store(N, fun(St) -> sderl_store_map:durable(D, St) end, W);
 effect(N, _, {members, Ms}, W) -> store(N, fun(St) -> sderl_store_map:members(Ms, St) end, W);
+effect(N, _, {sessions, Sess}, W) -> store(N, fun(St) -> sderl_store_map:sessions(Sess, St) end, W);
 effect(N, _, {outbox, R, List}, W) ->
-    #n{life = Life} = node(N, W),
-    W1 = W#w{lists = maps:merge(W#w.lists, #{From => {N, Life, R} || {From, _} <- List, From =/= none})},
+    #s{d = #d{sid = Sid}} = state(N, W),
+    W1 = W#w{lists = maps:merge(W#w.lists, #{From => {N, Sid, R} || {From, _} <- List, From =/= none})},
     store(N, fun(St) -> sderl_store_map:outbox(R, List, St) end, W1);
 effect(N, _, {replies, L}, W) -> lists:foldl(fun({From, V}, A) -> reply(N, From, V, A) end, W, L);
 effect(N, _, {apply, E, Num, Items, Index}, W) -> applied(N, E, Num, Items, Index, W);
@@ -592,8 +593,7 @@ answered(N, From, V, #w{ops = Ops} = W0) ->
     end.
 
 everywhere(N, From, Op, #w{lists = Ls, segs = Segs} = W) ->
-    {N, Life, R} = maps:get(From, Ls),
-    Where = maps:get({N, {N, Life}, R}, Segs, []),
+    Where = maps:get(maps:get(From, Ls), Segs, []),
     #s{lead = Lead} = S = state(N, W),
     Where =:= [] andalso violation(W, {yes_without_batch, From, Op}),
     case Lead =/= undefined andalso state(Lead, W) of

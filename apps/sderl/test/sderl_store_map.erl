@@ -9,7 +9,7 @@ the rows it wrote, and the simulator looks whether their pids live.
 -export([new/2, node_of/1, rows/1, hash/1, members/2, index/2, indexed/1, whole/1]).
 -export([lookup/2, name_of/2]).
 -export([log/4, apply/5, redo/1, sync_begin/3, put_rows/2, sync_end/1, read/3, read_next/3, foreign/1]).
--export([durable/2, outbox/3, recover/1]).
+-export([durable/2, outbox/3, sessions/2, recover/1]).
 
 -record(st, {
     self :: node(),
@@ -140,6 +140,8 @@ foreign(#st{rows = Rows, members = Ms}) ->
 %% ---------------------------------------------------------------- what a new process needs
 
 durable(D, St) -> St#st{durable = D}.
+
+sessions(Sessions, St) -> St#st{sessions = Sessions}.
 
 outbox(R, List, St) -> St#st{out = {R, List}}.
 
