@@ -143,7 +143,7 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, d = #d{view = V, lineage 
                 _ -> sderl_core_merge:set_aside(N, S)
             end;
         #{N := live} -> S;
-        #{N := aside} when Fresh -> sderl_core_merge:start_syncs([N], S);
+        #{N := aside} when Fresh; not is_map_key(N, S#s.syncs) -> sderl_core_merge:start_syncs([N], S);
         #{N := aside} -> S;
         _ -> send(N, {hb, E, S#s.committed}, S)
     end;

@@ -43,8 +43,8 @@ give_up(_, _, S) -> S.
 -spec send_surrender(#s{}) -> #s{}.
 send_surrender(#s{to = {A, _, _}, lead = L, self = Self, num = Num, sessions = Sess, d = #d{lineage = E, view = V}} = S) ->
     %% Without a coordinator's role we speak for ourselves alone.
-    Members = case L of Self -> maps:keys(V); _ -> [Self] end,
-    send(A, {surrender, E, Num, Members, maps:with(Members, Sess)}, S).
+    View = case L of Self -> V; _ -> #{Self => live} end,
+    send(A, {surrender, E, Num, View, maps:with(maps:keys(View), Sess)}, S).
 
 -spec resume(#s{}) -> #s{}.
 resume(#s{role = surrender, lead = Self, self = Self} = S) ->
@@ -69,10 +69,10 @@ contrib_ok(_, _, _, S) -> S.
 
 %% ---------------------------------------------------------------- the higher component
 
--spec surrender(epoch(), non_neg_integer(), [node()], map(), node(), #s{}) -> #s{}.
-surrender(EB, NumB, Members, Sess, N, #s{role = coord, groggy = [], now = Now} = S0) when EB < S0#s.d#d.lineage ->
-    #s{d = #d{view = V, mem = Mem} = D} = S1 = first(S0),
-    Ours = [M || M <- Members, M =/= S1#s.self, present(M, S1), sderl_membership:is_member(M, Mem)],
+-spec surrender(epoch(), non_neg_integer(), #{node() => live | aside}, map(), node(), #s{}) -> #s{}.
+surrender(EB, NumB, View, Sess, N, #s{role = coord, groggy = [], now = Now} = S0) when EB < S0#s.d#d.lineage ->
+    #s{d = #d{view = V} = D} = S1 = first(S0),
+    Ours = [M || M := St <- View, offered(M, St, N, S1)],
     Need = [M || M <- Ours, not (is_map_key(M, V) andalso covered(M, EB, NumB, D#d.lineage, D#d.history, D#d.merged))],
     S2 = lists:foldl(fun(M, S) -> demote(M, S) end, S1, Ours -- Need),
     S3 = send(N, {yield, EB, Need}, S2),
@@ -83,6 +83,17 @@ surrender(EB, NumB, Members, Sess, N, #s{role = coord, groggy = [], now = Now} =
             S3#s{absorbs = (S3#s.absorbs)#{N => Ab}}
     end;
 surrender(_, _, _, _, _, S) -> S.
+
+%% Who is offered may belong to us by now: one that counts here has promised our epoch, and the
+%% other side did not hear of it; one that it set aside it knows no more of than we do.
+offered(M, St, N, #s{self = Self, d = #d{mem = Mem, view = V}} = S) ->
+    M =/= Self andalso present(M, S) andalso sderl_membership:is_member(M, Mem) andalso
+        case V of
+            _ when M =:= N -> true;
+            #{M := live} -> false;
+            #{M := aside} -> St =:= live;
+            _ -> true
+        end.
 
 %% Whether a log of lineage E with this history has everything that a member at that position has:
 %% it grew out of the member's log, or the member gave its rows there (the others of its component

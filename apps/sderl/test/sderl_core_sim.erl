@@ -758,9 +758,13 @@ command({crash, N, How}, W0) ->
         _ -> W0
     end;
 command({restart, N}, W0) ->
-    W1 = command({start, N}, W0),
-    K = maps:get(clients, W1#w.done, 0),
-    lists:foldl(fun(I, W) -> in(1000, {client, N, (node(N, W))#n.life, I}, W) end, W1, lists:seq(1, K));
+    case up(N, W0) of
+        true -> W0;
+        false ->
+            W1 = command({start, N}, W0),
+            K = maps:get(clients, W1#w.done, 0),
+            lists:foldl(fun(I, W) -> in(1000, {client, N, (node(N, W))#n.life, I}, W) end, W1, lists:seq(1, K))
+    end;
 command({kill, N}, W) -> kill_process(N, W);
 command({kill_in_step, N}, W) -> case node(N, W) of #n{p = #p{}} = X -> keep(X#n{crash = true}, W); _ -> W end;
 command({pause, N}, W) -> case node(N, W) of #n{up = true} = X -> keep(X#n{paused = true}, W); _ -> W end;

@@ -86,12 +86,9 @@ item({mem, _Mem, Removed}, {_, Coord}, {#st{rows = Rows} = St, Seq, New}) ->
     {St#st{rows = maps:map(Rehome, Rows)}, Seq, New};
 item({merge, Rows, Sessions}, _, {St, Seq, New}) ->
     {lists:foldl(fun put_row/2, St#st{sessions = maps:merge(St#st.sessions, Sessions)}, Rows), Seq, Rows ++ New};
-item({settle, Name, Held, Row, _}, _, {#st{rows = Rows} = St, Seq, New}) ->
-    case Rows of
-        #{Name := {_, Pid, _, _, _}} when Pid =/= Held -> {St, Seq, New};
-        _ when Row =:= none -> {St#st{rows = maps:remove(Name, Rows)}, Seq, New};
-        _ -> {put_row(Row, St), Seq, [Row | New]}
-    end;
+item({settle, Name, _, none, _}, _, {#st{rows = Rows} = St, Seq, New}) ->
+    {St#st{rows = maps:remove(Name, Rows)}, Seq, New};
+item({settle, _, _, Row, _}, _, {St, Seq, New}) -> {put_row(Row, St), Seq, [Row | New]};
 item(_, _, Acc) -> Acc.
 
 op({r, Name, Pid, Opts}, yes, O, V, Acc) -> put(Name, Pid, Opts, O, V, Acc);
