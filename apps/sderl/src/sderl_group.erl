@@ -123,7 +123,7 @@ handle_info({resolved, {Name, A, B}, #{keep := Keep, effects := Fx} = Decision},
 handle_info({'EXIT', _, _}, G) -> {noreply, G};
 handle_info(Msg, G0) ->
     case event(Msg, G0) of
-        none -> {noreply, G0};
+        none -> {noreply, strange(Msg, G0)};
         Event ->
             {Events, G} = drain([Event], G0),
             run(lists:reverse(Events), G)
@@ -169,12 +169,16 @@ drain(Events, Left, G) ->
     after 0 -> {Events, G}
     end.
 
-drained(M, Events, Left, #g{strange = S} = G) ->
+drained(M, Events, Left, G) ->
     case event(M, G) of
-        none when element(1, M) =:= sderl -> drain(Events, Left - 1, G#g{strange = S + 1});
-        none -> drain(Events, Left - 1, G);
+        none -> drain(Events, Left - 1, strange(M, G));
         E -> drain([E | Events], Left - 1, G)
     end.
+
+%% Late words of a group that was or of a monitor that is no more are known; the rest is counted.
+strange({sderl, ?VSN, _, _, _}, G) -> G;
+strange({{'DOWN', _}, _, process, _, _}, G) -> G;
+strange(_, #g{strange = S} = G) -> G#g{strange = S + 1}.
 
 %% ---------------------------------------------------------------- a step
 
@@ -247,6 +251,9 @@ effect({index, What}, #g{store = St0} = G0) ->
         build -> watch(sderl_store:foreign(St), G);
         drop -> sderl_watch:drop(self())
     end,
+    G;
+effect({sessions, Sessions}, #g{group = Group} = G) ->
+    true = sderl_store:sessions(Group, Sessions),
     G;
 effect({sync_begin, Epoch, Num}, #g{store = St} = G) ->
     G#g{stale = sderl_store:sync_begin(St, Epoch, Num)};

@@ -17,7 +17,7 @@
 -export([lookup/2, name_of/2, row/1]).
 -export([apply/6, redo/5, put_rows/4, sync_begin/3, sync_end/3, foreign/1, local/1]).
 -export([read/3, read_next/1, read_stop/1]).
--export([durable/2, outbox/3, recover/1, purge/1]).
+-export([durable/2, outbox/3, sessions/2, recover/1, purge/1]).
 -export([is_member/1, uid/1, names/1, count/1]).
 -export_type([store/0, local/0, stale/0, cursor/0]).
 
@@ -115,16 +115,15 @@ item({mem, Mem, Removed}, #a{st = St} = A) ->
 item({merge, Rows, Sessions}, #a{st = #st{group = G}} = A0) ->
     maps:foreach(fun(N, {Inc, R, As}) -> ets:insert(?STATE, {{session, G, N}, Inc, R, As}) end, Sessions),
     lists:foldl(fun put_row/2, A0, Rows);
-item({settle, Name, Held, Row, _Keep}, #a{st = #st{group = G}} = A) ->
-    case ets:lookup(?NAMES, {G, Name}) of
-        [{_, Pid, _, _, _, _}] when Pid =/= Held -> A;
-        Found ->
-            Old = case Found of [{_, P, _, _, _, _}] -> P; [] -> Held end,
-            A1 = case Old of none -> A; _ -> del(Name, Old, A) end,
-            case Row of
-                none -> A1;
-                _ -> put_row(Row, A1)
-            end
+item({settle, Name, _Held, Row, _Keep}, #a{st = #st{group = G}} = A) ->
+    %% Unconditional: a learner may still have another row of that name, an old one.
+    A1 = case ets:lookup(?NAMES, {G, Name}) of
+        [{_, Pid, _, _, _, _}] -> del(Name, Pid, A);
+        [] -> A
+    end,
+    case Row of
+        none -> A1;
+        _ -> put_row(Row, A1)
     end;
 item(_, A) -> A.
 
@@ -322,6 +321,12 @@ durable(G, D) -> ets:insert(?STATE, {{durable, G}, D}).
 
 -spec outbox(term(), pos_integer(), [term()]) -> true.
 outbox(G, Req, List) -> ets:insert(?STATE, {{out, G}, Req, List}).
+
+-doc "Replaces what is known of all members' last lists: it came with a snapshot.".
+-spec sessions(term(), #{node() => {term(), non_neg_integer(), term()}}) -> true.
+sessions(G, Sessions) ->
+    _ = ets:select_delete(?STATE, [{{{session, '$1', '_'}, '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [true]}]),
+    ets:insert(?STATE, [{{session, G, N}, Sid, R, As} || N := {Sid, R, As} <- Sessions]).
 
 -spec recover(term()) -> none | map().
 recover(G) ->
