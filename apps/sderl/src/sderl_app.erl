@@ -33,14 +33,15 @@ config() ->
     Kernel = case application:get_env(kernel, s_groups) of {ok, Groups} -> Groups; undefined -> undefined end,
     case sderl_config:parse(application:get_all_env(sderl), Kernel, node()) of
         {ok, Config} ->
-            lists:foreach(fun(W) -> logger:warning("~ts", [sderl_config:format_warning(W)], #{domain => [sderl]}) end,
-                          maps:get(warnings, Config)),
+            lists:foreach(fun(W) ->
+                sderl_event:emit(config_suspicious, #{sentence => sderl_config:format_warning(W)})
+            end, maps:get(warnings, Config)),
             {ok, Config};
         Error -> Error
     end.
 
 fail(Reason, Text) ->
-    logger:error("~ts", [Text], #{domain => [sderl]}),
+    sderl_event:emit(start_refused, #{sentence => Text}),
     {error, {Reason, lists:flatten(Text)}}.
 
 await(false) -> ok;
@@ -53,7 +54,6 @@ await({Which, Timeout}) ->
         case s_group:await(G, Timeout) of
             ok -> ok;
             {error, Why} ->
-                logger:warning("s_group ~tp is not ready after ~p ms (~tp): the start goes on",
-                               [G, Timeout, Why], #{domain => [sderl]})
+                sderl_event:emit(group_not_ready, #{group => G, reason => Why, waited_ms => Timeout})
         end
     end, Groups).

@@ -3,9 +3,10 @@
 -moduledoc """
 Everything that the library reports passes through here, once, in two forms.
 
-To `m:logger`: a report `#{event := Event, ...}` in the domain `[sderl]`, with a `report_cb`
-that makes one readable sentence of it. Silence a class of events with a filter on the domain
-or on `event`; raise the level of debug events with
+To `m:logger`: a report `#{event := Event, ...}` with a `report_cb` that makes one readable
+sentence of it, and `library => sderl` in its metadata. It has no domain: OTP's default handler
+drops every domain but its own. Silence a class of events with a filter on `event`, all of them with
+`logger:set_module_level(sderl_event, none)`; see the debug events with
 `logger:set_module_level(sderl_event, debug)`.
 
 To telemetry: `telemetry:execute([sderl, Noun, Verb], Measurements, Meta)` when the module
@@ -32,6 +33,8 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `name_clash` | warning | `[sderl, name, clash]` | group, name, pids, [kept], [resolver] | a name was registered on both sides of a split |
 | `resolver_failed` | warning | `[sderl, resolver, failed]` | group, name, [resolver], reason | a resolver gave no decision and `random_exit_name` stepped in |
 | `config_differs` | warning | `[sderl, config, differs]` | group, node, [added], [removed] | a node came with another list of members, from its launch configuration or from a split; the lists were merged |
+| `start_refused` | error | `[sderl, start, refused]` | sentence | the application does not start |
+| `group_not_ready` | warning | `[sderl, group, not_ready]` | group, reason, waited_ms | the start option `await` waited in vain, and the start went on |
 | `config_suspicious` | warning | `[sderl, config, suspicious]` | sentence | a warning of `m:sderl_config` |
 | `uid_conflict` | warning | `[sderl, uid, conflict]` | group, node, [uid], [other] | two groups of one name met; they stay apart |
 | `unknown_message` | info | `[sderl, message, unknown]` | [from], [tag], [version] | a control message of an unknown kind was ignored |
@@ -108,7 +111,7 @@ format(Report) ->
     {"~0tP", [Report, ?DEPTH]}.
 
 log(Level, Event, Meta) ->
-    ?LOG(Level, Meta#{event => Event}, #{domain => [sderl], report_cb => fun ?MODULE:format/1}).
+    ?LOG(Level, Meta#{event => Event}, #{library => sderl, report_cb => fun ?MODULE:format/1}).
 
 measure(Name, Meta) ->
     case erlang:function_exported(telemetry, execute, 3) of
@@ -169,6 +172,10 @@ table() ->
         {config_differs, warning, [sderl, config, differs],
             ["s_group ", group, ": ", node, " came with another list of members, which was merged",
                 {"; added: ", added}, {"; removed: ", removed}]},
+        {start_refused, error, [sderl, start, refused],
+            ["the application does not start: ", {text, sentence}]},
+        {group_not_ready, warning, [sderl, group, not_ready],
+            ["s_group ", group, " is not ready: ", reason, {" after milliseconds: ", waited_ms}, "; the start goes on"]},
         {config_suspicious, warning, [sderl, config, suspicious],
             ["configuration: ", {text, sentence}]},
         {uid_conflict, warning, [sderl, uid, conflict],
