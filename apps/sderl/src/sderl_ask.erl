@@ -2,8 +2,8 @@
 -module(sderl_ask).
 -moduledoc false.
 %% Questions from node to node: reads and deliveries for those who are not in a group, and whether
-%% a pid is alive. One server on each node answers from the tables; who asks does so in a helper
-%% process of its own, with a time limit, because the question may have to connect first.
+%% a pid is alive. One server on each node answers from the tables. Who asks a node without a link
+%% does so in a helper process, with a time limit, because the question has to connect first.
 
 -behaviour(gen_server).
 
@@ -20,16 +20,31 @@ Asks one node and waits at most `Timeout` ms. `unreachable`: no link, or no answ
 -spec ask(node(), term(), timeout()) -> {ok, term()} | {error, unreachable | not_running}.
 ask(Node, Question, _) when Node =:= node() -> {ok, answer(Question)};
 ask(Node, Question, Timeout) ->
+    case ets:member(sderl_links, Node) of
+        true ->
+            ok = sderl_links:note(Node, {lookup, about(Question)}),
+            %% A stopped node behind a full link must not hold the caller longer than it will wait.
+            Was = process_flag(async_dist, true),
+            Answer = call(Node, Question, Timeout),
+            _ = process_flag(async_dist, Was),
+            Answer;
+        false -> connect_and_ask(Node, Question, Timeout)
+    end.
+
+call(Node, Question, Timeout) ->
+    try gen_server:call({?MODULE, Node}, Question, Timeout) of
+        Answer -> {ok, Answer}
+    catch
+        exit:{noproc, _} -> {error, not_running};
+        exit:_ -> {error, unreachable}
+    end.
+
+%% To connect may take longer than the caller waits: a helper does it.
+connect_and_ask(Node, Question, Timeout) ->
     {Pid, Mon} = spawn_monitor(fun() ->
         exit({answer, case sderl_connector:connect(Node, {lookup, about(Question)}) of
             false -> {error, unreachable};
-            true ->
-                try gen_server:call({?MODULE, Node}, Question, Timeout) of
-                    Answer -> {ok, Answer}
-                catch
-                    exit:{noproc, _} -> {error, not_running};
-                    exit:_ -> {error, unreachable}
-                end
+            true -> call(Node, Question, Timeout)
         end})
     end),
     receive
@@ -69,7 +84,7 @@ init([]) ->
     {ok, undefined}.
 
 -spec handle_call(term(), gen_server:from(), undefined) -> {reply, term(), undefined} | {noreply, undefined}.
-handle_call({reach, Group, Pid}, From, S) ->
+handle_call({reach, Group, Pid}, From, S) when is_pid(Pid) ->
     %% May connect: not here.
     _ = spawn(fun() ->
         Answer = case sderl_connector:connect(node(Pid), {monitor, Group}) of
@@ -82,14 +97,20 @@ handle_call({reach, Group, Pid}, From, S) ->
 handle_call(Question, _, S) -> {reply, answer(Question), S}.
 
 -spec handle_cast(term(), undefined) -> {noreply, undefined}.
-handle_cast(_, S) -> {noreply, S}.
+handle_cast(_, S) ->
+    sderl_dir:unknown(?MODULE),
+    {noreply, S}.
 
 -spec handle_info(term(), undefined) -> {noreply, undefined}.
-handle_info(_, S) -> {noreply, S}.
+handle_info(_, S) ->
+    sderl_dir:unknown(?MODULE),
+    {noreply, S}.
 
+%% Whether this library runs here: any answer says so.
+answer(hello) -> hello;
 answer({alive, Pid}) when node(Pid) =:= node() -> is_process_alive(Pid);
 answer({reach, _, Pid}) when node(Pid) =:= node() -> {ok, is_process_alive(Pid)};
-answer({reach, Group, Pid}) ->
+answer({reach, Group, Pid}) when is_pid(Pid) ->
     case sderl_connector:connect(node(Pid), {monitor, Group}) of
         true -> ask(node(Pid), {alive, Pid}, 4000);
         false -> {error, unreachable}
@@ -114,7 +135,9 @@ answer({names, Group}) ->
         true -> {names, [N || {N, _} <- sderl_store:names(Group)]};
         false -> {error, not_member}
     end;
-answer(_Unknown) -> {error, unknown_question}.
+answer(_Unknown) ->
+    sderl_dir:unknown(?MODULE),
+    {error, unknown_question}.
 
 at(Group, Name) ->
     case sderl_dir:is_free() of

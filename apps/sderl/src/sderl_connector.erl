@@ -38,10 +38,10 @@ tried(Nodes) ->
 -spec connect(node(), sderl_links:reason() | group) -> boolean().
 connect(Node, Reason) when Node =/= node() ->
     %% Noted first, so that the link counts as ours from the moment it is up.
-    Reason =:= group orelse sderl_links:note(Node, Reason),
+    sderl_links:note(Node, Reason),
     case lists:member(Node, nodes(connected)) orelse net_kernel:connect_node(Node) of
         true -> true;
-        _ -> Reason =:= group orelse sderl_links:forget(Node, Reason), false
+        _ -> sderl_links:forget(Node, Reason), false
     end;
 connect(_, _) -> true.
 
@@ -54,7 +54,8 @@ init([]) ->
 handle_call(_, _, C) -> {reply, {error, unknown_call}, C}.
 
 -spec handle_cast(term(), #c{}) -> {noreply, #c{}}.
-handle_cast(look, C) -> {noreply, look(C)}.
+handle_cast(look, C) -> {noreply, look(C)};
+handle_cast(_, C) -> {noreply, C}.
 
 -spec handle_info(term(), #c{}) -> {noreply, #c{}}.
 handle_info(look, C) -> {noreply, look(C#c{timer = undefined})};
@@ -105,7 +106,7 @@ timer(T, Wanted, W, Now) ->
 
 start(Node) ->
     {_, Ref} = spawn_monitor(fun() ->
-        %% The groups that hold the node are noted as the reason where the directory changes.
+        %% Which groups need it the directory tells (sderl_dir:needs/0).
         exit(case connect(Node, group) of true -> linked; false -> failed end)
     end),
     Ref.

@@ -5,11 +5,11 @@
 %% and why a node did not join. Plain tables, owned by the supervisor, so that every process of
 %% the library may die and find them again.
 
--export([new/0, options/0, options/1, incarnation/0]).
--export([own/0, own/1, named/0, show/5, left/4, forget/1]).
+-export([new/0, options/0, options/1, incarnation/0, reborn/0]).
+-export([own/0, own/1, named/0, needs/0, show/4, show/5, left/4, forget/1]).
 -export([start_args/2, start_args/3, gone/1, gone_all/0, prune/1]).
--export([known/0, known/1, know/3, unknow_from/1, refused/3, refusals/0]).
--export([refuse/0, refuse/1, is_free/0]).
+-export([known/0, known/1, know/3, unknow_from/1, refused/3, refusals/0, unrefuse/2]).
+-export([refuse/0, refuse/1, is_free/0, unknown/1, unknowns/0]).
 -export_type([own/0]).
 
 -doc "An own group: name, identity, process, members, coordinator.".
@@ -31,9 +31,7 @@ new() ->
     sderl_refused = ets:new(sderl_refused, [named_table, public]),
     sderl_watches = ets:new(sderl_watches, [named_table, public]),
     sderl_tried = ets:new(sderl_tried, Opts),
-    true = ets:insert(sderl_state, {incarnation, {erlang:system_info(creation), erlang:system_time(),
-                                                  erlang:unique_integer()}}),
-    ok.
+    reborn().
 
 -doc "The configuration in force.".
 -spec options() -> map().
@@ -50,6 +48,23 @@ refuse(Why) -> persistent_term:put(?REFUSE, Why).
 -doc "Names one life of the library on this node.".
 -spec incarnation() -> term().
 incarnation() -> ets:lookup_element(sderl_state, incarnation, 2).
+
+-doc "A new incarnation begins: the node has another name.".
+-spec reborn() -> ok.
+reborn() ->
+    true = ets:insert(sderl_state, {incarnation, {erlang:system_info(creation), erlang:system_time(),
+                                                  erlang:unique_integer()}}),
+    ok.
+
+-doc "Counts a message of an unknown kind or version that a process of this node ignored.".
+-spec unknown(module()) -> ok.
+unknown(Process) ->
+    _ = ets:update_counter(sderl_state, {unknown, Process}, 1, {{unknown, Process}, 0}),
+    ok.
+
+-doc "How many there were, by process.".
+-spec unknowns() -> [{module(), pos_integer()}].
+unknowns() -> lists:sort([{P, N} || [P, N] <- ets:match(sderl_state, {{unknown, '$1'}, '$2'})]).
 
 %% ---------------------------------------------------------------- own groups
 
@@ -71,28 +86,49 @@ named() -> [O || {G, _, _, _, _} = O <- own(), G =/= undefined].
 -spec is_free() -> boolean().
 is_free() -> ets:member(sderl_groups, undefined).
 
+-doc """
+The links that the own groups need and why, whether they are up or not. Told from the directory
+each time, so that no death of a process between two notes leaves a link without its reason.
+""".
+-spec needs() -> sderl_links:needs().
+needs() ->
+    maps:groups_from_list(
+        fun({Node, _}) -> Node end, fun({_, Reason}) -> Reason end,
+        [{N, case G of undefined -> free_island; _ -> {group, G} end}
+         || {G, _, _, Members, _} <- own(), N <- Members, N =/= node()]).
+
+-doc "As `show/5` without a coordinator, and only where the group's process has not shown itself yet.".
+-spec show(term(), binary(), pid(), [node()]) -> ok.
+show(Group, Uid, Pid, Members) ->
+    case ets:insert_new(sderl_groups, {Group, Uid, Pid, Members, undefined}) of
+        true -> shown(Group, Members);
+        false -> ok
+    end.
+
+-doc "What a group's process has to show of itself.".
 -spec show(term(), binary(), pid(), [node()], node() | undefined) -> ok.
 show(Group, Uid, Pid, Members, Lead) ->
     Before = own(Group),
     true = ets:insert(sderl_groups, {Group, Uid, Pid, Members, Lead}),
     case Before of
         {_, _, _, Members, _} -> ok;
-        _ ->
-            Old = case Before of undefined -> []; {_, _, _, Ms, _} -> Ms end,
-            lists:foreach(fun(N) -> sderl_links:forget(N, reason(Group)) end, Old -- Members),
-            lists:foreach(fun(N) -> sderl_links:note(N, reason(Group)) end, (Members -- Old) -- [node()]),
-            sderl_connector:kick(),
-            sderl_node:changed(Group)
+        _ -> shown(Group, Members)
     end.
 
-reason(undefined) -> free_island;
-reason(Group) -> {group, Group}.
+shown(Group, Members) ->
+    %% Who was left out and is a member now was not left out after all.
+    lists:foreach(fun(N) -> unrefuse(Group, N) end, Members),
+    sderl_connector:kick(),
+    sderl_node:changed(Group).
 
 -doc "This node is no member any more: remembered, so that whoever returns can be told (rule 1).".
 -spec left(term(), binary(), removed | deleted, sderl_membership:t()) -> ok.
 left(Group, Uid, Why, Mem) ->
     true = ets:insert(sderl_gone, {Uid, Why, Mem, erlang:system_time(second), Group}),
     forget(Group),
+    %% Of a group that was left others tell; one that was deleted nobody has any more.
+    Why =:= deleted andalso unknow(Group),
+    _ = [unrefuse(Group, N) || {G, N, _} <- refusals(), G =:= Group],
     sderl_node:left(Group).
 
 -doc "Drops a group's tables without remembering it.".
@@ -100,9 +136,7 @@ left(Group, Uid, Why, Mem) ->
 forget(Group) ->
     case own(Group) of
         undefined -> ok;
-        {_, Uid, _, Members, _} ->
-            lists:foreach(fun(N) -> sderl_links:forget(N, reason(Group)) end, Members -- [node()]),
-            sderl_pg:drop(Uid)
+        {_, Uid, _, _, _} -> sderl_pg:drop(Uid)
     end,
     %% First the directory: readers that miss a row must not take us for a member.
     true = ets:delete(sderl_groups, Group),
@@ -133,13 +167,16 @@ gone(Uid) ->
     end.
 
 -spec gone_all() -> [{term(), removed | deleted}].
-gone_all() -> [{G, Why} || {_, Why, _, _, G} <- ets:tab2list(sderl_gone)].
+gone_all() -> [{G, Why} || {_, Why, _, _, G} <- ets:tab2list(sderl_gone), G =/= undefined].
 
 -doc "Forgets what ended before a time (system time, seconds).".
 -spec prune(integer()) -> ok.
 prune(Before) ->
     _ = ets:select_delete(sderl_gone, [{{'_', '_', '_', '$1', '_'}, [{'<', '$1', Before}], [true]}]),
     _ = ets:select_delete(sderl_refused, [{{'_', '_', '$1'}, [{'<', '$1', Before}], [true]}]),
+    %% The other group says hello again and again; when it does no more, that is over.
+    Lately = erlang:system_time(second) - 60,
+    _ = ets:select_delete(sderl_refused, [{{'_', uid_conflict, '$1'}, [{'<', '$1', Lately}], [true]}]),
     ok.
 
 %% ---------------------------------------------------------------- other nodes' groups
@@ -163,11 +200,28 @@ unknow_from(From) ->
     _ = ets:select_delete(sderl_known, [{{{'_', '$1'}, '_'}, [{'=:=', '$1', {const, From}}], [true]}]),
     ok.
 
--doc "Notes why a node was left out of a group; `info/0` shows it.".
+unknow(Group) ->
+    _ = ets:select_delete(sderl_known, [{{{'$1', '_'}, '_'}, [{'=:=', '$1', {const, Group}}], [true]}]),
+    ok.
+
+-doc """
+Notes why a node was left out of a group; `info/0` shows it. What is tried again and again for the
+same reason is one event.
+""".
 -spec refused(term(), node(), term()) -> ok.
 refused(Group, Node, Why) ->
+    Before = ets:lookup(sderl_refused, {Group, Node}),
     true = ets:insert(sderl_refused, {{Group, Node}, Why, erlang:system_time(second)}),
-    sderl_event:emit(join_refused, #{group => Group, node => Node, reason => Why}).
+    case Before of
+        [{_, Why, _}] -> ok;
+        _ -> sderl_event:emit(join_refused, #{group => Group, node => Node, reason => Why})
+    end.
+
+-doc "That is over.".
+-spec unrefuse(term(), node()) -> ok.
+unrefuse(Group, Node) ->
+    true = ets:delete(sderl_refused, {Group, Node}),
+    ok.
 
 -spec refusals() -> [{term(), node(), term()}].
 refusals() -> [{G, N, Why} || {{G, N}, Why, _} <- ets:tab2list(sderl_refused)].

@@ -14,6 +14,7 @@ info() ->
     Nodes = lists:usort(lists:append([Ms || {_, _, _, Ms, _} <- Own])),
     Linked = [node() | nodes(connected)],
     Refused = lists:sort(sderl_dir:refusals()),
+    Unknown = sderl_dir:unknowns(),
     [{state, case Own of [] -> no_conf; _ -> synced end},
      {own_group_names, [G || {G, _, _, _, _} <- Own]},
      {own_group_nodes, Nodes},
@@ -26,9 +27,11 @@ info() ->
      {groups, Groups},
      {left_out, Refused},
      {gone, lists:sort(sderl_dir:gone_all())},
+     {unknown_messages, lists:sum([N || {_, N} <- Unknown] ++ [N || #{unknown_messages := N} <- Groups])},
      {global, "on a node with connect_all false `global` keeps names on this node only and "
               "global:sync/0 does not return: use s_group with group `undefined` for free names"},
-     {problems, lists:append([problems(G, Linked) || G <- Groups])}].
+     {problems, lists:append([problems(G, Linked) || G <- Groups]) ++ [left_out(R) || R <- Refused]
+                    ++ [text("~0tp ignored ~0tp messages of an unknown kind or version", [P, N]) || {P, N} <- Unknown]}].
 
 state({Group, _, Pid, _, _}) ->
     case sderl_group:info(Pid, ?TIMEOUT) of
@@ -55,5 +58,19 @@ problems(#{group := G, role := Role, members := Ms, live := Live, aside := Aside
          || Apart <- [[N || N <- Talking, not lists:member(N, Live), not lists:member(N, Aside)]], Apart =/= []],
         [text("~0tp: ~0tp messages of an unknown kind or version were ignored", [G, Unknown]) || Unknown > 0]
     ]).
+
+left_out({G, Node, uid_conflict}) ->
+    text("~0tp: another group of this name runs at ~0tp; the two never merge: delete one and add its nodes to the other",
+         [G, Node]);
+left_out({G, Node, Why}) when Node =:= node() ->
+    text("~0tp: this node has not entered it yet and tries again: ~0tp", [G, Why]);
+left_out({G, Node, Why}) ->
+    text("~0tp: ~0tp was left out: ~ts", [G, Node, because(Why)]).
+
+because(unreachable) -> "it cannot be connected (is it up, reachable, and of the same cookie?)";
+because(application_not_running) -> "the application sderl is not running there";
+because(s_group_conflict) -> "it is in another group of this name";
+because(connect_all) -> "it runs with connect_all true; start it with -connect_all false";
+because(Why) -> io_lib:format("~0tp", [Why]).
 
 text(Format, Args) -> unicode:characters_to_list(io_lib:format(Format, Args)).

@@ -91,11 +91,14 @@ init([]) ->
 -spec handle_continue(start, #n{}) -> {noreply, #n{}}.
 handle_continue(start, N) -> {noreply, configured(N)}.
 
+%% The node may have got its name a moment ago: what is asked now is asked of the node of that name.
 -spec handle_call(term(), gen_server:from(), #n{}) -> {reply, term(), #n{}} | {noreply, #n{}}.
+handle_call(Request, From, #n{node = Node} = N) when Node =/= node() -> handle_call(Request, From, renamed(N));
 handle_call({create, Group}, _, #n{reserved = R} = N) ->
-    case sderl_dir:own(Group) of
+    case {sderl_dir:refuse(), sderl_dir:own(Group)} of
         _ when node() =:= nonode@nohost -> {reply, {error, not_distributed}, N};
-        undefined when not is_map_key(Group, R) ->
+        {Why, _} when Why =/= undefined -> {reply, {error, Why}, N};
+        {_, undefined} when not is_map_key(Group, R) ->
             Uid = sderl_group:uid(Group),
             case start(Group, Uid, #{mem => sderl_membership:new([node()]), found => true}) of
                 ok -> {reply, ok, N};
@@ -118,11 +121,11 @@ handle_call({invite, Group, Uid, _From}, _, #n{reserved = R} = N) ->
         {undefined, true} -> {reply, {error, s_group_conflict}, N};
         {Why, _} -> {reply, {error, Why}, N}
     end;
-handle_call({enter, Group, Node}, From, N) ->
-    _ = spawn(fun() -> gen_server:reply(From, sderl_admin:add(Group, [Node])) end),
+handle_call({enter, Group, Node}, From, N) when is_atom(Node) ->
+    _ = spawn(fun() -> gen_server:reply(From, sderl_admin:admit(Group, Node)) end),
     {noreply, N};
 handle_call(settle, _, N) -> {reply, ok, N};
-handle_call(_, _, N) -> {reply, {error, unknown_call}, N}.
+handle_call(_, _, N) -> {reply, {error, unknown_call}, unknown(N)}.
 
 -spec handle_cast(term(), #n{}) -> {noreply, #n{}}.
 handle_cast({changed, _Group}, N) ->
@@ -136,14 +139,27 @@ handle_cast({left, _Group}, N) ->
 handle_cast({met, Node}, N) ->
     sderl_free:met(Node),
     {noreply, N};
-handle_cast(_, N) -> {noreply, N}.
+handle_cast(_, N) -> {noreply, unknown(N)}.
 
 -spec handle_info(term(), #n{}) -> {noreply, #n{}}.
-handle_info({sderl_hello, ?VSN, Group, Uid, From, Msg}, N) -> {noreply, hello(Group, Uid, From, Msg, N)};
-handle_info({sderl_known, ?VSN, From, List}, N) ->
-    sderl_dir:unknow_from(From),
-    lists:foreach(fun({G, Nodes}) -> sderl_dir:know(G, Nodes, From) end, List),
-    {noreply, N};
+handle_info(Message, #n{node = Node} = N) when Node =/= node() -> handle_info(Message, renamed(N));
+handle_info({sderl_hello, ?VSN, Group, Uid, From, {hello, Addr, _, Mem, _} = Msg}, N)
+  when is_binary(Uid), is_atom(From), is_pid(Addr), is_map(Mem) ->
+    {noreply, hello(Group, Uid, From, Msg, N)};
+handle_info({sderl_known, ?VSN, From, List}, N) when is_atom(From), is_list(List) ->
+    case lists:all(fun({_, Nodes}) -> is_list(Nodes) andalso lists:all(fun is_atom/1, Nodes); (_) -> false end, List) of
+        true ->
+            sderl_dir:unknow_from(From),
+            lists:foreach(fun({G, Nodes}) -> sderl_dir:know(G, Nodes, From) end, List),
+            {noreply, N};
+        false -> {noreply, unknown(N)}
+    end;
+handle_info({sderl_conflict, ?VSN, Group, Uid, From, Other}, N) when is_atom(From) ->
+    %% It met our group of that name and keeps its own.
+    case sderl_dir:own(Group) of
+        {_, Uid, _, _, _} -> {noreply, apart(Group, From, Other, N)};
+        _ -> {noreply, N}
+    end;
 handle_info({sderl_free, ?VSN, From, Msg}, N) ->
     sderl_free:message(From, Msg),
     {noreply, N};
@@ -167,7 +183,11 @@ handle_info({'DOWN', Ref, process, _, Reason}, #n{entering = E} = N) ->
         error -> {noreply, N}
     end;
 handle_info({enter, Group}, N) -> {noreply, enter(Group, N)};
-handle_info(_, N) -> {noreply, N}.
+handle_info(_, N) -> {noreply, unknown(N)}.
+
+unknown(N) ->
+    sderl_dir:unknown(?MODULE),
+    N.
 
 now_ms() -> erlang:monotonic_time(millisecond).
 
@@ -184,10 +204,7 @@ start(Group, Uid, Args) ->
     case sderl_group_sup:start_group(Group, Uid) of
         {ok, Pid} ->
             #{mem := Mem} = Args,
-            case sderl_dir:own(Group) of
-                undefined -> sderl_dir:show(Group, Uid, Pid, sderl_membership:members(Mem), undefined);
-                _ -> ok
-            end,
+            sderl_dir:show(Group, Uid, Pid, sderl_membership:members(Mem)),
             Group =/= undefined andalso
                 sderl_event:emit(group_created, #{group => Group, nodes => sderl_membership:members(Mem)}),
             free();
@@ -277,7 +294,7 @@ tell(Addr, Uid, Msg) ->
 
 %% Two groups of one name never merge. One that this node made from its file and nobody else
 %% has joined gives way to a running group that counts this node among its members (rule 2).
-conflict(Group, Uid, Other, Pid, From, Mem, #n{told = Told} = N) ->
+conflict(Group, Uid, Other, Pid, From, Mem, N) ->
     Ours = sderl_config:uid(Group, maps:get(cluster, sderl_dir:options())),
     case Other =:= Ours andalso sderl_membership:is_member(node(), Mem) andalso alone(Pid) of
         true ->
@@ -286,13 +303,17 @@ conflict(Group, Uid, Other, Pid, From, Mem, #n{told = Told} = N) ->
             _ = start(Group, Uid, #{mem => Mem}),
             N;
         false ->
-            case Told of
-                #{{Group, From} := Uid} -> N;
-                _ ->
-                    sderl_dir:refused(Group, From, uid_conflict),
-                    sderl_event:emit(uid_conflict, #{group => Group, node => From}),
-                    N#n{told = Told#{{Group, From} => Uid}}
-            end
+            _ = erlang:send({?MODULE, From}, {sderl_conflict, ?VSN, Group, Uid, node(), Other}, [noconnect]),
+            apart(Group, From, Uid, N)
+    end.
+
+apart(Group, From, Uid, #n{told = Told} = N) ->
+    sderl_dir:refused(Group, From, uid_conflict),
+    case Told of
+        #{{Group, From} := Uid} -> N;
+        _ ->
+            sderl_event:emit(uid_conflict, #{group => Group, node => From}),
+            N#n{told = Told#{{Group, From} => Uid}}
     end.
 
 alone(Pid) ->
@@ -324,7 +345,8 @@ renamed(N) ->
             sderl_dir:refuse(undefined),
             case sderl_app:config() of
                 {ok, Config} -> sderl_dir:options(Config);
-                {error, Why} -> logger:error("~ts", [sderl_config:format_error(Why)], #{domain => [sderl]})
+                {error, Why} ->
+                    sderl_event:emit(start_refused, #{sentence => sderl_config:format_error(Why)})
             end,
             N1 = configured(N#n{node = node()}),
             case sderl_dir:own(undefined) of

@@ -53,7 +53,7 @@ ask(Group, Question) ->
 
 -spec whereis_at(node(), term(), term()) -> pid() | undefined.
 whereis_at(Node, Group, Name) ->
-    case sderl_ask:ask(Node, {whereis_at, Group, Name}, ?TIMEOUT) of
+    case ask_at(Node, {whereis_at, Group, Name}) of
         {ok, {found, Found, Class}} -> sderl_node:met(Node, Class), Found;
         _ -> undefined
     end.
@@ -77,9 +77,15 @@ send(Group, Name, Msg) ->
 
 -spec send_at(node(), term(), term(), term()) -> pid() | undefined.
 send_at(Node, Group, Name, Msg) ->
-    case sderl_ask:ask(Node, {send_at, Group, Name, Msg}, ?TIMEOUT) of
+    case ask_at(Node, {send_at, Group, Name, Msg}) of
         {ok, {found, Found, Class}} -> sderl_node:met(Node, Class), Found;
         _ -> undefined
+    end.
+
+ask_at(Node, Question) ->
+    case ets:whereis(sderl_groups) of
+        undefined -> {error, not_running};
+        _ -> sderl_ask:ask(Node, Question, ?TIMEOUT)
     end.
 
 -spec names_of(term()) -> [term()] | unknown.

@@ -35,8 +35,8 @@ hidden_first(Node) ->
 
 %% The hidden link was opened a moment ago and has carried nothing else.
 sderl_node(Node) ->
-    try gen_server:call({sderl_ask, Node}, names, ?TIMEOUT) of
-        List -> is_list(List)
+    try gen_server:call({sderl_ask, Node}, hello, ?TIMEOUT) of
+        _ -> true
     catch
         exit:_ -> false
     end.

@@ -69,7 +69,8 @@ handle_cast({exit, Pid, Reason}, S) ->
     {noreply, S};
 handle_cast({send, Pid, Msg}, S) ->
     _ = erlang:send(Pid, Msg, [noconnect]),
-    {noreply, S}.
+    {noreply, S};
+handle_cast(_, S) -> {noreply, S}.
 
 -spec handle_info(term(), state()) -> {noreply, state()}.
 handle_info({'DOWN', Ref, process, _, _}, S) ->
