@@ -9,10 +9,13 @@ the second start.
 """.
 
 -export([run/2, verdict/1]).
--export_type([settings/0, show/0, results/0]).
+-export_type([settings/0, step/0, show/0, results/0]).
 
 -doc "See `t:sderl_demo_side:settings/0`.".
 -type settings() :: sderl_demo_side:settings().
+
+-doc "A step of a side, once its nodes have started.".
+-type step() :: link | sderl_demo_side:step().
 
 -doc """
 How progress is shown: `nodes` makes a fleet's progress function, `around` surrounds every
@@ -21,7 +24,7 @@ later step of a side.
 -type show() :: #{
     nodes := fun((sderl_demo_cluster:side()) -> fun((non_neg_integer(), pos_integer()) -> term())),
     around := fun(
-        (sderl_demo_cluster:side(), sderl_demo_side:step(), fun(() -> dynamic())) -> dynamic()
+        (sderl_demo_cluster:side(), step(), fun(() -> dynamic())) -> dynamic()
     )
 }.
 
@@ -53,13 +56,18 @@ side(Side, #{layout := Layout} = Settings, Orders, #{nodes := Nodes, around := A
         {error, Reason} -> {error, {Side, Reason}}
     end.
 
-measured(Side, Fleet, Settings, Orders, Step) ->
-    case sderl_demo_side:run(Side, Fleet, Settings, Orders, Step) of
-        {ok, Metrics} ->
-            {ok, Metrics};
-        {error, Reason} ->
+measured(Side, Fleet, #{layout := Layout} = Settings, Orders, Step) ->
+    Result =
+        maybe
+            ok ?= Step(link, fun() -> sderl_demo_cluster:link(Side, Fleet, Layout) end),
+            sderl_demo_side:run(Side, Fleet, Settings, Orders, Step)
+        end,
+    case Result of
+        {ok, _} ->
+            Result;
+        {error, _} ->
             ok = sderl_fleet:stop(Fleet),
-            {error, Reason}
+            Result
     end.
 
 -doc """

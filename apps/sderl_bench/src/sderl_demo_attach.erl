@@ -17,7 +17,7 @@ Writes the files of all nodes of a fleet. The folder is made where it is missing
 lead this user's shell to a node of his own.
 """.
 -spec write(Fleet :: pid()) ->
-    {ok, [file:filename()]} | {error, {not_private | file:posix() | badarg, file:filename()}}.
+    {ok, [file:filename_all()]} | {error, {not_private | file:posix() | badarg, file:filename_all()}}.
 write(Fleet) ->
     #{home := Home, epmd_port := Port} = sderl_fleet:connection_info(Fleet),
     Contents = io_lib:format("cookie_file=~ts~nepmd_port=~w~n", [Home, Port]),
@@ -30,12 +30,12 @@ write(Fleet) ->
     end.
 
 -doc "Removes files that `write/1` has written.".
--spec remove([file:filename()]) -> ok.
+-spec remove([file:filename_all()]) -> ok.
 remove(Files) ->
     lists:foreach(fun file:delete/1, Files).
 
 -doc "The folder of this user's running nodes.".
--spec folder() -> file:filename().
+-spec folder() -> file:filename_all().
 folder() ->
     case environment("SDERL_RUN_DIR", "") of
         "" -> filename:join(environment("XDG_RUNTIME_DIR", "/tmp"), "sderl-" ++ uid());
@@ -48,7 +48,9 @@ environment(Name, Default) ->
         Value -> Value
     end.
 
-uid() -> string:trim(os:cmd("id -u")).
+uid() ->
+    {match, [Uid]} = re:run(os:cmd("id -u"), "\\d+", [{capture, first, list}]),
+    Uid.
 
 private(Folder) ->
     case file:make_dir(Folder) of

@@ -33,8 +33,8 @@ the client registers, and `seed` its choices.
 -define(GIVE_UP_US, 10_000_000).
 
 -doc """
-Looks up names without calling anyone: rounds of 8 names of own groups, timed together
-because one takes less than a microsecond, and 2 of other groups, timed singly.
+Looks up names without calling anyone: rounds of 80 names of own groups, timed by eights
+because one takes less than a microsecond, and 20 of other groups, timed singly.
 """.
 -spec lookups(env()) -> sderl_demo_tally:tally().
 lookups(#{seed := Seed} = Env) ->
@@ -56,13 +56,13 @@ lookups(Env, OwnTimes, OtherTimes, Rand, Done, Missed) ->
     #{own := Own, other := Other, until_us := Until} = Env,
     case now_us() < Until of
         true ->
-            {OwnNames, Rand1} = pick(8, Own, Rand),
-            {OtherNames, Rand2} = pick(2, Other, Rand1),
-            More = lists:sum([
-                timed_lookups(Env, OwnTimes, OwnNames)
-                | [timed_lookups(Env, OtherTimes, [Name]) || Name <- OtherNames]
-            ]),
-            Looked = length(OwnNames) + length(OtherNames),
+            {OwnNames, Rand1} = picks(10, 8, Own, Rand),
+            {OtherNames, Rand2} = picks(20, 1, Other, Rand1),
+            More = lists:sum(
+                [timed_lookups(Env, OwnTimes, Names) || Names <- OwnNames] ++
+                    [timed_lookups(Env, OtherTimes, Names) || Names <- OtherNames]
+            ),
+            Looked = 80 + length(OtherNames),
             lookups(Env, OwnTimes, OtherTimes, Rand2, Done + Looked, Missed + More);
         false ->
             {Done, Missed}
@@ -180,12 +180,16 @@ in_time(false, _Count, Tally) -> Tally.
 
 pick(0, _Names, Rand) ->
     {[], Rand};
-pick(_Count, {}, Rand) ->
-    {[], Rand};
 pick(Count, Names, Rand) ->
     {Place, Rand1} = rand:uniform_s(tuple_size(Names), Rand),
     {Rest, Rand2} = pick(Count - 1, Names, Rand1),
     {[element(Place, Names) | Rest], Rand2}.
+
+%% So many lists of so many names each; none where there are no names.
+picks(_Lists, _Count, {}, Rand) ->
+    {[], Rand};
+picks(Lists, Count, Names, Rand) ->
+    lists:mapfoldl(fun(_, R) -> pick(Count, Names, R) end, Rand, lists:seq(1, Lists)).
 
 pause(0) ->
     ok;

@@ -8,7 +8,7 @@ Both sides have the same node names (`node1@127.0.0.1` and so on) and emulator f
 the s_groups' nodes have `-connect_all false` and run the application `sderl`.
 """.
 
--export([start/3, site/3, on_all/6]).
+-export([start/3, link/3, site/3, on_all/6]).
 -export_type([side/0]).
 
 -doc "`stock`: a full mesh with `global`. `sd`: s_groups.".
@@ -17,26 +17,14 @@ the s_groups' nodes have `-connect_all false` and run the application `sderl`.
 -define(LINK_TIMEOUT_MS, 120_000).
 
 -doc """
-Starts the side's nodes and links them. `Progress` is called with the number of nodes that
-run. When the nodes run but do not come together, the fleet is stopped again.
-
-Errors are those of `sderl_fleet:start/1`, `sderl_bench_links:mesh/2` and `on_all/6`;
-`sderl_bench_reason` has the words for them.
+Starts the side's nodes. `Progress` is called with the number of nodes that run. The fleet
+belongs to the caller. Errors are those of `sderl_fleet:start/1`.
 """.
 -spec start(
     side(), sderl_demo_layout:layout(), fun((non_neg_integer(), pos_integer()) -> term())
 ) -> {ok, Fleet :: pid()} | {error, term()}.
 start(Side, Layout, Progress) ->
-    maybe
-        {ok, Fleet} ?= sderl_fleet:start(plan(Side, Layout, Progress)),
-        case link(Side, Fleet, Layout) of
-            ok ->
-                {ok, Fleet};
-            {error, _} = Error ->
-                ok = sderl_fleet:stop(Fleet),
-                Error
-        end
-    end.
+    sderl_fleet:start(plan(Side, Layout, Progress)).
 
 plan(Side, Layout, Progress) ->
     Family = #{name => node, count => length(sderl_demo_layout:indexes(Layout))},
@@ -56,6 +44,12 @@ plan(Side, Layout, Progress) ->
             }
     end.
 
+-doc """
+Waits until the nodes are linked as the side wants it: all with all, or every group complete.
+Errors are those of `sderl_bench_links:mesh/2` and `on_all/6`; `sderl_bench_reason` has the
+words for them.
+""".
+-spec link(side(), Fleet :: pid(), sderl_demo_layout:layout()) -> ok | {error, term()}.
 link(stock, Fleet, Layout) ->
     #{nodes := Nodes} = Site = site(stock, Fleet, Layout),
     maybe

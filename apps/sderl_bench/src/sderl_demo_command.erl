@@ -29,56 +29,52 @@ run(Args) ->
 
 arguments() ->
     #{
-        help => [
-            "Starts nodes on this machine, runs one workload on them as a stock full mesh with\n"
-            "global and then in s_groups, and prints what was measured on both sides. Each group\n"
-            "shares a gateway node with the next.\n\n",
-            usage,
-            options
-        ],
+        help =>
+            "Starts nodes on this machine and runs one workload on them twice: as a stock\n"
+            "full mesh with global, then in s_groups that share gateway nodes. Prints what\n"
+            "was measured, side by side. The nodes of the s_groups stay up until Ctrl-C.",
         arguments => [
-            #{
-                name => nodes,
-                long => "-nodes",
-                type => integer,
-                default => 24,
-                help => "how many nodes, from 4 on (24)"
-            },
-            #{
-                name => group_size,
-                long => "-group-size",
-                type => integer,
-                default => 6,
-                help => "nodes of an s_group, the neighbour's gateway left out, from 2 on (6)"
-            },
-            #{
-                name => seconds,
-                long => "-seconds",
-                type => {integer, [{min, 1}, {max, 600}]},
-                default => 3,
-                help => "length of each of the four phases of a side (3)"
-            },
-            #{
-                name => seed,
-                long => "-seed",
-                type => integer,
-                help => "the same random choices again: who is called, who is killed when"
-            },
+            option(nodes, "N", #{type => integer, default => 24}, "from 4 on (24)"),
+            option(
+                'group-size',
+                "G",
+                #{name => group_size, type => integer, default => 6},
+                "nodes of a group, its neighbour's gateway left out (6)"
+            ),
+            option(
+                seconds,
+                "S",
+                #{type => {integer, [{min, 1}, {max, 600}]}, default => 3},
+                "length of each of the four phases of either side (3)"
+            ),
+            option(
+                seed,
+                "X",
+                #{type => integer},
+                "who is called and who is killed, as in the run that printed it"
+            ),
             #{
                 name => once,
                 long => "-once",
                 type => boolean,
                 default => false,
-                help => "stop the nodes at the end, as where there is no terminal"
+                help => {"[--once]", ["stop the nodes at the end, as without a terminal"]}
             },
-            #{
-                name => json,
-                long => "-json",
-                type => string,
-                help => "the numbers as a line of JSON into this file; - is stdout, with --once"
-            }
+            option(
+                json,
+                "FILE|-",
+                #{type => string},
+                "the numbers as a line of JSON into a file, or to stdout (-, and --once)"
+            )
         ]
     }.
+
+option(Name, Shape, More, Help) ->
+    Usage = lists:append(["[--", atom_to_list(Name), " ", Shape, "]"]),
+    maps:merge(
+        #{name => Name, long => [$- | atom_to_list(Name)], required => false, help => {Usage, [Help]}},
+        More
+    ).
 
 %% Everything that can be refused is, before a node starts.
 checked(#{nodes := Nodes, group_size := Size} = Options) ->
@@ -151,6 +147,7 @@ show(#{seconds := Seconds}) ->
     }.
 
 %% Only for the bar.
+expected_ms(link, _Side, _Seconds) -> 1_000;
 expected_ms(servers, _Side, _Seconds) -> 1_000;
 expected_ms(check, _Side, _Seconds) -> 500;
 expected_ms(registrations, stock, Seconds) -> Seconds * 1000 + 9_000;

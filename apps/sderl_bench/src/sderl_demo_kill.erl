@@ -67,17 +67,21 @@ Carries out one node's orders, each at its time after `StartUs`, a
 """.
 -spec run(module(), orders(), StartUs :: integer()) -> [kill()].
 run(Registry, Orders, StartUs) ->
+    Caller = self(),
     Watchers = [
         spawn_monitor(fun() ->
             wait_until(StartUs + OffsetMs * 1000),
-            exit({shutdown, kill(Registry, Server)})
+            Caller ! {self(), kill(Registry, Server)}
         end)
      || {OffsetMs, Server} <- Orders
     ],
     [
         receive
-            {'DOWN', Monitor, process, Watcher, {shutdown, Kill}} -> Kill;
-            {'DOWN', Monitor, process, Watcher, Reason} -> exit({watcher, Reason})
+            {Watcher, Kill} ->
+                true = demonitor(Monitor, [flush]),
+                Kill;
+            {'DOWN', Monitor, process, Watcher, Reason} ->
+                exit({watcher, Reason})
         end
      || {Watcher, Monitor} <- Watchers
     ].

@@ -97,11 +97,12 @@ client(#{job := Job, site := Site, seed := Seed}, K, StartUs, UntilUs) ->
         tag => {Index, K},
         seed => erlang:phash2({Seed, Job, Index, K})
     },
+    Caller = self(),
     spawn_monitor(fun() ->
         receive
         after left_ms(StartUs) -> ok
         end,
-        exit({shutdown, loop(Job, Env)})
+        Caller ! {self(), loop(Job, Env)}
     end).
 
 loop(lookups, Env) -> sderl_demo_client:lookups(Env);
@@ -114,7 +115,8 @@ in_kills(_Job, _Ms) -> 0.
 
 result({Client, Monitor}, LastMs) ->
     receive
-        {'DOWN', Monitor, process, Client, {shutdown, Tally}} ->
+        {Client, Tally} ->
+            true = demonitor(Monitor, [flush]),
             Tally;
         {'DOWN', Monitor, process, Client, Reason} ->
             sderl_demo_tally:fail({failed, {client, Reason}}, sderl_demo_tally:new())

@@ -42,7 +42,7 @@ choice.
 -define(LEAD_US, 300_000).
 
 -doc """
-Runs the whole workload on a side that `sderl_demo_cluster:start/3` has started. `Around`
+Runs the whole workload on a side that `sderl_demo_cluster:link/3` has made ready. `Around`
 is given each step and the function that does it, and gives back its result. A node that
 fails ends the run with its error.
 """.

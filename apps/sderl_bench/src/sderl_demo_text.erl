@@ -47,13 +47,14 @@ plural(1, One, _Many) -> ["1 ", One];
 plural(N, _One, Many) -> [integer_to_list(N), " ", Many].
 
 -doc "The label of a step's progress bar.".
--spec step(sderl_demo_cluster:side(), nodes | sderl_demo_side:step()) -> unicode:chardata().
+-spec step(sderl_demo_cluster:side(), nodes | sderl_demo:step()) -> unicode:chardata().
 step(Side, Step) -> [side(Side), ": ", step(Step)].
 
 side(stock) -> "full mesh";
 side(sd) -> "s_groups".
 
 step(nodes) -> "starting nodes";
+step(link) -> "linking nodes";
 step(servers) -> "starting servers";
 step(lookups) -> "looking up names";
 step(calls) -> "calling by name";
@@ -86,7 +87,7 @@ what(errors) -> "other errors".
 failure(Side, Reason) -> [side(Side), ": ", sderl_bench_reason:text(Reason)].
 
 -doc "Why the nodes do not stay up for a shell.".
--spec no_shell(atom(), file:filename()) -> unicode:chardata().
+-spec no_shell(atom(), file:filename_all()) -> unicode:chardata().
 no_shell(not_private, Folder) ->
     ["others than you may use the folder ", Folder, ", which tells where the nodes are"];
 no_shell(Reason, File) ->
@@ -124,11 +125,11 @@ tries(Group, {_, Name} = Server, Others) ->
         },
         {
             io_lib:format("gen_server:call({via, s_group, ~p}, hit).", [Server]),
-            io_lib:format("{~p,1}, and 2 when you call it again", [Server])
+            io_lib:format("{~p,N}; N counts its calls", [Server])
         },
         {
             "exit(P, kill).",
-            "kills it; call it again: its supervisor has restarted it and it counts from 1"
+            "kills it; now call it again: its supervisor has restarted it, and N is 1"
         }
     ] ++
         [
@@ -143,5 +144,6 @@ tries(Group, {_, Name} = Server, Others) ->
                 io_lib:format("s_group:register_name(~p, me, self()).", [Group]),
                 "yes: now every member of the group finds this shell under that name"
             },
-            {"s_group:info().", "all that the library knows and why"}
+            {"s_group:links().", "every link of this node, and why it is there"},
+        {"s_group:info().", "all that the library knows"}
         ].

@@ -66,6 +66,7 @@ measured(Side) ->
 failing_node(_) ->
     {ok, Layout} = sderl_demo_layout:new(4, 4),
     {ok, Fleet} = sderl_demo_cluster:start(stock, Layout, fun(_, _) -> ok end),
+    ok = sderl_demo_cluster:link(stock, Fleet, Layout),
     [Node | _] = sderl_fleet:nodes(Fleet),
     Killing = fun
         (calls, Fun) ->
