@@ -77,7 +77,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
     | {members, [node()]}
     | {outbox, pos_integer(), [{term(), term()}]}
     | {replies, [{From :: term(), Value :: term()}]}
-    | {apply, Epoch :: term(), Num :: non_neg_integer(), Items :: [term()], Index :: map() | none}
+    | {apply, Epoch :: term(), Num :: non_neg_integer(), Items :: [term()], Index :: [{pid(), [term()] | none}] | none}
     | {index, build | drop}
     | {sessions, #{node() => term()}}
     | {sync_begin, Epoch :: term(), Num :: non_neg_integer()} | {put_rows, [row()]} | sync_end

@@ -30,12 +30,18 @@
     ver                                        % of rows that this batch writes for others
 }).
 
--spec batch(module(), term(), #s{}) -> {[term()], map(), [term()], #s{}}.
-batch(Mod, Store, #s{specials = [], reqs = Reqs, d = D} = S) ->
-    C0 = #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb},
-    {Items, Last, C} = lists:foldl(fun seg/2, {[], [], C0}, lists:reverse(Reqs)),
-    Tomb = [{tomb, C#c.tomb} || C#c.tombed],
-    {lists:reverse(Items, lists:reverse(Last, Tomb)), C#c.pids, left(Last, D), S#s{reqs = []}};
+%% The common case in the making: what was read (names in a tuple, pids), how much, and what the
+%% index will be.
+-record(p, {mod :: module(), store :: term(), view, keys = [], count = 0, index = []}).
+
+-spec batch(module(), term(), #s{}) -> {[term()], [{pid(), [term()] | none}], [term()], #s{}}.
+batch(Mod, Store, #s{specials = [], reqs = Reqs, d = #d{view = V, mem = M}} = S) ->
+    P0 = #p{mod = Mod, store = Store, view = V},
+    Known = fun({O, _, _, _}) -> is_map_key(O, V) andalso sderl_membership:is_member(O, M) end,
+    case lists:all(Known, Reqs) andalso plain(lists:reverse(Reqs), P0, []) of
+        {Items, Index} -> {Items, Index, [], S#s{reqs = []}};
+        false -> overlaid(Mod, Store, S)
+    end;
 batch(Mod, Store, #s{specials = Specials, num = Num, d = D} = S0) ->
     Drops = lists:usort(lists:append([Ns || {view, Ns} <- Specials])),
     View = case [v || {view, _} <- Specials] of
@@ -47,7 +53,48 @@ batch(Mod, Store, #s{specials = Specials, num = Num, d = D} = S0) ->
     {Items, Then, _, C, S} = lists:foldl(fun special/2, {View, [], Drops, C0, S0#s{specials = []}},
                                          lists:reverse(Specials)),
     {Last, First} = lists:partition(fun(I) -> element(1, I) =:= mem end, lists:reverse(Items)),
-    {First ++ Last, C#c.pids, left(Last, D) ++ Then, S}.
+    {First ++ Last, maps:to_list(C#c.pids), left(Last, D) ++ Then, S}.
+
+%% ---------------------------------------------------------------- the common case
+
+%% Registrations and removals of which no two touch the same name or pid need no overlay: each is
+%% decided against the table alone. Whether that was so is seen at the end, at once; if not, or if
+%% there is anything else among the operations, the batch is decided again with the overlay.
+plain([{O, Inc, R, Ops} | Segs], P0, Items) ->
+    case plain_ops(Ops, P0, [], true) of
+        {As, P} -> plain(Segs, P, [{seg, O, Inc, R, Ops, As} | Items]);
+        false -> false
+    end;
+plain([], #p{keys = Keys, count = N, index = Index}, Items) ->
+    case map_size(maps:from_keys(Keys, [])) of
+        N -> {lists:reverse(Items), Index};
+        _ -> false
+    end.
+
+plain_ops([{r, Name, Pid, _} | Ops], #p{mod = Mod, store = St, view = V, keys = Ks, count = N, index = Ix} = P, As, Default)
+  when is_map_key(node(Pid), V) ->
+    Free = Mod:lookup(St, Name) =:= none andalso Mod:name_of(St, Pid) =:= none,
+    P1 = P#p{keys = [{Name}, Pid | Ks], count = N + 2},
+    case Free of
+        true -> plain_ops(Ops, P1#p{index = [{Pid, [Name]} | Ix]}, [yes | As], Default);
+        false -> plain_ops(Ops, P1, [{no, name_or_pid_already_registered} | As], false)
+    end;
+plain_ops([{u, Name} | Ops], #p{mod = Mod, store = St, view = V, keys = Ks, count = N, index = Ix} = P, As, Default) ->
+    case Mod:lookup(St, Name) of
+        none -> plain_ops(Ops, P#p{keys = [{Name} | Ks], count = N + 1}, [ok | As], Default);
+        {_, Pid, Home, _, _} when map_get(Home, V) =:= live ->
+            plain_ops(Ops, P#p{keys = [{Name}, Pid | Ks], count = N + 2, index = [{Pid, none} | Ix]}, [ok | As], Default);
+        _ -> false
+    end;
+plain_ops([], P, _, true) -> {default, P};
+plain_ops([], P, As, false) -> {lists:reverse(As), P};
+plain_ops(_, _, _, _) -> false.
+
+overlaid(Mod, Store, #s{reqs = Reqs, d = D} = S) ->
+    C0 = #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb},
+    {Items, Last, C} = lists:foldl(fun seg/2, {[], [], C0}, lists:reverse(Reqs)),
+    Tomb = [{tomb, C#c.tomb} || C#c.tombed],
+    {lists:reverse(Items, lists:reverse(Last, Tomb)), maps:to_list(C#c.pids), left(Last, D), S#s{reqs = []}}.
 
 %% Whom this batch removes: told once it is committed.
 left([], _) -> [];

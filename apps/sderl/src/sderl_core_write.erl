@@ -119,14 +119,23 @@ committed(_, S) -> S.
 
 %% What the items change in the protocol's own state; the rows are the shell's to change, from
 %% the same items.
--spec apply_items(non_neg_integer(), [term()], map() | none, #s{}) -> #s{}.
+-spec apply_items(non_neg_integer(), [term()], [{pid(), [term()] | none}] | none, #s{}) -> #s{}.
 apply_items(Num, Items, Index, #s{d = #d{lineage = E}} = S0) ->
     S1 = fx({apply, E, Num, Items, Index}, S0#s{num = Num, last = Items}),
     lists:foldl(fun(I, S) -> item(I, Num, S) end, S1, Items).
 
 %% After a restart of the process: the tables are right, the state follows the last batch.
 -spec restore([term()], #s{}) -> #s{}.
-restore(Items, #s{num = Num} = S) -> lists:foldl(fun(I, A) -> item(I, Num, A) end, S, Items).
+restore(Items, #s{num = Num} = S) ->
+    case lists:foldl(fun(I, A) -> item(I, Num, A) end, S, Items) of
+        #s{mine = undefined, self = Self, out = {R, _}, sessions = Sess, d = #d{lineage = E, sid = Sid}} = S1 ->
+            case Sess of
+                %% In an earlier batch: all have it.
+                #{Self := {Sid, R, As}} -> answers(E, R, As, S1);
+                _ -> S1
+            end;
+        S1 -> S1
+    end.
 
 item({seg, O, Sid, R, _Ops, As}, Num, #s{self = O, d = #d{sid = Sid}, out = {R, _}} = S) ->
     S#s{mine = {Num, As}, sessions = (S#s.sessions)#{O => {Sid, R, As}}};
@@ -137,7 +146,7 @@ item({view, View, Tomb, _Drops}, _Num, #s{d = D} = S) ->
     S1 = S#s{d = D#d{view = View, tomb = Tomb, merged = Merged}},
     view_events(D#d.view, View, sderl_core_elect:waiters(S1));
 item({tomb, Tomb}, _Num, #s{d = D} = S) -> S#s{d = D#d{tomb = Tomb}};
-item({mem, Mem, Removed}, _Num, S) -> new_mem(Mem, S#s{sessions = maps:without(Removed, S#s.sessions)});
+item({mem, Mem, Removed}, _Num, S) -> new_mem(Mem, S#s{sessions = maps:without(lists:delete(S#s.self, Removed), S#s.sessions)});
 item(delete, _Num, S) -> S#s{leaving = deleted};
 item({merge, _Rows, Sessions}, _Num, S) ->
     S#s{sessions = maps:merge(S#s.sessions, Sessions)};
@@ -193,11 +202,11 @@ new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) 
 %% The last thing this member does for the group (rule 5): answers that the last batch holds are
 %% given, everything else was not applied.
 -spec leave(removed | deleted, #s{}) -> #s{}.
-leave(Why, #s{out = Out, mine = Mine, queue = Q, d = #d{mem = Mem}} = S0) ->
-    S1 = case {Out, Mine} of
-        {{_, List}, {_, As}} -> reply(List, As, S0);
-        {{_, List}, _} -> refuse(List, S0);
-        _ -> S0
+leave(Why, #s{self = Self, out = Out, queue = Q, sessions = Sess, d = #d{mem = Mem, sid = Sid}} = S0) ->
+    S1 = case {Out, Sess} of
+        {undefined, _} -> S0;
+        {{R, List}, #{Self := {Sid, R, As}}} -> reply(List, As, S0);
+        {{_, List}, _} -> refuse(List, S0)
     end,
     fx({left, Why, Mem}, refuse(Q, S1#s{out = undefined, queue = [], leaving = Why})).
 

@@ -144,9 +144,9 @@ event({sderl_op, From, Op}, _) -> {op, From, Op};
 event({sderl_again, From, Op}, _) -> {again, From, Op};
 event({sderl, ?VSN, Uid, Node, Msg}, #g{uid = Uid}) -> {msg, Node, Msg};
 event({sderl_await_live, From, Nodes, Ms}, _) -> {await_live, From, Nodes, Ms};
-event({{'DOWN', Name}, Ref, process, Pid, _}, #g{local = L}) ->
+event({'DOWN', _, process, Pid, _}, #g{local = L}) ->
     case L of
-        #{Name := {Pid, Ref}} -> {op, none, {d, Name, Pid}};
+        #{Pid := Name} -> {op, none, {d, Name, Pid}};
         _ -> none
     end;
 event({sderl_pid_gone, Name, Pid}, _) -> {op, none, {d, Name, Pid}};
@@ -163,7 +163,7 @@ drain(Events, Left, G) ->
     receive
         {sderl_op, From, Op} -> drain([{op, From, Op} | Events], Left - 1, G);
         {sderl, _, _, _, _} = M -> drained(M, Events, Left, G);
-        {{'DOWN', _}, _, process, _, _} = M -> drained(M, Events, Left, G);
+        {'DOWN', _, process, _, _} = M -> drained(M, Events, Left, G);
         {nodeup, _, _} = M -> drained(M, Events, Left, G);
         {nodedown, _, _} = M -> drained(M, Events, Left, G)
     after 0 -> {Events, G}
@@ -177,7 +177,7 @@ drained(M, Events, Left, G) ->
 
 %% Late words of a group that was or of a monitor that is no more are known; the rest is counted.
 strange({sderl, ?VSN, _, _, _}, G) -> G;
-strange({{'DOWN', _}, _, process, _, _}, G) -> G;
+strange({'DOWN', _, process, _, _}, G) -> G;
 strange(_, #g{strange = S} = G) -> G#g{strange = S + 1}.
 
 %% ---------------------------------------------------------------- a step

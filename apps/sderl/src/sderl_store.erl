@@ -28,8 +28,11 @@
 
 -record(st, {group, members = #{} :: #{node() => []}, index :: undefined | ets:tid()}).
 -opaque store() :: #st{}.
--doc "Monitors of the pids that live here: name to pid and monitor.".
--type local() :: #{term() => {pid(), reference()}}.
+-doc """
+The processes of this node that are monitored, with the last name each got. A monitor stays when
+the name goes: it costs nothing until the process ends, and many a process registers again.
+""".
+-type local() :: #{pid() => term()}.
 -doc "Rows that a snapshot has not confirmed yet: name to version.".
 -type stale() :: #{term() => {term(), non_neg_integer()}}.
 -opaque cursor() :: ets:continuation() | done.
@@ -74,7 +77,7 @@ row({{_, Name}, Pid, Home, Epoch, Seq, Opts}) -> {Name, Pid, Home, {Epoch, Seq},
 
 %% ---------------------------------------------------------------- applying
 
--spec apply(store(), local(), {term(), non_neg_integer()}, [term()], map() | none, boolean()) ->
+-spec apply(store(), local(), {term(), non_neg_integer()}, [term()], [{pid(), [term()] | none}] | none, boolean()) ->
     {store(), local(), [{term(), pid()}], [term()]}.
 apply(#st{group = G} = St, Local, {Epoch, Num}, Items, Index, Notify) ->
     true = ets:insert(?STATE, {{log, G}, Epoch, Num, Items}),
@@ -89,13 +92,12 @@ redo(St, Local, Epoch, Num, Items) ->
 write(St, Local, {Epoch, Num}, Items, Index, Notify) ->
     A0 = #a{st = St, epoch = Epoch, seq = sderl_core:seq(Num, 0), local = Local, notify = Notify},
     A = lists:foldl(fun item/2, A0, Items),
-    is_map(Index) andalso St#st.index =/= undefined andalso index_write(St#st.index, Index),
+    Index =/= none andalso St#st.index =/= undefined andalso index_write(St#st.index, Index),
     {A#a.st, A#a.local, A#a.foreign, lists:reverse(A#a.events)}.
 
-index_write(T, Index) ->
-    maps:foreach(fun(Pid, none) -> ets:delete(T, Pid);
-                    (Pid, [Name]) -> ets:insert(T, {Pid, Name})
-                 end, Index).
+index_write(T, [{Pid, none} | Rest]) -> ets:delete(T, Pid), index_write(T, Rest);
+index_write(T, [{Pid, [Name]} | Rest]) -> ets:insert(T, {Pid, Name}), index_write(T, Rest);
+index_write(_, []) -> true.
 
 item({seg, O, Inc, R, Ops, default}, #a{st = St, epoch = E, seq = Seq, local = L, notify = false} = A) ->
     %% The way nearly everything goes.
@@ -156,7 +158,7 @@ plain([{r, Name, Pid, Opts} | Ops], O, E, Seq0, L, #st{group = G, members = Ms, 
     end;
 plain([{u, Name} | Ops], O, E, Seq, L, #st{group = G} = St, A) ->
     true = ets:delete(?NAMES, {G, Name}),
-    plain(Ops, O, E, Seq + 1, unwatch(Name, L), St, A);
+    plain(Ops, O, E, Seq + 1, L, St, A);
 plain([Op | Ops], O, E, Seq, L, St, A0) ->
     A = op(Op, O, A0#a{seq = Seq + 1, local = L}),
     plain(Ops, O, E, Seq + 1, A#a.local, St, A);
@@ -193,7 +195,7 @@ insert(Name, Pid, Home, E, Seq, Opts, Kind, #a{st = #st{group = G, members = Ms,
     true = ets:insert(?NAMES, {{G, Name}, Pid, Home, E, Seq, Opts}),
     L = case node(Pid) =:= node() of
         true -> watched(Name, Pid, L0);
-        false -> unwatch(Name, L0)
+        false -> L0
     end,
     A1 = note({name, Kind, Name, Pid}, A#a{local = L}),
     case I =/= undefined andalso not is_map_key(node(Pid), Ms) of
@@ -201,36 +203,24 @@ insert(Name, Pid, Home, E, Seq, Opts, Kind, #a{st = #st{group = G, members = Ms,
         false -> A1
     end.
 
-del(Name, Pid, #a{st = #st{group = G}, local = L, notify = Notify} = A) ->
+del(Name, Pid, #a{st = #st{group = G}, notify = Notify} = A) ->
     Key = {G, Name},
     Old = case Notify andalso Pid =:= any of
         true -> ets:lookup_element(?NAMES, Key, 2, none);
         false -> Pid
     end,
     true = ets:delete(?NAMES, Key),
-    A1 = A#a{local = unwatch(Name, L)},
     case Old of
-        none -> A1;
-        _ -> note({name, unregistered, Name, Old}, A1)
+        none -> A;
+        _ -> note({name, unregistered, Name, Old}, A)
     end.
 
 note(Event, #a{notify = true, events = Es} = A) -> A#a{events = [Event | Es]};
 note(_, A) -> A.
 
 watched(Name, Pid, L) ->
-    case L of
-        #{Name := {Pid, _}} -> L;
-        #{Name := {_, Ref}} -> true = demonitor(Ref, [flush]), watch(Name, Pid, L);
-        _ -> watch(Name, Pid, L)
-    end.
-
-watch(Name, Pid, L) -> L#{Name => {Pid, monitor(process, Pid, [{tag, {'DOWN', Name}}])}}.
-
-unwatch(Name, L) ->
-    case L of
-        #{Name := {_, Ref}} -> true = demonitor(Ref, [flush]), maps:remove(Name, L);
-        _ -> L
-    end.
+    is_map_key(Pid, L) orelse monitor(process, Pid),
+    L#{Pid => Name}.
 
 unindex(_, #a{st = #st{index = undefined}}) -> true;
 unindex(Pid, #a{st = #st{index = T}}) -> ets:delete(T, Pid).
@@ -310,7 +300,7 @@ foreign(#st{group = G, members = Ms}) ->
 -spec local(store()) -> local().
 local(#st{group = G}) ->
     fold(G, fun({{_, Name}, Pid, _, _, _, _}, L) when node(Pid) =:= node() ->
-                    L#{Name => {Pid, monitor(process, Pid, [{tag, {'DOWN', Name}}])}};
+                    watched(Name, Pid, L);
                (_, L) -> L
             end, #{}).
 

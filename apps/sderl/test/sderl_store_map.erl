@@ -59,13 +59,13 @@ redo(#st{log = {Epoch, Num, Items}} = St) -> write(St#st{stale = none}, Epoch, N
 
 write(St0, Epoch, Num, Items, Index) ->
     {St, _, New} = lists:foldl(fun(I, A) -> item(I, Epoch, A) end, {St0, sderl_core:seq(Num, 0), []}, Items),
-    case is_map(Index) andalso St#st.index =/= undefined of
-        true -> {St#st{index = maps:fold(fun index_entry/3, St#st.index, Index)}, New};
+    case Index =/= none andalso St#st.index =/= undefined of
+        true -> {St#st{index = lists:foldl(fun index_entry/2, St#st.index, Index)}, New};
         false -> {St, New}
     end.
 
-index_entry(Pid, none, I) -> maps:remove(Pid, I);
-index_entry(Pid, [Name], I) -> I#{Pid => Name}.
+index_entry({Pid, none}, I) -> maps:remove(Pid, I);
+index_entry({Pid, [Name]}, I) -> I#{Pid => Name}.
 
 item({seg, O, Inc, R, Ops, As0}, Epoch, {St0, Seq0, New0}) ->
     As = case As0 of default -> [sderl_core_write:default(Op) || Op <- Ops]; _ -> As0 end,
