@@ -26,7 +26,8 @@
 -define(GROUPS, sderl_groups).
 -define(CHUNK, 2000).
 
--record(st, {group, members = #{} :: #{node() => []}, index :: undefined | ets:tid()}).
+%% The table by its reference: to look it up by name would cost each operation of each member.
+-record(st, {group, names :: ets:tid(), members = #{} :: #{node() => []}, index :: undefined | ets:tid()}).
 -opaque store() :: #st{}.
 -doc """
 The processes of this node that are monitored, with the last name each got. A monitor stays when
@@ -43,7 +44,7 @@ the name goes: it costs nothing until the process ends, and many a process regis
             notify = false :: boolean(), events = [] :: [term()]}).
 
 -spec new(term(), [node()]) -> store().
-new(Group, Members) -> #st{group = Group, members = #{N => [] || N <- Members}}.
+new(Group, Members) -> #st{group = Group, names = ets:whereis(?NAMES), members = #{N => [] || N <- Members}}.
 
 -spec members([node()], store()) -> store().
 members(Ms, St) -> St#st{members = #{N => [] || N <- Ms}}.
@@ -59,8 +60,8 @@ index(build, #st{group = G} = St0) ->
 %% ---------------------------------------------------------------- reads of the protocol
 
 -spec lookup(store(), term()) -> sderl_core:row() | none.
-lookup(#st{group = G}, Name) ->
-    case ets:lookup(?NAMES, {G, Name}) of
+lookup(#st{group = G, names = T}, Name) ->
+    case ets:lookup(T, {G, Name}) of
         [R] -> row(R);
         [] -> none
     end.
@@ -141,23 +142,23 @@ rehome(Removed, #a{st = #st{group = G, index = I}, epoch = {_, Coord}} = A0) ->
     end, A0, at_home(G, Removed)).
 
 %% Registrations and removals that all apply, with nobody to tell.
-plain([{r, Name, Pid, Opts} | Ops], O, E, Seq0, L, #st{group = G, members = Ms, index = I} = St, A) ->
+plain([{r, Name, Pid, Opts} | Ops], O, E, Seq0, L, #st{group = G, names = T, members = Ms, index = I} = St, A) ->
     Seq = Seq0 + 1,
     Node = node(Pid),
     case Ms of
         #{Node := _} when Node =/= node() ->
-            true = ets:insert(?NAMES, {{G, Name}, Pid, Node, E, Seq, Opts}),
+            true = ets:insert(T, {{G, Name}, Pid, Node, E, Seq, Opts}),
             plain(Ops, O, E, Seq, L, St, A);
         #{Node := _} ->
-            true = ets:insert(?NAMES, {{G, Name}, Pid, Node, E, Seq, Opts}),
+            true = ets:insert(T, {{G, Name}, Pid, Node, E, Seq, Opts}),
             plain(Ops, O, E, Seq, watched(Name, Pid, L), St, A);
         _ ->
-            true = ets:insert(?NAMES, {{G, Name}, Pid, O, E, Seq, Opts}),
+            true = ets:insert(T, {{G, Name}, Pid, O, E, Seq, Opts}),
             Foreign = case I of undefined -> A#a.foreign; _ -> [{Name, Pid} | A#a.foreign] end,
             plain(Ops, O, E, Seq, L, St, A#a{foreign = Foreign})
     end;
-plain([{u, Name} | Ops], O, E, Seq, L, #st{group = G} = St, A) ->
-    true = ets:delete(?NAMES, {G, Name}),
+plain([{u, Name} | Ops], O, E, Seq, L, #st{group = G, names = T} = St, A) ->
+    true = ets:delete(T, {G, Name}),
     plain(Ops, O, E, Seq + 1, L, St, A);
 plain([Op | Ops], O, E, Seq, L, St, A0) ->
     A = op(Op, O, A0#a{seq = Seq + 1, local = L}),
