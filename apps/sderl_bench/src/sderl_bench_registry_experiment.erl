@@ -164,22 +164,19 @@ table(Runs) ->
     Bases = [Base || Base <- ["yardstick", "global"], lists:member(Base, Names), length(Names) > 1],
     Header =
         ["", "pairs/s"] ++ ["x " ++ Base || Base <- Bases] ++
-            ["register us p50", "p99", "unregister us p50", "p99", "CPU us/pair", "look-up ns", "links", "errors", "converged"],
+            ["register us p50 / p99", "unregister us p50 / p99", "CPU us/pair", "look-up ns", "links", "errors", "converged"],
     sderl_bench_table:text(Header, [row(Name, Bases, Runs) || Name <- Names]).
 
 row(Name, Bases, Runs) ->
     Mine = [Metrics || #{impl := N, metrics := Metrics} <- Runs, N =:= Name],
     Spread = fun(Get) -> sderl_bench_table:spread([Get(M) || M <- Mine]) end,
-    Median = fun(Get) -> sderl_bench_table:number(sderl_bench_table:median([V || M <- Mine, V <- [Get(M)], is_number(V)])) end,
     [Name, Spread(fun(#{pairs_per_s := V}) -> V end)] ++
         [ratio(Name, Base, Runs) || Base <- Bases] ++
         [
-            Median(fun(#{register_us := #{p50 := V}}) -> V end),
-            Median(fun(#{register_us := #{p99 := V}}) -> V end),
-            Median(fun(#{unregister_us := #{p50 := V}}) -> V end),
-            Median(fun(#{unregister_us := #{p99 := V}}) -> V end),
-            Median(fun(#{cpu_us_per_pair := V}) -> V end),
-            Median(fun(#{lookup_ns := V}) -> V end),
+            latencies(register_us, Mine),
+            latencies(unregister_us, Mine),
+            median(Mine, fun(#{cpu_us_per_pair := V}) -> V end),
+            median(Mine, fun(#{lookup_ns := V}) -> V end),
             sderl_bench_table:number(lists:max([V || #{links_per_node_max := V} <- Mine])),
             sderl_bench_table:number(lists:sum([V || #{errors := V} <- Mine])),
             case lists:all(fun(#{converged := V}) -> V end, Mine) of
@@ -188,24 +185,26 @@ row(Name, Bases, Runs) ->
             end
         ].
 
+median(Metrics, Get) ->
+    sderl_bench_table:number(sderl_bench_table:median([V || M <- Metrics, V <- [Get(M)], is_number(V)])).
+
+latencies(Key, Metrics) ->
+    Of = fun(Percentile) -> median(Metrics, fun(#{Key := #{Percentile := V}}) -> V end) end,
+    [Of(p50), " / ", Of(p99)].
+
 -doc "A line of README's table: `Impl`'s median among `Runs`, which were all made under the same conditions.".
 -spec markdown_row(unicode:chardata(), Impl :: string(), [run()]) -> [unicode:chardata()].
 markdown_row(Label, Impl, Runs) ->
     Mine = [Metrics || #{impl := Name, metrics := Metrics} <- Runs, Name =:= Impl],
-    Median = fun(Get) -> sderl_bench_table:number(sderl_bench_table:median([V || M <- Mine, V <- [Get(M)], is_number(V)])) end,
     [
         Label,
         Impl,
         sderl_bench_table:spread([V || #{pairs_per_s := V} <- Mine]),
         ratio(Impl, "yardstick", Runs),
         ratio(Impl, "global", Runs),
-        [
-            Median(fun(#{register_us := #{p50 := V}}) -> V end),
-            " / ",
-            Median(fun(#{register_us := #{p99 := V}}) -> V end)
-        ],
-        Median(fun(#{cpu_us_per_pair := V}) -> V end),
-        Median(fun(#{lookup_ns := V}) -> V end),
+        latencies(register_us, Mine),
+        median(Mine, fun(#{cpu_us_per_pair := V}) -> V end),
+        median(Mine, fun(#{lookup_ns := V}) -> V end),
         sderl_bench_table:number(lists:max([V || #{links_per_node_max := V} <- Mine]))
     ].
 
