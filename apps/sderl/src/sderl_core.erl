@@ -36,7 +36,7 @@ the log.
 | `low` | any, coordinator | your epoch is lower than one I promised |
 | `req`, `answers` | member, coordinator | a list of operations; answers of a list applied before |
 | `batch`, `ack`, `commit` | coordinator, member | the ordered operations; have them; all have them |
-| `refused`, `not_lead` | any | a higher epoch rules here; I am no coordinator |
+| `refused`, `not_lead`, `dropped` | any | a higher epoch rules here; I am no coordinator; you are not in my component any more |
 | `collect`, `joined`, `apart`, `nack`, `lead` | candidate, member | takeover |
 | `lost`, `handover` | member, coordinator | a partial cut: give the role to a member that sees all |
 | `surrender`, `yield`, `contrib`, `contrib_ok` | lower, higher coordinator | merge |
@@ -109,11 +109,11 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
             %% Same life of the node, new process (rules 8, 30): the log row was written before
             %% the rows, so the shell has applied it again and it is what we have.
             {Num, Items} = maps:get(log, A, {0, []}),
-            {Req, Out} = case maps:get(outbox, A, undefined) of
-                undefined -> {0, undefined};
-                {R, Ops} -> {R, {R, Ops}}
+            {Req, Out, Old} = case maps:get(outbox, A, undefined) of
+                undefined -> {0, undefined, undefined};
+                {R, Ops} -> {R, {R, Ops}, {asked, Ops}}
             end,
-            S1 = S0#s{d = D, num = Num, last = Items, req = Req, out = Out, send_out = true,
+            S1 = S0#s{d = D, num = Num, last = Items, req = Req, out = Out, old = Old, send_out = true,
                       sessions = maps:get(sessions, A, #{})},
             sderl_core_write:restore(Items, S1);
         _ ->
@@ -280,7 +280,7 @@ hello_msg(#s{d = D} = S) ->
 -doc false.
 -spec change_view(#{node() => live | aside}, [node()], #s{}) -> #s{}.
 change_view(View, Drops, #s{d = D, specials = Sp} = S) ->
-    S#s{d = D#d{view = View}, specials = [{view, Drops} | Sp]}.
+    sderl_core_write:view_events(D#d.view, View, S#s{d = D#d{view = View}, specials = [{view, Drops} | Sp]}).
 
 %% ---------------------------------------------------------------- dispatch
 
@@ -362,6 +362,7 @@ message({batch, E, Num, Commit, Items}, N, S) -> sderl_core_write:batch(E, Num, 
 message({commit, E, Num}, N, S) -> sderl_core_write:commit(E, Num, N, S);
 message({answers, E, Req, As}, _N, S) -> sderl_core_write:answers(E, Req, As, S);
 message({gap, E, _Num}, N, S) -> sderl_core_merge:gap(E, N, S);
+message({dropped, E}, N, S) -> sderl_core_elect:dropped(E, N, S);
 message({refused, E, L}, N, S) -> sderl_core_elect:refused(E, L, N, S);
 message({not_lead, E}, N, S) -> sderl_core_elect:not_lead(E, N, S);
 message({hb, E, Num}, N, S) -> sderl_core_elect:hb(E, Num, N, S);

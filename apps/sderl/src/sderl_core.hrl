@@ -90,6 +90,7 @@
     %% requests of this node's clients
     queue = [] :: [{term(), term()}],
     out :: undefined | {pos_integer(), [{term(), term()}]},
+    old :: undefined | {asked, [{term(), term()}]} | {answered, [{term(), term()}]},  % the predecessor's last list
     req = 0 :: non_neg_integer(),
     mine :: undefined | {non_neg_integer(), [term()]},
     ack :: undefined | {epoch(), non_neg_integer()},

@@ -107,9 +107,16 @@ left(Last, #d{mem = Mem}) ->
 %% ---------------------------------------------------------------- changes of the component
 
 special({view, _}, Acc) -> Acc;
-special({mem, Mem0}, {Is, T, Dr, C, S}) ->
+%% Names of pids on nodes that left have their home on a coordinator (rule 15), and a new one takes
+%% over from one that left itself.
+special(rehome, {Is, T, Dr, #c{mem = Mem} = C, S}) ->
+    case sderl_membership:removed(Mem) of
+        [] -> {Is, T, Dr, C, S};
+        Removed -> {[{mem, Mem, Removed} | Is], T, Dr, C, S}
+    end;
+special({mem, Mem0, From}, {Is, T, Dr, C, S}) ->
     Mem = sderl_membership:merge(Mem0, C#c.mem),
-    {[mem_item(Mem, C#c.mem) | Is], T, Dr, C#c{mem = Mem}, S};
+    {[mem_item(Mem, C#c.mem) | Is], [{adopt, [From]} | T], Dr, C#c{mem = Mem}, S};
 special({merge, Members, Need, At, Rows, Sessions}, {Is, T, Dr, C0, S0}) ->
     {Kept, C, S} = lists:foldl(fun(R, A) -> merge_row(R, Dr, A) end, {[], C0, S0}, Rows),
     {[{merge, lists:reverse(Kept), Sessions}, {merged, Need, At} | Is], [{adopt, Members} | T], Dr, C, S};

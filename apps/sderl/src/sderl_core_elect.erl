@@ -16,7 +16,7 @@
 -include("sderl_core.hrl").
 
 -export([tick/1, wake/1, alone/1, orphan/1, lost/2, hello/5, waiters/1, mem/3]).
--export([hb/4, hb_ack/4, low/4, found/4, follow/4, state/4, refused/4, not_lead/3]).
+-export([hb/4, hb_ack/4, low/4, found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 -export([collect/5, joined/5, apart/5, nack/5, lead/6, lost_report/4, handover/3]).
 -export([stop_leading/1, lead_info/1]).
 
@@ -145,6 +145,8 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, d = #d{view = V, lineage 
         #{N := live} -> S;
         #{N := aside} when Fresh; not is_map_key(N, S#s.syncs) -> sderl_core_merge:start_syncs([N], S);
         #{N := aside} -> S;
+        %% Our link broke and came back: we have let it go, and it waits for us.
+        _ when map_get(lineage, Info) =:= E -> send(N, {dropped, E}, S);
         _ -> send(N, {hb, E, S#s.committed}, S)
     end;
 hello_as(N, true, _, #s{role = follower, lead = N} = S) -> orphan(S);
@@ -163,7 +165,7 @@ mem(Mem, N, #s{role = R, d = #d{mem = Mine}, specials = Sp, lead = L} = S) ->
     case sderl_membership:merge(Mem, Mine) of
         Mine -> S;
         Merged when R =:= coord ->
-            case lists:member({mem, Mem}, Sp) of
+            case lists:member({mem, Mem, N}, Sp) of
                 true -> S;
                 false ->
                     Diff = {sderl_membership:members(Merged) -- sderl_membership:members(Mine),
@@ -172,7 +174,8 @@ mem(Mem, N, #s{role = R, d = #d{mem = Mine}, specials = Sp, lead = L} = S) ->
                         {[], []} -> S;
                         {In, Out} -> event(config_differs, #{node => N, added => In, removed => Out}, S)
                     end,
-                    S1#s{specials = [{mem, Mem} | Sp]}
+                    %% Who knew of it before is adopted with it.
+                    sderl_core_merge:stop_sync(N, S1#s{specials = [{mem, Mem, N} | Sp]})
             end;
         _ when R =:= follower, L =/= N -> send(L, {mem, Mem}, S);
         _ -> S
@@ -254,6 +257,10 @@ state({C, _} = E, L, N, #s{groggy = G} = S0) ->
         false when G =/= [], S1#s.groggy =:= [] -> awake(S1);
         false -> S1
     end.
+
+-spec dropped(epoch(), node(), #s{}) -> #s{}.
+dropped(E, N, #s{role = orphan, groggy = [], d = #d{lineage = E, epoch = E}} = S) -> sderl_core_merge:give_up(N, E, S);
+dropped(_, _, S) -> S.
 
 %% Rule 9: a coordinator that a higher epoch refuses drops its unanswered tail; catching up
 %% overwrites what its own table has of it.
@@ -416,9 +423,9 @@ finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, n
             %% Whose home is outside has no name here (rule 15): also those that our predecessor saw
             %% go and did not live to order.
             S4 = S3#s{flight = #flight{num = Max, wait = Others, since = Now, origins = Origins},
-                      specials = [{view, sderl_membership:members(Mem) -- maps:keys(View)}]},
-            S5 = event(coordinator_changed, #{new => Self, epoch => E, live => lists:sort(Joined), lost => Lost},
-                       fx({index, build}, S4)),
+                      specials = [rehome, {view, sderl_membership:members(Mem) -- maps:keys(View)}]},
+            S5 = sderl_core_write:view_events(V, View, event(coordinator_changed,
+                     #{new => Self, epoch => E, live => lists:sort(Joined), lost => Lost}, fx({index, build}, S4))),
             Last = S5#s.leaving,
             S6 = sderl_core_write:reorder(waiters(sderl_core_write:resend(heartbeat(S5)))),
             case Last of
@@ -442,7 +449,7 @@ lead(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage =
     #{history := H, merged := Me, view := V, mem := M, tomb := T} = Info,
     S2 = S1#s{role = follower, lead = N, lead_heard = S1#s.now, cand = undefined, to = undefined, tries = 0,
               ack = {E, Num}, d = D#d{epoch = E, lineage = E, history = H, merged = Me, view = V, tomb = T}},
-    sderl_core_write:membership(sderl_membership:merge(M, D#d.mem), sderl_core_write:resend(waiters(S2)));
+    sderl_core_write:membership(M, sderl_core_write:resend(waiters(S2)));
 lead(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->
     case E < Mine of
         true -> send(N, {refused, Mine, L}, S);

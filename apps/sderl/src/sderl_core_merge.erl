@@ -16,7 +16,7 @@
 -include("sderl_core.hrl").
 
 -export([tick/1, give_up/3, send_surrender/1, resume/1, surrender/6, yield/4, homes_read/5, contrib/6, contrib_ok/4]).
--export([start_syncs/2, set_aside/2, gap/3, adopt/5, chunk_read/5, chunk/6, chunk_ok/4, synced/3, resolved/6]).
+-export([start_syncs/2, stop_sync/2, set_aside/2, gap/3, adopt/5, chunk_read/5, chunk/6, chunk_ok/4, synced/3, resolved/6]).
 
 -import(sderl_core, [fx/2, send/3, event/3, present/2, change_view/3]).
 
@@ -70,7 +70,7 @@ contrib_ok(_, _, _, S) -> S.
 %% ---------------------------------------------------------------- the higher component
 
 -spec surrender(epoch(), non_neg_integer(), #{node() => live | aside}, map(), node(), #s{}) -> #s{}.
-surrender(EB, NumB, View, Sess, N, #s{role = coord, groggy = [], now = Now} = S0) when EB < S0#s.d#d.lineage ->
+surrender(EB, NumB, View, Sess, N, #s{role = coord, groggy = [], now = Now} = S0) when EB =< S0#s.d#d.lineage ->
     #s{d = #d{view = V} = D} = S1 = first(S0),
     Ours = [M || M := St <- View, offered(M, St, N, S1)],
     Need = [M || M <- Ours, not (is_map_key(M, V) andalso covered(M, EB, NumB, D#d.lineage, D#d.history, D#d.merged))],
@@ -169,6 +169,10 @@ start_sync(N, #s{num = Num, now = Now, syncs = Sy, d = #d{lineage = E}} = S0) ->
     S1 = send(N, {adopt, E, Num, Info}, S0#s{syncs = Sy#{N => #sync{acked = Num, since = Now}}}),
     fx({read_chunk, N, 1}, S1).
 
+-spec stop_sync(node(), #s{}) -> #s{}.
+stop_sync(N, #s{syncs = Sy} = S) when is_map_key(N, Sy) -> fx({read_stop, N}, S#s{syncs = maps:remove(N, Sy)});
+stop_sync(_, S) -> S.
+
 -spec chunk_read(node(), pos_integer(), [sderl_core:row()], boolean(), #s{}) -> #s{}.
 chunk_read(N, K, Rows, Last, #s{role = coord, syncs = Sy, d = #d{lineage = E}} = S) when is_map_key(N, Sy) ->
     send(N, {chunk, E, K, Rows, Last}, S);
@@ -190,11 +194,17 @@ synced(_, _, S) -> S.
 
 -spec adopt(epoch(), non_neg_integer(), map(), node(), #s{}) -> #s{}.
 adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine -> send(N, {refused, Mine, L}, S);
-adopt(E, Num, #{history := H, merged := M} = Info, N, #s{role = R, self = Self, num = Has, d = #d{lineage = Own}} = S) ->
-    case R =/= coord andalso covered(Self, Own, Has, E, H, M) of
-        true -> adopted(E, Num, Info, N, S);
-        %% We have what that log has not: it is a merge.
-        false -> give_up(N, E, S)
+adopt(E, Num, #{history := H, merged := Me, mem := M} = Info, N, #s{role = R, self = Self, num = Has, d = D} = S) ->
+    case sderl_membership:merge(M, D#d.mem) of
+        M when R =/= coord ->
+            case covered(Self, D#d.lineage, Has, E, H, Me) of
+                true -> adopted(E, Num, Info, N, S);
+                %% We have what that log has not: it is a merge.
+                false -> give_up(N, E, S)
+            end;
+        M -> give_up(N, E, S);
+        %% We know of a change of the membership that is not ordered there yet (rule 4).
+        _ -> send(N, {mem, D#d.mem}, S)
     end.
 
 adopted(E, Num, #{sessions := Sess, history := H, merged := Me, view := V, mem := M, tomb := T}, N, #s{d = D, now = Now} = S0) ->
@@ -203,7 +213,7 @@ adopted(E, Num, #{sessions := Sess, history := H, merged := Me, view := V, mem :
               num = Num, last = [], committed = 0, sessions = Sess, mine = undefined, ack = undefined, booting = false,
               d = D#d{epoch = E, lineage = E, history = H, merged = Me, view = V, tomb = T, syncing = true}},
     S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sess}, sderl_core:save(S2)))),
-    sderl_core_write:membership(sderl_membership:merge(M, D#d.mem), S3).
+    sderl_core_write:membership(M, S3).
 
 -spec chunk(epoch(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
 chunk(E, K, Rows, Last, N, #s{role = follower, lead = N, now = Now, d = #d{lineage = E, syncing = true} = D} = S0) ->

@@ -17,7 +17,7 @@
 -define(LEARNER_LAG, 2048).
 
 -export([op/3, again/3, default/1, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, answers/4, gone/4, restore/2]).
--export([committed/2, apply_items/4, resend/1, leave/2, reorder/1, membership/2]).
+-export([committed/2, apply_items/4, resend/1, leave/2, reorder/1, membership/2, view_events/3]).
 
 -import(sderl_core, [fx/2, send/3, event/3]).
 
@@ -27,14 +27,20 @@
 op(From, Op, #s{leaving = undefined, queue = Q} = S) -> S#s{queue = [{From, Op} | Q]};
 op(From, _Op, S) -> fx({replies, [{From, {no, not_member}}]}, S).
 
-%% A client that saw our predecessor die asks again under the same identity.
+%% A client that saw our predecessor die asks again under the same identity, maybe what we have
+%% answered meanwhile.
 -spec again(term(), tuple() | delete, #s{}) -> #s{}.
 again(From, Op, #s{queue = Q, out = Out} = S) ->
     Known = lists:keymember(From, 1, Q)
         orelse (Out =/= undefined andalso lists:keymember(From, 1, element(2, Out))),
-    case Known of
-        true -> S;
-        false -> op(From, Op, S)
+    case {Known, S#s.old} of
+        {true, _} -> S;
+        {false, {answered, Rs}} ->
+            case lists:keyfind(From, 1, Rs) of
+                false -> op(From, Op, S);
+                R -> fx({replies, [R]}, S)
+            end;
+        {false, _} -> op(From, Op, S)
     end.
 
 %% At the end of every step: send what there is, in one message where an acknowledgement goes
@@ -71,10 +77,16 @@ resend(S) -> S#s{send_out = true}.
 answers(_E, R, As, #s{out = {R, List}} = S) -> reply(List, As, S#s{out = undefined, mine = undefined});
 answers(_, _, _, S) -> S.
 
-reply(List, default, S) ->
-    fx({replies, [{F, default(Op)} || {F, Op} <- List, F =/= none]}, S);
-reply(List, As, S) ->
-    fx({replies, [{F, A} || {{F, _}, A} <- lists:zip(List, As), F =/= none]}, S).
+reply(List, As, #s{old = Old} = S) ->
+    Rs = case As of
+        default -> [{F, default(Op)} || {F, Op} <- List, F =/= none];
+        _ -> [{F, A} || {{F, _}, A} <- lists:zip(List, As), F =/= none]
+    end,
+    %% The list that our predecessor left: who saw it die may ask again after this answer.
+    case Old of
+        {asked, List} -> fx({replies, Rs}, S#s{old = {answered, Rs}});
+        _ -> fx({replies, Rs}, S)
+    end.
 
 %% What an operation answers when nothing stands against it. A list of operations that all
 %% answer so travels, and is kept, without its answers.
@@ -154,8 +166,14 @@ item({merged, Nodes, At}, _Num, #s{d = #d{merged = M} = D} = S) ->
     S#s{d = D#d{merged = maps:merge(M, maps:from_keys(Nodes, At))}};
 item({settle, _, _, _, _}, _Num, S) -> S.
 
+%% What subscribers and the log hear of a change of the component, on every member.
+-spec view_events(#{node() => live | aside}, #{node() => live | aside}, #s{}) -> #s{}.
 view_events(Old, New, S) when Old =:= New -> S;
-view_events(Old, New, S) ->
+view_events(Old, New, S0) ->
+    S = case maps:keys(maps:without(maps:keys(New), Old)) of
+        [] -> S0;
+        Lost -> event(component_split, #{nodes => lists:sort(maps:keys(New)), lost => lists:sort(Lost)}, S0)
+    end,
     maps:fold(fun(N, St, Acc) ->
         case Old of
             #{N := St} -> Acc;
@@ -233,11 +251,12 @@ req(_, _, N, #s{d = #d{epoch = E}} = S) -> send(N, {not_lead, E}, S).
 enqueue({O, Sid, R, _} = Seg, #s{reqs = Rs, sessions = Sess, d = #d{lineage = E}} = S) ->
     case Sess of
         #{O := {Sid, R, As}} ->
-            %% Applied before. While it is in flight its commit answers; else we do.
+            %% Applied before: answered again, if it is still in flight once that has landed (a
+            %% member that got the batch as part of a snapshot has no answers of its own).
             case S#s.flight of
-                #flight{origins = Os} = F ->
+                #flight{origins = Os, then = Then} = F ->
                     case lists:member(O, Os) of
-                        true -> S#s{flight = F};
+                        true -> S#s{flight = F#flight{then = [{answer, O} | Then]}};
                         false -> answer_again(O, E, R, As, S)
                     end;
                 undefined -> answer_again(O, E, R, As, S)
@@ -280,6 +299,11 @@ commit_flight(#s{flight = #flight{num = Num, origins = Os, then = Then}, self = 
 
 then({adopt, Ns}, S) -> sderl_core_merge:start_syncs(Ns, S);
 then({clash_effects, Fx}, S) -> fx({clash_effects, Fx}, S);
+then({answer, O}, #s{sessions = Sess, d = #d{lineage = E}} = S) ->
+    case Sess of
+        #{O := {_, R, As}} -> answer_again(O, E, R, As, S);
+        _ -> S
+    end;
 then({left, Ns}, #s{self = Self, peers = P, committed = C, d = #d{lineage = E}} = S) ->
     %% Where we go ourselves all must know, to choose another.
     Tell = case lists:member(Self, Ns) of true -> maps:keys(P); false -> Ns end,
