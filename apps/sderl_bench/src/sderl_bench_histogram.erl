@@ -46,7 +46,7 @@ merge(Histograms) ->
 -doc "How many values.".
 -spec total(histogram()) -> non_neg_integer().
 total(Histogram) ->
-    lists:sum(maps:values(Histogram)).
+    maps:fold(fun(_, Count, Sum) when is_integer(Count) -> Sum + Count end, 0, Histogram).
 
 -doc """
 The least bucket such that at least `Percent` % of the values are in it or below it, given

@@ -10,7 +10,7 @@ knows no groups, one namespace holds all nodes.
 """.
 
 -export([module/1, names/0]).
--export_type([params/0, group/0, outcome/0, plan/0, namespace/0]).
+-export_type([params/0, group/0, outcome/0, plan/0, namespace/0, namespace/1]).
 
 -doc "What of the options decides how nodes are started; `group_size` divides `nodes`.".
 -type params() :: #{nodes := pos_integer(), group_size := pos_integer(), atom() => term()}.

@@ -105,10 +105,10 @@ join(Fleet, [First | _], New, Places, #{seconds := Seconds}, Label) ->
     end),
     %% The new node looks for the names while the call is still under way.
     Calls = [
-        {First, [add, [?GROUP, New], ?JOIN_MS]},
-        {New, [answers, [?GROUP, Places, ?JOIN_MS], 2 * ?JOIN_MS]}
+        {First, {add, [?GROUP, New], ?JOIN_MS}},
+        {New, {answers, [?GROUP, Places, ?JOIN_MS], 2 * ?JOIN_MS}}
     ],
-    Answers = sderl_bench_layout:per_group(Calls, fun(Node, [F, Args, Timeout]) ->
+    Answers = sderl_bench_task:at_once(Calls, fun(Node, {F, Args, Timeout}) ->
         [{_, Answer}] = sderl_fleet:multicall(Fleet, [Node], sderl_bench_join_worker, F, Args, Timeout),
         Answer
     end),
@@ -122,7 +122,7 @@ join(Fleet, [First | _], New, Places, #{seconds := Seconds}, Label) ->
     end.
 
 each(Fleet, Nodes, M, F, Timeout, ArgsOfEach) ->
-    sderl_bench_layout:per_group(lists:zip(Nodes, ArgsOfEach), fun(Node, Args) ->
+    sderl_bench_task:at_once(lists:zip(Nodes, ArgsOfEach), fun(Node, Args) ->
         [{_, Answer}] = sderl_fleet:multicall(Fleet, [Node], M, F, Args, Timeout),
         Answer
     end).

@@ -28,7 +28,7 @@ start_writers(Group, Index, Clients, PauseMs) ->
     _ = spawn(fun() ->
         true = register(?MODULE, self()),
         Writers = [
-            spawn_monitor(fun() -> exit({samples, write(Group, {Index, C, 1}, PauseMs, [], 0)}) end)
+            start_writer(Group, {Index, C, 1}, PauseMs)
          || C <- lists:seq(1, Clients)
         ],
         Caller ! {Alias, ok},
@@ -38,6 +38,17 @@ start_writers(Group, Index, Clients, PauseMs) ->
     end),
     receive
         {Alias, ok} -> ok
+    end.
+
+%% Its pid, to tell it to stop, and the task that has its result.
+start_writer(Group, Name, PauseMs) ->
+    Parent = self(),
+    Task = sderl_bench_task:start(fun() ->
+        Parent ! {writer, self()},
+        write(Group, Name, PauseMs, [], 0)
+    end),
+    receive
+        {writer, Pid} -> {Pid, Task}
     end.
 
 write(Group, {Index, C, K}, PauseMs, Samples, Errors) ->
@@ -71,17 +82,13 @@ stop_writers() ->
 
 collect(Writers) ->
     _ = [Pid ! stop || {Pid, _} <- Writers],
-    {Samples, Errors} = lists:unzip([writer(Writer) || Writer <- Writers]),
+    {Samples, Errors} = lists:unzip([written(Task) || {_, Task} <- Writers]),
     {lists:append(Samples), lists:sum(Errors)}.
 
-writer({Pid, Ref}) ->
-    receive
-        {'DOWN', Ref, process, Pid, {samples, Collected}} -> Collected;
-        {'DOWN', Ref, process, Pid, _} -> {[], 1}
-    after ?STOP_MS ->
-        true = demonitor(Ref, [flush]),
-        true = exit(Pid, kill),
-        {[], 1}
+written(Task) ->
+    case sderl_bench_task:result(Task, ?STOP_MS) of
+        {ok, Written} -> Written;
+        {error, _} -> {[], 1}
     end.
 
 -doc "Adds a node to a group of this node; when that began and when the call returned.".

@@ -2,7 +2,7 @@
 -module(sderl_bench_layout).
 -moduledoc "Groups of nodes of equal size, for benchmarks.".
 
--export([groups/1, named/2, per_group/2]).
+-export([groups/1, named/2]).
 
 -doc "`[{g1, [1, 2]}, {g2, [3, 4]}]` for four nodes in groups of two.".
 -spec groups(sderl_bench_impl:params()) -> [sderl_bench_impl:namespace(pos_integer())].
@@ -17,21 +17,3 @@ groups(#{nodes := Nodes, group_size := Size}) when Nodes rem Size =:= 0 ->
 named(Groups, Nodes) ->
     Names = list_to_tuple(Nodes),
     [{Group, [element(I, Names) || I <- Positions]} || {Group, Positions} <- Groups].
-
--doc """
-`Fun(Group, Nodes)` for all groups at the same time; the results in their order. A `Fun` that
-raises makes the caller exit.
-""".
--spec per_group([sderl_bench_impl:namespace()], fun((atom(), [node()]) -> Result)) -> [{atom(), Result}].
-per_group(Namespaces, Fun) ->
-    Workers = [
-        {Group, spawn_monitor(fun() -> exit({result, Fun(Group, Nodes)}) end)}
-     || {Group, Nodes} <- Namespaces
-    ],
-    [{Group, result(Worker)} || {Group, Worker} <- Workers].
-
-result({Pid, Ref}) ->
-    receive
-        {'DOWN', Ref, process, Pid, {result, Result}} -> Result;
-        {'DOWN', Ref, process, Pid, Reason} -> exit(Reason)
-    end.

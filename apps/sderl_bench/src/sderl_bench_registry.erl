@@ -104,7 +104,7 @@ preload(Impl, Fleet, Namespaces, Held) ->
         {Node, [Impl, Group, Place, 1, share(Held, length(Nodes), Place)]}
      || {Group, Nodes} <- Namespaces, {Place, Node} <- lists:enumerate(Nodes)
     ],
-    Answers = each_its_own(Fleet, preload, Parts, ?PRELOAD_MS),
+    Answers = call_each(Fleet, preload, Parts, ?PRELOAD_MS),
     case [{Node, Answer} || {Node, Answer} <- Answers, Answer =/= {ok, {0, []}}] of
         [] -> ok;
         [{Node, Answer} | _] -> {error, {not_preloaded, Node, Answer}}
@@ -125,7 +125,7 @@ load(Impl, Fleet, Members, Clients, Seconds, Label) ->
     Parts = [{Node, [Load#{group => Group, index => Index}]} || {Index, Node, Group} <- Members],
     Ms = ?LEAD_MS + ?LEAD_MS_PER_NODE * length(Members) + ?WARMUP_MS + 1000 * Seconds,
     Answers = sderl_progress:during([Label, ": measuring"], Ms, fun() ->
-        each_its_own(Fleet, load, Parts, Ms + 60_000)
+        call_each(Fleet, load, Parts, Ms + 60_000)
     end),
     case [{Node, Answer} || {Node, Answer} <- Answers, not is_tally(Answer)] of
         [] -> {ok, [Tally || {_, {ok, {ok, Tally}}} <- Answers]};
@@ -136,14 +136,13 @@ load(Impl, Fleet, Members, Clients, Seconds, Label) ->
 is_tally({ok, {ok, #{pairs := _}}}) -> true;
 is_tally(_) -> false.
 
-each_its_own(Fleet, Function, Parts, Timeout) ->
-    Calls = [{Node, [{Function, Node, Args}]} || {Node, Args} <- Parts],
-    [
-        {Node, Answer}
-     || {Node, [Answer]} <- sderl_bench_layout:per_group(Calls, fun(_, [{F, To, Args}]) ->
-            [Answer || {_, Answer} <- sderl_fleet:multicall(Fleet, [To], sderl_bench_registry_worker, F, Args, Timeout)]
-        end)
-    ].
+%% Each node with arguments of its own.
+call_each(Fleet, Function, Parts, Timeout) ->
+    sderl_bench_task:at_once(Parts, fun(Node, Args) ->
+        [{_, Answer}] =
+            sderl_fleet:multicall(Fleet, [Node], sderl_bench_registry_worker, Function, Args, Timeout),
+        Answer
+    end).
 
 %% Every member has the held names and nothing else: what clients registered they removed.
 converged(Impl, Fleet, Namespaces, Held) ->

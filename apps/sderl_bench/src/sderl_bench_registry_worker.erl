@@ -43,7 +43,8 @@ processor time of the whole node, operations that failed and a few of the reason
 -record(client, {
     impl :: module(),
     group :: atom(),
-    id :: {pos_integer(), pos_integer()},
+    %% The node and the client; 0 in the template of all clients.
+    id :: {pos_integer(), non_neg_integer()},
     from :: integer(),
     until :: integer(),
     register :: sderl_bench_histogram:recorder(),
@@ -74,20 +75,10 @@ now on. Gives the number of failures and a few of the reasons.
     {Failures :: non_neg_integer(), Reasons :: [term()]}.
 preload(Impl, Group, Index, First, Last) ->
     Feeders = min(?FEEDERS, max(1, (Last - First + 1) div 20)),
-    Workers = [
-        spawn_monitor(fun() ->
-            exit({failed, feed(Impl, Group, Index, lists:seq(First + F, Last, Feeders))})
-        end)
-     || F <- lists:seq(0, Feeders - 1)
-    ],
-    Failed = lists:append([feeder(Worker) || Worker <- Workers]),
+    Parts = [{F, lists:seq(First + F, Last, Feeders)} || F <- lists:seq(0, Feeders - 1)],
+    Outcomes = sderl_bench_task:at_once(Parts, fun(_, Ks) -> feed(Impl, Group, Index, Ks) end),
+    Failed = lists:append([Reasons || {_, Reasons} <- Outcomes]),
     {length(Failed), lists:sublist(lists:usort(Failed), 3)}.
-
-feeder({Pid, Ref}) ->
-    receive
-        {'DOWN', Ref, process, Pid, {failed, Reasons}} -> Reasons;
-        {'DOWN', Ref, process, Pid, Reason} -> [Reason]
-    end.
 
 feed(Impl, Group, Index, Ks) ->
     [Reason || K <- Ks, {error, Reason} <- [hold(Impl, Group, {Index, 0, K})]].
@@ -129,7 +120,7 @@ load(#{impl := Impl, group := Group, index := Index, clients := Clients} = Load)
     Running = [start(Begin, Template#client{id = {Index, C}}) || C <- lists:seq(1, Clients)],
     case erlang:monotonic_time(nanosecond) of
         Now when Now > From ->
-            _ = [exit(Pid, kill) || {Pid, _} <- Running],
+            _ = [ok = sderl_bench_task:stop(Client) || Client <- Running],
             {error, {late, (Now - From) div 1_000_000}};
         _ ->
             CpuMs = cpu_ms(From, Template#client.until),
@@ -151,24 +142,17 @@ sleep_until(At) ->
     end.
 
 start(Begin, Client) ->
-    spawn_monitor(fun() ->
+    sderl_bench_task:start(fun() ->
         ok = sleep_until(Begin),
-        exit({client, run(1, 0, Client)})
+        run(1, 0, Client)
     end).
 
-finish({Pid, Ref}, LastMs) ->
-    receive
-        {'DOWN', Ref, process, Pid, {client, Client}} -> Client;
-        {'DOWN', Ref, process, Pid, Reason} -> Reason
-    after max(0, LastMs - erlang:monotonic_time(millisecond)) ->
-        true = demonitor(Ref, [flush]),
-        true = exit(Pid, kill),
-        unfinished
-    end.
+finish(Task, LastMs) ->
+    sderl_bench_task:result(Task, max(0, LastMs - erlang:monotonic_time(millisecond))).
 
 tally(Ended, CpuMs, #client{register = Register, unregister = Unregister}) ->
-    Done = [Client || #client{} = Client <- Ended],
-    Failed = [Reason || Reason <- Ended, not is_record(Reason, client)],
+    Done = [Client || {ok, Client} <- Ended],
+    Failed = [Reason || {error, Reason} <- Ended],
     Reasons = Failed ++ lists:append([Client#client.reasons || Client <- Done]),
     #{
         pairs => lists:sum([Client#client.pairs || Client <- Done]),

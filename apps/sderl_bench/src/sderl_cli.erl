@@ -22,19 +22,26 @@ main(Args) ->
     _ = io:setopts(standard_error, [{encoding, unicode}]),
     ok = log_to_stderr(),
     ok = sderl_cli_signals:install(self()),
-    {Runner, Monitor} = spawn_monitor(fun() -> exit(outcome(Args)) end),
+    Main = self(),
+    {Runner, Monitor} = spawn_monitor(fun() -> Main ! {outcome, outcome(Args)} end),
     receive
-        {'DOWN', Monitor, process, Runner, {status, Status}} ->
+        {outcome, {status, Status}} ->
             halt(Status);
-        {'DOWN', Monitor, process, Runner, no_stdout} ->
+        {outcome, no_stdout} ->
             complain("cannot write to stdout"),
             halt(1);
+        {outcome, Failure} ->
+            defect(Failure);
         {'DOWN', Monitor, process, Runner, Reason} ->
-            complain(["this is a defect of the program: ", io_lib:format("~tp", [Reason])]),
-            halt(1);
+            defect(Reason);
         {sderl_cli_signals, stop} ->
             stop(Runner, Monitor)
     end.
+
+-spec defect(term()) -> no_return().
+defect(Reason) ->
+    complain(["this is a defect of the program: ", io_lib:format("~tp", [Reason])]),
+    halt(1).
 
 outcome(Args) ->
     try
@@ -48,6 +55,7 @@ failure(error, terminated, [{io, _, _, _} | _]) -> no_stdout;
 failure(Class, Reason, Stack) -> {Class, Reason, Stack}.
 
 %% A fleet ends with the process that started it; wait until they all have.
+-spec stop(pid(), reference()) -> no_return().
 stop(Runner, Monitor) ->
     exit(Runner, kill),
     receive

@@ -98,12 +98,17 @@ groups_test() ->
     ?assertEqual([{g1, [1, 2]}, {g2, [3, 4]}], Groups),
     ?assertEqual([{g1, [a, b]}, {g2, [c, d]}], sderl_bench_layout:named(Groups, [a, b, c, d])).
 
-per_group_test() ->
+at_once_test() ->
     ?assertEqual(
         [{g1, 2}, {g2, 1}],
-        sderl_bench_layout:per_group([{g1, [a, b]}, {g2, [c]}], fun(_, Nodes) -> length(Nodes) end)
+        sderl_bench_task:at_once([{g1, [a, b]}, {g2, [c]}], fun(_, Nodes) -> length(Nodes) end)
     ),
-    ?assertExit(broken, sderl_bench_layout:per_group([{g1, [a]}], fun(_, _) -> exit(broken) end)).
+    ?assertExit({failed, broken}, sderl_bench_task:at_once([{g1, [a]}], fun(_, _) -> exit(broken) end)).
+
+task_test() ->
+    Endless = sderl_bench_task:start(fun() -> receive after infinity -> ok end end),
+    ?assertEqual({error, timeout}, sderl_bench_task:result(Endless, 0)),
+    ?assertEqual({messages, []}, process_info(self(), messages)).
 
 %% Results
 

@@ -1,0 +1,54 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_task).
+-moduledoc "Work that goes on in processes of its own until its result is asked for.".
+
+-export([start/1, result/2, stop/1, at_once/2]).
+-export_type([task/1]).
+
+-doc "A process at work; the one that started it alone may ask for the result.".
+-opaque task(_Result) :: {pid(), reference()}.
+
+-doc "Begins `Fun` in a process of its own.".
+-spec start(fun(() -> Result)) -> task(Result).
+start(Fun) ->
+    Owner = self(),
+    spawn_monitor(fun() -> Owner ! {?MODULE, self(), Fun()} end).
+
+-doc "Waits so many milliseconds for the result. A process that takes longer is stopped.".
+-spec result(task(Result), timeout()) -> {ok, Result} | {error, timeout | {failed, term()}}.
+result({Pid, Ref} = Task, Timeout) ->
+    receive
+        {?MODULE, Pid, Result} ->
+            true = demonitor(Ref, [flush]),
+            {ok, Result};
+        {'DOWN', Ref, process, Pid, Reason} ->
+            {error, {failed, Reason}}
+    after Timeout ->
+        ok = stop(Task),
+        {error, timeout}
+    end.
+
+-doc "Stops the process; there is no result then.".
+-spec stop(task(term())) -> ok.
+stop({Pid, Ref}) ->
+    true = exit(Pid, kill),
+    receive
+        {'DOWN', Ref, process, Pid, _} -> ok
+    end,
+    %% It may have been ready at the last moment.
+    receive
+        {?MODULE, Pid, _} -> ok
+    after 0 -> ok
+    end.
+
+-doc """
+`{Key, Fun(Key, Value)}` for all pairs at the same time, in their order. Where a `Fun` raises,
+this exits with the reason.
+""".
+-spec at_once([{Key, Value}], fun((Key, Value) -> Result)) -> [{Key, Result}].
+at_once(Pairs, Fun) ->
+    Tasks = [{Key, start(fun() -> Fun(Key, Value) end)} || {Key, Value} <- Pairs],
+    [{Key, needed(result(Task, infinity))} || {Key, Task} <- Tasks].
+
+needed({ok, Result}) -> Result;
+needed({error, Reason}) -> exit(Reason).
