@@ -59,11 +59,11 @@ term(Text) ->
     {ok, Term} = erl_parse:parse_term(Tokens),
     Term.
 
-%% Each event is in the table, and no other.
+%% Each event is in the table, with its level and telemetry's name, and no other.
 events(_) ->
-    {match, Rows} = re:run(read("docs/events.md"), "^\\| `([a-z_]+)` \\| (?:error|warning|notice|info|debug) \\|",
+    {match, Rows} = re:run(read("docs/events.md"), "^\\| `([a-z_]+)` \\| ([a-z]+) \\| `([^`]+)` \\|",
                            [global, multiline, {capture, all_but_first, list}, unicode]),
-    ?assertEqual(lists:sort(sderl_event:events()), lists:sort([list_to_atom(E) || [E] <- Rows])).
+    ?assertEqual(lists:sort(sderl_event:events()), lists:sort([list_to_tuple([term(T) || T <- Row]) || Row <- Rows])).
 
 %% ---------------------------------------------------------------- sessions
 
@@ -78,9 +78,26 @@ operations(_) -> run("docs/operations.md").
 run(Page) ->
     Steps = sderl_docs_text:steps(read(Page)),
     {Fleet, Wrong} = lists:foldl(fun step/2, {none, []}, Steps),
+    ?assert(length(Steps) > 3),
     stop(Fleet),
     ?assertEqual([], lists:reverse(Wrong)).
 
+step({example, Name}, Acc) ->
+    Ebin = filename:absname("example_ebin"),
+    ok = filelib:ensure_path(Ebin),
+    Sources = filelib:wildcard(filename:join([root(), "docs", "examples", Name, "src", "*.erl"])),
+    [{ok, _} = compile:file(F, [{outdir, Ebin}, report]) || F <- Sources],
+    {ok, _} = file:copy(filename:join([root(), "docs", "examples", Name, "src", atom_to_list(Name) ++ ".app.src"]),
+                        filename:join(Ebin, atom_to_list(Name) ++ ".app")),
+    {ok, [Config]} = file:consult(filename:join([root(), "docs", "examples", Name, "config", "sys.config.src"])),
+    Env = [{sderl, K, V} || {K, V} <- proplists:get_value(sderl, Config)],
+    Paths = [Ebin | [D || D <- code:get_path(), string:prefix(D, code:lib_dir()) =:= nomatch]],
+    step({fleet, #{families => [#{name => Name, count => 2, apps => [sderl, Name], env => Env, paths => Paths}]}}, Acc);
+step({file, Name, Text}, {Fleet, Wrong}) ->
+    case string:find(read(filename:join("docs", Name)), Text) of
+        nomatch -> {Fleet, [{not_in, Name, Text} | Wrong]};
+        _ -> {Fleet, Wrong}
+    end;
 step({fleet, Plan}, {Old, Wrong}) ->
     stop(Old),
     {ok, Fleet} = sderl_fleet:start(Plan#{tag => ""}),

@@ -15,46 +15,52 @@
 %% Comments tell what the page does not show:
 %%
 %%     <!-- fleet: Term -->     from here on the nodes of this sderl_fleet plan
+%%     <!-- example: Name -->   likewise the nodes of an example in docs/examples
 %%     <!-- kill: Node -->      likewise restart, suspend, resume
 %%     <!-- until -->           the next block's expressions are asked again until they give it
+%%     <!-- file: Name -->      the next block is a part of this file
 %%     <!-- config -->          the next block is a sys.config that sderl_config takes
 
 -export([steps/1, links/1, functions/1, expect/2]).
 -export_type([step/0]).
 
--type step() :: {fleet, map()} | {kill | restart | suspend | resume, node()}
+-type step() :: {fleet, map()} | {example, atom()} | {kill | restart | suspend | resume, node()}
     | {erl | iex, node(), string(), Expected :: string(), once | until}
-    | {config, string()}.
+    | {config, string()} | {file, string(), string()}.
 
 -spec steps(binary()) -> [step()].
-steps(Page) -> lines(string:split(unicode:characters_to_list(Page), "\n", all), once, []).
+steps(Page) -> lines(string:split(unicode:characters_to_list(Page), "\n", all), [], []).
 
+%% What comments said of the next block is kept up to it.
 lines([], _, Steps) -> lists:reverse(Steps);
-lines(["<!-- " ++ Comment | Lines], How, Steps) ->
+lines(["<!-- " ++ Comment | Lines], Marks, Steps) ->
     case comment(Comment) of
-        until -> lines(Lines, until, Steps);
-        config -> lines(Lines, config, Steps);
-        none -> lines(Lines, How, Steps);
-        Step -> lines(Lines, How, [Step | Steps])
+        none -> lines(Lines, Marks, Steps);
+        {mark, Mark} -> lines(Lines, [Mark | Marks], Steps);
+        Step -> lines(Lines, Marks, [Step | Steps])
     end;
-lines(["```" ++ Language | Lines], How, Steps) when Language =/= "" ->
+lines(["```" ++ Language | Lines], Marks, Steps) when Language =/= "" ->
     {Block, Rest} = lists:splitwith(fun(L) -> L =/= "```" end, Lines),
-    lines(tl(Rest), once, lists:reverse(block(How, Block), Steps));
-lines([_ | Lines], How, Steps) -> lines(Lines, How, Steps).
+    lines(tl(Rest), [], lists:reverse(block(Marks, Block), Steps));
+lines([_ | Lines], Marks, Steps) -> lines(Lines, Marks, Steps).
 
 comment(Comment) ->
-    case string:split(string:trim(hd(string:split(Comment, "-->"))), ":") of
-        ["until"] -> until;
-        ["config"] -> config;
-        [What, Text] when What =:= "fleet"; What =:= "kill"; What =:= "restart"; What =:= "suspend"; What =:= "resume" ->
+    case [string:trim(P) || P <- string:split(hd(string:split(Comment, "-->")), ":")] of
+        ["until"] -> {mark, until};
+        ["config"] -> {mark, config};
+        ["file", Name] -> {mark, {file, Name}};
+        [What, Text] when What =:= "fleet"; What =:= "example"; What =:= "kill"; What =:= "restart";
+                          What =:= "suspend"; What =:= "resume" ->
             {ok, Tokens, _} = erl_scan:string(Text ++ "."),
             {ok, Term} = erl_parse:parse_term(Tokens),
             {list_to_atom(What), Term};
         _ -> none
     end.
 
-block(config, Lines) -> [{config, lists:flatten(lists:join("\n", Lines))}];
-block(How, Lines) -> session(Lines, How, []).
+block(Marks, Lines) ->
+    Text = lists:flatten(lists:join("\n", Lines)),
+    [{config, Text} || config <- Marks] ++ [{file, Name, Text} || {file, Name} <- Marks]
+        ++ session(Lines, case lists:member(until, Marks) of true -> until; false -> once end, []).
 
 session([], _, Steps) -> lists:reverse(Steps);
 session([Line | Lines], How, Steps) ->
@@ -113,6 +119,6 @@ expect(Expected, Output) ->
 plain(Text) ->
     lists:foldl(fun({From, To}, T) -> re:replace(T, From, To, [global, unicode, {return, list}]) end, Text,
                 [{"#PID<[0-9.]+>", "PID"}, {"<[0-9]+\\.[0-9]+\\.[0-9]+>", "PID"},
-                 {"#Ref<[0-9.]+>", "REF"}, {"[0-9]{9,}", "NUMBER"}, {"#Reference<[0-9.]+>", "REF"}, {"\\s+", ""}]).
+                 {"#Ref<[0-9.]+>", "REF"}, {"#Reference<[0-9.]+>", "REF"}, {"[0-9]{9,}", "NUMBER"}, {"\\s+", ""}]).
 
 re_quote(Text) -> re:replace(Text, "[][\\\\^$.|?*+(){}]", "\\\\&", [global, unicode, {return, list}]).
