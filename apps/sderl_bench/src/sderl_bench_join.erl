@@ -27,14 +27,13 @@
 -doc "Runs it. A reason is a term for `sderl_bench_reason:text/1`.".
 -spec run(params(), Label :: unicode:chardata()) -> {ok, map()} | {error, term()}.
 run(#{group_size := Size} = Params, Label) ->
-    Plan = #{
-        families => [#{name => n, count => Size + 1, apps => [sderl]}],
-        s_groups => [{?GROUP, normal, [{n, lists:seq(1, Size)}]}],
-        progress => sderl_progress:reporter([Label, ": starting nodes"])
-    },
     maybe
         ok ?= sderl_fleet:fits(Size + 1),
-        {ok, Fleet} ?= sderl_fleet:start(Plan),
+        {ok, Fleet} ?= sderl_fleet:start(#{
+            families => [#{name => n, count => Size + 1, apps => [sderl]}],
+            s_groups => [{?GROUP, normal, [{n, lists:seq(1, Size)}]}],
+            progress => sderl_progress:reporter([Label, ": starting nodes"])
+        }),
         try
             {Members, [New]} = lists:split(Size, sderl_fleet:nodes(Fleet)),
             measure(Fleet, Members, New, Params, Label)

@@ -7,7 +7,7 @@
 -doc "A reason of `sderl_bench_registry`, `sderl_bench_join` or `sderl_fleet:start/1` as text.".
 -spec text(term()) -> unicode:chardata().
 text({memory, #{needed_mib := Needed, available_mib := Available}}) ->
-    io_lib:format("the nodes need ~w MiB of memory and ~w are free; start fewer with --nodes", [Needed, Available]);
+    io_lib:format("the nodes need ~w MiB of memory and ~w are free; start fewer nodes", [Needed, Available]);
 text({start_failed, [{Node, Why} | Others]}) ->
     [
         io_lib:format("node ~ts did not start: ~0tp", [Node, Why]),

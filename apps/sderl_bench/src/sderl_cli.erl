@@ -45,7 +45,12 @@ defect(Reason) ->
 
 outcome(Args) ->
     try
-        {status, run(Args)}
+        {Status, Where, Text} = run(Args),
+        case Where of
+            stdout -> io:put_chars(Text);
+            stderr -> complain(Text)
+        end,
+        {status, Status}
     catch
         Class:Reason:Stack -> failure(Class, Reason, Stack)
     end.
@@ -81,39 +86,30 @@ is_fleet(Pid) ->
         _ -> false
     end.
 
--doc "Runs a command line; the result is the exit status.".
--spec run(Args :: [string()]) -> 0 | 1 | 2.
+-doc """
+Runs a command line. Gives the exit status and what is left to say: results to stdout,
+messages to stderr.
+""".
+-spec run(Args :: [string()]) -> {0 | 1 | 2, stdout | stderr, sderl_command:text()}.
 run([]) ->
-    complain(["a command is missing\n\n", help()]),
-    2;
+    {2, stderr, ["a command is missing\n\n", help()]};
 run([Help]) when Help =:= "help"; Help =:= "--help"; Help =:= "-h" ->
-    io:put_chars(help()),
-    0;
+    {0, stdout, help()};
 run(["help", Name | Args]) ->
     run([Name | Args] ++ ["--help"]);
 run([Version]) when Version =:= "version"; Version =:= "--version" ->
-    io:format("sderl ~ts, OTP ~ts~n", [version(), maps:get(otp, sderl_bench_machine:info())]),
-    0;
+    Otp = maps:get(otp, sderl_bench_machine:info()),
+    {0, stdout, io_lib:format("sderl ~ts, OTP ~ts~n", [version(), Otp])};
 run([Name | Args]) ->
     case lists:keyfind(Name, 1, ?COMMANDS) of
-        {Name, Module} ->
-            status(Module:run(Args));
-        false ->
-            complain(["there is no command ", Name, "\n\n", help()]),
-            2
+        {Name, Module} -> status(Module:run(Args));
+        false -> {2, stderr, ["there is no command ", Name, "\n\n", help()]}
     end.
 
-status(ok) ->
-    0;
-status({help, Text}) ->
-    io:put_chars(Text),
-    0;
-status({error, Message}) ->
-    complain(Message),
-    1;
-status({usage, Message}) ->
-    complain(Message),
-    2.
+status(ok) -> {0, stdout, ""};
+status({help, Text}) -> {0, stdout, Text};
+status({error, Message}) -> {1, stderr, Message};
+status({usage, Message}) -> {2, stderr, Message}.
 
 help() ->
     Lines = [{Name, summary(Module)} || {Name, Module} <- ?COMMANDS] ++ [

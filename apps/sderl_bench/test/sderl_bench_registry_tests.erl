@@ -64,33 +64,6 @@ options(Args) ->
         {error, Text} -> {error, unicode:characters_to_list(Text)}
     end.
 
-%% Commands
-
-exit_status_test_() ->
-    %% What they say goes to stderr, which the tests do not look at.
-    [
-        ?_assertEqual(Status, sderl_cli:run(Args))
-     || {Status, Args} <- [
-            {2, ["nonsense"]},
-            {2, []},
-            {2, ["bench"]},
-            {2, ["bench", "nonsense"]},
-            {2, ["bench", "list", "more"]},
-            {2, ["bench", "registry", "--clients", "0"]},
-            {2, ["bench", "registry", "--colour", "red"]},
-            {2, ["bench", "join", "--names", "0"]},
-            {2, ["bench", "standard", "--repeat", "0"]},
-            {1, ["bench", "registry", "--json", "/no/such/folder/file"]},
-            {1, ["bench", "registry", "--impl", "yardstick", "--nodes", "100000000"]},
-            {0, ["bench", "list"]},
-            {0, ["help"]},
-            {0, ["--help"]},
-            {0, ["version"]},
-            {0, ["bench", "--help"]},
-            {0, ["help", "bench", "join"]}
-        ]
-    ].
-
 %% Layout
 
 groups_test() ->
