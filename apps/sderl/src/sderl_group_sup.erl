@@ -3,7 +3,7 @@
 -moduledoc false.
 %% The processes of this node's groups, one each. A process that dies finds its state in the
 %% tables, so it is started again however often: to give up would take the names of a healthy
-%% node down with it.
+%% node down with it. A new supervisor starts the groups that the directory shows.
 
 -behaviour(supervisor).
 
@@ -11,7 +11,25 @@
 -export([init/1]).
 
 -spec start_link() -> supervisor:startlink_ret().
-start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+start_link() ->
+    case supervisor:start_link({local, ?MODULE}, ?MODULE, []) of
+        {ok, Sup} ->
+            lists:foreach(fun({Group, Uid, Old, _, _}) -> successor(Group, Uid, Old) end, sderl_dir:own()),
+            {ok, Sup};
+        Error -> Error
+    end.
+
+%% The processes of a supervisor that was killed end with it, but not at once, and two of a group
+%% must not write to its tables.
+successor(Group, Uid, Old) ->
+    Mon = monitor(process, Old),
+    true = exit(Old, kill),
+    receive {'DOWN', Mon, process, Old, _} -> ok end,
+    case start_group(Group, Uid) of
+        {ok, _} -> ok;
+        %% It left the group as its last act.
+        {error, gone} -> ok
+    end.
 
 -spec start_group(term(), binary()) -> {ok, pid()} | {error, term()}.
 start_group(Group, Uid) ->
