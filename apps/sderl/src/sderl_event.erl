@@ -21,7 +21,8 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 
 | event | level | telemetry | keys | when |
 |---|---|---|---|---|
-| `group_created` | notice | `[sderl, group, created]` | group, nodes | this node became a member of a new group |
+| `group_created` | notice | `[sderl, group, created]` | group, nodes | a group began with this node, at run time or from the launch configuration |
+| `group_left` | notice | `[sderl, group, left]` | group, nodes | this node is no member of a group any more |
 | `group_deleted` | notice | `[sderl, group, deleted]` | group, [by] | a group of this node was deleted |
 | `members_added` | notice | `[sderl, members, added]` | group, nodes | the membership grew |
 | `members_removed` | notice | `[sderl, members, removed]` | group, nodes, [reason] | the membership shrank |
@@ -146,6 +147,8 @@ table() ->
             ["s_group ", group, ": ", name, " is now registered as ", pid, {", before as ", old}]},
         {group_created, notice, [sderl, group, created],
             ["s_group ", group, " was created with the members ", nodes]},
+        {group_left, notice, [sderl, group, left],
+            ["s_group ", group, " was left by ", nodes]},
         {group_deleted, notice, [sderl, group, deleted],
             ["s_group ", group, " was deleted", {" by ", by}]},
         {members_added, notice, [sderl, members, added],

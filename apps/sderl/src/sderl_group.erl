@@ -29,13 +29,15 @@
     left = false :: boolean(),
     shown :: term(),                        % what the directory shows
     waiting = [] :: [{term(), integer()}],  % who awaits the group, until when
-    quiet = 0 :: non_neg_integer(),         % ticks since a link to an unheard member came
+    quiet = {0, []} :: {non_neg_integer(), [node()]},   % for so many ticks these say nothing
     tick_ms, resolver_ms = 5000,
     strange = 0 :: non_neg_integer()
 }).
 
 -spec start_link(term(), binary()) -> gen_server:start_ret() | ignore.
-start_link(Group, Uid) -> gen_server:start_link(?MODULE, {Group, Uid}, []).
+start_link(Group, Uid) ->
+    %% Room for a batch or two: fewer collections, each of little that lives.
+    gen_server:start_link(?MODULE, {Group, Uid}, [{spawn_opt, [{min_heap_size, 20_000}]}]).
 
 -doc "A new identity for a group created at run time.".
 -spec uid(term()) -> binary().
@@ -281,14 +283,18 @@ effect({clash_effects, Fx}, G) ->
                      ({send, Pid, Msg}) -> sderl_watch:send(Pid, Msg)
                   end, Fx),
     G;
+effect({event, members_removed, #{nodes := [N]}}, G) when N =:= node() ->
+    %% What we say of that ourselves is that we left.
+    G;
 effect({event, Name, #{group := Group} = Meta}, G) ->
     sderl_event:emit(Name, Meta),
     sderl_subs:notify(Group, {group, Name, maps:remove(group, Meta)}),
     G;
 effect({left, Why, Mem}, #g{group = Group, uid = Uid} = G) ->
     sderl_dir:left(Group, Uid, Why, Mem),
-    sderl_event:emit(case Why of deleted -> group_deleted; removed -> members_removed end,
-                     #{group => Group, nodes => [node()]}),
+    Group =/= undefined andalso
+        sderl_event:emit(case Why of deleted -> group_deleted; removed -> group_left end,
+                         #{group => Group, nodes => [node()]}),
     sderl_subs:notify(Group, {group, case Why of deleted -> group_deleted; removed -> left end, #{}}),
     G#g{left = true};
 effect({wake, Ms}, G) ->
@@ -339,18 +345,24 @@ show(#g{group = Group, uid = Uid, core = C, shown = Shown, store = St} = G) ->
             ready(G#g{shown = Now, store = sderl_store:members(Members, St)})
     end.
 
-quiet(#g{core = C, quiet = Q} = G) ->
-    case sderl_core:unheard(C) of
-        [] -> G#g{quiet = 0};
-        _ -> G#g{quiet = Q + 1}
+quiet(#g{core = C, quiet = {Q, Were}} = G) ->
+    case silent(C) of
+        Were -> G#g{quiet = {Q + 1, Were}};
+        Are -> G#g{quiet = {0, Are}}
     end.
+
+%% Asked of the runtime, as the word of a link that has just come may not have reached the core.
+silent(C) ->
+    Heard = [node() | sderl_core:peers(C)],
+    Linked = nodes(connected),
+    [N || N <- sderl_core:members(C), not lists:member(N, Heard), lists:member(N, Linked)].
 
 %% Ready is: counted in a component, every member tried once and every one that answers in it.
 %% A linked member that says nothing (no application there) is waited for three ticks.
 ready(#g{waiting = []} = G) -> G;
-ready(#g{waiting = W, core = C, quiet = Q} = G) ->
+ready(#g{waiting = W, core = C, quiet = {Q, Quiet}} = G) ->
     Ready = sderl_core:settled(C) andalso sderl_connector:tried(sderl_core:members(C))
-        andalso (Q >= 3 orelse sderl_core:unheard(C) =:= []),
+        andalso silent(C) -- [N || N <- Quiet, Q >= 3] =:= [],
     Now = now_ms(),
     {Done, Rest} = lists:partition(fun({_, Until}) -> Ready orelse Now >= Until end, W),
     lists:foreach(fun({From, _}) -> reply(From, case Ready of true -> ok; false -> {error, timeout} end) end, Done),
