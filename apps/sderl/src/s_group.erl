@@ -226,7 +226,7 @@ s_groups() ->
     running(fun() ->
         case sderl_dir:named() of
             [] -> undefined;
-            Own -> {lists:sort([G || {G, _, _, _, _} <- Own]), lists:usort([G || {G, _, _} <- sderl_dir:known()])}
+            Own -> {lists:sort([G || {G, _, _, _, _} <- Own]), [G || {G, _} <- sderl_dir:known()]}
         end
     end).
 
@@ -305,6 +305,7 @@ register_name(Group, Name, Pid, Options) ->
         ok ->
             Op = case held_by_dead(Group, Name) of
                 {dead, Old} -> {x, Name, Pid, Old, Opts};
+                _ when Opts =:= [] -> [Name | Pid];
                 _ -> {r, Name, Pid, Opts}
             end,
             answer(sderl_client:write(Group, Op), cannot_register_in_remote_group);
@@ -332,7 +333,7 @@ Unregisters a name; `ok` also when there is none.
 """.
 -spec unregister_name(group(), name()) -> ok | {no, atom()}.
 unregister_name(Group, Name) ->
-    answer(sderl_client:write(Group, {u, Name}), cannot_unregister_from_remote_group).
+    answer(sderl_client:write(Group, {Name}), cannot_unregister_from_remote_group).
 
 -doc "As `register_name/3`: the process is monitored all the same. For published programs.".
 -spec register_name_external(group(), name(), pid()) -> yes | {no, atom()}.

@@ -16,6 +16,8 @@ start(_Type, _Args) ->
         ok = sderl_dir:refuse(undefined),
         ok = sderl_dir:options(Config),
         {ok, Sup} ?= sderl_sup:start_link(),
+        %% When the application has started its groups are there, ready or not.
+        ok = sderl_node:settle(),
         ok = await(maps:get(await, Config)),
         {ok, Sup}
     else

@@ -8,7 +8,7 @@
 -export([new/0, options/0, options/1, incarnation/0, reborn/0]).
 -export([own/0, own/1, named/0, needs/0, show/4, show/5, left/4, forget/1]).
 -export([start_args/2, start_args/3, gone/1, gone_all/0, prune/1]).
--export([known/0, known/1, know/3, unknow_from/1, refused/3, refusals/0, unrefuse/2]).
+-export([known/0, known/1, know/3, unknow_from/1, unknow_strangers/0, refused/3, refusals/0, unrefuse/2]).
 -export([refuse/0, refuse/1, is_free/0, unknown/1, unknowns/0]).
 -export_type([own/0]).
 
@@ -181,14 +181,20 @@ prune(Before) ->
 
 %% ---------------------------------------------------------------- other nodes' groups
 
--doc "What is known of groups that are not our own: name, nodes, and from whom (`config` or a node).".
--spec known() -> [{term(), [node()], config | node()}].
-known() -> [{G, Ns, From} || {{G, From}, Ns} <- ets:tab2list(sderl_known), not ets:member(sderl_groups, G)].
+-doc "What is known of groups that are not our own, with their nodes.".
+-spec known() -> [{term(), [node()]}].
+known() ->
+    Groups = lists:usort([G || {{G, _}, _} <- ets:tab2list(sderl_known)]),
+    [{G, known(G)} || G <- Groups, not ets:member(sderl_groups, G)].
 
--doc "The nodes that a group is known to have.".
+-doc "The nodes that a group is known to have: as its members tell, else as the launch configuration has it.".
 -spec known(term()) -> [node()].
 known(Group) ->
-    lists:usort(lists:append(ets:select(sderl_known, [{{{'$1', '_'}, '$2'}, [{'=:=', '$1', {const, Group}}], ['$2']}]))).
+    Rows = ets:select(sderl_known, [{{{'$1', '$2'}, '$3'}, [{'=:=', '$1', {const, Group}}], [{{'$2', '$3'}}]}]),
+    case [Ns || {From, Ns} <- Rows, From =/= config] of
+        [] -> lists:append([Ns || {config, Ns} <- Rows]);
+        Told -> lists:usort(lists:append(Told))
+    end.
 
 -spec know(term(), [node()], config | node()) -> ok.
 know(Group, Nodes, From) ->
@@ -199,6 +205,20 @@ know(Group, Nodes, From) ->
 unknow_from(From) ->
     _ = ets:select_delete(sderl_known, [{{{'_', '$1'}, '_'}, [{'=:=', '$1', {const, From}}], [true]}]),
     ok.
+
+-doc """
+Drops what nodes told that are in no own group any more: they tell no changes. A free node keeps
+what it heard last, as nobody will tell it anything newer.
+""".
+-spec unknow_strangers() -> ok.
+unknow_strangers() ->
+    case named() of
+        [] -> ok;
+        Own ->
+            Mates = lists:append([Ms || {_, _, _, Ms, _} <- Own]),
+            lists:foreach(fun unknow_from/1,
+                          lists:usort([F || {{_, F}, _} <- ets:tab2list(sderl_known), F =/= config]) -- Mates)
+    end.
 
 unknow(Group) ->
     _ = ets:select_delete(sderl_known, [{{{'$1', '_'}, '_'}, [{'=:=', '$1', {const, Group}}], [true]}]),

@@ -22,7 +22,7 @@ info() ->
      {sync_error, lists:usort([N || {_, N, Why} <- Refused, Why =/= unreachable])},
      {no_contact, Nodes -- Linked},
      {own_s_groups, [{G, Ms} || {G, _, _, Ms, _} <- Own]},
-     {other_groups, lists:sort([{G, Ns} || {G, Ns, _} <- sderl_dir:known()])},
+     {other_groups, sderl_dir:known()},
      {monitoring, []},
      {groups, Groups},
      {left_out, Refused},

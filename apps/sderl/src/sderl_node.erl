@@ -101,7 +101,7 @@ handle_call({create, Group}, _, #n{reserved = R} = N) ->
         {_, undefined} when not is_map_key(Group, R) ->
             Uid = sderl_group:uid(Group),
             case start(Group, Uid, #{mem => sderl_membership:new([node()]), found => true}) of
-                ok -> {reply, ok, N};
+                ok -> created(Group, [node()]), {reply, ok, N};
                 {error, Why} -> {reply, {error, Why}, N}
             end;
         _ -> {reply, {error, s_group_name_is_in_use}, N}
@@ -128,12 +128,9 @@ handle_call(settle, _, N) -> {reply, ok, N};
 handle_call(_, _, N) -> {reply, {error, unknown_call}, unknown(N)}.
 
 -spec handle_cast(term(), #n{}) -> {noreply, #n{}}.
-handle_cast({changed, _Group}, N) ->
+handle_cast({What, _Group}, N) when What =:= changed; What =:= left ->
     free(),
-    share(),
-    {noreply, N};
-handle_cast({left, _Group}, N) ->
-    free(),
+    sderl_dir:unknow_strangers(),
     share(),
     {noreply, N};
 handle_cast({met, Node}, N) ->
@@ -205,11 +202,11 @@ start(Group, Uid, Args) ->
         {ok, Pid} ->
             #{mem := Mem} = Args,
             sderl_dir:show(Group, Uid, Pid, sderl_membership:members(Mem)),
-            Group =/= undefined andalso
-                sderl_event:emit(group_created, #{group => Group, nodes => sderl_membership:members(Mem)}),
             free();
         {error, Why} -> {error, Why}
     end.
+
+created(Group, Nodes) -> sderl_event:emit(group_created, #{group => Group, nodes => Nodes}).
 
 %% The groups of the launch configuration that do not run yet: all of them at the start, none for
 %% a successor of this process.
@@ -225,7 +222,7 @@ configured(N0) ->
                 sderl_dir:know(G, Ms, config),
                 Uid = sderl_config:uid(G, maps:get(cluster, Options)),
                 case sderl_dir:gone(Uid) of
-                    undefined -> _ = start(G, Uid, #{mem => sderl_membership:new(Ms)});
+                    undefined -> _ = start(G, Uid, #{mem => sderl_membership:new(Ms)}), created(G, Ms);
                     _ -> ok
                 end,
                 Acc;
@@ -282,6 +279,7 @@ hello(Group, Uid, From, {hello, Addr, _, Mem, _} = Msg, N) ->
             case sderl_membership:is_member(node(), Mem) andalso sderl_dir:refuse() =:= undefined of
                 true ->
                     _ = start(Group, Uid, #{mem => Mem}),
+                    sderl_event:emit(node_joined, #{group => Group, node => node(), through => From}),
                     N#n{reserved = maps:remove(Group, N#n.reserved)};
                 false -> N
             end;
@@ -350,7 +348,7 @@ renamed(N) ->
             end,
             N1 = configured(N#n{node = node()}),
             case sderl_dir:own(undefined) of
-                {_, _, Pid, _, _} -> lists:foreach(fun({Name, P}) -> Pid ! {sderl_op, none, {r, Name, P, []}} end, Free);
+                {_, _, Pid, _, _} -> lists:foreach(fun({Name, P}) -> Pid ! {sderl_op, none, [Name | P]} end, Free);
                 undefined -> ok
             end,
             N1;

@@ -11,9 +11,17 @@
 
 -define(TIMEOUT, 5000).
 
+-doc "Connects as described above, in a process of its own: it must see links come and go.".
 -spec connect(node()) -> boolean().
 connect(Node) when Node =:= node() -> true;
 connect(Node) ->
+    {Pid, Mon} = spawn_monitor(fun() -> exit({connected, connected(Node)}) end),
+    receive
+        {'DOWN', Mon, process, Pid, {connected, Connected}} -> Connected;
+        {'DOWN', Mon, process, Pid, _} -> false
+    end.
+
+connected(Node) ->
     case lists:member(Node, nodes(connected)) of
         true -> note(Node, caller), true;
         false -> hidden_first(Node)
@@ -23,18 +31,24 @@ hidden_first(Node) ->
     %% Undocumented, and present in OTP 27 to 29: a test on each guards it.
     case net_kernel:hidden_connect_node(Node) of
         true ->
-            case sderl_node(Node) of
-                true ->
-                    true = erlang:disconnect_node(Node),
-                    note(Node, caller),
-                    net_kernel:connect_node(Node) =:= true;
+            case sderl_runs(Node) of
+                true -> visible(Node);
                 false -> note(Node, stock), true
             end;
         _ -> false
     end.
 
-%% The hidden link was opened a moment ago and has carried nothing else.
-sderl_node(Node) ->
+%% The hidden link was opened a moment ago and has carried nothing else. Its end is dealt with
+%% before the next link is accounted for, or it would take the reason of that one along.
+visible(Node) ->
+    ok = net_kernel:monitor_nodes(true, #{node_type => all}),
+    true = erlang:disconnect_node(Node),
+    receive {nodedown, Node, _} -> ok after ?TIMEOUT -> ok end,
+    sderl_node:settle(),
+    net_kernel:connect_node(Node) =:= true andalso begin note(Node, caller), true end.
+
+%% Any answer says that the library runs there.
+sderl_runs(Node) ->
     try gen_server:call({sderl_ask, Node}, hello, ?TIMEOUT) of
         _ -> true
     catch
