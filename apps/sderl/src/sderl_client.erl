@@ -18,7 +18,7 @@
 Runs an operation in a group of this node. Exits `{timeout, {s_group, write, [Group, Op]}}`
 after the configured time (10 s by default).
 """.
--spec write(term(), tuple() | delete) -> {ok, term()} | {error, not_member | not_running | connect_all}.
+-spec write(term(), sderl_core:op()) -> {ok, term()} | {error, not_member | not_running | connect_all}.
 write(Group, Op) ->
     case sderl_dir:refuse() of
         undefined ->
@@ -34,7 +34,7 @@ write(Group, Op) ->
 Sends a request to the process of a group and awaits its answer, over its restarts: an operation
 of the group, or what a function makes of the alias to answer to. `write`: the configured time.
 """.
--spec request(term(), tuple() | delete | fun((reference()) -> term()), write | timeout()) ->
+-spec request(term(), sderl_core:op() | fun((reference()) -> term()), write | timeout()) ->
     {ok, term()} | {error, not_member | not_running | timeout}.
 request(Group, Request, Timeout) ->
     case process(Group) of

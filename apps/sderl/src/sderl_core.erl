@@ -56,13 +56,15 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -export([batch_of/1, seq/2, durable/1, info/1, settled/1, unheard/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
 %% For the other sderl_core_* modules.
 -export([fx/2, save/1, epoch/1, send/3, peer/2, present/2, hello_msg/1, change_view/3, event/3]).
--export_type([state/0, event/0, effect/0, row/0]).
+-export_type([state/0, event/0, effect/0, row/0, op/0]).
 
 -opaque state() :: #s{}.
 -doc "A registered name as the protocol sees it. The version is the batch and the place in it.".
 -type row() :: {Name :: term(), pid(), Home :: node(), Version :: {term(), non_neg_integer()}, Opts :: term()}.
+-doc "An operation of a member's client; `sderl_core_decide` lists them.".
+-type op() :: nonempty_improper_list(Name :: term(), pid()) | tuple() | delete.
 -type event() ::
-    {op | again, From :: term(), Op :: tuple() | delete}
+    {op | again, From :: term(), op()}
     | {msg, node(), term()}
     | {nodeup, node()} | {nodedown, node()}
     | tick | wake

@@ -8,10 +8,11 @@
 %% or members' lists of operations, never both: the first kind changes rows by scans, which the
 %% overlay would not see.
 %%
-%% Operations: {r, Name, Pid, Opts} register; {x, Name, Pid, Old, Opts} register where a read
-%% showed Old, dead on its own node (rule 17: counts as free if still held by Old); {rr, Name,
-%% Pid, Opts} re-register; {u, Name} unregister; {d, Name, Pid} unregister if held by Pid;
-%% {add, Nodes}; {remove, Nodes}; delete.
+%% Operations: [Name | Pid] register and {Name} unregister, short because nearly everything is one
+%% of them and every member decodes every one; {r, Name, Pid, Opts} register with options; {x, Name,
+%% Pid, Old, Opts} register where a read showed Old, dead on its own node (rule 17: counts as free
+%% if still held by Old); {rr, Name, Pid, Opts} re-register; {d, Name, Pid} unregister if held by
+%% Pid; {add, Nodes}; {remove, Nodes, Time}; delete.
 %%
 %% Items of a batch: {seg, Origin, Session, Number, Ops, Answers}
 %% (`default` where each is what the operation answers when nothing stands against it); {view, View, Tomb, Drops};
@@ -71,7 +72,7 @@ plain([], #p{keys = Keys, count = N, index = Index}, Items) ->
         _ -> false
     end.
 
-plain_ops([{r, Name, Pid, _} | Ops], #p{mod = Mod, store = St, view = V, keys = Ks, count = N, index = Ix} = P, As, Default)
+plain_ops([[Name | Pid] | Ops], #p{mod = Mod, store = St, view = V, keys = Ks, count = N, index = Ix} = P, As, Default)
   when is_map_key(node(Pid), V) ->
     Free = Mod:lookup(St, Name) =:= none andalso Mod:name_of(St, Pid) =:= none,
     P1 = P#p{keys = [{Name}, Pid | Ks], count = N + 2},
@@ -79,7 +80,7 @@ plain_ops([{r, Name, Pid, _} | Ops], #p{mod = Mod, store = St, view = V, keys = 
         true -> plain_ops(Ops, P1#p{index = [{Pid, [Name]} | Ix]}, [yes | As], Default);
         false -> plain_ops(Ops, P1, [{no, name_or_pid_already_registered} | As], false)
     end;
-plain_ops([{u, Name} | Ops], #p{mod = Mod, store = St, view = V, keys = Ks, count = N, index = Ix} = P, As, Default) ->
+plain_ops([{Name} | Ops], #p{mod = Mod, store = St, view = V, keys = Ks, count = N, index = Ix} = P, As, Default) ->
     case Mod:lookup(St, Name) of
         none -> plain_ops(Ops, P#p{keys = [{Name} | Ks], count = N + 1}, [ok | As], Default);
         {_, Pid, Home, _, _} when map_get(Home, V) =:= live ->
@@ -195,6 +196,8 @@ ops([Op | Ops], Origin, As, Default, Extra, #c{mem = Mem} = C0) ->
             end
     end.
 
+op([Name | Pid], Origin, C) ->
+    op({r, Name, Pid, []}, Origin, C);
 op({r, Name, Pid, Opts}, Origin, C) ->
     case name(Name, C) of
         none -> take(Name, Pid, Opts, Origin, none, name_or_pid_already_registered, C);
@@ -207,7 +210,7 @@ op({x, Name, Pid, Old, Opts}, Origin, C) ->
     end;
 op({rr, Name, Pid, Opts}, Origin, C) ->
     take(Name, Pid, Opts, Origin, name(Name, C), pid_is_already_registered, C);
-op({u, Name}, _, C) ->
+op({Name}, _, C) ->
     case name(Name, C) of
         none -> {ok, C};
         Row -> {ok, del_row(Row, C)}

@@ -23,13 +23,13 @@
 
 %% ---------------------------------------------------------------- the member's side
 
--spec op(term(), tuple() | delete, #s{}) -> #s{}.
+-spec op(term(), sderl_core:op(), #s{}) -> #s{}.
 op(From, Op, #s{leaving = undefined, queue = Q} = S) -> S#s{queue = [{From, Op} | Q]};
 op(From, _Op, S) -> fx({replies, [{From, {no, not_member}}]}, S).
 
 %% A client that saw our predecessor die asks again under the same identity, maybe what we have
 %% answered meanwhile.
--spec again(term(), tuple() | delete, #s{}) -> #s{}.
+-spec again(term(), sderl_core:op(), #s{}) -> #s{}.
 again(From, Op, #s{queue = Q, out = Out} = S) ->
     Known = lists:keymember(From, 1, Q)
         orelse (Out =/= undefined andalso lists:keymember(From, 1, element(2, Out))),
@@ -90,7 +90,9 @@ reply(List, As, #s{old = Old} = S) ->
 
 %% What an operation answers when nothing stands against it. A list of operations that all
 %% answer so travels, and is kept, without its answers.
--spec default(tuple() | delete) -> yes | ok.
+-spec default(sderl_core:op()) -> yes | ok.
+default([_ | _]) -> yes;
+default(Op) when tuple_size(Op) =:= 1 -> ok;
 default(Op) when element(1, Op) =:= r; element(1, Op) =:= x; element(1, Op) =:= rr -> yes;
 default(_) -> ok.
 

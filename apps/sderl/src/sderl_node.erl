@@ -251,8 +251,9 @@ entered(Group, Why, N) ->
 
 %% A node without s_groups has the free namespace; one with s_groups has not.
 free() ->
+    Refuse = sderl_dir:refuse(),
     case {sderl_dir:named(), sderl_dir:own(undefined)} of
-        {[], undefined} ->
+        {[], undefined} when Refuse =:= undefined ->
             _ = start(undefined, sderl_group:uid(undefined),
                       #{mem => sderl_membership:new([node()]), found => true}),
             ok;
@@ -336,8 +337,9 @@ share() ->
 %% name): everything begins anew under that name, and the free names are kept.
 renamed(#n{node = Node} = N) when Node =:= node() -> N;
 renamed(N) ->
-    Free = case sderl_dir:own(undefined) of undefined -> []; _ -> sderl_store:names(undefined) end,
+    Free = free_names(),
     lists:foreach(fun({G, _, Pid, _, _}) -> sderl_group_sup:stop_group(Pid), sderl_dir:forget(G) end, sderl_dir:own()),
+    ok = sderl_dir:reborn(),
     case precondition() of
         ok ->
             sderl_dir:refuse(undefined),
@@ -346,14 +348,19 @@ renamed(N) ->
                 {error, Why} ->
                     sderl_event:emit(start_refused, #{sentence => sderl_config:format_error(Why)})
             end,
-            N1 = configured(N#n{node = node()}),
+            N1 = configured(#n{node = node()}),
             case sderl_dir:own(undefined) of
-                {_, _, Pid, _, _} -> lists:foreach(fun({Name, P}) -> Pid ! {sderl_op, none, [Name | P]} end, Free);
+                {_, _, Pid, _, _} -> lists:foreach(fun(Op) -> Pid ! {sderl_op, none, Op} end, Free);
                 undefined -> ok
             end,
             N1;
         {error, {connect_all, Text}} ->
             sderl_dir:refuse(connect_all),
             sderl_event:emit(connect_all, #{node => node(), remedy => Text}),
-            N#n{node = node()}
+            #n{node = node()}
     end.
+
+%% The registrations that make the free names again.
+free_names() ->
+    Rows = ets:select(sderl_names, [{{{undefined, '$1'}, '$2', '_', '_', '_', '$3'}, [], [{{'$1', '$2', '$3'}}]}]),
+    [case Opts of [] -> [Name | Pid]; _ -> {r, Name, Pid, Opts} end || {Name, Pid, Opts} <- Rows].

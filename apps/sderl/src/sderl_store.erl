@@ -142,22 +142,22 @@ rehome(Removed, #a{st = #st{group = G, index = I}, epoch = {_, Coord}} = A0) ->
     end, A0, at_home(G, Removed)).
 
 %% Registrations and removals that all apply, with nobody to tell.
-plain([{r, Name, Pid, Opts} | Ops], O, E, Seq0, L, #st{group = G, names = T, members = Ms, index = I} = St, A) ->
+plain([[Name | Pid] | Ops], O, E, Seq0, L, #st{group = G, names = T, members = Ms, index = I} = St, A) ->
     Seq = Seq0 + 1,
     Node = node(Pid),
     case Ms of
         #{Node := _} when Node =/= node() ->
-            true = ets:insert(T, {{G, Name}, Pid, Node, E, Seq, Opts}),
+            true = ets:insert(T, {{G, Name}, Pid, Node, E, Seq, []}),
             plain(Ops, O, E, Seq, L, St, A);
         #{Node := _} ->
-            true = ets:insert(T, {{G, Name}, Pid, Node, E, Seq, Opts}),
+            true = ets:insert(T, {{G, Name}, Pid, Node, E, Seq, []}),
             plain(Ops, O, E, Seq, watched(Name, Pid, L), St, A);
         _ ->
-            true = ets:insert(T, {{G, Name}, Pid, O, E, Seq, Opts}),
+            true = ets:insert(T, {{G, Name}, Pid, O, E, Seq, []}),
             Foreign = case I of undefined -> A#a.foreign; _ -> [{Name, Pid} | A#a.foreign] end,
             plain(Ops, O, E, Seq, L, St, A#a{foreign = Foreign})
     end;
-plain([{u, Name} | Ops], O, E, Seq, L, #st{group = G, names = T} = St, A) ->
+plain([{Name} | Ops], O, E, Seq, L, #st{group = G, names = T} = St, A) ->
     true = ets:delete(T, {G, Name}),
     plain(Ops, O, E, Seq + 1, L, St, A);
 plain([Op | Ops], O, E, Seq, L, St, A0) ->
@@ -175,7 +175,8 @@ ops([Op | Ops], [Answer | As], O, #a{seq = Seq} = A0) ->
     end.
 
 op({r, Name, Pid, Opts}, O, A) -> put(Name, Pid, Opts, O, registered, A);
-op({u, Name}, _, A) -> del(Name, any, A);
+op({Name}, _, A) -> del(Name, any, A);
+op([Name | Pid], O, A) -> put(Name, Pid, [], O, registered, A);
 op({d, Name, Pid}, _, #a{st = #st{group = G}} = A) ->
     %% Conditional on the pid: never the successor's name (rule 16).
     case ets:lookup_element(?NAMES, {G, Name}, 2, none) of

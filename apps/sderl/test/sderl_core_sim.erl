@@ -659,19 +659,19 @@ choose(N, Life, K, W0) ->
                     {Y, W2} = rnd(1, 5, W1),
                     {New, W3} = pid(N, W2),
                     case Y of
-                        1 -> {{u, Own}, W3};
+                        1 -> {{Own}, W3};
                         2 -> {{rr, Own, New, #{}}, W3};
                         3 -> {{d, Own, Pid}, W3};
                         4 -> {{r, Own, New, #{}}, W3};
                         _ -> {{x, Own, New, Pid, #{}}, W3}
                     end;
-                _ -> {P, W2} = pid(N, W1), {{r, Own, P, #{}}, W2}
+                _ -> {P, W2} = pid(N, W1), {[Own | P], W2}
             end;
         X =< 64 ->
             %% Somebody else's name.
             case [O || {own, _, _, _} = O <- lists:sort(maps:keys(W1#w.truth))] of
                 [] -> {P, W2} = pid(N, W1), {{r, Own, P, #{}}, W2};
-                Os -> {O, W2} = pick(Os, W1), {{u, O}, W2}
+                Os -> {O, W2} = pick(Os, W1), {{O}, W2}
             end;
         true ->
             {C, W2} = pick([a, b, c, d], W1),
@@ -681,8 +681,8 @@ choose(N, Life, K, W0) ->
             end,
             {Y, W4} = rnd(1, 10, W3),
             if
-                Y =< 5 -> {{r, C, P, #{}}, W4};
-                Y =< 7 -> {{u, C}, W4};
+                Y =< 5 -> {[C | P], W4};
+                Y =< 7 -> {{C}, W4};
                 Y =< 8 -> {{rr, C, P, #{}}, W4};
                 true ->
                     case maps:get(C, rows(N, W4), none) of
@@ -707,7 +707,8 @@ contest(Name, #w{contest = C}) -> maps:get(Name, C, {0, 0}).
 name_in({r, Name, _, _}) -> Name;
 name_in({x, Name, _, _, _}) -> Name;
 name_in({rr, Name, _, _}) -> Name;
-name_in({u, Name}) -> Name;
+name_in({Name}) -> Name;
+name_in([Name | _]) -> Name;
 name_in({d, Name, _}) -> Name;
 name_in(_) -> none.
 
@@ -724,9 +725,11 @@ truth(#{op := Op, node := N, contest := Contest}, V, #w{truth = T, contest = C} 
                 {{r, _, P, _}, yes} -> {present, P};
                 {{rr, _, P, _}, yes} -> {present, P};
                 {{x, _, P, _, _}, yes} -> {present, P};
-                {{u, _}, ok} -> absent;
+                {{_}, ok} -> absent;
+                {[_ | P], yes} -> {present, P};
                 {{d, _, P}, ok} when Was =:= {present, P} -> absent;
                 {_, {no, not_member}} -> unknown;
+                {[_ | _], {no, _}} when Was =:= absent -> violation(W, {no_for_a_free_name, Own, Op, V});
                 {{r, _, _, _}, {no, _}} when Was =:= absent -> violation(W, {no_for_a_free_name, Own, Op, V});
                 {{rr, _, _, _}, {no, _}} -> violation(W, {no_for_a_new_pid, Own, Op, V});
                 _ -> Was

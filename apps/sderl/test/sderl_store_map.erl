@@ -91,10 +91,11 @@ item({settle, Name, _, none, _}, _, {#st{rows = Rows} = St, Seq, New}) ->
 item({settle, _, _, Row, _}, _, {St, Seq, New}) -> {put_row(Row, St), Seq, [Row | New]};
 item(_, _, Acc) -> Acc.
 
+op([Name | Pid], yes, O, V, Acc) -> put(Name, Pid, [], O, V, Acc);
 op({r, Name, Pid, Opts}, yes, O, V, Acc) -> put(Name, Pid, Opts, O, V, Acc);
 op({x, Name, Pid, _, Opts}, yes, O, V, Acc) -> put(Name, Pid, Opts, O, V, Acc);
 op({rr, Name, Pid, Opts}, yes, O, V, Acc) -> put(Name, Pid, Opts, O, V, Acc);
-op({u, Name}, ok, _, _, {#st{rows = Rows} = St, Seq, New}) -> {St#st{rows = maps:remove(Name, Rows)}, Seq, New};
+op({Name}, ok, _, _, {#st{rows = Rows} = St, Seq, New}) -> {St#st{rows = maps:remove(Name, Rows)}, Seq, New};
 op({d, Name, Pid}, ok, _, _, {#st{rows = Rows} = St, Seq, New}) ->
     case Rows of
         #{Name := {_, Pid, _, _, _}} -> {St#st{rows = maps:remove(Name, Rows)}, Seq, New};
