@@ -8,7 +8,7 @@ Each side gets the machine for itself. The nodes of the first are stopped before
 the second start.
 """.
 
--export([run/2, verdict/1]).
+-export([run/3, verdict/1]).
 -export_type([settings/0, step/0, show/0, results/0]).
 
 -doc "See `t:sderl_demo_side:settings/0`.".
@@ -32,35 +32,36 @@ later step of a side.
 -type results() :: #{sderl_demo_cluster:side() := sderl_demo_side:metrics()}.
 
 -doc """
-Runs both sides. The fleet that comes back is that of the s_groups, still running; it
-belongs to the caller and ends with it.
+Runs both sides. The fleet that comes back is that of the s_groups, still running. The
+process `Owner` owns the fleets: they end with it.
 """.
--spec run(settings(), show()) ->
+-spec run(Owner :: pid(), settings(), show()) ->
     {ok, results(), Fleet :: pid()} | {error, {sderl_demo_cluster:side(), Reason :: term()}}.
-run(#{layout := Layout, seconds := Seconds, seed := Seed} = Settings, Show) ->
+run(Owner, #{layout := Layout, seconds := Seconds, seed := Seed} = Settings, Show) ->
     Orders = sderl_demo_kill:plan(Layout, Seconds, Seed),
+    Run = fun(Side) -> side(Side, Owner, Settings, Orders, Show) end,
     maybe
-        {ok, Stock, StockFleet} ?= side(stock, Settings, Orders, Show),
+        {ok, Stock, StockFleet} ?= Run(stock),
         ok = sderl_fleet:stop(StockFleet),
-        {ok, Sd, SdFleet} ?= side(sd, Settings, Orders, Show),
+        {ok, Sd, SdFleet} ?= Run(sd),
         {ok, #{stock => Stock, sd => Sd}, SdFleet}
     end.
 
-side(Side, #{layout := Layout} = Settings, Orders, #{nodes := Nodes, around := Around}) ->
-    Step = fun(Step, Fun) -> Around(Side, Step, Fun) end,
+side(Side, Owner, #{layout := Layout} = Settings, Orders, #{nodes := Nodes, around := Around}) ->
+    AroundStep = fun(Step, Fun) -> Around(Side, Step, Fun) end,
     maybe
-        {ok, Fleet} ?= sderl_demo_cluster:start(Side, Layout, Nodes(Side)),
-        {ok, Metrics} ?= measured(Side, Fleet, Settings, Orders, Step),
+        {ok, Fleet} ?= sderl_demo_cluster:start(Side, Layout, Owner, Nodes(Side)),
+        {ok, Metrics} ?= measured(Side, Fleet, Settings, Orders, AroundStep),
         {ok, Metrics, Fleet}
     else
         {error, Reason} -> {error, {Side, Reason}}
     end.
 
-measured(Side, Fleet, #{layout := Layout} = Settings, Orders, Step) ->
+measured(Side, Fleet, #{layout := Layout} = Settings, Orders, Around) ->
     Result =
         maybe
-            ok ?= Step(link, fun() -> sderl_demo_cluster:link(Side, Fleet, Layout) end),
-            sderl_demo_side:run(Side, Fleet, Settings, Orders, Step)
+            ok ?= Around(link, fun() -> sderl_demo_cluster:link(Side, Fleet, Layout) end),
+            sderl_demo_side:run(Side, Fleet, Settings, Orders, Around)
         end,
     case Result of
         {ok, _} ->

@@ -5,33 +5,78 @@ Lets `bin/sderl shell NODE` find the demo's nodes while they stay up.
 
 For each node a file of its name in the user's private folder: `$SDERL_RUN_DIR`, by default
 `sderl-UID` in `$XDG_RUNTIME_DIR` or `/tmp`. It holds the way to the cookie, not the cookie.
+
+The files shall be gone when the nodes are, however the demo ends. So a process of its own
+holds both: it is the owner of the fleet, which ends with it, and when the process that
+started it ends in any way it first removes the files and then goes itself.
 """.
+
+-behaviour(gen_server).
 
 -include_lib("kernel/include/file.hrl").
 
--export([write/1, remove/1, folder/0]).
+-export([start/0, write/2, stop/1, folder/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-record(state, {
+    caller :: reference(),
+    files = [] :: [file:filename_all()]
+}).
+
+-doc "Starts the process that is to own the fleet. It stays until the caller ends or `stop/1`.".
+-spec start() -> Owner :: pid().
+start() ->
+    {ok, Owner} = gen_server:start(?MODULE, self(), []),
+    Owner.
 
 -doc """
 Writes the files of all nodes of a fleet. The folder is made where it is missing;
 `{not_private, Folder}` when others may use it, because whoever could write there could
 lead this user's shell to a node of his own.
 """.
--spec write(Fleet :: pid()) ->
-    {ok, [file:filename_all()]} | {error, {not_private | file:posix() | badarg, file:filename_all()}}.
-write(Fleet) ->
+-spec write(Owner :: pid(), Fleet :: pid()) ->
+    ok | {error, {not_private | file:posix() | badarg, file:filename_all()}}.
+write(Owner, Fleet) ->
+    gen_server:call(Owner, {write, Fleet}, infinity).
+
+-doc "Removes the files; the fleet that the process owns ends.".
+-spec stop(Owner :: pid()) -> ok.
+stop(Owner) ->
+    gen_server:stop(Owner).
+
+-doc false.
+-spec init(pid()) -> {ok, #state{}}.
+init(Caller) ->
+    {ok, #state{caller = monitor(process, Caller)}}.
+
+-doc false.
+-spec handle_call({write, pid()}, gen_server:from(), #state{}) -> {reply, ok | {error, term()}, #state{}}.
+handle_call({write, Fleet}, _From, State) ->
     #{home := Home, epmd_port := Port} = sderl_fleet:connection_info(Fleet),
     Contents = io_lib:format("cookie_file=~ts~nepmd_port=~w~n", [Home, Port]),
     Folder = folder(),
     Files = [filename:join(Folder, atom_to_list(Node)) || Node <- sderl_fleet:nodes(Fleet)],
-    maybe
-        ok ?= private(Folder),
-        ok ?= write_all(Files, unicode:characters_to_binary(Contents)),
-        {ok, Files}
-    end.
+    Result =
+        maybe
+            ok ?= private(Folder),
+            write_all(Files, unicode:characters_to_binary(Contents))
+        end,
+    {reply, Result, State#state{files = Files}}.
 
--doc "Removes files that `write/1` has written.".
--spec remove([file:filename_all()]) -> ok.
-remove(Files) ->
+-doc false.
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast(_Message, State) -> {noreply, State}.
+
+-doc false.
+-spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, normal, #state{}}.
+handle_info({'DOWN', Caller, process, _, _}, #state{caller = Caller} = State) ->
+    {stop, normal, State};
+handle_info(_Message, State) ->
+    {noreply, State}.
+
+-doc false.
+-spec terminate(term(), #state{}) -> ok.
+terminate(_Reason, #state{files = Files}) ->
     lists:foreach(fun file:delete/1, Files).
 
 -doc "The folder of this user's running nodes.".

@@ -8,7 +8,7 @@ Both sides have the same node names (`node1@127.0.0.1` and so on) and emulator f
 the s_groups' nodes have `-connect_all false` and run the application `sderl`.
 """.
 
--export([start/3, link/3, site/3, on_all/6]).
+-export([start/4, link/3, site/3, on_all/6]).
 -export_type([side/0]).
 
 -doc "`stock`: a full mesh with `global`. `sd`: s_groups.".
@@ -17,18 +17,18 @@ the s_groups' nodes have `-connect_all false` and run the application `sderl`.
 -define(LINK_TIMEOUT_MS, 120_000).
 
 -doc """
-Starts the side's nodes. `Progress` is called with the number of nodes that run. The fleet
-belongs to the caller. Errors are those of `sderl_fleet:start/1`.
+Starts the side's nodes, which end with the process `Owner`. `Progress` is called with the
+number of nodes that run. Errors are those of `sderl_fleet:start/1`.
 """.
 -spec start(
-    side(), sderl_demo_layout:layout(), fun((non_neg_integer(), pos_integer()) -> term())
+    side(), sderl_demo_layout:layout(), Owner :: pid(), fun((non_neg_integer(), pos_integer()) -> term())
 ) -> {ok, Fleet :: pid()} | {error, term()}.
-start(Side, Layout, Progress) ->
-    sderl_fleet:start(plan(Side, Layout, Progress)).
+start(Side, Layout, Owner, Progress) ->
+    sderl_fleet:start((plan(Side, Layout))#{owner => Owner, progress => Progress}).
 
-plan(Side, Layout, Progress) ->
+plan(Side, Layout) ->
     Family = #{name => node, count => length(sderl_demo_layout:indexes(Layout))},
-    Plan = #{tag => "", progress => Progress},
+    Plan = #{tag => ""},
     case Side of
         stock ->
             Plan#{families => [Family#{connect_all => true}]};

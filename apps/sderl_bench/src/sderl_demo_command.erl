@@ -105,15 +105,18 @@ closed({error, _}, Result) -> Result.
 measure(Settings, Options, Output) ->
     Started = sderl_bench_output:now(),
     ok = sderl_bench_output:say(Output, sderl_demo_text:header(Settings)),
-    case sderl_demo:run(Settings, show(Settings)) of
+    Owner = sderl_demo_attach:start(),
+    case sderl_demo:run(Owner, Settings, show(Settings)) of
         {ok, Results, Fleet} ->
             ok = sderl_bench_output:say(Output, sderl_demo_table:text(Results)),
             Written = sderl_bench_output:write(Output, result(Settings, Options, Results, Started)),
             Verdict = verdict(Output, Results),
-            Stayed = stay(stays(Options, Output), Fleet, Settings),
+            Stayed = stay(stays(Options, Output), Owner, Fleet, Settings),
+            ok = sderl_demo_attach:stop(Owner),
             ok = sderl_fleet:stop(Fleet),
             first_error([Written, Verdict, Stayed]);
         {error, {Side, Reason}} ->
+            ok = sderl_demo_attach:stop(Owner),
             {error, sderl_demo_text:failure(Side, Reason)}
     end.
 
@@ -126,7 +129,10 @@ verdict(Output, Results) ->
         ok ->
             sderl_bench_output:say(Output, sderl_demo_text:kept());
         {error, Broken} ->
-            {error, sderl_demo_text:broken(Broken, Results)}
+            %% Now, because the program may stay; and as its error when it ends.
+            Text = sderl_demo_text:broken(Broken, Results),
+            ok = sderl_bench_output:say(Output, ["\n", Text, "\n"]),
+            {error, Text}
     end.
 
 first_error([]) -> ok;
@@ -159,15 +165,13 @@ stays(#{once := Once}, Output) ->
     not Once andalso not sderl_bench_output:is_stdout(Output) andalso
         os:getenv("SDERL_TTY") =:= "1".
 
-stay(false, _Fleet, _Settings) ->
+stay(false, _Owner, _Fleet, _Settings) ->
     ok;
-stay(true, Fleet, #{layout := Layout}) ->
-    case sderl_demo_attach:write(Fleet) of
-        {ok, Files} ->
+stay(true, Owner, Fleet, #{layout := Layout}) ->
+    case sderl_demo_attach:write(Owner, Fleet) of
+        ok ->
             io:put_chars(sderl_demo_text:invitation(Layout, sderl_fleet:nodes(Fleet))),
-            Ended = until_stopped(Fleet),
-            ok = sderl_demo_attach:remove(Files),
-            Ended;
+            until_stopped(Fleet);
         {error, {Reason, File}} ->
             {error, sderl_demo_text:no_shell(Reason, File)}
     end.
@@ -177,8 +181,6 @@ until_stopped(Fleet) ->
     ok = sderl_cli_signals:tell(self()),
     Monitor = monitor(process, Fleet),
     receive
-        {sderl_cli_signals, stop} ->
-            io:put_chars("stopping ...\n");
-        {'DOWN', Monitor, process, Fleet, Reason} ->
-            {error, io_lib:format("the nodes have ended: ~tp", [Reason])}
+        {sderl_cli_signals, stop} -> io:put_chars("stopping ...\n");
+        {'DOWN', Monitor, process, Fleet, Reason} -> {error, sderl_bench_reason:text(Reason)}
     end.

@@ -12,7 +12,7 @@ suite() ->
     [{timetrap, {minutes, 4}}].
 
 all() ->
-    [once_json, failing_node, attach, attach_not_private].
+    [once_json, failing_node, attach, attach_caller_killed, attach_not_private].
 
 %% The command as a script runs it: structure and promises, no speeds.
 once_json(Config) ->
@@ -32,9 +32,10 @@ once_json(Config) ->
     } = json:decode(Line),
     lists:foreach(fun measured/1, [Stock, Sd]),
     ?assertMatch(#{<<"links_total">> := 15, <<"links_per_node_max">> := 5}, Stock),
-    %% Two meshes of four that share a link, and a partner's link for each of the four
-    %% nodes that are no gateways: 1 with 4, 2 with 5.
-    ?assertMatch(#{<<"links_total">> := 13, <<"links_per_node_max">> := 5}, Sd),
+    %% Two meshes of four that share a link, and those of the partners: 1 with 4, 2 with 5. A
+    %% question to a member that was slow to answer may have made one more.
+    #{<<"links_total">> := Links} = Sd,
+    ?assert(Links >= 13 andalso Links < 15),
     Promised = [<<"lost_calls">>, <<"missing_names">>, <<"leftover_names">>, <<"errors">>],
     ?assertEqual(#{Key => 0 || Key <- Promised}, maps:with(Promised, Sd)).
 
@@ -65,7 +66,7 @@ measured(Side) ->
 %% A node that goes away in the middle ends the run with words about it.
 failing_node(_) ->
     {ok, Layout} = sderl_demo_layout:new(4, 4),
-    {ok, Fleet} = sderl_demo_cluster:start(stock, Layout, fun(_, _) -> ok end),
+    {ok, Fleet} = sderl_demo_cluster:start(stock, Layout, self(), fun(_, _) -> ok end),
     ok = sderl_demo_cluster:link(stock, Fleet, Layout),
     [Node | _] = sderl_fleet:nodes(Fleet),
     Killing = fun
@@ -83,20 +84,46 @@ failing_node(_) ->
 attach(Config) ->
     Folder = filename:join(proplists:get_value(priv_dir, Config), "run"),
     with_run_dir(Folder, fun() ->
-        {ok, Fleet} = sderl_fleet:start(#{families => [#{name => attach, count => 2}]}),
-        {ok, [File | _] = Files} = sderl_demo_attach:write(Fleet),
-        ?assertEqual(
-            [filename:join(Folder, atom_to_list(Node)) || Node <- sderl_fleet:nodes(Fleet)], Files
-        ),
-        ?assertEqual([8#700, 8#600], [mode(Path) || Path <- [Folder, File]]),
-        {ok, Text} = file:read_file(File),
+        Owner = sderl_demo_attach:start(),
+        Fleet = attached(Owner, 2),
+        Files = [filename:join(Folder, atom_to_list(Node)) || Node <- sderl_fleet:nodes(Fleet)],
+        ?assertEqual(ok, sderl_demo_attach:write(Owner, Fleet)),
+        ?assertEqual([8#700, 8#600, 8#600], [mode(Path) || Path <- [Folder | Files]]),
         #{home := Home, epmd_port := Port, cookie := Cookie} = sderl_fleet:connection_info(Fleet),
+        {ok, Text} = file:read_file(hd(Files)),
         Expected = io_lib:format("cookie_file=~ts~nepmd_port=~w~n", [Home, Port]),
         ?assertEqual(unicode:characters_to_binary(Expected), Text),
         ?assertEqual(nomatch, string:find(Text, atom_to_binary(Cookie))),
-        ok = sderl_demo_attach:remove(Files),
+        Monitor = monitor(process, Fleet),
+        ok = sderl_demo_attach:stop(Owner),
         ?assertEqual([], filelib:wildcard(filename:join(Folder, "*"))),
-        ok = sderl_fleet:stop(Fleet)
+        ended(Monitor)
+    end).
+
+%% Whatever ends the program: the files go before the nodes.
+attach_caller_killed(Config) ->
+    Folder = filename:join(proplists:get_value(priv_dir, Config), "killed"),
+    with_run_dir(Folder, fun() ->
+        Test = self(),
+        {Caller, Died} = spawn_monitor(fun() ->
+            Owner = sderl_demo_attach:start(),
+            Fleet = attached(Owner, 1),
+            ok = sderl_demo_attach:write(Owner, Fleet),
+            Test ! {attached, Fleet},
+            receive
+                never -> ok
+            end
+        end),
+        receive
+            {attached, Fleet} ->
+                Monitor = monitor(process, Fleet),
+                ?assertMatch([_], filelib:wildcard(filename:join(Folder, "*"))),
+                exit(Caller, kill),
+                ended(Monitor),
+                ?assertEqual([], filelib:wildcard(filename:join(Folder, "*")));
+            {'DOWN', Died, process, Caller, Reason} ->
+                error(Reason)
+        end
     end).
 
 attach_not_private(Config) ->
@@ -104,10 +131,23 @@ attach_not_private(Config) ->
     ok = file:make_dir(Folder),
     ok = file:change_mode(Folder, 8#755),
     with_run_dir(Folder, fun() ->
-        {ok, Fleet} = sderl_fleet:start(#{families => [#{name => attach, count => 1}]}),
-        ?assertEqual({error, {not_private, Folder}}, sderl_demo_attach:write(Fleet)),
-        ok = sderl_fleet:stop(Fleet)
+        Owner = sderl_demo_attach:start(),
+        Fleet = attached(Owner, 1),
+        ?assertEqual({error, {not_private, Folder}}, sderl_demo_attach:write(Owner, Fleet)),
+        ?assertEqual([], filelib:wildcard(filename:join(Folder, "*"))),
+        ok = sderl_demo_attach:stop(Owner)
     end).
+
+attached(Owner, Count) ->
+    {ok, Fleet} = sderl_fleet:start(#{
+        families => [#{name => attach, count => Count}], owner => Owner
+    }),
+    Fleet.
+
+ended(Monitor) ->
+    receive
+        {'DOWN', Monitor, process, _, _} -> ok
+    end.
 
 with_run_dir(Folder, Fun) ->
     Before = os:getenv("SDERL_RUN_DIR"),
