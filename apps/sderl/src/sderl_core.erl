@@ -211,7 +211,7 @@ addr(N, #s{peers = P}) ->
 info(#s{d = D} = S) ->
     #{role => S#s.role, coordinator => S#s.lead, epoch => D#d.epoch, lineage => D#d.lineage,
       number => S#s.num, members => members(S), removed => sderl_membership:removed(D#d.mem),
-      live => live(S), aside => lists:sort([N || N := aside <- D#d.view]),
+      live => live(S), aside => lists:sort([N || N := {_, _} <- D#d.view]),
       linked => lists:sort(maps:keys(S#s.linked)), talking => lists:sort(maps:keys(S#s.peers)),
       waiting => length(S#s.queue) + case S#s.out of undefined -> 0; {_, L} -> length(L) end,
       acknowledgements_missing => case S#s.flight of undefined -> []; F -> F#flight.wait end,
@@ -280,7 +280,7 @@ hello_msg(#s{d = D} = S) ->
 %% for everyone with the next batch; should the coordinator die between, its successor sees the
 %% same links gone and decides the same.
 -doc false.
--spec change_view(#{node() => live | aside}, [node()], #s{}) -> #s{}.
+-spec change_view(#{node() => place()}, [node()], #s{}) -> #s{}.
 change_view(View, Drops, #s{d = D, specials = Sp} = S) ->
     sderl_core_write:view_events(D#d.view, View, S#s{d = D#d{view = View}, specials = [{view, Drops} | Sp]}).
 
@@ -291,7 +291,7 @@ handle({again, From, Op}, S) -> sderl_core_write:again(From, Op, S);
 handle({msg, N, Msg}, #s{peers = P, now = Now} = S) ->
     case P of
         #{N := Peer} -> message(Msg, N, S#s{peers = P#{N := Peer#peer{heard = Now}}});
-        _ -> message(Msg, N, S)
+        _ -> message(Msg, N, stranger(N, Msg, S))
     end;
 handle({nodeup, N}, S) -> nodeup(N, S);
 handle({nodedown, N}, S) -> nodedown(N, S);
@@ -303,6 +303,14 @@ handle({homes_read, N, K, Rows, Last}, S) -> sderl_core_merge:homes_read(N, K, R
 handle({resolved, Name, A, B, Keep, Fx}, S) -> sderl_core_merge:resolved(Name, A, B, Keep, Fx, S);
 handle({await_live, From, Nodes, Ms}, #s{waiters = W, now = Now} = S) ->
     sderl_core_elect:waiters(S#s{waiters = [{From, Nodes, Now + Ms} | W]}).
+
+%% Somebody who does not know that it was removed learns it from our membership.
+stranger(N, Msg, S) when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack; element(1, Msg) =:= collect ->
+    case member(N, S) of
+        true -> S;
+        false -> fx({hello, N, hello_msg(S)}, S)
+    end;
+stranger(_, _, S) -> S.
 
 start(#s{linked = L} = S0) ->
     S1 = maps:fold(fun(N, _, Acc) -> hello(N, Acc) end, S0, L),
@@ -387,7 +395,7 @@ message({yield, E, Need}, N, S) -> sderl_core_merge:yield(E, Need, N, S);
 message({contrib, E, K, Rows, Last}, N, S) -> sderl_core_merge:contrib(E, K, Rows, Last, N, S);
 message({contrib_ok, E, K}, N, S) -> sderl_core_merge:contrib_ok(E, K, N, S);
 message({adopt, E, Num, Info}, N, S) -> sderl_core_merge:adopt(E, Num, Info, N, S);
-message({chunk, E, K, Rows, Last}, N, S) -> sderl_core_merge:chunk(E, K, Rows, Last, N, S);
-message({chunk_ok, E, K}, N, S) -> sderl_core_merge:chunk_ok(E, K, N, S);
-message({synced, E}, N, S) -> sderl_core_merge:synced(E, N, S);
+message({chunk, E, Id, K, Rows, Last}, N, S) -> sderl_core_merge:chunk(E, Id, K, Rows, Last, N, S);
+message({chunk_ok, E, Id, K}, N, S) -> sderl_core_merge:chunk_ok(E, Id, K, N, S);
+message({synced, E, Id}, N, S) -> sderl_core_merge:synced(E, Id, N, S);
 message(_Unknown, _N, #s{unknown = U} = S) -> S#s{unknown = U + 1}.

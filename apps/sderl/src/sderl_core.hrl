@@ -5,6 +5,10 @@
 %% A number below 0: a node that boots or joins and has met nobody.
 -type epoch() :: {Counter :: integer(), Coordinator :: node()}.
 
+%% In the component, a member counts or is set aside: its names are kept, and we have all that its
+%% own log had up to here.
+-type place() :: live | {epoch(), non_neg_integer()}.
+
 %% What must survive a crash of the process (not of the node): kept in a table by the shell
 %% whenever it changes.
 -record(d, {
@@ -13,8 +17,7 @@
     epoch :: epoch(),               % the highest epoch promised; nothing lower is acknowledged
     lineage :: epoch(),             % the epoch of the component whose log this node holds
     history = [] :: [{epoch(), non_neg_integer()}],  % ended epochs of that log, last number of each
-    merged = #{} :: #{node() => {epoch(), non_neg_integer()}},  % to be adopted: where in its own log it was when it gave us its rows
-    view = #{} :: #{node() => live | aside},         % the component; aside: rows kept, not counted
+    view = #{} :: #{node() => place()},              % the component
     tomb = #{} :: #{node() => #{term() => term()}},  % rows of a node set aside, removed meanwhile
     syncing = false :: boolean()    % a snapshot is being installed: the table is not whole
 }).
@@ -47,6 +50,7 @@
 }).
 
 -record(sync, {
+    id :: pos_integer(),
     acked :: non_neg_integer(),     % the last batch it acknowledged
     since = 0 :: integer()
 }).
@@ -102,6 +106,7 @@
     owed = [] :: [node()],
     sessions = #{} :: #{node() => {integer(), non_neg_integer(), [term()] | default}},
     syncs = #{} :: #{node() => #sync{}},
+    sync = 0 :: non_neg_integer(),  % the last one begun; of a learner: the one it is in
     absorbs = #{} :: #{node() => #absorb{}},
     clashes = #{} :: #{term() => {tuple(), tuple()}},
     cand :: undefined | #cand{},

@@ -16,7 +16,7 @@
 %%
 %% Items of a batch: {seg, Origin, Session, Number, Ops, Answers}
 %% (`default` where each is what the operation answers when nothing stands against it); {view, View, Tomb, Drops};
-%% {mem, Membership, Removed}; {merge, Rows, Sessions}; {merged, Nodes, {Epoch, Number}}; {settle, Name, HeldBy, Row | none, Keep};
+%% {mem, Membership, Removed}; {merge, Rows, Sessions}; {settle, Name, HeldBy, Row | none, Keep};
 %% {tomb, Tomb}; delete.
 
 -include("sderl_core.hrl").
@@ -47,7 +47,8 @@ batch(Mod, Store, #s{specials = Specials, num = Num, d = D} = S0) ->
     Drops = lists:usort(lists:append([Ns || {view, Ns} <- Specials])),
     View = case [v || {view, _} <- Specials] of
         [] -> [];
-        _ -> [{view, D#d.view, D#d.tomb, Drops}]
+        %% A member that counts has all that was removed while it did not.
+        _ -> [{view, D#d.view, maps:filter(fun(N, _) -> maps:get(N, D#d.view, none) =/= live end, D#d.tomb), Drops}]
     end,
     C0 = #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb,
             ver = {D#d.lineage, sderl_core:seq(Num + 1, 0)}},
@@ -118,9 +119,9 @@ special(rehome, {Is, T, Dr, #c{mem = Mem} = C, S}) ->
 special({mem, Mem0, From}, {Is, T, Dr, C, S}) ->
     Mem = sderl_membership:merge(Mem0, C#c.mem),
     {[mem_item(Mem, C#c.mem) | Is], [{adopt, [From]} | T], Dr, C#c{mem = Mem}, S};
-special({merge, Members, Need, At, Rows, Sessions}, {Is, T, Dr, C0, S0}) ->
+special({merge, Members, Rows, Sessions}, {Is, T, Dr, C0, S0}) ->
     {Kept, C, S} = lists:foldl(fun(R, A) -> merge_row(R, Dr, A) end, {[], C0, S0}, Rows),
-    {[{merge, lists:reverse(Kept), Sessions}, {merged, Need, At} | Is], [{adopt, Members} | T], Dr, C, S};
+    {[{merge, lists:reverse(Kept), Sessions} | Is], [{adopt, Members} | T], Dr, C, S};
 special({settle, Name, A, B0, Keep, Fx}, {Is, T, Dr, C, S0}) ->
     S = S0#s{clashes = maps:remove(Name, S0#s.clashes)},
     B = setelement(4, B0, C#c.ver),
@@ -278,7 +279,7 @@ put_row({Name, Pid, _, _, _} = Row, #c{names = Ns, pids = Ps} = C) ->
 del_row({Name, Pid, Home, Ver, _}, #c{names = Ns, pids = Ps, view = V, tomb = T} = C0) ->
     C = C0#c{names = Ns#{Name => none}, pids = Ps#{Pid => none}},
     case V of
-        #{Home := aside} when Ver =/= new ->
+        #{Home := {_, _}} when Ver =/= new ->
             Of = maps:get(Home, T, #{}),
             Vers = lists:sublist([Ver | maps:get(Name, Of, [])], 64),
             C#c{tomb = T#{Home => Of#{Name => Vers}}, tombed = true};

@@ -68,9 +68,9 @@ heartbeat(#s{peers = P, d = #d{lineage = E}, committed = C} = S0) ->
     maps:fold(fun(N, _, S) -> send(N, {hb, E, C}, S) end, S0, P).
 
 %% Rule 12: who does not acknowledge in time no longer counts.
-slow(#s{flight = #flight{wait = [_ | _] = W, since = At}, now = Now, aside_ms = A, d = #d{view = V}} = S0)
+slow(#s{flight = #flight{wait = [_ | _] = W, since = At}, num = Num, now = Now, aside_ms = A, d = #d{lineage = E, view = V}} = S0)
   when Now - At > A ->
-    View = maps:merge(V, #{N => aside || N <- W, is_map_key(N, V)}),
+    View = maps:merge(V, #{N => {E, Num} || N <- W, is_map_key(N, V)}),
     sderl_core_write:reorder(change_view(View, [], S0));
 slow(S) -> S.
 
@@ -143,8 +143,8 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, d = #d{view = V, lineage 
                 _ -> sderl_core_merge:set_aside(N, S)
             end;
         #{N := live} -> S;
-        #{N := aside} when Fresh; not is_map_key(N, S#s.syncs) -> sderl_core_merge:start_syncs([N], S);
-        #{N := aside} -> S;
+        #{N := {_, _}} when Fresh; not is_map_key(N, S#s.syncs) -> sderl_core_merge:start_syncs([N], S);
+        #{N := {_, _}} -> S;
         %% Our link broke and came back: we have let it go, and it waits for us.
         _ when map_get(lineage, Info) =:= E -> send(N, {dropped, E}, S);
         _ -> send(N, {hb, E, S#s.committed}, S)
@@ -209,7 +209,7 @@ hb_ack(E, Links, N, #s{role = coord, d = #d{lineage = E, view = V}, peers = P} =
         _ -> S0
     end,
     case V of
-        #{N := aside} when not is_map_key(N, S#s.syncs) -> sderl_core_merge:start_syncs([N], S);
+        #{N := {_, _}} when not is_map_key(N, S#s.syncs) -> sderl_core_merge:start_syncs([N], S);
         _ -> S
     end;
 hb_ack(_, _, _, S) -> S.
@@ -336,7 +336,7 @@ candidate(Flags, #s{self = Self, d = #d{view = V, epoch = Was, lineage = Lin} = 
     {C, Self} = E = sderl_core:epoch(S0),
     Live = [N || N := live <- V, N =/= Self, present(N, S0)],
     Ask = case maps:get(Self, V, live) of
-        aside when Live =:= [] -> [N || N := _ <- V, N =/= Self, present(N, S0)];
+        {_, _} when Live =:= [] -> [N || N := _ <- V, N =/= Self, present(N, S0)];
         _ -> Live
     end,
     Cand = #cand{epoch = E, wait = Ask, since = Now, was = Was,
@@ -411,8 +411,14 @@ finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, n
             #s{d = #d{view = V, mem = Mem, lineage = Old, history = H} = D1} = S1,
             Joined = [N || N := {Num, _} <- J, Num >= Max - 1],
             Lost = [N || N := _ <- V, N =/= Self, maps:get(N, S1#s.linked, mute) =:= mute],
-            View = maps:map(fun(N, _) -> case lists:member(N, Joined) of true -> live; false -> aside end end,
-                            maps:without(Lost, V#{Self => live})),
+            Place = fun(N, At) ->
+                case lists:member(N, Joined) of
+                    true -> live;
+                    false when At =:= live -> {Old, Max};
+                    false -> At
+                end
+            end,
+            View = maps:map(Place, maps:without(Lost, V#{Self => live})),
             S2 = S1#s{role = coord, lead = Self, cand = undefined, tries = 0, sessions = S1#s.sessions,
                       d = D1#d{epoch = E, lineage = E, view = View, syncing = false,
                                history = lists:sublist([{Old, Max} | H], ?HISTORY)}},
@@ -436,7 +442,7 @@ finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, n
 
 -spec lead_info(#s{}) -> map().
 lead_info(#s{d = D}) ->
-    #{prev => D#d.lineage, history => D#d.history, merged => D#d.merged, view => D#d.view, mem => D#d.mem, tomb => D#d.tomb}.
+    #{prev => D#d.lineage, history => D#d.history, view => D#d.view, mem => D#d.mem, tomb => D#d.tomb}.
 
 -spec lead(epoch(), non_neg_integer(), [term()], map(), node(), #s{}) -> #s{}.
 lead(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage = Lin, syncing = false}, num = Has, role = R} = S0)
@@ -446,9 +452,9 @@ lead(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage =
         _ -> sderl_core_write:apply_items(Num, Items, none, S0)
     end,
     D = S1#s.d,
-    #{history := H, merged := Me, view := V, mem := M, tomb := T} = Info,
+    #{history := H, view := V, mem := M, tomb := T} = Info,
     S2 = S1#s{role = follower, lead = N, lead_heard = S1#s.now, cand = undefined, to = undefined, tries = 0,
-              ack = {E, Num}, d = D#d{epoch = E, lineage = E, history = H, merged = Me, view = V, tomb = T}},
+              ack = {E, Num}, d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = T}},
     sderl_core_write:membership(M, sderl_core_write:resend(waiters(S2)));
 lead(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->
     case E < Mine of

@@ -16,7 +16,7 @@
 -include("sderl_core.hrl").
 
 -export([tick/1, give_up/3, send_surrender/1, resume/1, surrender/6, yield/4, homes_read/5, contrib/6, contrib_ok/4]).
--export([start_syncs/2, stop_sync/2, set_aside/2, gap/3, adopt/5, chunk_read/5, chunk/6, chunk_ok/4, synced/3, resolved/6]).
+-export([start_syncs/2, stop_sync/2, set_aside/2, gap/3, adopt/5, chunk_read/5, chunk/7, chunk_ok/5, synced/4, resolved/6]).
 
 -import(sderl_core, [fx/2, send/3, event/3, present/2, change_view/3]).
 
@@ -43,7 +43,7 @@ give_up(_, _, S) -> S.
 -spec send_surrender(#s{}) -> #s{}.
 send_surrender(#s{to = {A, _, _}, lead = L, self = Self, num = Num, sessions = Sess, d = #d{lineage = E, view = V}} = S) ->
     %% Without a coordinator's role we speak for ourselves alone.
-    View = case L of Self -> V; _ -> #{Self => live} end,
+    View = case L of Self -> V#{Self => live}; _ -> #{Self => live} end,
     send(A, {surrender, E, Num, View, maps:with(maps:keys(View), Sess)}, S).
 
 -spec resume(#s{}) -> #s{}.
@@ -69,41 +69,45 @@ contrib_ok(_, _, _, S) -> S.
 
 %% ---------------------------------------------------------------- the higher component
 
--spec surrender(epoch(), non_neg_integer(), #{node() => live | aside}, map(), node(), #s{}) -> #s{}.
+-spec surrender(epoch(), non_neg_integer(), #{node() => place()}, map(), node(), #s{}) -> #s{}.
 surrender(EB, NumB, View, Sess, N, #s{role = coord, groggy = [], now = Now} = S0) when EB =< S0#s.d#d.lineage ->
-    #s{d = #d{view = V} = D} = S1 = first(S0),
-    Ours = [M || M := St <- View, offered(M, St, N, S1)],
-    Need = [M || M <- Ours, not (is_map_key(M, V) andalso covered(M, EB, NumB, D#d.lineage, D#d.history, D#d.merged))],
+    S1 = first(S0),
+    At = {EB, NumB},
+    Ours = [M || M := Place <- View, M =:= N orelse offered(M, Place, At, S1), present(M, S1), member(M, S1)],
+    Need = [M || M <- Ours, not covered(M, At, S1#s.d)],
     S2 = lists:foldl(fun(M, S) -> demote(M, S) end, S1, Ours -- Need),
     S3 = send(N, {yield, EB, Need}, S2),
     case Need of
         [] -> start_syncs(Ours, S3);
         _ ->
-            Ab = #absorb{members = Ours, need = Need, at = {EB, NumB}, sessions = maps:with(Need, Sess), since = Now},
+            Ab = #absorb{members = Ours, need = Need, at = At, sessions = maps:with(Need, Sess), since = Now},
             S3#s{absorbs = (S3#s.absorbs)#{N => Ab}}
     end;
 surrender(_, _, _, _, _, S) -> S.
 
-%% Who is offered may belong to us by now: one that counts here has promised our epoch, and the
-%% other side did not hear of it; one that it set aside it knows no more of than we do.
-offered(M, St, N, #s{self = Self, d = #d{mem = Mem, view = V}} = S) ->
-    M =/= Self andalso present(M, S) andalso sderl_membership:is_member(M, Mem) andalso
-        case V of
-            _ when M =:= N -> true;
-            #{M := live} -> false;
-            #{M := aside} -> St =:= live;
-            _ -> true
-        end.
+member(M, #s{self = Self, d = #d{mem = Mem}}) -> M =/= Self andalso sderl_membership:is_member(M, Mem).
 
-%% Whether a log of lineage E with this history has everything that a member at that position has:
-%% it grew out of the member's log, or the member gave its rows there (the others of its component
-%% need not have done so: some of them may have been out of reach).
-covered(_, Lineage, _, Lineage, _, _) -> true;
-covered(M, Lineage, Num, _, History, Merged) ->
-    case {Merged, lists:keyfind(Lineage, 1, History)} of
-        {#{M := {Lineage, At}}, _} -> Num =< At;
-        {_, {_, Final}} -> Num =< Final;
-        {_, false} -> false
+%% A coordinator speaks for its members, but one that went from it in the meantime may belong to us
+%% by now: members only ever go to higher epochs.
+offered(M, Place, {EB, _}, #s{syncs = Sy, d = #d{view = V}}) ->
+    case V of
+        #{M := live} -> false;
+        #{M := {E, _}} -> Place =:= live andalso EB > E andalso not is_map_key(M, Sy);
+        _ -> true
+    end.
+
+%% Whether our log has everything that a member at that position of another has: it grew out of that
+%% log, or the member gave us its rows there (the others of its component need not have done so: some
+%% of them may have been out of reach).
+covered(M, {Lineage, Num} = At, #d{lineage = E, history = H, view = V}) ->
+    case V of
+        #{M := Place} ->
+            Lineage =:= E orelse (Place =/= live andalso At =< Place) orelse
+                case lists:keyfind(Lineage, 1, H) of
+                    {_, Final} -> Num =< Final;
+                    false -> false
+                end;
+        _ -> false
     end.
 
 %% A component that was one booting node becomes a running one when it takes in its first member:
@@ -114,9 +118,9 @@ first(#s{self = Self, num = Num, d = #d{lineage = {C, Self} = Old, epoch = Old, 
     S#s{d = D#d{lineage = New, epoch = New, history = [{Old, Num} | D#d.history]}};
 first(S) -> S.
 
-demote(M, #s{d = #d{view = V}} = S) ->
+demote(M, #s{num = Num, d = #d{lineage = E, view = V}} = S) ->
     case V of
-        #{M := live} -> sderl_core_write:reorder(change_view(V#{M := aside}, [], S));
+        #{M := live} -> sderl_core_write:reorder(change_view(V#{M := {E, Num}}, [], S));
         _ -> S
     end.
 
@@ -128,18 +132,18 @@ contrib(E, K, Rows, Last, N, #s{role = coord, absorbs = Abs, now = Now} = S0) wh
             S = S0#s{absorbs = Abs#{N := Ab#absorb{rows = [Rows | Have], since = Now}}},
             send(N, {contrib_ok, E, K}, S);
         true ->
-            absorbed(Ab#absorb{rows = [Rows | Have]}, S0#s{absorbs = maps:remove(N, Abs)})
+            absorbed(N, Ab#absorb{rows = [Rows | Have]}, S0#s{absorbs = maps:remove(N, Abs)})
     end;
 contrib(_, _, _, _, _, S) -> S.
 
-absorbed(#absorb{members = Members0, need = Need0, at = At, sessions = Sess, rows = Chunks},
+absorbed(N, #absorb{members = Members0, need = Need0, at = At, sessions = Sess, rows = Chunks},
          #s{d = #d{view = V, tomb = T} = D, specials = Sp} = S0) ->
-    Members = [M || M <- Members0, present(M, S0)],
-    Need = [M || M <- Need0, present(M, S0)],
+    Need = [M || M <- Need0, present(M, S0), member(M, S0), M =:= N orelse offered(M, live, At, S0)],
+    Members = [M || M <- Members0, present(M, S0)] -- (Need0 -- Need),
     Rows = [R || R <- lists:append(lists:reverse(Chunks)), lists:member(element(3, R), Need), not removed(R, T)],
     S1 = S0#s{d = D#d{tomb = maps:without(Need, T)},
-              specials = [{merge, Members, Need, At, Rows, maps:with(Need, Sess)} | Sp]},
-    View = maps:merge(V, #{M => aside || M <- Need}),
+              specials = [{merge, Members, Rows, maps:with(Need, Sess)} | Sp]},
+    View = maps:merge(V, maps:from_keys(Need, At)),
     %% What we hold of those whose log went on without us is older than what they bring.
     Old = [M || M <- Need, is_map_key(M, V)],
     event(component_merged, #{nodes => Members, names => length(Rows)}, change_view(View, Old, S1)).
@@ -162,11 +166,12 @@ gap(_, _, S) -> S.
 
 -spec start_syncs([node()], #s{}) -> #s{}.
 start_syncs(Ns, #s{d = #d{view = V}} = S0) ->
-    lists:foldl(fun start_sync/2, S0, [N || N <- Ns, present(N, S0), maps:get(N, V, none) =:= aside]).
+    lists:foldl(fun start_sync/2, S0, [N || N <- Ns, present(N, S0), is_tuple(maps:get(N, V, none))]).
 
-start_sync(N, #s{num = Num, now = Now, syncs = Sy, d = #d{lineage = E}} = S0) ->
-    Info = (sderl_core_elect:lead_info(S0))#{sessions => S0#s.sessions},
-    S1 = send(N, {adopt, E, Num, Info}, S0#s{syncs = Sy#{N => #sync{acked = Num, since = Now}}}),
+start_sync(N, #s{num = Num, now = Now, syncs = Sy, sync = Id0, d = #d{lineage = E}} = S0) ->
+    Id = Id0 + 1,
+    Info = (sderl_core_elect:lead_info(S0))#{sessions => S0#s.sessions, sync => Id},
+    S1 = send(N, {adopt, E, Num, Info}, S0#s{sync = Id, syncs = Sy#{N => #sync{id = Id, acked = Num, since = Now}}}),
     fx({read_chunk, N, 1}, S1).
 
 -spec stop_sync(node(), #s{}) -> #s{}.
@@ -175,29 +180,43 @@ stop_sync(_, S) -> S.
 
 -spec chunk_read(node(), pos_integer(), [sderl_core:row()], boolean(), #s{}) -> #s{}.
 chunk_read(N, K, Rows, Last, #s{role = coord, syncs = Sy, d = #d{lineage = E}} = S) when is_map_key(N, Sy) ->
-    send(N, {chunk, E, K, Rows, Last}, S);
+    #{N := #sync{id = Id}} = Sy,
+    send(N, {chunk, E, Id, K, Rows, Last}, S);
 chunk_read(N, _, _, _, S) -> fx({read_stop, N}, S).
 
--spec chunk_ok(epoch(), pos_integer(), node(), #s{}) -> #s{}.
-chunk_ok(E, K, N, #s{role = coord, syncs = Sy, now = Now, d = #d{lineage = E}} = S) when is_map_key(N, Sy) ->
-    #{N := Sync} = Sy,
-    fx({read_chunk, N, K + 1}, S#s{syncs = Sy#{N := Sync#sync{since = Now}}});
-chunk_ok(_, _, _, S) -> S.
+-spec chunk_ok(epoch(), pos_integer(), pos_integer(), node(), #s{}) -> #s{}.
+chunk_ok(E, Id, K, N, #s{role = coord, syncs = Sy, now = Now, d = #d{lineage = E, view = V} = D} = S) ->
+    case Sy of
+        #{N := #sync{id = Id, acked = Num} = Sync} ->
+            S1 = S#s{syncs = Sy#{N := Sync#sync{since = Now}}},
+            %% It has promised our epoch: no lower component speaks for it any more.
+            S2 = case V of
+                #{N := {Lin, _}} when Lin < E -> S1#s{d = D#d{view = V#{N := {E, Num}}}};
+                _ -> S1
+            end,
+            fx({read_chunk, N, K + 1}, S2);
+        _ -> S
+    end;
+chunk_ok(_, _, _, _, S) -> S.
 
 %% It has everything up to the last batch sent, and what comes next comes in order: it counts
-%% from the next batch on.
--spec synced(epoch(), node(), #s{}) -> #s{}.
-synced(E, N, #s{role = coord, syncs = Sy, d = #d{lineage = E, view = V, tomb = T} = D} = S) when is_map_key(N, Sy) ->
-    S1 = S#s{syncs = maps:remove(N, Sy), d = D#d{tomb = maps:remove(N, T)}},
-    sderl_core_elect:waiters(change_view(V#{N => live}, [], S1));
-synced(_, _, S) -> S.
+%% from the next batch on. (An answer to a snapshot that was begun anew says nothing.)
+-spec synced(epoch(), pos_integer(), node(), #s{}) -> #s{}.
+synced(E, Id, N, #s{role = coord, syncs = Sy, d = #d{lineage = E, view = V, tomb = T} = D} = S) ->
+    case {Sy, V} of
+        {#{N := #sync{id = Id}}, #{N := {_, _}}} ->
+            S1 = S#s{syncs = maps:remove(N, Sy), d = D#d{tomb = maps:remove(N, T)}},
+            sderl_core_elect:waiters(change_view(V#{N => live}, [], S1));
+        _ -> S
+    end;
+synced(_, _, _, S) -> S.
 
 -spec adopt(epoch(), non_neg_integer(), map(), node(), #s{}) -> #s{}.
 adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine -> send(N, {refused, Mine, L}, S);
-adopt(E, Num, #{history := H, merged := Me, mem := M} = Info, N, #s{role = R, self = Self, num = Has, d = D} = S) ->
+adopt(E, Num, #{history := H, view := V, mem := M} = Info, N, #s{role = R, self = Self, num = Has, d = D} = S) ->
     case sderl_membership:merge(M, D#d.mem) of
         M when R =/= coord ->
-            case covered(Self, D#d.lineage, Has, E, H, Me) of
+            case covered(Self, {D#d.lineage, Has}, D#d{lineage = E, history = H, view = V}) of
                 true -> adopted(E, Num, Info, N, S);
                 %% We have what that log has not: it is a merge.
                 false -> give_up(N, E, S)
@@ -207,22 +226,23 @@ adopt(E, Num, #{history := H, merged := Me, mem := M} = Info, N, #s{role = R, se
         _ -> send(N, {mem, D#d.mem}, S)
     end.
 
-adopted(E, Num, #{sessions := Sess, history := H, merged := Me, view := V, mem := M, tomb := T}, N, #s{d = D, now = Now} = S0) ->
+adopted(E, Num, #{sync := Id, sessions := Sess, history := H, view := V, mem := M, tomb := T}, N, #s{d = D, now = Now} = S0) ->
     S1 = sderl_core_elect:stop_leading(S0),
     S2 = S1#s{role = follower, lead = N, lead_heard = Now, cand = undefined, to = undefined, tries = 0,
-              num = Num, last = [], committed = 0, sessions = Sess, mine = undefined, ack = undefined, booting = false,
-              d = D#d{epoch = E, lineage = E, history = H, merged = Me, view = V, tomb = T, syncing = true}},
+              sync = Id, num = Num, last = [], committed = 0, sessions = Sess, mine = undefined, ack = undefined, booting = false,
+              d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = T, syncing = true}},
     S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sess}, sderl_core:save(S2)))),
     sderl_core_write:membership(M, S3).
 
--spec chunk(epoch(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
-chunk(E, K, Rows, Last, N, #s{role = follower, lead = N, now = Now, d = #d{lineage = E, syncing = true} = D} = S0) ->
+-spec chunk(epoch(), pos_integer(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
+chunk(E, Id, K, Rows, Last, N,
+      #s{role = follower, lead = N, sync = Id, now = Now, d = #d{lineage = E, syncing = true} = D} = S0) ->
     S = fx({put_rows, Rows}, S0#s{lead_heard = Now}),
     case Last of
-        false -> send(N, {chunk_ok, E, K}, S);
-        true -> send(N, {synced, E}, fx(sync_end, S#s{d = D#d{syncing = false}}))
+        false -> send(N, {chunk_ok, E, Id, K}, S);
+        true -> send(N, {synced, E, Id}, fx(sync_end, S#s{d = D#d{syncing = false}}))
     end;
-chunk(_, _, _, _, _, S) -> S.
+chunk(_, _, _, _, _, _, S) -> S.
 
 %% ---------------------------------------------------------------- clashes
 

@@ -156,20 +156,19 @@ item({seg, O, Sid, R, _Ops, As}, Num, #s{self = O, d = #d{sid = Sid}, out = {R, 
 item({seg, O, Sid, R, _Ops, As}, _Num, S) ->
     S#s{sessions = (S#s.sessions)#{O => {Sid, R, As}}};
 item({view, View, Tomb, _Drops}, _Num, #s{d = D} = S) ->
-    Merged = maps:filter(fun(N, _) -> maps:get(N, View, none) =:= aside end, D#d.merged),
-    S1 = S#s{d = D#d{view = View, tomb = Tomb, merged = Merged}},
+    S1 = S#s{d = D#d{view = View, tomb = Tomb}},
     view_events(D#d.view, View, sderl_core_elect:waiters(S1));
 item({tomb, Tomb}, _Num, #s{d = D} = S) -> S#s{d = D#d{tomb = Tomb}};
-item({mem, Mem, Removed}, _Num, S) -> new_mem(Mem, S#s{sessions = maps:without(lists:delete(S#s.self, Removed), S#s.sessions)});
+item({mem, Mem, Removed}, _Num, #s{self = Self, sessions = Sess, d = D} = S) ->
+    new_mem(Mem, S#s{sessions = maps:without(lists:delete(Self, Removed), Sess),
+                     d = D#d{tomb = maps:without(Removed, D#d.tomb)}});
 item(delete, _Num, S) -> S#s{leaving = deleted};
 item({merge, _Rows, Sessions}, _Num, S) ->
     S#s{sessions = maps:merge(S#s.sessions, Sessions)};
-item({merged, Nodes, At}, _Num, #s{d = #d{merged = M} = D} = S) ->
-    S#s{d = D#d{merged = maps:merge(M, maps:from_keys(Nodes, At))}};
 item({settle, _, _, _, _}, _Num, S) -> S.
 
 %% What subscribers and the log hear of a change of the component, on every member.
--spec view_events(#{node() => live | aside}, #{node() => live | aside}, #s{}) -> #s{}.
+-spec view_events(#{node() => place()}, #{node() => place()}, #s{}) -> #s{}.
 view_events(Old, New, S) when Old =:= New -> S;
 view_events(Old, New, S0) ->
     S = case maps:keys(maps:without(maps:keys(New), Old)) of
@@ -178,7 +177,7 @@ view_events(Old, New, S0) ->
     end,
     maps:fold(fun(N, St, Acc) ->
         case Old of
-            #{N := St} -> Acc;
+            #{N := Was} when (Was =:= live) =:= (St =:= live) -> Acc;
             _ when St =:= live -> event(member_live, #{node => N}, Acc);
             _ -> event(member_aside, #{node => N}, Acc)
         end
