@@ -58,11 +58,13 @@ node's groups, and how many other names it has in them.
 index(#{nodes := Nodes}) ->
     length(lists:takewhile(fun(Node) -> Node =/= node() end, Nodes)) + 1.
 
--doc "Starts this node's servers; returns when all have registered their names.".
+-doc "Starts this node's servers; returns when all have registered their names, or exits.".
 -spec servers(site()) -> ok.
 servers(#{registry := Registry, layout := Layout} = Site) ->
-    {ok, _} = sderl_demo_sup:start(Registry, sderl_demo_layout:names_on(index(Site), Layout)),
-    ok.
+    case sderl_demo_sup:start(Registry, sderl_demo_layout:names_on(index(Site), Layout)) of
+        {ok, _} -> ok;
+        {error, {Reason, _ChildSpec}} -> exit(Reason)
+    end.
 
 -doc """
 Runs the phase; returns what the clients of this node did, and the kills it carried out.
