@@ -40,7 +40,7 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `uid_conflict` | warning | `[sderl, uid, conflict]` | group, node, [uid], [other] | two groups of one name met; they stay apart |
 | `unknown_message` | info | `[sderl, message, unknown]` | [from], [tag], [version] | a control message of an unknown kind was ignored |
 | `node_joined` | notice | `[sderl, node, joined]` | group, [node], [through] | this node entered a group |
-| `join_refused` | warning | `[sderl, join, refused]` | group, reason, [node] | this node could not enter a group |
+| `join_refused` | warning | `[sderl, join, refused]` | group, reason, [node] | a node did not become a member of a group |
 | `link_opened` | info | `[sderl, link, opened]` | node, [reason] | the library opened a link |
 | `link_unneeded` | notice | `[sderl, link, unneeded]` | node, [idle_s] | nobody needs a link that the library opened |
 | `link_closed` | info | `[sderl, link, closed]` | node, [reason] | the library closed a link |
@@ -189,7 +189,7 @@ table() ->
         {node_joined, notice, [sderl, node, joined],
             ["s_group ", group, " was entered", {" by ", node}, {" through ", through}]},
         {join_refused, warning, [sderl, join, refused],
-            ["s_group ", group, " could not be entered", {" through ", node}, ": ", reason]},
+            ["s_group ", group, " was not entered", {" by ", node}, ": ", reason]},
         {link_opened, info, [sderl, link, opened],
             ["the link to ", node, " was opened", {", ", reason}]},
         {link_unneeded, notice, [sderl, link, unneeded],

@@ -336,7 +336,7 @@ share() ->
 %% The application started on a node that was not distributed, and now it is (or changed its
 %% name): everything begins anew under that name, and the free names are kept.
 renamed(#n{node = Node} = N) when Node =:= node() -> N;
-renamed(N) ->
+renamed(_) ->
     Free = free_names(),
     lists:foreach(fun({G, _, Pid, _, _}) -> sderl_group_sup:stop_group(Pid), sderl_dir:forget(G) end, sderl_dir:own()),
     ok = sderl_dir:reborn(),
