@@ -1,0 +1,388 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mixed_SUITE).
+
+%% The library among others: stock nodes, hidden nodes, nodes that get a name later, other carriers
+%% of Erlang's distribution, other versions, and programs written for the published module.
+
+-compile([export_all, nowarn_export_all]).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-import(sderl_ct_nodes, [with/2, sd/1, stock/1, quick/0, call/4, s_group/4, await/1, ready/3, members/3, logged/3,
+                         problems/2]).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() ->
+    [stock_mesh, stock_visible, overlap, second_group, hidden, gets_a_name, gets_a_name_with_connect_all, tls,
+     newer_version, published].
+
+links(Fleet, Node, Which) -> lists:sort(call(Fleet, Node, {erlang, nodes}, [Which])).
+
+%% ---------------------------------------------------------------- stock nodes
+
+%% Rule 26: connected hidden, a stock node and its mesh notice nothing.
+stock_mesh(_) ->
+    with(#{families => [stock(2), sd(2)]}, fun(Fleet, [S1, S2, A1, A2]) ->
+        ?assertEqual(true, call(Fleet, S1, {net_kernel, connect_node}, [S2])),
+        ?assertEqual(ok, call(Fleet, S1, {global, sync}, [])),
+        {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2]]),
+        ?assertEqual(true, s_group(Fleet, A1, connect, [S1])),
+        ?assertEqual([S1], links(Fleet, A1, hidden)),
+        ?assertEqual([A2], links(Fleet, A1, visible)),
+        ?assertEqual([S2], links(Fleet, S1, visible)),
+        exchange(Fleet, A1, S1),
+        ?assertEqual(ok, call(Fleet, S1, {global, sync}, [])),
+        ?assertEqual(ok, call(Fleet, S2, {global, sync}, [])),
+        ?assertMatch(#{reasons := [stock], visible := false, needed := true},
+                     hd([L || #{node := N} = L <- s_group(Fleet, A1, links, []), N =:= S1])),
+        %% Again, and to this node itself, it is true and nothing happens.
+        ?assertEqual(true, s_group(Fleet, A1, connect, [S1])),
+        ?assertEqual(true, s_group(Fleet, A1, connect, [A1])),
+        %% It takes no part in groups, and the questions that it cannot answer end.
+        ?assertEqual({ok, g, []}, s_group(Fleet, A1, add_nodes, [g, [S1]])),
+        ?assertEqual(undefined, s_group(Fleet, A1, whereis_name, [S1, g, n])),
+        %% Its processes may have names.
+        Pid = call(Fleet, S1, proc, []),
+        ?assertEqual({no, unreachable_pid}, s_group(Fleet, A2, register_name, [g, n, Pid])),
+        %% Between nodes that run the library the link is visible.
+        _ = [call(Fleet, A1, {erlang, disconnect_node}, [N]) || N <- [A2]],
+        ?assertEqual(true, s_group(Fleet, A1, connect, [A2])),
+        await(fun() -> links(Fleet, A1, visible) =:= [A2] end),
+        ok = sderl_fleet:kill(Fleet, A1),
+        await(fun() -> links(Fleet, S1, connected) =:= [S2] end),
+        ?assertEqual([S1], links(Fleet, S2, connected)),
+        ?assertEqual(ok, call(Fleet, S2, {global, sync}, []))
+    end).
+
+%% Connected by hand, and so visibly: still nobody is meshed, and the mesh loses no link when the
+%% node goes.
+stock_visible(_) ->
+    with(#{families => [stock(3), sd(2)]}, fun(Fleet, [S1, S2, S3, A1, A2]) ->
+        [true = call(Fleet, S1, {net_kernel, connect_node}, [S]) || S <- [S2, S3]],
+        await(fun() -> links(Fleet, S2, connected) =:= lists:sort([S1, S3]) end),
+        {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2]]),
+        ?assertEqual(true, call(Fleet, S1, {net_kernel, connect_node}, [A1])),
+        exchange(Fleet, A1, S1),
+        exchange(Fleet, A1, S1),
+        ?assertEqual(lists:sort([A2, S1]), links(Fleet, A1, connected)),
+        ?assertEqual([A1], links(Fleet, A2, connected)),
+        ?assertEqual(lists:sort([A1, S2, S3]), links(Fleet, S1, connected)),
+        ?assertMatch(#{opened_by := other, visible := true},
+                     hd([L || #{node := N} = L <- s_group(Fleet, A1, links, []), N =:= S1])),
+        ok = sderl_fleet:kill(Fleet, A1),
+        await(fun() -> not lists:member(A1, links(Fleet, S1, connected)) end),
+        ?assertEqual(lists:sort([S2, S3]), links(Fleet, S1, connected)),
+        ?assertEqual(lists:sort([S1, S3]), links(Fleet, S2, connected))
+    end).
+
+exchange(Fleet, A, B) ->
+    [P, Q] = [call(Fleet, N, proc, []) || N <- [A, B]],
+    {hello, P} = call(Fleet, A, {erlang, send}, [Q, {hello, P}]),
+    {hello, Q} = call(Fleet, B, {erlang, send}, [P, {hello, Q}]),
+    await(fun() -> {call(Fleet, B, inbox, [Q]), call(Fleet, A, inbox, [P])} =:= {[{hello, P}], [{hello, Q}]} end).
+
+%% ---------------------------------------------------------------- groups that overlap
+
+overlap(_) ->
+    with(#{families => [sd(6)]}, fun(Fleet, [A1, A2, A3, A4, A5, A6] = All) ->
+        Groups = [{g, [A1, A2, A3]}, {h, [A3, A4, A5]}, {k, [A5, A6, A1]}],
+        [?assertEqual({ok, G, lists:sort(Ns)}, s_group(Fleet, hd(Ns), new_s_group, [G, Ns])) || {G, Ns} <- Groups],
+        [ready(Fleet, Ns, G) || {G, Ns} <- Groups],
+        %% Links are within the groups; gateways have those of each of theirs.
+        Expected = fun(N) -> lists:usort(lists:append([Ns || {_, Ns} <- Groups, lists:member(N, Ns)])) -- [N] end,
+        [?assertEqual({N, Expected(N)}, {N, links(Fleet, N, connected)}) || N <- All],
+        %% The same name in several groups, the same pid in several groups.
+        P1 = call(Fleet, A1, proc, []),
+        P5 = call(Fleet, A5, proc, []),
+        ?assertEqual(yes, s_group(Fleet, A1, register_name, [g, n, P1])),
+        ?assertEqual(yes, s_group(Fleet, A1, register_name, [k, n, P1])),
+        ?assertEqual(yes, s_group(Fleet, A5, register_name, [h, n, P5])),
+        ?assertEqual({no, name_or_pid_already_registered}, s_group(Fleet, A1, register_name, [g, m, P1])),
+        [?assertEqual({G, N, P}, {G, N, s_group(Fleet, N, whereis_name, [G, n])})
+         || {G, P} <- [{g, P1}, {k, P1}, {h, P5}], N <- proplists:get_value(G, Groups)],
+        %% Over the gateways a non-member finds them too; nobody was linked but the two.
+        await(fun() -> s_group(Fleet, A2, s_groups, []) =:= {[g], [h, k]} end),
+        ?assertEqual(P5, s_group(Fleet, A2, whereis_name, [h, n])),
+        ?assertEqual(P1, s_group(Fleet, A2, whereis_name, [k, n])),
+        ?assertEqual(Expected(A2), links(Fleet, A2, connected)),
+        %% Its death takes both names.
+        ok = call(Fleet, A1, stop, [P1]),
+        [await(fun() -> s_group(Fleet, N, whereis_name, [G, n]) =:= undefined end) || {G, N} <- [{g, A3}, {k, A6}]],
+        ?assertEqual([{h, n}], s_group(Fleet, A3, registered_names, [{node, A5}])),
+        ?assertEqual(lists:sort([A4, A5, A3]), s_group(Fleet, A4, own_nodes, []))
+    end).
+
+second_group(_) ->
+    with(#{families => [sd(3)]}, fun(Fleet, [A1, A2, A3]) ->
+        {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2]]),
+        {ok, h, _} = s_group(Fleet, A3, new_s_group, [h, [A3]]),
+        [P1, P3] = [call(Fleet, N, proc, []) || N <- [A1, A3]],
+        yes = s_group(Fleet, A1, register_name, [g, n, P1]),
+        yes = s_group(Fleet, A3, register_name, [h, n, P3]),
+        ?assertEqual({ok, h, [A2]}, s_group(Fleet, A3, add_nodes, [h, [A2]])),
+        ?assertEqual([{g, [A1, A2]}, {h, [A2, A3]}], s_group(Fleet, A2, own_s_groups, [])),
+        ?assertEqual({P1, P3}, {s_group(Fleet, A2, whereis_name, [g, n]), s_group(Fleet, A2, whereis_name, [h, n])}),
+        %% Nothing changed for the others, and they are not linked.
+        ?assertEqual([A2], links(Fleet, A1, connected)),
+        ?assertEqual([A2], links(Fleet, A3, connected)),
+        ?assertEqual({ok, g, []}, s_group(Fleet, A1, add_nodes, [g, [A2]])),
+        ?assertEqual(ok, s_group(Fleet, A3, remove_nodes, [h, [A2]])),
+        await(fun() -> s_group(Fleet, A2, own_s_groups, []) =:= [{g, [A1, A2]}] end),
+        ?assertEqual(P1, s_group(Fleet, A2, whereis_name, [g, n]))
+    end).
+
+%% ---------------------------------------------------------------- hidden nodes
+
+hidden(_) ->
+    Hidden = (sd(2))#{name => h, hidden => true},
+    with(#{families => [sd(2), Hidden]}, fun(Fleet, [A1, A2, H1, H2]) ->
+        %% Free, each has a namespace of its own.
+        P1 = call(Fleet, H1, proc, []),
+        P2 = call(Fleet, H2, proc, []),
+        ?assertEqual(yes, s_group(Fleet, H1, register_name, [undefined, n, P1])),
+        ?assertEqual(undefined, s_group(Fleet, H2, whereis_name, [undefined, n])),
+        ?assertEqual(yes, s_group(Fleet, H2, register_name, [undefined, n, P2])),
+        %% Asked, it answers from its own whatever the group; that links the two and merges nothing.
+        ?assertEqual(P1, s_group(Fleet, A1, whereis_name, [H1, whatever, n])),
+        ?assertEqual(P1, s_group(Fleet, H2, whereis_name, [H1, undefined, n])),
+        ?assertEqual(P2, s_group(Fleet, H1, send, [H2, undefined, n, hello])),
+        await(fun() -> call(Fleet, H2, inbox, [P2]) =:= [hello] end),
+        ?assertEqual(P1, s_group(Fleet, H1, whereis_name, [undefined, n])),
+        ?assertEqual(P2, s_group(Fleet, H2, whereis_name, [undefined, n])),
+        ?assertEqual([H1], s_group(Fleet, H1, own_nodes, [])),
+        ?assertEqual([{undefined, n}], s_group(Fleet, A2, registered_names, [{node, H1}])),
+        %% In an s_group it is like any other, but its links are hidden.
+        ?assertEqual({ok, g, lists:sort([A1, A2, H1])}, s_group(Fleet, A1, new_s_group, [g, [A1, A2, H1]])),
+        ready(Fleet, [A1, A2, H1], g),
+        await(fun() -> links(Fleet, H1, hidden) =:= lists:sort([A1, A2, H2]) end),
+        ?assertEqual([], links(Fleet, H1, visible)),
+        ?assertEqual(yes, s_group(Fleet, H1, register_name, [g, n, P1])),
+        [?assertEqual(P1, s_group(Fleet, N, whereis_name, [g, n])) || N <- [A1, A2, H1]],
+        ?assertEqual({no, cannot_register_in_remote_group}, s_group(Fleet, H1, register_name, [undefined, m, P1])),
+        ?assertEqual({error, hidden_node}, s_group(Fleet, H1, join, [g, workers, P1])),
+        %% Out of it, it is free again, with nothing.
+        ?assertEqual(ok, s_group(Fleet, A1, remove_nodes, [g, [H1]])),
+        await(fun() -> s_group(Fleet, H1, s_groups, []) =:= undefined end),
+        ?assertEqual([], s_group(Fleet, A1, registered_names, [{node, H1}])),
+        ?assertEqual(P1, s_group(Fleet, A1, whereis_name, [g, n]))
+    end).
+
+%% ---------------------------------------------------------------- nodes that get a name later
+
+%% A node of a fleet has a name from the start; this takes it away again before the VM sees it.
+nameless() ->
+    Script = "s=; for a; do shift; if [ $s ]; then s=; elif [ \"$a\" = -name ]; then s=1; else set -- \"$@\" \"$a\"; fi; done; "
+        "exec \"$@\"",
+    [os:find_executable("sh"), "-c", Script, "sh"].
+
+named(Fleet, Node) ->
+    {ok, _} = call(Fleet, Node, {net_kernel, start}, [Node, #{name_domain => longnames}]),
+    #{cookie := Cookie} = sderl_fleet:connection_info(Fleet),
+    true = call(Fleet, Node, {erlang, set_cookie}, [Cookie]).
+
+gets_a_name(_) ->
+    Env = [{sderl, s_groups, [{file, normal, ['a1@127.0.0.1', 'late1@127.0.0.1']}]}],
+    Late = #{name => late, count => 2, wrap => nameless(), apps => [sderl], env => quick() ++ Env},
+    with(#{tag => "", families => [sd(1), Late]}, fun(Fleet, [A1, L1, L2]) ->
+        ?assertEqual(nonode@nohost, call(Fleet, L1, {erlang, node}, [])),
+        %% Without a name: free names, and no groups.
+        ?assertEqual([yes, yes], call(Fleet, L2, {?MODULE, register_two}, [])),
+        [begin
+             ?assertEqual({error, not_distributed}, s_group(Fleet, N, new_s_group, [g, [nonode@nohost]])),
+             ?assertEqual(undefined, s_group(Fleet, N, s_groups, []))
+         end || N <- [L1, L2]],
+        %% With one it is a node like any other at once, and keeps its free names.
+        named(Fleet, L2),
+        await(fun() -> length(s_group(Fleet, L2, registered_names, [{s_group, undefined}])) =:= 2 end),
+        ?assertMatch(#{meta := kept, home := L2}, s_group(Fleet, L2, lookup, [undefined, m])),
+        ?assertMatch(P when is_pid(P), s_group(Fleet, A1, whereis_name, [L2, undefined, n])),
+        ?assertEqual({ok, g, [L2]}, s_group(Fleet, L2, new_s_group, [g, [L2]])),
+        ?assertEqual({ok, g, [A1]}, s_group(Fleet, L2, add_nodes, [g, [A1]])),
+        members(Fleet, [A1, L2], g),
+        %% The file names this one: it takes up its group.
+        named(Fleet, L1),
+        await(fun() -> s_group(Fleet, L1, own_nodes, [file]) =:= [A1, L1] end),
+        ready(Fleet, [L1], file),
+        Pid = call(Fleet, L1, proc, []),
+        ?assertEqual(yes, s_group(Fleet, L1, register_name, [file, n, Pid])),
+        ?assertEqual(Pid, s_group(Fleet, A1, whereis_name, [file, n])),
+        %% And without a name again: free, and so once more with one.
+        ok = call(Fleet, L2, {net_kernel, stop}, []),
+        ?assertEqual({error, not_distributed}, s_group(Fleet, L2, new_s_group, [h, [nonode@nohost]])),
+        ?assertEqual([], s_group(Fleet, L2, own_s_groups, [])),
+        ?assertEqual([yes, yes], call(Fleet, L2, {?MODULE, register_two}, [])),
+        named(Fleet, L2),
+        await(fun() -> length(s_group(Fleet, L2, registered_names, [{s_group, undefined}])) =:= 2 end)
+    end).
+
+register_two() ->
+    [s_group:register_name(undefined, n, sderl_ct_nodes:proc()),
+     s_group:register_name(undefined, m, sderl_ct_nodes:proc(), #{meta => kept})].
+
+%% It connects to every other by itself: group calls say so.
+gets_a_name_with_connect_all(_) ->
+    Late = #{name => late, count => 1, connect_all => true, wrap => nameless(), apps => [sderl], env => quick()},
+    with(#{tag => "", families => [sd(1), Late]}, fun(Fleet, [A1, L1]) ->
+        Pid = call(Fleet, L1, proc, []),
+        ?assertEqual(yes, s_group(Fleet, L1, register_name, [undefined, n, Pid])),
+        named(Fleet, L1),
+        ?assertEqual({error, connect_all}, s_group(Fleet, L1, new_s_group, [g, [L1]])),
+        logged(Fleet, L1, "-connect_all false"),
+        [?assertEqual({F, {error, connect_all}}, {F, s_group(Fleet, L1, F, Args)})
+         || {F, Args} <- [{delete_s_group, [g]}, {add_nodes, [g, []]}, {enter, [g, [A1]]}, {await, [g, 0]}, {s_groups, []},
+                          {own_nodes, []}, {info, []}, {links, []}, {sync, []}]],
+        ?assertEqual({no, connect_all}, s_group(Fleet, L1, register_name, [g, n, Pid])),
+        ?assertEqual({no, connect_all}, s_group(Fleet, L1, unregister_name, [g, n])),
+        ?assertEqual(undefined, s_group(Fleet, L1, whereis_name, [g, n])),
+        ?assertEqual({ok, g, [A1]}, s_group(Fleet, A1, new_s_group, [g, [A1, L1]])),
+        ?assert(lists:any(fun(P) -> string:find(P, "connect_all true") =/= nomatch end, problems(Fleet, A1)))
+    end).
+
+%% ---------------------------------------------------------------- TLS
+
+tls(Config) ->
+    case code:which(ssl) of
+        non_existing -> {skip, "this Erlang has no ssl"};
+        _ -> tls_nodes(proplists:get_value(priv_dir, Config))
+    end.
+
+tls_nodes(Dir) ->
+    Options = optfile(Dir),
+    Args = ["-proto_dist", "inet_tls", "-ssl_dist_optfile", Options],
+    with(#{families => [(sd(3))#{args => Args}]}, fun(Fleet, [A1, A2, A3] = All) ->
+        ?assertEqual({ok, g, All}, s_group(Fleet, A1, new_s_group, [g, All])),
+        Pid = call(Fleet, A2, proc, []),
+        ?assertEqual(yes, s_group(Fleet, A2, register_name, [g, n, Pid, #{meta => binary:copy(~"m", 100_000)}])),
+        [?assertEqual(Pid, s_group(Fleet, N, whereis_name, [g, n])) || N <- All],
+        ?assertEqual(true, s_group(Fleet, A1, connect, [A3])),
+        ?assertEqual({inet_tls_dist, A2}, call(Fleet, A1, {?MODULE, carrier}, [A2])),
+        ok = sderl_fleet:kill(Fleet, A2),
+        await(fun() -> s_group(Fleet, A3, whereis_name, [g, n]) =:= undefined end),
+        {ok, A2} = sderl_fleet:restart(Fleet, A2),
+        await(fun() -> s_group(Fleet, A2, own_nodes, [g]) =:= All end)
+    end).
+
+%% On a node: what carries its links.
+carrier(Node) ->
+    {ok, [[Proto]]} = init:get_argument(proto_dist),
+    {ok, _} = net_kernel:node_info(Node),
+    true = is_pid(whereis(ssl_dist_sup)),
+    {list_to_existing_atom(Proto ++ "_dist"), Node}.
+
+%% Certificates of our own, made now.
+optfile(Dir) ->
+    Cert = [{key, {namedCurve, secp256r1}}, {digest, sha256}],
+    Chain = #{root => Cert, intermediates => [], peer => Cert},
+    #{server_config := Server, client_config := Client} =
+        public_key:pkix_test_data(#{server_chain => Chain, client_chain => Chain}),
+    Side = fun(Name, Conf) ->
+        File = fun(What, Entries) ->
+            Path = filename:join(Dir, lists:concat([Name, "_", What, ".pem"])),
+            ok = file:write_file(Path, public_key:pem_encode(Entries)),
+            Path
+        end,
+        {KeyType, KeyDer} = proplists:get_value(key, Conf),
+        [{certfile, File(cert, [{'Certificate', proplists:get_value(cert, Conf), not_encrypted}])},
+         {keyfile, File(key, [{KeyType, KeyDer, not_encrypted}])},
+         {cacertfile, File(ca, [{'Certificate', C, not_encrypted} || C <- proplists:get_value(cacerts, Conf)])}]
+    end,
+    %% The nodes are known by address, the certificate is not of it: who signed it is what counts.
+    Optfile = filename:join(Dir, "ssl_dist.conf"),
+    Terms = [{server, [{verify, verify_peer}, {fail_if_no_peer_cert, true} | Side(server, Server)]},
+             {client, [{verify, verify_none} | Side(client, Client)]}],
+    ok = file:write_file(Optfile, io_lib:format("~p.~n", [Terms])),
+    Optfile.
+
+%% ---------------------------------------------------------------- versions
+
+%% What a newer version may say to this one, from a node it knows: ignored, counted, no harm.
+newer_version(_) ->
+    with(#{families => [sd(2)]}, fun(Fleet, [A1, A2]) ->
+        {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2]]),
+        ready(Fleet, [A1, A2], g),
+        Before = unknown(Fleet, A1),
+        Sent = call(Fleet, A2, {?MODULE, say_new}, [A1]),
+        await(fun() -> unknown(Fleet, A1) - Before >= Sent end),
+        ?assertEqual({error, unknown_question}, call(Fleet, A2, {gen_server, call}, [{sderl_ask, A1}, {whereis, g, n, v2}])),
+        ?assertEqual({error, unknown_call}, call(Fleet, A2, {gen_server, call}, [{sderl_node, A1}, {invite, g, uid, A2, v2}])),
+        Pid = call(Fleet, A2, proc, []),
+        ?assertEqual(yes, s_group(Fleet, A2, register_name, [g, n, Pid])),
+        ?assertEqual(Pid, s_group(Fleet, A1, whereis_name, [g, n])),
+        ?assertEqual({[g], []}, s_group(Fleet, A1, s_groups, []))
+    end).
+
+unknown(Fleet, Node) -> proplists:get_value(unknown_messages, s_group(Fleet, Node, info, [])).
+
+%% On a node: to the node server and to the group's process of another.
+say_new(Node) ->
+    {ok, Uid} = sderl_store:uid(g),
+    {ok, Group} = erpc:call(Node, sderl_mixed_SUITE, group_process, [g]),
+    ToNode = [{sderl_hello, 2, g, Uid, node(), {hello, self(), inc, #{}, #{}}}, {sderl_hello, 2, g, Uid, node(), x, y},
+              {sderl_known, 2, node(), [{other, [node()]}]}, {sderl_conflict, 2, g, Uid, node(), Uid}, {sderl_quantum, 2}],
+    ToGroup = [{sderl, 2, Uid, node(), {batch, 1, 2, 3, []}}, {sderl, 2, Uid, node(), {gone, deleted, #{}}},
+               {sderl, 1, Uid, node(), {batch_of_v2, 1}}, {sderl, 2, Uid, node(), {hb, 1}, more}],
+    [{sderl_node, Node} ! M || M <- ToNode],
+    [Group ! M || M <- ToGroup],
+    length(ToNode) + length(ToGroup).
+
+group_process(Group) ->
+    {_, _, Pid, _, _} = sderl_dir:own(Group),
+    {ok, Pid}.
+
+%% ---------------------------------------------------------------- published programs
+
+%% The published functions with the published values of success.
+published(_) ->
+    with(#{families => [sd(4)]}, fun(Fleet, [A1, A2, A3, A4]) ->
+        S = fun(N, F, Args) -> s_group(Fleet, N, F, Args) end,
+        ?assertEqual({ok, group1, [A1, A2]}, S(A1, new_s_group, [group1, [A1, A2]])),
+        {ok, Generated, [A1, A3]} = S(A1, new_s_group, [[A1, A3]]),
+        ?assert(is_atom(Generated)),
+        [P1, P2, P3] = [call(Fleet, A1, proc, []) || _ <- [1, 2, 3]],
+        ?assertEqual(yes, S(A1, register_name, [group1, n1, P1])),
+        ?assertEqual(P1, S(A1, whereis_name, [group1, n1])),
+        ?assertEqual(P1, S(A2, whereis_name, [group1, n1])),
+        ?assertEqual(P1, S(A2, whereis_name, [A1, group1, n1])),
+        ?assertMatch({no, _}, S(A1, register_name, [group1, n1, P2])),
+        ?assertMatch({no, _}, S(A1, register_name, [group1, n2, P1])),
+        ?assertEqual(yes, S(A1, re_register_name, [group1, n1, P2])),
+        ?assertEqual(P2, S(A2, whereis_name, [group1, n1])),
+        ?assertEqual(P2, S(A2, send, [group1, n1, m1])),
+        ?assertEqual(P2, S(A4, send, [A1, group1, n1, m2])),
+        await(fun() -> call(Fleet, A1, inbox, [P2]) =:= [m1, m2] end),
+        ?assertEqual({badarg, {group1, n9, m}}, S(A1, send, [group1, n9, m])),
+        ?assertEqual([{group1, n1}], S(A1, registered_names, [{s_group, group1}])),
+        ?assertEqual([{group1, n1}], S(A4, registered_names, [{node, A1}])),
+        ?assertEqual(yes, S(A1, register_name_external, [group1, n3, P3])),
+        ?assertEqual(ok, S(A1, unregister_name_external, [group1, n3])),
+        ?assertEqual(ok, S(A2, unregister_name, [group1, n1])),
+        ?assertEqual(ok, S(A2, unregister_name, [group1, n1])),
+        ?assertEqual(lists:sort([{group1, [A1, A2]}, {Generated, [A1, A3]}]), S(A1, own_s_groups, [])),
+        ?assertEqual([A1, A2, A3], S(A1, own_nodes, [])),
+        ?assertEqual([A1, A2], S(A1, own_nodes, [group1])),
+        ?assertMatch({[_, _], []}, S(A1, s_groups, [])),
+        ?assertEqual(undefined, S(A4, s_groups, [])),
+        Info = S(A1, info, []),
+        [?assert(lists:keymember(K, 1, Info)) || K <- [state, own_group_names, own_group_nodes, synced_nodes, sync_error,
+                                                       no_contact, own_s_groups, other_groups, monitoring]],
+        ?assertEqual(ok, S(A1, sync, [])),
+        %% Node monitors, for the nodes of the own groups.
+        Monitor = call(Fleet, A1, {?MODULE, node_monitor}, []),
+        ?assertEqual({ok, group1, [A4]}, S(A1, add_nodes, [group1, [A4]])),
+        ?assertEqual([A1, A2, A4], S(A2, own_nodes, [group1])),
+        ok = sderl_fleet:kill(Fleet, A2),
+        await(fun() -> lists:member({nodedown, A2}, call(Fleet, A1, inbox, [Monitor])) end),
+        {ok, A2} = sderl_fleet:restart(Fleet, A2),
+        await(fun() -> lists:member({nodeup, A2}, call(Fleet, A1, inbox, [Monitor])) end),
+        ?assertEqual(ok, S(A1, remove_nodes, [group1, [A2]])),
+        members(Fleet, [A1, A4], group1),
+        ?assertEqual(ok, S(A1, delete_s_group, [group1])),
+        ?assertEqual(ok, S(A1, delete_s_group, [Generated])),
+        ?assertEqual([], S(A1, own_s_groups, []))
+    end).
+
+%% On a node.
+node_monitor() ->
+    Pid = spawn(fun() -> ok = s_group:monitor_nodes(true), receive {sderl_ct_nodes, stop} -> ok end end),
+    Pid.
