@@ -9,7 +9,7 @@
 -include_lib("kernel/include/file.hrl").
 
 -import(sderl_fleet_ct, [
-    fleet/1, done/1, call/5, call/6, await/1, os_pid/2, has_proc/0, trace/1,
+    fleet/1, done/1, call/5, await/1, os_pid/2, has_proc/0, trace/1,
     left/1, gone/1, is_gone/1, homes/1, marked/1, command/1, reaper/1, signal/2,
     shell/1, controller/2, erl/2, output/1
 ]).
