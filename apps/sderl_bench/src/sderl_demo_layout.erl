@@ -209,7 +209,8 @@ range([]) -> "";
 range([I]) -> integer_to_list(I);
 range(Is) -> io_lib:format("~b-~b", [hd(Is), lists:last(Is)]).
 
-lines(Parts, Most) when length(Parts) =< Most ->
+%% The name that closes the ring does not stand on a line of its own.
+lines(Parts, Most) when length(Parts) =< Most + 1 ->
     [lists:join(" ", Parts)];
 lines(Parts, Most) ->
     {Line, Rest} = lists:split(Most, Parts),

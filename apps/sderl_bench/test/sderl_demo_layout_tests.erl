@@ -55,6 +55,16 @@ two_groups_share_two_gateways_test() ->
     ?assertEqual([3, 4, 5, 6], sderl_demo_layout:members(g2, Layout)),
     ?assertEqual([], sderl_demo_layout:other_names(3, Layout)).
 
+picture_of_many_groups_test() ->
+    ?assertEqual(
+        [
+            "g1 [1-3] ==4== g2 [5-7] ==8== g3 [9-11] ==12== g4 [13-15] ==16== g5 [17-19] ==20==",
+            "g6 [21-23] ==24== g1"
+        ],
+        picture(layout(24, 4))
+    ),
+    ?assertMatch([_], picture(layout(20, 4))).
+
 refused_test() ->
     ?assertEqual({error, too_few_nodes}, sderl_demo_layout:new(3, 2)),
     ?assertEqual({error, too_few_nodes}, sderl_demo_layout:new(-1, 2)),
