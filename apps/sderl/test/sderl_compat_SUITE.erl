@@ -216,21 +216,24 @@ tls(Config) ->
             end)
     end.
 
-%% As docs/release.md does with openssl: one authority, one certificate for all nodes, both sides verify.
+%% As in docs/release.md, but for one certificate each for the two sides of a connection.
 certificates(Dir) ->
-    Chain = #{root => [{key, {rsa, 2048, 65537}}], intermediates => [], peer => [{key, {rsa, 2048, 65537}}]},
-    #{server_config := Conf, client_config := Other} = public_key:pkix_test_data(#{server_chain => Chain, client_chain => Chain}),
+    One = [{digest, sha256}, {key, {rsa, 2048, 65537}}],
+    Chain = #{root => One, intermediates => [], peer => One},
+    #{server_config := Server, client_config := Client} = public_key:pkix_test_data(#{server_chain => Chain, client_chain => Chain}),
     Pem = fun(Name, Entries) ->
         File = filename:join(Dir, Name),
         ok = file:write_file(File, public_key:pem_encode([{T, Der, not_encrypted} || {T, Der} <- Entries])),
         File
     end,
-    Ca = Pem("ca.pem", [{'Certificate', C} || Cs <- [Conf, Other], C <- proplists:get_value(cacerts, Cs)]),
-    Common = [{certfile, Pem("node.pem", [{'Certificate', proplists:get_value(cert, Conf)}])},
-              {keyfile, Pem("node.key", [proplists:get_value(key, Conf)])}, {cacertfile, Ca}, {verify, verify_peer}],
+    Ca = Pem("ca.pem", [{'Certificate', C} || Cs <- [Server, Client], C <- proplists:get_value(cacerts, Cs)]),
+    Side = fun(Name, Conf) ->
+        [{certfile, Pem(Name ++ ".pem", [{'Certificate', proplists:get_value(cert, Conf)}])},
+         {keyfile, Pem(Name ++ ".key", [proplists:get_value(key, Conf)])}, {cacertfile, Ca}, {verify, verify_peer}]
+    end,
     File = filename:join(Dir, "ssl_dist.conf"),
-    ok = file:write_file(File, io_lib:format("~p.~n", [[{server, [{fail_if_no_peer_cert, true} | Common]},
-                                                        {client, [{server_name_indication, disable} | Common]}]])),
+    ok = file:write_file(File, io_lib:format("~p.~n", [[{server, [{fail_if_no_peer_cert, true} | Side("server", Server)]},
+                                                        {client, [{server_name_indication, disable} | Side("client", Client)]}]])),
     File.
 
 %% ---------------------------------------------------------------- fleets
