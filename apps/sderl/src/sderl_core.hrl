@@ -58,8 +58,7 @@
 %% A component that gives itself up to this coordinator, while its rows arrive.
 -record(absorb, {
     members = [] :: [node()],
-    need = [] :: [node()],
-    at :: {epoch(), non_neg_integer()},
+    need = #{} :: #{node() => {epoch(), non_neg_integer()}},  % whose rows come, and of when they are
     sessions = #{} :: map(),
     rows = [] :: [[term()]],
     since = 0 :: integer()

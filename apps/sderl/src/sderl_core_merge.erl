@@ -72,15 +72,16 @@ contrib_ok(_, _, _, S) -> S.
 -spec surrender(epoch(), non_neg_integer(), #{node() => place()}, map(), node(), #s{}) -> #s{}.
 surrender(EB, NumB, View, Sess, N, #s{role = coord, groggy = [], now = Now} = S0) when EB =< S0#s.d#d.lineage ->
     S1 = first(S0),
-    At = {EB, NumB},
-    Ours = [M || M := Place <- View, M =:= N orelse offered(M, Place, At, S1), present(M, S1), member(M, S1)],
-    Need = [M || M <- Ours, not covered(M, At, S1#s.d)],
+    %% It knows of those that it set aside what it knew then.
+    At = maps:map(fun(_, live) -> {EB, NumB}; (_, Place) -> Place end, View),
+    Ours = [M || M := Place <- View, M =:= N orelse offered(M, Place, map_get(M, At), S1), present(M, S1), member(M, S1)],
+    Need = [M || M <- Ours, not covered(M, map_get(M, At), S1#s.d)],
     S2 = lists:foldl(fun(M, S) -> demote(M, S) end, S1, Ours -- Need),
     S3 = send(N, {yield, EB, Need}, S2),
     case Need of
         [] -> start_syncs(Ours, S3);
         _ ->
-            Ab = #absorb{members = Ours, need = Need, at = At, sessions = maps:with(Need, Sess), since = Now},
+            Ab = #absorb{members = Ours, need = maps:with(Need, At), sessions = maps:with(Need, Sess), since = Now},
             S3#s{absorbs = (S3#s.absorbs)#{N => Ab}}
     end;
 surrender(_, _, _, _, _, S) -> S.
@@ -136,14 +137,14 @@ contrib(E, K, Rows, Last, N, #s{role = coord, absorbs = Abs, now = Now} = S0) wh
     end;
 contrib(_, _, _, _, _, S) -> S.
 
-absorbed(N, #absorb{members = Members0, need = Need0, at = At, sessions = Sess, rows = Chunks},
+absorbed(N, #absorb{members = Members0, need = At, sessions = Sess, rows = Chunks},
          #s{d = #d{view = V, tomb = T} = D, specials = Sp} = S0) ->
-    Need = [M || M <- Need0, present(M, S0), member(M, S0), M =:= N orelse offered(M, live, At, S0)],
-    Members = [M || M <- Members0, present(M, S0)] -- (Need0 -- Need),
+    Need = [M || M := Place <- At, present(M, S0), member(M, S0), M =:= N orelse offered(M, live, Place, S0)],
+    Members = [M || M <- Members0, present(M, S0)] -- (maps:keys(At) -- Need),
     Rows = [R || R <- lists:append(lists:reverse(Chunks)), lists:member(element(3, R), Need), not removed(R, T)],
     S1 = S0#s{d = D#d{tomb = maps:without(Need, T)},
               specials = [{merge, Members, Rows, maps:with(Need, Sess)} | Sp]},
-    View = maps:merge(V, maps:from_keys(Need, At)),
+    View = maps:merge(V, maps:with(Need, At)),
     %% What we hold of those whose log went on without us is older than what they bring.
     Old = [M || M <- Need, is_map_key(M, V)],
     event(component_merged, #{nodes => Members, names => length(Rows)}, change_view(View, Old, S1)).

@@ -21,6 +21,9 @@ A script is a list of `{At, Command}`, see `command/2`; without one, faults and 
 -export([run/1, many/2, many/3, all/1, state/2, rows/2, answer/2, now_ms/1, up/2, apply_cmd/2, coord/1]).
 
 -define(CHUNK, 3).
+%% Written out: small maps are in the order in which their atoms were made, and a seed must replay.
+-define(NAMES, ['n1@sim', 'n2@sim', 'n3@sim', 'n4@sim', 'n5@sim', 'n6@sim', 'n7@sim', 'n8@sim', 'n9@sim']).
+-define(SPARES, ['x1@sim', 'x2@sim', 'x3@sim']).
 
 %% A process of the protocol on a node.
 -record(p, {id, st, mail = [] :: [term()], due = false :: boolean(), cursors = #{} :: map(), watched = #{}}).
@@ -64,9 +67,9 @@ trace(_, _, _) -> ok.
 
 play(#w{opts = Opts} = W0) ->
     {N, W1} = case Opts of #{nodes := K} -> {K, W0}; _ -> rnd(3, 7, W0) end,
-    Names = [list_to_atom("n" ++ integer_to_list(I) ++ "@sim") || I <- lists:seq(1, N)],
+    Names = lists:sublist(?NAMES, N),
     {Extra, W2} = case Opts of #{spare := X} -> {X, W1}; #{script := _} -> {0, W1}; _ -> rnd(0, 2, W1) end,
-    Spare = [list_to_atom("x" ++ integer_to_list(I) ++ "@sim") || I <- lists:seq(1, Extra)],
+    Spare = lists:sublist(?SPARES, Extra),
     Nodes = maps:from_list([{M, #n{name = M, config = Names}} || M <- Names] ++ [{M, #n{name = M}} || M <- Spare]),
     W3 = W2#w{nodes = Nodes, members = Names},
     W4 = boot(Names ++ Spare, W3),
@@ -347,12 +350,12 @@ recover(N, W0) ->
             #d{mem = Mem} = maps:get(durable, R),
             begin_member(N, R, sderl_store_map:members(sderl_membership:members(Mem), St1), W0)
     end,
-    W2 = dead_rows(N, maps:values(rows(N, W1)), W1),
+    W2 = dead_rows(N, lists:sort(maps:values(rows(N, W1))), W1),
     %% Clients that saw it die ask again.
     maps:fold(fun(OpId, #{node := ON, life := OL, op := Op} = O, W) when ON =:= N, OL =:= Life, not is_map_key(answer, O) ->
                       mail(N, {again, OpId, Op}, W);
                  (_, _, W) -> W
-              end, W2, W2#w.ops).
+              end, W2, maps:iterator(W2#w.ops, ordered)).
 
 %% What monitors of local pids would say.
 dead_rows(N, Rows, W) ->
@@ -372,7 +375,7 @@ foreign_deaths(N, W) ->
                     true -> Acc;
                     false -> mail(N, {op, none, {d, Name, Pid}}, Acc)
                 end
-            end, W, sderl_store_map:foreign(St));
+            end, W, lists:sort(sderl_store_map:foreign(St)));
         _ -> W
     end.
 
@@ -669,7 +672,7 @@ choose(N, Life, K, W0) ->
             end;
         X =< 64 ->
             %% Somebody else's name.
-            case [O || {own, _, _, _} = O <- lists:sort(maps:keys(W1#w.truth))] of
+            case lists:sort(maps:keys(W1#w.truth)) of
                 [] -> {P, W2} = pid(N, W1), {{r, Own, P, #{}}, W2};
                 Os -> {O, W2} = pick(Os, W1), {{O}, W2}
             end;
@@ -829,7 +832,7 @@ op_cmd(N, Who, Op, W) ->
 die(Pid, #w{dead = Dead} = W0) ->
     W = W0#w{dead = Dead#{Pid => true}},
     N = node(Pid),
-    dead_rows(N, [R || _ := {_, P, _, _, _} = R <- rows(N, W), P =:= Pid], W).
+    dead_rows(N, lists:sort([R || _ := {_, P, _, _, _} = R <- rows(N, W), P =:= Pid]), W).
 
 kill_process(N, W) ->
     case node(N, W) of
