@@ -1,0 +1,333 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_promises_SUITE).
+
+%% What is promised to clients, while the library's processes, nodes and memberships come and go.
+
+-compile([export_all, nowarn_export_all]).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-import(sderl_ct, [on/3, all_on/3, await/2, with/3, group/3, settled/3]).
+
+suite() -> [{timetrap, {minutes, 4}}].
+
+all() ->
+    [unique, exclusive, killed_processes, killed_coordinators, joins_and_leaves, restarted_node, supervised,
+     stopped_member, stopped_coordinator].
+
+%% ---------------------------------------------------------------- registration
+
+%% All race for the same names: one gets each, and then all members have it.
+unique(_) ->
+    sderl_ct:seed(),
+    with(4, calm, fun(F, [A | _] = Nodes) ->
+        [] = group(F, g, Nodes),
+        Names = lists:seq(1, 60),
+        Seed = rand:uniform(1 bsl 40),
+        Won = lists:append(all_on(F, Nodes, fun() -> race(Names, Seed, Nodes) end)),
+        ?assertEqual([], [Wrong || {wrong, _} = Wrong <- Won]),
+        ?assertEqual([{N, 1} || N <- Names], [{N, length([yes || {M, _} <- Won, M =:= N])} || N <- Names]),
+        ?assertEqual(maps:from_list(Won), sderl_ct:names(F, A, g)),
+        _ = settled(F, g, Nodes)
+    end).
+
+race(Names, Seed, Nodes) ->
+    Racers = [spawn_monitor(fun() -> exit({raced, racer(Names, Seed + I, Nodes)}) end) || I <- lists:seq(1, 8)],
+    lists:append([receive {'DOWN', Ref, process, _, {raced, Won}} -> Won;
+                          {'DOWN', Ref, process, _, Why} -> [{wrong, Why}]
+                  end || {_, Ref} <- Racers]).
+
+racer(Names, Seed, Nodes) ->
+    _ = rand:seed(exsss, erlang:phash2({Seed, node()})),
+    lists:append([win(N, Nodes) || {_, N} <- lists:sort([{rand:uniform(), N} || N <- Names])]).
+
+win(Name, Nodes) ->
+    Pid = spawn(fun() -> receive after infinity -> ok end end),
+    case s_group:register_name(g, Name, Pid) of
+        yes ->
+            case lists:usort(erpc:multicall(Nodes, s_group, whereis_name, [g, Name])) of
+                [{ok, Pid}] -> [{Name, Pid}];
+                Others -> [{wrong, {Name, Pid, Others}}]
+            end;
+        {no, name_or_pid_already_registered} ->
+            %% Whoever has it had it everywhere before we were told.
+            case s_group:whereis_name(g, Name) of
+                Other when is_pid(Other) -> exit(Pid, kill), [];
+                undefined -> [{wrong, {Name, no, undefined}}]
+            end;
+        Other -> [{wrong, {Name, Other}}]
+    end.
+
+%% A name as a lock: one holder at a time, and their tokens grow.
+exclusive(_) ->
+    sderl_ct:seed(),
+    with(3, calm, fun(F, [A | _] = Nodes) ->
+        [] = group(F, g, Nodes),
+        Ledger = on(F, A, fun() -> spawn(fun() -> ledger([]) end) end),
+        [ok, ok, ok] = all_on(F, Nodes, fun() ->
+            Lockers = [spawn_monitor(fun() -> locker(30, Ledger) end) || _ <- lists:seq(1, 4)],
+            lists:foreach(fun({_, Ref}) -> receive {'DOWN', Ref, process, _, normal} -> ok end end, Lockers)
+        end),
+        Entries = on(F, A, fun() -> enter(Ledger, read) end),
+        ?assertEqual(2 * 3 * 4 * 30, length(Entries)),
+        ?assertEqual([], misplaced(Entries)),
+        Tokens = [T || {in, _, T} <- Entries],
+        ?assertEqual(Tokens, lists:usort(Tokens))
+    end).
+
+locker(0, _) -> ok;
+locker(N, Ledger) ->
+    case s_group:register_name(g, lock, self()) of
+        yes ->
+            #{pid := Pid, token := Token} = s_group:lookup(g, lock),
+            Pid = self(),
+            ok = enter(Ledger, {in, self(), Token}),
+            ok = enter(Ledger, {out, self()}),
+            ok = s_group:unregister_name(g, lock),
+            locker(N - 1, Ledger);
+        {no, name_or_pid_already_registered} -> locker(N, Ledger)
+    end.
+
+ledger(Entries) ->
+    receive
+        {From, Ref, read} -> From ! {Ref, lists:reverse(Entries)}, ledger(Entries);
+        {From, Ref, Entry} -> From ! {Ref, ok}, ledger([Entry | Entries])
+    end.
+
+enter(Ledger, Entry) ->
+    Ref = make_ref(),
+    Ledger ! {self(), Ref, Entry},
+    receive {Ref, Answer} -> Answer end.
+
+misplaced([{in, Pid, _}, {out, Pid} | Entries]) -> misplaced(Entries);
+misplaced(Entries) -> lists:sublist(Entries, 2).
+
+%% ---------------------------------------------------------------- processes of the library
+
+%% Any of them, at any time, on all nodes: nothing that was answered is lost or done twice.
+killed_processes(_) ->
+    sderl_ct:seed(),
+    with(3, calm, fun(F, Nodes) ->
+        [] = group(F, g, Nodes),
+        [] = group(F, h, tl(Nodes)),
+        OfG = clients(F, g, Nodes, 3),
+        OfH = clients(F, h, tl(Nodes), 1),
+        Seeds = #{N => rand:uniform(1 bsl 40) || N <- Nodes},
+        Killed = lists:append(all_on(F, Nodes, fun() ->
+            _ = rand:seed(exsss, maps:get(node(), Seeds)),
+            [kill_one() || _ <- lists:seq(1, 40)]
+        end)),
+        ct:pal("killed ~p", [maps:to_list(maps:groups_from_list(fun(V) -> V end, fun(_) -> x end, Killed))]),
+        busy(F, OfG ++ OfH, 100),
+        finish(F, g, Nodes, OfG),
+        finish(F, h, tl(Nodes), OfH),
+        Info = on(F, hd(Nodes), fun s_group:info/0),
+        ?assertEqual([g], proplists:get_value(own_group_names, Info))
+    end).
+
+%% Waits until somebody does its work again.
+kill_one() ->
+    Groups = [{group, G} || {G, _, _, _, _} <- ets:tab2list(sderl_groups)],
+    Victims = Groups ++ Groups ++ [{child, Id} || {Id, _, _, _} <- supervisor:which_children(sderl_sup)],
+    Victim = lists:nth(rand:uniform(length(Victims)), Victims),
+    Pid = where(Victim),
+    exit(Pid, kill),
+    ok = sderl_fleet:await(fun() ->
+        New = where(Victim),
+        New =/= Pid andalso is_pid(New) andalso is_process_alive(New)
+    end, 60_000),
+    receive after rand:uniform(60) -> ok end,
+    Victim.
+
+where({group, G}) -> ets:lookup_element(sderl_groups, G, 3);
+where({child, Id}) -> element(2, lists:keyfind(Id, 1, supervisor:which_children(sderl_sup))).
+
+%% ---------------------------------------------------------------- nodes
+
+%% kill -9 of the coordinator's node while all write, and its return, several times.
+killed_coordinators(_) ->
+    sderl_ct:seed(),
+    with(4, calm, fun(F, Nodes) ->
+        [] = group(F, g, Nodes),
+        Clients = maps:groups_from_list(fun erlang:node/1, clients(F, g, Nodes, 3)),
+        lists:foldl(fun(_, Cs) ->
+            busy(F, lists:append(maps:values(Cs)), 20),
+            Lead = sderl_ct:lead(F, hd(Nodes), g),
+            ok = sderl_fleet:kill(F, Lead),
+            Left = maps:remove(Lead, Cs),
+            Others = maps:keys(Left),
+            Survivors = lists:append(maps:values(Left)),
+            busy(F, Survivors, 20),
+            %% The dead node's names are gone, everybody else's are there.
+            Held = pause(F, Survivors),
+            sderl_ct:hold_all(F, g, {Others, Nodes}, Held),
+            {ok, Lead} = sderl_fleet:restart(F, Lead),
+            sderl_ct:hold_all(F, g, {Nodes, Nodes}, Held),
+            [sderl_ct_client:go_on(F, C) || C <- Survivors],
+            Left#{Lead => clients(F, g, [Lead], 3)}
+        end, Clients, lists:seq(1, 3)),
+        ok
+    end).
+
+%% Writes on three members while others come and go in every way there is.
+joins_and_leaves(_) ->
+    sderl_ct:seed(),
+    with(5, calm, fun(F, [A, B, C, D, E]) ->
+        [] = group(F, g, [A, B, C]),
+        Fixed = [{{fixed, I}, P} || {I, P} <- lists:enumerate(sderl_ct:processes(F, B, 300))],
+        on(F, B, fun() -> [yes = s_group:register_name(g, N, P) || {N, P} <- Fixed] end),
+        Clients = clients(F, g, [A, B, C], 3),
+        Whole = fun(N) ->
+            ?assertEqual([], on(F, N, fun() -> [Name || {Name, P} <- Fixed, s_group:whereis_name(g, Name) =/= P] end))
+        end,
+        lists:foreach(fun(I) ->
+            {ok, g, [D]} = on(F, A, fun() -> s_group:add_nodes(g, [D]) end),
+            Whole(D),
+            {ok, g, _} = on(F, E, fun() -> s_group:enter(g, [A, B]) end),
+            Whole(E),
+            %% It takes part; what it registered stays when it goes.
+            [P] = sderl_ct:processes(F, D, 1),
+            yes = on(F, D, fun() -> s_group:register_name(g, {d, I}, P) end),
+            ok = on(F, B, fun() -> s_group:remove_nodes(g, [D]) end),
+            {no, cannot_register_in_remote_group} = on(F, D, fun() -> s_group:register_name(g, {e, I}, P) end),
+            ok = on(F, E, fun() -> s_group:leave(g) end),
+            {error, node_does_not_belong_to_the_s_group} = on(F, E, fun() -> s_group:leave(g) end),
+            ?assertEqual(P, on(F, C, fun() -> s_group:whereis_name(g, {d, I}) end)),
+            ok = sderl_ct:kill(F, P, kill)
+        end, lists:seq(1, 6)),
+        busy(F, Clients, 20),
+        finish(F, g, [A, B, C], Clients, maps:from_list(Fixed))
+    end).
+
+%% A node's second life has everything that the others have, and nothing of its first (rule 3).
+restarted_node(_) ->
+    with(3, calm, fun(F, [A, B, C] = Nodes) ->
+        [] = group(F, g, Nodes),
+        [P, Q] = [sderl_ct:process(F, N) || N <- [A, C]],
+        yes = on(F, A, fun() -> s_group:register_name(g, stays, P) end),
+        yes = on(F, C, fun() -> s_group:register_name(g, goes, Q) end),
+        [begin
+             ok = sderl_fleet:End(F, C),
+             await(goes, fun() -> undefined =:= on(F, B, fun() -> s_group:whereis_name(g, goes) end) end),
+             {ok, C} = sderl_fleet:restart(F, C),
+             [{stays, #{pid := P}}] = settled(F, g, Nodes),
+             New = sderl_ct:process(F, C),
+             ?assertEqual(yes, on(F, C, fun() -> s_group:register_name(g, goes, New) end)),
+             [?assertEqual(New, on(F, N, fun() -> s_group:whereis_name(g, goes) end)) || N <- Nodes]
+         end || End <- [kill, stop_node]],
+        ?assertMatch([{goes, _}, {stays, #{pid := P}}], settled(F, g, Nodes))
+    end).
+
+%% ---------------------------------------------------------------- supervision
+
+%% Exactly as many restarts as kills are allowed: one more, for a name that was not free at once,
+%% would end the supervisor.
+supervised(_) ->
+    sderl_ct:seed(),
+    Kills = 25,
+    with(3, calm, fun(F, Nodes) ->
+        [] = group(F, g, Nodes),
+        Sups = [on(F, N, fun() ->
+            {ok, Sup} = supervisor:start_link(?MODULE, {sup, {via, s_group, {g, {server, N}}}, Kills}),
+            unlink(Sup),
+            Sup
+        end) || N <- Nodes],
+        Writers = clients(F, g, Nodes, 1),
+        lists:foreach(fun(_) ->
+            Olds = [on(F, N, fun() -> s_group:whereis_name(g, {server, N}) end) || N <- Nodes],
+            [ok = sderl_ct:kill(F, Old, kill) || Old <- Olds],
+            await({restarted, Olds}, fun() ->
+                Found = lists:usort(all_on(F, Nodes, fun() -> [answers({server, N}, N) || N <- Nodes] end)),
+                [] =:= [P || Ps <- Found, P <- Ps, not is_pid(P) orelse lists:member(P, Olds)]
+                    andalso length(Found) =:= 1 orelse Found
+            end)
+        end, lists:seq(1, Kills)),
+        ?assertEqual([true, true, true], [sderl_ct:alive(F, Sup) || Sup <- Sups]),
+        [_ = sderl_ct_client:stop(F, C) || C <- Writers]
+    end).
+
+%% Who answers on this name.
+answers(Name, Node) ->
+    try gen_server:call({via, s_group, {g, Name}}, who) of
+        {Node, Pid} -> Pid
+    catch
+        exit:_ -> none
+    end.
+
+init({sup, Via, Kills}) ->
+    {ok, {#{intensity => Kills, period => 3600},
+          [#{id => server, start => {gen_server, start_link, [Via, ?MODULE, server, []]}}]}};
+init(server) -> {ok, state}.
+
+handle_call(who, _, S) -> {reply, {node(), self()}, S}.
+
+handle_cast(_, S) -> {noreply, S}.
+
+%% ---------------------------------------------------------------- nodes that stand still
+
+%% It is set aside, keeps its names, and catches up (rule 12).
+stopped_member(_) ->
+    sderl_ct:seed(),
+    with(3, quick, fun(F, Nodes) ->
+        [] = group(F, g, Nodes),
+        Lead = sderl_ct:lead(F, hd(Nodes), g),
+        [M, N] = Nodes -- [Lead],
+        P = sderl_ct:process(F, M),
+        yes = on(F, M, fun() -> s_group:register_name(g, stopped, P) end),
+        Clients = clients(F, g, Nodes, 2),
+        Others = [C || C <- Clients, node(C) =/= M],
+        busy(F, Clients, 20),
+        ok = sderl_fleet:suspend(F, M),
+        await(aside, fun() -> lists:member(M, maps:get(aside, sderl_ct:state(F, Lead, g))) end),
+        busy(F, Others, 50),
+        ?assertEqual([P, P], all_on(F, [Lead, N], fun() -> s_group:whereis_name(g, stopped) end)),
+        ok = sderl_fleet:resume(F, M),
+        busy(F, Clients, 20),
+        finish(F, g, Nodes, Clients, #{stopped => P})
+    end).
+
+%% A coordinator that stood still longer than the set-aside time: another one leads by then, and
+%% what the old one has not answered it cannot answer any more (rules 9, 10).
+stopped_coordinator(_) ->
+    sderl_ct:seed(),
+    with(3, quick, fun(F, Nodes) ->
+        [] = group(F, g, Nodes),
+        Clients = clients(F, g, Nodes, 3),
+        lists:foreach(fun(_) ->
+            busy(F, Clients, 20),
+            Lead = sderl_ct:lead(F, hd(Nodes), g),
+            Others = Nodes -- [Lead],
+            ok = sderl_fleet:suspend(F, Lead),
+            await(successor, fun() ->
+                Leads = [sderl_ct:lead(F, N, g) || N <- Others],
+                [] =:= [L || L <- Leads, not lists:member(L, Others)] orelse Leads
+            end),
+            busy(F, [C || C <- Clients, node(C) =/= Lead], 50),
+            ok = sderl_fleet:resume(F, Lead),
+            busy(F, Clients, 20)
+        end, lists:seq(1, 3)),
+        finish(F, g, Nodes, Clients)
+    end).
+
+%% ---------------------------------------------------------------- clients
+
+clients(F, G, Nodes, PerNode) ->
+    [sderl_ct_client:start(F, N, G, {N, I, rand:uniform(1 bsl 30)}, 20) || N <- Nodes, I <- lists:seq(1, PerNode)].
+
+%% Each of them has got so many more answers.
+busy(F, Clients, More) ->
+    Start = [{C, sderl_ct_client:count(F, C)} || C <- Clients],
+    await(busy, fun() ->
+        Slow = [{C, N - S} || {C, S} <- Start, N <- [sderl_ct_client:count(F, C)], N < S + More],
+        Slow =:= [] orelse Slow
+    end).
+
+pause(F, Clients) ->
+    lists:foldl(fun maps:merge/2, #{}, [sderl_ct_client:pause(F, C) || C <- Clients]).
+
+%% All members have the names that the clients of this group hold, and no other.
+finish(F, G, Nodes, Clients) -> finish(F, G, Nodes, Clients, #{}).
+
+finish(F, G, Nodes, Clients, More) ->
+    Held = pause(F, Clients),
+    sderl_ct:hold_all(F, G, {Nodes, Nodes}, maps:merge(Held, More)).
