@@ -136,15 +136,13 @@ clients run in between sends their next operations along.
 """.
 -spec handle(integer(), [event() | start], state()) -> {[effect()], state()}.
 handle(Now, Events, S0) ->
-    S1 = lists:foldl(fun handle/2, S0#s{now = Now}, Events),
-    done(S1).
+    done(lists:foldl(fun handle/2, sderl_core_elect:look(S0#s{now = Now}), Events)).
 
 -doc "Runs all events at monotonic time `Now` (ms) and gives the effects in order.".
 -spec step(integer(), [event() | start], state()) -> {[effect()], state()}.
 step(Now, Events, S0) ->
-    S1 = lists:foldl(fun handle/2, S0#s{now = Now}, Events),
-    S2 = sderl_core_write:flush(S1),
-    done(S2).
+    S1 = lists:foldl(fun handle/2, sderl_core_elect:look(S0#s{now = Now}), Events),
+    done(sderl_core_write:flush(S1)).
 
 %% What is promised is kept before anyone is told (save/1 in send/3) and before clients are
 %% answered; nothing else needs an order.

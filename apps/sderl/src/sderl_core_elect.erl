@@ -15,7 +15,7 @@
 
 -include("sderl_core.hrl").
 
--export([tick/1, wake/1, alone/1, orphan/1, lost/2, hello/5, waiters/1, mem/3]).
+-export([look/1, tick/1, wake/1, alone/1, orphan/1, lost/2, hello/5, waiters/1, mem/3]).
 -export([hb/4, hb_ack/4, low/4, found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 -export([collect/5, joined/5, apart/5, nack/5, lead/6, lost_report/4, handover/3]).
 -export([stop_leading/1, lead_info/1]).
@@ -24,13 +24,15 @@
 
 %% ---------------------------------------------------------------- ticks
 
+%% Whether we were stopped is seen before anything is done with what came meanwhile: it may be that
+%% all of it lies before the next tick.
+-spec look(#s{}) -> #s{}.
+look(#s{now = Now, last_tick = Last, tick_ms = T} = S) when is_integer(Last), Now - Last > (5 * T) div 2 ->
+    late(S#s{last_tick = Now});
+look(S) -> S.
+
 -spec tick(#s{}) -> #s{}.
-tick(#s{now = Now, last_tick = Last, tick_ms = T} = S0) ->
-    S1 = S0#s{last_tick = Now},
-    case Last =/= undefined andalso Now - Last > (5 * T) div 2 of
-        true -> late(S1);
-        false -> waiters(hellos(role_tick(groggy_tick(S1))))
-    end.
+tick(#s{now = Now} = S) -> waiters(hellos(role_tick(groggy_tick(S#s{last_tick = Now})))).
 
 late(#s{now = Now, peers = P, flight = F, cand = C} = S0) ->
     S1 = S0#s{groggy = maps:keys(P), groggy_since = Now, lead_heard = Now, orphan_since = Now,
