@@ -55,7 +55,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -export([init/1, handle/3, step/3, propose/4]).
 -export([batch_of/1, seq/2, durable/1, info/1, settled/1, unheard/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
 %% For the other sderl_core_* modules.
--export([fx/2, save/1, epoch/1, send/3, peer/2, present/2, hello_msg/1, change_view/3, event/3]).
+-export([fx/2, save/1, epoch/1, send/3, peer/2, present/2, ask/2, hello_msg/1, change_view/3, event/3]).
 -export_type([state/0, event/0, effect/0, row/0, op/0]).
 
 -opaque state() :: #s{}.
@@ -269,6 +269,13 @@ event(Name, Meta, #s{group = G} = S) -> fx({event, Name, Meta#{group => G}}, S).
 member(N, #s{d = #d{mem = M}}) -> sderl_membership:is_member(N, M).
 
 -doc false.
+-spec ask(node(), #s{}) -> #s{}.
+ask(N, S) ->
+    %% One that we do not know may know us (it never heard that it was removed and added again).
+    {hello, Addr, Inc, Mem, Info} = hello_msg(S),
+    fx({hello, N, {hello, Addr, Inc, Mem, Info#{ask => true}}}, S).
+
+-doc false.
 -spec hello_msg(#s{}) -> term().
 hello_msg(#s{d = D} = S) ->
     {hello, S#s.addr, S#s.inc, D#d.mem, #{epoch => D#d.epoch, lineage => D#d.lineage, num => S#s.num,
@@ -306,7 +313,7 @@ handle({await_live, From, Nodes, Ms}, #s{waiters = W, now = Now} = S) ->
 stranger(N, Msg, S) when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack; element(1, Msg) =:= collect ->
     case member(N, S) of
         true -> S;
-        false -> fx({hello, N, hello_msg(S)}, S)
+        false -> ask(N, S)
     end;
 stranger(_, _, S) -> S.
 
@@ -319,7 +326,7 @@ start(#s{linked = L} = S0) ->
 
 hello(N, #s{} = S) ->
     case member(N, S) andalso N =/= S#s.self of
-        true -> fx({hello, N, hello_msg(S)}, S);
+        true -> ask(N, S);
         false -> S
     end.
 
@@ -354,8 +361,8 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
             P = #peer{addr = Addr, inc = Inc, heard = S2#s.now, said = S2#s.now, lead = maps:get(lead, Info, undefined),
                       epoch = maps:get(epoch, Info, {0, N})},
             S3 = S2#s{peers = (S2#s.peers)#{N => P}},
-            %% Answer a newcomer so that it knows us; two that know each other fall silent.
-            S4 = case Fresh of true -> send(N, hello_msg(S3), S3); false -> S3 end,
+            %% Answer who does not know us; two that know each other fall silent.
+            S4 = case Fresh orelse is_map_key(ask, Info) of true -> send(N, hello_msg(S3), S3); false -> S3 end,
             sderl_core_elect:hello(N, Fresh, Mem, Info, S4)
     end;
 %% Its library stopped: as good as down, but the link is there, and should it start again it

@@ -88,6 +88,7 @@
     lead_heard = 0 :: integer(),
     booting = false :: boolean(),
     orphan_since = 0 :: integer(),
+    suspect :: node() | undefined,  % the coordinator that fell silent: a takeover does not wait for it
     tries = 0 :: non_neg_integer(),
     ceil = 0 :: integer(),          % the highest epoch counter heard of
     %% requests of this node's clients

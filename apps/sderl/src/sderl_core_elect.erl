@@ -49,7 +49,7 @@ awake(#s{role = orphan} = S) -> elect(S);
 awake(S) -> sderl_core_write:reorder(S).
 
 hellos(#s{linked = L, peers = P, self = Self, d = #d{mem = M}} = S0) ->
-    lists:foldl(fun(N, S) -> fx({hello, N, sderl_core:hello_msg(S)}, S) end, S0,
+    lists:foldl(fun(N, S) -> sderl_core:ask(N, S) end, S0,
                 [N || N <- maps:keys(L), N =/= Self, not is_map_key(N, P), sderl_membership:is_member(N, M)]).
 
 role_tick(#s{groggy = [_ | _]} = S) -> S;
@@ -57,7 +57,7 @@ role_tick(#s{role = coord} = S) ->
     sderl_core_merge:tick(forget(slow(heartbeat(S))));
 role_tick(#s{role = follower, lead_heard = H, now = Now, aside_ms = A, tick_ms = T} = S)
   when Now - H > A + 2 * T ->
-    orphan(event(coordinator_changed, #{old => S#s.lead, reason => silent}, S));
+    orphan(event(coordinator_changed, #{old => S#s.lead, reason => silent}, S#s{suspect = S#s.lead}));
 role_tick(#s{role = candidate, cand = #cand{since = At} = C, now = Now, aside_ms = A} = S) when Now - At > A ->
     finish(S#s{cand = C#cand{wait = []}});
 role_tick(#s{role = orphan} = S) -> elect(S);
@@ -301,7 +301,7 @@ orphan(#s{now = Now} = S0) ->
 elect(#s{groggy = [_ | _]} = S) -> S;
 elect(#s{role = orphan, self = Self, d = #d{view = V, syncing = Syncing}, now = Now,
          orphan_since = At, tick_ms = T} = S) ->
-    Here = [N || N := _ <- V, present(N, S)],
+    Here = [N || N := _ <- V, present(N, S), N =/= S#s.suspect],
     Live = [N || N <- Here, map_get(N, V) =:= live],
     %% A table that is not whole may lead nobody; alone it serves what it has.
     Can = lists:sort(case Live of [] -> [Self | lists:delete(Self, Here)]; _ -> Live end),
@@ -341,7 +341,7 @@ candidate(Flags, #s{self = Self, d = #d{view = V, epoch = Was, lineage = Lin} = 
         {_, _} when Live =:= [] -> [N || N := _ <- V, N =/= Self, present(N, S0)];
         _ -> Live
     end,
-    Cand = #cand{epoch = E, wait = Ask, since = Now, was = Was,
+    Cand = #cand{epoch = E, wait = lists:delete(S0#s.suspect, Ask), since = Now, was = Was,
                  joined = #{Self => {S0#s.num, S0#s.last}}},
     S1 = S0#s{role = candidate, lead = undefined, d = D#d{epoch = E}, cand = Cand, ceil = C},
     maybe_finish(lists:foldl(fun(N, S) -> send(N, {collect, E, Lin, Flags}, S) end, S1, Ask)).
@@ -421,7 +421,7 @@ finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, n
                 end
             end,
             View = maps:map(Place, maps:without(Lost, V#{Self => live})),
-            S2 = S1#s{role = coord, lead = Self, cand = undefined, tries = 0, sessions = S1#s.sessions,
+            S2 = S1#s{role = coord, lead = Self, cand = undefined, suspect = undefined, tries = 0, sessions = S1#s.sessions,
                       d = D1#d{epoch = E, lineage = E, view = View, syncing = false,
                                history = lists:sublist([{Old, Max} | H], ?HISTORY)}},
             Others = [N || N <- Joined, N =/= Self, is_map_key(N, View)],
@@ -455,7 +455,7 @@ lead(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage =
     end,
     D = S1#s.d,
     #{history := H, view := V, mem := M, tomb := T} = Info,
-    S2 = S1#s{role = follower, lead = N, lead_heard = S1#s.now, cand = undefined, to = undefined, tries = 0,
+    S2 = S1#s{role = follower, lead = N, lead_heard = S1#s.now, cand = undefined, suspect = undefined, to = undefined, tries = 0,
               ack = {E, Num}, d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = T}},
     sderl_core_write:membership(M, sderl_core_write:resend(waiters(S2)));
 lead(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->

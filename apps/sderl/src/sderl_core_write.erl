@@ -115,10 +115,10 @@ commit(E, Num, N, #s{d = #d{lineage = E}, lead = N, now = Now} = S) ->
 commit(_, _, _, S) -> S.
 
 %% The batch that removed us, or the coordinator, is on all members: only now it is true.
-left(#s{leaving = undefined, lead = L, d = #d{mem = M}} = S) ->
+left(#s{leaving = undefined, lead = L, peers = P, d = #d{mem = M}} = S) ->
     case sderl_membership:is_member(L, M) of
         true -> S;
-        false -> sderl_core_elect:orphan(S)
+        false -> sderl_core_elect:orphan(S#s{peers = maps:remove(L, P)})
     end;
 left(#s{leaving = Why, num = Num, committed = C} = S) when C >= Num -> leave(Why, S);
 left(S) -> S.
@@ -196,15 +196,15 @@ new_mem(Mem, #s{d = #d{mem = Mem}} = S) -> S;
 new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) ->
     Was = sderl_membership:members(Old),
     Is = sderl_membership:members(Mem),
-    %% (The coordinator keeps who goes as a peer until it has told it that the batch is committed.)
-    Peers = case S0#s.role of coord -> S0#s.peers; _ -> maps:with(Is, S0#s.peers) end,
+    %% (The batch is not committed yet: the coordinator has to tell who goes, and to be told.)
+    Peers = case S0#s.role of coord -> S0#s.peers; _ -> maps:with([S0#s.lead | Is], S0#s.peers) end,
     S1 = fx({members, Is}, S0#s{d = D#d{mem = Mem, view = maps:with(Is, V)}, down = maps:with(Is, S0#s.down),
                                 peers = Peers}),
     S2 = case Is -- Was of
         [] -> S1;
         In -> lists:foldl(fun(N, S) ->
                   case is_map_key(N, L) of
-                      true when N =/= Self -> fx({hello, N, sderl_core:hello_msg(S)}, S);
+                      true when N =/= Self -> sderl_core:ask(N, S);
                       _ -> S
                   end
               end, event(members_added, #{nodes => In}, S1), In)

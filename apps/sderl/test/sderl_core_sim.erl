@@ -18,6 +18,7 @@ A script is a list of `{At, Command}`, see `command/2`; without one, faults and 
 """.
 -include("../src/sderl_core.hrl").
 
+-export([name/1, spare/1, pid/2]).
 -export([run/1, many/2, many/3, all/1, state/2, rows/2, answer/2, now_ms/1, up/2, apply_cmd/2, coord/1]).
 
 -define(CHUNK, 3).
@@ -37,6 +38,10 @@ A script is a list of `{At, Command}`, see `command/2`; without one, faults and 
             steps = 0, done = #{}, cutoff_homes = #{}}).
 
 %% ---------------------------------------------------------------- running
+
+-doc "The name of a member of the first hour; of a node that is none.".
+name(I) -> lists:nth(I, ?NAMES).
+spare(I) -> lists:nth(I, ?SPARES).
 
 many(From, To) -> many(From, To, #{}).
 

@@ -1,0 +1,168 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_core_tests).
+-moduledoc """
+The rules of the group protocol, each forced in the simulator, and a random run.
+
+Every scenario runs with several seeds (delays and clients differ) and under all the checks of
+`sderl_core_sim`: these tests add what is particular to their rule. `SDERL_CORE_SEED` sets the
+first seed of the random run, `SDERL_LONG=1` makes it long.
+""".
+-include_lib("eunit/include/eunit.hrl").
+
+-define(SEEDS, 6).
+
+-export([scenarios/0]).
+-define(LIMIT_S, 120).
+
+run(Opts) -> [?assertEqual({S, ok}, {S, sderl_core_sim:run(Opts#{seed => S})}) || S <- lists:seq(1, ?SEEDS)].
+
+n(I) -> sderl_core_sim:name(I).
+x(I) -> sderl_core_sim:spare(I).
+has(N, Name, W) -> maps:get(Name, sderl_core_sim:rows(N, W), none).
+
+%% Registers a new pid of a node under a name there.
+reg(T, I, Name) -> {T, {'fun', fun(W) -> {P, W1} = sderl_core_sim:pid(n(I), W), sderl_core_sim:apply_cmd({op, n(I), {r, Name, P, #{}}}, W1) end}}.
+op(T, I, Op) -> {T, {op, n(I), Op}}.
+%% All given nodes hold (or lack) the name.
+all(T, Is, Name) -> {T, {check, fun(W) -> [I || I <- Is, has(n(I), Name, W) =:= none] =:= [] orelse {lacks, Name, [sderl_core_sim:rows(n(I), W) || I <- Is]} end}}.
+none(T, Is, Name) -> {T, {check, fun(W) -> [I || I <- Is, has(n(I), Name, W) =/= none] =:= [] orelse {has, Name} end}}.
+coords(T, K) -> {T, {check, fun(W) -> length(sderl_core_sim:coord(W)) =:= K orelse {coordinators, sderl_core_sim:coord(W)} end}}.
+info(I, Key, W) -> maps:get(Key, sderl_core:info(sderl_core_sim:state(n(I), W))).
+info_is(T, I, Key, V) -> {T, {check, fun(W) -> info(I, Key, W) =:= V orelse {Key, info(I, Key, W)} end}}.
+
+scenarios_test_() ->
+    [{atom_to_list(Rule), {timeout, ?LIMIT_S, fun() -> run(maps:merge(#{clients => 1, boot_spread => 500}, Opts)) end}}
+     || {Rule, Opts} <- scenarios()].
+
+scenarios() ->
+    [{rule_2_nodes_that_boot_become_one_component, #{nodes => 5, boot_spread => 5000, script => [coords(9000, 1)]}},
+     {rule_3_a_new_life_of_a_node_is_admitted_empty,
+      #{nodes => 3, script => [reg(6000, 1, alpha), all(6500, [1, 2, 3], alpha), {7000, {crash, n(1), fast}}, none(7500, [2, 3], alpha),
+                               {9000, {restart, n(1)}}, coords(13_000, 1), none(13_000, [1, 2, 3], alpha)]}},
+     {rule_4_removals_win,
+      %% While apart, each side removes a node of the other: both are out and hear it.
+      #{nodes => 4, clients => 0,
+        script => [{6000, {split, [n(1), n(2), n(4)], [n(3)], fast}}, {8000, {remove, n(1), n(3)}}, {8000, {remove, n(3), n(4)}},
+                   {9000, join}, info_is(19_000, 1, members, [n(1), n(2)]),
+                   {19_000, {check, fun(W) -> [sderl_core_sim:state(n(I), W) || I <- [3, 4]] =:= [none, none] end}}]}},
+     {rule_5_a_node_joins_while_writes_go_on,
+      #{nodes => 3, spare => 1, clients => 3,
+        script => [{8000, {add, n(1), x(1)}}, info_is(12_000, 2, live, [n(1), n(2), n(3), x(1)])]}},
+     {rule_5_what_was_ordered_before_a_removal_succeeds,
+      #{nodes => 3, clients => 0,
+        script => [reg(6000, 3, alpha), {6000, {remove, n(1), n(3)}}, reg(6001, 3, beta),
+                   {8000, {check, fun(W) -> sderl_core_sim:state(n(3), W) =:= none end}}, coords(8000, 1)]}},
+     {rule_6_nodes_that_never_come_back_are_forgotten,
+      #{nodes => 3, forget_ms => 5000, clients => 1,
+        script => [{6000, {crash, n(3), fast}}, info_is(20_000, 1, members, [n(1), n(2)]), {21_000, {add, n(1), n(3)}}]}},
+     {rule_7_a_batch_at_one_member_survives_the_coordinator,
+      %% The batch reaches one member and not the other; the coordinator dies: both have it.
+      #{nodes => 3, clients => 0,
+        script => [slow_one(6000), {6020, {'fun', fun write_at_coord/1}}, {6120, {on_coord, crash, fast}}, {6120, fast_all()},
+                   {9000, {check, fun(W) -> length([1 || I <- [1, 2, 3], has(n(I), survivor, W) =/= none]) =:= 2 orelse lost end}}]}},
+     {rule_7_the_coordinators_process_dies_between_two_effects,
+      #{nodes => 4, clients => 3, script => [{6000 + 700 * K, {on_coord, kill_in_step}} || K <- lists:seq(1, 12)]}},
+     {rule_8_a_list_that_is_sent_again_gets_its_first_answer,
+      #{nodes => 3, clients => 3, script => [{6000 + 350 * K, {kill_in_step, n(K rem 3 + 1)}} || K <- lists:seq(1, 25)]}},
+     {rule_9_a_stopped_coordinator_discards_its_tail,
+      #{nodes => 3, clients => 0,
+        script => [{6000, {'fun', fun write_at_coord/1}}, {6001, {on_coord, pause}}, reg(14_000, 1, later), reg(14_000, 2, later),
+                   reg(14_000, 3, later), {20_000, resume_all}, coords(30_000, 1)]}},
+     {rule_10_a_coordinator_that_was_stopped_is_no_second_one,
+      #{nodes => 3, clients => 2, script => [{6000, {on_coord, pause}}, {12_000, resume_all}, coords(22_000, 1)]}},
+     {rule_10_all_were_stopped,
+      #{nodes => 3, clients => 2, script => [{6000, {pause, n(I)}} || I <- [1, 2, 3]] ++ [{30_000, resume_all}, coords(40_000, 1)]}},
+     {rule_11_two_that_cannot_see_each_other_stay_together,
+      #{nodes => 4, clients => 1,
+        script => [{6000, {cut, n(1), n(2), fast}}, coords(16_000, 1), reg(16_000, 1, alpha), all(18_000, [1, 2, 3, 4], alpha)]}},
+     {rule_11_the_role_goes_to_one_that_sees_all,
+      #{nodes => 3, clients => 1,
+        script => [{6000, {'fun', fun cut_coord_from_one/1}}, coords(16_000, 1), reg(16_000, 3, alpha), all(18_000, [1, 2, 3], alpha)]}},
+     {rule_12_a_slow_member_is_set_aside_and_returns,
+      #{nodes => 3, clients => 2,
+        script => [{6000, {'fun', fun pause_follower/1}}, reg(12_000, 1, alpha), reg(12_000, 2, beta), reg(12_000, 3, gamma),
+                   {13_500, {check, fun(W) -> [1 || Name <- [alpha, beta, gamma], I <- [1, 2, 3], has(n(I), Name, W) =/= none] =/= [] end}},
+                   {14_000, resume_all}, coords(20_000, 1)]}},
+     {rule_14_a_late_nodedown_removes_no_new_name,
+      #{nodes => 3, clients => 0,
+        script => [{6000, {crash, n(3), slow}}, {6500, {restart, n(3)}}, {8000, {'fun', fun keep_registering/1}}, all(24_000, [1, 2, 3], fresh)]}},
+     {rule_15_a_heal_brings_back_no_unregistered_name,
+      #{nodes => 4, clients => 0,
+        script => [reg(6000, 1, alpha), reg(6000, 3, beta), {7000, {split, [n(1), n(2)], [n(3), n(4)], fast}}, op(9000, 1, {alpha}), op(9000, 3, {beta}),
+                   reg(9000, 2, gamma), reg(9000, 4, delta), {11_000, join}, none(22_000, [1, 2, 3, 4], alpha), none(22_000, [1, 2, 3, 4], beta),
+                   all(22_000, [1, 2, 3, 4], gamma), all(22_000, [1, 2, 3, 4], delta)]}},
+     {rule_15_what_was_removed_while_its_home_was_aside_stays_away,
+      #{nodes => 3, clients => 0,
+        script => [reg(6000, 3, alpha), {7000, {pause, n(3)}}, op(14_000, 1, {alpha}), {18_000, {cut, n(1), n(3), fast}}, {18_000, {cut, n(2), n(3), fast}},
+                   {20_000, resume_all}, {22_000, join}, none(34_000, [1, 2, 3], alpha)]}},
+     {rule_16_the_name_of_a_pid_that_died_goes,
+      #{nodes => 3, clients => 1, script => [reg(6000, 2, alpha), all(6500, [1, 2, 3], alpha), {7000, {die_name, n(1), alpha}}, none(7500, [1, 2, 3], alpha)]}},
+     {rule_16_a_foreign_pid_is_watched_by_the_coordinator_and_its_successor,
+      #{nodes => 3, spare => 1, clients => 0,
+        script => [{6000, {'fun', fun(W) -> {P, W1} = sderl_core_sim:pid(x(1), W), sderl_core_sim:apply_cmd({op, n(1), {r, alpha, P, #{}}}, W1) end}},
+                   all(6500, [1, 2, 3], alpha), {7000, {on_coord, kill}}, {9000, {die_name, n(2), alpha}}, none(12_000, [1, 2, 3], alpha)]}},
+     {rule_17_a_name_held_by_a_dead_pid_is_free,
+      #{nodes => 3, clients => 0,
+        script => [reg(6000, 2, alpha), {7000, {'fun', fun replace_dead/1}}, all(7500, [1, 2, 3], alpha)]}},
+     {rule_18_a_clash_is_decided_once,
+      #{nodes => 4, clients => 0,
+        script => [{6000, {split, [n(1), n(2)], [n(3), n(4)], fast}}, reg(8000, 1, alpha), reg(8000, 3, alpha), {9000, join},
+                   {22_000, {check, fun(W) -> length(lists:usort([has(n(I), alpha, W) || I <- [1, 2, 3, 4]])) =:= 1 end}}]}},
+     {rule_19_writes_are_answered_over_a_chain_of_failures,
+      #{nodes => 5, clients => 3,
+        script => [{6000, {on_coord, crash, fast}}, {7000, {on_coord, kill}}, {8000, {on_coord, pause}}, {15_000, {on_coord, crash, slow}}]}},
+     {rule_30_a_new_process_goes_on_where_its_predecessor_died,
+      #{nodes => 3, clients => 2, script => [{6000 + 1100 * K, {kill, n(K rem 3 + 1)}} || K <- lists:seq(0, 8)]}},
+     {a_deleted_group_ends_on_every_member, #{nodes => 3, clients => 2, script => [{6000, {delete, n(2)}}]}},
+     {a_coordinator_that_removes_itself, #{nodes => 3, clients => 2, script => [{6000, {'fun', fun remove_coord/1}}]}}].
+
+%% ---------------------------------------------------------------- steps of scenarios
+
+followers(W) -> lists:sort([n(I) || I <- [1, 2, 3]] -- sderl_core_sim:coord(W)).
+
+%% What the coordinator sends to one of two members takes long.
+slow_one(T) -> {T, {'fun', fun(W) -> [C] = sderl_core_sim:coord(W), [A, B] = followers(W), sderl_core_sim:apply_cmd({delay, C, A, {1, 5}}, sderl_core_sim:apply_cmd({delay, C, B, {900, 1000}}, W)) end}}.
+fast_all() ->
+    {'fun', fun(W) -> lists:foldl(fun({A, B}, X) -> sderl_core_sim:apply_cmd({no_delay, n(A), n(B)}, X) end, W, [{A, B} || A <- [1, 2, 3], B <- [1, 2, 3]]) end}.
+
+write_at_coord(W) ->
+    [C] = sderl_core_sim:coord(W),
+    [A, _] = followers(W),
+    {P, W1} = sderl_core_sim:pid(A, W),
+    sderl_core_sim:apply_cmd({op, C, {r, survivor, P, #{}}}, W1).
+
+cut_coord_from_one(W) ->
+    [C] = sderl_core_sim:coord(W),
+    sderl_core_sim:apply_cmd({cut, C, hd(followers(W)), fast}, W).
+
+pause_follower(W) -> sderl_core_sim:apply_cmd({pause, hd(followers(W))}, W).
+
+remove_coord(W) ->
+    [C] = sderl_core_sim:coord(W),
+    sderl_core_sim:apply_cmd({op, C, {remove, [C], 1}}, W).
+
+keep_registering(W) ->
+    {P, W1} = sderl_core_sim:pid(n(3), W),
+    sderl_core_sim:apply_cmd({op, n(3), {r, fresh, P, #{}}}, W1).
+
+replace_dead(W0) ->
+    {_, Old, _, _, _} = has(n(2), alpha, W0),
+    {New, W1} = sderl_core_sim:pid(n(2), W0),
+    sderl_core_sim:apply_cmd({op, n(2), {x, alpha, New, Old, #{}}}, W1).
+
+%% ---------------------------------------------------------------- random schedules
+
+random_test_() ->
+    {"random schedules", {timeout, 1200, fun random/0}}.
+
+random() ->
+    First = case os:getenv("SDERL_CORE_SEED") of
+        false -> rand:uniform(1_000_000_000);
+        Given -> list_to_integer(Given)
+    end,
+    Count = case os:getenv("SDERL_LONG") of
+        false -> 250;
+        _ -> 3000
+    end,
+    io:format(user, "group protocol: ~b random schedules, SDERL_CORE_SEED=~b~n", [Count, First]),
+    ?assertEqual([], [S || S <- lists:seq(First, First + Count - 1), sderl_core_sim:run(S) =/= ok]).
