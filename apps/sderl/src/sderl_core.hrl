@@ -51,6 +51,7 @@
 
 -record(sync, {
     id :: pos_integer(),
+    chunk = 1 :: pos_integer(),     % the one that is read, or out
     acked :: non_neg_integer(),     % the last batch it acknowledged
     since = 0 :: integer()
 }).

@@ -16,7 +16,7 @@
 %%
 %% Items of a batch: {seg, Origin, Session, Number, Ops, Answers}
 %% (`default` where each is what the operation answers when nothing stands against it); {view, View, Tomb, Drops};
-%% {mem, Membership, Removed}; {merge, Rows, Sessions}; {settle, Name, HeldBy, Row | none, Keep};
+%% {mem, Membership, Removed}; {merge, Rows, Sessions}; {settle, Name, Losers, Row | none};
 %% {tomb, Tomb}; delete.
 
 -include("sderl_core.hrl").
@@ -126,19 +126,25 @@ special({settle, Name, A, B0, Keep, Fx}, {Is, T, Dr, C, S0}) ->
     S = S0#s{clashes = maps:remove(Name, S0#s.clashes)},
     B = setelement(4, B0, C#c.ver),
     {PidA, PidB} = {element(2, A), element(2, B)},
-    Then = [{clash_effects, Fx} | T],
-    case name(Name, C) of
-        {_, PidA, _, _, _} when Keep =:= PidA -> {Is, Then, Dr, C, S};
-        {_, PidA, _, _, _} = Row when Keep =:= PidB ->
-            {[{settle, Name, PidA, B, Keep} | Is], Then, Dr, put_row(B, del_row(Row, C)), S};
-        {_, PidA, _, _, _} = Row ->
-            {[{settle, Name, PidA, none, none} | Is], Then, Dr, del_row(Row, C), S};
-        none when Keep =:= PidB ->
-            {[{settle, Name, none, B, Keep} | Is], Then, Dr, put_row(B, C), S};
-        _ ->
-            %% Somebody re-registered the name while the resolver ran: that stands.
-            {Is, Then, Dr, C, S}
-    end.
+    Held = case name(Name, C) of
+        {_, _, Home, _, _} = R -> case lists:member(Home, Dr) of true -> none; false -> R end;
+        none -> none
+    end,
+    Here = is_map_key(element(3, B), C#c.view) andalso pid_name(PidB, C) =:= none,
+    {Lost, Row, Now, C1} = case Held of
+        %% One of the two went while the resolver ran: nothing is left to decide.
+        none when Here -> {[], B, [], put_row(B, C)};
+        none -> {[], none, [], C};
+        {_, PidA, _, _, _} when not Here -> {[PidB], Held, [], C};
+        {_, PidA, _, _, _} when Keep =:= PidA -> {[PidB], Held, Fx, C};
+        {_, PidA, _, _, _} when Keep =:= PidB -> {[PidA], B, Fx, put_row(B, del_row(Held, C))};
+        {_, PidA, _, _, _} -> {[PidA, PidB], none, Fx, del_row(Held, C)};
+        %% Somebody re-registered the name meanwhile: that stands.
+        _ -> {[PidB], Held, [E || {_, P, _} = E <- Fx, P =:= PidB], C}
+    end,
+    %% Always an item, also where no row changes: everyone hears who lost, and the effects wait for
+    %% the batch to be committed.
+    {[{settle, Name, Lost, Row} | Is], [{clash_effects, Now} | T], Dr, C1, S}.
 
 %% The union by home (rule 15): what another component brings for its own members is theirs to
 %% say; only a name that both sides hold for different processes is a clash (rule 18).

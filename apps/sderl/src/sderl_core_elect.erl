@@ -60,7 +60,12 @@ role_tick(#s{role = follower, lead_heard = H, now = Now, aside_ms = A, tick_ms =
     orphan(event(coordinator_changed, #{old => S#s.lead, reason => silent}, S#s{suspect = S#s.lead}));
 role_tick(#s{role = candidate, cand = #cand{since = At} = C, now = Now, aside_ms = A} = S) when Now - At > A ->
     finish(S#s{cand = C#cand{wait = []}});
-role_tick(#s{role = orphan} = S) -> elect(S);
+role_tick(#s{role = orphan} = S0) ->
+    case elect(S0) of
+        %% They may have gone on without us, or removed us: ask.
+        #s{role = orphan, peers = P} = S -> lists:foldl(fun sderl_core:ask/2, S, maps:keys(P));
+        S -> S
+    end;
 role_tick(#s{role = surrender, to = {_, _, At}, now = Now, aside_ms = A} = S) when Now - At > 2 * A ->
     sderl_core_merge:resume(S);
 role_tick(#s{role = surrender, lead = Self, self = Self} = S) -> slow(heartbeat(S));

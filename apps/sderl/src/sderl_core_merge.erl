@@ -180,16 +180,20 @@ stop_sync(N, #s{syncs = Sy} = S) when is_map_key(N, Sy) -> fx({read_stop, N}, S#
 stop_sync(_, S) -> S.
 
 -spec chunk_read(node(), pos_integer(), [sderl_core:row()], boolean(), #s{}) -> #s{}.
-chunk_read(N, K, Rows, Last, #s{role = coord, syncs = Sy, d = #d{lineage = E}} = S) when is_map_key(N, Sy) ->
-    #{N := #sync{id = Id}} = Sy,
-    send(N, {chunk, E, Id, K, Rows, Last}, S);
+chunk_read(N, K, Rows, Last, #s{role = coord, syncs = Sy, d = #d{lineage = E}} = S) ->
+    case Sy of
+        #{N := #sync{id = Id, chunk = K}} -> send(N, {chunk, E, Id, K, Rows, Last}, S);
+        %% Begun anew in the same step.
+        #{N := _} -> S;
+        _ -> fx({read_stop, N}, S)
+    end;
 chunk_read(N, _, _, _, S) -> fx({read_stop, N}, S).
 
 -spec chunk_ok(epoch(), pos_integer(), pos_integer(), node(), #s{}) -> #s{}.
 chunk_ok(E, Id, K, N, #s{role = coord, syncs = Sy, now = Now, d = #d{lineage = E, view = V} = D} = S) ->
     case Sy of
-        #{N := #sync{id = Id, acked = Num} = Sync} ->
-            S1 = S#s{syncs = Sy#{N := Sync#sync{since = Now}}},
+        #{N := #sync{id = Id, chunk = K, acked = Num} = Sync} ->
+            S1 = S#s{syncs = Sy#{N := Sync#sync{chunk = K + 1, since = Now}}},
             %% It has promised our epoch: no lower component speaks for it any more.
             S2 = case V of
                 #{N := {Lin, _}} when Lin < E -> S1#s{d = D#d{view = V#{N := {E, Num}}}};

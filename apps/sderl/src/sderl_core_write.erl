@@ -165,7 +165,7 @@ item({mem, Mem, Removed}, _Num, #s{self = Self, sessions = Sess, d = D} = S) ->
 item(delete, _Num, S) -> S#s{leaving = deleted};
 item({merge, _Rows, Sessions}, _Num, S) ->
     S#s{sessions = maps:merge(S#s.sessions, Sessions)};
-item({settle, _, _, _, _}, _Num, S) -> S.
+item({settle, _, _, _}, _Num, S) -> S.
 
 %% What subscribers and the log hear of a change of the component, on every member.
 -spec view_events(#{node() => place()}, #{node() => place()}, #s{}) -> #s{}.
