@@ -116,6 +116,9 @@ special(rehome, {Is, T, Dr, #c{mem = Mem} = C, S}) ->
         [] -> {Is, T, Dr, C, S};
         Removed -> {[{mem, Mem, Removed} | Is], T, Dr, C, S}
     end;
+special({prune, Before}, {Is, T, Dr, C, S}) ->
+    Mem = sderl_membership:prune(Before, C#c.mem),
+    {[{mem, Mem, []} | Is], T, Dr, C#c{mem = Mem}, S};
 special({mem, Mem0, From}, {Is, T, Dr, C, S}) ->
     Mem = sderl_membership:merge(Mem0, C#c.mem),
     {[mem_item(Mem, C#c.mem) | Is], [{adopt, [From]} | T], Dr, C#c{mem = Mem}, S};

@@ -15,6 +15,8 @@
 
 -include("sderl_core.hrl").
 
+-define(MEMORY, 86_400).
+
 -export([look/1, tick/1, wake/1, alone/1, orphan/1, lost/2, hello/5, waiters/1, mem/3]).
 -export([hb/4, hb_ack/4, low/4, found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 -export([collect/5, joined/5, apart/5, nack/5, lead/6, lost_report/4, handover/3]).
@@ -54,7 +56,7 @@ hellos(#s{linked = L, peers = P, self = Self, d = #d{mem = M}} = S0) ->
 
 role_tick(#s{groggy = [_ | _]} = S) -> S;
 role_tick(#s{role = coord} = S) ->
-    sderl_core_merge:tick(forget(slow(heartbeat(S))));
+    sderl_core_merge:tick(prune(forget(slow(heartbeat(S)))));
 role_tick(#s{role = follower, lead_heard = H, now = Now, aside_ms = A, tick_ms = T} = S)
   when Now - H > A + 2 * T ->
     orphan(event(coordinator_changed, #{old => S#s.lead, reason => silent}, S#s{suspect = S#s.lead}));
@@ -86,8 +88,18 @@ forget(#s{forget_ms = infinity} = S) -> S;
 forget(#s{forget_ms = Ms, down = Down, now = Now} = S) ->
     case [N || N := At <- Down, Now - At > Ms] of
         [] -> S;
-        Ns -> sderl_core_write:op(none, {remove, Ns, 0}, S#s{down = maps:without(Ns, Down)})
+        Ns -> sderl_core_write:op(none, {remove, Ns, seconds(S)}, S#s{down = maps:without(Ns, Down)})
     end.
+
+%% Rule 1: removed members are remembered for a day, so that one that returns is told.
+prune(#s{d = #d{mem = Mem}, specials = Sp} = S) ->
+    Before = seconds(S) - ?MEMORY,
+    case sderl_membership:removed(Mem) =/= [] andalso sderl_membership:prune(Before, Mem) =/= Mem of
+        true -> S#s{specials = [{prune, Before} | Sp]};
+        false -> S
+    end.
+
+seconds(#s{now = Now, clock = Clock}) -> (Now + Clock) div 1000.
 
 -spec wake(#s{}) -> #s{}.
 wake(#s{role = orphan} = S) -> elect(S);

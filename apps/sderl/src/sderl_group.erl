@@ -90,12 +90,14 @@ start(Group, Uid, #{options := Options} = Args) ->
             %% The monitors of this are replaced by those of the scan: a message of theirs
             %% finds that its reference is not the one we keep.
             _ = sderl_store:redo(Store, #{}, E, Num, Items),
-            sderl_event:emit(process_restarted, #{group => Group}),
+            %% A free namespace that became part of another was not restarted for a fault.
+            is_map_key(moved, Args) orelse sderl_event:emit(process_restarted, #{group => Group}),
             sderl_store:local(Store);
         _ -> sderl_store:local(Store)
     end,
     _ = erlang:send_after(rand:uniform(Tick), self(), tick),
-    #g{group = Group, uid = Uid, core = Core, store = Store, local = Local, tick_ms = Tick}.
+    #g{group = Group, uid = Uid, core = Core, store = Store, local = Local, tick_ms = Tick,
+       resolver_ms = maps:get(resolver_timeout_ms, sderl_dir:options(), 5000)}.
 
 -spec handle_continue(start, #g{}) -> {noreply, #g{}} | {stop, normal, #g{}}.
 handle_continue(start, G) -> run([start], G).
@@ -232,7 +234,7 @@ effect({apply, Epoch, Num, Items, Index}, #g{store = St0, local = L0, group = Gr
     %% Kept before the rows change: should we die here, the successor does it again.
     Notify = sderl_subs:wanted(Group, name),
     {St, L, Foreign, Events} = sderl_store:apply(St0, L0, {Epoch, Num}, Items, Index, Notify),
-    lists:foreach(fun(E) -> sderl_subs:notify(Group, E) end, Events),
+    notify(Events, G0),
     watch(Foreign, G0),
     G0#g{store = St, local = L};
 effect({durable, D}, #g{group = Group} = G) ->
@@ -259,11 +261,14 @@ effect({sessions, Sessions}, #g{group = Group} = G) ->
     G;
 effect({sync_begin, Epoch, Num}, #g{store = St} = G) ->
     G#g{stale = sderl_store:sync_begin(St, Epoch, Num)};
-effect({put_rows, Rows}, #g{store = St, local = L0, stale = S0} = G) ->
-    {L, S} = sderl_store:put_rows(St, L0, S0, Rows),
+effect({put_rows, Rows}, #g{group = Group, store = St, local = L0, stale = S0} = G) ->
+    {L, S, Events} = sderl_store:put_rows(St, L0, S0, Rows, sderl_subs:wanted(Group, name)),
+    notify(Events, G),
     G#g{local = L, stale = S};
-effect(sync_end, #g{store = St, local = L, stale = S} = G) ->
-    G#g{local = sderl_store:sync_end(St, L, S), stale = #{}};
+effect(sync_end, #g{group = Group, store = St, local = L0, stale = S} = G) ->
+    {L, Events} = sderl_store:sync_end(St, L0, S, sderl_subs:wanted(Group, name)),
+    notify(Events, G),
+    G#g{local = L, stale = #{}};
 effect({read_chunk, Node, K}, G) -> read(chunk_read, Node, K, all, G);
 effect({read_homes, Node, K, Homes}, G) -> read(homes_read, Node, K, Homes, G);
 effect({read_stop, Node}, #g{cursors = Cs} = G) ->
@@ -306,6 +311,8 @@ reply(From, Value) when is_reference(From) ->
     ok;
 reply(_, _) -> ok.
 
+notify(Events, #g{group = Group}) -> lists:foreach(fun(E) -> sderl_subs:notify(Group, E) end, Events).
+
 watch([], _) -> ok;
 watch(Foreign, #g{group = Group}) -> sderl_watch:watch(self(), Group, Foreign).
 
@@ -313,7 +320,7 @@ meta(#{meta := M}) -> M;
 meta(_) -> undefined.
 
 resolver(#{resolver := R}) -> R;
-resolver(_) -> random_exit_name.
+resolver(_) -> maps:get(resolver, sderl_dir:options(), random_exit_name).
 
 read(Kind, Node, K, Which, #g{store = St, cursors = Cs, inner = In} = G) ->
     {Rows, Last, Cursor} = case Cs of
