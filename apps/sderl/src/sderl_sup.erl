@@ -20,7 +20,8 @@ init([]) ->
     sderl_pg = sderl_pg:new(),
     {ok, {#{strategy => one_for_one, intensity => 1000, period => 1},
           [worker(sderl_subs), worker(sderl_connector), worker(sderl_watch), worker(sderl_ask),
-           supervisor(sderl_group_sup), supervisor(sderl_pg_sup), worker(sderl_node)]}}.
+           supervisor(sderl_group_sup), supervisor(sderl_pg_sup), worker(sderl_node),
+           worker(sderl_link_policy)]}}.
 
 worker(M) -> #{id => M, start => {M, start_link, []}, shutdown => 2000}.
 
