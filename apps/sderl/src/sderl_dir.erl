@@ -6,8 +6,8 @@
 %% the library may die and find them again.
 
 -export([new/0, options/0, options/1, incarnation/0, reborn/0]).
--export([own/0, own/1, named/0, needs/0, show/4, show/5, left/4, forget/1]).
--export([start_args/2, start_args/3, gone/1, gone_all/0, prune/1]).
+-export([own/0, own/1, named/0, needs/0, show/4, show/5, moved/4, left/4, forget/1]).
+-export([start_args/2, start_args/3, start_uid/1, gone/1, gone_all/0, prune/1]).
 -export([known/0, known/1, know/3, unknow_from/1, unknow_strangers/0, refused/3, refusals/0, unrefuse/2]).
 -export([refuse/0, refuse/1, is_free/0, unknown/1, unknowns/0]).
 -export_type([own/0]).
@@ -121,15 +121,25 @@ shown(Group, Members) ->
     sderl_connector:kick(),
     sderl_node:changed(Group).
 
+-doc "The group goes on under another uid, in another process.".
+-spec moved(term(), binary(), binary(), pid()) -> ok.
+moved(Group, Old, New, Pid) ->
+    %% Not if that process has shown itself.
+    _ = ets:select_replace(sderl_groups, [{{'$1', '$2', '_', '$3', '_'},
+                                           [{'=:=', '$1', {const, Group}}, {'=:=', '$2', {const, Old}}],
+                                           [{{'$1', {const, New}, {const, Pid}, '$3', undefined}}]}]),
+    ok.
+
 -doc "This node is no member any more: remembered, so that whoever returns can be told (rule 1).".
 -spec left(term(), binary(), removed | deleted, sderl_membership:t()) -> ok.
 left(Group, Uid, Why, Mem) ->
     true = ets:insert(sderl_gone, {Uid, Why, Mem, erlang:system_time(second), Group}),
+    Mates = case own(Group) of {_, _, _, Members, _} -> Members; undefined -> [] end,
     forget(Group),
     %% Of a group that was left others tell; one that was deleted nobody has any more.
     Why =:= deleted andalso unknow(Group),
     _ = [unrefuse(Group, N) || {G, N, _} <- refusals(), G =:= Group],
-    sderl_node:left(Group).
+    sderl_node:left(Group, Mates).
 
 -doc "Drops a group's tables without remembering it.".
 -spec forget(term()) -> ok.
@@ -158,6 +168,10 @@ start_args(Group, Uid) ->
 start_args(Group, Uid, Args) ->
     true = ets:insert(sderl_state, {{init, Group}, Uid, Args}),
     ok.
+
+-doc "Under which uid a group's process starts; `none` if the group is gone.".
+-spec start_uid(term()) -> none | binary().
+start_uid(Group) -> ets:lookup_element(sderl_state, {init, Group}, 2, none).
 
 -spec gone(binary()) -> undefined | {removed | deleted, sderl_membership:t()}.
 gone(Uid) ->

@@ -1,12 +1,175 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_free).
 -moduledoc false.
-%% Islands of free normal nodes that become one.
+%% Islands of free normal nodes, and how they become one (protocol rule 22).
+%%
+%% The free namespace of a node is an ordinary group called `undefined` with a uid of its own, run
+%% by `sderl_group`: an island is the members of one such group. Two islands meet when a node of
+%% one asks a node of the other (`whereis_name/3`, `send/4`), and when nodes become free that the
+%% library had linked to free ones. A link alone merges nothing: the caller's own links count for
+%% nothing here, and nodes that merely boot next to each other stay apart.
+%%
+%% The older island wins, which its uid tells: it begins with the time of founding. It adds
+%% the other's nodes to its members (an ordered operation), connects to them as to any member, and says
+%% hello. A node that is greeted by an older island as a member of it moves: its process starts
+%% anew under that uid, with everything that it had. So the nodes of the younger island are then a
+%% component of the older group, and what follows is the ordinary merge of components: the union
+%% of names by home, clashes to the resolver, one coordinator.
+%%
+%% Races. A third island may be met at the same time: each move is to an older island, so all end
+%% in the oldest. A node that is in an s_group by the time it is greeted declines, and leaves the
+%% membership like one that was removed. A node that was away while its island moved is greeted
+%% when it is back, because it still is a member. A node that was restarted founds an island of
+%% its own, younger than the one that still counts it and therefore no trouble to it.
+%%
+%% Not supported: process groups keep their processes over a move, but who joins at that very
+%% moment may be told `no_information_about_remote_group`.
 
--export([met/1, message/2]).
+-export([uid/0, meet/1, freed/1, message/2, hello/5, resume/0]).
+-export([met/3, greeted/4]).
 
--spec met(node()) -> ok.
-met(_Node) -> ok.
+-define(VSN, 1).
 
--spec message(node(), term()) -> ok.
-message(_From, _Msg) -> ok.
+-doc "The identity of a new island: the older one compares lower.".
+-spec uid() -> binary().
+uid() ->
+    Random = binary:part(sderl_group:uid(undefined), 0, 8),
+    <<(erlang:system_time(microsecond)):64, Random/binary>>.
+
+%% ---------------------------------------------------------------- decisions
+
+-doc """
+What to do about another island that a node of it told us of: its nodes become members here
+(`grow`), we tell them of ours so that they do (`answer`), or nothing.
+""".
+-spec met(Own :: none | binary(), Theirs :: binary(), Mixes :: boolean()) -> grow | answer | nothing.
+met(none, _, _) -> nothing;
+met(_, _, false) -> nothing;
+met(Own, Own, true) -> nothing;
+met(Own, Theirs, true) when Own < Theirs -> grow;
+met(_, _, true) -> answer.
+
+-doc """
+What to do about a hello of an island: it is ours (`pass`), ours is younger and it counts us
+(`move`), ours is older and it counts us (`grow`), it counts us in vain (`decline`).
+""".
+-spec greeted(Own :: none | binary(), Theirs :: binary(), Counted :: boolean(), Mixes :: boolean()) ->
+    pass | move | grow | decline | nothing.
+greeted(Own, Own, _, _) -> pass;
+greeted(_, _, false, _) -> nothing;
+greeted(none, _, true, _) -> decline;
+greeted(_, _, true, false) -> decline;
+greeted(Own, Theirs, true, true) when Theirs < Own -> move;
+greeted(_, _, true, true) -> grow.
+
+%% ---------------------------------------------------------------- meeting
+
+%% Free hidden nodes keep their names to themselves.
+mixes() -> maps:get(free_islands, sderl_dir:options(), true) andalso not sderl_node:hidden().
+
+-doc "Tells nodes of our island; those of another one make one island of the two.".
+-spec meet([node()]) -> ok.
+meet(Nodes) ->
+    case {sderl_dir:own(undefined), mixes()} of
+        {{_, Uid, _, Members, _}, true} ->
+            lists:foreach(fun(N) -> tell(N, {meet, Uid, Members}) end, Nodes -- Members);
+        _ -> ok
+    end.
+
+-doc """
+This node is free now. It meets the nodes of the group that it left, and those that the library
+linked it to; at which end of a link that was the other end may know better.
+""".
+-spec freed(Mates :: [node()]) -> ok.
+freed(Mates) ->
+    Near = [N || N <- nodes(visible), lists:member(N, Mates) orelse ours(N)],
+    meet(Near),
+    lists:foreach(fun(N) -> tell(N, freed) end, nodes(visible) -- Near).
+
+%% Whether the library opened the link, and not for the caller.
+ours(Node) ->
+    [] =/= [N || #{node := N, opened_by := library, reasons := Rs} <- sderl_links:list(),
+                 N =:= Node, Rs =:= [] orelse Rs -- [caller, stock] =/= []].
+
+-doc "What the node server of another node says to ours.".
+-spec message(node(), term()) -> ok | unknown.
+message(From, {meet, Uid, Nodes}) when is_binary(Uid), is_list(Nodes) ->
+    case sderl_dir:own(undefined) of
+        {_, Own, Pid, Members, _} ->
+            case met(Own, Uid, mixes()) of
+                grow -> grow(Pid, Members, Nodes);
+                answer -> tell(From, {meet, Own, Members});
+                nothing -> ok
+            end;
+        undefined -> ok
+    end;
+message(From, freed) ->
+    case ours(From) of
+        true -> meet([From]);
+        false -> ok
+    end;
+message(_, _) -> unknown.
+
+tell(Node, Msg) ->
+    _ = erlang:send({sderl_node, Node}, {sderl_free, ?VSN, node(), Msg}, [noconnect]),
+    ok.
+
+grow(Pid, Members, Nodes) ->
+    case [N || N <- Nodes, is_atom(N)] -- Members of
+        [] -> ok;
+        New -> Pid ! {sderl_op, none, {add, New}}, ok
+    end.
+
+%% ---------------------------------------------------------------- being greeted
+
+-doc "A member of an island says hello (see `sderl_node`).".
+-spec hello(binary(), node(), term(), sderl_membership:t(), term()) -> ok.
+hello(Uid, From, Addr, Mem, Msg) ->
+    {Own, Pid, Members} = case sderl_dir:own(undefined) of
+        {_, U, P, Ms, _} -> {U, P, Ms};
+        undefined -> {none, none, []}
+    end,
+    case greeted(Own, Uid, sderl_membership:is_member(node(), Mem), mixes()) of
+        pass -> say(Pid, Uid, From, Msg);
+        move -> move(sderl_dir:start_args(undefined, Own), Own, Pid, Uid, From, Msg);
+        grow -> grow(Pid, Members, sderl_membership:members(Mem));
+        decline ->
+            Without = sderl_membership:remove([node()], erlang:system_time(second), Mem),
+            say(Addr, Uid, node(), {mem, Without});
+        nothing -> ok
+    end.
+
+say(To, Uid, From, Msg) ->
+    _ = erlang:send(To, {sderl, ?VSN, Uid, From, Msg}, [noconnect]),
+    ok.
+
+%% The process ends without a word to the others, for which it is as if it had died and come
+%% again under another uid: they move, too. Its tables are the new one's.
+move(none, _, _, _, _, _) -> ok;
+move(Args, Own, Old, Uid, From, Msg) ->
+    ok = sderl_dir:start_args(undefined, Uid, Args#{moved => true}),
+    true = ets:delete(sderl_gone, Uid),
+    ok = stop(Old),
+    say(moved(Own, Uid), Uid, From, Msg).
+
+moved(Own, Uid) ->
+    {ok, Pid} = sderl_group_sup:start_group(undefined, Uid),
+    ok = sderl_dir:moved(undefined, Own, Uid, Pid),
+    sderl_pg:moved(undefined, Own, Uid),
+    Pid.
+
+stop(Pid) ->
+    try gen_server:stop(Pid, normal, infinity)
+    catch exit:_ -> ok
+    end.
+
+-doc "Ends a move in which this node's server died.".
+-spec resume() -> ok.
+resume() ->
+    case {sderl_dir:own(undefined), sderl_dir:start_uid(undefined)} of
+        {{_, Own, Pid, _, _}, Uid} when Uid =/= Own, Uid =/= none ->
+            ok = stop(Pid),
+            _ = moved(Own, Uid),
+            ok;
+        _ -> ok
+    end.

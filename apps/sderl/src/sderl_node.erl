@@ -13,7 +13,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/0, precondition/0, create/1, changed/1, left/1, settle/0, met/2, hidden/0]).
+-export([start_link/0, precondition/0, create/1, changed/1, left/2, settle/0, met/2, hidden/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(VSN, 1).
@@ -64,9 +64,9 @@ call(Request) ->
 -spec changed(term()) -> ok.
 changed(Group) -> gen_server:cast(?MODULE, {changed, Group}).
 
--doc "This node left a group.".
--spec left(term()) -> ok.
-left(Group) -> gen_server:cast(?MODULE, {left, Group}).
+-doc "This node left a group that it shared with these nodes.".
+-spec left(term(), [node()]) -> ok.
+left(Group, Mates) -> gen_server:cast(?MODULE, {left, Group, Mates}).
 
 -doc "Returns when what was told before has been dealt with.".
 -spec settle() -> ok.
@@ -89,7 +89,9 @@ init([]) ->
     {ok, #n{}, {continue, start}}.
 
 -spec handle_continue(start, #n{}) -> {noreply, #n{}}.
-handle_continue(start, N) -> {noreply, configured(N)}.
+handle_continue(start, N) ->
+    sderl_free:resume(),
+    {noreply, configured(N)}.
 
 %% The node may have got its name a moment ago: what is asked now is asked of the node of that name.
 -spec handle_call(term(), gen_server:from(), #n{}) -> {reply, term(), #n{}} | {noreply, #n{}}.
@@ -128,13 +130,16 @@ handle_call(settle, _, N) -> {reply, ok, N};
 handle_call(_, _, N) -> {reply, {error, unknown_call}, unknown(N)}.
 
 -spec handle_cast(term(), #n{}) -> {noreply, #n{}}.
-handle_cast({What, _Group}, N) when What =:= changed; What =:= left ->
-    free(),
-    sderl_dir:unknow_strangers(),
-    share(),
+handle_cast({changed, _Group}, N) ->
+    dwell(),
+    {noreply, N};
+handle_cast({left, Group, Mates}, N) ->
+    dwell(),
+    %% Free now, and linked to free ones (rule 22).
+    Group =/= undefined andalso sderl_dir:is_free() andalso sderl_free:freed(Mates),
     {noreply, N};
 handle_cast({met, Node}, N) ->
-    sderl_free:met(Node),
+    sderl_free:meet([Node]),
     {noreply, N};
 handle_cast(_, N) -> {noreply, unknown(N)}.
 
@@ -157,9 +162,11 @@ handle_info({sderl_conflict, ?VSN, Group, Uid, From, Other}, N) when is_atom(Fro
         {_, Uid, _, _, _} -> {noreply, apart(Group, From, Other, N)};
         _ -> {noreply, N}
     end;
-handle_info({sderl_free, ?VSN, From, Msg}, N) ->
-    sderl_free:message(From, Msg),
-    {noreply, N};
+handle_info({sderl_free, ?VSN, From, Msg}, N) when is_atom(From) ->
+    case sderl_free:message(From, Msg) of
+        ok -> {noreply, N};
+        unknown -> {noreply, unknown(N)}
+    end;
 handle_info(tick, #n{reserved = R} = N) ->
     _ = erlang:send_after(?TICK, self(), tick),
     Now = now_ms(),
@@ -249,12 +256,18 @@ entered(Group, Why, N) ->
 
 %% ---------------------------------------------------------------- the free namespace
 
+%% What follows from a change of the own groups.
+dwell() ->
+    free(),
+    sderl_dir:unknow_strangers(),
+    share().
+
 %% A node without s_groups has the free namespace; one with s_groups has not.
 free() ->
     Refuse = sderl_dir:refuse(),
     case {sderl_dir:named(), sderl_dir:own(undefined)} of
         {[], undefined} when Refuse =:= undefined ->
-            _ = start(undefined, sderl_group:uid(undefined),
+            _ = start(undefined, sderl_free:uid(),
                       #{mem => sderl_membership:new([node()]), found => true}),
             ok;
         {[_ | _], {_, _, Pid, _, _}} ->
@@ -265,6 +278,9 @@ free() ->
 
 %% ---------------------------------------------------------------- hello
 
+hello(undefined, Uid, From, {hello, Addr, _, Mem, _} = Msg, N) ->
+    sderl_dir:refuse() =:= undefined andalso sderl_free:hello(Uid, From, Addr, Mem, Msg),
+    N;
 hello(Group, Uid, From, {hello, Addr, _, Mem, _} = Msg, N) ->
     case {sderl_dir:own(Group), sderl_dir:gone(Uid)} of
         {{_, Uid, Pid, _, _}, _} ->

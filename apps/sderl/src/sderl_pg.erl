@@ -41,7 +41,7 @@ each s_group in which this node uses process groups.
 -export([new/0]).
 -export([join/3, leave/3, members/2]).
 -export([join/4, leave/4, members/3]).
--export([drop/1]).
+-export([drop/1, moved/3]).
 -export([scope/1]).
 
 -export_type([env/0, error/0]).
@@ -134,6 +134,22 @@ drop(Uid) ->
     case keeper(Uid) of
         {_Scope, Keeper} -> gen_server:cast(Keeper, drop);
         none -> ok
+    end.
+
+-doc """
+The group goes on under another uid on this node, as a free namespace does that became part of an
+older one: what joined stays joined.
+""".
+-spec moved(Group :: term(), Old :: binary(), New :: binary()) -> ok.
+moved(Group, Old, New) ->
+    case ets:match_object(?TABLE, {{join, Old, '_', '_'}, '_'}) of
+        [] ->
+            drop(Old);
+        Joins ->
+            true = ets:insert(?TABLE, [{{join, New, PgGroup, Pid}, Count} || {{join, _, PgGroup, Pid}, Count} <- Joins]),
+            drop(Old),
+            _ = sderl_pg_sup:ensure(Group, New),
+            ok
     end.
 
 -doc "The name of the `pg` scope of the s_group with this uid.".

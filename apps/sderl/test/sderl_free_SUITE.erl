@@ -1,0 +1,238 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_free_SUITE).
+
+%% Free nodes and their islands (protocol rule 22), and links that nobody needs (rule 25).
+
+-compile([export_all, nowarn_export_all]).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-import(sderl_ct_nodes, [with/2, sd/1, sd/2, call/4, s_group/4, await/1]).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() ->
+    [islands, clash, several_at_once, leaving_for_a_group, becoming_free, turned_off, restarted, away_meanwhile,
+     killed_meanwhile].
+
+links(Fleet, Node) -> lists:sort(call(Fleet, Node, {erlang, nodes}, [connected])).
+
+%% These nodes are one island: of the same members, linked, with the same names, in one component.
+island(Fleet, Nodes) -> island(Fleet, Nodes, Nodes).
+
+island(Fleet, Nodes0, Members0) ->
+    {Nodes, Members} = {lists:sort(Nodes0), lists:sort(Members0)},
+    await(fun() -> one(Fleet, Nodes, Members) end),
+    names(Fleet, hd(Nodes)).
+
+one(Fleet, Nodes, Members) ->
+    Names = names(Fleet, hd(Nodes)),
+    Seen = [{N, s_group(Fleet, N, own_nodes, []), [M || M <- links(Fleet, N), lists:member(M, Members)],
+             live(Fleet, N), names(Fleet, N)} || N <- Nodes],
+    case [{N, Members, Nodes -- [N], Nodes, Names} || N <- Nodes] of
+        Seen -> true;
+        _ -> Seen
+    end.
+
+names(Fleet, N) -> lists:sort(call(Fleet, N, {sderl_store, names}, [undefined])).
+
+live(Fleet, N) ->
+    case [L || #{group := undefined, live := L} <- proplists:get_value(groups, s_group(Fleet, N, info, []))] of
+        [Live] -> Live;
+        Other -> Other
+    end.
+
+free_name(Fleet, Node, Name) ->
+    Pid = call(Fleet, Node, proc, []),
+    yes = s_group(Fleet, Node, register_name, [undefined, Name, Pid]),
+    Pid.
+
+%% ---------------------------------------------------------------- islands
+
+islands(_) ->
+    with(#{families => [sd(4)]}, fun(Fleet, [A1, A2, A3, A4] = All) ->
+        Pids = [P1, P2, _, P4] = [free_name(Fleet, N, {n, N}) || N <- All],
+        %% A link alone merges nothing, whoever made it.
+        true = call(Fleet, A1, {net_kernel, connect_node}, [A3]),
+        ?assertEqual(true, s_group(Fleet, A2, connect, [A4])),
+        ?assertEqual(undefined, s_group(Fleet, A1, whereis_name, [undefined, {n, A3}])),
+        %% Two free nodes that exchange, found or not.
+        ?assertEqual(P2, s_group(Fleet, A1, whereis_name, [A2, undefined, {n, A2}])),
+        ?assertEqual(2, length(island(Fleet, [A1, A2]))),
+        ?assertEqual({badarg, {whatever, unknown, hello}}, s_group(Fleet, A3, send, [A4, whatever, unknown, hello])),
+        ?assertEqual(2, length(island(Fleet, [A3, A4]))),
+        ?assertEqual(P1, s_group(Fleet, A2, whereis_name, [undefined, {n, A1}])),
+        ?assertEqual(undefined, s_group(Fleet, A1, whereis_name, [undefined, {n, A4}])),
+        %% Island meets island: all are linked to all, with all names.
+        ?assertEqual(P4, s_group(Fleet, A1, send, [A4, undefined, {n, A4}, hello])),
+        await(fun() -> call(Fleet, A4, inbox, [P4]) =:= [hello] end),
+        ?assertEqual(lists:sort([{{n, N}, P} || {N, P} <- lists:zip(All, Pids)]), island(Fleet, All)),
+        ?assertEqual(undefined, s_group(Fleet, A1, s_groups, [])),
+        %% It is one namespace: unique, and replicated.
+        Pid = call(Fleet, A3, proc, []),
+        ?assertEqual({no, name_or_pid_already_registered}, s_group(Fleet, A3, register_name, [undefined, {n, A1}, Pid])),
+        ?assertEqual(yes, s_group(Fleet, A3, register_name, [undefined, x, Pid])),
+        [?assertEqual(Pid, s_group(Fleet, N, whereis_name, [undefined, x])) || N <- All],
+        ?assertMatch(#{reasons := [_ | _], needed := true},
+                     hd([L || #{node := N} = L <- s_group(Fleet, A2, links, []), N =:= A3])),
+        ?assertEqual([A1, A2, A4], lists:sort([N || #{node := N, reasons := Rs} <- s_group(Fleet, A3, links, []),
+                                                    lists:member(free_island, Rs)]))
+    end).
+
+%% A name on both sides goes to the resolver that came with the older registration.
+clash(_) ->
+    with(#{families => [sd(2)]}, fun(Fleet, [A1, A2] = All) ->
+        [P1, P2] = [call(Fleet, N, proc, []) || N <- All],
+        [?assertEqual(yes, s_group(Fleet, N, register_name, [undefined, n, P, #{resolver => notify_all_name}]))
+         || {N, P} <- [{A1, P1}, {A2, P2}]],
+        [Q1, Q2] = [free_name(Fleet, N, only) || N <- All],
+        ?assertEqual(P2, s_group(Fleet, A1, whereis_name, [A2, undefined, n])),
+        await(fun() ->
+            case names(Fleet, A1) of
+                [{only, Q}] -> lists:member(Q, [Q1, Q2]) andalso names(Fleet, A2) =:= [{only, Q}];
+                Names -> Names
+            end
+        end),
+        await(fun() -> {call(Fleet, A1, inbox, [P1]), call(Fleet, A2, inbox, [P2])} =:=
+                           {[{global_name_conflict, n, P2}], [{global_name_conflict, n, P1}]} end)
+    end).
+
+%% Everybody asks everybody at once, while names are registered.
+several_at_once(_) ->
+    with(#{families => [sd(5)]}, fun(Fleet, All) ->
+        Pids = [free_name(Fleet, N, {n, N}) || N <- All],
+        Calls = [spawn_monitor(fun() -> s_group(Fleet, A, whereis_name, [B, undefined, x]) end)
+                 || A <- All, B <- All, A =/= B],
+        More = [free_name(Fleet, N, {m, N}) || N <- All],
+        [receive {'DOWN', Mon, process, Pid, Why} -> ?assertEqual(normal, Why) end || {Pid, Mon} <- Calls],
+        Expected = lists:sort([{{n, N}, P} || {N, P} <- lists:zip(All, Pids)] ++
+                                  [{{m, N}, P} || {N, P} <- lists:zip(All, More)]),
+        ?assertEqual(Expected, island(Fleet, All))
+    end).
+
+%% Who enters an s_group is in no island; the others go on.
+leaving_for_a_group(_) ->
+    with(#{families => [sd(4)]}, fun(Fleet, [A1, A2, A3, A4] = All) ->
+        [_ = s_group(Fleet, A1, whereis_name, [N, undefined, x]) || N <- [A2, A3]],
+        island(Fleet, [A1, A2, A3]),
+        Pids = [P1, P2, P3] = [free_name(Fleet, N, {n, N}) || N <- [A1, A2, A3]],
+        3 = length(Pids),
+        ?assertEqual({ok, g, [A1, A4]}, s_group(Fleet, A1, new_s_group, [g, [A1, A4]])),
+        island(Fleet, [A2, A3]),
+        ?assertEqual([A1, A4], s_group(Fleet, A1, own_nodes, [])),
+        ?assertEqual(undefined, s_group(Fleet, A1, whereis_name, [undefined, {n, A2}])),
+        ?assertEqual({no, cannot_register_in_remote_group}, s_group(Fleet, A1, register_name, [undefined, x, P1])),
+        ?assertEqual([P2, P3], [s_group(Fleet, N, whereis_name, [undefined, {n, M}]) || {N, M} <- [{A3, A2}, {A2, A3}]]),
+        %% Links stay, for they are nobody's to cut.
+        ?assert(lists:member(A2, links(Fleet, A1))),
+        %% A node of an s_group and a free one: asked, linked, not merged.
+        ?assertEqual(undefined, s_group(Fleet, A4, whereis_name, [A2, g, x])),
+        ?assertEqual(P2, s_group(Fleet, A4, whereis_name, [A2, g, {n, A2}])),
+        ?assertEqual(undefined, s_group(Fleet, A2, whereis_name, [A4, undefined, x])),
+        island(Fleet, [A2, A3]),
+        %% The whole island at once.
+        ?assertEqual({ok, h, [A2, A3]}, s_group(Fleet, A2, new_s_group, [h, [A2, A3]])),
+        [?assertEqual([], s_group(Fleet, N, registered_names, [{node, N}])) || N <- All]
+    end).
+
+%% The nodes of a group that ends are linked, so they are one island, with the free ones that they
+%% are linked to because of the library.
+becoming_free(_) ->
+    with(#{families => [sd(5)]}, fun(Fleet, [A1, A2, A3, A4, A5]) ->
+        {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2, A3]]),
+        P4 = free_name(Fleet, A4, n),
+        _ = free_name(Fleet, A5, n),
+        %% The caller's own link does not count, that of a question does.
+        ?assertEqual(true, s_group(Fleet, A1, connect, [A5])),
+        ?assertEqual(P4, s_group(Fleet, A1, whereis_name, [A4, undefined, n])),
+        ok = s_group(Fleet, A1, delete_s_group, [g]),
+        ?assertEqual([{n, P4}], island(Fleet, [A1, A2, A3, A4])),
+        ?assertEqual([A5], s_group(Fleet, A5, own_nodes, [])),
+        %% One that is removed while the others stay in their group is alone.
+        {ok, h, _} = s_group(Fleet, A1, new_s_group, [h, [A1, A2]]),
+        island(Fleet, [A3, A4]),
+        ok = s_group(Fleet, A1, remove_nodes, [h, [A2]]),
+        ?assertEqual([{n, P4}], island(Fleet, [A2, A3, A4])),
+        ok = s_group(Fleet, A1, leave, [h]),
+        ?assertEqual([{n, P4}], island(Fleet, [A1, A2, A3, A4]))
+    end).
+
+turned_off(_) ->
+    Off = (sd(2, [{sderl, free_islands, false}]))#{name => off},
+    with(#{families => [Off, sd(1)]}, fun(Fleet, [O1, O2, A1]) ->
+        P1 = free_name(Fleet, O1, n),
+        ?assertEqual(P1, s_group(Fleet, O2, whereis_name, [O1, undefined, n])),
+        ?assertEqual(P1, s_group(Fleet, A1, whereis_name, [O1, undefined, n])),
+        ?assertEqual(undefined, s_group(Fleet, O1, whereis_name, [A1, undefined, n])),
+        {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, O2]]),
+        ok = s_group(Fleet, A1, delete_s_group, [g]),
+        [_ = call(Fleet, N, {sderl_node, settle}, []) || _ <- [1, 2], N <- [O1, O2, A1]],
+        [?assertEqual([N], s_group(Fleet, N, own_nodes, [])) || N <- [O1, O2, A1]],
+        ?assertEqual(P1, s_group(Fleet, O1, whereis_name, [undefined, n])),
+        ?assertEqual(undefined, s_group(Fleet, A1, whereis_name, [undefined, n]))
+    end).
+
+%% ---------------------------------------------------------------- faults
+
+%% A node that comes again is in its island again, without the names of its former life.
+restarted(_) ->
+    with(#{families => [sd(3)]}, fun(Fleet, [A1, A2, A3] = All) ->
+        [_ = s_group(Fleet, A1, whereis_name, [N, undefined, x]) || N <- [A2, A3]],
+        island(Fleet, All),
+        P2 = free_name(Fleet, A2, two),
+        _ = free_name(Fleet, A1, one),
+        ok = sderl_fleet:kill(Fleet, A1),
+        ?assertEqual([{two, P2}], island(Fleet, [A2, A3], All)),
+        {ok, A1} = sderl_fleet:restart(Fleet, A1),
+        ?assertEqual([{two, P2}], island(Fleet, All))
+    end).
+
+%% A node that stood still while its island became part of another follows.
+away_meanwhile(_) ->
+    with(#{families => [sd(4, [{sderl, set_aside_ms, 1000}])]}, fun(Fleet, [A1, A2, A3, A4] = All) ->
+        %% The island of two is younger: it moves.
+        P1 = free_name(Fleet, A1, one),
+        ok = call(Fleet, A2, {application, stop}, [sderl]),
+        ok = call(Fleet, A3, {application, stop}, [sderl]),
+        ok = call(Fleet, A4, {application, stop}, [sderl]),
+        [{ok, _} = call(Fleet, N, {application, ensure_all_started}, [sderl]) || N <- [A2, A3, A4]],
+        [_ = s_group(Fleet, A2, whereis_name, [N, undefined, x]) || N <- [A3, A4]],
+        island(Fleet, [A2, A3, A4]),
+        P4 = free_name(Fleet, A4, four),
+        ok = sderl_fleet:suspend(Fleet, A4),
+        ?assertEqual(P1, s_group(Fleet, A2, whereis_name, [A1, undefined, one])),
+        await(fun() -> s_group(Fleet, A3, whereis_name, [undefined, one]) =:= P1 end),
+        ok = sderl_fleet:resume(Fleet, A4),
+        ?assertEqual(lists:sort([{one, P1}, {four, P4}]), island(Fleet, All))
+    end).
+
+%% Processes of the library die while islands merge.
+killed_meanwhile(_) ->
+    with(#{families => [sd(3)]}, fun(Fleet, [A1, A2, A3] = All) ->
+        Pids = [free_name(Fleet, N, {n, N}) || N <- All],
+        Expected = lists:sort([{{n, N}, P} || {N, P} <- lists:zip(All, Pids)]),
+        Killers = [spawn_monitor(fun() -> ok = call(Fleet, N, {?MODULE, kill_for}, [1500]) end) || N <- All],
+        Ask = fun() ->
+            _ = s_group(Fleet, A1, whereis_name, [A2, undefined, x]),
+            _ = s_group(Fleet, A2, whereis_name, [A3, undefined, x])
+        end,
+        Ask(),
+        [receive {'DOWN', Mon, process, Pid, Why} -> ?assertEqual(normal, Why) end || {Pid, Mon} <- Killers],
+        %% A word between two nodes may have been lost with a process; the next question mends that.
+        await(fun() -> Ask(), one(Fleet, All, All) end),
+        ?assertEqual(Expected, names(Fleet, A1))
+    end).
+
+%% On a node.
+kill_for(Ms) -> kill_until(erlang:monotonic_time(millisecond) + Ms).
+
+kill_until(End) ->
+    Groups = [P || {_, _, P, _, _} <- sderl_dir:own()],
+    Named = [P || N <- [sderl_node, sderl_connector, sderl_ask], P <- [whereis(N)], is_pid(P)],
+    All = Groups ++ Groups ++ Named,
+    exit(lists:nth(rand:uniform(length(All)), All), kill),
+    receive after 10 + rand:uniform(40) -> ok end,
+    case erlang:monotonic_time(millisecond) < End of
+        true -> kill_until(End);
+        false -> ok
+    end.
