@@ -395,7 +395,7 @@ message({handover, E}, N, S) -> sderl_core_elect:handover(E, N, S);
 message(query, N, S) -> send(N, {state, S#s.d#d.epoch, S#s.lead}, S);
 message({mem, Mem}, N, S) -> sderl_core_elect:mem(Mem, N, S);
 message({state, E, L}, N, S) -> sderl_core_elect:state(E, L, N, S);
-message({surrender, E, Num, Ms, Sess}, N, S) -> sderl_core_merge:surrender(E, Num, Ms, Sess, N, S);
+message({surrender, E, Num, View, Info}, N, S) -> sderl_core_merge:surrender(E, Num, View, Info, N, S);
 message({yield, E, Need}, N, S) -> sderl_core_merge:yield(E, Need, N, S);
 message({contrib, E, K, Rows, Last}, N, S) -> sderl_core_merge:contrib(E, K, Rows, Last, N, S);
 message({contrib_ok, E, K}, N, S) -> sderl_core_merge:contrib_ok(E, K, N, S);

@@ -19,6 +19,7 @@
     history = [] :: [{epoch(), non_neg_integer()}],  % ended epochs of that log, last number of each
     view = #{} :: #{node() => place()},              % the component
     tomb = #{} :: #{node() => #{term() => term()}},  % rows of a node set aside, removed meanwhile
+    clashes = #{} :: #{term() => {tuple(), tuple()}},  % found at merges and not decided: our row, theirs
     syncing = false :: boolean()    % a snapshot is being installed: the table is not whole
 }).
 
@@ -62,6 +63,8 @@
     need = #{} :: #{node() => {epoch(), non_neg_integer()}},  % whose rows come, and of when they are
     sessions = #{} :: map(),
     rows = [] :: [[term()]],
+    tomb = #{} :: map(),
+    clashes = #{} :: map(),
     since = 0 :: integer()
 }).
 
@@ -109,7 +112,6 @@
     syncs = #{} :: #{node() => #sync{}},
     sync = 0 :: non_neg_integer(),  % the last one begun; of a learner: the one it is in
     absorbs = #{} :: #{node() => #absorb{}},
-    clashes = #{} :: #{term() => {tuple(), tuple()}},
     cand :: undefined | #cand{},
     to :: undefined | {node(), epoch(), integer()},  % surrendering to
     groggy = [] :: [node()],

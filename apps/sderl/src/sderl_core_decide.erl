@@ -17,7 +17,7 @@
 %% Items of a batch: {seg, Origin, Session, Number, Ops, Answers}
 %% (`default` where each is what the operation answers when nothing stands against it); {view, View, Tomb, Drops};
 %% {mem, Membership, Removed}; {merge, Rows, Sessions}; {settle, Name, Losers, Row | none};
-%% {tomb, Tomb}; delete.
+%% {clashes, Name to {Ours, Theirs}}; {tomb, Tomb}; delete.
 
 -include("sderl_core.hrl").
 
@@ -27,8 +27,7 @@
     mod :: module(), store :: term(),
     names = #{} :: #{term() => tuple() | none},
     pids = #{} :: #{pid() => term()},          % [Name] or none, as the index will be
-    mem, view, tomb, tombed = false,
-    ver                                        % of rows that this batch writes for others
+    mem, view, tomb, tombed = false
 }).
 
 %% The common case in the making: what was read (names in a tuple, pids), how much, and what the
@@ -43,15 +42,14 @@ batch(Mod, Store, #s{specials = [], reqs = Reqs, d = #d{view = V, mem = M}} = S)
         {Items, Index} -> {Items, Index, [], S#s{reqs = []}};
         false -> overlaid(Mod, Store, S)
     end;
-batch(Mod, Store, #s{specials = Specials, num = Num, d = D} = S0) ->
+batch(Mod, Store, #s{specials = Specials, d = D} = S0) ->
     Drops = lists:usort(lists:append([Ns || {view, Ns} <- Specials])),
     View = case [v || {view, _} <- Specials] of
         [] -> [];
         %% A member that counts has all that was removed while it did not.
         _ -> [{view, D#d.view, maps:filter(fun(N, _) -> maps:get(N, D#d.view, none) =/= live end, D#d.tomb), Drops}]
     end,
-    C0 = #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb,
-            ver = {D#d.lineage, sderl_core:seq(Num + 1, 0)}},
+    C0 = #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb},
     {Items, Then, _, C, S} = lists:foldl(fun special/2, {View, [], Drops, C0, S0#s{specials = []}},
                                          lists:reverse(Specials)),
     {Last, First} = lists:partition(fun(I) -> element(1, I) =:= mem end, lists:reverse(Items)),
@@ -122,12 +120,33 @@ special({prune, Before}, {Is, T, Dr, C, S}) ->
 special({mem, Mem0, From}, {Is, T, Dr, C, S}) ->
     Mem = sderl_membership:merge(Mem0, C#c.mem),
     {[mem_item(Mem, C#c.mem) | Is], [{adopt, [From]} | T], Dr, C#c{mem = Mem}, S};
-special({merge, Members, Rows, Sessions}, {Is, T, Dr, C0, S0}) ->
-    {Kept, C, S} = lists:foldl(fun(R, A) -> merge_row(R, Dr, A) end, {[], C0, S0}, Rows),
-    {[{merge, lists:reverse(Kept), Sessions} | Is], [{adopt, Members} | T], Dr, C, S};
-special({settle, Name, A, B0, Keep, Fx}, {Is, T, Dr, C, S0}) ->
-    S = S0#s{clashes = maps:remove(Name, S0#s.clashes)},
-    B = setelement(4, B0, C#c.ver),
+special({merge, Members, Rows, Sessions, Open0}, {Is, T, Dr, C0, #s{d = #d{clashes = Cl}} = S0}) ->
+    {Kept, C, S, Open} = lists:foldl(fun(R, A) -> merge_row(R, Dr, A) end, {[], C0, S0, maps:without(maps:keys(Cl), Open0)}, Rows),
+    %% Decided once the batch is on all members: should we die before, they know what is open.
+    Resolve = [{resolve, Name, A, B} || Name := {A, B} <- Open],
+    {[{clashes, Open} || map_size(Open) > 0] ++ [{merge, lists:reverse(Kept), Sessions} | Is],
+     Resolve ++ [{adopt, Members} | T], Dr, C, S};
+%% What another part of the group removed while its home was not there, and what came back of it.
+special({tombs, Tomb}, {Is0, T, Dr, C0, S}) ->
+    {Is, C} = lists:foldl(fun({Name, Vers}, {Is1, C1}) ->
+        case name(Name, C1) of
+            {_, _, _, Ver, _} = Row ->
+                case lists:member(Ver, Vers) of
+                    true -> {[{settle, Name, [], none} | Is1], del_row(Row, C1)};
+                    false -> {Is1, C1}
+                end;
+            none -> {Is1, C1}
+        end
+    end, {Is0, C0}, lists:append([maps:to_list(Of) || _ := Of <- Tomb])),
+    {Is, T, Dr, C, S};
+special({settle, Name, A, B, Keep, Fx}, {Is, T, Dr, C, S}) ->
+    Open = is_map_key(Name, S#s.d#d.clashes) andalso not lists:any(fun(I) -> element(1, I) =:= settle andalso element(2, I) =:= Name end, Is),
+    case Open of
+        true -> settle(Name, A, B, Keep, Fx, Is, T, Dr, C, S);
+        false -> {Is, T, Dr, C, S}
+    end.
+
+settle(Name, A, B, Keep, Fx, Is, T, Dr, C, S) ->
     {PidA, PidB} = {element(2, A), element(2, B)},
     Held = case name(Name, C) of
         {_, _, Home, _, _} = R -> case lists:member(Home, Dr) of true -> none; false -> R end;
@@ -151,36 +170,32 @@ special({settle, Name, A, B0, Keep, Fx}, {Is, T, Dr, C, S0}) ->
 
 %% The union by home (rule 15): what another component brings for its own members is theirs to
 %% say; only a name that both sides hold for different processes is a clash (rule 18).
-merge_row({Name, Pid, Home, _, Opts}, Drops, {Kept, C, S}) ->
-    %% A row that is written has the version of the batch that writes it: who still holds the old
-    %% one (a learner, a tomb) must not take it for that.
-    Row = {Name, Pid, Home, C#c.ver, Opts},
+merge_row({Name, Pid, _, _, _} = Row, Drops, {Kept, C, S, Open}) ->
     case name(Name, C) of
         none ->
-            merge_free(Row, Drops, {Kept, C, S});
+            merge_free(Row, Drops, {Kept, C, S, Open});
         {_, Pid, _, _, _} = Same ->
-            {[Row | Kept], put_row(Row, del_row(Same, C)), S};
-        {_, _, Theirs, _, _} = Ours ->
-            case lists:member(Theirs, Drops) of
-                true -> merge_free(Row, Drops, {Kept, del_row(Ours, C), S});
-                false -> {Kept, C, clash(Name, Ours, Row, S)}
+            {[Row | Kept], put_row(Row, del_row(Same, C)), S, Open};
+        {_, _, Home, _, _} = Ours ->
+            case lists:member(Home, Drops) of
+                true ->
+                    merge_free(Row, Drops, {Kept, del_row(Ours, C), S, Open});
+                false ->
+                    S1 = sderl_core:event(name_clash, #{name => Name, pids => [element(2, Ours), Pid]}, S),
+                    {Kept, C, S1, Open#{Name => {Ours, Row}}}
             end
     end.
 
-merge_free({Name, Pid, _, _, _} = Row, Drops, {Kept, C, S}) ->
+merge_free({Name, Pid, _, _, _} = Row, Drops, {Kept, C, S, Open}) ->
     Free = case pid_name(Pid, C) of
         none -> true;
         {ok, Name} -> true;
         {ok, Other} -> lists:member(element(3, name(Other, C)), Drops)
     end,
     case Free of
-        true -> {[Row | Kept], put_row(Row, C), S};
-        false -> {Kept, C, S}
+        true -> {[Row | Kept], put_row(Row, C), S, Open};
+        false -> {Kept, C, S, Open}
     end.
-
-clash(Name, Ours, Theirs, #s{clashes = Cl} = S0) ->
-    S = sderl_core:event(name_clash, #{name => Name, pids => [element(2, Ours), element(2, Theirs)]}, S0),
-    sderl_core:fx({resolve, Name, Ours, Theirs}, S#s{clashes = Cl#{Name => {Ours, Theirs}}}).
 
 %% ---------------------------------------------------------------- members' operations
 

@@ -50,9 +50,16 @@ groggy_tick(S) -> S.
 awake(#s{role = orphan} = S) -> elect(S);
 awake(S) -> sderl_core_write:reorder(S).
 
-hellos(#s{linked = L, peers = P, self = Self, d = #d{mem = M}} = S0) ->
-    lists:foldl(fun(N, S) -> sderl_core:ask(N, S) end, S0,
-                [N || N <- maps:keys(L), N =/= Self, not is_map_key(N, P), sderl_membership:is_member(N, M)]).
+%% Members that are linked and have not said hello. And of a coordinator, whose heartbeats all
+%% answer: those who do not; it may be that their process is no more, and their node knows why.
+hellos(#s{linked = L, peers = P, self = Self, role = R, now = Now, aside_ms = A} = S) ->
+    Silent = fun(N) ->
+        case P of
+            #{N := #peer{heard = At}} -> R =:= coord andalso Now - At > A;
+            _ -> true
+        end
+    end,
+    lists:foldl(fun sderl_core:ask/2, S, [N || N <- maps:keys(L), N =/= Self, Silent(N), sderl_membership:is_member(N, S#s.d#d.mem)]).
 
 role_tick(#s{groggy = [_ | _]} = S) -> S;
 role_tick(#s{role = coord} = S) ->
@@ -299,7 +306,7 @@ not_lead(_, _, S) -> S.
 stop_leading(#s{role = R, syncs = Sy} = S0) when R =:= coord; R =:= surrender ->
     S1 = lists:foldl(fun(N, S) -> fx({read_stop, N}, S) end, S0, maps:keys(Sy)),
     fx({index, drop}, S1#s{flight = undefined, reqs = [], specials = [], owed = [], syncs = #{},
-                           absorbs = #{}, clashes = #{}, to = undefined});
+                           absorbs = #{}, to = undefined});
 stop_leading(S) -> S.
 
 %% The first process of a node's life in this group is a component of its own, at the epoch it
@@ -447,8 +454,12 @@ finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, n
             Origins = [O || {seg, O, _, _, _, _} <- Items],
             %% Whose home is outside has no name here (rule 15): also those that our predecessor saw
             %% go and did not live to order.
-            S4 = S3#s{flight = #flight{num = Max, wait = Others, since = Now, origins = Origins},
-                      specials = [rehome, {view, sderl_membership:members(Mem) -- maps:keys(View)}]},
+            %% Our own table may have been on the way to become whole: what we know to be gone goes.
+            Tombs = [{tombs, maps:with([Self], D1#d.tomb)} || D1#d.syncing],
+            %% What was not decided is asked again.
+            Open = [{resolve, Name, A, B} || Name := {A, B} <- D1#d.clashes],
+            S4 = S3#s{flight = #flight{num = Max, wait = Others, since = Now, origins = Origins, then = Open},
+                      specials = [rehome, {view, sderl_membership:members(Mem) -- maps:keys(View)} | Tombs]},
             S5 = sderl_core_write:view_events(V, View, event(coordinator_changed,
                      #{new => Self, epoch => E, live => lists:sort(Joined), lost => Lost}, fx({index, build}, S4))),
             Last = S5#s.leaving,
@@ -461,7 +472,8 @@ finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, n
 
 -spec lead_info(#s{}) -> map().
 lead_info(#s{d = D}) ->
-    #{prev => D#d.lineage, history => D#d.history, view => D#d.view, mem => D#d.mem, tomb => D#d.tomb}.
+    #{prev => D#d.lineage, history => D#d.history, view => D#d.view, mem => D#d.mem, tomb => D#d.tomb,
+      clashes => D#d.clashes}.
 
 -spec lead(epoch(), non_neg_integer(), [term()], map(), node(), #s{}) -> #s{}.
 lead(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage = Lin, syncing = false}, num = Has, role = R} = S0)
@@ -471,9 +483,9 @@ lead(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage =
         _ -> sderl_core_write:apply_items(Num, Items, none, S0)
     end,
     D = S1#s.d,
-    #{history := H, view := V, mem := M, tomb := T} = Info,
+    #{history := H, view := V, mem := M, tomb := T, clashes := Cl} = Info,
     S2 = S1#s{role = follower, lead = N, lead_heard = S1#s.now, cand = undefined, suspect = undefined, to = undefined, tries = 0,
-              ack = {E, Num}, d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = T}},
+              ack = {E, Num}, d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = T, clashes = Cl}},
     sderl_core_write:membership(M, sderl_core_write:resend(waiters(S2)));
 lead(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->
     case E < Mine of

@@ -41,10 +41,12 @@ give_up(A, E, #s{role = orphan, now = Now} = S) ->
 give_up(_, _, S) -> S.
 
 -spec send_surrender(#s{}) -> #s{}.
-send_surrender(#s{to = {A, _, _}, lead = L, self = Self, num = Num, sessions = Sess, d = #d{lineage = E, view = V}} = S) ->
+send_surrender(#s{to = {A, _, _}, lead = L, self = Self, num = Num, sessions = Sess, d = D} = S) ->
+    #d{lineage = E, view = V, tomb = Tomb, clashes = Cl} = D,
     %% Without a coordinator's role we speak for ourselves alone.
-    View = case L of Self -> V#{Self => live}; _ -> #{Self => live} end,
-    send(A, {surrender, E, Num, View, maps:with(maps:keys(View), Sess)}, S).
+    {View, Open} = case L of Self -> {V#{Self => live}, Cl}; _ -> {#{Self => live}, #{}} end,
+    Info = #{sessions => maps:with(maps:keys(View), Sess), tomb => Tomb, clashes => Open},
+    send(A, {surrender, E, Num, View, Info}, S).
 
 -spec resume(#s{}) -> #s{}.
 resume(#s{role = surrender, lead = Self, self = Self} = S) ->
@@ -58,8 +60,9 @@ yield(E, [_ | _] = Need, N, #s{role = surrender, to = {N, _, _}, d = #d{lineage 
 yield(_, _, _, S) -> S.
 
 -spec homes_read(node(), pos_integer(), [sderl_core:row()], boolean(), #s{}) -> #s{}.
-homes_read(N, K, Rows, Last, #s{role = surrender, to = {N, EA, _}, now = Now, d = #d{lineage = E}} = S) ->
-    send(N, {contrib, E, K, Rows, Last}, S#s{to = {N, EA, Now}});
+homes_read(N, K, Rows, Last, #s{role = surrender, to = {N, EA, _}, now = Now, d = #d{lineage = E, tomb = T}} = S) ->
+    %% (Of a table that is not whole, rows may still be there.)
+    send(N, {contrib, E, K, [R || R <- Rows, not removed(R, T)], Last}, S#s{to = {N, EA, Now}});
 homes_read(N, _, _, _, S) -> fx({read_stop, N}, S).
 
 -spec contrib_ok(epoch(), pos_integer(), node(), #s{}) -> #s{}.
@@ -70,7 +73,7 @@ contrib_ok(_, _, _, S) -> S.
 %% ---------------------------------------------------------------- the higher component
 
 -spec surrender(epoch(), non_neg_integer(), #{node() => place()}, map(), node(), #s{}) -> #s{}.
-surrender(EB, NumB, View, Sess, N, #s{role = coord, groggy = [], now = Now} = S0) when EB =< S0#s.d#d.lineage ->
+surrender(EB, NumB, View, #{sessions := Sess, tomb := Tomb, clashes := Cl}, N, #s{role = coord, groggy = [], now = Now} = S0) when EB =< S0#s.d#d.lineage ->
     S1 = first(S0),
     %% It knows of those that it set aside what it knew then.
     At = maps:map(fun(_, live) -> {EB, NumB}; (_, Place) -> Place end, View),
@@ -81,7 +84,8 @@ surrender(EB, NumB, View, Sess, N, #s{role = coord, groggy = [], now = Now} = S0
     case Need of
         [] -> start_syncs(Ours, S3);
         _ ->
-            Ab = #absorb{members = Ours, need = maps:with(Need, At), sessions = maps:with(Need, Sess), since = Now},
+            Ab = #absorb{members = Ours, need = maps:with(Need, At), since = Now,
+                         sessions = maps:with(Need, Sess), tomb = Tomb, clashes = Cl},
             S3#s{absorbs = (S3#s.absorbs)#{N => Ab}}
     end;
 surrender(_, _, _, _, _, S) -> S.
@@ -137,13 +141,15 @@ contrib(E, K, Rows, Last, N, #s{role = coord, absorbs = Abs, now = Now} = S0) wh
     end;
 contrib(_, _, _, _, _, S) -> S.
 
-absorbed(N, #absorb{members = Members0, need = At, sessions = Sess, rows = Chunks},
+absorbed(N, #absorb{members = Members0, need = At, sessions = Sess, rows = Chunks, tomb = Theirs, clashes = Cl},
          #s{d = #d{view = V, tomb = T} = D, specials = Sp} = S0) ->
     Need = [M || M := Place <- At, present(M, S0), member(M, S0), M =:= N orelse offered(M, live, Place, S0)],
     Members = [M || M <- Members0, present(M, S0)] -- (maps:keys(At) -- Need),
     Rows = [R || R <- lists:append(lists:reverse(Chunks)), lists:member(element(3, R), Need), not removed(R, T)],
-    S1 = S0#s{d = D#d{tomb = maps:without(Need, T)},
-              specials = [{merge, Members, Rows, maps:with(Need, Sess)} | Sp]},
+    %% What they removed in the absence of its home goes here too, and when that home comes.
+    Tomb = maps:merge_with(fun(_, A, B) -> maps:merge(A, B) end, maps:without(Need, T), maps:without(Need, Theirs)),
+    S1 = S0#s{d = D#d{tomb = Tomb},
+              specials = [{merge, Members, Rows, maps:with(Need, Sess), Cl}, {tombs, Theirs} | Sp]},
     View = maps:merge(V, maps:with(Need, At)),
     %% What we hold of those whose log went on without us is older than what they bring.
     Old = [M || M <- Need, is_map_key(M, V)],
@@ -231,11 +237,11 @@ adopt(E, Num, #{history := H, view := V, mem := M} = Info, N, #s{role = R, self 
         _ -> send(N, {mem, D#d.mem}, S)
     end.
 
-adopted(E, Num, #{sync := Id, sessions := Sess, history := H, view := V, mem := M, tomb := T}, N, #s{d = D, now = Now} = S0) ->
+adopted(E, Num, #{sync := Id, sessions := Sess, history := H, view := V, mem := M, tomb := T, clashes := Cl}, N, #s{d = D, now = Now} = S0) ->
     S1 = sderl_core_elect:stop_leading(S0),
     S2 = S1#s{role = follower, lead = N, lead_heard = Now, cand = undefined, suspect = undefined, to = undefined, tries = 0,
               sync = Id, num = Num, last = [], committed = 0, sessions = Sess, mine = undefined, ack = undefined, booting = false,
-              d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = T, syncing = true}},
+              d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = T, clashes = Cl, syncing = true}},
     S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sess}, sderl_core:save(S2)))),
     sderl_core_write:membership(M, S3).
 
@@ -252,7 +258,7 @@ chunk(_, _, _, _, _, _, S) -> S.
 %% ---------------------------------------------------------------- clashes
 
 -spec resolved(term(), sderl_core:row(), sderl_core:row(), pid() | none, [term()], #s{}) -> #s{}.
-resolved(Name, A, B, Keep, Fx, #s{role = coord, clashes = Cl, specials = Sp} = S) ->
+resolved(Name, A, B, Keep, Fx, #s{role = coord, d = #d{clashes = Cl}, specials = Sp} = S) ->
     case Cl of
         #{Name := {A, B}} -> S#s{specials = [{settle, Name, A, B, Keep, Fx} | Sp]};
         _ -> S

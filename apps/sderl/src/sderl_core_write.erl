@@ -123,10 +123,11 @@ left(#s{leaving = undefined, lead = L, peers = P, d = #d{mem = M}} = S) ->
 left(#s{leaving = Why, num = Num, committed = C} = S) when C >= Num -> leave(Why, S);
 left(S) -> S.
 
+%% (Never beyond what we have: a member that lags may end as the coordinator of a split.)
 -spec committed(non_neg_integer(), #s{}) -> #s{}.
 committed(Num, #s{mine = {At, As}, out = {_, List}} = S) when At =< Num ->
-    reply(List, As, S#s{mine = undefined, out = undefined, committed = max(Num, S#s.committed)});
-committed(Num, #s{committed = C} = S) when Num > C -> S#s{committed = Num};
+    reply(List, As, S#s{mine = undefined, out = undefined, committed = max(min(Num, S#s.num), S#s.committed)});
+committed(Num, #s{committed = C, num = Has} = S) when Num > C -> S#s{committed = min(Num, Has)};
 committed(_, S) -> S.
 
 %% ---------------------------------------------------------------- applying a batch
@@ -163,9 +164,15 @@ item({mem, Mem, Removed}, _Num, #s{self = Self, sessions = Sess, d = D} = S) ->
     new_mem(Mem, S#s{sessions = maps:without(lists:delete(Self, Removed), Sess),
                      d = D#d{tomb = maps:without(Removed, D#d.tomb)}});
 item(delete, _Num, S) -> S#s{leaving = deleted};
-item({merge, _Rows, Sessions}, _Num, S) ->
-    S#s{sessions = maps:merge(S#s.sessions, Sessions)};
-item({settle, _, _, _}, _Num, S) -> S.
+item({merge, Rows, Sessions}, _Num, S) -> fresh(Rows, S#s{sessions = maps:merge(S#s.sessions, Sessions)});
+item({clashes, Open}, _Num, #s{d = #d{clashes = Cl} = D} = S) -> S#s{d = D#d{clashes = maps:merge(Cl, Open)}};
+item({settle, Name, _, Row}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
+    fresh([Row || Row =/= none], S#s{d = D#d{clashes = maps:remove(Name, Cl)}}).
+
+%% Rows that keep their version: a learner that had them before must not take them for old ones when
+%% its snapshot ends.
+fresh([_ | _] = Rows, #s{d = #d{syncing = true}} = S) -> fx({put_rows, Rows}, S);
+fresh(_, S) -> S.
 
 %% What subscribers and the log hear of a change of the component, on every member.
 -spec view_events(#{node() => place()}, #{node() => place()}, #s{}) -> #s{}.
@@ -299,6 +306,7 @@ commit_flight(#s{flight = #flight{num = Num, origins = Os, then = Then}, self = 
     end.
 
 then({adopt, Ns}, S) -> sderl_core_merge:start_syncs(Ns, S);
+then({resolve, Name, A, B}, S) -> fx({resolve, Name, A, B}, S);
 then({clash_effects, Fx}, S) -> fx({clash_effects, Fx}, S);
 then({answer, O}, #s{sessions = Sess, d = #d{lineage = E}} = S) ->
     case Sess of

@@ -353,7 +353,12 @@ recover(N, W0) ->
             begin_member(N, #{mem => X#n.inc_mem}, St1, W0);
         R ->
             #d{mem = Mem} = maps:get(durable, R),
-            begin_member(N, R, sderl_store_map:members(sderl_membership:members(Mem), St1), W0)
+            Wr = case R of
+                %% (The log of a snapshot is empty.)
+                #{log := {Num, [_ | _] = Items}, log_epoch := E} -> recorded(N, E, Num, Items, W0);
+                _ -> W0
+            end,
+            begin_member(N, R, sderl_store_map:members(sderl_membership:members(Mem), St1), Wr)
     end,
     W2 = dead_rows(N, lists:sort(maps:values(rows(N, W1))), W1),
     %% Clients that saw it die ask again.
@@ -519,22 +524,27 @@ read(N, Kind, Key, M, K, Which, W) ->
     end,
     {feed, {Kind, M, K, Rows, Last}, keep(X#n{p = P#p{cursors = Cs#{Key => Cur}}}, W)}.
 
-applied(N, E, Num, Items, Index, #w{log = Log, segs = Segs} = W0) ->
-    Hash = erlang:phash2(Items, 1 bsl 32),
-    W1 = case Log of
-        #{{E, Num} := {Hash, _}} -> W0;
-        #{{E, Num} := {_, Other}} -> violation(W0, {different_batches, E, Num, N, Items, Other});
-        _ -> W0#w{log = Log#{{E, Num} => {Hash, Items}}}
-    end,
+applied(N, E, Num, Items, Index, W0) ->
+    W1 = recorded(N, E, Num, Items, W0),
     #n{store = St0} = X = node(N, W1),
-    _ = [violation(W1, {applied_twice, N, O, Inc, R}) ||
-         {seg, O, Inc, R, _, _} <- Items, {I2, R2, _} <- [maps:get(O, sessions(St0), {none, 0, []})], I2 =:= Inc, R2 >= R],
-    Answered = [{O, Inc, R} || {seg, O, Inc, R, _, _} <- Items] ++
-        [{O, Inc, R} || {merge, _, Sess} <- Items, O := {Inc, R, _} <- Sess],
-    Segs1 = lists:foldl(fun(K, A) -> A#{K => lists:usort([{E, Num} | maps:get(K, A, [])])} end, Segs, Answered),
+    _ = [violation(W1, {applied_twice, N, O, Sid, R}) ||
+         {seg, O, Sid, R, _, _} <- Items, {S2, R2, _} <- [maps:get(O, sessions(St0), {none, 0, []})], S2 =:= Sid, R2 >= R],
     {St, New} = sderl_store_map:apply(St0, E, Num, Items, Index),
-    W2 = keep(X#n{store = St}, W1#w{segs = Segs1}),
+    W2 = keep(X#n{store = St}, W1),
     dead_rows(N, New, case sderl_store_map:whole(St) of false -> W2; true -> table(N, E, Num, St, W2) end).
+
+%% The same position is the same batch, whoever has it; and where lists were answered.
+recorded(N, E, Num, Items, #w{log = Log, segs = Segs} = W) ->
+    Hash = erlang:phash2(Items, 1 bsl 32),
+    case Log of
+        #{{E, Num} := {Hash, _}} -> ok;
+        #{{E, Num} := {_, Other}} -> violation(W, {different_batches, E, Num, N, Items, Other});
+        _ -> ok
+    end,
+    Answered = [{O, Sid, R} || {seg, O, Sid, R, _, _} <- Items] ++
+        [{O, Sid, R} || {merge, _, Sess} <- Items, O := {Sid, R, _} <- Sess],
+    W#w{log = Log#{{E, Num} => {Hash, Items}},
+        segs = lists:foldl(fun(K, A) -> A#{K => lists:usort([{E, Num} | maps:get(K, A, [])])} end, Segs, Answered)}.
 
 sessions(St) -> case sderl_store_map:recover(St) of #{sessions := S} -> S; none -> #{} end.
 

@@ -86,9 +86,9 @@ item({mem, _Mem, Removed}, {_, Coord}, {#st{rows = Rows} = St, Seq, New}) ->
     {St#st{rows = maps:map(Rehome, Rows)}, Seq, New};
 item({merge, Rows, Sessions}, _, {St, Seq, New}) ->
     {lists:foldl(fun put_row/2, St#st{sessions = maps:merge(St#st.sessions, Sessions)}, Rows), Seq, Rows ++ New};
-item({settle, Name, _, none, _}, _, {#st{rows = Rows} = St, Seq, New}) ->
+item({settle, Name, _, none}, _, {#st{rows = Rows} = St, Seq, New}) ->
     {St#st{rows = maps:remove(Name, Rows)}, Seq, New};
-item({settle, _, _, Row, _}, _, {St, Seq, New}) -> {put_row(Row, St), Seq, [Row | New]};
+item({settle, _, _, Row}, _, {St, Seq, New}) -> {put_row(Row, St), Seq, [Row | New]};
 item(_, _, Acc) -> Acc.
 
 op([Name | Pid], yes, O, V, Acc) -> put(Name, Pid, [], O, V, Acc);
