@@ -15,7 +15,7 @@
 
 -export([new/2, members/2, index/2]).
 -export([lookup/2, name_of/2, row/1]).
--export([apply/6, redo/5, put_rows/4, sync_begin/3, sync_end/3, foreign/1, local/1]).
+-export([apply/6, redo/5, put_rows/5, sync_begin/3, sync_end/4, foreign/1, local/1]).
 -export([read/3, read_next/1, read_stop/1]).
 -export([durable/2, outbox/3, sessions/2, recover/1, purge/1]).
 -export([is_member/1, uid/1, names/1, count/1]).
@@ -118,15 +118,13 @@ item({mem, Mem, Removed}, #a{st = St} = A) ->
 item({merge, Rows, Sessions}, #a{st = #st{group = G}} = A0) ->
     maps:foreach(fun(N, {Inc, R, As}) -> ets:insert(?STATE, {{session, G, N}, Inc, R, As}) end, Sessions),
     lists:foldl(fun put_row/2, A0, Rows);
-item({settle, Name, _Held, Row, _Keep}, #a{st = #st{group = G}} = A) ->
+item({settle, Name, Lost, Row}, #a{st = #st{group = G}} = A0) ->
+    A = lists:foldl(fun(P, Acc) -> note({name, lost_clash, Name, P}, Acc) end, A0, Lost),
     %% Unconditional: a learner may still have another row of that name, an old one.
-    A1 = case ets:lookup(?NAMES, {G, Name}) of
-        [{_, Pid, _, _, _, _}] -> del(Name, Pid, A);
-        [] -> A
-    end,
-    case Row of
-        none -> A1;
-        _ -> put_row(Row, A1)
+    case {Row, ets:lookup(?NAMES, {G, Name})} of
+        {none, []} -> A;
+        {none, [{_, Pid, _, _, _, _}]} -> del(Name, Pid, A);
+        _ -> put_row(Row, A)
     end;
 item(_, A) -> A.
 
@@ -191,7 +189,16 @@ put(Name, Pid, Opts, Origin, Kind, #a{st = #st{members = Ms}, epoch = E, seq = S
     Home = case Ms of #{node(Pid) := _} -> node(Pid); _ -> Origin end,
     insert(Name, Pid, Home, E, Seq, Opts, Kind, A).
 
-put_row({Name, Pid, Home, {E, Seq}, Opts}, A) -> insert(Name, Pid, Home, E, Seq, Opts, registered, A).
+put_row({Name, Pid, Home, {E, Seq}, Opts}, A) -> insert(Name, Pid, Home, E, Seq, Opts, news(Name, Pid, A), A).
+
+%% A row that comes from elsewhere may be one that we have.
+news(Name, Pid, #a{st = #st{group = G}, notify = true}) ->
+    case ets:lookup_element(?NAMES, {G, Name}, 2, none) of
+        none -> registered;
+        Pid -> same;
+        _ -> replaced
+    end;
+news(_, _, _) -> same.
 
 insert(Name, Pid, Home, E, Seq, Opts, Kind, #a{st = #st{group = G, members = Ms, index = I}, local = L0} = A) ->
     true = ets:insert(?NAMES, {{G, Name}, Pid, Home, E, Seq, Opts}),
@@ -199,7 +206,10 @@ insert(Name, Pid, Home, E, Seq, Opts, Kind, #a{st = #st{group = G, members = Ms,
         true -> watched(Name, Pid, L0);
         false -> L0
     end,
-    A1 = note({name, Kind, Name, Pid}, A#a{local = L}),
+    A1 = case Kind of
+        same -> A#a{local = L};
+        _ -> note({name, Kind, Name, Pid}, A#a{local = L})
+    end,
     case I =/= undefined andalso not is_map_key(node(Pid), Ms) of
         true -> A1#a{foreign = [{Name, Pid} | A1#a.foreign]};
         false -> A1
@@ -236,20 +246,21 @@ sync_begin(#st{group = G}, Epoch, Num) ->
     true = ets:insert(?STATE, {{log, G}, Epoch, Num, []}),
     fold(G, fun({{_, Name}, _, _, E, Seq, _}, Acc) -> Acc#{Name => {E, Seq}} end, #{}).
 
--spec put_rows(store(), local(), stale(), [sderl_core:row()]) -> {local(), stale()}.
-put_rows(St, Local, Stale, Rows) ->
-    A = lists:foldl(fun put_row/2, #a{st = St, local = Local}, Rows),
-    {A#a.local, lists:foldl(fun(R, Acc) -> maps:remove(element(1, R), Acc) end, Stale, Rows)}.
+-spec put_rows(store(), local(), stale(), [sderl_core:row()], boolean()) -> {local(), stale(), [term()]}.
+put_rows(St, Local, Stale, Rows, Notify) ->
+    A = lists:foldl(fun put_row/2, #a{st = St, local = Local, notify = Notify}, Rows),
+    {A#a.local, lists:foldl(fun(R, Acc) -> maps:remove(element(1, R), Acc) end, Stale, Rows),
+     lists:reverse(A#a.events)}.
 
--spec sync_end(store(), local(), stale()) -> local().
-sync_end(#st{group = G} = St, Local, Stale) ->
+-spec sync_end(store(), local(), stale(), boolean()) -> {local(), [term()]}.
+sync_end(#st{group = G} = St, Local, Stale, Notify) ->
     A = maps:fold(fun(Name, {E, Seq}, Acc) ->
         case ets:lookup(?NAMES, {G, Name}) of
             [{_, Pid, _, E, Seq, _}] -> del(Name, Pid, Acc);
             _ -> Acc
         end
-    end, #a{st = St, local = Local}, Stale),
-    A#a.local.
+    end, #a{st = St, local = Local, notify = Notify}, Stale),
+    {A#a.local, lists:reverse(A#a.events)}.
 
 %% ---------------------------------------------------------------- scans
 
