@@ -136,12 +136,12 @@ clients run in between sends their next operations along.
 """.
 -spec handle(integer(), [event() | start], state()) -> {[effect()], state()}.
 handle(Now, Events, S0) ->
-    done(lists:foldl(fun handle/2, sderl_core_elect:look(S0#s{now = Now}), Events)).
+    done(lists:foldl(fun handle/2, sderl_core_peers:look(S0#s{now = Now}), Events)).
 
 -doc "Runs all events at monotonic time `Now` (ms) and gives the effects in order.".
 -spec step(integer(), [event() | start], state()) -> {[effect()], state()}.
 step(Now, Events, S0) ->
-    S1 = lists:foldl(fun handle/2, sderl_core_elect:look(S0#s{now = Now}), Events),
+    S1 = lists:foldl(fun handle/2, sderl_core_peers:look(S0#s{now = Now}), Events),
     done(sderl_core_write:flush(S1)).
 
 %% What is promised is kept before anyone is told (save/1 in send/3) and before clients are
@@ -301,13 +301,13 @@ handle({msg, N, Msg}, #s{peers = P, now = Now} = S) ->
 handle({nodeup, N}, S) -> nodeup(N, S);
 handle({nodedown, N}, S) -> nodedown(N, S);
 handle(start, S) -> start(S);
-handle(tick, S) -> sderl_core_elect:tick(S);
+handle(tick, S) -> sderl_core_peers:tick(S);
 handle(wake, S) -> sderl_core_elect:wake(S);
 handle({chunk_read, N, K, Rows, Last}, S) -> sderl_core_merge:chunk_read(N, K, Rows, Last, S);
 handle({homes_read, N, K, Rows, Last}, S) -> sderl_core_merge:homes_read(N, K, Rows, Last, S);
 handle({resolved, Name, A, B, Keep, Fx}, S) -> sderl_core_merge:resolved(Name, A, B, Keep, Fx, S);
 handle({await_live, From, Nodes, Ms}, #s{waiters = W, now = Now} = S) ->
-    sderl_core_elect:waiters(S#s{waiters = [{From, Nodes, Now + Ms} | W]}).
+    sderl_core_peers:waiters(S#s{waiters = [{From, Nodes, Now + Ms} | W]}).
 
 %% Somebody who does not know that it was removed learns it from our membership.
 stranger(N, Msg, S) when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack; element(1, Msg) =:= collect ->
@@ -341,7 +341,7 @@ nodedown(N, #s{linked = L, peers = P} = S0) ->
                          true -> (S0#s.down)#{N => S0#s.now};
                          false -> S0#s.down
                      end},
-    sderl_core_elect:lost(N, S1).
+    sderl_core_peers:lost(N, S1).
 
 %% A process that came back is a new peer; a new life of its node is a node that went down first
 %% (the nodedown of the old link came before; a restart of the application gives none).
@@ -356,14 +356,14 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
          orelse sderl_membership:is_member(N, sderl_membership:merge(Mem, S2#s.d#d.mem)) of
         false ->
             %% What it knows of others' removals counts all the same (rule 4).
-            sderl_core_elect:mem(Mem, N, fx({send, Addr, {gone, removed, S2#s.d#d.mem}}, S2));
+            sderl_core_peers:mem(Mem, N, fx({send, Addr, {gone, removed, S2#s.d#d.mem}}, S2));
         true ->
             P = #peer{addr = Addr, inc = Inc, heard = S2#s.now, said = S2#s.now, lead = maps:get(lead, Info, undefined),
                       epoch = maps:get(epoch, Info, {0, N})},
             S3 = S2#s{peers = (S2#s.peers)#{N => P}},
             %% Answer who does not know us; two that know each other fall silent.
             S4 = case Fresh orelse is_map_key(ask, Info) of true -> send(N, hello_msg(S3), S3); false -> S3 end,
-            sderl_core_elect:hello(N, Fresh, Mem, Info, S4)
+            sderl_core_peers:hello(N, Fresh, Mem, Info, S4)
     end;
 %% Its library stopped: as good as down, but the link is there, and should it start again it
 %% learns from our hello that it is a member.
@@ -377,14 +377,14 @@ message({batch, E, Num, Commit, Items}, N, S) -> sderl_core_write:batch(E, Num, 
 message({commit, E, Num}, N, S) -> sderl_core_write:commit(E, Num, N, S);
 message({answers, E, Req, As}, _N, S) -> sderl_core_write:answers(E, Req, As, S);
 message({gap, E, _Num}, N, S) -> sderl_core_merge:gap(E, N, S);
-message({dropped, E}, N, S) -> sderl_core_elect:dropped(E, N, S);
-message({refused, E, L}, N, S) -> sderl_core_elect:refused(E, L, N, S);
-message({not_lead, E}, N, S) -> sderl_core_elect:not_lead(E, N, S);
-message({hb, E, Num}, N, S) -> sderl_core_elect:hb(E, Num, N, S);
-message({hb_ack, E, Links}, N, S) -> sderl_core_elect:hb_ack(E, Links, N, S);
-message({low, E, L}, N, S) -> sderl_core_elect:low(E, L, N, S);
-message({found, C, E}, N, S) -> sderl_core_elect:found(C, E, N, S);
-message({follow, C, E}, N, S) -> sderl_core_elect:follow(C, E, N, S);
+message({dropped, E}, N, S) -> sderl_core_peers:dropped(E, N, S);
+message({refused, E, L}, N, S) -> sderl_core_peers:refused(E, L, N, S);
+message({not_lead, E}, N, S) -> sderl_core_peers:not_lead(E, N, S);
+message({hb, E, Num}, N, S) -> sderl_core_peers:hb(E, Num, N, S);
+message({hb_ack, E, Links}, N, S) -> sderl_core_peers:hb_ack(E, Links, N, S);
+message({low, E, L}, N, S) -> sderl_core_peers:low(E, L, N, S);
+message({found, C, E}, N, S) -> sderl_core_peers:found(C, E, N, S);
+message({follow, C, E}, N, S) -> sderl_core_peers:follow(C, E, N, S);
 message({collect, E, Lin, Flags}, N, S) -> sderl_core_elect:collect(E, Lin, Flags, N, S);
 message({joined, E, Num, Items}, N, S) -> sderl_core_elect:joined(E, Num, Items, N, S);
 message({apart, E, Lin, L}, N, S) -> sderl_core_elect:apart(E, Lin, L, N, S);
@@ -393,8 +393,8 @@ message({lead, E, Num, Items, Info}, N, S) -> sderl_core_elect:lead(E, Num, Item
 message({lost, E, C}, N, S) -> sderl_core_elect:lost_report(E, C, N, S);
 message({handover, E}, N, S) -> sderl_core_elect:handover(E, N, S);
 message(query, N, S) -> send(N, {state, S#s.d#d.epoch, S#s.lead}, S);
-message({mem, Mem}, N, S) -> sderl_core_elect:mem(Mem, N, S);
-message({state, E, L}, N, S) -> sderl_core_elect:state(E, L, N, S);
+message({mem, Mem}, N, S) -> sderl_core_peers:mem(Mem, N, S);
+message({state, E, L}, N, S) -> sderl_core_peers:state(E, L, N, S);
 message({surrender, E, Num, View, Info}, N, S) -> sderl_core_merge:surrender(E, Num, View, Info, N, S);
 message({yield, E, Need}, N, S) -> sderl_core_merge:yield(E, Need, N, S);
 message({contrib, E, K, Rows, Last}, N, S) -> sderl_core_merge:contrib(E, K, Rows, Last, N, S);

@@ -217,7 +217,7 @@ synced(E, Id, N, #s{role = coord, syncs = Sy, d = #d{lineage = E, view = V, tomb
     case {Sy, V} of
         {#{N := #sync{id = Id}}, #{N := {_, _}}} ->
             S1 = S#s{syncs = maps:remove(N, Sy), d = D#d{tomb = maps:remove(N, T)}},
-            sderl_core_elect:waiters(change_view(V#{N => live}, [], S1));
+            sderl_core_peers:waiters(change_view(V#{N => live}, [], S1));
         _ -> S
     end;
 synced(_, _, _, S) -> S.

@@ -158,7 +158,7 @@ item({seg, O, Sid, R, _Ops, As}, _Num, S) ->
     S#s{sessions = (S#s.sessions)#{O => {Sid, R, As}}};
 item({view, View, Tomb, _Drops}, _Num, #s{d = D} = S) ->
     S1 = S#s{d = D#d{view = View, tomb = Tomb}},
-    view_events(D#d.view, View, sderl_core_elect:waiters(S1));
+    view_events(D#d.view, View, sderl_core_peers:waiters(S1));
 item({tomb, Tomb}, _Num, #s{d = D} = S) -> S#s{d = D#d{tomb = Tomb}};
 item({mem, Mem, Removed}, _Num, #s{self = Self, sessions = Sess, d = D} = S) ->
     new_mem(Mem, S#s{sessions = maps:without(lists:delete(Self, Removed), Sess),
@@ -245,7 +245,7 @@ gone(removed, Mem, N, #s{self = Self, d = #d{mem = Mine} = D} = S) ->
     M = sderl_membership:merge(Mem, Mine),
     case sderl_membership:is_member(Self, M) of
         %% It is it that is out, by an order that did not reach us.
-        true -> sderl_core_elect:mem(Mem, N, S);
+        true -> sderl_core_peers:mem(Mem, N, S);
         false -> leave(removed, S#s{d = D#d{mem = M}})
     end.
 
