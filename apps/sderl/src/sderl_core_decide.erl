@@ -47,7 +47,9 @@ batch(Mod, Store, #s{specials = Specials, d = D} = S0) ->
     View = case [v || {view, _} <- Specials] of
         [] -> [];
         %% A member that counts has all that was removed while it did not.
-        _ -> [{view, D#d.view, maps:filter(fun(N, _) -> maps:get(N, D#d.view, none) =/= live end, D#d.tomb), Drops}]
+        _ -> [{view, D#d.view, maps:filter(fun(N, _) ->
+                 maps:get(N, D#d.view, none) =/= live andalso sderl_membership:is_member(N, D#d.mem)
+             end, D#d.tomb), Drops}]
     end,
     C0 = #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb},
     {Items, Then, _, C, S} = lists:foldl(fun special/2, {View, [], Drops, C0, S0#s{specials = []}},

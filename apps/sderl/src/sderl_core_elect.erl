@@ -46,7 +46,7 @@ orphan(#s{now = Now} = S0) ->
 -spec elect(#s{}) -> #s{}.
 elect(#s{groggy = [_ | _]} = S) -> S;
 elect(#s{role = orphan, self = Self, d = #d{view = V, syncing = Syncing}, now = Now,
-         orphan_since = At, tick_ms = T} = S) ->
+         orphan_since = At, tick_ms = T, aside_ms = A} = S) ->
     Here = [N || N := _ <- V, present(N, S), N =/= S#s.suspect],
     Live = [N || N <- Here, map_get(N, V) =:= live],
     %% A table that is not whole may lead nobody; alone it serves what it has.
@@ -58,7 +58,12 @@ elect(#s{role = orphan, self = Self, d = #d{view = V, syncing = Syncing}, now = 
         [Self] -> candidate(S);
         _ ->
             Rank = length(lists:takewhile(fun(N) -> N =/= Self end, Can)),
-            case not Syncing andalso lists:member(Self, Can) andalso Now - At > T * (1 + Rank) of
+            Late = case Syncing of
+                false -> lists:member(Self, Can) andalso Now - At > T * (1 + Rank);
+                %% Those who were whole are gone, and it came to all the others as to us.
+                true -> Live =:= [] andalso Now - At > 2 * A
+            end,
+            case Late of
                 true -> candidate(S);
                 false -> S
             end
@@ -85,6 +90,7 @@ candidate(Flags, #s{self = Self, d = #d{view = V, epoch = Was, lineage = Lin} = 
     {C, Self} = E = sderl_core:epoch(S0),
     Live = [N || N := live <- V, N =/= Self, present(N, S0)],
     Ask = case maps:get(Self, V, live) of
+        _ when D#d.syncing -> [];
         {_, _} when Live =:= [] -> [N || N := _ <- V, N =/= Self, present(N, S0)];
         _ -> Live
     end,
@@ -169,10 +175,13 @@ finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, n
                     false -> At
                 end
             end,
-            View = maps:map(Place, maps:without(Lost, V#{Self => live})),
+            {View, History} = case D1#d.syncing of
+                false -> {maps:map(Place, maps:without(Lost, V#{Self => live})), lists:sublist([{Old, Max} | H], ?HISTORY)};
+                %% What we have is neither all of that log nor all of anybody's names but our own.
+                true -> {#{Self => live}, []}
+            end,
             S2 = S1#s{role = coord, lead = Self, cand = undefined, suspect = undefined, tries = 0, sessions = S1#s.sessions,
-                      d = D1#d{epoch = E, lineage = E, view = View, syncing = false,
-                               history = lists:sublist([{Old, Max} | H], ?HISTORY)}},
+                      d = D1#d{epoch = E, lineage = E, view = View, syncing = false, history = History}},
             Others = [N || N <- Joined, N =/= Self, is_map_key(N, View)],
             Info = (lead_info(S2))#{prev => Old},
             S3 = lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S2, Others),

@@ -149,11 +149,16 @@ absorbed(N, #absorb{members = Members0, need = At, sessions = Sess, rows = Chunk
     %% What they removed in the absence of its home goes here too, and when that home comes.
     Tomb = maps:merge_with(fun(_, A, B) -> maps:merge(A, B) end, maps:without(Need, T), maps:without(Need, Theirs)),
     S1 = S0#s{d = D#d{tomb = Tomb},
-              specials = [{merge, Members, Rows, maps:with(Need, Sess), Cl}, {tombs, Theirs} | Sp]},
+              specials = [{merge, Members, Rows, maps:with(Need, Sess), Cl}, {tombs, Theirs} | [without(Need, X) || X <- Sp]]},
     View = maps:merge(V, maps:with(Need, At)),
     %% What we hold of those whose log went on without us is older than what they bring.
     Old = [M || M <- Need, is_map_key(M, V)],
     event(component_merged, #{nodes => Members, names => length(Rows)}, change_view(View, Old, S1)).
+
+%% What waits to be ordered of others' word for these members.
+without(Need, {merge, Members, Rows, Sess, Cl}) ->
+    {merge, Members, [R || R <- Rows, not lists:member(element(3, R), Need)], maps:without(Need, Sess), Cl};
+without(_, Special) -> Special.
 
 %% Rows that we removed while their home was set aside are not news.
 removed({Name, _, Home, Ver, _}, Tomb) ->

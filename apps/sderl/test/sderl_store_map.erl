@@ -115,6 +115,7 @@ put_row({Name, _, _, _, _} = Row, #st{rows = Rows} = St) -> St#st{rows = Rows#{N
 sync_begin(#st{rows = Rows} = St, Epoch, Num) ->
     St#st{log = {Epoch, Num, []}, stale = #{N => V || N := {_, _, _, V, _} <- Rows}}.
 
+put_rows(#st{stale = none} = St, Rows) -> lists:foldl(fun put_row/2, St, Rows);
 put_rows(#st{stale = Stale} = St, Rows) ->
     (lists:foldl(fun put_row/2, St, Rows))#st{stale = maps:without([element(1, R) || R <- Rows], Stale)}.
 
