@@ -127,7 +127,7 @@ special({merge, Members, Rows, Sessions, Open0}, {Is, T, Dr, C0, #s{d = #d{clash
     %% Decided once the batch is on all members: should we die before, they know what is open.
     Resolve = [{resolve, Name, A, B} || Name := {A, B} <- Open],
     {[{clashes, Open} || map_size(Open) > 0] ++ [{merge, lists:reverse(Kept), Sessions} | Is],
-     Resolve ++ [{adopt, Members} | T], Dr, C, S};
+     Resolve ++ [merged, {adopt, Members} | T], Dr, C, S};
 %% What another part of the group removed while its home was not there, and what came back of it.
 special({tombs, Tomb}, {Is0, T, Dr, C0, S}) ->
     {Is, C} = lists:foldl(fun({Name, Vers}, {Is1, C1}) ->

@@ -185,7 +185,7 @@ finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, n
             Others = [N || N <- Joined, N =/= Self, is_map_key(N, View)],
             Info = (lead_info(S2))#{prev => Old},
             S3 = lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S2, Others),
-            Origins = [O || {seg, O, _, _, _, _} <- Items],
+            Origins = sderl_core_write:origins(Items),
             %% Whose home is outside has no name here (rule 15): also those that our predecessor saw
             %% go and did not live to order.
             %% Our own table may have been on the way to become whole: what we know to be gone goes.

@@ -17,7 +17,7 @@
 -define(LEARNER_LAG, 2048).
 
 -export([op/3, again/3, default/1, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, answers/4, gone/4, restore/2]).
--export([committed/2, apply_items/4, resend/1, leave/2, reorder/1, membership/2, view_events/3]).
+-export([origins/1, committed/2, apply_items/4, resend/1, leave/2, reorder/1, membership/2, view_events/3]).
 
 -import(sderl_core, [fx/2, send/3, event/3]).
 
@@ -306,6 +306,9 @@ commit_flight(#s{flight = #flight{num = Num, origins = Os, then = Then}, self = 
     end.
 
 then({adopt, Ns}, S) -> sderl_core_merge:start_syncs(Ns, S);
+then(merged, #s{reqs = Rs} = S) ->
+    %% A list that waited here may have been answered in the other component.
+    lists:foldr(fun enqueue/2, S#s{reqs = []}, Rs);
 then({resolve, Name, A, B}, S) -> fx({resolve, Name, A, B}, S);
 then({clash_effects, Fx}, S) -> fx({clash_effects, Fx}, S);
 then({answer, O}, #s{sessions = Sess, d = #d{lineage = E}} = S) ->
@@ -355,4 +358,7 @@ sent({Items, Index, Then, S0}) ->
     landed(S3#s{flight = #flight{num = Num, wait = Live, since = Now, then = Then,
                                  origins = origins(Items)}}).
 
-origins(Items) -> [O || {seg, O, _, _, _, _} <- Items].
+%% Whose lists are answered by it; those that came with a merge were answered elsewhere.
+-spec origins([term()]) -> [node()].
+origins(Items) ->
+    lists:append([case I of {seg, O, _, _, _, _} -> [O]; {merge, _, Sess} -> maps:keys(Sess); _ -> [] end || I <- Items]).

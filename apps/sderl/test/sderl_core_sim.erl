@@ -612,9 +612,10 @@ answered(N, From, V, #w{ops = Ops} = W0) ->
 
 everywhere(N, From, Op, #w{lists = Ls, segs = Segs} = W) ->
     Where = maps:get(maps:get(From, Ls), Segs, []),
-    #s{lead = Lead} = S = state(N, W),
+    #s{lead = Lead, leaving = Leaving} = S = state(N, W),
     Where =:= [] andalso violation(W, {yes_without_batch, From, Op}),
-    case Lead =/= undefined andalso state(Lead, W) of
+    %% (A member that hears that it was removed answers what it has applied.)
+    case Lead =/= undefined andalso Leaving =:= undefined andalso state(Lead, W) of
         #s{role = coord, specials = [], flight = Fl, last = Last, d = #d{view = V0, lineage = E}} when E =:= S#s.d#d.lineage ->
             %% Who has just caught up counts from the batch on that says so.
             New = case Fl of #flight{wait = Wait} -> [M || {view, _, _, _} <- Last, M <- Wait]; _ -> [] end,
