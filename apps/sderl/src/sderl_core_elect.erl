@@ -151,16 +151,21 @@ withdraw(#s{cand = #cand{was = Was}, d = D, now = Now} = S) ->
 maybe_finish(#s{role = candidate, cand = #cand{wait = []}} = S) -> finish(S);
 maybe_finish(S) -> S.
 
+%% A batch that let a node go removed its names. Who was not there to see it does not undo that by
+%% applying it, but brings its names back by a merge (a link to the old coordinator that broke a
+%% moment before all of them did must not cost a name whose process lives).
+drops(Node, Items) ->
+    lists:any(fun({view, _, _, Drops}) -> lists:member(Node, Drops); (_) -> false end, Items).
+
 -spec finish(#s{}) -> #s{}.
 finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, now = Now} = S0) ->
     Max = lists:max([N || _ := {N, _} <- J]),
-    if
-        Max > Mine + 1 ->
-            %% We were set aside without knowing: the one with the longest log leads.
-            [Best | _] = [N || N := {Num, _} <- J, Num =:= Max],
-            send(Best, {handover, D#d.lineage}, withdraw(S0));
+    [{Best, Items} | _] = [{N, I} || N := {Num, I} <- J, Num =:= Max],
+    case Max > Mine + 1 orelse (Max > Mine andalso drops(Self, Items)) of
         true ->
-            [Items | _] = [I || _ := {Num, I} <- J, Num =:= Max],
+            %% We were set aside, or let go, without knowing: the one with the longest log leads.
+            send(Best, {handover, D#d.lineage}, withdraw(S0));
+        false ->
             S1 = case Max > Mine of
                 true -> sderl_core_write:apply_items(Max, Items, none, S0);
                 false -> S0
@@ -210,7 +215,16 @@ lead_info(#s{d = D}) ->
       clashes => D#d.clashes}.
 
 -spec lead(epoch(), non_neg_integer(), [term()], map(), node(), #s{}) -> #s{}.
-lead(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage = Lin, syncing = false}, num = Has, role = R} = S0)
+lead(E, Num, Items, Info, N, #s{role = R, self = Self, num = Has, d = #d{epoch = Mine}} = S)
+  when E >= Mine, Has =:= Num - 1, R =/= coord ->
+    case drops(Self, Items) of
+        true -> sderl_core_merge:give_up(N, E, S#s{role = orphan, lead = undefined, cand = undefined, ack = undefined,
+                                                   orphan_since = S#s.now});
+        false -> led(E, Num, Items, Info, N, S)
+    end;
+lead(E, Num, Items, Info, N, S) -> led(E, Num, Items, Info, N, S).
+
+led(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage = Lin, syncing = false}, num = Has, role = R} = S0)
   when E >= Mine, (Prev =:= Lin orelse E =:= Lin), (Has =:= Num orelse Has =:= Num - 1), R =/= coord ->
     S1 = case Has of
         Num -> S0;
@@ -221,7 +235,7 @@ lead(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage =
     S2 = S1#s{role = follower, lead = N, lead_heard = S1#s.now, cand = undefined, suspect = undefined, to = undefined, tries = 0,
               ack = {E, Num}, d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = T, clashes = Cl}},
     sderl_core_write:membership(M, sderl_core_write:resend(sderl_core_peers:waiters(S2)));
-lead(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->
+led(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->
     case E < Mine of
         true -> send(N, {refused, Mine, L}, S);
         false -> send(N, {gap, E, Num}, S)
