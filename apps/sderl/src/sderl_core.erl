@@ -94,7 +94,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -doc """
 The state of a member. Keys: `group`, `uid`, `self`, `addr` (what peers send to), `inc`, `now`, `clock` (system
 time in milliseconds; new epochs follow it, so that lives that forgot theirs never use one again) and either `durable` (what a
-process of the same life left behind, with `log` `{Num, Items}`, `sessions`, `outbox`) or
+process of the same life left behind, with `log` `{Num, Items}`, `log_epoch`, `sessions`, `outbox`) or
 `mem` with `found`: true where this node creates the group at run time, false where it joins
 or boots. Optional: `linked`, `tick_ms`, `aside_ms`, `forget_ms`, `faults`.
 """.
@@ -117,7 +117,9 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
             end,
             S1 = S0#s{d = D, num = Num, last = Items, req = Req, out = Out, old = Old, send_out = true,
                       sessions = maps:get(sessions, A, #{})},
-            sderl_core_write:restore(Items, S1);
+            %% Where the log is of an epoch before, what we kept is newer than it.
+            Newer = maps:get(log_epoch, A, D#d.lineage) =/= D#d.lineage,
+            sderl_core_write:restore([I || I <- Items, not Newer orelse (is_tuple(I) andalso element(1, I) =:= seg)], S1);
         _ ->
             S0#s{booting = true}
     end.
@@ -317,9 +319,13 @@ stranger(N, Msg, S) when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack; ele
     end;
 stranger(_, _, S) -> S.
 
-start(#s{linked = L} = S0) ->
+start(#s{leaving = Why} = S) when Why =/= undefined -> sderl_core_write:leave(Why, S);
+start(#s{linked = L, self = Self} = S0) ->
+    Out = not member(Self, S0),
     S1 = maps:fold(fun(N, _, Acc) -> hello(N, Acc) end, S0, L),
     case S1#s.booting of
+        %% Our predecessor died when it had heard that it is out, and had not left.
+        _ when Out -> sderl_core_write:leave(removed, S1);
         true -> sderl_core_elect:alone(S1);
         false -> sderl_core_elect:orphan(S1)
     end.

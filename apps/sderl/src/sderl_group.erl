@@ -81,7 +81,7 @@ start(Group, Uid, #{options := Options} = Args) ->
           now => now_ms(), clock => erlang:system_time(millisecond), linked => nodes(connected)}),
     Core = sderl_core:init(case Had of
         none -> maps:merge(Core0, maps:with([mem, found], Args));
-        _ -> maps:merge(Core0, maps:with([durable, log, sessions, outbox], Had))
+        _ -> maps:merge(Core0, maps:with([durable, log, log_epoch, sessions, outbox], Had))
     end),
     Store = sderl_store:new(Group, sderl_core:members(Core)),
     Local = case Had of
