@@ -9,6 +9,9 @@
 
 -export([create/2, add/2, admit/2, remove/2, delete/1, enter/2, leave/1]).
 
+%% The helper processes of these answer with their exit reason.
+-dialyzer({nowarn_function, [each/2]}).
+
 -define(INVITE, 8000).
 
 -spec create(term(), [node()]) -> {ok, term(), [node()]} | {error, term()}.

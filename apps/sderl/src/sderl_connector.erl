@@ -12,6 +12,9 @@
 -export([start_link/0, kick/0, tried/1, connect/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
+%% The helper processes of these answer with their exit reason.
+-dialyzer({nowarn_function, [start/1]}).
+
 -define(TABLE, sderl_tried).
 -define(PARALLEL, 8).
 -define(FIRST, 200).

@@ -16,6 +16,9 @@
 -export([start_link/0, precondition/0, create/1, changed/1, left/2, settle/0, met/2, hidden/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
+%% The helper processes of these answer with their exit reason.
+-dialyzer({nowarn_function, [enter/2]}).
+
 -define(VSN, 1).
 -define(TICK, 1000).
 -define(RESERVED, 30_000).

@@ -36,7 +36,8 @@ the name goes: it costs nothing until the process ends, and many a process regis
 -type local() :: #{pid() => term()}.
 -doc "Rows that a snapshot has not confirmed yet: name to version.".
 -type stale() :: #{term() => {term(), non_neg_integer()}}.
--opaque cursor() :: ets:continuation() | done.
+-doc "Where a reading of rows stands, or `done`.".
+-type cursor() :: term().
 
 %% What one application of a batch changes: local monitors, foreign pids that got a name, and
 %% events for subscribers, collected only when somebody listens.
