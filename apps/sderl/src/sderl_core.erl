@@ -220,7 +220,7 @@ info(#s{d = D} = S) ->
 
 %% A version is an epoch and this number: the batch and the place of the operation in it.
 -doc false.
--spec seq(non_neg_integer(), non_neg_integer()) -> non_neg_integer().
+-spec seq(non_neg_integer(), non_neg_integer()) -> integer().
 seq(Num, Pos) -> Num * 16#1000000 + Pos.
 
 -doc "The number of the batch that a version's second element speaks of.".
