@@ -270,7 +270,11 @@ The links of this node: to whom, since when, visible or not, for what reasons, o
 whether anything still needs them. See `m:sderl_links` for the keys.
 """.
 -spec links() -> [sderl_links:link()] | {error, not_running | connect_all}.
-links() -> running(fun() -> sderl_links:list(sderl_dir:needs()) end).
+links() ->
+    running(fun() ->
+        Idle = maps:get(link_idle_ms, sderl_dir:options(), 600_000),
+        sderl_links:list(sderl_dir:needs(), erlang:monotonic_time(millisecond), Idle)
+    end).
 
 -doc "Waits until the own groups are ready, at most five seconds each. For published programs; see `await/2`.".
 -spec sync() -> ok | {error, timeout | not_running | connect_all}.

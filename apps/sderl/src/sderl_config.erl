@@ -29,7 +29,7 @@ Times are milliseconds, whole numbers from 1 to 4294967295.
 | `await` | `false`, `{all, Ms}`, `{[Name], Ms}`; `Ms` may be `infinity` | `false` | the application's start waits until these groups are ready |
 | `forget_down_after` | `infinity`, `Ms`, `#{Name => Ms \| infinity}` | `infinity` | a member that was down so long leaves the membership; a group that the map lacks: `infinity` |
 | `free_islands` | boolean | `true` | whether free normal nodes merge into islands |
-| `link_policy` | `report` | `report` | what happens to links that nobody needs |
+| `link_policy` | `report`, `close` | `report` | what happens to links that nobody needs: an event once for each, or the event and, where both ends have `close` and agree, the end of the link |
 | `link_idle_ms` | `Ms` | 600000 | how long a link must have been idle before that |
 | `tick_ms` | `Ms` | 1000 | heartbeat of the group protocol |
 | `set_aside_ms` | `Ms`, at least two ticks | 4000 | a silent member is set aside after it |
@@ -74,7 +74,7 @@ or the group is given by seeds. `other_groups` are the rest, kept as knowledge.
     await := false | {all | [term()], pos_integer() | infinity},
     forget_down_after := infinity | pos_integer() | #{term() => infinity | pos_integer()},
     free_islands := boolean(),
-    link_policy := report,
+    link_policy := report | close,
     link_idle_ms := pos_integer(),
     tick_ms := pos_integer(),
     set_aside_ms := pos_integer(),
@@ -215,7 +215,7 @@ option(free_islands, _Path, Value) when is_boolean(Value) ->
     {ok, Value};
 option(free_islands, Path, Value) ->
     bad(Path, Value, boolean);
-option(link_policy, _Path, Value) when Value =:= report ->
+option(link_policy, _Path, Value) when Value =:= report; Value =:= close ->
     {ok, Value};
 option(link_policy, Path, Value) ->
     bad(Path, Value, link_policy);

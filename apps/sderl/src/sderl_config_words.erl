@@ -76,7 +76,7 @@ remedy({same_as, First}) ->
 remedy(boolean) ->
     "is neither true nor false; write one of them";
 remedy(link_policy) ->
-    "is not a policy for links; write report (closing them is not available yet)";
+    "is not a policy for links; write report or close";
 remedy(resolver) ->
     "is not a resolver; write random_exit_name, random_notify_name, notify_all_name or {Module, Function}";
 remedy(text) ->

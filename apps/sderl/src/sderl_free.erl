@@ -25,10 +25,12 @@
 %% Not supported: process groups keep their processes over a move, but who joins at that very
 %% moment may be told `no_information_about_remote_group`.
 
--export([uid/0, meet/1, freed/1, message/2, hello/5, resume/0]).
+-export([uid/0, met/1, again/0, freed/1, message/2, hello/5, resume/0]).
 -export([met/3, greeted/4]).
 
 -define(VSN, 1).
+%% A word may be lost with a process: for so long it is said again, in milliseconds.
+-define(AGAIN, 30_000).
 
 -doc "The identity of a new island: the older one compares lower.".
 -spec uid() -> binary().
@@ -67,13 +69,32 @@ greeted(_, _, true, true) -> grow.
 %% Free hidden nodes keep their names to themselves.
 mixes() -> maps:get(free_islands, sderl_dir:options(), true) andalso not sderl_node:hidden().
 
--doc "Tells nodes of our island; those of another one make one island of the two.".
--spec meet([node()]) -> ok.
+%% Tells nodes of our island; those of another one make one island of the two.
 meet(Nodes) ->
     case {sderl_dir:own(undefined), mixes()} of
         {{_, Uid, _, Members, _}, true} ->
             lists:foreach(fun(N) -> tell(N, {meet, Uid, Members}) end, Nodes -- Members);
         _ -> ok
+    end.
+
+-doc "Our island and those of these nodes shall be one, now or soon.".
+-spec met([node()]) -> ok.
+met(Nodes) ->
+    Until = erlang:monotonic_time(millisecond) + ?AGAIN,
+    true = ets:insert(sderl_state, [{{met, N}, Until} || N <- Nodes]),
+    meet(Nodes).
+
+-doc "Meets again those that are not yet in our island.".
+-spec again() -> ok.
+again() ->
+    case ets:select(sderl_state, [{{{met, '$1'}, '$2'}, [], [{{'$1', '$2'}}]}]) of
+        [] -> ok;
+        Wanted ->
+            Members = case sderl_dir:own(undefined) of {_, _, _, Ms, _} -> Ms; undefined -> [N || {N, _} <- Wanted] end,
+            Now = erlang:monotonic_time(millisecond),
+            {Done, Left} = lists:partition(fun({N, Until}) -> Until =< Now orelse lists:member(N, Members) end, Wanted),
+            lists:foreach(fun({N, _}) -> ets:delete(sderl_state, {met, N}) end, Done),
+            meet([N || {N, _} <- Left, lists:member(N, nodes(visible))])
     end.
 
 -doc """
@@ -83,7 +104,7 @@ linked it to; at which end of a link that was the other end may know better.
 -spec freed(Mates :: [node()]) -> ok.
 freed(Mates) ->
     Near = [N || N <- nodes(visible), lists:member(N, Mates) orelse ours(N)],
-    meet(Near),
+    met(Near),
     lists:foreach(fun(N) -> tell(N, freed) end, nodes(visible) -- Near).
 
 %% Whether the library opened the link, and not for the caller.
@@ -105,7 +126,7 @@ message(From, {meet, Uid, Nodes}) when is_binary(Uid), is_list(Nodes) ->
     end;
 message(From, freed) ->
     case ours(From) of
-        true -> meet([From]);
+        true -> met([From]);
         false -> ok
     end;
 message(_, _) -> unknown.

@@ -1,45 +1,167 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_link_policy).
 -moduledoc false.
-%% Rule 25: a partial mesh decays silently, so links that the library opened and that nobody has
-%% needed for the idle time (`link_idle_ms`) are reported, each once until it is needed again.
-%% `sderl_links` decides; `close_candidate/3` there is for the policy that closes them.
+%% Links that nobody needs (protocol rule 25). `sderl_links` knows which those are.
+%%
+%% `report`: an event, once for each such link until it is needed again.
+%%
+%% `close`: the event, and the link is closed when both ends agree. This end asks the other when it
+%% has seen no traffic for the idle time and a little more; both give their view, both judge by
+%% `sderl_links:close_candidate/3`, and both must have this policy. The end that asked closes,
+%% after it has looked once more.
+%%
+%% Traffic is what the runtime counts on the link beyond the ticks that every link carries (a tick
+%% is a packet of four bytes and nothing in it). The question to the other end is traffic too, so
+%% after a refusal both ends count anew; the little more is what they may differ by. Where the
+%% runtime does not count, as on TLS, a link is never seen idle and stays.
+%%
+%% What can be lost: a message that is sent in the moment between the last look and the closing is
+%% lost as with any link that goes down; the next one opens it again.
 
 -behaviour(gen_server).
 
--export([start_link/0]).
+-export([start_link/0, quiet/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export_type([counters/0]).
 
--type state() :: #{Reported :: node() => []}.
+-define(VSN, 1).
+
+-doc "Octets and packets received, octets and packets sent.".
+-type counters() :: {non_neg_integer(), non_neg_integer(), non_neg_integer(), non_neg_integer()}.
+
+%% For each link the counters that were seen last and since when there was nothing but ticks.
+-type seen() :: #{node() => {counters(), Since :: integer()}}.
+
+-record(p, {reported = #{} :: #{node() => []}, seen = #{} :: seen()}).
 
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
--spec init([]) -> {ok, state()}.
+-doc """
+What was seen, with the counters of now. A link whose counters show more than ticks since then, or
+that is new, is quiet since now.
+""".
+-spec quiet(seen(), #{node() => counters()}, Now :: integer()) -> seen().
+quiet(Seen, Counters, Now) ->
+    maps:map(fun(Node, Count) ->
+        case Seen of
+            #{Node := {Before, Since}} ->
+                case only_ticks(Before, Count) of
+                    true -> {Count, Since};
+                    false -> {Count, Now}
+                end;
+            _ -> {Count, Now}
+        end
+    end, Counters).
+
+%% A link that came again counts from nothing.
+only_ticks({RO0, RP0, SO0, SP0}, {RO, RP, SO, SP}) ->
+    RP >= RP0 andalso SP >= SP0 andalso RO - RO0 =:= 4 * (RP - RP0) andalso SO - SO0 =:= 4 * (SP - SP0).
+
+%% ---------------------------------------------------------------- gen_server
+
+-spec init([]) -> {ok, #p{}}.
 init([]) ->
+    _ = process_flag(async_dist, true),
     next(),
-    {ok, #{}}.
+    {ok, #p{}}.
 
--spec handle_call(term(), gen_server:from(), state()) -> {reply, term(), state()}.
-handle_call(_, _, S) -> {reply, {error, unknown_call}, S}.
+-spec handle_call(term(), gen_server:from(), #p{}) -> {reply, term(), #p{}}.
+handle_call(_, _, P) -> {reply, {error, unknown_call}, P}.
 
--spec handle_cast(term(), state()) -> {noreply, state()}.
-handle_cast(_, S) -> {noreply, S}.
+-spec handle_cast(term(), #p{}) -> {noreply, #p{}}.
+handle_cast(_, P) -> {noreply, P}.
 
--spec handle_info(term(), state()) -> {noreply, state()}.
-handle_info(look, Reported) ->
+-spec handle_info(term(), #p{}) -> {noreply, #p{}}.
+handle_info(look, #p{reported = Reported} = P0) ->
     next(),
-    Unneeded = sderl_links:unneeded(sderl_dir:needs(), erlang:monotonic_time(millisecond), idle()),
+    Now = now_ms(),
+    Unneeded = sderl_links:unneeded(sderl_dir:needs(), Now, idle()),
     lists:foreach(fun({Node, Idle}) ->
         is_map_key(Node, Reported) orelse
             sderl_event:emit(link_unneeded, #{node => Node, idle_s => Idle div 1000})
     end, Unneeded),
-    {noreply, #{Node => [] || {Node, _} <- Unneeded}};
-handle_info(_, Reported) -> {noreply, Reported}.
+    P = P0#p{reported = #{Node => [] || {Node, _} <- Unneeded}},
+    case closes() of
+        true -> {noreply, ask([Node || {Node, _} <- Unneeded], Now, count(Now, P))};
+        false -> {noreply, P}
+    end;
+handle_info({sderl_link, ?VSN, From, {may_close, There}}, P) when is_atom(From) ->
+    case closes() andalso agree(From, There, P) of
+        true -> tell(From, close);
+        false -> ok
+    end,
+    {noreply, P};
+handle_info({sderl_link, ?VSN, From, close}, #p{reported = Reported} = P) ->
+    %% Only where we asked, and would ask again.
+    case closes() andalso is_map_key(From, Reported)
+         andalso lists:keymember(From, 1, sderl_links:unneeded(sderl_dir:needs(), now_ms(), idle())) of
+        true -> close(From);
+        false -> ok
+    end,
+    {noreply, P};
+handle_info(_, P) -> {noreply, P}.
 
-%% Often enough that a report is late by a tenth of the time that it reports.
-next() ->
-    _ = erlang:send_after(max(1000, idle() div 10), self(), look),
-    ok.
+now_ms() -> erlang:monotonic_time(millisecond).
 
 idle() -> maps:get(link_idle_ms, sderl_dir:options(), 600_000).
+
+closes() -> maps:get(link_policy, sderl_dir:options(), report) =:= close.
+
+%% Often enough that a report is late by a tenth of the time that it reports.
+pause() -> max(100, idle() div 10).
+
+next() ->
+    _ = erlang:send_after(pause(), self(), look),
+    ok.
+
+%% ---------------------------------------------------------------- closing
+
+count(Now, #p{seen = Seen} = P) ->
+    Counters = #{Node => {RO, RP, SO, SP}
+                 || {Node, Port} <- erlang:system_info(dist_ctrl), is_port(Port),
+                    {ok, [{recv_oct, RO}, {recv_cnt, RP}, {send_oct, SO}, {send_cnt, SP}]} <-
+                        [inet:getstat(Port, [recv_oct, recv_cnt, send_oct, send_cnt])]},
+    P#p{seen = quiet(Seen, Counters, Now)}.
+
+ask(Nodes, Now, #p{seen = Seen} = P) ->
+    Enough = idle() + 2 * pause(),
+    lists:foreach(fun(Node) ->
+        case Seen of
+            #{Node := {_, Since}} when Now - Since >= Enough ->
+                case view(Node, Now, P) of
+                    {ok, View} -> tell(Node, {may_close, View});
+                    {error, no_link} -> ok
+                end;
+            _ -> ok
+        end
+    end, Nodes),
+    P.
+
+agree(Node, There, P) ->
+    try view(Node, now_ms(), P) of
+        {ok, Here} -> sderl_links:close_candidate(Here, There, idle()) =:= close;
+        {error, no_link} -> false
+    catch
+        %% A view that is none.
+        error:_ -> false
+    end.
+
+view(Node, Now, #p{seen = Seen}) ->
+    Idle = case Seen of
+        #{Node := {_, Since}} -> Now - Since;
+        _ -> 0
+    end,
+    sderl_links:view(Node, sderl_dir:needs(), Now, idle(), #{names => names_at(Node), idle_ms => Idle}).
+
+%% The names known here whose process is there.
+names_at(Node) ->
+    ets:select_count(sderl_names, [{{'_', '$1', '_', '_', '_', '_'}, [{'=:=', {node, '$1'}, Node}], [true]}]).
+
+tell(Node, Msg) ->
+    _ = erlang:send({?MODULE, Node}, {sderl_link, ?VSN, node(), Msg}, [noconnect]),
+    ok.
+
+close(Node) ->
+    _ = erlang:disconnect_node(Node),
+    sderl_event:emit(link_closed, #{node => Node, reason => unneeded}).

@@ -142,7 +142,7 @@ handle_cast({left, Group, Mates}, N) ->
     Group =/= undefined andalso sderl_dir:is_free() andalso sderl_free:freed(Mates),
     {noreply, N};
 handle_cast({met, Node}, N) ->
-    sderl_free:meet([Node]),
+    sderl_free:met([Node]),
     {noreply, N};
 handle_cast(_, N) -> {noreply, unknown(N)}.
 
@@ -174,7 +174,8 @@ handle_info(tick, #n{reserved = R} = N) ->
     _ = erlang:send_after(?TICK, self(), tick),
     Now = now_ms(),
     sderl_dir:prune(erlang:system_time(second) - ?MEMORY),
-    {noreply, renamed(N#n{reserved = maps:filter(fun(_, {_, Until}) -> Until > Now end, R)})};
+    sderl_free:again(),
+    {noreply, N#n{reserved = maps:filter(fun(_, {_, Until}) -> Until > Now end, R)}};
 handle_info({nodeup, Node, _}, N) ->
     sderl_links:nodeup(Node),
     share(),

@@ -33,18 +33,24 @@ ask(Fleet, Client, Question) ->
         Ref = monitor(process, Client),
         Client ! {Question, self(), Ref},
         receive
+            {Ref, {broken, Why}} -> demonitor(Ref, [flush]), {error, Why};
             {Ref, A} -> demonitor(Ref, [flush]), {ok, A};
             {'DOWN', Ref, process, _, Why} -> {error, Why}
         end
     end),
     case Answer of
         {ok, A} -> A;
-        {error, Why} -> error({broken, Client, Why})
+        {error, Why} -> error({client, Client, Why})
     end.
 
 init(Group, {Id, Names}, Seed) ->
     _ = rand:seed(exsss, Seed),
-    loop(#c{group = Group, id = Id, names = Names}).
+    try loop(#c{group = Group, id = Id, names = Names})
+    catch Class:Why:Stack -> broken({Class, Why, Stack})
+    end.
+
+broken(Why) ->
+    receive {_, From, Ref} -> From ! {Ref, {broken, Why}}, broken(Why) end.
 
 loop(#c{ops = Ops, held = Held, paused = Paused} = C) ->
     receive
@@ -108,4 +114,4 @@ dead(Pid) ->
     receive {'DOWN', Ref, process, _, _} -> ok end.
 
 must(Value, Value, _) -> ok;
-must(Expected, Found, What) -> exit({node(), What, {expected, Expected}, {found, Found}}).
+must(Expected, Found, What) -> throw({node(), What, {expected, Expected}, {found, Found}}).

@@ -7,13 +7,13 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--import(sderl_ct_nodes, [with/2, sd/1, sd/2, call/4, s_group/4, await/1]).
+-import(sderl_ct_nodes, [with/2, sd/1, sd/2, call/4, s_group/4, await/1, log/2]).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [islands, clash, several_at_once, leaving_for_a_group, becoming_free, turned_off, restarted, away_meanwhile,
-     killed_meanwhile].
+     killed_meanwhile, links_reported, links_closed].
 
 links(Fleet, Node) -> lists:sort(call(Fleet, Node, {erlang, nodes}, [connected])).
 
@@ -236,3 +236,58 @@ kill_until(End) ->
         true -> kill_until(End);
         false -> ok
     end.
+
+%% ---------------------------------------------------------------- links that nobody needs
+
+%% The policy by default: an event for each, once, and the link stays.
+links_reported(_) ->
+    with(#{families => [sd(4, [{sderl, link_idle_ms, 300}])]}, fun(Fleet, [A1, A2, A3, A4]) ->
+        {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2]]),
+        {ok, h, _} = s_group(Fleet, A3, new_s_group, [h, [A3]]),
+        undefined = s_group(Fleet, A1, whereis_name, [A3, h, n]),
+        true = s_group(Fleet, A1, connect, [A4]),
+        Reports = fun() -> [L || L <- string:split(log(Fleet, A1), "\n", all), string:find(L, "nobody needs the link") =/= nomatch] end,
+        await(fun() -> Reports() =/= [] end),
+        await(fun() -> idle_for(Fleet, A1, A3, 1500) end),
+        ?assertMatch([_], Reports()),
+        ?assertNotEqual(nomatch, string:find(hd(Reports()), atom_to_list(A3))),
+        ?assertEqual(lists:sort([A2, A3, A4]), links(Fleet, A1)),
+        ?assertMatch([#{needed := false, opened_by := library}],
+                     [L || #{node := N} = L <- s_group(Fleet, A1, links, []), N =:= A3])
+    end).
+
+idle_for(Fleet, Node, Other, Ms) ->
+    Now = call(Fleet, Node, {erlang, monotonic_time}, [millisecond]),
+    case lists:keyfind(Other, 1, call(Fleet, Node, {sderl_links, unneeded}, [Now, 0])) of
+        {_, Idle} -> Idle >= Ms;
+        false -> false
+    end.
+
+%% Closed is only what the library opened, that nobody needs at either end, and where both agree.
+links_closed(_) ->
+    Env = [{sderl, link_idle_ms, 300}, {sderl, link_policy, close}],
+    Keeps = (sd(1))#{name => keeps},
+    with(#{families => [sd(5, Env), Keeps]}, fun(Fleet, [A1, A2, A3, A4, A5, K]) ->
+        {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2]]),
+        {ok, h, _} = s_group(Fleet, A3, new_s_group, [h, [A3]]),
+        %% By hand; for the caller; for a name's process; to one that has another policy.
+        true = call(Fleet, A1, {net_kernel, connect_node}, [A4]),
+        true = s_group(Fleet, A4, connect, [A5]),
+        Pid = call(Fleet, A5, proc, []),
+        yes = s_group(Fleet, A1, register_name, [g, n, Pid]),
+        undefined = s_group(Fleet, A1, whereis_name, [K, g, x]),
+        %% For a question, which is over.
+        undefined = s_group(Fleet, A1, whereis_name, [A3, h, n]),
+        ?assertEqual(lists:sort([A2, A3, A4, A5, K]), links(Fleet, A1)),
+        await(fun() -> not lists:member(A3, links(Fleet, A1)) end),
+        ?assertNotEqual(nomatch, string:find(log(Fleet, A1), "nobody needs the link to '" ++ atom_to_list(A3))),
+        await(fun() -> idle_for(Fleet, A1, K, 1500) end),
+        ?assertEqual(lists:sort([A2, A4, A5, K]), links(Fleet, A1)),
+        ?assertEqual(lists:sort([A1, A5]), links(Fleet, A4)),
+        %% The name gone, so is what needed the link. The next question opens one again.
+        ok = s_group(Fleet, A1, unregister_name, [g, n]),
+        ok = s_group(Fleet, A1, delete_s_group, [g]),
+        undefined = s_group(Fleet, A2, whereis_name, [A3, h, n]),
+        ?assert(lists:member(A3, links(Fleet, A2))),
+        await(fun() -> not lists:member(A3, links(Fleet, A2)) end)
+    end).

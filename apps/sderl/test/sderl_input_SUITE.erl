@@ -381,7 +381,7 @@ malformed() ->
      {await, {all, soon}, [sderl, await, timeout], "await"},
      {forget_down_after, #{g => never}, [sderl, forget_down_after, {key, g}], "forget_down_after"},
      {resolver, nobody, [sderl, resolver], "is not a resolver"},
-     {link_policy, close, [sderl, link_policy], "not available yet"},
+     {link_policy, shut, [sderl, link_policy], "report or close"},
      {free_islands, yes, [sderl, free_islands], "neither true nor false"},
      {cluster, 7, [sderl, cluster], "is not a text"}].
 

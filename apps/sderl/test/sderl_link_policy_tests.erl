@@ -23,13 +23,26 @@ report_test_() ->
              N = 'idle@127.0.0.1',
              ok = sderl_links:note(N, {lookup, g}, Past),
              ok = sderl_links:nodeup(N, true, Past),
-             {noreply, One} = sderl_link_policy:handle_info(look, #{}),
-             ?assertEqual(#{N => []}, One),
+             {ok, Start} = sderl_link_policy:init([]),
+             {noreply, One} = sderl_link_policy:handle_info(look, Start),
+             ?assertEqual(#{N => []}, element(2, One)),
              {noreply, Same} = sderl_link_policy:handle_info(look, One),
              ?assertEqual(One, Same),
              ok = sderl_links:note(N, {group, g}),
              {noreply, None} = sderl_link_policy:handle_info(look, Same),
-             ?assertEqual(#{}, None)
+             ?assertEqual(#{}, element(2, None))
          end)
      end}.
 
+%% Ticks are packets of four bytes: a link that carries nothing else is quiet.
+quiet_test_() ->
+    Quiet = fun sderl_link_policy:quiet/3,
+    First = Quiet(#{}, #{a => {100, 5, 200, 6}}, 1000),
+    [?_assertEqual(#{a => {{100, 5, 200, 6}, 1000}}, First),
+     ?_assertEqual(#{a => {{100, 5, 200, 6}, 1000}}, Quiet(First, #{a => {100, 5, 200, 6}}, 2000)),
+     ?_assertEqual(#{a => {{108, 7, 204, 7}, 1000}}, Quiet(First, #{a => {108, 7, 204, 7}}, 2000)),
+     ?_assertEqual(#{a => {{109, 7, 204, 7}, 2000}}, Quiet(First, #{a => {109, 7, 204, 7}}, 2000)),
+     ?_assertEqual(#{a => {{100, 5, 260, 7}, 2000}}, Quiet(First, #{a => {100, 5, 260, 7}}, 2000)),
+     %% It went and came again, or another one came.
+     ?_assertEqual(#{a => {{8, 2, 8, 2}, 2000}}, Quiet(First, #{a => {8, 2, 8, 2}}, 2000)),
+     ?_assertEqual(#{b => {{0, 0, 0, 0}, 2000}}, Quiet(First, #{b => {0, 0, 0, 0}}, 2000))].
