@@ -221,7 +221,7 @@ info(#s{d = D} = S) ->
 %% A version is an epoch and this number: the batch and the place of the operation in it.
 -doc false.
 -spec seq(non_neg_integer(), non_neg_integer()) -> integer().
-seq(Num, Pos) -> Num * 16#1000000 + Pos.
+seq(Num, Pos) -> (Num bsl 24) bor Pos.
 
 -doc "The number of the batch that a version's second element speaks of.".
 -spec batch_of(non_neg_integer()) -> non_neg_integer().
