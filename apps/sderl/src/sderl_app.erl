@@ -8,13 +8,15 @@
 
 -export([start/2, stop/1, config/0]).
 
--spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
-start(_Type, _Args) ->
+-spec start(application:start_type(), [{faults, [sderl_core:fault()]}]) -> {ok, pid()} | {error, term()}.
+start(_Type, Args) ->
     maybe
         ok ?= sderl_node:precondition(),
         {ok, Config} ?= config(),
         ok = sderl_dir:refuse(undefined),
-        ok = sderl_dir:options(Config),
+        %% Deliberate faults are no configuration: they come with the start arguments, which are
+        %% in the application's specification. A test loads another.
+        ok = sderl_dir:options(Config#{faults => proplists:get_value(faults, Args, [])}),
         {ok, Sup} ?= sderl_sup:start_link(),
         %% When the application has started its groups are there, ready or not.
         ok = sderl_node:settle(),

@@ -55,12 +55,14 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -export([init/1, handle/3, step/3, propose/4]).
 -export([batch_of/1, seq/2, durable/1, info/1, settled/1, unheard/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
 %% For the other sderl_core_* modules.
--export([fx/2, save/1, epoch/1, send/3, peer/2, present/2, ask/2, hello_msg/1, change_view/3, event/3]).
--export_type([state/0, event/0, effect/0, row/0, op/0]).
+-export([faulty/2, fx/2, save/1, epoch/1, send/3, peer/2, present/2, ask/2, hello_msg/1, change_view/3, event/3]).
+-export_type([state/0, event/0, effect/0, row/0, op/0, fault/0]).
 
 -opaque state() :: #s{}.
 -doc "A registered name as the protocol sees it. The version is the batch and the place in it.".
 -type row() :: {Name :: term(), pid(), Home :: node(), Version :: {term(), non_neg_integer()}, Opts :: term()}.
+-doc "A deliberate defect: a rule that is not kept, a message that is lost. Only tests ask for any.".
+-type fault() :: atom().
 -doc "An operation of a member's client; `sderl_core_decide` lists them.".
 -type op() :: nonempty_improper_list(Name :: term(), pid()) | tuple() | delete.
 -type event() ::
@@ -96,7 +98,8 @@ The state of a member. Keys: `group`, `uid`, `self`, `addr` (what peers send to)
 time in milliseconds; new epochs follow it, so that lives that forgot theirs never use one again) and either `durable` (what a
 process of the same life left behind, with `log` `{Num, Items}`, `log_epoch`, `sessions`, `outbox`) or
 `mem` with `found`: true where this node creates the group at run time, false where it joins
-or boots. Optional: `linked`, `tick_ms`, `aside_ms`, `forget_ms`, `faults`.
+or boots. Optional: `linked`, `tick_ms`, `aside_ms`, `forget_ms`, `faults` (what this state machine does
+wrong, on purpose, so that a test can show that it would see it).
 """.
 -spec init(map()) -> state().
 init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := Now, clock := Clock} = A) ->
@@ -104,7 +107,7 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
             clock = Clock - Now,
             tick_ms = maps:get(tick_ms, A, 1000), aside_ms = maps:get(aside_ms, A, 4000),
             forget_ms = maps:get(forget_ms, A, infinity),
-            faults = maps:get(faults, A, #{}),
+            faults = maps:get(faults, A, []),
             linked = #{N => [] || N <- maps:get(linked, A, [])}, d = fresh(A, Self)},
     case A of
         #{durable := #d{} = D} ->
@@ -232,6 +235,12 @@ batch_of(Seq) -> Seq bsr 24.
 -doc false.
 -spec fx(effect(), #s{}) -> #s{}.
 fx(E, #s{fx = Fx} = S) -> S#s{fx = [E | Fx]}.
+
+%% Asked on paths that few steps take: not once per operation.
+-doc false.
+-spec faulty(fault(), #s{}) -> boolean().
+faulty(_, #s{faults = []}) -> false;
+faulty(Fault, #s{faults = Fs}) -> lists:member(Fault, Fs).
 
 %% The process may die between any two effects: its successor must know what was promised before
 %% any other member does, and must not know of a change of rows before the rows are changed.

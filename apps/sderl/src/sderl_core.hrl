@@ -120,7 +120,7 @@
     waiters = [] :: [{term(), [node()], integer()}],
     leaving :: undefined | removed | deleted,
     unknown = 0 :: non_neg_integer(),
-    faults = #{} :: map(),
+    faults = [] :: [sderl_core:fault()],
     fx = [] :: [term()]
 }).
 

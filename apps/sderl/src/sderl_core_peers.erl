@@ -216,6 +216,9 @@ hb(E, _, N, #s{role = follower, lead = L} = S) when L =/= N -> send(L, {found, N
 hb(_, _, N, #s{role = follower} = S) ->
     %% Our own coordinator leads another epoch and we missed its taking over.
     sderl_core_elect:orphan(send(N, sderl_core:hello_msg(S), S));
+%% It could not take our offer when that came, or has forgotten it with a role: once more.
+hb(E, _, N, #s{role = surrender, to = {N, _, At}, flight = undefined, now = Now, tick_ms = T} = S) when Now - At >= 2 * T ->
+    sderl_core_merge:send_surrender(S#s{to = {N, E, Now}});
 hb(_, _, _, S) -> S.
 
 -spec hb_ack(epoch(), [node()], node(), #s{}) -> #s{}.

@@ -207,7 +207,7 @@ start(Group, Uid, Args) ->
     #{tick_ms := Tick, set_aside_ms := Aside} = Options = sderl_dir:options(),
     Opts = #{tick_ms => Tick, aside_ms => Aside,
              forget_ms => sderl_config:forget_down_after(Group, Options),
-             faults => maps:get(faults, Options, #{})},
+             faults => maps:get(faults, Options, [])},
     sderl_dir:start_args(Group, Uid, Args#{options => Opts}),
     case sderl_group_sup:start_group(Group, Uid) of
         {ok, Pid} ->
@@ -364,7 +364,7 @@ renamed(_) ->
         ok ->
             sderl_dir:refuse(undefined),
             case sderl_app:config() of
-                {ok, Config} -> sderl_dir:options(Config);
+                {ok, Config} -> sderl_dir:options(Config#{faults => maps:get(faults, sderl_dir:options(), [])});
                 {error, Why} ->
                     sderl_event:emit(start_refused, #{sentence => sderl_config:format_error(Why)})
             end,
