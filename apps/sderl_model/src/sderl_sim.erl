@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_core_sim).
+-module(sderl_sim).
 -moduledoc """
 A deterministic simulator of one group: members that run the real `sderl_core`, in one process,
 on simulated time, over links that delay, reorder against each other, break and heal.
@@ -15,11 +15,17 @@ everything that happens. The promises are checked at every step (`check/3`, `ans
 once the faults have stopped (`settled/1`). The same seed gives the same run.
 
 A script is a list of `{At, Command}`, see `command/2`; without one, faults and clients are random.
-""".
--include("../src/sderl_core.hrl").
 
--export([name/1, spare/1, pid/2]).
--export([run/1, many/2, many/3, all/1, state/2, rows/2, answer/2, now_ms/1, up/2, apply_cmd/2, coord/1]).
+Options: `seed`, `nodes`, `spare` (nodes that are no members), `script`, `clients` (a node), `delay` (of
+links, `{Min, Max}` ms), `faults` (at most so many in a random schedule), `time` (when the last one
+begins), `boot_spread`, `broken` (what the core does wrong on purpose, `t:sderl_core:fault/0`),
+`aside_ms`, `forget_ms`, `trace`, `return` (the world at the end instead of `ok`).
+""".
+-include_lib("sderl/src/sderl_core.hrl").
+
+-export([run/1, many/2, many/3, apply_cmd/2]).
+-export([name/1, spare/1, pid/2, all/1, state/2, rows/2, answer/2, now_ms/1, up/2, coord/1]).
+-export_type([world/0, outcome/0]).
 
 -define(CHUNK, 3).
 %% Written out: small maps are in the order in which their atoms were made, and a seed must replay.
@@ -37,19 +43,31 @@ A script is a list of `{At, Command}`, see `command/2`; without one, faults and 
             truth = #{}, contest = #{}, clients = true, clashed = #{}, removed = #{}, members = [], deleted = false, left = #{},
             steps = 0, done = #{}, cutoff_homes = #{}}).
 
+-opaque world() :: #w{}.
+-type outcome() :: ok | {failed, Why :: term(), Seed :: integer()} | world().
+
 %% ---------------------------------------------------------------- running
 
 -doc "The name of a member of the first hour; of a node that is none.".
+-spec name(pos_integer()) -> node().
 name(I) -> lists:nth(I, ?NAMES).
+-doc "The name of a node that is no member at first.".
+-spec spare(pos_integer()) -> node().
 spare(I) -> lists:nth(I, ?SPARES).
 
+-doc "Runs the seeds of a range and gives those that failed.".
+-spec many(integer(), integer()) -> [integer()].
 many(From, To) -> many(From, To, #{}).
 
+-doc "Runs the seeds of a range with options.".
+-spec many(integer(), integer(), map()) -> [integer()].
 many(From, To, Opts) ->
     Bad = [S || S <- lists:seq(From, To), run(Opts#{seed => S}) =/= ok],
     io:format("seeds ~b..~b: ~b failed ~w~n", [From, To, length(Bad), Bad]),
     Bad.
 
+-doc "Runs one schedule: a seed, or options with one.".
+-spec run(integer() | map()) -> outcome().
 run(Seed) when is_integer(Seed) -> run(#{seed => Seed});
 run(#{seed := Seed} = Opts) ->
     W = #w{seed = Seed, rng = rand:seed_s(exsss, Seed), opts = Opts},
@@ -154,12 +172,26 @@ event({mail, N, Id, Item}, W) -> arrive(N, {proc, Id, Item}, W).
 
 node(N, #w{nodes = Ns}) -> maps:get(N, Ns).
 keep(#n{name = N} = X, #w{nodes = Ns} = W) -> W#w{nodes = Ns#{N => X}}.
+-doc "All nodes, sorted.".
+-spec all(world()) -> [node()].
 all(#w{nodes = Ns}) -> lists:sort(maps:keys(Ns)).
+-doc "The simulated time.".
+-spec now_ms(world()) -> integer().
 now_ms(#w{now = T}) -> T.
+-doc "The state of the member on a node, or `none`.".
+-spec state(node(), world()) -> sderl_core:state() | none.
 state(N, W) -> case node(N, W) of #n{up = true, p = #p{st = S}} -> S; _ -> none end.
-rows(N, W) -> case node(N, W) of #n{up = true, store = St} when St =/= undefined -> sderl_store_map:rows(St); _ -> #{} end.
+-doc "The names that a node holds.".
+-spec rows(node(), world()) -> #{term() => sderl_core:row()}.
+rows(N, W) -> case node(N, W) of #n{up = true, store = St} when St =/= undefined -> sderl_sim_store:rows(St); _ -> #{} end.
+-doc "Whether a node is up.".
+-spec up(node(), world()) -> boolean().
 up(N, W) -> (node(N, W))#n.up.
+-doc "What an operation was answered, or `none`.".
+-spec answer(term(), world()) -> term().
 answer(Id, #w{ops = Ops}) -> case Ops of #{Id := #{answer := A}} -> A; _ -> none end.
+-doc "The nodes that coordinate.".
+-spec coord(world()) -> [node()].
 coord(W) -> [N || N <- all(W), #s{role = coord} <- [state(N, W)]].
 live_members(W) -> [N || N <- all(W), state(N, W) =/= none].
 
@@ -167,7 +199,8 @@ alive(Pid, #w{dead = Dead} = W) ->
     #n{up = Up, life = Life} = node(node(Pid), W),
     Up andalso life_of(Pid) =:= Life andalso not is_map_key(Pid, Dead).
 
-%% A pid of a simulated node; its creation is the life of that node.
+-doc "A new pid of a simulated node; its creation is the life of that node.".
+-spec pid(node(), world()) -> {pid(), world()}.
 pid(N, #w{pids = K} = W) ->
     #n{life = Life} = node(N, W),
     Name = atom_to_binary(N),
@@ -331,11 +364,11 @@ linked(N, W) -> [M || M <- all(W), M =/= N, #{N := up} <- [link_up(N, M, W)]].
 link_up(A, B, #w{links = Ls}) ->
     case Ls of #{{A, B} := L} -> L#l.up; #{{B, A} := L} -> L#l.up; _ -> #{} end.
 
-join(N, Mem, W) -> trace(W, "join ~p", [N]), begin_member(N, #{mem => Mem}, sderl_store_map:new(N, sderl_membership:members(Mem)), W).
+join(N, Mem, W) -> trace(W, "join ~p", [N]), begin_member(N, #{mem => Mem}, sderl_sim_store:new(N, sderl_membership:members(Mem)), W).
 
 begin_member(N, Args, Store, #w{ids = Id, opts = Opts} = W0) ->
     #n{life = Life} = X = node(N, W0),
-    A = maps:merge(maps:with([aside_ms, forget_ms, faults], Opts), Args),
+    A = maps:merge((maps:with([aside_ms, forget_ms], Opts))#{faults => maps:get(broken, Opts, [])}, Args),
     St = sderl_core:init(A#{group => g, uid => <<"u">>, self => N, addr => {N, Id}, inc => {N, Life},
                             now => W0#w.now, clock => W0#w.now + 1_000_000, linked => linked(N, W0)}),
     P = #p{id = Id, st = St},
@@ -346,8 +379,8 @@ begin_member(N, Args, Store, #w{ids = Id, opts = Opts} = W0) ->
 recover(N, W0) ->
     trace(W0, "recover ~p", [N]),
     #n{store = St0, life = Life} = X = node(N, W0),
-    {St1, _} = sderl_store_map:redo(sderl_store_map:index(drop, St0)),
-    W1 = case sderl_store_map:recover(St1) of
+    {St1, _} = sderl_sim_store:redo(sderl_sim_store:index(drop, St0)),
+    W1 = case sderl_sim_store:recover(St1) of
         none ->
             %% It died before it kept anything.
             begin_member(N, #{mem => X#n.inc_mem}, St1, W0);
@@ -358,7 +391,7 @@ recover(N, W0) ->
                 #{log := {Num, [_ | _] = Items}, log_epoch := E} -> recorded(N, E, Num, Items, W0);
                 _ -> W0
             end,
-            begin_member(N, R, sderl_store_map:members(sderl_membership:members(Mem), St1), Wr)
+            begin_member(N, R, sderl_sim_store:members(sderl_membership:members(Mem), St1), Wr)
     end,
     W2 = dead_rows(N, lists:sort(maps:values(rows(N, W1))), W1),
     %% Clients that saw it die ask again.
@@ -385,7 +418,7 @@ foreign_deaths(N, W) ->
                     true -> Acc;
                     false -> mail(N, {op, none, {d, Name, Pid}}, Acc)
                 end
-            end, W, lists:sort(sderl_store_map:foreign(St)));
+            end, W, lists:sort(sderl_sim_store:foreign(St)));
         _ -> W
     end.
 
@@ -449,8 +482,8 @@ proposed(N, Id, W0) ->
         false -> W0;
         true ->
             #n{store = Store} = node(N, W0),
-            sderl_store_map:indexed(Store) orelse violation(W0, {index, N}),
-            {Fx, S} = sderl_core:propose(W0#w.now, sderl_store_map, Store, state(N, W0)),
+            sderl_sim_store:indexed(Store) orelse violation(W0, {index, N}),
+            {Fx, S} = sderl_core:propose(W0#w.now, sderl_sim_store, Store, state(N, W0)),
             ran(N, Id, Fx, S, W0, [])
     end.
 
@@ -466,7 +499,7 @@ effects(N, Id, Fx, W0) ->
             {Before, After} = lists:split(K, Fx),
             {_, W2} = effects(N, Id, Before, W1),
             W3 = case After of
-                [{apply, E, Num, Items, _} | _] -> store(N, fun(St) -> sderl_store_map:log(St, E, Num, Items) end, W2);
+                [{apply, E, Num, Items, _} | _] -> store(N, fun(St) -> sderl_sim_store:log(St, E, Num, Items) end, W2);
                 _ -> W2
             end,
             {[], kill_process(N, W3)};
@@ -487,19 +520,19 @@ store(N, F, W) -> #n{store = St} = X = node(N, W), keep(X#n{store = F(St)}, W).
 
 effect(N, _, {send, {To, _} = Addr, Msg}, W) -> send(N, To, {Addr, Msg}, sent(N, Msg, W));
 effect(N, _, {hello, To, Msg}, W) -> send(N, To, {hello, Msg}, W);
-effect(N, _, {durable, D}, W) -> store(N, fun(St) -> sderl_store_map:durable(D, St) end, W);
-effect(N, _, {members, Ms}, W) -> store(N, fun(St) -> sderl_store_map:members(Ms, St) end, W);
-effect(N, _, {sessions, Sess}, W) -> store(N, fun(St) -> sderl_store_map:sessions(Sess, St) end, W);
+effect(N, _, {durable, D}, W) -> store(N, fun(St) -> sderl_sim_store:durable(D, St) end, W);
+effect(N, _, {members, Ms}, W) -> store(N, fun(St) -> sderl_sim_store:members(Ms, St) end, W);
+effect(N, _, {sessions, Sess}, W) -> store(N, fun(St) -> sderl_sim_store:sessions(Sess, St) end, W);
 effect(N, _, {outbox, R, List}, W) ->
     #s{d = #d{sid = Sid}} = state(N, W),
     W1 = W#w{lists = maps:merge(W#w.lists, #{From => {N, Sid, R} || {From, _} <- List, From =/= none})},
-    store(N, fun(St) -> sderl_store_map:outbox(R, List, St) end, W1);
+    store(N, fun(St) -> sderl_sim_store:outbox(R, List, St) end, W1);
 effect(N, _, {replies, L}, W) -> lists:foldl(fun({From, V}, A) -> reply(N, From, V, A) end, W, L);
 effect(N, _, {apply, E, Num, Items, Index}, W) -> applied(N, E, Num, Items, Index, W);
-effect(N, _, {index, What}, W) -> store(N, fun(St) -> sderl_store_map:index(What, St) end, W);
-effect(N, _, {sync_begin, E, Num}, W) -> store(N, fun(St) -> sderl_store_map:sync_begin(St, E, Num) end, W);
-effect(N, _, {put_rows, Rows}, W) -> dead_rows(N, Rows, store(N, fun(St) -> sderl_store_map:put_rows(St, Rows) end, W));
-effect(N, _, sync_end, W) -> store(N, fun(St) -> sderl_store_map:sync_end(St) end, W);
+effect(N, _, {index, What}, W) -> store(N, fun(St) -> sderl_sim_store:index(What, St) end, W);
+effect(N, _, {sync_begin, E, Num}, W) -> store(N, fun(St) -> sderl_sim_store:sync_begin(St, E, Num) end, W);
+effect(N, _, {put_rows, Rows}, W) -> dead_rows(N, Rows, store(N, fun(St) -> sderl_sim_store:put_rows(St, Rows) end, W));
+effect(N, _, sync_end, W) -> store(N, fun(St) -> sderl_sim_store:sync_end(St) end, W);
 effect(N, _, {read_chunk, M, K}, W) -> read(N, chunk_read, {chunk, M}, M, K, all, W);
 effect(N, _, {read_homes, M, K, Homes}, W) -> read(N, homes_read, {homes, M}, M, K, Homes, W);
 effect(N, _, {read_stop, M}, W) ->
@@ -519,8 +552,8 @@ effect(N, Id, {wake, Ms}, W) -> in(Ms, {timer, N, Id, wake}, W).
 read(N, Kind, Key, M, K, Which, W) ->
     #n{store = St, p = #p{cursors = Cs} = P} = X = node(N, W),
     {Rows, Last, Cur} = case K of
-        1 -> sderl_store_map:read(St, Which, ?CHUNK);
-        _ -> sderl_store_map:read_next(St, maps:get(Key, Cs, []), ?CHUNK)
+        1 -> sderl_sim_store:read(St, Which, ?CHUNK);
+        _ -> sderl_sim_store:read_next(St, maps:get(Key, Cs, []), ?CHUNK)
     end,
     {feed, {Kind, M, K, Rows, Last}, keep(X#n{p = P#p{cursors = Cs#{Key => Cur}}}, W)}.
 
@@ -529,9 +562,9 @@ applied(N, E, Num, Items, Index, W0) ->
     #n{store = St0} = X = node(N, W1),
     _ = [violation(W1, {applied_twice, N, O, Sid, R}) ||
          {seg, O, Sid, R, _, _} <- Items, {S2, R2, _} <- [maps:get(O, sessions(St0), {none, 0, []})], S2 =:= Sid, R2 >= R],
-    {St, New} = sderl_store_map:apply(St0, E, Num, Items, Index),
+    {St, New} = sderl_sim_store:apply(St0, E, Num, Items, Index),
     W2 = keep(X#n{store = St}, W1),
-    dead_rows(N, New, case sderl_store_map:whole(St) of false -> W2; true -> table(N, E, Num, St, W2) end).
+    dead_rows(N, New, case sderl_sim_store:whole(St) of false -> W2; true -> table(N, E, Num, St, W2) end).
 
 %% The same position is the same batch, whoever has it; and where lists were answered.
 recorded(N, E, Num, Items, #w{log = Log, segs = Segs} = W) ->
@@ -546,15 +579,15 @@ recorded(N, E, Num, Items, #w{log = Log, segs = Segs} = W) ->
     W#w{log = Log#{{E, Num} => {Hash, Items}},
         segs = lists:foldl(fun(K, A) -> A#{K => lists:usort([{E, Num} | maps:get(K, A, [])])} end, Segs, Answered)}.
 
-sessions(St) -> case sderl_store_map:recover(St) of #{sessions := S} -> S; none -> #{} end.
+sessions(St) -> case sderl_sim_store:recover(St) of #{sessions := S} -> S; none -> #{} end.
 
 %% The same position is the same table, whoever holds it.
 table(N, E, Num, St, #w{tables = T} = W) ->
-    H = sderl_store_map:hash(St),
+    H = sderl_sim_store:hash(St),
     case T of
         #{{E, Num} := {H, _, _}} -> W;
-        #{{E, Num} := {_, M, Rows}} -> violation(W, {different_tables, E, Num, N, M, diff(sderl_store_map:rows(St), Rows)});
-        _ -> W#w{tables = T#{{E, Num} => {H, N, sderl_store_map:rows(St)}}}
+        #{{E, Num} := {_, M, Rows}} -> violation(W, {different_tables, E, Num, N, M, diff(sderl_sim_store:rows(St), Rows)});
+        _ -> W#w{tables = T#{{E, Num} => {H, N, sderl_sim_store:rows(St)}}}
     end.
 
 diff(A, B) ->
@@ -759,6 +792,8 @@ truth(#{op := Op, node := N, contest := Contest}, V, #w{truth = T, contest = C} 
 
 %% ---------------------------------------------------------------- commands of a script
 
+-doc "Runs a command of a script at once.".
+-spec apply_cmd(term(), world()) -> world().
 apply_cmd(C, W) -> command(C, W).
 
 command({start, N}, W) ->
@@ -767,7 +802,7 @@ command({start, N}, W) ->
         #n{config = none} = X -> keep(X#n{up = true}, W);
         #n{config = Ms} = X ->
             Mem = sderl_membership:new(Ms),
-            begin_member(N, #{mem => Mem}, sderl_store_map:new(N, Ms), keep(X#n{up = true, inc_mem = Mem}, W))
+            begin_member(N, #{mem => Mem}, sderl_sim_store:new(N, Ms), keep(X#n{up = true, inc_mem = Mem}, W))
     end;
 command({crash, N, How}, W0) ->
     case node(N, W0) of

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_store_map).
+-module(sderl_sim_store).
 -moduledoc """
 The store of one simulated node: what `sderl_store` does with tables, done with a map.
 
@@ -10,6 +10,8 @@ the rows it wrote, and the simulator looks whether their pids live.
 -export([lookup/2, name_of/2]).
 -export([log/4, apply/5, redo/1, sync_begin/3, put_rows/2, sync_end/1, read/3, read_next/3, foreign/1]).
 -export([durable/2, outbox/3, sessions/2, recover/1]).
+
+-export_type([store/0]).
 
 -record(st, {
     self :: node(),
@@ -22,24 +24,44 @@ the rows it wrote, and the simulator looks whether their pids live.
     durable :: term(),
     stale = none :: none | #{term() => term()}      % while a snapshot is being installed
 }).
+-opaque store() :: #st{}.
 
+-doc "An empty store of a node of a group with these members.".
+-spec new(node(), [node()]) -> store().
 new(Self, Members) -> #st{self = Self, members = Members}.
+-doc "Whose store it is.".
+-spec node_of(store()) -> node().
 node_of(#st{self = Self}) -> Self.
+-doc "All rows, by name.".
+-spec rows(store()) -> #{term() => sderl_core:row()}.
 rows(#st{rows = Rows}) -> Rows.
+-doc "A number that equal tables share.".
+-spec hash(store()) -> non_neg_integer().
 hash(#st{rows = Rows}) -> erlang:phash2(Rows, 1 bsl 32).
+-doc "The group has these members now.".
+-spec members([node()], store()) -> store().
 members(Ms, St) -> St#st{members = Ms}.
 
+-doc "Makes or drops the index of pids.".
+-spec index(build | drop, store()) -> store().
 index(drop, St) -> St#st{index = undefined};
 index(build, #st{rows = Rows} = St) -> St#st{index = #{P => N || N := {_, P, _, _, _} <- Rows}}.
 
+-doc "Whether no snapshot is being installed.".
+-spec whole(store()) -> boolean().
 whole(#st{stale = Stale}) -> Stale =:= none.
 
-%% Whether the index, where there is one, is the inverse of the rows.
+-doc "Whether the index, where there is one, is the inverse of the rows.".
+-spec indexed(store()) -> boolean().
 indexed(#st{index = undefined}) -> true;
 indexed(#st{index = I, rows = Rows}) -> I =:= #{P => N || N := {_, P, _, _, _} <- Rows}.
 
+-doc "The row of a name: what `sderl_core:propose/4` asks.".
+-spec lookup(store(), term()) -> sderl_core:row() | none.
 lookup(#st{rows = Rows}, Name) -> maps:get(Name, Rows, none).
 
+-doc "The name of a pid: what `sderl_core:propose/4` asks.".
+-spec name_of(store(), pid()) -> {ok, term()} | none.
 name_of(#st{index = I}, Pid) ->
     case I of
         #{Pid := Name} -> {ok, Name};
@@ -48,12 +70,16 @@ name_of(#st{index = I}, Pid) ->
 
 %% ---------------------------------------------------------------- applying
 
-%% The first half of an application: where a process dies after it, redo/1 does the other one.
+-doc "The first half of an application: where a process dies after it, `redo/1` does the other one.".
+-spec log(store(), term(), non_neg_integer(), [term()]) -> store().
 log(St, Epoch, Num, Items) -> St#st{log = {Epoch, Num, Items}}.
 
-%% Returns the store and the rows written.
+-doc "Applies a batch: the store and the rows written.".
+-spec apply(store(), term(), non_neg_integer(), [term()], [{pid(), [term()] | none}] | none) -> {store(), [sderl_core:row()]}.
 apply(St, Epoch, Num, Items, Index) -> write(log(St, Epoch, Num, Items), Epoch, Num, Items, Index).
 
+-doc "The second half of an application that was begun, for a new process.".
+-spec redo(store()) -> {store(), [sderl_core:row()]}.
 redo(#st{log = undefined} = St) -> {St, []};
 redo(#st{log = {Epoch, Num, Items}} = St) -> write(St#st{stale = none}, Epoch, Num, Items, none).
 
@@ -112,38 +138,57 @@ put_row({Name, _, _, _, _} = Row, #st{rows = Rows} = St) -> St#st{rows = Rows#{N
 
 %% ---------------------------------------------------------------- snapshots
 
+-doc "A snapshot begins: what is there and does not come again goes at its end.".
+-spec sync_begin(store(), term(), non_neg_integer()) -> store().
 sync_begin(#st{rows = Rows} = St, Epoch, Num) ->
     St#st{log = {Epoch, Num, []}, stale = #{N => V || N := {_, _, _, V, _} <- Rows}}.
 
+-doc "Rows of a snapshot.".
+-spec put_rows(store(), [sderl_core:row()]) -> store().
 put_rows(#st{stale = none} = St, Rows) -> lists:foldl(fun put_row/2, St, Rows);
 put_rows(#st{stale = Stale} = St, Rows) ->
     (lists:foldl(fun put_row/2, St, Rows))#st{stale = maps:without([element(1, R) || R <- Rows], Stale)}.
 
+-doc "The snapshot is complete.".
+-spec sync_end(store()) -> store().
 sync_end(#st{rows = Rows, stale = Stale} = St) ->
     Gone = [N || N := V <- Stale, #{N := {_, _, _, Now, _}} <- [Rows], Now =:= V],
     St#st{rows = maps:without(Gone, Rows), stale = none}.
 
-%% A cursor is the names that were there when it was opened.
+-doc "The first rows, of all homes or of some, and a cursor: the names that were there when it was opened.".
+-spec read(store(), all | [node()], pos_integer()) -> {[sderl_core:row()], boolean(), [term()]}.
 read(#st{rows = Rows} = St, all, Chunk) -> read_next(St, lists:sort(maps:keys(Rows)), Chunk);
 read(#st{rows = Rows} = St, Homes, Chunk) ->
     read_next(St, lists:sort([N || N := {_, _, Home, _, _} <- Rows, lists:member(Home, Homes)]), Chunk).
 
+-doc "Further rows of a cursor.".
+-spec read_next(store(), [term()], pos_integer()) -> {[sderl_core:row()], boolean(), [term()]}.
 read_next(_, [], _) -> {[], true, []};
 read_next(#st{rows = Rows}, Names, Chunk) ->
     {Now, Later} = lists:split(min(Chunk, length(Names)), Names),
     {[R || N <- Now, #{N := R} <- [Rows]], false, Later}.
 
+-doc "Names whose pids live on nodes that are no members.".
+-spec foreign(store()) -> [{term(), pid()}].
 foreign(#st{rows = Rows, members = Ms}) ->
     [{N, P} || N := {_, P, _, _, _} <- Rows, not lists:member(node(P), Ms)].
 
 %% ---------------------------------------------------------------- what a new process needs
 
+-doc "Keeps what must survive the process.".
+-spec durable(term(), store()) -> store().
 durable(D, St) -> St#st{durable = D}.
 
+-doc "Keeps which lists of operations were answered, and how.".
+-spec sessions(#{node() => term()}, store()) -> store().
 sessions(Sessions, St) -> St#st{sessions = Sessions}.
 
+-doc "Keeps the list of operations that is out.".
+-spec outbox(pos_integer(), [{term(), term()}], store()) -> store().
 outbox(R, List, St) -> St#st{out = {R, List}}.
 
+-doc "What a new process in the same life of the node finds, as `sderl_core:init/1` takes it.".
+-spec recover(store()) -> none | map().
 recover(#st{durable = undefined}) -> none;
 recover(#st{durable = D, log = Log, out = Out, sessions = Sessions}) ->
     M = #{durable => D, sessions => Sessions},

@@ -1,11 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_core_tests).
+-module(sderl_sim_rules_tests).
 -moduledoc """
-The rules of the group protocol, each forced in the simulator, and a random run.
+The rules of the group protocol, each forced in the simulator.
 
 Every scenario runs with several seeds (delays and clients differ) and under all the checks of
-`sderl_core_sim`: these tests add what is particular to their rule. `SDERL_CORE_SEED` sets the
-first seed of the random run, `SDERL_LONG=1` makes it long.
+`sderl_sim`: these tests add what is particular to their rule.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -14,20 +13,20 @@ first seed of the random run, `SDERL_LONG=1` makes it long.
 -export([scenarios/0]).
 -define(LIMIT_S, 120).
 
-run(Opts) -> [?assertEqual({S, ok}, {S, sderl_core_sim:run(Opts#{seed => S})}) || S <- lists:seq(1, ?SEEDS)].
+run(Opts) -> [?assertEqual({S, ok}, {S, sderl_sim:run(Opts#{seed => S})}) || S <- lists:seq(1, ?SEEDS)].
 
-n(I) -> sderl_core_sim:name(I).
-x(I) -> sderl_core_sim:spare(I).
-has(N, Name, W) -> maps:get(Name, sderl_core_sim:rows(N, W), none).
+n(I) -> sderl_sim:name(I).
+x(I) -> sderl_sim:spare(I).
+has(N, Name, W) -> maps:get(Name, sderl_sim:rows(N, W), none).
 
 %% Registers a new pid of a node under a name there.
-reg(T, I, Name) -> {T, {'fun', fun(W) -> {P, W1} = sderl_core_sim:pid(n(I), W), sderl_core_sim:apply_cmd({op, n(I), {r, Name, P, #{}}}, W1) end}}.
+reg(T, I, Name) -> {T, {'fun', fun(W) -> {P, W1} = sderl_sim:pid(n(I), W), sderl_sim:apply_cmd({op, n(I), {r, Name, P, #{}}}, W1) end}}.
 op(T, I, Op) -> {T, {op, n(I), Op}}.
 %% All given nodes hold (or lack) the name.
-all(T, Is, Name) -> {T, {check, fun(W) -> [I || I <- Is, has(n(I), Name, W) =:= none] =:= [] orelse {lacks, Name, [sderl_core_sim:rows(n(I), W) || I <- Is]} end}}.
+all(T, Is, Name) -> {T, {check, fun(W) -> [I || I <- Is, has(n(I), Name, W) =:= none] =:= [] orelse {lacks, Name, [sderl_sim:rows(n(I), W) || I <- Is]} end}}.
 none(T, Is, Name) -> {T, {check, fun(W) -> [I || I <- Is, has(n(I), Name, W) =/= none] =:= [] orelse {has, Name} end}}.
-coords(T, K) -> {T, {check, fun(W) -> length(sderl_core_sim:coord(W)) =:= K orelse {coordinators, sderl_core_sim:coord(W)} end}}.
-info(I, Key, W) -> maps:get(Key, sderl_core:info(sderl_core_sim:state(n(I), W))).
+coords(T, K) -> {T, {check, fun(W) -> length(sderl_sim:coord(W)) =:= K orelse {coordinators, sderl_sim:coord(W)} end}}.
+info(I, Key, W) -> maps:get(Key, sderl_core:info(sderl_sim:state(n(I), W))).
 info_is(T, I, Key, V) -> {T, {check, fun(W) -> info(I, Key, W) =:= V orelse {Key, info(I, Key, W)} end}}.
 
 scenarios_test_() ->
@@ -44,14 +43,14 @@ scenarios() ->
       #{nodes => 4, clients => 0,
         script => [{6000, {split, [n(1), n(2), n(4)], [n(3)], fast}}, {8000, {remove, n(1), n(3)}}, {8000, {remove, n(3), n(4)}},
                    {9000, join}, info_is(19_000, 1, members, [n(1), n(2)]),
-                   {19_000, {check, fun(W) -> [sderl_core_sim:state(n(I), W) || I <- [3, 4]] =:= [none, none] end}}]}},
+                   {19_000, {check, fun(W) -> [sderl_sim:state(n(I), W) || I <- [3, 4]] =:= [none, none] end}}]}},
      {rule_5_a_node_joins_while_writes_go_on,
       #{nodes => 3, spare => 1, clients => 3,
         script => [{8000, {add, n(1), x(1)}}, info_is(12_000, 2, live, [n(1), n(2), n(3), x(1)])]}},
      {rule_5_what_was_ordered_before_a_removal_succeeds,
       #{nodes => 3, clients => 0,
         script => [reg(6000, 3, alpha), {6000, {remove, n(1), n(3)}}, reg(6001, 3, beta),
-                   {8000, {check, fun(W) -> sderl_core_sim:state(n(3), W) =:= none end}}, coords(8000, 1)]}},
+                   {8000, {check, fun(W) -> sderl_sim:state(n(3), W) =:= none end}}, coords(8000, 1)]}},
      {rule_6_nodes_that_never_come_back_are_forgotten,
       #{nodes => 3, forget_ms => 5000, clients => 1,
         script => [{6000, {crash, n(3), fast}}, info_is(20_000, 1, members, [n(1), n(2)]), {21_000, {add, n(1), n(3)}}]}},
@@ -99,7 +98,7 @@ scenarios() ->
       #{nodes => 3, clients => 1, script => [reg(6000, 2, alpha), all(6500, [1, 2, 3], alpha), {7000, {die_name, n(1), alpha}}, none(7500, [1, 2, 3], alpha)]}},
      {rule_16_a_foreign_pid_is_watched_by_the_coordinator_and_its_successor,
       #{nodes => 3, spare => 1, clients => 0,
-        script => [{6000, {'fun', fun(W) -> {P, W1} = sderl_core_sim:pid(x(1), W), sderl_core_sim:apply_cmd({op, n(1), {r, alpha, P, #{}}}, W1) end}},
+        script => [{6000, {'fun', fun(W) -> {P, W1} = sderl_sim:pid(x(1), W), sderl_sim:apply_cmd({op, n(1), {r, alpha, P, #{}}}, W1) end}},
                    all(6500, [1, 2, 3], alpha), {7000, {on_coord, kill}}, {9000, {die_name, n(2), alpha}}, none(12_000, [1, 2, 3], alpha)]}},
      {rule_17_a_name_held_by_a_dead_pid_is_free,
       #{nodes => 3, clients => 0,
@@ -118,51 +117,34 @@ scenarios() ->
 
 %% ---------------------------------------------------------------- steps of scenarios
 
-followers(W) -> lists:sort([n(I) || I <- [1, 2, 3]] -- sderl_core_sim:coord(W)).
+followers(W) -> lists:sort([n(I) || I <- [1, 2, 3]] -- sderl_sim:coord(W)).
 
 %% What the coordinator sends to one of two members takes long.
-slow_one(T) -> {T, {'fun', fun(W) -> [C] = sderl_core_sim:coord(W), [A, B] = followers(W), sderl_core_sim:apply_cmd({delay, C, A, {1, 5}}, sderl_core_sim:apply_cmd({delay, C, B, {900, 1000}}, W)) end}}.
+slow_one(T) -> {T, {'fun', fun(W) -> [C] = sderl_sim:coord(W), [A, B] = followers(W), sderl_sim:apply_cmd({delay, C, A, {1, 5}}, sderl_sim:apply_cmd({delay, C, B, {900, 1000}}, W)) end}}.
 fast_all() ->
-    {'fun', fun(W) -> lists:foldl(fun({A, B}, X) -> sderl_core_sim:apply_cmd({no_delay, n(A), n(B)}, X) end, W, [{A, B} || A <- [1, 2, 3], B <- [1, 2, 3]]) end}.
+    {'fun', fun(W) -> lists:foldl(fun({A, B}, X) -> sderl_sim:apply_cmd({no_delay, n(A), n(B)}, X) end, W, [{A, B} || A <- [1, 2, 3], B <- [1, 2, 3]]) end}.
 
 write_at_coord(W) ->
-    [C] = sderl_core_sim:coord(W),
+    [C] = sderl_sim:coord(W),
     [A, _] = followers(W),
-    {P, W1} = sderl_core_sim:pid(A, W),
-    sderl_core_sim:apply_cmd({op, C, {r, survivor, P, #{}}}, W1).
+    {P, W1} = sderl_sim:pid(A, W),
+    sderl_sim:apply_cmd({op, C, {r, survivor, P, #{}}}, W1).
 
 cut_coord_from_one(W) ->
-    [C] = sderl_core_sim:coord(W),
-    sderl_core_sim:apply_cmd({cut, C, hd(followers(W)), fast}, W).
+    [C] = sderl_sim:coord(W),
+    sderl_sim:apply_cmd({cut, C, hd(followers(W)), fast}, W).
 
-pause_follower(W) -> sderl_core_sim:apply_cmd({pause, hd(followers(W))}, W).
+pause_follower(W) -> sderl_sim:apply_cmd({pause, hd(followers(W))}, W).
 
 remove_coord(W) ->
-    [C] = sderl_core_sim:coord(W),
-    sderl_core_sim:apply_cmd({op, C, {remove, [C], 1}}, W).
+    [C] = sderl_sim:coord(W),
+    sderl_sim:apply_cmd({op, C, {remove, [C], 1}}, W).
 
 keep_registering(W) ->
-    {P, W1} = sderl_core_sim:pid(n(3), W),
-    sderl_core_sim:apply_cmd({op, n(3), {r, fresh, P, #{}}}, W1).
+    {P, W1} = sderl_sim:pid(n(3), W),
+    sderl_sim:apply_cmd({op, n(3), {r, fresh, P, #{}}}, W1).
 
 replace_dead(W0) ->
     {_, Old, _, _, _} = has(n(2), alpha, W0),
-    {New, W1} = sderl_core_sim:pid(n(2), W0),
-    sderl_core_sim:apply_cmd({op, n(2), {x, alpha, New, Old, #{}}}, W1).
-
-%% ---------------------------------------------------------------- random schedules
-
-random_test_() ->
-    {"random schedules", {timeout, 1200, fun random/0}}.
-
-random() ->
-    First = case os:getenv("SDERL_CORE_SEED") of
-        false -> rand:uniform(1_000_000_000);
-        Given -> list_to_integer(Given)
-    end,
-    Count = case os:getenv("SDERL_LONG") of
-        false -> 250;
-        _ -> 3000
-    end,
-    io:format(user, "group protocol: ~b random schedules, SDERL_CORE_SEED=~b~n", [Count, First]),
-    ?assertEqual([], [S || S <- lists:seq(First, First + Count - 1), sderl_core_sim:run(S) =/= ok]).
+    {New, W1} = sderl_sim:pid(n(2), W0),
+    sderl_sim:apply_cmd({op, n(2), {x, alpha, New, Old, #{}}}, W1).
