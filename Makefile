@@ -29,8 +29,8 @@ xref:
 dialyzer:
 	@$(with) rebar3 dialyzer
 
-bench: ## a benchmark (ARGS="NAME options"; alone: the list)
-	@bin/sderl bench $(or $(ARGS),list)
+bench: ## the standard benchmarks, a quarter of an hour (ARGS="NAME options" for one; ARGS=list)
+	@bin/sderl bench $(or $(ARGS),standard)
 
 clean: ## remove what was built, and keep the toolchain
 	@rm -rf _build _build-otp27

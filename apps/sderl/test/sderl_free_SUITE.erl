@@ -211,7 +211,7 @@ killed_meanwhile(_) ->
     with(#{families => [sd(3)]}, fun(Fleet, [A1, A2, A3] = All) ->
         Pids = [free_name(Fleet, N, {n, N}) || N <- All],
         Expected = lists:sort([{{n, N}, P} || {N, P} <- lists:zip(All, Pids)]),
-        Killers = [spawn_monitor(fun() -> ok = call(Fleet, N, {?MODULE, kill_for}, [1500]) end) || N <- All],
+        Killers = [spawn_monitor(fun() -> ok = call(Fleet, N, {?MODULE, kill_some}, [25]) end) || N <- All],
         Ask = fun() ->
             _ = s_group(Fleet, A1, whereis_name, [A2, undefined, x]),
             _ = s_group(Fleet, A2, whereis_name, [A3, undefined, x])
@@ -223,18 +223,26 @@ killed_meanwhile(_) ->
         ?assertEqual(Expected, names(Fleet, A1))
     end).
 
-%% On a node.
-kill_for(Ms) -> kill_until(erlang:monotonic_time(millisecond) + Ms).
+%% On a node: one of the library's processes dies, and the next one when somebody does its work again.
+kill_some(0) -> ok;
+kill_some(Count) ->
+    Named = [{name, N} || N <- [sderl_node, sderl_connector, sderl_ask]],
+    All = [free, free, free | Named],
+    Victim = lists:nth(rand:uniform(length(All)), All),
+    Pid = where(Victim),
+    is_pid(Pid) andalso exit(Pid, kill),
+    ok = sderl_fleet:await(fun() ->
+        New = where(Victim),
+        is_pid(New) andalso New =/= Pid andalso is_process_alive(New)
+    end, 60_000),
+    kill_some(Count - 1).
 
-kill_until(End) ->
-    Groups = [P || {_, _, P, _, _} <- sderl_dir:own()],
-    Named = [P || N <- [sderl_node, sderl_connector, sderl_ask], P <- [whereis(N)], is_pid(P)],
-    All = Groups ++ Groups ++ Named,
-    exit(lists:nth(rand:uniform(length(All)), All), kill),
-    receive after 10 + rand:uniform(40) -> ok end,
-    case erlang:monotonic_time(millisecond) < End of
-        true -> kill_until(End);
-        false -> ok
+%% (Between two processes of the free namespace there is none.)
+where({name, Name}) -> whereis(Name);
+where(free) ->
+    case sderl_dir:own(undefined) of
+        {_, _, Pid, _, _} -> Pid;
+        undefined -> undefined
     end.
 
 %% ---------------------------------------------------------------- links that nobody needs

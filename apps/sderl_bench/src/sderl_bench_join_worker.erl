@@ -58,18 +58,11 @@ write(Group, {Index, C, K}, PauseMs, Samples, Errors) ->
         Name = {Index, C, K},
         Began = os:system_time(microsecond),
         T0 = erlang:monotonic_time(nanosecond),
-        Registered = attempt(fun() -> sderl_bench_impl_s_group:register(Group, Name) end),
+        Registered = sderl_bench_task:attempt(fun() -> sderl_bench_impl_s_group:register(Group, Name) end),
         Took = (erlang:monotonic_time(nanosecond) - T0) / 1000,
-        Unregistered = attempt(fun() -> sderl_bench_impl_s_group:unregister(Group, Name) end),
+        Unregistered = sderl_bench_task:attempt(fun() -> sderl_bench_impl_s_group:unregister(Group, Name) end),
         Failed = length([failed || Outcome <- [Registered, Unregistered], Outcome =/= ok]),
         write(Group, {Index, C, K + 1}, PauseMs, [{Began, Took} | Samples], Errors + Failed)
-    end.
-
-attempt(Fun) ->
-    try
-        Fun()
-    catch
-        Class:Reason -> {error, {Class, Reason}}
     end.
 
 -doc "Stops the clients; what they measured, and how many operations failed.".

@@ -86,7 +86,7 @@ feed(Impl, Group, Index, Ks) ->
 hold(Impl, Group, Name) ->
     Holder = spawn(fun() ->
         receive
-            {hold, From} -> From ! {self(), attempt(fun() -> Impl:register(Group, Name) end)}
+            {hold, From} -> From ! {self(), sderl_bench_task:attempt(fun() -> Impl:register(Group, Name) end)}
         end,
         receive
             release -> ok
@@ -171,10 +171,10 @@ run(K, Row, #client{impl = Impl, group = Group, id = {Index, C}, until = Until} 
     T0 = erlang:monotonic_time(nanosecond),
     case T0 < Until of
         true ->
-            case attempt(fun() -> Impl:register(Group, Name) end) of
+            case sderl_bench_task:attempt(fun() -> Impl:register(Group, Name) end) of
                 ok ->
                     T1 = erlang:monotonic_time(nanosecond),
-                    Outcome = attempt(fun() -> Impl:unregister(Group, Name) end),
+                    Outcome = sderl_bench_task:attempt(fun() -> Impl:unregister(Group, Name) end),
                     T2 = erlang:monotonic_time(nanosecond),
                     Client1 = latency(T0, T1, Client#client.register, Client),
                     case Outcome of
@@ -205,13 +205,6 @@ pair(_, Client) ->
 
 failure(Reason, #client{errors = Errors, reasons = Reasons} = Client) ->
     Client#client{errors = Errors + 1, reasons = lists:sublist(lists:usort([Reason | Reasons]), 3)}.
-
-attempt(Fun) ->
-    try
-        Fun()
-    catch
-        Class:Reason -> {error, {Class, Reason}}
-    end.
 
 ms(Nanoseconds) -> Nanoseconds div 1_000_000.
 

@@ -1,12 +1,21 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_task).
--moduledoc "Work that goes on in processes of its own until its result is asked for.".
+-moduledoc "Work that may fail, and work that goes on in processes of its own until its result is asked for.".
 
--export([start/1, result/2, stop/1, at_once/2]).
+-export([attempt/1, start/1, result/2, stop/1, at_once/2]).
 -export_type([task/1]).
 
 -doc "A process at work; the one that started it alone may ask for the result.".
 -opaque task(_Result) :: {pid(), reference()}.
+
+-doc "The result of `Fun`, or an error with what it raised: a measurement counts failures and goes on.".
+-spec attempt(fun(() -> Result)) -> Result | {error, {error | exit | throw, Reason :: term()}}.
+attempt(Fun) ->
+    try
+        Fun()
+    catch
+        Class:Reason -> {error, {Class, Reason}}
+    end.
 
 -doc "Begins `Fun` in a process of its own.".
 -spec start(fun(() -> Result)) -> task(Result).
