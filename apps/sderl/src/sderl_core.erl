@@ -62,7 +62,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -doc "A registered name as the protocol sees it. The version is the batch and the place in it.".
 -type row() :: {Name :: term(), pid(), Home :: node(), Version :: {term(), non_neg_integer()}, Opts :: term()}.
 -doc "A deliberate defect: a rule that is not kept, a message that is lost. Only tests ask for any.".
--type fault() :: atom().
+-type fault() :: sderl_core_fault:fault().
 -doc "An operation of a member's client; `sderl_core_decide` lists them.".
 -type op() :: nonempty_improper_list(Name :: term(), pid()) | tuple() | delete.
 -type event() ::

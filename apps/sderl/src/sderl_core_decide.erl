@@ -32,18 +32,21 @@
 
 %% The common case in the making: what was read (names in a tuple, pids), how much, and what the
 %% index will be.
--record(p, {mod :: module(), store :: term(), view, keys = [], count = 0, index = []}).
+-record(p, {mod :: module(), store :: term(), view, keys = [], count = 0, index = [], blind = false :: boolean()}).
 
 -spec batch(module(), term(), #s{}) -> {[term()], [{pid(), [term()] | none}], [term()], #s{}}.
 batch(Mod, Store, #s{specials = [], reqs = Reqs, d = #d{view = V, mem = M}} = S) ->
-    P0 = #p{mod = Mod, store = Store, view = V},
+    P0 = #p{mod = Mod, store = Store, view = V, blind = sderl_core:faulty(double_yes, S)},
     Known = fun({O, _, _, _}) -> is_map_key(O, V) andalso sderl_membership:is_member(O, M) end,
     case lists:all(Known, Reqs) andalso plain(lists:reverse(Reqs), P0, []) of
         {Items, Index} -> {Items, Index, [], S#s{reqs = []}};
         false -> overlaid(Mod, Store, S)
     end;
 batch(Mod, Store, #s{specials = Specials, d = D} = S0) ->
-    Drops = lists:usort(lists:append([Ns || {view, Ns} <- Specials])),
+    Drops = case sderl_core:faulty(resurrect, S0) of
+        true -> [];
+        false -> lists:usort(lists:append([Ns || {view, Ns} <- Specials]))
+    end,
     View = case [v || {view, _} <- Specials] of
         [] -> [];
         %% A member that counts has all that was removed while it did not.
@@ -67,10 +70,10 @@ plain([{O, Inc, R, Ops} | Segs], P0, Items) ->
         {As, P} -> plain(Segs, P, [{seg, O, Inc, R, Ops, As} | Items]);
         false -> false
     end;
-plain([], #p{keys = Keys, count = N, index = Index}, Items) ->
-    case map_size(maps:from_keys(Keys, [])) of
-        N -> {lists:reverse(Items), Index};
-        _ -> false
+plain([], #p{keys = Keys, count = N, index = Index, blind = Blind}, Items) ->
+    case Blind orelse map_size(maps:from_keys(Keys, [])) =:= N of
+        true -> {lists:reverse(Items), Index};
+        false -> false
     end.
 
 plain_ops([[Name | Pid] | Ops], #p{mod = Mod, store = St, view = V, keys = Ks, count = N, index = Ix} = P, As, Default)

@@ -18,7 +18,7 @@
 -export([tick/1, give_up/3, send_surrender/1, resume/1, surrender/6, yield/4, homes_read/5, contrib/6, contrib_ok/4]).
 -export([start_syncs/2, stop_sync/2, set_aside/2, gap/3, adopt/5, chunk_read/5, chunk/7, chunk_ok/5, synced/4, resolved/6]).
 
--import(sderl_core, [fx/2, send/3, event/3, present/2, change_view/3]).
+-import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2, change_view/3]).
 
 %% Transfers that stopped moving; the next heartbeat answer or probe begins a new one.
 -spec tick(#s{}) -> #s{}.
@@ -30,9 +30,11 @@ tick(#s{now = Now, aside_ms = A, syncs = Sy, absorbs = Ab} = S) ->
 %% ---------------------------------------------------------------- the lower component
 
 -spec give_up(node(), epoch(), #s{}) -> #s{}.
-give_up(A, E, #s{role = coord, flight = F, d = #d{lineage = Mine}, now = Now} = S0) when E > Mine ->
+give_up(A, E, #s{role = coord, flight = F, d = #d{lineage = Mine, view = V}, now = Now} = S0) when E > Mine ->
     S = S0#s{role = surrender, to = {A, E, Now}},
+    Stale = is_map_key(A, V) andalso faulty(stale_coordinator, S0),
     case F of
+        _ when Stale -> S0;
         undefined -> send_surrender(S);
         _ -> S
     end;
@@ -263,7 +265,11 @@ chunk(_, _, _, _, _, _, S) -> S.
 %% ---------------------------------------------------------------- clashes
 
 -spec resolved(term(), sderl_core:row(), sderl_core:row(), pid() | none, [term()], #s{}) -> #s{}.
-resolved(Name, A, B, Keep, Fx, #s{role = coord, d = #d{clashes = Cl}, specials = Sp} = S) ->
+resolved(Name, A, B, Keep0, Fx, #s{role = coord, d = #d{clashes = Cl}, specials = Sp} = S) ->
+    Keep = case faulty(wrong_winner, S) of
+        true -> hd([element(2, A), element(2, B)] -- [Keep0]);
+        false -> Keep0
+    end,
     case Cl of
         #{Name := {A, B}} -> S#s{specials = [{settle, Name, A, B, Keep, Fx} | Sp]};
         _ -> S

@@ -15,7 +15,7 @@
 -export([look/1, tick/1, heartbeat/1, waiters/1, lost/2, hello/5, mem/3]).
 -export([hb/4, hb_ack/4, low/4, found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 
--import(sderl_core, [fx/2, send/3, event/3, present/2, change_view/3]).
+-import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2, change_view/3]).
 
 %% ---------------------------------------------------------------- ticks
 
@@ -271,7 +271,8 @@ follow(_, _, _, S) -> S.
 state({C, _} = E, L, N, #s{groggy = G} = S0) ->
     S1 = S0#s{groggy = lists:delete(N, G), ceil = max(C, S0#s.ceil)},
     #s{role = R, self = Self, d = #d{view = V, lineage = Mine}} = S1,
-    case R =:= coord andalso E > Mine andalso L =/= undefined andalso L =/= Self andalso is_map_key(N, V) of
+    case R =:= coord andalso E > Mine andalso L =/= undefined andalso L =/= Self andalso is_map_key(N, V)
+        andalso not faulty(stale_coordinator, S1) of
         true -> sderl_core_elect:orphan(S1#s{groggy = []});
         false when G =/= [], S1#s.groggy =:= [] -> awake(S1);
         false -> S1
@@ -284,10 +285,15 @@ dropped(_, _, S) -> S.
 %% Rule 9: a coordinator that a higher epoch refuses drops its unanswered tail; catching up
 %% overwrites what its own table has of it.
 -spec refused(epoch(), node() | undefined, node(), #s{}) -> #s{}.
-refused(E, undefined, N, S) -> low(E, undefined, N, S);
-refused({C, _} = E, L, _N, #s{role = coord, d = #d{lineage = Mine}} = S) when E > Mine ->
-    sderl_core_elect:orphan(send(L, sderl_core:hello_msg(S), S#s{ceil = max(C, S#s.ceil)}));
+refused(E, L, N, #s{role = coord, d = #d{lineage = Mine}} = S) when E > Mine ->
+    case faulty(stale_coordinator, S) of
+        true -> S;
+        false -> ruled(E, L, N, S)
+    end;
 refused(_, _, _, S) -> S.
+
+ruled(E, undefined, N, S) -> low(E, undefined, N, S);
+ruled({C, _}, L, _, S) -> sderl_core_elect:orphan(send(L, sderl_core:hello_msg(S), S#s{ceil = max(C, S#s.ceil)})).
 
 -spec not_lead(epoch(), node(), #s{}) -> #s{}.
 not_lead({C, _}, N, #s{role = follower, lead = N} = S) -> sderl_core_elect:orphan(S#s{ceil = max(C, S#s.ceil)});

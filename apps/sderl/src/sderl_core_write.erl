@@ -19,7 +19,7 @@
 -export([op/3, again/3, default/1, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, answers/4, gone/4, restore/2]).
 -export([origins/1, committed/2, apply_items/4, resend/1, leave/2, reorder/1, membership/2, view_events/3]).
 
--import(sderl_core, [fx/2, send/3, event/3]).
+-import(sderl_core, [faulty/2, fx/2, send/3, event/3]).
 
 %% ---------------------------------------------------------------- the member's side
 
@@ -59,12 +59,21 @@ flush(S0) ->
 next_list(#s{role = R, leaving = L} = S) when R =/= coord, R =/= follower; L =/= undefined -> {none, S};
 next_list(#s{out = undefined, queue = []} = S) -> {none, S};
 next_list(#s{out = undefined, queue = Q, req = R} = S) ->
-    List = lists:reverse(Q),
+    List = deaths(lists:reverse(Q), S),
     S1 = S#s{queue = [], req = R + 1, out = {R + 1, List}, send_out = false},
     {seg(R + 1, List, S1), fx({outbox, R + 1, List}, S1)};
 next_list(#s{out = {R, List}, send_out = true} = S) ->
     {seg(R, List, S), S#s{send_out = false}};
 next_list(S) -> {none, S}.
+
+%% A list as it is; as it should not be, for a test.
+deaths(List, #s{faults = []}) -> List;
+deaths(List, S) ->
+    lists:filtermap(fun({none, {d, Name, _}}) ->
+                            not faulty(lose_down, S) andalso
+                                (not faulty(unconditional_removal, S) orelse {true, {none, {Name}}});
+                       (_) -> true
+                    end, List).
 
 seg(R, List, #s{self = Self, d = #d{sid = Sid}}) -> {Self, Sid, R, [Op || {_, Op} <- List]}.
 
@@ -105,8 +114,11 @@ batch(E, Num, Commit, Items, N, #s{d = #d{lineage = E, epoch = E}, lead = N, rol
         Have when Num =< Have -> S#s{ack = {E, Have}};
         Have -> send(N, {gap, E, Have}, S)
     end;
-batch(E, _, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine ->
-    send(N, {refused, Mine, L}, S);
+batch(E, Num, _, Items, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine ->
+    case faulty(stale_coordinator, S) of
+        true -> send(N, {ack, E, Num, none}, fx({apply, E, Num, Items, none}, S));
+        false -> send(N, {refused, Mine, L}, S)
+    end;
 batch(_, _, _, _, _, S) -> S.
 
 -spec commit(term(), non_neg_integer(), node(), #s{}) -> #s{}.
@@ -136,7 +148,11 @@ committed(_, S) -> S.
 %% the same items.
 -spec apply_items(non_neg_integer(), [term()], [{pid(), [term()] | none}] | none, #s{}) -> #s{}.
 apply_items(Num, Items, Index, #s{d = #d{lineage = E}} = S0) ->
-    S1 = fx({apply, E, Num, Items, Index}, S0#s{num = Num, last = Items}),
+    Rows = case faulty(skip_apply, S0) andalso S0#s.role =:= follower andalso Num rem 3 =:= 0 of
+        true -> [];
+        false -> Items
+    end,
+    S1 = fx({apply, E, Num, Rows, Index}, S0#s{num = Num, last = Items}),
     lists:foldl(fun(I, S) -> item(I, Num, S) end, S1, Items).
 
 %% After a restart of the process: the tables are right, the state follows the last batch.
@@ -276,7 +292,8 @@ req(E, Seg, _N, #s{role = R, d = #d{lineage = E}} = S) when R =:= coord; R =:= s
     enqueue(Seg, S);
 req(_, _, N, #s{d = #d{epoch = E}} = S) -> send(N, {not_lead, E}, S).
 
-enqueue({O, Sid, R, _} = Seg, #s{reqs = Rs, sessions = Sess, d = #d{lineage = E}} = S) ->
+enqueue({O, Sid, R, _} = Seg, #s{reqs = Rs, d = #d{lineage = E}} = S) ->
+    Sess = case faulty(forget_session, S) of true -> #{}; false -> S#s.sessions end,
     case Sess of
         #{O := {Sid, R, As}} ->
             %% Applied before: answered again, if it is still in flight once that has landed (a
@@ -375,7 +392,8 @@ sent({Items, Index, Then, S0}) ->
     S2 = pay(S1#s{owed = (S0#s.owed -- Live) -- Learners}),
     Syncs = maps:with(Learners, S2#s.syncs),
     S3 = apply_items(Num, Items, Index, S2#s{syncs = Syncs}),
-    landed(S3#s{flight = #flight{num = Num, wait = Live, since = Now, then = Then,
+    Wait = case faulty(early_yes, S0) of true -> []; false -> Live end,
+    landed(S3#s{flight = #flight{num = Num, wait = Wait, since = Now, then = Then,
                                  origins = origins(Items)}}).
 
 %% Whose lists are answered by it; those that came with a merge were answered elsewhere.

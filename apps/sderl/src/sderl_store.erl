@@ -17,7 +17,7 @@
 -export([lookup/2, name_of/2, row/1]).
 -export([apply/6, redo/5, put_rows/5, sync_begin/3, sync_end/4, foreign/1, local/1]).
 -export([read/3, read_next/1, read_stop/1]).
--export([durable/2, outbox/3, sessions/2, recover/1, purge/1]).
+-export([durable/2, outbox/3, sessions/2, recover/1, purge/1, purge_names/1]).
 -export([is_member/1, uid/1, names/1, count/1]).
 -export_type([store/0, local/0, stale/0, cursor/0]).
 
@@ -350,12 +350,16 @@ recover(G) ->
             maps:merge(maps:merge(Log, Out), #{durable => D, sessions => maps:from_list(Sess)})
     end.
 
--doc "Forgets everything of a group that this node left.".
+-doc "Forgets what a process of a group would need, as this node left the group.".
 -spec purge(term()) -> true.
 purge(G) ->
     _ = ets:select_delete(?STATE, [{{{session, '$1', '_'}, '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [true]}]),
     [true, true, true] = [ets:delete(?STATE, {K, G}) || K <- [durable, log, out]],
-    %% Rows go last: a reader that misses them finds that this is no member any more.
+    true.
+
+-doc "Forgets its names. They go last: a reader that misses them finds that this is no member any more.".
+-spec purge_names(term()) -> true.
+purge_names(G) ->
     _ = ets:select_delete(?NAMES, [{{{'$1', '_'}, '_', '_', '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [true]}]),
     true.
 
