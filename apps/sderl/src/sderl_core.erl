@@ -55,7 +55,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -export([init/1, handle/3, step/3, propose/4]).
 -export([batch_of/1, seq/2, durable/1, info/1, settled/1, unheard/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
 %% For the other sderl_core_* modules.
--export([faulty/2, fx/2, save/1, epoch/1, send/3, peer/2, present/2, ask/2, hello_msg/1, change_view/3, event/3]).
+-export([faulty/2, union/3, fx/2, save/1, epoch/1, send/3, peer/2, present/2, ask/2, hello_msg/1, change_view/3, event/3]).
 -export_type([state/0, event/0, effect/0, row/0, op/0, fault/0]).
 
 -opaque state() :: #s{}.
@@ -107,7 +107,7 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
             clock = Clock - Now,
             tick_ms = maps:get(tick_ms, A, 1000), aside_ms = maps:get(aside_ms, A, 4000),
             forget_ms = maps:get(forget_ms, A, infinity),
-            faults = maps:get(faults, A, []),
+            faults = sderl_core_fault:named(maps:get(faults, A, [])),
             linked = #{N => [] || N <- maps:get(linked, A, [])}, d = fresh(A, Self)},
     case A of
         #{durable := #d{} = D} ->
@@ -124,7 +124,13 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
             Newer = maps:get(log_epoch, A, D#d.lineage) =/= D#d.lineage,
             sderl_core_write:restore([I || I <- Items, not Newer orelse (is_tuple(I) andalso element(1, I) =:= seg)], S1);
         _ ->
-            S0#s{booting = true}
+            S0#s{booting = true, d = first_life(S0)}
+    end.
+
+first_life(#s{d = D} = S) ->
+    case faulty(rule_3, S) of
+        false -> D;
+        true -> D#d{sid = 0}
     end.
 
 fresh(#{durable := D}, _) -> D;
@@ -262,6 +268,14 @@ send(N, Msg, #s{peers = P} = S) ->
 peer(N, #s{peers = P}) -> maps:get(N, P, undefined).
 
 -doc false.
+-spec union(sderl_membership:t(), sderl_membership:t(), #s{}) -> sderl_membership:t().
+union(A, B, S) ->
+    case faulty(rule_4, S) of
+        false -> sderl_membership:merge(A, B);
+        true -> maps:merge_with(fun(_, {X, _} = V, {Y, _}) when X rem 2 > Y rem 2 -> V; (_, _, V) -> V end, A, B)
+    end.
+
+-doc false.
 -spec present(node(), #s{}) -> boolean().
 present(N, #s{self = N}) -> true;
 present(N, #s{peers = P}) -> is_map_key(N, P).
@@ -270,8 +284,12 @@ present(N, #s{peers = P}) -> is_map_key(N, P).
 %% not know which ones its former lives have used, and logs are told apart by them.
 -doc false.
 -spec epoch(#s{}) -> {integer(), node()}.
-epoch(#s{self = Self, ceil = Ceil, now = Now, clock = Clock, d = #d{epoch = {C, _}}}) ->
-    {max(max(C, Ceil) + 1, Now + Clock), Self}.
+epoch(#s{self = Self, ceil = Ceil, now = Now, clock = Clock, d = #d{epoch = {C, _}}} = S) ->
+    Heard = max(C, Ceil) + 1,
+    case faulty(rule_13, S) of
+        false -> {max(Heard, Now + Clock), Self};
+        true -> {max(Heard, 1), Self}
+    end.
 
 -doc false.
 -spec event(atom(), map(), #s{}) -> #s{}.
@@ -356,19 +374,22 @@ nodedown(N, #s{linked = L, peers = P} = S0) ->
                          true -> (S0#s.down)#{N => S0#s.now};
                          false -> S0#s.down
                      end},
-    sderl_core_peers:lost(N, S1).
+    sderl_core_peers:lost(N, case faulty(rule_14, S1) of false -> S1; true -> forget_names(N, S1) end).
+
+forget_names(N, #s{num = Num, last = Items, d = #d{lineage = E, view = V, tomb = T}} = S) ->
+    fx({apply, E, Num, Items ++ [{view, V, T, [N]}], none}, S).
 
 %% A process that came back is a new peer; a new life of its node is a node that went down first
 %% (the nodedown of the old link came before; a restart of the application gives none).
 message({hello, Addr, Inc, Mem, Info}, N, S0) ->
     S1 = case peer(N, S0) of
-        #peer{inc = Old} when Old =/= Inc -> nodedown(N, S0);
+        #peer{inc = Old} when Old =/= Inc -> case faulty(rule_3, S0) of false -> nodedown(N, S0); true -> S0 end;
         _ -> S0
     end,
     Fresh = case peer(N, S1) of #peer{addr = Addr} -> false; _ -> true end,
     S2 = S1#s{linked = (S1#s.linked)#{N => []}, down = maps:remove(N, S1#s.down)},
     case sderl_membership:is_member(N, S2#s.d#d.mem)
-         orelse sderl_membership:is_member(N, sderl_membership:merge(Mem, S2#s.d#d.mem)) of
+         orelse sderl_membership:is_member(N, union(Mem, S2#s.d#d.mem, S2)) of
         false ->
             %% What it knows of others' removals counts all the same (rule 4).
             sderl_core_peers:mem(Mem, N, fx({send, Addr, {gone, removed, S2#s.d#d.mem}}, S2));

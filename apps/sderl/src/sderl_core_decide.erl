@@ -27,7 +27,8 @@
     mod :: module(), store :: term(),
     names = #{} :: #{term() => tuple() | none},
     pids = #{} :: #{pid() => term()},          % [Name] or none, as the index will be
-    mem, view, tomb, tombed = false
+    mem, view, tomb, tombed = false,
+    buries = true :: boolean()
 }).
 
 %% The common case in the making: what was read (names in a tuple, pids), how much, and what the
@@ -54,7 +55,7 @@ batch(Mod, Store, #s{specials = Specials, d = D} = S0) ->
                  maps:get(N, D#d.view, none) =/= live andalso sderl_membership:is_member(N, D#d.mem)
              end, D#d.tomb), Drops}]
     end,
-    C0 = #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb},
+    C0 = overlay(Mod, Store, S0),
     {Items, Then, _, C, S} = lists:foldl(fun special/2, {View, [], Drops, C0, S0#s{specials = []}},
                                          lists:reverse(Specials)),
     {Last, First} = lists:partition(fun(I) -> element(1, I) =:= mem end, lists:reverse(Items)),
@@ -95,8 +96,11 @@ plain_ops([], P, _, true) -> {default, P};
 plain_ops([], P, As, false) -> {lists:reverse(As), P};
 plain_ops(_, _, _, _) -> false.
 
+overlay(Mod, Store, #s{d = D} = S) ->
+    #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb, buries = not sderl_core:faulty(resurrect, S)}.
+
 overlaid(Mod, Store, #s{reqs = Reqs, d = D} = S) ->
-    C0 = #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb},
+    C0 = overlay(Mod, Store, S),
     {Items, Last, C} = lists:foldl(fun seg/2, {[], [], C0}, lists:reverse(Reqs)),
     Tomb = [{tomb, C#c.tomb} || C#c.tombed],
     {lists:reverse(Items, lists:reverse(Last, Tomb)), maps:to_list(C#c.pids), left(Last, D), S#s{reqs = []}}.
@@ -123,7 +127,7 @@ special({prune, Before}, {Is, T, Dr, C, S}) ->
     Mem = sderl_membership:prune(Before, C#c.mem),
     {[{mem, Mem, []} | Is], T, Dr, C#c{mem = Mem}, S};
 special({mem, Mem0, From}, {Is, T, Dr, C, S}) ->
-    Mem = sderl_membership:merge(Mem0, C#c.mem),
+    Mem = sderl_core:union(Mem0, C#c.mem, S),
     {[mem_item(Mem, C#c.mem) | Is], [{adopt, [From]} | T], Dr, C#c{mem = Mem}, S};
 special({merge, Members, Rows0, Sessions0, Open0}, {Is, T, Dr, #c{view = V} = C0, #s{d = #d{clashes = Cl}} = S0}) ->
     %% Some of them may have gone again while this waited.
@@ -308,10 +312,10 @@ put_row({Name, Pid, _, _, _} = Row, #c{names = Ns, pids = Ps} = C) ->
 
 %% A row that leaves while its home is set aside is remembered: should that node's link go before
 %% it has caught up, it would bring the name back at the merge.
-del_row({Name, Pid, Home, Ver, _}, #c{names = Ns, pids = Ps, view = V, tomb = T} = C0) ->
+del_row({Name, Pid, Home, Ver, _}, #c{names = Ns, pids = Ps, view = V, tomb = T, buries = Buries} = C0) ->
     C = C0#c{names = Ns#{Name => none}, pids = Ps#{Pid => none}},
     case V of
-        #{Home := {_, _}} when Ver =/= new ->
+        #{Home := {_, _}} when Ver =/= new, Buries ->
             Of = maps:get(Home, T, #{}),
             Vers = lists:sublist([Ver | maps:get(Name, Of, [])], 64),
             C#c{tomb = T#{Home => Of#{Name => Vers}}, tombed = true};

@@ -15,7 +15,7 @@
 -export([collect/5, joined/5, apart/5, nack/5, lead/6, lost_report/4, handover/3]).
 -export([stop_leading/1, lead_info/1]).
 
--import(sderl_core, [fx/2, send/3, event/3, present/2]).
+-import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2]).
 
 -spec wake(#s{}) -> #s{}.
 wake(#s{role = orphan} = S) -> elect(S);
@@ -159,7 +159,10 @@ drops(Node, Items) ->
 
 -spec finish(#s{}) -> #s{}.
 finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, now = Now} = S0) ->
-    Max = lists:max([N || _ := {N, _} <- J]),
+    Max = case faulty(rule_7, S0) of
+        false -> lists:max([N || _ := {N, _} <- J]);
+        true -> Mine
+    end,
     [{Best, Items} | _] = [{N, I} || N := {Num, I} <- J, Num =:= Max],
     case Max > Mine + 1 orelse (Max > Mine andalso drops(Self, Items)) of
         true ->
@@ -253,7 +256,7 @@ lost_report(E, Who, _N, #s{role = coord, d = #d{lineage = E, view = V}, self = S
     Ours = Sees(maps:keys(S0#s.linked), Self),
     Better = [{-Count, N} || N := live <- V, N =/= Self, #peer{links = Ls} <- [maps:get(N, P, none)],
                              Count <- [Sees(Ls, N)], Count > Ours],
-    case lists:sort(Better) of
+    case lists:sort([B || B <- Better, not faulty(rule_11, S0)]) of
         [] -> S0;
         [{_, To} | _] ->
             S = send(To, {handover, E}, stop_leading(S0)),

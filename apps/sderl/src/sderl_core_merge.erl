@@ -232,7 +232,7 @@ synced(_, _, _, S) -> S.
 -spec adopt(epoch(), non_neg_integer(), map(), node(), #s{}) -> #s{}.
 adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine -> send(N, {refused, Mine, L}, S);
 adopt(E, Num, #{history := H, view := V, mem := M} = Info, N, #s{role = R, self = Self, num = Has, d = D} = S) ->
-    case sderl_membership:merge(M, D#d.mem) of
+    case sderl_core:union(M, D#d.mem, S) of
         M when R =/= coord ->
             case covered(Self, {D#d.lineage, Has}, D#d{lineage = E, history = H, view = V}) of
                 true -> adopted(E, Num, Info, N, S);
@@ -274,4 +274,8 @@ resolved(Name, A, B, Keep0, Fx, #s{role = coord, d = #d{clashes = Cl}, specials 
         #{Name := {A, B}} -> S#s{specials = [{settle, Name, A, B, Keep, Fx} | Sp]};
         _ -> S
     end;
-resolved(_, _, _, _, _, S) -> S.
+resolved(_, _, _, _, Fx, S) ->
+    case faulty(rule_18, S) of
+        false -> S;
+        true -> fx({clash_effects, Fx}, S)
+    end.

@@ -23,7 +23,10 @@
 %% all of it lies before the next tick.
 -spec look(#s{}) -> #s{}.
 look(#s{now = Now, last_tick = Last, tick_ms = T} = S) when is_integer(Last), Now - Last > (5 * T) div 2 ->
-    late(S#s{last_tick = Now});
+    case faulty(rule_10, S) of
+        false -> late(S#s{last_tick = Now});
+        true -> S
+    end;
 look(S) -> S.
 
 -spec tick(#s{}) -> #s{}.
@@ -81,13 +84,16 @@ heartbeat(#s{peers = P, d = #d{lineage = E}, committed = C} = S0) ->
 slow(#s{flight = #flight{wait = [_ | _] = W, since = At}, num = Num, now = Now, aside_ms = A, d = #d{lineage = E, view = V}} = S0)
   when Now - At > A ->
     View = maps:merge(V, #{N => {E, Num} || N <- W, is_map_key(N, V)}),
-    sderl_core_write:reorder(change_view(View, [], S0));
+    case faulty(rule_12, S0) of
+        false -> sderl_core_write:reorder(change_view(View, [], S0));
+        true -> S0
+    end;
 slow(S) -> S.
 
 %% Rule 6: names of nodes that never come back leave the membership.
 forget(#s{forget_ms = infinity} = S) -> S;
 forget(#s{forget_ms = Ms, down = Down, now = Now} = S) ->
-    case [N || N := At <- Down, Now - At > Ms] of
+    case [N || N := At <- Down, Now - At > Ms, not faulty(rule_6, S)] of
         [] -> S;
         Ns -> sderl_core_write:op(none, {remove, Ns, seconds(S)}, S#s{down = maps:without(Ns, Down)})
     end.
@@ -178,7 +184,7 @@ hello_as(_, _, _, S) -> S.
 -spec mem(sderl_membership:t(), node(), #s{}) -> #s{}.
 mem(Mem, _N, #s{d = #d{mem = Mem}} = S) -> S;
 mem(Mem, N, #s{role = R, d = #d{mem = Mine}, specials = Sp, lead = L} = S) ->
-    case sderl_membership:merge(Mem, Mine) of
+    case sderl_core:union(Mem, Mine, S) of
         Mine -> S;
         Merged when R =:= coord ->
             case lists:member({mem, Mem, N}, Sp) of

@@ -30,7 +30,13 @@ op(From, _Op, S) -> fx({replies, [{From, {no, not_member}}]}, S).
 %% A client that saw our predecessor die asks again under the same identity, maybe what we have
 %% answered meanwhile.
 -spec again(term(), sderl_core:op(), #s{}) -> #s{}.
-again(From, Op, #s{queue = Q, out = Out} = S) ->
+again(From, Op, S) ->
+    case faulty(rule_19, S) of
+        false -> once(From, Op, S);
+        true -> op(From, Op, S)
+    end.
+
+once(From, Op, #s{queue = Q, out = Out} = S) ->
     Known = lists:keymember(From, 1, Q)
         orelse (Out =/= undefined andalso lists:keymember(From, 1, element(2, Out))),
     case {Known, S#s.old} of
@@ -59,19 +65,21 @@ flush(S0) ->
 next_list(#s{role = R, leaving = L} = S) when R =/= coord, R =/= follower; L =/= undefined -> {none, S};
 next_list(#s{out = undefined, queue = []} = S) -> {none, S};
 next_list(#s{out = undefined, queue = Q, req = R} = S) ->
-    List = deaths(lists:reverse(Q), S),
+    List = spoiled(lists:reverse(Q), S),
     S1 = S#s{queue = [], req = R + 1, out = {R + 1, List}, send_out = false},
     {seg(R + 1, List, S1), fx({outbox, R + 1, List}, S1)};
 next_list(#s{out = {R, List}, send_out = true} = S) ->
     {seg(R, List, S), S#s{send_out = false}};
 next_list(S) -> {none, S}.
 
-%% A list as it is; as it should not be, for a test.
-deaths(List, #s{faults = []}) -> List;
-deaths(List, S) ->
+%% A list as it is; as it should not be, where a test wants that.
+spoiled(List, #s{faults = []}) -> List;
+spoiled(List, S) ->
     lists:filtermap(fun({none, {d, Name, _}}) ->
                             not faulty(lose_down, S) andalso
                                 (not faulty(unconditional_removal, S) orelse {true, {none, {Name}}});
+                       ({From, {x, Name, Pid, _, Opts}}) ->
+                            not faulty(rule_17, S) orelse {true, {From, {r, Name, Pid, Opts}}};
                        (_) -> true
                     end, List).
 
@@ -181,7 +189,12 @@ item({mem, Mem, Removed}, _Num, #s{self = Self, sessions = Sess, d = D} = S) ->
                      d = D#d{tomb = maps:without(Removed, D#d.tomb)}});
 item(delete, _Num, S) -> S#s{leaving = deleted};
 item({merge, Rows, Sessions}, _Num, S) -> fresh(Rows, S#s{sessions = maps:merge(S#s.sessions, Sessions)});
-item({clashes, Open}, _Num, #s{d = #d{clashes = Cl} = D} = S) -> S#s{d = D#d{clashes = maps:merge(Cl, Open)}};
+item({clashes, Open}, _Num, #s{d = #d{clashes = Cl} = D} = S0) ->
+    S = S0#s{d = D#d{clashes = maps:merge(Cl, Open)}},
+    case faulty(rule_18, S) of
+        false -> S;
+        true -> maps:fold(fun(Name, {A, B}, X) -> fx({resolve, Name, A, B}, X) end, S, Open)
+    end;
 item({settle, Name, _, Row}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
     fresh([Row || Row =/= none], S#s{d = D#d{clashes = maps:remove(Name, Cl)}}).
 
@@ -262,7 +275,7 @@ gone(deleted, _, _, S) ->
         S1 -> S1
     end;
 gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Mine} = D} = S) ->
-    M = sderl_membership:merge(Mem, Mine),
+    M = sderl_core:union(Mem, Mine, S),
     case sderl_membership:is_member(Self, M) of
         %% It is it that is out, by an order that did not reach us.
         true -> sderl_core_peers:mem(Mem, N, S);
@@ -372,8 +385,10 @@ reorder(S) -> S.
 
 -spec propose(module(), term(), #s{}) -> #s{}.
 propose(Mod, Store, #s{role = coord, flight = undefined, groggy = [], leaving = undefined} = S) ->
+    Stalled = map_size(S#s.syncs) > 0 andalso faulty(rule_5, S),
     case S of
         #s{reqs = [], specials = []} -> pay(S);
+        _ when Stalled -> S;
         _ -> pay(sent(sderl_core_decide:batch(Mod, Store, S)))
     end;
 propose(_, _, S) -> S.
@@ -383,7 +398,11 @@ sent({Items, Index, Then, S0}) ->
     #s{num = Prev, d = #d{lineage = E, view = View}, self = Self, now = Now, committed = C} = S0,
     Num = Prev + 1,
     %% The nodes that this batch removes still get it: it is the last they apply (rule 5).
-    Live = [N || N := live <- View, N =/= Self, is_map_key(N, S0#s.peers)],
+    Out = case faulty(rule_5, S0) of
+        false -> [];
+        true -> lists:append([Ns || {mem, _, Ns} <- Items])
+    end,
+    Live = [N || N := live <- View, N =/= Self, is_map_key(N, S0#s.peers), not lists:member(N, Out)],
     %% A learner that does not keep up is let go before it costs memory; it starts again.
     Learners = [N || N := Sy <- S0#s.syncs, Num - Sy#sync.acked < ?LEARNER_LAG],
     Msg = {batch, E, Num, C, Items},

@@ -1,19 +1,34 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_rules_tests).
 -moduledoc """
-The rules of the group protocol, each forced in the simulator.
+The rules of the group protocol, each forced in the simulator, and each with what happens without it.
 
 Every scenario runs with several seeds (delays and clients differ) and under all the checks of
-`sderl_sim`: these tests add what is particular to their rule.
+`sderl_sim`: these tests add what is particular to their rule. Beside a scenario stand the
+deliberate faults (`m:sderl_core_fault`) under which it must fail, `rule_N` for the rule switched off.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
 -define(SEEDS, 6).
 
--export([scenarios/0]).
+-export([scenarios/0, unmended/0]).
 -define(LIMIT_S, 120).
 
-run(Opts) -> [?assertEqual({S, ok}, {S, sderl_sim:run(Opts#{seed => S})}) || S <- lists:seq(1, ?SEEDS)].
+passes(Opts) -> [?assertEqual({S, ok}, {S, sderl_sim:run(Opts#{seed => S})}) || S <- lists:seq(1, ?SEEDS)].
+
+%% One seed is enough to see it: which one, and what was seen, is printed.
+fails(Name, Fault, Opts) ->
+    case sees(Opts#{broken => [Fault]}, lists:seq(1, ?SEEDS)) of
+        {failed, Why, Seed} -> io:format(user, "~w without ~w: seed ~b, ~0P~n", [Name, Fault, Seed, Why, 8]);
+        none -> ?assert({Name, "does not see", Fault} =:= nothing)
+    end.
+
+sees(_, []) -> none;
+sees(Opts, [S | Ss]) ->
+    case sderl_sim:run(Opts#{seed => S}) of
+        ok -> sees(Opts, Ss);
+        Failed -> Failed
+    end.
 
 n(I) -> sderl_sim:name(I).
 x(I) -> sderl_sim:spare(I).
@@ -21,6 +36,9 @@ has(N, Name, W) -> maps:get(Name, sderl_sim:rows(N, W), none).
 
 %% Registers a new pid of a node under a name there.
 reg(T, I, Name) -> {T, {'fun', fun(W) -> {P, W1} = sderl_sim:pid(n(I), W), sderl_sim:apply_cmd({op, n(I), {r, Name, P, #{}}}, W1) end}}.
+%% The same, as an operation whose answer is looked at later.
+ask(T, I, Id, Name) -> {T, {'fun', fun(W) -> {P, W1} = sderl_sim:pid(n(I), W), sderl_sim:apply_cmd({op, n(I), Id, {r, Name, P, #{}}}, W1) end}}.
+answered(T, Id, Answer) -> {T, {check, fun(W) -> sderl_sim:answer(Id, W) =:= Answer orelse {answer, Id, sderl_sim:answer(Id, W)} end}}.
 op(T, I, Op) -> {T, {op, n(I), Op}}.
 %% All given nodes hold (or lack) the name.
 all(T, Is, Name) -> {T, {check, fun(W) -> [I || I <- Is, has(n(I), Name, W) =:= none] =:= [] orelse {lacks, Name, [sderl_sim:rows(n(I), W) || I <- Is]} end}}.
@@ -30,97 +48,145 @@ info(I, Key, W) -> maps:get(Key, sderl_core:info(sderl_sim:state(n(I), W))).
 info_is(T, I, Key, V) -> {T, {check, fun(W) -> info(I, Key, W) =:= V orelse {Key, info(I, Key, W)} end}}.
 
 scenarios_test_() ->
-    [{atom_to_list(Rule), {timeout, ?LIMIT_S, fun() -> run(maps:merge(#{clients => 1, boot_spread => 500}, Opts)) end}}
-     || {Rule, Opts} <- scenarios()].
+    [{atom_to_list(Name), {timeout, ?LIMIT_S, fun() -> passes(options(Opts)) end}} || {Name, _, Opts} <- scenarios()].
+
+without_test_() ->
+    [{lists:concat([Name, " without ", Fault]), {timeout, ?LIMIT_S, fun() -> fails(Name, Fault, options(Opts)) end}}
+     || {Name, Faults, Opts} <- scenarios(), Fault <- Faults].
+
+options(Opts) -> maps:merge(#{clients => 1, boot_spread => 500}, Opts).
 
 scenarios() ->
-    [{rule_2_nodes_that_boot_become_one_component, #{nodes => 5, boot_spread => 5000, script => [coords(9000, 1)]}},
-     {rule_3_a_new_life_of_a_node_is_admitted_empty,
+    [{rule_2_nodes_that_boot_become_one_component, [], #{nodes => 5, boot_spread => 5000, script => [coords(9000, 1)]}},
+     {rule_3_a_new_life_of_a_node_is_admitted_empty, [rule_3],
       #{nodes => 3, script => [reg(6000, 1, alpha), all(6500, [1, 2, 3], alpha), {7000, {crash, n(1), fast}}, none(7500, [2, 3], alpha),
                                {9000, {restart, n(1)}}, coords(13_000, 1), none(13_000, [1, 2, 3], alpha)]}},
-     {rule_4_removals_win,
+     {rule_4_removals_win, [rule_4],
       %% While apart, each side removes a node of the other: both are out and hear it.
       #{nodes => 4, clients => 0,
         script => [{6000, {split, [n(1), n(2), n(4)], [n(3)], fast}}, {8000, {remove, n(1), n(3)}}, {8000, {remove, n(3), n(4)}},
                    {9000, join}, info_is(19_000, 1, members, [n(1), n(2)]),
                    {19_000, {check, fun(W) -> [sderl_sim:state(n(I), W) || I <- [3, 4]] =:= [none, none] end}}]}},
-     {rule_5_a_node_joins_while_writes_go_on,
-      #{nodes => 3, spare => 1, clients => 3,
-        script => [{8000, {add, n(1), x(1)}}, info_is(12_000, 2, live, [n(1), n(2), n(3), x(1)])]}},
-     {rule_5_what_was_ordered_before_a_removal_succeeds,
+     {rule_5_a_node_joins_while_writes_go_on, [rule_5],
+      %% Its snapshot takes seconds: what is registered meanwhile is answered at once.
+      #{nodes => 3, spare => 1, clients => 0,
+        script => [reg(6000, 1, {name, K}) || K <- lists:seq(1, 40)] ++
+                  [{8000, {'fun', fun slow_to_join/1}}, {8000, {add, n(1), x(1)}}, {13_000, {check, fun learning/1}},
+                   ask(14_000, 2, late, beta), answered(14_500, late, yes), {14_500, {check, fun learning/1}},
+                   info_is(40_000, 2, live, [n(1), n(2), n(3), x(1)])]}},
+     {rule_5_what_was_ordered_before_a_removal_succeeds, [rule_5],
       #{nodes => 3, clients => 0,
         script => [reg(6000, 3, alpha), {6000, {remove, n(1), n(3)}}, reg(6001, 3, beta),
                    {8000, {check, fun(W) -> sderl_sim:state(n(3), W) =:= none end}}, coords(8000, 1)]}},
-     {rule_6_nodes_that_never_come_back_are_forgotten,
+     {rule_6_nodes_that_never_come_back_are_forgotten, [rule_6],
       #{nodes => 3, forget_ms => 5000, clients => 1,
         script => [{6000, {crash, n(3), fast}}, info_is(20_000, 1, members, [n(1), n(2)]), {21_000, {add, n(1), n(3)}}]}},
-     {rule_7_a_batch_at_one_member_survives_the_coordinator,
+     {rule_7_a_batch_at_one_member_survives_the_coordinator, [rule_7],
       %% The batch reaches one member and not the other; the coordinator dies: both have it.
       #{nodes => 3, clients => 0,
-        script => [slow_one(6000), {6020, {'fun', fun write_at_coord/1}}, {6120, {on_coord, crash, fast}}, {6120, fast_all()},
+        script => [slow_lowest(6000), {6020, {'fun', fun write_at_coord/1}}, {6120, {on_coord, crash, fast}}, {6120, fast_all()},
                    {9000, {check, fun(W) -> length([1 || I <- [1, 2, 3], has(n(I), survivor, W) =/= none]) =:= 2 orelse lost end}}]}},
-     {rule_7_the_coordinators_process_dies_between_two_effects,
+     {rule_7_the_coordinators_process_dies_between_two_effects, [],
       #{nodes => 4, clients => 3, script => [{6000 + 700 * K, {on_coord, kill_in_step}} || K <- lists:seq(1, 12)]}},
-     {rule_8_a_list_that_is_sent_again_gets_its_first_answer,
+     {rule_8_a_list_that_is_sent_again_gets_its_first_answer, [rule_8],
       #{nodes => 3, clients => 3, script => [{6000 + 350 * K, {kill_in_step, n(K rem 3 + 1)}} || K <- lists:seq(1, 25)]}},
-     {rule_9_a_stopped_coordinator_discards_its_tail,
+     {rule_9_a_stopped_coordinator_discards_its_tail, [rule_9],
       #{nodes => 3, clients => 0,
         script => [{6000, {'fun', fun write_at_coord/1}}, {6001, {on_coord, pause}}, reg(14_000, 1, later), reg(14_000, 2, later),
                    reg(14_000, 3, later), {20_000, resume_all}, coords(30_000, 1)]}},
-     {rule_10_a_coordinator_that_was_stopped_is_no_second_one,
+     {rule_10_a_coordinator_that_was_stopped_is_no_second_one, [],
       #{nodes => 3, clients => 2, script => [{6000, {on_coord, pause}}, {12_000, resume_all}, coords(22_000, 1)]}},
-     {rule_10_all_were_stopped,
+     {rule_10_all_were_stopped, [],
       #{nodes => 3, clients => 2, script => [{6000, {pause, n(I)}} || I <- [1, 2, 3]] ++ [{30_000, resume_all}, coords(40_000, 1)]}},
-     {rule_11_two_that_cannot_see_each_other_stay_together,
+     {rule_11_two_that_cannot_see_each_other_stay_together, [],
       #{nodes => 4, clients => 1,
         script => [{6000, {cut, n(1), n(2), fast}}, coords(16_000, 1), reg(16_000, 1, alpha), all(18_000, [1, 2, 3, 4], alpha)]}},
-     {rule_11_the_role_goes_to_one_that_sees_all,
+     {rule_11_the_role_goes_to_one_that_sees_all, [rule_11],
       #{nodes => 3, clients => 1,
         script => [{6000, {'fun', fun cut_coord_from_one/1}}, coords(16_000, 1), reg(16_000, 3, alpha), all(18_000, [1, 2, 3], alpha)]}},
-     {rule_12_a_slow_member_is_set_aside_and_returns,
+     {rule_12_a_slow_member_is_set_aside_and_returns, [rule_12],
       #{nodes => 3, clients => 2,
         script => [{6000, {'fun', fun pause_follower/1}}, reg(12_000, 1, alpha), reg(12_000, 2, beta), reg(12_000, 3, gamma),
                    {13_500, {check, fun(W) -> [1 || Name <- [alpha, beta, gamma], I <- [1, 2, 3], has(n(I), Name, W) =/= none] =/= [] end}},
                    {14_000, resume_all}, coords(20_000, 1)]}},
-     {rule_14_a_late_nodedown_removes_no_new_name,
+     {rule_14_a_late_nodedown_removes_no_new_name, [rule_14],
       #{nodes => 3, clients => 0,
         script => [{6000, {crash, n(3), slow}}, {6500, {restart, n(3)}}, {8000, {'fun', fun keep_registering/1}}, all(24_000, [1, 2, 3], fresh)]}},
-     {rule_15_a_heal_brings_back_no_unregistered_name,
+     {rule_15_a_heal_brings_back_no_unregistered_name, [rule_15],
       #{nodes => 4, clients => 0,
         script => [reg(6000, 1, alpha), reg(6000, 3, beta), {7000, {split, [n(1), n(2)], [n(3), n(4)], fast}}, op(9000, 1, {alpha}), op(9000, 3, {beta}),
                    reg(9000, 2, gamma), reg(9000, 4, delta), {11_000, join}, none(22_000, [1, 2, 3, 4], alpha), none(22_000, [1, 2, 3, 4], beta),
                    all(22_000, [1, 2, 3, 4], gamma), all(22_000, [1, 2, 3, 4], delta)]}},
-     {rule_15_what_was_removed_while_its_home_was_aside_stays_away,
+     {rule_15_what_was_removed_while_its_home_was_aside_stays_away, [rule_15, rule_10],
       #{nodes => 3, clients => 0,
         script => [reg(6000, 3, alpha), {7000, {pause, n(3)}}, op(14_000, 1, {alpha}), {18_000, {cut, n(1), n(3), fast}}, {18_000, {cut, n(2), n(3), fast}},
                    {20_000, resume_all}, {22_000, join}, none(34_000, [1, 2, 3], alpha)]}},
-     {rule_16_the_name_of_a_pid_that_died_goes,
+     {rule_16_the_name_of_a_pid_that_died_goes, [lose_down],
       #{nodes => 3, clients => 1, script => [reg(6000, 2, alpha), all(6500, [1, 2, 3], alpha), {7000, {die_name, n(1), alpha}}, none(7500, [1, 2, 3], alpha)]}},
-     {rule_16_a_foreign_pid_is_watched_by_the_coordinator_and_its_successor,
+     {rule_16_a_foreign_pid_is_watched_by_the_coordinator_and_its_successor, [lose_down],
       #{nodes => 3, spare => 1, clients => 0,
         script => [{6000, {'fun', fun(W) -> {P, W1} = sderl_sim:pid(x(1), W), sderl_sim:apply_cmd({op, n(1), {r, alpha, P, #{}}}, W1) end}},
                    all(6500, [1, 2, 3], alpha), {7000, {on_coord, kill}}, {9000, {die_name, n(2), alpha}}, none(12_000, [1, 2, 3], alpha)]}},
-     {rule_17_a_name_held_by_a_dead_pid_is_free,
+     {rule_16_a_late_removal_leaves_the_successor_its_name, [rule_16],
       #{nodes => 3, clients => 0,
         script => [reg(6000, 2, alpha), {7000, {'fun', fun replace_dead/1}}, all(7500, [1, 2, 3], alpha)]}},
-     {rule_18_a_clash_is_decided_once,
+     {rule_17_a_name_held_by_a_dead_pid_is_free, [rule_17],
+      %% The successor registers before the death is reported.
+      #{nodes => 3, clients => 0,
+        script => [reg(6000, 2, alpha), {7000, {'fun', fun replace_dead/1}}, answered(7500, successor, yes)]}},
+     {rule_18_a_clash_is_decided_once, [],
       #{nodes => 4, clients => 0,
         script => [{6000, {split, [n(1), n(2)], [n(3), n(4)], fast}}, reg(8000, 1, alpha), reg(8000, 3, alpha), {9000, join},
                    {22_000, {check, fun(W) -> length(lists:usort([has(n(I), alpha, W) || I <- [1, 2, 3, 4]])) =:= 1 end}}]}},
-     {rule_19_writes_are_answered_over_a_chain_of_failures,
+     {rule_19_writes_are_answered_over_a_chain_of_failures, [rule_19],
       #{nodes => 5, clients => 3,
         script => [{6000, {on_coord, crash, fast}}, {7000, {on_coord, kill}}, {8000, {on_coord, pause}}, {15_000, {on_coord, crash, slow}}]}},
-     {rule_30_a_new_process_goes_on_where_its_predecessor_died,
+     {rule_30_a_new_process_goes_on_where_its_predecessor_died, [],
       #{nodes => 3, clients => 2, script => [{6000 + 1100 * K, {kill, n(K rem 3 + 1)}} || K <- lists:seq(0, 8)]}},
-     {a_deleted_group_ends_on_every_member, #{nodes => 3, clients => 2, script => [{6000, {delete, n(2)}}]}},
-     {a_coordinator_that_removes_itself, #{nodes => 3, clients => 2, script => [{6000, {'fun', fun remove_coord/1}}]}}].
+     {a_deleted_group_ends_on_every_member, [], #{nodes => 3, clients => 2, script => [{6000, {delete, n(2)}}]}},
+     {a_coordinator_that_removes_itself, [], #{nodes => 3, clients => 2, script => [{6000, {'fun', fun remove_coord/1}}]}}].
+
+%% Not among the cases that must pass yet: a tail that nobody answered is merged, not discarded.
+unmended() ->
+    [{rule_10_a_coordinator_that_was_stopped_answers_nothing_alone, [rule_10],
+      %% What it wrote as it was stopped never came, others coordinate by now, and gave the name away.
+      #{nodes => 3, clients => 0,
+        script => [{6000, {'fun', fun isolate_writer/1}}, {6050, {on_coord, pause}}, {13_500, {'fun', fun write_at_successor/1}},
+                   answered(15_500, late, yes), {15_900, fast_all()}, {16_000, resume_all}, {26_000, {check, fun not_both/1}}]}}].
 
 %% ---------------------------------------------------------------- steps of scenarios
 
 followers(W) -> lists:sort([n(I) || I <- [1, 2, 3]] -- sderl_sim:coord(W)).
 
-%% What the coordinator sends to one of two members takes long.
-slow_one(T) -> {T, {'fun', fun(W) -> [C] = sderl_sim:coord(W), [A, B] = followers(W), sderl_sim:apply_cmd({delay, C, A, {1, 5}}, sderl_sim:apply_cmd({delay, C, B, {900, 1000}}, W)) end}}.
+%% What the coordinator sends takes long to the member that will succeed it, and not to the other.
+slow_lowest(T) -> {T, {'fun', fun(W) -> [C] = sderl_sim:coord(W), [A, B] = followers(W), sderl_sim:apply_cmd({delay, C, B, {1, 5}}, sderl_sim:apply_cmd({delay, C, A, {900, 1000}}, W)) end}}.
+
+slow_to_join(W) ->
+    [C] = sderl_sim:coord(W),
+    sderl_sim:apply_cmd({delay, C, x(1), {1000, 1000}}, W).
+
+learning(W) ->
+    [C] = sderl_sim:coord(W),
+    maps:get(learning, sderl_core:info(sderl_sim:state(C, W))) =:= [x(1)].
+
+%% Nobody hears the coordinator for a while, nor what it has just written.
+isolate_writer(W0) ->
+    [C] = sderl_sim:coord(W0),
+    W1 = lists:foldl(fun(N, W) -> sderl_sim:apply_cmd({delay, C, N, {8000, 8000}}, W) end, W0, followers(W0)),
+    {P, W2} = sderl_sim:pid(C, W1),
+    sderl_sim:apply_cmd({op, C, early, {r, alpha, P, #{}}}, W2).
+
+%% (One that is stopped does not know yet that it is none.)
+write_at_successor(W) ->
+    {_, A} = lists:max([{maps:get(epoch, sderl_core:info(sderl_sim:state(N, W))), N} || N <- sderl_sim:coord(W)]),
+    {P, W1} = sderl_sim:pid(A, W),
+    sderl_sim:apply_cmd({op, A, late, {r, alpha, P, #{}}}, W1).
+
+not_both(W) ->
+    case {sderl_sim:answer(early, W), sderl_sim:answer(late, W)} of
+        {{no, _}, yes} -> true;
+        Both -> {answers, Both}
+    end.
 fast_all() ->
     {'fun', fun(W) -> lists:foldl(fun({A, B}, X) -> sderl_sim:apply_cmd({no_delay, n(A), n(B)}, X) end, W, [{A, B} || A <- [1, 2, 3], B <- [1, 2, 3]]) end}.
 
@@ -147,4 +213,4 @@ keep_registering(W) ->
 replace_dead(W0) ->
     {_, Old, _, _, _} = has(n(2), alpha, W0),
     {New, W1} = sderl_sim:pid(n(2), W0),
-    sderl_sim:apply_cmd({op, n(2), {x, alpha, New, Old, #{}}}, W1).
+    sderl_sim:apply_cmd({die, Old}, sderl_sim:apply_cmd({op, n(2), successor, {x, alpha, New, Old, #{}}}, W1)).
