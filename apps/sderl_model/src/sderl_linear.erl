@@ -1,0 +1,485 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_linear).
+-moduledoc """
+Whether what concurrent clients of one group saw can be: a checker of histories.
+
+## What is checked
+
+A history is a list of operations, each with the node of its client, the times at which it was
+called and answered, the call and the answer. It is *legal* when it is a run of this machine, which
+is what the library promises within a component, and no more:
+
+- There is one order of writes (`register`, `re_register`, `unregister`), for all names of the
+  group together: a process has one name in a group, so names cannot be looked at one by one.
+  A write is put into the order at an instant between its call and its answer, and its answer is
+  what the group's names at that place of the order say. A refusal (`no`) has its place too: it
+  says that the name, or the process, was taken there.
+- Every node has the names as some prefix of the order makes them. A node's prefix only grows.
+- A write is answered when it is in the prefix of every node.
+- A read (`whereis`, `lookup`) gives what the prefix of its own node says at an instant between its
+  call and its answer.
+
+So writes are linearisable. A read may show a write that is not answered yet, and two nodes may
+differ in which unanswered writes they show, but not in the order in which they come to show
+them; what was answered, everyone shows. Two reads on one node never go backwards.
+
+- Tokens of `lookup` belong to registrations: the same one for the same registration on all
+  nodes, and greater ones for later registrations of the name.
+- `kill` ends a process, at an instant between its call and its answer for each who looks. Its own node
+  shows its name to nobody from then on, and whoever registers there finds it free; for everyone else
+  the name goes, without anybody's asking, at some later place of the order. A registration of the
+  process that is called after that is refused (`dead_pid`).
+- `off`: the node's reads need not be current until `on`, which says that it is whole again and has
+  everything that was answered: it stands still, or has crashed and comes back. (Then its processes
+  were killed too.) Its writes count as ever.
+- A write without an answer (`unknown`: the call exited, its node ended) is put into the order once,
+  at any time after its call, or never.
+
+## How
+
+The history is swept once by time, with the set of all states that the machine can be in; it is
+empty where no order explains what was answered, and that prefix of the history is the explanation.
+A state holds the names that every node has, the rest of the order, and how far into it each node
+must be by what was read there. Orders are extended only where an answer needs it, and then only by
+operations that have to do with each other through a name or a process: another one ordered before can
+as well be ordered behind. Equal states are one. (The scheme is that of Wing and Gong with the
+memory of Lowe, *Testing for linearizability*, 2017, with the nodes' prefixes added.)
+""".
+
+-export([check/1, check/2]).
+%% For sderl_linear_text.
+-export([related/2]).
+-export_type([operation/0, call/0, answer/0, refusal/0, options/0]).
+
+-doc "Any term; a pid where `where` is not given.".
+-type process() :: term().
+-type call() ::
+    {register | re_register, Name :: term(), process()}
+    | {unregister | whereis | lookup, Name :: term()}
+    | {kill, process()}
+    | {off | on, node()}.
+-doc """
+`yes`, `{no, Reason}`, `ok`; of `whereis` a process or `undefined`, of `lookup` `{Process, Token}` or
+`undefined`. `unknown` where there is none.
+""".
+-type answer() :: term().
+-type operation() :: #{
+    node := node(),
+    start := integer(),
+    stop := integer() | infinity,
+    call := call(),
+    answer := answer()
+}.
+-doc """
+`initial`: names that all nodes had before. `where`: the node of a process (`erlang:node/1`). `refusals`:
+reasons of a `no` that say nothing about names, and are believed (`[]`). `limit`: how many states may
+be possible at a time (100,000).
+""".
+-type options() :: #{
+    initial => #{term() => process()},
+    where => fun((process()) -> node()),
+    refusals => [atom()],
+    limit => pos_integer()
+}.
+-doc """
+`last` is the operation whose answer cannot be, `before` those that were called before it was
+answered, `possible` the answers that it could have had.
+""".
+-type refusal() :: #{last := operation(), before := [operation()], possible := [answer()]}.
+
+-record(op, {id, node, start, stop, call, answer, given :: operation()}).
+
+%% A state of the machine. `base`: what all nodes have; `tail`: the order behind that, oldest first;
+%% `now`: the names after all of it. `ahead`: nodes that have shown a part of the tail.
+%% `seen`: reads under way that can be answered, with the place in the tail where. `done`: writes in
+%% the order that are not answered. `tokens`, `high`: tokens of the registrations that some node
+%% may show, and of earlier ones the greatest of each name.
+-record(c, {
+    base :: #{term() => {process(), term()}},
+    now :: #{term() => {process(), term()}},
+    tail = [] :: [{term(), none | {term(), none | {process(), term()}}}],
+    ahead = #{} :: #{node() => pos_integer()},
+    seen = #{} :: #{pos_integer() => non_neg_integer()},
+    done = #{} :: #{pos_integer() => answer()},
+    tokens = #{} :: #{term() => term()},
+    high = #{} :: #{term() => term()}
+}).
+
+%% Of the sweep. `ahead`: whether the answers of writes are known before their time: much less to
+%% search, but the prefix that is refused may then be refused for what comes behind it.
+-record(x, {
+    ahead :: boolean(),
+    where :: fun((process()) -> node()),
+    refusals :: [atom()],
+    limit :: pos_integer(),
+    deaths :: #{process() => {integer(), integer() | infinity}},
+    called = #{} :: #{term() => integer()},
+    written = #{} :: #{term() => integer() | infinity},
+    dying = [] :: [process()],
+    off = #{} :: #{node() => []},
+    writes = #{} :: #{pos_integer() => #op{}},
+    reads = #{} :: #{pos_integer() => #op{}}
+}).
+
+-doc "`check/2` with a group that was empty, and pids.".
+-spec check([operation()]) -> ok | {refused, refusal()} | {gave_up, pos_integer()}.
+check(History) -> check(History, #{}).
+
+-doc """
+`ok` for a legal history. `gave_up`: so many states were possible at a time that it was not searched to
+the end.
+""".
+-spec check([operation()], options()) -> ok | {refused, refusal()} | {gave_up, pos_integer()}.
+check(History, Options) ->
+    Ops = operations(History),
+    Limit = maps:get(limit, Options, 100_000),
+    X = #x{ahead = true, limit = Limit, refusals = maps:get(refusals, Options, []),
+           where = maps:get(where, Options, fun erlang:node/1), deaths = #{}},
+    C0 = initial(maps:get(initial, Options, #{})),
+    case sweep(Ops, C0, X) of
+        ok -> ok;
+        {gave_up, N} -> {gave_up, N};
+        {refused, Early} ->
+            %% Now that there is something to explain: the shortest prefix.
+            case sweep(Ops, C0, X#x{ahead = false}) of
+                {refused, Exact} -> {refused, refusal(Exact, Ops)};
+                {gave_up, _} -> {refused, refusal(Early, Ops)}
+            end
+    end.
+
+operations(History) ->
+    [#op{id = I, node = N, start = S, stop = E, call = C, answer = A, given = G}
+     || {I, #{node := N, start := S, stop := E, call := C, answer := A} = G} <- lists:enumerate(History)].
+
+initial(Names) ->
+    Rows = #{N => {P, {initial, N}} || N := P <- Names},
+    #c{base = Rows, now = Rows}.
+
+%% ---------------------------------------------------------------- the sweep
+
+sweep(Ops, C0, X0) ->
+    X = X0#x{deaths = #{P => {S, E} || #op{call = {kill, P}, start = S, stop = E} <- lists:reverse(Ops)},
+             called = #{Id => S || #op{id = Id, start = S} <- Ops},
+             written = #{Id => E || #op{id = Id, stop = E} <- Ops}},
+    %% What is called at the instant of an answer may have been called before it.
+    Events = lists:sort([{S, start, Id} || #op{id = Id, start = S} <- Ops]
+                        ++ [{E, stop, Id} || #op{id = Id, stop = E, answer = A} <- Ops, E =/= infinity, A =/= unknown]),
+    events(Events, #{Id => Op || #op{id = Id} = Op <- Ops}, #{C0 => []}, X).
+
+events([], _, _, _) -> ok;
+events([{_, Kind, Id} | Events], Ops, Cs, X0) ->
+    #{Id := Op} = Ops,
+    {Next, X} = case Kind of
+        start -> begins(Op, Cs, X0);
+        stop -> ends(Op, Cs, X0)
+    end,
+    case Next of
+        {gave_up, N} -> {gave_up, N};
+        _ when map_size(Next) =:= 0 -> {refused, {Op, Cs, X0}};
+        _ when map_size(Next) > X0#x.limit -> {gave_up, map_size(Next)};
+        _ -> events(Events, Ops, Next, X)
+    end.
+
+%% From here on its node may show nothing where its name is.
+begins(#op{call = {kill, P}}, Cs, #x{dying = Ps, reads = Rs, where = Where} = X0) ->
+    X = X0#x{dying = [P | Ps]},
+    Here = [Op || _ := #op{node = N} = Op <- Rs, N =:= Where(P)],
+    {lists:foldl(fun(#op{id = Id, node = N, call = {_, Name}} = Op, Acc) ->
+        set(fun(#c{seen = #{Id := _}} = C) -> [C]; (C) -> reads(Op, Name, maps:get(N, C#c.ahead, 0), C, X) end, Acc, X)
+    end, Cs, Here), X};
+begins(#op{call = {off, N}}, Cs, #x{off = Off} = X) -> leave(N, Cs, X#x{off = Off#{N => []}});
+begins(#op{call = {on, _}}, Cs, X) -> {Cs, X};
+begins(#op{answer = unknown, call = {K, _}}, Cs, X) when K =:= whereis; K =:= lookup -> {Cs, X};
+begins(#op{id = Id, call = {K, Name}, node = N} = Op, Cs, #x{reads = Rs, off = Off} = X) when K =:= whereis; K =:= lookup ->
+    case is_map_key(N, Off) of
+        true -> {Cs, X};
+        false -> {set(fun(C) -> reads(Op, Name, maps:get(N, C#c.ahead, 0), C, X) end, Cs, X), X#x{reads = Rs#{Id => Op}}}
+    end;
+begins(#op{id = Id} = Op, Cs, #x{writes = Ws} = X) ->
+    %% Refusals that have no place in the order are looked at when they are answered.
+    case ordered(Op) of
+        true -> {Cs, X#x{writes = Ws#{Id => Op}}};
+        false -> {Cs, X}
+    end.
+
+%% A node that shows nothing any more: reads of it that are under way are as good as never answered.
+leave(N, Cs, #x{reads = Rs} = X) ->
+    Gone = [Id || Id := #op{node = M} <- Rs, M =:= N],
+    {set(fun(C) -> [C#c{ahead = maps:remove(N, C#c.ahead), seen = maps:without(Gone, C#c.seen)}] end, Cs, X),
+     X#x{reads = maps:without(Gone, Rs)}}.
+
+ends(#op{call = {on, N}}, Cs, #x{off = Off} = X) -> {Cs, X#x{off = maps:remove(N, Off)}};
+ends(#op{call = {K, _}}, Cs, X) when K =:= kill; K =:= off -> {Cs, X};
+ends(#op{id = Id, call = {K, _}, node = N} = Op, Cs, #x{reads = Rs} = X) when K =:= whereis; K =:= lookup ->
+    case is_map_key(Id, Rs) of
+        false -> {Cs, X};
+        true ->
+            Shown = fun(C) -> is_map_key(Id, C#c.seen) end,
+            {set(fun(C0) -> [shown(Id, N, C) || C <- extend(C0, Shown, Op, X)] end, Cs, X), X#x{reads = maps:remove(Id, Rs)}}
+    end;
+ends(#op{id = Id, answer = A} = Op, Cs, #x{writes = Ws} = X) ->
+    case ordered(Op) of
+        false ->
+            case believable(Op, X) of
+                true -> {Cs, X};
+                false -> {#{}, X}
+            end;
+        true ->
+            Done = fun(C) -> case C#c.done of #{Id := B} -> B =:= A; _ -> false end end,
+            {set(fun(C0) -> [everywhere(Id, C) || C <- extend(C0, Done, Op, X)] end, Cs, X),
+             X#x{writes = maps:remove(Id, Ws)}}
+    end.
+
+set(_, {gave_up, _} = No, _) -> No;
+set(F, Cs, #x{limit = Limit}) ->
+    try maps:fold(fun(C, _, Acc0) ->
+            Acc = lists:foldl(fun(D, A) -> A#{D => []} end, Acc0, F(C)),
+            map_size(Acc) > Limit andalso throw({gave_up, map_size(Acc)}),
+            Acc
+        end, #{}, Cs)
+    catch
+        throw:{gave_up, N} -> {gave_up, N}
+    end.
+
+%% The answers that say something about the names of the group.
+ordered(#op{answer = unknown}) -> true;
+ordered(#op{answer = {no, Why}, call = {register, _, _}}) -> Why =:= name_or_pid_already_registered;
+ordered(#op{answer = {no, Why}, call = {re_register, _, _}}) -> Why =:= pid_is_already_registered;
+ordered(#op{answer = {no, _}}) -> false;
+ordered(#op{}) -> true.
+
+believable(#op{answer = {no, dead_pid}, call = {_, _, P}, stop = E}, #x{deaths = Ds}) ->
+    case Ds of
+        #{P := {Dies, _}} -> Dies < E;
+        _ -> false
+    end;
+believable(#op{answer = {no, Why}}, #x{refusals = Rs}) -> lists:member(Why, Rs).
+
+%% ---------------------------------------------------------------- reading
+
+%% From this place of the tail on: the first at which the read can be answered. A token that is not
+%% known to belong to the registration that is shown may be its, or that of a later one.
+reads(Op, Name, From, #c{base = Base, tail = Tail} = C, X) ->
+    {Before, After} = lists:split(From, Tail),
+    Row = lists:foldl(fun({_, {N, R}}, _) when N =:= Name -> R;
+                         (_, R) -> R
+                      end, maps:get(Name, Base, none), Before),
+    reads(Op, Name, [{From, Row} | [{I, R} || {I, {_, {N, R}}} <- lists:enumerate(From + 1, After), N =:= Name]], [], C, X).
+
+reads(_, _, [], Acc, C, _) -> [C | Acc];
+reads(#op{id = Id} = Op, Name, [{At, Row} | Rows], Acc, #c{seen = Seen} = C, X) ->
+    case shows(Op, Name, At, Row, C, X) of
+        no -> reads(Op, Name, Rows, Acc, C, X);
+        yes -> [C#c{seen = Seen#{Id => At}} | Acc];
+        {token, Reg, Token} ->
+            With = C#c{seen = Seen#{Id => At}, tokens = (C#c.tokens)#{Reg => Token}},
+            reads(Op, Name, Rows, [With | Acc], C, X)
+    end.
+
+shows(#op{answer = undefined}, _, _, none, _, _) -> yes;
+shows(_, _, _, none, _, _) -> no;
+shows(#op{answer = A} = Op, Name, At, {P, Reg}, #c{tokens = Ts} = C, X) ->
+    {Alive, Dead} = looks(Op, At, P, C, X),
+    case {Op#op.call, A} of
+        {_, undefined} when Dead -> yes;
+        {{whereis, _}, P} when Alive -> yes;
+        {{lookup, _}, {P, Token}} when Alive ->
+            case Ts of
+                #{Reg := Token} -> yes;
+                #{Reg := _} -> no;
+                _ -> case grows(Name, Reg, Token, C) of true -> {token, Reg, Token}; false -> no end
+            end;
+        _ -> no
+    end.
+
+%% Whether the read can find the process alive, and dead, at this place. Only its own node knows.
+looks(#op{node = N, start = S}, At, P, #c{tail = Tail}, #x{deaths = Ds, dying = Dying, where = Where, called = Called}) ->
+    case Ds of
+        #{P := {_, Dead}} ->
+            case Where(P) =:= N of
+                false -> {true, false};
+                true ->
+                    Early = Dead > S andalso lists:all(fun({Id, _}) -> maps:get(Id, Called, S) < Dead end, lists:sublist(Tail, At)),
+                    {Early, lists:member(P, Dying)}
+            end;
+        _ -> {true, false}
+    end.
+
+%% The registrations of the name in their order, with the tokens that are known.
+grows(Name, Reg, Token, #c{base = Base, tail = Tail, tokens = Ts, high = High}) ->
+    Old = case High of #{Name := H} -> H < Token; _ -> true end,
+    Rows = [R || #{Name := {_, R}} <- [Base]] ++ [R || {_, {N, {_, R}}} <- Tail, N =:= Name],
+    {Earlier, [Reg | Later]} = lists:splitwith(fun(R) -> R =/= Reg end, Rows),
+    Old andalso lists:all(fun(R) -> maps:get(R, Ts, Token) =< Token end, Earlier)
+        andalso not lists:any(fun(R) -> maps:get(R, Ts, none) =:= Token end, Earlier ++ Later)
+        andalso lists:all(fun(R) -> maps:get(R, Ts, Token) >= Token end, Later).
+
+%% The read is answered: its node has come so far.
+shown(Id, N, #c{seen = Seen, ahead = Ahead} = C) ->
+    At = maps:get(Id, Seen),
+    C#c{seen = maps:remove(Id, Seen),
+        ahead = case max(At, maps:get(N, Ahead, 0)) of
+            0 -> Ahead;
+            Max -> Ahead#{N => Max}
+        end}.
+
+%% ---------------------------------------------------------------- writing
+
+%% The write is answered: every node has it, and all that is before it in the order.
+everywhere(Id, #c{tail = Tail, base = Base, done = Done, ahead = Ahead, seen = Seen} = C0) ->
+    C = C0#c{done = maps:remove(Id, Done)},
+    case lists:splitwith(fun({I, _}) -> I =/= Id end, Tail) of
+        %% It is before another that was answered.
+        {_, []} -> C;
+        {Before, [This | Rest]} ->
+            Now = Before ++ [This],
+            K = length(Now),
+            lists:foldl(fun settled/2,
+                C#c{base = lists:foldl(fun({_, Change}, B) -> change(Change, B) end, Base, Now), tail = Rest,
+                    ahead = #{N => A - K || N := A <- Ahead, A > K},
+                    seen = #{R => max(0, A - K) || R := A <- Seen}},
+                replaced(Now, Base))
+    end.
+
+change(none, Names) -> Names;
+change({N, none}, Names) -> maps:remove(N, Names);
+change({N, Row}, Names) -> Names#{N => Row}.
+
+%% Registrations that no node shows any more.
+replaced(Changes, Base) ->
+    {_, Old} = lists:foldl(fun({_, none}, A) -> A;
+                              ({_, {N, _} = Change}, {Names, Acc}) ->
+                                  {change(Change, Names), [{N, R} || #{N := {_, R}} <- [Names]] ++ Acc}
+                           end, {Base, []}, Changes),
+    lists:reverse(Old).
+
+settled({Name, Reg}, #c{tokens = Ts, high = High} = C) ->
+    case maps:take(Reg, Ts) of
+        {Token, Rest} -> C#c{tokens = Rest, high = High#{Name => Token}};
+        error -> C
+    end.
+
+%% All states that come of this one by extending the order just so far that the goal is reached.
+extend(C, Goal, Op, X) ->
+    case Goal(C) of
+        true -> [C];
+        false ->
+            {Found, _} = extend([C], Goal, Op, X, #{C => []}, []),
+            Found
+    end.
+
+extend([], _, _, _, Visited, Found) -> {Found, Visited};
+extend([C | Cs], Goal, Op, X, Visited0, Found0) ->
+    map_size(Visited0) > X#x.limit andalso throw({gave_up, map_size(Visited0)}),
+    New = [D || D <- lists:usort(steps(C, Op, X)), not is_map_key(D, Visited0)],
+    Visited = lists:foldl(fun(D, V) -> V#{D => []} end, Visited0, New),
+    {There, Not} = lists:partition(Goal, New),
+    extend(Not ++ Cs, Goal, Op, X, Visited, There ++ Found0).
+
+%% Every way to go one write on, of those that have to do with the operation.
+steps(C, Op, X) ->
+    lists:append([step(S, C, X) || S <- related(candidates(C, X), keys(Op, C))]).
+
+candidates(#c{done = Done, now = Now} = C, #x{writes = Ws, dying = Dying}) ->
+    [{keys(W, C), W} || Id := W <- Ws, not is_map_key(Id, Done)]
+        ++ [{[{name, N}, {process, P}], {gone, N, P}} || N := {P, _} <- Now, lists:member(P, Dying)].
+
+keys(#op{call = {_, N, P}}, C) -> [{process, P} | keys_of(N, C)];
+keys(#op{call = {_, N}}, C) -> keys_of(N, C).
+
+keys_of(N, #c{now = Now}) ->
+    case Now of
+        #{N := {P, _}} -> [{name, N}, {process, P}];
+        _ -> [{name, N}]
+    end.
+
+%% Those that share a key with the given ones, over any number of others.
+-doc false.
+-spec related([{[term()], T}], [term()]) -> [T].
+related(Candidates, Keys) ->
+    case lists:partition(fun({Ks, _}) -> lists:any(fun(K) -> lists:member(K, Keys) end, Ks) end, Candidates) of
+        {[], _} -> [];
+        {In, Out} -> [S || {_, S} <- In] ++ related(Out, lists:usort(lists:append([Ks || {Ks, _} <- In])))
+    end.
+
+step({gone, N, _}, C, X) -> put(gone, {N, none}, C, X);
+step(#op{id = Id, answer = Known} = Op, C, #x{ahead = Ahead} = X) ->
+    lists:append([put(Id, Change, C#c{done = (C#c.done)#{Id => A}}, X)
+                  || {A, Change} <- outcomes(Op, C#c.now, X),
+                     case Known of
+                         %% Nothing would come of it.
+                         unknown -> Change =/= none;
+                         _ -> not Ahead orelse A =:= Known
+                     end]).
+
+outcomes(#op{call = {unregister, N}}, Now, _) ->
+    [{ok, case Now of #{N := _} -> {N, none}; _ -> none end}];
+outcomes(#op{id = Id, call = {Kind, N, P}} = Op, Now, X) ->
+    Taken = lists:any(fun({Q, _}) -> Q =:= P end, maps:values(Now)),
+    No = case Kind of register -> name_or_pid_already_registered; re_register -> pid_is_already_registered end,
+    Yes = {yes, {N, {P, Id}}},
+    Refused = {{no, No}, none},
+    case {dead_before(Op, P, X), Now} of
+        {true, _} -> [];
+        _ when Taken -> [Refused];
+        {_, #{N := Row}} when Kind =:= register -> over(Op, Row, Yes, Refused, X);
+        _ -> [Yes]
+    end.
+
+%% A name whose process is dead counts as free on that process's node, where that could be known.
+over(#op{node = N, start = S} = Op, {Q, Reg}, Yes, Refused, #x{written = Written, dying = Dying, where = Where} = X) ->
+    Late = fun() -> maps:get(Reg, Written, S) > S end,
+    case Where(Q) =:= N andalso lists:member(Q, Dying) of
+        false -> [Refused];
+        true -> [Yes | [Refused || not dead_before(Op, Q, X) orelse Late()]]
+    end.
+
+dead_before(#op{start = S}, P, #x{deaths = Ds}) ->
+    case Ds of
+        #{P := {_, Dead}} -> Dead =< S;
+        _ -> false
+    end.
+
+put(Id, Change, #c{tail = Tail, now = Now} = C0, #x{reads = Reads} = X) ->
+    C = C0#c{tail = Tail ++ [{Id, Change}], now = change(Change, Now)},
+    case Change of
+        none -> [C];
+        {Name, Row} ->
+            At = length(C#c.tail),
+            Waiting = [R || Id1 := #op{call = {_, N}} = R <- Reads, N =:= Name, not is_map_key(Id1, C#c.seen)],
+            lists:foldl(fun(R, Cs) -> lists:append([reads(R, Name, [{At, Row}], [], D, X) || D <- Cs]) end, [C], Waiting)
+    end.
+
+%% ---------------------------------------------------------------- explaining
+
+refusal({#op{stop = Until} = Op, Cs, X}, Ops) ->
+    #{last => Op#op.given,
+      before => [O#op.given || O <- lists:keysort(#op.start, Ops), O#op.start =< Until, O#op.id =/= Op#op.id],
+      possible => lists:usort([A || A <- alternatives(Op, Ops, Cs),
+                                    {Next, _} <- [ends(Op#op{answer = A}, reread(Op#op{answer = A}, Cs, X), other(Op#op{answer = A}, X))],
+                                    is_map(Next), map_size(Next) > 0])}.
+
+%% Everything that the call could have answered in some history.
+alternatives(#op{call = {register, _, _}}, _, _) -> [yes, {no, name_or_pid_already_registered}];
+alternatives(#op{call = {re_register, _, _}}, _, _) -> [yes, {no, pid_is_already_registered}];
+alternatives(#op{call = {unregister, _}}, _, _) -> [ok];
+alternatives(#op{call = {whereis, N}}, Ops, Cs) -> [undefined | processes(N, Ops, Cs)];
+alternatives(#op{call = {lookup, N}, answer = A}, Ops, Cs) ->
+    Token = case A of {_, T} -> T; undefined -> 0 end,
+    [undefined | [{P, Token} || P <- processes(N, Ops, Cs)]].
+
+processes(Name, Ops, Cs) ->
+    lists:usort([P || #op{call = {K, N, P}} <- Ops, N =:= Name, K =:= register orelse K =:= re_register]
+                ++ [P || C := _ <- Cs, #{Name := {P, _}} <- [C#c.base]]).
+
+%% A read with another answer has not been looked for in what there was before. (From where its node
+%% is now, and not from where it was when it was called: that is forgotten.)
+reread(#op{call = {K, Name}, node = N} = Op, Cs, X) when K =:= whereis; K =:= lookup ->
+    set(fun(C) -> reads(Op, Name, maps:get(N, C#c.ahead, 0), C, X) end, Cs, X);
+reread(_, Cs, _) -> Cs.
+
+other(#op{id = Id} = Op, #x{reads = Rs, writes = Ws} = X) ->
+    case X of
+        #x{reads = #{Id := _}} -> X#x{reads = Rs#{Id => Op}};
+        _ -> X#x{writes = Ws#{Id => Op}}
+    end.
