@@ -16,7 +16,7 @@ start(_Type, Args) ->
         ok = sderl_dir:refuse(undefined),
         %% Deliberate faults are no configuration: they come with the start arguments, which are
         %% in the application's specification. A test loads another.
-        ok = sderl_dir:options(Config#{faults => proplists:get_value(faults, Args, [])}),
+        ok = sderl_dir:options(Config#{faults => sderl_core_fault:named(proplists:get_value(faults, Args, []))}),
         {ok, Sup} ?= sderl_sup:start_link(),
         %% When the application has started its groups are there, ready or not.
         ok = sderl_node:settle(),

@@ -14,8 +14,9 @@ protocol (see INTERNALS.md); where that is one of the other faults, it is that o
 -type fault() ::
     skip_apply | lose_down | keep_names | wrong_winner | stale_coordinator | unconditional_removal
     | early_yes | resurrect | double_yes | forget_session
-    | rule_3 | rule_4 | rule_5 | rule_6 | rule_7 | rule_8 | rule_9 | rule_10 | rule_11 | rule_12
-    | rule_13 | rule_14 | rule_15 | rule_16 | rule_17 | rule_18 | rule_19.
+    | rule_1 | rule_2 | rule_3 | rule_4 | rule_5 | rule_6 | rule_7 | rule_8 | rule_9 | rule_10 | rule_11 | rule_12
+    | rule_13 | rule_14 | rule_15 | rule_16 | rule_17 | rule_18 | rule_19
+    | rule_22 | rule_23 | rule_24.
 
 -doc "All of them, with what each does.".
 -spec all() -> [{fault(), string()}].
@@ -30,6 +31,8 @@ all() ->
      {resurrect, "a component keeps the names whose home it lost and forgets what it unregistered in the absence of the home: such names are back when they meet"},
      {double_yes, "two registrations of a name in one batch are not seen by each other"},
      {forget_session, "a list of operations that is sent again is applied again"},
+     {rule_1, "a group is known by its name alone"},
+     {rule_2, "the identity of a group of the launch configuration depends on the list of its members"},
      {rule_3, "a new life of a node is taken for the former one"},
      {rule_4, "who is a member on either side of a heal is one after it"},
      {rule_5, "writes wait while a node is brought up to date, and a node that is removed does not get the batch that says so"},
@@ -46,7 +49,10 @@ all() ->
      {rule_16, "unconditional_removal"},
      {rule_17, "a name whose process is dead counts as taken"},
      {rule_18, "every member that hears of a clash decides it"},
-     {rule_19, "an operation that is asked again after a crash is a new one"}].
+     {rule_19, "an operation that is asked again after a crash is a new one"},
+     {rule_22, "every link between free nodes makes one island of two"},
+     {rule_23, "a node that is no member asks all known members in the order of their names; a free one looks for a name in the group it is asked for"},
+     {rule_24, "what a node was told of other groups it tells others"}].
 
 -doc "The faults as the guards ask for them.".
 -spec named([fault()]) -> [fault()].

@@ -5,7 +5,7 @@
 %% and why a node did not join. Plain tables, owned by the supervisor, so that every process of
 %% the library may die and find them again.
 
--export([new/0, options/0, options/1, faulty/1, incarnation/0, reborn/0]).
+-export([new/0, options/0, options/1, faulty/1, faults/0, incarnation/0, reborn/0]).
 -export([own/0, own/1, named/0, needs/0, show/4, show/5, moved/4, left/4, forget/1]).
 -export([start_args/2, start_args/3, start_uid/1, gone/1, gone_all/0, prune/1]).
 -export([known/0, known/1, know/3, unknow_from/1, unknow_strangers/0, refused/3, refusals/0, unrefuse/2]).
@@ -41,7 +41,10 @@ options(Map) -> persistent_term:put(?OPTIONS, Map).
 
 -doc "Whether this node is to do this wrong (`m:sderl_core_fault`).".
 -spec faulty(sderl_core:fault()) -> boolean().
-faulty(Fault) -> lists:member(Fault, maps:get(faults, options(), [])).
+faulty(Fault) -> lists:member(Fault, faults()).
+
+-spec faults() -> [sderl_core:fault()].
+faults() -> maps:get(faults, options(), []).
 
 -doc "Why group calls are refused on this node, or `undefined`.".
 -spec refuse() -> undefined | connect_all.

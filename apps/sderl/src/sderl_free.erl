@@ -25,8 +25,8 @@
 %% Not supported: process groups keep their processes over a move, but who joins at that very
 %% moment may be told `no_information_about_remote_group`.
 
--export([uid/0, met/1, again/0, freed/1, message/2, hello/5, resume/0]).
--export([met/3, greeted/4]).
+-export([uid/0, met/1, again/0, freed/1, linked/1, message/2, hello/5, resume/0]).
+-export([merges/2, met/3, greeted/4]).
 
 -define(VSN, 1).
 %% A word may be lost with a process: for so long it is said again, in milliseconds.
@@ -39,6 +39,14 @@ uid() ->
     <<(erlang:system_time(microsecond)):64, Random/binary>>.
 
 %% ---------------------------------------------------------------- decisions
+
+-doc """
+Whether a link between free nodes makes one island of two (rule 22). A link that comes up does not (`linked`). When a
+node becomes free, its links do that are the library's or to nodes of the group that it left, and no others.
+""".
+-spec merges(linked | {freed, Library :: boolean()}, [sderl_core:fault()]) -> boolean().
+merges({freed, true}, _) -> true;
+merges(_, Faults) -> lists:member(rule_22, Faults).
 
 -doc """
 What to do about another island that a node of it told us of: its nodes become members here
@@ -97,13 +105,22 @@ again() ->
             meet([N || {N, _} <- Left, lists:member(N, nodes(visible))])
     end.
 
+-doc "A link came up. That alone is no reason to meet.".
+-spec linked(node()) -> ok.
+linked(Node) ->
+    case merges(linked, sderl_dir:faults()) of
+        true -> met([Node]);
+        false -> ok
+    end.
+
 -doc """
 This node is free now. It meets the nodes of the group that it left, and those that the library
 linked it to; at which end of a link that was the other end may know better.
 """.
 -spec freed(Mates :: [node()]) -> ok.
 freed(Mates) ->
-    Near = [N || N <- nodes(visible), lists:member(N, Mates) orelse ours(N)],
+    Faults = sderl_dir:faults(),
+    Near = [N || N <- nodes(visible), merges({freed, lists:member(N, Mates) orelse ours(N)}, Faults)],
     met(Near),
     lists:foreach(fun(N) -> tell(N, freed) end, nodes(visible) -- Near).
 

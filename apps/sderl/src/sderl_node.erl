@@ -104,7 +104,7 @@ handle_call({create, Group}, _, #n{reserved = R} = N) ->
         _ when node() =:= nonode@nohost -> {reply, {error, not_distributed}, N};
         {Why, _} when Why =/= undefined -> {reply, {error, Why}, N};
         {_, undefined} when not is_map_key(Group, R) ->
-            Uid = sderl_group:uid(Group),
+            Uid = sderl_hello:founded({Group, sderl_group:uid(Group)}, sderl_dir:faults()),
             case start(Group, Uid, #{mem => sderl_membership:new([node()]), found => true}) of
                 ok -> created(Group, [node()]), {reply, ok, N};
                 {error, Why} -> {reply, {error, Why}, N}
@@ -148,8 +148,8 @@ handle_cast(_, N) -> {noreply, unknown(N)}.
 
 -spec handle_info(term(), #n{}) -> {noreply, #n{}}.
 handle_info(Message, #n{node = Node} = N) when Node =/= node() -> handle_info(Message, renamed(N));
-handle_info({sderl_hello, ?VSN, Group, Uid, From, {hello, Addr, _, Mem, _} = Msg}, N)
-  when is_binary(Uid), is_atom(From), is_pid(Addr), is_map(Mem) ->
+handle_info({sderl_hello, ?VSN, Group, Uid, From, {hello, Addr, _, Mem, Info} = Msg}, N)
+  when is_binary(Uid), is_atom(From), is_pid(Addr), is_map(Mem), is_map(Info) ->
     {noreply, hello(Group, Uid, From, Msg, N)};
 handle_info({sderl_known, ?VSN, From, List}, N) when is_atom(From), is_list(List) ->
     case lists:all(fun({_, Nodes}) -> is_list(Nodes) andalso lists:all(fun is_atom/1, Nodes); (_) -> false end, List) of
@@ -179,6 +179,7 @@ handle_info(tick, #n{reserved = R} = N) ->
 handle_info({nodeup, Node, _}, N) ->
     sderl_links:nodeup(Node),
     share(),
+    sderl_free:linked(Node),
     _ = own_node(Node) andalso sderl_subs:notify_node(nodeup, Node),
     {noreply, N};
 handle_info({nodedown, Node, _}, N) ->
@@ -207,7 +208,7 @@ start(Group, Uid, Args) ->
     #{tick_ms := Tick, set_aside_ms := Aside} = Options = sderl_dir:options(),
     Opts = #{tick_ms => Tick, aside_ms => Aside,
              forget_ms => sderl_config:forget_down_after(Group, Options),
-             faults => maps:get(faults, Options, [])},
+             faults => sderl_dir:faults()},
     sderl_dir:start_args(Group, Uid, Args#{options => Opts}),
     case sderl_group_sup:start_group(Group, Uid) of
         {ok, Pid} ->
@@ -231,7 +232,7 @@ configured(N0) ->
             {undefined, {seeds, _}} -> enter(G, Acc);
             {undefined, _} ->
                 sderl_dir:know(G, Ms, config),
-                Uid = sderl_config:uid(G, maps:get(cluster, Options)),
+                Uid = sderl_hello:launched(G, Ms, maps:get(cluster, Options), sderl_dir:faults()),
                 case sderl_dir:gone(Uid) of
                     undefined -> _ = start(G, Uid, #{mem => sderl_membership:new(Ms)}), created(G, Ms);
                     _ -> ok
@@ -285,26 +286,31 @@ free() ->
 hello(undefined, Uid, From, {hello, Addr, _, Mem, _} = Msg, N) ->
     sderl_dir:refuse() =:= undefined andalso sderl_free:hello(Uid, From, Addr, Mem, Msg),
     N;
-hello(Group, Uid, From, {hello, Addr, _, Mem, _} = Msg, N) ->
-    case {sderl_dir:own(Group), sderl_dir:gone(Uid)} of
-        {{_, Uid, Pid, _, _}, _} ->
+hello(Group, Uid, From, {hello, Addr, _, Mem, Info} = Msg, N) ->
+    {Own, Pid} = case sderl_dir:own(Group) of
+        {_, O, P, _, _} -> {O, P};
+        undefined -> {none, none}
+    end,
+    case sderl_hello:greeted(Own, Uid, sderl_dir:gone(Uid), Mem, node()) of
+        pass ->
             Pid ! {sderl, ?VSN, Uid, From, Msg},
             N;
-        {_, {Why, Known}} ->
-            %% Added again while it was away: the newer word wins.
-            case Why =:= removed andalso sderl_membership:is_member(node(), sderl_membership:merge(Mem, Known)) of
-                true -> true = ets:delete(sderl_gone, Uid), hello(Group, Uid, From, Msg, N);
-                false -> tell(Addr, Uid, {gone, Why, Known}), N
-            end;
-        {undefined, undefined} ->
-            case sderl_membership:is_member(node(), Mem) andalso sderl_dir:refuse() =:= undefined of
-                true ->
+        again ->
+            true = ets:delete(sderl_gone, Uid),
+            hello(Group, Uid, From, Msg, N);
+        {tell, Why, Known} ->
+            tell(Addr, Uid, {gone, Why, Known}),
+            N;
+        join ->
+            case sderl_dir:refuse() of
+                undefined ->
                     _ = start(Group, Uid, #{mem => Mem}),
                     sderl_event:emit(node_joined, #{group => Group, node => node(), through => From}),
                     N#n{reserved = maps:remove(Group, N#n.reserved)};
-                false -> N
+                _ -> N
             end;
-        {{_, Other, Pid, _, _}, undefined} -> conflict(Group, Uid, Other, Pid, From, Mem, N)
+        apart -> conflict(Group, Uid, Own, Pid, From, Mem, Info, N);
+        nothing -> N
     end.
 
 tell(Addr, Uid, Msg) ->
@@ -313,16 +319,16 @@ tell(Addr, Uid, Msg) ->
 
 %% Two groups of one name never merge. One that this node made from its file and nobody else
 %% has joined gives way to a running group that counts this node among its members (rule 2).
-conflict(Group, Uid, Other, Pid, From, Mem, N) ->
-    Ours = sderl_config:uid(Group, maps:get(cluster, sderl_dir:options())),
-    case Other =:= Ours andalso sderl_membership:is_member(node(), Mem) andalso alone(Pid) of
+conflict(Group, Uid, Own, Pid, From, Mem, Info, N) ->
+    Launched = sderl_config:uid(Group, maps:get(cluster, sderl_dir:options())),
+    case sderl_hello:yields(Own, Launched, Mem, Info, node()) andalso alone(Pid) of
         true ->
             ok = sderl_group_sup:stop_group(Pid),
             sderl_dir:forget(Group),
             _ = start(Group, Uid, #{mem => Mem}),
             N;
         false ->
-            _ = erlang:send({?MODULE, From}, {sderl_conflict, ?VSN, Group, Uid, node(), Other}, [noconnect]),
+            _ = erlang:send({?MODULE, From}, {sderl_conflict, ?VSN, Group, Uid, node(), Own}, [noconnect]),
             apart(Group, From, Uid, N)
     end.
 
@@ -345,8 +351,9 @@ alone(Pid) ->
 
 %% Tells the members of the own groups about the own groups.
 share() ->
-    List = [{G, Ms} || {G, _, _, Ms, _} <- sderl_dir:named()],
-    Nodes = lists:usort(lists:append([Ms || {_, Ms} <- List])) -- [node()],
+    Own = [{G, Ms} || {G, _, _, Ms, _} <- sderl_dir:named()],
+    List = sderl_hello:told(Own, sderl_dir:known(), sderl_dir:faults()),
+    Nodes = lists:usort(lists:append([Ms || {_, Ms} <- Own])) -- [node()],
     lists:foreach(fun(Node) ->
         erlang:send({?MODULE, Node}, {sderl_known, ?VSN, node(), List}, [noconnect])
     end, Nodes).
@@ -364,7 +371,7 @@ renamed(_) ->
         ok ->
             sderl_dir:refuse(undefined),
             case sderl_app:config() of
-                {ok, Config} -> sderl_dir:options(Config#{faults => maps:get(faults, sderl_dir:options(), [])});
+                {ok, Config} -> sderl_dir:options(Config#{faults => sderl_dir:faults()});
                 {error, Why} ->
                     sderl_event:emit(start_refused, #{sentence => sderl_config:format_error(Why)})
             end,

@@ -4,7 +4,7 @@
 %% Reads of names. A member's read is one lookup in its own table; everything else is asked of a
 %% node that is a member, in a helper and within a time limit, so that no read ever hangs.
 
--export([local/2, whereis/2, whereis_at/3, send/3, send_at/4, names_of/1, names_at/1]).
+-export([whom/3, local/2, whereis/2, whereis_at/3, send/3, send_at/4, names_of/1, names_at/1]).
 
 %% Rule 23: a non-member asks at most three nodes and waits at most five seconds.
 -define(NODES, 3).
@@ -38,17 +38,23 @@ remote(Group, Name) ->
         _ -> undefined
     end.
 
-%% Members that are linked come first, then the lowest-named.
 ask(Group, Question) ->
-    case sderl_dir:known(Group) -- [node()] of
+    case whom(sderl_dir:known(Group) -- [node()], nodes(connected), sderl_dir:faults()) of
         [] -> none;
         Nodes ->
-            Linked = nodes(connected),
-            {Near, Far} = lists:partition(fun(N) -> lists:member(N, Linked) end, Nodes),
-            case sderl_ask:ask_first(lists:sublist(Near ++ Far, ?NODES), Question, ?TIMEOUT) of
+            case sderl_ask:ask_first(Nodes, Question, ?TIMEOUT) of
                 {ok, Answer} -> Answer;
                 {error, _} -> none
             end
+    end.
+
+-doc "Whom a non-member asks, in turn: members that are linked, then the lowest-named, a few in all.".
+-spec whom(Known :: [node()], Linked :: [node()], [sderl_core:fault()]) -> [node()].
+whom(Known, Linked, Faults) ->
+    {Near, Far} = lists:partition(fun(N) -> lists:member(N, Linked) end, lists:sort(Known)),
+    case lists:member(rule_23, Faults) of
+        false -> lists:sublist(Near ++ Far, ?NODES);
+        true -> lists:sort(Known)
     end.
 
 -spec whereis_at(node(), term(), term()) -> pid() | undefined.

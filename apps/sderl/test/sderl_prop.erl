@@ -4,7 +4,7 @@
 Runs properties from EUnit so that a failure can be replayed: each run prints its seed, and
 `SDERL_SEED=A,B,C` in the environment runs with that one.
 """.
--export([eunit/3]).
+-export([eunit/3, refuted/3]).
 
 -define(TIME_LIMIT_S, 300).
 
@@ -12,6 +12,17 @@ Runs properties from EUnit so that a failure can be replayed: each run prints it
 -spec eunit(string(), pos_integer(), fun(() -> proper:test())) -> term().
 eunit(Name, Tests, Property) ->
     {Name, {timeout, ?TIME_LIMIT_S, fun() -> check(Name, Tests, Property()) end}}.
+
+-doc "An EUnit test that a property does not hold: a fixed seed has a counterexample among `Tests` runs.".
+-spec refuted(string(), pos_integer(), fun(() -> proper:test())) -> term().
+refuted(Name, Tests, Property) ->
+    {Name, {timeout, ?TIME_LIMIT_S, fun() ->
+        _ = rand:seed(exsplus, {1, 2, 3}),
+        case proper:quickcheck(Property(), [{numtests, Tests}, quiet]) of
+            false -> ok;
+            true -> error({property_holds, Name})
+        end
+    end}}.
 
 check(Name, Tests, Property) ->
     {A, B, C} = Seed = seed(),

@@ -1,0 +1,81 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_hello).
+-moduledoc """
+What a node decides about groups before any process of theirs has a say: which identity a group has,
+what a greeting by another node's group is to it, and what it tells others of its groups.
+
+Pure functions; `sderl_node` does what they say on a node, the simulator in a simulated one. (Islands of
+free nodes greet each other by rules of their own: `m:sderl_free`.)
+
+A group is a name and a uid (rule 1). The name alone would not do: a member that was away while its
+group was deleted, and one of the same name created, would bring the old names into the new group. One
+made by launch configuration has the same uid wherever it is started, whatever list of members the
+file has there (rule 2): with the list in it, a file that is rolled out node by node would make two
+groups that never become one.
+""".
+-export([launched/4, founded/2, greeted/5, yields/5, told/3]).
+-export_type([uid/0]).
+
+-type uid() :: binary().
+
+-doc "The uid of a group of the launch configuration.".
+-spec launched(Group :: term(), Members :: [node()], Cluster :: binary(), [sderl_core:fault()]) -> uid().
+launched(Group, Members, Cluster, Faults) ->
+    case {lists:member(rule_1, Faults), lists:member(rule_2, Faults)} of
+        {false, false} -> sderl_config:uid(Group, Cluster);
+        {true, _} -> sderl_config:uid(Group, <<>>);
+        {false, true} -> sderl_config:uid({Group, lists:sort(Members)}, Cluster)
+    end.
+
+-doc "The uid of a group that is made at run time, of this one that is different every time.".
+-spec founded({Group :: term(), Different :: uid()}, [sderl_core:fault()]) -> uid().
+founded({Group, Different}, Faults) ->
+    case lists:member(rule_1, Faults) of
+        false -> Different;
+        true -> sderl_config:uid(Group, <<>>)
+    end.
+
+-doc """
+What to do about a greeting from a group `Theirs` whose membership is `Mem`, on the node `Self` that runs
+the group `Own` of that name, if any, and remembers of `Theirs` that it is `Gone`.
+
+`pass`: it is for the own group. `join`: this node is a member that does not run it yet. `again`: it was
+added again after it left; what it remembers of that is over. `{tell, Why, Known}`: the group is deleted,
+or this node was removed from it. `apart`: two groups of one name, which never merge. `nothing`: this node
+has no part in it.
+""".
+-spec greeted(Own :: none | uid(), Theirs :: uid(), Gone :: undefined | {removed | deleted, sderl_membership:t()},
+              Mem :: sderl_membership:t(), Self :: node()) ->
+    pass | join | again | {tell, removed | deleted, sderl_membership:t()} | apart | nothing.
+greeted(Uid, Uid, _, _, _) -> pass;
+greeted(_, _, {Why, Known}, Mem, Self) ->
+    case Why =:= removed andalso sderl_membership:is_member(Self, sderl_membership:merge(Mem, Known)) of
+        true -> again;
+        false -> {tell, Why, Known}
+    end;
+greeted(none, _, undefined, Mem, Self) ->
+    case sderl_membership:is_member(Self, Mem) of
+        true -> join;
+        false -> nothing
+    end;
+greeted(_, _, undefined, _, _) -> apart.
+
+-doc """
+Whether the own group may give way to another of its name (rule 2): it is the one that the node's file makes, and
+the other runs and has this node among its members. A group that nobody has joined does not run: of two nodes
+whose files make different groups of one name, each would give its own up for the other's, or one of them would.
+""".
+-spec yields(Own :: uid(), Launched :: uid(), Mem :: sderl_membership:t(), Info :: map(), Self :: node()) -> boolean().
+yields(Uid, Uid, Mem, #{lineage := {Counter, _}}, Self) when Counter > 0 -> sderl_membership:is_member(Self, Mem);
+yields(_, _, _, _, _) -> false.
+
+-doc """
+What a node tells the members of its own groups: its own groups, and not what others told it (rule 24).
+So a node knows of the groups of those with whom it shares one, and no word goes around in circles.
+""".
+-spec told(Own :: [{term(), [node()]}], Heard :: [{term(), [node()]}], [sderl_core:fault()]) -> [{term(), [node()]}].
+told(Own, Heard, Faults) ->
+    case lists:member(rule_24, Faults) of
+        false -> Own;
+        true -> Own ++ Heard
+    end.
