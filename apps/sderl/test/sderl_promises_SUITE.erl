@@ -13,7 +13,7 @@ suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
     [unique, exclusive, killed_processes, killed_coordinators, joins_and_leaves, restarted_node, supervised,
-     stopped_member, stopped_coordinator].
+     stopped_member, stopped_coordinator, flooded_member, unanswered].
 
 %% ---------------------------------------------------------------- registration
 
@@ -307,6 +307,68 @@ stopped_coordinator(_) ->
             busy(F, Clients, 20)
         end, lists:seq(1, 3)),
         finish(F, g, Nodes, Clients)
+    end).
+
+%% Somebody floods a member that stands still: who floods is held, and no process of the library, so
+%% the others go on (rule 20).
+flooded_member(_) ->
+    with(3, quick, fun(F, Nodes) ->
+        [] = group(F, g, Nodes),
+        Lead = sderl_ct:lead(F, hd(Nodes), g),
+        [Member, Other] = Nodes -- [Lead],
+        Target = sderl_ct:process(F, Member),
+        Pids = [{N, sderl_ct:process(F, N)} || N <- [Lead, Other]],
+        ok = sderl_fleet:suspend(F, Member),
+        {Watcher, Flooder} = on(F, Lead, fun() -> {spawn(?MODULE, held, [[]]), spawn(?MODULE, flood, [Target])} end),
+        ok = on(F, Lead, fun() -> Watcher ! {watch, self()}, receive watching -> Flooder ! go, ok end end),
+        Held = fun() -> on(F, Lead, fun() -> Watcher ! {who, self()}, receive {held, Who} -> Who end end) end,
+        await(flooded, fun() -> lists:keymember(Flooder, 1, Held()) orelse Held() end),
+        [?assertEqual(yes, on(F, N, fun() -> s_group:register_name(g, {flooded, N}, P) end)) || {N, P} <- Pids],
+        await(aside, fun() -> lists:member(Member, maps:get(aside, sderl_ct:state(F, Lead, g))) end),
+        ?assertEqual([], [P || {P, {ok, sderl}} <- Held()]),
+        ok = on(F, Lead, fun() -> Flooder ! stop, ok end),
+        ok = sderl_fleet:resume(F, Member),
+        sderl_ct:hold_all(F, g, {Nodes, Nodes}, #{{flooded, N} => P || {N, P} <- Pids})
+    end).
+
+%% On a node: which processes a full link has held, each with its application.
+held(Who) ->
+    receive
+        {watch, From} ->
+            _ = erlang:system_monitor(self(), [busy_dist_port]),
+            From ! watching,
+            held(Who);
+        {monitor, Pid, busy_dist_port, _} -> held([{Pid, application:get_application(Pid)} | Who]);
+        {who, From} -> From ! {held, Who}, held(Who)
+    end.
+
+flood(Target) ->
+    receive go -> flood(Target, binary:copy(<<"flood">>, 20_000)) end.
+
+flood(Target, Data) ->
+    receive
+        stop -> ok
+    after 0 ->
+        Target ! Data,
+        flood(Target, Data)
+    end.
+
+%% A write that nobody answers ends with an exit after its time; what became of it, a read tells (rule 19).
+unanswered(_) ->
+    with(2, [{tick_ms, 500}, {set_aside_ms, 60_000}, {write_timeout_ms, 1000}], fun(F, Nodes) ->
+        [] = group(F, g, Nodes),
+        Lead = sderl_ct:lead(F, hd(Nodes), g),
+        [Other] = Nodes -- [Lead],
+        P = sderl_ct:process(F, Other),
+        ok = sderl_fleet:suspend(F, Lead),
+        ?assertMatch({'EXIT', {timeout, {s_group, write, [g, _]}}}, on(F, Other, fun() ->
+            try s_group:register_name(g, x, P)
+            catch exit:Why -> {'EXIT', Why}
+            end
+        end)),
+        ?assertEqual(undefined, on(F, Other, fun() -> s_group:whereis_name(g, x) end)),
+        ok = sderl_fleet:resume(F, Lead),
+        sderl_ct:hold_all(F, g, {Nodes, Nodes}, #{x => P})
     end).
 
 %% ---------------------------------------------------------------- clients
