@@ -158,7 +158,9 @@ initial(Names) ->
 %% ---------------------------------------------------------------- the sweep
 
 sweep(Ops, C0, X0) ->
-    X = X0#x{deaths = #{P => {S, E} || #op{call = {kill, P}, start = S, stop = E} <- lists:reverse(Ops)},
+    %% (Who is killed twice dies of either.)
+    Kills = maps:groups_from_list(fun(#op{call = {_, P}}) -> P end, [Op || #op{call = {kill, _}} = Op <- Ops]),
+    X = X0#x{deaths = #{P => {lists:min([S || #op{start = S} <- Ks]), lists:min([E || #op{stop = E} <- Ks])} || P := Ks <- Kills},
              called = #{Id => S || #op{id = Id, start = S} <- Ops},
              written = #{Id => E || #op{id = Id, stop = E} <- Ops}},
     %% What is called at the instant of an answer may have been called before it.
@@ -196,8 +198,8 @@ begins(#op{id = Id, call = {K, Name}, node = N} = Op, Cs, #x{reads = Rs, off = O
         false -> {set(fun(C) -> reads(Op, Name, maps:get(N, C#c.ahead, 0), C, X) end, Cs, X), X#x{reads = Rs#{Id => Op}}}
     end;
 begins(#op{id = Id} = Op, Cs, #x{writes = Ws} = X) ->
-    %% Refusals that have no place in the order are looked at when they are answered.
-    case ordered(Op) of
+    %% A refusal that has no place in the order: but that is known only when it is answered.
+    case ordered(Op) orelse not X#x.ahead of
         true -> {Cs, X#x{writes = Ws#{Id => Op}}};
         false -> {Cs, X}
     end.
@@ -220,10 +222,8 @@ ends(#op{id = Id, call = {K, _}, node = N} = Op, Cs, #x{reads = Rs} = X) when K 
 ends(#op{id = Id, answer = A} = Op, Cs, #x{writes = Ws} = X) ->
     case ordered(Op) of
         false ->
-            case believable(Op, X) of
-                true -> {Cs, X};
-                false -> {#{}, X}
-            end;
+            Believed = believable(Op, X),
+            {maps:filter(fun(C, _) -> Believed andalso not is_map_key(Id, C#c.done) end, Cs), X#x{writes = maps:remove(Id, Ws)}};
         true ->
             Done = fun(C) -> case C#c.done of #{Id := B} -> B =:= A; _ -> false end end,
             {set(fun(C0) -> [everywhere(Id, C) || C <- extend(C0, Done, Op, X)] end, Cs, X),

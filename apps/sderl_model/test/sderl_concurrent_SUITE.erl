@@ -1,0 +1,63 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_concurrent_SUITE).
+
+%% Clients on several nodes at the same time: what they saw has a legal linearisation, for names
+%% and processes that they fight for. Without failures.
+%%
+%% A failing case is shrunk by running its parts again, up to 20 times each, since what clients do
+%% at the same time comes out differently each time. SDERL_SEED=N runs the same cases again.
+
+-compile([export_all, nowarn_export_all]).
+
+-include_lib("proper/include/proper.hrl").
+
+suite() -> [{timetrap, {minutes, 15}}].
+
+all() -> [one_group, two_groups].
+
+init_per_suite(Config) ->
+    Held = [{fleet, Fleet}, {nodes, Nodes} | _] = sderl_ct:hold(5, calm),
+    ok = sderl_histories:clocks(Fleet, Nodes),
+    Held ++ Config.
+
+end_per_suite(Config) -> sderl_ct:release(Config).
+
+%% Five members.
+one_group(Config) -> conforms(Config, fun(Nodes) -> [{g, Nodes}] end, 300).
+
+%% Two groups that share a member; clients there work in both, and processes have names in both.
+two_groups(Config) -> conforms(Config, fun([A, B, C, D, E]) -> [{left, [A, B, C]}, {right, [C, D, E]}] end, 150).
+
+conforms(Config, Layout, Cases) ->
+    {Fleet, Nodes} = {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)},
+    Groups = Layout(Nodes),
+    [[] = sderl_ct:group(Fleet, G, Ms) || {G, Ms} <- Groups],
+    Setting = sderl_histories:setting(Fleet, Nodes, Groups),
+    Seed = sderl_ct:seed(),
+    %% Its operations and states, and whether one failed: then each candidate gets more than one try.
+    Tally = counters:new(2, []),
+    Property = ?FORALL(Case, resize(14, sderl_histories:case_of(Setting)), holds(Case, Setting, Tally)),
+    %% PropEr keeps a seed that the calling process already has.
+    _ = rand:seed(exsplus, Seed),
+    Passed = proper:quickcheck(Property, [{numtests, times(Cases)}, {to_file, standard_io}, nocolors, long_result]),
+    ct:pal("~b operations in ~b cases", [counters:get(Tally, 1), times(Cases)]),
+    true =:= Passed orelse error({no_linearisation, {seed, Seed}, Passed}),
+    [sderl_ct:delete(Fleet, G, hd(Ms)) || {G, Ms} <- Groups].
+
+holds(Case, Setting, Tally) ->
+    Tries = case counters:get(Tally, 2) of 0 -> 1; _ -> 20 end,
+    holds(Tries, Case, Setting, Tally).
+
+holds(0, _, _, _) -> true;
+holds(Tries, Case, Setting, Tally) ->
+    Histories = sderl_histories:run(Case, Setting),
+    counters:add(Tally, 1, sderl_histories:count(Case)),
+    case sderl_histories:check(Histories, #{}) of
+        ok -> holds(Tries - 1, Case, Setting, Tally);
+        Bad ->
+            counters:put(Tally, 2, 1),
+            ct:pal("~ts", [sderl_histories:failure(Case, Bad)]),
+            false
+    end.
+
+times(Cases) -> case os:getenv("SDERL_LONG") of false -> Cases; _ -> 20 * Cases end.
