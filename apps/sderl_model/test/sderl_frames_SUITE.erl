@@ -1,0 +1,265 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_frames_SUITE).
+
+%% Version N talks to N - 1 (protocol rule 31): recordings of what nodes of protocol version 1 said to each
+%% other are held against the present library, in both directions.
+%%
+%% `sderl_frames_SUITE_data/README.md` says where the recordings come from.
+
+-compile([export_all, nowarn_export_all]).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-import(sderl_ct, [on/3, await/2]).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() -> [shapes, understood, understood_in_any_role, said_under_faults, said_on_nodes, conversation, old_nodes].
+
+recordings(Config) ->
+    [_ | _] = Files = filelib:wildcard(filename:join([proplists:get_value(data_dir, Config), "v1", "*.eterm"])),
+    [sderl_frames:read(F) || F <- Files].
+
+%% ---------------------------------------------------------------- the version's shapes
+
+%% They are what was recorded: all of that fits them, and every kind was recorded.
+shapes(Config) ->
+    All = recordings(Config),
+    Core = core(All),
+    ?assertEqual([], [Wrong || Msg <- Core, {error, _} = Wrong <- [sderl_frames_wire:core(Msg)]]),
+    ?assertEqual([], [Wrong || R <- All, {_, To, Msg} <- sderl_frames:messages(R),
+                               {error, _} = Wrong <- [sderl_frames_wire:frame(To, Msg)]]),
+    ?assertEqual(sderl_frames_wire:kinds(), lists:usort([sderl_frames_wire:kind(M) || M <- Core])),
+    Items = lists:append([Is || {batch, _, _, _, Is} <- Core]),
+    ?assertEqual([clashes, delete, mem, merge, seg, settle, tomb, view], lists:usort([sderl_frames_wire:kind(I) || I <- Items])),
+    Questions = lists:usort([{where(To), sderl_frames_wire:kind(Q)} || R <- All, {_, To, {'$gen_call', _, Q}} <- sderl_frames:messages(R)]),
+    ?assertEqual([{sderl_ask, K} || K <- [alive, names, reach, send, send_at, whereis, whereis_at]]
+                 ++ [{sderl_node, K} || K <- [enter, invite]],
+                 Questions -- [{sderl_ask, hello}]),
+    Other = lists:usort([element(1, M) || R <- All, {_, {sderl_node, _}, M} <- sderl_frames:messages(R)]),
+    ?assertEqual(['$gen_call', sderl_conflict, sderl_free, sderl_hello, sderl_known], Other),
+    ct:pal("~b messages between group processes of ~b kinds", [length(Core), length(sderl_frames_wire:kinds())]).
+
+where({Name, _}) -> Name.
+
+%% Everything that processes of groups got from each other.
+core(All) ->
+    [Msg || R <- All, {_, _, Steps} <- sderl_frames:streams(R), Step <- Steps, {msg, _, Msg} <- element(3, Step)]
+        ++ lists:append([sderl_frames:loose(R) || R <- All]).
+
+%% ---------------------------------------------------------------- the old ones' words
+
+%% The present core in the place of each recorded process, among the others as recorded: it understands everything,
+%% says nothing that they would not, and ends with the names and members with which that one ended.
+understood(Config) ->
+    All = recordings(Config),
+    Ended = [?assertEqual([], replayed(R)) || R <- All],
+    ct:pal("~b recordings, ~b processes", [length(Ended), length(lists:append([sderl_frames:streams(R) || R <- All]))]).
+
+replayed(#{name := Scenario} = Recording) ->
+    Final = sderl_frames:final(Recording),
+    {Wrong, Last} = lists:foldl(fun({Node, #{group := G}, _} = Stream, {Wrong, Last}) ->
+        #{store := Store, unknown := Unknown, sent := Sent} = Result =
+            sderl_frames_replay:stream(Stream, case Last of #{{Node, G} := #{store := S}} -> S; _ -> none end),
+        Misunderstood = [{Scenario, Node, G, unknown, Unknown} || Unknown > 0],
+        Strange = [{Scenario, Node, G, Error} || {_, Msg} <- Sent, {error, _} = Error <- [sderl_frames_wire:core(Msg)]],
+        {Misunderstood ++ Strange ++ Wrong, Last#{{Node, G} => Result#{store := Store}}}
+    end, {[], #{}}, sderl_frames:streams(Recording)),
+    Wrong ++ [{Scenario, Node, G, {recorded, Members, Names}, {now, M, N, Role}}
+              || Node := Groups <- Final, {G, Members, Names} <- Groups,
+                 #{members := M, names := N, role := Role} <- [maps:get({Node, G}, Last)],
+                 {M, N} =/= {Members, Names} orelse not lists:member(Role, [coord, follower])].
+
+%% Every message, also one that only bad luck brings, to a member in any role: it may be of no use there, but it is
+%% understood.
+understood_in_any_role(Config) ->
+    All = recordings(Config),
+    Roles = roles(All),
+    ?assertEqual([candidate, coord, follower, orphan, surrender], lists:sort(maps:keys(Roles))),
+    Messages = lists:usort(core(All)),
+    Before = #{Role => unknown(S) || Role := {_, S} <- Roles},
+    ?assertEqual([], [{Role, Msg, What}
+                      || Role := {Now, S} <- Roles, Msg <- Messages, From <- lists:sublist(sderl_core:peers(S), 2),
+                         What <- given(Msg, From, Now, S), What =/= map_get(Role, Before)]),
+    ct:pal("~b messages to members in ~b roles", [length(Messages), map_size(Roles)]).
+
+given(Msg, From, Now, S0) ->
+    try
+        {_, S} = sderl_core:step(Now + 1, [{msg, From, Msg}], S0),
+        [unknown(S)]
+    catch
+        Class:Why:Stack -> [{Class, Why, Stack}]
+    end.
+
+unknown(S) -> maps:get(unknown_messages, sderl_core:info(S)).
+
+%% A member in each role, of the present version, with somebody to talk to.
+roles(All) ->
+    lists:foldl(fun(Stream, Roles) ->
+        #{roles := Had} = try sderl_frames_replay:stream(Stream) catch error:_ -> #{roles => #{}} end,
+        maps:merge(Roles, maps:filter(fun(_, {_, S}) -> length(sderl_core:peers(S)) > 1 end, Had))
+    end, #{}, [S || R <- All, {_, Args, _} = S <- sderl_frames:streams(R), is_map_key(mem, Args)]).
+
+%% ---------------------------------------------------------------- what is said to old ones
+
+%% Whatever happens: the simulator's random faults.
+said_under_faults(_) ->
+    sderl_ct:seed(),
+    First = rand:uniform(1 bsl 30),
+    Count = case long() of true -> 400; false -> 20 end,
+    Sent = sderl_frames_record:sent(fun() -> [sderl_sim:run(Seed) || Seed <- lists:seq(First, First + Count - 1)] end),
+    Kinds = maps:groups_from_list(fun sderl_frames_wire:kind/1, lists:usort(Sent)),
+    ?assertEqual([], lists:sublist([Wrong || _ := Ms <- Kinds, M <- Ms, {error, _} = Wrong <- [sderl_frames_wire:core(M)]], 5)),
+    ct:pal("~b messages of ~b kinds", [length(Sent), map_size(Kinds)]),
+    ?assert(map_size(Kinds) > 25).
+
+%% And between the nodes' other processes: the recorded scenarios with the present library.
+said_on_nodes(Config) ->
+    Dir = proplists:get_value(priv_dir, Config),
+    Ebin = filename:dirname(code:which(sderl_core)),
+    Which = case long() of true -> all; false -> [members, stranger, islands, conflict] end,
+    ok = sderl_frames_record:run(Ebin, Dir, Which),
+    Said = [{R, To, Msg} || F <- filelib:wildcard(filename:join(Dir, "*.eterm")), R <- [sderl_frames:read(F)],
+                            {_, To, Msg} <- sderl_frames:messages(R)],
+    ?assertEqual([], [{Name, Wrong} || {#{name := Name}, To, Msg} <- Said, {error, _} = Wrong <- [sderl_frames_wire:frame(To, Msg)]]),
+    ct:pal("~b messages", [length(Said)]).
+
+%% ---------------------------------------------------------------- on real nodes
+
+%% A recorded node invites a present one into its group, brings it up to date, orders what it registers and removes it.
+conversation(Config) ->
+    [Join] = [R || #{name := join} = R <- recordings(Config)],
+    Me = n1@h,
+    You = n2@h,
+    %% What a node tells of its other groups and its island depends on when it is asked.
+    Script = [E || {From, _, Msg} = E <- sderl_frames:messages(Join), From =:= Me orelse not by_the_way(Msg)],
+    Plan = #{families => [#{name => old, count => 1},
+                          #{name => new, count => 1, apps => [sderl], env => [{sderl, tick_ms, 800}]}]},
+    {ok, F} = sderl_fleet:start(Plan),
+    try
+        [A, B] = sderl_fleet:nodes(F),
+        true = on(F, A, fun() -> net_kernel:connect_node(B) end),
+        P = sderl_ct:process(F, B),
+        Writer = on(F, B, fun() ->
+            spawn(fun() -> receive {register, From} -> From ! {registered, s_group:register_name(g, new, P)} end end)
+        end),
+        {Answer, Rest} = on(F, A, fun() ->
+            Self = self(),
+            Cue = {fun({sderl, _, _, _, {req, _, _}}) -> true; (_) -> false end, fun() -> Writer ! {register, Self} end},
+            {_, Said} = sderl_frames_pretender:play(Script, {Me, You}, B, [Cue]),
+            {[Yes || {registered, Yes} <- Said], [M || M <- Said, not is_tuple(M) orelse element(1, M) =/= registered]}
+        end),
+        ?assertEqual([yes], Answer),
+        %% And all the rest that it said is of the same shapes.
+        Fits = fun(M) -> ok =:= sderl_frames_wire:frame(P, M) orelse ok =:= sderl_frames_wire:frame({sderl_node, A}, M) end,
+        ?assertEqual([], [M || M <- Rest, not Fits(M)]),
+        await(left, fun() -> [] =:= on(F, B, fun s_group:own_s_groups/0) end),
+        ?assertEqual(0, on(F, B, fun() -> proplists:get_value(unknown_messages, s_group:info()) end))
+    after
+        sderl_fleet:stop(F)
+    end.
+
+by_the_way(Msg) -> lists:member(element(1, Msg), [sderl_known, sderl_free]).
+
+%% Nodes that run the library as it was beside nodes that run the present one, in one group: writers on all of them,
+%% coordinators of both kinds that die and come back, and at last nodes that are upgraded one after the other.
+old_nodes(Config) ->
+    case long() andalso old_library(Config) of
+        false -> {skip, "only with SDERL_LONG=1"};
+        {error, Why} -> {skip, Why};
+        {ok, Ebin} -> old_nodes_with(Ebin)
+    end.
+
+%% The commit's library, built beside the logs.
+old_library(Config) ->
+    [Commit] = [C || Line <- string:lexemes(element(2, file:read_file(readme(Config))), "\n"),
+                     [<<"Commit:">>, C] <- [string:lexemes(Line, " ")]],
+    Dir = filename:join(proplists:get_value(priv_dir, Config), "old"),
+    Ebin = filename:join(Dir, "ebin"),
+    ok = filelib:ensure_path(Ebin),
+    Script = "cd \"$(git rev-parse --show-toplevel)\" && git archive \"$1\" apps/sderl/src | tar -x -C \"$2\" && echo done",
+    Port = open_port({spawn_executable, os:find_executable("sh")},
+                     [{args, ["-c", Script, "sh", Commit, Dir]}, {cd, filename:dirname(readme(Config))}, stderr_to_stdout, exit_status, binary]),
+    case said(Port, <<>>) of
+        {0, _} ->
+            Src = filename:join([Dir, "apps", "sderl", "src"]),
+            [{ok, _} = compile:file(File, [{outdir, Ebin}, {i, Src}, debug_info]) || File <- filelib:wildcard(filename:join(Src, "*.erl"))],
+            {ok, _} = file:copy(filename:join(Src, "sderl.app.src"), filename:join(Ebin, "sderl.app")),
+            {ok, Ebin};
+        {_, Text} ->
+            {error, lists:flatten(io_lib:format("no history to build commit ~ts from: ~ts", [Commit, Text]))}
+    end.
+
+readme(Config) -> filename:join(proplists:get_value(data_dir, Config), "README.md").
+
+said(Port, Text) ->
+    receive
+        {Port, {data, More}} -> said(Port, <<Text/binary, More/binary>>);
+        {Port, {exit_status, Status}} -> {Status, Text}
+    end.
+
+old_nodes_with(Ebin) ->
+    sderl_ct:seed(),
+    Present = filename:dirname(code:which(sderl_core)),
+    Tests = [filename:dirname(code:which(M)) || M <- [?MODULE, sderl_ct, sderl_fleet]],
+    Family = #{name => n, count => 4, apps => [sderl], paths => [Ebin | Tests],
+               env => [{sderl, tick_ms, 500}, {sderl, set_aside_ms, 15_000}, {sderl, write_timeout_ms, 60_000}]},
+    {ok, F} = sderl_fleet:start(#{families => [Family]}),
+    try
+        [A, B, C, D] = Nodes = sderl_fleet:nodes(F),
+        New = fun(N, Index) ->
+            ok = sderl_fleet:stop_node(F, N),
+            {ok, [N]} = sderl_fleet:start_nodes(F, [#{name => n, index => Index, paths => [Present | Tests]}])
+        end,
+        %% Two are of the present version.
+        New(B, 2),
+        New(D, 4),
+        ?assertEqual([Ebin, Present, Ebin, Present], [on(F, N, fun() -> filename:dirname(code:which(sderl_core)) end) || N <- Nodes]),
+        [] = sderl_ct:group(F, g, Nodes),
+        Clients = maps:from_list([{N, clients(F, N)} || N <- Nodes]),
+        %% Every node in turn coordinates and dies.
+        {Led, Clients1} = lists:foldl(fun(_, {Led, Cs}) ->
+            Lead = sderl_ct:lead(F, hd(Nodes), g),
+            busy(F, Cs),
+            ok = sderl_fleet:kill(F, Lead),
+            Left = maps:remove(Lead, Cs),
+            busy(F, Left),
+            Held = pause(F, Left),
+            sderl_ct:hold_all(F, g, {maps:keys(Left), Nodes}, Held),
+            {ok, Lead} = sderl_fleet:restart(F, Lead),
+            sderl_ct:hold_all(F, g, {Nodes, Nodes}, Held),
+            go_on(F, Left),
+            {[Lead | Led], Left#{Lead => clients(F, Lead)}}
+        end, {[], Clients}, lists:seq(1, 4)),
+        ct:pal("coordinators that died: ~p", [lists:reverse(Led)]),
+        %% The others are upgraded.
+        Clients2 = lists:foldl(fun({N, Index}, Cs) ->
+            Left = maps:remove(N, Cs),
+            New(N, Index),
+            busy(F, Left),
+            Held = pause(F, Left),
+            sderl_ct:hold_all(F, g, {Nodes, Nodes}, Held),
+            go_on(F, Left),
+            Left#{N => clients(F, N)}
+        end, Clients1, [{A, 1}, {C, 3}]),
+        busy(F, Clients2),
+        sderl_ct:hold_all(F, g, {Nodes, Nodes}, pause(F, Clients2)),
+        ?assertEqual([0], lists:usort([on(F, N, fun() -> proplists:get_value(unknown_messages, s_group:info()) end) || N <- Nodes]))
+    after
+        sderl_fleet:stop(F)
+    end.
+
+clients(F, N) -> [sderl_ct_client:start(F, N, g, {N, I, rand:uniform(1 bsl 30)}, 20) || I <- [1, 2]].
+
+each(Clients) -> lists:append(maps:values(Clients)).
+
+%% Each has got more answers.
+busy(F, Clients) ->
+    Before = [{C, sderl_ct_client:count(F, C)} || C <- each(Clients)],
+    await(busy, fun() -> lists:all(fun({C, N}) -> sderl_ct_client:count(F, C) > N + 20 end, Before) end).
+
+pause(F, Clients) -> lists:foldl(fun maps:merge/2, #{}, [sderl_ct_client:pause(F, C) || C <- each(Clients)]).
+
+go_on(F, Clients) -> [sderl_ct_client:go_on(F, C) || C <- each(Clients)].
+
+long() -> os:getenv("SDERL_LONG") =:= "1".

@@ -1,0 +1,397 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_frames_record).
+
+%% Records what nodes of some version of the library say to each other: `run/2` is called by the
+%% script `record` beside the recordings. Nodes run the library of one folder and nothing of it
+%% is changed; `sderl_frames_tap` looks on. Each scenario is a file, see `sderl_frames`.
+
+-export([run/2, run/3, kinds/1, sent/1, final/0]).
+
+-import(sderl_ct, [on/3, await/2, process/2, processes/3, cut/3, heal/3]).
+
+-define(TICK, 800).
+
+%% `Ebin`: the library to be recorded; `Dir`: where the files go.
+run(Ebin, Dir) -> run(Ebin, Dir, all).
+
+run(Ebin, Dir, Which) ->
+    [begin
+         io:format("~s~n", [Name]),
+         ok = record(Name, Ebin, filename:join(Dir, atom_to_list(Name) ++ ".eterm"), Nodes, Env, Fun)
+     end || {Name, Nodes, Env, Fun} <- scenarios(), Which =:= all orelse lists:member(Name, Which)],
+    ok.
+
+%% Kinds of messages that need more bad luck than a machine has in an hour: as that version's simulator, under
+%% random faults, sends them. A few of each.
+kinds(Dir) ->
+    Sent = sent(fun() -> [ok = sderl_core_sim:run(Seed) || Seed <- lists:seq(1, 400)] end),
+    Few = lists:append([lists:sublist(lists:usort(Ms), 3) || _ := Ms <- maps:groups_from_list(fun kind/1, Sent)]),
+    sderl_frames:write_messages(filename:join(Dir, "kinds.eterm"), Few).
+
+kind(Msg) when is_tuple(Msg) -> element(1, Msg);
+kind(Msg) -> Msg.
+
+%% What the core in this VM wants to be sent while `Fun` runs.
+sent(Fun) ->
+    Self = self(),
+    Pid = spawn_link(fun() -> keep([]) end),
+    Session = trace:session_create(?MODULE, Pid, []),
+    {module, sderl_core} = code:ensure_loaded(sderl_core),
+    1 = trace:function(Session, {sderl_core, fx, 2},
+                       [{[{send, '_', '$1'}, '_'], [], [{message, '$1'}]},
+                        {[{hello, '_', '$1'}, '_'], [], [{message, '$1'}]},
+                        {'_', [], [{message, false}]}], [local]),
+    1 = trace:process(Session, Self, true, [call, arity]),
+    try Fun()
+    after true = trace:session_destroy(Session)
+    end,
+    Pid ! {sent, Self},
+    receive {Pid, Messages} -> Messages end.
+
+keep(Messages) ->
+    receive
+        {trace, _, call, _, Msg} -> keep([Msg | Messages]);
+        {sent, From} -> From ! {self(), lists:reverse(Messages)}
+    end.
+
+record(Name, Ebin, File, Count, Env, Fun) ->
+    Paths = [Ebin | [filename:dirname(code:which(M)) || M <- [?MODULE, sderl_ct, sderl_fleet]]],
+    Family = #{name => n, count => Count, paths => lists:uniq(Paths),
+               env => [{sderl, K, V} || {K, V} <- maps:to_list(maps:merge(#{tick_ms => ?TICK}, Env))]},
+    {ok, Fleet} = sderl_fleet:start(#{families => [Family], tag => ""}),
+    try
+        Nodes = sderl_fleet:nodes(Fleet),
+        [Ebin = on(Fleet, N, fun() -> filename:dirname(code:which(sderl_core)) end) || N <- Nodes],
+        Dead = Fun(Fleet, Nodes),
+        Alive = sderl_fleet:nodes(Fleet),
+        Final = [{N, on(Fleet, N, fun ?MODULE:final/0)} || N <- Alive],
+        Seen = [{N, on(Fleet, N, fun sderl_frames_tap:stop/0)} || N <- Alive],
+        ok = sderl_frames:write(File, Name, Dead ++ Seen, Final)
+    after
+        sderl_fleet:stop(Fleet)
+    end.
+
+%% What its groups are in the end.
+final() ->
+    [{G, sderl_dir:own(G) =/= undefined andalso element(4, sderl_dir:own(G)), lists:sort(sderl_store:names(G))}
+     || {G, _, _, _, _} <- lists:sort(sderl_dir:own())].
+
+%% ---------------------------------------------------------------- scenarios
+
+%% Each gives what was seen on nodes that it ended itself.
+scenarios() ->
+    Quiet = #{set_aside_ms => 4000},
+    Quick = #{set_aside_ms => 1000, tick_ms => 300},
+    [{join, 2, Quiet, fun join/2},
+     {boot, 3, Quiet, fun boot/2},
+     {write, 4, Quiet, fun write/2},
+     {takeover, 3, Quiet, fun takeover/2},
+     {merge, 4, Quiet, fun merge/2},
+     {aside, 3, Quick, fun aside/2},
+     {coordinator_stopped, 3, Quick, fun coordinator_stopped/2},
+     {members, 4, Quiet, fun members/2},
+     {handover, 4, Quiet, fun handover/2},
+     {processes, 3, Quiet, fun library_processes/2},
+     {stranger, 3, Quiet, fun stranger/2},
+     {islands, 3, Quiet, fun islands/2},
+     {conflict, 2, Quiet, fun conflict/2}].
+
+start(F, Nodes) -> start(F, Nodes, []).
+
+start(F, Nodes, Groups) ->
+    [ok = on(F, N, fun() ->
+        ok = sderl_frames_tap:start(),
+        ok = application:set_env(sderl, s_groups, Groups),
+        {ok, _} = application:ensure_all_started(sderl),
+        ok
+    end) || N <- Nodes],
+    ok.
+
+%% Ends a node, with what it had seen.
+kill(F, N) ->
+    Seen = on(F, N, fun sderl_frames_tap:stop/0),
+    ok = sderl_fleet:kill(F, N),
+    {N, Seen}.
+
+group(F, G, [First | _] = Nodes) ->
+    {ok, G, _} = on(F, First, fun() -> s_group:new_s_group(G, Nodes) end),
+    settled(F, G, Nodes).
+
+settled(F, G, Nodes) -> sderl_ct:settled(F, G, Nodes).
+
+register(F, N, G, Name, Pid) -> on(F, N, fun() -> s_group:register_name(G, Name, Pid) end).
+
+whereis(F, N, G, Name) -> on(F, N, fun() -> s_group:whereis_name(G, Name) end).
+
+registered(F, Nodes, G, Name, Pid) ->
+    await({Name, Pid}, fun() -> lists:all(fun(N) -> whereis(F, N, G, Name) =:= Pid end, Nodes) end).
+
+%% A group of launch configuration: its members start one after the other, one with names, and one
+%% starts again.
+boot(F, [A, B, C] = Nodes) ->
+    Config = [{g, normal, Nodes}],
+    start(F, [A], Config),
+    [P, Q] = processes(F, A, 2),
+    yes = register(F, A, g, one, P),
+    start(F, [B], Config),
+    registered(F, [A, B], g, one, P),
+    start(F, [C], Config),
+    settled(F, g, Nodes),
+    yes = register(F, B, g, two, Q),
+    Dead = kill(F, C),
+    {ok, C} = sderl_fleet:restart(F, C),
+    start(F, [C], Config),
+    settled(F, g, Nodes),
+    registered(F, Nodes, g, two, Q),
+    %% The library alone stops and starts.
+    ok = on(F, B, fun() -> application:stop(sderl) end),
+    await(gone, fun() -> [A, C] =:= maps:get(live, sderl_ct:state(F, A, g)) end),
+    on(F, B, fun() -> {ok, _} = application:ensure_all_started(sderl), ok end),
+    settled(F, g, Nodes),
+    [Dead].
+
+%% A node joins another's group, both write, and it is removed.
+join(F, [A, B]) ->
+    start(F, [A, B]),
+    group(F, g, [A]),
+    [P, Q] = [process(F, N) || N <- [A, B]],
+    yes = register(F, A, g, old, P),
+    {ok, g, [B]} = on(F, A, fun() -> s_group:add_nodes(g, [B]) end),
+    settled(F, g, [A, B]),
+    yes = register(F, B, g, new, Q),
+    registered(F, [A, B], g, new, Q),
+    ok = on(F, A, fun() -> s_group:unregister_name(g, old) end),
+    ok = on(F, A, fun() -> s_group:remove_nodes(g, [B]) end),
+    await(left, fun() -> [] =:= on(F, B, fun() -> s_group:own_s_groups() end) end),
+    [].
+
+%% Every operation on names, at members of both roles.
+write(F, [A, B, C, D]) ->
+    start(F, [A, B, C, D]),
+    group(F, g, [A, B, C]),
+    [begin
+         [P, Q, R] = processes(F, N, 3),
+         yes = register(F, N, g, {n, N}, P),
+         {no, name_or_pid_already_registered} = register(F, N, g, {n, N}, Q),
+         yes = on(F, N, fun() -> s_group:register_name(g, {m, N}, Q, #{meta => {here, N}}) end),
+         yes = on(F, N, fun() -> s_group:re_register_name(g, {n, N}, R) end),
+         ok = on(F, N, fun() -> s_group:unregister_name(g, {m, N}) end),
+         ok = on(F, N, fun() -> s_group:unregister_name(g, {none, N}) end),
+         %% Dead on its own node counts as free, whether or not the removal came first.
+         yes = on(F, N, fun() ->
+             {S, Ref} = spawn_monitor(fun() -> receive stop -> ok end end),
+             yes = s_group:register_name(g, {dies, N}, S),
+             S ! stop,
+             receive {'DOWN', Ref, process, S, _} -> ok end,
+             s_group:register_name(g, {dies, N}, self())
+         end),
+         registered(F, [A, B, C], g, {dies, N}, undefined)
+     end || N <- [A, B]],
+    %% A process on no member: the coordinator watches it.
+    Far = process(F, D),
+    yes = register(F, B, g, far, Far),
+    registered(F, [A, B, C], g, far, Far),
+    ok = sderl_ct:kill(F, Far, kill),
+    registered(F, [A, B, C], g, far, undefined),
+    settled(F, g, [A, B, C]),
+    [].
+
+%% The coordinator's node dies while all write; then the next one's, and both come back.
+takeover(F, Nodes) ->
+    start(F, Nodes),
+    group(F, g, Nodes),
+    Pids = [{N, process(F, N)} || N <- Nodes],
+    [yes = register(F, N, g, N, P) || {N, P} <- Pids],
+    Lead = sderl_ct:lead(F, hd(Nodes), g),
+    Others = [O1, O2] = Nodes -- [Lead],
+    Dead = kill(F, Lead),
+    registered(F, Others, g, Lead, undefined),
+    New = process(F, O2),
+    yes = register(F, O2, g, new, New),
+    registered(F, Others, g, new, New),
+    {ok, Lead} = sderl_fleet:restart(F, Lead),
+    start(F, [Lead]),
+    settled(F, g, Nodes),
+    ok = on(F, O1, fun() -> s_group:unregister_name(g, new) end),
+    registered(F, Nodes, g, new, undefined),
+    [Dead].
+
+%% A split with writes on both sides, and a clash when it heals.
+merge(F, [A, B, C, D] = Nodes) ->
+    start(F, Nodes),
+    group(F, g, Nodes),
+    [P1, P2, P3] = [process(F, N) || N <- [A, C, D]],
+    [yes = register(F, N, g, Name, P) || {N, Name, P} <- [{A, first, P1}, {C, second, P2}, {D, third, P3}]],
+    %% All links at once: a coordinator that sees them go one by one orders that of the first to those
+    %% it still sees.
+    [on(F, X, fun() -> erlang:set_cookie(Y, X) end) || N <- [A, B], M <- [C, D], {X, Y} <- [{N, M}, {M, N}]],
+    _ = sderl_ct:all_on(F, [C, D], fun() -> [erlang:disconnect_node(N) || N <- [A, B]] end),
+    [cut(F, N, M) || N <- [A, B], M <- [C, D]],
+    [sderl_ct:agreed(F, g, {Side, Nodes}) || Side <- [[A, B], [C, D]]],
+    [Q1, Q2, Q3] = [process(F, N) || N <- [B, D, C]],
+    [yes = register(F, N, g, Name, P) || {N, Name, P} <- [{B, clash, Q1}, {D, clash, Q2}, {C, left, Q3}]],
+    ok = on(F, D, fun() -> s_group:unregister_name(g, third) end),
+    [heal(F, N, M) || N <- [A, B], M <- [C, D]],
+    _ = settled(F, g, Nodes),
+    %% The loser of the clash is ended by the resolver.
+    await(one_winner, fun() ->
+        lists:member(lists:usort([whereis(F, N, g, clash) || N <- Nodes]), [[Q1], [Q2]])
+            andalso [true] =/= lists:usort([sderl_ct:alive(F, Q) || Q <- [Q1, Q2]])
+    end),
+    registered(F, Nodes, g, left, Q3),
+    registered(F, Nodes, g, third, undefined),
+    settled(F, g, Nodes),
+    [].
+
+%% A member stands still, is set aside, and a name whose home it is goes meanwhile.
+aside(F, Nodes) ->
+    start(F, Nodes),
+    group(F, g, Nodes),
+    Lead = sderl_ct:lead(F, hd(Nodes), g),
+    [M, N] = Nodes -- [Lead],
+    [P, Q] = processes(F, M, 2),
+    [yes = register(F, M, g, Name, X) || {Name, X} <- [{stays, P}, {goes, Q}]],
+    ok = sderl_fleet:suspend(F, M),
+    New = process(F, N),
+    yes = register(F, N, g, new, New),
+    await(aside, fun() -> lists:member(M, maps:get(aside, sderl_ct:state(F, Lead, g))) end),
+    ok = on(F, N, fun() -> s_group:unregister_name(g, goes) end),
+    ok = sderl_fleet:resume(F, M),
+    settled(F, g, Nodes),
+    registered(F, Nodes, g, new, New),
+    registered(F, Nodes, g, stays, P),
+    registered(F, Nodes, g, goes, undefined),
+    [].
+
+%% A coordinator stands still until another one leads.
+coordinator_stopped(F, Nodes) ->
+    start(F, Nodes),
+    group(F, g, Nodes),
+    Lead = sderl_ct:lead(F, hd(Nodes), g),
+    [M, N] = Nodes -- [Lead],
+    P = process(F, Lead),
+    yes = register(F, Lead, g, its, P),
+    ok = sderl_fleet:suspend(F, Lead),
+    await(successor, fun() -> lists:all(fun(X) -> lists:member(sderl_ct:lead(F, X, g), [M, N]) end, [M, N]) end),
+    Q = process(F, N),
+    yes = register(F, N, g, new, Q),
+    ok = sderl_fleet:resume(F, Lead),
+    settled(F, g, Nodes),
+    registered(F, Nodes, g, new, Q),
+    registered(F, Nodes, g, its, P),
+    [].
+
+%% The membership changes in every way, and the group ends.
+members(F, [A, B, C, D]) ->
+    start(F, [A, B, C, D]),
+    group(F, g, [A, B]),
+    group(F, h, [B, C]),
+    [P, Q] = [process(F, N) || N <- [A, C]],
+    yes = register(F, A, g, one, P),
+    {ok, g, [C]} = on(F, A, fun() -> s_group:add_nodes(g, [C]) end),
+    settled(F, g, [A, B, C]),
+    yes = register(F, C, g, two, Q),
+    {ok, g, _} = on(F, D, fun() -> s_group:enter(g, [B, A]) end),
+    settled(F, g, [A, B, C, D]),
+    ok = on(F, A, fun() -> s_group:remove_nodes(g, [C]) end),
+    settled(F, g, [A, B, D]),
+    registered(F, [A, B, D], g, two, Q),
+    ok = on(F, D, fun() -> s_group:leave(g) end),
+    settled(F, g, [A, B]),
+    ok = on(F, B, fun() -> s_group:delete_s_group(h) end),
+    [].
+
+%% Two members do not see the coordinator any more and see each other: it hands its role over.
+handover(F, Nodes) ->
+    start(F, Nodes),
+    group(F, g, Nodes),
+    Lead = sderl_ct:lead(F, hd(Nodes), g),
+    [M, N, O] = Nodes -- [Lead],
+    P = process(F, M),
+    yes = register(F, M, g, one, P),
+    [cut(F, Lead, X) || X <- [M, N]],
+    await(one_component, fun() -> live(F, O) =:= Nodes end),
+    registered(F, Nodes, g, one, P),
+    [heal(F, Lead, X) || X <- [M, N]],
+    settled(F, g, Nodes),
+    [].
+
+live(F, N) -> maps:get(live, sderl_ct:state(F, N, g)).
+
+%% Processes of the library die and find their work again.
+library_processes(F, Nodes) ->
+    start(F, Nodes),
+    group(F, g, Nodes),
+    Lead = sderl_ct:lead(F, hd(Nodes), g),
+    [M, _] = Nodes -- [Lead],
+    [begin
+         [P] = processes(F, X, 1),
+         yes = register(F, X, g, {n, X, Killed}, P),
+         on(F, Killed, fun() ->
+             {_, _, Pid, _, _} = sderl_dir:own(g),
+             exit(Pid, kill),
+             await({again, Killed}, fun() -> Pid =/= element(3, sderl_dir:own(g)) end)
+         end),
+         settled(F, g, Nodes),
+         ok = on(F, X, fun() -> s_group:unregister_name(g, {n, X, Killed}) end)
+     end || {Killed, X} <- [{M, Lead}, {Lead, M}, {Lead, Lead}]],
+    settled(F, g, Nodes),
+    [].
+
+%% A node outside the group asks and sends; then a free one.
+stranger(F, [A, B, C]) ->
+    start(F, [A, B, C]),
+    group(F, g, [A, B]),
+    group(F, h, [A]),
+    P = process(F, A),
+    yes = register(F, A, g, one, P),
+    on(F, C, fun() ->
+        undefined = s_group:whereis_name(g, one),
+        P = s_group:whereis_name(B, g, one),
+        undefined = s_group:whereis_name(B, g, none),
+        P = s_group:send(B, g, one, hello),
+        {badarg, {g, none, hello}} = s_group:send(B, g, none, hello),
+        [{g, one}] = s_group:registered_names({node, B}),
+        true = s_group:connect(A)
+    end),
+    {ok, h, [C]} = on(F, A, fun() -> s_group:add_nodes(h, [C]) end),
+    settled(F, h, [A, C]),
+    await(known, fun() -> P =:= whereis(F, C, g, one) end),
+    on(F, C, fun() ->
+        P = s_group:send(g, one, again),
+        [{g, one}] = s_group:registered_names({s_group, g})
+    end),
+    [].
+
+%% Free nodes become one island, and one leaves it for a group and comes back.
+islands(F, [A, B, C] = Nodes) ->
+    start(F, Nodes),
+    Pids = [{N, process(F, N)} || N <- Nodes],
+    [yes = register(F, N, undefined, {n, N}, P) || {N, P} <- Pids],
+    PB = proplists:get_value(B, Pids),
+    PB = on(F, A, fun() -> s_group:whereis_name(B, undefined, {n, B}) end),
+    registered(F, [A, B], undefined, {n, B}, PB),
+    PB = on(F, C, fun() -> s_group:whereis_name(B, undefined, {n, B}) end),
+    [registered(F, Nodes, undefined, {n, N}, P) || {N, P} <- Pids],
+    group(F, g, [C, B]),
+    await(left, fun() -> [A] =:= on(F, A, fun() -> s_group:own_nodes() end) end),
+    ok = on(F, C, fun() -> s_group:delete_s_group(g) end),
+    New = process(F, C),
+    yes = register(F, C, undefined, new, New),
+    registered(F, Nodes, undefined, new, New),
+    [].
+
+%% Two groups of one name meet.
+conflict(F, [A, B]) ->
+    start(F, [A, B]),
+    group(F, g, [A]),
+    group(F, g, [B]),
+    {ok, g, []} = on(F, A, fun() -> s_group:add_nodes(g, [B]) end),
+
+    %% As if one of them had been added while it was away.
+    on(F, A, fun() ->
+        {_, _, Pid, _, _} = sderl_dir:own(g),
+        Pid ! {sderl_op, none, {add, [B]}}
+    end),
+    await(conflict, fun() -> [] =/= on(F, A, fun() -> [N || {g, N, uid_conflict} <- sderl_dir:refusals()] end) end),
+    [].
