@@ -53,7 +53,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -include("sderl_core.hrl").
 
 -export([init/1, handle/3, step/3, propose/4]).
--export([batch_of/1, seq/2, durable/1, info/1, settled/1, unheard/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
+-export([batch_of/1, seq/2, durable/1, info/1, inspect/1, settled/1, unheard/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
 %% For the other sderl_core_* modules.
 -export([faulty/2, union/3, fx/2, save/1, epoch/1, send/3, peer/2, present/2, ask/2, hello_msg/1, change_view/3, event/3]).
 -export_type([state/0, event/0, effect/0, row/0, op/0, fault/0]).
@@ -226,6 +226,19 @@ info(#s{d = D} = S) ->
       acknowledgements_missing => case S#s.flight of undefined -> []; F -> F#flight.wait end,
       exchanging_epochs_with => S#s.groggy, learning => maps:keys(S#s.syncs),
       syncing => D#d.syncing, unknown_messages => S#s.unknown}.
+
+-doc """
+What the promises speak of, for a checker that looks at every step. `flight` is the batch that is
+out and whose acknowledgements it lacks, `ordering` whether a change of the component waits to
+be ordered, `pending` whether operations of clients are not answered yet.
+""".
+-spec inspect(state()) -> map().
+inspect(#s{d = D, flight = F} = S) ->
+    #{role => S#s.role, lead => S#s.lead, epoch => D#d.epoch, lineage => D#d.lineage, num => S#s.num, last => S#s.last,
+      history => D#d.history, view => D#d.view, membership => D#d.mem, tomb => D#d.tomb, syncing => D#d.syncing,
+      session => D#d.sid, leaving => S#s.leaving, ordering => S#s.specials =/= [],
+      pending => S#s.queue =/= [] orelse S#s.out =/= undefined,
+      flight => case F of undefined -> none; #flight{num = N, wait = W} -> {N, W} end}.
 
 %% A version is an epoch and this number: the batch and the place of the operation in it.
 -doc false.

@@ -1,0 +1,96 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% The simulated world. Private to the sderl_sim* modules; what scripts and tests ask goes through
+%% sderl_sim.
+
+%% The protocol's process of one group on one node. `seen` is what sderl_core:inspect/1 says of `st`.
+-record(p, {
+    id :: pos_integer(),
+    st :: sderl_core:state(),
+    seen :: map(),
+    mail = [] :: [term()],              % newest first
+    due = false :: boolean(),           % a step is scheduled
+    cursors = #{} :: map()
+}).
+
+%% What a node has of a group. The store outlives the process, nothing outlives the node.
+-record(m, {
+    config = none :: none | [node()],   % the launch configuration
+    first :: undefined | map(),         % the membership that this life began with
+    p :: undefined | #p{},
+    store :: undefined | sderl_sim_store:store(),
+    gone :: undefined | {removed | deleted, map()},
+    crash = false :: boolean()          % the process dies in its next step that has effects
+}).
+
+-record(n, {
+    name :: node(),
+    life = 1 :: pos_integer(),
+    up = false :: boolean(),
+    paused = false :: boolean(),
+    held = [] :: [term()],              % what came meanwhile, newest first
+    pace = {0, 2} :: {integer(), integer()},    % ms until it gets to what is in a mailbox
+    clock = 0 :: integer(),             % how far its system clock is off, ms
+    version = 1 :: pos_integer(),       % of the messages it speaks
+    touched = 0 :: integer(),           % when a fault last began or ended here
+    groups = [] :: [term()]
+}).
+
+-record(l, {
+    id :: pos_integer(),
+    a :: node(),
+    b :: node(),
+    up = #{} :: #{node() => up | down},         % what each end knows of it
+    since = 0 :: integer(),                     % when the later end came up
+    cutoff = none :: none | integer(),          % nothing arrives after it
+    down = [] :: [node()]                       % who was told that it is gone
+}).
+
+%% What is written down of a group, to check its promises.
+-record(b, {
+    log = #{} :: map(),         % position => {hash of the batch, batch}
+    tables = #{} :: map(),      % position => {hash of the table, who had it, rows}
+    answered = #{} :: map(),    % {origin, session, number of a list} => positions where it was answered
+    lists = #{} :: map(),       % operation => {origin, session, number of its list}
+    asked = #{} :: map(),       % {origin, session, number of a list} => its operations
+    promised = #{} :: map(),    % {node, life} => highest epoch acknowledged
+    truth = #{} :: map(),       % client's own name => {present, pid} | absent | unknown
+    contest = #{} :: map(),     % client's own name => others' operations on it {in all, unanswered}
+    applied = #{} :: map(),     % {node, life, epoch} => number of the last batch applied
+    removed = #{} :: map(),     % pid => {position where its name was taken away, {its home, version}, whether that home counted}
+    refused = #{} :: map(),     % pid => operation that was answered no
+    used = #{} :: map(),        % pid => how many operations registered it: 1 or more
+    left = #{} :: map(),        % {node, life} that left the group
+    deleted = false :: boolean()
+}).
+
+-record(w, {
+    seed :: integer(),
+    opts :: map(),
+    rng :: rand:state(),
+    now = 0 :: integer(),
+    queue = #{} :: #{integer() => [term()]},    % ms => events, newest first
+    trace = none :: none | fun((iodata()) -> term()),
+    names = [] :: [node()],                     % all nodes, sorted
+    groups = #{} :: #{term() => [node()]},      % nodes that may have a part in it, sorted
+    group = g :: term(),                        % the group that commands and questions speak of
+    nodes = #{} :: #{node() => #n{}},
+    ms = #{} :: #{{node(), term()} => #m{}},
+    books = #{} :: #{term() => #b{}},
+    links = #{} :: #{{node(), node()} => #l{}},
+    apart = #{} :: #{{node(), node()} => integer()},    % pairs without a link => when they try again
+    cuts = #{} :: #{{node(), node()} => []},
+    delays = #{} :: #{{node(), node()} => {integer(), integer()}},
+    last = #{} :: #{{node(), node()} => integer()},     % when the last item on the way arrives
+    dead = #{} :: #{pid() => []},
+    ids = 1 :: pos_integer(),
+    pids = 0 :: non_neg_integer(),
+    ops = #{} :: map(),
+    opno = 0 :: non_neg_integer(),
+    clients = 0 :: non_neg_integer(),           % a node and group
+    asking = true :: boolean(),                 % clients go on
+    written = [] :: [term()],                   % names whose rows this step wrote
+    sent = none :: none | map(),                % messages and bytes, where they are counted
+    steps = 0 :: non_neg_integer(),
+    counts = #{} :: #{atom() => pos_integer()}, % faults
+    converged :: undefined | integer()          % ms from the last fault until all were one component
+}).

@@ -1,0 +1,388 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_sim_check).
+-moduledoc """
+What must be true at every step of a simulated group: one function for each promise, under its name.
+
+A run ends at the first broken promise, with the name and what contradicts it. What must be true
+once the faults are over is in `m:sderl_sim_settle`.
+
+| promise | what it says |
+|---|---|
+| `one_batch` | the same position of the log is the same batch, whoever has it |
+| `as_asked` | a batch holds the operations that a member's clients asked, and no others |
+| `applied_once` | a list of operations is in the log of a component once |
+| `right_answer` | `yes` where name and pid were free, `no` only where they were not, decided in order |
+| `one_owner` | after the same batch, every member of a component has the same table: a name has one owner |
+| `one_name` | a pid has one name |
+| `index` | the coordinator's index of pids is that of its table |
+| `within_one_batch` | live members have all but the batch that is out |
+| `no_way_back` | a member acknowledges no epoch below one that it promised |
+| `first_answer` | a list that is sent again gets its first answer |
+| `everywhere` | what was answered `yes` is on every live member of the component |
+| `not_applied` | the pid of a registration that was answered `no` is in no table |
+| `own_writes` | a client reads what it was last answered |
+| `stays_away` | what a batch took away does not come back to a member whose log has that batch (unless its home was cut off before the batch reached it: what that says of its names counts) |
+| `one_acknowledges` | two coordinators do not both answer when they have been linked, and left alone, for a while |
+""".
+-include("sderl_sim.hrl").
+
+-export([asked/5, sent/4, recorded/6, applying/6, applied/6, stepped/3, answered/5, reads_own_writes/5]).
+
+-import(sderl_sim_world, [violation/3, node/2, member/3, book/2, keep_book/3, seen/3, rows/3, nodes_of/2]).
+
+%% So long may two components that see each other take to become one. A member that stopped is waited
+%% for in it, and an offer that was lost is repeated: a few times the set-aside time.
+-define(MERGE_MS, 12_000).
+
+%% ---------------------------------------------------------------- what is noted, and when
+
+-doc "A member's list of operations goes out.".
+-spec asked(node(), term(), pos_integer(), [{term(), term()}], #w{}) -> #w{}.
+asked(N, G, R, List, W) ->
+    #{session := Sid} = seen(N, G, W),
+    #b{lists = Ls, asked = Asked} = B = book(G, W),
+    Key = {N, Sid, R},
+    keep_book(G, B#b{lists = maps:merge(Ls, #{From => Key || {From, _} <- List, From =/= none}),
+                     asked = Asked#{Key => [Op || {_, Op} <- List]}}, W).
+
+-doc "A message goes out.".
+-spec sent(node(), term(), term(), #w{}) -> #w{}.
+sent(N, G, {ack, E, _, _}, W) -> no_way_back(N, G, E, W);
+sent(N, G, {joined, E, _, _}, W) -> no_way_back(N, G, E, W);
+sent(_, _, _, W) -> W.
+
+-doc "A batch is about to change a member's table.".
+-spec applying(node(), term(), term(), non_neg_integer(), [term()], #w{}) -> #w{}.
+applying(N, G, E, Num, Items, W0) ->
+    #m{store = Store} = member(N, G, W0),
+    applied_once(N, Items, Store, W0),
+    Rows = sderl_sim_store:rows(Store),
+    First = not is_map_key({E, Num}, (book(G, W0))#b.log),
+    W1 = recorded(N, G, E, Num, Items, W0),
+    %% Who decided it goes first, and all others do the same.
+    case First andalso seen(N, G, W1) of
+        #{role := coord, view := View} ->
+            right_answers(G, Items, Rows, W1),
+            taken_away(G, {E, Num}, Items, Rows, View, W1);
+        _ -> W1
+    end.
+
+-doc "A position of the log is this batch; which lists it answers.".
+-spec recorded(node(), term(), term(), non_neg_integer(), [term()], #w{}) -> #w{}.
+recorded(N, G, E, Num, Items, W) ->
+    #b{log = Log, answered = Done} = B = book(G, W),
+    Pos = {E, Num},
+    case Log of
+        #{Pos := {_, Known}} ->
+            one_batch(N, Pos, Items, Known, W),
+            W;
+        _ ->
+            as_asked(N, Pos, Items, B, W),
+            Lists = [{O, Sid, R} || {seg, O, Sid, R, _, _} <- Items] ++
+                [{O, Sid, R} || {merge, _, Sess} <- Items, O := {Sid, R, _} <- Sess],
+            keep_book(G, B#b{log = Log#{Pos => {E, Items}},
+                             answered = lists:foldl(fun(L, A) -> A#{L => [Pos | maps:get(L, A, [])]} end, Done, Lists)}, W)
+    end.
+
+-doc "A batch has changed a member's table.".
+-spec applied(node(), term(), term(), non_neg_integer(), sderl_sim_store:store(), #w{}) -> #w{}.
+applied(N, G, E, Num, Store, W0) ->
+    #n{life = Life} = node(N, W0),
+    #b{applied = Applied} = B = book(G, W0),
+    W = keep_book(G, B#b{applied = Applied#{{N, Life, E} => Num}}, W0),
+    case sderl_sim_store:whole(Store) of
+        true -> one_owner(N, G, {E, Num}, Store, W);
+        false -> W
+    end.
+
+-doc "A member has had its turn.".
+-spec stepped(node(), term(), #w{}) -> #w{}.
+stepped(N, G, W) ->
+    #m{store = Store, p = #p{seen = Seen}} = member(N, G, W),
+    case Seen of
+        #{role := coord} -> within_one_batch(N, G, Seen, W);
+        _ -> ok
+    end,
+    case W#w.written of
+        [] -> W;
+        Names ->
+            index(N, Store, W),
+            one_name(N, Store, W),
+            not_applied(N, G, Names, Store, W),
+            stays_away(N, G, Names, Store, Seen, W)
+    end.
+
+-doc "An operation is answered on its node.".
+-spec answered(node(), term(), term(), term(), #w{}) -> #w{}.
+answered(N, G, Id, V, #w{ops = Ops} = W) ->
+    case Ops of
+        #{Id := #{answer := First}} ->
+            first_answer(Id, First, V, W),
+            W;
+        #{Id := #{op := Op}} ->
+            V =:= yes andalso everywhere(N, G, Id, Op, W),
+            one_acknowledges(N, G, V, W),
+            refused(G, Id, Op, V, W);
+        _ -> violation(first_answer, [to_nobody, Id, V], W)
+    end.
+
+%% ---------------------------------------------------------------- the log
+
+one_batch(_, _, Items, Items, _) -> ok;
+one_batch(N, Pos, Items, Known, W) -> violation(one_batch, [Pos, N, Items, Known], W).
+
+as_asked(N, Pos, Items, #b{asked = Asked}, W) ->
+    lists:foreach(fun({seg, O, Sid, R, Ops, _}) ->
+                          case Asked of
+                              #{{O, Sid, R} := Ops} -> ok;
+                              #{{O, Sid, R} := Others} -> violation(as_asked, [Pos, N, O, Ops, Others], W);
+                              _ -> violation(as_asked, [Pos, N, O, Ops, nothing], W)
+                          end;
+                     (_) -> ok
+                  end, Items).
+
+applied_once(N, Items, Store, W) ->
+    Before = case sderl_sim_store:recover(Store) of
+        #{sessions := S} -> S;
+        none -> #{}
+    end,
+    lists:foreach(fun({seg, O, Sid, R, _, _}) ->
+                          case Before of
+                              #{O := {Sid, Last, _}} when Last >= R -> violation(applied_once, [N, O, Sid, R, Last], W);
+                              _ -> ok
+                          end;
+                     (_) -> ok
+                  end, Items).
+
+no_way_back(N, G, E, W) ->
+    #n{life = Life} = node(N, W),
+    #b{promised = P} = B = book(G, W),
+    case P of
+        #{{N, Life} := E} -> W;
+        #{{N, Life} := Max} when E < Max -> violation(no_way_back, [N, E, Max], W);
+        _ -> keep_book(G, B#b{promised = P#{{N, Life} => E}}, W)
+    end.
+
+%% (A member that has just caught up counts from the next batch on: while a change of the component
+%% waits to be ordered, this says nothing.)
+within_one_batch(N, G, #{num := Num, lineage := E, view := View, flight := Flight, ordering := false}, W) ->
+    Wait = case Flight of {_, Ns} -> Ns; none -> [] end,
+    lists:foreach(fun(M) ->
+        case maps:get(M, View, none) =:= live andalso M =/= N andalso seen(M, G, W) of
+            #{role := follower, lead := N, lineage := E, syncing := false, num := Has} when Has =/= Num ->
+                Has < Num andalso lists:member(M, Wait) orelse violation(within_one_batch, [N, Num, M, Has], W);
+            _ -> ok
+        end
+    end, nodes_of(G, W));
+within_one_batch(_, _, _, _) -> ok.
+
+%% ---------------------------------------------------------------- answers
+
+%% A batch that holds lists holds nothing else that changes rows.
+right_answers(_, Items, Rows, W) ->
+    Pids = #{P => N || N := {_, P, _, _, _} <- Rows},
+    Held = #{N => P || N := {_, P, _, _, _} <- Rows},
+    lists:foldl(fun({seg, O, _, _, Ops, As0}, Acc) ->
+                        As = case As0 of default -> [sderl_core_write:default(Op) || Op <- Ops]; _ -> As0 end,
+                        lists:foldl(fun({Op, A}, {H, P}) -> right_answer(Op, A, O, H, P, W) end, Acc, lists:zip(Ops, As));
+                   (_, Acc) -> Acc
+                end, {Held, Pids}, Items),
+    ok.
+
+right_answer([Name | Pid], A, O, Held, Pids, W) -> right_answer({r, Name, Pid, []}, A, O, Held, Pids, W);
+right_answer({Name}, ok, _, Held, Pids, _) -> freed(Name, Held, Pids);
+right_answer({d, Name, Pid}, ok, _, Held, Pids, _) ->
+    case Held of
+        #{Name := Pid} -> freed(Name, Held, Pids);
+        _ -> {Held, Pids}
+    end;
+right_answer(Op, A, O, Held, Pids, W) when element(1, Op) =:= r; element(1, Op) =:= x; element(1, Op) =:= rr ->
+    {Name, Pid} = {element(2, Op), element(3, Op)},
+    NameFree = case {Op, Held} of
+        {{rr, _, _, _}, _} -> true;
+        {{x, _, _, Old, _}, #{Name := Old}} -> true;
+        _ -> not is_map_key(Name, Held)
+    end,
+    Free = NameFree andalso not is_map_key(Pid, Pids),
+    case A of
+        yes when Free ->
+            {H, P} = freed(Name, Held, Pids),
+            {H#{Name => Pid}, P#{Pid => Name}};
+        {no, Why} when Why =:= unreachable_pid; Why =:= not_member; not Free -> {Held, Pids};
+        _ -> violation(right_answer, [O, Op, A, maps:get(Name, Held, free), maps:get(Pid, Pids, free)], W)
+    end;
+right_answer(_, _, _, Held, Pids, _) -> {Held, Pids}.
+
+freed(Name, Held, Pids) ->
+    case Held of
+        #{Name := Pid} -> {maps:remove(Name, Held), maps:remove(Pid, Pids)};
+        _ -> {Held, Pids}
+    end.
+
+first_answer(_, V, V, _) -> ok;
+first_answer(_, {live, _}, _, _) -> ok;
+first_answer(Id, First, V, W) -> violation(first_answer, [Id, First, V], W).
+
+%% Which batch it was is known by the list that it was in, and where every member is.
+everywhere(N, G, Id, Op, W) ->
+    #b{lists = Ls, answered = Done} = book(G, W),
+    Where = maps:get(maps:get(Id, Ls), Done, []),
+    #{lead := Lead, leaving := Leaving, lineage := Lin} = seen(N, G, W),
+    Where =:= [] andalso violation(everywhere, [in_no_batch, N, Id, Op], W),
+    %% (A member that hears that it was removed answers what it has applied.)
+    case Lead =/= undefined andalso Leaving =:= undefined andalso seen(Lead, G, W) of
+        #{role := coord, ordering := false, flight := Flight, last := Last, view := View, lineage := Lin} ->
+            %% Who has just caught up counts from the batch on that says so.
+            New = case Flight of {_, Wait} -> [M || {view, _, _, _} <- Last, M <- Wait]; none -> [] end,
+            Live = [M || M := live <- View, not lists:member(M, New)],
+            Lacks = fun(Pos) -> [M || M <- Live, lacks(seen(M, G, W), Pos, Lin)] end,
+            lists:any(fun(Pos) -> Lacks(Pos) =:= [] end, Where)
+                orelse violation(everywhere, [N, Id, Op, [{Pos, Lacks(Pos)} || Pos <- Where]], W);
+        _ -> ok
+    end.
+
+lacks(#{syncing := false, lineage := E, num := Has}, {E, Num}, _) -> Has < Num;
+lacks(#{syncing := false, lineage := Own, history := H}, {E, Num}, Lin) ->
+    case lists:keyfind(E, 1, H) of
+        {_, Last} -> Last < Num;
+        false -> Own =:= Lin andalso E =:= Lin
+    end;
+lacks(_, _, _) -> false.
+
+%% ---------------------------------------------------------------- tables
+
+one_owner(N, G, Pos, Store, W) ->
+    #b{tables = T} = B = book(G, W),
+    Hash = sderl_sim_store:hash(Store),
+    case T of
+        #{Pos := {Hash, _, _}} -> W;
+        #{Pos := {_, M, Rows}} -> violation(one_owner, [Pos, N, M, diff(sderl_sim_store:rows(Store), Rows)], W);
+        _ -> keep_book(G, B#b{tables = T#{Pos => {Hash, N, sderl_sim_store:rows(Store)}}}, W)
+    end.
+
+diff(A, B) ->
+    [{K, maps:get(K, A, none), maps:get(K, B, none)} || K <- lists:usort(maps:keys(A) ++ maps:keys(B)),
+        maps:get(K, A, none) =/= maps:get(K, B, none)].
+
+one_name(N, Store, W) ->
+    Pids = [P || _ := {_, P, _, _, _} <- sderl_sim_store:rows(Store)],
+    Unique = lists:usort(Pids),
+    %% (A snapshot may bring the new name of a pid before the old one is found to be gone.)
+    length(Unique) =:= length(Pids) orelse not sderl_sim_store:whole(Store) orelse violation(one_name, [N, Pids -- Unique], W).
+
+index(N, Store, W) -> sderl_sim_store:indexed(Store) orelse violation(index, [N], W).
+
+refused(G, Id, Op, {no, _}, W) when is_list(Op); element(1, Op) =:= r; element(1, Op) =:= x; element(1, Op) =:= rr ->
+    Pid = case Op of [_ | P] -> P; _ -> element(3, Op) end,
+    case book(G, W) of
+        #b{used = #{Pid := 1}, refused = R} = B ->
+            _ = [violation(not_applied, [Id, Op, M, Row], W) || M <- nodes_of(G, W),
+                 _ := {_, Held, _, _, _} = Row <- rows(M, G, W), Held =:= Pid],
+            keep_book(G, B#b{refused = R#{Pid => Id}}, W);
+        _ -> W
+    end;
+refused(_, _, _, _, W) -> W.
+
+not_applied(N, G, Names, Store, W) ->
+    #b{refused = Refused, used = Used} = book(G, W),
+    lists:foreach(fun(Name) ->
+        case sderl_sim_store:lookup(Store, Name) of
+            {_, Pid, _, _, _} = Row when is_map_key(Pid, Refused), map_get(Pid, Used) =:= 1 ->
+                violation(not_applied, [map_get(Pid, Refused), N, Row], W);
+            _ -> ok
+        end
+    end, Names).
+
+-doc "A client looks its own name up before it asks anything.".
+-spec reads_own_writes(node(), term(), pos_integer(), pos_integer(), #w{}) -> ok.
+reads_own_writes(N, G, Life, K, W) ->
+    Own = {own, N, Life, K},
+    #b{truth = T, left = Left} = book(G, W),
+    Row = maps:get(Own, rows(N, G, W), none),
+    case maps:get(Own, T, unknown) of
+        _ when is_map_key({N, Life}, Left) -> ok;
+        {present, Pid} ->
+            (Row =/= none andalso element(2, Row) =:= Pid) orelse not sderl_sim_world:alive(Pid, W)
+                orelse violation(own_writes, [Own, {present, Pid}, Row], W),
+            ok;
+        absent when Row =/= none -> violation(own_writes, [Own, absent, Row], W);
+        _ -> ok
+    end.
+
+%% What a batch took away on purpose; not what left with its home.
+taken_away(G, Pos, Items, Rows, View, W) ->
+    Held = #{N => {P, {Home, Ver}} || N := {_, P, Home, Ver, _} <- Rows},
+    {_, Gone, Back} = lists:foldl(fun taken/2, {Held, [], []}, Items),
+    case {Gone, Back} of
+        {[], []} -> W;
+        _ ->
+            #b{removed = R} = B = book(G, W),
+            R1 = lists:foldl(fun({P, {Home, _} = Row}, A) -> A#{P => {Pos, Row, maps:get(Home, View, none) =:= live}} end,
+                             maps:without(Back, R), Gone),
+            keep_book(G, B#b{removed = R1}, W)
+    end.
+
+taken({seg, _, _, _, Ops, As0}, Acc) ->
+    As = case As0 of default -> [sderl_core_write:default(Op) || Op <- Ops]; _ -> As0 end,
+    lists:foldl(fun took/2, Acc, lists:zip(Ops, As));
+taken(_, Acc) -> Acc.
+
+took({{Name}, ok}, {Held, Gone, Back}) when is_map_key(Name, Held) ->
+    {maps:remove(Name, Held), [map_get(Name, Held) | Gone], Back};
+took({{d, Name, Pid}, ok}, {Held, Gone, Back}) ->
+    case Held of
+        #{Name := {Pid, _} = Had} -> {maps:remove(Name, Held), [Had | Gone], Back};
+        _ -> {Held, Gone, Back}
+    end;
+took({[Name | Pid], yes}, Acc) -> took({{r, Name, Pid, []}, yes}, Acc);
+took({Op, yes}, {Held, Gone, Back}) when tuple_size(Op) > 2 ->
+    {Name, Pid} = {element(2, Op), element(3, Op)},
+    {Held#{Name => {Pid, {node(Pid), new}}}, [Had || #{Name := Had} <- [Held]] ++ lists:keydelete(Pid, 1, Gone), [Pid | Back]};
+took(_, Acc) -> Acc.
+
+stays_away(N, G, Names, Store, #{lineage := E, num := Num, history := H}, W) ->
+    lists:foldl(fun(Name, Acc) ->
+        #b{removed = Removed, applied = Applied} = B = book(G, Acc),
+        case sderl_sim_store:lookup(Store, Name) of
+            {_, Pid, Now, Ver, _} = Row when is_map_key(Pid, Removed) ->
+                #{Pid := {{RE, RNum} = Pos, {Home, Was}, Counted}} = Removed,
+                #n{life = Life} = node(Home, Acc),
+                case RE =:= E andalso RNum =< Num orelse lists:any(fun({HE, Last}) -> HE =:= RE andalso RNum =< Last end, H) of
+                    false -> Acc;
+                    %% The name of a process whose node left while the group was split has a home on each side.
+                    %% And a list of operations that only a part of it had is applied again in the other.
+                    true when Now =/= Home; Was =/= new, Ver =/= Was; Counted, map_get({Home, Life, RE}, Applied) < RNum ->
+                        keep_book(G, B#b{removed = maps:remove(Pid, Removed)}, Acc);
+                    true -> violation(stays_away, [N, Row, Pos, {home, Home, Counted}], Acc)
+                end;
+            _ -> Acc
+        end
+    end, W, Names).
+
+%% ---------------------------------------------------------------- components
+
+one_acknowledges(N, G, V, W) when V =:= yes; V =:= ok ->
+    case seen(N, G, W) of
+        #{lead := Lead, lineage := E} when Lead =/= undefined ->
+            case seen(Lead, G, W) of
+                #{role := coord, lineage := E} ->
+                    lists:foreach(fun(Other) ->
+                        case Other =/= Lead andalso seen(Other, G, W) of
+                            #{role := coord, lineage := E2} when E2 =/= E -> together(Lead, E, Other, E2, W);
+                            _ -> ok
+                        end
+                    end, nodes_of(G, W));
+                _ -> ok
+            end;
+        _ -> ok
+    end;
+one_acknowledges(_, _, _, _) -> ok.
+
+together(A, EA, B, EB, #w{now = Now} = W) ->
+    case sderl_sim_net:linked_since(A, B, W) of
+        Since when is_integer(Since), Now - Since > ?MERGE_MS ->
+            min(sderl_sim_world:undisturbed(A, W), sderl_sim_world:undisturbed(B, W)) =< ?MERGE_MS
+                orelse violation(one_acknowledges, [{A, EA}, {B, EB}, linked_since, Since], W),
+            ok;
+        _ -> ok
+    end.

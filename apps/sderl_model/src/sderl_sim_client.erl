@@ -1,0 +1,185 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_sim_client).
+-moduledoc """
+Clients of a simulated group: what they ask, and what their answers make known.
+
+Every client owns one name, that of its node, life and number. Nobody else registers it, so it
+knows what must be true of it: what it was last answered. Others now and then unregister it all the
+same; while that is under way an answer tells nothing. Besides, all fight for a few names.
+""".
+-include("sderl_sim.hrl").
+
+-export([start/3, turn/5, submit/5, submit/6, answered/5]).
+
+-import(sderl_sim_world, [rnd/3, chance/2, pick/2, in/3, node/2, member/3, book/2, keep_book/3, rows/3, pid/2]).
+
+-doc "The clients of a node begin, in each of its groups, within a second after `Delay` ms.".
+-spec start(node(), integer(), #w{}) -> #w{}.
+start(N, Delay, #w{clients = K} = W0) ->
+    #n{groups = Gs, life = Life} = node(N, W0),
+    lists:foldl(fun({G, I}, W) ->
+        {D, W1} = rnd(0, 1000, W),
+        in(Delay + D, {client, N, G, Life, I}, W1)
+    end, W0, [{G, I} || G <- Gs, I <- lists:seq(1, K)]).
+
+-doc "A client asks something, if it can.".
+-spec turn(node(), term(), pos_integer(), pos_integer(), #w{}) -> #w{}.
+turn(_, _, _, _, #w{asking = false} = W) -> W;
+turn(N, G, Life, K, W0) ->
+    case {node(N, W0), member(N, G, W0)} of
+        {#n{up = true, life = Life, paused = false}, #m{p = #p{}}} ->
+            sderl_sim_check:reads_own_writes(N, G, Life, K, W0),
+            {Op, W1} = choose(N, G, Life, K, W0),
+            submit(N, G, {client, K}, Op, W1);
+        {#n{up = true, life = Life}, _} -> in(1000, {client, N, G, Life, K}, W0);
+        _ -> W0
+    end.
+
+-spec submit(node(), term(), term(), sderl_core:op(), #w{}) -> #w{}.
+submit(N, G, Who, Op, #w{opno = I} = W) -> submit(N, G, {op, I + 1}, Who, Op, W#w{opno = I + 1}).
+
+-doc "Asks the process of a group on a node, which must be there, under an identity.".
+-spec submit(node(), term(), term(), term(), sderl_core:op(), #w{}) -> #w{}.
+submit(N, G, Id, Who, Op, W0) ->
+    #n{life = Life} = node(N, W0),
+    W1 = used(G, Op, pending(N, G, Who, Op, W0)),
+    W2 = W1#w{ops = (W1#w.ops)#{Id => #{op => Op, node => N, group => G, life => Life, who => Who, since => W0#w.now,
+                                        contest => contest(name_in(Op), book(G, W1))}}},
+    sderl_sim_world:tell({asks, N, G, Id, Op}, W2),
+    sderl_sim_member:mail(N, G, {op, Id, Op}, W2).
+
+used(G, Op, W) ->
+    case pid_in(Op) of
+        none -> W;
+        Pid ->
+            #b{used = U} = B = book(G, W),
+            keep_book(G, B#b{used = U#{Pid => maps:get(Pid, U, 0) + 1}}, W)
+    end.
+
+-doc "An answer: the first is the only one.".
+-spec answered(node(), term(), term(), term(), #w{}) -> #w{}.
+answered(_, _, none, _, W) -> W;
+answered(N, G, Id, V, #w{ops = Ops} = W0) ->
+    W1 = sderl_sim_check:answered(N, G, Id, V, W0),
+    case Ops of
+        #{Id := #{answer := _}} -> W1;
+        #{Id := O} ->
+            sderl_sim_world:tell({answered, N, G, Id, V}, W1),
+            next(O, learned(O, V, W1#w{ops = Ops#{Id := O#{answer => V, at => W0#w.now}}}))
+    end.
+
+next(#{who := {client, K}, node := N, group := G, life := Life}, W0) ->
+    {Busy, W1} = chance(50, W0),
+    {D, W2} = case Busy of true -> {0, W1}; false -> rnd(1, 800, W1) end,
+    in(D, {client, N, G, Life, K}, W2);
+next(_, W) -> W.
+
+%% ---------------------------------------------------------------- what they ask
+
+choose(N, G, Life, K, W0) ->
+    {X, W1} = rnd(1, 100, W0),
+    #b{truth = Truth} = book(G, W1),
+    Own = {own, N, Life, K},
+    if
+        X =< 60 -> own(N, Own, maps:get(Own, Truth, absent), W1);
+        X =< 64 ->
+            %% Somebody else's name.
+            case lists:sort(maps:keys(Truth)) of
+                [] -> own(N, Own, absent, W1);
+                Os -> {O, W2} = pick(Os, W1), {{O}, W2}
+            end;
+        true -> contested(N, G, X > 96, W1)
+    end.
+
+own(N, Own, {present, Pid}, W0) ->
+    {Y, W1} = rnd(1, 5, W0),
+    {New, W2} = pid(N, W1),
+    case Y of
+        1 -> {{Own}, W2};
+        2 -> {{rr, Own, New, #{}}, W2};
+        3 -> {{d, Own, Pid}, W2};
+        4 -> {{r, Own, New, #{}}, W2};
+        _ -> {{x, Own, New, Pid, #{}}, W2}
+    end;
+own(N, Own, _, W0) ->
+    {P, W1} = pid(N, W0),
+    {[Own | P], W1}.
+
+contested(N, G, Foreign, W0) ->
+    {C, W1} = pick([a, b, c, d], W0),
+    {Where, W2} = case Foreign of
+        true -> pick(sderl_sim_world:nodes_of(G, W1), W1);
+        false -> {N, W1}
+    end,
+    {P, W3} = pid(Where, W2),
+    {Y, W4} = rnd(1, 10, W3),
+    Op = if
+        Y =< 5 -> [C | P];
+        Y =< 7 -> {C};
+        Y =< 8 -> {rr, C, P, #{}};
+        true ->
+            case rows(N, G, W4) of
+                #{C := {_, Old, _, _, _}} -> {x, C, P, Old, #{}};
+                _ -> {r, C, P, #{}}
+            end
+    end,
+    {Op, W4}.
+
+%% ---------------------------------------------------------------- what they know
+
+%% Operations of others on an own name are counted when asked and when answered: an answer tells
+%% only where none was under way.
+pending(N, G, Who, Op, W) ->
+    case whose(N, Who, name_in(Op)) of
+        {others, Own} ->
+            #b{contest = C, truth = T} = B = book(G, W),
+            {K, Out} = maps:get(Own, C, {0, 0}),
+            keep_book(G, B#b{contest = C#{Own => {K + 1, Out + 1}}, truth = T#{Own => unknown}}, W);
+        _ -> W
+    end.
+
+whose(N, {client, K}, {own, N, _, K} = Own) -> {own, Own};
+whose(_, _, {own, _, _, _} = Own) -> {others, Own};
+whose(_, _, _) -> none.
+
+contest(Name, #b{contest = C}) -> maps:get(Name, C, {0, 0}).
+
+name_in({r, Name, _, _}) -> Name;
+name_in({x, Name, _, _, _}) -> Name;
+name_in({rr, Name, _, _}) -> Name;
+name_in({Name}) -> Name;
+name_in([Name | _]) -> Name;
+name_in({d, Name, _}) -> Name;
+name_in(_) -> none.
+
+pid_in([_ | Pid]) -> Pid;
+pid_in({r, _, Pid, _}) -> Pid;
+pid_in({x, _, Pid, _, _}) -> Pid;
+pid_in({rr, _, Pid, _}) -> Pid;
+pid_in(_) -> none.
+
+learned(#{op := Op, node := N, group := G, life := Life, who := Who, contest := Contest}, V, W) ->
+    #b{truth = T, contest = C, left = Left} = B = book(G, W),
+    case whose(N, Who, name_in(Op)) of
+        {others, Own} ->
+            {K, Out} = maps:get(Own, C),
+            keep_book(G, B#b{contest = C#{Own := {K + 1, Out - 1}}}, W);
+        {own, Own} ->
+            %% (Names of a node that left stay, and it meets them should it be added again.)
+            Alone = Contest =:= contest(Own, B) andalso element(2, Contest) =:= 0 andalso not is_map_key({N, Life}, Left),
+            Is = case Alone of
+                true -> truth(Op, V, Own, maps:get(Own, T, absent), W);
+                false -> unknown
+            end,
+            keep_book(G, B#b{truth = T#{Own => Is}}, W);
+        _ -> W
+    end.
+
+truth(Op, yes, _, _, _) -> {present, pid_in(Op)};
+truth({_}, ok, _, _, _) -> absent;
+truth({d, _, P}, ok, _, {present, P}, _) -> absent;
+truth(_, {no, not_member}, _, _, _) -> unknown;
+truth(Op, {no, _}, Own, absent, W) when is_list(Op); element(1, Op) =:= r ->
+    sderl_sim_world:violation(no_for_a_free_name, [Own, Op], W);
+truth({rr, _, _, _} = Op, {no, _} = V, Own, _, W) -> sderl_sim_world:violation(no_for_a_new_pid, [Own, Op, V], W);
+truth(_, _, _, Was, _) -> Was.

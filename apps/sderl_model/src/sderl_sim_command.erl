@@ -1,0 +1,130 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_sim_command).
+-moduledoc """
+The commands of a script: what happens to the simulated world, at a time or at once.
+
+| command | what happens |
+|---|---|
+| `{start, N}`, `{restart, N}` | a node that is down starts |
+| `{crash, N, How}` | it dies; the others notice `fast`, or by silence only (`slow`) |
+| `{kill, N}`, `{kill_in_step, N}` | its process of the group dies, now or in its next step |
+| `{pause, N}`, `{resume, N}`, `resume_all` | it stops and goes on |
+| `{pace, N, {Min, Max}}` | its processes take so many ms to get to their mail |
+| `{clock, N, Ms}` | its system clock is off by so much |
+| `{version, N, V}` | it speaks this version of the messages: 1 is everyone's, 2 says more, 3 is not understood |
+| `{cut, A, B, How}`, `{uncut, A, B}` | a pair has no link, and may have one again |
+| `{split, As, Bs, How}`, `join` | no pair across has a link; all pairs may have one |
+| `{islands, [[N]], How}` | the same for any number of sides |
+| `{shape, [{A, B}], How}` | only these pairs have a link: a chain, a star |
+| `{drop, A, B}` | a link breaks and may come back at once |
+| `{delay, A, B, {Min, Max}}`, `{no_delay, A, B}` | of what `A` sends to `B`, in ms |
+| `{op, N, Op}`, `{op, N, Id, Op}` | a client's operation, see `t:sderl_core:op/0` |
+| `{add, N, M}`, `{remove, N, M}`, `{delete, N}` | `N` asks for a change of the members, or the end of the group |
+| `{die, Pid}`, `{die_name, N, Name}`, `{die_own, K}` | a registered process dies |
+| `{on_coord, C}`, `{on_coord, C, X}` | `{C, N}`, `{C, N, X}` for the coordinator, if there is one |
+| `{all, [Command]}` | one after another, at once |
+| `{in, Group, Command}` | a command in a group other than the first |
+| `{fault, Kind, Command}` | a command that counts as a fault of this kind if it changes anything |
+| `{'fun', F}`, `{check, F}` | `F(World)` gives the world, or `true` or what is wrong |
+| `start_all`, `heal` | every node that is down starts; all faults end |
+""".
+-include("sderl_sim.hrl").
+
+-export([run/2]).
+
+-import(sderl_sim_world, [node/2, member/3, rows/3, violation/3]).
+
+-doc "Runs a command now.".
+-spec run(term(), #w{}) -> #w{}.
+run({start, N}, W) -> sderl_sim_node:start(N, W);
+run({restart, N}, W) -> sderl_sim_node:start(N, W);
+run({crash, N, How}, W) -> sderl_sim_node:crash(N, How, W);
+run({kill, N}, #w{group = G} = W) -> sderl_sim_member:kill(N, G, sderl_sim_world:touch(N, W));
+run({kill_in_step, N}, #w{group = G} = W) ->
+    case member(N, G, W) of
+        #m{p = #p{}} = M -> sderl_sim_world:keep(N, G, M#m{crash = true}, sderl_sim_world:touch(N, W));
+        _ -> W
+    end;
+run({pause, N}, W) -> sderl_sim_node:pause(N, W);
+run({resume, N}, W) -> sderl_sim_node:resume(N, W);
+run(resume_all, W) -> lists:foldl(fun sderl_sim_node:resume/2, W, sderl_sim_world:all(W));
+run({pace, N, Pace}, W) -> sderl_sim_node:pace(N, Pace, W);
+run({clock, N, Ms}, W) -> sderl_sim_node:clock(N, Ms, W);
+run({version, N, V}, W) -> sderl_sim_node:version(N, V, W);
+run({cut, A, B, How}, #w{cuts = Cuts} = W) -> sderl_sim_net:cut(A, B, How, W#w{cuts = Cuts#{sderl_sim_net:pair(A, B) => []}});
+run({uncut, A, B}, #w{cuts = Cuts} = W) -> W#w{cuts = maps:remove(sderl_sim_net:pair(A, B), Cuts)};
+run({split, As, Bs, How}, W) -> run({islands, [As, Bs], How}, W);
+run({islands, Sides, How}, W) ->
+    Side = #{N => I || {I, Ns} <- lists:enumerate(Sides), N <- Ns},
+    all_cut([{A, B} || A := SA <- maps:iterator(Side, ordered), B := SB <- maps:iterator(Side, ordered), A < B, SA =/= SB], How, W);
+run({shape, Pairs0, How}, W) ->
+    Pairs = [sderl_sim_net:pair(A, B) || {A, B} <- Pairs0],
+    Ns = sderl_sim_world:all(W),
+    all_cut([{A, B} || A <- Ns, B <- Ns, A < B] -- Pairs, How, W);
+run({drop, A, B}, W) -> sderl_sim_net:cut(A, B, fast, W);
+run(join, W) -> W#w{cuts = #{}};
+run({delay, A, B, Range}, #w{delays = Ds} = W) -> W#w{delays = Ds#{{A, B} => Range}};
+run({no_delay, A, B}, #w{delays = Ds} = W) -> W#w{delays = maps:remove({A, B}, Ds)};
+run({op, N, Op}, W) -> asked(N, Op, W);
+run({op, N, Id, Op}, #w{group = G} = W) -> sderl_sim_client:submit(N, G, Id, script, Op, W);
+run({die, Pid}, #w{dead = Dead} = W) -> sderl_sim_member:died(node(Pid), Pid, W#w{dead = Dead#{Pid => []}});
+run({die_name, N, Name}, #w{group = G} = W) ->
+    case rows(N, G, W) of
+        #{Name := {_, Pid, _, _, _}} -> run({die, Pid}, W);
+        _ -> W
+    end;
+run({die_own, K}, #w{group = G} = W) ->
+    #b{truth = Truth} = sderl_sim_world:book(G, W),
+    case [P || _ := {present, P} <- maps:iterator(Truth, ordered), sderl_sim_world:alive(P, W)] of
+        [] -> W;
+        Ps -> run({die, lists:nth(K rem length(Ps) + 1, Ps)}, W)
+    end;
+run({add, N, M}, W) -> asked(N, {add, [M]}, W);
+run({remove, N, M}, W) -> asked(N, {remove, [M], 1}, W);
+run({delete, N}, #w{group = G} = W) ->
+    B = sderl_sim_world:book(G, W),
+    asked(N, delete, sderl_sim_world:keep_book(G, B#b{deleted = true}, W));
+run({on_coord, C}, W) -> on_coord(fun(N) -> {C, N} end, W);
+run({on_coord, C, X}, W) -> on_coord(fun(N) -> {C, N, X} end, W);
+run({in, G, C}, #w{group = Old} = W) -> (run(C, W#w{group = G}))#w{group = Old};
+run({fault, Kind, C}, W) ->
+    sderl_sim_world:tell({fault, Kind, C}, W),
+    case run(C, W) of
+        W -> W;
+        W1 -> sderl_sim_world:count(Kind, W1)
+    end;
+run({all, Cs}, W) -> lists:foldl(fun run/2, W, Cs);
+run({'fun', F}, W) -> F(W);
+run({check, F}, W) ->
+    case F(W) of
+        true -> W;
+        Else -> violation(check, [Else], W)
+    end;
+run(start_all, W) -> lists:foldl(fun sderl_sim_node:start/2, W, sderl_sim_world:all(W));
+run(heal, W0) ->
+    lists:foldl(fun(N, W) ->
+        run({restart, N}, run({resume, N}, same_again(N, run({clock, N, 0}, W))))
+    end, W0#w{cuts = #{}, delays = #{}}, sderl_sim_world:all(W0)).
+
+%% A fault that was there is over: others do not notice.
+same_again(N, W) ->
+    #n{pace = Pace, version = V} = node(N, W),
+    W1 = case Pace of {0, 2} -> W; _ -> run({pace, N, {0, 2}}, W) end,
+    case V of
+        1 -> W1;
+        _ -> run({version, N, 1}, W1)
+    end.
+
+all_cut(Pairs, How, W) -> lists:foldl(fun({A, B}, X) -> run({cut, A, B, How}, X) end, W, Pairs).
+
+asked(N, Op, #w{group = G} = W) ->
+    case member(N, G, W) of
+        #m{p = #p{}} -> sderl_sim_client:submit(N, G, script, Op, W);
+        _ -> W
+    end.
+
+on_coord(Command, #w{group = G} = W) ->
+    case sderl_sim_world:coordinators(G, W) of
+        [N | _] -> run(Command(N), W);
+        [] -> W
+    end.

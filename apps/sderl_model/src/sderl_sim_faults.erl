@@ -1,0 +1,168 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_sim_faults).
+-moduledoc """
+Random schedules of faults: a script for `m:sderl_sim_command`.
+
+A fault begins at some time and most end by themselves, so that faults of all kinds overlap. Every
+kind also strikes the coordinator in particular where that makes a difference.
+
+| kind | what |
+|---|---|
+| `crash` | a node, or several at once, die with their memory and come back |
+| `kill` | the process of the protocol alone dies, also between two effects |
+| `pause` | a node stops and goes on, also while a link of it breaks |
+| `slow` | a node takes long for everything |
+| `delay` | what one node sends to another takes up to seconds |
+| `drop` | a link breaks, with what was under way, and comes back |
+| `cut` | a pair cannot see each other while others see both |
+| `split` | two or three sides cannot see each other |
+| `chain` | nodes see their neighbours alone, or one of them only |
+| `clock` | a node's system clock jumps, and it or its process starts anew |
+| `version` | a node restarts with another version of the messages, and later with everyone's |
+| `member` | nodes are added, removed, and leave |
+| `death` | a registered process dies |
+""".
+-include("sderl_sim.hrl").
+
+-export([kinds/0, script/1]).
+
+-import(sderl_sim_world, [rnd/3, chance/2, pick/2]).
+
+-define(WEIGHTS, [{crash, 16}, {kill, 14}, {pause, 14}, {slow, 8}, {delay, 6}, {drop, 5}, {cut, 10}, {split, 12},
+                  {chain, 5}, {clock, 4}, {version, 4}, {member, 8}, {death, 4}]).
+-define(CLOCK_MS, 7_200_000).
+
+-doc "The kinds of faults.".
+-spec kinds() -> [atom()].
+kinds() -> [K || {K, _} <- ?WEIGHTS].
+
+-doc "A script; the options say of which `kinds`, at most how many (`faults`) and until when (`time`).".
+-spec script(#w{}) -> {[{integer(), term()}], #w{}}.
+script(#w{opts = Opts} = W0) ->
+    Kinds = maps:get(kinds, Opts, kinds()),
+    Wheel = lists:append([lists:duplicate(Weight, K) || {K, Weight} <- ?WEIGHTS, lists:member(K, Kinds)]),
+    {K, W1} = rnd(1, maps:get(faults, Opts, 12), W0),
+    lists:foldl(fun(_, {Script, W}) ->
+        {T, Wa} = rnd(2000, maps:get(time, Opts, 40_000), W),
+        {Kind, Wb} = pick(Wheel, Wa),
+        {Cs, Wc} = fault(Kind, T, Wb),
+        {Cs ++ Script, Wc}
+    end, {[], W1}, lists:seq(1, case Wheel of [] -> 0; _ -> K end)).
+
+%% ---------------------------------------------------------------- one fault of each kind
+
+fault(Kind, T, W0) ->
+    {D, W1} = rnd(50, 9000, W0),
+    {N, W2} = pick(sderl_sim_world:all(W1), W1),
+    {How, W3} = pick([fast, slow], W2),
+    {X, W4} = rnd(1, 100, W3),
+    {[First | Then], W5} = fault(Kind, X, N, How, D, W4),
+    {[{T, {fault, Kind, First}} | [{T + At, C} || {At, C} <- Then]], W5}.
+
+fault(crash, X, N, How, D, W) when X =< 50 -> {[{crash, N, How}, {D, {restart, N}}], W};
+fault(crash, X, _, How, D, W0) when X =< 90 ->
+    {G, W} = group(W0),
+    {[{in, G, {on_coord, crash, How}}, {D, start_all}], W};
+fault(crash, _, _, How, D, W0) ->
+    {Ns, W} = some(W0),
+    {[many([{crash, N, How} || N <- Ns]), {D, start_all}], W};
+fault(kill, X, N, _, _, W0) ->
+    {G, W} = group(W0),
+    C = if
+        X =< 35 -> {kill, N};
+        X =< 70 -> {kill_in_step, N};
+        X =< 80 -> {on_coord, kill};
+        true -> {on_coord, kill_in_step}
+    end,
+    {[{in, G, C}], W};
+fault(pause, X, N, _, D, W) when X =< 55 -> {[{pause, N}, {D, {resume, N}}], W};
+fault(pause, X, _, _, D, W0) when X =< 80 ->
+    {G, W} = group(W0),
+    {[{in, G, {on_coord, pause}}, {D, resume_all}], W};
+fault(pause, _, N, How, D, W0) ->
+    {M, W} = other(N, W0),
+    {[{pause, N}, {300, {cut, N, M, How}}, {D, {resume, N}}, {2 * D, {uncut, N, M}}], W};
+fault(slow, X, N, _, D, W) ->
+    Pace = if X =< 40 -> {20, 100}; X =< 80 -> {100, 1500}; true -> {2000, 6000} end,
+    {[{pace, N, Pace}, {2 * D, {pace, N, {0, 2}}}], W};
+fault(delay, X, N, _, D, W0) ->
+    {M, W} = other(N, W0),
+    Range = if X =< 50 -> {50, 400}; true -> {500, 3000} end,
+    {[{delay, N, M, Range}, {D, {no_delay, N, M}}], W};
+fault(drop, X, N, _, D, W0) ->
+    {M, W} = other(N, W0),
+    {[{drop, N, M} | [{D, {drop, N, M}} || X =< 50]], W};
+fault(cut, X, N, How, D, W0) ->
+    {M, W1} = other(N, W0),
+    case X =< 70 of
+        true -> {[{cut, N, M, How}, {D, {uncut, N, M}}], W1};
+        false ->
+            {O, W2} = other(N, W1),
+            {[many([{cut, N, M, How}, {cut, N, O, How}]), {D, many([{uncut, N, M}, {uncut, N, O}])}], W2}
+    end;
+fault(split, X, _, How, D, W0) ->
+    Ns = sderl_sim_world:all(W0),
+    {As, W1} = some(W0),
+    case X =< 75 of
+        true -> {[{split, As, Ns -- As, How}, {D, join}], W1};
+        false ->
+            {Bs, W2} = some(W1),
+            {[{islands, [As, Bs -- As, (Ns -- As) -- Bs], How}, {D, join}], W2}
+    end;
+fault(chain, X, N, How, D, W0) ->
+    {Ns, W} = shuffled(W0),
+    Pairs = case X =< 60 of
+        true -> lists:zip(lists:droplast(Ns), tl(Ns));
+        false -> [{N, M} || M <- Ns, M =/= N]
+    end,
+    {[{shape, Pairs, How}, {D, join}], W};
+fault(clock, X, N, How, D, W0) ->
+    {Ms, W1} = rnd(-?CLOCK_MS, ?CLOCK_MS, W0),
+    {G, W} = group(W1),
+    After = case X =< 60 of
+        true -> [{100, {crash, N, How}}, {100 + D, {restart, N}}];
+        false -> [{100, {in, G, {kill, N}}}]
+    end,
+    {[{clock, N, Ms} | After], W};
+fault(version, X, N, How, D, W) ->
+    V = case X =< 50 of true -> 2; false -> 3 end,
+    New = fun(To) -> many([{version, N, To}, {restart, N}]) end,
+    {[{crash, N, How}, {1000, New(V)}, {1000 + 2 * D, {crash, N, How}}, {2000 + 2 * D, New(1)}], W};
+fault(member, X, N, _, D, W0) ->
+    {M, W1} = other(N, W0),
+    {G, W} = group(W1),
+    In = fun(C) -> {in, G, C} end,
+    {if
+        X =< 45 -> [In({add, N, M})];
+        X =< 70 -> [In({remove, N, M})];
+        X =< 85 -> [In({remove, N, N})];
+        true -> [In({remove, N, M}), {D, In({add, N, M})}]
+    end, W};
+fault(death, X, _, _, D, W0) ->
+    {G, W} = group(W0),
+    {[{in, G, {die_own, X * 7 + D}}], W}.
+
+many(Cs) -> {all, Cs}.
+
+%% ---------------------------------------------------------------- choices
+
+group(W) ->
+    case sderl_sim_world:groups(W) of
+        [G] -> {G, W};
+        Gs -> pick(Gs, W)
+    end.
+
+other(N, W) -> pick(lists:delete(N, sderl_sim_world:all(W)), W).
+
+%% Some nodes, not none and not all.
+some(W0) ->
+    Ns = sderl_sim_world:all(W0),
+    {Some, W} = lists:foldl(fun(N, {S, Wa}) -> {In, Wb} = chance(50, Wa), {[N || In] ++ S, Wb} end, {[], W0}, Ns),
+    case Some =:= [] orelse length(Some) =:= length(Ns) of
+        true -> {[hd(Ns)], W};
+        false -> {lists:sort(Some), W}
+    end.
+
+shuffled(W0) ->
+    {Tagged, W} = lists:mapfoldl(fun(N, Wa) -> {I, Wb} = rnd(1, 1_000_000, Wa), {{I, N}, Wb} end, W0, sderl_sim_world:all(W0)),
+    {[N || {_, N} <- lists:sort(Tagged)], W}.

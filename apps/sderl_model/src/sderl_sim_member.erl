@@ -1,0 +1,284 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_sim_member).
+-moduledoc """
+A member of a simulated group: the process that runs the real `sderl_core`, as `sderl_group` does.
+
+It steps once for what its mailbox holds, sometimes for a part of it, sometimes in two halves with
+answered clients between them. It runs the effects in order and asks for the next batch. It may
+die between two effects, or in the middle of applying a batch; a new process in the same life of
+the node finds what the tables keep.
+""".
+-include("sderl_sim.hrl").
+
+-export([mail/4, begin_member/5, join/4, recover/3, step/4, kill/3, died/3, tick_later/4]).
+
+-import(sderl_sim_world, [rnd/3, chance/2, pick/2, in/3, node/2, keep/4, member/3, process/4, book/2, keep_book/3,
+                          seen/3, rows/3, alive/2, tell/2]).
+
+%% Rows in a chunk of a snapshot: few, so that many chunks are needed.
+-define(CHUNK, 3).
+%% The system time at which the world begins. Clocks are off by less, and nobody forgets removed
+%% members in it.
+-define(EPOCH_MS, 10_000_000).
+
+%% ---------------------------------------------------------------- its life
+
+-doc "Puts something into the mailbox of the process, if there is one.".
+-spec mail(node(), term(), term(), #w{}) -> #w{}.
+mail(N, G, Item, W) ->
+    case member(N, G, W) of
+        #m{p = #p{mail = Mail, due = true} = P} = M ->
+            keep(N, G, M#m{p = P#p{mail = [Item | Mail]}}, W);
+        #m{p = #p{mail = Mail, id = Id} = P} = M ->
+            #n{pace = {Min, Max}} = node(N, W),
+            {D, W1} = rnd(Min, Max, W),
+            in(D, {step, N, G, Id}, keep(N, G, M#m{p = P#p{mail = [Item | Mail], due = true}}, W1));
+        _ -> W
+    end.
+
+-doc "A node hears that it is a member of a group it did not know.".
+-spec join(node(), term(), sderl_membership:t(), #w{}) -> #w{}.
+join(N, G, Mem, W) ->
+    tell({joins, N, G}, W),
+    begin_member(N, G, #{mem => Mem}, sderl_sim_store:new(N, sderl_membership:members(Mem)), W).
+
+-doc "A process of the protocol begins with a membership, or with what its predecessor left.".
+-spec begin_member(node(), term(), map(), sderl_sim_store:store(), #w{}) -> #w{}.
+begin_member(N, G, Args, Store, #w{ids = Id, opts = Opts, now = Now} = W0) ->
+    #n{life = Life, clock = Off} = node(N, W0),
+    A = maps:merge((maps:with([aside_ms, forget_ms], Opts))#{faults => maps:get(broken, Opts, [])}, Args),
+    St = sderl_core:init(A#{group => G, uid => <<"u">>, self => N, addr => {N, G, Id}, inc => {N, Life},
+                            now => Now, clock => Now + ?EPOCH_MS + Off, linked => sderl_sim_net:linked(N, G, W0)}),
+    P = #p{id = Id, st = St, seen = sderl_core:inspect(St)},
+    W1 = keep(N, G, (member(N, G, W0))#m{p = P, store = Store, gone = undefined}, W0#w{ids = Id + 1}),
+    tick_later(N, G, Id, mail(N, G, start, sderl_sim_world:touch(N, W1))).
+
+-spec tick_later(node(), term(), pos_integer(), #w{}) -> #w{}.
+tick_later(N, G, Id, W) ->
+    {J, W1} = rnd(0, 50, W),
+    in(1000 + J, {timer, N, G, Id, tick}, W1).
+
+-doc "The process alone dies; its supervisor starts another.".
+-spec kill(node(), term(), #w{}) -> #w{}.
+kill(N, G, W) ->
+    case member(N, G, W) of
+        #m{p = #p{}} = M ->
+            #n{life = Life} = node(N, W),
+            tell({process_dies, N, G}, W),
+            {D, W1} = rnd(1, 300, keep(N, G, M#m{p = undefined, crash = false}, W)),
+            in(D, {recover, N, G, Life}, W1);
+        _ -> W
+    end.
+
+-doc "A new process in the same life of the node, unless that has ended or left the group.".
+-spec recover(node(), term(), #w{}) -> #w{}.
+recover(N, G, W0) ->
+    #m{store = St0, first = First} = member(N, G, W0),
+    #n{life = Life} = node(N, W0),
+    tell({process_starts, N, G}, W0),
+    {St1, _} = sderl_sim_store:redo(sderl_sim_store:index(drop, St0)),
+    W1 = case sderl_sim_store:recover(St1) of
+        none ->
+            %% It died before it kept anything.
+            begin_member(N, G, #{mem => First}, St1, W0);
+        R ->
+            W = begin_member(N, G, R, St1, W0),
+            St = sderl_sim_store:members(sderl_core:members(sderl_sim_world:state(N, G, W)), St1),
+            found(N, G, R, keep(N, G, (member(N, G, W))#m{store = St}, W))
+    end,
+    W2 = deaths(N, G, lists:sort(maps:values(rows(N, G, W1))), W1),
+    %% Clients that saw it die ask again.
+    maps:fold(fun(OpId, #{node := ON, group := OG, life := OL, op := Op} = O, W)
+                    when ON =:= N, OG =:= G, OL =:= Life, not is_map_key(answer, O) ->
+                      mail(N, G, {again, OpId, Op}, W);
+                 (_, _, W) -> W
+              end, W2, maps:iterator(W2#w.ops, ordered)).
+
+%% The batch that its predecessor logged counts as applied. (The log of a snapshot is empty.)
+found(N, G, #{log := {Num, [_ | _] = Items}, log_epoch := E}, W) -> sderl_sim_check:recorded(N, G, E, Num, Items, W);
+found(_, _, _, W) -> W.
+
+%% ---------------------------------------------------------------- deaths of registered processes
+
+-doc "A registered process dies: its own node's monitor says so.".
+-spec died(node(), pid(), #w{}) -> #w{}.
+died(N, Pid, W0) ->
+    #n{groups = Gs} = node(N, W0),
+    lists:foldl(fun(G, W) ->
+        deaths(N, G, lists:sort([R || _ := {_, P, _, _, _} = R <- rows(N, G, W), P =:= Pid]), W)
+    end, W0, Gs).
+
+deaths(N, G, Rows, W) ->
+    lists:foldl(fun({Name, Pid, _, _, _}, Acc) when node(Pid) =:= N ->
+                        case alive(Pid, Acc) of
+                            true -> Acc;
+                            false -> mail(N, G, {op, none, {d, Name, Pid}}, Acc)
+                        end;
+                   (_, Acc) -> Acc
+                end, W, Rows).
+
+%% Pids of nodes that are no members are watched by the coordinator, over links that are there.
+foreign_deaths(N, G, W) ->
+    case member(N, G, W) of
+        #m{p = #p{}, store = St} ->
+            lists:foldl(fun({Name, Pid}, Acc) ->
+                case alive(Pid, Acc) andalso (node(Pid) =:= N orelse lists:member(node(Pid), sderl_sim_net:linked(N, G, Acc))) of
+                    true -> Acc;
+                    false -> mail(N, G, {op, none, {d, Name, Pid}}, Acc)
+                end
+            end, W, lists:sort(sderl_sim_store:foreign(St)));
+        _ -> W
+    end.
+
+%% ---------------------------------------------------------------- a step
+
+-spec step(node(), term(), pos_integer(), #w{}) -> #w{}.
+step(N, G, Id, W0) ->
+    case member(N, G, W0) of
+        #m{p = #p{id = Id, mail = Mail} = P} = M ->
+            All = lists:reverse(Mail),
+            {Part, W1} = chance(10, W0),
+            {Now, Later} = case Part of
+                true -> lists:split((length(All) + 1) div 2, All);
+                false -> {All, []}
+            end,
+            W2 = keep(N, G, M#m{p = P#p{mail = lists:reverse(Later), due = Later =/= []}}, W1),
+            W3 = case Later of [] -> W2; _ -> in(1, {step, N, G, Id}, W2) end,
+            tell({step, N, G, Now}, W3),
+            {Halves, Wh} = chance(30, W3#w{written = []}),
+            W4 = case Halves of
+                true -> stepped(N, G, Id, handle, Now, Wh, [[]]);
+                false -> stepped(N, G, Id, step, Now, Wh, [])
+            end,
+            W5 = proposed(N, G, Id, W4),
+            W6 = case process(N, G, Id, W5) of
+                true -> sderl_sim_check:stepped(N, G, W5);
+                false -> W5
+            end,
+            case lists:member(tick, Now) andalso seen(N, G, W6) of
+                #{role := coord} -> foreign_deaths(N, G, W6);
+                _ -> W6
+            end;
+        _ -> W0
+    end.
+
+stepped(N, G, Id, F, Events, W0, More) ->
+    {Fx, S} = sderl_core:F(W0#w.now, Events, sderl_sim_world:state(N, G, W0)),
+    ran(N, G, Id, Fx, S, W0#w{steps = W0#w.steps + 1}, More).
+
+ran(N, G, Id, Fx, S, W0, More) ->
+    {Feed, W1} = effects(N, G, Id, Fx, set_state(N, G, S, W0)),
+    case {process(N, G, Id, W1), Feed, More} of
+        {false, _, _} -> W1;
+        {true, [], []} -> W1;
+        {true, [], [Events | Rest]} -> stepped(N, G, Id, step, Events, W1, Rest);
+        %% What was read is sent before anything else happens.
+        {true, _, _} -> stepped(N, G, Id, step, Feed, W1, More)
+    end.
+
+proposed(N, G, Id, W0) ->
+    case process(N, G, Id, W0) of
+        false -> W0;
+        true ->
+            #m{store = Store} = member(N, G, W0),
+            {Fx, S} = sderl_core:propose(W0#w.now, sderl_sim_store, Store, sderl_sim_world:state(N, G, W0)),
+            ran(N, G, Id, Fx, S, W0, [])
+    end.
+
+set_state(N, G, S, W) ->
+    #m{p = P} = M = member(N, G, W),
+    keep(N, G, M#m{p = P#p{st = S, seen = sderl_core:inspect(S)}}, W).
+
+%% ---------------------------------------------------------------- effects
+
+%% A process that is to die does so between two of them, or in one.
+effects(N, G, Id, Fx, W0) ->
+    case {member(N, G, W0), Fx} of
+        {#m{crash = true} = M, [_ | _]} ->
+            {K, W1} = rnd(0, length(Fx), keep(N, G, M#m{crash = false}, W0)),
+            {Before, After} = lists:split(K, Fx),
+            {_, W2} = effects(N, G, Id, Before, W1),
+            W3 = case After of
+                [{apply, E, Num, Items, _} | _] -> store(N, G, fun(St) -> sderl_sim_store:log(St, E, Num, Items) end, W2);
+                _ -> W2
+            end,
+            {[], kill(N, G, W3)};
+        _ ->
+            lists:foldl(fun(E, {Feed, W}) ->
+                tell({effect, N, G, E}, W),
+                %% A member that left writes nothing more.
+                Here = process(N, G, Id, W) orelse element(1, E) =:= send orelse element(1, E) =:= replies,
+                case Here andalso effect(N, G, Id, E, W) of
+                    false -> {Feed, W};
+                    {feed, Ev, W1} -> {Feed ++ [Ev], W1};
+                    W1 -> {Feed, W1}
+                end
+            end, {[], W0}, Fx)
+    end.
+
+store(N, G, F, W) ->
+    #m{store = St} = M = member(N, G, W),
+    keep(N, G, M#m{store = F(St)}, W).
+
+effect(N, G, _, {send, {To, _, _} = Addr, Msg}, W) ->
+    newer(N, To, Addr, sderl_sim_net:send(N, To, Addr, Msg, sderl_sim_check:sent(N, G, Msg, W)));
+effect(N, G, _, {hello, To, Msg}, W) -> sderl_sim_net:send(N, To, {hello, G}, Msg, W);
+effect(N, G, _, {durable, D}, W) -> store(N, G, fun(St) -> sderl_sim_store:durable(D, St) end, W);
+effect(N, G, _, {members, Ms}, W) -> store(N, G, fun(St) -> sderl_sim_store:members(Ms, St) end, W);
+effect(N, G, _, {sessions, Sess}, W) -> store(N, G, fun(St) -> sderl_sim_store:sessions(Sess, St) end, W);
+effect(N, G, _, {outbox, R, List}, W) ->
+    store(N, G, fun(St) -> sderl_sim_store:outbox(R, List, St) end, sderl_sim_check:asked(N, G, R, List, W));
+effect(N, G, _, {replies, L}, W) -> lists:foldl(fun({From, V}, A) -> sderl_sim_client:answered(N, G, From, V, A) end, W, L);
+effect(N, G, _, {apply, E, Num, Items, Index}, W) -> applied(N, G, E, Num, Items, Index, W);
+effect(N, G, _, {index, What}, W) -> store(N, G, fun(St) -> sderl_sim_store:index(What, St) end, W);
+effect(N, G, _, {sync_begin, E, Num}, W) -> store(N, G, fun(St) -> sderl_sim_store:sync_begin(St, E, Num) end, W);
+effect(N, G, _, {put_rows, Rows}, W) ->
+    deaths(N, G, Rows, written(Rows, store(N, G, fun(St) -> sderl_sim_store:put_rows(St, Rows) end, W)));
+effect(N, G, _, sync_end, W) -> store(N, G, fun(St) -> sderl_sim_store:sync_end(St) end, W);
+effect(N, G, _, {read_chunk, To, K}, W) -> read(N, G, chunk_read, {chunk, To}, To, K, all, W);
+effect(N, G, _, {read_homes, To, K, Homes}, W) -> read(N, G, homes_read, {homes, To}, To, K, Homes, W);
+effect(N, G, _, {read_stop, To}, W) ->
+    #m{p = #p{cursors = Cs} = P} = M = member(N, G, W),
+    keep(N, G, M#m{p = P#p{cursors = maps:without([{chunk, To}, {homes, To}], Cs)}}, W);
+effect(N, G, Id, {resolve, Name, A, B}, W) ->
+    {D, W1} = rnd(5, 300, W),
+    {Keep, W2} = pick([element(2, A), element(2, B), none], W1),
+    in(D, {mail, N, G, Id, {resolved, Name, A, B, Keep, [{x, Name}]}}, W2);
+effect(_, _, _, {clash_effects, _}, W) -> W;
+effect(_, _, _, {event, _, _}, W) -> W;
+effect(N, G, _, {left, Why, Mem}, W) ->
+    #n{life = Life} = node(N, W),
+    #b{left = Left} = B = book(G, W),
+    keep(N, G, (member(N, G, W))#m{p = undefined, store = undefined, gone = {Why, Mem}},
+         keep_book(G, B#b{left = Left#{{N, Life} => Why}}, W));
+effect(N, G, Id, {wake, Ms}, W) -> in(Ms, {timer, N, G, Id, wake}, W).
+
+%% A node with newer code says things that nobody knows yet.
+newer(N, To, Addr, W) ->
+    case node(N, W) of
+        #n{version = 1} -> W;
+        _ ->
+            {Say, W1} = chance(20, W),
+            case Say of
+                true -> sderl_sim_net:send(N, To, Addr, {not_known_yet, W1#w.now}, W1);
+                false -> W1
+            end
+    end.
+
+read(N, G, Kind, Key, To, K, Which, W) ->
+    #m{store = St, p = #p{cursors = Cs} = P} = M = member(N, G, W),
+    Size = maps:get(chunk, W#w.opts, ?CHUNK),
+    {Rows, Last, Cur} = case K of
+        1 -> sderl_sim_store:read(St, Which, Size);
+        _ -> sderl_sim_store:read_next(St, maps:get(Key, Cs, []), Size)
+    end,
+    {feed, {Kind, To, K, Rows, Last}, keep(N, G, M#m{p = P#p{cursors = Cs#{Key => Cur}}}, W)}.
+
+applied(N, G, E, Num, Items, Index, W0) ->
+    W1 = sderl_sim_check:applying(N, G, E, Num, Items, W0),
+    #m{store = St0} = M = member(N, G, W1),
+    {St, New} = sderl_sim_store:apply(St0, E, Num, Items, Index),
+    W2 = sderl_sim_check:applied(N, G, E, Num, St, keep(N, G, M#m{store = St}, W1)),
+    deaths(N, G, New, written(New, W2)).
+
+written(Rows, #w{written = Names} = W) -> W#w{written = [element(1, R) || R <- Rows] ++ Names}.

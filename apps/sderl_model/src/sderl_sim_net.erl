@@ -1,0 +1,166 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_sim_net).
+-moduledoc """
+The links of the simulated world, which do what Erlang's do.
+
+A link keeps its order and owes nothing to other links. Its two ends learn of it, and of its end,
+each in its own time: nodedown comes after what was delivered of the old link and before nodeup of
+the new one; what was not delivered by then is lost. Nodes that share a group connect to each
+other again and again, unless the pair is cut.
+""".
+-include("sderl_sim.hrl").
+
+-export([pair/2, connect/3, connect_all/1, relink/1, send/5, deliver/4, cut/4, unlink/2]).
+-export([linked/3, linked_since/3]).
+
+-import(sderl_sim_world, [rnd/3, chance/2, at/3, in/3, node/2, up/2, tell/2]).
+
+-define(SLOWER, 10).
+
+-doc "How a pair of nodes is called.".
+-spec pair(node(), node()) -> {node(), node()}.
+pair(A, B) when A < B -> {A, B};
+pair(A, B) -> {B, A}.
+
+-doc "Pairs without a link try again, as the nodes' own processes do.".
+-spec relink(#w{}) -> #w{}.
+relink(#w{apart = Apart} = W) when map_size(Apart) =:= 0 -> W;
+relink(#w{apart = Apart} = W0) ->
+    lists:foldl(fun({A, B} = P, #w{now = Now, apart = Ap, cuts = Cuts} = W) ->
+        case is_map_key(P, Cuts) orelse Now < map_get(P, Ap) orelse not (ready(A, W) andalso ready(B, W)) of
+            true -> W;
+            false ->
+                {D, W1} = rnd(1, 600, W),
+                in(D, {connect, A, B}, W1#w{apart = Ap#{P := Now + D + 1}})
+        end
+    end, W0, lists:sort(maps:keys(Apart))).
+
+ready(N, W) ->
+    #n{up = Up, paused = Paused} = node(N, W),
+    Up andalso not Paused.
+
+-doc "All pairs connect now: a world that begins in order.".
+-spec connect_all(#w{}) -> #w{}.
+connect_all(#w{apart = Apart} = W0) ->
+    lists:foldl(fun({A, B}, W) -> connect(A, B, W) end, W0, lists:sort(maps:keys(Apart))).
+
+-spec connect(node(), node(), #w{}) -> #w{}.
+connect(A, B, #w{links = Ls, apart = Apart, cuts = Cuts, ids = Id} = W0) ->
+    P = pair(A, B),
+    case ready(A, W0) andalso ready(B, W0) andalso not is_map_key(P, Cuts) andalso not is_map_key(P, Ls) of
+        false -> W0;
+        true ->
+            tell({linked, A, B}, W0),
+            W1 = W0#w{links = Ls#{P => #l{id = Id, a = A, b = B}}, apart = maps:remove(P, Apart), ids = Id + 1},
+            transmit(B, A, Id, nodeup, transmit(A, B, Id, nodeup, W1))
+    end.
+
+%% Puts an item on a link, behind everything that went the same way before.
+transmit(From, To, Id, Item, #w{last = Last, delays = Delays} = W0) ->
+    Way = {From, To},
+    {D, W2} = case Delays of
+        #{Way := {Min, Max}} -> rnd(Min, Max, W0);
+        _ ->
+            {Min, Max} = maps:get(delay, W0#w.opts, {1, 20}),
+            {D0, W1} = rnd(Min, Max, W0),
+            case chance(2, W1) of
+                {true, Wa} -> {D0 * ?SLOWER, Wa};
+                {false, Wa} -> {D0, Wa}
+            end
+    end,
+    T = max(W2#w.now + D, maps:get(Way, Last, 0)),
+    at(T, {deliver, {pair(From, To), Id}, To, {From, Item}}, W2#w{last = Last#{Way => T}}).
+
+-doc "Sends where there is a link that the sender knows of; else it is lost.".
+-spec send(node(), node(), term(), term(), #w{}) -> #w{}.
+send(From, To, Addr, Msg, #w{links = Ls} = W) ->
+    P = pair(From, To),
+    case Ls of
+        #{P := #l{id = Id, up = #{From := up}}} ->
+            #n{version = V} = node(From, W),
+            transmit(From, To, Id, {V, Addr, Msg}, counted(Msg, W));
+        _ -> W
+    end.
+
+counted(_, #w{sent = none} = W) -> W;
+counted(Msg, #w{sent = #{messages := K, bytes := B} = C} = W) ->
+    W#w{sent = C#{messages := K + 1, bytes := B + erlang:external_size(Msg)}}.
+
+-doc "An item of a link is there. Gives what its node gets, or `none`.".
+-spec deliver({{node(), node()}, pos_integer()}, node(), {node(), term()}, #w{}) -> {none | term(), #w{}}.
+deliver({P, Id}, To, {From, Item}, #w{links = Ls} = W) ->
+    case Ls of
+        #{P := #l{id = Id, cutoff = Cut} = L} when Item =:= nodedown; Cut =:= none; W#w.now =< Cut ->
+            arrived(Item, From, To, P, L, W);
+        _ -> {none, W}
+    end.
+
+arrived(nodeup, From, To, P, #l{up = Up} = L, #w{links = Ls, now = Now} = W) ->
+    {{nodeup, From}, W#w{links = Ls#{P := L#l{up = Up#{To => up}, since = Now}}}};
+arrived(nodedown, From, To, P, #l{up = Up} = L, W) ->
+    Item = case Up of #{To := up} -> {nodedown, From}; _ -> none end,
+    {Item, noticed(To, P, L#l{up = Up#{To => down}}, W)};
+arrived({V, Addr, Msg}, From, To, _, _, W) ->
+    %% A node understands the version before its own, and a newer one speaks so to it.
+    case node(To, W) of
+        #n{version = Mine} when abs(V - Mine) > 1 -> {none, W};
+        _ -> {{msg, Addr, From, Msg}, W}
+    end.
+
+%% An end was told; the link is forgotten once both were, or are no more.
+noticed(N, P, #l{a = A, b = B, down = Down0} = L, #w{links = Ls} = W) ->
+    Down = [N | Down0],
+    case lists:all(fun(X) -> lists:member(X, Down) orelse not up(X, W) end, [A, B]) of
+        true -> forget(P, W);
+        false -> W#w{links = Ls#{P := L#l{down = Down}}}
+    end.
+
+forget(P, #w{links = Ls, apart = Apart, now = Now} = W) ->
+    W#w{links = maps:remove(P, Ls), apart = Apart#{P => Now}}.
+
+-doc """
+The link goes: what is under way may still come for a moment, then each end notices in its own
+time. `slow`: nobody says so, only silence does.
+""".
+-spec cut(node(), node(), fast | slow, #w{}) -> #w{}.
+cut(A, B, How, #w{links = Ls} = W0) ->
+    P = pair(A, B),
+    case Ls of
+        #{P := #l{cutoff = none, id = Id} = L} ->
+            tell({cut, A, B, How}, W0),
+            {C, W1} = rnd(0, 20, W0),
+            Cutoff = W1#w.now + C,
+            W2 = W1#w{links = Ls#{P := L#l{cutoff = Cutoff}}},
+            lists:foldl(fun({X, Y}, W) ->
+                {D, Wa} = case How of fast -> rnd(0, 100, W); slow -> rnd(0, 9000, W) end,
+                at(Cutoff + D, {deliver, {P, Id}, Y, {X, nodedown}}, Wa)
+            end, W2, [{X, Y} || {X, Y} <- [{A, B}, {B, A}], up(Y, W2)]);
+        _ -> W0
+    end.
+
+-doc "A node is no more: it notices nothing.".
+-spec unlink(node(), #w{}) -> #w{}.
+unlink(N, W0) ->
+    #n{groups = Gs} = node(N, W0),
+    Others = lists:usort(lists:append([sderl_sim_world:nodes_of(G, W0) || G <- Gs])),
+    lists:foldl(fun(P, #w{links = Ls} = W) ->
+        case Ls of
+            #{P := #l{up = Up} = L} -> noticed(N, P, L#l{up = Up#{N => down}}, W);
+            _ -> W
+        end
+    end, W0, [pair(N, M) || M <- Others, M =/= N]).
+
+-doc "The nodes of a group to which a node has a link that it knows of.".
+-spec linked(node(), term(), #w{}) -> [node()].
+linked(N, G, #w{links = Ls} = W) ->
+    [M || M <- sderl_sim_world:nodes_of(G, W), M =/= N, P <- [pair(N, M)], #{P := #l{up = #{N := up}}} <- [Ls]].
+
+-doc "Since when a link is there at both ends and nothing is wrong with it; `never` otherwise.".
+-spec linked_since(node(), node(), #w{}) -> integer() | never.
+linked_since(A, B, #w{links = Ls, delays = Delays}) ->
+    P = pair(A, B),
+    case Ls of
+        #{P := #l{cutoff = none, since = T, up = #{A := up, B := up}}}
+          when not is_map_key({A, B}, Delays), not is_map_key({B, A}, Delays) -> T;
+        _ -> never
+    end.

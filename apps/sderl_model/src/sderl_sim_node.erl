@@ -1,0 +1,170 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_sim_node).
+-moduledoc """
+Nodes of the simulated world: they start, die with all they had in memory, stop and go on, become
+slow, run under another clock or with another version of the messages.
+
+A node that goes on finds its timers and all that was sent to it meanwhile, in either order. A node
+without a process of a group does what `sderl_node` does with a greeting for it.
+""".
+-include("sderl_sim.hrl").
+
+-export([start/2, crash/3, pause/2, resume/2, pace/3, clock/3, version/3, arrive/3, timer/5, step/4, recover/4]).
+
+-import(sderl_sim_world, [chance/2, in/3, node/2, keep/2, keep/4, member/3, touch/2]).
+-import(sderl_sim_member, [mail/4]).
+
+%% ---------------------------------------------------------------- what happens to it
+
+-doc "Starts a node with its launch configuration, if it has one, and its clients.".
+-spec start(node(), #w{}) -> #w{}.
+start(N, W0) ->
+    case node(N, W0) of
+        #n{up = true} -> W0;
+        #n{groups = Gs} = X ->
+            W1 = lists:foldl(fun(G, W) -> configured(N, G, W) end, touch(N, keep(X#n{up = true}, W0)), Gs),
+            sderl_sim_client:start(N, 1000, W1)
+    end.
+
+configured(N, G, W) ->
+    case member(N, G, W) of
+        #m{config = none} -> W;
+        #m{config = Ms} = M ->
+            Mem = sderl_membership:new(Ms),
+            sderl_sim_member:begin_member(N, G, #{mem => Mem}, sderl_sim_store:new(N, Ms), keep(N, G, M#m{first = Mem}, W))
+    end.
+
+-doc "The node dies, and what it held in memory is lost. `slow`: the others notice by silence only.".
+-spec crash(node(), fast | slow, #w{}) -> #w{}.
+crash(N, How, W0) ->
+    case node(N, W0) of
+        #n{up = true, groups = Gs, life = Life} = X ->
+            W1 = keep(X#n{up = false, paused = false, held = [], life = Life + 1}, W0),
+            W2 = lists:foldl(fun(G, W) ->
+                #m{config = Config} = member(N, G, W),
+                keep(N, G, #m{config = Config}, W)
+            end, W1, Gs),
+            W3 = lists:foldl(fun(M, W) -> sderl_sim_net:cut(N, M, How, W) end, W2, others(N, Gs, W2)),
+            %% Ends that nobody is left to notice.
+            touch(N, sderl_sim_net:unlink(N, W3));
+        _ -> W0
+    end.
+
+others(N, Gs, W) -> lists:delete(N, lists:usort(lists:append([sderl_sim_world:nodes_of(G, W) || G <- Gs]))).
+
+-spec pause(node(), #w{}) -> #w{}.
+pause(N, W) ->
+    case node(N, W) of
+        #n{up = true, paused = false} = X -> touch(N, keep(X#n{paused = true}, W));
+        _ -> W
+    end.
+
+-doc "The node goes on: timers that are due first, or what was sent to it first.".
+-spec resume(node(), #w{}) -> #w{}.
+resume(N, W0) ->
+    case node(N, W0) of
+        #n{up = true, paused = true, held = Held, groups = Gs} = X ->
+            W1 = touch(N, keep(X#n{paused = false, held = []}, W0)),
+            {First, W2} = chance(70, W1),
+            Ps = [{G, Id} || G <- Gs, #m{p = #p{id = Id}} <- [member(N, G, W2)]],
+            Ticks = [{proc, G, Id, tick} || {G, Id} <- Ps],
+            Items = [I || I <- lists:reverse(Held), not is_tick(I)],
+            W3 = lists:foldl(fun({G, Id}, W) -> sderl_sim_member:tick_later(N, G, Id, W) end, W2, Ps),
+            lists:foldl(fun(I, W) -> held(N, I, W) end, W3, case First of true -> Ticks ++ Items; false -> Items ++ Ticks end);
+        _ -> W0
+    end.
+
+is_tick({proc, _, _, tick}) -> true;
+is_tick(_) -> false.
+
+held(N, {again, G, Id}, W) -> in(0, {step, N, G, Id}, W);
+held(N, Item, W) -> take(N, Item, W).
+
+-doc "How long its processes take to get to their mail, in ms.".
+-spec pace(node(), {integer(), integer()}, #w{}) -> #w{}.
+pace(N, Pace, W) -> touch(N, keep((node(N, W))#n{pace = Pace}, W)).
+
+-doc "Its system clock is off by so much from now on; processes read it when they begin.".
+-spec clock(node(), integer(), #w{}) -> #w{}.
+clock(N, Off, W) -> touch(N, keep((node(N, W))#n{clock = Off}, W)).
+
+-doc "The version of the messages that it speaks from now on.".
+-spec version(node(), pos_integer(), #w{}) -> #w{}.
+version(N, V, W) -> touch(N, keep((node(N, W))#n{version = V}, W)).
+
+%% ---------------------------------------------------------------- what reaches it
+
+-doc "Something arrives: `{nodeup | nodedown, Node}`, `{msg, Address, From, Message}` or `{proc, Group, Id, Event}`.".
+-spec arrive(node(), term(), #w{}) -> #w{}.
+arrive(N, Item, W) ->
+    case node(N, W) of
+        #n{up = false} -> W;
+        #n{paused = true, held = H} = X -> keep(X#n{held = [Item | H]}, W);
+        _ -> take(N, Item, W)
+    end.
+
+take(N, {nodeup, M}, W) -> to_groups(N, M, {nodeup, M}, W);
+take(N, {nodedown, M}, W) -> to_groups(N, M, {nodedown, M}, W);
+take(N, {proc, G, Id, Item}, W) -> to(N, G, Id, Item, W);
+take(N, {msg, {N, G, Id}, From, Msg}, W) -> to(N, G, Id, {msg, From, Msg}, W);
+take(N, {msg, {hello, G}, From, Msg}, W) ->
+    case member(N, G, W) of
+        #m{p = #p{}} -> mail(N, G, {msg, From, Msg}, W);
+        #m{} = M -> greeted(N, G, M, From, Msg, W);
+        none -> W
+    end.
+
+to_groups(N, M, Item, W0) ->
+    #n{groups = Gs} = node(N, W0),
+    lists:foldl(fun(G, W) -> mail(N, G, Item, W) end, W0, [G || G <- Gs, member(M, G, W0) =/= none]).
+
+to(N, G, Id, Item, W) ->
+    case sderl_sim_world:process(N, G, Id, W) of
+        true -> mail(N, G, Item, W);
+        false -> W
+    end.
+
+greeted(N, G, #m{gone = {Why, Mine}}, From, {hello, Addr, _, Mem, _}, W) ->
+    M = sderl_membership:merge(Mem, Mine),
+    case Why =:= removed andalso sderl_membership:is_member(N, M) of
+        true -> sderl_sim_member:join(N, G, M, W);
+        false -> sderl_sim_net:send(N, From, Addr, {gone, Why, Mine}, W)
+    end;
+greeted(N, G, #m{store = undefined}, _, {hello, _, _, Mem, _}, W) ->
+    case sderl_membership:is_member(N, Mem) of
+        true -> sderl_sim_member:join(N, G, Mem, W);
+        false -> W
+    end;
+%% Its process is about to come back.
+greeted(_, _, _, _, _, W) -> W.
+
+-doc "A timer of a process: of a stopped node it is found when that goes on.".
+-spec timer(node(), term(), pos_integer(), tick | wake, #w{}) -> #w{}.
+timer(N, G, Id, What, W) ->
+    case sderl_sim_world:process(N, G, Id, W) of
+        true ->
+            W1 = case What =:= tick andalso not (node(N, W))#n.paused of
+                true -> sderl_sim_member:tick_later(N, G, Id, W);
+                false -> W
+            end,
+            arrive(N, {proc, G, Id, What}, W1);
+        false -> W
+    end.
+
+-doc "A process has its turn.".
+-spec step(node(), term(), pos_integer(), #w{}) -> #w{}.
+step(N, G, Id, W) ->
+    case node(N, W) of
+        #n{up = true, paused = true, held = H} = X -> keep(X#n{held = [{again, G, Id} | H]}, W);
+        #n{up = true} -> sderl_sim_member:step(N, G, Id, W);
+        _ -> W
+    end.
+
+-doc "The supervisor starts a process anew, in the same life of the node.".
+-spec recover(node(), term(), pos_integer(), #w{}) -> #w{}.
+recover(N, G, Life, W) ->
+    case {node(N, W), member(N, G, W)} of
+        {#n{up = true, life = Life}, #m{p = undefined, gone = undefined, store = St}} when St =/= undefined ->
+            sderl_sim_member:recover(N, G, W);
+        _ -> W
+    end.

@@ -1,0 +1,93 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_sim_run).
+-moduledoc """
+One schedule from its first to its last event: the nodes boot, the script runs with clients at work,
+all faults end, the members become one component, clients go on for a while and fall silent, and
+then everything is compared.
+""".
+-include("sderl_sim.hrl").
+
+-export([play/1, build/2, boot/1, until/2]).
+
+-import(sderl_sim_world, [rnd/3, at/3, in/3]).
+
+-define(RELINK_MS, 40).
+%% From the last fault until all are one component; they should need a tenth.
+-define(CONVERGE_MS, 60_000).
+-define(ANSWER_MS, 30_000).
+-define(CALM_MS, 8000).
+
+-doc "Runs the schedule of a fresh world.".
+-spec play(#w{}) -> #w{}.
+play(#w{opts = Opts} = W0) ->
+    {N, W1} = case Opts of #{nodes := K} -> {K, W0}; _ -> rnd(3, 7, W0) end,
+    {X, W2} = case Opts of #{spare := K2} -> {K2, W1}; #{script := _} -> {0, W1}; _ -> rnd(0, 2, W1) end,
+    {Groups, W3} = groups(sderl_sim_world:names(member, N), sderl_sim_world:names(spare, X), W2),
+    {Clients, W4} = case Opts of #{clients := K3} -> {K3, W3}; #{script := _} -> {0, W3}; _ -> rnd(1, 3, W3) end,
+    W5 = in(?RELINK_MS, relink, boot((build(Groups, W4))#w{clients = Clients})),
+    {Script, W6} = case Opts of #{script := S} -> {S, W5}; _ -> sderl_sim_faults:script(W5) end,
+    End = lists:max([0 | [At || {At, _} <- Script]]),
+    W7 = lists:foldl(fun({At, C}, W) -> at(At, {cmd, C}, W) end, W6, Script),
+    finish(sderl_sim_command:run(heal, until(End + 1, W7))).
+
+%% The first group has all nodes; others some of them, and all of them the first node's clients.
+groups(Members, Spares, #w{opts = Opts} = W) ->
+    lists:foldl(fun(I, {Gs, Wa}) ->
+        {Some, Wb} = lists:foldl(fun(N, {S, Wx}) -> {In, Wy} = sderl_sim_world:chance(60, Wx), {[N || In] ++ S, Wy} end, {[], Wa}, Members),
+        Config = lists:usort([hd(Members), lists:last(Members) | Some]),
+        {Gs ++ [{{g, I}, Config, Members -- Config}], Wb}
+    end, {[{g, Members, Spares}], W}, lists:seq(2, maps:get(groups, Opts, 1))).
+
+-doc "A world with these groups: the members that its launch configuration names, and who may join later.".
+-spec build([{term(), [node()], [node()]}], #w{}) -> #w{}.
+build(Groups, W) ->
+    Of = fun(N) -> [G || {G, Ms, Xs} <- Groups, lists:member(N, Ms) orelse lists:member(N, Xs)] end,
+    Names = lists:usort(lists:append([Ms ++ Xs || {_, Ms, Xs} <- Groups])),
+    Nodes = #{G => lists:usort(Ms ++ Xs) || {G, Ms, Xs} <- Groups},
+    W#w{names = Names, groups = Nodes, group = element(1, hd(Groups)),
+        nodes = #{N => #n{name = N, groups = Of(N)} || N <- Names},
+        ms = maps:from_list([{{N, G}, #m{config = Ms}} || {G, Ms, _} <- Groups, N <- Ms] ++
+                            [{{N, G}, #m{}} || {G, Ms, Xs} <- Groups, N <- Xs, not lists:member(N, Ms)]),
+        books = #{G => #b{} || {G, _, _} <- Groups},
+        apart = #{{A, B} => 0 || _ := Ns <- Nodes, A <- Ns, B <- Ns, A < B}}.
+
+-doc "All nodes start, within the time that the options say.".
+-spec boot(#w{}) -> #w{}.
+boot(#w{names = Names, opts = Opts} = W0) ->
+    lists:foldl(fun(N, W) ->
+        {D, W1} = rnd(0, maps:get(boot_spread, Opts, 3000), W),
+        at(D, {cmd, {start, N}}, W1)
+    end, W0, Names).
+
+finish(#w{now = Healed} = W0) ->
+    W1 = step_until(fun sderl_sim_settle:together/1, Healed + ?CONVERGE_MS, W0),
+    W2 = until(W1#w.now + ?CALM_MS, W1#w{converged = W1#w.now - Healed}),
+    W3 = until(W2#w.now + 1000, sderl_sim_settle:probe(W2#w{asking = false})),
+    W4 = step_until(fun sderl_sim_settle:answered/1, W3#w.now + ?ANSWER_MS, W3),
+    sderl_sim_settle:settled(until(W4#w.now + 2000, W4)).
+
+step_until(Done, Deadline, #w{now = Now} = W) ->
+    case Now >= Deadline orelse Done(W) of
+        true -> W;
+        false -> step_until(Done, Deadline, until(Now + 200, W))
+    end.
+
+-doc "Lets the world go on until a time.".
+-spec until(integer(), #w{}) -> #w{}.
+until(T, W) -> sderl_sim_world:until(T, fun event/2, W).
+
+event({deliver, Link, To, Item}, W0) ->
+    case sderl_sim_net:deliver(Link, To, Item, W0) of
+        {none, W} -> W;
+        {Got, W} -> sderl_sim_node:arrive(To, Got, W)
+    end;
+event({step, N, G, Id}, W) -> sderl_sim_node:step(N, G, Id, W);
+event({timer, N, G, Id, What}, W) -> sderl_sim_node:timer(N, G, Id, What, W);
+event({client, N, G, Life, K}, W) -> sderl_sim_client:turn(N, G, Life, K, W);
+event({mail, N, G, Id, Item}, W) -> sderl_sim_node:arrive(N, {proc, G, Id, Item}, W);
+event({recover, N, G, Life}, W) -> sderl_sim_node:recover(N, G, Life, W);
+event({connect, A, B}, W) -> sderl_sim_net:connect(A, B, W);
+event(relink, #w{opts = Opts} = W) -> in(maps:get(relink, Opts, ?RELINK_MS), relink, sderl_sim_net:relink(W));
+event({cmd, C}, W) ->
+    sderl_sim_world:tell({command, C}, W),
+    sderl_sim_command:run(C, W).

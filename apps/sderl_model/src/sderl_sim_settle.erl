@@ -1,0 +1,117 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_sim_settle).
+-moduledoc """
+What must be true of a simulated group once the faults are over: everyone is in one component with
+one table, everything that was asked is answered, and the names are those that they should be.
+""".
+-include("sderl_sim.hrl").
+
+-export([together/1, answered/1, probe/1, settled/1]).
+
+-import(sderl_sim_world, [violation/3, node/2, book/2, seen/3, rows/3, state/3, live_members/2, coordinators/2, alive/2]).
+
+-doc "Whether the members of every group are one component.".
+-spec together(#w{}) -> boolean().
+together(W) -> lists:all(fun(G) -> together(G, W) end, sderl_sim_world:groups(W)).
+
+together(G, W) ->
+    case {book(G, W), coordinators(G, W), live_members(G, W)} of
+        {#b{deleted = true}, _, Ns} -> Ns =:= [];
+        {_, [C], Ns} ->
+            #{lineage := E, membership := Mem, ordering := Ordering} = seen(C, G, W),
+            Members = sderl_membership:members(Mem),
+            not Ordering andalso Ns =:= Members andalso sderl_core:live(state(C, G, W)) =:= Members andalso
+                lists:all(fun(N) -> in_component(N, G, C, E, Mem, W) end, Ns);
+        {_, _, []} -> true;
+        _ -> false
+    end.
+
+in_component(N, G, C, E, Mem, W) ->
+    case seen(N, G, W) of
+        #{role := R, lead := C, lineage := E, membership := Mem, syncing := false} when R =:= coord; R =:= follower ->
+            sderl_core:settled(state(N, G, W));
+        _ -> false
+    end.
+
+-doc "Whoever asks now must be answered (rule 19): one registration on every member.".
+-spec probe(#w{}) -> #w{}.
+probe(W0) ->
+    lists:foldl(fun({G, N}, W) ->
+        {P, W1} = sderl_sim_world:pid(N, W),
+        sderl_sim_client:submit(N, G, probe, {r, {probe, N}, P, #{}}, W1)
+    end, W0, [{G, N} || G <- sderl_sim_world:groups(W0), N <- live_members(G, W0)]).
+
+-doc "Whether nobody waits for an answer.".
+-spec answered(#w{}) -> boolean().
+answered(W) -> unanswered(W) =:= [].
+
+%% (Who asked in a life of a node or of a member that is over is not answered.)
+unanswered(#w{ops = Ops} = W) ->
+    [{Id, Op, N} || Id := #{op := Op, node := N, group := G, life := L} = O <- Ops, not is_map_key(answer, O),
+                    seen(N, G, W) =/= none, (node(N, W))#n.life =:= L].
+
+-doc "Ends the run where something is wrong.".
+-spec settled(#w{}) -> #w{}.
+settled(W) ->
+    lists:foreach(fun(G) -> settled(G, book(G, W), W) end, sderl_sim_world:groups(W)),
+    W.
+
+settled(G, #b{deleted = true}, W) ->
+    case live_members(G, W) of
+        [] -> ok;
+        Ns -> violation(deleted_but_there, [Ns], W)
+    end;
+settled(G, B, W) ->
+    Infos = [info(N, G, W) || N <- live_members(G, W)],
+    case [U || {_, _, N} = U <- unanswered(W), seen(N, G, W) =/= none] of
+        [] -> ok;
+        Us -> violation(unanswered, [lists:sort(Us), Infos], W)
+    end,
+    case coordinators(G, W) of
+        [C] -> one_component(C, G, B, Infos, W);
+        %% Everybody left.
+        [] when Infos =:= [] -> ok;
+        Cs -> violation(one_coordinator, [Cs, Infos], W)
+    end.
+
+info(N, G, W) ->
+    {N, maps:with([role, coordinator, epoch, lineage, number, live, aside, syncing, members, linked, talking, waiting],
+                  sderl_core:info(state(N, G, W)))}.
+
+one_component(C, G, #b{truth = Truth} = B, Infos, W) ->
+    Ns = live_members(G, W),
+    #{lineage := E, membership := Mem, tomb := Tomb} = seen(C, G, W),
+    Members = sderl_membership:members(Mem),
+    Live = sderl_core:live(state(C, G, W)),
+    Bad = [N || N <- Ns, not in_component(N, G, C, E, Mem, W) orelse map_get(pending, seen(N, G, W))],
+    Bad =:= [] orelse violation(one_component, [C, Bad, Infos], W),
+    Ns =:= Members orelse violation(members, [Members, Ns], W),
+    Live =:= Members orelse violation(live, [Live, Members], W),
+    Tomb =:= #{} orelse violation(tomb, [Tomb], W),
+    Rows = rows(C, G, W),
+    _ = [violation(equal_tables, [C, N, diff(rows(N, G, W), Rows)], W) || N <- Ns, rows(N, G, W) =/= Rows],
+    _ = [violation(home, [R], W) || _ := {_, _, Home, _, _} = R <- Rows, not lists:member(Home, Members)],
+    _ = [violation(dead_pid, [R], W) || _ := {_, Pid, _, _, _} = R <- Rows, not alive(Pid, W)],
+    maps:foreach(fun(Own, T) -> expect(Own, T, maps:get(Own, Rows, none), B, W) end, Truth),
+    sderl_sim_world:tell({settled, G, C, E, map_size(Rows)}, W).
+
+diff(A, B) ->
+    [{K, maps:get(K, A, none), maps:get(K, B, none)} || K <- lists:usort(maps:keys(A) ++ maps:keys(B)),
+        maps:get(K, A, none) =/= maps:get(K, B, none)].
+
+%% What clients know of their own names is so; names of lives that are over are gone.
+expect({own, N, Life, _} = Own, Truth, Row, #b{left = Left}, W) ->
+    #n{life = Now, up = Up} = node(N, W),
+    Same = Up andalso Now =:= Life,
+    case Truth of
+        _ when not Same, Row =/= none -> violation(zombie, [Own, Row], W);
+        {present, Pid} when Same, not is_map_key({N, Life}, Left) ->
+            Expect = case alive(Pid, W) of true -> Pid; false -> none end,
+            case Row of
+                {_, Expect, _, _, _} -> ok;
+                none when Expect =:= none -> ok;
+                _ -> violation(lost_name, [Own, Truth, Row], W)
+            end;
+        absent when Row =/= none -> violation(zombie, [Own, Row], W);
+        _ -> ok
+    end.
