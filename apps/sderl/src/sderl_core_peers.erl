@@ -249,6 +249,15 @@ low({C, _} = E, L, _N, #s{role = coord, d = #d{lineage = Mine}, self = Self, gro
         Self -> S;
         _ -> send(L, sderl_core:hello_msg(S), S)
     end;
+%% The one that we give ourselves up to gave itself up to another: we go there too.
+low({C, _} = E, L, _N, #s{role = surrender, to = {To, Offered, _}, self = Self, now = Now} = S0)
+  when E > Offered, L =/= undefined, L =/= To, L =/= Self ->
+    S = S0#s{ceil = max(C, S0#s.ceil)},
+    case S of
+        #s{flight = undefined, peers = #{L := _}} -> sderl_core_merge:send_surrender(S#s{to = {L, E, Now}});
+        #s{peers = #{L := _}} -> S#s{to = {L, E, Now}};
+        _ -> S
+    end;
 low(_, _, _, S) -> S.
 
 -spec found(node(), epoch(), node(), #s{}) -> #s{}.

@@ -19,7 +19,7 @@ once the faults are over is in `m:sderl_sim_settle`.
 | `no_way_back` | a member acknowledges no epoch below one that it promised |
 | `first_answer` | a list that is sent again gets its first answer |
 | `everywhere` | what was answered `yes` is on every live member of the component |
-| `not_applied` | the pid of a registration that was answered `no` is in no table |
+| `not_applied` | the pid of a registration that was answered `no` is in no table that grew out of the batch that said so |
 | `own_writes` | a client reads what it was last answered |
 | `stays_away` | what a batch took away does not come back to a member whose log has that batch (unless its home was cut off before the batch reached it: what that says of its names counts) |
 | `one_acknowledges` | two coordinators do not both answer when they have been linked, and left alone, for a while |
@@ -108,7 +108,7 @@ stepped(N, G, W) ->
         Names ->
             index(N, Store, W),
             one_name(N, Store, W),
-            not_applied(N, G, Names, Store, W),
+            not_applied(N, G, Names, Store, Seen, W),
             stays_away(N, G, Names, Store, Seen, W)
     end.
 
@@ -274,24 +274,37 @@ index(N, Store, W) -> sderl_sim_store:indexed(Store) orelse violation(index, [N]
 
 refused(G, Id, Op, {no, _}, W) when is_list(Op); element(1, Op) =:= r; element(1, Op) =:= x; element(1, Op) =:= rr ->
     Pid = case Op of [_ | P] -> P; _ -> element(3, Op) end,
-    case book(G, W) of
-        #b{used = #{Pid := 1}, refused = R} = B ->
-            _ = [violation(not_applied, [Id, Op, M, Row], W) || M <- nodes_of(G, W),
+    #b{used = Used, refused = R, lists = Lists, answered = Done} = B = book(G, W),
+    case {Used, Done, maps:get(Id, Lists, none)} of
+        {#{Pid := 1}, _, List} when is_map_key(List, Done) ->
+            Pos = hd(map_get(List, Done)),
+            _ = [violation(not_applied, [Id, Op, Pos, M, Row], W) || M <- nodes_of(G, W), covers(seen(M, G, W), Pos),
                  _ := {_, Held, _, _, _} = Row <- rows(M, G, W), Held =:= Pid],
-            keep_book(G, B#b{refused = R#{Pid => Id}}, W);
+            keep_book(G, B#b{refused = R#{Pid => {Id, Pos}}}, W);
+        %% (Who is told that its node is no member was in no batch.)
         _ -> W
     end;
 refused(_, _, _, _, W) -> W.
 
-not_applied(N, G, Names, Store, W) ->
+not_applied(N, G, Names, Store, Seen, W) ->
     #b{refused = Refused, used = Used} = book(G, W),
     lists:foreach(fun(Name) ->
         case sderl_sim_store:lookup(Store, Name) of
             {_, Pid, _, _, _} = Row when is_map_key(Pid, Refused), map_get(Pid, Used) =:= 1 ->
-                violation(not_applied, [map_get(Pid, Refused), N, Row], W);
+                {Id, Pos} = map_get(Pid, Refused),
+                not covers(Seen, Pos) orelse violation(not_applied, [Id, Pos, N, Row], W);
             _ -> ok
         end
     end, Names).
+
+%% Whether what a member holds grew out of the log up to that position.
+covers(#{lineage := E, num := Num, syncing := false}, {E, At}) -> At =< Num;
+covers(#{history := H, syncing := false}, {E, At}) ->
+    case lists:keyfind(E, 1, H) of
+        {_, Last} -> At =< Last;
+        false -> false
+    end;
+covers(_, _) -> false.
 
 -doc "A client looks its own name up before it asks anything.".
 -spec reads_own_writes(node(), term(), pos_integer(), pos_integer(), #w{}) -> ok.
@@ -340,18 +353,18 @@ took({Op, yes}, {Held, Gone, Back}) when tuple_size(Op) > 2 ->
     {Held#{Name => {Pid, {node(Pid), new}}}, [Had || #{Name := Had} <- [Held]] ++ lists:keydelete(Pid, 1, Gone), [Pid | Back]};
 took(_, Acc) -> Acc.
 
-stays_away(N, G, Names, Store, #{lineage := E, num := Num, history := H}, W) ->
+stays_away(N, G, Names, Store, Seen, W) ->
     lists:foldl(fun(Name, Acc) ->
         #b{removed = Removed, applied = Applied} = B = book(G, Acc),
         case sderl_sim_store:lookup(Store, Name) of
             {_, Pid, Now, Ver, _} = Row when is_map_key(Pid, Removed) ->
-                #{Pid := {{RE, RNum} = Pos, {Home, Was}, Counted}} = Removed,
+                #{Pid := {{E, Num} = Pos, {Home, Was}, Counted}} = Removed,
                 #n{life = Life} = node(Home, Acc),
-                case RE =:= E andalso RNum =< Num orelse lists:any(fun({HE, Last}) -> HE =:= RE andalso RNum =< Last end, H) of
+                case covers(Seen, Pos) of
                     false -> Acc;
                     %% The name of a process whose node left while the group was split has a home on each side.
                     %% And a list of operations that only a part of it had is applied again in the other.
-                    true when Now =/= Home; Was =/= new, Ver =/= Was; Counted, map_get({Home, Life, RE}, Applied) < RNum ->
+                    true when Now =/= Home; Was =/= new, Ver =/= Was; Counted, map_get({Home, Life, E}, Applied) < Num ->
                         keep_book(G, B#b{removed = maps:remove(Pid, Removed)}, Acc);
                     true -> violation(stays_away, [N, Row, Pos, {home, Home, Counted}], Acc)
                 end;

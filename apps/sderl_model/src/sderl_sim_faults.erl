@@ -110,7 +110,7 @@ fault(split, X, _, How, D, W0) ->
             {[{islands, [As, Bs -- As, (Ns -- As) -- Bs], How}, {D, join}], W2}
     end;
 fault(chain, X, N, How, D, W0) ->
-    {Ns, W} = shuffled(W0),
+    {Ns, W} = shuffled(sderl_sim_world:all(W0), W0),
     Pairs = case X =< 60 of
         true -> lists:zip(lists:droplast(Ns), tl(Ns));
         false -> [{N, M} || M <- Ns, M =/= N]
@@ -128,9 +128,9 @@ fault(version, X, N, How, D, W) ->
     V = case X =< 50 of true -> 2; false -> 3 end,
     New = fun(To) -> many([{version, N, To}, {restart, N}]) end,
     {[{crash, N, How}, {1000, New(V)}, {1000 + 2 * D, {crash, N, How}}, {2000 + 2 * D, New(1)}], W};
-fault(member, X, N, _, D, W0) ->
-    {M, W1} = other(N, W0),
-    {G, W} = group(W1),
+fault(member, X, _, _, D, W0) ->
+    {G, W1} = group(W0),
+    {[N, M | _], W} = shuffled(sderl_sim_world:nodes_of(G, W1), W1),
     In = fun(C) -> {in, G, C} end,
     {if
         X =< 45 -> [In({add, N, M})];
@@ -163,6 +163,6 @@ some(W0) ->
         false -> {lists:sort(Some), W}
     end.
 
-shuffled(W0) ->
-    {Tagged, W} = lists:mapfoldl(fun(N, Wa) -> {I, Wb} = rnd(1, 1_000_000, Wa), {{I, N}, Wb} end, W0, sderl_sim_world:all(W0)),
+shuffled(Ns, W0) ->
+    {Tagged, W} = lists:mapfoldl(fun(N, Wa) -> {I, Wb} = rnd(1, 1_000_000, Wa), {{I, N}, Wb} end, W0, Ns),
     {[N || {_, N} <- lists:sort(Tagged)], W}.
