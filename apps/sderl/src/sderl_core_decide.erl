@@ -160,10 +160,7 @@ special({settle, Name, A, B, Keep, Fx}, {Is, T, Dr, C, S}) ->
 
 settle(Name, A, B, Keep, Fx, Is, T, Dr, C, S) ->
     {PidA, PidB} = {element(2, A), element(2, B)},
-    Held = case name(Name, C) of
-        {_, _, Home, _, _} = R -> case lists:member(Home, Dr) of true -> none; false -> R end;
-        none -> none
-    end,
+    Held = kept(Name, Dr, C),
     Here = is_map_key(element(3, B), C#c.view) andalso pid_name(PidB, C) =:= none,
     {Lost, Row, Now, C1} = case Held of
         %% One of the two went while the resolver ran: nothing is left to decide.
@@ -173,6 +170,8 @@ settle(Name, A, B, Keep, Fx, Is, T, Dr, C, S) ->
         {_, PidA, _, _, _} when Keep =:= PidA -> {[PidB], Held, Fx, C};
         {_, PidA, _, _, _} when Keep =:= PidB -> {[PidA], B, Fx, put_row(B, del_row(Held, C))};
         {_, PidA, _, _, _} -> {[PidA, PidB], none, Fx, del_row(Held, C)};
+        %% Ours went, and theirs came again with a later merge.
+        {_, PidB, _, _, _} -> {[], Held, [], C};
         %% Somebody re-registered the name meanwhile: that stands.
         _ -> {[PidB], Held, [E || {_, P, _} = E <- Fx, P =:= PidB], C}
     end,
@@ -183,26 +182,31 @@ settle(Name, A, B, Keep, Fx, Is, T, Dr, C, S) ->
 %% The union by home (rule 15): what another component brings for its own members is theirs to
 %% say; only a name that both sides hold for different processes is a clash (rule 18).
 merge_row({Name, Pid, _, _, _} = Row, Drops, {Kept, C, S, Open}) ->
-    case name(Name, C) of
+    case kept(Name, Drops, C) of
         none ->
-            merge_free(Row, Drops, {Kept, C, S, Open});
+            Gone = case name(Name, C) of none -> C; Dropped -> del_row(Dropped, C) end,
+            merge_free(Row, Drops, {Kept, Gone, S, Open});
         {_, Pid, _, _, _} = Same ->
             {[Row | Kept], put_row(Row, del_row(Same, C)), S, Open};
-        {_, _, Home, _, _} = Ours ->
-            case lists:member(Home, Drops) of
-                true ->
-                    merge_free(Row, Drops, {Kept, del_row(Ours, C), S, Open});
-                false ->
-                    S1 = sderl_core:event(name_clash, #{name => Name, pids => [element(2, Ours), Pid]}, S),
-                    {Kept, C, S1, Open#{Name => {Ours, Row}}}
-            end
+        Ours ->
+            S1 = sderl_core:event(name_clash, #{name => Name, pids => [element(2, Ours), Pid]}, S),
+            {Kept, C, S1, Open#{Name => {Ours, Row}}}
+    end.
+
+%% The row of a name once this batch has let go of who left. What the batch itself brought before is
+%% newer than that.
+kept(Name, Drops, #c{names = Ns} = C) ->
+    case name(Name, C) of
+        {_, _, Home, _, _} = Row when not is_map_key(Name, Ns) ->
+            case lists:member(Home, Drops) of true -> none; false -> Row end;
+        Row -> Row
     end.
 
 merge_free({Name, Pid, _, _, _} = Row, Drops, {Kept, C, S, Open}) ->
     Free = case pid_name(Pid, C) of
         none -> true;
         {ok, Name} -> true;
-        {ok, Other} -> lists:member(element(3, name(Other, C)), Drops)
+        {ok, Other} -> kept(Other, Drops, C) =:= none
     end,
     case Free of
         true -> {[Row | Kept], put_row(Row, C), S, Open};

@@ -269,8 +269,8 @@ refuse(List, S) -> fx({replies, [{F, {no, not_member}} || {F, _} <- List, F =/= 
 
 -spec gone(removed | deleted, sderl_membership:t(), node(), #s{}) -> #s{}.
 gone(_, _, _, #s{leaving = L} = S) when L =/= undefined -> S;
-gone(deleted, _, _, S) ->
-    case in_order(delete, S) of
+gone(deleted, _, N, S) ->
+    case in_order(delete, N, S) of
         alone -> leave(deleted, S);
         S1 -> S1
     end;
@@ -280,7 +280,7 @@ gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Min
         %% It is it that is out, by an order that did not reach us.
         true -> sderl_core_peers:mem(Mem, N, S);
         false ->
-            case in_order({remove, [Self], (Now + Clock) div 1000}, S) of
+            case in_order({remove, [Self], (Now + Clock) div 1000}, N, S) of
                 alone -> leave(removed, S#s{d = D#d{mem = M}});
                 S1 -> S1
             end
@@ -289,11 +289,13 @@ gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Min
 %% Who is told this by another component does not vanish from its own: a coordinator would leave
 %% followers that wait for it, a follower a batch that waits for its acknowledgement, and names
 %% without a home. It is ordered as if a client had asked for it; meanwhile we are told again.
-in_order(Op, #s{role = R, self = Self, queue = Q, out = Out, d = #d{view = V}} = S) ->
+%% Nobody waits for an orphan whose own component tells it, or whose table is not whole.
+in_order(Op, Teller, #s{role = R, self = Self, queue = Q, out = Out, d = #d{view = V, syncing = Syncing}} = S) ->
     Others = [N || N := live <- V, N =/= Self, sderl_core:present(N, S)],
     Asked = lists:keymember(none, 1, Q) orelse (Out =/= undefined andalso lists:keymember(none, 1, element(2, Out))),
+    Left = R =:= orphan andalso (Syncing orelse lists:member(Teller, Others)),
     if
-        Others =:= [] -> alone;
+        Others =:= []; Left -> alone;
         Asked; R =/= coord, R =/= follower -> S;
         true -> op(none, Op, S)
     end.
