@@ -15,7 +15,7 @@
 
 -include("sderl_core.hrl").
 
--export([tick/1, give_up/3, send_surrender/1, resume/1, surrender/6, yield/4, homes_read/5, contrib/6, contrib_ok/4]).
+-export([tomb/2, tick/1, give_up/3, send_surrender/1, resume/1, surrender/6, yield/4, homes_read/5, contrib/6, contrib_ok/4]).
 -export([start_syncs/2, stop_sync/2, set_aside/2, gap/3, adopt/5, chunk_read/5, chunk/7, chunk_ok/5, synced/4, resolved/6]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2, change_view/3]).
@@ -95,12 +95,20 @@ surrender(_, _, _, _, _, S) -> S.
 member(M, #s{self = Self, d = #d{mem = Mem}}) -> M =/= Self andalso sderl_membership:is_member(M, Mem).
 
 %% A coordinator speaks for its members, but one that went from it in the meantime may belong to us
-%% by now: members only ever go to higher epochs.
-offered(M, Place, {EB, _}, #s{syncs = Sy, d = #d{view = V}}) ->
+%% by now: members only ever go to higher epochs. And of one that it has set aside it may know less
+%% than we do: if our own log holds more of the log that it names, these rows are old, and the member
+%% itself has to bring what it has now.
+offered(M, Place, {EB, _}, #s{syncs = Sy, d = #d{view = V, history = H}}) ->
     case V of
         #{M := live} -> false;
         #{M := {E, _}} -> Place =:= live andalso EB > E andalso not is_map_key(M, Sy);
-        _ -> true
+        _ when Place =:= live -> true;
+        _ ->
+            {Lineage, Num} = Place,
+            case lists:keyfind(Lineage, 1, H) of
+                {_, Final} -> Num >= Final;
+                false -> true
+            end
     end.
 
 %% Whether our log has everything that a member at that position of another has: it grew out of that
@@ -248,9 +256,17 @@ adopted(E, Num, #{sync := Id, sessions := Sess, history := H, view := V, mem := 
     S1 = sderl_core_elect:stop_leading(S0),
     S2 = S1#s{role = follower, lead = N, lead_heard = Now, cand = undefined, suspect = undefined, to = undefined, tries = 0,
               sync = Id, num = Num, last = [], committed = 0, sessions = Sess, mine = undefined, ack = undefined, booting = false,
-              d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = T, clashes = Cl, syncing = true}},
+              d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = tomb(T, S1), clashes = Cl, syncing = true}},
     S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sess}, sderl_core:save(S2)))),
     sderl_core_write:membership(M, S3).
+
+%% While a table is not whole, rows of ours that were removed somewhere may still be in it: what we
+%% heard of that counts until the snapshot has taken them away, whoever's snapshot it is in the end.
+-spec tomb(#{node() => map()}, #s{}) -> #{node() => map()}.
+tomb(Tomb, #s{self = Self, d = #d{syncing = true, tomb = Known}}) when is_map_key(Self, Known) ->
+    Both = maps:merge_with(fun(_, A, B) -> lists:usort(A ++ B) end, map_get(Self, Known), maps:get(Self, Tomb, #{})),
+    Tomb#{Self => Both};
+tomb(Tomb, _) -> Tomb.
 
 -spec chunk(epoch(), pos_integer(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
 chunk(E, Id, K, Rows, Last, N,

@@ -181,9 +181,9 @@ item({seg, O, Sid, R, _Ops, As}, Num, #s{self = O, d = #d{sid = Sid}, out = {R, 
 item({seg, O, Sid, R, _Ops, As}, _Num, S) ->
     S#s{sessions = (S#s.sessions)#{O => {Sid, R, As}}};
 item({view, View, Tomb, _Drops}, _Num, #s{d = D} = S) ->
-    S1 = S#s{d = D#d{view = View, tomb = Tomb}},
+    S1 = S#s{d = D#d{view = View, tomb = sderl_core_merge:tomb(Tomb, S)}},
     view_events(D#d.view, View, sderl_core_peers:waiters(S1));
-item({tomb, Tomb}, _Num, #s{d = D} = S) -> S#s{d = D#d{tomb = Tomb}};
+item({tomb, Tomb}, _Num, #s{d = D} = S) -> S#s{d = D#d{tomb = sderl_core_merge:tomb(Tomb, S)}};
 item({mem, Mem, Removed}, _Num, #s{self = Self, sessions = Sess, d = D} = S) ->
     new_mem(Mem, S#s{sessions = maps:without(lists:delete(Self, Removed), Sess),
                      d = D#d{tomb = maps:without(Removed, D#d.tomb)}});
