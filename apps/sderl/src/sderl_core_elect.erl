@@ -163,8 +163,10 @@ finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, n
         false -> lists:max([N || _ := {N, _} <- J]);
         true -> Mine
     end,
-    [{Best, Items} | _] = [{N, I} || N := {Num, I} <- J, Num =:= Max],
-    case Max > Mine + 1 orelse (Max > Mine andalso drops(Self, Items)) of
+    %% (One that got there by a snapshot has the rows of the last batch and not the batch: then it is of
+    %% no use to those who lack it.)
+    {Items, Best} = lists:max([{I, N} || N := {Num, I} <- J, Num =:= Max]),
+    case Max > Mine + 1 orelse (Max > Mine andalso (Items =:= [] orelse drops(Self, Items))) of
         true ->
             %% We were set aside, or let go, without knowing: the one with the longest log leads.
             send(Best, {handover, D#d.lineage}, withdraw(S0));
@@ -174,7 +176,8 @@ finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, n
                 false -> S0
             end,
             #s{d = #d{view = V, mem = Mem, lineage = Old, history = H} = D1} = S1,
-            Joined = [N || N := {Num, _} <- J, Num >= Max - 1],
+            Least = case Items of [] -> Max; _ -> Max - 1 end,
+            Joined = [N || N := {Num, _} <- J, Num >= Least],
             Lost = [N || N := _ <- V, N =/= Self, maps:get(N, S1#s.linked, mute) =:= mute],
             Place = fun(N, At) ->
                 case lists:member(N, Joined) of

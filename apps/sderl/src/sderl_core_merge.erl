@@ -186,9 +186,12 @@ set_aside(N, S) -> start_syncs([N], demote(N, S)).
 gap(E, N, #s{role = coord, d = #d{lineage = E, view = V}} = S) when is_map_key(N, V) -> set_aside(N, S);
 gap(_, _, S) -> S.
 
+%% (Not before what a member contributed is ordered: until then its rows and its last answers are not
+%% ours to give. Its snapshot begins with that.)
 -spec start_syncs([node()], #s{}) -> #s{}.
-start_syncs(Ns, #s{d = #d{view = V}} = S0) ->
-    lists:foldl(fun start_sync/2, S0, [N || N <- Ns, present(N, S0), is_tuple(maps:get(N, V, none))]).
+start_syncs(Ns, #s{d = #d{view = V}, specials = Sp} = S0) ->
+    Pending = lists:append([Ms || {merge, Ms, _, _, _} <- Sp]),
+    lists:foldl(fun start_sync/2, S0, [N || N <- Ns -- Pending, present(N, S0), is_tuple(maps:get(N, V, none))]).
 
 start_sync(N, #s{num = Num, now = Now, syncs = Sy, sync = Id0, d = #d{lineage = E}} = S0) ->
     Id = Id0 + 1,
