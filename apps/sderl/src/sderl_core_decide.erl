@@ -177,7 +177,11 @@ settle(Name, A, B, Keep, Fx, Is, T, Dr, C, S) ->
     end,
     %% Always an item, also where no row changes: everyone hears who lost, and the effects wait for
     %% the batch to be committed.
-    {[{settle, Name, Lost, Row} | Is], [{clash_effects, Now} | T], Dr, C1, S}.
+    %% Its row is the last word on the name, also for a learner, to which merged rows come twice.
+    {[{settle, Name, Lost, Row} | [unmerged(Name, I) || I <- Is]], [{clash_effects, Now} | T], Dr, C1, S}.
+
+unmerged(Name, {merge, Rows, Sessions}) -> {merge, lists:keydelete(Name, 1, Rows), Sessions};
+unmerged(_, Item) -> Item.
 
 %% The union by home (rule 15): what another component brings for its own members is theirs to
 %% say; only a name that both sides hold for different processes is a clash (rule 18).

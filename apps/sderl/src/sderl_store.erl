@@ -87,8 +87,18 @@ apply(#st{group = G} = St, Local, {Epoch, Num}, Items, Index, Notify) ->
 
 %% The last batch once more, for a process whose predecessor may have died half-way through it.
 -spec redo(store(), local(), term(), non_neg_integer(), [term()]) -> local().
-redo(St, Local, Epoch, Num, Items) ->
+redo(#st{group = G} = St, Local, Epoch, Num, Items) ->
+    %% Homes follow the membership before the batch, and what is known now may be the one after it. It
+    %% was kept when all rows were there: those that are have the right home.
+    There = ets:select(?NAMES, [{{{G, '_'}, '_', '_', Epoch, '$1', '_'},
+                                 [{'>=', '$1', sderl_core:seq(Num, 0)}], ['$_']}]),
     {_, L, _, _} = write(St, Local, {Epoch, Num}, Items, none, false),
+    lists:foreach(fun({Key, _, Home, _, Seq, _}) ->
+        case ets:lookup(?NAMES, Key) of
+            [{_, _, _, Epoch, Seq, _}] -> ets:update_element(?NAMES, Key, {3, Home});
+            _ -> true
+        end
+    end, There),
     L.
 
 write(St, Local, {Epoch, Num}, Items, Index, Notify) ->

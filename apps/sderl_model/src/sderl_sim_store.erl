@@ -81,7 +81,16 @@ apply(St, Epoch, Num, Items, Index) -> write(log(St, Epoch, Num, Items), Epoch, 
 -doc "The second half of an application that was begun, for a new process.".
 -spec redo(store()) -> {store(), [sderl_core:row()]}.
 redo(#st{log = undefined} = St) -> {St, []};
-redo(#st{log = {Epoch, Num, Items}} = St) -> write(St#st{stale = none}, Epoch, Num, Items, none).
+redo(#st{log = {Epoch, Num, Items}, rows = Had} = St0) ->
+    {#st{rows = Rows} = St, New} = write(St0#st{stale = none}, Epoch, Num, Items, none),
+    %% A row that was there keeps its home: the membership may be the one after the batch.
+    Home = fun(Name, Row) ->
+        case Had of
+            #{Name := {_, _, Was, Version, _}} when Version =:= element(4, Row) -> setelement(3, Row, Was);
+            _ -> Row
+        end
+    end,
+    {St#st{rows = maps:map(Home, Rows)}, New}.
 
 write(St0, Epoch, Num, Items, Index) ->
     {St, _, New} = lists:foldl(fun(I, A) -> item(I, Epoch, A) end, {St0, sderl_core:seq(Num, 0), []}, Items),
