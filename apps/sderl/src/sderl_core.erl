@@ -55,7 +55,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -export([init/1, handle/3, step/3, propose/4]).
 -export([batch_of/1, seq/2, durable/1, info/1, inspect/1, settled/1, unheard/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
 %% For the other sderl_core_* modules.
--export([faulty/2, union/3, fx/2, save/1, epoch/1, send/3, peer/2, present/2, ask/2, hello_msg/1, change_view/3, event/3]).
+-export([faulty/2, union/3, fx/2, save/1, ordered/1, epoch/1, send/3, peer/2, present/2, ask/2, hello_msg/1, change_view/3, event/3]).
 -export_type([state/0, event/0, effect/0, row/0, op/0, fault/0]).
 
 -opaque state() :: #s{}.
@@ -266,7 +266,18 @@ faulty(Fault, #s{faults = Fs}) -> lists:member(Fault, Fs).
 -doc false.
 -spec save(#s{}) -> #s{}.
 save(#s{d = D, saved = D} = S) -> S;
-save(#s{d = D} = S) -> fx({durable, D}, S#s{saved = D}).
+save(#s{d = D} = S) -> fx({durable, ordered(S)}, S#s{saved = D}).
+
+%% What is in the tables and the log. A coordinator that stops to be one, or a new process in its
+%% place, has this and not what it was about to order.
+-doc false.
+-spec ordered(#s{}) -> #d{}.
+ordered(#s{unordered = U, d = D}) when map_size(U) =:= 0 -> D;
+ordered(#s{unordered = U, d = #d{view = V, tomb = T} = D}) ->
+    {Places, Tombs} = maps:fold(fun(N, {P, R}, {Ps, Rs}) ->
+        {maps:merge(Ps, #{N => X || X <- P}), maps:merge(Rs, #{N => X || X <- R})}
+    end, {maps:without(maps:keys(U), V), T}, U),
+    D#d{view = Places, tomb = Tombs}.
 
 -doc false.
 -spec send(node(), term(), #s{}) -> #s{}.

@@ -106,6 +106,9 @@
     %% coordinator
     reqs = [] :: [tuple()],
     specials = [] :: [term()],
+    %% Members whose place in the view comes with rows that wait in specials: what is true of them
+    %% (place and removed rows) until these are ordered.
+    unordered = #{} :: #{node() => {[place()], [map()]}},
     flight :: undefined | #flight{},
     owed = [] :: [node()],
     sessions = #{} :: #{node() => {integer(), non_neg_integer(), [term()] | default}},

@@ -102,7 +102,8 @@ overlay(Mod, Store, #s{d = D} = S) ->
 overlaid(Mod, Store, #s{reqs = Reqs, d = D} = S) ->
     C0 = overlay(Mod, Store, S),
     {Items, Last, C} = lists:foldl(fun seg/2, {[], [], C0}, lists:reverse(Reqs)),
-    Tomb = [{tomb, C#c.tomb} || C#c.tombed],
+    %% (Behind the membership: not of those who leave in this very batch.)
+    Tomb = [{tomb, maps:filter(fun(N, _) -> sderl_membership:is_member(N, C#c.mem) end, C#c.tomb)} || C#c.tombed],
     {lists:reverse(Items, lists:reverse(Last, Tomb)), maps:to_list(C#c.pids), left(Last, D), S#s{reqs = []}}.
 
 %% Whom this batch removes: told once it is committed.

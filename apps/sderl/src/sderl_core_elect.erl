@@ -26,7 +26,7 @@ wake(S) -> S.
 -spec stop_leading(#s{}) -> #s{}.
 stop_leading(#s{role = R, syncs = Sy} = S0) when R =:= coord; R =:= surrender ->
     S1 = lists:foldl(fun(N, S) -> fx({read_stop, N}, S) end, S0, maps:keys(Sy)),
-    fx({index, drop}, S1#s{flight = undefined, reqs = [], specials = [], owed = [], syncs = #{},
+    fx({index, drop}, S1#s{flight = undefined, reqs = [], d = sderl_core:ordered(S1), specials = [], unordered = #{}, owed = [], syncs = #{},
                            absorbs = #{}, to = undefined});
 stop_leading(S) -> S.
 

@@ -43,8 +43,8 @@ give_up(A, E, #s{role = orphan, now = Now} = S) ->
 give_up(_, _, S) -> S.
 
 -spec send_surrender(#s{}) -> #s{}.
-send_surrender(#s{to = {A, _, _}, lead = L, self = Self, num = Num, sessions = Sess, d = D} = S) ->
-    #d{lineage = E, view = V, tomb = Tomb, clashes = Cl} = D,
+send_surrender(#s{to = {A, _, _}, lead = L, self = Self, num = Num, sessions = Sess} = S) ->
+    #d{lineage = E, view = V, tomb = Tomb, clashes = Cl} = sderl_core:ordered(S),
     %% Without a coordinator's role we speak for ourselves alone.
     {View, Open} = case L of Self -> {V#{Self => live}, Cl}; _ -> {#{Self => live}, #{}} end,
     Info = #{sessions => maps:with(maps:keys(View), Sess), tomb => Tomb, clashes => Open},
@@ -152,18 +152,25 @@ contrib(E, K, Rows, Last, N, #s{role = coord, absorbs = Abs, now = Now} = S0) wh
 contrib(_, _, _, _, _, S) -> S.
 
 absorbed(N, #absorb{members = Members0, need = At, sessions = Sess, rows = Chunks, tomb = Theirs, clashes = Cl},
-         #s{d = #d{view = V, tomb = T} = D, specials = Sp} = S0) ->
+         #s{d = #d{view = V, tomb = T} = D, specials = Sp, unordered = U} = S0) ->
     Need = [M || M := Place <- At, present(M, S0), member(M, S0), M =:= N orelse offered(M, live, Place, S0)],
     Members = [M || M <- Members0, present(M, S0)] -- (maps:keys(At) -- Need),
     Rows = [R || R <- lists:append(lists:reverse(Chunks)), lists:member(element(3, R), Need), not removed(R, T)],
     %% What they removed in the absence of its home goes here too, and when that home comes.
     Tomb = maps:merge_with(fun(_, A, B) -> maps:merge(A, B) end, maps:without(Need, T), maps:without(Need, Theirs)),
-    S1 = S0#s{d = D#d{tomb = Tomb},
+    Before = #{M => {known(M, V), known(M, T)} || M <- Need},
+    S1 = S0#s{d = D#d{tomb = Tomb}, unordered = maps:merge(Before, U),
               specials = [{merge, Members, Rows, maps:with(Need, Sess), Cl}, {tombs, Theirs} | [without(Need, X) || X <- Sp]]},
     View = maps:merge(V, maps:with(Need, At)),
     %% What we hold of those whose log went on without us is older than what they bring.
     Old = [M || M <- Need, is_map_key(M, V)],
     event(component_merged, #{nodes => Members, names => length(Rows)}, change_view(View, Old, S1)).
+
+known(M, Map) ->
+    case Map of
+        #{M := Value} -> [Value];
+        _ -> []
+    end.
 
 %% What waits to be ordered of others' word for these members.
 without(Need, {merge, Members, Rows, Sess, Cl}) ->
@@ -242,10 +249,10 @@ synced(_, _, _, S) -> S.
 
 -spec adopt(epoch(), non_neg_integer(), map(), node(), #s{}) -> #s{}.
 adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine -> send(N, {refused, Mine, L}, S);
-adopt(E, Num, #{history := H, view := V, mem := M} = Info, N, #s{role = R, self = Self, num = Has, d = D} = S) ->
+adopt(E, Num, #{history := H, view := V, mem := M} = Info, N, #s{role = R, self = Self, d = D} = S) ->
     case sderl_core:union(M, D#d.mem, S) of
         M when R =/= coord ->
-            case covered(Self, {D#d.lineage, Has}, D#d{lineage = E, history = H, view = V}) of
+            case covered(Self, {D#d.lineage, position(S)}, D#d{lineage = E, history = H, view = V}) of
                 true -> adopted(E, Num, Info, N, S);
                 %% We have what that log has not: it is a merge.
                 false -> give_up(N, E, S)
@@ -254,6 +261,11 @@ adopt(E, Num, #{history := H, view := V, mem := M} = Info, N, #s{role = R, self 
         %% We know of a change of the membership that is not ordered there yet (rule 4).
         _ -> send(N, {mem, D#d.mem}, S)
     end.
+
+%% How much of our log must not be lost: of one that we led ourselves what was committed. The tail that
+%% nobody acknowledged was answered to nobody, and is decided anew (rule 9).
+position(#s{self = Self, committed = C, d = #d{lineage = {_, Self}}}) when C > 0 -> C;
+position(#s{num = Num}) -> Num.
 
 adopted(E, Num, #{sync := Id, sessions := Sess, history := H, view := V, mem := M, tomb := T, clashes := Cl}, N, #s{d = D, now = Now} = S0) ->
     S1 = sderl_core_elect:stop_leading(S0),
@@ -273,11 +285,11 @@ tomb(Tomb, _) -> Tomb.
 
 -spec chunk(epoch(), pos_integer(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
 chunk(E, Id, K, Rows, Last, N,
-      #s{role = follower, lead = N, sync = Id, now = Now, d = #d{lineage = E, syncing = true} = D} = S0) ->
+      #s{role = follower, self = Self, lead = N, sync = Id, now = Now, d = #d{lineage = E, syncing = true, tomb = T} = D} = S0) ->
     S = fx({put_rows, Rows}, S0#s{lead_heard = Now}),
     case Last of
         false -> send(N, {chunk_ok, E, Id, K}, S);
-        true -> send(N, {synced, E, Id}, fx(sync_end, S#s{d = D#d{syncing = false}}))
+        true -> send(N, {synced, E, Id}, fx(sync_end, S#s{d = D#d{syncing = false, tomb = maps:remove(Self, T)}}))
     end;
 chunk(_, _, _, _, _, _, S) -> S.
 

@@ -300,14 +300,16 @@ dropped(_, _, S) -> S.
 %% Rule 9: a coordinator that a higher epoch refuses drops its unanswered tail; catching up
 %% overwrites what its own table has of it.
 -spec refused(epoch(), node() | undefined, node(), #s{}) -> #s{}.
-refused(E, L, N, #s{role = coord, d = #d{lineage = Mine}} = S) when E > Mine ->
+refused(E, L, N, #s{role = R, self = Self, lead = Self, d = #d{lineage = Mine}} = S)
+  when E > Mine, (R =:= coord orelse R =:= surrender) ->
     case faulty(stale_coordinator, S) of
         true -> S;
         false -> ruled(E, L, N, S)
     end;
 refused(_, _, _, S) -> S.
 
-ruled(E, undefined, N, S) -> low(E, undefined, N, S);
+ruled(E, undefined, N, #s{role = coord} = S) -> low(E, undefined, N, S);
+ruled({C, _}, undefined, _, S) -> sderl_core_elect:orphan(S#s{ceil = max(C, S#s.ceil)});
 ruled({C, _}, L, _, S) -> sderl_core_elect:orphan(send(L, sderl_core:hello_msg(S), S#s{ceil = max(C, S#s.ceil)})).
 
 -spec not_lead(epoch(), node(), #s{}) -> #s{}.

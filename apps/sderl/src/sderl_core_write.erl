@@ -412,10 +412,13 @@ sent({Items, Index, Then, S0}) ->
     %% A commit that was owed rode on the batch; who does not get the batch is told.
     S2 = pay(S1#s{owed = (S0#s.owed -- Live) -- Learners}),
     Syncs = maps:with(Learners, S2#s.syncs),
-    S3 = apply_items(Num, Items, Index, S2#s{syncs = Syncs}),
+    S3 = ordered(apply_items(Num, Items, Index, S2#s{syncs = Syncs})),
     Wait = case faulty(early_yes, S0) of true -> []; false -> Live end,
     landed(S3#s{flight = #flight{num = Num, wait = Wait, since = Now, then = Then,
                                  origins = origins(Items)}}).
+
+ordered(#s{unordered = U} = S) when map_size(U) =:= 0 -> S;
+ordered(S) -> S#s{unordered = #{}, saved = undefined}.
 
 %% Whose lists are answered by it; those that came with a merge were answered elsewhere.
 -spec origins([term()]) -> [node()].

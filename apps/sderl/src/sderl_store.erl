@@ -90,8 +90,9 @@ apply(#st{group = G} = St, Local, {Epoch, Num}, Items, Index, Notify) ->
 redo(#st{group = G} = St, Local, Epoch, Num, Items) ->
     %% Homes follow the membership before the batch, and what is known now may be the one after it. It
     %% was kept when all rows were there: those that are have the right home.
-    There = ets:select(?NAMES, [{{{G, '_'}, '_', '_', Epoch, '$1', '_'},
-                                 [{'>=', '$1', sderl_core:seq(Num, 0)}], ['$_']}]),
+    There = ets:select(?NAMES, [{{{'$1', '_'}, '_', '_', '$2', '$3', '_'},
+                                 [{'>=', '$3', sderl_core:seq(Num, 0)}, {'=:=', '$2', {const, Epoch}},
+                                  {'=:=', '$1', {const, G}}], ['$_']}]),
     {_, L, _, _} = write(St, Local, {Epoch, Num}, Items, none, false),
     lists:foreach(fun({Key, _, Home, _, Seq, _}) ->
         case ets:lookup(?NAMES, Key) of
