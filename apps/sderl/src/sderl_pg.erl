@@ -3,11 +3,11 @@
 -moduledoc """
 Process groups inside an s_group: names that many processes share, after OTP's `m:pg`.
 
-Each s_group whose members use process groups has one `pg` scope of its own, whose name is made
-of the s_group's uid. A scope talks only to nodes that run the same scope over visible links,
-so a process group reaches exactly as far as its s_group, and everything else is `pg`'s:
-membership is eventually consistent, a process can join more than once, and dead processes
-leave by themselves.
+Each s_group whose members use process groups has one `pg` scope, named after it, in which the
+process groups are told apart by the s_group's uid too. A scope talks only to nodes that run the same
+scope over visible links, and another s_group of that name has another uid, so a process group
+reaches exactly as far as its s_group. Everything else is `pg`'s: membership is eventually consistent,
+a process can join more than once, and dead processes leave by themselves.
 
 ```erlang
 ok = sderl_pg:join(billing, workers, self()).
@@ -22,11 +22,12 @@ node joined when the scope's process dies (`pg` alone loses it), and is supervis
 
 | row | for |
 |---|---|
-| `{{scope, Uid}, Group, Scope, Keeper}` | a scope of this node: the atom and the process that keeps it |
+| `{{scope, Uid}, Group, Scope, Keeper}` | a scope of this node: the atom and the process that keeps it, `none` at first |
 | `{{join, Uid, PgGroup, Pid}, Count}` | how often a process of this node joined |
 
-The scope's atom is the one atom that the library makes from data: a hash of the uid, one for
-each s_group in which this node uses process groups.
+A keeper that finds its row gone was dropped. The scope's atom is the one atom that the library makes
+from data: a hash of the s_group's name, so that one that is deleted and created again and again makes no
+more of them.
 
 ## Not promised
 
@@ -121,7 +122,7 @@ members(Group, PgGroup, Env) ->
     maybe
         {ok, Uid} ?= scope_uid(Group, Env),
         {ok, Scope} ?= running(Group, Uid, Env),
-        pg:get_members(Scope, PgGroup)
+        pg:get_members(Scope, {Uid, PgGroup})
     end.
 
 -doc """
@@ -132,8 +133,13 @@ Returns at once. A later `join/3`, after this node entered again, starts anew.
 -spec drop(Uid :: binary()) -> ok.
 drop(Uid) ->
     case keeper(Uid) of
-        {_Scope, Keeper} -> gen_server:cast(Keeper, drop);
-        none -> ok
+        {_Scope, Keeper} ->
+            %% First the row: the scope of the next s_group of that name ends this one's.
+            true = ets:delete(?TABLE, {scope, Uid}),
+            gen_server:cast(Keeper, drop);
+        none ->
+            true = ets:delete(?TABLE, {scope, Uid}),
+            ok
     end.
 
 -doc """
@@ -152,10 +158,11 @@ moved(Group, Old, New) ->
             ok
     end.
 
--doc "The name of the `pg` scope of the s_group with this uid.".
--spec scope(Uid :: binary()) -> atom().
-scope(Uid) when is_binary(Uid) ->
-    binary_to_atom(<<"sderl_pg_", (binary:encode_hex(erlang:md5(Uid), lowercase))/binary>>).
+-doc "The name of the `pg` scope of s_groups with this name.".
+-spec scope(Group :: term()) -> atom().
+scope(Group) ->
+    Hash = erlang:md5(term_to_binary({sderl_pg, 1, Group}, [{minor_version, 2}, deterministic])),
+    binary_to_atom(<<"sderl_pg_", (binary:encode_hex(Hash, lowercase))/binary>>).
 
 env() ->
     #{
@@ -199,7 +206,7 @@ running(Group, Uid, Env) ->
             maybe
                 ok ?= call(Group, Uid, started),
                 ok ?= still_member(Group, Uid, Env),
-                {ok, scope(Uid)}
+                {ok, scope(Group)}
             end
     end.
 
@@ -209,8 +216,8 @@ keeper(Uid) ->
             none;
         _Table ->
             case ets:lookup(?TABLE, {scope, Uid}) of
-                [{_Key, _Group, Scope, Keeper}] -> {Scope, Keeper};
-                [] -> none
+                [{_Key, _Group, Scope, Keeper}] when is_pid(Keeper) -> {Scope, Keeper};
+                _ -> none
             end
     end.
 

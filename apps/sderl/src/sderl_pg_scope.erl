@@ -39,13 +39,18 @@ start_link(Group, Uid) ->
     gen_server:start_link(?MODULE, {Group, Uid}, []).
 
 -doc false.
--spec init({term(), binary()}) -> {ok, state(), {continue, start}}.
+-spec init({term(), binary()}) -> {ok, state(), {continue, start}} | ignore.
 init({Group, Uid}) ->
     process_flag(trap_exit, true),
-    Scope = sderl_pg:scope(Uid),
-    ets:insert(?TABLE, {{scope, Uid}, Group, Scope, self()}),
-    State = #{group => Group, uid => Uid, scope => Scope, pg => none, joined => #{}},
-    {ok, State, {continue, start}}.
+    %% No row: dropped while it was dead.
+    case ets:update_element(?TABLE, {scope, Uid}, {4, self()}) of
+        true ->
+            State = #{group => Group, uid => Uid, scope => sderl_pg:scope(Group), pg => none, joined => #{}},
+            {ok, State, {continue, start}};
+        false ->
+            forgotten(Uid),
+            ignore
+    end.
 
 -doc false.
 -spec handle_continue(start, state()) -> {noreply, state()}.
@@ -85,19 +90,23 @@ handle_call(_Unknown, _From, State) ->
 
 -doc false.
 -spec handle_cast(term(), state()) -> {noreply, state()} | {stop, normal, state()}.
-handle_cast(drop, #{uid := Uid} = State) ->
-    ets:match_delete(?TABLE, {{join, Uid, '_', '_'}, '_'}),
-    ets:delete(?TABLE, {scope, Uid}),
-    {stop, normal, State};
+handle_cast(drop, State) ->
+    {stop, normal, dropped(State)};
 handle_cast(_Unknown, State) ->
     {noreply, State}.
 
 -doc false.
--spec handle_info(term(), state()) -> {noreply, state()}.
-handle_info({'EXIT', Pg, Reason}, #{pg := Pg, group := Group} = State) ->
-    Started = start_pg(State),
-    sderl_event:emit(pg_restarted, #{group => Group, joins => joins(Started), reason => Reason}),
-    {noreply, Started};
+-spec handle_info(term(), state()) -> {noreply, state()} | {stop, normal, state()}.
+handle_info({'EXIT', Pg, Reason}, #{pg := Pg, group := Group, uid := Uid} = State) ->
+    case ets:member(?TABLE, {scope, Uid}) of
+        true ->
+            Started = start_pg(State),
+            sderl_event:emit(pg_restarted, #{group => Group, joins => joins(Started), reason => Reason}),
+            {noreply, Started};
+        false ->
+            %% The scope belongs to the next s_group of that name.
+            {stop, normal, dropped(State#{pg := none})}
+    end;
 handle_info({'DOWN', Monitor, process, Pid, _Reason}, #{joined := Joined, uid := Uid} = State) ->
     case Joined of
         #{Pid := {Monitor, Counts}} ->
@@ -115,6 +124,19 @@ terminate(_Reason, #{pg := Pg}) ->
     %% A link would not end it for the reason `normal`. Killed, it is gone for its peers at
     %% once, and so are its members; asked to stop, it might first wait for a link.
     _ = is_pid(Pg) andalso exit(Pg, kill),
+    ok.
+
+dropped(#{uid := Uid} = State) ->
+    true = ets:match_delete(?TABLE, {{join, Uid, '_', '_'}, '_'}),
+    forgotten(Uid),
+    State.
+
+forgotten(Uid) ->
+    Keeper = self(),
+    _ = spawn(fun() ->
+        Monitor = monitor(process, Keeper),
+        receive {'DOWN', Monitor, process, Keeper, _} -> sderl_pg_sup:forget(Uid) end
+    end),
     ok.
 
 %% The scope
@@ -143,9 +165,9 @@ new_pg(Scope) ->
 
 tell(_What, _PgGroup, [], _State) ->
     ok;
-tell(What, PgGroup, Pids, #{scope := Scope}) ->
+tell(What, PgGroup, Pids, #{scope := Scope, uid := Uid}) ->
     try
-        _ = pg:What(Scope, PgGroup, Pids),
+        _ = pg:What(Scope, {Uid, PgGroup}, Pids),
         ok
     catch
         %% Its 'EXIT' is in our mailbox and starts a replay of the table, where this is.

@@ -13,6 +13,7 @@ pg_test_() ->
             {"joins count", fun joins_count/0},
             {"refusals", fun refusals/0},
             {"no scope before its first use", fun no_scope_before_use/0},
+            {"created again and again", fun created_again/0},
             {"a process that dies", fun death/0},
             {"the scope dies", fun scope_dies/0},
             {"the keeper dies", fun keeper_dies/0},
@@ -92,7 +93,7 @@ join_and_leave() ->
     ?assertEqual(ok, join(w, [B])),
     ?assertEqual(ok, join({v, 1}, [A, B])),
     ?assertEqual(lists:sort([A, B]), lists:sort(members(w))),
-    ?assertEqual(lists:sort([A, B]), lists:sort(pg:get_members(sderl_pg:scope(?UID), {v, 1}))),
+    ?assertEqual(lists:sort([A, B]), lists:sort(pg:get_members(sderl_pg:scope(g), {?UID, {v, 1}}))),
     ?assertEqual(ok, leave(w, [A, self()])),
     ?assertEqual([B], members(w)),
     ?assertEqual(not_joined, leave(w, A)),
@@ -121,8 +122,27 @@ refusals() ->
     ?assertEqual({error, hidden_node}, sderl_pg:members(g, w, Hidden)),
     ?assertEqual([], ets:tab2list(sderl_pg)).
 
+%% A group of the same name with another uid begins with nobody in it, and those before it leave nothing behind.
+created_again() ->
+    A = process(),
+    Use = fun(I) ->
+        Uid = <<I:128>>,
+        Env = (env())#{uid := fun(g) -> {ok, Uid} end},
+        ?assertEqual([], sderl_pg:members(g, w, Env)),
+        ok = sderl_pg:join(g, w, A, Env),
+        ?assertEqual([A], sderl_pg:members(g, w, Env)),
+        ok = sderl_pg:drop(Uid)
+    end,
+    Use(0),
+    Atoms = erlang:system_info(atom_count),
+    lists:foreach(Use, lists:seq(1, 200)),
+    ?assertEqual(Atoms, erlang:system_info(atom_count)),
+    await_new(none, fun() -> supervisor:which_children(sderl_pg_sup) =:= [] andalso A end),
+    ?assertEqual([], ets:tab2list(sderl_pg)),
+    await_new(none, fun() -> whereis(sderl_pg:scope(g)) =:= undefined andalso A end).
+
 no_scope_before_use() ->
-    Scope = sderl_pg:scope(?UID),
+    Scope = sderl_pg:scope(g),
     ?assertEqual(undefined, whereis(Scope)),
     ?assertEqual([], members(w)),
     ?assert(is_pid(whereis(Scope))).
@@ -133,7 +153,7 @@ death() ->
     ok = join(v, A),
     kill(A),
     await_rows([{{join, ?UID, w, B}, 1}]),
-    kill(sderl_pg:scope(?UID)),
+    kill(sderl_pg:scope(g)),
     await_members([B]).
 
 await_rows(Expected) ->
@@ -152,10 +172,10 @@ await_members(Expected) ->
 scope_dies() ->
     [A, B] = lists:sort([process(), process()]),
     ok = join(w, [A, A, B]),
-    Old = whereis(sderl_pg:scope(?UID)),
+    Old = whereis(sderl_pg:scope(g)),
     kill(Old),
     await_members([A, A, B]),
-    ?assertNotEqual(Old, whereis(sderl_pg:scope(?UID))),
+    ?assertNotEqual(Old, whereis(sderl_pg:scope(g))),
     ok = leave(w, [A, A]),
     ?assertEqual([B], members(w)).
 
@@ -184,7 +204,7 @@ drop_and_join_again() ->
     A = process(),
     ok = join(w, A),
     Keeper = keeper(),
-    Pg = whereis(sderl_pg:scope(?UID)),
+    Pg = whereis(sderl_pg:scope(g)),
     ended(Keeper, fun() -> ok = sderl_pg:drop(?UID) end),
     ended(Pg, fun() -> ok end),
     ?assertEqual([], ets:tab2list(sderl_pg)),
@@ -275,9 +295,9 @@ bag([Kill | Rest], Pids, Bag) ->
     _ = settled_members(w),
     case Kill of
         kill_scope ->
-            Old = whereis(sderl_pg:scope(?UID)),
+            Old = whereis(sderl_pg:scope(g)),
             kill(Old),
-            await_new(Old, fun() -> whereis(sderl_pg:scope(?UID)) end);
+            await_new(Old, fun() -> whereis(sderl_pg:scope(g)) end);
         kill_keeper ->
             Old = keeper(),
             kill(Old),
