@@ -22,13 +22,15 @@ random.
 | `delay` | of links, `{Min, Max}` in ms (`{1, 20}`) |
 | `boot_spread` | nodes start within so many ms (3000) |
 | `broken` | what the core does wrong on purpose, `t:sderl_core:fault/0` |
+| `resolver` | what a clash may be decided for beside the two processes: `[none]`, or nothing |
+| `launch` | node to the members that its launch configuration has, where these are not all |
 | `aside_ms`, `forget_ms` | of the groups |
 | `trace` | `true` prints everything that happens, a function gets every line |
 | `return` | `true`: gives the world at the end instead of `ok` |
 """.
 
 -export([run/1, many/2, many/3, schedule/1, apply_cmd/2]).
--export([name/1, spare/1, pid/2, all/1, state/2, rows/2, answer/2, now_ms/1, up/2, coord/1]).
+-export([name/1, spare/1, pid/2, all/1, state/2, rows/2, answer/2, note/3, noted/2, now_ms/1, up/2, coord/1]).
 -export_type([world/0, outcome/0, report/0]).
 
 -include("sderl_sim.hrl").
@@ -46,7 +48,7 @@ faults by kind, operations of clients, and in how many ms after the last fault a
 }.
 
 -define(OPTIONS, [seed, nodes, spare, groups, script, faults, kinds, time, clients, delay, boot_spread, broken, aside_ms,
-                  forget_ms, trace, return, chunk, relink]).
+                  forget_ms, trace, return, chunk, relink, resolver, launch]).
 
 -doc "Runs one schedule: a seed, or options with one.".
 -spec run(integer() | map()) -> outcome().
@@ -145,6 +147,14 @@ answer(Id, #w{ops = Ops}) ->
         #{Id := #{answer := A}} -> A;
         _ -> none
     end.
+
+-doc "Keeps something for a later step of a script.".
+-spec note(term(), term(), world()) -> world().
+note(Key, Value, #w{notes = Notes} = W) -> W#w{notes = Notes#{Key => Value}}.
+
+-doc "What was kept.".
+-spec noted(term(), world()) -> term().
+noted(Key, #w{notes = Notes}) -> map_get(Key, Notes).
 
 -doc "The nodes that coordinate.".
 -spec coord(world()) -> [node()].

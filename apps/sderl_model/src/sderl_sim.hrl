@@ -15,10 +15,11 @@
 %% What a node has of a group. The store outlives the process, nothing outlives the node.
 -record(m, {
     config = none :: none | [node()],   % the launch configuration
+    uid :: undefined | sderl_hello:uid(),   % which group of that name
     first :: undefined | map(),         % the membership that this life began with
     p :: undefined | #p{},
     store :: undefined | sderl_sim_store:store(),
-    gone :: undefined | {removed | deleted, map()},
+    gone = #{} :: #{sderl_hello:uid() => {removed | deleted, map()}},   % groups of that name that it left
     crash = false :: boolean()          % the process dies in its next step that has effects
 }).
 
@@ -90,6 +91,7 @@
     asking = true :: boolean(),                 % clients go on
     written = [] :: [term()],                   % names whose rows this step wrote
     sent = none :: none | map(),                % messages and bytes, where they are counted
+    notes = #{} :: map(),                       % what a script keeps for later
     steps = 0 :: non_neg_integer(),
     counts = #{} :: #{atom() => pos_integer()}, % faults
     converged :: undefined | integer()          % ms from the last fault until all were one component

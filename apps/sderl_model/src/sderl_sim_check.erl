@@ -22,11 +22,12 @@ once the faults are over is in `m:sderl_sim_settle`.
 | `not_applied` | the pid of a registration that was answered `no` is in no table that grew out of the batch that said so |
 | `own_writes` | a client reads what it was last answered |
 | `stays_away` | what a batch took away does not come back to a member whose log has that batch (unless its home was cut off before the batch reached it: what that says of its names counts) |
+| `as_decided` | a clash is settled as its resolver decided |
 | `one_acknowledges` | two coordinators do not both answer when they have been linked, and left alone, for a while |
 """.
 -include("sderl_sim.hrl").
 
--export([asked/5, sent/4, recorded/6, applying/6, applied/6, stepped/3, answered/5, reads_own_writes/5]).
+-export([settled/4, asked/5, sent/4, recorded/6, applying/6, applied/6, stepped/3, answered/5, reads_own_writes/5]).
 
 -import(sderl_sim_world, [violation/3, node/2, member/3, book/2, keep_book/3, seen/3, rows/3, nodes_of/2]).
 
@@ -371,6 +372,14 @@ stays_away(N, G, Names, Store, Seen, W) ->
             _ -> Acc
         end
     end, W, Names).
+
+-doc "The coordinator sends out what follows from a clash.".
+-spec settled(node(), term(), {term(), pid() | none, [pid()]}, #w{}) -> #w{}.
+settled(N, G, {Name, Keep, Pids}, W) ->
+    Held = case rows(N, G, W) of #{Name := {_, P, _, _, _}} -> P; _ -> none end,
+    Held =:= Keep orelse (Keep =:= none andalso not lists:member(Held, Pids))
+        orelse violation(as_decided, [N, Name, Keep, Held], W),
+    W.
 
 %% ---------------------------------------------------------------- components
 

@@ -20,6 +20,7 @@ The commands of a script: what happens to the simulated world, at a time or at o
 | `{delay, A, B, {Min, Max}}`, `{no_delay, A, B}` | of what `A` sends to `B`, in ms |
 | `{op, N, Op}`, `{op, N, Id, Op}` | a client's operation, see `t:sderl_core:op/0` |
 | `{add, N, M}`, `{remove, N, M}`, `{delete, N}` | `N` asks for a change of the members, or the end of the group |
+| `{create, N}` | `N` creates the group of that name, which it is not a member of (the caller counts its members) |
 | `{die, Pid}`, `{die_name, N, Name}`, `{die_own, K}` | a registered process dies |
 | `{on_coord, C}`, `{on_coord, C, X}` | `{C, N}`, `{C, N, X}` for the coordinator, if there is one |
 | `{all, [Command]}` | one after another, at once |
@@ -67,7 +68,7 @@ run({delay, A, B, Range}, #w{delays = Ds} = W) -> W#w{delays = Ds#{{A, B} => Ran
 run({no_delay, A, B}, #w{delays = Ds} = W) -> W#w{delays = maps:remove({A, B}, Ds)};
 run({op, N, Op}, W) -> asked(N, Op, W);
 run({op, N, Id, Op}, #w{group = G} = W) -> sderl_sim_client:submit(N, G, Id, script, Op, W);
-run({die, Pid}, #w{dead = Dead} = W) -> sderl_sim_member:died(node(Pid), Pid, W#w{dead = Dead#{Pid => []}});
+run({die, Pid}, W) -> sderl_sim_member:dies(Pid, W);
 run({die_name, N, Name}, #w{group = G} = W) ->
     case rows(N, G, W) of
         #{Name := {_, Pid, _, _, _}} -> run({die, Pid}, W);
@@ -79,13 +80,14 @@ run({die_own, K}, #w{group = G} = W) ->
         [] -> W;
         Ps -> run({die, lists:nth(K rem length(Ps) + 1, Ps)}, W)
     end;
-run({add, N, M}, W) -> asked(N, {add, [M]}, W);
+run({add, N, M}, #w{group = G} = W) -> asked(N, {add, [M]}, sderl_sim_node:invite(N, M, G, W));
 run({remove, N, M}, W) -> asked(N, {remove, [M], 1}, W);
 run({delete, N}, #w{group = G} = W) ->
     B = sderl_sim_world:book(G, W),
     asked(N, delete, sderl_sim_world:keep_book(G, B#b{deleted = true}, W));
 run({on_coord, C}, W) -> on_coord(fun(N) -> {C, N} end, W);
 run({on_coord, C, X}, W) -> on_coord(fun(N) -> {C, N, X} end, W);
+run({create, N}, #w{group = G} = W) -> sderl_sim_node:create(N, G, W);
 run({in, G, C}, #w{group = Old} = W) -> (run(C, W#w{group = G}))#w{group = Old};
 run({fault, Kind, C}, W) ->
     sderl_sim_world:tell({fault, Kind, C}, W),

@@ -10,7 +10,7 @@ the node finds what the tables keep.
 """.
 -include("sderl_sim.hrl").
 
--export([mail/4, begin_member/5, join/4, recover/3, step/4, kill/3, died/3, tick_later/4]).
+-export([mail/4, new_member/5, join/5, recover/3, step/4, kill/3, dies/2, tick_later/4]).
 
 -import(sderl_sim_world, [rnd/3, chance/2, pick/2, in/3, node/2, keep/4, member/3, process/4, book/2, keep_book/3,
                           seen/3, rows/3, alive/2, tell/2]).
@@ -37,20 +37,26 @@ mail(N, G, Item, W) ->
     end.
 
 -doc "A node hears that it is a member of a group it did not know.".
--spec join(node(), term(), sderl_membership:t(), #w{}) -> #w{}.
-join(N, G, Mem, W) ->
+-spec join(node(), term(), sderl_hello:uid(), sderl_membership:t(), #w{}) -> #w{}.
+join(N, G, Uid, Mem, W) ->
     tell({joins, N, G}, W),
-    begin_member(N, G, #{mem => Mem}, sderl_sim_store:new(N, sderl_membership:members(Mem)), W).
+    new_member(N, G, Uid, #{mem => Mem}, W).
 
--doc "A process of the protocol begins with a membership, or with what its predecessor left.".
--spec begin_member(node(), term(), map(), sderl_sim_store:store(), #w{}) -> #w{}.
+-doc "A member begins with nothing but a membership; it is one of the group that has this uid.".
+-spec new_member(node(), term(), sderl_hello:uid(), map(), #w{}) -> #w{}.
+new_member(N, G, Uid, #{mem := Mem} = Args, W) ->
+    Store = sderl_sim_store:new(N, sderl_membership:members(Mem)),
+    begin_member(N, G, Args, Store, keep(N, G, (member(N, G, W))#m{uid = Uid, first = Mem}, W)).
+
+%% A process of the protocol begins with a membership, or with what its predecessor left.
 begin_member(N, G, Args, Store, #w{ids = Id, opts = Opts, now = Now} = W0) ->
     #n{life = Life, clock = Off} = node(N, W0),
+    #m{uid = Uid} = M = member(N, G, W0),
     A = maps:merge((maps:with([aside_ms, forget_ms], Opts))#{faults => maps:get(broken, Opts, [])}, Args),
-    St = sderl_core:init(A#{group => G, uid => <<"u">>, self => N, addr => {N, G, Id}, inc => {N, Life},
+    St = sderl_core:init(A#{group => G, uid => Uid, self => N, addr => {N, G, Id}, inc => {N, Life},
                             now => Now, clock => Now + ?EPOCH_MS + Off, linked => sderl_sim_net:linked(N, G, W0)}),
     P = #p{id = Id, st = St, seen = sderl_core:inspect(St)},
-    W1 = keep(N, G, (member(N, G, W0))#m{p = P, store = Store, gone = undefined}, W0#w{ids = Id + 1}),
+    W1 = keep(N, G, M#m{p = P, store = Store}, W0#w{ids = Id + 1}),
     tick_later(N, G, Id, mail(N, G, start, sderl_sim_world:touch(N, W1))).
 
 -spec tick_later(node(), term(), pos_integer(), #w{}) -> #w{}.
@@ -100,8 +106,7 @@ found(_, _, _, W) -> W.
 
 %% ---------------------------------------------------------------- deaths of registered processes
 
--doc "A registered process dies: its own node's monitor says so.".
--spec died(node(), pid(), #w{}) -> #w{}.
+%% Its own node's monitor says so.
 died(N, Pid, W0) ->
     #n{groups = Gs} = node(N, W0),
     lists:foldl(fun(G, W) ->
@@ -116,6 +121,17 @@ deaths(N, G, Rows, W) ->
                         end;
                    (_, Acc) -> Acc
                 end, W, Rows).
+
+-doc "A process dies.".
+-spec dies(pid(), #w{}) -> #w{}.
+dies(Pid, #w{dead = Dead} = W) -> died(node(Pid), Pid, W#w{dead = Dead#{Pid => []}}).
+
+%% An exit signal goes over a link that is there.
+exits(N, G, Pid, W) ->
+    case alive(Pid, W) andalso (node(Pid) =:= N orelse lists:member(node(Pid), sderl_sim_net:linked(N, G, W))) of
+        true -> dies(Pid, W);
+        false -> W
+    end.
 
 %% Pids of nodes that are no members are watched by the coordinator, over links that are there.
 foreign_deaths(N, G, W) ->
@@ -222,7 +238,9 @@ store(N, G, F, W) ->
 
 effect(N, G, _, {send, {To, _, _} = Addr, Msg}, W) ->
     newer(N, To, Addr, sderl_sim_net:send(N, To, Addr, Msg, sderl_sim_check:sent(N, G, Msg, W)));
-effect(N, G, _, {hello, To, Msg}, W) -> sderl_sim_net:send(N, To, {hello, G}, Msg, W);
+effect(N, G, _, {hello, To, Msg}, W) ->
+    #m{uid = Uid} = member(N, G, W),
+    sderl_sim_net:send(N, To, {hello, G, Uid}, Msg, W);
 effect(N, G, _, {durable, D}, W) -> store(N, G, fun(St) -> sderl_sim_store:durable(D, St) end, W);
 effect(N, G, _, {members, Ms}, W) -> store(N, G, fun(St) -> sderl_sim_store:members(Ms, St) end, W);
 effect(N, G, _, {sessions, Sess}, W) -> store(N, G, fun(St) -> sderl_sim_store:sessions(Sess, St) end, W);
@@ -240,16 +258,23 @@ effect(N, G, _, {read_homes, To, K, Homes}, W) -> read(N, G, homes_read, {homes,
 effect(N, G, _, {read_stop, To}, W) ->
     #m{p = #p{cursors = Cs} = P} = M = member(N, G, W),
     keep(N, G, M#m{p = P#p{cursors = maps:without([{chunk, To}, {homes, To}], Cs)}}, W);
-effect(N, G, Id, {resolve, Name, A, B}, W) ->
+effect(N, G, Id, {resolve, Name, A, B}, #w{opts = Opts} = W) ->
     {D, W1} = rnd(5, 300, W),
-    {Keep, W2} = pick([element(2, A), element(2, B), none], W1),
-    in(D, {mail, N, G, Id, {resolved, Name, A, B, Keep, [{x, Name}]}}, W2);
-effect(_, _, _, {clash_effects, _}, W) -> W;
+    Pids = [element(2, A), element(2, B)],
+    {Keep, W2} = pick(Pids ++ maps:get(resolver, Opts, [none]), W1),
+    %% The loser is to exit; the first effect is for us, to see that what was decided is done.
+    Fx = [{decided, {Name, Keep, Pids}, N} | [{exit, P, Name} || Keep =/= none, P <- Pids, P =/= Keep]],
+    in(D, {mail, N, G, Id, {resolved, Name, A, B, Keep, Fx}}, W2);
+effect(N, G, _, {clash_effects, Fx}, W0) ->
+    lists:foldl(fun({decided, Clash, _}, W) -> sderl_sim_check:settled(N, G, Clash, W);
+                   ({exit, Pid, _}, W) -> exits(N, G, Pid, W)
+                end, W0, Fx);
 effect(_, _, _, {event, _, _}, W) -> W;
 effect(N, G, _, {left, Why, Mem}, W) ->
     #n{life = Life} = node(N, W),
     #b{left = Left} = B = book(G, W),
-    keep(N, G, (member(N, G, W))#m{p = undefined, store = undefined, gone = {Why, Mem}},
+    #m{uid = Uid, gone = Gone} = M = member(N, G, W),
+    keep(N, G, M#m{p = undefined, store = undefined, gone = Gone#{Uid => {Why, Mem}}},
          keep_book(G, B#b{left = Left#{{N, Life} => Why}}, W));
 effect(N, G, Id, {wake, Ms}, W) -> in(Ms, {timer, N, G, Id, wake}, W).
 

@@ -9,7 +9,7 @@ without a process of a group does what `sderl_node` does with a greeting for it.
 """.
 -include("sderl_sim.hrl").
 
--export([start/2, crash/3, pause/2, resume/2, pace/3, clock/3, version/3, arrive/3, timer/5, step/4, recover/4]).
+-export([start/2, create/3, invite/4, crash/3, pause/2, resume/2, pace/3, clock/3, version/3, arrive/3, timer/5, step/4, recover/4]).
 
 -import(sderl_sim_world, [chance/2, in/3, node/2, keep/2, keep/4, member/3, touch/2]).
 -import(sderl_sim_member, [mail/4]).
@@ -29,9 +29,21 @@ start(N, W0) ->
 configured(N, G, W) ->
     case member(N, G, W) of
         #m{config = none} -> W;
-        #m{config = Ms} = M ->
-            Mem = sderl_membership:new(Ms),
-            sderl_sim_member:begin_member(N, G, #{mem => Mem}, sderl_sim_store:new(N, Ms), keep(N, G, M#m{first = Mem}, W))
+        #m{config = Ms} -> sderl_sim_member:new_member(N, G, launched(G, Ms, W), #{mem => sderl_membership:new(Ms)}, W)
+    end.
+
+launched(G, Ms, W) -> sderl_hello:launched(G, Ms, <<>>, broken(W)).
+
+broken(#w{opts = Opts}) -> sderl_core_fault:named(maps:get(broken, Opts, [])).
+
+-doc "A group of that name is made at run time, by one node and for it alone.".
+-spec create(node(), term(), #w{}) -> #w{}.
+create(N, G, #w{ids = Id} = W) ->
+    case member(N, G, W) of
+        #m{store = undefined} ->
+            Uid = sderl_hello:founded({G, <<Id:128>>}, broken(W)),
+            sderl_sim_member:new_member(N, G, Uid, #{mem => sderl_membership:new([N]), found => true}, W);
+        _ -> W
     end.
 
 -doc "The node dies, and what it held in memory is lost. `slow`: the others notice by silence only.".
@@ -80,6 +92,18 @@ is_tick(_) -> false.
 held(N, {again, G, Id}, W) -> in(0, {step, N, G, Id}, W);
 held(N, Item, W) -> take(N, Item, W).
 
+-doc "A node that is to be added is asked first: what it remembers of having left is over.".
+-spec invite(node(), node(), term(), #w{}) -> #w{}.
+invite(By, N, G, W) ->
+    case {member(By, G, W), member(N, G, W)} of
+        {#m{p = #p{}, uid = Uid}, #m{gone = Gone} = M} when is_map_key(Uid, Gone) ->
+            case lists:member(By, sderl_sim_net:linked(N, G, W)) andalso not (node(N, W))#n.paused of
+                true -> keep(N, G, M#m{gone = maps:remove(Uid, Gone)}, W);
+                false -> W
+            end;
+        _ -> W
+    end.
+
 -doc "How long its processes take to get to their mail, in ms.".
 -spec pace(node(), {integer(), integer()}, #w{}) -> #w{}.
 pace(N, Pace, W) -> touch(N, keep((node(N, W))#n{pace = Pace}, W)).
@@ -107,10 +131,9 @@ take(N, {nodeup, M}, W) -> to_groups(N, M, {nodeup, M}, W);
 take(N, {nodedown, M}, W) -> to_groups(N, M, {nodedown, M}, W);
 take(N, {proc, G, Id, Item}, W) -> to(N, G, Id, Item, W);
 take(N, {msg, {N, G, Id}, From, Msg}, W) -> to(N, G, Id, {msg, From, Msg}, W);
-take(N, {msg, {hello, G}, From, Msg}, W) ->
+take(N, {msg, {hello, G, Uid}, From, Msg}, W) ->
     case member(N, G, W) of
-        #m{p = #p{}} -> mail(N, G, {msg, From, Msg}, W);
-        #m{} = M -> greeted(N, G, M, From, Msg, W);
+        #m{} = M -> greeted(N, G, M, Uid, From, Msg, W);
         none -> W
     end.
 
@@ -124,19 +147,29 @@ to(N, G, Id, Item, W) ->
         false -> W
     end.
 
-greeted(N, G, #m{gone = {Why, Mine}}, From, {hello, Addr, _, Mem, _}, W) ->
-    M = sderl_membership:merge(Mem, Mine),
-    case Why =:= removed andalso sderl_membership:is_member(N, M) of
-        true -> sderl_sim_member:join(N, G, M, W);
-        false -> sderl_sim_net:send(N, From, Addr, {gone, Why, Mine}, W)
-    end;
-greeted(N, G, #m{store = undefined}, _, {hello, _, _, Mem, _}, W) ->
-    case sderl_membership:is_member(N, Mem) of
-        true -> sderl_sim_member:join(N, G, Mem, W);
-        false -> W
-    end;
-%% Its process is about to come back.
-greeted(_, _, _, _, _, W) -> W.
+greeted(N, G, #m{store = Store, uid = U, gone = Gone} = M, Uid, From, {hello, Addr, _, Mem, Info} = Msg, W) ->
+    Own = case Store of undefined -> none; _ -> U end,
+    case sderl_hello:greeted(Own, Uid, maps:get(Uid, Gone, undefined), Mem, N) of
+        %% (Its process may be about to come back.)
+        pass -> mail(N, G, {msg, From, Msg}, W);
+        join -> sderl_sim_member:join(N, G, Uid, Mem, W);
+        again ->
+            Again = M#m{gone = maps:remove(Uid, Gone)},
+            greeted(N, G, Again, Uid, From, Msg, keep(N, G, Again, W));
+        {tell, Why, Known} -> sderl_sim_net:send(N, From, Addr, {gone, Why, Known}, W);
+        apart ->
+            case sderl_hello:yields(Own, launched(G, M#m.config, W), Mem, Info, N) andalso alone(N, G, W) of
+                true -> sderl_sim_member:join(N, G, Uid, Mem, keep(N, G, M#m{p = undefined, store = undefined}, W));
+                false -> W
+            end;
+        nothing -> W
+    end.
+
+alone(N, G, W) ->
+    case sderl_sim_world:state(N, G, W) of
+        none -> false;
+        S -> sderl_core:live(S) =:= [N]
+    end.
 
 -doc "A timer of a process: of a stopped node it is found when that goes on.".
 -spec timer(node(), term(), pos_integer(), tick | wake, #w{}) -> #w{}.
@@ -164,7 +197,7 @@ step(N, G, Id, W) ->
 -spec recover(node(), term(), pos_integer(), #w{}) -> #w{}.
 recover(N, G, Life, W) ->
     case {node(N, W), member(N, G, W)} of
-        {#n{up = true, life = Life}, #m{p = undefined, gone = undefined, store = St}} when St =/= undefined ->
+        {#n{up = true, life = Life}, #m{p = undefined, store = St}} when St =/= undefined ->
             sderl_sim_member:recover(N, G, W);
         _ -> W
     end.

@@ -44,9 +44,10 @@ build(Groups, W) ->
     Of = fun(N) -> [G || {G, Ms, Xs} <- Groups, lists:member(N, Ms) orelse lists:member(N, Xs)] end,
     Names = lists:usort(lists:append([Ms ++ Xs || {_, Ms, Xs} <- Groups])),
     Nodes = #{G => lists:usort(Ms ++ Xs) || {G, Ms, Xs} <- Groups},
+    Launch = maps:get(launch, W#w.opts, #{}),
     W#w{names = Names, groups = Nodes, group = element(1, hd(Groups)),
         nodes = #{N => #n{name = N, groups = Of(N)} || N <- Names},
-        ms = maps:from_list([{{N, G}, #m{config = Ms}} || {G, Ms, _} <- Groups, N <- Ms] ++
+        ms = maps:from_list([{{N, G}, #m{config = maps:get(N, Launch, Ms)}} || {G, Ms, _} <- Groups, N <- Ms] ++
                             [{{N, G}, #m{}} || {G, Ms, Xs} <- Groups, N <- Xs, not lists:member(N, Ms)]),
         books = #{G => #b{} || {G, _, _} <- Groups},
         apart = #{{A, B} => 0 || _ := Ns <- Nodes, A <- Ns, B <- Ns, A < B}}.
