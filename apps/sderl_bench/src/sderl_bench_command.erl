@@ -9,6 +9,7 @@
 -define(EXPERIMENTS, [
     {"registry", sderl_bench_registry_experiment},
     {"join", sderl_bench_join_experiment},
+    {"simulate", sderl_bench_simulate_experiment},
     {"standard", sderl_bench_standard}
 ]).
 

@@ -54,6 +54,7 @@
     lists = #{} :: map(),       % operation => {origin, session, number of its list}
     asked = #{} :: map(),       % {origin, session, number of a list} => its operations
     promised = #{} :: map(),    % {node, life} => highest epoch acknowledged
+    began = #{} :: map(),       % epoch => when its coordinator first had its turn
     truth = #{} :: map(),       % client's own name => {present, pid} | absent | unknown
     contest = #{} :: map(),     % client's own name => others' operations on it {in all, unanswered}
     applied = #{} :: map(),     % {node, life, epoch} => number of the last batch applied

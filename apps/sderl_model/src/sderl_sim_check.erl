@@ -23,7 +23,7 @@ once the faults are over is in `m:sderl_sim_settle`.
 | `own_writes` | a client reads what it was last answered |
 | `stays_away` | what a batch took away does not come back to a member whose log has that batch (unless its home was cut off before the batch reached it: what that says of its names counts) |
 | `as_decided` | a clash is settled as its resolver decided |
-| `one_acknowledges` | two coordinators do not both answer when they have been linked, and left alone, for a while |
+| `one_acknowledges` | two coordinators do not both answer when they have coordinated, have been linked and left alone for a while |
 """.
 -include("sderl_sim.hrl").
 
@@ -98,11 +98,13 @@ applied(N, G, E, Num, Store, W0) ->
 
 -doc "A member has had its turn.".
 -spec stepped(node(), term(), #w{}) -> #w{}.
-stepped(N, G, W) ->
-    #m{store = Store, p = #p{seen = Seen}} = member(N, G, W),
-    case Seen of
-        #{role := coord} -> within_one_batch(N, G, Seen, W);
-        _ -> ok
+stepped(N, G, W0) ->
+    #m{store = Store, p = #p{seen = Seen}} = member(N, G, W0),
+    W = case Seen of
+        #{role := coord} ->
+            within_one_batch(N, G, Seen, W0),
+            began(G, Seen, W0);
+        _ -> W0
     end,
     case W#w.written of
         [] -> W;
@@ -111,6 +113,12 @@ stepped(N, G, W) ->
             one_name(N, Store, W),
             not_applied(N, G, Names, Store, Seen, W),
             stays_away(N, G, Names, Store, Seen, W)
+    end.
+
+began(G, #{lineage := E}, #w{now = Now} = W) ->
+    case book(G, W) of
+        #b{began = #{E := _}} -> W;
+        #b{began = Began} = B -> keep_book(G, B#b{began = Began#{E => Now}}, W)
     end.
 
 -doc "An operation is answered on its node.".
@@ -390,7 +398,7 @@ one_acknowledges(N, G, V, W) when V =:= yes; V =:= ok ->
                 #{role := coord, lineage := E} ->
                     lists:foreach(fun(Other) ->
                         case Other =/= Lead andalso seen(Other, G, W) of
-                            #{role := coord, lineage := E2} when E2 =/= E -> together(Lead, E, Other, E2, W);
+                            #{role := coord, lineage := E2} when E2 =/= E -> together(G, Lead, E, Other, E2, W);
                             _ -> ok
                         end
                     end, nodes_of(G, W));
@@ -400,11 +408,12 @@ one_acknowledges(N, G, V, W) when V =:= yes; V =:= ok ->
     end;
 one_acknowledges(_, _, _, _) -> ok.
 
-together(A, EA, B, EB, #w{now = Now} = W) ->
-    case sderl_sim_net:linked_since(A, B, W) of
-        Since when is_integer(Since), Now - Since > ?MERGE_MS ->
-            min(sderl_sim_world:undisturbed(A, W), sderl_sim_world:undisturbed(B, W)) =< ?MERGE_MS
-                orelse violation(one_acknowledges, [{A, EA}, {B, EB}, linked_since, Since], W),
+together(G, A, EA, B, EB, #w{now = Now} = W) ->
+    case {sderl_sim_net:linked_since(A, B, W), book(G, W)} of
+        {Since, #b{began = #{EA := BeganA, EB := BeganB}}} when is_integer(Since) ->
+            Apart = Now - lists:max([Since, BeganA, BeganB]),
+            Left = lists:min([Apart, sderl_sim_world:undisturbed(A, W), sderl_sim_world:undisturbed(B, W)]),
+            Left =< ?MERGE_MS orelse violation(one_acknowledges, [{A, EA}, {B, EB}, {linked_since, Since}, {for_ms, Left}], W),
             ok;
         _ -> ok
     end.

@@ -1,0 +1,79 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_sim_batch).
+-moduledoc """
+Many simulated schedules at once: one process a schedule, as many at a time as there are schedulers.
+
+A schedule stays deterministic: it shares nothing with the others. Its process has a heap that needs
+no collection and is thrown away with it.
+""".
+
+-export([run/3, empty/0, add/2]).
+-export_type([summary/0]).
+
+-doc """
+What schedules did together: how many, steps of the protocol, operations of clients, faults by kind, in
+how many ms after the last fault each became one component, and the reports of those that broke a promise.
+""".
+-type summary() :: #{
+    schedules := non_neg_integer(), steps := non_neg_integer(), operations := non_neg_integer(),
+    faults := #{atom() => pos_integer()}, converge_ms := [integer()], failed := [sderl_sim:report()]
+}.
+
+-define(HEAP_WORDS, 1_000_000).
+
+-doc """
+Runs seeds from the first on with these options (`m:sderl_sim`). `More(Begun)` says before each
+whether to go on, `Seen(Report, Summary)` is called with each as it ends.
+""".
+-spec run(integer(), map(), #{more := fun((non_neg_integer()) -> boolean()),
+                              seen => fun((sderl_sim:report(), summary()) -> term()), at_once => pos_integer()}) -> summary().
+run(First, Options, #{more := More} = How) ->
+    Seen = maps:get(seen, How, fun(_, _) -> ok end),
+    AtOnce = maps:get(at_once, How, erlang:system_info(schedulers_online)),
+    loop(First, First, Options, More, Seen, AtOnce, #{}, empty()).
+
+-doc "No schedules.".
+-spec empty() -> summary().
+empty() -> #{schedules => 0, steps => 0, operations => 0, faults => #{}, converge_ms => [], failed => []}.
+
+loop(First, Next, Options, More, Seen, Free, Running, Summary) ->
+    case Free > 0 andalso More(Next - First) of
+        true ->
+            {_, Ref} = start(Options#{seed => Next}),
+            loop(First, Next + 1, Options, More, Seen, Free - 1, Running#{Ref => Next}, Summary);
+        false when map_size(Running) =:= 0 ->
+            Summary;
+        false ->
+            receive
+                {'DOWN', Ref, process, _, Result} when is_map_key(Ref, Running) ->
+                    Report = case Result of
+                        {report, R} -> R;
+                        %% (Killed for the memory it took, say.)
+                        Other -> (lost(map_get(Ref, Running)))#{why => Other}
+                    end,
+                    Now = add(Report, Summary),
+                    _ = Seen(Report, Now),
+                    loop(First, Next, Options, More, Seen, Free + 1, maps:remove(Ref, Running), Now)
+            end
+    end.
+
+%% (Not linked: a schedule must not take the others along. It ends soon by itself.)
+start(Options) ->
+    spawn_opt(fun() -> exit({report, maps:remove(world, sderl_sim:schedule(Options))}) end,
+              [monitor, {min_heap_size, ?HEAP_WORDS}]).
+
+lost(Seed) ->
+    #{seed => Seed, outcome => failed, steps => 0, faults => #{}, operations => 0, converge_ms => undefined, at_ms => undefined}.
+
+-doc "A summary with one more report.".
+-spec add(sderl_sim:report(), summary()) -> summary().
+add(#{outcome := Outcome, steps := Steps, operations := Ops, faults := Faults, converge_ms := Ms} = Report,
+    #{schedules := K, steps := S, operations := O, faults := F, converge_ms := C, failed := Bad} = Summary) ->
+    Summary#{
+        schedules := K + 1,
+        steps := S + Steps,
+        operations := O + Ops,
+        faults := maps:merge_with(fun(_, A, B) -> A + B end, F, Faults),
+        converge_ms := case is_integer(Ms) of true -> [Ms | C]; false -> C end,
+        failed := case Outcome of ok -> Bad; failed -> Bad ++ [Report] end
+    }.
