@@ -1,0 +1,114 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_simulate_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+-define(E, sderl_bench_simulate_experiment).
+
+%% Options
+
+defaults_test() ->
+    {ok, Options} = options([]),
+    ?assertMatch(#{nodes := 7, spare := 1, groups := 1, clients := 2, most_faults := 12, schedules := 400, broken := []}, Options),
+    ?assertEqual(sderl_sim_faults:kinds(), maps:get(faults, Options)),
+    ?assert(is_integer(maps:get(seed, Options))).
+
+options_test() ->
+    ?assertMatch({ok, #{faults := [crash, split], seed := 17, schedules := 3}},
+                 options(["--faults", "crash, split", "--seed", "17", "--schedules", "3"])),
+    ?assertMatch({ok, #{schedules := 1, trace := true}}, options(["--trace", "--seed", "1"])),
+    ?assertMatch({ok, #{minutes := 480, log := "sderl-simulate.log"}}, options(["--overnight"])),
+    ?assertMatch({ok, #{minutes := 2, log := "f"}}, options(["--minutes", "2", "--log", "f"])),
+    ?assertMatch({ok, #{broken := [early_yes, rule_9]}}, options(["--broken", "early_yes,rule_9"])).
+
+bad_options_test_() ->
+    [
+        {Text, fun() ->
+            {error, Found} = options(Args),
+            ?assertEqual(Text, lists:sublist(Found, length(Text)))
+        end}
+     || {Text, Args} <- [
+            {"--nodes must be from 2 to 28, not 1", ["--nodes", "1"]},
+            {"--spare must be from 0 to 4, not 5", ["--spare", "5"]},
+            {"--most-faults must be from 1 to 1000, not 0", ["--most-faults", "0"]},
+            {"--faults: there is no kind of fault \"flood\"; there are crash, kill, ", ["--faults", "crash,flood"]},
+            {"--faults names nothing: take \"all\" or some of crash, ", ["--faults", ","]},
+            {"--broken: there is no deliberate fault \"rule_99\"; there are skip_apply, ", ["--broken", "rule_99"]},
+            {"--schedules must be at least 1, not 0", ["--schedules", "0"]},
+            {"--minutes must be at least 1, not 0", ["--minutes", "0"]},
+            {"--schedules says how many, --minutes how long: give one of them", ["--minutes", "1", "--schedules", "3"]},
+            {"--schedules says how many, --overnight how long", ["--overnight", "--schedules", "3"]},
+            {"--overnight is --minutes 480: give one of them", ["--overnight", "--minutes", "3"]},
+            {"--trace is of one schedule, not of 2", ["--trace", "--schedules", "2"]},
+            {"--trace is of one schedule, --overnight of many", ["--trace", "--overnight"]},
+            {"--log is the file of --minutes and --overnight", ["--log", "f"]}
+        ]
+    ].
+
+options(Args) ->
+    {ok, Parsed} = sderl_command:parse(Args, ["bench", "simulate"], ?E:command()),
+    case ?E:check(Parsed) of
+        {ok, Options} -> {ok, Options};
+        {error, Text} -> {error, unicode:characters_to_list(Text)}
+    end.
+
+%% Runs
+
+json_test_() ->
+    {timeout, 60, fun() -> in_folder(fun(Folder) ->
+        File = filename:join(Folder, "result.json"),
+        {ok, Output} = sderl_bench_output:open(File),
+        {ok, Options} = options(["--nodes", "3", "--faults", "crash,pause", "--most-faults", "4", "--seed", "1", "--schedules", "2"]),
+        Outcome = ?E:run(Options, Output),
+        ok = sderl_bench_output:close(Output),
+        {ok, Line} = file:read_file(File),
+        #{<<"experiment">> := <<"simulate">>, <<"metrics">> := Metrics, <<"params">> := Params} = json:decode(Line),
+        ?assertEqual(ok, Outcome),
+        ?assertMatch(#{<<"schedules">> := 2, <<"violations">> := 0, <<"steps_per_s">> := _,
+                       <<"faults">> := #{}, <<"converge_ms">> := #{<<"max">> := _}}, Metrics),
+        ?assertMatch(#{<<"seed">> := 1, <<"faults">> := [<<"crash">>, <<"pause">>]}, Params)
+    end) end}.
+
+%% The command that is printed runs the very schedule again.
+replay_test_() ->
+    {timeout, 60, fun() ->
+        Args = ["--nodes", "3", "--clients", "3", "--broken", "early_yes", "--seed", "1", "--schedules", "4"],
+        {ok, Options} = options(Args),
+        {ok, None} = sderl_bench_output:open(undefined),
+        {error, Text} = ?E:run(Options, None),
+        Lines = string:split(unicode:characters_to_list(Text), "\n", all),
+        [Found, Command | _] = tl(Lines),
+        ["bin/sderl", "bench", "simulate" | Again] = string:lexemes(Command, " "),
+        {ok, One} = options(Again),
+        {error, Text1} = ?E:run(One, None),
+        ["1 of 1 schedules broke a promise:", Same | _] = string:split(unicode:characters_to_list(Text1), "\n", all),
+        ?assertEqual(Found, Same)
+    end}.
+
+%% The log
+
+a_log_goes_on_where_it_was_cut_test() ->
+    in_folder(fun(Folder) ->
+        File = filename:join(Folder, "log"),
+        ok = file:write_file(File, "{\"what\":\"vio"),
+        {ok, Log} = sderl_bench_simulate_log:open(File),
+        ok = sderl_bench_simulate_log:begun(Log, #{nodes => 3}),
+        Report = #{seed => 5, outcome => failed, why => {one_owner, x}, at_ms => 7},
+        ok = sderl_bench_simulate_log:seen(Log, Report, sderl_sim_batch:empty(), fun(S) -> ["again ", integer_to_list(S)] end),
+        ok = sderl_bench_simulate_log:close(Log),
+        {ok, Text} = file:read_file(File),
+        [<<"{\"what\":\"vio">>, Begun, Violation, <<>>] = binary:split(Text, <<"\n">>, [global]),
+        ?assertMatch(#{<<"what">> := <<"begun">>, <<"params">> := #{<<"nodes">> := 3}}, json:decode(Begun)),
+        ?assertMatch(#{<<"seed">> := 5, <<"at_ms">> := 7, <<"replay">> := <<"again 5">>, <<"why">> := <<"{one_owner,x}">>},
+                     json:decode(Violation))
+    end).
+
+a_log_that_cannot_be_is_an_error_test() ->
+    {error, Text} = sderl_bench_simulate_log:open("/no/such/folder/log"),
+    ?assertEqual("cannot write /no/such/folder/log: no such file or directory", unicode:characters_to_list(Text)).
+
+%% Helpers
+
+in_folder(Fun) ->
+    Folder = filename:join(os:getenv("TMPDIR", "/tmp"), "sderl_simulate_" ++ os:getpid() ++ integer_to_list(erlang:unique_integer([positive]))),
+    ok = filelib:ensure_path(Folder),
+    try Fun(Folder) after file:del_dir_r(Folder) end.
