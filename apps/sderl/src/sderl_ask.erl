@@ -126,12 +126,12 @@ answer({whereis, Group, Name}) ->
     end;
 answer({send, Group, Name, Msg}) ->
     case sderl_store:is_member(Group) of
-        true -> {found, deliver(sderl_read:local(Group, Name), Msg)};
+        true -> {found, deliver(sderl_read:local(Group, Name), Group, Msg)};
         false -> {error, not_member}
     end;
 %% Of a named node: rule 23. A free one answers from its own names whatever the group.
 answer({whereis_at, Group, Name}) -> {found, at(Group, Name), class()};
-answer({send_at, Group, Name, Msg}) -> {found, deliver(at(Group, Name), Msg), class()};
+answer({send_at, Group, Name, Msg}) -> {found, deliver(at(Group, Name), Group, Msg), class()};
 answer(names) -> [{G, [N || {N, _} <- sderl_store:names(G)]} || {G, _, _, _, _} <- sderl_dir:own()];
 answer({names, Group}) ->
     case sderl_store:is_member(Group) of
@@ -166,10 +166,10 @@ class() ->
     end.
 
 %% Delivered here, because a send from the asking node would link it to the pid's node (rule 21).
-deliver(undefined, _) -> undefined;
-deliver(Pid, Msg) ->
+deliver(undefined, _, _) -> undefined;
+deliver(Pid, Group, Msg) ->
     _ = case erlang:send(Pid, Msg, [noconnect]) of
         ok -> ok;
-        noconnect -> spawn(fun() -> Pid ! Msg end)
+        noconnect -> spawn(fun() -> sderl_read:connect_and_send(Pid, Group, Msg) end)
     end,
     Pid.

@@ -207,12 +207,17 @@ prune(Before) ->
 -spec known() -> [{term(), [node()]}].
 known() ->
     Groups = lists:usort([G || {{G, _}, _} <- ets:tab2list(sderl_known)]),
-    [{G, known(G)} || G <- Groups, not ets:member(sderl_groups, G)].
+    [{G, Nodes} || G <- Groups, not ets:member(sderl_groups, G), [_ | _] = Nodes <- [known(G)]].
 
 -doc "The nodes that a group is known to have: as its members tell, else as the launch configuration has it.".
 -spec known(term()) -> [node()].
 known(Group) ->
-    Rows = ets:select(sderl_known, [{{{'$1', '$2'}, '$3'}, [{'=:=', '$1', {const, Group}}], [{{'$2', '$3'}}]}]),
+    Rows0 = ets:select(sderl_known, [{{{'$1', '$2'}, '$3'}, [{'=:=', '$1', {const, Group}}], [{{'$2', '$3'}}]}]),
+    %% The last word of a node that left our group may come after it left.
+    Rows = case named() of
+        [] -> Rows0;
+        Own -> [R || {From, _} = R <- Rows0, From =:= config orelse lists:member(From, mates(Own))]
+    end,
     case [Ns || {From, Ns} <- Rows, From =/= config] of
         [] -> lists:append([Ns || {config, Ns} <- Rows]);
         Told -> lists:usort(lists:append(Told))
@@ -234,13 +239,17 @@ what it heard last, as nobody will tell it anything newer.
 """.
 -spec unknow_strangers() -> ok.
 unknow_strangers() ->
-    case named() of
-        [] -> ok;
-        Own ->
-            Mates = lists:append([Ms || {_, _, _, Ms, _} <- Own]),
+    Own = named(),
+    %% A group that this node is about to leave shows those that stay: what it knew from others that go with it
+    %% it keeps, should it be free then.
+    case Own =/= [] andalso lists:all(fun({_, _, _, Ms, _}) -> lists:member(node(), Ms) end, Own) of
+        true ->
             lists:foreach(fun unknow_from/1,
-                          lists:usort([F || {{_, F}, _} <- ets:tab2list(sderl_known), F =/= config]) -- Mates)
+                          lists:usort([F || {{_, F}, _} <- ets:tab2list(sderl_known), F =/= config]) -- mates(Own));
+        false -> ok
     end.
+
+mates(Own) -> lists:append([Ms || {_, _, _, Ms, _} <- Own]).
 
 unknow(Group) ->
     _ = ets:select_delete(sderl_known, [{{{'$1', '_'}, '_'}, [{'=:=', '$1', {const, Group}}], [true]}]),

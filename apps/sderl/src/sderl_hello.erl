@@ -13,7 +13,7 @@ made by launch configuration has the same uid wherever it is started, whatever l
 file has there (rule 2): with the list in it, a file that is rolled out node by node would make two
 groups that never become one.
 """.
--export([launched/4, founded/2, greeted/5, yields/5, told/3]).
+-export([launched/4, founded/2, greeted/5, yields/5, told/3, heeded/3]).
 -export_type([uid/0]).
 
 -type uid() :: binary().
@@ -79,3 +79,11 @@ told(Own, Heard, Faults) ->
         false -> Own;
         true -> Own ++ Heard
     end.
+
+-doc """
+Whether a node heeds what another tells it of groups: only a fellow member's word, by that word itself. One
+that leaves a group, or is removed with others, may have a last word under way, which nobody would take back.
+""".
+-spec heeded(Self :: node(), From :: node(), [{term(), [node()]}]) -> boolean().
+heeded(Self, From, List) ->
+    lists:any(fun({_, Nodes}) -> lists:member(Self, Nodes) andalso lists:member(From, Nodes) end, List).

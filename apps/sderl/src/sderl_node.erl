@@ -154,8 +154,7 @@ handle_info({sderl_hello, ?VSN, Group, Uid, From, {hello, Addr, _, Mem, Info} = 
 handle_info({sderl_known, ?VSN, From, List}, N) when is_atom(From), is_list(List) ->
     case lists:all(fun({_, Nodes}) -> is_list(Nodes) andalso lists:all(fun is_atom/1, Nodes); (_) -> false end, List) of
         true ->
-            sderl_dir:unknow_from(From),
-            lists:foreach(fun({G, Nodes}) -> sderl_dir:know(G, Nodes, From) end, List),
+            _ = sderl_hello:heeded(node(), From, List) andalso know(From, List),
             {noreply, N};
         false -> {noreply, unknown(N)}
     end;
@@ -193,6 +192,10 @@ handle_info({'DOWN', Ref, process, _, Reason}, #n{entering = E} = N) ->
     end;
 handle_info({enter, Group}, N) -> {noreply, enter(Group, N)};
 handle_info(_, N) -> {noreply, unknown(N)}.
+
+know(From, List) ->
+    sderl_dir:unknow_from(From),
+    lists:foreach(fun({G, Nodes}) -> sderl_dir:know(G, Nodes, From) end, List).
 
 unknown(N) ->
     sderl_dir:unknown(?MODULE),

@@ -4,7 +4,7 @@
 %% Reads of names. A member's read is one lookup in its own table; everything else is asked of a
 %% node that is a member, in a helper and within a time limit, so that no read ever hangs.
 
--export([whom/3, local/2, whereis/2, whereis_at/3, send/3, send_at/4, names_of/1, names_at/1]).
+-export([whom/3, local/2, whereis/2, whereis_at/3, send/3, send_at/4, connect_and_send/3, names_of/1, names_at/1]).
 
 %% Rule 23: a non-member asks at most three nodes and waits at most five seconds.
 -define(NODES, 3).
@@ -76,10 +76,20 @@ send(Group, Name, Msg) ->
                     end;
                 false -> undefined
             end;
-        Pid -> Pid ! Msg, Pid
+        Pid ->
+            case erlang:send(Pid, Msg, [noconnect]) of
+                ok -> Pid;
+                noconnect -> connect_and_send(Pid, Group, Msg), Pid
+            end
     catch
         error:badarg -> undefined
     end.
+
+-doc "To a process on a node without a link, which is opened and noted as one that this send made.".
+-spec connect_and_send(pid(), term(), term()) -> ok.
+connect_and_send(Pid, Group, Msg) ->
+    _ = sderl_connector:connect(node(Pid), {lookup, Group}) andalso erlang:send(Pid, Msg, [noconnect]),
+    ok.
 
 -spec send_at(node(), term(), term(), term()) -> pid() | undefined.
 send_at(Node, Group, Name, Msg) ->

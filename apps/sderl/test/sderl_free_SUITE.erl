@@ -13,7 +13,7 @@ suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [islands, clash, several_at_once, leaving_for_a_group, becoming_free, turned_off, restarted, away_meanwhile,
-     killed_meanwhile, links_reported, links_closed].
+     killed_meanwhile, sends_note_their_links, what_a_free_node_remembers, links_reported, links_closed].
 
 links(Fleet, Node) -> lists:sort(call(Fleet, Node, {erlang, nodes}, [connected])).
 
@@ -244,6 +244,39 @@ where(free) ->
         {_, _, Pid, _, _} -> Pid;
         undefined -> undefined
     end.
+
+%% ---------------------------------------------------------------- links of sends, words of others
+
+%% A process on a node outside its group: who delivers to it opens a link, and the library knows why.
+sends_note_their_links(_) ->
+    with(#{families => [sd(5)]}, fun(Fleet, [A1, A2, A3, A4, A5]) ->
+        {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2, A3]]),
+        Pid = call(Fleet, A5, proc, []),
+        ?assertEqual(yes, s_group(Fleet, A1, register_name, [g, n, Pid])),
+        ?assertEqual(Pid, s_group(Fleet, A2, send, [g, n, one])),
+        ?assertEqual(Pid, s_group(Fleet, A4, send, [A3, g, n, two])),
+        await(fun() -> lists:sort(call(Fleet, A5, inbox, [Pid])) =:= [one, two] end),
+        [?assertMatch([#{opened_by := library, reasons := [_ | _]}],
+                      [L || #{node := M} = L <- s_group(Fleet, N, links, []), M =:= A5]) || N <- [A1, A2, A3]],
+        ?assertEqual([A3], links(Fleet, A4))
+    end).
+
+%% A free node knows the groups of those who were removed with it, and nobody's last word afterwards.
+what_a_free_node_remembers(_) ->
+    with(#{families => [sd(4)]}, fun(Fleet, [A1, A2, A3, A4]) ->
+        {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2, A3]]),
+        {ok, h, _} = s_group(Fleet, A3, new_s_group, [h, [A3, A4]]),
+        Pid = call(Fleet, A4, proc, []),
+        yes = s_group(Fleet, A4, register_name, [h, n, Pid]),
+        await(fun() -> s_group(Fleet, A2, s_groups, []) =:= {[g], [h]} end),
+        ok = s_group(Fleet, A1, remove_nodes, [g, [A2, A3]]),
+        await(fun() -> s_group(Fleet, A2, own_s_groups, []) =:= [] end),
+        ?assertEqual(Pid, s_group(Fleet, A2, whereis_name, [h, n])),
+        %% As if A3 had said that on its way out.
+        _ = call(Fleet, A1, {erlang, send}, [sderl_node, {sderl_known, 1, A3, [{g, [A1]}, {h, [A3, A4]}]}]),
+        _ = call(Fleet, A1, {sderl_node, settle}, []),
+        ?assertEqual({[g], []}, s_group(Fleet, A1, s_groups, []))
+    end).
 
 %% ---------------------------------------------------------------- links that nobody needs
 

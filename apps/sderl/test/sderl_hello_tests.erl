@@ -97,3 +97,8 @@ rule_23_a_free_node_answers_from_its_own_names_test_() ->
     [?_assertEqual(Expected, sderl_ask:namespace(Free, Group, Faults)) || {Free, Group, Faults, Expected} <- [
         {true, g, [], {names, undefined}}, {true, undefined, [], {names, undefined}}, {false, g, [], {names, g}},
         {false, undefined, [], none}, {true, g, [rule_23], {names, g}}]].
+
+%% The word of one that has left is not heeded, nor that of one that was removed together with this node.
+only_a_fellow_members_word_test_() ->
+    [?_assertEqual(Expected, sderl_hello:heeded(a, b, List)) || {Expected, List} <- [
+        {true, [{g, [a, b]}, {f, [b, c]}]}, {false, [{g, [a]}, {f, [b, c]}]}, {false, [{f, [b, c]}]}, {false, []}]].

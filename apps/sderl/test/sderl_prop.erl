@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_prop).
 -moduledoc """
-Runs properties from EUnit so that a failure can be replayed: each run prints its seed, and
+Runs properties from EUnit and Common Test so that a failure can be replayed: each run prints its seed, and
 `SDERL_SEED=A,B,C` in the environment runs with that one.
 """.
--export([eunit/3, refuted/3]).
+-export([eunit/3, refuted/3, check/3]).
 
 -define(TIME_LIMIT_S, 300).
 
@@ -24,6 +24,8 @@ refuted(Name, Tests, Property) ->
         end
     end}}.
 
+-doc "The same in the calling process: `ok`, or an error with the seed.".
+-spec check(string(), pos_integer(), fun(() -> proper:test())) -> ok.
 check(Name, Tests, Property) ->
     {A, B, C} = Seed = seed(),
     io:format(user, "property ~ts, ~b tests, SDERL_SEED=~b,~b,~b~n", [Name, Tests, A, B, C]),
