@@ -94,7 +94,7 @@ command(leave, N, S) -> {leave, named(N, S)};
 command(register_name, N, S) ->
     ?LET({G, Name, Pid}, {group(N, S), name(), process(N, S)},
          frequency([{5, {register_name, G, Name, proper(G, Pid, N)}},
-                    {1, {register_name, G, Name, proper(G, Pid, N), #{meta => integer(0, 9)}}}]));
+                    {1, ?LET(Meta, integer(0, 9), {register_name, G, Name, proper(G, Pid, N), #{meta => Meta}})}]));
 command(re_register_name, N, S) ->
     ?LET({G, Name, Pid}, {group(N, S), name(), process(N, S)}, {re_register_name, G, Name, proper(G, Pid, N)});
 command(unregister_name, N, S) -> ?LET(G, group(N, S), {unregister_name, G, known_name(G, N, S)});

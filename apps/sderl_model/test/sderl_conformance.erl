@@ -1,0 +1,296 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_conformance).
+
+%% Real nodes in lockstep with the semantics. Each step is a call on a node and a rule of sderl_model;
+%% then the value, and the state of every node, are what the rule gives, or the two diverge.
+%%
+%% Nothing is slept for: after the value the nodes are asked again and again, all at once, until they
+%% show the state, or a deadline passes. Where the semantics leaves a choice (sderl_model:open/1) it is made
+%% as the nodes made it; links that it allows (sderl_model:may_link/1) may be there.
+%%
+%% The nodes serve for many lists of steps: reset/2 stops the library on all of them, takes all
+%% links down and starts it again, which leaves nothing of what was before and takes a fraction of a second.
+%%
+%% To see a failure again, in `rebar3 as test shell`:
+%%
+%%     sderl_conformance:replay(plain, [{'n1@127.0.0.1', {new_s_group, g1, ['n1@127.0.0.1']}}, ...]).
+
+-export([start/1, stop/1, reset/2, initial/1, run/3, replay/2, nodes_of/1, variants/0, text/1]).
+
+-define(TAG, "").
+-define(CALL, 90_000).
+%% Until all nodes show a state.
+-define(REST, 30_000).
+-define(ANEW, 10_000).
+
+-record(w, {fleet, table = #{}, names = #{}, dead = #{}, may = []}).
+
+%% ---------------------------------------------------------------- nodes
+
+%% 14 normal and 2 hidden ones, as published.
+nodes_of(Short) -> list_to_atom(Short ++ "@127.0.0.1").
+
+types() ->
+    [{nodes_of("n" ++ integer_to_list(I)), normal} || I <- lists:seq(1, 14)] ++
+        [{nodes_of("h" ++ integer_to_list(I)), hidden} || I <- lists:seq(1, 2)].
+
+%% The library's own patience: long, so that a busy machine sets nobody aside.
+env() -> [{sderl, tick_ms, 200}, {sderl, set_aside_ms, 4000}, {sderl, write_timeout_ms, 60_000}].
+
+start(Owner) ->
+    Family = #{apps => [sderl], env => env()},
+    {ok, Fleet} = sderl_fleet:start(#{families => [Family#{name => n, count => 14}, Family#{name => h, count => 2, hidden => true}],
+                                      tag => ?TAG, owner => Owner}),
+    Fleet.
+
+stop(Fleet) -> sderl_fleet:stop(Fleet).
+
+%% ---------------------------------------------------------------- variants
+
+variants() -> [plain, launch].
+
+%% Three groups that overlap.
+launch() ->
+    N = fun(Shorts) -> [nodes_of(S) || S <- Shorts] end,
+    [{g1, normal, N(["n1", "n2", "n3", "n4", "h1"])}, {g2, normal, N(["n4", "n5", "n6"])},
+     {{g, 3}, hidden, N(["n1", "n6", "n7", "n8"])}].
+
+%% Every node begins with two processes.
+initial(Variant) ->
+    S0 = sderl_model:new(case Variant of
+        plain -> #{nodes => types()};
+        launch -> #{nodes => types(), s_groups => launch(), s_groups_known => all}
+    end),
+    lists:foldl(fun({N, _}, S) -> element(2, sderl_model:run(S, spawn, N)) end, S0, types() ++ types()).
+
+%% The nodes as after a start, in the state that initial/1 has. A helper of the library may be about to
+%% connect when the library is stopped: then once more.
+reset(Fleet, Variant) -> reset(Fleet, Variant, 3).
+
+reset(Fleet, Variant, Tries) ->
+    ok = all(Fleet, stop, []),
+    await(fun() -> lists:all(fun(Free) -> Free end, each(Fleet, unlink, [])) end),
+    ok = all(Fleet, start, [[{s_groups, case Variant of plain -> undefined; launch -> launch() end}]]),
+    Pids = [{{pid, N, K}, sderl_fleet:call(Fleet, N, sderl_conformance_node, spawned, [])} || {N, _} <- types(), K <- [1, 2]],
+    Dead = lists:zip([N || {N, _} <- types()], each(Fleet, dead, [])),
+    W = #w{fleet = Fleet, table = maps:from_list(Pids), dead = maps:from_list(Dead)},
+    case rest(initial(Variant), W, ?ANEW) of
+        {ok, S, W1} -> {S, W1};
+        {diverged, _} when Tries > 1 -> reset(Fleet, Variant, Tries - 1);
+        {diverged, Where} -> error({not_reset, Where})
+    end.
+
+each(Fleet, F, Args) ->
+    [case Answer of
+         {ok, Value} -> Value;
+         {error, Why} -> error({Node, F, Why})
+     end || {Node, Answer} <- sderl_fleet:multicall(Fleet, [N || {N, _} <- types()], sderl_conformance_node, F, Args, ?CALL)].
+
+all(Fleet, F, Args) ->
+    [] = [Value || Value <- each(Fleet, F, Args), Value =/= ok],
+    ok.
+
+await(F) ->
+    case sderl_fleet:await(F, ?REST) of
+        ok -> ok;
+        {error, {timeout, Last}} -> error({never, Last})
+    end.
+
+%% ---------------------------------------------------------------- lockstep
+
+%% Runs steps on nodes that were reset: `ok`, or where and how the two diverged.
+run(Fleet, Variant, Steps) ->
+    {S, W} = reset(Fleet, Variant),
+    steps(Steps, 1, S, W).
+
+steps([], _, _, _) -> ok;
+steps([Step | Steps], K, S0, W0) ->
+    case sderl_model_gen:applicable(Step, S0) of
+        false -> steps(Steps, K + 1, S0, W0);
+        true ->
+            {Expected, S1} = sderl_model_gen:run(Step, S0),
+            {Seen, W1} = do(Step, Expected, W0),
+            case value(Expected, Seen, W1) of
+                same ->
+                    case rest(S1, W1) of
+                        {ok, S, W} -> steps(Steps, K + 1, S, W);
+                        {diverged, Where} -> diverged(K, Step, {states, Where}, S0)
+                    end;
+                {Want, Got} -> diverged(K, Step, {values, Want, Got}, S0)
+            end
+    end.
+
+diverged(K, Step, How, Before) -> {diverged, #{step => K, command => Step, how => How, before => Before}}.
+
+%% The call on the node, with real processes and names for the symbols.
+do({Node, spawn}, Pid, #w{fleet = Fleet, table = T} = W) ->
+    {Pid, W#w{table = T#{Pid => sderl_fleet:call(Fleet, Node, sderl_conformance_node, spawned, [])}}};
+do({_, {exit, {pid, On, _} = Pid}}, _, #w{fleet = Fleet} = W) ->
+    {sderl_fleet:call(Fleet, On, sderl_conformance_node, kill, [real(Pid, W)], ?CALL), W};
+do({Node, crash}, _, #w{fleet = Fleet} = W) -> {sderl_fleet:kill(Fleet, Node), W};
+do({Node, restart}, Expected, #w{fleet = Fleet} = W) ->
+    {case sderl_fleet:restart(Fleet, Node) of {ok, Node} -> Expected; Error -> Error end, W};
+do({Node, Command}, Expected, #w{fleet = Fleet, names = Names} = W) ->
+    {F, Args} = case Command of
+        F0 when is_atom(F0) -> {F0, []};
+        _ -> {element(1, Command), tl(tuple_to_list(real(Command, W)))}
+    end,
+    Value = sderl_fleet:call(Fleet, Node, sderl_conformance_node, call, [F, Args], ?CALL),
+    case {Expected, Value} of
+        {{ok, {generated, _} = G, _}, {ok, Name, _}} when not is_map_key(G, Names) -> {Value, W#w{names = Names#{G => Name}}};
+        _ -> {Value, W}
+    end.
+
+real({pid, N, _} = Pid, #w{table = T, dead = D}) -> maps:get(Pid, T, maps:get(N, D, Pid));
+real({generated, _} = G, #w{names = Names}) -> maps:get(G, Names, G);
+real(T, W) when is_tuple(T) -> list_to_tuple([real(E, W) || E <- tuple_to_list(T)]);
+real([H | T], W) -> [real(H, W) | real(T, W)];
+real(Other, _) -> Other.
+
+symbol(P, #w{table = T}) when is_pid(P) ->
+    case [S || S := Q <- T, Q =:= P] of
+        [S] -> S;
+        [] -> {unknown, P}
+    end;
+symbol(T, W) when is_tuple(T) -> list_to_tuple([symbol(E, W) || E <- tuple_to_list(T)]);
+symbol([H | T], W) -> [symbol(H, W) | symbol(T, W)];
+symbol(M, W) when is_map(M) -> #{K => symbol(V, W) || K := V <- M};
+symbol(A, #w{names = Names}) ->
+    case [G || G := Name <- Names, Name =:= A] of
+        [G] -> G;
+        [] -> A
+    end.
+
+%% Values are the same but for the order of names, the token, and the home where the group chose it.
+value(Expected, Seen, W) ->
+    case {plain(Expected), plain(symbol(Seen, W))} of
+        {Same, Same} -> same;
+        {#{home := any} = A, #{home := _} = B} -> value(A#{home := x}, B#{home := x}, W);
+        Differ -> Differ
+    end.
+
+plain(L) when is_list(L) -> lists:sort(L);
+plain({Own, Other}) when is_list(Own), is_list(Other) -> {lists:sort(Own), lists:sort(Other)};
+plain(#{pid := _} = M) -> maps:with([pid, home, meta], M);
+plain(V) -> V.
+
+%% ---------------------------------------------------------------- states
+
+%% Waits until all nodes show the state: it, with the choices that they made.
+rest(S, W) -> rest(S, W, ?REST).
+
+rest(S, #w{may = May0} = W0, Timeout) ->
+    W = W0#w{may = lists:umerge(May0, lists:usort(sderl_model:may_link(S)))},
+    Self = self(),
+    Ref = make_ref(),
+    Look = fun() ->
+        case agree(S, seen(S, W), W) of
+            {ok, Settled} -> Self ! {Ref, Settled}, ok;
+            {diverged, Where} -> Where
+        end
+    end,
+    case sderl_fleet:await(Look, Timeout) of
+        ok -> receive {Ref, Settled} -> {ok, Settled, W} end;
+        {error, {timeout, Where}} -> {diverged, Where}
+    end.
+
+seen(#{down := Down}, #w{fleet = Fleet, table = T} = W) ->
+    Up = [N || {N, _} <- types(), not lists:member(N, Down)],
+    #{N => case Answer of {ok, See} -> view(See, W); _ -> Answer end
+      || {N, Answer} <- sderl_fleet:multicall(Fleet, Up, sderl_conformance_node, see, [maps:values(T)], ?CALL)}.
+
+view(#{groups := Gs, names := Ns, known := Known, processes := Ps, components := Cs} = See, W) ->
+    See#{components := symbol(Cs, W), groups := lists:sort(symbol(Gs, W)), names := lists:sort(symbol(Ns, W)), known := lists:sort(symbol(Known, W)),
+         processes := maps:from_list(symbol(Ps, W))}.
+
+agree(S0, Seen, W) ->
+    S1 = chosen(S0, Seen),
+    S = links(S1, Seen, W),
+    Wrong = [{N, Differ} || N := See <- Seen, Differ <- [differ(sderl_model:view(N, S), See)], Differ =/= []],
+    case Wrong ++ apart(S, Seen) ++ strange(Seen) of
+        [] -> {ok, S};
+        _ -> {diverged, lists:sort(Wrong ++ apart(S, Seen) ++ strange(Seen))}
+    end.
+
+differ(Expected, See) when is_map(See) ->
+    [{Key, #{expected => Want, seen => Got}} || Key := Want0 <- Expected, Got <- [maps:get(Key, See)],
+                                                Want <- [sorted(Key, Want0)], Got =/= Want];
+differ(_, Error) -> [Error].
+
+sorted(processes, M) -> M;
+sorted(class, C) -> C;
+sorted(_, L) -> lists:sort(L).
+
+%% A choice is what the nodes show, or the first there is while they show none.
+chosen(S, Seen) ->
+    case sderl_model:open(S) of
+        [] -> S;
+        [Choice | _] ->
+            Options = sderl_model:options(Choice, S),
+            Shown = [O || O <- [shown(Choice, Seen)], lists:member(O, Options)],
+            chosen(sderl_model:choose(Choice, hd(Shown ++ Options), S), Seen)
+    end.
+
+shown({clash, Ms, Name, _}, Seen) -> held(undefined, Ms, Name, Seen);
+shown({twice, Ms, Pid, Names}, Seen) -> hd([N || N <- Names, held(undefined, Ms, N, Seen) =:= Pid] ++ [none]);
+shown({orphan, G, Ms, Name}, Seen) -> case held(G, Ms, Name, Seen) of none -> lose; _ -> keep end.
+
+held(G, Ms, Name, Seen) ->
+    hd([P || N := #{names := Ns} <- Seen, lists:member(N, Ms), {{Group, Key}, P} <- Ns, Group =:= G, Key =:= Name] ++ [none]).
+
+%% Links that may be there are there when both ends have them.
+links(S, Seen, #w{may = May}) ->
+    lists:foldl(fun({A, B}, Acc) ->
+        case Seen of
+            #{A := #{links := LA}, B := #{links := LB}} ->
+                case lists:member(B, LA) andalso lists:member(A, LB) of
+                    true -> sderl_model_state:link(A, B, Acc);
+                    false -> Acc
+                end;
+            _ -> Acc
+        end
+    end, S, May).
+
+%% All members that are up are in one component.
+apart(#{s_groups := Groups, free_groups := Free} = S, Seen) ->
+    All = [{G, Ms} || {G, Ms, _} <- Groups] ++ [{undefined, Ms} || {Ms, _} <- Free],
+    [{component, {G, Found}} || {G, Ms} <- All, Up <- [[M || M <- Ms, sderl_model_state:is_up(M, S)]], Up =/= [],
+                                Found <- [lists:usort([{M, component(G, M, Seen)} || M <- Up])],
+                                not one(lists:usort([C || {_, C} <- Found]), Up)].
+
+component(G, M, Seen) ->
+    case Seen of
+        #{M := #{groups := _, components := Cs}} -> hd([C || {Group, C} <- Cs, Group =:= G] ++ [none]);
+        _ -> none
+    end.
+
+one([{_, Live}], Up) -> Live =:= Up;
+one(_, _) -> false.
+
+%% The library knows of every link that it made: one end at least says so.
+strange(Seen) ->
+    [{link_of_nobody, {A, B}} || A := #{strange := Bs} <- Seen, B <- Bs, A < B,
+                                 #{B := #{strange := As}} <- [Seen], lists:member(A, As)].
+
+%% ---------------------------------------------------------------- reports
+
+replay(Variant, Steps) ->
+    Fleet = start(self()),
+    Result = try run(Fleet, Variant, Steps) after stop(Fleet) end,
+    io:put_chars(text(Result)),
+    Result.
+
+%% A divergence, to be read.
+text(ok) -> "the nodes and the semantics agree\n";
+text({diverged, #{step := K, command := {Node, Command}, how := How, before := Before}}) ->
+    [io_lib:format("step ~b: ~0tp on ~ts~n~ts", [K, Command, Node, how(How)]), "in the state\n", sderl_model:format(Before)].
+
+how({values, Expected, Seen}) -> io_lib:format("  the semantics gives ~0tp~n  the node gave      ~0tp~n", [Expected, Seen]);
+how({states, Where}) -> [where(W) || W <- Where].
+
+where({Node, Differ}) when is_list(Differ) -> [where(Node, D) || D <- Differ];
+where({What, Term}) -> io_lib:format("  ~ts: ~0tp~n", [What, Term]).
+
+where(Node, {Key, #{expected := Want, seen := Got}}) ->
+    io_lib:format("  ~ts, ~ts~n    the semantics has ~0tp~n    the node shows    ~0tp~n", [Node, Key, Want, Got]);
+where(Node, Other) -> io_lib:format("  ~ts: ~0tp~n", [Node, Other]).

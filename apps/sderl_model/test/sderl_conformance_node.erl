@@ -1,0 +1,82 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_conformance_node).
+
+%% The part of sderl_conformance that runs on the nodes: begin anew, call the library, say what is so.
+
+-export([stop/0, unlink/0, start/1, call/2, spawned/0, dead/0, kill/1, see/1]).
+
+-define(CALL, 5000).
+
+%% ---------------------------------------------------------------- anew
+
+%% In three steps, each on all nodes before the next: a node that still runs the library would connect again.
+stop() ->
+    _ = application:stop(sderl),
+    ok.
+
+unlink() ->
+    [erlang:disconnect_node(N) || N <- nodes(connected)],
+    nodes(connected) =:= [].
+
+start(Env) ->
+    lists:foreach(fun({Key, undefined}) -> application:unset_env(sderl, Key);
+                     ({Key, Value}) -> application:set_env(sderl, Key, Value)
+                  end, Env),
+    {ok, _} = application:ensure_all_started(sderl),
+    ok.
+
+%% ---------------------------------------------------------------- commands
+
+call(F, Args) ->
+    try apply(s_group, F, Args)
+    catch Class:Why -> {raised, Class, Why}
+    end.
+
+%% A process that keeps what it is sent.
+spawned() -> spawn(fun() -> receive {?MODULE, end_} -> ok end end).
+
+dead() ->
+    {Pid, Ref} = spawn_monitor(fun() -> ok end),
+    receive {'DOWN', Ref, process, Pid, _} -> Pid end.
+
+kill(Pid) ->
+    Ref = monitor(process, Pid),
+    exit(Pid, kill),
+    receive {'DOWN', Ref, process, Pid, _} -> true end.
+
+%% ---------------------------------------------------------------- what is so
+
+%% As sderl_model:view/2 has it, from the node's own tables, which are what its calls read; and what
+%% tells whether the node has come to rest: of each group the component that it is in. `strange` are
+%% links that the library here says it did not open.
+see(Processes) ->
+    Own = sderl_dir:own(),
+    #{class => class(Own),
+      groups => [{G, Ms} || {G, _, _, Ms, _} <- Own],
+      names => [{Key, Pid} || {Key, Pid, _, _, _, _} <- ets:tab2list(sderl_names)],
+      links => lists:sort(nodes(connected)),
+      known => [{G, lists:usort(Ns)} || {G, Ns} <- sderl_dir:known()],
+      processes => [{Pid, messages(Pid)} || Pid <- Processes, node(Pid) =:= node(), is_process_alive(Pid)],
+      components => [{G, component(Pid)} || {G, _, Pid, _, _} <- Own],
+      strange => [N || #{node := N, opened_by := other} <- sderl_links:list()]}.
+
+class(Own) ->
+    case {lists:keymember(undefined, 1, Own), sderl_node:hidden()} of
+        {false, _} -> s_group;
+        {true, true} -> free_hidden;
+        {true, false} -> free_normal
+    end.
+
+messages(Pid) ->
+    case process_info(Pid, messages) of
+        {messages, Messages} -> Messages;
+        undefined -> gone
+    end.
+
+component(Pid) ->
+    case sderl_group:info(Pid, ?CALL) of
+        {ok, #{role := Role, epoch := E, lineage := E, live := Live, aside := [], syncing := false}}
+          when Role =:= coord; Role =:= follower -> {E, Live};
+        {ok, Info} -> maps:with([role, epoch, lineage, live, aside, syncing], Info);
+        Error -> Error
+    end.
