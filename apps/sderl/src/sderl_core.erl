@@ -137,7 +137,8 @@ fresh(#{durable := D}, _) -> D;
 fresh(#{mem := Mem} = A, Self) ->
     %% One who founds a group outranks those who boot or join, the one who waits longest leads these.
     Clock = maps:get(clock, A),
-    C = case A of #{found := true} -> Clock; _ -> -Clock end,
+    Outranks = maps:get(found, A, false) orelse lists:member(rule_2, maps:get(faults, A, [])),
+    C = case Outranks of true -> Clock; false -> -Clock end,
     #d{mem = Mem, sid = Clock, epoch = {C, Self}, lineage = {C, Self}, view = #{Self => live}}.
 
 -doc """

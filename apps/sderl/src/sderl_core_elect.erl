@@ -104,7 +104,7 @@ collect(E, Lin, _, N, #s{lead = L, d = #d{lineage = Own}} = S) when Lin =/= Own 
 collect(E, _, _, N, #s{role = orphan, d = #d{syncing = true, lineage = Own}} = S) -> send(N, {apart, E, Own, undefined}, S);
 collect({C, _} = E, _, Flags, N, #s{d = #d{epoch = Mine, syncing = Sy} = D, role = R, lead = L} = S0) ->
     S = S0#s{ceil = max(C, S0#s.ceil)},
-    Agreed = is_map_key(handover, Flags) orelse L =:= N,
+    Agreed = is_map_key(handover, Flags) orelse L =:= N orelse faulty(rule_9, S),
     if
         E =< Mine; Sy -> send(N, {nack, E, Mine, L}, S);
         R =:= coord; R =:= surrender -> send(N, {nack, E, Mine, L}, S);

@@ -32,14 +32,14 @@ all() ->
      {double_yes, "two registrations of a name in one batch are not seen by each other"},
      {forget_session, "a list of operations that is sent again is applied again"},
      {rule_1, "a group is known by its name alone"},
-     {rule_2, "the identity of a group of the launch configuration depends on the list of its members"},
+     {rule_2, "the identity of a group of the launch configuration depends on the list of its members, and a node that boots outranks what runs"},
      {rule_3, "a new life of a node is taken for the former one"},
      {rule_4, "who is a member on either side of a heal is one after it"},
      {rule_5, "writes wait while a node is brought up to date, and a node that is removed does not get the batch that says so"},
      {rule_6, "nodes that do not come back stay members"},
      {rule_7, "a new coordinator goes on from its own log, not from the longest"},
      {rule_8, "forget_session"},
-     {rule_9, "stale_coordinator"},
+     {rule_9, "stale_coordinator; and members follow whoever says that the coordinator is silent"},
      {rule_10, "a process that was stopped goes on as if it had not been"},
      {rule_11, "a coordinator keeps its role although another member sees more of them"},
      {rule_12, "a member that does not acknowledge is waited for until its link goes"},
@@ -56,10 +56,10 @@ all() ->
 
 -doc "The faults as the guards ask for them.".
 -spec named([fault()]) -> [fault()].
-named(Faults) -> [same(F) || F <- Faults].
+named(Faults) -> lists:append([as(F) || F <- Faults]).
 
-same(rule_8) -> forget_session;
-same(rule_9) -> stale_coordinator;
-same(rule_15) -> resurrect;
-same(rule_16) -> unconditional_removal;
-same(Fault) -> Fault.
+as(rule_8) -> [forget_session];
+as(rule_9) -> [rule_9, stale_coordinator];
+as(rule_15) -> [resurrect];
+as(rule_16) -> [unconditional_removal];
+as(Fault) -> [Fault].

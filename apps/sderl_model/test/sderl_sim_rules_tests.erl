@@ -77,6 +77,11 @@ scenarios() ->
       #{nodes => 4, clients => 1, launch => #{n(1) => [n(1), n(2)], n(2) => [n(1), n(2)]},
         script => [{0, {split, [n(1), n(2)], [n(3), n(4)], fast}}, {8000, join}, coords(18_000, 1),
                    info_is(18_000, 1, members, [n(1), n(2), n(3), n(4)])]}},
+     {rule_2_a_node_that_boots_takes_over_nobody, [rule_2],
+      #{nodes => 3, clients => 1,
+        script => [{10_000, {'fun', fun(W) -> sderl_sim:note(epoch, info(2, epoch, W), W) end}}, {10_000, {'fun', fun crash_follower/1}},
+                   {12_000, {'fun', fun(W) -> sderl_sim:apply_cmd({restart, sderl_sim:noted(crashed, W)}, W) end}},
+                   {20_000, {check, fun(W) -> [info(I, epoch, W) || I <- [1, 2, 3]] =:= lists:duplicate(3, sderl_sim:noted(epoch, W)) end}}]}},
      {rule_2_nodes_that_boot_become_one_component, [skip_apply, early_yes], #{nodes => 5, boot_spread => 5000, script => [coords(9000, 1)]}},
      {rule_3_a_new_life_of_a_node_is_admitted_empty, [rule_3],
       #{nodes => 3, script => [reg(6000, 1, alpha), all(6500, [1, 2, 3], alpha), {7000, {crash, n(1), fast}}, none(7500, [2, 3], alpha),
@@ -114,6 +119,10 @@ scenarios() ->
       #{nodes => 3, clients => 0,
         script => [{6000, {'fun', fun write_at_coord/1}}, {6001, {on_coord, pause}}, reg(14_000, 1, later), reg(14_000, 2, later),
                    reg(14_000, 3, later), {20_000, resume_all}, coords(30_000, 1)]}},
+     {rule_9_silence_on_one_link_deposes_nobody, [rule_9],
+      #{nodes => 3, clients => 0,
+        script => [{6000, {'fun', fun slow_to_successor/1}}, {16_000, {check, fun(W) -> sderl_sim:coord(W) =:= [sderl_sim:noted(lead, W)] end}},
+                   fast_again(16_000)]}},
      {rule_10_a_coordinator_that_was_stopped_is_no_second_one, [],
       #{nodes => 3, clients => 2, script => [{6000, {on_coord, pause}}, {12_000, resume_all}, coords(22_000, 1)]}},
      {rule_10_a_coordinator_that_was_stopped_answers_nothing_alone, [rule_10],
@@ -187,6 +196,11 @@ followers(W) -> lists:sort([n(I) || I <- [1, 2, 3]] -- sderl_sim:coord(W)).
 %% What the coordinator sends takes long to the member that will succeed it, and not to the other.
 slow_lowest(T) -> {T, {'fun', fun(W) -> [C] = sderl_sim:coord(W), [A, B] = followers(W), sderl_sim:apply_cmd({delay, C, B, {1, 5}}, sderl_sim:apply_cmd({delay, C, A, {900, 1000}}, W)) end}}.
 
+%% What the coordinator says comes to its successor so late that it is silent for it.
+slow_to_successor(W) ->
+    [C] = sderl_sim:coord(W),
+    sderl_sim:apply_cmd({delay, C, hd(followers(W)), {9000, 9000}}, sderl_sim:note(lead, C, W)).
+
 slow_to_join(W) ->
     [C] = sderl_sim:coord(W),
     sderl_sim:apply_cmd({delay, C, x(1), {1000, 1000}}, W).
@@ -213,6 +227,8 @@ not_both(W) ->
         {{no, _}, yes} -> true;
         Both -> {answers, Both}
     end.
+fast_again(T) -> {T, fast_all()}.
+
 fast_all() ->
     {'fun', fun(W) -> lists:foldl(fun({A, B}, X) -> sderl_sim:apply_cmd({no_delay, n(A), n(B)}, X) end, W, [{A, B} || A <- [1, 2, 3], B <- [1, 2, 3]]) end}.
 
@@ -225,6 +241,10 @@ write_at_coord(W) ->
 cut_coord_from_one(W) ->
     [C] = sderl_sim:coord(W),
     sderl_sim:apply_cmd({cut, C, hd(followers(W)), fast}, W).
+
+crash_follower(W) ->
+    [F | _] = followers(W),
+    sderl_sim:apply_cmd({crash, F, fast}, sderl_sim:note(crashed, F, W)).
 
 pause_follower(W) -> sderl_sim:apply_cmd({pause, hd(followers(W))}, W).
 
