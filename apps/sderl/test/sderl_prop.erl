@@ -25,7 +25,7 @@ refuted(Name, Tests, Property) ->
     end}}.
 
 -doc "The same in the calling process: `ok`, or an error with the seed.".
--spec check(string(), pos_integer(), fun(() -> proper:test())) -> ok.
+-spec check(string(), pos_integer(), proper:test()) -> ok.
 check(Name, Tests, Property) ->
     {A, B, C} = Seed = seed(),
     io:format(user, "property ~ts, ~b tests, SDERL_SEED=~b,~b,~b~n", [Name, Tests, A, B, C]),

@@ -20,7 +20,7 @@
 -define(TAG, "").
 -define(CALL, 90_000).
 %% Until all nodes show a state.
--define(REST, 30_000).
+-define(REST, 60_000).
 -define(ANEW, 10_000).
 
 -record(w, {fleet, table = #{}, names = #{}, dead = #{}, may = []}).

@@ -31,7 +31,7 @@ count(Short, Long) -> case os:getenv("SDERL_LONG") of "1" -> Long; _ -> Short en
 check(Variant, Sequences, Config) ->
     Fleet = proplists:get_value(fleet, Config),
     Start = erlang:monotonic_time(millisecond),
-    sderl_prop:check("conformance: " ++ atom_to_list(Variant), Sequences, fun() -> agrees(Fleet, Variant) end),
+    sderl_prop:check("conformance: " ++ atom_to_list(Variant), Sequences, agrees(Fleet, Variant)),
     Ms = erlang:monotonic_time(millisecond) - Start,
     ct:pal("~ts: ~b sequences of 30 commands in ~b s", [Variant, Sequences, Ms div 1000]).
 
