@@ -6,8 +6,8 @@
 -type epoch() :: {Counter :: integer(), Coordinator :: node()}.
 
 %% In the component, a member counts or is set aside: its names are kept, and we have all that its
-%% own log had up to here.
--type place() :: live | {epoch(), non_neg_integer()}.
+%% own log had up to here. Where that came by a merge, it says in which of our epochs.
+-type place() :: live | {epoch(), non_neg_integer() | {non_neg_integer(), epoch()}}.
 
 %% What must survive a crash of the process (not of the node): kept in a table by the shell
 %% whenever it changes.

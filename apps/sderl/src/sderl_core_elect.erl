@@ -11,7 +11,7 @@
 
 -include("sderl_core.hrl").
 
--export([wake/1, alone/1, orphan/1, elect/1, candidate/1, finish/1, maybe_finish/1]).
+-export([wake/1, alone/1, orphan/1, step_down/1, elect/1, candidate/1, finish/1, maybe_finish/1]).
 -export([collect/5, joined/5, apart/5, nack/5, lead/6, lost_report/4, handover/3]).
 -export([stop_leading/1, lead_info/1]).
 
@@ -38,10 +38,13 @@ alone(#s{self = Self} = S) ->
 
 -spec orphan(#s{}) -> #s{}.
 orphan(#s{leaving = Why} = S) when Why =/= undefined -> sderl_core_write:leave(Why, S);
-orphan(#s{now = Now} = S0) ->
+orphan(S) -> elect(step_down(S)).
+
+-spec step_down(#s{}) -> #s{}.
+step_down(#s{now = Now} = S0) ->
     S = stop_leading(S0),
-    elect(sderl_core_write:resend(S#s{role = orphan, lead = undefined, cand = undefined, ack = undefined,
-                                      orphan_since = Now, tries = 0})).
+    sderl_core_write:resend(S#s{role = orphan, lead = undefined, cand = undefined, ack = undefined,
+                                orphan_since = Now, tries = 0}).
 
 -spec elect(#s{}) -> #s{}.
 elect(#s{groggy = [_ | _]} = S) -> S;

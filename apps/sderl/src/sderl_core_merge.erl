@@ -78,7 +78,7 @@ contrib_ok(_, _, _, S) -> S.
 surrender(EB, NumB, View, #{sessions := Sess, tomb := Tomb, clashes := Cl}, N, #s{role = coord, groggy = [], now = Now} = S0) when EB =< S0#s.d#d.lineage ->
     S1 = first(S0),
     %% It knows of those that it set aside what it knew then.
-    At = maps:map(fun(_, live) -> {EB, NumB}; (_, Place) -> Place end, View),
+    At = maps:map(fun(_, live) -> {EB, NumB}; (_, {L, {Num, _}}) -> {L, Num}; (_, Place) -> Place end, View),
     Ours = [M || M := Place <- View, M =:= N orelse offered(M, Place, map_get(M, At), S1), present(M, S1), member(M, S1)],
     Need = [M || M <- Ours, not covered(M, map_get(M, At), S1#s.d)],
     S2 = lists:foldl(fun(M, S) -> demote(M, S) end, S1, Ours -- Need),
@@ -95,34 +95,31 @@ surrender(_, _, _, _, _, S) -> S.
 member(M, #s{self = Self, d = #d{mem = Mem}}) -> M =/= Self andalso sderl_membership:is_member(M, Mem).
 
 %% A coordinator speaks for its members, but one that went from it in the meantime may belong to us
-%% by now: members only ever go to higher epochs. And of one that it has set aside it may know less
-%% than we do: if our own log holds more of the log that it names, these rows are old, and the member
-%% itself has to bring what it has now.
-offered(M, Place, {EB, _}, #s{syncs = Sy, d = #d{view = V, history = H}}) ->
+%% by now: members only ever go to higher epochs.
+offered(M, Place, {EB, _}, #s{syncs = Sy, d = #d{view = V}}) ->
     case V of
         #{M := live} -> false;
         #{M := {E, _}} -> Place =:= live andalso EB > E andalso not is_map_key(M, Sy);
-        _ when Place =:= live -> true;
-        _ ->
-            {Lineage, Num} = Place,
-            case lists:keyfind(Lineage, 1, H) of
-                {_, Final} -> Num >= Final;
-                false -> true
-            end
+        _ -> true
     end.
 
 %% Whether our log has everything that a member at that position of another has: it grew out of that
 %% log, or the member gave us its rows there (the others of its component need not have done so: some
-%% of them may have been out of reach).
+%% of them may have been out of reach). What was merged is of then, whatever log of before we share:
+%% only from the merge on our log speaks for it.
 covered(M, {Lineage, Num} = At, #d{lineage = E, history = H, view = V}) ->
     case V of
+        #{M := {L, {N, Since}}} ->
+            Lineage =:= E orelse At =< {L, N} orelse (Lineage >= Since andalso grown(Lineage, Num, H));
         #{M := Place} ->
-            Lineage =:= E orelse (Place =/= live andalso At =< Place) orelse
-                case lists:keyfind(Lineage, 1, H) of
-                    {_, Final} -> Num =< Final;
-                    false -> false
-                end;
+            Lineage =:= E orelse (Place =/= live andalso At =< Place) orelse grown(Lineage, Num, H);
         _ -> false
+    end.
+
+grown(Lineage, Num, History) ->
+    case lists:keyfind(Lineage, 1, History) of
+        {_, Final} -> Num =< Final;
+        false -> false
     end.
 
 %% A component that was one booting node becomes a running one when it takes in its first member:
@@ -152,7 +149,7 @@ contrib(E, K, Rows, Last, N, #s{role = coord, absorbs = Abs, now = Now} = S0) wh
 contrib(_, _, _, _, _, S) -> S.
 
 absorbed(N, #absorb{members = Members0, need = At, sessions = Sess, rows = Chunks, tomb = Theirs, clashes = Cl},
-         #s{d = #d{view = V, tomb = T} = D, specials = Sp, unordered = U} = S0) ->
+         #s{d = #d{lineage = E, view = V, tomb = T} = D, specials = Sp, unordered = U} = S0) ->
     Need = [M || M := Place <- At, present(M, S0), member(M, S0), M =:= N orelse offered(M, live, Place, S0)],
     Members = [M || M <- Members0, present(M, S0)] -- (maps:keys(At) -- Need),
     Rows = [R || R <- lists:append(lists:reverse(Chunks)), lists:member(element(3, R), Need), not removed(R, T)],
@@ -161,7 +158,7 @@ absorbed(N, #absorb{members = Members0, need = At, sessions = Sess, rows = Chunk
     Before = #{M => {known(M, V), known(M, T)} || M <- Need},
     S1 = S0#s{d = D#d{tomb = Tomb}, unordered = maps:merge(Before, U),
               specials = [{merge, Members, Rows, maps:with(Need, Sess), Cl}, {tombs, Theirs} | [without(Need, X) || X <- Sp]]},
-    View = maps:merge(V, maps:with(Need, At)),
+    View = maps:merge(V, #{M => {L, {Num, E}} || M := {L, Num} <- maps:with(Need, At)}),
     %% What we hold of those whose log went on without us is older than what they bring.
     Old = [M || M <- Need, is_map_key(M, V)],
     event(component_merged, #{nodes => Members, names => length(Rows)}, change_view(View, Old, S1)).

@@ -297,20 +297,32 @@ state({C, _} = E, L, N, #s{groggy = G} = S0) ->
 dropped(E, N, #s{role = orphan, groggy = [], d = #d{lineage = E, epoch = E}} = S) -> sderl_core_merge:give_up(N, E, S);
 dropped(_, _, S) -> S.
 
-%% Rule 9: a coordinator that a higher epoch refuses drops its unanswered tail; catching up
-%% overwrites what its own table has of it.
+%% Rule 9: a coordinator whose batch a higher epoch refuses drops its unanswered tail and goes there
+%% alone: to wait for the others, or to lead them in a new epoch, would have it answer what they
+%% have not. One that has nothing out takes its component along.
 -spec refused(epoch(), node() | undefined, node(), #s{}) -> #s{}.
-refused(E, L, N, #s{role = R, self = Self, lead = Self, d = #d{lineage = Mine}} = S)
+refused(E, L, N, #s{role = R, self = Self, lead = Self, flight = F, d = #d{lineage = Mine}} = S)
   when E > Mine, (R =:= coord orelse R =:= surrender) ->
+    Out = F =/= undefined andalso lists:member(N, F#flight.wait),
     case faulty(stale_coordinator, S) of
         true -> S;
-        false -> ruled(E, L, N, S)
+        false -> ruled(Out, E, L, N, S)
     end;
 refused(_, _, _, S) -> S.
 
-ruled(E, undefined, N, #s{role = coord} = S) -> low(E, undefined, N, S);
-ruled({C, _}, undefined, _, S) -> sderl_core_elect:orphan(S#s{ceil = max(C, S#s.ceil)});
-ruled({C, _}, L, _, S) -> sderl_core_elect:orphan(send(L, sderl_core:hello_msg(S), S#s{ceil = max(C, S#s.ceil)})).
+ruled(_, E, undefined, N, #s{role = coord} = S) -> low(E, undefined, N, S);
+ruled(true, {C, _} = E, L, _, #s{ceil = Ceil} = S0) ->
+    S = S0#s{ceil = max(C, Ceil)},
+    case L =/= undefined andalso present(L, S) of
+        true -> sderl_core_merge:give_up(L, E, sderl_core_elect:step_down(S));
+        false -> sderl_core_elect:orphan(S)
+    end;
+ruled(false, E, L, _, #s{role = coord} = S) ->
+    case present(L, S) of
+        true -> sderl_core_merge:give_up(L, E, S);
+        false -> S
+    end;
+ruled(false, _, _, _, S) -> S.
 
 -spec not_lead(epoch(), node(), #s{}) -> #s{}.
 not_lead({C, _}, N, #s{role = follower, lead = N} = S) -> sderl_core_elect:orphan(S#s{ceil = max(C, S#s.ceil)});
