@@ -94,6 +94,7 @@
     orphan_since = 0 :: integer(),
     suspect :: node() | undefined,  % the coordinator that fell silent: a takeover does not wait for it
     tries = 0 :: non_neg_integer(),
+    stand_at = -(1 bsl 59) :: integer(),   % not for election before: the role was handed over
     ceil = 0 :: integer(),          % the highest epoch counter heard of
     %% requests of this node's clients
     queue = [] :: [{term(), term()}],

@@ -11,7 +11,7 @@
 
 -include("sderl_core.hrl").
 
--export([wake/1, alone/1, orphan/1, step_down/1, elect/1, candidate/1, finish/1, maybe_finish/1]).
+-export([wake/1, alone/1, orphan/1, step_down/1, hand_over/2, elect/1, candidate/1, finish/1, maybe_finish/1]).
 -export([collect/5, joined/5, apart/5, nack/5, lead/6, lost_report/4, handover/3]).
 -export([stop_leading/1, lead_info/1]).
 
@@ -48,6 +48,7 @@ step_down(#s{now = Now} = S0) ->
 
 -spec elect(#s{}) -> #s{}.
 elect(#s{groggy = [_ | _]} = S) -> S;
+elect(#s{stand_at = At, now = Now} = S) when Now < At -> S;
 elect(#s{role = orphan, self = Self, d = #d{view = V, syncing = Syncing}, now = Now,
          orphan_since = At, tick_ms = T, aside_ms = A} = S) ->
     Here = [N || N := _ <- V, present(N, S), N =/= S#s.suspect],
@@ -256,7 +257,7 @@ led(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->
 -spec lost_report(epoch(), node(), node(), #s{}) -> #s{}.
 lost_report(E, Who, _N, #s{role = follower, lead = L, d = #d{lineage = E}} = S) ->
     send(L, {lost, E, Who}, S);
-lost_report(E, Who, _N, #s{role = coord, d = #d{lineage = E, view = V}, self = Self, peers = P, now = Now} = S0) ->
+lost_report(E, Who, _N, #s{role = coord, d = #d{lineage = E, view = V}, self = Self, peers = P} = S0) ->
     Members = lists:usort([Who, Self | maps:keys(V)]),
     Sees = fun(Links, N) -> length([M || M <- Members, M =:= N orelse lists:member(M, Links)]) end,
     Ours = Sees(maps:keys(S0#s.linked), Self),
@@ -265,10 +266,14 @@ lost_report(E, Who, _N, #s{role = coord, d = #d{lineage = E, view = V}, self = S
     case lists:sort([B || B <- Better, not faulty(rule_11, S0)]) of
         [] -> S0;
         [{_, To} | _] ->
-            S = send(To, {handover, E}, stop_leading(S0)),
-            S#s{role = orphan, lead = undefined, orphan_since = Now}
+            hand_over(To, S0)
     end;
 lost_report(_, _, _, S) -> S.
+
+%% For a while we do not stand for election ourselves: its request may be slow on one link only.
+-spec hand_over(node(), #s{}) -> #s{}.
+hand_over(To, #s{now = Now, tick_ms = T, d = #d{lineage = E}} = S) ->
+    (step_down(send(To, {handover, E}, S)))#s{stand_at = Now + 2 * T}.
 
 %% The coordinator agreed that we see more than it does.
 -spec handover(epoch(), node(), #s{}) -> #s{}.

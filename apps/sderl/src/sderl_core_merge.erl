@@ -90,6 +90,9 @@ surrender(EB, NumB, View, #{sessions := Sess, tomb := Tomb, clashes := Cl}, N, #
                          sessions = maps:with(Need, Sess), tomb = Tomb, clashes = Cl},
             S3#s{absorbs = (S3#s.absorbs)#{N => Ab}}
     end;
+%% We gave ourselves up meanwhile, or follow another: there it is taken.
+surrender(_, _, _, _, N, #s{role = surrender, to = {A, E, _}} = S) when A =/= N -> send(N, {low, E, A}, S);
+surrender(_, _, _, _, N, #s{role = follower, lead = L, d = #d{epoch = E}} = S) when L =/= N -> send(N, {low, E, L}, S);
 surrender(_, _, _, _, _, S) -> S.
 
 member(M, #s{self = Self, d = #d{mem = Mem}}) -> M =/= Self andalso sderl_membership:is_member(M, Mem).

@@ -225,6 +225,7 @@ hb(_, _, N, #s{role = follower} = S) ->
 %% It could not take our offer when that came, or has forgotten it with a role: once more.
 hb(E, _, N, #s{role = surrender, to = {N, _, At}, flight = undefined, now = Now, tick_ms = T} = S) when Now - At >= 2 * T ->
     sderl_core_merge:send_surrender(S#s{to = {N, E, Now}});
+hb(E, _, N, #s{role = surrender} = S) -> low(E, N, N, S);
 hb(_, _, _, S) -> S.
 
 -spec hb_ack(epoch(), [node()], node(), #s{}) -> #s{}.
@@ -250,8 +251,8 @@ low({C, _} = E, L, _N, #s{role = coord, d = #d{lineage = Mine}, self = Self, gro
         _ -> send(L, sderl_core:hello_msg(S), S)
     end;
 %% The one that we give ourselves up to gave itself up to another: we go there too.
-low({C, _} = E, L, _N, #s{role = surrender, to = {To, Offered, _}, self = Self, now = Now} = S0)
-  when E > Offered, L =/= undefined, L =/= To, L =/= Self ->
+low({C, _} = E, L, N, #s{role = surrender, to = {To, Offered, _}, self = Self, now = Now} = S0)
+  when E > Offered orelse N =:= To, L =/= undefined, L =/= To, L =/= Self ->
     S = S0#s{ceil = max(C, S0#s.ceil)},
     case S of
         #s{flight = undefined, peers = #{L := _}} -> sderl_core_merge:send_surrender(S#s{to = {L, E, Now}});
@@ -261,10 +262,12 @@ low({C, _} = E, L, _N, #s{role = surrender, to = {To, Offered, _}, self = Self, 
 low(_, _, _, S) -> S.
 
 -spec found(node(), epoch(), node(), #s{}) -> #s{}.
-found(C, E, _N, #s{role = coord, d = #d{lineage = Mine}} = S) when E > Mine ->
-    case present(C, S) of
-        true -> sderl_core_merge:give_up(C, E, S);
-        false -> S
+found(C, {Count, _} = E, N, #s{role = coord, ceil = Ceil, groggy = G, d = #d{lineage = Mine, view = V}} = S) when E > Mine ->
+    case {present(C, S), V} of
+        {true, _} -> sderl_core_merge:give_up(C, E, S);
+        %% We cannot go there, but who told us can (rule 11).
+        {false, #{N := live}} when G =:= [] -> sderl_core_elect:hand_over(N, S#s{ceil = max(Count, Ceil)});
+        _ -> S
     end;
 %% We gave our component up when the one it went to could not see this member yet.
 found(C, E, N, #s{role = R, lead = L} = S) when R =/= surrender, L =/= N, L =/= S#s.self ->
