@@ -76,6 +76,7 @@ handle_cast(_, P) -> {noreply, P}.
 handle_info(look, #p{reported = Reported} = P0) ->
     next(),
     Now = now_ms(),
+    ok = sderl_links:forget_uses(Now - idle()),
     Unneeded = sderl_links:unneeded(sderl_dir:needs(), Now, idle()),
     lists:foreach(fun({Node, Idle}) ->
         is_map_key(Node, Reported) orelse

@@ -23,8 +23,8 @@ and go (`nodeup/1`, `nodedown/1`), and this module can explain them all.
 
 `{group, _}` and `free_island` are kept while the link is down: they say that it is missing. A caller
 that can tell all of these at any time gives them as `t:needs/0` instead of noting them. A
-lookup and `group` are uses, not needs: never forgotten, they keep the link needed for the idle
-time only, counted from the last note. A reason is there or not; whoever has several needs of
+lookup and `group` are uses, not needs: they keep the link needed for the idle time only, counted
+from the last note, and are forgotten then (`forget_uses/1`). A reason is there or not; whoever has several needs of
 one kind for one node counts them.
 
 A link is *the library's* when a reason was there before the link was, or when `opened/2` said
@@ -46,7 +46,7 @@ whereupon the next link counts as another's and is never closed; and a reason th
 """.
 
 -export([new/0]).
--export([note/2, note/3, opened/2, forget/2, forget/3]).
+-export([note/2, note/3, opened/2, forget/2, forget/3, forget_uses/1, forget_monitors/2]).
 -export([nodeup/1, nodeup/3, nodedown/1]).
 -export([list/0, list/1, list/3, reasons/1]).
 -export([missing/0, missing/1]).
@@ -149,6 +149,34 @@ forget(Node, Reason, Now) ->
         [] ->
             ok
     end.
+
+-doc """
+Forgets the uses noted last before this monotonic time (milliseconds): whoever asks for many groups
+would leave a reason for each.
+""".
+-spec forget_uses(Before :: integer()) -> ok.
+forget_uses(Before) ->
+    forget_noted([{{{'$1', {lookup, '_'}}, '$2'}, [{'<', '$2', Before}], ['$_']},
+                  {{{'$1', group}, '$2'}, [{'<', '$2', Before}], ['$_']}]).
+
+-doc """
+Forgets, of what was noted before this monotonic time (milliseconds), the reasons `{monitor, Group}` but for these
+nodes and groups.
+""".
+-spec forget_monitors(Watched :: [{node(), Group :: term()}], Before :: integer()) -> ok.
+forget_monitors(Watched, Before) ->
+    forget_noted([{{{'$1', {monitor, '$3'}}, '$2'},
+                   [{'<', '$2', Before}, list_to_tuple(['andalso', true
+                       | [{'orelse', {'=/=', '$1', N}, {'=/=', '$3', {const, G}}} || {N, G} <- Watched]])],
+                   ['$_']}]).
+
+%% Only as they are: one that is noted again in this moment stays.
+forget_noted(Spec) ->
+    lists:foreach(fun({{Node, _}, At} = Row) ->
+        Free = ets:lookup_element(?TABLE, Node, 5, At),
+        true = ets:delete_object(?TABLE, Row),
+        _ = ets:update_element(?TABLE, Node, {5, max(Free, At)})
+    end, ets:select(?TABLE, Spec)).
 
 %% What the node server sees
 

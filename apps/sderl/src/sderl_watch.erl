@@ -6,7 +6,10 @@
 %% connect or block. A pid that dies, or whose node's link goes, is reported to the group's
 %% process, which has the name removed if that pid still holds it.
 %%
-%% What is watched stands in a table: a new process of this module monitors it all again.
+%% What is watched stands in a table: a new process of this module monitors it all again. Nobody says
+%% when a name is unregistered, or when the process of a group was killed: every few seconds what no
+%% longer has a name, or nobody to report to, is watched no more, and the links opened for it are
+%% needed no more.
 
 -behaviour(gen_server).
 
@@ -14,6 +17,7 @@
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(TABLE, sderl_watches).
+-define(SWEEP, 5000).
 
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
@@ -38,6 +42,7 @@ send(Pid, Msg) -> gen_server:cast(?MODULE, {send, Pid, Msg}).
 
 -spec init([]) -> {ok, state()}.
 init([]) ->
+    _ = erlang:send_after(?SWEEP, self(), sweep),
     {ok, lists:foldl(fun({{For, Name, Pid}, Group}, S) ->
         case is_process_alive(For) of
             true -> start(For, Group, Name, Pid, S);
@@ -57,12 +62,13 @@ handle_cast({watch, For, Group, Named}, S0) ->
         end
     end, S0, Named)};
 handle_cast({drop, For}, S) ->
-    {Theirs, Rest} = maps:fold(fun(Ref, {F, _, _} = W, {T, R}) ->
-        case F of For -> {T#{Ref => W}, R}; _ -> {T, R#{Ref => W}} end
-    end, {#{}, #{}}, S),
-    maps:foreach(fun(Ref, Key) -> demonitor(Ref, [flush]), ets:delete(?TABLE, Key) end, Theirs),
-    {noreply, Rest};
-handle_cast({linked, For, Name, Pid}, S) -> {noreply, monitored(For, Name, Pid, S)};
+    {noreply, unwatch(fun({F, _, _}) -> F =:= For end, S)};
+handle_cast({linked, For, Name, Pid}, S) ->
+    %% Unless it was dropped while the helper connected.
+    case ets:lookup(?TABLE, {For, Name, Pid}) of
+        [{_, Group}] -> {noreply, monitored(For, Group, Name, Pid, S)};
+        [] -> {noreply, S}
+    end;
 handle_cast({unreachable, For, Name, Pid}, S) -> {noreply, gone(For, Name, Pid, S)};
 handle_cast({exit, Pid, Reason}, S) ->
     _ = linked(Pid) andalso erlang:exit(Pid, Reason),
@@ -78,13 +84,33 @@ handle_info({'DOWN', Ref, process, _, _}, S) ->
         {{For, Name, Pid}, Rest} -> {noreply, gone(For, Name, Pid, Rest)};
         error -> {noreply, S}
     end;
+handle_info(sweep, S0) ->
+    _ = erlang:send_after(?SWEEP, self(), sweep),
+    Held = #{Key => Group || {Key, Group} <- ets:tab2list(?TABLE), held(Key, Group)},
+    S = unwatch(fun(Key) -> not is_map_key(Key, Held) end, S0),
+    Nodes = lists:usort([{node(Pid), Group} || {_, _, Pid} := Group <- Held]),
+    ok = sderl_links:forget_monitors(Nodes, erlang:monotonic_time(millisecond) - ?SWEEP),
+    {noreply, S};
 handle_info(_, S) -> {noreply, S}.
+
+%% A row of the name is written before the word to watch it is sent.
+held({For, Name, Pid}, Group) ->
+    is_process_alive(For) andalso ets:lookup_element(sderl_names, {Group, Name}, 2, none) =:= Pid.
+
+unwatch(Which, S) ->
+    _ = [ets:delete(?TABLE, Key) || {Key, _} <- ets:tab2list(?TABLE), Which(Key)],
+    maps:filter(fun(Ref, Key) ->
+        case Which(Key) of
+            true -> demonitor(Ref, [flush]), false;
+            false -> true
+        end
+    end, S).
 
 linked(Pid) -> node(Pid) =:= node() orelse lists:member(node(Pid), nodes(connected)).
 
 start(For, Group, Name, Pid, S) ->
     case linked(Pid) of
-        true -> monitored(For, Name, Pid, S);
+        true -> monitored(For, Group, Name, Pid, S);
         false ->
             %% Connecting may take seconds: a helper does it.
             _ = spawn(fun() ->
@@ -96,7 +122,9 @@ start(For, Group, Name, Pid, S) ->
             S
     end.
 
-monitored(For, Name, Pid, S) -> S#{monitor(process, Pid) => {For, Name, Pid}}.
+monitored(For, Group, Name, Pid, S) ->
+    ok = sderl_links:note(node(Pid), {monitor, Group}),
+    S#{monitor(process, Pid) => {For, Name, Pid}}.
 
 gone(For, Name, Pid, S) ->
     true = ets:delete(?TABLE, {For, Name, Pid}),

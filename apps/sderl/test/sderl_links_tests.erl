@@ -15,6 +15,7 @@ links_test_() ->
             {"missing links", fun missing/0},
             {"unneeded links", fun unneeded/0},
             {"lookups run out", fun lookups/0},
+            {"uses and watches are forgotten", fun forgotten/0},
             {"this node", fun this_node/0},
             {"opened, before and after the link is seen", fun opened/0},
             {"needs that nobody noted", fun needs/0},
@@ -41,6 +42,27 @@ row(Node) ->
         [Link] -> Link;
         [] -> none
     end.
+
+%% What is needed no more leaves no row, and the link is free since then.
+forgotten() ->
+    ok = sderl_links:note(b@h, {lookup, g}, 10),
+    ok = sderl_links:nodeup(b@h, true, 10),
+    [ok = sderl_links:note(b@h, {lookup, {h, I}}, I) || I <- lists:seq(11, 30)],
+    [ok = sderl_links:note(b@h, {monitor, G}, 20) || G <- [g, h, {i, '$1'}]],
+    ok = sderl_links:note(b@h, caller, 5),
+    ok = sderl_links:forget_uses(25),
+    ?assertEqual([caller] ++ [{lookup, {h, I}} || I <- lists:seq(25, 30)] ++ [{monitor, G} || G <- [g, h, {i, '$1'}]],
+                 maps:get(reasons, row(b@h))),
+    ok = sderl_links:forget_monitors([{b@h, h}, {c@h, g}, {b@h, {i, '$1'}}], 21),
+    ok = sderl_links:forget_uses(31),
+    ?assertEqual([caller, {monitor, h}, {monitor, {i, '$1'}}], maps:get(reasons, row(b@h))),
+    ok = sderl_links:forget_monitors([], 20),
+    ?assertEqual([caller, {monitor, h}, {monitor, {i, '$1'}}], maps:get(reasons, row(b@h))),
+    ok = sderl_links:forget_monitors([], 21),
+    ok = sderl_links:forget(b@h, caller, 35),
+    ?assertEqual([], maps:get(reasons, row(b@h))),
+    %% Since its last need.
+    ?assertEqual([{b@h, ?IDLE}], sderl_links:unneeded(35 + ?IDLE, ?IDLE)).
 
 who_opened() ->
     ok = sderl_links:note(b@h, {group, g}, 0),
