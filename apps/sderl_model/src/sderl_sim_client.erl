@@ -30,10 +30,14 @@ turn(N, G, Life, K, W0) ->
         {#n{up = true, life = Life, paused = false}, #m{p = #p{}}} ->
             sderl_sim_check:reads_own_writes(N, G, Life, K, W0),
             {Op, W1} = choose(N, G, Life, K, W0),
-            submit(N, G, {client, K}, Op, W1);
+            succeeded(N, Op, submit(N, G, {client, K}, Op, W1));
         {#n{up = true, life = Life}, _} -> in(1000, {client, N, G, Life, K}, W0);
         _ -> W0
     end.
+
+%% Who registers in the place of a dead process of its node does so before its death is reported (rule 17).
+succeeded(N, {x, _, _, Old, _}, W) when node(Old) =:= N -> sderl_sim_member:dies(Old, W);
+succeeded(_, _, W) -> W.
 
 -spec submit(node(), term(), term(), sderl_core:op(), #w{}) -> #w{}.
 submit(N, G, Who, Op, #w{opno = I} = W) -> submit(N, G, {op, I + 1}, Who, Op, W#w{opno = I + 1}).
@@ -181,5 +185,7 @@ truth({d, _, P}, ok, _, {present, P}, _) -> absent;
 truth(_, {no, not_member}, _, _, _) -> unknown;
 truth(Op, {no, _}, Own, absent, W) when is_list(Op); element(1, Op) =:= r ->
     sderl_sim_world:violation(no_for_a_free_name, [Own, Op], W);
+truth({x, _, _, Old, _} = Op, {no, _} = V, Own, {present, Old}, W) ->
+    sderl_sim_world:violation(no_for_a_successor, [Own, Op, V], W);
 truth({rr, _, _, _} = Op, {no, _} = V, Own, _, W) -> sderl_sim_world:violation(no_for_a_new_pid, [Own, Op, V], W);
 truth(_, _, _, Was, _) -> Was.

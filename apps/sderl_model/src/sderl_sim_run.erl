@@ -16,6 +16,8 @@ then everything is compared.
 -define(CONVERGE_MS, 60_000).
 -define(ANSWER_MS, 30_000).
 -define(CALM_MS, 8000).
+%% Until the names of processes that died are gone: a tick where the coordinator looks, and a batch.
+-define(GONE_MS, 3000).
 
 -doc "Runs the schedule of a fresh world.".
 -spec play(#w{}) -> #w{}.
@@ -65,7 +67,8 @@ finish(#w{now = Healed} = W0) ->
     W2 = until(W1#w.now + ?CALM_MS, W1#w{converged = W1#w.now - Healed}),
     W3 = until(W2#w.now + 1000, sderl_sim_settle:probe(W2#w{asking = false})),
     W4 = step_until(fun sderl_sim_settle:answered/1, W3#w.now + ?ANSWER_MS, W3),
-    sderl_sim_settle:settled(until(W4#w.now + 2000, W4)).
+    W5 = sderl_sim_settle:deaths(until(W4#w.now + 2000, W4)),
+    sderl_sim_settle:settled(until(W5#w.now + ?GONE_MS, W5)).
 
 step_until(Done, Deadline, #w{now = Now} = W) ->
     case Now >= Deadline orelse Done(W) of

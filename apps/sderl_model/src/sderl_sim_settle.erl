@@ -6,7 +6,7 @@ one table, everything that was asked is answered, and the names are those that t
 """.
 -include("sderl_sim.hrl").
 
--export([together/1, answered/1, probe/1, settled/1]).
+-export([together/1, answered/1, probe/1, deaths/1, settled/1]).
 
 -import(sderl_sim_world, [violation/3, node/2, book/2, seen/3, rows/3, state/3, live_members/2, coordinators/2, alive/2]).
 
@@ -40,6 +40,12 @@ probe(W0) ->
         {P, W1} = sderl_sim_world:pid(N, W),
         sderl_sim_client:submit(N, G, probe, {r, {probe, N}, P, #{}}, W1)
     end, W0, [{G, N} || G <- sderl_sim_world:groups(W0), N <- live_members(G, W0)]).
+
+-doc "One process in three of those that have a name dies (rule 16): nobody uses their names any more.".
+-spec deaths(#w{}) -> #w{}.
+deaths(W0) ->
+    Pids = lists:usort([P || G <- sderl_sim_world:groups(W0), [C] <- [coordinators(G, W0)], _ := {_, P, _, _, _} <- rows(C, G, W0)]),
+    lists:foldl(fun sderl_sim_member:dies/2, W0, [P || {I, P} <- lists:enumerate(Pids), I rem 3 =:= 1, alive(P, W0)]).
 
 -doc "Whether nobody waits for an answer.".
 -spec answered(#w{}) -> boolean().
