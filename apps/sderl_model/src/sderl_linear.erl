@@ -42,7 +42,9 @@ empty where no order explains what was answered, and that prefix of the history 
 A state holds the names that every node has, the rest of the order, and how far into it each node
 must be by what was read there. Orders are extended only where an answer needs it, and then only by
 operations that have to do with each other through a name or a process: another one ordered before can
-as well be ordered behind. Equal states are one. (The scheme is that of Wing and Gong with the
+as well be ordered behind. (Not so where a read on one node shows a write that is not answered, and
+somebody else will read the name without it: then each order of all writes under way counts.) Equal
+states are one. (The scheme is that of Wing and Gong with the
 memory of Lowe, *Testing for linearizability*, 2017, with the nodes' prefixes added.)
 """.
 
@@ -73,7 +75,7 @@ memory of Lowe, *Testing for linearizability*, 2017, with the nodes' prefixes ad
 -doc """
 `initial`: names that all nodes had before. `where`: the node of a process (`erlang:node/1`). `refusals`:
 reasons of a `no` that say nothing about names, and are believed (`[]`). `limit`: how many states may
-be possible at a time (100,000).
+be possible at a time (20,000).
 """.
 -type options() :: #{
     initial => #{term() => process()},
@@ -87,20 +89,24 @@ answered, `possible` the answers that it could have had.
 """.
 -type refusal() :: #{last := operation(), before := [operation()], possible := [answer()]}.
 
+%% How often the limit may be reached in all.
+-define(WORK, 20).
+
 -record(op, {id, node, start, stop, call, answer, given :: operation()}).
 
-%% A state of the machine. `base`: what all nodes have; `tail`: the order behind that, oldest first;
-%% `now`: the names after all of it. `ahead`: nodes that have shown a part of the tail.
-%% `seen`: reads under way that can be answered, with the place in the tail where. `done`: writes in
-%% the order that are not answered. `tokens`, `high`: tokens of the registrations that some node
-%% may show, and of earlier ones the greatest of each name.
+%% A state of the machine. `base`: what all nodes have; `tail`: the changes behind that, oldest first, up
+%% to the last one that was shown; `now`: the names after all of them. `ahead`: nodes that have shown
+%% a part of the tail. `done`: writes that changed something and are not answered. `seen`: operations
+%% under way that can be answered without changing anything, reads and refusals and unregistrations of
+%% nothing, with the first place where: no later one allows more. `tokens`, `high`: tokens of the
+%% registrations that some node may show, and of earlier ones the greatest of each name.
 -record(c, {
     base :: #{term() => {process(), term()}},
     now :: #{term() => {process(), term()}},
-    tail = [] :: [{term(), none | {term(), none | {process(), term()}}}],
+    tail = [] :: [{term(), {term(), none | {process(), term()}}}],
     ahead = #{} :: #{node() => pos_integer()},
     seen = #{} :: #{pos_integer() => non_neg_integer()},
-    done = #{} :: #{pos_integer() => answer()},
+    done = #{} :: #{pos_integer() => []},
     tokens = #{} :: #{term() => term()},
     high = #{} :: #{term() => term()}
 }).
@@ -115,6 +121,7 @@ answered, `possible` the answers that it could have had.
     deaths :: #{process() => {integer(), integer() | infinity}},
     called = #{} :: #{term() => integer()},
     written = #{} :: #{term() => integer() | infinity},
+    readers = #{} :: #{term() => [#op{}]},
     dying = [] :: [process()],
     off = #{} :: #{node() => []},
     writes = #{} :: #{pos_integer() => #op{}},
@@ -132,7 +139,7 @@ the end.
 -spec check([operation()], options()) -> ok | {refused, refusal()} | {gave_up, pos_integer()}.
 check(History, Options) ->
     Ops = operations(History),
-    Limit = maps:get(limit, Options, 100_000),
+    Limit = maps:get(limit, Options, 20_000),
     X = #x{ahead = true, limit = Limit, refusals = maps:get(refusals, Options, []),
            where = maps:get(where, Options, fun erlang:node/1), deaths = #{}},
     C0 = initial(maps:get(initial, Options, #{})),
@@ -162,14 +169,16 @@ sweep(Ops, C0, X0) ->
     Kills = maps:groups_from_list(fun(#op{call = {_, P}}) -> P end, [Op || #op{call = {kill, _}} = Op <- Ops]),
     X = X0#x{deaths = #{P => {lists:min([S || #op{start = S} <- Ks]), lists:min([E || #op{stop = E} <- Ks])} || P := Ks <- Kills},
              called = #{Id => S || #op{id = Id, start = S} <- Ops},
-             written = #{Id => E || #op{id = Id, stop = E} <- Ops}},
+             written = #{Id => E || #op{id = Id, stop = E} <- Ops},
+             readers = maps:groups_from_list(fun(#op{call = {_, N}}) -> N end,
+                                             [Op || #op{answer = A} = Op <- Ops, is_read(Op), A =/= unknown])},
     %% What is called at the instant of an answer may have been called before it.
     Events = lists:sort([{S, start, Id} || #op{id = Id, start = S} <- Ops]
                         ++ [{E, stop, Id} || #op{id = Id, stop = E, answer = A} <- Ops, E =/= infinity, A =/= unknown]),
-    events(Events, #{Id => Op || #op{id = Id} = Op <- Ops}, #{C0 => []}, X).
+    events(Events, #{Id => Op || #op{id = Id} = Op <- Ops}, #{C0 => []}, 0, X).
 
-events([], _, _, _) -> ok;
-events([{_, Kind, Id} | Events], Ops, Cs, X0) ->
+events([], _, _, _, _) -> ok;
+events([{_, Kind, Id} | Events], Ops, Cs, Work, #x{limit = Limit} = X0) ->
     #{Id := Op} = Ops,
     {Next, X} = case Kind of
         start -> begins(Op, Cs, X0);
@@ -178,8 +187,8 @@ events([{_, Kind, Id} | Events], Ops, Cs, X0) ->
     case Next of
         {gave_up, N} -> {gave_up, N};
         _ when map_size(Next) =:= 0 -> {refused, {Op, Cs, X0}};
-        _ when map_size(Next) > X0#x.limit -> {gave_up, map_size(Next)};
-        _ -> events(Events, Ops, Next, X)
+        _ when map_size(Next) > Limit; Work > ?WORK * Limit -> {gave_up, map_size(Next)};
+        _ -> events(Events, Ops, Next, Work + map_size(Next) - 1, X)
     end.
 
 %% From here on its node may show nothing where its name is.
@@ -200,7 +209,7 @@ begins(#op{id = Id, call = {K, Name}, node = N} = Op, Cs, #x{reads = Rs, off = O
 begins(#op{id = Id} = Op, Cs, #x{writes = Ws} = X) ->
     %% A refusal that has no place in the order: but that is known only when it is answered.
     case ordered(Op) orelse not X#x.ahead of
-        true -> {Cs, X#x{writes = Ws#{Id => Op}}};
+        true -> {set(fun(C) -> [still(Op, C, X)] end, Cs, X), X#x{writes = Ws#{Id => Op}}};
         false -> {Cs, X}
     end.
 
@@ -219,15 +228,19 @@ ends(#op{id = Id, call = {K, _}, node = N} = Op, Cs, #x{reads = Rs} = X) when K 
             Shown = fun(C) -> is_map_key(Id, C#c.seen) end,
             {set(fun(C0) -> [shown(Id, N, C) || C <- extend(C0, Shown, Op, X)] end, Cs, X), X#x{reads = maps:remove(Id, Rs)}}
     end;
-ends(#op{id = Id, answer = A} = Op, Cs, #x{writes = Ws} = X) ->
-    case ordered(Op) of
-        false ->
-            Believed = believable(Op, X),
-            {maps:filter(fun(C, _) -> Believed andalso not is_map_key(Id, C#c.done) end, Cs), X#x{writes = maps:remove(Id, Ws)}};
-        true ->
-            Done = fun(C) -> case C#c.done of #{Id := B} -> B =:= A; _ -> false end end,
-            {set(fun(C0) -> [everywhere(Id, C) || C <- extend(C0, Done, Op, X)] end, Cs, X),
-             X#x{writes = maps:remove(Id, Ws)}}
+ends(#op{id = Id} = Op, Cs, #x{writes = Ws} = X) ->
+    {set(fun(C) -> answered(Op, C, X) end, Cs, X), X#x{writes = maps:remove(Id, Ws)}}.
+
+answered(#op{id = Id, answer = Answer} = Op, #c{seen = Seen, done = Done} = C, X) ->
+    Still = fun() -> [nothing(Id, D) || D <- extend(C, fun(D) -> is_map_key(Id, D#c.seen) end, Op, X)] end,
+    Change = fun() -> [everywhere(Id, D) || D <- extend(C, fun(D) -> is_map_key(Id, D#c.done) end, Op, X)] end,
+    case {ordered(Op), Answer, is_map_key(Id, Done)} of
+        {true, yes, _} -> Change();
+        {true, ok, true} -> Change();
+        {true, ok, false} -> Change() ++ Still();
+        {true, {no, _}, false} -> Still();
+        {false, _, false} -> [C#c{seen = maps:remove(Id, Seen)} || believable(Op, X)];
+        _ -> []
     end.
 
 set(_, {gave_up, _} = No, _) -> No;
@@ -326,31 +339,35 @@ shown(Id, N, #c{seen = Seen, ahead = Ahead} = C) ->
 %% ---------------------------------------------------------------- writing
 
 %% The write is answered: every node has it, and all that is before it in the order.
-everywhere(Id, #c{tail = Tail, base = Base, done = Done, ahead = Ahead, seen = Seen} = C0) ->
+everywhere(Id, #c{tail = Tail, done = Done} = C0) ->
     C = C0#c{done = maps:remove(Id, Done)},
     case lists:splitwith(fun({I, _}) -> I =/= Id end, Tail) of
         %% It is before another that was answered.
         {_, []} -> C;
-        {Before, [This | Rest]} ->
-            Now = Before ++ [This],
-            K = length(Now),
-            lists:foldl(fun settled/2,
-                C#c{base = lists:foldl(fun({_, Change}, B) -> change(Change, B) end, Base, Now), tail = Rest,
-                    ahead = #{N => A - K || N := A <- Ahead, A > K},
-                    seen = #{R => max(0, A - K) || R := A <- Seen}},
-                replaced(Now, Base))
+        {Before, _} -> everywhere_to(length(Before) + 1, C)
     end.
 
-change(none, Names) -> Names;
+nothing(Id, #c{seen = Seen0} = C) ->
+    {At, Seen} = maps:take(Id, Seen0),
+    everywhere_to(At, C#c{seen = Seen}).
+
+everywhere_to(0, C) -> C;
+everywhere_to(K, #c{tail = Tail, base = Base, ahead = Ahead, seen = Seen} = C) ->
+    {Now, Rest} = lists:split(K, Tail),
+    lists:foldl(fun settled/2,
+        C#c{base = lists:foldl(fun({_, Change}, B) -> change(Change, B) end, Base, Now), tail = Rest,
+            ahead = #{N => A - K || N := A <- Ahead, A > K},
+            seen = #{R => max(0, A - K) || R := A <- Seen}},
+        replaced(Now, Base)).
+
 change({N, none}, Names) -> maps:remove(N, Names);
 change({N, Row}, Names) -> Names#{N => Row}.
 
 %% Registrations that no node shows any more.
 replaced(Changes, Base) ->
-    {_, Old} = lists:foldl(fun({_, none}, A) -> A;
-                              ({_, {N, _} = Change}, {Names, Acc}) ->
-                                  {change(Change, Names), [{N, R} || #{N := {_, R}} <- [Names]] ++ Acc}
-                           end, {Base, []}, Changes),
+    {_, Old} = lists:foldl(fun({_, {N, _} = Change}, {Names, Acc}) ->
+        {change(Change, Names), [{N, R} || #{N := {_, R}} <- [Names]] ++ Acc}
+    end, {Base, []}, Changes),
     lists:reverse(Old).
 
 settled({Name, Reg}, #c{tokens = Ts, high = High} = C) ->
@@ -359,26 +376,56 @@ settled({Name, Reg}, #c{tokens = Ts, high = High} = C) ->
         error -> C
     end.
 
-%% All states that come of this one by extending the order just so far that the goal is reached.
-extend(C, Goal, Op, X) ->
-    case Goal(C) of
-        true -> [C];
+%% All states that come of this one by extending the order just so far that the goal is reached. Where
+%% the goal is a write, all nodes have everything up to it then: what they have shown before makes
+%% no difference.
+extend(C0, Goal, Op, X) ->
+    case Goal(C0) of
+        true -> [C0];
         false ->
-            {Found, _} = extend([C], Goal, Op, X, #{C => []}, []),
-            Found
+            case is_read(Op) of
+                true -> extend([C0], Goal, Op, contested(Op, C0, X), X, #{C0 => []}, []);
+                false ->
+                    C = everywhere_to(length(C0#c.tail), C0),
+                    extend([C], Goal, Op, false, X, #{C => []}, [])
+            end
     end.
 
-extend([], _, _, _, Visited, Found) -> {Found, Visited};
-extend([C | Cs], Goal, Op, X, Visited0, Found0) ->
+is_read(#op{call = {K, _}}) -> K =:= whereis orelse K =:= lookup;
+is_read(_) -> false.
+
+extend([], _, _, _, _, _, Found) -> Found;
+extend([C | Cs], Goal, Op, All, X, Visited0, Found0) ->
     map_size(Visited0) > X#x.limit andalso throw({gave_up, map_size(Visited0)}),
-    New = [D || D <- lists:usort(steps(C, Op, X)), not is_map_key(D, Visited0)],
+    New = [D || D <- lists:usort(steps(C, Op, All, X)), not is_map_key(D, Visited0)],
     Visited = lists:foldl(fun(D, V) -> V#{D => []} end, Visited0, New),
     {There, Not} = lists:partition(Goal, New),
-    extend(Not ++ Cs, Goal, Op, X, Visited, There ++ Found0).
+    extend(Not ++ Cs, Goal, Op, All, X, Visited, There ++ Found0).
 
-%% Every way to go one write on, of those that have to do with the operation.
-steps(C, Op, X) ->
-    lists:append([step(S, C, X) || S <- related(candidates(C, X), keys(Op, C))]).
+%% Every way to go one change on, of those that have to do with the operation.
+steps(C0, Op, All, X) ->
+    Candidates = candidates(C0, X),
+    Changes = case All of
+        true -> [S || {_, S} <- Candidates];
+        false -> related(Candidates, keys(Op, C0))
+    end,
+    Cs = lists:append([step(S, C0, X) || S <- Changes]),
+    case is_read(Op) of
+        true -> Cs;
+        false -> [everywhere_to(length(C#c.tail), C) || C <- Cs]
+    end.
+
+%% Whether another node may have to do without a change that this read can show.
+contested(#op{id = Id, stop = Now} = Op, #c{seen = Seen} = C, #x{readers = Readers} = X) ->
+    lists:any(fun(Change) ->
+        {Name, Shows, Until} = case Change of
+            {gone, N, _} -> {N, undefined, infinity};
+            #op{call = {_, N, P}, stop = E} -> {N, P, E};
+            #op{call = {_, N}, stop = E} -> {N, undefined, E}
+        end,
+        [] =/= [x || #op{id = I, start = S, stop = E, answer = A} <- maps:get(Name, Readers, []), E >= Now, S < Until,
+                     I =/= Id, not is_map_key(I, Seen), A =/= Shows, not (is_tuple(A) andalso element(1, A) =:= Shows)]
+    end, related(candidates(C, X), keys(Op, C))).
 
 candidates(#c{done = Done, now = Now} = C, #x{writes = Ws, dying = Dying}) ->
     [{keys(W, C), W} || Id := W <- Ws, not is_map_key(Id, Done)]
@@ -403,26 +450,29 @@ related(Candidates, Keys) ->
     end.
 
 step({gone, N, _}, C, X) -> put(gone, {N, none}, C, X);
-step(#op{id = Id, answer = Known} = Op, C, #x{ahead = Ahead} = X) ->
-    lists:append([put(Id, Change, C#c{done = (C#c.done)#{Id => A}}, X)
-                  || {A, Change} <- outcomes(Op, C#c.now, X),
-                     case Known of
-                         %% Nothing would come of it.
-                         unknown -> Change =/= none;
-                         _ -> not Ahead orelse A =:= Known
-                     end]).
+step(#op{answer = {no, _}}, _, #x{ahead = true}) -> [];
+step(#op{id = Id} = Op, #c{done = Done, seen = Seen} = C, X) ->
+    lists:append([put(Id, Change, C#c{done = Done#{Id => []}, seen = maps:remove(Id, Seen)}, X)
+                  || {_, Change} <- outcomes(Op, C#c.now, X), Change =/= none]).
+
+%% Marks a write that could be answered here without changing anything.
+still(#op{answer = Answer}, C, #x{ahead = Ahead}) when Answer =:= unknown; Ahead, Answer =:= yes -> C;
+still(#op{id = Id}, #c{seen = Seen, done = Done} = C, _) when is_map_key(Id, Seen); is_map_key(Id, Done) -> C;
+still(#op{id = Id} = Op, #c{seen = Seen, tail = Tail, now = Now} = C, X) ->
+    case lists:keymember(none, 2, outcomes(Op, Now, X)) of
+        true -> C#c{seen = Seen#{Id => length(Tail)}};
+        false -> C
+    end.
 
 outcomes(#op{call = {unregister, N}}, Now, _) ->
     [{ok, case Now of #{N := _} -> {N, none}; _ -> none end}];
 outcomes(#op{id = Id, call = {Kind, N, P}} = Op, Now, X) ->
     Taken = lists:any(fun({Q, _}) -> Q =:= P end, maps:values(Now)),
-    No = case Kind of register -> name_or_pid_already_registered; re_register -> pid_is_already_registered end,
     Yes = {yes, {N, {P, Id}}},
-    Refused = {{no, No}, none},
     case {dead_before(Op, P, X), Now} of
         {true, _} -> [];
-        _ when Taken -> [Refused];
-        {_, #{N := Row}} when Kind =:= register -> over(Op, Row, Yes, Refused, X);
+        _ when Taken -> [{no, none}];
+        {_, #{N := Row}} when Kind =:= register -> over(Op, Row, Yes, {no, none}, X);
         _ -> [Yes]
     end.
 
@@ -440,15 +490,11 @@ dead_before(#op{start = S}, P, #x{deaths = Ds}) ->
         _ -> false
     end.
 
-put(Id, Change, #c{tail = Tail, now = Now} = C0, #x{reads = Reads} = X) ->
-    C = C0#c{tail = Tail ++ [{Id, Change}], now = change(Change, Now)},
-    case Change of
-        none -> [C];
-        {Name, Row} ->
-            At = length(C#c.tail),
-            Waiting = [R || Id1 := #op{call = {_, N}} = R <- Reads, N =:= Name, not is_map_key(Id1, C#c.seen)],
-            lists:foldl(fun(R, Cs) -> lists:append([reads(R, Name, [{At, Row}], [], D, X) || D <- Cs]) end, [C], Waiting)
-    end.
+put(Id, {Name, Row} = Change, #c{tail = Tail, now = Now} = C0, #x{reads = Reads, writes = Writes} = X) ->
+    C = maps:fold(fun(_, Op, A) -> still(Op, A, X) end, C0#c{tail = Tail ++ [{Id, Change}], now = change(Change, Now)}, Writes),
+    At = length(C#c.tail),
+    Waiting = [R || Id1 := #op{call = {_, N}} = R <- Reads, N =:= Name, not is_map_key(Id1, C#c.seen)],
+    lists:foldl(fun(R, Cs) -> lists:append([reads(R, Name, [{At, Row}], [], D, X) || D <- Cs]) end, [C], Waiting).
 
 %% ---------------------------------------------------------------- explaining
 
@@ -476,7 +522,7 @@ processes(Name, Ops, Cs) ->
 %% is now, and not from where it was when it was called: that is forgotten.)
 reread(#op{call = {K, Name}, node = N} = Op, Cs, X) when K =:= whereis; K =:= lookup ->
     set(fun(C) -> reads(Op, Name, maps:get(N, C#c.ahead, 0), C, X) end, Cs, X);
-reread(_, Cs, _) -> Cs.
+reread(Op, Cs, X) -> set(fun(C) -> [still(Op, C, X)] end, Cs, X).
 
 other(#op{id = Id} = Op, #x{reads = Rs, writes = Ws} = X) ->
     case X of

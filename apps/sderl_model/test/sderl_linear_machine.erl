@@ -5,7 +5,7 @@
 %% happen is a step. It makes legal histories of a list of numbers (`run/1`), and decides small ones
 %% by trying every run (`legal/1`). Processes are `{Node, I}`.
 
--export([run/1, legal/1, options/0, clients/0]).
+-export([run/1, run/2, legal/1, options/0, clients/0]).
 
 -record(m, {time = 0, order = [] :: [{term(), term(), term()}], pos = #{}, idle, busy = #{}, dying = [], dead = [], history = []}).
 
@@ -18,8 +18,10 @@ options() -> #{where => fun({N, _}) -> N end}.
 %% ---------------------------------------------------------------- a run
 
 %% Each number decides one step.
-run(Choices) ->
-    M0 = #m{pos = #{N => 0 || N <- all_nodes()}, idle = clients()},
+run(Choices) -> run(Choices, clients()).
+
+run(Choices, Clients) ->
+    M0 = #m{pos = #{N => 0 || N <- all_nodes()}, idle = Clients},
     M = lists:foldl(fun(I, M) ->
         Steps = can(M),
         step(lists:nth(1 + I rem length(Steps), Steps), I div 64, M#m{time = M#m.time + 10})
