@@ -7,7 +7,7 @@
 %% A case is a list of clients, `{Node, Group, Commands}`, with nodes and groups as positions in the
 %% lists of a setting. The same module runs on the nodes.
 
--export([clocks/2, setting/3, case_of/1, run/2, check/2, count/1, failure/2]).
+-export([clocks/2, setting/3, case_of/1, run/2, check/1, count/1, failure/2]).
 %% On the nodes.
 -export([clock/0, pool/1, play/4, show/2, perform/2, idle/0]).
 
@@ -34,20 +34,23 @@ clocks(Fleet, Nodes) ->
 
 %% ---------------------------------------------------------------- cases
 
-%% The nodes and groups that cases speak of.
+%% The nodes and groups that cases speak of. With `kills => true` clients also kill the group's process on
+%% their node, which must make no difference.
 setting(Fleet, Nodes, Groups) -> #{fleet => Fleet, nodes => Nodes, groups => Groups}.
 
 %% Some clients on members of the groups. A process is one of a pool (two on each node), or `new`.
-case_of(#{nodes := Nodes, groups := Groups}) ->
+case_of(#{nodes := Nodes, groups := Groups} = Setting) ->
+    Kills = maps:get(kills, Setting, false),
     Places = [{I, K} || {I, N} <- lists:enumerate(Nodes), {K, {_, Ms}} <- lists:enumerate(Groups), lists:member(N, Ms)],
-    ?SUCHTHAT(Case, ?LET(K, range(3, 8), vector(K, ?LET({I, G}, oneof(Places), {I, G, list(command(I, length(Nodes)))}))),
+    ?SUCHTHAT(Case, ?LET(K, range(3, 8), vector(K, ?LET({I, G}, oneof(Places), {I, G, list(command(I, length(Nodes), Kills))}))),
               count(Case) > 0).
 
-command(Node, Nodes) ->
+command(Node, Nodes, Kills) ->
     Name = oneof(?NAMES),
     Who = frequency([{3, {range(1, Nodes), range(1, 2)}}, {2, {Node, range(1, 2)}}, {2, new}]),
     frequency([{6, {register, Name, Who}}, {3, {re_register, Name, Who}}, {4, {unregister, Name}}, {5, {whereis, Name}},
-               {2, {lookup, Name}}, {1, {kill, {Node, range(1, 2)}}}]).
+               {2, {lookup, Name}}, {1, {kill, {Node, range(1, 2)}}}]
+              ++ [{2, kill_group} || Kills]).
 
 count(Case) -> lists:sum([length(Cs) || {_, _, Cs} <- Case]).
 
@@ -75,8 +78,9 @@ each(Fleet, Calls) ->
          {'DOWN', Ref, process, Pid, Why} -> error(Why)
      end || {Pid, Ref} <- Running].
 
-check(Histories, Options) ->
-    case [{G, Verdict} || G := H <- Histories, Verdict <- [sderl_linear:check(H, Options)], Verdict =/= ok] of
+%% A history with too much at the same time to be searched to the end counts as none.
+check(Histories) ->
+    case [{G, Verdict} || G := H <- Histories, {refused, _} = Verdict <- [sderl_linear:check(H)]] of
         [] -> ok;
         [Bad | _] -> Bad
     end.
@@ -115,9 +119,13 @@ wait(Start) -> case clock() < Start of true -> wait(Start); false -> ok end.
 command_on({kill, {I, K}}, _, Pool) -> {kill, lists:nth(K, map_get(I, Pool))};
 command_on({K, Name, new}, Run, _) -> {K, {Run, Name}, spawn(?MODULE, idle, [])};
 command_on({K, Name, {I, J}}, Run, Pool) -> {K, {Run, Name}, lists:nth(J, map_get(I, Pool))};
+command_on(kill_group, _, _) -> kill_group;
 command_on({K, Name}, Run, _) -> {K, {Run, Name}}.
 
 %% One operation with its times.
+perform(Group, kill_group) ->
+    exit(ets:lookup_element(sderl_groups, Group, 3), kill),
+    [];
 perform(_, {kill, P} = Call) ->
     Ref = monitor(process, P),
     Start = clock(),
