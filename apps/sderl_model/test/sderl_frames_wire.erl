@@ -4,7 +4,7 @@
 %% What a node of protocol version 1 understands: the kinds and shapes of everything that nodes of
 %% that version send each other. It was written down from the code of the version and is held against
 %% the recordings, in which every kind occurs; what the present library sends to a node of that version is
-%% held against it. So it does not change. A later version of the protocol has another such module.
+%% held against it. So it does not change, but for what README.md says of it. A later version of the protocol has another such module.
 %%
 %% A shape is `{tuple, Shapes}`, `{list, Shape}`, `{map, Key, Value}`, `{fields, Needed, Optional}`, `{any_of, Shapes}`,
 %% `{is, Term}`, or the name of one (`shape/1`) or of a plain type.
@@ -101,7 +101,8 @@ shape(answers) ->
 shape(options) -> {any_of, [{is, []}, {fields, #{}, #{meta => term, resolver => term}}]};
 shape(epoch) -> {tuple, [integer, node]};
 shape(lead) -> {any_of, [{is, undefined}, node]};
-shape(place) -> {any_of, [{is, live}, {tuple, [epoch, count]}]};
+%% The last form is not of that version, which compares it as if it were beyond every number: see README.md.
+shape(place) -> {any_of, [{is, live}, {tuple, [epoch, count]}, {tuple, [epoch, {tuple, [count, epoch]}]}]};
 shape(view) -> {map, node, place};
 shape(version) -> {tuple, [epoch, integer]};
 shape(row) -> {tuple, [term, pid, node, version, options]};
