@@ -1,0 +1,399 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_faults_client).
+-moduledoc """
+The clients of one node during a fault, and the journal of the answers that they got.
+
+*Writers* register a name for a process of this node, keep it for a while, unregister it, and so on. The *far*
+writer registers processes of another node, which live on when this one is killed. A *burst* is many registrations at once.
+Names are `{Class, Number}`, and no two clients ever use the same one: whatever a registry does, each client knows what must be true
+of its names.
+
+One leader process a node owns the journal, a table with one row a name, `{Name, Pid, State}`:
+
+| state | |
+|---|---|
+| `held` | its registration was answered `yes`, and nobody has begun to undo it: it must be there |
+| `gone` | its unregistration was answered: it must not be there |
+| `open` | an operation is under way, or ended without an answer |
+
+It can be read while clients wait for answers. Of a far name the process itself keeps the row, on its own node, and only once it was told
+that it has the name; so the journal of a node that is killed is never needed.
+""".
+
+%% Called over the fleet's control channel.
+-export([start/2, holders/1, far/2, mark/0, answers/0, gap/0, pin/0, journal/1, stop/0]).
+-export([burst/2, burst_answers/0, burst_done/1, short/1, short_end/0]).
+-export_type([journal/0]).
+
+-doc """
+`refused`: answers `no`, which nobody
+should get. `hung`: clients that still waited for an answer.
+""".
+-type journal() :: #{
+    held := [{term(), pid()}],
+    gone := [term()],
+    open := [term()],
+    answers := non_neg_integer(),
+    unknown := non_neg_integer(),
+    refused := non_neg_integer(),
+    hung := non_neg_integer()
+}.
+
+-record(w, {registry :: module(), counters :: atomics:atomics_ref(), class :: term(), number = 1, kept = [] :: [term()], pinned = 0}).
+
+%% Names that a writer keeps before it begins to unregister the oldest.
+-define(KEEP, 10).
+-define(PAUSE_MS, 5).
+-define(FAR_PAUSE_MS, 25).
+
+%% Counters that all clients of a node share. Moments are in us of the system's clock.
+-define(LAST, 1).
+-define(GAP, 2).
+-define(ANSWERS, 3).
+-define(PINNED, 4).
+-define(PAUSED, 5).
+-define(BURST, 6).
+-define(UNKNOWN, 7).
+-define(REFUSED, 8).
+
+-doc "Starts so many writers, and ends those that were there.".
+-spec start(module(), non_neg_integer()) -> ok.
+start(Registry, Writers) ->
+    ok = stop(),
+    Caller = self(),
+    {_, Ref} = spawn_monitor(fun() -> leader(Caller, Registry, Writers) end),
+    receive
+        {?MODULE, started} -> demonitor(Ref, [flush]), ok;
+        {'DOWN', Ref, process, _, Why} -> error(Why)
+    end.
+
+leader(Caller, Registry, Writers) ->
+    true = register(?MODULE, self()),
+    _ = process_flag(trap_exit, true),
+    ?MODULE = ets:new(?MODULE, [named_table, public, {write_concurrency, true}]),
+    Counters = atomics:new(8, []),
+    atomics:put(Counters, ?LAST, now_us()),
+    ets:insert(?MODULE, {counters, Counters}),
+    Pids = [
+        spawn_link(fun() -> writer(#w{registry = Registry, counters = Counters, class = {node(), I}}) end)
+     || I <- lists:seq(1, Writers)
+    ],
+    Caller ! {?MODULE, started},
+    lead(Registry, Counters, Pids).
+
+%% Runs what it is asked to, so that the processes that this starts are linked to it.
+lead(Registry, Counters, Clients) ->
+    receive
+        {clients, From, Ref, Bodies} ->
+            New = [spawn_link(fun() -> Body(Registry, Counters) end) || Body <- Bodies],
+            From ! {Ref, ok},
+            lead(Registry, Counters, New ++ Clients);
+        {pause, From, Ref, Deadline} ->
+            atomics:put(Counters, ?PAUSED, 1),
+            From ! {Ref, ended(Clients, Deadline)},
+            lead(Registry, Counters, []);
+        {stop, From, Ref} ->
+            _ = ended(Clients, 0),
+            true = ets:delete(?MODULE),
+            true = unregister(?MODULE),
+            From ! {Ref, ok};
+        {'EXIT', Pid, normal} ->
+            lead(Registry, Counters, lists:delete(Pid, Clients));
+        {'EXIT', _, Why} ->
+            exit(Why)
+    end.
+
+%% How many did not end by themselves.
+ended([], _) ->
+    0;
+ended([Pid | Pids], Deadline) ->
+    receive
+        {'EXIT', Pid, normal} -> ended(Pids, Deadline);
+        {'EXIT', Pid, Why} -> exit(Why)
+    after max(0, Deadline - erlang:monotonic_time(millisecond)) ->
+        exit(Pid, kill),
+        receive
+            {'EXIT', Pid, _} -> ok
+        end,
+        1 + ended(Pids, Deadline)
+    end.
+
+ask(Request) ->
+    Leader = whereis(?MODULE),
+    Ref = monitor(process, Leader),
+    Leader ! list_to_tuple([element(1, Request), self(), Ref | tl(tuple_to_list(Request))]),
+    receive
+        {Ref, Answer} -> demonitor(Ref, [flush]), Answer;
+        {'DOWN', Ref, process, _, Why} -> error({clients_ended, Why})
+    end.
+
+counters() -> ets:lookup_element(?MODULE, counters, 2).
+
+now_us() -> os:system_time(microsecond).
+
+%% ---------------------------------------------------------------- clients
+
+writer(#w{registry = Registry, counters = Counters, class = Class, number = Number, kept = Kept} = W) ->
+    case atomics:get(Counters, ?PAUSED) of
+        1 ->
+            ok;
+        0 ->
+            Name = {Class, Number},
+            Next =
+                case claim(Registry, Counters, Name, holder()) of
+                    true -> W#w{number = Number + 1, kept = Kept ++ [Name]};
+                    false -> W#w{number = Number + 1}
+                end,
+            pause(?PAUSE_MS),
+            writer(give_back(Next))
+    end.
+
+%% Names that were there when the driver pinned them stay until the end.
+give_back(#w{counters = Counters, pinned = Pinned} = W) ->
+    case atomics:get(Counters, ?PINNED) of
+        Pinned -> give_oldest(W);
+        Other -> W#w{pinned = Other, kept = []}
+    end.
+
+give_oldest(#w{kept = [Name | Kept]} = W) when length(Kept) >= ?KEEP ->
+    #w{registry = Registry, counters = Counters, pinned = Pinned} = W,
+    [{Name, Pid, held}] = ets:lookup(?MODULE, Name),
+    ets:insert(?MODULE, {Name, Pid, open}),
+    %% Pinned in this moment: who pinned reads the rows after that, and may have seen it held before.
+    case atomics:get(Counters, ?PINNED) of
+        Pinned ->
+            case answered(Counters, fun() -> Registry:unregister(Name) end) of
+                yes ->
+                    ets:insert(?MODULE, {Name, Pid, gone}),
+                    exit(Pid, kill);
+                _ ->
+                    ok
+            end,
+            pause(?PAUSE_MS),
+            W#w{kept = Kept};
+        Other ->
+            ets:insert(?MODULE, {Name, Pid, held}),
+            W#w{pinned = Other, kept = []}
+    end;
+give_oldest(W) ->
+    W.
+
+%% Whether the name is held now.
+claim(Registry, Counters, Name, Pid) ->
+    ets:insert(?MODULE, {Name, Pid, open}),
+    case answered(Counters, fun() -> Registry:register(Name, Pid) end) of
+        yes ->
+            ets:insert(?MODULE, {Name, Pid, held}),
+            true;
+        no ->
+            ets:delete(?MODULE, Name),
+            exit(Pid, kill),
+            false;
+        unknown ->
+            false
+    end.
+
+%% Also `no` is an answer, but one that is counted: nothing that clients ask for can be refused.
+answered(Counters, Ask) ->
+    try Ask() of
+        yes ->
+            answer(Counters),
+            yes;
+        {no, _} ->
+            answer(Counters),
+            atomics:add(Counters, ?REFUSED, 1),
+            no
+    catch
+        _:_ ->
+            atomics:add(Counters, ?UNKNOWN, 1),
+            unknown
+    end.
+
+answer(Counters) ->
+    Now = now_us(),
+    Last = atomics:exchange(Counters, ?LAST, Now),
+    atomics:add(Counters, ?ANSWERS, 1),
+    longer(Counters, Now - Last).
+
+longer(Counters, Gap) ->
+    case atomics:get(Counters, ?GAP) of
+        Longest when Longest >= Gap ->
+            ok;
+        Longest ->
+            case atomics:compare_exchange(Counters, ?GAP, Longest, Gap) of
+                ok -> ok;
+                _ -> longer(Counters, Gap)
+            end
+    end.
+
+%% Has a name, and ends with the clients.
+holder() -> spawn(fun() -> hold(monitor(process, ?MODULE)) end).
+
+hold(Clients) ->
+    receive
+        {'DOWN', Clients, process, _, _} -> ok
+    end.
+
+pause(Ms) -> receive after Ms -> ok end.
+
+-doc "Processes of this node for another node's far writer. Each keeps the row of its name.".
+-spec holders(non_neg_integer()) -> [pid()].
+holders(Count) ->
+    [spawn(fun() -> told(monitor(process, ?MODULE)) end) || _ <- lists:seq(1, Count)].
+
+told(Clients) ->
+    receive
+        {yes, Name} ->
+            ets:insert(?MODULE, {Name, self(), held}),
+            hold(Clients);
+        {'DOWN', Clients, process, _, _} ->
+            ok
+    end.
+
+-doc "Starts the far writer, with processes of another node.".
+-spec far(module(), [pid()]) -> ok.
+far(_Registry, Holders) ->
+    ask({clients, [fun(Registry, Counters) -> far(Registry, Counters, Holders, 1) end]}).
+
+far(_Registry, _Counters, [], _) ->
+    ok;
+far(Registry, Counters, [Holder | Holders], I) ->
+    case atomics:get(Counters, ?PAUSED) of
+        1 ->
+            ok;
+        0 ->
+            Name = {{far, node()}, I},
+            %% It may be refused: the other node cannot be reached. No answer of its is counted: its time
+            %% depends on two nodes.
+            try Registry:register(Name, Holder) of
+                yes ->
+                    %% Must not make a link nor wait for one.
+                    _ = erlang:send(Holder, {yes, Name}, [noconnect, nosuspend]),
+                    ok;
+                {no, _} ->
+                    ok
+            catch
+                _:_ -> ok
+            end,
+            pause(?FAR_PAUSE_MS),
+            far(Registry, Counters, Holders, I + 1)
+    end.
+
+%% ---------------------------------------------------------------- bursts
+
+-doc "So many processes register so many names each, one after the other, as fast as they are answered.".
+-spec burst(pos_integer(), pos_integer()) -> ok.
+burst(Processes, Each) ->
+    ask({clients, [
+        fun(Registry, Counters) ->
+            lists:foreach(
+                fun(I) ->
+                    _ = claim(Registry, Counters, {{burst, node()}, I}, holder()),
+                    atomics:add(Counters, ?BURST, 1)
+                end,
+                lists:seq((P - 1) * Each + 1, P * Each)
+            )
+        end
+     || P <- lists:seq(1, Processes)
+    ]}).
+
+-doc "How many of them have been answered, or given up.".
+-spec burst_answers() -> non_neg_integer().
+burst_answers() -> atomics:get(counters(), ?BURST).
+
+-doc "Waits until so many have been.".
+-spec burst_done(pos_integer()) -> ok.
+burst_done(Count) ->
+    case burst_answers() of
+        N when N >= Count -> ok;
+        _ -> pause(1), burst_done(Count)
+    end.
+
+-doc "Registers so many names, each for a process of its own; gives how many were answered `yes`.".
+-spec short(pos_integer()) -> non_neg_integer().
+short(Count) ->
+    Each = 20,
+    ok = ask({clients, [
+        fun(R, Counters) ->
+            lists:foreach(
+                fun(I) ->
+                    Name = {{short, node()}, I},
+                    Pid = holder(),
+                    Answer = answered(Counters, fun() -> R:register(Name, Pid) end),
+                    %% Not a name that is to be found: its row is under another key.
+                    ets:insert(?MODULE, {{short_row, I}, Pid, Answer})
+                end,
+                lists:seq(First, min(Count, First + Each - 1))
+            )
+        end
+     || First <- lists:seq(1, Count, Each)
+    ]}),
+    all_short(Count),
+    length(short_rows(yes)).
+
+all_short(Count) ->
+    case length(short_rows('_')) of
+        Count -> ok;
+        _ -> pause(1), all_short(Count)
+    end.
+
+short_rows(Answer) -> ets:match(?MODULE, {{short_row, '_'}, '$1', Answer}).
+
+-doc "Ends those processes all at once; gives the moment before.".
+-spec short_end() -> integer().
+short_end() ->
+    Pids = short_rows('_'),
+    At = now_us(),
+    _ = [exit(Pid, kill) || [Pid] <- Pids],
+    At.
+
+%% ---------------------------------------------------------------- what the driver asks
+
+-doc "From now on the longest time without an answer is measured.".
+-spec mark() -> ok.
+mark() ->
+    Counters = counters(),
+    atomics:put(Counters, ?LAST, now_us()),
+    atomics:put(Counters, ?GAP, 0).
+
+-doc "How many answers all clients got.".
+-spec answers() -> non_neg_integer().
+answers() -> atomics:get(counters(), ?ANSWERS).
+
+-doc "The longest time without an answer since the mark, in us, also if it still lasts.".
+-spec gap() -> non_neg_integer().
+gap() ->
+    Counters = counters(),
+    max(atomics:get(Counters, ?GAP), now_us() - atomics:get(Counters, ?LAST)).
+
+-doc "What is held; writers keep these names from now on, and go on with others.".
+-spec pin() -> #{held := [{term(), pid()}], burst := {non_neg_integer(), non_neg_integer()}}.
+pin() ->
+    atomics:add(counters(), ?PINNED, 1),
+    {Burst, Others} = lists:partition(fun({{{Class, _}, _}, _}) -> Class =:= burst end, held()),
+    #{held => Others, burst => sderl_bench_faults_watch:digest(Burst)}.
+
+held() -> [{Name, Pid} || [Name, Pid] <- ets:match(?MODULE, {'$1', '$2', held})].
+
+-doc "Lets no client begin anything more, waits so many milliseconds for those that wait for an answer, and gives what is so in the end.".
+-spec journal(non_neg_integer()) -> journal().
+journal(Ms) ->
+    Hung = ask({pause, erlang:monotonic_time(millisecond) + Ms}),
+    Counters = counters(),
+    #{
+        held => held(),
+        gone => [Name || [Name] <- ets:match(?MODULE, {'$1', '_', gone})],
+        open => [Name || [Name] <- ets:match(?MODULE, {'$1', '_', open})],
+        answers => atomics:get(Counters, ?ANSWERS),
+        unknown => atomics:get(Counters, ?UNKNOWN),
+        refused => atomics:get(Counters, ?REFUSED),
+        hung => Hung
+    }.
+
+-doc "Ends all clients and the processes that have names.".
+-spec stop() -> ok.
+stop() ->
+    case whereis(?MODULE) of
+        undefined -> ok;
+        _ -> ask({stop})
+    end.

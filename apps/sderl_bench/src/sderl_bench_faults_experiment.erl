@@ -1,0 +1,248 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_faults_experiment).
+-moduledoc """
+`bin/sderl bench faults`: real nodes are killed, stopped, flooded and cut off while clients write, and what
+that does to names and writers is measured.
+
+Metrics of one fault, as in the JSON output:
+
+| metric | meaning |
+|---|---|
+| `repetitions` | how many there were |
+| `converged` | how many of them ended with all members in one component, all tables the same, and everything in them that was answered |
+| `lost_acknowledged` | names whose registration was answered, whose process lives, and that some member does not have in the end |
+| `came_back` | names that some member has in the end although their unregistration was answered, or their process is dead |
+| `converge_ms` | `p50`, `p99`: from the fault (`params.from` is `fault`) or its end (`done`) until every node that is left has all that was answered, and agrees with the others |
+| `rejoin_ms` | the same for a killed node that was started again, from its start's end |
+| `stalled_ms` | the longest time, from the fault to convergence, in which no write was answered on some node that was itself neither killed nor stopped |
+| `unknown`, `refused`, `hung` | writes that ended without an answer; that were refused; that had none 30 s after the rest |
+| `answers` | writes that were answered |
+""".
+
+-behaviour(sderl_bench_experiment).
+
+-export([summary/0, command/0, check/1, run/2]).
+-export([table/2]).
+
+-define(LEAST_NODES, 3).
+
+-doc false.
+-spec summary() -> string().
+summary() -> "nodes killed, stopped and cut off: what is lost, and how long it takes".
+
+-doc false.
+-spec command() -> argparse:command().
+command() ->
+    #{
+        help => lists:flatten([
+            "Breaks real nodes while clients on all of them register and unregister names: counts what\n"
+            "was answered and is lost, and times until all members agree again. Exit status 1 when\n"
+            "s_group loses something or does not come to agree.\n\n"
+            "Faults:\n",
+            [io_lib:format("  ~-17ts ~ts~n", [Name, Text]) || #{name := Name, text := Text} <- sderl_bench_faults_kind:all()],
+            "\nCut links need root and Linux (network namespaces); elsewhere they are closed at both ends."
+        ]),
+        arguments => [
+            text(fault, "-fault", "F,F", "some of the faults; all without this", "all"),
+            text(impl, "-impl", "I,I", "registries: s_group, global", "s_group,global"),
+            number(repetitions, "-repetitions", "R", "of each fault"),
+            number(nodes, "-nodes", "N", "members of the group"),
+            number(clients, "-clients", "C", "writing processes on each node"),
+            (number(tick_ms, "-tick-ms", "MS", "heartbeat of the group"))#{required => false},
+            (number(set_aside_ms, "-set-aside-ms", "MS", "patience with a silent member"))#{required => false},
+            (number(hold_ms, "-hold-ms", "MS", "how long a fault lasts"))#{required => false},
+            sderl_bench_experiment:json_option()
+        ]
+    }.
+
+text(Name, Long, Shape, Text, Default) ->
+    #{name => Name, long => Long, type => string, default => Default, help => help(Long, Shape, Text, Default)}.
+
+number(Name, Long, Shape, Text) ->
+    case defaults() of
+        #{Name := Default} ->
+            #{name => Name, long => Long, type => integer, default => Default, help => help(Long, Shape, Text, integer_to_list(Default))};
+        #{} ->
+            #{name => Name, long => Long, type => integer, help => help(Long, Shape, Text, shown(Name))}
+    end.
+
+help(Long, Shape, Text, Default) ->
+    {lists:flatten(["[-", Long, " ", Shape, "]"]), [lists:flatten([Text, " (", Default, ")"])]}.
+
+shown(hold_ms) -> "set-aside + 4 ticks";
+shown(_) -> "the library's default".
+
+defaults() -> #{repetitions => 20, nodes => 5, clients => 2}.
+
+%% The library's, for what depends on them.
+-define(TICK_MS, 1000).
+-define(SET_ASIDE_MS, 4000).
+
+-doc false.
+-spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
+check(#{impl := Impls, fault := Faults} = Options) ->
+    Tick = maps:get(tick_ms, Options, ?TICK_MS),
+    Aside = maps:get(set_aside_ms, Options, ?SET_ASIDE_MS),
+    Numbers = maps:merge(#{hold_ms => Aside + 4 * Tick}, Options),
+    maybe
+        {ok, Registries} ?= listed("--impl", Impls, sderl_bench_faults_registry:names(), fun sderl_bench_faults_registry:module/1),
+        {ok, Kinds} ?= kinds(Faults),
+        ok ?= at_least(?LEAST_NODES, [nodes], Numbers),
+        ok ?= at_least(1, [repetitions, clients, hold_ms], Numbers),
+        ok ?= at_least(1, [Key || Key <- [tick_ms, set_aside_ms], is_map_key(Key, Numbers)], Numbers),
+        ok ?= patience(Tick, Aside),
+        {ok, Numbers#{impl := Registries, fault := Kinds, burst => 10_000, short => 1000}}
+    end.
+
+kinds("all") ->
+    {ok, sderl_bench_faults_kind:all()};
+kinds(Text) ->
+    Names = [atom_to_list(Name) || #{name := Name} <- sderl_bench_faults_kind:all()],
+    case listed("--fault", Text, Names, fun sderl_bench_faults_kind:named/1) of
+        {ok, Kinds} -> {ok, [Kind || {_, Kind} <- Kinds]};
+        {error, Message} -> {error, Message}
+    end.
+
+listed(Flag, Text, Known, Find) ->
+    Names = [string:trim(Name) || Name <- string:split(Text, ",", all)],
+    case {[Name || Name <- Names, not lists:member(Name, Known)], Names -- lists:uniq(Names)} of
+        {[Unknown | _], _} -> {error, [Flag, ": there is no \"", Unknown, "\"; there are ", lists:join(", ", Known)]};
+        {[], [Twice | _]} -> {error, [Flag, " names ", Twice, " twice; use --repetitions to run it several times"]};
+        {[], []} -> {ok, [{Name, Found} || Name <- Names, {ok, Found} <- [Find(Name)]]}
+    end.
+
+at_least(Min, Keys, Options) ->
+    case [{Key, Value} || Key <- Keys, Value <- [maps:get(Key, Options)], Value < Min] of
+        [] ->
+            ok;
+        [{Key, Value} | _] ->
+            Flag = string:replace(atom_to_list(Key), "_", "-", all),
+            {error, io_lib:format("--~ts must be at least ~w, not ~w", [Flag, Min, Value])}
+    end.
+
+%% The library would not start.
+patience(Tick, Aside) when Aside >= 2 * Tick -> ok;
+patience(Tick, Aside) ->
+    {error, io_lib:format("--set-aside-ms must be at least two ticks (~w), not ~w; raise it or lower --tick-ms", [2 * Tick, Aside])}.
+
+-doc false.
+-spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
+run(#{fault := Kinds, impl := Registries} = Options, Output) ->
+    Links = links(Kinds, Output),
+    Params = (maps:without([fault, impl], Options))#{links => Links},
+    {Jobs, Skipped} = lists:partition(
+        fun({_, Registry, Kind}) ->
+            sderl_bench_faults_kind:applies(Kind, Registry) andalso sderl_bench_faults_world:possible(Kind, Links)
+        end,
+        [{Name, Registry, Kind} || {Name, Registry} <- Registries, Kind <- Kinds]
+    ),
+    _ = [sderl_bench_output:say(Output, [skipped(Job, Links), "\n"]) || Job <- Skipped],
+    Collector = self(),
+    Ref = make_ref(),
+    Report = fun(Outcome) ->
+        Collector ! {Ref, Outcome},
+        reported(Outcome, Params, Output)
+    end,
+    case sderl_bench_faults:run(Jobs, Params, Report) of
+        ok ->
+            Outcomes = collected(Ref),
+            sderl_bench_output:say(Output, ["\n", title(Params), "\n\n", table(fun sderl_bench_table:text/2, Outcomes)]),
+            verdict(Outcomes);
+        {error, Message} when is_list(Message); is_binary(Message) ->
+            {error, Message};
+        {error, Reason} ->
+            {error, sderl_bench_reason:text(Reason)}
+    end.
+
+collected(Ref) ->
+    receive
+        {Ref, Outcome} -> [Outcome | collected(Ref)]
+    after 0 -> []
+    end.
+
+links(Kinds, Output) ->
+    case [needed || #{needs := Needs} <- Kinds, Needs =:= links orelse Needs =:= silent] of
+        [] ->
+            cookies;
+        _ ->
+            case sderl_bench_faults_world:links() of
+                namespaces ->
+                    namespaces;
+                {cookies, Why} ->
+                    sderl_bench_output:say(Output, [
+                        "no network namespaces here (", Why, "): links are closed at both ends instead of being cut\n"
+                    ]),
+                    cookies
+            end
+    end.
+
+skipped({Impl, Registry, #{name := Name} = Kind}, Links) ->
+    Why =
+        case sderl_bench_faults_world:possible(Kind, Links) of
+            false -> "it needs network namespaces, as root on Linux";
+            true when Registry =:= sderl_bench_faults_global -> "there is no such thing with global";
+            true -> "it does not apply"
+        end,
+    io_lib:format("~ts ~ts: skipped, ~ts", [Impl, Name, Why]).
+
+reported(#{job := {Impl, _, #{name := Name, from := From}}, metrics := Metrics, started := Started, wrong := Wrong}, Params, Output) ->
+    Full = Params#{fault => Name, impl => list_to_binary(Impl), from => From},
+    sderl_bench_output:say(Output, [
+        string:pad([Impl, " ", atom_to_list(Name)], 28),
+        pair(maps:get(converge_ms, Metrics)), " ms",
+        [["\n  ", Text] || Text <- Wrong],
+        "\n"
+    ]),
+    sderl_bench_output:write(Output, sderl_bench_output:result(faults, Full, Metrics, Started)).
+
+title(#{nodes := Nodes, clients := Clients, hold_ms := HoldMs, repetitions := Repetitions} = Params) ->
+    [
+        io_lib:format("~w nodes, ~w writers on each; ~w repetitions, faults that last take ~w ms", [Nodes, Clients, Repetitions, HoldMs]),
+        [io_lib:format("; ~w ~w", [Key, Ms]) || Key <- [tick_ms, set_aside_ms], #{Key := Ms} <- [Params]],
+        "; ",
+        sderl_bench_machine:text(),
+        "\nmilliseconds: p50 / p99"
+    ].
+
+-doc "The outcomes as a table in the given form.".
+-spec table(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [sderl_bench_faults:outcome()]) ->
+    unicode:chardata().
+table(Form, Outcomes) ->
+    Form(
+        ["fault", "registry", "repetitions", "lost", "came back", "unknown", "converged", "from", "until all agree", "rejoined", "no answer for"],
+        [row(Outcome) || Outcome <- Outcomes]
+    ).
+
+row(#{job := {Impl, _, #{name := Name, from := From}}, metrics := Metrics}) ->
+    #{repetitions := Repetitions, converged := Converged, lost_acknowledged := Lost, came_back := Back, unknown := Unknown} = Metrics,
+    #{converge_ms := Converge, rejoin_ms := Rejoin, stalled_ms := Stalled, hung := Hung} = Metrics,
+    [
+        atom_to_list(Name),
+        Impl,
+        sderl_bench_table:number(Repetitions),
+        sderl_bench_table:number(Lost),
+        sderl_bench_table:number(Back),
+        sderl_bench_table:number(Unknown + Hung),
+        sderl_bench_table:number(Converged),
+        case From of fault -> "fault"; done -> "its end" end,
+        pair(Converge),
+        pair(Rejoin),
+        pair(Stalled)
+    ].
+
+pair(#{p50 := undefined}) -> "-";
+pair(#{p50 := P50, p99 := P99}) -> [sderl_bench_table:number(round(P50)), " / ", sderl_bench_table:number(round(P99))].
+
+%% What the library promises. What global does is reported.
+verdict(Outcomes) ->
+    Broken = [
+        atom_to_list(Name)
+     || #{job := {"s_group", _, #{name := Name}}, metrics := Metrics} <- Outcomes, broken(Metrics)
+    ],
+    case Broken of
+        [] -> ok;
+        _ -> {error, ["s_group lost something or did not converge: ", lists:join(", ", Broken)]}
+    end.
+
+broken(#{repetitions := Repetitions, converged := Converged, lost_acknowledged := Lost, came_back := Back}) ->
+    Lost > 0 orelse Back > 0 orelse Converged < Repetitions.

@@ -1,0 +1,104 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_faults_kind).
+-moduledoc """
+A fault of `bin/sderl bench faults`: what it does to real nodes, and how it is undone. All are in the table of this module.
+""".
+
+-export([all/0, named/1, applies/2]).
+-export_type([kind/0, name/0, context/0, injected/0]).
+
+-type name() :: atom().
+
+-doc """
+- `from`: convergence is timed from the `fault` itself (those that are left), or from its `done` (all nodes)
+- `needs`: `nodes` alone; `links` that can be cut; `silent` links, that can be cut without being closed; `config`, nodes whose
+  launch configuration can be changed
+- `aims_at`: which node it befalls
+- `lasts`: it lasts for the time of the options
+""".
+-type kind() :: #{
+    name := name(),
+    module := module(),
+    text := string(),
+    from := fault | done,
+    needs := nodes | links | silent | config,
+    aims_at := coordinator | member | anybody,
+    lasts := boolean()
+}.
+
+-doc "What a fault may use. `net`: the namespaces that the nodes are in, if they are. `target`: the node it befalls; `coordinator`: the one that there is.".
+-type context() :: #{
+    fleet := pid(),
+    net := pid() | none,
+    nodes := [node()],
+    target := node(),
+    coordinator := node() | none,
+    registry := module(),
+    turn := pos_integer(),
+    burst := pos_integer(),
+    short := pos_integer(),
+    atom() => term()
+}.
+
+-doc """
+- `away`: nodes that cannot answer during the fault; `dead`: those whose processes ended
+- `at`: the moment of the fault in us, where that is not the one of the call
+- `classes`: what of a class of names must be there from then on
+- `finish`: waits until what the fault began is done on these nodes
+- `undo`: what its `undo/3` needs; `none` when there is nothing to undo
+""".
+-type injected() :: #{
+    away => [node()],
+    dead => [node()],
+    at => integer(),
+    classes => #{atom() => sderl_bench_faults_watch:digest()},
+    finish => fun(([node()]) -> ok),
+    undo => none | term()
+}.
+
+-callback inject(name(), context()) -> injected().
+
+-doc "Returns when the fault is over.".
+-callback undo(name(), Undo :: term(), context()) -> ok.
+
+-doc "All faults, those that can share nodes beside one another.".
+-spec all() -> [kind()].
+all() ->
+    Process = kind(sderl_bench_faults_process),
+    Burst = kind(sderl_bench_faults_burst),
+    Links = kind(sderl_bench_faults_links),
+    [
+        Process(none, "nothing happens: what the clients see without a fault", done, nodes, anybody, true),
+        Process(kill, "kill -9 of a member", fault, nodes, member, false),
+        Process(kill_coordinator, "kill -9 of the coordinator", fault, nodes, coordinator, false),
+        Process(stop, "SIGSTOP of a member, then SIGCONT", done, nodes, member, true),
+        Process(stop_coordinator, "SIGSTOP of the coordinator, then SIGCONT", done, nodes, coordinator, true),
+        Process(flood, "a stopped member that processes of all others flood, so that their distribution buffers are full", done, nodes, member, true),
+        Process(slow, "a member that stands still for three quarters of the time, 150 ms each", done, nodes, member, true),
+        Burst(die_at_once, "1,000 names whose processes die at once", fault, nodes, anybody, false),
+        Burst(kill_in_burst, "kill -9 of the coordinator (with global: of a node) in the middle of 10,000 registrations from all members", fault, nodes, anybody, false),
+        Links(cut, "the link between two members lost, then restored", done, links, member, true),
+        Links(cut_coordinator, "the link between the coordinator and a member lost, then restored", done, links, coordinator, true),
+        Links(split, "two halves without links between them, then restored", done, links, anybody, true),
+        Links(glitch, "two halves that cannot reach each other for less than the net tick time: no link is closed", done, silent, anybody, true),
+        (kind(sderl_bench_faults_rollout))(rollout, "all nodes killed and started, half of them with another list of members", done, config, anybody, false)
+    ].
+
+kind(Module) ->
+    fun(Name, Text, From, Needs, AimsAt, Lasts) ->
+        #{name => Name, module => Module, text => Text, from => From, needs => Needs, aims_at => AimsAt, lasts => Lasts}
+    end.
+
+-doc "The fault by the name that users type.".
+-spec named(string()) -> {ok, kind()} | error.
+named(Text) ->
+    case [Kind || #{name := Name} = Kind <- all(), atom_to_list(Name) =:= Text] of
+        [Kind] -> {ok, Kind};
+        [] -> error
+    end.
+
+-doc "Whether a registry can have this fault: one without coordinator has none that befalls it, one without groups has no configuration.".
+-spec applies(kind(), module()) -> boolean().
+applies(#{aims_at := coordinator}, Registry) -> Registry:group() =/= none;
+applies(#{needs := config}, Registry) -> Registry:group() =/= none;
+applies(_, _) -> true.
