@@ -35,6 +35,7 @@ Nodes are used again for the next repetition. After one that did not end as it s
 -define(CALL_MS, 30_000).
 -define(READY_MS, 60_000).
 -define(SETTLE_MS, 60_000).
+-define(ANYWAY_MS, 2000).
 -define(LINKED_MS, 500).
 %% Answers that each node's clients have got before the fault.
 -define(WARM, 20).
@@ -144,8 +145,9 @@ repetition(#{aims_at := AimsAt} = Kind, #{nodes := Nodes, registry := Registry, 
     end.
 
 target(coordinator, Lead, _, _) -> Lead;
+target(lead, Lead, _, _) when Lead =/= none -> Lead;
 target(member, Lead, Nodes, Turn) -> one(lists:delete(Lead, Nodes), Turn);
-target(anybody, _, Nodes, Turn) -> one(Nodes, Turn).
+target(_, _, Nodes, Turn) -> one(Nodes, Turn).
 
 one(Nodes, Turn) -> lists:nth(1 + Turn rem length(Nodes), Nodes).
 
@@ -282,7 +284,8 @@ is_settled(_) -> false.
 
 finish(ConvergeMs, RejoinMs, StalledMs, Clients, Converged, #{nodes := Nodes, registry := Registry} = World) ->
     Journals = [Journal || {_, {ok, Journal}} <- each(World, Clients, journal, [?CALL_MS])],
-    Found = compared(Journals, World),
+    %% What did not come to agree in time need not be waited for again.
+    Found = compared(Journals, case Converged of ok -> ?SETTLE_MS; _ -> ?ANYWAY_MS end, World),
     _ = each(World, Nodes, stop, []),
     Left = [
         {Node, Names}
@@ -311,13 +314,13 @@ finish(ConvergeMs, RejoinMs, StalledMs, Clients, Converged, #{nodes := Nodes, re
     }.
 
 %% Clients are quiet now: what does not agree at once has time to come to it.
-compared(Journals, #{nodes := Nodes, registry := Registry} = World) ->
+compared(Journals, Ms, #{nodes := Nodes, registry := Registry} = World) ->
     Look = fun() ->
         Tables = [Table || {_, {ok, Table}} <- multicall(World, Nodes, sderl_bench_faults_watch, names, [Registry])],
         Found = sderl_bench_faults_tally:compare(Journals, Tables),
         (sderl_bench_faults_tally:is_whole(Found) andalso length(Tables) =:= length(Nodes)) orelse {found, Found}
     end,
-    case sderl_fleet:await(Look, ?SETTLE_MS) of
+    case sderl_fleet:await(Look, Ms) of
         ok -> #{lost => [], came_back => [], equal => true};
         {error, {timeout, {found, Found}}} -> Found#{equal := false}
     end.

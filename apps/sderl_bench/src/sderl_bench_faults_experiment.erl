@@ -35,12 +35,12 @@ summary() -> "nodes killed, stopped and cut off: what is lost, and how long it t
 command() ->
     #{
         help => lists:flatten([
-            "Breaks real nodes while clients on all of them register and unregister names: counts what\n"
-            "was answered and is lost, and times until all members agree again. Exit status 1 when\n"
-            "s_group loses something or does not come to agree.\n\n"
+            "Breaks real nodes while clients on all of them register and unregister names;\n"
+            "counts what was answered and is lost, and times until all members agree again.\n"
+            "Exit status 1 when s_group loses something or does not come to agree.\n\n"
             "Faults:\n",
             [io_lib:format("  ~-17ts ~ts~n", [Name, Text]) || #{name := Name, text := Text} <- sderl_bench_faults_kind:all()],
-            "\nCut links need root and Linux (network namespaces); elsewhere they are closed at both ends."
+            "\nCut links need root on Linux (network namespaces); elsewhere they are closed at\nboth ends."
         ]),
         arguments => [
             text(fault, "-fault", "F,F", "some of the faults; all without this", "all"),

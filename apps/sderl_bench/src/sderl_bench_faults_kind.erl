@@ -13,7 +13,7 @@ A fault of `bin/sderl bench faults`: what it does to real nodes, and how it is u
 - `from`: convergence is timed from the `fault` itself (those that are left), or from its `done` (all nodes)
 - `needs`: `nodes` alone; `links` that can be cut; `silent` links, that can be cut without being closed; `config`, nodes whose
   launch configuration can be changed
-- `aims_at`: which node it befalls
+- `aims_at`: which node it befalls; `lead` is the coordinator, or any node where all are equal
 - `lasts`: it lasts for the time of the options
 """.
 -type kind() :: #{
@@ -22,7 +22,7 @@ A fault of `bin/sderl bench faults`: what it does to real nodes, and how it is u
     text := string(),
     from := fault | done,
     needs := nodes | links | silent | config,
-    aims_at := coordinator | member | anybody,
+    aims_at := coordinator | lead | member | anybody,
     lasts := boolean()
 }.
 
@@ -68,20 +68,20 @@ all() ->
     Burst = kind(sderl_bench_faults_burst),
     Links = kind(sderl_bench_faults_links),
     [
-        Process(none, "nothing happens: what the clients see without a fault", done, nodes, anybody, true),
+        Process(none, "nothing happens: what clients see without a fault", done, nodes, anybody, true),
         Process(kill, "kill -9 of a member", fault, nodes, member, false),
         Process(kill_coordinator, "kill -9 of the coordinator", fault, nodes, coordinator, false),
         Process(stop, "SIGSTOP of a member, then SIGCONT", done, nodes, member, true),
         Process(stop_coordinator, "SIGSTOP of the coordinator, then SIGCONT", done, nodes, coordinator, true),
-        Process(flood, "a stopped member that processes of all others flood, so that their distribution buffers are full", done, nodes, member, true),
-        Process(slow, "a member that stands still for three quarters of the time, 150 ms each", done, nodes, member, true),
-        Burst(die_at_once, "1,000 names whose processes die at once", fault, nodes, anybody, false),
-        Burst(kill_in_burst, "kill -9 of the coordinator (with global: of a node) in the middle of 10,000 registrations from all members", fault, nodes, anybody, false),
-        Links(cut, "the link between two members lost, then restored", done, links, member, true),
-        Links(cut_coordinator, "the link between the coordinator and a member lost, then restored", done, links, coordinator, true),
-        Links(split, "two halves without links between them, then restored", done, links, anybody, true),
-        Links(glitch, "two halves that cannot reach each other for less than the net tick time: no link is closed", done, silent, anybody, true),
-        (kind(sderl_bench_faults_rollout))(rollout, "all nodes killed and started, half of them with another list of members", done, config, anybody, false)
+        Process(flood, "a stopped member, flooded by all others (busy_dist_port)", done, nodes, member, true),
+        Process(slow, "a member stands still for 150 of every 200 ms", done, nodes, member, true),
+        Burst(die_at_once, "1,000 processes with names die at once", fault, nodes, anybody, false),
+        Burst(kill_in_burst, "kill -9 of the coordinator amid 10,000 registrations", fault, nodes, lead, false),
+        Links(cut, "the link between two members cut, then healed", done, links, member, true),
+        Links(cut_coordinator, "the coordinator's link to a member cut, then healed", done, links, coordinator, true),
+        Links(split, "all links between two halves cut, then healed", done, links, anybody, true),
+        Links(glitch, "the same, but too short for a link to be closed", done, silent, anybody, true),
+        (kind(sderl_bench_faults_rollout))(rollout, "all nodes restarted, half with a new member list", done, config, anybody, false)
     ].
 
 kind(Module) ->

@@ -59,7 +59,7 @@ outcome(Args) ->
 failure(error, terminated, [{io, _, _, _} | _]) -> no_stdout;
 failure(Class, Reason, Stack) -> {Class, Reason, Stack}.
 
-%% A fleet ends with the process that started it; wait until they all have.
+%% A fleet ends with the process that started it, and so do network namespaces; wait until they all have.
 -spec stop(pid(), reference()) -> no_return().
 stop(Runner, Monitor) ->
     exit(Runner, kill),
@@ -67,7 +67,7 @@ stop(Runner, Monitor) ->
         {'DOWN', Monitor, process, Runner, _} -> ok
     end,
     sderl_progress:done(),
-    Fleets = [{Pid, monitor(process, Pid)} || Pid <- processes(), is_fleet(Pid)],
+    Fleets = [{Pid, monitor(process, Pid)} || Pid <- processes(), cleans_up(Pid)],
     Deadline = erlang:monotonic_time(millisecond) + ?CLEAN_UP_MS,
     lists:foreach(
         fun({Pid, Ref}) ->
@@ -80,9 +80,10 @@ stop(Runner, Monitor) ->
     ),
     halt(143).
 
-is_fleet(Pid) ->
+cleans_up(Pid) ->
     case proc_lib:translate_initial_call(Pid) of
         {sderl_fleet_server, init, 1} -> true;
+        {sderl_fleet_netns, init, 1} -> true;
         _ -> false
     end.
 

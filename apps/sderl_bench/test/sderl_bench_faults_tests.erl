@@ -1,0 +1,90 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_faults_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+journal(Held, Gone, Open) -> #{held => Held, gone => Gone, open => Open}.
+
+pid(I) -> list_to_pid("<0." ++ integer_to_list(I) ++ ".0>").
+
+compare_test() ->
+    [P, Q, R] = [pid(I) || I <- [1, 2, 3]],
+    Journals = [journal([{{a, 1}, P}], [{a, 2}], [{a, 3}]), journal([{{b, 1}, Q}], [], [])],
+    Whole = [{{a, 1}, P}, {{b, 1}, Q}],
+    Find = fun(Tables) -> sderl_bench_faults_tally:compare(Journals, Tables) end,
+    Good = Find([Whole, lists:reverse(Whole)]),
+    ?assertEqual(#{lost => [], came_back => [], equal => true}, Good),
+    ?assert(sderl_bench_faults_tally:is_whole(Good)),
+    %% What is under way may be there, and a far name of which nobody was told; but everywhere.
+    ?assert(sderl_bench_faults_tally:is_whole(Find([[{{a, 3}, R}, {{{far, n}, 7}, R} | Whole] || _ <- [1, 2]]))),
+    ?assertMatch(#{lost := [], came_back := [], equal := false}, Find([[{{a, 3}, R} | Whole], Whole])),
+    ?assertMatch(#{lost := [{b, 1}]}, Find([Whole, [{{a, 1}, P}]])),
+    ?assertMatch(#{lost := [{b, 1}]}, Find([[{{a, 1}, P}, {{b, 1}, R}]])),
+    ?assertMatch(#{lost := [], came_back := [{a, 2}]}, Find([[{{a, 2}, R} | Whole]])),
+    ?assertMatch(#{lost := [], came_back := [{c, 1}]}, Find([[{{c, 1}, R} | Whole]])).
+
+metrics_test() ->
+    Turn = sderl_bench_faults_tally:failed(),
+    Turns = [Turn#{converged := I =/= 20, converge_ms := I, lost := I rem 2, answers := 10} || I <- lists:seq(20, 1, -1)],
+    ?assertMatch(
+        #{
+            repetitions := 20,
+            converged := 19,
+            lost_acknowledged := 10,
+            came_back := 0,
+            answers := 200,
+            converge_ms := #{p50 := 10, p99 := 20},
+            rejoin_ms := #{p50 := undefined, p99 := undefined}
+        },
+        sderl_bench_faults_tally:metrics(Turns)
+    ).
+
+digest_test() ->
+    Pairs = [{{n, I}, pid(I)} || I <- lists:seq(1, 20)],
+    {A, B} = lists:split(7, Pairs),
+    Whole = sderl_bench_faults_watch:digest(Pairs),
+    ?assertEqual(Whole, sderl_bench_faults_watch:digest(lists:reverse(Pairs))),
+    ?assertEqual(Whole, sderl_bench_faults_watch:sum([sderl_bench_faults_watch:digest(Part) || Part <- [A, B]])),
+    ?assertNotEqual(Whole, sderl_bench_faults_watch:digest([{{n, 21}, pid(1)} | tl(Pairs)])),
+    ?assertEqual({0, 0}, sderl_bench_faults_watch:sum([])).
+
+%% Each fault is in one module's table, and can be named.
+kinds_test() ->
+    Kinds = sderl_bench_faults_kind:all(),
+    Names = [Name || #{name := Name} <- Kinds],
+    ?assertEqual(Names, lists:uniq(Names)),
+    [?assertEqual({ok, Kind}, sderl_bench_faults_kind:named(atom_to_list(Name))) || #{name := Name} = Kind <- Kinds],
+    ?assertEqual(error, sderl_bench_faults_kind:named("no_such_fault")),
+    Global = [Name || #{name := Name} = Kind <- Kinds, sderl_bench_faults_kind:applies(Kind, sderl_bench_faults_global)],
+    ?assertEqual([kill_coordinator, stop_coordinator, cut_coordinator, rollout], Names -- Global),
+    Here = [Name || #{name := Name} = Kind <- Kinds, sderl_bench_faults_world:possible(Kind, cookies)],
+    ?assertEqual([glitch], Names -- Here).
+
+options_test_() ->
+    Says = fun(Args, Words) ->
+        {2, stderr, Text} = sderl_cli:run(["bench", "faults" | Args]),
+        Flat = unicode:characters_to_list(Text),
+        [?assertMatch({W, [_ | _]}, {W, string:find(Flat, W)}) || W <- Words]
+    end,
+    [
+        ?_test(Says(Args, Words))
+     || {Args, Words} <- [
+            {["--fault", "kil"], ["--fault", "\"kil\"", "kill_coordinator"]},
+            {["--fault", "kill,kill"], ["twice", "--repetitions"]},
+            {["--impl", "pg"], ["--impl", "\"pg\"", "s_group, global"]},
+            {["--nodes", "2"], ["--nodes", "at least 3"]},
+            {["--repetitions", "0"], ["--repetitions", "at least 1"]},
+            {["--hold-ms", "x"], ["--hold-ms", "whole number"]},
+            {["--tick-ms", "0"], ["--tick-ms", "at least 1"]},
+            {["--set-aside-ms", "1500"], ["--set-aside-ms", "two ticks", "2000"]},
+            {["--faults", "kill"], ["--faults"]}
+        ]
+    ].
+
+help_test() ->
+    {0, stdout, Text} = sderl_cli:run(["bench", "faults", "--help"]),
+    Flat = unicode:characters_to_list(Text),
+    [?assertMatch({Name, [_ | _]}, {Name, string:find(Flat, atom_to_list(Name))}) || #{name := Name} <- sderl_bench_faults_kind:all()],
+    %% argparse wraps what is wider, and not well.
+    [_Usage, Told] = string:split(Flat, "Breaks"),
+    ?assertEqual([], [Line || Line <- string:split(Told, "\n", all), length(Line) > 80]).

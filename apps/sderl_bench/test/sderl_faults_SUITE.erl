@@ -1,0 +1,133 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_faults_SUITE).
+-moduledoc """
+Faults on real nodes, while clients write: nothing that was answered is lost within what survives, and all members
+come to agree. Never how long it takes.
+
+Each fault happens once here, and 20 times with SDERL_LONG=1. Links are cut with network
+namespaces where the system has them, else by closing them.
+""".
+
+-behaviour(ct_suite).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-compile([export_all, nowarn_export_all]).
+
+suite() -> [{timetrap, {minutes, 60}}].
+
+all() ->
+    [
+        none, kill, kill_coordinator, stop, stop_coordinator, flood, slow, die_at_once, kill_in_burst,
+        cut, split, split_closed, rollout, with_global, command
+    ].
+
+none(_) -> fault(none).
+kill(_) -> fault(kill).
+kill_coordinator(_) -> fault(kill_coordinator).
+stop(_) -> fault(stop).
+stop_coordinator(_) -> fault(stop_coordinator).
+flood(_) -> fault(flood).
+slow(_) -> fault(slow).
+die_at_once(_) -> fault(die_at_once).
+kill_in_burst(_) -> fault(kill_in_burst).
+rollout(_) -> fault(rollout).
+
+%% The links are closed in the end: the nodes notice within 5 s.
+cut(_) -> fault(cut, #{hold_ms => 6000}).
+split(_) -> fault(split, #{hold_ms => 6000}).
+
+%% As where there are no namespaces.
+split_closed(_) -> fault(split, #{links => cookies}).
+
+%% Not in all/0 yet: a name for a process of a member that is set aside is answered `yes`, and lost when that
+%% member's link goes although the process lives.
+cut_coordinator(_) -> fault(cut_coordinator, #{hold_ms => 6000}).
+
+%% Not in all/0 yet, for the same reason: what was on its way when the link went silent.
+glitch(_) ->
+    case sderl_bench_faults_world:links() of
+        namespaces -> fault(glitch, #{links => namespaces});
+        {cookies, Why} -> {skip, unicode:characters_to_list(["no network namespaces here: ", Why])}
+    end.
+
+fault(Name) -> fault(Name, #{}).
+
+fault(Name, More) ->
+    {ok, Kind} = sderl_bench_faults_kind:named(atom_to_list(Name)),
+    Params = params(More, Kind),
+    {ok, [#{metrics := Metrics, wrong := Wrong}]} = run([{"s_group", sderl_bench_faults_s_group, Kind}], Params),
+    ct:pal("~ts: ~tp~n~ts", [Name, Metrics, Wrong]),
+    #{repetitions := Repetitions} = Params,
+    ?assertMatch(
+        #{repetitions := Repetitions, converged := Repetitions, lost_acknowledged := 0, came_back := 0, refused := 0}, Metrics
+    ),
+    ?assert(maps:get(answers, Metrics) > 0),
+    case Name of
+        rollout -> ok;
+        _ -> ?assert(maps:get(p50, maps:get(stalled_ms, Metrics)) > 0)
+    end.
+
+run(Jobs, Params) ->
+    Self = self(),
+    Ref = make_ref(),
+    ok = sderl_bench_faults:run(Jobs, Params, fun(Outcome) -> Self ! {Ref, Outcome}, ok end),
+    {ok, [receive {Ref, Outcome} -> Outcome after 0 -> error(no_outcome) end || _ <- Jobs]}.
+
+%% Less patient than by default, so that it does not take so long.
+params(More, #{needs := Needs}) ->
+    Base = #{nodes => 4, clients => 2, repetitions => repetitions(), tick_ms => 200, set_aside_ms => 1000, hold_ms => 2500,
+             burst => 10_000, short => 1000, links => cookies},
+    case More of
+        #{links := _} -> maps:merge(Base, More);
+        #{} when Needs =:= links -> maps:merge(Base#{links := links()}, More);
+        #{} -> maps:merge(Base, More)
+    end.
+
+links() ->
+    case sderl_bench_faults_world:links() of
+        namespaces -> namespaces;
+        {cookies, Why} -> ct:pal("no network namespaces here: ~ts", [Why]), cookies
+    end.
+
+repetitions() ->
+    case os:getenv("SDERL_LONG") of
+        "1" -> 20;
+        _ -> 1
+    end.
+
+%% The same can be done to `global`. What it promises is its own: only that it can be measured.
+with_global(_) ->
+    Params = params(#{repetitions => 1}, #{needs => nodes}),
+    Jobs = [{"global", sderl_bench_faults_global, Kind} || Name <- ["kill", "stop"], {ok, Kind} <- [sderl_bench_faults_kind:named(Name)]],
+    {ok, Outcomes} = run(Jobs, Params),
+    ct:pal("~tp", [Outcomes]),
+    [?assertMatch(#{metrics := #{repetitions := 1}}, Outcome) || Outcome <- Outcomes].
+
+%% The command line: one line of JSON for a fault.
+command(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "faults.json"),
+    Args = ["bench", "faults", "--fault", "kill,rollout", "--impl", "s_group,global", "--repetitions", "1", "--nodes", "3",
+            "--tick-ms", "200", "--set-aside-ms", "1000", "--json", File],
+    ?assertMatch({0, stdout, _}, sderl_cli:run(Args)),
+    {ok, Text} = file:read_file(File),
+    Results = [json:decode(Line) || Line <- binary:split(Text, <<"\n">>, [global, trim])],
+    ?assertEqual(
+        [{<<"s_group">>, <<"kill">>}, {<<"s_group">>, <<"rollout">>}, {<<"global">>, <<"kill">>}],
+        [{Impl, Fault} || #{<<"params">> := #{<<"impl">> := Impl, <<"fault">> := Fault}} <- Results]
+    ),
+    [
+        ?assertMatch(
+            #{
+                <<"experiment">> := <<"faults">>,
+                <<"metrics">> := #{
+                    <<"repetitions">> := 1,
+                    <<"lost_acknowledged">> := 0,
+                    <<"converge_ms">> := #{<<"p50">> := _, <<"p99">> := _},
+                    <<"stalled_ms">> := #{<<"p50">> := _, <<"p99">> := _}
+                }
+            },
+            Result
+        )
+     || Result <- Results
+    ].
