@@ -7,7 +7,7 @@
 %% The test's own VM is not distributed: it reaches every node over the fleet's control channel,
 %% also one that is cut off. This module is on the nodes' code path too.
 
--export([with/3, hold/2, release/1, seed/0]).
+-export([with/3, hold/2, release/1, env/1, seed/0]).
 -export([on/3, on/4, all_on/3, await/2, await/3]).
 -export([group/3, settled/3, agreed/3, hold_all/4, state/3, lead/3, delete/3]).
 -export([process/2, processes/3, listener/4, heard/2, kill/3, alive/2, names/3]).

@@ -76,7 +76,7 @@ chunks([#{job := Job, label := Label} | _] = States, Params, Report) ->
 key({_, Registry, Kind}) -> sderl_bench_faults_world:key(Kind, Registry).
 
 ready(#{nodes := Nodes} = World) ->
-    case settle(World, Nodes, expected([], [], #{}), ?READY_MS) of
+    case linking(World, Nodes, fun() -> settle(World, Nodes, expected([], [], #{}), ?READY_MS) end) of
         {ok, _} -> ok;
         {error, Why} -> {error, {not_ready, Why}}
     end.
@@ -177,7 +177,7 @@ befall(#{name := Name, module := Module, lasts := Lasts} = Kind, #{nodes := Node
     receive
     after case Lasts of true -> HoldMs; false -> 0 end -> ok
     end,
-    from(Kind, Injected, At, Stalling, World).
+    from(Kind, Injected, At, Stalling, World#{times => [{fault, At}]}).
 
 %% From the fault: those that are left first, then all, when it is undone.
 from(#{from := fault} = Kind, Injected, At, Stalling, #{nodes := Nodes} = World) ->
@@ -188,26 +188,27 @@ from(#{from := fault} = Kind, Injected, At, Stalling, #{nodes := Nodes} = World)
             Stalled = stalled(Stalling, World),
             case undone(Kind, Injected, World) of
                 none -> finish(ms(When - At), undefined, Stalled, Live, ok, World);
-                Undone -> rejoin(ms(When - At), Undone, Stalled, Live, Injected, World)
+                Undone -> rejoin(ms(When - At), Undone, Stalled, Live, Injected, timed(undone, Undone, timed(agreed, When, World)))
             end;
         {error, Why} ->
             finish(undefined, undefined, stalled(Stalling, World), Live, {error, Why}, World)
     end;
 %% From its end: all.
-from(Kind, Injected, _At, Stalling, #{nodes := Nodes} = World) ->
-    Undone = undone(Kind, Injected, World),
+from(Kind, Injected, _At, Stalling, #{nodes := Nodes} = World0) ->
+    Undone = undone(Kind, Injected, World0),
+    World = timed(undone, Undone, World0),
     case Kind of
         #{needs := config} -> ok = start_clients(World);
         _ -> ok
     end,
     case converge(Nodes, Injected, World) of
-        {ok, When} -> finish(ms(When - Undone), undefined, stalled(Stalling, World), Nodes, ok, World);
+        {ok, When} -> finish(ms(When - Undone), undefined, stalled(Stalling, World), Nodes, ok, timed(agreed, When, World));
         {error, Why} -> finish(undefined, undefined, stalled(Stalling, World), Nodes, {error, Why}, World)
     end.
 
 rejoin(ConvergeMs, Undone, Stalled, Clients, Injected, #{nodes := Nodes} = World) ->
     case converge(Nodes, Clients, Injected, World) of
-        {ok, When} -> finish(ConvergeMs, ms(When - Undone), Stalled, Clients, ok, World);
+        {ok, When} -> finish(ConvergeMs, ms(When - Undone), Stalled, Clients, ok, timed(agreed, When, World));
         {error, Why} -> finish(ConvergeMs, undefined, Stalled, Clients, {error, Why}, World)
     end.
 
@@ -216,6 +217,8 @@ undone(_, #{undo := none}, _) ->
 undone(#{name := Name, module := Module}, #{undo := Undo}, World) ->
     ok = Module:undo(Name, Undo, World),
     now_us().
+
+timed(What, At, #{times := Times} = World) -> World#{times := Times ++ [{What, At}]}.
 
 ms(Us) -> max(0, Us) / 1000.
 
@@ -234,16 +237,24 @@ stalled(Nodes, World) ->
 converge(Live, Injected, World) -> converge(Live, Live, Injected, World).
 
 %% All that clients hold now must be on all live nodes. Writing goes on, with other names.
-converge(Live, Clients, Injected, #{fleet := Fleet, registry := Registry} = World) ->
+converge(Live, Clients, Injected, World) ->
+    linking(World, Live, fun() -> pinned(Live, Clients, Injected, World) end).
+
+%% With whatever the registry needs of others to be linked.
+linking(#{fleet := Fleet, registry := Registry}, Live, Fun) ->
     Linker = spawn_link(fun() -> link_again(Registry, Fleet, Live) end),
+    Result = Fun(),
+    unlink(Linker),
+    exit(Linker, kill),
+    Result.
+
+pinned(Live, Clients, Injected, World) ->
     Pins = [Pin || {_, {ok, Pin}} <- each(World, Clients, pin, [])],
     Burst = sderl_bench_faults_watch:sum([Digest || #{burst := Digest} <- Pins]),
     Classes = maps:merge(#{burst => Burst || element(1, Burst) > 0}, maps:get(classes, Injected, #{})),
     Result = settle(
         World, Live, expected(lists:append([Held || #{held := Held} <- Pins]), maps:get(dead, Injected, []), Classes), ?SETTLE_MS
     ),
-    unlink(Linker),
-    exit(Linker, kill),
     case Result of
         _ when length(Pins) < length(Clients) -> {error, {clients_do_not_answer, length(Clients) - length(Pins)}};
         _ -> Result
@@ -286,6 +297,7 @@ finish(ConvergeMs, RejoinMs, StalledMs, Clients, Converged, #{nodes := Nodes, re
     Journals = [Journal || {_, {ok, Journal}} <- each(World, Clients, journal, [?CALL_MS])],
     %% What did not come to agree in time need not be waited for again.
     Found = compared(Journals, case Converged of ok -> ?SETTLE_MS; _ -> ?ANYWAY_MS end, World),
+    Wrong = [{found, brief(Found, Clients, World)} || not sderl_bench_faults_tally:is_whole(Found)],
     _ = each(World, Nodes, stop, []),
     Left = [
         {Node, Names}
@@ -294,7 +306,7 @@ finish(ConvergeMs, RejoinMs, StalledMs, Clients, Converged, #{nodes := Nodes, re
     ],
     Why = [{converge, Reason} || {error, Reason} <- [Converged]] ++
         [{no_journal, length(Clients) - length(Journals)} || length(Journals) < length(Clients)] ++
-        [{found, brief(Found)} || not sderl_bench_faults_tally:is_whole(Found)] ++
+        Wrong ++
         [{left_over, brief_left(Left)} || Left =/= []],
     Sum = fun(Key) -> lists:sum([maps:get(Key, Journal) || Journal <- Journals]) end,
     {
@@ -325,8 +337,15 @@ compared(Journals, Ms, #{nodes := Nodes, registry := Registry} = World) ->
         {error, {timeout, {found, Found}}} -> Found#{equal := false}
     end.
 
-brief(#{lost := Lost, came_back := Back, equal := Equal}) ->
-    #{lost => lists:sublist(Lost, 5), came_back => lists:sublist(Back, 5), equal => Equal}.
+%% With what the clients know of the first few, in ms from the fault.
+brief(#{lost := Lost, came_back := Back} = Found, Clients, #{times := [{fault, Zero} | _] = Times} = World) ->
+    Few = Found#{lost := lists:sublist(Lost, 5), came_back := lists:sublist(Back, 5)},
+    Names = maps:get(lost, Few) ++ maps:get(came_back, Few),
+    Since = [Row || {_, {ok, Rows}} <- each(World, Clients, since, [Names]), Row <- Rows],
+    Few#{
+        since => [{Name, State, (At - Zero) div 1000} || {Name, State, At} <- Since],
+        times => [{What, (At - Zero) div 1000} || {What, At} <- Times]
+    }.
 
 brief_left(Left) ->
     [

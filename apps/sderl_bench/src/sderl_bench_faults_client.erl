@@ -8,7 +8,7 @@ writer registers processes of another node, which live on when this one is kille
 Names are `{Class, Number}`, and no two clients ever use the same one: whatever a registry does, each client knows what must be true
 of its names.
 
-One leader process a node owns the journal, a table with one row a name, `{Name, Pid, State}`:
+One leader process a node owns the journal, a table with one row a name, `{Name, Pid, State, Since}`:
 
 | state | |
 |---|---|
@@ -21,7 +21,7 @@ that it has the name; so the journal of a node that is killed is never needed.
 """.
 
 %% Called over the fleet's control channel.
--export([start/2, holders/1, far/2, mark/0, answers/0, gap/0, pin/0, journal/1, stop/0]).
+-export([start/2, holders/1, far/2, mark/0, answers/0, gap/0, pin/0, journal/1, since/1, stop/0]).
 -export([burst/2, burst_answers/0, burst_done/1, short/1, short_end/0]).
 -export_type([journal/0]).
 
@@ -157,14 +157,14 @@ give_back(#w{counters = Counters, pinned = Pinned} = W) ->
 
 give_oldest(#w{kept = [Name | Kept]} = W) when length(Kept) >= ?KEEP ->
     #w{registry = Registry, counters = Counters, pinned = Pinned} = W,
-    [{Name, Pid, held}] = ets:lookup(?MODULE, Name),
-    ets:insert(?MODULE, {Name, Pid, open}),
+    [{Name, Pid, held, _}] = Row = ets:lookup(?MODULE, Name),
+    note(Name, Pid, open),
     %% Pinned in this moment: who pinned reads the rows after that, and may have seen it held before.
     case atomics:get(Counters, ?PINNED) of
         Pinned ->
             case answered(Counters, fun() -> Registry:unregister(Name) end) of
                 yes ->
-                    ets:insert(?MODULE, {Name, Pid, gone}),
+                    note(Name, Pid, gone),
                     exit(Pid, kill);
                 _ ->
                     ok
@@ -172,18 +172,20 @@ give_oldest(#w{kept = [Name | Kept]} = W) when length(Kept) >= ?KEEP ->
             pause(?PAUSE_MS),
             W#w{kept = Kept};
         Other ->
-            ets:insert(?MODULE, {Name, Pid, held}),
+            ets:insert(?MODULE, Row),
             W#w{pinned = Other, kept = []}
     end;
 give_oldest(W) ->
     W.
 
+note(Name, Pid, State) -> ets:insert(?MODULE, {Name, Pid, State, now_us()}).
+
 %% Whether the name is held now.
 claim(Registry, Counters, Name, Pid) ->
-    ets:insert(?MODULE, {Name, Pid, open}),
+    note(Name, Pid, open),
     case answered(Counters, fun() -> Registry:register(Name, Pid) end) of
         yes ->
-            ets:insert(?MODULE, {Name, Pid, held}),
+            note(Name, Pid, held),
             true;
         no ->
             ets:delete(?MODULE, Name),
@@ -243,8 +245,8 @@ holders(Count) ->
 
 told(Clients) ->
     receive
-        {yes, Name} ->
-            ets:insert(?MODULE, {Name, self(), held}),
+        {yes, Name, At} ->
+            ets:insert(?MODULE, {Name, self(), held, At}),
             hold(Clients);
         {'DOWN', Clients, process, _, _} ->
             ok
@@ -268,7 +270,7 @@ far(Registry, Counters, [Holder | Holders], I) ->
             try Registry:register(Name, Holder) of
                 yes ->
                     %% Must not make a link nor wait for one.
-                    _ = erlang:send(Holder, {yes, Name}, [noconnect, nosuspend]),
+                    _ = erlang:send(Holder, {yes, Name, now_us()}, [noconnect, nosuspend]),
                     ok;
                 {no, _} ->
                     ok
@@ -373,7 +375,7 @@ pin() ->
     {Burst, Others} = lists:partition(fun({{{Class, _}, _}, _}) -> Class =:= burst end, held()),
     #{held => Others, burst => sderl_bench_faults_watch:digest(Burst)}.
 
-held() -> [{Name, Pid} || [Name, Pid] <- ets:match(?MODULE, {'$1', '$2', held})].
+held() -> [{Name, Pid} || [Name, Pid] <- ets:match(?MODULE, {'$1', '$2', held, '_'})].
 
 -doc "Lets no client begin anything more, waits so many milliseconds for those that wait for an answer, and gives what is so in the end.".
 -spec journal(non_neg_integer()) -> journal().
@@ -382,13 +384,18 @@ journal(Ms) ->
     Counters = counters(),
     #{
         held => held(),
-        gone => [Name || [Name] <- ets:match(?MODULE, {'$1', '_', gone})],
-        open => [Name || [Name] <- ets:match(?MODULE, {'$1', '_', open})],
+        gone => [Name || [Name] <- ets:match(?MODULE, {'$1', '_', gone, '_'})],
+        open => [Name || [Name] <- ets:match(?MODULE, {'$1', '_', open, '_'})],
         answers => atomics:get(Counters, ?ANSWERS),
         unknown => atomics:get(Counters, ?UNKNOWN),
         refused => atomics:get(Counters, ?REFUSED),
         hung => Hung
     }.
+
+-doc "Since when these names, as far as this node's clients know them, are what they are, in us of the system's clock.".
+-spec since([term()]) -> [{term(), held | gone | open, integer()}].
+since(Names) ->
+    [{Name, State, At} || Name <- Names, {_, _, State, At} <- ets:lookup(?MODULE, Name)].
 
 -doc "Ends all clients and the processes that have names.".
 -spec stop() -> ok.
