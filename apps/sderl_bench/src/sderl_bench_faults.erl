@@ -16,7 +16,7 @@ Nodes are used again for the next repetition. After one that did not end as it s
 -doc "A registry, and a fault for it.".
 -type job() :: {Impl :: string(), module(), sderl_bench_faults_kind:kind()}.
 
--doc "`tick_ms` and `set_aside_ms` may be left out: the library's own then.".
+-doc "`tick_ms` and `set_aside_ms` may be left out: the library's own then. Without `far`: with far writers.".
 -type params() :: #{
     nodes := pos_integer(),
     clients := pos_integer(),
@@ -25,6 +25,7 @@ Nodes are used again for the next repetition. After one that did not end as it s
     burst := pos_integer(),
     short := pos_integer(),
     links := namespaces | cookies,
+    far => boolean(),
     tick_ms => pos_integer(),
     set_aside_ms => pos_integer()
 }.
@@ -36,6 +37,8 @@ Nodes are used again for the next repetition. After one that did not end as it s
 -define(READY_MS, 60_000).
 -define(SETTLE_MS, 60_000).
 -define(ANYWAY_MS, 2000).
+-define(STAYS_MS, 5000).
+-define(LOOK_MS, 50).
 -define(LINKED_MS, 500).
 %% Answers that each node's clients have got before the fault.
 -define(WARM, 20).
@@ -112,16 +115,14 @@ jobs([#{job := {_, _, Kind} = Job, left := Left, turns := Turns, label := Label}
             {ok, [State0 | States]}
     end.
 
-more(#{left := Left} = State, #{converged := true, lost := 0, came_back := 0}, _, States, Key, World, Params, Report) ->
-    jobs([State#{left := Left - 1} | States], Key, World, Params, Report);
-more(#{left := Left, failures := Failures, wrong := Wrong, turns := Turns} = State, _, Why, States, _, _, _, _) ->
-    Text = io_lib:format("repetition ~w: ~0tp", [length(Turns), Why], [{chars_limit, 1500}]),
-    Rest =
-        case Failures + 1 of
-            ?MOST_FAILURES -> 0;
-            _ -> Left - 1
-        end,
-    {ok, [State#{left := Rest, failures := Failures + 1, wrong := [Text | Wrong]} | States]}.
+more(#{left := Left, wrong := Wrong, turns := Turns} = State0, #{converged := Converged}, Why, States, Key, World, Params, Report) ->
+    Text = [io_lib:format("repetition ~w: ~0tp", [length(Turns), Why], [{chars_limit, 1500}]) || Why =/= []],
+    State = State0#{left := Left - 1, wrong := Text ++ Wrong},
+    case {Converged, State} of
+        {true, _} -> jobs([State | States], Key, World, Params, Report);
+        {false, #{failures := Failures}} when Failures + 1 =:= ?MOST_FAILURES -> {ok, [State#{left := 0} | States]};
+        {false, #{failures := Failures}} -> {ok, [State#{failures := Failures + 1} | States]}
+    end.
 
 %% ---------------------------------------------------------------- one repetition
 
@@ -130,7 +131,7 @@ tried(Kind, World) ->
     try
         repetition(Kind, World)
     catch
-        Class:Reason:Stack -> {sderl_bench_faults_tally:failed(), {Class, Reason, lists:sublist(Stack, 3)}}
+        Class:Reason:Stack -> {sderl_bench_faults_tally:failed(), [{Class, Reason, lists:sublist(Stack, 3)}]}
     end.
 
 repetition(#{aims_at := AimsAt} = Kind, #{nodes := Nodes, registry := Registry, turn := Turn} = World) ->
@@ -152,13 +153,14 @@ target(_, _, Nodes, Turn) -> one(Nodes, Turn).
 one(Nodes, Turn) -> lists:nth(1 + Turn rem length(Nodes), Nodes).
 
 %% Each node's far writer registers processes of the node before it.
-start_clients(#{nodes := Nodes, registry := Registry, params := #{clients := Writers}} = World) ->
+start_clients(#{nodes := Nodes, registry := Registry, params := #{clients := Writers} = Params} = World) ->
     [{_, {ok, ok}} = Started || Started <- each(World, Nodes, start, [Registry, Writers])],
     _ = [
         ok = call(World, Node, sderl_bench_faults_client, far, [
             Registry, call(World, Other, sderl_bench_faults_client, holders, [?HOLDERS])
         ])
-     || {Node, Other} <- lists:zip(Nodes, [lists:last(Nodes) | lists:droplast(Nodes)])
+     || maps:get(far, Params, true),
+        {Node, Other} <- lists:zip(Nodes, [lists:last(Nodes) | lists:droplast(Nodes)])
     ],
     sderl_fleet:await(
         fun() ->
@@ -252,9 +254,10 @@ pinned(Live, Clients, Injected, World) ->
     Pins = [Pin || {_, {ok, Pin}} <- each(World, Clients, pin, [])],
     Burst = sderl_bench_faults_watch:sum([Digest || #{burst := Digest} <- Pins]),
     Classes = maps:merge(#{burst => Burst || element(1, Burst) > 0}, maps:get(classes, Injected, #{})),
-    Result = settle(
-        World, Live, expected(lists:append([Held || #{held := Held} <- Pins]), maps:get(dead, Injected, []), Classes), ?SETTLE_MS
-    ),
+    %% The far writers' are not waited for: a registry that forgets them would never be done. They are looked
+    %% for in the end.
+    Names = [Pair || #{held := Held} <- Pins, {Name, _} = Pair <- Held, not sderl_bench_faults_tally:is_far(Name)],
+    Result = settle(World, Live, expected(Names, maps:get(dead, Injected, []), Classes), ?SETTLE_MS),
     case Result of
         _ when length(Pins) < length(Clients) -> {error, {clients_do_not_answer, length(Clients) - length(Pins)}};
         _ -> Result
@@ -311,7 +314,7 @@ finish(ConvergeMs, RejoinMs, StalledMs, Clients, Converged, #{nodes := Nodes, re
     Sum = fun(Key) -> lists:sum([maps:get(Key, Journal) || Journal <- Journals]) end,
     {
         #{
-            converged => Why =:= [],
+            converged => Converged =:= ok andalso maps:get(equal, Found) andalso Left =:= [],
             converge_ms => ConvergeMs,
             rejoin_ms => RejoinMs,
             stalled_ms => StalledMs,
@@ -325,17 +328,32 @@ finish(ConvergeMs, RejoinMs, StalledMs, Clients, Converged, #{nodes := Nodes, re
         Why
     }.
 
-%% Clients are quiet now: what does not agree at once has time to come to it.
+%% Clients are quiet now: what is not there has time to come. Where all say the same for a while, and still not
+%% what they should, it is lost.
 compared(Journals, Ms, #{nodes := Nodes, registry := Registry} = World) ->
     Look = fun() ->
         Tables = [Table || {_, {ok, Table}} <- multicall(World, Nodes, sderl_bench_faults_watch, names, [Registry])],
         Found = sderl_bench_faults_tally:compare(Journals, Tables),
-        (sderl_bench_faults_tally:is_whole(Found) andalso length(Tables) =:= length(Nodes)) orelse {found, Found}
+        Found#{equal := maps:get(equal, Found) andalso length(Tables) =:= length(Nodes)}
     end,
-    case sderl_fleet:await(Look, Ms) of
-        ok -> #{lost => [], came_back => [], equal => true};
-        {error, {timeout, {found, Found}}} -> Found#{equal := false}
+    compared(Look, Look(), now_ms(), now_ms() + Ms).
+
+compared(Look, Found, Since, Deadline) ->
+    Stays = maps:get(equal, Found) andalso now_ms() >= Since + ?STAYS_MS,
+    case sderl_bench_faults_tally:is_whole(Found) orelse Stays orelse now_ms() >= Deadline of
+        true ->
+            Found;
+        false ->
+            receive
+            after ?LOOK_MS -> ok
+            end,
+            case Look() of
+                Found -> compared(Look, Found, Since, Deadline);
+                Other -> compared(Look, Other, now_ms(), Deadline)
+            end
     end.
+
+now_ms() -> erlang:monotonic_time(millisecond).
 
 %% With what the clients know of the first few, in ms from the fault.
 brief(#{lost := Lost, came_back := Back} = Found, Clients, #{times := [{fault, Zero} | _] = Times} = World) ->

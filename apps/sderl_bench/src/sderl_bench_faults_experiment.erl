@@ -9,7 +9,7 @@ Metrics of one fault, as in the JSON output:
 | metric | meaning |
 |---|---|
 | `repetitions` | how many there were |
-| `converged` | how many of them ended with all members in one component, all tables the same, and everything in them that was answered |
+| `converged` | in how many of them all members came to be in one component, with the same tables, within a minute |
 | `lost_acknowledged` | names whose registration was answered, whose process lives, and that some member does not have in the end |
 | `came_back` | names that some member has in the end although their unregistration was answered, or their process is dead |
 | `converge_ms` | `p50`, `p99`: from the fault (`params.from` is `fault`) or its end (`done`) until every node that is left has all that was answered, and agrees with the others |
@@ -185,8 +185,11 @@ skipped({Impl, Registry, #{name := Name} = Kind}, Links) ->
         end,
     io_lib:format("~ts ~ts: skipped, ~ts", [Impl, Name, Why]).
 
-reported(#{job := {Impl, _, #{name := Name, from := From}}, metrics := Metrics, started := Started, wrong := Wrong}, Params, Output) ->
-    Full = Params#{fault => Name, impl => list_to_binary(Impl), from => From},
+reported(#{job := {Impl, _, #{name := Name, from := From}}, metrics := Metrics, started := Started} = Outcome, Params, Output) ->
+    #{wrong := Wrong} = Outcome,
+    #{job := {_, _, #{needs := Needs}}} = Outcome,
+    Own = case lists:member(Needs, [links, silent]) of true -> Params; false -> maps:remove(links, Params) end,
+    Full = Own#{fault => Name, impl => list_to_binary(Impl), from => From},
     sderl_bench_output:say(Output, [
         string:pad([Impl, " ", atom_to_list(Name)], 28),
         pair(maps:get(converge_ms, Metrics)), " ms",

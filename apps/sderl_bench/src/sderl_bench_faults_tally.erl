@@ -2,7 +2,7 @@
 -module(sderl_bench_faults_tally).
 -moduledoc "What the journals of the clients and the nodes' tables tell; and the metrics of many repetitions.".
 
--export([compare/2, is_whole/1, failed/0, metrics/1]).
+-export([compare/2, is_whole/1, is_far/1, failed/0, metrics/1]).
 -export_type([finding/0, turn/0]).
 
 -doc """
@@ -12,7 +12,7 @@
 """.
 -type finding() :: #{lost := [term()], came_back := [term()], equal := boolean()}.
 
--doc "One repetition. Times in ms. `converged`: whether everything that had to come to pass did, in time.".
+-doc "One repetition. Times in ms. `converged`: whether all came to agree, in time, also that there are no names once nobody has one.".
 -type turn() :: #{
     converged := boolean(),
     converge_ms := number() | undefined,
@@ -44,6 +44,8 @@ compare(Journals, Tables) ->
         equal => length(lists:usort(Maps)) =< 1
     }.
 
+-doc "Whether it is the name of a far writer.".
+-spec is_far(term()) -> boolean().
 is_far({{far, _}, _}) -> true;
 is_far(_) -> false.
 
