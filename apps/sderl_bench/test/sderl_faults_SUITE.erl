@@ -22,7 +22,7 @@ all() ->
         cut, cut_coordinator, split, split_closed, glitch, rollout, with_global, command
     ].
 
-none(_) -> fault(none).
+none(_) -> fault(none, #{hold_ms => 500}).
 kill(_) -> fault(kill).
 kill_coordinator(_) -> fault(kill_coordinator).
 stop(_) -> fault(stop).
@@ -41,9 +41,9 @@ split(_) -> fault(split, #{hold_ms => 6000, far => false}).
 %% As where there are no namespaces.
 split_closed(_) -> fault(split, #{links => cookies, far => false}).
 
-glitch(_) -> glitch(false).
+glitch(_) -> silent(false).
 
-glitch(Far) ->
+silent(Far) ->
     case sderl_bench_faults_world:links() of
         namespaces -> fault(glitch, #{links => namespaces, far => Far});
         {cookies, Why} -> {skip, unicode:characters_to_list(["no network namespaces here: ", Why])}
@@ -55,7 +55,7 @@ cut_far(_) -> fault(cut, #{hold_ms => 6000}).
 cut_coordinator_far(_) -> fault(cut_coordinator, #{hold_ms => 6000}).
 split_far(_) -> fault(split, #{hold_ms => 6000}).
 split_closed_far(_) -> fault(split, #{links => cookies}).
-glitch_far(_) -> glitch(true).
+glitch_far(_) -> silent(true).
 
 fault(Name) -> fault(Name, #{}).
 
