@@ -1,0 +1,321 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_failures_SUITE).
+
+%% What concurrent clients are promised while nodes crash, processes of the library are killed, nodes stand
+%% still and links are cut.
+%%
+%% As long as the members stay in one component (crashes, kills, pauses, a cut that leaves everybody linked
+%% to the coordinator) all that the clients saw is one legal history, in which
+%% - an operation that a crash left without an answer was done once or never;
+%% - names of a process go some time after it ended, and it ended with its node at the latest;
+%% - a node's reads count but from its crash or pause to its being whole again;
+%% - each member shows the same names at the end, as the last reads of the history: what was acknowledged
+%%   is there, unless it was unregistered or its process ended, and what was refused is not.
+%% Where links are cut so that there are two components, that is so for each side with its own clients. The
+%% other side's operations under way at the cut were done or not, later ones were not, and names of its
+%% processes go at some time after the cut. After the heal all members have the union, but of a name
+%% that both had one, whose other process is ended.
+%%
+%% A member that was set aside because the machine is busy may show old names, and says so by an event: its
+%% reads are left out then. A failing schedule is printed with its seed, and shrunk by leaving out
+%% steps. SDERL_SEED=N runs the same schedules again.
+
+-compile([export_all, nowarn_export_all]).
+
+-import(sderl_ct, [on/3, await/2]).
+
+-define(NAMES, [a, b, c, d, e, f]).
+-define(PACE, [{tick_ms, 300}, {set_aside_ms, 5000}, {write_timeout_ms, 60_000}]).
+
+suite() -> [{timetrap, {minutes, 60}}].
+
+all() -> [one_component, two_components].
+
+one_component(Config) -> schedules(Config, fun one/3, rounds(1, 15), rounds(6, 12)).
+
+two_components(Config) -> schedules(Config, fun two/3, rounds(1, 10), rounds(2, 4)).
+
+rounds(Short, Long) -> case os:getenv("SDERL_LONG") of false -> Short; _ -> Long end.
+
+%% ---------------------------------------------------------------- schedules
+
+schedules(Config, Run, Count, Length) ->
+    _ = sderl_ct:seed(),
+    lists:foreach(fun(I) ->
+        Schedule = [step() || _ <- lists:seq(1, Length)],
+        Dir = filename:join([proplists:get_value(priv_dir, Config), integer_to_list(erlang:unique_integer([positive]))]),
+        case run(Run, Schedule, Dir) of
+            {ok, Counts} -> ct:pal("schedule ~b: ~0p~n~0p", [I, Schedule, Counts]);
+            {bad, Why} ->
+                ct:pal("schedule ~0p~n~ts", [Schedule, Why]),
+                error({broken, shrunk(Run, Schedule, Dir, 0), Why})
+        end
+    end, lists:seq(1, Count)).
+
+%% What happens is chosen when its turn comes, from these numbers and who coordinates then.
+step() ->
+    I = rand:uniform(1000),
+    lists:nth(rand:uniform(9), [{kill, I}, {kill, I}, {kill, I}, {crash, lead}, {crash, I}, {crash, I}, {pause, lead}, {pause, I}, {cut, I}]).
+
+run(Run, Schedule, Dir) ->
+    ok = filelib:ensure_path(Dir),
+    try sderl_ct:with(5, ?PACE, fun(Fleet, Nodes) ->
+        ok = sderl_histories:clocks(Fleet, Nodes),
+        [] = sderl_ct:group(Fleet, g, Nodes),
+        Run(Schedule, Dir, #{fleet => Fleet, nodes => Nodes, dir => Dir, env => [], clients => [], past => [], counts => #{}})
+    end)
+    catch
+        throw:{bad, Why} -> {bad, Why};
+        error:Why:Stack -> {bad, io_lib:format("~tp~n~tp", [Why, Stack])}
+    end.
+
+%% Without each step in turn, as long as it still fails in one of two tries.
+shrunk(Run, Schedule, Dir, At) when At < length(Schedule) ->
+    {Before, [_ | After]} = lists:split(At, Schedule),
+    Shorter = Before ++ After,
+    Fails = fun(Try) -> element(1, run(Run, Shorter, filename:join(Dir, integer_to_list(100 * length(Shorter) + 10 * At + Try)))) =:= bad end,
+    case Fails(1) orelse Fails(2) of
+        true -> shrunk(Run, Shorter, Dir, At);
+        false -> shrunk(Run, Schedule, Dir, At + 1)
+    end;
+shrunk(_, Schedule, _, _) -> {schedule, Schedule}.
+
+%% ---------------------------------------------------------------- one component
+
+one(Schedule, _, S0) ->
+    S1 = clients(1, maps:get(nodes, S0), S0),
+    S2 = lists:foldl(fun(Step, S) -> busy(happens(Step, busy(S))) end, S1, Schedule),
+    S = whole(stopped(S2)),
+    #{nodes := Nodes} = S,
+    Shown = shown(S, Nodes),
+    Ops = operations(S),
+    legal(current(S, Ops ++ maps:get(env, S) ++ Shown)),
+    {ok, (maps:get(counts, S))#{operations => length(Ops), shown => length(Shown)}}.
+
+%% All nodes agree, and no name is a dead process's.
+whole(#{fleet := Fleet, nodes := Nodes} = S) ->
+    _ = together(S, Nodes),
+    clean(Fleet, Nodes, Nodes),
+    S.
+
+clean(Fleet, Live, Nodes) ->
+    await(dead_names_go, fun() ->
+        Names = #{N => P || {N, #{pid := P}} <- sderl_ct:agreed(Fleet, g, {Live, Nodes})},
+        Dead = [{N, P} || N := P <- Names, not (lists:member(node(P), Live) andalso sderl_ct:alive(Fleet, P))],
+        Dead =:= [] orelse Dead
+    end),
+    #{N => P || {N, #{pid := P}} <- sderl_ct:agreed(Fleet, g, {Live, Nodes})}.
+
+%% Kills one process of the library: on whichever node, whichever.
+happens({kill, I}, #{fleet := Fleet, nodes := Nodes} = S) ->
+    Node = nth(I, Nodes),
+    What = on(Fleet, Node, fun() ->
+        Group = ets:lookup_element(sderl_groups, g, 3),
+        All = [{sderl_group, Group}, {sderl_group, Group}
+               | [{Id, Pid} || {Id, Pid, _, _} <- supervisor:which_children(sderl_sup), is_pid(Pid)]],
+        {Id, Pid} = lists:nth(1 + I rem length(All), All),
+        exit(Pid, kill),
+        Id
+    end),
+    counted({killed, What}, S);
+%% kill -9 and a new life. What its clients had under way has no answer.
+happens({crash, Who}, #{fleet := Fleet, env := Env, clients := Clients, past := Past} = S) ->
+    Node = who(Who, S),
+    {Theirs, Others} = lists:partition(fun(#{node := N}) -> N =:= Node end, Clients),
+    Start = sderl_histories:clock(),
+    ok = sderl_fleet:kill(Fleet, Node),
+    Stop = sderl_histories:clock(),
+    Pids = lists:usort([P || C <- Theirs ++ Past, maps:get(node, C) =:= Node, #{call := {_, _, P}} <- sderl_recorder:history(C), node(P) =:= Node]),
+    S1 = busy(S#{clients := Others}),
+    {ok, Node} = sderl_fleet:restart(Fleet, Node),
+    S2 = together(S1, maps:get(nodes, S)),
+    Back = sderl_histories:clock(),
+    Kills = [op(Node, Start, Stop, {kill, P}) || P <- Pids, not lists:any(fun(#{call := C}) -> C =:= {kill, P} end, Env)],
+    S3 = clients(1, [Node], S2#{env := Kills ++ [op(Node, Start, Start, {off, Node}), op(Node, Back, Back, {on, Node}) | Env],
+                                past := Theirs ++ Past}),
+    counted(case Who of lead -> crashed_coordinator; _ -> crashed end, S3);
+%% It stands still until somebody waits for it, and goes on.
+happens({pause, Who}, #{fleet := Fleet, nodes := Nodes, env := Env} = S) ->
+    Node = who(Who, S),
+    Others = Nodes -- [Node],
+    Start = sderl_histories:clock(),
+    ok = sderl_fleet:suspend(Fleet, Node),
+    Before = [on(Fleet, N, fun() -> number() end) || N <- Others],
+    _ = await(waited_for, fun() ->
+        Now = [on(Fleet, N, fun() -> number() end) || N <- Others],
+        %% Nothing is decided any more, or it was set aside and things go on without it.
+        lists:any(fun({_, Waiting}) -> Waiting > 0 end, Now) orelse {Before, Now}
+    end),
+    ok = sderl_fleet:resume(Fleet, Node),
+    S1 = together(S, Nodes),
+    Back = sderl_histories:clock(),
+    counted(case Who of lead -> paused_coordinator; _ -> paused end,
+            S1#{env := [op(Node, Start, Start, {off, Node}), op(Node, Back, Back, {on, Node}) | Env]});
+%% Two members that do not coordinate lose each other; it makes no difference.
+happens({cut, I}, #{fleet := Fleet, nodes := Nodes} = S) ->
+    [A | Rest] = rotated(I, Nodes -- [who(lead, S)]),
+    B = nth(I, Rest),
+    ok = sderl_ct:cut(Fleet, A, B),
+    S1 = busy(S),
+    sderl_ct:heal(Fleet, A, B),
+    await(linked, fun() -> sderl_ct:linked(Fleet, A, B) end),
+    counted(cut_pair, S1).
+
+number() ->
+    [#{number := N, waiting := W}] = [I || #{group := g, role := _} = I <- proplists:get_value(groups, s_group:info())],
+    {N, W}.
+
+who(lead, #{fleet := Fleet, nodes := Nodes} = S) ->
+    _ = together(S, Nodes),
+    sderl_ct:lead(Fleet, hd(Nodes), g);
+who(I, #{nodes := Nodes}) -> nth(I, Nodes).
+
+nth(I, List) -> lists:nth(1 + I rem length(List), List).
+
+rotated(I, List) ->
+    {Back, Front} = lists:split(I rem length(List), List),
+    Front ++ Back.
+
+op(Node, Start, Stop, Call) -> #{node => Node, start => Start, stop => Stop, call => Call, answer => ok}.
+
+counted(What, #{counts := Counts} = S) -> S#{counts := maps:update_with(What, fun(N) -> N + 1 end, 1, Counts)}.
+
+%% ---------------------------------------------------------------- two components
+
+%% What else happens does so before; then the links between two sides are cut while all write.
+two(Schedule, _, #{fleet := Fleet, nodes := Nodes} = S0) ->
+    Others = [sderl_ct_client:start(Fleet, N, g, {N, private}, 8) || N <- Nodes],
+    S1 = clients(1, Nodes, S0),
+    Mild = [Step || {K, _} = Step <- Schedule, K =:= kill orelse K =:= cut],
+    S2 = lists:foldl(fun(Step, S) -> busy(happens(Step, busy(S))) end, S1, Mild),
+    {Left, Right} = lists:split(1 + rand:uniform(2), rotated(rand:uniform(5), Nodes)),
+    Start = sderl_histories:clock(),
+    %% What is under way now is enough; nobody waits for it.
+    Holders = [spawn_monitor(fun() -> sderl_recorder:hold(Fleet, C) end) || C <- maps:get(clients, S2)],
+    cut(Fleet, Left, Right),
+    [receive {'DOWN', Ref, process, _, normal} -> ok; {'DOWN', Ref, process, _, Why} -> error(Why) end || {_, Ref} <- Holders],
+    S3 = lists:foldl(fun(Side, S) -> together(S, Side) end, S2, [Left, Right]),
+    Stop = sderl_histories:clock(),
+    [sderl_recorder:go_on(Fleet, C) || C <- maps:get(clients, S3)],
+    S = stopped(busy(busy(S3))),
+    _ = [sderl_ct_client:pause(Fleet, C) || C <- Others],
+    Tables = [maps:with(names(S), clean(Fleet, Side, Nodes)) || Side <- [Left, Right]],
+    Ops = operations(S),
+    [split_legal({Start, Stop}, current(S, side(Side, {Start, Stop}, Ops ++ shown(S, Side)))) || Side <- [Left, Right]],
+    [sderl_ct_client:go_on(Fleet, C) || C <- Others],
+    [sderl_ct:heal(Fleet, A, B) || A <- Left, B <- Right],
+    _ = together(S, Nodes),
+    Held = lists:foldl(fun maps:merge/2, #{}, [sderl_ct_client:pause(Fleet, C) || C <- Others]),
+    united(S, Tables, Held),
+    {ok, (maps:get(counts, S))#{operations => length(Ops), clashes => length(clashes(Tables)), split => {length(Left), length(Right)}}}.
+
+%% All links between two sides at once, and they cannot be made again.
+cut(Fleet, Left, Right) ->
+    Apart = maps:from_list([{N, Right} || N <- Left] ++ [{N, Left} || N <- Right]),
+    _ = sderl_ct:all_on(Fleet, Left ++ Right, fun() -> [erlang:set_cookie(M, node()) || M <- map_get(node(), Apart)], ok end),
+    await(cut, fun() ->
+        _ = sderl_ct:all_on(Fleet, Left ++ Right, fun() -> [erlang:disconnect_node(M) || M <- map_get(node(), Apart)], ok end),
+        not lists:any(fun({A, B}) -> sderl_ct:linked(Fleet, A, B) end, [{A, B} || A <- Left, B <- Right])
+    end).
+
+clashes([L, R]) -> [N || N := P <- L, is_map_key(N, R), map_get(N, R) =/= P].
+
+%% All names of one side, and one of each clash whose other process is no more.
+united(#{fleet := Fleet, nodes := Nodes}, [L, R] = Tables, Held) ->
+    Clashes = clashes(Tables),
+    Expected = maps:without(Clashes, maps:merge(maps:merge(L, R), Held)),
+    await({united, Clashes}, fun() ->
+        Names = clean(Fleet, Nodes, Nodes),
+        Open = [{N, P, Q, Now} || N <- Clashes, {P, Q, Now} <- [{map_get(N, L), map_get(N, R), maps:get(N, Names, none)}],
+                                  not lists:member(Now, [P, Q]) orelse sderl_ct:alive(Fleet, hd([P, Q] -- [Now]))],
+        (Open =:= [] andalso maps:without(Clashes, Names) =:= Expected) orelse {Open, Expected, Names}
+    end).
+
+%% The history of one side. While the links go, and its members find each other again, they need not
+%% show the same.
+side(Side, {Start, Stop}, Ops) ->
+    Blind = [op(N, At, At, {What, N}) || {What, At} <- [{off, Start}, {on, Stop}], N <- Side],
+    Away = lists:usort([P || #{call := {_, _, P}} <- Ops, not lists:member(node(P), Side)]),
+    Kills = [#{node => node(P), start => Start, stop => infinity, call => {kill, P}, answer => unknown} || P <- Away],
+    lists:append([case lists:member(N, Side) orelse E < Start of
+                      true -> [Op];
+                      false when S < Stop, tuple_size(Call) =:= 3 -> [Op#{stop := infinity, answer := unknown}];
+                      false when S < Stop, element(1, Call) =:= unregister -> [Op#{stop := infinity, answer := unknown}];
+                      false -> []
+                  end || #{node := N, start := S, stop := E, call := Call} = Op <- Ops]) ++ Blind ++ Kills.
+
+%% ---------------------------------------------------------------- clients
+
+names(#{dir := Dir}) -> [{filename:basename(Dir), N} || N <- ?NAMES].
+
+clients(Each, Nodes, #{fleet := Fleet, dir := Dir, clients := Cs} = S) ->
+    New = [sderl_recorder:start(Fleet, N, g, names(S), filename:join(Dir, integer_to_list(erlang:unique_integer([positive]))))
+           || N <- Nodes, _ <- lists:seq(1, Each)],
+    Ears = [{N, sderl_recorder:listen(Fleet, N, g)} || N <- Nodes],
+    S#{clients := New ++ Cs, ears => Ears ++ maps:get(ears, S, [])}.
+
+%% Each client has got some more answers.
+busy(#{fleet := Fleet, clients := Clients} = S) ->
+    Start = [{C, sderl_recorder:count(Fleet, C)} || C <- Clients],
+    await(busy, fun() ->
+        Slow = [{C, N - K} || {C, K} <- Start, N <- [sderl_recorder:count(Fleet, C)], N < K + 10],
+        Slow =:= [] orelse Slow
+    end),
+    S.
+
+stopped(#{fleet := Fleet, clients := Clients, past := Past} = S) ->
+    [ok = sderl_recorder:stop(Fleet, C) || C <- Clients],
+    S#{clients := [], past := Clients ++ Past}.
+
+operations(#{past := Past}) -> lists:append([sderl_recorder:history(C) || C <- Past]).
+
+%% What each node shows now.
+shown(#{fleet := Fleet} = S, Nodes) ->
+    lists:append([sderl_fleet:call(Fleet, N, sderl_histories, show, [g, names(S)], 60_000) || N <- Nodes]).
+
+%% In one component and counted; the names change all the while.
+together(#{fleet := Fleet} = S, Side) ->
+    Sorted = lists:sort(Side),
+    await({together, Side}, fun() ->
+        Seen = [maps:with([lead, epoch, live, role], sderl_ct:state(Fleet, N, g)) || N <- Side],
+        case lists:usort(Seen) of
+            [#{live := Sorted, role := ok}] -> true;
+            _ -> Seen
+        end
+    end),
+    S.
+
+%% Without the reads of members that were set aside when they were meant to be there.
+current(#{fleet := Fleet, ears := Ears}, Ops) ->
+    Up = sderl_fleet:nodes(Fleet),
+    Away = fun(M, At) ->
+        Times = [{S, What} || #{call := {What, N}, start := S} <- Ops, N =:= M, What =:= off orelse What =:= on, S =< At],
+        case lists:sort(Times) of [] -> false; Sorted -> element(2, lists:last(Sorted)) =:= off end
+    end,
+    Aside = lists:usort([M || {N, Ear} <- Ears, lists:member(N, Up), {At, M} <- sderl_recorder:heard(Fleet, Ear), not Away(M, At)]),
+    Aside =:= [] orelse ct:pal("set aside: ~0p", [Aside]),
+    [Op || #{node := N, call := Call} = Op <- Ops,
+           not (lists:member(N, Aside) andalso lists:member(element(1, Call), [whereis, lookup]))].
+
+legal(Ops) ->
+    case verdict(Ops) of
+        ok -> ok;
+        {refused, Refusal} -> throw({bad, sderl_linear_text:format(Refusal)})
+    end.
+
+%% The links of a cut do not go at the same instant. A write that was under way may have been answered in a
+%% part of a side that met the rest of it later, as two components meet: then it says nothing.
+split_legal({Start, Stop}, Ops) ->
+    case verdict(Ops) of
+        ok -> ok;
+        {refused, Refusal} ->
+            Between = [element(2, Call) || #{start := S, stop := E, call := Call} <- Ops, element(1, Call) =/= kill, S < Stop, E > Start],
+            ct:pal("with writes under way at the cut:~n~ts", [sderl_linear_text:format(Refusal)]),
+            legal([Op || #{call := Call} = Op <- Ops, not lists:member(element(2, Call), Between)])
+    end.
+
+verdict(Ops) ->
+    case sderl_linear:check(Ops, #{refusals => [unreachable_pid]}) of
+        {gave_up, States} -> ct:pal("not searched to the end: ~b states, ~b operations", [States, length(Ops)]);
+        Verdict -> Verdict
+    end.
