@@ -13,7 +13,7 @@
 
 -export([wake/1, alone/1, orphan/1, step_down/1, hand_over/2, elect/1, candidate/1, finish/1, maybe_finish/1]).
 -export([collect/5, joined/5, apart/5, nack/5, lead/6, lost_report/4, handover/3]).
--export([stop_leading/1, lead_info/1]).
+-export([withdraw/1, stop_leading/1, lead_info/1]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2]).
 
@@ -148,6 +148,7 @@ nack(E, {C, _}, L, N, #s{role = candidate, cand = #cand{epoch = E}, tries = T, t
 nack(_, _, _, _, S) -> S.
 
 %% Nobody else was told of this promise of our own.
+-spec withdraw(#s{}) -> #s{}.
 withdraw(#s{cand = #cand{was = Was}, d = D, now = Now} = S) ->
     S#s{role = orphan, cand = undefined, orphan_since = Now, d = D#d{epoch = Was}}.
 

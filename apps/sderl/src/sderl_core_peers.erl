@@ -212,6 +212,13 @@ hb(E, Num, N, #s{role = follower, lead = N, d = #d{lineage = E}} = S0) ->
         true -> send(N, {gap, E, S#s.num}, S);
         false -> send(N, {hb_ack, E, maps:keys(S#s.linked)}, S)
     end;
+%% The coordinator that we want to succeed lives. What we promised ourselves is for nobody to hear: to
+%% answer with it would have that coordinator take a new epoch.
+hb(E, Num, N, #s{role = candidate, cand = #cand{joined = J}, d = #d{lineage = E}} = S) ->
+    case map_size(J) of
+        1 -> hb(E, Num, N, sderl_core_elect:withdraw(S));
+        _ -> S
+    end;
 hb({C, _} = E, _, N, #s{d = #d{epoch = Mine}, lead = L} = S0) when E < Mine ->
     send(N, {low, Mine, L}, S0#s{ceil = max(C, S0#s.ceil)});
 hb(E, _, N, #s{role = orphan, d = #d{lineage = E}} = S) ->
