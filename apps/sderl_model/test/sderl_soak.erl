@@ -4,7 +4,7 @@
 %% Load for a soak, and what a node has of everything that could leak. Runs on the nodes.
 
 -export([prepare/1, work/2, rest/1, count/0]).
--export([worker/2]).
+-export([worker/2, far/1]).
 
 %% ---------------------------------------------------------------- load
 
@@ -68,6 +68,13 @@ process() -> spawn_link(fun idle/0).
 
 idle() -> receive _ -> idle() end.
 
+%% For a worker of another node, and no longer than that.
+far(Worker) ->
+    spawn(fun() ->
+        Ref = monitor(process, Worker),
+        receive stop -> ok; {'DOWN', Ref, process, Worker, _} -> ok end
+    end).
+
 own() ->
     case s_group:own_s_groups() of
         [_ | _] = Gs -> element(1, lists:nth(rand:uniform(length(Gs)), Gs));
@@ -95,13 +102,11 @@ step(names, #{nodes := Nodes}, Pids) ->
             P = process(), _ = s_group:register_name(G, Name, P), ended(P), Pids;
         5 ->
             %% A process of another node.
-            case erpc:call(one_of(Nodes), erlang, whereis, [sderl_ask], 2000) of
-                P when is_pid(P) ->
-                    _ = s_group:register_name(G, Name, P),
-                    _ = s_group:unregister_name(G, Name),
-                    Pids;
-                undefined -> Pids
-            end;
+            P = erpc:call(one_of(Nodes), ?MODULE, far, [self()], 2000),
+            _ = s_group:register_name(G, Name, P),
+            _ = one_of([s_group, P]) =:= P orelse s_group:unregister_name(G, Name),
+            P ! stop,
+            Pids;
         6 -> _ = s_group:whereis_name(G, Name), _ = s_group:send(G, Name, hello), Pids;
         _ -> P = process(), _ = s_group:register_name(G, Name, P), _ = s_group:unregister_name(G, Name), [P | Pids]
     end;
