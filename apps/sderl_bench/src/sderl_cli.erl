@@ -4,7 +4,7 @@
 The command-line program behind `bin/sderl`.
 
 Exit statuses: 0 it worked, 1 it did not, 2 the arguments are wrong, 143 (128 + 15) when a
-signal stopped it. Messages go to stderr, so that stdout holds results only.
+signal stopped it, which `bin/sderl` makes that of the signal it got: 130 for Ctrl-C. Messages go to stderr, so that stdout holds results only.
 """.
 
 -export([main/1, run/1]).
@@ -62,11 +62,11 @@ failure(Class, Reason, Stack) -> {Class, Reason, Stack}.
 %% A fleet ends with the process that started it, and so do network namespaces; wait until they all have.
 -spec stop(pid(), reference()) -> no_return().
 stop(Runner, Monitor) ->
+    Wipe = sderl_progress:over(),
     exit(Runner, kill),
     receive
         {'DOWN', Monitor, process, Runner, _} -> ok
     end,
-    sderl_progress:done(),
     Fleets = [{Pid, monitor(process, Pid)} || Pid <- processes(), cleans_up(Pid)],
     Deadline = erlang:monotonic_time(millisecond) + ?CLEAN_UP_MS,
     lists:foreach(
@@ -78,6 +78,7 @@ stop(Runner, Monitor) ->
         end,
         Fleets
     ),
+    Wipe(),
     halt(143).
 
 cleans_up(Pid) ->

@@ -5,10 +5,11 @@ A progress bar with the remaining time, on stderr, for a person at a terminal; n
 a pipe or a file. `bin/sderl` says which it is with `SDERL_TTY=1`.
 
 The bar is one line that is drawn over and over; `done/0` wipes it out before anything else
-is printed.
+is printed, and `over/0` for good. It leaves room for the `^C` that a terminal writes behind it, so that
+wiping the line wipes that, too.
 """.
 
--export([reporter/1, during/3, done/0, line/5]).
+-export([reporter/1, during/3, done/0, over/0, line/5]).
 
 %% Between two drawings of a bar that time alone moves.
 -define(TICK_MS, 200).
@@ -64,16 +65,36 @@ stop(Ticker) ->
 -spec done() -> ok.
 done() ->
     case wanted() of
-        true -> io:put_chars(standard_error, "\r\e[K");
+        true -> wipe();
         false -> ok
     end.
+
+-doc """
+Wipes the bar out, and whatever other processes draw from now on is not drawn. Gives a function that does it again, for
+the last moment: one of them may have been drawing.
+""".
+-spec over() -> fun(() -> ok).
+over() ->
+    case wanted() of
+        true ->
+            true = os:putenv("SDERL_TTY", "0"),
+            wipe(),
+            fun wipe/0;
+        false ->
+            fun() -> ok end
+    end.
+
+wipe() -> io:put_chars(standard_error, "\r\e[K").
 
 wanted() ->
     os:getenv("SDERL_TTY") =:= "1".
 
 draw(Label, Done, Total, PassedMs) ->
     Text = line(Label, Done, Total, PassedMs, columns()),
-    io:put_chars(standard_error, ["\r", Text, "\e[K"]).
+    case wanted() of
+        true -> io:put_chars(standard_error, ["\r", Text, "\e[K"]);
+        false -> ok
+    end.
 
 columns() ->
     case string:to_integer(os:getenv("SDERL_COLUMNS", "80")) of
@@ -81,7 +102,7 @@ columns() ->
         _ -> 80
     end.
 
--doc "The bar as text, at most `Columns - 1` wide. `PassedMs` is the time that `Done` took.".
+-doc "The bar as text, at most `Columns - 3` wide. `PassedMs` is the time that `Done` took.".
 -spec line(
     Label :: unicode:chardata(),
     Done :: non_neg_integer(),
@@ -92,13 +113,13 @@ columns() ->
 line(Label, Done, Total, PassedMs, Columns) ->
     Left = remaining(Done, Total, PassedMs),
     Percent = io_lib:format(" ~3w %", [100 * Done div Total]),
-    Width = Columns - 4 - string:length(Label) - string:length(Percent) - string:length(Left),
+    Width = Columns - 6 - string:length(Label) - string:length(Percent) - string:length(Left),
     case Width >= 5 of
         true ->
             Full = Width * Done div Total,
             [Label, " [", lists:duplicate(Full, $#), lists:duplicate(Width - Full, $.), "]", Percent, Left];
         false ->
-            string:slice([Label, Percent, Left], 0, Columns - 1)
+            string:slice([Label, Percent, Left], 0, max(0, Columns - 3))
     end.
 
 remaining(0, _Total, _PassedMs) -> "";

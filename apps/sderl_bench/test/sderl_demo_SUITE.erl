@@ -12,7 +12,7 @@ suite() ->
     [{timetrap, {minutes, 4}}].
 
 all() ->
-    [once_json, failing_node, attach, attach_caller_killed, attach_not_private].
+    [once_json, failing_node, interrupted, attach, attach_caller_killed, attach_not_private].
 
 %% The command as a script runs it: structure and promises, no speeds.
 once_json(Config) ->
@@ -38,6 +38,48 @@ once_json(Config) ->
     ?assert(Links >= 13 andalso Links < 15),
     Promised = [<<"lost_calls">>, <<"missing_names">>, <<"leftover_names">>, <<"errors">>],
     ?assertEqual(#{Key => 0 || Key <- Promised}, maps:with(Promised, Sd)).
+
+%% Ctrl-C at a terminal while a bar is drawn: the line is wiped, with the ^C behind it, and the exit status says
+%% which signal it was.
+interrupted(_) ->
+    case {os:type(), os:find_executable("script")} of
+        {{unix, linux}, Script} when is_list(Script) ->
+            Command = program(filename:absname("")) ++ " demo --once --nodes 6 --group-size 3",
+            Port = open_port({spawn_executable, Script},
+                             [{args, ["-qefc", Command, "/dev/null"]}, {env, [{"TERM", "vt100"}, {"SDERL_TTY", false}]},
+                              exit_status, binary, use_stdio, stderr_to_stdout]),
+            true = port_command(Port, until_bar(Port, <<>>)),
+            {Status, Screen} = rest(Port, <<>>),
+            ?assertEqual({130, true}, {Status, binary:longest_common_suffix([Screen, <<"\r\e[K">>]) =:= 4}),
+            %% What was written since the interrupt is on lines that were wiped.
+            ?assertEqual([], [L || L <- binary:split(Screen, <<"\n">>, [global]), binary:match(L, <<"^C">>) =/= nomatch,
+                                   binary:longest_common_suffix([L, <<"\r\e[K">>]) < 4]);
+        _ ->
+            {skip, "needs a terminal from script(1) as Linux has it"}
+    end.
+
+program(Dir) ->
+    Program = filename:join([Dir, "bin", "sderl"]),
+    case {filelib:is_regular(Program), filename:dirname(Dir)} of
+        {true, _} -> Program;
+        {false, Up} when Up =/= Dir -> program(Up)
+    end.
+
+until_bar(Port, Seen) ->
+    receive
+        {Port, {data, Data}} ->
+            case binary:match(<<Seen/binary, Data/binary>>, <<"[#">>) of
+                nomatch -> until_bar(Port, <<Seen/binary, Data/binary>>);
+                _ -> <<3>>
+            end;
+        {Port, {exit_status, Status}} -> error({ended, Status, Seen})
+    end.
+
+rest(Port, Seen) ->
+    receive
+        {Port, {data, Data}} -> rest(Port, <<Seen/binary, Data/binary>>);
+        {Port, {exit_status, Status}} -> {Status, Seen}
+    end.
 
 measured(Side) ->
     lists:foreach(
