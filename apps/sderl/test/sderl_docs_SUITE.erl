@@ -18,7 +18,8 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() -> [links, functions, configuration, events | sessions()].
 
-sessions() -> [readme, getting_started, from_global_and_syn, release, configuration_sessions, events_sessions, operations].
+sessions() ->
+    [readme, getting_started, from_global_and_syn, release, configuration_sessions, events_sessions, operations, semantics].
 
 init_per_suite(Config) ->
     case filelib:is_regular(filename:join(root(), "README.md")) of
@@ -74,6 +75,7 @@ release(_) -> run("docs/release.md").
 configuration_sessions(_) -> run("docs/configuration.md").
 events_sessions(_) -> run("docs/events.md").
 operations(_) -> run("docs/operations.md").
+semantics(_) -> run("docs/semantics.md").
 
 run(Page) ->
     Steps = sderl_docs_text:steps(read(Page)),
@@ -128,7 +130,8 @@ step({Do, Node}, {Fleet, Wrong}) ->
     {Fleet, Wrong}.
 
 expression({Shell, Node, Text, Expected, How}, {Fleet, Wrong}) ->
-    Ask = fun() -> sderl_fleet:call(Fleet, Node, sderl_docs_shell, run, [Shell, Text], ?CALL) end,
+    Ask = fun() when Node =:= none -> sderl_docs_shell:run_here(Text);
+             () -> sderl_fleet:call(Fleet, Node, sderl_docs_shell, run, [Shell, Text], ?CALL) end,
     Check = fun(Output) -> sderl_docs_text:expect(Expected, Output) orelse Output end,
     Seen = case How =:= once andalso not is_read(Text) of
         true -> Check(Ask());

@@ -3,7 +3,7 @@
 
 %% A shell on a node for sessions of the documents: it keeps its variables and its messages.
 
--export([run/2]).
+-export([run/2, run_here/1]).
 
 -spec run(erl | iex, string()) -> string().
 run(Shell, Text) ->
@@ -13,6 +13,25 @@ run(Shell, Text) ->
     receive
         {Ref, Output} -> demonitor(Ref, [flush]), Output;
         {'DOWN', Ref, process, Pid, Reason} -> lists:flatten(io_lib:format("** exception exit: ~p", [Reason]))
+    end.
+
+%% In a shell of this VM: with what is printed meanwhile.
+-spec run_here(string()) -> string().
+run_here(Text) ->
+    Printer = spawn_link(fun() -> printed([]) end),
+    true = group_leader(Printer, shell(erl)),
+    Output = run(erl, Text),
+    Ref = monitor(process, Printer),
+    Printer ! {?MODULE, self(), Ref},
+    receive {Ref, Printed} -> unicode:characters_to_list([Printed, Output]) end.
+
+%% As much of the I/O protocol as printing takes.
+printed(Text) ->
+    receive
+        {io_request, From, Ref, {put_chars, unicode, Chars}} -> From ! {io_reply, Ref, ok}, printed([Text, Chars]);
+        {io_request, From, Ref, {put_chars, unicode, M, F, A}} -> From ! {io_reply, Ref, ok}, printed([Text, apply(M, F, A)]);
+        {io_request, From, Ref, _} -> From ! {io_reply, Ref, {error, enotsup}}, printed(Text);
+        {?MODULE, From, Ref} -> From ! {Ref, Text}
     end.
 
 shell(Shell) ->

@@ -8,6 +8,9 @@
 %%     (n1@127.0.0.1)1> expression.          iex(n1@127.0.0.1)1> expression
 %%     what it gives                         what it gives
 %%
+%% A prompt without a node, `1> expression.`, is one of a shell that is no node of a fleet: what is printed
+%% there is part of what the expression gives.
+%%
 %% An expression goes on over lines that begin with the shell's sign for it (`.. ` or `...(`). In what
 %% is expected, white space does not count, `...` stands for anything, one pid, reference or number of
 %% nine digits and more is as good as another. An expression with nothing below it may give anything.
@@ -25,7 +28,7 @@
 -export_type([step/0]).
 
 -type step() :: {fleet, map()} | {example, atom()} | {kill | restart | suspend | resume, node()}
-    | {erl | iex, node(), string(), Expected :: string(), once | until}
+    | {erl | iex, node() | none, string(), Expected :: string(), once | until}
     | {config, string()} | {file, string(), string()}.
 
 -spec steps(binary()) -> [step()].
@@ -79,6 +82,12 @@ prompt(Line) ->
     case re:run(Line, "^(iex)?\\(([^()]+@[^()]+)\\)[0-9]+> (.*)$", [{capture, all_but_first, list}, unicode]) of
         {match, ["iex", Node, Text]} -> {iex, list_to_atom(Node), Text};
         {match, ["", Node, Text]} -> {erl, list_to_atom(Node), Text};
+        nomatch -> prompt_of_no_node(Line)
+    end.
+
+prompt_of_no_node(Line) ->
+    case re:run(Line, "^[0-9]+> (.*)$", [{capture, all_but_first, list}, unicode]) of
+        {match, [Text]} -> {erl, none, Text};
         nomatch -> none
     end.
 

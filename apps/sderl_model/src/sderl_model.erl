@@ -33,7 +33,7 @@ Some links nobody can foretell: the member that happens to coordinate a group li
 process that has a name there and is on no member. `may_link/1` lists those links, and
 `linked/3` adds one that was seen.
 
-[The semantics](semantics.html) explains the rules with examples.
+`docs/semantics.md` explains the rules with examples.
 """.
 
 %% The rules are those of Chechina et al., *Improving the network scalability of distributed
@@ -46,7 +46,7 @@ process that has a name there and is on no member. `may_link/1` lists those link
 %% Read `rule/3` for the operations, sderl_model_state for what they do to groups, islands and
 %% links, sderl_model_names for the names of one group.
 
--export([new/1, run/3, show/1, format/1, view/2]).
+-export([new/1, run/2, run/3, show/1, format/1, view/2]).
 -export([open/1, options/2, choose/3, may_link/1, linked/3]).
 -export_type([state/0, command/0, value/0, view/0]).
 
@@ -113,6 +113,10 @@ run(#{open := [], nodes := Nodes} = S0, Command, Node) when is_map_key(Node, Nod
     {Value, sderl_model_state:told(Next)};
 run(#{open := []}, _, Node) -> error({no_such_node, Node});
 run(#{open := Open}, _, _) -> error({open, Open}).
+
+-doc "Runs commands one after the other, each on its node: what they give, and the state after the last.".
+-spec run(state(), [{node(), command()}]) -> {[value()], state()}.
+run(S, Steps) -> lists:mapfoldl(fun({Node, Command}, Acc) -> run(Acc, Command, Node) end, S, Steps).
 
 %% ---------------------------------------------------------------- groups
 

@@ -15,7 +15,7 @@
 %%
 %%     sderl_conformance:replay(plain, [{'n1@127.0.0.1', {new_s_group, g1, ['n1@127.0.0.1']}}, ...]).
 
--export([start/1, stop/1, reset/2, initial/1, run/3, replay/2, nodes_of/1, variants/0, text/1]).
+-export([start/1, stop/1, reset/2, initial/1, run/3, run/4, replay/2, node_of/1, text/1]).
 
 -define(TAG, "").
 -define(CALL, 90_000).
@@ -23,16 +23,16 @@
 -define(REST, 60_000).
 -define(ANEW, 10_000).
 
--record(w, {fleet, table = #{}, names = #{}, dead = #{}, may = []}).
+-record(w, {fleet, table = #{}, names = #{}, dead = #{}, may = [], rest = ?REST}).
 
 %% ---------------------------------------------------------------- nodes
 
 %% 14 normal and 2 hidden ones, as published.
-nodes_of(Short) -> list_to_atom(Short ++ "@127.0.0.1").
+node_of(Short) -> list_to_atom(Short ++ "@127.0.0.1").
 
 types() ->
-    [{nodes_of("n" ++ integer_to_list(I)), normal} || I <- lists:seq(1, 14)] ++
-        [{nodes_of("h" ++ integer_to_list(I)), hidden} || I <- lists:seq(1, 2)].
+    [{node_of("n" ++ integer_to_list(I)), normal} || I <- lists:seq(1, 14)] ++
+        [{node_of("h" ++ integer_to_list(I)), hidden} || I <- lists:seq(1, 2)].
 
 %% The library's own patience: long, so that a busy machine sets nobody aside.
 env() -> [{sderl, tick_ms, 200}, {sderl, set_aside_ms, 4000}, {sderl, write_timeout_ms, 60_000}].
@@ -47,17 +47,23 @@ stop(Fleet) -> sderl_fleet:stop(Fleet).
 
 %% ---------------------------------------------------------------- variants
 
-variants() -> [plain, launch].
+%% `plain`: every node is free and alone. `launch`: a launch configuration makes three groups. Either
+%% also with deliberate faults of the library, {plain, [keep_names]}.
+kind({Kind, _}) -> Kind;
+kind(Kind) -> Kind.
+
+faults({_, Faults}) -> Faults;
+faults(_) -> [].
 
 %% Three groups that overlap.
 launch() ->
-    N = fun(Shorts) -> [nodes_of(S) || S <- Shorts] end,
+    N = fun(Shorts) -> [node_of(S) || S <- Shorts] end,
     [{g1, normal, N(["n1", "n2", "n3", "n4", "h1"])}, {g2, normal, N(["n4", "n5", "n6"])},
      {{g, 3}, hidden, N(["n1", "n6", "n7", "n8"])}].
 
 %% Every node begins with two processes.
 initial(Variant) ->
-    S0 = sderl_model:new(case Variant of
+    S0 = sderl_model:new(case kind(Variant) of
         plain -> #{nodes => types()};
         launch -> #{nodes => types(), s_groups => launch(), s_groups_known => all}
     end),
@@ -70,12 +76,12 @@ reset(Fleet, Variant) -> reset(Fleet, Variant, 3).
 reset(Fleet, Variant, Tries) ->
     ok = all(Fleet, stop, []),
     await(fun() -> lists:all(fun(Free) -> Free end, each(Fleet, unlink, [])) end),
-    ok = all(Fleet, start, [[{s_groups, case Variant of plain -> undefined; launch -> launch() end}]]),
+    ok = all(Fleet, start, [[{s_groups, case kind(Variant) of plain -> undefined; launch -> launch() end}], faults(Variant)]),
     Pids = [{{pid, N, K}, sderl_fleet:call(Fleet, N, sderl_conformance_node, spawned, [])} || {N, _} <- types(), K <- [1, 2]],
     Dead = lists:zip([N || {N, _} <- types()], each(Fleet, dead, [])),
     W = #w{fleet = Fleet, table = maps:from_list(Pids), dead = maps:from_list(Dead)},
-    case rest(initial(Variant), W, ?ANEW) of
-        {ok, S, W1} -> {S, W1};
+    case rest(initial(Variant), W#w{rest = ?ANEW}) of
+        {ok, S, W1} -> {S, W1#w{rest = ?REST}};
         {diverged, _} when Tries > 1 -> reset(Fleet, Variant, Tries - 1);
         {diverged, Where} -> error({not_reset, Where})
     end.
@@ -99,9 +105,12 @@ await(F) ->
 %% ---------------------------------------------------------------- lockstep
 
 %% Runs steps on nodes that were reset: `ok`, or where and how the two diverged.
-run(Fleet, Variant, Steps) ->
+run(Fleet, Variant, Steps) -> run(Fleet, Variant, Steps, ?REST).
+
+%% The nodes have so many milliseconds to come to each state.
+run(Fleet, Variant, Steps, Rest) ->
     {S, W} = reset(Fleet, Variant),
-    steps(Steps, 1, S, W).
+    steps(Steps, 1, S, W#w{rest = Rest}).
 
 steps([], _, _, _) -> ok;
 steps([Step | Steps], K, S0, W0) ->
@@ -177,9 +186,7 @@ plain(V) -> V.
 %% ---------------------------------------------------------------- states
 
 %% Waits until all nodes show the state: it, with the choices that they made.
-rest(S, W) -> rest(S, W, ?REST).
-
-rest(S, #w{may = May0} = W0, Timeout) ->
+rest(S, #w{may = May0, rest = Timeout} = W0) ->
     W = W0#w{may = lists:umerge(May0, lists:usort(sderl_model:may_link(S)))},
     Self = self(),
     Ref = make_ref(),

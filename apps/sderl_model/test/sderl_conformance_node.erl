@@ -3,7 +3,7 @@
 
 %% The part of sderl_conformance that runs on the nodes: begin anew, call the library, say what is so.
 
--export([stop/0, unlink/0, start/1, call/2, spawned/0, dead/0, kill/1, see/1]).
+-export([stop/0, unlink/0, start/2, call/2, spawned/0, dead/0, kill/1, see/1]).
 
 -define(CALL, 5000).
 
@@ -18,11 +18,11 @@ unlink() ->
     [erlang:disconnect_node(N) || N <- nodes(connected)],
     nodes(connected) =:= [].
 
-start(Env) ->
+start(Env, Faults) ->
     lists:foreach(fun({Key, undefined}) -> application:unset_env(sderl, Key);
                      ({Key, Value}) -> application:set_env(sderl, Key, Value)
                   end, Env),
-    {ok, _} = application:ensure_all_started(sderl),
+    {ok, _} = sderl_fault:start(Faults),
     ok.
 
 %% ---------------------------------------------------------------- commands

@@ -67,8 +67,7 @@ peopled(S) -> lists:foldl(fun(N, Acc) -> {_, Next} = run(Acc, spawn, N), Next en
 %% ---------------------------------------------------------------- rules, one by one
 
 %% The values along a list of steps, and the state after it.
-all(Steps, S0) ->
-    lists:mapfoldl(fun({N, C}, S) -> run(S, C, N) end, S0, Steps).
+all(Steps, S0) -> sderl_model:run(S0, Steps).
 
 last(Steps) -> {Values, S} = all(Steps, sderl_model:new([a, b, c, d, {h, hidden}])), {lists:last(Values), S}.
 
