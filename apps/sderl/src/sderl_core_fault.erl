@@ -8,7 +8,7 @@ Each is one guard or two at the place that it spoils (`sderl_core:faulty/2` in t
 in the processes around it), asked once a batch or more rarely. `rule_N` switches off what keeps rule N of the
 protocol (see INTERNALS.md); where that is one of the other faults, it is that one.
 """.
--export([all/0, named/1]).
+-export([all/0, unknown/1, named/1]).
 -export_type([fault/0]).
 
 -type fault() ::
@@ -53,6 +53,10 @@ all() ->
      {rule_22, "every link between free nodes makes one island of two"},
      {rule_23, "a node that is no member asks all known members in the order of their names; a free one looks for a name in the group it is asked for"},
      {rule_24, "what a node was told of other groups it tells others"}].
+
+-doc "Which of these are none.".
+-spec unknown([term()]) -> [term()].
+unknown(Faults) -> [F || F <- Faults, not lists:keymember(F, 1, all())].
 
 -doc "The faults as the guards ask for them.".
 -spec named([fault()]) -> [fault()].

@@ -12,14 +12,16 @@ arguments.
 
 -doc """
 Starts `sderl` on this node with these faults. The application must not be running:
-`{error, {already_started, sderl}}` otherwise; other errors are those of `application:ensure_all_started/1`.
+`{error, {already_started, sderl}}` otherwise; `{error, {unknown_faults, Faults, Remedy}}` for what is none; other errors are those of `application:ensure_all_started/1`.
 """.
 -spec start([sderl_core:fault()]) -> {ok, [atom()]} | {error, term()}.
 start(Faults) ->
-    case lists:keymember(sderl, 1, application:which_applications()) of
-        true ->
+    case {sderl_core_fault:unknown(Faults), lists:keymember(sderl, 1, application:which_applications())} of
+        {[_ | _] = Unknown, _} ->
+            {error, {unknown_faults, Unknown, "sderl_core_fault:all() lists them"}};
+        {[], true} ->
             {error, {already_started, sderl}};
-        false ->
+        {[], false} ->
             {ok, [{application, sderl, Keys}]} = file:consult(code:where_is_file("sderl.app")),
             %% What was set of its environment stays.
             Env = application:get_all_env(sderl),

@@ -97,6 +97,10 @@ known(Opts) ->
         [] -> ok;
         Unknown -> error({unknown_options, Unknown, {known, ?OPTIONS}})
     end,
+    case sderl_core_fault:unknown(maps:get(broken, Opts, [])) of
+        [] -> ok;
+        Faults -> error({unknown_faults, Faults, "sderl_core_fault:all() lists them"})
+    end,
     case maps:get(kinds, Opts, []) -- sderl_sim_faults:kinds() of
         [] -> ok;
         Kinds -> error({unknown_kinds, Kinds, {known, sderl_sim_faults:kinds()}})

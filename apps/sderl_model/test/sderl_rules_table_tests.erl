@@ -27,6 +27,10 @@ faults_test() ->
     Seen = lists:append([Fs || {_, Fs, _} <- ?SCENARIOS:scenarios()]),
     ?assertEqual([], lists:usort(Seen) -- [F || {F, _} <- All]).
 
+wrong_faults_are_named_test() ->
+    ?assertMatch({error, {unknown_faults, [rule_20], _}}, sderl_fault:start([rule_19, rule_20])),
+    ?assertError({unknown_faults, [rule_0], _}, sderl_sim:run(#{seed => 1, broken => [rule_0]})).
+
 rows(Text) ->
     {match, Rows} = re:run(Text, "^\\| ([0-9]+) \\| ((?:`rule_[0-9]+`)?) \\|([^|]*)\\|([^|]*)\\|$",
                            [global, multiline, {capture, all_but_first, list}]),

@@ -10,6 +10,8 @@ deliberate faults (`m:sderl_core_fault`) under which it must fail, `rule_N` for 
 -include_lib("eunit/include/eunit.hrl").
 
 -define(SEEDS, 6).
+%% Where a fault shows in some schedules only, so many are tried.
+-define(TRIES, 20).
 
 -export([scenarios/0]).
 -define(LIMIT_S, 120).
@@ -24,7 +26,7 @@ found(_) -> [].
 
 %% One seed is enough to see it. After how many steps of the protocol it was seen, and as what, is printed.
 fails(Name, Fault, Opts) ->
-    case sees(Opts#{broken => [Fault]}, lists:seq(1, ?SEEDS)) of
+    case sees(Opts#{broken => [Fault]}, lists:seq(1, ?TRIES)) of
         #{seed := Seed, steps := Steps, at_ms := At, why := Why} ->
             io:format(user, "~w, ~w: seen after ~b steps (seed ~b, at ~w ms): ~0P~n", [Name, Fault, Steps, Seed, At, Why, 8]);
         none -> error({not_seen, Fault, Name})
