@@ -104,31 +104,111 @@ misplaced(Entries) -> lists:sublist(Entries, 2).
 
 %% ---------------------------------------------------------------- processes of the library
 
-%% Any of them, at any time, on all nodes: nothing that was answered is lost or done twice.
+%% Any of them, at any time, on all nodes: nothing that was answered is lost or done twice. A stranger's
+%% questions end, with the truth or with nothing; who joined a process group stays in it; who subscribed goes on
+%% hearing.
 killed_processes(_) ->
     sderl_ct:seed(),
-    with(3, calm, fun(F, Nodes) ->
+    with(4, calm, fun(F, All) ->
+        {[A | _] = Nodes, [Stranger]} = lists:split(3, All),
         [] = group(F, g, Nodes),
         [] = group(F, h, tl(Nodes)),
+        %% A gateway tells the stranger of the group.
+        [] = group(F, k, [A, Stranger]),
+        await(known, fun() -> Nodes =:= on(F, Stranger, fun() -> lists:sort(sderl_dir:known(g)) end) end),
+        Fixed = sderl_ct:process(F, A),
+        yes = on(F, A, fun() -> s_group:register_name(g, fixed, Fixed) end),
         OfG = clients(F, g, Nodes, 3),
         OfH = clients(F, h, tl(Nodes), 1),
-        Seeds = #{N => rand:uniform(1 bsl 40) || N <- Nodes},
-        Killed = lists:append(all_on(F, Nodes, fun() ->
+        Asker = on(F, Stranger, fun() -> spawn(fun() -> asker(A, Fixed, #{}) end) end),
+        Joiners = [on(F, N, fun() -> spawn(fun() -> joiner([]) end) end) || N <- Nodes],
+        Subscribers = [sderl_ct:listener(F, N, g, [name]) || N <- Nodes],
+        Seeds = #{N => rand:uniform(1 bsl 40) || N <- All},
+        Killed = lists:append(all_on(F, All, fun() ->
             _ = rand:seed(exsss, maps:get(node(), Seeds)),
             [kill_one() || _ <- lists:seq(1, 40)]
         end)),
         ct:pal("killed ~p", [maps:to_list(maps:groups_from_list(fun(V) -> V end, fun(_) -> x end, Killed))]),
         busy(F, OfG ++ OfH, 100),
-        finish(F, g, Nodes, OfG),
+        finish(F, g, Nodes, OfG, #{fixed => Fixed}),
         finish(F, h, tl(Nodes), OfH),
-        Info = on(F, hd(Nodes), fun s_group:info/0),
-        ?assertEqual([g], proplists:get_value(own_group_names, Info))
+        Info = on(F, A, fun s_group:info/0),
+        ?assertEqual([g, k], lists:sort(proplists:get_value(own_group_names, Info))),
+        %% Nothing but that process or nothing at all, and now that all is quiet it is that process.
+        Answers = told(F, Asker),
+        ct:pal("a stranger was told ~p", [Answers]),
+        ?assertEqual([], maps:keys(Answers) -- [Fixed, undefined]),
+        await(stranger, fun() -> Fixed =:= on(F, Stranger, fun() -> s_group:whereis_name(g, fixed) end) end),
+        %% As often as each joined, on all nodes.
+        Joined = lists:sort(lists:append([told(F, J) || J <- Joiners])),
+        await(members, fun() ->
+            Seen = all_on(F, Nodes, fun() -> lists:sort(s_group:members(g, workers)) end),
+            lists:usort(Seen) =:= [Joined] orelse {Joined, Seen}
+        end),
+        ct:pal("~b joins", [length(Joined)]),
+        %% (What was sent to a process that was killed is lost, and so some events may be.)
+        Last = sderl_ct:process(F, A),
+        yes = on(F, A, fun() -> s_group:register_name(g, last, Last) end),
+        await(heard, fun() ->
+            Deaf = [S || S <- Subscribers, not lists:any(fun({s_group_event, _, g, {name, registered, last, P}}) -> P =:= Last;
+                                                            (_) -> false
+                                                         end, sderl_ct:heard(F, S))],
+            Deaf =:= [] orelse Deaf
+        end)
     end).
+
+%% What it knows, when it is asked; it ends then.
+told(F, Pid) ->
+    on(F, node(Pid), fun() ->
+        Ref = monitor(process, Pid),
+        Pid ! {tell, self(), Ref},
+        receive
+            {Ref, Answer} -> demonitor(Ref, [flush]), Answer;
+            {'DOWN', Ref, process, _, Why} -> error(Why)
+        end
+    end).
+
+%% Asks the group, a member, and by way of a message, and counts the answers.
+asker(Member, Fixed, Answers) ->
+    receive {tell, From, Ref} -> From ! {Ref, Answers}
+    after rand:uniform(20) ->
+        Answer = case rand:uniform(3) of
+            1 -> s_group:whereis_name(g, fixed);
+            2 -> s_group:whereis_name(Member, g, fixed);
+            3 -> case s_group:send(Member, g, fixed, hello) of {badarg, {g, fixed, hello}} -> undefined; P -> P end
+        end,
+        asker(Member, Fixed, maps:update_with(Answer, fun(N) -> N + 1 end, 1, Answers))
+    end.
+
+%% Joins and leaves with processes of its own; of a call that ended with the process that it asked nobody knows
+%% what came of it, and its process ends.
+joiner(Joined) ->
+    receive {tell, From, Ref} -> From ! {Ref, Joined}, receive after infinity -> ok end
+    after rand:uniform(20) ->
+        Change = case {Joined, rand:uniform(3)} of
+            {[P | _], 1} -> {leave, P};
+            {[P | _], 2} -> {join, P};
+            _ -> {join, spawn(fun() -> receive after infinity -> ok end end)}
+        end,
+        joiner(changed(Change, Joined))
+    end.
+
+changed({What, P}, Joined) ->
+    try s_group:What(g, workers, P) of
+        ok when What =:= join -> [P | Joined];
+        ok -> lists:delete(P, Joined);
+        {error, not_running} -> Joined
+    catch
+        exit:_ ->
+            exit(P, kill),
+            [Q || Q <- Joined, Q =/= P]
+    end.
 
 %% Waits until somebody does its work again.
 kill_one() ->
     Groups = [{group, G} || {G, _, _, _, _} <- ets:tab2list(sderl_groups)],
-    Victims = Groups ++ Groups ++ [{child, Id} || {Id, _, _, _} <- supervisor:which_children(sderl_sup)],
+    Scopes = [{Which, Uid} || {{scope, Uid}, _, _, _} <- ets:tab2list(sderl_pg), Which <- [scope, keeper]],
+    Victims = Groups ++ Groups ++ Scopes ++ [{child, Id} || {Id, _, _, _} <- supervisor:which_children(sderl_sup)],
     Victim = lists:nth(rand:uniform(length(Victims)), Victims),
     Pid = where(Victim),
     exit(Pid, kill),
@@ -140,6 +220,8 @@ kill_one() ->
     Victim.
 
 where({group, G}) -> ets:lookup_element(sderl_groups, G, 3);
+where({scope, Uid}) -> whereis(ets:lookup_element(sderl_pg, {scope, Uid}, 3));
+where({keeper, Uid}) -> ets:lookup_element(sderl_pg, {scope, Uid}, 4);
 where({child, Id}) -> element(2, lists:keyfind(Id, 1, supervisor:which_children(sderl_sup))).
 
 %% ---------------------------------------------------------------- nodes
