@@ -90,7 +90,7 @@ answered, `possible` the answers that it could have had.
 -type refusal() :: #{last := operation(), before := [operation()], possible := [answer()]}.
 
 %% How often the limit may be reached in all.
--define(WORK, 20).
+-define(WORK, 100).
 
 -record(op, {id, node, start, stop, call, answer, given :: operation()}).
 

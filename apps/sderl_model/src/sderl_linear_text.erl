@@ -4,13 +4,16 @@
 
 -export([format/1]).
 
+-define(MOST, 120).
+
 -doc """
 The operations that have to do with the last one, by the time of their call
-in microseconds, `...` where there was no answer yet.
+in microseconds, `...` where there was no answer yet. Of very many the last ones.
 """.
 -spec format(sderl_linear:refusal()) -> iolist().
 format(#{last := #{start := Start, stop := Until} = Last, before := Before, possible := Possible}) ->
-    Ops = lists:sort(fun(#{start := A}, #{start := B}) -> A =< B end, [Last | concerned(Last, Before)]),
+    All = lists:sort(fun(#{start := A}, #{start := B}) -> A =< B end, [Last | concerned(Last, Before)]),
+    Ops = lists:nthtail(max(0, length(All) - ?MOST), All),
     Zero = lists:min([Start | [S || #{start := S} <- Ops]]),
     Line = fun(#{node := N, start := S, stop := E, call := C, answer := A} = Op) ->
         {Stop, Answer} = if
@@ -23,6 +26,7 @@ format(#{last := #{start := Start, stop := Until} = Last, before := Before, poss
                        [atom_to_list(Kind) | [io_lib:format(" ~0tp", [T]) || T <- Args]], Answer])
     end,
     ["No order of writes explains the last answer (>); times in us.\n",
+     [io_lib:format("(~b earlier ones left out)~n", [length(All) - ?MOST]) || length(All) > ?MOST],
      io_lib:format("  ~10s ~10s  ~-24ts ~-40ts ~ts~n", ["called", "answered", "node", "call", "answer"]),
      lists:map(Line, Ops),
      case Possible of

@@ -144,7 +144,8 @@ answer(G, {whereis, N}) -> s_group:whereis_name(G, N);
 answer(G, {lookup, N}) ->
     case s_group:lookup(G, N) of
         #{pid := P, token := T} -> {P, T};
-        undefined -> undefined
+        %% `undefined`, or that this is no member.
+        None -> None
     end.
 
 show(Group, Names) -> [Op || N <- Names, Op <- perform(Group, {whereis, N})].
