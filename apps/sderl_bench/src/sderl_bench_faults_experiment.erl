@@ -25,6 +25,8 @@ Metrics of one fault, as in the JSON output:
 -export([table/2]).
 
 -define(LEAST_NODES, 3).
+%% As many as there can be network namespaces.
+-define(MOST_NODES, 250).
 
 -doc false.
 -spec summary() -> string().
@@ -88,6 +90,7 @@ check(#{impl := Impls, fault := Faults} = Options) ->
         {ok, Registries} ?= listed("--impl", Impls, sderl_bench_faults_registry:names(), fun sderl_bench_faults_registry:module/1),
         {ok, Kinds} ?= kinds(Faults),
         ok ?= at_least(?LEAST_NODES, [nodes], Numbers),
+        ok ?= at_most(?MOST_NODES, nodes, Numbers),
         ok ?= at_least(1, [repetitions, clients, hold_ms], Numbers),
         ok ?= at_least(1, [Key || Key <- [tick_ms, set_aside_ms], is_map_key(Key, Numbers)], Numbers),
         ok ?= patience(Tick, Aside),
@@ -118,6 +121,12 @@ at_least(Min, Keys, Options) ->
         [{Key, Value} | _] ->
             Flag = string:replace(atom_to_list(Key), "_", "-", all),
             {error, io_lib:format("--~ts must be at least ~w, not ~w", [Flag, Min, Value])}
+    end.
+
+at_most(Max, Key, Options) ->
+    case Options of
+        #{Key := Value} when Value > Max -> {error, io_lib:format("--~ts must be at most ~w, not ~w", [Key, Max, Value])};
+        #{} -> ok
     end.
 
 %% The library would not start.

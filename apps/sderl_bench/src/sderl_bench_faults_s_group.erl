@@ -71,7 +71,12 @@ view(Live) ->
     end.
 
 info() ->
-    case [Info || #{group := ?GROUP} = Info <- proplists:get_value(groups, s_group:info(), [])] of
-        [Info] -> Info;
-        [] -> none
+    case s_group:info() of
+        All when is_list(All) ->
+            case [Info || #{group := ?GROUP} = Info <- proplists:get_value(groups, All)] of
+                [Info] -> Info;
+                [] -> none
+            end;
+        {error, not_running} ->
+            none
     end.

@@ -54,7 +54,7 @@ net(_, _) ->
     {ok, none}.
 
 start(Net, Registry, Needs, Params, Label, Fun) ->
-    Families = families(Net, maps:merge(Registry:family(Params), quick(Needs)), Params),
+    Families = families(Net, quick(Needs, Registry:family(Params)), Params),
     Plan = #{
         families => Families,
         s_groups => [{Group, normal, [{Name, all} || #{name := Name} <- Families]} || Group <- [Registry:group()], Group =/= none],
@@ -69,8 +69,11 @@ start(Net, Registry, Needs, Params, Label, Fun) ->
         end
     end.
 
-quick(links) -> #{args => ["-kernel", "net_ticktime", integer_to_list(?QUICK_TICK_S)]};
-quick(_) -> #{}.
+quick(links, Family) ->
+    Args = ["-kernel", "net_ticktime", integer_to_list(?QUICK_TICK_S)],
+    Family#{args => maps:get(args, Family, []) ++ Args};
+quick(_, Family) ->
+    Family.
 
 families(none, Family, #{nodes := Count}) ->
     [Family#{name => n, count => Count}];

@@ -73,6 +73,7 @@ options_test_() ->
             {["--fault", "kill,kill"], ["twice", "--repetitions"]},
             {["--impl", "pg"], ["--impl", "\"pg\"", "s_group, global"]},
             {["--nodes", "2"], ["--nodes", "at least 3"]},
+            {["--nodes", "251"], ["--nodes", "at most 250"]},
             {["--repetitions", "0"], ["--repetitions", "at least 1"]},
             {["--hold-ms", "x"], ["--hold-ms", "whole number"]},
             {["--tick-ms", "0"], ["--tick-ms", "at least 1"]},

@@ -20,7 +20,7 @@ all() ->
     [
         none, kill, kill_coordinator, stop, stop_coordinator, flood, slow, die_at_once, kill_in_burst,
         cut, cut_coordinator, split, split_closed, glitch, rollout, with_global, command
-    ].
+    ] ++ [notices || repetitions() > 1].
 
 none(_) -> fault(none, #{hold_ms => 500}).
 kill(_) -> fault(kill).
@@ -137,3 +137,36 @@ command(Config) ->
         )
      || Result <- Results
     ].
+
+%% What spoils the library deliberately is noticed: a lost death leaves names, a heal brings unregistered names
+%% back, a member that skips what it acknowledges differs from the others.
+notices(_) ->
+    [
+        begin
+            {ok, Kind} = sderl_bench_faults_kind:named(atom_to_list(Name)),
+            Params = (params(#{links => cookies, far => false, repetitions => 1}, Kind))#{spoilt => Spoilt},
+            {ok, [#{metrics := Metrics, wrong := Wrong}]} = run([{"spoilt", ?MODULE, Kind}], Params),
+            ct:pal("~p, ~p: ~tp~n~ts", [Spoilt, Name, Metrics, Wrong]),
+            ?assertNotEqual([], Wrong),
+            ?assert(Noticed(Metrics))
+        end
+     || {Spoilt, Name, Noticed} <- [
+            {lose_down, die_at_once, fun(#{converged := N}) -> N =:= 0 end},
+            {resurrect, split, fun(#{came_back := N}) -> N > 0 end},
+            {skip_apply, none, fun(#{converged := N}) -> N =:= 0 end}
+        ]
+    ].
+
+%% The library again, started with a deliberate fault.
+family(#{spoilt := Spoilt} = Params) ->
+    Eval = io_lib:format("{ok, _} = sderl_fault:start([~w]).", [Spoilt]),
+    (sderl_bench_faults_s_group:family(Params))#{apps => [], args => ["-eval", lists:flatten(Eval)]}.
+
+group() -> sderl_bench_faults_s_group:group().
+linked(Fleet, Nodes) -> sderl_bench_faults_s_group:linked(Fleet, Nodes).
+coordinator() -> sderl_bench_faults_s_group:coordinator().
+register(Name, Pid) -> sderl_bench_faults_s_group:register(Name, Pid).
+unregister(Name) -> sderl_bench_faults_s_group:unregister(Name).
+find(Name) -> sderl_bench_faults_s_group:find(Name).
+names() -> sderl_bench_faults_s_group:names().
+view(Live) -> sderl_bench_faults_s_group:view(Live).
