@@ -15,7 +15,7 @@ demo: ## a cluster on this machine, with and without groups (ARGS="--nodes 20")
 test: ## everything that finishes in minutes
 	@toolchain/test
 
-test-long: ## all tests, those that take long too
+test-long: ## all tests at full length, about two hours on 2 cores
 	@toolchain/test --long
 
 test-otp27: ## the library's tests on the oldest supported OTP

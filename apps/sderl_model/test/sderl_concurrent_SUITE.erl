@@ -11,7 +11,7 @@
 
 -include_lib("proper/include/proper.hrl").
 
-suite() -> [{timetrap, {minutes, 15}}].
+suite() -> [{timetrap, {minutes, 60}}].
 
 all() -> [one_group, two_groups].
 

@@ -12,7 +12,7 @@ gives one run.
 unmended() -> [own_writes, stays_away, not_applied, unanswered].
 
 random_test_() ->
-    {"random schedules", {timeout, 1200, fun random/0}}.
+    {"random schedules", {timeout, 3600, fun random/0}}.
 
 random() ->
     First = case {os:getenv("SDERL_SIM_SEED"), unmended()} of
