@@ -51,7 +51,9 @@ memory of Lowe, *Testing for linearizability*, 2017, with the nodes' prefixes ad
 -export([check/1, check/2]).
 %% For sderl_linear_text.
 -export([related/2]).
--export_type([operation/0, call/0, answer/0, refusal/0, options/0]).
+-export_type([operation/0, call/0, answer/0, refusal/0, options/0, process/0]).
+
+-import(sderl_linear_read, [reads/5, reads_at/5, shown/3]).
 
 -doc "Any term; a pid where `where` is not given.".
 -type process() :: term().
@@ -92,41 +94,7 @@ answered, `possible` the answers that it could have had.
 %% How often the limit may be reached in all.
 -define(WORK, 100).
 
--record(op, {id, node, start, stop, call, answer, given :: operation()}).
-
-%% A state of the machine. `base`: what all nodes have; `tail`: the changes behind that, oldest first, up
-%% to the last one that was shown; `now`: the names after all of them. `ahead`: nodes that have shown
-%% a part of the tail. `done`: writes that changed something and are not answered. `seen`: operations
-%% under way that can be answered without changing anything, reads and refusals and unregistrations of
-%% nothing, with the first place where: no later one allows more. `tokens`, `high`: tokens of the
-%% registrations that some node may show, and of earlier ones the greatest of each name.
--record(c, {
-    base :: #{term() => {process(), term()}},
-    now :: #{term() => {process(), term()}},
-    tail = [] :: [{term(), {term(), none | {process(), term()}}}],
-    ahead = #{} :: #{node() => pos_integer()},
-    seen = #{} :: #{pos_integer() => non_neg_integer()},
-    done = #{} :: #{pos_integer() => []},
-    tokens = #{} :: #{term() => term()},
-    high = #{} :: #{term() => term()}
-}).
-
-%% Of the sweep. `ahead`: whether the answers of writes are known before their time: much less to
-%% search, but the prefix that is refused may then be refused for what comes behind it.
--record(x, {
-    ahead :: boolean(),
-    where :: fun((process()) -> node()),
-    refusals :: [atom()],
-    limit :: pos_integer(),
-    deaths :: #{process() => {integer(), integer() | infinity}},
-    called = #{} :: #{term() => integer()},
-    written = #{} :: #{term() => integer() | infinity},
-    readers = #{} :: #{term() => [#op{}]},
-    dying = [] :: [process()],
-    off = #{} :: #{node() => []},
-    writes = #{} :: #{pos_integer() => #op{}},
-    reads = #{} :: #{pos_integer() => #op{}}
-}).
+-include("sderl_linear.hrl").
 
 -doc "`check/2` with a group that was empty, and pids.".
 -spec check([operation()]) -> ok | {refused, refusal()} | {gave_up, pos_integer()}.
@@ -267,74 +235,6 @@ believable(#op{answer = {no, dead_pid}, call = {_, _, P}, stop = E}, #x{deaths =
         _ -> false
     end;
 believable(#op{answer = {no, Why}}, #x{refusals = Rs}) -> lists:member(Why, Rs).
-
-%% ---------------------------------------------------------------- reading
-
-%% From this place of the tail on: the first at which the read can be answered. A token that is not
-%% known to belong to the registration that is shown may be its, or that of a later one.
-reads(Op, Name, From, #c{base = Base, tail = Tail} = C, X) ->
-    {Before, After} = lists:split(From, Tail),
-    Row = lists:foldl(fun({_, {N, R}}, _) when N =:= Name -> R;
-                         (_, R) -> R
-                      end, maps:get(Name, Base, none), Before),
-    reads(Op, Name, [{From, Row} | [{I, R} || {I, {_, {N, R}}} <- lists:enumerate(From + 1, After), N =:= Name]], [], C, X).
-
-reads(_, _, [], Acc, C, _) -> [C | Acc];
-reads(#op{id = Id} = Op, Name, [{At, Row} | Rows], Acc, #c{seen = Seen} = C, X) ->
-    case shows(Op, Name, At, Row, C, X) of
-        no -> reads(Op, Name, Rows, Acc, C, X);
-        yes -> [C#c{seen = Seen#{Id => At}} | Acc];
-        {token, Reg, Token} ->
-            With = C#c{seen = Seen#{Id => At}, tokens = (C#c.tokens)#{Reg => Token}},
-            reads(Op, Name, Rows, [With | Acc], C, X)
-    end.
-
-shows(#op{answer = undefined}, _, _, none, _, _) -> yes;
-shows(_, _, _, none, _, _) -> no;
-shows(#op{answer = A} = Op, Name, At, {P, Reg}, #c{tokens = Ts} = C, X) ->
-    {Alive, Dead} = looks(Op, At, P, C, X),
-    case {Op#op.call, A} of
-        {_, undefined} when Dead -> yes;
-        {{whereis, _}, P} when Alive -> yes;
-        {{lookup, _}, {P, Token}} when Alive ->
-            case Ts of
-                #{Reg := Token} -> yes;
-                #{Reg := _} -> no;
-                _ -> case grows(Name, Reg, Token, C) of true -> {token, Reg, Token}; false -> no end
-            end;
-        _ -> no
-    end.
-
-%% Whether the read can find the process alive, and dead, at this place. Only its own node knows.
-looks(#op{node = N, start = S}, At, P, #c{tail = Tail}, #x{deaths = Ds, dying = Dying, where = Where, called = Called}) ->
-    case Ds of
-        #{P := {_, Dead}} ->
-            case Where(P) =:= N of
-                false -> {true, false};
-                true ->
-                    Early = Dead > S andalso lists:all(fun({Id, _}) -> maps:get(Id, Called, S) < Dead end, lists:sublist(Tail, At)),
-                    {Early, lists:member(P, Dying)}
-            end;
-        _ -> {true, false}
-    end.
-
-%% The registrations of the name in their order, with the tokens that are known.
-grows(Name, Reg, Token, #c{base = Base, tail = Tail, tokens = Ts, high = High}) ->
-    Old = case High of #{Name := H} -> H < Token; _ -> true end,
-    Rows = [R || #{Name := {_, R}} <- [Base]] ++ [R || {_, {N, {_, R}}} <- Tail, N =:= Name],
-    {Earlier, [Reg | Later]} = lists:splitwith(fun(R) -> R =/= Reg end, Rows),
-    Old andalso lists:all(fun(R) -> maps:get(R, Ts, Token) =< Token end, Earlier)
-        andalso not lists:any(fun(R) -> maps:get(R, Ts, none) =:= Token end, Earlier ++ Later)
-        andalso lists:all(fun(R) -> maps:get(R, Ts, Token) >= Token end, Later).
-
-%% The read is answered: its node has come so far.
-shown(Id, N, #c{seen = Seen, ahead = Ahead} = C) ->
-    At = maps:get(Id, Seen),
-    C#c{seen = maps:remove(Id, Seen),
-        ahead = case max(At, maps:get(N, Ahead, 0)) of
-            0 -> Ahead;
-            Max -> Ahead#{N => Max}
-        end}.
 
 %% ---------------------------------------------------------------- writing
 
@@ -494,7 +394,7 @@ put(Id, {Name, Row} = Change, #c{tail = Tail, now = Now} = C0, #x{reads = Reads,
     C = maps:fold(fun(_, Op, A) -> still(Op, A, X) end, C0#c{tail = Tail ++ [{Id, Change}], now = change(Change, Now)}, Writes),
     At = length(C#c.tail),
     Waiting = [R || Id1 := #op{call = {_, N}} = R <- Reads, N =:= Name, not is_map_key(Id1, C#c.seen)],
-    lists:foldl(fun(R, Cs) -> lists:append([reads(R, Name, [{At, Row}], [], D, X) || D <- Cs]) end, [C], Waiting).
+    lists:foldl(fun(R, Cs) -> lists:append([reads_at(R, Name, [{At, Row}], D, X) || D <- Cs]) end, [C], Waiting).
 
 %% ---------------------------------------------------------------- explaining
 
