@@ -60,7 +60,9 @@ schedules(Config, Run, Count, Length) ->
 %% leave and come back is not among it yet: see joins_at_work/1.)
 step() ->
     I = rand:uniform(1000),
-    Steps = [{kill, I}, {kill, I}, {kill, I}, {crash, lead}, {crash, I}, {pause, lead}, {pause, I}, {cut, I}],
+    Steps = [{kill, I}, {kill, I}, {burst, I}, {crash, lead}, {crash, I}, {two, I}, {pause, lead}, {pause, I}, {cut, I}]
+        %% These take seconds.
+        ++ lists:append(lists:duplicate(rounds(0, 1), [{stall, lead}, {stall, I}])),
     lists:nth(rand:uniform(length(Steps)), Steps).
 
 run(Run, Schedule, Dir) ->
@@ -117,49 +119,34 @@ clean(Fleet, Live, Nodes) ->
 
 %% Kills one process of the library: on whichever node, whichever.
 happens({kill, I}, #{fleet := Fleet, nodes := Nodes} = S) ->
-    Node = nth(I, Nodes),
-    What = on(Fleet, Node, fun() ->
-        Group = ets:lookup_element(sderl_groups, g, 3),
-        All = [{sderl_group, Group}, {sderl_group, Group}
-               | [{Id, Pid} || {Id, Pid, _, _} <- supervisor:which_children(sderl_sup), is_pid(Pid)]],
-        {Id, Pid} = lists:nth(1 + I rem length(All), All),
-        exit(Pid, kill),
-        Id
-    end),
-    counted({killed, What}, S);
+    counted({killed, on(Fleet, nth(I, Nodes), fun() -> kill_one(I) end)}, S);
+%% Several, on all nodes, at short intervals.
+happens({burst, I}, #{fleet := Fleet, nodes := Nodes} = S) ->
+    Killed = sderl_ct:all_on(Fleet, Nodes, fun() -> [begin _ = kill_one(I * K + erlang:phash2(node())), wait_for_group() end || K <- lists:seq(1, 8)] end),
+    counted({burst, length(lists:append(Killed))}, S);
 %% kill -9 and a new life. What its clients had under way has no answer.
-happens({crash, Who}, #{fleet := Fleet, env := Env, clients := Clients, past := Past} = S) ->
-    Node = who(Who, S),
-    {Theirs, Others} = lists:partition(fun(#{node := N}) -> N =:= Node end, Clients),
-    Start = sderl_histories:clock(),
-    ok = sderl_fleet:kill(Fleet, Node),
-    Stop = sderl_histories:clock(),
-    Pids = lists:usort([P || C <- Theirs ++ Past, maps:get(node, C) =:= Node, #{call := {_, _, P}} <- sderl_recorder:history(C), node(P) =:= Node]),
-    S1 = busy(S#{clients := Others}),
-    {ok, Node} = sderl_fleet:restart(Fleet, Node),
-    S2 = together(S1, maps:get(nodes, S)),
-    Back = sderl_histories:clock(),
-    Kills = [op(Node, Start, Stop, {kill, P}) || P <- Pids, not lists:any(fun(#{call := C}) -> C =:= {kill, P} end, Env)],
-    S3 = clients(1, [Node], S2#{env := Kills ++ [op(Node, Start, Start, {off, Node}), op(Node, Back, Back, {on, Node}) | Env],
-                                past := Theirs ++ Past}),
-    counted(case Who of lead -> crashed_coordinator; _ -> crashed end, S3);
+happens({crash, Who}, S) -> counted(case Who of lead -> crashed_coordinator; _ -> crashed end, crash([who(Who, S)], S));
+%% The coordinator and another at the same time.
+happens({two, I}, #{nodes := Nodes} = S) ->
+    Lead = who(lead, S),
+    counted(crashed_two, crash([Lead, nth(I, Nodes -- [Lead])], S));
 %% It stands still until somebody waits for it, and goes on.
-happens({pause, Who}, #{fleet := Fleet, nodes := Nodes, env := Env} = S) ->
+happens({pause, Who}, #{fleet := Fleet, nodes := Nodes} = S) ->
     Node = who(Who, S),
     Others = Nodes -- [Node],
-    Start = sderl_histories:clock(),
-    ok = sderl_fleet:suspend(Fleet, Node),
-    Before = [on(Fleet, N, fun() -> number() end) || N <- Others],
-    _ = await(waited_for, fun() ->
-        Now = [on(Fleet, N, fun() -> number() end) || N <- Others],
+    counted(case Who of lead -> paused_coordinator; _ -> paused end, suspended(Node, fun() ->
         %% Nothing is decided any more, or it was set aside and things go on without it.
-        lists:any(fun({_, Waiting}) -> Waiting > 0 end, Now) orelse {Before, Now}
-    end),
-    ok = sderl_fleet:resume(Fleet, Node),
-    S1 = together(S, Nodes),
-    Back = sderl_histories:clock(),
-    counted(case Who of lead -> paused_coordinator; _ -> paused end,
-            S1#{env := [op(Node, Start, Start, {off, Node}), op(Node, Back, Back, {on, Node}) | Env]});
+        await(waited_for, fun() ->
+            Waiting = [on(Fleet, N, fun() -> waiting() end) || N <- Others],
+            lists:any(fun(W) -> W > 0 end, Waiting) orelse Waiting
+        end)
+    end, S));
+%% It stands still until the others go on without it.
+happens({stall, Who}, #{clients := Clients} = S) ->
+    Node = who(Who, S),
+    counted(case Who of lead -> stalled_coordinator; _ -> stalled end, suspended(Node, fun() ->
+        busy(S#{clients := [C || #{node := N} = C <- Clients, N =/= Node]})
+    end, S));
 %% A member leaves and comes back; its processes keep their names. Meanwhile its clients are told that they
 %% are none of the group's.
 happens({rejoin, Who}, #{fleet := Fleet, nodes := Nodes, env := Env} = S) ->
@@ -186,9 +173,46 @@ happens({cut, I}, #{fleet := Fleet, nodes := Nodes} = S) ->
     await(linked, fun() -> sderl_ct:linked(Fleet, A, B) end),
     counted(cut_pair, S1).
 
-number() ->
-    [#{number := N, waiting := W}] = [I || #{group := g, role := _} = I <- proplists:get_value(groups, s_group:info())],
-    {N, W}.
+%% On a node.
+kill_one(I) ->
+    Group = ets:lookup_element(sderl_groups, g, 3),
+    All = [{sderl_group, Group}, {sderl_group, Group}
+           | [{Id, Pid} || {Id, Pid, _, _} <- supervisor:which_children(sderl_sup), is_pid(Pid)]],
+    {Id, Pid} = lists:nth(1 + I rem length(All), All),
+    exit(Pid, kill),
+    Id.
+
+%% On a node: its group's process lives, so that the next kill meets something.
+wait_for_group() -> ok = sderl_fleet:await(fun() -> is_process_alive(ets:lookup_element(sderl_groups, g, 3)) end, 60_000).
+
+waiting() ->
+    [#{waiting := W}] = [I || #{group := g, role := _} = I <- proplists:get_value(groups, s_group:info())],
+    W.
+
+crash(Nodes, #{fleet := Fleet, env := Env, clients := Clients, past := Past} = S) ->
+    {Theirs, Others} = lists:partition(fun(#{node := N}) -> lists:member(N, Nodes) end, Clients),
+    Ends = [{N, sderl_histories:clock(), sderl_fleet:kill(Fleet, N), sderl_histories:clock()} || N <- Nodes],
+    S1 = busy(S#{clients := Others}),
+    [{ok, N} = sderl_fleet:restart(Fleet, N) || N <- Nodes],
+    S2 = together(S1, maps:get(nodes, S)),
+    Back = sderl_histories:clock(),
+    Known = [P || #{call := {kill, P}} <- Env],
+    Events = lists:append([
+        [op(N, Start, Start, {off, N}), op(N, Back, Back, {on, N})
+         | [op(N, Start, Stop, {kill, P})
+            || P <- lists:usort([P || #{node := M} = C <- Theirs ++ Past, M =:= N, #{call := {_, _, P}} <- sderl_recorder:history(C), node(P) =:= N]),
+               not lists:member(P, Known)]]
+        || {N, Start, ok, Stop} <- Ends]),
+    clients(1, Nodes, S2#{env := Events ++ Env, past := Theirs ++ Past}).
+
+suspended(Node, Meanwhile, #{fleet := Fleet, nodes := Nodes} = S) ->
+    Start = sderl_histories:clock(),
+    ok = sderl_fleet:suspend(Fleet, Node),
+    _ = Meanwhile(),
+    ok = sderl_fleet:resume(Fleet, Node),
+    #{env := Env} = together(S, Nodes),
+    Back = sderl_histories:clock(),
+    S#{env := [op(Node, Start, Start, {off, Node}), op(Node, Back, Back, {on, Node}) | Env]}.
 
 who(lead, #{fleet := Fleet, nodes := Nodes} = S) ->
     _ = together(S, Nodes),
@@ -211,7 +235,7 @@ counted(What, #{counts := Counts} = S) -> S#{counts := maps:update_with(What, fu
 two(Schedule, _, #{fleet := Fleet, nodes := Nodes} = S0) ->
     Others = [sderl_ct_client:start(Fleet, N, g, {N, private}, 8) || N <- Nodes],
     S1 = clients(1, Nodes, S0),
-    Mild = [Step || {K, _} = Step <- Schedule, K =:= kill orelse K =:= cut],
+    Mild = [Step || {K, _} = Step <- Schedule, lists:member(K, [kill, burst, cut])],
     S2 = lists:foldl(fun(Step, S) -> busy(happens(Step, busy(S))) end, S1, Mild),
     {Left, Right} = lists:split(1 + rand:uniform(2), rotated(rand:uniform(5), Nodes)),
     Start = sderl_histories:clock(),
