@@ -25,21 +25,25 @@ ms(App) ->
 %% Workers until `rest/1`: writers of names, users of process groups, subscribers, strangers.
 work(Seed, Opts) -> [spawn(?MODULE, worker, [{Kind, Seed + I}, Opts]) || {I, Kind} <- lists:enumerate([names, names, pg, others])].
 
-%% Returns when they have ended, and with them all that they had made.
+%% Returns when they have ended, and with them all that they had made: how often each kind did something.
 rest(Workers) ->
     Refs = [{W, monitor(process, W)} || W <- Workers],
     [W ! rest || W <- Workers],
-    [receive {'DOWN', Ref, process, W, Why} -> {Why, W} end || {W, Ref} <- Refs].
+    Did = [receive
+               {'DOWN', Ref, process, W, {did, Kind, Times}} -> {Kind, Times};
+               {'DOWN', Ref, process, W, Why} -> error({worker, Why})
+           end || {W, Ref} <- Refs],
+    maps:map(fun(_, Times) -> lists:sum(Times) end, maps:groups_from_list(fun({K, _}) -> K end, fun({_, T}) -> T end, Did)).
 
 worker({Kind, Seed}, #{pace_ms := Pace} = Opts) ->
     _ = rand:seed(exsss, Seed),
     _ = process_flag(trap_exit, true),
-    loop(Kind, Pace, Opts, []).
+    loop(Kind, Pace, Opts, [], 0).
 
 %% `Pids`: processes of its own, linked to it, a bounded number.
-loop(Kind, Pace, Opts, Pids0) ->
+loop(Kind, Pace, Opts, Pids0, Times) ->
     receive
-        rest -> lists:foreach(fun ended/1, Pids0), exit(done)
+        rest -> lists:foreach(fun ended/1, Pids0), exit({did, Kind, Times})
     after rand:uniform(2 * Pace) - 1 ->
         flush(),
         {Old, Pids} = case length(Pids0) >= 20 of
@@ -51,9 +55,9 @@ loop(Kind, Pace, Opts, Pids0) ->
         catch
             %% Its node is no member, its application is stopped, nobody answered in time.
             exit:_ -> Pids;
-            error:badarg -> Pids
+            error:{erpc, _} -> Pids
         end,
-        loop(Kind, Pace, Opts, New)
+        loop(Kind, Pace, Opts, New, Times + 1)
     end.
 
 flush() -> receive M when M =/= rest -> flush() after 0 -> ok end.

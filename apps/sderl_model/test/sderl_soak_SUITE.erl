@@ -75,8 +75,9 @@ load(Seconds, #{fleet := F, nodes := Nodes, steady := Steady} = Opts) ->
              part(fun() -> regroup(one_of(Steady), Opts, Until, #{}) end)],
     {Left, Changes} = change(Workers, Opts, Until, #{}),
     Regroups = [result(P) || P <- Parts],
-    [on(F, N, fun() -> sderl_soak:rest(Ws) end) || {N, Ws} <- maps:to_list(Left)],
-    lists:foldl(fun(A, B) -> maps:merge_with(fun(_, X, Y) -> X + Y end, A, B) end, Changes, Regroups).
+    %% (Without those of nodes that died.)
+    Did = [on(F, N, fun() -> sderl_soak:rest(Ws) end) || {N, Ws} <- maps:to_list(Left)],
+    lists:foldl(fun(A, B) -> maps:merge_with(fun(_, X, Y) -> X + Y end, A, B) end, Changes, Did ++ Regroups).
 
 one_of(L) -> lists:nth(rand:uniform(length(L)), L).
 
