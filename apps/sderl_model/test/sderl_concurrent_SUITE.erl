@@ -34,15 +34,20 @@ conforms(Config, Layout, Cases) ->
     [[] = sderl_ct:group(Fleet, G, Ms) || {G, Ms} <- Groups],
     Setting = sderl_histories:setting(Fleet, Nodes, Groups),
     Seed = sderl_ct:seed(),
-    %% Its operations and states, and whether one failed: then each candidate gets more than one try.
+    {Passed, Operations} = failing(Setting, times(Cases)),
+    ct:pal("~b operations in ~b cases", [Operations, times(Cases)]),
+    true =:= Passed orelse error({no_linearisation, {seed, Seed}, Passed}),
+    [sderl_ct:delete(Fleet, G, hd(Ms)) || {G, Ms} <- Groups].
+
+%% Runs cases until one fails, and gives it shrunk, or `true`.
+failing(Setting, Cases) ->
+    %% Its operations, and whether one failed: then each candidate gets more than one try.
     Tally = counters:new(2, []),
     Property = ?FORALL(Case, resize(14, sderl_histories:case_of(Setting)), holds(Case, Setting, Tally)),
     %% PropEr keeps a seed that the calling process already has.
-    _ = rand:seed(exsplus, Seed),
-    Passed = proper:quickcheck(Property, [{numtests, times(Cases)}, {to_file, standard_io}, nocolors, long_result]),
-    ct:pal("~b operations in ~b cases", [counters:get(Tally, 1), times(Cases)]),
-    true =:= Passed orelse error({no_linearisation, {seed, Seed}, Passed}),
-    [sderl_ct:delete(Fleet, G, hd(Ms)) || {G, Ms} <- Groups].
+    _ = rand:seed(exsplus, rand:uniform(1 bsl 27)),
+    Passed = proper:quickcheck(Property, [{numtests, Cases}, {max_shrinks, 200}, {to_file, standard_io}, nocolors, long_result]),
+    {Passed, counters:get(Tally, 1)}.
 
 holds(Case, Setting, Tally) ->
     Tries = case counters:get(Tally, 2) of 0 -> 1; _ -> 20 end,

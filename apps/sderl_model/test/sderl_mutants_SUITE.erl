@@ -25,7 +25,8 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [sound, skip_apply, early_yes, double_yes, unconditional_removal, lose_down, forget_session,
-     keep_names, resurrect, wrong_winner, stale_coordinator].
+     keep_names, resurrect, wrong_winner, stale_coordinator]
+        ++ [shrinks || os:getenv("SDERL_LONG") =/= false].
 
 init_per_suite(Config) ->
     Held = [{fleet, Fleet}, {nodes, Nodes} | _] =
@@ -85,6 +86,18 @@ stale(Rounds, Done, Fleet, Nodes) ->
     end.
 
 off(Node) -> #{node => Node, start => 0, stop => 0, call => {off, Node}, answer => ok}.
+
+%% A case of the concurrent suite that fails is made shorter, and fails again.
+shrinks(Config) ->
+    started(Config, [skip_apply], fun(Fleet, Nodes) ->
+        [] = sderl_ct:group(Fleet, g, Nodes),
+        Setting = setting(Fleet, Nodes),
+        {[Case], _} = sderl_concurrent_SUITE:failing(Setting, 1000),
+        ct:pal("~tp", [Case]),
+        true = sderl_histories:count(Case) =< 20,
+        ok = sderl_ct:await(again, fun() -> ok =/= sderl_histories:check(sderl_histories:run(Case, Setting)) end),
+        {comment, io_lib:format("~b commands are left", [sderl_histories:count(Case)])}
+    end).
 
 %% ---------------------------------------------------------------- hunts
 
