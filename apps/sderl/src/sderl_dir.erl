@@ -144,7 +144,7 @@ left(Group, Uid, Why, Mem) ->
     Mates = case own(Group) of {_, _, _, Members, _} -> Members; undefined -> [] end,
     forget(Group),
     %% Of a group that was left others tell; one that was deleted nobody has any more.
-    Why =:= deleted andalso unknow(Group),
+    Why =:= deleted andalso unknow(Group, Mates),
     _ = [unrefuse(Group, N) || {G, N, _} <- refusals(), G =:= Group],
     sderl_node:left(Group, Mates).
 
@@ -251,9 +251,12 @@ unknow_strangers() ->
 
 mates(Own) -> lists:append([Ms || {_, _, _, Ms, _} <- Own]).
 
-unknow(Group) ->
-    _ = ets:select_delete(sderl_known, [{{{'$1', '_'}, '_'}, [{'=:=', '$1', {const, Group}}], [true]}]),
-    ok.
+%% Another group of that name has none of these nodes.
+unknow(Group, Members) ->
+    lists:foreach(fun({{G, _} = Key, Nodes}) ->
+        G =:= Group andalso lists:any(fun(N) -> lists:member(N, Members) end, Nodes)
+            andalso ets:delete(sderl_known, Key)
+    end, ets:tab2list(sderl_known)).
 
 -doc """
 Notes why a node was left out of a group; `info/0` shows it. What is tried again and again for the

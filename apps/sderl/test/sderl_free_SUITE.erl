@@ -275,7 +275,13 @@ what_a_free_node_remembers(_) ->
         %% As if A3 had said that on its way out.
         _ = call(Fleet, A1, {erlang, send}, [sderl_node, {sderl_known, 1, A3, [{g, [A1]}, {h, [A3, A4]}]}]),
         _ = call(Fleet, A1, {sderl_node, settle}, []),
-        ?assertEqual({[g], []}, s_group(Fleet, A1, s_groups, []))
+        ?assertEqual({[g], []}, s_group(Fleet, A1, s_groups, [])),
+        %% Two groups of one name: who deletes the one goes on to know the other.
+        {ok, f, _} = s_group(Fleet, A1, new_s_group, [f, [A1]]),
+        {ok, k, _} = s_group(Fleet, A1, new_s_group, [k, [A1, A2]]),
+        {ok, f, [A2]} = s_group(Fleet, A2, new_s_group, [f, [A1, A2]]),
+        ok = s_group(Fleet, A2, delete_s_group, [f]),
+        ?assertEqual({[k], [f, g]}, s_group(Fleet, A2, s_groups, []))
     end).
 
 %% ---------------------------------------------------------------- links that nobody needs

@@ -207,10 +207,10 @@ leave(Out, #{group := G, members := Ms, names := Ns}, #{s_groups := Groups} = S)
     Rest = {G, Ms -- Out, sderl_model_names:moved(Out, Ns)},
     lose(G, Out, S#{s_groups := lists:sort([Rest | except(G, Ms, Groups)])}).
 
--doc "**delete**: the group and its names are gone, and its members hear no more of it.".
+-doc "**delete**: the group and its names are gone, and its members know no more of it (but of another one of its name).".
 -spec delete(space(), state()) -> state().
 delete(#{group := G, members := Ms}, #{s_groups := Groups, heard := Heard} = S) ->
-    Forgotten = #{N => #{From => [L || {Name, _} = L <- Gs, Name =/= G] || From := Gs <- H}
+    Forgotten = #{N => #{From => [L || {Name, Nodes} = L <- Gs, Name =/= G orelse Nodes -- Ms =:= Nodes] || From := Gs <- H}
                   || N := H <- maps:with(Ms, Heard)},
     lose(G, Ms, S#{s_groups := except(G, Ms, Groups), heard := maps:merge(Heard, Forgotten)}).
 

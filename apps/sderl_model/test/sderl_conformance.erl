@@ -15,7 +15,7 @@
 %%
 %%     sderl_conformance:replay(plain, [{'n1@127.0.0.1', {new_s_group, g1, ['n1@127.0.0.1']}}, ...]).
 
--export([start/1, stop/1, reset/2, initial/1, run/3, run/4, replay/2, node_of/1, text/1]).
+-export([start/1, stop/1, reset/2, initial/1, steps/2, run/3, run/4, replay/2, node_of/1, text/1]).
 
 -define(TAG, "").
 -define(CALL, 90_000).
@@ -35,7 +35,7 @@ types() ->
         [{node_of("h" ++ integer_to_list(I)), hidden} || I <- lists:seq(1, 2)].
 
 %% The library's own patience: long, so that a busy machine sets nobody aside.
-env() -> [{sderl, tick_ms, 200}, {sderl, set_aside_ms, 4000}, {sderl, write_timeout_ms, 60_000}].
+env() -> [{sderl, tick_ms, 200}, {sderl, set_aside_ms, 15_000}, {sderl, write_timeout_ms, 60_000}].
 
 start(Owner) ->
     Family = #{apps => [sderl], env => env()},
@@ -47,13 +47,14 @@ stop(Fleet) -> sderl_fleet:stop(Fleet).
 
 %% ---------------------------------------------------------------- variants
 
-%% `plain`: every node is free and alone. `launch`: a launch configuration makes three groups. Either
-%% also with deliberate faults of the library, {plain, [keep_names]}.
-kind({Kind, _}) -> Kind;
-kind(Kind) -> Kind.
-
-faults({_, Faults}) -> Faults;
-faults(_) -> [].
+%% A variant is an atom, or a map to replace what it stands for: `nodes` as after which start, `resolver`,
+%% `weights` of the commands, deliberate `faults` of the library.
+variant(plain) -> #{start => plain, resolver => random_exit_name, weights => sderl_model_gen:plain(), faults => []};
+%% A launch configuration makes three groups.
+variant(launch) -> (variant(plain))#{start := launch, resolver := notify_all_name};
+%% Nodes are free as a rule, and have the same few names, so that islands meet and names clash.
+variant(islands) -> (variant(plain))#{resolver := random_notify_name, weights := sderl_model_gen:free()};
+variant(Map) when is_map(Map) -> maps:merge(variant(plain), Map).
 
 %% Three groups that overlap.
 launch() ->
@@ -61,11 +62,16 @@ launch() ->
     [{g1, normal, N(["n1", "n2", "n3", "n4", "h1"])}, {g2, normal, N(["n4", "n5", "n6"])},
      {{g, 3}, hidden, N(["n1", "n6", "n7", "n8"])}].
 
-%% Every node begins with two processes.
+%% Steps at random. Every node begins with two processes.
+steps(Variant, Count) ->
+    #{weights := Weights} = variant(Variant),
+    sderl_model_gen:steps(initial(Variant), Count, Weights).
+
 initial(Variant) ->
-    S0 = sderl_model:new(case kind(Variant) of
-        plain -> #{nodes => types()};
-        launch -> #{nodes => types(), s_groups => launch(), s_groups_known => all}
+    #{start := Start, resolver := Resolver} = variant(Variant),
+    S0 = sderl_model:new(case Start of
+        plain -> #{nodes => types(), resolver => Resolver};
+        launch -> #{nodes => types(), resolver => Resolver, s_groups => launch(), s_groups_known => all}
     end),
     lists:foldl(fun({N, _}, S) -> element(2, sderl_model:run(S, spawn, N)) end, S0, types() ++ types()).
 
@@ -76,7 +82,9 @@ reset(Fleet, Variant) -> reset(Fleet, Variant, 3).
 reset(Fleet, Variant, Tries) ->
     ok = all(Fleet, stop, []),
     await(fun() -> lists:all(fun(Free) -> Free end, each(Fleet, unlink, [])) end),
-    ok = all(Fleet, start, [[{s_groups, case kind(Variant) of plain -> undefined; launch -> launch() end}], faults(Variant)]),
+    #{start := Start, resolver := Resolver, faults := Faults} = variant(Variant),
+    Groups = case Start of plain -> undefined; launch -> launch() end,
+    ok = all(Fleet, start, [[{s_groups, Groups}, {resolver, Resolver}], Faults]),
     Pids = [{{pid, N, K}, sderl_fleet:call(Fleet, N, sderl_conformance_node, spawned, [])} || {N, _} <- types(), K <- [1, 2]],
     Dead = lists:zip([N || {N, _} <- types()], each(Fleet, dead, [])),
     W = #w{fleet = Fleet, table = maps:from_list(Pids), dead = maps:from_list(Dead)},

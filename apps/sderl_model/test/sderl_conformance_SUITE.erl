@@ -9,7 +9,7 @@
 
 suite() -> [{timetrap, {minutes, 90}}].
 
-all() -> [plain, launch, sees] ++ [shrinks || long()].
+all() -> [plain, launch, islands, sees] ++ [shrinks || long()].
 
 %% The process that prepares a suite ends before the first case.
 init_per_suite(Config) ->
@@ -21,17 +21,20 @@ end_per_suite(Config) ->
     proplists:get_value(owner, Config) ! release.
 
 %% Every node is free and alone at the beginning.
-plain(Config) -> check(plain, count(20, 200), Config).
+plain(Config) -> check(plain, count(25, 500), Config).
 
 %% Three overlapping groups of a launch configuration.
-launch(Config) -> check(launch, count(10, 100), Config).
+launch(Config) -> check(launch, count(10, 200), Config).
+
+%% Islands that meet, with the same names on both sides.
+islands(Config) -> check(islands, count(15, 300), Config).
 
 %% Names that a deleted group leaves behind are seen, where and how.
 sees(Config) ->
     Fleet = proplists:get_value(fleet, Config),
     Steps = leaves_names(),
     {diverged, #{step := 3, how := {states, [{N1, [{names, #{expected := [], seen := [{{g1, x}, Pid}]}}]}]}}} = Seen =
-        sderl_conformance:run(Fleet, {plain, [keep_names]}, Steps, 3000),
+        sderl_conformance:run(Fleet, #{faults => [keep_names]}, Steps, 3000),
     {N1, Pid} = {sderl_conformance:node_of("n1"), {pid, N1, 1}},
     ct:pal("~ts", [sderl_conformance:text(Seen)]),
     ok = sderl_conformance:run(Fleet, plain, Steps).
@@ -44,7 +47,7 @@ leaves_names() ->
 %% What shows a fault at random is shrunk to the few commands that it takes, which show it again.
 shrinks(Config) ->
     Fleet = proplists:get_value(fleet, Config),
-    Variant = {plain, [keep_names]},
+    Variant = #{faults => [keep_names]},
     _ = rand:seed(exsplus, {1, 2, 3}),
     false = proper:quickcheck(agrees(Fleet, Variant), [quiet, {numtests, 100}]),
     [Steps] = proper:counterexample(),
@@ -68,7 +71,7 @@ check(Variant, Sequences, Config) ->
 %% one that it does not come to. Nor does that go on for ever.
 agrees(Fleet, Variant) ->
     Failed = atomics:new(1, []),
-    ?FORALL(Steps, sderl_model_gen:steps(sderl_conformance:initial(Variant), 30, sderl_model_gen:plain()),
+    ?FORALL(Steps, sderl_conformance:steps(Variant, 30),
             begin
                 Result = attempt(Fleet, Variant, Steps, atomics:get(Failed, 1), erlang:monotonic_time(second)),
                 Result =:= ok orelse atomics:compare_exchange(Failed, 1, 0, erlang:monotonic_time(second)),

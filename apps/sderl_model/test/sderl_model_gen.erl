@@ -11,7 +11,7 @@
 
 -include_lib("proper/include/proper.hrl").
 
--export([steps/3, plain/0, failing/0, applicable/2, run/2, settle/1]).
+-export([steps/3, plain/0, free/0, failing/0, applicable/2, run/2, settle/1]).
 
 %% How often which command. The published model gave 5 to what changes groups and 10 to what
 %% changes names; what only asks and what is new has less.
@@ -19,6 +19,11 @@ plain() ->
     #{new_s_group => 5, delete_s_group => 5, add_nodes => 5, remove_nodes => 5, enter => 3, leave => 3,
       register_name => 12, re_register_name => 10, unregister_name => 10, whereis_at => 10, send_at => 10,
       whereis_name => 3, send => 3, lookup => 1, registered_names => 2, own => 2, exit => 3, spawn => 1}.
+
+%% Few groups, and those short-lived.
+free() ->
+    #{new_s_group => 3, delete_s_group => 8, leave => 4, add_nodes => 2, remove_nodes => 4, register_name => 25,
+      re_register_name => 3, unregister_name => 5, whereis_at => 12, send_at => 6, send => 1, exit => 3, spawn => 1}.
 
 failing() -> (plain())#{crash => 3, restart => 5}.
 
@@ -54,7 +59,7 @@ applicable({Node, _}, State) -> sderl_model_state:is_up(Node, State).
 %% Where there are no groups the commands have little to say.
 step(#{down := Down, s_groups := Groups} = State, Weights) ->
     Factor = fun(new_s_group) when length(Groups) < 2 -> 6;
-                (Kind) when Groups =:= [], Kind =/= whereis_at, Kind =/= register_name -> 0.3;
+                (Kind) when Groups =:= [] -> case lists:member(Kind, [whereis_at, send_at, register_name]) of true -> 1; false -> 0.3 end;
                 (_) -> 1
              end,
     Kinds = [{ceil(W * Factor(Kind)), Kind} || Kind := W <- Weights, Kind =/= restart orelse Down =/= []],
