@@ -106,6 +106,9 @@
     send_out = false :: boolean(),
     %% coordinator
     reqs = [] :: [tuple()],
+    gone = #{} :: #{node() => place()},   % who went from the component, and how far we knew it then
+    held = #{} :: #{node() => tuple()},   % lists of members that are aside, until they count
+    again = #{} :: #{node() => {integer(), non_neg_integer()}},  % lists decided once, whose member was taken back to before
     specials = [] :: [term()],
     %% Members whose place in the view comes with rows that wait in specials: what is true of them
     %% (place and removed rows) until these are ordered.

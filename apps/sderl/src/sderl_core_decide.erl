@@ -27,6 +27,7 @@
     mod :: module(), store :: term(),
     names = #{} :: #{term() => tuple() | none},
     pids = #{} :: #{pid() => term()},          % [Name] or none, as the index will be
+    again = false :: boolean(),                % this list was decided before
     mem, view, tomb, tombed = false,
     buries = true :: boolean()
 }).
@@ -38,8 +39,8 @@
 -spec batch(module(), term(), #s{}) -> {[term()], [{pid(), [term()] | none}], [term()], #s{}}.
 batch(Mod, Store, #s{specials = [], reqs = Reqs, d = #d{view = V, mem = M}} = S) ->
     P0 = #p{mod = Mod, store = Store, view = V, blind = sderl_core:faulty(double_yes, S)},
-    Known = fun({O, _, _, _}) -> is_map_key(O, V) andalso sderl_membership:is_member(O, M) end,
-    case lists:all(Known, Reqs) andalso plain(lists:reverse(Reqs), P0, []) of
+    Known = fun({O, _, _, _}) -> maps:get(O, V, none) =:= live andalso sderl_membership:is_member(O, M) end,
+    case map_size(S#s.again) =:= 0 andalso lists:all(Known, Reqs) andalso plain(lists:reverse(Reqs), P0, []) of
         {Items, Index} -> {Items, Index, [], S#s{reqs = []}};
         false -> overlaid(Mod, Store, S)
     end;
@@ -78,7 +79,7 @@ plain([], #p{keys = Keys, count = N, index = Index, blind = Blind}, Items) ->
     end.
 
 plain_ops([[Name | Pid] | Ops], #p{mod = Mod, store = St, view = V, keys = Ks, count = N, index = Ix} = P, As, Default)
-  when is_map_key(node(Pid), V) ->
+  when map_get(node(Pid), V) =:= live ->
     Free = Mod:lookup(St, Name) =:= none andalso Mod:name_of(St, Pid) =:= none,
     P1 = P#p{keys = [{Name}, Pid | Ks], count = N + 2},
     case Free of
@@ -99,12 +100,17 @@ plain_ops(_, _, _, _) -> false.
 overlay(Mod, Store, #s{d = D} = S) ->
     #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb, buries = not sderl_core:faulty(resurrect, S)}.
 
-overlaid(Mod, Store, #s{reqs = Reqs, d = D} = S) ->
+overlaid(Mod, Store, #s{reqs = Reqs0, held = Held, again = Again, d = D} = S) ->
+    {Later, Reqs} = lists:partition(fun({O, _, _, _}) -> is_tuple(maps:get(O, D#d.view, none)) end, Reqs0),
     C0 = overlay(Mod, Store, S),
-    {Items, Last, C} = lists:foldl(fun seg/2, {[], [], C0}, lists:reverse(Reqs)),
+    {Items, Last, C} = lists:foldl(fun({O, Sid, R, _} = Seg, {Is, La, Acc}) ->
+        seg(Seg, {Is, La, Acc#c{again = maps:get(O, Again, none) =:= {Sid, R}}})
+    end, {[], [], C0}, lists:reverse(Reqs)),
     %% (Behind the membership: not of those who leave in this very batch.)
     Tomb = [{tomb, maps:filter(fun(N, _) -> sderl_membership:is_member(N, C#c.mem) end, C#c.tomb)} || C#c.tombed],
-    {lists:reverse(Items, lists:reverse(Last, Tomb)), maps:to_list(C#c.pids), left(Last, D), S#s{reqs = []}}.
+    {lists:reverse(Items, lists:reverse(Last, Tomb)), maps:to_list(C#c.pids), left(Last, D),
+     S#s{reqs = [], held = maps:merge(Held, #{O => Seg || {O, _, _, _} = Seg <- Later}),
+         again = maps:without([O || {O, _, _, _} <- Reqs], Again)}}.
 
 %% Whom this batch removes: told once it is committed.
 left([], _) -> [];
@@ -234,13 +240,31 @@ ops([Op | Ops], Origin, As, Default, Extra, #c{mem = Mem} = C0) ->
     case sderl_membership:is_member(Origin, Mem) of
         false -> ops(Ops, Origin, [{no, not_member} | As], false, Extra, C0);
         true ->
-            case op(Op, Origin, C0) of
+            case repeated(Op, Origin, C0) of
                 {A, C} ->
                     ops(Ops, Origin, [A | As], Default andalso A =:= sderl_core_write:default(Op), Extra, C);
                 {A, Item, C} ->
                     ops(Ops, Origin, [A | As], Default andalso A =:= sderl_core_write:default(Op), [Item | Extra], C)
             end
     end.
+
+%% What it did the first time stands where the member's own rows, which it brought as they were
+%% before, do not say otherwise: an unregistration spares successors, a registration finds itself.
+%% Such an answer changes no row, as every `no`; the client hears what it was the first time.
+repeated(Op, Origin, #c{again = false} = C) -> op(Op, Origin, C);
+repeated([Name | Pid], Origin, C) -> repeated({r, Name, Pid, []}, Origin, C);
+repeated({Name} = Op, Origin, C) ->
+    case name(Name, C) of
+        {_, _, Home, _, _} when Home =/= Origin -> {{no, {repeated, ok}}, C};
+        _ -> op(Op, Origin, C)
+    end;
+repeated(Op, Origin, C) when element(1, Op) =:= r; element(1, Op) =:= x; element(1, Op) =:= rr ->
+    {Name, Pid} = {element(2, Op), element(3, Op)},
+    case name(Name, C) of
+        {_, Pid, _, _, _} -> {{no, {repeated, yes}}, C};
+        _ -> op(Op, Origin, C)
+    end;
+repeated(Op, Origin, C) -> op(Op, Origin, C).
 
 op([Name | Pid], Origin, C) ->
     op({r, Name, Pid, []}, Origin, C);
@@ -292,10 +316,16 @@ take(Name, Pid, Opts, Origin, Old, Why, C) ->
 
 %% No name has a home outside the component (rule 15).
 home(Pid, Origin, #c{view = V, mem = Mem}) ->
-    case is_map_key(node(Pid), V) orelse sderl_membership:is_member(node(Pid), Mem) of
-        true when is_map_key(node(Pid), V) -> node(Pid);
-        true -> outside;
-        false -> Origin
+    Node = node(Pid),
+    case V of
+        #{Node := live} -> Node;
+        %% Aside, it would not hear of it: the name would go with its link, and nobody had it then.
+        #{Node := _} -> outside;
+        _ ->
+            case sderl_membership:is_member(Node, Mem) of
+                true -> outside;
+                false -> Origin
+            end
     end.
 
 mem_item(Mem, Old) ->

@@ -26,7 +26,7 @@ wake(S) -> S.
 -spec stop_leading(#s{}) -> #s{}.
 stop_leading(#s{role = R, syncs = Sy} = S0) when R =:= coord; R =:= surrender ->
     S1 = lists:foldl(fun(N, S) -> fx({read_stop, N}, S) end, S0, maps:keys(Sy)),
-    fx({index, drop}, S1#s{flight = undefined, reqs = [], d = sderl_core:ordered(S1), specials = [], unordered = #{}, owed = [], syncs = #{},
+    fx({index, drop}, S1#s{flight = undefined, reqs = [], held = #{}, again = #{}, d = sderl_core:ordered(S1), specials = [], unordered = #{}, owed = [], syncs = #{},
                            absorbs = #{}, to = undefined});
 stop_leading(S) -> S.
 
@@ -213,7 +213,8 @@ finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, n
             S5 = sderl_core_write:view_events(V, View, event(coordinator_changed,
                      #{new => Self, epoch => E, live => lists:sort(Joined), lost => Lost}, fx({index, build}, S4))),
             Last = S5#s.leaving,
-            S6 = sderl_core_write:reorder(sderl_core_peers:waiters(sderl_core_write:resend(sderl_core_peers:heartbeat(S5)))),
+            Gone = sderl_core_write:left_at(V, View, {Old, Max}, S1#s.gone),
+            S6 = sderl_core_write:reorder(sderl_core_peers:waiters(sderl_core_write:resend(sderl_core_peers:heartbeat(S5#s{gone = Gone})))),
             case Last of
                 undefined -> S6;
                 Why -> sderl_core_write:leave(Why, S6)
@@ -243,7 +244,8 @@ led(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage = 
     end,
     D = S1#s.d,
     #{history := H, view := V, mem := M, tomb := T, clashes := Cl} = Info,
-    S2 = S1#s{role = follower, lead = N, lead_heard = S1#s.now, cand = undefined, suspect = undefined, to = undefined, tries = 0,
+    Gone = sderl_core_write:left_at(D#d.view, V, {D#d.lineage, Num}, S1#s.gone),
+    S2 = S1#s{role = follower, lead = N, gone = Gone, lead_heard = S1#s.now, cand = undefined, suspect = undefined, to = undefined, tries = 0,
               ack = {E, Num}, d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = T, clashes = Cl}},
     sderl_core_write:membership(M, sderl_core_write:resend(sderl_core_peers:waiters(S2)));
 led(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->

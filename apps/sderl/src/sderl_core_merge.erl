@@ -78,7 +78,7 @@ contrib_ok(_, _, _, S) -> S.
 surrender(EB, NumB, View, #{sessions := Sess, tomb := Tomb, clashes := Cl}, N, #s{role = coord, groggy = [], now = Now} = S0) when EB =< S0#s.d#d.lineage ->
     S1 = first(S0),
     %% It knows of those that it set aside what it knew then.
-    At = maps:map(fun(_, live) -> {EB, NumB}; (_, {L, {Num, _}}) -> {L, Num}; (_, Place) -> Place end, View),
+    At = maps:map(fun(_, live) -> {EB, NumB}; (_, Place) -> place(Place) end, View),
     Ours = [M || M := Place <- View, M =:= N orelse offered(M, Place, map_get(M, At), S1), present(M, S1), member(M, S1)],
     Need = [M || M <- Ours, not covered(M, map_get(M, At), S1#s.d)],
     S2 = lists:foldl(fun(M, S) -> demote(M, S) end, S1, Ours -- Need),
@@ -98,24 +98,33 @@ surrender(_, _, _, _, _, S) -> S.
 member(M, #s{self = Self, d = #d{mem = Mem}}) -> M =/= Self andalso sderl_membership:is_member(M, Mem).
 
 %% A coordinator speaks for its members, but one that went from it in the meantime may belong to us
-%% by now: members only ever go to higher epochs.
-offered(M, Place, {EB, _}, #s{syncs = Sy, d = #d{view = V}}) ->
+%% by now: members only ever go to higher epochs. And of one that it has set aside it may know less
+%% than we did when we let it go, or our log holds more of the log that it names: such rows are old
+%% ones, and the member itself will bring what it has now.
+offered(M, Place, {EB, _}, #s{syncs = Sy, gone = Gone, d = #d{view = V, history = H}}) ->
     case V of
         #{M := live} -> false;
         #{M := {E, _}} -> Place =:= live andalso EB > E andalso not is_map_key(M, Sy);
-        _ -> true
+        _ when Place =:= live -> true;
+        _ ->
+            {Lineage, Num} = At = place(Place),
+            At >= place(maps:get(M, Gone, At)) andalso not grown(Lineage, Num + 1, H)
     end.
+
+%% As its own log says, without where it came from.
+place({L, {Num, _}}) -> {L, Num};
+place(Place) -> Place.
 
 %% Whether our log has everything that a member at that position of another has: it grew out of that
 %% log, or the member gave us its rows there (the others of its component need not have done so: some
 %% of them may have been out of reach). What was merged is of then, whatever log of before we share:
 %% only from the merge on our log speaks for it.
-covered(M, {Lineage, Num} = At, #d{lineage = E, history = H, view = V}) ->
+covered(M, {Lineage, Num}, #d{lineage = E, history = H, view = V}) ->
     case V of
         #{M := {L, {N, Since}}} ->
-            Lineage =:= E orelse At =< {L, N} orelse (Lineage >= Since andalso grown(Lineage, Num, H));
-        #{M := Place} ->
-            Lineage =:= E orelse (Place =/= live andalso At =< Place) orelse grown(Lineage, Num, H);
+            Lineage =:= E orelse (Lineage =:= L andalso Num =< N) orelse (Lineage >= Since andalso grown(Lineage, Num, H));
+        #{M := {Lineage, N}} when Num =< N -> true;
+        #{M := _} -> Lineage =:= E orelse grown(Lineage, Num, H);
         _ -> false
     end.
 
@@ -151,15 +160,19 @@ contrib(E, K, Rows, Last, N, #s{role = coord, absorbs = Abs, now = Now} = S0) wh
     end;
 contrib(_, _, _, _, _, S) -> S.
 
-absorbed(N, #absorb{members = Members0, need = At, sessions = Sess, rows = Chunks, tomb = Theirs, clashes = Cl},
-         #s{d = #d{lineage = E, view = V, tomb = T} = D, specials = Sp, unordered = U} = S0) ->
+absorbed(N, #absorb{members = Members0, need = At, sessions = Sess0, rows = Chunks, tomb = Theirs, clashes = Cl},
+         #s{d = #d{lineage = E, view = V, tomb = T} = D, specials = Sp, unordered = U, again = Again, gone = Gone, sessions = Ours} = S0) ->
     Need = [M || M := Place <- At, present(M, S0), member(M, S0), M =:= N orelse offered(M, live, Place, S0)],
     Members = [M || M <- Members0, present(M, S0)] -- (maps:keys(At) -- Need),
     Rows = [R || R <- lists:append(lists:reverse(Chunks)), lists:member(element(3, R), Need), not removed(R, T)],
     %% What they removed in the absence of its home goes here too, and when that home comes.
     Tomb = maps:merge_with(fun(_, A, B) -> maps:merge(A, B) end, maps:without(Need, T), maps:without(Need, Theirs)),
     Before = #{M => {known(M, V), known(M, T)} || M <- Need},
-    S1 = S0#s{d = D#d{tomb = Tomb}, unordered = maps:merge(Before, U),
+    %% A list that we decided and that it never got (maybe its first): it sends it again, and what the
+    %% list did elsewhere stands.
+    Sess = maps:merge(#{M => {Sid, 0, []} || M := {Sid, _, _} <- maps:with(Need, Ours)}, Sess0),
+    Repeat = #{M => {Sid, R} || M := {Sid, Done, _} <- maps:with(Need, Sess), #{M := {Sid0, R, _}} <- [Ours], Sid0 =:= Sid, R > Done},
+    S1 = S0#s{d = D#d{tomb = Tomb}, gone = maps:without(Need, Gone), unordered = maps:merge(Before, U), again = maps:merge(Again, Repeat),
               specials = [{merge, Members, Rows, maps:with(Need, Sess), Cl}, {tombs, Theirs} | [without(Need, X) || X <- Sp]]},
     View = maps:merge(V, #{M => {L, {Num, E}} || M := {L, Num} <- maps:with(Need, At)}),
     %% What we hold of those whose log went on without us is older than what they bring.
@@ -191,6 +204,7 @@ set_aside(N, S) -> start_syncs([N], demote(N, S)).
 
 -spec gap(epoch(), node(), #s{}) -> #s{}.
 gap(E, N, #s{role = coord, d = #d{lineage = E, view = V}} = S) when is_map_key(N, V) -> set_aside(N, S);
+gap(E, N, #s{role = coord, d = #d{lineage = E}} = S) -> send(N, {dropped, E}, S);
 gap(_, _, S) -> S.
 
 %% (Not before what a member contributed is ordered: until then its rows and its last answers are not
@@ -242,7 +256,7 @@ synced(E, Id, N, #s{role = coord, syncs = Sy, d = #d{lineage = E, view = V, tomb
     case {Sy, V} of
         {#{N := #sync{id = Id}}, #{N := {_, _}}} ->
             S1 = S#s{syncs = maps:remove(N, Sy), d = D#d{tomb = maps:remove(N, T)}},
-            sderl_core_peers:waiters(change_view(V#{N => live}, [], S1));
+            sderl_core_write:unhold(N, sderl_core_peers:waiters(change_view(V#{N => live}, [], S1)));
         _ -> S
     end;
 synced(_, _, _, S) -> S.

@@ -124,8 +124,8 @@ waiters(#s{waiters = W, now = Now, d = #d{view = V, mem = M}} = S0) ->
 %% ---------------------------------------------------------------- links and processes that come and go
 
 -spec lost(node(), #s{}) -> #s{}.
-lost(N, #s{groggy = G, absorbs = Ab, syncs = Sy} = S0) ->
-    S1 = S0#s{groggy = lists:delete(N, G), absorbs = maps:remove(N, Ab), syncs = maps:remove(N, Sy)},
+lost(N, #s{groggy = G, absorbs = Ab, syncs = Sy, held = Held} = S0) ->
+    S1 = S0#s{groggy = lists:delete(N, G), absorbs = maps:remove(N, Ab), syncs = maps:remove(N, Sy), held = maps:remove(N, Held)},
     S2 = case is_map_key(N, Sy) of true -> fx({read_stop, N}, S1); false -> S1 end,
     S3 = lost_as(N, S2),
     case G =/= [] andalso S3#s.groggy =:= [] of
@@ -305,6 +305,8 @@ state({C, _} = E, L, N, #s{groggy = G} = S0) ->
 
 -spec dropped(epoch(), node(), #s{}) -> #s{}.
 dropped(E, N, #s{role = orphan, groggy = [], d = #d{lineage = E, epoch = E}} = S) -> sderl_core_merge:give_up(N, E, S);
+dropped(E, N, #s{role = follower, lead = N, groggy = [], d = #d{lineage = E, epoch = E}} = S) ->
+    sderl_core_merge:give_up(N, E, sderl_core_elect:step_down(S));
 dropped(_, _, S) -> S.
 
 %% Rule 9: a coordinator whose batch a higher epoch refuses drops its unanswered tail and goes there

@@ -17,7 +17,7 @@
 -define(LEARNER_LAG, 2048).
 
 -export([op/3, again/3, default/1, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, answers/4, gone/4, restore/2]).
--export([origins/1, committed/2, apply_items/4, resend/1, leave/2, reorder/1, membership/2, view_events/3]).
+-export([unhold/2, left_at/4, origins/1, committed/2, apply_items/4, resend/1, leave/2, reorder/1, membership/2, view_events/3]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3]).
 
@@ -97,13 +97,17 @@ answers(_, _, _, S) -> S.
 reply(List, As, #s{old = Old} = S) ->
     Rs = case As of
         default -> [{F, default(Op)} || {F, Op} <- List, F =/= none];
-        _ -> [{F, A} || {{F, _}, A} <- lists:zip(List, As), F =/= none]
+        _ -> [{F, first(A)} || {{F, _}, A} <- lists:zip(List, As), F =/= none]
     end,
     %% The list that our predecessor left: who saw it die may ask again after this answer.
     case Old of
         {asked, List} -> fx({replies, Rs}, S#s{old = {answered, Rs}});
         _ -> fx({replies, Rs}, S)
     end.
+
+%% It was done when the list was decided before, and not again.
+first({no, {repeated, A}}) -> A;
+first(A) -> A.
 
 %% What an operation answers when nothing stands against it. A list of operations that all
 %% answer so travels, and is kept, without its answers.
@@ -206,7 +210,8 @@ fresh(_, S) -> S.
 %% What subscribers and the log hear of a change of the component, on every member.
 -spec view_events(#{node() => place()}, #{node() => place()}, #s{}) -> #s{}.
 view_events(Old, New, S) when Old =:= New -> S;
-view_events(Old, New, S0) ->
+view_events(Old, New, #s{gone = Gone, num = Num, d = #d{lineage = E}} = S1) ->
+    S0 = S1#s{gone = left_at(Old, New, {E, Num}, Gone)},
     S = case maps:keys(maps:without(maps:keys(New), Old)) of
         [] -> S0;
         Lost -> event(component_split, #{nodes => lists:sort(maps:keys(New)), lost => lists:sort(Lost)}, S0)
@@ -218,6 +223,11 @@ view_events(Old, New, S0) ->
             _ -> event(member_aside, #{node => N}, Acc)
         end
     end, S, New).
+
+%% How far we knew the log of those who went from the component: up to here, if they counted.
+-spec left_at(#{node() => place()}, #{node() => place()}, place(), #{node() => place()}) -> #{node() => place()}.
+left_at(Old, New, Here, Gone) ->
+    maps:merge(Gone, #{N => case P of live -> Here; _ -> P end || N := P <- maps:without(maps:keys(New), Old)}).
 
 %% A membership that came with a snapshot rather than in a batch.
 -spec membership(sderl_membership:t(), #s{}) -> #s{}.
@@ -307,6 +317,9 @@ req(E, Seg, _N, #s{role = R, d = #d{lineage = E}} = S) when R =:= coord; R =:= s
     enqueue(Seg, S);
 req(_, _, N, #s{d = #d{epoch = E}} = S) -> send(N, {not_lead, E}, S).
 
+%% (A member that is aside has not the names that it asks for: its own waits until it has them.)
+enqueue({O, _, _, _} = Seg, #s{held = Held, d = #d{view = V}} = S) when is_tuple(map_get(O, V)) ->
+    S#s{held = Held#{O => Seg}};
 enqueue({O, Sid, R, _} = Seg, #s{reqs = Rs, d = #d{lineage = E}} = S) ->
     Sess = case faulty(forget_session, S) of true -> #{}; false -> S#s.sessions end,
     case Sess of
@@ -323,6 +336,14 @@ enqueue({O, Sid, R, _} = Seg, #s{reqs = Rs, d = #d{lineage = E}} = S) ->
             end;
         #{O := {Sid, Newer, _}} when Newer > R -> S;
         _ -> S#s{reqs = [Seg | lists:keydelete(O, 1, Rs)]}
+    end.
+
+%% It counts again.
+-spec unhold(node(), #s{}) -> #s{}.
+unhold(O, #s{held = Held} = S) ->
+    case Held of
+        #{O := Seg} -> enqueue(Seg, S#s{held = maps:remove(O, Held)});
+        _ -> S
     end.
 
 answer_again(O, E, R, As, #s{self = O} = S) -> answers(E, R, As, S);

@@ -198,6 +198,7 @@ right_answers(_, Items, Rows, W) ->
                 end, {Held, Pids}, Items),
     ok.
 
+right_answer(_, {no, {repeated, _}}, _, Held, Pids, _) -> {Held, Pids};
 right_answer([Name | Pid], A, O, Held, Pids, W) -> right_answer({r, Name, Pid, []}, A, O, Held, Pids, W);
 right_answer({Name}, ok, _, Held, Pids, _) -> freed(Name, Held, Pids);
 right_answer({d, Name, Pid}, ok, _, Held, Pids, _) ->

@@ -272,10 +272,10 @@ effect(N, G, _, {clash_effects, Fx}, W0) ->
 effect(_, _, _, {event, _, _}, W) -> W;
 effect(N, G, _, {left, Why, Mem}, W) ->
     #n{life = Life} = node(N, W),
-    #b{left = Left} = B = book(G, W),
+    #b{left = Left, promised = P} = B = book(G, W),
     #m{uid = Uid, gone = Gone} = M = member(N, G, W),
     keep(N, G, M#m{p = undefined, store = undefined, gone = Gone#{Uid => {Why, Mem}}},
-         keep_book(G, B#b{left = Left#{{N, Life} => Why}}, W));
+         keep_book(G, B#b{left = Left#{{N, Life} => Why}, promised = maps:remove({N, Life}, P)}, W));
 effect(N, G, Id, {wake, Ms}, W) -> in(Ms, {timer, N, G, Id, wake}, W).
 
 %% A node with newer code says things that nobody knows yet.
