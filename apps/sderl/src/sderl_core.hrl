@@ -6,8 +6,8 @@
 -type epoch() :: {Counter :: integer(), Coordinator :: node()}.
 
 %% In the component, a member counts or is set aside: its names are kept, and we have all that its
-%% own log had up to here. Where that came by a merge, it says in which of our epochs.
--type place() :: live | {epoch(), non_neg_integer() | {non_neg_integer(), epoch()}}.
+%% own log had up to here.
+-type place() :: live | {epoch(), non_neg_integer()}.
 
 %% What must survive a crash of the process (not of the node): kept in a table by the shell
 %% whenever it changes.
@@ -18,6 +18,7 @@
     lineage :: epoch(),             % the epoch of the component whose log this node holds
     history = [] :: [{epoch(), non_neg_integer()}],  % ended epochs of that log, last number of each
     view = #{} :: #{node() => place()},              % the component
+    merged = #{} :: #{node() => epoch()},            % since which epoch its rows follow our log
     tomb = #{} :: #{node() => #{term() => term()}},  % rows of a node set aside, removed meanwhile
     clashes = #{} :: #{term() => {tuple(), tuple()}},  % found at merges and not decided: our row, theirs
     syncing = false :: boolean()    % a snapshot is being installed: the table is not whole
@@ -62,6 +63,7 @@
     members = [] :: [node()],
     need = #{} :: #{node() => {epoch(), non_neg_integer()}},  % whose rows come, and of when they are
     sessions = #{} :: map(),
+    next = 1 :: pos_integer(),      % which of its messages comes next: none of an offer before
     rows = [] :: [[term()]],
     tomb = #{} :: map(),
     clashes = #{} :: map(),

@@ -223,7 +223,7 @@ finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, n
 
 -spec lead_info(#s{}) -> map().
 lead_info(#s{d = D}) ->
-    #{prev => D#d.lineage, history => D#d.history, view => D#d.view, mem => D#d.mem, tomb => D#d.tomb,
+    #{prev => D#d.lineage, history => D#d.history, view => D#d.view, merged => D#d.merged, mem => D#d.mem, tomb => D#d.tomb,
       clashes => D#d.clashes}.
 
 -spec lead(epoch(), non_neg_integer(), [term()], map(), node(), #s{}) -> #s{}.
@@ -246,7 +246,7 @@ led(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage = 
     #{history := H, view := V, mem := M, tomb := T, clashes := Cl} = Info,
     Gone = sderl_core_write:left_at(D#d.view, V, {D#d.lineage, Num}, S1#s.gone),
     S2 = S1#s{role = follower, lead = N, gone = Gone, lead_heard = S1#s.now, cand = undefined, suspect = undefined, to = undefined, tries = 0,
-              ack = {E, Num}, d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = T, clashes = Cl}},
+              ack = {E, Num}, d = D#d{epoch = E, lineage = E, history = H, view = V, merged = maps:get(merged, Info, #{}), tomb = T, clashes = Cl}},
     sderl_core_write:membership(M, sderl_core_write:resend(sderl_core_peers:waiters(S2)));
 led(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->
     case E < Mine of

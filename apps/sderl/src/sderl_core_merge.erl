@@ -78,7 +78,7 @@ contrib_ok(_, _, _, S) -> S.
 surrender(EB, NumB, View, #{sessions := Sess, tomb := Tomb, clashes := Cl}, N, #s{role = coord, groggy = [], now = Now} = S0) when EB =< S0#s.d#d.lineage ->
     S1 = first(S0),
     %% It knows of those that it set aside what it knew then.
-    At = maps:map(fun(_, live) -> {EB, NumB}; (_, Place) -> place(Place) end, View),
+    At = maps:map(fun(_, live) -> {EB, NumB}; (_, Place) -> Place end, View),
     Ours = [M || M := Place <- View, M =:= N orelse offered(M, Place, map_get(M, At), S1), present(M, S1), member(M, S1)],
     Need = [M || M <- Ours, not covered(M, map_get(M, At), S1#s.d)],
     S2 = lists:foldl(fun(M, S) -> demote(M, S) end, S1, Ours -- Need),
@@ -107,24 +107,18 @@ offered(M, Place, {EB, _}, #s{syncs = Sy, gone = Gone, d = #d{view = V, history 
         #{M := {E, _}} -> Place =:= live andalso EB > E andalso not is_map_key(M, Sy);
         _ when Place =:= live -> true;
         _ ->
-            {Lineage, Num} = At = place(Place),
-            At >= place(maps:get(M, Gone, At)) andalso not grown(Lineage, Num + 1, H)
+            {Lineage, Num} = Place,
+            Place >= maps:get(M, Gone, Place) andalso not grown(Lineage, Num + 1, H)
     end.
-
-%% As its own log says, without where it came from.
-place({L, {Num, _}}) -> {L, Num};
-place(Place) -> Place.
 
 %% Whether our log has everything that a member at that position of another has: it grew out of that
 %% log, or the member gave us its rows there (the others of its component need not have done so: some
 %% of them may have been out of reach). What was merged is of then, whatever log of before we share:
 %% only from the merge on our log speaks for it.
-covered(M, {Lineage, Num}, #d{lineage = E, history = H, view = V}) ->
+covered(M, {Lineage, Num}, #d{lineage = E, history = H, view = V, merged = Merged}) ->
     case V of
-        #{M := {L, {N, Since}}} ->
-            Lineage =:= E orelse (Lineage =:= L andalso Num =< N) orelse (Lineage >= Since andalso grown(Lineage, Num, H));
         #{M := {Lineage, N}} when Num =< N -> true;
-        #{M := _} -> Lineage =:= E orelse grown(Lineage, Num, H);
+        #{M := _} -> Lineage =:= E orelse (Lineage >= maps:get(M, Merged, Lineage) andalso grown(Lineage, Num, H));
         _ -> false
     end.
 
@@ -150,10 +144,11 @@ demote(M, #s{num = Num, d = #d{lineage = E, view = V}} = S) ->
 
 -spec contrib(epoch(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
 contrib(E, K, Rows, Last, N, #s{role = coord, absorbs = Abs, now = Now} = S0) when is_map_key(N, Abs) ->
-    #{N := #absorb{rows = Have} = Ab} = Abs,
+    #{N := #absorb{rows = Have, next = Next} = Ab} = Abs,
     case Last of
+        _ when K =/= Next -> S0;
         false ->
-            S = S0#s{absorbs = Abs#{N := Ab#absorb{rows = [Rows | Have], since = Now}}},
+            S = S0#s{absorbs = Abs#{N := Ab#absorb{rows = [Rows | Have], next = K + 1, since = Now}}},
             send(N, {contrib_ok, E, K}, S);
         true ->
             absorbed(N, Ab#absorb{rows = [Rows | Have]}, S0#s{absorbs = maps:remove(N, Abs)})
@@ -161,20 +156,20 @@ contrib(E, K, Rows, Last, N, #s{role = coord, absorbs = Abs, now = Now} = S0) wh
 contrib(_, _, _, _, _, S) -> S.
 
 absorbed(N, #absorb{members = Members0, need = At, sessions = Sess0, rows = Chunks, tomb = Theirs, clashes = Cl},
-         #s{d = #d{lineage = E, view = V, tomb = T} = D, specials = Sp, unordered = U, again = Again, gone = Gone, sessions = Ours} = S0) ->
+         #s{d = #d{view = V, tomb = T} = D, specials = Sp, unordered = U, again = Again, gone = Gone, sessions = Ours} = S0) ->
     Need = [M || M := Place <- At, present(M, S0), member(M, S0), M =:= N orelse offered(M, live, Place, S0)],
     Members = [M || M <- Members0, present(M, S0)] -- (maps:keys(At) -- Need),
     Rows = [R || R <- lists:append(lists:reverse(Chunks)), lists:member(element(3, R), Need), not removed(R, T)],
     %% What they removed in the absence of its home goes here too, and when that home comes.
-    Tomb = maps:merge_with(fun(_, A, B) -> maps:merge(A, B) end, maps:without(Need, T), maps:without(Need, Theirs)),
+    Tomb = maps:merge_with(fun(_, A, B) -> maps:merge(A, B) end, T, maps:without(Need, Theirs)),
     Before = #{M => {known(M, V), known(M, T)} || M <- Need},
     %% A list that we decided and that it never got (maybe its first): it sends it again, and what the
     %% list did elsewhere stands.
-    Sess = maps:merge(#{M => {Sid, 0, []} || M := {Sid, _, _} <- maps:with(Need, Ours)}, Sess0),
+    Sess = maps:merge(#{M => setelement(3, setelement(2, maps:get(M, Ours, {0, 0, []}), 0), []) || M <- Need}, Sess0),
     Repeat = #{M => {Sid, R} || M := {Sid, Done, _} <- maps:with(Need, Sess), #{M := {Sid0, R, _}} <- [Ours], Sid0 =:= Sid, R > Done},
     S1 = S0#s{d = D#d{tomb = Tomb}, gone = maps:without(Need, Gone), unordered = maps:merge(Before, U), again = maps:merge(Again, Repeat),
               specials = [{merge, Members, Rows, maps:with(Need, Sess), Cl}, {tombs, Theirs} | [without(Need, X) || X <- Sp]]},
-    View = maps:merge(V, #{M => {L, {Num, E}} || M := {L, Num} <- maps:with(Need, At)}),
+    View = maps:merge(V, maps:with(Need, At)),
     %% What we hold of those whose log went on without us is older than what they bring.
     Old = [M || M <- Need, is_map_key(M, V)],
     event(component_merged, #{nodes => Members, names => length(Rows)}, change_view(View, Old, S1)).
@@ -266,7 +261,7 @@ adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine -> send(
 adopt(E, Num, #{history := H, view := V, mem := M} = Info, N, #s{role = R, self = Self, d = D} = S) ->
     case sderl_core:union(M, D#d.mem, S) of
         M when R =/= coord ->
-            case covered(Self, {D#d.lineage, position(S)}, D#d{lineage = E, history = H, view = V}) of
+            case covered(Self, {D#d.lineage, position(S)}, D#d{lineage = E, history = H, view = V, merged = maps:get(merged, Info, #{})}) of
                 true -> adopted(E, Num, Info, N, S);
                 %% We have what that log has not: it is a merge.
                 false -> give_up(N, E, S)
@@ -281,11 +276,11 @@ adopt(E, Num, #{history := H, view := V, mem := M} = Info, N, #s{role = R, self 
 position(#s{self = Self, committed = C, d = #d{lineage = {_, Self}}}) when C > 0 -> C;
 position(#s{num = Num}) -> Num.
 
-adopted(E, Num, #{sync := Id, sessions := Sess, history := H, view := V, mem := M, tomb := T, clashes := Cl}, N, #s{d = D, now = Now} = S0) ->
+adopted(E, Num, #{sync := Id, sessions := Sess, history := H, view := V, mem := M, tomb := T, clashes := Cl} = Info, N, #s{d = D, now = Now} = S0) ->
     S1 = sderl_core_elect:stop_leading(S0),
     S2 = S1#s{role = follower, lead = N, lead_heard = Now, cand = undefined, suspect = undefined, to = undefined, tries = 0,
               sync = Id, num = Num, last = [], committed = 0, sessions = Sess, mine = undefined, ack = undefined, booting = false,
-              d = D#d{epoch = E, lineage = E, history = H, view = V, tomb = tomb(T, S1), clashes = Cl, syncing = true}},
+              d = D#d{epoch = E, lineage = E, history = H, view = V, merged = maps:get(merged, Info, #{}), tomb = tomb(T, S1), clashes = Cl, syncing = true}},
     S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sess}, sderl_core:save(S2)))),
     sderl_core_write:membership(M, S3).
 

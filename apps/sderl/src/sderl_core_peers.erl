@@ -12,7 +12,7 @@
 
 -define(MEMORY, 86_400).
 
--export([look/1, tick/1, heartbeat/1, waiters/1, lost/2, hello/5, mem/3]).
+-export([look/1, unmet/1, tick/1, heartbeat/1, waiters/1, lost/2, hello/5, mem/3]).
 -export([hb/4, hb_ack/4, low/4, found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2, change_view/3]).
@@ -204,6 +204,19 @@ mem(Mem, N, #s{role = R, d = #d{mem = Mine}, specials = Sp, lead = L} = S) ->
     end.
 
 %% ---------------------------------------------------------------- heartbeats, probes, epochs
+
+%% Whether a member to which we have a link has not told us yet whom it follows, or told us of a higher
+%% epoch, to which we will go (rule 9). One whose library does not run never tells: for a while.
+-spec unmet(#s{}) -> boolean().
+unmet(#s{now = Now, orphan_since = At, aside_ms = A}) when Now - At > A -> false;
+unmet(#s{self = Self, linked = L, peers = P, d = #d{lineage = E, mem = M, view = V}}) ->
+    lists:any(fun(N) ->
+        N =/= Self andalso not is_map_key(N, V) andalso sderl_membership:is_member(N, M) andalso
+            case P of
+                #{N := #peer{epoch = Theirs}} -> Theirs > E;
+                _ -> true
+            end
+    end, [N || N := [] <- L]).
 
 -spec hb(epoch(), non_neg_integer(), node(), #s{}) -> #s{}.
 hb(E, Num, N, #s{role = follower, lead = N, d = #d{lineage = E}} = S0) ->

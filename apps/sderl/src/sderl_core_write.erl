@@ -192,7 +192,10 @@ item({mem, Mem, Removed}, _Num, #s{self = Self, sessions = Sess, d = D} = S) ->
     new_mem(Mem, S#s{sessions = maps:without(lists:delete(Self, Removed), Sess),
                      d = D#d{tomb = maps:without(Removed, D#d.tomb)}});
 item(delete, _Num, S) -> S#s{leaving = deleted};
-item({merge, Rows, Sessions}, _Num, S) -> fresh(Rows, S#s{sessions = maps:merge(S#s.sessions, Sessions)});
+item({merge, Rows, Sessions}, _Num, #s{d = #d{lineage = E, view = V, merged = Merged} = D} = S) ->
+    %% (Of all that were merged a session comes.)
+    Since = maps:with(maps:keys(V), maps:merge(Merged, #{N => E || N := _ <- Sessions})),
+    fresh(Rows, S#s{sessions = maps:merge(S#s.sessions, Sessions), d = D#d{merged = Since}});
 item({clashes, Open}, _Num, #s{d = #d{clashes = Cl} = D} = S0) ->
     S = S0#s{d = D#d{clashes = maps:merge(Cl, Open)}},
     case faulty(rule_18, S) of
@@ -407,14 +410,22 @@ reorder(#s{flight = #flight{wait = W} = F, d = #d{view = V}} = S) ->
 reorder(S) -> S.
 
 -spec propose(module(), term(), #s{}) -> #s{}.
-propose(Mod, Store, #s{role = coord, flight = undefined, groggy = [], leaving = undefined} = S) ->
+%% (A node that boots or joins does not decide alone what a member to which it has a link may decide.)
+propose(Mod, Store, #s{role = coord, flight = undefined, groggy = [], leaving = undefined, d = #d{lineage = {C, _}}} = S0) when C < 0 ->
+    case sderl_core_peers:unmet(S0) of
+        true -> S0;
+        false -> proposed(Mod, Store, S0)
+    end;
+propose(Mod, Store, S) -> proposed(Mod, Store, S).
+
+proposed(Mod, Store, #s{role = coord, flight = undefined, groggy = [], leaving = undefined} = S) ->
     Stalled = map_size(S#s.syncs) > 0 andalso faulty(rule_5, S),
     case S of
         #s{reqs = [], specials = []} -> pay(S);
         _ when Stalled -> S;
         _ -> pay(sent(sderl_core_decide:batch(Mod, Store, S)))
     end;
-propose(_, _, S) -> S.
+proposed(_, _, S) -> S.
 
 sent({[], _, _, S}) -> S;
 sent({Items, Index, Then, S0}) ->
