@@ -165,7 +165,10 @@ absorbed(N, #absorb{members = Members0, need = At, sessions = Sess0, rows = Chun
     Before = #{M => {known(M, V), known(M, T)} || M <- Need},
     %% A list that we decided and that it never got (maybe its first): it sends it again, and what the
     %% list did elsewhere stands.
-    Sess = maps:merge(#{M => setelement(3, setelement(2, maps:get(M, Ours, {0, 0, []}), 0), []) || M <- Need}, Sess0),
+    Sess = case faulty(rule_3, S0) of
+        false -> maps:merge(#{M => setelement(3, setelement(2, maps:get(M, Ours, {0, 0, []}), 0), []) || M <- Need}, Sess0);
+        true -> Sess0
+    end,
     Repeat = #{M => {Sid, R} || M := {Sid, Done, _} <- maps:with(Need, Sess), #{M := {Sid0, R, _}} <- [Ours], Sid0 =:= Sid, R > Done},
     S1 = S0#s{d = D#d{tomb = Tomb}, gone = maps:without(Need, Gone), unordered = maps:merge(Before, U), again = maps:merge(Again, Repeat),
               specials = [{merge, Members, Rows, maps:with(Need, Sess), Cl}, {tombs, Theirs} | [without(Need, X) || X <- Sp]]},
