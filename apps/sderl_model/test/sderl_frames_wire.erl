@@ -60,7 +60,7 @@ shape(core) ->
               msg(joined, [epoch, count, {list, item}]),
               msg(apart, [epoch, epoch, lead]),
               msg(nack, [epoch, epoch, lead]),
-              msg(lead, [epoch, count, {list, item}, {fields, log(), #{}}]),
+              msg(lead, [epoch, count, {list, item}, {fields, log(), later()}]),
               msg(lost, [epoch, node]),
               msg(handover, [epoch]),
               msg(mem, [membership]),
@@ -69,7 +69,7 @@ shape(core) ->
               msg(yield, [epoch, {list, node}]),
               msg(contrib, [epoch, count, {list, row}, boolean]),
               msg(contrib_ok, [epoch, count]),
-              msg(adopt, [epoch, count, {fields, (log())#{sessions => sessions, sync => count}, #{}}]),
+              msg(adopt, [epoch, count, {fields, (log())#{sessions => sessions, sync => count}, later()}]),
               msg(chunk, [epoch, count, count, {list, row}, boolean]),
               msg(chunk_ok, [epoch, count, count]),
               msg(synced, [epoch, count])]};
@@ -149,6 +149,9 @@ call(Question) -> {tuple, [{is, '$gen_call'}, {tuple, [pid, tag]}, Question]}.
 
 log() -> #{prev => epoch, history => {list, {tuple, [epoch, count]}}, view => view, mem => membership, tomb => tomb,
            clashes => clashes}.
+
+%% What came after the recording: a node that does not know it takes no notice.
+later() -> #{merged => {map, node, epoch}}.
 
 %% ---------------------------------------------------------------- does it fit
 
