@@ -97,7 +97,9 @@ shape(operation) ->
               msg(remove, [{list, node}, count])]};
 shape(answers) ->
     {any_of, [{is, default},
-              {list, {any_of, [{is, yes}, {is, ok}, {tuple, [{is, ok}, {list, node}]}, {tuple, [{is, no}, atom]}]}}]};
+              {list, {any_of, [{is, yes}, {is, ok}, {tuple, [{is, ok}, {list, node}]}, {tuple, [{is, no}, atom]},
+                      %% Of a list decided twice, after a merge; a recorded node's client hears no.
+                      {tuple, [{is, no}, {tuple, [{is, repeated}, {any_of, [{is, yes}, {is, ok}]}]}]}]}}]};
 shape(options) -> {any_of, [{is, []}, {fields, #{}, #{meta => term, resolver => term}}]};
 shape(epoch) -> {tuple, [integer, node]};
 shape(lead) -> {any_of, [{is, undefined}, node]};
