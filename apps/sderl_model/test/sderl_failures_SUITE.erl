@@ -34,9 +34,9 @@ suite() -> [{timetrap, {minutes, 60}}].
 
 all() -> [one_component, two_components, joins_at_work].
 
-one_component(Config) -> schedules(Config, fun one/3, rounds(1, 15), rounds(6, 12)).
+one_component(Config) -> schedules(Config, fun one/3, rounds(2, 15), rounds(6, 12)).
 
-two_components(Config) -> schedules(Config, fun two/3, rounds(1, 10), rounds(2, 4)).
+two_components(Config) -> schedules(Config, fun two/3, rounds(2, 10), rounds(2, 4)).
 
 rounds(Short, Long) -> case os:getenv("SDERL_LONG") of false -> Short; _ -> Long end.
 
