@@ -48,7 +48,8 @@
     wait = [] :: [node()],
     joined = #{} :: #{node() => {non_neg_integer(), term()}},
     since = 0 :: integer(),
-    was :: epoch()                  % what was promised before, should this come to nothing
+    was :: epoch(),                 % what was promised before, should this come to nothing
+    alone = false :: boolean()      % without those who are there and follow another
 }).
 
 -record(sync, {
@@ -96,6 +97,7 @@
     orphan_since = 0 :: integer(),
     suspect :: node() | undefined,  % the coordinator that fell silent: a takeover does not wait for it
     tries = 0 :: non_neg_integer(),
+    shut_out :: undefined | integer(),  % since when others follow a coordinator that we have no link to
     stand_at = -(1 bsl 59) :: integer(),   % not for election before: the role was handed over
     ceil = 0 :: integer(),          % the highest epoch counter heard of
     %% requests of this node's clients

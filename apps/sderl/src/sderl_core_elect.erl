@@ -44,7 +44,7 @@ orphan(S) -> elect(step_down(S)).
 step_down(#s{now = Now} = S0) ->
     S = stop_leading(S0),
     sderl_core_write:resend(S#s{role = orphan, lead = undefined, cand = undefined, ack = undefined,
-                                orphan_since = Now, tries = 0}).
+                                orphan_since = Now, tries = 0, shut_out = undefined}).
 
 -spec elect(#s{}) -> #s{}.
 elect(#s{groggy = [_ | _]} = S) -> S;
@@ -137,15 +137,27 @@ joined(_, _, _, _, S) -> S.
 
 %% Somebody still follows a coordinator, or promised a higher epoch: back, and again a little later.
 -spec nack(epoch(), epoch(), node() | undefined, node(), #s{}) -> #s{}.
-nack(E, {C, _}, L, N, #s{role = candidate, cand = #cand{epoch = E}, tries = T, tick_ms = Tick} = S0) ->
-    #s{d = #d{lineage = Lin}} = S1 = (withdraw(S0))#s{ceil = max(C, S0#s.ceil), tries = T + 1},
+nack(E, {C, _}, L, N, #s{role = candidate, cand = #cand{epoch = E}, tries = T, tick_ms = Tick, aside_ms = A, now = Now} = S0) ->
     %% Rule 11: it follows a coordinator that we cannot see.
-    S2 = case L =/= undefined andalso not present(L, S1) of
-        true -> send(N, {lost, Lin, S1#s.self}, S1);
-        false -> S1
-    end,
-    fx({wake, min(Tick, 20 bsl min(T, 6))}, S2);
+    Unseen = L =/= undefined andalso not present(L, S0),
+    Since = case S0#s.shut_out of undefined -> Now; At -> At end,
+    case Unseen andalso Now - Since > 2 * A andalso not faulty(rule_11, S0) of
+        true -> secede(S0);
+        false ->
+            #s{d = #d{lineage = Lin}} = S1 = (withdraw(S0))#s{ceil = max(C, S0#s.ceil), tries = T + 1,
+                                                             shut_out = case Unseen of true -> Since; false -> undefined end},
+            S2 = case Unseen of
+                true -> send(N, {lost, Lin, S1#s.self}, S1);
+                false -> S1
+            end,
+            fx({wake, min(Tick, 20 bsl min(T, 6))}, S2)
+    end;
 nack(_, _, _, _, S) -> S.
+
+%% Nobody sees more than that coordinator, or the role would have gone there by now: we are in no
+%% star. We go on as a component of our own, without those who are in it.
+secede(#s{self = Self, num = Num, last = Last, cand = C} = S) ->
+    finish(S#s{cand = C#cand{wait = [], joined = #{Self => {Num, Last}}, alone = true}}).
 
 %% Nobody else was told of this promise of our own.
 -spec withdraw(#s{}) -> #s{}.
@@ -163,7 +175,7 @@ drops(Node, Items) ->
     lists:any(fun({view, _, _, Drops}) -> lists:member(Node, Drops); (_) -> false end, Items).
 
 -spec finish(#s{}) -> #s{}.
-finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, now = Now} = S0) ->
+finish(#s{cand = #cand{epoch = E, joined = J, alone = Alone}, num = Mine, self = Self, d = D, now = Now} = S0) ->
     Max = case faulty(rule_7, S0) of
         false -> lists:max([N || _ := {N, _} <- J]);
         true -> Mine
@@ -183,7 +195,7 @@ finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, n
             #s{d = #d{view = V, mem = Mem, lineage = Old, history = H} = D1} = S1,
             Least = case Items of [] -> Max; _ -> Max - 1 end,
             Joined = [N || N := {Num, _} <- J, Num >= Least],
-            Lost = [N || N := _ <- V, N =/= Self, maps:get(N, S1#s.linked, mute) =:= mute],
+            Lost = [N || N := _ <- V, N =/= Self, Alone orelse maps:get(N, S1#s.linked, mute) =:= mute],
             Place = fun(N, At) ->
                 case lists:member(N, Joined) of
                     true -> live;
@@ -196,7 +208,7 @@ finish(#s{cand = #cand{epoch = E, joined = J}, num = Mine, self = Self, d = D, n
                 %% What we have is neither all of that log nor all of anybody's names but our own.
                 true -> {#{Self => live}, []}
             end,
-            S2 = S1#s{role = coord, lead = Self, cand = undefined, suspect = undefined, tries = 0, sessions = S1#s.sessions,
+            S2 = S1#s{role = coord, lead = Self, cand = undefined, suspect = undefined, tries = 0, shut_out = undefined, sessions = S1#s.sessions,
                       d = D1#d{epoch = E, lineage = E, view = View, syncing = false, history = History}},
             Others = [N || N <- Joined, N =/= Self, is_map_key(N, View)],
             Info = (lead_info(S2))#{prev => Old},
@@ -245,7 +257,7 @@ led(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage = 
     D = S1#s.d,
     #{history := H, view := V, mem := M, tomb := T, clashes := Cl} = Info,
     Gone = sderl_core_write:left_at(D#d.view, V, {D#d.lineage, Num}, S1#s.gone),
-    S2 = S1#s{role = follower, lead = N, gone = Gone, lead_heard = S1#s.now, cand = undefined, suspect = undefined, to = undefined, tries = 0,
+    S2 = S1#s{role = follower, lead = N, gone = Gone, lead_heard = S1#s.now, cand = undefined, suspect = undefined, to = undefined, tries = 0, shut_out = undefined,
               ack = {E, Num}, d = D#d{epoch = E, lineage = E, history = H, view = V, merged = maps:get(merged, Info, #{}), tomb = T, clashes = Cl}},
     sderl_core_write:membership(M, sderl_core_write:resend(sderl_core_peers:waiters(S2)));
 led(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->

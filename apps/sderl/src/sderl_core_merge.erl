@@ -281,7 +281,7 @@ position(#s{num = Num}) -> Num.
 
 adopted(E, Num, #{sync := Id, sessions := Sess, history := H, view := V, mem := M, tomb := T, clashes := Cl} = Info, N, #s{d = D, now = Now} = S0) ->
     S1 = sderl_core_elect:stop_leading(S0),
-    S2 = S1#s{role = follower, lead = N, lead_heard = Now, cand = undefined, suspect = undefined, to = undefined, tries = 0,
+    S2 = S1#s{role = follower, lead = N, lead_heard = Now, cand = undefined, suspect = undefined, to = undefined, tries = 0, shut_out = undefined,
               sync = Id, num = Num, last = [], committed = 0, sessions = Sess, mine = undefined, ack = undefined, booting = false,
               d = D#d{epoch = E, lineage = E, history = H, view = V, merged = maps:get(merged, Info, #{}), tomb = tomb(T, S1), clashes = Cl, syncing = true}},
     S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sess}, sderl_core:save(S2)))),

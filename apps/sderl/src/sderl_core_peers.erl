@@ -285,8 +285,10 @@ low(_, _, _, S) -> S.
 found(C, {Count, _} = E, N, #s{role = coord, ceil = Ceil, groggy = G, d = #d{lineage = Mine, view = V}} = S) when E > Mine ->
     case {present(C, S), V} of
         {true, _} -> sderl_core_merge:give_up(C, E, S);
-        %% We cannot go there, but who told us can (rule 11).
-        {false, #{N := live}} when G =:= [] -> sderl_core_elect:hand_over(N, S#s{ceil = max(Count, Ceil)});
+        %% We cannot go there, but somebody may see all of us and that one too (rule 11). Who told us
+        %% can, but would lose others that we see: the other component would stay as it is, and the next
+        %% word of this kind would come from them.
+        {false, #{N := live}} when G =:= [] -> sderl_core_elect:lost_report(Mine, C, N, S#s{ceil = max(Count, Ceil)});
         _ -> S
     end;
 %% We gave our component up when the one it went to could not see this member yet.

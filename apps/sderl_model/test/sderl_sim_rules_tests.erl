@@ -142,6 +142,14 @@ scenarios() ->
      {rule_11_the_role_goes_to_one_that_sees_all, [rule_11],
       #{nodes => 3, clients => 1,
         script => [{6000, {'fun', fun cut_coord_from_one/1}}, coords(16_000, 1), reg(16_000, 3, alpha), all(18_000, [1, 2, 3], alpha)]}},
+     {rule_11_whom_no_star_covers_goes_on_alone, [rule_11],
+      %% A chain: two components, and they stay as they are.
+      #{nodes => 4, clients => 1,
+        script => [{6000, {shape, [{n(1), n(2)}, {n(2), n(3)}, {n(3), n(4)}], fast}}, coords(30_000, 2),
+                   {30_000, {'fun', fun(W) -> sderl_sim:note(leads, sderl_sim:coord(W), W) end}}] ++
+                  [ask(60_000, I, {asked, I}, {name, I}) || I <- [1, 2, 3, 4]] ++ [answered(61_000, {asked, I}, yes) || I <- [1, 2, 3, 4]] ++
+                  [{61_000, {check, fun(W) -> sderl_sim:coord(W) =:= sderl_sim:noted(leads, W) end}}, {61_000, join}, coords(80_000, 1)] ++
+                  [all(80_000, [1, 2, 3, 4], {name, I}) || I <- [1, 2, 3, 4]]}},
      {rule_12_a_slow_member_is_set_aside_and_returns, [rule_12],
       #{nodes => 3, clients => 2,
         script => [{6000, {'fun', fun pause_follower/1}}, reg(12_000, 1, alpha), reg(12_000, 2, beta), reg(12_000, 3, gamma),
