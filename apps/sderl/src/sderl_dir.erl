@@ -107,8 +107,14 @@ needs() ->
 -doc "As `show/5` without a coordinator, and only where the group's process has not shown itself yet.".
 -spec show(term(), binary(), pid(), [node()]) -> ok.
 show(Group, Uid, Pid, Members) ->
-    case ets:insert_new(sderl_groups, {Group, Uid, Pid, Members, undefined}) of
-        true -> shown(Group, Members);
+    Row = {Group, Uid, Pid, Members, undefined},
+    case ets:insert_new(sderl_groups, Row) of
+        true ->
+            %% It may have left already, and cleared everything, before we came to this.
+            case start_uid(Group) of
+                Uid -> shown(Group, Members);
+                _ -> true = ets:delete_object(sderl_groups, Row), ok
+            end;
         false -> ok
     end.
 
@@ -159,8 +165,13 @@ forget(Group) ->
     true = ets:delete(sderl_groups, Group),
     true = sderl_store:purge(Group),
     true = faulty(keep_names) orelse sderl_store:purge_names(Group),
+    Was = start_uid(Group),
     true = ets:delete(sderl_state, {init, Group}),
-    ok.
+    %% Shown by whoever started it, in this moment: see show/4.
+    case own(Group) of
+        {_, Was, _, _, _} = Row -> true = ets:delete_object(sderl_groups, Row), ok;
+        _ -> ok
+    end.
 
 %% ---------------------------------------------------------------- starts
 

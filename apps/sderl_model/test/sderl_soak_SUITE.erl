@@ -10,7 +10,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--import(sderl_ct, [on/3, all_on/3, await/2]).
+-import(sderl_ct, [on/3, all_on/3, await/3]).
 
 suite() -> [{timetrap, {minutes, 45}}].
 
@@ -148,11 +148,19 @@ regroup(Node, #{fleet := F, nodes := Nodes, steady := Steady} = Opts, Until, Cou
 
 counts(F, Nodes, Kept) ->
     %% Groups that have lost their way are deleted by whoever has one.
-    await(alone, fun() ->
-        Strays = lists:usort([G || Gs <- all_on(F, Nodes, fun() -> [{G, node()} || {G, _} <- s_group:own_s_groups(), G =/= base] end), G <- Gs]),
-        [on(F, N, fun() -> s_group:delete_s_group(G) end) || {G, N} <- Strays],
-        Strays =:= [] orelse Strays
-    end),
+    try
+        await(alone, fun() ->
+            Strays = lists:usort([G || Gs <- all_on(F, Nodes, fun() -> [{G, node()} || {G, _} <- s_group:own_s_groups(), G =/= base] end), G <- Gs]),
+            [on(F, N, fun() -> s_group:delete_s_group(G) end) || {G, N} <- Strays],
+            Strays =:= [] orelse Strays
+        end, 180_000)
+    catch
+        error:Why:Stack ->
+            ct:pal("~p", [[{N, [I || #{group := G} = I <- Infos, G =/= base]}
+                           || {N, {ok, Info}} <- sderl_fleet:multicall(F, Nodes, s_group, info, [], 10_000),
+                              Infos <- [proplists:get_value(groups, Info)]]]),
+            erlang:raise(error, Why, Stack)
+    end,
     sderl_ct:hold_all(F, base, {Nodes, Nodes}, maps:from_list(Kept)),
     %% The one scope there is then, on every node.
     _ = all_on(F, Nodes, fun() -> s_group:members(base, workers) end),
