@@ -48,9 +48,11 @@ awake(S) -> sderl_core_write:reorder(S).
 
 %% Members that are linked and have not said hello. And of a coordinator, whose heartbeats all
 %% answer: those who do not; it may be that their process is no more, and their node knows why.
-hellos(#s{linked = L, peers = P, self = Self, role = R, now = Now, aside_ms = A} = S) ->
+hellos(#s{linked = L, peers = P, self = Self, role = R, now = Now, aside_ms = A, tick_ms = T, to = To} = S) ->
     Silent = fun(N) ->
         case P of
+            %% (The process that we gave ourselves up to may be no more, moved to another group, say.)
+            #{N := #peer{heard = At}} when R =:= surrender, element(1, To) =:= N -> Now - At > 2 * T;
             #{N := #peer{heard = At}} -> R =:= coord andalso Now - At > A;
             _ -> true
         end
