@@ -59,7 +59,8 @@ an event that was on its way may still arrive. There is no replay: subscribe fir
 What happened. The first element is the kind.
 
 Of names: `registered`, `unregistered`, `replaced` (with the new pid) and `lost_clash` (with the
-pid that lost the name). Of groups: an event of `m:sderl_event` whose `Details` are its keys
+pid that lost the name; on a member that is brought up to date after the decision, what became of
+the names it had: `unregistered` or `replaced`). Of groups: an event of `m:sderl_event` whose `Details` are its keys
 without `group`, or `left` when this node is no member any more. Later versions may have more
 of both: ignore what you do not know.
 """.

@@ -18,7 +18,7 @@ suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [all_at_once, published_place, one_after_the_other, differing_lists, seeds, discovery, leaving, children_at_boot,
-     await_in_vain, forgotten, removed_stays_removed, deletion_is_remembered, two_of_one_name, crossing_creations,
+     await_in_vain, forgotten, removed_stays_removed, deletion_is_remembered, deleted_while_standing_still, two_of_one_name, crossing_creations,
      knowledge, links].
 
 %% Without a tag the names are known before the nodes are.

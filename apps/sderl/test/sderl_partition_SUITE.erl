@@ -15,7 +15,7 @@
 suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
-    [halves, no_zombies, resolver_fails, clash_of_three, partial_cut, partial_cut_of_coordinator,
+    [halves, no_zombies, clashes, resolver_fails, clash_of_three, partial_cut, partial_cut_of_coordinator, broken_links,
      removed_on_both_sides, removed_while_away, deleted_while_away, created_again_while_away].
 
 %% ---------------------------------------------------------------- two sides
@@ -109,10 +109,16 @@ clashes(_) ->
         ?assertEqual(lists:sort(Resolvers), lists:sort(Clashes)),
         Lost = lists:sort([{random_exit_name, L1}, {random_notify_name, L2}, {notify_all_name, P3}, {notify_all_name, Q3},
                            {{?MODULE, lower_node}, Q4}, {{?MODULE, none}, P5}, {{?MODULE, none}, Q5}]),
+        %% A node that was brought up to date after the decision hears what became of the names it had.
         [await(lost, fun() ->
-             Told = lists:sort([{Name, P} || {_, _, _, {name, lost_clash, Name, P}} <- sderl_ct:heard(F, L)]),
-             Told =:= Lost orelse Told
-         end) || L <- Names]
+             Heard1 = [E || {_, _, _, E} <- sderl_ct:heard(F, L)],
+             Told = lists:sort([{Name, P} || {name, lost_clash, Name, P} <- Heard1]),
+             Changed = [Name || {name, What, Name, _} <- Heard1, What =:= replaced orelse What =:= unregistered],
+             Here = [{Name, P} || {Name, P} <- Lost, lists:member(P, case lists:member(N, [A, B]) of true -> Ps; false -> Qs end)],
+             Told =:= Lost orelse
+                 (Told -- Lost =:= [] andalso [Name || {Name, _} <- Here -- Told, not lists:member(Name, Changed)] =:= [])
+                 orelse {N, Told, Changed}
+         end) || {N, L} <- lists:zip(Nodes, Names)]
     end).
 
 %% Resolvers of ours.
