@@ -15,7 +15,8 @@
 suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
-    [halves, no_zombies, clashes, resolver_fails, clash_of_three, partial_cut, partial_cut_of_coordinator, broken_links,
+    [halves, no_zombies, clashes, resolver_fails, clash_of_three, partial_cut, partial_cut_of_coordinator, whom_no_star_covers,
+     broken_links,
      removed_on_both_sides, removed_while_away, deleted_while_away, created_again_while_away].
 
 %% ---------------------------------------------------------------- two sides
@@ -206,6 +207,23 @@ partial_cut_of_coordinator(_) ->
             busy(F, Clients, 20)
         end, lists:seq(1, 3)),
         _ = hold(F, Nodes, Clients)
+    end).
+
+%% A chain with the coordinator in the middle: one end is in no star with the rest. It goes on by
+%% itself, and all are one again when the links are back.
+whom_no_star_covers(_) ->
+    with(4, quick, fun(F, Nodes) ->
+        [] = group(F, g, Nodes),
+        B = sderl_ct:lead(F, hd(Nodes), g),
+        [A, C, D] = Nodes -- [B],
+        [ok = cut(F, X, Y) || {X, Y} <- [{A, C}, {A, D}, {B, D}]],
+        %% (A write may wait for a component, but not for the links.)
+        Pids = #{N => sderl_ct:process(F, N) || N <- Nodes},
+        [?assertEqual({N, yes}, {N, on(F, N, fun() -> s_group:register_name(g, N, P) end)}) || N := P <- Pids],
+        Leads = lists:usort([sderl_ct:lead(F, N, g) || N <- Nodes]),
+        ?assertMatch([_, _], Leads),
+        [heal(F, X, Y) || {X, Y} <- [{A, C}, {A, D}, {B, D}]],
+        sderl_ct:hold_all(F, g, {Nodes, Nodes}, Pids)
     end).
 
 %% Links that break and come back at once, at random, with and without the coordinator. Not in
