@@ -293,7 +293,8 @@ Registers a process under a name of a group. When it says `yes`, every member th
 name. `{no, _}` always means that nothing was applied.
 
 A pid has at most one name in a group, and may have names in several groups. The pid may live on any
-node; on a node that is no member the coordinator must be able to link to it.
+node; on a node that is no member the coordinator must be able to link to it, and a member must count
+(one that has been set aside counts again when it has caught up).
 
 `{no, Reason}`: `name_or_pid_already_registered`, `cannot_register_in_remote_group`, `not_a_pid`,
 `dead_pid`, `unreachable_pid`, `not_running`, `connect_all`.
