@@ -306,13 +306,14 @@ present(N, #s{self = N}) -> true;
 present(N, #s{peers = P}) -> is_map_key(N, P).
 
 %% A new epoch, above all heard of. It follows the clock, because a node that comes back empty does
-%% not know which ones its former lives have used, and logs are told apart by them.
+%% not know which ones its former lives have used, and logs are told apart by them. Where others' epochs
+%% are ahead of our clock (it was set back, say), lives step by different widths.
 -doc false.
 -spec epoch(#s{}) -> {integer(), node()}.
-epoch(#s{self = Self, ceil = Ceil, now = Now, clock = Clock, d = #d{epoch = {C, _}}} = S) ->
+epoch(#s{self = Self, inc = Inc, ceil = Ceil, now = Now, clock = Clock, d = #d{epoch = {C, _}}} = S) ->
     Heard = max(C, Ceil) + 1,
     case faulty(rule_13, S) of
-        false -> {max(Heard, Now + Clock), Self};
+        false -> {max(Heard + erlang:phash2(Inc, 1024), Now + Clock), Self};
         true -> {max(Heard, 1), Self}
     end.
 

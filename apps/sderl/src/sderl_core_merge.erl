@@ -75,8 +75,18 @@ contrib_ok(_, _, _, S) -> S.
 %% ---------------------------------------------------------------- the higher component
 
 -spec surrender(epoch(), non_neg_integer(), #{node() => place()}, map(), node(), #s{}) -> #s{}.
-surrender(EB, NumB, View, #{sessions := Sess, tomb := Tomb, clashes := Cl}, N, #s{role = coord, groggy = [], now = Now} = S0) when EB =< S0#s.d#d.lineage ->
-    S1 = first(S0),
+surrender(EB, NumB, View, Info, N, #s{role = coord, groggy = []} = S) when EB =< S#s.d#d.lineage ->
+    case member(N, S) of
+        true -> taken(EB, NumB, View, Info, N, first(S));
+        %% It was added where we have not heard of it: its hello says so.
+        false -> sderl_core:ask(N, S)
+    end;
+%% We gave ourselves up meanwhile, or follow another: there it is taken.
+surrender(_, _, _, _, N, #s{role = surrender, to = {A, E, _}} = S) when A =/= N -> send(N, {low, E, A}, S);
+surrender(_, _, _, _, N, #s{role = follower, lead = L, d = #d{epoch = E}} = S) when L =/= N -> send(N, {low, E, L}, S);
+surrender(_, _, _, _, _, S) -> S.
+
+taken(EB, NumB, View, #{sessions := Sess, tomb := Tomb, clashes := Cl}, N, #s{now = Now} = S1) ->
     %% It knows of those that it set aside what it knew then.
     At = maps:map(fun(_, live) -> {EB, NumB}; (_, Place) -> Place end, View),
     Ours = [M || M := Place <- View, M =:= N orelse offered(M, Place, map_get(M, At), S1), present(M, S1), member(M, S1)],
@@ -89,11 +99,7 @@ surrender(EB, NumB, View, #{sessions := Sess, tomb := Tomb, clashes := Cl}, N, #
             Ab = #absorb{members = Ours, need = maps:with(Need, At), since = Now,
                          sessions = maps:with(Need, Sess), tomb = Tomb, clashes = Cl},
             S3#s{absorbs = (S3#s.absorbs)#{N => Ab}}
-    end;
-%% We gave ourselves up meanwhile, or follow another: there it is taken.
-surrender(_, _, _, _, N, #s{role = surrender, to = {A, E, _}} = S) when A =/= N -> send(N, {low, E, A}, S);
-surrender(_, _, _, _, N, #s{role = follower, lead = L, d = #d{epoch = E}} = S) when L =/= N -> send(N, {low, E, L}, S);
-surrender(_, _, _, _, _, S) -> S.
+    end.
 
 member(M, #s{self = Self, d = #d{mem = Mem}}) -> M =/= Self andalso sderl_membership:is_member(M, Mem).
 

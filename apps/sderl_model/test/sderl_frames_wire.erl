@@ -104,7 +104,7 @@ shape(options) -> {any_of, [{is, []}, {fields, #{}, #{meta => term, resolver => 
 shape(epoch) -> {tuple, [integer, node]};
 shape(lead) -> {any_of, [{is, undefined}, node]};
 %% The last form is not of that version, which compares it as if it were beyond every number: see README.md.
-shape(place) -> {any_of, [{is, live}, {tuple, [epoch, count]}, {tuple, [epoch, {tuple, [count, epoch]}]}]};
+shape(place) -> {any_of, [{is, live}, {tuple, [epoch, count]}]};
 shape(view) -> {map, node, place};
 shape(version) -> {tuple, [epoch, integer]};
 shape(row) -> {tuple, [term, pid, node, version, options]};
