@@ -9,6 +9,9 @@ same; while that is under way an answer tells nothing. Besides, all fight for a 
 """.
 -include("sderl_sim.hrl").
 
+%% A registration is a name and a pid in one cell (see sderl_core_decide).
+-dialyzer(no_improper_lists).
+
 -export([start/3, turn/5, submit/5, submit/6, answered/5]).
 
 -import(sderl_sim_world, [rnd/3, chance/2, pick/2, in/3, node/2, member/3, book/2, keep_book/3, rows/3, pid/2]).
