@@ -134,7 +134,8 @@ tried(Kind, World) ->
         Class:Reason:Stack -> {sderl_bench_faults_tally:failed(), [{Class, Reason, lists:sublist(Stack, 3)}]}
     end.
 
-repetition(#{aims_at := AimsAt} = Kind, #{nodes := Nodes, registry := Registry, turn := Turn} = World) ->
+repetition(#{aims_at := AimsAt} = Kind, #{fleet := Fleet, nodes := Nodes, registry := Registry, turn := Turn} = World) ->
+    ok = Registry:ready(Fleet, Nodes),
     Lead = call(World, hd(Nodes), Registry, coordinator, []),
     World1 = World#{coordinator => Lead, target => target(AimsAt, Lead, Nodes, Turn)},
     case Kind of

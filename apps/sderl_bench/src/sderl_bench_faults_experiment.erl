@@ -53,6 +53,7 @@ command() ->
             (number(tick_ms, "-tick-ms", "MS", "heartbeat of the group"))#{required => false},
             (number(set_aside_ms, "-set-aside-ms", "MS", "patience with a silent member"))#{required => false},
             (number(hold_ms, "-hold-ms", "MS", "how long a fault lasts"))#{required => false},
+            #{name => markdown, long => "-markdown", type => boolean, default => false, help => {"[--markdown]", ["the table in Markdown"]}},
             sderl_bench_experiment:json_option()
         ]
     }.
@@ -138,7 +139,12 @@ patience(Tick, Aside) ->
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
 run(#{fault := Kinds, impl := Registries} = Options, Output) ->
     Links = links(Kinds, Output),
-    Params = (maps:without([fault, impl], Options))#{links => Links},
+    Params = (maps:without([fault, impl, markdown], Options))#{links => Links},
+    Form =
+        case Options of
+            #{markdown := true} -> fun sderl_bench_table:markdown/2;
+            #{} -> fun sderl_bench_table:text/2
+        end,
     {Jobs, Skipped} = lists:partition(
         fun({_, Registry, Kind}) ->
             sderl_bench_faults_kind:applies(Kind, Registry) andalso sderl_bench_faults_world:possible(Kind, Links)
@@ -155,7 +161,7 @@ run(#{fault := Kinds, impl := Registries} = Options, Output) ->
     case sderl_bench_faults:run(Jobs, Params, Report) of
         ok ->
             Outcomes = collected(Ref),
-            sderl_bench_output:say(Output, ["\n", title(Params), "\n\n", table(fun sderl_bench_table:text/2, Outcomes)]),
+            sderl_bench_output:say(Output, ["\n", title(Params), "\n\n", table(Form, Outcomes)]),
             verdict(Outcomes);
         {error, Message} when is_list(Message); is_binary(Message) ->
             {error, Message};

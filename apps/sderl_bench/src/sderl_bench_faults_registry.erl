@@ -2,7 +2,7 @@
 -module(sderl_bench_faults_registry).
 -moduledoc """
 A registry of names as `bin/sderl bench faults` breaks it: how its nodes are started, what a client calls,
-and what a node says of the others. All but `family/1` and `linked/2` run on the nodes. One namespace holds all nodes.
+and what a node says of the others. All but `family/1`, `linked/2` and `ready/2` run on the nodes. One namespace holds all nodes.
 """.
 
 -export([module/1, names/0]).
@@ -31,6 +31,9 @@ Called again and again from a fault's end until all agree: restores links that t
 does not. An operator's discovery library would do it.
 """.
 -callback linked(Fleet :: pid(), [node()]) -> ok.
+
+-doc "Called before each repetition, when all nodes are linked: returns when clients may begin.".
+-callback ready(Fleet :: pid(), [node()]) -> ok | {error, term()}.
 
 -doc "The node that the others cannot do without for a moment; `none` where all are equal.".
 -callback coordinator() -> node() | none.

@@ -4,7 +4,7 @@
 
 -behaviour(sderl_bench_faults_registry).
 
--export([family/1, group/0, linked/2, coordinator/0, register/2, unregister/1, find/1, names/0, view/1]).
+-export([family/1, group/0, linked/2, ready/2, coordinator/0, register/2, unregister/1, find/1, names/0, view/1]).
 
 -define(GROUP, faults).
 
@@ -21,6 +21,10 @@ group() -> ?GROUP.
 -doc "Members restore their links themselves.".
 -spec linked(pid(), [node()]) -> ok.
 linked(_Fleet, _Nodes) -> ok.
+
+-doc false.
+-spec ready(pid(), [node()]) -> ok.
+ready(_Fleet, _Nodes) -> ok.
 
 -doc "Of this node's component.".
 -spec coordinator() -> node() | none.

@@ -164,6 +164,7 @@ family(#{spoilt := Spoilt} = Params) ->
 
 group() -> sderl_bench_faults_s_group:group().
 linked(Fleet, Nodes) -> sderl_bench_faults_s_group:linked(Fleet, Nodes).
+ready(Fleet, Nodes) -> sderl_bench_faults_s_group:ready(Fleet, Nodes).
 coordinator() -> sderl_bench_faults_s_group:coordinator().
 register(Name, Pid) -> sderl_bench_faults_s_group:register(Name, Pid).
 unregister(Name) -> sderl_bench_faults_s_group:unregister(Name).
