@@ -34,28 +34,18 @@ kill_in_burst(_) -> fault(kill_in_burst).
 rollout(_) -> fault(rollout).
 
 %% The links are closed in the end: the nodes notice within 5 s.
-cut(_) -> fault(cut, #{hold_ms => 6000, far => false}).
-cut_coordinator(_) -> fault(cut_coordinator, #{hold_ms => 6000, far => false}).
-split(_) -> fault(split, #{hold_ms => 6000, far => false}).
+cut(_) -> fault(cut, #{hold_ms => 6000}).
+cut_coordinator(_) -> fault(cut_coordinator, #{hold_ms => 6000}).
+split(_) -> fault(split, #{hold_ms => 6000}).
 
 %% As where there are no namespaces.
-split_closed(_) -> fault(split, #{links => cookies, far => false}).
+split_closed(_) -> fault(split, #{links => cookies}).
 
-glitch(_) -> silent(false).
-
-silent(Far) ->
+glitch(_) ->
     case sderl_bench_faults_world:links() of
-        namespaces -> fault(glitch, #{links => namespaces, far => Far});
+        namespaces -> fault(glitch, #{links => namespaces});
         {cookies, Why} -> {skip, unicode:characters_to_list(["no network namespaces here: ", Why])}
     end.
-
-%% The same with names of other nodes' processes. Not in all/0 yet: a name for a process of a member that is set aside, or being
-%% merged, is answered `yes` and lost although the process lives.
-cut_far(_) -> fault(cut, #{hold_ms => 6000}).
-cut_coordinator_far(_) -> fault(cut_coordinator, #{hold_ms => 6000}).
-split_far(_) -> fault(split, #{hold_ms => 6000}).
-split_closed_far(_) -> fault(split, #{links => cookies}).
-glitch_far(_) -> silent(true).
 
 fault(Name) -> fault(Name, #{}).
 
@@ -144,7 +134,7 @@ notices(_) ->
     [
         begin
             {ok, Kind} = sderl_bench_faults_kind:named(atom_to_list(Name)),
-            Params = (params(#{links => cookies, far => false, repetitions => 1}, Kind))#{spoilt => Spoilt},
+            Params = (params(#{links => cookies, repetitions => 1}, Kind))#{spoilt => Spoilt},
             {ok, [#{metrics := Metrics, wrong := Wrong}]} = run([{"spoilt", ?MODULE, Kind}], Params),
             ct:pal("~p, ~p: ~tp~n~ts", [Spoilt, Name, Metrics, Wrong]),
             ?assertNotEqual([], Wrong),
