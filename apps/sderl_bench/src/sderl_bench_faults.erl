@@ -16,7 +16,7 @@ Nodes are used again for the next repetition. After one that did not end as it s
 -doc "A registry, and a fault for it.".
 -type job() :: {Impl :: string(), module(), sderl_bench_faults_kind:kind()}.
 
--doc "`tick_ms` and `set_aside_ms` may be left out: the library's own then.".
+-doc "`tick_ms` and `set_aside_ms` may be left out: the library's own then. Without `far`: with far writers.".
 -type params() :: #{
     nodes := pos_integer(),
     clients := pos_integer(),
@@ -25,6 +25,7 @@ Nodes are used again for the next repetition. After one that did not end as it s
     burst := pos_integer(),
     short := pos_integer(),
     links := namespaces | cookies,
+    far => boolean(),
     tick_ms => pos_integer(),
     set_aside_ms => pos_integer()
 }.
@@ -153,13 +154,14 @@ target(_, _, Nodes, Turn) -> one(Nodes, Turn).
 one(Nodes, Turn) -> lists:nth(1 + Turn rem length(Nodes), Nodes).
 
 %% Each node's far writer registers processes of the node before it.
-start_clients(#{nodes := Nodes, registry := Registry, params := #{clients := Writers}} = World) ->
+start_clients(#{nodes := Nodes, registry := Registry, params := #{clients := Writers} = Params} = World) ->
     [{_, {ok, ok}} = Started || Started <- each(World, Nodes, start, [Registry, Writers])],
     _ = [
         ok = call(World, Node, sderl_bench_faults_client, far, [
             Registry, call(World, Other, sderl_bench_faults_client, holders, [?HOLDERS])
         ])
-     || {Node, Other} <- lists:zip(Nodes, [lists:last(Nodes) | lists:droplast(Nodes)])
+     || maps:get(far, Params, true),
+        {Node, Other} <- lists:zip(Nodes, [lists:last(Nodes) | lists:droplast(Nodes)])
     ],
     sderl_fleet:await(
         fun() ->
