@@ -348,6 +348,9 @@ taken_away(G, Pos, Items, Rows, View, W) ->
 taken({seg, _, _, _, Ops, As0}, Acc) ->
     As = case As0 of default -> [sderl_core_write:default(Op) || Op <- Ops]; _ -> As0 end,
     lists:foldl(fun took/2, Acc, lists:zip(Ops, As));
+%% (Both sides of a clash are names again, whichever it is settled for.)
+taken({clashes, Open}, {Held, Gone, Back}) ->
+    {Held, Gone, [element(2, R) || _ := {A, B} <- Open, R <- [A, B]] ++ Back};
 taken(_, Acc) -> Acc.
 
 took({{Name}, ok}, {Held, Gone, Back}) when is_map_key(Name, Held) ->
