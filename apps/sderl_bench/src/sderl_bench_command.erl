@@ -10,6 +10,7 @@
     {"registry", sderl_bench_registry_experiment},
     {"join", sderl_bench_join_experiment},
     {"simulate", sderl_bench_simulate_experiment},
+    {"scale", sderl_bench_scale_experiment},
     {"faults", sderl_bench_faults_experiment},
     {"standard", sderl_bench_standard}
 ]).

@@ -91,7 +91,8 @@
     clients = 0 :: non_neg_integer(),           % a node and group
     asking = true :: boolean(),                 % clients go on
     written = [] :: [term()],                   % names whose rows this step wrote
-    sent = none :: none | map(),                % messages and bytes, where they are counted
+    checks = true :: boolean(),                 % promises are checked
+    sent = none :: none | #{atom() => {non_neg_integer(), non_neg_integer()}},  % messages and bytes by kind, where they are counted
     notes = #{} :: map(),                       % what a script keeps for later
     steps = 0 :: non_neg_integer(),
     counts = #{} :: #{atom() => pos_integer()}, % faults

@@ -39,6 +39,7 @@ once the faults are over is in `m:sderl_sim_settle`.
 
 -doc "A member's list of operations goes out.".
 -spec asked(node(), term(), pos_integer(), [{term(), term()}], #w{}) -> #w{}.
+asked(_, _, _, _, #w{checks = false} = W) -> W;
 asked(N, G, R, List, W) ->
     #{session := Sid} = seen(N, G, W),
     #b{lists = Ls, asked = Asked} = B = book(G, W),
@@ -48,12 +49,14 @@ asked(N, G, R, List, W) ->
 
 -doc "A message goes out.".
 -spec sent(node(), term(), term(), #w{}) -> #w{}.
+sent(_, _, _, #w{checks = false} = W) -> W;
 sent(N, G, {ack, E, _, _}, W) -> no_way_back(N, G, E, W);
 sent(N, G, {joined, E, _, _}, W) -> no_way_back(N, G, E, W);
 sent(_, _, _, W) -> W.
 
 -doc "A batch is about to change a member's table.".
 -spec applying(node(), term(), term(), non_neg_integer(), [term()], #w{}) -> #w{}.
+applying(_, _, _, _, _, #w{checks = false} = W) -> W;
 applying(N, G, E, Num, Items, W0) ->
     #m{store = Store} = member(N, G, W0),
     applied_once(N, Items, Store, W0),
@@ -70,6 +73,7 @@ applying(N, G, E, Num, Items, W0) ->
 
 -doc "A position of the log is this batch; which lists it answers.".
 -spec recorded(node(), term(), term(), non_neg_integer(), [term()], #w{}) -> #w{}.
+recorded(_, _, _, _, _, #w{checks = false} = W) -> W;
 recorded(N, G, E, Num, Items, W) ->
     #b{log = Log, answered = Done} = B = book(G, W),
     Pos = {E, Num},
@@ -87,6 +91,7 @@ recorded(N, G, E, Num, Items, W) ->
 
 -doc "A batch has changed a member's table.".
 -spec applied(node(), term(), term(), non_neg_integer(), sderl_sim_store:store(), #w{}) -> #w{}.
+applied(_, _, _, _, _, #w{checks = false} = W) -> W;
 applied(N, G, E, Num, Store, W0) ->
     #n{life = Life} = node(N, W0),
     #b{applied = Applied} = B = book(G, W0),
@@ -98,6 +103,7 @@ applied(N, G, E, Num, Store, W0) ->
 
 -doc "A member has had its turn.".
 -spec stepped(node(), term(), #w{}) -> #w{}.
+stepped(_, _, #w{checks = false} = W) -> W;
 stepped(N, G, W0) ->
     #m{store = Store, p = #p{seen = Seen}} = member(N, G, W0),
     W = case Seen of
@@ -123,6 +129,7 @@ began(G, #{lineage := E}, #w{now = Now} = W) ->
 
 -doc "An operation is answered on its node.".
 -spec answered(node(), term(), term(), term(), #w{}) -> #w{}.
+answered(_, _, _, _, #w{checks = false} = W) -> W;
 answered(N, G, Id, V, #w{ops = Ops} = W) ->
     case Ops of
         #{Id := #{answer := First}} ->
@@ -326,10 +333,16 @@ reads_own_writes(N, G, Life, K, W) ->
         _ when is_map_key({N, Life}, Left) -> ok;
         {present, Pid} ->
             (Row =/= none andalso element(2, Row) =:= Pid) orelse not sderl_sim_world:alive(Pid, W)
-                orelse violation(own_writes, [Own, {present, Pid}, Row], W),
+                orelse violation(own_writes, [Own, {present, Pid}, Row, learning(N, G, W)], W),
             ok;
-        absent when Row =/= none -> violation(own_writes, [Own, absent, Row], W);
+        absent when Row =/= none -> violation(own_writes, [Own, absent, Row, learning(N, G, W)], W);
         _ -> ok
+    end.
+
+learning(N, G, W) ->
+    case seen(N, G, W) of
+        #{syncing := true} -> learning;
+        _ -> settled
     end.
 
 %% What a batch took away on purpose; not what left with its home.

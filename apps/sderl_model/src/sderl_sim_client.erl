@@ -79,6 +79,7 @@ next(#{who := {client, K}, node := N, group := G, life := Life}, W0) ->
     {Busy, W1} = chance(50, W0),
     {D, W2} = case Busy of true -> {0, W1}; false -> rnd(1, 800, W1) end,
     in(D, {client, N, G, Life, K}, W2);
+next(#{who := {then, Do}} = O, W) -> Do(O, W);
 next(_, W) -> W.
 
 %% ---------------------------------------------------------------- what they ask

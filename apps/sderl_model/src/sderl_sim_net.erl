@@ -63,7 +63,7 @@ transmit(From, To, Id, Item, #w{last = Last, delays = Delays} = W0) ->
         _ ->
             {Min, Max} = maps:get(delay, W0#w.opts, {1, 20}),
             {D0, W1} = rnd(Min, Max, W0),
-            case chance(2, W1) of
+            case chance(maps:get(late, W0#w.opts, 2), W1) of
                 {true, Wa} -> {D0 * ?SLOWER, Wa};
                 {false, Wa} -> {D0, Wa}
             end
@@ -83,8 +83,12 @@ send(From, To, Addr, Msg, #w{links = Ls} = W) ->
     end.
 
 counted(_, #w{sent = none} = W) -> W;
-counted(Msg, #w{sent = #{messages := K, bytes := B} = C} = W) ->
-    W#w{sent = C#{messages := K + 1, bytes := B + erlang:external_size(Msg)}}.
+counted(Msg, #w{sent = Sent} = W) ->
+    Kind = case is_tuple(Msg) of true -> element(1, Msg); false -> Msg end,
+    {K, B} = maps:get(Kind, Sent, {0, 0}),
+    %% (As the process of a group sends it: with the version, the group's uid and its own node.)
+    Size = erlang:external_size({sderl, 1, <<0:128>>, node(), Msg}),
+    W#w{sent = Sent#{Kind => {K + 1, B + Size}}}.
 
 -doc "An item of a link is there. Gives what its node gets, or `none`.".
 -spec deliver({{node(), node()}, pos_integer()}, node(), {node(), term()}, #w{}) -> {none | term(), #w{}}.

@@ -43,12 +43,12 @@ groups(Members, Spares, #w{opts = Opts} = W) ->
 -doc "A world with these groups: the members that its launch configuration names, and who may join later.".
 -spec build([{term(), [node()], [node()]}], #w{}) -> #w{}.
 build(Groups, W) ->
-    Of = fun(N) -> [G || {G, Ms, Xs} <- Groups, lists:member(N, Ms) orelse lists:member(N, Xs)] end,
-    Names = lists:usort(lists:append([Ms ++ Xs || {_, Ms, Xs} <- Groups])),
     Nodes = #{G => lists:usort(Ms ++ Xs) || {G, Ms, Xs} <- Groups},
+    In = maps:groups_from_list(fun({N, _}) -> N end, fun({_, G}) -> G end, [{N, G} || {G, _, _} <- Groups, N <- map_get(G, Nodes)]),
+    Names = lists:sort(maps:keys(In)),
     Launch = maps:get(launch, W#w.opts, #{}),
     W#w{names = Names, groups = Nodes, group = element(1, hd(Groups)),
-        nodes = #{N => #n{name = N, groups = Of(N)} || N <- Names},
+        nodes = #{N => #n{name = N, groups = Gs} || N := Gs <- In},
         ms = maps:from_list([{{N, G}, #m{config = maps:get(N, Launch, Ms)}} || {G, Ms, _} <- Groups, N <- Ms] ++
                             [{{N, G}, #m{}} || {G, Ms, Xs} <- Groups, N <- Xs, not lists:member(N, Ms)]),
         books = #{G => #b{} || {G, _, _} <- Groups},

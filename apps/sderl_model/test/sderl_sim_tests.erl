@@ -9,7 +9,7 @@ gives one run.
 -include_lib("eunit/include/eunit.hrl").
 
 %% What the protocol is known not to keep yet. (The first seed is fixed as long as there is anything.)
-unmended() -> [own_writes, not_applied, unanswered].
+unmended() -> [own_writes, not_applied, unanswered, stays_away].
 
 random_test_() ->
     {"random schedules", {timeout, 3600, fun random/0}}.

@@ -1,0 +1,163 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_scale_experiment).
+-moduledoc """
+`bin/sderl bench scale`: how the design scales, from simulated nodes (`m:sderl_sim_scale`). See
+docs/scaling.md.
+
+One result for each number of nodes and group size. Metrics, as in the JSON output:
+
+| metric | meaning |
+|---|---|
+| `groups` | groups in the ring |
+| `links_per_node_mean`, `links_per_node_max` | the greatest number is that of a gateway |
+| `mesh_links_per_node` | what a full mesh of as many nodes has |
+| `heartbeats_per_node_s` | messages that a node sends in a second while nothing happens |
+| `alone_messages`, `alone_bytes` | of one registration while nobody else writes: medians |
+| `busy_messages`, `busy_bytes` | a registration when every member of the group has a client that registers without a pause |
+| `admit_ms` | from `add_nodes` until the new node counts: `p50`, `max`, simulated |
+| `heal_ms` | from the return of the links, after half of a group was away, until it is one component |
+| `takeover_ms` | from the death of the coordinator's node until the others are one component |
+| `boot_ms` | from the start of the last node until each group is one component |
+""".
+
+-behaviour(sderl_bench_experiment).
+
+-export([summary/0, command/0, check/1, run/2]).
+
+-doc false.
+-spec summary() -> string().
+summary() -> "links, messages and times of thousands of simulated nodes".
+
+-doc false.
+-spec command() -> argparse:command().
+command() ->
+    #{
+        help => "Thousands of simulated nodes in overlapping groups, in one virtual machine: links of a\n"
+        "node, messages and bytes of a registration, and how long changes take. Times are\n"
+        "simulated: a link takes --delay, a process up to 2 ms, nothing else takes time.",
+        arguments => [
+            option(nodes, "LIST", string, "1000,10000", "numbers of nodes, with commas between them"),
+            option(group_size, "LIST", string, "10,30,100", "members of a group"),
+            option(samples, "K", integer, 10, "groups that are measured, of those in the world"),
+            option(names, "N", integer, 1000, "names that each of them holds"),
+            option(delay, "MS", integer, 2, "what a link takes, one way"),
+            option(seed, "S", integer, 1, "of all chance"),
+            #{
+                name => plot, long => "-plot", type => string, required => false,
+                help => {"[--plot FILE]", ["draw the results, as SVG"]}
+            },
+            sderl_bench_experiment:json_option()
+        ]
+    }.
+
+option(Name, Shape, Type, Default, Text) ->
+    Long = [$- | lists:flatten(string:replace(atom_to_list(Name), "_", "-", all))],
+    Shown = io_lib:format("~ts (~ts)", [Text, if is_integer(Default) -> integer_to_list(Default); true -> Default end]),
+    #{
+        name => Name,
+        long => Long,
+        type => Type,
+        default => Default,
+        help => {lists:flatten(["[-", Long, " ", Shape, "]"]), [lists:flatten(Shown)]}
+    }.
+
+-doc false.
+-spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
+check(#{nodes := Nodes, group_size := Sizes} = Options) ->
+    maybe
+        {ok, Ns} ?= numbers("--nodes", Nodes, 2, 20_000),
+        {ok, Ss} ?= numbers("--group-size", Sizes, 2, 500),
+        ok ?= at_least(1, [samples, delay], Options),
+        ok ?= at_least(0, [names], Options),
+        {ok, Options#{nodes := Ns, group_size := Ss}}
+    end.
+
+numbers(Option, Text, Min, Max) ->
+    Words = [string:trim(W) || W <- string:split(Text, ",", all)],
+    case [W || W <- Words, not is_number_between(W, Min, Max)] of
+        [] -> {ok, [list_to_integer(W) || W <- Words]};
+        [W | _] -> {error, io_lib:format("~ts: \"~ts\" is no whole number from ~w to ~w", [Option, W, Min, Max])}
+    end.
+
+is_number_between(Word, Min, Max) ->
+    case string:to_integer(Word) of
+        {N, []} when is_integer(N) -> N >= Min andalso N =< Max;
+        _ -> false
+    end.
+
+at_least(Min, Keys, Options) ->
+    case [{K, V} || K <- Keys, V <- [map_get(K, Options)], V < Min] of
+        [] -> ok;
+        [{K, V} | _] -> {error, io_lib:format("--~ts must be at least ~w, not ~w", [K, Min, V])}
+    end.
+
+-doc false.
+-spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
+run(#{nodes := Nodes, group_size := Sizes} = Options, Output) ->
+    Runs = [{N, S} || N <- Nodes, S <- Sizes],
+    maybe
+        {ok, Results} ?= measure(Runs, Options, Output, []),
+        sderl_bench_output:say(Output, ["\n", title(Options), "\n\n", table(Results)]),
+        plot(Options, Results, Output)
+    end.
+
+measure([], _, _, Done) ->
+    {ok, lists:reverse(Done)};
+measure([{N, Size} | Runs], Options, Output, Done) ->
+    Params = (maps:with([samples, names, seed], Options))#{nodes => N, group_size => Size, delay_ms => map_get(delay, Options)},
+    Started = sderl_bench_output:now(),
+    Metrics = metrics(N, in_a_process(fun() -> sderl_sim_scale:run(Params, progress(N, Size)) end)),
+    sderl_progress:done(),
+    maybe
+        ok ?= sderl_bench_output:write(Output, sderl_bench_output:result(scale, Params, Metrics, Started)),
+        measure(Runs, Options, Output, [{N, Size, Metrics} | Done])
+    end.
+
+%% Each world has a heap of its own, which goes with it.
+in_a_process(Fun) ->
+    {Pid, Ref} = spawn_monitor(fun() -> exit({result, Fun()}) end),
+    receive
+        {'DOWN', Ref, process, Pid, {result, Result}} -> Result;
+        {'DOWN', Ref, process, Pid, Reason} -> exit(Reason)
+    end.
+
+%% The parts take about that much of the time.
+progress(N, Size) ->
+    Draw = sderl_progress:reporter(io_lib:format("~w nodes, groups of ~w", [N, Size])),
+    Begins = #{boot => 0, idle => 45, names => 55, alone => 57, busy => 63, admit => 73, heal => 78, takeover => 97},
+    fun(Part) -> Draw(map_get(Part, Begins), 100) end.
+
+metrics(N, #{groups := Groups, links_mean := Mean, links_max := Max, heartbeats_per_node_s := Beats} = R) ->
+    Median = fun(Key) -> sderl_bench_table:median(map_get(Key, R)) end,
+    Times = maps:from_list([{Key, #{p50 => Median(Key), max => lists:max([0 | map_get(Key, R)])}}
+                            || Key <- [admit_ms, heal_ms, takeover_ms, boot_ms]]),
+    Messages = maps:from_list([{Key, Median(Key)} || Key <- [alone_messages, alone_bytes, busy_messages, busy_bytes]]),
+    maps:merge(maps:merge(Times, Messages), #{
+        groups => Groups, links_per_node_mean => Mean, links_per_node_max => Max, mesh_links_per_node => N - 1,
+        heartbeats_per_node_s => Beats
+    }).
+
+title(#{samples := K, names := Names, delay := Delay, seed := Seed}) ->
+    io_lib:format("links of ~w ms each way; ~w groups measured, with ~w names each: median / greatest; seed ~w", [Delay, K, Names, Seed]).
+
+table(Results) ->
+    Num = fun sderl_bench_table:number/1,
+    sderl_bench_table:text(
+        ["nodes", "group", "links mean", "links max", "full mesh", "msgs alone", "bytes alone", "msgs busy", "bytes busy",
+         "hb/node/s", "admit ms", "heal ms", "takeover ms", "boot ms"],
+        [
+            [Num(N), Num(Size) | [Num(map_get(K, M)) || K <- [links_per_node_mean, links_per_node_max, mesh_links_per_node,
+                                                              alone_messages, alone_bytes, busy_messages, busy_bytes,
+                                                              heartbeats_per_node_s]]] ++
+                [[Num(P50), " / ", Num(Max)] || K <- [admit_ms, heal_ms, takeover_ms, boot_ms], #{p50 := P50, max := Max} <- [map_get(K, M)]]
+         || {N, Size, M} <- Results
+        ]
+    ).
+
+plot(#{plot := Name}, Results, Output) ->
+    case file:write_file(Name, sderl_bench_scale_plot:svg(Results)) of
+        ok -> sderl_bench_output:say(Output, ["\nplot: ", Name, "\n"]);
+        {error, Reason} -> {error, ["cannot write ", Name, ": ", file:format_error(Reason)]}
+    end;
+plot(_, _, _) ->
+    ok.
