@@ -29,7 +29,7 @@ options(Args) ->
 
 %% A ring of five groups of five: what must come out is known.
 ring_test_() ->
-    {timeout, 60, fun() ->
+    {timeout, 600, fun() ->
         R = sderl_sim_scale:run(#{nodes => 20, group_size => 5, samples => 5, names => 20, delay_ms => 2, seed => 1}, fun(_) -> ok end),
         ?assertMatch(#{groups := 5, links_max := 8, links_mean := 5.0}, R),
         %% A batch to each of four others, their acknowledgements, and two more where the writer does not coordinate.

@@ -54,7 +54,7 @@ options(Args) ->
 %% Runs
 
 json_test_() ->
-    {timeout, 60, fun() -> in_folder(fun(Folder) ->
+    {timeout, 600, fun() -> in_folder(fun(Folder) ->
         File = filename:join(Folder, "result.json"),
         {ok, Output} = sderl_bench_output:open(File),
         {ok, Options} = options(["--nodes", "3", "--faults", "crash,pause", "--most-faults", "4", "--seed", "1", "--schedules", "2"]),
@@ -70,7 +70,7 @@ json_test_() ->
 
 %% The command that is printed runs the very schedule again.
 replay_test_() ->
-    {timeout, 60, fun() ->
+    {timeout, 600, fun() ->
         Args = ["--nodes", "3", "--clients", "3", "--broken", "early_yes", "--seed", "1", "--schedules", "4"],
         {ok, Options} = options(Args),
         {ok, None} = sderl_bench_output:open(undefined),

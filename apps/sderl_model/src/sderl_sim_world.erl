@@ -17,10 +17,6 @@ go through such a map; hence the names of nodes are made in order, all at once (
 -export([node/2, keep/2, member/3, keep/4, seen/3, state/3, rows/3, process/4, up/2, undisturbed/2, touch/2]).
 -export([all/1, nodes_of/2, groups/1, live_members/2, coordinators/2, alive/2, pid/2, life_of/1]).
 -export([book/2, keep_book/3, tell/2, violation/3, count/2]).
--export_type([world/0]).
-
--opaque world() :: #w{}.
-
 %% Written out, so that they are made in this order when this module is loaded.
 -define(NAMES, ['n1@sim', 'n2@sim', 'n3@sim', 'n4@sim', 'n5@sim', 'n6@sim', 'n7@sim', 'n8@sim', 'n9@sim',
                 'n10@sim', 'n11@sim', 'n12@sim', 'n13@sim', 'n14@sim', 'n15@sim', 'n16@sim', 'n17@sim', 'n18@sim',

@@ -37,7 +37,7 @@ failed(First, Count, Opts) ->
 
 %% The same trace, to the letter, alone and beside others.
 a_seed_gives_one_run_test_() ->
-    {timeout, 60, fun() ->
+    {timeout, 600, fun() ->
         [Alone] = traces([7]),
         [First, _, Second] = traces([7, 8, 7]),
         ?assert(byte_size(Alone) > 10_000),
@@ -61,7 +61,7 @@ wrong_options_are_named_test() ->
 
 %% Every kind of fault strikes by itself.
 kinds_test_() ->
-    [{atom_to_list(K), {timeout, 60, fun() ->
+    [{atom_to_list(K), {timeout, 600, fun() ->
         #{faults := Counts} = sderl_sim:schedule(#{seed => 3, nodes => 5, spare => 1, kinds => [K], faults => 12}),
         ?assertMatch([K], maps:keys(Counts))
      end}} || K <- sderl_sim_faults:kinds()].
