@@ -23,10 +23,10 @@ init_per_suite(Config) ->
 end_per_suite(Config) -> sderl_ct:release(Config).
 
 %% Five members.
-one_group(Config) -> conforms(Config, fun(Nodes) -> [{g, Nodes}] end, 150).
+one_group(Config) -> conforms(Config, fun(Nodes) -> [{g, Nodes}] end, 400).
 
 %% Two groups that share a member; clients there work in both, and processes have names in both.
-two_groups(Config) -> conforms(Config, fun([A, B, C, D, E]) -> [{left, [A, B, C]}, {right, [C, D, E]}] end, 75).
+two_groups(Config) -> conforms(Config, fun([A, B, C, D, E]) -> [{left, [A, B, C]}, {right, [C, D, E]}] end, 200).
 
 conforms(Config, Layout, Cases) ->
     {Fleet, Nodes} = {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)},
@@ -65,4 +65,4 @@ holds(Tries, Case, Setting, Tally) ->
             false
     end.
 
-times(Cases) -> case os:getenv("SDERL_LONG") of false -> Cases; _ -> 40 * Cases end.
+times(Cases) -> case os:getenv("SDERL_LONG") of false -> Cases; _ -> 15 * Cases end.

@@ -50,7 +50,7 @@ command(Node, Nodes, Kills) ->
     Who = frequency([{3, {range(1, Nodes), range(1, 2)}}, {2, {Node, range(1, 2)}}, {2, new}]),
     frequency([{6, {register, Name, Who}}, {3, {re_register, Name, Who}}, {4, {unregister, Name}}, {5, {whereis, Name}},
                {2, {lookup, Name}}, {1, {kill, {Node, range(1, 2)}}}]
-              ++ [{2, kill_group} || Kills]).
+              ++ [{4, kill_group} || Kills]).
 
 count(Case) -> lists:sum([length(Cs) || {_, _, Cs} <- Case]).
 
