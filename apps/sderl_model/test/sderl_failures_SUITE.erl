@@ -34,18 +34,18 @@ suite() -> [{timetrap, {minutes, 60}}].
 
 all() -> [one_component, two_components, joins_at_work].
 
-one_component(Config) -> schedules(Config, fun one/3, rounds(2, 15), rounds(6, 12)).
+one_component(Config) -> schedules(Config, fun one/3, fun step/0, rounds(2, 15), rounds(6, 12)).
 
-two_components(Config) -> schedules(Config, fun two/3, rounds(2, 10), rounds(2, 4)).
+two_components(Config) -> schedules(Config, fun two/3, fun mild_step/0, rounds(2, 10), rounds(2, 4)).
 
 rounds(Short, Long) -> case os:getenv("SDERL_LONG") of false -> Short; _ -> Long end.
 
 %% ---------------------------------------------------------------- schedules
 
-schedules(Config, Run, Count, Length) ->
+schedules(Config, Run, Step, Count, Length) ->
     _ = sderl_ct:seed(),
     lists:foreach(fun(I) ->
-        Schedule = [step() || _ <- lists:seq(1, Length)],
+        Schedule = [Step() || _ <- lists:seq(1, Length)],
         Dir = filename:join([proplists:get_value(priv_dir, Config), integer_to_list(erlang:unique_integer([positive]))]),
         case run(Run, Schedule, Dir) of
             {ok, Counts} -> ct:pal("schedule ~b: ~0p~n~0p", [I, Schedule, Counts]);
@@ -63,6 +63,11 @@ step() ->
         %% These take seconds.
         ++ lists:append(lists:duplicate(rounds(0, 1), [{stall, lead}, {stall, I}])),
     lists:nth(rand:uniform(length(Steps)), Steps).
+
+%% Before a split: what ends no client.
+mild_step() ->
+    I = rand:uniform(1000),
+    lists:nth(rand:uniform(3), [{kill, I}, {burst, I}, {cut, I}]).
 
 run(Run, Schedule, Dir) ->
     ok = filelib:ensure_path(Dir),
@@ -234,8 +239,7 @@ counted(What, #{counts := Counts} = S) -> S#{counts := maps:update_with(What, fu
 two(Schedule, _, #{fleet := Fleet, nodes := Nodes} = S0) ->
     Others = [sderl_ct_client:start(Fleet, N, g, {N, private}, 8) || N <- Nodes],
     S1 = clients(1, Nodes, listening(Nodes, S0)),
-    Mild = [Step || {K, _} = Step <- Schedule, lists:member(K, [kill, burst, cut])],
-    S2 = lists:foldl(fun(Step, S) -> busy(happens(Step, busy(S))) end, S1, Mild),
+    S2 = lists:foldl(fun(Step, S) -> busy(happens(Step, busy(S))) end, S1, Schedule),
     {Left, Right} = lists:split(1 + rand:uniform(2), rotated(rand:uniform(5), Nodes)),
     Start = sderl_histories:clock(),
     %% What is under way now is enough; nobody waits for it.
