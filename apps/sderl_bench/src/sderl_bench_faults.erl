@@ -155,7 +155,7 @@ one(Nodes, Turn) -> lists:nth(1 + Turn rem length(Nodes), Nodes).
 
 %% Each node's far writer registers processes of the node before it.
 start_clients(#{nodes := Nodes, registry := Registry, params := #{clients := Writers} = Params} = World) ->
-    [{_, {ok, ok}} = Started || Started <- each(World, Nodes, start, [Registry, Writers])],
+    _ = [{_, {ok, ok}} = Started || Started <- each(World, Nodes, start, [Registry, Writers])],
     _ = [
         ok = call(World, Node, sderl_bench_faults_client, far, [
             Registry, call(World, Other, sderl_bench_faults_client, holders, [?HOLDERS])

@@ -22,7 +22,7 @@ inject(die_at_once, #{fleet := Fleet, target := Target, short := Count}) ->
 inject(kill_in_burst, #{fleet := Fleet, target := Target, nodes := Nodes, burst := Total}) ->
     Each = max(1, Total div length(Nodes) div ?PROCESSES),
     Share = Each * ?PROCESSES,
-    [{_, {ok, ok}} = Started || Started <- on(Fleet, Nodes, burst, [?PROCESSES, Each])],
+    _ = [{_, {ok, ok}} = Started || Started <- on(Fleet, Nodes, burst, [?PROCESSES, Each])],
     %% Half of the node's own: the others have done about as many.
     ok = sderl_fleet:call(Fleet, Target, sderl_bench_faults_client, burst_done, [Share div 2], ?DONE_MS),
     At = os:system_time(microsecond),
@@ -32,7 +32,7 @@ inject(kill_in_burst, #{fleet := Fleet, target := Target, nodes := Nodes, burst 
         dead => [Target],
         at => At,
         finish => fun(Live) ->
-            [{_, {ok, ok}} = Done || Done <- on(Fleet, Live, burst_done, [Share])],
+            _ = [{_, {ok, ok}} = Done || Done <- on(Fleet, Live, burst_done, [Share])],
             ok
         end,
         undo => Target

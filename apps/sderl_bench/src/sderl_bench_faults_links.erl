@@ -51,7 +51,7 @@ close(Fleet, Pairs) ->
             [true = sderl_fleet:call(Fleet, N, erlang, set_cookie, [M, N]) || {N, M} <- [{A, B}, {B, A}]],
             ok = sderl_fleet:await(
                 fun() ->
-                    [sderl_fleet:call(Fleet, N, erlang, disconnect_node, [M]) || {N, M} <- [{A, B}, {B, A}]],
+                    _ = [sderl_fleet:call(Fleet, N, erlang, disconnect_node, [M]) || {N, M} <- [{A, B}, {B, A}]],
                     not (linked(Fleet, A, B) orelse linked(Fleet, B, A))
                 end,
                 ?CLOSED_MS
