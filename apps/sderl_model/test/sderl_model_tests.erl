@@ -9,11 +9,11 @@
 %% ---------------------------------------------------------------- properties
 
 invariants_test_() ->
-    [sderl_prop:eunit("semantics: invariants of all states and steps", 400,
+    [sderl_prop:eunit("semantics: invariants of all states and steps", 200,
                       fun() -> sound(start(), 60, sderl_model_gen:plain()) end),
-     sderl_prop:eunit("semantics: the same from a launch configuration", 200,
+     sderl_prop:eunit("semantics: the same from a launch configuration", 100,
                       fun() -> sound(launched(), 60, sderl_model_gen:plain()) end),
-     sderl_prop:eunit("semantics: the same with crashes", 400,
+     sderl_prop:eunit("semantics: the same with crashes", 200,
                       fun() -> sound(start(), 60, sderl_model_gen:failing()) end)].
 
 sound(Start, Count, Weights) ->
@@ -39,7 +39,7 @@ broken([{Node, Command} = Step | Steps], Before) ->
 
 %% Only members' tables answer: a value that a node reads is one that a member has.
 reads_test_() ->
-    sderl_prop:eunit("semantics: what whereis_name says a member has", 300, fun() ->
+    sderl_prop:eunit("semantics: what whereis_name says a member has", 100, fun() ->
         ?FORALL(Steps, sderl_model_gen:steps(start(), 60, sderl_model_gen:plain()),
                 begin
                     S = lists:foldl(fun({N, C}, Acc) -> {_, Next} = run(Acc, C, N), sderl_model_gen:settle(Next) end,
