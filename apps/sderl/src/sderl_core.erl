@@ -341,7 +341,8 @@ hello_msg(#s{d = D} = S) ->
 %% same links gone and decides the same.
 -doc false.
 -spec change_view(#{node() => place()}, [node()], #s{}) -> #s{}.
-change_view(View, Drops, #s{d = D, specials = Sp} = S) ->
+change_view(View, Drops, #s{last = Last, num = Num, d = #d{lineage = E, view = Old}} = S0) ->
+    #s{d = D, specials = Sp} = S = sderl_core_unseen:note({Old, View}, Last, E, Num, S0),
     sderl_core_write:view_events(D#d.view, View, S#s{d = D#d{view = View}, specials = [{view, Drops} | Sp]}).
 
 %% ---------------------------------------------------------------- dispatch

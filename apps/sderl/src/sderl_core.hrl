@@ -68,6 +68,7 @@
     rows = [] :: [[term()]],
     tomb = #{} :: map(),
     clashes = #{} :: map(),
+    history = [] :: [{epoch(), non_neg_integer()}],
     since = 0 :: integer()
 }).
 
@@ -111,6 +112,7 @@
     %% coordinator
     reqs = [] :: [tuple()],
     gone = #{} :: #{node() => place()},   % who went from the component, and how far we knew it then
+    unseen = #{} :: #{node() => [tuple()]},  % rows of the batch that was out when their home went
     held = #{} :: #{node() => tuple()},   % lists of members that are aside, until they count
     again = #{} :: #{node() => {integer(), non_neg_integer()}},  % lists decided once, whose member was taken back to before
     specials = [] :: [term()],

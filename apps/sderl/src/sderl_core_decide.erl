@@ -145,6 +145,20 @@ special({merge, Members, Rows0, Sessions0, Open0}, {Is, T, Dr, #c{view = V} = C0
     Resolve = [{resolve, Name, A, B} || Name := {A, B} <- Open],
     {[{clashes, Open} || map_size(Open) > 0] ++ [{merge, lists:reverse(Kept), Sessions} | Is],
      Resolve ++ [merged, {adopt, Members} | T], Dr, C, S};
+%% Rows that a merge drops with their home, or that came from elsewhere, and that home never had.
+special({unseen, Rows}, {Is, T, Dr, #c{view = V} = C0, S}) ->
+    {Keep, C} = lists:foldl(fun({Name, Pid, Home, _, _} = Row, {Ks, C1}) ->
+        Again = is_map_key(Home, V) andalso case name(Name, C1) of
+            {_, Pid, _, _, _} -> lists:member(Home, Dr);
+            none -> not lists:member(Home, Dr) andalso pid_name(Pid, C1) =:= none;
+            _ -> false
+        end,
+        case Again of
+            true -> {[Row | Ks], put_row(Row, C1)};
+            false -> {Ks, C1}
+        end
+    end, {[], C0}, Rows),
+    {[{merge, Keep, #{}} || Keep =/= []] ++ Is, T, Dr, C, S};
 %% What another part of the group removed while its home was not there, and what came back of it.
 special({tombs, Tomb}, {Is0, T, Dr, C0, S}) ->
     {Is, C} = lists:foldl(fun({Name, Vers}, {Is1, C1}) ->

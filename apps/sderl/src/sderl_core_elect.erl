@@ -225,8 +225,9 @@ finish(#s{cand = #cand{epoch = E, joined = J, alone = Alone}, num = Mine, self =
             S5 = sderl_core_write:view_events(V, View, event(coordinator_changed,
                      #{new => Self, epoch => E, live => lists:sort(Joined), lost => Lost}, fx({index, build}, S4))),
             Last = S5#s.leaving,
+            S5a = sderl_core_unseen:note({V, View}, Items, Old, Max, S5),
             Gone = sderl_core_write:left_at(V, View, {Old, Max}, S1#s.gone),
-            S6 = sderl_core_write:reorder(sderl_core_peers:waiters(sderl_core_write:resend(sderl_core_peers:heartbeat(S5#s{gone = Gone})))),
+            S6 = sderl_core_write:reorder(sderl_core_peers:waiters(sderl_core_write:resend(sderl_core_peers:heartbeat(S5a#s{gone = Gone})))),
             case Last of
                 undefined -> S6;
                 Why -> sderl_core_write:leave(Why, S6)

@@ -48,7 +48,7 @@ send_surrender(#s{to = {A, _, _}, lead = L, self = Self, num = Num, sessions = S
     %% Without a coordinator's role we speak for ourselves alone.
     {View, Open} = case L of Self -> {V#{Self => live}, Cl}; _ -> {#{Self => live}, #{}} end,
     Info = #{sessions => maps:with(maps:keys(View), Sess), tomb => Tomb, clashes => Open},
-    send(A, {surrender, E, Num, View, Info}, S).
+    send(A, {surrender, E, Num, View, sderl_core_unseen:told(Info, S)}, S).
 
 -spec resume(#s{}) -> #s{}.
 resume(#s{role = surrender, lead = Self, self = Self} = S) ->
@@ -86,7 +86,8 @@ surrender(_, _, _, _, N, #s{role = surrender, to = {A, E, _}} = S) when A =/= N 
 surrender(_, _, _, _, N, #s{role = follower, lead = L, d = #d{epoch = E}} = S) when L =/= N -> send(N, {low, E, L}, S);
 surrender(_, _, _, _, _, S) -> S.
 
-taken(EB, NumB, View, #{sessions := Sess, tomb := Tomb, clashes := Cl}, N, #s{now = Now} = S1) ->
+taken(EB, NumB, View, #{sessions := Sess, tomb := Tomb, clashes := Cl} = Info, N, #s{now = Now} = S0) ->
+    S1 = unseen(sderl_core_unseen:offered(Info, S0)),
     %% It knows of those that it set aside what it knew then.
     At = maps:map(fun(_, live) -> {EB, NumB}; (_, Place) -> Place end, View),
     Ours = [M || M := Place <- View, M =:= N orelse offered(M, Place, map_get(M, At), S1), present(M, S1), member(M, S1)],
@@ -97,7 +98,7 @@ taken(EB, NumB, View, #{sessions := Sess, tomb := Tomb, clashes := Cl}, N, #s{no
         [] -> start_syncs(Ours, S3);
         _ ->
             Ab = #absorb{members = Ours, need = maps:with(Need, At), since = Now,
-                         sessions = maps:with(Need, Sess), tomb = Tomb, clashes = Cl},
+                         sessions = maps:with(Need, Sess), tomb = Tomb, clashes = Cl, history = maps:get(history, Info, [])},
             S3#s{absorbs = (S3#s.absorbs)#{N => Ab}}
     end.
 
@@ -161,7 +162,7 @@ contrib(E, K, Rows, Last, N, #s{role = coord, absorbs = Abs, now = Now} = S0) wh
     end;
 contrib(_, _, _, _, _, S) -> S.
 
-absorbed(N, #absorb{members = Members0, need = At, sessions = Sess0, rows = Chunks, tomb = Theirs, clashes = Cl},
+absorbed(N, #absorb{members = Members0, need = At, sessions = Sess0, rows = Chunks, tomb = Theirs, clashes = Cl, history = H},
          #s{d = #d{view = V, tomb = T} = D, specials = Sp, unordered = U, again = Again, gone = Gone, sessions = Ours} = S0) ->
     Need = [M || M := Place <- At, present(M, S0), member(M, S0), M =:= N orelse offered(M, live, Place, S0)],
     Members = [M || M <- Members0, present(M, S0)] -- (maps:keys(At) -- Need),
@@ -181,7 +182,11 @@ absorbed(N, #absorb{members = Members0, need = At, sessions = Sess0, rows = Chun
     View = maps:merge(V, maps:with(Need, At)),
     %% What we hold of those whose log went on without us is older than what they bring.
     Old = [M || M <- Need, is_map_key(M, V)],
-    event(component_merged, #{nodes => Members, names => length(Rows)}, change_view(View, Old, S1)).
+    S2 = sderl_core_unseen:forget(Need, unseen({sderl_core_unseen:merged(Need, At, H, S0), S1})),
+    event(component_merged, #{nodes => Members, names => length(Rows)}, change_view(View, Old, S2)).
+
+unseen({[], S}) -> S;
+unseen({Rows, #s{specials = Sp} = S}) -> S#s{specials = [{unseen, Rows} | Sp]}.
 
 known(M, Map) ->
     case Map of
@@ -259,7 +264,7 @@ chunk_ok(_, _, _, _, S) -> S.
 synced(E, Id, N, #s{role = coord, syncs = Sy, d = #d{lineage = E, view = V, tomb = T} = D} = S) ->
     case {Sy, V} of
         {#{N := #sync{id = Id}}, #{N := {_, _}}} ->
-            S1 = S#s{syncs = maps:remove(N, Sy), d = D#d{tomb = maps:remove(N, T)}},
+            S1 = sderl_core_unseen:forget([N], S#s{syncs = maps:remove(N, Sy), d = D#d{tomb = maps:remove(N, T)}}),
             sderl_core_write:unhold(N, sderl_core_peers:waiters(change_view(V#{N => live}, [], S1)));
         _ -> S
     end;
@@ -288,7 +293,7 @@ position(#s{num = Num}) -> Num.
 adopted(E, Num, #{sync := Id, sessions := Sess, history := H, view := V, mem := M, tomb := T, clashes := Cl} = Info, N, #s{d = D, now = Now} = S0) ->
     S1 = sderl_core_elect:stop_leading(S0),
     S2 = S1#s{role = follower, lead = N, lead_heard = Now, cand = undefined, suspect = undefined, to = undefined, tries = 0, shut_out = undefined,
-              sync = Id, num = Num, last = [], committed = 0, sessions = Sess, mine = undefined, ack = undefined, booting = false,
+              sync = Id, num = Num, last = [], committed = 0, sessions = Sess, mine = undefined, ack = undefined, booting = false, unseen = #{},
               d = D#d{epoch = E, lineage = E, history = H, view = V, merged = maps:get(merged, Info, #{}), tomb = tomb(T, S1), clashes = Cl, syncing = true}},
     S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sess}, sderl_core:save(S2)))),
     sderl_core_write:membership(M, S3).

@@ -12,8 +12,8 @@
 
 suite() -> [{timetrap, {minutes, 4}}].
 
-%% Not in all/0 yet: name_that_sets_its_member_aside. The name is answered `yes` and lost.
-all() -> [silent_split, links_closed, one_way_to_the_coordinator, name_of_a_member_aside].
+all() ->
+    [silent_split, links_closed, one_way_to_the_coordinator, name_of_a_member_aside, name_that_sets_its_member_aside].
 
 init_per_suite(Config) ->
     case sderl_fleet_netns:start(1) of
