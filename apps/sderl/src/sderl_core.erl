@@ -313,7 +313,8 @@ present(N, #s{peers = P}) -> is_map_key(N, P).
 epoch(#s{self = Self, inc = Inc, ceil = Ceil, now = Now, clock = Clock, d = #d{epoch = {C, _}}} = S) ->
     Heard = max(C, Ceil) + 1,
     case faulty(rule_13, S) of
-        false -> {max(Heard + erlang:phash2(Inc, 1024), Now + Clock), Self};
+        false when Heard > Now + Clock + 10_000 -> {Heard + erlang:phash2(Inc, 1024), Self};
+        false -> {max(Heard, Now + Clock), Self};
         true -> {max(Heard, 1), Self}
     end.
 

@@ -258,7 +258,8 @@ led(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage = 
     D = S1#s.d,
     #{history := H, view := V, mem := M, tomb := T, clashes := Cl} = Info,
     Gone = sderl_core_write:left_at(D#d.view, V, {D#d.lineage, Num}, S1#s.gone),
-    S2 = S1#s{role = follower, lead = N, gone = Gone, lead_heard = S1#s.now, cand = undefined, suspect = undefined, to = undefined, tries = 0, shut_out = undefined,
+    #s{unseen = Unseen} = sderl_core_unseen:note({D#d.view, V}, Items, D#d.lineage, Num, S1),
+    S2 = S1#s{role = follower, lead = N, gone = Gone, unseen = Unseen, lead_heard = S1#s.now, cand = undefined, suspect = undefined, to = undefined, tries = 0, shut_out = undefined,
               ack = {E, Num}, d = D#d{epoch = E, lineage = E, history = H, view = V, merged = maps:get(merged, Info, #{}), tomb = T, clashes = Cl}},
     sderl_core_write:membership(M, sderl_core_write:resend(sderl_core_peers:waiters(S2)));
 led(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->

@@ -182,7 +182,7 @@ absorbed(N, #absorb{members = Members0, need = At, sessions = Sess0, rows = Chun
     View = maps:merge(V, maps:with(Need, At)),
     %% What we hold of those whose log went on without us is older than what they bring.
     Old = [M || M <- Need, is_map_key(M, V)],
-    S2 = sderl_core_unseen:forget(Need, unseen({sderl_core_unseen:merged(Need, At, H, S0), S1})),
+    S2 = unseen({sderl_core_unseen:merged(Need, At, H, S0), S1}),
     event(component_merged, #{nodes => Members, names => length(Rows)}, change_view(View, Old, S2)).
 
 unseen({[], S}) -> S;
@@ -264,7 +264,7 @@ chunk_ok(_, _, _, _, S) -> S.
 synced(E, Id, N, #s{role = coord, syncs = Sy, d = #d{lineage = E, view = V, tomb = T} = D} = S) ->
     case {Sy, V} of
         {#{N := #sync{id = Id}}, #{N := {_, _}}} ->
-            S1 = sderl_core_unseen:forget([N], S#s{syncs = maps:remove(N, Sy), d = D#d{tomb = maps:remove(N, T)}}),
+            S1 = S#s{syncs = maps:remove(N, Sy), d = D#d{tomb = maps:remove(N, T)}},
             sderl_core_write:unhold(N, sderl_core_peers:waiters(change_view(V#{N => live}, [], S1)));
         _ -> S
     end;

@@ -10,26 +10,28 @@
 %% gives its component up, and orders them again once that member is there, unless the log that the
 %% member comes from has the batch.
 %%
-%% Not remembered: over the death of the coordinator's process, and by members that do not lead.
+%% Every member remembers, as each may lead one day; a process does not over its own death.
 
 -include("sderl_core.hrl").
 
--export([note/5, told/2, merged/4, offered/2, forget/2]).
+-export([note/5, told/2, merged/4, offered/2]).
 
--doc "Who no longer counts in the new view, and what the last batch (of this epoch and number) registered for it.".
+-doc """
+Who no longer counts in the new view, and what the last batch (of this epoch and number) registered for
+it. Who has another place in it has been given what there was.
+""".
 -spec note({#{node() => place()}, #{node() => place()}}, [term()], epoch(), non_neg_integer(), #s{}) -> #s{}.
-note({Old, New}, Items, E, Num, #s{unseen = U} = S) ->
-    case [N || N := live <- Old, maps:get(N, New, none) =/= live] of
-        [] -> S;
-        Gone ->
-            Rows = maps:values(rows(Items, E, Num, Gone)),
-            S#s{unseen = maps:merge(U, maps:groups_from_list(fun home/1, Rows))}
-    end.
+note({Same, Same}, _, _, _, S) -> S;
+note({Old, New}, Items, E, Num, #s{unseen = U0} = S) ->
+    U = maps:filter(fun(N, _) -> not is_map_key(N, New) orelse map_get(N, New) =:= maps:get(N, Old, none) end, U0),
+    Gone = [N || N := live <- Old, maps:get(N, New, none) =/= live],
+    Rows = maps:values(rows(Items, E, Num, Gone)),
+    S#s{unseen = maps:merge(U, maps:groups_from_list(fun home/1, Rows))}.
 
 -doc "What goes along with an offer.".
 -spec told(map(), #s{}) -> map().
 told(Info, #s{unseen = U, d = #d{history = H}}) ->
-    Info#{history => H, unseen => lists:append(maps:values(U))}.
+    maps:merge(Info, maps:from_list([{history, H} || H =/= []] ++ [{unseen, lists:append(maps:values(U))} || map_size(U) > 0])).
 
 -doc "Of members that are merged: what the log that they come from has not.".
 -spec merged([node()], #{node() => {epoch(), non_neg_integer()}}, [{epoch(), non_neg_integer()}], #s{}) -> [sderl_core:row()].
@@ -43,9 +45,6 @@ offered(#{unseen := [_ | _] = Told}, #s{num = Num, unseen = U, d = #d{lineage = 
     {Here, Later} = lists:partition(fun(R) -> is_map_key(home(R), V) end, New),
     {Here, S#s{unseen = maps:merge(maps:groups_from_list(fun home/1, Later), U)}};
 offered(_, S) -> {[], S}.
-
--spec forget([node()], #s{}) -> #s{}.
-forget(Members, #s{unseen = U} = S) -> S#s{unseen = maps:without(Members, U)}.
 
 home({_, _, Home, _, _}) -> Home.
 

@@ -159,13 +159,14 @@ committed(_, S) -> S.
 %% What the items change in the protocol's own state; the rows are the shell's to change, from
 %% the same items.
 -spec apply_items(non_neg_integer(), [term()], [{pid(), [term()] | none}] | none, #s{}) -> #s{}.
-apply_items(Num, Items, Index, #s{d = #d{lineage = E}} = S0) ->
+apply_items(Num, Items, Index, #s{last = Before, num = NumBefore, d = #d{lineage = E, view = Old}} = S0) ->
     Rows = case faulty(skip_apply, S0) andalso S0#s.role =:= follower andalso Num rem 3 =:= 0 of
         true -> [];
         false -> Items
     end,
     S1 = fx({apply, E, Num, Rows, Index}, S0#s{num = Num, last = Items}),
-    lists:foldl(fun(I, S) -> item(I, Num, S) end, S1, Items).
+    #s{d = #d{view = New}} = S2 = lists:foldl(fun(I, S) -> item(I, Num, S) end, S1, Items),
+    sderl_core_unseen:note({Old, New}, Before, E, NumBefore, S2).
 
 %% After a restart of the process: the tables are right, the state follows the last batch.
 -spec restore([term()], #s{}) -> #s{}.
