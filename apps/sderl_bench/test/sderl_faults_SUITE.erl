@@ -33,19 +33,17 @@ die_at_once(_) -> fault(die_at_once).
 kill_in_burst(_) -> fault(kill_in_burst).
 rollout(_) -> fault(rollout).
 
-%% The links are closed in the end: the nodes notice within 5 s. Without names of other nodes' processes: a batch on its way
-%% when a member is set aside may hold one for a process there, which is lost when the link is closed (see
-%% name_that_sets_its_member_aside in sderl_netns_SUITE).
-cut(_) -> fault(cut, #{hold_ms => 6000, far => false}).
-cut_coordinator(_) -> fault(cut_coordinator, #{hold_ms => 6000, far => false}).
-split(_) -> fault(split, #{hold_ms => 6000, far => false}).
+%% The links are closed in the end: the nodes notice within 5 s.
+cut(_) -> fault(cut, #{hold_ms => 6000}).
+cut_coordinator(_) -> fault(cut_coordinator, #{hold_ms => 6000}).
+split(_) -> fault(split, #{hold_ms => 6000}).
 
 %% As where there are no namespaces.
-split_closed(_) -> fault(split, #{links => cookies, far => false}).
+split_closed(_) -> fault(split, #{links => cookies}).
 
 glitch(_) ->
     case sderl_bench_faults_world:links() of
-        namespaces -> fault(glitch, #{links => namespaces, far => false});
+        namespaces -> fault(glitch, #{links => namespaces});
         {cookies, Why} -> {skip, unicode:characters_to_list(["no network namespaces here: ", Why])}
     end.
 
