@@ -64,7 +64,8 @@
     members = [] :: [node()],
     need = #{} :: #{node() => {epoch(), non_neg_integer()}},  % whose rows come, and of when they are
     sessions = #{} :: map(),
-    next = 1 :: pos_integer(),      % which of its messages comes next: none of an offer before
+    reading = 0 :: non_neg_integer(),  % whose messages come: of an offer before none is taken
+    next = 1 :: pos_integer(),
     rows = [] :: [[term()]],
     tomb = #{} :: map(),
     clashes = #{} :: map(),
@@ -126,6 +127,7 @@
     sync = 0 :: non_neg_integer(),  % the last one begun; of a learner: the one it is in
     absorbs = #{} :: #{node() => #absorb{}},
     cand :: undefined | #cand{},
+    reading = -1 :: integer(),      % how often our rows were asked for
     to :: undefined | {node(), epoch(), integer()},  % surrendering to
     groggy = [] :: [node()],
     groggy_since = 0 :: integer(),

@@ -137,8 +137,9 @@ special({mem, Mem0, From}, {Is, T, Dr, C, S}) ->
     Mem = sderl_core:union(Mem0, C#c.mem, S),
     {[mem_item(Mem, C#c.mem) | Is], [{adopt, [From]} | T], Dr, C#c{mem = Mem}, S};
 special({merge, Members, Rows0, Sessions0, Open0}, {Is, T, Dr, #c{view = V} = C0, #s{d = #d{clashes = Cl}} = S0}) ->
-    %% Some of them may have gone again while this waited.
-    Rows = [R || R <- Rows0, is_map_key(element(3, R), V)],
+    %% Some of them may have gone again while this waited, or lost their name just now.
+    Lost = lists:append([Pids || {settle, _, Pids, _} <- Is]),
+    Rows = [R || {_, Pid, Home, _, _} = R <- Rows0, is_map_key(Home, V), not lists:member(Pid, Lost)],
     Sessions = maps:with(maps:keys(V), Sessions0),
     {Kept, C, S, Open} = lists:foldl(fun(R, A) -> merge_row(R, Dr, A) end, {[], C0, S0, maps:without(maps:keys(Cl), Open0)}, Rows),
     %% Decided once the batch is on all members: should we die before, they know what is open.

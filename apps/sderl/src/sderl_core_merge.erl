@@ -58,19 +58,24 @@ resume(S) -> S.
 
 -spec yield(epoch(), [node()], node(), #s{}) -> #s{}.
 yield(E, [_ | _] = Need, N, #s{role = surrender, to = {N, _, _}, d = #d{lineage = E}} = S) ->
-    fx({read_homes, N, 1, Need}, S);
+    fx({read_homes, N, 1, Need}, S#s{reading = S#s.reading + 1});
 yield(_, _, _, S) -> S.
 
 -spec homes_read(node(), pos_integer(), [sderl_core:row()], boolean(), #s{}) -> #s{}.
 homes_read(N, K, Rows, Last, #s{role = surrender, to = {N, EA, _}, now = Now, d = #d{lineage = E, tomb = T}} = S) ->
     %% (Of a table that is not whole, rows may still be there.)
-    send(N, {contrib, E, K, [R || R <- Rows, not removed(R, T)], Last}, S#s{to = {N, EA, Now}});
+    send(N, {contrib, E, numbered(S#s.reading, K), [R || R <- Rows, not removed(R, T)], Last}, S#s{to = {N, EA, Now}});
 homes_read(N, _, _, _, S) -> fx({read_stop, N}, S).
 
 -spec contrib_ok(epoch(), pos_integer(), node(), #s{}) -> #s{}.
-contrib_ok(E, K, N, #s{role = surrender, to = {N, _, _}, d = #d{lineage = E}} = S) ->
-    fx({read_homes, N, K + 1, []}, S);
+contrib_ok(E, Number, N, #s{role = surrender, to = {N, _, _}, reading = Reading, d = #d{lineage = E}} = S)
+  when Number bsr 16 =:= Reading ->
+    fx({read_homes, N, (Number band 16#ffff) + 1, []}, S);
 contrib_ok(_, _, _, S) -> S.
+
+%% The messages of one reading are told from those of another: we may be asked twice, and the first answer
+%% comes when the second is waited for.
+numbered(Reading, K) -> (Reading bsl 16) bor K.
 
 %% ---------------------------------------------------------------- the higher component
 
@@ -150,15 +155,17 @@ demote(M, #s{num = Num, d = #d{lineage = E, view = V}} = S) ->
     end.
 
 -spec contrib(epoch(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
-contrib(E, K, Rows, Last, N, #s{role = coord, absorbs = Abs, now = Now} = S0) when is_map_key(N, Abs) ->
-    #{N := #absorb{rows = Have, next = Next} = Ab} = Abs,
-    case Last of
-        _ when K =/= Next -> S0;
-        false ->
-            S = S0#s{absorbs = Abs#{N := Ab#absorb{rows = [Rows | Have], next = K + 1, since = Now}}},
-            send(N, {contrib_ok, E, K}, S);
-        true ->
-            absorbed(N, Ab#absorb{rows = [Rows | Have]}, S0#s{absorbs = maps:remove(N, Abs)})
+contrib(E, Number, Rows, Last, N, #s{role = coord, absorbs = Abs, now = Now} = S) when is_map_key(N, Abs) ->
+    #{N := #absorb{reading = Reading, next = Next, rows = Have} = Ab} = Abs,
+    Taken = case {Number bsr 16, Number band 16#ffff} of
+        {Later, 1} when Later >= Reading -> Ab#absorb{reading = Later, next = 2, rows = [Rows], since = Now};
+        {Reading, Next} -> Ab#absorb{next = Next + 1, rows = [Rows | Have], since = Now};
+        _ -> none
+    end,
+    case Taken of
+        none -> S;
+        _ when Last -> absorbed(N, Taken, S#s{absorbs = maps:remove(N, Abs)});
+        _ -> send(N, {contrib_ok, E, Number}, S#s{absorbs = Abs#{N := Taken}})
     end;
 contrib(_, _, _, _, _, S) -> S.
 
