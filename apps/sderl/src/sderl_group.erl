@@ -129,7 +129,7 @@ handle_info(Msg, G0) ->
     case event(Msg, G0) of
         none -> {noreply, strange(Msg, G0)};
         Event ->
-            {Events, G} = drain([Event], G0),
+            {Events, G} = drain([Event], died(Msg, G0)),
             run(lists:reverse(Events), G)
     end.
 
@@ -176,8 +176,13 @@ drain(Events, Left, G) ->
 drained(M, Events, Left, G) ->
     case event(M, G) of
         none -> drain(Events, Left - 1, strange(M, G));
-        E -> drain([E | Events], Left - 1, G)
+        E -> drain([E | Events], Left - 1, died(M, G))
     end.
+
+%% Its monitor is spent. A name that it is given by a batch behind this needs a new one, which says at
+%% once that it is dead.
+died({'DOWN', _, process, Pid, _}, #g{local = L} = G) -> G#g{local = maps:remove(Pid, L)};
+died(_, G) -> G.
 
 %% Late words of a group that was or of a monitor that is no more are known; the rest is counted.
 strange({sderl, ?VSN, _, _, _}, G) -> G;

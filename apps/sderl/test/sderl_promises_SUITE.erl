@@ -12,7 +12,7 @@
 suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
-    [unique, exclusive, killed_processes, killed_coordinators, joins_and_leaves, restarted_node, supervised,
+    [unique, exclusive, dead_before_its_new_name, killed_processes, killed_coordinators, joins_and_leaves, restarted_node, supervised,
      stopped_member, stopped_coordinator, flooded_member, unanswered].
 
 %% ---------------------------------------------------------------- registration
@@ -103,6 +103,44 @@ misplaced([{in, Pid, _}, {out, Pid} | Entries]) -> misplaced(Entries);
 misplaced(Entries) -> lists:sublist(Entries, 2).
 
 %% ---------------------------------------------------------------- processes of the library
+
+%% A process had a name and has none; it dies, and its node has yet to see to that and to a batch that
+%% gives it another.
+dead_before_its_new_name(_) ->
+    with(2, calm, fun(F, [A, B] = Nodes) ->
+        [] = group(F, g, Nodes),
+        P = sderl_ct:process(F, B),
+        yes = on(F, A, fun() -> s_group:register_name(g, first, P) end),
+        ok = on(F, A, fun() -> s_group:unregister_name(g, first) end),
+        Holder = on(F, B, fun() -> spawn(fun hold/0) end),
+        await(held, fun() -> on(F, B, fun() -> process_info(group_process(), status) end) =:= {status, suspended} end),
+        Client = on(F, A, fun() ->
+            spawn(fun() ->
+                Answer = s_group:register_name(g, second, P),
+                receive {tell, To} -> To ! {answer, Answer} end
+            end)
+        end),
+        await(batch, fun() ->
+            {messages, Ms} = on(F, B, fun() -> process_info(group_process(), messages) end),
+            lists:any(fun(M) -> is_tuple(M) andalso element(1, M) =:= sderl andalso element(1, element(5, M)) =:= batch end, Ms)
+        end),
+        true = on(F, B, fun() -> exit(P, kill) end),
+        await(dead, fun() -> not sderl_ct:alive(F, P) end),
+        go = on(F, B, fun() -> Holder ! go end),
+        yes = on(F, A, fun() ->
+            Client ! {tell, self()},
+            receive {answer, Answer} -> Answer after 30_000 -> none end
+        end),
+        await(gone, fun() -> [undefined, undefined] =:= all_on(F, Nodes, fun() -> s_group:whereis_name(g, second) end) end)
+    end).
+
+hold() ->
+    true = erlang:suspend_process(group_process()),
+    receive go -> ok end.
+
+group_process() ->
+    {g, _, Pid, _, _} = lists:keyfind(g, 1, sderl_dir:own()),
+    Pid.
 
 %% Any of them, at any time, on all nodes: nothing that was answered is lost or done twice. A stranger's
 %% questions end, with the truth or with nothing; who joined a process group stays in it; who subscribed goes on
