@@ -113,7 +113,8 @@ measure([{N, Size} | Runs], Options, Output, Done) ->
         measure(Runs, Options, Output, [{N, Size, Metrics} | Done])
     end.
 
-%% Each world has a heap of its own, which goes with it.
+%% Each world has a heap of its own, which goes with it. (The result is the reason of its exit.)
+-dialyzer({nowarn_function, in_a_process/1}).
 in_a_process(Fun) ->
     {Pid, Ref} = spawn_monitor(fun() -> exit({result, Fun()}) end),
     receive

@@ -12,6 +12,9 @@ Promises are not checked here, see `m:sderl_sim_check`.
 """.
 -include("sderl_sim.hrl").
 
+%% A registration is a name and a pid in one cell (see sderl_core_decide).
+-dialyzer(no_improper_lists).
+
 -export([run/2]).
 -export_type([result/0]).
 
