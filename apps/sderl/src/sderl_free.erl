@@ -98,9 +98,9 @@ again() ->
     case ets:select(sderl_state, [{{{met, '$1'}, '$2'}, [], [{{'$1', '$2'}}]}]) of
         [] -> ok;
         Wanted ->
-            Members = case sderl_dir:own(undefined) of {_, _, _, Ms, _} -> Ms; undefined -> [N || {N, _} <- Wanted] end,
+            %% Also those that are in it for now: one that had no island at that moment declines, and is out.
             Now = erlang:monotonic_time(millisecond),
-            {Done, Left} = lists:partition(fun({N, Until}) -> Until =< Now orelse lists:member(N, Members) end, Wanted),
+            {Done, Left} = lists:partition(fun({_, Until}) -> Until =< Now end, Wanted),
             lists:foreach(fun({N, _}) -> ets:delete(sderl_state, {met, N}) end, Done),
             meet([N || {N, _} <- Left, lists:member(N, nodes(visible))])
     end.

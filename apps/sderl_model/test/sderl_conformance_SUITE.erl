@@ -21,13 +21,13 @@ end_per_suite(Config) ->
     proplists:get_value(owner, Config) ! release.
 
 %% Every node is free and alone at the beginning.
-plain(Config) -> check(plain, count(25, 500), Config).
+plain(Config) -> check(plain, count(16, 500), Config).
 
 %% Three overlapping groups of a launch configuration.
-launch(Config) -> check(launch, count(10, 200), Config).
+launch(Config) -> check(launch, count(6, 200), Config).
 
 %% Islands that meet, with the same names on both sides.
-islands(Config) -> check(islands, count(15, 300), Config).
+islands(Config) -> check(islands, count(8, 300), Config).
 
 %% Names that a deleted group leaves behind are seen, where and how.
 sees(Config) ->
