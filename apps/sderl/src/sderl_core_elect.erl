@@ -11,7 +11,7 @@
 
 -include("sderl_core.hrl").
 
--export([wake/1, alone/1, orphan/1, step_down/1, hand_over/2, elect/1, candidate/1, finish/1, maybe_finish/1]).
+-export([wake/1, alone/1, orphan/1, step_down/1, elect/1, candidate/1, finish/1, maybe_finish/1]).
 -export([collect/5, joined/5, apart/5, nack/5, lead/6, lost_report/4, handover/3]).
 -export([withdraw/1, stop_leading/1, lead_info/1]).
 
@@ -26,8 +26,8 @@ wake(S) -> S.
 -spec stop_leading(#s{}) -> #s{}.
 stop_leading(#s{role = R, syncs = Sy} = S0) when R =:= coord; R =:= surrender ->
     S1 = lists:foldl(fun(N, S) -> fx({read_stop, N}, S) end, S0, maps:keys(Sy)),
-    fx({index, drop}, S1#s{flight = undefined, reqs = [], held = #{}, again = #{}, d = sderl_core:ordered(S1), specials = [], unordered = #{}, owed = [], syncs = #{},
-                           absorbs = #{}, to = undefined});
+    fx({index, drop}, S1#s{d = sderl_core:ordered(S1), flight = undefined, reqs = [], held = #{}, again = #{}, specials = [],
+                           unordered = #{}, owed = [], syncs = #{}, absorbs = #{}, to = undefined});
 stop_leading(S) -> S.
 
 %% The first process of a node's life in this group is a component of its own, at the epoch it
@@ -288,7 +288,6 @@ lost_report(E, Who, _N, #s{role = coord, d = #d{lineage = E, view = V}, self = S
 lost_report(_, _, _, S) -> S.
 
 %% For a while we do not stand for election ourselves: its request may be slow on one link only.
--spec hand_over(node(), #s{}) -> #s{}.
 hand_over(To, #s{now = Now, tick_ms = T, d = #d{lineage = E}} = S) ->
     (step_down(send(To, {handover, E}, S)))#s{stand_at = Now + 2 * T}.
 

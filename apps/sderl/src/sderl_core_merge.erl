@@ -180,7 +180,7 @@ absorbed(N, #absorb{members = Members0, need = At, sessions = Sess0, rows = Chun
     %% A list that we decided and that it never got (maybe its first): it sends it again, and what the
     %% list did elsewhere stands.
     Sess = case faulty(rule_3, S0) of
-        false -> maps:merge(#{M => setelement(3, setelement(2, maps:get(M, Ours, {0, 0, []}), 0), []) || M <- Need}, Sess0);
+        false -> maps:merge(#{M => unused(M, Ours) || M <- Need}, Sess0);
         true -> Sess0
     end,
     Repeat = #{M => {Sid, R} || M := {Sid, Done, _} <- maps:with(Need, Sess), #{M := {Sid0, R, _}} <- [Ours], Sid0 =:= Sid, R > Done},
@@ -200,6 +200,11 @@ known(M, Map) ->
         #{M := Value} -> [Value];
         _ -> []
     end.
+
+%% The session of a member whose first list is still to be decided.
+unused(M, Sessions) ->
+    {Sid, _, _} = maps:get(M, Sessions, {0, 0, []}),
+    {Sid, 0, []}.
 
 %% What waits to be ordered of others' word for these members.
 without(Need, {merge, Members, Rows, Sess, Cl}) ->

@@ -412,21 +412,16 @@ reorder(S) -> S.
 
 -spec propose(module(), term(), #s{}) -> #s{}.
 %% (A node that boots or joins does not decide alone what a member to which it has a link may decide.)
-propose(Mod, Store, #s{role = coord, flight = undefined, groggy = [], leaving = undefined, d = #d{lineage = {C, _}}} = S0) when C < 0 ->
-    case sderl_core_peers:unmet(S0) of
-        true -> S0;
-        false -> proposed(Mod, Store, S0)
-    end;
-propose(Mod, Store, S) -> proposed(Mod, Store, S).
-
-proposed(Mod, Store, #s{role = coord, flight = undefined, groggy = [], leaving = undefined} = S) ->
+propose(Mod, Store, #s{role = coord, flight = undefined, groggy = [], leaving = undefined, d = #d{lineage = {C, _}}} = S) ->
+    Unmet = C < 0 andalso sderl_core_peers:unmet(S),
     Stalled = map_size(S#s.syncs) > 0 andalso faulty(rule_5, S),
     case S of
+        _ when Unmet -> S;
         #s{reqs = [], specials = []} -> pay(S);
         _ when Stalled -> S;
         _ -> pay(sent(sderl_core_decide:batch(Mod, Store, S)))
     end;
-proposed(_, _, S) -> S.
+propose(_, _, S) -> S.
 
 sent({[], _, _, S}) -> S;
 sent({Items, Index, Then, S0}) ->
@@ -445,13 +440,13 @@ sent({Items, Index, Then, S0}) ->
     %% A commit that was owed rode on the batch; who does not get the batch is told.
     S2 = pay(S1#s{owed = (S0#s.owed -- Live) -- Learners}),
     Syncs = maps:with(Learners, S2#s.syncs),
-    S3 = ordered(apply_items(Num, Items, Index, S2#s{syncs = Syncs})),
+    S3 = all_ordered(apply_items(Num, Items, Index, S2#s{syncs = Syncs})),
     Wait = case faulty(early_yes, S0) of true -> []; false -> Live end,
     landed(S3#s{flight = #flight{num = Num, wait = Wait, since = Now, then = Then,
                                  origins = origins(Items)}}).
 
-ordered(#s{unordered = U} = S) when map_size(U) =:= 0 -> S;
-ordered(S) -> S#s{unordered = #{}, saved = undefined}.
+all_ordered(#s{unordered = U} = S) when map_size(U) =:= 0 -> S;
+all_ordered(S) -> S#s{unordered = #{}, saved = undefined}.
 
 %% Whose lists are answered by it; those that came with a merge were answered elsewhere.
 -spec origins([term()]) -> [node()].

@@ -57,12 +57,7 @@ bad_options_test_() ->
         ]
     ].
 
-options(Args) ->
-    {ok, Parsed} = sderl_command:parse(Args, ["bench", "registry"], ?E:command()),
-    case ?E:check(Parsed) of
-        {ok, Options} -> {ok, Options};
-        {error, Text} -> {error, unicode:characters_to_list(Text)}
-    end.
+options(Args) -> sderl_bench_options:checked("registry", ?E, Args).
 
 %% Layout
 

@@ -20,12 +20,7 @@ bad_options_test_() ->
         ]
     ].
 
-options(Args) ->
-    {ok, Parsed} = sderl_command:parse(Args, ["bench", "scale"], ?E:command()),
-    case ?E:check(Parsed) of
-        {ok, Options} -> {ok, Options};
-        {error, Text} -> {error, unicode:characters_to_list(Text)}
-    end.
+options(Args) -> sderl_bench_options:checked("scale", ?E, Args).
 
 %% A ring of five groups of five: what must come out is known.
 ring_test_() ->

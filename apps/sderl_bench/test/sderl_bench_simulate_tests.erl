@@ -44,12 +44,7 @@ bad_options_test_() ->
         ]
     ].
 
-options(Args) ->
-    {ok, Parsed} = sderl_command:parse(Args, ["bench", "simulate"], ?E:command()),
-    case ?E:check(Parsed) of
-        {ok, Options} -> {ok, Options};
-        {error, Text} -> {error, unicode:characters_to_list(Text)}
-    end.
+options(Args) -> sderl_bench_options:checked("simulate", ?E, Args).
 
 %% Runs
 
