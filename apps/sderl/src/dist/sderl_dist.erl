@@ -1,0 +1,240 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_dist).
+-moduledoc """
+How far nodes are from each other: a tree of communication distances.
+
+```erlang
+ok = sderl_dist:load("network.config"),
+0.125 = sderl_dist:distance('anne@m1', 'brian@m1'),
+Near = sderl_dist:choose_nodes(node(), {dist, le, 0.25}).
+```
+
+Nodes are the leaves of a tree, and two of them are at distance `2^-l`, where `l` is the number of
+edges that the paths from the root to them share: 1.0 if they have only the root in common, half as
+much for each further level, 0.0 from a node to itself. `m:sderl_dist_tree` says what follows from that.
+
+## The file
+
+One term, with a full stop, as published:
+
+```erlang
+{network, europe, [
+    {network, rack1, [{node, 'a@m1'}, {node, 'b@m1'}]},
+    {network, [{node, 'c@m2'}]}]}.
+```
+
+`{network, Name, Inner}` and `{network, Inner}` are inner vertices. The names are for people, in
+pictures; a vertex without one is shown as `<v1>`, `<v2>`, .... A vertex may be anything that has
+things within: a region, a switch, a machine with several nodes.
+
+A file may also be set in the configuration, `{sderl, [{distances, "network.config"}]}`, or the term itself.
+
+## State
+
+There is one tree in a virtual machine, for all processes, from `load/1` or `set/1` until the next one. It
+does not depend on the application: it may be loaded before `sderl` starts and outlives its stop. (The published
+library keeps it in the dictionary of the process that loaded it.) Until then the tree has no nodes.
+Reading it copies nothing; replacing it makes the runtime look through all processes once, so that trees should change
+rarely.
+
+## Predicates
+
+`{dist, Op, R}`, or a list of them that all must hold, about the distance from a given node. `Op` is one of `eq`,
+`ne`, `lt`, `le`, `gt`, `ge`. A node is at distance 0.0 of itself, so `lt` and `le` include it if it is a
+candidate. Nodes that the tree does not have are never chosen, whatever the predicate. (In the published library they
+pass `gt`, `ge` and `ne`.)
+
+## Errors
+
+Files and terms give `{error, Reason}`, which `format_error/1` puts in a sentence with the place and the remedy. Arguments of the
+wrong type raise `{badarg, {sderl_dist, Function, Arity}, Details}`.
+
+Source: the `dist` library published with SD Erlang. `set/1`, `save/1`, `tree/0`, `distances/2` and the pictures as SVG are ours.
+""".
+
+-export([init/1, load/1, set/1, tree/0, save/1, format_error/1]).
+-export([nodenames/0, distance/2, distances/2, max_dist/0, min_dist/0]).
+-export([choose_nodes/2, choose_nodes/3, choose_node/2, choose_node/3]).
+
+-export_type([network/0, error/0, predicate/0, operator/0]).
+
+-define(TREE, {sderl, distances}).
+
+-doc "A tree as data; see above.".
+-type network() :: sderl_dist_tree:network().
+
+-doc """
+What may be wrong with a file or a term.
+
+`unconnected_graph`: more than one term in a file, as published. `{bad_network, Path, Found, Expected}`: the
+path has the positions of elements, outermost first, so that `[2, 1, node]` is the node's name in the first
+element of the second. `{file, Name, Reason}`: the file cannot be read or written.
+""".
+-type error() :: sderl_dist_file:error().
+
+-doc "How a distance is compared with `R`.".
+-type operator() :: eq | ne | lt | le | gt | ge.
+
+-doc "A condition on the distance from a node.".
+-type predicate() :: {dist, operator(), R :: number()}.
+
+%% The tree
+
+-doc "Reads the tree of this node from a file. The published name of `load/1`.".
+-spec init(file:name_all()) -> ok | {error, error()}.
+init(File) -> read(File, init).
+
+-doc "Reads the tree of this node from a file. On an error the one before stays.".
+-spec load(file:name_all()) -> ok | {error, error()}.
+load(File) -> read(File, load).
+
+read(File, Function) ->
+    is_file(File) orelse misuse(Function, 1, 1, File, "the name of a file"),
+    maybe
+        {ok, Tree} ?= sderl_dist_file:read(File),
+        put_tree(Tree)
+    end.
+
+-doc "Sets the tree of this node. On an error the one before stays.".
+-spec set(network()) -> ok | {error, error()}.
+set(Term) ->
+    maybe
+        {ok, Tree} ?= sderl_dist_tree:parse(Term),
+        put_tree(Tree)
+    end.
+
+%% An equal term costs nothing: the runtime compares.
+put_tree(Tree) -> persistent_term:put(?TREE, Tree).
+
+get_tree() ->
+    case persistent_term:get(?TREE, none) of
+        none -> sderl_dist_tree:empty();
+        Tree -> Tree
+    end.
+
+-doc "The tree as it was set; `{network, []}` until then.".
+-spec tree() -> network().
+tree() -> sderl_dist_tree:term(get_tree()).
+
+-doc "Writes the tree to a file that `load/1` reads.".
+-spec save(file:name_all()) -> ok | {error, error()}.
+save(File) ->
+    is_file(File) orelse misuse(save, 1, 1, File, "the name of a file"),
+    sderl_dist_file:write(File, unicode:characters_to_binary(io_lib:format("%% coding: utf-8~n~tp.~n", [tree()]))).
+
+-doc """
+One sentence for people: where the bad term stands, what it is, what to write instead.
+
+```
+1> {error, E} = sderl_dist:set({network, [{node, 'a@m1'}, {nodes, ['b@m1']}]}).
+2> sderl_dist:format_error(E).
+"bad network at [2]: {nodes,[b@m1]} is not a network; write {network, [...]}, {network, Name, [...]} or {node, 'name@host'}"
+```
+""".
+-spec format_error(error()) -> string().
+format_error(Error) -> sderl_dist_words:error(Error).
+
+%% Distances
+
+-doc "All nodes of the tree, in its order.".
+-spec nodenames() -> [node()].
+nodenames() -> sderl_dist_tree:nodes(get_tree()).
+
+-doc "How far apart two nodes are.".
+-spec distance(node(), node()) -> float() | {error, {node_not_found, node()}}.
+distance(A, B) when is_atom(A), is_atom(B) -> sderl_dist_tree:distance(A, B, get_tree());
+distance(A, B) when is_atom(A) -> misuse(distance, 2, 2, B, "the name of a node, an atom");
+distance(A, _) -> misuse(distance, 2, 1, A, "the name of a node, an atom").
+
+-doc """
+How far nodes are from `From`, for those that the tree has; none if it does not have `From`. A local
+call without messages: about a microsecond for each node.
+""".
+-spec distances(From :: node(), [node()]) -> #{node() => float()}.
+distances(From, Nodes) when is_atom(From) ->
+    nodes_arg(Nodes, distances, 2, 2),
+    sderl_dist_tree:distances(From, Nodes, get_tree());
+distances(From, _) ->
+    misuse(distances, 2, 1, From, "the name of a node, an atom").
+
+-doc "The largest distance of two nodes, 1.0 if the root has nodes on two branches. 0.0 with less than two nodes.".
+-spec max_dist() -> float().
+max_dist() -> sderl_dist_tree:max(get_tree()).
+
+-doc "The least distance of two distinct nodes. 0.0 with less than two.".
+-spec min_dist() -> float().
+min_dist() -> sderl_dist_tree:min(get_tree()).
+
+%% Choosing
+
+-doc "All nodes of the tree whose distance from `Node` fits; `[]` if none does or `Node` is not there.".
+-spec choose_nodes(node(), predicate() | [predicate()]) -> [node()].
+choose_nodes(Node, Predicates) -> choose(Node, tree, Predicates, choose_nodes, 2).
+
+-doc "Those of `Nodes` whose distance from `Node` fits, in their order.".
+-spec choose_nodes(node(), [node()], predicate() | [predicate()]) -> [node()].
+choose_nodes(Node, Nodes, Predicates) -> choose(Node, Nodes, Predicates, choose_nodes, 3).
+
+-doc "One of `choose_nodes/2`, each as likely as any other; `none` if there is none.".
+-spec choose_node(node(), predicate() | [predicate()]) -> node() | none.
+choose_node(Node, Predicates) -> any(choose(Node, tree, Predicates, choose_node, 2)).
+
+-doc "One of `choose_nodes/3`, each as likely as any other; `none` if there is none.".
+-spec choose_node(node(), [node()], predicate() | [predicate()]) -> node() | none.
+choose_node(Node, Nodes, Predicates) -> any(choose(Node, Nodes, Predicates, choose_node, 3)).
+
+any([]) -> none;
+any(Nodes) -> lists:nth(rand:uniform(length(Nodes)), Nodes).
+
+choose(Node, Nodes, Predicates, F, A) ->
+    is_atom(Node) orelse misuse(F, A, 1, Node, "the name of a node, an atom"),
+    Nodes =:= tree orelse nodes_arg(Nodes, F, A, 2),
+    List = predicates_arg(Predicates, F, A),
+    Tree = get_tree(),
+    Candidates =
+        case Nodes of
+            tree -> sderl_dist_tree:nodes(Tree);
+            _ -> Nodes
+        end,
+    Distances = sderl_dist_tree:distances(Node, Candidates, Tree),
+    [N || N <- Candidates, is_map_key(N, Distances), fits(map_get(N, Distances), List)].
+
+fits(Distance, Predicates) ->
+    lists:all(fun({dist, Op, R}) -> compare(Op, Distance, R) end, Predicates).
+
+compare(eq, Distance, R) -> Distance == R;
+compare(ne, Distance, R) -> Distance /= R;
+compare(lt, Distance, R) -> Distance < R;
+compare(le, Distance, R) -> Distance =< R;
+compare(gt, Distance, R) -> Distance > R;
+compare(ge, Distance, R) -> Distance >= R.
+
+%% Arguments
+
+is_file(File) when is_binary(File), File =/= <<>> -> true;
+is_file([_ | _] = File) -> io_lib:char_list(File);
+is_file(_) -> false.
+
+nodes_arg(Nodes, _, _, _) when length(Nodes) >= 0 -> ok;
+nodes_arg(Nodes, F, A, I) -> misuse(F, A, I, Nodes, "a list of names of nodes").
+
+predicates_arg({dist, _, _} = Predicate, F, A) ->
+    predicates_arg([Predicate], F, A);
+predicates_arg(Predicates, F, A) when length(Predicates) >= 0 ->
+    case [P || P <- Predicates, not is_predicate(P)] of
+        [] -> Predicates;
+        [Bad | _] -> no_predicate(Bad, F, A)
+    end;
+predicates_arg(Other, F, A) ->
+    no_predicate(Other, F, A).
+
+is_predicate({dist, Op, R}) -> is_number(R) andalso lists:member(Op, [eq, ne, lt, le, gt, ge]);
+is_predicate(_) -> false.
+
+-spec no_predicate(term(), atom(), arity()) -> no_return().
+no_predicate(Found, F, A) ->
+    misuse(F, A, A, Found, "{dist, eq | ne | lt | le | gt | ge, Number} or a list of such").
+
+-spec misuse(atom(), arity(), pos_integer(), term(), string()) -> no_return().
+misuse(F, A, I, Found, Expected) ->
+    erlang:error({badarg, {?MODULE, F, A}, #{argument => I, found => Found, expected => Expected}}).
