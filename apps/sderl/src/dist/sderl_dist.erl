@@ -49,14 +49,15 @@ pass `gt`, `ge` and `ne`.)
 Files and terms give `{error, Reason}`, which `format_error/1` puts in a sentence with the place and the remedy. Arguments of the
 wrong type raise `{badarg, {sderl_dist, Function, Arity}, Details}`.
 
-Source: the `dist` library published with SD Erlang. `set/1`, `save/1`, `tree/0`, `distances/2` and the pictures as SVG are ours.
+Source: the `dist` library published with SD Erlang. `set/1`, `save/1`, `tree/0`, `distances/2` and pictures as SVG are ours.
 """.
 
 -export([init/1, load/1, set/1, tree/0, save/1, format_error/1]).
 -export([nodenames/0, distance/2, distances/2, max_dist/0, min_dist/0]).
 -export([choose_nodes/2, choose_nodes/3, choose_node/2, choose_node/3]).
+-export([render/0, render/1, render/2]).
 
--export_type([network/0, error/0, predicate/0, operator/0]).
+-export_type([network/0, error/0, predicate/0, operator/0, rendering/0]).
 
 -define(TREE, {sderl, distances}).
 
@@ -77,6 +78,12 @@ element of the second. `{file, Name, Reason}`: the file cannot be read or writte
 
 -doc "A condition on the distance from a node.".
 -type predicate() :: {dist, operator(), R :: number()}.
+
+-doc """
+How to draw: `format`, for Graphviz or as a finished picture, by default as the file's name ends; `network`, a tree to
+draw instead of the one that is set; `title`, a line above it.
+""".
+-type rendering() :: #{format => dot | svg, network => network(), title => unicode:chardata()}.
 
 %% The tree
 
@@ -208,6 +215,71 @@ compare(lt, Distance, R) -> Distance < R;
 compare(le, Distance, R) -> Distance =< R;
 compare(gt, Distance, R) -> Distance > R;
 compare(ge, Distance, R) -> Distance >= R.
+
+%% Pictures
+
+-doc "Writes the tree to `network.dot`, for Graphviz, as published.".
+-spec render() -> {ok, file:name_all()} | {error, error()}.
+render() -> render("network.dot").
+
+-doc "Writes the tree to a file: as a picture if its name ends in `.svg`, else for Graphviz.".
+-spec render(file:name_all()) -> {ok, file:name_all()} | {error, error()}.
+render(File) ->
+    is_file(File) orelse misuse(render, 1, 1, File, "the name of a file"),
+    draw(File, #{}).
+
+-doc """
+Writes a tree to a file.
+
+The picture is a dendrogram: from left to right, with a scale of distances, the names of vertices on the lines that
+lead to them, and each node in a row of its own. It is made here and needs no other program.
+""".
+-spec render(file:name_all(), rendering()) -> {ok, file:name_all()} | {error, error()}.
+render(File, Options) ->
+    is_file(File) orelse misuse(render, 2, 1, File, "the name of a file"),
+    rendering_arg(Options),
+    draw(File, Options).
+
+draw(File, Options) ->
+    maybe
+        {ok, Tree} ?=
+            case Options of
+                #{network := Network} -> sderl_dist_tree:parse(Network);
+                #{} -> {ok, get_tree()}
+            end,
+        Title = maps:get(title, Options, ""),
+        Text =
+            case maps:get(format, Options, format(File)) of
+                svg -> sderl_dist_svg:draw(sderl_dist_tree:root(Tree), Title);
+                dot -> sderl_dist_dot:draw(sderl_dist_tree:root(Tree), Title)
+            end,
+        ok ?= sderl_dist_file:write(File, unicode:characters_to_binary(Text)),
+        {ok, File}
+    end.
+
+format(File) ->
+    case string:equal(filename:extension(File), ".svg", true) of
+        true -> svg;
+        false -> dot
+    end.
+
+rendering_arg(Options) when is_map(Options) ->
+    Bad = [{Key, Value} || Key := Value <- Options, not is_rendering(Key, Value)],
+    Bad =:= [] orelse
+        misuse(render, 2, 2, hd(Bad), "a map with format (dot or svg), network and title, a text of one line");
+rendering_arg(Other) ->
+    misuse(render, 2, 2, Other, "a map with format, network, title").
+
+is_rendering(format, Format) -> Format =:= dot orelse Format =:= svg;
+is_rendering(network, _) -> true;
+is_rendering(title, Title) ->
+    try unicode:characters_to_list(Title) of
+        Text when is_list(Text) -> lists:all(fun(C) -> C >= 32 end, Text);
+        _ -> false
+    catch
+        error:badarg -> false
+    end;
+is_rendering(_, _) -> false.
 
 %% Arguments
 
