@@ -45,6 +45,8 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `link_unneeded` | notice | `[sderl, link, unneeded]` | node, [idle_s] | nobody needs a link that the library opened |
 | `link_closed` | info | `[sderl, link, closed]` | node, [reason] | the library closed a link |
 | `connect_all` | error | `[sderl, connect_all, set]` | [node], [remedy] | this node runs with `connect_all` true, which rules groups out |
+| `gateway_silent` | warning | `[sderl, gateway, silent]` | node, silent_ms | a gateway next to this node gives no sign; routes avoid it until it does |
+| `undelivered` | warning | `[sderl, route, undelivered]` | to, reason, node, from, messages | messages of this node's processes could not be delivered: at most one event in ten seconds for each receiver and reason |
 | `process_restarted` | warning | `[sderl, process, restarted]` | [process], [group], [reason] | a process of the library died and was started again |
 | `pg_restarted` | warning | `[sderl, pg, restarted]` | group, joins, [reason] | a `pg` scope died; it was started again and its joins replayed |
 | `name_registered` | debug | `[sderl, name, registered]` | group, name, pid | a name came into being |
@@ -199,6 +201,10 @@ table() ->
         {connect_all, error, [sderl, connect_all, set],
             ["this node", {", ", node}, " runs with connect_all true; s_groups need the flag ",
                 "-connect_all false and a restart", {"; ", remedy}]},
+        {gateway_silent, warning, [sderl, gateway, silent],
+            ["the gateway ", node, " gives no sign, for ms: ", silent_ms]},
+        {undelivered, warning, [sderl, route, undelivered],
+            ["undelivered to ", to, ": ", reason, " at ", node, ", messages: ", messages, ", of ", from, " and perhaps others"]},
         {process_restarted, warning, [sderl, process, restarted],
             ["a process", {" of s_group ", group}, " died and was started again", {": ", process}, {", ", reason}]},
         {pg_restarted, warning, [sderl, pg, restarted],

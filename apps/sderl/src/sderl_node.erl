@@ -267,6 +267,7 @@ entered(Group, Why, N) ->
 %% What follows from a change of the own groups.
 dwell() ->
     free(),
+    sderl_router:changed(),
     sderl_dir:unknow_strangers(),
     share().
 
@@ -379,6 +380,7 @@ renamed(_) ->
                     sderl_event:emit(start_refused, #{sentence => sderl_config:format_error(Why)})
             end,
             N1 = configured(#n{node = node()}),
+            sderl_router:changed(),
             case sderl_dir:own(undefined) of
                 {_, _, Pid, _, _} -> lists:foreach(fun(Op) -> Pid ! {sderl_op, none, Op} end, Free);
                 undefined -> ok

@@ -18,7 +18,7 @@
 -export([apply/6, redo/5, put_rows/5, sync_begin/3, sync_end/4, foreign/1, local/1]).
 -export([read/3, read_next/1, read_stop/1]).
 -export([durable/2, outbox/3, sessions/2, recover/1, purge/1, purge_names/1]).
--export([is_member/1, uid/1, names/1, count/1]).
+-export([is_member/1, uid/1, names/1, matching/2, count/1]).
 -export_type([store/0, local/0, stale/0, cursor/0]).
 
 -define(NAMES, sderl_names).
@@ -387,6 +387,11 @@ uid(G) ->
         error -> error;
         Uid -> {ok, Uid}
     end.
+
+-doc "The processes whose names match a pattern, in which `'_'` stands for anything.".
+-spec matching(term(), term()) -> [pid()].
+matching(Group, Pattern) ->
+    ets:select(?NAMES, [{{{'$1', Pattern}, '$2', '_', '_', '_', '_'}, [{'=:=', '$1', {const, Group}}], ['$2']}]).
 
 -doc "All rows of an own group as `{Name, Pid}`, in no order.".
 -spec names(term()) -> [{term(), pid()}].

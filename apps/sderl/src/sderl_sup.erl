@@ -18,8 +18,12 @@ init([]) ->
     sderl_subs = sderl_subs:new(),
     sderl_links = sderl_links:new(),
     sderl_pg = sderl_pg:new(),
+    sderl_routes = sderl_router:new(),
+    sderl_route_calls = sderl_route_call:new(),
+    sderl_undelivered = sderl_route_report:new(),
     {ok, {#{strategy => one_for_one, intensity => 1000, period => 1},
-          [worker(sderl_subs), worker(sderl_connector), worker(sderl_watch), worker(sderl_ask),
+          [worker(sderl_subs), worker(sderl_router), worker(sderl_route_report), supervisor(sderl_forward_sup),
+           worker(sderl_connector), worker(sderl_watch), worker(sderl_ask),
            supervisor(sderl_group_sup), supervisor(sderl_pg_sup), worker(sderl_node),
            worker(sderl_link_policy)]}}.
 

@@ -1,0 +1,100 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_route_report).
+-moduledoc false.
+%% What this node's processes sent and what could not be delivered: counted by receiver and reason, told
+%% as an event now and then, and to the senders that want to know.
+
+-behaviour(gen_server).
+
+-export([new/0, start_link/0, counts/0, failed/1, subscribe/1, info/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-define(TABLE, sderl_undelivered).
+%% So many receivers are told apart.
+-define(MOST, 1000).
+%% One event for each receiver and reason in that time.
+-define(QUIET_MS, 10_000).
+
+-spec new() -> ets:table().
+new() ->
+    T = ets:new(?TABLE, [named_table, public]),
+    true = ets:insert(T, {counts, counters:new(3, [write_concurrency])}),
+    T.
+
+-doc "The counters of the forwarding processes: delivered, forwarded, failed.".
+-spec counts() -> counters:counters_ref().
+counts() -> ets:lookup_element(?TABLE, counts, 2).
+
+-spec start_link() -> gen_server:start_ret().
+start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+-doc "What a node could not deliver for processes of this one.".
+-spec failed({node(), [{pid(), {term(), term()}, sderl_route_send:failure(), pos_integer()}]}) -> ok.
+failed(Report) -> gen_server:cast(?MODULE, {failed, Report}).
+
+-doc "Whether the calling process is told of its own.".
+-spec subscribe(boolean()) -> ok.
+subscribe(On) -> gen_server:call(?MODULE, {subscribe, self(), On}).
+
+-spec info() -> #{delivered := integer(), forwarded := integer(), failed := integer(),
+                  undelivered := [{term(), sderl_route_send:failure(), pos_integer()}]}.
+info() ->
+    C = counts(),
+    #{delivered => counters:get(C, 1), forwarded => counters:get(C, 2), failed => counters:get(C, 3),
+      undelivered => lists:sort([{To, Reason, N} || {{To, Reason}, N, _, _} <- ets:tab2list(?TABLE)])}.
+
+-spec init([]) -> {ok, #{pid() => reference()}}.
+init([]) ->
+    _ = erlang:send_after(1000, self(), prune),
+    {ok, #{}}.
+
+-spec handle_call(term(), gen_server:from(), #{pid() => reference()}) -> {reply, term(), #{pid() => reference()}}.
+handle_call({subscribe, Pid, true}, _, Subs) when is_map_key(Pid, Subs) -> {reply, ok, Subs};
+handle_call({subscribe, Pid, true}, _, Subs) -> {reply, ok, Subs#{Pid => monitor(process, Pid)}};
+handle_call({subscribe, Pid, false}, _, Subs) ->
+    case maps:take(Pid, Subs) of
+        {Mon, Rest} -> true = demonitor(Mon, [flush]), {reply, ok, Rest};
+        error -> {reply, ok, Subs}
+    end;
+handle_call(_, _, Subs) -> {reply, {error, unknown_call}, Subs}.
+
+-spec handle_cast(term(), #{pid() => reference()}) -> {noreply, #{pid() => reference()}}.
+handle_cast({failed, {Where, List}}, Subs) when is_list(List) ->
+    lists:foreach(fun
+        ({From, To, Reason, N}) when is_pid(From), is_atom(Reason), is_integer(N) -> note(Where, From, receiver(To), Reason, N, Subs);
+        (_) -> sderl_dir:unknown(?MODULE)
+    end, List),
+    {noreply, Subs};
+handle_cast(_, Subs) ->
+    sderl_dir:unknown(?MODULE),
+    {noreply, Subs}.
+
+-spec handle_info(term(), #{pid() => reference()}) -> {noreply, #{pid() => reference()}}.
+handle_info(prune, Subs) ->
+    _ = erlang:send_after(1000, self(), prune),
+    sderl_route_call:prune(),
+    {noreply, Subs};
+handle_info({'DOWN', _, process, Pid, _}, Subs) -> {noreply, maps:remove(Pid, Subs)};
+handle_info(_, Subs) ->
+    sderl_dir:unknown(?MODULE),
+    {noreply, Subs}.
+
+%% As the sender named it.
+receiver({Group, {name, Name}}) -> {Group, Name};
+receiver({_Node, {to, To}}) -> To;
+receiver(Other) -> Other.
+
+note(Where, From, To, Reason, N, Subs) ->
+    _ = is_map_key(From, Subs) andalso (From ! {sderl_undelivered, To, Reason, N}),
+    Key = case ets:member(?TABLE, {To, Reason}) orelse ets:info(?TABLE, size) < ?MOST of
+        true -> {To, Reason};
+        false -> {other, Reason}
+    end,
+    Now = erlang:monotonic_time(millisecond),
+    case ets:lookup(?TABLE, Key) of
+        [{_, Sum, At, Untold}] when Now - At < ?QUIET_MS -> true = ets:insert(?TABLE, {Key, Sum + N, At, Untold + N});
+        Before ->
+            {Sum, Untold} = case Before of [{_, S, _, U}] -> {S, U}; [] -> {0, 0} end,
+            true = ets:insert(?TABLE, {Key, Sum + N, Now, 0}),
+            sderl_event:emit(undelivered, #{to => To, reason => Reason, node => Where, from => From, messages => Untold + N})
+    end.

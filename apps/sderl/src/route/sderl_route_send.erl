@@ -1,0 +1,114 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_route_send).
+-moduledoc false.
+%% Frames that travel over gateways, and the first step of each: whoever sends does it in its own
+%% process.
+%%
+%% | frame | |
+%% |---|---|
+%% | `{sderl_to, 1, Hops, Hash, Group, What, From, Message}` | to a member of a group, which one the way decides |
+%% | `{sderl_at, 1, Hops, Hash, Node, What, From, Message}` | to a node |
+%%
+%% `Hops` is how many more gateways may take it. `Hash` chooses among equal ways, and among the forwarding
+%% processes of a node: of the sender and the group, so that what one sends into the other stays in order. `From` is
+%% the pid that hears of it when it cannot be delivered, an alias that gets an answer either way, or `none`.
+
+-export([group/6, hash/2, node/5, pick/2, forwarder/1]).
+-export_type([what/0, at/0, from/0, failure/0]).
+
+-define(VSN, 1).
+-define(HOPS, 16).
+
+-doc "For whom it is in a group.".
+-type what() :: {name | call, Name :: term()} | {names, Pattern :: term()} | {nodes | call_any, Process :: atom()}.
+-doc "For whom it is on a node.".
+-type at() :: {to, pid() | reference()} | {pids, [pid()]} | {call, pid()} | probe | report
+    | {group, Group :: term(), what()}.
+-type from() :: pid() | reference() | none.
+-doc """
+Why something could not be delivered. `no_name`: the group has no such name. `no_route`: no gateway leads
+there. `unreachable`: the way ends before the receiver's node. `busy`: a link or a gateway on the way has as
+much waiting as it may. `hop_limit`: it went through too many gateways.
+""".
+-type failure() :: no_name | no_route | unreachable | busy | hop_limit.
+
+-doc """
+Sends to a group that this node is no member of. Suspends the caller while the first link is full, unless
+the options say `nosuspend`.
+""".
+-spec group(term(), what(), from(), term(), non_neg_integer(), [noconnect | nosuspend]) -> ok | {error, no_route | busy}.
+group(Group, What, From, Message, Hash, Options) ->
+    onward({group, Group}, {sderl_to, ?VSN, ?HOPS, Hash, Group, What, From, Message}, Options).
+
+-doc """
+The hash for what the calling process sends into a group: all of it takes one way, so that all of it stays in
+order. A call that gets no sign tries another (`Try` > 1).
+""".
+-spec hash(term(), pos_integer()) -> non_neg_integer().
+hash(Group, 1) -> erlang:phash2({self(), Group}, 1 bsl 27);
+hash(Group, Try) -> erlang:phash2({self(), Group, Try}, 1 bsl 27).
+
+-doc "Sends to a node, over a link if there is one. `nosuspend`: rather not than wait for a full link.".
+-spec node(node(), at(), from(), term(), [noconnect | nosuspend]) -> ok | {error, no_route | busy}.
+node(Node, {to, To} = At, From, Message, Options) ->
+    case erlang:send(To, Message, Options) of
+        ok -> ok;
+        noconnect -> onward({node, Node}, frame(Node, At, From, Message), Options);
+        nosuspend -> {error, busy}
+    end;
+node(Node, At, From, Message, Options) ->
+    Frame = frame(Node, At, From, Message),
+    case erlang:send({forwarder(element(4, Frame)), Node}, Frame, Options) of
+        ok -> ok;
+        noconnect -> onward({node, Node}, Frame, Options);
+        nosuspend -> {error, busy}
+    end.
+
+frame(Node, At, From, Message) ->
+    {sderl_at, ?VSN, ?HOPS, erlang:phash2({From, At}, 1 bsl 27), Node, At, From, Message}.
+
+%% One step of a frame, by the routes of this node.
+onward(Key, Frame, Options) ->
+    Hash = element(4, Frame),
+    case ets:lookup_element(sderl_routes, Key, 3, none) of
+        none -> {error, no_route};
+        First ->
+            Best = pick(First, Hash),
+            try_each(Best, First, forwarder(Hash), Frame, Options)
+    end.
+
+try_each(Node, First, Name, Frame, Options) ->
+    case erlang:send({Name, Node}, Frame, Options) of
+        ok -> ok;
+        nosuspend -> {error, busy};
+        noconnect ->
+            %% It died a moment ago.
+            try_rest([N || N <- tuple_to_list(First), N =/= Node], Name, Frame, Options)
+    end.
+
+try_rest([], _, _, _) -> {error, no_route};
+try_rest([N | Ns], Name, Frame, Options) ->
+    case erlang:send({Name, N}, Frame, Options) of
+        ok -> ok;
+        nosuspend -> {error, busy};
+        noconnect -> try_rest(Ns, Name, Frame, Options)
+    end.
+
+-doc "Which of several equal first steps. Each node turns the hash its own way, or all would take the same side.".
+-spec pick({node()} | tuple(), non_neg_integer()) -> node().
+pick({Node}, _) -> Node;
+pick(First, Hash) -> element(1 + erlang:phash2({Hash, node()}, tuple_size(First)), First).
+
+-doc "The forwarding process for a hash; every node has the same ones.".
+-spec forwarder(non_neg_integer()) -> atom().
+forwarder(Hash) ->
+    case Hash band 7 of
+        0 -> sderl_forward_1;
+        1 -> sderl_forward_2;
+        2 -> sderl_forward_3;
+        3 -> sderl_forward_4;
+        4 -> sderl_forward_5;
+        5 -> sderl_forward_6;
+        6 -> sderl_forward_7;
+        7 -> sderl_forward_8
+    end.

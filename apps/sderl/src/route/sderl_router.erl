@@ -1,0 +1,162 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_router).
+-moduledoc false.
+%% One process a node: runs `sderl_route_state` and keeps the table of routes.
+%%
+%% Between gateways and their mates a small beat goes to and fro: a gateway that is stopped, or
+%% whose host went without closing its links, is no way to anybody from three beats on, long before
+%% the runtime closes the link.
+%%
+%% | row of the table | |
+%% |---|---|
+%% | `{{group, Group}, Gateways, {First, ...}}` | how far, and by which mates |
+%% | `{{node, Node}, Gateways, {First, ...}}` | the same for a member of such a group |
+%% | `{{members, Group}, [Node]}` | of a group that a route leads to |
+%%
+%% The table belongs to the supervisor; a successor of this process computes it again.
+
+-behaviour(gen_server).
+
+-export([new/0, start_link/0, changed/0, info/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-define(TABLE, sderl_routes).
+-define(VSN, 1).
+%% A digest goes to some mate this often, in ms.
+-define(COMPARE, 10_000).
+-define(BEATS, 3).
+
+-record(r, {
+    self = node(), state :: sderl_route_state:state(),
+    beat_ms :: pos_integer(),
+    %% When a gateway that this node uses was last heard, and those that are silent.
+    heard = #{} :: #{node() => integer()},
+    silent = #{} :: #{node() => []},
+    late = false :: boolean(), last :: integer()
+}).
+
+-spec new() -> ets:table().
+new() -> ets:new(?TABLE, [named_table, public, {read_concurrency, true}]).
+
+-spec start_link() -> gen_server:start_ret().
+start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+-doc "The own groups, or their members, changed.".
+-spec changed() -> ok.
+changed() -> gen_server:cast(?MODULE, changed).
+
+-doc "What gateways tell, and which of those next to this node are silent.".
+-spec info() -> #{gateways := [sderl_route_state:advertisement()], silent := [node()]}.
+info() -> gen_server:call(?MODULE, info).
+
+-spec init([]) -> {ok, #r{}}.
+init([]) ->
+    _ = process_flag(async_dist, true),
+    ok = net_kernel:monitor_nodes(true, #{node_type => all}),
+    Beat = maps:get(route_beat_ms, sderl_dir:options(), 1000),
+    _ = erlang:send_after(Beat, self(), beat),
+    _ = erlang:send_after(rand:uniform(?COMPARE), self(), compare),
+    {ok, run([{groups, groups()}], begun(Beat))}.
+
+begun(Beat) ->
+    State = sderl_route_state:new(node(), erlang:system_time(millisecond), nodes(connected)),
+    #r{state = State, beat_ms = Beat, last = now_ms()}.
+
+groups() -> lists:sort([{G, Uid, lists:sort(Ms)} || {G, Uid, _, Ms, _} <- sderl_dir:named()]).
+
+-spec handle_call(term(), gen_server:from(), #r{}) -> {reply, term(), #r{}}.
+handle_call(info, _, #r{state = S, silent = Silent} = R) ->
+    {reply, #{gateways => lists:sort(sderl_route_state:gateways(S)), silent => lists:sort(maps:keys(Silent))}, R};
+handle_call(_, _, R) -> {reply, {error, unknown_call}, R}.
+
+-spec handle_cast(term(), #r{}) -> {noreply, #r{}}.
+%% A node that got another name is another node.
+handle_cast(changed, #r{self = Self, beat_ms = Beat}) when Self =/= node() ->
+    {noreply, run([{groups, groups()}], begun(Beat))};
+handle_cast(changed, R) -> {noreply, run([{groups, groups()}], R)};
+handle_cast(_, R) -> {noreply, unknown(R)}.
+
+-spec handle_info(term(), #r{}) -> {noreply, #r{}}.
+handle_info({sderl_route, ?VSN, From, Message}, R) when is_atom(From) -> {noreply, message(From, Message, R)};
+handle_info({nodeup, Node, _}, R) -> {noreply, run([{up, Node}], R)};
+handle_info({nodedown, Node, _}, #r{heard = Heard, silent = Silent} = R) ->
+    {noreply, run([{down, Node}], R#r{heard = maps:remove(Node, Heard), silent = maps:remove(Node, Silent)})};
+handle_info(beat, #r{beat_ms = Ms} = R) ->
+    _ = erlang:send_after(Ms, self(), beat),
+    {noreply, beat(R)};
+handle_info(compare, R) ->
+    _ = erlang:send_after(?COMPARE, self(), compare),
+    {noreply, run([{compare, rand:uniform(1 bsl 20)}], R)};
+handle_info(_, R) -> {noreply, unknown(R)}.
+
+message(From, {news, News}, R) when is_list(News) ->
+    case lists:all(fun sderl_route_state:advertisement/1, News) of
+        true -> run([{message, From, {news, News}}], heard(From, R));
+        false -> unknown(R)
+    end;
+message(From, {digest, Answer, Digest}, R) when is_boolean(Answer), is_list(Digest) ->
+    case lists:all(fun({N, {L, V}}) -> is_atom(N) andalso is_integer(L) andalso is_integer(V); (_) -> false end, Digest) of
+        true -> run([{message, From, {digest, Answer, Digest}}], heard(From, R));
+        false -> unknown(R)
+    end;
+message(From, beat, R) ->
+    tell(From, beaten),
+    heard(From, R);
+message(From, beaten, R) -> heard(From, R);
+message(_, _, R) -> unknown(R).
+
+unknown(R) ->
+    sderl_dir:unknown(?MODULE),
+    R.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+%% ---------------------------------------------------------------- beats
+
+%% Asks the gateways next to this node for a sign. One that gave none for three beats counts as down.
+beat(#r{state = S, heard = Heard0, silent = Silent, beat_ms = Ms, last = Last} = R0) ->
+    Now = now_ms(),
+    Linked = nodes(connected),
+    Mates = lists:append([M || {_, _, M} <- groups()]),
+    Next = [N || {N, _, _, _} <- sderl_route_state:gateways(S), N =/= node(), lists:member(N, Mates), lists:member(N, Linked)],
+    lists:foreach(fun(N) -> tell(N, beat) end, Next),
+    %% Who was stopped itself knows nothing of the others' silence.
+    Heard = case Now - Last > 2 * Ms of
+        true -> #{N => Now || N <- Next};
+        false -> #{N => maps:get(N, Heard0, Now) || N <- Next}
+    end,
+    New = [N || N := At <- Heard, Now - At > ?BEATS * Ms, not is_map_key(N, Silent)],
+    lists:foreach(fun(N) -> sderl_event:emit(gateway_silent, #{node => N, silent_ms => Now - maps:get(N, Heard)}) end, New),
+    run([{down, N} || N <- New], R0#r{heard = Heard, last = Now, silent = maps:merge(Silent, #{N => [] || N <- New})}).
+
+heard(From, #r{heard = Heard, silent = Silent} = R) ->
+    Again = R#r{heard = case Heard of #{From := _} -> Heard#{From := now_ms()}; _ -> Heard end},
+    case Silent of
+        #{From := _} -> run([{up, From}], Again#r{silent = maps:remove(From, Silent)});
+        _ -> Again
+    end.
+
+%% ---------------------------------------------------------------- effects
+
+run(Events, #r{state = S0} = R) ->
+    Now = now_ms(),
+    {Effects, S} = lists:foldl(fun(E, {Acc, S1}) ->
+        {More, S2} = sderl_route_state:step(Now, E, S1),
+        {Acc ++ More, S2}
+    end, {[], S0}, Events),
+    _ = lists:member(changed, Effects) andalso show(sderl_route_state:routes(S)),
+    lists:foreach(fun({send, Node, Message}) -> tell(Node, Message); (changed) -> ok end, Effects),
+    R#r{state = S}.
+
+tell(Node, Message) ->
+    _ = erlang:send({?MODULE, Node}, {sderl_route, ?VSN, node(), Message}, [noconnect]),
+    ok.
+
+%% First what is new, then what is over: whoever reads meanwhile finds a way.
+show(#{groups := Groups, nodes := Nodes}) ->
+    Rows = lists:append([[{{group, G}, Far, list_to_tuple(First)}, {{members, G}, Ms}] || G := {{Far, First}, Ms} <- Groups])
+        ++ [{{node, N}, Far, list_to_tuple(First)} || N := {Far, First} <- Nodes],
+    Keys = #{element(1, Row) => [] || Row <- Rows},
+    Old = [K || Row <- ets:tab2list(?TABLE), K <- [element(1, Row)], not is_map_key(K, Keys)],
+    true = ets:insert(?TABLE, Rows),
+    lists:foreach(fun(K) -> ets:delete(?TABLE, K) end, Old).

@@ -1,0 +1,193 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_route_SUITE).
+
+%% Three groups in a row, with two gateways at each border: left 1 2 3 4, middle 3 4 5 6, right 5 6 7.
+
+-compile([export_all, nowarn_export_all]).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-import(sderl_ct, [on/3, await/2, group/3, process/2, heard/2]).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() -> [routes, sends, calls, many, undelivered, bad_input, gateway_dies].
+
+init_per_suite(Config0) ->
+    Config = sderl_ct:hold(7, calm) ++ Config0,
+    {Fleet, [N1, N2, N3, N4, N5, N6, N7]} = fleet(Config),
+    [group(Fleet, G, Ns) || {G, Ns} <- [{left, [N1, N2, N3, N4]}, {middle, [N3, N4, N5, N6]}, {right, [N5, N6, N7]}]],
+    Config.
+
+end_per_suite(Config) -> sderl_ct:release(Config).
+
+init_per_testcase(_, Config) ->
+    {Fleet, Nodes} = fleet(Config),
+    ways(Fleet, Nodes),
+    [{links, links(Fleet, Nodes)} | Config].
+
+%% No test added a link.
+end_per_testcase(_, Config) ->
+    {Fleet, Nodes} = fleet(Config),
+    ?assertEqual(proplists:get_value(links, Config), links(Fleet, Nodes)),
+    [[on(Fleet, hd(Ns), fun() -> s_group:unregister_name(G, N) end) || {_, N} <- on(Fleet, hd(Ns), fun() -> s_group:registered_names({s_group, G}) end)]
+     || {G, Ns} <- [{left, Nodes}, {middle, lists:nthtail(2, Nodes)}, {right, lists:nthtail(4, Nodes)}]],
+    ok.
+
+fleet(Config) -> {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)}.
+
+links(Fleet, Nodes) -> [on(Fleet, N, fun() -> lists:sort(nodes(connected)) end) || N <- Nodes].
+
+%% Everybody knows every way.
+ways(Fleet, [N1, N2, N3, N4, N5, N6, N7]) ->
+    Expected =
+        [{N, [{middle, 1, [N3, N4]}, {right, 2, [N3, N4]}]} || N <- [N1, N2]] ++ [{N, [{right, 1, [N5, N6]}]} || N <- [N3, N4]]
+        ++ [{N, [{left, 1, [N3, N4]}]} || N <- [N5, N6]] ++ [{N7, [{left, 2, [N5, N6]}, {middle, 1, [N5, N6]}]}],
+    [await({routes, N}, fun() ->
+        case maps:get(routes, on(Fleet, N, fun() -> sderl_route:info() end)) of Routes -> true; Other -> Other end
+     end) || {N, Routes} <- Expected].
+
+%% ----------------------------------------------------------------
+
+routes(Config) ->
+    {Fleet, [N1, _, N3, N4, N5, N6, N7]} = fleet(Config),
+    ?assertEqual([{middle, [N3, N4, N5, N6]}, {right, [N5, N6, N7]}], on(Fleet, N1, fun() -> sderl_route:groups() end)).
+
+%% In order, over two gateways, to names and to pids.
+sends(Config) ->
+    {Fleet, [N1, _, _, _, N5, _, N7]} = fleet(Config),
+    To = process(Fleet, N7),
+    yes = on(Fleet, N5, fun() -> s_group:register_name(right, sink, To) end),
+    [on(Fleet, N, fun() -> [ok = sderl_route:send(D, {N, D, K}) || K <- lists:seq(1, 500), D <- [{right, sink}, To]] end) || N <- [N1, N7]],
+    await(all, fun() -> length(heard(Fleet, To)) =:= 2000 end),
+    [?assertEqual(lists:seq(1, 500), [K || {S, D1, K} <- heard(Fleet, To), S =:= N, D1 =:= D]) || N <- [N1, N7], D <- [{right, sink}, To]],
+    ?assertEqual({error, no_name}, on(Fleet, N7, fun() -> sderl_route:send({right, nobody}, x) end)),
+    ?assertEqual({error, no_route}, on(Fleet, N7, fun() -> sderl_route:send({nowhere, nobody}, x) end)).
+
+calls(Config) ->
+    {Fleet, [N1, _, _, _, _, _, N7]} = fleet(Config),
+    Server = sderl_ct_server:start(Fleet, N7, right, server),
+    Call = fun(Name, Request, Timeout) -> on(Fleet, N1, fun() -> sderl_route:call({right, Name}, Request, Timeout) end) end,
+    ?assertEqual({ok, hello}, Call(server, {echo, hello}, 5000)),
+    ?assertEqual({ok, late}, Call(server, {later, 400, late}, 5000)),
+    ?assertEqual({error, no_name}, Call(nobody, {echo, hello}, 5000)),
+    ?assertEqual({error, timeout}, Call(server, never, 700)),
+    ok = on(Fleet, N1, fun() -> sderl_route:cast({right, server}, told) end),
+    await(told, fun() -> [late, told] =:= sderl_ct_server:noted(Fleet, Server) end),
+    %% A process that ends says why; one that is not there cannot.
+    ?assertEqual({error, {down, why_not}}, Call(server, {die, why_not}, 5000)),
+    await(gone, fun() -> {error, no_name} =:= Call(server, {echo, hello}, 5000) end),
+    ?assertEqual({error, {down, noproc}}, on(Fleet, N1, fun() -> sderl_route:call_any(right, no_such_process, x, 5000) end)),
+    ?assertMatch({ok, #{gateways := _}}, on(Fleet, N1, fun() -> sderl_route:call_any(right, sderl_router, info, 5000) end)),
+    ?assertEqual({error, no_route}, on(Fleet, N1, fun() -> sderl_route:call({nowhere, x}, x, 300) end)).
+
+%% To all that match, to every member, and from a member too.
+many(Config) ->
+    {Fleet, [N1, _, _, _, N5, N6, N7]} = fleet(Config),
+    Pids = [{N, process(Fleet, N)} || N <- [N5, N6, N7, N7]],
+    [yes = on(Fleet, N, fun() -> s_group:register_name(right, {user, P}, P) end) || {N, P} <- Pids],
+    Other = process(Fleet, N7),
+    yes = on(Fleet, N7, fun() -> s_group:register_name(right, other, Other) end),
+    [on(Fleet, N, fun() -> true = register(sink, P) end) || {N, P} <- lists:droplast(Pids)],
+    [ok = on(Fleet, N, fun() ->
+        ok = sderl_route:multi_send(right, {names, {user, '_'}}, {to_users, N}),
+        sderl_route:multi_send(right, {nodes, sink}, {to_nodes, N})
+     end) || N <- [N1, N5]],
+    [await({heard, P}, fun() ->
+        Heard = lists:sort(heard(Fleet, P)),
+        Heard =:= lists:sort([{to_users, N} || N <- [N1, N5]] ++ [{to_nodes, N} || N <- [N1, N5], {M, Q} <- lists:droplast(Pids), M =:= node(P), P =:= Q])
+            orelse Heard
+     end) || {_, P} <- Pids],
+    ?assertEqual([], heard(Fleet, Other)).
+
+%% Who asks is told, and everybody can look.
+undelivered(Config) ->
+    {Fleet, [N1 | _]} = fleet(Config),
+    P = process(Fleet, N1),
+    on(Fleet, N1, fun() -> P ! {apply, fun() ->
+        ok = sderl_route:reports(true),
+        [ok = sderl_route:send({right, nobody}, K) || K <- lists:seq(1, 10)]
+    end}, ok end),
+    await(reported, fun() ->
+        Reports = heard(Fleet, P),
+        [] =:= [R || R <- Reports, case R of {sderl_undelivered, {right, nobody}, no_name, _} -> false; _ -> true end]
+            andalso 10 =:= lists:sum([N || {_, _, _, N} <- Reports])
+    end),
+    #{undelivered := List} = on(Fleet, N1, fun() -> sderl_route:info() end),
+    ?assertEqual(10, lists:sum([N || {{right, nobody}, no_name, N} <- List])).
+
+bad_input(Config) ->
+    {Fleet, [N1 | _]} = fleet(Config),
+    Bad = fun(F, Args) ->
+        on(Fleet, N1, fun() -> try apply(sderl_route, F, Args) catch error:{badarg, {M, G, A}, #{argument := I}} -> {M, G, A, I} end end)
+    end,
+    ?assertEqual({sderl_route, send, 2, 1}, Bad(send, [right, x])),
+    ?assertEqual({sderl_route, call, 3, 3}, Bad(call, [{right, x}, x, soon])),
+    ?assertEqual({sderl_route, call, 3, 1}, Bad(call, [right, x, 1])),
+    ?assertEqual({sderl_route, multi_send, 3, 2}, Bad(multi_send, [right, {nodes, "x"}, x])),
+    ?assertEqual({sderl_route, call_any, 4, 2}, Bad(call_any, [right, "x", x, 1])),
+    ?assertEqual({sderl_route, reports, 1, 1}, Bad(reports, [yes])),
+    ?assertEqual([], sderl_route:groups()),
+    ?assertEqual({error, not_running}, sderl_route:info()),
+    ?assertEqual({error, not_running}, sderl_route:send({right, x}, x)),
+    ?assertEqual({error, not_running}, sderl_route:call({right, x}, x)),
+    ?assertEqual({error, not_running}, sderl_route:reports(true)),
+    %% Frames that make no sense are counted and harm nobody.
+    on(Fleet, N1, fun() ->
+        [sderl_forward_1 ! M || M <- [nonsense, {sderl_to, 2, a}, {sderl_at, 1, 3, 0, node(), nonsense, none, x}]],
+        [sderl_router ! M || M <- [nonsense, {sderl_route, 1, node(), {news, [nonsense]}}, {sderl_route, 1, node(), {digest, true, [x]}}]],
+        sderl_route_report:failed(nonsense), sderl_route_report:failed({node(), [nonsense]})
+    end),
+    await(counted, fun() ->
+        Counts = on(Fleet, N1, fun() -> sderl_dir:unknowns() end),
+        [{sderl_forward, 3}, {sderl_route_report, 2}, {sderl_router, 3}] =:= [C || {M, _} = C <- Counts, lists:member(M, [sderl_forward, sderl_router, sderl_route_report])]
+            orelse Counts
+    end).
+
+%% One of two gateways is killed under calls: every call is answered, and was asked once.
+gateway_dies(Config) ->
+    {Fleet, [N1, _, N3, N4, _, _, N7]} = fleet(Config),
+    Server = sderl_ct_server:start(Fleet, N7, right, server),
+    %% Processes whose way leads over the one and over the other.
+    Callers = [on(Fleet, N1, fun() -> spawn(?MODULE, caller, [{right, server}, I]) end) || I <- lists:seq(1, 8)],
+    await(calling, fun() -> lists:all(fun(C) -> answers(Fleet, C) > 5 end, Callers) end),
+    sderl_fleet:kill(Fleet, N4),
+    Before = [answers(Fleet, C) || C <- Callers],
+    await(calling_again, fun() -> lists:all(fun({C, B}) -> answers(Fleet, C) > B + 5 end, lists:zip(Callers, Before)) end),
+    Results = [stop(Fleet, C) || C <- Callers],
+    ?assertEqual([], [Error || {Error, _} <- Results, Error =/= none]),
+    Noted = sderl_ct_server:noted(Fleet, Server),
+    ?assertEqual(length(lists:usort(Noted)), length(Noted)),
+    ?assertEqual([], lists:append([[{I, K} || K <- lists:seq(1, N)] || {I, {_, N}} <- lists:enumerate(Results)]) -- Noted),
+    await(one_way, fun() -> [{middle, 1, [N3]}, {right, 2, [N3]}] =:= maps:get(routes, on(Fleet, N1, fun() -> sderl_route:info() end)) end),
+    {ok, N4} = sderl_fleet:restart(Fleet, N4),
+    ways(Fleet, proplists:get_value(nodes, Config)).
+
+caller(To, I) -> caller(To, I, 0).
+
+caller(To, I, N) ->
+    receive
+        {answers, From, Ref} -> From ! {Ref, N}, caller(To, I, N);
+        {stop, From, Ref} -> From ! {Ref, {none, N}}
+    after 0 ->
+        case sderl_route:call(To, {note, {I, N + 1}}, 20_000) of
+            {ok, {I, M}} when M =:= N + 1 -> caller(To, I, N + 1);
+            Other -> failed({Other, N})
+        end
+    end.
+
+failed(Result) ->
+    receive
+        {answers, From, Ref} -> From ! {Ref, infinity}, failed(Result);
+        {stop, From, Ref} -> From ! {Ref, Result}
+    end.
+
+answers(Fleet, C) -> ask(Fleet, C, answers).
+stop(Fleet, C) -> ask(Fleet, C, stop).
+
+ask(Fleet, Pid, What) ->
+    on(Fleet, node(Pid), fun() ->
+        Ref = make_ref(),
+        Pid ! {What, self(), Ref},
+        receive {Ref, Answer} -> Answer end
+    end).
