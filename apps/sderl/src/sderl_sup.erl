@@ -21,6 +21,7 @@ init([]) ->
     sderl_routes = sderl_router:new(),
     sderl_route_calls = sderl_route_call:new(),
     sderl_undelivered = sderl_route_report:new(),
+    sderl_place_pending = sderl_place_pending:new(),
     {ok, {#{strategy => one_for_one, intensity => 1000, period => 1},
           [worker(sderl_subs), worker(sderl_router), worker(sderl_route_report), supervisor(sderl_forward_sup),
            worker(sderl_connector), worker(sderl_watch), worker(sderl_ask),

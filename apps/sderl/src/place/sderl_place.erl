@@ -1,0 +1,236 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_place).
+-moduledoc """
+Chooses nodes: where to spawn, by what nodes are, how loaded they are and how far away.
+
+A *spec* says who is a candidate, which conditions must hold, which are preferred, and how to choose
+among those that fit:
+
+```erlang
+sderl_place:choose_node(#{group => workers,
+                          where => [{cpu_logical, ge, 4}, {label, zone, in, [a, b]}],
+                          choose => {two, run_queue}}).
+
+sderl_place:choose_nodes(#{group => storage, choose => {spread, {label, rack}}, count => 3}).
+```
+
+Filters come first, then the preferences, then the chooser. `explain/1` tells for each candidate what
+came out and why. Choosing does not spawn: `erlang:spawn/4` at the chosen node does, or `spawn/3`
+here, which also looks after the process.
+
+## Specs
+
+A map. What it lacks has a default; another key is an error. A list of nodes stands for
+`#{nodes => Nodes}`.
+
+| key | values | default | meaning |
+|---|---|---|---|
+| `nodes` | `[Node]` | | candidates |
+| `group`, `groups` | `Group`, `[Group]` | | candidates: the members, of own groups and of others that are known |
+| `known` | boolean | `false` | candidates: all nodes of all groups that are known here |
+| `member_of` | `[Group]` | `[]` | candidates must be members of all of these |
+| `exclude` | `[Node]` | `[]` | these are no candidates |
+| `where` | condition or list | `[]` | must all hold |
+| `prefer` | condition, `{Weight, Condition}`, or list | `[]` | who has the greatest sum of weights (each 1 by default) comes first |
+| `choose` | chooser | see below | |
+| `count` | whole number, `all` | `all` | how many; fewer are given when fewer fit. `choose_node` gives one |
+| `from` | `Node` | this node | what distances are measured from |
+| `adds` | number, from 0 | by experience, see below | what one choice adds to the attribute that the chooser compares |
+| `pending` | boolean | see below | whether this choice counts as pending |
+| `max_age_ms` | ms, `infinity` | 10000 | how old a known value may be; older ones are asked for |
+| `timeout_ms` | ms | 5000 | how long to wait for all that has to be asked, together; 0: ask nobody |
+
+With no key for candidates they are this node and all members of its groups. Several keys give the
+union.
+
+## Conditions
+
+| condition | holds when |
+|---|---|
+| `{Attribute, eq \| ne \| lt \| le \| gt \| ge, Constant}` | the value compares so (`==`, `/=`, `<`, `=<`, `>`, `>=`, with any terms) |
+| `{Attribute, true \| false \| yes \| no}` | it is exactly that |
+| `{Attribute, in \| not_in, [Constant]}` | it is one of these, or none of them |
+| `{Attribute, exists}` | it has a value |
+| `{label, Key, equals \| not_equals, Constant}`, `{label, Key, in \| not_in, [Constant]}` | likewise, of a label |
+| `{label, Key, exists \| not_exists}` | the node has the label, or not |
+| `{label, Key, Operator, Constant}` | as with attributes |
+| `{dist, Operator, Number}` | the distance from `from` compares so |
+| `{dist, {node, Node} \| {group, Group}, Operator, Number}` | that from another node, or from the nearest member of a group |
+
+An attribute that is missing, undefined or cannot be asked in time makes every condition on it false,
+also `ne` and `not_in`. So does an unknown distance. A node that is known not to have a label fits
+`not_in`, `not_equals` and `not_exists`, as label selectors elsewhere have it. `dist` and `label` cannot be
+asked as names of attributes.
+
+## Choosers
+
+| chooser | chooses |
+|---|---|
+| `random` | any of those that fit; the default where a number is asked for |
+| `in_order` | the first ones, in the order of the candidates; the default for all |
+| `{least, Attribute}`, `{most, Attribute}` | the least value, or the greatest; nodes whose value is no number are dropped |
+| `{two, Attribute}`, `{two, most, Attribute}` | the better one of two at random; the best choice when many nodes choose for themselves |
+| `nearest`, `{nearest, {node, Node} \| {group, Group}}` | the least distance; then, of equally near nodes, who was chosen least |
+| `spread`, `{spread, group \| {label, Key} \| {attr, Attribute}}` | so that each host (group, value of the label) has equally many |
+| `{hash, Key}` | always the same for a key (rendezvous hashing): when a node goes, only its keys move; nodes with the same candidates agree |
+
+## Choices that do not show yet
+
+Attributes are some seconds old, and a process that was just spawned weighs nothing. Were the least
+loaded node the answer until news comes, all would go there. So each choice of this node counts
+against the node it chose until a value comes that was measured later, ten seconds at the most. By
+default a choice weighs an eighth of what lies between the least and the greatest value among the
+candidates, and at least 1 where these are whole numbers; `adds` says it better where you know it
+(`adds => 1` for a count of processes). Choices of all that fit and of `{hash, _}` do not count, unless `pending` says so.
+
+This is each node's own account: where many nodes choose at the same time from the same values,
+`{two, Attribute}` keeps them from all taking the same node.
+
+## Errors
+
+A spec that is wrong in itself raises `{badarg, {sderl_place, Function, Arity}, Details}`, with the place
+in `path` and a sentence in `expected`; `check/1` gives that as a value. Expected failures are values:
+`none` or `[]` when nobody fits; `{error, {unknown_group, Group}}` for a group of which this node knows no
+member; `{error, not_running}` and `{error, connect_all}` as in `s_group`.
+
+## Sources
+
+Attributes, distances and their predicates: Chechina et al., *Improving the network scalability of Erlang* (JPDC 2016);
+MacKenzie et al., *Performance portability through semi-explicit placement in distributed Erlang* (Erlang
+2015). Two choices: Mitzenmacher, *The power of two choices in randomized load balancing* (2001). Rendezvous hashing:
+Thaler and Ravishankar (1998).
+""".
+
+-export([choose_node/1, choose_node/2, choose_nodes/1, choose_nodes/2]).
+-export([explain/1, explain/2, explain_text/1, check/1, format_error/1]).
+
+-export_type([spec/0, condition/0, chooser/0, explanation/0, candidate/0, verdict/0, failure/0]).
+
+-doc "See the table of keys above.".
+-type spec() :: #{atom() => term()} | [node()].
+-doc "See the table of conditions above.".
+-type condition() :: tuple().
+-doc "See the table of choosers above.".
+-type chooser() :: random | in_order | nearest | spread | tuple().
+-doc "Why nothing could be chosen at all.".
+-type failure() :: {unknown_group, Group :: term()} | not_running | connect_all.
+-doc """
+How a condition came out: on which value, how many milliseconds old; or the reason why there is none.
+""".
+-type verdict() :: #{condition := condition(), holds := boolean(), value => term(), age_ms => number(),
+                     reason => term(), weight => pos_integer()}.
+-doc """
+One candidate. `why` of one that was dropped is the first condition that does not hold, or a reason: `down`, or
+why the chooser has no value (`undefined`, `not_a_number`, `timeout`, ...). Of one that fits: the `score` of its
+preferences, its `pending` choices, the `value` that the chooser looked at and, where it compares loads, the
+`load` with the pending choices in it (lower is better).
+""".
+-type candidate() :: #{
+    node := node(), verdict := chosen | fits | dropped, why => verdict() | term(),
+    conditions := [verdict()], prefer := [verdict()], score => non_neg_integer(), pending => non_neg_integer(),
+    value => term(), age_ms => number(), load => number()
+}.
+-doc "What `explain/1` gives.".
+-type explanation() :: #{choose := chooser(), count := pos_integer() | all, chosen := [node()],
+                         candidates := [candidate()]}.
+
+-doc "Chooses one node, or says that none fits.".
+-spec choose_node(spec()) -> node() | none | {error, failure()}.
+choose_node(Spec) -> one(parsed(sderl_place_spec:parse(one, Spec), choose_node, 1)).
+
+-doc "The same with more conditions: `choose_node([Node], Conditions)`, or those of a spec and these.".
+-spec choose_node(spec(), condition() | [condition()]) -> node() | none | {error, failure()}.
+choose_node(Spec, Conditions) -> one(parsed(sderl_place_spec:add(one, Spec, Conditions), choose_node, 2)).
+
+one(Spec) ->
+    case running(fun() -> sderl_place_query:choose(Spec) end) of
+        [Node] -> Node;
+        [] -> none;
+        {error, _} = Error -> Error
+    end.
+
+-doc """
+Chooses `count` nodes, all different, or all that fit; fewer if fewer do. The order is the chooser's: the
+best first.
+""".
+-spec choose_nodes(spec()) -> [node()] | {error, failure()}.
+choose_nodes(Spec) -> many(parsed(sderl_place_spec:parse(many, Spec), choose_nodes, 1)).
+
+-doc """
+The same with more conditions. As published: `choose_nodes(Nodes, Predicates)`, where a dead node or one whose
+attribute is undefined is left out and harms nobody.
+""".
+-spec choose_nodes(spec(), condition() | [condition()]) -> [node()] | {error, failure()}.
+choose_nodes(Spec, Conditions) -> many(parsed(sderl_place_spec:add(many, Spec, Conditions), choose_nodes, 2)).
+
+many(Spec) -> running(fun() -> sderl_place_query:choose(Spec) end).
+
+-doc """
+Chooses as `choose_nodes/1` would now, and tells for each candidate what came out. It does not count as a
+choice. Where the chooser decides at random another call may choose others.
+""".
+-spec explain(spec()) -> explanation() | {error, failure()}.
+explain(Spec) -> explained(parsed(sderl_place_spec:parse(many, Spec), explain, 1)).
+
+-doc "The same with more conditions.".
+-spec explain(spec(), condition() | [condition()]) -> explanation() | {error, failure()}.
+explain(Spec, Conditions) -> explained(parsed(sderl_place_spec:add(many, Spec, Conditions), explain, 2)).
+
+explained(Spec) ->
+    case running(fun() -> sderl_place_query:survey(Spec) end) of
+        {ok, Survey} -> sderl_place_explain:term(Spec, Survey);
+        {error, _} = Error -> Error
+    end.
+
+-doc """
+An explanation as a table: `io:put_chars(sderl_place:explain_text(Explanation))`.
+""".
+-spec explain_text(explanation()) -> unicode:chardata().
+explain_text(#{choose := _, candidates := _} = Explanation) -> sderl_place_explain:text(Explanation);
+explain_text(Other) -> misuse(explain_text, 1, 1, #{found => Other, expected => "what explain gave"}).
+
+-doc "Whether a spec is right, without choosing. `format_error/1` makes a sentence of what is wrong.".
+-spec check(term()) -> ok | {error, sderl_place_spec:error()}.
+check(Spec) ->
+    case sderl_place_spec:parse(many, Spec) of
+        {ok, _} -> ok;
+        {error, _} = Error -> Error
+    end.
+
+-doc """
+One sentence for people.
+
+```
+1> sderl_place:format_error({bad_spec, [where, 2], {cpu, above, 4}, condition}).
+"bad spec at where[2]: {cpu,above,4} is not a condition; write {Attribute, Operator, Constant}, ..."
+```
+""".
+-spec format_error(sderl_place_spec:error()) -> string().
+format_error({bad_spec, _, _, _} = Error) -> sderl_place_spec:sentence(Error);
+format_error(Other) -> misuse(format_error, 1, 1, #{found => Other, expected => "an error of check"}).
+
+%% ---------------------------------------------------------------- arguments
+
+parsed({ok, Spec}, _, _) -> Spec;
+parsed({error, {bad_spec, Path, Found, _} = Error}, F, A) ->
+    I = case Path of [conditions | _] -> 2; _ -> 1 end,
+    misuse(F, A, I, #{path => Path, found => Found, expected => sderl_place_spec:sentence(Error)}).
+
+-spec misuse(atom(), arity(), pos_integer(), map()) -> no_return().
+misuse(F, A, I, Details) -> erlang:error({badarg, {?MODULE, F, A}, Details#{argument => I}}).
+
+running(Fun) ->
+    case {ets:whereis(sderl_groups), sderl_dir:refuse()} of
+        {undefined, _} -> {error, not_running};
+        {_, undefined} ->
+            %% The application may stop meanwhile, and its tables go.
+            try Fun()
+            catch
+                error:badarg:Stack ->
+                    case ets:whereis(sderl_groups) of
+                        undefined -> {error, not_running};
+                        _ -> erlang:raise(error, badarg, Stack)
+                    end
+            end;
+        {_, Why} -> {error, Why}
+    end.

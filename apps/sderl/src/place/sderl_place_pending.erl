@@ -1,0 +1,76 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_place_pending).
+-moduledoc false.
+%% What was chosen on this node and does not show in the chosen nodes' values yet.
+%%
+%% A row `{Node, Total, Marks}`: how often the node was chosen, and how often it had been at some
+%% moments, newest first. A value that was measured at a moment knows of the choices before it; the
+%% rest is pending. Marks lie at least ?WIDTH ms apart, and further apart the older they are, so a choice may
+%% count that much too long. Counting is atomic; two processes that set marks at once may lose one,
+%% which makes another choice or two count longer.
+
+-export([new/0, note/1, note/2, any/0, since/2, known/3]).
+-export_type([marks/0]).
+
+-type marks() :: [{AtMs :: integer(), Before :: non_neg_integer()}].
+
+-define(TABLE, sderl_place_pending).
+-define(WIDTH, 50).
+-define(DENSE, 8).
+-define(MARKS, 16).
+%% Rows of nodes that nobody chooses any more go after this many ms.
+-define(OLD, 60_000).
+
+-doc "Makes the table; the calling process owns it.".
+-spec new() -> ets:table().
+new() -> ets:new(?TABLE, [named_table, public, {read_concurrency, true}, {write_concurrency, true}]).
+
+-doc "A node was chosen now.".
+-spec note(node()) -> ok.
+note(Node) -> note(Node, erlang:monotonic_time(millisecond)).
+
+-spec note(node(), NowMs :: integer()) -> ok.
+note(Node, Now) ->
+    case ets:lookup_element(?TABLE, Node, 3, none) of
+        none ->
+            case ets:insert_new(?TABLE, {Node, 1, [{Now, 0}]}) of
+                true -> prune(Now - ?OLD);
+                false -> note(Node, Now)
+            end;
+        [{At, _} | _] when Now - At < ?WIDTH ->
+            _ = ets:update_counter(?TABLE, Node, 1, {Node, 0, [{Now, 0}]}),
+            ok;
+        Marks ->
+            Total = ets:update_counter(?TABLE, Node, 1, {Node, 0, [{Now, 0}]}),
+            _ = ets:update_element(?TABLE, Node, {3, thin([{Now, Total - 1} | Marks])}),
+            ok
+    end.
+
+thin(Marks) when length(Marks) =< ?MARKS -> Marks;
+thin(Marks) ->
+    {New, Old} = lists:split(?DENSE, Marks),
+    New ++ every_other(Old).
+
+every_other([_, Keep | Rest]) -> [Keep | every_other(Rest)];
+every_other(Rest) -> Rest.
+
+prune(Before) ->
+    _ = ets:select_delete(?TABLE, [{{'_', '_', [{'$1', '_'} | '_']}, [{'<', '$1', Before}], [true]}]),
+    ok.
+
+-doc "Whether anything may be pending at all.".
+-spec any() -> boolean().
+any() -> ets:info(?TABLE, size) > 0.
+
+-doc "How often a node was chosen since a moment (monotonic time, ms).".
+-spec since(node(), SinceMs :: integer()) -> non_neg_integer().
+since(Node, Since) ->
+    case ets:lookup(?TABLE, Node) of
+        [{_, Total, Marks}] -> Total - known(Marks, Since, Total);
+        [] -> 0
+    end.
+
+-doc "How many of `Total` choices had been made at a moment.".
+-spec known(marks(), SinceMs :: integer(), Total :: non_neg_integer()) -> non_neg_integer().
+known([{At, Before} | Marks], Since, _) when At + ?WIDTH > Since -> known(Marks, Since, Before);
+known(_, _, Known) -> Known.

@@ -1,0 +1,128 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_place_pick).
+-moduledoc false.
+%% The choosers. Pure: what fits, with what the chooser looks at, and a state of random numbers go in,
+%% nodes come out.
+%%
+%% What a node was chosen for before counts as load on it until its values show it (*pending*). By how
+%% much depends on the attribute; unless the caller says, a choice weighs an eighth of what lies between
+%% the least and the most loaded candidate, and 1 at least where values are whole numbers: after eight choices on
+%% values that do not change the least loaded node counts as the most loaded. Of equal loads that with fewer
+%% pending choices is less; then random numbers decide.
+%%
+%% Preferences come before the chooser: it is given the nodes with the highest score, then those with
+%% the next, until there are enough.
+
+-export([pick/5, random/1, step/3, load/4, rendezvous/2]).
+-export_type([entry/0, random/0]).
+
+-doc """
+A node that fits; the score of its preferences; what the chooser looks at (the attribute's value, the
+distance, what it is spread over; `undefined` if nothing); its pending choices.
+""".
+-type entry() :: {node(), Preferred :: non_neg_integer(), Value :: term(), Pending :: non_neg_integer()}.
+-opaque random() :: rand:mwc59_state().
+
+-doc "Random numbers from a seed, any term. Not those of the process, which belong to the caller.".
+-spec random(term()) -> random().
+random(Seed) -> rand:mwc59_seed(erlang:phash2(Seed, 1 bsl 32)).
+
+-doc "At most `Count` of the nodes, the first choice first.".
+-spec pick(sderl_place_spec:chooser(), pos_integer() | all, Adds :: auto | number(), [entry()], random()) -> [node()].
+pick(_, _, _, [], _) -> [];
+pick(Choose, all, Adds, Entries, Random) -> pick(Choose, length(Entries), Adds, Entries, Random);
+pick(Choose, Count, Adds, Entries, Random) -> tiers(Choose, Count, Adds, tiers(Entries), Random).
+
+tiers(_, 0, _, _, _) -> [];
+tiers(_, _, _, [], _) -> [];
+tiers(Choose, Count, Adds, [Tier | Tiers], Random) ->
+    Picked = tier(Choose, Count, step(Choose, Adds, Tier), Tier, Random),
+    Picked ++ tiers(Choose, Count - length(Picked), Adds, Tiers, Random).
+
+%% The entries by score, the highest first. Mostly all have one.
+tiers([{_, Score, _, _} | Rest] = Entries) ->
+    case lists:all(fun({_, S, _, _}) -> S =:= Score end, Rest) of
+        true -> [Entries];
+        false ->
+            ByScore = maps:groups_from_list(fun({_, S, _, _}) -> S end, Entries),
+            [Tier || {_, Tier} <- lists:reverse(lists:sort(maps:to_list(ByScore)))]
+    end.
+
+tier(in_order, Count, _, Entries, _) -> [N || {N, _, _, _} <- lists:sublist(Entries, Count)];
+tier({two, Way, _}, Count, Step, Entries, Random) -> two(Way, Count, Step, shuffled(Entries, Random), []);
+tier({spread, _}, Count, _, Entries, Random) ->
+    Keyed = keyed(fun({_, _, _, Pending}) -> Pending end, Entries, Random),
+    Buckets = maps:groups_from_list(fun({_, {_, _, Over, _}}) -> Over end, Keyed),
+    %% Places in each bucket first, so that one choice of several is spread whatever was chosen before.
+    first(Count, [{{Place, sum_pending(Bucket), Key}, Entry}
+                  || _ := Bucket <- Buckets, {Place, {Key, Entry}} <- lists:enumerate(lists:sort(Bucket))]);
+tier(random, 1, _, Entries, Random) ->
+    {I, _} = below(length(Entries), Random),
+    [element(1, lists:nth(1 + I, Entries))];
+tier(Choose, Count, Step, Entries, Random) -> first(Count, keyed(key(Choose, Step), Entries, Random)).
+
+key(random, _) -> fun(_) -> 0 end;
+key({Way, _}, Step) when Way =:= least; Way =:= most ->
+    fun({_, _, Value, Pending}) -> {load(Way, Value, Pending, Step), Pending} end;
+%% Of those that are equally near the one with the fewest choices.
+key({nearest, _}, _) -> fun({_, _, Distance, Pending}) -> {Distance, Pending} end;
+key({hash, Key}, _) -> fun({Node, _, _, _}) -> -rendezvous(Key, Node) end.
+
+%% Each with its key and a random number, which decides between equal keys.
+keyed(Key, Entries, Random) -> keyed(Entries, Key, Random, []).
+
+keyed([], _, _, Done) -> Done;
+keyed([Entry | Entries], Key, Random0, Done) ->
+    Random = rand:mwc59(Random0),
+    keyed(Entries, Key, Random, [{{Key(Entry), rand:mwc59_value32(Random)}, Entry} | Done]).
+
+first(1, Keyed) ->
+    {_, {Node, _, _, _}} = lists:min(Keyed),
+    [Node];
+first(Count, Keyed) -> [N || {_, {N, _, _, _}} <- lists:sublist(lists:sort(Keyed), Count)].
+
+%% The less loaded of two, again and again; the other one waits behind all that were not seen yet.
+two(_, 0, _, _, Picked) -> lists:reverse(Picked);
+two(_, _, _, [], Picked) -> lists:reverse(Picked);
+two(_, _, _, [{Node, _, _, _}], Picked) -> lists:reverse(Picked, [Node]);
+two(Way, Count, Step, [{_, _, V1, P1} = A, {_, _, V2, P2} = B | Rest], Picked) ->
+    {{Node, _, _, _}, Other} = case {load(Way, V1, P1, Step), P1} =< {load(Way, V2, P2, Step), P2} of
+        true -> {A, B};
+        false -> {B, A}
+    end,
+    Next = case Count of 1 -> []; _ -> Rest ++ [Other] end,
+    two(Way, Count - 1, Step, Next, [Node | Picked]).
+
+shuffled(Entries, Random) -> [E || {_, E} <- lists:sort(keyed(fun(_) -> 0 end, Entries, Random))].
+
+sum_pending(Bucket) -> lists:sum([Pending || {_, {_, _, _, Pending}} <- Bucket]).
+
+below(N, Random0) ->
+    Random = rand:mwc59(Random0),
+    {(rand:mwc59_value32(Random) * N) bsr 32, Random}.
+
+-doc "What one choice weighs, given the candidates.".
+-spec step(sderl_place_spec:chooser(), auto | number(), [entry()]) -> number().
+step(Choose, auto, [{_, _, Value, _} | Rest]) when element(1, Choose) =:= least; element(1, Choose) =:= most;
+                                                   element(1, Choose) =:= two ->
+    {Min, Max} = lists:foldl(fun({_, _, V, _}, {Lo, Hi}) -> {min(V, Lo), max(V, Hi)} end, {Value, Value}, Rest),
+    Eighth = (Max - Min) / 8,
+    case is_integer(Min) andalso is_integer(Max) of
+        true -> max(1, Eighth);
+        %% Of loads that are parts of 1 each choice would count as a whole machine.
+        false -> Eighth
+    end;
+step(_, auto, _) -> 1;
+step(_, Adds, _) -> Adds.
+
+-doc "A node's load as the chooser sees it: the lower the better.".
+-spec load(least | most, Value :: number(), Pending :: non_neg_integer(), Step :: number()) -> number().
+load(least, Value, Pending, Step) -> Value + Pending * Step;
+load(most, Value, Pending, Step) -> Pending * Step - Value.
+
+-doc """
+The weight of a node for a key (rendezvous hashing): each key belongs to the node with the highest, so
+that the keys of a node that goes are spread over all others, and no other key moves.
+""".
+-spec rendezvous(Key :: term(), node()) -> non_neg_integer().
+rendezvous(Key, Node) -> erlang:phash2({Key, Node}, 1 bsl 32).

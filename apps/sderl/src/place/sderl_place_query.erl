@@ -1,0 +1,240 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_place_query).
+-moduledoc false.
+%% Runs a spec in the calling process: finds the candidates, reads what the conditions and the chooser
+%% need, and has the pure modules decide.
+%%
+%% Attributes are read from this node's table. Only what is missing there or too old is asked for, once,
+%% for all such nodes together and within the time of the query. A candidate that another condition
+%% drops anyway is not asked.
+
+-export([choose/1, survey/1, candidates/1, host/1]).
+-export_type([survey/0, candidate/0]).
+
+-doc "A candidate, how it can be read, and whether it fits: then with its entry for the chooser.".
+-type candidate() :: {node(), sderl_place_filter:read(), sderl_place_pick:entry() | {dropped, Why :: term()}}.
+-type survey() :: #{candidates := [candidate()], distances := sderl_place_filter:distances(), chosen := [node()]}.
+
+%% What all candidates are judged with.
+-record(q, {spec :: sderl_place_spec:t(), where :: list(), prefer :: list(), choose :: sderl_place_spec:chooser(),
+            distances :: sderl_place_filter:distances(), max_age :: timeout(), now :: integer(),
+            pending :: boolean(), groups :: [{term(), [node()]}]}).
+
+-doc "The nodes that a spec chooses; they count as chosen where the spec has that.".
+-spec choose(sderl_place_spec:t()) -> [node()] | {error, {unknown_group, term()}}.
+choose(#{choose := Choose, count := Count, adds := Adds, pending := Notes} = Spec) ->
+    case candidates(Spec) of
+        {ok, Nodes, Groups} ->
+            Q = query(Spec, Nodes, Groups),
+            Entries = [Entry || {_, _, Entry} <- judged(Nodes, Q), tuple_size(Entry) =:= 4],
+            Chosen = live(Choose, Count, Adds, Entries, random()),
+            _ = Notes andalso [sderl_place_pending:note(N) || N <- Chosen],
+            Chosen;
+        {error, _} = Error -> Error
+    end.
+
+-doc "The same without counting, with all that led to it.".
+-spec survey(sderl_place_spec:t()) -> {ok, survey()} | {error, {unknown_group, term()}}.
+survey(#{choose := Choose, count := Count, adds := Adds} = Spec) ->
+    case candidates(Spec) of
+        {ok, Nodes, Groups} ->
+            Q = query(Spec, Nodes, Groups),
+            Judged = [case Entry of
+                {N, _, _, _} -> {N, Read, case down(N) of true -> {dropped, down}; false -> Entry end};
+                _ -> {N, Read, Entry}
+            end || {N, Read, Entry} <- judged(Nodes, Q)],
+            Chosen = sderl_place_pick:pick(Choose, Count, Adds, [E || {_, _, {_, _, _, _} = E} <- Judged], random()),
+            {ok, #{candidates => Judged, distances => Q#q.distances, chosen => Chosen}};
+        {error, _} = Error -> Error
+    end.
+
+random() -> sderl_place_pick:random({self(), erlang:unique_integer()}).
+
+%% What was read may be of a node that has just died: no choice costs a look at every candidate's link,
+%% only at those of the chosen.
+live(Choose, Count, Adds, Entries, Random) ->
+    Chosen = sderl_place_pick:pick(Choose, Count, Adds, Entries, Random),
+    case [N || N <- Chosen, down(N)] of
+        [] -> Chosen;
+        Down -> live(Choose, Count, Adds, [E || {N, _, _, _} = E <- Entries, not lists:member(N, Down)], Random)
+    end.
+
+%% A fellow member without a link is down, or as good as that. Of a node that is in no own group nothing
+%% says so: it need not be linked.
+down(Node) when Node =:= node() -> false;
+down(Node) ->
+    not ets:member(sderl_links, Node)
+        andalso lists:any(fun({_, _, _, Members, _}) -> lists:member(Node, Members) end, sderl_dir:own()).
+
+%% ---------------------------------------------------------------- candidates
+
+-doc "The candidates, each once, and the groups that they were listed by.".
+-spec candidates(sderl_place_spec:t()) ->
+    {ok, [node()], [{term(), [node()]}]} | {error, {unknown_group, term()}}.
+candidates(#{candidates := Sources, member_of := MemberOf, exclude := Exclude}) ->
+    maybe
+        {ok, Lists} ?= lists(Sources, []),
+        {ok, Within} ?= lists([{group, G} || G <- MemberOf], []),
+        Nodes = case Lists of
+            [{{group, _}, Members}] -> Members;
+            _ -> lists:uniq(lists:append([Ns || {_, Ns} <- Lists]))
+        end,
+        In = lists:foldl(fun({_, Members}, Ns) -> [N || N <- Ns, lists:member(N, Members)] end, Nodes, Within),
+        Groups = [{G, Ns} || {{group, G}, Ns} <- Lists],
+        {ok, case Exclude of [] -> In; _ -> [N || N <- In, not lists:member(N, Exclude)] end, Groups}
+    end.
+
+lists([], Found) -> {ok, lists:reverse(Found)};
+lists([{nodes, Nodes} | Sources], Found) -> lists(Sources, [{nodes, Nodes} | Found]);
+lists([{group, Group} | Sources], Found) ->
+    case members(Group) of
+        unknown -> {error, {unknown_group, Group}};
+        Members -> lists(Sources, [{{group, Group}, Members} | Found])
+    end;
+lists([own | Sources], Found) -> lists(Sources, own() ++ Found);
+lists([known | Sources], Found) -> lists(Sources, others() ++ own() ++ Found).
+
+own() -> [{own, [node()]} | [{{group, G}, Ms} || {G, _, _, Ms, _} <- sderl_dir:own()]].
+
+others() -> [{{group, G}, Ms} || {G, Ms} <- sderl_dir:known() ++ sderl_route:groups()].
+
+members(Group) ->
+    case sderl_dir:own(Group) of
+        {_, _, _, Members, _} -> Members;
+        undefined ->
+            case sderl_dir:known(Group) of
+                [] -> proplists:get_value(Group, sderl_route:groups(), unknown);
+                Nodes -> Nodes
+            end
+    end.
+
+%% ---------------------------------------------------------------- judging
+
+query(#{where := Where, prefer := Prefer, choose := Choose, max_age_ms := MaxAge} = Spec, Nodes, Groups) ->
+    #q{spec = Spec, where = Where, prefer = Prefer, choose = Choose, max_age = MaxAge,
+       now = erlang:monotonic_time(millisecond), pending = sderl_place_pending:any(), groups = Groups,
+       distances = distances(refs(Where, Prefer, Choose), Spec, Nodes)}.
+
+refs(Where, Prefer, Choose) ->
+    lists:usort([Ref || {{dist, Ref}, _, _} <- Where] ++ [Ref || {_, {{dist, Ref}, _, _}} <- Prefer]
+                ++ case Choose of {nearest, Ref} -> [Ref]; _ -> [] end).
+
+distances([], _, _) -> #{};
+distances(Refs, #{from := From}, Nodes) ->
+    #{Ref => case Ref of
+        from -> sderl_dist:distances(From, Nodes);
+        {node, Node} -> sderl_dist:distances(Node, Nodes);
+        {group, Group} -> to_group(members(Group), Nodes)
+    end || Ref <- Refs}.
+
+%% The distance to a group is that to its nearest member.
+to_group(unknown, _) -> #{};
+to_group(Members, Nodes) ->
+    lists:foldl(fun(Member, Nearest) ->
+        maps:merge_with(fun(_, A, B) -> min(A, B) end, Nearest, sderl_dist:distances(Member, Nodes))
+    end, #{}, Members).
+
+judged(Nodes, #q{spec = #{names := Names}} = Q) ->
+    First = [judge(N, cached(N, Q#q.max_age), Q) || N <- Nodes],
+    case [N || {N, _, stale} <- First] of
+        [] -> First;
+        Stale ->
+            Asked = ask(Stale, Names, Q#q.spec),
+            [case Judged of
+                {N, _, stale} -> judge(N, answered(maps:get(N, Asked, {error, no_answer})), Q);
+                _ -> Judged
+            end || Judged <- First]
+    end.
+
+judge(Node, Read, #q{where = Where, distances = Distances} = Q) ->
+    case sderl_place_filter:fits(Where, Node, Read, Distances) of
+        true ->
+            {Node, Read, entry(sderl_place_filter:score(Q#q.prefer, Node, Read, Distances), Node, Read, Q)};
+        false -> {Node, Read, {dropped, condition}};
+        stale -> {Node, Read, stale}
+    end.
+
+entry(stale, _, _, _) -> stale;
+entry(Score, Node, Read, #q{choose = Choose, now = Now} = Q) ->
+    case Choose of
+        {two, _, Name} -> measured(Node, Score, Read(Name), Q);
+        {least, Name} -> measured(Node, Score, Read(Name), Q);
+        {most, Name} -> measured(Node, Score, Read(Name), Q);
+        {nearest, Ref} -> {Node, Score, distance(Ref, Node, Q), pending(Node, Now - window(Q), Q)};
+        {spread, {attr, Name}} ->
+            case Read(Name) of
+                stale -> stale;
+                {ok, Value, _} -> {Node, Score, {value, Value}, pending(Node, Now - window(Q), Q)};
+                _ -> {Node, Score, none, pending(Node, Now - window(Q), Q)}
+            end;
+        {spread, Over} -> {Node, Score, over(Over, Node, Q), pending(Node, Now - window(Q), Q)};
+        _ -> {Node, Score, undefined, 0}
+    end.
+
+%% A choice shows in values that were measured after it, and no choice counts for ever.
+measured(Node, Score, {ok, Value, Age}, #q{now = Now} = Q) when is_number(Value) ->
+    {Node, Score, Value, pending(Node, Now - trunc(min(Age, window(Q))), Q)};
+measured(_, _, stale, _) -> stale;
+measured(_, _, {ok, _, _}, _) -> {dropped, not_a_number};
+measured(_, _, {undefined, _, _}, _) -> {dropped, undefined};
+measured(_, _, {error, Why}, _) -> {dropped, Why}.
+
+-define(WINDOW, 10_000).
+window(#q{max_age = infinity}) -> ?WINDOW;
+window(#q{max_age = MaxAge}) -> max(?WINDOW, MaxAge).
+
+pending(_, _, #q{pending = false}) -> 0;
+pending(Node, Since, _) -> sderl_place_pending:since(Node, Since).
+
+%% One whose distance is not known is farther than any (an atom is greater than all numbers).
+distance(Ref, Node, #q{distances = Distances}) ->
+    case Distances of
+        #{Ref := #{Node := D}} -> D;
+        #{} -> unknown
+    end.
+
+over(host, Node, _) -> host(Node);
+over(group, Node, #q{groups = Groups}) ->
+    case [G || {G, Members} <- Groups, lists:member(Node, Members)] of
+        [Group | _] -> {group, Group};
+        [] -> none
+    end.
+
+-doc "The host part of a node's name.".
+-spec host(node()) -> string().
+host(Node) ->
+    case string:split(atom_to_list(Node), "@") of
+        [_, Host] -> Host;
+        [_] -> ""
+    end.
+
+%% ---------------------------------------------------------------- values
+
+cached(Node, MaxAge) ->
+    fun(Name) ->
+        case sderl_attr:cached(Node, Name) of
+            {ok, _, Age} = Known when Age =< MaxAge -> Known;
+            {undefined, _, Age} = Known when Age =< MaxAge -> Known;
+            _ -> stale
+        end
+    end.
+
+answered({ok, Values}) ->
+    fun(Name) ->
+        case Values of
+            #{Name := {undefined, Age, Why}} -> {undefined, Why, Age};
+            #{Name := {undefined, Age}} -> {undefined, undefined, Age};
+            #{Name := {Value, Age}} -> {ok, Value, Age};
+            #{} -> {error, no_answer}
+        end
+    end;
+answered({error, Why}) -> fun(_) -> {error, Why} end.
+
+%% Of who is known to be down nobody waits for an answer.
+ask(Nodes, Names, #{max_age_ms := MaxAge, timeout_ms := Timeout}) ->
+    {Down, Up} = lists:partition(fun down/1, Nodes),
+    Errors = #{N => {error, down} || N <- Down},
+    case Up of
+        [] -> Errors;
+        _ -> maps:merge(sderl_attr:fetch(Up, Names, #{max_age_ms => MaxAge, timeout_ms => Timeout}), Errors)
+    end.

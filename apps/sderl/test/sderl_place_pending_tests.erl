@@ -1,0 +1,43 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_place_pending_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+table_test_() ->
+    {foreach, fun sderl_place_pending:new/0, fun ets:delete/1,
+     [fun(_) -> {"counts what came after", fun counts/0} end,
+      fun(_) -> {"many at once", fun many/0} end,
+      fun(_) -> {"a long stream", fun stream/0} end,
+      fun(_) -> {"what is old goes", fun old/0} end]}.
+
+note(Times) -> [ok = sderl_place_pending:note(n, T) || T <- Times], ok.
+
+counts() ->
+    ?assertNot(sderl_place_pending:any()),
+    ?assertEqual(0, sderl_place_pending:since(n, 0)),
+    note([1000, 1001, 2000, 2500, 3000]),
+    ?assert(sderl_place_pending:any()),
+    ?assertEqual([5, 5, 3, 2, 1, 0],
+                 [sderl_place_pending:since(n, T) || T <- [0, 999, 1900, 2200, 2900, 3100]]),
+    ?assertEqual(0, sderl_place_pending:since(m, 0)).
+
+many() ->
+    Self = self(),
+    Pids = [spawn_link(fun() -> [sderl_place_pending:note(n) || _ <- lists:seq(1, 500)], Self ! {done, self()} end)
+            || _ <- lists:seq(1, 20)],
+    [receive {done, P} -> ok end || P <- Pids],
+    ?assertEqual(10_000, sderl_place_pending:since(n, erlang:monotonic_time(millisecond) - 600_000)).
+
+%% One choice each 10 ms for 100 s: the newest marks are exact within their width, older ones coarser.
+stream() ->
+    note(lists:seq(10, 100_000, 10)),
+    [{n, _, Marks}] = ets:lookup(sderl_place_pending, n),
+    ?assert(length(Marks) =< 16),
+    ?assertEqual(0, sderl_place_pending:since(n, 100_100)),
+    [?assert(abs(sderl_place_pending:since(n, 100_000 - Ms) - Ms div 10) =< 10) || Ms <- [50, 100, 200, 300]],
+    ?assert(sderl_place_pending:since(n, 98_000) > 50).
+
+old() ->
+    ok = sderl_place_pending:note(a, 1000),
+    ok = sderl_place_pending:note(b, 100_000),
+    ?assertEqual(0, sderl_place_pending:since(a, 0)),
+    ?assertEqual(1, sderl_place_pending:since(b, 0)).
