@@ -1,0 +1,73 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_dist_reports).
+-moduledoc false.
+%% What the asking node makes of a survey's reports: whom to wait for, and what they say together. Pure.
+
+-export([new/1, add/2, complete/1, legs/1, groups/1, names/1, missing/1, cost/1]).
+-export_type([t/0, reason/0]).
+
+-opaque t() :: #{
+    expected := #{node() => true},
+    reports := #{node() => sderl_dist_survey:report()},
+    seen := #{node() => true}
+}.
+
+-doc """
+`not_linked`: a member of a group that no node in the survey has a link with. `no_answer`: it was asked. `busy`: it takes part in too
+many surveys. `no_round_trip`: none of its probes, or probes of it, came back.
+""".
+-type reason() :: not_linked | no_answer | busy | no_round_trip.
+
+-doc "Waits for one node, the first.".
+-spec new(node()) -> t().
+new(Node) -> #{expected => #{Node => true}, reports => #{}, seen => #{Node => true}}.
+
+-doc "A report; the first of a node counts. `unknown`: it is none.".
+-spec add(term(), t()) -> t() | unknown.
+add(#{node := Node, refused := busy} = Report, State) when is_atom(Node) ->
+    note(Report#{asked => [], unlinked => []}, State);
+add(#{node := Node, groups := Groups, asked := Asked, unlinked := Unlinked, legs := Legs, silent := Silent,
+      messages := Messages, bytes := Bytes} = Report, State)
+  when is_atom(Node), is_list(Groups), is_list(Asked), is_list(Unlinked), is_list(Legs), is_list(Silent), is_integer(Messages),
+       is_integer(Bytes) ->
+    note(Report, State);
+add(_, _) -> unknown.
+
+note(#{node := Node, asked := Asked, unlinked := Unlinked} = Report, #{expected := Expected, reports := Reports, seen := Seen} = State) ->
+    case Reports of
+        #{Node := _} -> State;
+        #{} ->
+            State#{
+                expected := maps:merge(Expected, #{N => true || N <- Asked}),
+                reports := Reports#{Node => Report},
+                seen := maps:merge(Seen, #{N => true || N <- Asked ++ Unlinked})
+            }
+    end.
+
+-doc "Whether all that were asked have reported.".
+-spec complete(t()) -> boolean().
+complete(#{expected := Expected, reports := Reports}) -> map_size(maps:without(maps:keys(Reports), Expected)) =:= 0.
+
+-spec legs(t()) -> [sderl_dist_matrix:leg()].
+legs(State) -> [{Node, Peer, Ns} || #{node := Node, legs := Legs} <- full(State), {Peer, Ns} <- Legs].
+
+-doc "The groups in the survey: their members.".
+-spec groups(t()) -> [[node()]].
+groups(State) -> [Members || #{groups := Groups} <- full(State), {_, Members} <- Groups].
+
+-spec names(t()) -> [term()].
+names(State) -> lists:usort([Name || #{groups := Groups} <- full(State), {Name, _} <- Groups]).
+
+-doc "The nodes that are known and took no part, with the reason.".
+-spec missing(t()) -> [{node(), reason()}].
+missing(#{expected := Expected, reports := Reports, seen := Seen}) ->
+    lists:sort([{Node, busy} || #{node := Node, refused := busy} <- maps:values(Reports)] ++
+        [{Node, case Expected of #{Node := _} -> no_answer; #{} -> not_linked end}
+         || Node := _ <- Seen, not is_map_key(Node, Reports)]).
+
+-doc "What it took, apart from the reports themselves.".
+-spec cost(t()) -> #{messages := non_neg_integer(), bytes := non_neg_integer()}.
+cost(State) ->
+    #{messages => lists:sum([N || #{messages := N} <- full(State)]), bytes => lists:sum([N || #{bytes := N} <- full(State)])}.
+
+full(#{reports := Reports}) -> [Report || #{legs := _} = Report <- maps:values(Reports)].

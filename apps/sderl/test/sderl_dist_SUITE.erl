@@ -1,0 +1,153 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_dist_SUITE).
+
+%% Measured distances on real nodes, validated as published: what is measured and clustered must be the tree that the hosts were
+%% made to be. Hosts are network namespaces; between them links take time. Two clusters of two hosts of two nodes:
+%% 3 ms one way between the hosts of a cluster, 15 ms between clusters.
+
+-compile([export_all, nowarn_export_all]).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-import(sderl_ct, [on/3, await/2, group/3]).
+
+-define(NEAR, 3).
+-define(FAR, 15).
+
+suite() -> [{timetrap, {minutes, 4}}].
+
+all() -> [one_group, over_gateways, missing, not_running].
+
+init_per_suite(Config) ->
+    Self = self(),
+    %% The process that prepares a suite ends before the first test.
+    Owner = spawn(fun() ->
+        Self ! {self(), sderl_fleet_netns:start(4)},
+        receive release -> ok end
+    end),
+    receive
+        {Owner, {ok, Net}} -> start(Net, Owner, Config);
+        {Owner, {error, {no_namespaces, Why}}} -> {skip, unicode:characters_to_list(["no network namespaces here: ", Why])}
+    end.
+
+start(Net, Owner, Config) ->
+    Hosts = sderl_fleet_netns:hosts(Net),
+    [A, B, C, D] = [Host || #{host := Host} <- Hosts],
+    Delays = [{A, B, ?NEAR}, {C, D, ?NEAR} | [{X, Y, ?FAR} || X <- [A, B], Y <- [C, D]]],
+    %% Without islands: a link that is closed stays so.
+    Env = [{sderl, K, V} || {K, V} <- [{free_islands, false} | sderl_ct:env(calm)]],
+    Families = [sderl_fleet_delay:family(Host#{name => Name, count => 2, apps => [sderl], env => Env}, Delays)
+                || {Name, Host} <- lists:zip([a, b, c, d], Hosts)],
+    {ok, Fleet} = sderl_fleet:start(#{families => Families, owner => Owner}),
+    [A1, A2, B1, B2, C1, C2, D1, D2] = Nodes = sderl_fleet:nodes(Fleet),
+    Configured = {network, [
+        {network, west, [{network, [{node, A1}, {node, A2}]}, {network, [{node, B1}, {node, B2}]}]},
+        {network, east, [{network, [{node, C1}, {node, C2}]}, {network, [{node, D1}, {node, D2}]}]}
+    ]},
+    [{fleet, Fleet}, {net, Net}, {owner, Owner}, {nodes, Nodes}, {configured, Configured} | Config].
+
+end_per_suite(Config) ->
+    ok = sderl_fleet:stop(proplists:get_value(fleet, Config)),
+    ok = sderl_fleet_netns:stop(proplists:get_value(net, Config)),
+    proplists:get_value(owner, Config) ! release.
+
+%% All in one group: each two have a link and are measured.
+one_group(Config) ->
+    {F, Nodes} = {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)},
+    [] = group(F, all, Nodes),
+    #{tree := Tree, levels := Levels, fit := Fit, cost := Cost} = M =
+        measured_as_configured(Config, hd(Nodes), own),
+    ?assertMatch(#{pairs := #{measured := 28, estimated := 0, composed := 0}, missing := [], unreached := []}, M),
+    ?assertEqual(lists:sort(Nodes), maps:get(nodes, M)),
+    ?assertMatch([#{distance := 0.25, pairs := 4}, #{distance := 0.5, pairs := 8}, #{distance := 1.0, pairs := 16}], Levels),
+    [_, #{least_us := Near}, #{least_us := Far}] = Levels,
+    ?assert(Near >= 2000 * ?NEAR andalso Far >= 2000 * ?FAR),
+    %% What a tree loses here is the machine's noise, whose size is not for a test to say.
+    ?assertMatch(#{pairs := 28, correlation := C, mean_deviation := D} when C > 0 andalso D >= 0, Fit),
+    %% 28 pairs, 4 batches of 5 round trips.
+    ?assertMatch(#{messages := 1120}, Cost),
+    ct:pal("levels ~p~nfit ~p~ndendrogram ~p~ncost ~p in ~b ms", [Levels, Fit, maps:get(dendrogram_fit, M), Cost, maps:get(took_ms, M)]),
+    %% It is a tree to set, to save and to load.
+    File = filename:join(proplists:get_value(priv_dir, Config), "measured.config"),
+    [A1, A2, B1 | _] = Nodes,
+    {0.25, 0.5} = on(F, A1, fun() ->
+        ok = sderl_dist:set(Tree),
+        ok = sderl_dist:save(File),
+        {sderl_dist:distance(A1, A2), sderl_dist:distance(A1, B1)}
+    end),
+    0.5 = on(F, A2, fun() -> ok = sderl_dist:load(File), sderl_dist:distance(A2, B1) end),
+    sderl_ct:delete(F, all, A1).
+
+%% A group in each cluster, and one of a gateway of each: what is between the clusters is measured in three legs, by nodes
+%% that have no link and get none.
+over_gateways(Config) ->
+    {F, [A1, A2, B1, B2, C1, C2, D1, D2] = Nodes} = {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)},
+    unlink_all(F, Nodes),
+    [] = group(F, west, [A1, A2, B1, B2]),
+    [] = group(F, bridge, [B2, C1]),
+    [] = group(F, east, [C1, C2, D1, D2]),
+    Links = links(F, Nodes),
+    M = measured_as_configured(Config, A1, all),
+    ?assertMatch(#{pairs := #{measured := 13, estimated := 0, composed := 15}, missing := [], unreached := []}, M),
+    At = fun(X, Y) -> map_get(Y, map_get(X, maps:get(rtt_us, M))) end,
+    Sum = At(A1, B2) + At(B2, C1) + At(C1, D2),
+    ?assert(abs(At(A1, D2) - Sum) < 1),
+    ?assertEqual(Links, links(F, Nodes)),
+    %% Only what was asked for.
+    {ok, Own} = on(F, A1, fun() -> sderl_dist:measure(own) end),
+    ?assertEqual(lists:sort([A1, A2, B1, B2]), maps:get(nodes, Own)),
+    {ok, Two} = on(F, A1, fun() -> sderl_dist:measure({groups, [west, bridge, nowhere]}) end),
+    ?assertEqual(lists:sort([A1, A2, B1, B2, C1]), maps:get(nodes, Two)),
+    ?assertEqual([nowhere], maps:get(unreached, Two)),
+    {ok, Apart} = on(F, A1, fun() -> sderl_dist:measure({groups, [west, east]}) end),
+    ?assertEqual([east], maps:get(unreached, Apart)),
+    [sderl_ct:delete(F, G, N) || {G, N} <- [{west, A1}, {bridge, B2}, {east, C1}]].
+
+%% A node that hangs and one that is gone cost at most the time limit and are told; the others have their places.
+missing(Config) ->
+    {F, [A1, A2, B1, B2, C1, C2 | _]} = {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)},
+    [] = group(F, some, [A1, A2, B1, B2, C1, C2]),
+    ok = sderl_fleet:suspend(F, B2),
+    ok = sderl_fleet:kill(F, C2),
+    await(noticed, fun() -> not sderl_ct:linked(F, A1, C2) end),
+    {ok, M} = on(F, A1, fun() -> sderl_dist:measure(own, #{timeout_ms => 5000, resolution_us => 2000}) end),
+    ok = sderl_fleet:resume(F, B2),
+    ?assertEqual(lists:sort([{B2, no_answer}, {C2, not_linked}]), maps:get(missing, M)),
+    ?assertEqual(lists:sort([A1, A2, B1, C1]), maps:get(nodes, M)),
+    ?assert(maps:get(took_ms, M) >= 5000),
+    sderl_ct:delete(F, some, A1).
+
+not_running(Config) ->
+    {F, [_, Node | _]} = {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)},
+    {error, not_running} = on(F, Node, fun() ->
+        ok = application:stop(sderl),
+        Answer = sderl_dist:measure(own),
+        ok = application:start(sderl),
+        Answer
+    end).
+
+%% ---------------------------------------------------------------- helpers
+
+%% A busy machine may spoil every batch of a pair; it is measured again then.
+measured_as_configured(Config, Node, Scope) ->
+    F = proplists:get_value(fleet, Config),
+    {ok, Configured} = sderl_dist_tree:parse(proplists:get_value(configured, Config)),
+    await({tree, Scope}, fun() ->
+        {ok, M} = on(F, Node, fun() -> sderl_dist:measure(Scope, #{resolution_us => 2000}) end),
+        {ok, Tree} = sderl_dist_tree:parse(maps:get(tree, M)),
+        Nodes = sderl_dist_tree:nodes(Configured),
+        All = fun(T) -> [sderl_dist_tree:distance(A, B, T) || A <- Nodes, B <- Nodes] end,
+        case All(Tree) =:= All(Configured) of
+            true -> self() ! {found, M}, true;
+            false -> maps:with([tree, missing, levels, cost], M)
+        end
+    end),
+    receive {found, M} -> M end.
+
+unlink_all(F, Nodes) ->
+    await(no_links, fun() ->
+        [on(F, N, fun() -> [erlang:disconnect_node(M) || M <- nodes()] end) || N <- Nodes],
+        lists:all(fun({_, Links}) -> Links =:= [] end, links(F, Nodes))
+    end).
+
+links(F, Nodes) -> [{N, lists:sort(on(F, N, fun() -> nodes() end))} || N <- Nodes].
