@@ -4,36 +4,37 @@
 %% A queue before a link that is full: a process that may be suspended in place of the one that
 %% forwards. How much waits is counted outside it, as it cannot be asked.
 
--export([start/2, put/5, first/5, stop/2]).
+-export([start/3, put/2, first/2, stop/2]).
 -export_type([t/0]).
 
 -define(IDLE, 5000).
 
 -opaque t() :: {pid(), counters:counters_ref(), Limit :: pos_integer()}.
 
--spec start(node(), pos_integer()) -> t().
-start(Node, Limit) ->
+-doc "A lane to the process `Name` of a node, for the calling process.".
+-spec start(node(), atom(), pos_integer()) -> t().
+start(Node, Name, Limit) ->
     Count = counters:new(1, []),
     Owner = self(),
-    Pid = spawn_link(fun() -> loop(Node, Owner, Count) end),
+    Pid = spawn_link(fun() -> loop({Name, Node}, Owner, Count) end),
     {Pid, Count, Limit}.
 
 -doc "`direct`: nothing waits, and the link may be tried again. `full`: it is not taken.".
--spec put(t(), term(), term(), term(), sderl_route_send:from()) -> ok | direct | full.
-put({Pid, Count, Limit}, To, Message, What, From) ->
+-spec put(t(), [sderl_forward:entry()]) -> ok | direct | full.
+put({Pid, Count, Limit}, Entries) ->
     case counters:get(Count, 1) of
         0 -> direct;
         N when N >= Limit -> full;
-        _ -> add(Pid, Count, {To, Message, What, From})
+        _ -> add(Pid, Count, Entries)
     end.
 
--doc "The one that found the link full.".
--spec first(t(), term(), term(), term(), sderl_route_send:from()) -> ok.
-first({Pid, Count, _}, To, Message, What, From) -> add(Pid, Count, {To, Message, What, From}).
+-doc "Those that found the link full.".
+-spec first(t(), [sderl_forward:entry()]) -> ok.
+first({Pid, Count, _}, Entries) -> add(Pid, Count, Entries).
 
-add(Pid, Count, Item) ->
-    ok = counters:add(Count, 1, 1),
-    Pid ! Item,
+add(Pid, Count, Entries) ->
+    ok = counters:add(Count, 1, length(Entries)),
+    Pid ! {entries, Entries},
     ok.
 
 -doc "Ends a lane that says that it has nothing to do, unless that is over.".
@@ -45,17 +46,17 @@ stop(Pid, {Pid, Count, _}) ->
     end;
 stop(_, _) -> false.
 
-loop(Node, Owner, Count) ->
+loop({_, Node} = To, Owner, Count) ->
     receive
-        {To, Message, What, From} ->
+        {entries, Entries} ->
             %% Not counted as gone before it is in the link, so that nobody overtakes it.
-            _ = case erlang:send(To, Message, [noconnect]) of
+            _ = case erlang:send(To, {sderl_many, 1, [W || {W, _, _} <- Entries]}, [noconnect]) of
                 ok -> ok;
-                noconnect -> Owner ! {lane_failed, From, What, unreachable}
+                noconnect -> Owner ! {lane_failed, Node, Entries}
             end,
-            ok = counters:sub(Count, 1, 1),
-            loop(Node, Owner, Count)
+            ok = counters:sub(Count, 1, length(Entries)),
+            loop(To, Owner, Count)
     after ?IDLE ->
         Owner ! {lane_idle, Node, self()},
-        loop(Node, Owner, Count)
+        loop(To, Owner, Count)
     end.

@@ -55,15 +55,15 @@ the first link is full, as `erlang:send/2` does.
 """.
 -spec send(destination(), Message :: term()) -> ok | {error, no_name | no_route | not_running}.
 send({Group, Name}, Message) ->
-    try sderl_read:local(Group, Name) of
-        undefined ->
-            case sderl_store:is_member(Group) of
-                true -> {error, no_name};
-                false ->
-                    Hash = sderl_route_send:hash(Group, 1),
-                    sderl_route_send:group(Group, {name, Name}, self(), Message, Hash, [noconnect])
-            end;
-        Pid -> to_pid(Pid, Message)
+    Hash = sderl_route_send:hash(Group, 1),
+    %% The routes know no own group: most of what comes here is settled with them.
+    try sderl_route_send:group(Group, {name, Name}, self(), Message, Hash, [noconnect]) of
+        ok -> ok;
+        {error, no_route} ->
+            case sderl_read:local(Group, Name) of
+                undefined -> {error, case sderl_store:is_member(Group) of true -> no_name; false -> no_route end};
+                Pid -> to_pid(Pid, Message)
+            end
     catch
         error:badarg -> {error, not_running}
     end;

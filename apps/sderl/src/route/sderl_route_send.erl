@@ -8,6 +8,7 @@
 %% |---|---|
 %% | `{sderl_to, 1, Hops, Hash, Group, What, From, Message}` | to a member of a group, which one the way decides |
 %% | `{sderl_at, 1, Hops, Hash, Node, What, From, Message}` | to a node |
+%% | `{sderl_many, 1, [Frame \| [Pid \| Message]]}` | a bundle: frames, and messages for processes of the node that gets it |
 %%
 %% `Hops` is how many more gateways may take it. `Hash` chooses among equal ways, and among the forwarding
 %% processes of a node: of the sender and the group, so that what one sends into the other stays in order. `From` is
@@ -22,7 +23,7 @@
 -doc "For whom it is in a group.".
 -type what() :: {name | call, Name :: term()} | {names, Pattern :: term()} | {nodes | call_any, Process :: atom()}.
 -doc "For whom it is on a node.".
--type at() :: {to, pid() | reference()} | {pids, [pid()]} | {call, pid()} | probe | report
+-type at() :: {to, pid() | reference()} | {pids, [pid()]} | {process, atom()} | {call, pid()} | probe | report
     | {group, Group :: term(), what()}.
 -type from() :: pid() | reference() | none.
 -doc """
