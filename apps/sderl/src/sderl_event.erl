@@ -49,6 +49,8 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `undelivered` | warning | `[sderl, route, undelivered]` | to, reason, node, from, messages | messages of this node's processes could not be delivered: at most one event in ten seconds for each receiver and reason |
 | `process_restarted` | warning | `[sderl, process, restarted]` | [process], [group], [reason] | a process of the library died and was started again |
 | `pg_restarted` | warning | `[sderl, pg, restarted]` | group, joins, [reason] | a `pg` scope died; it was started again and its joins replayed |
+| `process_moved` | notice | `[sderl, process, moved]` | node, pid, old, reason | a process that `m:sderl_place` keeps runs on another node now |
+| `process_lost` | warning | `[sderl, process, lost]` | reason | there is no node left for it, or it moved too often |
 | `name_registered` | debug | `[sderl, name, registered]` | group, name, pid | a name came into being |
 | `name_unregistered` | debug | `[sderl, name, unregistered]` | group, name, pid, [reason] | a name went |
 | `name_replaced` | debug | `[sderl, name, replaced]` | group, name, pid, [old] | a name changed its pid |
@@ -207,6 +209,10 @@ table() ->
             ["undelivered to ", to, ": ", reason, " at ", node, ", messages: ", messages, ", of ", from, " and perhaps others"]},
         {process_restarted, warning, [sderl, process, restarted],
             ["a process", {" of s_group ", group}, " died and was started again", {": ", process}, {", ", reason}]},
+        {process_moved, notice, [sderl, process, moved],
+            ["the process ", old, " ended, ", reason, "; it is ", pid, " on ", node, " now"]},
+        {process_lost, warning, [sderl, process, lost],
+            ["a process is placed on no node any more: ", reason]},
         {pg_restarted, warning, [sderl, pg, restarted],
             ["s_group ", group, ": pg died and was started again; joins replayed: ", joins, {", ", reason}]}
     ].

@@ -18,6 +18,7 @@ and go (`nodeup/1`, `nodedown/1`), and this module can explain them all.
 | `caller` | `s_group:connect/1` | `forget/2`, or with the link |
 | `stock` | the same, for a node without this application | `forget/2`, or with the link |
 | `route` | routing | `forget/2`, or with the link |
+| `{place, Keeper}` | a process that `sderl_place` keeps there | `forget/2`, or with the link |
 | `{monitor, Group}` | pids on non-members that have names in a group | `forget/2`, or with the link |
 | `{lookup, Group}` | lookups and sends that asked another node | by itself: see below |
 
@@ -66,6 +67,7 @@ whereupon the next link counts as another's and is never closed; and a reason th
     | caller
     | stock
     | route
+    | {place, Keeper :: pid()}
     | {monitor, Group :: term()}
     | {lookup, Group :: term()}.
 

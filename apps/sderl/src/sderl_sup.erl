@@ -26,7 +26,7 @@ init([]) ->
           [worker(sderl_subs), worker(sderl_router), worker(sderl_route_report), supervisor(sderl_forward_sup),
            worker(sderl_connector), worker(sderl_watch), worker(sderl_ask), worker(sderl_dist_probe),
            supervisor(sderl_group_sup), supervisor(sderl_pg_sup), worker(sderl_node),
-           worker(sderl_link_policy)]}}.
+           worker(sderl_link_policy), supervisor(sderl_place_sup)]}}.
 
 worker(M) -> #{id => M, start => {M, start_link, []}, shutdown => 2000}.
 

@@ -30,7 +30,7 @@ many() ->
 %% One choice each 10 ms for 100 s: the newest marks are exact within their width, older ones coarser.
 stream() ->
     note(lists:seq(10, 100_000, 10)),
-    [{n, _, Marks}] = ets:lookup(sderl_place_pending, n),
+    [{n, _, Marks, _}] = ets:lookup(sderl_place_pending, n),
     ?assert(length(Marks) =< 16),
     ?assertEqual(0, sderl_place_pending:since(n, 100_100)),
     [?assert(abs(sderl_place_pending:since(n, 100_000 - Ms) - Ms div 10) =< 10) || Ms <- [50, 100, 200, 300]],

@@ -86,6 +86,26 @@ candidates, and at least 1 where these are whole numbers; `adds` says it better 
 This is each node's own account: where many nodes choose at the same time from the same values,
 `{two, Attribute}` keeps them from all taking the same node.
 
+## Processes that stay
+
+`spawn/2,3` chooses a node, spawns a process there, and looks after it: should the process fail, or its
+node, it is started again on another node that fits, and the owner is told.
+
+A keeper on the calling node does this. It is linked to the process, as a supervisor to its children: the
+process ends when the keeper's node is lost, so that there are never two for longer than both nodes take
+to notice. The keeper ends with its owner and takes the process along. A node without a link, of another
+group or of none, is linked for it; `s_group:links/0` shows the reason `{place, Keeper}`.
+
+The owner gets `{sderl_place, Keeper, Event}`:
+
+| event | when |
+|---|---|
+| `{moved, Old, New, Reason}` | `Old` ended with `Reason`; `New` runs, under the name if there is one |
+| `{ended, Pid, Reason}` | it ended and is not to run again |
+| `{failed, Reason}` | it does not run any more: `{no_node_left, [{Node, Reason}]}`, `{too_many_moves, Reason}`, `{name_taken, Pid}`, `{unknown_group, Group}` |
+
+After the last two the keeper has ended.
+
 ## Errors
 
 A spec that is wrong in itself raises `{badarg, {sderl_place, Function, Arity}, Details}`, with the place
@@ -103,8 +123,10 @@ Thaler and Ravishankar (1998).
 
 -export([choose_node/1, choose_node/2, choose_nodes/1, choose_nodes/2]).
 -export([explain/1, explain/2, explain_text/1, check/1, format_error/1]).
+-export([spawn/2, spawn/3, placed/1, stop/1]).
+-compile({no_auto_import, [spawn/2, spawn/3]}).
 
--export_type([spec/0, condition/0, chooser/0, explanation/0, candidate/0, verdict/0, failure/0]).
+-export_type([spec/0, condition/0, chooser/0, explanation/0, candidate/0, verdict/0, failure/0, spawn_options/0]).
 
 -doc "See the table of keys above.".
 -type spec() :: #{atom() => term()} | [node()].
@@ -133,6 +155,17 @@ preferences, its `pending` choices, the `value` that the chooser looked at and, 
 -doc "What `explain/1` gives.".
 -type explanation() :: #{choose := chooser(), count := pos_integer() | all, chosen := [node()],
                          candidates := [candidate()]}.
+
+-doc """
+For `spawn/3`. `name`: `{Group, Name}`, the name that the process gets before it runs; it is registered by
+this node if that is a member of the group, else by the process's node. `restart`: when it is started
+again, as with supervisors: `permanent` always, `transient` (default) when it ends abnormally or its node
+is lost, `temporary` never. `max_moves` within `period_ms`: 3 within 60000. `spawn_timeout_ms`: how long a node
+may take to answer (5000); then another is tried. `owner`: the calling process.
+""".
+-type spawn_options() :: #{name => {s_group:group(), s_group:name()}, restart => permanent | transient | temporary,
+                           max_moves => non_neg_integer(), period_ms => pos_integer(), spawn_timeout_ms => pos_integer(),
+                           owner => pid()}.
 
 -doc "Chooses one node, or says that none fits.".
 -spec choose_node(spec()) -> node() | none | {error, failure()}.
@@ -163,7 +196,11 @@ attribute is undefined is left out and harms nobody.
 -spec choose_nodes(spec(), condition() | [condition()]) -> [node()] | {error, failure()}.
 choose_nodes(Spec, Conditions) -> many(parsed(sderl_place_spec:add(many, Spec, Conditions), choose_nodes, 2)).
 
-many(Spec) -> running(fun() -> sderl_place_query:choose(Spec) end).
+many(Spec) ->
+    case running(fun() -> sderl_place_query:choose(Spec) end) of
+        Nodes when is_list(Nodes) -> Nodes;
+        {error, _} = Error -> Error
+    end.
 
 -doc """
 Chooses as `choose_nodes/1` would now, and tells for each candidate what came out. It does not count as a
@@ -208,6 +245,80 @@ One sentence for people.
 -spec format_error(sderl_place_spec:error()) -> string().
 format_error({bad_spec, _, _, _} = Error) -> sderl_place_spec:sentence(Error);
 format_error(Other) -> misuse(format_error, 1, 1, #{found => Other, expected => "an error of check"}).
+
+%% ---------------------------------------------------------------- processes
+
+-doc "`spawn/3` without options.".
+-spec spawn(spec(), {module(), atom(), [term()]}) -> {ok, Keeper :: pid(), pid()} | {error, term()}.
+spawn(Spec, MFA) -> kept(Spec, MFA, 2, #{}).
+
+-doc """
+Runs `M:F(A...)` in a process on a node that a spec chooses and keeps it running; see above.
+
+Nodes that cannot be reached, do not answer, or cannot give it the name are passed over. Errors:
+`{no_node_left, [{Node, Reason}]}` with the nodes that were tried (none, if no node fits),
+`{name_taken, Pid}` (`undefined` if that has just ended), and those of `t:failure/0`.
+""".
+-spec spawn(spec(), {module(), atom(), [term()]}, spawn_options()) ->
+    {ok, Keeper :: pid(), pid()}
+    | {error, {no_node_left, [{node(), Why :: term()}]} | {name_taken, pid() | undefined} | failure() | term()}.
+spawn(Spec, MFA, Options) -> kept(Spec, MFA, 3, Options).
+
+kept(Spec, MFA, A, Options) ->
+    Parsed = parsed(sderl_place_spec:parse(one, Spec), spawn, A),
+    ok = mfa_arg(MFA, A),
+    ok = options_arg(Options),
+    Args = maps:merge(#{owner => self(), name => none, restart => transient, max_moves => 3, period_ms => 60_000,
+                        spawn_timeout_ms => 5_000}, Options),
+    case running(fun() -> sderl_place_keeper:start(Args#{spec => Parsed, mfa => MFA}) end) of
+        {ok, Keeper, Pid} -> {ok, Keeper, Pid};
+        {error, _} = Error -> Error
+    end.
+
+-doc "Where the process of a keeper runs now. `over`: there is no such keeper, or none any more.".
+-spec placed(Keeper :: pid()) -> {ok, pid()} | {error, moving | over}.
+placed(Keeper) when is_pid(Keeper) -> sderl_place_keeper:place(Keeper);
+placed(Other) -> misuse(placed, 1, 1, #{found => Other, expected => "the keeper that spawn gave"}).
+
+-doc """
+Ends a keeper and its process, which gets the exit signal `shutdown` and is killed after five seconds. The
+owner is told nothing. `ok` also when they have ended already.
+""".
+-spec stop(Keeper :: pid()) -> ok.
+stop(Keeper) when is_pid(Keeper) -> sderl_place_keeper:stop(Keeper);
+stop(Other) -> misuse(stop, 1, 1, #{found => Other, expected => "the keeper that spawn gave"}).
+
+mfa_arg({M, F, Args}, A) when is_atom(M), is_atom(F), is_list(Args) ->
+    try length(Args) of
+        _ -> ok
+    catch
+        error:badarg -> bad_mfa({M, F, Args}, A)
+    end;
+mfa_arg(Other, A) -> bad_mfa(Other, A).
+
+-spec bad_mfa(term(), arity()) -> no_return().
+bad_mfa(Found, A) -> misuse(spawn, A, 2, #{found => Found, expected => "{Module, Function, Arguments}"}).
+
+options_arg(Options) when is_map(Options) ->
+    lists:foreach(fun({Key, Value}) ->
+        case option(Key, Value) of
+            ok -> ok;
+            Expected -> misuse(spawn, 3, 3, #{path => [Key], found => Value, expected => Expected})
+        end
+    end, maps:to_list(Options));
+options_arg(Other) -> misuse(spawn, 3, 3, #{found => Other, expected => "a map of options"}).
+
+option(name, {_, _}) -> ok;
+option(name, _) -> "{Group, Name}";
+option(owner, Pid) when is_pid(Pid) -> ok;
+option(owner, _) -> "a pid";
+option(restart, Restart) when Restart =:= permanent; Restart =:= transient; Restart =:= temporary -> ok;
+option(restart, _) -> "permanent, transient or temporary";
+option(max_moves, N) when is_integer(N), N >= 0 -> ok;
+option(max_moves, _) -> "a whole number from 0";
+option(Time, Ms) when (Time =:= period_ms orelse Time =:= spawn_timeout_ms), is_integer(Ms), Ms > 0, Ms =< 16#FFFFFFFF -> ok;
+option(Time, _) when Time =:= period_ms; Time =:= spawn_timeout_ms -> "a number of milliseconds";
+option(_, _) -> "one of the options name, owner, restart, max_moves, period_ms, spawn_timeout_ms".
 
 %% ---------------------------------------------------------------- arguments
 

@@ -32,10 +32,12 @@ fits([Condition | Conditions], Node, Read, Distances, Sofar) ->
 -spec score([{pos_integer(), sderl_place_spec:condition()}], node(), read(), distances()) -> non_neg_integer() | stale.
 score(Preferences, Node, Read, Distances) -> score(Preferences, Node, Read, Distances, 0).
 
+-spec score([{pos_integer(), sderl_place_spec:condition()}], node(), read(), distances(), non_neg_integer()) ->
+    non_neg_integer() | stale.
 score([], _, _, _, Sum) -> Sum;
 score([{Weight, Condition} | Preferences], Node, Read, Distances, Sum) ->
     case holds(Condition, Node, Read, Distances) of
-        true -> score(Preferences, Node, Read, Distances, Sum + Weight);
+        true when is_integer(Weight) -> score(Preferences, Node, Read, Distances, Sum + Weight);
         false -> score(Preferences, Node, Read, Distances, Sum);
         stale -> stale
     end.

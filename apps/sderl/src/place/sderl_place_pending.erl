@@ -3,8 +3,8 @@
 -moduledoc false.
 %% What was chosen on this node and does not show in the chosen nodes' values yet.
 %%
-%% A row `{Node, Total, Marks}`: how often the node was chosen, and how often it had been at some
-%% moments, newest first. A value that was measured at a moment knows of the choices before it; the
+%% A row `{Node, Total, Marks, At}`: how often the node was chosen, how often it had been at some
+%% moments, newest first, and the newest of these. A value that was measured at a moment knows of the choices before it; the
 %% rest is pending. Marks lie at least ?WIDTH ms apart, and further apart the older they are, so a choice may
 %% count that much too long. Counting is atomic; two processes that set marks at once may lose one,
 %% which makes another choice or two count longer.
@@ -33,16 +33,16 @@ note(Node) -> note(Node, erlang:monotonic_time(millisecond)).
 note(Node, Now) ->
     case ets:lookup_element(?TABLE, Node, 3, none) of
         none ->
-            case ets:insert_new(?TABLE, {Node, 1, [{Now, 0}]}) of
+            case ets:insert_new(?TABLE, {Node, 1, [{Now, 0}], Now}) of
                 true -> prune(Now - ?OLD);
                 false -> note(Node, Now)
             end;
         [{At, _} | _] when Now - At < ?WIDTH ->
-            _ = ets:update_counter(?TABLE, Node, 1, {Node, 0, [{Now, 0}]}),
+            _ = ets:update_counter(?TABLE, Node, 1, {Node, 0, [{Now, 0}], Now}),
             ok;
         Marks ->
-            Total = ets:update_counter(?TABLE, Node, 1, {Node, 0, [{Now, 0}]}),
-            _ = ets:update_element(?TABLE, Node, {3, thin([{Now, Total - 1} | Marks])}),
+            Total = ets:update_counter(?TABLE, Node, 1, {Node, 0, [{Now, 0}], Now}),
+            _ = ets:update_element(?TABLE, Node, [{3, thin([{Now, Total - 1} | Marks])}, {4, Now}]),
             ok
     end.
 
@@ -55,7 +55,7 @@ every_other([_, Keep | Rest]) -> [Keep | every_other(Rest)];
 every_other(Rest) -> Rest.
 
 prune(Before) ->
-    _ = ets:select_delete(?TABLE, [{{'_', '_', [{'$1', '_'} | '_']}, [{'<', '$1', Before}], [true]}]),
+    _ = ets:select_delete(?TABLE, [{{'_', '_', '_', '$1'}, [{'<', '$1', Before}], [true]}]),
     ok.
 
 -doc "Whether anything may be pending at all.".
@@ -66,7 +66,7 @@ any() -> ets:info(?TABLE, size) > 0.
 -spec since(node(), SinceMs :: integer()) -> non_neg_integer().
 since(Node, Since) ->
     case ets:lookup(?TABLE, Node) of
-        [{_, Total, Marks}] -> Total - known(Marks, Since, Total);
+        [{_, Total, Marks, _}] -> Total - known(Marks, Since, Total);
         [] -> 0
     end.
 

@@ -134,8 +134,9 @@ to_group(Members, Nodes) ->
         maps:merge_with(fun(_, A, B) -> min(A, B) end, Nearest, sderl_dist:distances(Member, Nodes))
     end, #{}, Members).
 
-judged(Nodes, #q{spec = #{names := Names}} = Q) ->
-    First = [judge(N, cached(N, Q#q.max_age), Q) || N <- Nodes],
+judged(Nodes, #q{spec = #{names := Names}, now = Now, max_age = MaxAge} = Q) ->
+    Slack = case Names of [] -> 0; _ -> 2 * sderl_attr:share_ms() end,
+    First = [judge(N, cached(N, Now, MaxAge, Slack), Q) || N <- Nodes],
     case [N || {N, _, stale} <- First] of
         [] -> First;
         Stale ->
@@ -203,18 +204,19 @@ over(group, Node, #q{groups = Groups}) ->
 -doc "The host part of a node's name.".
 -spec host(node()) -> string().
 host(Node) ->
-    case string:split(atom_to_list(Node), "@") of
-        [_, Host] -> Host;
-        [_] -> ""
+    case lists:dropwhile(fun(C) -> C =/= $@ end, atom_to_list(Node)) of
+        [_ | Host] -> Host;
+        [] -> ""
     end.
 
 %% ---------------------------------------------------------------- values
 
-cached(Node, MaxAge) ->
+%% One look at the clock for all.
+cached(Node, Now, MaxAge, Slack) ->
     fun(Name) ->
-        case sderl_attr:cached(Node, Name) of
-            {ok, _, Age} = Known when Age =< MaxAge -> Known;
-            {undefined, _, Age} = Known when Age =< MaxAge -> Known;
+        case sderl_attr_table:fresh(Node, Name, Now, MaxAge, Slack) of
+            {fresh, {_, Value, ok, Age, _, _}} -> {ok, Value, Age};
+            {fresh, {_, _, Why, Age, _, _}} -> {undefined, Why, Age};
             _ -> stale
         end
     end.

@@ -1,0 +1,18 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_place_sup).
+-moduledoc false.
+%% The keepers of placed processes. One that fails is not started again: the process that it kept goes with
+%% it, and its owner monitors it if that matters.
+
+-behaviour(supervisor).
+
+-export([start_link/0]).
+-export([init/1]).
+
+-spec start_link() -> supervisor:startlink_ret().
+start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+
+-spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init([]) ->
+    {ok, {#{strategy => simple_one_for_one},
+          [#{id => sderl_place_keeper, start => {sderl_place_keeper, start_link, []}, restart => temporary, shutdown => 2000}]}}.

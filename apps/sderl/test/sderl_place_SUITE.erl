@@ -1,0 +1,251 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_place_SUITE).
+
+%% Choosing on real nodes: `west` is n1 to n3, `east` n3 to n5, so n3 is the gateway. Processes that are
+%% placed survive their node, and what goes wrong has its documented answer.
+
+-compile([export_all, nowarn_export_all]).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-import(sderl_ct, [on/3, await/2]).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() ->
+    [candidates, hash, spread_and_pending, spawn_and_end, crashes, unlinked, owner, names, errors, stopped_node, node_dies,
+     wrong_input].
+
+init_per_suite(Config0) ->
+    Config = sderl_ct:hold(5, calm) ++ Config0,
+    {Fleet, [N1, N2, N3, N4, N5]} = start(Config),
+    sderl_ct:group(Fleet, west, [N1, N2, N3]),
+    sderl_ct:group(Fleet, east, [N3, N4, N5]),
+    [await({known, G}, fun() -> on(Fleet, N, fun() -> sderl_dir:known(G) end) =:= Ns end)
+     || {N, G, Ns} <- [{N1, east, [N3, N4, N5]}, {N2, east, [N3, N4, N5]}, {N4, west, [N1, N2, N3]}, {N5, west, [N1, N2, N3]}]],
+    Config.
+
+end_per_suite(Config) -> sderl_ct:release(Config).
+
+start(Config) -> {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)}.
+
+%% ---------------------------------------------------------------- choosing
+
+candidates(Config) ->
+    {Fleet, [N1, N2, N3, N4, N5]} = start(Config),
+    C = fun(Spec) -> on(Fleet, N1, fun() -> sderl_place:choose_nodes(Spec) end) end,
+    ?assertEqual([N1, N2, N3], lists:sort(C(#{}))),
+    ?assertEqual([N1, N2, N3], C(#{group => west})),
+    ?assertEqual([N3, N4, N5], C(#{group => east})),
+    ?assertEqual([N1, N2, N3, N4, N5], lists:sort(C(#{groups => [west, east]}))),
+    ?assertEqual([N1, N2, N3, N4, N5], lists:sort(C(#{known => true}))),
+    ?assertEqual([N3], C(#{group => west, member_of => [east]})),
+    ?assertEqual([N2, N1], C(#{nodes => [N2, N1, N2]})),
+    ?assertEqual([N2], C(#{group => west, exclude => [N1, N3]})),
+    ?assertEqual([N1, N2], C(#{group => west, count => 2, choose => in_order})),
+    ?assertEqual([], C(#{nodes => []})),
+    ?assertEqual({error, {unknown_group, north}}, C(#{groups => [west, north]})),
+    ?assertEqual(none, on(Fleet, N1, fun() -> sderl_place:choose_node([]) end)),
+    Chosen = on(Fleet, N1, fun() -> [sderl_place:choose_node(#{group => west}) || _ <- lists:seq(1, 100)] end),
+    ?assertEqual([N1, N2, N3], lists:usort(Chosen)).
+
+%% Every node chooses the same one for a key, members or not.
+hash(Config) ->
+    {Fleet, Nodes} = start(Config),
+    Keys = lists:seq(1, 50),
+    [Same | Others] = sderl_ct:all_on(Fleet, Nodes, fun() ->
+        [sderl_place:choose_node(#{groups => [west, east], choose => {hash, K}}) || K <- Keys]
+    end),
+    [?assertEqual(Same, Other) || Other <- Others],
+    ?assertEqual(Nodes, lists:usort(Same)).
+
+%% One after the other, choices are spread over what they are spread over.
+spread_and_pending(Config) ->
+    %% On a node that has not chosen anything yet.
+    {Fleet, [_, _, _, _, N5] = Nodes} = start(Config),
+    Chosen = on(Fleet, N5, fun() ->
+        [sderl_place:choose_node(#{groups => [west, east], choose => nearest, adds => 1}) || _ <- lists:seq(1, 50)]
+    end),
+    %% All are equally far as long as nobody has said otherwise.
+    Times = [length([C || C <- Chosen, C =:= N]) || N <- Nodes],
+    ?assertEqual([10, 10, 10, 10, 10], Times),
+    Over = on(Fleet, N5, fun() -> sderl_place:choose_nodes(#{groups => [west, east], choose => {spread, group}, count => 2}) end),
+    ?assertEqual(2, length(Over)),
+    ?assertNotEqual([], [N || N <- Over, lists:member(N, lists:sublist(Nodes, 3))]),
+    ?assertNotEqual([], [N || N <- Over, lists:member(N, lists:nthtail(3, Nodes))]).
+
+%% ---------------------------------------------------------------- processes
+
+%% On a node: an owner that keeps what it is told, and asks for a process.
+place(Fleet, Node, Spec, MFA, Options) ->
+    Owner = sderl_ct:process(Fleet, Node),
+    {on(Fleet, Node, fun() -> sderl_place:spawn(Spec, MFA, Options#{owner => Owner}) end), Owner}.
+
+idle() -> {?MODULE, wait, [[]]}.
+
+%% What a placed process does: what it is told.
+wait(Said) ->
+    receive
+        {do, Fun} -> Fun();
+        {said, From} -> From ! {said, Said}, wait(Said);
+        Other -> wait([Other | Said])
+    end.
+
+told(Fleet, Owner, What, Check) ->
+    await({told, What}, fun() ->
+        case [E || {sderl_place, _, E} <- sderl_ct:heard(Fleet, Owner)] of
+            [] -> nothing;
+            Events -> Check(Events) orelse Events
+        end
+    end),
+    [E || {sderl_place, _, E} <- sderl_ct:heard(Fleet, Owner)].
+
+spawn_and_end(Config) ->
+    {Fleet, [N1, N2 | _]} = start(Config),
+    {{ok, Keeper, Pid}, Owner} = place(Fleet, N1, [N2], idle(), #{}),
+    ?assertEqual(N2, node(Pid)),
+    ?assertEqual({ok, Pid}, on(Fleet, N1, fun() -> sderl_place:placed(Keeper) end)),
+    on(Fleet, N2, fun() -> Pid ! {do, fun() -> ok end} end),
+    ?assertEqual([{ended, Pid, normal}], told(Fleet, Owner, ended, fun(Es) -> length(Es) =:= 1 end)),
+    await(keeper_ended, fun() -> on(Fleet, N1, fun() -> sderl_place:placed(Keeper) end) =:= {error, over} end),
+    ?assertEqual(ok, on(Fleet, N1, fun() -> sderl_place:stop(Keeper) end)),
+    {{ok, Other, Here}, _} = place(Fleet, N1, [N1], idle(), #{}),
+    ?assertEqual(ok, on(Fleet, N1, fun() -> sderl_place:stop(Other) end)),
+    ?assertNot(sderl_ct:alive(Fleet, Here)).
+
+%% Moves to another node, back where there is no other, and not for ever.
+crashes(Config) ->
+    {Fleet, [N1, N2, N3 | _]} = start(Config),
+    {{ok, Keeper, P1}, Owner} = place(Fleet, N1, [N2, N3], idle(), #{max_moves => 2}),
+    sderl_ct:kill(Fleet, P1, crash),
+    [{moved, P1, P2, crash}] = told(Fleet, Owner, moved, fun(Es) -> length(Es) =:= 1 end),
+    ?assertEqual(lists:sort([N2, N3]), lists:sort([node(P1), node(P2)])),
+    ?assertEqual({ok, P2}, on(Fleet, N1, fun() -> sderl_place:placed(Keeper) end)),
+    sderl_ct:kill(Fleet, P2, crash),
+    [_, {moved, P2, P3, crash}] = told(Fleet, Owner, moved_again, fun(Es) -> length(Es) =:= 2 end),
+    sderl_ct:kill(Fleet, P3, crash),
+    [_, _, {failed, {too_many_moves, crash}}] = told(Fleet, Owner, failed, fun(Es) -> length(Es) =:= 3 end),
+    {{ok, K2, Q1}, Owner2} = place(Fleet, N1, [N2], idle(), #{}),
+    sderl_ct:kill(Fleet, Q1, crash),
+    [{moved, Q1, Q2, crash}] = told(Fleet, Owner2, back, fun(Es) -> length(Es) =:= 1 end),
+    ?assertEqual(N2, node(Q2)),
+    on(Fleet, N1, fun() -> sderl_place:stop(K2) end).
+
+%% A node of another group is linked for the process, and the link has its reason as long as it is there.
+unlinked(Config) ->
+    {Fleet, [N1, _, _, N4, _]} = start(Config),
+    on(Fleet, N1, fun() -> erlang:disconnect_node(N4) end),
+    Reasons = fun() -> on(Fleet, N1, fun() -> [R || #{node := N, reasons := Rs} <- s_group:links(), N =:= N4, {place, _} = R <- Rs] end) end,
+    await(no_reason, fun() -> Reasons() =:= [] end),
+    {{ok, Keeper, Pid}, _} = place(Fleet, N1, #{group => east, exclude => [N4]}, idle(), #{}),
+    ?assert(node(Pid) =/= N4),
+    on(Fleet, N1, fun() -> sderl_place:stop(Keeper) end),
+    {{ok, K4, P4}, _} = place(Fleet, N1, [N4], idle(), #{}),
+    ?assertEqual(N4, node(P4)),
+    ?assertEqual([{place, K4}], Reasons()),
+    on(Fleet, N1, fun() -> sderl_place:stop(K4) end),
+    ?assertEqual([], Reasons()),
+    ?assertNot(sderl_ct:alive(Fleet, P4)).
+
+owner(Config) ->
+    {Fleet, [N1, N2 | _]} = start(Config),
+    {{ok, _, Pid}, Owner} = place(Fleet, N1, [N2], idle(), #{}),
+    sderl_ct:kill(Fleet, Owner, kill),
+    await(process_ended, fun() -> not sderl_ct:alive(Fleet, Pid) end).
+
+%% Under a name of this node's group, and of the other group, where the process's node registers.
+names(Config) ->
+    {Fleet, [N1, N2, N3, N4, N5]} = start(Config),
+    {{ok, K, P}, _} = place(Fleet, N1, [N2], idle(), #{name => {west, boss}}),
+    ?assertEqual(P, on(Fleet, N3, fun() -> s_group:whereis_name(west, boss) end)),
+    {Taken, _} = place(Fleet, N1, [N3], idle(), #{name => {west, boss}}),
+    ?assertEqual({error, {name_taken, P}}, Taken),
+    {{ok, K2, P2}, _} = place(Fleet, N1, [N4, N5], idle(), #{name => {east, boss}}),
+    ?assertEqual(P2, on(Fleet, N3, fun() -> s_group:whereis_name(east, boss) end)),
+    {None, _} = place(Fleet, N1, [N2], idle(), #{name => {east, other}}),
+    ?assertEqual({error, {no_node_left, [{N2, {not_registered, cannot_register_in_remote_group}}]}}, None),
+    %% A process that fails keeps its name.
+    sderl_ct:kill(Fleet, P2, crash),
+    await(moved, fun() ->
+        case on(Fleet, N3, fun() -> s_group:whereis_name(east, boss) end) of
+            New when is_pid(New), New =/= P2 -> true;
+            Other -> Other
+        end
+    end),
+    [on(Fleet, N1, fun() -> sderl_place:stop(Keeper) end) || Keeper <- [K, K2]],
+    await(names_gone, fun() -> on(Fleet, N3, fun() -> [s_group:whereis_name(G, boss) || G <- [west, east]] end) =:= [undefined, undefined] end).
+
+errors(Config) ->
+    {Fleet, [N1, N2 | _]} = start(Config),
+    Try = fun(Spec, MFA, O) -> element(1, place(Fleet, N1, Spec, MFA, O)) end,
+    ?assertEqual({error, {no_node_left, []}}, Try([], idle(), #{})),
+    ?assertEqual({error, {unknown_group, north}}, Try(#{group => north}, idle(), #{})),
+    Nobody = 'nobody@127.0.0.1',
+    ?assertEqual({error, {no_node_left, [{Nobody, unreachable}]}}, Try([Nobody], idle(), #{})),
+    {{ok, K, P}, _} = place(Fleet, N1, #{nodes => [Nobody, N2], choose => in_order}, idle(), #{}),
+    ?assertEqual(N2, node(P)),
+    on(Fleet, N1, fun() -> sderl_place:stop(K) end),
+    %% A function that is not there runs and fails, everywhere.
+    {{ok, _, _}, Owner} = place(Fleet, N1, [N2], {no_module, f, []}, #{max_moves => 1}),
+    ?assertMatch([{moved, _, _, {undef, _}}, {failed, {too_many_moves, {undef, _}}}],
+                 told(Fleet, Owner, undef, fun(Es) -> length(Es) =:= 2 end)).
+
+%% ---------------------------------------------------------------- nodes that stop
+
+%% One that hangs holds nobody: it is passed over.
+stopped_node(Config) ->
+    {Fleet, [N1, N2, N3 | _]} = start(Config),
+    ok = sderl_fleet:suspend(Fleet, N2),
+    {{ok, K, P}, _} = place(Fleet, N1, #{nodes => [N2, N3], choose => in_order}, idle(), #{spawn_timeout_ms => 300}),
+    ?assertEqual(N3, node(P)),
+    {Left, _} = place(Fleet, N1, [N2], idle(), #{spawn_timeout_ms => 300}),
+    ?assertEqual({error, {no_node_left, [{N2, timeout}]}}, Left),
+    ok = sderl_fleet:resume(Fleet, N2),
+    on(Fleet, N1, fun() -> sderl_place:stop(K) end),
+    %% What it spawned when it ran again was ended.
+    await(none_left, fun() ->
+        on(Fleet, N2, fun() -> [P2 || P2 <- processes(), {_, {?MODULE, wait, 1}} <- [process_info(P2, current_function)]] end) =:= []
+    end),
+    sderl_ct:settled(Fleet, west, [N1, N2, N3]).
+
+node_dies(Config) ->
+    {Fleet, [N1, N2, N3, _, _]} = start(Config),
+    {{ok, K, P}, Owner} = place(Fleet, N1, #{nodes => [N2, N3], choose => in_order}, idle(), #{name => {west, survivor}}),
+    ?assertEqual(N2, node(P)),
+    ok = sderl_fleet:kill(Fleet, N2),
+    [{moved, P, P3, noconnection}] = told(Fleet, Owner, moved, fun(Es) -> length(Es) =:= 1 end),
+    ?assertEqual(N3, node(P3)),
+    ?assertEqual([P3, P3], [on(Fleet, N, fun() -> s_group:whereis_name(west, survivor) end) || N <- [N1, N3]]),
+    %% A choice leaves it out as soon as its link is gone, and says why.
+    ?assertEqual([N1, N3], on(Fleet, N1, fun() -> sderl_place:choose_nodes(#{group => west}) end)),
+    #{candidates := Cs} = E = on(Fleet, N1, fun() -> sderl_place:explain(#{group => west}) end),
+    ?assertMatch([#{node := N2, verdict := dropped, why := down}], [C || #{node := N} = C <- Cs, N =:= N2]),
+    Text = unicode:characters_to_list(sderl_place:explain_text(E)),
+    ?assertNotEqual(nomatch, string:find(Text, "down")),
+    ct:pal("~ts", [Text]),
+    on(Fleet, N1, fun() -> sderl_place:stop(K) end),
+    {ok, N2} = sderl_fleet:restart(Fleet, N2),
+    {ok, west, _} = on(Fleet, N2, fun() -> s_group:enter(west, [N1]) end),
+    sderl_ct:settled(Fleet, west, [N1, N2, N3]).
+
+%% ---------------------------------------------------------------- wrong input
+
+wrong_input(Config) ->
+    {Fleet, [N1 | _]} = start(Config),
+    Raised = on(Fleet, N1, fun() ->
+        [try {value, F, apply(sderl_place, F, Args)}
+         catch error:{badarg, {sderl_place, F, A}, #{argument := I, found := _, expected := E}} ->
+             {F, A, I, io_lib:printable_list(E)}
+         end || {F, Args} <- bad_calls()]
+    end),
+    ?assertEqual([{F, length(Args), I, true} || {F, Args, I} <- bad_calls(indexed)], Raised).
+
+bad_calls() -> [{F, Args} || {F, Args, _} <- bad_calls(indexed)].
+
+bad_calls(indexed) ->
+    M = {m, f, []},
+    [{spawn, [x, M], 1}, {spawn, [[], x], 2}, {spawn, [[], {m, f, a}], 2}, {spawn, [[], {m, f, [a | b]}], 2},
+     {spawn, [[], {"m", f, []}], 2}, {spawn, [#{count => 2}, M, #{}], 1}, {spawn, [[], M, []], 3}, {spawn, [[], M, #{name => x}], 3},
+     {spawn, [[], M, #{owner => x}], 3}, {spawn, [[], M, #{restart => always}], 3}, {spawn, [[], M, #{max_moves => -1}], 3},
+     {spawn, [[], M, #{period_ms => 0}], 3}, {spawn, [[], M, #{spawn_timeout_ms => infinity}], 3}, {spawn, [[], M, #{other => 1}], 3},
+     {placed, [x], 1}, {stop, [x], 1}, {choose_node, [#{choose => best}], 1}, {choose_nodes, [[], x], 2}, {explain, [x], 1}].
