@@ -36,6 +36,12 @@ Times are milliseconds, whole numbers from 1 to 4294967295.
 | `write_timeout_ms` | `Ms` | 10000 | the longest that a write waits for its answer |
 | `resolver` | see `m:sderl_resolver` | `random_exit_name` | who wins a name clash when the registration did not say |
 | `resolver_timeout_ms` | `Ms` | 5000 | the longest that a resolver may run |
+| `attributes` | `[{Name, Spec}]` | `[]` | attributes of this node, see `m:sderl_attr` |
+| `labels` | `[{Key, Value}]` or a map | `[]` | its labels |
+| `attribute_builtins` | boolean | `true` | whether it has the built-in attributes |
+| `attribute_share_ms` | `Ms` | 5000 | how often it tells the members of its groups what changed |
+| `attribute_keep_ms` | `Ms` | 5000 | how long a computed value is kept |
+| `attribute_timeout_ms` | `Ms` | 1000 | the longest that a computing may take |
 
 Anything malformed is an error with the path to the bad term; `format_error/1` makes
 one sentence of it that ends with the remedy. What is only suspicious (an unknown key,
@@ -80,7 +86,13 @@ or the group is given by seeds. `other_groups` are the rest, kept as knowledge.
     set_aside_ms := pos_integer(),
     write_timeout_ms := pos_integer(),
     resolver := sderl_resolver:resolver(),
-    resolver_timeout_ms := pos_integer()
+    resolver_timeout_ms := pos_integer(),
+    attributes := [{sderl_attr:name(), sderl_attr:spec()}],
+    labels := [{Key :: term(), Value :: term()}],
+    attribute_builtins := boolean(),
+    attribute_share_ms := pos_integer(),
+    attribute_keep_ms := pos_integer(),
+    attribute_timeout_ms := pos_integer()
 }.
 
 -doc "Where a term stands, outermost first: `[sderl, s_groups, 2, nodes, 3]`. Positions count from 1.".
@@ -192,6 +204,7 @@ defaults() ->
         {write_timeout_ms, 10_000},
         {resolver, random_exit_name},
         {resolver_timeout_ms, 5_000}
+        | sderl_attr_config:defaults()
     ].
 
 options(Pairs) ->
@@ -211,10 +224,12 @@ option(await, Path, Value) ->
     await(Path, Value);
 option(forget_down_after, Path, Value) ->
     forget(Path, Value);
-option(free_islands, _Path, Value) when is_boolean(Value) ->
+option(Key, _Path, Value) when is_boolean(Value), Key =:= free_islands orelse Key =:= attribute_builtins ->
     {ok, Value};
-option(free_islands, Path, Value) ->
+option(Key, Path, Value) when Key =:= free_islands; Key =:= attribute_builtins ->
     bad(Path, Value, boolean);
+option(Key, Path, Value) when Key =:= attributes; Key =:= labels ->
+    sderl_attr_config:option(Key, Path, Value);
 option(link_policy, _Path, Value) when Value =:= report; Value =:= close ->
     {ok, Value};
 option(link_policy, Path, Value) ->

@@ -91,5 +91,17 @@ remedy(await) ->
     "does not say what to wait for; write false, {all, Milliseconds} or {[Group], Milliseconds}";
 remedy({at_least_two_ticks, Least}) ->
     ["is less than two ticks of tick_ms; write at least ", integer_to_list(Least), " or lower tick_ms"];
+remedy(attribute_list) ->
+    "is not a list of attributes; write [{Name, Spec}, ...]";
+remedy(attribute) ->
+    "is not an attribute; write {Name, Spec}";
+remedy(label_list) ->
+    "is not a list of labels; write [{Key, Value}, ...] or a map";
+remedy(label) ->
+    "is not a label; write {Key, Value}";
+remedy({attribute_part, Expected}) ->
+    ["does not fit; write ", Expected];
+remedy({unique_attribute, First}) ->
+    ["is named above too, at ", place(First), "; remove one of the two"];
 remedy(Other) ->
     sentence("does not fit; expected ~0tp", [Other]).

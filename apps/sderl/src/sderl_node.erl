@@ -268,6 +268,7 @@ entered(Group, Why, N) ->
 dwell() ->
     free(),
     sderl_router:changed(),
+    sderl_attr_server:changed(),
     sderl_dir:unknow_strangers(),
     share().
 

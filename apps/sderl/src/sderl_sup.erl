@@ -22,8 +22,10 @@ init([]) ->
     sderl_route_calls = sderl_route_call:new(),
     sderl_undelivered = sderl_route_report:new(),
     sderl_place_pending = sderl_place_pending:new(),
+    ok = sderl_attr_table:new(),
     {ok, {#{strategy => one_for_one, intensity => 1000, period => 1},
-          [worker(sderl_subs), worker(sderl_router), worker(sderl_route_report), supervisor(sderl_forward_sup),
+          [worker(sderl_attr_server),
+           worker(sderl_subs), worker(sderl_router), worker(sderl_route_report), supervisor(sderl_forward_sup),
            worker(sderl_connector), worker(sderl_watch), worker(sderl_ask), worker(sderl_dist_probe),
            supervisor(sderl_group_sup), supervisor(sderl_pg_sup), worker(sderl_node),
            worker(sderl_link_policy), supervisor(sderl_place_sup)]}}.

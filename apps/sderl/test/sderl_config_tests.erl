@@ -35,7 +35,13 @@ nothing_configured_test() ->
             set_aside_ms => 4_000,
             write_timeout_ms => 10_000,
             resolver => random_exit_name,
-            resolver_timeout_ms => 5_000
+            resolver_timeout_ms => 5_000,
+            attributes => [],
+            labels => [],
+            attribute_builtins => true,
+            attribute_share_ms => 5_000,
+            attribute_keep_ms => 5_000,
+            attribute_timeout_ms => 1_000
         },
         Config
     ).

@@ -1,0 +1,327 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_attr).
+-moduledoc """
+Attributes of nodes: what a node is and how it does, for choosing nodes by it.
+
+Every node has attributes: built-in ones such as `loadavg1` and `memory_available` (docs/placement.md has the table with units), those of its configuration, and
+those that it is given at run time. A *spec* says what an attribute is:
+
+| spec | kind |
+|---|---|
+| any term | static: this value |
+| `{automatic, {M, F}}`, `{automatic, {M, F, Args}}` | what the call gives, once, when the attribute is loaded or set |
+| `{dynamic, {M, F}}`, `{dynamic, {M, F, Args}}` | what the call gives, again and again |
+| `{dynamic, Call, #{keep_ms => Ms, timeout_ms => Ms}}` | the same with times of its own |
+
+The calls are run on their node in processes of their own, with a time limit (`attribute_timeout_ms`, 1 s) and a heap limit (32 MiB), and a value is kept for a stated
+time (`keep_ms`, else `attribute_keep_ms`, 5 s), whoever asks. One that crashes, does not end or eats memory has the value `undefined` with the reason, and
+harms nothing else.
+
+The members of a group hold each other's values: every `attribute_share_ms` (5 s) a node tells its mates what changed. `cached/2` reads what this node holds
+and how old it is, without a message. `fetch/3` asks for what is not held or too old, and reaches nodes of other groups without a new link.
+
+## Names
+
+A name is any term; published programs use atoms. Two shapes mean something:
+
+- `{label, Key}` is a *label*, a static attribute that people set to choose by: zone, rack, disk. See `label/2`.
+- `{in, Group, Name}` is told in that group alone, and seen by no other node. See `set/3`.
+
+A value is any term but `undefined`, of at most 16 KiB, without funs.
+
+## Errors
+
+With the application stopped: `{error, not_running}`; reads give `unknown`. An argument of the wrong type, or a malformed spec, raises
+`{badarg, {sderl_attr, Function, Arity}, Details}`.
+
+## Sources
+
+`insert/2`, `update/2`, `delete/1`, `request_attrs/2,3`, the three kinds, the configuration file and fourteen of the built-in attributes are those published with
+Scalable Distributed Erlang (Trinder et al., *Scaling Reliably*, 2017), without what ailed them: a dead node, a slow or a crashing function harm no query, and any
+process may change attributes. The rest is ours.
+""".
+
+-export([insert/2, update/2, set/2, set/3, delete/1, delete/2, label/2, load/1]).
+-export([all/0, registered_attributes/0]).
+-export([cached/2, cached/3, fetch/2, fetch/3, request_attrs/2, request_attrs/3]).
+-export([share_ms/0]).
+-export_type([name/0, spec/0, call/0, source/0, answer/0, attribute/0, fetch_options/0, fetched/0]).
+
+-doc "Names an attribute; see above.".
+-type name() :: term().
+-doc "What is called; it is looked up when it is run.".
+-type call() :: {module(), Function :: atom()} | {module(), Function :: atom(), Args :: [term()]}.
+-doc "What an attribute is; see above.".
+-type spec() :: term()
+              | {automatic, call()}
+              | {dynamic, call()}
+              | {dynamic, call(), #{keep_ms => pos_integer(), timeout_ms => pos_integer()}}.
+-doc "Who set it: the library, the configuration, or a call.".
+-type source() :: builtin | config | call.
+-doc """
+A value, or why there is none, and how many milliseconds ago that was so at the least. Reasons: `not_set`, `pending` (not computed yet), `timeout`, `heap`, `too_large`,
+`fun_in_value`, `no_value` (the call gave `undefined`), `{error | exit | throw, Reason}`, `{down, Reason}`, `not_told` (told in one group alone).
+""".
+-type answer() :: {ok, Value :: term(), AgeMs :: non_neg_integer()}
+                | {undefined, Reason :: term(), AgeMs :: non_neg_integer()}.
+-doc "An attribute of this node.".
+-type attribute() :: #{name := name(), kind := static | automatic | dynamic, source := source(), spec := spec(),
+                       value := answer()}.
+-doc """
+`max_age_ms`: what is held and not older will do (default: two periods of sharing, 10 s); what its owner keeps for longer will do for that long. `timeout_ms`: how long
+the call may take (default 5000).
+""".
+-type fetch_options() :: #{max_age_ms => non_neg_integer(), timeout_ms => non_neg_integer()}.
+-doc """
+Of one node: each name's answer, or why it gave none: `timeout`, `no_link` (the link went), `no_route` (it shares no group with any node that could be asked),
+`not_running` (the application does not run there), `unknown_question` (an older version), `failed`.
+""".
+-type fetched() :: {ok, #{name() => answer()}} | {error, Reason :: atom()}.
+
+-define(TIMEOUT, 5000).
+-define(MAX_MS, 16#FFFFFFFF).
+
+%% ---------------------------------------------------------------- changes
+
+-doc """
+Gives this node an attribute that it has not. As published.
+
+Errors: `{attr_exists, Name}`, also for a built-in one; `update/2` and `set/2` replace these.
+""".
+-spec insert(name(), spec()) -> ok | {error, {attr_exists, name()} | not_running}.
+insert(Name, Spec) -> write(insert, Name, Spec, insert).
+
+-doc """
+Replaces an attribute of this node. As published.
+
+Errors: `{attr_not_set, Name}`.
+""".
+-spec update(name(), spec()) -> ok | {error, {attr_not_set, name()} | not_running}.
+update(Name, Spec) -> write(update, Name, Spec, update).
+
+-doc "Gives this node an attribute, or replaces it.".
+-spec set(name(), spec()) -> ok | {error, not_running}.
+set(Name, Spec) ->
+    case write(set, Name, Spec, set) of
+        ok -> ok;
+        {error, _} -> {error, not_running}
+    end.
+
+-doc """
+Gives this node an attribute that is told in one of its groups alone: `set({in, Group, Name}, Spec)`. It is read under that name. If the node leaves the group, nobody is told
+any more.
+
+Errors: `node_does_not_belong_to_the_s_group`.
+""".
+-spec set(Group :: term(), name(), spec()) -> ok | {error, node_does_not_belong_to_the_s_group | not_running}.
+set(Group, Name, Spec) ->
+    ok = name_arg({in, Group, Name}, set, 3, 2),
+    ok = spec_arg(Spec, set, 3, 3),
+    case {ets:whereis(sderl_groups) =/= undefined, catch_own(Group)} of
+        {false, _} -> {error, not_running};
+        {true, undefined} -> {error, node_does_not_belong_to_the_s_group};
+        {true, _} -> set({in, Group, Name}, Spec)
+    end.
+
+-doc "Takes an attribute away from this node, whether it has it or not. As published; a built-in one is back when the application is started again.".
+-spec delete(name()) -> true | {error, not_running}.
+delete(Name) ->
+    case sderl_attr_server:write({delete, Name}) of
+        ok -> true;
+        {error, _} -> {error, not_running}
+    end.
+
+-doc "Takes away an attribute that is told in one group alone.".
+-spec delete(Group :: term(), name()) -> true | {error, not_running}.
+delete(Group, Name) -> delete({in, Group, Name}).
+
+-doc "Sets a label: the static attribute `{label, Key}`.".
+-spec label(Key :: term(), Value :: term()) -> ok | {error, not_running}.
+label(Key, Value) ->
+    ok = name_arg({label, Key}, label, 2, 1),
+    case sderl_attr_own:check_value(Value) of
+        ok -> set({label, Key}, Value);
+        {error, Expected} -> misuse(label, 2, 2, Value, Expected)
+    end.
+
+-doc """
+Sets the attributes of a file in the published format: one term, a list of `{Name, Spec}`. All of them, or none if anything is wrong with it; `Msg` says what.
+""".
+-spec load(file:name_all()) -> ok | {error, {attr_config_error, Msg :: string()} | not_running}.
+load(File) ->
+    maybe
+        {ok, Attributes} ?= sderl_attr_config:file(File),
+        [] ?= [E || {Name, Spec} <- Attributes, {error, _} = E <- [set(Name, Spec)]],
+        ok
+    else
+        {error, Msg} -> {error, {attr_config_error, Msg}};
+        [{error, Why} | _] -> {error, Why}
+    end.
+
+%% What is computed once the caller waits for, as the server waits for nobody.
+write(How, Name, Spec, F) ->
+    ok = name_arg(Name, F, 2, 1),
+    ok = spec_arg(Spec, F, 2, 2),
+    Once = case Spec of
+        {automatic, Call} -> sderl_attr_eval:run(Call, maps:get(attribute_timeout_ms, sderl_dir:options(), 1_000));
+        _ -> none
+    end,
+    sderl_attr_server:write({How, Name, Spec, call, Once}).
+
+catch_own(Group) ->
+    try sderl_dir:own(Group) catch error:badarg -> undefined end.
+
+%% ---------------------------------------------------------------- this node's
+
+-doc "This node's attributes, sorted by name.".
+-spec all() -> [attribute()] | {error, not_running}.
+all() ->
+    running(fun() ->
+        lists:sort([#{name => Name, kind => kind(Spec), source => Source, spec => Spec, value => Value}
+                    || {Name, Spec, Source, _} <- sderl_attr_table:own(), {_, _, _} = Value <- [cached(node(), Name)]])
+    end).
+
+-doc "The names of this node's attributes, with their kinds, sorted.".
+-spec registered_attributes() -> [{name(), static | automatic | dynamic}] | {error, not_running}.
+registered_attributes() ->
+    running(fun() -> lists:sort([{Name, kind(Spec)} || {Name, Spec, _, _} <- sderl_attr_table:own()]) end).
+
+kind({Kind, _}) when Kind =:= dynamic; Kind =:= automatic -> Kind;
+kind({dynamic, _, _}) -> dynamic;
+kind(_) -> static.
+
+running(Fun) ->
+    try Fun()
+    catch
+        error:badarg:Stack ->
+            case ets:whereis(sderl_attrs) of
+                undefined -> {error, not_running};
+                _ -> erlang:raise(error, badarg, Stack)
+            end
+    end.
+
+%% ---------------------------------------------------------------- any node's
+
+-doc """
+What this node holds of an attribute of a node, itself or another, however old: one table lookup, and no message. `unknown`: nothing is held of that node.
+
+Of a node whose link goes nothing is held any more. One that hangs is seen by the age, which grows: members of a group tell each other every 5 s
+(`attribute_share_ms`) that all is as it was.
+""".
+-spec cached(node(), name()) -> answer() | unknown.
+cached(Node, Name) -> cached(Node, Name, erlang:monotonic_time(millisecond)).
+
+-doc "The same for a caller that reads many and looks at the clock, `erlang:monotonic_time(millisecond)`, once.".
+-spec cached(node(), name(), Now :: integer()) -> answer() | unknown.
+cached(Node, Name, Now) ->
+    try sderl_attr_table:cached(Node, Name, Now)
+    catch error:badarg -> unknown
+    end.
+
+-doc "`fetch/3` with the defaults.".
+-spec fetch([node()], [name()]) -> #{node() => fetched()} | {error, not_running}.
+fetch(Nodes, Names) -> fetch(Nodes, Names, #{}).
+
+-doc """
+Attributes of nodes, young enough: what this node holds and is not older than `max_age_ms` is taken, and the rest is asked for, all nodes at the same time: those with a
+link themselves, those of other groups through a gateway, a node that shares a group with them. No link is made. What came is held for the next caller.
+
+A node that is dead or slow costs at most `timeout_ms` in all, and has an error in the answer; so has one that nobody here knows. An attribute that a node has
+not is `{undefined, not_set, Age}`.
+""".
+-spec fetch([node()], [name()], fetch_options()) -> #{node() => fetched()} | {error, not_running}.
+fetch(Nodes, Names, Options) ->
+    ok = nodes_arg(Nodes, fetch, 3),
+    ok = list_arg(Names, fetch, 3, 2, "a list of names of attributes"),
+    {MaxAge, Timeout} = options_arg(Options, fetch, 3),
+    running(fun() -> fetched(Nodes, Names, MaxAge, Timeout) end).
+
+fetched(Nodes, Names, MaxAge, Timeout) ->
+    maps:map(fun(_, {ok, Entries}) -> {ok, #{Name => answer(Why, Value, Age) || {Name, Value, Why, Age, _, _} <- Entries}};
+                (_, Error) -> Error
+             end, sderl_attr_fetch:fetch(lists:usort(Nodes), uniq(Names), MaxAge, Timeout)).
+
+answer(ok, Value, Age) -> {ok, Value, Age};
+answer(Why, _, Age) -> {undefined, Why, Age}.
+
+%% Not `lists:usort/1`, for which 1 and 1.0 are one.
+uniq(Names) -> lists:uniq(Names).
+
+-doc "`request_attrs/3` with 5 seconds.".
+-spec request_attrs([node()], name() | [name()]) -> [{node(), [{name(), Value :: term() | undefined}]}] | {error, not_running}.
+request_attrs(Nodes, Names) -> request_attrs(Nodes, Names, ?TIMEOUT).
+
+-doc """
+As published: the values of one attribute or several, for each node, in the order of the nodes. `undefined` stands for what a node has not, or has not told in time. Use
+`fetch/3` to know which, and how old the values are.
+""".
+-spec request_attrs([node()], name() | [name()], Timeout :: non_neg_integer()) ->
+    [{node(), [{name(), Value :: term() | undefined}]}] | {error, not_running}.
+request_attrs(Nodes, Names0, Timeout) ->
+    ok = nodes_arg(Nodes, request_attrs, 3),
+    Names = case is_list(Names0) andalso proper(Names0) of true -> Names0; false -> [Names0] end,
+    ok = ms_arg(Timeout, request_attrs, 3, 3, Timeout),
+    case fetch(Nodes, Names, #{timeout_ms => Timeout}) of
+        {error, Why} -> {error, Why};
+        Fetched -> [{Node, [{Name, plain(Name, maps:get(Node, Fetched))} || Name <- Names]} || Node <- Nodes]
+    end.
+
+plain(Name, {ok, #{} = Answers}) ->
+    case Answers of
+        #{Name := {ok, Value, _}} -> Value;
+        #{} -> undefined
+    end;
+plain(_, {error, _}) -> undefined.
+
+-doc "How often members of a group tell each other, in milliseconds. Values are seldom older than that and the time that they are kept.".
+-spec share_ms() -> pos_integer().
+share_ms() -> maps:get(attribute_share_ms, sderl_dir:options(), 5_000).
+
+%% ---------------------------------------------------------------- arguments
+
+name_arg(Name, F, A, I) ->
+    case sderl_attr_own:check_name(Name) of
+        ok -> ok;
+        {error, Expected} -> misuse(F, A, I, Name, Expected)
+    end.
+
+spec_arg(Spec, F, A, I) ->
+    case sderl_attr_own:check(Spec) of
+        ok -> ok;
+        {error, Expected} -> misuse(F, A, I, Spec, Expected)
+    end.
+
+nodes_arg(Nodes, F, A) ->
+    ok = list_arg(Nodes, F, A, 1, "a list of names of nodes"),
+    case [N || N <- Nodes, not is_atom(N)] of
+        [] -> ok;
+        [Bad | _] -> misuse(F, A, 1, Bad, "the name of a node, an atom")
+    end.
+
+list_arg(List, F, A, I, Expected) ->
+    case is_list(List) andalso proper(List) of
+        true -> ok;
+        false -> misuse(F, A, I, List, Expected)
+    end.
+
+proper(List) ->
+    try length(List) of _ -> true catch error:badarg -> false end.
+
+options_arg(Options, F, A) when is_map(Options) ->
+    case maps:keys(Options) -- [max_age_ms, timeout_ms] of
+        [] ->
+            MaxAge = maps:get(max_age_ms, Options, 2 * share_ms()),
+            Timeout = maps:get(timeout_ms, Options, ?TIMEOUT),
+            ok = ms_arg(MaxAge, F, A, 3, Options),
+            ok = ms_arg(Timeout, F, A, 3, Options),
+            {MaxAge, Timeout};
+        _ -> misuse(F, A, 3, Options, "a map with max_age_ms, timeout_ms or both")
+    end;
+options_arg(Other, F, A) -> misuse(F, A, 3, Other, "a map with max_age_ms, timeout_ms or both").
+
+ms_arg(Ms, _, _, _, _) when is_integer(Ms), Ms >= 0, Ms =< ?MAX_MS -> ok;
+ms_arg(_, F, A, I, Found) -> misuse(F, A, I, Found, "milliseconds, a whole number from 0 to 4294967295").
+
+-spec misuse(atom(), arity(), pos_integer(), term(), iodata()) -> no_return().
+misuse(F, A, I, Found, Expected) ->
+    erlang:error({badarg, {?MODULE, F, A}, #{argument => I, found => Found, expected => Expected}}).

@@ -1,0 +1,389 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_attr_server).
+-moduledoc false.
+%% One process a node: keeps this node's attributes, has them computed, tells them to the members of its groups and notes what they tell.
+%%
+%% It runs no function of an attribute and asks no node: the first in processes of their own (`sderl_attr_eval`), the second by whoever wants to know
+%% (`sderl_attr_fetch`). What it tells goes over links that are there, by `sderl_attr_share`. It alone writes the tables (`sderl_attr_table`),
+%% from which a successor goes on: what was set at run time is there, mates are told all once more and asked for all.
+%%
+%% | message to it | |
+%% |---|---|
+%% | `{sderl_attr, 1, FromNode, Stamp, Body}` | what a mate tells |
+%% | call `{sderl_attr, 1, {get, [Name], MaxAgeMs}}` | `{values, [Entry]}`: this node's own; computed first, if older |
+%% | call `{sderl_attr, 1, {of, [Node], [Name], MaxAgeMs, TimeoutMs}}` | `{of, #{Node => {values, [Entry]} \| {error, Reason}}}`: for nodes that have no link to these |
+%%
+%% A call of another version or kind is answered `{error, unknown_question}`, and counted like other such messages.
+
+-behaviour(gen_server).
+
+-export([start_link/0, write/1, keep/1, changed/0]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
+
+-define(VSN, 1).
+%% What changed is told a moment later, with what else changes in it.
+-define(SOON, 50).
+%% After the computing began, whatever is not there yet is not waited for.
+-define(COMPUTING, 250).
+%% Questions for other nodes that are under way at most; beyond that the tables answer.
+-define(HELPERS, 100).
+%% How long values of nodes that tell nothing by themselves are kept, in periods of sharing.
+-define(OTHERS, 12).
+
+-record(s, {share :: sderl_attr_share:state(),
+            own = #{} :: #{sderl_attr:name() => sderl_attr_own:t()},
+            jobs = #{} :: #{reference() => {sderl_attr:name(), sderl_attr_eval:job(), Timer :: reference()}},
+            seen = #{} :: #{node() => sderl_attr_share:seen()},
+            stamps = #{} :: #{node() => {Sent :: integer(), Came :: integer()}},
+            waiting = [] :: [{gen_server:from(), {Visible :: [sderl_attr:name()], Asked :: [sderl_attr:name()]}, Missing :: #{sderl_attr:name() => []}}],
+            helpers = #{} :: #{reference() => []},
+            soon = none :: none | reference(),
+            told = false :: boolean()}).
+
+-type change() :: {insert | update | set, sderl_attr:name(), sderl_attr:spec(), sderl_attr:source(), none | sderl_attr_eval:outcome()}
+                | {delete, sderl_attr:name()}.
+
+-spec start_link() -> gen_server:start_ret().
+start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+-doc "Changes this node's attributes. What an automatic one comes to its caller has found out.".
+-spec write(change()) -> ok | {error, {attr_exists | attr_not_set, sderl_attr:name()} | not_running}.
+write(Change) -> write(Change, 3).
+
+write(_, 0) -> {error, not_running};
+write(Change, Tries) ->
+    try gen_server:call(?MODULE, {write, Change}, infinity)
+    catch
+        exit:{Why, _} ->
+            %% It died, and the supervisor starts another. Only of an insertion it may matter whether it was done.
+            case ets:whereis(sderl_attrs) =/= undefined andalso whereis(sderl_sup) =/= undefined of
+                true when Why =:= noproc -> receive after 10 -> write(Change, Tries) end;
+                true -> write(Change, Tries - 1);
+                false -> {error, not_running}
+            end
+    end.
+
+-doc "Notes what was answered to questions that were sent at a moment; returns when reads see it.".
+-spec keep([{node(), SentAt :: integer(), [sderl_attr_table:entry()]}]) -> ok.
+keep(Answers) ->
+    try gen_server:call(?MODULE, {keep, Answers}, 1000)
+    catch exit:_ -> ok
+    end.
+
+-doc "The own groups or their members changed.".
+-spec changed() -> ok.
+changed() -> gen_server:cast(?MODULE, changed).
+
+%% ---------------------------------------------------------------- gen_server
+
+-spec init([]) -> {ok, #s{}, {continue, start}}.
+init([]) ->
+    _ = process_flag(async_dist, true),
+    _ = erlang:system_flag(scheduler_wall_time, true),
+    sderl_attr_table:sample(sderl_attr_builtin:schedulers()),
+    ok = net_kernel:monitor_nodes(true, #{node_type => all}),
+    Configured = configured(),
+    lists:foreach(fun({Name, Spec, Source}) ->
+        case sderl_attr_table:own(Name) of
+            undefined -> sderl_attr_table:define(Name, Spec, Source, once(Spec, Source));
+            _ -> ok
+        end
+    end, case sderl_attr_table:own() of [] -> Configured; _ -> [] end),
+    S = lists:foldl(fun({Name, Spec, _, Once}, Acc) -> put_spec(Name, Spec, Once, Acc) end,
+                    #s{share = sderl_attr_share:new(life())}, sderl_attr_table:own()),
+    %% Who went while there was no server.
+    lists:foreach(fun(Node) -> lists:member(Node, nodes(connected)) orelse sderl_attr_table:forget(Node) end,
+                  sderl_attr_table:peers()),
+    {ok, S, {continue, start}}.
+
+-spec handle_continue(start, #s{}) -> {noreply, #s{}}.
+handle_continue(start, S) -> {noreply, tick(S)}.
+
+-spec handle_call(term(), gen_server:from(), #s{}) -> {reply, term(), #s{}} | {noreply, #s{}}.
+handle_call({sderl_attr, ?VSN, {get, Names, MaxAge}}, {Pid, _} = From, S) when is_list(Names), is_integer(MaxAge), is_pid(Pid) ->
+    {noreply, get(From, visible(node(Pid), Names), Names, MaxAge, S)};
+handle_call({sderl_attr, ?VSN, {'of', Nodes, Names, MaxAge, Timeout}}, From, S)
+  when is_list(Nodes), is_list(Names), is_integer(MaxAge), is_integer(Timeout) ->
+    {noreply, others(From, Nodes, Names, MaxAge, Timeout, S)};
+handle_call({write, Change}, _, S0) ->
+    {Reply, S} = changed(Change, S0),
+    {reply, Reply, S};
+handle_call({keep, Answers}, _, S) ->
+    lists:foreach(fun({Node, SentAt, Entries}) ->
+        Node =/= node() andalso
+            lists:foreach(fun({Name, Value, Why, Age, Kind, V}) ->
+                sderl_attr_table:keep(Node, Name, Value, Why, {SentAt - Age, Kind}, V)
+            end, Entries)
+    end, Answers),
+    {reply, ok, S};
+handle_call(_, _, S) -> {reply, {error, unknown_question}, unknown(S)}.
+
+-spec handle_cast(term(), #s{}) -> {noreply, #s{}}.
+handle_cast(changed, S) -> {noreply, soon(S)};
+handle_cast(_, S) -> {noreply, unknown(S)}.
+
+-spec handle_info(term(), #s{}) -> {noreply, #s{}}.
+handle_info({sderl_attr, ?VSN, From, {Sent, Echo, Held} = Stamp, Body}, S)
+  when is_atom(From), is_integer(Sent), is_integer(Held), is_integer(Echo) orelse Echo =:= none ->
+    case is_map_key(From, mates()) of
+        true -> {noreply, frame(From, Stamp, Body, S)};
+        %% Not yet, or not any more. If not yet, the next frame will not fit and all is asked for.
+        false -> {noreply, S}
+    end;
+handle_info({attr_outcome, Alias, Name, Outcome}, #s{jobs = Jobs} = S) when is_map_key(Alias, Jobs) ->
+    {noreply, outcome(Alias, Name, Outcome, S)};
+handle_info({timeout, Timer, {overdue, Alias}}, #s{jobs = Jobs} = S) ->
+    case Jobs of
+        #{Alias := {Name, _, Timer}} -> {noreply, outcome(Alias, Name, {undefined, timeout}, S)};
+        _ -> {noreply, S}
+    end;
+handle_info({'DOWN', Ref, process, _, _}, #s{helpers = Helpers} = S) when is_map_key(Ref, Helpers) ->
+    {noreply, S#s{helpers = maps:remove(Ref, Helpers)}};
+handle_info({'DOWN', Ref, process, _, Why}, #s{jobs = Jobs} = S) ->
+    %% Its outcome, if it had one, came before.
+    case [{Alias, Name} || Alias := {Name, {_, Monitor, _}, _} <- Jobs, Monitor =:= Ref] of
+        [{Alias, Name}] -> {noreply, outcome(Alias, Name, sderl_attr_eval:fault(Why, ran), S)};
+        [] -> {noreply, S}
+    end;
+handle_info(tick, S) -> {noreply, tick(S)};
+handle_info(computed, S) -> {noreply, told(S)};
+handle_info({timeout, Soon, soon}, #s{soon = Soon} = S) -> {noreply, share(S#s{soon = none})};
+handle_info({nodeup, _, _}, S) -> {noreply, soon(S)};
+handle_info({nodedown, Node, _}, S) -> {noreply, forget(Node, S)};
+handle_info({attr_outcome, _, _, _}, S) -> {noreply, S};
+handle_info({timeout, _, soon}, S) -> {noreply, S};
+handle_info(_, S) -> {noreply, unknown(S)}.
+
+unknown(S) ->
+    sderl_dir:unknown(?MODULE),
+    S.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+%% Of this server, not of the node: mates have to notice its death, as it may have lost frames of theirs and forgot what it told.
+life() -> {erlang:system_time(), erlang:unique_integer()}.
+
+option(Key, Default) -> maps:get(Key, sderl_dir:options(), Default).
+
+period() -> option(attribute_share_ms, 5_000).
+
+%% ---------------------------------------------------------------- own attributes
+
+configured() ->
+    Given = [{Name, Spec, config} || {Name, Spec} <- option(attributes, [])]
+        ++ [{{label, Key}, Value, config} || {Key, Value} <- option(labels, [])],
+    Names = #{Name => [] || {Name, _, _} <- Given},
+    %% Built-in ones come first and are overridden.
+    [{Name, Spec, builtin} || option(attribute_builtins, true), {Name, Spec, _} <- sderl_attr_builtin:all(), not is_map_key(Name, Names)]
+        ++ Given.
+
+%% Our own functions for what does not change are quick, and who starts the application may read them at once.
+once({automatic, {sderl_attr_builtin, get, [Name]}}, builtin) ->
+    try {ok, sderl_attr_builtin:get(Name)}
+    catch Class:Why -> {undefined, {Class, Why}}
+    end;
+once(_, _) -> none.
+
+put_spec(Name, Spec, Once, #s{share = Share0, own = Own} = S) ->
+    {Version, Share} = sderl_attr_share:step(Share0),
+    A = sderl_attr_own:new(Spec, Once, {option(attribute_keep_ms, 5_000), option(attribute_timeout_ms, 1_000)}, {now_ms(), Version}),
+    show(Name, A, S#s{share = Share, own = Own#{Name => A}}).
+
+show(Name, A, S) ->
+    {_, Value, Why, At, Kind, Version} = sderl_attr_own:entry(Name, A),
+    sderl_attr_table:put_own(Name, Value, Why, At, Kind, Version),
+    S.
+
+changed({delete, Name}, #s{own = Own, share = Share} = S0) ->
+    case is_map_key(Name, Own) of
+        true ->
+            S = cancel(Name, S0),
+            sderl_attr_table:undefine(Name),
+            {ok, answer(Name, soon(S#s{own = maps:remove(Name, Own), share = sderl_attr_share:removed(Share)}))};
+        false -> {ok, S0}
+    end;
+changed({How, Name, Spec, Source, Once}, #s{own = Own} = S0) ->
+    case {How, is_map_key(Name, Own)} of
+        {insert, true} -> {{error, {attr_exists, Name}}, S0};
+        {update, false} -> {{error, {attr_not_set, Name}}, S0};
+        _ ->
+            sderl_attr_table:define(Name, Spec, Source, Once),
+            S = put_spec(Name, Spec, Once, cancel(Name, S0)),
+            {ok, answer(Name, soon(compute(fun(A) -> sderl_attr_own:due(0, now_ms(), A) end, [Name], S)))}
+    end.
+
+%% First what the helper processes would spoil.
+compute(IsDue, Names, #s{own = Own} = S) ->
+    Due = [{sderl_attr_own:call(A), Name} || Name <- Names, #{Name := A} <- [Own], IsDue(A)],
+    {Here, Apart} = lists:partition(fun({{Call, _}, _}) -> sderl_attr_builtin:at_once(Call) =/= no end, Due),
+    lists:foldl(fun start/2, lists:foldl(fun start/2, S, Here), Apart).
+
+start({{Call, Timeout}, Name}, #s{own = Own0, jobs = Jobs} = S) ->
+    Own = maps:update_with(Name, fun(A) -> sderl_attr_own:started(now_ms(), A) end, Own0),
+    case sderl_attr_builtin:at_once(Call) of
+        no ->
+            {_, _, Alias} = Job = sderl_attr_eval:start(Call, Name, self()),
+            Timer = erlang:start_timer(Timeout, self(), {overdue, Alias}),
+            S#s{own = Own, jobs = Jobs#{Alias => {Name, Job, Timer}}};
+        Outcome -> came(Name, Outcome, S#s{own = Own})
+    end.
+
+came(Name, Outcome, #s{own = Own, share = Share0} = S) ->
+    #{Name := A0} = Own,
+    {Version, Share} = sderl_attr_share:step(Share0),
+    {Change, A} = sderl_attr_own:outcome(Outcome, Version, A0),
+    show(Name, A, S#s{own = Own#{Name := A}, share = case Change of changed -> Share; same -> Share0 end}).
+
+cancel(Name, #s{jobs = Jobs} = S) ->
+    lists:foldl(fun end_job/2, S, [Alias || Alias := {N, _, _} <- Jobs, N =:= Name]).
+
+end_job(Alias, #s{jobs = Jobs0} = S) ->
+    {{_, Job, Timer}, Jobs} = maps:take(Alias, Jobs0),
+    _ = erlang:cancel_timer(Timer),
+    ok = sderl_attr_eval:stop(Job),
+    S#s{jobs = Jobs}.
+
+outcome(Alias, Name, Outcome, S0) ->
+    #{Name := A} = S0#s.own,
+    S1 = came(Name, Outcome, end_job(Alias, S0)),
+    ok = case sderl_attr_own:kind(A) of
+        automatic ->
+            {Spec, Source} = sderl_attr_table:own(Name),
+            sderl_attr_table:define(Name, Spec, Source, Outcome);
+        dynamic -> ok
+    end,
+    S = answer(Name, S1),
+    case {map_size(S#s.jobs), sderl_attr_own:pending(A)} of
+        {0, _} when not S#s.told -> told(S);
+        %% Its first value is told at once.
+        {_, true} -> soon(S);
+        _ -> S
+    end.
+
+%% ---------------------------------------------------------------- telling
+
+%% Nodes that start together do not speak together for long.
+tick(#s{} = S0) ->
+    Period = period(),
+    _ = erlang:send_after(Period - Period div 10 + rand:uniform(Period div 5 + 1) - 1, self(), tick),
+    _ = erlang:send_after(min(?COMPUTING, Period div 2), self(), computed),
+    sweep(),
+    Now = now_ms(),
+    S = compute(fun(A) -> sderl_attr_own:due_soon(Period, Now, A) end, maps:keys(S0#s.own), S0#s{told = false}),
+    case map_size(S#s.jobs) of
+        0 -> told(S);
+        _ -> S
+    end.
+
+%% Once for each tick: when all is computed, or when it has taken long enough.
+told(#s{told = true} = S) -> S;
+told(S) -> share((S#s{told = true})).
+
+soon(#s{soon = none} = S) -> S#s{soon = erlang:start_timer(?SOON, self(), soon)};
+soon(S) -> S.
+
+share(#s{own = Own, share = Share0, seen = Seen, stamps = Stamps} = S) ->
+    Linked = nodes(connected),
+    All = mates(),
+    Mates = maps:with(Linked, All),
+    Now = now_ms(),
+    {Frames, Share} = sderl_attr_share:frames(Mates, [sderl_attr_own:entry(N, A) || N := A <- Own], Now, Share0),
+    lists:foreach(fun({Nodes, Body}) -> lists:foreach(fun(Node) -> tell(Node, Body, Now, S) end, Nodes) end, Frames),
+    %% Who shares no group any more tells nothing any more.
+    Gone = [Node || Node <- sderl_attr_table:peers(), not is_map_key(Node, All)],
+    lists:foreach(fun sderl_attr_table:forget/1, Gone),
+    S#s{share = Share, seen = maps:without(Gone, Seen), stamps = maps:without(Gone, Stamps)}.
+
+tell(Node, Body, Now, #s{stamps = Stamps}) ->
+    Stamp = case Stamps of
+        #{Node := {Sent, Came}} -> {Now, Sent, Now - Came};
+        _ -> {Now, none, 0}
+    end,
+    _ = erlang:send({?MODULE, Node}, {sderl_attr, ?VSN, node(), Stamp, Body}, [noconnect]),
+    ok.
+
+%% The members of the own groups, the island of free nodes among these, with the groups that each shares with this node.
+mates() ->
+    maps:groups_from_list(fun({Node, _}) -> Node end, fun({_, Group}) -> Group end,
+                          [{Node, G} || {G, _, _, Members, _} <- sderl_dir:own(), Node <- Members, Node =/= node()]).
+
+%% ---------------------------------------------------------------- being told
+
+frame(From, _, again, #s{share = Share} = S) -> soon(S#s{share = sderl_attr_share:forget(From, Share)});
+frame(From, {Sent, _, _} = Stamp, Body, #s{seen = Seen, stamps = Stamps} = S) ->
+    Now = now_ms(),
+    try told(From, Now - sderl_attr_share:delay(Stamp, Now), sderl_attr_share:decide(Body, maps:get(From, Seen, none))) of
+        none ->
+            tell(From, again, Now, S),
+            S;
+        Has -> S#s{seen = Seen#{From => Has}, stamps = Stamps#{From => {Sent, Now}}}
+    catch
+        %% No such body.
+        error:_ -> unknown(S)
+    end.
+
+told(_, _, ask) -> none;
+told(From, At, {replace, Entries, Has}) ->
+    Names = sderl_attr_table:names(From),
+    ok = sderl_attr_table:told(From, Entries, At),
+    ok = sderl_attr_table:drop(From, Names -- [element(1, E) || E <- Entries]),
+    ok = sderl_attr_table:heard(From, At),
+    Has;
+told(From, At, {change, Entries, Static, Aged, Has}) ->
+    ok = sderl_attr_table:told(From, Entries, At),
+    ok = sderl_attr_table:told_again(From, Static, Aged, At),
+    ok = sderl_attr_table:heard(From, At),
+    Has.
+
+forget(Node, #s{share = Share, seen = Seen, stamps = Stamps} = S) ->
+    sderl_attr_table:forget(Node),
+    S#s{share = sderl_attr_share:forget(Node, Share), seen = maps:remove(Node, Seen), stamps = maps:remove(Node, Stamps)}.
+
+sweep() -> sderl_attr_table:forget_older(now_ms() - ?OTHERS * period()).
+
+%% ---------------------------------------------------------------- being asked
+
+%% What that node may see of these.
+visible(Node, Names) ->
+    Groups = case Node =:= node() of
+        true -> all;
+        false -> [G || {G, _, _, Members, _} <- sderl_dir:own(), lists:member(Node, Members)]
+    end,
+    [Name || Name <- Names, Groups =:= all orelse sderl_attr_share:visible(Name, Groups)].
+
+get(From, Visible, Asked, MaxAge, S0) ->
+    Now = now_ms(),
+    #s{own = Own} = S = compute(fun(A) -> sderl_attr_own:due(MaxAge, Now, A) end, lists:uniq(Visible), S0),
+    %% All that is wanted is being computed now.
+    Missing = #{Name => [] || Name <- Visible, #{Name := A} <- [Own], sderl_attr_own:wanted(MaxAge, Now, A)},
+    settle([{From, {Visible, Asked}, Missing}], S).
+
+%% A value came, or will not come.
+answer(Name, #s{waiting = Waiting} = S) ->
+    settle([{From, Names, maps:remove(Name, Missing)} || {From, Names, Missing} <- Waiting], S#s{waiting = []}).
+
+settle(Waiting, #s{waiting = Others, own = Own} = S) ->
+    {Ready, Not} = lists:partition(fun({_, _, Missing}) -> map_size(Missing) =:= 0 end, Waiting),
+    Now = now_ms(),
+    lists:foreach(fun({From, {Visible, Asked}, _}) ->
+        gen_server:reply(From, {values, [value(Name, lists:member(Name, Visible), Now, Own) || Name <- Asked]})
+    end, Ready),
+    S#s{waiting = Not ++ Others}.
+
+value(Name, true, Now, Own) when is_map_key(Name, Own) ->
+    #{Name := A} = Own,
+    sderl_attr_share:aged(sderl_attr_own:entry(Name, A), Now);
+value(Name, _, _, _) -> {Name, undefined, not_set, 0, static, 0}.
+
+%% For nodes that have no link to those.
+others(From, Nodes, Names, MaxAge, Timeout, #s{helpers = Helpers} = S) ->
+    case map_size(Helpers) < ?HELPERS andalso not sderl_attr_fetch:has(Nodes, Names, MaxAge) of
+        true ->
+            {_, Ref} = spawn_monitor(fun() ->
+                gen_server:reply(From, {'of', sderl_attr_fetch:for_others(Nodes, Names, MaxAge, Timeout)})
+            end),
+            S#s{helpers = Helpers#{Ref => []}};
+        false ->
+            gen_server:reply(From, {'of', sderl_attr_fetch:for_others(Nodes, Names, MaxAge, 0)}),
+            S
+    end.

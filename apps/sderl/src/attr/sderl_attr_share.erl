@@ -1,0 +1,132 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_attr_share).
+-moduledoc false.
+%% What a node tells its mates of its attributes, and what a mate makes of it. Pure.
+%%
+%% Each change of a value, or of why there is none, steps the node's version, and the attribute keeps the version of its last change.
+%% A mate that has had everything up to a version is sent what changed since; of the rest only how old it is now. An attribute that
+%% has been taken away steps the version below which nothing but all will do. So will it for a mate that shares other groups than before
+%% (it may see other attributes: `visible/2`), for one whose link went, and for one that asks: one that missed something because its server died
+%% finds out by the version at which a frame begins, or by the *life*, which names one life of the sender's server.
+%%
+%% | body of a frame | says |
+%% |---|---|
+%% | `{full, Life, To, [Entry]}` | all attributes that this mate may see |
+%% | `{delta, Life, From, To, [Entry], [{Name, AgeMs}]}` | those that changed; those that were computed again and are the same; static ones that are not named are as they were |
+%% | `again` | tell all |
+%%
+%% An entry is `{Name, Value, ok | Reason, AgeMs, static | KeepMs, Version}`: a
+%% static value is so until it is set anew, one that is computed is kept for `KeepMs` after its computing began.
+%%
+%% With a body goes a stamp, `{Sent, Echo, Held}`: the sender's clock, the clock in the last frame that it has from the receiver, and how long it
+%% has had that. A frame that stood in a full link, or in the mailbox of a node that was stopped, would look younger than it is; `delay/2`
+%% tells the receiver how long it may have been under way at most, by its own clock alone.
+
+-export([new/1, step/1, version/1, removed/1, forget/2, frames/4, decide/2, delay/2, aged/2, visible/2, group/1]).
+-export_type([state/0, body/0, seen/0, verdict/0]).
+
+-type version() :: non_neg_integer().
+-type body() :: {full, Life :: term(), version(), [sderl_attr_table:entry()]}
+              | {delta, Life :: term(), From :: version(), To :: version(), [sderl_attr_table:entry()],
+                 [{sderl_attr:name(), AgeMs :: non_neg_integer()}]}
+              | again.
+
+%% To whom what was told: up to which version, of which groups, and when.
+-opaque state() :: #{life := term(), version := version(), all_since := version(),
+                     told := #{node() => {version(), [Group :: term()], At :: integer()}}}.
+
+-doc "What this node has had from a mate: the sender's life, the version, the names of static attributes.".
+-type seen() :: none | {Life :: term(), version(), Static :: #{sderl_attr:name() => []}}.
+
+-doc "What to do with a frame: replace all that there is of that node, change and confirm some, or ask for all.".
+-type verdict() :: {replace, [sderl_attr_table:entry()], seen()}
+                 | {change, [sderl_attr_table:entry()], Static :: [sderl_attr:name()],
+                    [{sderl_attr:name(), AgeMs :: non_neg_integer()}], seen()}
+                 | ask.
+
+-spec new(Life :: term()) -> state().
+new(Life) -> #{life => Life, version => 0, all_since => 0, told => #{}}.
+
+-spec version(state()) -> version().
+version(#{version := V}) -> V.
+
+-doc "A value changed: the version of that change.".
+-spec step(state()) -> {version(), state()}.
+step(#{version := V} = S) -> {V + 1, S#{version := V + 1}}.
+
+-doc "An attribute was taken away.".
+-spec removed(state()) -> state().
+removed(S0) ->
+    {V, S} = step(S0),
+    S#{all_since := V}.
+
+-doc "A mate is told all the next time.".
+-spec forget(node(), state()) -> state().
+forget(Node, #{told := Told} = S) -> S#{told := maps:remove(Node, Told)}.
+
+-doc """
+What to send to whom at `Now`. `Mates`: the groups that are shared with each. The entries are all that this node has, with the moment of each
+in place of its age (`now`: it is so at this moment). Whoever is no mate is forgotten.
+""".
+-spec frames(#{node() => [Group :: term()]}, [Entry], Now :: integer(), state()) -> {[{[node()], body()}], state()} when
+    Entry :: sderl_attr_table:moment().
+frames(Mates, Entries, Now, #{version := To, told := Told} = S) ->
+    %% Most mates are alike, and what they get is made once.
+    Alike = maps:groups_from_list(fun({Node, Groups}) -> {lists:sort(Groups), since(Node, Groups, S)} end,
+                                  fun({Node, _}) -> Node end, maps:to_list(Mates)),
+    Frames = [{lists:sort(Nodes), body(Since, [E || E <- Entries, visible(element(1, E), Groups)], Now, S)}
+              || {{Groups, Since}, Nodes} <- lists:sort(maps:to_list(Alike))],
+    {Frames, S#{told := maps:merge(maps:with(maps:keys(Mates), Told),
+                                   #{Node => {To, lists:sort(Groups), Now} || Node := Groups <- Mates})}}.
+
+since(Node, Groups, #{told := Told, all_since := All}) ->
+    Sorted = lists:sort(Groups),
+    case Told of
+        #{Node := {V, Sorted, At}} when V >= All -> {V, At};
+        _ -> nothing
+    end.
+
+body(nothing, Entries, Now, #{life := Life, version := To}) ->
+    {full, Life, To, [aged(E, Now) || E <- Entries]};
+body({From, At}, Entries, Now, #{life := Life, version := To}) ->
+    {Changed, Same} = lists:partition(fun(E) -> element(6, E) > From end, Entries),
+    {delta, Life, From, To, [aged(E, Now) || E <- Changed],
+     [{Name, Now - Then} || {Name, _, _, Then, Keep, _} <- Same, is_integer(Keep), Then > At]}.
+
+-doc "An entry with its age in place of its moment.".
+-spec aged(sderl_attr_table:moment(), Now :: integer()) -> sderl_attr_table:entry().
+aged({Name, Value, Why, now, Kind, V}, _) -> {Name, Value, Why, 0, Kind, V};
+aged({Name, Value, Why, Then, Kind, V}, Now) -> {Name, Value, Why, max(0, Now - Then), Kind, V}.
+
+-doc "What to do with a body, after what was seen of that node before. `again` is for the sender and no matter of this.".
+-spec decide(body(), seen()) -> verdict().
+decide({full, Life, To, Entries}, _) ->
+    {replace, Entries, {Life, To, static(Entries, #{})}};
+decide({delta, Life, From, To, Entries, Aged}, {Life, Has, Static}) when From =< Has, To >= Has ->
+    %% What a question has brought meanwhile does not count, so nothing is ever seen twice but in a frame that was sent twice.
+    {change, Entries, maps:keys(maps:without([element(1, E) || E <- Entries], Static)), Aged,
+     {Life, To, static(Entries, Static)}};
+decide({delta, _, _, _, _, _}, _) -> ask.
+
+static(Entries, Before) ->
+    lists:foldl(fun({Name, _, _, _, static, _}, S) -> S#{Name => []};
+                   ({Name, _, _, _, _, _}, S) -> maps:remove(Name, S)
+                end, Before, Entries).
+
+-doc "How long a frame with this stamp was under way at most.".
+-spec delay({Sent :: integer(), Echo :: none | integer(), Held :: non_neg_integer()}, Now :: integer()) -> non_neg_integer().
+delay({_, none, _}, _) -> 0;
+delay({_, Echo, Held}, Now) -> max(0, Now - Echo - Held).
+
+-doc "Whether one who shares these groups may see an attribute.".
+-spec visible(sderl_attr:name(), [Group :: term()]) -> boolean().
+visible(Name, Groups) ->
+    case group(Name) of
+        all -> true;
+        {group, Group} -> lists:any(fun(G) -> G =:= Group end, Groups)
+    end.
+
+-doc "The group in which alone an attribute is told.".
+-spec group(sderl_attr:name()) -> all | {group, term()}.
+group({in, Group, _}) -> {group, Group};
+group(_) -> all.

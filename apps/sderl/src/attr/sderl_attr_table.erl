@@ -1,0 +1,191 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_attr_table).
+-moduledoc false.
+%% The values that this node has, its own and others', in tables that the supervisor owns: whoever reads does so in its own process,
+%% by one lookup, and the server may die.
+%%
+%% | table | row | |
+%% |---|---|---|
+%% | `sderl_attrs` | `{{Name, Node}, Value, Why, At, Kind, Version}` | `Why` is `ok`, or the reason why there is no value |
+%% | `sderl_attr_state` | `{{own, Name}, Spec, Source, Once}` | what this node's attributes are; `Once`: what an automatic one came to |
+%% | | `{{peer, Node}, Heard}` | a mate that tells us all its attributes, and when it did last |
+%% | | `{sample, Sample}` | where the schedulers stood (`sderl_attr_builtin`) |
+%%
+%% `At` is the moment, in this VM's monotonic milliseconds, at which the value was true or after which it was taken, never later than that:
+%% an age that is read here may be too great by what a message took, but not too small. It is `now` for what this node itself has set.
+%%
+%% The server alone writes: what this node has, what mates tell, and what was answered to questions. The version, which is the owner's,
+%% lets an answer that was overtaken do no harm (`keep/6`). Rows of nodes that tell us nothing by themselves go by age.
+
+-export([new/0, cached/2, cached/3, fresh/4, sample/0, sample/1]).
+-export([own/0, own/1, define/4, undefine/1, put_own/6]).
+-export([told/3, told_again/4, heard/2, keep/6, forget/1, drop/2, forget_older/1, names/1, peers/0, others/0]).
+-export_type([kind/0, answer/0]).
+
+-doc "Static, or computed and kept for so many milliseconds.".
+-type kind() :: static | KeepMs :: non_neg_integer().
+-type answer() :: {ok, Value :: term(), AgeMs :: non_neg_integer()}
+                | {undefined, Reason :: term(), AgeMs :: non_neg_integer()}.
+-type why() :: ok | Reason :: term().
+-type entry() :: {sderl_attr:name(), Value :: term(), why(), AgeMs :: non_neg_integer(), kind(), Version :: non_neg_integer()}.
+%% The same with the moment of the value (`now`: it is so at this moment) in place of its age.
+-type moment() :: {sderl_attr:name(), Value :: term(), why(), now | integer(), kind(), Version :: non_neg_integer()}.
+-export_type([why/0, entry/0, moment/0]).
+
+-define(ROWS, sderl_attrs).
+-define(STATE, sderl_attr_state).
+
+-doc "Makes the tables; the calling process, the supervisor, owns them.".
+-spec new() -> ok.
+new() ->
+    ?ROWS = ets:new(?ROWS, [named_table, public, {read_concurrency, true}]),
+    ?STATE = ets:new(?STATE, [named_table, public, {read_concurrency, true}]),
+    ok.
+
+-doc "What is known of an attribute of a node, however old.".
+-spec cached(node(), sderl_attr:name()) -> answer() | unknown.
+cached(Node, Name) -> cached(Node, Name, erlang:monotonic_time(millisecond)).
+
+-doc "The same for a caller that reads many and looks at the clock once.".
+-spec cached(node(), sderl_attr:name(), Now :: integer()) -> answer() | unknown.
+cached(Node, Name, Now) ->
+    case ets:lookup(?ROWS, {Name, Node}) of
+        [{_, Value, ok, At, _, _}] -> {ok, Value, age(At, Now)};
+        [{_, _, Why, At, _, _}] -> {undefined, Why, age(At, Now)};
+        [] -> absent(Node, Now)
+    end.
+
+-doc """
+The same as an entry. A row counts as fresh up to `MaxAge`, and one that its owner keeps for longer, up to that: to ask again would bring the same.
+""".
+-spec fresh(node(), sderl_attr:name(), Now :: integer(), MaxAge :: non_neg_integer()) -> {fresh | stale, entry()} | unknown.
+fresh(Node, Name, Now, MaxAge) ->
+    case ets:lookup(?ROWS, {Name, Node}) of
+        %% Its first value is worth waiting for.
+        [{_, Value, pending, At, Kind, Version}] -> {stale, {Name, Value, pending, age(At, Now), Kind, Version}};
+        [{_, Value, Why, At, Kind, Version}] ->
+            Age = age(At, Now),
+            Limit = case Kind of static -> MaxAge; Keep -> max(MaxAge, Keep) end,
+            {fresh_if(Age =< Limit), {Name, Value, Why, Age, Kind, Version}};
+        [] ->
+            case absent(Node, Now) of
+                unknown -> unknown;
+                {undefined, not_set, Age} -> {fresh_if(Age =< MaxAge), {Name, undefined, not_set, Age, static, 0}}
+            end
+    end.
+
+fresh_if(true) -> fresh;
+fresh_if(false) -> stale.
+
+%% One that tells all that it has, and has not told this.
+absent(Node, _) when Node =:= node() -> {undefined, not_set, 0};
+absent(Node, Now) ->
+    case ets:lookup(?STATE, {peer, Node}) of
+        [{_, Heard}] -> {undefined, not_set, age(Heard, Now)};
+        [] -> unknown
+    end.
+
+age(now, _) -> 0;
+age(At, Now) -> max(0, Now - At).
+
+-spec sample() -> undefined | term().
+sample() -> ets:lookup_element(?STATE, sample, 2, undefined).
+-spec sample(term()) -> ok.
+sample(Sample) ->
+    true = ets:insert(?STATE, {sample, Sample}),
+    ok.
+
+%% ---------------------------------------------------------------- this node's own
+
+-doc "What this node's attributes are: name, spec, where it comes from, what an automatic one came to.".
+-spec own() -> [{sderl_attr:name(), sderl_attr:spec(), sderl_attr:source(), none | sderl_attr_eval:outcome()}].
+own() -> [{Name, Spec, Source, Once} || [Name, Spec, Source, Once] <- ets:match(?STATE, {{own, '$1'}, '$2', '$3', '$4'})].
+
+-spec own(sderl_attr:name()) -> undefined | {sderl_attr:spec(), sderl_attr:source()}.
+own(Name) ->
+    case ets:lookup(?STATE, {own, Name}) of
+        [{_, Spec, Source, _}] -> {Spec, Source};
+        [] -> undefined
+    end.
+
+-spec define(sderl_attr:name(), sderl_attr:spec(), sderl_attr:source(), none | sderl_attr_eval:outcome()) -> ok.
+define(Name, Spec, Source, Once) ->
+    true = ets:insert(?STATE, {{own, Name}, Spec, Source, Once}),
+    ok.
+
+-spec undefine(sderl_attr:name()) -> ok.
+undefine(Name) ->
+    true = ets:delete(?STATE, {own, Name}),
+    true = ets:delete(?ROWS, {Name, node()}),
+    ok.
+
+-spec put_own(sderl_attr:name(), term(), why(), now | integer(), kind(), non_neg_integer()) -> ok.
+put_own(Name, Value, Why, At, Kind, Version) ->
+    true = ets:insert(?ROWS, {{Name, node()}, Value, Why, At, Kind, Version}),
+    ok.
+
+%% ---------------------------------------------------------------- others'
+
+-doc "A mate told these; `At` is when it did, at the latest.".
+-spec told(node(), [entry()], At :: integer()) -> ok.
+told(Node, Entries, At) ->
+    true = ets:insert(?ROWS, [{{Name, Node}, Value, Why, At - Age, Kind, Version}
+                              || {Name, Value, Why, Age, Kind, Version} <- Entries]),
+    ok.
+
+-doc "It told that these are as they were, and how old they are.".
+-spec told_again(node(), Static :: [sderl_attr:name()], [{sderl_attr:name(), AgeMs :: non_neg_integer()}], At :: integer()) -> ok.
+told_again(Node, Static, Aged, At) ->
+    lists:foreach(fun(Name) -> ets:update_element(?ROWS, {Name, Node}, {4, At}) end, Static),
+    lists:foreach(fun({Name, Age}) -> ets:update_element(?ROWS, {Name, Node}, {4, At - Age}) end, Aged).
+
+-spec heard(node(), At :: integer()) -> ok.
+heard(Node, At) ->
+    true = ets:insert(?STATE, {{peer, Node}, At}),
+    ok.
+
+-doc """
+Keeps what was answered to a question that was sent at `At`, unless something newer is there: of a mate a higher version, of
+another node a younger value.
+""".
+-spec keep(node(), sderl_attr:name(), term(), why(), {At :: integer(), kind()}, Version :: non_neg_integer()) -> ok.
+keep(Node, Name, Value, Why, {At, Kind}, Version) ->
+    Newer = case {ets:lookup(?ROWS, {Name, Node}), ets:member(?STATE, {peer, Node})} of
+        %% A mate tells by itself what it has, and when it has it no more.
+        {[], Mate} -> not Mate;
+        {[{_, _, _, Before, _, V}], true} -> Version > V orelse Version =:= V andalso At > Before;
+        {[{_, _, _, Before, _, _}], false} -> At > Before
+    end,
+    true = not Newer orelse ets:insert(?ROWS, {{Name, Node}, Value, Why, At, Kind, Version}),
+    ok.
+
+-doc "Of a node that is down, or shares no group any more: all goes.".
+-spec forget(node()) -> ok.
+forget(Node) ->
+    true = ets:delete(?STATE, {peer, Node}),
+    true = ets:match_delete(?ROWS, {{'_', Node}, '_', '_', '_', '_', '_'}),
+    ok.
+
+-doc "These it has no more.".
+-spec drop(node(), [sderl_attr:name()]) -> ok.
+drop(Node, Names) -> lists:foreach(fun(Name) -> ets:delete(?ROWS, {Name, Node}) end, Names).
+
+-doc "Of nodes that tell nothing by themselves: what is older than a moment goes.".
+-spec forget_older(integer()) -> ok.
+forget_older(Moment) ->
+    Peers = [node() | peers()],
+    lists:foreach(fun(Node) ->
+        lists:member(Node, Peers) orelse
+            ets:select_delete(?ROWS, [{{{'_', Node}, '_', '_', '$1', '_', '_'}, [{'<', '$1', Moment}], [true]}])
+    end, others()).
+
+-spec names(node()) -> [sderl_attr:name()].
+names(Node) -> [Name || [Name] <- ets:match(?ROWS, {{'$1', Node}, '_', '_', '_', '_', '_'})].
+
+-doc "The mates that told us anything.".
+-spec peers() -> [node()].
+peers() -> [Node || [Node] <- ets:match(?STATE, {{peer, '$1'}, '_'})].
+
+-doc "All nodes of which there are values.".
+-spec others() -> [node()].
+others() -> lists:usort([Node || [Node] <- ets:match(?ROWS, {{'_', '$1'}, '_', '_', '_', '_', '_'})]) -- [node()].
