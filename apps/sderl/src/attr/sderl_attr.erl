@@ -190,6 +190,7 @@ kind({Kind, _}) when Kind =:= dynamic; Kind =:= automatic -> Kind;
 kind({dynamic, _, _}) -> dynamic;
 kind(_) -> static.
 
+-spec running(fun(() -> Result)) -> Result | {error, not_running}.
 running(Fun) ->
     try Fun()
     catch
@@ -237,9 +238,10 @@ fetch(Nodes, Names, Options) ->
     running(fun() -> fetched(Nodes, Names, MaxAge, Timeout) end).
 
 fetched(Nodes, Names, MaxAge, Timeout) ->
-    maps:map(fun(_, {ok, Entries}) -> {ok, #{Name => answer(Why, Value, Age) || {Name, Value, Why, Age, _, _} <- Entries}};
-                (_, Error) -> Error
-             end, sderl_attr_fetch:fetch(lists:usort(Nodes), uniq(Names), MaxAge, Timeout)).
+    #{Node => case Got of
+                  {ok, Entries} -> {ok, #{Name => answer(Why, Value, Age) || {Name, Value, Why, Age, _, _} <- Entries}};
+                  Error -> Error
+              end || Node := Got <- sderl_attr_fetch:fetch(lists:usort(Nodes), uniq(Names), MaxAge, Timeout)}.
 
 answer(ok, Value, Age) -> {ok, Value, Age};
 answer(Why, _, Age) -> {undefined, Why, Age}.
