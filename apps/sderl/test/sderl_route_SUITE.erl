@@ -11,7 +11,7 @@
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [routes, sends, calls, many, undelivered, bad_input, gateway_dies].
+all() -> [routes, sends, calls, many, fan_out, undelivered, bad_input, gateway_dies].
 
 init_per_suite(Config0) ->
     Config = sderl_ct:hold(7, calm) ++ Config0,
@@ -100,6 +100,23 @@ many(Config) ->
      end) || {_, P} <- Pids],
     ?assertEqual([], heard(Fleet, Other)).
 
+%% To all groups at once, with one message where the ways are the same.
+fan_out(Config) ->
+    {Fleet, [N1, N2, N3, N4, N5, N6, N7] = Nodes} = fleet(Config),
+    Pids = [{N, process(Fleet, N)} || N <- Nodes],
+    [on(Fleet, N, fun() -> true = register(fan, P) end) || {N, P} <- Pids],
+    Forwarded = fun() -> lists:sum([maps:get(forwarded, on(Fleet, N, fun() -> sderl_route:info() end)) || N <- Nodes]) end,
+    Before = Forwarded(),
+    ok = on(Fleet, N2, fun() -> sderl_route:fan_out(all, {nodes, fan}, hello) end),
+    Twice = [N3, N4, N5, N6],
+    [await({heard, N}, fun() ->
+        case {heard(Fleet, P), lists:member(N, Twice)} of {[hello, hello], true} -> true; {[hello], false} -> true; Other -> Other end
+     end) || {N, P} <- Pids],
+    %% 3 to the mates on the left, 1 to a gateway there; 3 in the middle, 1 to a gateway there; 2 on the right.
+    ?assertEqual(10, Forwarded() - Before),
+    ok = on(Fleet, N1, fun() -> sderl_route:fan_out([right], {nodes, fan}, again) end),
+    await(again, fun() -> [hello, again] =:= heard(Fleet, proplists:get_value(N7, Pids)) end).
+
 %% Who asks is told, and everybody can look.
 undelivered(Config) ->
     {Fleet, [N1 | _]} = fleet(Config),
@@ -124,6 +141,7 @@ bad_input(Config) ->
     ?assertEqual({sderl_route, send, 2, 1}, Bad(send, [right, x])),
     ?assertEqual({sderl_route, call, 3, 3}, Bad(call, [{right, x}, x, soon])),
     ?assertEqual({sderl_route, call, 3, 1}, Bad(call, [right, x, 1])),
+    ?assertEqual({sderl_route, fan_out, 3, 1}, Bad(fan_out, [right, {nodes, x}, x])),
     ?assertEqual({sderl_route, multi_send, 3, 2}, Bad(multi_send, [right, {nodes, "x"}, x])),
     ?assertEqual({sderl_route, call_any, 4, 2}, Bad(call_any, [right, "x", x, 1])),
     ?assertEqual({sderl_route, reports, 1, 1}, Bad(reports, [yes])),

@@ -28,6 +28,8 @@
 -define(BUNDLE, 64).
 %% So many failures are told before nothing waits.
 -define(MANY, 1000).
+%% So many gateways at most for what begins here.
+-define(HOPS, 16).
 %% Counters of a node, all forwarding processes together.
 -define(DELIVERED, 1).
 -define(FORWARDED, 2).
@@ -82,6 +84,7 @@ idle(Parent, F) ->
 
 take({sderl_to, ?VSN, _, _, _, _, _, _} = Frame, Look, Parent, F) -> run(Look - 1, Parent, to(Frame, F));
 take({sderl_at, ?VSN, _, _, _, _, _, _} = Frame, Look, Parent, F) -> run(Look - 1, Parent, at(Frame, F));
+take({sderl_each, ?VSN, _, _, _, _, _, _} = Frame, Look, Parent, F) -> run(Look - 1, Parent, each(Frame, none, F));
 take({sderl_many, ?VSN, Entries}, Look, Parent, F) when is_list(Entries) -> run(Look - ?BUNDLE, Parent, many(Entries, 0, F));
 take({lane_failed, Node, Entries}, Look, Parent, F) -> run(Look, Parent, undone(Node, Entries, F));
 take({lane_idle, Node, Lane}, Look, Parent, #f{lanes = Lanes} = F) ->
@@ -100,6 +103,7 @@ many([[To | Message] | Rest], N, F) when is_pid(To), node(To) =:= node(); is_ref
     many(Rest, N + 1, F);
 many([{sderl_to, ?VSN, _, _, _, _, _, _} = Frame | Rest], N, F) -> many(Rest, N, to(Frame, F));
 many([{sderl_at, ?VSN, _, _, _, _, _, _} = Frame | Rest], N, F) -> many(Rest, N, at(Frame, F));
+many([{sderl_each, ?VSN, _, _, _, _, _, _} = Frame | Rest], N, F) -> many(Rest, N, each(Frame, none, F));
 many([], N, F) -> count(?DELIVERED, N, F);
 many([_ | Rest], N, F) -> many(Rest, N, unknown(F));
 many(_, N, F) -> count(?DELIVERED, N, unknown(F)).
@@ -157,6 +161,18 @@ all({_, _, Hops, Hash, Group, {nodes, Process}, From, Message}, F0) when is_atom
     lists:foldl(fun(Node, F) -> at({sderl_at, ?VSN, Hops, Hash, Node, {process, Process}, From, Message}, F) end, F0, Members);
 all(_, F) -> unknown(F).
 
+%% To several groups: one frame for each next node, with the groups that it is the way to.
+each({_, _, Hops, Hash, Groups, What, From, Message}, Except, F0) when is_list(Groups) ->
+    {Own, Others} = lists:partition(fun sderl_store:is_member/1, Groups),
+    F1 = lists:foldl(fun(G, F) -> to({sderl_to, ?VSN, Hops, Hash, G, What, From, Message}, F) end, F0, Own),
+    Ways = maps:groups_from_list(fun(G) -> next(ets:lookup_element(sderl_routes, {group, G}, 3, {}), Hash, Except) end, Others),
+    maps:fold(fun
+        (none, Gs, F) -> lists:foldl(fun(G, Acc) -> failed(From, {G, What}, no_route, Acc) end, F, Gs);
+        (_, Gs, F) when Hops =< 1 -> lists:foldl(fun(G, Acc) -> failed(From, {G, What}, hop_limit, Acc) end, F, Gs);
+        (Node, Gs, F) -> add(Node, {{sderl_each, ?VSN, Hops - 1, Hash, Gs, What, From, Message}, {Gs, What}, From}, F)
+    end, F1, Ways);
+each(_, _, F) -> unknown(F).
+
 %% ---------------------------------------------------------------- frames to nodes
 
 at({_, _, _, _, Node, At, From, Message}, F) when Node =:= node() ->
@@ -170,6 +186,7 @@ at({_, _, _, _, Node, At, From, Message} = Frame, F) ->
     end.
 
 here({group, Group, To}, From, Message) -> self() ! {sderl_to, ?VSN, 1, 0, Group, To, From, Message}, ok;
+here({groups, Groups, To}, From, Message) -> self() ! {sderl_each, ?VSN, ?HOPS, erlang:phash2(From, 1 bsl 27), Groups, To, From, Message}, ok;
 here({to, To}, _, Message) when is_pid(To); is_reference(To) -> To ! Message, ok;
 here({pids, Pids}, _, Message) -> lists:foreach(fun(P) -> P ! Message end, Pids);
 here({process, Process}, _, Message) when is_atom(Process) ->
@@ -240,6 +257,7 @@ undone(Node, Entries, F) ->
 
 again(Node, {{sderl_to, _, _, _, Group, _, _, _} = Frame, _, _}, F) -> onward({group, Group}, Frame, Node, F);
 again(Node, {{sderl_at, _, _, _, To, _, _, _} = Frame, _, _}, F) -> onward({node, To}, Frame, Node, F);
+again(Node, {{sderl_each, _, _, _, _, _, _, _} = Frame, _, _}, F) -> each(Frame, Node, F);
 again(_, {[_ | _], What, From}, F) -> failed(From, What, unreachable, F).
 
 %% ---------------------------------------------------------------- counts and failures

@@ -36,13 +36,16 @@ In a group of this node the same calls go straight to the process.
 """.
 
 -export([send/2, cast/2, call/2, call/3, call_any/4]).
--export([multi_send/3]).
+-export([multi_send/3, fan_out/3]).
 -export([groups/0, info/0, reports/1]).
 
--export_type([destination/0]).
+-export_type([destination/0, receivers/0]).
 
 -doc "A process by the group and the name it is registered under, or a process.".
 -type destination() :: {Group :: term(), Name :: term()} | pid().
+
+-doc "Many processes of a group: those whose names match, or the one of that local name on each member.".
+-type receivers() :: {names, Pattern :: term()} | {nodes, Process :: atom()}.
 
 -define(CALL_MS, 5000).
 
@@ -136,20 +139,43 @@ call_any(_, Process, _, _) -> misuse(call_any, 4, 2, Process, "an atom").
 -doc """
 Sends a message to many processes of a group: `{names, Pattern}`, all that are registered under a name
 that matches (`'_'` in it stands for anything), or `{nodes, Process}`, the process registered locally under that
-atom on each member. The message crosses each gateway, and each link from there, once.
+atom on each member. The message crosses each link on its way once.
 """.
--spec multi_send(Group :: term(), {names, Pattern :: term()} | {nodes, Process :: atom()}, Message :: term()) ->
-    ok | {error, no_route | not_running}.
-multi_send(Group, {Kind, What} = To, Message) when Kind =:= names; Kind =:= nodes, is_atom(What) ->
-    Hash = sderl_route_send:hash(Group, 1),
+-spec multi_send(Group :: term(), receivers(), Message :: term()) -> ok | {error, no_route | not_running}.
+multi_send(Group, To, Message) ->
+    ok = receivers(To, multi_send),
     try sderl_store:is_member(Group) of
         %% As it would be for others: by a forwarding process of this node.
         true -> sderl_route_send:node(node(), {group, Group, To}, self(), Message, [noconnect]);
-        false -> sderl_route_send:group(Group, To, self(), Message, Hash, [noconnect])
+        false -> sderl_route_send:group(Group, To, self(), Message, sderl_route_send:hash(Group, 1), [noconnect])
+    catch
+        error:badarg -> {error, not_running}
+    end.
+
+-doc """
+`multi_send/3` to several groups, or to `all`: the own ones and those that routes lead to. One message goes as far
+as the ways to the groups are the same, so each link is crossed once. A node that is in two of the groups gets it
+for each. Groups that no route leads to are reported: `reports/1`.
+""".
+-spec fan_out([Group :: term()] | all, receivers(), Message :: term()) -> ok | {error, not_running}.
+fan_out(all, To, Message) ->
+    try [G || {G, _, _, _, _} <- sderl_dir:named()] ++ [G || {G, _} <- groups()] of
+        Groups -> fan_out(Groups, To, Message)
     catch
         error:badarg -> {error, not_running}
     end;
-multi_send(_, Other, _) -> misuse(multi_send, 3, 2, Other, "{names, Pattern} or {nodes, Atom}").
+fan_out(Groups, To, Message) when is_list(Groups) ->
+    ok = receivers(To, fan_out),
+    try sderl_route_send:node(node(), {groups, Groups, To}, self(), Message, [noconnect]) of
+        _ -> ok
+    catch
+        error:badarg -> {error, not_running}
+    end;
+fan_out(Other, _, _) -> misuse(fan_out, 3, 1, Other, "a list of groups, or all").
+
+receivers({names, _}, _) -> ok;
+receivers({nodes, Process}, _) when is_atom(Process) -> ok;
+receivers(Other, Function) -> misuse(Function, 3, 2, Other, "{names, Pattern} or {nodes, Atom}").
 
 -doc "The groups that routes lead to from here, other than the own ones, with their members as gateways tell them.".
 -spec groups() -> [{Group :: term(), [node()]}].

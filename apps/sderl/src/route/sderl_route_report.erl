@@ -81,6 +81,7 @@ handle_info(_, Subs) ->
 
 %% As the sender named it.
 receiver({Group, {name, Name}}) -> {Group, Name};
+receiver({Group, {Kind, _} = To}) when Kind =:= names; Kind =:= nodes -> {Group, To};
 receiver({_Node, {to, To}}) -> To;
 receiver(Other) -> Other.
 

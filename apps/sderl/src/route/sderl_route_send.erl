@@ -7,6 +7,7 @@
 %% | frame | |
 %% |---|---|
 %% | `{sderl_to, 1, Hops, Hash, Group, What, From, Message}` | to a member of a group, which one the way decides |
+%% | `{sderl_each, 1, Hops, Hash, [Group], What, From, Message}` | to members of several groups; it parts where their ways do |
 %% | `{sderl_at, 1, Hops, Hash, Node, What, From, Message}` | to a node |
 %% | `{sderl_many, 1, [Frame \| [Pid \| Message]]}` | a bundle: frames, and messages for processes of the node that gets it |
 %%
@@ -24,7 +25,7 @@
 -type what() :: {name | call, Name :: term()} | {names, Pattern :: term()} | {nodes | call_any, Process :: atom()}.
 -doc "For whom it is on a node.".
 -type at() :: {to, pid() | reference()} | {pids, [pid()]} | {process, atom()} | {call, pid()} | probe | report
-    | {group, Group :: term(), what()}.
+    | {group, Group :: term(), what()} | {groups, [Group :: term()], what()}.
 -type from() :: pid() | reference() | none.
 -doc """
 Why something could not be delivered. `no_name`: the group has no such name. `no_route`: no gateway leads
