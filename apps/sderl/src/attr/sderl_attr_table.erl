@@ -17,7 +17,7 @@
 %% The server alone writes: what this node has, what mates tell, and what was answered to questions. The version, which is the owner's,
 %% lets an answer that was overtaken do no harm (`keep/6`). Rows of nodes that tell us nothing by themselves go by age.
 
--export([new/0, cached/2, cached/3, fresh/4, sample/0, sample/1]).
+-export([new/0, cached/2, cached/3, fresh/4, fresh/5, sample/0, sample/1]).
 -export([own/0, own/1, define/4, undefine/1, put_own/6]).
 -export([told/3, told_again/4, heard/2, keep/6, forget/1, drop/2, forget_older/1, names/1, peers/0, others/0]).
 -export_type([kind/0, answer/0]).
@@ -59,13 +59,17 @@ cached(Node, Name, Now) ->
 The same as an entry. A row counts as fresh up to `MaxAge`, and one that its owner keeps for longer, up to that: to ask again would bring the same.
 """.
 -spec fresh(node(), sderl_attr:name(), Now :: integer(), MaxAge :: non_neg_integer()) -> {fresh | stale, entry()} | unknown.
-fresh(Node, Name, Now, MaxAge) ->
+fresh(Node, Name, Now, MaxAge) -> fresh(Node, Name, Now, MaxAge, 0).
+
+-doc "The same for one that would rather take what is kept for long a little late than ask.".
+-spec fresh(node(), sderl_attr:name(), Now :: integer(), MaxAge :: non_neg_integer(), Slack :: non_neg_integer()) -> {fresh | stale, entry()} | unknown.
+fresh(Node, Name, Now, MaxAge, Slack) ->
     case ets:lookup(?ROWS, {Name, Node}) of
         %% Its first value is worth waiting for.
         [{_, Value, pending, At, Kind, Version}] -> {stale, {Name, Value, pending, age(At, Now), Kind, Version}};
         [{_, Value, Why, At, Kind, Version}] ->
             Age = age(At, Now),
-            Limit = case Kind of static -> MaxAge; Keep -> max(MaxAge, Keep) end,
+            Limit = case Kind of static -> MaxAge; Keep -> max(MaxAge, Keep + Slack) end,
             {fresh_if(Age =< Limit), {Name, Value, Why, Age, Kind, Version}};
         [] ->
             case absent(Node, Now) of
