@@ -1,0 +1,58 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_dist_derive).
+-moduledoc false.
+%% A tree of distances from what is known of nodes: the same host, rack, zone, region.
+%%
+%% A node without a label of some level is not taken to be where others without it are: two machines whose racks nobody told
+%% are not in one rack. It is where it is by the next nearer label that it has, the host at last, which
+%% every node has by its name. So nodes of one host stay together whatever is missing.
+
+-export([tree/2, host/1]).
+-export_type([labels/0]).
+
+-type labels() :: #{Key :: term() => Value :: term()}.
+
+-doc """
+The tree, the levels in it with the distance of two nodes that are together there and in no nearer one, nearest first,
+and the nodes without a label, by level. `Levels` are given from the widest to the nearest; one of which no node has a label is left out.
+""".
+-spec tree([{node(), labels()}], Levels :: [term()]) ->
+    {sderl_dist_tree:network(), [{Level :: term(), Distance :: float()}], Unlabelled :: #{Level :: term() => [node()]}}.
+tree(Nodes, Wanted) ->
+    Levels = [Level || Level <- Wanted, lists:any(fun(Node) -> has(Node, Level) end, Nodes)],
+    Unlabelled = #{Level => Without || Level <- Levels, [_ | _] = Without <- [[N || {N, _} = Node <- Nodes, not has(Node, Level)]]},
+    Distances = [{Level, math:pow(0.5, Depth)} || {Depth, Level} <- lists:enumerate(Levels)],
+    {{network, branches(lists:sort(Nodes), Levels)}, lists:reverse(Distances), Unlabelled}.
+
+has({Node, _}, host) -> host(Node) =/= "";
+has({_, Labels}, Level) -> is_map_key(Level, Labels).
+
+-doc "The host part of a node's name; empty if there is none.".
+-spec host(node()) -> string().
+host(Node) ->
+    case string:split(atom_to_list(Node), "@") of
+        [_, Host] -> Host;
+        [_] -> ""
+    end.
+
+branches(Nodes, []) ->
+    [{node, Node} || {Node, _} <- Nodes];
+branches(Nodes, [Level | Nearer]) ->
+    %% In the order of the first node of each.
+    Places = lists:uniq([place(Node, [Level | Nearer]) || Node <- Nodes]),
+    Within = maps:groups_from_list(fun(Node) -> place(Node, [Level | Nearer]) end, Nodes),
+    [named(Place, Level, branches(map_get(Place, Within), Nearer)) || Place <- Places].
+
+named({Level, Value}, Level, Inner) -> {network, Value, Inner};
+named(_, _, Inner) -> {network, Inner}.
+
+%% The label of this level, or of the nearest wider than the host that there is.
+place({Node, Labels}, [host | _]) ->
+    {host, maps:get(host, Labels, host(Node))};
+place({_, Labels} = Node, [Level | Nearer]) ->
+    case Labels of
+        #{Level := Value} -> {Level, Value};
+        #{} -> place(Node, Nearer)
+    end;
+place(Node, []) ->
+    place(Node, [host]).
