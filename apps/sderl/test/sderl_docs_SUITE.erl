@@ -19,7 +19,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() -> [links, functions, configuration, events | sessions()].
 
 sessions() ->
-    [readme, getting_started, from_global_and_syn, release, configuration_sessions, events_sessions, operations, semantics].
+    [readme, getting_started, from_global_and_syn, release, configuration_sessions, events_sessions, operations, semantics, routing].
 
 init_per_suite(Config) ->
     case filelib:is_regular(filename:join(root(), "README.md")) of
@@ -76,6 +76,7 @@ configuration_sessions(_) -> run("docs/configuration.md").
 events_sessions(_) -> run("docs/events.md").
 operations(_) -> run("docs/operations.md").
 semantics(_) -> run("docs/semantics.md").
+routing(_) -> run("docs/routing.md").
 
 run(Page) ->
     Steps = sderl_docs_text:steps(read(Page)),
