@@ -166,7 +166,7 @@ one. Nodes without any are left over.
 -spec cover(#{node() => [Gateway :: node()]}, [{node(), [node()]}]) -> {[{Gateway :: node(), For :: [node()]}], [node()]}.
 cover(Nodes, Chosen) ->
     Reach = maps:groups_from_list(fun({Gw, _}) -> Gw end, fun({_, Node}) -> Node end,
-                                  [{Gw, Node} || Node := Gws <- Nodes, Gw <- Gws]),
+                                  [{Gw, Node} || Node := Gws <- Nodes, Gw <- lists:usort(Gws)]),
     case map_size(Reach) of
         0 -> {lists:reverse(Chosen), lists:sort(maps:keys(Nodes))};
         _ ->

@@ -91,7 +91,7 @@ body(nothing, Entries, Now, #{life := Life, version := To}) ->
 body({From, At}, Entries, Now, #{life := Life, version := To}) ->
     {Changed, Same} = lists:partition(fun(E) -> element(6, E) > From end, Entries),
     {delta, Life, From, To, [aged(E, Now) || E <- Changed],
-     [{Name, Now - Then} || {Name, _, _, Then, Keep, _} <- Same, is_integer(Keep), Then > At]}.
+     [{Name, Now - Then} || {Name, _, _, Then, Keep, _} <- Same, is_integer(Keep), Then >= At]}.
 
 -doc "An entry with its age in place of its moment.".
 -spec aged(sderl_attr_table:moment(), Now :: integer()) -> sderl_attr_table:entry().
