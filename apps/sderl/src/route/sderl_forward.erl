@@ -69,15 +69,22 @@ loop(init, Parent, Name) ->
 run(Look, Parent, #f{limit = Limit} = F) when Look =< 0 ->
     {message_queue_len, Length} = process_info(self(), message_queue_len),
     run(?LOOK, Parent, tell(many, F#f{flooded = Length > 4 * Limit}));
-run(Look, Parent, F) ->
+run(Look, Parent, #f{out = Out} = F) ->
     receive Message -> take(Message, Look, Parent, F)
     after 0 ->
-        %% What has come to this node and not yet to this process shall come along.
-        true = erlang:yield(),
-        receive Message -> take(Message, Look, Parent, F)
-        after 0 -> idle(Parent, tell(all, flush(F#f{flooded = false})))
+        case maps:values(Out) of
+            [] -> rest(Parent, F);
+            [[1, _]] -> rest(Parent, F);
+            _ ->
+                %% What has come to this node and not yet to this process shall come along.
+                true = erlang:yield(),
+                receive Message -> take(Message, Look, Parent, F)
+                after 0 -> rest(Parent, F)
+                end
         end
     end.
+
+rest(Parent, F) -> idle(Parent, tell(all, flush(F#f{flooded = false}))).
 
 idle(Parent, F) ->
     receive Message -> take(Message, ?LOOK, Parent, F) end.
