@@ -13,6 +13,7 @@ start(_Type, Args) ->
     maybe
         ok ?= sderl_node:precondition(),
         {ok, Config} ?= config(),
+        ok ?= sderl_dist_config:use(maps:get(distances, Config)),
         ok = sderl_dir:refuse(undefined),
         %% Deliberate faults are no configuration: they come with the start arguments, which are
         %% in the application's specification. A test loads another.

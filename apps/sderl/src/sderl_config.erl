@@ -42,6 +42,7 @@ Times are milliseconds, whole numbers from 1 to 4294967295.
 | `attribute_share_ms` | `Ms` | 5000 | how often it tells the members of its groups what changed |
 | `attribute_keep_ms` | `Ms` | 5000 | how long a computed value is kept |
 | `attribute_timeout_ms` | `Ms` | 1000 | the longest that a computing may take |
+| `distances` | `none`, a file's name, a term | `none` | the tree of distances between nodes, see `m:sderl_dist` |
 
 Anything malformed is an error with the path to the bad term; `format_error/1` makes
 one sentence of it that ends with the remedy. What is only suspicious (an unknown key,
@@ -92,7 +93,8 @@ or the group is given by seeds. `other_groups` are the rest, kept as knowledge.
     attribute_builtins := boolean(),
     attribute_share_ms := pos_integer(),
     attribute_keep_ms := pos_integer(),
-    attribute_timeout_ms := pos_integer()
+    attribute_timeout_ms := pos_integer(),
+    distances := none | file:name_all() | sderl_dist:network()
 }.
 
 -doc "Where a term stands, outermost first: `[sderl, s_groups, 2, nodes, 3]`. Positions count from 1.".
@@ -203,7 +205,8 @@ defaults() ->
         {set_aside_ms, 4_000},
         {write_timeout_ms, 10_000},
         {resolver, random_exit_name},
-        {resolver_timeout_ms, 5_000}
+        {resolver_timeout_ms, 5_000},
+        {distances, none}
         | sderl_attr_config:defaults()
     ].
 
@@ -230,6 +233,8 @@ option(Key, Path, Value) when Key =:= free_islands; Key =:= attribute_builtins -
     bad(Path, Value, boolean);
 option(Key, Path, Value) when Key =:= attributes; Key =:= labels ->
     sderl_attr_config:option(Key, Path, Value);
+option(distances, Path, Value) ->
+    sderl_dist_config:option(Path, Value);
 option(link_policy, _Path, Value) when Value =:= report; Value =:= close ->
     {ok, Value};
 option(link_policy, Path, Value) ->

@@ -103,5 +103,11 @@ remedy({attribute_part, Expected}) ->
     ["does not fit; write ", Expected];
 remedy({unique_attribute, First}) ->
     ["is named above too, at ", place(First), "; remove one of the two"];
+remedy(distances) ->
+    "does not say how far nodes are apart; write the name of a file, {network, [...]} or none";
+remedy({network, Expected}) ->
+    sderl_dist_words:remedy(Expected);
+remedy({distances, Error}) ->
+    ["cannot be used: ", sderl_dist_words:error(Error)];
 remedy(Other) ->
     sentence("does not fit; expected ~0tp", [Other]).

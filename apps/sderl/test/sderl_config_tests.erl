@@ -41,7 +41,8 @@ nothing_configured_test() ->
             attribute_builtins => true,
             attribute_share_ms => 5_000,
             attribute_keep_ms => 5_000,
-            attribute_timeout_ms => 1_000
+            attribute_timeout_ms => 1_000,
+            distances => none
         },
         Config
     ).

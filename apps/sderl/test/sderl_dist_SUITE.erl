@@ -16,7 +16,7 @@
 
 suite() -> [{timetrap, {minutes, 4}}].
 
-all() -> [one_group, over_gateways, missing, not_running].
+all() -> [one_group, over_gateways, derived, missing, not_running].
 
 init_per_suite(Config) ->
     Self = self(),
@@ -102,6 +102,30 @@ over_gateways(Config) ->
     {ok, Apart} = on(F, A1, fun() -> sderl_dist:measure({groups, [west, east]}) end),
     ?assertEqual([east], maps:get(unreached, Apart)),
     [sderl_ct:delete(F, G, N) || {G, N} <- [{west, A1}, {bridge, B2}, {east, C1}]].
+
+%% From labels that the nodes were given, one of them none.
+derived(Config) ->
+    {F, [A1, A2, B1, B2, C1, C2, D1, D2] = Nodes} = {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)},
+    [ok = on(F, N, fun() -> sderl_attr:set({label, zone}, Zone) end)
+     || {Zone, Ns} <- [{west, [A1, A2, B1, B2]}, {east, [C1, C2, D1]}], N <- Ns],
+    [] = group(F, west, [A1, A2, B1, B2, C1]),
+    [] = group(F, east, [C1, C2, D1, D2]),
+    Zones = [{A1, west}, {A2, west}, {B1, west}, {B2, west}, {C1, east}, {C2, east}, {D1, east}],
+    await(derived, fun() ->
+        {ok, #{missing := Missing, tree := Tree, levels := Levels, unlabelled := Unlabelled}} =
+            on(F, A1, fun() -> sderl_dist:derive(all) end),
+        {ok, T} = sderl_dist_tree:parse(Tree),
+        Seen = #{B => sderl_dist_tree:distance(A1, B, T) || B <- Nodes},
+        Expected = #{B => case lists:keyfind(B, 1, Zones) of
+            {A1, _} -> +0.0;
+            {A2, _} -> 0.25;
+            {_, west} -> 0.5;
+            _ -> 1.0
+        end || B <- Nodes},
+        {Missing, Levels, Unlabelled, Seen} =:= {[], [{host, 0.25}, {zone, 0.5}], #{zone => [D2]}, Expected}
+            orelse {Missing, Levels, Unlabelled, Seen}
+    end),
+    [sderl_ct:delete(F, G, N) || {G, N} <- [{west, A1}, {east, C1}]].
 
 %% A node that hangs and one that is gone cost at most the time limit and are told; the others have their places.
 missing(Config) ->

@@ -123,7 +123,48 @@ valid_test() ->
     ?assert(sderl_dist_survey:valid(Spec)),
     [?assertNot(sderl_dist_survey:valid(Bad)) || Bad <- [foo, #{}, Spec#{groups := x}, Spec#{batch := 1.0}, Spec#{batch := 10_000}]].
 
+%% ---------------------------------------------------------------- configuration
+
+configuration_test() ->
+    Parse = fun(Value) -> sderl_config:parse([{distances, Value}], undefined, 'a@h') end,
+    [?assertMatch({ok, #{distances := Value, warnings := []}}, Parse(Value))
+     || Value <- [none, "network.config", <<"n">>, {network, [{node, a}]}]],
+    [begin
+        {error, {bad_config, Path, Found, Expected} = Error} = Parse(Value),
+        ?assertNotEqual(nomatch, string:find(sderl_config:format_error(Error), Words))
+     end || {Value, Path, Found, Expected, Words} <- [
+        {foo, [sderl, distances], foo, distances, "sderl: distances: foo does not say"},
+        {"", [sderl, distances], "", distances, "write the name of a file"},
+        {{network, [{node, a}, {node, a}]}, [sderl, distances, 2, node], a, {network, {unique_node, [1]}},
+         "distances[2].node: a is there already, at [1]; a node has one place"},
+        {{network, [{network, [x]}]}, [sderl, distances, 1, 1], x, {network, network}, "distances[1][1]: x is not a network"}
+     ]].
+
+configured_test() ->
+    Before = sderl_dist:tree(),
+    Tree = {network, [{node, a}, {node, b}]},
+    ok = sderl_dist_config:use(Tree),
+    ok = sderl_dist_config:use(none),
+    {error, Error} = sderl_dist_config:use("/no/such/file"),
+    ?assertEqual("bad configuration at sderl: distances: \"/no/such/file\" cannot be used: the file /no/such/file cannot be read: "
+                 "no such file or directory", sderl_config:format_error(Error)),
+    ?assertEqual(Tree, sderl_dist:tree()),
+    ok = sderl_dist:set(Before).
+
 %% ---------------------------------------------------------------- derived trees
+
+%% With labels from elsewhere nothing needs to run.
+given_labels_test() ->
+    {ok, #{tree := Tree, levels := [{host, 0.25}, {zone, 0.5}], missing := [], unlabelled := Unlabelled}} =
+        sderl_dist:derive(['a@h1', 'b@h2', 'c@h2'], #{labels => #{'a@h1' => #{zone => 1}, 'b@h2' => #{zone => 2}, x => #{zone => 3}}}),
+    %% c is on b's host by its name, and is not known to be in b's zone.
+    ?assertEqual(#{zone => ['c@h2']}, Unlabelled),
+    ?assertMatch({network, [{network, 1, _}, {network, 2, [_]}, {network, [{network, "h2", [{node, 'c@h2'}]}]}]}, Tree),
+    [?assertError({badarg, {sderl_dist, derive, 2}, _}, sderl_dist:derive(N, O))
+     || {N, O} <- [{foo, #{}}, {[], foo}, {[], #{levels => []}}, {[], #{labels => []}}, {[], #{foo => 1}}]],
+    ?assertEqual({error, not_running}, sderl_dist:derive(['a@h1'])),
+    ?assertEqual({error, not_running}, sderl_dist:derive(own)).
+
 
 derived_test() ->
     Nodes = [

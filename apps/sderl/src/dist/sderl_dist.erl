@@ -56,10 +56,10 @@ Source: the `dist` library published with SD Erlang. `set/1`, `save/1`, `tree/0`
 -export([nodenames/0, distance/2, distances/2, max_dist/0, min_dist/0]).
 -export([choose_nodes/2, choose_nodes/3, choose_node/2, choose_node/3]).
 -export([render/0, render/1, render/2]).
--export([measure/1, measure/2]).
+-export([measure/1, measure/2, derive/1, derive/2]).
 
 -export_type([network/0, error/0, predicate/0, operator/0, rendering/0]).
--export_type([scope/0, measuring/0, measurement/0]).
+-export_type([scope/0, measuring/0, measurement/0, deriving/0, derivation/0]).
 
 -define(TREE, {sderl, distances}).
 
@@ -140,6 +140,29 @@ What `measure/2` found.
     rtt_us := #{node() => #{node() => number()}},
     cost := #{messages := non_neg_integer(), bytes := non_neg_integer()},
     took_ms := non_neg_integer()
+}.
+
+-doc """
+`levels`: the labels to go by, from the widest to the nearest; by default `[region, zone, rack, host]`. `host` is the label of that name, or
+the host part of the node's name. `labels`: take these instead of asking. `timeout_ms`: to wait for labels that this node
+does not hold, by default 2000.
+""".
+-type deriving() :: #{
+    levels => [term()],
+    labels => #{node() => #{Key :: term() => Value :: term()}},
+    timeout_ms => pos_integer()
+}.
+
+-doc """
+What `derive/2` found. `tree`: for `set/1`. `levels`: the nearest first, with the distance of two nodes that share it and no nearer one; a
+level of which no node has a label is not there. `unlabelled`: the nodes that lack a label that others have.
+`missing`: nodes whose labels could not be had, with the reason; they are in the tree by their hosts alone.
+""".
+-type derivation() :: #{
+    tree := network(),
+    levels := [{Level :: term(), Distance :: float()}],
+    unlabelled := #{Level :: term() => [node()]},
+    missing := [{node(), Reason :: term()}]
 }.
 
 %% The tree
@@ -389,6 +412,41 @@ is_measuring(peers, N) -> is_integer(N) andalso N > 0 andalso N =< 10_000;
 is_measuring(gap, N) -> is_number(N) andalso N > 1;
 is_measuring(resolution_us, N) -> is_number(N) andalso N >= 0;
 is_measuring(Key, N) -> lists:member(Key, [batches, batch, window]) andalso is_integer(N) andalso N > 0 andalso N =< 1000.
+
+%% Deriving
+
+-doc "`derive/2` with the usual options.".
+-spec derive(own | all | [node()]) -> {ok, derivation()} | {error, not_running}.
+derive(Nodes) -> derive(Nodes, 1, #{}).
+
+-doc """
+Makes a tree of what nodes say of themselves: the same host, rack, zone, region.
+
+```erlang
+{ok, #{tree := Tree}} = sderl_dist:derive(all),
+ok = sderl_dist:set(Tree).
+```
+
+The nodes are those given; `own`: this node and the members of its groups; `all`: those of other groups that are known too.
+Labels are the attributes `{label, Key}` (`m:sderl_attr`), as the configuration's `labels` or a provider's metadata set them. They are taken
+as this node holds them, and asked for otherwise. Nothing is measured: two nodes are as near as their nearest label in common says.
+
+A node without a label is where its next nearer label puts it, apart from all others: nobody knows what it is near to. By their
+hosts nodes are always told apart, so `{ok, _} = sderl_dist:derive(own, #{levels => [host]})` needs no label at all.
+""".
+-spec derive(own | all | [node()], deriving()) -> {ok, derivation()} | {error, not_running}.
+derive(Nodes, Options) -> derive(Nodes, 2, Options).
+
+derive(Nodes, A, Options) ->
+    Nodes =:= own orelse Nodes =:= all orelse nodes_arg(Nodes, derive, A, 1),
+    is_map(Options) orelse misuse(derive, A, 2, Options, "a map of options"),
+    Bad = [{Key, Value} || Key := Value <- Options, not is_deriving(Key, Value)],
+    Bad =:= [] orelse misuse(derive, A, 2, hd(Bad), "an option of sderl_dist:deriving()"),
+    sderl_dist_derive:run(Nodes, maps:merge(#{levels => [region, zone, rack, host], timeout_ms => 2000}, Options)).
+
+is_deriving(levels, Levels) -> is_list(Levels) andalso length(Levels) > 0;
+is_deriving(labels, Labels) -> is_map(Labels) andalso lists:all(fun is_map/1, maps:values(Labels));
+is_deriving(Key, N) -> Key =:= timeout_ms andalso is_measuring(Key, N).
 
 %% Arguments
 

@@ -5,12 +5,47 @@
 %%
 %% A node without a label of some level is not taken to be where others without it are: two machines whose racks nobody told
 %% are not in one rack. It is where it is by the next nearer label that it has, the host at last, which
-%% every node has by its name. So nodes of one host stay together whatever is missing.
+%% every node has by its name. It is not put with another of its host that has the label: which of the two is wrong nobody
+%% knows.
 
--export([tree/2, host/1]).
+-export([run/2, tree/2]).
 -export_type([labels/0]).
 
 -type labels() :: #{Key :: term() => Value :: term()}.
+
+-spec run(own | all | [node()], #{levels := [term()], timeout_ms := pos_integer(), labels => #{node() => labels()}}) ->
+    {ok, sderl_dist:derivation()} | {error, not_running}.
+run(Nodes, #{levels := Levels, timeout_ms := Timeout} = Options) ->
+    try labels(lists:usort(nodes_of(Nodes)), Levels, Timeout, Options) of
+        {error, not_running} -> {error, not_running};
+        {Labelled, Missing} ->
+            {Tree, Present, Unlabelled} = tree(Labelled, Levels),
+            {ok, #{tree => Tree, levels => Present, unlabelled => Unlabelled, missing => Missing}}
+    catch
+        %% The tables are the application's.
+        error:badarg:Stack ->
+            case ets:whereis(sderl_groups) of
+                undefined -> {error, not_running};
+                _ -> erlang:raise(error, badarg, Stack)
+            end
+    end.
+
+nodes_of(own) -> [node() | lists:append([Members || {_, _, _, Members, _} <- sderl_dir:own()])];
+nodes_of(all) -> nodes_of(own) ++ lists:append([Nodes || {_, Nodes} <- sderl_dir:known() ++ sderl_route:groups()]);
+nodes_of(Nodes) -> Nodes.
+
+labels(Nodes, _, _, #{labels := Given}) ->
+    {[{Node, maps:get(Node, Given, #{})} || Node <- Nodes], []};
+labels(Nodes, Levels, Timeout, _) ->
+    case sderl_attr:fetch(Nodes, [{label, Level} || Level <- Levels], #{timeout_ms => Timeout}) of
+        {error, not_running} -> {error, not_running};
+        Fetched ->
+            {[{Node, case map_get(Node, Fetched) of
+                  {ok, Answers} -> #{Level => Value || {label, Level} := {ok, Value, _} <- Answers};
+                  {error, _} -> #{}
+              end} || Node <- Nodes],
+             [{Node, Why} || Node <- Nodes, {error, Why} <- [map_get(Node, Fetched)]]}
+    end.
 
 -doc """
 The tree, the levels in it with the distance of two nodes that are together there and in no nearer one, nearest first,

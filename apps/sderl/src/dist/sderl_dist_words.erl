@@ -3,7 +3,7 @@
 -moduledoc false.
 %% One sentence for each thing that may be wrong with a tree of distances: where, what, and what to write instead.
 
--export([error/1]).
+-export([error/1, remedy/1]).
 
 %% Large terms are cut: a sentence shall stay one.
 -define(DEPTH, 12).
@@ -26,6 +26,7 @@ steps(Path) -> [step(Step) || Step <- Path].
 step(Position) when is_integer(Position) -> [$[, integer_to_list(Position), $]];
 step(node) -> ".node".
 
+-spec remedy(atom() | {unique_node, sderl_dist_tree:path()}) -> iodata().
 remedy(network) ->
     "is not a network; write {network, [...]}, {network, Name, [...]} or {node, 'name@host'}";
 remedy(node_name) ->
