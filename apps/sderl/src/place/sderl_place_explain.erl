@@ -34,15 +34,15 @@ candidate({Node, Read, Entry}, #{where := Where, prefer := Prefer, choose := Cho
 
 %% What the chooser saw.
 looked_at({Way, Name}, _, Read, Value, Pending, Step) when Way =:= least; Way =:= most ->
-    measured(Read(Name), Value, sderl_place_pick:load(Way, Value, Pending, Step));
-looked_at({two, Way, Name}, _, Read, Value, Pending, Step) ->
-    measured(Read(Name), Value, sderl_place_pick:load(Way, Value, Pending, Step));
+    (measured(Read(Name), Value))#{load => sderl_place_pick:load(Way, Value, Pending, Step)};
+%% Which loads two nodes have depends on both.
+looked_at({two, _, Name}, _, Read, Value, _, _) -> measured(Read(Name), Value);
 looked_at({hash, Key}, Node, _, _, _, _) -> #{value => sderl_place_pick:rendezvous(Key, Node)};
 looked_at({nearest, _}, _, _, Value, _, _) -> #{value => Value};
 looked_at({spread, _}, _, _, Value, _, _) -> #{value => Value};
 looked_at(_, _, _, _, _, _) -> #{}.
 
-measured({ok, _, Age}, Value, Load) -> #{value => Value, age_ms => Age, load => Load}.
+measured({ok, _, Age}, Value) -> #{value => Value, age_ms => Age}.
 
 said({two, least, Name}) -> {two, Name};
 said({nearest, from}) -> nearest;

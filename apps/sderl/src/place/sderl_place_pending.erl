@@ -16,8 +16,9 @@
 
 -define(TABLE, sderl_place_pending).
 -define(WIDTH, 50).
--define(DENSE, 8).
--define(MARKS, 16).
+%% Read with every candidate, so they are few.
+-define(DENSE, 4).
+-define(MARKS, 8).
 %% Rows of nodes that nobody chooses any more go after this many ms.
 -define(OLD, 60_000).
 

@@ -6,14 +6,14 @@
 %%
 %% What a node was chosen for before counts as load on it until its values show it (*pending*). By how
 %% much depends on the attribute; unless the caller says, a choice weighs an eighth of what lies between
-%% the least and the most loaded candidate, and 1 at least where values are whole numbers: after eight choices on
-%% values that do not change the least loaded node counts as the most loaded. Of equal loads that with fewer
-%% pending choices is less; then random numbers decide.
+%% the least and the most loaded candidate (of two: between them), and 1 at least where values are whole numbers:
+%% after eight choices on values that do not change the least loaded node counts as the most loaded. Of equal
+%% loads that with fewer pending choices is less; then random numbers decide.
 %%
 %% Preferences come before the chooser: it is given the nodes with the highest score, then those with
 %% the next, until there are enough.
 
--export([pick/5, random/1, step/3, load/4, rendezvous/2]).
+-export([pick/5, needs/2, below/2, random/1, step/3, load/4, rendezvous/2]).
 -export_type([entry/0, random/0]).
 
 -doc """
@@ -33,10 +33,18 @@ pick(_, _, _, [], _) -> [];
 pick(Choose, all, Adds, Entries, Random) -> pick(Choose, length(Entries), Adds, Entries, Random);
 pick(Choose, Count, Adds, Entries, Random) -> tiers(Choose, Count, Adds, tiers(Entries), Random).
 
+-doc """
+How many entries, drawn at random, `pick/5` needs to choose as it would from all; `all` if it has to see all.
+""".
+-spec needs(sderl_place_spec:chooser(), pos_integer() | all) -> pos_integer() | all.
+needs(random, Count) -> Count;
+needs({two, _, _}, Count) when is_integer(Count) -> 2 * Count;
+needs(_, _) -> all.
+
 tiers(_, 0, _, _, _) -> [];
 tiers(_, _, _, [], _) -> [];
 tiers(Choose, Count, Adds, [Tier | Tiers], Random) ->
-    Picked = tier(Choose, Count, step(Choose, Adds, Tier), Tier, Random),
+    Picked = tier(Choose, Count, Adds, Tier, Random),
     Picked ++ tiers(Choose, Count - length(Picked), Adds, Tiers, Random).
 
 %% The entries by score, the highest first. Mostly all have one.
@@ -49,7 +57,7 @@ tiers([{_, Score, _, _} | Rest] = Entries) ->
     end.
 
 tier(in_order, Count, _, Entries, _) -> [N || {N, _, _, _} <- lists:sublist(Entries, Count)];
-tier({two, Way, _}, Count, Step, Entries, Random) -> two(Way, Count, Step, shuffled(Entries, Random), []);
+tier({two, _, _} = Choose, Count, Adds, Entries, Random) -> two(Choose, Count, Adds, shuffled(Entries, Random), []);
 tier({spread, _}, Count, _, Entries, Random) ->
     Keyed = keyed(fun({_, _, _, Pending}) -> Pending end, Entries, Random),
     Buckets = maps:groups_from_list(fun({_, {_, _, Over, _}}) -> Over end, Keyed),
@@ -59,7 +67,8 @@ tier({spread, _}, Count, _, Entries, Random) ->
 tier(random, 1, _, Entries, Random) ->
     {I, _} = below(length(Entries), Random),
     [element(1, lists:nth(1 + I, Entries))];
-tier(Choose, Count, Step, Entries, Random) -> first(Count, keyed(key(Choose, Step), Entries, Random)).
+tier(Choose, Count, Adds, Entries, Random) ->
+    first(Count, keyed(key(Choose, step(Choose, Adds, Entries)), Entries, Random)).
 
 key(random, _) -> fun(_) -> 0 end;
 key({Way, _}, Step) when Way =:= least; Way =:= most ->
@@ -85,18 +94,21 @@ first(Count, Keyed) -> [N || {_, {N, _, _, _}} <- lists:sublist(lists:sort(Keyed
 two(_, 0, _, _, Picked) -> lists:reverse(Picked);
 two(_, _, _, [], Picked) -> lists:reverse(Picked);
 two(_, _, _, [{Node, _, _, _}], Picked) -> lists:reverse(Picked, [Node]);
-two(Way, Count, Step, [{_, _, V1, P1} = A, {_, _, V2, P2} = B | Rest], Picked) ->
+two({_, Way, _} = Choose, Count, Adds, [{_, _, V1, P1} = A, {_, _, V2, P2} = B | Rest], Picked) ->
+    Step = step(Choose, Adds, [A, B]),
     {{Node, _, _, _}, Other} = case {load(Way, V1, P1, Step), P1} =< {load(Way, V2, P2, Step), P2} of
         true -> {A, B};
         false -> {B, A}
     end,
     Next = case Count of 1 -> []; _ -> Rest ++ [Other] end,
-    two(Way, Count - 1, Step, Next, [Node | Picked]).
+    two(Choose, Count - 1, Adds, Next, [Node | Picked]).
 
 shuffled(Entries, Random) -> [E || {_, E} <- lists:sort(keyed(fun(_) -> 0 end, Entries, Random))].
 
 sum_pending(Bucket) -> lists:sum([Pending || {_, {_, _, _, Pending}} <- Bucket]).
 
+-doc "A random number from 0, less than `N`.".
+-spec below(pos_integer(), random()) -> {non_neg_integer(), random()}.
 below(N, Random0) ->
     Random = rand:mwc59(Random0),
     {(rand:mwc59_value32(Random) * N) bsr 32, Random}.

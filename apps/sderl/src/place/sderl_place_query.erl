@@ -26,12 +26,23 @@ choose(#{choose := Choose, count := Count, adds := Adds, pending := Notes} = Spe
     case candidates(Spec) of
         {ok, Nodes, Groups} ->
             Q = query(Spec, Nodes, Groups),
-            Entries = [Entry || {_, _, Entry} <- judged(Nodes, Q), tuple_size(Entry) =:= 4],
-            Chosen = live(Choose, Count, Adds, Entries, random()),
+            Random = random(),
+            Chosen = case drawn(Nodes, Q, Random) of
+                {ok, Few} ->
+                    Some = sderl_place_pick:pick(Choose, Count, Adds, Few, Random),
+                    case lists:any(fun down/1, Some) of
+                        false -> Some;
+                        true -> of_all(Nodes, Q, Random)
+                    end;
+                all -> of_all(Nodes, Q, Random)
+            end,
             _ = Notes andalso [sderl_place_pending:note(N) || N <- Chosen],
             Chosen;
         {error, _} = Error -> Error
     end.
+
+of_all(Nodes, #q{spec = #{choose := Choose, count := Count, adds := Adds}} = Q, Random) ->
+    live(Choose, Count, Adds, [Entry || {_, _, {_, _, _, _} = Entry} <- judged(Nodes, Q)], Random).
 
 -doc "The same without counting, with all that led to it.".
 -spec survey(sderl_place_spec:t()) -> {ok, survey()} | {error, {unknown_group, term()}}.
@@ -49,6 +60,31 @@ survey(#{choose := Choose, count := Count, adds := Adds} = Spec) ->
     end.
 
 random() -> sderl_place_pick:random({self(), erlang:unique_integer()}).
+
+%% Where a few at random will do, nodes are drawn until enough of them fit. `all` when that takes longer than to
+%% look at all, or one has to be asked.
+drawn(Nodes, #q{prefer = [], choose = Choose, spec = #{count := Count}} = Q, Random) ->
+    Tuple = list_to_tuple(Nodes),
+    case sderl_place_pick:needs(Choose, Count) of
+        Need when is_integer(Need), 4 * Need < tuple_size(Tuple) -> drawn(tuple_size(Tuple) div 2, Need, Tuple, Q, Random, [], []);
+        _ -> all
+    end;
+drawn(_, _, _) -> all.
+
+drawn(_, 0, _, _, _, _, Fit) -> {ok, Fit};
+drawn(0, _, _, _, _, _, _) -> all;
+drawn(Tries, Need, Nodes, #q{now = Now, max_age = MaxAge} = Q, Random0, Seen, Fit) ->
+    {I, Random} = sderl_place_pick:below(tuple_size(Nodes), Random0),
+    Node = element(1 + I, Nodes),
+    case lists:member(Node, Seen) of
+        true -> drawn(Tries - 1, Need, Nodes, Q, Random, Seen, Fit);
+        false ->
+            case judge(Node, cached(Node, Now, MaxAge), Q) of
+                {_, _, {_, _, _, _} = Entry} -> drawn(Tries - 1, Need - 1, Nodes, Q, Random, [Node | Seen], [Entry | Fit]);
+                {_, _, {dropped, _}} -> drawn(Tries - 1, Need, Nodes, Q, Random, [Node | Seen], Fit);
+                {_, _, stale} -> all
+            end
+    end.
 
 %% What was read may be of a node that has just died: no choice costs a look at every candidate's link,
 %% only at those of the chosen.
@@ -135,8 +171,7 @@ to_group(Members, Nodes) ->
     end, #{}, Members).
 
 judged(Nodes, #q{spec = #{names := Names}, now = Now, max_age = MaxAge} = Q) ->
-    Slack = case Names of [] -> 0; _ -> 2 * sderl_attr:share_ms() end,
-    First = [judge(N, cached(N, Now, MaxAge, Slack), Q) || N <- Nodes],
+    First = [judge(N, cached(N, Now, MaxAge), Q) || N <- Nodes],
     case [N || {N, _, stale} <- First] of
         [] -> First;
         Stale ->
@@ -212,9 +247,9 @@ host(Node) ->
 %% ---------------------------------------------------------------- values
 
 %% One look at the clock for all.
-cached(Node, Now, MaxAge, Slack) ->
+cached(Node, Now, MaxAge) ->
     fun(Name) ->
-        case sderl_attr_table:fresh(Node, Name, Now, MaxAge, Slack) of
+        case sderl_attr_table:fresh(Node, Name, Now, MaxAge) of
             {fresh, {_, Value, ok, Age, _, _}} -> {ok, Value, Age};
             {fresh, {_, _, Why, Age, _, _}} -> {undefined, Why, Age};
             _ -> stale
@@ -224,13 +259,13 @@ cached(Node, Now, MaxAge, Slack) ->
 answered({ok, Values}) ->
     fun(Name) ->
         case Values of
-            #{Name := {undefined, Age, Why}} -> {undefined, Why, Age};
-            #{Name := {undefined, Age}} -> {undefined, undefined, Age};
-            #{Name := {Value, Age}} -> {ok, Value, Age};
+            #{Name := Answer} -> Answer;
             #{} -> {error, no_answer}
         end
     end;
 answered({error, Why}) -> fun(_) -> {error, Why} end.
+
+-define(MAX_MS, 16#FFFFFFFF).
 
 %% Of who is known to be down nobody waits for an answer.
 ask(Nodes, Names, #{max_age_ms := MaxAge, timeout_ms := Timeout}) ->
@@ -238,5 +273,5 @@ ask(Nodes, Names, #{max_age_ms := MaxAge, timeout_ms := Timeout}) ->
     Errors = #{N => {error, down} || N <- Down},
     case Up of
         [] -> Errors;
-        _ -> maps:merge(sderl_attr:fetch(Up, Names, #{max_age_ms => MaxAge, timeout_ms => Timeout}), Errors)
+        _ -> maps:merge(sderl_attr:fetch(Up, Names, #{max_age_ms => min(MaxAge, ?MAX_MS), timeout_ms => Timeout}), Errors)
     end.
