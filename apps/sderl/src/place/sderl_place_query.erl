@@ -15,9 +15,12 @@
 -type candidate() :: {node(), sderl_place_filter:read(), sderl_place_pick:entry() | {dropped, Why :: term()}}.
 -type survey() :: #{candidates := [candidate()], distances := sderl_place_filter:distances(), chosen := [node()]}.
 
+-define(MAX_MS, 16#FFFFFFFF).
+
 %% What all candidates are judged with.
 -record(q, {spec :: sderl_place_spec:t(), where :: list(), prefer :: list(), choose :: sderl_place_spec:chooser(),
-            distances :: sderl_place_filter:distances(), max_age :: timeout(), now :: integer(),
+            distances :: sderl_place_filter:distances(), max_age :: non_neg_integer(), slack :: non_neg_integer(),
+            now :: integer(),
             pending :: boolean(), groups :: [{term(), [node()]}]}).
 
 -doc "The nodes that a spec chooses; they count as chosen where the spec has that.".
@@ -73,13 +76,13 @@ drawn(_, _, _) -> all.
 
 drawn(_, 0, _, _, _, _, Fit) -> {ok, Fit};
 drawn(0, _, _, _, _, _, _) -> all;
-drawn(Tries, Need, Nodes, #q{now = Now, max_age = MaxAge} = Q, Random0, Seen, Fit) ->
+drawn(Tries, Need, Nodes, Q, Random0, Seen, Fit) ->
     {I, Random} = sderl_place_pick:below(tuple_size(Nodes), Random0),
     Node = element(1 + I, Nodes),
     case lists:member(Node, Seen) of
         true -> drawn(Tries - 1, Need, Nodes, Q, Random, Seen, Fit);
         false ->
-            case judge(Node, cached(Node, Now, MaxAge), Q) of
+            case judge(Node, cached(Node, Q), Q) of
                 {_, _, {_, _, _, _} = Entry} -> drawn(Tries - 1, Need - 1, Nodes, Q, Random, [Node | Seen], [Entry | Fit]);
                 {_, _, {dropped, _}} -> drawn(Tries - 1, Need, Nodes, Q, Random, [Node | Seen], Fit);
                 {_, _, stale} -> all
@@ -147,7 +150,9 @@ members(Group) ->
 %% ---------------------------------------------------------------- judging
 
 query(#{where := Where, prefer := Prefer, choose := Choose, max_age_ms := MaxAge} = Spec, Nodes, Groups) ->
-    #q{spec = Spec, where = Where, prefer = Prefer, choose = Choose, max_age = MaxAge,
+    #q{spec = Spec, where = Where, prefer = Prefer, choose = Choose,
+       %% `infinity` is greater than all numbers.
+       max_age = min(MaxAge, ?MAX_MS), slack = 2 * sderl_attr:share_ms(),
        now = erlang:monotonic_time(millisecond), pending = sderl_place_pending:any(), groups = Groups,
        distances = distances(refs(Where, Prefer, Choose), Spec, Nodes)}.
 
@@ -170,12 +175,12 @@ to_group(Members, Nodes) ->
         maps:merge_with(fun(_, A, B) -> min(A, B) end, Nearest, sderl_dist:distances(Member, Nodes))
     end, #{}, Members).
 
-judged(Nodes, #q{spec = #{names := Names}, now = Now, max_age = MaxAge} = Q) ->
-    First = [judge(N, cached(N, Now, MaxAge), Q) || N <- Nodes],
+judged(Nodes, #q{spec = #{names := Names}} = Q) ->
+    First = [judge(N, cached(N, Q), Q) || N <- Nodes],
     case [N || {N, _, stale} <- First] of
         [] -> First;
         Stale ->
-            Asked = ask(Stale, Names, Q#q.spec),
+            Asked = ask(Stale, Names, Q),
             [case Judged of
                 {N, _, stale} -> judge(N, answered(maps:get(N, Asked, {error, no_answer})), Q);
                 _ -> Judged
@@ -216,7 +221,7 @@ measured(_, _, {undefined, _, _}, _) -> {dropped, undefined};
 measured(_, _, {error, Why}, _) -> {dropped, Why}.
 
 -define(WINDOW, 10_000).
-window(#q{max_age = infinity}) -> ?WINDOW;
+window(#q{max_age = ?MAX_MS}) -> ?WINDOW;
 window(#q{max_age = MaxAge}) -> max(?WINDOW, MaxAge).
 
 pending(_, _, #q{pending = false}) -> 0;
@@ -246,10 +251,10 @@ host(Node) ->
 
 %% ---------------------------------------------------------------- values
 
-%% One look at the clock for all.
-cached(Node, Now, MaxAge) ->
+%% One look at the clock for all. What its owner computes seldom may be a little late: to ask would bring the same.
+cached(Node, #q{now = Now, max_age = MaxAge, slack = Slack}) ->
     fun(Name) ->
-        case sderl_attr_table:fresh(Node, Name, Now, MaxAge) of
+        case sderl_attr_table:fresh(Node, Name, Now, MaxAge, Slack) of
             {fresh, {_, Value, ok, Age, _, _}} -> {ok, Value, Age};
             {fresh, {_, _, Why, Age, _, _}} -> {undefined, Why, Age};
             _ -> stale
@@ -265,13 +270,11 @@ answered({ok, Values}) ->
     end;
 answered({error, Why}) -> fun(_) -> {error, Why} end.
 
--define(MAX_MS, 16#FFFFFFFF).
-
 %% Of who is known to be down nobody waits for an answer.
-ask(Nodes, Names, #{max_age_ms := MaxAge, timeout_ms := Timeout}) ->
+ask(Nodes, Names, #q{max_age = MaxAge, spec = #{timeout_ms := Timeout}}) ->
     {Down, Up} = lists:partition(fun down/1, Nodes),
     Errors = #{N => {error, down} || N <- Down},
     case Up of
         [] -> Errors;
-        _ -> maps:merge(sderl_attr:fetch(Up, Names, #{max_age_ms => min(MaxAge, ?MAX_MS), timeout_ms => Timeout}), Errors)
+        _ -> maps:merge(sderl_attr:fetch(Up, Names, #{max_age_ms => MaxAge, timeout_ms => Timeout}), Errors)
     end.
