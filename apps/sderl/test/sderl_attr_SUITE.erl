@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_SUITE).
 
-%% Attributes on real nodes: two groups, `left` of n1, n2, n3 and `right` of n3, n4, so that n3 is their gateway.
+%% Attributes on real nodes: groups `left` of n1, n2, n3, `right` of n3, n4, and `far` of n4, n5, so that n3 and n4 are gateways.
 
 -compile([export_all, nowarn_export_all]).
 
@@ -17,17 +17,18 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [told_to_mates, groups_keep_theirs, gateway, functions, changes, killed_server, own_server_killed, labels_of_configuration,
+    [told_to_mates, groups_keep_theirs, gateway, two_gateways, functions, changes, killed_server, own_server_killed, labels_of_configuration,
      bad_input, file, stopped_node, dead_node, new_member].
 
 init_per_suite(Config) ->
     Pace = [{tick_ms, 500}, {set_aside_ms, 15_000}, {write_timeout_ms, 60_000}, {attribute_share_ms, ?SHARE}, {attribute_keep_ms, 200},
             {attribute_timeout_ms, 400}, {labels, #{zone => a}}, {attributes, [{role, db}, {cpu_model, "mine"}]}],
-    Held = sderl_ct:hold(4, Pace),
-    [N1, N2, N3, N4] = proplists:get_value(nodes, Held),
+    Held = sderl_ct:hold(5, Pace),
+    [N1, N2, N3, N4, N5] = proplists:get_value(nodes, Held),
     Fleet = proplists:get_value(fleet, Held),
     _ = sderl_ct:group(Fleet, left, [N1, N2, N3]),
     _ = sderl_ct:group(Fleet, right, [N3, N4]),
+    _ = sderl_ct:group(Fleet, far, [N4, N5]),
     Held ++ Config.
 
 end_per_suite(Config) -> sderl_ct:release(Config).
@@ -51,7 +52,7 @@ holds(Fleet, At, Node, Name, Value) ->
 %% ---------------------------------------------------------------- sharing
 
 told_to_mates(Config) ->
-    {Fleet, [N1, N2, N3, N4]} = with(Config),
+    {Fleet, [N1, N2, N3, N4 | _]} = with(Config),
     ok = on(Fleet, N1, fun() -> sderl_attr:insert(colour, red) end),
     [holds(Fleet, N, N1, colour, red) || N <- [N1, N2, N3]],
     %% One that tells all has not what it has not told; of others nothing is known.
@@ -75,7 +76,7 @@ told_to_mates(Config) ->
     [await(gone, fun() -> case cached(Fleet, N, N1, colour) of {undefined, not_set, _} -> true; Other -> Other end end) || N <- [N2, N3]].
 
 groups_keep_theirs(Config) ->
-    {Fleet, [N1, N2, N3, N4]} = with(Config),
+    {Fleet, [N1, N2, N3, N4 | _]} = with(Config),
     Name = {in, right, rank},
     ok = on(Fleet, N3, fun() -> sderl_attr:set(right, rank, 1) end),
     ok = on(Fleet, N3, fun() -> sderl_attr:set(seen, yes) end),
@@ -95,7 +96,7 @@ groups_keep_theirs(Config) ->
 
 %% Nodes of the other group are asked for at the gateway, which has their values or asks; nobody makes a link.
 gateway(Config) ->
-    {Fleet, [N1, N2, _, N4] = Nodes} = with(Config),
+    {Fleet, [N1, N2, _, N4 | _] = Nodes} = with(Config),
     Links = links(Fleet, Nodes),
     [await(known, fun() -> on(Fleet, N, fun() -> sderl_dir:known() end) =/= [] end) || N <- [N1, N2, N4]],
     ok = on(Fleet, N4, fun() -> sderl_attr:set(depth, {dynamic, {?MODULE, next, [depth]}, #{keep_ms => 1}}) end),
@@ -114,6 +115,19 @@ gateway(Config) ->
     ?assertEqual(Links, links(Fleet, Nodes)),
     %% One that nobody knows.
     ?assertEqual(#{'no@such' => {error, no_route}}, fetch(Fleet, N1, ['no@such'], [role], #{})).
+
+%% Nodes that are further away are reached by routes.
+two_gateways(Config) ->
+    {Fleet, [N1, _, N3, _, N5] = Nodes} = with(Config),
+    Links = links(Fleet, Nodes),
+    await(route, fun() -> lists:keymember(far, 1, on(Fleet, N1, fun() -> sderl_route:groups() end)) end),
+    ok = on(Fleet, N5, fun() -> sderl_attr:set(here, 5) end),
+    Got = fetch(Fleet, N1, [N1, N3, N5], [here, role], #{max_age_ms => 0}),
+    ?assertMatch(#{N1 := {ok, #{here := {undefined, not_set, _}, role := {ok, db, 0}}}, N3 := {ok, #{role := {ok, db, _}}},
+                   N5 := {ok, #{here := {ok, 5, _}, role := {ok, db, _}}}}, Got),
+    ?assertMatch({ok, 5, _}, cached(Fleet, N1, N5, here)),
+    ?assertEqual(Links, links(Fleet, Nodes)),
+    true = on(Fleet, N5, fun() -> sderl_attr:delete(here) end).
 
 %% ---------------------------------------------------------------- functions
 
@@ -282,7 +296,7 @@ file(Config) ->
 
 %% It costs the limit and no more, alone and beside others, and is old for those who only look.
 stopped_node(Config) ->
-    {Fleet, [N1, N2, N3, N4]} = with(Config),
+    {Fleet, [N1, N2, N3, N4 | _]} = with(Config),
     holds(Fleet, N1, N2, role, db),
     ok = sderl_fleet:suspend(Fleet, N2),
     await(old, fun() -> {ok, db, Age} = cached(Fleet, N1, N2, role), Age > 5 * ?SHARE end),
@@ -308,7 +322,7 @@ dead_node(Config) ->
 
 %% Who becomes a member is told all at once, and who is no longer is told nothing.
 new_member(Config) ->
-    {Fleet, [N1, _, N3, N4]} = with(Config),
+    {Fleet, [N1, _, N3, N4 | _]} = with(Config),
     ok = on(Fleet, N1, fun() -> sderl_attr:set(left, secret, 1) end),
     {ok, left, [N4]} = on(Fleet, N1, fun() -> s_group:add_nodes(left, [N4]) end),
     holds(Fleet, N4, N1, {in, left, secret}, 1),

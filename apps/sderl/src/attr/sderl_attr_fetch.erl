@@ -111,12 +111,14 @@ questions(Missing, MaxAge, Timeout, Which) ->
 
 ways(linked, Far, _) -> #{Node => [] || Node <- Far};
 ways(all, Far, Linked) ->
-    Groups = sderl_dir:known() ++ [{G, Ms} || {G, _, _, Ms, _} <- sderl_dir:own()],
+    Own = [{G, Ms} || {G, _, _, Ms, _} <- sderl_dir:own()],
+    Known = sderl_dir:known(),
+    Groups = Known ++ Own,
     Routed = case Far of [] -> []; _ -> sderl_route:groups() end,
     #{Node => lists:append(
         [{gateway, Gateway} || Gateway <- lists:usort(lists:append([Ns || {_, Ns} <- Groups, lists:member(Node, Ns)])),
                                lists:member(Gateway, Linked)],
-        [{route, G} || G <- lists:usort([G || {G, Ns} <- Groups ++ Routed, G =/= undefined, lists:member(Node, Ns)])])
+        [{route, G} || G <- lists:usort([G || {G, Ns} <- Known ++ Routed, lists:member(Node, Ns), not lists:keymember(G, 1, Own)])])
       || Node <- Far}.
 
 direct(Node, #f{names = Names, max_age = MaxAge} = F) ->
