@@ -193,6 +193,8 @@ explained(Names, Nodes) ->
       sderl_subs => 0, sderl_watches => 0, sderl_tried => Nodes, sderl_links => Nodes - 1,
       %% A scope, and for each member the last list of its clients; the group's own rows and the node's.
       sderl_pg => 1, sderl_state => Nodes + 10,
+      %% The built-in attributes of every node; which there are here, and who tells of others.
+      sderl_attrs => Nodes * length(sderl_attr_builtin:all()), sderl_attr_state => Nodes + length(sderl_attr_builtin:all()),
       %% At the coordinator, whoever that is.
       {sderl_index, {sderl_group, init, 1}} => Names}.
 
