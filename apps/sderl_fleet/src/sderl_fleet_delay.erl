@@ -29,6 +29,9 @@ Two more hops over the loopback interface are in every message of such a link, s
 
 -export_type([delay/0]).
 
+%% The end of one process is to be that of the other, linked one: an exit.
+-dialyzer({nowarn_function, [relay/4, pump/3]}).
+
 -doc "Two hosts, in either order, and the milliseconds for one way between them.".
 -type delay() :: {HostA :: string(), HostB :: string(), Ms :: number()}.
 

@@ -65,9 +65,9 @@ has({_, Labels}, Level) -> is_map_key(Level, Labels).
 -doc "The host part of a node's name; empty if there is none.".
 -spec host(node()) -> string().
 host(Node) ->
-    case string:split(atom_to_list(Node), "@") of
-        [_, Host] -> Host;
-        [_] -> ""
+    case lists:dropwhile(fun(C) -> C =/= $@ end, atom_to_list(Node)) of
+        [$@ | Host] -> Host;
+        [] -> ""
     end.
 
 branches(Nodes, []) ->

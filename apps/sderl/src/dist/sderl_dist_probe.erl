@@ -26,7 +26,11 @@ start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 -doc "Sends if there is a link. The caller has the flag `async_dist`, so this never waits.".
 -spec send(pid() | {atom(), node()}, term()) -> ok | noconnect.
-send(To, Message) -> erlang:send(To, Message, [noconnect]).
+send(To, Message) ->
+    case erlang:send(To, Message, [noconnect]) of
+        noconnect -> noconnect;
+        _ -> ok
+    end.
 
 -spec init([]) -> {ok, #p{}}.
 init([]) ->
