@@ -5,8 +5,9 @@
 %%
 %% A row `{Node, Total, Marks, At}`: how often the node was chosen, how often it had been at some
 %% moments, newest first, and the newest of these. A value that was measured at a moment knows of the choices before it; the
-%% rest is pending. Marks lie at least ?WIDTH ms apart, and further apart the older they are, so a choice may
-%% count that much too long. Counting is atomic; two processes that set marks at once may lose one,
+%% rest is pending. Marks are ?WIDTH ms apart, and the older they are the further: one for each cell of a grid that
+%% doubles in width as they get older, up to half their age. All choices of a cell count as made at its last mark, so a
+%% choice may count too long, but not too short. Counting is atomic; two processes that set marks at once may lose one,
 %% which makes another choice or two count longer.
 
 -export([new/0, note/1, note/2, any/0, since/2, known/3]).
@@ -16,10 +17,9 @@
 
 -define(TABLE, sderl_place_pending).
 -define(WIDTH, 50).
-%% Read with every candidate, so they are few.
--define(DENSE, 4).
--define(MARKS, 8).
-%% Rows of nodes that nobody chooses any more go after this many ms.
+%% What was chosen before that counts no more; ms.
+-define(HORIZON, 20_000).
+%% Rows of nodes that nobody chooses any more go.
 -define(OLD, 60_000).
 
 -doc "Makes the table; the calling process owns it.".
@@ -43,17 +43,25 @@ note(Node, Now) ->
             ok;
         Marks ->
             Total = ets:update_counter(?TABLE, Node, 1, {Node, 0, [{Now, 0}], Now}),
-            _ = ets:update_element(?TABLE, Node, [{3, thin([{Now, Total - 1} | Marks])}, {4, Now}]),
+            _ = ets:update_element(?TABLE, Node, [{3, [{Now, Total - 1} | thin(Now, Marks)]}, {4, Now}]),
             ok
     end.
 
-thin(Marks) when length(Marks) =< ?MARKS -> Marks;
-thin(Marks) ->
-    {New, Old} = lists:split(?DENSE, Marks),
-    New ++ every_other(Old).
+%% They are read with every candidate, so they are few: at most two for each doubling of the age.
+thin(Now, [{At, _} | _]) when At < Now - ?HORIZON -> [];
+thin(Now, [{At, _} = Mark, {Older, Before} | Marks]) ->
+    case cell(Now, At) =:= cell(Now, Older) of
+        true -> thin(Now, [{At, Before} | Marks]);
+        false -> [Mark | thin(Now, [{Older, Before} | Marks])]
+    end;
+thin(_, Marks) -> Marks.
 
-every_other([_, Keep | Rest]) -> [Keep | every_other(Rest)];
-every_other(Rest) -> Rest.
+cell(Now, At) ->
+    Width = width(?WIDTH, Now - At),
+    {Width, At div Width}.
+
+width(Width, Age) when Age >= 4 * Width -> width(2 * Width, Age);
+width(Width, _) -> Width.
 
 prune(Before) ->
     _ = ets:select_delete(?TABLE, [{{'_', '_', '_', '$1'}, [{'<', '$1', Before}], [true]}]),
