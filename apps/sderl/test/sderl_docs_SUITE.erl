@@ -16,10 +16,10 @@
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [links, functions, configuration, events | sessions()].
+all() -> [links, functions, configuration, events, attributes | sessions()].
 
 sessions() ->
-    [readme, getting_started, from_global_and_syn, release, configuration_sessions, events_sessions, operations, semantics, routing].
+    [readme, getting_started, from_global_and_syn, release, configuration_sessions, events_sessions, operations, semantics, routing, placement].
 
 init_per_suite(Config) ->
     case filelib:is_regular(filename:join(root(), "README.md")) of
@@ -66,6 +66,12 @@ events(_) ->
                            [global, multiline, {capture, all_but_first, list}, unicode]),
     ?assertEqual(lists:sort(sderl_event:events()), lists:sort([list_to_tuple([term(T) || T <- Row]) || Row <- Rows])).
 
+%% Each built-in attribute is in the table, with its unit and kind.
+attributes(_) ->
+    {match, Rows} = re:run(read("docs/placement.md"), "^\\| `([a-z0-9_]+)` \\| `([^`]+)` \\| (automatic|dynamic) \\|",
+                           [global, multiline, {capture, all_but_first, list}, unicode]),
+    ?assertEqual([[atom_to_list(N), Unit, atom_to_list(element(1, Spec))] || {N, Spec, Unit} <- sderl_attr_builtin:all()], Rows).
+
 %% ---------------------------------------------------------------- sessions
 
 readme(_) -> run("README.md").
@@ -77,6 +83,7 @@ events_sessions(_) -> run("docs/events.md").
 operations(_) -> run("docs/operations.md").
 semantics(_) -> run("docs/semantics.md").
 routing(_) -> run("docs/routing.md").
+placement(_) -> run("docs/placement.md").
 
 run(Page) ->
     Steps = sderl_docs_text:steps(read(Page)),
