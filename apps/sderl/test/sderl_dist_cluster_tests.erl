@@ -159,7 +159,7 @@ composed_test() ->
     At = fun(A, B) -> map_get(B, map_get(A, Matrix)) end,
     ?assertEqual([x], Unconnected),
     ?assertEqual(8, At(a, g)),
-    %% By way of g, which both measured: no more than the larger.
+    %% By way of g: the longer of the two legs.
     ?assertEqual(20, At(a, b)),
     ?assertEqual(108, At(a, c)),
     ?assertEqual(109, At(a, d)),
@@ -190,6 +190,23 @@ complete_test_() ->
     end).
 
 place() -> elements([n0, n1, n2, n3, n4, n5, n6, n7]).
+
+%% In a group of 160 each node probes 16 of its mates, and the tree is what it is when all are probed.
+sampled_test() ->
+    Nodes = [list_to_atom(lists:concat([n, I, "@h", I rem 40])) || I <- lists:seq(1, 160)],
+    Place = fun(N) -> list_to_integer(tl(host(N))) end,
+    Far = fun(P, P) -> 30_000; (P, Q) when P rem 4 =:= Q rem 4 -> 200_000; (_, _) -> 2_000_000 end,
+    Tree = fun(Limit) ->
+        Legs = [{A, B, Far(Place(A), Place(B)) + erlang:phash2({A, B}, 10_000)}
+                || A <- Nodes, B <- sderl_dist_estimate:peers(A, Nodes, Limit)],
+        {Matrix, Kinds, []} = sderl_dist_matrix:complete(Legs, [Nodes], hd(Nodes)),
+        Dendrogram = sderl_dist_cluster:dendrogram(Matrix),
+        {Kinds, sderl_dist_cluster:tree(Dendrogram, sderl_dist_cluster:levels(Dendrogram, 2, 50_000), fun(L) -> L end)}
+    end,
+    {#{measured := 12_720}, Full} = Tree(1000),
+    {#{measured := 2560, composed := 0}, Sampled} = Tree(16),
+    ?assertMatch({network, 3, [_, _, _, _]}, Full),
+    ?assertEqual(Full, Sampled).
 
 %% ---------------------------------------------------------------- helpers
 

@@ -5,8 +5,9 @@
 %%
 %% - `measured`, on a link.
 %% - `estimated`, of two members of one group that did not probe each other, as each probes only some in large groups:
-%%   the least over all nodes that both have a measurement with, of the larger of the two. In an ultrametric that is an
-%%   upper bound, and the value itself if that node is as near as any.
+%%   over all ways between the two on measured legs of the group, the least of what is the longest leg of each. In an
+%%   ultrametric nothing is nearer than that, and it is the value itself where what was measured inside of each
+%%   cluster hangs together. (A sum of legs would be too large by far, and one such pair is enough to tear a cluster apart.)
 %% - `composed`, of two nodes that share no group: the shortest sum of legs over gateways, nodes of two groups
 %%   or more, as a message between the two would travel. (What the gateways need for passing it on is not in
 %%   it.) The same over any nodes where even that is missing.
@@ -29,8 +30,7 @@ complete(Legs, Groups, From) ->
     Reached = shortest(From, Measured, fun(_) -> true end),
     Known = lists:usort([From | lists:append(Groups) ++ maps:keys(Measured)]),
     {Nodes, Unconnected} = lists:partition(fun(Node) -> is_map_key(Node, Reached) end, Known),
-    Mates = mates(Groups),
-    Linked = estimated(Nodes, Mates, Measured),
+    Linked = linked(Nodes, Groups, Measured),
     Gateways = gateways(Groups),
     Kinds = #{Kind => 0 || Kind <- [measured, estimated, composed]},
     {Rows, Counts} = lists:mapfoldl(fun(Node, Acc) ->
@@ -60,31 +60,35 @@ put(A, B, Ns, Rows) ->
     Row = maps:get(A, Rows, #{}),
     Rows#{A => Row#{B => min(Ns, maps:get(B, Row, Ns))}}.
 
-mates(Groups) ->
-    lists:foldl(fun(Group, Acc) ->
-        Members = #{Node => true || Node <- Group},
-        lists:foldl(fun(Node, Acc1) -> Acc1#{Node => maps:merge(maps:get(Node, Acc1, #{}), Members)} end, Acc, Group)
-    end, #{}, Groups).
-
 gateways(Groups) ->
     Counts = lists:foldl(fun(Node, Acc) -> maps:update_with(Node, fun(C) -> C + 1 end, 1, Acc) end, #{},
                          lists:append([lists:usort(G) || G <- Groups])),
     #{Node => true || Node := Count <- Counts, Count > 1}.
 
-%% Measured legs with those that can be told from them.
-estimated(Nodes, Mates, Measured) ->
-    #{Node => begin
-        Row = maps:get(Node, Measured, #{}),
-        Missing = [M || M := _ <- maps:get(Node, Mates, #{}), M =/= Node, not is_map_key(M, Row)],
-        Guesses = #{Mate => {estimated, Ns} || Mate <- Missing, Ns <- between(Row, maps:get(Mate, Measured, #{}))},
-        maps:merge(Guesses, #{Other => {measured, Ns} || Other := Ns <- Row})
-    end || Node <- Nodes}.
+%% Measured legs, and for pairs of mates without one what the others tell.
+linked(Nodes, Groups, Measured) ->
+    Guessed = lists:foldl(fun(Group, Acc) ->
+        lists:foldl(fun({A, B, Ns}, Acc1) -> put(A, B, Ns, put(B, A, Ns, Acc1)) end, Acc, bottlenecks(lists:usort(Group), Measured))
+    end, #{}, Groups),
+    #{Node => maps:merge(
+        #{Other => {estimated, Ns} || Other := Ns <- maps:get(Node, Guessed, #{})},
+        #{Other => {measured, Ns} || Other := Ns <- maps:get(Node, Measured, #{})}
+    ) || Node <- Nodes}.
 
-between(RowA, RowB) ->
-    case [max(Ns, map_get(Node, RowB)) || Node := Ns <- RowA, is_map_key(Node, RowB)] of
-        [] -> [];
-        Larger -> [lists:min(Larger)]
-    end.
+%% The shortest legs first: a leg that joins two parts is the longest on the best way between any two of their nodes.
+bottlenecks(Group, Measured) ->
+    Members = #{Node => true || Node <- Group},
+    Legs = lists:sort([{Ns, A, B} || A <- Group, B := Ns <- maps:get(A, Measured, #{}), A < B, is_map_key(B, Members)]),
+    {_, _, Pairs} = lists:foldl(fun({Ns, A, B}, {Part, Parts, Pairs}) ->
+        case {map_get(A, Part), map_get(B, Part)} of
+            {Same, Same} -> {Part, Parts, Pairs};
+            {PartA, PartB} ->
+                #{PartA := As, PartB := Bs} = Parts,
+                {maps:merge(Part, #{Node => PartA || Node <- Bs}), maps:remove(PartB, Parts#{PartA := As ++ Bs}),
+                 [{X, Y, Ns} || X <- As, Y <- Bs] ++ Pairs}
+        end
+    end, {#{Node => Node || Node <- Group}, #{Node => [Node] || Node <- Group}, []}, Legs),
+    Pairs.
 
 values(Linked) -> #{Node => #{Other => Ns || Other := {_, Ns} <- Row} || Node := Row <- Linked}.
 
