@@ -36,7 +36,8 @@ argument of the wrong type raises `{badarg, {s_group, Function, Arity}, Details}
 The operations and their values are those published for SD Erlang (Chechina et al., *Improving
 the network scalability of Erlang*, JPDC 2016; Trinder et al., *Scaling Reliably*, 2017).
 Programs written for the published module run unmodified. `enter/2`, `leave/1`, `lookup/2`,
-options, subscriptions, `await/2`, `links/0` and the `via` callbacks are ours.
+options, subscriptions, `await/2`, `links/0` and the `via` callbacks are ours. Choosing nodes by
+attributes, load and distance: `m:sderl_place`.
 """.
 
 %% Groups
@@ -53,6 +54,8 @@ options, subscriptions, `await/2`, `links/0` and the `via` callbacks are ours.
 -export([subscribe/1, subscribe/2, unsubscribe/1, monitor_nodes/1]).
 %% Process groups
 -export([join/3, leave/3, members/2]).
+%% Placement
+-export([choose_nodes/1, add_attribute/2, remove_attribute/2, registered_attributes/0]).
 
 -export_type([group/0, name/0, options/0]).
 
@@ -502,6 +505,47 @@ leave(Group, PgGroup, Pids) ->
 -doc "The processes of a process group on all members.".
 -spec members(group(), term()) -> [pid()] | {error, atom()}.
 members(Group, PgGroup) -> running(fun() -> sderl_pg:members(Group, PgGroup) end).
+
+%% ---------------------------------------------------------------- placement
+
+-doc """
+The nodes that are in all of the given groups and have all of the given attributes, without the calling
+one, sorted; among the nodes with a link if no group is given. As published, but that groups without a
+common member give `[]`. `m:sderl_place` chooses by values, loads and distances too.
+""".
+-spec choose_nodes([{s_group, group()} | {attribute, term()}]) -> [node()] | {error, not_running | connect_all}.
+choose_nodes(Constraints) ->
+    Right = fun({s_group, _}) -> true; ({attribute, _}) -> true; (_) -> false end,
+    case is_list(Constraints) andalso length_or_false(Constraints) =/= false andalso lists:all(Right, Constraints) of
+        true -> running(fun() -> sderl_place_published:choose(Constraints) end);
+        false -> misuse(choose_nodes, 1, 1, Constraints, "a list of {s_group, Group} and {attribute, Attribute}")
+    end.
+
+-doc """
+Gives nodes attributes, any terms; gives the nodes that have them now, sorted. A node that does not answer
+within five seconds is left out. As published. Attributes with values: `m:sderl_attr`.
+""".
+-spec add_attribute([node()], Attributes :: [term()]) ->
+    [node()] | {error, both_parameters_should_be_lists | not_running | connect_all}.
+add_attribute(Nodes, Attributes) -> change_attributes(add, Nodes, Attributes, add_attribute).
+
+-doc "Takes attributes away from nodes, those that are built in excepted; gives the nodes that have none of them now, sorted. As published.".
+-spec remove_attribute([node()], Attributes :: [term()]) ->
+    [node()] | {error, both_parameters_should_be_lists | not_running | connect_all}.
+remove_attribute(Nodes, Attributes) -> change_attributes(remove, Nodes, Attributes, remove_attribute).
+
+change_attributes(How, Nodes, Attributes, F) ->
+    case is_list(Nodes) andalso is_list(Attributes) of
+        false -> {error, both_parameters_should_be_lists};
+        true ->
+            ok = nodes_arg(Nodes, F, 2, 1),
+            length_or_false(Attributes) =/= false orelse misuse(F, 2, 2, Attributes, "a list of attributes"),
+            running(fun() -> sderl_place_published:change(How, Nodes, Attributes) end)
+    end.
+
+-doc "The attributes that were given to the calling node, without the built-in ones, sorted. `sderl_attr:all/0` tells more.".
+-spec registered_attributes() -> [term()] | {error, not_running | connect_all}.
+registered_attributes() -> running(fun sderl_place_published:own/0).
 
 %% ---------------------------------------------------------------- arguments and answers
 

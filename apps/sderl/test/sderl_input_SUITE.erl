@@ -71,7 +71,8 @@ functions() ->
      {send, [node, any, any, any]}, {registered_names, [what]}, {register_name, [via, pid]},
      {unregister_name, [via]}, {whereis_name, [via]}, {send, [via, any]}, {subscribe, [any]},
      {subscribe, [any, kinds]}, {unsubscribe, [reference]}, {monitor_nodes, [boolean]}, {join, [any, any, pids]},
-     {leave, [any, any, pids]}, {members, [any, any]}].
+     {leave, [any, any, pids]}, {members, [any, any]}, {choose_nodes, [constraints]}, {add_attribute, [node_list, attributes]},
+     {remove_attribute, [node_list, attributes]}, {registered_attributes, []}].
 
 table_is_whole(_) ->
     Exported = [FA || {F, _} = FA <- s_group:module_info(exports), F =/= module_info],
@@ -115,7 +116,10 @@ right(via) -> {g, unknown};
 right(kinds) -> [group];
 right(reference) -> make_ref();
 right(boolean) -> false;
-right(pids) -> [].
+right(pids) -> [];
+right(constraints) -> [];
+right(node_list) -> [];
+right(attributes) -> [].
 
 is(any, _) -> true;
 is(node, T) -> is_atom(T);
@@ -128,6 +132,10 @@ is(via, T) -> is_tuple(T) andalso tuple_size(T) =:= 2;
 is(kinds, _) -> false;
 is(reference, T) -> is_reference(T);
 is(boolean, T) -> is_boolean(T);
+is(constraints, T) -> T =:= [];
+%% Published: what is no list has an error of its own.
+is(node_list, T) -> not is_list(T) orelse catch_all(fun is_atom/1, T);
+is(attributes, T) -> not is_list(T) orelse catch_all(fun(_) -> true end, T);
 is(pids, T) -> is_pid(T) orelse is_list(T) andalso catch_all(fun is_pid/1, T).
 
 catch_all(Is, List) ->

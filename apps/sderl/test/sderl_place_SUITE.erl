@@ -13,7 +13,7 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [candidates, hash, spread_and_pending, spawn_and_end, crashes, unlinked, owner, names, errors, stopped_node, node_dies,
+    [candidates, hash, spread_and_pending, by_value, undefined_values, no_message, hanging_node, many_at_once, published, spawn_and_end, crashes, unlinked, owner, names, errors, stopped_node, node_dies,
      wrong_input].
 
 init_per_suite(Config0) ->
@@ -73,6 +73,120 @@ spread_and_pending(Config) ->
     ?assertEqual(2, length(Over)),
     ?assertNotEqual([], [N || N <- Over, lists:member(N, lists:sublist(Nodes, 3))]),
     ?assertNotEqual([], [N || N <- Over, lists:member(N, lists:nthtail(3, Nodes))]).
+
+%% Values of fellow members are here, those of the other group come through the gateway.
+by_value(Config) ->
+    {Fleet, [N1, N2, N3, N4, N5] = Nodes} = start(Config),
+    [ok = on(Fleet, N, fun() -> ok = sderl_attr:set(slots, I), sderl_attr:label(parity, case I rem 2 of 0 -> even; 1 -> odd end) end)
+     || {I, N} <- lists:enumerate(Nodes)],
+    C = fun(Spec) -> on(Fleet, N1, fun() -> sderl_place:choose_nodes(Spec) end) end,
+    await(shared, fun() -> C(#{group => west, where => {slots, exists}}) =:= [N1, N2, N3] end),
+    Unlinked = fun() -> [on(Fleet, N1, fun() -> erlang:disconnect_node(N) end) || N <- [N4, N5]] end,
+    Unlinked(),
+    ?assertEqual([N3, N2], C(#{group => west, choose => {most, slots}, count => 2})),
+    ?assertEqual([N4, N5], C(#{group => east, where => {slots, ge, 4}})),
+    ?assertEqual([N5], C(#{known => true, choose => {most, slots}, count => 1})),
+    ?assertEqual([N2, N4], lists:sort(C(#{known => true, where => {label, parity, equals, even}}))),
+    ?assertEqual([N5, N3, N1], C(#{known => true, where => {label, parity, not_in, [even]}, choose => {most, slots}})),
+    ?assertEqual([N4], C(#{group => east, prefer => {label, parity, equals, even}, count => 1})),
+    ?assertEqual(none, on(Fleet, N1, fun() -> sderl_place:choose_node(#{group => west}, {slots, gt, 3}) end)),
+    %% No link was made for it.
+    ?assertEqual([], on(Fleet, N1, fun() -> [N || N <- nodes(connected), lists:member(N, [N4, N5])] end)).
+
+crash() -> error(crash).
+
+endless() -> endless().
+
+undefined_values(Config) ->
+    {Fleet, [N1, N2, N3 | _]} = start(Config),
+    ok = on(Fleet, N2, fun() -> sderl_attr:set(odd, {dynamic, {?MODULE, crash}}) end),
+    ok = on(Fleet, N3, fun() -> sderl_attr:set(odd, {dynamic, {?MODULE, endless}, #{timeout_ms => 100}}) end),
+    ok = on(Fleet, N1, fun() -> sderl_attr:set(odd, 7) end),
+    E = fun() -> on(Fleet, N1, fun() -> sderl_place:explain(#{group => west, where => {odd, ne, 1}}) end) end,
+    await(reasons, fun() ->
+        case E() of
+            #{chosen := [N1], candidates := [_, #{why := #{reason := {error, crash}}}, #{why := #{reason := timeout}}]} -> true;
+            Other -> Other
+        end
+    end),
+    ?assertEqual([N1], on(Fleet, N1, fun() -> sderl_place:choose_nodes(#{group => west, choose => {least, odd}}) end)).
+
+%% A choice by values that are here asks nobody.
+no_message(Config) ->
+    {Fleet, [N1 | _]} = start(Config),
+    Sent = on(Fleet, N1, fun() ->
+        Spec = #{group => west, choose => {least, slots}, where => {slots, gt, 0}},
+        Self = self(),
+        Pid = spawn(fun() -> receive go -> Self ! {self(), sderl_place:choose_node(Spec)} end end),
+        _ = erlang:trace(Pid, true, [send]),
+        Pid ! go,
+        receive {Pid, _} -> ok end,
+        %% After the trace of that message there is no other.
+        receive {trace, Pid, send, {Pid, Node}, Self} -> ?assert(is_atom(Node)) end,
+        receive {trace, Pid, send, Message, To} -> {Message, To} after 0 -> none end
+    end),
+    ?assertEqual(none, Sent).
+
+%% One that hangs costs the limit and no more, and is reported.
+hanging_node(Config) ->
+    {Fleet, [N1, N2, N3 | _]} = start(Config),
+    ok = sderl_fleet:suspend(Fleet, N2),
+    try
+        Spec = #{group => west, where => {slots, gt, 0}, max_age_ms => 0, timeout_ms => 300},
+        #{chosen := Chosen, candidates := Cs} = on(Fleet, N1, fun() -> sderl_place:explain(Spec) end),
+        ?assertEqual([N1, N3], Chosen),
+        ?assertMatch([#{verdict := dropped, why := #{reason := timeout}}], [C || #{node := N} = C <- Cs, N =:= N2])
+    after
+        ok = sderl_fleet:resume(Fleet, N2)
+    end,
+    sderl_ct:settled(Fleet, west, [N1, N2, N3]).
+
+%% 250 choices by 50 processes on five nodes at the same time, all by the same values: no node gets more than
+%% three times its share by two choices. By least load without an account of one's own choices one node would get all.
+many_at_once(Config) ->
+    {Fleet, Nodes} = start(Config),
+    Spec = #{groups => [west, east], choose => {two, slots}, max_age_ms => infinity},
+    Warm = sderl_ct:all_on(Fleet, Nodes, fun() -> length(sderl_place:choose_nodes(#{groups => [west, east], where => {slots, gt, 0}})) end),
+    ?assertEqual([5, 5, 5, 5, 5], Warm),
+    Times = fun(S) ->
+        Chosen = lists:append(sderl_ct:all_on(Fleet, Nodes, fun() ->
+            Self = self(),
+            Pids = [spawn(fun() -> Self ! {self(), [sderl_place:choose_node(S) || _ <- lists:seq(1, 5)]} end) || _ <- lists:seq(1, 10)],
+            lists:append([receive {P, Ns} -> Ns end || P <- Pids])
+        end)),
+        [length([C || C <- Chosen, C =:= N]) || N <- Nodes]
+    end,
+    [begin
+         All = Times(S),
+         ct:pal("~p: ~p", [maps:get(choose, S), All]),
+         ?assertEqual(250, lists:sum(All)),
+         ?assert(lists:max(All) =< 150)
+     end || S <- [Spec, Spec#{choose => {least, slots}}, Spec#{choose => random}]].
+
+published(Config) ->
+    {Fleet, [N1, N2, N3, N4, N5]} = start(Config),
+    G = fun(F, Args) -> on(Fleet, N1, fun() -> apply(s_group, F, Args) end) end,
+    ?assertEqual([N1, N2, N4], G(add_attribute, [[N4, N2, N1, 'nobody@127.0.0.1'], [ssd, {gpu, "x"}]])),
+    ?assertEqual([N3], G(add_attribute, [[N3], [ssd]])),
+    ?assertEqual([ssd, {gpu, "x"}], [A || A <- on(Fleet, N2, fun s_group:registered_attributes/0), A =:= ssd orelse A =:= {gpu, "x"}]),
+    await(ssd, fun() -> G(choose_nodes, [[{s_group, west}, {attribute, ssd}]]) =:= [N2, N3] end),
+    ?assertEqual([N2], G(choose_nodes, [[{s_group, west}, {attribute, {gpu, "x"}}, {attribute, ssd}]])),
+    ?assertEqual([N3], G(choose_nodes, [[{s_group, west}, {s_group, east}]])),
+    ?assertEqual([N2, N3], G(choose_nodes, [[{s_group, west}]])),
+    ?assertEqual([N4], G(choose_nodes, [[{s_group, east}, {attribute, {gpu, "x"}}]])),
+    ?assertEqual([], G(choose_nodes, [[{s_group, north}]])),
+    ?assertEqual([], G(choose_nodes, [[{s_group, west}, {s_group, north}, {attribute, ssd}]])),
+    ?assertEqual([], G(choose_nodes, [[{s_group, west}, {attribute, nobody_has_it}]])),
+    Linked = G(choose_nodes, [[]]),
+    ?assertEqual([], [N2, N3, N4] -- Linked),
+    ?assertNot(lists:member(N1, Linked)),
+    ?assertEqual([N2], G(remove_attribute, [[N2], [ssd, {gpu, "x"}, not_there]])),
+    await(gone, fun() -> G(choose_nodes, [[{s_group, west}, {attribute, ssd}]]) =:= [N3] end),
+    ?assertEqual({error, both_parameters_should_be_lists}, G(add_attribute, [N2, [ssd]])),
+    ?assertEqual({error, both_parameters_should_be_lists}, G(remove_attribute, [[N2], ssd])),
+    %% Built-in ones stay.
+    ?assertEqual([N2, N5], G(remove_attribute, [[N5, N2], [run_queue]])),
+    ?assertMatch({ok, _, _}, on(Fleet, N2, fun() -> sderl_attr:cached(N2, otp_release) end)).
 
 %% ---------------------------------------------------------------- processes
 

@@ -276,5 +276,7 @@ ask(Nodes, Names, #q{max_age = MaxAge, spec = #{timeout_ms := Timeout}}) ->
     Errors = #{N => {error, down} || N <- Down},
     case Up of
         [] -> Errors;
-        _ -> maps:merge(sderl_attr:fetch(Up, Names, #{max_age_ms => MaxAge, timeout_ms => Timeout}), Errors)
+        _ ->
+            #{} = Fetched = sderl_attr:fetch(Up, Names, #{max_age_ms => MaxAge, timeout_ms => Timeout}),
+            maps:merge(Fetched, Errors)
     end.

@@ -4,7 +4,7 @@
 %% Reads what `sderl_place` is asked: checks it term by term and puts it into the form that the other
 %% modules work with. Pure. What a spec may say is in the documentation of `sderl_place`.
 
--export([parse/2, add/3, conditions/2, sentence/1]).
+-export([parse/2, add/3, having/2, sentence/1]).
 -export_type([t/0, condition/0, source/0, test/0, ref/0, chooser/0, error/0, path/0]).
 
 -doc "What a distance is measured from: the spec's `from`, another node, or the nearest member of a group.".
@@ -84,6 +84,12 @@ add(How, Spec, More) ->
         {ok, Parsed#{where := All, names := names(All, Prefer, Choose)}}
     end.
 
+-doc "The spec for nodes that have these attributes, whatever their names are.".
+-spec having([term()], t()) -> t().
+having(Names, #{where := Where, prefer := Prefer, choose := Choose} = Spec) ->
+    All = Where ++ [{{attr, Name}, exists, {Name, exists}} || Name <- Names],
+    Spec#{where := All, names := names(All, Prefer, Choose)}.
+
 key(Key, Spec, Default, Read) ->
     case Spec of
         #{Key := Value} -> Read([Key], Value);
@@ -107,8 +113,7 @@ candidates(Spec) ->
 
 %% ---------------------------------------------------------------- conditions
 
--doc "One condition or a list of them.".
--spec conditions(path(), term()) -> {ok, [condition()]} | {error, error()}.
+%% One condition or a list of them.
 conditions(Path, List) when is_list(List) -> each(fun condition/2, Path, List, conditions);
 conditions(Path, One) ->
     case condition(Path, One) of
@@ -220,8 +225,9 @@ count(many, #{count := Count}) when is_integer(Count), Count > 0 -> {ok, Count};
 count(many, #{count := Count}) -> bad([count], Count, count);
 count(many, _) -> {ok, all}.
 
+%% Not by usort, to which 1 and 1.0 are one.
 names(Where, Prefer, Choose) ->
-    lists:usort([Name || {Source, _, _} <- Where ++ [C || {_, C} <- Prefer], Name <- name(Source)] ++ reads(Choose)).
+    lists:uniq([Name || {Source, _, _} <- Where ++ [C || {_, C} <- Prefer], Name <- name(Source)] ++ reads(Choose)).
 
 name({dist, _}) -> [];
 name({_, Name}) -> [Name].
