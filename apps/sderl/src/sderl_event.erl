@@ -51,6 +51,7 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `pg_restarted` | warning | `[sderl, pg, restarted]` | group, joins, [reason] | a `pg` scope died; it was started again and its joins replayed |
 | `process_moved` | notice | `[sderl, process, moved]` | node, pid, old, reason | a process that `m:sderl_place` keeps runs on another node now |
 | `process_lost` | warning | `[sderl, process, lost]` | reason | there is no node left for it, or it moved too often |
+| `attribute_failed` | warning | `[sderl, attribute, failed]` | name, reason | an attribute of this node has no value any more, or another reason for that |
 | `name_registered` | debug | `[sderl, name, registered]` | group, name, pid | a name came into being |
 | `name_unregistered` | debug | `[sderl, name, unregistered]` | group, name, pid, [reason] | a name went |
 | `name_replaced` | debug | `[sderl, name, replaced]` | group, name, pid, [old] | a name changed its pid |
@@ -214,7 +215,9 @@ table() ->
         {process_lost, warning, [sderl, process, lost],
             ["a process is placed on no node any more: ", reason]},
         {pg_restarted, warning, [sderl, pg, restarted],
-            ["s_group ", group, ": pg died and was started again; joins replayed: ", joins, {", ", reason}]}
+            ["s_group ", group, ": pg died and was started again; joins replayed: ", joins, {", ", reason}]},
+        {attribute_failed, warning, [sderl, attribute, failed],
+            ["the attribute ", name, " of this node has no value: ", reason]}
     ].
 
 sentence(Parts, Report) ->

@@ -193,8 +193,11 @@ gets_a_name(_) ->
              ?assertEqual(undefined, s_group(Fleet, N, s_groups, []))
          end || N <- [L1, L2]],
         %% With one it is a node like any other at once, and keeps its free names.
+        ?assertMatch({ok, [_ | _], 0}, call(Fleet, L2, {sderl_attr, cached}, [nonode@nohost, otp_release])),
         named(Fleet, L2),
         await(fun() -> length(s_group(Fleet, L2, registered_names, [{s_group, undefined}])) =:= 2 end),
+        %% Its attributes are read under its name.
+        await(fun() -> element(1, call(Fleet, L2, {sderl_attr, cached}, [L2, otp_release])) =:= ok end),
         ?assertMatch(#{meta := kept, home := L2}, s_group(Fleet, L2, lookup, [undefined, m])),
         ?assertMatch(P when is_pid(P), s_group(Fleet, A1, whereis_name, [L2, undefined, n])),
         ?assertEqual({ok, g, [L2]}, s_group(Fleet, L2, new_s_group, [g, [L2]])),

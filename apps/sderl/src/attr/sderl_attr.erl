@@ -139,7 +139,7 @@ delete(Group, Name) -> delete({in, Group, Name}).
 -spec label(Key :: term(), Value :: term()) -> ok | {error, not_running}.
 label(Key, Value) ->
     ok = name_arg({label, Key}, label, 2, 1),
-    case sderl_attr_own:check_value(Value) of
+    case sderl_attr_own:check_label(Value) of
         ok -> set({label, Key}, Value);
         {error, Expected} -> misuse(label, 2, 2, Value, Expected)
     end.
@@ -176,29 +176,29 @@ catch_own(Group) ->
 -doc "This node's attributes, sorted by name.".
 -spec all() -> [attribute()] | {error, not_running}.
 all() ->
-    running(fun() ->
+    try
         lists:sort([#{name => Name, kind => kind(Spec), source => Source, spec => Spec, value => Value}
                     || {Name, Spec, Source, _} <- sderl_attr_table:own(), {_, _, _} = Value <- [cached(node(), Name)]])
-    end).
+    catch
+        error:badarg:Stack -> stopped(Stack)
+    end.
 
 -doc "The names of this node's attributes, with their kinds, sorted.".
 -spec registered_attributes() -> [{name(), static | automatic | dynamic}] | {error, not_running}.
 registered_attributes() ->
-    running(fun() -> lists:sort([{Name, kind(Spec)} || {Name, Spec, _, _} <- sderl_attr_table:own()]) end).
+    try lists:sort([{Name, kind(Spec)} || {Name, Spec, _, _} <- sderl_attr_table:own()])
+    catch error:badarg:Stack -> stopped(Stack)
+    end.
 
 kind({Kind, _}) when Kind =:= dynamic; Kind =:= automatic -> Kind;
 kind({dynamic, _, _}) -> dynamic;
 kind(_) -> static.
 
--spec running(fun(() -> Result)) -> Result | {error, not_running}.
-running(Fun) ->
-    try Fun()
-    catch
-        error:badarg:Stack ->
-            case ets:whereis(sderl_attrs) of
-                undefined -> {error, not_running};
-                _ -> erlang:raise(error, badarg, Stack)
-            end
+%% The tables go with the application.
+stopped(Stack) ->
+    case ets:whereis(sderl_attrs) of
+        undefined -> {error, not_running};
+        _ -> erlang:raise(error, badarg, Stack)
     end.
 
 %% ---------------------------------------------------------------- any node's
@@ -235,7 +235,9 @@ fetch(Nodes, Names, Options) ->
     ok = nodes_arg(Nodes, fetch, 3),
     ok = list_arg(Names, fetch, 3, 2, "a list of names of attributes"),
     {MaxAge, Timeout} = options_arg(Options, fetch, 3),
-    running(fun() -> fetched(Nodes, Names, MaxAge, Timeout) end).
+    try fetched(Nodes, Names, MaxAge, Timeout)
+    catch error:badarg:Stack -> stopped(Stack)
+    end.
 
 fetched(Nodes, Names, MaxAge, Timeout) ->
     #{Node => case Got of

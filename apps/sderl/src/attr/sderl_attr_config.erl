@@ -39,7 +39,7 @@ name(attributes, Name) -> sderl_attr_own:check_name(Name);
 name(labels, Key) -> sderl_attr_own:check_name({label, Key}).
 
 value(attributes, Spec) -> sderl_attr_own:check(Spec);
-value(labels, Value) -> sderl_attr_own:check_value(Value).
+value(labels, Value) -> sderl_attr_own:check_label(Value).
 
 list(attributes) -> attribute_list;
 list(labels) -> label_list.

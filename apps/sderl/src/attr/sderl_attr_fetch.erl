@@ -106,8 +106,14 @@ questions(Missing, MaxAge, Timeout, Which) ->
             requests = gen_server:reqids_new(), ways = ways(Which, Far, Linked)},
     F1 = lists:foldl(fun(Node, F) -> direct(Node, F) end, F0, Direct),
     #f{got = Got} = wait(Now + Timeout div 2, onward(Far, F1)),
-    ok = sderl_attr_server:keep([{Node, SentAt, Entries} || Node := {SentAt, Entries} <- Got, is_integer(SentAt)]),
+    ok = sderl_attr_server:keep([{Node, how(Node, Far), SentAt, Entries} || Node := {SentAt, Entries} <- Got, is_integer(SentAt)]),
     #{Node => maps:get(Node, Got, {error, timeout}) || Node := _ <- Missing}.
+
+how(Node, Far) ->
+    case lists:member(Node, Far) of
+        true -> far;
+        false -> direct
+    end.
 
 ways(linked, Far, _) -> #{Node => [] || Node <- Far};
 ways(all, Far, Linked) ->

@@ -3,7 +3,7 @@
 -moduledoc false.
 %% One attribute of this node: what its spec makes of it, when it is to be computed, what an outcome changes. Pure.
 
--export([new/4, check/1, check_value/1, check_name/1, kind/1, call/1, due/3, due_soon/3, wanted/3, started/2, pending/1, outcome/3, entry/2, later/2]).
+-export([new/4, check/1, check_value/1, check_label/1, check_name/1, kind/1, call/1, due/3, due_soon/3, wanted/3, started/2, pending/1, outcome/3, entry/2, later/2]).
 -export_type([t/0]).
 
 -record(a, {kind :: static | automatic | dynamic,
@@ -66,6 +66,12 @@ check_call({M, F, A}, Kind) when is_atom(M), is_atom(F) ->
 check_call(_, Kind) -> {error, expected(Kind)}.
 
 expected(Kind) -> lists:flatten(io_lib:format("{~s, {Module, Function}} or {~s, {Module, Function, Arguments}}", [Kind, Kind])).
+
+-doc "Whether a term may be a label's value: labels are static.".
+-spec check_label(term()) -> ok | {error, Expected :: string()}.
+check_label(Value) when is_tuple(Value), tuple_size(Value) > 0, element(1, Value) =:= dynamic orelse element(1, Value) =:= automatic ->
+    {error, "a value that is not computed: labels are static"};
+check_label(Value) -> check_value(Value).
 
 -doc "Names are terms that every node can hold: no funs, and not large.".
 -spec check_name(term()) -> ok | {error, Expected :: string()}.

@@ -27,10 +27,13 @@
 -define(COMPUTING, 250).
 %% Questions for other nodes that are under way at most; beyond that the tables answer.
 -define(HELPERS, 100).
+%% How long such a question may take at most.
+-define(PATIENCE, 60_000).
 %% How long values of nodes that tell nothing by themselves are kept, in periods of sharing.
 -define(OTHERS, 12).
 
--record(s, {share :: sderl_attr_share:state(),
+-record(s, {node = node() :: node(),
+            share :: sderl_attr_share:state(),
             own = #{} :: #{sderl_attr:name() => sderl_attr_own:t()},
             jobs = #{} :: #{reference() => {sderl_attr:name(), sderl_attr_eval:job(), Timer :: reference()}},
             seen = #{} :: #{node() => sderl_attr_share:seen()},
@@ -64,7 +67,7 @@ write(Change, Tries) ->
     end.
 
 -doc "Notes what was answered to questions that were sent at a moment; returns when reads see it.".
--spec keep([{node(), SentAt :: integer(), [sderl_attr_table:entry()]}]) -> ok.
+-spec keep([{node(), direct | far, SentAt :: integer(), [sderl_attr_table:entry()]}]) -> ok.
 keep(Answers) ->
     try gen_server:call(?MODULE, {keep, Answers}, 1000)
     catch exit:_ -> ok
@@ -100,17 +103,20 @@ init([]) ->
 handle_continue(start, S) -> {noreply, tick(S)}.
 
 -spec handle_call(term(), gen_server:from(), #s{}) -> {reply, term(), #s{}} | {noreply, #s{}}.
-handle_call({sderl_attr, ?VSN, {get, Names, MaxAge}}, {Pid, _} = From, S) when is_list(Names), is_integer(MaxAge), is_pid(Pid) ->
+handle_call({sderl_attr, ?VSN, {get, Names, MaxAge}}, {Pid, _} = From, S) 
+  when length(Names) >= 0, is_integer(MaxAge), is_pid(Pid) ->
     {noreply, get(From, visible(node(Pid), Names), Names, MaxAge, S)};
 handle_call({sderl_attr, ?VSN, {'of', Nodes, Names, MaxAge, Timeout}}, From, S)
-  when is_list(Nodes), is_list(Names), is_integer(MaxAge), is_integer(Timeout) ->
+  when length(Nodes) >= 0, length(Names) >= 0, is_integer(MaxAge), is_integer(Timeout), Timeout >= 0 ->
     {noreply, others(From, Nodes, Names, MaxAge, Timeout, S)};
 handle_call({write, Change}, _, S0) ->
     {Reply, S} = changed(Change, S0),
     {reply, Reply, S};
 handle_call({keep, Answers}, _, S) ->
-    lists:foreach(fun({Node, SentAt, Entries}) ->
-        Node =/= node() andalso
+    Linked = nodes(connected),
+    lists:foreach(fun({Node, How, SentAt, Entries}) ->
+        %% Of one whose link went meanwhile nothing is to be held; and this node's own is here.
+        (How =:= far orelse lists:member(Node, Linked)) andalso
             lists:foreach(fun({Name, Value, Why, Age, Kind, V}) ->
                 sderl_attr_table:keep(Node, Name, Value, Why, {SentAt - Age, Kind}, V)
             end, Entries)
@@ -119,7 +125,7 @@ handle_call({keep, Answers}, _, S) ->
 handle_call(_, _, S) -> {reply, {error, unknown_question}, unknown(S)}.
 
 -spec handle_cast(term(), #s{}) -> {noreply, #s{}}.
-handle_cast(changed, S) -> {noreply, soon(S)};
+handle_cast(changed, S) -> {noreply, soon(renamed(S))};
 handle_cast(_, S) -> {noreply, unknown(S)}.
 
 -spec handle_info(term(), #s{}) -> {noreply, #s{}}.
@@ -145,7 +151,7 @@ handle_info({'DOWN', Ref, process, _, Why}, #s{jobs = Jobs} = S) ->
         [{Alias, Name}] -> {noreply, outcome(Alias, Name, sderl_attr_eval:fault(Why, ran), S)};
         [] -> {noreply, S}
     end;
-handle_info(tick, S) -> {noreply, tick(S)};
+handle_info(tick, S) -> {noreply, tick(renamed(S))};
 handle_info(computed, S) -> {noreply, told(S)};
 handle_info({timeout, Soon, soon}, #s{soon = Soon} = S) -> {noreply, share(S#s{soon = none})};
 handle_info({nodeup, _, _}, S) -> {noreply, soon(S)};
@@ -157,6 +163,12 @@ handle_info(_, S) -> {noreply, unknown(S)}.
 unknown(S) ->
     sderl_dir:unknown(?MODULE),
     S.
+
+%% The node was not distributed, and now it is: its values are read under its name.
+renamed(#s{node = Node} = S) when Node =:= node() -> S;
+renamed(#s{node = Old, own = Own} = S) ->
+    sderl_attr_table:forget(Old),
+    maps:fold(fun show/3, S#s{node = node()}, Own).
 
 now_ms() -> erlang:monotonic_time(millisecond).
 
@@ -232,7 +244,16 @@ came(Name, Outcome, #s{own = Own, share = Share0} = S) ->
     #{Name := A0} = Own,
     {Version, Share} = sderl_attr_share:step(Share0),
     {Change, A} = sderl_attr_own:outcome(Outcome, Version, A0),
+    _ = Change =:= changed andalso failed(Name, Outcome, A),
     show(Name, A, S#s{own = Own#{Name := A}, share = case Change of changed -> Share; same -> Share0 end}).
+
+%% Not every machine tells everything: of what is built in nobody need hear.
+failed(Name, {undefined, Why}, A) ->
+    case sderl_attr_own:call(A) of
+        {{sderl_attr_builtin, _, _}, _} -> ok;
+        _ -> sderl_event:emit(attribute_failed, #{name => Name, reason => Why})
+    end;
+failed(_, {ok, _}, _) -> ok.
 
 cancel(Name, #s{jobs = Jobs} = S) ->
     lists:foldl(fun end_job/2, S, [Alias || Alias := {N, _, _} <- Jobs, N =:= Name]).
@@ -287,6 +308,8 @@ share(#s{own = Own, share = Share0, seen = Seen, stamps = Stamps} = S) ->
     All = mates(),
     Mates = maps:with(Linked, All),
     Now = now_ms(),
+    %% Those that told us when we did not know yet that they are mates.
+    _ = [tell(Node, again, Now, S) || Node := _ <- Mates, not is_map_key(Node, Seen), sderl_attr_share:told(Node, Share0)],
     {Frames, Share} = sderl_attr_share:frames(Mates, [sderl_attr_own:entry(N, A) || N := A <- Own], Now, Share0),
     lists:foreach(fun({Nodes, Body}) -> lists:foreach(fun(Node) -> tell(Node, Body, Now, S) end, Nodes) end, Frames),
     %% Who shares no group any more tells nothing any more.
@@ -380,7 +403,7 @@ others(From, Nodes, Names, MaxAge, Timeout, #s{helpers = Helpers} = S) ->
     case map_size(Helpers) < ?HELPERS andalso not sderl_attr_fetch:has(Nodes, Names, MaxAge) of
         true ->
             {_, Ref} = spawn_monitor(fun() ->
-                gen_server:reply(From, {'of', sderl_attr_fetch:for_others(Nodes, Names, MaxAge, Timeout)})
+                gen_server:reply(From, {'of', sderl_attr_fetch:for_others(Nodes, Names, MaxAge, min(Timeout, ?PATIENCE))})
             end),
             S#s{helpers = Helpers#{Ref => []}};
         false ->

@@ -22,7 +22,7 @@
 %% has had that. A frame that stood in a full link, or in the mailbox of a node that was stopped, would look younger than it is; `delay/2`
 %% tells the receiver how long it may have been under way at most, by its own clock alone.
 
--export([new/1, step/1, version/1, removed/1, forget/2, frames/4, decide/2, delay/2, aged/2, visible/2, group/1]).
+-export([new/1, step/1, version/1, removed/1, forget/2, told/2, frames/4, decide/2, delay/2, aged/2, visible/2, group/1]).
 -export_type([state/0, body/0, seen/0, verdict/0]).
 
 -type version() :: non_neg_integer().
@@ -63,6 +63,10 @@ removed(S0) ->
 -doc "A mate is told all the next time.".
 -spec forget(node(), state()) -> state().
 forget(Node, #{told := Told} = S) -> S#{told := maps:remove(Node, Told)}.
+
+-doc "Whether anything was sent to that mate.".
+-spec told(node(), state()) -> boolean().
+told(Node, #{told := Told}) -> is_map_key(Node, Told).
 
 -doc """
 What to send to whom at `Now`. `Mates`: the groups that are shared with each. The entries are all that this node has, with the moment of each
@@ -116,7 +120,7 @@ static(Entries, Before) ->
 -doc "How long a frame with this stamp was under way at most.".
 -spec delay({Sent :: integer(), Echo :: none | integer(), Held :: non_neg_integer()}, Now :: integer()) -> non_neg_integer().
 delay({_, none, _}, _) -> 0;
-delay({_, Echo, Held}, Now) -> max(0, Now - Echo - Held).
+delay({_, Echo, Held}, Now) when is_integer(Echo), is_integer(Held), is_integer(Now) -> max(0, Now - Echo - Held).
 
 -doc "Whether one who shares these groups may see an attribute.".
 -spec visible(sderl_attr:name(), [Group :: term()]) -> boolean().
