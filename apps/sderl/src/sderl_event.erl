@@ -44,6 +44,8 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `link_opened` | info | `[sderl, link, opened]` | node, [reason] | the library opened a link |
 | `link_unneeded` | notice | `[sderl, link, unneeded]` | node, [idle_s] | nobody needs a link that the library opened |
 | `link_closed` | info | `[sderl, link, closed]` | node, [reason] | the library closed a link |
+| `plan_applied` | notice | `[sderl, plan, applied]` | groups, steps | a cluster is that of a plan now, after so many steps |
+| `plan_failed` | warning | `[sderl, plan, failed]` | reason, undone | a plan could not be applied; so many steps were undone |
 | `connect_all` | error | `[sderl, connect_all, set]` | [node], [remedy] | this node runs with `connect_all` true, which rules groups out |
 | `gateway_silent` | warning | `[sderl, gateway, silent]` | node, silent_ms | a gateway next to this node gives no sign; routes avoid it until it does |
 | `undelivered` | warning | `[sderl, route, undelivered]` | to, reason, node, from, messages | messages of this node's processes could not be delivered: at most one event in ten seconds for each receiver and reason |
@@ -201,6 +203,10 @@ table() ->
             ["nobody needs the link to ", node, {", idle for seconds: ", idle_s}]},
         {link_closed, info, [sderl, link, closed],
             ["the link to ", node, " was closed", {", ", reason}]},
+        {plan_applied, notice, [sderl, plan, applied],
+            ["a plan was applied; groups: ", groups, ", steps: ", steps]},
+        {plan_failed, warning, [sderl, plan, failed],
+            ["a plan was not applied: ", reason, "; steps undone: ", undone]},
         {connect_all, error, [sderl, connect_all, set],
             ["this node", {", ", node}, " runs with connect_all true; s_groups need the flag ",
                 "-connect_all false and a restart", {"; ", remedy}]},

@@ -21,10 +21,11 @@ and go (`nodeup/1`, `nodedown/1`), and this module can explain them all.
 | `{place, Keeper}` | a process that `sderl_place` keeps there | `forget/2`, or with the link |
 | `{monitor, Group}` | pids on non-members that have names in a group | `forget/2`, or with the link |
 | `{lookup, Group}` | lookups and sends that asked another node | by itself: see below |
+| `plan` | whoever applies a plan of groups (`m:sderl_plan_apply`) | `forget/2`, or by itself: see below |
 
 `{group, _}` and `free_island` are kept while the link is down: they say that it is missing. A caller
 that can tell all of these at any time gives them as `t:needs/0` instead of noting them. A
-lookup and `group` are uses, not needs: they keep the link needed for the idle time only, counted
+lookup, `group` and `plan` are uses, not needs: they keep the link needed for the idle time only, counted
 from the last note, and are forgotten then (`forget_uses/1`). A reason is there or not; whoever has several needs of
 one kind for one node counts them.
 
@@ -69,7 +70,8 @@ whereupon the next link counts as another's and is never closed; and a reason th
     | route
     | {place, Keeper :: pid()}
     | {monitor, Group :: term()}
-    | {lookup, Group :: term()}.
+    | {lookup, Group :: term()}
+    | plan.
 
 -doc """
 Reasons that the caller can tell and nobody noted: which groups, or the island, need the link to
@@ -159,7 +161,8 @@ would leave a reason for each.
 -spec forget_uses(Before :: integer()) -> ok.
 forget_uses(Before) ->
     forget_noted([{{{'$1', {lookup, '_'}}, '$2'}, [{'<', '$2', Before}], ['$_']},
-                  {{{'$1', group}, '$2'}, [{'<', '$2', Before}], ['$_']}]).
+                  {{{'$1', group}, '$2'}, [{'<', '$2', Before}], ['$_']},
+                  {{{'$1', plan}, '$2'}, [{'<', '$2', Before}], ['$_']}]).
 
 -doc """
 Forgets, of what was noted before this monotonic time (milliseconds), the reasons `{monitor, Group}` but for these
@@ -255,6 +258,7 @@ needed(Noted, Now, IdleMs) ->
 
 is_use({lookup, _Group}) -> true;
 is_use(group) -> true;
+is_use(plan) -> true;
 is_use(_Reason) -> false.
 
 -doc "The reasons noted for the link to a node, sorted, whether it is up or not.".

@@ -96,3 +96,20 @@ prop_propose() ->
         end).
 
 mates(Node, Groups) -> lists:usort([N || #{nodes := Ns} <- Groups, lists:member(Node, Ns), N <- Ns]).
+
+%% ---------------------------------------------------------------- words
+
+%% Those that the tests of what makes them do not come to.
+words_test_() ->
+    [{lists:flatten(io_lib:format("~0tp", [Reason])), fun() ->
+        Text = sderl_plan:format_error(Reason),
+        ?assert(is_list(Text) andalso io_lib:printable_unicode_list(Text)),
+        ?assertNotEqual(lists:flatten(io_lib:format("~0tp", [Reason])), Text)
+     end} || Reason <- [
+        {groups_by_attribute}, {too_large, 5, 3}, {remainder, 3, 4}, {remainder, -3, 4}, {cannot_write, "ä", eacces}, {cannot_read, "a", {1, erl_parse, "x"}},
+        {not_one_term, "a", 2}, {not_in_plan, a}, {none_to_spare, {group, 1}}, {too_few_nodes_for, ring, 3}, {full, grid},
+        {limit, max_links, 3, 4}, {limit, max_group, 3, 4}, {no_plan, 3, #{max_links => 1}, none}, {no_plan, 3, #{gateways => 1, max_links => 1}, {max_links, 2, chain}},
+        {not_running}, {unreachable, a}, {no_library, a}, {too_old, a}, {no_answer, a, timeout}, {refuses, a, connect_all}, {refuses, a, b},
+        {other_identity, {group, 1}, [a, b]}, {left_out, {group, 1}, [{a, unreachable}, {b, x}]}, {step_failed, {create, {group, 1}, [a]}, timeout},
+        {no_member, {group, 1}}
+    ]].

@@ -78,11 +78,12 @@ error({not_running}) -> "the application sderl does not run on this node: start 
 error({unreachable, Node}) -> text("~0tp cannot be connected: is it up, reachable and of the same cookie? start it, or plan without it", [Node]);
 error({no_library, Node}) -> text("the application sderl does not run on ~0tp: start it there, or plan without that node", [Node]);
 error({too_old, Node}) -> text("~0tp runs a version of sderl that knows no plans: upgrade it first", [Node]);
+error({no_answer, Node, Why}) -> text("~0tp gave no answer (~0tP): look at its load, or raise timeout_ms", [Node, Why, ?DEPTH]);
 error({refuses, Node, connect_all}) -> text("~0tp runs with connect_all true: start it with -connect_all false", [Node]);
 error({refuses, Node, Why}) -> text("~0tp takes no part in groups: ~0tP", [Node, Why, ?DEPTH]);
 error({other_identity, Group, Nodes}) ->
     text("several groups called ~0tP run, which never become one (~0tP have one each): delete all but one of them, or name the plan's group otherwise",
-         [Group, Nodes, ?DEPTH]);
+         [Group, ?DEPTH, Nodes, ?DEPTH]);
 error({left_out, Group, Nodes}) ->
     text("~0tP was not joined by ~ts", [Group, ?DEPTH, lists:join(", ", [text("~0tp (~0tp)", [N, W]) || {N, W} <- Nodes])]);
 error({step_failed, Step, Why}) -> text("~0tP failed: ~0tP; call again, it goes on where it stopped", [Step, ?DEPTH, Why, ?DEPTH]);

@@ -1,0 +1,126 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_plan_agent).
+-moduledoc false.
+%% What whoever applies a plan asks of a node: called there (`erpc`), in a process of its own. Each request can be made
+%% again without harm.
+
+-export([do/2]).
+-export_type([request/0, answer/0]).
+
+-type request() ::
+    survey
+    | {create, Group :: term(), [node()]}
+    | {add, Group :: term(), [node()]}
+    | {remove, Group :: term(), [node()]}
+    | {delete, Group :: term()}
+    | {view, node()}
+    | {close, [node()], Left :: [Group :: term()]}.
+-type answer() :: {ok, term()} | {error, term()}.
+
+-define(SETTLE_MS, 5000).
+-define(LOOK_MS, 20).
+
+-doc "Does a request of the protocol version given.".
+-spec do(Version :: pos_integer(), request()) -> answer().
+do(1, Request) ->
+    try {sderl_dir:refuse(), sderl_dir:own()} of
+        {undefined, Own} -> answer(Request, Own);
+        {Why, _} -> {error, {refuses, Why}}
+    catch
+        %% No tables: not running, or stopped meanwhile.
+        error:badarg -> {error, not_running}
+    end;
+do(_, _) -> {error, unknown_version}.
+
+answer(survey, Own) -> {ok, [{G, Uid, Ms} || {G, Uid, _, Ms, _} <- Own, G =/= undefined]};
+answer({create, Group, Nodes}, Own) ->
+    case lists:any(fun({G, _, _, _, _}) -> G =:= Group end, Own) of
+        %% Somebody was here before, perhaps a moment ago.
+        true -> answer({add, Group, Nodes}, Own);
+        false ->
+            Before = nodes(connected),
+            case s_group:new_s_group(Group, Nodes) of
+                {ok, Group, Joined} -> joined(Group, Nodes, Joined, {created, Joined}, Before);
+                {error, s_group_name_is_in_use} -> answer({add, Group, Nodes}, Own);
+                {error, Why} -> {error, Why}
+            end
+    end;
+answer({add, Group, Nodes}, _) ->
+    Before = nodes(connected),
+    case s_group:add_nodes(Group, Nodes) of
+        {ok, Group, Added} -> joined(Group, Nodes, s_group:own_nodes(Group), {added, Added}, Before);
+        {error, Why} -> {error, Why}
+    end;
+answer({remove, Group, Nodes}, _) ->
+    Members = s_group:own_nodes(Group),
+    case s_group:remove_nodes(Group, Nodes) of
+        ok -> {ok, {removed, [N || N <- Nodes, lists:member(N, Members)]}};
+        {error, Why} -> {error, Why}
+    end;
+answer({delete, Group}, _) ->
+    case s_group:delete_s_group(Group) of
+        ok -> {ok, deleted};
+        {error, Why} -> {error, Why}
+    end;
+answer({view, Node}, _) -> view(Node);
+answer({close, Nodes, Left}, _) ->
+    settled(Left, erlang:monotonic_time(millisecond) + ?SETTLE_MS),
+    {ok, [N || N <- Nodes, close(N)]};
+answer(_, _) -> {error, unknown_request}.
+
+%% `Done` is what this call changed, which stands though somebody is missing.
+joined(Group, Nodes, Members, Done, Before) ->
+    case Nodes -- Members of
+        [] ->
+            case s_group:await(Group, ?SETTLE_MS) of
+                ok -> {ok, Done};
+                {error, Why} -> {error, {partly, Done, {not_ready, Why}}}
+            end;
+        Out ->
+            lists:foreach(fun in_vain/1, Out -- Before),
+            Whys = #{N => Why || {G, N, Why} <- sderl_dir:refusals(), G =:= Group},
+            {error, {partly, Done, {left_out, [{N, maps:get(N, Whys, unknown)} || N <- Out]}}}
+    end.
+
+%% ---------------------------------------------------------------- links
+
+%% Linked to be asked, and it did not join.
+in_vain(Node) ->
+    case {sderl_links:reasons(Node), sderl_dir:needs()} of
+        {[group], Needs} when not is_map_key(Node, Needs) ->
+            ok = sderl_links:forget(Node, group),
+            _ = erlang:disconnect_node(Node),
+            ok;
+        _ -> ok
+    end.
+
+%% A node that was removed learns of it from the members.
+settled(Left, Until) ->
+    case lists:any(fun(G) -> sderl_dir:own(G) =/= undefined end, Left) andalso erlang:monotonic_time(millisecond) < Until of
+        true -> receive after ?LOOK_MS -> settled(Left, Until) end;
+        false -> ok
+    end.
+
+%% By the rule of the link policy (protocol rule 25), at once instead of after the idle time: both ends agree that the library opened the
+%% link, that it is needed for nothing else, and that no name is across it.
+close(Node) ->
+    case {view(Node), there(Node)} of
+        {{ok, Here}, {ok, There}} ->
+            case sderl_links:close_candidate(Here, There, 0) of
+                close ->
+                    _ = erlang:disconnect_node(Node),
+                    sderl_event:emit(link_closed, #{node => Node, reason => plan}),
+                    true;
+                {keep, _} -> false
+            end;
+        _ -> false
+    end.
+
+there(Node) ->
+    try erpc:call(Node, ?MODULE, do, [1, {view, node()}], ?SETTLE_MS)
+    catch _:_ -> {error, unreachable}
+    end.
+
+view(Node) ->
+    Names = ets:select_count(sderl_names, [{{'_', '$1', '_', '_', '_', '_'}, [{'=:=', {node, '$1'}, Node}], [true]}]),
+    sderl_links:view(Node, sderl_dir:needs(), erlang:monotonic_time(millisecond), 0, #{names => Names, idle_ms => 0}).

@@ -1,0 +1,371 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_plan_apply).
+-moduledoc """
+Makes a running cluster that of a plan.
+
+```erlang
+{ok, Plan} = sderl_pattern:star(Nodes, #{size => 10, gateways => 2}),
+{ok, Report} = sderl_plan_apply:run(Plan, #{progress => self()}),
+%% later:
+{ok, Larger} = sderl_pattern:grow(Plan, MoreNodes),
+{ok, _} = sderl_plan_apply:change(Plan, Larger).
+```
+
+`run/2` asks every node which groups it runs, compares that with the plan and does what is missing: groups are created, members added, then
+those removed that the plan does not have in a group. Groups that the plan does not know stay as they are; with `change/2,3` those of the old
+plan that the new one lacks are deleted at the end. When all is as planned nothing is done.
+
+- **Everything is looked at first.** A node that cannot be reached, runs no such library, or is in another group of a planned name
+  is an error before anything changes.
+- **It can be called again**, also from another node, after the caller died half-way: what is done is found done.
+- **A failure is undone**: only what this call did, in reverse order; names of a group that had been deleted do not come back. Not with
+  `undo => false`.
+- **The caller need not be in any group** of the plan. It is linked to each node for a moment, and to one node of each group that
+  changes until the end; links that were not there before are closed then (reason `plan` in `s_group:links/0`), and links
+  between nodes that no longer share a group likewise, where both ends agree that nobody needs them. So nodes that had no other links have those that `sderl_plan:predict/1`
+  says. (Free nodes, such as those of an undone group, keep the links of their island.)
+
+## Options
+
+| key | values | default |
+|---|---|---|
+| `progress` | a pid, which is sent `{sderl_plan, Progress}`, or `{M, F, Args}`, called with `Progress` as one argument more | none |
+| `undo` | whether a failure is undone | `true` |
+| `close_links` | whether links are closed that the plan ends the need for | `true` |
+| `parallel` | steps at a time | 8 |
+| `timeout_ms` | for one step, which is waiting for members to join | 30,000 |
+
+`Progress` is `#{what, done, total}`: `what` is `survey`, a step (`{create | add | remove | delete, Group, Nodes}`), `{undo, Step}` or `links`; `done` of
+`total` are done; `error` is there if it failed.
+
+## Errors
+
+`{error, Reason, Report}`; `sderl_plan:format_error/1` makes a sentence of the reason: `{not_running}`, `{unreachable, Node}`, `{no_library, Node}`,
+`{too_old, Node}`, `{refuses, Node, connect_all}`, `{no_answer, Node, Why}`, `{other_identity, Group, Nodes}`, `{left_out, Group, [{Node, Why}]}`, `{no_member, Group}`,
+`{step_failed, Step, Why}`, and those of `sderl_pattern:check/1`.
+""".
+
+-export([run/1, run/2, change/2, change/3]).
+-export_type([options/0, report/0, progress/0]).
+
+-doc "See the table above.".
+-type options() :: #{
+    progress => pid() | {module(), atom(), [term()]},
+    undo => boolean(),
+    close_links => boolean(),
+    parallel => pos_integer(),
+    timeout_ms => pos_integer()
+}.
+-doc """
+`steps`: what this call did, in order. `problems`: every node that stood in the way. `undone`, `not_undone`: after a failure. `links_closed`:
+how many. `elapsed_ms`.
+""".
+-type report() :: #{
+    steps := [term()],
+    undone := [term()],
+    not_undone := [{term(), Why :: term()}],
+    problems := [{node(), Why :: term()}],
+    links_closed := non_neg_integer(),
+    elapsed_ms := non_neg_integer()
+}.
+-doc "See above.".
+-type progress() :: #{what := term(), done := non_neg_integer(), total := non_neg_integer(), error => term()}.
+
+-record(r, {plan, old = [], leaving = [], survey = #{}, problems = [], links = #{}, done = [], undone = [], stuck = [], closed = 0,
+            began, options}).
+
+%% The helper processes of these answer with their exit reason.
+-dialyzer({nowarn_function, [start/2]}).
+
+-doc "`run/2` with the defaults.".
+-spec run(sderl_pattern:plan()) -> {ok, report()} | {error, sderl_pattern:reason(), report()}.
+run(Plan) -> run(Plan, #{}).
+
+-doc "Makes the cluster that of the plan.".
+-spec run(sderl_pattern:plan(), options()) -> {ok, report()} | {error, sderl_pattern:reason(), report()}.
+run(Plan, Options) ->
+    started(Plan, #r{plan = Plan, options = options(Options, {run, 2}, 2)}).
+
+-doc "`change/3` with the defaults.".
+-spec change(Old :: sderl_pattern:plan(), New :: sderl_pattern:plan()) ->
+    {ok, report()} | {error, sderl_pattern:reason(), report()}.
+change(Old, New) -> change(Old, New, #{}).
+
+-doc """
+As `run/2` with the new plan; then deletes the groups of the old plan that the new one lacks. Nodes that only the old plan has may be
+down.
+""".
+-spec change(Old :: sderl_pattern:plan(), New :: sderl_pattern:plan(), options()) ->
+    {ok, report()} | {error, sderl_pattern:reason(), report()}.
+change(Old, New, Options) ->
+    R = #r{plan = New, options = options(Options, {change, 3}, 3)},
+    case sderl_pattern:check(Old) of
+        ok ->
+            #{delete := Gone} = sderl_pattern:changes(Old, New),
+            started(New, R#r{old = Gone, leaving = sderl_pattern:nodes(Old) -- sderl_pattern:nodes(New)});
+        {error, Why} -> {error, Why, report(R#r{began = now_ms()})}
+    end.
+
+started(Plan, R0) ->
+    R = R0#r{began = now_ms()},
+    case {sderl_pattern:check(Plan), sderl_plan_agent:do(1, survey)} of
+        {{error, Why}, _} -> {error, Why, report(R)};
+        {ok, {error, not_running}} -> {error, {not_running}, report(R)};
+        {ok, {error, {refuses, Why}}} -> {error, {refuses, node(), Why}, report(R)};
+        {ok, {ok, _}} -> surveyed(survey(R))
+    end.
+
+surveyed(#r{problems = [], plan = Plan, old = Old, survey = Survey} = R) ->
+    case sderl_plan_steps:steps(Plan, Old, Survey) of
+        {ok, Steps} -> finished(walk(Steps, length(Steps), R));
+        {error, Why} -> {error, Why, report(R)}
+    end;
+surveyed(#r{problems = [{Node, Why} | _]} = R) -> {error, problem(Node, Why), report(R)}.
+
+problem(Node, {refuses, Why}) -> {refuses, Node, Why};
+problem(Node, not_running) -> {no_library, Node};
+problem(Node, Why) when Why =:= unreachable; Why =:= no_library; Why =:= too_old -> {Why, Node};
+problem(Node, Why) -> {no_answer, Node, Why}.
+
+finished({ok, R0}) ->
+    R = close_links(R0),
+    sderl_event:emit(plan_applied, #{groups => length(groups(R)), steps => length(R#r.done)}),
+    {ok, report(R)};
+finished({error, Why, R0}) ->
+    R = close_links(undo(R0)),
+    sderl_event:emit(plan_failed, #{reason => Why, undone => length(R#r.undone)}),
+    {error, Why, report(R)}.
+
+report(#r{done = Done, undone = Undone, stuck = Stuck, problems = Problems, closed = Closed, began = Began}) ->
+    #{steps => [shown(S) || S <- lists:reverse(Done)], undone => [shown(S) || S <- lists:reverse(Undone)],
+      not_undone => [{shown(S), Why} || {S, Why} <- lists:reverse(Stuck)], problems => Problems, links_closed => Closed,
+      elapsed_ms => now_ms() - Began}.
+
+shown({create, Group, Nodes}) -> {create, Group, Nodes};
+shown({Kind, Group, _, Nodes}) -> {Kind, Group, Nodes}.
+
+groups(#r{plan = #{groups := Groups}}) -> Groups.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+%% ---------------------------------------------------------------- looking
+
+survey(#r{plan = Plan, leaving = Leaving, options = #{parallel := Parallel}} = R) ->
+    Planned = sderl_pattern:nodes(Plan),
+    Nodes = Planned ++ Leaving,
+    Of = length(Nodes),
+    Tell = fun(Done, _, Result) -> tell(R, survey, Done, Of, Result) end,
+    Answers = lists:zip(Nodes, each(Parallel, fun(N) -> survey_one(N, timeout(R)) end, Nodes, Tell)),
+    R#r{survey = #{N => Own || {N, {ok, Own}} <- Answers},
+        problems = [{N, Why} || {N, {error, Why}} <- Answers, not lists:member(N, Leaving)]}.
+
+survey_one(Node, Timeout) ->
+    case open(Node) of
+        {error, _} = Error -> Error;
+        {ok, Opened} ->
+            Answer = ask(Node, survey, Timeout),
+            ok = close(Node, Opened),
+            Answer
+    end.
+
+%% ---------------------------------------------------------------- links of the caller
+
+open(Node) when Node =:= node() -> {ok, false};
+open(Node) ->
+    Linked = lists:member(Node, nodes(connected)),
+    case sderl_connector:connect(Node, plan) of
+        true -> {ok, not Linked};
+        false -> {error, unreachable}
+    end.
+
+%% What somebody needs by now stays.
+close(_, false) -> ok;
+close(Node, true) ->
+    ok = sderl_links:forget(Node, plan),
+    case sderl_links:reasons(Node) =:= [] andalso not is_map_key(Node, sderl_dir:needs()) of
+        true -> _ = erlang:disconnect_node(Node), ok;
+        false -> ok
+    end.
+
+ask(Node, Request, Timeout) ->
+    try erpc:call(Node, sderl_plan_agent, do, [1, Request], Timeout)
+    catch
+        error:{exception, undef, _} -> {error, too_old_or_none(Node, Timeout)};
+        error:{erpc, timeout} -> {error, timeout};
+        error:{erpc, _} -> {error, unreachable};
+        _:Why -> {error, {crashed, Why}}
+    end.
+
+too_old_or_none(Node, Timeout) ->
+    try erpc:call(Node, erlang, whereis, [sderl_node], Timeout) of
+        undefined -> no_library;
+        _ -> too_old
+    catch
+        _:_ -> unreachable
+    end.
+
+%% ---------------------------------------------------------------- steps
+
+%% All that adds, at the same time, then all that removes, then all that deletes.
+walk(Steps, Of, R) ->
+    walk([[S || S <- Steps, lists:member(element(1, S), Kinds)] || Kinds <- [[create, add], [remove], [delete]]], 0, Of, R).
+
+walk([], _, _, R) -> {ok, R};
+walk([Steps | Phases], Before, Of, #r{options = #{parallel := Parallel}} = R) ->
+    Tell = fun(Done, Step, Result) -> tell(R, shown(Step), Before + Done, Of, told(Result)) end,
+    Results = lists:zip(Steps, each(Parallel, fun(S) -> step(S, R) end, Steps, Tell)),
+    After = lists:foldl(fun done/2, R, Results),
+    case [{S, Why} || {S, {failed, Why, _, _}} <- Results] ++ [{S, Why} || {S, {error, Why}} <- Results] of
+        [] -> walk(Phases, Before + length(Steps), Of, After);
+        [{Step, Why} | _] -> {error, failure(Step, Why), After}
+    end.
+
+told({done, _, _}) -> {ok, done};
+told({failed, Why, _, _}) -> {error, Why};
+told(Other) -> Other.
+
+failure(Step, {left_out, Nodes}) -> {left_out, element(2, Step), Nodes};
+failure(Step, no_member) -> {no_member, element(2, Step)};
+failure(Step, Why) -> {step_failed, shown(Step), Why}.
+
+%% What was done, and the link that was opened for it.
+done({_, {done, Step, Link}}, R) -> did(Step, Link, R);
+done({_, {failed, _, Step, Link}}, R) -> did(Step, Link, R);
+done(_, R) -> R.
+
+did(none, Link, R) -> linked(Link, R);
+did(Step, Link, #r{done = Done} = R) -> linked(Link, R#r{done = [Step | Done]}).
+
+linked({Node, true}, #r{links = Links} = R) -> R#r{links = Links#{Node => opened}};
+linked(_, R) -> R.
+
+%% On the first node that answers. The link stays till the end: other steps may use it at this moment.
+step(Step, R) -> step(Step, sderl_plan_steps:on(Step, planned(element(2, Step), R)), none, R).
+
+planned(Group, R) -> lists:append([Ns || #{name := G, nodes := Ns} <- groups(R), G =:= Group]).
+
+step(_, [], none, _) -> {error, no_member};
+step(_, [], Why, _) -> {error, Why};
+step(Step, [Node | Nodes], _, R) ->
+    case open(Node) of
+        {error, Why} -> step(Step, Nodes, Why, R);
+        {ok, Opened} ->
+            case ask(Node, request(Step), timeout(R)) of
+                {ok, Done} -> {done, as(Done, Node, Step), {Node, Opened}};
+                {error, {partly, Done, Why}} -> {failed, Why, as(Done, Node, Step), {Node, Opened}};
+                {error, Why} when Why =:= unreachable; Why =:= not_running; Why =:= no_library;
+                                  Why =:= node_does_not_belong_to_the_s_group; Why =:= remote_s_group ->
+                    ok = close(Node, Opened),
+                    step(Step, Nodes, Why, R);
+                {error, Why} -> {failed, Why, none, {Node, Opened}}
+            end
+    end.
+
+request({create, Group, Nodes}) -> {create, Group, Nodes};
+request({add, Group, _, Nodes}) -> {add, Group, Nodes};
+request({remove, Group, _, Nodes}) -> {remove, Group, Nodes};
+request({delete, Group, _, _}) -> {delete, Group}.
+
+%% The step as it was really done, which is what can be undone.
+as({created, Joined}, _, {create, Group, _}) -> {create, Group, Joined};
+as({added, []}, _, _) -> none;
+as({added, Added}, Node, {_, Group, _}) -> {add, Group, [Node], Added};
+as({added, Added}, Node, {add, Group, Holders, _}) -> {add, Group, [Node | Holders -- [Node]], Added};
+as({removed, []}, _, _) -> none;
+as({removed, Removed}, Node, {remove, Group, Holders, _}) -> {remove, Group, [Node | Holders -- [Node]], Removed};
+as(deleted, _, Step) -> Step.
+
+%% ---------------------------------------------------------------- undoing
+
+undo(#r{options = #{undo := false}} = R) -> R;
+undo(#r{done = Done} = R) ->
+    Of = length(Done),
+    {_, Undone} = lists:foldl(fun(Step, {I, Acc0}) ->
+        Result = step(sderl_plan_steps:undo(Step), Acc0),
+        tell(Acc0, {undo, shown(Step)}, I, Of, told(Result)),
+        {I + 1, case Result of
+            {done, _, Link} -> linked(Link, Acc0#r{undone = [Step | Acc0#r.undone]});
+            {failed, Why, _, Link} -> linked(Link, Acc0#r{stuck = [{Step, Why} | Acc0#r.stuck]});
+            {error, Why} -> Acc0#r{stuck = [{Step, Why} | Acc0#r.stuck]}
+        end}
+    end, {1, R}, Done),
+    Undone.
+
+%% ---------------------------------------------------------------- links afterwards
+
+close_links(#r{links = Links, options = #{close_links := Close, parallel := Parallel}} = R) ->
+    Parted = case Close of true -> parted(R); false -> #{} end,
+    Tell = fun(Done, _, Result) -> tell(R, links, Done, map_size(Parted), Result) end,
+    Closed = each(Parallel, fun({Node, {Peers, Left}}) -> close_at(Node, Peers, Left, is_map_key(Node, Links), timeout(R)) end,
+                  lists:sort(maps:to_list(Parted)), Tell),
+    lists:foreach(fun(Node) -> close(Node, true) end, maps:keys(Links)),
+    R#r{closed = lists:sum([length(Ns) || {ok, Ns} <- Closed])}.
+
+%% After an undo what was there before holds, and what was undone parts those whom it had brought together.
+parted(#r{done = Done, undone = [], survey = Survey, plan = Plan}) -> sderl_plan_steps:parted(Done, Survey, Plan);
+parted(#r{undone = Undone, survey = Survey, plan = Plan}) ->
+    Before = [#{name => G, role => workers, masters => 0, nodes => Ms} || Own <- maps:values(Survey), {G, _, Ms} <- Own],
+    sderl_plan_steps:parted([sderl_plan_steps:undo(S) || S <- Undone], Survey, Plan#{groups := Before}).
+
+close_at(Node, Peers, Left, Kept, Timeout) ->
+    case open(Node) of
+        {error, _} = Error -> Error;
+        {ok, Opened} ->
+            Answer = ask(Node, {close, Peers -- [node()], Left}, Timeout),
+            Kept orelse close(Node, Opened),
+            Answer
+    end.
+
+%% ---------------------------------------------------------------- at the same time
+
+%% Runs F for each in a process of its own, a few at a time; results in order. Tells of each that ends.
+each(Parallel, F, Items, Tell) -> each(Parallel, F, lists:enumerate(Items), #{}, #{}, Tell).
+
+each(Parallel, F, [{I, Item} | Items], Busy, Done, Tell) when map_size(Busy) < Parallel ->
+    each(Parallel, F, Items, Busy#{start(F, Item) => {I, Item}}, Done, Tell);
+each(_, _, [], Busy, Done, _) when map_size(Busy) =:= 0 -> [R || {_, R} <- lists:sort(maps:to_list(Done))];
+each(Parallel, F, Items, Busy, Done, Tell) ->
+    receive
+        {'DOWN', Ref, process, _, Why} when is_map_key(Ref, Busy) ->
+            {{I, Item}, Rest} = maps:take(Ref, Busy),
+            Result = case Why of {result, R} -> R; _ -> {error, {crashed, Why}} end,
+            _ = Tell(map_size(Done) + 1, Item, Result),
+            each(Parallel, F, Items, Rest, Done#{I => Result}, Tell)
+    end.
+
+start(F, Item) ->
+    {_, Ref} = spawn_monitor(fun() -> exit({result, F(Item)}) end),
+    Ref.
+
+timeout(#r{options = #{timeout_ms := Ms}}) -> Ms.
+
+tell(#r{options = #{progress := To}}, What, Done, Of, Result) ->
+    Base = #{what => What, done => Done, total => Of},
+    Progress = case Result of {error, Why} -> Base#{error => Why}; _ -> Base end,
+    _ = case To of
+        none -> ok;
+        Pid when is_pid(Pid) -> Pid ! {sderl_plan, Progress};
+        {M, F, Args} -> apply(M, F, Args ++ [Progress])
+    end,
+    ok.
+
+%% ---------------------------------------------------------------- arguments
+
+options(Given, Where, I) when is_map(Given) ->
+    Options = maps:merge(#{progress => none, undo => true, close_links => true, parallel => 8, timeout_ms => 30_000}, Given),
+    case lists:sort([K || K := V <- Options, not option(K, V)]) of
+        [] -> Options;
+        [K | _] -> misuse(Where, I, #{K => map_get(K, Options)}, "one of the options, with a value that it can have")
+    end;
+options(Given, Where, I) -> misuse(Where, I, Given, "a map of options").
+
+option(progress, none) -> true;
+option(progress, {M, F, Args}) -> is_atom(M) andalso is_atom(F) andalso is_list(Args);
+option(progress, To) -> is_pid(To);
+option(K, V) when K =:= undo; K =:= close_links -> is_boolean(V);
+option(K, V) when K =:= parallel; K =:= timeout_ms -> is_integer(V) andalso V > 0;
+option(_, _) -> false.
+
+-spec misuse({atom(), arity()}, pos_integer(), term(), iodata()) -> no_return().
+misuse({F, A}, I, Found, Expected) ->
+    erlang:error({badarg, {?MODULE, F, A}, #{argument => I, found => Found, expected => Expected}}).
