@@ -35,7 +35,7 @@ A map. What it lacks has a default; another key is an error. A list of nodes sta
 | `choose` | chooser | see below | |
 | `count` | whole number, `all` | `all` | how many; fewer are given when fewer fit. `choose_node` gives one |
 | `from` | `Node` | this node | what distances are measured from |
-| `adds` | number, from 0 | by experience, see below | what one choice adds to the attribute that the chooser compares |
+| `adds` | number, from 0 | see below | what one choice adds to the attribute that the chooser compares |
 | `pending` | boolean | see below | whether this choice counts as pending |
 | `max_age_ms` | ms, `infinity` | 10000 | how old a known value may be; older ones are asked for |
 | `timeout_ms` | ms | 5000 | how long to wait for all that has to be asked, together; 0: ask nobody |
@@ -79,9 +79,10 @@ asked as names of attributes.
 Attributes are some seconds old, and a process that was just spawned weighs nothing. Were the least
 loaded node the answer until news comes, all would go there. So each choice of this node counts
 against the node it chose until a value comes that was measured later, ten seconds at the most. By
-default a choice weighs an eighth of what lies between the least and the greatest value among the
-candidates, and at least 1 where these are whole numbers; `adds` says it better where you know it
-(`adds => 1` for a count of processes). Choices of all that fit and of `{hash, _}` do not count, unless `pending` says so.
+default a choice weighs half of what lies between the least and the greatest value among the
+candidates, and at least 1 where these are whole numbers: rather too much, so that many who choose at
+once do not meet on one node. Where one node chooses, `adds` says it better (`adds => 1` for a count of
+processes). Choices of all that fit and of `{hash, _}` do not count, unless `pending` says so.
 
 This is each node's own account: where many nodes choose at the same time from the same values,
 `{two, Attribute}` keeps them from all taking the same node.

@@ -71,7 +71,7 @@ line(Row, Widths) ->
     [string:trim(unicode:characters_to_list(lists:join("  ", Cells)), trailing), $\n].
 
 row(#{node := Node, verdict := Verdict, conditions := Conditions, prefer := Prefer} = C) ->
-    [text_of("~tp", [Node]), atom_to_list(Verdict),
+    [atom_to_list(Node), atom_to_list(Verdict),
      case C of #{score := Score} when Prefer =/= [] -> integer_to_list(Score); #{} -> "-" end,
      case C of #{value := Value} -> seen(Value, C); #{} -> "-" end,
      case C of #{pending := Pending} -> integer_to_list(Pending); #{} -> "-" end,
