@@ -5,7 +5,13 @@ The shortest paths over gateways, from the link states of `m:sderl_route_state`.
 
 A path to a group is a chain of gateways of which the first is a linked mate and the last is a member of
 the group; its length is the number of gateways on it. Two gateways are next to each other where both say
-that they are. All first steps of equally short paths are kept, sorted, so that every sender that hashes
+that they are. A mate counts as the first only where both ends have it in a group that they share: what a node
+told that was removed from the group since, and has not told anything newer here, leads nowhere.
+
+The way to a node that is a gateway itself leads to that very gateway, over links that are there. Any other node is
+in one group, and the last gateway on the way to that group delivers.
+
+All first steps of equally short paths are kept, sorted, so that every sender that hashes
 over them chooses the same one as long as they are the same.
 
 Pure. Breadth first: gateways and their links once each.
@@ -17,8 +23,8 @@ Pure. Breadth first: gateways and their links once each.
 -doc "How many gateways are crossed, and which may be the first.".
 -type route() :: {Gateways :: pos_integer(), First :: [node(), ...]}.
 -doc """
-`groups`: groups other than the own ones, with their members. `nodes`: their members other than mates, by
-the nearest of the groups they are in. `reached`: the gateways that a path leads to.
+`groups`: groups other than the own ones, with their members. `nodes`: their members, and gateways, other than linked
+mates. `reached`: the gateways that a path leads to.
 """.
 -type routes() :: #{groups := #{Group :: term() => {route(), [node()]}},
                     nodes := #{node() => route()},
@@ -28,24 +34,31 @@ the nearest of the groups they are in. `reached`: the gateways that a path leads
              #{node() => sderl_route_state:advertisement()}) -> routes().
 routes(Self, Own, Up, Db0) ->
     Db = maps:remove(Self, Db0),
-    First = [N || N := {_, _, Groups, _} <- Db, is_map_key(N, Up), shares(Groups, Own)],
+    First = [N || N := {_, _, Groups, _} <- Db, is_map_key(N, Up), shares(N, Groups, Own)],
     Reached = search([{N, [N]} || N <- lists:sort(First)], 1, Db, #{}),
-    OwnNames = #{G => [] || {G, _, _} <- Own},
-    Groups = maps:fold(fun(N, Route, Acc) ->
+    Identities = maps:fold(fun(N, Route, Acc) ->
         {_, _, Gs, _} = maps:get(N, Db),
-        lists:foldl(fun({G, _, _}, A) when is_map_key(G, OwnNames) -> A;
-                       ({G, _, Ms}, A) -> better(G, Route, Ms, A)
-                    end, Acc, Gs)
+        lists:foldl(fun({G, Uid, Ms}, A) -> better({G, Uid}, Route, Ms, A) end, Acc, Gs)
     end, #{}, Reached),
-    Mates = #{N => [] || {_, _, Ms} <- Own, N <- Ms},
+    Others = maps:without([{G, Uid} || {G, Uid, _} <- Own], Identities),
+    OwnNames = #{G => [] || {G, _, _} <- Own},
+    %% There may be two groups of one name, which know nothing of each other: the nearer one.
+    Groups = maps:fold(fun({G, _}, _, Acc) when is_map_key(G, OwnNames) -> Acc;
+                          ({G, _}, {Route, Ms}, Acc) -> better(G, Route, Ms, Acc)
+                       end, #{}, Others),
+    Mates = #{N => [] || {_, _, Ms} <- Own, N <- Ms, is_map_key(N, Up)},
+    Beyond = #{N => {Far - 1, Via} || N := {Far, Via} <- Reached, Far > 1, not is_map_key(N, Mates)},
     Nodes = maps:fold(fun(_, {Route, Ms}, Acc) ->
-        lists:foldl(fun(N, A) when N =:= Self; is_map_key(N, Mates), is_map_key(N, Up) -> A;
-                       (N, A) -> nearer(N, Route, A)
+        lists:foldl(fun(N, A) when N =:= Self; is_map_key(N, Mates) -> A;
+                       (N, A) -> case Db of #{N := {_, _, [_ | _], _}} -> A; _ -> nearer(N, Route, A) end
                     end, Acc, Ms)
-    end, #{}, Groups),
+    end, Beyond, Others),
     #{groups => Groups, nodes => Nodes, reached => maps:keys(Reached)}.
 
-shares(Theirs, Own) -> lists:any(fun({G, Uid, _}) -> lists:any(fun({O, U, _}) -> O =:= G andalso U =:= Uid end, Own) end, Theirs).
+shares(N, Theirs, Own) ->
+    lists:any(fun({G, Uid, _}) ->
+        lists:any(fun({O, U, Ms}) -> O =:= G andalso U =:= Uid andalso lists:member(N, Ms) end, Own)
+    end, Theirs).
 
 %% One ring of gateways after the other: each with the first steps of all shortest paths to it.
 search([], _, _, Reached) -> Reached;

@@ -12,8 +12,10 @@
 %% | `{{group, Group}, Gateways, {First, ...}}` | how far, and by which mates |
 %% | `{{node, Node}, Gateways, {First, ...}}` | the same for a member of such a group |
 %% | `{{members, Group}, [Node]}` | of a group that a route leads to |
+%% | `{{told, Node}, Advertisement}` | what a successor of this process begins with |
 %%
-%% The table belongs to the supervisor; a successor of this process computes it again.
+%% The table belongs to the supervisor, so routes stay while this process is replaced. What came meanwhile
+%% its successor hears from its mates' digests.
 
 -behaviour(gen_server).
 
@@ -32,7 +34,9 @@
     %% When a gateway that this node uses was last heard, and those that are silent.
     heard = #{} :: #{node() => integer()},
     silent = #{} :: #{node() => []},
-    late = false :: boolean(), last :: integer()
+    last :: integer(),
+    %% Routes are about to be computed again: once for all that has come by then.
+    due = false :: boolean()
 }).
 
 -spec new() -> ets:table().
@@ -56,10 +60,13 @@ init([]) ->
     Beat = maps:get(route_beat_ms, sderl_dir:options(), 1000),
     _ = erlang:send_after(Beat, self(), beat),
     _ = erlang:send_after(rand:uniform(?COMPARE), self(), compare),
-    {ok, run([{groups, groups()}], begun(Beat))}.
+    Kept = [Ad || [Ad] <- ets:match(?TABLE, {{told, '_'}, '$1'})],
+    %% Also when nothing has changed for the state: the table may be what a predecessor left half done.
+    self() ! show,
+    {ok, run([{groups, groups()}], begun(Beat, Kept))}.
 
-begun(Beat) ->
-    State = sderl_route_state:new(node(), erlang:system_time(millisecond), nodes(connected)),
+begun(Beat, Kept) ->
+    State = sderl_route_state:new(node(), erlang:system_time(millisecond), nodes(connected), Kept),
     #r{state = State, beat_ms = Beat, last = now_ms()}.
 
 groups() -> lists:sort([{G, Uid, lists:sort(Ms)} || {G, Uid, _, Ms, _} <- sderl_dir:named()]).
@@ -72,7 +79,8 @@ handle_call(_, _, R) -> {reply, {error, unknown_call}, R}.
 -spec handle_cast(term(), #r{}) -> {noreply, #r{}}.
 %% A node that got another name is another node.
 handle_cast(changed, #r{self = Self, beat_ms = Beat}) when Self =/= node() ->
-    {noreply, run([{groups, groups()}], begun(Beat))};
+    true = ets:delete_all_objects(?TABLE),
+    {noreply, run([{groups, groups()}], begun(Beat, []))};
 handle_cast(changed, R) -> {noreply, run([{groups, groups()}], R)};
 handle_cast(_, R) -> {noreply, unknown(R)}.
 
@@ -84,6 +92,9 @@ handle_info({nodedown, Node, _}, #r{heard = Heard, silent = Silent} = R) ->
 handle_info(beat, #r{beat_ms = Ms} = R) ->
     _ = erlang:send_after(Ms, self(), beat),
     {noreply, beat(R)};
+handle_info(show, #r{state = S} = R) ->
+    show(sderl_route_state:routes(S)),
+    {noreply, R#r{due = false}};
 handle_info(compare, R) ->
     _ = erlang:send_after(?COMPARE, self(), compare),
     {noreply, run([{compare, rand:uniform(1 bsl 20)}], R)};
@@ -95,7 +106,7 @@ message(From, {news, News}, R) when is_list(News) ->
         false -> unknown(R)
     end;
 message(From, {digest, Answer, Digest}, R) when is_boolean(Answer), is_list(Digest) ->
-    case lists:all(fun({N, {L, V}}) -> is_atom(N) andalso is_integer(L) andalso is_integer(V); (_) -> false end, Digest) of
+    case lists:all(fun({N, V}) -> is_atom(N) andalso sderl_route_state:version(V); (_) -> false end, Digest) of
         true -> run([{message, From, {digest, Answer, Digest}}], heard(From, R));
         false -> unknown(R)
     end;
@@ -138,15 +149,21 @@ heard(From, #r{heard = Heard, silent = Silent} = R) ->
 
 %% ---------------------------------------------------------------- effects
 
-run(Events, #r{state = S0} = R) ->
+run(Events, #r{state = S0, due = Due} = R) ->
     Now = now_ms(),
     {Effects, S} = lists:foldl(fun(E, {Acc, S1}) ->
         {More, S2} = sderl_route_state:step(Now, E, S1),
         {Acc ++ More, S2}
     end, {[], S0}, Events),
-    _ = lists:member(changed, Effects) andalso show(sderl_route_state:routes(S)),
-    lists:foreach(fun({send, Node, Message}) -> tell(Node, Message); (changed) -> ok end, Effects),
-    R#r{state = S}.
+    lists:foreach(fun effect/1, Effects),
+    Changed = lists:member(changed, Effects),
+    _ = Changed andalso not Due andalso (self() ! show),
+    R#r{state = S, due = Due orelse Changed}.
+
+effect({send, Node, Message}) -> tell(Node, Message);
+effect({keep, Ad}) -> true = ets:insert(?TABLE, {{told, element(1, Ad)}, Ad}), ok;
+effect({drop, Node}) -> true = ets:delete(?TABLE, {told, Node}), ok;
+effect(changed) -> ok.
 
 tell(Node, Message) ->
     _ = erlang:send({?MODULE, Node}, {sderl_route, ?VSN, node(), Message}, [noconnect]),
@@ -157,6 +174,8 @@ show(#{groups := Groups, nodes := Nodes}) ->
     Rows = lists:append([[{{group, G}, Far, list_to_tuple(First)}, {{members, G}, Ms}] || G := {{Far, First}, Ms} <- Groups])
         ++ [{{node, N}, Far, list_to_tuple(First)} || N := {Far, First} <- Nodes],
     Keys = #{element(1, Row) => [] || Row <- Rows},
-    Old = [K || Row <- ets:tab2list(?TABLE), K <- [element(1, Row)], not is_map_key(K, Keys)],
+    Shown = ets:select(?TABLE, [{{{group, '$1'}, '_', '_'}, [], [{{group, '$1'}}]}, {{{node, '$1'}, '_', '_'}, [], [{{node, '$1'}}]},
+                                {{{members, '$1'}, '_'}, [], [{{members, '$1'}}]}]),
+    Old = [K || K <- Shown, not is_map_key(K, Keys)],
     true = ets:insert(?TABLE, Rows),
     lists:foreach(fun(K) -> ets:delete(?TABLE, K) end, Old).
