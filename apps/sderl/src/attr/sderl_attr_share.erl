@@ -7,7 +7,7 @@
 %% A mate that has had everything up to a version is sent what changed since; of the rest only how old it is now. An attribute that
 %% has been taken away steps the version below which nothing but all will do. So will it for a mate that shares other groups than before
 %% (it may see other attributes: `visible/2`), for one whose link went, and for one that asks: one that missed something because its server died
-%% finds out by the version at which a frame begins, or by the *life*, which names one life of the sender's server.
+%% finds out by the version at which a frame begins, or by the *life*, which names one life of the sender's server and the groups that are shared.
 %%
 %% | body of a frame | says |
 %% |---|---|
@@ -74,11 +74,11 @@ in place of its age (`now`: it is so at this moment). Whoever is no mate is forg
 """.
 -spec frames(#{node() => [Group :: term()]}, [Entry], Now :: integer(), state()) -> {[{[node()], body()}], state()} when
     Entry :: sderl_attr_table:moment().
-frames(Mates, Entries, Now, #{version := To, told := Told} = S) ->
+frames(Mates, Entries, Now, #{life := Life, version := To, told := Told} = S) ->
     %% Most mates are alike, and what they get is made once.
     Alike = maps:groups_from_list(fun({Node, Groups}) -> {lists:sort(Groups), since(Node, Groups, S)} end,
                                   fun({Node, _}) -> Node end, maps:to_list(Mates)),
-    Frames = [{lists:sort(Nodes), body(Since, [E || E <- Entries, visible(element(1, E), Groups)], Now, S)}
+    Frames = [{lists:sort(Nodes), body(Since, [E || E <- Entries, visible(element(1, E), Groups)], Now, S#{life := {Life, erlang:phash2(Groups)}})}
               || {{Groups, Since}, Nodes} <- lists:sort(maps:to_list(Alike))],
     {Frames, S#{told := maps:merge(maps:with(maps:keys(Mates), Told),
                                    #{Node => {To, lists:sort(Groups), Now} || Node := Groups <- Mates})}}.
