@@ -94,12 +94,12 @@ over_gateways(Config) ->
     ?assert(abs(At(A1, D2) - Sum) < 1),
     ?assertEqual(Links, links(F, Nodes)),
     %% Only what was asked for.
-    {ok, Own} = on(F, A1, fun() -> sderl_dist:measure(own) end),
+    {ok, Own} = on(F, A1, fun() -> sderl_dist:measure(own, #{spread_ms => 100}) end),
     ?assertEqual(lists:sort([A1, A2, B1, B2]), maps:get(nodes, Own)),
-    {ok, Two} = on(F, A1, fun() -> sderl_dist:measure({groups, [west, bridge, nowhere]}) end),
+    {ok, Two} = on(F, A1, fun() -> sderl_dist:measure({groups, [west, bridge, nowhere]}, #{spread_ms => 100}) end),
     ?assertEqual(lists:sort([A1, A2, B1, B2, C1]), maps:get(nodes, Two)),
     ?assertEqual([nowhere], maps:get(unreached, Two)),
-    {ok, Apart} = on(F, A1, fun() -> sderl_dist:measure({groups, [west, east]}) end),
+    {ok, Apart} = on(F, A1, fun() -> sderl_dist:measure({groups, [west, east]}, #{spread_ms => 100}) end),
     ?assertEqual([east], maps:get(unreached, Apart)),
     [sderl_ct:delete(F, G, N) || {G, N} <- [{west, A1}, {bridge, B2}, {east, C1}]].
 
@@ -134,9 +134,11 @@ missing(Config) ->
     ok = sderl_fleet:suspend(F, B2),
     ok = sderl_fleet:kill(F, C2),
     await(noticed, fun() -> not sderl_ct:linked(F, A1, C2) end),
-    {ok, M} = on(F, A1, fun() -> sderl_dist:measure(own, #{timeout_ms => 5000, resolution_us => 2000}) end),
+    {ok, M} = on(F, A1, fun() -> sderl_dist:measure(own, #{timeout_ms => 5000, spread_ms => 100, resolution_us => 2000}) end),
     ok = sderl_fleet:resume(F, B2),
-    ?assertEqual(lists:sort([{B2, no_answer}, {C2, not_linked}]), maps:get(missing, M)),
+    [{B2, no_answer}, {C2, Why}] = lists:sort(maps:get(missing, M)),
+    %% While somebody tries to connect to it, it is as good as linked.
+    ?assert(Why =:= not_linked orelse Why =:= no_answer),
     ?assertEqual(lists:sort([A1, A2, B1, C1]), maps:get(nodes, M)),
     ?assert(maps:get(took_ms, M) >= 5000),
     sderl_ct:delete(F, some, A1).

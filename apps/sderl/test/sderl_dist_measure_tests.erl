@@ -16,7 +16,7 @@ probing_test_() ->
                 {list(elements([a, b, c, d, e, f])), range(1, 4), range(1, 4), range(1, 4), list(elements([a, b, c])), integer()}, begin
             Peers = lists:usort(Peers0),
             Mute = [P || P <- lists:usort(Mute0), lists:member(P, Peers)],
-            {Sends, State} = sderl_dist_probing:new(Peers, Batches, Batch, Window),
+            {Sends, State} = sderl_dist_probing:release(Seed rem 3 / 4, sderl_dist_probing:new(Peers, Batches, Batch, Window)),
             {Most, End} = probe(Sends, State, Mute, Seed, length(Sends)),
             {Times, Silent, Sent} = sderl_dist_probing:results(End),
             Full = lists:duplicate(Batches, lists:duplicate(Batch, 7)),
@@ -30,8 +30,14 @@ probing_test_() ->
         end)
     end).
 
-probe([], State, _, _, Most) ->
-    {Most, State};
+probe([], State, Mute, Seed, Most) ->
+    case sderl_dist_probing:finished(State) of
+        true -> {Most, State};
+        false ->
+            %% Time goes by, at last all of it.
+            {Sends, Next} = sderl_dist_probing:release(1, State),
+            probe(Sends, Next, Mute, Seed, max(Most, length(Sends)))
+    end;
 probe(Out, State, Mute, Seed, Most) ->
     true = length(Out) =:= length(lists:uniq([Peer || {Peer, _} <- Out])),
     {_, {Peer, Number} = Next} = lists:min([{erlang:phash2({S, Seed}), S} || S <- Out]),
@@ -47,13 +53,23 @@ probe(Out, State, Mute, Seed, Most) ->
 
 %% Every peer's first batch is before anybody's second.
 rounds_test() ->
-    {[{a, 1}], S1} = sderl_dist_probing:new([a, b], 2, 1, 1),
+    {[{a, 1}], S1} = sderl_dist_probing:release(1, sderl_dist_probing:new([a, b], 2, 1, 1)),
     {[{b, 2}], S2} = sderl_dist_probing:pong({a, 1}, 5, S1),
     ?assertEqual({#{a => [[5]], b => [[]]}, [], 2}, sderl_dist_probing:results(S2)),
     {[{a, 3}], _} = sderl_dist_probing:pong({b, 2}, 5, S2).
 
+%% Little by little, also if nobody has answered yet.
+release_test() ->
+    S0 = sderl_dist_probing:new([a, b, c, d], 2, 1, 8),
+    {[], S0} = sderl_dist_probing:release(0, S0),
+    {[{a, 1}], S1} = sderl_dist_probing:release(0.1, S0),
+    {[], S1} = sderl_dist_probing:release(0.12, S1),
+    {[{b, 2}, {c, 3}], S2} = sderl_dist_probing:release(0.3, S1),
+    {[{d, 4}], S3} = sderl_dist_probing:release(2, S2),
+    {[{a, 5}], _} = sderl_dist_probing:pong({a, 1}, 5, S3).
+
 nobody_test() ->
-    {[], State} = sderl_dist_probing:new([], 2, 2, 2),
+    {[], State} = sderl_dist_probing:release(0, sderl_dist_probing:new([], 2, 2, 2)),
     ?assert(sderl_dist_probing:finished(State)).
 
 %% ---------------------------------------------------------------- reports
@@ -119,7 +135,7 @@ misuse_test_() ->
                                 {2, own, #{timeout_ms => infinity}}]].
 
 valid_test() ->
-    Spec = #{groups => own, asked => [], left_ms => 10, peers => 1, batches => 1, batch => 1, window => 1},
+    Spec = #{groups => own, asked => [], left_ms => 10, peers => 1, batches => 1, batch => 1, window => 1, spread_ms => 1},
     ?assert(sderl_dist_survey:valid(Spec)),
     [?assertNot(sderl_dist_survey:valid(Bad)) || Bad <- [foo, #{}, Spec#{groups := x}, Spec#{batch := 1.0}, Spec#{batch := 10_000}]].
 

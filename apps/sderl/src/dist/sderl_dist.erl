@@ -99,7 +99,8 @@ with certain names, as far as they lead to each other.
 | `timeout_ms` | 10000 | the longest that it may take |
 | `peers` | 32 | how many others a node probes at most; each two of a group of 65 or so are probed, of larger ones a part |
 | `batches`, `batch` | 4, 5 | how many batches for each pair, and of how many round trips |
-| `window` | 8 | how many peers a node probes at the same time; with 1 the least disturbance, and the longest time |
+| `window` | 8 | how many peers a node probes at the same time at most |
+| `spread_ms` | 2000 | over what time a node spreads its batches, so that nodes do not measure each other's probing; half of what is left of the time at most |
 | `gap` | 2 | levels are where the next larger round trip is so many times as long |
 | `resolution_us` | 50 | and so much longer; a smaller difference is none |
 """.
@@ -109,6 +110,7 @@ with certain names, as far as they lead to each other.
     batches => pos_integer(),
     batch => pos_integer(),
     window => pos_integer(),
+    spread_ms => pos_integer(),
     gap => number(),
     resolution_us => number()
 }.
@@ -400,14 +402,14 @@ measure(Scope, A, Options) ->
     is_map(Options) orelse misuse(measure, A, 2, Options, "a map of options"),
     Bad = [{Key, Value} || Key := Value <- Options, not is_measuring(Key, Value)],
     Bad =:= [] orelse misuse(measure, A, 2, hd(Bad), "an option of sderl_dist:measuring() in its range"),
-    Defaults = #{timeout_ms => 10_000, peers => 32, batches => 4, batch => 5, window => 8, gap => 2, resolution_us => 50},
+    Defaults = #{timeout_ms => 10_000, peers => 32, batches => 4, batch => 5, window => 8, spread_ms => 2000, gap => 2, resolution_us => 50},
     sderl_dist_measure:run(Scope, maps:merge(Defaults, Options)).
 
 is_scope({groups, Groups}) when length(Groups) >= 0 -> true;
 is_scope(Scope) -> Scope =:= own orelse Scope =:= all.
 
 %% What a node takes from the network has the same bounds (sderl_dist_survey).
-is_measuring(timeout_ms, N) -> is_integer(N) andalso N > 0 andalso N =< 600_000;
+is_measuring(Key, N) when Key =:= timeout_ms; Key =:= spread_ms -> is_integer(N) andalso N > 0 andalso N =< 600_000;
 is_measuring(peers, N) -> is_integer(N) andalso N > 0 andalso N =< 10_000;
 is_measuring(gap, N) -> is_number(N) andalso N > 1;
 is_measuring(resolution_us, N) -> is_number(N) andalso N >= 0;

@@ -31,7 +31,7 @@ run(Scope, Options) ->
 
 gather(Scope, #{timeout_ms := Timeout} = Options) ->
     Until = erlang:monotonic_time(millisecond) + Timeout,
-    Spec = maps:with([peers, batches, batch, window], Options),
+    Spec = maps:with([peers, batches, batch, window, spread_ms], Options),
     Groups = case Scope of
         {groups, Names} -> Names;
         _ -> Scope

@@ -5,16 +5,18 @@
 %%
 %% A batch is a number of round trips to one peer, one after the other. Every peer has its first batch before any has its
 %% second, so that a spell of load does not hit all batches of one peer, and so that there is something of each should time
-%% run out. A few batches to different peers are under way at a time, or far peers would take long.
+%% run out. Batches are released little by little, so that many nodes that probe at once do not measure each
+%% other's probing. A few batches to different peers may be under way at a time, or far peers would take long.
 
--export([new/4, pong/3, late/2, finished/1, results/1]).
+-export([new/4, release/2, pong/3, late/2, finished/1, results/1]).
 -export_type([t/0, step/0]).
 
-%% `todo`: batches in their order; `active`: those under way, by peer, with the number of the message that is out.
+%% `planned`: batches in their order, how many that are, and how many there were; `todo`: those released; `active`: those under way, by peer, with the number of the message that is out.
 -opaque t() :: #{
     batch := pos_integer(),
     window := pos_integer(),
     next := pos_integer(),
+    planned := {[node()], Left :: non_neg_integer(), All :: non_neg_integer()},
     todo := [node()],
     active := #{node() => {Number :: pos_integer(), [integer()]}},
     done := #{node() => [[integer()]]},
@@ -24,12 +26,19 @@
 -doc "Messages to send, each with its number.".
 -type step() :: {[{node(), Number :: pos_integer()}], t()}.
 
--doc "Begins `Batches` batches of `Batch` round trips to each peer, `Window` at a time. The peers' order is that of each round.".
--spec new([node()], Batches :: pos_integer(), Batch :: pos_integer(), Window :: pos_integer()) -> step().
+-doc "Plans `Batches` batches of `Batch` round trips to each peer, at most `Window` at a time. The peers' order is that of each round.".
+-spec new([node()], Batches :: pos_integer(), Batch :: pos_integer(), Window :: pos_integer()) -> t().
 new(Peers, Batches, Batch, Window) ->
-    Todo = lists:append(lists:duplicate(Batches, Peers)),
-    fill([], #{batch => Batch, window => Window, next => 1, todo => Todo, active => #{},
-               done => #{Peer => [] || Peer <- Peers}, silent => []}).
+    All = Batches * length(Peers),
+    #{batch => Batch, window => Window, next => 1, planned => {lists:append(lists:duplicate(Batches, Peers)), All, All},
+      todo => [], active => #{}, done => #{Peer => [] || Peer <- Peers}, silent => []}.
+
+-doc "Of all batches so many may have begun by now: a part from 0 to 1.".
+-spec release(Part :: number(), t()) -> step().
+release(Part, #{planned := {Planned, Left, All}, todo := Todo, silent := Silent} = State) ->
+    {Released, Rest} = lists:split(min(Left, max(0, ceil(Part * All) - (All - Left))), Planned),
+    New = [Peer || Peer <- Released, not lists:member(Peer, Silent)],
+    fill([], State#{planned := {Rest, length(Rest), All}, todo := Todo ++ New}).
 
 -doc "The answer to a message has come after so long. One that is not waited for any more changes nothing.".
 -spec pong({node(), Number :: integer()}, Ns :: integer(), t()) -> step().
@@ -68,8 +77,9 @@ fill(Sends, #{active := Active, todo := Todo, next := Next} = State) ->
             {lists:reverse(Sends), State}
     end.
 
+-doc "Whether nothing is planned or under way.".
 -spec finished(t()) -> boolean().
-finished(#{active := Active}) -> map_size(Active) =:= 0.
+finished(#{planned := {_, Left, _}, todo := Todo, active := Active}) -> Left =:= 0 andalso Todo =:= [] andalso map_size(Active) =:= 0.
 
 -doc "The times by peer and batch, also of batches under way, those who did not answer, and the number of messages sent.".
 -spec results(t()) -> {#{node() => [[integer()]]}, Silent :: [node()], Sent :: non_neg_integer()}.

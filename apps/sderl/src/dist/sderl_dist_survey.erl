@@ -30,7 +30,8 @@ were asked already. `left_ms`: until the report is due. The rest is for the prob
     peers := pos_integer(),
     batches := pos_integer(),
     batch := pos_integer(),
-    window := pos_integer()
+    window := pos_integer(),
+    spread_ms := pos_integer()
 }.
 
 -type report() ::
@@ -48,10 +49,11 @@ were asked already. `left_ms`: until the report is due. The rest is for the prob
 
 -doc "Whether what came over the network is such a specification, within limits that keep a node from being flooded.".
 -spec valid(term()) -> boolean().
-valid(#{groups := Groups, asked := Asked, left_ms := Left, peers := Peers, batches := Batches, batch := Batch, window := Window}) ->
+valid(#{groups := Groups, asked := Asked, left_ms := Left, peers := Peers, batches := Batches, batch := Batch, window := Window,
+        spread_ms := Spread}) ->
     (Groups =:= own orelse Groups =:= all orelse is_list(Groups)) andalso is_list(Asked) andalso
         lists:all(fun({N, Most}) -> is_integer(N) andalso N > 0 andalso N =< Most end,
-                  [{Left, 600_000}, {Peers, 10_000}, {Batches, 1000}, {Batch, 1000}, {Window, 1000}]);
+                  [{Left, 600_000}, {Peers, 10_000}, {Batches, 1000}, {Batch, 1000}, {Window, 1000}, {Spread, 600_000}]);
 valid(_) ->
     false.
 
