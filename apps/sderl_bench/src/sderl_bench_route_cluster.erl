@@ -1,0 +1,92 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_route_cluster).
+-moduledoc """
+Clusters for `bin/sderl bench route`: nodes in groups that overlap, and every node knows the ways to
+all groups before anything is measured.
+""".
+
+-export([chain/1, doubled/0, planes/2, with/3, on/5, each/4]).
+-export_type([layout/0]).
+
+-doc "How many nodes, and groups of them by position.".
+-type layout() :: #{nodes := pos_integer(), groups := [sderl_bench_impl:namespace(pos_integer())]}.
+
+-define(CALL_MS, 60_000).
+-define(ROUTES_MS, 60_000).
+
+-doc "Pairs of nodes that overlap: the first and the last have so many gateways between them.".
+-spec chain(Gateways :: pos_integer()) -> layout().
+chain(Gateways) ->
+    #{nodes => Gateways + 2, groups => [{group(K), [K, K + 1]} || K <- lists:seq(1, Gateways + 1)]}.
+
+-doc "A node on each side, and two gateways, 2 and 3, side by side between them.".
+-spec doubled() -> layout().
+doubled() -> #{nodes => 4, groups => [{g1, [1, 2, 3]}, {g2, [2, 3, 4]}]}.
+
+-doc """
+Groups of equal size, and two more, the *planes*, that connect them: the first node of each group is in one,
+the second in the other. So any group is two gateways away, twice over, and the gateways of
+one group are not linked with both of all others.
+""".
+-spec planes(Nodes :: pos_integer(), GroupSize :: pos_integer()) -> layout().
+planes(Nodes, Size) ->
+    Groups = sderl_bench_layout:groups(#{nodes => Nodes, group_size => Size}),
+    Plane = fun(K) -> [lists:nth(K, Members) || {_, Members} <- Groups] end,
+    #{nodes => Nodes, groups => Groups ++ [{plane1, Plane(1)}, {plane2, Plane(2)}]}.
+
+group(K) -> list_to_atom("g" ++ integer_to_list(K)).
+
+-doc """
+Starts the nodes with the library, waits until every group is ready and every node knows a way to every
+group, calls `Fun`, and ends the nodes. A reason is a term for `sderl_bench_reason:text/1`.
+""".
+-spec with(layout(), Label :: unicode:chardata(), fun((Fleet :: pid(), [node()]) -> Result)) ->
+    Result | {error, term()}.
+with(#{nodes := Count, groups := Groups}, Label, Fun) ->
+    maybe
+        ok ?= sderl_fleet:fits(Count),
+        {ok, Fleet} ?= sderl_fleet:start(#{
+            families => [#{name => n, count => Count, apps => [sderl]}],
+            s_groups => [{Group, normal, [{n, Positions}]} || {Group, Positions} <- Groups],
+            progress => sderl_progress:reporter([Label, ": starting nodes"])
+        }),
+        try
+            Nodes = sderl_fleet:nodes(Fleet),
+            Namespaces = sderl_bench_layout:named(Groups, Nodes),
+            maybe
+                ok ?= sderl_bench_impl_s_group:prepare(Fleet, Namespaces, #{nodes => Count, group_size => Count}),
+                ok ?= sderl_fleet:await(fun() -> knows(Fleet, Namespaces) end, ?ROUTES_MS),
+                Fun(Fleet, Nodes)
+            end
+        after
+            sderl_fleet:stop(Fleet)
+        end
+    end.
+
+knows(Fleet, Namespaces) ->
+    Nodes = lists:usort(lists:append([Ns || {_, Ns} <- Namespaces])),
+    Missing = [
+        {Node, Group}
+     || {Node, {ok, Routes}} <- sderl_fleet:multicall(Fleet, Nodes, sderl_bench_route_worker, routes, [], ?CALL_MS),
+        {Group, Members} <- Namespaces,
+        not lists:member(Node, Members),
+        not lists:keymember(Group, 1, Routes)
+    ],
+    Missing =:= [] orelse Missing.
+
+-doc "Calls a function on a node; what goes wrong is an error.".
+-spec on(Fleet :: pid(), node(), module(), atom(), [term()]) -> {ok, term()} | {error, term()}.
+on(Fleet, Node, M, F, Args) ->
+    case sderl_fleet:multicall(Fleet, [Node], M, F, Args, ?CALL_MS) of
+        [{_, {ok, Result}}] -> {ok, Result};
+        [{_, {error, Reason}}] -> {error, {F, Node, {error, Reason}}}
+    end.
+
+-doc "The same on several nodes, results in their order.".
+-spec each(Fleet :: pid(), [node()], {module(), atom()}, [term()]) -> {ok, [term()]} | {error, term()}.
+each(Fleet, Nodes, {M, F}, Args) ->
+    Answers = sderl_fleet:multicall(Fleet, Nodes, M, F, Args, ?CALL_MS),
+    case [{Node, Reason} || {Node, {error, Reason}} <- Answers] of
+        [] -> {ok, [Result || {_, {ok, Result}} <- Answers]};
+        [{Node, Reason} | _] -> {error, {F, Node, {error, Reason}}}
+    end.

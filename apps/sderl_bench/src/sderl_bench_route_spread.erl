@@ -1,0 +1,122 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_route_spread).
+-moduledoc """
+Many nodes in groups of equal size, each group connected to all others: see
+`sderl_bench_route_cluster:planes/2`.
+
+| metric | meaning |
+|---|---|
+| `links_per_node_max`, `links_per_node_mean`, `links_total` | connections, when every node has called every group |
+| `mesh_links_per_node` | what a full mesh has |
+| `groups_ms` | making the groups, all at the same time |
+| `routes_ms` | from there until every node knows ways to all groups, each over all the gateways there are |
+| `gateways_crossed_max` | on the longest of the ways |
+| `unanswered_calls`, `calls` | each node calls a server in each group that it is not in |
+| `idle_bytes_per_node_s`, `idle_packets_per_node_s` | what a node sends when nothing happens, for everything |
+""".
+
+-export([run/2]).
+
+-define(CALL_MS, 120_000).
+-define(ROUTES_MS, 120_000).
+
+-doc "Starts the nodes and measures. A reason is a term for `sderl_bench_reason:text/1`.".
+-spec run(#{nodes := pos_integer(), group_size := pos_integer(), idle_ms := pos_integer(), atom() => term()}, unicode:chardata()) ->
+    {ok, map()} | {error, term()}.
+run(#{nodes := Count, group_size := Size, idle_ms := IdleMs}, Label) ->
+    #{groups := Groups} = sderl_bench_route_cluster:planes(Count, Size),
+    maybe
+        ok ?= sderl_fleet:fits(Count),
+        {ok, Fleet} ?= sderl_fleet:start(#{
+            families => [#{name => n, count => Count, apps => [sderl]}],
+            progress => sderl_progress:reporter([Label, ": starting nodes"])
+        }),
+        try
+            Nodes = sderl_fleet:nodes(Fleet),
+            measure(Fleet, Nodes, sderl_bench_layout:named(Groups, Nodes), IdleMs)
+        after
+            sderl_fleet:stop(Fleet)
+        end
+    end.
+
+measure(Fleet, Nodes, Namespaces, IdleMs) ->
+    {Planes, Groups} = lists:partition(fun({G, _}) -> lists:member(G, [plane1, plane2]) end, Namespaces),
+    T0 = now_ms(),
+    maybe
+        ok ?= make(Fleet, Groups),
+        ok ?= make(Fleet, Planes),
+        T1 = now_ms(),
+        ok ?= sderl_fleet:await(fun() -> all_known(Fleet, Nodes, Namespaces) end, ?ROUTES_MS),
+        T2 = now_ms(),
+        {ok, Routes} ?= sderl_bench_route_cluster:each(Fleet, Nodes, {sderl_bench_route_worker, routes}, []),
+        ok ?= serve(Fleet, Groups),
+        Unanswered = ask(Fleet, Nodes, Groups),
+        {ok, Before} ?= traffic(Fleet, Nodes),
+        ok = sderl_progress:during("idle", IdleMs, fun() -> receive after IdleMs -> ok end end),
+        {ok, After} ?= traffic(Fleet, Nodes),
+        #{bytes := Bytes, packets := Packets} = sderl_demo_traffic:since(Before, After),
+        PerNode = length(Nodes) * IdleMs / 1000,
+        {ok, (maps:with([links_total, links_per_node_max, links_per_node_mean], After))#{
+            mesh_links_per_node => length(Nodes) - 1,
+            groups => length(Groups),
+            groups_ms => T1 - T0,
+            routes_ms => T2 - T1,
+            gateways_crossed_max => lists:max([0 | [Far || Of <- Routes, {_, Far, _} <- Of]]),
+            calls => length(Nodes) * (length(Groups) - 1),
+            unanswered_calls => length(Unanswered),
+            idle_bytes_per_node_s => Bytes / PerNode,
+            idle_packets_per_node_s => Packets / PerNode
+        }}
+    end.
+
+%% The planes when the groups are there, as an operator would.
+make(Fleet, Namespaces) ->
+    Answers = sderl_bench_task:at_once(Namespaces, fun(Group, [First | _] = Members) ->
+        case sderl_fleet:multicall(Fleet, [First], s_group, new_s_group, [Group, Members], ?CALL_MS) of
+            [{_, {ok, {ok, Group, Joined}}}] -> {Joined -- Members, Members -- Joined};
+            [Other] -> Other
+        end
+    end),
+    case [{Group, Answer} || {Group, Answer} <- Answers, Answer =/= {[], []}] of
+        [] -> ok;
+        [{Group, Answer} | _] -> {error, {group_not_made, Group, Answer}}
+    end.
+
+%% Each node that is no gateway, over both of its group's.
+all_known(Fleet, Nodes, Namespaces) ->
+    Answers = sderl_fleet:multicall(Fleet, Nodes, sderl_bench_route_worker, routes, [], ?CALL_MS),
+    Lacking = [{Node, Answer} || {Node, Answer} <- Answers, not known(Node, Answer, Namespaces)],
+    Lacking =:= [] orelse {length(Lacking), hd(Lacking)}.
+
+known(Node, {ok, Routes}, Namespaces) ->
+    {Own, Others} = lists:partition(fun({_, Ns}) -> lists:member(Node, Ns) end, Namespaces),
+    Ways = fun(G) -> case length(Own) of 1 when G =/= plane1, G =/= plane2 -> 2; _ -> 1 end end,
+    lists:sort([{G, Ways(G)} || {G, _} <- Others]) =:= lists:sort([{G, length(First)} || {G, _, First} <- Routes]);
+known(_, _, _) -> false.
+
+serve(Fleet, Groups) ->
+    Answers = sderl_bench_task:at_once(Groups, fun(Group, Members) ->
+        sderl_bench_route_cluster:on(Fleet, lists:last(Members), sderl_bench_route_server, start, [Group, server])
+    end),
+    case [Error || {_, {error, _} = Error} <- Answers] of
+        [] -> ok;
+        [Error | _] -> Error
+    end.
+
+ask(Fleet, Nodes, Groups) ->
+    Others = [{Node, [G || {G, Ns} <- Groups, not lists:member(Node, Ns)]} || Node <- Nodes],
+    Answers = sderl_bench_task:at_once(Others, fun(Node, Gs) ->
+        case sderl_bench_route_cluster:on(Fleet, Node, sderl_bench_route_caller, ask_all, [Gs, server, 20_000]) of
+            {ok, Missing} -> Missing;
+            {error, Reason} -> [{G, Reason} || G <- Gs]
+        end
+    end),
+    [{Node, Missing} || {Node, List} <- Answers, Missing <- List].
+
+traffic(Fleet, Nodes) ->
+    case sderl_bench_route_cluster:each(Fleet, Nodes, {sderl_demo_traffic, snapshot}, []) of
+        {ok, Snapshots} -> {ok, sderl_demo_traffic:sum(Snapshots)};
+        Error -> Error
+    end.
+
+now_ms() -> erlang:monotonic_time(millisecond).
