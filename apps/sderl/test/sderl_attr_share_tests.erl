@@ -11,7 +11,7 @@ mate_property_test_() ->
     sderl_prop:eunit("a mate holds what the owner has", 2000, fun prop_mate/0).
 
 prop_mate() ->
-    ?FORALL(Steps, list(step()),
+    ?FORALL(Steps, resize(80, list(step())),
         begin
             W = lists:foldl(fun(Step, W0) -> sound(step(Step, W0)) end, world(), Steps),
             Told = share(arrives, share(arrives, W)),
