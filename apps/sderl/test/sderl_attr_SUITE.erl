@@ -327,6 +327,7 @@ new_member(Config) ->
     {ok, left, [N4]} = on(Fleet, N1, fun() -> s_group:add_nodes(left, [N4]) end),
     holds(Fleet, N4, N1, {in, left, secret}, 1),
     holds(Fleet, N1, N4, role, db),
+    holds(Fleet, N1, N4, groups, [far, left, right]),
     ok = on(Fleet, N3, fun() -> s_group:remove_nodes(left, [N4]) end),
     await(unknown, fun() -> cached(Fleet, N4, N1, {in, left, secret}) =:= unknown end),
     await(unknown, fun() -> cached(Fleet, N1, N4, role) =:= unknown end).

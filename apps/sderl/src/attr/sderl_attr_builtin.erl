@@ -64,10 +64,11 @@ get(Name) ->
         {undefined, Why} -> exit(Why)
     end.
 
--doc "A value that costs a moment and that helper processes would spoil, as they count: the server looks before it starts any.".
+-doc "A value that costs a moment and that helper processes would spoil, as they count, or that the server wants at once.".
 -spec at_once(sderl_attr_eval:call()) -> {ok, term()} | no.
 at_once({?MODULE, get, [Name]})
-  when Name =:= run_queue; Name =:= process_count; Name =:= num_erlang_processes; Name =:= schedulers_online; Name =:= link_count ->
+  when Name =:= run_queue; Name =:= process_count; Name =:= num_erlang_processes; Name =:= schedulers_online; Name =:= link_count;
+       Name =:= groups ->
     attribute(Name);
 at_once({erlang, system_info, [process_count]}) -> attribute(process_count);
 at_once(_) -> no.

@@ -125,7 +125,7 @@ handle_call({keep, Answers}, _, S) ->
 handle_call(_, _, S) -> {reply, {error, unknown_question}, unknown(S)}.
 
 -spec handle_cast(term(), #s{}) -> {noreply, #s{}}.
-handle_cast(changed, S) -> {noreply, soon(renamed(S))};
+handle_cast(changed, S) -> {noreply, soon(regrouped(renamed(S)))};
 handle_cast(_, S) -> {noreply, unknown(S)}.
 
 -spec handle_info(term(), #s{}) -> {noreply, #s{}}.
@@ -223,6 +223,14 @@ changed({How, Name, Spec, Source, Once}, #s{own = Own} = S0) ->
             S = put_spec(Name, Spec, Once, cancel(Name, S0)),
             {ok, answer(Name, soon(compute(fun(A) -> sderl_attr_own:due(0, now_ms(), A) end, [Name], S)))}
     end.
+
+%% Which groups this node is in is known at once.
+regrouped(#s{own = #{groups := A}} = S) ->
+    case sderl_attr_own:call(A) of
+        {{sderl_attr_builtin, get, [groups]} = Call, _} -> start({{Call, 0}, groups}, S);
+        _ -> S
+    end;
+regrouped(S) -> S.
 
 %% First what the helper processes would spoil.
 compute(IsDue, Names, #s{own = Own} = S) ->
