@@ -49,6 +49,7 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `connect_all` | error | `[sderl, connect_all, set]` | [node], [remedy] | this node runs with `connect_all` true, which rules groups out |
 | `gateway_silent` | warning | `[sderl, gateway, silent]` | node, silent_ms | a gateway next to this node gives no sign; routes avoid it until it does |
 | `undelivered` | warning | `[sderl, route, undelivered]` | to, reason, node, from, messages | messages of this node's processes could not be delivered: at most one event in ten seconds for each receiver and reason |
+| `route_lost` | warning | `[sderl, route, lost]` | node, reason, processes | processes of a node that were monitored over gateways are given up: their node went, or the way to it |
 | `process_restarted` | warning | `[sderl, process, restarted]` | [process], [group], [reason] | a process of the library died and was started again |
 | `pg_restarted` | warning | `[sderl, pg, restarted]` | group, joins, [reason] | a `pg` scope died; it was started again and its joins replayed |
 | `process_moved` | notice | `[sderl, process, moved]` | node, pid, old, reason | a process that `m:sderl_place` keeps runs on another node now |
@@ -214,6 +215,8 @@ table() ->
             ["the gateway ", node, " gives no sign, for ms: ", silent_ms]},
         {undelivered, warning, [sderl, route, undelivered],
             ["undelivered to ", to, ": ", reason, " at ", node, ", messages: ", messages, ", of ", from, " and perhaps others"]},
+        {route_lost, warning, [sderl, route, lost],
+            [node, " is given up: ", reason, ", processes monitored there: ", processes]},
         {process_restarted, warning, [sderl, process, restarted],
             ["a process", {" of s_group ", group}, " died and was started again", {": ", process}, {", ", reason}]},
         {process_moved, notice, [sderl, process, moved],

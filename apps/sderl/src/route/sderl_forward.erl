@@ -137,10 +137,10 @@ to({_, _, _, _, Group, {name, Name} = What, From, Message} = Frame, F) ->
             count(?DELIVERED, 1, F);
         Pid -> add(node(Pid), {[Pid | Message], {Group, What}, From}, F)
     end;
-to({_, _, Hops, Hash, Group, {call, Name}, From, Message} = Frame, F) ->
+to({_, _, Hops, Hash, Group, {Kind, Name}, From, Message} = Frame, F) when Kind =:= call; Kind =:= whois ->
     case sderl_read:local(Group, Name) of
         undefined -> elsewhere(Frame, F);
-        Pid -> at({sderl_at, ?VSN, Hops, Hash, node(Pid), {call, Pid}, From, Message}, F)
+        Pid -> at({sderl_at, ?VSN, Hops, Hash, node(Pid), {Kind, Pid}, From, Message}, F)
     end;
 to({_, _, _, _, Group, _, _, _} = Frame, F) ->
     case sderl_store:is_member(Group) of
@@ -202,6 +202,8 @@ here({process, Process}, _, Message) when is_atom(Process) ->
         Pid -> Pid ! Message, ok
     end;
 here({call, Pid}, From, Message) -> sderl_route_call:serve(From, Pid, Message);
+here({whois, Pid}, From, _) -> sderl_route_call:found(From, Pid);
+here({stream, Pid}, _, Message) when is_pid(Pid) -> sderl_twin:deliver(Pid, Message);
 here(probe, From, _) -> sderl_route_call:probe(From);
 here(report, _, Report) -> sderl_route_report:failed(Report);
 here(_, _, _) -> sderl_dir:unknown(?MODULE).
@@ -213,9 +215,17 @@ onward(_, {_, _, Hops, _, Where, What, From, _}, _, F) when Hops =< 1 -> failed(
 onward(Key, {Tag, _, Hops, Hash, Where, What, From, Message}, Except, F) ->
     First = ets:lookup_element(sderl_routes, Key, 3, {}),
     case next(First, Hash, Except) of
-        none -> failed(From, {Where, What}, no_route, F);
+        none -> failed(From, {Where, What}, ending(Key), F);
         Node -> add(Node, {{Tag, ?VSN, Hops - 1, Hash, Where, What, From, Message}, {Where, What}, From}, F)
     end.
+
+%% A mate without a link: the way ends here.
+ending({node, Node}) ->
+    case lists:any(fun({_, _, _, Members, _}) -> lists:member(Node, Members) end, sderl_dir:named()) of
+        true -> unreachable;
+        false -> no_route
+    end;
+ending({group, _}) -> no_route.
 
 next({}, _, _) -> none;
 next(First, Hash, none) -> sderl_route_send:pick(First, Hash);

@@ -35,8 +35,13 @@ In a group of this node the same calls go straight to the process.
   not acknowledged; a call is.
 """.
 
+-compile({no_auto_import, [demonitor/1, demonitor/2]}).
+
 -export([send/2, cast/2, call/2, call/3, call_any/4]).
 -export([multi_send/3, fan_out/3]).
+-export([monitor/1, demonitor/1, demonitor/2]).
+%% The via callbacks, with send/2
+-export([register_name/2, unregister_name/1, whereis_name/1]).
 -export([groups/0, info/0, reports/1]).
 
 -export_type([destination/0, receivers/0]).
@@ -48,6 +53,8 @@ In a group of this node the same calls go straight to the process.
 -type receivers() :: {names, Pattern :: term()} | {nodes, Process :: atom()}.
 
 -define(CALL_MS, 5000).
+%% The longest that a name is asked for.
+-define(FIND_MS, 5000).
 
 -doc """
 Sends a message to a process of any group, or to a process of any node of a group.
@@ -176,6 +183,97 @@ fan_out(Other, _, _) -> misuse(fan_out, 3, 1, Other, "a list of groups, or all")
 receivers({names, _}, _) -> ok;
 receivers({nodes, Process}, _) when is_atom(Process) -> ok;
 receivers(Other, Function) -> misuse(Function, 3, 2, Other, "{names, Pattern} or {nodes, Atom}").
+
+-doc """
+Monitors the process that has a name now.
+
+The caller gets one `{'DOWN', Ref, process, {Group, Name}, Reason}`. `Reason` is the process's exit reason,
+`noproc` (nobody has the name), `noconnection` (its node went: nobody next to it has a link to it for 2 s, or it runs again),
+`lost_route` (nothing was heard from its node for 10 s, or no way to the group is known: what became of the process is not known),
+or `not_running` (the application, on this node). Another process that takes the name later is not the
+one that was monitored.
+
+The two nodes keep a lease for all that one monitors on the other, renewed every 2 s over the route. No link
+is made; when the monitoring node is gone the other forgets it after 30 s.
+""".
+-spec monitor({Group :: term(), Name :: term()}) -> reference().
+monitor({Group, Name}) ->
+    try sderl_monitor:monitor(Group, Name)
+    catch
+        error:badarg ->
+            Ref = make_ref(),
+            self() ! {'DOWN', Ref, process, {Group, Name}, not_running},
+            Ref
+    end;
+monitor(Other) -> misuse(monitor, 1, 1, Other, "{Group, Name}").
+
+-doc "Ends a monitor of the calling process: `demonitor/2` without options.".
+-spec demonitor(reference()) -> true.
+demonitor(Ref) when is_reference(Ref) ->
+    _ = demonitor(Ref, []),
+    true;
+demonitor(Other) -> misuse(demonitor, 1, 1, Other, "a reference").
+
+-doc """
+Ends a monitor of the calling process. Its message may have come already: `flush` takes that out of the
+queue, `info` gives false if the monitor was over. As `erlang:demonitor/2`.
+""".
+-spec demonitor(reference(), [flush | info]) -> boolean().
+demonitor(Ref, Options) when is_reference(Ref), is_list(Options) ->
+    _ = Options -- [flush, info] =:= [] orelse misuse(demonitor, 2, 2, Options, "a list of flush and info"),
+    Had = try sderl_monitor:demonitor(Ref)
+          catch error:badarg -> false
+          end,
+    Flushed = lists:member(flush, Options) andalso
+        receive {'DOWN', Ref, process, _, _} -> true
+        after 0 -> false
+        end,
+    case lists:member(info, Options) of
+        false -> true;
+        %% With flush: whether there was no message to remove.
+        true -> Had andalso not Flushed
+    end;
+demonitor(Ref, Options) when is_reference(Ref) -> misuse(demonitor, 2, 2, Options, "a list of flush and info");
+demonitor(Other, _) -> misuse(demonitor, 2, 1, Other, "a reference").
+
+-doc "Via callback: `s_group:register_name/2`. A name is registered in a group of this node.".
+-spec register_name({Group :: term(), Name :: term()}, pid()) -> yes | no.
+register_name(Name, Pid) -> s_group:register_name(Name, Pid).
+
+-doc "Via callback: `s_group:unregister_name/1`.".
+-spec unregister_name({Group :: term(), Name :: term()}) -> term().
+unregister_name(Name) -> s_group:unregister_name(Name).
+
+-doc """
+Via callback: the process in an own group; for a name in another group a *stand-in* on this node, `undefined` if the
+name is not there, or is not found within 5 s (1 s without a way).
+
+A stand-in is a local process. What it is sent goes to the other process in order, calls are answered, and each once, also when
+gateways die meanwhile. It ends when the other ends, with its exit reason, or as said at `monitor/1`, so that a
+monitor of it, a link to it and the monitor of a call mean what they mean for the other. There is one for each
+process on a node. One that nobody monitors, is linked to, or has used for 10 minutes leaves the table, and ends after as long again: keep
+names rather than pids.
+
+Each call asks for the name first, so a `gen_server:call/3` by name takes two round trips, and `call/3` one; what
+the caller sent to the name before is there before the call is.
+""".
+-spec whereis_name({Group :: term(), Name :: term()}) -> pid() | undefined.
+whereis_name({Group, Name}) ->
+    try sderl_read:local(Group, Name) of
+        undefined ->
+            case sderl_store:is_member(Group) of
+                true -> undefined;
+                false -> stand_in(sderl_route_call:call(Group, {whois, Name}, none, ?FIND_MS))
+            end;
+        Pid -> Pid
+    catch
+        error:badarg -> undefined
+    end;
+whereis_name(Other) -> misuse(whereis_name, 1, 1, Other, "{Group, Name}").
+
+stand_in({ok, Pid}) when is_pid(Pid), node(Pid) =:= node() -> Pid;
+stand_in({ok, Pid}) when is_pid(Pid) -> sderl_stand_in:find(Pid);
+stand_in(_) -> undefined.
 
 -doc "The groups that routes lead to from here, other than the own ones, with their members as gateways tell them.".
 -spec groups() -> [{Group :: term(), [node()]}].

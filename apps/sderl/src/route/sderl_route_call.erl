@@ -21,7 +21,7 @@
 %% | `lost_route` | the way to it was lost, and whether it was asked, or answers, is not known |
 %% | `timeout` | it is still at it |
 
--export([call/4, serve/3, probe/1, failed/2, new/0, prune/0]).
+-export([call/4, serve/3, found/2, probe/1, failed/2, new/0, prune/0]).
 -export_type([error/0]).
 
 -type error() :: sderl_route_send:failure() | {down, term()} | lost_route | timeout.
@@ -48,7 +48,8 @@ new() -> ets:new(?TABLE, [named_table, public, {write_concurrency, true}]).
 
 %% ---------------------------------------------------------------- the caller
 
--spec call(term(), sderl_route_send:what(), term(), timeout()) -> {ok, term()} | {error, error()}.
+-doc "`{at, Node, Process}`: calls the process registered as that on a node; the group says nothing then.".
+-spec call(term(), sderl_route_send:what() | {at, node(), atom()}, term(), timeout()) -> {ok, term()} | {error, error()}.
 call(Group, What, Request, Timeout) ->
     Now = now_ms(),
     Alias = alias(),
@@ -62,7 +63,11 @@ call(Group, What, Request, Timeout) ->
 
 send(#c{group = Group, what = What, alias = Alias, request = Request, sent = Sent} = C) ->
     Hash = sderl_route_send:hash(Group, Sent + 1),
-    case sderl_route_send:group(Group, What, Alias, Request, Hash, [noconnect]) of
+    Result = case What of
+        {at, Node, Process} -> sderl_route_send:node(Node, {call, Process}, Alias, Request, Hash, [noconnect]);
+        _ -> sderl_route_send:group(Group, What, Alias, Request, Hash, [noconnect])
+    end,
+    case Result of
         ok -> wait(C#c{sent = Sent + 1});
         {error, Why} -> missing(Why, C)
     end.
@@ -96,6 +101,8 @@ again(#c{node = Node, alias = Alias, asked = Asked} = C) ->
 
 %% Said on the way. With a first try somewhere else it says nothing of that one.
 failure(no_name, #c{sent = 1, node = undefined}) -> {error, no_name};
+%% A question harms nobody when it is asked twice.
+failure(no_name, #c{what = {whois, _}}) -> {error, no_name};
 failure(Why, #c{node = undefined} = C) when Why =/= no_name -> missing(Why, C);
 failure(_, C) -> wait(C).
 
@@ -135,6 +142,18 @@ serve(Alias, Target, Request) ->
         true -> _ = spawn(fun() -> ask(Alias, Target, Request) end), ok;
         false -> probe(Alias)
     end.
+
+-doc "The process that has a name, if it lives: an answer to `whois`.".
+-spec found(reference(), pid()) -> ok.
+found(Alias, Pid) when node(Pid) =:= node(), is_reference(Alias) ->
+    %% A pid of a former life of this node is not a process of this one.
+    try is_process_alive(Pid) of
+        true -> answer(Alias, reply, Pid);
+        false -> failed(Alias, no_name)
+    catch
+        error:badarg -> failed(Alias, no_name)
+    end;
+found(_, _) -> sderl_dir:unknown(?MODULE).
 
 -doc "What has become of a call, to its caller.".
 -spec probe(reference()) -> ok.

@@ -15,17 +15,17 @@
 %% processes of a node: of the sender and the group, so that what one sends into the other stays in order. `From` is
 %% the pid that hears of it when it cannot be delivered, an alias that gets an answer either way, or `none`.
 
--export([group/6, hash/2, node/5, pick/2, forwarder/1]).
+-export([group/6, hash/2, node/5, node/6, pick/2, forwarder/1]).
 -export_type([what/0, at/0, from/0, failure/0]).
 
 -define(VSN, 1).
 -define(HOPS, 16).
 
 -doc "For whom it is in a group.".
--type what() :: {name | call, Name :: term()} | {names, Pattern :: term()} | {nodes | call_any, Process :: atom()}.
+-type what() :: {name | call | whois, Name :: term()} | {names, Pattern :: term()} | {nodes | call_any, Process :: atom()}.
 -doc "For whom it is on a node.".
--type at() :: {to, pid() | reference()} | {pids, [pid()]} | {process, atom()} | {call, pid()} | probe | report
-    | {group, Group :: term(), what()} | {groups, [Group :: term()], what()}.
+-type at() :: {to, pid() | reference()} | {pids, [pid()]} | {process, atom()} | {call, pid() | atom()} | {whois | stream, pid()}
+    | probe | report | {group, Group :: term(), what()} | {groups, [Group :: term()], what()}.
 -type from() :: pid() | reference() | none.
 -doc """
 Why something could not be delivered. `no_name`: the group has no such name. `no_route`: no gateway leads
@@ -52,22 +52,26 @@ hash(Group, Try) -> erlang:phash2({self(), Group, Try}, 1 bsl 27).
 
 -doc "Sends to a node, over a link if there is one. `nosuspend`: rather not than wait for a full link.".
 -spec node(node(), at(), from(), term(), [noconnect | nosuspend]) -> ok | {error, no_route | busy}.
-node(Node, {to, To} = At, From, Message, Options) ->
+node(Node, At, From, Message, Options) -> node(Node, At, From, Message, own, Options).
+
+-doc "The same with a hash to choose the way: whoever tries again should take another.".
+-spec node(node(), at(), from(), term(), own | non_neg_integer(), [noconnect | nosuspend]) -> ok | {error, no_route | busy}.
+node(Node, {to, To} = At, From, Message, Hash, Options) ->
     case erlang:send(To, Message, Options) of
         ok -> ok;
-        noconnect -> onward({node, Node}, frame(Node, At, From, Message), Options);
+        noconnect -> onward({node, Node}, frame(Node, At, From, Message, Hash), Options);
         nosuspend -> {error, busy}
     end;
-node(Node, At, From, Message, Options) ->
-    Frame = frame(Node, At, From, Message),
+node(Node, At, From, Message, Hash, Options) ->
+    Frame = frame(Node, At, From, Message, Hash),
     case erlang:send({forwarder(element(4, Frame)), Node}, Frame, Options) of
         ok -> ok;
         noconnect -> onward({node, Node}, Frame, Options);
         nosuspend -> {error, busy}
     end.
 
-frame(Node, At, From, Message) ->
-    {sderl_at, ?VSN, ?HOPS, erlang:phash2({From, At}, 1 bsl 27), Node, At, From, Message}.
+frame(Node, At, From, Message, own) -> frame(Node, At, From, Message, erlang:phash2({From, At}, 1 bsl 27));
+frame(Node, At, From, Message, Hash) -> {sderl_at, ?VSN, ?HOPS, Hash, Node, At, From, Message}.
 
 %% One step of a frame, by the routes of this node.
 onward(Key, Frame, Options) ->

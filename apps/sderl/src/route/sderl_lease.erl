@@ -1,0 +1,166 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_lease).
+-moduledoc """
+Watching processes over gateways, at the end that watches: what to send to which node, and what becomes of
+a watch when nothing comes back.
+
+Between two nodes goes one lease, for all that one watches on the other. Every 2 s (`?RENEW_MS`) this end sends `want`: the
+watches that the other has not confirmed, those that are over, the deaths that it has heard of; the other (`m:sderl_leased`)
+answers `have`. While something is open, or an answer is missing, it is sent every 0.5 s (`?AGAIN_MS`), each time another
+way. Either end may be told twice; a message that was overtaken is ignored by its number.
+
+| what happened | a watch ends with |
+|---|---|
+| the process ended | its exit reason, `noproc` if it was gone before |
+| the node runs again in another life | `noconnection` |
+| for 2 s (`?GONE_MS`) whoever is next to the node said that there is no link to it | `noconnection` |
+| for 10 s (`?LOST_MS`) nothing was heard from it, nor of it | `lost_route` |
+
+An end that was itself stopped, as its late tick tells, takes nobody's silence amiss.
+
+Pure: `step(Now, Event, State)` gives effects and a state. `sderl_monitor` runs it.
+""".
+
+-export([new/0, step/3, watched/1]).
+-export_type([lease/0, event/0, effect/0, want/0, have/0, life/0]).
+
+-define(TICK_MS, 500).
+-define(AGAIN_MS, 500).
+-define(RENEW_MS, 2000).
+-define(GONE_MS, 2000).
+-define(LOST_MS, 10_000).
+
+-doc """
+The life of a node, and that of what a process on it remembers: a node that is watched takes another one when it forgets
+all that one node wanted, and hears of it anew.
+""".
+-type life() :: {Creation :: non_neg_integer(), Memory :: term()}.
+-type want() :: {want, Number :: pos_integer(), Add :: [{reference(), pid()}], Over :: [reference()], Seen :: [reference()]}.
+-type have() :: {have, Added :: [reference()], Ended :: [reference()], Down :: [{reference(), Reason :: term()}]}.
+-type event() ::
+    {watch, reference(), pid()}
+    | {unwatch, reference()}
+    | {message, node(), life(), have()}
+    | {failed, node(), sderl_route_send:failure()}
+    | tick.
+-doc "`Try` counts what went unanswered, for another way each time. `lost`: how many watches ended as one.".
+-type effect() ::
+    {send, node(), Try :: non_neg_integer(), want()}
+    | {down, reference(), Reason :: term()}
+    | {lost, node(), noconnection | lost_route, pos_integer()}
+    | {forget, node()}.
+
+-record(peer, {
+    life :: life() | undefined,
+    number = 0 :: non_neg_integer(),
+    %% Not confirmed, confirmed, and over without the other's knowing.
+    add = #{} :: #{reference() => pid()}, watching = #{} :: #{reference() => pid()}, over = #{} :: #{reference() => []},
+    heard :: integer(), sent :: integer(), open = 0 :: non_neg_integer(),
+    unlinked :: integer() | undefined
+}).
+%% `number`: none above it was given to a node that is forgotten.
+-record(l, {peers = #{} :: #{node() => #peer{}}, nodes = #{} :: #{reference() => node()}, last :: integer() | undefined,
+            number = 0 :: non_neg_integer()}).
+-opaque lease() :: #l{}.
+
+-spec new() -> lease().
+new() -> #l{}.
+
+-doc "What is watched, and where.".
+-spec watched(lease()) -> #{reference() => node()}.
+watched(#l{nodes = Nodes}) -> Nodes.
+
+-spec step(Now :: integer(), event(), lease()) -> {[effect()], lease()}.
+step(Now, {watch, Ref, Pid}, #l{peers = Peers, nodes = Nodes} = L) ->
+    Node = node(Pid),
+    Peer = case Peers of #{Node := P} -> P; #{} -> #peer{heard = Now, sent = Now, number = L#l.number} end,
+    %% Alone: the rest has been sent, and is again when it is due.
+    {Send, P1} = want(Now, Node, #{Ref => Pid}, [], Peer#peer{add = (Peer#peer.add)#{Ref => Pid}}),
+    {[Send], L#l{peers = Peers#{Node => P1}, nodes = Nodes#{Ref => Node}}};
+step(_, {unwatch, Ref}, #l{peers = Peers, nodes = Nodes} = L) ->
+    case Nodes of
+        #{Ref := Node} ->
+            #{Node := #peer{over = Over} = Peer} = Peers,
+            {[], L#l{peers = Peers#{Node := (drop(Ref, Peer))#peer{over = Over#{Ref => []}}}, nodes = maps:remove(Ref, Nodes)}};
+        #{} -> {[], L}
+    end;
+step(Now, {message, Node, Life, {have, _, _, _} = Have}, #l{peers = Peers} = L) ->
+    case Peers of
+        #{Node := Peer} -> have(Now, Node, Life, Have, Peer#peer{heard = Now, open = 0, unlinked = undefined}, L);
+        %% Nothing is watched there any more.
+        #{} -> {[], L}
+    end;
+step(Now, {failed, Node, unreachable}, #l{peers = Peers} = L) ->
+    case Peers of
+        #{Node := #peer{unlinked = undefined} = Peer} -> {[], L#l{peers = Peers#{Node := Peer#peer{unlinked = Now}}}};
+        #{} -> {[], L}
+    end;
+step(_, {failed, _, _}, L) -> {[], L};
+step(Now, tick, #l{last = Last, peers = Peers} = L) ->
+    Late = case Last of undefined -> 0; _ -> Now - Last - ?TICK_MS end,
+    Stopped = case Late > 2 * ?TICK_MS of true -> Late; false -> 0 end,
+    maps:fold(fun(Node, Peer, {Effects, Acc}) ->
+        {More, Acc1} = tick(Now, Node, later(Stopped, Peer), Acc),
+        {More ++ Effects, Acc1}
+    end, {[], L#l{last = Now}}, Peers).
+
+later(0, Peer) -> Peer;
+later(Ms, #peer{heard = Heard, unlinked = Unlinked} = Peer) ->
+    Peer#peer{heard = Heard + Ms, unlinked = case Unlinked of undefined -> undefined; _ -> Unlinked + Ms end}.
+
+drop(Ref, #peer{add = Add, watching = Watching} = Peer) ->
+    Peer#peer{add = maps:remove(Ref, Add), watching = maps:remove(Ref, Watching)}.
+
+%% ---------------------------------------------------------------- sending
+
+want(Now, Node, Add, Seen, #peer{number = N, over = Over, open = Open} = Peer) ->
+    {{send, Node, Open, {want, N + 1, maps:to_list(Add), maps:keys(Over), Seen}}, Peer#peer{number = N + 1, sent = Now, open = Open + 1}}.
+
+tick(Now, Node, #peer{heard = Heard, unlinked = Unlinked} = Peer, L) ->
+    Gone = Unlinked =/= undefined andalso Now - Unlinked >= ?GONE_MS,
+    Lost = Now - Heard >= ?LOST_MS,
+    if
+        Gone; Lost, Unlinked =/= undefined -> lost(Node, noconnection, Peer, L);
+        Lost -> lost(Node, lost_route, Peer, L);
+        true -> renew(Now, Node, Peer, L)
+    end.
+
+renew(Now, Node, #peer{add = Add, watching = Watching, over = Over, sent = Sent, open = Open} = Peer, #l{peers = Peers} = L) ->
+    Nothing = map_size(Add) + map_size(Watching) + map_size(Over) =:= 0,
+    Due = case Open > 0 orelse map_size(Add) + map_size(Over) > 0 of true -> ?AGAIN_MS; false -> ?RENEW_MS end,
+    if
+        Nothing -> {[{forget, Node}], forget(Node, Peer, L)};
+        Now - Sent >= Due ->
+            {Send, P} = want(Now, Node, Add, [], Peer),
+            {[Send], L#l{peers = Peers#{Node := P}}};
+        true -> {[], L#l{peers = Peers#{Node := Peer}}}
+    end.
+
+forget(Node, #peer{number = N}, #l{peers = Peers, number = Last} = L) -> L#l{peers = maps:remove(Node, Peers), number = max(N, Last)}.
+
+lost(Node, Reason, #peer{add = Add, watching = Watching} = Peer, #l{nodes = Nodes} = L) ->
+    Refs = maps:keys(Add) ++ maps:keys(Watching),
+    {[{lost, Node, Reason, length(Refs)} || Refs =/= []] ++ [{down, Ref, Reason} || Ref <- Refs] ++ [{forget, Node}],
+     (forget(Node, Peer, L))#l{nodes = maps:without(Refs, Nodes)}}.
+
+%% ---------------------------------------------------------------- answers
+
+have(Now, Node, Life, {have, Added, Ended, Down}, Peer0, #l{peers = Peers, nodes = Nodes0} = L) ->
+    {Died, #peer{add = Add, watching = Watching, over = Over} = Peer1} = life(Life, Peer0),
+    New = maps:with(Added, Add),
+    Peer2 = Peer1#peer{add = maps:without(Added, Add), watching = maps:merge(Watching, New), over = maps:without(Ended, Over)},
+    Downs = [{down, Ref, Reason} || {Ref, Reason} <- Down, is_map_key(Ref, Nodes0)] ++ [{down, Ref, noconnection} || Ref <- Died],
+    Over1 = [Ref || {down, Ref, _} <- Downs],
+    Peer3 = lists:foldl(fun drop/2, Peer2, Over1),
+    {Sends, Peer} = case Down of
+        [] -> {[], Peer3};
+        _ -> {S, P} = want(Now, Node, #{}, [Ref || {Ref, _} <- Down], Peer3), {[S], P#peer{open = 0}}
+    end,
+    {Downs ++ Sends, L#l{peers = Peers#{Node := Peer}, nodes = maps:without(Over1, Nodes0)}}.
+
+%% In another life of the node nothing is left of what was watched; another memory has to be told.
+life(Life, #peer{life = Life} = Peer) -> {[], Peer};
+life(Life, #peer{life = undefined} = Peer) -> {[], Peer#peer{life = Life}};
+life({Creation, _} = Life, #peer{life = {Creation, _}, add = Add, watching = Watching} = Peer) ->
+    {[], Peer#peer{life = Life, add = maps:merge(Add, Watching), watching = #{}, over = #{}}};
+life(Life, #peer{watching = Watching} = Peer) -> {maps:keys(Watching), Peer#peer{life = Life, watching = #{}, over = #{}}}.

@@ -1,0 +1,243 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_monitor).
+-moduledoc false.
+%% One process a node for watching processes of other nodes without a link to them: for callers of this node
+%% (`sderl_lease`), and for other nodes (`sderl_leased`). It finds names, in helpers, and tells who watches.
+%%
+%% What is watched for callers of this node stands in a table: a new process of this module begins with it.
+%% Whoever watched a process for others begins with nothing, and is told anew.
+
+-behaviour(gen_server).
+
+-compile({no_auto_import, [monitor/2, demonitor/1]}).
+
+-export([new/0, start_link/0, monitor/2, watch/1, demonitor/1, info/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+%% The helper processes of these answer with their exit reason.
+-dialyzer({nowarn_function, [ask/3]}).
+
+-define(TABLE, sderl_monitors).
+-define(VSN, 1).
+-define(TICK_MS, 500).
+-define(FIND_MS, 5000).
+-define(PRUNE_MS, 60_000).
+
+-record(m, {
+    lease = sderl_lease:new() :: sderl_lease:lease(), leased = sderl_leased:new() :: sderl_leased:leased(),
+    life = erlang:unique_integer([positive]) :: pos_integer(),
+    %% Monitors: of who watches, of processes of own groups, of helpers, of what others watch.
+    mons = #{} :: #{reference() => {owner | near | helper, reference()} | {for, node(), reference()}},
+    own = #{} :: #{reference() => [reference()]},
+    others = #{} :: #{{node(), reference()} => reference()},
+    %% Says what of ours could not be delivered, by node.
+    aliases = #{} :: #{node() => reference()}, alias_of = #{} :: #{reference() => node()},
+    dead_twins = [] :: [pid()]
+}).
+
+-spec new() -> ets:table().
+new() -> ets:new(?TABLE, [named_table, public]).
+
+-spec start_link() -> gen_server:start_ret().
+start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+-doc "The calling process shall hear of the end of a process with a name.".
+-spec monitor(term(), term()) -> reference().
+monitor(Group, Name) -> add({Group, Name}, undefined).
+
+-doc "The same of a process of another node.".
+-spec watch(pid()) -> reference().
+watch(Pid) -> add(Pid, Pid).
+
+%% In the table first: should the server be away, its successor finds it.
+add(What, Pid) ->
+    Ref = make_ref(),
+    true = ets:insert(?TABLE, {Ref, self(), What, Pid}),
+    ok = gen_server:cast(?MODULE, {add, Ref}),
+    Ref.
+
+-doc "When this returns nothing comes any more. False: it was over.".
+-spec demonitor(reference()) -> boolean().
+demonitor(Ref) ->
+    Had = ets:member(?TABLE, Ref) andalso ets:lookup_element(?TABLE, Ref, 2, none) =:= self(),
+    _ = Had andalso begin
+        true = ets:delete(?TABLE, Ref),
+        try gen_server:call(?MODULE, {drop, Ref}, infinity)
+        catch exit:_ -> ok
+        end
+    end,
+    Had.
+
+-doc "How much is watched for this node's processes, and for others by node.".
+-spec info() -> #{watching := non_neg_integer(), watched := #{node() => non_neg_integer()}}.
+info() -> gen_server:call(?MODULE, info).
+
+%% ---------------------------------------------------------------- callbacks
+
+-spec init([]) -> {ok, #m{}}.
+init([]) ->
+    _ = process_flag(async_dist, true),
+    _ = erlang:send_after(?TICK_MS, self(), tick),
+    _ = erlang:send_after(?PRUNE_MS, self(), prune),
+    {ok, lists:foldl(fun({Ref, _, _, _}, M) -> added(Ref, M) end, #m{}, ets:tab2list(?TABLE))}.
+
+-spec handle_call(term(), gen_server:from(), #m{}) -> {reply, term(), #m{}}.
+handle_call({drop, Ref}, _, M) -> {reply, ok, drop(Ref, M)};
+handle_call(info, _, #m{lease = Lease, leased = Leased} = M) ->
+    {reply, #{watching => map_size(sderl_lease:watched(Lease)), watched => maps:filter(fun(_, N) -> N > 0 end, sderl_leased:watches(Leased))}, M};
+handle_call(_, _, M) -> {reply, {error, unknown_call}, M}.
+
+-spec handle_cast(term(), #m{}) -> {noreply, #m{}}.
+handle_cast({add, Ref}, M) -> {noreply, added(Ref, M)};
+handle_cast(_, M) -> {noreply, unknown(M)}.
+
+-spec handle_info(term(), #m{}) -> {noreply, #m{}}.
+handle_info(tick, #m{} = M0) ->
+    _ = erlang:send_after(?TICK_MS, self(), tick),
+    Now = now_ms(),
+    {noreply, leased(Now, tick, lease(Now, tick, M0))};
+handle_info(prune, #m{dead_twins = Before} = M) ->
+    _ = erlang:send_after(?PRUNE_MS, self(), prune),
+    {noreply, M#m{dead_twins = sderl_twin:prune(Before)}};
+handle_info({sderl_watch, ?VSN, Node, Life, {have, Added, Ended, Down} = Have}, M)
+  when is_atom(Node), tuple_size(Life) =:= 2, is_list(Added), is_list(Ended), is_list(Down) ->
+    {noreply, lease(now_ms(), {message, Node, Life, Have}, M)};
+handle_info({sderl_watch, ?VSN, Node, Life, {want, N, Add, Over, Seen} = Want}, M)
+  when is_atom(Node), tuple_size(Life) =:= 2, is_integer(N), is_list(Add), is_list(Over), is_list(Seen) ->
+    {noreply, leased(now_ms(), {message, Node, Life, Want}, M)};
+handle_info({Alias, failed, Why}, #m{alias_of = Of} = M) when is_map_key(Alias, Of), is_atom(Why) ->
+    {noreply, lease(now_ms(), {failed, maps:get(Alias, Of), Why}, M)};
+handle_info({'DOWN', Mon, process, _, Reason}, #m{mons = Mons} = M) ->
+    case maps:take(Mon, Mons) of
+        {What, Rest} -> {noreply, ended(What, Reason, M#m{mons = Rest})};
+        error -> {noreply, M}
+    end;
+handle_info(_, M) -> {noreply, unknown(M)}.
+
+unknown(M) ->
+    sderl_dir:unknown(?MODULE),
+    M.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+%% ---------------------------------------------------------------- for this node's processes
+
+added(Ref, #m{own = Own} = M) when is_map_key(Ref, Own) -> M;
+added(Ref, #m{own = Own} = M0) ->
+    case ets:lookup(?TABLE, Ref) of
+        [{_, Owner, What, Pid}] ->
+            M = mon(Owner, owner, Ref, M0#m{own = Own#{Ref => []}}),
+            case Pid of
+                undefined -> find(What, Ref, M);
+                _ -> watch(Ref, Pid, M)
+            end;
+        [] -> M0
+    end.
+
+mon(Pid, Kind, Ref, #m{own = Own, mons = Mons} = M) ->
+    Mon = erlang:monitor(process, Pid),
+    M#m{mons = Mons#{Mon => {Kind, Ref}}, own = Own#{Ref := [Mon | maps:get(Ref, Own)]}}.
+
+find({Group, Name}, Ref, M) ->
+    case sderl_store:is_member(Group) of
+        true ->
+            case sderl_read:local(Group, Name) of
+                undefined -> tell(Ref, noproc, M);
+                Pid -> near(Ref, Pid, M)
+            end;
+        false -> ask({Group, Name}, Ref, M)
+    end.
+
+ask({Group, Name}, Ref, #m{mons = Mons} = M) ->
+    {_, Mon} = spawn_monitor(fun() -> exit({found, sderl_route_call:call(Group, {whois, Name}, none, ?FIND_MS)}) end),
+    M#m{mons = Mons#{Mon => {helper, Ref}}}.
+
+watch(Ref, Pid, M) when node(Pid) =:= node() -> near(Ref, Pid, M);
+watch(Ref, Pid, M) -> lease(now_ms(), {watch, Ref, Pid}, M).
+
+%% Of a mate: over the link that the group has.
+near(Ref, Pid, M) ->
+    case node(Pid) =:= node() orelse lists:member(node(Pid), nodes(connected)) of
+        true -> mon(Pid, near, Ref, M);
+        false -> lease(now_ms(), {watch, Ref, Pid}, M)
+    end.
+
+ended({owner, Ref}, _, M) ->
+    true = ets:delete(?TABLE, Ref),
+    drop(Ref, M);
+ended({near, Ref}, Reason, M) -> tell(Ref, Reason, M);
+ended({for, Node, Ref}, Reason, #m{others = Others} = M) ->
+    leased(now_ms(), {died, Node, Ref, Reason}, M#m{others = maps:remove({Node, Ref}, Others)});
+ended({helper, Ref}, Found, #m{own = Own} = M) when is_map_key(Ref, Own) ->
+    case Found of
+        {found, {ok, Pid}} when is_pid(Pid) ->
+            _ = ets:update_element(?TABLE, Ref, {4, Pid}),
+            watch(Ref, Pid, M);
+        {found, {error, no_name}} -> tell(Ref, noproc, M);
+        {found, {error, unreachable}} -> tell(Ref, noconnection, M);
+        _ -> tell(Ref, lost_route, M)
+    end;
+ended({helper, _}, _, M) -> M.
+
+tell(Ref, Reason, M) ->
+    _ = [Owner ! {'DOWN', Ref, process, What, Reason} || {_, Owner, What, _} <- ets:take(?TABLE, Ref)],
+    drop(Ref, M).
+
+drop(Ref, #m{own = Own, mons = Mons} = M) ->
+    case maps:take(Ref, Own) of
+        {Ours, Rest} ->
+            lists:foreach(fun(Mon) -> true = erlang:demonitor(Mon, [flush]) end, Ours),
+            lease(now_ms(), {unwatch, Ref}, M#m{own = Rest, mons = maps:without(Ours, Mons)});
+        error -> M
+    end.
+
+%% ---------------------------------------------------------------- effects
+
+lease(Now, Event, #m{lease = Lease0} = M) ->
+    {Effects, Lease} = sderl_lease:step(Now, Event, Lease0),
+    lists:foldl(fun effect/2, M#m{lease = Lease}, Effects).
+
+leased(Now, Event, #m{leased = Leased0} = M) ->
+    {Effects, Leased} = sderl_leased:step(Now, Event, Leased0),
+    lists:foldl(fun effect/2, M#m{leased = Leased}, Effects).
+
+effect({send, Node, Try, Want}, #m{life = Life} = M0) ->
+    {Alias, M} = alias_for(Node, M0),
+    case send(Node, Alias, {Life, 0}, Want, Try) of
+        %% Nobody else will say so.
+        {error, no_route} -> _ = mate(Node) andalso (self() ! {Alias, failed, unreachable}), M;
+        _ -> M
+    end;
+effect({send, Node, Try, Memory, Have}, #m{life = Life} = M) ->
+    _ = send(Node, none, {Life, Memory}, Have, Try),
+    M;
+effect({down, Ref, Reason}, M) -> tell(Ref, Reason, M);
+effect({lost, Node, Reason, Count}, M) ->
+    sderl_event:emit(route_lost, #{node => Node, reason => Reason, processes => Count}),
+    M;
+effect({forget, Node}, #m{aliases = Aliases, alias_of = Of} = M) ->
+    case maps:take(Node, Aliases) of
+        {Alias, Rest} -> _ = unalias(Alias), M#m{aliases = Rest, alias_of = maps:remove(Alias, Of)};
+        error -> M
+    end;
+effect({monitor, Node, Ref, Pid}, #m{mons = Mons, others = Others} = M) when node(Pid) =:= node() ->
+    Mon = erlang:monitor(process, Pid),
+    M#m{mons = Mons#{Mon => {for, Node, Ref}}, others = Others#{{Node, Ref} => Mon}};
+effect({monitor, Node, Ref, _}, M) -> leased(now_ms(), {died, Node, Ref, noproc}, M);
+effect({demonitor, Node, Ref}, #m{mons = Mons, others = Others} = M) ->
+    case maps:take({Node, Ref}, Others) of
+        {Mon, Rest} -> true = erlang:demonitor(Mon, [flush]), M#m{mons = maps:remove(Mon, Mons), others = Rest};
+        error -> M
+    end.
+
+alias_for(Node, #m{aliases = Aliases, alias_of = Of} = M) ->
+    case Aliases of
+        #{Node := Alias} -> {Alias, M};
+        #{} -> Alias = alias(), {Alias, M#m{aliases = Aliases#{Node => Alias}, alias_of = Of#{Alias => Node}}}
+    end.
+
+send(Node, From, {Life, Memory}, Message, Try) ->
+    Whole = {sderl_watch, ?VSN, node(), {erlang:system_info(creation), {Life, Memory}}, Message},
+    sderl_route_send:node(Node, {process, ?MODULE}, From, Whole, erlang:phash2({node(), Try}, 1 bsl 27), [noconnect, nosuspend]).
+
+mate(Node) -> lists:any(fun({_, _, _, Members, _}) -> lists:member(Node, Members) end, sderl_dir:named()).
