@@ -83,6 +83,7 @@ handle_info(_, Subs) ->
 receiver({Group, {name, Name}}) -> {Group, Name};
 receiver({Group, {Kind, _} = To}) when Kind =:= names; Kind =:= nodes -> {Group, To};
 receiver({_Node, {to, To}}) -> To;
+receiver({Node, {process, Name}}) -> {Name, Node};
 receiver(Other) -> Other.
 
 note(Where, From, To, Reason, N, Subs) ->
