@@ -41,6 +41,7 @@ Distributed Erlang*, IEEE TPDS 2017; reference to its format in `m:sderl_dist`).
 -opaque t() :: #{
     term := network(),
     root := vertex(),
+    nodes := [node()],
     places := #{node() => [non_neg_integer()]},
     max := float(),
     min := float()
@@ -66,6 +67,7 @@ parse(Term) ->
         {ok, #{
             term => Term,
             root => Named,
+            nodes => lists:reverse(leaves(Root, [])),
             places => maps:with(maps:keys(Seen), Places),
             max => distance(lists:min([none | Spans])),
             min => distance(lists:max([-1 | Spans]))
@@ -123,6 +125,9 @@ number({vertex, {name, Name}, Inner}, Next) ->
     {Numbered, After} = lists:mapfoldl(fun number/2, Next, Inner),
     {{vertex, Name, Numbered}, After}.
 
+leaves({leaf, Node}, Nodes) -> [Node | Nodes];
+leaves({vertex, _, Inner}, Nodes) -> lists:foldl(fun leaves/2, Nodes, Inner).
+
 places({leaf, Node}, Above, Places, Next) ->
     {Places#{Node => lists:reverse(Above)}, Next};
 places({vertex, _, Inner}, Above, Places, Next) ->
@@ -164,11 +169,7 @@ root(#{root := Root}) -> Root.
 
 -doc "All nodes, in the order of the text.".
 -spec nodes(t()) -> [node()].
-nodes(#{root := Root}) ->
-    lists:reverse(leaves(Root, [])).
-
-leaves({leaf, Node}, Nodes) -> [Node | Nodes];
-leaves({vertex, _, Inner}, Nodes) -> lists:foldl(fun leaves/2, Nodes, Inner).
+nodes(#{nodes := Nodes}) -> Nodes.
 
 -doc "How far apart two nodes are: 0.0 to 1.0.".
 -spec distance(node(), node(), t()) -> float() | {error, {node_not_found, node()}}.
