@@ -10,7 +10,7 @@ signal stopped it, which `bin/sderl` makes that of the signal it got: 130 for Ct
 -export([main/1, run/1]).
 
 %% `shell` is in bin/sderl itself: it takes over the terminal.
--define(COMMANDS, [{"demo", sderl_demo_command}, {"bench", sderl_bench_command}]).
+-define(COMMANDS, [{"demo", sderl_demo_command}, {"plan", sderl_plan_command}, {"bench", sderl_bench_command}]).
 
 %% How long nodes may take to go when a signal has ended the command.
 -define(CLEAN_UP_MS, 15_000).

@@ -1,0 +1,58 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_plan_command_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+run(Args) ->
+    case sderl_plan_command:run(string:lexemes(Args, " ")) of
+        {Kind, Text} -> {Kind, unicode:characters_to_list(Text)};
+        ok -> ok
+    end.
+
+good_test_() ->
+    [{Args, ?_assertEqual(ok, run(Args))} || Args <- [
+        "--nodes 20 --max-links 8", "--nodes 20 --pattern auto", "--nodes 20 --pattern tree --branching 2 --remainder left_out",
+        "--nodes 20 --pattern ring --group-size 6 --gateways 2 --json -"
+    ]].
+
+wrong_test_() ->
+    [{Args, ?_assertEqual({usage, Text}, run(Args))} || {Args, Text} <- [
+        {"--nodes 0", "--nodes cannot be 0: it is a number from 1 to 5000, or a file"},
+        {"--nodes /nowhere/x", "--nodes: /nowhere/x is neither a number nor a file that can be read: no such file or directory"},
+        {"--nodes 9 --groups 3", "--groups is for one pattern: give --pattern too, or a limit (--max-group, --max-links)"},
+        {"--nodes 9 --pattern cube", "--pattern cannot be cube: it is star, tree, ring, chain, grid or auto"},
+        {"--nodes 9 --pattern star --remainder x", "--remainder cannot be x: it is spread, last, error or left_out"},
+        {"--nodes 9 --pattern star", "--pattern star needs --group-size or --groups"},
+        {"--nodes 9 --pattern tree --levels 2", "--pattern tree needs --branching"},
+        {"--nodes 9 --pattern ring --hubs 2 --groups 3", "--hubs is for --pattern star, not ring"},
+        {"--nodes 9 --pattern ring --group-size 3 --groups 3", "--group-size and --groups decide each other: leave one of them out"},
+        {"--nodes 9 --pattern ring --groups 2", "a ring needs 3 groups at least, not 2: make groups smaller, or take a chain"},
+        {"--nodes 100 --pattern star --group-size 10 --gateways 2 --max-links 20",
+         "a node of this plan has 27 links and max_links allows 20: allow 27, make groups smaller or gateways fewer"},
+        {"--nodes 9 --traffic /nowhere/x", "--traffic: cannot read /nowhere/x: no such file or directory"}
+    ]].
+
+unwritable_test() -> ?assertEqual({error, "cannot write /nowhere/x: no such file or directory"}, run("--nodes 9 --svg /nowhere/x")).
+
+files_test() ->
+    Dir = filename:join(filename:basedir(user_cache, "sderl_plan_command_tests"), os:getpid()),
+    File = fun(Name) -> filename:join(Dir, Name) end,
+    ok = filelib:ensure_path(Dir),
+    try
+        ok = file:write_file(File("nodes"), "a@host b@host  # two\nc@host,d@host\n"),
+        ok = file:write_file(File("terms"), "['a@host', 'b@host']. 'c@host'. 'd@host'.\n"),
+        ok = file:write_file(File("traffic"), "{'a@host', 'd@host', 100}. {['b@host'], 'c@host', 50}.\n"),
+        [ok = run(["--nodes ", File(Nodes), " --pattern star --group-size 2 --traffic ", File("traffic"), " --out ", File("plan"),
+                   " --svg ", File("svg"), " --config ", File("config"), " --json ", File("json")]) || Nodes <- ["nodes", "terms"]],
+        {ok, #{groups := [_, #{nodes := One}, #{nodes := Two}]} = Plan} = sderl_pattern:read(File("plan")),
+        ?assertEqual([['a@host', 'd@host'], ['b@host', 'c@host']], lists:sort([lists:sort(One), lists:sort(Two)])),
+        ?assertEqual({ok, [[{sderl, [sderl_pattern:config(Plan)]}]]}, file:consult(File("config"))),
+        {ok, Json} = file:read_file(File("json")),
+        ?assertMatch(#{<<"experiment">> := <<"plan">>, <<"metrics">> := #{<<"links_per_node_max">> := 2, <<"traffic">> := #{<<"inside">> := 1.0}}},
+                     json:decode(Json)),
+        ok = file:write_file(File("nodes"), "a@host b"),
+        ?assertMatch({usage, _}, run(["--nodes ", File("nodes"), " --max-links 3"])),
+        ok = file:write_file(File("traffic"), "{a, b}.\n"),
+        {usage, Text} = run(["--nodes 3 --traffic ", File("traffic")]),
+        ?assertEqual("--traffic: {a,b} is no row of a traffic matrix: write {FromNodes, ToNodes, MessagesPerSecond}", Text)
+    after file:del_dir_r(Dir)
+    end.
