@@ -42,6 +42,9 @@ Times are milliseconds, whole numbers from 1 to 4294967295.
 | `attribute_share_ms` | `Ms` | 5000 | how often it tells the members of its groups what changed |
 | `attribute_keep_ms` | `Ms` | 5000 | how long a computed value is kept |
 | `attribute_timeout_ms` | `Ms` | 1000 | the longest that a computing may take |
+| `route_beat_ms` | `Ms` | 1000 | how often gateways and those next to them look whether the other answers; routes avoid one that is silent for three of these |
+| `route_queue` | 1 to 10000000 | 10000 | how many messages may wait before a full link, in each of eight forwarding processes |
+| `route_hops` | 1 to 1000 | 16 | how many gateways a message may cross |
 | `distances` | `none`, a file's name, a term | `none` | the tree of distances between nodes, see `m:sderl_dist` |
 
 Anything malformed is an error with the path to the bad term; `format_error/1` makes
@@ -94,6 +97,9 @@ or the group is given by seeds. `other_groups` are the rest, kept as knowledge.
     attribute_share_ms := pos_integer(),
     attribute_keep_ms := pos_integer(),
     attribute_timeout_ms := pos_integer(),
+    route_beat_ms := pos_integer(),
+    route_queue := pos_integer(),
+    route_hops := pos_integer(),
     distances := none | file:name_all() | sderl_dist:network()
 }.
 
@@ -206,6 +212,9 @@ defaults() ->
         {write_timeout_ms, 10_000},
         {resolver, random_exit_name},
         {resolver_timeout_ms, 5_000},
+        {route_beat_ms, 1_000},
+        {route_queue, 10_000},
+        {route_hops, 16},
         {distances, none}
         | sderl_attr_config:defaults()
     ].
@@ -244,6 +253,10 @@ option(resolver, Path, Value) ->
         ok -> {ok, Value};
         {error, _} -> bad(Path, Value, resolver)
     end;
+option(route_queue, Path, Value) ->
+    count(Path, Value, 10_000_000);
+option(route_hops, Path, Value) ->
+    count(Path, Value, 1_000);
 option(_Milliseconds, Path, Value) ->
     milliseconds(Path, Value).
 
@@ -256,6 +269,9 @@ text(Path, Value) when is_list(Value) ->
     end;
 text(Path, Value) ->
     bad(Path, Value, text).
+
+count(_Path, Value, Most) when is_integer(Value), Value > 0, Value =< Most -> {ok, Value};
+count(Path, Value, Most) -> bad(Path, Value, {count, Most}).
 
 milliseconds(_Path, Value) when is_integer(Value), Value > 0, Value =< ?MAX_MS -> {ok, Value};
 milliseconds(Path, Value) -> bad(Path, Value, milliseconds).

@@ -81,6 +81,8 @@ remedy(resolver) ->
     "is not a resolver; write random_exit_name, random_notify_name, notify_all_name or {Module, Function}";
 remedy(text) ->
     "is not a text; write a string or a binary";
+remedy({count, Most}) ->
+    ["is not such a number; write a whole number from 1 to ", integer_to_list(Most)];
 remedy(milliseconds) ->
     "is not a number of milliseconds; write a whole number from 1 to 4294967295";
 remedy(milliseconds_or_infinity) ->

@@ -42,6 +42,9 @@ nothing_configured_test() ->
             attribute_share_ms => 5_000,
             attribute_keep_ms => 5_000,
             attribute_timeout_ms => 1_000,
+            route_beat_ms => 1_000,
+            route_queue => 10_000,
+            route_hops => 16,
             distances => none
         },
         Config
@@ -132,6 +135,9 @@ malformed_options_test_() ->
             {{link_idle_ms, 0}, [link_idle_ms], milliseconds},
             {{link_idle_ms, infinity}, [link_idle_ms], milliseconds},
             {{tick_ms, 1 bsl 32}, [tick_ms], milliseconds},
+            {{route_beat_ms, 0}, [route_beat_ms], milliseconds},
+            {{route_queue, 0}, [route_queue], {count, 10_000_000}},
+            {{route_hops, 1001}, [route_hops], {count, 1_000}},
             {{tick_ms, 2001}, [set_aside_ms], {at_least_two_ticks, 4002}},
             {{resolver, fun(_, A, _) -> A end}, [resolver], resolver},
             {stray, [1], option},
@@ -248,7 +254,7 @@ env() ->
 option_name() ->
     oneof([
         s_groups, cluster, await, forget_down_after, free_islands, link_policy, link_idle_ms,
-        tick_ms, set_aside_ms, write_timeout_ms, resolver, resolver_timeout_ms, other
+        tick_ms, set_aside_ms, write_timeout_ms, resolver, resolver_timeout_ms, route_beat_ms, route_queue, route_hops, other
     ]).
 
 option_value() ->

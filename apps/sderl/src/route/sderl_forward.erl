@@ -28,8 +28,8 @@
 -define(BUNDLE, 64).
 %% So many failures are told before nothing waits.
 -define(MANY, 1000).
-%% So many gateways at most for what begins here.
--define(HOPS, 16).
+%% How long failures add up at most, in ms.
+-define(TELL_MS, 200).
 %% Counters of a node, all forwarding processes together.
 -define(DELIVERED, 1).
 -define(FORWARDED, 2).
@@ -43,6 +43,7 @@
     out = #{} :: #{node() => nonempty_improper_list(pos_integer(), [entry()])},
     lanes = #{} :: #{node() => sderl_lane:t()},
     failed = #{} :: #{{pid(), term(), sderl_route_send:failure()} => pos_integer()},
+    told = 0 :: integer(),
     %% Of this process, and of those it sends to.
     name :: atom(),
     counts :: counters:counters_ref(),
@@ -64,11 +65,11 @@ loop(init, Parent, Name) ->
 
 %% ---------------------------------------------------------------- the loop
 
-%% While messages wait, bundles and failures grow; they go when nothing waits. `Look`: so many messages until the
-%% next look at the own queue.
+%% While messages wait, bundles and failures grow; they go when nothing waits, failures after a while too. `Look`: so
+%% many messages until the next look at the own queue.
 run(Look, Parent, #f{limit = Limit} = F) when Look =< 0 ->
     {message_queue_len, Length} = process_info(self(), message_queue_len),
-    run(?LOOK, Parent, tell(many, F#f{flooded = Length > 4 * Limit}));
+    run(?LOOK, Parent, tell(some, F#f{flooded = Length > 4 * Limit}));
 run(Look, Parent, #f{out = Out} = F) ->
     receive Message -> take(Message, Look, Parent, F)
     after 0 ->
@@ -89,9 +90,7 @@ rest(Parent, F) -> idle(Parent, tell(all, flush(F#f{flooded = false}))).
 idle(Parent, F) ->
     receive Message -> take(Message, ?LOOK, Parent, F) end.
 
-take({sderl_to, ?VSN, _, _, _, _, _, _} = Frame, Look, Parent, F) -> run(Look - 1, Parent, to(Frame, F));
-take({sderl_at, ?VSN, _, _, _, _, _, _} = Frame, Look, Parent, F) -> run(Look - 1, Parent, at(Frame, F));
-take({sderl_each, ?VSN, _, _, _, _, _, _} = Frame, Look, Parent, F) -> run(Look - 1, Parent, each(Frame, none, F));
+take({_, ?VSN, _, _, _, _, _, _} = Frame, Look, Parent, F) -> run(Look - 1, Parent, frame(Frame, F));
 take({sderl_many, ?VSN, Entries}, Look, Parent, F) when is_list(Entries) -> run(Look - ?BUNDLE, Parent, many(Entries, 0, F));
 take({lane_failed, Node, Entries}, Look, Parent, F) -> run(Look, Parent, undone(Node, Entries, F));
 take({lane_idle, Node, Lane}, Look, Parent, #f{lanes = Lanes} = F) ->
@@ -108,12 +107,15 @@ take(_, Look, Parent, F) -> run(Look, Parent, unknown(F)).
 many([[To | Message] | Rest], N, F) when is_pid(To), node(To) =:= node(); is_reference(To) ->
     To ! Message,
     many(Rest, N + 1, F);
-many([{sderl_to, ?VSN, _, _, _, _, _, _} = Frame | Rest], N, F) -> many(Rest, N, to(Frame, F));
-many([{sderl_at, ?VSN, _, _, _, _, _, _} = Frame | Rest], N, F) -> many(Rest, N, at(Frame, F));
-many([{sderl_each, ?VSN, _, _, _, _, _, _} = Frame | Rest], N, F) -> many(Rest, N, each(Frame, none, F));
+many([{_, ?VSN, _, _, _, _, _, _} = Frame | Rest], N, F) -> many(Rest, N, frame(Frame, F));
 many([], N, F) -> count(?DELIVERED, N, F);
 many([_ | Rest], N, F) -> many(Rest, N, unknown(F));
 many(_, N, F) -> count(?DELIVERED, N, unknown(F)).
+
+frame({sderl_to, _, Hops, Hash, _, _, _, _} = Frame, F) when is_integer(Hops), is_integer(Hash) -> to(Frame, F);
+frame({sderl_at, _, Hops, Hash, Node, _, _, _} = Frame, F) when is_integer(Hops), is_integer(Hash), is_atom(Node) -> at(Frame, F);
+frame({sderl_each, _, Hops, Hash, _, _, _, _} = Frame, F) when is_integer(Hops), is_integer(Hash) -> each(Frame, none, F);
+frame(_, F) -> unknown(F).
 
 unknown(F) ->
     sderl_dir:unknown(?MODULE),
@@ -155,7 +157,7 @@ elsewhere({_, _, _, _, Group, What, From, _} = Frame, F) ->
     end.
 
 %% To more than one process, or to one that every member has.
-all({_, _, _, _, _, {call_any, Process}, From, Message}, F) when is_atom(Process) ->
+all({_, _, _, _, _, {call_any, Process}, From, Message}, F) when is_atom(Process), is_reference(From) ->
     sderl_route_call:serve(From, Process, Message),
     count(?DELIVERED, 1, F);
 all({_, _, Hops, Hash, Group, {names, Pattern}, From, Message}, F0) ->
@@ -164,7 +166,11 @@ all({_, _, Hops, Hash, Group, {names, Pattern}, From, Message}, F0) ->
         at({sderl_at, ?VSN, Hops, Hash, Node, To, From, Message}, F)
     end, F0, maps:groups_from_list(fun erlang:node/1, sderl_store:matching(Group, Pattern)));
 all({_, _, Hops, Hash, Group, {nodes, Process}, From, Message}, F0) when is_atom(Process) ->
-    {_, _, _, Members, _} = sderl_dir:own(Group),
+    Members = case sderl_dir:own(Group) of
+        {_, _, _, Ms, _} -> Ms;
+        %% Left in this moment.
+        undefined -> []
+    end,
     lists:foldl(fun(Node, F) -> at({sderl_at, ?VSN, Hops, Hash, Node, {process, Process}, From, Message}, F) end, F0, Members);
 all(_, F) -> unknown(F).
 
@@ -185,6 +191,7 @@ each(_, _, F) -> unknown(F).
 at({_, _, _, _, Node, At, From, Message}, F) when Node =:= node() ->
     here(At, From, Message),
     count(?DELIVERED, 1, F);
+at({_, _, _, _, Node, At, From, _}, #f{flooded = true} = F) when is_pid(From) -> failed(From, {Node, At}, busy, F);
 at({_, _, _, _, Node, At, From, Message} = Frame, F) ->
     case {ets:member(sderl_links, Node), At} of
         {true, {to, To}} -> add(Node, {[To | Message], {Node, At}, From}, F);
@@ -193,18 +200,19 @@ at({_, _, _, _, Node, At, From, Message} = Frame, F) ->
     end.
 
 here({group, Group, To}, From, Message) -> self() ! {sderl_to, ?VSN, 1, 0, Group, To, From, Message}, ok;
-here({groups, Groups, To}, From, Message) -> self() ! {sderl_each, ?VSN, ?HOPS, erlang:phash2(From, 1 bsl 27), Groups, To, From, Message}, ok;
+here({groups, Groups, To}, From, Message) -> self() ! {sderl_each, ?VSN, sderl_route_send:hops(), erlang:phash2(From, 1 bsl 27), Groups, To, From, Message}, ok;
 here({to, To}, _, Message) when is_pid(To); is_reference(To) -> To ! Message, ok;
-here({pids, Pids}, _, Message) -> lists:foreach(fun(P) -> P ! Message end, Pids);
+here({pids, Pids}, _, Message) when is_list(Pids) -> lists:foreach(fun(P) -> P ! Message end, Pids);
 here({process, Process}, _, Message) when is_atom(Process) ->
     case whereis(Process) of
         undefined -> ok;
         Pid -> Pid ! Message, ok
     end;
-here({call, Pid}, From, Message) -> sderl_route_call:serve(From, Pid, Message);
-here({whois, Pid}, From, _) -> sderl_route_call:found(From, Pid);
+here({call, To}, From, Message) when is_pid(To), is_reference(From); is_atom(To), is_reference(From) ->
+    sderl_route_call:serve(From, To, Message);
+here({whois, Pid}, From, _) when is_pid(Pid) -> sderl_route_call:found(From, Pid);
 here({stream, Pid}, _, Message) when is_pid(Pid) -> sderl_twin:deliver(Pid, Message);
-here(probe, From, _) -> sderl_route_call:probe(From);
+here(probe, From, _) when is_reference(From) -> sderl_route_call:probe(From);
 here(report, _, Report) -> sderl_route_report:failed(Report);
 here(_, _, _) -> sderl_dir:unknown(?MODULE).
 
@@ -295,12 +303,17 @@ note(From, What, Reason, #f{failed = Failed} = F) when is_pid(From) ->
 note(_, _, _, F) -> F.
 
 tell(_, #f{failed = Failed} = F) when map_size(Failed) =:= 0 -> F;
-tell(many, #f{failed = Failed} = F) when map_size(Failed) < ?MANY -> F;
-tell(_, #f{failed = Failed} = F) ->
-    maps:foreach(fun(Node, List) ->
-        case Node =:= node() of
-            true -> sderl_route_report:failed({node(), List});
-            false -> _ = sderl_route_send:node(Node, report, none, {node(), List}, [noconnect, nosuspend]), ok
-        end
-    end, maps:groups_from_list(fun({From, _, _, _}) -> node(From) end, [{P, W, R, N} || {P, W, R} := N <- Failed])),
-    F#f{failed = #{}}.
+tell(Which, #f{failed = Failed, told = Told} = F) ->
+    Now = erlang:monotonic_time(millisecond),
+    case Which =:= all orelse map_size(Failed) >= ?MANY orelse Now - Told >= ?TELL_MS of
+        true -> F#f{failed = report(Failed), told = Now};
+        false -> F
+    end.
+
+%% Gives what is to be told later, as the link is full.
+report(Failed) ->
+    ByNode = maps:groups_from_list(fun({{From, _, _}, _}) -> node(From) end, maps:to_list(Failed)),
+    maps:from_list(lists:append([List || Node := List <- ByNode, reported(Node, [{P, W, R, N} || {{P, W, R}, N} <- List]) =:= {error, busy}])).
+
+reported(Node, List) when Node =:= node() -> sderl_route_report:failed({node(), List});
+reported(Node, List) -> sderl_route_send:node(Node, report, none, {node(), List}, [noconnect, nosuspend]).

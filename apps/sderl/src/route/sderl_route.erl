@@ -98,12 +98,16 @@ Calls a `gen_server` (or whatever answers such calls) of any group. `Timeout` in
 
 Errors: `no_name`, `no_route`, `unreachable`, `busy`, `hop_limit`, `not_running`: it was not asked.
 `{down, Reason}`: the process that was asked ended, before its answer (`noproc`: before it was asked;
-`noconnection`: with its node).
-`lost_route`: the way was lost, and whether it was asked is not known. `timeout`: it was asked and has not
-answered in time.
+`noconnection`: with its node, as that says which was started again since).
+`lost_route`: the way was lost, and whether it was asked is not known; also when nothing at all was heard of it for eight
+seconds. `timeout`: it was asked and has not answered in time.
 
 While no way is known the call waits up to a second for one, within its time limit, so that the death of a
-gateway is no error where there is another.
+gateway is no error where there is another. Calls do not wait for a full link: it is `busy` when no other way is found
+in that time.
+
+A process is asked once, however often the call had to be sent. Where the name went to a process on another node meanwhile,
+both may have been asked, each once.
 """.
 -spec call({Group :: term(), Name :: term()}, Request :: term(), timeout()) ->
     {ok, term()} | {error, sderl_route_call:error() | not_running}.
@@ -125,6 +129,7 @@ direct(Process, Request, Timeout) ->
     try {ok, gen_server:call(Process, Request, Timeout)}
     catch
         exit:{timeout, _} -> {error, timeout};
+        exit:{{nodedown, _}, _} -> {error, {down, noconnection}};
         exit:{Reason, _} -> {error, {down, Reason}}
     end.
 

@@ -12,6 +12,10 @@
 %% twice is asked once, and its answer is sent again. When the answer takes time that side says `accepted`,
 %% and from then on the caller only asks now and then whether the call is still known there.
 %%
+%% A frame may also lie in a gateway that stands still, until long after its call was answered and forgotten. So each
+%% call says when it began, by its node's clock, and of what is forgotten the latest beginning stays for each node: what
+%% began before that was sent too long ago to be wanted, and is not asked.
+%%
 %% What the caller learns, apart from the answer:
 %%
 %% | error | |
@@ -32,6 +36,10 @@
 %% For how long a call is sent again, and how long the other side remembers an answer.
 -define(AGAIN_MS, 3000).
 -define(KEEP_MS, 10_000).
+%% After so long without any sign the way is lost. Less than an answer is kept.
+-define(SILENCE_MS, 8000).
+%% How long it is remembered of a node which of its calls are too old.
+-define(FLOOR_MS, 86_400_000).
 %% How long a way may be missing before that is an error: gateways die and others take over.
 -define(PATIENCE_MS, 1000).
 %% When the answering side says that it takes longer.
@@ -40,8 +48,16 @@
 %% An accepted call that nobody asks after is over.
 -define(ORPHAN_MS, 60_000).
 
--record(c, {alias, group, what, request, deadline, began,
-            wait = ?FIRST_MS, sent = 0, node :: node() | undefined, asked = 0, heard = 0, missing}).
+%% `tries`: sent or not; `sent`: of these, on their way; `failed`: of these, known not to have arrived.
+-record(c, {
+    alias :: reference(), group :: term(), what :: sderl_route_send:what() | {at, node(), atom()},
+    message :: {Creation :: integer(), Began :: integer(), Request :: term()},
+    deadline :: integer() | infinity, began :: integer(), heard :: integer(),
+    wait = ?FIRST_MS :: pos_integer(), tries = 0, sent = 0, failed = 0, asked = 0,
+    why = no_route :: sderl_route_send:failure(), missing :: integer() | undefined,
+    %% Where it was accepted.
+    node :: node() | undefined
+}).
 
 -spec new() -> ets:table().
 new() -> ets:new(?TABLE, [named_table, public, {write_concurrency, true}]).
@@ -53,7 +69,8 @@ new() -> ets:new(?TABLE, [named_table, public, {write_concurrency, true}]).
 call(Group, What, Request, Timeout) ->
     Now = now_ms(),
     Alias = alias(),
-    C = #c{alias = Alias, group = Group, what = What, request = Request, began = Now, heard = Now,
+    C = #c{alias = Alias, group = Group, what = What, began = Now, heard = Now,
+           message = {erlang:system_info(creation), Now, Request},
            deadline = case Timeout of infinity -> infinity; _ -> Now + Timeout end},
     try send(C)
     after
@@ -61,28 +78,35 @@ call(Group, What, Request, Timeout) ->
         flush(Alias)
     end.
 
-send(#c{group = Group, what = What, alias = Alias, request = Request, sent = Sent} = C) ->
-    Hash = sderl_route_send:hash(Group, Sent + 1),
+%% A caller is not suspended: its time is limited, and there may be another way.
+send(#c{group = Group, what = What, alias = Alias, message = Message, tries = Tries, sent = Sent} = C) ->
+    Hash = sderl_route_send:hash(Group, Tries + 1),
+    Options = [noconnect, nosuspend],
     Result = case What of
-        {at, Node, Process} -> sderl_route_send:node(Node, {call, Process}, Alias, Request, Hash, [noconnect]);
-        _ -> sderl_route_send:group(Group, What, Alias, Request, Hash, [noconnect])
+        {at, Node, Process} -> sderl_route_send:node(Node, {call, Process}, Alias, Message, Hash, Options);
+        _ -> sderl_route_send:group(Group, What, Alias, Message, Hash, Options)
     end,
     case Result of
-        ok -> wait(C#c{sent = Sent + 1});
-        {error, Why} -> missing(Why, C)
+        ok -> wait(C#c{tries = Tries + 1, sent = Sent + 1});
+        {error, Why} -> missing(Why, C#c{tries = Tries + 1})
     end.
 
-wait(#c{alias = Alias, wait = Wait, deadline = Deadline} = C) ->
+wait(#c{alias = Alias, wait = Wait, deadline = Deadline, heard = Heard} = C) ->
     receive
         {Alias, reply, Reply} -> {ok, Reply};
         {Alias, down, Reason} -> {error, {down, Reason}};
         {Alias, accepted, Node} -> wait(C#c{node = Node, wait = ?PROBE_MS, asked = 0, heard = now_ms(), missing = undefined});
+        {Alias, lost, _} -> {error, lost_route};
         {Alias, unknown, Node} -> unknown(Node, C);
         {Alias, failed, Why} -> failure(Why, C)
     after min(Wait, left(Deadline)) ->
         case left(Deadline) of
             0 -> {error, late(C)};
-            _ -> again(C)
+            _ ->
+                case now_ms() - Heard < ?SILENCE_MS of
+                    true -> again(C);
+                    false -> {error, case late(C) of timeout -> lost_route; Why -> Why end}
+                end
         end
     end.
 
@@ -96,28 +120,30 @@ again(#c{node = undefined, began = Began, wait = Wait} = C) ->
         false -> wait(C#c{wait = ?PROBE_MS})
     end;
 again(#c{node = Node, alias = Alias, asked = Asked} = C) ->
-    _ = sderl_route_send:node(Node, probe, Alias, none, [noconnect]),
-    wait(C#c{asked = Asked + 1}).
+    case sderl_route_send:node(Node, probe, Alias, none, [noconnect, nosuspend]) of
+        ok -> wait(C#c{asked = Asked + 1, wait = ?PROBE_MS});
+        {error, Why} -> failure(Why, C#c{asked = Asked + 1})
+    end.
 
-%% Said on the way. With a first try somewhere else it says nothing of that one.
-failure(no_name, #c{sent = 1, node = undefined}) -> {error, no_name};
+%% Said on the way, of this try: each says it once. With another try somewhere else it says nothing of that one.
+failure(no_name, #c{node = undefined, failed = Failed, sent = Sent}) when Failed + 1 =:= Sent -> {error, no_name};
 %% A question harms nobody when it is asked twice.
 failure(no_name, #c{what = {whois, _}}) -> {error, no_name};
-failure(Why, #c{node = undefined} = C) when Why =/= no_name -> missing(Why, C);
-failure(_, C) -> wait(C).
+failure(no_name, #c{failed = Failed} = C) -> wait(C#c{failed = Failed + 1});
+failure(Why, #c{failed = Failed} = C) -> missing(Why, C#c{failed = Failed + 1}).
 
 %% No way at the moment. A gateway that died is out of the tables in a moment.
-missing(Why, #c{missing = Since0, deadline = Deadline, sent = Sent} = C) ->
+missing(Why, #c{missing = Since0, deadline = Deadline, sent = Sent, failed = Failed, node = Node} = C) ->
     Now = now_ms(),
     Since = case Since0 of undefined -> Now; _ -> Since0 end,
     case Why =:= hop_limit orelse Now - Since >= ?PATIENCE_MS orelse left(Deadline) =:= 0 of
-        true when Sent > 1 -> {error, lost_route};
+        true when Sent > Failed; Node =/= undefined -> {error, lost_route};
         true -> {error, Why};
-        false -> wait(C#c{missing = Since, wait = 50})
+        false -> wait(C#c{missing = Since, why = Why, wait = 50})
     end.
 
 %% Out of time: if nothing was heard of it lately, the way is what is lost.
-late(#c{sent = 0}) -> no_route;
+late(#c{node = undefined, sent = N, failed = N, why = Why}) -> Why;
 late(#c{node = undefined}) -> lost_route;
 late(#c{asked = Asked}) when Asked > 2 -> lost_route;
 late(_) -> timeout.
@@ -135,13 +161,21 @@ left(Deadline) -> max(0, Deadline - now_ms()).
 
 %% ---------------------------------------------------------------- the called
 
+%% Rows: `{Alias, asked, Pid, 0, Stamp}` and what came of it, `{Alias, reply | down | lost, Value, At, Stamp}`;
+%% `{{floor, Node, Creation}, Began, At}`: no call of that node that began then or earlier is wanted any more.
+
 -doc "Asks a process of this node for a caller elsewhere, unless it has been asked already.".
 -spec serve(reference(), pid() | atom(), term()) -> ok.
-serve(Alias, Target, Request) ->
-    case ets:insert_new(?TABLE, {Alias, asked, self(), 0}) of
-        true -> _ = spawn(fun() -> ask(Alias, Target, Request) end), ok;
-        false -> probe(Alias)
-    end.
+serve(Alias, Target, {Creation, Began, Request}) when is_integer(Creation), is_integer(Began) ->
+    case ets:member(?TABLE, Alias) of
+        true -> probe(Alias);
+        false ->
+            case ets:lookup_element(?TABLE, {floor, node(Alias), Creation}, 2, none) of
+                Floor when is_integer(Floor), Began =< Floor -> answer(Alias, unknown, node());
+                _ -> _ = spawn(fun() -> ask(Alias, Target, {Creation, Began}, Request) end), ok
+            end
+    end;
+serve(_, _, _) -> sderl_dir:unknown(?MODULE).
 
 -doc "The process that has a name, if it lives: an answer to `whois`.".
 -spec found(reference(), pid()) -> ok.
@@ -159,37 +193,45 @@ found(_, _) -> sderl_dir:unknown(?MODULE).
 -spec probe(reference()) -> ok.
 probe(Alias) ->
     case ets:lookup(?TABLE, Alias) of
-        [{_, asked, Pid, _}] ->
+        [{_, asked, Pid, _, _}] ->
             case is_process_alive(Pid) of
                 true -> Pid ! {probe, Alias}, answer(Alias, accepted, node());
-                %% Killed, so nobody knows what became of it.
-                false -> ets:delete(?TABLE, Alias), answer(Alias, unknown, node())
+                false -> lost(Alias, Pid), probe(Alias)
             end;
-        [{_, Kind, Value, _}] -> answer(Alias, Kind, Value);
+        [{_, Kind, Value, _, _}] -> answer(Alias, Kind, Value);
         [] -> answer(Alias, unknown, node())
     end.
 
-ask(Alias, Target, Request) ->
-    true = ets:update_element(?TABLE, Alias, {3, self()}),
-    Mon = monitor(process, Target, [{alias, reply_demonitor}]),
-    To = case is_atom(Target) of true -> {Target, node()}; false -> Target end,
-    _ = To ! {'$gen_call', {self(), [alias | Mon]}, Request},
-    asked(Alias, Mon, ?LONG_MS).
+%% Nobody knows what became of it. Unless the process noted that just before it ended.
+lost(Alias, Pid) ->
+    _ = ets:select_replace(?TABLE, [{{'$1', asked, Pid, '_', '$2'}, [{'=:=', '$1', Alias}], [{{'$1', lost, {const, node()}, now_ms(), '$2'}}]}]),
+    ok.
 
-asked(Alias, Mon, Wait) ->
+%% Two frames of one call may come to two forwarding processes at a time.
+ask(Alias, Target, Stamp, Request) ->
+    case ets:insert_new(?TABLE, {Alias, asked, self(), 0, Stamp}) of
+        true ->
+            Mon = monitor(process, Target, [{alias, reply_demonitor}]),
+            To = case is_atom(Target) of true -> {Target, node()}; false -> Target end,
+            _ = To ! {'$gen_call', {self(), [alias | Mon]}, Request},
+            asked(Alias, Stamp, Mon, ?LONG_MS);
+        false -> probe(Alias)
+    end.
+
+asked(Alias, Stamp, Mon, Wait) ->
     receive
-        {[alias | Mon], Reply} -> done(Alias, reply, Reply);
-        {'DOWN', Mon, process, _, Reason} -> done(Alias, down, Reason);
-        {probe, Alias} -> asked(Alias, Mon, ?ORPHAN_MS)
+        {[alias | Mon], Reply} -> done(Alias, Stamp, reply, Reply);
+        {'DOWN', Mon, process, _, Reason} -> done(Alias, Stamp, down, Reason);
+        {probe, Alias} -> asked(Alias, Stamp, Mon, ?ORPHAN_MS)
     after Wait ->
         case Wait of
-            ?LONG_MS -> answer(Alias, accepted, node()), asked(Alias, Mon, ?ORPHAN_MS);
-            ?ORPHAN_MS -> ets:delete(?TABLE, Alias)
+            ?LONG_MS -> answer(Alias, accepted, node()), asked(Alias, Stamp, Mon, ?ORPHAN_MS);
+            ?ORPHAN_MS -> lost(Alias, self())
         end
     end.
 
-done(Alias, Kind, Value) ->
-    true = ets:insert(?TABLE, {Alias, Kind, Value, now_ms()}),
+done(Alias, Stamp, Kind, Value) ->
+    true = ets:insert(?TABLE, {Alias, Kind, Value, now_ms(), Stamp}),
     answer(Alias, Kind, Value).
 
 -doc "To the caller: it went no further.".
@@ -204,6 +246,18 @@ answer(Alias, Kind, Value) ->
 -doc "Forgets answers that nobody asks for again.".
 -spec prune() -> ok.
 prune() ->
-    Before = now_ms() - ?KEEP_MS,
-    _ = ets:select_delete(?TABLE, [{{'_', '$1', '_', '$2'}, [{'=/=', '$1', asked}, {'<', '$2', Before}], [true]}]),
+    Now = now_ms(),
+    lists:foreach(fun({Alias, Pid}) -> is_process_alive(Pid) orelse lost(Alias, Pid) end,
+                  ets:select(?TABLE, [{{'$1', asked, '$2', '_', '_'}, [], [{{'$1', '$2'}}]}])),
+    Head = {'$1', '$2', '_', '$3', '$4'},
+    Guards = [{'=/=', '$2', asked}, {'<', '$3', Now - ?KEEP_MS}],
+    Latest = lists:foldl(fun({Node, {Creation, Began}}, Acc) ->
+        Key = {floor, Node, Creation},
+        Acc#{Key => max(Began, maps:get(Key, Acc, Began))}
+    end, #{}, ets:select(?TABLE, [{Head, Guards, [{{{node, '$1'}, '$4'}}]}])),
+    maps:foreach(fun(Key, Began) ->
+        ets:insert(?TABLE, {Key, max(Began, ets:lookup_element(?TABLE, Key, 2, Began)), Now})
+    end, Latest),
+    _ = ets:select_delete(?TABLE, [{Head, Guards, [true]}]),
+    _ = ets:select_delete(?TABLE, [{{'_', '_', '$1'}, [{'<', '$1', Now - ?FLOOR_MS}], [true]}]),
     ok.

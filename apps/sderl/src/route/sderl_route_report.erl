@@ -43,18 +43,27 @@ info() ->
     #{delivered => counters:get(C, 1), forwarded => counters:get(C, 2), failed => counters:get(C, 3),
       undelivered => lists:sort([{To, Reason, N} || {{To, Reason}, N, _, _} <- ets:tab2list(?TABLE)])}.
 
+%% A row `{Pid}` for each in the table, for a successor of this process.
+subscribed(Pid, Subs) ->
+    true = ets:insert(?TABLE, {Pid}),
+    Subs#{Pid => monitor(process, Pid)}.
+
+unsubscribed(Pid, Subs) ->
+    true = ets:delete(?TABLE, Pid),
+    maps:remove(Pid, Subs).
+
 -spec init([]) -> {ok, #{pid() => reference()}}.
 init([]) ->
     _ = erlang:send_after(1000, self(), prune),
-    {ok, #{}}.
+    {ok, lists:foldl(fun([Pid], Subs) -> subscribed(Pid, Subs) end, #{}, ets:match(?TABLE, {'$1'}))}.
 
 -spec handle_call(term(), gen_server:from(), #{pid() => reference()}) -> {reply, term(), #{pid() => reference()}}.
 handle_call({subscribe, Pid, true}, _, Subs) when is_map_key(Pid, Subs) -> {reply, ok, Subs};
-handle_call({subscribe, Pid, true}, _, Subs) -> {reply, ok, Subs#{Pid => monitor(process, Pid)}};
+handle_call({subscribe, Pid, true}, _, Subs) -> {reply, ok, subscribed(Pid, Subs)};
 handle_call({subscribe, Pid, false}, _, Subs) ->
-    case maps:take(Pid, Subs) of
-        {Mon, Rest} -> true = demonitor(Mon, [flush]), {reply, ok, Rest};
-        error -> {reply, ok, Subs}
+    case Subs of
+        #{Pid := Mon} -> true = demonitor(Mon, [flush]), {reply, ok, unsubscribed(Pid, Subs)};
+        #{} -> {reply, ok, Subs}
     end;
 handle_call(_, _, Subs) -> {reply, {error, unknown_call}, Subs}.
 
@@ -74,7 +83,7 @@ handle_info(prune, Subs) ->
     _ = erlang:send_after(1000, self(), prune),
     sderl_route_call:prune(),
     {noreply, Subs};
-handle_info({'DOWN', _, process, Pid, _}, Subs) -> {noreply, maps:remove(Pid, Subs)};
+handle_info({'DOWN', _, process, Pid, _}, Subs) -> {noreply, unsubscribed(Pid, Subs)};
 handle_info(_, Subs) ->
     sderl_dir:unknown(?MODULE),
     {noreply, Subs}.

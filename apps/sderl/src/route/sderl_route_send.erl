@@ -15,11 +15,10 @@
 %% processes of a node: of the sender and the group, so that what one sends into the other stays in order. `From` is
 %% the pid that hears of it when it cannot be delivered, an alias that gets an answer either way, or `none`.
 
--export([group/6, hash/2, node/5, node/6, pick/2, forwarder/1]).
+-export([group/6, hash/2, node/5, node/6, pick/2, forwarder/1, hops/0]).
 -export_type([what/0, at/0, from/0, failure/0]).
 
 -define(VSN, 1).
--define(HOPS, 16).
 
 -doc "For whom it is in a group.".
 -type what() :: {name | call | whois, Name :: term()} | {names, Pattern :: term()} | {nodes | call_any, Process :: atom()}.
@@ -40,7 +39,7 @@ the options say `nosuspend`.
 """.
 -spec group(term(), what(), from(), term(), non_neg_integer(), [noconnect | nosuspend]) -> ok | {error, no_route | busy}.
 group(Group, What, From, Message, Hash, Options) ->
-    onward({group, Group}, {sderl_to, ?VSN, ?HOPS, Hash, Group, What, From, Message}, Options).
+    onward({group, Group}, {sderl_to, ?VSN, hops(), Hash, Group, What, From, Message}, Options).
 
 -doc """
 The hash for what the calling process sends into a group: all of it takes one way, so that all of it stays in
@@ -70,8 +69,20 @@ node(Node, At, From, Message, Hash, Options) ->
         nosuspend -> {error, busy}
     end.
 
-frame(Node, At, From, Message, own) -> frame(Node, At, From, Message, erlang:phash2({From, At}, 1 bsl 27));
-frame(Node, At, From, Message, Hash) -> {sderl_at, ?VSN, ?HOPS, Hash, Node, At, From, Message}.
+frame(Node, At, From, Message, own) -> frame(Node, At, From, Message, hash_at(From, At));
+frame(Node, At, From, Message, Hash) -> {sderl_at, ?VSN, hops(), Hash, Node, At, From, Message}.
+
+%% What is asked and answered of a call keeps no order, and may take another way each time.
+hash_at(_, {to, Alias}) when is_reference(Alias) -> other();
+hash_at(_, probe) -> other();
+hash_at(_, {group, Group, _}) -> hash(Group, 1);
+hash_at(From, At) -> erlang:phash2({From, At}, 1 bsl 27).
+
+other() -> erlang:unique_integer([positive]) band (1 bsl 27 - 1).
+
+-doc "How many gateways a frame that begins here may cross.".
+-spec hops() -> pos_integer().
+hops() -> maps:get(route_hops, sderl_dir:options(), 16).
 
 %% One step of a frame, by the routes of this node.
 onward(Key, Frame, Options) ->
