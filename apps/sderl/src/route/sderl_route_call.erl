@@ -136,7 +136,7 @@ failure(Why, #c{failed = Failed} = C) -> missing(Why, C#c{failed = Failed + 1}).
 missing(Why, #c{missing = Since0, deadline = Deadline, sent = Sent, failed = Failed, node = Node} = C) ->
     Now = now_ms(),
     Since = case Since0 of undefined -> Now; _ -> Since0 end,
-    case Why =:= hop_limit orelse Now - Since >= ?PATIENCE_MS orelse left(Deadline) =:= 0 of
+    case Why =:= hop_limit andalso Node =:= undefined orelse Now - Since >= ?PATIENCE_MS orelse left(Deadline) =:= 0 of
         true when Sent > Failed; Node =/= undefined -> {error, lost_route};
         true -> {error, Why};
         false -> wait(C#c{missing = Since, why = Why, wait = 50})
