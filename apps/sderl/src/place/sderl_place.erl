@@ -254,7 +254,8 @@ format_error(Other) -> misuse(format_error, 1, 1, #{found => Other, expected => 
 spawn(Spec, MFA) -> kept(Spec, MFA, 2, #{}).
 
 -doc """
-Runs `M:F(A...)` in a process on a node that a spec chooses and keeps it running; see above.
+Runs `M:F(A...)` in a process on a node that a spec chooses and keeps it running; see above. The process is one of
+`proc_lib`: it may become a server with `gen_server:enter_loop/3`.
 
 Nodes that cannot be reached, do not answer, or cannot give it the name are passed over. Errors:
 `{no_node_left, [{Node, Reason}]}` with the nodes that were tried (none, if no node fits),

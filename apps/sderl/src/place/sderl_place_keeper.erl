@@ -140,10 +140,12 @@ effect({choose, Exclude}, #k{args = #{spec := Spec}} = K) ->
     Keeper = self(),
     help(fun() -> choose(Spec#{exclude := Exclude ++ Never}, Keeper) end, K);
 effect({spawn, Node}, #k{args = #{mfa := {M, F, A} = MFA, name := Name, spawn_timeout_ms := Timeout}} = K) ->
-    Ref = case Name of
-        none -> erlang:spawn_request(Node, M, F, A, [link]);
-        _ -> erlang:spawn_request(Node, ?MODULE, await_go, [self(), MFA], [link])
+    {M1, F1, A1} = case Name of
+        none -> {M, F, A};
+        _ -> {?MODULE, await_go, [self(), MFA]}
     end,
+    %% As `proc_lib:spawn_opt/5` does, so that it may become a `gen_server`; that would wait for the node.
+    Ref = erlang:spawn_request(Node, proc_lib, init_p, [self(), [], M1, F1, A1], [link]),
     Timer = make_ref(),
     _ = erlang:send_after(Timeout, self(), {give_up, Timer}),
     K#k{request = {Ref, Timer}};
