@@ -22,7 +22,7 @@ all() ->
 
 init_per_suite(Config) ->
     Pace = [{tick_ms, 500}, {set_aside_ms, 15_000}, {write_timeout_ms, 60_000}, {attribute_share_ms, ?SHARE}, {attribute_keep_ms, 200},
-            {attribute_timeout_ms, 400}, {labels, #{zone => a}}, {attributes, [{role, db}, {cpu_model, "mine"}]}],
+            {attribute_timeout_ms, 20_000}, {labels, #{zone => a}}, {attributes, [{role, db}, {cpu_model, "mine"}]}],
     Held = sderl_ct:hold(5, Pace),
     [N1, N2, N3, N4, N5] = proplists:get_value(nodes, Held),
     Fleet = proplists:get_value(fleet, Held),
@@ -133,13 +133,14 @@ two_gateways(Config) ->
 
 functions(Config) ->
     {Fleet, [N1, N2 | _]} = with(Config),
-    Set = fun(Name, Function, Args) ->
-        ok = on(Fleet, N1, fun() -> sderl_attr:set(Name, {dynamic, {?MODULE, Function, Args}, #{keep_ms => 1}}) end)
+    Set = fun(Name, Function, Args, Opts) ->
+        ok = on(Fleet, N1, fun() -> sderl_attr:set(Name, {dynamic, {?MODULE, Function, Args}, Opts#{keep_ms => 1}}) end)
     end,
     ok = on(Fleet, N1, fun() -> _ = code:ensure_loaded(?MODULE), ok end),
-    Set(endless, endless, []), Set(huge, huge, []), Set(crash, crash, []), Set(fine, next, [fine]), Set(missing, no_such_function, []),
+    Set(endless, endless, [], #{timeout_ms => 300}), Set(huge, huge, [], #{}), Set(crash, crash, [], #{}), Set(fine, next, [fine], #{}),
+    Set(missing, no_such_function, [], #{}),
     Names = [endless, huge, crash, fine, missing],
-    #{N1 := {ok, Got}} = fetch(Fleet, N2, [N1], Names, #{max_age_ms => 0}),
+    #{N1 := {ok, Got}} = fetch(Fleet, N2, [N1], Names, #{max_age_ms => 0, timeout_ms => 60_000}),
     ?assertMatch(#{endless := {undefined, timeout, _}, huge := {undefined, heap, _}, crash := {undefined, {error, broken}, _},
                    missing := {undefined, {error, undef}, _}, fine := {ok, _, _}}, Got),
     %% What is well goes on meanwhile, and all of it is told.
@@ -300,16 +301,27 @@ stopped_node(Config) ->
     holds(Fleet, N1, N2, role, db),
     ok = sderl_fleet:suspend(Fleet, N2),
     await(old, fun() -> {ok, db, Age} = cached(Fleet, N1, N2, role), Age > 5 * ?SHARE end),
+    %% Its link is full, too: who sends there waits, but the library.
+    ok = on(Fleet, N1, fun() -> fill(N2, binary:copy(~"x", 100_000)) end),
+    ok = on(Fleet, N1, fun() -> sderl_attr:set(meanwhile, 1) end),
+    holds(Fleet, N3, N1, meanwhile, 1),
     Timed = fun(At, Nodes, Opts) -> on(Fleet, At, fun() -> timer:tc(fun() -> sderl_attr:fetch(Nodes, [role], Opts) end) end) end,
-    {Us, Got} = Timed(N1, [N2, N3, N4], #{timeout_ms => 700}),
+    {Us, Got} = Timed(N1, [N2, N3, N4], #{timeout_ms => 2000}),
     ?assertMatch(#{N2 := {error, timeout}, N3 := {ok, #{role := {ok, db, _}}}, N4 := {ok, #{role := {ok, db, _}}}}, Got),
-    ?assert(Us >= 650_000),
+    ?assert(Us >= 1_900_000),
     %% Through the gateway likewise.
-    {_, Far} = Timed(N4, [N1, N2], #{timeout_ms => 700, max_age_ms => 5 * ?SHARE}),
+    {_, Far} = Timed(N4, [N1, N2], #{timeout_ms => 2000, max_age_ms => 5 * ?SHARE}),
     ?assertMatch(#{N1 := {ok, #{role := {ok, db, _}}}, N2 := {error, timeout}}, Far),
     ?assertEqual([{N2, [{role, undefined}]}], on(Fleet, N1, fun() -> sderl_attr:request_attrs([N2], role, 200) end)),
     ok = sderl_fleet:resume(Fleet, N2),
-    await(young, fun() -> {ok, db, Age} = cached(Fleet, N1, N2, role), Age < 2 * ?SHARE end).
+    await(young, fun() -> {ok, db, Age} = cached(Fleet, N1, N2, role), Age < 2 * ?SHARE end),
+    true = on(Fleet, N1, fun() -> sderl_attr:delete(meanwhile) end).
+
+fill(Node, Text) ->
+    case erlang:send({nobody_there, Node}, Text, [nosuspend, noconnect]) of
+        ok -> fill(Node, Text);
+        nosuspend -> ok
+    end.
 
 %% Nothing of it is held.
 dead_node(Config) ->

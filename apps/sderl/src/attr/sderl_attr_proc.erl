@@ -142,14 +142,12 @@ that were not used lately do not count, as the kernel gives them away before it 
 -spec memory_used(read()) -> result({pos_integer(), non_neg_integer()} | unlimited).
 memory_used(Read) ->
     with_groups(Read, fun(Groups) ->
+        Limits = [{Version, Dir, limit(Version, Dir, Read)} || {Version, Dir} <- of_memory(Groups)],
         Limited = [{Limit - Used, {Limit, Used}}
-                   || {Version, Dir} <- of_memory(Groups),
-                      Limit <- [limit(Version, Dir, Read)], is_integer(Limit),
-                      Used <- [used(Version, Dir, Read)], is_integer(Used)],
-        case {Limited, [V || {V, Dir} <- of_memory(Groups), limit(V, Dir, Read) =:= unlimited]} of
-            {[_ | _], _} -> element(2, lists:min(Limited));
-            {[], [_ | _]} -> unlimited;
-            {[], []} -> none
+                   || {Version, Dir, Limit} <- Limits, is_integer(Limit), Used <- [used(Version, Dir, Read)], is_integer(Used)],
+        case Limited of
+            [_ | _] -> element(2, lists:min(Limited));
+            [] -> unlimited
         end
     end).
 

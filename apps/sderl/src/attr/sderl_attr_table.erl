@@ -9,6 +9,7 @@
 %% | `sderl_attrs` | `{{Name, Node}, Value, Why, At, Kind, Version}` | `Why` is `ok`, or the reason why there is no value |
 %% | `sderl_attr_state` | `{{own, Name}, Spec, Source, Once}` | what this node's attributes are; `Once`: what an automatic one came to |
 %% | | `{{peer, Node}, Heard}` | a mate that tells us all its attributes, and when it did last |
+%% | | `{{other, Node}}` | another node of which answers to questions are kept |
 %% | | `{sample, Sample}` | where the schedulers stood (`sderl_attr_builtin`) |
 %%
 %% `At` is the moment, in this VM's monotonic milliseconds, at which the value was true or after which it was taken, never later than that:
@@ -19,7 +20,7 @@
 
 -export([new/0, cached/2, cached/3, fresh/4, fresh/5, sample/0, sample/1]).
 -export([own/0, own/1, define/4, undefine/1, put_own/6]).
--export([told/3, told_again/4, heard/2, keep/6, forget/1, drop/2, forget_older/1, names/1, peers/0, others/0]).
+-export([told/3, told_again/4, heard/2, keep/6, forget/1, drop/2, forget_older/1, names/1, peers/0]).
 -export_type([kind/0, answer/0]).
 
 -doc "Static, or computed and kept for so many milliseconds.".
@@ -161,6 +162,7 @@ keep(Node, Name, Value, Why, {At, Kind}, Version) ->
         {[{_, _, _, Before, _, _}], false} -> At > Before
     end,
     true = not Newer orelse ets:insert(?ROWS, {{Name, Node}, Value, Why, At, Kind, Version}),
+    true = ets:insert(?STATE, {{other, Node}}),
     ok.
 
 -doc "Of a node that is down, or shares no group any more: all goes.".
@@ -177,11 +179,15 @@ drop(Node, Names) -> lists:foreach(fun(Name) -> ets:delete(?ROWS, {Name, Node}) 
 -doc "Of nodes that tell nothing by themselves: what is older than a moment goes.".
 -spec forget_older(integer()) -> ok.
 forget_older(Moment) ->
-    Peers = [node() | peers()],
-    lists:foreach(fun(Node) ->
-        lists:member(Node, Peers) orelse
-            ets:select_delete(?ROWS, [{{{'_', Node}, '_', '_', '$1', '_', '_'}, [{'<', '$1', Moment}], [true]}])
-    end, others()).
+    lists:foreach(fun([Node]) ->
+        Gone = case ets:member(?STATE, {peer, Node}) of
+            true -> true;
+            false ->
+                _ = ets:select_delete(?ROWS, [{{{'_', Node}, '_', '_', '$1', '_', '_'}, [{'<', '$1', Moment}], [true]}]),
+                names(Node) =:= []
+        end,
+        true = not Gone orelse ets:delete(?STATE, {other, Node})
+    end, ets:match(?STATE, {{other, '$1'}})).
 
 -spec names(node()) -> [sderl_attr:name()].
 names(Node) -> [Name || [Name] <- ets:match(?ROWS, {{'$1', Node}, '_', '_', '_', '_', '_'})].
@@ -189,7 +195,3 @@ names(Node) -> [Name || [Name] <- ets:match(?ROWS, {{'$1', Node}, '_', '_', '_',
 -doc "The mates that told us anything.".
 -spec peers() -> [node()].
 peers() -> [Node || [Node] <- ets:match(?STATE, {{peer, '$1'}, '_'})].
-
--doc "All nodes of which there are values.".
--spec others() -> [node()].
-others() -> lists:usort([Node || [Node] <- ets:match(?ROWS, {{'_', '$1'}, '_', '_', '_', '_', '_'})]) -- [node()].
