@@ -302,7 +302,7 @@ bad_input(Config) ->
     Count = fun() -> on(Fleet, N1, fun() -> [C || {M, _} = C <- sderl_dir:unknowns(), lists:member(M, [sderl_monitor, sderl_twin, sderl_gateway_agent])] end) end,
     Before = maps:from_list(Count()),
     on(Fleet, N1, fun() ->
-        [sderl_monitor ! M || M <- [nonsense, {sderl_watch, 2, node(), {1, 1}, {have, [], [], []}}, {sderl_watch, 1, node(), {1, 1}, {want, a, [], [], []}}]],
+        [sderl_monitor ! M || M <- [nonsense, {sderl_watch, 2, node(), {1, 1}, {have, 1, 1, [], [], []}}, {sderl_watch, 1, node(), {1, 1}, {want, a, [], [], []}}]],
         sderl_twin:deliver(self(), nonsense),
         sderl_gateway_agent ! nonsense
     end),

@@ -18,6 +18,10 @@ way. Either end may be told twice; a message that was overtaken is ignored by it
 
 An end that was itself stopped, as its late tick tells, takes nobody's silence amiss.
 
+Either end may be started anew, and forget. What both say carries the life of the node, and a number that grows whenever what was
+told before no longer counts; a late message of a lesser number is ignored, and where the two find that they do not hold the same
+they begin again. What is taken for granted is that nothing a node sent is under way for longer than it takes to restart it.
+
 Pure: `step(Now, Event, State)` gives effects and a state. `sderl_monitor` runs it.
 """.
 
@@ -31,36 +35,40 @@ Pure: `step(Now, Event, State)` gives effects and a state. `sderl_monitor` runs 
 -define(LOST_MS, 10_000).
 
 -doc """
-The life of a node, and that of what a process on it remembers: a node that is watched takes another one when it forgets
-all that one node wanted, and hears of it anew.
+The life of a node, and that of what a process on it remembers: a greater one when it has forgotten all of what the two
+nodes had told each other.
 """.
 -type life() :: {Creation :: non_neg_integer(), Memory :: term()}.
 -type want() :: {want, Number :: pos_integer(), Add :: [{reference(), pid()}], Over :: [reference()], Seen :: [reference()]}.
--type have() :: {have, Added :: [reference()], Ended :: [reference()], Down :: [{reference(), Reason :: term()}]}.
+-doc "The number of the `want` that it answers, and how many it watches then; 0 for word of a death.".
+-type have() :: {have, Number :: non_neg_integer(), Alive :: non_neg_integer(), Added :: [reference()], Ended :: [reference()], Down :: [{reference(), Reason :: term()}]}.
 -type event() ::
     {watch, reference(), pid()}
     | {unwatch, reference()}
     | {message, node(), life(), have()}
     | {failed, node(), sderl_route_send:failure()}
     | tick.
--doc "`Try` counts what went unanswered, for another way each time. `lost`: how many watches ended as one.".
+-doc """
+`Try` counts what went unanswered, for another way each time. `Memory` goes with it as part of the life.
+`lost`: how many watches ended as one.
+""".
 -type effect() ::
-    {send, node(), Try :: non_neg_integer(), want()}
+    {send, node(), Try :: non_neg_integer(), Memory :: pos_integer(), want()}
     | {down, reference(), Reason :: term()}
     | {lost, node(), noconnection | lost_route, pos_integer()}
     | {forget, node()}.
 
 -record(peer, {
-    life :: life() | undefined,
+    %% A node that was given up, and is watched again, is told so: it may still have what it had.
+    id :: pos_integer(), life :: life() | undefined,
     number = 0 :: non_neg_integer(),
     %% Not confirmed, confirmed, and over without the other's knowing.
     add = #{} :: #{reference() => pid()}, watching = #{} :: #{reference() => pid()}, over = #{} :: #{reference() => []},
     heard :: integer(), sent :: integer(), open = 0 :: non_neg_integer(),
     unlinked :: integer() | undefined
 }).
-%% `number`: none above it was given to a node that is forgotten.
 -record(l, {peers = #{} :: #{node() => #peer{}}, nodes = #{} :: #{reference() => node()}, last :: integer() | undefined,
-            number = 0 :: non_neg_integer()}).
+            next = 1 :: pos_integer()}).
 -opaque lease() :: #l{}.
 
 -spec new() -> lease().
@@ -71,12 +79,12 @@ new() -> #l{}.
 watched(#l{nodes = Nodes}) -> Nodes.
 
 -spec step(Now :: integer(), event(), lease()) -> {[effect()], lease()}.
-step(Now, {watch, Ref, Pid}, #l{peers = Peers, nodes = Nodes} = L) ->
+step(Now, {watch, Ref, Pid}, #l{peers = Peers, nodes = Nodes, next = Next} = L) ->
     Node = node(Pid),
-    Peer = case Peers of #{Node := P} -> P; #{} -> #peer{heard = Now, sent = Now, number = L#l.number} end,
+    Peer = case Peers of #{Node := P} -> P; #{} -> #peer{id = Next, heard = Now, sent = Now} end,
     %% Alone: the rest has been sent, and is again when it is due.
     {Send, P1} = want(Now, Node, #{Ref => Pid}, [], Peer#peer{add = (Peer#peer.add)#{Ref => Pid}}),
-    {[Send], L#l{peers = Peers#{Node => P1}, nodes = Nodes#{Ref => Node}}};
+    {[Send], L#l{peers = Peers#{Node => P1}, nodes = Nodes#{Ref => Node}, next = max(Next, Peer#peer.id + 1)}};
 step(_, {unwatch, Ref}, #l{peers = Peers, nodes = Nodes} = L) ->
     case Nodes of
         #{Ref := Node} ->
@@ -84,8 +92,10 @@ step(_, {unwatch, Ref}, #l{peers = Peers, nodes = Nodes} = L) ->
             {[], L#l{peers = Peers#{Node := (drop(Ref, Peer))#peer{over = Over#{Ref => []}}}, nodes = maps:remove(Ref, Nodes)}};
         #{} -> {[], L}
     end;
-step(Now, {message, Node, Life, {have, _, _, _} = Have}, #l{peers = Peers} = L) ->
+step(Now, {message, Node, {Creation, Memory} = Life, {have, _, _, _, _, _} = Have}, #l{peers = Peers} = L) ->
     case Peers of
+        %% Overtaken by word of a later memory.
+        #{Node := #peer{life = {Creation, Later}}} when Memory < Later -> {[], L};
         #{Node := Peer} -> have(Now, Node, Life, Have, Peer#peer{heard = Now, open = 0, unlinked = undefined}, L);
         %% Nothing is watched there any more.
         #{} -> {[], L}
@@ -114,7 +124,7 @@ drop(Ref, #peer{add = Add, watching = Watching} = Peer) ->
 %% ---------------------------------------------------------------- sending
 
 want(Now, Node, Add, Seen, #peer{number = N, over = Over, open = Open} = Peer) ->
-    {{send, Node, Open, {want, N + 1, maps:to_list(Add), maps:keys(Over), Seen}}, Peer#peer{number = N + 1, sent = Now, open = Open + 1}}.
+    {{send, Node, Open, Peer#peer.id, {want, N + 1, maps:to_list(Add), maps:keys(Over), Seen}}, Peer#peer{number = N + 1, sent = Now, open = Open + 1}}.
 
 tick(Now, Node, #peer{heard = Heard, unlinked = Unlinked} = Peer, L) ->
     Gone = Unlinked =/= undefined andalso Now - Unlinked >= ?GONE_MS,
@@ -129,38 +139,45 @@ renew(Now, Node, #peer{add = Add, watching = Watching, over = Over, sent = Sent,
     Nothing = map_size(Add) + map_size(Watching) + map_size(Over) =:= 0,
     Due = case Open > 0 orelse map_size(Add) + map_size(Over) > 0 of true -> ?AGAIN_MS; false -> ?RENEW_MS end,
     if
-        Nothing -> {[{forget, Node}], forget(Node, Peer, L)};
+        Nothing -> {[{forget, Node}], L#l{peers = maps:remove(Node, Peers)}};
         Now - Sent >= Due ->
             {Send, P} = want(Now, Node, Add, [], Peer),
             {[Send], L#l{peers = Peers#{Node := P}}};
         true -> {[], L#l{peers = Peers#{Node := Peer}}}
     end.
 
-forget(Node, #peer{number = N}, #l{peers = Peers, number = Last} = L) -> L#l{peers = maps:remove(Node, Peers), number = max(N, Last)}.
-
-lost(Node, Reason, #peer{add = Add, watching = Watching} = Peer, #l{nodes = Nodes} = L) ->
+lost(Node, Reason, #peer{add = Add, watching = Watching}, #l{peers = Peers, nodes = Nodes} = L) ->
     Refs = maps:keys(Add) ++ maps:keys(Watching),
     {[{lost, Node, Reason, length(Refs)} || Refs =/= []] ++ [{down, Ref, Reason} || Ref <- Refs] ++ [{forget, Node}],
-     (forget(Node, Peer, L))#l{nodes = maps:without(Refs, Nodes)}}.
+     L#l{peers = maps:remove(Node, Peers), nodes = maps:without(Refs, Nodes)}}.
 
 %% ---------------------------------------------------------------- answers
 
-have(Now, Node, Life, {have, Added, Ended, Down}, Peer0, #l{peers = Peers, nodes = Nodes0} = L) ->
+have(Now, Node, Life, {have, Number, Alive, Added, Ended, Down}, Peer0, #l{peers = Peers, nodes = Nodes0, next = Next} = L) ->
     {Died, #peer{add = Add, watching = Watching, over = Over} = Peer1} = life(Life, Peer0),
     New = maps:with(Added, Add),
     Peer2 = Peer1#peer{add = maps:without(Added, Add), watching = maps:merge(Watching, New), over = maps:without(Ended, Over)},
-    Downs = [{down, Ref, Reason} || {Ref, Reason} <- Down, is_map_key(Ref, Nodes0)] ++ [{down, Ref, noconnection} || Ref <- Died],
+    Downs = [{down, Ref, noconnection} || Ref <- Died]
+        ++ [{down, Ref, Reason} || {Ref, Reason} <- Down, is_map_key(Ref, Nodes0), not lists:member(Ref, Died)],
     Over1 = [Ref || {down, Ref, _} <- Downs],
-    Peer3 = lists:foldl(fun drop/2, Peer2, Over1),
+    Peer3 = same(Number, Alive, Next, lists:foldl(fun drop/2, Peer2, Over1)),
     {Sends, Peer} = case Down of
         [] -> {[], Peer3};
         _ -> {S, P} = want(Now, Node, #{}, [Ref || {Ref, _} <- Down], Peer3), {[S], P#peer{open = 0}}
     end,
-    {Downs ++ Sends, L#l{peers = Peers#{Node := Peer}, nodes = maps:without(Over1, Nodes0)}}.
+    {Downs ++ Sends, L#l{peers = Peers#{Node := Peer}, nodes = maps:without(Over1, Nodes0), next = Next + 1}}.
+
+%% The two should agree when nothing is open. If they do not, because a former life of the one or the other had a hand in
+%% it, they begin again.
+same(Number, Alive, Next, #peer{number = Number, add = Add, over = Over, watching = Watching} = Peer)
+  when Alive =/= map_size(Watching), map_size(Add) =:= 0, map_size(Over) =:= 0 ->
+    Peer#peer{id = Next, life = undefined, add = Watching, watching = #{}};
+same(_, _, _, Peer) -> Peer.
 
 %% In another life of the node nothing is left of what was watched; another memory has to be told.
+%% What is over stays so until it is confirmed: the new one may have heard of it already.
 life(Life, #peer{life = Life} = Peer) -> {[], Peer};
 life(Life, #peer{life = undefined} = Peer) -> {[], Peer#peer{life = Life}};
 life({Creation, _} = Life, #peer{life = {Creation, _}, add = Add, watching = Watching} = Peer) ->
-    {[], Peer#peer{life = Life, add = maps:merge(Add, Watching), watching = #{}, over = #{}}};
-life(Life, #peer{watching = Watching} = Peer) -> {maps:keys(Watching), Peer#peer{life = Life, watching = #{}, over = #{}}}.
+    {[], Peer#peer{life = Life, add = maps:merge(Add, Watching), watching = #{}}};
+life(Life, #peer{watching = Watching} = Peer) -> {maps:keys(Watching), Peer#peer{life = Life, watching = #{}}}.

@@ -39,8 +39,10 @@ new() -> #s{}.
 watches(#s{clients = Clients}) -> #{Node => map_size(Alive) || Node := #w{alive = Alive} <- Clients}.
 
 -spec step(Now :: integer(), event(), leased()) -> {[effect()], leased()}.
-step(Now, {message, Node, Life, {want, Number, Add, Over, Seen}}, #s{clients = Clients, next = Id} = S) ->
+step(Now, {message, Node, {Creation, Memory} = Life, {want, Number, Add, Over, Seen}}, #s{clients = Clients, next = Id} = S) ->
     case Clients of
+        %% Overtaken by word of a later memory.
+        #{Node := #w{life = {Creation, Later}}} when Memory < Later -> {[], S};
         #{Node := #w{life = Life, number = Last}} when Number =< Last -> {[], S};
         #{Node := #w{life = Life} = W} -> wanted(Node, Add, Over, Seen, W#w{number = Number, heard = Now, tries = 0}, [], S);
         #{} ->
@@ -50,7 +52,7 @@ step(Now, {message, Node, Life, {want, Number, Add, Over, Seen}}, #s{clients = C
 step(_, {died, Node, Ref, Reason}, #s{clients = Clients} = S) ->
     case Clients of
         #{Node := #w{id = Id, alive = Alive, dead = Dead} = W} when is_map_key(Ref, Alive) ->
-            {[{send, Node, 0, Id, {have, [], [], [{Ref, Reason}]}}],
+            {[{send, Node, 0, Id, {have, 0, 0, [], [], [{Ref, Reason}]}}],
              S#s{clients = Clients#{Node := W#w{alive = maps:remove(Ref, Alive), dead = Dead#{Ref => Reason}}}}};
         #{} -> {[], S}
     end;
@@ -58,7 +60,7 @@ step(Now, tick, #s{clients = Clients0} = S) ->
     {Effects, Clients} = maps:fold(fun
         (Node, #w{heard = Heard} = W, {Es, Acc}) when Now - Heard >= ?LEASE_MS -> {all(Node, W) ++ Es, maps:remove(Node, Acc)};
         (Node, #w{id = Id, dead = Dead, tries = Tries} = W, {Es, Acc}) when map_size(Dead) > 0 ->
-            {[{send, Node, Tries, Id, {have, [], [], maps:to_list(Dead)}} | Es], Acc#{Node := W#w{tries = Tries + 1}}};
+            {[{send, Node, Tries, Id, {have, 0, 0, [], [], maps:to_list(Dead)}} | Es], Acc#{Node := W#w{tries = Tries + 1}}};
         (_, _, Acc) -> Acc
     end, {[], Clients0}, Clients0),
     {Effects, S#s{clients = Clients}}.
@@ -70,6 +72,6 @@ wanted(Node, Add, Over, Seen, #w{id = Id, alive = Alive, dead = Dead} = W0, Befo
     New = [{Ref, Pid} || {Ref, Pid} <- Add, not is_map_key(Ref, Alive), not is_map_key(Ref, Dead)],
     Ended = [Ref || Ref <- Over, is_map_key(Ref, Alive)],
     W = W0#w{alive = maps:without(Ended, maps:merge(Alive, #{Ref => [] || {Ref, _} <- New})), dead = maps:without(Over ++ Seen, Dead)},
-    Have = {have, [Ref || {Ref, _} <- Add], Over, maps:to_list(W#w.dead)},
+    Have = {have, W#w.number, map_size(W#w.alive), [Ref || {Ref, _} <- Add], Over, maps:to_list(W#w.dead)},
     {Before ++ [{monitor, Node, Ref, Pid} || {Ref, Pid} <- New] ++ [{demonitor, Node, Ref} || Ref <- Ended] ++ [{send, Node, 0, Id, Have}],
      S#s{clients = Clients#{Node => W}}}.

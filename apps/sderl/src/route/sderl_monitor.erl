@@ -25,7 +25,7 @@
 
 -record(m, {
     lease = sderl_lease:new() :: sderl_lease:lease(), leased = sderl_leased:new() :: sderl_leased:leased(),
-    life = erlang:unique_integer([positive]) :: pos_integer(),
+    life = erlang:unique_integer([monotonic]) :: integer(),
     %% Monitors: of who watches, of processes of own groups, of helpers, of what others watch.
     mons = #{} :: #{reference() => {owner | near | helper, reference()} | {for, node(), reference()}},
     own = #{} :: #{reference() => [reference()]},
@@ -99,8 +99,8 @@ handle_info(tick, #m{} = M0) ->
 handle_info(prune, #m{dead_twins = Before} = M) ->
     _ = erlang:send_after(?PRUNE_MS, self(), prune),
     {noreply, M#m{dead_twins = sderl_twin:prune(Before)}};
-handle_info({sderl_watch, ?VSN, Node, Life, {have, Added, Ended, Down} = Have}, M)
-  when is_atom(Node), tuple_size(Life) =:= 2, is_list(Added), is_list(Ended), is_list(Down) ->
+handle_info({sderl_watch, ?VSN, Node, Life, {have, N, Alive, Added, Ended, Down} = Have}, M)
+  when is_atom(Node), tuple_size(Life) =:= 2, is_integer(N), is_integer(Alive), is_list(Added), is_list(Ended), is_list(Down) ->
     {noreply, lease(now_ms(), {message, Node, Life, Have}, M)};
 handle_info({sderl_watch, ?VSN, Node, Life, {want, N, Add, Over, Seen} = Want}, M)
   when is_atom(Node), tuple_size(Life) =:= 2, is_integer(N), is_list(Add), is_list(Over), is_list(Seen) ->
@@ -201,14 +201,14 @@ leased(Now, Event, #m{leased = Leased0} = M) ->
     {Effects, Leased} = sderl_leased:step(Now, Event, Leased0),
     lists:foldl(fun effect/2, M#m{leased = Leased}, Effects).
 
-effect({send, Node, Try, Want}, #m{life = Life} = M0) ->
+effect({send, Node, Try, Memory, {want, _, _, _, _} = Want}, #m{life = Life} = M0) ->
     {Alias, M} = alias_for(Node, M0),
-    case send(Node, Alias, {Life, 0}, Want, Try) of
+    case send(Node, Alias, {Life, Memory}, Want, Try) of
         %% Nobody else will say so.
         {error, no_route} -> _ = mate(Node) andalso (self() ! {Alias, failed, unreachable}), M;
         _ -> M
     end;
-effect({send, Node, Try, Memory, Have}, #m{life = Life} = M) ->
+effect({send, Node, Try, Memory, {have, _, _, _, _, _} = Have}, #m{life = Life} = M) ->
     _ = send(Node, none, {Life, Memory}, Have, Try),
     M;
 effect({down, Ref, Reason}, M) -> tell(Ref, Reason, M);
@@ -236,8 +236,8 @@ alias_for(Node, #m{aliases = Aliases, alias_of = Of} = M) ->
         #{} -> Alias = alias(), {Alias, M#m{aliases = Aliases#{Node => Alias}, alias_of = Of#{Alias => Node}}}
     end.
 
-send(Node, From, {Life, Memory}, Message, Try) ->
-    Whole = {sderl_watch, ?VSN, node(), {erlang:system_info(creation), {Life, Memory}}, Message},
+send(Node, From, Life, Message, Try) ->
+    Whole = {sderl_watch, ?VSN, node(), {erlang:system_info(creation), Life}, Message},
     sderl_route_send:node(Node, {process, ?MODULE}, From, Whole, erlang:phash2({node(), Try}, 1 bsl 27), [noconnect, nosuspend]).
 
 mate(Node) -> lists:any(fun({_, _, _, Members, _}) -> lists:member(Node, Members) end, sderl_dir:named()).
