@@ -212,7 +212,12 @@ weighted(_) -> 0.
 %% None could be made with that order: say what the first of them lacks.
 unplaced([{Pattern, O} | _], Nodes, Order, Limits) ->
     case sderl_pattern:new(Pattern, Nodes, O#{order => Order}) of
-        {ok, Plan} -> within(predict(Plan), Limits);
+        {ok, Plan} ->
+            #{links := #{max := Links}} = Prediction = predict(Plan),
+            case within(Prediction, Limits) of
+                ok -> {error, {no_plan, length(Nodes), shown(Limits), {max_links, Links, Pattern}}};
+                Error -> Error
+            end;
         Error -> Error
     end.
 
