@@ -2,7 +2,7 @@
 -module(sderl_dist_SUITE).
 
 %% Measured distances on real nodes, validated as published: what is measured and clustered must be the tree that the hosts were
-%% made to be. Hosts are network namespaces; between them links take time. Two clusters of two hosts of two nodes:
+%% made to be. Hosts are network namespaces, or addresses of the loopback interface where those are not allowed; between them links take time. Two clusters of two hosts of two nodes:
 %% 3 ms one way between the hosts of a cluster, 15 ms between clusters.
 
 -compile([export_all, nowarn_export_all]).
@@ -26,12 +26,15 @@ init_per_suite(Config) ->
         receive release -> ok end
     end),
     receive
-        {Owner, {ok, Net}} -> start(Net, Owner, Config);
-        {Owner, {error, {no_namespaces, Why}}} -> {skip, unicode:characters_to_list(["no network namespaces here: ", Why])}
+        {Owner, {ok, Net}} -> start(sderl_fleet_netns:hosts(Net), Net, Owner, Config);
+        {Owner, {error, {no_namespaces, Why}}} ->
+            case os:type() of
+                {unix, linux} -> start([#{host => "127.0.0." ++ integer_to_list(I)} || I <- lists:seq(2, 5)], none, Owner, Config);
+                _ -> {skip, unicode:characters_to_list(["no network namespaces here: ", Why])}
+            end
     end.
 
-start(Net, Owner, Config) ->
-    Hosts = sderl_fleet_netns:hosts(Net),
+start(Hosts, Net, Owner, Config) ->
     [A, B, C, D] = [Host || #{host := Host} <- Hosts],
     Delays = [{A, B, ?NEAR}, {C, D, ?NEAR} | [{X, Y, ?FAR} || X <- [A, B], Y <- [C, D]]],
     %% Without islands: a link that is closed stays so.
@@ -48,7 +51,8 @@ start(Net, Owner, Config) ->
 
 end_per_suite(Config) ->
     ok = sderl_fleet:stop(proplists:get_value(fleet, Config)),
-    ok = sderl_fleet_netns:stop(proplists:get_value(net, Config)),
+    Net = proplists:get_value(net, Config),
+    ok = case Net of none -> ok; _ -> sderl_fleet_netns:stop(Net) end,
     proplists:get_value(owner, Config) ! release.
 
 %% All in one group: each two have a link and are measured.
@@ -90,7 +94,9 @@ over_gateways(Config) ->
     M = measured_as_configured(Config, A1, all),
     ?assertMatch(#{pairs := #{measured := 14, estimated := 0, composed := 14}, missing := [], unreached := []}, M),
     At = fun(X, Y) -> map_get(Y, map_get(X, maps:get(rtt_us, M))) end,
-    Sum = At(A1, B2) + min(At(B2, C1) + At(C1, D2), At(B2, C2) + At(C2, D2)),
+    %% Both gateways of the east are of one host, and to go by both may be the shortest.
+    Sum = At(A1, B2) + lists:min([At(B2, C1) + At(C1, D2), At(B2, C2) + At(C2, D2),
+                                  At(B2, C1) + At(C1, C2) + At(C2, D2), At(B2, C2) + At(C2, C1) + At(C1, D2)]),
     ?assert(abs(At(A1, D2) - Sum) < 1),
     ?assertEqual(Links, links(F, Nodes)),
     %% Only what was asked for.
@@ -108,8 +114,8 @@ derived(Config) ->
     {F, [A1, A2, B1, B2, C1, C2, D1, D2] = Nodes} = {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)},
     [ok = on(F, N, fun() -> sderl_attr:set({label, zone}, Zone) end)
      || {Zone, Ns} <- [{west, [A1, A2, B1, B2]}, {east, [C1, C2, D1]}], N <- Ns],
-    [] = group(F, west, [A1, A2, B1, B2, C1]),
-    [] = group(F, east, [C1, C2, D1, D2]),
+    [] = group(F, labelled, [A1, A2, B1, B2, C1]),
+    [] = group(F, others, [C1, C2, D1, D2]),
     Zones = [{A1, west}, {A2, west}, {B1, west}, {B2, west}, {C1, east}, {C2, east}, {D1, east}],
     await(derived, fun() ->
         {ok, #{missing := Missing, tree := Tree, levels := Levels, unlabelled := Unlabelled}} =
@@ -125,7 +131,7 @@ derived(Config) ->
         {Missing, Levels, Unlabelled, Seen} =:= {[], [{host, 0.25}, {zone, 0.5}], #{zone => [D2]}, Expected}
             orelse {Missing, Levels, Unlabelled, Seen}
     end),
-    [sderl_ct:delete(F, G, N) || {G, N} <- [{west, A1}, {east, C1}]].
+    [sderl_ct:delete(F, G, N) || {G, N} <- [{labelled, A1}, {others, C1}]].
 
 %% A node that hangs and one that is gone cost at most the time limit and are told; the others have their places.
 missing(Config) ->

@@ -11,7 +11,9 @@ Families = [sderl_fleet_delay:family(H#{name => N, count => 2}, Delays) || {N, H
 {ok, Fleet} = sderl_fleet:start(#{families => Families}).
 ```
 
-For machines whose kernel cannot delay packets. A connection is delayed in both directions, keeps its order and loses nothing; hosts are told apart by
+For machines whose kernel cannot delay packets. Hosts are IPv4 addresses: those of namespaces, as here, or on Linux any of the
+loopback interface, 127.0.0.2 and so on, for which nobody needs to be root.
+A connection is delayed in both directions, keeps its order and loses nothing; hosts are told apart by
 the host part of node names. Everything else, also epmd's answers, is as quick as it is.
 
 The delay is what is asked for or more: a timer has a resolution of a millisecond, and a busy machine adds to it.
