@@ -18,7 +18,7 @@ suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [told_to_mates, groups_keep_theirs, gateway, two_gateways, functions, changes, killed_server, own_server_killed, labels_of_configuration,
-     bad_input, file, stopped_node, dead_node, new_member].
+     bad_input, file, stopped_node, stopped_gateway, dead_node, new_member].
 
 init_per_suite(Config) ->
     Pace = [{tick_ms, 500}, {set_aside_ms, 15_000}, {write_timeout_ms, 60_000}, {attribute_share_ms, ?SHARE}, {attribute_keep_ms, 200},
@@ -309,6 +309,9 @@ stopped_node(Config) ->
     {Us, Got} = Timed(N1, [N2, N3, N4], #{timeout_ms => 2000}),
     ?assertMatch(#{N2 := {error, timeout}, N3 := {ok, #{role := {ok, db, _}}}, N4 := {ok, #{role := {ok, db, _}}}}, Got),
     ?assert(Us >= 1_900_000),
+    %% It is not waited for again and again.
+    Asked = on(Fleet, N1, fun() -> [timer:tc(fun() -> sderl_attr:fetch([N2], [role], #{timeout_ms => 2000}) end) || _ <- lists:seq(1, 2)] end),
+    ?assertMatch([{_, #{N2 := {error, timeout}}}, {Again, #{N2 := {error, timeout}}}] when Again < 1_900_000, Asked),
     %% Through the gateway likewise.
     {_, Far} = Timed(N4, [N1, N2], #{timeout_ms => 2000, max_age_ms => 5 * ?SHARE}),
     ?assertMatch(#{N1 := {ok, #{role := {ok, db, _}}}, N2 := {error, timeout}}, Far),
@@ -316,6 +319,26 @@ stopped_node(Config) ->
     ok = sderl_fleet:resume(Fleet, N2),
     await(young, fun() -> {ok, db, Age} = cached(Fleet, N1, N2, role), Age < 2 * ?SHARE end),
     true = on(Fleet, N1, fun() -> sderl_attr:delete(meanwhile) end).
+
+%% Where there are two gateways and one of them is stopped, whichever it is, the other one answers.
+stopped_gateway(Config) ->
+    {Fleet, [N1, N2, N3, N4 | _]} = with(Config),
+    {ok, right, [N2]} = on(Fleet, N3, fun() -> s_group:add_nodes(right, [N2]) end),
+    Right = lists:sort([N2, N3, N4]),
+    await(known, fun() -> on(Fleet, N1, fun() -> lists:sort(sderl_dir:known(right)) end) =:= Right end),
+    holds(Fleet, N2, N4, role, db),
+    [begin
+         ok = sderl_fleet:suspend(Fleet, Gateway),
+         ?assertMatch(#{N4 := {ok, #{role := {ok, db, _}}}}, fetch(Fleet, N1, [N4], [role], #{max_age_ms => 0, timeout_ms => 4000})),
+         %% And now it is known.
+         {Us, Got} = on(Fleet, N1, fun() -> timer:tc(fun() -> sderl_attr:fetch([N4], [role], #{max_age_ms => 0, timeout_ms => 8000}) end) end),
+         ?assertMatch(#{N4 := {ok, #{role := {ok, db, _}}}}, Got),
+         ok = sderl_fleet:resume(Fleet, Gateway),
+         [holds(Fleet, N, Gateway, role, db) || N <- [N1, N4]],
+         ct:pal("without ~p: ~p us", [Gateway, Us])
+     end || Gateway <- [N2, N3]],
+    ok = on(Fleet, N3, fun() -> s_group:remove_nodes(right, [N2]) end),
+    _ = sderl_ct:settled(Fleet, right, [N3, N4]).
 
 fill(Node, Text) ->
     case erlang:send({nobody_there, Node}, Text, [nosuspend, noconnect]) of

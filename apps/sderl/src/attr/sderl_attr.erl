@@ -227,7 +227,8 @@ fetch(Nodes, Names) -> fetch(Nodes, Names, #{}).
 Attributes of nodes, young enough: what this node holds and is not older than `max_age_ms` is taken, and the rest is asked for, all nodes at the same time: those with a
 link themselves, those of other groups through a gateway, a node that shares a group with them. No link is made. What came is held for the next caller.
 
-A node that is dead or slow costs at most `timeout_ms` in all, and has an error in the answer; so has one that nobody here knows. An attribute that a node has
+A node that is dead or slow costs at most `timeout_ms` in all, and has an error in the answer; so has one that nobody here knows. Who did not answer is not waited
+for again within a period of sharing, unless it is heard of before. An attribute that a node has
 not is `{undefined, not_set, Age}`.
 """.
 -spec fetch([node()], [name()], fetch_options()) -> #{node() => fetched()} | {error, not_running}.

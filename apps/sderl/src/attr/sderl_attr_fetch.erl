@@ -7,6 +7,8 @@
 %% asks it. The fewest gateways that reach all are asked; where one says nothing for half of the time, or cannot tell, the next one is. Where there
 %% is none with a link, `sderl_route` takes the question to some member of a group of that node.
 %%
+%% Whoever does not answer in time, for itself or as a gateway, is not asked again for a period of sharing, unless it says something before: a node that hangs costs its limit once, not every caller.
+%%
 %% Questions go out of a process of their own, which may send to a stopped node behind a full link and have late answers without harm to the caller.
 
 -export([fetch/4, for_others/4, has/3, cover/2]).
@@ -58,10 +60,11 @@ fetch(Nodes, Names, MaxAge, Timeout, Ways) ->
     Now = now_ms(),
     Known = #{Node => [{Name, sderl_attr_table:fresh(Node, Name, Now, MaxAge)} || Name <- Names] || Node <- Nodes},
     Missing = #{Node => Stale || Node := Looks <- Known, [_ | _] = Stale <- [[N || {N, L} <- Looks, not is_fresh(L)]]},
-    Got = case map_size(Missing) of
-        0 -> #{};
-        _ when Timeout =:= 0 -> #{Node => {error, timeout} || Node := _ <- Missing};
-        _ -> ask(Missing, MaxAge, Timeout, Ways)
+    {Silent, Asked} = lists:partition(fun(Node) -> Timeout =:= 0 orelse sderl_attr_table:is_silent(Node, Now) end, maps:keys(Missing)),
+    Errors = #{Node => {error, timeout} || Node <- Silent},
+    Got = case Asked of
+        [] -> Errors;
+        _ -> maps:merge(Errors, ask(maps:with(Asked, Missing), MaxAge, Timeout, Ways))
     end,
     Then = now_ms(),
     #{Node => case Got of
@@ -105,9 +108,14 @@ questions(Missing, MaxAge, Timeout, Which) ->
     F0 = #f{names = Missing, max_age = MaxAge, timeout = Timeout, deadline = Now + Timeout,
             requests = gen_server:reqids_new(), ways = ways(Which, Far, Linked)},
     F1 = lists:foldl(fun(Node, F) -> direct(Node, F) end, F0, Direct),
-    #f{got = Got} = wait(Now + Timeout div 2, onward(Far, F1)),
-    ok = sderl_attr_server:keep([{Node, how(Node, Far), SentAt, Entries} || Node := {SentAt, Entries} <- Got, is_integer(SentAt)]),
-    #{Node => maps:get(Node, Got, {error, timeout}) || Node := _ <- Missing}.
+    #f{got = Got, requests = Open} = wait(Now + Timeout div 2, onward(Far, F1)),
+    All = #{Node => maps:get(Node, Got, {error, timeout}) || Node := _ <- Missing},
+    %% Who gave little time learns little by its end.
+    Until = now_ms() + min(sderl_attr:share_ms(), 4 * Timeout),
+    ok = sderl_attr_server:keep([{Node, how(Node, Far), SentAt, Entries} || Node := {SentAt, Entries} <- All, is_integer(SentAt)],
+                                [{Node, Until} || Node := {error, timeout} <- All, Node =/= node()]
+                                ++ [{{gateway, Gateway}, Until} || {_, {gateway, Gateway, _, _}} <- gen_server:reqids_to_list(Open)]),
+    All.
 
 how(Node, Far) ->
     case lists:member(Node, Far) of
@@ -121,9 +129,11 @@ ways(all, Far, Linked) ->
     Known = sderl_dir:known(),
     Groups = Known ++ Own,
     Routed = case Far of [] -> []; _ -> sderl_route:groups() end,
+    Now = now_ms(),
+    Speaks = [Gateway || Gateway <- Linked, not sderl_attr_table:is_silent({gateway, Gateway}, Now)],
     #{Node => lists:append(
         [{gateway, Gateway} || Gateway <- lists:usort(lists:append([Ns || {_, Ns} <- Groups, lists:member(Node, Ns)])),
-                               lists:member(Gateway, Linked)],
+                               lists:member(Gateway, Speaks)],
         [{route, G} || G <- lists:usort([G || {G, Ns} <- Known ++ Routed, lists:member(Node, Ns), not lists:keymember(G, 1, Own)])])
       || Node <- Far}.
 

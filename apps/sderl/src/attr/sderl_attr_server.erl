@@ -17,7 +17,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/0, write/1, keep/1, changed/0]).
+-export([start_link/0, write/1, keep/2, changed/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(VSN, 1).
@@ -66,10 +66,12 @@ write(Change, Tries) ->
             end
     end.
 
--doc "Notes what was answered to questions that were sent at a moment; returns when reads see it.".
--spec keep([{node(), direct | far, SentAt :: integer(), [sderl_attr_table:entry()]}]) -> ok.
-keep(Answers) ->
-    try gen_server:call(?MODULE, {keep, Answers}, 1000)
+-doc """
+Notes what was answered to questions that were sent at a moment, and who did not answer and is left alone until another; returns when reads see it.
+""".
+-spec keep([{node(), direct | far, SentAt :: integer(), [sderl_attr_table:entry()]}], [{node() | {gateway, node()}, Until :: integer()}]) -> ok.
+keep(Answers, Silent) ->
+    try gen_server:call(?MODULE, {keep, Answers, Silent}, 1000)
     catch exit:_ -> ok
     end.
 
@@ -112,7 +114,9 @@ handle_call({sderl_attr, ?VSN, {'of', Nodes, Names, MaxAge, Timeout}}, From, S)
 handle_call({write, Change}, _, S0) ->
     {Reply, S} = changed(Change, S0),
     {reply, Reply, S};
-handle_call({keep, Answers}, _, S) ->
+handle_call({keep, Answers, Silent}, _, S) ->
+    lists:foreach(fun({Node, Until}) -> sderl_attr_table:silent(Node, Until) end, Silent),
+    lists:foreach(fun({Node, _, _, _}) -> sderl_attr_table:spoke(Node) end, Answers),
     Linked = nodes(connected),
     lists:foreach(fun({Node, How, SentAt, Entries}) ->
         %% Of one whose link went meanwhile nothing is to be held; and this node's own is here.

@@ -10,6 +10,7 @@
 %% | `sderl_attr_state` | `{{own, Name}, Spec, Source, Once}` | what this node's attributes are; `Once`: what an automatic one came to |
 %% | | `{{peer, Node}, Heard}` | a mate that tells us all its attributes, and when it did last |
 %% | | `{{other, Node}}` | another node of which answers to questions are kept |
+%% | | `{{silent, Node}, Until}` | a node that did not answer in time and is not asked again before that; `{gateway, Node}`: for others |
 %% | | `{sample, Sample}` | where the schedulers stood (`sderl_attr_builtin`) |
 %%
 %% `At` is the moment, in this VM's monotonic milliseconds, at which the value was true or after which it was taken, never later than that:
@@ -20,7 +21,7 @@
 
 -export([new/0, cached/2, cached/3, fresh/4, fresh/5, sample/0, sample/1]).
 -export([own/0, own/1, define/4, undefine/1, put_own/6]).
--export([told/3, told_again/4, heard/2, keep/6, forget/1, drop/2, forget_older/1, names/1, peers/0]).
+-export([told/3, told_again/4, heard/2, silent/2, is_silent/2, spoke/1, keep/6, forget/1, drop/2, forget_older/1, names/1, peers/0]).
 -export_type([kind/0, answer/0]).
 
 -doc "Static, or computed and kept for so many milliseconds.".
@@ -147,6 +148,26 @@ told_again(Node, Static, Aged, At) ->
 -spec heard(node(), At :: integer()) -> ok.
 heard(Node, At) ->
     true = ets:insert(?STATE, {{peer, Node}, At}),
+    spoke(Node).
+
+-doc "It did not answer; whoever wants to know more before `Until` need not wait for it again.".
+-spec silent(node() | {gateway, node()}, Until :: integer()) -> ok.
+silent(Node, Until) ->
+    true = ets:insert(?STATE, {{silent, Node}, Until}),
+    ok.
+
+-doc "Whether it did not answer lately, and has said nothing since.".
+-spec is_silent(node() | {gateway, node()}, Now :: integer()) -> boolean().
+is_silent(Node, Now) ->
+    case ets:lookup(?STATE, {silent, Node}) of
+        [{_, Until}] -> Now < Until;
+        [] -> false
+    end.
+
+-doc "It says something.".
+-spec spoke(node()) -> ok.
+spoke(Node) ->
+    true = ets:delete(?STATE, {silent, Node}),
     ok.
 
 -doc """
@@ -169,6 +190,7 @@ keep(Node, Name, Value, Why, {At, Kind}, Version) ->
 -spec forget(node()) -> ok.
 forget(Node) ->
     true = ets:delete(?STATE, {peer, Node}),
+    ok = spoke(Node),
     true = ets:match_delete(?ROWS, {{'_', Node}, '_', '_', '_', '_', '_'}),
     ok.
 
@@ -179,6 +201,7 @@ drop(Node, Names) -> lists:foreach(fun(Name) -> ets:delete(?ROWS, {Name, Node}) 
 -doc "Of nodes that tell nothing by themselves: what is older than a moment goes.".
 -spec forget_older(integer()) -> ok.
 forget_older(Moment) ->
+    _ = ets:select_delete(?STATE, [{{{silent, '_'}, '$1'}, [{'<', '$1', Moment}], [true]}]),
     lists:foreach(fun([Node]) ->
         Gone = case ets:member(?STATE, {peer, Node}) of
             true -> true;
