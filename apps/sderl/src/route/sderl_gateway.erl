@@ -74,7 +74,7 @@ to_registered(Name, Node, Message) when Node =:= node() -> {Name, Node} ! Messag
 to_registered(Name, Node, Message) ->
     case is_grouped() of
         true ->
-            Hash = sderl_route_send:hash(Node, 1),
+            Hash = sderl_route_send:hash(Node),
             sent(sderl_route_send:node(Node, {process, Name}, self(), Message, Hash, [noconnect]), {Node, {process, Name}}, Message);
         false -> {Name, Node} ! Message
     end.

@@ -65,7 +65,7 @@ the first link is full, as `erlang:send/2` does.
 """.
 -spec send(destination(), Message :: term()) -> ok | {error, no_name | no_route | not_running}.
 send({Group, Name}, Message) ->
-    Hash = sderl_route_send:hash(Group, 1),
+    Hash = sderl_route_send:hash(Group),
     %% The routes know no own group: most of what comes here is settled with them.
     try sderl_route_send:group(Group, {name, Name}, self(), Message, Hash, [noconnect]) of
         ok -> ok;
@@ -159,7 +159,7 @@ multi_send(Group, To, Message) ->
     try sderl_store:is_member(Group) of
         %% As it would be for others: by a forwarding process of this node.
         true -> sderl_route_send:node(node(), {group, Group, To}, self(), Message, [noconnect]);
-        false -> sderl_route_send:group(Group, To, self(), Message, sderl_route_send:hash(Group, 1), [noconnect])
+        false -> sderl_route_send:group(Group, To, self(), Message, sderl_route_send:hash(Group), [noconnect])
     catch
         error:badarg -> {error, not_running}
     end.

@@ -78,18 +78,23 @@ call(Group, What, Request, Timeout) ->
         flush(Alias)
     end.
 
-%% A caller is not suspended: its time is limited, and there may be another way.
+%% A caller is not suspended: its time is limited, and there may be another way. With no sign of the first try all
+%% ways are tried at once; that node asks the process once.
 send(#c{group = Group, what = What, alias = Alias, message = Message, tries = Tries, sent = Sent} = C) ->
-    Hash = sderl_route_send:hash(Group, Tries + 1),
     Options = [noconnect, nosuspend],
-    Result = case What of
-        {at, Node, Process} -> sderl_route_send:node(Node, {call, Process}, Alias, Message, Hash, Options);
-        _ -> sderl_route_send:group(Group, What, Alias, Message, Hash, Options)
+    Result = case {What, Tries} of
+        {{at, Node, Process}, 0} -> one(sderl_route_send:node(Node, {call, Process}, Alias, Message, sderl_route_send:hash(Group), Options));
+        {{at, Node, Process}, _} -> sderl_route_send:node_each_way(Node, {call, Process}, Alias, Message, Options);
+        {_, 0} -> one(sderl_route_send:group(Group, What, Alias, Message, sderl_route_send:hash(Group), Options));
+        {_, _} -> sderl_route_send:group_each_way(Group, What, Alias, Message, Options)
     end,
     case Result of
-        ok -> wait(C#c{tries = Tries + 1, sent = Sent + 1});
+        {ok, N} -> wait(C#c{tries = Tries + 1, sent = Sent + N});
         {error, Why} -> missing(Why, C#c{tries = Tries + 1})
     end.
+
+one(ok) -> {ok, 1};
+one(Error) -> Error.
 
 wait(#c{alias = Alias, wait = Wait, deadline = Deadline, heard = Heard} = C) ->
     receive
@@ -120,8 +125,8 @@ again(#c{node = undefined, began = Began, wait = Wait} = C) ->
         false -> wait(C#c{wait = ?PROBE_MS})
     end;
 again(#c{node = Node, alias = Alias, asked = Asked} = C) ->
-    case sderl_route_send:node(Node, probe, Alias, none, [noconnect, nosuspend]) of
-        ok -> wait(C#c{asked = Asked + 1, wait = ?PROBE_MS});
+    case sderl_route_send:node_each_way(Node, probe, Alias, none, [noconnect, nosuspend]) of
+        {ok, _} -> wait(C#c{asked = Asked + 1, wait = ?PROBE_MS});
         {error, Why} -> failure(Why, C#c{asked = Asked + 1})
     end.
 
@@ -195,11 +200,11 @@ probe(Alias) ->
     case ets:lookup(?TABLE, Alias) of
         [{_, asked, Pid, _, _}] ->
             case is_process_alive(Pid) of
-                true -> Pid ! {probe, Alias}, answer(Alias, accepted, node());
+                true -> Pid ! {probe, Alias}, answer_again(Alias, accepted, node());
                 false -> lost(Alias, Pid), probe(Alias)
             end;
-        [{_, Kind, Value, _, _}] -> answer(Alias, Kind, Value);
-        [] -> answer(Alias, unknown, node())
+        [{_, Kind, Value, _, _}] -> answer_again(Alias, Kind, Value);
+        [] -> answer_again(Alias, unknown, node())
     end.
 
 %% Nobody knows what became of it. Unless the process noted that just before it ended.
@@ -241,6 +246,11 @@ failed(Alias, Reason) -> answer(Alias, failed, Reason).
 %% Not delivered, it is asked for again.
 answer(Alias, Kind, Value) ->
     _ = sderl_route_send:node(node(Alias), {to, Alias}, none, {Alias, Kind, Value}, [noconnect, nosuspend]),
+    ok.
+
+%% Who asks again may have missed the first one because of a gateway.
+answer_again(Alias, Kind, Value) ->
+    _ = sderl_route_send:node_each_way(node(Alias), {to, Alias}, none, {Alias, Kind, Value}, [noconnect, nosuspend]),
     ok.
 
 -doc "Forgets answers that nobody asks for again.".

@@ -15,7 +15,7 @@
 %% processes of a node: of the sender and the group, so that what one sends into the other stays in order. `From` is
 %% the pid that hears of it when it cannot be delivered, an alias that gets an answer either way, or `none`.
 
--export([group/6, hash/2, node/5, node/6, pick/2, forwarder/1, hops/0]).
+-export([group/6, group_each_way/5, node_each_way/5, hash/1, node/5, node/6, pick/2, forwarder/1, hops/0]).
 -export_type([what/0, at/0, from/0, failure/0]).
 
 -define(VSN, 1).
@@ -42,18 +42,48 @@ group(Group, What, From, Message, Hash, Options) ->
     onward({group, Group}, {sderl_to, ?VSN, hops(), Hash, Group, What, From, Message}, Options).
 
 -doc """
-The hash for what the calling process sends into a group: all of it takes one way, so that all of it stays in
-order. A call that gets no sign tries another (`Try` > 1).
+The same by every way at once, for what may come twice: of a call that got no sign a gateway may be to blame that
+nobody misses yet. Says how many were sent.
 """.
--spec hash(term(), pos_integer()) -> non_neg_integer().
-hash(Group, 1) -> erlang:phash2({self(), Group}, 1 bsl 27);
-hash(Group, Try) -> erlang:phash2({self(), Group, Try}, 1 bsl 27).
+-spec group_each_way(term(), what(), from(), term(), [noconnect | nosuspend]) -> {ok, pos_integer()} | {error, no_route | busy}.
+group_each_way(Group, What, From, Message, Options) ->
+    each_way({group, Group}, fun(Hash) -> {sderl_to, ?VSN, hops(), Hash, Group, What, From, Message} end, Options).
+
+-doc "Likewise to a node. Over a link, if there is one, once.".
+-spec node_each_way(node(), at(), from(), term(), [noconnect | nosuspend]) -> {ok, pos_integer()} | {error, no_route | busy}.
+node_each_way(Node, At, From, Message, Options) ->
+    case ets:member(sderl_links, Node) of
+        true -> one(node(Node, At, From, Message, Options));
+        false -> each_way({node, Node}, fun(Hash) -> frame(Node, At, From, Message, Hash) end, Options)
+    end.
+
+each_way(Key, Frame, Options) ->
+    case ets:lookup_element(sderl_routes, Key, 3, {}) of
+        {} -> {error, no_route};
+        First ->
+            Sent = [begin
+                Hash = other(),
+                erlang:send({forwarder(Hash), Node}, Frame(Hash), Options)
+            end || Node <- tuple_to_list(First)],
+            case {length([ok || ok <- Sent]), lists:member(nosuspend, Sent)} of
+                {0, true} -> {error, busy};
+                {0, false} -> {error, no_route};
+                {N, _} -> {ok, N}
+            end
+    end.
+
+one(ok) -> {ok, 1};
+one(Error) -> Error.
+
+-doc "The hash for what the calling process sends into a group: all of it takes one way, so that all of it stays in order.".
+-spec hash(term()) -> non_neg_integer().
+hash(Group) -> erlang:phash2({self(), Group}, 1 bsl 27).
 
 -doc "Sends to a node, over a link if there is one. `nosuspend`: rather not than wait for a full link.".
 -spec node(node(), at(), from(), term(), [noconnect | nosuspend]) -> ok | {error, no_route | busy}.
 node(Node, At, From, Message, Options) -> node(Node, At, From, Message, own, Options).
 
--doc "The same with a hash to choose the way: whoever tries again should take another.".
+-doc "The same with a hash to choose the way.".
 -spec node(node(), at(), from(), term(), own | non_neg_integer(), [noconnect | nosuspend]) -> ok | {error, no_route | busy}.
 node(Node, {to, To} = At, From, Message, Hash, Options) ->
     case erlang:send(To, Message, Options) of
@@ -75,7 +105,7 @@ frame(Node, At, From, Message, Hash) -> {sderl_at, ?VSN, hops(), Hash, Node, At,
 %% What is asked and answered of a call keeps no order, and may take another way each time.
 hash_at(_, {to, Alias}) when is_reference(Alias) -> other();
 hash_at(_, probe) -> other();
-hash_at(_, {group, Group, _}) -> hash(Group, 1);
+hash_at(_, {group, Group, _}) -> hash(Group);
 hash_at(From, At) -> erlang:phash2({From, At}, 1 bsl 27).
 
 other() -> erlang:unique_integer([positive]) band (1 bsl 27 - 1).
