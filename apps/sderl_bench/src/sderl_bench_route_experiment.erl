@@ -247,7 +247,7 @@ table(messages, Form, Results) ->
         message_rows(K, Size, [M || {#{gateways := G}, M} <- Results, G =:= K])
      || K <- lists:uniq([K || {#{gateways := K}, _} <- Results]), Size <- sizes(K, Results)
     ]),
-    Form(["messages", "msgs/s", "x raw", "round trip p50 us", "p99 us", "x raw", "CPU us: sender", "gateway", "receiver"], Rows);
+    Form(["messages", "msgs/s", "x raw", "round trip p50 us", "p99 us", "x raw", "x raw, there only", "CPU us: sender", "gateway", "receiver"], Rows);
 table(calls, Form, Results) ->
     Keys = lists:uniq([Key || {Key, _} <- Results]),
     Form(["calls", "callers", "calls/s", "p50 us", "p99 us", "CPU us", "bytes", "packets", "links", "failed"],
@@ -290,7 +290,7 @@ message_row(Kind, Prefix, K, Size, Metrics) ->
     Inner = fun(What, Key) -> spread(Key, [maps:get(Name([Kind, What]), M) || M <- Metrics]) end,
     Mid = fun(What, Key) -> sderl_bench_table:number(median([maps:get(Key, maps:get(Name([Kind, What]), M)) || M <- Metrics])) end,
     [io_lib:format("~ts, ~w b, ~w gateway~ts", [Kind, Size, K, [$s || K > 1]]),
-     spread(Name([Kind, "_msgs_per_s"]), Metrics), Ratio("throughput_ratio"), Inner("_us", p50), Mid("_us", p99), Ratio("latency_ratio"),
+     spread(Name([Kind, "_msgs_per_s"]), Metrics), Ratio("throughput_ratio"), Inner("_us", p50), Mid("_us", p99), Ratio("latency_ratio"), Ratio("there_latency_ratio"),
      Mid("_cpu_us", sender), Mid("_cpu_us", gateway), Mid("_cpu_us", receiver)].
 
 call_row(#{way := Way, gateways := K, nodes := Nodes, callers := Callers}, Metrics) ->

@@ -12,6 +12,7 @@ gateways; those of messages other than 100 bytes end in their size, such as `_10
 | `throughput_ratio_K`, `relay_throughput_ratio_K` | routed, and relayed, to raw |
 | `routed_us_K`, `raw_us_K`, `relay_us_K` | `p50` and `p99` of a round trip, one at a time |
 | `latency_ratio_K`, `relay_latency_ratio_K` | routed, and relayed, to raw: `p50` |
+| `there_latency_ratio_K`, `relay_there_latency_ratio_K` | the same when only the way there is routed, or relayed, and the answer comes over the direct link |
 | `routed_cpu_us_K`, `raw_cpu_us_K`, `relay_cpu_us_K` | processor time a message: `sender`, `gateway` (each), `receiver` |
 | `lost_messages_K` | sent and not arrived, of all three |
 """.
@@ -63,7 +64,7 @@ rounds([], _, _, _, _, _, _, Rounds) ->
 rounds([Round | More], Fleet, Nodes, Ways0, #{sizes := Sizes} = Params, Label, Done, Rounds) ->
     %% There and back again, so that nobody is always behind the same.
     Ways = case Round rem 2 of 1 -> Ways0; 0 -> lists:reverse(Ways0) end,
-    Slots = [{Kind, Size, F, There, Back} || F <- [throughput, latency], Size <- Sizes, {Kind, There, Back} <- Ways],
+    Slots = [{Kind, Size, F, There, Back} || F <- [throughput, latency, there], Size <- Sizes, {Kind, There, Back} <- Ways],
     Ms = length(Slots) * (maps:get(warm_ms, Params) + maps:get(ms, Params)),
     Measured = sderl_progress:during(io_lib:format("~ts ~w", [Label, Round]), Ms, fun() ->
         slots(Slots, Fleet, Nodes, Params, #{})
@@ -78,12 +79,16 @@ rounds([Round | More], Fleet, Nodes, Ways0, #{sizes := Sizes} = Params, Label, D
 slots([], _, _, _, Seen) ->
     {ok, Seen};
 slots([{Kind, Size, F, There, Back} | Slots], Fleet, [Sender | _] = Nodes, Params, Seen) ->
-    Load = (maps:with([window, warm_ms, ms], Params))#{there => There, back => Back, me => {g1, sender}, bytes => Size},
+    Load = (maps:with([window, warm_ms, ms], Params))#{there => There, me => {g1, sender}, bytes => Size},
+    {Call, Args} = case F of
+        there -> {latency, [Load#{back => {direct, []}}]};
+        _ -> {F, [Load#{back => Back}]}
+    end,
     maybe
         {ok, Before} ?= cpu(Fleet, Nodes),
-        {ok, Result} ?= on(Fleet, Sender, F, [Load]),
+        {ok, Result} ?= on(Fleet, Sender, Call, Args),
         {ok, After} ?= cpu(Fleet, Nodes),
-        ok ?= case Result of {error, Why} -> {error, {F, Sender, Why}}; _ -> ok end,
+        ok ?= case Result of {error, Why} -> {error, {Call, Sender, Why}}; _ -> ok end,
         Used = lists:zipwith(fun(A, B) -> 1000 * (A - B) end, After, Before),
         slots(Slots, Fleet, Nodes, Params, Seen#{{F, Kind, Size} => {Result, Used}})
     end.
@@ -98,6 +103,7 @@ of_size(K, Size, Kinds, Seen) ->
     Name = fun(Prefix, Text) -> name([Prefix, Text], K, Size) end,
     Rates = #{Kind => maps:get(per_s, R) || {throughput, Kind, S} := {R, _} <- Seen, S =:= Size},
     Times = #{Kind => H || {latency, Kind, S} := {H, _} <- Seen, S =:= Size},
+    There = #{Kind => H || {there, Kind, S} := {H, _} <- Seen, S =:= Size},
     Lost = lists:sum([Sent - Arrived || {throughput, _, S} := {#{sent := Sent, arrived := Arrived}, _} <- Seen, S =:= Size]),
     Us = fun(Kind, Percent) -> us(Percent, maps:get(Kind, Times)) end,
     [{Name("lost_messages", ""), Lost}]
@@ -106,7 +112,8 @@ of_size(K, Size, Kinds, Seen) ->
     ++ [{Name(atom_to_list(Kind), "_cpu_us"), cpu_of(maps:get({throughput, Kind, Size}, Seen))} || Kind <- Kinds]
     ++ lists:append([
         [{Name(Prefix, "throughput_ratio"), maps:get(Kind, Rates) / maps:get(raw, Rates)},
-         {Name(Prefix, "latency_ratio"), Us(Kind, 50) / Us(raw, 50)}]
+         {Name(Prefix, "latency_ratio"), Us(Kind, 50) / Us(raw, 50)},
+         {Name(Prefix, "there_latency_ratio"), us(50, maps:get(Kind, There)) / us(50, maps:get(raw, There))}]
      || {Kind, Prefix} <- [{routed, ""}, {relay, "relay_"}], lists:member(Kind, Kinds)]).
 
 us(Percent, Histogram) -> sderl_bench_histogram:percentile(Percent, Histogram) / 1000.
