@@ -1,0 +1,147 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_placement_experiment).
+-moduledoc """
+`bin/sderl bench placement`: what choosing a node costs, and how choices are spread. The metrics are
+those of `m:sderl_bench_placement`, one result for each part and chooser.
+
+The last line of JSON has `part` `summary`: `choose_us` there is that of the slowest chooser, `choose_us_NAME` that of each,
+`messages_sent` of all together.
+""".
+
+-behaviour(sderl_bench_experiment).
+
+-export([summary/0, command/0, check/1, run/2]).
+-export([measure/2, overall/1, verdict/1]).
+-export_type([result/0]).
+
+-doc "A part, what was varied in it, and what was measured.".
+-type result() :: {Part :: choose | spread | sharing, Key :: map(), Metrics :: map()}.
+
+-doc false.
+-spec summary() -> string().
+summary() -> "nodes are chosen in one group: time, messages, how evenly".
+
+-doc false.
+-spec command() -> argparse:command().
+command() ->
+    #{
+        help => "Nodes are chosen among the members of one group of real nodes: what a choice costs with\n"
+        "each chooser, with a trace of what the caller sends; how evenly many choices at the same\n"
+        "moment fall, from one node and from all; what it costs to hold each other's attributes.",
+        arguments => [
+            option(nodes, "N", 100, "nodes in the group"),
+            option(ms, "MS", 300, "how long each chooser is measured"),
+            option(choices, "N", 1000, "choices at the same moment"),
+            option(among, "N", 50, "nodes that these are among"),
+            option(share_ms, "MS", 15_000, "how long the sharing of attributes is watched"),
+            option(repeat, "K", 3, "turns"),
+            sderl_bench_experiment:json_option()
+        ]
+    }.
+
+option(Name, Shape, Default, Text) ->
+    Long = [$- | flag(Name)],
+    #{
+        name => Name,
+        long => Long,
+        type => integer,
+        default => Default,
+        help => {lists:flatten(["[-", Long, " ", Shape, "]"]), [lists:flatten(io_lib:format("~ts (~w)", [Text, Default]))]}
+    }.
+
+flag(Key) -> lists:flatten(string:replace(atom_to_list(Key), "_", "-", all)).
+
+-doc false.
+-spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
+check(#{nodes := Nodes, among := Among} = Options) ->
+    Least = [{nodes, 2}, {ms, 10}, {choices, 1}, {among, 2}, {share_ms, 100}, {repeat, 1}],
+    case [{Key, Min} || {Key, Min} <- Least, maps:get(Key, Options) < Min] of
+        [{Key, Min} | _] ->
+            {error, io_lib:format("--~ts must be at least ~w, not ~w", [flag(Key), Min, maps:get(Key, Options)])};
+        [] when Among > Nodes ->
+            {error, io_lib:format("--among ~w is more than --nodes ~w", [Among, Nodes])};
+        [] ->
+            {ok, Options}
+    end.
+
+-doc false.
+-spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
+run(#{nodes := Nodes, repeat := Repeat} = Options, Output) ->
+    maybe
+        {ok, Results} ?= measure(Options, Output),
+        sderl_bench_output:say(Output, [
+            io_lib:format("~nOne group of ~w nodes; ", [Nodes]), sderl_bench_machine:text(),
+            [io_lib:format("; ~w turns: median (least..greatest)", [Repeat]) || Repeat > 1], "\n\n",
+            tables(Results, Options)
+        ]),
+        verdict(Results)
+    end.
+
+-doc "Measures all parts and writes the results.".
+-spec measure(#{atom() => term()}, sderl_bench_output:output()) -> {ok, [result()]} | {error, sderl_command:text()}.
+measure(Options, Output) ->
+    Started = sderl_bench_output:now(),
+    Done = fun(Part, Key, Metrics) ->
+        Result = sderl_bench_output:result(placement, maps:merge(Options, Key#{part => Part}), Metrics, sderl_bench_output:now()),
+        case sderl_bench_output:write(Output, Result) of
+            ok -> ok;
+            {error, Text} -> {error, {text, Text}}
+        end
+    end,
+    case sderl_bench_placement:run(Options, Done) of
+        {ok, Results} ->
+            Last = sderl_bench_output:result(placement, Options#{part => summary}, overall(Results), Started),
+            case sderl_bench_output:write(Output, Last) of
+                ok -> {ok, Results};
+                Error -> Error
+            end;
+        {error, {text, Text}} -> {error, Text};
+        {error, Reason} -> {error, sderl_bench_reason:text(Reason)}
+    end.
+
+-doc "The summary.".
+-spec overall([result()]) -> map().
+overall(Results) ->
+    Median = fun(Key, List) -> sderl_bench_table:median([V || #{Key := V} <- List]) end,
+    Each = [
+        {Name, #{p50 => Median(p50, Us), p99 => Median(p99, Us)}}
+     || Name <- lists:uniq([N || {choose, #{chooser := N}, _} <- Results]),
+        Us <- [[U || {choose, #{chooser := N}, #{choose_us := U}} <- Results, N =:= Name]]
+    ],
+    [Slowest | _] = lists:sort(fun(#{p50 := A}, #{p50 := B}) -> A >= B end, [Us || {_, Us} <- Each]),
+    maps:merge(
+        maps:from_list([{<<"choose_us_", (atom_to_binary(Name))/binary>>, Us} || {Name, Us} <- Each]),
+        #{choose_us => Slowest, messages_sent => lists:sum([N || {choose, _, #{messages_sent := N}} <- Results])}
+    ).
+
+tables(Results, #{choices := Choices, among := Among}) ->
+    Number = fun sderl_bench_table:number/1,
+    Spread = fun(Key, List) -> sderl_bench_table:spread([maps:get(Key, M) || M <- List]) end,
+    Keys = fun(Part) -> lists:uniq([K || {P, K, _} <- Results, P =:= Part]) end,
+    Of = fun(Part, Key) -> [M || {P, K, M} <- Results, P =:= Part, K =:= Key] end,
+    [
+        sderl_bench_table:text(["one choice", "p50 us", "p99 us", "messages", "processes", "nodes chosen"], [
+            [atom_to_list(Name), Spread(p50, Us), Spread(p99, Us),
+             Number(lists:sum([N || #{messages_sent := N} <- Ms])), Number(lists:sum([N || #{processes_spawned := N} <- Ms])),
+             Number(lists:max([N || #{nodes_chosen := N} <- Ms]))]
+         || #{chooser := Name} = Key <- Keys(choose), Ms <- [Of(choose, Key)], Us <- [[U || #{choose_us := U} <- Ms]]
+        ]),
+        "\n",
+        sderl_bench_table:text(
+            [io_lib:format("~w choices at once among ~w", [Choices, Among]), "from", "most", "least", "mean", "stddev"], [
+            [atom_to_list(Name), case From of one -> "one node"; all -> "all of them" end,
+             Spread(max, Ms), Spread(min, Ms), Spread(mean, Ms), Spread(stddev, Ms)]
+         || #{chooser := Name, from := From} = Key <- Keys(spread), Ms <- [Of(spread, Key)]
+        ]),
+        "\n",
+        [io_lib:format("A node tells ~ts attributes: ~ts messages and ~ts bytes a second.~n",
+            [Number(A), Number(M), Number(B)]) || {sharing, _, #{attributes := A, messages_per_node_s := M, bytes_per_node_s := B}} <- Results]
+    ].
+
+-doc "An error when a choice sent a message: its time is not that of a choice from what is known.".
+-spec verdict([result()]) -> ok | {error, sderl_command:text()}.
+verdict(Results) ->
+    case lists:usort([Name || {choose, #{chooser := Name}, #{messages_sent := N}} <- Results, N > 0]) of
+        [] -> ok;
+        Names -> {error, ["choices sent messages: ", lists:join(", ", [atom_to_list(N) || N <- Names])]}
+    end.
