@@ -10,6 +10,7 @@
     {"registry", sderl_bench_registry_experiment},
     {"join", sderl_bench_join_experiment},
     {"placement", sderl_bench_placement_experiment},
+    {"plan", sderl_bench_plan_experiment},
     {"route", sderl_bench_route_experiment},
     {"simulate", sderl_bench_simulate_experiment},
     {"scale", sderl_bench_scale_experiment},
