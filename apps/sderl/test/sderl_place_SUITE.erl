@@ -13,7 +13,7 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [candidates, hash, spread_and_pending, by_value, undefined_values, no_message, hanging_node, many_at_once, published, spawn_and_end, crashes, unlinked, owner, names, errors, stopped_node, node_dies,
+    [candidates, hash, spread_and_pending, by_value, undefined_values, no_message, hanging_node, many_at_once, published, spawn_and_end, started, crashes, unlinked, owner, names, errors, stopped_node, node_dies,
      wrong_input].
 
 init_per_suite(Config0) ->
@@ -230,6 +230,40 @@ spawn_and_end(Config) ->
     ?assertEqual(ok, on(Fleet, N1, fun() -> sderl_place:stop(Other) end)),
     ?assertNot(sderl_ct:alive(Fleet, Here)).
 
+%% A gen_server, as a supervisor starts it.
+started(Config) ->
+    {Fleet, [N1, N2, N3 | _]} = start(Config),
+    Server = {gen_server, start_link, [?MODULE, state, []]},
+    {{ok, K, P}, Owner} = place(Fleet, N1, #{nodes => [N2, N3], choose => in_order}, Server, #{start => start_link, name => {west, server}}),
+    ?assertEqual(N2, node(P)),
+    ?assertEqual(state, on(Fleet, N3, fun() -> gen_server:call({via, s_group, {west, server}}, state) end)),
+    %% Its output and log are its node's.
+    ?assertEqual(N2, on(Fleet, N2, fun() -> {group_leader, L} = process_info(P, group_leader), node(L) end)),
+    sderl_ct:kill(Fleet, P, crash),
+    [{moved, P, P3, crash}] = told(Fleet, Owner, moved, fun(Es) -> length(Es) =:= 1 end),
+    ?assertEqual({N3, state}, {node(P3), on(Fleet, N1, fun() -> gen_server:call({via, s_group, {west, server}}, state) end)}),
+    on(Fleet, N1, fun() -> sderl_place:stop(K) end),
+    ?assertNot(sderl_ct:alive(Fleet, P3)),
+    %% Where it cannot be started another node is tried; the owner's end is its end.
+    Refuse = {?MODULE, refuse_at, [N2, Server]},
+    {{ok, _, P4}, Owner4} = place(Fleet, N1, #{nodes => [N2, N3], choose => in_order}, Refuse, #{start => start_link}),
+    ?assertEqual(N3, node(P4)),
+    sderl_ct:kill(Fleet, Owner4, kill),
+    await(server_ended, fun() -> not sderl_ct:alive(Fleet, P4) end),
+    {No, _} = place(Fleet, N1, [N2], Refuse, #{start => start_link}),
+    ?assertEqual({error, {no_node_left, [{N2, {start, refused}}]}}, No),
+    {Slow, _} = place(Fleet, N1, [N2], {timer, sleep, [infinity]}, #{start => start_link, spawn_timeout_ms => 100}),
+    ?assertEqual({error, {no_node_left, [{N2, timeout}]}}, Slow).
+
+refuse_at(Node, _) when Node =:= node() -> {error, refused};
+refuse_at(_, {M, F, A}) -> apply(M, F, A).
+
+init(State) -> {ok, State}.
+
+handle_call(state, _, State) -> {reply, State, State}.
+
+handle_cast(_, State) -> {noreply, State}.
+
 %% Moves to another node, back where there is no other, and not for ever.
 crashes(Config) ->
     {Fleet, [N1, N2, N3 | _]} = start(Config),
@@ -363,6 +397,6 @@ bad_calls(indexed) ->
     M = {m, f, []},
     [{spawn, [x, M], 1}, {spawn, [[], x], 2}, {spawn, [[], {m, f, a}], 2}, {spawn, [[], {m, f, [a | b]}], 2},
      {spawn, [[], {"m", f, []}], 2}, {spawn, [#{count => 2}, M, #{}], 1}, {spawn, [[], M, []], 3}, {spawn, [[], M, #{name => x}], 3},
-     {spawn, [[], M, #{owner => x}], 3}, {spawn, [[], M, #{restart => always}], 3}, {spawn, [[], M, #{max_moves => -1}], 3},
+     {spawn, [[], M, #{owner => x}], 3}, {spawn, [[], M, #{start => link}], 3}, {spawn, [[], M, #{restart => always}], 3}, {spawn, [[], M, #{max_moves => -1}], 3},
      {spawn, [[], M, #{period_ms => 0}], 3}, {spawn, [[], M, #{spawn_timeout_ms => infinity}], 3}, {spawn, [[], M, #{other => 1}], 3},
      {placed, [x], 1}, {stop, [x], 1}, {choose_node, [#{choose => best}], 1}, {choose_nodes, [[], x], 2}, {explain, [x], 1}].

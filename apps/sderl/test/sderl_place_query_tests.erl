@@ -157,6 +157,8 @@ spread() ->
     ?assertEqual(lists:duplicate(10, 1), Hosts(sderl_place:choose_nodes(spec(#{choose => spread, count => 10})))),
     ?assertEqual(lists:duplicate(10, 2), Hosts(sderl_place:choose_nodes(spec(#{choose => spread, count => 20})))),
     ?assertEqual(lists:duplicate(10, 1), Hosts([sderl_place:choose_node(spec(#{choose => spread, pending => true})) || _ <- lists:seq(1, 10)])),
+    [?assertMatch(#{candidates := [#{value := Value, pending := 1} | _]}, sderl_place:explain(spec(#{choose => {spread, Over}, count => 1})))
+     || {Over, Value} <- [{host, "host1"}, {group, ?GROUP}, {{label, zone}, b}]],
     Zones = [element(2, sderl_attr_table:cached(N, {label, zone})) || N <- sderl_place:choose_nodes(spec(#{choose => {spread, {label, zone}}, count => 6}))],
     ?assertEqual([a, a, b, b, c, c], lists:sort(Zones)).
 

@@ -8,10 +8,14 @@ among those that fit:
 
 ```erlang
 sderl_place:choose_node(#{group => workers,
-                          where => [{cpu_logical, ge, 4}, {label, zone, in, [a, b]}],
+                          where => [{effective_processors, ge, 4}, {label, zone, in, [a, b]}],
                           choose => {two, run_queue}}).
 
 sderl_place:choose_nodes(#{group => storage, choose => {spread, {label, rack}}, count => 3}).
+```
+
+```elixir
+:sderl_place.choose_node(%{group: :workers, choose: {:two, :run_queue}, where: {:effective_processors, :ge, 4}})
 ```
 
 Filters come first, then the preferences, then the chooser. `explain/1` tells for each candidate what
@@ -158,13 +162,15 @@ preferences, its `pending` choices, the `value` that the chooser looked at and, 
                          candidates := [candidate()]}.
 
 -doc """
-For `spawn/3`. `name`: `{Group, Name}`, the name that the process gets before it runs; it is registered by
-this node if that is a member of the group, else by the process's node. `restart`: when it is started
+For `spawn/3`. `start`: `spawn` (default) if `M:F(A...)` is what the process runs (it may become a server with
+`gen_server:enter_loop/3`); `start_link` if it starts a
+process that it links to and gives `{ok, Pid}`, as in the child specification of a supervisor. `name`: `{Group, Name}`, the name that the process gets before it runs (or when it has started); it is registered
+by this node if that is a member of the group, else by the process's node. `restart`: when it is started
 again, as with supervisors: `permanent` always, `transient` (default) when it ends abnormally or its node
 is lost, `temporary` never. `max_moves` within `period_ms`: 3 within 60000. `spawn_timeout_ms`: how long a node
 may take to answer (5000); then another is tried. `owner`: the calling process.
 """.
--type spawn_options() :: #{name => {s_group:group(), s_group:name()}, restart => permanent | transient | temporary,
+-type spawn_options() :: #{start => spawn | start_link, name => {s_group:group(), s_group:name()}, restart => permanent | transient | temporary,
                            max_moves => non_neg_integer(), period_ms => pos_integer(), spawn_timeout_ms => pos_integer(),
                            owner => pid()}.
 
@@ -254,8 +260,15 @@ format_error(Other) -> misuse(format_error, 1, 1, #{found => Other, expected => 
 spawn(Spec, MFA) -> kept(Spec, MFA, 2, #{}).
 
 -doc """
-Runs `M:F(A...)` in a process on a node that a spec chooses and keeps it running; see above. The process is one of
-`proc_lib`: it may become a server with `gen_server:enter_loop/3`.
+Runs `M:F(A...)` in a process on a node that a spec chooses and keeps it running; see above. The node must
+run this library.
+
+```erlang
+{ok, Keeper, Pid} =
+    sderl_place:spawn(#{group => workers, choose => {two, run_queue}},
+                      {gen_server, start_link, [tenant, [42], []]},
+                      #{start => start_link, name => {workers, {tenant, 42}}}).
+```
 
 Nodes that cannot be reached, do not answer, or cannot give it the name are passed over. Errors:
 `{no_node_left, [{Node, Reason}]}` with the nodes that were tried (none, if no node fits),
@@ -270,7 +283,7 @@ kept(Spec, MFA, A, Options) ->
     Parsed = parsed(sderl_place_spec:parse(one, Spec), spawn, A),
     ok = mfa_arg(MFA, A),
     ok = options_arg(Options),
-    Args = maps:merge(#{owner => self(), name => none, restart => transient, max_moves => 3, period_ms => 60_000,
+    Args = maps:merge(#{start => spawn, owner => self(), name => none, restart => transient, max_moves => 3, period_ms => 60_000,
                         spawn_timeout_ms => 5_000}, Options),
     case running(fun() -> sderl_place_keeper:start(Args#{spec => Parsed, mfa => MFA}) end) of
         {ok, Keeper, Pid} -> {ok, Keeper, Pid};
@@ -312,6 +325,8 @@ options_arg(Other) -> misuse(spawn, 3, 3, #{found => Other, expected => "a map o
 
 option(name, {_, _}) -> ok;
 option(name, _) -> "{Group, Name}";
+option(start, Start) when Start =:= spawn; Start =:= start_link -> ok;
+option(start, _) -> "spawn or start_link";
 option(owner, Pid) when is_pid(Pid) -> ok;
 option(owner, _) -> "a pid";
 option(restart, Restart) when Restart =:= permanent; Restart =:= transient; Restart =:= temporary -> ok;
@@ -320,7 +335,7 @@ option(max_moves, N) when is_integer(N), N >= 0 -> ok;
 option(max_moves, _) -> "a whole number from 0";
 option(Time, Ms) when (Time =:= period_ms orelse Time =:= spawn_timeout_ms), is_integer(Ms), Ms > 0, Ms =< 16#FFFFFFFF -> ok;
 option(Time, _) when Time =:= period_ms; Time =:= spawn_timeout_ms -> "a number of milliseconds";
-option(_, _) -> "one of the options name, owner, restart, max_moves, period_ms, spawn_timeout_ms".
+option(_, _) -> "one of the options start, name, owner, restart, max_moves, period_ms, spawn_timeout_ms".
 
 %% ---------------------------------------------------------------- arguments
 

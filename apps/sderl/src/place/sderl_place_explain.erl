@@ -39,7 +39,9 @@ looked_at({Way, Name}, _, Read, Value, Pending, Step) when Way =:= least; Way =:
 looked_at({two, _, Name}, _, Read, Value, _, _) -> measured(Read(Name), Value);
 looked_at({hash, Key}, Node, _, _, _, _) -> #{value => sderl_place_pick:rendezvous(Key, Node)};
 looked_at({nearest, _}, _, _, Value, _, _) -> #{value => Value};
-looked_at({spread, _}, _, _, Value, _, _) -> #{value => Value};
+looked_at({spread, _}, _, _, none, _, _) -> #{};
+looked_at({spread, host}, _, _, Host, _, _) -> #{value => Host};
+looked_at({spread, _}, _, _, {_, Value}, _, _) -> #{value => Value};
 looked_at(_, _, _, _, _, _) -> #{}.
 
 measured({ok, _, Age}, Value) -> #{value => Value, age_ms => Age}.

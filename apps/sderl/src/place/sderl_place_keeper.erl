@@ -10,7 +10,7 @@
 
 -behaviour(gen_server).
 
--export([start/1, start_link/1, place/1, stop/1, await_go/2]).
+-export([start/1, start_link/1, place/1, stop/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([args/0]).
 
@@ -18,13 +18,16 @@
 -dialyzer({nowarn_function, [help/2]}).
 
 %% `answer`: where the outcome of the first placement goes.
--type args() :: #{answer := reference(), spec := sderl_place_spec:t(), mfa := {module(), atom(), [term()]}, owner := pid(),
+-type args() :: #{answer := reference(), spec := sderl_place_spec:t(), mfa := {module(), atom(), [term()]},
+                  start := spawn | start_link, owner := pid(),
                   name := none | {Group :: term(), Name :: term()}, spawn_timeout_ms := pos_integer(),
                   restart := permanent | transient | temporary, max_moves := non_neg_integer(), period_ms := pos_integer()}.
 
 -record(k, {args :: args(), moves :: sderl_place_moves:t(), owner :: reference(),
             helper = none :: none | {pid(), reference()},
-            request = none :: none | {reference(), Timer :: reference()}}).
+            request = none :: none | {reference(), Timer :: reference()},
+            %% The parent of a process that is started: before it said so, and then.
+            parent = none :: none | {starting, pid(), Timer :: reference()} | {parent_of, pid(), pid()}}).
 
 -doc """
 Waits for the first placement. Each step of it has its time, so it ends.
@@ -75,12 +78,6 @@ stop(Keeper) ->
         {error, _} -> ok
     end.
 
--doc "What a process that is to have a name runs first.".
--spec await_go(pid(), {module(), atom(), [term()]}) -> term().
-await_go(Keeper, {M, F, A}) ->
-    %% It is linked to its keeper: there is no other end to this.
-    receive {sderl_place_go, Keeper} -> apply(M, F, A) end.
-
 %% ---------------------------------------------------------------- gen_server
 
 -spec init(args()) -> {ok, #k{}, {continue, start}}.
@@ -109,13 +106,17 @@ handle_info({'DOWN', Ref, process, _, Result}, #k{helper = {_, Ref}} = K) ->
         {done, Event} -> Event;
         Why -> {cannot, Why}
     end, K#k{helper = none});
-handle_info({spawn_reply, Ref, Result, Value}, #k{request = {Ref, Timer}} = K0) ->
-    _ = erlang:cancel_timer(Timer),
-    K = K0#k{request = none},
-    case Result of
-        ok -> step({spawned, Value}, K);
-        error -> step({not_spawned, Value}, K)
-    end;
+handle_info({spawn_reply, Ref, ok, Parent}, #k{request = {Ref, Timer}, args = #{start := start_link}} = K) ->
+    {noreply, K#k{request = none, parent = {starting, Parent, Timer}}};
+handle_info({spawn_reply, Ref, ok, Pid}, #k{request = {Ref, _}} = K) -> step({spawned, Pid}, K#k{request = none});
+handle_info({spawn_reply, Ref, error, Why}, #k{request = {Ref, _}} = K) -> step({not_spawned, Why}, K#k{request = none});
+handle_info({sderl_place_started, Parent, Pid}, #k{parent = {starting, Parent, _}} = K) ->
+    step({spawned, Pid}, K#k{parent = {parent_of, Parent, Pid}});
+handle_info({'EXIT', Parent, Why}, #k{parent = {starting, Parent, _}} = K) -> step({not_spawned, Why}, K#k{parent = none});
+handle_info({'EXIT', Parent, Why}, #k{parent = {parent_of, Parent, Pid}} = K) -> step({exit, Pid, Why}, K#k{parent = none});
+handle_info({give_up, Timer}, #k{parent = {starting, Parent, Timer}} = K) ->
+    exit(Parent, kill),
+    step({not_spawned, timeout}, K#k{parent = none});
 handle_info({give_up, Timer}, #k{request = {Ref, Timer}} = K) ->
     case erlang:spawn_request_abandon(Ref) of
         true -> step({not_spawned, timeout}, K#k{request = none});
@@ -139,27 +140,28 @@ effect({choose, Exclude}, #k{args = #{spec := Spec}} = K) ->
     #{exclude := Never} = Spec,
     Keeper = self(),
     help(fun() -> choose(Spec#{exclude := Exclude ++ Never}, Keeper) end, K);
-effect({spawn, Node}, #k{args = #{mfa := {M, F, A} = MFA, name := Name, spawn_timeout_ms := Timeout}} = K) ->
-    {M1, F1, A1} = case Name of
-        none -> {M, F, A};
-        _ -> {?MODULE, await_go, [self(), MFA]}
+effect({spawn, Node}, #k{args = #{mfa := MFA, name := Name, start := Start, spawn_timeout_ms := Timeout}} = K) ->
+    {M, F, Args} = case {Start, Name} of
+        {start_link, _} -> {sderl_place_child, start, [self(), MFA]};
+        {spawn, none} -> as_proc_lib(run, [MFA]);
+        {spawn, _} -> as_proc_lib(await_go, [self(), MFA])
     end,
-    %% As `proc_lib:spawn_opt/5` does, so that it may become a `gen_server`; that would wait for the node.
-    Ref = erlang:spawn_request(Node, proc_lib, init_p, [self(), [], M1, F1, A1], [link]),
+    Ref = erlang:spawn_request(Node, M, F, Args, [link]),
     Timer = make_ref(),
     _ = erlang:send_after(Timeout, self(), {give_up, Timer}),
     K#k{request = {Ref, Timer}};
 effect({name, Pid, Before}, #k{args = #{name := {Group, Name}}} = K) ->
     help(fun() -> register(Group, Name, Pid, Before) end, K);
-effect({go, Pid}, K) ->
-    Pid ! {sderl_place_go, self()},
+effect({go, Pid}, #k{args = #{start := Start}} = K) ->
+    _ = Start =:= spawn andalso (Pid ! {sderl_place_go, self()}),
     K;
 effect({answer, Answer}, #k{args = #{answer := Alias}} = K) ->
     Alias ! {Alias, Answer},
     K;
 effect({tell, Event}, #k{args = #{owner := Owner}} = K) ->
     ok = report(Event),
-    Owner ! {sderl_place, self(), Event},
+    %% One on another node that has no link any more is about to count as gone.
+    _ = erlang:send(Owner, {sderl_place, self(), Event}, [noconnect]),
     K;
 effect({kill, Pid}, K) ->
     exit(Pid, shutdown),
@@ -167,6 +169,9 @@ effect({kill, Pid}, K) ->
 effect({leave, Node}, K) ->
     ok = sderl_links:forget(Node, {place, self()}),
     K.
+
+%% As `proc_lib:spawn_opt/5` does, which would wait for the node: so it may become a `gen_server`.
+as_proc_lib(F, Args) -> {proc_lib, init_p, [self(), [], sderl_place_child, F, Args]}.
 
 report({moved, Old, New, Why}) ->
     sderl_event:emit(process_moved, #{old => Old, pid => New, node => node(New), reason => Why});

@@ -1,0 +1,61 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_place_child).
+-moduledoc false.
+%% What `sderl_place_keeper` spawns on a node: the process itself, at once or when it has its name, or the
+%% parent of a process that is started as a supervisor starts its children.
+%%
+%% Its output and its log are of the node where it runs: a spawned process would take those of the keeper's.
+
+-export([run/1, await_go/2, start/2]).
+
+-define(SHUTDOWN, 5000).
+
+-type mfa_args() :: {module(), atom(), [term()]}.
+
+-spec run(mfa_args()) -> term().
+run({M, F, Args}) ->
+    ok = at_home(),
+    apply(M, F, Args).
+
+-doc "One that is to have a name does not run before it has it. The link to its keeper is the only other end.".
+-spec await_go(pid(), mfa_args()) -> term().
+await_go(Keeper, MFA) ->
+    receive {sderl_place_go, Keeper} -> run(MFA) end.
+
+-doc """
+Starts a process and stands for it: ends as it ends, and ends it when the keeper does, or the link to it.
+""".
+-spec start(pid(), mfa_args()) -> no_return().
+start(Keeper, {M, F, Args}) ->
+    _ = process_flag(trap_exit, true),
+    ok = at_home(),
+    case apply(M, F, Args) of
+        {ok, Pid} when is_pid(Pid) -> started(Keeper, Pid);
+        {ok, Pid, _} when is_pid(Pid) -> started(Keeper, Pid);
+        {error, Why} -> exit({start, Why});
+        Other -> exit({start, Other})
+    end.
+
+started(Keeper, Pid) ->
+    Keeper ! {sderl_place_started, self(), Pid},
+    stand_for(Keeper, Pid).
+
+stand_for(Keeper, Pid) ->
+    receive
+        {'EXIT', Pid, Why} -> exit(Why);
+        {'EXIT', Keeper, Why} ->
+            Mon = monitor(process, Pid),
+            exit(Pid, shutdown),
+            receive {'DOWN', Mon, process, Pid, _} -> ok
+            after ?SHUTDOWN -> exit(Pid, kill)
+            end,
+            exit(Why);
+        _ -> stand_for(Keeper, Pid)
+    end.
+
+at_home() ->
+    _ = case whereis(user) of
+        undefined -> true;
+        User -> group_leader(User, self())
+    end,
+    ok.
