@@ -178,7 +178,7 @@ singleton(Config) ->
 running(Fleet, Nodes, Region, Kind) ->
     lists:append(all_on(Fleet, Nodes, fun() ->
         [Id || P <- processes(), {current_function, {gen_server, loop, _}} <- [process_info(P, current_function)],
-               {dictionary, D} <- [process_info(P, dictionary)], {sderl_place_keeper, await_go, 2} <- [proplists:get_value('$initial_call', D)],
+               {dictionary, D} <- [process_info(P, dictionary)], {rt_tenant, run, 2} <- [proplists:get_value('$initial_call', D)],
                #{tenant := {R, {K, _} = Id}} <- [sys:get_state(P)], R =:= Region, K =:= Kind]
     end)).
 

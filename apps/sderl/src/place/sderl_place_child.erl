@@ -6,21 +6,22 @@
 %%
 %% Its output and its log are of the node where it runs: a spawned process would take those of the keeper's.
 
--export([run/1, await_go/2, start/2]).
+-export([run/2, await_go/2, start/2]).
 
 -define(SHUTDOWN, 5000).
 
 -type mfa_args() :: {module(), atom(), [term()]}.
 
--spec run(mfa_args()) -> term().
-run({M, F, Args}) ->
+-doc "As `proc_lib:spawn_link/3` would, which waits for the node: so it may become a `gen_server`.".
+-spec run(pid(), mfa_args()) -> term().
+run(Keeper, {M, F, Args}) ->
     ok = at_home(),
-    apply(M, F, Args).
+    proc_lib:init_p(Keeper, [], M, F, Args).
 
 -doc "One that is to have a name does not run before it has it. The link to its keeper is the only other end.".
 -spec await_go(pid(), mfa_args()) -> term().
 await_go(Keeper, MFA) ->
-    receive {sderl_place_go, Keeper} -> run(MFA) end.
+    receive {sderl_place_go, Keeper} -> run(Keeper, MFA) end.
 
 -doc """
 Starts a process and stands for it: ends as it ends, and ends it when the keeper does, or the link to it.

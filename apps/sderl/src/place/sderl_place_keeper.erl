@@ -141,12 +141,12 @@ effect({choose, Exclude}, #k{args = #{spec := Spec}} = K) ->
     Keeper = self(),
     help(fun() -> choose(Spec#{exclude := Exclude ++ Never}, Keeper) end, K);
 effect({spawn, Node}, #k{args = #{mfa := MFA, name := Name, start := Start, spawn_timeout_ms := Timeout}} = K) ->
-    {M, F, Args} = case {Start, Name} of
-        {start_link, _} -> {sderl_place_child, start, [self(), MFA]};
-        {spawn, none} -> as_proc_lib(run, [MFA]);
-        {spawn, _} -> as_proc_lib(await_go, [self(), MFA])
+    F = case {Start, Name} of
+        {start_link, _} -> start;
+        {spawn, none} -> run;
+        {spawn, _} -> await_go
     end,
-    Ref = erlang:spawn_request(Node, M, F, Args, [link]),
+    Ref = erlang:spawn_request(Node, sderl_place_child, F, [self(), MFA], [link]),
     Timer = make_ref(),
     _ = erlang:send_after(Timeout, self(), {give_up, Timer}),
     K#k{request = {Ref, Timer}};
@@ -169,9 +169,6 @@ effect({kill, Pid}, K) ->
 effect({leave, Node}, K) ->
     ok = sderl_links:forget(Node, {place, self()}),
     K.
-
-%% As `proc_lib:spawn_opt/5` does, which would wait for the node: so it may become a `gen_server`.
-as_proc_lib(F, Args) -> {proc_lib, init_p, [self(), [], sderl_place_child, F, Args]}.
 
 report({moved, Old, New, Why}) ->
     sderl_event:emit(process_moved, #{old => Old, pid => New, node => node(New), reason => Why});
