@@ -16,7 +16,7 @@
 
 suite() -> [{timetrap, {minutes, 4}}].
 
-all() -> [one_group, over_gateways, derived, missing, not_running].
+all() -> [one_group, over_gateways, derived, missing, unknown, not_running].
 
 init_per_suite(Config) ->
     Self = self(),
@@ -148,6 +148,27 @@ missing(Config) ->
     ?assertEqual(lists:sort([A1, A2, B1, C1]), maps:get(nodes, M)),
     ?assert(maps:get(took_ms, M) >= 5000),
     sderl_ct:delete(F, some, A1).
+
+%% What is no message of ours, or of a version to come, is ignored and counted.
+unknown(Config) ->
+    {F, [Node | _]} = {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)},
+    Spec = #{groups => own, asked => [], left_ms => 100, peers => 1, batches => 1, batch => 1, window => 1, spread_ms => 1},
+    on(F, Node, fun() ->
+        Server = whereis(sderl_dist_probe),
+        Before = proplists:get_value(sderl_dist_probe, sderl_dir:unknowns(), 0),
+        Unknown = [foo, {sderl_dist, 2, ping, x, self()}, {sderl_dist, 1, ping, x, foo}, {sderl_dist, 1, survey, x, self(), foo},
+                   {sderl_dist, 1, survey, x, self(), Spec#{batch := 1_000_000}}, {sderl_dist, 1, report, x, #{}}],
+        [Server ! Message || Message <- Unknown],
+        Server ! {sderl_dist, 1, ping, last, self()},
+        receive {sderl_dist, 1, pong, last, Node} -> ok end,
+        Server = whereis(sderl_dist_probe),
+        6 = proplists:get_value(sderl_dist_probe, sderl_dir:unknowns()) - Before,
+        %% A survey that is known is not begun again.
+        [Server ! {sderl_dist, 1, survey, again, self(), Spec} || _ <- [1, 2, 3]],
+        receive {sderl_dist, 1, report, again, #{node := Node}} -> ok end,
+        Server ! {sderl_dist, 1, done, again},
+        receive {sderl_dist, 1, report, again, _} -> error(twice) after 0 -> ok end
+    end).
 
 not_running(Config) ->
     {F, [_, Node | _]} = {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)},

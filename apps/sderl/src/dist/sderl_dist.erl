@@ -29,6 +29,11 @@ things within: a region, a switch, a machine with several nodes.
 
 A file may also be set in the configuration, `{sderl, [{distances, "network.config"}]}`, or the term itself.
 
+## Other sources
+
+`measure/2` measures round trips between nodes and clusters them into such a tree, `derive/2` makes one of the nodes' labels. Both give the
+term, for `set/1` and `save/1`, and set nothing themselves.
+
 ## State
 
 There is one tree in a virtual machine, for all processes, from `load/1` or `set/1` until the next one. It
@@ -49,7 +54,8 @@ pass `gt`, `ge` and `ne`.)
 Files and terms give `{error, Reason}`, which `format_error/1` puts in a sentence with the place and the remedy. Arguments of the
 wrong type raise `{badarg, {sderl_dist, Function, Arity}, Details}`.
 
-Source: the `dist` library published with SD Erlang. `set/1`, `save/1`, `tree/0`, `distances/2` and pictures as SVG are ours.
+Source: the `dist` library published with SD Erlang. `set/1`, `save/1`, `tree/0`, `distances/2`, `measure/2`, `derive/2` and pictures as
+SVG are ours.
 """.
 
 -export([init/1, load/1, set/1, tree/0, save/1, format_error/1]).
