@@ -77,7 +77,7 @@ start(Config, I, Known, Groups, Env) ->
     }),
     [ok = call(Peer, application, set_env, [sderl, K, V]) || {K, V} <- [{s_groups, Groups}, {tick_ms, 500}, {set_aside_ms, 15_000} | Env]],
     [ok = call(Peer, application, set_env, [realtime, K, V, [{persistent, true}]])
-     || {K, V} <- [{leave_on_stop, true}, {discover, #{host => ?HOST, base => "rt", groups => [?GROUP], every_ms => 300}}]],
+     || {K, V} <- [{leave_on_stop, true}, {discover_ms, 300}, {discover, [#{hosts => [?HOST], base => "rt", groups => [?GROUP]}]}]],
     {ok, _} = call(Peer, application, ensure_all_started, [realtime]),
     Peer.
 
@@ -108,7 +108,7 @@ await(What, Fun) -> sderl_ct:await(What, Fun).
 
 names(_) ->
     ?assertEqual(['rt@10.0.0.7', 'rt@10.0.0.70'], rt_discover:names("rt", [{10,0,0,70}, {10,0,0,7}, {10,0,0,7}])),
-    ?assertEqual([], rt_discover:find(#{host => "no such name", base => "rt"})),
+    ?assertEqual([], rt_discover:find(#{hosts => ["no such name"], base => "rt"})),
     ?assertEqual(['rt@127.0.0.9'], rt_discover:find(#{hosts => ["127.0.0.9", "no such name"], base => "rt"})).
 
 %% No program listens where epmd would, a group forms, and a name is found.

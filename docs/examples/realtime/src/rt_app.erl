@@ -21,7 +21,7 @@ stop(_State) -> ok.
 
 init([]) ->
     Discover = case application:get_env(realtime, discover) of
-        {ok, Options} -> [child(rt_discover, [Options])];
+        {ok, Places} -> [child(rt_discover, [Places])];
         undefined -> []
     end,
     {ok, {#{}, Discover ++ [child(rt_local, []), child(rt_tenants, [])]}}.

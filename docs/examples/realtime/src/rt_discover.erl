@@ -8,20 +8,19 @@ Each node's launch configuration has the group with that one node in it, `{Group
 same one wherever it is started, so nodes that find each other merge, in whatever order they
 come and whoever sees whom: no node is special, and none must be first.
 
-Options: `groups`; `host`, the name to look up (or `hosts`, several); `base`: a node at 10.0.0.7 is called `Base@10.0.0.7`;
-`every_ms` (5000).
+Its argument is a list of maps, each with `groups`; `hosts`, the names to look up; and `base`: the node at 10.0.0.7 is
+called `Base@10.0.0.7`.
 """.
 -behaviour(gen_server).
 
 -export([start_link/1, find/1, names/2, join/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
-start_link(Options) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []).
+start_link(Places) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Places, []).
 
 -doc "The nodes that DNS knows now. What cannot be resolved has none.".
 -spec find(map()) -> [node()].
-find(#{base := Base} = Options) ->
-    Hosts = maps:get(hosts, Options, [H || #{host := H} <- [Options]]),
+find(#{hosts := Hosts, base := Base}) ->
     names(Base, lists:append([case inet:getaddrs(Host, inet) of {ok, As} -> As; {error, _} -> [] end || Host <- Hosts])).
 
 -doc "Nodes by their addresses. Their names are atoms, which are never freed: a DNS that you trust.".
@@ -44,8 +43,8 @@ join(Group, Found) ->
             ok
     end.
 
-%% The state has the nodes that were seen as members.
-init(Options) -> {ok, {Options, #{}}, {continue, look}}.
+%% The state has the nodes of each group that were seen as members.
+init(Places) -> {ok, {Places, #{}}, {continue, look}}.
 
 handle_continue(look, State) -> look(State).
 
@@ -56,14 +55,14 @@ handle_cast(_, State) -> {noreply, State}.
 handle_info(look, State) -> look(State);
 handle_info(_, State) -> {noreply, State}.
 
+look({Places, Seen0}) ->
+    Seen = #{Group => look(Group, lists:delete(node(), find(Place)), maps:get(Group, Seen0, []))
+             || #{groups := Groups} = Place <- Places, Group <- Groups},
+    _ = erlang:send_after(application:get_env(realtime, discover_ms, 5000), self(), look),
+    {noreply, {Places, Seen}}.
+
 %% DNS goes on showing a node that has left for a while. Who was a member and is none is not added again: should it
 %% come back, it joins by itself.
-look({#{groups := Groups} = Options, Seen0}) ->
-    Found = lists:delete(node(), find(Options)),
-    Seen = #{Group => look(Group, Found, maps:get(Group, Seen0, [])) || Group <- Groups},
-    _ = erlang:send_after(maps:get(every_ms, Options, 5000), self(), look),
-    {noreply, {Options, Seen}}.
-
 look(Group, Found, Seen) ->
     Left = case s_group:own_nodes(Group) of
         [] -> [];
