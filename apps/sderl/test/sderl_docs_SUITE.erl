@@ -19,11 +19,11 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() -> [links, functions, configuration, events, attributes | sessions()].
 
 sessions() ->
-    [readme, getting_started, from_global_and_syn, release, configuration_sessions, events_sessions, operations, designing_groups, semantics, routing, placement].
+    [readme, getting_started, from_global_and_syn, release, configuration_sessions, events_sessions, operations, designing_groups, semantics, routing, placement, realtime].
 
 init_per_suite(Config) ->
     case filelib:is_regular(filename:join(root(), "README.md")) of
-        true -> Config;
+        true -> true = code:add_pathz(examples()), Config;
         false -> {skip, "the documents are not in this tree"}
     end.
 
@@ -85,6 +85,7 @@ designing_groups(_) -> run("docs/designing-groups.md").
 semantics(_) -> run("docs/semantics.md").
 routing(_) -> run("docs/routing.md").
 placement(_) -> run("docs/placement.md").
+realtime(_) -> run("docs/realtime.md").
 
 run(Page) ->
     Steps = sderl_docs_text:steps(read(Page)),
@@ -94,16 +95,13 @@ run(Page) ->
     ?assertEqual([], lists:reverse(Wrong)).
 
 step({example, Name}, Acc) ->
-    Ebin = filename:absname("example_ebin"),
-    ok = filelib:ensure_path(Ebin),
-    Sources = filelib:wildcard(filename:join([root(), "docs", "examples", Name, "src", "*.erl"])),
-    [{ok, _} = compile:file(F, [{outdir, Ebin}, report]) || F <- Sources],
-    {ok, _} = file:copy(filename:join([root(), "docs", "examples", Name, "src", atom_to_list(Name) ++ ".app.src"]),
-                        filename:join(Ebin, atom_to_list(Name) ++ ".app")),
     {ok, [Config]} = file:consult(filename:join([root(), "docs", "examples", Name, "config", "sys.config.src"])),
-    Env = [{sderl, K, V} || {K, V} <- proplists:get_value(sderl, Config)],
-    Paths = [Ebin | [D || D <- code:get_path(), string:prefix(D, code:lib_dir()) =:= nomatch]],
-    step({fleet, #{families => [#{name => Name, count => 2, apps => [sderl, Name], env => Env, paths => Paths}]}}, Acc);
+    Env = [{App, K, V} || {App, Pairs} <- Config, App =/= kernel, {K, V} <- Pairs],
+    Paths = [examples() | [D || D <- code:get_path(), string:prefix(D, code:lib_dir()) =:= nomatch]],
+    Nodes = lists:usort([N || {sderl, s_groups, Groups} <- Env, {_, _, Ns} <- Groups, N <- Ns]),
+    Families = maps:groups_from_list(fun(N) -> string:trim(hd(string:split(atom_to_list(N), "@")), trailing, "0123456789") end, Nodes),
+    step({fleet, #{families => [#{name => F, count => length(Ns), apps => [sderl, Name], env => Env, paths => Paths}
+                                || F := Ns <- Families]}}, Acc);
 step({file, Name, Text}, {Fleet, Wrong}) ->
     case string:find(read(filename:join("docs", Name)), Text) of
         nomatch -> {Fleet, [{not_in, Name, Text} | Wrong]};
@@ -163,6 +161,15 @@ stop(none) -> ok;
 stop(Fleet) -> sderl_fleet:stop(Fleet).
 
 %% ---------------------------------------------------------------- where things are
+
+%% The Erlang examples, compiled.
+examples() ->
+    Ebin = filename:absname("example_ebin"),
+    ok = filelib:ensure_path(Ebin),
+    In = fun(Pattern) -> filelib:wildcard(filename:join([root(), "docs", "examples", "*", "src", Pattern])) end,
+    [{ok, _} = compile:file(F, [{outdir, Ebin}, report]) || F <- In("*.erl")],
+    [{ok, _} = file:copy(F, filename:join(Ebin, filename:basename(F, ".src"))) || F <- In("*.app.src")],
+    Ebin.
 
 %% The sources in a build folder are links into the tree.
 root() -> filename:join([code:lib_dir(sderl), "src", "..", "..", ".."]).

@@ -167,8 +167,7 @@ singleton(Config) ->
     %% By any way of calling, from any node; and no link came of it.
     [?assertEqual(N, on(Fleet, lists:last(Nodes), fun() ->
         {ok, Name} = rt:tenant(T),
-        {ok, At} = sderl_route:call(Name, where),
-        At
+        gen_server:call({via, sderl_route, Name}, where)
      end)) || T := [{ok, N}] <- Where],
     %% What runs is what has the names.
     [?assertEqual(length([T || {R1, _} = T <- Tenants, R1 =:= R]), length(running(Fleet, Nodes, R, single))) || R <- ?REGIONS],
