@@ -44,6 +44,7 @@ Times are milliseconds, whole numbers from 1 to 4294967295.
 | `attribute_timeout_ms` | `Ms` | 1000 | the longest that a computing may take |
 | `route_beat_ms` | `Ms` | 1000 | how often gateways and those next to them look whether the other answers; routes avoid one that is silent for three of these |
 | `route_queue` | 1 to 10000000 | 10000 | how many messages may wait before a full link, in each of eight forwarding processes |
+| `stand_in_idle_ms` | `Ms` | 600000 | how long a stand-in for a process of another group is kept that nobody uses, monitors or is linked to; it ends after twice that |
 | `route_hops` | 1 to 1000 | 16 | how many gateways a message may cross |
 | `distances` | `none`, a file's name, a term | `none` | the tree of distances between nodes, see `m:sderl_dist` |
 
@@ -99,6 +100,7 @@ or the group is given by seeds. `other_groups` are the rest, kept as knowledge.
     attribute_timeout_ms := pos_integer(),
     route_beat_ms := pos_integer(),
     route_queue := pos_integer(),
+    stand_in_idle_ms := pos_integer(),
     route_hops := pos_integer(),
     distances := none | file:name_all() | sderl_dist:network()
 }.
@@ -214,6 +216,7 @@ defaults() ->
         {resolver_timeout_ms, 5_000},
         {route_beat_ms, 1_000},
         {route_queue, 10_000},
+        {stand_in_idle_ms, 600_000},
         {route_hops, 16},
         {distances, none}
         | sderl_attr_config:defaults()

@@ -44,6 +44,7 @@ nothing_configured_test() ->
             attribute_timeout_ms => 1_000,
             route_beat_ms => 1_000,
             route_queue => 10_000,
+            stand_in_idle_ms => 600_000,
             route_hops => 16,
             distances => none
         },
@@ -136,6 +137,7 @@ malformed_options_test_() ->
             {{link_idle_ms, infinity}, [link_idle_ms], milliseconds},
             {{tick_ms, 1 bsl 32}, [tick_ms], milliseconds},
             {{route_beat_ms, 0}, [route_beat_ms], milliseconds},
+            {{stand_in_idle_ms, 0}, [stand_in_idle_ms], milliseconds},
             {{route_queue, 0}, [route_queue], {count, 10_000_000}},
             {{route_hops, 1001}, [route_hops], {count, 1_000}},
             {{tick_ms, 2001}, [set_aside_ms], {at_least_two_ticks, 4002}},
@@ -254,7 +256,7 @@ env() ->
 option_name() ->
     oneof([
         s_groups, cluster, await, forget_down_after, free_islands, link_policy, link_idle_ms,
-        tick_ms, set_aside_ms, write_timeout_ms, resolver, resolver_timeout_ms, route_beat_ms, route_queue, route_hops, other
+        tick_ms, set_aside_ms, write_timeout_ms, resolver, resolver_timeout_ms, route_beat_ms, route_queue, stand_in_idle_ms, route_hops, other
     ]).
 
 option_value() ->
