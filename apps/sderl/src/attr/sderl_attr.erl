@@ -3,8 +3,9 @@
 -moduledoc """
 Attributes of nodes: what a node is and how it does, for choosing nodes by it.
 
-Every node has attributes: built-in ones such as `loadavg1` and `memory_available` (docs/placement.md has the table with units), those of its configuration, and
-those that it is given at run time. A *spec* says what an attribute is:
+Every node has attributes: built-in ones such as `loadavg1` and `memory_available` (docs/placement.md has the
+table with units), those of its configuration, and those that it is given at run time. A *spec* says what an
+attribute is:
 
 | spec | kind |
 |---|---|
@@ -13,12 +14,14 @@ those that it is given at run time. A *spec* says what an attribute is:
 | `{dynamic, {M, F}}`, `{dynamic, {M, F, Args}}` | what the call gives, again and again |
 | `{dynamic, Call, #{keep_ms => Ms, timeout_ms => Ms}}` | the same with times of its own |
 
-The calls are run on their node in processes of their own, with a time limit (`attribute_timeout_ms`, 1 s) and a heap limit (32 MiB), and a value is kept for a stated
-time (`keep_ms`, else `attribute_keep_ms`, 5 s), whoever asks. One that crashes, does not end or eats memory has the value `undefined` with the reason, and
+The calls are run on their node in processes of their own, with a time limit (`attribute_timeout_ms`, 1 s) and
+a heap limit (32 MiB), and a value is kept for a stated time (`keep_ms`, else `attribute_keep_ms`, 5 s),
+whoever asks. One that crashes, does not end or eats memory has the value `undefined` with the reason, and
 harms nothing else.
 
-The members of a group hold each other's values: every `attribute_share_ms` (5 s) a node tells its mates what changed. `cached/2` reads what this node holds
-and how old it is, without a message. `fetch/3` asks for what is not held or too old, and reaches nodes of other groups without a new link.
+The members of a group hold each other's values: every `attribute_share_ms` (5 s) a node tells its mates what
+changed. `cached/2` reads what this node holds and how old it is, without a message. `fetch/3` asks for what
+is not held or too old, and reaches nodes of other groups without a new link.
 
 ## Names
 
@@ -31,13 +34,14 @@ A value is any term but `undefined`, of at most 16 KiB, without funs.
 
 ## Errors
 
-With the application stopped: `{error, not_running}`; reads give `unknown`. An argument of the wrong type, or a malformed spec, raises
-`{badarg, {sderl_attr, Function, Arity}, Details}`.
+With the application stopped: `{error, not_running}`; reads give `unknown`. An argument of the wrong type, or
+a malformed spec, raises `{badarg, {sderl_attr, Function, Arity}, Details}`.
 
 ## Sources
 
-`insert/2`, `update/2`, `delete/1`, `request_attrs/2,3`, the three kinds, the configuration file and fourteen of the built-in attributes are those published with
-Scalable Distributed Erlang (Trinder et al., *Scaling Reliably*, 2017), without what ailed them: a dead node, a slow or a crashing function harm no query, and any
+`insert/2`, `update/2`, `delete/1`, `request_attrs/2,3`, the three kinds, the configuration file and fourteen
+of the built-in attributes are those published with Scalable Distributed Erlang (Trinder et al., *Scaling
+Reliably*, 2017), without what ailed them: a dead node, a slow or a crashing function harm no query, and any
 process may change attributes. The rest is ours.
 """.
 
@@ -59,8 +63,9 @@ process may change attributes. The rest is ours.
 -doc "Who set it: the library, the configuration, or a call.".
 -type source() :: builtin | config | call.
 -doc """
-A value, or why there is none, and how many milliseconds ago that was so at the least. Reasons: `not_set`, `pending` (not computed yet), `timeout`, `heap`, `too_large`,
-`fun_in_value`, `no_value` (the call gave `undefined`), `{error | exit | throw, Reason}`, `{down, Reason}`, `not_told` (told in one group alone).
+A value, or why there is none, and how many milliseconds ago that was so at the least. Reasons: `not_set`,
+`pending` (not computed yet), `timeout`, `heap`, `too_large`, `fun_in_value`, `no_value` (the call gave
+`undefined`), `{error | exit | throw, Reason}`, `{down, Reason}`, `not_told` (told in one group alone).
 """.
 -type answer() :: {ok, Value :: term(), AgeMs :: non_neg_integer()}
                 | {undefined, Reason :: term(), AgeMs :: non_neg_integer()}.
@@ -68,13 +73,14 @@ A value, or why there is none, and how many milliseconds ago that was so at the 
 -type attribute() :: #{name := name(), kind := static | automatic | dynamic, source := source(), spec := spec(),
                        value := answer()}.
 -doc """
-`max_age_ms`: what is held and not older will do (default: two periods of sharing, 10 s); what its owner keeps for longer will do for that long. `timeout_ms`: how long
-the call may take (default 5000).
+`max_age_ms`: what is held and not older will do (default: two periods of sharing, 10 s); what its owner keeps
+for longer will do for that long. `timeout_ms`: how long the call may take (default 5000).
 """.
 -type fetch_options() :: #{max_age_ms => non_neg_integer(), timeout_ms => non_neg_integer()}.
 -doc """
-Of one node: each name's answer, or why it gave none: `timeout`, `no_link` (the link went), `no_route` (it shares no group with any node that could be asked),
-`not_running` (the application does not run there), `unknown_question` (an older version), `failed`.
+Of one node: each name's answer, or why it gave none: `timeout`, `no_link` (the link went), `no_route` (it
+shares no group with any node that could be asked), `not_running` (the application does not run there),
+`unknown_question` (an older version), `failed`.
 """.
 -type fetched() :: {ok, #{name() => answer()}} | {error, Reason :: atom()}.
 
@@ -108,8 +114,8 @@ set(Name, Spec) ->
     end.
 
 -doc """
-Gives this node an attribute that is told in one of its groups alone: `set({in, Group, Name}, Spec)`. It is read under that name. If the node leaves the group, nobody is told
-any more.
+Gives this node an attribute that is told in one of its groups alone: `set({in, Group, Name}, Spec)`. It is
+read under that name. If the node leaves the group, nobody is told any more.
 
 Errors: `node_does_not_belong_to_the_s_group`.
 """.
@@ -123,7 +129,10 @@ set(Group, Name, Spec) ->
         {true, _} -> set({in, Group, Name}, Spec)
     end.
 
--doc "Takes an attribute away from this node, whether it has it or not. As published; a built-in one is back when the application is started again.".
+-doc """
+Takes an attribute away from this node, whether it has it or not. As published; a built-in one is back when the application is
+started again.
+""".
 -spec delete(name()) -> true | {error, not_running}.
 delete(Name) ->
     case sderl_attr_server:write({delete, Name}) of
@@ -145,7 +154,8 @@ label(Key, Value) ->
     end.
 
 -doc """
-Sets the attributes of a file in the published format: one term, a list of `{Name, Spec}`. All of them, or none if anything is wrong with it; `Msg` says what.
+Sets the attributes of a file in the published format: one term, a list of `{Name, Spec}`. All of them, or
+none if anything is wrong with it; `Msg` says what.
 """.
 -spec load(file:name_all()) -> ok | {error, {attr_config_error, Msg :: string()} | not_running}.
 load(File) ->
@@ -204,10 +214,11 @@ stopped(Stack) ->
 %% ---------------------------------------------------------------- any node's
 
 -doc """
-What this node holds of an attribute of a node, itself or another, however old: one table lookup, and no message. `unknown`: nothing is held of that node.
+What this node holds of an attribute of a node, itself or another, however old: one table lookup, and no
+message. `unknown`: nothing is held of that node.
 
-Of a node whose link goes nothing is held any more. One that hangs is seen by the age, which grows: members of a group tell each other every 5 s
-(`attribute_share_ms`) that all is as it was.
+Of a node whose link goes nothing is held any more. One that hangs is seen by the age, which grows: members of
+a group tell each other every 5 s (`attribute_share_ms`) that all is as it was.
 """.
 -spec cached(node(), name()) -> answer() | unknown.
 cached(Node, Name) -> cached(Node, Name, erlang:monotonic_time(millisecond)).
@@ -224,12 +235,13 @@ cached(Node, Name, Now) ->
 fetch(Nodes, Names) -> fetch(Nodes, Names, #{}).
 
 -doc """
-Attributes of nodes, young enough: what this node holds and is not older than `max_age_ms` is taken, and the rest is asked for, all nodes at the same time: those with a
-link themselves, those of other groups through a gateway, a node that shares a group with them. No link is made. What came is held for the next caller.
+Attributes of nodes, young enough: what this node holds and is not older than `max_age_ms` is taken, and the
+rest is asked for, all nodes at the same time: those with a link themselves, those of other groups through a
+gateway, a node that shares a group with them. No link is made. What came is held for the next caller.
 
-A node that is dead or slow costs at most `timeout_ms` in all, and has an error in the answer; so has one that nobody here knows. Who did not answer is not waited
-for again within a period of sharing, unless it is heard of before. An attribute that a node has
-not is `{undefined, not_set, Age}`.
+A node that is dead or slow costs at most `timeout_ms` in all, and has an error in the answer; so has one that
+nobody here knows. Who did not answer is not waited for again within a period of sharing, unless it is heard
+of before. An attribute that a node has not is `{undefined, not_set, Age}`.
 """.
 -spec fetch([node()], [name()], fetch_options()) -> #{node() => fetched()} | {error, not_running}.
 fetch(Nodes, Names, Options) ->
@@ -253,12 +265,14 @@ answer(Why, _, Age) -> {undefined, Why, Age}.
 uniq(Names) -> lists:uniq(Names).
 
 -doc "`request_attrs/3` with 5 seconds.".
--spec request_attrs([node()], name() | [name()]) -> [{node(), [{name(), Value :: term() | undefined}]}] | {error, not_running}.
+-spec request_attrs([node()], name() | [name()]) ->
+    [{node(), [{name(), Value :: term() | undefined}]}] | {error, not_running}.
 request_attrs(Nodes, Names) -> request_attrs(Nodes, Names, ?TIMEOUT).
 
 -doc """
-As published: the values of one attribute or several, for each node, in the order of the nodes. `undefined` stands for what a node has not, or has not told in time. Use
-`fetch/3` to know which, and how old the values are.
+As published: the values of one attribute or several, for each node, in the order of the nodes. `undefined`
+stands for what a node has not, or has not told in time. Use `fetch/3` to know which, and how old the values
+are.
 """.
 -spec request_attrs([node()], name() | [name()], Timeout :: non_neg_integer()) ->
     [{node(), [{name(), Value :: term() | undefined}]}] | {error, not_running}.
@@ -278,7 +292,9 @@ plain(Name, {ok, #{} = Answers}) ->
     end;
 plain(_, {error, _}) -> undefined.
 
--doc "How often members of a group tell each other, in milliseconds. Values are seldom older than that and the time that they are kept.".
+-doc """
+How often members of a group tell each other, in milliseconds. Values are seldom older than that and the time that they are kept.
+""".
 -spec share_ms() -> pos_integer().
 share_ms() -> maps:get(attribute_share_ms, sderl_dir:options(), 5_000).
 

@@ -1,10 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_builtin).
 -moduledoc false.
-%% The attributes that every node has. The table of docs/placement.md says what each is and in which unit; a test compares.
+%% The attributes that every node has. The table of docs/placement.md says what each is and in which unit; a
+%% test compares.
 %%
-%% Memory is in kB of 1024 bytes throughout, as the published attributes have it; averages of load are numbers of processes,
-%% not parts of 1; `cpu_speed` is in MHz.
+%% Memory is in kB of 1024 bytes throughout, as the published attributes have it; averages of load are numbers
+%% of processes, not parts of 1; `cpu_speed` is in MHz.
 
 -export([all/0, get/1, at_once/1, schedulers/0]).
 -export_type([builtin/0]).
@@ -67,8 +68,8 @@ get(Name) ->
 -doc "A value that costs a moment and that helper processes would spoil, as they count, or that the server wants at once.".
 -spec at_once(sderl_attr_eval:call()) -> {ok, term()} | no.
 at_once({?MODULE, get, [Name]})
-  when Name =:= run_queue; Name =:= process_count; Name =:= num_erlang_processes; Name =:= schedulers_online; Name =:= link_count;
-       Name =:= groups ->
+  when Name =:= run_queue; Name =:= process_count; Name =:= num_erlang_processes;
+       Name =:= schedulers_online; Name =:= link_count; Name =:= groups ->
     attribute(Name);
 at_once({erlang, system_info, [process_count]}) -> attribute(process_count);
 at_once(_) -> no.
@@ -147,8 +148,9 @@ read(File) -> file:read_file(File, [raw]).
 %% ---------------------------------------------------------------- scheduler utilisation
 
 -doc """
-Where the schedulers stand now, to be kept for the next value. The process that calls this first has to have set the flag
-`scheduler_wall_time`; the VM measures as long as any such process lives, and counts them, so nobody else's flag is touched.
+Where the schedulers stand now, to be kept for the next value. The process that calls this first has to have
+set the flag `scheduler_wall_time`; the VM measures as long as any such process lives, and counts them, so
+nobody else's flag is touched.
 """.
 -spec schedulers() -> undefined | {Active :: non_neg_integer(), Total :: non_neg_integer()}.
 schedulers() ->

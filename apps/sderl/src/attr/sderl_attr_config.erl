@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_config).
 -moduledoc false.
-%% Checks what the configuration says of attributes: the keys `attributes` and `labels` for `sderl_config`, and files in the published format.
+%% Checks what the configuration says of attributes: the keys `attributes` and `labels` for `sderl_config`,
+%% and files in the published format.
 
 -export([defaults/0, option/3, file/1]).
 
@@ -17,7 +18,8 @@ defaults() ->
     ].
 
 -doc "The keys whose values are more than a number.".
--spec option(attributes | labels, sderl_config:path(), term()) -> {ok, [{term(), term()}]} | {error, sderl_config:error()}.
+-spec option(attributes | labels, sderl_config:path(), term()) ->
+    {ok, [{term(), term()}]} | {error, sderl_config:error()}.
 option(labels, Path, Map) when is_map(Map) -> option(labels, Path, lists:sort(maps:to_list(Map)));
 option(Key, Path, List) ->
     case is_list(List) andalso proper(List) of
@@ -61,7 +63,9 @@ file(File) ->
                 {ok, Attributes} -> {ok, Attributes};
                 {error, Bad} -> {error, message(File, sderl_config:format_error(Bad))}
             end;
-        {ok, Terms} -> {error, message(File, io_lib:format("it has ~b terms; write one list [{Name, Spec}, ...].", [length(Terms)]))};
+        {ok, Terms} ->
+            Text = io_lib:format("it has ~b terms; write one list [{Name, Spec}, ...].", [length(Terms)]),
+            {error, message(File, Text)};
         {error, Why} -> {error, message(File, file:format_error(Why))}
     end.
 

@@ -1,15 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_fetch).
 -moduledoc false.
-%% Values of attributes of many nodes: what is known and young enough is taken, the rest is asked for. No link is made for it.
+%% Values of attributes of many nodes: what is known and young enough is taken, the rest is asked for. No link
+%% is made for it.
 %%
-%% A node with a link is asked itself. One without is asked for at a gateway: a node with a link that shares a group with it, and so has its values, or
-%% asks it. The fewest gateways that reach all are asked; where one says nothing for half of the time, or cannot tell, the next one is. Where there
-%% is none with a link, `sderl_route` takes the question to some member of a group of that node.
+%% A node with a link is asked itself. One without is asked for at a gateway: a node with a link that shares a
+%% group with it, and so has its values, or asks it. The fewest gateways that reach all are asked; where one
+%% says nothing for half of the time, or cannot tell, the next one is. Where there is none with a link,
+%% `sderl_route` takes the question to some member of a group of that node.
 %%
-%% Whoever does not answer in time, for itself or as a gateway, is not asked again for a period of sharing, unless it says something before: a node that hangs costs its limit once, not every caller.
+%% Whoever does not answer in time, for itself or as a gateway, is not asked again for a period of sharing,
+%% unless it says something before: a node that hangs costs its limit once, not every caller.
 %%
-%% Questions go out of a process of their own, which may send to a stopped node behind a full link and have late answers without harm to the caller.
+%% Questions go out of a process of their own, which may send to a stopped node behind a full link and have
+%% late answers without harm to the caller.
 
 -export([fetch/4, for_others/4, has/3, cover/2]).
 -export_type([got/0]).
@@ -41,7 +45,9 @@
 -spec fetch([node()], names(), MaxAge :: non_neg_integer(), Timeout :: non_neg_integer()) -> #{node() => got()}.
 fetch(Nodes, Names, MaxAge, Timeout) -> fetch(Nodes, Names, MaxAge, Timeout, all).
 
--doc "For a node that has no link to those: from the table, else asked over a link of ours. What is told in one group alone is not told.".
+-doc """
+For a node that has no link to those: from the table, else asked over a link of ours. What is told in one group alone is not told.
+""".
 -spec for_others([node()], names(), MaxAge :: non_neg_integer(), Timeout :: non_neg_integer()) ->
     #{node() => {values, [sderl_attr_table:entry()]} | {error, atom()}}.
 for_others(Nodes, Names, MaxAge, Timeout) ->
@@ -54,13 +60,16 @@ for_others(Nodes, Names, MaxAge, Timeout) ->
 -spec has([node()], names(), MaxAge :: non_neg_integer()) -> boolean().
 has(Nodes, Names, MaxAge) ->
     Now = now_ms(),
-    lists:all(fun(Node) -> lists:all(fun(Name) -> is_fresh(sderl_attr_table:fresh(Node, Name, Now, MaxAge)) end, Names) end, Nodes).
+    lists:all(fun(Node) ->
+        lists:all(fun(Name) -> is_fresh(sderl_attr_table:fresh(Node, Name, Now, MaxAge)) end, Names)
+    end, Nodes).
 
 fetch(Nodes, Names, MaxAge, Timeout, Ways) ->
     Now = now_ms(),
     Known = #{Node => [{Name, sderl_attr_table:fresh(Node, Name, Now, MaxAge)} || Name <- Names] || Node <- Nodes},
     Missing = #{Node => Stale || Node := Looks <- Known, [_ | _] = Stale <- [[N || {N, L} <- Looks, not is_fresh(L)]]},
-    {Silent, Asked} = lists:partition(fun(Node) -> Timeout =:= 0 orelse sderl_attr_table:is_silent(Node, Now) end, maps:keys(Missing)),
+    {Silent, Asked} = lists:partition(fun(Node) -> Timeout =:= 0 orelse sderl_attr_table:is_silent(Node, Now) end,
+                                      maps:keys(Missing)),
     Errors = #{Node => {error, timeout} || Node <- Silent},
     Got = case Asked of
         [] -> Errors;
@@ -112,9 +121,10 @@ questions(Missing, MaxAge, Timeout, Which) ->
     All = #{Node => maps:get(Node, Got, {error, timeout}) || Node := _ <- Missing},
     %% Who gave little time learns little by its end.
     Until = now_ms() + min(sderl_attr:share_ms(), 4 * Timeout),
-    ok = sderl_attr_server:keep([{Node, how(Node, Far), SentAt, Entries} || Node := {SentAt, Entries} <- All, is_integer(SentAt)],
-                                [{Node, Until} || Node := {error, timeout} <- All, Node =/= node()]
-                                ++ [{{gateway, Gateway}, Until} || {_, {gateway, Gateway, _, _}} <- gen_server:reqids_to_list(Open)]),
+    Silent = [{Node, Until} || Node := {error, timeout} <- All, Node =/= node()]
+        ++ [{{gateway, Gateway}, Until} || {_, {gateway, Gateway, _, _}} <- gen_server:reqids_to_list(Open)],
+    ok = sderl_attr_server:keep([{Node, how(Node, Far), SentAt, Entries}
+                                 || Node := {SentAt, Entries} <- All, is_integer(SentAt)], Silent),
     All.
 
 how(Node, Far) ->
@@ -134,7 +144,8 @@ ways(all, Far, Linked) ->
     #{Node => lists:append(
         [{gateway, Gateway} || Gateway <- lists:usort(lists:append([Ns || {_, Ns} <- Groups, lists:member(Node, Ns)])),
                                lists:member(Gateway, Speaks)],
-        [{route, G} || G <- lists:usort([G || {G, Ns} <- Known ++ Routed, lists:member(Node, Ns), not lists:keymember(G, 1, Own)])])
+        [{route, G} || G <- lists:usort([G || {G, Ns} <- Known ++ Routed, lists:member(Node, Ns),
+                                              not lists:keymember(G, 1, Own)])])
       || Node <- Far}.
 
 direct(Node, #f{names = Names, max_age = MaxAge} = F) ->
@@ -147,11 +158,13 @@ send(To, Question, Label, #f{requests = Requests} = F) ->
 
 %% The next way for each of these nodes, with as few questions as will do.
 onward(Nodes, #f{ways = Ways, got = Got} = F0) ->
-    {Some, None} = lists:partition(fun(Node) -> maps:get(Node, Ways) =/= [] end, [N || N <- Nodes, not answered(N, Got)]),
+    {Some, None} = lists:partition(fun(Node) -> maps:get(Node, Ways) =/= [] end,
+                                   [N || N <- Nodes, not answered(N, Got)]),
     {Chosen, Rest} = cover(#{Node => [Gw || {gateway, Gw} <- maps:get(Node, Ways)] || Node <- Some}, []),
     F1 = lists:foldl(fun({Gateway, For}, F) ->
         Names = lists:usort(lists:append([maps:get(N, F#f.names) || N <- For])),
-        send(Gateway, {'of', For, Names, F#f.max_age, left(F)}, {gateway, Gateway, For, now_ms()}, used({gateway, Gateway}, For, F))
+        Question = {'of', For, Names, F#f.max_age, left(F)},
+        send(Gateway, Question, {gateway, Gateway, For, now_ms()}, used({gateway, Gateway}, For, F))
     end, F0, Chosen),
     ByGroup = maps:groups_from_list(fun(Node) -> hd(maps:get(Node, F1#f.ways)) end, Rest),
     F2 = maps:fold(fun({route, Group} = Way, For, F) -> route(Group, For, used(Way, For, F)) end, F1, ByGroup),
@@ -164,7 +177,13 @@ answered(Node, Got) ->
     end.
 
 used(Way, For, #f{ways = Ways} = F) ->
-    F#f{ways = maps:map(fun(Node, Ws) -> case lists:member(Node, For) of true -> lists:delete(Way, Ws); false -> Ws end end, Ways)}.
+    Left = fun(Node, Of) ->
+        case lists:member(Node, For) of
+            true -> lists:delete(Way, Of);
+            false -> Of
+        end
+    end,
+    F#f{ways = maps:map(Left, Ways)}.
 
 %% Time for the gateway to ask and for its answer to come back.
 left(#f{deadline = Deadline}) -> max(0, (Deadline - now_ms()) * 8 div 10).
@@ -178,10 +197,11 @@ route(Group, For, #f{names = Names, max_age = MaxAge, routed = Routed} = F) ->
     F#f{routed = Routed#{Alias => {For, now_ms()}}}.
 
 -doc """
-Which gateways to ask for which nodes: few that reach all. Of those that reach equally many, one by a hash of the nodes, so that not everybody asks the same
-one. Nodes without any are left over.
+Which gateways to ask for which nodes: few that reach all. Of those that reach equally many, one by a hash of
+the nodes, so that not everybody asks the same one. Nodes without any are left over.
 """.
--spec cover(#{node() => [Gateway :: node()]}, [{node(), [node()]}]) -> {[{Gateway :: node(), For :: [node()]}], [node()]}.
+-spec cover(#{node() => [Gateway :: node()]}, [{node(), [node()]}]) ->
+    {[{Gateway :: node(), For :: [node()]}], [node()]}.
 cover(Nodes, Chosen) ->
     Reach = maps:groups_from_list(fun({Gw, _}) -> Gw end, fun({_, Node}) -> Node end,
                                   [{Gw, Node} || Node := Gws <- Nodes, Gw <- lists:usort(Gws)]),
@@ -217,12 +237,13 @@ receive_until(Until, Half, #f{requests = Requests, routed = Routed} = F) ->
     after max(0, Until - now_ms()) ->
         case Half of
             none -> F;
-            _ -> wait(none, onward([N || N := _ <- F#f.ways, not is_map_key(N, F#f.got), maps:get(N, F#f.ways) =/= []], F))
+            _ -> wait(none, onward([N || N := [_ | _] <- F#f.ways, not is_map_key(N, F#f.got)], F))
         end
     end.
 
 pending(Node, #f{requests = Requests, routed = Routed}) ->
-    lists:any(fun({_, {gateway, _, For, _}}) -> lists:member(Node, For); (_) -> false end, gen_server:reqids_to_list(Requests))
+    lists:any(fun({_, {gateway, _, For, _}}) -> lists:member(Node, For); (_) -> false end,
+              gen_server:reqids_to_list(Requests))
         orelse lists:any(fun({For, _}) -> lists:member(Node, For) end, maps:values(Routed)).
 
 reply({values, Entries}, {direct, Node, SentAt}, F) when is_list(Entries) -> got(Node, SentAt, Entries, F);
@@ -230,7 +251,8 @@ reply({'of', Map}, {gateway, _, For, SentAt}, F) when is_map(Map) -> of_others({
 reply(_, Label, F) -> down(unknown_question, Label, F).
 
 down(Reason, {direct, Node, _}, F) -> failed(Node, reason(Reason), F);
-down(Reason, {gateway, _, For, _}, F) -> onward(For, lists:foldl(fun(N, Acc) -> failed(N, reason(Reason), Acc) end, F, For)).
+down(Reason, {gateway, _, For, _}, F) ->
+    onward(For, lists:foldl(fun(N, Acc) -> failed(N, reason(Reason), Acc) end, F, For)).
 
 reason(noproc) -> not_running;
 reason(noconnection) -> no_link;

@@ -3,7 +3,8 @@
 -moduledoc false.
 %% One attribute of this node: what its spec makes of it, when it is to be computed, what an outcome changes. Pure.
 
--export([new/4, check/1, check_value/1, check_label/1, check_name/1, kind/1, call/1, due/3, due_soon/3, wanted/3, started/2, pending/1, outcome/3, entry/2, later/2]).
+-export([check/1, check_value/1, check_label/1, check_name/1]).
+-export([new/4, kind/1, call/1, due/3, due_soon/3, wanted/3, later/2, started/2, pending/1, outcome/3, entry/2]).
 -export_type([t/0]).
 
 -record(a, {kind :: static | automatic | dynamic,
@@ -19,12 +20,14 @@
 
 -opaque t() :: #a{}.
 
+-define(MAX_MS, 16#FFFFFFFF).
+
 %% A function that did not end, or ate its memory, is called again after 2, 4, 8, 12 times its time.
 -define(LONGEST, 12).
 
 -doc """
-An attribute of this spec. `Once`: what an automatic one came to in an earlier life of the server, so that it is computed once. A value that has not been
-computed yet is `undefined` with the reason `pending`.
+An attribute of this spec. `Once`: what an automatic one came to in an earlier life of the server, so that it
+is computed once. A value that has not been computed yet is `undefined` with the reason `pending`.
 """.
 -spec new(sderl_attr:spec(), Once, {KeepMs, TimeoutMs}, {Now :: integer(), Version :: non_neg_integer()}) -> t() when
     Once :: none | sderl_attr_eval:outcome(), KeepMs :: pos_integer(), TimeoutMs :: pos_integer().
@@ -32,8 +35,10 @@ new({dynamic, Call}, _, {Keep, Timeout}, At) -> computed(Call, Keep, Timeout, At
 new({dynamic, Call, Opts}, _, {Keep, Timeout}, At) ->
     computed(Call, maps:get(keep_ms, Opts, Keep), maps:get(timeout_ms, Opts, Timeout), At);
 new({automatic, Call}, none, {_, Timeout}, At) -> (computed(Call, 0, Timeout, At))#a{kind = automatic, at = now};
-new({automatic, Call}, {ok, Value}, _, {_, V}) -> #a{kind = automatic, call = Call, value = Value, why = ok, at = now, version = V};
-new({automatic, Call}, {undefined, Why}, _, {_, V}) -> #a{kind = automatic, call = Call, why = Why, at = now, version = V};
+new({automatic, Call}, {ok, Value}, _, {_, V}) ->
+    #a{kind = automatic, call = Call, value = Value, why = ok, at = now, version = V};
+new({automatic, Call}, {undefined, Why}, _, {_, V}) ->
+    #a{kind = automatic, call = Call, why = Why, at = now, version = V};
 new(Value, _, _, {_, V}) -> #a{kind = static, call = none, value = Value, why = ok, at = now, version = V}.
 
 computed(Call, Keep, Timeout, {Now, V}) ->
@@ -43,7 +48,8 @@ computed(Call, Keep, Timeout, {Now, V}) ->
 -spec check(term()) -> ok | {error, Expected :: string()}.
 check({Kind, Call}) when Kind =:= dynamic; Kind =:= automatic -> check_call(Call, Kind);
 check({dynamic, Call, Opts}) when is_map(Opts) ->
-    case [K || K := V <- Opts, not lists:member(K, [keep_ms, timeout_ms]) orelse not is_integer(V) orelse V < 1 orelse V > 16#FFFFFFFF] of
+    case [K || K := V <- Opts,
+               not lists:member(K, [keep_ms, timeout_ms]) orelse not is_integer(V) orelse V < 1 orelse V > ?MAX_MS] of
         [] -> check_call(Call, dynamic);
         _ -> {error, "a map with keep_ms, timeout_ms or both, in milliseconds from 1"}
     end;
@@ -65,11 +71,12 @@ check_call({M, F, A}, Kind) when is_atom(M), is_atom(F) ->
     try length(A) of _ -> ok catch error:badarg -> {error, expected(Kind)} end;
 check_call(_, Kind) -> {error, expected(Kind)}.
 
-expected(Kind) -> lists:flatten(io_lib:format("{~s, {Module, Function}} or {~s, {Module, Function, Arguments}}", [Kind, Kind])).
+expected(Kind) ->
+    lists:flatten(io_lib:format("{~s, {Module, Function}} or {~s, {Module, Function, Arguments}}", [Kind, Kind])).
 
 -doc "Whether a term may be a label's value: labels are static.".
 -spec check_label(term()) -> ok | {error, Expected :: string()}.
-check_label(Value) when is_tuple(Value), tuple_size(Value) > 0, element(1, Value) =:= dynamic orelse element(1, Value) =:= automatic ->
+check_label(Value) when element(1, Value) =:= dynamic; element(1, Value) =:= automatic ->
     {error, "a value that is not computed: labels are static"};
 check_label(Value) -> check_value(Value).
 
@@ -101,8 +108,8 @@ wanted(MaxAge, Now, #a{kind = dynamic, at = At, keep = Keep} = A) -> Now - At >=
 wanted(_, _, _) -> false.
 
 -doc """
-The same for one that is to be told, every `Period`: so much sooner that mates hold no value that is older than it is kept, where it is kept for much longer
-than a period.
+The same for one that is to be told, every `Period`: so much sooner that mates hold no value that is older
+than it is kept, where it is kept for much longer than a period.
 """.
 -spec due_soon(Period :: pos_integer(), Now :: integer(), t()) -> boolean().
 due_soon(Period, Now, #a{keep = Keep} = A) -> due(0, Now + min(2 * Period, max(Period div 2, Keep div 4)), A).

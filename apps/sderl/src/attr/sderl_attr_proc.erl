@@ -4,9 +4,10 @@
 %% What the operating system tells in text: Linux's /proc and control groups. Pure: files come through a function
 %% that is passed in, so that every format can be tested anywhere.
 %%
-%% A control group limits what is in it and in the groups below it, so the least of the limits from a process's group up to
-%% the root counts. In a container the root of the tree that is mounted may itself be the process's group, or the path that
-%% the process is told may not be there: whatever directories exist on the way up are asked, and the root always is.
+%% A control group limits what is in it and in the groups below it, so the least of the limits from a
+%% process's group up to the root counts. In a container the root of the tree that is mounted may itself be
+%% the process's group, or the path that the process is told may not be there: whatever directories exist on
+%% the way up are asked, and the root always is.
 
 -export([loadavg/1, kernel_entities/1, meminfo/2, cpu_mhz/1, cpu_model/1]).
 -export([quota/1, memory_limit/1, memory_used/1, cgroups/1]).
@@ -91,13 +92,13 @@ cpu_model(Text) ->
 %% ---------------------------------------------------------------- control groups
 
 -doc """
-How many processors' time the process's control groups allow it: `unlimited` (greater than every number), or a number such
-as 1.5. An error when there are no control groups.
+How many processors' time the process's control groups allow it: `unlimited` (greater than every number), or a
+number such as 1.5. An error when there are no control groups.
 """.
 -spec quota(read()) -> result(float() | unlimited).
 quota(Read) ->
     with_groups(Read, fun(Groups) ->
-        least([quota(Version, Dir, Read) || {Version, Controller, Dir} <- Groups, Controller =:= all orelse Controller =:= cpu])
+        least([quota(Version, Dir, Read) || {Version, Of, Dir} <- Groups, Of =:= all orelse Of =:= cpu])
     end).
 
 quota(2, Dir, Read) ->
@@ -136,15 +137,17 @@ bytes([Word]) ->
 bytes(_) -> none.
 
 -doc """
-How much of that is used and cannot be had back, in bytes, in that group whose limit leaves least: `{Limit, Used}`. File pages
-that were not used lately do not count, as the kernel gives them away before it refuses anybody.
+How much of that is used and cannot be had back, in bytes, in that group whose limit leaves least: `{Limit,
+Used}`. File pages that were not used lately do not count, as the kernel gives them away before it refuses
+anybody.
 """.
 -spec memory_used(read()) -> result({pos_integer(), non_neg_integer()} | unlimited).
 memory_used(Read) ->
     with_groups(Read, fun(Groups) ->
         Limits = [{Version, Dir, limit(Version, Dir, Read)} || {Version, Dir} <- of_memory(Groups)],
         Limited = [{Limit - Used, {Limit, Used}}
-                   || {Version, Dir, Limit} <- Limits, is_integer(Limit), Used <- [used(Version, Dir, Read)], is_integer(Used)],
+                   || {Version, Dir, Limit} <- Limits, is_integer(Limit),
+                      Used <- [used(Version, Dir, Read)], is_integer(Used)],
         case Limited of
             [_ | _] -> element(2, lists:min(Limited));
             [] -> unlimited
@@ -192,8 +195,8 @@ least(Limits) ->
     end.
 
 -doc """
-The directories to ask, from /proc/self/cgroup: version, controller (`all` in version 2), and the directory, for each group from the
-process's own up to the root.
+The directories to ask, from /proc/self/cgroup: version, controller (`all` in version 2), and the directory,
+for each group from the process's own up to the root.
 """.
 -spec cgroups(binary()) -> [{1 | 2, all | cpu | memory, file:filename()}].
 cgroups(Text) ->

@@ -1,11 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_server).
 -moduledoc false.
-%% One process a node: keeps this node's attributes, has them computed, tells them to the members of its groups and notes what they tell.
+%% One process a node: keeps this node's attributes, has them computed, tells them to the members of its
+%% groups and notes what they tell.
 %%
-%% It runs no function of an attribute and asks no node: the first in processes of their own (`sderl_attr_eval`), the second by whoever wants to know
-%% (`sderl_attr_fetch`). What it tells goes over links that are there, by `sderl_attr_share`. It alone writes the tables (`sderl_attr_table`),
-%% from which a successor goes on: what was set at run time is there, mates are told all once more and asked for all.
+%% It runs no function of an attribute and asks no node: the first in processes of their own
+%% (`sderl_attr_eval`), the second by whoever wants to know (`sderl_attr_fetch`). What it tells goes over
+%% links that are there, by `sderl_attr_share`. It alone writes the tables (`sderl_attr_table`), from which a
+%% successor goes on: what was set at run time is there, mates are told all once more and asked for all.
 %%
 %% | message to it | |
 %% |---|---|
@@ -38,12 +40,14 @@
             jobs = #{} :: #{reference() => {sderl_attr:name(), sderl_attr_eval:job(), Timer :: reference()}},
             seen = #{} :: #{node() => sderl_attr_share:seen()},
             stamps = #{} :: #{node() => {Sent :: integer(), Came :: integer()}},
-            waiting = [] :: [{gen_server:from(), {Visible :: [sderl_attr:name()], Asked :: [sderl_attr:name()]}, Missing :: #{sderl_attr:name() => []}}],
+            waiting = [] :: [{gen_server:from(), {Visible :: [sderl_attr:name()], Asked :: [sderl_attr:name()]},
+                              Missing :: #{sderl_attr:name() => []}}],
             helpers = #{} :: #{reference() => []},
             soon = none :: none | reference(),
             told = false :: boolean()}).
 
--type change() :: {insert | update | set, sderl_attr:name(), sderl_attr:spec(), sderl_attr:source(), none | sderl_attr_eval:outcome()}
+-type change() :: {insert | update | set, sderl_attr:name(), sderl_attr:spec(), sderl_attr:source(),
+                   Once :: none | sderl_attr_eval:outcome()}
                 | {delete, sderl_attr:name()}.
 
 -spec start_link() -> gen_server:start_ret().
@@ -67,9 +71,11 @@ write(Change, Tries) ->
     end.
 
 -doc """
-Notes what was answered to questions that were sent at a moment, and who did not answer and is left alone until another; returns when reads see it.
+Notes what was answered to questions that were sent at a moment, and who did not answer and is left alone
+until another; returns when reads see it.
 """.
--spec keep([{node(), direct | far, SentAt :: integer(), [sderl_attr_table:entry()]}], [{node() | {gateway, node()}, Until :: integer()}]) -> ok.
+-spec keep([{node(), direct | far, SentAt :: integer(), [sderl_attr_table:entry()]}],
+           [{node() | {gateway, node()}, Until :: integer()}]) -> ok.
 keep(Answers, Silent) ->
     try gen_server:call(?MODULE, {keep, Answers, Silent}, 1000)
     catch exit:_ -> ok
@@ -176,7 +182,8 @@ renamed(#s{node = Old, own = Own} = S) ->
 
 now_ms() -> erlang:monotonic_time(millisecond).
 
-%% Of this server, not of the node: mates have to notice its death, as it may have lost frames of theirs and forgot what it told.
+%% Of this server, not of the node: mates have to notice its death, as it may have lost frames of theirs and
+%% forgot what it told.
 life() -> {erlang:system_time(), erlang:unique_integer()}.
 
 option(Key, Default) -> maps:get(Key, sderl_dir:options(), Default).
@@ -190,7 +197,8 @@ configured() ->
         ++ [{{label, Key}, Value, config} || {Key, Value} <- option(labels, [])],
     Names = #{Name => [] || {Name, _, _} <- Given},
     %% Built-in ones come first and are overridden.
-    [{Name, Spec, builtin} || option(attribute_builtins, true), {Name, Spec, _} <- sderl_attr_builtin:all(), not is_map_key(Name, Names)]
+    [{Name, Spec, builtin} || option(attribute_builtins, true),
+                              {Name, Spec, _} <- sderl_attr_builtin:all(), not is_map_key(Name, Names)]
         ++ Given.
 
 %% Our own functions for what does not change are quick, and who starts the application may read them at once.
@@ -202,7 +210,8 @@ once(_, _) -> none.
 
 put_spec(Name, Spec, Once, #s{share = Share0, own = Own} = S) ->
     {Version, Share} = sderl_attr_share:step(Share0),
-    A = sderl_attr_own:new(Spec, Once, {option(attribute_keep_ms, 5_000), option(attribute_timeout_ms, 1_000)}, {now_ms(), Version}),
+    Times = {option(attribute_keep_ms, 5_000), option(attribute_timeout_ms, 1_000)},
+    A = sderl_attr_own:new(Spec, Once, Times, {now_ms(), Version}),
     show(Name, A, S#s{share = Share, own = Own#{Name => A}}).
 
 show(Name, A, S) ->
@@ -321,7 +330,8 @@ share(#s{own = Own, share = Share0, seen = Seen, stamps = Stamps} = S) ->
     Mates = maps:with(Linked, All),
     Now = now_ms(),
     %% Those that told us when we did not know yet that they are mates.
-    _ = [tell(Node, again, Now, S) || Node := _ <- Mates, not is_map_key(Node, Seen), sderl_attr_share:told(Node, Share0)],
+    _ = [tell(Node, again, Now, S)
+         || Node := _ <- Mates, not is_map_key(Node, Seen), sderl_attr_share:told(Node, Share0)],
     {Frames, Share} = sderl_attr_share:frames(Mates, [sderl_attr_own:entry(N, A) || N := A <- Own], Now, Share0),
     lists:foreach(fun({Nodes, Body}) -> lists:foreach(fun(Node) -> tell(Node, Body, Now, S) end, Nodes) end, Frames),
     %% Who shares no group any more tells nothing any more.
@@ -337,7 +347,8 @@ tell(Node, Body, Now, #s{stamps = Stamps}) ->
     _ = erlang:send({?MODULE, Node}, {sderl_attr, ?VSN, node(), Stamp, Body}, [noconnect]),
     ok.
 
-%% The members of the own groups, the island of free nodes among these, with the groups that each shares with this node.
+%% The members of the own groups, the island of free nodes among these, with the groups that each shares with
+%% this node.
 mates() ->
     maps:groups_from_list(fun({Node, _}) -> Node end, fun({_, Group}) -> Group end,
                           [{Node, G} || {G, _, _, Members, _} <- sderl_dir:own(), Node <- Members, Node =/= node()]).
@@ -347,7 +358,8 @@ mates() ->
 frame(From, _, again, #s{share = Share} = S) -> soon(S#s{share = sderl_attr_share:forget(From, Share)});
 frame(From, {Sent, _, _} = Stamp, Body, #s{seen = Seen, stamps = Stamps} = S) ->
     Now = now_ms(),
-    try told(From, Now - sderl_attr_share:delay(Stamp, Now), sderl_attr_share:decide(Body, maps:get(From, Seen, none))) of
+    At = Now - sderl_attr_share:delay(Stamp, Now),
+    try told(From, At, sderl_attr_share:decide(Body, maps:get(From, Seen, none))) of
         none ->
             tell(From, again, Now, S),
             S;
@@ -372,7 +384,8 @@ told(From, At, {change, Entries, Static, Aged, Has}) ->
 
 forget(Node, #s{share = Share, seen = Seen, stamps = Stamps} = S) ->
     sderl_attr_table:forget(Node),
-    S#s{share = sderl_attr_share:forget(Node, Share), seen = maps:remove(Node, Seen), stamps = maps:remove(Node, Stamps)}.
+    S#s{share = sderl_attr_share:forget(Node, Share),
+        seen = maps:remove(Node, Seen), stamps = maps:remove(Node, Stamps)}.
 
 sweep() -> sderl_attr_table:forget_older(now_ms() - ?OTHERS * period()).
 
@@ -415,7 +428,8 @@ others(From, Nodes, Names, MaxAge, Timeout, #s{helpers = Helpers} = S) ->
     case map_size(Helpers) < ?HELPERS andalso not sderl_attr_fetch:has(Nodes, Names, MaxAge) of
         true ->
             {_, Ref} = spawn_monitor(fun() ->
-                gen_server:reply(From, {'of', sderl_attr_fetch:for_others(Nodes, Names, MaxAge, min(Timeout, ?PATIENCE))})
+                Got = sderl_attr_fetch:for_others(Nodes, Names, MaxAge, min(Timeout, ?PATIENCE)),
+                gen_server:reply(From, {'of', Got})
             end),
             S#s{helpers = Helpers#{Ref => []}};
         false ->

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_table).
 -moduledoc false.
-%% The values that this node has, its own and others', in tables that the supervisor owns: whoever reads does so in its own process,
-%% by one lookup, and the server may die.
+%% The values that this node has, its own and others', in tables that the supervisor owns: whoever reads does
+%% so in its own process, by one lookup, and the server may die.
 %%
 %% | table | row | |
 %% |---|---|---|
@@ -13,15 +13,18 @@
 %% | | `{{silent, Node}, Until}` | a node that did not answer in time and is not asked again before that; `{gateway, Node}`: for others |
 %% | | `{sample, Sample}` | where the schedulers stood (`sderl_attr_builtin`) |
 %%
-%% `At` is the moment, in this VM's monotonic milliseconds, at which the value was true or after which it was taken, never later than that:
-%% an age that is read here may be too great by what a message took, but not too small. It is `now` for what this node itself has set.
+%% `At` is the moment, in this VM's monotonic milliseconds, at which the value was true or after which it was
+%% taken, never later than that: an age that is read here may be too great by what a message took, but not too
+%% small. It is `now` for what this node itself has set.
 %%
-%% The server alone writes: what this node has, what mates tell, and what was answered to questions. The version, which is the owner's,
-%% lets an answer that was overtaken do no harm (`keep/6`). Rows of nodes that tell us nothing by themselves go by age.
+%% The server alone writes: what this node has, what mates tell, and what was answered to questions. The
+%% version, which is the owner's, lets an answer that was overtaken do no harm (`keep/6`). Rows of nodes that
+%% tell us nothing by themselves go by age.
 
 -export([new/0, cached/2, cached/3, fresh/4, fresh/5, sample/0, sample/1]).
 -export([own/0, own/1, define/4, undefine/1, put_own/6]).
--export([told/3, told_again/4, heard/2, silent/2, is_silent/2, spoke/1, keep/6, forget/1, drop/2, forget_older/1, names/1, peers/0]).
+-export([told/3, told_again/4, heard/2, silent/2, is_silent/2, spoke/1, keep/6]).
+-export([forget/1, drop/2, forget_older/1, names/1, peers/0]).
 -export_type([kind/0, answer/0]).
 
 -doc "Static, or computed and kept for so many milliseconds.".
@@ -29,7 +32,8 @@
 -type answer() :: {ok, Value :: term(), AgeMs :: non_neg_integer()}
                 | {undefined, Reason :: term(), AgeMs :: non_neg_integer()}.
 -type why() :: ok | Reason :: term().
--type entry() :: {sderl_attr:name(), Value :: term(), why(), AgeMs :: non_neg_integer(), kind(), Version :: non_neg_integer()}.
+-type entry() :: {sderl_attr:name(), Value :: term(), why(), AgeMs :: non_neg_integer(), kind(),
+                  Version :: non_neg_integer()}.
 %% The same with the moment of the value (`now`: it is so at this moment) in place of its age.
 -type moment() :: {sderl_attr:name(), Value :: term(), why(), now | integer(), kind(), Version :: non_neg_integer()}.
 -export_type([why/0, entry/0, moment/0]).
@@ -58,13 +62,16 @@ cached(Node, Name, Now) ->
     end.
 
 -doc """
-The same as an entry. A row counts as fresh up to `MaxAge`, and one that its owner keeps for longer, up to that: to ask again would bring the same.
+The same as an entry. A row counts as fresh up to `MaxAge`, and one that its owner keeps for longer, up to
+that: to ask again would bring the same.
 """.
--spec fresh(node(), sderl_attr:name(), Now :: integer(), MaxAge :: non_neg_integer()) -> {fresh | stale, entry()} | unknown.
+-spec fresh(node(), sderl_attr:name(), Now :: integer(), MaxAge :: non_neg_integer()) ->
+    {fresh | stale, entry()} | unknown.
 fresh(Node, Name, Now, MaxAge) -> fresh(Node, Name, Now, MaxAge, 0).
 
 -doc "The same for one that would rather take what is kept for long a little late than ask.".
--spec fresh(node(), sderl_attr:name(), Now :: integer(), MaxAge :: non_neg_integer(), Slack :: non_neg_integer()) -> {fresh | stale, entry()} | unknown.
+-spec fresh(node(), sderl_attr:name(), Now :: integer(), MaxAge :: non_neg_integer(), Slack :: non_neg_integer()) ->
+    {fresh | stale, entry()} | unknown.
 fresh(Node, Name, Now, MaxAge, Slack) ->
     case ets:lookup(?ROWS, {Name, Node}) of
         %% Its first value is worth waiting for.
@@ -105,7 +112,8 @@ sample(Sample) ->
 
 -doc "What this node's attributes are: name, spec, where it comes from, what an automatic one came to.".
 -spec own() -> [{sderl_attr:name(), sderl_attr:spec(), sderl_attr:source(), none | sderl_attr_eval:outcome()}].
-own() -> [{Name, Spec, Source, Once} || [Name, Spec, Source, Once] <- ets:match(?STATE, {{own, '$1'}, '$2', '$3', '$4'})].
+own() ->
+    [{Name, Spec, Source, Once} || [Name, Spec, Source, Once] <- ets:match(?STATE, {{own, '$1'}, '$2', '$3', '$4'})].
 
 -spec own(sderl_attr:name()) -> undefined | {sderl_attr:spec(), sderl_attr:source()}.
 own(Name) ->
@@ -140,7 +148,8 @@ told(Node, Entries, At) ->
     ok.
 
 -doc "It told that these are as they were, and how old they are.".
--spec told_again(node(), Static :: [sderl_attr:name()], [{sderl_attr:name(), AgeMs :: non_neg_integer()}], At :: integer()) -> ok.
+-spec told_again(node(), Static, Aged, At :: integer()) -> ok when
+    Static :: [sderl_attr:name()], Aged :: [{sderl_attr:name(), AgeMs :: non_neg_integer()}].
 told_again(Node, Static, Aged, At) ->
     lists:foreach(fun(Name) -> ets:update_element(?ROWS, {Name, Node}, {4, At}) end, Static),
     lists:foreach(fun({Name, Age}) -> ets:update_element(?ROWS, {Name, Node}, {4, At - Age}) end, Aged).
@@ -171,8 +180,8 @@ spoke(Node) ->
     ok.
 
 -doc """
-Keeps what was answered to a question that was sent at `At`, unless something newer is there: of a mate a higher version, of
-another node a younger value.
+Keeps what was answered to a question that was sent at `At`, unless something newer is there: of a mate a
+higher version, of another node a younger value.
 """.
 -spec keep(node(), sderl_attr:name(), term(), why(), {At :: integer(), kind()}, Version :: non_neg_integer()) -> ok.
 keep(Node, Name, Value, Why, {At, Kind}, Version) ->
