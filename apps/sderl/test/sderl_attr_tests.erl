@@ -46,10 +46,12 @@ once_test() ->
 
 %% One that does not end is called ever less often; one that crashes at once costs little.
 back_off_test() ->
-    Fail = fun(Why, N) ->
+    Fails = fun(Call, Why, N) ->
         lists:foldl(fun(_, A) -> element(2, sderl_attr_own:outcome({undefined, Why}, 2, sderl_attr_own:started(0, A))) end,
-                    new({dynamic, {a, b}}), lists:seq(1, N))
+                    new({dynamic, Call}), lists:seq(1, N))
     end,
+    Fail = fun(Why, N) -> Fails({a, b}, Why, N) end,
+    ?assertEqual(100, sderl_attr_own:later(100, Fails({sderl_attr_builtin, get, [loadavg1]}, timeout, 9))),
     ?assertEqual([100, 200, 400, 800, 1200, 1200], [sderl_attr_own:later(100, Fail(timeout, N)) || N <- [0, 1, 2, 3, 4, 50]]),
     ?assertEqual(400, sderl_attr_own:later(100, Fail(heap, 2))),
     ?assertEqual(100, sderl_attr_own:later(100, Fail({error, undef}, 9))),

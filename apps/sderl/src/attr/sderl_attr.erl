@@ -271,8 +271,8 @@ request_attrs(Nodes, Names) -> request_attrs(Nodes, Names, ?TIMEOUT).
 
 -doc """
 As published: the values of one attribute or several, for each node, in the order of the nodes. `undefined`
-stands for what a node has not, or has not told in time. Use `fetch/3` to know which, and how old the values
-are.
+stands for what a node has not, or has not told in time. Use `fetch/3` to know which, and how old the values are. A name that is a list, such as a string, has to be given
+in a list.
 """.
 -spec request_attrs([node()], name() | [name()], Timeout :: non_neg_integer()) ->
     [{node(), [{name(), Value :: term() | undefined}]}] | {error, not_running}.

@@ -137,6 +137,8 @@ outcome(Outcome, Next, #a{running = Started, kind = Kind, value = V0, why = W0} 
         false -> {changed, A#a{version = Next}}
     end.
 
+%% What is built in ends: if it did not in time the machine was busy, and is to be looked at again as soon as ever.
+failed(_, #a{call = {sderl_attr_builtin, _, _}}) -> 0;
 failed(Why, #a{failed = N}) when Why =:= timeout; Why =:= heap -> N + 1;
 failed(_, _) -> 0.
 
