@@ -8,7 +8,7 @@ nodes, and one for each pattern that is applied to a running cluster.
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([measure/2, verdict/1]).
+-export([measure/2]).
 -export_type([result/0]).
 
 -doc "A part, what was varied in it, and what was measured.".
@@ -77,8 +77,7 @@ run(#{max_links := Links, running := Running} = Options, Output) ->
             proposed([{N, M} || {propose, N, M} <- Results]),
             [["\n", io_lib:format("~w running nodes; as predicted / as seen~n~n", [Running]),
               applied([{P, M} || {apply, P, M} <- Results])] || Running > 0]
-        ]),
-        verdict(Results)
+        ])
     end.
 
 -doc "Measures and writes the results.".
@@ -143,11 +142,3 @@ applied(Results) ->
     ).
 
 spread(Key, Metrics) -> sderl_bench_table:spread([maps:get(Key, M) || M <- Metrics]).
-
--doc "An error when a running cluster was not as its plan said.".
--spec verdict([result()]) -> ok | {error, sderl_command:text()}.
-verdict(Results) ->
-    case lists:usort([Pattern || {apply, Pattern, #{nodes_off := N}} <- Results, N > 0]) of
-        [] -> ok;
-        Patterns -> {error, ["nodes are not as their plan says: ", lists:join(", ", [atom_to_list(P) || P <- Patterns])]}
-    end.

@@ -296,8 +296,10 @@ undo(#r{done = Done} = R) ->
 close_links(#r{links = Links, options = #{close_links := Close, parallel := Parallel}} = R) ->
     Parted = case Close of true -> parted(R); false -> #{} end,
     Tell = fun(Done, _, Result) -> tell(R, links, Done, map_size(Parted), Result) end,
-    Closed = each(Parallel, fun({Node, {Peers, Left}}) -> close_at(Node, Peers, Left, is_map_key(Node, Links), timeout(R)) end,
-                  lists:sort(maps:to_list(Parted)), Tell),
+    CloseAt = fun({Node, {Peers, Left}}) -> close_at(Node, Peers, Left, is_map_key(Node, Links), timeout(R)) end,
+    %% This node last: the links that it closes are those over which the others are asked.
+    {Here, There} = lists:partition(fun({Node, _}) -> Node =:= node() end, lists:sort(maps:to_list(Parted))),
+    Closed = each(Parallel, CloseAt, There, Tell) ++ each(1, CloseAt, Here, fun(_, Item, Result) -> Tell(map_size(Parted), Item, Result) end),
     lists:foreach(fun(Node) -> close(Node, true) end, maps:keys(Links)),
     R#r{closed = lists:sum([length(Ns) || {ok, Ns} <- Closed])}.
 
