@@ -6,7 +6,7 @@
 -export_type([how/0, load/0, kept/0]).
 
 -doc "How a caller asks.".
--type how() :: {direct, pid()} | {route, {Group :: atom(), Name :: atom()}} | {erpc, node()}.
+-type how() :: {direct, pid()} | {route, {Group :: term(), Name :: atom()}} | {erpc, node()}.
 
 -doc "`callers` ask again and again, and are counted after `warm_ms`, for `ms`; the answer is as long as the request.".
 -type load() :: #{
@@ -72,7 +72,7 @@ call({erpc, Node}, Message) -> {ok, erpc:call(Node, ?MODULE, echo, [Message], ?C
 echo(Term) -> Term.
 
 -doc "Starts callers that do something with a number of its own, one after the other, until `stop/1`.".
--spec keep_calling({Group :: atom(), Name :: atom()}, Callers :: pos_integer()) -> [pid()].
+-spec keep_calling({Group :: term(), Name :: atom()}, Callers :: pos_integer()) -> [pid()].
 keep_calling(Name, Callers) ->
     [spawn(fun() -> keep(Name, C, 1, now_ns(), 0, []) end) || C <- lists:seq(1, Callers)].
 
@@ -106,7 +106,7 @@ stop(Pids) ->
     }.
 
 -doc "Asks a server in each of the groups once; the groups where it did not answer.".
--spec ask_all([Group :: atom()], Name :: atom(), timeout()) -> [{Group :: atom(), term()}].
+-spec ask_all([Group :: term()], Name :: atom(), timeout()) -> [{Group :: term(), term()}].
 ask_all(Groups, Name, Timeout) ->
     [{G, Other} || G <- Groups, Other <- [sderl_route:call({G, Name}, {echo, G}, Timeout)], Other =/= {ok, G}].
 

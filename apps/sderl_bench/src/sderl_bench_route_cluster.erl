@@ -5,7 +5,7 @@ Clusters for `bin/sderl bench route`: nodes in groups that overlap, and every no
 all groups before anything is measured.
 """.
 
--export([chain/1, doubled/0, planes/2, with/3, on/5, each/4]).
+-export([chain/1, doubled/0, with/3, on/5, each/4]).
 -export_type([layout/0]).
 
 -doc "How many nodes, and groups of them by position.".
@@ -22,17 +22,6 @@ chain(Gateways) ->
 -doc "A node on each side, and two gateways, 2 and 3, side by side between them.".
 -spec doubled() -> layout().
 doubled() -> #{nodes => 4, groups => [{g1, [1, 2, 3]}, {g2, [2, 3, 4]}]}.
-
--doc """
-Groups of equal size, and two more, the *planes*, that connect them: the first node of each group is in one,
-the second in the other. So any group is two gateways away, twice over, and the gateways of
-one group are not linked with both of all others.
-""".
--spec planes(Nodes :: pos_integer(), GroupSize :: pos_integer()) -> layout().
-planes(Nodes, Size) ->
-    Groups = sderl_bench_layout:groups(#{nodes => Nodes, group_size => Size}),
-    Plane = fun(K) -> [lists:nth(K, Members) || {_, Members} <- Groups] end,
-    #{nodes => Nodes, groups => Groups ++ [{plane1, Plane(1)}, {plane2, Plane(2)}]}.
 
 group(K) -> list_to_atom("g" ++ integer_to_list(K)).
 

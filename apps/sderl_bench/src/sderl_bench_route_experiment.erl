@@ -257,6 +257,7 @@ table(links, Form, [{#{nodes := Nodes, group_size := Size}, M} | _]) ->
     Row = fun(Text, Key) -> [Text, sderl_bench_table:number(maps:get(Key, M))] end,
     Form([io_lib:format("~w nodes in groups of ~w", [Nodes, Size]), ""], [
         Row("links of a node, at most", links_per_node_max),
+        Row("as predicted by the plan", predicted_links_per_node_max),
         Row("links of a node, on average", links_per_node_mean),
         Row("links of a node in the full mesh", mesh_links_per_node),
         Row("gateways crossed, at most", gateways_crossed_max),

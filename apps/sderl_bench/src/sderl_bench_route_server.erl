@@ -8,7 +8,7 @@
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -doc "Starts one under a name of a group of this node.".
--spec start(Group :: atom(), Name :: atom()) -> pid().
+-spec start(Group :: term(), Name :: atom()) -> pid().
 start(Group, Name) ->
     {ok, Pid} = gen_server:start({via, s_group, {Group, Name}}, ?MODULE, [], []),
     Pid.

@@ -1,12 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_route_spread).
 -moduledoc """
-Many nodes in groups of equal size, each group connected to all others: see
-`sderl_bench_route_cluster:planes/2`.
+Many nodes in groups of equal size, a star of `m:sderl_pattern` with two gateways a group and a hub for
+each of the two: any group is two gateways away, twice over.
 
 | metric | meaning |
 |---|---|
 | `links_per_node_max`, `links_per_node_mean`, `links_total` | connections, when every node has called every group |
+| `predicted_links_per_node_max` | by `sderl_plan:predict/1` |
 | `mesh_links_per_node` | what a full mesh has |
 | `groups_ms` | making the groups, all at the same time |
 | `routes_ms` | from there until every node knows ways to all groups, each over all the gateways there are |
@@ -24,7 +25,6 @@ Many nodes in groups of equal size, each group connected to all others: see
 -spec run(#{nodes := pos_integer(), group_size := pos_integer(), idle_ms := pos_integer(), atom() => term()}, unicode:chardata()) ->
     {ok, map()} | {error, term()}.
 run(#{nodes := Count, group_size := Size, idle_ms := IdleMs}, Label) ->
-    #{groups := Groups} = sderl_bench_route_cluster:planes(Count, Size),
     maybe
         ok ?= sderl_fleet:fits(Count),
         {ok, Fleet} ?= sderl_fleet:start(#{
@@ -33,20 +33,23 @@ run(#{nodes := Count, group_size := Size, idle_ms := IdleMs}, Label) ->
         }),
         try
             Nodes = sderl_fleet:nodes(Fleet),
-            measure(Fleet, Nodes, sderl_bench_layout:named(Groups, Nodes), IdleMs)
+            {ok, Plan} = sderl_pattern:star(Nodes, #{size => Size, gateways => 2, hubs => 2}),
+            measure(Fleet, Nodes, Plan, IdleMs)
         after
             sderl_fleet:stop(Fleet)
         end
     end.
 
-measure(Fleet, Nodes, Namespaces, IdleMs) ->
-    {Planes, Groups} = lists:partition(fun({G, _}) -> lists:member(G, [plane1, plane2]) end, Namespaces),
+measure(Fleet, Nodes, #{groups := All} = Plan, IdleMs) ->
+    Groups = [{G, Ns} || #{name := G, role := workers, nodes := Ns} <- All],
+    Hubs = [{G, Ns} || #{name := G, role := hub, nodes := Ns} <- All],
+    #{links := #{max := Predicted}} = sderl_plan:predict(Plan),
     T0 = now_ms(),
     maybe
         ok ?= make(Fleet, Groups),
-        ok ?= make(Fleet, Planes),
+        ok ?= make(Fleet, Hubs),
         T1 = now_ms(),
-        ok ?= sderl_fleet:await(fun() -> all_known(Fleet, Nodes, Namespaces) end, ?ROUTES_MS),
+        ok ?= sderl_fleet:await(fun() -> all_known(Fleet, Nodes, Groups, Hubs) end, ?ROUTES_MS),
         T2 = now_ms(),
         {ok, Routes} ?= sderl_bench_route_cluster:each(Fleet, Nodes, {sderl_bench_route_worker, routes}, []),
         ok ?= serve(Fleet, Groups),
@@ -57,6 +60,7 @@ measure(Fleet, Nodes, Namespaces, IdleMs) ->
         #{bytes := Bytes, packets := Packets} = sderl_demo_traffic:since(Before, After),
         PerNode = length(Nodes) * IdleMs / 1000,
         {ok, (maps:with([links_total, links_per_node_max, links_per_node_mean], After))#{
+            predicted_links_per_node_max => Predicted,
             mesh_links_per_node => length(Nodes) - 1,
             groups => length(Groups),
             groups_ms => T1 - T0,
@@ -69,7 +73,7 @@ measure(Fleet, Nodes, Namespaces, IdleMs) ->
         }}
     end.
 
-%% The planes when the groups are there, as an operator would.
+%% Those who make them ask the others to join, which links them.
 make(Fleet, Namespaces) ->
     Answers = sderl_bench_task:at_once(Namespaces, fun(Group, [First | _] = Members) ->
         case sderl_fleet:multicall(Fleet, [First], s_group, new_s_group, [Group, Members], ?CALL_MS) of
@@ -83,16 +87,17 @@ make(Fleet, Namespaces) ->
     end.
 
 %% Each node that is no gateway, over both of its group's.
-all_known(Fleet, Nodes, Namespaces) ->
+all_known(Fleet, Nodes, Groups, Hubs) ->
     Answers = sderl_fleet:multicall(Fleet, Nodes, sderl_bench_route_worker, routes, [], ?CALL_MS),
-    Lacking = [{Node, Answer} || {Node, Answer} <- Answers, not known(Node, Answer, Namespaces)],
+    Lacking = [{Node, Answer} || {Node, Answer} <- Answers, not known(Node, Answer, Groups, Hubs)],
     Lacking =:= [] orelse {length(Lacking), hd(Lacking)}.
 
-known(Node, {ok, Routes}, Namespaces) ->
-    {Own, Others} = lists:partition(fun({_, Ns}) -> lists:member(Node, Ns) end, Namespaces),
-    Ways = fun(G) -> case length(Own) of 1 when G =/= plane1, G =/= plane2 -> 2; _ -> 1 end end,
-    lists:sort([{G, Ways(G)} || {G, _} <- Others]) =:= lists:sort([{G, length(First)} || {G, _, First} <- Routes]);
-known(_, _, _) -> false.
+known(Node, {ok, Routes}, Groups, Hubs) ->
+    Others = fun(List) -> [G || {G, Ns} <- List, not lists:member(Node, Ns)] end,
+    Ways = case length(Others(Hubs)) =:= length(Hubs) of true -> 2; false -> 1 end,
+    lists:sort([{G, Ways} || G <- Others(Groups)] ++ [{G, 1} || G <- Others(Hubs)])
+        =:= lists:sort([{G, length(First)} || {G, _, First} <- Routes]);
+known(_, _, _, _) -> false.
 
 serve(Fleet, Groups) ->
     Answers = sderl_bench_task:at_once(Groups, fun(Group, Members) ->
