@@ -220,7 +220,8 @@ monitors(Config) ->
     on(Fleet, N1, fun() -> Last ! {apply, fun() -> sderl_route:monitor({right, p}) end} end),
     Watched(1),
     [begin
-        on(Fleet, N, fun() -> exit(whereis(sderl_monitor), kill) end),
+        Old = on(Fleet, N, fun() -> whereis(sderl_monitor) end),
+        sderl_ct:kill(Fleet, Old, kill),
         await(again, fun() -> on(Fleet, N, fun() -> is_pid(whereis(sderl_monitor)) end) end),
         Watched(1)
      end || N <- [N1, N5]],
@@ -251,10 +252,9 @@ idle(Config) ->
     Servers = [sderl_ct_server:start(Fleet, N5, right, N) || N <- [needed, left_alone]],
     Options = on(Fleet, N1, fun() -> sderl_dir:options() end),
     on(Fleet, N1, fun() -> sderl_dir:options(Options#{stand_in_idle_ms => 100}) end),
-    [Needed, Alone] = on(Fleet, N1, fun() -> [sderl_route:whereis_name({right, N}) || N <- [needed, left_alone]] end),
+    Alone = on(Fleet, N1, fun() -> sderl_route:whereis_name({right, left_alone}) end),
     Holder = process(Fleet, N1),
-    on(Fleet, N1, fun() -> Holder ! {apply, fun() -> monitor(process, Needed) end}, ok end),
-    [] = heard(Fleet, Holder),
+    Needed = on(Fleet, N1, fun() -> Self = self(), Holder ! {apply, fun() -> Self ! {held, hold({right, needed})} end}, receive {held, S} -> S end end),
     await(ended, fun() -> not sderl_ct:alive(Fleet, Alone) end),
     ?assertEqual(true, sderl_ct:alive(Fleet, Needed)),
     %% It comes again.
@@ -262,6 +262,14 @@ idle(Config) ->
     on(Fleet, N1, fun() -> sderl_dir:options(Options) end),
     ?assertEqual([], heard(Fleet, Holder)),
     [sderl_ct:kill(Fleet, S, kill) || S <- Servers].
+
+%% Monitored before it was idle for long.
+hold(Name) ->
+    S = sderl_route:whereis_name(Name),
+    Mon = monitor(process, S),
+    receive {'DOWN', Mon, process, S, _} -> hold(Name)
+    after 0 -> case is_process_alive(S) of true -> S; false -> receive {'DOWN', Mon, process, S, _} -> hold(Name) end end
+    end.
 
 gateway_pattern(Config) ->
     {Fleet, [N1, _, _, N4, N5]} = fleet(Config),

@@ -31,6 +31,8 @@ In a group of this node the same calls go straight to the process.
   death of the process asked, a lost way and a timeout apart: see `call/3`.
 - **Bounded queues.** A gateway holds at most `route_queue` messages for each full link. What is too much is
   refused, and reported to the sender's node.
+- **Names for gen_server and others**: `{via, sderl_route, {Group, Name}}`, with calls, casts, monitors and links that mean what they
+  mean locally: see `whereis_name/1`. `monitor/1` watches a process under its name.
 - **Nothing is lost in silence**, but what was on a link or in a gateway that died: see `reports/1`. A send is
   not acknowledged; a call is.
 """.

@@ -191,7 +191,9 @@ stop(Reason, #i{pid = Pid}) ->
     exit(Reason).
 
 timeout(Now, #i{ended = {At, Reason}} = I) when Now >= At -> stop(Reason, I);
-timeout(Now, #i{look_at = At, idle_ms = Idle} = I) when Now >= At -> look(I#i{look_at = Now + Idle});
+timeout(Now, #i{look_at = At, idle_ms = Idle} = I) when Now >= At ->
+    true = erlang:garbage_collect(),
+    look(I#i{look_at = Now + Idle});
 timeout(Now, #i{calls = Calls, spoke = Spoke, stream = Stream} = I) when map_size(Calls) > 0, Now - Spoke >= ?KEEP_MS ->
     I#i{stream = sderl_stream:beat(Now, Stream)};
 timeout(_, I) -> I.
