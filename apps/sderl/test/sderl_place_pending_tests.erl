@@ -31,7 +31,7 @@ many() ->
 stream() ->
     note(lists:seq(10, 100_000, 10)),
     [{n, _, Marks, _}] = ets:lookup(sderl_place_pending, n),
-    ?assert(length(Marks) =< 20),
+    ?assert(tuple_size(Marks) =< 40),
     ?assertEqual(0, sderl_place_pending:since(n, 100_100)),
     [begin
          Counted = sderl_place_pending:since(n, 100_000 - Ms),

@@ -54,6 +54,7 @@ properties_test_() ->
     [sderl_prop:eunit("a subset, as many as asked for, the preferred first", 500, fun prop_subset/0),
      sderl_prop:eunit("a seed decides all", 200, fun prop_seed/0),
      sderl_prop:eunit("least is least", 300, fun prop_least/0),
+     sderl_prop:eunit("quickly or thoroughly", 500, fun prop_best/0),
      sderl_prop:eunit("spread is balanced", 300, fun prop_spread/0),
      sderl_prop:eunit("only the keys of a node that went move", 300, fun prop_hash/0),
      sderl_prop:eunit("two never takes the worst of several", 300, fun prop_two/0)].
@@ -78,7 +79,8 @@ prop_least() ->
     ?FORALL({Way, Count, Es0}, {oneof([least, most]), range(1, 5), entries()},
         begin
             Es = [{N, 0, V, P} || {N, _, V, P} <- Es0],
-            Step = sderl_place_pick:step({Way, x}, auto, case Es of [] -> [{n, 0, 0, 0}]; _ -> Es end),
+            Values = [0 || [] <- [Es]] ++ [V || {_, _, V, _} <- Es],
+            Step = sderl_place_pick:step(auto, lists:min(Values), lists:max(Values)),
             Load = fun(N) -> {_, _, V, P} = lists:keyfind(N, 1, Es), sderl_place_pick:load(Way, V, P, Step) end,
             Picked = pick({Way, x}, Count, Es),
             Left = [N || {N, _, _, _} <- Es] -- Picked,
@@ -117,6 +119,26 @@ prop_two() ->
             Es = [{N, 0, I, 0} || {I, {N, _, _, _}} <- lists:enumerate(Es0)],
             [N] = pick({two, least, x}, 1, Es, Seed),
             element(3, lists:keyfind(N, 1, Es)) < length(Es)
+        end).
+
+%% The quick choice is one of those that the thorough one would make: the load is as low, and as few are pending.
+prop_best() ->
+    ?FORALL({Es, Misfits, Seed}, {some_entries(), list(range(1, 10)), integer()},
+        begin
+            Fit = [{N, 0, V, P} || {{n, I} = N, _, V, P} <- Es, not lists:member(I, Misfits)],
+            Values = [V || {_, _, V, _} <- Es],
+            Step = sderl_place_pick:step(auto, lists:min(Values), lists:max(Values)),
+            Load = fun(N) -> {_, _, V, P} = lists:keyfind(N, 1, Es), {sderl_place_pick:load(least, V, P, Step), P} end,
+            Of = fun(I) -> fun(N, _) -> element(I, lists:keyfind(N, 1, Es)) end end,
+            Best = sderl_place_best:best([N || {N, _, _, _} <- Es], fun(N) -> {(Of(3))(N, 0), 0} end, Of(4),
+                                         fun({n, I}) -> not lists:member(I, Misfits) end,
+                                         fun(Lo, Hi) -> sderl_place_pick:step(auto, Lo, Hi) end, sderl_place_pick:random(Seed)),
+            case sderl_place_pick:pick({least, x}, 1, Step, Fit, sderl_place_pick:random(Seed)) of
+                [] -> Best =:= none;
+                [Thorough] ->
+                    {ok, Node} = Best,
+                    lists:keymember(Node, 1, Fit) andalso Load(Node) == Load(Thorough)
+            end
         end).
 
 %% The keys lie on all nodes, about equally: bounds that 2,000 keys do not leave by chance.

@@ -8,16 +8,11 @@
 -define(DEPTH, 12).
 
 -spec term(sderl_place_spec:t(), sderl_place_query:survey()) -> sderl_place:explanation().
-term(#{choose := Choose, count := Count, adds := Adds} = Spec, #{candidates := Candidates, chosen := Chosen} = Survey) ->
-    %% The weight of a choice is that of the tier that a candidate is in, as in the choice itself.
-    Steps = maps:map(fun(_, Tier) -> sderl_place_pick:step(Choose, Adds, Tier) end,
-                     maps:groups_from_list(fun({_, Score, _, _}) -> Score end,
-                                           [E || {_, _, {_, _, _, _} = E} <- Candidates])),
-    #{choose => said(Choose), count => Count, chosen => Chosen,
-      candidates => [candidate(C, Spec, Survey, Steps) || C <- Candidates]}.
+term(#{choose := Choose, count := Count} = Spec, #{candidates := Candidates, chosen := Chosen} = Survey) ->
+    #{choose => said(Choose), count => Count, chosen => Chosen, candidates => [candidate(C, Spec, Survey) || C <- Candidates]}.
 
 candidate({Node, Read, Entry}, #{where := Where, prefer := Prefer, choose := Choose},
-          #{distances := Distances, chosen := Chosen}, Steps) ->
+          #{distances := Distances, chosen := Chosen, adds := Adds}) ->
     Verdict = fun(Condition) -> sderl_place_filter:verdict(Condition, Node, Read, Distances) end,
     Conditions = [Verdict(C) || C <- Where],
     Base = #{node => Node, conditions => Conditions, prefer => [(Verdict(C))#{weight => W} || {W, C} <- Prefer]},
@@ -29,11 +24,11 @@ candidate({Node, Read, Entry}, #{where := Where, prefer := Prefer, choose := Cho
         {_, Score, Value, Pending} ->
             maps:merge(Base#{verdict => case lists:member(Node, Chosen) of true -> chosen; false -> fits end,
                              score => Score, pending => Pending},
-                       looked_at(Choose, Node, Read, Value, Pending, maps:get(Score, Steps)))
+                       looked_at(Choose, Node, Read, Value, Pending, Adds))
     end.
 
 %% What the chooser saw.
-looked_at({Way, Name}, _, Read, Value, Pending, Step) when Way =:= least; Way =:= most ->
+looked_at({Way, Name}, _, Read, Value, Pending, Step) when is_number(Step), Way =:= least; is_number(Step), Way =:= most ->
     (measured(Read(Name), Value))#{load => sderl_place_pick:load(Way, Value, Pending, Step)};
 %% Which loads two nodes have depends on both.
 looked_at({two, _, Name}, _, Read, Value, _, _) -> measured(Read(Name), Value);

@@ -13,7 +13,8 @@
 -export([new/0, note/1, note/2, any/0, since/2, known/3]).
 -export_type([marks/0]).
 
--type marks() :: [{AtMs :: integer(), Before :: non_neg_integer()}].
+-doc "`{At1, Before1, At2, Before2, ...}`, the newest first: flat, as every look at a candidate copies it.".
+-type marks() :: tuple().
 
 -define(TABLE, sderl_place_pending).
 -define(WIDTH, 50).
@@ -34,25 +35,25 @@ note(Node) -> note(Node, erlang:monotonic_time(millisecond)).
 note(Node, Now) ->
     case ets:lookup_element(?TABLE, Node, 3, none) of
         none ->
-            case ets:insert_new(?TABLE, {Node, 1, [{Now, 0}], Now}) of
+            case ets:insert_new(?TABLE, {Node, 1, {Now, 0}, Now}) of
                 true -> prune(Now - ?OLD);
                 false -> note(Node, Now)
             end;
-        [{At, _} | _] when Now - At < ?WIDTH ->
-            _ = ets:update_counter(?TABLE, Node, 1, {Node, 0, [{Now, 0}], Now}),
+        Marks when Now - element(1, Marks) < ?WIDTH ->
+            _ = ets:update_counter(?TABLE, Node, 1, {Node, 0, {Now, 0}, Now}),
             ok;
         Marks ->
-            Total = ets:update_counter(?TABLE, Node, 1, {Node, 0, [{Now, 0}], Now}),
-            _ = ets:update_element(?TABLE, Node, [{3, [{Now, Total - 1} | thin(Now, Marks)]}, {4, Now}]),
+            Total = ets:update_counter(?TABLE, Node, 1, {Node, 0, {Now, 0}, Now}),
+            _ = ets:update_element(?TABLE, Node, [{3, list_to_tuple([Now, Total - 1 | thin(Now, tuple_to_list(Marks))])}, {4, Now}]),
             ok
     end.
 
 %% They are read with every candidate, so they are few: at most two for each doubling of the age.
-thin(Now, [{At, _} | _]) when At < Now - ?HORIZON -> [];
-thin(Now, [{At, _} = Mark, {Older, Before} | Marks]) ->
+thin(Now, [At | _]) when At < Now - ?HORIZON -> [];
+thin(Now, [At, Mark, Older, Before | Marks]) ->
     case cell(Now, At) =:= cell(Now, Older) of
-        true -> thin(Now, [{At, Before} | Marks]);
-        false -> [Mark | thin(Now, [{Older, Before} | Marks])]
+        true -> thin(Now, [At, Before | Marks]);
+        false -> [At, Mark | thin(Now, [Older, Before | Marks])]
     end;
 thin(_, Marks) -> Marks.
 
@@ -81,5 +82,8 @@ since(Node, Since) ->
 
 -doc "How many of `Total` choices had been made at a moment.".
 -spec known(marks(), SinceMs :: integer(), Total :: non_neg_integer()) -> non_neg_integer().
-known([{At, Before} | Marks], Since, _) when At + ?WIDTH > Since -> known(Marks, Since, Before);
-known(_, _, Known) -> Known.
+known(Marks, Since, Total) -> known(1, Marks, Since, Total).
+
+known(I, Marks, Since, _) when I < tuple_size(Marks), element(I, Marks) + ?WIDTH > Since ->
+    known(I + 2, Marks, Since, element(I + 1, Marks));
+known(_, _, _, Known) -> Known.

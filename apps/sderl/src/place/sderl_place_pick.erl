@@ -60,6 +60,7 @@ tiers([{_, Score, _, _} | Rest] = Entries) ->
 
 tier(in_order, Count, _, Entries, _) -> [N || {N, _, _, _} <- lists:sublist(Entries, Count)];
 tier({two, _, _} = Choose, Count, Adds, Entries, Random) -> two(Choose, Count, Adds, shuffled(Entries, Random), []);
+tier({spread, _}, 1, _, Entries, Random) -> [of_emptiest(Entries, Random, #{})];
 tier({spread, _}, Count, _, Entries, Random) ->
     Keyed = keyed(fun({_, _, _, Pending}) -> Pending end, Entries, Random),
     Buckets = maps:groups_from_list(fun({_, {_, _, Over, _}}) -> Over end, Keyed),
@@ -69,15 +70,15 @@ tier({spread, _}, Count, _, Entries, Random) ->
 tier(random, 1, _, Entries, Random) ->
     {I, _} = below(length(Entries), Random),
     [element(1, lists:nth(1 + I, Entries))];
-tier(Choose, Count, Adds, Entries, Random) ->
-    first(Count, keyed(key(Choose, step(Choose, Adds, Entries)), Entries, Random)).
+tier({Way, _}, Count, Adds, Entries, Random) when Way =:= least; Way =:= most ->
+    Step = step_of(Adds, Entries),
+    first(Count, keyed(fun({_, _, Value, Pending}) -> {load(Way, Value, Pending, Step), Pending} end, Entries, Random));
+tier(Choose, Count, _, Entries, Random) -> first(Count, keyed(key(Choose), Entries, Random)).
 
-key(random, _) -> fun(_) -> 0 end;
-key({Way, _}, Step) when Way =:= least; Way =:= most ->
-    fun({_, _, Value, Pending}) -> {load(Way, Value, Pending, Step), Pending} end;
+key(random) -> fun(_) -> 0 end;
 %% Of those that are equally near the one with the fewest choices.
-key({nearest, _}, _) -> fun({_, _, Distance, Pending}) -> {Distance, Pending} end;
-key({hash, Key}, _) -> fun({Node, _, _, _}) -> -rendezvous(Key, Node) end.
+key({nearest, _}) -> fun({_, _, Distance, Pending}) -> {Distance, Pending} end;
+key({hash, Key}) -> fun({Node, _, _, _}) -> -rendezvous(Key, Node) end.
 
 %% Each with its key and a random number, which decides between equal keys.
 keyed(Key, Entries, Random) -> keyed(Entries, Key, Random, []).
@@ -92,12 +93,25 @@ first(1, Keyed) ->
     [Node];
 first(Count, Keyed) -> [N || {_, {N, _, _, _}} <- lists:sublist(lists:sort(Keyed), Count)].
 
+%% What the first of several is: a node with the fewest choices where there were fewest.
+of_emptiest([], _, Buckets) ->
+    {_, _, Node} = lists:min([{Sum, Key, Node} || _ := {Sum, Key, Node} <- Buckets]),
+    Node;
+of_emptiest([{Node, _, Over, Pending} | Entries], Random0, Buckets) ->
+    Random = rand:mwc59(Random0),
+    Key = {Pending, rand:mwc59_value32(Random)},
+    of_emptiest(Entries, Random, Buckets#{Over => case Buckets of
+        #{Over := {Sum, Least, _}} when Key < Least -> {Sum + Pending, Key, Node};
+        #{Over := {Sum, Least, Best}} -> {Sum + Pending, Least, Best};
+        #{} -> {Pending, Key, Node}
+    end}).
+
 %% The less loaded of two, again and again; the other one waits behind all that were not seen yet.
 two(_, 0, _, _, Picked) -> lists:reverse(Picked);
 two(_, _, _, [], Picked) -> lists:reverse(Picked);
 two(_, _, _, [{Node, _, _, _}], Picked) -> lists:reverse(Picked, [Node]);
 two({_, Way, _} = Choose, Count, Adds, [{_, _, V1, P1} = A, {_, _, V2, P2} = B | Rest], Picked) ->
-    Step = step(Choose, Adds, [A, B]),
+    Step = step(Adds, min(V1, V2), max(V1, V2)),
     {{Node, _, _, _}, Other} = case {load(Way, V1, P1, Step), P1} =< {load(Way, V2, P2, Step), P2} of
         true -> {A, B};
         false -> {B, A}
@@ -115,22 +129,21 @@ below(N, Random0) ->
     Random = rand:mwc59(Random0),
     {(rand:mwc59_value32(Random) * N) bsr 32, Random}.
 
--doc "What one choice weighs, given the candidates.".
--spec step(sderl_place_spec:chooser(), auto | number(), [entry()]) -> number().
-step(Choose, auto, [{_, _, Value, _} | Rest]) when element(1, Choose) =:= least; element(1, Choose) =:= most;
-                                                   element(1, Choose) =:= two ->
-    {Min, Max} = lists:foldl(fun({_, _, V, _}, {Lo, Hi}) -> {min(V, Lo), max(V, Hi)} end, {Value, Value}, Rest),
-    Half = (Max - Min) / 2,
-    case is_integer(Min) andalso is_integer(Max) of
-        true -> max(1, Half);
-        %% Of loads that are parts of 1 each choice would count as a whole machine.
-        false -> Half
-    end;
-step(_, auto, _) -> 1;
-step(_, Adds, _) -> Adds.
+-doc "What one choice weighs, given the least and the greatest value of the candidates.".
+-spec step(auto | number(), number(), number()) -> number().
+%% Of loads that are parts of 1 each choice would count as a whole machine.
+step(auto, Least, Greatest) when is_integer(Least), is_integer(Greatest) -> max(1, (Greatest - Least) / 2);
+step(auto, Least, Greatest) -> (Greatest - Least) / 2;
+step(Adds, _, _) -> Adds.
+
+step_of(auto, [{_, _, Value, _} | Rest]) ->
+    {Least, Greatest} = lists:foldl(fun({_, _, V, _}, {Lo, Hi}) -> {min(V, Lo), max(V, Hi)} end, {Value, Value}, Rest),
+    step(auto, Least, Greatest);
+step_of(Adds, _) -> Adds.
 
 -doc "A node's load as the chooser sees it: the lower the better.".
 -spec load(least | most, Value :: number(), Pending :: non_neg_integer(), Step :: number()) -> number().
+load(least, Value, 0, _) -> Value;
 load(least, Value, Pending, Step) -> Value + Pending * Step;
 load(most, Value, Pending, Step) -> Pending * Step - Value.
 

@@ -13,7 +13,8 @@
 
 -doc "A candidate, how it can be read, and whether it fits: then with its entry for the chooser.".
 -type candidate() :: {node(), sderl_place_filter:read(), sderl_place_pick:entry() | {dropped, Why :: term()}}.
--type survey() :: #{candidates := [candidate()], distances := sderl_place_filter:distances(), chosen := [node()]}.
+-type survey() :: #{candidates := [candidate()], distances := sderl_place_filter:distances(), adds := auto | number(),
+                    chosen := [node()]}.
 
 -define(MAX_MS, 16#FFFFFFFF).
 
@@ -25,31 +26,31 @@
 
 -doc "The nodes that a spec chooses; they count as chosen where the spec has that.".
 -spec choose(sderl_place_spec:t()) -> [node()] | {error, {unknown_group, term()}}.
-choose(#{choose := Choose, count := Count, adds := Adds, pending := Notes} = Spec) ->
+choose(#{pending := Notes} = Spec) ->
     case candidates(Spec) of
         {ok, Nodes, Groups} ->
             Q = query(Spec, Nodes, Groups),
             Random = random(),
-            Chosen = case drawn(Nodes, Q, Random) of
-                {ok, Few} ->
-                    Some = sderl_place_pick:pick(Choose, Count, Adds, Few, Random),
+            Chosen = case quickly(Nodes, Q, Random) of
+                {ok, Some} ->
                     case lists:any(fun down/1, Some) of
                         false -> Some;
                         true -> of_all(Nodes, Q, Random)
                     end;
-                all -> of_all(Nodes, Q, Random)
+                unknown -> of_all(Nodes, Q, Random)
             end,
             _ = Notes andalso [sderl_place_pending:note(N) || N <- Chosen],
             Chosen;
         {error, _} = Error -> Error
     end.
 
-of_all(Nodes, #q{spec = #{choose := Choose, count := Count, adds := Adds}} = Q, Random) ->
-    live(Choose, Count, Adds, [Entry || {_, _, {_, _, _, _} = Entry} <- judged(Nodes, Q)], Random).
+of_all(Nodes, #q{spec = #{choose := Choose, count := Count}} = Q, Random) ->
+    Judged = judged(Nodes, Q),
+    live(Choose, Count, adds(Judged, Q), [Entry || {_, _, {_, _, _, _} = Entry} <- Judged], Random).
 
 -doc "The same without counting, with all that led to it.".
 -spec survey(sderl_place_spec:t()) -> {ok, survey()} | {error, {unknown_group, term()}}.
-survey(#{choose := Choose, count := Count, adds := Adds} = Spec) ->
+survey(#{choose := Choose, count := Count} = Spec) ->
     case candidates(Spec) of
         {ok, Nodes, Groups} ->
             Q = query(Spec, Nodes, Groups),
@@ -57,12 +58,50 @@ survey(#{choose := Choose, count := Count, adds := Adds} = Spec) ->
                 {N, _, _, _} -> {N, Read, case down(N) of true -> {dropped, down}; false -> Entry end};
                 _ -> {N, Read, Entry}
             end || {N, Read, Entry} <- judged(Nodes, Q)],
+            Adds = adds(Judged, Q),
             Chosen = sderl_place_pick:pick(Choose, Count, Adds, [E || {_, _, {_, _, _, _} = E} <- Judged], random()),
-            {ok, #{candidates => Judged, distances => Q#q.distances, chosen => Chosen}};
+            {ok, #{candidates => Judged, distances => Q#q.distances, adds => Adds, chosen => Chosen}};
         {error, _} = Error -> Error
     end.
 
 random() -> sderl_place_pick:random({self(), erlang:unique_integer()}).
+
+%% What a choice weighs is told by all candidates that have the attribute, whether they fit or not: so a choice that
+%% looks at conditions last weighs the same.
+adds(Judged, #q{choose = {Way, Name}, spec = #{adds := auto}}) when Way =:= least; Way =:= most ->
+    Values = [V || {_, Read, _} <- Judged, {ok, V, _} <- [Read(Name)], is_number(V)],
+    case Values of
+        [] -> auto;
+        _ -> sderl_place_pick:step(auto, lists:min(Values), lists:max(Values))
+    end;
+adds(_, #q{spec = #{adds := Adds}}) -> Adds.
+
+%% A choice that need not judge every candidate.
+quickly(Nodes, #q{prefer = [], choose = {Way, Name}, spec = #{count := 1, adds := Adds}} = Q, Random)
+  when Way =:= least; Way =:= most ->
+    #q{now = Now, max_age = MaxAge, slack = Slack, where = Where, distances = Distances} = Q,
+    Window = window(Q),
+    Read = fun(Node) ->
+        case sderl_attr_table:fresh(Node, Name, Now, MaxAge, Slack) of
+            {fresh, {_, Value, ok, Age, _, _}} when is_number(Value), Way =:= least -> {Value, Age};
+            {fresh, {_, Value, ok, Age, _, _}} when is_number(Value) -> {-Value, Age};
+            {fresh, _} -> none;
+            _ -> stale
+        end
+    end,
+    Pending = fun(Node, Age) -> pending(Node, Now - trunc(min(Age, Window)), Q) end,
+    Fits = fun(Node) -> sderl_place_filter:fits(Where, Node, cached(Node, Q), Distances) end,
+    Step = fun(Least, Greatest) -> sderl_place_pick:step(Adds, Least, Greatest) end,
+    case sderl_place_best:best(Nodes, Read, Pending, Fits, Step, Random) of
+        {ok, Node} -> {ok, [Node]};
+        none -> {ok, []};
+        unknown -> unknown
+    end;
+quickly(Nodes, #q{choose = Choose, spec = #{count := Count, adds := Adds}} = Q, Random) ->
+    case drawn(Nodes, Q, Random) of
+        {ok, Few} -> {ok, sderl_place_pick:pick(Choose, Count, Adds, Few, Random)};
+        all -> unknown
+    end.
 
 %% Where a few at random will do, nodes are drawn until enough of them fit. `all` when that takes longer than to
 %% look at all, or one has to be asked.
