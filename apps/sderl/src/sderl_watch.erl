@@ -30,7 +30,7 @@ watch(For, Group, Named) -> gen_server:cast(?MODULE, {watch, For, Group, Named})
 -spec drop(pid()) -> ok.
 drop(For) -> gen_server:cast(?MODULE, {drop, For}).
 
--doc "Sends an exit signal, never from a protocol process.".
+-doc "Sends an exit signal, never from a protocol process. Links to the node for it if need be.".
 -spec exit(pid(), term()) -> ok.
 exit(Pid, Reason) -> gen_server:cast(?MODULE, {exit, Pid, Reason}).
 
@@ -71,10 +71,10 @@ handle_cast({linked, For, Name, Pid}, S) ->
     end;
 handle_cast({unreachable, For, Name, Pid}, S) -> {noreply, gone(For, Name, Pid, S)};
 handle_cast({exit, Pid, Reason}, S) ->
-    _ = linked(Pid) andalso erlang:exit(Pid, Reason),
+    reach(Pid, fun() -> erlang:exit(Pid, Reason) end),
     {noreply, S};
 handle_cast({send, Pid, Msg}, S) ->
-    _ = erlang:send(Pid, Msg, [noconnect]),
+    reach(Pid, fun() -> erlang:send(Pid, Msg, [noconnect]) end),
     {noreply, S};
 handle_cast(_, S) -> {noreply, S}.
 
@@ -107,6 +107,14 @@ unwatch(Which, S) ->
     end, S).
 
 linked(Pid) -> node(Pid) =:= node() orelse lists:member(node(Pid), nodes(connected)).
+
+%% The loser of a clash may live on a node that only the other side was linked to.
+reach(Pid, Tell) ->
+    _ = case linked(Pid) of
+        true -> Tell();
+        false -> spawn(fun() -> sderl_connector:connect(node(Pid), {lookup, undefined}) andalso Tell() end)
+    end,
+    ok.
 
 start(For, Group, Name, Pid, S) ->
     case linked(Pid) of

@@ -255,11 +255,12 @@ meet(A, B, #{free_groups := Free} = S) ->
         _ -> S
     end.
 
-%% What both bring is open until a resolver has decided it.
-merge(Islands, #{free_groups := Free, open := Open} = S) ->
+%% What both bring is open until a resolver has decided it. Who decides links to those that it tells.
+merge(Islands, #{free_groups := Free, open := Open, may_link := May} = S) ->
     Ms = lists:umerge([M || {M, _} <- Islands]),
     {Ns, Clashes, Twice} = sderl_model_names:union([N || {_, N} <- Islands]),
-    mesh(Ms, S#{free_groups := lists:sort([{Ms, Ns} | Free -- Islands]),
+    Told = lists:usort([{M, N} || {_, Es} <- Clashes, #{pid := {pid, N, _}} <- Es, not lists:member(N, Ms), M <- Ms]),
+    mesh(Ms, S#{free_groups := lists:sort([{Ms, Ns} | Free -- Islands]), may_link := ordsets:union(May, Told),
                 open := Open ++ [{clash, Ms, N, Es} || {N, Es} <- Clashes] ++ [{twice, Ms, P, Two} || {P, Two} <- Twice]}).
 
 %% ---------------------------------------------------------------- processes, crashes
