@@ -6,8 +6,8 @@ a watch when nothing comes back.
 
 Between two nodes goes one lease, for all that one watches on the other. Every 2 s (`?RENEW_MS`) this end sends `want`: the
 watches that the other has not confirmed, those that are over, the deaths that it has heard of; the other (`m:sderl_leased`)
-answers `have`. While something is open, or an answer is missing, it is sent every 0.5 s (`?AGAIN_MS`), each time another
-way. Either end may be told twice; a message that was overtaken is ignored by its number.
+answers `have`. While something is open, or an answer is missing, it is sent every 0.5 s (`?AGAIN_MS`), by all
+ways. Either end may be told twice; a message that was overtaken is ignored by its number.
 
 | what happened | a watch ends with |
 |---|---|
@@ -49,7 +49,7 @@ nodes had told each other.
     | {failed, node(), sderl_route_send:failure()}
     | tick.
 -doc """
-`Try` counts what went unanswered, for another way each time. `Memory` goes with it as part of the life.
+`Try` counts what went unanswered: from the second time on it goes by all ways. `Memory` goes with it as part of the life.
 `lost`: how many watches ended as one.
 """.
 -type effect() ::

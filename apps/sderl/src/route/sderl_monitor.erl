@@ -238,6 +238,6 @@ alias_for(Node, #m{aliases = Aliases, alias_of = Of} = M) ->
 
 send(Node, From, Life, Message, Try) ->
     Whole = {sderl_watch, ?VSN, node(), {erlang:system_info(creation), Life}, Message},
-    sderl_route_send:node(Node, {process, ?MODULE}, From, Whole, erlang:phash2({node(), Try}, 1 bsl 27), [noconnect, nosuspend]).
+    sderl_route_send:again(Node, {process, ?MODULE}, From, Whole, Try).
 
 mate(Node) -> lists:any(fun({_, _, _, Members, _}) -> lists:member(Node, Members) end, sderl_dir:named()).

@@ -15,7 +15,7 @@
 %% processes of a node: of the sender and the group, so that what one sends into the other stays in order. `From` is
 %% the pid that hears of it when it cannot be delivered, an alias that gets an answer either way, or `none`.
 
--export([group/6, group_each_way/5, node_each_way/5, hash/1, node/5, node/6, pick/2, forwarder/1, hops/0]).
+-export([group/6, group_each_way/5, node_each_way/5, again/5, hash/1, node/5, node/6, pick/2, forwarder/1, hops/0]).
 -export_type([what/0, at/0, from/0, failure/0]).
 
 -define(VSN, 1).
@@ -55,6 +55,18 @@ node_each_way(Node, At, From, Message, Options) ->
     case ets:member(sderl_links, Node) of
         true -> one(node(Node, At, From, Message, Options));
         false -> each_way({node, Node}, fun(Hash) -> frame(Node, At, From, Message, Hash) end, Options)
+    end.
+
+-doc """
+To a node, from whoever sends again until an answer comes, and lets nothing be done twice: the first time by one way,
+then by each. Suspends nobody.
+""".
+-spec again(node(), at(), from(), term(), Tries :: non_neg_integer()) -> ok | {error, no_route | busy}.
+again(Node, At, From, Message, 0) -> node(Node, At, From, Message, [noconnect, nosuspend]);
+again(Node, At, From, Message, _) ->
+    case node_each_way(Node, At, From, Message, [noconnect, nosuspend]) of
+        {ok, _} -> ok;
+        Error -> Error
     end.
 
 each_way(Key, Frame, Options) ->

@@ -130,10 +130,8 @@ flush(#i{stream = Stream0, pid = Pid} = I) ->
     case sderl_stream:frames(Now, Stream0) of
         {[], Stream} -> I#i{stream = Stream};
         {Frames, Stream} ->
-            Hash = erlang:phash2({self(), sderl_stream:tries(Stream)}, 1 bsl 27),
             lists:foreach(fun(Frame) ->
-                %% What does not get off is sent again.
-                sderl_route_send:node(node(Pid), {stream, Pid}, none, {sderl_stream, ?VSN, self(), Frame}, Hash, [noconnect, nosuspend])
+                sderl_route_send:again(node(Pid), {stream, Pid}, none, {sderl_stream, ?VSN, self(), Frame}, sderl_stream:tries(Stream))
             end, Frames),
             I#i{stream = Stream, spoke = Now}
     end.

@@ -53,7 +53,7 @@ session(#st{session = Session}) -> Session.
 -spec waiting(stream()) -> non_neg_integer().
 waiting(#st{out = Out}) -> map_size(Out).
 
--doc "How often in a row nothing came back in time: reason to try another way.".
+-doc "How often in a row nothing came back in time: reason to try other ways.".
 -spec tries(stream()) -> non_neg_integer().
 tries(#st{tries = Tries}) -> Tries.
 

@@ -55,9 +55,7 @@ begin_with({Session, _, _, _, Items} = Frame, Pid, StandIn) ->
 lost(Session, StandIn) -> tell(StandIn, {lost, Session}, 0).
 
 tell(StandIn, What, Tries) ->
-    Hash = erlang:phash2({StandIn, Tries}, 1 bsl 27),
-    _ = sderl_route_send:node(node(StandIn), {to, StandIn}, none, {sderl_stream, ?VSN, What}, Hash, [noconnect, nosuspend]),
-    ok.
+    sderl_route_send:again(node(StandIn), {to, StandIn}, none, {sderl_stream, ?VSN, What}, Tries).
 
 -doc "Forgets twins that were killed and have been dead before; gives those that are dead now.".
 -spec prune(Before :: [pid()]) -> [pid()].
