@@ -43,7 +43,7 @@
     out = #{} :: #{node() => nonempty_improper_list(pos_integer(), [entry()])},
     lanes = #{} :: #{node() => sderl_lane:t()},
     failed = #{} :: #{{pid(), term(), sderl_route_send:failure()} => pos_integer()},
-    told = 0 :: integer(),
+    told :: integer(),
     %% Of this process, and of those it sends to.
     name :: atom(),
     counts :: counters:counters_ref(),
@@ -61,11 +61,11 @@ loop(init, Parent, Name) ->
     _ = process_flag(message_queue_data, off_heap),
     ok = proc_lib:init_ack({ok, self()}),
     Limit = maps:get(route_queue, sderl_dir:options(), 10_000),
-    idle(Parent, #f{name = Name, counts = sderl_route_report:counts(), limit = Limit}).
+    idle(Parent, #f{name = Name, counts = sderl_route_report:counts(), limit = Limit, told = erlang:monotonic_time(millisecond) - ?TELL_MS}).
 
 %% ---------------------------------------------------------------- the loop
 
-%% While messages wait, bundles and failures grow; they go when nothing waits, failures after a while too. `Look`: so
+%% While messages wait, bundles grow; they go when nothing waits. Failures add up for a moment. `Look`: so
 %% many messages until the next look at the own queue.
 run(Look, Parent, #f{limit = Limit} = F) when Look =< 0 ->
     {message_queue_len, Length} = process_info(self(), message_queue_len),
@@ -85,10 +85,14 @@ run(Look, Parent, #f{out = Out} = F) ->
         end
     end.
 
-rest(Parent, F) -> idle(Parent, tell(all, flush(F#f{flooded = false}))).
+rest(Parent, F) -> idle(Parent, tell(some, flush(F#f{flooded = false}))).
 
+idle(Parent, #f{failed = Failed} = F) when map_size(Failed) =:= 0 ->
+    receive Message -> take(Message, ?LOOK, Parent, F) end;
 idle(Parent, F) ->
-    receive Message -> take(Message, ?LOOK, Parent, F) end.
+    receive Message -> take(Message, ?LOOK, Parent, F)
+    after ?TELL_MS -> idle(Parent, tell(all, F))
+    end.
 
 take({_, ?VSN, _, _, _, _, _, _} = Frame, Look, Parent, F) -> run(Look - 1, Parent, frame(Frame, F));
 take({sderl_many, ?VSN, Entries}, Look, Parent, F) when is_list(Entries) -> run(Look - ?BUNDLE, Parent, many(Entries, 0, F));
@@ -152,7 +156,7 @@ to({_, _, _, _, Group, _, _, _} = Frame, F) ->
 
 elsewhere({_, _, _, _, Group, What, From, _} = Frame, F) ->
     case sderl_store:is_member(Group) of
-        true -> failed(From, {Group, What}, no_name, F);
+        true -> failed(From, {Group, What}, case sderl_router:ready(Group) of true -> no_name; false -> no_route end, F);
         false -> onward({group, Group}, Frame, none, F)
     end.
 

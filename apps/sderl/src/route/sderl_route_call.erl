@@ -33,8 +33,8 @@
 -define(TABLE, sderl_route_calls).
 %% The first wait for a sign, doubled each time.
 -define(FIRST_MS, 150).
-%% For how long a call is sent again, and how long the other side remembers an answer.
--define(AGAIN_MS, 3000).
+%% For how long a call is sent again: longer than a gateway that stands still is a way; and how long the other side remembers an answer.
+-define(AGAIN_MS, 6000).
 -define(KEEP_MS, 10_000).
 %% After so long without any sign the way is lost. Less than an answer is kept.
 -define(SILENCE_MS, 8000).
@@ -46,7 +46,7 @@
 -define(LONG_MS, 100).
 -define(PROBE_MS, 1000).
 %% An accepted call that nobody asks after is over.
--define(ORPHAN_MS, 60_000).
+-define(ORPHAN_MS, 20_000).
 
 %% `tries`: sent or not; `sent`: of these, on their way; `failed`: of these, known not to have arrived.
 -record(c, {

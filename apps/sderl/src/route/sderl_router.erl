@@ -12,14 +12,18 @@
 %% | `{{group, Group}, Gateways, {First, ...}}` | how far, and by which mates |
 %% | `{{node, Node}, Gateways, {First, ...}}` | the same for a member of such a group |
 %% | `{{members, Group}, [Node]}` | of a group that a route leads to |
+%% | `{{ready, Group}, Uid}` | this member has the names of the group |
 %% | `{{told, Node}, Advertisement}` | what a successor of this process begins with |
+%%
+%% A member that was started a moment ago is no gateway until it has its group's names: it would say of each that
+%% there is none.
 %%
 %% The table belongs to the supervisor, so routes stay while this process is replaced. What came meanwhile
 %% its successor hears from its mates' digests.
 
 -behaviour(gen_server).
 
--export([new/0, start_link/0, changed/0, info/0]).
+-export([new/0, start_link/0, changed/0, info/0, ready/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(TABLE, sderl_routes).
@@ -27,6 +31,8 @@
 %% A digest goes to some mate this often, in ms.
 -define(COMPARE, 10_000).
 -define(BEATS, 3).
+%% A group that does not get ready, for whatever reason, is told after so long all the same.
+-define(READY_MS, 30_000).
 
 -record(r, {
     self = node(), state :: sderl_route_state:state(),
@@ -36,7 +42,9 @@
     silent = #{} :: #{node() => []},
     last :: integer(),
     %% Routes are about to be computed again: once for all that has come by then.
-    due = false :: boolean()
+    due = false :: boolean(),
+    %% The processes that wait until a group is ready.
+    waiting = #{} :: #{reference() => {term(), binary()}}
 }).
 
 -spec new() -> ets:table().
@@ -63,13 +71,40 @@ init([]) ->
     Kept = [Ad || [Ad] <- ets:match(?TABLE, {{told, '_'}, '$1'})],
     %% Also when nothing has changed for the state: the table may be what a predecessor left half done.
     self() ! show,
-    {ok, run([{groups, groups()}], begun(Beat, Kept))}.
+    {ok, regrouped(begun(Beat, Kept))}.
 
 begun(Beat, Kept) ->
     State = sderl_route_state:new(node(), erlang:system_time(millisecond), nodes(connected), Kept),
     #r{state = State, beat_ms = Beat, last = now_ms()}.
 
-groups() -> lists:sort([{G, Uid, lists:sort(Ms)} || {G, Uid, _, Ms, _} <- sderl_dir:named()]).
+groups() ->
+    lists:sort([{G, Uid, lists:sort(Ms)} || {G, Uid, _, Ms, _} <- sderl_dir:named(), ets:lookup_element(?TABLE, {ready, G}, 2, none) =:= Uid]).
+
+-doc "Whether this member of a group has its names.".
+-spec ready(term()) -> boolean().
+ready(Group) -> ets:member(?TABLE, {ready, Group}).
+
+%% Waits for those groups that are new, and forgets those that are over.
+await(#r{waiting = Waiting} = R) ->
+    Named = [{G, Uid} || {G, Uid, _, _, _} <- sderl_dir:named()],
+    Ready = [{G, Uid} || [G, Uid] <- ets:match(?TABLE, {{ready, '$1'}, '$2'})],
+    lists:foreach(fun({G, _}) -> ets:delete(?TABLE, {ready, G}) end, Ready -- Named),
+    New = [{Mon, Id} || {G, _} = Id <- (Named -- Ready) -- maps:values(Waiting),
+                        {_, Mon} <- [spawn_monitor(fun() -> _ = s_group:await(G, ?READY_MS), ok end)]],
+    R#r{waiting = maps:merge(Waiting, maps:from_list(New))}.
+
+awaited(Mon, #r{waiting = Waiting} = R) ->
+    case maps:take(Mon, Waiting) of
+        {{Group, Uid}, Rest} ->
+            case sderl_dir:own(Group) of
+                {_, Uid, _, _, _} -> true = ets:insert(?TABLE, {{ready, Group}, Uid});
+                _ -> true
+            end,
+            regrouped(R#r{waiting = Rest});
+        error -> unknown(R)
+    end.
+
+regrouped(R) -> run([{groups, groups()}], await(R)).
 
 -spec handle_call(term(), gen_server:from(), #r{}) -> {reply, term(), #r{}}.
 handle_call(info, _, #r{state = S, silent = Silent} = R) ->
@@ -80,8 +115,8 @@ handle_call(_, _, R) -> {reply, {error, unknown_call}, R}.
 %% A node that got another name is another node.
 handle_cast(changed, #r{self = Self, beat_ms = Beat}) when Self =/= node() ->
     true = ets:delete_all_objects(?TABLE),
-    {noreply, run([{groups, groups()}], begun(Beat, []))};
-handle_cast(changed, R) -> {noreply, run([{groups, groups()}], R)};
+    {noreply, regrouped(begun(Beat, []))};
+handle_cast(changed, R) -> {noreply, regrouped(R)};
 handle_cast(_, R) -> {noreply, unknown(R)}.
 
 -spec handle_info(term(), #r{}) -> {noreply, #r{}}.
@@ -92,6 +127,7 @@ handle_info({nodedown, Node, _}, #r{heard = Heard, silent = Silent} = R) ->
 handle_info(beat, #r{beat_ms = Ms} = R) ->
     _ = erlang:send_after(Ms, self(), beat),
     {noreply, beat(R)};
+handle_info({'DOWN', Mon, process, _, _}, R) -> {noreply, awaited(Mon, R)};
 handle_info(show, #r{state = S} = R) ->
     show(sderl_route_state:routes(S)),
     {noreply, R#r{due = false}};
