@@ -180,15 +180,22 @@ connect(Other) -> misuse(connect, 1, 1, Other, "the name of a node").
 
 -doc """
 `enter/2` with one seed, as discovery libraries call a connect function: with libcluster,
-`connect: {:s_group, :connect, [:my_group]}`.
+`connect: {:s_group, :connect, [:my_group]}`. A node that is a member already adds the other one. Whether
+both are members now.
 """.
 -spec connect(group(), node()) -> boolean().
 connect(Group, Node) when is_atom(Node) ->
     case enter(Group, [Node]) of
-        {ok, _, _} -> true;
+        {ok, _, Members} -> lists:member(Node, Members) orelse added(Group, Node);
         {error, _} -> false
     end;
 connect(_, Node) -> misuse(connect, 2, 2, Node, "the name of a node").
+
+added(Group, Node) ->
+    case add_nodes(Group, [Node]) of
+        {ok, _, _} -> lists:member(Node, own_nodes(Group));
+        {error, _} -> false
+    end.
 
 -doc """
 Waits until a group is ready on this node: every member has been tried once and every one that

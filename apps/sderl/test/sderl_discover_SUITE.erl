@@ -15,7 +15,7 @@
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [names, no_epmd, finds, enters, says_goodbye, forgotten].
+all() -> [names, no_epmd, finds, enters, connects, host_names, says_goodbye, forgotten].
 
 init_per_suite(Config) ->
     Sources = filename:join([code:lib_dir(sderl), "src", "..", "..", "..", "docs", "examples", "realtime"]),
@@ -62,11 +62,16 @@ port(Addresses, Tries) ->
 
 %% A node at address `I`, with these launch groups, to which the name stands for the addresses of `Known`.
 start(Config, I, Known, Groups, Env) ->
+    Peer = start(Config, I, host(I), Known, [{s_groups, Groups} | Env], [{discover, [#{hosts => [?HOST], base => "rt", groups => [?GROUP]}]}]),
+    {ok, _} = call(Peer, application, ensure_all_started, [realtime]),
+    Peer.
+
+start(Config, I, Host, Known, Env, Rt) ->
     Inetrc = filename:absname("inetrc" ++ integer_to_list(I)),
-    ok = file:write_file(Inetrc, [io_lib:format("{host, ~p, [~p]}.~n", [address(K), ?HOST]) || K <- Known] ++ "{lookup, [file]}.\n"),
+    ok = file:write_file(Inetrc, [io_lib:format("{host, ~p, [~p, ~p]}.~n", [address(K), ?HOST, stays(K)]) || K <- Known] ++ "{lookup, [file]}.\n"),
     Port = integer_to_list(proplists:get_value(port, Config)),
     {ok, Peer, _} = peer:start(#{
-        name => "rt", host => host(I), longnames => true, connection => standard_io, wait_boot => ?SOON,
+        name => "rt", host => Host, longnames => true, connection => standard_io, wait_boot => ?SOON,
         %% Should anybody ask an epmd, there is none.
         env => [{"ERL_EPMD_PORT", Port}, {"ERL_EPMD_ADDRESS", "127.0.0.1"}],
         args => ["-connect_all", "false", "-setcookie", "discover", "-start_epmd", "false", "-erl_epmd_port", Port,
@@ -75,11 +80,12 @@ start(Config, I, Known, Groups, Env) ->
                  "-kernel", "logger_level", "error",
                  "-pa", proplists:get_value(ebin, Config), filename:dirname(code:which(s_group)), filename:dirname(code:which(?MODULE))]
     }),
-    [ok = call(Peer, application, set_env, [sderl, K, V]) || {K, V} <- [{s_groups, Groups}, {tick_ms, 500}, {set_aside_ms, 15_000} | Env]],
-    [ok = call(Peer, application, set_env, [realtime, K, V, [{persistent, true}]])
-     || {K, V} <- [{leave_on_stop, true}, {discover_ms, 300}, {discover, [#{hosts => [?HOST], base => "rt", groups => [?GROUP]}]}]],
-    {ok, _} = call(Peer, application, ensure_all_started, [realtime]),
+    [ok = call(Peer, application, set_env, [sderl, K, V, [{persistent, true}]]) || {K, V} <- [{tick_ms, 500}, {set_aside_ms, 15_000} | Env]],
+    [ok = call(Peer, application, set_env, [realtime, K, V, [{persistent, true}]]) || {K, V} <- [{leave_on_stop, true}, {discover_ms, 300} | Rt]],
     Peer.
+
+%% As a StatefulSet names its pods.
+stays(I) -> lists:concat(["rt-", I, ".", ?HOST, ".local"]).
 
 call(Peer, M, F, A) -> peer:call(Peer, M, F, A, ?SOON).
 
@@ -93,8 +99,9 @@ with(Config, Is, Env, Fun) ->
     end.
 
 %% They are one group.
-one(Peers, Is) ->
-    Nodes = [n(I) || I <- Is],
+one(Peers, Is) -> are_one(Peers, [n(I) || I <- Is]).
+
+are_one(Peers, Nodes) ->
     [await({one, P}, fun() ->
         case call(P, sderl_ct, view, [?GROUP]) of
             #{role := ok, live := Nodes, members := Nodes} -> true;
@@ -141,6 +148,34 @@ enters(Config) ->
     ?assertEqual(undefined, call(P4, s_group, s_groups, [])),
     try with(Config, [3], [], fun([P3]) -> one([P3, P4], [3, 4]) end)
     after peer:stop(P4)
+    end.
+
+%% What discovery libraries call, on nodes each of which has the group to itself, or has none.
+connects(Config) ->
+    Peers = [P2, P3, P4] = [start(Config, I, host(I), [], [{s_groups, [{?GROUP, normal, [n(I)]} || I < 4]}], []) || I <- [2, 3, 4]],
+    try
+        [{ok, _} = call(P, application, ensure_all_started, [sderl]) || P <- Peers],
+        ?assertEqual(true, call(P2, s_group, connect, [?GROUP, n(3)])),
+        are_one([P2, P3], [n(2), n(3)]),
+        ?assertEqual(true, call(P3, s_group, connect, [?GROUP, n(4)])),
+        ?assertEqual(true, call(P4, s_group, connect, [?GROUP, n(2)])),
+        are_one(Peers, [n(2), n(3), n(4)]),
+        ?assertEqual(false, call(P2, s_group, connect, [?GROUP, n(5)]))
+    after [peer:stop(P) || P <- Peers]
+    end.
+
+%% Nodes named after hosts, all of them listed, some not there yet.
+host_names(Config) ->
+    Nodes = [list_to_atom("rt@" ++ stays(I)) || I <- [2, 3, 4]],
+    Start = fun(I) ->
+        P = start(Config, I, stays(I), [2, 3, 4], [{s_groups, [{?GROUP, normal, Nodes}]}, {await, {all, ?SOON}}], []),
+        {ok, _} = call(P, application, ensure_all_started, [sderl]),
+        P
+    end,
+    %% Each waits for those who are there, as pods that are started one after the other do.
+    Peers = [Start(I) || I <- [2, 3, 4]],
+    try are_one(Peers, Nodes)
+    after [peer:stop(P) || P <- Peers]
     end.
 
 %% SIGTERM, as Kubernetes sends it: the node leaves before it ends.
