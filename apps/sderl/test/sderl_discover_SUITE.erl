@@ -15,7 +15,7 @@
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [names, no_epmd, finds, enters, connects, host_names, says_goodbye, forgotten].
+all() -> [names, no_epmd, finds, enters, connects, host_names, gateways, says_goodbye, forgotten].
 
 init_per_suite(Config) ->
     Sources = filename:join([code:lib_dir(sderl), "src", "..", "..", "..", "docs", "examples", "realtime"]),
@@ -68,7 +68,7 @@ start(Config, I, Known, Groups, Env) ->
 
 start(Config, I, Host, Known, Env, Rt) ->
     Inetrc = filename:absname("inetrc" ++ integer_to_list(I)),
-    ok = file:write_file(Inetrc, [io_lib:format("{host, ~p, [~p, ~p]}.~n", [address(K), ?HOST, stays(K)]) || K <- Known] ++ "{lookup, [file]}.\n"),
+    ok = file:write_file(Inetrc, [io_lib:format("{host, ~p, ~p}.~n", [address(K), Names]) || {K, Names} <- called(Known)] ++ "{lookup, [file]}.\n"),
     Port = integer_to_list(proplists:get_value(port, Config)),
     {ok, Peer, _} = peer:start(#{
         name => "rt", host => Host, longnames => true, connection => standard_io, wait_boot => ?SOON,
@@ -83,6 +83,9 @@ start(Config, I, Host, Known, Env, Rt) ->
     [ok = call(Peer, application, set_env, [sderl, K, V, [{persistent, true}]]) || {K, V} <- [{tick_ms, 500}, {set_aside_ms, 15_000} | Env]],
     [ok = call(Peer, application, set_env, [realtime, K, V, [{persistent, true}]]) || {K, V} <- [{leave_on_stop, true}, {discover_ms, 300} | Rt]],
     Peer.
+
+%% What addresses are called.
+called(Known) -> [case K of {_, _} -> K; _ -> {K, [?HOST, stays(K)]} end || K <- Known].
 
 %% As a StatefulSet names its pods.
 stays(I) -> lists:concat(["rt-", I, ".", ?HOST, ".local"]).
@@ -167,14 +170,45 @@ connects(Config) ->
 %% Nodes named after hosts, all of them listed, some not there yet.
 host_names(Config) ->
     Nodes = [list_to_atom("rt@" ++ stays(I)) || I <- [2, 3, 4]],
-    Start = fun(I) ->
-        P = start(Config, I, stays(I), [2, 3, 4], [{s_groups, [{?GROUP, normal, Nodes}]}, {await, {all, ?SOON}}], []),
+    Start = fun(I, Await) ->
+        P = start(Config, I, stays(I), [2, 3, 4], [{s_groups, [{?GROUP, normal, Nodes}]}, {await, Await}], []),
         {ok, _} = call(P, application, ensure_all_started, [sderl]),
         P
     end,
     %% Each waits for those who are there, as pods that are started one after the other do.
-    Peers = [Start(I) || I <- [2, 3, 4]],
-    try are_one(Peers, Nodes)
+    Peers = [P2, P3, P4] = [Start(I, {all, ?SOON}) || I <- [2, 3, 4]],
+    try
+        are_one(Peers, Nodes),
+        %% One that has left stays out, whatever its file says.
+        ok = call(P4, s_group, leave, [?GROUP]),
+        peer:stop(P4),
+        are_one([P2, P3], lists:droplast(Nodes)),
+        Again = Start(4, false),
+        try await(out, fun() -> case call(Again, s_group, own_s_groups, []) of [] -> true; Other -> Other end end)
+        after peer:stop(Again)
+        end,
+        are_one([P2, P3], lists:droplast(Nodes))
+    after [peer:stop(P) || P <- Peers, is_process_alive(P)]
+    end.
+
+%% Two regions: 2 and 4, and 3. The names of the regions and of their gateways stand for other addresses each.
+gateways(Config) ->
+    Names = [{2, ["eu", "gateways"]}, {3, ["us", "gateways"]}, {4, ["eu"]}],
+    Peers = [P2, P3, P4] = [begin
+        Groups = [{region, Region} | [backbone || I < 4]],
+        Places = [#{groups => [G], base => "rt", hosts => [case G of backbone -> "gateways"; _ -> atom_to_list(Region) end]} || G <- Groups],
+        P = start(Config, I, host(I), Names, [{s_groups, [{G, normal, [n(I)]} || G <- Groups]}], [{discover, Places}]),
+        {ok, _} = call(P, application, ensure_all_started, [realtime]),
+        P
+    end || {I, Region} <- [{2, eu}, {3, us}, {4, eu}]],
+    try
+        are_one([P2, P4], [n(2), n(4)]),
+        [await({backbone, P}, fun() -> [n(2), n(3)] =:= call(P, s_group, own_nodes, [backbone]) end) || P <- [P2, P3]],
+        [await({regions, P}, fun() -> [{region, eu}, {region, us}] =:= lists:sort(call(P, rt, regions, [])) end) || P <- Peers],
+        %% From the one end to the other.
+        ?assertMatch({ok, {{region, us}, _}}, call(P4, rt, tenant, [{us, acme}])),
+        ?assertEqual({ok, n(3)}, call(P4, rt, call, [{us, acme}, where])),
+        ?assertEqual([n(2)], call(P4, erlang, nodes, []))
     after [peer:stop(P) || P <- Peers]
     end.
 
