@@ -320,28 +320,37 @@ bad_input(Config) ->
         Diff =:= [{sderl_gateway_agent, 1}, {sderl_monitor, 3}, {sderl_twin, 1}] orelse Diff
     end).
 
-%% One of two gateways is killed under calls: the stand-in stays, and each call is asked once.
+%% One of two gateways is killed under calls, casts and messages: the stand-in stays, and all arrive once and in order.
 gateway_dies(Config) ->
     {Fleet, [N1, N2, _, _, N5] = Nodes} = fleet(Config),
     Server = sderl_ct_server:start(Fleet, N5, right, server),
     StandIn = on(Fleet, N1, fun() -> sderl_route:whereis_name({right, server}) end),
-    Caller = on(Fleet, N1, fun() -> spawn(?MODULE, calling, [StandIn, 1]) end),
-    Noted = fun() -> [K || K <- sderl_ct_server:noted(Fleet, Server), is_integer(K)] end,
-    await(calling, fun() -> length(Noted()) > 20 end),
+    Senders = on(Fleet, N1, fun() -> [spawn(?MODULE, sending, [StandIn, I, 1]) || I <- lists:seq(1, 10)] end),
+    Noted = fun() -> sderl_ct_server:noted(Fleet, Server) end,
+    await(sending, fun() -> length(Noted()) > 500 end),
     sderl_fleet:kill(Fleet, N2),
     Before = length(Noted()),
-    await(calling_again, fun() -> length(Noted()) > Before + 100 end),
-    Made = on(Fleet, N1, fun() -> Caller ! {stop, self()}, receive {made, N} -> N end end),
-    ?assertEqual(lists:seq(1, Made), Noted()),
+    await(sending_again, fun() -> length(Noted()) > Before + 2000 end),
+    Made = on(Fleet, N1, fun() ->
+        Made = [begin P ! {stop, self()}, receive {made, P, K} -> K end end || P <- Senders],
+        x = gen_server:call(StandIn, {echo, x}, 60_000),
+        Made
+    end),
+    Arrived = maps:groups_from_list(fun({I, _}) -> I end, fun({_, K}) -> K end, Noted()),
+    ?assertEqual(#{I => lists:seq(1, K) || {I, K} <- lists:enumerate(Made)}, Arrived),
     ?assertEqual(StandIn, on(Fleet, N1, fun() -> sderl_route:whereis_name({right, server}) end)),
     {ok, N2} = sderl_fleet:restart(Fleet, N2),
     ways(Fleet, Nodes).
 
-calling(StandIn, K) ->
-    receive {stop, From} -> From ! {made, K - 1}
-    after 0 ->
-        K = gen_server:call(StandIn, {note, K}, 60_000),
-        calling(StandIn, K + 1)
+sending(StandIn, I, K) ->
+    receive {stop, From} -> From ! {made, self(), K - 1}
+    after 1 ->
+        case K rem 3 of
+            0 -> {I, K} = gen_server:call(StandIn, {note, {I, K}}, 60_000);
+            1 -> ok = gen_server:cast(StandIn, {I, K});
+            2 -> StandIn ! {I, K}
+        end,
+        sending(StandIn, I, K + 1)
     end.
 
 %% What is watched on a node that dies, or of which no way leads to any more.
