@@ -28,6 +28,9 @@
 -export([call/4, serve/3, found/2, probe/1, failed/2, new/0, prune/0]).
 -export_type([error/0]).
 
+%% The tag of a request that is answered to an alias, as OTP makes it.
+-dialyzer({no_improper_lists, [ask/4]}).
+
 -type error() :: sderl_route_send:failure() | {down, term()} | lost_route | timeout.
 
 -define(TABLE, sderl_route_calls).

@@ -15,8 +15,9 @@ travels: no routes, no distances, so that there is nothing to count to infinity.
 | `{news, [Advertisement]}` | when an advertisement is newer than the one known | the mates in groups that the sender of it is not in |
 | `{digest, Answer, [{Node, Version}]}` | when a mate comes up, and now and then to one mate at random | that mate, which sends what is newer, and its own digest where it lacks something |
 
-A *mate* is a node of an own group to which there is a link. An advertisement crosses each group once; the
-digests repair what was lost with a link.
+A *mate* is a node of an own group to which there is a link. An advertisement crosses each group once for each gateway
+that leads into it. The digests repair what was lost with a link, and bring to members without a link to the teller
+what their other mates have: that may take some rounds.
 
 ## Races
 
