@@ -9,7 +9,7 @@
 
 -doc "Labels this node.".
 -spec zone(non_neg_integer()) -> ok.
-zone(Zone) -> sderl_attr:label(zone, Zone).
+zone(Zone) -> ok = sderl_attr:label(zone, Zone).
 
 -doc "A tree of distances with ten nodes to a vertex.".
 -spec tree([node()]) -> ok.

@@ -127,6 +127,6 @@ cpu_of({#{sent := Sent}, [Sender | Others]}) ->
     }.
 
 -doc "The name of a metric with K gateways and messages of that size.".
--spec name(unicode:chardata(), pos_integer(), pos_integer()) -> binary().
+-spec name(iodata(), pos_integer(), pos_integer()) -> binary().
 name(What, K, Size) ->
-    unicode:characters_to_binary([What, $_, integer_to_list(K), [["_", integer_to_list(Size), "b"] || Size =/= 100]]).
+    iolist_to_binary([What, $_, integer_to_list(K), [["_", integer_to_list(Size), "b"] || Size =/= 100]]).

@@ -93,10 +93,18 @@ relay() ->
             relay()
     end.
 
-pass({direct, Pid}, Message) -> Pid ! Message;
-pass({route, Name}, Message) -> ok = sderl_route:send(Name, Message);
-pass({relay, First, Pid}, Message) -> First ! {Pid, Message};
-pass({relays, First, Second, Pid}, Message) -> First ! {Second, {Pid, Message}}.
+-spec pass(way(), term()) -> ok.
+pass({route, Name}, Message) ->
+    ok = sderl_route:send(Name, Message);
+pass({direct, Pid}, Message) ->
+    Pid ! Message,
+    ok;
+pass({relay, First, Pid}, Message) ->
+    First ! {Pid, Message},
+    ok;
+pass({relays, First, Second, Pid}, Message) ->
+    First ! {Second, {Pid, Message}},
+    ok.
 
 back({direct, []}) -> {direct, self()};
 back({relay, [First]}) -> {relay, First, self()};
@@ -116,7 +124,7 @@ throughput(#{there := There, window := Window} = Load) ->
     {Sent, Acked2, At2} = pump(There, Message, 0, Warm, Acked1, At1 + ms(ms, Load)),
     case finish(Load) of
         {ok, Arrived} -> #{per_s => (Acked2 - Acked1) * 1.0e9 / (At2 - At1), sent => Sent, arrived => Arrived};
-        Error -> Error
+        {error, Why} -> {error, Why}
     end.
 
 %% Ends with an acknowledgement, without credit.
@@ -142,8 +150,8 @@ latency(#{there := There} = Load) ->
     From = now_ns() + ms(warm_ms, Load),
     ping(There, Message, Recorder, From, From + ms(ms, Load)),
     case finish(Load) of
-        {ok, 0} -> sderl_bench_histogram:read(Recorder);
-        Error -> Error
+        {ok, _} -> sderl_bench_histogram:read(Recorder);
+        {error, Why} -> {error, Why}
     end.
 
 ping(There, Message, Recorder, From, Until) ->
