@@ -33,6 +33,9 @@
 
 -type error() :: sderl_route_send:failure() | {down, term()} | lost_route | timeout.
 
+%% The tag of a call that is answered to an alias.
+-dialyzer({no_improper_lists, [ask/4]}).
+
 -define(TABLE, sderl_route_calls).
 %% The first wait for a sign, doubled each time.
 -define(FIRST_MS, 150).

@@ -55,7 +55,8 @@ begin_with({Session, _, _, _, Items} = Frame, Pid, StandIn) ->
 lost(Session, StandIn) -> tell(StandIn, {lost, Session}, 0).
 
 tell(StandIn, What, Tries) ->
-    sderl_route_send:again(node(StandIn), {to, StandIn}, none, {sderl_stream, ?VSN, What}, Tries).
+    _ = sderl_route_send:again(node(StandIn), {to, StandIn}, none, {sderl_stream, ?VSN, What}, Tries),
+    ok.
 
 -doc "Forgets twins that were killed and have been dead before; gives those that are dead now.".
 -spec prune(Before :: [pid()]) -> [pid()].
