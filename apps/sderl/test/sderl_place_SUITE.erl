@@ -363,7 +363,28 @@ node_dies(Config) ->
     {Fleet, [N1, N2, N3, _, _]} = start(Config),
     {{ok, K, P}, Owner} = place(Fleet, N1, #{nodes => [N2, N3], choose => in_order}, idle(), #{name => {west, survivor}}),
     ?assertEqual(N2, node(P)),
+    %% Others with names, spread over the group; those on that node come back too, each once.
+    Crowd = sderl_ct:process(Fleet, N1),
+    Placed = on(Fleet, N1, fun() ->
+        [{I, element(3, {ok, _, _} = sderl_place:spawn(#{group => west, choose => {hash, I}}, idle(), #{name => {west, {crowd, I}}, owner => Crowd}))}
+         || I <- lists:seq(1, 30)]
+    end),
+    Lost = [I || {I, Q} <- Placed, node(Q) =:= N2],
+    ?assertNotEqual([], Lost),
     ok = sderl_fleet:kill(Fleet, N2),
+    await(all_back, fun() ->
+        Now = on(Fleet, N3, fun() -> [{I, s_group:whereis_name(west, {crowd, I})} || I <- lists:seq(1, 30)] end),
+        case [I || {I, Q} <- Now, not is_pid(Q) orelse node(Q) =:= N2] of
+            [] -> [] = [I || {I, Q} <- Placed, node(Q) =/= N2, {I, Q} =/= {I, proplists:get_value(I, Now)}], true;
+            Missing -> Missing
+        end
+    end),
+    %% A process with a name that it lost, or without one, would be one too many.
+    await(thirty, fun() ->
+        Waiting = fun() -> length([Q || Q <- processes(), {_, {?MODULE, wait, 1}} <- [process_info(Q, current_function)]]) end,
+        %% And the survivor.
+        31 =:= lists:sum([on(Fleet, N, Waiting) || N <- [N1, N3]])
+    end),
     [{moved, P, P3, noconnection}] = told(Fleet, Owner, moved, fun(Es) -> length(Es) =:= 1 end),
     ?assertEqual(N3, node(P3)),
     ?assertEqual([P3, P3], [on(Fleet, N, fun() -> s_group:whereis_name(west, survivor) end) || N <- [N1, N3]]),
@@ -375,6 +396,7 @@ node_dies(Config) ->
     ?assertNotEqual(nomatch, string:find(Text, "down")),
     ct:pal("~ts", [Text]),
     on(Fleet, N1, fun() -> sderl_place:stop(K) end),
+    sderl_ct:kill(Fleet, Crowd, kill),
     {ok, N2} = sderl_fleet:restart(Fleet, N2),
     {ok, west, _} = on(Fleet, N2, fun() -> s_group:enter(west, [N1]) end),
     sderl_ct:settled(Fleet, west, [N1, N2, N3]).
