@@ -14,7 +14,7 @@
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [links, broadcast, borders, singleton, presence, placed_by_load, tenant_moves, keeper_dies, gateway_dies, member_says_goodbye].
+all() -> [links, broadcast, borders, singleton, presence, placed_by_load, tenant_moves, keeper_dies, gateway_dies, split, member_says_goodbye].
 
 init_per_suite(Config) ->
     Sources = filename:join([code:lib_dir(sderl), "src", "..", "..", "..", "docs", "examples", "realtime"]),
@@ -307,7 +307,31 @@ gateway_dies(Config) ->
         lists:max(All) - length(All)
      end || P <- Pids, {S, Mark} <- Marks],
     ct:pal("lost of ~b broadcasts by ~b receivers: ~w", [length(Marks), length(Pids), Lost]),
-    back(Config, N1).
+    back(Config, N1),
+    links(Config).
+
+%% A region that is split has one on each side; one that is healed has one.
+split(Config) ->
+    {Fleet, [N1, N2, N3 | _] = Nodes} = fleet(Config),
+    N4 = lists:nth(4, Nodes),
+    Tenant = {eu, {split, 1}},
+    _ = subscribers(Fleet, [N2, N3, N4], Tenant, room),
+    [sderl_ct:cut(Fleet, N3, N) || N <- [N1, N2]],
+    Group = {region, eu},
+    [sderl_ct:agreed(Fleet, Group, {Live, [N1, N2, N3]}) || Live <- [[N1, N2], [N3]]],
+    Runs = fun(From, At) ->
+        await({runs, From}, fun() -> case on(Fleet, From, fun() -> rt:call(Tenant, where) end) of {ok, N} -> lists:member(N, At); Other -> Other end end)
+    end,
+    Runs(N3, [N3]),
+    Runs(N4, [N1, N2]),
+    await(two, fun() -> 2 =:= length(running(Fleet, Nodes, eu, split)) end),
+    [sderl_ct:heal(Fleet, N3, N) || N <- [N1, N2]],
+    sderl_ct:settled(Fleet, Group, [N1, N2, N3]),
+    await(one, fun() -> 1 =:= length(running(Fleet, Nodes, eu, split)) end),
+    [Where] = lists:usort([on(Fleet, N, fun() -> {ok, At} = rt:call(Tenant, where), At end) || N <- Nodes]),
+    Runs(N4, [Where]),
+    %% All tell the one.
+    await(presence, fun() -> {ok, 3} =:= on(Fleet, N4, fun() -> rt:presence(Tenant, room) end) end).
 
 %% A broadcast each millisecond or so, numbered.
 stream(Tenant, From, K) ->
