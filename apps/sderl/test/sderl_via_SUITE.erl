@@ -12,7 +12,7 @@
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [stand_in, callers, ends, supervised, monitors, linked, idle, gateway_pattern, bad_input, gateway_dies, callee_node_dies].
+all() -> [stand_in, callers, ends, supervised, monitors, linked, idle, gateway_pattern, without_groups, bad_input, gateway_dies, callee_node_dies].
 
 init_per_suite(Config0) ->
     Config = sderl_ct:hold(5, calm) ++ Config0,
@@ -294,6 +294,18 @@ gateway_pattern(Config) ->
     ?assertEqual(x, sderl_gateway:s_group_send(Self, x)),
     receive x -> ok end,
     [begin Pid = sderl_gateway:s_group_spawn(W, erlang, send, [Self, W]), receive W -> ok end, ?assertEqual(node(), node(Pid)) end || W <- [node(), some_group]].
+
+%% The same program on nodes in no group, which connect as any others.
+without_groups(_) ->
+    sderl_ct:with(2, calm, fun(Fleet, [N1, N2]) ->
+        Sink = process(Fleet, N2),
+        on(Fleet, N2, fun() -> register(sink, Sink) end),
+        [x = on(Fleet, N1, fun() -> sderl_gateway:s_group_send(To, x) end) || To <- [Sink, {sink, N2}]],
+        await(both, fun() -> [x, x] =:= heard(Fleet, Sink) end),
+        ?assertEqual(N2, node(on(Fleet, N1, fun() -> sderl_gateway:s_group_spawn(N2, timer, sleep, [infinity]) end))),
+        ?assertEqual({error, no_route}, on(Fleet, N1, fun() -> sderl_gateway:s_group_spawn(some_group, erlang, node, []) end)),
+        ?assertEqual(undefined, on(Fleet, N1, fun() -> sderl_route:whereis_name({some_group, x}) end))
+    end).
 
 bad_input(Config) ->
     {Fleet, [N1 | _]} = fleet(Config),
