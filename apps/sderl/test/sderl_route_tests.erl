@@ -112,6 +112,30 @@ cost_test() ->
     ?assertEqual(5, Told2),
     ?assert(News2 =< 5 * 10 * 10 * 2).
 
+%% ---------------------------------------------------------------- calls
+
+%% What began before a call that was answered and forgotten is not asked; what began later is, and once.
+late_frames_test() ->
+    Tables = [Table | _] = [sderl_route_call:new(), sderl_links:new(), sderl_router:new()],
+    Old = make_ref(),
+    true = ets:insert(Table, {Old, reply, x, erlang:monotonic_time(millisecond) - 60_000, {1, 500}}),
+    ok = sderl_route_call:prune(),
+    ?assertEqual([], ets:lookup(Table, Old)),
+    Ask = fun(Alias, Creation, Began) -> ok = sderl_route_call:serve(Alias, self(), {Creation, Began, {asked, Began}}) end,
+    [Early, Late, Other] = Aliases = [alias() || _ <- lists:seq(1, 3)],
+    Ask(Early, 1, 499),
+    receive {Early, unknown, _} -> ok end,
+    [Ask(Late, 1, 501) || _ <- lists:seq(1, 3)],
+    receive {'$gen_call', From, {asked, 501}} -> gen_server:reply(From, yes) end,
+    receive {Late, reply, yes} -> ok end,
+    %% Another life of that node has times of its own.
+    Ask(Other, 2, 3),
+    receive {'$gen_call', From2, {asked, 3}} -> gen_server:reply(From2, yes) end,
+    receive {Other, reply, yes} -> ok end,
+    [unalias(A) || A <- Aliases],
+    ?assertEqual([], [Asked || {'$gen_call', _, Asked} <- element(2, process_info(self(), messages))]),
+    lists:foreach(fun ets:delete/1, Tables).
+
 seed() -> ?LET(Bytes, binary(8), erlang:phash2(Bytes)).
 
 times(0, _, X) -> X;
