@@ -13,7 +13,7 @@
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [applied, grown_and_shrunk, resumed, undone, refused].
+all() -> [applied, grown_and_shrunk, resumed, node_dies, at_once, undone, refused].
 
 init_per_suite(Config) -> sderl_ct:hold(10, [{free_islands, false} | sderl_ct:env(calm)]) ++ Config.
 
@@ -132,6 +132,30 @@ resumed(Config) ->
 
 die_after(Count, #{what := {create, _, _}, done := Count}) -> exit(self(), kill);
 die_after(_, _) -> ok.
+
+%% Its whole node dies, while it waits for members.
+node_dies(Config) ->
+    {Fleet, [One, Other | Nodes]} = fleet(Config),
+    {ok, Plan} = sderl_pattern:tree(Nodes, #{branching => 2, leaves => 1, levels => 3}),
+    ok = sderl_ct:on(Fleet, One, fun() ->
+        _ = spawn(fun() -> sderl_plan_apply:run(Plan, #{progress => {?MODULE, halt_after, [1]}}) end),
+        ok
+    end),
+    sderl_ct:await(died, fun() -> sderl_fleet:call(Fleet, Other, net_adm, ping, [One]) =:= pang end),
+    {{ok, _}, _} = run(Fleet, Other, Plan),
+    as_planned(Fleet, Plan, [Other]),
+    {ok, One} = sderl_fleet:restart(Fleet, One).
+
+halt_after(Count, #{what := {create, _, _}, done := Count}) -> erlang:halt(1, [{flush, false}]);
+halt_after(_, _) -> ok.
+
+%% Three nodes apply one plan at the same time: it is one cluster all the same, and all of them say so.
+at_once(Config) ->
+    {Fleet, [Outside | Nodes]} = fleet(Config),
+    {ok, Plan} = sderl_pattern:ring(Nodes, #{size => 4}),
+    Results = sderl_ct:all_on(Fleet, [Outside, lists:nth(4, Nodes), lists:last(Nodes)], fun() -> sderl_plan_apply:run(Plan) end),
+    [?assertMatch({ok, _}, Result) || Result <- Results],
+    as_planned(Fleet, Plan, [Outside]).
 
 %% A node loses the library after it was looked at: its group cannot be made, and nothing stays of the others; or what was made stays
 %% if the caller wants it, and the next call goes on.

@@ -98,6 +98,13 @@ by_distance_test_() ->
         ?assertEqual(4, length(Groups))
      end} || Size <- [10, 12], Order <- [{distance, Distance}, {distance, Matrix}, {traffic, Traffic}]].
 
+%% With the tree of sderl_dist, as published.
+by_dist_test() ->
+    ok = sderl_dist:set({network, [{network, [{node, N} || N <- Rack]} || Rack <- [[n1, n4, n7], [n2, n5, n8], [n3, n6, n9]]]}),
+    {ok, #{groups := Groups}} = sderl_pattern:ring(some(9), #{size => 4, order => {distance, fun sderl_dist:distance/2}}),
+    ?assertEqual([[n1, n4, n7], [n2, n5, n8], [n3, n6, n9]], lists:sort([lists:sort(lists:sublist(Ns, 3)) || #{nodes := Ns} <- Groups])),
+    ?assertEqual({error, {no_distance, n1, n10}}, sderl_pattern:chain(some(10), #{size => 4, order => {distance, fun sderl_dist:distance/2}})).
+
 no_distance_test() ->
     ?assertEqual({error, {no_distance, n1, n2}}, sderl_pattern:chain(some(4), #{size => 2, order => {distance, #{}}})).
 
