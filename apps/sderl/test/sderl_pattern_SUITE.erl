@@ -25,6 +25,7 @@ init_per_testcase(_, Config) -> Config.
 end_per_testcase(_, Config) ->
     {Fleet, Nodes} = fleet(Config),
     sderl_ct:await(no_groups, fun() ->
+        _ = sderl_ct:all_on(Fleet, Nodes, fun() -> application:ensure_all_started(sderl) end),
         lists:append(sderl_ct:all_on(Fleet, Nodes, fun() ->
             [s_group:delete_s_group(G) || {G, _} <- s_group:own_s_groups()],
             s_group:own_s_groups()
@@ -32,7 +33,8 @@ end_per_testcase(_, Config) ->
     end),
     sderl_ct:await(no_links, fun() ->
         _ = sderl_ct:all_on(Fleet, Nodes, fun() -> [erlang:disconnect_node(N) || N <- nodes(connected)] end),
-        lists:append(sderl_ct:all_on(Fleet, Nodes, fun() -> nodes(connected) end)) =:= []
+        %% And each has noticed: a late notice would take the reasons of the next link for those of the one before.
+        lists:append(sderl_ct:all_on(Fleet, Nodes, fun() -> nodes(connected) ++ s_group:links() end)) =:= []
     end).
 
 fleet(Config) -> {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)}.
@@ -73,7 +75,8 @@ as_planned(Fleet, Plan, Out) ->
     sderl_ct:await(as_planned, fun() ->
         Nodes = [N || {N, _, _} <- Expected],
         Seen = sderl_ct:all_on(Fleet, Nodes, fun() -> {node(), lists:sort(s_group:own_s_groups()), length(nodes(connected))} end),
-        Seen =:= Expected orelse {Seen -- Expected, Expected -- Seen}
+        Seen =:= Expected orelse {Seen -- Expected, Expected -- Seen,
+                                  sderl_ct:all_on(Fleet, Nodes, fun() -> [{N, R, B} || #{node := N, reasons := R, opened_by := B} <- s_group:links()] end)}
     end, 20_000).
 
 %% ---------------------------------------------------------------- growing and shrinking
@@ -173,7 +176,7 @@ undone(Config) ->
     ?assert(string:find(sderl_plan:format_error(Reason), "application_not_running") =/= nomatch),
     ?assertEqual(3, length(Undone)),
     ?assertEqual([], lists:append(sderl_ct:all_on(Fleet, Nodes -- [Broken], fun() -> s_group:own_s_groups() end))),
-    sderl_ct:await(no_links, fun() ->
+    sderl_ct:await(none_left, fun() ->
         Links = lists:append(sderl_ct:all_on(Fleet, [One | Nodes] -- [Broken], fun() ->
             [{node(), N, sderl_links:reasons(N)} || N <- nodes(connected)]
         end)),

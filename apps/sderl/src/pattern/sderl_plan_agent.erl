@@ -4,7 +4,7 @@
 %% What whoever applies a plan asks of a node: called there (`erpc`), in a process of its own. Each request can be made
 %% again without harm.
 
--export([do/2]).
+-export([do/2, free/1, close/1]).
 -export_type([request/0, answer/0]).
 
 -type request() ::
@@ -14,10 +14,13 @@
     | {remove, Group :: term(), [node()]}
     | {delete, Group :: term()}
     | {view, node()}
+    | {free, node()}
     | {close, [node()], Left :: [Group :: term()]}.
 -type answer() :: {ok, term()} | {error, term()}.
 
 -define(SETTLE_MS, 5000).
+%% How long both ends of a link may take to agree that nobody needs it.
+-define(AGREE_MS, 1000).
 -define(LOOK_MS, 20).
 
 -doc "Does a request of the protocol version given.".
@@ -63,9 +66,10 @@ answer({delete, Group}, _) ->
         {error, Why} -> {error, Why}
     end;
 answer({view, Node}, _) -> view(Node);
+answer({free, Node}, _) -> {ok, free(Node)};
 answer({close, Nodes, Left}, _) ->
-    settled(Left, erlang:monotonic_time(millisecond) + ?SETTLE_MS),
-    {ok, [N || N <- Nodes, close(N)]};
+    settled(Left, now_ms() + ?SETTLE_MS),
+    {ok, close_all(Nodes, now_ms() + ?AGREE_MS)};
 answer(_, _) -> {error, unknown_request}.
 
 %% `Done` is what this call changed, which stands though somebody is missing.
@@ -86,33 +90,56 @@ joined(Group, Nodes, Members, Done, Before) ->
 
 %% Linked to be asked, and it did not join.
 in_vain(Node) ->
-    case {sderl_links:reasons(Node), sderl_dir:needs()} of
-        {[group], Needs} when not is_map_key(Node, Needs) ->
-            ok = sderl_links:forget(Node, group),
-            _ = erlang:disconnect_node(Node),
-            ok;
-        _ -> ok
+    ok = sderl_links:forget(Node, group),
+    case free(Node) of
+        true -> _ = erlang:disconnect_node(Node), ok;
+        false -> ok
     end.
+
+-doc "Whether nobody has a reason for the link to a node, here and now.".
+-spec free(node()) -> boolean().
+free(Node) -> sderl_links:reasons(Node) =:= [] andalso not is_map_key(Node, sderl_dir:needs()).
 
 %% A node that was removed learns of it from the members.
 settled(Left, Until) ->
-    case lists:any(fun(G) -> sderl_dir:own(G) =/= undefined end, Left) andalso erlang:monotonic_time(millisecond) < Until of
+    case lists:any(fun(G) -> sderl_dir:own(G) =/= undefined end, Left) andalso now_ms() < Until of
         true -> receive after ?LOOK_MS -> settled(Left, Until) end;
         false -> ok
     end.
 
-%% By the rule of the link policy (protocol rule 25), at once instead of after the idle time: both ends agree that the library opened the
-%% link, that it is needed for nothing else, and that no name is across it.
-close(Node) ->
-    case {view(Node), there(Node)} of
-        {{ok, Here}, {ok, There}} ->
-            case sderl_links:close_candidate(Here, There, 0) of
-                close ->
-                    _ = erlang:disconnect_node(Node),
-                    sderl_event:emit(link_closed, #{node => Node, reason => plan}),
-                    true;
-                {keep, _} -> false
+now_ms() -> erlang:monotonic_time(millisecond).
+
+%% The other ends learn of it too, each when it does.
+close_all(Nodes, Until) ->
+    Results = [{N, closed(N)} || N <- Nodes],
+    Closed = [N || {N, true} <- Results],
+    case [N || {N, needed} <- Results] of
+        [_ | _] = Needed ->
+            case now_ms() < Until of
+                true -> receive after ?LOOK_MS -> Closed ++ close_all(Needed, Until) end;
+                false -> Closed
             end;
+        [] -> Closed
+    end.
+
+-doc """
+Closes a link by the rule of the link policy (protocol rule 25), at once instead of after the idle time: both ends agree that the library
+opened it, that it is needed for nothing else, and that no name is across it. Whether it did.
+""".
+-spec close(node()) -> boolean().
+close(Node) -> closed(Node) =:= true.
+
+closed(Node) ->
+    maybe
+        %% First: to ask would link.
+        {ok, Here} ?= view(Node),
+        {ok, There} ?= there(Node),
+        close ?= sderl_links:close_candidate(Here, There, 0),
+        _ = erlang:disconnect_node(Node),
+        sderl_event:emit(link_closed, #{node => Node, reason => plan}),
+        true
+    else
+        {keep, needed} -> needed;
         _ -> false
     end.
 
@@ -123,4 +150,4 @@ there(Node) ->
 
 view(Node) ->
     Names = ets:select_count(sderl_names, [{{'_', '$1', '_', '_', '_', '_'}, [{'=:=', {node, '$1'}, Node}], [true]}]),
-    sderl_links:view(Node, sderl_dir:needs(), erlang:monotonic_time(millisecond), 0, #{names => Names, idle_ms => 0}).
+    sderl_links:view(Node, sderl_dir:needs(), now_ms(), 0, #{names => Names, idle_ms => 0}).

@@ -74,6 +74,11 @@ how many. `elapsed_ms`.
 -record(r, {plan, old = [], leaving = [], survey = #{}, problems = [], links = #{}, done = [], undone = [], stuck = [], closed = 0,
             began, options}).
 
+%% For what happens at the same time elsewhere: how often, after what pause, and what counts as at once.
+-define(TRIES, 3).
+-define(PAUSE_MS, 50).
+-define(AT_ONCE_MS, 1000).
+
 %% The helper processes of these answer with their exit reason.
 -dialyzer({nowarn_function, [start/2]}).
 
@@ -163,28 +168,54 @@ survey_one(Node, Timeout) ->
     case open(Node) of
         {error, _} = Error -> Error;
         {ok, Opened} ->
-            Answer = ask(Node, survey, Timeout),
+            Answer = asked(Node, survey, Timeout),
             ok = close(Node, Opened),
             Answer
     end.
 
 %% ---------------------------------------------------------------- links of the caller
 
-open(Node) when Node =:= node() -> {ok, false};
-open(Node) ->
+open(Node) -> open(Node, ?TRIES).
+
+open(Node, _) when Node =:= node() -> {ok, false};
+open(Node, Tries) ->
     Linked = lists:member(Node, nodes(connected)),
+    Began = now_ms(),
     case sderl_connector:connect(Node, plan) of
         true -> {ok, not Linked};
+        %% Refused at once: it may be that the other end closes its link, or connects to us, at this moment.
+        false when Tries > 1 ->
+            case now_ms() - Began < ?AT_ONCE_MS of
+                true -> receive after ?PAUSE_MS -> open(Node, Tries - 1) end;
+                false -> {error, unreachable}
+            end;
         false -> {error, unreachable}
     end.
 
-%% What somebody needs by now stays.
-close(_, false) -> ok;
-close(Node, true) ->
+%% What somebody needs by now stays, at either end: another who applies a plan may use the link. A link that was there
+%% before may be one that such a caller opened and left to us; if it is the application's, neither end counts it as the library's.
+close(Node, _) when Node =:= node() -> ok;
+close(Node, Opened) ->
     ok = sderl_links:forget(Node, plan),
-    case sderl_links:reasons(Node) =:= [] andalso not is_map_key(Node, sderl_dir:needs()) of
-        true -> _ = erlang:disconnect_node(Node), ok;
-        false -> ok
+    %% To ask would link again.
+    case sderl_plan_agent:free(Node) andalso lists:member(Node, nodes(connected)) andalso ask(Node, {free, node()}, ?AT_ONCE_MS) of
+        false -> ok;
+        {ok, false} -> ok;
+        _ when Opened -> _ = erlang:disconnect_node(Node), ok;
+        _ -> _ = sderl_plan_agent:close(Node), ok
+    end.
+
+%% Again where the link went meanwhile: every request may be made again.
+asked(Node, Request, Timeout) -> asked(Node, Request, Timeout, ?TRIES).
+
+asked(Node, Request, Timeout, Tries) ->
+    case ask(Node, Request, Timeout) of
+        {error, unreachable} when Tries > 1 ->
+            case sderl_connector:connect(Node, plan) of
+                true -> asked(Node, Request, Timeout, Tries - 1);
+                false -> {error, unreachable}
+            end;
+        Answer -> Answer
     end.
 
 ask(Node, Request, Timeout) ->
@@ -236,8 +267,8 @@ done(_, R) -> R.
 did(none, Link, R) -> linked(Link, R);
 did(Step, Link, #r{done = Done} = R) -> linked(Link, R#r{done = [Step | Done]}).
 
-linked({Node, true}, #r{links = Links} = R) -> R#r{links = Links#{Node => opened}};
-linked(_, R) -> R.
+linked({Node, Opened}, #r{links = Links} = R) ->
+    R#r{links = maps:update_with(Node, fun(Was) -> Was orelse Opened end, Opened, Links)}.
 
 %% On the first node that answers. The link stays till the end: other steps may use it at this moment.
 step(Step, R) -> step(Step, sderl_plan_steps:on(Step, planned(element(2, Step), R)), none, R).
@@ -250,7 +281,7 @@ step(Step, [Node | Nodes], _, R) ->
     case open(Node) of
         {error, Why} -> step(Step, Nodes, Why, R);
         {ok, Opened} ->
-            case ask(Node, request(Step), timeout(R)) of
+            case asked(Node, request(Step), timeout(R)) of
                 {ok, Done} -> {done, as(Done, Node, Step), {Node, Opened}};
                 {error, {partly, Done, Why}} -> {failed, Why, as(Done, Node, Step), {Node, Opened}};
                 {error, Why} when Why =:= unreachable; Why =:= not_running; Why =:= no_library;
@@ -300,7 +331,7 @@ close_links(#r{links = Links, options = #{close_links := Close, parallel := Para
     %% This node last: the links that it closes are those over which the others are asked.
     {Here, There} = lists:partition(fun({Node, _}) -> Node =:= node() end, lists:sort(maps:to_list(Parted))),
     Closed = each(Parallel, CloseAt, There, Tell) ++ each(1, CloseAt, Here, fun(_, Item, Result) -> Tell(map_size(Parted), Item, Result) end),
-    lists:foreach(fun(Node) -> close(Node, true) end, maps:keys(Links)),
+    _ = each(Parallel, fun({Node, Opened}) -> close(Node, Opened) end, maps:to_list(Links), fun(_, _, _) -> ok end),
     R#r{closed = lists:sum([length(Ns) || {ok, Ns} <- Closed])}.
 
 %% After an undo what was there before holds, and what was undone parts those whom it had brought together.
@@ -313,7 +344,7 @@ close_at(Node, Peers, Left, Kept, Timeout) ->
     case open(Node) of
         {error, _} = Error -> Error;
         {ok, Opened} ->
-            Answer = ask(Node, {close, Peers -- [node()], Left}, Timeout),
+            Answer = asked(Node, {close, Peers -- [node()], Left}, Timeout),
             Kept orelse close(Node, Opened),
             Answer
     end.
