@@ -122,7 +122,11 @@ handle_call({invite, Group, Uid, _From}, _, #n{reserved = R} = N) ->
         {undefined, false} ->
             %% Asked to join again after it left: what it remembers of that is over.
             true = ets:delete(sderl_gone, Uid),
-            {reply, ok, N#n{reserved = R#{Group => {Uid, now_ms() + ?RESERVED}}}};
+            case sderl_dir:own(Group) of
+                %% Invited by two at once, it is a member by now: to keep the name for it would keep it beyond its end.
+                {_, Uid, _, _, _} -> {reply, ok, N};
+                _ -> {reply, ok, N#n{reserved = R#{Group => {Uid, now_ms() + ?RESERVED}}}}
+            end;
         {undefined, true} -> {reply, {error, s_group_conflict}, N};
         {Why, _} -> {reply, {error, Why}, N}
     end;

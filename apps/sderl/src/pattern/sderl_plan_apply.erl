@@ -18,6 +18,7 @@ plan that the new one lacks are deleted at the end. When all is as planned nothi
 - **Everything is looked at first.** A node that cannot be reached, runs no such library, or is in another group of a planned name
   is an error before anything changes.
 - **It can be called again**, also from another node, after the caller died half-way: what is done is found done.
+  (Where a node died that was just creating a group, others keep its name for it for 30 seconds, and say `s_group_conflict` until then.)
 - **A failure is undone**: only what this call did, in reverse order; names of a group that had been deleted do not come back. Not with
   `undo => false`.
 - **The caller need not be in any group** of the plan. It is linked to each node for a moment, and to one node of each group that
