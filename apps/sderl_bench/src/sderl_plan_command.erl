@@ -4,7 +4,8 @@
 `bin/sderl plan`: which groups for so many nodes, and what they cost: a table, a picture, a file that
 `sderl_pattern:read/1` reads, launch configuration. No node is started.
 
-With `--pattern` the plan is that of `m:sderl_pattern`, and the limits are checked; without it `m:sderl_plan` chooses.
+With `--pattern` the plan is that of `m:sderl_pattern`, and the limits are checked; without it
+`m:sderl_plan` chooses.
 """.
 
 -behaviour(sderl_command).

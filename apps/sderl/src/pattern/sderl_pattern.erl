@@ -49,8 +49,8 @@ type raises `{badarg, {sderl_pattern, Function, Arity}, Details}`.
 
 ## Sources
 
-Star: SD-Orbit, Chechina et al., *Improving the network scalability of Erlang*, JPDC 2016, section 4. Tree: ACO on
-s_groups, Chechina et al., *Evaluating Scalable Distributed Erlang*, TPDS 2017.
+Star: SD-Orbit, Chechina et al., *Improving the network scalability of Erlang*, JPDC 2016, section 4.
+Tree: ACO on s_groups, Chechina et al., *Evaluating Scalable Distributed Erlang*, TPDS 2017.
 """.
 
 -export([new/3, star/2, tree/2, ring/2, chain/2, grid/2, tree_fit/2]).
@@ -81,8 +81,8 @@ s_groups, Chechina et al., *Evaluating Scalable Distributed Erlang*, TPDS 2017.
 Which nodes go together.
 
 - `given`: as they stand in the list.
-- `{attribute, #{node() => Value}}`: nodes of one value (a region, a rack), and no others, called `{Name, Value}`; several
-  groups where `size` demands it. In a tree nodes are sorted by value instead.
+- `{attribute, #{node() => Value}}`: nodes of one value (a region, a rack), and no others, called `{Name,
+  Value}`; several groups where `size` demands it. In a tree nodes are sorted by value instead.
 - `{distance, Distances}`: those that are near each other, so that a group is a neighbourhood.
 - `{traffic, Traffic}`: those that talk to each other.
 """.
@@ -110,22 +110,24 @@ new(Pattern, Nodes, Options) when Pattern =:= star; Pattern =:= tree; Pattern =:
 new(Pattern, _, _) -> misuse({new, 3}, 1, Pattern, "star, tree, ring, chain or grid").
 
 -doc """
-Groups around a hub. With one gateway a group, one master and *S* groups of *n* nodes this is Orbit's: the master has *S* links,
-a gateway (*submaster*) *n* - 1 + *S*, a worker *n* - 1.
+Groups around a hub. With one gateway a group, one master and *S* groups of *n* nodes this is Orbit's: the
+master has *S* links, a gateway (*submaster*) *n* - 1 + *S*, a worker *n* - 1.
 
-The hub has as many members as there are gateways in all, whatever `size` says. `hubs` makes it several smaller ones:
-100 nodes in 10 groups with `#{gateways => 2, hubs => 2}` lose no group with any one node, at 18 links of a gateway.
+The hub has as many members as there are gateways in all, whatever `size` says. `hubs` makes it several
+smaller ones: 100 nodes in 10 groups with `#{gateways => 2, hubs => 2}` lose no group with any one node,
+at 18 links of a gateway.
 """.
 -spec star([node()], options()) -> {ok, plan()} | {error, reason()}.
 star(Nodes, Options) -> made(star, Nodes, Options, {star, 2, 1}).
 
 -doc """
-A tree. Level 1 is one node, and each node of a level has `branching` nodes on the next, but for the lowest level above the bottom:
-each node of that has `leaves` groups of workers. A node and those below it are a group (a hub, but at the
-bottom). With `gateways` *k*, each place in the tree is taken by *k* nodes.
+A tree. Level 1 is one node, and each node of a level has `branching` nodes on the next, but for the
+lowest level above the bottom: each node of that has `leaves` groups of workers. A node and those below it
+are a group (a hub, but at the bottom). With `gateways` *k*, each place in the tree is taken by *k* nodes.
 
-`levels` is by default the least for which no group of workers exceeds `size`, or without `size` the most for which
-each group of workers has `branching` nodes below (see `tree_fit/2`), as in ACO. All other nodes go to the bottom.
+`levels` is by default the least for which no group of workers exceeds `size`, or without `size` the most
+for which each group of workers has `branching` nodes below (see `tree_fit/2`), as in ACO. All other nodes
+go to the bottom.
 """.
 -spec tree([node()], options()) -> {ok, plan()} | {error, reason()}.
 tree(Nodes, Options) -> made(tree, Nodes, Options, {tree, 2, 1}).
@@ -189,8 +191,8 @@ gateways(#{edges := Edges}) -> lists:usort([N || #{gateways := Ns} <- Edges, N <
 groups_of(Node, #{groups := Groups}) -> [G || #{name := G, nodes := Ns} <- Groups, lists:member(Node, Ns)].
 
 -doc """
-Whether a term is a plan that can be applied, for those that were written by hand: every group has a name of its own and
-members, none twice, and the gateways of an edge are members of its groups.
+Whether a term is a plan that can be applied, for those that were written by hand: every group has a name
+of its own and members, none twice, and the gateways of an edge are members of its groups.
 """.
 -spec check(term()) -> ok | {error, reason()}.
 check(Term) -> sderl_plan_check:plan(Term).
@@ -198,7 +200,8 @@ check(Term) -> sderl_plan_check:plan(Term).
 %% ---------------------------------------------------------------- launch configuration and files
 
 -doc """
-The plan as launch configuration: the tuple for `sys.config` under `sderl`, the same on every node. See `m:sderl_config`.
+The plan as launch configuration: the tuple for `sys.config` under `sderl`, the same on every node. See
+`m:sderl_config`.
 """.
 -spec config(plan()) -> {s_groups, [{Group :: term(), normal, [node(), ...]}]}.
 config(#{groups := Groups}) -> {s_groups, [{G, normal, Ns} || #{name := G, nodes := Ns} <- Groups]}.
@@ -228,9 +231,10 @@ read(File) ->
 %% ---------------------------------------------------------------- growing and shrinking
 
 -doc """
-The plan with more nodes in the same shape. They go to the smallest groups of workers; when all have `size` members a new group
-is tied in where the pattern grows (a ring between its last and its first group, a tree under the node that has the fewest). Nobody who is in a group is moved,
-but gateways of the edge that a ring opens, and where a new group or edge needs more nodes than there are to spare.
+The plan with more nodes in the same shape. They go to the smallest groups of workers; when all have
+`size` members a new group is tied in where the pattern grows (a ring between its last and its first
+group, a tree under the node that has the fewest). Nobody who is in a group is moved, but gateways of the
+edge that a ring opens, and where a new group or edge needs more nodes than there are to spare.
 
 Errors: `{node_twice, Node}`, `{too_few_nodes, ...}`.
 """.
@@ -240,8 +244,9 @@ grow(Plan, Nodes) ->
     sderl_pattern_change:grow(Plan, Nodes).
 
 -doc """
-The plan without some nodes in the same shape. A gateway that goes is replaced by a worker of its group, or where there is none by
-one of the largest group; when no group has one to spare the last group is dissolved into the others.
+The plan without some nodes in the same shape. A gateway that goes is replaced by a worker of its group,
+or where there is none by one of the largest group; when no group has one to spare the last group is
+dissolved into the others.
 
 Errors: `{not_in_plan, Node}`, `{too_few_nodes, ...}`.
 """.

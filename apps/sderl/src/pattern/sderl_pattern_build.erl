@@ -72,7 +72,8 @@ share(K, H, J) -> K div H + case J =< K rem H of true -> 1; false -> 0 end.
 grid_next(I, Columns, G) ->
     [J || {J, true} <- [{I + 1, I rem Columns =/= 0}, {I + Columns, true}], J =< G].
 
-%% Depth first, so that what is near in the list of nodes is near in the tree. The numbers are the next hub's and the
+%% Depth first, so that what is near in the list of nodes is near in the tree. The numbers are the next
+%% hub's and the
 %% next group's.
 subtree(Level, X, Parent, {_, K, Leaves}, {H, W}) when Level =:= X - 1 ->
     Ids = [First | Others] = lists:seq(W, W + Leaves - 1),

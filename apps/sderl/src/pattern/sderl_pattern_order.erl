@@ -3,7 +3,8 @@
 -moduledoc false.
 %% Which nodes go together: neighbourhoods by distance, or by who talks to whom.
 %%
-%% Two steps. Clusters are merged pair by pair as long as they fit a group: by distance the nearest pair of nodes first
+%% Two steps. Clusters are merged pair by pair as long as they fit a group: by distance the nearest pair
+%% of nodes first
 %% (which is exact where distances are a tree, as in `sderl_dist`); by traffic the two clusters with the most
 %% messages for each pair of their nodes. Then clusters go into groups, the largest first, whole where one
 %% has room for them, next to what they belong to.
@@ -102,7 +103,8 @@ nearest(Sorted, Nodes, Most) ->
     end, {Of, #{N => [N] || N <- Nodes}}, Sorted),
     in_order(maps:values(Clusters), Nodes).
 
-%% Clusters that have the most traffic for each pair of their nodes. `Links` holds for each cluster the others it talks to.
+%% Clusters that have the most traffic for each pair of their nodes. `Links` holds for each cluster the
+%% others it talks to.
 busiest(Weights, Nodes, Most) ->
     Links = maps:fold(fun({A, B}, W, M) ->
         M#{A := (map_get(A, M))#{B => W}, B := (map_get(B, M))#{A => W}}

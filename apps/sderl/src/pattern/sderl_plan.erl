@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_plan).
 -moduledoc """
-What a plan of groups costs before it runs, and which plan suits: links of a node, hops between nodes, names that a
-node holds, and nodes whose loss parts the groups.
+What a plan of groups costs before it runs, and which plan suits: links of a node, hops between nodes,
+names that a node holds, and nodes whose loss parts the groups.
 
 ```erlang
 {ok, Plan, Prediction} = sderl_plan:propose(Nodes, #{max_links => 20, max_group => 12, gateways => 2}),
@@ -33,9 +33,9 @@ The module is pure; a plan is that of `m:sderl_pattern`.
 -doc "See the table above.".
 -type prediction() :: #{atom() => term()}.
 -doc """
-What a plan has to keep to, all keys optional: `max_links` of a node, `max_group` (members of a group, of a hub too), `gateways` of an edge
-(2), `patterns` to choose from (all), `traffic`, `order` (`t:sderl_pattern:order/0`, by traffic where that is given), `name`,
-`names_per_node`, `names_per_group`.
+What a plan has to keep to, all keys optional: `max_links` of a node, `max_group` (members of a group, of
+a hub too), `gateways` of an edge (2), `patterns` to choose from (all), `traffic`, `order`
+(`t:sderl_pattern:order/0`, by traffic where that is given), `name`, `names_per_node`, `names_per_group`.
 """.
 -type limits() :: #{atom() => term()}.
 
@@ -46,8 +46,8 @@ predict(Plan) ->
     Prediction.
 
 -doc """
-What a plan means. `Of`: `traffic` (`t:sderl_pattern:traffic/0`), `names_per_node` (each node registers so many, in its home group),
-`names_per_group` (beside those).
+What a plan means. `Of`: `traffic` (`t:sderl_pattern:traffic/0`), `names_per_node` (each node registers so
+many, in its home group), `names_per_group` (beside those).
 
 Error: `{bad_traffic, Row}`.
 """.
@@ -101,13 +101,15 @@ within(_, _) -> ok.
 %% ---------------------------------------------------------------- proposing
 
 -doc """
-The plan that suits best: within the limits, with two gateways or more of an edge without a single point of failure, then with the fewest hops (of a
-message, where traffic is given), then with the fewest links of a node.
+The plan that suits best: within the limits, with two gateways or more of an edge without a single point
+of failure, then with the fewest hops (of a message, where traffic is given), then with the fewest links
+of a node.
 
-Each pattern is tried with groups of up to 16 sizes, a star with one hub and with as many as there are gateways, a tree with several branchings.
+Each pattern is tried with groups of up to 16 sizes, a star with one hub and with as many as there are
+gateways, a tree with several branchings.
 
-Errors: `{no_plan, Nodes, Limits, Closest}`, where `Closest` is what would have to be allowed: `{max_links, Links, Pattern}`, `{max_group, Size,
-Pattern}` or `none`; those of `m:sderl_pattern`.
+Errors: `{no_plan, Nodes, Limits, Closest}`, where `Closest` is what would have to be allowed:
+`{max_links, Links, Pattern}`, `{max_group, Size, Pattern}` or `none`; those of `m:sderl_pattern`.
 """.
 -spec propose([node()], limits()) -> {ok, sderl_pattern:plan(), prediction()} | {error, sderl_pattern:reason()}.
 propose(Nodes, Limits) ->
@@ -142,7 +144,8 @@ order(_) -> given.
 
 shown(Limits) -> maps:with([max_links, max_group, gateways], Limits).
 
-%% {{Pattern, Options}, most links, most members, plan}: of the nodes as they are given, as which of them go together changes neither much.
+%% {{Pattern, Options}, most links, most members, plan}: of the nodes as they are given, as which of them
+%% go together changes neither much.
 candidates(Nodes, Options, Limits) ->
     Sizes = sizes(length(Nodes), Limits),
     [{{Pattern, O}, lists:max(maps:values(sderl_plan_graph:links(Plan))), lists:max([length(Ns) || #{nodes := Ns} <- Groups]), Plan}
@@ -161,7 +164,8 @@ first_error(Nodes, #{order := Order}) ->
 
 sizes(N, Limits) ->
     Most = lists:min([N, maps:get(max_group, Limits, N), maps:get(max_links, Limits, N) + 1]),
-    lists:usort([2, 3, 4, 6, 8, 12] ++ [max(2, round(Most * F)) || F <- [0.04, 0.06, 0.09, 0.12, 0.17, 0.22, 0.28, 0.34, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]]).
+    lists:usort([2, 3, 4, 6, 8, 12] ++ [max(2, round(Most * F)) || F <-
+        [0.04, 0.06, 0.09, 0.12, 0.17, 0.22, 0.28, 0.34, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]]).
 
 variants(star, #{gateways := K} = O, Sizes, _) -> [O#{size => S, hubs => H} || S <- Sizes, H <- lists:usort([1, K])];
 variants(tree, O, Sizes, N) ->

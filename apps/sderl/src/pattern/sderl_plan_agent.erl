@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_plan_agent).
 -moduledoc false.
-%% What whoever applies a plan asks of a node: called there (`erpc`), in a process of its own. Each request can be made
+%% What whoever applies a plan asks of a node: called there (`erpc`), in a process of its own. Each
+%% request can be made
 %% again without harm.
 
 -export([do/2, free/1, close/1]).
@@ -123,8 +124,9 @@ close_all(Nodes, Until) ->
     end.
 
 -doc """
-Closes a link by the rule of the link policy (protocol rule 25), at once instead of after the idle time: both ends agree that the library
-opened it, that it is needed for nothing else, and that no name is across it. Whether it did.
+Closes a link by the rule of the link policy (protocol rule 25), at once instead of after the idle time:
+both ends agree that the library opened it, that it is needed for nothing else, and that no name is across
+it. Whether it did.
 """.
 -spec close(node()) -> boolean().
 close(Node) -> closed(Node) =:= true.

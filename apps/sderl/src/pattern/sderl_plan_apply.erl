@@ -11,20 +11,24 @@ Makes a running cluster that of a plan.
 {ok, _} = sderl_plan_apply:change(Plan, Larger).
 ```
 
-`run/2` asks every node which groups it runs, compares that with the plan and does what is missing: groups are created, members added, then
-those removed that the plan does not have in a group. Groups that the plan does not know stay as they are; with `change/2,3` those of the old
-plan that the new one lacks are deleted at the end. When all is as planned nothing is done.
+`run/2` asks every node which groups it runs, compares that with the plan and does what is missing: groups
+are created, members added, then those removed that the plan does not have in a group. Groups that the
+plan does not know stay as they are; with `change/2,3` those of the old plan that the new one lacks are
+deleted at the end. When all is as planned nothing is done.
 
-- **Everything is looked at first.** A node that cannot be reached, runs no such library, or is in another group of a planned name
-  is an error before anything changes.
-- **It can be called again**, also from another node, after the caller died half-way: what is done is found done.
-  (Where a node died that was just creating a group, others keep its name for it for 30 seconds, and say `s_group_conflict` until then.)
-- **A failure is undone**: only what this call did, in reverse order; names of a group that had been deleted do not come back. Not with
-  `undo => false`.
-- **The caller need not be in any group** of the plan. It is linked to each node for a moment, and to one node of each group that
-  changes until the end; links that were not there before are closed then (reason `plan` in `s_group:links/0`), and links
-  between nodes that no longer share a group likewise, where both ends agree that nobody needs them. So nodes that had no other links have those that `sderl_plan:predict/1`
-  says. (Free nodes, such as those of an undone group, keep the links of their island.)
+- **Everything is looked at first.** A node that cannot be reached, runs no such library, or is in another
+  group of a planned name is an error before anything changes.
+- **It can be called again**, also from another node, after the caller died half-way: what is done is
+  found done. (Where a node died that was just creating a group, others keep its name for it for 30
+  seconds, and say `s_group_conflict` until then.)
+- **A failure is undone**: only what this call did, in reverse order; names of a group that had been
+  deleted do not come back. Not with `undo => false`.
+- **The caller need not be in any group** of the plan. It is linked to each node for a moment, and to one
+  node of each group that changes until the end; links that were not there before are closed then (reason
+  `plan` in `s_group:links/0`), and links between nodes that no longer share a group likewise, where both
+  ends agree that nobody needs them. So nodes that had no other links have those that
+  `sderl_plan:predict/1` says. (Free nodes, such as those of an undone group, keep the links of their
+  island.)
 
 ## Options
 
@@ -36,14 +40,15 @@ plan that the new one lacks are deleted at the end. When all is as planned nothi
 | `parallel` | steps at a time | 8 |
 | `timeout_ms` | for one step, which is waiting for members to join | 30,000 |
 
-`Progress` is `#{what, done, total}`: `what` is `survey`, a step (`{create | add | remove | delete, Group, Nodes}`), `{undo, Step}` or `links`; `done` of
-`total` are done; `error` is there if it failed.
+`Progress` is `#{what, done, total}`: `what` is `survey`, a step (`{create | add | remove | delete, Group,
+Nodes}`), `{undo, Step}` or `links`; `done` of `total` are done; `error` is there if it failed.
 
 ## Errors
 
-`{error, Reason, Report}`; `sderl_plan:format_error/1` makes a sentence of the reason: `{not_running}`, `{unreachable, Node}`, `{no_library, Node}`,
-`{too_old, Node}`, `{refuses, Node, connect_all}`, `{no_answer, Node, Why}`, `{other_identity, Group, Nodes}`, `{left_out, Group, [{Node, Why}]}`, `{no_member, Group}`,
-`{step_failed, Step, Why}`, and those of `sderl_pattern:check/1`.
+`{error, Reason, Report}`; `sderl_plan:format_error/1` makes a sentence of the reason: `{not_running}`,
+`{unreachable, Node}`, `{no_library, Node}`, `{too_old, Node}`, `{refuses, Node, connect_all}`,
+`{no_answer, Node, Why}`, `{other_identity, Group, Nodes}`, `{left_out, Group, [{Node, Why}]}`,
+`{no_member, Group}`, `{step_failed, Step, Why}`, and those of `sderl_pattern:check/1`.
 """.
 
 -export([run/1, run/2, change/2, change/3]).
@@ -58,8 +63,8 @@ plan that the new one lacks are deleted at the end. When all is as planned nothi
     timeout_ms => pos_integer()
 }.
 -doc """
-`steps`: what this call did, in order. `problems`: every node that stood in the way. `undone`, `not_undone`: after a failure. `links_closed`:
-how many. `elapsed_ms`.
+`steps`: what this call did, in order. `problems`: every node that stood in the way. `undone`,
+`not_undone`: after a failure. `links_closed`: how many. `elapsed_ms`.
 """.
 -type report() :: #{
     steps := [term()],
@@ -98,8 +103,8 @@ run(Plan, Options) ->
 change(Old, New) -> change(Old, New, #{}).
 
 -doc """
-As `run/2` with the new plan; then deletes the groups of the old plan that the new one lacks. Nodes that only the old plan has may be
-down.
+As `run/2` with the new plan; then deletes the groups of the old plan that the new one lacks. Nodes that
+only the old plan has may be down.
 """.
 -spec change(Old :: sderl_pattern:plan(), New :: sderl_pattern:plan(), options()) ->
     {ok, report()} | {error, sderl_pattern:reason(), report()}.
@@ -193,8 +198,10 @@ open(Node, Tries) ->
         false -> {error, unreachable}
     end.
 
-%% What somebody needs by now stays, at either end: another who applies a plan may use the link. A link that was there
-%% before may be one that such a caller opened and left to us; if it is the application's, neither end counts it as the library's.
+%% What somebody needs by now stays, at either end: another who applies a plan may use the link. A link
+%% that was there
+%% before may be one that such a caller opened and left to us; if it is the application's, neither end
+%% counts it as the library's.
 close(Node, _) when Node =:= node() -> ok;
 close(Node, Opened) ->
     ok = sderl_links:forget(Node, plan),

@@ -3,8 +3,9 @@
 -moduledoc """
 A plan as a picture (SVG) and as a table of text.
 
-In the picture each group is a box with the nodes whose home it is; a line goes from a gateway to each other group that it is a member
-of. Gateways whose loss parts the groups are ringed. With up to 60 nodes each has its name, with more a tooltip.
+In the picture each group is a box with the nodes whose home it is; a line goes from a gateway to each
+other group that it is a member of. Gateways whose loss parts the groups are ringed. With up to 60 nodes
+each has its name, with more a tooltip.
 """.
 
 -export([svg/1, text/1, text/2]).
@@ -76,7 +77,8 @@ word(W) ->
     end.
 
 dots(#{home := Home, columns := Columns, px := PX, py := PY}, {X, Y}) ->
-    [{N, {X + 7 + PX * (I rem Columns) + PX / 2, Y + ?LABEL + PY * (I div Columns) + min(PY, 18) / 2 + 2}} || {I, N} <- lists:enumerate(0, Home)].
+    [{N, {X + 7 + PX * (I rem Columns) + PX / 2, Y + ?LABEL + PY * (I div Columns) + min(PY, 18) / 2 + 2}}
+     || {I, N} <- lists:enumerate(0, Home)].
 
 draw_box(#{role := Role, w := W, h := H}, {X, Y}) ->
     format("<rect x=\"~.1f\" y=\"~.1f\" width=\"~.1f\" height=\"~.1f\" rx=\"6\" fill=\"~s\" stroke=\"~s\"/>\n",
@@ -137,7 +139,8 @@ colour(Of) -> map_get(Of, ?COLOURS).
 f(Number) -> float(Number).
 
 escape(Text) ->
-    [case C of $< -> "&lt;"; $> -> "&gt;"; $& -> "&amp;"; $" -> "&quot;"; _ when C < 32 -> 32; _ -> C end || C <- unicode:characters_to_list(Text)].
+    [case C of $< -> "&lt;"; $> -> "&gt;"; $& -> "&amp;"; $" -> "&quot;"; _ when C < 32 -> 32; _ -> C end
+     || C <- unicode:characters_to_list(Text)].
 
 format(Format, Args) -> unicode:characters_to_list(io_lib:format(Format, Args)).
 
@@ -248,7 +251,8 @@ text(Plan) -> text(Plan, sderl_plan:predict(Plan)).
 -doc "A table of the groups, and what `sderl_plan:predict/2` says of the plan.".
 -spec text(sderl_pattern:plan(), sderl_plan:prediction()) -> unicode:chardata().
 text(#{pattern := Pattern, groups := Groups, left_out := Out} = Plan, Prediction) ->
-    Rows = [[label(G), integer_to_list(length(Nodes)), first_and_last(sderl_pattern:home(G, Plan)), gateways(G, Plan)] || #{name := G, nodes := Nodes} <- Groups],
+    Rows = [[label(G), integer_to_list(length(Nodes)), first_and_last(sderl_pattern:home(G, Plan)), gateways(G, Plan)]
+            || #{name := G, nodes := Nodes} <- Groups],
     [
         table([["group", "members", "at home", "gateways"] | Rows]),
         "\n",
@@ -280,7 +284,8 @@ predicted(#{nodes := N, groups := G, gateways := Gateways, group_size := #{min :
          {"links", format("~b at most, ~.1f on average; ~b in a full mesh", [LMax, LMean, Mesh])},
          {"hops", format("~b at most, ~.2f on average", [HMax, HMean])}],
         [{"no way", format("between ~b pairs of nodes", [Lost div 2])} || Lost > 0],
-        [{"traffic", format("~.2f hops of a message, ~.1f % stay in a group", [Mean, Inside * 100])} || #{traffic := #{mean := Mean, inside := Inside}} <- [P]],
+        [{"traffic", format("~.2f hops of a message, ~.1f % stay in a group", [Mean, Inside * 100])}
+         || #{traffic := #{mean := Mean, inside := Inside}} <- [P]],
         [{"names", format("~b at most on a node, ~b on average; ~b in one namespace", [Max, round(Mean), All])}
          || #{names := #{max := Max, mean := Mean, mesh := All}} <- [P]],
         [{"single points", case Single of

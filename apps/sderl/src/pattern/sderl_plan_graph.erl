@@ -29,8 +29,8 @@ links(#{groups := Groups} = Plan) ->
 %% ---------------------------------------------------------------- paths
 
 -doc """
-Links on the way between two nodes: the most and the mean over all pairs, and how many pairs (in both directions) have
-no way.
+Links on the way between two nodes: the most and the mean over all pairs, and how many pairs (in both
+directions) have no way.
 """.
 -spec hops(memberships()) -> #{max := non_neg_integer(), mean := float(), unreachable := non_neg_integer()}.
 hops(Of) ->
@@ -108,8 +108,8 @@ lots([G | Gs], Next) ->
     [Lot | lots([H || H <- Gs, not lists:member(H, Lot)], Next)].
 
 -doc """
-The nodes whose loss leaves fewer groups held together than there were, each with the groups that are cut off then from
-most of the others.
+The nodes whose loss leaves fewer groups held together than there were, each with the groups that are cut
+off then from most of the others.
 """.
 -spec single_points(memberships()) -> [{node(), [Group :: term()]}].
 single_points(Of) ->

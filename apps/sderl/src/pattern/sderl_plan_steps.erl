@@ -4,7 +4,8 @@
 %% What is to be done to make a running cluster that of a plan, from what its nodes say of their groups; how to
 %% undo it; which links nobody needs afterwards. Pure: `sderl_plan_apply` does it.
 %%
-%% The order is what keeps a cluster together meanwhile: groups are made and members come in before anybody leaves, so a
+%% The order is what keeps a cluster together meanwhile: groups are made and members come in before
+%% anybody leaves, so a
 %% gateway never goes before its replacement is there.
 %%
 %% A group is made on the first of its nodes that can be reached, whoever calls. So if two callers, or one that
@@ -64,7 +65,8 @@ holders(Nodes, Rows) ->
     Stay ++ Go.
 
 -doc """
-On which nodes a step can be done, the best first. Who removes must stay: `Members` are those that the plan has in the group.
+On which nodes a step can be done, the best first. Who removes must stay: `Members` are those that the
+plan has in the group.
 """.
 -spec on(step(), Members :: [node()]) -> [node()].
 on({create, _, Nodes}, _) -> Nodes;
@@ -80,8 +82,9 @@ undo({remove, Group, Holders, Nodes}) -> {add, Group, Holders, Nodes};
 undo({delete, Group, _, Members}) -> {create, Group, Members}.
 
 -doc """
-Who shared a group and shares none any more, as far as these steps and the plan tell: for each node those with a greater name, and the groups
-that it left. (Groups beside the plan may still need the link; the nodes know.)
+Who shared a group and shares none any more, as far as these steps and the plan tell: for each node those
+with a greater name, and the groups that it left. (Groups beside the plan may still need the link; the
+nodes know.)
 """.
 -spec parted(Done :: [step()], survey(), sderl_pattern:plan()) -> #{node() => {[node(), ...], Left :: [Group :: term()]}}.
 parted(Done, Survey, #{groups := Groups}) ->
