@@ -44,7 +44,7 @@
     %% Routes are about to be computed again: once for all that has come by then.
     due = false :: boolean(),
     %% The processes that wait until a group is ready.
-    waiting = #{} :: #{reference() => {term(), binary()}}
+    waiting = #{} :: #{reference() => {{Group :: term(), Uid :: binary()}, pid()}}
 }).
 
 -spec new() -> ets:table().
@@ -89,13 +89,16 @@ await(#r{waiting = Waiting} = R) ->
     Named = [{G, Uid} || {G, Uid, _, _, _} <- sderl_dir:named()],
     Ready = [{G, Uid} || [G, Uid] <- ets:match(?TABLE, {{ready, '$1'}, '$2'})],
     lists:foreach(fun({G, _}) -> ets:delete(?TABLE, {ready, G}) end, Ready -- Named),
-    New = [{Mon, Id} || {G, _} = Id <- (Named -- Ready) -- maps:values(Waiting),
-                        {_, Mon} <- [spawn_monitor(fun() -> _ = s_group:await(G, ?READY_MS), ok end)]],
-    R#r{waiting = maps:merge(Waiting, maps:from_list(New))}.
+    Over = #{Mon => Pid || Mon := {Id, Pid} <- Waiting, not lists:member(Id, Named)},
+    maps:foreach(fun(Mon, Pid) -> true = demonitor(Mon, [flush]), exit(Pid, kill) end, Over),
+    Rest = maps:without(maps:keys(Over), Waiting),
+    New = [{Mon, {Id, Pid}} || {G, _} = Id <- (Named -- Ready) -- [Id || {Id, _} <- maps:values(Rest)],
+                               {Pid, Mon} <- [spawn_monitor(fun() -> _ = s_group:await(G, ?READY_MS), ok end)]],
+    R#r{waiting = maps:merge(Rest, maps:from_list(New))}.
 
 awaited(Mon, #r{waiting = Waiting} = R) ->
     case maps:take(Mon, Waiting) of
-        {{Group, Uid}, Rest} ->
+        {{{Group, Uid}, _}, Rest} ->
             case sderl_dir:own(Group) of
                 {_, Uid, _, _, _} -> true = ets:insert(?TABLE, {{ready, Group}, Uid});
                 _ -> true
