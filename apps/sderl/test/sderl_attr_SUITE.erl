@@ -258,7 +258,7 @@ bad_input(Config) ->
          {insert, [a, {dynamic, {a, b}, #{keep => 1}}], 2}, {insert, [a, {automatic, {a, b}, #{}}], 2},
          {update, [a, {automatic, 1}], 2}, {set, [a, {dynamic, fun erlang:node/0}], 2}, {set, [left, {in, x, y}, 1], 2},
          {set, [left, a, Fun], 3}, {label, [a, undefined], 2}, {label, [a, [Fun]], 2}, {label, [a, {dynamic, {m, f}}], 2},
-         {fetch, [a, [b], #{}], 1}, {fetch, [["a@b"], [b], #{}], 1}, {fetch, [['a@b' | c], [b], #{}], 1}, {fetch, [[N1], b, #{}], 2},
+         {load, [1], 1}, {load, [[]], 1}, {fetch, [a, [b], #{}], 1}, {fetch, [["a@b"], [b], #{}], 1}, {fetch, [['a@b' | c], [b], #{}], 1}, {fetch, [[N1], b, #{}], 2},
          {fetch, [[N1], [b], #{timeout => 1}], 3}, {fetch, [[N1], [b], #{timeout_ms => infinity}], 3}, {fetch, [[N1], [b], []], 3},
          {request_attrs, [N1, a, 1], 1}, {request_attrs, [[N1], a, -1], 3}]],
     ?assertEqual(unknown, cached(Fleet, N1, "no node", a)),

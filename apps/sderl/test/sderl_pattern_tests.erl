@@ -146,7 +146,12 @@ misuse_test_() ->
         fun() -> sderl_pattern:star([a, b], #{order => random}) end,
         fun() -> sderl_pattern:new(cube, [a, b], #{}) end,
         fun() -> sderl_pattern:tree_fit(5, 1) end,
-        fun() -> sderl_pattern:tree_fit(-1, 2) end
+        fun() -> sderl_pattern:tree_fit(-1, 2) end,
+        fun() -> sderl_pattern:star([a | b], #{size => 2}) end
+    ] ++ [fun() -> apply(sderl_pattern, F, Args) end || {F, Args} <- [
+        {nodes, [x]}, {gateways, [#{}]}, {home, [g, x]}, {groups_of, [a, []]}, {config, [x]}, {write, ["/nowhere/x", x]},
+        {grow, [x, [a]]}, {shrink, [#{groups => []}, [a]]}, {changes, [x, x]}, {changes, [#{groups => []}, x]}
+    ]
     ]].
 
 %% Every reason has words: none falls back to its term.

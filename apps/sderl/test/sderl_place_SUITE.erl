@@ -421,4 +421,4 @@ bad_calls(indexed) ->
      {spawn, [[], {"m", f, []}], 2}, {spawn, [#{count => 2}, M, #{}], 1}, {spawn, [[], M, []], 3}, {spawn, [[], M, #{name => x}], 3},
      {spawn, [[], M, #{owner => x}], 3}, {spawn, [[], M, #{start => link}], 3}, {spawn, [[], M, #{restart => always}], 3}, {spawn, [[], M, #{max_moves => -1}], 3},
      {spawn, [[], M, #{period_ms => 0}], 3}, {spawn, [[], M, #{spawn_timeout_ms => infinity}], 3}, {spawn, [[], M, #{other => 1}], 3},
-     {placed, [x], 1}, {stop, [x], 1}, {choose_node, [#{choose => best}], 1}, {choose_nodes, [[], x], 2}, {explain, [x], 1}].
+     {placed, [x], 1}, {stop, [x], 1}, {placed, [whereis(init)], 1}, {stop, [whereis(init)], 1}, {choose_node, [#{choose => best}], 1}, {choose_nodes, [[], x], 2}, {explain, [x], 1}].

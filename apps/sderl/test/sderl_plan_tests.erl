@@ -113,3 +113,9 @@ words_test_() ->
         {other_identity, {group, 1}, [a, b]}, {left_out, {group, 1}, [{a, unreachable}, {b, x}]}, {step_failed, {create, {group, 1}, [a]}, timeout},
         {no_member, {group, 1}}
     ]].
+
+misuse_test_() ->
+    [?_assertError({badarg, {sderl_plan, F, _}, #{argument := _, found := _, expected := _}}, apply(sderl_plan, F, Args)) || {F, Args} <- [
+        {predict, [x]}, {predict, [#{groups => []}, x]}, {propose, [[a, b], x]}, {propose, [[a, b], #{max_links => few}]},
+        {propose, [[a, b], #{patterns => [cube]}]}, {propose, [[a, b], #{names_per_node => -1}]}
+    ]].

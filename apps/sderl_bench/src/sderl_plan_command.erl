@@ -64,7 +64,7 @@ planned(Options0) ->
     maybe
         {ok, Options} ?= choices(Options0),
         {ok, Nodes} ?= given_nodes(Options),
-        {ok, Traffic} ?= traffic(Options),
+        {ok, Traffic} ?= traffic(Options, Nodes),
         {ok, Plan, Prediction} ?= plan(Nodes, maps:merge(Options, Traffic)),
         {ok, Output} ?= sderl_bench_output:open(maps:get(json, Options, undefined)),
         ok = sderl_bench_output:say(Output, sderl_plan_draw:text(Plan, Prediction)),
@@ -103,6 +103,7 @@ choices(Options0) ->
         (_, Result) -> Result
     end, {ok, Options0}, [{pattern, ?PATTERNS, "star, tree, ring, chain, grid or auto"}, {remainder, ?REMAINDERS, "spread, last, error or left_out"}]).
 
+given_nodes(Options) when not is_map_key(nodes, Options) -> {usage, "how many nodes? --nodes N, or a file with their names"};
 given_nodes(#{nodes := Text}) ->
     case string:to_integer(Text) of
         {N, []} when is_integer(N), N >= 1, N =< ?MOST ->
@@ -141,16 +142,24 @@ read(File, Option) ->
         {error, Why} -> {usage, io_lib:format("~ts: ~ts is neither a number nor a file that can be read: ~ts", [Option, File, file:format_error(Why)])}
     end.
 
-traffic(#{traffic := File}) ->
+traffic(#{traffic := File}, Nodes) ->
     case file:consult(File) of
-        {ok, Rows} ->
-            case sderl_plan:predict(empty(), #{traffic => lists:flatten(Rows)}) of
-                {ok, _} -> {ok, #{traffic => lists:flatten(Rows)}};
+        {ok, Terms} ->
+            Rows = lists:flatten(Terms),
+            case sderl_plan:predict(empty(), #{traffic => Rows}) of
+                {ok, _} -> known(Rows, File, Nodes);
                 {error, Reason} -> {usage, ["--traffic: ", sderl_plan:format_error(Reason)]}
             end;
         {error, Why} -> {usage, ["--traffic: cannot read ", File, ": ", file:format_error(Why)]}
     end;
-traffic(_) -> {ok, #{}}.
+traffic(_, _) -> {ok, #{}}.
+
+%% One that is misspelt would be left out in silence.
+known(Rows, File, Nodes) ->
+    case lists:usort(lists:flatten([[From, To] || {From, To, _} <- Rows])) -- Nodes of
+        [] -> {ok, #{traffic => Rows}};
+        [Stranger | _] -> {usage, io_lib:format("--traffic: ~ts names ~0tp, which is not among the nodes of --nodes", [File, Stranger])}
+    end.
 
 empty() -> #{version => 1, pattern => chain, options => #{}, groups => [], edges => [], left_out => []}.
 

@@ -16,6 +16,7 @@ good_test_() ->
 
 wrong_test_() ->
     [{Args, ?_assertEqual({usage, Text}, run(Args))} || {Args, Text} <- [
+        {"--pattern star", "how many nodes? --nodes N, or a file with their names"},
         {"--nodes 0", "--nodes cannot be 0: it is a number from 1 to 5000, or a file"},
         {"--nodes /nowhere/x", "--nodes: /nowhere/x is neither a number nor a file that can be read: no such file or directory"},
         {"--nodes 9 --groups 3", "--groups is for one pattern: give --pattern too, or a limit (--max-group, --max-links)"},
@@ -53,6 +54,9 @@ files_test() ->
         ?assertMatch({usage, _}, run(["--nodes ", File("nodes"), " --max-links 3"])),
         ok = file:write_file(File("traffic"), "{a, b}.\n"),
         {usage, Text} = run(["--nodes 3 --traffic ", File("traffic")]),
+        ok = file:write_file(File("traffic"), "{'n1@host', 'm2@host', 1}.\n"),
+        {usage, Who} = run(["--nodes 3 --traffic ", File("traffic")]),
+        ?assertNotEqual(nomatch, string:find(Who, "names m2@host, which is not among the nodes")),
         ?assertEqual("--traffic: {a,b} is no row of a traffic matrix: write {FromNodes, ToNodes, MessagesPerSecond}", Text)
     after file:del_dir_r(Dir)
     end.

@@ -159,6 +159,7 @@ none if anything is wrong with it; `Msg` says what.
 """.
 -spec load(file:name_all()) -> ok | {error, {attr_config_error, Msg :: string()} | not_running}.
 load(File) ->
+    is_file(File) orelse misuse(load, 1, 1, File, "the name of a file"),
     maybe
         {ok, Attributes} ?= sderl_attr_config:file(File),
         [] ?= [E || {Name, Spec} <- Attributes, {error, _} = E <- [set(Name, Spec)]],
@@ -167,6 +168,10 @@ load(File) ->
         {error, Msg} -> {error, {attr_config_error, Msg}};
         [{error, Why} | _] -> {error, Why}
     end.
+
+is_file(File) when is_binary(File) -> File =/= <<>>;
+is_file([_ | _] = File) -> io_lib:char_list(File);
+is_file(_) -> false.
 
 %% What is computed once the caller waits for, as the server waits for nobody.
 write(How, Name, Spec, F) ->

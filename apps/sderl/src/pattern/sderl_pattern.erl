@@ -170,25 +170,30 @@ made(Pattern, Nodes, Options, {F, A, I}) ->
 
 -doc "All nodes that are in a group, sorted.".
 -spec nodes(plan()) -> [node()].
-nodes(#{groups := Groups}) -> lists:usort([N || #{nodes := Ns} <- Groups, N <- Ns]).
+nodes(#{groups := Groups}) -> lists:usort([N || #{nodes := Ns} <- Groups, N <- Ns]);
+nodes(Other) -> no_plan(Other, {nodes, 1}, 1).
 
 -doc "The nodes whose home is this group, in its order.".
 -spec home(Group :: term(), plan()) -> [node()].
 home(Name, #{groups := Groups, edges := Edges}) ->
-    [Nodes] = [Ns || #{name := G, nodes := Ns} <- Groups, G =:= Name],
-    Borrowed = lists:append([Gs || #{to := To, gateways := Gs} <- Edges, member(Name, To)]),
-    Nodes -- Borrowed.
+    case [Ns || #{name := G, nodes := Ns} <- Groups, G =:= Name] of
+        [Nodes] -> Nodes -- lists:append([Gs || #{to := To, gateways := Gs} <- Edges, member(Name, To)]);
+        [] -> misuse({home, 2}, 1, Name, "a group of the plan")
+    end;
+home(_, Other) -> no_plan(Other, {home, 2}, 2).
 
 %% Not lists:member, which takes 1 for 1.0.
 member(Name, Names) -> lists:any(fun(N) -> N =:= Name end, Names).
 
 -doc "The gateways of all edges, sorted.".
 -spec gateways(plan()) -> [node()].
-gateways(#{edges := Edges}) -> lists:usort([N || #{gateways := Ns} <- Edges, N <- Ns]).
+gateways(#{edges := Edges}) -> lists:usort([N || #{gateways := Ns} <- Edges, N <- Ns]);
+gateways(Other) -> no_plan(Other, {gateways, 1}, 1).
 
 -doc "The groups that a node is in, in the plan's order.".
 -spec groups_of(node(), plan()) -> [Group :: term()].
-groups_of(Node, #{groups := Groups}) -> [G || #{name := G, nodes := Ns} <- Groups, lists:member(Node, Ns)].
+groups_of(Node, #{groups := Groups}) -> [G || #{name := G, nodes := Ns} <- Groups, lists:member(Node, Ns)];
+groups_of(_, Other) -> no_plan(Other, {groups_of, 2}, 2).
 
 -doc """
 Whether a term is a plan that can be applied, for those that were written by hand: every group has a name
@@ -204,7 +209,8 @@ The plan as launch configuration: the tuple for `sys.config` under `sderl`, the 
 `m:sderl_config`.
 """.
 -spec config(plan()) -> {s_groups, [{Group :: term(), normal, [node(), ...]}]}.
-config(#{groups := Groups}) -> {s_groups, [{G, normal, Ns} || #{name := G, nodes := Ns} <- Groups]}.
+config(#{groups := Groups}) -> {s_groups, [{G, normal, Ns} || #{name := G, nodes := Ns} <- Groups]};
+config(Other) -> no_plan(Other, {config, 1}, 1).
 
 -doc "Writes a plan as a term that `read/1` and `file:consult/1` read.".
 -spec write(file:name_all(), plan()) -> ok | {error, {cannot_write, file:name_all(), term()}}.
@@ -213,7 +219,8 @@ write(File, #{version := ?VSN} = Plan) ->
     case file:write_file(File, unicode:characters_to_binary(["%% coding: utf-8\n", Text])) of
         ok -> ok;
         {error, Why} -> {error, {cannot_write, File, Why}}
-    end.
+    end;
+write(_, Other) -> no_plan(Other, {write, 2}, 2).
 
 -doc "Reads a plan and checks it.".
 -spec read(file:name_all()) -> {ok, plan()} | {error, reason()}.
@@ -240,6 +247,7 @@ Errors: `{node_twice, Node}`, `{too_few_nodes, ...}`.
 """.
 -spec grow(plan(), [node()]) -> {ok, plan()} | {error, reason()}.
 grow(Plan, Nodes) ->
+    ok = plan_arg(Plan, {grow, 2}, 1),
     ok = nodes_arg(Nodes, {grow, 2}, 2),
     sderl_pattern_change:grow(Plan, Nodes).
 
@@ -252,6 +260,7 @@ Errors: `{not_in_plan, Node}`, `{too_few_nodes, ...}`.
 """.
 -spec shrink(plan(), [node()]) -> {ok, plan()} | {error, reason()}.
 shrink(Plan, Nodes) ->
+    ok = plan_arg(Plan, {shrink, 2}, 1),
     ok = nodes_arg(Nodes, {shrink, 2}, 2),
     sderl_pattern_change:shrink(Plan, Nodes).
 
@@ -266,15 +275,29 @@ changes(#{groups := Old}, #{groups := New}) ->
         add => [{G, Ns} || {G, Was, Is} <- Both, [_ | _] = Ns <- [Is -- Was]],
         remove => [{G, Ns} || {G, Was, Is} <- Both, [_ | _] = Ns <- [Was -- Is]],
         delete => [G || #{name := G} <- Old, not is_map_key(G, After)]
-    }.
+    };
+changes(#{groups := _}, Other) -> no_plan(Other, {changes, 2}, 2);
+changes(Other, _) -> no_plan(Other, {changes, 2}, 1).
 
 %% ---------------------------------------------------------------- arguments
 
 nodes_arg(Nodes, Where, I) ->
-    case is_list(Nodes) andalso lists:all(fun is_atom/1, Nodes) of
+    case is_list(Nodes) andalso proper(Nodes) andalso lists:all(fun is_atom/1, Nodes) of
         true -> ok;
         false -> misuse(Where, I, Nodes, "a list of names of nodes")
     end.
+
+proper(List) ->
+    try length(List) of _ -> true catch error:badarg -> false end.
+
+plan_arg(Plan, Where, I) ->
+    case check(Plan) of
+        ok -> ok;
+        {error, _} -> no_plan(Plan, Where, I)
+    end.
+
+-spec no_plan(term(), {atom(), arity()}, pos_integer()) -> no_return().
+no_plan(Found, Where, I) -> misuse(Where, I, Found, "a plan, as check/1 has it").
 
 options_arg(Pattern, Options, Where, I) when is_map(Options) ->
     Bad = [{K, V, Expected} || K := V <- Options, {false, Expected} <- [option(K, V, Pattern)]],

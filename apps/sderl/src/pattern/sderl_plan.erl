@@ -52,7 +52,7 @@ many, in its home group), `names_per_group` (beside those).
 Error: `{bad_traffic, Row}`.
 """.
 -spec predict(sderl_pattern:plan(), Of :: #{atom() => term()}) -> {ok, prediction()} | {error, sderl_pattern:reason()}.
-predict(#{groups := Groups} = Plan, Of) ->
+predict(#{groups := Groups} = Plan, Of) when is_map(Of) ->
     maybe
         {ok, Weights} ?= sderl_pattern_order:pairs(maps:get(traffic, Of, [])),
         Memberships = sderl_plan_graph:memberships(Plan),
@@ -69,7 +69,9 @@ predict(#{groups := Groups} = Plan, Of) ->
             single_points => sderl_plan_graph:single_points(Memberships)
         },
         {ok, maps:merge(Prediction, maps:merge(traffic(Weights, Memberships), names(Plan, Memberships, Of)))}
-    end.
+    end;
+predict(#{groups := _}, Of) -> misuse({predict, 2}, 2, Of, "a map with traffic, names_per_node, names_per_group");
+predict(Other, _) -> misuse({predict, 2}, 1, Other, "a plan, as sderl_pattern:check/1 has it").
 
 least([]) -> 0;
 least(Sizes) -> lists:min(Sizes).
@@ -112,15 +114,23 @@ Errors: `{no_plan, Nodes, Limits, Closest}`, where `Closest` is what would have 
 `{max_links, Links, Pattern}`, `{max_group, Size, Pattern}` or `none`; those of `m:sderl_pattern`.
 """.
 -spec propose([node()], limits()) -> {ok, sderl_pattern:plan(), prediction()} | {error, sderl_pattern:reason()}.
-propose(Nodes, Limits) ->
-    case {unknown(Limits), Nodes} of
-        {[Key | _], _} -> {error, {unknown_limit, Key}};
-        {[], []} -> {error, {no_nodes}};
-        {[], _} -> among(Nodes, Limits)
-    end.
+propose(Nodes, Limits) when is_map(Limits) ->
+    case {unknown(Limits), [KV || {K, V} = KV <- maps:to_list(Limits), not limit(K, V)], Nodes} of
+        {[Key | _], _, _} -> {error, {unknown_limit, Key}};
+        {[], [{K, V} | _], _} -> misuse({propose, 2}, 2, #{K => V}, "a limit with a value that it can have");
+        {[], [], []} -> {error, {no_nodes}};
+        {[], [], _} -> among(Nodes, Limits)
+    end;
+propose(_, Other) -> misuse({propose, 2}, 2, Other, "a map of limits").
 
 unknown(Limits) ->
     maps:keys(Limits) -- [max_links, max_group, gateways, patterns, traffic, order, name, names_per_node, names_per_group].
+
+%% Nodes, order and gateways are looked at by sderl_pattern.
+limit(K, V) when K =:= max_links; K =:= max_group -> is_integer(V) andalso V >= 1;
+limit(K, V) when K =:= names_per_node; K =:= names_per_group -> is_number(V) andalso V >= 0;
+limit(patterns, V) -> is_list(V) andalso V =/= [] andalso V -- [star, tree, ring, chain, grid] =:= [];
+limit(_, _) -> true.
 
 among(Nodes, Limits) ->
     Common = maps:with([name], Limits),
@@ -239,3 +249,7 @@ closest(All, Limits) ->
 -doc "A sentence for an error of `m:sderl_pattern`, of this module or of `m:sderl_plan_apply`: what is wrong, and what to do.".
 -spec format_error(sderl_pattern:reason()) -> string().
 format_error(Reason) -> sderl_plan_words:error(Reason).
+
+-spec misuse({atom(), arity()}, pos_integer(), term(), iodata()) -> no_return().
+misuse({F, A}, I, Found, Expected) ->
+    erlang:error({badarg, {?MODULE, F, A}, #{argument => I, found => Found, expected => Expected}}).

@@ -110,11 +110,11 @@ only the old plan has may be down.
     {ok, report()} | {error, sderl_pattern:reason(), report()}.
 change(Old, New, Options) ->
     R = #r{plan = New, options = options(Options, {change, 3}, 3)},
-    case sderl_pattern:check(Old) of
-        ok ->
+    case [E || Plan <- [Old, New], {error, _} = E <- [sderl_pattern:check(Plan)]] of
+        [] ->
             #{delete := Gone} = sderl_pattern:changes(Old, New),
             started(New, R#r{old = Gone, leaving = sderl_pattern:nodes(Old) -- sderl_pattern:nodes(New)});
-        {error, Why} -> {error, Why, report(R#r{began = now_ms()})}
+        [{error, Why} | _] -> {error, Why, report(R#r{began = now_ms()})}
     end.
 
 started(Plan, R0) ->

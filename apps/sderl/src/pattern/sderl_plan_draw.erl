@@ -280,7 +280,7 @@ facts(Facts) ->
 predicted(#{nodes := N, groups := G, gateways := Gateways, group_size := #{min := Least, max := Most}, mesh_links := Mesh, single_points := Single,
             links := #{max := LMax, mean := LMean}, hops := #{max := HMax, mean := HMean, unreachable := Lost}} = P) ->
     lists:append([
-        [{"nodes", format("~b in ~b groups of ~b to ~b members, ~b gateways", [N, G, Least, Most, Gateways])},
+        [{"nodes", format("~b in ~ts, ~ts", [N, groups(G, Least, Most), counted(Gateways, "gateway")])},
          {"links", format("~b at most, ~.1f on average; ~b in a full mesh", [LMax, LMean, Mesh])},
          {"hops", format("~b at most, ~.2f on average", [HMax, HMean])}],
         [{"no way", format("between ~b pairs of nodes", [Lost div 2])} || Lost > 0],
@@ -290,6 +290,13 @@ predicted(#{nodes := N, groups := G, gateways := Gateways, group_size := #{min :
          || #{names := #{max := Max, mean := Mean, mesh := All}} <- [P]],
         [{"single points", case Single of
             [] -> "none: no node's loss parts the groups";
+            [{Node, _}] -> format("the loss of ~ts parts groups", [atom_to_list(Node)]);
             _ -> format("the loss of any of ~b nodes parts groups: ~ts", [length(Single), first_and_last([Node || {Node, _} <- Single])])
         end}]
     ]).
+
+groups(1, Size, Size) -> format("1 group of ~ts", [counted(Size, "member")]);
+groups(G, Least, Most) -> format("~b groups of ~b to ~b members", [G, Least, Most]).
+
+counted(1, What) -> ["1 ", What];
+counted(N, What) -> format("~b ~tss", [N, What]).

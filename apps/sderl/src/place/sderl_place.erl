@@ -292,16 +292,32 @@ kept(Spec, MFA, A, Options) ->
 
 -doc "Where the process of a keeper runs now. `over`: there is no such keeper, or none any more.".
 -spec placed(Keeper :: pid()) -> {ok, pid()} | {error, moving | over}.
-placed(Keeper) when is_pid(Keeper) -> sderl_place_keeper:place(Keeper);
-placed(Other) -> misuse(placed, 1, 1, #{found => Other, expected => "the keeper that spawn gave"}).
+placed(Keeper) ->
+    ok = keeper_arg(Keeper, placed),
+    sderl_place_keeper:place(Keeper).
 
 -doc """
 Ends a keeper and its process, which gets the exit signal `shutdown` and is killed after five seconds. The
 owner is told nothing. `ok` also when they have ended already.
 """.
 -spec stop(Keeper :: pid()) -> ok.
-stop(Keeper) when is_pid(Keeper) -> sderl_place_keeper:stop(Keeper);
-stop(Other) -> misuse(stop, 1, 1, #{found => Other, expected => "the keeper that spawn gave"}).
+stop(Keeper) ->
+    ok = keeper_arg(Keeper, stop),
+    sderl_place_keeper:stop(Keeper).
+
+%% Another process would be asked what it does not understand, and waited for until it ends.
+keeper_arg(Keeper, F) when is_pid(Keeper), node(Keeper) =:= node() ->
+    case proc_lib:initial_call(Keeper) of
+        {sderl_place_keeper, init, _} -> ok;
+        _ ->
+            _ = is_process_alive(Keeper) andalso no_keeper(Keeper, F),
+            ok
+    end;
+keeper_arg(Keeper, _) when is_pid(Keeper) -> ok;
+keeper_arg(Other, F) -> no_keeper(Other, F).
+
+-spec no_keeper(term(), atom()) -> no_return().
+no_keeper(Found, F) -> misuse(F, 1, 1, #{found => Found, expected => "the keeper that spawn gave"}).
 
 mfa_arg({M, F, Args}, A) when is_atom(M), is_atom(F), is_list(Args) ->
     try length(Args) of

@@ -134,4 +134,4 @@ is_grouped() ->
 
 -spec misuse(atom(), arity(), pos_integer(), term(), string()) -> no_return().
 misuse(Function, Arity, Position, Value, Expected) ->
-    error({badarg, {?MODULE, Function, Arity}, #{argument => Position, value => Value, expected => Expected}}).
+    error({badarg, {?MODULE, Function, Arity}, #{argument => Position, found => Value, expected => Expected}}).

@@ -55,6 +55,8 @@ In a group of this node the same calls go straight to the process.
 -type receivers() :: {names, Pattern :: term()} | {nodes, Process :: atom()}.
 
 -define(CALL_MS, 5000).
+-define(TIMEOUT, "milliseconds, a whole number from 0 to 4294967295, or infinity").
+-define(is_timeout(T), (T =:= infinity orelse is_integer(T) andalso T >= 0 andalso T =< 16#FFFFFFFF)).
 %% The longest that a name is asked for.
 -define(FIND_MS, 5000).
 
@@ -113,7 +115,7 @@ both may have been asked, each once.
 """.
 -spec call({Group :: term(), Name :: term()}, Request :: term(), timeout()) ->
     {ok, term()} | {error, sderl_route_call:error() | not_running}.
-call({Group, Name}, Request, Timeout) when Timeout =:= infinity; is_integer(Timeout), Timeout >= 0 ->
+call({Group, Name}, Request, Timeout) when ?is_timeout(Timeout) ->
     try sderl_read:local(Group, Name) of
         undefined ->
             case sderl_store:is_member(Group) of
@@ -124,7 +126,7 @@ call({Group, Name}, Request, Timeout) when Timeout =:= infinity; is_integer(Time
     catch
         error:badarg -> {error, not_running}
     end;
-call({_, _}, _, Timeout) -> misuse(call, 3, 3, Timeout, "milliseconds or infinity");
+call({_, _}, _, Timeout) -> misuse(call, 3, 3, Timeout, ?TIMEOUT);
 call(Other, _, _) -> misuse(call, 3, 1, Other, "{Group, Name}").
 
 direct(Process, Request, Timeout) ->
@@ -141,14 +143,15 @@ route arrives. Errors as with `call/3`.
 """.
 -spec call_any(Group :: term(), Process :: atom(), Request :: term(), timeout()) ->
     {ok, term()} | {error, sderl_route_call:error() | not_running}.
-call_any(Group, Process, Request, Timeout) when is_atom(Process) ->
+call_any(Group, Process, Request, Timeout) when is_atom(Process), ?is_timeout(Timeout) ->
     try sderl_store:is_member(Group) of
         true -> direct(Process, Request, Timeout);
         false -> sderl_route_call:call(Group, {call_any, Process}, Request, Timeout)
     catch
         error:badarg -> {error, not_running}
     end;
-call_any(_, Process, _, _) -> misuse(call_any, 4, 2, Process, "an atom").
+call_any(_, Process, _, _) when not is_atom(Process) -> misuse(call_any, 4, 2, Process, "an atom");
+call_any(_, _, _, Timeout) -> misuse(call_any, 4, 4, Timeout, ?TIMEOUT).
 
 -doc """
 Sends a message to many processes of a group: `{names, Pattern}`, all that are registered under a name
@@ -227,7 +230,7 @@ queue, `info` gives false if the monitor was over. As `erlang:demonitor/2`.
 """.
 -spec demonitor(reference(), [flush | info]) -> boolean().
 demonitor(Ref, Options) when is_reference(Ref), is_list(Options) ->
-    _ = Options -- [flush, info] =:= [] orelse misuse(demonitor, 2, 2, Options, "a list of flush and info"),
+    _ = is_options(Options) orelse misuse(demonitor, 2, 2, Options, "a list of flush and info"),
     Had = try sderl_monitor:demonitor(Ref)
           catch error:badarg -> false
           end,
@@ -242,6 +245,10 @@ demonitor(Ref, Options) when is_reference(Ref), is_list(Options) ->
     end;
 demonitor(Ref, Options) when is_reference(Ref) -> misuse(demonitor, 2, 2, Options, "a list of flush and info");
 demonitor(Other, _) -> misuse(demonitor, 2, 1, Other, "a reference").
+
+is_options([]) -> true;
+is_options([Option | Options]) -> lists:member(Option, [flush, info]) andalso is_options(Options);
+is_options(_) -> false.
 
 -doc "Via callback: `s_group:register_name/2`. A name is registered in a group of this node.".
 -spec register_name({Group :: term(), Name :: term()}, pid()) -> yes | no.
@@ -324,4 +331,4 @@ reports(Other) -> misuse(reports, 1, 1, Other, "true or false").
 
 -spec misuse(atom(), arity(), pos_integer(), term(), string()) -> no_return().
 misuse(Function, Arity, Position, Value, Expected) ->
-    error({badarg, {?MODULE, Function, Arity}, #{argument => Position, value => Value, expected => Expected}}).
+    error({badarg, {?MODULE, Function, Arity}, #{argument => Position, found => Value, expected => Expected}}).
