@@ -23,6 +23,9 @@ The module is pure; a plan is that of `m:sderl_pattern`.
 | `traffic` | with a traffic matrix: `#{mean, inside, unreachable}`: hops of a message, and the share of messages that stay in a group |
 | `names` | with `names_per_node` or `names_per_group`: `#{max, mean, mesh}`: names that a node holds; in one namespace of all |
 | `single_points` | `[{Node, Groups}]`: gateways whose loss cuts groups off |
+
+An argument of the wrong type raises `{badarg, {sderl_plan, Function, Arity}, #{argument := N, found := Value, expected := Text}}`; what contradicts
+itself is `{error, Reason}`, for `format_error/1`.
 """.
 
 -export([predict/1, predict/2, within/2, propose/2, format_error/1]).

@@ -23,6 +23,8 @@ Node.spawn(node, Worker, :init, [slot])       :sderl_gateway.s_group_spawn(node,
 
 Neither makes a link between the two nodes. On a node that is in no group, or without the application, they are `!`
 and `spawn/4`, so that the same program runs on a plain full mesh.
+
+An argument of the wrong type raises `{badarg, {sderl_gateway, Function, Arity}, #{argument := N, found := Value, expected := Text}}`.
 """.
 
 -export([s_group_send/2, s_group_spawn/4]).

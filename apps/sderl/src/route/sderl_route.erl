@@ -35,6 +35,11 @@ In a group of this node the same calls go straight to the process.
   mean locally: see `whereis_name/1`. `monitor/1` watches a process under its name.
 - **Nothing is lost in silence**, but what was on a link or in a gateway that died: see `reports/1`. A send is
   not acknowledged; a call is.
+
+## Errors
+
+Expected ones are values: `{error, Reason}`, as said at each function, and `{error, not_running}` where the application does not run. An argument
+of the wrong type raises `{badarg, {sderl_route, Function, Arity}, #{argument := N, found := Value, expected := Text}}`.
 """.
 
 -compile({no_auto_import, [demonitor/1, demonitor/2]}).
