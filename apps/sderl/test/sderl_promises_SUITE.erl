@@ -248,6 +248,8 @@ kill_one() ->
     Scopes = [{Which, Uid} || {{scope, Uid}, _, _, _} <- ets:tab2list(sderl_pg), Which <- [scope, keeper]],
     Victims = Groups ++ Groups ++ Scopes ++ [{child, Id} || {Id, _, _, _} <- supervisor:which_children(sderl_sup)],
     Victim = lists:nth(rand:uniform(length(Victims)), Victims),
+    %% One that its supervisor's death took along may be on its way back.
+    ok = sderl_fleet:await(fun() -> is_pid(where(Victim)) end, 60_000),
     Pid = where(Victim),
     exit(Pid, kill),
     ok = sderl_fleet:await(fun() ->
