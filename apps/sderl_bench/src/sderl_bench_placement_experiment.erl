@@ -11,7 +11,7 @@ The last line of JSON has `part` `summary`: `choose_us` there is that of the slo
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([measure/2, overall/1, verdict/1]).
+-export([measure/2, overall/1, tables/2, verdict/1]).
 -export_type([result/0]).
 
 -doc "A part, what was varied in it, and what was measured.".
@@ -72,7 +72,7 @@ run(#{nodes := Nodes, repeat := Repeat} = Options, Output) ->
         sderl_bench_output:say(Output, [
             io_lib:format("~nOne group of ~w nodes; ", [Nodes]), sderl_bench_machine:text(),
             [io_lib:format("; ~w turns: median (least..greatest)", [Repeat]) || Repeat > 1], "\n\n",
-            tables(Results, Options)
+            tables(fun sderl_bench_table:text/2, Results)
         ]),
         verdict(Results)
     end.
@@ -114,21 +114,22 @@ overall(Results) ->
         #{choose_us => Slowest, messages_sent => lists:sum([N || {choose, _, #{messages_sent := N}} <- Results])}
     ).
 
-tables(Results, #{choices := Choices, among := Among}) ->
+-doc "The results as tables in the given form.".
+-spec tables(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [result()]) -> unicode:chardata().
+tables(Form, Results) ->
     Number = fun sderl_bench_table:number/1,
     Spread = fun(Key, List) -> sderl_bench_table:spread([maps:get(Key, M) || M <- List]) end,
     Keys = fun(Part) -> lists:uniq([K || {P, K, _} <- Results, P =:= Part]) end,
     Of = fun(Part, Key) -> [M || {P, K, M} <- Results, P =:= Part, K =:= Key] end,
     [
-        sderl_bench_table:text(["one choice", "p50 us", "p99 us", "messages", "processes", "nodes chosen"], [
+        Form(["one choice", "p50 us", "p99 us", "messages", "processes", "nodes chosen"], [
             [atom_to_list(Name), Spread(p50, Us), Spread(p99, Us),
              Number(lists:sum([N || #{messages_sent := N} <- Ms])), Number(lists:sum([N || #{processes_spawned := N} <- Ms])),
              Number(lists:max([N || #{nodes_chosen := N} <- Ms]))]
          || #{chooser := Name} = Key <- Keys(choose), Ms <- [Of(choose, Key)], Us <- [[U || #{choose_us := U} <- Ms]]
         ]),
         "\n",
-        sderl_bench_table:text(
-            [io_lib:format("~w choices at once among ~w", [Choices, Among]), "from", "most", "least", "mean", "stddev"], [
+        Form(["choices at the same moment", "from", "most", "least", "mean", "stddev"], [
             [atom_to_list(Name), case From of one -> "one node"; all -> "all of them" end,
              Spread(max, Ms), Spread(min, Ms), Spread(mean, Ms), Spread(stddev, Ms)]
          || #{chooser := Name, from := From} = Key <- Keys(spread), Ms <- [Of(spread, Key)]

@@ -8,7 +8,7 @@ nodes, and one for each pattern that is applied to a running cluster.
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([measure/2]).
+-export([measure/2, tables/2, verdict/1]).
 -export_type([result/0]).
 
 -doc "A part, what was varied in it, and what was measured.".
@@ -74,9 +74,8 @@ run(#{max_links := Links, running := Running} = Options, Output) ->
         {ok, Results} ?= measure(Options, Output),
         sderl_bench_output:say(Output, [
             io_lib:format("~nAt most ~w links a node; ", [Links]), sderl_bench_machine:text(), "\n\n",
-            proposed([{N, M} || {propose, N, M} <- Results]),
-            [["\n", io_lib:format("~w running nodes; as predicted / as seen~n~n", [Running]),
-              applied([{P, M} || {apply, P, M} <- Results])] || Running > 0]
+            tables(fun sderl_bench_table:text/2, Results),
+            [io_lib:format("~napplied to ~w running nodes~n", [Running]) || Running > 0]
         ])
     end.
 
@@ -122,19 +121,25 @@ write(Output, Params, Metrics) ->
         {error, Text} -> {error, {text, Text}}
     end.
 
-proposed(Results) ->
+-doc "The results as tables in the given form.".
+-spec tables(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [result()]) -> unicode:chardata().
+tables(Form, Results) ->
+    Applied = [{P, M} || {apply, P, M} <- Results],
+    [proposed(Form, [{N, M} || {propose, N, M} <- Results]), [["\n", applied(Form, Applied)] || Applied =/= []]].
+
+proposed(Form, Results) ->
     Number = fun sderl_bench_table:number/1,
-    sderl_bench_table:text(
+    Form(
         ["nodes", "planned in ms", "pattern", "groups", "largest", "links max", "mean", "mesh", "hops max", "mean", "names a node", "in one namespace"],
         [[Number(N), spread(propose_ms, Ms), atom_to_list(Pattern) | [Number(maps:get(K, M)) || K <- [groups, group_size_max,
              links_per_node_max, links_per_node_mean, mesh_links_per_node, hops_max, hops_mean, names_per_node_max, names_mesh]]]
          || N <- lists:uniq([N || {N, _} <- Results]), [#{pattern := Pattern} = M | _] = Ms <- [[M || {C, M} <- Results, C =:= N]]]
     ).
 
-applied(Results) ->
+applied(Form, Results) ->
     Both = fun(A, B, M) -> [sderl_bench_table:number(maps:get(A, M)), " / ", sderl_bench_table:number(maps:get(B, M))] end,
-    sderl_bench_table:text(
-        ["pattern", "groups", "applied in ms", "routes ms later", "links max", "hops max", "hops mean", "nodes off"],
+    Form(
+        ["applied pattern", "groups", "applied in ms", "settled ms later", "links max, predicted / seen", "hops max", "hops mean", "nodes off"],
         [[atom_to_list(P), sderl_bench_table:number(maps:get(groups, M)), spread(apply_ms, Ms), spread(routes_ms, Ms),
           Both(links_per_node_max, seen_links_per_node_max, M), Both(hops_max, seen_hops_max, M), Both(hops_mean, seen_hops_mean, M),
           sderl_bench_table:number(lists:sum([N || #{nodes_off := N} <- Ms]))]
@@ -142,3 +147,7 @@ applied(Results) ->
     ).
 
 spread(Key, Metrics) -> sderl_bench_table:spread([maps:get(Key, M) || M <- Metrics]).
+
+-doc "Whatever comes out is a result: `nodes_off` says where a cluster is not as its plan has it.".
+-spec verdict([result()]) -> ok.
+verdict(_) -> ok.

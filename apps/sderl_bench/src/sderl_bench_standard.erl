@@ -18,7 +18,8 @@ command() ->
     #{
         help =>
             "Runs the registry benchmark on 10 nodes with 1, 20 and 100 clients a node, and on\n"
-            "100 nodes in 10 groups, then the join benchmark; prints their tables in Markdown.\n"
+            "100 nodes in 10 groups, then the benchmarks of joining, routing, placement and plans; prints\n"
+            "their tables in Markdown.\n"
             "Takes about a quarter of an hour.",
         arguments => [
             #{
@@ -54,13 +55,21 @@ check(_) ->
     {"s_group,yardstick", 100, 10, 20}
 ]).
 
+%% {Name, Module, Arguments}: with their defaults but for these.
+-define(OTHERS, [
+    {"route", sderl_bench_route_experiment, []},
+    {"placement", sderl_bench_placement_experiment, []},
+    {"plan", sderl_bench_plan_experiment, ["--nodes", "10,20,50,100,200,500"]}
+]).
+
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
 run(Options, Output) ->
     maybe
         {ok, Registry} ?= registries(?RUNS, Options, Output, []),
         {ok, Join} ?= join(Options, Output),
-        sderl_bench_output:say(Output, ["\n", markdown(Registry, Options), "\n", Join]),
+        {ok, Groups} ?= others(?OTHERS, Options, Output, []),
+        sderl_bench_output:say(Output, ["\n", markdown(Registry, Options), "\n", Join, Groups]),
         sderl_bench_registry_experiment:verdict(Registry)
     end.
 
@@ -96,6 +105,19 @@ joined(Runs) ->
     maybe
         ok ?= sderl_bench_join_experiment:verdict(Runs),
         {ok, sderl_bench_join_experiment:table(fun sderl_bench_table:markdown/2, Runs)}
+    end.
+
+others([], _, _, Tables) ->
+    {ok, Tables};
+others([{Name, Module, Args} | More], #{repeat := Repeat} = Options, Output, Tables) ->
+    All = Args ++ ["--repeat", integer_to_list(Repeat)],
+    {ok, Parsed} = sderl_command:parse(All, ["bench", Name], Module:command()),
+    {ok, Checked} = Module:check(Parsed),
+    sderl_bench_output:say(Output, [Name, "\n"]),
+    maybe
+        {ok, Results} ?= Module:measure(Checked, Output),
+        ok ?= Module:verdict(Results),
+        others(More, Options, Output, [Tables, "\n", Module:tables(fun sderl_bench_table:markdown/2, Results)])
     end.
 
 markdown(Runs, #{seconds := Seconds, repeat := Repeat}) ->
