@@ -73,9 +73,13 @@ role_tick(#s{role = orphan} = S0) ->
         #s{role = orphan, peers = P} = S -> lists:foldl(fun sderl_core:ask/2, S, maps:keys(P));
         S -> S
     end;
-role_tick(#s{role = surrender, to = {_, _, At}, now = Now, aside_ms = A} = S) when Now - At > 2 * A ->
-    sderl_core_merge:resume(S);
-role_tick(#s{role = surrender, lead = Self, self = Self} = S) -> slow(heartbeat(S));
+role_tick(#s{role = surrender, to = {To, _, At}, now = Now, aside_ms = A, d = #d{mem = Mem}, lead = L, self = Self} = S) ->
+    %% Who is no member any more, as we have heard since, takes nobody in.
+    case Now - At > 2 * A orelse not sderl_membership:is_member(To, Mem) of
+        true -> sderl_core_merge:resume(S);
+        false when L =:= Self -> slow(heartbeat(S));
+        false -> S
+    end;
 role_tick(S) -> S.
 
 -spec heartbeat(#s{}) -> #s{}.
