@@ -91,7 +91,9 @@ patterns_are_names() ->
     ok = told(?MATE, [{N, {v, N}, ok, 0, static, 1} || N <- Names], 0),
     ?assertEqual([{ok, {v, N}, 0} || N <- Names], [cached(?MATE, N, 0) || N <- Names]),
     ok = sderl_attr_table:drop(?MATE, ['_']),
-    ?assertEqual(lists:sort(tl(Names)), lists:sort(names(?MATE))).
+    %% (1 and 1.0 are apart, and sorting does not part them.)
+    ?assertEqual([], tl(Names) -- names(?MATE)),
+    ?assertEqual(length(tl(Names)), length(names(?MATE))).
 
 silence() ->
     ok = sderl_attr_table:silent(?MATE, 100),

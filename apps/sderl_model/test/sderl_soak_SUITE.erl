@@ -186,6 +186,8 @@ at_rest(F, N, Names, Nodes) ->
 %% More rows than the live names (all of one group), the links and one scope explain.
 excess(#{ets := Tables, queues := Queues}, Names, Nodes) ->
     [{queues, Queues} || Queues > 0]
+        %% Nobody is in a process group.
+        ++ [{T, Rows, 0} || T := {Rows, _} <- Tables, Rows > 0, is_atom(T), lists:prefix("sderl_pg_", atom_to_list(T))]
         ++ [{T, Rows, Most} || T := Most <- explained(Names, Nodes), {Rows, _} <- [maps:get(T, Tables, {0, 0})], Rows > Most].
 
 explained(Names, Nodes) ->
@@ -195,6 +197,8 @@ explained(Names, Nodes) ->
       sderl_pg => 1, sderl_state => Nodes + 10,
       %% The built-in attributes of every node; which there are here, and who tells of others.
       sderl_attrs => Nodes * length(sderl_attr_builtin:all()), sderl_attr_state => Nodes + length(sderl_attr_builtin:all()),
+      %% One group is ready, and what former gateways told last is kept for a while.
+      sderl_routes => Nodes + 1,
       %% At the coordinator, whoever that is.
       {sderl_index, {sderl_group, init, 1}} => Names}.
 
