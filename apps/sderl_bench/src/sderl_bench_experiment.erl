@@ -6,7 +6,8 @@ A benchmark: what follows `bin/sderl bench`. Its module is listed in
 `m:sderl_bench_output`.
 """.
 
--export([json_option/0]).
+-export([json_option/0, option/5]).
+-export([at_least/3, numbers/4, words/1]).
 
 -doc "One line for `bin/sderl bench list`.".
 -callback summary() -> string().
@@ -33,3 +34,46 @@ json_option() ->
         required => false,
         help => {"[--json FILE|-]", ["results as JSON, one object a line, to a file or to stdout (-)"]}
     }.
+
+-doc "An option with a default, which its help shows: `max_links` is given as `--max-links`.".
+-spec option(atom(), Shape :: string(), integer | string, Default :: integer() | string(), Text :: string()) ->
+    argparse:argument().
+option(Name, Shape, Type, Default, Text) ->
+    Long = [$- | flag(Name)],
+    Shown = io_lib:format("~ts (~ts)", [Text, if is_integer(Default) -> integer_to_list(Default); true -> Default end]),
+    #{
+        name => Name,
+        long => Long,
+        type => Type,
+        default => Default,
+        help => {lists:flatten(["[-", Long, " ", Shape, "]"]), [lists:flatten(Shown)]}
+    }.
+
+flag(Key) -> lists:flatten(string:replace(atom_to_list(Key), "_", "-", all)).
+
+-doc "Whether the values of these options are not less than `Min`.".
+-spec at_least(Min :: integer(), [atom()], #{atom() => term()}) -> ok | {error, sderl_command:text()}.
+at_least(Min, Keys, Options) ->
+    case [{Key, Value} || Key <- Keys, Value <- [maps:get(Key, Options)], Value < Min] of
+        [] -> ok;
+        [{Key, Value} | _] -> {error, io_lib:format("--~ts must be at least ~w, not ~w", [flag(Key), Min, Value])}
+    end.
+
+-doc "The whole numbers of a list with commas, in its order.".
+-spec numbers(Option :: string(), Text :: string(), Min :: integer(), Max :: integer()) ->
+    {ok, [integer()]} | {error, sderl_command:text()}.
+numbers(Option, Text, Min, Max) ->
+    case [W || W <- words(Text), not is_number_between(W, Min, Max)] of
+        [] -> {ok, [list_to_integer(W) || W <- words(Text)]};
+        [W | _] -> {error, io_lib:format("~ts: \"~ts\" is no whole number from ~w to ~w", [Option, W, Min, Max])}
+    end.
+
+is_number_between(Word, Min, Max) ->
+    case string:to_integer(Word) of
+        {N, []} when is_integer(N) -> N >= Min andalso N =< Max;
+        _ -> false
+    end.
+
+-doc "What stands between commas.".
+-spec words(Text :: string()) -> [string()].
+words(Text) -> [string:trim(W) || W <- string:split(Text, ",", all)].

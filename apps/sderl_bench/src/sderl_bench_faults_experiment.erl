@@ -24,6 +24,8 @@ Metrics of one fault, as in the JSON output:
 -export([summary/0, command/0, check/1, run/2]).
 -export([table/2]).
 
+-import(sderl_bench_experiment, [at_least/3]).
+
 -define(LEAST_NODES, 3).
 %% As many as there can be network namespaces.
 -define(MOST_NODES, 250).
@@ -113,15 +115,6 @@ listed(Flag, Text, Known, Find) ->
         {[Unknown | _], _} -> {error, [Flag, ": there is no \"", Unknown, "\"; there are ", lists:join(", ", Known)]};
         {[], [Twice | _]} -> {error, [Flag, " names ", Twice, " twice; use --repetitions to run it several times"]};
         {[], []} -> {ok, [{Name, Found} || Name <- Names, {ok, Found} <- [Find(Name)]]}
-    end.
-
-at_least(Min, Keys, Options) ->
-    case [{Key, Value} || Key <- Keys, Value <- [maps:get(Key, Options)], Value < Min] of
-        [] ->
-            ok;
-        [{Key, Value} | _] ->
-            Flag = string:replace(atom_to_list(Key), "_", "-", all),
-            {error, io_lib:format("--~ts must be at least ~w, not ~w", [Flag, Min, Value])}
     end.
 
 at_most(Max, Key, Options) ->

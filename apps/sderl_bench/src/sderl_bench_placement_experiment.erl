@@ -14,6 +14,8 @@ The last line of JSON has `part` `summary`: `choose_us` there is that of the slo
 -export([measure/2, overall/1, tables/2, verdict/1]).
 -export_type([result/0]).
 
+-import(sderl_bench_experiment, [at_least/3]).
+
 -doc "A part, what was varied in it, and what was measured.".
 -type result() :: {Part :: choose | spread | sharing, Key :: map(), Metrics :: map()}.
 
@@ -39,30 +41,25 @@ command() ->
         ]
     }.
 
-option(Name, Shape, Default, Text) ->
-    Long = [$- | flag(Name)],
-    #{
-        name => Name,
-        long => Long,
-        type => integer,
-        default => Default,
-        help => {lists:flatten(["[-", Long, " ", Shape, "]"]), [lists:flatten(io_lib:format("~ts (~w)", [Text, Default]))]}
-    }.
-
-flag(Key) -> lists:flatten(string:replace(atom_to_list(Key), "_", "-", all)).
+option(Name, Shape, Default, Text) -> sderl_bench_experiment:option(Name, Shape, integer, Default, Text).
 
 -doc false.
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
-check(#{nodes := Nodes, among := Among} = Options) ->
-    Least = [{nodes, 2}, {ms, 10}, {choices, 1}, {among, 2}, {share_ms, 100}, {repeat, 1}],
-    case [{Key, Min} || {Key, Min} <- Least, maps:get(Key, Options) < Min] of
-        [{Key, Min} | _] ->
-            {error, io_lib:format("--~ts must be at least ~w, not ~w", [flag(Key), Min, maps:get(Key, Options)])};
-        [] when Among > Nodes ->
-            {error, io_lib:format("--among ~w is more than --nodes ~w", [Among, Nodes])};
-        [] ->
-            {ok, Options}
+check(Options) ->
+    maybe
+        ok ?= at_least(2, [nodes], Options),
+        ok ?= at_least(10, [ms], Options),
+        ok ?= at_least(1, [choices], Options),
+        ok ?= at_least(2, [among], Options),
+        ok ?= at_least(100, [share_ms], Options),
+        ok ?= at_least(1, [repeat], Options),
+        ok ?= enough(Options),
+        {ok, Options}
     end.
+
+enough(#{nodes := Nodes, among := Among}) when Among > Nodes ->
+    {error, io_lib:format("--among ~w is more than --nodes ~w", [Among, Nodes])};
+enough(_) -> ok.
 
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.

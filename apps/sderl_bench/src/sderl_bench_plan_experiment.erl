@@ -11,6 +11,8 @@ nodes, and one for each pattern that is applied to a running cluster.
 -export([measure/2, tables/2, verdict/1]).
 -export_type([result/0]).
 
+-import(sderl_bench_experiment, [option/5, at_least/3, numbers/4]).
+
 -doc "A part, what was varied in it, and what was measured.".
 -type result() :: {Part :: propose | apply, pos_integer() | atom(), Metrics :: map()}.
 
@@ -35,37 +37,22 @@ command() ->
         ]
     }.
 
-option(Name, Shape, Type, Default, Text) ->
-    Long = [$- | flag(Name)],
-    Shown = io_lib:format("~ts (~ts)", [Text, if is_integer(Default) -> integer_to_list(Default); true -> Default end]),
-    #{
-        name => Name,
-        long => Long,
-        type => Type,
-        default => Default,
-        help => {lists:flatten(["[-", Long, " ", Shape, "]"]), [lists:flatten(Shown)]}
-    }.
-
-flag(Key) -> lists:flatten(string:replace(atom_to_list(Key), "_", "-", all)).
-
 -doc false.
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
 check(#{nodes := Nodes, running := Running, group_size := Size} = Options) ->
-    Words = [string:trim(W) || W <- string:split(Nodes, ",", all)],
-    Least = [{max_links, 1}, {running, 0}, {group_size, 4}, {repeat, 1}],
-    case {[W || W <- Words, not is_count(W)], [{K, Min} || {K, Min} <- Least, maps:get(K, Options) < Min]} of
-        {[W | _], _} -> {error, io_lib:format("--nodes: \"~ts\" is no whole number from 2 to 10000", [W])};
-        {[], [{K, Min} | _]} -> {error, io_lib:format("--~ts must be at least ~w, not ~w", [flag(K), Min, maps:get(K, Options)])};
-        {[], []} when Running > 0, Running < 2 * Size ->
-            {error, io_lib:format("--running ~w is too few for two groups of ~w", [Running, Size])};
-        {[], []} -> {ok, Options#{nodes := [list_to_integer(W) || W <- Words]}}
+    maybe
+        {ok, Ns} ?= numbers("--nodes", Nodes, 2, 10_000),
+        ok ?= at_least(1, [max_links], Options),
+        ok ?= at_least(0, [running], Options),
+        ok ?= at_least(4, [group_size], Options),
+        ok ?= at_least(1, [repeat], Options),
+        ok ?= two_groups(Running, Size),
+        {ok, Options#{nodes := Ns}}
     end.
 
-is_count(Word) ->
-    case string:to_integer(Word) of
-        {N, []} when is_integer(N) -> N >= 2 andalso N =< 10_000;
-        _ -> false
-    end.
+two_groups(Running, Size) when Running > 0, Running < 2 * Size ->
+    {error, io_lib:format("--running ~w is too few for two groups of ~w", [Running, Size])};
+two_groups(_, _) -> ok.
 
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.

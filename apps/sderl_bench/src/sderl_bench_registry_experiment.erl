@@ -22,6 +22,8 @@ Metrics of one run, as in the JSON output:
 -export([measure/2, table/1, markdown_row/3, verdict/1]).
 -export_type([run/0]).
 
+-import(sderl_bench_experiment, [option/5, at_least/3, words/1]).
+
 -doc "One run: the implementation's name, what was asked, what was measured.".
 -type run() :: #{
     impl := string(),
@@ -56,20 +58,6 @@ command() ->
         ]
     }.
 
-option(Name, Shape, Type, Default, Text) ->
-    Long = [$- | atom_to_list(Name)],
-    Shown = io_lib:format("~ts (~ts)", [Text, default(Default)]),
-    #{
-        name => Name,
-        long => Long,
-        type => Type,
-        default => Default,
-        help => {lists:flatten(["[-", Long, " ", Shape, "]"]), [lists:flatten(Shown)]}
-    }.
-
-default(Default) when is_integer(Default) -> integer_to_list(Default);
-default(Default) -> Default.
-
 -doc false.
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
 check(#{impl := Impls, nodes := Nodes} = Options) ->
@@ -83,7 +71,7 @@ check(#{impl := Impls, nodes := Nodes} = Options) ->
     end.
 
 impls(Text) ->
-    Names = [string:trim(Name) || Name <- string:split(Text, ",", all)],
+    Names = words(Text),
     case {[Name || Name <- Names, sderl_bench_impl:module(Name) =:= error], Names -- lists:uniq(Names)} of
         {[Unknown | _], _} ->
             {error, [
@@ -94,12 +82,6 @@ impls(Text) ->
             {error, ["--impl names ", Twice, " twice; use --repeat to run it several times"]};
         {[], []} ->
             {ok, [{Name, Module} || Name <- Names, {ok, Module} <- [sderl_bench_impl:module(Name)]]}
-    end.
-
-at_least(Min, Keys, Options) ->
-    case [{Key, Value} || Key <- Keys, Value <- [maps:get(Key, Options)], Value < Min] of
-        [] -> ok;
-        [{Key, Value} | _] -> {error, io_lib:format("--~ts must be at least ~w, not ~w", [Key, Min, Value])}
     end.
 
 divides(Size, _) when Size < 1 ->

@@ -18,6 +18,8 @@ of `calls` are missing there, as they are for several ways and numbers of caller
 -export([defaults/0, measure/2, medians/1, tables/2, verdict/1]).
 -export_type([result/0]).
 
+-import(sderl_bench_experiment, [option/5, at_least/3, numbers/4, words/1]).
+
 -doc "A part, what was varied in it, and what was measured.".
 -type result() :: {Part :: messages | calls | links | failover, Key :: map(), Metrics :: map()}.
 
@@ -50,17 +52,7 @@ command() ->
         ]
     }.
 
-option(Name, Shape, Type, Text) ->
-    Default = maps:get(Name, defaults()),
-    Long = [$- | lists:flatten(string:replace(atom_to_list(Name), "_", "-", all))],
-    Shown = io_lib:format("~ts (~ts)", [Text, if is_integer(Default) -> integer_to_list(Default); true -> Default end]),
-    #{
-        name => Name,
-        long => Long,
-        type => Type,
-        default => Default,
-        help => {lists:flatten(["[-", Long, " ", Shape, "]"]), [lists:flatten(Shown)]}
-    }.
+option(Name, Shape, Type, Text) -> option(Name, Shape, Type, maps:get(Name, defaults()), Text).
 
 -doc "What options are without being given.".
 -spec defaults() -> #{atom() => term()}.
@@ -82,35 +74,13 @@ check(#{parts := Parts, gateways := Gateways, sizes := Sizes, callers := Callers
         ok ?= at_least(10, [ms], Options),
         ok ?= at_least(3, [group_size], Options),
         ok ?= divides(Options),
-        {ok, Options#{parts := Ps, gateways := Gs, sizes := Ss, callers := Cs}}
+        {ok, Options#{parts := Ps, gateways := lists:uniq(Gs), sizes := lists:uniq(Ss), callers := lists:uniq(Cs)}}
     end.
-
-words(Text) -> [string:trim(W) || W <- string:split(Text, ",", all)].
 
 parts(Words) ->
     case [W || W <- Words, not lists:member(W, [atom_to_list(P) || P <- ?PARTS])] of
         [] -> {ok, [P || P <- ?PARTS, lists:member(atom_to_list(P), Words)]};
         [W | _] -> {error, ["--parts: there is no part \"", W, "\"; there are ", lists:join(", ", [atom_to_list(P) || P <- ?PARTS])]}
-    end.
-
-numbers(Option, Text, Min, Max) ->
-    case [W || W <- words(Text), not is_number_between(W, Min, Max)] of
-        [] -> {ok, lists:uniq([list_to_integer(W) || W <- words(Text)])};
-        [W | _] -> {error, io_lib:format("~ts: \"~ts\" is no whole number from ~w to ~w", [Option, W, Min, Max])}
-    end.
-
-is_number_between(Word, Min, Max) ->
-    case string:to_integer(Word) of
-        {N, []} when is_integer(N) -> N >= Min andalso N =< Max;
-        _ -> false
-    end.
-
-at_least(Min, Keys, Options) ->
-    case [{Key, Value} || Key <- Keys, Value <- [maps:get(Key, Options)], Value < Min] of
-        [] -> ok;
-        [{Key, Value} | _] ->
-            Flag = string:replace(atom_to_list(Key), "_", "-", all),
-            {error, io_lib:format("--~ts must be at least ~w, not ~w", [Flag, Min, Value])}
     end.
 
 divides(#{nodes := Nodes, group_size := Size}) when Nodes >= 2 * Size, Nodes rem Size =:= 0 -> ok;

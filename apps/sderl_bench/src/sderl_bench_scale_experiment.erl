@@ -24,6 +24,8 @@ One result for each number of nodes and group size. Metrics, as in the JSON outp
 
 -export([summary/0, command/0, check/1, run/2]).
 
+-import(sderl_bench_experiment, [option/5, at_least/3, numbers/4]).
+
 -doc false.
 -spec summary() -> string().
 summary() -> "links, messages and times of thousands of simulated nodes".
@@ -50,17 +52,6 @@ command() ->
         ]
     }.
 
-option(Name, Shape, Type, Default, Text) ->
-    Long = [$- | lists:flatten(string:replace(atom_to_list(Name), "_", "-", all))],
-    Shown = io_lib:format("~ts (~ts)", [Text, if is_integer(Default) -> integer_to_list(Default); true -> Default end]),
-    #{
-        name => Name,
-        long => Long,
-        type => Type,
-        default => Default,
-        help => {lists:flatten(["[-", Long, " ", Shape, "]"]), [lists:flatten(Shown)]}
-    }.
-
 -doc false.
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
 check(#{nodes := Nodes, group_size := Sizes} = Options) ->
@@ -70,25 +61,6 @@ check(#{nodes := Nodes, group_size := Sizes} = Options) ->
         ok ?= at_least(1, [samples, delay], Options),
         ok ?= at_least(0, [names], Options),
         {ok, Options#{nodes := Ns, group_size := Ss}}
-    end.
-
-numbers(Option, Text, Min, Max) ->
-    Words = [string:trim(W) || W <- string:split(Text, ",", all)],
-    case [W || W <- Words, not is_number_between(W, Min, Max)] of
-        [] -> {ok, [list_to_integer(W) || W <- Words]};
-        [W | _] -> {error, io_lib:format("~ts: \"~ts\" is no whole number from ~w to ~w", [Option, W, Min, Max])}
-    end.
-
-is_number_between(Word, Min, Max) ->
-    case string:to_integer(Word) of
-        {N, []} when is_integer(N) -> N >= Min andalso N =< Max;
-        _ -> false
-    end.
-
-at_least(Min, Keys, Options) ->
-    case [{K, V} || K <- Keys, V <- [map_get(K, Options)], V < Min] of
-        [] -> ok;
-        [{K, V} | _] -> {error, io_lib:format("--~ts must be at least ~w, not ~w", [K, Min, V])}
     end.
 
 -doc false.

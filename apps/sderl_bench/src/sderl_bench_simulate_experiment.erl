@@ -24,6 +24,8 @@ A violation makes the exit status 1.
 -export([summary/0, command/0, check/1, run/2]).
 -export([replay/2]).
 
+-import(sderl_bench_experiment, [option/5]).
+
 -define(SCHEDULES, 400).
 -define(OVERNIGHT_MIN, 480).
 -define(LOG, "sderl-simulate.log").
@@ -84,17 +86,6 @@ command() ->
     }.
 
 kinds() -> [atom_to_list(K) || K <- sderl_sim_faults:kinds()].
-
-option(Name, Shape, Type, Default, Text) ->
-    Long = [$- | string:replace(atom_to_list(Name), "_", "-", all)],
-    Shown = io_lib:format("~ts (~ts)", [Text, if is_integer(Default) -> integer_to_list(Default); true -> Default end]),
-    #{
-        name => Name,
-        long => lists:flatten(Long),
-        type => Type,
-        default => Default,
-        help => {lists:flatten(["[-", Long, " ", Shape, "]"]), [lists:flatten(Shown)]}
-    }.
 
 %% ---------------------------------------------------------------- options
 
