@@ -167,7 +167,7 @@ unknown(Config) ->
         [Server ! {sderl_dist, 1, survey, again, self(), Spec} || _ <- [1, 2, 3]],
         receive {sderl_dist, 1, report, again, #{node := Node}} -> ok end,
         Server ! {sderl_dist, 1, done, again},
-        receive {sderl_dist, 1, report, again, _} -> error(twice) after 0 -> ok end
+        receive {sderl_dist, 1, report, again, #{node := Node}} -> error(twice) after 0 -> ok end
     end).
 
 not_running(Config) ->

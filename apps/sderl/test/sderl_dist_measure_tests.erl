@@ -80,7 +80,7 @@ report(Node, Asked, Legs) ->
 reports_test() ->
     R0 = sderl_dist_reports:new(a),
     ?assertNot(sderl_dist_reports:complete(R0)),
-    R1 = sderl_dist_reports:add((report(a, [b, c], [{b, 10}]))#{groups := [{g, [a, b, c, d]}], unlinked := [d]}, R0),
+    R1 = sderl_dist_reports:add((report(a, [b, c], [{b, 10}]))#{groups := [{<<1>>, g, [a, b, c, d]}], unlinked := [d]}, R0),
     %% Twice is once; what is no report is told.
     ?assertEqual(R1, sderl_dist_reports:add(report(a, [x], []), R1)),
     [?assertEqual(unknown, sderl_dist_reports:add(Other, R1)) || Other <- [foo, #{}, #{node => b}, (report(b, [], []))#{legs := x}]],
@@ -100,7 +100,7 @@ model_test() ->
     Me = node(),
     Us = fun(N) -> N * 1000 end,
     Reports = lists:foldl(fun sderl_dist_reports:add/2, sderl_dist_reports:new(Me), [
-        (report(Me, [b, c, d], [{b, Us(100)}, {c, Us(1000)}]))#{groups := [{g, [Me, b, c, d, e]}], unlinked := [e]},
+        (report(Me, [b, c, d], [{b, Us(100)}, {c, Us(1000)}]))#{groups := [{<<1>>, g, [Me, b, c, d, e]}], unlinked := [e]},
         report(b, [], [{c, Us(1200)}]),
         report(c, [], [])
     ]),
@@ -121,6 +121,20 @@ model_test() ->
 %% Where c stands depends on this node's name.
 sort({network, Name, Inner}) -> {network, Name, lists:sort(lists:map(fun sort/1, Inner))};
 sort(Node) -> Node.
+
+%% A group that two gateways told of is one group, and its other members pass nothing on: x is nearer to d than both gateways are.
+told_twice_test() ->
+    Me = node(),
+    Reports = lists:foldl(fun sderl_dist_reports:add/2, sderl_dist_reports:new(Me), [
+        (report(Me, [b, c], [{b, 1000}, {c, 1000}]))#{groups := [{<<1>>, here, [Me, b, c]}]},
+        (report(b, [d, x], [{c, 1000}, {d, 9000}, {x, 1000}]))#{groups := [{<<2>>, there, [b, c, d, x]}]},
+        (report(c, [d, x], [{d, 8000}, {x, 1000}]))#{groups := [{<<2>>, there, [x, d, c]}]},
+        report(d, [], [{x, 1000}]),
+        report(x, [], [])
+    ]),
+    ?assertEqual(lists:sort([lists:sort([Me, b, c]), [b, c, d, x]]), lists:sort(sderl_dist_reports:groups(Reports))),
+    #{rtt_us := #{Me := #{d := Us}}} = sderl_dist_measure:model(Reports, #{gap => 2, resolution_us => 50}),
+    ?assertEqual(9.0, Us).
 
 %% Nobody else there.
 alone_test() ->

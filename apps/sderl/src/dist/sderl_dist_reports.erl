@@ -51,12 +51,15 @@ complete(#{expected := Expected, reports := Reports}) -> map_size(maps:without(m
 -spec legs(t()) -> [sderl_dist_matrix:leg()].
 legs(State) -> [{Node, Peer, Ns} || #{node := Node, legs := Legs} <- full(State), {Peer, Ns} <- Legs].
 
--doc "The groups in the survey: their members.".
+-doc "The groups in the survey: their members. One that was reached through several gateways is told of by each of them.".
 -spec groups(t()) -> [[node()]].
-groups(State) -> [Members || #{groups := Groups} <- full(State), {_, Members} <- Groups].
+groups(State) ->
+    maps:values(lists:foldl(fun({Uid, _, Members}, Acc) ->
+        Acc#{Uid => lists:umerge(lists:usort(Members), maps:get(Uid, Acc, []))}
+    end, #{}, named(State))).
 
 -spec names(t()) -> [term()].
-names(State) -> lists:usort([Name || #{groups := Groups} <- full(State), {Name, _} <- Groups]).
+names(State) -> lists:usort([Name || {_, Name, _} <- named(State)]).
 
 -doc "The nodes that are known and took no part, with the reason.".
 -spec missing(t()) -> [{node(), reason()}].
@@ -69,5 +72,7 @@ missing(#{expected := Expected, reports := Reports, seen := Seen}) ->
 -spec cost(t()) -> #{messages := non_neg_integer(), bytes := non_neg_integer()}.
 cost(State) ->
     #{messages => lists:sum([N || #{messages := N} <- full(State)]), bytes => lists:sum([N || #{bytes := N} <- full(State)])}.
+
+named(State) -> lists:append([Groups || #{groups := Groups} <- full(State)]).
 
 full(#{reports := Reports}) -> [Report || #{legs := _} = Report <- maps:values(Reports)].

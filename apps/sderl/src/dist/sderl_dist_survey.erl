@@ -37,7 +37,7 @@ were asked already. `left_ms`: until the report is due. The rest is for the prob
 -type report() ::
     #{
         node := node(),
-        groups := [{Name :: term(), [node()]}],
+        groups := [{Uid :: binary(), Name :: term(), [node()]}],
         asked := [node()],
         unlinked := [node()],
         legs := [{node(), Ns :: pos_integer()}],
@@ -74,7 +74,7 @@ run(Id, ReplyTo, #{left_ms := Left} = Spec) ->
     Peers = sderl_dist_estimate:peers(node(), Linked, maps:get(peers, Spec)),
     %% Ended by the time left for it, or by its own end: not linked, as its failure is no reason not to pass on reports.
     {Pid, Ref} = spawn_monitor(fun() -> exit({outcome, sderl_dist_prober:run(Peers, Spec#{until => Until})}) end),
-    Report = #{node => node(), groups => [{Name, Members} || {_, Name, Members} <- New], asked => Asked, unlinked => Unlinked},
+    Report = #{node => node(), groups => New, asked => Asked, unlinked => Unlinked},
     _ = erlang:start_timer(Until + ?GRACE, self(), Id, [{abs, true}]),
     relay(Id, ReplyTo, Asked, {Pid, Ref, Report}).
 
