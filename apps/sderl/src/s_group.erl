@@ -478,7 +478,7 @@ listed with `t:sderl_subs:event/0`.
 """.
 -spec subscribe(group() | all, [group | name, ...]) -> {ok, reference()} | {error, atom()}.
 subscribe(Group, Kinds) ->
-    case is_list(Kinds) andalso length_or_false(Kinds) =/= false andalso Kinds =/= []
+    case sderl_config:proper_list(Kinds) andalso Kinds =/= []
         andalso Kinds -- [group, name] =:= [] of
         true -> running(fun() -> sderl_subs:subscribe(Group, self(), Kinds) end);
         false -> misuse(subscribe, 2, 2, Kinds, "a list of group, name")
@@ -523,7 +523,7 @@ common member give `[]`. `m:sderl_place` chooses by values, loads and distances 
 -spec choose_nodes([{s_group, group()} | {attribute, term()}]) -> [node()] | {error, not_running | connect_all}.
 choose_nodes(Constraints) ->
     Right = fun({s_group, _}) -> true; ({attribute, _}) -> true; (_) -> false end,
-    case is_list(Constraints) andalso length_or_false(Constraints) =/= false andalso lists:all(Right, Constraints) of
+    case sderl_config:proper_list(Constraints) andalso lists:all(Right, Constraints) of
         true -> running(fun() -> sderl_place_published:choose(Constraints) end);
         false -> misuse(choose_nodes, 1, 1, Constraints, "a list of {s_group, Group} and {attribute, Attribute}")
     end.
@@ -546,7 +546,7 @@ change_attributes(How, Nodes, Attributes, F) ->
         false -> {error, both_parameters_should_be_lists};
         true ->
             ok = nodes_arg(Nodes, F, 2, 1),
-            length_or_false(Attributes) =/= false orelse misuse(F, 2, 2, Attributes, "a list of attributes"),
+            sderl_config:proper_list(Attributes) orelse misuse(F, 2, 2, Attributes, "a list of attributes"),
             running(fun() -> sderl_place_published:change(How, Nodes, Attributes) end)
     end.
 
@@ -556,23 +556,7 @@ registered_attributes() -> running(fun sderl_place_published:own/0).
 
 %% ---------------------------------------------------------------- arguments and answers
 
-running(Fun) ->
-    case {ets:whereis(sderl_groups), sderl_dir:refuse()} of
-        {undefined, _} -> {error, not_running};
-        {_, undefined} -> while_running(Fun);
-        {_, Why} -> {error, Why}
-    end.
-
-%% The application may stop meanwhile, and its tables go.
-while_running(Fun) ->
-    try Fun()
-    catch
-        error:badarg:Stack ->
-            case ets:whereis(sderl_groups) of
-                undefined -> {error, not_running};
-                _ -> erlang:raise(error, badarg, Stack)
-            end
-    end.
+running(Fun) -> sderl_running:call(Fun).
 
 answer({ok, Answer}, _) -> Answer;
 answer({error, not_member}, Remote) -> {no, Remote};
@@ -627,21 +611,18 @@ options_arg(Options, F, A, I) when is_map(Options) ->
 options_arg(Other, F, A, I) -> misuse(F, A, I, Other, "a map with meta, resolver or both").
 
 nodes_arg(Nodes, F, A, I) ->
-    case is_list(Nodes) andalso length_or_false(Nodes) of
+    case sderl_config:proper_list(Nodes) of
         false -> misuse(F, A, I, Nodes, "a list of names of nodes");
-        _ ->
+        true ->
             case [N || N <- Nodes, not is_atom(N)] of
                 [] -> ok;
                 [Bad | _] -> misuse(F, A, I, Bad, "the name of a node, an atom")
             end
     end.
 
-length_or_false(List) ->
-    try length(List) catch error:badarg -> false end.
-
 pids_arg(Pid, _) when is_pid(Pid) -> ok;
 pids_arg(Pids, F) ->
-    case is_list(Pids) andalso length_or_false(Pids) =/= false andalso lists:all(fun is_pid/1, Pids) of
+    case sderl_config:proper_list(Pids) andalso lists:all(fun is_pid/1, Pids) of
         true -> ok;
         false -> misuse(F, 3, 3, Pids, "a pid or a list of pids")
     end.

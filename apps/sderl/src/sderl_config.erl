@@ -61,6 +61,7 @@ The module is pure: it reads no environment, starts nothing and asks no node.
 -export([forget_down_after/2]).
 -export([format_error/1]).
 -export([format_warning/1]).
+-export([proper_list/1]).
 
 -export_type([config/0, group/0, error/0, warning/0, path/0, expected/0]).
 
@@ -447,11 +448,11 @@ await_not_own(_ThisNode, _Await, _Own) ->
 
 %% Lists
 
-proper_list(Value) -> is_list(Value) andalso length_or_improper(Value) =/= improper.
-
-length_or_improper([]) -> proper;
-length_or_improper([_ | Tail]) -> length_or_improper(Tail);
-length_or_improper(_Tail) -> improper.
+-doc "Whether a term is a list to its end.".
+-spec proper_list(term()) -> boolean().
+%% In a guard length/1 fails where there is none.
+proper_list(List) when length(List) >= 0 -> true;
+proper_list(_) -> false.
 
 %% Check every element with its position; the first that fails decides.
 each(Check, Path, List) ->

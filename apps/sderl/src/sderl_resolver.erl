@@ -107,20 +107,9 @@ when
 start(Ref, Name, Entry1, Entry2, Resolver, TimeoutMs) ->
     Caller = self(),
     spawn(fun() ->
-        Decider = self(),
-        _ = spawn(fun() -> watch(Caller, Decider) end),
+        ok = sderl_dependent:on(Caller),
         Caller ! {resolved, Ref, resolve(Name, Entry1, Entry2, Resolver, TimeoutMs)}
     end).
-
-%% Ends the decider with its caller. The function's process is linked to nobody, so that no
-%% exit of its own reaches the decider, and watches the decider in the same way.
-watch(Watched, Dependent) ->
-    W = monitor(process, Watched),
-    D = monitor(process, Dependent),
-    receive
-        {'DOWN', W, process, _, _} -> exit(Dependent, kill);
-        {'DOWN', D, process, _, _} -> true
-    end.
 
 -doc """
 The pure part: the decision that a resolver, or the answer of its function, amounts to.
@@ -169,7 +158,8 @@ run({Module, Function}, Name, Pid1, Pid2, TimeoutMs) ->
     Alias = alias(),
     {Worker, Monitor} = spawn_opt(
         fun() ->
-            _ = spawn(watcher(Self)),
+            %% (Linked to nobody, so that no exit of its own reaches the decider.)
+            ok = sderl_dependent:on(Self),
             Alias ! {Alias, call(Module, Function, Name, Pid1, Pid2)}
         end,
         [monitor, {max_heap_size, #{size => ?MAX_HEAP_WORDS, kill => true, error_logger => false}}]
@@ -189,10 +179,6 @@ run({Module, Function}, Name, Pid1, Pid2, TimeoutMs) ->
     exit(Worker, kill),
     demonitor(Monitor, [flush]),
     Answer.
-
-watcher(Watched) ->
-    Dependent = self(),
-    fun() -> watch(Watched, Dependent) end.
 
 call(Module, Function, Name, Pid1, Pid2) ->
     try

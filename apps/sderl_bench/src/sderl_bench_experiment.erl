@@ -36,7 +36,7 @@ json_option() ->
     }.
 
 -doc "An option with a default, which its help shows: `max_links` is given as `--max-links`.".
--spec option(atom(), Shape :: string(), integer | string, Default :: integer() | string(), Text :: string()) ->
+-spec option(atom(), Shape :: string(), integer | string, Default :: integer() | string(), Text :: unicode:chardata()) ->
     argparse:argument().
 option(Name, Shape, Type, Default, Text) ->
     Long = [$- | flag(Name)],

@@ -22,7 +22,7 @@ defaults() ->
     {ok, [{term(), term()}]} | {error, sderl_config:error()}.
 option(labels, Path, Map) when is_map(Map) -> option(labels, Path, lists:sort(maps:to_list(Map)));
 option(Key, Path, List) ->
-    case is_list(List) andalso proper(List) of
+    case sderl_config:proper_list(List) of
         true -> entries(Key, Path, List, 1, #{}, []);
         false -> bad(Path, List, list(Key))
     end.
@@ -50,9 +50,6 @@ entry(attributes) -> attribute;
 entry(labels) -> label.
 
 bad(Path, Found, Expected) -> {error, {bad_config, Path, Found, Expected}}.
-
-proper(List) ->
-    try length(List) of _ -> true catch error:badarg -> false end.
 
 -doc "Reads a file in the published format.".
 -spec file(file:name_all()) -> {ok, [{sderl_attr:name(), sderl_attr:spec()}]} | {error, Msg :: string()}.

@@ -34,23 +34,13 @@ start(Call, Tag, Caller) when Caller =:= self() ->
     Alias = alias(),
     {Pid, Monitor} = spawn_opt(
         fun() ->
-            Runner = self(),
-            _ = spawn(fun() -> watch(Caller, Runner) end),
+            %% An endless function must not outlive the server that would have ended it.
+            ok = sderl_dependent:on(Caller),
             Alias ! {attr_outcome, Alias, Tag, run_here(Call)}
         end,
         [monitor, {max_heap_size, #{size => ?MAX_HEAP_WORDS, kill => true, error_logger => false,
                                     include_shared_binaries => true}}]),
     {Pid, Monitor, Alias}.
-
-%% An endless function must not outlive the server that would have ended it. (Not by a link: this end would be
-%% the server's.)
-watch(Caller, Runner) ->
-    C = monitor(process, Caller),
-    R = monitor(process, Runner),
-    receive
-        {'DOWN', C, process, _, _} -> exit(Runner, kill);
-        {'DOWN', R, process, _, _} -> true
-    end.
 
 -doc "Ends it; nothing comes from it any more but an outcome that is in the mailbox already.".
 -spec stop(job()) -> ok.

@@ -82,7 +82,7 @@ element of the second. `{file, Name, Reason}`: the file cannot be read or writte
 -type error() :: sderl_dist_file:error().
 
 -doc "How a distance is compared with `R`.".
--type operator() :: eq | ne | lt | le | gt | ge.
+-type operator() :: sderl_compare:operator().
 
 -doc "A condition on the distance from a node.".
 -type predicate() :: {dist, operator(), R :: number()}.
@@ -295,14 +295,7 @@ choose(Node, Nodes, Predicates, F, A) ->
     [N || N <- Candidates, is_map_key(N, Distances), fits(map_get(N, Distances), List)].
 
 fits(Distance, Predicates) ->
-    lists:all(fun({dist, Op, R}) -> compare(Op, Distance, R) end, Predicates).
-
-compare(eq, Distance, R) -> Distance == R;
-compare(ne, Distance, R) -> Distance /= R;
-compare(lt, Distance, R) -> Distance < R;
-compare(le, Distance, R) -> Distance =< R;
-compare(gt, Distance, R) -> Distance > R;
-compare(ge, Distance, R) -> Distance >= R.
+    lists:all(fun({dist, Op, R}) -> sderl_compare:holds(Op, Distance, R) end, Predicates).
 
 %% Pictures
 
@@ -475,7 +468,7 @@ predicates_arg(Predicates, F, A) when length(Predicates) >= 0 ->
 predicates_arg(Other, F, A) ->
     no_predicate(Other, F, A).
 
-is_predicate({dist, Op, R}) -> is_number(R) andalso lists:member(Op, [eq, ne, lt, le, gt, ge]);
+is_predicate({dist, Op, R}) -> is_number(R) andalso sderl_compare:is_operator(Op);
 is_predicate(_) -> false.
 
 -spec no_predicate(term(), atom(), arity()) -> no_return().

@@ -16,19 +16,14 @@
 -spec run(own | all | [node()], #{levels := [term()], timeout_ms := pos_integer(), labels => #{node() => labels()}}) ->
     {ok, sderl_dist:derivation()} | {error, not_running}.
 run(Nodes, #{levels := Levels, timeout_ms := Timeout} = Options) ->
-    try labels(lists:usort(nodes_of(Nodes)), Levels, Timeout, Options) of
-        {error, not_running} -> {error, not_running};
-        {Labelled, Missing} ->
-            {Tree, Present, Unlabelled} = tree(Labelled, Levels),
-            {ok, #{tree => Tree, levels => Present, unlabelled => Unlabelled, missing => Missing}}
-    catch
-        %% The tables are the application's.
-        error:badarg:Stack ->
-            case ets:whereis(sderl_groups) of
-                undefined -> {error, not_running};
-                _ -> erlang:raise(error, badarg, Stack)
-            end
-    end.
+    sderl_running:while(fun() ->
+        case labels(lists:usort(nodes_of(Nodes)), Levels, Timeout, Options) of
+            {error, not_running} -> {error, not_running};
+            {Labelled, Missing} ->
+                {Tree, Present, Unlabelled} = tree(Labelled, Levels),
+                {ok, #{tree => Tree, levels => Present, unlabelled => Unlabelled, missing => Missing}}
+        end
+    end).
 
 nodes_of(own) -> [node() | lists:append([Members || {_, _, _, Members, _} <- sderl_dir:own()])];
 nodes_of(all) -> nodes_of(own) ++ lists:append([Nodes || {_, Nodes} <- sderl_dir:known() ++ sderl_route:groups()]);

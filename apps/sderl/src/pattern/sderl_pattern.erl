@@ -282,13 +282,10 @@ changes(Other, _) -> no_plan(Other, {changes, 2}, 1).
 %% ---------------------------------------------------------------- arguments
 
 nodes_arg(Nodes, Where, I) ->
-    case is_list(Nodes) andalso proper(Nodes) andalso lists:all(fun is_atom/1, Nodes) of
+    case sderl_config:proper_list(Nodes) andalso lists:all(fun is_atom/1, Nodes) of
         true -> ok;
         false -> misuse(Where, I, Nodes, "a list of names of nodes")
     end.
-
-proper(List) ->
-    try length(List) of _ -> true catch error:badarg -> false end.
 
 plan_arg(Plan, Where, I) ->
     case check(Plan) of

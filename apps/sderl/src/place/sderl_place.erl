@@ -319,16 +319,8 @@ keeper_arg(Other, F) -> no_keeper(Other, F).
 -spec no_keeper(term(), atom()) -> no_return().
 no_keeper(Found, F) -> misuse(F, 1, 1, #{found => Found, expected => "the keeper that spawn gave"}).
 
-mfa_arg({M, F, Args}, A) when is_atom(M), is_atom(F), is_list(Args) ->
-    try length(Args) of
-        _ -> ok
-    catch
-        error:badarg -> bad_mfa({M, F, Args}, A)
-    end;
-mfa_arg(Other, A) -> bad_mfa(Other, A).
-
--spec bad_mfa(term(), arity()) -> no_return().
-bad_mfa(Found, A) -> misuse(spawn, A, 2, #{found => Found, expected => "{Module, Function, Arguments}"}).
+mfa_arg({M, F, Args}, _) when is_atom(M), is_atom(F), length(Args) >= 0 -> ok;
+mfa_arg(Other, A) -> misuse(spawn, A, 2, #{found => Other, expected => "{Module, Function, Arguments}"}).
 
 options_arg(Options) when is_map(Options) ->
     lists:foreach(fun({Key, Value}) ->
@@ -363,18 +355,4 @@ parsed({error, {bad_spec, Path, Found, _} = Error}, F, A) ->
 -spec misuse(atom(), arity(), pos_integer(), map()) -> no_return().
 misuse(F, A, I, Details) -> erlang:error({badarg, {?MODULE, F, A}, Details#{argument => I}}).
 
-running(Fun) ->
-    case {ets:whereis(sderl_groups), sderl_dir:refuse()} of
-        {undefined, _} -> {error, not_running};
-        {_, undefined} ->
-            %% The application may stop meanwhile, and its tables go.
-            try Fun()
-            catch
-                error:badarg:Stack ->
-                    case ets:whereis(sderl_groups) of
-                        undefined -> {error, not_running};
-                        _ -> erlang:raise(error, badarg, Stack)
-                    end
-            end;
-        {_, Why} -> {error, Why}
-    end.
+running(Fun) -> sderl_running:call(Fun).

@@ -57,7 +57,7 @@ distance(Ref, Node, Distances) ->
 
 -doc "Whether a value passes a test.".
 -spec test(sderl_place_spec:test(), attr | label | dist, reading()) -> boolean().
-test({op, Op, Const}, _, {ok, Value, _}) -> compare(Op, Value, Const);
+test({op, Op, Const}, _, {ok, Value, _}) -> sderl_compare:holds(Op, Value, Const);
 test({is, Flag}, _, {ok, Value, _}) -> Value =:= Flag;
 test({in, Values}, _, {ok, Value, _}) -> member(Value, Values);
 test({not_in, Values}, _, {ok, Value, _}) -> not member(Value, Values);
@@ -65,14 +65,6 @@ test({not_in, _}, label, {undefined, _, _}) -> true;
 test(exists, _, {ok, _, _}) -> true;
 test(not_exists, label, {undefined, _, _}) -> true;
 test(_, _, _) -> false.
-
-%% Published: any two terms compare, in the order of terms.
-compare(eq, A, B) -> A == B;
-compare(ne, A, B) -> A /= B;
-compare(lt, A, B) -> A < B;
-compare(le, A, B) -> A =< B;
-compare(gt, A, B) -> A > B;
-compare(ge, A, B) -> A >= B.
 
 member(Value, Values) -> lists:any(fun(V) -> V == Value end, Values).
 

@@ -11,7 +11,7 @@
 -type ref() :: from | {node, node()} | {group, term()}.
 -doc "What a condition looks at. A label is an attribute of the name `{label, Key}`.".
 -type source() :: {attr, Name :: term()} | {label, Name :: term()} | {dist, ref()}.
--type test() :: {op, eq | ne | lt | le | gt | ge, term()} | {is, term()} | {in, [term()]} | {not_in, [term()]}
+-type test() :: {op, sderl_compare:operator(), term()} | {is, term()} | {in, [term()]} | {not_in, [term()]}
     | exists | not_exists.
 -doc "With the words of the caller, for explanations.".
 -type condition() :: {source(), test(), Said :: term()}.
@@ -37,7 +37,6 @@
 -type path() :: [atom() | pos_integer()].
 -type error() :: {bad_spec, path(), Found :: term(), Expected :: atom()}.
 
--define(OPS, [eq, ne, lt, le, gt, ge]).
 -define(FLAGS, [true, false, yes, no]).
 -define(MAX_AGE, 10_000).
 -define(TIMEOUT, 5_000).
@@ -170,7 +169,7 @@ selector(in) -> {list, in};
 selector(not_in) -> {list, not_in};
 selector(equals) -> {one, in};
 selector(not_equals) -> {one, not_in};
-selector(Op) -> case lists:member(Op, ?OPS) of true -> {op, Op}; false -> none end.
+selector(Op) -> case sderl_compare:is_operator(Op) of true -> {op, Op}; false -> none end.
 
 listed(Path, Source, Inner, Values, Said) ->
     case list(Path, Values) of
@@ -179,7 +178,7 @@ listed(Path, Source, Inner, Values, Said) ->
     end.
 
 distance(Path, Ref, Op, R, Said) ->
-    case lists:member(Op, ?OPS) of
+    case sderl_compare:is_operator(Op) of
         true when is_number(R) -> {ok, {{dist, Ref}, {op, Op, R}, Said}};
         true -> bad(Path, R, distance);
         false -> bad(Path, Op, distance_operator)
@@ -258,12 +257,8 @@ node_name(Path, Other) -> bad(Path, Other, node_name).
 node_names(Path, List) when is_list(List) -> each(fun node_name/2, Path, List, node_list);
 node_names(Path, Other) -> bad(Path, Other, node_list).
 
-list(Path, Value) ->
-    try length(Value) of
-        _ -> {ok, Value}
-    catch
-        error:badarg -> bad(Path, Value, list)
-    end.
+list(_, Value) when length(Value) >= 0 -> {ok, Value};
+list(Path, Value) -> bad(Path, Value, list).
 
 each(Read, Path, List, Expected) -> each(Read, Path, 1, List, [], List, Expected).
 

@@ -131,26 +131,19 @@ onward(Key, Frame, Options) ->
     Hash = element(4, Frame),
     case ets:lookup_element(sderl_routes, Key, 3, none) of
         none -> {error, no_route};
-        First ->
-            Best = pick(First, Hash),
-            try_each(Best, First, forwarder(Hash), Frame, Options)
+        First -> send_first(pick(First, Hash), First, forwarder(Hash), Frame, Options)
     end.
 
-try_each(Node, First, Name, Frame, Options) ->
+send_first(Node, First, Name, Frame, Options) ->
     case erlang:send({Name, Node}, Frame, Options) of
         ok -> ok;
         nosuspend -> {error, busy};
         noconnect ->
             %% It died a moment ago.
-            try_rest([N || N <- tuple_to_list(First), N =/= Node], Name, Frame, Options)
-    end.
-
-try_rest([], _, _, _) -> {error, no_route};
-try_rest([N | Ns], Name, Frame, Options) ->
-    case erlang:send({Name, N}, Frame, Options) of
-        ok -> ok;
-        nosuspend -> {error, busy};
-        noconnect -> try_rest(Ns, Name, Frame, Options)
+            case lists:delete(Node, tuple_to_list(First)) of
+                [] -> {error, no_route};
+                [Next | _] = Rest -> send_first(Next, list_to_tuple(Rest), Name, Frame, Options)
+            end
     end.
 
 -doc "Which of several equal first steps. Each node turns the hash its own way, or all would take the same side.".
