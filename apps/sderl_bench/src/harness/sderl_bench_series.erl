@@ -1,0 +1,118 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_series).
+-moduledoc """
+Several runs of a benchmark in one go: sizes of the cluster, variants, repeats.
+
+Runs follow one another in turns: each variant once on each size, then all of it again. So what disturbs the machine for
+a while disturbs all of them, and an interrupted series has something of everything. A result is written as soon as
+it is there.
+""".
+
+-export([options/1, check/1, run/5, medians/1, label/2]).
+-export_type([run/0, spread/0]).
+
+-import(sderl_bench_experiment, [option/5, at_least/3, numbers/4]).
+
+-doc "What was asked, with `run`, the number of the turn, from 1; and what was measured.".
+-type run() :: #{params := #{atom() => term()}, metrics := #{atom() => term()}}.
+
+-doc "The median of several runs, the least and the greatest of them.".
+-type spread() :: {Median :: number(), Least :: number(), Greatest :: number()}.
+
+%% More nodes than one machine is for.
+-define(MOST_NODES, 10_000).
+
+-doc "The options of a series, with these defaults. `--compare` is for the benchmark to look at: all its variants.".
+-spec options(#{nodes := string(), repeat := pos_integer()}) -> [argparse:argument()].
+options(#{nodes := Nodes, repeat := Repeat}) ->
+    [
+        option(nodes, "LIST", string, Nodes, "nodes; several numbers with commas between them are a series"),
+        option(repeat, "K", integer, Repeat, "turns; tables have the medians and the spread"),
+        #{
+            name => compare, long => "-compare", type => boolean, default => false,
+            help => {"[--compare]", ["all variants in turn"]}
+        }
+    ].
+
+-doc """
+Checks these options: `nodes` becomes a list of numbers, each once, and the most of them, so many times as there are `clusters` where
+that is an option too, must fit into memory.
+""".
+-spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
+check(#{nodes := Text} = Options) ->
+    maybe
+        {ok, Numbers} ?= numbers("--nodes", Text, 1, ?MOST_NODES),
+        ok ?= at_least(1, [repeat], Options),
+        ok ?= fits(lists:max(Numbers), maps:get(clusters, Options, 1)),
+        {ok, Options#{nodes := lists:uniq(Numbers)}}
+    end.
+
+fits(Count, Clusters) ->
+    case sderl_fleet:fits(Count * Clusters) of
+        ok -> ok;
+        {error, Reason} ->
+            {error, io_lib:format("--nodes ~w~ts: ~ts", [
+                Count, [io_lib:format(" with --clusters ~w", [Clusters]) || Clusters > 1], sderl_bench_reason:text(Reason)
+            ])}
+    end.
+
+-doc """
+Measures all points `Repeat` times, with `Fun(Params, Label)`, whose errors are terms for
+`sderl_bench_reason:text/1`. The first error ends the series; what was measured until then is written.
+""".
+-spec run(Experiment :: atom(), [Params], Repeat :: pos_integer(), Fun, sderl_bench_output:output()) ->
+    {ok, [run()]} | {error, sderl_command:text()}
+when
+    Params :: #{atom() => term()},
+    Fun :: fun((Params, Label :: unicode:chardata()) -> {ok, Metrics :: #{atom() => term()}} | {error, term()}).
+run(Experiment, Points, Repeat, Fun, Output) ->
+    Turns = [{Params, Turn} || Turn <- lists:seq(1, Repeat), Params <- Points],
+    turns(lists:enumerate(Turns), length(Turns), Experiment, Fun, Output, []).
+
+turns([], _, _, _, _, Runs) ->
+    {ok, lists:reverse(Runs)};
+turns([{Number, {Params, Turn}} | Turns], Total, Experiment, Fun, Output, Runs) ->
+    Label = [[io_lib:format("~w/~w ", [Number, Total]) || Total > 1], label(Params, [mode, nodes])],
+    Started = sderl_bench_output:now(),
+    Full = Params#{run => Turn},
+    maybe
+        {measured, {ok, Metrics}} ?= {measured, Fun(Params, Label)},
+        ok ?= sderl_bench_output:write(Output, sderl_bench_output:result(Experiment, Full, Metrics, Started)),
+        turns(Turns, Total, Experiment, Fun, Output, [#{params => Full, metrics => Metrics} | Runs])
+    else
+        {measured, {error, Reason}} -> {error, [Label, ": ", sderl_bench_reason:text(Reason)]};
+        {error, Message} -> {error, Message}
+    end.
+
+-doc "Those of the parameters in words: `stock, 10 nodes`.".
+-spec label(#{atom() => term()}, [atom()]) -> unicode:chardata().
+label(Params, Keys) ->
+    lists:join(", ", [
+        case {Key, Value} of
+            {nodes, 1} -> "1 node";
+            {nodes, _} -> io_lib:format("~w nodes", [Value]);
+            {mode, _} -> io_lib:format("~ts", [Value]);
+            _ -> io_lib:format("~ts ~0tp", [Key, Value])
+        end
+     || Key <- Keys, Value <- [maps:get(Key, Params, undefined)], Value =/= undefined
+    ]).
+
+-doc """
+For each point, in the order of its first run, its parameters without `run`, and the spread of each metric that is
+a number in any of its runs; of maps of metrics, those of each.
+""".
+-spec medians([run()]) -> [{#{atom() => term()}, #{term() => spread() | map()}}].
+medians(Runs) ->
+    Keyed = [{maps:remove(run, Params), Metrics} || #{params := Params, metrics := Metrics} <- Runs],
+    [{Params, spreads([M || {P, M} <- Keyed, P =:= Params])} || Params <- lists:uniq([P || {P, _} <- Keyed])].
+
+spreads(Maps) ->
+    Keys = lists:usort(lists:append([maps:keys(M) || M <- Maps])),
+    #{Key => Spread || Key <- Keys, {ok, Spread} <- [spread([V || #{Key := V} <- Maps])]}.
+
+spread(Values) ->
+    case {[V || V <- Values, is_number(V)], [M || M <- Values, is_map(M)]} of
+        {[_ | _] = Numbers, _} -> {ok, {sderl_bench_table:median(Numbers), lists:min(Numbers), lists:max(Numbers)}};
+        {[], [_ | _] = Maps} -> {ok, spreads(Maps)};
+        {[], []} -> none
+    end.
