@@ -11,7 +11,7 @@ One result for each way and number of callers:
 | `calls_per_s` | calls that were answered in a second |
 | `call_us` | `p50`, `p99` |
 | `cpu_us_per_call` | processor time of all nodes |
-| `bytes_per_call`, `packets_per_call` | what all nodes sent over their links, whatever it was for |
+| `bytes_per_call`, `messages_per_call` | what all nodes sent over their links, whatever it was for |
 | `links_per_node_max` | links of the node that has most |
 | `failed_calls` | not answered |
 """.
@@ -90,22 +90,21 @@ slots([{Round, Callers, {Name, How, Links}} | Slots], World, Seen) ->
 
 state(Fleet, Nodes) ->
     maybe
-        {ok, Cpu} ?= sderl_bench_route_cluster:each(Fleet, Nodes, {sderl_bench_route_worker, cpu_ms}, []),
-        {ok, Sent} ?= sderl_bench_route_cluster:each(Fleet, Nodes, {sderl_demo_traffic, snapshot}, []),
-        {ok, {lists:sum(Cpu), sderl_demo_traffic:sum(Sent)}}
+        {ok, Snapshots} ?= sderl_bench_route_cluster:each(Fleet, Nodes, {sderl_bench_meter, snapshot}, []),
+        {ok, lists:zip(Nodes, Snapshots)}
     end.
 
-metrics(#{calls := Calls, all := All, ns := Ns, failed := Failed}, Ms, {Cpu0, Sent0}, {Cpu1, Sent1}, Links) ->
-    #{bytes := Bytes, packets := Packets} = sderl_demo_traffic:since(Sent0, Sent1),
+metrics(#{calls := Calls, all := All, ns := Ns, failed := Failed}, Ms, Before, After, Links) ->
+    #{total := #{cpu_ms := CpuMs, bytes := Bytes, messages := Messages}} = sderl_bench_meter:usage(Before, After, 0.0),
     Us = fun(Percent) ->
         case sderl_bench_histogram:percentile(Percent, Ns) of undefined -> undefined; T -> T / 1000 end
     end,
     #{
         calls_per_s => 1000 * Calls / Ms,
         call_us => #{p50 => Us(50), p99 => Us(99)},
-        cpu_us_per_call => 1000 * (Cpu1 - Cpu0) / All,
+        cpu_us_per_call => 1000 * CpuMs / All,
         bytes_per_call => Bytes / All,
-        packets_per_call => Packets / All,
+        messages_per_call => Messages / All,
         links_per_node_max => Links,
         failed_calls => length(Failed)
     }.

@@ -220,7 +220,7 @@ table(messages, Form, Results) ->
     Form(["messages", "msgs/s", "x raw", "round trip p50 us", "p99 us", "x raw", "x raw, there only", "CPU us: sender", "gateway", "receiver"], Rows);
 table(calls, Form, Results) ->
     Keys = lists:uniq([Key || {Key, _} <- Results]),
-    Form(["calls", "callers", "calls/s", "p50 us", "p99 us", "CPU us", "bytes", "packets", "links", "failed"],
+    Form(["calls", "callers", "calls/s", "p50 us", "p99 us", "CPU us", "bytes", "messages", "links", "failed"],
         [call_row(Key, [M || {K, M} <- Results, K =:= Key])
          || Key <- lists:sort(fun(#{nodes := N, callers := A}, #{nodes := M, callers := B}) -> {N, A} =< {M, B} end, Keys)]);
 table(links, Form, [{#{nodes := Nodes, group_size := Size}, M} | _]) ->
@@ -236,7 +236,7 @@ table(links, Form, [{#{nodes := Nodes, group_size := Size}, M} | _]) ->
         Row("calls, each node to each group", calls),
         Row("of them not answered", unanswered_calls),
         Row("bytes a node sends in a second when idle", idle_bytes_per_node_s),
-        Row("packets a node sends in a second when idle", idle_packets_per_node_s)
+        Row("messages a node sends in a second when idle", idle_messages_per_node_s)
     ]);
 table(failover, Form, Results) ->
     Form(["one of two gateways", "longest pause ms", "calls answered", "lost", "failed"], [
@@ -268,7 +268,7 @@ call_row(#{way := Way, gateways := K, nodes := Nodes, callers := Callers}, Metri
     Us = fun(P) -> sderl_bench_table:number(median([maps:get(P, maps:get(call_us, M)) || M <- Metrics])) end,
     [io_lib:format("~ts, ~w nodes", [way(Way, K), Nodes]), integer_to_list(Callers), spread(calls_per_s, Metrics), Us(p50), Us(p99)]
     ++ [sderl_bench_table:number(median([maps:get(Key, M) || M <- Metrics]))
-        || Key <- [cpu_us_per_call, bytes_per_call, packets_per_call, links_per_node_max]]
+        || Key <- [cpu_us_per_call, bytes_per_call, messages_per_call, links_per_node_max]]
     ++ [total(failed_calls, Metrics)].
 
 spread(Key, Metrics) -> sderl_bench_table:spread([maps:get(Key, M) || M <- Metrics]).

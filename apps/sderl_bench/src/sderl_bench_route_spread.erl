@@ -13,7 +13,7 @@ each of the two: any group is two gateways away, twice over.
 | `routes_ms` | from there until every node knows ways to all groups, each over all the gateways there are |
 | `gateways_crossed_max` | on the longest of the ways |
 | `unanswered_calls`, `calls` | each node calls a server in each group that it is not in |
-| `idle_bytes_per_node_s`, `idle_packets_per_node_s` | what a node sends when nothing happens, for everything |
+| `idle_bytes_per_node_s`, `idle_messages_per_node_s` | what a node sends when nothing happens, for everything |
 """.
 
 -export([run/2]).
@@ -57,9 +57,9 @@ measure(Fleet, Nodes, #{groups := All} = Plan, IdleMs) ->
         {ok, Before} ?= traffic(Fleet, Nodes),
         ok = sderl_progress:during("idle", IdleMs, fun() -> receive after IdleMs -> ok end end),
         {ok, After} ?= traffic(Fleet, Nodes),
-        #{bytes := Bytes, packets := Packets} = sderl_demo_traffic:since(Before, After),
+        #{bytes := Bytes, messages := Messages} = Sent = sderl_bench_meter:sent(Before, After),
         PerNode = length(Nodes) * IdleMs / 1000,
-        {ok, (maps:with([links_total, links_per_node_max, links_per_node_mean], After))#{
+        {ok, (maps:with([links_total, links_per_node_max, links_per_node_mean], Sent))#{
             predicted_links_per_node_max => Predicted,
             mesh_links_per_node => length(Nodes) - 1,
             groups => length(Groups),
@@ -69,7 +69,7 @@ measure(Fleet, Nodes, #{groups := All} = Plan, IdleMs) ->
             calls => length(Nodes) * (length(Groups) - 1),
             unanswered_calls => length(Unanswered),
             idle_bytes_per_node_s => Bytes / PerNode,
-            idle_packets_per_node_s => Packets / PerNode
+            idle_messages_per_node_s => Messages / PerNode
         }}
     end.
 
@@ -119,8 +119,8 @@ ask(Fleet, Nodes, Groups) ->
     [{Node, Missing} || {Node, List} <- Answers, Missing <- List].
 
 traffic(Fleet, Nodes) ->
-    case sderl_bench_route_cluster:each(Fleet, Nodes, {sderl_demo_traffic, snapshot}, []) of
-        {ok, Snapshots} -> {ok, sderl_demo_traffic:sum(Snapshots)};
+    case sderl_bench_route_cluster:each(Fleet, Nodes, {sderl_bench_meter, snapshot}, []) of
+        {ok, Snapshots} -> {ok, lists:zip(Nodes, Snapshots)};
         Error -> Error
     end.
 

@@ -76,11 +76,11 @@ servers(Fleet, #{layout := Layout} = Site) ->
         {ok, #{names => length(sderl_demo_layout:names(Layout)), servers_start_ms => Took}}
     end.
 
-traffic(Fleet, Site) ->
+traffic(Fleet, #{nodes := Nodes} = Site) ->
     maybe
         {ok, Snapshots} ?=
-            on_all(Fleet, Site, sderl_demo_traffic, snapshot, [], ?CHECK_TIMEOUT_MS),
-        {ok, sderl_demo_traffic:sum(Snapshots)}
+            on_all(Fleet, Site, sderl_bench_meter, snapshot, [], ?CHECK_TIMEOUT_MS),
+        {ok, lists:zip(Nodes, Snapshots)}
     end.
 
 %% Phases
@@ -90,7 +90,7 @@ phases([], _Run, Traffic, Done) ->
 phases([Job | Jobs], Run, Before, Done) ->
     maybe
         {ok, Result, After} ?= Run(Job),
-        Traffic = sderl_demo_traffic:since(Before, After),
+        Traffic = sderl_bench_meter:sent(Before, After),
         phases(Jobs, Run, After, Done#{Job => Result#{traffic => Traffic}})
     end.
 
@@ -134,7 +134,7 @@ rates(calls, #{tally := Tally}, Seconds) ->
         other_call_us => sderl_demo_tally:percentiles(other_call_us, Tally)
     };
 rates(registrations, #{tally := Tally, traffic := Traffic}, Seconds) ->
-    #{bytes := Bytes, packets := Packets} = Traffic,
+    #{bytes := Bytes, messages := Messages} = Traffic,
     %% Late ones too, because their traffic is counted.
     Names = max(1, sderl_demo_tally:count(changes, Tally) div 2),
     #{
@@ -142,7 +142,7 @@ rates(registrations, #{tally := Tally, traffic := Traffic}, Seconds) ->
         register_us => sderl_demo_tally:percentiles(register_us, Tally),
         unregister_us => sderl_demo_tally:percentiles(unregister_us, Tally),
         bytes_per_registration => round(Bytes / Names),
-        packets_per_registration => Packets / Names
+        messages_per_registration => Messages / Names
     };
 rates(kills, #{kills := Kills}, _Seconds) ->
     Times = lists:foldl(
@@ -161,7 +161,7 @@ rate(Count, Tally, Seconds) ->
 
 traffic_metrics(Before, After) ->
     %% The links are those at the end: the callers' own are among them by then.
-    sderl_demo_traffic:since(Before, After).
+    sderl_bench_meter:sent(Before, After).
 
 losses(#{calls := #{tally := Calls}, kills := #{tally := Under, kills := Kills}}) ->
     Killed = [Pid || #{killed := Pid} <- Kills, is_pid(Pid)],

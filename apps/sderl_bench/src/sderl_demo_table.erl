@@ -32,7 +32,7 @@ rows() ->
         {"servers killed", number(kills)},
         {"  back under their name, p50 / p99", percentiles(recovery_ms, 1_000_000)},
         {"bytes between nodes, whole run", number(bytes)},
-        {"packets between nodes, whole run", number(packets)},
+        {"messages between nodes, whole run", number(messages)},
         {"calls failed, in flight at a kill", number(calls_in_flight_at_kills)},
         {"calls lost otherwise", number(lost_calls)},
         {"names missing on a member", number(missing_names)},

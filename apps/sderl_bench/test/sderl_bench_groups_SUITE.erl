@@ -33,7 +33,7 @@ route_rest(Config) ->
     Of = fun(Part) -> [{Params, Metrics} || #{<<"params">> := #{<<"part">> := P} = Params, <<"metrics">> := Metrics} <- Results, P =:= Part] end,
     Calls = Of(<<"calls">>),
     ?assertEqual([<<"direct">>, <<"erpc">>, <<"routed">>], lists:sort([Way || {#{<<"way">> := Way}, _} <- Calls])),
-    [?assert(maps:get(Key, Metrics) > 0) || {_, Metrics} <- Calls, Key <- [<<"calls_per_s">>, <<"bytes_per_call">>, <<"packets_per_call">>]],
+    [?assert(maps:get(Key, Metrics) > 0) || {_, Metrics} <- Calls, Key <- [<<"calls_per_s">>, <<"bytes_per_call">>, <<"messages_per_call">>]],
     ?assertMatch([0, 0, 0], [maps:get(<<"failed_calls">>, Metrics) || {_, Metrics} <- Calls]),
     %% Two groups of three, and a hub for each gateway.
     [{_, Links}] = Of(<<"links">>),

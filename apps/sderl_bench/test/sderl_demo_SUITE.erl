@@ -91,7 +91,7 @@ measured(Side) ->
             <<"own_calls_per_s">>,
             <<"other_calls_per_s">>,
             <<"bytes">>,
-            <<"packets">>,
+            <<"messages">>,
             <<"kills">>
         ]
     ),

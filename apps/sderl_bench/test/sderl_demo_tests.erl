@@ -103,19 +103,6 @@ broken_text_test() ->
         unicode:characters_to_binary(Text)
     ).
 
-traffic_test() ->
-    A = #{links => [b, c], bytes => 10, packets => 1},
-    B = #{links => [a], bytes => 5, packets => 2},
-    C = #{links => [a], bytes => 0, packets => 0},
-    Then = sderl_demo_traffic:sum([A, B, C]),
-    ?assertMatch(
-        #{links_total := 2, links_per_node_max := 2, bytes := 15, packets := 3}, Then
-    ),
-    Now = sderl_demo_traffic:sum([A#{bytes := 110}, B, C]),
-    ?assertMatch(
-        #{links_total := 2, bytes := 100, packets := 0}, sderl_demo_traffic:since(Then, Now)
-    ).
-
 %% Options
 
 usage_test_() ->

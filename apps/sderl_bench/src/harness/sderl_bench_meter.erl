@@ -24,7 +24,7 @@ links. Only what a node *sent* is read, so that the sum over all nodes counts ev
 """.
 
 -export([around/3, metrics/2]).
--export([snapshot/0, usage/3]).
+-export([snapshot/0, usage/3, sent/2]).
 -export_type([snapshot/0, usage/0, node_usage/0]).
 
 -doc "Counters of one node so far; `sent` has those of each link.".
@@ -86,6 +86,14 @@ around(Fleet, Nodes, Fun) ->
 
 snapshots(Fleet, Nodes) ->
     [{Node, Snapshot} || {Node, {ok, Snapshot}} <- sderl_fleet:multicall(Fleet, Nodes, ?MODULE, snapshot, [], ?SNAPSHOT_MS)].
+
+-doc "What was sent between two looks at all nodes, and the links at the second one: those of the metrics that need no clock.".
+-spec sent([{node(), snapshot()}], [{node(), snapshot()}]) -> #{atom() => number() | undefined}.
+sent(Before, After) ->
+    maps:with(
+        [links_total, links_per_node_max, links_per_node_mean, bytes, messages, packets],
+        metrics(usage(Before, After, 0.0), 0)
+    ).
 
 -doc "Runs on a node: its counters.".
 -spec snapshot() -> snapshot().
