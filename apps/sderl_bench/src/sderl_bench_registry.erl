@@ -29,10 +29,11 @@ for the look-ups.
     unregister_us := #{p50 := number() | undefined, p99 := number() | undefined},
     lookup_ns := number() | undefined,
     cpu_us_per_pair := number() | undefined,
-    links_per_node_max := non_neg_integer() | undefined,
+    links_per_node_max := non_neg_integer(),
     errors := non_neg_integer(),
     error_reasons := [binary()],
-    converged := boolean()
+    converged := boolean(),
+    atom() => term()
 }.
 
 -define(WARMUP_MS, 1000).
@@ -80,13 +81,12 @@ measure(Impl, Fleet, Namespaces, Params, Label) ->
         {ok, Tallies} ?= load(Impl, Fleet, Members, Clients, Seconds, Label),
         Converged = converged(Impl, Fleet, Namespaces, Held),
         {ok, LookupNs} ?= lookup(Impl, Fleet, Namespaces, Held),
-        Links = sderl_bench_links:count(Fleet, [Node || {_, Node, _} <- Members]),
         {ok, metrics(#{
+            nodes => [Node || {_, Node, _} <- Members],
             tallies => Tallies,
             seconds => Seconds,
             converged => Converged,
-            lookup_ns => LookupNs,
-            links => Links
+            lookup_ns => LookupNs
         })}
     end.
 
@@ -179,34 +179,29 @@ lookup(Impl, Fleet, [{Group, [Node | _] = Nodes} | _], Held) ->
         [{_, {error, Reason}}] -> {error, {no_lookups, Node, Reason}}
     end.
 
--doc "The metrics of a run from what was measured.".
+-doc "The metrics of a run from what was measured; the nodes in the order of the tallies.".
 -spec metrics(#{
+    nodes := [node()],
     tallies := [sderl_bench_registry_worker:tally()],
     seconds := pos_integer(),
     converged := boolean(),
-    lookup_ns := number() | undefined,
-    links := [non_neg_integer() | undefined]
+    lookup_ns := number() | undefined
 }) -> metrics().
-metrics(#{tallies := Tallies, seconds := Seconds, links := Links} = Seen) ->
+metrics(#{nodes := Nodes, tallies := Tallies, seconds := Seconds} = Seen) ->
     Sum = fun(Key) -> lists:sum([maps:get(Key, Tally) || Tally <- Tallies]) end,
     Reasons = lists:usort(lists:append([R || #{reasons := R} <- Tallies])),
-    #{
+    {Before, After} = lists:unzip([{{Node, B}, {Node, A}} || {Node, #{used := {B, A}}} <- lists:zip(Nodes, Tallies)]),
+    Used = sderl_bench_meter:metrics(sderl_bench_meter:usage(Before, After, float(Seconds)), Sum(pairs)),
+    (maps:without([cpu_us_per_op], Used))#{
         pairs_per_s => Sum(pairs) / Seconds,
         register_us => percentiles(register, Tallies),
         unregister_us => percentiles(unregister, Tallies),
         lookup_ns => maps:get(lookup_ns, Seen),
-        cpu_us_per_pair => ratio(1000 * Sum(cpu_ms), Sum(pairs)),
-        links_per_node_max => lists:max([undefined_as(0, L) || L <- Links]),
+        cpu_us_per_pair => maps:get(cpu_us_per_op, Used),
         errors => Sum(errors),
         error_reasons => [text(R) || R <- lists:sublist(Reasons, 3)],
         converged => maps:get(converged, Seen)
     }.
-
-ratio(_, 0) -> undefined;
-ratio(A, B) -> A / B.
-
-undefined_as(Default, undefined) -> Default;
-undefined_as(_, Value) -> Value.
 
 percentiles(Key, Tallies) ->
     Histogram = sderl_bench_histogram:merge([maps:get(Key, Tally) || Tally <- Tallies]),

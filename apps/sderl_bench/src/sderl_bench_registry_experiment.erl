@@ -11,7 +11,7 @@ Metrics of one run, as in the JSON output:
 | `register_us`, `unregister_us` | latency, `p50` and `p99`, within 1.6 % |
 | `lookup_ns` | one local look-up of a present name, the loop around it subtracted |
 | `cpu_us_per_pair` | processor time of all nodes together, per pair: it tells what a pair costs also where other programs disturb the machine |
-| `links_per_node_max` | connections of the node that has most |
+| `links_per_node_max`, `bytes`, `bytes_per_op`, ... | connections, traffic and memory as `m:sderl_bench_meter` counts them, an operation being a pair |
 | `errors`, `error_reasons` | operations that failed, all told, and up to three reasons |
 | `converged` | after the run, all members' tables are the same and hold what they should |
 """.
@@ -19,7 +19,7 @@ Metrics of one run, as in the JSON output:
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([measure/2, table/1, markdown_row/3, verdict/1]).
+-export([defaults/0, measure/2, table/1, markdown_row/3, verdict/1]).
 -export_type([run/0]).
 
 -import(sderl_bench_experiment, [option/5, at_least/3, words/1]).
@@ -45,29 +45,34 @@ command() ->
         arguments => [
             option(impl, "LIST", string, "s_group,yardstick",
                 "implementations, with commas between them: " ++ lists:join(", ", sderl_bench_impl:names())),
-            option(nodes, "N", integer, 10, "nodes in all"),
             #{
                 name => group_size, long => "-group-size", type => integer, required => false,
                 help => {"[--group-size G]", ["nodes in a group (all of them)"]}
             },
             option(clients, "C", integer, 20, "client processes on each node"),
             option(seconds, "S", integer, 10, "how long each run measures, after 1 s of warm-up"),
-            option(repeat, "K", integer, 1, "runs of each implementation"),
             option(names, "N", integer, 0, "names that each group holds beforehand (at least 100)"),
             sderl_bench_experiment:json_option()
+            | sderl_bench_series:options(#{nodes => "10", repeat => 1})
         ]
     }.
 
+-doc "The options as they are without a command line.".
+-spec defaults() -> #{atom() => term()}.
+defaults() ->
+    #{impl => "s_group,yardstick", nodes => "10", clients => 20, seconds => 10, repeat => 1, names => 0, compare => false}.
+
 -doc false.
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
-check(#{impl := Impls, nodes := Nodes} = Options) ->
-    Size = maps:get(group_size, Options, Nodes),
+check(#{impl := Given, compare := Compare} = Options) ->
+    Impls = if Compare -> lists:flatten(lists:join(",", sderl_bench_impl:names())); true -> Given end,
     maybe
         {ok, Modules} ?= impls(Impls),
-        ok ?= at_least(1, [nodes, clients, seconds, repeat], Options),
+        {ok, #{nodes := Nodes} = Checked} ?= sderl_bench_series:check(Options),
+        ok ?= at_least(1, [clients, seconds], Options),
         ok ?= at_least(0, [names], Options),
-        ok ?= divides(Size, Nodes),
-        {ok, Options#{impl := Modules, group_size => Size}}
+        ok ?= divides(Options, Nodes),
+        {ok, Checked#{impl := Modules}}
     end.
 
 impls(Text) ->
@@ -84,13 +89,14 @@ impls(Text) ->
             {ok, [{Name, Module} || Name <- Names, {ok, Module} <- [sderl_bench_impl:module(Name)]]}
     end.
 
-divides(Size, _) when Size < 1 ->
+divides(#{group_size := Size}, _) when Size < 1 ->
     {error, io_lib:format("--group-size must be at least 1, not ~w", [Size])};
-divides(Size, Nodes) when Nodes rem Size =/= 0 ->
-    {error,
-        io_lib:format(
-            "--group-size ~w does not divide --nodes ~w: all groups are of equal size here", [Size, Nodes]
-        )};
+divides(#{group_size := Size}, Nodes) ->
+    case [N || N <- Nodes, N rem Size =/= 0] of
+        [] -> ok;
+        [N | _] ->
+            {error, io_lib:format("--group-size ~w does not divide --nodes ~w: all groups are of equal size here", [Size, N])}
+    end;
 divides(_, _) ->
     ok.
 
@@ -106,47 +112,61 @@ run(Options, Output) ->
 -doc "Runs the implementations in turn and writes the result of each run.".
 -spec measure(#{atom() => term()}, sderl_bench_output:output()) ->
     {ok, [run()]} | {error, sderl_command:text()}.
-measure(#{impl := Impls, repeat := Repeat} = Options, Output) ->
-    Turns = [{Name, Module, Turn} || Turn <- lists:seq(1, Repeat), {Name, Module} <- Impls],
-    turns(Turns, maps:without([impl, repeat], Options), Repeat, Output, []).
-
-turns([], _Params, _Repeat, _Output, Runs) ->
-    {ok, lists:reverse(Runs)};
-turns([{Name, Module, Turn} | Turns], Params, Repeat, Output, Runs) ->
-    Label = [Name, [io_lib:format(" ~w/~w", [Turn, Repeat]) || Repeat > 1]],
-    Started = sderl_bench_output:now(),
-    Full = Params#{impl => list_to_binary(Name), run => Turn},
-    maybe
-        {measured, {ok, Metrics}} ?= {measured, sderl_bench_registry:run(Module, Params, Label)},
-        ok ?= sderl_bench_output:write(
-            Output, sderl_bench_output:result(registry, Full, Metrics, Started)
-        ),
-        sderl_bench_output:say(Output, [
-            string:pad(Label, 15), sderl_bench_table:number(maps:get(pairs_per_s, Metrics)), " pairs/s\n"
-        ]),
-        turns(Turns, Params, Repeat, Output, [#{impl => Name, params => Full, metrics => Metrics} | Runs])
-    else
-        {measured, {error, Reason}} -> {error, [Name, ": ", sderl_bench_reason:text(Reason)]};
-        {error, Message} -> {error, Message}
+measure(#{impl := Impls, nodes := Nodes, repeat := Repeat} = Options, Output) ->
+    Shared = maps:without([impl, repeat, compare], Options),
+    Points = [
+        Shared#{impl => list_to_binary(Name), nodes := N, group_size => maps:get(group_size, Options, N)}
+     || N <- Nodes, {Name, _} <- Impls
+    ],
+    Run = fun(#{impl := Impl} = Params, Label) ->
+        {_, Module} = lists:keyfind(binary_to_list(Impl), 1, Impls),
+        case sderl_bench_registry:run(Module, Params, Label) of
+            {ok, #{pairs_per_s := Rate} = Metrics} ->
+                sderl_bench_output:say(Output, [string:pad(Label, 24), sderl_bench_table:number(Rate), " pairs/s\n"]),
+                {ok, Metrics};
+            Error ->
+                Error
+        end
+    end,
+    case sderl_bench_series:run(registry, Points, Repeat, Run, Output) of
+        {ok, Runs} -> {ok, [R#{impl => binary_to_list(Impl)} || #{params := #{impl := Impl}} = R <- Runs]};
+        Error -> Error
     end.
 
-title(#{nodes := Nodes, group_size := Size, clients := Clients, seconds := Seconds, repeat := Repeat, names := Names}) ->
+title(#{nodes := Nodes, clients := Clients, seconds := Seconds, repeat := Repeat, names := Names} = Options) ->
     [
-        io_lib:format("~w nodes in groups of ~w, ~w clients a node, ~w s", [Nodes, Size, Clients, Seconds]),
+        lists:join(", ", [integer_to_list(N) || N <- Nodes]),
+        " nodes in ",
+        case Options of
+            #{group_size := Size} -> io_lib:format("groups of ~w", [Size]);
+            #{} -> "one group"
+        end,
+        io_lib:format(", ~w clients a node, ~w s", [Clients, Seconds]),
         [io_lib:format(", ~w runs: median (least..greatest)", [Repeat]) || Repeat > 1],
         [io_lib:format(", ~w names held by each group", [Names]) || Names > 0],
         "; ",
         sderl_bench_machine:text()
     ].
 
--doc "A table with one line for each implementation, medians where there were several runs.".
+-doc "A table for each number of nodes, with one line for each implementation, medians where there were several runs.".
 -spec table([run()]) -> unicode:chardata().
 table(Runs) ->
+    Sizes = lists:uniq([N || #{params := #{nodes := N}} <- Runs]),
+    lists:join("\n", [
+        [
+            [sderl_bench_series:label(#{nodes => N}, [nodes]) || length(Sizes) > 1],
+            ["\n" || length(Sizes) > 1],
+            table_of([Run || #{params := #{nodes := M}} = Run <- Runs, M =:= N])
+        ]
+     || N <- Sizes
+    ]).
+
+table_of(Runs) ->
     Names = lists:uniq([Name || #{impl := Name} <- Runs]),
     Bases = [Base || Base <- ["yardstick", "global"], lists:member(Base, Names), length(Names) > 1],
     Header =
         ["", "pairs/s"] ++ ["x " ++ Base || Base <- Bases] ++
-            ["register us p50 / p99", "unregister us p50 / p99", "CPU us/pair", "look-up ns", "links", "errors", "converged"],
+            ["register us p50 / p99", "unregister us p50 / p99", "CPU us/pair", "bytes/pair", "look-up ns", "links", "errors", "converged"],
     sderl_bench_table:text(Header, [row(Name, Bases, Runs) || Name <- Names]).
 
 row(Name, Bases, Runs) ->
@@ -158,6 +178,7 @@ row(Name, Bases, Runs) ->
             latencies(register_us, Mine),
             latencies(unregister_us, Mine),
             median(Mine, fun(#{cpu_us_per_pair := V}) -> V end),
+            median(Mine, fun(#{bytes_per_op := V}) -> V end),
             median(Mine, fun(#{lookup_ns := V}) -> V end),
             sderl_bench_table:number(lists:max([V || #{links_per_node_max := V} <- Mine])),
             sderl_bench_table:number(lists:sum([V || #{errors := V} <- Mine])),

@@ -29,13 +29,13 @@ begin, `warmup_ms` what passes before anything counts, `measure_ms` how long it 
 
 -doc """
 What the clients of a node did in the measured time: pairs completed, latencies in ns,
-processor time of the whole node, operations that failed and a few of the reasons.
+what the whole node used, as it was at the beginning and at the end of that time, operations that failed and a few of the reasons.
 """.
 -type tally() :: #{
     pairs := non_neg_integer(),
     register := sderl_bench_histogram:histogram(),
     unregister := sderl_bench_histogram:histogram(),
-    cpu_ms := non_neg_integer(),
+    used := {sderl_bench_meter:snapshot(), sderl_bench_meter:snapshot()},
     errors := non_neg_integer(),
     reasons := [term()]
 }.
@@ -123,18 +123,17 @@ load(#{impl := Impl, group := Group, index := Index, clients := Clients} = Load)
             _ = [ok = sderl_bench_task:stop(Client) || Client <- Running],
             {error, {late, (Now - From) div 1_000_000}};
         _ ->
-            CpuMs = cpu_ms(From, Template#client.until),
+            Used = used(From, Template#client.until),
             LastMs = ms(Template#client.until) + ?DRAIN_MS,
-            {ok, tally([finish(Client, LastMs) || Client <- Running], CpuMs, Template)}
+            {ok, tally([finish(Client, LastMs) || Client <- Running], Used, Template)}
     end.
 
-%% All threads of this node, user and system, between two moments to come.
-cpu_ms(From, Until) ->
+%% At two moments to come.
+used(From, Until) ->
     ok = sleep_until(From),
-    {Before, _} = erlang:statistics(runtime),
+    Before = sderl_bench_meter:snapshot(),
     ok = sleep_until(Until),
-    {After, _} = erlang:statistics(runtime),
-    After - Before.
+    {Before, sderl_bench_meter:snapshot()}.
 
 sleep_until(At) ->
     receive
@@ -150,7 +149,7 @@ start(Begin, Client) ->
 finish(Task, LastMs) ->
     sderl_bench_task:result(Task, max(0, LastMs - erlang:monotonic_time(millisecond))).
 
-tally(Ended, CpuMs, #client{register = Register, unregister = Unregister}) ->
+tally(Ended, Used, #client{register = Register, unregister = Unregister}) ->
     Done = [Client || {ok, Client} <- Ended],
     Failed = [Reason || {error, Reason} <- Ended],
     Reasons = Failed ++ lists:append([Client#client.reasons || Client <- Done]),
@@ -158,7 +157,7 @@ tally(Ended, CpuMs, #client{register = Register, unregister = Unregister}) ->
         pairs => lists:sum([Client#client.pairs || Client <- Done]),
         register => sderl_bench_histogram:read(Register),
         unregister => sderl_bench_histogram:read(Unregister),
-        cpu_ms => CpuMs,
+        used => Used,
         errors => length(Failed) + lists:sum([Client#client.errors || Client <- Done]),
         reasons => lists:sublist(lists:usort(Reasons), 3)
     }.

@@ -76,14 +76,13 @@ run(Options, Output) ->
 registries([], _Options, _Output, Runs) ->
     {ok, Runs};
 registries([{Impls, Nodes, Size, Clients} | More], #{seconds := Seconds, repeat := Repeat} = Options, Output, Runs) ->
-    {ok, Checked} = sderl_bench_registry_experiment:check(#{
+    {ok, Checked} = sderl_bench_registry_experiment:check((sderl_bench_registry_experiment:defaults())#{
         impl => Impls,
-        nodes => Nodes,
+        nodes => integer_to_list(Nodes),
         group_size => Size,
         clients => Clients,
         seconds => Seconds,
-        repeat => Repeat,
-        names => 0
+        repeat => Repeat
     }),
     sderl_bench_output:say(Output, io_lib:format("~w nodes, groups of ~w, ~w clients a node~n", [Nodes, Size, Clients])),
     case sderl_bench_registry_experiment:measure(Checked, Output) of

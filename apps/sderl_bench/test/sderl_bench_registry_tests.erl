@@ -11,8 +11,7 @@ defaults_test() ->
     ?assertMatch(
         #{
             impl := [{"s_group", sderl_bench_impl_s_group}, {"yardstick", sderl_bench_impl_yardstick}],
-            nodes := 10,
-            group_size := 10,
+            nodes := [10],
             clients := 20,
             repeat := 1
         },
@@ -26,7 +25,7 @@ options_test() ->
     ?assertMatch(
         #{
             impl := [{"global", sderl_bench_impl_global}, {"pg", sderl_bench_impl_pg}],
-            nodes := 12,
+            nodes := [12],
             group_size := 4
         },
         Options
@@ -43,7 +42,7 @@ bad_options_test_() ->
                 "--impl", ""
             ]},
             {"--impl names pg twice; use --repeat to run it several times", ["--impl", "pg,global,pg"]},
-            {"--nodes must be at least 1, not 0", ["--nodes", "0"]},
+            {"--nodes: \"0\" is no whole number from 1 to 10000", ["--nodes", "0"]},
             {"--clients must be at least 1, not 0", ["--clients", "0"]},
             {"--seconds must be at least 1, not -3", ["--seconds", "-3"]},
             {"--names must be at least 0, not -1", ["--names", "-1"]},
@@ -89,7 +88,8 @@ metrics_test() ->
             unregister_us := #{p50 := undefined, p99 := undefined},
             lookup_ns := 80.0,
             cpu_us_per_pair := 100.0,
-            links_per_node_max := 3,
+            links_per_node_max := 2,
+            bytes_per_op := 10.0,
             errors := 2,
             error_reasons := [<<"{register,no}">>],
             converged := true
@@ -98,11 +98,12 @@ metrics_test() ->
     ).
 
 metrics(PairsPerS, Converged) ->
+    Snapshot = fun(CpuMs) -> #{cpu_ms => CpuMs, memory_kib => 1, memory_peak_kib => 1, sent => #{c => {p, 0, 0, 0}, d => {p, 100 * CpuMs, 0, 0}}} end,
     Tally = #{
         pairs => PairsPerS,
         register => lists:foldl(fun sderl_bench_histogram:add/2, sderl_bench_histogram:new(), [10, 20]),
         unregister => sderl_bench_histogram:new(),
-        cpu_ms => 10,
+        used => {Snapshot(0), Snapshot(10)},
         errors => 1,
         reasons => [{register, no}]
     },
@@ -110,8 +111,8 @@ metrics(PairsPerS, Converged) ->
         tallies => [Tally, Tally],
         seconds => 2,
         converged => Converged,
-        lookup_ns => 80.0,
-        links => [2, 3, undefined]
+        nodes => [a, b],
+        lookup_ns => 80.0
     }).
 
 table_test() ->
@@ -133,4 +134,4 @@ table(Runs) ->
     unicode:characters_to_list(?E:table([run(Impl, Rate, true) || {Impl, Rate} <- Runs])).
 
 run(Impl, Rate, Converged) ->
-    #{impl => Impl, params => #{}, metrics => metrics(Rate, Converged)}.
+    #{impl => Impl, params => #{nodes => 2}, metrics => metrics(Rate, Converged)}.

@@ -72,7 +72,7 @@ run(Experiment, Points, Repeat, Fun, Output) ->
 turns([], _, _, _, _, Runs) ->
     {ok, lists:reverse(Runs)};
 turns([{Number, {Params, Turn}} | Turns], Total, Experiment, Fun, Output, Runs) ->
-    Label = [[io_lib:format("~w/~w ", [Number, Total]) || Total > 1], label(Params, [mode, nodes])],
+    Label = [[io_lib:format("~w/~w ", [Number, Total]) || Total > 1], label(Params, [impl, mode, nodes])],
     Started = sderl_bench_output:now(),
     Full = Params#{run => Turn},
     maybe
@@ -91,7 +91,7 @@ label(Params, Keys) ->
         case {Key, Value} of
             {nodes, 1} -> "1 node";
             {nodes, _} -> io_lib:format("~w nodes", [Value]);
-            {mode, _} -> io_lib:format("~ts", [Value]);
+            {_, _} when Key =:= mode; Key =:= impl -> io_lib:format("~ts", [Value]);
             _ -> io_lib:format("~ts ~0tp", [Key, Value])
         end
      || Key <- Keys, Value <- [maps:get(Key, Params, undefined)], Value =/= undefined
