@@ -104,7 +104,8 @@ new_s_group(Group, Nodes) ->
     end.
 
 -doc """
-Deletes a group and its names on all its members. Members that are away are told when they return.
+Deletes a group and its names on all its members. All members that are there have agreed when this returns; one that is slow
+may still show the group for a moment. Members that are away are told when they return.
 
 Errors: `remote_s_group` (the calling node is no member).
 """.
