@@ -44,13 +44,25 @@ parse(Args, Names, Command) ->
     Name = lists:flatten(lists:join(" ", ["bin/sderl" | Names])),
     case lists:any(fun(Arg) -> Arg =:= "--help" orelse Arg =:= "-h" end, Args) of
         true ->
-            {help, argparse:help(Command, #{progname => Name})};
+            {help, argparse:help(flowing(Command), #{progname => Name})};
         false ->
             case argparse:parse(hide_dashes(Args), Command, #{progname => Name}) of
                 {ok, Options, _Path, _Command} -> {ok, show_dashes(Options)};
                 {error, Reason} -> {usage, [complaint(Reason), try_help(Name)]}
             end
     end.
+
+%% argparse breaks long lines and keeps the breaks that are there, which gives a short line after each long one. A paragraph
+%% becomes one line here; what is indented, such as a list, stays as it is.
+flowing(#{help := Help} = Command) when not is_tuple(Help) ->
+    Lines = string:split(unicode:characters_to_list(Help), "\n", all),
+    Command#{help := lists:flatten(lists:join("\n", joined(Lines)))};
+flowing(Command) ->
+    Command.
+
+joined([[C | _] = Line, [D | _] = Next | Lines]) when C =/= $\s, D =/= $\s -> joined([Line ++ " " ++ Next | Lines]);
+joined([Line | Lines]) -> [Line | joined(Lines)];
+joined([]) -> [].
 
 %% To argparse every "-" begins an option; here it alone is a value, stdin or stdout. No
 %% argument of a program has a NUL in it.

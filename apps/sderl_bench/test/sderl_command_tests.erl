@@ -20,6 +20,11 @@ help_test() ->
      || Args <- [["--help"], ["-h"], ["--size", "1", "--help"]]
     ].
 
+%% Lines of a paragraph flow; a list keeps its own.
+help_flows_test() ->
+    {help, Text} = sderl_command:parse(["-h"], ["x"], #{help => "One\ntwo.\n\nList:\n  a  b\n  c  d\nEnd.", arguments => []}),
+    ?assertMatch({match, _}, re:run(Text, "One two\\.\n\nList:\n  a  b\n  c  d\nEnd\\.")).
+
 complaint_test_() ->
     [
         {Text, ?_assertEqual(Text ++ "\n\"bin/sderl bench x --help\" tells the options.", usage(Args))}
