@@ -1,0 +1,119 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_debench_mix).
+-moduledoc """
+Which operation is next: a weighted mix, drawn anew for each, that the same seed repeats exactly.
+
+What is drawn is a *unit*. A point-to-point unit is one operation. A `global` unit is three: a name is registered,
+looked up and unregistered; and so is a `local` one. So it is in the original, where a state machine lets
+a look-up and then an unregistration follow on every registration [004, DE-Bench].
+
+A share of global operations is asked for as a share of operations, whatever units these come in; `share/1` says how
+units are drawn for it. Names of kinds are as in the metrics.
+""".
+
+-export([kinds/0, p2p/0, weights/0, steps/1, class/1, most_pct/0]).
+-export([new/1, next/2, share/1, ops_per_unit/1]).
+-export_type([kind/0, class/0, p2p/0, unit/0, weight/0, weights/0, mix/0, options/0]).
+
+-type p2p() :: spawn | rpc | erpc | gen_server | gen_statem.
+-doc "What an operation is.".
+-type kind() ::
+    p2p()
+    | global_register
+    | global_whereis
+    | global_unregister
+    | local_register
+    | local_whereis
+    | local_unregister.
+-doc "`global` are registrations and unregistrations, not the look-ups, which are local reads.".
+-type class() :: p2p | global | local.
+-doc "What is drawn.".
+-type unit() :: p2p() | global | local.
+-doc "What has a weight; `local` is that of a local registration, which draws the other two.".
+-type weight() :: p2p() | local.
+-type weights() :: #{weight() => number()}.
+
+-doc """
+`global_pct`: of all operations, how many percent are global registrations and unregistrations. The rest is split by
+`weights`; what is not in them has none.
+""".
+-type options() :: #{global_pct := number(), weights := weights(), seed := term(), atom() => term()}.
+
+-opaque mix() :: {Thresholds :: [{float(), unit()}], rand:state()}.
+
+-doc "All kinds of operations.".
+-spec kinds() -> [kind()].
+kinds() -> lists:append([steps(Unit) || Unit <- p2p() ++ [global, local]]).
+
+-doc "The kinds that go from node to node.".
+-spec p2p() -> [p2p()].
+p2p() -> [spawn, rpc, erpc, gen_server, gen_statem].
+
+-doc "The weights of the original's scripts: 1000 for `spawn` and `rpc`, 10 for all others [004].".
+-spec weights() -> weights().
+weights() -> #{spawn => 1000, rpc => 1000, erpc => 10, gen_server => 10, gen_statem => 10, local => 10}.
+
+-doc "The operations of a unit, in their order.".
+-spec steps(unit()) -> [kind(), ...].
+steps(global) -> [global_register, global_whereis, global_unregister];
+steps(local) -> [local_register, local_whereis, local_unregister];
+steps(P2p) -> [P2p].
+
+-doc "The class that a kind counts in.".
+-spec class(kind()) -> class() | none.
+class(global_whereis) -> none;
+class(Kind) when Kind =:= global_register; Kind =:= global_unregister -> global;
+class(Kind) when Kind =:= local_register; Kind =:= local_whereis; Kind =:= local_unregister -> local;
+class(_) -> p2p.
+
+-doc "The most `global_pct` that there can be: two of three operations, as a look-up goes with them.".
+-spec most_pct() -> float().
+most_pct() -> 200 / 3.
+
+-doc "How likely each unit is; they add up to 1. At least one weight is over zero, unless all is global.".
+-spec share(#{global_pct := number(), weights := weights(), atom() => term()}) -> [{unit(), float()}].
+share(#{global_pct := Pct, weights := Weights}) ->
+    Sum = lists:sum(maps:values(Weights)),
+    Global = global_share(min(Pct, most_pct()) / 100, Sum, Weights),
+    [{global, Global}] ++
+        [
+            {Unit, (1 - Global) * W / Sum}
+         || Unit <- p2p() ++ [local], W <- [maps:get(Unit, Weights, 0)], W > 0
+        ].
+
+%% With a share U of global units, and M operations in one of the others, 2 U of the 3 U + (1 - U) M
+%% operations are registrations and unregistrations.
+global_share(_, Sum, _) when Sum == 0 -> 1.0;
+global_share(P, Sum, Weights) ->
+    M = lists:sum([W * length(steps(Unit)) || Unit := W <- Weights]) / Sum,
+    min(1.0, P * M / (2 - 3 * P + P * M)).
+
+-doc "How many operations a unit has in the mean.".
+-spec ops_per_unit(#{global_pct := number(), weights := weights(), atom() => term()}) -> float().
+ops_per_unit(Options) ->
+    lists:sum([Share * length(steps(Unit)) || {Unit, Share} <- share(Options)]).
+
+-doc "A mix. The same seed gives the same operations.".
+-spec new(options()) -> mix().
+new(#{seed := Seed} = Options) ->
+    {Thresholds, _} = lists:mapfoldl(
+        fun({Unit, Share}, Sum) -> {{Sum + Share, Unit}, Sum + Share} end, 0.0, share(Options)
+    ),
+    {Thresholds, rand:seed_s(exsss, erlang:phash2({mix, Seed}, 1 bsl 32))}.
+
+-doc "The next unit, and one of the targets for it if it goes to another node.".
+-spec next(Targets :: tuple(), mix()) -> {unit(), Target :: term(), mix()}.
+next(Targets, {Thresholds, Random}) ->
+    {U, Random1} = rand:uniform_s(Random),
+    case unit(U, Thresholds) of
+        Unit when Unit =:= global; Unit =:= local ->
+            {Unit, none, {Thresholds, Random1}};
+        Unit ->
+            {N, Random2} = rand:uniform_s(tuple_size(Targets), Random1),
+            {Unit, element(N, Targets), {Thresholds, Random2}}
+    end.
+
+%% The last takes what rounding leaves.
+unit(_, [{_, Unit}]) -> Unit;
+unit(U, [{Upto, Unit} | _]) when U < Upto -> Unit;
+unit(U, [_ | Rest]) -> unit(U, Rest).

@@ -1,0 +1,268 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_debench_node).
+-moduledoc """
+DE-Bench on one node: makes the node's own operations. All nodes do, from the same moment on, and none
+of them is told anything meanwhile; the driver comes back for the tallies.
+
+*Open* load: one process makes operations when they are due, each in a process of its own, so that none waits for
+another. It sleeps until the next is due. As timers of Erlang tell whole milliseconds, an
+operation is due at the first whole one after the moment that `m:sderl_bench_pace` gives; a timer set
+for such a moment comes within some hundredths of a millisecond if the processor is free.
+
+*Closed* load: so many workers, each of which makes the next operation as soon as its last one has ended.
+""".
+
+-export([prepare/0, load/1, names/2]).
+-export_type([load/0, rate/0]).
+
+-doc "Operations a second of this node; or workers on it.".
+-type rate() :: {open, PerSecond :: number()} | {closed, Workers :: pos_integer()}.
+
+-doc """
+`index` is the node's place in the fleet, `begin_us` the `os:system_time/1` at which it begins; `targets` are the nodes for
+point-to-point operations; `in_flight` is the most units that may be on their way under open load. Others are as in
+`t:sderl_debench_op:context/0` and `t:sderl_debench_mix:options/0`.
+""".
+-type load() :: #{
+    impl := module(),
+    group := sderl_bench_impl:group(),
+    index := pos_integer(),
+    targets := [node()],
+    global_pct := number(),
+    weights := sderl_debench_mix:weights(),
+    load := rate(),
+    pace := poisson | even,
+    payload := non_neg_integer(),
+    compute_us := non_neg_integer(),
+    timeout_ms := pos_integer(),
+    in_flight := pos_integer(),
+    seed := term(),
+    begin_us := integer(),
+    warmup_ms := non_neg_integer(),
+    measure_ms := pos_integer()
+}.
+
+-record(open, {
+    context :: sderl_debench_op:context(),
+    index :: pos_integer(),
+    targets :: tuple(),
+    mix :: sderl_debench_mix:mix(),
+    pace :: sderl_bench_pace:pace(),
+    begun :: integer(),
+    until :: integer(),
+    in_flight :: pos_integer(),
+    next = 0 :: integer(),
+    %% How many units there were, for fresh names.
+    made = 0 :: non_neg_integer(),
+    flying = #{} :: #{pid() => {sderl_debench_mix:unit(), Due :: integer(), Name :: term()}},
+    %% Local names that nobody uses.
+    free :: [atom()],
+    tally :: sderl_debench_tally:tally()
+}).
+
+-record(worker, {
+    context :: sderl_debench_op:context(),
+    id :: {Index :: pos_integer(), Worker :: pos_integer()},
+    targets :: tuple(),
+    mix :: sderl_debench_mix:mix(),
+    name :: atom(),
+    until :: integer(),
+    tally :: sderl_debench_tally:tally()
+}).
+
+%% Local names of an open load. An operation has one for some microseconds.
+-define(LOCAL_NAMES, 100).
+
+%% After the end of the last operation's time, for those that end themselves.
+-define(SLACK_NS, 2_000_000_000).
+
+%% A worker that only fails must not spin.
+-define(AFTER_FAILURE_MS, 10).
+
+-doc "Starts what other nodes call. All nodes must have it before any begins.".
+-spec prepare() -> ok | {error, term()}.
+prepare() ->
+    maybe
+        ok ?= sderl_debench_server:start(),
+        sderl_debench_statem:start()
+    end.
+
+-doc """
+Makes the load and returns the tally when it is over and the last operation has ended, `timeout_ms` after the end at
+the latest.
+""".
+-spec load(load()) -> {ok, sderl_debench_tally:tally()} | {error, {late, Ms :: integer()} | term()}.
+load(#{begin_us := BeginUs, warmup_ms := WarmupMs, measure_ms := MeasureMs, load := Rate, timeout_ms := TimeoutMs} = Load) ->
+    Begin = now_ns() + 1000 * (BeginUs - os:system_time(microsecond)),
+    From = Begin + 1_000_000 * WarmupMs,
+    Until = From + 1_000_000 * MeasureMs,
+    Last = Until + 1_000_000 * TimeoutMs,
+    Context = (maps:with([impl, group, compute_us, timeout_ms], Load))#{
+        block => rand:bytes(maps:get(payload, Load)), last_ns => Last
+    },
+    Tasks = start(Rate, Begin, Until, Context, sderl_debench_tally:new(From, Until), Load),
+    case now_ns() of
+        Now when Now > From ->
+            _ = [ok = sderl_bench_task:stop(Task) || Task <- Tasks],
+            {error, {late, (Now - From) div 1_000_000}};
+        _ ->
+            ended([sderl_bench_task:result(Task, left_ms(Last + 2 * ?SLACK_NS)) || Task <- Tasks])
+    end.
+
+ended(Results) ->
+    case [Reason || {error, Reason} <- Results] of
+        [] -> {ok, sderl_debench_tally:merge([Tally || {ok, Tally} <- Results])};
+        [Reason | _] -> {error, Reason}
+    end.
+
+start({open, PerSecond}, Begin, Until, Context, Tally, Load) ->
+    #{index := Index, targets := Targets, seed := Seed, pace := Kind, in_flight := InFlight} = Load,
+    Open = #open{
+        context = Context,
+        index = Index,
+        targets = list_to_tuple(Targets),
+        mix = sderl_debench_mix:new(Load#{seed := {Seed, Index, 1}}),
+        %% A unit may be several operations.
+        pace = sderl_bench_pace:new(#{
+            rate => PerSecond / sderl_debench_mix:ops_per_unit(Load), seed => {Seed, Index}, kind => Kind
+        }),
+        begun = Begin,
+        until = Until,
+        in_flight = InFlight,
+        free = local_names(?LOCAL_NAMES),
+        tally = Tally
+    },
+    [
+        sderl_bench_task:start(fun() ->
+            %% Not behind the operations, of which there may be many.
+            _ = process_flag(priority, high),
+            open(next(Open))
+        end)
+    ];
+start({closed, Workers}, Begin, Until, Context, Tally, #{index := Index, targets := Targets, seed := Seed} = Load) ->
+    [
+        sderl_bench_task:start(fun() ->
+            ok = sleep_until(Begin),
+            closed(1, #worker{
+                context = Context,
+                id = {Index, W},
+                targets = list_to_tuple(Targets),
+                mix = sderl_debench_mix:new(Load#{seed := {Seed, Index, W}}),
+                name = Name,
+                until = Until,
+                tally = Tally
+            })
+        end)
+     || {W, Name} <- lists:enumerate(local_names(Workers))
+    ].
+
+%% The same atoms in every run.
+local_names(Count) -> [list_to_atom("sderl_debench_" ++ integer_to_list(N)) || N <- lists:seq(1, Count)].
+
+%% Open load
+
+next(#open{pace = Pace, begun = Begun, until = Until} = Open) ->
+    {Offset, Pace1} = sderl_bench_pace:next(Pace),
+    case whole_ms(Begun + Offset) of
+        Due when Due < Until ->
+            _ = erlang:start_timer(Due div 1_000_000, self(), due, [{abs, true}]),
+            Open#open{pace = Pace1, next = Due};
+        _ ->
+            _ = erlang:start_timer(Until div 1_000_000 + 1, self(), over, [{abs, true}]),
+            Open#open{pace = Pace1, next = Until}
+    end.
+
+whole_ms(Ns) -> -(-Ns div 1_000_000) * 1_000_000.
+
+open(Open) ->
+    receive
+        {timeout, _, due} -> open(next(issue(Open)));
+        {timeout, _, over} -> drain(Open);
+        {'DOWN', _, process, Pid, Reason} -> open(landed(Pid, Reason, Open))
+    end.
+
+issue(#open{mix = Mix, targets = Targets, next = Due, made = Made, tally = Tally} = Open) ->
+    {Unit, Target, Mix1} = sderl_debench_mix:next(Targets, Mix),
+    Open1 = Open#open{
+        mix = Mix1, made = Made + 1, tally = sderl_debench_tally:late(now_ns() - Due, Tally)
+    },
+    case {Unit, Open1} of
+        {_, #open{flying = Flying, in_flight = Most}} when map_size(Flying) >= Most -> failed(Unit, Due, overload, Open1);
+        {local, #open{free = []}} -> failed(Unit, Due, overload, Open1);
+        {local, #open{free = [Name | Free]}} -> fly(Unit, Target, Name, Open1#open{free = Free});
+        {_, #open{index = Index}} -> fly(Unit, Target, {Index, 0, Made}, Open1)
+    end.
+
+fly(Unit, Target, Name, #open{context = Context, next = Due, flying = Flying} = Open) ->
+    {Pid, _} = spawn_monitor(fun() -> exit({landed, sderl_debench_op:run(Unit, Target, Name, Due, Context)}) end),
+    Open#open{flying = Flying#{Pid => {Unit, Due, Name}}}.
+
+landed(Pid, Reason, #open{flying = Flying} = Open) ->
+    {{Unit, Due, Name}, Flying1} = maps:take(Pid, Flying),
+    Open1 = given_back(Unit, Name, Open#open{flying = Flying1}),
+    case Reason of
+        {landed, Samples} -> Open1#open{tally = sderl_debench_tally:add(Due, Samples, Open1#open.tally)};
+        _ -> failed(Unit, Due, {ended, Reason}, Open1)
+    end.
+
+given_back(local, Name, #open{free = Free} = Open) -> Open#open{free = [Name | Free]};
+given_back(_, _, Open) -> Open.
+
+failed(Unit, Due, Reason, #open{tally = Tally} = Open) ->
+    Now = now_ns(),
+    Sample = {hd(sderl_debench_mix:steps(Unit)), Due, Now, Now, {error, Reason}},
+    Open#open{tally = sderl_debench_tally:add(Due, [Sample], Tally)}.
+
+%% Operations end themselves at `last_ns`.
+drain(#open{flying = Flying, tally = Tally}) when map_size(Flying) =:= 0 ->
+    Tally;
+drain(#open{context = #{last_ns := Last}, flying = Flying} = Open) ->
+    receive
+        {'DOWN', _, process, Pid, Reason} -> drain(landed(Pid, Reason, Open))
+    after left_ms(Last + ?SLACK_NS) ->
+        _ = [exit(Pid, kill) || Pid := _ <- Flying],
+        Out = maps:values(Flying),
+        #open{tally = Tally} = lists:foldl(fun({Unit, Due, _}, O) -> failed(Unit, Due, timeout, O) end, Open, Out),
+        Tally
+    end.
+
+%% Closed load
+
+closed(K, #worker{context = Context, id = {Index, W}, targets = Targets, mix = Mix, until = Until, tally = Tally} = Worker) ->
+    case now_ns() of
+        Now when Now < Until ->
+            {Unit, Target, Mix1} = sderl_debench_mix:next(Targets, Mix),
+            Name =
+                case Unit of
+                    local -> Worker#worker.name;
+                    _ -> {Index, W, K}
+                end,
+            Samples = sderl_debench_op:run(Unit, Target, Name, Now, Context),
+            ok = rest(Samples),
+            closed(K + 1, Worker#worker{mix = Mix1, tally = sderl_debench_tally:add(Now, Samples, Tally)});
+        _ ->
+            Tally
+    end.
+
+rest(Samples) ->
+    case lists:last(Samples) of
+        {_, _, _, _, {error, _}} ->
+            receive
+            after ?AFTER_FAILURE_MS -> ok
+            end;
+        _ ->
+            ok
+    end.
+
+-doc "How many names of the group this node knows.".
+-spec names(module(), sderl_bench_impl:group()) -> non_neg_integer().
+names(Impl, Group) -> length(Impl:names(Group)).
+
+sleep_until(Ns) ->
+    receive
+    after left_ms(Ns) -> ok
+    end.
+
+left_ms(Ns) -> max(0, (Ns - now_ns()) div 1_000_000).
+
+now_ns() -> erlang:monotonic_time(nanosecond).

@@ -1,0 +1,196 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_debench_op).
+-moduledoc """
+Runs one unit of the mix on a node, and says how each of its operations went.
+
+Every operation ends, at the latest when its time is over: those on other nodes by their own timeouts. A global one cannot
+be told to give up, so another process than the waiting one does it. That one is killed then, and its name goes with
+it, as names of dead processes do.
+""".
+
+-export([run/5, work/2, reply/3]).
+-export_type([sample/0, outcome/0, context/0]).
+
+-doc "A reason `timeout` for all that took too long, else what was raised or answered.".
+-type outcome() :: ok | {error, term()}.
+
+-doc """
+How an operation went: when it was due, when it began and when it ended, in nanoseconds of
+`erlang:monotonic_time/1`. That after the first of a unit is due when the one before it has ended.
+""".
+-type sample() :: {sderl_debench_mix:kind(), Due :: integer(), Begin :: integer(), End :: integer(), outcome()}.
+
+-doc """
+What all operations of a node have in common: the registry and the group for global names, the block that goes
+to other nodes and comes back, how long those compute, how long an operation may take, and the moment at which all end.
+""".
+-type context() :: #{
+    impl := module(),
+    group := sderl_bench_impl:group(),
+    block := binary(),
+    compute_us := non_neg_integer(),
+    timeout_ms := pos_integer(),
+    last_ns := integer(),
+    atom() => term()
+}.
+
+-doc """
+Runs the unit; it was due at `Due`. `Target` is the node for a point-to-point operation, `Name` the one to register: any fresh term
+for `global`, an atom that nobody else uses meanwhile for `local`. The calling process is registered locally.
+""".
+-spec run(sderl_debench_mix:unit(), Target :: node() | none, Name :: term(), Due :: integer(), context()) -> [sample(), ...].
+run(global, _, Name, Due, Context) ->
+    global(Name, Due, Context);
+run(local, _, Name, Due, _) ->
+    local(Name, Due);
+run(Kind, Target, _, Due, Context) ->
+    [timed(Kind, Due, fun() -> p2p(Kind, Target, Context) end)].
+
+timed(Kind, Due, Fun) ->
+    Begin = now_ns(),
+    Outcome = outcome(sderl_bench_task:attempt(Fun)),
+    {Kind, Due, Begin, now_ns(), Outcome}.
+
+outcome(ok) -> ok;
+outcome({error, {exit, {timeout, _}}}) -> {error, timeout};
+outcome({error, {error, {erpc, timeout}}}) -> {error, timeout};
+outcome({error, {badrpc, timeout}}) -> {error, timeout};
+outcome({error, Reason}) -> {error, Reason}.
+
+%% Point to point
+
+p2p(Kind, Node, #{block := Block, compute_us := ComputeUs} = Context) ->
+    echoed(p2p(Kind, Node, Block, ComputeUs, left_ms(now_ns(), Context)), Block).
+
+p2p(spawn, Node, Block, ComputeUs, Ms) ->
+    %% After the timeout an answer is nobody's any more.
+    Alias = alias([reply]),
+    _ = spawn(Node, ?MODULE, reply, [Alias, Block, ComputeUs]),
+    receive
+        {Alias, Echo} -> Echo
+    after Ms ->
+        _ = unalias(Alias),
+        receive
+            {Alias, Echo} -> Echo
+        after 0 -> {error, timeout}
+        end
+    end;
+p2p(rpc, Node, Block, ComputeUs, Ms) ->
+    case rpc:call(Node, ?MODULE, work, [Block, ComputeUs], Ms) of
+        {badrpc, Reason} -> {error, {badrpc, Reason}};
+        Echo -> Echo
+    end;
+p2p(erpc, Node, Block, ComputeUs, Ms) ->
+    erpc:call(Node, ?MODULE, work, [Block, ComputeUs], Ms);
+p2p(gen_server, Node, Block, ComputeUs, Ms) ->
+    sderl_debench_server:call(Node, Block, ComputeUs, Ms);
+p2p(gen_statem, Node, Block, ComputeUs, Ms) ->
+    sderl_debench_statem:call(Node, Block, ComputeUs, Ms).
+
+echoed(Block, Block) -> ok;
+echoed({error, Reason}, _) -> {error, Reason};
+echoed(_, _) -> {error, wrong_block}.
+
+-doc "What the other node does for its caller: computes for so long, and gives the block back.".
+-spec work(binary(), ComputeUs :: non_neg_integer()) -> binary().
+work(Block, 0) ->
+    Block;
+work(Block, ComputeUs) ->
+    ok = busy(erlang:monotonic_time(microsecond) + ComputeUs),
+    Block.
+
+busy(Until) ->
+    case erlang:monotonic_time(microsecond) < Until of
+        true -> busy(Until);
+        false -> ok
+    end.
+
+-doc "What a process does that was spawned from another node.".
+-spec reply(reference(), binary(), ComputeUs :: non_neg_integer()) -> ok.
+reply(Alias, Block, ComputeUs) ->
+    Alias ! {Alias, work(Block, ComputeUs)},
+    ok.
+
+%% Names on this node
+
+local(Name, Due) ->
+    Steps = [
+        {local_register, fun() ->
+            true = register(Name, self()),
+            ok
+        end},
+        {local_whereis, fun() -> found(whereis(Name)) end},
+        {local_unregister, fun() ->
+            true = unregister(Name),
+            ok
+        end}
+    ],
+    steps(Steps, Due, fun(_) -> ok end).
+
+found(Pid) when Pid =:= self() -> ok;
+found(undefined) -> {error, not_found};
+found(Other) -> {error, {found, Other}}.
+
+%% The second and the third need what the first made.
+steps([], _, _) ->
+    [];
+steps([{Kind, Fun} | Steps], Due, Tell) ->
+    Sample = timed(Kind, Due, Fun),
+    ok = Tell(Sample),
+    case Sample of
+        {local_register, _, _, _, {error, _}} -> [Sample];
+        {global_register, _, _, _, {error, _}} -> [Sample];
+        {_, _, _, End, _} -> [Sample | steps(Steps, End, Tell)]
+    end.
+
+%% Names in the group
+
+global(Name, Due, #{impl := Impl, group := Group} = Context) ->
+    Waiting = self(),
+    Steps = [
+        {global_register, fun() -> Impl:register(Group, Name) end},
+        {global_whereis, fun() -> found(Impl:whereis(Group, Name)) end},
+        {global_unregister, fun() -> Impl:unregister(Group, Name) end}
+    ],
+    %% Linked: it does not outlive the one that waits, nor a fault of its own that one.
+    Holder = spawn_link(fun() ->
+        _ = steps(Steps, Due, fun(Sample) ->
+            Waiting ! {self(), Sample},
+            ok
+        end)
+    end),
+    await([Kind || {Kind, _} <- Steps], Holder, Due, Context).
+
+await([], _Holder, _Due, _Context) ->
+    [];
+await([Kind | Kinds], Holder, Due, Context) ->
+    Begin = now_ns(),
+    receive
+        {Holder, {global_register, _, _, _, {error, _}} = Sample} ->
+            [Sample];
+        {Holder, {_, _, _, End, _} = Sample} ->
+            [Sample | await(Kinds, Holder, End, Context)]
+    after left_ms(Begin, Context) ->
+        ok = kill(Holder),
+        [{Kind, Due, Begin, now_ns(), {error, timeout}}]
+    end.
+
+%% Nothing of it is left in the mailbox.
+kill(Holder) ->
+    Ref = monitor(process, Holder),
+    true = unlink(Holder),
+    true = exit(Holder, kill),
+    receive
+        {'DOWN', Ref, process, Holder, _} -> forget(Holder)
+    end.
+
+forget(Holder) ->
+    receive
+        {Holder, _} -> forget(Holder)
+    after 0 -> ok
+    end.
+
+left_ms(Begin, #{timeout_ms := Timeout, last_ns := Last}) ->
+    max(0, min(Timeout, (Last - Begin) div 1_000_000)).
+
+now_ns() -> erlang:monotonic_time(nanosecond).
