@@ -10,7 +10,12 @@ signal stopped it, which `bin/sderl` makes that of the signal it got: 130 for Ct
 -export([main/1, run/1]).
 
 %% `shell` is in bin/sderl itself: it takes over the terminal.
--define(COMMANDS, [{"demo", sderl_demo_command}, {"plan", sderl_plan_command}, {"bench", sderl_bench_command}]).
+-define(COMMANDS, [
+    {"demo", sderl_demo_command},
+    {"plan", sderl_plan_command},
+    {"bench", sderl_bench_command},
+    {"reproduce", sderl_reproduce_command}
+]).
 
 %% How long nodes may take to go when a signal has ended the command.
 -define(CLEAN_UP_MS, 15_000).
@@ -121,7 +126,7 @@ help() ->
     ],
     [
         "usage: bin/sderl COMMAND [options]\n\n",
-        [io_lib:format("  ~-9ts ~ts~n", [Name, Summary]) || {Name, Summary} <- Lines],
+        [io_lib:format("  ~-10ts ~ts~n", [Name, Summary]) || {Name, Summary} <- Lines],
         "\n\"bin/sderl COMMAND --help\" tells a command's options.\n"
     ].
 

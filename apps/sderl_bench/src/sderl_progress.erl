@@ -9,7 +9,7 @@ is printed, and `over/0` for good. It leaves room for the `^C` that a terminal w
 wiping the line wipes that, too.
 """.
 
--export([reporter/1, during/3, done/0, over/0, line/5]).
+-export([reporter/1, during/3, done/0, over/0, line/5, duration/1]).
 
 %% Between two drawings of a bar that time alone moves.
 -define(TICK_MS, 200).
@@ -125,5 +125,7 @@ line(Label, Done, Total, PassedMs, Columns) ->
 remaining(0, _Total, _PassedMs) -> "";
 remaining(Done, Total, PassedMs) -> [", ", duration(PassedMs * (Total - Done) div Done), " left"].
 
+-doc "Milliseconds as people read them.".
+-spec duration(Ms :: non_neg_integer()) -> unicode:chardata().
 duration(Ms) when Ms < 60_000 -> io_lib:format("~w s", [(Ms + 999) div 1000]);
 duration(Ms) -> io_lib:format("~w min ~2..0w s", [Ms div 60_000, Ms rem 60_000 div 1000]).

@@ -1,0 +1,109 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_claim).
+-moduledoc """
+A claim of the published work, as an experiment that `bin/sderl reproduce` repeats: which points to measure, and
+what the points say about the claim.
+
+A claim's module is pure. Its verdict is computed from what was measured and from nothing else: whoever reads
+`points.jsonl` comes to the same one. A value that a formula gave is compared with one that was measured, never with itself.
+
+The module is listed in `all/0`.
+""".
+
+-export([all/0, named/1]).
+-export_type([point/0, workload/0, page/0, plot/0, axis/0, series/0, mark/0, table/0, verdict/0]).
+
+-doc "What measures: `sderl_debench:run/2` or `sderl_orbit:run/2`.".
+-type workload() :: debench | orbit.
+
+-doc """
+One point: `params` are those of the workload without `seed` and `run`, and with the workload they are what identifies it, so that
+claims share points. It should take `fixed_s` seconds, which do not depend on the machine, and about `work_s` more, which do.
+""".
+-type point() :: #{
+    workload := workload(),
+    params := #{atom() => term()},
+    fixed_s := number(),
+    work_s := number()
+}.
+
+-doc "`not_shown`: at this scale, or with these points, neither can be told.".
+-type verdict() :: confirmed | refuted | not_shown.
+
+-doc "What the report shows of one claim. All texts are for people.".
+-type page() :: #{
+    id := binary(),
+    title := binary(),
+    question := binary(),
+    claim := binary(),
+    verdict := verdict(),
+    verdict_text := binary(),
+    plots := [plot()],
+    tables := [table()],
+    notes := [binary()],
+    command := binary()
+}.
+
+-doc "Lines over an axis. A plot without points in any of its series is not on a page.".
+-type plot() :: #{
+    title := binary(),
+    x := axis(),
+    y := axis(),
+    series := [series()],
+    marks => [mark()]
+}.
+
+-doc "`unit` is empty for a number or a ratio. `zero`: whether the axis begins at 0.".
+-type axis() :: #{label := binary(), unit := binary(), scale := linear | log, zero => boolean()}.
+
+-doc "Points in the order of `x`; `y` is the median of the runs, `low` the least of them, `high` the greatest.".
+-type series() :: #{name := binary(), points := [#{x := number(), y := number(), low := number(), high := number()}]}.
+
+-doc "A line through the whole plot at a value of `x` or of `y`, with its name.".
+-type mark() :: #{x => number(), y => number(), text := binary()}.
+
+-doc "Each row is as long as the header.".
+-type table() :: #{title := binary(), header := [binary()], rows := [[binary()]]}.
+
+-doc "The name on the command line: `C1`.".
+-callback id() -> binary().
+
+-doc "A few words.".
+-callback title() -> binary().
+
+-doc "What is asked of the machine.".
+-callback question() -> binary().
+
+-doc "What was published, and where.".
+-callback claim() -> binary().
+
+-doc "The part of the budget of all claims that is this one's, as a weight.".
+-callback share() -> pos_integer().
+
+-doc "What to measure, the most important first.".
+-callback points(sderl_reproduce_scale:scale()) -> [point()].
+
+-doc "What the points say; there may be any of them, and none. `command` is empty here.".
+-callback page([sderl_claim_points:measured()]) -> page().
+
+-doc "The claims that there are, in their order.".
+-spec all() -> [module()].
+all() -> [sderl_claim_c1, sderl_claim_c2, sderl_claim_c3, sderl_claim_c4].
+
+-doc "The module of a claim; `unbuilt` are those of the list of claims that have none yet.".
+-spec named(Id :: unicode:chardata()) -> {ok, module()} | {error, unbuilt | unknown}.
+named(Id) ->
+    Upper = unicode:characters_to_binary(string:uppercase(Id)),
+    case {[Module || Module <- all(), Module:id() =:= Upper], number(Upper)} of
+        {[Module], _} -> {ok, Module};
+        {[], {ok, N}} when N >= 1, N =< 20 -> {error, unbuilt};
+        {[], _} -> {error, unknown}
+    end.
+
+number(<<"C", Digits/binary>>) ->
+    case string:to_integer(Digits) of
+        {N, <<>>} when is_integer(N) -> {ok, N};
+        _ -> error
+    end;
+number(_) ->
+    error.

@@ -1,0 +1,151 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_claim_c1).
+-moduledoc "Claim C1: global operations end the growth of stock Erlang, the sooner the more of them there are.".
+
+-behaviour(sderl_claim).
+
+-export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
+-export([verdict/1]).
+
+-import(sderl_claim_load, [point/4, groups/3, percent/1, plot/4, axis/2, axis/3]).
+-import(sderl_claim_points, [value/2, text/2]).
+
+%% A cluster is past its bend when a global operation takes so many times as long as in the smallest one ...
+-define(BEND, 8).
+%% ... or when less than this is done of what is asked, in percent.
+-define(DONE_PCT, 95).
+%% All clusters were fine, and the largest is at least so many times the smallest: that refutes.
+-define(RANGE, 10).
+
+-doc false.
+-spec id() -> binary().
+id() -> <<"C1">>.
+
+-doc false.
+-spec title() -> binary().
+title() -> <<"Global operations stop stock Erlang">>.
+
+-doc false.
+-spec question() -> binary().
+question() ->
+    <<"At which number of nodes does a stock cluster no longer keep up with its global operations, and is it sooner the larger their share is?">>.
+
+-doc false.
+-spec claim() -> binary().
+claim() ->
+    <<"DE-Bench on 10 to 100 nodes: 0.005 to 0.01 % of global operations stop the growth of throughput at 40 to 60 nodes; the larger the share, "
+      "the sooner (Chechina et al. 2016, Fig. 2; RELEASE project, Fig. 9)">>.
+
+-doc false.
+-spec share() -> pos_integer().
+share() -> 35.
+
+-doc false.
+-spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
+points(#{shares := Shares, few := Few, base_pct := Base} = Scale) ->
+    Ends = sderl_claim_load:ends(Scale),
+    Middle = sderl_claim_load:middle(Scale),
+    Often = [Base | lists:reverse(lists:sort((Shares -- Few) -- [Base]))],
+    [point(Scale, stock, Size, Pct) || Pct <- Often, Size <- Ends] ++
+        [point(Scale, stock, Size, Pct) || Pct <- lists:reverse(Often), Size <- Middle] ++
+        [point(Scale, stock, Size, Pct) || Pct <- lists:reverse(lists:sort(Few)), Size <- lists:reverse(Ends)].
+
+-doc """
+Compares where each share bends with where the larger ones do, over the sizes that both were measured at. `confirmed`: no larger share bends later, and
+one sooner. `refuted`: a larger one bends later; or nothing bends over a tenfold range, though 1 % or more was asked for.
+""".
+-spec verdict([sderl_claim_points:measured()]) -> {sderl_claim:verdict(), binary()}.
+verdict(Points) ->
+    Curves = [{Pct, Groups} || Pct <- sderl_claim_load:shares(Points, [stock]), [_, _ | _] = Groups <- [groups(Points, stock, Pct)]],
+    Pairs = [compared(Small, Large) || {_, _} = Small <- Curves, {_, _} = Large <- Curves, element(1, Small) < element(1, Large)],
+    Said = lists:join(" ", [said(Curve) || Curve <- Curves]),
+    case {lists:member(later, Pairs), lists:member(sooner, Pairs)} of
+        {true, _} -> {refuted, text("~ts A larger share bent later than a smaller one.", [Said])};
+        {false, true} -> {confirmed, text("~ts The larger share bent sooner, and no smaller one did.", [Said])};
+        {false, false} when Curves =:= [] -> {not_shown, <<"No share was measured at two sizes of the cluster.">>};
+        {false, false} ->
+            case lists:any(fun flat/1, Curves) of
+                true -> {refuted, text("~ts Nothing bent over a range in which the published curves do.", [Said])};
+                false -> {not_shown, text("~ts That one share bends sooner than another was not seen at this scale.", [Said])}
+            end
+    end.
+
+compared({_, Small}, {_, Large}) ->
+    Sizes = [N || {N, _} <- Small, lists:keymember(N, 1, Large)],
+    Of = fun(Groups) -> bend([Sized || {N, _} = Sized <- Groups, lists:member(N, Sizes)]) end,
+    %% An atom (`none`) is greater than any number.
+    case {Of(Small), Of(Large)} of
+        {Same, Same} -> same;
+        {A, B} when B < A -> sooner;
+        _ -> later
+    end.
+
+flat({Pct, Groups}) ->
+    case sderl_claim_load:growth(Groups, sderl_claim_load:p(global, p50)) of
+        #{range := Range, ratio := Ratio} -> Pct >= 1 andalso Range >= ?RANGE andalso Ratio < 2 andalso bend(Groups) =:= none;
+        unknown -> false
+    end.
+
+%% The first size past the bend.
+bend([]) ->
+    none;
+bend([{_, Smallest} | _] = Groups) ->
+    Limit = case value(Smallest, sderl_claim_load:p(global, p50)) of undefined -> none; Ms -> ?BEND * Ms end,
+    case [N || {N, Group} <- Groups, past(Group, Limit)] of
+        [] -> none;
+        [N | _] -> N
+    end.
+
+past(Group, Limit) ->
+    Slow = case value(Group, sderl_claim_load:p(global, p50)) of undefined -> false; Ms -> Ms > Limit end,
+    Lost = case value(Group, [completed_pct]) of undefined -> false; Pct -> Pct < ?DONE_PCT end,
+    Slow orelse Lost.
+
+said({Pct, Groups}) ->
+    {Last, Group} = lists:last(Groups),
+    Where = case bend(Groups) of
+        none -> text("did not bend up to ~w nodes", [Last]);
+        N -> text("bent at ~w nodes", [N])
+    end,
+    Ratio = case sderl_claim_load:growth(Groups, sderl_claim_load:p(global, p50)) of
+        #{from := From, to := To, ratio := R} -> text(" (p50 ~ts times that of ~w nodes at ~w", [sderl_bench_table:number(R), From, To]);
+        unknown -> <<" (">>
+    end,
+    text("~ts % of global operations ~ts~ts, ~ts % done at ~w).", [percent(Pct), Where, Ratio, sderl_bench_table:number(value(Group, [completed_pct])), Last]).
+
+-doc false.
+-spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
+page(Points) ->
+    {Verdict, Text} = verdict(Points),
+    Modes = [{Mode, Pct, groups(Points, Mode, Pct)} || Mode <- [stock, sd, pg], Pct <- sderl_claim_load:shares(Points, [Mode])],
+    Shown = [{name(Mode, Pct), Groups} || {Mode, Pct, Groups} <- Modes, Mode =:= stock orelse shown(Points, Pct)],
+    #{
+        id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
+        plots => [
+            (plot("Done of what was asked", axis("operations done", "%"), Shown, [completed_pct]))#{
+                marks => [#{y => ?DONE_PCT, text => <<"95 %">>}]
+            }
+        ] ++ sderl_claim_load:latency_plots("Global operations by their share", Shown) ++ [
+            plot("Processor", axis("of all cores", "%"), Shown, [cpu_pct]),
+            plot("Processor time of an operation", axis("CPU time", "µs", log), Shown, [cpu_us_per_op])
+        ],
+        tables => [sderl_claim_load:table("All shares", Modes)],
+        notes => [
+            text("A share bends at the first size at which the p50 of global operations is over ~w times that of the smallest cluster, or less than ~w % of the operations "
+                 "that were asked for are done.", [?BEND, ?DONE_PCT])
+            | sderl_claim_load:notes(base(Points))
+        ],
+        command => <<>>
+    }.
+
+name(stock, Pct) -> text("~ts %", [percent(Pct)]);
+name(Mode, Pct) -> text("~ts %, ~ts", [percent(Pct), sderl_claim_load:mode_name(Mode)]).
+
+%% The other modes are compared with the largest share only; the rest is claim C3.
+shown(Points, Pct) -> Pct == lists:max([0 | sderl_claim_load:shares(Points, [stock])]).
+
+base(Points) ->
+    case sderl_claim_load:base_share(Points, [stock]) of
+        {ok, Pct} -> groups(Points, stock, Pct);
+        none -> []
+    end.

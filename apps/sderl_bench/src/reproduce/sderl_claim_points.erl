@@ -1,0 +1,126 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_claim_points).
+-moduledoc """
+Measured points, as `points.jsonl` has them, for claims to look at: chosen by their parameters, the runs of one
+point put together, and made into series of plots and cells of tables.
+
+Keys and words are binaries, as JSON gives them.
+""".
+
+-export([key/1, written/1, chosen/3, spread/2, value/2, sum/2, series/3, scaled/2, cell/2, text/1, text/2]).
+-export_type([measured/0, key/0, group/0, what/0, spread/0]).
+
+-doc "One run of one point.".
+-type measured() :: #{
+    experiment := binary(),
+    params := #{binary() => term()},
+    metrics := #{binary() => term()}
+}.
+
+-doc "What the runs of one point have in common, and other points do not.".
+-type key() :: {Experiment :: binary(), Params :: #{binary() => term()}}.
+
+-doc "All runs of one point.".
+-type group() :: #{params := #{binary() => term()}, runs := [#{binary() => term()}]}.
+
+-doc "A way into metrics, such as `[global, latency_us, p50]`, or a function of the metrics of one run.".
+-type what() :: [atom()] | fun((#{binary() => term()}) -> number() | undefined).
+
+-doc "Over the runs of a point.".
+-type spread() :: {Median :: number(), Least :: number(), Greatest :: number()}.
+
+-doc "The parameters of a claim's point as a result has them: what JSON has no words for is told in other ones.".
+-spec written(#{atom() => term()}) -> #{atom() => term()}.
+written(#{load := {open, Rate}} = Params) -> Params#{load := open, rate_per_node => Rate};
+written(Params) -> Params.
+
+-doc "The key of a claim's point, or of a measured one.".
+-spec key(sderl_claim:point() | measured()) -> key().
+key(#{workload := Workload, params := Params}) ->
+    {atom_to_binary(Workload), json:decode(iolist_to_binary(json:encode(written(Params))))};
+key(#{experiment := Experiment, params := Params}) ->
+    {Experiment, maps:without([<<"run">>, <<"seed">>], Params)}.
+
+-doc """
+The points of a workload that have these parameters, with their numbers of nodes and in the order of these. Points that could
+not be measured are left out.
+""".
+-spec chosen([measured()], sderl_claim:workload(), #{atom() => term()}) -> [{Nodes :: pos_integer(), group()}].
+chosen(Points, Workload, Wanted) ->
+    Name = atom_to_binary(Workload),
+    Runs = [
+        {Params, Metrics}
+     || #{metrics := Metrics} = Point <- Points,
+        {Experiment, #{<<"nodes">> := _} = Params} <- [key(Point)],
+        Experiment =:= Name,
+        not is_map_key(<<"failed">>, Metrics),
+        matches(maps:to_list(Wanted), Params)
+    ],
+    lists:sort([
+        {Nodes, #{params => Params, runs => [M || {P, M} <- Runs, P =:= Params]}}
+     || #{<<"nodes">> := Nodes} = Params <- lists:uniq([P || {P, _} <- Runs])
+    ]).
+
+%% 1 and 1.0 are the same here.
+matches(Wanted, Params) ->
+    lists:all(fun({Key, Value}) -> maps:get(atom_to_binary(Key), Params, undefined) == plain(Value) end, Wanted).
+
+plain(Atom) when is_atom(Atom), not is_boolean(Atom) -> atom_to_binary(Atom);
+plain(Other) -> Other.
+
+-doc "The median and the ends of the runs; `undefined` where none has the metric.".
+-spec spread(group(), what()) -> spread() | undefined.
+spread(Group, What) ->
+    case numbers(Group, What) of
+        [] -> undefined;
+        Numbers -> {sderl_bench_table:median(Numbers), lists:min(Numbers), lists:max(Numbers)}
+    end.
+
+-doc "The median.".
+-spec value(group(), what()) -> number() | undefined.
+value(Group, What) ->
+    sderl_bench_table:median(numbers(Group, What)).
+
+-doc "The sum over all runs: how many operations stand behind a point.".
+-spec sum(group(), what()) -> number().
+sum(Group, What) -> lists:sum(numbers(Group, What)).
+
+numbers(#{runs := Runs}, What) ->
+    [Number || Metrics <- Runs, Number <- [metric(What, Metrics)], is_number(Number)].
+
+metric(What, Metrics) when is_function(What) -> What(Metrics);
+metric([], Value) -> Value;
+metric([Key | Path], Metrics) when is_map(Metrics) -> metric(Path, maps:get(atom_to_binary(Key), Metrics, undefined));
+metric(_, _) -> undefined.
+
+-doc "The same in another unit.".
+-spec scaled([atom()], Factor :: number()) -> what().
+scaled(Path, Factor) ->
+    fun(Metrics) ->
+        case metric(Path, Metrics) of
+            Number when is_number(Number) -> Number * Factor;
+            _ -> undefined
+        end
+    end.
+
+-doc "A line of a plot over the number of nodes.".
+-spec series(Name :: unicode:chardata(), [{number(), group()}], what()) -> sderl_claim:series().
+series(Name, Groups, What) ->
+    Spreads = [{X, spread(Group, What)} || {X, Group} <- Groups],
+    #{name => text(Name), points => [#{x => X, y => Y, low => Low, high => High} || {X, {Y, Low, High}} <- Spreads]}.
+
+-doc "The median for a table, with the least and the greatest when there are several runs.".
+-spec cell(group(), what()) -> binary().
+cell(Group, What) ->
+    text(sderl_bench_table:spread(numbers(Group, What))).
+
+-doc "Text for a page.".
+-spec text(unicode:chardata()) -> binary().
+text(Text) ->
+    case unicode:characters_to_binary(Text) of
+        Binary when is_binary(Binary) -> Binary
+    end.
+
+-doc "As `io_lib:format/2`.".
+-spec text(io:format(), [term()]) -> binary().
+text(Format, Arguments) -> text(io_lib:format(Format, Arguments)).

@@ -1,0 +1,134 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_reproduce).
+-moduledoc """
+What a reproduction found: its folder as pages, one for each claim, and as the table of verdicts.
+
+`m:sderl_reproduce_command` measures; this only reads what is there, and may be asked at any time, also while it is measured.
+""".
+
+-export([pages/1, markdown/2, text/2]).
+-export([described/1]).
+-export_type([run/0]).
+
+-doc """
+What was asked, and how far it came. Times are in seconds, `budget_s` is `undefined` without a limit, `revision` where the sources' is not known, `ended`
+while runs are missing. `left_out` did not fit into the budget, `failed` could not be measured. `points` is the number of runs in the folder.
+""".
+-type run() :: #{
+    scale := binary(),
+    nodes := pos_integer(),
+    claims := [binary()],
+    budget_s := number() | undefined,
+    used_s := number(),
+    points := non_neg_integer(),
+    command := binary(),
+    machine := #{cores := pos_integer(), memory_mib := pos_integer() | null, otp := binary()},
+    revision := binary() | undefined,
+    started := binary(),
+    ended := binary() | undefined,
+    left_out := [#{claim := binary(), point := binary(), seconds := number()}],
+    failed := [#{claim := binary(), point := binary(), reason := binary()}]
+}.
+
+-doc "The pages of a folder, in the order of the claims. An error is a text.".
+-spec pages(file:filename()) -> {ok, run(), [sderl_claim:page()]} | {error, sderl_command:text()}.
+pages(Dir) ->
+    maybe
+        {ok, Head, Points} ?= sderl_reproduce_store:read(Dir),
+        Run = #{claims := Claims} = run(Head, Points),
+        Modules = [Module || Module <- sderl_claim:all(), lists:member(Module:id(), Claims)],
+        {ok, Run, [page(Module:page(Points), Run) || Module <- Modules]}
+    end.
+
+run(Head, Points) ->
+    Get = fun(Key, Default) ->
+        case Head of
+            #{Key := null} -> Default;
+            #{Key := Value} -> Value;
+            #{} -> Default
+        end
+    end,
+    Machine = Get(<<"machine">>, #{}),
+    #{
+        scale => Get(<<"scale">>, <<>>),
+        nodes => Get(<<"nodes">>, 1),
+        claims => Get(<<"claims">>, []),
+        budget_s => Get(<<"budget_s">>, undefined),
+        used_s => Get(<<"used_s">>, 0),
+        points => length([ok || #{metrics := Metrics} <- Points, not is_map_key(<<"failed">>, Metrics)]),
+        command => Get(<<"command">>, <<>>),
+        machine => #{
+            cores => maps:get(<<"cores">>, Machine, 1),
+            memory_mib => maps:get(<<"memory_mib">>, Machine, null),
+            otp => maps:get(<<"otp">>, Machine, <<"?">>)
+        },
+        revision => Get(<<"revision">>, undefined),
+        started => Get(<<"started">>, <<>>),
+        ended => Get(<<"ended">>, undefined),
+        left_out => [#{claim => C, point => P, seconds => S} || #{<<"claim">> := C, <<"point">> := P, <<"seconds">> := S} <- Get(<<"left_out">>, [])],
+        failed => [#{claim => C, point => P, reason => R} || #{<<"claim">> := C, <<"point">> := P, <<"reason">> := R} <- Get(<<"failed">>, [])]
+    }.
+
+page(#{id := Id, notes := Notes} = Page, Run) ->
+    Page#{notes := Notes ++ notes(Id, Run), command := command(Id, Run)}.
+
+%% Claims together share what points they have in common, so the whole command is the one that gives the same.
+command(_Id, #{command := Command}) -> Command.
+
+notes(Id, #{scale := Scale, left_out := LeftOut, failed := Failed, ended := Ended, budget_s := Budget, used_s := Used}) ->
+    Mine = fun(Of) -> [Element || #{claim := Claim} = Element <- Of, Claim =:= Id] end,
+    Minutes = fun(S) -> sderl_bench_table:number(S / 60) end,
+    lists:append([
+        [sderl_claim_points:text("Measured at the scale \"~ts\" in ~ts minutes, ~ts.", [
+            Scale, Minutes(Used), case Budget of undefined -> "without a limit"; _ -> ["of ", Minutes(Budget), " that it may take"] end
+        ])],
+        [<<"The run is not at its end: the same command measures what is missing.">> || Ended =:= undefined],
+        [sderl_claim_points:text("Left out, because there was no time: ~ts.", [list([P || #{point := P} <- Mine(LeftOut)])]) || Mine(LeftOut) =/= []],
+        [sderl_claim_points:text("Could not be measured: ~ts: ~ts.", [P, R]) || #{point := P, reason := R} <- Mine(Failed)]
+    ]).
+
+list(Texts) -> lists:join("; ", Texts).
+
+-doc "The verdicts as Markdown, with the machine.".
+-spec markdown(run(), [sderl_claim:page()]) -> unicode:chardata().
+markdown(#{scale := Scale, machine := Machine, points := Points, used_s := Used, command := Command} = Run, Pages) ->
+    #{cores := Cores, memory_mib := Memory, otp := Otp} = Machine,
+    [
+        io_lib:format("Scale ~ts, ~w runs in ~w minutes, ~w cores, ~ts OTP ~ts~ts, ~ts; `~ts`.\n\n", [
+            Scale, Points, round(Used / 60), Cores, [io_lib:format("~w MiB,", [Memory]) || is_integer(Memory)], Otp,
+            case Run of #{revision := undefined} -> ""; #{revision := Revision} -> [", revision ", Revision] end,
+            binary:part(maps:get(started, Run), 0, min(10, byte_size(maps:get(started, Run)))), Command
+        ]),
+        sderl_bench_table:markdown(["claim", "verdict", "measured"], [
+            [[Id, ": ", Title], verdict(Verdict), cell(Text)] || #{id := Id, title := Title, verdict := Verdict, verdict_text := Text} <- Pages
+        ])
+    ].
+
+cell(Text) -> string:replace(Text, "|", "\\|", all).
+
+-doc "The verdicts for a terminal.".
+-spec text(run(), [sderl_claim:page()]) -> unicode:chardata().
+text(_Run, Pages) ->
+    [
+        [Id, " ", Title, ": ", verdict(Verdict), "\n   ", Text, "\n"]
+     || #{id := Id, title := Title, verdict := Verdict, verdict_text := Text} <- Pages
+    ].
+
+verdict(confirmed) -> "confirmed";
+verdict(refuted) -> "refuted";
+verdict(not_shown) -> "not shown at this scale".
+
+-doc "A point in words.".
+-spec described(sderl_claim:point()) -> unicode:chardata().
+described(#{workload := debench, params := #{mode := Mode, nodes := Nodes, clusters := Clusters, global_pct := Pct}}) ->
+    [
+        atom_to_list(Mode), ", ",
+        case Clusters of 1 -> ""; _ -> io_lib:format("~w x ", [Clusters]) end,
+        io_lib:format("~w nodes, ~ts %", [Nodes, sderl_claim_load:percent(Pct)])
+    ];
+described(#{workload := orbit, params := #{mode := Mode, nodes := Nodes} = Params}) ->
+    [
+        "orbit ", atom_to_list(Mode),
+        case Params of #{routing := library} -> " (library)"; _ -> "" end,
+        io_lib:format(", ~w node~ts", [Nodes, [$s || Nodes > 1]])
+    ].

@@ -1,0 +1,143 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_reproduce_plan).
+-moduledoc """
+Which runs of which points fit a budget. Pure.
+
+Each claim has a part of the budget, by its share. First every point is planned once, as far as the part of its claim goes, the most important of each
+claim first; then what is left of all parts together goes to points that did not fit; then all that has one run is planned a second
+time, and so on: so the runs of a point are minutes apart, and what disturbs the machine for a while is not in all of them.
+
+What was measured is charged with what it took, what is planned with what it should take. A point that several claims ask for is
+charged to the first.
+""".
+
+-export([plan/4, total/1]).
+-export_type([claim/0, measured/0, job/0, plan/0]).
+
+-doc "A claim to plan for, its points in the order of their importance.".
+-type claim() :: #{id := binary(), share := pos_integer(), points := [sderl_claim:point()]}.
+
+-doc """
+A run that was tried; `took_s` is the whole time, with start and stop of nodes. One that `failed` is not planned again; one that is to be
+`retried` cost time and gave nothing.
+""".
+-type measured() :: #{key := sderl_claim_points:key(), took_s := number(), outcome := ok | failed | retried}.
+
+-doc "A run to measure: the `run`-th of the point, the first is 1. It should take so many `seconds`.".
+-type job() :: #{claim := binary(), point := sderl_claim:point(), run := pos_integer(), seconds := number()}.
+
+-doc "`jobs` in the order in which to measure; `left_out`: points for which there is no time at all; `failed`: those that could not be measured.".
+-type plan() :: #{jobs := [job()], left_out := [job()], failed := [job()]}.
+
+%% A few short runs tell little of the long ones: these take at least this part of what was expected, and at most so many times that.
+-define(LEAST_FACTOR, 0.25).
+-define(MOST_FACTOR, 10.0).
+
+-doc """
+Plans what is still to be measured, at most `MostRuns` runs of a point in all. The jobs and what was measured together should not take
+longer than the budget.
+""".
+-spec plan([claim()], [measured()], BudgetS :: number() | infinity, MostRuns :: pos_integer()) -> plan().
+plan(Claims, Measured, Budget, MostRuns) ->
+    Entries = entries(Claims, Measured),
+    Open = [Entry || #{failed := false} = Entry <- Entries],
+    Counts = #{Key => Done || #{key := Key, done := Done} <- Open},
+    Rounds = fun(Run, {Left, Seen}) -> turn(Run, Open, Left, Seen) end,
+    {Jobs, {_, Runs}} = lists:mapfoldl(Rounds, {left(Claims, Entries, Budget), Counts}, lists:seq(1, MostRuns)),
+    #{
+        jobs => lists:append(Jobs),
+        left_out => [job(Entry, 1) || #{key := Key} = Entry <- Open, map_get(Key, Runs) =:= 0],
+        failed => [job(Entry, 1) || #{failed := true} = Entry <- Entries]
+    }.
+
+-doc "How long jobs should take, in seconds.".
+-spec total([job()]) -> number().
+total(Jobs) -> lists:sum([Seconds || #{seconds := Seconds} <- Jobs]).
+
+job(#{claim := Claim, point := Point, seconds := Seconds}, Run) ->
+    #{claim => Claim, point => Point, run => Run, seconds => Seconds}.
+
+%% ---------------------------------------------------------------- points and what they take
+
+%% Each point once, with the claim that pays for it.
+entries(Claims, Measured) ->
+    Runs = maps:groups_from_list(fun(#{key := Key}) -> Key end, Measured),
+    Points = lists:uniq(fun({_, _, Key}) -> Key end, [
+        {Id, Point, sderl_claim_points:key(Point)}
+     || #{id := Id, points := Points} <- Claims, Point <- Points
+    ]),
+    Seen = [{Point, Took} || {_, Point, Key} <- Points, #{outcome := ok, took_s := Took} <- maps:get(Key, Runs, [])],
+    Factors = #{W => factor([Of || {#{workload := V}, _} = Of <- Seen, V =:= W]) || W <- lists:usort([W || {#{workload := W}, _} <- Seen])},
+    [
+        #{
+            key => Key, claim => Id, point => Point,
+            done => length([ok || #{outcome := ok} <- Tried]),
+            failed => lists:any(fun(#{outcome := Outcome}) -> Outcome =:= failed end, Tried),
+            spent => lists:sum([S || #{took_s := S} <- Tried]),
+            seconds => seconds(Point, [S || #{outcome := ok, took_s := S} <- Tried], Factors)
+        }
+     || {Id, Point, Key} <- Points, Tried <- [maps:get(Key, Runs, [])]
+    ].
+
+%% As its other runs; or as expected, corrected by how the expectation was wrong for the workload so far.
+seconds(#{workload := Workload, fixed_s := Fixed, work_s := Work}, [], Factors) -> Fixed + Work * maps:get(Workload, Factors, 1.0);
+seconds(_, Took, _) -> lists:sum(Took) / length(Took).
+
+factor(Seen) ->
+    Work = lists:sum([Work || {#{work_s := Work}, _} <- Seen]),
+    Took = lists:sum([Took - Fixed || {#{fixed_s := Fixed}, Took} <- Seen]),
+    case Work > 0 of
+        true -> min(?MOST_FACTOR, max(?LEAST_FACTOR, Took / Work));
+        false -> 1.0
+    end.
+
+%% ---------------------------------------------------------------- the budget
+
+%% What each claim has left.
+left(Claims, _Entries, infinity) ->
+    #{Id => infinity || #{id := Id} <- Claims};
+left(Claims, Entries, Budget) ->
+    Shares = lists:sum([Share || #{share := Share} <- Claims]),
+    evened(#{
+        Id => Budget * Share / Shares - lists:sum([S || #{claim := Claim, spent := S} <- Entries, Claim =:= Id])
+     || #{id := Id, share := Share} <- Claims
+    }).
+
+%% What one took over its part, the others lack: no part below nothing, and the same sum.
+evened(Parts) ->
+    Debt = lists:sum([-P || P <- maps:values(Parts), P < 0]),
+    Wealth = lists:sum([P || P <- maps:values(Parts), P > 0]),
+    Keep = if Wealth > Debt -> 1 - Debt / Wealth; true -> 0 end,
+    #{Id => max(0, P) * Keep || Id := P <- Parts}.
+
+%% One more run of each point that has one run less.
+turn(Run, Entries, Left, Counts) ->
+    Wanted = [Entry || #{key := Key} = Entry <- Entries, map_get(Key, Counts) =:= Run - 1],
+    {Left1, Counts1} = lists:foldl(fun(Entry, State) -> take(Entry, Run, own(Entry), State) end, {Left, Counts}, Wanted),
+    {Left2, Counts2} = lists:foldl(fun(Entry, State) -> take(Entry, Run, fun shared/2, State) end, {Left1, Counts1}, Wanted),
+    {[job(Entry, Run) || #{key := Key} = Entry <- Wanted, map_get(Key, Counts2) =:= Run], {Left2, Counts2}}.
+
+take(#{key := Key, seconds := Seconds}, Run, Pay, {Left, Counts}) when map_get(Key, Counts) < Run ->
+    case Pay(Seconds, Left) of
+        {ok, Left1} -> {Left1, Counts#{Key := Run}};
+        no -> {Left, Counts}
+    end;
+take(_, _, _, State) ->
+    State.
+
+own(#{claim := Claim}) ->
+    fun(Seconds, Left) ->
+        case map_get(Claim, Left) of
+            infinity -> {ok, Left};
+            Has when Has >= Seconds -> {ok, Left#{Claim := Has - Seconds}};
+            _ -> no
+        end
+    end.
+
+%% Each claim pays in proportion to what it has left.
+shared(Seconds, Left) ->
+    Sum = lists:sum(maps:values(Left)),
+    if
+        Sum > 0, Sum >= Seconds -> {ok, #{Id => L * (1 - Seconds / Sum) || Id := L <- Left}};
+        true -> no
+    end.
