@@ -35,6 +35,8 @@ text({What, Node, {error, timeout}}) when is_atom(Node) ->
     io_lib:format("node ~ts did not answer in time (~ts)", [Node, What]);
 text({What, Node, Answer}) when is_atom(Node) ->
     io_lib:format("node ~ts failed (~ts): ~0tp", [Node, What, Answer]);
+text({orbit, Reason}) ->
+    sderl_orbit:text(Reason);
 text({timeout, Last}) ->
     io_lib:format("it did not happen in time; last seen: ~0tP", [Last, 20]);
 text(Reason) ->

@@ -5,7 +5,7 @@ Clusters for `bin/sderl bench route`: nodes in groups that overlap, and every no
 all groups before anything is measured.
 """.
 
--export([chain/1, doubled/0, with/3, on/5, each/4]).
+-export([chain/1, doubled/0, with/3, await_routes/2, on/5, each/4]).
 -export_type([layout/0]).
 
 -doc "How many nodes, and groups of them by position.".
@@ -44,13 +44,18 @@ with(#{nodes := Count, groups := Groups}, Label, Fun) ->
             Namespaces = sderl_bench_layout:named(Groups, Nodes),
             maybe
                 ok ?= sderl_bench_impl_s_group:prepare(Fleet, Namespaces, #{nodes => Count, group_size => Count}),
-                ok ?= sderl_fleet:await(fun() -> knows(Fleet, Namespaces) end, ?ROUTES_MS),
+                ok ?= await_routes(Fleet, Namespaces),
                 Fun(Fleet, Nodes)
             end
         after
             sderl_fleet:stop(Fleet)
         end
     end.
+
+-doc "Waits until every node of the groups knows a way to every group.".
+-spec await_routes(Fleet :: pid(), [sderl_bench_impl:namespace()]) -> ok | {error, {timeout, Missing :: term()}}.
+await_routes(Fleet, Namespaces) ->
+    sderl_fleet:await(fun() -> knows(Fleet, Namespaces) end, ?ROUTES_MS).
 
 knows(Fleet, Namespaces) ->
     Nodes = lists:usort(lists:append([Ns || {_, Ns} <- Namespaces])),

@@ -46,8 +46,8 @@ measure(Fleet, Nodes, #{groups := All} = Plan, IdleMs) ->
     #{links := #{max := Predicted}} = sderl_plan:predict(Plan),
     T0 = now_ms(),
     maybe
-        ok ?= make(Fleet, Groups),
-        ok ?= make(Fleet, Hubs),
+        ok ?= sderl_bench_layout:make(Fleet, Groups),
+        ok ?= sderl_bench_layout:make(Fleet, Hubs),
         T1 = now_ms(),
         ok ?= sderl_fleet:await(fun() -> all_known(Fleet, Nodes, Groups, Hubs) end, ?ROUTES_MS),
         T2 = now_ms(),
@@ -71,19 +71,6 @@ measure(Fleet, Nodes, #{groups := All} = Plan, IdleMs) ->
             idle_bytes_per_node_s => Bytes / PerNode,
             idle_messages_per_node_s => Messages / PerNode
         }}
-    end.
-
-%% Those who make them ask the others to join, which links them.
-make(Fleet, Namespaces) ->
-    Answers = sderl_bench_task:at_once(Namespaces, fun(Group, [First | _] = Members) ->
-        case sderl_fleet:multicall(Fleet, [First], s_group, new_s_group, [Group, Members], ?CALL_MS) of
-            [{_, {ok, {ok, Group, Joined}}}] -> {Joined -- Members, Members -- Joined};
-            [Other] -> Other
-        end
-    end),
-    case [{Group, Answer} || {Group, Answer} <- Answers, Answer =/= {[], []}] of
-        [] -> ok;
-        [{Group, Answer} | _] -> {error, {group_not_made, Group, Answer}}
     end.
 
 %% Each node that is no gateway, over both of its group's.

@@ -9,10 +9,12 @@ is printed, and `over/0` for good. It leaves room for the `^C` that a terminal w
 wiping the line wipes that, too.
 """.
 
--export([reporter/1, during/3, done/0, over/0, line/5, duration/1]).
+-export([reporter/1, during/3, watching/4, done/0, over/0, line/5, duration/1]).
 
 %% Between two drawings of a bar that time alone moves.
 -define(TICK_MS, 200).
+%% Between two looks at something.
+-define(LOOK_MS, 500).
 
 -doc """
 A function to call as `Fun(Done, Total)` while work goes on, such as a fleet's `progress`.
@@ -54,6 +56,28 @@ tick(Label, Ms, Start) ->
     after ?TICK_MS -> tick(Label, Ms, Start)
     end.
 
+-doc """
+The result of `Fun`, of which nobody knows how long it takes. Meanwhile `Look` is called every half second or so, seen or not, with what it gave
+before, `State` at first; its text is shown behind the label.
+""".
+-spec watching(Label :: unicode:chardata(), fun((State) -> {Text :: unicode:chardata(), State}), State, fun(() -> Result)) -> Result.
+watching(Label, Look, State, Fun) ->
+    Watcher = spawn_link(fun() -> watch(Label, Look, State) end),
+    try
+        Fun()
+    after
+        stop(Watcher)
+    end.
+
+watch(Label, Look, State0) ->
+    receive
+        {stop, From} -> From ! {stopped, self()}
+    after ?LOOK_MS ->
+        {Text, State} = Look(State0),
+        show(string:slice([Label, ": ", Text], 0, max(0, columns() - 3))),
+        watch(Label, Look, State)
+    end.
+
 %% It must have drawn its last before anybody else writes.
 stop(Ticker) ->
     Ticker ! {stop, self()},
@@ -90,7 +114,9 @@ wanted() ->
     os:getenv("SDERL_TTY") =:= "1".
 
 draw(Label, Done, Total, PassedMs) ->
-    Text = line(Label, Done, Total, PassedMs, columns()),
+    show(line(Label, Done, Total, PassedMs, columns())).
+
+show(Text) ->
     case wanted() of
         true -> io:put_chars(standard_error, ["\r", Text, "\e[K"]);
         false -> ok
