@@ -13,6 +13,7 @@
     {"plan", sderl_bench_plan_experiment},
     {"route", sderl_bench_route_experiment},
     {"orbit", sderl_orbit_experiment},
+    {"debench", sderl_debench_experiment},
     {"simulate", sderl_bench_simulate_experiment},
     {"scale", sderl_bench_scale_experiment},
     {"faults", sderl_bench_faults_experiment},

@@ -9,7 +9,7 @@ A *group* is a set of nodes that share a namespace; its name is an atom. Where a
 knows no groups, one namespace holds all nodes.
 """.
 
--export([module/1, names/0]).
+-export([module/1, names/0, fleet_plan/3]).
 -export_type([params/0, group/0, outcome/0, plan/0, namespace/0, namespace/1]).
 
 -doc "What of the options decides how nodes are started; `group_size` divides `nodes`.".
@@ -79,3 +79,12 @@ known() ->
         {"pg", sderl_bench_impl_pg},
         {"yardstick", sderl_bench_impl_yardstick}
     ].
+
+-doc "So many nodes for an implementation, as a plan for `sderl_fleet:start/1`. `Label` stands before the progress bar.".
+-spec fleet_plan(plan(), Count :: pos_integer(), Label :: unicode:chardata()) -> sderl_fleet:plan().
+fleet_plan(#{connect_all := ConnectAll, apps := Apps, s_groups := InConfig, groups := Groups}, Count, Label) ->
+    #{
+        families => [#{name => n, count => Count, connect_all => ConnectAll, apps => Apps}],
+        s_groups => [{Group, normal, [{n, Positions}]} || InConfig, {Group, Positions} <- Groups],
+        progress => sderl_progress:reporter([Label, ": starting nodes"])
+    }.

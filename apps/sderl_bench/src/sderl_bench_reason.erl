@@ -26,7 +26,7 @@ text({not_connected, Node, Answer}) ->
 text({not_loaded, Node, {late, Ms}}) ->
     io_lib:format(
         "the machine is too slow for so many nodes or clients: node ~ts began ~w ms late; "
-        "try fewer with --nodes or --clients",
+        "try fewer of them",
         [Node, Ms]
     );
 text({not_preloaded, Node, {ok, {Failures, Reasons}}}) ->

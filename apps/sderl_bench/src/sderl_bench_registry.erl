@@ -55,7 +55,7 @@ run(Impl, #{nodes := Count} = Params, Label) ->
     maybe
         ok ?= sderl_fleet:fits(Count),
         Plan = #{groups := Groups} = Impl:plan(Params),
-        {ok, Fleet} ?= sderl_fleet:start(fleet_plan(Plan, Count, Label)),
+        {ok, Fleet} ?= sderl_fleet:start(sderl_bench_impl:fleet_plan(Plan, Count, Label)),
         try
             Namespaces = sderl_bench_layout:named(Groups, sderl_fleet:nodes(Fleet)),
             measure(Impl, Fleet, Namespaces, Params, Label)
@@ -63,13 +63,6 @@ run(Impl, #{nodes := Count} = Params, Label) ->
             sderl_fleet:stop(Fleet)
         end
     end.
-
-fleet_plan(#{connect_all := ConnectAll, apps := Apps, s_groups := InConfig, groups := Groups}, Count, Label) ->
-    #{
-        families => [#{name => n, count => Count, connect_all => ConnectAll, apps => Apps}],
-        s_groups => [{Group, normal, [{n, Positions}]} || InConfig, {Group, Positions} <- Groups],
-        progress => sderl_progress:reporter([Label, ": starting nodes"])
-    }.
 
 measure(Impl, Fleet, Namespaces, Params, Label) ->
     #{clients := Clients, seconds := Seconds, names := Names} = Params,

@@ -114,7 +114,7 @@ run(#{mode := Mode, nodes := Count} = Given, Label) ->
     Plan = #{groups := Groups} = Impl:plan(Params#{nodes := Total}),
     maybe
         ok ?= sderl_fleet:fits(Total),
-        {ok, Fleet} ?= sderl_fleet:start(fleet_plan(Plan, Total, Label)),
+        {ok, Fleet} ?= sderl_fleet:start(sderl_bench_impl:fleet_plan(Plan, Total, Label)),
         try
             Nodes = sderl_fleet:nodes(Fleet),
             measure(Fleet, Impl, chunks(Count, Nodes), namespaces(Mode, Groups, Nodes, Count), Params, Label)
@@ -122,13 +122,6 @@ run(#{mode := Mode, nodes := Count} = Given, Label) ->
             sderl_fleet:stop(Fleet)
         end
     end.
-
-fleet_plan(#{connect_all := ConnectAll, apps := Apps, s_groups := InConfig, groups := Groups}, Total, Label) ->
-    #{
-        families => [#{name => n, count => Total, connect_all => ConnectAll, apps => Apps}],
-        s_groups => [{Group, normal, [{n, Positions}]} || InConfig, {Group, Positions} <- Groups],
-        progress => sderl_progress:reporter([Label, ": starting nodes"])
-    }.
 
 %% What a registry calls all nodes are those of one cluster.
 namespaces(sd, Groups, Nodes, _) -> [sderl_bench_layout:named(Groups, Nodes)];
@@ -144,7 +137,7 @@ measure(Fleet, Impl, Clusters, Parts, #{seconds := Seconds} = Params, Label) ->
     Namespaces = lists:append(Parts),
     maybe
         ok ?= prepare(Fleet, Impl, Parts, Params),
-        ok ?= every(not_prepared, ok, sderl_fleet:multicall(Fleet, Nodes, sderl_debench_node, prepare, [], ?PREPARE_MS)),
+        ok ?= every(not_prepared, ok, sderl_fleet:multicall(Fleet, Nodes, sderl_debench_node, prepare, [Impl], ?PREPARE_MS)),
         {ok, Tallies, Usage} ?= load(Fleet, Impl, Nodes, loads(Clusters, Namespaces, Params), Params, Label),
         Tally = sderl_debench_tally:merge(Tallies),
         Metrics = #{ops_per_s := PerS} = sderl_debench_tally:metrics(Tally, Seconds),

@@ -49,9 +49,12 @@ kinds() -> lists:append([steps(Unit) || Unit <- p2p() ++ [global, local]]).
 -spec p2p() -> [p2p()].
 p2p() -> [spawn, rpc, erpc, gen_server, gen_statem].
 
--doc "The weights of the original's scripts: 1000 for `spawn` and `rpc`, 10 for all others [004].".
+-doc """
+Near the weights of the original's scripts [004], which are 1000 for `spawn` and `rpc` and 10 for all others: 100 here, so that a run of
+seconds has some of each.
+""".
 -spec weights() -> weights().
-weights() -> #{spawn => 1000, rpc => 1000, erpc => 10, gen_server => 10, gen_statem => 10, local => 10}.
+weights() -> #{spawn => 1000, rpc => 1000, erpc => 100, gen_server => 100, gen_statem => 100, local => 100}.
 
 -doc "The operations of a unit, in their order.".
 -spec steps(unit()) -> [kind(), ...].

@@ -12,7 +12,7 @@ for such a moment comes within some hundredths of a millisecond if the processor
 *Closed* load: so many workers, each of which makes the next operation as soon as its last one has ended.
 """.
 
--export([prepare/0, load/1, names/2]).
+-export([prepare/1, load/1, names/2]).
 -export_type([load/0, rate/0]).
 
 -doc "Operations a second of this node; or workers on it.".
@@ -76,13 +76,29 @@ point-to-point operations; `in_flight` is the most units that may be on their wa
 %% After the end of the last operation's time, for those that end themselves.
 -define(SLACK_NS, 2_000_000_000).
 
+%% What operations call.
+-define(USED, [
+    sderl_debench_mix, sderl_debench_op, sderl_debench_server, sderl_debench_statem, sderl_debench_tally,
+    sderl_bench_histogram, sderl_bench_pace, sderl_bench_task,
+    rpc, erpc, gen, gen_server, gen_statem, rand, global, pg
+]).
+
 %% A worker that only fails must not spin.
 -define(AFTER_FAILURE_MS, 10).
 
--doc "Starts what other nodes call. All nodes must have it before any begins.".
--spec prepare() -> ok | {error, term()}.
-prepare() ->
+-doc """
+Starts what other nodes call; all nodes must have it before any begins. And loads code, which else happens with the first operation of
+a kind, and takes longer than that.
+""".
+-spec prepare(module()) -> ok | {error, term()}.
+prepare(Impl) ->
+    Library =
+        case application:get_key(sderl, modules) of
+            {ok, Modules} -> Modules;
+            undefined -> []
+        end,
     maybe
+        ok ?= code:ensure_modules_loaded([Impl | ?USED ++ Library]),
         ok ?= sderl_debench_server:start(),
         sderl_debench_statem:start()
     end.
