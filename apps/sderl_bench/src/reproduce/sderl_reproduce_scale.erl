@@ -52,7 +52,7 @@ names() -> [small, medium, full].
 
 -doc """
 A scale on a machine where `Fits` says whether so many nodes fit into memory. An error where they do not;
-`full` takes as many as fit, up to 256.
+`full` takes as many as fit, up to 250 (a multiple of the groups).
 """.
 -spec scale(name(), fun((pos_integer()) -> ok | {error, term()})) -> {ok, scale()} | {error, sderl_command:text()}.
 scale(full, Fits) ->
@@ -98,7 +98,7 @@ fixed(test) ->
 
 full(200) ->
     (full(100))#{
-        nodes := 200, sizes := [10, 20, 50, 100, 200], beyond := [256], rate := 7.5,
+        nodes := 200, sizes := [10, 20, 50, 100, 200], beyond := [250], rate := 7.5,
         orbit := orbit(200_000, [1, 2, 4, 10, 20, 40, 60, 80, 100, 120, 140, 160, 200], [10, 40, 80, 100, 200], 30)
     };
 full(100) ->
