@@ -38,17 +38,17 @@ claim() ->
 
 -doc false.
 -spec share() -> pos_integer().
-share() -> 35.
+share() -> 32.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
 points(#{shares := Shares, few := Few, base_pct := Base} = Scale) ->
     Ends = sderl_claim_load:ends(Scale),
     Middle = sderl_claim_load:middle(Scale),
-    Often = [Base | lists:reverse(lists:sort((Shares -- Few) -- [Base]))],
-    [point(Scale, stock, Size, Pct) || Pct <- Often, Size <- Ends] ++
-        [point(Scale, stock, Size, Pct) || Pct <- lists:reverse(Often), Size <- Middle] ++
-        [point(Scale, stock, Size, Pct) || Pct <- lists:reverse(lists:sort(Few)), Size <- lists:reverse(Ends)].
+    Falling = lists:reverse(lists:sort(Shares -- Few)),
+    [point(Scale, stock, Size, Pct) || Pct <- [Base | Falling -- [Base]], Size <- Ends] ++
+        [point(Scale, stock, Size, Pct) || Pct <- Falling, Size <- Middle] ++
+        [(point(Scale, stock, Size, Pct))#{most_runs => 1} || Pct <- lists:reverse(lists:sort(Few)), Size <- lists:reverse(Ends)].
 
 -doc """
 Compares where each share bends with where the larger ones do, over the sizes that both were measured at. `confirmed`: no larger share bends later, and

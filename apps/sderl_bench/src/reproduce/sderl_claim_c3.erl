@@ -38,15 +38,15 @@ claim() ->
 
 -doc false.
 -spec share() -> pos_integer().
-share() -> 30.
+share() -> 36.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
 points(#{base_pct := Base, beyond := Beyond} = Scale) ->
-    Of = fun(Sizes) -> [point(Scale, Mode, Size, Base) || Size <- Sizes, Mode <- ?MODES] end,
+    Of = fun(Modes, Sizes) -> [point(Scale, Mode, Size, Base) || Size <- Sizes, Mode <- Modes] end,
     [_ | _] = Ends = sderl_claim_load:ends(Scale),
     Top = [point(Scale, Mode, lists:max(Ends), sderl_claim_load:top_share(Scale)) || Mode <- [sd, pg]],
-    lists:uniq(Of(Ends) ++ Of(sderl_claim_load:middle(Scale)) ++ Top ++ Of(Beyond)).
+    lists:uniq(Of([stock, sd], Ends) ++ Of([pg], Ends) ++ Of(?MODES, sderl_claim_load:middle(Scale)) ++ Top ++ Of(?MODES, Beyond)).
 
 -doc """
 Compares how the p50 of global operations grows from the smallest to the largest cluster. `confirmed`: in stock Erlang over 8 times from 10 to 100 nodes, in

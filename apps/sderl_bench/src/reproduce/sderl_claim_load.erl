@@ -52,9 +52,9 @@ point(#{nodes := Nodes, rate := Rate, warmup_s := WarmupS} = Scale, Mode, Size, 
 in_groups(sd, #{group_size := Size}, Params) -> Params#{group_size => Size, p2p => group};
 in_groups(_, _, Params) -> Params.
 
-%% Arrivals are random: a fifth more than needed, so that there are enough nearly always.
+%% Arrivals are random: 30 % more than needed, so that there are enough nearly always.
 seconds(#{rate := Rate, least_ops := Ops, least_s := Least}, Nodes, Pct) ->
-    max(Least, ceil(1.2 * Ops / (Rate * Nodes * Pct / 100))).
+    max(Least, ceil(1.3 * Ops / (Rate * Nodes * Pct / 100))).
 
 %% Seconds until the nodes are up and linked, and until they are gone, on two cores: 200 nodes in one mesh took 34.
 start_s(Mode, #{group_size := Group}, Clusters, Size) ->
