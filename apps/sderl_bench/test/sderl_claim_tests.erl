@@ -53,7 +53,7 @@ c1_test_() ->
         {"sooner", confirmed, Curve(10, [{10, 2}, {20, 5}, {50, 400}, {100, 9000}]) ++ Slow,
          ["1 % of global operations bent at 100 nodes", "10 % of global operations bent at 50 nodes"]},
         {"one share bends, the other not", confirmed, Curve(10, [{10, 2}, {50, 400}]) ++ Curve(1, [{10, 2}, {50, 9}]), ["1 % of global operations did not bend up to 50 nodes"]},
-        {"less is done", confirmed, [load(stock, 10, 10, 2), load(stock, 50, 10, 4, #{completed_pct => 90})] ++ Curve(1, [{10, 2}, {50, 9}]), ["90 % done at 50"]},
+        {"less is done", confirmed, [load(stock, 10, 10, 2), load(stock, 50, 10, 4, #{completed_pct => 90})] ++ Curve(1, [{10, 2}, {50, 9}]), ["at 50 p50 2.00 times that with 10, 90 % done"]},
         {"later", refuted, Curve(10, [{10, 2}, {20, 5}, {50, 9}, {100, 19}]) ++ Curve(1, [{10, 2}, {20, 5}, {50, 90}, {100, 190}]), ["bent later"]},
         {"flat", refuted, Curve(10, [{10, 2}, {100, 3}]) ++ Curve(1, [{10, 2}, {100, 3}]), ["Nothing bent"]},
         {"both at the same", not_shown, Curve(10, [{10, 2}, {100, 30}]) ++ Curve(1, [{10, 2}, {100, 30}]), ["not seen at this scale"]},
