@@ -1,0 +1,75 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_report_command).
+-moduledoc """
+`bin/sderl report DIR`: what `bin/sderl reproduce` measured, as one HTML file with a page for each claim; with `--markdown` the
+table of verdicts alone.
+
+Nothing is measured here. Plots are drawn where Node.js is there, and what draws them can be or has been installed; otherwise their numbers are tables.
+""".
+
+-behaviour(sderl_command).
+
+-export([summary/0, run/1]).
+
+-doc false.
+-spec summary() -> string().
+summary() -> "what \"reproduce\" measured, as one HTML file with plots and verdicts".
+
+-doc "Writes the report. An error where there is nothing to report, or it cannot be written.".
+-spec run([string()]) -> sderl_command:result().
+run(Args) ->
+    maybe
+        {ok, Options = #{'DIR' := Dir}} ?= sderl_command:parse(Args, ["report"], arguments()),
+        ok ?= together(Options),
+        {ok, Run, Pages} ?= sderl_reproduce:pages(Dir),
+        ok ?= something(Dir, Run),
+        case Options of
+            #{markdown := true} -> io:put_chars(sderl_reproduce:markdown(Run, Pages));
+            #{tables := Tables} -> report(Run, Pages, Tables, maps:get(out, Options, filename:join(Dir, "report.html")))
+        end
+    end.
+
+arguments() ->
+    #{
+        help =>
+            "Makes one HTML file of what \"bin/sderl reproduce --out DIR\" measured: a page for\n"
+            "each claim with plots, tables and a verdict. The file needs nothing but itself.\n"
+            "Plots are drawn with Node.js, and are tables where there is none; what draws them\n"
+            "is installed once, below _build.",
+        arguments => [
+            #{name => 'DIR', type => string, help => {"DIR", ["the folder with what was measured"]}},
+            #{name => out, long => "-out", type => string, required => false, help => {"[--out FILE]", ["the file (DIR/report.html)"]}},
+            #{name => tables, long => "-tables", type => boolean, default => false,
+              help => {"[--tables]", ["tables in place of plots: nothing is installed or drawn"]}},
+            #{name => markdown, long => "-markdown", type => boolean, default => false,
+              help => {"[--markdown]", ["print the table of verdicts as Markdown, and write no file"]}}
+        ]
+    }.
+
+together(#{markdown := true, out := _}) -> {usage, "--markdown writes no file: leave --out or --markdown out"};
+together(#{markdown := true, tables := true}) -> {usage, "--markdown has no plots: leave --tables or --markdown out"};
+together(_) -> ok.
+
+something(_, #{points := Points}) when Points > 0 -> ok;
+something(Dir, #{command := Command}) -> {error, ["nothing has been measured in ", Dir, " yet: run ", Command]}.
+
+report(Run, Pages, Tables, Out) ->
+    {Drawn, NoPlots} =
+        case drawn(Pages, Tables) of
+            {ok, Drawings} -> {Drawings, none};
+            {error, Why} -> {[[none || _ <- Plots] || #{plots := Plots} <- Pages], Why}
+        end,
+    Html = sderl_report_html:html(sderl_report_facts:start(Run, Pages, NoPlots), lists:zip(Pages, Drawn)),
+    case file:write_file(Out, Html) of
+        ok ->
+            io:put_chars([
+                sderl_reproduce:text(Run, Pages),
+                [["\nplots are tables, because ", NoPlots, "\n"] || NoPlots =/= none],
+                "\nreport: ", Out, "\n"
+            ]);
+        {error, Reason} ->
+            {error, ["cannot write ", Out, ": ", file:format_error(Reason)]}
+    end.
+
+drawn(_, true) -> {error, "--tables asks for that"};
+drawn(Pages, false) -> sderl_report_draw:pages(Pages).
