@@ -39,7 +39,7 @@ claim() ->
 
 -doc false.
 -spec share() -> pos_integer().
-share() -> 5.
+share() -> 4.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
@@ -55,8 +55,8 @@ verdict(Points) ->
     Groups = sderl_claim_load:judged(base(Points)),
     case [growth(Groups, p(Class, p50)) || Class <- [p2p, local, global]] of
         [#{range := Range} = P2p, #{} = Local, #{} = Global] ->
-            Said = text("From ~w to ~w nodes the p50 of global operations grew ~ts, of point to point ~ts, of local ones ~ts.",
-                        [maps:get(from, P2p), maps:get(to, P2p), grew(Global), grew(P2p), grew(Local)]),
+            Said = text("From ~w to ~w nodes the p50 of global operations grew ~ts, of point to point ~ts, of local ones ~ts (p95: ~ts).",
+                        [maps:get(from, P2p), maps:get(to, P2p), sderl_claim_load:grew(Global), sderl_claim_load:grew(P2p), sderl_claim_load:grew(Local), p95(Groups)]),
             judge(maps:get(ratio, Global), max(maps:get(ratio, P2p), maps:get(ratio, Local)), Range, Said);
         _ ->
             {not_shown, <<"There are no two sizes of the cluster that can be judged.">>}
@@ -75,8 +75,8 @@ judge(Global, Others, Range, Said) ->
         end,
     {Verdict, text("~ts ~ts", [Said, Limits])}.
 
-grew(#{ratio := Ratio, low := Low, high := High}) ->
-    [sderl_bench_table:number(Ratio), " times (", sderl_claim_load:ms(Low), " to ", sderl_claim_load:ms(High), ")"].
+p95(Groups) ->
+    lists:join(", ", [sderl_claim_load:times(growth(Groups, p(Class, p95))) || Class <- [global, p2p, local]]).
 
 base(Points) ->
     case sderl_claim_load:base_share(Points, [stock]) of

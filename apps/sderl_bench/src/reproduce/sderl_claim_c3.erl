@@ -7,7 +7,7 @@
 -export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
 -export([verdict/1]).
 
--import(sderl_claim_load, [point/4, groups/3, judged/1, growth/2, scaled_limit/2, p/2, plot/4, axis/2, axis/3]).
+-import(sderl_claim_load, [point/4, groups/3, judged/1, growth/2, grew/1, scaled_limit/2, p/2, plot/4, axis/2, axis/3]).
 -import(sderl_claim_points, [value/2, text/2]).
 
 %% From 10 to 100 nodes; over other ranges see sderl_claim_load:scaled_limit/2.
@@ -38,15 +38,15 @@ claim() ->
 
 -doc false.
 -spec share() -> pos_integer().
-share() -> 30.
+share() -> 36.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
 points(#{base_pct := Base, beyond := Beyond} = Scale) ->
-    Of = fun(Sizes) -> [point(Scale, Mode, Size, Base) || Size <- Sizes, Mode <- ?MODES] end,
+    Of = fun(Modes, Sizes) -> [point(Scale, Mode, Size, Base) || Size <- Sizes, Mode <- Modes] end,
     [_ | _] = Ends = sderl_claim_load:ends(Scale),
     Top = [point(Scale, Mode, lists:max(Ends), sderl_claim_load:top_share(Scale)) || Mode <- [sd, pg]],
-    lists:uniq(Of(Ends) ++ Of(sderl_claim_load:middle(Scale)) ++ Top ++ Of(Beyond)).
+    lists:uniq(Of([stock, sd], Ends) ++ Of([pg], Ends) ++ Of(?MODES, sderl_claim_load:middle(Scale)) ++ Top ++ Of(?MODES, Beyond)).
 
 -doc """
 Compares how the p50 of global operations grows from the smallest to the largest cluster. `confirmed`: in stock Erlang over 8 times from 10 to 100 nodes, in
@@ -63,7 +63,8 @@ verdict(Points) ->
     case {growth(Common(Stock), What), growth(Common(Sd), What)} of
         {#{} = A, #{} = B} ->
             Pg = growth(Common(judged(base(Points, pg))), What),
-            judge(A, B, text("~ts~ts ~ts", [said(A, B), said_pg(Pg), crossing(Common(Stock), Common(Sd))]));
+            P95 = [sderl_claim_load:times(growth(Common(Groups), p(global, p95))) || Groups <- [Stock, Sd]],
+            judge(A, B, text("~ts (p95: ~ts and ~ts.)~ts ~ts", [said(A, B)] ++ P95 ++ [said_pg(Pg), crossing(Common(Stock), Common(Sd))]));
         _ ->
             {not_shown, <<"There are no two sizes of the cluster at which both stock Erlang and s_groups can be judged.">>}
     end.
@@ -88,9 +89,6 @@ said(#{from := From, to := To, high := StockMs} = Stock, #{high := SdMs} = Sd) -
 
 said_pg(unknown) -> "";
 said_pg(#{from := From, to := To} = Pg) -> text(" With pg, which gives no unique names, it changed ~ts from ~w to ~w nodes.", [grew(Pg), From, To]).
-
-grew(#{ratio := Ratio, low := Low, high := High}) ->
-    [sderl_bench_table:number(Ratio), " times (", sderl_claim_load:ms(Low), " to ", sderl_claim_load:ms(High), ")"].
 
 %% From which size on s_groups are the faster ones.
 crossing(Stock, Sd) ->

@@ -8,8 +8,8 @@ see `m:sderl_reproduce_scale`.
 """.
 
 -export([point/4, ends/1, middle/1, top_share/1]).
--export([groups/3, shares/2, base_share/2, judged/1, growth/2, scaled_limit/2]).
--export([global_ops/1, p/2, latency_plots/2, plot/4, table/2, axis/2, axis/3, notes/1, mode_name/1, percent/1, ms/1]).
+-export([groups/3, shares/2, base_share/2, judged/1, growth/2, grew/1, times/1, scaled_limit/2]).
+-export([global_ops/1, p/2, latency_plots/2, plot/4, table/2, axis/2, axis/3, notes/1, mode_name/1, percent/1]).
 -export_type([growth/0, mode/0, sized/0]).
 
 -import(sderl_claim_points, [chosen/3, value/2, sum/2, series/3, scaled/2, cell/2, text/1, text/2]).
@@ -52,9 +52,9 @@ point(#{nodes := Nodes, rate := Rate, warmup_s := WarmupS} = Scale, Mode, Size, 
 in_groups(sd, #{group_size := Size}, Params) -> Params#{group_size => Size, p2p => group};
 in_groups(_, _, Params) -> Params.
 
-%% Arrivals are random: a fifth more than needed, so that there are enough nearly always.
+%% Arrivals are random: 30 % more than needed, so that there are enough nearly always.
 seconds(#{rate := Rate, least_ops := Ops, least_s := Least}, Nodes, Pct) ->
-    max(Least, ceil(1.2 * Ops / (Rate * Nodes * Pct / 100))).
+    max(Least, ceil(1.3 * Ops / (Rate * Nodes * Pct / 100))).
 
 %% Seconds until the nodes are up and linked, and until they are gone, on two cores: 200 nodes in one mesh took 34.
 start_s(Mode, #{group_size := Group}, Clusters, Size) ->
@@ -123,6 +123,15 @@ growth(Groups, What) ->
         _ ->
             unknown
     end.
+
+-doc "A growth of milliseconds in words.".
+-spec grew(growth()) -> unicode:chardata().
+grew(#{low := Low, high := High} = Growth) -> [times(Growth), " (", ms(Low), " to ", ms(High), ")"].
+
+-doc "The ratio alone.".
+-spec times(growth() | unknown) -> unicode:chardata().
+times(#{ratio := Ratio}) -> [sderl_bench_table:number(Ratio), " times"];
+times(unknown) -> "not known".
 
 -doc """
 What a growth of `Factor` from 10 to 100 nodes is over another range of sizes: the same power of the size. Over less than a fourfold range
@@ -196,8 +205,6 @@ mode_name(pg) -> "stock Erlang (pg, no unique names)".
 -spec percent(number()) -> binary().
 percent(Pct) -> text("~w", [case Pct == trunc(Pct) of true -> trunc(Pct); false -> Pct end]).
 
--doc "Milliseconds as people read them.".
--spec ms(number()) -> unicode:chardata().
 ms(Ms) -> [sderl_bench_table:number(Ms), " ms"].
 
 -doc "What a reader must know to judge the points, the rule about the processor with what was measured.".

@@ -37,7 +37,7 @@ pages(Dir) ->
         {ok, Head, Points} ?= sderl_reproduce_store:read(Dir),
         Run = #{claims := Claims} = run(Head, Points),
         Modules = [Module || Module <- sderl_claim:all(), lists:member(Module:id(), Claims)],
-        {ok, Run, [page(Module:page(Points), Run) || Module <- Modules]}
+        {ok, Run, [page(Module:page(Points), {maps:get(<<"commands">>, Head, #{}), Run}) || Module <- Modules]}
     end.
 
 run(Head, Points) ->
@@ -69,11 +69,14 @@ run(Head, Points) ->
         failed => [#{claim => C, point => P, reason => R} || #{<<"claim">> := C, <<"point">> := P, <<"reason">> := R} <- Get(<<"failed">>, [])]
     }.
 
-page(#{id := Id, notes := Notes} = Page, Run) ->
-    Page#{notes := Notes ++ notes(Id, Run), command := command(Id, Run)}.
+page(#{id := Id, notes := Notes, plots := Plots} = Page, {Commands, Run}) ->
+    Page#{
+        plots := [Plot || #{series := [_ | _]} = Plot <- [drawn(Plot) || Plot <- Plots]],
+        notes := Notes ++ notes(Id, Run),
+        command := maps:get(Id, Commands, maps:get(command, Run))
+    }.
 
-%% Claims together share what points they have in common, so the whole command is the one that gives the same.
-command(_Id, #{command := Command}) -> Command.
+drawn(#{series := Series} = Plot) -> Plot#{series := [S || #{points := [_ | _]} = S <- Series]}.
 
 notes(Id, #{scale := Scale, left_out := LeftOut, failed := Failed, ended := Ended, budget_s := Budget, used_s := Used}) ->
     Mine = fun(Of) -> [Element || #{claim := Claim} = Element <- Of, Claim =:= Id] end,

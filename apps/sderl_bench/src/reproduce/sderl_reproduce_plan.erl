@@ -112,7 +112,7 @@ evened(Parts) ->
 
 %% One more run of each point that has one run less.
 turn(Run, Entries, Left, Counts) ->
-    Wanted = [Entry || #{key := Key} = Entry <- Entries, map_get(Key, Counts) =:= Run - 1],
+    Wanted = [Entry || #{key := Key, point := Point} = Entry <- Entries, map_get(Key, Counts) =:= Run - 1, Run =< maps:get(most_runs, Point, Run)],
     {Left1, Counts1} = lists:foldl(fun(Entry, State) -> take(Entry, Run, own(Entry), State) end, {Left, Counts}, Wanted),
     {Left2, Counts2} = lists:foldl(fun(Entry, State) -> take(Entry, Run, fun shared/2, State) end, {Left1, Counts1}, Wanted),
     {[job(Entry, Run) || #{key := Key} = Entry <- Wanted, map_get(Key, Counts2) =:= Run], {Left2, Counts2}}.

@@ -76,6 +76,8 @@ head(Old, Same, #{claims := Modules, budget_s := Budget, command := Command}) ->
         <<"claims">> => [Id || Module <- sderl_claim:all(), Id <- [Module:id()], lists:member(Module, Modules) orelse lists:member(Id, Before)],
         <<"budget_s">> => case Budget of infinity -> null; _ -> Budget end,
         <<"command">> => Command,
+        %% A folder may be filled by several commands.
+        <<"commands">> => maps:merge(maps:get(<<"commands">>, Known, #{}), #{Module:id() => Command || Module <- Modules}),
         <<"revision">> => revision()
     }).
 

@@ -16,7 +16,7 @@ differs is only into how many independent clusters they are divided: 100 nodes a
 -doc """
 `nodes` is the number of virtual machines, `sizes` are those of the clusters, `rate` operations a second on each node.
 `base_pct` is the share of global operations that all modes are compared with, `shares` all of them; a share in
-`few` takes so long that only the smallest and the largest cluster are measured with it. `least_ops` global operations should stand
+`few` takes so long that only the smallest and the largest cluster are measured with it, once. `least_ops` global operations should stand
 behind each point. `runs` is the most runs of a point.
 `beyond` are clusters that are alone on the machine and have more nodes than `nodes`.
 """.
@@ -52,7 +52,7 @@ names() -> [small, medium, full].
 
 -doc """
 A scale on a machine where `Fits` says whether so many nodes fit into memory. An error where they do not;
-`full` takes as many as fit, up to 256.
+`full` takes as many as fit, up to 250 (a multiple of the groups).
 """.
 -spec scale(name(), fun((pos_integer()) -> ok | {error, term()})) -> {ok, scale()} | {error, sderl_command:text()}.
 scale(full, Fits) ->
@@ -77,15 +77,15 @@ fixed(small) ->
     #{
         name => small, budget_s => 5 * 60, runs => 3,
         nodes => 40, sizes => [10, 20, 40], beyond => [], group_size => 10,
-        rate => 40, base_pct => 1, shares => [1, 10], few => [], least_ops => 300, least_s => 8, warmup_s => 2,
-        orbit => orbit(20_000, [1, 2, 4, 10, 20], [20], 3)
+        rate => 60, base_pct => 1, shares => [1, 10], few => [], least_ops => 300, least_s => 8, warmup_s => 1,
+        orbit => orbit(30_000, [1, 2, 4, 10, 20], [20], 3)
     };
 fixed(medium) ->
     #{
         name => medium, budget_s => 40 * 60, runs => 5,
         nodes => 100, sizes => [10, 20, 50, 100], beyond => [], group_size => 10,
         rate => 15, base_pct => 1, shares => [0.1, 1, 10], few => [0.1], least_ops => 300, least_s => 10, warmup_s => 3,
-        orbit => orbit(50_000, [1, 2, 4, 10, 20, 40, 60, 80], [10, 40, 80], 8)
+        orbit => orbit(100_000, [1, 2, 4, 10, 20, 40, 60, 80], [10, 40, 80], 8)
     };
 %% As small as shows that everything works.
 fixed(test) ->
@@ -98,13 +98,13 @@ fixed(test) ->
 
 full(200) ->
     (full(100))#{
-        nodes := 200, sizes := [10, 20, 50, 100, 200], beyond := [256], rate := 7.5,
-        orbit := orbit(200_000, [1, 2, 4, 10, 20, 40, 60, 80, 100, 120, 140, 160, 200], [10, 40, 80, 100, 200], 30)
+        nodes := 200, sizes := [10, 20, 50, 100, 200], beyond := [250], rate := 7.5,
+        orbit := orbit(200_000, [1, 2, 4, 10, 20, 40, 60, 80, 100, 120, 140, 160, 200], [10, 40, 80, 100, 200], 15)
     };
 full(100) ->
     (fixed(medium))#{
-        name := full, budget_s := infinity, runs := 7, shares := [0.01, 0.1, 1, 10], few := [0.01],
-        orbit := orbit(200_000, [1, 2, 4, 10, 20, 40, 60, 80, 100], [10, 40, 80, 100], 30)
+        name := full, budget_s := infinity, runs := 5, shares := [0.01, 0.1, 1, 10], few := [0.01],
+        orbit := orbit(200_000, [1, 2, 4, 10, 20, 40, 60, 80, 100], [10, 40, 80, 100], 15)
     }.
 
 orbit(Size, Nodes, Library, RunS) ->

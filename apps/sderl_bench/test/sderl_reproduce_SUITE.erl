@@ -1,0 +1,72 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_reproduce_SUITE).
+-moduledoc "A reproduction on four real nodes: interrupted, gone on with, and read.".
+
+-behaviour(ct_suite).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0]).
+-export([resumed/1]).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() -> [resumed].
+
+resumed(Config) ->
+    Dir = filename:join(proplists:get_value(priv_dir, Config), "reproduced"),
+    {ok, Scale} = sderl_reproduce_scale:scale(test, fun sderl_fleet:fits/1),
+    Request = #{claims => [sderl_claim_c3], scale => Scale#{runs := 1}, out => Dir, budget_s => infinity, command => <<"again">>},
+    {ok, #{jobs := Wanted}, 0} = sderl_reproduce_run:planned(Request),
+    ?assertEqual(6, length(Wanted)),
+
+    %% Killed as a signal to the program kills it: the first point is there, and no node of the second is left.
+    Test = self(),
+    {Runner, Monitor} = spawn_monitor(fun() -> sderl_reproduce_run:run(Request, fun(Line) -> Test ! {said, self(), Line}, ok end) end),
+    receive
+        {said, Runner, First} -> ct:log("~ts", [First]);
+        {'DOWN', Monitor, process, Runner, Why} -> error({ended, Why})
+    end,
+    ok = sderl_fleet:await(fun() -> fleets() =/= [] end, 10_000),
+    true = exit(Runner, kill),
+    receive {'DOWN', Monitor, process, Runner, killed} -> ok end,
+    ok = sderl_fleet:await(fun() -> fleets() =:= [] end, 20_000),
+
+    {ok, _, [Measured | _] = Before} = sderl_reproduce_store:read(Dir),
+    ?assertMatch(#{experiment := <<"debench">>, metrics := #{<<"global">> := _, <<"took_s">> := _}}, Measured),
+    {ok, #{ended := undefined}, [#{id := <<"C3">>}]} = sderl_reproduce:pages(Dir),
+    {ok, #{jobs := Missing}, _} = sderl_reproduce_run:planned(Request),
+    ?assertEqual(6, length(Missing) + length(Before)),
+
+    %% A line that was torn is as if it had not been.
+    ok = file:write_file(filename:join(Dir, "points.jsonl"), "{\"experiment\":", [append]),
+    ?assertEqual(length(Missing), run(Request)),
+    {ok, _, Points} = sderl_reproduce_store:read(Dir),
+    ?assertEqual(Before, lists:sublist(Points, length(Before))),
+    ?assertEqual(
+        lists:sort([sderl_claim_points:key(Point) || #{point := Point} <- Wanted]),
+        lists:sort([sderl_claim_points:key(Point) || Point <- Points])
+    ),
+    ?assertEqual(0, run(Request)),
+    ?assertEqual({ok, Points}, {ok, element(3, sderl_reproduce_store:read(Dir))}),
+
+    {ok, Run, [Page]} = sderl_reproduce:pages(Dir),
+    ct:log("~tp~n~tp", [Run, Page]),
+    ?assertMatch(#{scale := <<"test">>, claims := [<<"C3">>], points := 6, ended := <<_/binary>>, left_out := [], failed := []}, Run),
+    %% Four nodes show nothing, and no verdict says they do.
+    ?assertMatch(#{verdict := not_shown, command := <<"again">>, tables := [#{rows := [_, _, _, _, _, _]}]}, Page),
+    ?assertMatch(<<_/binary>>, unicode:characters_to_binary(sderl_reproduce:markdown(Run, [Page]))).
+
+%% The number of points that it said it measured.
+run(Request) ->
+    Lines = counters:new(1, []),
+    ok = sderl_reproduce_run:run(Request, fun(Line) ->
+        ct:log("~ts", [Line]),
+        case string:find(unicode:characters_to_list(Line), "global operations, p50") of
+            nomatch -> ok;
+            _ -> counters:add(Lines, 1, 1)
+        end
+    end),
+    counters:get(Lines, 1).
+
+fleets() -> [Pid || Pid <- processes(), proc_lib:translate_initial_call(Pid) =:= {sderl_fleet_server, init, 1}].

@@ -1,0 +1,82 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_reproduce_command_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+run(Args) ->
+    case sderl_reproduce_command:run(string:lexemes(Args, " ")) of
+        ok -> ok;
+        {Kind, Text} -> {Kind, unicode:characters_to_list(Text)}
+    end.
+
+wrong_test_() ->
+    [
+        {Args, fun() ->
+            {Kind, Text} = run(Args),
+            ?assertEqual(Is, Kind),
+            ?assertNotEqual(nomatch, string:find(Text, Words))
+        end}
+     || {Args, Is, Words} <- [
+            {"C99 --out x", usage, "there is no claim C99; there are\n  C1"},
+            {"c2 nonsense --out x", usage, "there is no claim nonsense"},
+            {"C5 --out x", usage, "the experiment of C5 is not built yet; there are\n  C1"},
+            {"C1 --scale huge --out x", usage, "--scale cannot be huge: it is small, medium or full"},
+            %% Only for tests.
+            {"C1 --scale test --out x", usage, "--scale cannot be test"},
+            {"C1", usage, "--out is missing"},
+            {"C1 --out", usage, "--out needs a value"},
+            {"C1 --out x --budget-min 0", usage, "--budget-min cannot be 0"},
+            {"C1 --out x --budget-min soon", usage, "--budget-min cannot be soon: it is a whole number"},
+            {"C1 --out x --colour red", usage, "--colour"},
+            {"C1 --scale small --out /proc/nowhere", error, "--out: cannot make the folder /proc/nowhere"},
+            {"C1 --scale small --dry-run --out " ++ code:which(?MODULE), error, "is a file: name a folder"}
+        ]
+    ].
+
+help_test() ->
+    {help, Text} = run("--help"),
+    [?assertNotEqual(nomatch, string:find(Text, Words)) || Words <- ["--scale", "--budget-min", "--dry-run", "C4  "]].
+
+%% Nothing is measured or written.
+dry_run_test_() ->
+    [?_assertEqual(ok, run(Args ++ " --dry-run --out /proc/nowhere")) || Args <- ["--scale small", "C1 c4 --scale small --budget-min 2"]].
+
+%% Every point of every scale can be told, written and found again; at least one run of each point of small fits.
+scales_test_() ->
+    [
+        {atom_to_list(Name), fun() ->
+            {ok, Scale} = sderl_reproduce_scale:scale(Name, fun(_) -> ok end),
+            Points = lists:append([Module:points(Scale) || Module <- sderl_claim:all()]),
+            ?assert(length(Points) > 0),
+            [
+                begin
+                    ?assert(string:length(sderl_reproduce:described(Point)) > 0),
+                    Result = sderl_bench_output:result(Workload, (sderl_claim_points:written(Params))#{run => 1}, #{}, <<>>),
+                    #{<<"experiment">> := E, <<"params">> := P} = json:decode(sderl_bench_output:line(Result)),
+                    ?assertEqual(sderl_claim_points:key(Point), sderl_claim_points:key(#{experiment => E, params => P, metrics => #{}}))
+                end
+             || #{workload := Workload, params := Params} = Point <- Points
+            ]
+        end}
+     || Name <- [test, small, medium, full]
+    ].
+
+%% From ten nodes to a hundred, a point of a claim has as many operations to judge by as it needs.
+enough_operations_test() ->
+    {ok, Scale} = sderl_reproduce_scale:scale(medium, fun(_) -> ok end),
+    [
+        ?assert(Rate * Nodes * Clusters * Pct / 100 * Seconds >= 300)
+     || Module <- sderl_claim:all(),
+        #{workload := debench, params := #{load := {open, Rate}, nodes := Nodes, clusters := Clusters, global_pct := Pct, seconds := Seconds}} <- Module:points(Scale)
+    ].
+
+too_little_memory_test() ->
+    None = fun(_) -> {error, {memory, #{needed_mib => 9000, available_mib => 10}}} end,
+    [
+        begin
+            {error, Text} = sderl_reproduce_scale:scale(Name, None),
+            ?assertNotEqual(nomatch, string:find(unicode:characters_to_list(Text), "9000 MiB"))
+        end
+     || Name <- sderl_reproduce_scale:names()
+    ],
+    {ok, Scale} = sderl_reproduce_scale:scale(full, fun(N) when N =< 150 -> ok; (_) -> None(0) end),
+    ?assertMatch(#{nodes := 100, beyond := []}, Scale).
