@@ -44,7 +44,7 @@ once_json(Config) ->
 interrupted(_) ->
     case {os:type(), os:find_executable("script")} of
         {{unix, linux}, Script} when is_list(Script) ->
-            Command = program(filename:absname("")) ++ " demo --once --nodes 6 --group-size 3",
+            Command = sderl_bench_program:file() ++ " demo --once --nodes 6 --group-size 3",
             Port = open_port({spawn_executable, Script},
                              [{args, ["-qefc", Command, "/dev/null"]}, {env, [{"TERM", "vt100"}, {"SDERL_TTY", false}]},
                               exit_status, binary, use_stdio, stderr_to_stdout]),
@@ -56,13 +56,6 @@ interrupted(_) ->
                                    binary:longest_common_suffix([L, <<"\r\e[K">>]) < 4]);
         _ ->
             {skip, "needs a terminal from script(1) as Linux has it"}
-    end.
-
-program(Dir) ->
-    Program = filename:join([Dir, "bin", "sderl"]),
-    case {filelib:is_regular(Program), filename:dirname(Dir)} of
-        {true, _} -> Program;
-        {false, Up} when Up =/= Dir -> program(Up)
     end.
 
 until_bar(Port, Seen) ->

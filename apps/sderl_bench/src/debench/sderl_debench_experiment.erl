@@ -118,7 +118,7 @@ load(Options) ->
 pcts(Text) ->
     case reals("--global-pct", Text, 0, floor(10 * sderl_debench_mix:most_pct()) / 10) of
         {ok, Pcts} -> {ok, lists:uniq(Pcts)};
-        {error, Wrong} -> {error, [Wrong, ": a look-up goes with each registration, and the rest are other operations"]}
+        {error, Wrong} -> {error, [Wrong, ": a look-up goes with each registration"]}
     end.
 
 weights(Text) ->
@@ -164,8 +164,8 @@ two(Nodes, Weights) ->
 %% By the number of nodes.
 sizes(false, Nodes, _) ->
     {ok, #{N => N || N <- Nodes}};
-sizes(true, Nodes, #{group_size := Size}) when Size < 2 ->
-    {error, io_lib:format("--group-size must be at least 2, not ~w: operations go from node to node (~w nodes)", [Size, hd(Nodes)])};
+sizes(true, _, #{group_size := Size}) when Size < 2 ->
+    {error, io_lib:format("--group-size must be at least 2, not ~w: operations go from node to node", [Size])};
 sizes(true, Nodes, Options) ->
     Sizes = #{N => maps:get(group_size, Options, min(N, ?GROUP_SIZE)) || N <- Nodes},
     case [{N, Size} || N := Size <- Sizes, N rem Size =/= 0] of

@@ -92,7 +92,7 @@ global_share(P, Sum, Weights) ->
     min(1.0, P * M / (2 - 3 * P + P * M)).
 
 -doc "How many operations a unit has in the mean.".
--spec ops_per_unit(#{global_pct := number(), weights := weights(), atom() => term()}) -> float().
+-spec ops_per_unit(#{global_pct := number(), weights := weights(), atom() => term()}) -> number().
 ops_per_unit(Options) ->
     lists:sum([Share * length(steps(Unit)) || {Unit, Share} <- share(Options)]).
 

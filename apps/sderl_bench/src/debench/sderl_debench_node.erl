@@ -13,6 +13,7 @@ for such a moment comes within some hundredths of a millisecond if the processor
 """.
 
 -export([prepare/1, load/1, names/2]).
+-export([flight/5]).
 -export_type([load/0, rate/0]).
 
 -doc "Operations a second of this node; or workers on it.".
@@ -51,10 +52,12 @@ point-to-point operations; `in_flight` is the most units that may be on their wa
     begun :: integer(),
     until :: integer(),
     in_flight :: pos_integer(),
+    %% When the next unit is due, and the moment of the pace, by which it counts: that is the same whatever the clock's offset.
     next = 0 :: integer(),
+    at = 0 :: integer(),
     %% How many units there were, for fresh names.
     made = 0 :: non_neg_integer(),
-    flying = #{} :: #{pid() => {sderl_debench_mix:unit(), Due :: integer(), Name :: term()}},
+    flying = #{} :: #{pid() => {sderl_debench_mix:unit(), Due :: integer(), At :: integer(), Name :: term()}},
     %% Local names that nobody uses.
     free :: [atom()],
     tally :: sderl_debench_tally:tally()
@@ -179,13 +182,14 @@ local_names(Count) -> [list_to_atom("sderl_debench_" ++ integer_to_list(N)) || N
 
 next(#open{pace = Pace, begun = Begun, until = Until} = Open) ->
     {Offset, Pace1} = sderl_bench_pace:next(Pace),
-    case whole_ms(Begun + Offset) of
-        Due when Due < Until ->
+    case Begun + Offset of
+        At when At < Until ->
+            Due = whole_ms(At),
             _ = erlang:start_timer(Due div 1_000_000, self(), due, [{abs, true}]),
-            Open#open{pace = Pace1, next = Due};
+            Open#open{pace = Pace1, next = Due, at = At};
         _ ->
-            _ = erlang:start_timer(Until div 1_000_000 + 1, self(), over, [{abs, true}]),
-            Open#open{pace = Pace1, next = Until}
+            _ = erlang:start_timer(whole_ms(Until) div 1_000_000, self(), over, [{abs, true}]),
+            Open
     end.
 
 whole_ms(Ns) -> -(-Ns div 1_000_000) * 1_000_000.
@@ -197,37 +201,42 @@ open(Open) ->
         {'DOWN', _, process, Pid, Reason} -> open(landed(Pid, Reason, Open))
     end.
 
-issue(#open{mix = Mix, targets = Targets, next = Due, made = Made, tally = Tally} = Open) ->
+issue(#open{mix = Mix, targets = Targets, next = Due, at = At, made = Made, tally = Tally} = Open) ->
     {Unit, Target, Mix1} = sderl_debench_mix:next(Targets, Mix),
     Open1 = Open#open{
         mix = Mix1, made = Made + 1, tally = sderl_debench_tally:late(now_ns() - Due, Tally)
     },
     case {Unit, Open1} of
-        {_, #open{flying = Flying, in_flight = Most}} when map_size(Flying) >= Most -> failed(Unit, Due, overload, Open1);
-        {local, #open{free = []}} -> failed(Unit, Due, overload, Open1);
+        {_, #open{flying = Flying, in_flight = Most}} when map_size(Flying) >= Most -> failed(Unit, Due, At, overload, Open1);
+        {local, #open{free = []}} -> failed(Unit, Due, At, overload, Open1);
         {local, #open{free = [Name | Free]}} -> fly(Unit, Target, Name, Open1#open{free = Free});
         {_, #open{index = Index}} -> fly(Unit, Target, {Index, 0, Made}, Open1)
     end.
 
-fly(Unit, Target, Name, #open{context = Context, next = Due, flying = Flying} = Open) ->
-    {Pid, _} = spawn_monitor(fun() -> exit({landed, sderl_debench_op:run(Unit, Target, Name, Due, Context)}) end),
-    Open#open{flying = Flying#{Pid => {Unit, Due, Name}}}.
+fly(Unit, Target, Name, #open{context = Context, next = Due, at = At, flying = Flying} = Open) ->
+    {Pid, _} = spawn_monitor(?MODULE, flight, [Unit, Target, Name, Due, Context]),
+    Open#open{flying = Flying#{Pid => {Unit, Due, At, Name}}}.
+
+-doc false.
+%% Its end says how it went: one message less than a result and an end.
+-spec flight(sderl_debench_mix:unit(), node() | none, term(), integer(), sderl_debench_op:context()) -> no_return().
+flight(Unit, Target, Name, Due, Context) -> exit({landed, sderl_debench_op:run(Unit, Target, Name, Due, Context)}).
 
 landed(Pid, Reason, #open{flying = Flying} = Open) ->
-    {{Unit, Due, Name}, Flying1} = maps:take(Pid, Flying),
+    {{Unit, Due, At, Name}, Flying1} = maps:take(Pid, Flying),
     Open1 = given_back(Unit, Name, Open#open{flying = Flying1}),
     case Reason of
-        {landed, Samples} -> Open1#open{tally = sderl_debench_tally:add(Due, Samples, Open1#open.tally)};
-        _ -> failed(Unit, Due, {ended, Reason}, Open1)
+        {landed, Samples} -> Open1#open{tally = sderl_debench_tally:add(At, Samples, Open1#open.tally)};
+        _ -> failed(Unit, Due, At, {ended, Reason}, Open1)
     end.
 
 given_back(local, Name, #open{free = Free} = Open) -> Open#open{free = [Name | Free]};
 given_back(_, _, Open) -> Open.
 
-failed(Unit, Due, Reason, #open{tally = Tally} = Open) ->
+failed(Unit, Due, At, Reason, #open{tally = Tally} = Open) ->
     Now = now_ns(),
     Sample = {hd(sderl_debench_mix:steps(Unit)), Due, Now, Now, {error, Reason}},
-    Open#open{tally = sderl_debench_tally:add(Due, [Sample], Tally)}.
+    Open#open{tally = sderl_debench_tally:add(At, [Sample], Tally)}.
 
 %% Operations end themselves at `last_ns`.
 drain(#open{flying = Flying, tally = Tally}) when map_size(Flying) =:= 0 ->
@@ -238,7 +247,7 @@ drain(#open{context = #{last_ns := Last}, flying = Flying} = Open) ->
     after left_ms(Last + ?SLACK_NS) ->
         _ = [exit(Pid, kill) || Pid := _ <- Flying],
         Out = maps:values(Flying),
-        #open{tally = Tally} = lists:foldl(fun({Unit, Due, _}, O) -> failed(Unit, Due, timeout, O) end, Open, Out),
+        #open{tally = Tally} = lists:foldl(fun({Unit, Due, At, _}, O) -> failed(Unit, Due, At, timeout, O) end, Open, Out),
         Tally
     end.
 

@@ -160,6 +160,6 @@ point({Latency, _, Errors}) ->
 reasons(#{reasons := Reasons}) ->
     Most = lists:sort(fun({_, A}, {_, B}) -> A >= B end, maps:to_list(Reasons)),
     [
-        unicode:characters_to_binary(io_lib:format("~ts: ~0tp (~w times)", [Kind, Reason, Count], [{chars_limit, 200}]))
+        unicode:characters_to_binary(io_lib:format("~ts: ~0tp (~w)", [Kind, Reason, Count], [{chars_limit, 200}]))
      || {{Kind, Reason}, Count} <- lists:sublist(Most, ?SHOWN)
     ].
