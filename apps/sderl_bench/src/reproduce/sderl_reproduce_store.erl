@@ -16,11 +16,13 @@ not be measured (with `reason`); `revision` is that of the sources, `null` where
 """.
 -type head() :: #{binary() => term()}.
 
+-define(SAME, [{<<"scale">>, "scale"}, {<<"nodes">>, "number of nodes"}, {<<"machine">>, "machine"}]).
+
 -define(HEAD, "run.json").
 -define(POINTS, "points.jsonl").
 
 -doc """
-Makes the folder where there is none, makes sure that it can be written to, and gives what it has. `Same` must be in its `run.json`: what
+Makes the folder where there is none, makes sure that it can be written to, and gives what it has. The `scale`, the `nodes` and the `machine` of `Same` must be those of its `run.json`: what
 was measured otherwise does not belong beside what will be. Errors are texts.
 """.
 -spec open(file:filename(), Same :: head()) ->
@@ -64,11 +66,12 @@ folder(Dir) ->
 same(_Dir, _Same, new) ->
     ok;
 same(Dir, Same, Head) ->
-    case [Key || Key := Value <- Same, maps:get(Key, Head, null) =/= Value] of
+    %% The scale says most, where several differ.
+    case [{Key, Word} || {Key, Word} <- ?SAME, maps:get(Key, Head, null) =/= maps:get(Key, Same, null)] of
         [] -> ok;
-        [Key | _] ->
+        [{Key, Word} | _] ->
             {error, io_lib:format("~ts has points of another ~ts (~ts, and now it is ~ts): name another folder with --out", [
-                Dir, Key, shown(maps:get(Key, Head, null)), shown(maps:get(Key, Same))
+                Dir, Word, shown(maps:get(Key, Head, null)), shown(maps:get(Key, Same))
             ])}
     end.
 
