@@ -32,7 +32,7 @@ line([First | Rest], [Width | Widths], Gap) ->
     ].
 
 -doc """
-A number with as many digits as say something: `12,345`, `123`, `12.3`, `0.12`; `-` for what
+A number with as many digits as say something: `12,345`, `123`, `12.3`, `0.12`, `0.0034`; `-` for what
 was not measured.
 """.
 -spec number(number() | undefined | null) -> unicode:chardata().
@@ -40,7 +40,8 @@ number(N) when not is_number(N) -> "-";
 number(N) when N < 0 -> [$- | number(-N)];
 number(N) when is_integer(N); N >= 99.95 -> thousands(integer_to_list(round(N)));
 number(N) when N >= 9.995 -> float_to_binary(float(N), [{decimals, 1}]);
-number(N) -> float_to_binary(float(N), [{decimals, 2}]).
+number(N) when N >= 0.0995; N == 0 -> float_to_binary(float(N), [{decimals, 2}]);
+number(N) -> float_to_binary(N, [{decimals, min(1 - floor(math:log10(N)), 9)}]).
 
 thousands(Digits) ->
     case length(Digits) of
@@ -51,13 +52,16 @@ thousands(Digits) ->
             Digits
     end.
 
--doc "The median, and behind it least and greatest when there are several values.".
+-doc "The median, and behind it least and greatest when there are several values that differ.".
 -spec spread([number() | undefined]) -> unicode:chardata().
 spread(Values) ->
-    case [V || V <- Values, is_number(V)] of
+    case lists:sort([V || V <- Values, is_number(V)]) of
         [] -> "-";
-        [V] -> number(V);
-        Vs -> [number(median(Vs)), " (", number(lists:min(Vs)), "..", number(lists:max(Vs)), ")"]
+        [Least | _] = Sorted ->
+            case lists:last(Sorted) of
+                Greatest when Greatest == Least -> number(Least);
+                Greatest -> [number(median(Sorted)), " (", number(Least), "..", number(Greatest), ")"]
+            end
     end.
 
 -doc "The middle one of the values, or the mean of the middle two; `undefined` for none.".

@@ -55,6 +55,13 @@ escaping_test() ->
      || Drawn <- [none, #{wide => Svg, narrow => Svg}]
     ].
 
+code_test() ->
+    [Page | _] = sderl_report_sample:pages(),
+    Html = html([Page#{notes := [<<"the lock of `global<1>` and `pg`">>, <<"an odd ` one">>, <<"`a` and an odd ` one">>]}]),
+    has(Html, "<li>the lock of <code>global&lt;1&gt;</code> and <code>pg</code></li>"),
+    has(Html, "<li>an odd ` one</li>"),
+    has(Html, "<li><code>a</code> and an odd ` one</li>").
+
 stands_alone_test() -> ?assertEqual([], sderl_report_sample:loads(html(sderl_report_sample:pages()))).
 
 %% The library's root element has no name; ours has, and a description.

@@ -57,9 +57,9 @@ start(#{title := Title, lead := Lead, facts := Facts, remarks := Remarks, comman
     [
         "<section id=\"start\" aria-labelledby=\"start-title\">\n",
         "<h1 id=\"start-title\">", escape(Title), "</h1>\n",
-        [["<p class=\"lead\">", escape(Text), "</p>\n"] || Text <- Lead],
+        [["<p class=\"lead\">", prose(Text), "</p>\n"] || Text <- Lead],
         verdicts(Pages),
-        [["<p class=\"remark\" role=\"note\">", escape(Remark), "</p>\n"] || Remark <- Remarks],
+        [["<p class=\"remark\" role=\"note\">", prose(Remark), "</p>\n"] || Remark <- Remarks],
         "<dl>\n",
         [["<div><dt>", escape(Label), "</dt><dd>", escape(Value), "</dd></div>\n"] || {Label, Value} <- Facts],
         "</dl>\n",
@@ -74,7 +74,7 @@ verdicts(Pages) ->
         [
             [
                 "<tr><th scope=\"row\"><a href=\"#", anchor(Page), "\"><span class=\"id\">", escape(Id), "</span> ", escape(Title), "</a></th><td>",
-                chip(Verdict), "</td><td>", escape(Text), "</td></tr>\n"
+                chip(Verdict), "</td><td>", prose(Text), "</td></tr>\n"
             ]
          || #{id := Id, title := Title, verdict := Verdict, verdict_text := Text} = Page <- Pages
         ],
@@ -94,15 +94,15 @@ page(#{measured := Measured}, #{id := Id, title := Title, question := Question, 
     [
         "<section class=\"page\" id=\"", Anchor, "\" aria-labelledby=\"", Anchor, "-title\">\n",
         "<h2 id=\"", Anchor, "-title\"><span class=\"id\">", escape(Id), "</span> ", escape(Title), "</h2>\n",
-        "<p class=\"lead\">", escape(Question), "</p>\n",
-        "<h3>Published</h3>\n<p class=\"claim\">", escape(Claim), "</p>\n",
-        "<div class=\"verdict\">", chip(Verdict), "<p>", escape(Text), "</p></div>\n",
+        "<p class=\"lead\">", prose(Question), "</p>\n",
+        "<h3>Published</h3>\n<p class=\"claim\">", prose(Claim), "</p>\n",
+        "<div class=\"verdict\">", chip(Verdict), "<p>", prose(Text), "</p></div>\n",
         [
             figure([Anchor, "-plot-", integer_to_list(I)], Plot, Svgs)
          || {I, {Plot, Svgs}} <- lists:enumerate(lists:zip(Plots, Drawn))
         ],
         [table(Table) || Table <- Tables],
-        [["<h3>Notes</h3>\n<ul class=\"notes\">\n", [["<li>", escape(Note), "</li>\n"] || Note <- Notes], "</ul>\n"] || Notes =/= []],
+        [["<h3>Notes</h3>\n<ul class=\"notes\">\n", [["<li>", prose(Note), "</li>\n"] || Note <- Notes], "</ul>\n"] || Notes =/= []],
         repeats("To repeat it", Command),
         "<p class=\"small measured\">", escape(Measured), "</p>\n",
         "</section>\n"
@@ -164,6 +164,22 @@ cell(Number) when is_number(Number) -> sderl_bench_table:number(Number);
 cell(Text) -> escape(Text).
 
 element_of(Tag, Text) -> ["<", Tag, ">", escape(Text), "</", Tag, ">"].
+
+%% What is between `backquotes` is code.
+prose(Text) ->
+    [
+        case I rem 2 of
+            1 -> escape(Part);
+            0 -> element_of("code", Part)
+        end
+     || {I, Part} <- lists:enumerate(paired(string:split(Text, "`", all)))
+    ].
+
+%% A last one without its fellow is itself.
+paired(Parts) when length(Parts) rem 2 =:= 1 -> Parts;
+paired(Parts) ->
+    {Whole, [Open, Rest]} = lists:split(length(Parts) - 2, Parts),
+    Whole ++ [[Open, "`", Rest]].
 
 -doc "Text for HTML, between tags and in attributes with quotation marks. Control characters, which HTML does not allow, are left out.".
 -spec escape(unicode:chardata()) -> unicode:chardata().

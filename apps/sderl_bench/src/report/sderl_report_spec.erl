@@ -21,7 +21,7 @@ A linear `y` begins at 0 unless its axis says otherwise.
 -define(FONT, 13).
 %% Mean width of a character.
 -define(CHAR, 6.9).
-%% Between the bars of two series.
+%% Between the bars of two series; more of them take no more room than three.
 -define(ASIDE, 4).
 %% Beyond so many points they are drawn as a line with a band, and not one by one.
 -define(MANY, 30).
@@ -119,7 +119,9 @@ encoded(Fields, Axes) ->
 asides(Series) ->
     Bars = lists:any(fun({_, Points}) -> lists:any(fun(#{low := Low, high := High}) -> Low < High end, Points) end, Series),
     case Bars andalso lists:all(fun({_, Points}) -> length(Points) =< ?MANY end, Series) of
-        true -> [?ASIDE * (I - (length(Series) - 1) / 2) || {I, _} <- lists:enumerate(0, Series)];
+        true ->
+            Step = min(?ASIDE, 2 * ?ASIDE / max(1, length(Series) - 1)),
+            [Step * (I - (length(Series) - 1) / 2) || {I, _} <- lists:enumerate(0, Series)];
         false -> [0 || _ <- Series]
     end.
 
@@ -173,9 +175,14 @@ mark(Mark, I, Series, XAxis, YAxis, Axes, Width) ->
             {Align, Dx} = case sderl_report_axis:position(XAxis, X) > 0.5 of true -> {right, -6}; false -> {left, 6} end,
             {[{x, x, x}], #{y => value(?LINE_HEIGHT * I + 12)}, #{align => Align, dx => Dx}};
         #{y := Y} ->
-            Free = fun(End) -> lists:min([abs(sderl_report_axis:position(YAxis, Y) - sderl_report_axis:position(YAxis, map_get(y, End(Points)))) || {_, Points} <- Series]) end,
-            {Align, X} = case Free(fun lists:last/1) > Free(fun hd/1) of true -> {right, Width - 4}; false -> {left, 4} end,
-            {[{y, y, y}], #{x => value(X)}, #{align => Align, dy => -7}}
+            %% Where lines are farther from it, and on the other side of it than they.
+            At = sderl_report_axis:position(YAxis, Y),
+            Nearest = fun(End) -> hd(lists:sort([{abs(P - At), P > At} || {_, Points} <- Series, P <- [sderl_report_axis:position(YAxis, map_get(y, End(Points)))]])) end,
+            {{Align, X}, {_, Above}} = case {Nearest(fun hd/1), Nearest(fun lists:last/1)} of
+                {Left, Right} when Right > Left -> {{right, Width - 4}, Right};
+                {Left, _} -> {{left, 4}, Left}
+            end,
+            {[{y, y, y}], #{x => value(X)}, #{align => Align, dy => case Above of true -> 10; false -> -7 end}}
     end,
     Encoding = encoded(Fields, Axes),
     Text = fun(More) ->
@@ -200,7 +207,7 @@ beside(Series, Keys, YAxis, Width, Height) ->
     Ends = [{Height * (1 - sderl_report_axis:position(YAxis, map_get(y, lists:last(Points)))), ?LINE_HEIGHT * length(Lines), I}
             || {I, {_, Points}, {_, Lines}} <- lists:zip3(lists:seq(1, length(Series)), Series, Keys)],
     Placed = up(down(lists:sort(Ends)), Height),
-    [{Width + 14, Y} || {_, Y} <- lists:sort([{I, Y} || {Y, _, I} <- Placed])].
+    [{Width + 16, Y} || {_, Y} <- lists:sort([{I, Y} || {Y, _, I} <- Placed])].
 
 %% From the top: each below the one before.
 down([First | Rest]) ->

@@ -55,11 +55,12 @@ css() ->
     th, td { padding: .4rem .9rem .4rem 0; border-bottom: 1px solid var(--rule); text-align: left; vertical-align: top; font-weight: 400; }
     thead th { color: var(--quiet); font-size: .875rem; vertical-align: bottom; }
     .verdicts { width: 100%; margin: 1.5rem 0; }
-    .verdicts tbody th { width: 30%; font-weight: 600; }
-    .verdicts td { width: 50%; }
-    .verdicts td:nth-child(2) { width: 20%; }
+    .verdicts tbody th { width: 26%; font-weight: 600; }
+    .verdicts td { width: 57%; }
+    .verdicts td:nth-child(2) { width: 17%; }
     .verdicts .chip { padding: 0; border: 0; background: none; white-space: normal; }
-    .numbers { font-variant-numeric: tabular-nums; }
+    .numbers { font-size: .875rem; font-variant-numeric: tabular-nums; }
+    .numbers thead th { font-size: inherit; }
     .numbers th + th, .numbers td { text-align: right; padding: .3rem 0 .3rem 1.4rem; }
     .numbers td { white-space: nowrap; }
     .numbers th:first-child { padding-right: .5rem; white-space: nowrap; }
@@ -76,6 +77,7 @@ css() ->
     details .scroll { margin-top: .5rem; }
     .notes { padding-left: 1.1rem; }
     .notes li { margin-bottom: .5rem; }
+    code { font: .9em/1 ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace; }
     .command { margin: 0; padding: .7rem .9rem; background: var(--soft); white-space: pre; overflow-x: auto; font: .875rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace; user-select: all; -webkit-user-select: all; }
     .command code { font: inherit; }
     .measured { margin-top: .75rem; }
@@ -105,7 +107,7 @@ css() ->
       body { font-size: 10pt; line-height: 1.45; }
       h3, figure, dl { margin-top: 1.25rem; }
       figure { margin-bottom: 1.25rem; }
-      figure svg { max-height: 76mm; }
+      figure svg { max-height: 88mm; }
       .verdict { margin: 1rem 0; }
       nav, details { display: none; }
       main { max-width: none; padding: 0; }
@@ -114,9 +116,9 @@ css() ->
       figure, tr, .verdict, .command { break-inside: avoid; }
       h2, h3, figcaption { break-after: avoid; }
       .scroll { overflow: visible; }
-      .numbers { font-size: 8pt; }
+      .numbers { font-size: 7pt; }
       .numbers th:first-child, .numbers td { white-space: normal; }
-      .numbers th + th, .numbers td { padding-left: .6rem; }
+      .numbers th + th, .numbers td { padding-left: .45rem; }
       .command { white-space: pre-wrap; }
     }
 
