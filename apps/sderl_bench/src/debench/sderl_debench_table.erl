@@ -36,9 +36,9 @@ points(Runs) ->
     ]).
 
 %% What differs between points.
-name(#{mode := Mode, nodes := Nodes, global_pct := Pct} = Params, Points) ->
+name(#{nodes := Nodes, global_pct := Pct} = Params, Points) ->
     [
-        io_lib:format("~ts, ~w nodes", [Mode, Nodes]),
+        sderl_bench_series:label(Params, [mode, nodes]),
         [io_lib:format(" in groups of ~w", [Size]) || #{group_size := Size} <- [Params], Size < Nodes],
         [[", ", number(Pct), " % global"] || length(lists:uniq([P || {#{global_pct := P}, _} <- Points])) > 1]
     ].
