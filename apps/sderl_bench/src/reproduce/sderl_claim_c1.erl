@@ -135,8 +135,8 @@ page(Points) ->
         tables => [sderl_claim_load:table("All shares", Modes)],
         notes => [
             text("A share bends at the first size at which the p50 of global operations is over ~w times that of the smallest cluster, or less than ~w % of the operations "
-                 "that were asked for are done. Points that are short of processor are judged too: beyond the bend they all are. On one machine that processor is what "
-                 "the operations of all nodes share, on a cluster it is the one lock of `global`; a cluster of hosts bends at another size, and at a larger share sooner all the same.",
+                 "that were asked for are done. Unlike in the other claims, points that are short of processor are judged too; how much of it was used at the bend says whether it was the processor "
+                 "that gave out, which all nodes share on one machine, or the lock of `global`, for which nodes wait on a cluster of hosts, too.",
                  [?BEND, ?DONE_PCT])
             | sderl_claim_load:notes(base(Points))
         ],

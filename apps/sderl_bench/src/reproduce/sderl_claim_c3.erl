@@ -64,7 +64,7 @@ verdict(Points) ->
         {#{} = A, #{} = B} ->
             Pg = growth(Common(judged(base(Points, pg))), What),
             P95 = [sderl_claim_load:times(growth(Common(Groups), p(global, p95))) || Groups <- [Stock, Sd]],
-            judge(A, B, text("~ts (p95: ~ts and ~ts.)~ts ~ts", [said(A, B)] ++ P95 ++ [said_pg(Pg), crossing(Common(Stock), Common(Sd))]));
+            judge(A, B, text("~ts The p95 grew ~ts and ~ts.~ts ~ts", [said(A, B)] ++ P95 ++ [said_pg(Pg), crossing(Common(Stock), Common(Sd))]));
         _ ->
             {not_shown, <<"There are no two sizes of the cluster at which both stock Erlang and s_groups can be judged.">>}
     end.

@@ -205,6 +205,7 @@ mode_name(pg) -> "stock Erlang (pg, no unique names)".
 -spec percent(number()) -> binary().
 percent(Pct) -> text("~w", [case Pct == trunc(Pct) of true -> trunc(Pct); false -> Pct end]).
 
+ms(Ms) when Ms < 0.1 -> [sderl_bench_table:number(1000 * Ms), " µs"];
 ms(Ms) -> [sderl_bench_table:number(Ms), " ms"].
 
 -doc "What a reader must know to judge the points, the rule about the processor with what was measured.".

@@ -102,9 +102,8 @@ markdown(#{scale := Scale, machine := Machine, points := Points, used_s := Used,
             case Run of #{revision := undefined} -> ""; #{revision := Revision} -> [", revision ", Revision] end,
             binary:part(maps:get(started, Run), 0, min(10, byte_size(maps:get(started, Run)))), Command
         ]),
-        sderl_bench_table:markdown(["claim", "verdict", "measured"], [
-            [[Id, ": ", Title], verdict(Verdict), cell(Text)] || #{id := Id, title := Title, verdict := Verdict, verdict_text := Text} <- Pages
-        ])
+        "| claim | verdict | measured |\n|---|---|---|\n",
+        [["| ", Id, ": ", Title, " | ", verdict(Verdict), " | ", cell(Text), " |\n"] || #{id := Id, title := Title, verdict := Verdict, verdict_text := Text} <- Pages]
     ].
 
 cell(Text) -> string:replace(Text, "|", "\\|", all).
