@@ -96,10 +96,10 @@ options_test() ->
     end,
     ?assertEqual(#{nodes => [10], repeat => 3, compare => false}, Checked([])),
     ?assertEqual(#{nodes => [4, 2], repeat => 1, compare => true}, Checked(["--nodes", "4, 2,4", "--repeat", "1", "--compare"])),
-    ?assertEqual("--nodes: \"0\" is no whole number from 1 to 10000", Checked(["--nodes", "0"])),
-    ?assertEqual("--nodes: \"\" is no whole number from 1 to 10000", Checked(["--nodes", "1,,2"])),
+    ?assertEqual("--nodes: \"0\" is no whole number from 1 to 1000000", Checked(["--nodes", "0"])),
+    ?assertEqual("--nodes: \"\" is no whole number from 1 to 1000000", Checked(["--nodes", "1,,2"])),
     ?assertEqual("--repeat must be at least 1, not 0", Checked(["--repeat", "0"])),
-    ?assertMatch("--nodes 10000: the nodes need " ++ _, Checked(["--nodes", "2,10000"])).
+    ?assertMatch("--nodes 1000000: the nodes need " ++ _, Checked(["--nodes", "2,1000000"])).
 
 %% The text of all the series, in turns, and each result written at once; an error ends it and what was measured is kept.
 run_test() ->

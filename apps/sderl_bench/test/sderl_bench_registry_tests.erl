@@ -42,7 +42,7 @@ bad_options_test_() ->
                 "--impl", ""
             ]},
             {"--impl names pg twice; use --repeat to run it several times", ["--impl", "pg,global,pg"]},
-            {"--nodes: \"0\" is no whole number from 1 to 10000", ["--nodes", "0"]},
+            {"--nodes: \"0\" is no whole number from 1 to 1000000", ["--nodes", "0"]},
             {"--clients must be at least 1, not 0", ["--clients", "0"]},
             {"--seconds must be at least 1, not -3", ["--seconds", "-3"]},
             {"--names must be at least 0, not -1", ["--names", "-1"]},
@@ -118,7 +118,7 @@ metrics(PairsPerS, Converged) ->
 table_test() ->
     Text = table([{"s_group", 50}, {"yardstick", 100}, {"s_group", 30}, {"yardstick", 100}]),
     ?assertMatch({match, _}, re:run(Text, "s_group +40.0 \\(30.0..50.0\\) +0.40 \\(0.30..0.50\\) ")),
-    ?assertMatch({match, _}, re:run(Text, "yardstick +100 \\(100..100\\) +1.00 \\(1.00..1.00\\) ")),
+    ?assertMatch({match, _}, re:run(Text, "yardstick +100 +1.00 ")),
     ?assertMatch({match, _}, re:run(Text, "x yardstick")),
     ?assertMatch(nomatch, re:run(Text, "x global")).
 

@@ -271,7 +271,7 @@ bad_options_test_() ->
     [
         {Text, ?_assertEqual({error, Text}, options(Args))}
      || {Text, Args} <- [
-            {"--nodes: \"0\" is no whole number from 1 to 10000", ["--nodes", "0"]},
+            {"--nodes: \"0\" is no whole number from 1 to 1000000", ["--nodes", "0"]},
             {"--nodes must be at least 2: operations go from node to node; or give --weights local=1 alone", ["--nodes", "10,1"]},
             {"--mode: there is no mode \"mesh\"; there are stock, pg, sd", ["--mode", "pg,mesh"]},
             {"--mode names pg twice; use --repeat to run it several times", ["--mode", "pg,sd,pg"]},

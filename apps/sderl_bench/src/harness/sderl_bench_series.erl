@@ -20,7 +20,7 @@ it is there.
 -type spread() :: {Median :: number(), Least :: number(), Greatest :: number()}.
 
 %% More nodes than one machine is for.
--define(MOST_NODES, 10_000).
+-define(MOST_NODES, 1_000_000).
 
 -doc "The options of a series, with these defaults. `--compare` is for the benchmark to look at: all its variants.".
 -spec options(#{nodes := string(), repeat := pos_integer()}) -> [argparse:argument()].
