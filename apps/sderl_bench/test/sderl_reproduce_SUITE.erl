@@ -7,11 +7,11 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([resumed/1]).
+-export([resumed/1, failing/1]).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [resumed].
+all() -> [resumed, failing].
 
 resumed(Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), "reproduced"),
@@ -56,6 +56,29 @@ resumed(Config) ->
     %% Four nodes show nothing, and no verdict says they do.
     ?assertMatch(#{verdict := not_shown, command := <<"again">>, tables := [#{rows := [_, _, _, _, _, _]}]}, Page),
     ?assertMatch(<<_/binary>>, unicode:characters_to_binary(sderl_reproduce:markdown(Run, [Page]))).
+
+%% Points that cannot be measured are told, the others are not lost, and the next command tries again.
+failing(Config) ->
+    Dir = filename:join(proplists:get_value(priv_dir, Config), "failing"),
+    {ok, #{orbit := Orbit} = Scale} = sderl_reproduce_scale:scale(test, fun sderl_fleet:fits/1),
+    Request = fun(Generators) ->
+        #{
+            claims => [sderl_claim_c4], out => Dir, budget_s => infinity, command => <<"again">>,
+            scale => Scale#{runs := 1, orbit := Orbit#{generators := Generators, nodes := [1], library := []}}
+        }
+    end,
+    Say = fun(Line) -> ct:log("~ts", [Line]) end,
+    {error, Text} = sderl_reproduce_run:run(Request(g9), Say),
+    ?assertEqual(
+        <<"2 points could not be measured, such as orbit stock, 1 node; the same command tries them again">>,
+        unicode:characters_to_binary(Text)
+    ),
+    {ok, #{points := 0, failed := [#{claim := <<"C4">>, reason := Reason}, _]}, [#{verdict := not_shown, notes := Notes}]} = sderl_reproduce:pages(Dir),
+    ?assertNotEqual(nomatch, string:find(Reason, "there are no generators g9")),
+    ?assertMatch([_, _], [Note || Note <- Notes, string:find(Note, Reason) =/= nomatch]),
+    {ok, #{jobs := [_, _], failed := []}, _} = sderl_reproduce_run:planned(Request(g9)),
+    ok = sderl_reproduce_run:run(Request(g12345), Say),
+    {ok, #{points := 2, failed := []}, [_]} = sderl_reproduce:pages(Dir).
 
 %% The number of points that it said it measured.
 run(Request) ->
