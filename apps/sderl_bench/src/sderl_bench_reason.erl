@@ -17,6 +17,14 @@ text({no_program, Name}) ->
     io_lib:format("the program ~ts is not on the PATH", [Name]);
 text({fleet_ended, Why}) ->
     io_lib:format("the nodes were stopped: ~0tp", [Why]);
+text({group_not_made, Group, {Node, {error, down}}}) when is_atom(Node) ->
+    io_lib:format("node ~ts, which was to make the group ~0tp, went down", [Node, Group]);
+text({group_not_made, Group, {[], [_ | _] = Missing}}) ->
+    io_lib:format("these nodes did not join the group ~0tp, because they went down or could not be reached: ~ts", [
+        Group, lists:join(", ", [atom_to_list(Node) || Node <- Missing])
+    ]);
+text({group_not_made, Group, Answer}) ->
+    io_lib:format("the group ~0tp could not be made: ~0tp", [Group, Answer]);
 text({group_not_ready, Node, {ok, {error, timeout}}}) ->
     io_lib:format("the group of node ~ts was not ready in time", [Node]);
 text({group_not_ready, Node, Answer}) ->

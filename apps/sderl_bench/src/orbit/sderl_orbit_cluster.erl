@@ -72,8 +72,13 @@ on(Fleet, #{mode := Mode, nodes := Count, groups := GroupCount, workers := Worke
     try
         maybe
             ok ?= prepare(Mode, Fleet, All, Groups, Params),
-            {{ok, Result}, Usage} ?=
-                sderl_bench_meter:around(Fleet, All, fun() -> run(Fleet, Master, Nodes, Groups, Params, Label) end),
+            %% What goes wrong leaves at once: a node that stands still would not tell what it used for a minute.
+            {Result, Usage} = sderl_bench_meter:around(Fleet, All, fun() ->
+                case run(Fleet, Master, Nodes, Groups, Params, Label) of
+                    {ok, Done} -> Done;
+                    {error, Why} -> throw({?MODULE, Why})
+                end
+            end),
             #{per_node := PerNode} = Usage,
             {ok, #{
                 result => Result,
@@ -81,12 +86,11 @@ on(Fleet, #{mode := Mode, nodes := Count, groups := GroupCount, workers := Worke
                 links => sderl_orbit_layout:measured_links(Master, Groups, [{N, L} || #{node := N, links := L} <- PerNode]),
                 links_expected => sderl_orbit_layout:expected_links(mode_of_links(Mode), Count, Groups)
             }}
-        else
-            {{error, Reason}, _Usage} -> {error, {orbit, Reason}};
-            {error, Reason} -> {error, Reason}
         end
+    catch
+        throw:{?MODULE, Reason} -> {error, {orbit, Reason}}
     after
-        delete(Fleet, sderl_orbit_layout:namespaces(Master, Groups), Groups)
+        clean(Mode, Fleet, sderl_orbit_layout:namespaces(Master, Groups))
     end.
 
 -doc "Which formulas hold.".
@@ -164,19 +168,20 @@ conf(Master, Nodes, Groups, #{mode := Mode, size := N, workers := Workers, stall
             end
     }.
 
-%% On any of its nodes that runs, as the submaster's may be dead.
-delete(_, _, []) ->
-    ok;
-delete(Fleet, Namespaces, _) ->
+%% Groups are deleted on any of their nodes that runs, as the submaster's may be dead. (The nodes are free nodes then,
+%% which mesh: links are as in the formulas in the first run on a fleet only.)
+clean(sd, Fleet, Namespaces) ->
     Running = sderl_fleet:nodes(Fleet),
     _ = sderl_bench_task:at_once(Namespaces, fun(Group, Members) ->
-        [] =:= lists:dropwhile(
+        [] =/= lists:dropwhile(
             fun(Node) ->
                 [{Node, {ok, ok}}] =/= sderl_fleet:multicall(Fleet, [Node], s_group, delete_s_group, [Group], ?DELETE_MS)
             end,
             [Node || Node <- Members, lists:member(Node, Running)]
         )
     end),
+    ok;
+clean(_, _, _) ->
     ok.
 
 now_ms() -> erlang:monotonic_time(millisecond).

@@ -47,7 +47,12 @@ group.
 -type result() :: #{seconds := float(), reports := [sderl_orbit_worker:report()]}.
 
 -doc "Why there is no result.".
--type failure() :: sderl_orbit_team:death() | {stalled, Ms :: pos_integer(), Found :: non_neg_integer()}.
+-type failure() :: sderl_orbit_team:death() | {died, {master, node()}, Reason :: term()} | {stalled, Ms :: pos_integer(), Found :: non_neg_integer()}.
+
+%% How long a death may take to be known here that was felt elsewhere.
+-define(CAUSE_MS, 3000).
+
+-define(FOUND_MS, 300).
 
 -record(m, {
     caller :: reference(),
@@ -60,13 +65,13 @@ group.
 }).
 
 -doc "Runs it, from a process on the node of the master, in a process of its own.".
--spec run(conf()) -> {ok, result()} | {error, failure() | {failed, term()}}.
+-spec run(conf()) -> {ok, result()} | {error, failure()}.
 run(Conf) ->
     Caller = self(),
     Task = sderl_bench_task:start(fun() -> master(Caller, Conf) end),
     case sderl_bench_task:result(Task, infinity) of
         {ok, Result} -> Result;
-        {error, Reason} -> {error, Reason}
+        {error, {failed, Reason}} -> {error, {died, {master, node()}, Reason}}
     end.
 
 -doc "How many elements are found so far by the run whose master is on this node; `undefined` when there is none.".
@@ -81,6 +86,10 @@ found() ->
             receive
                 {Ref, Found} -> Found;
                 {'DOWN', Ref, process, Pid, _} -> undefined
+            %% It ends the run; the node is there all the same.
+            after ?FOUND_MS ->
+                true = demonitor(Ref, [flush]),
+                undefined
             end
     end.
 
@@ -227,11 +236,11 @@ next(#m{caller = Caller, stall_ms = StallMs, deadline = Deadline, found = Found,
     receive
         {'EXIT', Pid, Reason} ->
             case sderl_orbit_team:died(Pid, Reason, Team) of
-                {died, _, _} = Death -> throw({failed, Death});
+                {died, _, _} = Death -> throw({failed, cause(Death, Team)});
                 _ -> next(M)
             end;
         {died, _, _} = Death ->
-            throw({failed, Death});
+            throw({failed, cause(Death, Team)});
         {'DOWN', Caller, process, _, Reason} ->
             throw({failed, {caller, Reason}});
         {found, Alias} ->
@@ -241,6 +250,16 @@ next(#m{caller = Caller, stall_ms = StallMs, deadline = Deadline, found = Found,
             {Message, M#m{deadline = now_ms() + StallMs}}
     after max(0, Deadline - now_ms()) -> throw({failed, {stalled, StallMs, total(Found)}})
     end.
+
+%% Who could not send to another may have been the first to feel the death of that one, or of a node between them.
+cause({died, _, {undelivered, _, _}} = Death, Team) ->
+    receive
+        {'EXIT', Pid, Reason} when is_map_key(Pid, Team), Reason =/= normal -> sderl_orbit_team:died(Pid, Reason, Team);
+        {died, _, Reason} = Other when not is_tuple(Reason); element(1, Reason) =/= undelivered -> Other
+    after ?CAUSE_MS -> Death
+    end;
+cause(Death, _) ->
+    Death.
 
 total(Found) -> lists:sum(maps:values(Found)).
 

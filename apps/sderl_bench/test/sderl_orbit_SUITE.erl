@@ -1,0 +1,237 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_orbit_SUITE).
+-moduledoc "Orbit on real nodes: sizes, links, and what becomes of a run of which something dies.".
+
+-behaviour(ct_suite).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-compile([export_all, nowarn_export_all]).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() -> [golden_stock, golden_sd, links, killed_own, killed_library, killed_stock, stands_still, command].
+
+%% Sizes and links
+
+golden_stock(_) ->
+    Params = params(stock, #{nodes => 3}),
+    with(Params, fun(Fleet) -> golden(Fleet, Params, [1, 10]) end).
+
+golden_sd(_) ->
+    Params = params(sd, #{nodes => 4}),
+    with(Params, fun(Fleet) ->
+        golden(Fleet, Params, [1]),
+        golden(Fleet, Params#{table := compact, routing := library}, [7])
+    end).
+
+golden(Fleet, Params, Batches) ->
+    [
+        begin
+            {ok, Generators} = sderl_orbit_generators:parse(Name),
+            Outcome = on(Fleet, Params#{generators := Generators, batch := Batch}),
+            ?assertEqual(ok, sderl_orbit_gold:check(Name, 1000, stats(Outcome)))
+        end
+     || Batch <- Batches, {Name, _} <- sderl_orbit_gold:sizes(1000)
+    ],
+    nothing_left(Fleet).
+
+%% Groups of equal size, of two and three nodes, of one node, of all.
+links(_) ->
+    [
+        begin
+            Params = params(Mode, #{nodes => 5, groups => S, routing => Routing, gateways => 3, batch => 5}),
+            Outcome = #{links := Links, links_expected := Formulas} = with(Params, fun(Fleet) -> on(Fleet, Params) end),
+            ?assertEqual({S, Routing, Expected}, {S, Routing, Links}),
+            ?assertEqual(Expected, Formulas),
+            ?assertEqual(ok, sderl_orbit_gold:check("g12", 1000, stats(Outcome)))
+        end
+     || {Mode, S, Routing, Expected} <- [
+            {stock, 1, own, #{master => 5, submaster_max => undefined, worker_max => 5}},
+            {sd, 2, own, #{master => 2, submaster_max => 4, worker_max => 2}},
+            {sd, 2, library, #{master => 2, submaster_max => 4, worker_max => 2}},
+            {sd, 5, library, #{master => 5, submaster_max => 5, worker_max => undefined}},
+            {sd, 1, own, #{master => 1, submaster_max => 5, worker_max => 4}}
+        ]
+    ],
+    ok.
+
+%% Deaths. The same nodes are used again and again: nothing of a run may stay.
+
+killed_own(_) ->
+    Params = long(sd, #{nodes => 4}),
+    with(Params, fun(Fleet) ->
+        [Master, S1, W1, S2, _W2] = Nodes = sderl_fleet:nodes(Fleet),
+        [
+            begin
+                process_dies(Fleet, Params, W1, worker, Stage),
+                process_dies(Fleet, Params, S2, gateway, Stage),
+                process_dies(Fleet, Params, S1, submaster, Stage)
+            end
+         || Stage <- [early, working]
+        ],
+        process_dies(Fleet, Params, Master, master, working),
+        [unprepared(Fleet, Params, Node) || Node <- [S2, W1]],
+        [node_dies(Fleet, Params, Node, Role) || {Node, Role} <- [{W1, "worker [34]"}, {S2, "the submaster of group 2"}, {Master, "the master"}]],
+        ?assertEqual(Nodes, sderl_fleet:nodes(Fleet)),
+        works(Fleet, Params)
+    end).
+
+killed_library(_) ->
+    Params = (long(sd, #{nodes => 4}))#{routing := library},
+    with(Params, fun(Fleet) ->
+        [_Master, S1, _W1, S2, W2] = sderl_fleet:nodes(Fleet),
+        process_dies(Fleet, Params, W2, worker, working),
+        process_dies(Fleet, Params, S1, submaster, working),
+        node_dies(Fleet, Params, W2, "worker [0-9]+"),
+        node_dies(Fleet, Params, S2, "the submaster of group 2"),
+        works(Fleet, Params)
+    end).
+
+killed_stock(_) ->
+    Params = long(stock, #{nodes => 2}),
+    with(Params, fun(Fleet) ->
+        [_Master, N1, N2] = sderl_fleet:nodes(Fleet),
+        process_dies(Fleet, Params, N1, worker, early),
+        process_dies(Fleet, Params, N2, worker, working),
+        node_dies(Fleet, Params, N1, "worker [12]"),
+        works(Fleet, Params)
+    end).
+
+%% A node that is stopped is not dead. The master's own node is killed when it does not answer any more.
+stands_still(_) ->
+    %% Without bundles a link is full in a moment.
+    Params = (long(stock, #{nodes => 2}))#{stall_s := 2, batch := 1, table := hash, generators := [1, 2]},
+    with(Params, fun(Fleet) ->
+        [Master, N1, _] = sderl_fleet:nodes(Fleet),
+        Text1 = broken(Fleet, Params, working, fun() -> ok = sderl_fleet:suspend(Fleet, N1) end),
+        ct:pal("~ts", [Text1]),
+        ?assertMatch({match, _}, re:run(Text1, "^nothing has been found for 2 s, after [0-9]+ elements")),
+        ok = sderl_fleet:resume(Fleet, N1),
+        nothing_left(Fleet),
+        Text2 = broken(Fleet, Params, working, fun() -> ok = sderl_fleet:suspend(Fleet, Master) end),
+        ?assertEqual(went_down(Master, "the master"), Text2)
+    end).
+
+process_dies(Fleet, Params, Node, Role, Stage) ->
+    Text = broken(Fleet, Params, Stage, fun() ->
+        ok = sderl_fleet:await(fun() -> sderl_fleet:call(Fleet, Node, sderl_orbit_kill, one, [Role]) end, 30_000)
+    end),
+    ct:pal("~ts", [Text]),
+    Wanted = io_lib:format("~ts( [0-9]+| of group [0-9]+)? on ~ts died: (killed|noproc); Orbit has no recovery", [Role, Node]),
+    ?assertMatch({match, _}, re:run(Text, Wanted)),
+    nothing_left(Fleet).
+
+node_dies(Fleet, Params, Node, Role) ->
+    Text = broken(Fleet, Params, working, fun() -> ok = sderl_fleet:kill(Fleet, Node) end),
+    ct:pal("~ts", [Text]),
+    ?assertMatch({match, _}, re:run(Text, ["^", went_down(Node, Role), "$"])),
+    nothing_left(Fleet),
+    {ok, Node} = sderl_fleet:restart(Fleet, Node).
+
+%% It dies while the groups are made, or just before.
+unprepared(Fleet, Params, Node) ->
+    Text = broken(Fleet, Params, early, fun() -> ok = sderl_fleet:kill(Fleet, Node) end),
+    ct:pal("~ts", [Text]),
+    ?assertMatch({match, _}, re:run(Text, atom_to_list(Node))),
+    nothing_left(Fleet),
+    {ok, Node} = sderl_fleet:restart(Fleet, Node).
+
+went_down(Node, Role) -> lists:flatten(io_lib:format("node ~ts went down, with ~ts; Orbit has no recovery", [Node, Role])).
+
+%% What a run says of which something is broken: early, when its master is there or sooner, or when it has found
+%% something.
+broken(Fleet, Params, Stage, Break) ->
+    Task = sderl_bench_task:start(fun() -> sderl_orbit_cluster:on(Fleet, Params, "test") end),
+    [Master | _] = sderl_fleet:nodes(Fleet),
+    _ = Stage =:= early orelse begin
+        ok = sderl_fleet:await(fun() -> 0 < found(Fleet, Master) end, 60_000)
+    end,
+    Break(),
+    {ok, {error, Reason}} = sderl_bench_task:result(Task, 120_000),
+    unicode:characters_to_list(sderl_bench_reason:text(Reason)).
+
+found(Fleet, Master) ->
+    case sderl_fleet:call(Fleet, Master, sderl_orbit_master, found, []) of
+        undefined -> 0;
+        Found -> Found
+    end.
+
+%% It is as if there had been no run.
+works(Fleet, Params) ->
+    Outcome = on(Fleet, Params#{size := 1000, generators := [1, 2]}),
+    ?assertEqual(ok, sderl_orbit_gold:check("g12", 1000, stats(Outcome))),
+    nothing_left(Fleet).
+
+%% No process of Orbit on any node that runs, and no group.
+nothing_left(Fleet) ->
+    Nodes = sderl_fleet:nodes(Fleet),
+    ok = sderl_fleet:await(
+        fun() ->
+            Left = [
+                {Node, Processes, Groups}
+             || Node <- Nodes,
+                Processes <- [sderl_fleet:call(Fleet, Node, sderl_orbit_kill, all, [])],
+                Groups <- [groups(Fleet, Node)],
+                {Processes, Groups} =/= {[], []}
+            ],
+            Left =:= [] orelse Left
+        end,
+        30_000
+    ).
+
+groups(Fleet, Node) ->
+    case sderl_fleet:call(Fleet, Node, erlang, whereis, [sderl_node]) of
+        undefined -> [];
+        _ -> sderl_fleet:call(Fleet, Node, s_group, own_s_groups, [])
+    end.
+
+on(Fleet, Params) ->
+    {ok, Outcome} = sderl_orbit_cluster:on(Fleet, Params, "test"),
+    Outcome.
+
+stats(#{result := #{reports := Reports}}) -> sderl_orbit_stats:merge(Reports).
+
+with(Params, Fun) ->
+    {ok, Fleet} = sderl_fleet:start(sderl_orbit_cluster:plan(Params, "test")),
+    try
+        Fun(Fleet)
+    after
+        sderl_fleet:stop(Fleet)
+    end.
+
+params(Mode, More) ->
+    maps:merge((sderl_orbit:defaults())#{mode => Mode, generators => [1, 2], size => 1000}, More).
+
+%% Far longer than a test.
+long(Mode, More) -> params(Mode, More#{generators => [1, 2, 3], size => 10_000_000, batch => 20, table => compact}).
+
+%% The command line
+
+command(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "orbit.json"),
+    Args = ["bench", "orbit", "--compare", "--generators", "g124", "--size", "1000", "--nodes", "2", "--json", File],
+    ?assertMatch({0, stdout, _}, sderl_cli:run(Args)),
+    {ok, Text} = file:read_file(File),
+    Results = [json:decode(Line) || Line <- binary:split(Text, <<"\n">>, [global, trim])],
+    ?assertEqual(
+        [<<"plain">>, <<"seq">>, <<"par">>, <<"stock">>, <<"own">>, <<"library">>],
+        [maps:get(<<"routing">>, P, Mode) || #{<<"params">> := #{<<"mode">> := Mode} = P} <- Results]
+    ),
+    [
+        begin
+            ?assertMatch(
+                #{
+                    <<"experiment">> := <<"orbit">>,
+                    <<"metrics">> := #{
+                        <<"size">> := 854, <<"vertices_received">> := 2563, <<"links_as_expected">> := true,
+                        <<"seconds">> := _, <<"elements_per_s">> := _, <<"bytes_per_element">> := _, <<"messages">> := _,
+                        <<"workers">> := [#{<<"node">> := _, <<"idle_tail_ms">> := _} | _]
+                    }
+                },
+                Result
+            )
+        end
+     || Result <- Results
+    ],
+    ok.
