@@ -103,16 +103,18 @@ divides(_, _) ->
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
 run(Options, Output) ->
-    maybe
-        {ok, Runs} ?= measure(Options, Output),
-        sderl_bench_output:say(Output, ["\n", title(Options), "\n\n", table(Runs), notes(Runs)]),
-        verdict(Runs)
+    Show = fun(Runs) -> sderl_bench_output:say(Output, ["\n", title(Options), "\n\n", table(Runs), notes(Runs)]) end,
+    case measure(Options, Show, Output) of
+        {ok, All} -> verdict(All);
+        {error, Message} -> {error, Message}
     end.
 
 -doc "Runs the implementations in turn and writes the result of each run.".
 -spec measure(#{atom() => term()}, sderl_bench_output:output()) ->
     {ok, [run()]} | {error, sderl_command:text()}.
-measure(#{impl := Impls, nodes := Nodes, repeat := Repeat} = Options, Output) ->
+measure(Options, Output) -> measure(Options, fun(_) -> ok end, Output).
+
+measure(#{impl := Impls, nodes := Nodes, repeat := Repeat} = Options, Show, Output) ->
     Shared = maps:without([impl, repeat, compare], Options),
     Points = [
         Shared#{impl => list_to_binary(Name), nodes := N, group_size => maps:get(group_size, Options, N)}
@@ -128,10 +130,12 @@ measure(#{impl := Impls, nodes := Nodes, repeat := Repeat} = Options, Output) ->
                 Error
         end
     end,
-    case sderl_bench_series:run(registry, Points, Repeat, Run, Output) of
-        {ok, Runs} -> {ok, [R#{impl => binary_to_list(Impl)} || #{params := #{impl := Impl}} = R <- Runs]};
+    case sderl_bench_series:run(registry, Points, Repeat, Run, fun(Runs) -> Show(named(Runs)) end, Output) of
+        {ok, All} -> {ok, named(All)};
         Error -> Error
     end.
+
+named(Runs) -> [R#{impl => binary_to_list(Impl)} || #{params := #{impl := Impl}} = R <- Runs].
 
 title(#{nodes := Nodes, clients := Clients, seconds := Seconds, repeat := Repeat, names := Names} = Options) ->
     [

@@ -114,18 +114,25 @@ run_test() ->
             _ -> {ok, #{n => N, inner => #{m => 2 * N}, nodes => [P], none => undefined}}
         end
     end,
-    {ok, Runs} = sderl_bench_series:run(test, Points, 2, Fun, Output),
+    Show = fun(Seen) -> Self ! {shown, length(Seen)}, ok end,
+    {ok, Runs} = sderl_bench_series:run(test, Points, 2, Fun, Show, Output),
+    receive {shown, 8} -> ok end,
     ?assertEqual(["1/8 a, 1 node", "2/8 b, 1 node", "3/8 a, 2 nodes"], [receive {ran, L} -> L end || _ <- [1, 2, 3]]),
     ?assertEqual([1, 1, 1, 1, 2, 2, 2, 2], [maps:get(run, P) || #{params := P} <- Runs]),
     ?assertEqual([{P, #{n => {N, N, N}, inner => #{m => {2 * N, 2 * N, 2 * N}}}} || #{nodes := N} = P <- Points],
                  [{P, maps:map(fun(_, V) -> whole(V) end, M)} || {P, M} <- sderl_bench_series:medians(Runs)]),
     put(broken, true),
-    {error, Text} = sderl_bench_series:run(test, [#{mode => a, nodes => 3}], 1, Fun, Output),
+    {error, Text} = sderl_bench_series:run(test, [#{mode => a, nodes => 3}], 1, Fun, Show, Output),
     ?assertEqual("a, 3 nodes: the program x is not on the PATH", unicode:characters_to_list(Text)),
+    Break = fun(#{mode := b} = P, L) -> put(broken, true), Fun(P, L); (P, L) -> Fun(P, L) end,
+    {error, Late} = sderl_bench_series:run(test, Points, 1, Break, Show, Output),
+    ?assertEqual("2/4 b, 1 node: the program x is not on the PATH", unicode:characters_to_list(Late)),
+    %% Not what failed at once: that had nothing to show.
+    receive {shown, 1} -> ok end,
     ok = sderl_bench_output:close(Output),
     {ok, Json} = file:read_file(File),
     Lines = [json:decode(L) || L <- binary:split(Json, <<"\n">>, [global, trim_all])],
-    ?assertEqual(8, length(Lines)),
+    ?assertEqual(9, length(Lines)),
     ?assertMatch(#{<<"experiment">> := <<"test">>, <<"params">> := #{<<"run">> := 1}, <<"metrics">> := #{<<"none">> := null}}, hd(Lines)),
     ok = file:delete(File).
 

@@ -178,11 +178,14 @@ sizes(true, Nodes, Options) ->
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
 run(#{repeat := Repeat} = Options, Output) ->
-    maybe
-        {ok, Runs} ?= sderl_bench_series:run(debench, points(Options), Repeat, measure(Options), Output),
+    Show = fun(Runs) ->
         sderl_bench_output:say(Output, [
             "\n", title(Options), "\n\n", sderl_debench_table:points(Runs), sderl_debench_table:kinds(Runs), sderl_debench_table:notes(Runs)
         ])
+    end,
+    case sderl_bench_series:run(debench, points(Options), Repeat, measure(Options), Show, Output) of
+        {ok, _} -> ok;
+        {error, Message} -> {error, Message}
     end.
 
 %% As they are in the results. What the load is made of has a key of its own there.

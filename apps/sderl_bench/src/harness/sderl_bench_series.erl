@@ -8,7 +8,7 @@ a while disturbs all of them, and an interrupted series has something of everyth
 it is there.
 """.
 
--export([options/1, check/1, run/5, medians/1, label/2]).
+-export([options/1, check/1, run/6, medians/1, label/2]).
 -export_type([run/0, spread/0]).
 
 -import(sderl_bench_experiment, [option/5, at_least/3, numbers/4]).
@@ -58,19 +58,26 @@ fits(Count, Clusters) ->
 
 -doc """
 Measures all points `Repeat` times, with `Fun(Params, Label)`, whose errors are terms for
-`sderl_bench_reason:text/1`. The first error ends the series; what was measured until then is written.
+`sderl_bench_reason:text/1`. The first error ends the series; what was measured until then is written. `Show` gets all runs at
+the end, and those that there are before an error.
 """.
--spec run(Experiment :: atom(), [Params], Repeat :: pos_integer(), Fun, sderl_bench_output:output()) ->
+-spec run(Experiment :: atom(), [Params], Repeat :: pos_integer(), Fun, Show :: fun(([run()]) -> ok), sderl_bench_output:output()) ->
     {ok, [run()]} | {error, sderl_command:text()}
 when
     Params :: #{atom() => term()},
     Fun :: fun((Params, Label :: unicode:chardata()) -> {ok, Metrics :: #{atom() => term()}} | {error, term()}).
-run(Experiment, Points, Repeat, Fun, Output) ->
+run(Experiment, Points, Repeat, Fun, Show, Output) ->
     Turns = [{Params, Turn} || Turn <- lists:seq(1, Repeat), Params <- Points],
-    turns(lists:enumerate(Turns), length(Turns), Experiment, Fun, Output, []).
+    {Outcome, Latest} = turns(lists:enumerate(Turns), length(Turns), Experiment, Fun, Output, []),
+    Runs = lists:reverse(Latest),
+    ok = case Runs of [] -> ok; _ -> Show(Runs) end,
+    case Outcome of
+        ok -> {ok, Runs};
+        {error, Message} -> {error, Message}
+    end.
 
 turns([], _, _, _, _, Runs) ->
-    {ok, lists:reverse(Runs)};
+    {ok, Runs};
 turns([{Number, {Params, Turn}} | Turns], Total, Experiment, Fun, Output, Runs) ->
     Label = [[io_lib:format("~w/~w ", [Number, Total]) || Total > 1], label(Params, [impl, mode, nodes])],
     Started = sderl_bench_output:now(),
@@ -80,8 +87,8 @@ turns([{Number, {Params, Turn}} | Turns], Total, Experiment, Fun, Output, Runs) 
         ok ?= sderl_bench_output:write(Output, sderl_bench_output:result(Experiment, Full, Metrics, Started)),
         turns(Turns, Total, Experiment, Fun, Output, [#{params => Full, metrics => Metrics} | Runs])
     else
-        {measured, {error, Reason}} -> {error, [Label, ": ", sderl_bench_reason:text(Reason)]};
-        {error, Message} -> {error, Message}
+        {measured, {error, Reason}} -> {{error, [Label, ": ", sderl_bench_reason:text(Reason)]}, Runs};
+        {error, Message} -> {{error, Message}, Runs}
     end.
 
 -doc "Those of the parameters in words: `stock, 10 nodes`.".

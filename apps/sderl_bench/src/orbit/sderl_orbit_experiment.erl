@@ -106,9 +106,9 @@ enough(#{mode := Modes, groups := Groups}, Fewest) ->
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
 run(#{repeat := Repeat} = Options, Output) ->
     maybe
-        {ok, Runs} ?= sderl_bench_series:run(orbit, points(Options), Repeat, fun sderl_orbit:run/2, Output),
-        sderl_bench_output:say(Output, ["\n", title(Options), "\n\n", table(Runs)]),
-        verdict(Runs)
+        Show = fun(Runs) -> sderl_bench_output:say(Output, ["\n", title(Options), "\n\n", table(Runs)]) end,
+        {ok, All} ?= sderl_bench_series:run(orbit, points(Options), Repeat, fun sderl_orbit:run/2, Show, Output),
+        verdict(All)
     end.
 
 title(#{generators := Generators, size := Size, repeat := Repeat}) ->
