@@ -30,6 +30,7 @@ see `m:sderl_reproduce_scale`.
 %% As the scripts of DE-Bench have them: benchmarks.md 7.1.
 -define(PAYLOAD, 10).
 -define(COMPUTE_US, 1).
+-define(TIMEOUT_S, 10).
 
 %% ---------------------------------------------------------------- what to measure
 
@@ -40,13 +41,13 @@ point(#{nodes := Nodes, rate := Rate, warmup_s := WarmupS} = Scale, Mode, Size, 
     Seconds = seconds(Scale, Clusters * Size, Pct),
     Params = #{
         mode => Mode, nodes => Size, clusters => Clusters, global_pct => Pct, load => {open, Rate},
-        seconds => Seconds, warmup_s => WarmupS, payload => ?PAYLOAD, compute_us => ?COMPUTE_US
+        seconds => Seconds, warmup_s => WarmupS, payload => ?PAYLOAD, compute_us => ?COMPUTE_US, timeout_ms => 1000 * ?TIMEOUT_S
     },
     #{
         workload => debench,
         params => in_groups(Mode, Scale, Params),
         fixed_s => Seconds + WarmupS,
-        work_s => start_s(Mode, Scale, Clusters, Size)
+        work_s => start_s(Mode, Scale, Clusters, Size) + drain_s(Mode, Scale, Size, Pct)
     }.
 
 in_groups(sd, #{group_size := Size}, Params) -> Params#{group_size => Size, p2p => group};
@@ -60,6 +61,10 @@ seconds(#{rate := Rate, least_ops := Ops, least_s := Least}, Nodes, Pct) ->
 start_s(Mode, #{group_size := Group}, Clusters, Size) ->
     Meshed = case Mode of sd -> min(Group, Size); _ -> Size end,
     2 + 0.1 * Clusters * Size + 0.00035 * Clusters * Size * (Meshed - 1).
+
+%% Operations that a large cluster does not keep up with end late, or time out.
+drain_s(stock, #{base_pct := Base, sizes := Sizes}, Size, Pct) when Pct > Base -> ?TIMEOUT_S * Size / lists:max(Sizes);
+drain_s(_, _, _, _) -> 0.
 
 -doc "The smallest and the largest cluster: between them is the effect.".
 -spec ends(sderl_reproduce_scale:scale()) -> [pos_integer()].
