@@ -16,7 +16,7 @@ load(Mode, Nodes, Pct, Ms, More) ->
     Class = fun(P50) -> #{ops => 400, errors => 0, latency_us => #{p50 => P50, p95 => 2 * P50, p99 => 3 * P50}} end,
     Default = #{
         global => Class(1000 * Ms), p2p => Class(200), local => Class(2), kinds => #{global_register => Class(1000 * Ms)},
-        completed_pct => 100.0, cpu_pct => 20, cpu_us_per_op => 100, links_per_node_max => Nodes - 1, errors => 0,
+        global_done_pct => 100.0, cpu_pct => 20, cpu_us_per_op => 100, links_per_node_max => Nodes - 1, errors => 0,
         offered_per_s => 1500, messages_per_op => 3, bytes_per_op => 400
     },
     Changed = maps:map(fun
@@ -53,7 +53,7 @@ c1_test_() ->
         {"sooner", confirmed, Curve(10, [{10, 2}, {20, 5}, {50, 400}, {100, 9000}]) ++ Slow,
          ["1 % of global operations bent at 100 nodes", "10 % of global operations bent at 50 nodes"]},
         {"one share bends, the other not", confirmed, Curve(10, [{10, 2}, {50, 400}]) ++ Curve(1, [{10, 2}, {50, 9}]), ["1 % of global operations did not bend up to 50 nodes"]},
-        {"less is done", confirmed, [load(stock, 10, 10, 2), load(stock, 50, 10, 4, #{completed_pct => 90})] ++ Curve(1, [{10, 2}, {50, 9}]), ["at 50 p50 2.00 times that with 10, 90 % done"]},
+        {"less is done", confirmed, [load(stock, 10, 10, 2), load(stock, 50, 10, 4, #{global_done_pct => 90})] ++ Curve(1, [{10, 2}, {50, 9}]), ["at 50 p50 2.00 times that with 10, 90 % of them done"]},
         {"later", refuted, Curve(10, [{10, 2}, {20, 5}, {50, 9}, {100, 19}]) ++ Curve(1, [{10, 2}, {20, 5}, {50, 90}, {100, 190}]), ["bent later"]},
         {"flat", refuted, Curve(10, [{10, 2}, {100, 3}]) ++ Curve(1, [{10, 2}, {100, 3}]), ["Nothing bent"]},
         {"both at the same", not_shown, Curve(10, [{10, 2}, {100, 30}]) ++ Curve(1, [{10, 2}, {100, 30}]), ["not seen at this scale"]},

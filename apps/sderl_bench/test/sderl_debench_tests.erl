@@ -191,7 +191,7 @@ counted_test() ->
     Metrics = sderl_debench_tally:metrics(sderl_debench_tally:late(2 * ?MS, Tally), 2),
     ?assertMatch(
         #{
-            ops := 4, errors := 1, ops_per_s := 2.0, offered_per_s := 2.5, completed_pct := 80.0,
+            ops := 4, errors := 1, ops_per_s := 2.0, offered_per_s := 2.5, completed_pct := 80.0, global_done_pct := 100.0,
             error_reasons := [<<"rpc: timeout (1)">>],
             kinds := #{
                 rpc := #{ops := 1, errors := 1, ops_per_s := 1.0},

@@ -28,6 +28,7 @@ number of nodes and the same load with small clusters as with one large one, and
 | `late_us` | how much later than it was due a unit of the mix began, under open load: what the machine and the timers add to `latency_us` |
 | `errors`, `error_reasons` | operations that failed: `timeout`, `overload` (too many on their way), or the reason; the most frequent reasons |
 | `offered_per_s`, `completed_pct` | operations that were due in the measured time, in a second; how many of them succeeded |
+| `global_done_pct` | how many of the registrations and unregistrations succeeded, of two for each registration that was due: what is not registered is not unregistered either |
 | `timeline` | for each second `t_s`, by when operations were due, each class's `ops`, `p50_us`, `p95_us`, `errors` |
 | `names_left` | names of which some node knows when all is over: 0, else something was not removed |
 | others | as in `m:sderl_bench_meter`, of all nodes, in the measured time; `..._per_op` for each operation that ended |

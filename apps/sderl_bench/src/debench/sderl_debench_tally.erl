@@ -111,11 +111,16 @@ metrics(#{cells := Cells, ended := Ended, late := Late} = Tally, Seconds) ->
         ops_per_s => lists:sum(maps:values(Ended)) / Seconds,
         offered_per_s => (Ops + Errors) / Seconds,
         completed_pct => if Ops + Errors > 0 -> 100 * Ops / (Ops + Errors); true -> undefined end,
+        global_done_pct => done_pct(Kind(global_register), Kind(global_unregister)),
         errors => Errors,
         error_reasons => reasons(Tally),
         late_us => us(Late),
         timeline => timeline(Cells, Seconds)
     }.
+
+done_pct(#{ops := Ops, errors := Errors}, _) when Ops + Errors =:= 0 -> undefined;
+done_pct(#{ops := Registered, errors := Errors}, #{ops := Unregistered}) ->
+    100 * (Registered + Unregistered) / (2 * (Registered + Errors)).
 
 one({Latency, Service, Errors}, Ended, Seconds) ->
     #{

@@ -98,7 +98,7 @@ bend([{_, Smallest} | _] = Groups) ->
 
 past(Group, Limit) ->
     Slow = case value(Group, sderl_claim_load:p(global, p50)) of undefined -> false; Ms -> Ms > Limit end,
-    Lost = case value(Group, [completed_pct]) of undefined -> false; Pct -> Pct < ?DONE_PCT end,
+    Lost = case value(Group, [global_done_pct]) of undefined -> false; Pct -> Pct < ?DONE_PCT end,
     Slow orelse Lost.
 
 said({Pct, Groups}) ->
@@ -111,8 +111,8 @@ said({Pct, Groups}) ->
         #{from := From, ratio := R} -> [sderl_bench_table:number(R), io_lib:format(" times that with ~w, ", [From])];
         unknown -> "not known, "
     end,
-    text("~ts % of global operations ~ts (at ~w p50 ~ts~ts % done, processor ~ts %).",
-         [percent(Pct), Where, Last, Ratio, number(Group, completed_pct), number(Group, cpu_pct)]).
+    text("~ts % of global operations ~ts (at ~w p50 ~ts~ts % of them done, processor ~ts %).",
+         [percent(Pct), Where, Last, Ratio, number(Group, global_done_pct), number(Group, cpu_pct)]).
 
 number(Group, Key) -> sderl_bench_table:number(value(Group, [Key])).
 
@@ -125,7 +125,7 @@ page(Points) ->
     #{
         id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
         plots => [
-            (plot("Done of what was asked", axis("operations done", "%"), Shown, [completed_pct]))#{
+            (plot("Global operations done of those asked for", axis("done", "%"), Shown, [global_done_pct]))#{
                 marks => [#{y => ?DONE_PCT, text => <<"95 %">>}]
             }
         ] ++ sderl_claim_load:latency_plots("Global operations by their share", Shown) ++ [
@@ -134,7 +134,7 @@ page(Points) ->
         ],
         tables => [sderl_claim_load:table("All shares", Modes)],
         notes => [
-            text("A share bends at the first size at which the p50 of global operations is over ~w times that of the smallest cluster, or less than ~w % of the operations "
+            text("A share bends at the first size at which the p50 of global operations is over ~w times that of the smallest cluster, or less than ~w % of those "
                  "that were asked for are done. Unlike in the other claims, points that are short of processor are judged too; how much of it was used at the bend says whether it was the processor "
                  "that gave out, which all nodes share on one machine, or the lock of `global`, for which nodes wait on a cluster of hosts, too.",
                  [?BEND, ?DONE_PCT])

@@ -115,7 +115,7 @@ page(Points) ->
     #{
         id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
         plots => sderl_claim_load:latency_plots("Global operations", Named) ++ [
-            plot("Done of what was asked", axis("operations done", "%"), Named, [completed_pct]),
+            plot("Global operations done of those asked for", axis("done", "%"), Named, [global_done_pct]),
             plot("Links of a node, at most", axis("links", "", log), Named, [links_per_node_max]),
             plot("Processor time of an operation, of all kinds", axis("CPU time", "µs"), Named, [cpu_us_per_op]),
             plot("Messages of an operation, of all kinds", axis("messages", "", log), Named, [messages_per_op]),

@@ -185,15 +185,15 @@ table(Title, Named) ->
     #{
         title => text(Title),
         header => [
-            <<"cluster">>, <<"clusters">>, <<"nodes in each">>, <<"share, %">>, <<"runs">>, <<"global operations">>, <<"p50, ms">>, <<"p95, ms">>,
-            <<"asked, /s">>, <<"done, %">>, <<"errors">>, <<"processor, %">>, <<"CPU µs per operation"/utf8>>,
+            <<"cluster">>, <<"clusters">>, <<"nodes in each">>, <<"share, %">>, <<"runs">>, <<"global operations">>, <<"of them done, %">>, <<"p50, ms">>, <<"p95, ms">>,
+            <<"all operations, /s">>, <<"errors">>, <<"processor, %">>, <<"CPU µs per operation"/utf8>>,
             <<"messages per operation">>, <<"bytes per operation">>, <<"links per node">>
         ],
         rows => [
             [
                 text(mode_name(Mode)), text("~w", [maps:get(<<"clusters">>, Params, 1)]), text("~w", [N]), percent(Pct),
-                text("~w", [length(Runs)]), text("~w", [global_ops(Group)]), cell(Group, p(global, p50)), cell(Group, p(global, p95)),
-                cell(Group, [offered_per_s]), cell(Group, [completed_pct]), text("~w", [sum(Group, [errors])]), cell(Group, [cpu_pct]),
+                text("~w", [length(Runs)]), text("~w", [global_ops(Group)]), cell(Group, [global_done_pct]), cell(Group, p(global, p50)), cell(Group, p(global, p95)),
+                cell(Group, [offered_per_s]), text("~w", [sum(Group, [errors])]), cell(Group, [cpu_pct]),
                 cell(Group, [cpu_us_per_op]), cell(Group, [messages_per_op]), cell(Group, [bytes_per_op]), cell(Group, [links_per_node_max])
             ]
          || {Mode, Pct, Groups} <- Named, {N, #{params := Params, runs := Runs} = Group} <- Groups

@@ -142,7 +142,7 @@ label(Point, Jobs, Done) ->
 
 said(#{failed := Why}) ->
     ["not measured: ", Why];
-said(#{global := #{ops := Ops, latency_us := #{p50 := P50}}, completed_pct := Completed} = Metrics) ->
+said(#{global := #{ops := Ops, latency_us := #{p50 := P50}}, global_done_pct := Completed} = Metrics) ->
     io_lib:format("~w global operations, p50 ~ts ms, ~ts % done, processor ~ts %", [
         Ops, sderl_bench_table:number(case P50 of undefined -> undefined; _ -> P50 / 1000 end), sderl_bench_table:number(Completed), sderl_bench_table:number(maps:get(cpu_pct, Metrics, undefined))
     ]);
