@@ -21,12 +21,14 @@ hash again.
 
 -doc "Starts one, linked to the caller. It works when it has got `{init, Conf}`; what comes before waits.".
 -spec start() -> pid().
-start() -> spawn_opt(?MODULE, init, [self()], [link, {priority, high}]).
+start() -> spawn_link(?MODULE, init, [self()]).
 
 -doc false.
 -spec init(pid()) -> no_return().
 init(Submaster) ->
     proc_lib:set_label({orbit, gateway, Submaster}),
+    %% As published. It only passes on; workers have the work.
+    _ = process_flag(priority, high),
     receive
         {init, #{workers := Workers, groups := Groups, gateways := Gateways}} -> loop(Workers, Groups, Gateways)
     end.

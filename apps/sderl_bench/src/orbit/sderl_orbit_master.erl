@@ -254,7 +254,11 @@ next(#m{caller = Caller, stall_ms = StallMs, deadline = Deadline, found = Found,
 %% Who could not send to another may have been the first to feel the death of that one, or of a node between them.
 cause({died, _, {undelivered, _, _}} = Death, Team) ->
     receive
-        {'EXIT', Pid, Reason} when is_map_key(Pid, Team), Reason =/= normal -> sderl_orbit_team:died(Pid, Reason, Team);
+        {'EXIT', Pid, Reason} ->
+            case sderl_orbit_team:died(Pid, Reason, Team) of
+                {died, _, _} = Other -> cause(Other, Team);
+                _ -> cause(Death, Team)
+            end;
         {died, _, Reason} = Other when not is_tuple(Reason); element(1, Reason) =/= undelivered -> Other
     after ?CAUSE_MS -> Death
     end;

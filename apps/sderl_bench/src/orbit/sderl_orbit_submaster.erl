@@ -20,7 +20,7 @@ and they with it.
 
 -doc "Starts one on a node, linked to the caller, the master, which gets `{team, Group, Workers, Gateways}`.".
 -spec start(node(), Master :: pid(), task()) -> pid().
-start(Node, Master, Task) -> spawn_opt(Node, ?MODULE, init, [Master, Task], [link]).
+start(Node, Master, Task) -> spawn_link(Node, ?MODULE, init, [Master, Task]).
 
 -doc false.
 -spec init(pid(), task()) -> no_return().

@@ -112,7 +112,7 @@ was seen when it looked, now and then.
 
 -doc "Starts one on a node, linked to the caller, its leader.".
 -spec start(node(), Leader :: pid(), Index :: pos_integer()) -> pid().
-start(Node, Leader, Index) -> spawn_opt(Node, ?MODULE, init, [Leader, Index], [link]).
+start(Node, Leader, Index) -> spawn_link(Node, ?MODULE, init, [Leader, Index]).
 
 -doc false.
 -spec init(pid(), pos_integer()) -> ok.
