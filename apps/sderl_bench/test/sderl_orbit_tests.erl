@@ -72,21 +72,42 @@ same_elements_test() ->
 credit_test_() ->
     [
         sderl_prop:eunit("nothing of a credit is lost, however it is taken and given back", 500, fun conserved/0),
-        sderl_prop:eunit("credits are strictly descending", 300, fun descending/0)
+        sderl_prop:eunit("credits are strictly descending", 300, fun descending/0),
+        sderl_prop:eunit("a sum of credits is that of their atoms", 500, fun sums/0)
     ].
 
 carry_test() ->
     ?assertEqual([3], ?C:add_atom(5, [5, 4])),
     ?assertEqual([7, 5, 3], ?C:add_atom(5, [7, 3])),
     ?assertEqual(?C:one(), ?C:add([2, 1], [2])),
-    ?assertEqual({4, [4]}, ?C:debit_keeping([3])),
-    ?assertEqual({3, [1]}, ?C:debit_keeping([3, 1])),
+    ?assertEqual([9, 4, 2], ?C:add([9, 5, 4, 3], [5, 4])),
     ?assertEqual({3, ?C:zero()}, ?C:debit([3])).
+
+unit_test() ->
+    ?assertEqual({13, [13, 12, 11, 10, 9, 8, 7, 6, 5, 4], 13}, ?C:debit_keeping(0, [3])),
+    ?assertEqual({13, [12, 4], 13}, ?C:debit_keeping(13, [13, 12, 4])),
+    ?assertEqual({13, [13, 4], 13}, ?C:debit_keeping(13, [12, 4])),
+    ?assertEqual({20, [3], 13}, ?C:debit_keeping(13, [20, 3])),
+    %% A greater credit than it had: parts need not be so small any more.
+    ?assertEqual({12, [12, 11, 10, 9, 8, 7, 6, 5, 4, 3], 12}, ?C:debit_keeping(500, [2])).
+
+%% A hundred thousand messages do not make parts of a length of a hundred thousand.
+shallow_test() ->
+    {Deepest, Credit, _} = lists:foldl(
+        fun(_, {Max, C, Unit}) ->
+            {K, Rest, Next} = ?C:debit_keeping(Unit, C),
+            {max(K, Max), Rest, Next}
+        end,
+        {0, ?C:one(), 0},
+        lists:seq(1, 100_000)
+    ),
+    ?assert(Deepest =< 1000),
+    ?assert(length(Credit) =< 20).
 
 %% A holder of the whole who gives atoms away, keeping something or not, and gets some back.
 conserved() ->
     ?FORALL(Steps, steps(), begin
-        {Credit, Away} = walk(Steps),
+        {Credit, Away, _} = walk(Steps),
         Depth = lists:max([0 | Credit ++ Away]),
         Units = lists:sum([1 bsl (Depth - K) || K <- Credit ++ Away]),
         Units =:= 1 bsl Depth andalso ?C:is_one(lists:foldl(fun ?C:add_atom/2, Credit, Away))
@@ -94,25 +115,31 @@ conserved() ->
 
 descending() ->
     ?FORALL(Steps, steps(), begin
-        {Credit, _} = walk(Steps),
+        {Credit, _, _} = walk(Steps),
         Credit =:= lists:reverse(lists:usort(Credit))
+    end).
+
+sums() ->
+    ?FORALL({As, Bs}, {list(range(8, 20)), list(range(8, 20))}, begin
+        [A, B] = [lists:foldl(fun ?C:add_atom/2, ?C:zero(), lists:sublist(Ks, 120)) || Ks <- [As, Bs]],
+        ?C:add(A, B) =:= lists:foldl(fun ?C:add_atom/2, A, B)
     end).
 
 steps() -> list(oneof([keeping, keeping, all, {back, nat()}])).
 
-walk(Steps) -> lists:foldl(fun step/2, {?C:one(), []}, Steps).
+walk(Steps) -> lists:foldl(fun step/2, {?C:one(), [], 0}, Steps).
 
-step({back, _}, {Credit, []}) -> {Credit, []};
-step({back, N}, {Credit, Away}) ->
+step({back, _}, {Credit, [], Unit}) -> {Credit, [], Unit};
+step({back, N}, {Credit, Away, Unit}) ->
     K = lists:nth(1 + N rem length(Away), Away),
-    {?C:add_atom(K, Credit), lists:delete(K, Away)};
-step(_, {[], Away}) -> {[], Away};
-step(keeping, {Credit, Away}) ->
-    {K, [_ | _] = Rest} = ?C:debit_keeping(Credit),
-    {Rest, [K | Away]};
-step(all, {Credit, Away}) ->
+    {?C:add_atom(K, Credit), lists:delete(K, Away), Unit};
+step(_, {[], Away, Unit}) -> {[], Away, Unit};
+step(keeping, {Credit, Away, Unit}) ->
+    {K, [_ | _] = Rest, Next} = ?C:debit_keeping(Unit, Credit),
+    {Rest, [K | Away], Next};
+step(all, {Credit, Away, Unit}) ->
     {K, Rest} = ?C:debit(Credit),
-    {Rest, [K | Away]}.
+    {Rest, [K | Away], Unit}.
 
 %% Tables
 
@@ -214,42 +241,49 @@ killed_test_() ->
 
 killed(Index, AfterMs, Batch) ->
     N = 10_000,
-    Task = sderl_bench_task:start(fun() -> compute({par, hash, 3, Batch}, conf("g12", N)) end),
-    {ok, Victim} = worker(Index, Task),
-    receive after AfterMs -> ok end,
-    true = exit(Victim, kill),
-    {ok, Result} = sderl_bench_task:result(Task, 60_000),
+    {Runner, Ref} = spawn_monitor(fun() -> exit({result, compute({par, hash, 3, Batch}, conf("g12", N))}) end),
+    Killed = kill(worker(Index, Runner), AfterMs),
+    Result = receive {'DOWN', Ref, process, Runner, {result, R}} -> R end,
     ?assertEqual([], sderl_orbit_kill:processes(worker)),
     case Result of
-        {error, {died, {worker, Index, _}, Reason}} ->
-            ?assert(lists:member(Reason, [killed, noproc])),
+        {error, {died, {worker, Index, _}, killed}} ->
+            ?assert(Killed),
             died;
         {ok, #{reports := Reports}} ->
             ?assertEqual(ok, sderl_orbit_gold:check("g12", N, sderl_orbit_stats:merge(Reports))),
             over
     end.
 
-%% It is there in a moment.
-worker(Index, Task) ->
+kill(over, _) ->
+    false;
+kill(Victim, AfterMs) ->
+    receive after AfterMs -> ok end,
+    exit(Victim, kill).
+
+%% It is there in a moment, unless the run is over.
+worker(Index, Runner) ->
+    Alive = is_process_alive(Runner),
     case [Pid || {{orbit, worker, I}, Pid} <- sderl_orbit_kill:processes(worker), I =:= Index] of
-        [Pid] -> {ok, Pid};
-        [] -> worker(Index, Task)
+        [Pid] -> Pid;
+        [] when Alive -> worker(Index, Runner);
+        [] -> over
     end.
 
 %% Whoever asked for it ends, and it ends.
 caller_ends_test() ->
-    Task = sderl_bench_task:start(fun() -> compute({par, compact, 2, 100}, conf("g123", 10_000_000)) end),
-    {ok, _} = worker(2, Task),
-    ok = sderl_bench_task:stop(Task),
+    Runner = spawn(fun() -> compute({par, compact, 2, 100}, conf("g123", 10_000_000)) end),
+    Worker = worker(2, Runner),
+    ?assert(is_pid(Worker)),
+    true = exit(Runner, kill),
     ?assertEqual(ok, sderl_fleet:await(fun() -> [] =:= sderl_orbit_kill:processes(worker) end, 30_000)).
 
 %% A worker that stands still.
 stall_test() ->
     Conf = (conf("g123", 10_000_000))#{stall_ms := 300},
-    Task = sderl_bench_task:start(fun() -> compute({par, compact, 1, 100}, Conf) end),
-    {ok, Worker} = worker(1, Task),
-    true = erlang:suspend_process(Worker),
-    ?assertMatch({ok, {error, {stalled, 300, _}}}, sderl_bench_task:result(Task, 30_000)),
+    {Runner, Ref} = spawn_monitor(fun() -> exit({result, compute({par, compact, 1, 100}, Conf)}) end),
+    true = erlang:suspend_process(worker(1, Runner)),
+    Result = receive {'DOWN', Ref, process, Runner, {result, R}} -> R end,
+    ?assertMatch({error, {stalled, 300, _}}, Result),
     ?assertEqual([], sderl_orbit_kill:processes(worker)).
 
 %% Words
@@ -311,14 +345,15 @@ bad_options_test_() ->
             {"--batch must be at least 1, not -1", ["--batch", "-1"]},
             {"--stall must be at least 1, not 0", ["--stall", "0"]},
             {"--repeat must be at least 1, not 0", ["--repeat", "0"]},
-            {"--nodes: \"0\" is no whole number from 1 to 10000", ["--nodes", "4,0"]},
             {"--groups 5: that many s_groups need as many nodes, and --nodes has 4", ["--groups", "5", "--nodes", "8,4"]}
         ]
     ].
 
 too_many_nodes_test() ->
     {error, Text} = options(["--nodes", "10000"]),
-    ?assertMatch({match, _}, re:run(Text, "^--nodes 10000: the nodes need [0-9]+ MiB")).
+    ?assertMatch({match, _}, re:run(Text, "^--nodes 10000: the nodes need [0-9]+ MiB")),
+    {error, None} = options(["--nodes", "4,0"]),
+    ?assertMatch({match, _}, re:run(None, "^--nodes: \"0\" is no whole number from 1 to [0-9]+$")).
 
 not_a_number_test() ->
     ?assertMatch(

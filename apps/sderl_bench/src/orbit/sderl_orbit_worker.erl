@@ -87,6 +87,7 @@ was seen when it looked, now and then.
     part :: sderl_orbit_table:part(),
     waiting = [] :: [non_neg_integer()],
     credit = sderl_orbit_credit:zero() :: sderl_orbit_credit:credit(),
+    unit = 0 :: sderl_orbit_credit:atom_credit(),
     %% Worker => how many, and they.
     bundles = #{} :: #{pos_integer() => {pos_integer(), [non_neg_integer()]}},
     found = 0 :: non_neg_integer(),
@@ -216,16 +217,20 @@ send_each([{To, {_, Xs}} | Rest], C, W) -> send_each(Rest, C, send(To, Xs, keepi
 send_each([], _, W) -> W.
 
 send(To, Xs, Which, #conf{routes = Routes}, W) ->
-    #w{credit = Credit, sent = Sent, sent_far = Far, sent_vertices = Vertices, least_credit = Least} = W,
-    {K, Rest} =
+    #w{credit = Credit, unit = Unit, sent = Sent, sent_far = Far, sent_vertices = Vertices, least_credit = Least} = W,
+    {K, Rest, Unit1} =
         case Which of
-            keeping -> sderl_orbit_credit:debit_keeping(Credit);
-            last -> sderl_orbit_credit:debit(Credit)
+            keeping ->
+                sderl_orbit_credit:debit_keeping(Unit, Credit);
+            last ->
+                {Head, Others} = sderl_orbit_credit:debit(Credit),
+                {Head, Others, Unit}
         end,
     Route = element(To, Routes),
     ok = post(Route, To, message(Xs, K)),
     W#w{
         credit = Rest,
+        unit = Unit1,
         sent = Sent + 1,
         sent_far = case is_pid(Route) of true -> Far; false -> Far + 1 end,
         sent_vertices = Vertices + length(Xs),
@@ -268,7 +273,7 @@ waited(Since, #w{idle_max = Max} = W) -> W#w{idle_max = max(Max, (now_us() - Sin
 
 give_back(#conf{leader = Leader, index = Index}, #w{credit = Credit, found = Found, returned = Returned} = W) ->
     Leader ! {done, Index, Credit, Found},
-    W#w{credit = sderl_orbit_credit:zero(), returned = Returned + 1}.
+    W#w{credit = sderl_orbit_credit:zero(), unit = 0, returned = Returned + 1}.
 
 reported(C, #w{expanded = Expanded} = W) when Expanded band (?REPORT_EVERY - 1) =:= 0 ->
     #w{waiting_max = Max, credit = Credit, atoms_max = AtomsMax, reported_ms = Last, found = Found} = W,
