@@ -235,13 +235,13 @@ killed_test_() ->
     {timeout, 120, fun() ->
         Seed = rand:seed(exsss),
         io:format(user, "orbit, killed at any time: seed ~0tp~n", [rand:export_seed_s(Seed)]),
-        Outcomes = [killed(rand:uniform(3), rand:uniform(60) - 1, 1 + 30 * (I rem 2)) || I <- lists:seq(1, 30)],
-        ?assert(lists:member(died, Outcomes))
+        [killed(rand:uniform(3), rand:uniform(90) - 1, 1 + 30 * (I rem 2), {"g13", 1000}) || I <- lists:seq(1, 30)],
+        %% Far from over.
+        ?assertEqual(died, killed(2, 0, 1, {"g123", 10_000_000}))
     end}.
 
-killed(Index, AfterMs, Batch) ->
-    N = 10_000,
-    {Runner, Ref} = spawn_monitor(fun() -> exit({result, compute({par, hash, 3, Batch}, conf("g12", N))}) end),
+killed(Index, AfterMs, Batch, {Name, N}) ->
+    {Runner, Ref} = spawn_monitor(fun() -> exit({result, compute({par, compact, 3, Batch}, conf(Name, N))}) end),
     Killed = kill(worker(Index, Runner), AfterMs),
     Result = receive {'DOWN', Ref, process, Runner, {result, R}} -> R end,
     ?assertEqual([], sderl_orbit_kill:processes(worker)),
@@ -250,7 +250,7 @@ killed(Index, AfterMs, Batch) ->
             ?assert(Killed),
             died;
         {ok, #{reports := Reports}} ->
-            ?assertEqual(ok, sderl_orbit_gold:check("g12", N, sderl_orbit_stats:merge(Reports))),
+            ?assertEqual(ok, sderl_orbit_gold:check(Name, N, sderl_orbit_stats:merge(Reports))),
             over
     end.
 
