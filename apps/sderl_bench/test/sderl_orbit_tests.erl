@@ -302,6 +302,16 @@ text_test_() ->
         ]
     ].
 
+group_text_test_() ->
+    [
+        ?_assertEqual(Text, unicode:characters_to_list(sderl_bench_reason:text({group_not_made, {orbit, 1}, Answer})))
+     || {Text, Answer} <- [
+            {"these nodes did not join the group {orbit,1}, because they went down or could not be reached: n2@h", {[], [n2@h]}},
+            {"node n1@h, which was to make the group {orbit,1}, went down", {n1@h, {error, down}}},
+            {"the group {orbit,1} could not be made: {n1@h,{error,timeout}}", {n1@h, {error, timeout}}}
+        ]
+    ].
+
 %% What reproduce or a user may ask for by mistake.
 bad_params_test() ->
     ?assertMatch({error, {orbit, {unknown_generators, g9}}}, sderl_orbit:run(#{mode => seq, generators => g9}, "")),

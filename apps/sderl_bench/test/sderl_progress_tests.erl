@@ -24,7 +24,16 @@ silent_without_a_terminal_test() ->
     %% The tests do not run under bin/sderl.
     ?assertNotEqual("1", os:getenv("SDERL_TTY")),
     ?assertEqual(ok, (sderl_progress:reporter("nodes"))(1, 2)),
-    ?assertEqual(result, sderl_progress:during("nodes", 1000, fun() -> result end)).
+    ?assertEqual(result, sderl_progress:during("nodes", 1000, fun() -> result end)),
+    ?assertEqual(result, sderl_progress:watching("nodes", fun(N) -> {"some", N + 1} end, 0, fun() -> result end)).
+
+%% Somebody looks even where nobody sees it.
+watching_test() ->
+    Self = self(),
+    Look = fun(N) -> Self ! {look, N}, {"", N + 1} end,
+    ?assertEqual(result, sderl_progress:watching("nodes", Look, 0, fun() ->
+        receive {look, 1} -> result end
+    end)).
 
 line(Done, Passed, Columns) ->
     unicode:characters_to_list(sderl_progress:line("nodes", Done, 10, Passed, Columns)).
