@@ -28,7 +28,8 @@ Expected failures are values, listed with each function. With the application st
 `{error, not_running}`, registrations `{no, not_running}`, reads `undefined`. On a node whose VM
 connects to every node by itself (`connect_all` true) group calls give `{error, connect_all}`. A
 write that is not answered in time (10 s by default, `write_timeout_ms`) exits with
-`{timeout, {s_group, write, _}}`: its outcome is unknown then, and `whereis_name/2` tells. An
+`{timeout, {s_group, write, _}}`: its outcome is unknown then, and `whereis_name/2` tells. So does one
+that was under way when this node hears from outside that it was removed from the group, at once. An
 argument of the wrong type raises `{badarg, {s_group, Function, Arity}, Details}`.
 
 ## Sources

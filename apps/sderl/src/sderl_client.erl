@@ -16,7 +16,8 @@
 
 -doc """
 Runs an operation in a group of this node. Exits `{timeout, {s_group, write, [Group, Op]}}`
-after the configured time (10 s by default).
+after the configured time (10 s by default), or as soon as it is clear that nobody here will ever know what became of
+it: the node was removed from the group while the operation was under way, and heard so from outside.
 """.
 -spec write(term(), sderl_core:op()) -> {ok, term()} | {error, not_member | not_running | connect_all}.
 write(Group, Op) ->
@@ -24,6 +25,7 @@ write(Group, Op) ->
         undefined ->
             case request(Group, Op, write) of
                 {ok, {no, not_member}} -> {error, not_member};
+                {ok, unknown} -> exit({timeout, {s_group, write, [Group, Op]}});
                 {error, timeout} -> exit({timeout, {s_group, write, [Group, Op]}});
                 Result -> Result
             end;

@@ -108,7 +108,7 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
             tick_ms = maps:get(tick_ms, A, 1000), aside_ms = maps:get(aside_ms, A, 4000),
             forget_ms = maps:get(forget_ms, A, infinity),
             faults = sderl_core_fault:named(maps:get(faults, A, [])),
-            linked = #{N => [] || N <- maps:get(linked, A, [])}, d = fresh(A, Self)},
+            linked = #{N => [] || N <- maps:get(linked, A, [])}, around = maps:get(linked, A, []), d = fresh(A, Self)},
     case A of
         #{durable := #d{} = D} ->
             %% Same life of the node, new process (rules 8, 30): the log row was written before
@@ -118,7 +118,7 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
                 undefined -> {0, undefined, undefined};
                 {R, Ops} -> {R, {R, Ops}, {asked, Ops}}
             end,
-            S1 = S0#s{d = D, num = Num, last = Items, req = Req, out = Out, old = Old, send_out = true,
+            S1 = S0#s{d = D, num = Num, last = Items, req = Req, out = Out, old = Old, send_out = true, abroad = true,
                       sessions = maps:get(sessions, A, #{})},
             %% Where the log is of an epoch before, what we kept is newer than it.
             Newer = maps:get(log_epoch, A, D#d.lineage) =/= D#d.lineage,
@@ -380,7 +380,7 @@ start(#s{linked = L, self = Self} = S0) ->
     S1 = maps:fold(fun(N, _, Acc) -> hello(N, Acc) end, S0, L),
     case S1#s.booting of
         %% Our predecessor died when it had heard that it is out, and had not left.
-        _ when Out -> sderl_core_write:leave(removed, S1);
+        _ when Out -> sderl_core_write:left_out(removed, S1);
         true -> sderl_core_elect:alone(S1);
         false -> sderl_core_elect:orphan(S1)
     end.

@@ -90,6 +90,7 @@
     last = [] :: [term()],          % its items, for a member that lacks it at a takeover
     committed = 0 :: non_neg_integer(),
     linked = #{} :: #{node() => [] | mute},   % mute: the library there said that it stops
+    around = [] :: [node()],        % linked when this process began
     peers = #{} :: #{node() => #peer{}},
     down = #{} :: #{node() => integer()},
     role = orphan :: orphan | candidate | follower | coord | surrender,
@@ -110,10 +111,12 @@
     mine :: undefined | {non_neg_integer(), [term()]},
     ack :: undefined | {epoch(), non_neg_integer()},
     send_out = false :: boolean(),
+    abroad = false :: boolean(),    % others have the list that is out: it may be in a batch that we lack
     %% coordinator
     reqs = [] :: [tuple()],
     gone = #{} :: #{node() => place()},   % who went from the component, and how far we knew it then
     unseen = #{} :: #{node() => [tuple()]},  % rows of the batch that was out when their home went
+    from = #{} :: #{node() => [{epoch(), non_neg_integer()}]},  % up to where in which logs: what merged members had
     held = #{} :: #{node() => tuple()},   % lists of members that are aside, until they count
     again = #{} :: #{node() => {integer(), non_neg_integer()}},  % lists decided once, whose member was taken back to before
     specials = [] :: [term()],
@@ -126,6 +129,7 @@
     syncs = #{} :: #{node() => #sync{}},
     sync = 0 :: non_neg_integer(),  % the last one begun; of a learner: the one it is in
     absorbs = #{} :: #{node() => #absorb{}},
+    offers = #{} :: #{node() => tuple()},  % of components that give themselves up, while we may decide nothing
     cand :: undefined | #cand{},
     reading = -1 :: integer(),      % how often our rows were asked for
     to :: undefined | {node(), epoch(), integer()},  % surrendering to

@@ -27,7 +27,7 @@ wake(S) -> S.
 stop_leading(#s{role = R, syncs = Sy} = S0) when R =:= coord; R =:= surrender ->
     S1 = lists:foldl(fun(N, S) -> fx({read_stop, N}, S) end, S0, maps:keys(Sy)),
     fx({index, drop}, S1#s{d = sderl_core:ordered(S1), flight = undefined, reqs = [], held = #{}, again = #{}, specials = [],
-                           unordered = #{}, owed = [], syncs = #{}, absorbs = #{}, to = undefined});
+                           unordered = #{}, owed = [], syncs = #{}, absorbs = #{}, offers = #{}, to = undefined});
 stop_leading(S) -> S.
 
 %% The first process of a node's life in this group is a component of its own, at the epoch it
@@ -76,13 +76,14 @@ elect(S) -> S.
 
 %% Rule 9. Members that are linked and have not said hello (our process is a new one, or theirs
 %% is) may follow a living coordinator; a coordinator that said hello calls us in, and so does a
-%% candidate that has our promise: for a while we wait.
+%% candidate that has our promise: for a while we wait. Not for one that has just booted, and waits
+%% for us: the epoch that it leads is below our log.
 expected(#s{now = Now, orphan_since = At, aside_ms = A}) when Now - At > A -> false;
 expected(#s{d = #d{epoch = {_, To} = E, lineage = Lin}, peers = P}) when E > Lin, is_map_key(To, P) -> true;
-expected(#s{d = #d{view = V}, linked = L, peers = P, self = Self, orphan_since = At}) ->
+expected(#s{d = #d{view = V, lineage = Lin}, linked = L, peers = P, self = Self, orphan_since = At}) ->
     lists:any(fun(N) -> N =/= Self andalso is_map_key(N, L) andalso
                   case P of
-                      #{N := #peer{lead = Lead, said = T}} -> Lead =:= N andalso T >= At;
+                      #{N := #peer{lead = Lead, said = T, epoch = E}} -> Lead =:= N andalso T >= At andalso E >= Lin;
                       _ -> true
                   end
               end, maps:keys(V)).
@@ -234,8 +235,10 @@ finish(#s{cand = #cand{epoch = E, joined = J, alone = Alone}, num = Mine, self =
             end
     end.
 
+%% (Of members whose rows wait to be ordered it has what is true until then: who gets this may have to lead with it.)
 -spec lead_info(#s{}) -> map().
-lead_info(#s{d = D}) ->
+lead_info(S) ->
+    D = sderl_core:ordered(S),
     #{prev => D#d.lineage, history => D#d.history, view => D#d.view, merged => D#d.merged, mem => D#d.mem, tomb => D#d.tomb,
       clashes => D#d.clashes}.
 

@@ -15,8 +15,8 @@
 
 -include("sderl_core.hrl").
 
--export([tomb/2, tick/1, give_up/3, send_surrender/1, resume/1, surrender/6, yield/4, homes_read/5, contrib/6, contrib_ok/4]).
--export([start_syncs/2, stop_sync/2, set_aside/2, gap/3, adopt/5, chunk_read/5, chunk/7, chunk_ok/5, synced/4, resolved/6]).
+-export([tomb/2, tick/1, give_up/3, send_surrender/1, resume/1, surrender/6, take_offers/1, yield/4, homes_read/5, contrib/6, contrib_ok/4]).
+-export([start_syncs/2, stop_sync/2, set_aside/2, gap/3, adopt/5, chunk_read/5, chunk/7, chunk_ok/5, synced/4, resolved/6, removed/2]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2, change_view/3]).
 
@@ -30,8 +30,10 @@ tick(#s{now = Now, aside_ms = A, syncs = Sy, absorbs = Ab} = S) ->
 %% ---------------------------------------------------------------- the lower component
 
 -spec give_up(node(), epoch(), #s{}) -> #s{}.
-give_up(A, E, #s{role = coord, flight = F, d = #d{lineage = Mine, view = V}, now = Now} = S0) when E > Mine ->
-    S = S0#s{role = surrender, to = {A, E, Now}},
+give_up(A, E, #s{role = coord, flight = F, offers = Offers, d = #d{lineage = Mine, view = V}, now = Now} = S0) when E > Mine ->
+    %% Who offered itself to us goes there too.
+    S = lists:foldl(fun(N, X) -> send(N, {low, E, A}, X) end, S0#s{role = surrender, to = {A, E, Now}, offers = #{}},
+                    lists:delete(A, maps:keys(Offers))),
     Stale = is_map_key(A, V) andalso faulty(stale_coordinator, S0),
     case F of
         _ when Stale -> S0;
@@ -80,9 +82,14 @@ numbered(Reading, K) -> (Reading bsl 16) bor K.
 %% ---------------------------------------------------------------- the higher component
 
 -spec surrender(epoch(), non_neg_integer(), #{node() => place()}, map(), node(), #s{}) -> #s{}.
-surrender(EB, NumB, View, Info, N, #s{role = coord, groggy = []} = S) when EB =< S#s.d#d.lineage ->
+surrender(EB, NumB, View, Info, N, #s{role = coord, groggy = [], offers = Offers} = S) when EB =< S#s.d#d.lineage ->
     case member(N, S) of
-        true -> taken(EB, NumB, View, Info, N, first(S));
+        true ->
+            %% Two that boot side by side do not outrank what runs: that may call us in at any moment (rule 2).
+            case sderl_core_peers:outranked(S) andalso not faulty(rule_2, S) of
+                true -> S#s{offers = Offers#{N => {EB, NumB, View, Info}}};
+                false -> taken(EB, NumB, View, Info, N, first(S))
+            end;
         %% It was added where we have not heard of it: its hello says so.
         false -> sderl_core:ask(N, S)
     end;
@@ -90,6 +97,13 @@ surrender(EB, NumB, View, Info, N, #s{role = coord, groggy = []} = S) when EB =<
 surrender(_, _, _, _, N, #s{role = surrender, to = {A, E, _}} = S) when A =/= N -> send(N, {low, E, A}, S);
 surrender(_, _, _, _, N, #s{role = follower, lead = L, d = #d{epoch = E}} = S) when L =/= N -> send(N, {low, E, L}, S);
 surrender(_, _, _, _, _, S) -> S.
+
+%% Offers that had to wait until nobody was left that may outrank us.
+-spec take_offers(#s{}) -> #s{}.
+take_offers(#s{offers = Offers} = S) when map_size(Offers) =:= 0 -> S;
+take_offers(#s{offers = Offers} = S0) ->
+    maps:fold(fun(N, {EB, NumB, View, Info}, S) -> surrender(EB, NumB, View, Info, N, S) end,
+              S0#s{offers = #{}}, maps:iterator(Offers, ordered)).
 
 taken(EB, NumB, View, #{sessions := Sess, tomb := Tomb, clashes := Cl} = Info, N, #s{now = Now} = S0) ->
     S1 = unseen(sderl_core_unseen:offered(Info, S0)),
@@ -189,7 +203,7 @@ absorbed(N, #absorb{members = Members0, need = At, sessions = Sess0, rows = Chun
     View = maps:merge(V, maps:with(Need, At)),
     %% What we hold of those whose log went on without us is older than what they bring.
     Old = [M || M <- Need, is_map_key(M, V)],
-    S2 = unseen({sderl_core_unseen:merged(Need, At, H, S0), S1}),
+    S2 = unseen({sderl_core_unseen:merged(Need, At, H, S0), sderl_core_unseen:came(Need, At, H, S1)}),
     event(component_merged, #{nodes => Members, names => length(Rows)}, change_view(View, Old, S2)).
 
 unseen({[], S}) -> S;
@@ -212,6 +226,7 @@ without(Need, {merge, Members, Rows, Sess, Cl}) ->
 without(_, Special) -> Special.
 
 %% Rows that we removed while their home was set aside are not news.
+-spec removed(sderl_core:row(), #{node() => map()}) -> boolean().
 removed({Name, _, Home, Ver, _}, Tomb) ->
     case Tomb of
         #{Home := #{Name := Vers}} -> lists:member(Ver, Vers);
@@ -305,7 +320,7 @@ position(#s{num = Num}) -> Num.
 adopted(E, Num, #{sync := Id, sessions := Sess, history := H, view := V, mem := M, tomb := T, clashes := Cl} = Info, N, #s{d = D, now = Now} = S0) ->
     S1 = sderl_core_elect:stop_leading(S0),
     S2 = S1#s{role = follower, lead = N, lead_heard = Now, cand = undefined, suspect = undefined, to = undefined, tries = 0, shut_out = undefined,
-              sync = Id, num = Num, last = [], committed = 0, sessions = Sess, mine = undefined, ack = undefined, booting = false, unseen = #{},
+              sync = Id, num = Num, last = [], committed = 0, sessions = Sess, mine = undefined, ack = undefined, booting = false, unseen = #{}, from = #{},
               d = D#d{epoch = E, lineage = E, history = H, view = V, merged = maps:get(merged, Info, #{}), tomb = tomb(T, S1), clashes = Cl, syncing = true}},
     S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sess}, sderl_core:save(S2)))),
     sderl_core_write:membership(M, S3).

@@ -12,7 +12,7 @@
 
 -define(MEMORY, 86_400).
 
--export([look/1, unmet/1, tick/1, heartbeat/1, waiters/1, lost/2, hello/5, mem/3]).
+-export([look/1, unmet/1, outranked/1, tick/1, heartbeat/1, waiters/1, lost/2, hello/5, mem/3]).
 -export([hb/4, hb_ack/4, low/4, found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2, change_view/3]).
@@ -130,8 +130,8 @@ waiters(#s{waiters = W, now = Now, d = #d{view = V, mem = M}} = S0) ->
 %% ---------------------------------------------------------------- links and processes that come and go
 
 -spec lost(node(), #s{}) -> #s{}.
-lost(N, #s{groggy = G, absorbs = Ab, syncs = Sy, held = Held} = S0) ->
-    S1 = S0#s{groggy = lists:delete(N, G), absorbs = maps:remove(N, Ab), syncs = maps:remove(N, Sy), held = maps:remove(N, Held)},
+lost(N, #s{groggy = G, absorbs = Ab, offers = Of, syncs = Sy, held = Held} = S0) ->
+    S1 = S0#s{groggy = lists:delete(N, G), absorbs = maps:remove(N, Ab), offers = maps:remove(N, Of), syncs = maps:remove(N, Sy), held = maps:remove(N, Held)},
     S2 = case is_map_key(N, Sy) of true -> fx({read_stop, N}, S1); false -> S1 end,
     S3 = lost_as(N, S2),
     case G =/= [] andalso S3#s.groggy =:= [] of
@@ -211,16 +211,26 @@ mem(Mem, N, #s{role = R, d = #d{mem = Mine}, specials = Sp, lead = L} = S) ->
 
 %% ---------------------------------------------------------------- heartbeats, probes, epochs
 
-%% Whether a member to which we have a link has not told us yet whom it follows, or told us of a higher
-%% epoch, to which we will go (rule 9). One whose library does not run never tells: for a while.
+%% Of a node that boots or joins: whether a member to which it has a link has not told us yet whom it follows,
+%% or told us of a higher epoch, to which we will go (rules 2, 9). Until then it decides nothing. One whose library does
+%% not run never tells: for a while. Those who have told, and have no coordinator or one that we cannot see, get as long
+%% as a member that no star covers.
 -spec unmet(#s{}) -> boolean().
-unmet(#s{now = Now, orphan_since = At, aside_ms = A}) when Now - At > A -> false;
-unmet(#s{self = Self, linked = L, peers = P, d = #d{lineage = E, mem = M, view = V}}) ->
+unmet(#s{linked = L} = S) -> awaits(L, S).
+
+%% The same for taking others in, which would outrank what runs: nodes that boot together and have just been linked
+%% need not wait for each other's hellos. Who was linked before us may be what runs.
+-spec outranked(#s{}) -> boolean().
+outranked(#s{around = Around} = S) -> awaits(maps:from_keys(Around, []), S).
+
+awaits(_, #s{d = #d{lineage = {C, _}}}) when C >= 0 -> false;
+awaits(_, #s{now = Now, orphan_since = At, aside_ms = A}) when Now - At > 2 * A -> false;
+awaits(Hellos, #s{self = Self, linked = L, peers = P, now = Now, orphan_since = At, aside_ms = A, d = #d{lineage = E, mem = M, view = V}}) ->
     lists:any(fun(N) ->
         N =/= Self andalso not is_map_key(N, V) andalso sderl_membership:is_member(N, M) andalso
             case P of
                 #{N := #peer{epoch = Theirs}} -> Theirs > E;
-                _ -> true
+                _ -> is_map_key(N, Hellos) andalso Now - At =< A
             end
     end, [N || N := [] <- L]).
 
@@ -272,7 +282,12 @@ hb_ack(_, _, _, S) -> S.
 low({C, _} = E, L, _N, #s{role = coord, d = #d{lineage = Mine}, self = Self, groggy = []} = S0) when E > Mine ->
     S = S0#s{ceil = max(C, S0#s.ceil)},
     case L of
-        undefined -> sderl_core_elect:candidate(sderl_core_elect:stop_leading(S));
+        undefined ->
+            %% (It has the log of what ran before we booted, and will lead that, or follow who does.)
+            case unmet(S) of
+                true -> S;
+                false -> sderl_core_elect:candidate(sderl_core_elect:stop_leading(S))
+            end;
         Self -> S;
         _ -> send(L, sderl_core:hello_msg(S), S)
     end;

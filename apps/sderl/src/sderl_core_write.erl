@@ -17,7 +17,7 @@
 -define(LEARNER_LAG, 2048).
 
 -export([op/3, again/3, default/1, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, answers/4, gone/4, restore/2]).
--export([unhold/2, left_at/4, origins/1, committed/2, apply_items/4, resend/1, leave/2, reorder/1, membership/2, view_events/3]).
+-export([unhold/2, left_at/4, origins/1, committed/2, apply_items/4, resend/1, leave/2, left_out/2, reorder/1, membership/2, view_events/3]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3]).
 
@@ -57,8 +57,9 @@ flush(S0) ->
     {Seg, S1} = next_list(S0),
     case S1 of
         #s{role = coord} when Seg =/= none -> enqueue(Seg, S1#s{ack = undefined});
-        #s{ack = {E, Num}, lead = L} -> send(L, {ack, E, Num, Seg}, S1#s{ack = undefined});
-        #s{lead = L, d = #d{lineage = E}} when Seg =/= none -> send(L, {req, E, Seg}, S1);
+        #s{ack = {E, Num}, lead = L, abroad = Abroad} ->
+            send(L, {ack, E, Num, Seg}, S1#s{ack = undefined, abroad = Abroad orelse Seg =/= none});
+        #s{lead = L, d = #d{lineage = E}} when Seg =/= none -> send(L, {req, E, Seg}, S1#s{abroad = true});
         _ -> S1
     end.
 
@@ -66,7 +67,7 @@ next_list(#s{role = R, leaving = L} = S) when R =/= coord, R =/= follower; L =/=
 next_list(#s{out = undefined, queue = []} = S) -> {none, S};
 next_list(#s{out = undefined, queue = Q, req = R} = S) ->
     List = spoiled(lists:reverse(Q), S),
-    S1 = S#s{queue = [], req = R + 1, out = {R + 1, List}, send_out = false},
+    S1 = S#s{queue = [], req = R + 1, out = {R + 1, List}, send_out = false, abroad = false},
     {seg(R + 1, List, S1), fx({outbox, R + 1, List}, S1)};
 next_list(#s{out = {R, List}, send_out = true} = S) ->
     {seg(R, List, S), S#s{send_out = false}};
@@ -196,7 +197,7 @@ item(delete, _Num, S) -> S#s{leaving = deleted};
 item({merge, Rows, Sessions}, _Num, #s{d = #d{lineage = E, view = V, merged = Merged} = D} = S) ->
     %% (Of all that were merged a session comes.)
     Since = maps:with(maps:keys(V), maps:merge(Merged, #{N => E || N := _ <- Sessions})),
-    fresh(Rows, S#s{sessions = maps:merge(S#s.sessions, Sessions), d = D#d{merged = Since}});
+    fresh(Rows, sderl_core_unseen:put(Rows, Sessions, S#s{sessions = maps:merge(S#s.sessions, Sessions), d = D#d{merged = Since}}));
 item({clashes, Open}, _Num, #s{d = #d{clashes = Cl} = D} = S0) ->
     S = S0#s{d = D#d{clashes = maps:merge(Cl, Open)}},
     case faulty(rule_18, S) of
@@ -239,7 +240,7 @@ membership(Mem, S0) ->
     %% (Or the batch that came with it said that the group was deleted.)
     case new_mem(Mem, S0) of
         #s{leaving = undefined} = S -> S;
-        #s{leaving = Why} = S -> leave(Why, S)
+        #s{leaving = Why} = S -> left_out(Why, S)
     end.
 
 new_mem(Mem, #s{d = #d{mem = Mem}} = S) -> S;
@@ -279,6 +280,23 @@ leave(Why, #s{self = Self, out = Out, queue = Q, sessions = Sess, d = #d{mem = M
     end,
     fx({left, Why, Mem}, refuse(Q, S1#s{out = undefined, queue = [], leaving = Why})).
 
+%% The same where no batch of our own log says so. A list that went to a coordinator may be in a batch that did not
+%% reach us, and stand where they go on without us: `no` would say that it was not applied.
+-spec left_out(removed | deleted, #s{}) -> #s{}.
+left_out(removed, #s{self = Self, abroad = true, out = {R, List}, sessions = Sess, d = #d{sid = Sid}} = S) ->
+    case Sess of
+        #{Self := {Sid, R, _}} -> leave(removed, S);
+        _ ->
+            {Names, Others} = lists:partition(fun({_, Op}) -> of_names(Op) end, List),
+            Unknown = [{F, unknown} || {F, _} <- Names, F =/= none],
+            leave(removed, fx({replies, Unknown}, S#s{out = {R, Others}}))
+    end;
+left_out(Why, S) -> leave(Why, S).
+
+of_names({add, _}) -> false;
+of_names({remove, _, _}) -> false;
+of_names(Op) -> Op =/= delete.
+
 refuse(List, S) -> fx({replies, [{F, {no, not_member}} || {F, _} <- List, F =/= none]}, S).
 
 -spec gone(removed | deleted, sderl_membership:t(), node(), #s{}) -> #s{}.
@@ -295,7 +313,7 @@ gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Min
         true -> sderl_core_peers:mem(Mem, N, S);
         false ->
             case in_order({remove, [Self], (Now + Clock) div 1000}, N, S) of
-                alone -> leave(removed, S#s{d = D#d{mem = M}});
+                alone -> left_out(removed, S#s{d = D#d{mem = M}});
                 S1 -> S1
             end
     end.
@@ -412,16 +430,21 @@ reorder(S) -> S.
 
 -spec propose(module(), term(), #s{}) -> #s{}.
 %% (A node that boots or joins does not decide alone what a member to which it has a link may decide.)
-propose(Mod, Store, #s{role = coord, flight = undefined, groggy = [], leaving = undefined, d = #d{lineage = {C, _}}} = S) ->
-    Unmet = C < 0 andalso sderl_core_peers:unmet(S),
+propose(Mod, Store, #s{role = coord, flight = undefined, groggy = [], leaving = undefined} = S0) ->
+    S = sderl_core_merge:take_offers(S0),
+    case sderl_core_peers:unmet(S) of
+        true -> S;
+        false -> proposed(Mod, Store, S)
+    end;
+propose(_, _, S) -> S.
+
+proposed(Mod, Store, S) ->
     Stalled = map_size(S#s.syncs) > 0 andalso faulty(rule_5, S),
     case S of
-        _ when Unmet -> S;
         #s{reqs = [], specials = []} -> pay(S);
         _ when Stalled -> S;
         _ -> pay(sent(sderl_core_decide:batch(Mod, Store, S)))
-    end;
-propose(_, _, S) -> S.
+    end.
 
 sent({[], _, _, S}) -> S;
 sent({Items, Index, Then, S0}) ->
@@ -442,8 +465,9 @@ sent({Items, Index, Then, S0}) ->
     Syncs = maps:with(Learners, S2#s.syncs),
     S3 = all_ordered(apply_items(Num, Items, Index, S2#s{syncs = Syncs})),
     Wait = case faulty(early_yes, S0) of true -> []; false -> Live end,
-    landed(S3#s{flight = #flight{num = Num, wait = Wait, since = Now, then = Then,
-                                 origins = origins(Items)}}).
+    Origins = origins(Items),
+    landed(S3#s{flight = #flight{num = Num, wait = Wait, since = Now, then = Then, origins = Origins},
+                abroad = S3#s.abroad orelse lists:member(Self, Origins)}).
 
 all_ordered(#s{unordered = U} = S) when map_size(U) =:= 0 -> S;
 all_ordered(S) -> S#s{unordered = #{}, saved = undefined}.

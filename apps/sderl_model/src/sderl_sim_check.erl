@@ -22,7 +22,7 @@ once the faults are over is in `m:sderl_sim_settle`.
 | `not_applied` | the pid of a registration that was answered `no` is in no table that grew out of the batch that said so |
 | `own_writes` | a client reads what it was last answered |
 | `stays_away` | what a batch took away does not come back to a member whose log has that batch (unless its home was cut off before the batch reached it: what that says of its names counts) |
-| `as_decided` | a clash is settled as its resolver decided |
+| `as_decided` | a clash is settled as its resolver decided (another component may have removed the winner's name in the absence of its home: then it goes in the same batch) |
 | `one_acknowledges` | two coordinators do not both answer when they have coordinated, have been linked and left alone for a while |
 """.
 -include("sderl_sim.hrl").
@@ -402,9 +402,15 @@ stays_away(N, G, Names, Store, Seen, W) ->
 -spec settled(node(), term(), {term(), pid() | none, [pid()]}, #w{}) -> #w{}.
 settled(N, G, {Name, Keep, Pids}, W) ->
     Held = case rows(N, G, W) of #{Name := {_, P, _, _, _}} -> P; _ -> none end,
-    Held =:= Keep orelse (Keep =:= none andalso not lists:member(Held, Pids))
+    Held =:= Keep orelse ((Keep =:= none orelse buried(Name, Keep, seen(N, G, W))) andalso not lists:member(Held, Pids))
         orelse violation(as_decided, [N, Name, Keep, Held], W),
     W.
+
+%% The winner's name may go again in the same batch: another component removed it in the absence of its home (rule 15),
+%% and gave it to somebody else, who comes with it.
+buried(Name, Keep, #{last := Items}) ->
+    Since = lists:dropwhile(fun({settle, Of, _, {_, Pid, _, _, _}}) -> {Of, Pid} =/= {Name, Keep}; (_) -> true end, Items),
+    lists:member({settle, Name, [], none}, Since).
 
 %% ---------------------------------------------------------------- components
 

@@ -183,6 +183,7 @@ learned(#{op := Op, node := N, group := G, life := Life, who := Who, contest := 
         _ -> W
     end.
 
+truth(_, unknown, _, _, _) -> unknown;
 truth(Op, yes, _, _, _) -> {present, pid_in(Op)};
 truth({_}, ok, _, _, _) -> absent;
 truth({d, _, P}, ok, _, {present, P}, _) -> absent;

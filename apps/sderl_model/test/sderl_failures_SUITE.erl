@@ -32,7 +32,7 @@
 
 suite() -> [{timetrap, {minutes, 60}}].
 
-all() -> [one_component, two_components, joins_at_work].
+all() -> [one_component, two_components, joins_at_work, boot_side_by_side].
 
 one_component(Config) -> schedules(Config, fun one/3, fun step/0, rounds(2, 15), rounds(6, 12)).
 
@@ -399,4 +399,36 @@ eager() ->
     case s_group:register_name(g, x, self()) of
         {no, cannot_register_in_remote_group} -> eager();
         Answer -> receive {answer, To} -> To ! {self(), Answer} end
+    end.
+
+%% Two that boot again at the same time meet each other, and members, before they meet the coordinator: they do not
+%% become a component that outranks the one that runs. What that has given away is taken.
+boot_side_by_side(_) ->
+    sderl_ct:with(5, [{tick_ms, 300}, {set_aside_ms, 60_000}, {write_timeout_ms, 120_000}], fun(Fleet, Nodes) ->
+        [] = sderl_ct:group(Fleet, g, Nodes),
+        Lead = sderl_ct:lead(Fleet, hd(Nodes), g),
+        [_, _, A, B] = Others = Nodes -- [Lead],
+        #{epoch := Epoch} = sderl_ct:state(Fleet, Lead, g),
+        [ok = sderl_fleet:kill(Fleet, N) || N <- [A, B]],
+        Cookie = on(Fleet, Lead, fun erlang:get_cookie/0),
+        true = on(Fleet, Lead, fun() -> lists:all(fun(N) -> erlang:set_cookie(N, node()) end, [A, B]) end),
+        [{ok, N} = sderl_fleet:restart(Fleet, N) || N <- [A, B]],
+        await({met, A, B}, fun() ->
+            Talk = [{N, on(Fleet, N, fun() -> talking() end)} || N <- [A, B]],
+            lists:all(fun({N, Ms}) -> Ms =:= Others -- [N] end, Talk) orelse Talk
+        end),
+        P = sderl_ct:process(Fleet, Lead),
+        yes = on(Fleet, Lead, fun() -> s_group:register_name(g, x, P) end),
+        Asked = [spawn_monitor(fun() -> exit({answer, on(Fleet, N, fun() -> s_group:register_name(g, x, self()) end)}) end) || N <- [A, B]],
+        true = on(Fleet, Lead, fun() -> lists:all(fun(N) -> erlang:set_cookie(N, Cookie) end, [A, B]) end),
+        [{answer, {no, name_or_pid_already_registered}} = receive {'DOWN', Ref, process, _, Why} -> Why end || {_, Ref} <- Asked],
+        [{x, #{pid := P}}] = sderl_ct:settled(Fleet, g, Nodes),
+        #{epoch := Epoch} = sderl_ct:state(Fleet, Lead, g)
+    end).
+
+%% On a node: with which members its group's process has exchanged hellos.
+talking() ->
+    case [I || #{group := g, role := _} = I <- proplists:get_value(groups, s_group:info())] of
+        [#{talking := Ms}] -> Ms;
+        [] -> none
     end.

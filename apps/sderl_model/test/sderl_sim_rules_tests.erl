@@ -56,7 +56,7 @@ none(T, Is, Name) -> {T, {check, fun(W) -> [I || I <- Is, has(n(I), Name, W) =/=
 same(T, Is, Name) -> {T, {check, fun(W) -> length(lists:usort([has(n(I), Name, W) || I <- Is])) =:= 1 end}}.
 token(Name, W) -> {_, _, _, Token, _} = has(n(1), Name, W), Token.
 coords(T, K) -> {T, {check, fun(W) -> length(sderl_sim:coord(W)) =:= K orelse {coordinators, sderl_sim:coord(W)} end}}.
-info(I, Key, W) -> maps:get(Key, sderl_core:info(sderl_sim:state(n(I), W))).
+info(I, Key, W) -> info_of(n(I), Key, W).
 info_is(T, I, Key, V) -> {T, {check, fun(W) -> info(I, Key, W) =:= V orelse {Key, info(I, Key, W)} end}}.
 
 scenarios_test_() ->
@@ -86,6 +86,22 @@ scenarios() ->
         script => [{10_000, {'fun', fun(W) -> sderl_sim:note(epoch, info(2, epoch, W), W) end}}, {10_000, {'fun', fun crash_follower/1}},
                    {12_000, {'fun', fun(W) -> sderl_sim:apply_cmd({restart, sderl_sim:noted(crashed, W)}, W) end}},
                    {20_000, {check, fun(W) -> [info(I, epoch, W) || I <- [1, 2, 3]] =:= lists:duplicate(3, sderl_sim:noted(epoch, W)) end}}]}},
+     {rule_2_two_that_boot_side_by_side_take_over_nobody, [rule_2],
+      %% They see each other and members that follow a coordinator, which they cannot see yet.
+      #{nodes => 5, clients => 1,
+        script => [{10_000, {'fun', fun(W) -> sderl_sim:note(epoch, info(2, epoch, W), W) end}}, {10_000, {'fun', fun crash_two/1}},
+                   {12_000, {'fun', fun(W) -> on_others([5], fun restart/2, W) end}}, {12_400, {'fun', fun(W) -> on_others([4], fun restart/2, W) end}},
+                   {12_900, {'fun', fun(W) -> asks(sderl_sim:noted(lead, W), here, W) end}}, answered(13_400, here, yes),
+                   {13_400, {'fun', fun(W) -> asks(other(5, W), there, W) end}},
+                   {13_500, {check, fun(W) -> info_of(sderl_sim:noted(lead, W), epoch, W) =:= sderl_sim:noted(epoch, W) end}}, {14_000, join},
+                   answered(22_000, there, {no, name_or_pid_already_registered}),
+                   {22_000, {check, fun(W) -> [info(I, epoch, W) || I <- [1, 2, 3, 4, 5]] =:= lists:duplicate(5, sderl_sim:noted(epoch, W)) end}}]}},
+     {rule_2_a_coordinator_that_boots_again_leads_nobody, [],
+      %% It is back before all have seen that it went, and meets members that have promised to follow another.
+      #{nodes => 5, clients => 1,
+        script => [{10_000, {'fun', fun(W) -> [C] = sderl_sim:coord(W), sderl_sim:apply_cmd({crash, C, slow}, sderl_sim:note(lead, C, W)) end}},
+                   {14_500, {'fun', fun(W) -> restart(sderl_sim:noted(lead, W), W) end}}, coords(26_000, 1),
+                   {26_000, {check, fun(W) -> sderl_sim:coord(W) =/= [sderl_sim:noted(lead, W)] end}}]}},
      {rule_2_nodes_that_boot_become_one_component, [skip_apply, early_yes], #{nodes => 5, boot_spread => 5000, script => [coords(9000, 1)]}},
      {rule_3_a_new_life_of_a_node_is_admitted_empty, [rule_3],
       #{nodes => 3, script => [reg(6000, 1, alpha), all(6500, [1, 2, 3], alpha), {7000, {crash, n(1), fast}}, none(7500, [2, 3], alpha),
@@ -174,6 +190,14 @@ scenarios() ->
       #{nodes => 3, clients => 0,
         script => [reg(6000, 3, alpha), {7000, {pause, n(3)}}, op(14_000, 1, {alpha}), {18_000, {cut, n(1), n(3), fast}}, {18_000, {cut, n(2), n(3), fast}},
                    {20_000, resume_all}, {22_000, join}, none(34_000, [1, 2, 3], alpha)]}},
+     {rule_15_what_its_home_brought_and_was_removed_since_stays_away, [rule_15],
+      %% A third component takes in the home, and the name goes there; then those come who cannot know that the home had it.
+      #{nodes => 5, clients => 0,
+        script => unseen(0) ++ [{13_000, {'fun', fun(W) -> on_others([5], fun(F, X) -> has(F, alpha, X) =/= none orelse error(lacks), sderl_sim:apply_cmd({op, F, {alpha}}, X) end, W) end}},
+                   none(14_000, [1, 2, 3, 4, 5], alpha), {15_000, {'fun', fun all_fast/1}}, {15_000, join}, coords(30_000, 1), none(30_000, [1, 2, 3, 4, 5], alpha)]}},
+     {rule_15_what_its_home_never_heard_of_comes_with_those_who_remember, [],
+      #{nodes => 5, clients => 0,
+        script => unseen(5000) ++ [{15_000, {'fun', fun all_fast/1}}, {15_000, join}, coords(30_000, 1), all(30_000, [1, 2, 3, 4, 5], alpha)]}},
      {rule_16_the_name_of_a_pid_that_died_goes, [lose_down],
       #{nodes => 3, clients => 1, script => [reg(6000, 2, alpha), all(6500, [1, 2, 3], alpha), {7000, {die_name, n(1), alpha}}, none(7500, [1, 2, 3], alpha)]}},
      {rule_16_a_foreign_pid_is_watched_by_the_coordinator_and_its_successor, [lose_down],
@@ -253,6 +277,48 @@ write_at_coord(W) ->
 cut_coord_from_one(W) ->
     [C] = sderl_sim:coord(W),
     sderl_sim:apply_cmd({cut, C, hd(followers(W)), fast}, W).
+
+%% The members but the coordinator, in the order of their names: 2 is the first of them.
+other(I, W) -> lists:nth(I - 1, lists:sort([n(J) || J <- [1, 2, 3, 4, 5]] -- [sderl_sim:noted(lead, W)])).
+on_others(Is, F, W) -> lists:foldl(fun(I, X) -> F(other(I, X), X) end, W, Is).
+restart(N, W) -> sderl_sim:apply_cmd({restart, N}, W).
+noted_lead(W) -> [C] = sderl_sim:coord(W), sderl_sim:note(lead, C, W).
+info_of(N, Key, W) -> maps:get(Key, sderl_core:info(sderl_sim:state(N, W))).
+
+asks(N, Id, W) ->
+    {P, W1} = sderl_sim:pid(N, W),
+    sderl_sim:apply_cmd({op, N, Id, {r, alpha, P, #{}}}, W1).
+
+%% They will see all but the coordinator.
+crash_two(W0) ->
+    W1 = noted_lead(W0),
+    C = sderl_sim:noted(lead, W1),
+    on_others([4, 5], fun(N, W) -> sderl_sim:apply_cmd({cut, N, C, fast}, sderl_sim:apply_cmd({crash, N, fast}, W)) end, W1).
+
+%% Somebody registers a name for a process of another member (the third), which is cut off while the batch is out: the
+%% batch takes so long to it. Two more are apart from both; one of them (the fifth) takes a newer epoch than all of
+%% these, and takes in the third.
+unseen(Delay) ->
+    [{6000, {'fun', fun(W0) ->
+         W = noted_lead(W0),
+         sderl_sim:apply_cmd({islands, [[sderl_sim:noted(lead, W), other(2, W), other(3, W)], [other(4, W), other(5, W)]], fast}, W)
+     end}},
+     {8000, {'fun', fun(W0) ->
+         C = sderl_sim:noted(lead, W0),
+         Slow = case Delay of 0 -> {delay, other(3, W0), C, {5000, 5000}}; _ -> {delay, C, other(3, W0), {Delay, Delay}} end,
+         {P, W} = sderl_sim:pid(other(3, W0), sderl_sim:apply_cmd(Slow, W0)),
+         sderl_sim:apply_cmd({op, other(2, W), asked, {r, alpha, P, #{}}}, W)
+     end}},
+     {8100, {'fun', fun cut_third/1}},
+     answered(9400, asked, yes),
+     {9500, {'fun', fun(W) -> sderl_sim:apply_cmd({cut, other(4, W), other(5, W), fast}, W) end}},
+     {10_500, {'fun', fun(W) -> sderl_sim:apply_cmd({uncut, other(3, W), other(5, W)}, W) end}},
+     {12_500, {check, fun(W) -> info_of(other(3, W), coordinator, W) =:= other(5, W) orelse {follows, info_of(other(3, W), coordinator, W)} end}}].
+
+cut_third(W0) -> lists:foldl(fun(N, W) -> sderl_sim:apply_cmd({cut, N, other(3, W), fast}, W) end, W0, [sderl_sim:noted(lead, W0), other(2, W0)]).
+all_fast(W0) ->
+    Ns = [n(I) || I <- [1, 2, 3, 4, 5]],
+    lists:foldl(fun({A, B}, W) -> sderl_sim:apply_cmd({no_delay, A, B}, W) end, W0, [{A, B} || A <- Ns, B <- Ns]).
 
 crash_follower(W) ->
     [F | _] = followers(W),

@@ -29,6 +29,11 @@ failed(First, Count, Opts) ->
     #{schedules := Count, failed := Failed} = sderl_sim_batch:run(First, Opts, #{more => fun(Begun) -> Begun < Count end}),
     [{Seed, Opts, Why} || #{seed := Seed, why := Why} <- Failed].
 
+%% Schedules that once broke a promise, or that a check took for one that did.
+found_test_() ->
+    [{integer_to_list(S), {timeout, 120, fun() -> ?assertEqual(ok, sderl_sim:run(#{seed => S, nodes => 7, spare => 1, clients => 2, faults => 12})) end}}
+     || S <- [495919120, 495919899, 495919033, 700001591, 700001589]].
+
 %% The same trace, to the letter, alone and beside others.
 a_seed_gives_one_run_test_() ->
     {timeout, 600, fun() ->
