@@ -7,7 +7,7 @@ A benchmark: what follows `bin/sderl bench`. Its module is listed in
 """.
 
 -export([json_option/0, option/5]).
--export([at_least/3, numbers/4, reals/4, words/1]).
+-export([at_least/3, at_most/2, numbers/4, reals/4, words/1]).
 
 -doc "One line for `bin/sderl bench list`.".
 -callback summary() -> string().
@@ -57,6 +57,14 @@ at_least(Min, Keys, Options) ->
     case [{Key, Value} || Key <- Keys, Value <- [maps:get(Key, Options)], Value < Min] of
         [] -> ok;
         [{Key, Value} | _] -> {error, io_lib:format("--~ts must be at least ~w, not ~w", [flag(Key), Min, Value])}
+    end.
+
+-doc "Whether the values of these options are not greater than these: more is a mistake, or nothing that a machine can do.".
+-spec at_most([{atom(), Max :: integer()}], #{atom() => term()}) -> ok | {error, sderl_command:text()}.
+at_most(Limits, Options) ->
+    case [{Key, Max, Value} || {Key, Max} <- Limits, #{Key := Value} <- [Options], Value > Max] of
+        [] -> ok;
+        [{Key, Max, Value} | _] -> {error, io_lib:format("--~ts must be at most ~w, not ~w", [flag(Key), Max, Value])}
     end.
 
 -doc "The whole numbers of a list with commas, in its order.".

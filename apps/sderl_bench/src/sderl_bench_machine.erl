@@ -5,7 +5,7 @@
 -export([info/0, text/0]).
 -export_type([info/0]).
 
--doc "Cores that this virtual machine may use, memory in MiB (`null` where unknown), OTP's full version.".
+-doc "Cores that this virtual machine may use, a quota of processor time rounded up, memory in MiB (`null` where unknown), OTP's full version.".
 -type info() :: #{cores := pos_integer(), memory_mib := pos_integer() | null, otp := binary()}.
 
 -doc "This machine.".
@@ -25,9 +25,11 @@ text() ->
     ].
 
 cores() ->
-    case erlang:system_info(logical_processors_available) of
-        unknown -> erlang:system_info(schedulers_online);
-        Cores -> Cores
+    try
+        ceil(sderl_attr_builtin:get(effective_processors))
+    catch
+        %% The system does not tell.
+        exit:_ -> erlang:system_info(schedulers_online)
     end.
 
 memory_mib() ->

@@ -184,7 +184,7 @@ metrics(#{nodes := Nodes, tallies := Tallies, seconds := Seconds} = Seen) ->
     Sum = fun(Key) -> lists:sum([maps:get(Key, Tally) || Tally <- Tallies]) end,
     Reasons = lists:usort(lists:append([R || #{reasons := R} <- Tallies])),
     {Before, After} = lists:unzip([{{Node, B}, {Node, A}} || {Node, #{used := {B, A}}} <- lists:zip(Nodes, Tallies)]),
-    Used = sderl_bench_meter:metrics(sderl_bench_meter:usage(Before, After, float(Seconds)), Sum(pairs)),
+    Used = sderl_bench_meter:metrics(sderl_bench_meter:usage(Before, After), Sum(pairs)),
     (maps:without([cpu_us_per_op], Used))#{
         pairs_per_s => Sum(pairs) / Seconds,
         register_us => percentiles(register, Tallies),

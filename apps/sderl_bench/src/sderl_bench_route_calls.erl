@@ -95,7 +95,7 @@ state(Fleet, Nodes) ->
     end.
 
 metrics(#{calls := Calls, all := All, ns := Ns, failed := Failed}, Ms, Before, After, Links) ->
-    #{total := #{cpu_ms := CpuMs, bytes := Bytes, messages := Messages}} = sderl_bench_meter:usage(Before, After, 0.0),
+    #{total := #{cpu_ms := CpuMs, bytes := Bytes, messages := Messages}} = sderl_bench_meter:usage(Before, After),
     Us = fun(Percent) ->
         case sderl_bench_histogram:percentile(Percent, Ns) of undefined -> undefined; T -> T / 1000 end
     end,

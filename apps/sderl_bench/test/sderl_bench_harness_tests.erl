@@ -6,14 +6,16 @@
 
 %% ---------------------------------------------------------------- meter
 
-snapshot(Cpu, Sent) -> #{cpu_ms => Cpu, memory_kib => 2048, memory_peak_kib => 4096, sent => Sent}.
+snapshot(Cpu, Sent) -> snapshot(0, Cpu, Sent).
+
+snapshot(AtS, Cpu, Sent) -> #{at_us => 1_000_000 * AtS, cpu_ms => Cpu, memory_kib => 2048, memory_peak_kib => 4096, sent => Sent}.
 
 %% A link that stayed counts what it sent meanwhile, one that was made anew or is new all it sent, one that is gone nothing.
 usage_test() ->
     Before = [{a, snapshot(100, #{b => {p1, 1000, 10, 5}, c => {p2, 500, 5, 5}})}, {b, snapshot(50, #{a => {q, 0, 0, 0}})}, {x, snapshot(0, #{})}],
-    After = [{a, snapshot(300, #{b => {p1, 4000, 20, 8}, c => {p3, 700, 7, 7}, d => {p4, 10, 1, 1}})},
-             {b, snapshot(150, #{a => {q, 100, 2, 3}})}, {y, snapshot(9, #{})}],
-    Usage = sderl_bench_meter:usage(Before, After, 2.0),
+    After = [{a, snapshot(1, 300, #{b => {p1, 4000, 20, 8}, c => {p3, 700, 7, 7}, d => {p4, 10, 1, 1}})},
+             {b, snapshot(3, 150, #{a => {q, 100, 2, 3}})}, {y, snapshot(9, #{})}],
+    Usage = sderl_bench_meter:usage(Before, After),
     ?assertMatch(#{
         seconds := 2.0,
         total := #{cpu_ms := 300, bytes := 3810, messages := 20, packets := 14, memory_mib_mean := 2.0, memory_mib_max := 4.0},
@@ -22,18 +24,18 @@ usage_test() ->
     }, Usage),
     #{cores := Cores} = sderl_bench_machine:info(),
     Metrics = sderl_bench_meter:metrics(Usage, 10),
-    ?assertMatch(#{cpu_us_per_op := 30_000.0, bytes_per_op := 381.0, messages_per_op := 2.0, packets_per_op := 1.4, links_per_node_max := 3}, Metrics),
+    ?assertMatch(#{cpu_us_per_op := 30_000.0, bytes_per_op := 381.0, messages_per_op := 2.0, packets_per_op := 1.4, links_per_node_max := 3, nodes_metered := 2}, Metrics),
     ?assert(abs(maps:get(cpu_pct, Metrics) - 15.0 / Cores) < 1.0e-6),
     %% Nothing done, nothing known.
     ?assertMatch(#{cpu_us_per_op := undefined, bytes_per_op := undefined, bytes := 3810}, sderl_bench_meter:metrics(Usage, 0)).
 
 %% Packets of which some are not known are not known.
 unknown_packets_test() ->
-    Usage = sderl_bench_meter:usage([{a, snapshot(0, #{})}], [{a, snapshot(0, #{b => {p, 1, 1, undefined}, c => {q, 1, 1, 1}})}], 1.0),
+    Usage = sderl_bench_meter:usage([{a, snapshot(0, #{})}], [{a, snapshot(0, #{b => {p, 1, 1, undefined}, c => {q, 1, 1, 1}})}]),
     ?assertMatch(#{packets := undefined, packets_per_op := undefined, messages_per_op := 2.0}, sderl_bench_meter:metrics(Usage, 1)).
 
 nobody_test() ->
-    ?assertMatch(#{links_per_node_max := 0, per_node := []}, sderl_bench_meter:metrics(sderl_bench_meter:usage([], [], 0.0), 0)).
+    ?assertMatch(#{links_per_node_max := 0, per_node := []}, sderl_bench_meter:metrics(sderl_bench_meter:usage([], []), 0)).
 
 %% What really goes over a link is counted: bytes at least, and packets where there are any to count.
 around_test_() ->

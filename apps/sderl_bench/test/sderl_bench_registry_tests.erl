@@ -98,7 +98,7 @@ metrics_test() ->
     ).
 
 metrics(PairsPerS, Converged) ->
-    Snapshot = fun(CpuMs) -> #{cpu_ms => CpuMs, memory_kib => 1, memory_peak_kib => 1, sent => #{c => {p, 0, 0, 0}, d => {p, 100 * CpuMs, 0, 0}}} end,
+    Snapshot = fun(CpuMs) -> #{at_us => CpuMs, cpu_ms => CpuMs, memory_kib => 1, memory_peak_kib => 1, sent => #{c => {p, 0, 0, 0}, d => {p, 100 * CpuMs, 0, 0}}} end,
     Tally = #{
         pairs => PairsPerS,
         register => lists:foldl(fun sderl_bench_histogram:add/2, sderl_bench_histogram:new(), [10, 20]),

@@ -48,7 +48,7 @@ verdicts(Module, Cases) ->
 
 c1_test_() ->
     Curve = fun(Pct, Of) -> [load(stock, N, Pct, Ms) || {N, Ms} <- Of] end,
-    Slow = Curve(1, [{10, 2}, {20, 4}, {50, 10}, {100, 20}]),
+    Slow = Curve(1, [{10, 2}, {20, 4}, {50, 10}, {100, 50}]),
     verdicts(sderl_claim_c1, [
         {"sooner", confirmed, Curve(10, [{10, 2}, {20, 5}, {50, 400}, {100, 9000}]) ++ Slow,
          ["1 % of global operations bent at 100 nodes", "10 % of global operations bent at 50 nodes"]},
@@ -76,6 +76,7 @@ c2_test_() ->
         {"a small range", not_shown, [load(stock, 10, 1, 2), load(stock, 20, 1, 20)], ["too close"]},
         {"short of processor", not_shown, Two(20, #{cpu_pct => 41}), ["no two sizes"]},
         {"few operations", not_shown, Two(20, #{global => #{ops => 99, latency_us => #{p50 => 20000}}}), ["no two sizes"]},
+        {"many failed", not_shown, Two(20, #{global_done_pct => 94}), ["no two sizes"]},
         {"nothing", not_shown, [], []}
     ]).
 
@@ -104,7 +105,10 @@ c3_test_() ->
 c4_test_() ->
     Both = fun(Of) -> lists:append([[orbit(stock, N, A), orbit(sd, N, B)] || {N, A, B} <- Of]) end,
     Twice = fun(Points) -> Points ++ [P#{params := (maps:get(params, P))#{<<"run">> := 2}} || P <- Points] end,
+    Found = fun(Size, Points) -> [P#{params := (maps:get(params, P))#{<<"generators">> => <<"g1">>, <<"size">> => 100},
+                                     metrics := (maps:get(metrics, P))#{<<"size">> => Size}} || P <- Points] end,
     verdicts(sderl_claim_c4, [
+        {"a run is wrong", not_shown, Found(7, Twice(Both([{1, 50, 60}, {80, 10, 9}]))) ++ Found(8, [orbit(sd, 80, 9)]), ["7 and 8 elements"]},
         {"as published", confirmed, Twice(Both([{1, 50, 60}, {40, 9, 12}, {80, 10, 9}, {100, 12, 8}])),
          ["Stock Erlang is fastest on 40 nodes (9.00 s)", "from 80 nodes on s_groups are the faster ones", "at 100 nodes by 1.50 times", "as the formulas say or fewer",
           "at 100 with 19 against 100"]},

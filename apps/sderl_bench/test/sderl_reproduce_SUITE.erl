@@ -70,7 +70,7 @@ failing(Config) ->
     Say = fun(Line) -> ct:log("~ts", [Line]) end,
     {error, Text} = sderl_reproduce_run:run(Request(g9), Say),
     ?assertEqual(
-        <<"2 points could not be measured, such as orbit stock, 1 node; the same command tries them again">>,
+        <<"2 points could not be measured, such as orbit stock, 1 node; the same command tries them again as far as there is time, which --budget-min gives">>,
         unicode:characters_to_binary(Text)
     ),
     {ok, #{points := 0, failed := [#{claim := <<"C4">>, reason := Reason}, _]}, [#{verdict := not_shown, notes := Notes}]} = sderl_reproduce:pages(Dir),

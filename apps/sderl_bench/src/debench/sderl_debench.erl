@@ -25,11 +25,12 @@ number of nodes and the same load with small clusters as with one large one, and
 | `ops_per_s` | successful operations that ended in the measured time, in a second, of all nodes |
 | `latency_us` | `p50`, `p95`, `p99` of successful operations, within 1.6 %: under open load from the time an operation was due (so a late one counts as long, which corrects coordinated omission), under closed load from its begin. A look-up or an unregistration is due when that before it has ended |
 | `service_us` | the same from the time it began: without what the node was late |
-| `late_us` | how much later than it was due a unit of the mix began, under open load: what the machine and the timers add to `latency_us` |
+| `late_us` | how much later than it was due a node's generator began a unit of the mix, under open load, the warm-up included: what timers and a busy machine add to `latency_us` before the unit has its process |
 | `errors`, `error_reasons` | operations that failed: `timeout`, `overload` (too many on their way), or the reason; the most frequent reasons |
 | `offered_per_s`, `completed_pct` | operations that were due in the measured time, in a second; how many of them succeeded |
 | `global_done_pct` | how many of the registrations and unregistrations succeeded, of two for each registration that was due: what is not registered is not unregistered either |
-| `timeline` | for each second `t_s`, by when operations were due, each class's `ops`, `p50_us`, `p95_us`, `errors` |
+| `timeline` | for each second `t_s`, by when operations were due, `ops`, `p50_us`, `p95_us` and `errors` of each class, and of each kind in `kinds` |
+| `per_node` | of each node what `m:sderl_bench_meter` has, and its own `ops_per_s`, `errors` and, of `p2p` and `global`, `latency_us` |
 | `names_left` | names of which some node knows when all is over: 0, else something was not removed |
 | others | as in `m:sderl_bench_meter`, of all nodes, in the measured time; `..._per_op` for each operation that ended |
 """.
@@ -139,14 +140,22 @@ measure(Fleet, Impl, Clusters, Parts, #{seconds := Seconds} = Params, Label) ->
     maybe
         ok ?= prepare(Fleet, Impl, Parts, Params),
         ok ?= every(not_prepared, ok, sderl_fleet:multicall(Fleet, Nodes, sderl_debench_node, prepare, [Impl], ?PREPARE_MS)),
-        {ok, Tallies, Usage} ?= load(Fleet, Impl, Nodes, loads(Clusters, Namespaces, Params), Params, Label),
+        Loads = loads(Clusters, Namespaces, Params),
+        {ok, Tallies, Usage} ?= load(Fleet, Impl, Nodes, Loads, Params, Label),
         Tally = sderl_debench_tally:merge(Tallies),
+        Own = #{Node => own(sderl_debench_tally:metrics(T, Seconds)) || {{Node, _}, T} <- lists:zip(Loads, Tallies)},
         Metrics = #{ops_per_s := PerS} = sderl_debench_tally:metrics(Tally, Seconds),
         #{seconds := Metered} = Usage,
         Left = names_left(Fleet, Impl, Namespaces),
-        Used = sderl_bench_meter:metrics(Usage, round(PerS * Metered)),
-        {ok, maps:merge(Used, Metrics#{names_left => Left})}
+        #{per_node := PerNode} = Used = sderl_bench_meter:metrics(Usage, round(PerS * Metered)),
+        {ok, maps:merge(Used, Metrics#{
+            names_left => Left,
+            per_node => [maps:merge(Of, maps:get(Node, Own, #{})) || #{node := Node} = Of <- PerNode]
+        })}
     end.
+
+own(#{ops_per_s := PerS, errors := Errors, p2p := #{latency_us := P2p}, global := #{latency_us := Global}}) ->
+    #{ops_per_s => PerS, errors => Errors, latency_us => #{p2p => P2p, global => Global}}.
 
 prepare(Fleet, Impl, Parts, Params) ->
     Outcomes = sderl_bench_task:at_once(lists:enumerate(Parts), fun(_, Part) -> Impl:prepare(Fleet, Part, Params) end),

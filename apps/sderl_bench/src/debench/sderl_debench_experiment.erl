@@ -5,11 +5,15 @@
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--import(sderl_bench_experiment, [option/5, at_least/3, reals/4, words/1]).
+-import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, reals/4, words/1]).
 
 %% Less has hardly an operation in a run, more is no load for one machine.
 -define(LEAST_RATE, 0.01).
 -define(MOST_RATE, 100_000).
+%% Each worker is a process with names of its own, and a payload is in memory many times.
+-define(MOST, [
+    {workers, 10_000}, {payload, 10_000_000}, {compute_us, 10_000_000}, {seconds, 86_400}, {warmup, 3600}, {timeout_ms, 600_000}
+]).
 -define(MOST_WEIGHT, 1_000_000).
 -define(GROUP_SIZE, 10).
 
@@ -69,6 +73,7 @@ check(#{mode := ModeText, global_pct := PctText, weights := WeightsText} = Optio
         {ok, Modes} ?= modes(ModeText, Options),
         ok ?= at_least(1, [clusters, seconds, timeout_ms], Options),
         ok ?= at_least(0, [warmup, payload, compute_us], Options),
+        ok ?= at_most(?MOST, Options),
         {ok, Load} ?= load(Options),
         {ok, Pace} ?= one_of("--pace", maps:get(pace, Options), [poisson, even]),
         {ok, P2p} ?= one_of("--p2p", maps:get(p2p, Options), [group, any]),
@@ -183,7 +188,7 @@ run(#{repeat := Repeat} = Options, Output) ->
             "\n", title(Options), "\n\n", sderl_debench_table:points(Runs), sderl_debench_table:kinds(Runs), sderl_debench_table:notes(Runs)
         ])
     end,
-    case sderl_bench_series:run(debench, points(Options), Repeat, measure(Options), Show, Output) of
+    case sderl_bench_series:run(debench, points(Options), Repeat, measure(Options, Output), Show, Output) of
         {ok, _} -> ok;
         {error, Message} -> {error, Message}
     end.
@@ -202,8 +207,19 @@ points(#{mode := Modes, nodes := Nodes, global_pct := Pcts, group_size := Sizes,
 load_key(open) -> rate;
 load_key(closed) -> workers.
 
-measure(#{load := Load}) ->
-    fun(Params, Label) -> sderl_debench:run((maps:without([rate, workers], Params))#{load => Load}, Label) end.
+measure(#{load := Load}, Output) ->
+    fun(Params, Label) ->
+        case sderl_debench:run((maps:without([rate, workers], Params))#{load => Load}, Label) of
+            {ok, #{ops_per_s := PerS, completed_pct := Pct, global := #{latency_us := #{p50 := P50}}} = Metrics} ->
+                Number = fun sderl_bench_table:number/1,
+                sderl_bench_output:say(Output, [
+                    string:pad(Label, 24), Number(PerS), " operations/s, ", Number(Pct), " % done, global p50 ", Number(P50), " us\n"
+                ]),
+                {ok, Metrics};
+            Error ->
+                Error
+        end
+    end.
 
 title(#{clusters := Clusters, load := Load, seconds := Seconds, repeat := Repeat, payload := Payload, compute_us := ComputeUs}) ->
     [

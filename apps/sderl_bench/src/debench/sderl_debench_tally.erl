@@ -144,9 +144,10 @@ by(Key, Cells) ->
     maps:fold(fun(At, Cell, Sum) -> maps:update_with(Key(At), fun(C) -> both(C, Cell) end, Cell, Sum) end, #{}, Cells).
 
 timeline(Cells, Seconds) ->
+    OfKinds = fun(Second) -> #{Kind => point(Cell) || {At, Kind} := Cell <- Cells, At =:= Second} end,
     ByClass = by(fun({Second, Kind}) -> {Second, sderl_debench_mix:class(Kind)} end, Cells),
     [
-        maps:merge(#{t_s => Second}, #{
+        maps:merge(#{t_s => Second, kinds => OfKinds(Second)}, #{
             Class => point(maps:get({Second, Class}, ByClass, empty()))
          || Class <- [p2p, global, local]
         })

@@ -20,15 +20,17 @@ links. Only what a node *sent* is read, so that the sum over all nodes counts ev
 | `bytes_per_op`, `messages_per_op`, `packets_per_op` | for each operation |
 | `links_per_node_max`, `links_per_node_mean`, `links_total` | connections at the end, hidden ones included |
 | `memory_mib_per_node`, `memory_mib_max` | resident memory at the end, the mean of the nodes; the most that any node ever had |
+| `nodes_metered` | nodes that answered before and after: the others are in none of this |
 | `per_node` | the numbers of each node: `links`, `cpu_ms`, `bytes`, `messages`, `packets`, `memory_mib` |
 """.
 
 -export([around/3, metrics/2]).
--export([snapshot/0, usage/3, sent/2]).
+-export([snapshot/0, usage/2, sent/2]).
 -export_type([snapshot/0, usage/0, node_usage/0]).
 
--doc "Counters of one node so far; `sent` has those of each link.".
+-doc "Counters of one node so far, and its own clock then; `sent` has those of each link.".
 -type snapshot() :: #{
+    at_us := integer(),
     cpu_ms := non_neg_integer(),
     memory_kib := non_neg_integer(),
     memory_peak_kib := non_neg_integer(),
@@ -47,7 +49,7 @@ links. Only what a node *sent* is read, so that the sum over all nodes counts ev
     memory_mib := float()
 }.
 
--doc "What all nodes used; `total` are sums.".
+-doc "What all nodes used; `total` are sums, `seconds` the time between the two looks at a node, which is a little different from node to node: the mean.".
 -type usage() :: #{
     seconds := float(),
     total := #{
@@ -79,10 +81,8 @@ in the usage.
 -spec around(Fleet :: pid(), [node()], fun(() -> Result)) -> {Result, usage()}.
 around(Fleet, Nodes, Fun) ->
     Before = snapshots(Fleet, Nodes),
-    Start = erlang:monotonic_time(microsecond),
     Result = Fun(),
-    Seconds = (erlang:monotonic_time(microsecond) - Start) / 1_000_000,
-    {Result, usage(Before, snapshots(Fleet, Nodes), Seconds)}.
+    {Result, usage(Before, snapshots(Fleet, Nodes))}.
 
 snapshots(Fleet, Nodes) ->
     [{Node, Snapshot} || {Node, {ok, Snapshot}} <- sderl_fleet:multicall(Fleet, Nodes, ?MODULE, snapshot, [], ?SNAPSHOT_MS)].
@@ -92,7 +92,7 @@ snapshots(Fleet, Nodes) ->
 sent(Before, After) ->
     maps:with(
         [links_total, links_per_node_max, links_per_node_mean, bytes, messages, packets],
-        metrics(usage(Before, After, 0.0), 0)
+        metrics(usage(Before, After), 0)
     ).
 
 -doc "Runs on a node: its counters.".
@@ -101,6 +101,7 @@ snapshot() ->
     {CpuMs, _} = erlang:statistics(runtime),
     {Resident, Peak} = memory_kib(),
     #{
+        at_us => erlang:monotonic_time(microsecond),
         cpu_ms => CpuMs,
         memory_kib => Resident,
         memory_peak_kib => Peak,
@@ -146,14 +147,14 @@ kib(Text, Key, Default) ->
     end.
 
 -doc "Pure: from the snapshots of nodes before and after.".
--spec usage([{node(), snapshot()}], [{node(), snapshot()}], Seconds :: float()) -> usage().
-usage(Before, After, Seconds) ->
+-spec usage([{node(), snapshot()}], [{node(), snapshot()}]) -> usage().
+usage(Before, After) ->
     Both = [{Node, B, A} || {Node, A} <- After, {N, B} <- Before, N =:= Node],
     PerNode = [node_usage(Node, B, A) || {Node, B, A} <- Both],
     Links = [maps:get(links, U) || U <- PerNode],
     Sum = fun(Key) -> lists:sum([maps:get(Key, U) || U <- PerNode]) end,
     #{
-        seconds => Seconds,
+        seconds => mean([(To - From) / 1_000_000 || {_, #{at_us := From}, #{at_us := To}} <- Both]),
         total => #{
             cpu_ms => Sum(cpu_ms),
             bytes => Sum(bytes),
@@ -212,6 +213,7 @@ metrics(#{total := Total, seconds := Seconds, per_node := PerNode} = Usage, Ops)
         packets_per_op => ratio(Packets, Ops),
         memory_mib_per_node => Memory,
         memory_mib_max => Most,
+        nodes_metered => length(PerNode),
         per_node => PerNode
     }.
 

@@ -23,7 +23,8 @@ message, vertices can be bundled, and workers in `sd` are on the submasters' nod
 
 ## Metrics
 
-Those of `m:sderl_orbit_stats` and `m:sderl_bench_meter` (an operation is an element), and
+Those of `m:sderl_orbit_stats` and `m:sderl_bench_meter` (an operation is an element), these of the whole run: workers are told of one another before the
+first vertex, and tell what they found after the last one. And
 
 | metric | meaning |
 |---|---|

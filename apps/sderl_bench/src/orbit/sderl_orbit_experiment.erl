@@ -20,10 +20,12 @@ How many elements a space has depends on the prime factors of its N: 0.69 N for 
 -export([summary/0, command/0, check/1, run/2]).
 -export([points/1, table/1, verdict/1]).
 
--import(sderl_bench_experiment, [option/5, at_least/3, words/1]).
+-import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, words/1]).
 
 %% A number of the space has to be one word for the machine, and its square fast.
 -define(MOST, 1_000_000_000).
+%% Of the table published, for each number of the space.
+-define(HASH_BYTES, 50).
 
 -doc false.
 -spec summary() -> string().
@@ -65,7 +67,8 @@ check(#{mode := Modes, routing := Routings, generators := Name, table := Table, 
         {ok, [Kind]} ?= each("--table", "kind of table", Table, sderl_orbit_table:kinds()),
         {ok, _} ?= generators(Name),
         ok ?= at_least(1, [size, workers, groups, gateways, batch, stall], Options),
-        ok ?= at_most(Size),
+        ok ?= at_most([{size, ?MOST}, {workers, 1000}, {gateways, 1000}, {batch, 1_000_000}, {stall, 86_400}], Options),
+        ok ?= fits(Kind, Size),
         {ok, #{nodes := Nodes, compare := Compare} = Checked} ?= sderl_bench_series:check(Options),
         Full = Checked#{
             mode := case Compare of true -> sderl_orbit:modes(); false -> ModeList end,
@@ -101,8 +104,14 @@ generators(Name) ->
         Ok -> Ok
     end.
 
-at_most(Size) when Size > ?MOST -> {error, io_lib:format("--size must be at most ~w, not ~w", [?MOST, Size])};
-at_most(_) -> ok.
+%% Two slots for each number of the space, and what is in them: as much as so many nodes of 50 MB.
+fits(hash, Size) ->
+    case sderl_fleet:fits(1 + Size * ?HASH_BYTES div 50_000_000) of
+        ok -> ok;
+        {error, _} -> {error, io_lib:format("--size ~w with --table hash does not fit into memory: give --table compact, or less", [Size])}
+    end;
+fits(compact, _) ->
+    ok.
 
 enough(#{mode := Modes, groups := Groups}, Fewest) ->
     case lists:member(sd, Modes) andalso Groups > Fewest of
@@ -115,7 +124,18 @@ enough(#{mode := Modes, groups := Groups}, Fewest) ->
 run(#{repeat := Repeat} = Options, Output) ->
     maybe
         Show = fun(Runs) -> sderl_bench_output:say(Output, ["\n", title(Options), "\n\n", table(Runs)]) end,
-        {ok, All} ?= sderl_bench_series:run(orbit, points(Options), Repeat, fun sderl_orbit:run/2, Show, Output),
+        Run = fun(Params, Label) ->
+            case sderl_orbit:run(Params, Label) of
+                {ok, #{seconds := Seconds, elements_per_s := Rate} = Metrics} ->
+                    sderl_bench_output:say(Output, [
+                        string:pad(Label, 24), sderl_bench_table:number(Seconds), " s, ", sderl_bench_table:number(Rate), " elements/s\n"
+                    ]),
+                    {ok, Metrics};
+                Error ->
+                    Error
+            end
+        end,
+        {ok, All} ?= sderl_bench_series:run(orbit, points(Options), Repeat, Run, Show, Output),
         verdict(All)
     end.
 

@@ -10,8 +10,8 @@
 -import(sderl_claim_load, [point/4, groups/3, percent/1, plot/4, axis/2, axis/3]).
 -import(sderl_claim_points, [value/2, text/2]).
 
-%% A cluster is past its bend when a global operation takes so many times as long as in the smallest one ...
--define(BEND, 8).
+%% A cluster is past its bend when a global operation takes so many times as long as it would if its time grew in proportion to the nodes ...
+-define(BEND, 2).
 %% ... or when less than this is done of what is asked, in percent.
 -define(DONE_PCT, 95).
 %% All clusters were fine, and the largest is at least so many times the smallest: that refutes.
@@ -89,9 +89,10 @@ flat({Pct, Groups}) ->
 %% The first size past the bend.
 bend([]) ->
     none;
-bend([{_, Smallest} | _] = Groups) ->
-    Limit = case value(Smallest, sderl_claim_load:p(global, p50)) of undefined -> none; Ms -> ?BEND * Ms end,
-    case [N || {N, Group} <- Groups, past(Group, Limit)] of
+bend([{Least, Smallest} | _] = Groups) ->
+    %% (An atom, where nothing is known, is greater than any number.)
+    Limit = fun(N) -> case value(Smallest, sderl_claim_load:p(global, p50)) of undefined -> none; Ms -> ?BEND * Ms * N / Least end end,
+    case [N || {N, Group} <- Groups, past(Group, Limit(N))] of
         [] -> none;
         [N | _] -> N
     end.
@@ -134,11 +135,11 @@ page(Points) ->
         ],
         tables => [sderl_claim_load:table("All shares", Modes)],
         notes => [
-            text("A share bends at the first size at which the p50 of global operations is over ~w times that of the smallest cluster, or less than ~w % of those "
-                 "that were asked for are done. Unlike in the other claims, points that are short of processor are judged too; how much of it was used at the bend says whether it was the processor "
+            text("A share bends at the first size at which the p50 of global operations is over ~w times what it would be if it grew in proportion to the nodes, "
+                 "or less than ~w % of those that were asked for are done. Unlike in the other claims, points that are short of processor are judged too; how much of it was used at the bend says whether it was the processor "
                  "that gave out, which all nodes share on one machine, or the lock of `global`, for which nodes wait on a cluster of hosts, too.",
                  [?BEND, ?DONE_PCT])
-            | sderl_claim_load:notes(base(Points))
+            | sderl_claim_load:notes([Groups || {stock, _, Groups} <- Modes], all)
         ],
         command => <<>>
     }.
@@ -148,9 +149,3 @@ name(Mode, Pct) -> text("~ts %, ~ts", [percent(Pct), sderl_claim_load:mode_name(
 
 %% The other modes are compared with the largest share only; the rest is claim C3.
 shown(Points, Pct) -> Pct == lists:max([0 | sderl_claim_load:shares(Points, [stock])]).
-
-base(Points) ->
-    case sderl_claim_load:base_share(Points, [stock]) of
-        {ok, Pct} -> groups(Points, stock, Pct);
-        none -> []
-    end.

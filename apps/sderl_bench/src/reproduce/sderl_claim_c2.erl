@@ -93,7 +93,7 @@ page(Points) ->
         id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
         plots => [classes(P, Groups) || P <- [p50, p95]] ++ [kinds(Groups)],
         tables => [table(P, Groups) || P <- [p50, p95]],
-        notes => sderl_claim_load:notes(Groups),
+        notes => sderl_claim_load:notes([Groups], judged),
         command => <<>>
     }.
 

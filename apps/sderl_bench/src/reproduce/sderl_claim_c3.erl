@@ -127,7 +127,7 @@ page(Points) ->
         notes => [
             <<"pg is the third column: the same mesh of links without global. Joining and leaving a group of processes is no registration: it gives no name that "
               "only one process has, and does not wait for the other nodes. It shows what links alone cost.">>
-            | sderl_claim_load:notes(base(Points, stock))
+            | sderl_claim_load:notes([base(Points, Mode) || Mode <- ?MODES], judged)
         ],
         command => <<>>
     }.

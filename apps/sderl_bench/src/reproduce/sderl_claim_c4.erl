@@ -80,19 +80,36 @@ verdict(Points) ->
     Ratios = ratios(Stock, Sd),
     case Ratios of
         [_, _ | _] ->
-            {LinksVerdict, Links} = links(Stock, Sd),
-            {TimeVerdict, Time} = times(Ratios),
-            Verdict =
-                case {LinksVerdict, TimeVerdict} of
-                    {refuted, _} -> refuted;
-                    {confirmed, confirmed} -> confirmed;
-                    {_, refuted} -> refuted;
-                    _ -> not_shown
-                end,
-            {Verdict, text("~ts ~ts ~ts", [peaks(Stock, Sd), Time, Links])};
+            case wrong(Points) of
+                [] -> judged(Stock, Sd, Ratios);
+                [Wrong | _] -> {not_shown, text("A run is no result: ~ts.", [Wrong])}
+            end;
         _ ->
             {not_shown, <<"There are no two numbers of nodes on which both stock Erlang and s_groups were measured.">>}
     end.
+
+judged(Stock, Sd, Ratios) ->
+    {LinksVerdict, Links} = links(Stock, Sd),
+    {TimeVerdict, Time} = times(Ratios),
+    Verdict =
+        case {LinksVerdict, TimeVerdict} of
+            {refuted, _} -> refuted;
+            {confirmed, confirmed} -> confirmed;
+            {_, refuted} -> refuted;
+            _ -> not_shown
+        end,
+    {Verdict, text("~ts ~ts ~ts", [peaks(Stock, Sd), Time, Links])}.
+
+%% All runs of an orbit must have found the same.
+wrong(Points) ->
+    Found = lists:usort([
+        {{Generators, N}, {Size, maps:get(<<"checksum">>, Metrics, none)}}
+     || #{experiment := <<"orbit">>, params := #{<<"generators">> := Generators, <<"size">> := N}, metrics := #{<<"size">> := Size} = Metrics} <- Points
+    ]),
+    [
+        text("the orbit ~ts of ~w has been found to have ~w and ~w elements, or other ones", [G, N, A, B])
+     || {{{G, N} = Orbit, {A, _}}, {Orbit1, {B, _}}} <- lists:zip(lists:droplast([none | Found]), Found, trim), Orbit =:= Orbit1
+    ].
 
 variant(Points, {stock, none}) -> chosen(Points, orbit, #{mode => stock});
 variant(Points, {sd, Routing}) -> chosen(Points, orbit, #{mode => sd, routing => Routing}).
@@ -106,7 +123,8 @@ ratios(Stock, Sd) ->
 
 times(Ratios) ->
     Ahead = lists:takewhile(fun is_ahead/1, lists:reverse(Ratios)),
-    {Last, {StockS, _, _}, {SdS, _, _}, Runs} = lists:last(Ratios),
+    {Last, {StockS, _, _}, {SdS, _, _}, _} = lists:last(Ratios),
+    Runs = lists:min([R || {_, _, _, R} <- Ahead ++ [lists:last(Ratios)]]),
     Ratio = SdS / StockS,
     Least = lists:min([D / S || {_, {S, _, _}, {D, _, _}, _} <- lists:droplast(Ratios)]),
     case Ahead of
@@ -204,7 +222,8 @@ page(Points) ->
               "that buys fewer links; on one machine it costs processor time that stock Erlang does not need.">>,
             text("s_groups are of about ~w nodes each. A node beside the workers is the master. \"Own gateways\" is the program as published, \"library\" the same over the routing of the library.",
                  [?GROUP_NODES]),
-            <<"Links are counted on the nodes and compared with the formulas; none is taken from a formula.">>
+            <<"Links are counted on the nodes and compared with the formulas; none is taken from a formula. Messages, bytes and processor time are those of the whole run, in which each worker is told "
+              "of the others first and tells what it has found in the end; the run time is without that.">>
         ],
         command => <<>>
     }.

@@ -9,7 +9,7 @@ see `m:sderl_reproduce_scale`.
 
 -export([point/4, ends/1, middle/1, top_share/1]).
 -export([groups/3, shares/2, base_share/2, judged/1, growth/2, grew/1, times/1, scaled_limit/2]).
--export([global_ops/1, p/2, latency_plots/2, plot/4, table/2, axis/2, axis/3, notes/1, mode_name/1, percent/1]).
+-export([global_ops/1, p/2, latency_plots/2, plot/4, table/2, axis/2, axis/3, notes/2, mode_name/1, percent/1]).
 -export_type([growth/0, mode/0, sized/0]).
 
 -import(sderl_claim_points, [chosen/3, value/2, sum/2, series/3, scaled/2, cell/2, text/1, text/2]).
@@ -26,6 +26,8 @@ see `m:sderl_reproduce_scale`.
 -define(CPU_PCT, 40).
 %% Fewer operations are too few for a median to be compared.
 -define(LEAST_OPS, 300).
+%% Latencies are those of operations that succeeded: if less than this did, in percent, they say little.
+-define(DONE_PCT, 95).
 
 %% As the scripts of DE-Bench have them: benchmarks.md 7.1.
 -define(PAYLOAD, 10).
@@ -104,15 +106,17 @@ base_share(Points, Modes) ->
         [{_, Pct} | _] -> {ok, Pct}
     end.
 
--doc "Those that a verdict may rest on: the machine was not short of processor, and there were operations enough.".
+-doc "Those that a verdict may rest on: the machine was not short of processor, there were operations enough, and nearly all succeeded.".
 -spec judged(sized()) -> sized().
 judged(Groups) ->
     [
         Sized
      || {_, Group} = Sized <- Groups,
         Cpu <- [value(Group, [cpu_pct])],
-        is_number(Cpu), Cpu =< ?CPU_PCT, global_ops(Group) >= ?LEAST_OPS
+        is_number(Cpu), Cpu =< ?CPU_PCT, global_ops(Group) >= ?LEAST_OPS, done(value(Group, [global_done_pct]))
     ].
+
+done(Pct) -> is_number(Pct) andalso Pct >= ?DONE_PCT.
 
 -doc "Global operations that ended, in all runs of a point.".
 -spec global_ops(sderl_claim_points:group()) -> number().
@@ -213,29 +217,33 @@ percent(Pct) -> text("~w", [case Pct == trunc(Pct) of true -> trunc(Pct); false 
 ms(Ms) when Ms < 0.1 -> [sderl_bench_table:number(1000 * Ms), " µs"];
 ms(Ms) -> [sderl_bench_table:number(Ms), " ms"].
 
--doc "What a reader must know to judge the points, the rule about the processor with what was measured.".
--spec notes(sized()) -> [binary()].
-notes(Base) ->
+-doc "What a reader must know of the points of a page, the rule about the processor with what was measured: whether the verdict rests on all or on those judged.".
+-spec notes([sized()], all | judged) -> [binary()].
+notes(Shown, Which) ->
     [
-        <<"One machine instead of a host for each node. Every point has the same number of virtual machines with the same open load on each; only the "
-          "number of clusters they are divided into differs. So the processor is as busy with clusters of 10 as with one of 100, but for "
+        <<"One machine instead of a host for each node. The points have the same number of virtual machines (but for a cluster that is larger than that) with the same "
+          "open load on each; only the number of clusters they are divided into differs. So the processor is as busy with many small clusters as with a large one, but for "
           "what the size of the cluster costs, and that cost is what is asked for.">>,
         <<"There is no delay of a network, so latencies are smaller than the published ones, and the throughput of the whole is bounded by the "
           "processor, so it is not compared. What a global operation has to do, and which nodes it must wait for, is the same as on a real cluster: "
           "in stock Erlang a lock and an answer of every node, in an s_group of the group's nodes. That makes the shape of the curves.">>,
         <<"Latencies are counted from the moment an operation was due, not from when it was sent, so those that had to wait count in full.">>,
-        processor(Base),
-        text("A point is judged if at least ~w global operations (register, unregister) stand behind it and the nodes used at most ~w % of the processor; "
-             "others are only shown.", [?LEAST_OPS, ?CPU_PCT])
+        processor(Which, lists:append(Shown))
+        | [judged_words(lists:append(Shown)) || Which =:= judged]
     ].
 
-processor(Base) ->
-    case [{Cpu, N} || {N, Group} <- Base, Cpu <- [value(Group, [cpu_pct])], is_number(Cpu)] of
+processor(Which, Groups) ->
+    Used = case Which of all -> Groups; judged -> judged(Groups) end,
+    case [{Cpu, N} || {N, Group} <- Used, Cpu <- [value(Group, [cpu_pct])], is_number(Cpu)] of
         [] ->
             <<"How much of the processor was used is not known.">>;
         Seen ->
             {Cpu, N} = lists:max(Seen),
-            text("The points that the verdict rests on used at most ~ts % of the processor (with ~w nodes in stock Erlang); the limit of ~w % ~ts.", [
-                sderl_bench_table:number(Cpu), N, ?CPU_PCT, if Cpu =< ?CPU_PCT -> "held"; true -> "did not hold at all sizes" end
-            ])
+            text("The points that the verdict rests on used at most ~ts % of the processor (with ~w nodes).", [sderl_bench_table:number(Cpu), N])
     end.
+
+judged_words(Groups) ->
+    Dropped = [io_lib:format("~ts, ~w nodes", [Mode, N]) || {N, #{params := #{<<"mode">> := Mode}}} <- Groups -- judged(Groups)],
+    text("A point is judged if at least ~w global operations (register, unregister) stand behind it, at least ~w % of those asked for were done, and the nodes used at most ~w % of the "
+         "processor; others are only shown~ts.",
+         [?LEAST_OPS, ?DONE_PCT, ?CPU_PCT, case Dropped of [] -> " (there are none here)"; _ -> [": ", lists:join("; ", Dropped)] end]).

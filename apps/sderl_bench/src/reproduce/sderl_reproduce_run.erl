@@ -82,8 +82,17 @@ head(Old, Same, #{claims := Modules, budget_s := Budget, command := Command}) ->
         <<"command">> => Command,
         %% A folder may be filled by several commands.
         <<"commands">> => maps:merge(maps:get(<<"commands">>, Known, #{}), #{Module:id() => Command || Module <- Modules}),
-        <<"revision">> => revision()
+        <<"revision">> => revisions(maps:get(<<"revision">>, Known, null), revision())
     }).
+
+%% Points of an earlier revision may be there.
+revisions(Before, null) -> Before;
+revisions(Before, Now) when is_binary(Before) ->
+    case lists:member(Now, binary:split(Before, <<", ">>, [global])) of
+        true -> Before;
+        false -> <<Before/binary, ", ", Now/binary>>
+    end;
+revisions(_, Now) -> Now.
 
 next(#{request := Request, tried := Tried} = State) ->
     Plan = #{jobs := Jobs} = plan(Request, Tried),
@@ -159,7 +168,7 @@ ended(#{left_out := LeftOut, failed := Failed}, #{say := Say, request := #{out :
         case Failed of
             [] -> ok;
             [_ | _] ->
-                {error, io_lib:format("~w points could not be measured, such as ~ts; the same command tries them again", [
+                {error, io_lib:format("~w points could not be measured, such as ~ts; the same command tries them again as far as there is time, which --budget-min gives", [
                     length(Failed), text(maps:get(point, hd(Failed)))
                 ])}
         end

@@ -52,7 +52,7 @@ names() -> [small, medium, full].
 
 -doc """
 A scale on a machine where `Fits` says whether so many nodes fit into memory. An error where they do not;
-`full` takes as many as fit, up to 250 (a multiple of the groups).
+`full` takes 200 where they fit, else 100, and for one larger cluster 250 where these fit (a multiple of the groups).
 """.
 -spec scale(name(), fun((pos_integer()) -> ok | {error, term()})) -> {ok, scale()} | {error, sderl_command:text()}.
 scale(full, Fits) ->
