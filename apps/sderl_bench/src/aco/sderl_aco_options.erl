@@ -1,0 +1,63 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_aco_options).
+-moduledoc """
+What an ant colony is told: published parameters, with the published values as defaults.
+
+| option | default | |
+|---|---|---|
+| `ants` | 4 | ants of a colony in each iteration |
+| `alpha`, `beta` | 1.0, 2.0 | exponents of pheromone and of the heuristic value |
+| `q0` | 0.9 | how often an ant takes the best job, and does not draw one |
+| `rho` | 0.1 | evaporation, and the weight of what the best schedule leaves |
+| `heuristic` | `mdd` | `mdd`: modified due date; `edd`: earliest due date; `au`: apparent urgency |
+| `search` | `none` | local search, see `m:sderl_aco_search` |
+| `evaporate` | `true` | whether pheromone evaporates at all |
+| `rng` | `random` | `cyclic`: the same ten numbers over and over, for results that are known |
+| `tau0` | | pheromone at the start; without it 1 / (`ants` x the cost of the jobs by due date) |
+
+Source: ACO of the RELEASE project; den Besten, Stützle and Dorigo, *Ant Colony Optimization for the Total Weighted Tardiness
+Problem* (2000).
+""".
+
+-export([defaults/0, heuristics/0, searches/0]).
+-export_type([options/0, heuristic/0, search/0]).
+
+-type heuristic() :: mdd | edd | au.
+-type search() :: none | o1 | o2 | o12 | o21.
+
+-doc "See above; all but `tau0` are needed.".
+-type options() :: #{
+    ants := pos_integer(),
+    alpha := number(),
+    beta := number(),
+    q0 := number(),
+    rho := number(),
+    heuristic := heuristic(),
+    search := search(),
+    evaporate := boolean(),
+    rng := random | cyclic,
+    tau0 => float()
+}.
+
+-doc "The published ones.".
+-spec defaults() -> options().
+defaults() ->
+    #{
+        ants => 4,
+        alpha => 1.0,
+        beta => 2.0,
+        q0 => 0.9,
+        rho => 0.1,
+        heuristic => mdd,
+        search => none,
+        evaporate => true,
+        rng => random
+    }.
+
+-doc "All heuristics.".
+-spec heuristics() -> [heuristic()].
+heuristics() -> [mdd, edd, au].
+
+-doc "All local searches.".
+-spec searches() -> [search()].
+searches() -> [none, o1, o2, o12, o21].
