@@ -143,7 +143,7 @@ special({merge, Members, Rows0, Sessions0, Open0}, {Is, T, Dr, #c{view = V} = C0
     Sessions = maps:with(maps:keys(V), Sessions0),
     {Kept, C, S, Open} = lists:foldl(fun(R, A) -> merge_row(R, Dr, A) end, {[], C0, S0, maps:without(maps:keys(Cl), Open0)}, Rows),
     %% Decided once the batch is on all members: should we die before, they know what is open.
-    Resolve = [{resolve, Name, A, B} || Name := {A, B} <- Open],
+    Resolve = [{resolve, Name, A, B} || Name := {A, B} <- maps:iterator(Open, ordered)],
     {[{clashes, Open} || map_size(Open) > 0] ++ [{merge, lists:reverse(Kept), Sessions} | Is],
      Resolve ++ [merged, {adopt, Members} | T], Dr, C, S};
 %% Rows that a merge drops with their home, or that came from elsewhere, and that home never had.
@@ -171,7 +171,7 @@ special({tombs, Tomb}, {Is0, T, Dr, C0, S}) ->
                 end;
             none -> {Is1, C1}
         end
-    end, {Is0, C0}, lists:append([maps:to_list(Of) || _ := Of <- Tomb])),
+    end, {Is0, C0}, lists:append([lists:sort(maps:to_list(Of)) || _ := Of <- Tomb])),
     {Is, T, Dr, C, S};
 special({settle, Name, A, B, Keep, Fx}, {Is, T, Dr, C, S}) ->
     Open = is_map_key(Name, S#s.d#d.clashes) andalso not lists:any(fun(I) -> element(1, I) =:= settle andalso element(2, I) =:= Name end, Is),

@@ -220,7 +220,7 @@ finish(#s{cand = #cand{epoch = E, joined = J, alone = Alone}, num = Mine, self =
             %% Our own table may have been on the way to become whole: what we know to be gone goes.
             Tombs = [{tombs, maps:with([Self], D1#d.tomb)} || D1#d.syncing],
             %% What was not decided is asked again.
-            Open = [{resolve, Name, A, B} || Name := {A, B} <- D1#d.clashes],
+            Open = [{resolve, Name, A, B} || Name := {A, B} <- maps:iterator(D1#d.clashes, ordered)],
             S4 = S3#s{flight = #flight{num = Max, wait = Others, since = Now, origins = Origins, then = Open},
                       specials = [rehome, {view, sderl_membership:members(Mem) -- maps:keys(View)} | Tombs]},
             S5 = sderl_core_write:view_events(V, View, event(coordinator_changed,

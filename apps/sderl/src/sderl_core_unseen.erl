@@ -26,7 +26,7 @@ note({Same, Same}, _, _, _, S) -> S;
 note({Old, New}, Items, E, Num, #s{unseen = U0, from = From} = S) ->
     U = maps:filter(fun(N, _) -> not is_map_key(N, New) orelse map_get(N, New) =:= maps:get(N, Old, none) end, U0),
     Gone = [N || N := live <- Old, maps:get(N, New, none) =/= live],
-    Rows = maps:values(rows(Items, E, Num, Gone)),
+    Rows = lists:sort(maps:values(rows(Items, E, Num, Gone))),
     S#s{unseen = maps:merge(U, maps:groups_from_list(fun home/1, Rows)), from = maps:with(maps:keys(New), From)}.
 
 -doc "What goes along with an offer.".

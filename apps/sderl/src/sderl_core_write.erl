@@ -202,7 +202,7 @@ item({clashes, Open}, _Num, #s{d = #d{clashes = Cl} = D} = S0) ->
     S = S0#s{d = D#d{clashes = maps:merge(Cl, Open)}},
     case faulty(rule_18, S) of
         false -> S;
-        true -> maps:fold(fun(Name, {A, B}, X) -> fx({resolve, Name, A, B}, X) end, S, Open)
+        true -> maps:fold(fun(Name, {A, B}, X) -> fx({resolve, Name, A, B}, X) end, S, maps:iterator(Open, ordered))
     end;
 item({settle, Name, _, Row}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
     fresh([Row || Row =/= none], S#s{d = D#d{clashes = maps:remove(Name, Cl)}}).

@@ -12,7 +12,7 @@ same; while that is under way an answer tells nothing. Besides, all fight for a 
 %% A registration is a name and a pid in one cell (see sderl_core_decide).
 -dialyzer(no_improper_lists).
 
--export([start/3, turn/5, submit/5, submit/6, answered/5]).
+-export([start/3, turn/5, submit/5, submit/6, answered/5, contested/0]).
 
 -import(sderl_sim_world, [rnd/3, chance/2, pick/2, in/3, node/2, member/3, book/2, keep_book/3, rows/3, pid/2]).
 
@@ -113,8 +113,12 @@ own(N, Own, _, W0) ->
     {P, W1} = pid(N, W0),
     {[Own | P], W1}.
 
+-doc "The names for which all fight.".
+-spec contested() -> [atom()].
+contested() -> [c1, c2, c3, c4].
+
 contested(N, G, Foreign, W0) ->
-    {C, W1} = pick([a, b, c, d], W0),
+    {C, W1} = pick(contested(), W0),
     {Where, W2} = case Foreign of
         true -> pick(sderl_sim_world:nodes_of(G, W1), W1);
         false -> {N, W1}

@@ -11,6 +11,8 @@ Heartbeats and ticks are left out.
 -export([line/2, term/1]).
 
 -define(DEPTH, 40).
+%% The number by which this virtual machine knows the node of a pid.
+-define(PID, <<"<[0-9]+\\.(?=[0-9]+\\.[0-9]+>)">>).
 
 -doc "A line, or `none` for what nobody wants to read.".
 -spec line(integer(), tuple()) -> iodata() | none.
@@ -81,6 +83,11 @@ who(N, G) -> [short(N), "/", term(G)].
 
 short(N) -> hd(string:split(atom_to_list(N), "@sim")).
 
--doc "A term with short names for nodes.".
+-doc """
+A term with short names for nodes, maps in the order of their keys, and of a pid what tells it from all others: two
+virtual machines write the same.
+""".
 -spec term(term()) -> iodata().
-term(T) -> string:replace(io_lib:format("~0tP", [T, ?DEPTH]), "@sim'", "'", all).
+term(T) ->
+    Text = string:replace(io_lib:format("~0tkP", [T, ?DEPTH]), "@sim'", "'", all),
+    re:replace(Text, ?PID, "<", [global, unicode]).

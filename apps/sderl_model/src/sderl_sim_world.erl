@@ -8,7 +8,8 @@ whatever else. Events of one millisecond happen in the order in which they were 
 
 Chance comes from one generator in the world. Where a choice is made among nodes or names they are
 sorted first: maps of atoms are in the order in which the atoms were made. The protocol itself may
-go through such a map; hence the names of nodes are made in order, all at once (`names/2`).
+go through such a map; hence the names of nodes are made in order, all at once (`names/2`). Through maps of names it
+goes in the order of the names, since these are anybody's.
 """.
 -include("sderl_sim.hrl").
 

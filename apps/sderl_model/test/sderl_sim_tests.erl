@@ -9,6 +9,9 @@ the first seed.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
+%% For other virtual machines.
+-export([digests/1]).
+
 random_test_() ->
     {"random schedules", {timeout, 3600, fun random/0}}.
 
@@ -44,14 +47,38 @@ a_seed_gives_one_run_test_() ->
         ?assert(Alone =:= Second)
     end}.
 
+%% The same in another virtual machine, for which the names that clients fight for are in another order.
+a_seed_gives_one_run_everywhere_test_() ->
+    {timeout, 600, fun() ->
+        Names = [atom_to_list(N) || N <- sderl_sim_client:contested()],
+        Seeds = lists:seq(495919030, 495919037),
+        [First, Second] = [elsewhere(Made, Seeds) || Made <- [Names, lists:reverse(Names)]],
+        ?assertNotEqual(element(1, First), element(1, Second)),
+        ?assertEqual(element(2, First), element(2, Second))
+    end}.
+
+%% (What peers are told must not make these atoms.)
+elsewhere(Made, Seeds) ->
+    {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => ["-pa" | code:get_path()]}),
+    lists:foreach(fun(Name) -> peer:call(Peer, erlang, list_to_atom, [Name]) end, Made),
+    Traces = peer:call(Peer, ?MODULE, digests, [Seeds], infinity),
+    peer:stop(Peer),
+    Traces.
+
+digests(Seeds) -> {maps:keys(maps:from_keys(sderl_sim_client:contested(), [])), [{S, erlang:md5(trace(S, contended()))} || S <- Seeds]}.
+
+contended() -> #{nodes => 7, spare => 1, clients => 2}.
+
 traces(Seeds) ->
     Pids = [spawn_monitor(fun() -> exit({trace, trace(S)}) end) || S <- Seeds],
     [receive {'DOWN', Ref, process, Pid, {trace, T}} -> T end || {Pid, Ref} <- Pids].
 
-trace(Seed) ->
+trace(Seed) -> trace(Seed, #{groups => 2}).
+
+trace(Seed, Opts) ->
     Lines = ets:new(lines, [ordered_set]),
     Add = fun(Line) -> ets:insert(Lines, {ets:info(Lines, size), iolist_to_binary(Line)}) end,
-    _ = sderl_sim:run(#{seed => Seed, groups => 2, trace => Add}),
+    _ = sderl_sim:run(Opts#{seed => Seed, trace => Add}),
     << <<L/binary>> || {_, L} <- ets:tab2list(Lines) >>.
 
 wrong_options_are_named_test() ->
