@@ -19,7 +19,7 @@ Source: ACO of the RELEASE project; den Besten, Stützle and Dorigo, *Ant Colony
 Problem* (2000).
 """.
 
--export([defaults/0, heuristics/0, searches/0]).
+-export([defaults/0, heuristics/0, searches/0, tau0/2]).
 -export_type([options/0, heuristic/0, search/0]).
 
 -type heuristic() :: mdd | edd | au.
@@ -61,3 +61,13 @@ heuristics() -> [mdd, edd, au].
 -doc "All local searches.".
 -spec searches() -> [search()].
 searches() -> [none, o1, o2, o12, o21].
+
+-doc "Pheromone at the start: 1.0 where the jobs by due date cost nothing.".
+-spec tau0(sderl_aco_instance:instance(), options()) -> float().
+tau0(_, #{tau0 := Given}) ->
+    Given;
+tau0(Instance, #{ants := Ants}) ->
+    case sderl_aco_instance:tardiness(Instance, sderl_aco_instance:edd(Instance)) of
+        0 -> 1.0;
+        Cost -> 1 / (Ants * Cost)
+    end.

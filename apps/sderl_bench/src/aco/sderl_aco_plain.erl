@@ -13,13 +13,8 @@ from its beginning. What `m:sderl_aco_colony` is compared with, in tests for its
 
 -doc "As `sderl_aco_colony:new/3`.".
 -spec new(sderl_aco_instance:instance(), sderl_aco_options:options(), Seed :: term()) -> colony().
-new(#{n := N} = Instance, #{ants := Ants} = Options, Seed) ->
-    Tau0 =
-        case {Options, sderl_aco_instance:tardiness(Instance, sderl_aco_instance:edd(Instance))} of
-            {#{tau0 := Given}, _} -> Given;
-            {_, 0} -> 1.0;
-            {_, Cost} -> 1 / (Ants * Cost)
-        end,
+new(#{n := N} = Instance, Options, Seed) ->
+    Tau0 = sderl_aco_options:tau0(Instance, Options),
     #{
         instance => Instance,
         options => Options,
@@ -34,7 +29,7 @@ run(#{best := Best} = Colony, 0) ->
     {Best, Colony};
 run(#{instance := Instance, options := #{ants := Ants, search := Search}, random := Random0, best := Best0} = Colony, Left) ->
     {Found, Random1} = lists:mapfoldl(fun(_, R) -> ant(Colony, sderl_aco_random:restart(R)) end, Random0, lists:seq(1, Ants)),
-    Improved = search(Search, Instance, lists:min(Found)),
+    Improved = search(Search, Instance, hd(lists:keysort(1, Found))),
     Best = better(Improved, Best0),
     run(update(Colony#{random := Random1, best := Best}, Best), Left - 1).
 

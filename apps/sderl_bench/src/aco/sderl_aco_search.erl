@@ -1,0 +1,173 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_aco_search).
+-moduledoc """
+Local search from a schedule: moves that make it cheaper, until none does.
+
+| | a round |
+|---|---|
+| `o1` | of all pairs of jobs the one to interchange that saves most |
+| `o2` | of all jobs and positions *before* theirs the one insertion that saves most, as published |
+| `o12`, `o21` | both, one after the other |
+| `none` | |
+
+The search ends after a round that saves nothing.
+
+A schedule's cost after a move is not computed from its beginning. An interchange of jobs shifts those between by the difference of the two durations: the
+late ones among them cost at least so much more, or save at most so much, which is known from sums over prefixes of the schedule. Only pairs that could still be
+better than the best so far are computed, and only until they cannot. An insertion is one exchange of neighbours more than that into the next position.
+
+Starting points and what came of them are remembered, as a colony comes to send the same ones again and again.
+""".
+
+-export([new/2, improve/2]).
+-export_type([search/0]).
+
+-type move() :: swap | insert.
+-opaque search() :: {[move()], Jobs :: tuple(), Known :: #{[sderl_aco_instance:job()] => sderl_aco_colony:solution()}}.
+
+%% A job at its position: number, duration, weight, due date, completion, cost, and up to it in all: weight of those not early, cost.
+-type place() :: {
+    sderl_aco_instance:job(),
+    P :: pos_integer(),
+    W :: non_neg_integer(),
+    D :: non_neg_integer(),
+    C :: pos_integer(),
+    Cost :: non_neg_integer(),
+    LateWeight :: non_neg_integer(),
+    Costs :: non_neg_integer()
+}.
+%% What it changes the cost by, and the positions of the job that goes to the earlier one, and of that.
+-type found() :: {Change :: neg_integer() | 0, From :: pos_integer(), To :: pos_integer()}.
+
+-define(REMEMBERED, 200).
+
+-doc "For schedules of this instance.".
+-spec new(sderl_aco_instance:instance(), sderl_aco_options:search()) -> search().
+new(#{n := N, p := P, w := W, d := D}, Search) ->
+    {moves(Search), list_to_tuple([{element(J, P), element(J, W), element(J, D)} || J <- lists:seq(1, N)]), #{}}.
+
+moves(none) -> [];
+moves(o1) -> [swap];
+moves(o2) -> [insert];
+moves(o12) -> [swap, insert];
+moves(o21) -> [insert, swap].
+
+-doc "The schedule that the search ends at.".
+-spec improve(sderl_aco_colony:solution(), search()) -> {sderl_aco_colony:solution(), search()}.
+improve(Solution, {[], _, _} = Search) ->
+    {Solution, Search};
+improve({Cost, Start} = Solution, {Moves, Jobs, Known}) ->
+    case Known of
+        #{Start := End} ->
+            {End, {Moves, Jobs, Known}};
+        #{} ->
+            {Less, Places} = rounds(Moves, Jobs, Cost, places(Start, Jobs)),
+            End = if Less < Cost -> {Less, [J || {J, _, _, _, _, _, _, _} <- Places]}; true -> Solution end,
+            Kept = if map_size(Known) < ?REMEMBERED -> Known; true -> #{} end,
+            {End, {Moves, Jobs, Kept#{Start => End}}}
+    end.
+
+rounds(Moves, Jobs, Cost, Places) ->
+    case lists:foldl(fun(Move, Now) -> moved(Move, Jobs, Now) end, {Cost, Places}, Moves) of
+        {Less, Better} when Less < Cost -> rounds(Moves, Jobs, Less, Better);
+        _ -> {Cost, Places}
+    end.
+
+moved(_, _, {0, Places}) ->
+    {0, Places};
+moved(Move, Jobs, {Cost, Places}) ->
+    Found =
+        case Move of
+            swap -> swap(Places, Places, 1, 0, 0, {0, 0, 0});
+            insert -> insert(Places, [], 1, {0, 0, 0})
+        end,
+    case Found of
+        {0, _, _} -> {Cost, Places};
+        {Change, From, To} -> {Cost + Change, places(applied(Move, From, To, [element(1, Place) || Place <- Places]), Jobs)}
+    end.
+
+applied(Move, From, To, Jobs) ->
+    {Before, Others} = lists:split(To - 1, Jobs),
+    {[Displaced | Between], [Job | After]} = lists:split(From - To, Others),
+    case Move of
+        swap -> Before ++ [Job | Between] ++ [Displaced | After];
+        insert -> Before ++ [Job, Displaced | Between] ++ After
+    end.
+
+-spec places([sderl_aco_instance:job()], tuple()) -> [place()].
+places(Order, Jobs) -> places(Order, Jobs, 0, 0, 0).
+
+places([J | Order], Jobs, T, LateWeight0, Costs0) ->
+    {P, W, D} = element(J, Jobs),
+    C = T + P,
+    {Cost, LateWeight} = if C >= D -> {W * (C - D), LateWeight0 + W}; true -> {0, LateWeight0} end,
+    Costs = Costs0 + Cost,
+    [{J, P, W, D, C, Cost, LateWeight, Costs} | places(Order, Jobs, C, LateWeight, Costs)];
+places([], _, _, _, _) ->
+    [].
+
+%% Interchanges. For each place, B, all places before it, A; the first of those that save most. `Late` and `Costs` are the sums up to the place before B.
+
+-spec swap([place()], [place()], pos_integer(), non_neg_integer(), non_neg_integer(), found()) -> found().
+swap([{_, _, _, _, _, _, Late1, Costs1} = Place | Later], Places, B, Late, Costs, Best) ->
+    swap(Later, Places, B + 1, Late1, Costs1, pairs(Places, 1, B, Place, Late, Costs, Best));
+swap([], _, _, _, _, Best) ->
+    Best.
+
+pairs(_, B, B, _, _, _, Best) ->
+    Best;
+pairs([{_, P, W, D, C, Cost, LateA, CostsA} | Later], A, B, {_, PB, WB, DB, CB, CostB, _, _} = Place, Late, Costs, {Least, _, _} = Best) ->
+    Shift = PB - P,
+    CNew = C + Shift,
+    Ends0 = if CB > D -> W * (CB - D) - Cost - CostB; true -> -Cost - CostB end,
+    Ends = if CNew > DB -> Ends0 + WB * (CNew - DB); true -> Ends0 end,
+    Bound =
+        if
+            Shift > 0 -> Ends + Shift * (Late - LateA);
+            true -> Ends + max(Shift * (Late - LateA), CostsA - Costs)
+        end,
+    if
+        Bound >= Least ->
+            pairs(Later, A + 1, B, Place, Late, Costs, Best);
+        true ->
+            case between(Later, B - A - 1, Shift, Least, Ends) of
+                Change when Change < Least -> pairs(Later, A + 1, B, Place, Late, Costs, {Change, B, A});
+                _ -> pairs(Later, A + 1, B, Place, Late, Costs, Best)
+            end
+    end.
+
+%% Jobs that are later cost more, never less: there is an end.
+between(_, 0, _, _, Change) -> Change;
+between(_, _, Shift, Least, Change) when Shift > 0, Change >= Least -> Change;
+between(_, _, 0, _, Change) -> Change;
+between([{_, _, W, D, C, Cost, _, _} | Later], Count, Shift, Least, Change) ->
+    if
+        C + Shift > D -> between(Later, Count - 1, Shift, Least, Change + W * (C + Shift - D) - Cost);
+        true -> between(Later, Count - 1, Shift, Least, Change - Cost)
+    end.
+
+%% Insertions. A job goes forward place by place; the first place of those that save most. A job that costs nothing saves nothing.
+
+-spec insert([place()], [place()], pos_integer(), found()) -> found().
+insert([{_, _, _, _, _, 0, _, _} = Place | Later], Before, From, Best) ->
+    insert(Later, [Place | Before], From + 1, Best);
+insert([Place | Later], Before, From, {Least, _, _} = Best) ->
+    {_, P, W, D, C, Cost, _, _} = Place,
+    case forward(Before, From - 1, C - P, P, W, D, -Cost, Least, {Least, 0}) of
+        {Less, To} when Less < Least -> insert(Later, [Place | Before], From + 1, {Less, From, To});
+        _ -> insert(Later, [Place | Before], From + 1, Best)
+    end;
+insert([], _, _, Best) ->
+    Best.
+
+%% `Change` is without what the job itself then costs. The places are found backwards: of two that save the same, the later found is the first.
+forward([{_, PA, WA, DA, CA, CostA, _, _} | Before], To, Start, P, W, D, Change0, Limit, {Least, _} = Best) when Change0 < Limit, Change0 =< Least ->
+    Change = if CA + P > DA -> Change0 + WA * (CA + P - DA) - CostA; true -> Change0 - CostA end,
+    Begin = Start - PA,
+    Total = if Begin + P > D -> Change + W * (Begin + P - D); true -> Change end,
+    if
+        Total =< Least -> forward(Before, To - 1, Begin, P, W, D, Change, Limit, {Total, To});
+        true -> forward(Before, To - 1, Begin, P, W, D, Change, Limit, Best)
+    end;
+forward(_, _, _, _, _, _, _, _, Best) ->
+    Best.
