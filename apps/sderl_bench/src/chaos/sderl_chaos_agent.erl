@@ -1,0 +1,392 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_chaos_agent).
+-moduledoc """
+The chaos service's hand on a node: finds what may be killed there, kills it when told to, and measures on
+this node's clock when it is back.
+
+It needs nothing but kernel and stdlib, so that the module alone can be loaded into nodes that do not have it (`code:load_binary/3`), and
+it takes itself out again when it ends (see `origin/0`).
+
+It ends with the service: when the service says so, when the monitored process of the service goes (where it can be monitored), and when
+nothing was heard of the service for its *lease*. What it watches is forgotten then; processes that were killed stay killed.
+""".
+
+-behaviour(gen_server).
+
+-export([version/0, origin/0, start/1, look/4, strike/5, beat/2, finish/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export_type([spec/0, conf/0, struck/0, report/0]).
+
+-doc "What to look for on a node.".
+-type spec() ::
+    {find, {module(), atom(), [term()]}}
+    | {module, module()}
+    | {supervisor, atom()}
+    | {name, Scope :: local | global | {s_group, term()}, Names :: [term()] | all}
+    | {link, Peers :: [node()]}.
+
+-doc """
+`owner`: to be monitored; `undefined` where it is on no node that is linked to this one. `lease_ms`: without a word of the service for so long the
+agent ends. `never`: names of processes that are not to be killed. `library`: whether the processes of the application `sderl` may be.
+""".
+-type conf() :: #{owner := pid() | undefined, lease_ms := pos_integer(), never := [term()], library := boolean()}.
+
+-doc "What was killed: the process, or the node at the other end of the link; `system_us` is the time of day on this node.".
+-type struck() :: #{key := term(), pid := pid() | node(), system_us := integer()}.
+
+-doc "The microseconds from the kill until it was back.".
+-type report() :: {Number :: pos_integer(), BackUs :: non_neg_integer()}.
+
+-record(state, {
+    conf :: conf(),
+    owner :: reference() | undefined,
+    heard :: integer(),
+    %% For each target that was looked for: what may be killed, and all there is.
+    seen = #{} :: #{term() => {Candidates :: tuple(), All :: [thing()]}},
+    watchers = #{} :: #{pid() => {Number :: pos_integer(), Target :: term(), Key :: term()}},
+    reports = #{} :: #{Number :: pos_integer() => BackUs :: non_neg_integer()}
+}).
+
+-type thing() :: {Key :: term(), pid() | node()}.
+
+%% Counts up when the functions or their answers change.
+-define(VERSION, 1).
+%% The file name of code that the service has loaded.
+-define(LOADED, "sderl_chaos_agent loaded by sderl_chaos").
+-define(CALL_MS, 5000).
+%% How long the way back is watched without a pause.
+-define(SPIN_US, 2000).
+-define(LONGEST_PAUSE_MS, 1000).
+-define(REMOTE_MS, 1000).
+-define(LINK_DOWN_MS, 10_000).
+
+%% What keeps a node going. Processes of these applications are not killed, whatever they are called.
+-define(SYSTEM, [kernel, stdlib, sasl, compiler]).
+-define(SYSTEM_MODULES, [
+    ?MODULE, application_master, init, erts_internal, erts_code_purger, erts_literal_area_collector,
+    erts_dirty_process_signal_handler, erts_trace_cleaner, peer
+]).
+-define(SYSTEM_NAMES, [
+    init, kernel_sup, kernel_safe_sup, kernel_refc, application_controller, code_server, erl_prim_loader, error_logger,
+    erl_signal_server, erts_code_purger, file_server_2, fs_server, global_group, global_name_server, global_group_check,
+    inet_db, inet_gethostbyname_db, logger, logger_handler_watcher, logger_olp, logger_proxy, logger_sup, logger_std_h_default,
+    net_kernel, net_sup, auth, erl_epmd, rex, erpc, socket_registry, standard_error, standard_error_sup, user, user_drv,
+    user_drv_writer, timer_server, release_handler, sasl_sup, sasl_safe_sup, alarm_handler, pg
+]).
+
+-doc "Of the agreement between service and agent.".
+-spec version() -> pos_integer().
+version() -> ?VERSION.
+
+-doc "The file name under which the service loads the module into nodes that lack it: such code goes with the last agent.".
+-spec origin() -> string().
+origin() -> ?LOADED.
+
+-doc "Starts an agent on this node.".
+-spec start(conf()) -> {ok, pid()}.
+start(Conf) -> gen_server:start(?MODULE, Conf, []).
+
+%% The functions below run on the node, in the process of the call, so that a function of the user's that hangs or raises is no trouble to the agent.
+
+-doc "How many things may be killed of a target.".
+-spec look(pid(), Target :: term(), spec(), conf()) -> {ok, Count :: non_neg_integer()} | {error, gone | term()}.
+look(Agent, Target, Spec, Conf) ->
+    try things(Spec) of
+        {ok, All} -> ask(Agent, {seen, Target, [T || T <- All, not is_protected(T, Conf, protected(Conf))], All});
+        {error, _} = Error -> Error
+    catch
+        Class:Reason -> {error, {Class, Reason}}
+    end.
+
+-doc "Kills the `Nth` of what was last seen of a target, or, `dry`, only tells which it would be. `{error, missed}`: it is not there any more.".
+-spec strike(pid(), Target :: term(), spec(), Nth :: pos_integer(), #{number := pos_integer(), dry := boolean(), await := boolean()}) ->
+    {ok, struck()} | {error, missed | gone}.
+strike(Agent, Target, Spec, Nth, Order) -> ask(Agent, {strike, Target, Spec, Nth, Order}).
+
+-doc "A sign of life of the service, which has these reports already; gives the others.".
+-spec beat(pid(), Had :: [pos_integer()]) -> {ok, [report()]} | {error, gone}.
+beat(Agent, Had) -> ask(Agent, {beat, Had}).
+
+-doc "The last reports. The agent ends.".
+-spec finish(pid()) -> {ok, [report()]} | {error, gone}.
+finish(Agent) ->
+    Monitor = monitor(process, Agent),
+    Answer = ask(Agent, finish),
+    receive
+        {'DOWN', Monitor, process, _, _} -> Answer
+    end.
+
+ask(Agent, Request) ->
+    try
+        gen_server:call(Agent, Request, ?CALL_MS)
+    catch
+        exit:{timeout, _} -> {error, timeout};
+        exit:_ -> {error, gone}
+    end.
+
+%% What there is
+
+things({find, {M, F, A}}) ->
+    Found = apply(M, F, A),
+    case is_list(Found) andalso lists:all(fun is_thing/1, Found) of
+        true -> {ok, [{Key, Pid} || {Key, Pid} <- Found, node(Pid) =:= node(), is_process_alive(Pid)]};
+        false -> {error, {no_list_of_keys_and_pids, {M, F, A}}}
+    end;
+things({module, Module}) ->
+    {ok, [{key(Module, Pid), Pid} || Pid <- processes(), Pid =/= self(), runs(Module, Pid)]};
+things({supervisor, Name}) ->
+    case whereis(Name) of
+        Pid when is_pid(Pid) ->
+            {ok, [{{Name, Id}, Child} || {Id, Child, _, _} <- supervisor:which_children(Pid), is_pid(Child), node(Child) =:= node()]};
+        _ ->
+            {ok, []}
+    end;
+things({name, Scope, Names}) ->
+    {ok, [{Name, Pid} || Name <- names(Scope, Names), Pid <- [whereis_name(Scope, Name)], is_pid(Pid), node(Pid) =:= node()]};
+%% A link belongs to one of its ends.
+things({link, Peers}) ->
+    {ok, [{{node(), Peer}, Peer} || Peer <- nodes(connected), Peer > node(), lists:member(Peer, Peers)]}.
+
+is_thing({_, Pid}) -> is_pid(Pid);
+is_thing(_) -> false.
+
+runs(Module, Pid) ->
+    case proc_lib:translate_initial_call(Pid) of
+        {Module, _, _} -> true;
+        _ -> false
+    end.
+
+%% The same again when it is started again: its name, or else nothing but its kind.
+key(Module, Pid) ->
+    case process_info(Pid, registered_name) of
+        {registered_name, Name} -> {Module, Name};
+        _ -> Module
+    end.
+
+names(local, all) -> registered();
+names(global, all) -> global:registered_names();
+names({s_group, Group}, all) ->
+    %% The library may not be on this node, or the node in another group.
+    try apply(s_group, registered_names, [{s_group, Group}]) of
+        Names when is_list(Names) -> [Name || {_, Name} <- Names];
+        {error, _} -> []
+    catch
+        error:undef -> []
+    end;
+names(_, Names) -> Names.
+
+whereis_name(local, Name) when is_atom(Name) -> whereis(Name);
+whereis_name(local, _) -> undefined;
+whereis_name(global, Name) -> global:whereis_name(Name);
+whereis_name({s_group, Group}, Name) ->
+    try
+        apply(s_group, whereis_name, [Group, Name])
+    catch
+        error:undef -> undefined
+    end.
+
+%% What must not be killed
+
+%% The processes that have a name of the list, in any namespace.
+protected(#{never := Never}) ->
+    Scopes = [local, global | [{s_group, G} || G <- own_groups()]],
+    maps:from_list([{Pid, true} || Name <- ?SYSTEM_NAMES ++ Never, Scope <- Scopes, Pid <- [whereis_name(Scope, Name)], is_pid(Pid)]).
+
+own_groups() ->
+    try apply(s_group, own_s_groups, []) of
+        Groups when is_list(Groups) -> [undefined | [G || {G, _} <- Groups]];
+        {error, _} -> []
+    catch
+        error:undef -> []
+    end.
+
+is_protected({_, Node}, _, _) when is_atom(Node) -> false;
+is_protected({Key, Pid}, #{never := Never} = Conf, Protected) ->
+    is_map_key(Pid, Protected) orelse lists:member(Key, Never) orelse is_system(Pid, Conf).
+
+is_system(Pid, #{library := Library}) ->
+    Calls = [proc_lib:translate_initial_call(Pid) | [C || {initial_call, C} <- [process_info(Pid, initial_call)]]],
+    lists:any(fun({Module, _, _}) -> lists:member(Module, ?SYSTEM_MODULES) end, Calls) orelse
+        case application:get_application(Pid) of
+            {ok, sderl} -> not Library;
+            {ok, App} -> lists:member(App, ?SYSTEM);
+            undefined -> false
+        end.
+
+%% The agent
+
+-doc false.
+-spec init(conf()) -> {ok, #state{}}.
+init(#{owner := Owner, lease_ms := Lease} = Conf) ->
+    _ = process_flag(trap_exit, true),
+    _ = erlang:send_after(Lease, self(), lease),
+    Monitor =
+        case Owner of
+            undefined -> undefined;
+            Pid -> monitor(process, Pid)
+        end,
+    {ok, #state{conf = Conf, owner = Monitor, heard = now_ms()}}.
+
+-doc false.
+-spec handle_call(term(), gen_server:from(), #state{}) ->
+    {reply, term(), #state{}} | {noreply, #state{}} | {stop, normal, term(), #state{}}.
+handle_call({seen, Target, Candidates, All}, _From, #state{seen = Seen, watchers = Watchers} = State) ->
+    Away = [Key || {_, T, Key} <- maps:values(Watchers), T =:= Target],
+    Free = list_to_tuple(lists:sort([C || {Key, _} = C <- Candidates, not lists:member(Key, Away)])),
+    {reply, {ok, tuple_size(Free)}, State#state{seen = Seen#{Target => {Free, All}}, heard = now_ms()}};
+handle_call({strike, Target, Spec, Nth, Order}, From, #state{seen = Seen, watchers = Watchers} = State) ->
+    case Seen of
+        #{Target := {Free, All}} when Nth =< tuple_size(Free) ->
+            {Key, Thing} = element(Nth, Free),
+            Same = [T || {K, T} <- All, K =:= Key],
+            Agent = self(),
+            Watcher = spawn_link(fun() -> strike(Agent, From, Spec, Key, Thing, Same, Order) end),
+            #{number := Number} = Order,
+            {noreply, State#state{watchers = Watchers#{Watcher => {Number, Target, Key}}, heard = now_ms()}};
+        _ ->
+            {reply, {error, missed}, State}
+    end;
+handle_call({beat, Had}, _From, #state{reports = Reports} = State) ->
+    Left = maps:without(Had, Reports),
+    {reply, {ok, maps:to_list(Left)}, State#state{reports = Left, heard = now_ms()}};
+handle_call(finish, _From, #state{reports = Reports} = State) ->
+    {stop, normal, {ok, maps:to_list(Reports)}, State}.
+
+-doc false.
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast(_Message, State) -> {noreply, State}.
+
+-doc false.
+-spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, normal, #state{}}.
+handle_info({back, Number, BackUs}, #state{reports = Reports} = State) ->
+    {noreply, State#state{reports = Reports#{Number => BackUs}}};
+handle_info({'EXIT', Watcher, _}, #state{watchers = Watchers} = State) ->
+    {noreply, State#state{watchers = maps:remove(Watcher, Watchers)}};
+handle_info({'DOWN', Owner, process, _, _}, #state{owner = Owner} = State) ->
+    {stop, normal, State};
+handle_info(lease, #state{conf = #{lease_ms := Lease}, heard = Heard} = State) ->
+    case Heard + Lease - now_ms() of
+        Left when Left > 0 ->
+            _ = erlang:send_after(Left, self(), lease),
+            {noreply, State};
+        _ ->
+            {stop, normal, State}
+    end;
+handle_info(_Message, State) ->
+    {noreply, State}.
+
+-doc false.
+-spec terminate(term(), #state{}) -> ok.
+terminate(_Reason, #state{watchers = Watchers}) ->
+    lists:foreach(
+        fun(Watcher) ->
+            exit(Watcher, kill),
+            receive
+                {'EXIT', Watcher, _} -> ok
+            end
+        end,
+        maps:keys(Watchers)
+    ),
+    unload().
+
+%% Code that the service has loaded goes with the last agent. Another process does it: whoever still runs the code is ended.
+unload() ->
+    Others = [P || P <- processes(), P =/= self(), proc_lib:translate_initial_call(P) =:= {?MODULE, init, 1}],
+    case code:is_loaded(?MODULE) of
+        {file, ?LOADED} when Others =:= [] ->
+            _ = code:delete(?MODULE),
+            _ = spawn(code, purge, [?MODULE]),
+            ok;
+        _ ->
+            ok
+    end.
+
+%% A watcher: kills, and waits for the return
+
+strike(Agent, From, Spec, Key, Thing, Same, #{number := Number, dry := Dry, await := Await}) ->
+    Struck = #{key => Key, pid => Thing, system_us => erlang:system_time(microsecond)},
+    case is_there(Spec, Key, Thing) of
+        false ->
+            gen_server:reply(From, {error, missed});
+        true when Dry ->
+            gen_server:reply(From, {ok, Struck});
+        true ->
+            Since = hit(Spec, Thing),
+            gen_server:reply(From, {ok, Struck}),
+            case Await of
+                true ->
+                    ok = wait(Spec, Key, Thing, Same, Since),
+                    Agent ! {back, Number, now_us() - Since},
+                    ok;
+                false ->
+                    ok
+            end
+    end.
+
+is_there({link, _}, _, Peer) -> lists:member(Peer, nodes(connected));
+is_there({name, Scope, _}, Name, Pid) -> whereis_name(Scope, Name) =:= Pid andalso is_process_alive(Pid);
+is_there(_, _, Pid) -> is_process_alive(Pid).
+
+hit({link, _}, Peer) ->
+    ok = net_kernel:monitor_nodes(true, #{node_type => all}),
+    Since = now_us(),
+    _ = erlang:disconnect_node(Peer),
+    Since;
+hit(_, Pid) ->
+    Since = now_us(),
+    exit(Pid, kill),
+    Since.
+
+wait({link, _}, _, Peer, _, _) ->
+    receive
+        {nodedown, Peer, _} -> ok
+    after ?LINK_DOWN_MS -> ok
+    end,
+    receive
+        {nodeup, Peer, _} -> ok
+    end;
+wait(Spec, Key, Pid, Same, Since) ->
+    case is_back(Spec, Key, Pid, Same) of
+        true ->
+            ok;
+        false ->
+            pause(now_us() - Since),
+            wait(Spec, Key, Pid, Same, Since)
+    end.
+
+%% At first without a pause, so that what is measured is not our own timer; then a pause of a fiftieth of the time so far.
+pause(AwayUs) when AwayUs < ?SPIN_US ->
+    erlang:yield();
+pause(AwayUs) ->
+    receive
+    after min(?LONGEST_PAUSE_MS, max(1, AwayUs div 50_000)) -> ok
+    end.
+
+is_back({name, Scope, _}, Name, Pid, _) ->
+    case whereis_name(Scope, Name) of
+        New when is_pid(New), New =/= Pid -> is_alive(New);
+        _ -> false
+    end;
+is_back(Spec, Key, _, Same) ->
+    try things(Spec) of
+        {ok, Things} -> lists:any(fun({K, P}) -> K =:= Key andalso not lists:member(P, Same) andalso is_process_alive(P) end, Things);
+        {error, _} -> false
+    catch
+        %% What finds them may have been hit, too.
+        _:_ -> false
+    end.
+
+%% A name may come back on another node. Only a node that is linked is asked: nobody should be linked because of us.
+is_alive(Pid) when node(Pid) =:= node() ->
+    is_process_alive(Pid);
+is_alive(Pid) ->
+    lists:member(node(Pid), nodes(connected)) andalso
+        try
+            erpc:call(node(Pid), erlang, is_process_alive, [Pid], ?REMOTE_MS)
+        catch
+            _:_ -> false
+        end.
+
+now_us() -> erlang:monotonic_time(microsecond).
+
+now_ms() -> erlang:monotonic_time(millisecond).

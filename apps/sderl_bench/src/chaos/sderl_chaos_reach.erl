@@ -1,0 +1,98 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_chaos_reach).
+-moduledoc "The agents on the nodes, reached by whatever way the user has given: code that a node lacks is loaded, a new agent takes the place of one that has gone.".
+
+-export([install/3, install_all/3, beat/4, look/5, strike/6, finish/3, at_once/3]).
+-export_type([call/0]).
+
+-doc "Applies a function on a node and gives its result; raises where it cannot.".
+-type call() :: fun((node(), module(), atom(), [term()]) -> term()).
+
+%% A little more than the calls themselves take.
+-define(ANSWER_MS, 8000).
+
+-doc "Starts an agent on a node.".
+-spec install(call(), node(), sderl_chaos_agent:conf()) -> {ok, pid()} | {error, term()}.
+install(Call, Node, Conf) ->
+    Ours = sderl_chaos_agent:version(),
+    maybe
+        ok ?= load(Call, Node),
+        {ok, Ours} ?= try_call(Call, Node, version, []),
+        {ok, {ok, Agent}} ?= try_call(Call, Node, start, [Conf]),
+        {ok, Agent}
+    else
+        {ok, Theirs} when is_integer(Theirs) -> {error, {other_version, Theirs, Ours}};
+        {ok, Other} -> {error, Other};
+        {error, _} = Error -> Error
+    end.
+
+load(Call, Node) ->
+    case try_call(Call, Node, code, ensure_loaded, [sderl_chaos_agent]) of
+        {ok, {module, _}} -> ok;
+        {ok, {error, _}} -> load_binary(Call, Node);
+        {error, _} = Error -> Error
+    end.
+
+load_binary(Call, Node) ->
+    {_, Code, _} = code:get_object_code(sderl_chaos_agent),
+    case try_call(Call, Node, code, load_binary, [sderl_chaos_agent, sderl_chaos_agent:origin(), Code]) of
+        {ok, {module, _}} -> ok;
+        {ok, {error, Why}} -> {error, {not_loaded, Why}};
+        {error, _} = Error -> Error
+    end.
+
+-doc "Starts agents on all nodes, or on none.".
+-spec install_all(call(), [node()], sderl_chaos_agent:conf()) -> {ok, #{node() => pid()}} | {error, {not_reached, [{node(), term()}]}}.
+install_all(Call, Nodes, Conf) ->
+    Answers = at_once(Nodes, fun(Node) -> install(Call, Node, Conf) end, {error, timeout}),
+    Agents = #{Node => Agent || {Node, {ok, Agent}} <- Answers},
+    case [{Node, Why} || {Node, {error, Why}} <- Answers] of
+        [] ->
+            {ok, Agents};
+        Failed ->
+            _ = at_once(maps:keys(Agents), fun(Node) -> finish(Call, Node, maps:get(Node, Agents)) end, none),
+            {error, {not_reached, Failed}}
+    end.
+
+-doc "Tells an agent that the service is there. `gone`: there is no such agent (any more).".
+-spec beat(call(), node(), pid(), Had :: [pos_integer()]) -> {ok, [sderl_chaos_agent:report()]} | {error, gone | term()}.
+beat(Call, Node, Agent, Had) -> flat(try_call(Call, Node, beat, [Agent, Had])).
+
+-doc "How many things of a target there are.".
+-spec look(call(), node(), pid(), {Target :: term(), sderl_chaos_agent:spec()}, sderl_chaos_agent:conf()) ->
+    {ok, non_neg_integer()} | {error, term()}.
+look(Call, Node, Agent, {Target, Spec}, Conf) -> flat(try_call(Call, Node, look, [Agent, Target, Spec, Conf])).
+
+-doc "Kills one of them.".
+-spec strike(call(), node(), pid(), {Target :: term(), sderl_chaos_agent:spec()}, Nth :: pos_integer(), map()) ->
+    {ok, sderl_chaos_agent:struck()} | {error, missed | term()}.
+strike(Call, Node, Agent, {Target, Spec}, Nth, Order) -> flat(try_call(Call, Node, strike, [Agent, Target, Spec, Nth, Order])).
+
+-doc "Ends an agent, for its last reports.".
+-spec finish(call(), node(), pid()) -> {ok, [sderl_chaos_agent:report()]} | {error, term()}.
+finish(Call, Node, Agent) -> flat(try_call(Call, Node, finish, [Agent])).
+
+flat({ok, Answer}) -> Answer;
+%% The code went with another agent.
+flat({error, {_, undef}}) -> {error, gone};
+flat({error, {_, {exception, undef, _}}}) -> {error, gone};
+flat({error, _} = Error) -> Error.
+
+try_call(Call, Node, F, A) -> try_call(Call, Node, sderl_chaos_agent, F, A).
+
+try_call(Call, Node, M, F, A) ->
+    try
+        {ok, Call(Node, M, F, A)}
+    catch
+        Class:Reason -> {error, {Class, Reason}}
+    end.
+
+-doc "`Fun` of all at the same time; what takes too long gives `Late`.".
+-spec at_once([Key], fun((Key) -> Result), Late :: Result) -> [{Key, Result}].
+at_once(Keys, Fun, Late) ->
+    Tasks = [{Key, sderl_bench_task:start(fun() -> Fun(Key) end)} || Key <- Keys],
+    Deadline = erlang:monotonic_time(millisecond) + ?ANSWER_MS,
+    [{Key, result(sderl_bench_task:result(Task, max(0, Deadline - erlang:monotonic_time(millisecond))), Late)} || {Key, Task} <- Tasks].
+
+result({ok, Result}, _) -> Result;
+result({error, _}, Late) -> Late.

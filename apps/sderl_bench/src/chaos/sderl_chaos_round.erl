@@ -1,0 +1,159 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_chaos_round).
+-moduledoc """
+One round of the chaos service: asks the agents for what there is, lets the plan choose, and has it killed. Runs in a
+process of its own, so that a node that answers slowly holds up nothing but the round.
+""".
+
+-export([run/1]).
+-export_type([view/0, outcome/0, watch/0]).
+
+-doc "What the service knows at the time. `agents`: of the nodes that answer. `away`: the kills that are not back, with the node whose agent watches them.".
+-type view() :: #{
+    settings := sderl_chaos_options:settings(),
+    conf := sderl_chaos_agent:conf(),
+    plan := sderl_chaos_plan:plan(),
+    agents := #{node() => pid()},
+    away := #{pos_integer() => node() | undefined},
+    number := pos_integer(),
+    start_ms := integer()
+}.
+
+-doc "Who watches for the return of what was killed.".
+-type watch() :: nobody | agent | {node, sderl_chaos_node:spec(), {sderl_chaos_node:life(), SinceUs :: integer()}}.
+
+-type outcome() :: #{
+    plan := sderl_chaos_plan:plan(),
+    reports := [sderl_chaos_agent:report()],
+    kills := [{sderl_chaos:kill(), watch()}],
+    skipped := #{at_once | nothing_there | missed => non_neg_integer()},
+    problems := [{node(), Class :: term(), Why :: term()}]
+}.
+
+-doc "The round that is due.".
+-spec run(view()) -> outcome().
+run(#{plan := Plan, away := Away} = View) ->
+    Reports = refresh(View),
+    NotBack = map_size(maps:without([Number || {Number, _} <- Reports], Away)),
+    {Draws, Plan1} = sderl_chaos_plan:draws(Plan),
+    case sderl_chaos_plan:room(Plan1, NotBack) of
+        0 -> outcome(Plan1, Reports, [], length(Draws), 0, 0, []);
+        _ -> drawn(View, Plan1, Reports, NotBack, Draws)
+    end.
+
+drawn(View, Plan, Reports, NotBack, Draws) ->
+    {Drawn, Problems} = ask(View, Draws, []),
+    Nothing = length([D || D <- Drawn, sderl_chaos_plan:wants(D) =:= nothing]),
+    {Hits, HeldBack, Plan1} = sderl_chaos_plan:admit(Plan, Drawn, NotBack),
+    Results = strike(View, Hits),
+    Kills = [Kill || {ok, Kill} <- Results],
+    Missed = length(Results) - length(Kills),
+    More = [Problem || {error, {_, _, Why} = Problem} <- Results, Why =/= missed],
+    outcome(sderl_chaos_plan:missed(Plan1, Missed), Reports, Kills, HeldBack, Nothing, Missed, Problems ++ More).
+
+outcome(Plan, Reports, Kills, HeldBack, Nothing, Missed, Problems) ->
+    #{
+        plan => Plan,
+        reports => Reports,
+        kills => Kills,
+        skipped => #{at_once => HeldBack, nothing_there => Nothing, missed => Missed},
+        problems => lists:usort(Problems)
+    }.
+
+%% What is back by now makes room.
+refresh(#{away := Away, agents := Agents, settings := #{call := Call}}) ->
+    Nodes = lists:usort([Node || Node <- maps:values(Away), is_map_key(Node, Agents)]),
+    Answers = sderl_chaos_reach:at_once(Nodes, fun(Node) -> sderl_chaos_reach:beat(Call, Node, maps:get(Node, Agents), []) end, {error, timeout}),
+    lists:append([Reports || {_, {ok, Reports}} <- Answers]).
+
+%% Until no draw has a question any more; all questions of the same kind go out together.
+ask(View, Draws, Problems) ->
+    Wanted = lists:usort([{Node, Target} || D <- Draws, {ask, Target, Nodes} <- [sderl_chaos_plan:wants(D)], Node <- Nodes]),
+    case [D || D <- Draws, is_asking(D)] of
+        [] ->
+            {Draws, Problems};
+        _ ->
+            {Counts, More} = look(View, Wanted),
+            Answered = [answered(D, Counts) || D <- Draws],
+            ask(View, Answered, More ++ Problems)
+    end.
+
+is_asking(Draw) -> element(1, wanted(Draw)) =:= ask.
+
+wanted(Draw) ->
+    case sderl_chaos_plan:wants(Draw) of
+        nothing -> {nothing};
+        Want -> Want
+    end.
+
+answered(Draw, Counts) ->
+    case sderl_chaos_plan:wants(Draw) of
+        {ask, Target, Nodes} -> sderl_chaos_plan:answer(Draw, #{N => C || N <- Nodes, {ok, C} <- [maps:find({N, Target}, Counts)]});
+        _ -> Draw
+    end.
+
+look(#{agents := Agents, settings := #{targets := Targets, call := Call}, conf := Conf}, Wanted) ->
+    Asked = [W || {Node, _} = W <- Wanted, is_map_key(Node, Agents)],
+    Answers = sderl_chaos_reach:at_once(
+        Asked,
+        fun({Node, Target}) ->
+            case maps:get(Target, Targets) of
+                #{kind := node} -> {ok, 1};
+                #{spec := Spec} -> sderl_chaos_reach:look(Call, Node, maps:get(Node, Agents), {Target, Spec}, Conf)
+            end
+        end,
+        {error, timeout}
+    ),
+    {
+        #{W => Count || {W, {ok, Count}} <- Answers},
+        [{Node, maps:get(class, maps:get(Target, Targets)), Why} || {{Node, Target}, {error, Why}} <- Answers]
+    }.
+
+strike(#{number := First} = View, Hits) ->
+    Numbered = lists:enumerate(First, Hits),
+    Late = {error, timeout},
+    [
+        case Result of
+            {ok, _} -> Result;
+            {error, Why} -> {error, {Node, class(View, Target), Why}}
+        end
+     || {{_, {hit, Target, Node, _}}, Result} <- sderl_chaos_reach:at_once(Numbered, fun(Hit) -> strike_one(View, Hit) end, Late)
+    ].
+
+class(#{settings := #{targets := Targets}}, Target) ->
+    #{Target := #{class := Class}} = Targets,
+    Class.
+
+strike_one(#{settings := #{targets := Targets, call := Call, dry := Dry}, agents := Agents, start_ms := Start}, {Number, {hit, Target, Node, Nth}}) ->
+    #{kind := Kind, class := Class, spec := Spec, await := Await} = maps:get(Target, Targets),
+    Kill = #{
+        number => Number,
+        at_ms => erlang:monotonic_time(millisecond) - Start,
+        kind => Kind,
+        class => Class,
+        node => Node,
+        awaited => Await andalso not Dry,
+        back_us => undefined,
+        dry => Dry
+    },
+    case Kind of
+        node ->
+            strike_node(Call, Node, Spec, Kill#{key => Node, pid => Node, system_us => erlang:system_time(microsecond)});
+        _ ->
+            Order = #{number => Number, dry => Dry, await => Await},
+            case sderl_chaos_reach:strike(Call, Node, maps:get(Node, Agents), {Target, Spec}, Nth, Order) of
+                {ok, Struck} -> {ok, {maps:merge(Kill, Struck), watch(Kill, agent)}};
+                {error, _} = Error -> Error
+            end
+    end.
+
+strike_node(_, _, _, #{dry := true} = Kill) ->
+    {ok, {Kill, nobody}};
+strike_node(Call, Node, Spec, Kill) ->
+    case sderl_chaos_node:kill(Call, Node, Spec) of
+        {ok, Life, Since} -> {ok, {Kill, watch(Kill, {node, Spec, {Life, Since}})}};
+        {error, _} = Error -> Error
+    end.
+
+watch(#{awaited := true}, Watch) -> Watch;
+watch(#{awaited := false}, _) -> nobody.

@@ -1,0 +1,309 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_chaos_service).
+-moduledoc """
+The process behind `sderl_chaos:start/1`: keeps the time, the agents and the log. What takes time happens in linked processes: the rounds
+(`m:sderl_chaos_round`), one after the other, and the beats, with which an agent hears that the service is there and tells what is back.
+""".
+
+-behaviour(gen_server).
+
+-export([start/1, stop/2, log/1, status/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-record(state, {
+    settings :: sderl_chaos_options:settings(),
+    conf :: sderl_chaos_agent:conf(),
+    plan :: sderl_chaos_plan:plan(),
+    owner :: reference(),
+    start_ms :: integer(),
+    %% `silent`: it has one, but did not answer last time.
+    agents :: #{node() => {up | silent, pid()} | none},
+    kills = #{} :: #{pos_integer() => sderl_chaos:kill()},
+    %% Not back: whose agent watches, or the process that waits for a node.
+    away = #{} :: #{pos_integer() => node() | pid()},
+    number = 1 :: pos_integer(),
+    round :: pid() | undefined,
+    rounds = 0 :: non_neg_integer(),
+    over = false :: boolean(),
+    beats = #{} :: #{pid() => node()},
+    skipped = #{at_once => 0, nothing_there => 0, missed => 0, late => 0} :: #{atom() => non_neg_integer()},
+    problems = #{} :: #{{node(), term()} => term()},
+    stopping :: undefined | {gen_server:from() | nobody, DeadlineMs :: integer()}
+}).
+
+-define(STOP_MS, 30_000).
+
+-doc "See `sderl_chaos:start/1`.".
+-spec start(sderl_chaos_options:settings()) -> {ok, pid()} | {error, term()}.
+start(Settings) -> gen_server:start(?MODULE, Settings, [{timeout, infinity}]).
+
+-doc "See `sderl_chaos:stop/2`.".
+-spec stop(pid(), WaitMs :: non_neg_integer()) -> {ok, [sderl_chaos:kill()]}.
+stop(Service, WaitMs) -> gen_server:call(Service, {stop, WaitMs}, WaitMs + ?STOP_MS).
+
+-doc "See `sderl_chaos:log/1`.".
+-spec log(pid()) -> [sderl_chaos:kill()].
+log(Service) -> gen_server:call(Service, log).
+
+-doc "See `sderl_chaos:status/1`.".
+-spec status(pid()) -> sderl_chaos:status().
+status(Service) -> gen_server:call(Service, status).
+
+-doc false.
+-spec init(sderl_chaos_options:settings()) -> {ok, #state{}} | {error, term()}.
+init(#{owner := Owner, call := Call, nodes := Nodes, lease_ms := Lease, never := Never, library := Library, by_erpc := ByErpc} = Settings) ->
+    _ = process_flag(trap_exit, true),
+    Monitor = monitor(process, Owner),
+    %% Over another channel than links nobody there knows this process.
+    Conf = #{
+        owner =>
+            case ByErpc of
+                true -> self();
+                false -> undefined
+            end,
+        lease_ms => Lease,
+        never => Never,
+        library => Library
+    },
+    case sderl_chaos_reach:install_all(Call, Nodes, Conf) of
+        {ok, Agents} ->
+            #{plan := Plan} = Settings,
+            State = #state{
+                settings = Settings,
+                conf = Conf,
+                plan = sderl_chaos_plan:new(Plan),
+                owner = Monitor,
+                start_ms = now_ms(),
+                agents = #{Node => {up, Agent} || Node := Agent <- Agents}
+            },
+            {ok, beat_later(schedule(State))};
+        {error, _} = Error ->
+            Error
+    end.
+
+-doc false.
+-spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}} | {noreply, #state{}} | {stop, normal, term(), #state{}}.
+handle_call({stop, WaitMs}, From, State) ->
+    settled(State#state{stopping = {From, now_ms() + WaitMs}, over = true});
+handle_call(log, _From, State) ->
+    {reply, in_order(State), State};
+handle_call(status, _From, #state{plan = Plan, kills = Kills, away = Away, skipped = Skipped, agents = Agents, problems = Problems} = State) ->
+    Next =
+        case State#state.over orelse sderl_chaos_plan:next(Plan) of
+            true -> over;
+            over -> over;
+            {ok, AtMs} -> AtMs
+        end,
+    Status = #{
+        next_ms => Next,
+        now_ms => now_ms() - State#state.start_ms,
+        rounds => State#state.rounds,
+        kills => map_size(Kills),
+        not_back => map_size(Away),
+        skipped => Skipped,
+        silent => [Node || Node := Agent <- Agents, is_silent(Agent)],
+        problems => [{Node, Class, Why} || {Node, Class} := Why <- Problems]
+    },
+    {reply, Status, State}.
+
+is_silent({up, _}) -> false;
+is_silent(_) -> true.
+
+-doc false.
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast(_Message, State) -> {noreply, State}.
+
+-doc false.
+-spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
+handle_info(round, #state{over = true} = State) ->
+    {noreply, State};
+handle_info(round, #state{} = State) ->
+    {noreply, begin_round(State)};
+handle_info({round, Worker, Outcome}, #state{round = Worker} = State) ->
+    settled(schedule(end_round(Outcome, State#state{round = undefined, rounds = State#state.rounds + 1})));
+handle_info(beat, State) ->
+    settled(beat_later(begin_beats(agents_to_tell(State), State)));
+handle_info({beat, Worker, Answer}, #state{beats = Beats} = State) ->
+    {Node, Left} = maps:take(Worker, Beats),
+    settled(end_beat(Node, Answer, State#state{beats = Left}));
+handle_info({node_back, Number, BackUs}, #state{kills = Kills, agents = Agents} = State) ->
+    #{Number := #{node := Node}} = Kills,
+    settled(begin_beats(maps:with([Node], Agents), back([{Number, BackUs}], State)));
+handle_info({'DOWN', Owner, process, _, _}, #state{owner = Owner} = State) ->
+    settled(State#state{stopping = {nobody, now_ms()}, over = true});
+handle_info({'EXIT', _, normal}, State) ->
+    {noreply, State};
+handle_info({'EXIT', _, Reason}, State) ->
+    {stop, Reason, State};
+handle_info(_Message, State) ->
+    {noreply, State}.
+
+%% Rounds
+
+schedule(#state{over = true} = State) ->
+    State;
+schedule(#state{plan = Plan, start_ms = Start} = State) ->
+    {Late, Plan1} = sderl_chaos_plan:skip_late(Plan, now_ms() - Start),
+    State1 = skipped(#{late => Late}, State#state{plan = Plan1}),
+    case sderl_chaos_plan:next(Plan1) of
+        {ok, AtMs} ->
+            _ = erlang:send_after(max(0, Start + AtMs - now_ms()), self(), round),
+            State1;
+        over ->
+            ok = tell(over, State1),
+            State1#state{over = true}
+    end.
+
+begin_round(#state{settings = Settings, conf = Conf, plan = Plan, away = Away, agents = Agents, number = Number, start_ms = Start} = State) ->
+    View = #{
+        settings => Settings,
+        conf => Conf,
+        plan => Plan,
+        agents => #{Node => Agent || Node := {up, Agent} <- Agents},
+        away => #{N => agent_node(By) || N := By <- Away},
+        number => Number,
+        start_ms => Start
+    },
+    Self = self(),
+    State#state{round = spawn_link(fun() -> Self ! {round, self(), sderl_chaos_round:run(View)} end)}.
+
+agent_node(Node) when is_atom(Node) -> Node;
+agent_node(_) -> undefined.
+
+end_round(#{plan := Plan, reports := Reports, kills := Kills, skipped := Skipped, problems := Problems}, State) ->
+    State1 = problems(Problems, skipped(Skipped, back(Reports, State#state{plan = Plan}))),
+    lists:foldl(fun killed/2, State1, Kills).
+
+skipped(More, #state{skipped = Skipped} = State) ->
+    State#state{skipped = maps:merge_with(fun(_, A, B) -> A + B end, Skipped, More)}.
+
+problems(More, #state{problems = Problems} = State) ->
+    State#state{problems = maps:merge(Problems, #{{Node, Class} => Why || {Node, Class, Why} <- More})}.
+
+killed({#{number := Number, node := Node, kind := Kind} = Kill, Watch}, #state{kills = Kills, away = Away, number = Next, agents = Agents} = State) ->
+    ok = tell({kill, Kill}, State),
+    By =
+        case Watch of
+            nobody -> #{};
+            agent -> #{Number => Node};
+            {node, Spec, Since} -> #{Number => await_node(Number, Node, Spec, Since, State)}
+        end,
+    State#state{
+        kills = Kills#{Number => Kill},
+        away = maps:merge(Away, By),
+        number = max(Next, Number + 1),
+        agents =
+            case Kill of
+                #{dry := false} when Kind =:= node -> Agents#{Node := none};
+                _ -> Agents
+            end
+    }.
+
+await_node(Number, Node, Spec, Since, #state{settings = #{call := Call}}) ->
+    Self = self(),
+    spawn_link(fun() -> Self ! {node_back, Number, sderl_chaos_node:await(Call, Node, Spec, Since)} end).
+
+%% Beats
+
+beat_later(#state{settings = #{lease_ms := Lease}, stopping = Stopping} = State) ->
+    Ms =
+        case Stopping of
+            undefined -> max(100, Lease div 10);
+            _ -> 50
+        end,
+    _ = erlang:send_after(Ms, self(), beat),
+    State.
+
+%% At the very end no agent may be started any more.
+agents_to_tell(#state{agents = Agents} = State) ->
+    case is_finishing(State) of
+        true -> #{};
+        false -> Agents
+    end.
+
+begin_beats(Agents, #state{settings = #{call := Call}, conf = Conf, beats = Beats, kills = Kills} = State) ->
+    Self = self(),
+    Had = maps:groups_from_list(fun({Node, _}) -> Node end, fun({_, N}) -> N end, [
+        {Node, N} || N := #{node := Node, back_us := Us} <- Kills, Us =/= undefined
+    ]),
+    Waiting = maps:from_keys(maps:values(Beats), true),
+    More = #{
+        spawn_link(fun() -> Self ! {beat, self(), beat(Call, Node, Agent, maps:get(Node, Had, []), Conf)} end) => Node
+     || Node := Agent <- Agents, not is_map_key(Node, Waiting)
+    },
+    State#state{beats = maps:merge(Beats, More)}.
+
+beat(Call, Node, none, _, Conf) ->
+    case sderl_chaos_reach:install(Call, Node, Conf) of
+        {ok, Agent} -> {installed, Agent};
+        {error, _} -> none
+    end;
+beat(Call, Node, {_, Agent}, Had, _) ->
+    {Agent, sderl_chaos_reach:beat(Call, Node, Agent, Had)}.
+
+%% The agent may be another one by now, or the node may have been killed.
+end_beat(Node, Answer, #state{agents = Agents, away = Away} = State) ->
+    case {Answer, Agents} of
+        {{installed, New}, _} ->
+            %% What its predecessor watched is not watched any more, and whether it is back is not known.
+            State#state{agents = Agents#{Node := {up, New}}, away = maps:filter(fun(_, By) -> By =/= Node end, Away)};
+        {{Agent, {ok, Reports}}, #{Node := {_, Agent}}} ->
+            back(Reports, State#state{agents = Agents#{Node := {up, Agent}}});
+        {{Agent, {error, gone}}, #{Node := {_, Agent}}} ->
+            State#state{agents = Agents#{Node := none}};
+        {{Agent, {error, _}}, #{Node := {_, Agent}}} ->
+            State#state{agents = Agents#{Node := {silent, Agent}}};
+        _ ->
+            State
+    end.
+
+back(Reports, State) -> lists:foldl(fun back_one/2, State, Reports).
+
+%% A report comes until it is acknowledged, and perhaps before the round that it belongs to has ended.
+back_one({Number, BackUs}, #state{kills = Kills, away = Away} = State) ->
+    case Kills of
+        #{Number := #{back_us := undefined} = Kill} ->
+            Back = Kill#{back_us := BackUs},
+            ok = tell({back, Back}, State),
+            State#state{kills = Kills#{Number := Back}, away = maps:remove(Number, Away)};
+        _ ->
+            State
+    end.
+
+tell(What, #state{settings = #{report := Report}}) ->
+    case Report of
+        undefined ->
+            ok;
+        Pid ->
+            Pid ! {sderl_chaos, self(), What},
+            ok
+    end.
+
+%% The end
+
+settled(#state{stopping = undefined} = State) ->
+    {noreply, State};
+settled(#state{stopping = {From, _}, beats = Beats} = State) ->
+    case is_finishing(State) andalso map_size(Beats) =:= 0 of
+        false ->
+            {noreply, State};
+        true ->
+            State1 = finish(State),
+            _ = From =:= nobody orelse gen_server:reply(From, {ok, in_order(State1)}),
+            {stop, normal, State1}
+    end.
+
+%% What the round has killed belongs to the log.
+is_finishing(#state{stopping = undefined}) -> false;
+is_finishing(#state{round = Round}) when is_pid(Round) -> false;
+is_finishing(#state{stopping = {_, Deadline}, away = Away}) -> map_size(Away) =:= 0 orelse now_ms() >= Deadline.
+
+finish(#state{settings = #{call := Call}, agents = Agents, away = Away} = State) ->
+    _ = [exit(Pid, kill) || Pid <- maps:values(Away), is_pid(Pid)],
+    Up = [{Node, Agent} || Node := {_, Agent} <- Agents],
+    Answers = sderl_chaos_reach:at_once(Up, fun({Node, Agent}) -> sderl_chaos_reach:finish(Call, Node, Agent) end, {error, timeout}),
+    back(lists:append([Reports || {_, {ok, Reports}} <- Answers]), State).
+
+in_order(#state{kills = Kills}) -> [Kill || _ := Kill <- maps:iterator(Kills, ordered)].
+
+now_ms() -> erlang:monotonic_time(millisecond).
