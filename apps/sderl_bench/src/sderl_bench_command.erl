@@ -14,6 +14,7 @@
     {"route", sderl_bench_route_experiment},
     {"orbit", sderl_orbit_experiment},
     {"debench", sderl_debench_experiment},
+    {"aco", sderl_aco_experiment},
     {"simulate", sderl_bench_simulate_experiment},
     {"scale", sderl_bench_scale_experiment},
     {"faults", sderl_bench_faults_experiment},

@@ -45,6 +45,8 @@ text({What, Node, Answer}) when is_atom(Node) ->
     io_lib:format("node ~ts failed (~ts): ~0tp", [Node, What, Answer]);
 text({orbit, Reason}) ->
     sderl_orbit:text(Reason);
+text({aco, Reason}) ->
+    sderl_aco:text(Reason);
 text({timeout, Last}) ->
     io_lib:format("it did not happen in time; last seen: ~0tP", [Last, 20]);
 text(Reason) ->

@@ -19,7 +19,7 @@ Source: ACO of the RELEASE project; den Besten, Stützle and Dorigo, *Ant Colony
 Problem* (2000).
 """.
 
--export([defaults/0, heuristics/0, searches/0, tau0/2]).
+-export([defaults/0, of_run/1, heuristics/0, searches/0, tau0/2]).
 -export_type([options/0, heuristic/0, search/0]).
 
 -type heuristic() :: mdd | edd | au.
@@ -53,6 +53,10 @@ defaults() ->
         evaporate => true,
         rng => random
     }.
+
+-doc "Those among the parameters of a run (`m:sderl_aco`).".
+-spec of_run(#{atom() => term()}) -> options().
+of_run(Params) -> maps:merge(defaults(), maps:with([tau0 | maps:keys(defaults())], Params)).
 
 -doc "All heuristics.".
 -spec heuristics() -> [heuristic()].

@@ -1,0 +1,232 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_aco).
+-moduledoc """
+Ant colony optimisation of the single machine total weighted tardiness problem, on one node or on many.
+
+| variant | |
+|---|---|
+| `plain` | colonies in one virtual machine with all cores, written down as the algorithm reads: what `smp` is compared with |
+| `smp` | the same with fast inner loops |
+| `tl` | a master, and a colony on each of the other nodes |
+| `ml` | a tree of submasters between master and colonies |
+| `gr` | the tree, with global names, supervisors and recovery |
+| `sr` | the same in s_groups |
+
+Each has rounds (global iterations): every colony makes so many local iterations, and then is told the best of all.
+
+## Metrics
+
+Those of `m:sderl_bench_meter` (an operation is an ant), these of the whole run. And
+
+| metric | meaning |
+|---|---|
+| `best_cost`, `schedule` | the cheapest schedule found |
+| `round_best` | its cost after each round |
+| `best_known`, `mean_excess_pct` | the best-known cost, and 100 x (`best_cost` - `best_known`) / `best_known`; 0 where both are 0 |
+| `optimal` | 1 when the best-known cost was reached, otherwise 0 |
+| `seconds`, `ants_per_s` | from the first ant until the last round's best is known; `ants` / `seconds` |
+| `ants`, `colonies`, `nodes_used` | |
+| `kills`, `recovery_us` | processes killed by `chaos`, and how long it took until each was back: `p50`, `p99`, `max` |
+| `names_left` | names of the run that are registered after it: must be 0 |
+
+What there is nothing to measure of is `undefined`.
+
+Source: ACO of the RELEASE project; Chechina et al. (2017).
+""".
+
+-export([run/2, variants/0, defaults/0, text/1]).
+-export_type([variant/0, params/0, metrics/0]).
+
+%% Between two looks of the progress.
+-define(LOOK_MS, 1000).
+
+-doc "See above.".
+-type variant() :: plain | smp | tl | ml | gr | sr.
+
+-doc """
+Parameters of the colonies are those of `m:sderl_aco_options`; `heuristic` is `mixed` too in `tl`: `mdd` on the first half of the nodes, `au` on the
+others. `nodes`: all nodes of the run (not `plain`, `smp`: one). `degree`: processes of a submaster's node. `colonies`: in all; in `tl` to `sr` one a
+colony node without it. `repl`: how often each message between levels is sent (`tl` to `sr`). `chaos`: every so many ms one process of the run is killed on
+every node (`gr`, `sr`). `timeout_s`: a run that takes longer is given up. What is missing has its default.
+""".
+-type params() :: #{
+    variant := variant(),
+    instance := sderl_aco_instance:instance(),
+    best_known => non_neg_integer() | undefined,
+    nodes => pos_integer(),
+    degree => pos_integer(),
+    colonies => pos_integer(),
+    local_iterations => pos_integer(),
+    global_iterations => pos_integer(),
+    seed => term(),
+    repl => pos_integer(),
+    chaos => none | #{every_ms := pos_integer()},
+    monitoring => off | on,
+    timeout_s => pos_integer(),
+    atom() => term()
+}.
+
+-doc "As in the table.".
+-type metrics() :: #{
+    best_cost := non_neg_integer(),
+    best_known := non_neg_integer() | undefined,
+    mean_excess_pct := float() | undefined,
+    optimal := 0 | 1 | undefined,
+    seconds := float(),
+    ants_per_s := float(),
+    round_best := [non_neg_integer()],
+    atom() => term()
+}.
+
+-doc "All variants.".
+-spec variants() -> [variant()].
+variants() -> [plain, smp, tl, ml, gr, sr].
+
+-doc "What is taken for parameters that are not given.".
+-spec defaults() -> #{atom() => term()}.
+defaults() ->
+    (sderl_aco_options:defaults())#{
+        nodes => 5,
+        degree => 2,
+        local_iterations => 20,
+        global_iterations => 20,
+        best_known => undefined,
+        seed => 1,
+        repl => 1,
+        chaos => none,
+        monitoring => off,
+        timeout_s => 600
+    }.
+
+-doc """
+Starts the nodes, runs it, and stops the nodes. `Label` stands before the progress. A reason is a term for `sderl_bench_reason:text/1`.
+""".
+-spec run(params(), Label :: unicode:chardata()) -> {ok, metrics()} | {error, term()}.
+run(Params0, Label) ->
+    #{variant := Variant} = Params = maps:merge(defaults(), Params0),
+    maybe
+        ok ?= possible(Params),
+        {ok, Outcome} ?=
+            case Variant of
+                _ when Variant =:= plain; Variant =:= smp -> one_node(Params, Label);
+                _ -> cluster(Params, Label)
+            end,
+        ok ?= right(Outcome, Params),
+        {ok, metrics(Outcome, Params)}
+    end.
+
+possible(#{variant := Variant, heuristic := mixed}) when Variant =/= tl -> {error, {aco, {mixed, Variant}}};
+possible(#{variant := Variant, chaos := #{}}) when Variant =/= gr, Variant =/= sr -> {error, {aco, {chaos, Variant}}};
+possible(_) -> ok.
+
+one_node(#{variant := Variant, timeout_s := TimeoutS, global_iterations := Rounds} = Params, Label) ->
+    Colonies = maps:get(colonies, Params, 1),
+    Conf = (maps:with([instance, local_iterations, global_iterations, seed], Params))#{
+        options => sderl_aco_options:of_run(Params),
+        engine => case Variant of plain -> sderl_aco_plain; smp -> sderl_aco_colony end,
+        colonies => Colonies
+    },
+    maybe
+        ok ?= sderl_fleet:fits(1),
+        {ok, Fleet} ?= sderl_fleet:start(plan(Label)),
+        try
+            [Node] = Nodes = sderl_fleet:nodes(Fleet),
+            {Answer, Usage} = sderl_bench_meter:around(Fleet, Nodes, fun() ->
+                sderl_progress:watching(Label, fun(_) -> {seen(Fleet, Node, Rounds), none} end, none, fun() ->
+                    sderl_fleet:multicall(Fleet, Nodes, sderl_aco_smp, run, [Conf], 1000 * TimeoutS)
+                end)
+            end),
+            case Answer of
+                [{Node, {ok, Outcome}}] ->
+                    {ok, Outcome#{
+                        usage => Usage,
+                        kills => [],
+                        recovery_us => sderl_bench_histogram:new(),
+                        names_left => 0,
+                        nodes_used => 1,
+                        colonies => Colonies
+                    }};
+                [{Node, {error, timeout}}] ->
+                    {error, {aco, {timeout, TimeoutS}}};
+                [{Node, {error, Reason}}] ->
+                    {error, {aco, {died, Node, Reason}}}
+            end
+        after
+            sderl_fleet:stop(Fleet)
+        end
+    end.
+
+plan(Label) ->
+    #{cores := Cores} = sderl_bench_machine:info(),
+    #{
+        families => [#{name => aco, count => 1, args => ["+S", lists:flatten(io_lib:format("~w:~w", [Cores, Cores]))]}],
+        progress => sderl_progress:reporter([Label, ": starting a node"])
+    }.
+
+seen(Fleet, Node, Rounds) ->
+    case sderl_fleet:multicall(Fleet, [Node], sderl_aco_smp, rounds, [], ?LOOK_MS) of
+        [{Node, {ok, Done}}] when is_integer(Done) -> io_lib:format("round ~w of ~w", [Done, Rounds]);
+        _ -> "waiting"
+    end.
+
+cluster(#{nodes := Nodes} = Params, Label) ->
+    maybe
+        ok ?= sderl_fleet:fits(Nodes),
+        {ok, Fleet} ?= sderl_fleet:start(sderl_aco_cluster:plan(Params, Label)),
+        try
+            sderl_aco_cluster:on(Fleet, Params, Label)
+        after
+            sderl_fleet:stop(Fleet)
+        end
+    end.
+
+%% No result is believed.
+right(#{best := {Cost, Jobs}}, #{instance := #{n := N} = Instance}) ->
+    case lists:sort(Jobs) =:= lists:seq(1, N) andalso sderl_aco_instance:tardiness(Instance, Jobs) of
+        Cost -> ok;
+        _ -> {error, {aco, {wrong, Cost, Jobs}}}
+    end.
+
+metrics(#{best := {Cost, Jobs}, seconds := Seconds, ants := Ants, usage := Usage, kills := Kills, recovery_us := Recovery} = Outcome, Params) ->
+    #{best_known := Known} = Params,
+    Percentile = fun(Percent) -> sderl_bench_histogram:percentile(Percent, Recovery) end,
+    maps:merge(sderl_bench_meter:metrics(Usage, Ants), (maps:without([best, usage], Outcome))#{
+        best_cost => Cost,
+        schedule => Jobs,
+        best_known => Known,
+        mean_excess_pct => excess(Cost, Known),
+        optimal => if Known =:= undefined -> undefined; Cost =< Known -> 1; true -> 0 end,
+        ants_per_s => Ants / max(Seconds, 1.0e-6),
+        kills => length(Kills),
+        recovery_us => #{p50 => Percentile(50), p99 => Percentile(99), max => Percentile(100)}
+    }).
+
+excess(_, undefined) -> undefined;
+excess(0, 0) -> 0.0;
+excess(_, 0) -> undefined;
+excess(Cost, Known) -> 100 * (Cost - Known) / Known.
+
+-doc "A reason of ACO in words.".
+-spec text(term()) -> unicode:chardata().
+text({bad_file, File, Line, Text}) ->
+    io_lib:format("~ts:~w: ~ts", [File, Line, Text]);
+text({cannot_read, File, not_regular}) ->
+    io_lib:format("~ts is neither a file nor a folder", [File]);
+text({cannot_read, Dir, no_instances}) ->
+    io_lib:format("the folder ~ts has no instances", [Dir]);
+text({cannot_read, File, too_large}) ->
+    io_lib:format("~ts is larger than any file with instances", [File]);
+text({cannot_read, File, Reason}) ->
+    io_lib:format("cannot read ~ts: ~ts", [File, file:format_error(Reason)]);
+text({mixed, Variant}) ->
+    io_lib:format("the heuristic mixed is for the variant tl, not ~ts: give mdd, edd or au", [Variant]);
+text({chaos, Variant}) ->
+    io_lib:format("chaos is for the variants gr and sr: ~ts does not recover", [Variant]);
+text({timeout, Seconds}) ->
+    io_lib:format("it took longer than ~w s: give a longer time (--timeout) or fewer iterations", [Seconds]);
+text({died, Node, Reason}) ->
+    io_lib:format("node ~ts did not finish: ~0tP", [Node, Reason, 20]);
+text({wrong, Cost, Jobs}) ->
+    io_lib:format("the result is no schedule with the cost ~w: ~0tP", [Cost, Jobs, 20]);
+text(Reason) ->
+    io_lib:format("~0tp", [Reason]).
