@@ -15,7 +15,8 @@ signal stopped it, which `bin/sderl` makes that of the signal it got: 130 for Ct
     {"plan", sderl_plan_command},
     {"bench", sderl_bench_command},
     {"reproduce", sderl_reproduce_command},
-    {"report", sderl_report_command}
+    {"report", sderl_report_command},
+    {"chaos", sderl_chaos_command}
 ]).
 
 %% How long nodes may take to go when a signal has ended the command.

@@ -1,0 +1,89 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_chaos_attach).
+-moduledoc """
+Makes this program a hidden node that knows a running cluster.
+
+It listens nowhere, is registered nowhere and starts no epmd: it only calls. The cookie is read from a file, so that no list of processes
+shows it. Another port of epmd is that of `ERL_EPMD_PORT`, TLS and the like come from `ERL_FLAGS`, as everywhere.
+""".
+
+-export([cookie/1, node_name/1, attach/2, discover/1]).
+
+%% More than anybody runs; a cluster that has more is none that one program should kill.
+-define(MOST_NODES, 5000).
+-define(ASK_MS, 5000).
+
+-doc "The cookie in a file: its one line.".
+-spec cookie(file:filename()) -> {ok, atom()} | {error, sderl_command:text()}.
+cookie(File) ->
+    case file:read_file(File) of
+        {ok, Content} ->
+            case string:trim(Content, trailing, "\r\n ") of
+                <<>> ->
+                    {error, [File, " is empty; it should hold the cookie of the nodes, as ~/.erlang.cookie does"]};
+                Cookie when byte_size(Cookie) =< 255 ->
+                    case binary:match(Cookie, [<<"\n">>, <<0>>]) of
+                        nomatch -> {ok, binary_to_atom(Cookie, latin1)};
+                        _ -> {error, [File, " holds more than one line; it should hold the cookie of the nodes alone"]}
+                    end;
+                _ ->
+                    {error, [File, " holds more than the 255 characters that a cookie may have"]}
+            end;
+        {error, Reason} ->
+            {error, ["cannot read the cookie from ", File, ": ", file:format_error(Reason), "; name the file with --cookie-file"]}
+    end.
+
+-doc "The name of a node with its host.".
+-spec node_name(string()) -> {ok, node()} | {error, sderl_command:text()}.
+node_name(Text) ->
+    case string:split(Text, "@", all) of
+        [[_ | _], [_ | _]] when length(Text) =< 255 -> {ok, list_to_atom(Text)};
+        _ -> {error, io_lib:format("\"~ts\" is no name of a node; one is NAME@HOST, as node() tells on it", [Text])}
+    end.
+
+-doc "Connects this program to a node.".
+-spec attach(node(), Cookie :: atom()) -> ok | {error, sderl_command:text()}.
+attach(Node, Cookie) ->
+    maybe
+        ok ?= start(Node),
+        true = erlang:set_cookie(Cookie),
+        true ?= net_kernel:connect_node(Node),
+        ok
+    else
+        {error, Reason} ->
+            {error, io_lib:format("this program cannot become a node: ~0tP", [Reason, 10])};
+        _ ->
+            {error, [
+                io_lib:format("cannot connect to ~ts: ", [Node]),
+                "is it up, is this its full name, and is the cookie its own? A node behind another epmd needs ERL_EPMD_PORT, one that speaks TLS its ERL_FLAGS"
+            ]}
+    end.
+
+start(Node) ->
+    [_, Host] = string:split(atom_to_list(Node), "@"),
+    %% A name and its host must be of one kind on both sides.
+    Domain =
+        case lists:member($., Host) of
+            true -> longnames;
+            false -> shortnames
+        end,
+    Name = list_to_atom(lists:concat(["sderl-chaos-", os:getpid(), "@", Host])),
+    case net_kernel:start(Name, #{name_domain => Domain, hidden => true, dist_listen => false}) of
+        {ok, _} -> ok;
+        {error, _} = Error -> Error
+    end.
+
+-doc "All nodes that are linked to one, or to one of those, and so on; hidden ones left out. `Lost`: could not be asked.".
+-spec discover(node()) -> {Nodes :: [node()], Lost :: [node()]}.
+discover(Node) -> discover([Node], #{}, #{}).
+
+discover([], Found, Lost) ->
+    {lists:sort(maps:keys(Found)), lists:sort(maps:keys(Lost))};
+discover(New, Found, Lost) when map_size(Found) < ?MOST_NODES ->
+    Answers = lists:zip(New, erpc:multicall(New, erlang, nodes, [[this, visible]], ?ASK_MS)),
+    Found1 = maps:merge(Found, #{Node => true || {Node, {ok, _}} <- Answers}),
+    Lost1 = maps:merge(Lost, #{Node => true || {Node, Answer} <- Answers, element(1, Answer) =/= ok}),
+    Next = lists:usort(lists:append([Nodes || {_, {ok, Nodes}} <- Answers])),
+    discover([Node || Node <- Next, not is_map_key(Node, Found1), not is_map_key(Node, Lost1)], Found1, Lost1);
+discover(_, Found, Lost) ->
+    discover([], Found, Lost).

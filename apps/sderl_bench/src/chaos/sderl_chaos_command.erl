@@ -1,0 +1,387 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_chaos_command).
+-moduledoc """
+`bin/sderl chaos`: `m:sderl_chaos` on a running cluster, from outside, as a hidden node.
+
+Nothing is killed before a person has typed `yes`, or without `--yes`. Ctrl-C ends it in order: nothing more is killed, the agents are gone, the log is complete.
+""".
+
+-behaviour(sderl_command).
+
+-export([summary/0, run/1]).
+
+-define(LEASE_MS, 10_000).
+
+-doc "One line for the list of commands.".
+-spec summary() -> string().
+summary() -> "kill processes, names, links and nodes of a running cluster, and see when they are back".
+
+-doc "An error when something that was awaited was not back by the end.".
+-spec run([string()]) -> sderl_command:result().
+run(Args) ->
+    maybe
+        {ok, Parsed} ?= sderl_command:parse(Args, ["chaos"], arguments()),
+        {ok, Options} ?= checked(Parsed),
+        {ok, Log} ?= sderl_chaos_log:open(maps:get(log, Parsed, undefined)),
+        Result = attached(Options, Log),
+        first_error([Result, sderl_chaos_log:close(Log)])
+    else
+        {wrong, Message} -> {usage, [Message, "\n\"bin/sderl chaos --help\" tells the options."]};
+        Other -> Other
+    end.
+
+arguments() ->
+    #{
+        help =>
+            "Attaches to a running cluster as a hidden node, finds its nodes, kills what the targets\n"
+            "say, and measures on each node how long it takes until the thing is back. Try it with --dry-run first.\n"
+            "\n"
+            "  bin/sderl chaos --node a@host --target supervisor:my_sup --every 5s --dry-run\n"
+            "  bin/sderl chaos --node a@host --target 3*group:workers --target link --window 10s..60s --log chaos.jsonl\n"
+            "\n"
+            "A target is one of these, perhaps after WEIGHT* (1*):\n"
+            "\n"
+            "  module:MODULE         processes whose first function is of the module\n"
+            "  supervisor:NAME       children of the supervisor of that local name\n"
+            "  find:MODULE:FUNCTION  processes of [{Key, Pid}], which the function gives on a node\n"
+            "  name[:NAME]           the local name, or all local names\n"
+            "  global[:NAME]         names of global\n"
+            "  group:GROUP[/NAME]    names of an s_group\n"
+            "  link                  a connection between two of the nodes\n"
+            "  node                  a whole node, with --allow-halt\n"
+            "\n"
+            "Names are Erlang terms. Processes of kernel, stdlib, sasl and sderl are never killed. Ctrl-C ends\n"
+            "it in order. The nodes' epmd is found by ERL_EPMD_PORT, TLS is set by ERL_FLAGS, as for erl.",
+        arguments => [
+            #{name => node, long => "-node", type => string, required => true, help => {"--node NODE@HOST", ["any node of the cluster"]}},
+            option(cookie_file, "FILE", string, "the file with the cookie (~/.erlang.cookie)"),
+            #{
+                name => target, long => "-target", type => string, action => append, required => true,
+                help => {"--target T [--target T ...]", ["what is killed, see above"]}
+            },
+            option(nodes, "LIST", string, "these nodes alone, with commas between them (all that are found)"),
+            option(every, "TIME", string, "one kill each: 500ms, 5s, 2min (5s)"),
+            option(scope, "S", string, "cluster: a kill each time; node: one on every node each time (cluster)"),
+            option(window, "FROM..TO", string, "when, from the start: 10s..60s; the first kill is one period after FROM (0s.., until Ctrl-C)"),
+            option(kills, "N", {integer, [{min, 1}]}, "limit: so many in all"),
+            option(at_once, "N", {integer, [{min, 1}]}, "limit: so many that are not back (1; by node: that of nodes)"),
+            repeated(never, "NAME", "limit: never this name, whichever kind of name it is; again for more"),
+            repeated(never_node, "NODE", "limit: nothing on this node; again for more"),
+            flag(library, "also the processes of the application sderl"),
+            flag(allow_halt, "whole nodes may be halted; nobody here restarts them"),
+            option(settle, "TIME", string, "how long to wait for things to be back at the end (10s)"),
+            option(seed, "N", integer, "the same seed and the same things: the same plan (printed; random)"),
+            flag(dry_run, "everything but the kills"),
+            flag(yes, "do not ask"),
+            option(log, "FILE", string, "the log, a line of JSON for each event; a new file")
+        ]
+    }.
+
+option(Name, Shape, Type, Help) ->
+    #{name => Name, long => [$- | dashed(Name)], type => Type, required => false, help => {usage(Name, [" ", Shape]), [Help]}}.
+
+flag(Name, Help) ->
+    #{name => Name, long => [$- | dashed(Name)], type => boolean, default => false, help => {usage(Name, ""), [Help]}}.
+
+repeated(Name, Shape, Help) ->
+    (option(Name, Shape, string, Help))#{action => append}.
+
+usage(Name, Shape) -> lists:flatten(["[--", dashed(Name), Shape, "]"]).
+
+dashed(Name) -> lists:flatten(string:replace(atom_to_list(Name), "_", "-", all)).
+
+%% Everything that can be refused is, before anything is attached to.
+
+checked(Parsed) ->
+    maybe
+        {ok, Node} ?= node_name("--node", maps:get(node, Parsed)),
+        {ok, Targets} ?= each(fun sderl_chaos_words:target/1, maps:get(target, Parsed)),
+        ok ?= halts(Targets, Parsed),
+        {ok, Every} ?= time(every, Parsed, "5s", 1),
+        {ok, Settle} ?= time(settle, Parsed, "10s", 0),
+        {ok, Window} ?= named("--window", sderl_chaos_words:window(maps:get(window, Parsed, "0s.."))),
+        {ok, Scope} ?= scope(maps:get(scope, Parsed, "cluster")),
+        {ok, Never} ?= each(fun(Text) -> named("--never", sderl_chaos_words:term(Text)) end, maps:get(never, Parsed, [])),
+        {ok, NeverNodes} ?= each(fun(Text) -> node_name("--never-node", Text) end, maps:get(never_node, Parsed, [])),
+        {ok, Only} ?= only(Parsed),
+        ok ?= asks(Parsed),
+        Limits = maps:with([kills, at_once, library], Parsed),
+        {ok, #{
+            node => Node,
+            cookie_file => cookie_file(Parsed),
+            only => Only,
+            settle => Settle,
+            yes => maps:get(yes, Parsed) orelse maps:get(dry_run, Parsed),
+            chaos => #{
+                targets => Targets,
+                every_ms => Every,
+                window => Window,
+                scope => Scope,
+                seed => maps:get(seed, Parsed, rand:uniform(1_000_000)),
+                dry_run => maps:get(dry_run, Parsed),
+                allow_halt => maps:get(allow_halt, Parsed),
+                limits => Limits#{never => Never, never_nodes => NeverNodes},
+                lease_ms => ?LEASE_MS,
+                report => self()
+            }
+        }}
+    else
+        {error, Message} -> {wrong, Message}
+    end.
+
+each(Fun, Words) -> each(Fun, Words, []).
+
+each(_, [], Done) ->
+    {ok, lists:reverse(Done)};
+each(Fun, [Word | Words], Done) ->
+    case Fun(Word) of
+        {ok, Value} -> each(Fun, Words, [Value | Done]);
+        {error, _} = Error -> Error
+    end.
+
+named(_, {ok, _} = Ok) -> Ok;
+named(Option, {error, Why}) -> {error, [Option, ": ", Why]}.
+
+node_name(Option, Text) -> named(Option, sderl_chaos_attach:node_name(Text)).
+
+only(#{nodes := Text}) -> each(fun(Word) -> node_name("--nodes", Word) end, sderl_bench_experiment:words(Text));
+only(_) -> {ok, all}.
+
+halts(Targets, #{allow_halt := false}) ->
+    case [true || #{kind := node} <- Targets] of
+        [] -> ok;
+        _ -> {error, "--target node halts whole nodes, which nobody here restarts: say --allow-halt if you want that"}
+    end;
+halts(_, _) ->
+    ok.
+
+time(Key, Parsed, Default, Min) ->
+    Option = "--" ++ dashed(Key),
+    case named(Option, sderl_chaos_words:duration(maps:get(Key, Parsed, Default))) of
+        {ok, Ms} when Ms < Min -> {error, [Option, " must be at least ", integer_to_list(Min), "ms"]};
+        Other -> Other
+    end.
+
+scope("cluster") -> {ok, cluster};
+scope("node") -> {ok, node};
+scope(Other) -> {error, ["--scope \"", Other, "\": it is cluster or node"]}.
+
+asks(#{yes := No, dry_run := No}) when No =:= false ->
+    case os:getenv("SDERL_TTY") of
+        "1" -> ok;
+        _ -> {error, "without a terminal nobody can be asked: say --yes, or --dry-run"}
+    end;
+asks(_) ->
+    ok.
+
+cookie_file(#{cookie_file := File}) -> File;
+cookie_file(_) -> filename:join(os:getenv("HOME", "/"), ".erlang.cookie").
+
+%% On the cluster
+
+attached(#{node := Node, cookie_file := CookieFile, only := Only, chaos := Chaos} = Options, Log) ->
+    maybe
+        {ok, Cookie} ?= sderl_chaos_attach:cookie(CookieFile),
+        ok ?= sderl_chaos_attach:attach(Node, Cookie),
+        {ok, Nodes} ?= nodes_of(Only, sderl_chaos_attach:discover(Node)),
+        ok = say(header(Nodes, Options)),
+        ok ?= agreed(Options),
+        %% From here on Ctrl-C is for us. (Without the program around it nobody tells.)
+        _ = sderl_bench_task:attempt(fun() -> sderl_cli_signals:tell(self()) end),
+        started(sderl_chaos:start(Chaos#{nodes => Nodes}), Nodes, Options, Log)
+    end.
+
+nodes_of(all, {Found, Lost}) ->
+    _ = [say(["left out, it cannot be reached: ", atom_to_list(Node), "\n"]) || Node <- Lost],
+    {ok, Found};
+nodes_of(Only, {Found, _}) ->
+    case Only -- Found of
+        [] -> {ok, lists:usort(Only)};
+        [Node | _] -> {error, io_lib:format("--nodes: ~ts is not in the cluster of --node, or cannot be reached; found: ~ts", [Node, names(Found)])}
+    end.
+
+names(Nodes) -> lists:join(", ", [atom_to_list(Node) || Node <- Nodes]).
+
+header(Nodes, #{chaos := #{targets := Targets, every_ms := Every, window := {From, To}, scope := Scope, seed := Seed, dry_run := Dry, limits := Limits}}) ->
+    [
+        io_lib:format("~w nodes: ~ts~n", [length(Nodes), names(Nodes)]),
+        io_lib:format("targets: ~ts~n", [lists:join(", ", [[weight(W), "*", C] || #{weight := W, class := C} <- Targets])]),
+        io_lib:format("one ~ts each ~ts~ts, from ~ts ~ts; seed ~w~n", [
+            case Dry of true -> "that would be killed"; false -> "kill" end,
+            seconds(Every),
+            case Scope of node -> " on every node"; cluster -> "" end,
+            seconds(From),
+            case To of infinity -> "until Ctrl-C"; _ -> ["to ", seconds(To)] end,
+            Seed
+        ]),
+        io_lib:format("limits: ~ts~n", [limits(Limits, Scope)])
+    ].
+
+weight(W) -> io_lib:format("~w", [W]).
+
+seconds(Ms) -> io_lib:format("~ts s", [float_to_list(Ms / 1000, [short])]).
+
+limits(Limits, Scope) ->
+    Default =
+        case Scope of
+            cluster -> "1";
+            node -> "one a node"
+        end,
+    lists:join(", ", [
+        ["not back at once: ", case Limits of #{at_once := N} -> weight(N); _ -> Default end],
+        ["kills: ", case Limits of #{kills := N} -> weight(N); _ -> "no limit" end]
+        | [io_lib:format("never ~0tp", [Name]) || Name <- maps:get(never, Limits) ++ maps:get(never_nodes, Limits)]
+    ]).
+
+%% The virtual machine itself has no input.
+agreed(#{yes := true}) ->
+    ok;
+agreed(_) ->
+    io:put_chars(standard_error, "Kill these? Type yes to go on: "),
+    Answer =
+        maybe
+            {ok, Terminal} ?= file:open("/dev/tty", [read, raw, binary]),
+            Line = file:read_line(Terminal),
+            ok = file:close(Terminal),
+            Line
+        end,
+    case Answer of
+        {ok, Text} ->
+            case string:trim(Text) of
+                <<"yes">> -> ok;
+                _ -> {error, "nothing was killed"}
+            end;
+        _ ->
+            {error, "nothing was killed: the terminal cannot be read; say --yes"}
+    end.
+
+started({ok, Service}, Nodes, #{chaos := #{seed := Seed, dry_run := Dry, targets := Targets}} = Options, Log) ->
+    Written = sderl_chaos_log:write(Log, start, #{
+        nodes => Nodes, seed => Seed, dry_run => Dry, targets => [Class || #{class := Class} <- Targets]
+    }),
+    Monitor = monitor(process, Service),
+    Stopped =
+        case Written of
+            ok -> sderl_progress:watching("chaos", fun look/1, Service, fun() -> follow(Service, Monitor, Log) end);
+            {error, _} = Error -> Error
+        end,
+    ended(Stopped, Service, Options, Log);
+started({error, Reason}, _, _, _) ->
+    {error, sderl_chaos:text(Reason)}.
+
+look(Service) ->
+    try sderl_chaos:status(Service) of
+        #{kills := Kills, not_back := Away, next_ms := Next, now_ms := Now, silent := Silent} ->
+            {
+                [
+                    io_lib:format("~w kills, ~w not back", [Kills, Away]),
+                    [io_lib:format(", next in ~w s", [max(0, Next - Now + 999) div 1000]) || is_integer(Next)],
+                    [[", silent: ", names(Silent)] || Silent =/= []]
+                ],
+                Service
+            }
+    catch
+        exit:_ -> {"ending", Service}
+    end.
+
+%% Until it is over, Ctrl-C, or the log cannot be written.
+follow(Service, Monitor, Log) ->
+    receive
+        {sderl_chaos, Service, over} ->
+            ok;
+        {sderl_chaos, Service, {What, Kill} = Event} ->
+            ok = say([sderl_chaos_log:line(Event), "\n"]),
+            case sderl_chaos_log:write(Log, What, sderl_chaos_log:kill(Kill)) of
+                ok -> follow(Service, Monitor, Log);
+                {error, _} = Error -> Error
+            end;
+        {sderl_cli_signals, stop} ->
+            stopped;
+        {'DOWN', Monitor, process, Service, Reason} ->
+            {error, io_lib:format("the service ended: ~0tP", [Reason, 12])}
+    end.
+
+ended(Stopped, Service, #{settle := Settle}, Log) ->
+    Status = attempt_status(Service),
+    Wait =
+        case Stopped of
+            ok -> Settle;
+            _ -> 0
+        end,
+    case sderl_bench_task:attempt(fun() -> sderl_chaos:stop(Service, Wait) end) of
+        {ok, Kills} ->
+            Told = rest(Service, Log),
+            Away = [Kill || #{awaited := true, back_us := undefined} = Kill <- Kills],
+            Missing = [sderl_chaos_log:write(Log, not_back, sderl_chaos_log:kill(Kill)) || Kill <- Away],
+            Sums = #{kills => length(Kills), not_back => length(Away), skipped => maps:get(skipped, Status, #{})},
+            End = sderl_chaos_log:write(Log, 'end', Sums),
+            ok = say(summary(Kills, Status)),
+            first_error([worth(Stopped), Told | Missing] ++ [End, verdict(Stopped, Away)]);
+        {error, {_, Reason}} ->
+            first_error([worth(Stopped), {error, io_lib:format("the service ended: ~0tP", [Reason, 12])}])
+    end.
+
+worth(stopped) -> ok;
+worth(Other) -> Other.
+
+attempt_status(Service) ->
+    case sderl_bench_task:attempt(fun() -> sderl_chaos:status(Service) end) of
+        {error, _} -> #{};
+        Status -> Status
+    end.
+
+%% What came in the meantime.
+rest(Service, Log) ->
+    receive
+        {sderl_chaos, Service, {What, Kill} = Event} ->
+            ok = say([sderl_chaos_log:line(Event), "\n"]),
+            first_error([sderl_chaos_log:write(Log, What, sderl_chaos_log:kill(Kill)), rest(Service, Log)]);
+        {sderl_chaos, Service, over} ->
+            rest(Service, Log)
+    after 0 -> ok
+    end.
+
+summary(Kills, Status) ->
+    Verb =
+        case Kills of
+            [#{dry := true} | _] -> "would have been killed";
+            _ -> "killed"
+        end,
+    [
+        io_lib:format("~w ~ts~ts~n", [length(Kills), Verb, sderl_chaos_log:recovery(Kills)]),
+        skipped(maps:get(skipped, Status, #{})),
+        [
+            io_lib:format("~ts on ~ts: ~0tP~n", [class(Class), Node, Why, 12])
+         || {Node, Class, Why} <- maps:get(problems, Status, [])
+        ]
+    ].
+
+class(Class) when is_binary(Class) -> Class;
+class(Class) -> io_lib:format("~0tp", [Class]).
+
+skipped(Skipped) ->
+    Words = [
+        {at_once, "too many were not back"},
+        {nothing_there, "there was nothing of the targets"},
+        {missed, "it had gone by itself"},
+        {late, "the nodes answered too slowly"}
+    ],
+    [io_lib:format("~w times nothing was killed: ~ts~n", [N, Why]) || {Key, Why} <- Words, {ok, N} <- [maps:find(Key, Skipped)], N > 0].
+
+%% Who stops it does not wait for anything.
+verdict(stopped, _) -> ok;
+verdict(_, []) -> ok;
+verdict(_, Away) ->
+    {error, [
+        io_lib:format("~w not back by the end:", [length(Away)]),
+        [["\n", sderl_chaos_log:line({kill, Kill})] || Kill <- lists:sublist(Away, 20)]
+    ]}.
+
+first_error([]) -> ok;
+first_error([ok | Results]) -> first_error(Results);
+first_error([{error, _} = Error | _]) -> Error.
+
+%% Between two drawings of the bar.
+say(Text) ->
+    ok = sderl_progress:done(),
+    io:put_chars(Text).

@@ -1,0 +1,88 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_chaos_log).
+-moduledoc """
+What the chaos service did, for people and as JSON, one object a line, each as soon as it is known.
+
+Every object has `event` and `time` (UTC, RFC 3339): `start` with the options, `kill`, `back` with `back_us`, `not_back` for what was awaited and
+is not back by the end, `end` with the sums. Keys, classes and pids are Erlang terms as text.
+""".
+
+-export([open/1, close/1, write/3, kill/1, line/1, recovery/1]).
+-export_type([log/0]).
+
+-opaque log() :: none | {file:filename(), file:io_device()}.
+
+-doc "Opens a file for the log, which must not be there: it may be all that is left of another run.".
+-spec open(undefined | file:filename()) -> {ok, log()} | {error, sderl_command:text()}.
+open(undefined) ->
+    {ok, none};
+open(Name) ->
+    case file:open(Name, [write, exclusive, raw, binary]) of
+        {ok, File} -> {ok, {Name, File}};
+        {error, eexist} -> {error, ["--log ", Name, " is there already; name another file, or move that one away"]};
+        {error, Reason} -> {error, ["cannot write --log ", Name, ": ", file:format_error(Reason)]}
+    end.
+
+-doc "Closes it.".
+-spec close(log()) -> ok | {error, sderl_command:text()}.
+close(none) -> ok;
+close({Name, File}) -> written(Name, file:close(File)).
+
+-doc "Writes one event.".
+-spec write(log(), Event :: atom(), #{atom() => json:encode_value()}) -> ok | {error, sderl_command:text()}.
+write(none, _, _) ->
+    ok;
+write({Name, File}, Event, More) ->
+    Time = list_to_binary(calendar:system_time_to_rfc3339(erlang:system_time(millisecond), [{unit, millisecond}, {offset, "Z"}])),
+    written(Name, file:write(File, [json:encode(More#{event => Event, time => Time}), $\n])).
+
+written(_, ok) -> ok;
+written(Name, {error, Reason}) -> {error, ["cannot write --log ", Name, ": ", file:format_error(Reason)]}.
+
+-doc "A kill for `write/3`.".
+-spec kill(sderl_chaos:kill()) -> #{atom() => json:encode_value()}.
+kill(#{key := Key, class := Class, pid := Pid, back_us := BackUs} = Kill) ->
+    Kill#{
+        key := text(Key),
+        class := text(Class),
+        pid := text(Pid),
+        back_us :=
+            case BackUs of
+                undefined -> null;
+                _ -> BackUs
+            end
+    }.
+
+text(Binary) when is_binary(Binary) -> Binary;
+text(Term) -> unicode:characters_to_binary(io_lib:format("~0tp", [Term])).
+
+-doc "A kill as a line for people.".
+-spec line({kill | back, sderl_chaos:kill()}) -> unicode:chardata().
+line({kill, #{number := Number, at_ms := AtMs, dry := Dry} = Kill}) ->
+    Verb =
+        case Dry of
+            true -> "would kill";
+            false -> "killed"
+        end,
+    io_lib:format("~5w  ~8.3f s  ~ts ~ts", [Number, AtMs / 1000, Verb, thing(Kill)]);
+line({back, #{number := Number, back_us := BackUs} = Kill}) ->
+    io_lib:format("~5w  back after ~ts: ~ts", [Number, time(BackUs), thing(Kill)]).
+
+thing(#{kind := node, node := Node}) -> ["node ", atom_to_list(Node)];
+thing(#{kind := link, node := Node, pid := Peer}) -> ["link ", atom_to_list(Node), " - ", atom_to_list(Peer)];
+thing(#{kind := Kind, class := Class, key := Key, node := Node}) -> io_lib:format("~ts ~ts (~ts) on ~ts", [Kind, text(Key), text(Class), Node]).
+
+time(Us) when Us < 1000 -> io_lib:format("~w us", [Us]);
+time(Us) when Us < 1_000_000 -> io_lib:format("~.1f ms", [Us / 1000]);
+time(Us) -> io_lib:format("~.1f s", [Us / 1_000_000]).
+
+-doc "The times until things were back, as text: median, 99th percentile, longest.".
+-spec recovery([sderl_chaos:kill()]) -> unicode:chardata().
+recovery(Kills) ->
+    case lists:sort([Us || #{back_us := Us} <- Kills, Us =/= undefined]) of
+        [] ->
+            "";
+        Times ->
+            At = fun(Percent) -> lists:nth(max(1, ceil(Percent * length(Times) / 100)), Times) end,
+            ["; back after ", time(At(50)), " (median), ", time(At(99)), " (99 %), ", time(lists:last(Times)), " (longest)"]
+    end.
