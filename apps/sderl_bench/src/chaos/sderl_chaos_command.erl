@@ -238,21 +238,25 @@ agreed(#{yes := true}) ->
     ok;
 agreed(_) ->
     io:put_chars(standard_error, "Kill these? Type yes to go on: "),
-    Answer =
-        maybe
-            {ok, Terminal} ?= file:open("/dev/tty", [read, raw, binary]),
-            Line = file:read_line(Terminal),
-            ok = file:close(Terminal),
-            Line
-        end,
-    case Answer of
-        {ok, Text} ->
-            case string:trim(Text) of
-                <<"yes">> -> ok;
-                _ -> {error, "nothing was killed"}
-            end;
-        _ ->
-            {error, "nothing was killed: the terminal cannot be read; say --yes"}
+    case terminal() of
+        {ok, "yes"} -> ok;
+        {ok, _} -> {error, "nothing was killed"};
+        {error, _} -> {error, "nothing was killed: the terminal cannot be read; say --yes"}
+    end.
+
+terminal() ->
+    maybe
+        {ok, Terminal} ?= file:open("/dev/tty", [read, raw, binary]),
+        Line = line(Terminal, []),
+        ok = file:close(Terminal),
+        {ok, string:trim(Line)}
+    end.
+
+%% A raw read waits until it has all that it was asked for, also beyond the end of the line.
+line(Terminal, Read) ->
+    case file:read(Terminal, 1) of
+        {ok, <<C>>} when C =/= $\n -> line(Terminal, [C | Read]);
+        _ -> lists:reverse(Read)
     end.
 
 started({ok, Service}, Nodes, #{chaos := #{seed := Seed, dry_run := Dry, targets := Targets}} = Options, Log) ->
