@@ -94,7 +94,9 @@ init([]) ->
 -spec handle_continue(start, #n{}) -> {noreply, #n{}}.
 handle_continue(start, N) ->
     sderl_free:resume(),
-    {noreply, configured(N)}.
+    N1 = configured(N),
+    ask(),
+    {noreply, N1}.
 
 %% The node may have got its name a moment ago: what is asked now is asked of the node of that name.
 -spec handle_call(term(), gen_server:from(), #n{}) -> {reply, term(), #n{}} | {noreply, #n{}}.
@@ -162,6 +164,9 @@ handle_info({sderl_known, ?VSN, From, List}, N) when is_atom(From), is_list(List
             {noreply, N};
         false -> {noreply, unknown(N)}
     end;
+handle_info({sderl_tell, ?VSN, From}, N) when is_atom(From) ->
+    share([Node || Node <- mates(), Node =:= From]),
+    {noreply, N};
 handle_info({sderl_conflict, ?VSN, Group, Uid, From, Other}, N) when is_atom(From) ->
     %% It met our group of that name and keeps its own.
     case sderl_dir:own(Group) of
@@ -359,13 +364,21 @@ alone(Pid) ->
 %% ---------------------------------------------------------------- what others may know
 
 %% Tells the members of the own groups about the own groups.
-share() ->
+share() -> share(mates()).
+
+share(Nodes) ->
     Own = [{G, Ms} || {G, _, _, Ms, _} <- sderl_dir:named()],
     List = sderl_hello:told(Own, sderl_dir:known(), sderl_dir:faults()),
-    Nodes = lists:usort(lists:append([Ms || {_, Ms} <- Own])) -- [node()],
     lists:foreach(fun(Node) ->
         erlang:send({?MODULE, Node}, {sderl_known, ?VSN, node(), List}, [noconnect])
     end, Nodes).
+
+%% With links that were there before this process, what others told meanwhile went nowhere, and without a change
+%% they tell nothing again.
+ask() ->
+    lists:foreach(fun(Node) -> erlang:send({?MODULE, Node}, {sderl_tell, ?VSN, node()}, [noconnect]) end, mates()).
+
+mates() -> lists:usort(lists:append([Ms || {_, _, _, Ms, _} <- sderl_dir:named()])) -- [node()].
 
 %% ---------------------------------------------------------------- a node that gets a name
 

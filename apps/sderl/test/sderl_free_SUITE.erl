@@ -270,6 +270,11 @@ what_a_free_node_remembers(_) ->
         Pid = call(Fleet, A4, proc, []),
         yes = s_group(Fleet, A4, register_name, [h, n, Pid]),
         await(fun() -> s_group(Fleet, A2, s_groups, []) =:= {[g], [h]} end),
+        %% What was told before a node listened is asked for when it does.
+        ok = call(Fleet, A2, {sderl_dir, unknow_from}, [A3]),
+        ?assertEqual({[g], []}, s_group(Fleet, A2, s_groups, [])),
+        true = call(Fleet, A2, {erlang, exit}, [call(Fleet, A2, {erlang, whereis}, [sderl_node]), kill]),
+        await(fun() -> s_group(Fleet, A2, s_groups, []) =:= {[g], [h]} end),
         ok = s_group(Fleet, A1, remove_nodes, [g, [A2, A3]]),
         await(fun() -> s_group(Fleet, A2, own_s_groups, []) =:= [] end),
         ?assertEqual(Pid, s_group(Fleet, A2, whereis_name, [h, n])),
