@@ -180,8 +180,15 @@ clean(sd, Fleet, Namespaces) ->
             [Node || Node <- Members, lists:member(Node, Running)]
         )
     end),
+    %% A member may hear of it after the caller: a group of the same name would be made without it.
+    Names = [Group || {Group, _} <- Namespaces],
+    _ = sderl_fleet:await(fun() -> none_of(Names, Fleet, Running) end, ?DELETE_MS),
     ok;
 clean(_, _, _) ->
     ok.
+
+none_of(Names, Fleet, Nodes) ->
+    Own = [Own || {_, {ok, Own}} <- sderl_fleet:multicall(Fleet, Nodes, s_group, own_s_groups, [], ?LOOK_MS), is_list(Own)],
+    not lists:any(fun({Group, _}) -> lists:member(Group, Names) end, lists:append(Own)).
 
 now_ms() -> erlang:monotonic_time(millisecond).
