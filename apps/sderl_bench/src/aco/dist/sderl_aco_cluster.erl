@@ -1,0 +1,364 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_aco_cluster).
+-moduledoc """
+The nodes of a distributed ant colony, and one run on them.
+
+There is a node for the starter, and those that the tree uses (`m:sderl_aco_tree`), with one scheduler each. The program at hand, which is no
+node of them, talks to them over the fleet's control channel: it adds no link.
+
+| variant | | names | nodes |
+|---|---|---|---|
+| `tl` | one level: the master and all colonies | none | full mesh |
+| `ml` | a tree of submasters | none | full mesh |
+| `gr` | the same, recovery | in `global` | full mesh |
+| `sr` | the same, recovery | in s_groups | s_groups |
+
+Without recovery a run of which a process dies ends with `{died, Key, Node, Reason}`. With it only the loss of a node ends it, with
+`{node_down, Node}`.
+
+Usage is metered from before the links or groups are made until the result is there (`usage`), and from the first round (`usage_run`).
+""".
+
+-export([plan/2, on/3, shape/1, layout/2, text/1]).
+-export_type([params/0, outcome/0]).
+
+-doc "As of `sderl_aco:run/2`, complete.".
+-type params() :: #{
+    variant := sderl_aco_tree:variant(),
+    instance := sderl_aco_instance:instance(),
+    nodes := pos_integer(),
+    degree := pos_integer(),
+    colonies => pos_integer() | undefined,
+    local_iterations := pos_integer(),
+    global_iterations := pos_integer(),
+    heuristic := sderl_aco_options:heuristic() | mixed,
+    seed := term(),
+    repl => pos_integer(),
+    chaos => none | #{every_ms := pos_integer(), atom() => term()},
+    timeout_s := pos_integer(),
+    atom() => term()
+}.
+
+-doc """
+`ants` are those whose solutions were computed, also where these were lost; `recovered` how many processes of each class were replaced, and
+`recovery_us` after how long; `links_expected` is for `sr` (elsewhere all nodes are linked); `names_left` are names of the run that are there when all of
+its processes are gone.
+""".
+-type outcome() :: #{
+    best := sderl_aco_colony:solution(),
+    best_colony := pos_integer(),
+    round_best := [non_neg_integer()],
+    seconds := float(),
+    setup_s := float(),
+    ants := non_neg_integer(),
+    colonies := pos_integer(),
+    nodes_used := pos_integer(),
+    levels := non_neg_integer(),
+    usage := sderl_bench_meter:usage(),
+    usage_run := sderl_bench_meter:usage(),
+    links_expected := [{node(), non_neg_integer()}],
+    kills := [term()],
+    recovered := #{sderl_aco_tree:class() => non_neg_integer()},
+    recovery_us := sderl_bench_histogram:histogram(),
+    names_left := non_neg_integer()
+}.
+
+-define(SETUP_MS, 300_000).
+-define(CALL_MS, 60_000).
+-define(DELETE_MS, 20_000).
+-define(NAMES_MS, 10_000).
+%% How long what is left may end by itself.
+-define(END_MS, 1000).
+
+-doc "The tree of such a run.".
+-spec shape(params()) -> sderl_aco_tree:shape().
+shape(#{variant := Variant, nodes := Nodes, degree := Degree}) -> sderl_aco_tree:shape(Variant, Nodes, Degree).
+
+-doc "The plan of a fleet for it: the starter's node is the first.".
+-spec plan(params(), Label :: unicode:chardata()) -> sderl_fleet:plan().
+plan(#{variant := Variant} = Params, Label) ->
+    #{used := Used} = shape(Params),
+    Family =
+        case Variant of
+            sr -> #{apps => [sderl]};
+            _ -> #{connect_all => true}
+        end,
+    #{
+        families => [Family#{name => start, count => 1}, Family#{name => n, count => Used}],
+        progress => sderl_progress:reporter([Label, ": starting nodes"])
+    }.
+
+-doc "Who is where, on the nodes of a fleet that has been started with such a plan.".
+-spec layout(params(), [node(), ...]) -> {ok, sderl_aco_tree:layout()} | {error, term()}.
+layout(#{degree := Degree} = Params, Nodes) ->
+    #{colony_nodes := K} = Shape = shape(Params),
+    case colonies(Params, K) of
+        Colonies when Colonies < K -> {error, {too_few_colonies, Colonies, K}};
+        Colonies -> {ok, sderl_aco_tree:layout(Shape, Degree, Colonies, Nodes)}
+    end.
+
+colonies(Params, K) ->
+    case maps:get(colonies, Params, undefined) of
+        undefined -> K;
+        Colonies -> Colonies
+    end.
+
+-doc """
+A run on the nodes of a fleet that has been started with such a plan. Processes, names and groups of the run are gone when it returns, and also
+when its caller is killed.
+
+A reason is a term for `sderl_bench_reason:text/1`, those of the run itself `{aco, Reason}`, see `text/1`.
+""".
+-spec on(Fleet :: pid(), params(), Label :: unicode:chardata()) -> {ok, outcome()} | {error, term()}.
+on(Fleet, Params, Label) ->
+    All = sderl_fleet:nodes(Fleet),
+    maybe
+        ok ?= own(allowed(Params)),
+        {ok, Layout} ?= own(layout(Params, All)),
+        Conf = conf(Params, Layout),
+        Janitor = janitor(Fleet, Conf, Layout),
+        try
+            measured(Fleet, Params, Conf, Layout, Label)
+        catch
+            throw:{?MODULE, Reason} -> {error, Reason}
+        after
+            clean(Fleet, Conf, Layout),
+            Janitor ! done
+        end
+    end.
+
+own({error, Reason}) -> {error, {aco, Reason}};
+own(Other) -> Other.
+
+allowed(#{variant := Variant} = Params) ->
+    case maps:get(chaos, Params, none) of
+        #{} when Variant =:= tl; Variant =:= ml -> {error, {no_recovery, Variant}};
+        _ -> ok
+    end.
+
+conf(#{variant := Variant, seed := Seed, heuristic := Heuristic} = Params, #{shape := #{colony_nodes := K}}) ->
+    (maps:with([instance, local_iterations, global_iterations], Params))#{
+        run => binary:encode_hex(rand:bytes(5)),
+        recovery => Variant =:= gr orelse Variant =:= sr,
+        naming => case Variant of gr -> global; sr -> s_group; _ -> none end,
+        options => maps:merge(sderl_aco_options:defaults(), maps:with([ants, alpha, beta, q0, rho, search, evaporate, rng, tau0], Params)),
+        heuristic => Heuristic,
+        colony_nodes => K,
+        seed => Seed,
+        repl => maps:get(repl, Params, 1)
+    }.
+
+%% Does what is left to do when the caller dies.
+janitor(Fleet, Conf, Layout) ->
+    Caller = self(),
+    spawn(fun() ->
+        Ref = monitor(process, Caller),
+        receive
+            {'DOWN', Ref, process, _, _} -> clean(Fleet, Conf, Layout);
+            done -> ok
+        end
+    end).
+
+measured(Fleet, Params, #{run := Run} = Conf, Layout, Label) ->
+    Nodes = sderl_aco_tree:all_nodes(Layout),
+    Deadline = now_ms() + 1000 * maps:get(timeout_s, Params),
+    {{{Result, Kills}, UsageRun}, Usage} = sderl_bench_meter:around(Fleet, Nodes, fun() ->
+        ok = needed(prepare(Params, Fleet, Layout)),
+        ok = needed(on_each(Fleet, Nodes, sderl_aco_tally, start, [Run])),
+        Starter = set_up(Fleet, Conf, Layout, Label),
+        sderl_bench_meter:around(Fleet, Nodes, fun() -> rounds(Fleet, Params, Conf, Layout, Starter, Deadline, Label) end)
+    end),
+    #{ants := Ants, recovered := Recovered, recovery_us := Recovery} = tallies(Fleet, Nodes, Run),
+    ok = ended(Fleet, Conf, Layout),
+    Left = names_left(Fleet, Conf, Layout),
+    #{best := {Cost, Colony, Jobs}, round_best := Costs, seconds := Seconds, setup_s := SetupS} = Result,
+    ok = needed(own(right(Cost, Jobs, Conf))),
+    #{shape := #{levels := Levels}} = Layout,
+    {ok, #{
+        best => {Cost, Jobs},
+        best_colony => Colony,
+        round_best => Costs,
+        seconds => Seconds,
+        setup_s => SetupS,
+        ants => Ants,
+        colonies => length(sderl_aco_tree:colonies(Layout)),
+        nodes_used => length(Nodes),
+        levels => Levels,
+        usage => Usage,
+        usage_run => UsageRun,
+        links_expected => expected_links(Params, Layout),
+        kills => Kills,
+        recovered => Recovered,
+        recovery_us => Recovery,
+        names_left => Left
+    }}.
+
+%% What goes wrong leaves at once: a node that is gone would not tell what it used.
+needed({error, Reason}) -> throw({?MODULE, Reason});
+needed(Other) -> Other.
+
+expected_links(#{variant := sr}, Layout) ->
+    sderl_aco_tree:links(Layout);
+expected_links(_, Layout) ->
+    Nodes = sderl_aco_tree:all_nodes(Layout),
+    [{Node, length(Nodes) - 1} || Node <- Nodes].
+
+prepare(#{variant := sr} = Params, Fleet, Layout) ->
+    Groups = sderl_aco_tree:groups(Layout),
+    maybe
+        ok ?= sderl_bench_layout:make(Fleet, Groups),
+        sderl_bench_impl_s_group:prepare(Fleet, Groups, Params)
+    end;
+prepare(#{variant := gr} = Params, Fleet, Layout) ->
+    sderl_bench_impl_global:prepare(Fleet, [{all, sderl_aco_tree:all_nodes(Layout)}], Params);
+prepare(_, Fleet, Layout) ->
+    sderl_bench_links:mesh(Fleet, sderl_aco_tree:all_nodes(Layout)).
+
+on_each(Fleet, Nodes, Module, Function, Args) ->
+    case [Answer || {_, Result} = Answer <- sderl_fleet:multicall(Fleet, Nodes, Module, Function, Args, ?CALL_MS), Result =/= {ok, ok}] of
+        [] -> ok;
+        [{Node, Answer} | _] -> {error, {Function, Node, Answer}}
+    end.
+
+set_up(Fleet, Conf, #{start := Start} = Layout, Label) ->
+    sderl_progress:watching([Label, ": starting processes"], fun(Begun) -> {seconds(Begun), Begun} end, now_ms(), fun() ->
+        answer(Start, sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, start, [Conf, Layout], ?SETUP_MS), ?SETUP_MS)
+    end).
+
+seconds(Begun) -> io_lib:format("~w s", [(now_ms() - Begun) div 1000]).
+
+rounds(Fleet, Params, #{global_iterations := Rounds} = Conf, #{start := Start} = Layout, Starter, Deadline, Label) ->
+    Chaos = sderl_aco_chaos:start(Fleet, Params, Conf, Layout),
+    try
+        Look = fun(Begun) -> {look(Fleet, Start, Rounds, Begun), Begun} end,
+        Left = max(1, Deadline - now_ms()),
+        Result = sderl_progress:watching(Label, Look, now_ms(), fun() ->
+            answer(Start, sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, result, [Starter], Left), 1000 * maps:get(timeout_s, Params))
+        end),
+        {Result, sderl_aco_chaos:stop(Chaos)}
+    catch
+        throw:{?MODULE, Reason} ->
+            _ = sderl_aco_chaos:stop(Chaos),
+            throw({?MODULE, Reason})
+    end.
+
+answer(_, [{_, {ok, {ok, Answer}}}], _) -> Answer;
+answer(_, [{_, {ok, {error, Reason}}}], _) -> needed(own({error, Reason}));
+answer(_, [{_, {error, timeout}}], Ms) -> needed(own({error, {timeout, Ms}}));
+answer(Node, [{_, {error, down}}], _) -> needed(own({error, {node_down, Node}}));
+answer(Node, [{_, {error, Reason}}], _) -> needed(own({error, {died, starter, Node, Reason}})).
+
+look(Fleet, Start, Rounds, Begun) ->
+    case sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, progress, [], 1000) of
+        [{_, {ok, {Round, Cost}}}] -> io_lib:format("round ~w of ~w, best ~w", [Round, Rounds, Cost]);
+        _ -> seconds(Begun)
+    end.
+
+tallies(Fleet, Nodes, Run) ->
+    lists:foldl(
+        fun
+            ({_, {ok, Counts}}, Sum) -> sderl_aco_tally:add(Counts, Sum);
+            (_, Sum) -> Sum
+        end,
+        sderl_aco_tally:none(),
+        sderl_fleet:multicall(Fleet, Nodes, sderl_aco_tally, read, [Run], ?CALL_MS)
+    ).
+
+%% A schedule of all jobs, and its cost.
+right(Cost, Jobs, #{instance := #{n := N} = Instance}) ->
+    case lists:sort(Jobs) =:= lists:seq(1, N) andalso sderl_aco_instance:tardiness(Instance, Jobs) of
+        Cost -> ok;
+        false -> {error, {no_permutation, Jobs}};
+        Other -> {error, {wrong_cost, Cost, Other}}
+    end.
+
+%% The processes end in order; what did not hear of it is killed. Killed processes may be replaced as long as their supervisors live.
+ended(Fleet, #{run := Run}, #{start := Start} = Layout) ->
+    Nodes = sderl_aco_tree:all_nodes(Layout),
+    Left = fun(Function) ->
+        lists:sum([
+            case Answer of Count when is_integer(Count) -> Count; List -> length(List) end
+         || {_, {ok, Answer}} <- sderl_fleet:multicall(Fleet, Nodes, sderl_aco_node, Function, [Run], ?CALL_MS)
+        ])
+    end,
+    _ = case sderl_fleet:multicall(Fleet, [Start], sderl_aco_node, processes, [Run], ?CALL_MS) of
+        [{_, {ok, There}}] -> [sderl_aco_starter:stop(Pid) || {starter, Pid} <- There];
+        _ -> none
+    end,
+    case sderl_fleet:await(fun() -> Left(processes) =:= 0 end, ?END_MS) of
+        ok -> ok;
+        {error, _} -> sderl_fleet:await(fun() -> Left(kill) =:= 0 end, ?CALL_MS)
+    end.
+
+names_left(Fleet, #{naming := Naming, run := Run}, #{start := Start} = Layout) ->
+    Scopes =
+        case Naming of
+            none -> [];
+            global -> [{Start, global}];
+            s_group -> [{First, {s_group, Group}} || {Group, [First | _]} <- sderl_aco_tree:groups(Layout)]
+        end,
+    Count = fun() ->
+        lists:sum([
+            length(Names)
+         || {Node, Scope} <- Scopes,
+            {_, {ok, Names}} <- sderl_fleet:multicall(Fleet, [Node], sderl_aco_names, registered, [Scope, Run], ?CALL_MS)
+        ])
+    end,
+    case sderl_fleet:await(fun() -> Count() =:= 0 end, ?NAMES_MS) of
+        ok -> 0;
+        {error, _} -> Count()
+    end.
+
+%% Groups are deleted on any of their nodes that runs. (The nodes are free nodes then, which mesh: links are as expected in the first run on a fleet
+%% only.)
+clean(Fleet, #{run := Run, naming := Naming} = Conf, Layout) ->
+    _ = ended(Fleet, Conf, Layout),
+    Running = sderl_fleet:nodes(Fleet),
+    _ = sderl_fleet:multicall(Fleet, Running, sderl_aco_tally, stop, [Run], ?CALL_MS),
+    _ = Naming =:= s_group andalso
+        sderl_bench_task:at_once(sderl_aco_tree:groups(Layout), fun(Group, Members) ->
+            [] =/= lists:dropwhile(
+                fun(Node) ->
+                    [{Node, {ok, ok}}] =/= sderl_fleet:multicall(Fleet, [Node], s_group, delete_s_group, [Group], ?DELETE_MS)
+                end,
+                [Node || Node <- Members, lists:member(Node, Running)]
+            )
+        end),
+    ok.
+
+-doc """
+A reason of a run in words.
+
+- `{died, Key, Node, Reason}`: a process, without recovery; or again and again
+- `{node_down, Node}`
+- `{timeout, Ms}`: it took longer
+- `{no_recovery, Variant}`: chaos is for variants with recovery
+- `{too_few_colonies, Colonies, Nodes}`
+- `{no_permutation, Jobs}`, `{wrong_cost, Told, Cost}`: of the best schedule
+""".
+-spec text(term()) -> unicode:chardata().
+text({died, Key, Node, Reason}) ->
+    io_lib:format("~ts on ~ts died: ~0tP; gr and sr recover from kills, tl and ml do not", [role(Key), Node, Reason, 12]);
+text({node_down, Node}) ->
+    io_lib:format("node ~ts went down; processes are recovered, nodes are not", [Node]);
+text({timeout, Ms}) ->
+    io_lib:format("it took longer than ~w s; give it fewer iterations or ants, or more time (--timeout)", [Ms div 1000]);
+text({no_recovery, Variant}) ->
+    io_lib:format("~w has no recovery, and ends when a process is killed; chaos is for gr and sr", [Variant]);
+text({too_few_colonies, Colonies, Nodes}) ->
+    io_lib:format("there are ~w nodes for colonies and only ~w colonies; each of them needs one", [Nodes, Colonies]);
+text({no_permutation, Jobs}) ->
+    io_lib:format("the best schedule does not have each job once: ~0tP", [Jobs, 30]);
+text({wrong_cost, Told, Cost}) ->
+    io_lib:format("the best schedule costs ~w, and not ~w", [Cost, Told]);
+text(Reason) ->
+    io_lib:format("~0tp", [Reason]).
+
+role(starter) -> "the starter";
+role(master) -> "the master";
+role({supervisor, {colony, Number}}) -> io_lib:format("the supervisor of colony node ~w", [Number]);
+role({supervisor, {Level, Number}}) -> io_lib:format("the supervisor of node ~w of level ~w", [Number, Level]);
+role({submaster, Level, Node, Process}) -> io_lib:format("submaster ~w on node ~w of level ~w", [Process, Node, Level]);
+role({colony, Index}) -> io_lib:format("colony ~w", [Index]).
+
+now_ms() -> erlang:monotonic_time(millisecond).

@@ -1,0 +1,99 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_aco_life).
+-moduledoc """
+What all processes of a distributed ant colony have in common but the starter: a role, a name, and somebody who starts them again, their *boss*.
+
+A process whose boss dies goes on with its work, and waits for `{adopt, Boss, Parent}` from the new one. When none comes for a while it ends.
+Without recovery (`tl`, `ml`) it ends at once.
+""".
+
+-export([new/3, handle/2, up/1, named/1]).
+-export_type([life/0, conf/0, start/0, mode/0]).
+
+-doc """
+What all processes of a run know. `recovery` tells whether dead processes are replaced; `repl` is how many times a colony sends each
+answer.
+""".
+-type conf() :: #{
+    run := term(),
+    recovery := boolean(),
+    naming := none | global | s_group,
+    instance := sderl_aco_instance:instance(),
+    options := sderl_aco_options:options(),
+    heuristic := sderl_aco_options:heuristic() | mixed,
+    colony_nodes := pos_integer(),
+    seed := term(),
+    local_iterations := pos_integer(),
+    global_iterations := pos_integer(),
+    repl := pos_integer()
+}.
+-doc "`first`: in the set-up, a process serves when it and all below it are ready. `again`: it is there in the place of a dead one, and serves at once.".
+-type mode() :: first | again.
+-doc "What a process is started with. `group` is that of its name; `parent` gets its answers, and may be another than its boss.".
+-type start() :: #{
+    conf := conf(),
+    key := sderl_aco_tree:key(),
+    group := term(),
+    boss := pid(),
+    parent := pid(),
+    mode := mode(),
+    atom() => term()
+}.
+
+-record(life, {
+    conf :: conf(),
+    key :: sderl_aco_tree:key(),
+    scope :: sderl_aco_names:scope(),
+    boss :: pid(),
+    monitor :: reference(),
+    registrar :: named | reference()
+}).
+-opaque life() :: #life{}.
+
+%% How long after the death of its boss a process waits for the next one.
+-define(ORPHAN_MS, 30_000).
+
+-doc "The caller begins its life.".
+-spec new(start(), Scope :: sderl_aco_names:scope(), pid()) -> life().
+new(#{conf := #{run := Run} = Conf, key := Key}, Scope, Boss) ->
+    proc_lib:set_label({aco, Run, Key}),
+    register(#life{conf = Conf, key = Key, scope = Scope, boss = Boss, monitor = monitor(process, Boss), registrar = named}).
+
+register(#life{scope = none} = Life) ->
+    Life;
+register(#life{scope = Scope, key = Key, conf = #{run := Run}} = Life) ->
+    {_, Ref} = sderl_aco_names:start(Scope, {aco, Run, Key}, self()),
+    Life#life{registrar = Ref}.
+
+-doc "Whether it has its name, if it is to have one.".
+-spec named(life()) -> boolean().
+named(#life{registrar = Registrar}) -> Registrar =:= named.
+
+-doc "Tells the boss that it serves.".
+-spec up(life()) -> ok.
+up(#life{boss = Boss, key = Key}) ->
+    Boss ! {up, Key, self()},
+    ok.
+
+-doc "A message, when it is one of these: `named`, `adopted` by a new parent, `none`. May end the process.".
+-spec handle(Message :: term(), life()) -> {named | {adopted, Parent :: pid()} | none, life()} | unknown.
+handle({'DOWN', Ref, process, _, Why}, #life{registrar = Ref} = Life) ->
+    case Why of
+        {shutdown, named} -> {named, Life#life{registrar = named}};
+        {shutdown, {taken, Other}} -> exit({shutdown, {already, Other}});
+        _ -> {none, register(Life)}
+    end;
+handle({'DOWN', Ref, process, _, _}, #life{monitor = Ref, conf = #{recovery := false}}) ->
+    exit(shutdown);
+handle({'DOWN', Ref, process, _, _}, #life{monitor = Ref} = Life) ->
+    _ = erlang:send_after(?ORPHAN_MS, self(), {orphan, Ref}),
+    {none, Life};
+handle({orphan, Ref}, #life{monitor = Ref}) ->
+    exit({shutdown, orphan});
+handle({orphan, _}, Life) ->
+    {none, Life};
+handle({adopt, Boss, Parent}, #life{monitor = Old} = Life) ->
+    true = demonitor(Old, [flush]),
+    {{adopted, Parent}, Life#life{boss = Boss, monitor = monitor(process, Boss)}};
+handle(_, _) ->
+    unknown.

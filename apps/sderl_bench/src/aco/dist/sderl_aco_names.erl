@@ -1,0 +1,72 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_aco_names).
+-moduledoc """
+Names of the processes of a distributed ant colony: none (`tl`, `ml`), in `global` (`gr`), in an s_group (`sr`).
+
+A name is `{aco, Run, Key}`. A process is given its name by a process of its own, so that it is never kept waiting by a registration, and
+so that who replaces a dead one serves before its name is known everywhere.
+
+**A name decides.** A parent that is new looks for its children by their names. When it comes before a name is there, it starts a second
+one; then two live processes want the same name, one gets it, and the other ends with `{shutdown, {already, Pid}}` of the one that
+did; its supervisor takes that.
+""".
+
+-export([start/3, whereis/2, registered/2]).
+-export_type([scope/0, name/0]).
+
+-type scope() :: none | global | {s_group, Group :: term()}.
+-type name() :: {aco, Run :: term(), sderl_aco_tree:key() | starter}.
+
+%% Between two attempts to get a name that a dead process still has.
+-define(AGAIN_MS, 5).
+
+-doc """
+Begins to give the caller a name. Ends with `{shutdown, named}`, or `{shutdown, {taken, Pid}}` by another live process. The caller
+monitors it.
+""".
+-spec start(scope(), name(), pid()) -> {pid(), reference()}.
+start(Scope, Name, Pid) -> spawn_monitor(fun() -> register(Scope, Name, Pid, monitor(process, Pid)) end).
+
+register(Scope, {aco, Run, _} = Name, Pid, Monitor) ->
+    proc_lib:set_label({aco, Run, registrar}),
+    case sderl_bench_task:attempt(fun() -> try_register(Scope, Name, Pid) end) of
+        yes ->
+            exit({shutdown, named});
+        _ ->
+            %% All lives of a role are on one node.
+            case whereis(Scope, Name) of
+                Pid -> exit({shutdown, named});
+                Other when node(Other) =:= node() ->
+                    case is_process_alive(Other) of
+                        true -> exit({shutdown, {taken, Other}});
+                        false -> again(Scope, Name, Pid, Monitor)
+                    end;
+                _ -> again(Scope, Name, Pid, Monitor)
+            end
+    end.
+
+%% A dead process that still has it does not for long.
+again(Scope, Name, Pid, Monitor) ->
+    receive
+        {'DOWN', Monitor, process, _, _} -> exit(shutdown)
+    after ?AGAIN_MS -> register(Scope, Name, Pid, Monitor)
+    end.
+
+try_register(global, Name, Pid) -> global:register_name(Name, Pid);
+try_register({s_group, Group}, Name, Pid) -> s_group:register_name(Group, Name, Pid).
+
+-doc "Who has a name, as this node knows it; it may be dead.".
+-spec whereis(scope(), name()) -> pid() | undefined.
+whereis(none, _) -> undefined;
+whereis(global, Name) -> global:whereis_name(Name);
+whereis({s_group, Group}, Name) -> s_group:whereis_name(Group, Name).
+
+-doc "The names of a run that this node knows.".
+-spec registered(scope(), Run :: term()) -> [name()].
+registered(none, _) -> [];
+registered(global, Run) -> [Name || {aco, R, _} = Name <- global:registered_names(), R =:= Run];
+registered({s_group, Group}, Run) ->
+    case s_group:registered_names({s_group, Group}) of
+        Names when is_list(Names) -> [Name || {_, {aco, R, _} = Name} <- Names, R =:= Run];
+        {error, _} -> []
+    end.

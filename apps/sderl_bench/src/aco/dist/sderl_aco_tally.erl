@@ -1,0 +1,82 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_aco_tally).
+-moduledoc """
+What is counted on each node during a run, whoever dies there meanwhile: ants, and how long it took to replace dead processes.
+
+It belongs to no process. Where none was started, nothing is counted.
+""".
+
+-export([start/1, stop/1, ants/2, recovered/3, read/1, none/0, add/2]).
+-export_type([counts/0]).
+
+-doc "`recovered` tells how many processes of each class were replaced, `recovery_us` after how many microseconds they served.".
+-type counts() :: #{
+    ants := non_neg_integer(),
+    recovered := #{sderl_aco_tree:class() => non_neg_integer()},
+    recovery_us := sderl_bench_histogram:histogram()
+}.
+
+-doc "Begins to count on this node.".
+-spec start(Run :: term()) -> ok.
+start(Run) -> persistent_term:put({?MODULE, Run}, {counters:new(5, []), sderl_bench_histogram:recorder()}).
+
+-doc "Ends it.".
+-spec stop(Run :: term()) -> ok.
+stop(Run) ->
+    _ = persistent_term:erase({?MODULE, Run}),
+    ok.
+
+-doc "So many ants have found a solution.".
+-spec ants(Run :: term(), pos_integer()) -> ok.
+ants(Run, Count) ->
+    case tally(Run) of
+        none -> ok;
+        {Counters, _} -> counters:add(Counters, 1, Count)
+    end.
+
+-doc "A process was replaced, so many microseconds after its death was known.".
+-spec recovered(Run :: term(), sderl_aco_tree:class(), Us :: integer()) -> ok.
+recovered(Run, Class, Us) ->
+    case tally(Run) of
+        none ->
+            ok;
+        {Counters, Recorder} ->
+            counters:add(Counters, index(Class), 1),
+            sderl_bench_histogram:record(Recorder, Us)
+    end.
+
+-doc "The counts of this node.".
+-spec read(Run :: term()) -> counts().
+read(Run) ->
+    case tally(Run) of
+        none ->
+            none();
+        {Counters, Recorder} ->
+            #{
+                ants => counters:get(Counters, 1),
+                recovered => #{Class => counters:get(Counters, index(Class)) || Class <- classes()},
+                recovery_us => sderl_bench_histogram:read(Recorder)
+            }
+    end.
+
+-doc "Nothing.".
+-spec none() -> counts().
+none() -> #{ants => 0, recovered => #{Class => 0 || Class <- classes()}, recovery_us => sderl_bench_histogram:new()}.
+
+-doc "The counts of two nodes.".
+-spec add(counts(), counts()) -> counts().
+add(#{ants := A1, recovered := R1, recovery_us := H1}, #{ants := A2, recovered := R2, recovery_us := H2}) ->
+    #{
+        ants => A1 + A2,
+        recovered => maps:merge_with(fun(_, X, Y) -> X + Y end, R1, R2),
+        recovery_us => sderl_bench_histogram:merge([H1, H2])
+    }.
+
+tally(Run) -> persistent_term:get({?MODULE, Run}, none).
+
+classes() -> [master, supervisor, submaster, colony].
+
+index(master) -> 2;
+index(supervisor) -> 3;
+index(submaster) -> 4;
+index(colony) -> 5.

@@ -1,0 +1,150 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_aco_dist_tests).
+-moduledoc "The processes of a distributed ant colony, all on this node: with names in `global` or without, and what becomes of them when they are killed.".
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(WAIT_MS, 60_000).
+
+%% What is found depends on the number of colonies and on the seed, and not on the tree.
+same_result_test_() ->
+    {timeout, 120, fun() ->
+        Results = [
+            {Variant, Costs, Best}
+         || {Variant, Nodes, P} <- [{tl, 8, 2}, {ml, 11, 2}, {gr, 11, 2}, {gr, 8, 5}],
+            {ok, #{round_best := Costs, best := Best}} <- [run(Variant, Nodes, P, #{}, fun(_) -> ok end)]
+        ],
+        ?assertMatch([_, _, _, _], Results),
+        [{_, Costs, Best} | _] = Results,
+        ?assertEqual([{Costs, Best}], lists:usort([{C, B} || {_, C, B} <- Results])),
+        ?assertEqual(lists:reverse(lists:sort(Costs)), Costs),
+        ?assert(lists:last(Costs) < hd(Costs))
+    end}.
+
+%% As random kills as a seed makes them, from the first moment on, so that they come at every stage.
+random_kills_test_() ->
+    [
+        {lists:flatten(io_lib:format("~w ~w", [Nodes, Seed])),
+            {timeout, 120, fun() ->
+                {ok, #{round_best := Costs, best := {Cost, _, Jobs}}} = run(gr, Nodes, 2, #{local_iterations => 30}, fun(Run) -> kills(Run, Seed, 1000) end),
+                ?assertEqual(6, length(Costs)),
+                ?assertEqual(Cost, lists:last(Costs)),
+                ?assertEqual(lists:reverse(lists:sort(Costs)), Costs),
+                ?assertEqual(Cost, sderl_aco_instance:tardiness(instance(), Jobs))
+            end}}
+     || Nodes <- [3, 5, 11], Seed <- lists:seq(1, 4)
+    ].
+
+%% Every class at every stage.
+stages_test_() ->
+    [
+        {lists:flatten(io_lib:format("~w ~w", [Class, Stage])),
+            {timeout, 120, fun() ->
+                {ok, #{round_best := [_, _, _, _, _, _]}} = run(gr, 11, 2, #{local_iterations => 40}, fun(Run) -> kill_at(Stage, Class, Run) end)
+            end}}
+     || Class <- [master, supervisor, submaster, colony, all], Stage <- [0, 1, 3, 5]
+    ].
+
+%% Without recovery a death is the end, and it is told whose.
+no_recovery_test_() ->
+    [
+        {timeout, 120, fun() ->
+            ?assertMatch({error, {died, Key, Node, killed}} when element(1, Key) =:= Class andalso Node =:= node(),
+                run(Variant, 5, 2, #{global_iterations => 100_000}, fun(Run) -> kill_at(1, Class, Run) end))
+        end}
+     || {Variant, Class} <- [{tl, colony}, {ml, colony}, {ml, submaster}]
+    ].
+
+%% Answers that are sent again count once.
+repl_test() ->
+    Costs = fun(More) ->
+        {ok, #{round_best := Found}} = run(tl, 3, 2, More, fun(_) -> ok end),
+        Found
+    end,
+    ?assertEqual(Costs(#{}), Costs(#{repl => 3})).
+
+round_test() ->
+    Round0 = sderl_aco_round:start(1, [a, b], none, sderl_aco_round:new(none)),
+    {more, Round1} = sderl_aco_round:answer(1, a, {7, 2, [x]}, Round0),
+    {more, Round2} = sderl_aco_round:answer(1, a, {6, 2, [y]}, Round1),
+    ?assertEqual({6, 2, [y]}, sderl_aco_round:best(Round2)),
+    {more, Round3} = sderl_aco_round:answer(0, b, {9, 1, [z]}, Round2),
+    {done, Round4} = sderl_aco_round:answer(1, b, {7, 1, [z]}, Round3),
+    ?assertEqual({6, 2, [y]}, sderl_aco_round:best(Round4)),
+    Round5 = sderl_aco_round:start(2, [a, b], sderl_aco_round:best(Round4), Round4),
+    {more, Round6} = sderl_aco_round:answer(2, b, {6, 1, [w]}, Round5),
+    ?assertEqual({6, 2, [y]}, sderl_aco_round:best(Round6)).
+
+%% A run, and beside it something that breaks it.
+run(Variant, Nodes, P, More, Break) ->
+    #{used := Used, colony_nodes := K} = Shape = sderl_aco_tree:shape(Variant, Nodes, P),
+    Layout = sderl_aco_tree:layout(Shape, P, K, lists:duplicate(Used + 1, node())),
+    Run = make_ref(),
+    Conf = maps:merge(
+        #{
+            run => Run,
+            recovery => Variant =:= gr,
+            naming => case Variant of gr -> global; _ -> none end,
+            instance => instance(),
+            options => (sderl_aco_options:defaults())#{ants => 3},
+            heuristic => edd,
+            colony_nodes => K,
+            seed => 7,
+            local_iterations => 5,
+            global_iterations => 6,
+            repl => 1
+        },
+        More
+    ),
+    ok = sderl_aco_tally:start(Run),
+    Breaker = sderl_bench_task:start(fun() -> Break(Run) end),
+    Task = sderl_bench_task:start(fun() ->
+        maybe
+            {ok, Starter} ?= sderl_aco_starter:start(Conf, Layout),
+            Result = sderl_aco_starter:result(Starter),
+            ok = sderl_aco_starter:stop(Starter),
+            Result
+        end
+    end),
+    Result = sderl_bench_task:result(Task, ?WAIT_MS),
+    _ = sderl_bench_task:stop(Breaker),
+    ok = sderl_fleet:await(fun() -> sderl_aco_node:kill(Run) =:= 0 end, ?WAIT_MS),
+    ok = sderl_aco_tally:stop(Run),
+    ok = sderl_fleet:await(fun() -> sderl_aco_names:registered(global, Run) =:= [] end, ?WAIT_MS),
+    {ok, Outcome} = Result,
+    Outcome.
+
+instance() -> sderl_aco_instance:generate(#{n => 30, rdd => 0.6, tf => 0.6, seed => 3}).
+
+kills(_, _, 0) ->
+    ok;
+kills(Run, Seed, Left) ->
+    Random0 = rand:seed_s(exsss, {Seed, Left, 0}),
+    {Ms, Random} = rand:uniform_s(10, Random0),
+    receive
+    after Ms - 1 -> ok
+    end,
+    case sderl_aco_node:find(Run, all) of
+        [] ->
+            ok;
+        Found ->
+            {I, _} = rand:uniform_s(length(Found), Random),
+            exit(element(2, lists:nth(I, Found)), kill)
+    end,
+    kills(Run, Seed, Left - 1).
+
+%% As soon as so many rounds are done, one of a class, or all of all classes.
+kill_at(Round, Class, Run) ->
+    ok = sderl_fleet:await(
+        fun() ->
+            case sderl_aco_starter:progress() of
+                {Done, _} when Done >= Round -> killed(Class, sderl_aco_node:find(Run, Class));
+                _ -> false
+            end
+        end,
+        ?WAIT_MS
+    ).
+
+killed(_, []) -> false;
+killed(all, Found) -> lists:foreach(fun({_, Pid}) -> exit(Pid, kill) end, Found);
+killed(_, Found) -> exit(element(2, lists:nth(rand:uniform(length(Found)), Found)), kill).
