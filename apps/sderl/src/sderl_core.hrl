@@ -125,7 +125,9 @@
     unordered = #{} :: #{node() => {[place()], [map()]}},
     flight :: undefined | #flight{},
     owed = [] :: [node()],
-    sessions = #{} :: #{node() => {integer(), non_neg_integer(), [term()] | default}},
+    %% A list that was decided before and is open is the one after the last one, whose answers nobody needs.
+    sessions = #{} :: #{node() => {integer(), non_neg_integer(), [term()] | default | again}},
+    told :: undefined | tuple(),    % our session as the snapshot has it that is being installed
     syncs = #{} :: #{node() => #sync{}},
     sync = 0 :: non_neg_integer(),  % the last one begun; of a learner: the one it is in
     absorbs = #{} :: #{node() => #absorb{}},

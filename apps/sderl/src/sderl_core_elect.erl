@@ -209,7 +209,7 @@ finish(#s{cand = #cand{epoch = E, joined = J, alone = Alone}, num = Mine, self =
                 %% What we have is neither all of that log nor all of anybody's names but our own.
                 true -> {#{Self => live}, []}
             end,
-            S2 = S1#s{role = coord, lead = Self, cand = undefined, suspect = undefined, tries = 0, shut_out = undefined, sessions = S1#s.sessions,
+            S2 = S1#s{role = coord, lead = Self, cand = undefined, suspect = undefined, tries = 0, shut_out = undefined, again = sderl_core_write:open(S1#s.sessions),
                       d = D1#d{epoch = E, lineage = E, view = View, syncing = false, history = History}},
             Others = [N || N <- Joined, N =/= Self, is_map_key(N, View)],
             Info = (lead_info(S2))#{prev => Old},

@@ -193,12 +193,13 @@ absorbed(N, #absorb{members = Members0, need = At, sessions = Sess0, rows = Chun
     Before = #{M => {known(M, V), known(M, T)} || M <- Need},
     %% A list that we decided and that it never got (maybe its first): it sends it again, and what the
     %% list did elsewhere stands.
-    Sess = case faulty(rule_3, S0) of
+    Sess1 = case faulty(rule_3, S0) of
         false -> maps:merge(#{M => unused(M, Ours) || M <- Need}, Sess0);
         true -> Sess0
     end,
-    Repeat = #{M => {Sid, R} || M := {Sid, Done, _} <- maps:with(Need, Sess), #{M := {Sid0, R, _}} <- [Ours], Sid0 =:= Sid, R > Done},
-    S1 = S0#s{d = D#d{tomb = Tomb}, gone = maps:without(Need, Gone), unordered = maps:merge(Before, U), again = maps:merge(Again, Repeat),
+    Repeat = #{M => {Sid, Done, again} || M := {Sid, Done, _} <- maps:with(Need, Sess1), #{M := {Sid0, R, _}} <- [Ours], Sid0 =:= Sid, R > Done},
+    Sess = maps:merge(Sess1, Repeat),
+    S1 = S0#s{d = D#d{tomb = Tomb}, gone = maps:without(Need, Gone), unordered = maps:merge(Before, U), again = maps:merge(Again, sderl_core_write:open(maps:with(Need, Sess))),
               specials = [{merge, Members, Rows, maps:with(Need, Sess), Cl}, {tombs, Theirs} | [without(Need, X) || X <- Sp]]},
     View = maps:merge(V, maps:with(Need, At)),
     %% What we hold of those whose log went on without us is older than what they bring.
@@ -317,13 +318,33 @@ adopt(E, Num, #{history := H, view := V, mem := M} = Info, N, #s{role = R, self 
 position(#s{self = Self, committed = C, d = #d{lineage = {_, Self}}}) when C > 0 -> C;
 position(#s{num = Num}) -> Num.
 
-adopted(E, Num, #{sync := Id, sessions := Sess, history := H, view := V, mem := M, tomb := T, clashes := Cl} = Info, N, #s{d = D, now = Now} = S0) ->
+adopted(E, Num, #{sync := Id, sessions := Sess0, history := H, view := V, mem := M, tomb := T, clashes := Cl} = Info, N, #s{d = D, now = Now} = S0) ->
     S1 = sderl_core_elect:stop_leading(S0),
+    Sess = undone(Sess0, S0),
     S2 = S1#s{role = follower, lead = N, lead_heard = Now, cand = undefined, suspect = undefined, to = undefined, tries = 0, shut_out = undefined,
-              sync = Id, num = Num, last = [], committed = 0, sessions = Sess, mine = undefined, ack = undefined, booting = false, unseen = #{}, from = #{},
+              sync = Id, num = Num, last = [], committed = 0, sessions = Sess, told = maps:get(S0#s.self, Sess0, undefined), mine = undefined, ack = undefined, booting = false, unseen = #{}, from = #{},
               d = D#d{epoch = E, lineage = E, history = H, view = V, merged = maps:get(merged, Info, #{}), tomb = tomb(T, S1), clashes = Cl, syncing = true}},
     S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sess}, sderl_core:save(S2)))),
     sderl_core_write:membership(M, S3).
+
+%% A snapshot brings the sessions first. Should it end before its rows, the list of ours that is out and that our own log
+%% had not is none that was done, and of what it did some may have come.
+undone(Sess, #s{self = Self, out = {R, _}, sessions = Own, d = #d{sid = Sid}}) ->
+    case {Sess, Own} of
+        {_, #{Self := {Sid, R, _}}} -> Sess;
+        {#{Self := {Sid, R, _}}, _} -> Sess#{Self := {Sid, R - 1, again}};
+        _ -> Sess
+    end;
+undone(Sess, _) -> Sess.
+
+%% Here are its rows.
+done(#s{self = Self, sessions = Sess0, told = Told} = S) ->
+    case {Sess0, Told} of
+        {#{Self := {Sid, _, again}}, {Sid, _, _}} ->
+            Sess = Sess0#{Self := Told},
+            fx({sessions, Sess}, S#s{sessions = Sess, told = undefined});
+        _ -> S#s{told = undefined}
+    end.
 
 %% While a table is not whole, rows of ours that were removed somewhere may still be in it: what we
 %% heard of that counts until the snapshot has taken them away, whoever's snapshot it is in the end.
@@ -339,7 +360,7 @@ chunk(E, Id, K, Rows, Last, N,
     S = fx({put_rows, Rows}, S0#s{lead_heard = Now}),
     case Last of
         false -> send(N, {chunk_ok, E, Id, K}, S);
-        true -> send(N, {synced, E, Id}, fx(sync_end, S#s{d = D#d{syncing = false, tomb = maps:remove(Self, T)}}))
+        true -> send(N, {synced, E, Id}, fx(sync_end, done(S#s{d = D#d{syncing = false, tomb = maps:remove(Self, T)}})))
     end;
 chunk(_, _, _, _, _, _, S) -> S.
 

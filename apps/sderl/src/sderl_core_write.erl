@@ -17,7 +17,7 @@
 -define(LEARNER_LAG, 2048).
 
 -export([op/3, again/3, default/1, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, answers/4, gone/4, restore/2]).
--export([unhold/2, left_at/4, origins/1, committed/2, apply_items/4, resend/1, leave/2, left_out/2, reorder/1, membership/2, view_events/3]).
+-export([unhold/2, open/1, left_at/4, origins/1, committed/2, apply_items/4, resend/1, leave/2, left_out/2, reorder/1, membership/2, view_events/3]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3]).
 
@@ -110,6 +110,10 @@ reply(List, As, #s{old = Old} = S) ->
 first({no, {repeated, A}}) -> A;
 first(A) -> A.
 
+%% Lists that were decided before, and are decided once more.
+-spec open(#{node() => {integer(), non_neg_integer(), term()}}) -> #{node() => {integer(), pos_integer()}}.
+open(Sessions) -> #{M => {Sid, R + 1} || M := {Sid, R, again} <- Sessions}.
+
 %% What an operation answers when nothing stands against it. A list of operations that all
 %% answer so travels, and is kept, without its answers.
 -spec default(sderl_core:op()) -> yes | ok.
@@ -173,7 +177,7 @@ apply_items(Num, Items, Index, #s{last = Before, num = NumBefore, d = #d{lineage
 -spec restore([term()], #s{}) -> #s{}.
 restore(Items, #s{num = Num} = S) ->
     case lists:foldl(fun(I, A) -> item(I, Num, A) end, S, Items) of
-        #s{mine = undefined, self = Self, out = {R, _}, sessions = Sess, d = #d{lineage = E, sid = Sid}} = S1 ->
+        #s{mine = undefined, self = Self, out = {R, _}, sessions = Sess, d = #d{lineage = E, sid = Sid, syncing = false}} = S1 ->
             case Sess of
                 %% In an earlier batch: all have it.
                 #{Self := {Sid, R, As}} -> answers(E, R, As, S1);
