@@ -47,6 +47,8 @@ text({orbit, Reason}) ->
     sderl_orbit:text(Reason);
 text({aco, Reason}) ->
     sderl_aco:text(Reason);
+text({instances, Text}) ->
+    Text;
 text({timeout, Last}) ->
     io_lib:format("it did not happen in time; last seen: ~0tP", [Last, 20]);
 text(Reason) ->

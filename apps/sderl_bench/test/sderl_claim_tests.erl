@@ -37,6 +37,40 @@ orbit(sd, Nodes, Seconds, Groups) ->
         links_worker_max => Size - 1, messages => 30, bytes => 300
     }).
 
+%% Excess in percent; run, as others that are made up, is 1.
+smp(Instance, Colonies, Excess) ->
+    Best = 1000,
+    point(aco, #{variant => smp, instance => #{n => 100, rdd => 0.2, tf => 0.6, seed => Instance}, colonies => Colonies, ants => 4, run => 1},
+          #{best_cost => Best + 10 * Excess, best_known => Best, round_best => [Best + 20 * Excess, Best + 10 * Excess], seconds => 1.0}).
+
+aco(Variant, Nodes, More) -> aco(Variant, Nodes, #{}, More).
+
+aco(Variant, Nodes, Asked, More) ->
+    Params = #{
+        variant => Variant, nodes => Nodes, degree => 2, colonies => Nodes div 2, instance => #{n => 40, rdd => 0.2, tf => 0.6, seed => 1}, ants => 4,
+        local_iterations => 20, global_iterations => 20, search => none, monitoring => off, chaos => none, run => 1
+    },
+    Default = #{
+        seconds => 10.0, cpu_us_per_op => 100, packets => 1000, messages => 900, bytes => 90000, links_total => 10, links_per_node_max => 5, cpu_pct => 80,
+        best_cost => 500, best_known => undefined, round_best => [600, 500], colonies => Nodes div 2, ants_per_s => 1000, kills => 0, names_left => 0,
+        recovery_us => #{p50 => undefined, p99 => undefined, max => undefined}
+    },
+    point(aco, maps:merge(Params, Asked), maps:merge(Default, More)).
+
+im(Mode, Servers, Delivered) -> im(Mode, Servers, Delivered, #{}, #{}).
+
+im(Mode, Servers, Delivered, Asked, More) ->
+    Params = #{mode => Mode, servers => Servers, routers => 1, clients => 20 * Servers, chaos => none, monitoring => off, run => 1},
+    Default = #{
+        delivered_per_min => Delivered, qos_pct => 99.0, latency_us => #{p50 => 300, p95 => 500, p99 => 900}, lost_messages => 0, lost_conversations => 0, conversations => 50,
+        broken_conversations_not_killed => 0, kills => 0, names_left => 0, recovery_ms => #{p50 => undefined, p99 => undefined, max => undefined},
+        timeline => [#{t_s => T, delivered => 10, kills => 0} || T <- [1, 2, 3]], cpu_pct => 30, cpu_us_per_op => 200, messages_per_op => 4
+    },
+    point(im, maps:merge(Params, Asked), maps:merge(Default, More)).
+
+again(Points) -> Points ++ [again(2, Point) || Point <- Points].
+again(Run, #{params := Params} = Point) -> Point#{params := Params#{<<"run">> := Run}}.
+
 %% ---------------------------------------------------------------- verdicts
 
 verdicts(Module, Cases) ->
@@ -123,19 +157,150 @@ c4_test_() ->
         {"nothing", not_shown, [], []}
     ]).
 
+c5_test_() ->
+    %% Of each instance, with each number of colonies.
+    Of = fun(Instances, Excess) -> [smp(I, C, E + I / 100) || I <- lists:seq(1, Instances), {C, E} <- Excess] end,
+    verdicts(sderl_claim_c5, [
+        {"as published", confirmed, Of(4, [{1, 8}, {16, 5}, {256, 1}]), ["On 4 instances", "8.00 % with 1", "1.00 % with 256", "falls by 7.00"]},
+        {"rises", refuted, Of(4, [{1, 3}, {16, 5}]), ["It rises"]},
+        {"does not fall", refuted, Of(8, [{1, 3}, {16, 3}]), ["It does not fall"]},
+        {"does not fall, of few", not_shown, Of(4, [{1, 3}, {16, 3}]), ["within twice the error"]},
+        {"instances differ", not_shown, [smp(I, C, E) || {I, {A, B}} <- [{1, {9, 1}}, {2, {1, 3}}, {3, {2, 4}}, {4, {3, 2}}], {C, E} <- [{1, A}, {16, B}]], ["within twice the error"]},
+        {"two instances", not_shown, Of(2, [{1, 8}, {16, 1}]), ["too few"]},
+        {"a narrow range", not_shown, Of(4, [{1, 8}, {2, 1}]), ["too few"]},
+        {"up and down", not_shown, Of(4, [{1, 8}, {4, 2}, {16, 4}]), ["Between two numbers of colonies it rises"]},
+        %% An instance that lacks the most colonies does not count.
+        {"the same instances", confirmed, Of(4, [{1, 8}, {16, 1}]) ++ [smp(9, 1, 0)], ["On 4 instances"]},
+        {"one number of colonies", not_shown, Of(4, [{1, 8}]), ["No instance was measured with two"]},
+        {"nothing", not_shown, [], []}
+    ]).
+
+%% Without known optima, the least of all runs is what the others are compared with.
+unknown_optimum_test() ->
+    Points = [P#{metrics := (maps:get(metrics, P))#{<<"best_known">> := null}} || I <- [1, 2, 3], {C, E} <- [{1, 8}, {16, 2}], P <- [smp(I, C, E)]],
+    #{curve := [{1, First}, {16, Last}], known := 0} = sderl_claim_aco:excess(Points, final),
+    [?assert(abs(E - 100 * 60 / 1020) < 1.0e-6) || {_, E} <- First],
+    ?assertEqual([0.0, 0.0, 0.0], [E || {_, E} <- Last]),
+    #{notes := [Note | _]} = sderl_claim_c5:page(Points),
+    ?assertNotEqual(nomatch, string:find(Note, "For 3 of the 3 instances no optimum is known")),
+    #{notes := [Known | _]} = sderl_claim_c5:page([smp(1, 1, 1), smp(1, 2, 1)]),
+    ?assertNotEqual(nomatch, string:find(Known, "their known optimum")).
+
+c6_test_() ->
+    Four = fun(N, Gr, Tl, Ml, Sr) -> [aco(V, N, #{cpu_us_per_op => Cpu, seconds => Cpu / 10}) || {V, Cpu} <- [{gr, Gr}, {tl, Tl}, {ml, Ml}, {sr, Sr}]] end,
+    Few = Four(5, 110, 100, 100, 100),
+    verdicts(sderl_claim_c6, [
+        {"as published", confirmed, again(Few ++ Four(47, 300, 110, 108, 105)), ["With 47 nodes", "GR 300, TL 110, ML 108, SR 105"]},
+        {"one run", not_shown, Few ++ Four(47, 300, 110, 108, 105), ["one run"]},
+        {"few nodes", not_shown, again(Few ++ Four(11, 300, 110, 108, 105)), ["too few nodes"]},
+        {"no more than on few nodes", not_shown, again(Four(5, 300, 100, 100, 100) ++ Four(47, 300, 110, 108, 105)), ["not the published order"]},
+        {"s_groups cost", not_shown, again(Few ++ Four(47, 300, 110, 108, 150)), []},
+        {"s_groups cost on many nodes", refuted, again(Few ++ Four(191, 300, 110, 108, 150)), ["another one"]},
+        {"global costs least on many nodes", refuted, again(Few ++ Four(191, 90, 110, 108, 105)), ["another one"]},
+        {"runs overlap", not_shown, Few ++ Four(47, 300, 110, 108, 105) ++ [again(2, P) || P <- Few ++ Four(47, 100, 110, 108, 105)], []},
+        {"three of them", not_shown, again([P || #{params := #{<<"variant">> := V}} = P <- Four(47, 300, 110, 108, 105), V =/= <<"tl">>]), ["no number of nodes"]},
+        {"nothing", not_shown, [], []}
+    ]).
+
+c7_test_() ->
+    Three = fun(N, Gr, Ml, Sr) -> [aco(V, N, #{packets => P}) || {V, P} <- [{gr, Gr}, {ml, Ml}, {sr, Sr}]] end,
+    verdicts(sderl_claim_c7, [
+        {"as published", confirmed, Three(5, 12, 11, 10) ++ Three(47, 3000, 2000, 1000) ++ Three(95, 9000, 5000, 2000),
+         ["With 47 nodes SR sends 1,000, ML 2,000 (2.00 times as many), GR 3,000 (3.00 times)", "With 95 nodes SR sends 2,000"]},
+        {"messages", confirmed, [aco(V, 47, #{packets => undefined, messages => P}) || {V, P} <- [{gr, 30}, {ml, 20}, {sr, 10}]], ["does not tell of packets"]},
+        {"few nodes", not_shown, Three(11, 3000, 2000, 1000), ["too few nodes"]},
+        {"near", not_shown, Three(47, 1050, 1020, 1000), ["not clearly"]},
+        {"the other way round", refuted, Three(47, 3000, 1000, 2000), ["another one"]},
+        {"the other way round on few", not_shown, Three(23, 3000, 1000, 2000), []},
+        {"runs overlap", not_shown, Three(47, 3000, 2000, 1000) ++ [again(2, P) || P <- Three(47, 1900, 2100, 1000)], []},
+        {"two of them", not_shown, tl(Three(47, 3000, 2000, 1000)), []},
+        {"nothing", not_shown, [], []}
+    ]).
+
+c8_test_() ->
+    Both = fun(Of) -> lists:append([[im(rd, N, A), im(rsd, N, B)] || {N, A, B} <- Of]) end,
+    verdicts(sderl_claim_c8, [
+        {"as published", confirmed, Both([{3, 600, 605}, {8, 1600, 1590}, {16, 3200, 3100}]), ["differ by 3.13 % at most (with 16 servers)", "RD delivers 3,200 messages a minute and RSD 3,100"]},
+        {"apart", refuted, again(Both([{3, 600, 600}, {16, 3200, 2000}])), ["They are apart"]},
+        {"apart in one run", not_shown, Both([{3, 600, 600}, {16, 3200, 2000}]), []},
+        {"between", not_shown, again(Both([{3, 600, 600}, {16, 3200, 2900}])), ["neither"]},
+        {"a small range", not_shown, Both([{3, 600, 600}, {8, 1600, 1600}]), ["too small"]},
+        {"with kills does not count", not_shown, [im(rd, 3, 600), im(rsd, 3, 600, #{chaos => #{every_ms => 100, classes => all}}, #{})], ["no number of servers"]},
+        {"nothing", not_shown, [], []}
+    ]).
+
+c9_test_() ->
+    Chaos = fun(Classes, Ms) -> #{routers => 2, chaos => #{classes => Classes, every_ms => Ms}} end,
+    Killed = fun(Mode, Delivered, More) -> [im(Mode, 12, Delivered, Chaos(C, Ms), maps:merge(#{kills => 8, lost_conversations => 1}, More)) || {C, Ms} <- [{all, 1000}, {databases, 200}]] end,
+    Plain = [im(Mode, 12, 1000, #{routers => 2}, #{}) || Mode <- [rd, rsd]],
+    Fine = Plain ++ Killed(rd, 990, #{}) ++ Killed(rsd, 980, #{}),
+    verdicts(sderl_claim_c9, [
+        {"as published", confirmed, Fine, ["32 kills", "98.0 % of what is delivered", "RSD, a kill of anything every 1.00 s", "names left over: 0", "Conversations lost with a process: 4"]},
+        {"others end, too", refuted, Plain ++ Killed(rd, 990, #{}) ++ Killed(rsd, 990, #{broken_conversations_not_killed => 1}), ["no process of theirs was killed, and names left over: 2"]},
+        {"a name is left", refuted, Plain ++ Killed(rd, 990, #{names_left => 1}) ++ Killed(rsd, 990, #{}), []},
+        {"much less", refuted, Plain ++ Killed(rd, 990, #{}) ++ Killed(rsd, 700, #{}), []},
+        {"some less", not_shown, Plain ++ Killed(rd, 990, #{}) ++ Killed(rsd, 900, #{}), ["neither no impact"]},
+        {"few kills", not_shown, Plain ++ Killed(rd, 990, #{kills => 1}) ++ Killed(rsd, 990, #{kills => 1}), ["too few kills"]},
+        {"one mode", not_shown, Plain ++ Killed(rd, 990, #{}), ["Nothing was measured with RSD"]},
+        {"no comparison", not_shown, Killed(rd, 990, #{}) ++ Killed(rsd, 990, #{}), ["neither with RD and RSD"]},
+        {"a run that did not end", refuted, Fine ++ [point(im, (maps:get(params, lists:last(Plain)))#{<<"chaos">> => #{classes => databases, every_ms => 100}}, #{failed => <<"stuck">>})],
+         ["1 run with kills did not end in order (stuck)"]},
+        {"nothing", not_shown, [], []}
+    ]).
+
+c10_test_() ->
+    Both = fun(V, Seconds, More) -> [
+        aco(V, 23, #{seconds => 10.0}),
+        aco(V, 23, #{chaos => #{every_ms => 1000}}, maps:merge(#{seconds => Seconds, kills => 200, recovery_us => #{p50 => 300, p99 => 900, max => 2000}}, More))
+    ] end,
+    Failed = fun(V) -> point(aco, maps:get(params, lists:last(Both(V, 1, #{}))), #{failed => <<"stuck">>}) end,
+    verdicts(sderl_claim_c10, [
+        {"as published", confirmed, Both(gr, 10.2, #{}) ++ Both(sr, 10.1, #{}), ["GR on 23 nodes: 10.2 s with 200 kills, 10.0 s without, 1.02 times; a process is back in 0.30 ms (p99 0.90, most 2.00)"]},
+        {"a name is left", refuted, Both(gr, 10.2, #{}) ++ Both(sr, 10.1, #{names_left => 1}), ["1 names were left"]},
+        {"does not finish", refuted, Both(gr, 10.2, #{}) ++ [hd(Both(sr, 10, #{})), Failed(sr)], ["A run of SR with kills did not finish: stuck"]},
+        {"nor does it without kills", not_shown, Both(gr, 10.2, #{}) ++ [Failed(sr)], ["Not both"]},
+        {"a cost", refuted, again(Both(gr, 10.2, #{}) ++ Both(sr, 20.0, #{})), ["That is a cost"]},
+        {"a cost in one run", not_shown, Both(gr, 10.2, #{}) ++ Both(sr, 20.0, #{}), ["neither no cost"]},
+        {"few kills", not_shown, Both(gr, 10.2, #{kills => 1}) ++ Both(sr, 10.1, #{}), ["too few kills"]},
+        {"one variant", not_shown, Both(gr, 10.2, #{}), ["Not both"]},
+        {"nothing", not_shown, [], []}
+    ]).
+
+c12_test_() ->
+    Pair = fun(Run, Aco, Im) -> [again(Run, P) || P <- [
+        aco(sr, 23, #{}), aco(sr, 23, #{monitoring => on}, #{cpu_us_per_op => 100 + Aco}),
+        im(rsd, 12, 1000, #{routers => 2}, #{}), im(rsd, 12, 1000, #{routers => 2, monitoring => on}, #{cpu_us_per_op => 200 + 2 * Im})
+    ]] end,
+    Pairs = fun(Of) -> lists:append([Pair(Run, Aco, Im) || {Run, {Aco, Im}} <- lists:enumerate(Of)]) end,
+    verdicts(sderl_claim_c12, [
+        {"as published", confirmed, Pairs([{1.0, 0.5}, {1.1, 0.6}, {1.0, 0.4}]), ["Ant colonies (SR) on 23 nodes: 1.03 % more", "3 pairs of runs from 1.00 to 1.10 %", "Messenger (RSD) on 12 servers: 0.50 % more"]},
+        {"more", refuted, Pairs([{1.0, 3}, {1.1, 3.1}, {1.0, 2.9}]), []},
+        {"the spread is larger", not_shown, Pairs([{1.0, 4}, {-1.1, 0}, {1.0, -3}]), ["The spread is larger"]},
+        {"two pairs", not_shown, Pairs([{1.0, 0.5}, {1.1, 0.6}]), ["need 3 pairs"]},
+        {"one program", not_shown, [P || #{experiment := <<"aco">>} = P <- Pairs([{1.0, 0.5}, {1.1, 0.6}, {1.0, 0.4}])], ["both programs"]},
+        {"runs that belong to others", not_shown, [aco(sr, 23, #{}), again(2, aco(sr, 23, #{monitoring => on}, #{}))], ["No program"]},
+        {"nothing", not_shown, [], []}
+    ]).
+
 %% ---------------------------------------------------------------- pages
 
 %% Whatever there is, a page is whole, and JSON.
 pages_test_() ->
     All = [load(M, N, P, 2) || M <- [stock, sd, pg], N <- [10, 50, 100], P <- [1, 10]] ++
-        lists:append([[orbit(stock, N, 5), orbit(sd, N, 6)] || N <- [1, 20]]),
-    Failed = [point(debench, #{mode => stock, nodes => 10, clusters => 10, global_pct => 1, run => 1}, #{failed => <<"no">>})],
+        lists:append([[orbit(stock, N, 5), orbit(sd, N, 6)] || N <- [1, 20]]) ++ [smp(I, C, 1) || I <- [1, 2], C <- [1, 4]] ++
+        [aco(V, N, Asked, #{}) || V <- [gr, tl, ml, sr], N <- [5, 23], Asked <- [#{}, #{chaos => #{every_ms => 1000}}, #{monitoring => on}]] ++
+        [im(M, N, 100, Asked#{routers => R}, #{}) || M <- [rd, rsd], N <- [3, 6], R <- [1, 2], C <- [all, databases], Ms <- [100, 500],
+                                                     Asked <- [#{}, #{chaos => #{every_ms => Ms, classes => C}}, #{monitoring => on}]],
+    Failed = [point(aco, #{variant => sr, nodes => 23, chaos => #{every_ms => 1000}, monitoring => off, instance => #{n => 40}, run => 1}, #{failed => <<"no">>}),
+              point(im, #{mode => rd, servers => 3, chaos => #{every_ms => 1000, classes => all}, monitoring => off, run => 1}, #{failed => <<"no">>}),
+              point(debench, #{mode => stock, nodes => 10, clusters => 10, global_pct => 1, run => 1}, #{failed => <<"no">>})],
     [
         {binary_to_list(Module:id()), fun() ->
             Page = #{id := Id, plots := Plots, tables := Tables} = Module:page(Points),
             ?assertEqual(Module:id(), Id),
             #{<<"verdict">> := _} = json:decode(iolist_to_binary(json:encode(Page))),
             [?assertEqual(length(Header), length(Row)) || #{header := Header, rows := Rows} <- Tables, Row <- Rows],
+            [?assert(L =< Y andalso Y =< H) || #{series := Series} <- Plots, #{points := Of} <- Series, #{y := Y, low := L, high := H} <- Of],
             [?assertEqual([X || #{x := X} <- Of], lists:usort([X || #{x := X} <- Of])) || #{series := Series} <- Plots, #{points := Of} <- Series]
         end}
      || Module <- sderl_claim:all(), Points <- [[], Failed, All, tl(All), Failed ++ All, [hd(All)]]

@@ -18,7 +18,7 @@ wrong_test_() ->
      || {Args, Is, Words} <- [
             {"C99 --out x", usage, "there is no claim C99; there are\n  C1"},
             {"c2 nonsense --out x", usage, "there is no claim nonsense"},
-            {"C5 --out x", usage, "the experiment of C5 is not built yet; there are\n  C1"},
+            {"C13 --out x", usage, "the experiment of C13 is not built yet; there are\n  C1"},
             {"C1 --scale huge --out x", usage, "--scale cannot be huge: it is small, medium or full"},
             %% Only for tests.
             {"C1 --scale test --out x", usage, "--scale cannot be test"},
@@ -59,6 +59,45 @@ scales_test_() ->
         end}
      || Name <- [test, small, medium, full]
     ].
+
+%% One run of every point of each scale is planned in its order of importance, within the time; the small scale has something of every claim.
+budgets_test_() ->
+    [
+        {atom_to_list(Name), fun() ->
+            {ok, #{budget_s := Budget, runs := Runs} = Scale} = sderl_reproduce_scale:scale(Name, fun(_) -> ok end),
+            Claims = [#{id => Module:id(), share => Module:share(), points => Module:points(Scale)} || Module <- sderl_claim:all()],
+            #{jobs := Jobs, left_out := LeftOut} = sderl_reproduce_plan:plan(Claims, [], Budget, Runs),
+            ?assert(Budget =:= infinity orelse sderl_reproduce_plan:total(Jobs) =< Budget),
+            Planned = [Point || #{point := Point} <- Jobs],
+            Without = [Module:id() || Module <- sderl_claim:all(), not lists:any(fun(Point) -> lists:member(Point, Planned) end, Module:points(Scale))],
+            ?assertEqual([], Without),
+            ?assert(Name =:= small orelse LeftOut =:= [])
+        end}
+     || Name <- [small, medium, full]
+    ].
+
+%% No point of the ant colonies needs a file, unless there is a folder of them; and what a point names is what is read.
+instances_test() ->
+    {ok, #{aco := #{instances := Generated}} = Scale} = sderl_reproduce_scale:scale(small, fun(_) -> ok end),
+    [?assertMatch(#{n := 100, seed := _}, Instance) || Instance <- Generated],
+    {error, Text} = sderl_reproduce_scale:instances(Scale, "/proc/nowhere"),
+    ?assertEqual(
+        "SDERL_INSTANCES: there are no files /proc/nowhere/geiger/wt_100_prime_*.txt; without it instances are generated",
+        unicode:characters_to_list(Text)
+    ),
+    Dir = filename:join([filename:basedir(user_cache, ?MODULE_STRING), os:getpid()]),
+    try
+        [ok = write(filename:join([Dir, "geiger", Name])) || Name <- ["wt_100_prime_10.txt", "wt_100_prime_2.txt", "wt_1000_1.txt", "wt_100_prime_x.txt", "best_known.txt"]],
+        {ok, #{aco := #{instances := Read}} = Real} = sderl_reproduce_scale:instances(Scale, Dir),
+        ?assertEqual([<<"wt_100_prime_2">>, <<"wt_100_prime_10">>], [Name || #{folder := <<"geiger">>, name := Name} <- Read]),
+        [?assertMatch(<<_/binary>>, sderl_claim_points:text(sderl_reproduce:described(Point))) || Point <- sderl_claim_c5:points(Real)]
+    after
+        file:del_dir_r(Dir)
+    end.
+
+write(File) ->
+    ok = filelib:ensure_dir(File),
+    file:write_file(File, "").
 
 %% From ten nodes to a hundred, a point of a claim has as many operations to judge by as it needs.
 enough_operations_test() ->

@@ -37,7 +37,7 @@ around(Fleet, Nodes, on, Fun) ->
     Stop = make_ref(),
     {Watcher, Monitor} = spawn_monitor(fun() ->
         Of = monitor(process, Owner),
-        exit({Stop, watch(Fleet, Nodes, {Of, Stop}, #{}, #{answers => 0, silent => 0, events => 0, run_queue_max => 0})})
+        Owner ! {Stop, watch(Fleet, Nodes, {Of, Stop}, #{}, #{answers => 0, silent => 0, events => 0, run_queue_max => 0})}
     end),
     try Fun() of
         Result -> {Result, stopped(Watcher, Monitor, Stop)}
@@ -50,7 +50,9 @@ around(Fleet, Nodes, on, Fun) ->
 stopped(Watcher, Monitor, Stop) ->
     Watcher ! Stop,
     receive
-        {'DOWN', Monitor, process, Watcher, {Stop, Seen}} -> Seen;
+        {Stop, Seen} ->
+            true = demonitor(Monitor, [flush]),
+            Seen;
         {'DOWN', Monitor, process, Watcher, Reason} -> exit({?MODULE, Reason})
     end.
 

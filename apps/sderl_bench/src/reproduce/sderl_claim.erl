@@ -13,8 +13,8 @@ The module is listed in `all/0`.
 -export([all/0, named/1]).
 -export_type([point/0, workload/0, page/0, plot/0, axis/0, series/0, mark/0, table/0, verdict/0]).
 
--doc "What measures: `sderl_debench:run/2` or `sderl_orbit:run/2`.".
--type workload() :: debench | orbit.
+-doc "What measures: `sderl_debench:run/2`, `sderl_orbit:run/2`, `sderl_reproduce_aco:run/2`, `sderl_im:run/2`.".
+-type workload() :: debench | orbit | aco | im.
 
 -doc """
 One point: `params` are those of the workload without `seed` and `run`, and with the workload they are what identifies it, so that
@@ -90,7 +90,11 @@ takes very long.
 
 -doc "The claims that there are, in their order.".
 -spec all() -> [module()].
-all() -> [sderl_claim_c1, sderl_claim_c2, sderl_claim_c3, sderl_claim_c4].
+all() ->
+    [
+        sderl_claim_c1, sderl_claim_c2, sderl_claim_c3, sderl_claim_c4, sderl_claim_c5, sderl_claim_c6, sderl_claim_c7, sderl_claim_c8,
+        sderl_claim_c9, sderl_claim_c10, sderl_claim_c12
+    ].
 
 -doc "The module of a claim; `unbuilt` are those of the list of claims that have none yet.".
 -spec named(Id :: unicode:chardata()) -> {ok, module()} | {error, unbuilt | unknown}.

@@ -39,7 +39,7 @@ claim() ->
 
 -doc false.
 -spec share() -> pos_integer().
-share() -> 4.
+share() -> 1.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].

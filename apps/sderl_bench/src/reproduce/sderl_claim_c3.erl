@@ -38,7 +38,7 @@ claim() ->
 
 -doc false.
 -spec share() -> pos_integer().
-share() -> 36.
+share() -> 14.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].

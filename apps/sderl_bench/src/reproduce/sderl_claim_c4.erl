@@ -40,7 +40,7 @@ claim() ->
 
 -doc false.
 -spec share() -> pos_integer().
-share() -> 28.
+share() -> 12.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].

@@ -7,8 +7,9 @@ point put together, and made into series of plots and cells of tables.
 Keys and words are binaries, as JSON gives them.
 """.
 
--export([key/1, written/1, chosen/3, spread/2, value/2, sum/2, series/3, scaled/2, cell/2, text/1, text/2]).
--export_type([measured/0, key/0, group/0, what/0, spread/0]).
+-export([key/1, written/1, chosen/3, grouped/3, failed/3, pairs/3]).
+-export([spread/2, value/2, sum/2, apart/3, series/3, scaled/2, cell/2, text/1, text/2]).
+-export_type([measured/0, key/0, group/0, wanted/0, what/0, spread/0]).
 
 -doc "One run of one point.".
 -type measured() :: #{
@@ -22,6 +23,9 @@ Keys and words are binaries, as JSON gives them.
 
 -doc "All runs of one point.".
 -type group() :: #{params := #{binary() => term()}, runs := [#{binary() => term()}]}.
+
+-doc "Parameters and their values, or functions of these.".
+-type wanted() :: #{atom() => term() | fun((term()) -> boolean())}.
 
 -doc "A way into metrics, such as `[global, latency_us, p50]`, or a function of the metrics of one run.".
 -type what() :: [atom()] | fun((#{binary() => term()}) -> number() | undefined).
@@ -43,27 +47,59 @@ key(#{experiment := Experiment, params := Params}) ->
 
 -doc """
 The points of a workload that have these parameters, with their numbers of nodes and in the order of these. Points that could
-not be measured are left out.
+not be measured are left out. In place of a value there may be a function that says whether it is one that is wanted.
 """.
--spec chosen([measured()], sderl_claim:workload(), #{atom() => term()}) -> [{Nodes :: pos_integer(), group()}].
+-spec chosen([measured()], sderl_claim:workload(), wanted()) -> [{Nodes :: pos_integer(), group()}].
 chosen(Points, Workload, Wanted) ->
+    lists:sort([{Nodes, Group} || #{params := #{<<"nodes">> := Nodes}} = Group <- grouped(Points, Workload, Wanted)]).
+
+-doc "The same for points that need not have a number of nodes, in the order in which they were measured first.".
+-spec grouped([measured()], sderl_claim:workload(), wanted()) -> [group()].
+grouped(Points, Workload, Wanted) ->
+    Runs = [{Params, Metrics} || {Params, _, #{} = Metrics} <- runs(Points, Workload, Wanted), not is_map_key(<<"failed">>, Metrics)],
+    [#{params => Params, runs => [M || {P, M} <- Runs, P =:= Params]} || Params <- lists:uniq([P || {P, _} <- Runs])].
+
+-doc "Runs that could not be measured, with the reason in words.".
+-spec failed([measured()], sderl_claim:workload(), wanted()) -> [{Params :: #{binary() => term()}, Reason :: binary()}].
+failed(Points, Workload, Wanted) ->
+    [{Params, Reason} || {Params, _, #{<<"failed">> := Reason}} <- runs(Points, Workload, Wanted)].
+
+-doc """
+The runs of points that differ in one parameter only, and have the two values of it: the metrics of both, for each run that both have.
+Runs of the same number have the same seed and follow one another.
+""".
+-spec pairs([measured()], sderl_claim:workload(), {Key :: atom(), A :: term(), B :: term()}) ->
+    [{Params :: #{binary() => term()}, [{#{binary() => term()}, #{binary() => term()}}]}].
+pairs(Points, Workload, {Key, A, B}) ->
+    Of = fun(Value) ->
+        [
+            {{maps:remove(atom_to_binary(Key), Params), Run}, Metrics}
+         || {Params, Run, Metrics} <- runs(Points, Workload, #{Key => Value}), not is_map_key(<<"failed">>, Metrics)
+        ]
+    end,
+    Others = maps:from_list(Of(B)),
+    Both = [{Params, {Metrics, map_get(At, Others)}} || {{Params, _} = At, Metrics} <- maps:to_list(maps:from_list(Of(A))), is_map_key(At, Others)],
+    [{Params, [Pair || {P, Pair} <- Both, P =:= Params]} || Params <- lists:usort([P || {P, _} <- Both])].
+
+runs(Points, Workload, Wanted) ->
     Name = atom_to_binary(Workload),
-    Runs = [
-        {Params, Metrics}
-     || #{metrics := Metrics} = Point <- Points,
-        {Experiment, #{<<"nodes">> := _} = Params} <- [key(Point)],
+    [
+        {Params, maps:get(<<"run">>, Asked, 1), Metrics}
+     || #{params := Asked, metrics := Metrics} = Point <- Points,
+        {Experiment, Params} <- [key(Point)],
         Experiment =:= Name,
-        not is_map_key(<<"failed">>, Metrics),
         matches(maps:to_list(Wanted), Params)
-    ],
-    lists:sort([
-        {Nodes, #{params => Params, runs => [M || {P, M} <- Runs, P =:= Params]}}
-     || #{<<"nodes">> := Nodes} = Params <- lists:uniq([P || {P, _} <- Runs])
-    ]).
+    ].
 
 %% 1 and 1.0 are the same here.
 matches(Wanted, Params) ->
-    lists:all(fun({Key, Value}) -> maps:get(atom_to_binary(Key), Params, undefined) == plain(Value) end, Wanted).
+    lists:all(
+        fun
+            ({Key, Is}) when is_function(Is, 1) -> Is(maps:get(atom_to_binary(Key), Params, undefined));
+            ({Key, Value}) -> maps:get(atom_to_binary(Key), Params, undefined) == plain(Value)
+        end,
+        Wanted
+    ).
 
 plain(Atom) when is_atom(Atom), not is_boolean(Atom) -> atom_to_binary(Atom);
 plain(Other) -> Other.
@@ -84,6 +120,19 @@ value(Group, What) ->
 -doc "The sum over all runs: how many operations stand behind a point.".
 -spec sum(group(), what()) -> number().
 sum(Group, What) -> lists:sum(numbers(Group, What)).
+
+-doc """
+Whether one point has less than another: all runs of the one have less than each of the other's. `overlap` where that is so in neither
+direction, `unknown` where one has no such metric.
+""".
+-spec apart(group(), group(), what()) -> less | more | overlap | unknown.
+apart(A, B, What) ->
+    case {spread(A, What), spread(B, What)} of
+        {{_, _, Most}, {_, Least, _}} when Most < Least -> less;
+        {{_, Least, _}, {_, _, Most}} when Most < Least -> more;
+        {{_, _, _}, {_, _, _}} -> overlap;
+        _ -> unknown
+    end.
 
 numbers(#{runs := Runs}, What) ->
     [Number || Metrics <- Runs, Number <- [metric(What, Metrics)], is_number(Number)].

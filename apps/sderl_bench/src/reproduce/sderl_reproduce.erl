@@ -133,4 +133,26 @@ described(#{workload := orbit, params := #{mode := Mode, nodes := Nodes} = Param
         "orbit ", atom_to_list(Mode),
         case Params of #{routing := library} -> " (library)"; _ -> "" end,
         io_lib:format(", ~w node~ts", [Nodes, [$s || Nodes > 1]])
+    ];
+described(#{workload := aco, params := #{variant := smp, instance := Instance, colonies := Colonies}}) ->
+    Which = case Instance of
+        #{name := Name} -> Name;
+        #{n := N, seed := Seed} -> io_lib:format("generated ~w jobs (~w)", [N, Seed])
+    end,
+    io_lib:format("aco ~w colon~ts, ~ts", [Colonies, case Colonies of 1 -> "y"; _ -> "ies" end, Which]);
+described(#{workload := aco, params := #{variant := Variant, nodes := Nodes, global_iterations := Rounds} = Params}) ->
+    io_lib:format("aco ~ts, ~w nodes, ~w iterations~ts", [Variant, Nodes, Rounds, asked(Params)]);
+described(#{workload := im, params := #{mode := Mode, servers := Servers, routers := Routers} = Params}) ->
+    io_lib:format("im ~ts, ~w servers, ~w router~ts~ts", [Mode, Servers, Routers, [$s || Routers > 1], asked(Params)]).
+
+asked(Params) ->
+    [
+        case Params of
+            #{chaos := #{every_ms := Ms} = Chaos} -> io_lib:format(", ~ts killed every ~w ms", [case Chaos of #{classes := databases} -> "databases"; _ -> "anything" end, Ms]);
+            #{} -> ""
+        end,
+        case Params of
+            #{monitoring := on} -> ", monitored";
+            #{} -> ""
+        end
     ].

@@ -22,7 +22,8 @@ run(Args) ->
         {ok, Claims} ?= claims(maps:get(claims, Options, [])),
         {ok, Out} ?= out(Options),
         {ok, Name} ?= scale_name(maps:get(scale, Options)),
-        {fits, {ok, Scale}} ?= {fits, sderl_reproduce_scale:scale(Name, fun sderl_fleet:fits/1)},
+        {fits, {ok, Sized}} ?= {fits, sderl_reproduce_scale:scale(Name, fun sderl_fleet:fits/1)},
+        {fits, {ok, Scale}} ?= {fits, instances(Sized)},
         Request = request(Claims, Scale, Out, maps:get(budget_min, Options, undefined)),
         case Options of
             #{dry_run := true} -> dry_run(Request);
@@ -75,6 +76,12 @@ scale_name(Word) ->
     case [Name || Name <- sderl_reproduce_scale:names(), atom_to_list(Name) =:= Word] of
         [Name] -> {ok, Name};
         [] -> {usage, ["--scale cannot be ", Word, ": it is small, medium or full"]}
+    end.
+
+instances(Scale) ->
+    case os:getenv("SDERL_INSTANCES", "") of
+        "" -> {ok, Scale};
+        Dir -> sderl_reproduce_scale:instances(Scale, Dir)
     end.
 
 %% A scale's budget is for all claims; some of them have their part of it.

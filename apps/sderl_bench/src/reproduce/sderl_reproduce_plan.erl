@@ -4,7 +4,7 @@
 Which runs of which points fit a budget. Pure.
 
 Each claim has a part of the budget, by its share. First every point is planned once, as far as the part of its claim goes, the most important of each
-claim first; then what is left of all parts together goes to points that did not fit; then all that has one run is planned a second
+claim first; then what is left of all parts together goes to points that did not fit, again the most important of each claim first; then all that has one run is planned a second
 time, and so on: so the runs of a point are minutes apart, and what disturbs the machine for a while is not in all of them.
 
 What was measured is charged with what it took, what is planned with what it should take. A point that several claims ask for is
@@ -62,21 +62,21 @@ job(#{claim := Claim, point := Point, seconds := Seconds}, Run) ->
 %% Each point once, with the claim that pays for it.
 entries(Claims, Measured) ->
     Runs = maps:groups_from_list(fun(#{key := Key}) -> Key end, Measured),
-    Points = lists:uniq(fun({_, _, Key}) -> Key end, [
-        {Id, Point, sderl_claim_points:key(Point)}
-     || #{id := Id, points := Points} <- Claims, Point <- Points
+    Points = lists:uniq(fun({_, _, _, Key}) -> Key end, [
+        {Id, Rank, Point, sderl_claim_points:key(Point)}
+     || #{id := Id, points := Points} <- Claims, {Rank, Point} <- lists:enumerate(Points)
     ]),
-    Seen = [{Point, Took} || {_, Point, Key} <- Points, #{outcome := ok, took_s := Took} <- maps:get(Key, Runs, [])],
+    Seen = [{Point, Took} || {_, _, Point, Key} <- Points, #{outcome := ok, took_s := Took} <- maps:get(Key, Runs, [])],
     Factors = #{W => factor([Of || {#{workload := V}, _} = Of <- Seen, V =:= W]) || W <- lists:usort([W || {#{workload := W}, _} <- Seen])},
     [
         #{
-            key => Key, claim => Id, point => Point,
+            key => Key, claim => Id, rank => Rank, point => Point,
             done => length([ok || #{outcome := ok} <- Tried]),
             failed => lists:any(fun(#{outcome := Outcome}) -> Outcome =:= failed end, Tried),
             spent => lists:sum([S || #{took_s := S} <- Tried]),
             seconds => seconds(Point, [S || #{outcome := ok, took_s := S} <- Tried], Factors)
         }
-     || {Id, Point, Key} <- Points, Tried <- [maps:get(Key, Runs, [])]
+     || {Id, Rank, Point, Key} <- Points, Tried <- [maps:get(Key, Runs, [])]
     ].
 
 %% As its other runs; or as expected, corrected by how the expectation was wrong for the workload so far.
@@ -114,7 +114,8 @@ evened(Parts) ->
 turn(Run, Entries, Left, Counts) ->
     Wanted = [Entry || #{key := Key, point := Point} = Entry <- Entries, map_get(Key, Counts) =:= Run - 1, Run =< maps:get(most_runs, Point, Run)],
     {Left1, Counts1} = lists:foldl(fun(Entry, State) -> take(Entry, Run, own(Entry), State) end, {Left, Counts}, Wanted),
-    {Left2, Counts2} = lists:foldl(fun(Entry, State) -> take(Entry, Run, fun shared/2, State) end, {Left1, Counts1}, Wanted),
+    Ranked = [Entry || {_, Entry} <- lists:keysort(1, [{Rank, Entry} || #{rank := Rank} = Entry <- Wanted])],
+    {Left2, Counts2} = lists:foldl(fun(Entry, State) -> take(Entry, Run, fun shared/2, State) end, {Left1, Counts1}, Ranked),
     {[job(Entry, Run) || #{key := Key} = Entry <- Wanted, map_get(Key, Counts2) =:= Run], {Left2, Counts2}}.
 
 take(#{key := Key, seconds := Seconds}, Run, Pay, {Left, Counts}) when map_get(Key, Counts) < Run ->

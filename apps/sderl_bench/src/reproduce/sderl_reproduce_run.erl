@@ -142,7 +142,9 @@ measure(#{point := #{workload := Workload, params := Params} = Point, run := Run
     end.
 
 run(debench, Params, Label) -> sderl_debench:run(Params, Label);
-run(orbit, Params, Label) -> sderl_orbit:run(Params, Label).
+run(orbit, Params, Label) -> sderl_orbit:run(Params, Label);
+run(aco, Params, Label) -> sderl_reproduce_aco:run(Params, Label);
+run(im, Params, Label) -> sderl_im:run(Params, Label).
 
 %% Before the bar of the point: how far the whole is.
 label(Point, Jobs, Done) ->
@@ -155,10 +157,17 @@ said(#{global := #{ops := Ops, latency_us := #{p50 := P50}}, global_done_pct := 
     io_lib:format("~w global operations, p50 ~ts ms, ~ts % done, processor ~ts %", [
         Ops, sderl_bench_table:number(case P50 of undefined -> undefined; _ -> P50 / 1000 end), sderl_bench_table:number(Completed), sderl_bench_table:number(maps:get(cpu_pct, Metrics, undefined))
     ]);
+said(#{best_cost := Cost, seconds := Seconds} = Metrics) ->
+    io_lib:format("best cost ~w, ~ts s~ts", [Cost, sderl_bench_table:number(Seconds), kills(Metrics)]);
 said(#{seconds := Seconds, links_per_node_max := Links}) ->
     io_lib:format("~ts s, ~ts links of a node at most", [sderl_bench_table:number(Seconds), sderl_bench_table:number(Links)]);
+said(#{delivered_per_min := Delivered} = Metrics) ->
+    io_lib:format("~ts messages a minute~ts", [sderl_bench_table:number(Delivered), kills(Metrics)]);
 said(_) ->
     "measured".
+
+kills(#{kills := Kills}) when is_integer(Kills), Kills > 0 -> io_lib:format(", ~w kills", [Kills]);
+kills(_) -> "".
 
 ended(#{left_out := LeftOut, failed := Failed}, #{say := Say, request := #{out := Dir}}) ->
     ok = Say([io_lib:format("Left out, because there was no time: ~ts\n", [text(Point)]) || #{point := Point} <- LeftOut]),

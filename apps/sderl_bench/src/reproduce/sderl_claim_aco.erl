@@ -1,0 +1,230 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_claim_aco).
+-moduledoc """
+What the claims about ant colonies (C5 to C7, C10, C12) have in common: their points, which they share, and what they ask of these.
+
+In the distributed variants each colony has a node of its own, below nodes that only pass results on: with degree P and X levels these are
+P^X colonies (`leaves/2`). `tl` is given as many colonies as the trees have, so that all four do the same work.
+""".
+
+-export([quality/3, weak/3, long/3, leaves/2]).
+-export([excess/2, sized/2, variants/0, order/2, name/1]).
+-export([plot/4, table/2, notes/0]).
+
+-import(sderl_claim_load, [axis/3]).
+-import(sderl_claim_points, [chosen/3, grouped/3, value/2, series/3, cell/2, text/1, text/2]).
+
+%% Seconds of processor time that a schedule of 100 jobs takes on a machine of today, and how it grows with the jobs: with their square.
+-define(ANT_S, 0.0005).
+%% Processors: those of the smallest machine.
+-define(CORES, 2).
+
+-type variant() :: smp | tl | ml | gr | sr.
+
+%% ---------------------------------------------------------------- what to measure
+
+-doc "So many colonies in one virtual machine, on one instance.".
+-spec quality(sderl_reproduce_scale:scale(), sderl_reproduce_scale:instance(), Colonies :: pos_integer()) -> sderl_claim:point().
+quality(#{aco := #{quality := #{ants := Ants, local_iterations := L, global_iterations := G}}}, Instance, Colonies) ->
+    Size = maps:get(n, Instance, 100),
+    #{
+        workload => aco,
+        params => #{
+            variant => smp, instance => Instance, colonies => Colonies, ants => Ants, local_iterations => L, global_iterations => G,
+            search => none, monitoring => off, chaos => none
+        },
+        fixed_s => 0,
+        work_s => 1 + work_s(Colonies * Ants * L * G, Size)
+    }.
+
+-doc "The same work on each colony's node, with more of them on more nodes.".
+-spec weak(sderl_reproduce_scale:scale(), variant(), {Nodes :: pos_integer(), Degree :: pos_integer()}) -> sderl_claim:point().
+weak(#{aco := #{work := Work}}, Variant, Tree) ->
+    tree(Variant, Tree, Work, #{}).
+
+-doc "One that lasts, with what is asked of it.".
+-spec long(sderl_reproduce_scale:scale(), variant(), Asked :: #{chaos => map(), monitoring => on}) -> sderl_claim:point().
+long(#{aco := #{work := #{global_iterations := G} = Work, long := #{tree := Tree, times := Times}}}, Variant, Asked) ->
+    tree(Variant, Tree, Work#{global_iterations := Times * G}, Asked).
+
+tree(Variant, {Nodes, Degree}, #{n := N, ants := Ants, local_iterations := L, global_iterations := G}, Asked) ->
+    Colonies = leaves(Nodes, Degree),
+    Linked = case Variant of sr -> Degree + 1; _ -> Nodes end,
+    #{
+        workload => aco,
+        params => maps:merge(#{
+            variant => Variant, nodes => Nodes, degree => Degree, colonies => Colonies,
+            instance => #{n => N, rdd => 0.2, tf => 0.6, seed => 1},
+            ants => Ants, local_iterations => L, global_iterations => G, search => none, monitoring => off, chaos => none
+        }, Asked),
+        fixed_s => 0,
+        work_s => 3 + 0.1 * Nodes + 0.00035 * Nodes * Linked + work_s(Colonies * Ants * L * G, N)
+    }.
+
+work_s(Schedules, N) -> Schedules * ?ANT_S * (N / 100) * (N / 100) / ?CORES.
+
+-doc "The colonies of the largest tree of a degree that so many nodes have room for: P^X, beside 1 + P + ... + P^(X-2) others.".
+-spec leaves(Nodes :: pos_integer(), Degree :: pos_integer()) -> pos_integer().
+leaves(Nodes, Degree) ->
+    case [power(Degree, X) || X <- lists:seq(2, 20), needed(X, Degree) =< Nodes] of
+        [] -> max(1, Nodes - 1);
+        Fit -> lists:last(Fit)
+    end.
+
+needed(X, P) -> lists:foldl(fun(I, Sum) -> Sum + power(P, I) end, power(P, X), lists:seq(0, X - 2)).
+
+-spec power(pos_integer(), non_neg_integer()) -> pos_integer().
+power(_, 0) -> 1;
+power(P, X) -> P * power(P, X - 1).
+
+%% ---------------------------------------------------------------- what was measured
+
+-doc "The distributed variants, in the order in which they are shown.".
+-spec variants() -> [variant()].
+variants() -> [gr, tl, ml, sr].
+
+-doc """
+The mean excess over the best cost that is known, in percent, for each number of colonies: `{Colonies, [{Instance, Excess}]}`, over the instances that were
+measured with all these numbers. The best is the known optimum, or else the least of all runs on the instance. An instance whose best is 0 is left out, as there is no percentage of it.
+`Of` says which cost: `final`, or that after an iteration.
+""".
+-spec excess([sderl_claim_points:measured()], Of :: final | pos_integer()) ->
+    #{curve := [{pos_integer(), [{binary(), float()}]}], known := non_neg_integer(), runs := pos_integer()} | none.
+excess(Points, Of) ->
+    Groups = [Group || #{params := #{<<"colonies">> := C}} = Group <- grouped(Points, aco, #{variant => smp}), is_integer(C)],
+    Bests = bests(Points),
+    Seen = [
+        {{C, sderl_reproduce_aco:name(Instance)}, 100 * (Cost - Best) / Best, length(Runs)}
+     || #{params := #{<<"colonies">> := C, <<"instance">> := Instance}, runs := Runs} = Group <- widest(Groups),
+        {Best, _} <- [maps:get(Instance, Bests, {0, unknown})],
+        Best > 0,
+        Cost <- [value(Group, cost(Of))],
+        is_number(Cost)
+    ],
+    Instances = lists:usort([I || {{_, I}, _, _} <- Seen]),
+    Colonies = lists:usort([C || {{C, _}, _, _} <- Seen]),
+    %% The instances that have all of most colonies, and no half ones.
+    {Used, Whole} = whole(Colonies, Instances, [At || {At, _, _} <- Seen]),
+    case {Used, Whole} of
+        {[_ | _], [_ | _]} ->
+            #{
+                curve => [{C, [{I, E} || I <- Whole, {{D, J}, E, _} <- Seen, D =:= C, J =:= I]} || C <- Used],
+                known => length(lists:usort([I || #{params := #{<<"instance">> := Of1}} <- Groups, {_, known} <- [maps:get(Of1, Bests, none)], I <- [sderl_reproduce_aco:name(Of1)], lists:member(I, Whole)])),
+                runs => lists:min([Runs || {{C, I}, _, Runs} <- Seen, lists:member(C, Used), lists:member(I, Whole)])
+            };
+        _ ->
+            none
+    end.
+
+%% Only points with the same work: that of most of them.
+widest([]) -> [];
+widest(Groups) ->
+    By = maps:groups_from_list(fun(#{params := Params}) -> maps:without([<<"colonies">>, <<"instance">>], Params) end, Groups),
+    {_, Most} = lists:last(lists:sort([{length(Of), Of} || Of <- maps:values(By)])),
+    Most.
+
+%% With instances that lack some number of colonies, the fewer of both are left out.
+whole(Colonies, Instances, Seen) ->
+    Choices = [
+        {length(Cs) * length(Is), Cs, Is}
+     || Cs <- [lists:sublist(Colonies, K) || K <- lists:seq(1, length(Colonies))],
+        Is <- [[I || I <- Instances, lists:all(fun(C) -> lists:member({C, I}, Seen) end, Cs)]]
+    ],
+    case lists:sort(Choices) of
+        [] -> {[], []};
+        Sorted -> {_, Cs, Is} = lists:last(Sorted), {Cs, Is}
+    end.
+
+cost(final) -> [best_cost];
+cost(Round) ->
+    fun
+        (#{<<"round_best">> := Costs}) when is_list(Costs), length(Costs) >= Round -> lists:nth(Round, Costs);
+        (_) -> undefined
+    end.
+
+%% The best cost of each instance: the known one, or the least that any run found.
+bests(Points) ->
+    Groups = grouped(Points, aco, #{}),
+    Instances = lists:uniq([I || #{params := #{<<"instance">> := I}} <- Groups]),
+    #{I => best([Run || #{params := #{<<"instance">> := J}, runs := Runs} <- Groups, J =:= I, Run <- Runs]) || I <- Instances}.
+
+best(Runs) ->
+    case [Best || #{<<"best_known">> := Best} <- Runs, is_number(Best)] of
+        [Best | _] -> {Best, known};
+        [] -> {lists:min([1 bsl 62 | [Cost || #{<<"best_cost">> := Cost} <- Runs, is_number(Cost)]]), unknown}
+    end.
+
+-doc "The points of a distributed variant without kills and monitoring, by nodes: those with the work that most of all of them have.".
+-spec sized([sderl_claim_points:measured()], variant()) -> sderl_claim_load:sized().
+sized(Points, Variant) ->
+    Plain = fun(Of) -> chosen(Points, aco, #{variant => Of, chaos => none, monitoring => off}) end,
+    Work = fun(#{params := Params}) -> maps:with([<<"ants">>, <<"local_iterations">>, <<"global_iterations">>, <<"instance">>], Params) end,
+    Works = [Work(Group) || Of <- variants(), {_, Group} <- Plain(Of)],
+    Counts = lists:sort([{length([W || W <- Works, W =:= Kind]), Kind} || Kind <- lists:usort(Works)]),
+    case Counts of
+        [] -> [];
+        _ ->
+            {_, Kind} = lists:last(Counts),
+            lists:ukeysort(1, [Sized || {_, Group} = Sized <- Plain(Variant), Work(Group) =:= Kind])
+    end.
+
+-doc "The largest number of nodes at which all these variants were measured, with the points.".
+-spec order([sderl_claim_points:measured()], [variant()]) -> {Nodes :: pos_integer(), #{variant() => sderl_claim_points:group()}} | none.
+order(Points, Variants) ->
+    By = #{V => sized(Points, V) || V <- Variants},
+    Sets = [[N || {N, _} <- Of] || Of <- maps:values(By)],
+    case [N || N <- hd(Sets), lists:all(fun(Set) -> lists:member(N, Set) end, Sets)] of
+        [] -> none;
+        Both ->
+            N = lists:max(Both),
+            {N, #{V => Group || V := Of <- By, {M, Group} <- Of, M =:= N}}
+    end.
+
+-doc "What a variant is called.".
+-spec name(variant()) -> unicode:chardata().
+name(smp) -> "one node";
+name(tl) -> "TL, two levels";
+name(ml) -> "ML, many levels";
+name(gr) -> "GR, global names";
+name(sr) -> "SR, s_groups".
+
+%% ---------------------------------------------------------------- pages
+
+-doc "One line for each distributed variant.".
+-spec plot(unicode:chardata(), sderl_claim:axis(), [sderl_claim_points:measured()], sderl_claim_points:what()) -> sderl_claim:plot().
+plot(Title, Y, Points, What) ->
+    #{
+        title => text(Title),
+        x => axis("nodes", "", log),
+        y => Y,
+        series => [series(name(V), sized(Points, V), What) || V <- variants()]
+    }.
+
+-doc "All there is to know of these points, a row each.".
+-spec table(unicode:chardata(), [{Name :: unicode:chardata(), sderl_claim_points:group()}]) -> sderl_claim:table().
+table(Title, Named) ->
+    #{
+        title => text(Title),
+        header => [
+            <<"variant">>, <<"nodes">>, <<"degree">>, <<"colonies">>, <<"runs">>, <<"time, s">>, <<"schedules/s">>, <<"CPU µs per schedule"/utf8>>, <<"processor, %">>,
+            <<"packets">>, <<"messages">>, <<"bytes">>, <<"links per node, most">>, <<"links in all">>, <<"best cost">>
+        ],
+        rows => [
+            [text(Name), number(Params, <<"nodes">>), number(Params, <<"degree">>), cell(Group, [colonies]), text("~w", [length(Runs)])
+             | [cell(Group, [Key]) || Key <- [seconds, ants_per_s, cpu_us_per_op, cpu_pct, packets, messages, bytes, links_per_node_max, links_total, best_cost]]]
+         || {Name, #{params := Params, runs := Runs} = Group} <- Named
+        ]
+    }.
+
+number(Params, Key) -> text(sderl_bench_table:number(maps:get(Key, Params, undefined))).
+
+-doc "What a reader must know of all these points.".
+-spec notes() -> [binary()].
+notes() ->
+    [
+        <<"One machine instead of a host for each node: all colonies share its processor, so with more of them a run takes longer in every variant, and time tells only how much processor time one "
+          "variant takes beside another. Processor time of a schedule, packets, messages and links are those that a cluster would have, too.">>,
+        <<"A tree of degree P has a node for each of its colonies and a node for each P processes that pass results on; TL is given as many colonies. Colonies build schedules of "
+          "40 jobs, with 4 ants each.">>,
+        <<"TL and ML are without any recovery. GR links and registers its processes with `global`, and SR the same in s_groups, so that a process that dies comes back.">>
+    ].

@@ -1,0 +1,183 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_claim_c10).
+-moduledoc "Claim C10: ant colonies finish while their processes are killed, and it costs nothing.".
+
+-behaviour(sderl_claim).
+
+-export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
+-export([verdict/1]).
+
+-import(sderl_claim_load, [axis/2, axis/3]).
+-import(sderl_claim_points, [grouped/3, value/2, sum/2, spread/2, apart/3, cell/2, scaled/2, text/1, text/2]).
+
+%% So many times as long is a cost, and within NONE times is none.
+-define(NONE, 1.1).
+-define(COST, 1.5).
+%% Kills behind a verdict, in each variant.
+-define(LEAST_KILLS, 5).
+
+-define(VARIANTS, [gr, sr]).
+
+-doc false.
+-spec id() -> binary().
+id() -> <<"C10">>.
+
+-doc false.
+-spec title() -> binary().
+title() -> <<"Ant colonies: failures">>.
+
+-doc false.
+-spec question() -> binary().
+question() -> <<"Do the ant colonies finish while a process is killed on each node every second, how much longer do they take, and how soon is a process back?">>.
+
+-doc false.
+-spec claim() -> binary().
+claim() ->
+    <<"One random process a second is killed on every node: GR and SR finish with their results, the run time does not change measurably, and a process is back in about 0.3 ms "
+      "(Chechina et al. 2017, 5.4.2)">>.
+
+-doc false.
+-spec share() -> pos_integer().
+share() -> 5.
+
+-doc false.
+-spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
+points(#{aco := #{long := #{kill_every_ms := Ms}}} = Scale) ->
+    [sderl_claim_aco:long(Scale, Variant, Asked) || Variant <- lists:reverse(?VARIANTS), Asked <- [#{}, #{chaos => #{every_ms => Ms}}]].
+
+-doc """
+`confirmed`: all runs of both variants with kills finish, with a cost and without a name left over, in at most 1.1 times the time of those without, with five kills or more in each. `refuted`: a
+run with kills does not finish, or leaves a name; or they take over 1.5 times as long, in all of several runs.
+""".
+-spec verdict([sderl_claim_points:measured()]) -> {sderl_claim:verdict(), binary()}.
+verdict(Points) ->
+    Of = [{V, both(Points, V), failed(Points, V)} || V <- ?VARIANTS],
+    Failed = [{V, Reason} || {V, _, [Reason | _]} <- Of],
+    Both = [{V, Pair} || {V, {_, _} = Pair, _} <- Of],
+    Said = text(lists:join(" ", [said(V, Pair) || {V, Pair} <- Both])),
+    Left = lists:sum([sum(Killed, [names_left]) || {_, {_, Killed}} <- Both]),
+    Enough = lists:all(fun({_, {_, Killed}}) -> sum(Killed, [kills]) >= ?LEAST_KILLS end, Both),
+    Results = lists:all(fun({_, {_, Killed}}) -> is_number(value(Killed, [best_cost])) end, Both),
+    Ratios = [R || {_, Pair} <- Both, R <- [ratio(Pair)], is_number(R)],
+    case Failed of
+        [{V, Reason} | _] ->
+            {refuted, text("~ts A run of ~ts with kills did not finish: ~ts.", [Said, upper(V), Reason])};
+        [] when Left > 0 ->
+            {refuted, text("~ts ~w names were left over.", [Said, Left])};
+        [] ->
+            Slow = [V || {V, {Plain, Killed} = Pair} <- Both, is_number(ratio(Pair)), ratio(Pair) > ?COST, apart(Killed, Plain, [seconds]) =:= more, several(Plain), several(Killed)],
+            if
+                Slow =/= [] -> {refuted, text("~ts That is a cost.", [Said])};
+                length(Ratios) < length(?VARIANTS) -> {not_shown, text("~ts Not both variants were measured with kills and without.", [Said])};
+                not Enough -> {not_shown, text("~ts These are too few kills to judge by.", [Said])};
+                not Results -> {not_shown, text("~ts A run has no result.", [Said])};
+                true ->
+                    case lists:max(Ratios) of
+                        Most when Most =< ?NONE -> {confirmed, Said};
+                        _ -> {not_shown, text("~ts Between ~w and ~w times as long is neither no cost nor clearly one.", [Said, ?NONE, ?COST])}
+                    end
+            end
+    end.
+
+several(#{runs := Runs}) -> length(Runs) > 1.
+
+upper(V) -> string:uppercase(atom_to_list(V)).
+
+ratio({Plain, Killed}) ->
+    case {value(Killed, [seconds]), value(Plain, [seconds])} of
+        {A, B} when is_number(A), is_number(B), B > 0 -> A / B;
+        _ -> undefined
+    end.
+
+said(V, {#{params := Params} = Plain, Killed} = Pair) ->
+    text("~ts on ~w nodes: ~ts s with ~w kills, ~ts s without, ~ts times; a process is back in ~ts ms (p99 ~ts, most ~ts).", [
+        upper(V), maps:get(<<"nodes">>, Params, 0), number(value(Killed, [seconds])), sum(Killed, [kills]), number(value(Plain, [seconds])), number(ratio(Pair))
+        | [number(value(Killed, scaled([recovery_us, P], 0.001))) || P <- [p50, p99, max]]
+    ]).
+
+number(Value) -> sderl_bench_table:number(Value).
+
+%% Without kills and with them, all else being equal.
+both(Points, Variant) ->
+    case killed(Points, Variant) of
+        [#{params := Params} = Killed | _] ->
+            case [Group || #{params := Of} = Group <- plain(Points, Variant), maps:remove(<<"chaos">>, Of) =:= maps:remove(<<"chaos">>, Params)] of
+                [Plain | _] -> {Plain, Killed};
+                [] -> none
+            end;
+        [] ->
+            none
+    end.
+
+killed(Points, Variant) -> grouped(Points, aco, #{variant => Variant, monitoring => off, chaos => fun is_map/1}).
+
+plain(Points, Variant) -> grouped(Points, aco, #{variant => Variant, monitoring => off, chaos => none}).
+
+%% Those of points that run without kills.
+failed(Points, Variant) ->
+    Plain = [maps:remove(<<"chaos">>, Params) || #{params := Params} <- plain(Points, Variant)],
+    [
+        Reason
+     || {Params, Reason} <- sderl_claim_points:failed(Points, aco, #{variant => Variant, chaos => fun is_map/1}),
+        lists:member(maps:remove(<<"chaos">>, Params), Plain)
+    ].
+
+-doc false.
+-spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
+page(Points) ->
+    {Verdict, Text} = verdict(Points),
+    Both = [{V, Pair} || V <- ?VARIANTS, {_, _} = Pair <- [both(Points, V)]],
+    #{
+        id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
+        plots => [
+            #{
+                title => <<"Time until a process is back">>, x => axis("percentile", "%", linear), y => axis("recovery", "ms", log),
+                marks => [#{y => 0.3, text => <<"published: 0.3 ms">>}],
+                series => [#{name => text(sderl_claim_aco:name(V)), points => percentiles(Killed)} || {V, {_, Killed}} <- Both]
+            },
+            #{
+                title => <<"Best cost after each global iteration">>, x => axis("global iterations", "", linear), y => (axis("cost", ""))#{zero => false},
+                series => [
+                    #{name => text([sderl_claim_aco:name(V), Word]), points => costs(Group)}
+                 || {V, {Plain, Killed}} <- Both, {Word, Group} <- [{", no kills", Plain}, {", kills", Killed}]
+                ]
+            }
+        ],
+        tables => [
+            #{
+                title => <<"Kills and recovery">>,
+                header => [<<"variant">>, <<"nodes">>, <<"runs">>, <<"kills">>, <<"time with kills, s">>, <<"without, s">>, <<"recovery p50, ms">>, <<"p99, ms">>, <<"max, ms">>, <<"names left">>],
+                rows => [
+                    [
+                        text(sderl_claim_aco:name(V)), text("~w", [maps:get(<<"nodes">>, Params, 0)]), text("~w", [length(Runs)]), cell(Killed, [kills]), cell(Killed, [seconds]), cell(Plain, [seconds])
+                        | [cell(Killed, scaled([recovery_us, P], 0.001)) || P <- [p50, p99, max]]
+                    ] ++ [text("~w", [sum(Killed, [names_left])])]
+                 || {V, {Plain, #{params := Params, runs := Runs} = Killed}} <- Both
+                ]
+            },
+            sderl_claim_aco:table("All points", [{[sderl_claim_aco:name(V), Word], Group} || {V, {Plain, Killed}} <- Both, {Word, Group} <- [{"", Plain}, {", kills", Killed}]])
+        ],
+        notes => [
+            <<"Kills begin after the first global iteration, and are `exit(Pid, kill)` to one process of the run on each node. A process is back when there is another one alive for the same task. What "
+              "a colony learned goes with it: a new one begins anew, and is told the best of all.">>
+            | sderl_claim_aco:notes()
+        ],
+        command => <<>>
+    }.
+
+percentiles(Killed) ->
+    [
+        #{x => X, y => Y, low => Low, high => High}
+     || {X, P} <- [{50, p50}, {99, p99}, {100, max}], {Y, Low, High} <- [spread(Killed, scaled([recovery_us, P], 0.001))]
+    ].
+
+%% The median of the runs.
+costs(#{runs := Runs} = Group) ->
+    [
+        #{x => Round, y => Y, low => Low, high => High}
+     || Round <- lists:seq(1, lists:max([0 | [length(Costs) || #{<<"round_best">> := Costs} <- Runs, is_list(Costs)]])),
+        {Y, Low, High} <- [spread(Group, fun
+            (#{<<"round_best">> := Costs}) when is_list(Costs), length(Costs) >= Round -> lists:nth(Round, Costs);
+            (_) -> undefined
+        end)]
+    ].

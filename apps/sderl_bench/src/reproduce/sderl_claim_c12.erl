@@ -1,0 +1,149 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_claim_c12).
+-moduledoc "Claim C12: monitoring costs next to nothing.".
+
+-behaviour(sderl_claim).
+
+-export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
+-export([verdict/1]).
+
+-import(sderl_claim_load, [axis/2, axis/3]).
+-import(sderl_claim_points, [text/1, text/2]).
+
+%% Published, in percent of the run time: 1.33 in the one place, 1.5 in the other.
+-define(MOST_PCT, 1.5).
+%% Pairs of runs that say something.
+-define(LEAST_PAIRS, 3).
+
+-type pair() :: {Off :: #{binary() => term()}, On :: #{binary() => term()}}.
+
+-doc false.
+-spec id() -> binary().
+id() -> <<"C12">>.
+
+-doc false.
+-spec title() -> binary().
+title() -> <<"What monitoring costs">>.
+
+-doc false.
+-spec question() -> binary().
+question() -> <<"How much more does a run cost when all nodes are monitored?">>.
+
+-doc false.
+-spec claim() -> binary().
+claim() ->
+    <<"Monitoring by the tool of the published work takes at most 1.33 % of the run time of the ant colonies (Chechina et al. 2017, Fig. 18 and 19; 1.5 % in the report of the RELEASE project)">>.
+
+-doc false.
+-spec share() -> pos_integer().
+share() -> 10.
+
+-doc false.
+-spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
+points(Scale) ->
+    [sderl_claim_aco:long(Scale, sr, Asked) || Asked <- [#{}, #{monitoring => on}]] ++
+        [sderl_claim_im:watched(Scale, rsd, Asked) || Asked <- [#{}, #{monitoring => on}]].
+
+-doc """
+By the processor time of an operation, a schedule or a delivered message, in pairs of runs without and with monitoring that follow one another. `confirmed`: of each program there are three pairs or more, and the
+95 % interval of the mean overhead is at most 1.5 %. `refuted`: for one of them all of the interval is above. Where the spread of the pairs is so large that the interval has the limit in
+it, neither can be told.
+""".
+-spec verdict([sderl_claim_points:measured()]) -> {sderl_claim:verdict(), binary()}.
+verdict(Points) ->
+    Of = [{What, overhead(Pairs, <<"cpu_us_per_op">>)} || {What, Pairs} <- programs(Points)],
+    Said = lists:join(" ", [said(What, Overhead) || {What, Overhead} <- Of]),
+    Known = [Overhead || {_, #{pairs := N} = Overhead} <- Of, N >= ?LEAST_PAIRS],
+    Limit = text("The limit is ~w %.", [?MOST_PCT]),
+    case {[ok || #{low := Low} <- Known, Low > ?MOST_PCT], [ok || #{high := High} <- Known, High > ?MOST_PCT]} of
+        _ when Said =:= [] -> {not_shown, <<"No program was measured with monitoring and without.">>};
+        {[_ | _], _} -> {refuted, text("~ts ~ts", [Said, Limit])};
+        {[], [_ | _]} -> {not_shown, text("~ts ~ts The spread is larger than what is to be told.", [Said, Limit])};
+        {[], []} when length(Known) < 2 -> {not_shown, text("~ts For a verdict both programs need ~w pairs of runs.", [Said, ?LEAST_PAIRS])};
+        {[], []} -> {confirmed, text("~ts ~ts", [Said, Limit])}
+    end.
+
+said(What, #{pairs := N, mean := Mean, low := Low, high := High, least := Least, greatest := Greatest}) ->
+    Interval = case N >= ?LEAST_PAIRS of
+        true -> text("~ts to ~ts %, ", [number(Low), number(High)]);
+        false -> ""
+    end,
+    text("~ts: ~ts % more processor time an operation (~ts~w pair~ts of runs from ~ts to ~ts %).", [What, number(Mean), Interval, N, [$s || N > 1], number(Least), number(Greatest)]);
+said(What, none) ->
+    text("~ts: not known.", [What]).
+
+number(Value) -> sderl_bench_table:number(Value).
+
+-spec programs([sderl_claim_points:measured()]) -> [{binary(), [pair()]}].
+programs(Points) ->
+    [
+        {text("~ts on ~w ~ts", [What, maps:get(Key, Params, 0), Unit]), Pairs}
+     || {Workload, What, Key, Unit} <- [{aco, "Ant colonies (SR)", <<"nodes">>, "nodes"}, {im, "Messenger (RSD)", <<"servers">>, "servers"}],
+        {Params, Pairs} <- sderl_claim_points:pairs(Points, Workload, {monitoring, off, on})
+    ].
+
+%% In percent, with the interval in which the mean is with a probability of 95 %.
+overhead(Pairs, Key) ->
+    Ratios = [100 * (On / Off - 1) || {#{Key := Off}, #{Key := On}} <- Pairs, is_number(Off), is_number(On), Off > 0],
+    case length(Ratios) of
+        0 -> none;
+        N ->
+            Mean = lists:sum(Ratios) / N,
+            Half = case N of
+                1 -> 0.0;
+                _ -> student(N - 1) * math:sqrt(lists:sum([(R - Mean) * (R - Mean) || R <- Ratios]) / (N - 1) / N)
+            end,
+            #{pairs => N, mean => Mean, low => Mean - Half, high => Mean + Half, least => lists:min(Ratios), greatest => lists:max(Ratios), all => Ratios}
+    end.
+
+%% The 97.5 % point of Student's distribution.
+student(Freedom) when Freedom =< 10 -> element(Freedom, {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23});
+student(_) -> 2.2.
+
+-doc false.
+-spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
+page(Points) ->
+    {Verdict, Text} = verdict(Points),
+    Programs = programs(Points),
+    #{
+        id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
+        plots => [
+            #{
+                title => <<"Overhead of each pair of runs, processor time of an operation">>,
+                x => axis("pair of runs", "", linear), y => axis("overhead", "%"),
+                marks => [#{y => ?MOST_PCT, text => text("~w %", [?MOST_PCT])}],
+                series => [
+                    #{name => What, points => [#{x => I, y => R, low => R, high => R} || {I, R} <- lists:enumerate(maps:get(all, Overhead))]}
+                 || {What, Pairs} <- Programs, #{} = Overhead <- [overhead(Pairs, <<"cpu_us_per_op">>)]
+                ]
+            }
+        ],
+        tables => [
+            #{
+                title => <<"Without monitoring and with it, in the order of the runs">>,
+                header => [<<"program">>, <<"pairs">>, <<"without: CPU µs per operation"/utf8>>, <<"with">>, <<"overhead, %">>, <<"95 % interval">>, <<"without: time, s">>, <<"with">>, <<"time, %">>],
+                rows => [
+                    [
+                        What, text("~w", [length(Pairs)]), spread(Pairs, 1, <<"cpu_us_per_op">>), spread(Pairs, 2, <<"cpu_us_per_op">>), mean(overhead(Pairs, <<"cpu_us_per_op">>)),
+                        interval(overhead(Pairs, <<"cpu_us_per_op">>)), spread(Pairs, 1, <<"seconds">>), spread(Pairs, 2, <<"seconds">>), mean(overhead(Pairs, <<"seconds">>))
+                    ]
+                 || {What, Pairs} <- Programs
+                ]
+            }
+        ],
+        notes => [
+            <<"With monitoring every node is asked each second for the counters of its links, `s_group:info/0`, `s_group:links/0` and its run queues, and a process on it has subscribed to the events of all groups. "
+              "The answers go over a channel that is none of the cluster's links. What a monitor does with them, on its own node, is not in these numbers.">>,
+            <<"That is the monitoring there is so far, and not the tool of the published work. Monitoring while nodes are being started, which was published too, is not measured here.">>,
+            <<"The two runs of a pair have the same seed. Processor time is compared because on one machine run time is bounded by it, and because in the messenger time is what the clients take.">>
+        ],
+        command => <<>>
+    }.
+
+spread(Pairs, Side, Key) -> text(sderl_bench_table:spread([V || Pair <- Pairs, #{Key := V} <- [element(Side, Pair)]])).
+
+mean(#{mean := Mean}) -> text(number(Mean));
+mean(none) -> <<"-">>.
+
+interval(#{pairs := N, low := Low, high := High}) when N >= ?LEAST_PAIRS -> text("~ts to ~ts", [number(Low), number(High)]);
+interval(_) -> <<"-">>.

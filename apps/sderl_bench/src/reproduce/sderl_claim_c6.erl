@@ -1,0 +1,125 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_claim_c6).
+-moduledoc "Claim C6: of the distributed ant colonies those with global names scale worst, those in s_groups best.".
+
+-behaviour(sderl_claim).
+
+-export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
+-export([verdict/1]).
+
+-import(sderl_claim_load, [axis/2, axis/3]).
+-import(sderl_claim_points, [value/2, apart/3, text/2]).
+
+%% Fewer nodes say nothing; that the order is another one says something beyond so many.
+-define(LEAST_NODES, 20).
+-define(PUBLISHED_NODES, 100).
+%% So many times as much is more; within SAME times is the same.
+-define(MORE, 1.1).
+-define(SAME, 1.05).
+
+-doc false.
+-spec id() -> binary().
+id() -> <<"C6">>.
+
+-doc false.
+-spec title() -> binary().
+title() -> <<"Ant colonies: weak scaling">>.
+
+-doc false.
+-spec question() -> binary().
+question() -> <<"With the same work on each node, which of the four distributed programs costs most as the nodes grow, and which least?">>.
+
+-doc false.
+-spec claim() -> binary().
+claim() ->
+    <<"Weak scaling of the ant colonies on up to 250 nodes: GR, with names of `global`, takes by far the longest; ML, with many levels, slightly less than TL, with two; SR, with names of s_groups, the least "
+      "(Chechina et al. 2017, Fig. 9; RELEASE project, Fig. 31)">>.
+
+-doc false.
+-spec share() -> pos_integer().
+share() -> 13.
+
+-doc false.
+-spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
+points(#{aco := #{trees := Trees}} = Scale) ->
+    [Most | Others] = lists:reverse(lists:sort(Trees)),
+    Order = [Most | case Others of [] -> []; _ -> [lists:last(Others) | lists:droplast(Others)] end],
+    [sderl_claim_aco:weak(Scale, Variant, Tree) || Tree <- Order, Variant <- [gr, sr, ml, tl]].
+
+-doc """
+At the largest number of nodes at which all four were measured, by the processor time of a schedule, as time on one machine is that of its processor. `confirmed`: in several runs GR takes
+more than each of the others, by over 1.1 times, and more beside SR than on the fewest nodes; it is not the fastest; and SR takes at most 1.05 times what TL and ML take. `refuted`: on over 100
+nodes GR takes less than one of the others, or SR over 1.1 times as much, in each of several runs.
+""".
+-spec verdict([sderl_claim_points:measured()]) -> {sderl_claim:verdict(), binary()}.
+verdict(Points) ->
+    case sderl_claim_aco:order(Points, sderl_claim_aco:variants()) of
+        none -> {not_shown, <<"There is no number of nodes at which all four were measured.">>};
+        {N, By} -> judge(N, By, Points)
+    end.
+
+judge(N, #{gr := Gr, sr := Sr, tl := Tl, ml := Ml} = By, Points) ->
+    Cpu = fun(Group) -> value(Group, [cpu_us_per_op]) end,
+    Runs = lists:min([length(R) || #{runs := R} <- maps:values(By)]),
+    Said = said(N, By),
+    Worst = lists:all(fun(Other) -> more(Gr, Other) end, [Sr, Tl, Ml]),
+    Growth = growth(N, Points),
+    Least = lists:all(fun(Other) -> Cpu(Sr) =< ?SAME * Cpu(Other) end, [Tl, Ml]),
+    Turned = lists:any(fun(Other) -> more(Other, Gr) end, [Sr, Tl, Ml]) orelse lists:any(fun(Other) -> more(Sr, Other) end, [Tl, Ml]),
+    case lists:all(fun(Group) -> is_number(Cpu(Group)) end, maps:values(By)) of
+        false -> {not_shown, <<"The processor time of a schedule was not measured.">>};
+        true when N < ?LEAST_NODES -> {not_shown, text("~ts These are too few nodes to judge by.", [Said])};
+        true when Runs < 2 -> {not_shown, text("~ts There is one run of some of them, which is too few.", [Said])};
+        true when Worst, Least, Growth -> {confirmed, text("~ts GR costs most, and more so than on the fewest nodes; SR no more than TL and ML.", [Said])};
+        true when Turned, N > ?PUBLISHED_NODES -> {refuted, text("~ts The order is another one.", [Said])};
+        true -> {not_shown, text("~ts That is not the published order, or not clearly; there the nodes were up to 250.", [Said])}
+    end.
+
+more(A, B) -> apart(A, B, [cpu_us_per_op]) =:= more andalso value(A, [cpu_us_per_op]) > ?MORE * value(B, [cpu_us_per_op]).
+
+%% What GR costs beside SR grows with the nodes; and it does not come first.
+growth(N, Points) ->
+    Ratios = [
+        {M, A / B}
+     || {M, Gr} <- sderl_claim_aco:sized(Points, gr), {L, Sr} <- sderl_claim_aco:sized(Points, sr), L =:= M,
+        A <- [value(Gr, [cpu_us_per_op])], B <- [value(Sr, [cpu_us_per_op])], is_number(A), is_number(B), B > 0
+    ],
+    case Ratios of
+        [{First, Small} | [_ | _]] when First < N -> {N, Large} = lists:keyfind(N, 1, Ratios), Large > Small;
+        _ -> false
+    end andalso not fastest(gr, N, Points).
+
+fastest(Variant, N, Points) ->
+    {N, By} = sderl_claim_aco:order(Points, sderl_claim_aco:variants()),
+    Times = lists:sort([{S, V} || V := Group <- By, S <- [value(Group, [seconds])], is_number(S)]),
+    case Times of
+        [{_, Variant} | _] -> true;
+        _ -> false
+    end.
+
+said(N, By) ->
+    Of = fun(Key) ->
+        lists:join(", ", [text("~ts ~ts", [string:uppercase(atom_to_list(V)), sderl_bench_table:number(value(map_get(V, By), [Key]))]) || V <- sderl_claim_aco:variants()])
+    end,
+    text("With ~w nodes a schedule takes this much processor time in µs: ~ts; a run this long in s: ~ts; packets: ~ts.", [N, Of(cpu_us_per_op), Of(seconds), Of(packets)]).
+
+-doc false.
+-spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
+page(Points) ->
+    {Verdict, Text} = verdict(Points),
+    Plot = fun(Title, Y, What) -> sderl_claim_aco:plot(Title, Y, Points, What) end,
+    #{
+        id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
+        plots => [
+            Plot("Run time, bounded by the one processor", axis("time", "s", log), [seconds]),
+            Plot("Processor time of a schedule", axis("CPU time", "µs"), [cpu_us_per_op]),
+            Plot("Packets of a run", axis("packets", "", log), [packets]),
+            Plot("Links of all nodes", axis("links", "", log), [links_total]),
+            Plot("Processor", axis("of all cores", "%"), [cpu_pct])
+        ],
+        tables => [
+            sderl_claim_aco:table("All points", [{sderl_claim_aco:name(V), Group} || V <- sderl_claim_aco:variants(), {_, Group} <- sderl_claim_aco:sized(Points, V)])
+        ],
+        notes => sderl_claim_aco:notes(),
+        command => <<>>
+    }.

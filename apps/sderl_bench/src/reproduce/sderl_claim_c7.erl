@@ -1,0 +1,118 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_claim_c7).
+-moduledoc "Claim C7: ant colonies in s_groups send the fewest packets, those with global names the most.".
+
+-behaviour(sderl_claim).
+
+-export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
+-export([verdict/1]).
+
+-import(sderl_claim_load, [axis/3]).
+-import(sderl_claim_points, [value/2, apart/3, text/2]).
+
+%% Fewer nodes say nothing; so many are needed to say that the order is another one.
+-define(LEAST_NODES, 20).
+-define(ENOUGH_NODES, 40).
+%% So many times as many are more.
+-define(MORE, 1.1).
+%% The number of nodes at which factors are told, beside the largest.
+-define(TOLD_NODES, 50).
+
+-define(VARIANTS, [gr, ml, sr]).
+
+-doc false.
+-spec id() -> binary().
+id() -> <<"C7">>.
+
+-doc false.
+-spec title() -> binary().
+title() -> <<"Ant colonies: network traffic">>.
+
+-doc false.
+-spec question() -> binary().
+question() -> <<"How many packets does a run take with many levels, with names of `global`, and with names of s_groups?">>.
+
+-doc false.
+-spec claim() -> binary().
+claim() ->
+    <<"At 145 nodes SR receives 0.5 million packets, ML twice and GR three times as many (Chechina et al. 2017, Fig. 10; RELEASE project, Fig. 32)">>.
+
+-doc false.
+-spec share() -> pos_integer().
+share() -> 1.
+
+-doc false.
+-spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
+points(Scale) -> [Point || #{params := #{variant := V}} = Point <- sderl_claim_c6:points(Scale), lists:member(V, ?VARIANTS)].
+
+-doc """
+At the largest number of nodes at which all three were measured. `confirmed`: SR sends fewer packets than ML, and ML fewer than GR, by over 1.1 times and in all runs. `refuted`: on 40 nodes or more, one of
+these is the other way round by as much.
+""".
+-spec verdict([sderl_claim_points:measured()]) -> {sderl_claim:verdict(), binary()}.
+verdict(Points) ->
+    case sderl_claim_aco:order(Points, ?VARIANTS) of
+        none ->
+            {not_shown, <<"There is no number of nodes at which all three were measured.">>};
+        {N, #{gr := Gr, ml := Ml, sr := Sr} = By} ->
+            What = what(maps:values(By)),
+            More = fun(A, B) -> more(A, B, What) end,
+            Said = text("~ts ~ts", [lists:join(" ", [said(M, Of, What) || {M, Of} <- told(N, By, Points)]), unit(What)]),
+            case [Group || Group <- maps:values(By), not is_number(value(Group, What))] of
+                [_ | _] -> {not_shown, <<"Packets were not counted.">>};
+                [] when N < ?LEAST_NODES -> {not_shown, text("~ts These are too few nodes to judge by.", [Said])};
+                [] ->
+                    case {More(Ml, Sr) andalso More(Gr, Ml), More(Sr, Ml) orelse More(Ml, Gr) orelse More(Sr, Gr)} of
+                        {true, _} -> {confirmed, Said};
+                        {false, true} when N >= ?ENOUGH_NODES -> {refuted, text("~ts The order is another one.", [Said])};
+                        _ -> {not_shown, text("~ts That is not the published order, or not clearly.", [Said])}
+                    end
+            end
+    end.
+
+more(A, B, What) -> apart(A, B, What) =:= more andalso value(A, What) > ?MORE * value(B, What).
+
+%% Where the system does not tell of packets, messages.
+what(Groups) ->
+    case lists:all(fun(Group) -> is_number(value(Group, [packets])) end, Groups) of
+        true -> [packets];
+        false -> [messages]
+    end.
+
+unit([packets]) -> "Packets are TCP segments that the nodes sent, acknowledgements among them, the making of links and groups included as far as a run does it.";
+unit([messages]) -> "The system does not tell of packets: these are messages, each a write to a socket.".
+
+told(N, By, Points) ->
+    Near = [M || {M, _} <- sderl_claim_aco:sized(Points, sr), M =< ?TOLD_NODES, M < N, N > ?TOLD_NODES],
+    [{M, Of} || M <- lists:sublist(lists:reverse(lists:sort(Near)), 1), Of <- [at(M, Points)], map_size(Of) =:= length(?VARIANTS)] ++ [{N, By}].
+
+at(N, Points) -> #{V => Group || V <- ?VARIANTS, {M, Group} <- sderl_claim_aco:sized(Points, V), M =:= N}.
+
+said(N, #{gr := Gr, ml := Ml, sr := Sr}, What) ->
+    [A, B, C] = [value(Group, What) || Group <- [Gr, Ml, Sr]],
+    Times = fun(X) when is_number(X), is_number(C), C > 0 -> sderl_bench_table:number(X / C); (_) -> "-" end,
+    text("With ~w nodes SR sends ~ts, ML ~ts (~ts times as many), GR ~ts (~ts times).",
+         [N, sderl_bench_table:number(C), sderl_bench_table:number(B), Times(B), sderl_bench_table:number(A), Times(A)]).
+
+-doc false.
+-spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
+page(Points) ->
+    {Verdict, Text} = verdict(Points),
+    Plot = fun(Title, Y, What) -> sderl_claim_aco:plot(Title, Y, Points, What) end,
+    #{
+        id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
+        plots => [
+            Plot("Packets sent in a run", axis("packets", "", log), [packets]),
+            Plot("Messages between nodes", axis("messages", "", log), [messages]),
+            Plot("Bytes between nodes", axis("bytes", "B", log), [bytes]),
+            Plot("Links of a node, at most", axis("links", "", log), [links_per_node_max])
+        ],
+        tables => [
+            sderl_claim_aco:table("All points", [{sderl_claim_aco:name(V), Group} || V <- sderl_claim_aco:variants(), {_, Group} <- sderl_claim_aco:sized(Points, V)])
+        ],
+        notes => [
+            <<"What is sent is counted on each node, so that the sum over the nodes counts all between them once; what they receive is the same sum.">>
+            | sderl_claim_aco:notes()
+        ],
+        command => <<>>
+    }.

@@ -1,0 +1,104 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_claim_c8).
+-moduledoc "Claim C8: without failures the messenger delivers the same in s_groups and in one cluster.".
+
+-behaviour(sderl_claim).
+
+-export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
+-export([verdict/1]).
+
+-import(sderl_claim_load, [axis/2, axis/3]).
+-import(sderl_claim_points, [grouped/3, value/2, apart/3, series/3, scaled/2, text/2]).
+
+%% In percent: within EQUAL is the same, over APART is another one.
+-define(EQUAL, 5).
+-define(APART, 20).
+-define(RANGE, 4).
+
+-doc false.
+-spec id() -> binary().
+id() -> <<"C8">>.
+
+-doc false.
+-spec title() -> binary().
+title() -> <<"Messenger: throughput">>.
+
+-doc false.
+-spec question() -> binary().
+question() -> <<"Does the messenger deliver as much in s_groups (RSD) as in one cluster (RD), on few servers and on many?">>.
+
+-doc false.
+-spec claim() -> binary().
+claim() ->
+    <<"Without failures, with one router and 3 to 16 servers, the throughput of RD-IM and of RSD-IM grows alike (Chechina et al. 2017, Fig. 11)">>.
+
+-doc false.
+-spec share() -> pos_integer().
+share() -> 12.
+
+-doc false.
+-spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
+points(#{im := #{servers := Servers}} = Scale) ->
+    Order = lists:uniq([lists:min(Servers), lists:max(Servers)] ++ lists:reverse(lists:sort(Servers))),
+    [sderl_claim_im:free(Scale, Mode, N) || N <- Order, Mode <- sderl_claim_im:modes()].
+
+-doc """
+Compares the messages delivered a minute at each number of servers. `confirmed`: within 5 % of each other at all of them, over a fourfold range. `refuted`: at one of them over 20 %
+apart, in each of several runs.
+""".
+-spec verdict([sderl_claim_points:measured()]) -> {sderl_claim:verdict(), binary()}.
+verdict(Points) ->
+    [Rd, Rsd] = [sized(Points, Mode) || Mode <- sderl_claim_im:modes()],
+    Both = [
+        {N, A, B, 100 * (Y / X - 1)}
+     || {N, A} <- Rd, {M, B} <- Rsd, N =:= M, X <- [value(A, [delivered_per_min])], Y <- [value(B, [delivered_per_min])], is_number(X), X > 0, is_number(Y)
+    ],
+    case Both of
+        [] -> {not_shown, <<"There is no number of servers at which both were measured.">>};
+        [{First, _, _, _} | _] ->
+            {Last, A, B, _} = lists:last(Both),
+            {Off, At} = lists:max([{abs(D), N} || {N, _, _, D} <- Both]),
+            Said = text(
+                "From ~w to ~w servers RSD and RD differ by ~ts % at most (with ~w servers). With ~w servers RD delivers ~ts messages a minute and RSD ~ts, in time ~ts and ~ts %, processor ~ts and ~ts %.",
+                [First, Last, number(Off), At, Last | [number(value(G, [Key])) || Key <- [delivered_per_min, qos_pct, cpu_pct], G <- [A, B]]]
+            ),
+            Apart = [N || {N, X, Y, D} <- Both, abs(D) > ?APART, apart(X, Y, [delivered_per_min]) =/= overlap, several(X), several(Y)],
+            if
+                Apart =/= [] -> {refuted, text("~ts They are apart.", [Said])};
+                Last < ?RANGE * First -> {not_shown, text("~ts The range is too small to judge by.", [Said])};
+                Off =< ?EQUAL -> {confirmed, Said};
+                true -> {not_shown, text("~ts That is neither the same nor clearly apart.", [Said])}
+            end
+    end.
+
+several(#{runs := Runs}) -> length(Runs) > 1.
+
+number(Value) -> sderl_bench_table:number(Value).
+
+%% By servers: with one router, without kills and without monitoring.
+sized(Points, Mode) ->
+    lists:ukeysort(1, [
+        {N, Group} || #{params := #{<<"servers">> := N}} = Group <- grouped(Points, im, #{mode => Mode, routers => 1, chaos => none, monitoring => off})
+    ]).
+
+-doc false.
+-spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
+page(Points) ->
+    {Verdict, Text} = verdict(Points),
+    Sized = [{sderl_claim_im:name(Mode), sized(Points, Mode)} || Mode <- sderl_claim_im:modes()],
+    Plot = fun(Title, Y, What) ->
+        #{title => Title, x => (axis("servers", "", linear))#{zero => true}, y => Y, series => [series(Name, Groups, What) || {Name, Groups} <- Sized]}
+    end,
+    #{
+        id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
+        plots => [
+            Plot(<<"Messages delivered">>, axis("delivered", "messages/min"), [delivered_per_min]),
+            Plot(<<"Latency of a message, median">>, axis("p50", "ms"), scaled([latency_us, p50], 0.001)),
+            Plot(<<"Latency of a message, 99th percentile">>, axis("p99", "ms"), scaled([latency_us, p99], 0.001)),
+            Plot(<<"Processor time of a message">>, axis("CPU time", "µs"), [cpu_us_per_op]),
+            Plot(<<"Links of a node, at most">>, axis("links", ""), [links_per_node_max])
+        ],
+        tables => [sderl_claim_im:table("All points", [Group || {_, Of} <- Sized, {_, Group} <- Of])],
+        notes => [<<"Each server has as many clients whatever their number, so equal throughput of all servers together is growth in proportion to them.">> | sderl_claim_im:notes()],
+        command => <<>>
+    }.

@@ -1,0 +1,188 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_claim_c9).
+-moduledoc "Claim C9: the messenger delivers the same while its processes are killed.".
+
+-behaviour(sderl_claim).
+
+-export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
+-export([verdict/1]).
+
+-import(sderl_claim_load, [axis/2, axis/3]).
+-import(sderl_claim_points, [grouped/3, value/2, sum/2, spread/2, text/1, text/2]).
+
+%% Throughput in percent of that without kills: at least so much is no impact, and less than that is one.
+-define(NONE, 95).
+-define(IMPACT, 80).
+%% Kills behind a verdict, in all.
+-define(LEAST_KILLS, 10).
+
+-doc false.
+-spec id() -> binary().
+id() -> <<"C9">>.
+
+-doc false.
+-spec title() -> binary().
+title() -> <<"Messenger: failures">>.
+
+-doc false.
+-spec question() -> binary().
+question() -> <<"Does the messenger go on delivering while its processes are killed, and does it lose no conversation but those whose processes were killed?">>.
+
+-doc false.
+-spec claim() -> binary().
+claim() ->
+    <<"With 2 routers and 12 servers, a random process killed every 15 s, then every 5 s, then a database every 5 s down to every second, from minute 5 to 15: no impact on the throughput of "
+      "RD-IM or of RSD-IM (Chechina et al. 2017, Fig. 12)">>.
+
+-doc false.
+-spec share() -> pos_integer().
+share() -> 14.
+
+-doc false.
+-spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
+points(Scale) ->
+    %% The most kills first.
+    Stages = [none | lists:reverse(sderl_claim_im:stages(Scale))],
+    [sderl_claim_im:killed(Scale, Mode, Stage) || Stage <- Stages, Mode <- sderl_claim_im:modes()].
+
+-doc """
+`confirmed`: in both modes, with all kills that were tried, at least 95 % is delivered of what is delivered without kills, no name is left over, and no conversation ended of which no process was killed; with 10 kills or more behind
+it. `refuted`: such a conversation or name in one of the runs; or a run that did not end in order; or less than 80 % is delivered.
+""".
+-spec verdict([sderl_claim_points:measured()]) -> {sderl_claim:verdict(), binary()}.
+verdict(Points) ->
+    Of = [{Mode, Group, Plain} || Mode <- sderl_claim_im:modes(), Plain <- plain(Points, Mode), Group <- killed(Points, Mode)],
+    case [Mode || Mode <- sderl_claim_im:modes(), not lists:keymember(Mode, 1, Of)] of
+        [_ | _] = Missing when Of =:= [] -> {failing(Points, not_shown), text("~tsNothing was measured with kills and without, neither with ~ts.", [broken_off(Points), words(Missing)])};
+        Missing -> judge(Of, Missing, Points)
+    end.
+
+judge(Of, Missing, Points) ->
+    Kills = lists:sum([sum(Group, [kills]) || {_, Group, _} <- Of]),
+    Parts = [{percent(Group, Plain), Mode, Group} || {Mode, Group, Plain} <- Of],
+    Known = [Part || {P, _, _} = Part <- Parts, is_number(P)],
+    Wrong = lists:sum([sum(Group, [Key]) || {_, Group, _} <- Of, Key <- [broken_conversations_not_killed, names_left]]),
+    Lost = lists:sum([sum(Group, [lost_conversations]) || {_, Group, _} <- Of]),
+    Messages = lists:sum([sum(Group, [lost_messages]) || {_, Group, _} <- Of]),
+    Said = text("~ts~w kills. ~ts Conversations that ended though no process of theirs was killed, and names left over: ~w. Conversations lost with a process: ~w, messages: ~w.",
+                [broken_off(Points), Kills, least(Known), Wrong, Lost, Messages]),
+    {Least, _, _} = lists:min([{?NONE, x, x} | Known]),
+    if
+        Wrong > 0 -> {refuted, Said};
+        Least < ?IMPACT -> {refuted, Said};
+        Known =:= [] -> {failing(Points, not_shown), Said};
+        Missing =/= [] -> {failing(Points, not_shown), text("~ts Nothing was measured with ~ts.", [Said, words(Missing)])};
+        Kills < ?LEAST_KILLS -> {failing(Points, not_shown), text("~ts These are too few kills to judge by.", [Said])};
+        Least < ?NONE -> {failing(Points, not_shown), text("~ts Between ~w and ~w % is neither no impact nor clearly one.", [Said, ?IMPACT, ?NONE])};
+        true -> {failing(Points, confirmed), Said}
+    end.
+
+least([]) -> "Throughput is not known.";
+least(Known) ->
+    {Pct, Mode, #{params := #{<<"chaos">> := Chaos}}} = lists:min(Known),
+    text("With kills ~ts % of what is delivered without them at least (~ts, ~ts).", [sderl_bench_table:number(Pct), string:uppercase(atom_to_list(Mode)), sderl_claim_im:stage(Chaos, long)]).
+
+%% Runs with kills that did not end, while runs without did, are what the claim denies.
+failing(Points, Otherwise) ->
+    case broken_off(Points) of
+        "" -> Otherwise;
+        _ -> refuted
+    end.
+
+broken_off(Points) ->
+    Fine = [Mode || Mode <- sderl_claim_im:modes(), plain(Points, Mode) =/= []],
+    case [Reason || Mode <- Fine, {_, Reason} <- sderl_claim_points:failed(Points, im, #{mode => Mode, chaos => fun is_map/1})] of
+        [] -> "";
+        [Reason | _] = All -> text("~w run~ts with kills did not end in order (~ts). ", [length(All), [$s || length(All) > 1], Reason])
+    end.
+
+words(Modes) -> lists:join(" and ", [string:uppercase(atom_to_list(Mode)) || Mode <- Modes]).
+
+percent(Group, Plain) ->
+    case {value(Group, [delivered_per_min]), value(Plain, [delivered_per_min])} of
+        {A, B} when is_number(A), is_number(B), B > 0 -> 100 * A / B;
+        _ -> undefined
+    end.
+
+killed(Points, Mode) ->
+    lists:sort(fun(A, B) -> every(A) >= every(B) end, grouped(Points, im, #{mode => Mode, monitoring => off, chaos => fun is_map/1})).
+
+every(#{params := #{<<"chaos">> := #{<<"every_ms">> := Ms} = Chaos}}) -> {maps:get(<<"classes">>, Chaos, <<"all">>) =:= <<"all">>, Ms}.
+
+%% The same without kills.
+plain(Points, Mode) ->
+    Of = fun(#{params := Params}) -> maps:remove(<<"chaos">>, Params) end,
+    Killed = [Of(Group) || Group <- killed(Points, Mode)] ++
+        [maps:remove(<<"chaos">>, Params) || {Params, _} <- sderl_claim_points:failed(Points, im, #{mode => Mode, chaos => fun is_map/1})],
+    lists:sublist([Group || Group <- grouped(Points, im, #{mode => Mode, monitoring => off, chaos => none}), lists:member(Of(Group), Killed)], 1).
+
+-doc false.
+-spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
+page(Points) ->
+    {Verdict, Text} = verdict(Points),
+    Groups = [Group || Mode <- sderl_claim_im:modes(), Group <- plain(Points, Mode) ++ killed(Points, Mode)],
+    #{
+        id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
+        plots => [parts(Points) | [timeline(Points, Mode) || Mode <- sderl_claim_im:modes()]],
+        tables => [sderl_claim_im:table("All points", Groups)],
+        notes => [
+            compressed(Groups),
+            <<"A process is killed with `exit(Pid, kill)`. A conversation whose own process is killed is lost, as published: both clients are told. What must not be is that another one ends, or that a name stays "
+              "without a process. Recovery is from the kill until there is a process for the same task again.">>,
+            <<"Each rate of kills is a run of its own here, all else being equal, where the published experiment went through them in one.">>
+            | sderl_claim_im:notes()
+        ],
+        command => <<>>
+    }.
+
+%% A database was killed every second at the most.
+compressed(Groups) ->
+    Periods = [Ms || #{params := #{<<"chaos">> := #{<<"every_ms">> := Ms, <<"classes">> := <<"databases">>}}} <- Groups],
+    case lists:min([1000 | Periods]) of
+        1000 -> <<"The periods of the kills are the published ones; a scale with less time has shorter ones in proportion.">>;
+        Ms -> text("Time is compressed: the periods of the kills are ~ts times shorter than published. A process takes as long to come back as ever, so that is harder to bear.", [sderl_bench_table:number(1000 / Ms)])
+    end.
+
+%% Throughput by the kills of a minute.
+parts(Points) ->
+    #{
+        title => <<"Messages delivered, by kills">>, x => axis("kills a minute", "", linear), y => axis("of those without kills", "%"),
+        marks => [#{y => ?NONE, text => text("~w %", [?NONE])}],
+        series => [
+            #{name => text([sderl_claim_im:name(Mode), ", ", What]), points => sorted([
+                #{x => 60_000 / Ms, y => 100 * M / P, low => 100 * L / P, high => 100 * H / P}
+             || Plain <- plain(Points, Mode), P <- [value(Plain, [delivered_per_min])], is_number(P), P > 0,
+                #{params := #{<<"chaos">> := #{<<"every_ms">> := Ms} = Chaos}} = Group <- lists:reverse(killed(Points, Mode)),
+                maps:get(<<"classes">>, Chaos, <<"all">>) =:= Class,
+                {M, L, H} <- [spread(Group, [delivered_per_min])]
+            ])}
+         || Mode <- sderl_claim_im:modes(), {Class, What} <- [{<<"all">>, "anything"}, {<<"databases">>, "databases"}]
+        ]
+    }.
+
+sorted(Points) -> [Point || {_, Point} <- lists:ukeysort(1, [{X, Point} || #{x := X} = Point <- Points])].
+
+%% What is delivered over time, without kills and with the most of each kind.
+timeline(Points, Mode) ->
+    Killed = killed(Points, Mode),
+    Most = [lists:last(Of) || Class <- [<<"all">>, <<"databases">>], [_ | _] = Of <- [[G || #{params := #{<<"chaos">> := Chaos}} = G <- Killed, maps:get(<<"classes">>, Chaos, <<"all">>) =:= Class]]],
+    #{
+        title => text(["Messages delivered over time: ", sderl_claim_im:name(Mode)]),
+        x => (axis("time", "s", linear))#{zero => true}, y => axis("delivered", "messages/s"),
+        series => [
+            #{name => text(sderl_claim_im:stage(maps:get(<<"chaos">>, Params, none), long)), points => over_time(Runs)}
+         || #{params := Params, runs := Runs} <- plain(Points, Mode) ++ Most
+        ]
+    }.
+
+%% Of each interval, over the runs. An interval ends at its time, and the first begins at 0.
+over_time(Runs) ->
+    Rates = [rates(lists:sort([{T, N} || #{<<"t_s">> := T, <<"delivered">> := N} <- Of, is_number(T), is_number(N)]), 0) || #{<<"timeline">> := Of} <- Runs, is_list(Of)],
+    [
+        #{x => T, y => sderl_bench_table:median(Of), low => lists:min(Of), high => lists:max(Of)}
+     || T <- lists:usort([T || {T, _} <- lists:append(Rates)]), [_ | _] = Of <- [[R || {U, R} <- lists:append(Rates), U == T]]
+    ].
+
+rates([{T, N} | Rest], Before) when T > Before -> [{T, N / (T - Before)} | rates(Rest, T)];
+rates([_ | Rest], Before) -> rates(Rest, Before);
+rates([], _) -> [].
