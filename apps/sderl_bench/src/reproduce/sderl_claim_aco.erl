@@ -15,7 +15,7 @@ P^X colonies (`leaves/2`). `tl` is given as many colonies as the trees have, so 
 -import(sderl_claim_points, [chosen/3, grouped/3, value/2, series/3, cell/2, text/1, text/2]).
 
 %% Seconds of processor time that a schedule of 100 jobs takes on a machine of today, and how it grows with the jobs: with their square.
--define(ANT_S, 0.0005).
+-define(ANT_S, 0.00006).
 %% Processors: those of the smallest machine.
 -define(CORES, 2).
 
@@ -34,7 +34,7 @@ quality(#{aco := #{quality := #{ants := Ants, local_iterations := L, global_iter
             search => none, monitoring => off, chaos => none
         },
         fixed_s => 0,
-        work_s => 1 + work_s(Colonies * Ants * L * G, Size)
+        work_s => 0.7 + work_s(Colonies * Ants * L * G, Size)
     }.
 
 -doc "The same work on each colony's node, with more of them on more nodes.".
@@ -225,6 +225,6 @@ notes() ->
         <<"One machine instead of a host for each node: all colonies share its processor, so with more of them a run takes longer in every variant, and time tells only how much processor time one "
           "variant takes beside another. Processor time of a schedule, packets, messages and links are those that a cluster would have, too.">>,
         <<"A tree of degree P has a node for each of its colonies and a node for each P processes that pass results on; TL is given as many colonies. Colonies build schedules of "
-          "40 jobs, with 4 ants each.">>,
+          "100 jobs, with 4 ants each.">>,
         <<"TL and ML are without any recovery. GR links and registers its processes with `global`, and SR the same in s_groups, so that a process that dies comes back.">>
     ].

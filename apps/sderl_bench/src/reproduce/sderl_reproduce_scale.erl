@@ -122,8 +122,8 @@ fixed(small) ->
         rate => 60, base_pct => 2, shares => [2, 10], few => [], least_ops => 300, least_s => 6, warmup_s => 1,
         orbit => orbit(20_000, [1, 20], [], 2),
         aco => aco(#{
-            instances => 3, colonies => [1, 4, 16], iterations => {5, 5},
-            trees => [{5, 2}, {23, 2}], work => {20, 10}, long => {{11, 2}, 8}
+            instances => 4, colonies => [1, 4, 16, 64], iterations => {5, 10},
+            trees => [{5, 2}, {23, 2}], work => {20, 20}, long => {{11, 2}, 10}
         }),
         im => im(#{servers => [3, 12], clients => 20, speed => 20, seconds => 4, warmup_s => 1, chaos => {4, 5}, compressed => 10, random_s => [5], database_s => [1]})
     };
@@ -134,8 +134,8 @@ fixed(medium) ->
         rate => 15, base_pct => 1, shares => [1, 10], few => [], least_ops => 300, least_s => 10, warmup_s => 3,
         orbit => orbit(100_000, [1, 2, 4, 10, 20, 40, 60, 80], [10, 40, 80], 8),
         aco => aco(#{
-            instances => 8, colonies => [1, 4, 16, 64], iterations => {5, 10},
-            trees => [{5, 2}, {11, 2}, {23, 2}, {47, 2}], work => {20, 20}, long => {{23, 2}, 5}
+            instances => 12, colonies => [1, 4, 16, 64, 256], iterations => {10, 20},
+            trees => [{5, 2}, {11, 2}, {23, 2}, {47, 2}], work => {20, 20}, long => {{23, 2}, 15}
         }),
         im => im(#{
             servers => [3, 4, 6, 8, 12, 16], clients => 20, speed => 20, seconds => 10, warmup_s => 2, chaos => {12, 15}, compressed => 5,
@@ -150,7 +150,7 @@ fixed(test) ->
         rate => 20, base_pct => 25, shares => [25], few => [], least_ops => 10, least_s => 1, warmup_s => 1,
         orbit => (orbit(500, [1, 2], [2], 1))#{workers := 2, gateways := 1},
         aco => (aco(#{instances => 1, colonies => [1, 2], iterations => {2, 2}, trees => [{5, 2}], work => {2, 2}, long => {{5, 2}, 2}}))#{
-            instances := [generated(10, 1)]
+            instances := [generated(10, 1)], work := #{n => 10, ants => 2, local_iterations => 2, global_iterations => 3}
         },
         im => (im(#{servers => [2], clients => 4, speed => 50, seconds => 2, warmup_s => 1, chaos => {2, 2}, compressed => 20, random_s => [5], database_s => [5]}))#{
             chaos_routers := 1
@@ -170,7 +170,7 @@ full(100) ->
         orbit := orbit(200_000, [1, 2, 4, 10, 20, 40, 60, 80, 100], [10, 40, 80, 100], 15),
         aco := aco(#{
             instances => 25, colonies => [1, 2, 4, 8, 16, 32, 64, 128, 256], iterations => {20, 20},
-            trees => [{5, 2}, {11, 2}, {23, 2}, {47, 2}, {95, 2}], work => {20, 20}, long => {{23, 2}, 20}
+            trees => [{5, 2}, {11, 2}, {23, 2}, {47, 2}, {95, 2}], work => {20, 20}, long => {{23, 2}, 100}
         }),
         im := im(#{
             servers => [3, 4, 6, 8, 12, 16], clients => 40, speed => 10, seconds => 60, warmup_s => 5, chaos => {12, 120}, compressed => 1,
@@ -184,7 +184,7 @@ aco(#{instances := Count, colonies := Colonies, iterations := {L, G}, trees := T
         instances => [generated(100, I) || I <- lists:seq(1, Count)],
         quality => #{colonies => Colonies, ants => 4, local_iterations => L, global_iterations => G},
         trees => Trees,
-        work => #{n => 40, ants => 4, local_iterations => WorkL, global_iterations => WorkG},
+        work => #{n => 100, ants => 4, local_iterations => WorkL, global_iterations => WorkG},
         long => #{tree => Tree, times => Times, kill_every_ms => 1000}
     }.
 
