@@ -1,0 +1,258 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_im_cluster).
+-moduledoc """
+The nodes of a messenger, and one run on them.
+
+The program at hand is no node of them: what it does goes over the fleet's control channel and adds no link.
+""".
+
+-export([plan/2, start/2, stop/2, on/3, conf/2, names/2]).
+-export_type([params/0, outcome/0]).
+
+-doc "As of `sderl_im:run/2`, complete.".
+-type params() :: #{
+    mode := sderl_im_layout:mode(),
+    servers := pos_integer(),
+    routers := pos_integer(),
+    clients := pos_integer(),
+    client_nodes := pos_integer(),
+    seconds := pos_integer(),
+    warmup_s := number(),
+    speed := number(),
+    threshold_us := pos_integer(),
+    chaos := none | #{every_ms := pos_integer(), classes => all | databases},
+    seed := term(),
+    timeout_ms := pos_integer(),
+    atom() => term()
+}.
+
+-doc """
+`results` of each client node; `kills` of chaos; `left`: what was there that should not be, after the end: clients that could not log out, rows in databases,
+names; `missing`: names that were not there when chaos had ended.
+""".
+-type outcome() :: #{
+    results := [sderl_im_traffic:result()],
+    usage := sderl_bench_meter:usage(),
+    kills := [map()],
+    began_us := integer(),
+    missing := [term()],
+    clients_left := non_neg_integer(),
+    rows_left := non_neg_integer(),
+    names_left := non_neg_integer() | undefined
+}.
+
+-define(CALL_MS, 120_000).
+-define(READY_MS, 60_000).
+-define(LONG_MS, 600_000).
+%% From the word to begin until all have it.
+-define(LEAD_MS, 500).
+%% What was killed last may take so long to be back.
+-define(BACK_MS, 20_000).
+-define(LEFT_MS, 5000).
+
+-doc "The plan of a fleet for it.".
+-spec plan(params(), Label :: unicode:chardata()) -> sderl_fleet:plan().
+plan(#{mode := Mode, servers := Servers, routers := Routers, client_nodes := Clients} = Params, Label) ->
+    Family = case Mode of
+        rd -> #{connect_all => true};
+        rsd -> #{apps => [sderl]}
+    end,
+    #{
+        families => [Family#{name => Name, count => Count} || {Name, Count} <- [{router, Routers}, {server, Servers}, {client, Clients}]],
+        s_groups => [{Group, normal, Members} || Mode =:= rsd, {Group, Members} <- sderl_im_layout:groups(Params)],
+        progress => sderl_progress:reporter([Label, ": starting nodes"])
+    }.
+
+-doc "Who is where on the nodes of a fleet that was started with such a plan.".
+-spec conf([node()], params()) -> sderl_im_layout:conf().
+conf(Nodes, #{mode := Mode, servers := ServerCount, routers := RouterCount, timeout_ms := RetryMs}) ->
+    {Routers, Others} = lists:split(RouterCount, Nodes),
+    {Servers, Clients} = lists:split(ServerCount, Others),
+    sderl_im_layout:new(#{mode => Mode, servers => Servers, routers => Routers, clients => Clients, retry_ms => RetryMs}).
+
+-doc "Links the nodes or waits for their groups, and starts routers and servers; all names are there when it returns.".
+-spec start(Fleet :: pid(), params()) -> {ok, sderl_im_layout:conf()} | {error, term()}.
+start(Fleet, #{mode := Mode} = Params) ->
+    Conf = conf(sderl_fleet:nodes(Fleet), Params),
+    Namespaces = sderl_im_layout:namespaces(Conf, Params),
+    maybe
+        ok ?= prepare(Mode, Fleet, Namespaces, Params),
+        Started = sderl_bench_task:at_once(
+            [{Node, Role} || {Node, {Kind, _} = Role} <- sderl_im_layout:roles(Conf), Kind =/= clients],
+            fun(Node, Role) -> on_node(Fleet, Node, sderl_im_sup, start, [Conf, Role], ?CALL_MS) end
+        ),
+        ok ?= every(not_started, Started),
+        ok ?= ready(Fleet, Conf),
+        {ok, Conf}
+    end.
+
+prepare(rd, Fleet, Namespaces, Params) ->
+    sderl_bench_impl_global:prepare(Fleet, Namespaces, Params);
+prepare(rsd, Fleet, Namespaces, Params) ->
+    maybe
+        ok ?= sderl_bench_impl_s_group:prepare(Fleet, Namespaces, Params),
+        sderl_bench_route_cluster:await_routes(Fleet, Namespaces)
+    end.
+
+on_node(Fleet, Node, M, F, A, Ms) ->
+    [{Node, Answer}] = sderl_fleet:multicall(Fleet, [Node], M, F, A, Ms),
+    case Answer of
+        {ok, Result} -> Result;
+        {error, _} = Error -> Error
+    end.
+
+every(What, Answers) ->
+    case [{Node, Answer} || {Node, Answer} <- Answers, Answer =/= ok] of
+        [] -> ok;
+        [{Node, {error, Reason}} | _] -> {error, {im, {What, Node, Reason}}}
+    end.
+
+%% Every name leads to a process that is ready, on the node where it belongs.
+ready(Fleet, Conf) ->
+    case sderl_fleet:await(fun() -> missing(Fleet, Conf) =:= [] end, ?READY_MS) of
+        ok -> ok;
+        {error, _} -> {error, {im, {names_missing, missing(Fleet, Conf)}}}
+    end.
+
+missing(Fleet, Conf) ->
+    Nodes = [Node || {Node, {Kind, _}} <- sderl_im_layout:roles(Conf), Kind =/= clients],
+    There = [Role || {_, {ok, Roles}} <- sderl_fleet:multicall(Fleet, Nodes, ?MODULE, names, [Conf, ready], ?CALL_MS), Role <- Roles],
+    sderl_im_layout:named(Conf) -- There.
+
+-doc """
+Runs on a node. `ready`: the names that processes of this node have and that lead to them here, and the processes are ready; `left`: names of the messenger that this node
+knows of.
+""".
+-spec names(sderl_im_layout:conf(), ready | left) -> [term()].
+names(Conf, ready) ->
+    [
+        Role
+     || Class <- [clients, chats, server, router],
+        {Role, Pid} <- sderl_im_find:find(Class),
+        sderl_im_net:whereis(Conf, Role) =:= Pid
+    ];
+names(#{mode := rd}, left) ->
+    [Name || {sderl_im, _} = Name <- global:registered_names()];
+names(#{mode := rsd}, left) ->
+    [Name || {Group, _} <- s_group:own_s_groups(), {_, _} = Name <- s_group:registered_names({s_group, Group})].
+
+-doc "Stops routers, servers and clients; what is left of their names after a moment.".
+-spec stop(Fleet :: pid(), sderl_im_layout:conf()) -> non_neg_integer() | undefined.
+stop(Fleet, #{clients := Clients} = Conf) ->
+    Nodes = sderl_fleet:nodes(Fleet),
+    ClientNodes = maps:values(Clients),
+    _ = sderl_fleet:multicall(Fleet, [N || N <- ClientNodes, lists:member(N, Nodes)], sderl_im_traffic, stop, [], ?CALL_MS),
+    _ = sderl_fleet:multicall(Fleet, Nodes -- ClientNodes, sderl_im_sup, stop, [], ?CALL_MS),
+    Left = fun() ->
+        length(lists:usort([Name || {_, {ok, Names}} <- sderl_fleet:multicall(Fleet, Nodes, ?MODULE, names, [Conf, left], ?CALL_MS), Name <- Names]))
+    end,
+    case sderl_fleet:await(fun() -> case Left() of 0 -> true; Count -> {left, Count} end end, ?LEFT_MS) of
+        ok -> 0;
+        {error, {timeout, {left, Count}}} -> Count;
+        {error, _} -> undefined
+    end.
+
+-doc """
+A run on the nodes of a fleet that has been started with such a plan. The processes of the run are gone when it returns. A reason is a
+term for `sderl_bench_reason:text/1`.
+""".
+-spec on(Fleet :: pid(), params(), Label :: unicode:chardata()) -> {ok, outcome()} | {error, term()}.
+on(Fleet, Params, Label) ->
+    maybe
+        {ok, Conf} ?= start(Fleet, Params),
+        try talk(Fleet, Conf, Params, Label) of
+            {ok, Outcome} -> {ok, Outcome#{names_left => stop(Fleet, Conf)}};
+            {error, Reason} -> {error, Reason}
+        catch
+            throw:{?MODULE, Reason} -> {error, {im, Reason}}
+        after
+            stop(Fleet, Conf)
+        end
+    end.
+
+talk(Fleet, Conf, #{seconds := Seconds, warmup_s := WarmupS} = Params, Label) ->
+    #{clients := ClientNodes} = Conf,
+    Nodes = lists:sort(maps:to_list(ClientNodes)),
+    Clients = [Node || {_, Node} <- Nodes],
+    maybe
+        Started = sderl_bench_task:at_once(shares(Nodes, Params), fun(Node, {J, Share}) ->
+            on_node(Fleet, Node, sderl_im_traffic, start, [Conf, J, Share], ?LONG_MS)
+        end),
+        ok ?= every(no_clients, Started),
+        WarmupMs = round(1000 * WarmupS),
+        Now = erlang:monotonic_time(millisecond),
+        From = Now + ?LEAD_MS + WarmupMs,
+        Until = From + 1000 * Seconds,
+        FromUs = os:system_time(microsecond) + 1000 * (From - Now),
+        ok ?= every(no_traffic, [
+            {Node, case Answer of {ok, ok} -> ok; Other -> {error, Other} end}
+         || {Node, Answer} <- sderl_fleet:multicall(Fleet, Clients, sderl_im_traffic, go, [FromUs, FromUs + 1_000_000 * Seconds], ?CALL_MS)
+        ]),
+        {Kills, Usage} = sderl_progress:during([Label, ": conversations"], Until - Now, fun() ->
+            ok = sleep_until(From),
+            sderl_bench_meter:around(Fleet, sderl_fleet:nodes(Fleet), fun() -> chaos(Fleet, Conf, Params, Until) end)
+        end),
+        %% Names that do not come back are what is measured here, too.
+        Missing = case ready(Fleet, Conf) of ok -> []; {error, {im, {names_missing, Names}}} -> Names end,
+        Results = [
+            case Answer of
+                {ok, Result} -> Result;
+                {error, Reason} -> throw({?MODULE, {no_result, Node, Reason}})
+            end
+         || {Node, Answer} <- sderl_fleet:multicall(Fleet, Clients, sderl_im_traffic, finish, [], ?LONG_MS)
+        ],
+        Left = lists:sum([Count || {_, {ok, Count}} <- sderl_fleet:multicall(Fleet, Clients, sderl_im_traffic, leave, [], ?LONG_MS)]),
+        {ok, #{
+            results => Results, usage => Usage, kills => Kills, began_us => FromUs, missing => Missing, clients_left => Left,
+            rows_left => rows(Fleet, Conf)
+        }}
+    end.
+
+%% The clients of each node, numbered through.
+shares(Nodes, #{clients := Count, client_nodes := K} = Params) ->
+    Common = maps:with([seconds, threshold_us, speed, seed], Params),
+    [
+        {Node, {J, Common#{count => J * Count div K - (J - 1) * Count div K, first => 1 + (J - 1) * Count div K}}}
+     || {J, Node} <- Nodes
+    ].
+
+chaos(_, _, #{chaos := none}, Until) ->
+    ok = sleep_until(Until),
+    [];
+chaos(Fleet, Conf, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed, seconds := Seconds}, Until) ->
+    Options = #{
+        nodes => [Node || {Node, {Kind, _}} <- sderl_im_layout:roles(Conf), Kind =/= clients],
+        targets => sderl_im_find:targets(maps:get(classes, Chaos, all), Conf),
+        every_ms => EveryMs,
+        window => {0, 1000 * Seconds},
+        seed => Seed,
+        limits => #{at_once => infinity},
+        call => fun(Node, M, F, A) -> sderl_fleet:call(Fleet, Node, M, F, A) end
+    },
+    case sderl_chaos:start(Options) of
+        {ok, Service} ->
+            ok = sleep_until(Until),
+            {ok, Kills} = sderl_chaos:stop(Service, ?BACK_MS),
+            Kills;
+        {error, Reason} ->
+            throw({?MODULE, {chaos, Reason}})
+    end.
+
+%% When all clients have logged out there is nothing in the databases. (Sessions take themselves out after they have told the clients.)
+rows(Fleet, Conf) ->
+    Count = fun() ->
+        lists:sum([
+            Rows
+         || {database, _, K, _} = Role <- sderl_im_layout:named(Conf),
+            {ok, Rows} <- [on_node(Fleet, map_get(K, map_get(servers, Conf)), sderl_im_net, call, [Conf, Role, rows, 5000], ?CALL_MS)]
+        ])
+    end,
+    case sderl_fleet:await(fun() -> case Count() of 0 -> true; Rows -> {left, Rows} end end, ?LEFT_MS) of
+        ok -> 0;
+        {error, _} -> Count()
+    end.
+
+sleep_until(At) ->
+    receive
+    after max(0, At - erlang:monotonic_time(millisecond)) -> ok
+    end.

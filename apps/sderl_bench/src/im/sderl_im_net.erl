@@ -1,0 +1,102 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_im_net).
+-moduledoc """
+How the processes of the messenger reach one another: all that is different between `rd` and `rsd` is in here and in the groups.
+
+| | `rd`: full mesh, `global` | `rsd`: s_groups |
+|---|---|---|
+| a name for a supervised process | `{global, Name}` | `{via, s_group, {Group, Name}}` |
+| to a name | `global:whereis_name/1`, `!` | `sderl_route:send/2`: straight in an own group, else over gateways |
+| a call of a name | `gen_server:call/3` | `sderl_route:call/3` |
+| to a pid | `!` | `sderl_route:send/2`: no new link |
+
+A message to a name that nobody has, or to a process that has just died, is lost: who needs an answer asks again.
+""".
+
+-export([via/2, whereis/2, send/3, call/4, ask/4, to/3, backoff/2]).
+
+%% Between two attempts at a database that is not there.
+-define(AGAIN_MS, 5).
+
+-doc "The name to start a server with.".
+-spec via(sderl_im_layout:conf(), sderl_im_layout:role()) -> gen_server:server_name().
+via(Conf, Role) ->
+    case sderl_im_layout:name(Conf, Role) of
+        {global, Name} -> {global, Name};
+        Name -> {via, s_group, Name}
+    end.
+
+-doc "The process of a name of an own group.".
+-spec whereis(sderl_im_layout:conf(), sderl_im_layout:role()) -> pid() | undefined.
+whereis(Conf, Role) ->
+    case sderl_im_layout:name(Conf, Role) of
+        {global, Name} -> global:whereis_name(Name);
+        {Group, Name} -> s_group:whereis_name(Group, Name)
+    end.
+
+-doc "Sends a message to a process by its name, of whichever group.".
+-spec send(sderl_im_layout:conf(), sderl_im_layout:role(), Message :: term()) -> ok | {error, term()}.
+send(Conf, Role, Message) ->
+    case sderl_im_layout:name(Conf, Role) of
+        {global, Name} ->
+            case global:whereis_name(Name) of
+                undefined -> {error, no_name};
+                Pid -> Pid ! Message, ok
+            end;
+        Name ->
+            sderl_route:send(Name, Message)
+    end.
+
+-doc "Calls a server by its name, of whichever group.".
+-spec call(sderl_im_layout:conf(), sderl_im_layout:role(), Request :: term(), Ms :: timeout()) -> {ok, term()} | {error, term()}.
+call(Conf, Role, Request, Ms) ->
+    case sderl_im_layout:name(Conf, Role) of
+        {global, _} = Global ->
+            try
+                {ok, gen_server:call(Global, Request, Ms)}
+            catch
+                exit:{timeout, _} -> {error, timeout};
+                exit:{Reason, _} -> {error, {down, Reason}}
+            end;
+        Name ->
+            sderl_route:call(Name, Request, Ms)
+    end.
+
+-doc """
+The same until there is an answer, at most `Ms` milliseconds. A request may have been done more than once then: those of the
+databases may be.
+""".
+-spec ask(sderl_im_layout:conf(), sderl_im_layout:role(), Request :: term(), Ms :: non_neg_integer()) -> {ok, term()} | {error, term()}.
+ask(Conf, Role, Request, Ms) -> ask_until(Conf, Role, Request, now_ms() + Ms).
+
+ask_until(Conf, Role, Request, Deadline) ->
+    case call(Conf, Role, Request, max(0, Deadline - now_ms())) of
+        {ok, Answer} ->
+            {ok, Answer};
+        {error, Reason} ->
+            case now_ms() + ?AGAIN_MS < Deadline of
+                true ->
+                    receive
+                    after ?AGAIN_MS -> ask_until(Conf, Role, Request, Deadline)
+                    end;
+                false ->
+                    {error, Reason}
+            end
+    end.
+
+-doc "Sends a message to a process of any node.".
+-spec to(sderl_im_layout:conf(), pid(), Message :: term()) -> ok.
+to(#{mode := rd}, Pid, Message) ->
+    Pid ! Message,
+    ok;
+to(#{mode := rsd}, Pid, Message) ->
+    %% What cannot be sent now is asked for again.
+    _ = sderl_route:send(Pid, Message),
+    ok.
+
+-doc "How long to wait for an answer in milliseconds, the how manieth time; `over` when there were enough.".
+-spec backoff(sderl_im_layout:conf(), Try :: pos_integer()) -> pos_integer() | over.
+backoff(#{tries := Tries}, Try) when Try > Tries -> over;
+backoff(#{retry_ms := Ms}, Try) -> Ms bsl min(Try - 1, 3).
+
+now_ms() -> erlang:monotonic_time(millisecond).

@@ -1,0 +1,66 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_im_router).
+-moduledoc """
+A router: clients ask it to log in, to log out and for conversations, and it passes that on to the server whose it is. The answer does
+not come back this way. It keeps nothing that a new one would miss: a client that has no answer asks again, by any router.
+
+Clients know it as `sderl_im_router` on its node. It monitors the process of routers on each client node (`m:sderl_im_routers`) that it
+has heard of: when the node goes, servers are told to forget its clients.
+""".
+
+-behaviour(gen_server).
+
+-export([start_link/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export_type([request/0]).
+
+-doc "The answer, `{reply, Ref, Answer}`, goes to the pid of the client; that to a logout to whoever asks for it.".
+-type request() ::
+    {login, Client :: term(), pid(), Ref :: term()}
+    | {logout, Client :: term(), pid(), Ref :: term(), Asks :: pid()}
+    | {chat, sderl_im_chats:session(), pid(), Ref :: term()}.
+
+-record(r, {conf :: sderl_im_layout:conf(), nodes = #{} :: #{node() => reference()}}).
+
+-doc "Starts it, under both names.".
+-spec start_link(sderl_im_layout:conf(), I :: pos_integer()) -> gen_server:start_ret().
+start_link(Conf, I) -> gen_server:start_link(sderl_im_net:via(Conf, {router, I}), ?MODULE, {Conf, I}, []).
+
+-doc false.
+-spec init(term()) -> {ok, #r{}}.
+init({Conf, I}) ->
+    true = register(?MODULE, self()),
+    proc_lib:set_label({sderl_im, ready, {router, I}}),
+    {ok, #r{conf = Conf}}.
+
+-doc false.
+-spec handle_call(ping, gen_server:from(), State) -> {reply, pong, State}.
+handle_call(ping, _, State) -> {reply, pong, State}.
+
+-doc false.
+-spec handle_cast(term(), State) -> {noreply, State}.
+handle_cast(_, State) -> {noreply, State}.
+
+-doc false.
+-spec handle_info(term(), #r{}) -> {noreply, #r{}}.
+handle_info({login, Client, Pid, _} = Request, R) -> {noreply, pass(Client, Pid, Request, R)};
+handle_info({logout, Client, Pid, _, _} = Request, R) -> {noreply, pass(Client, Pid, Request, R)};
+handle_info({chat, Session, Pid, _} = Request, R) -> {noreply, pass(Session, Pid, Request, R)};
+handle_info({'DOWN', Ref, process, {_, Node}, _}, #r{conf = Conf, nodes = Nodes} = R) ->
+    case Nodes of
+        #{Node := Ref} ->
+            _ = [sderl_im_net:send(Conf, {server, K}, {gone, Node}) || K <- sderl_im_layout:servers(Conf)],
+            {noreply, R#r{nodes = maps:remove(Node, Nodes)}};
+        #{} ->
+            {noreply, R}
+    end;
+handle_info(_, R) ->
+    {noreply, R}.
+
+%% What finds no server now is asked for again.
+pass(Key, Pid, Request, #r{conf = Conf} = R) ->
+    _ = sderl_im_net:send(Conf, {server, sderl_im_layout:server(Conf, Key)}, Request),
+    known(node(Pid), R).
+
+known(Node, #r{nodes = Nodes} = R) when is_map_key(Node, Nodes) -> R;
+known(Node, #r{nodes = Nodes} = R) -> R#r{nodes = Nodes#{Node => monitor(process, {sderl_im_routers, Node})}}.

@@ -1,0 +1,77 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_im_routers).
+-moduledoc """
+The list of routers on a client node (the published `routers_db`), and who of this node is logged in.
+
+It monitors the clients of its node: one that dies without having logged out is logged out by it. So no process of another node monitors a client,
+which would take a link.
+""".
+
+-behaviour(gen_server).
+
+-export([start_link/1, send/2, enrol/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-record(r, {
+    conf :: sderl_im_layout:conf(),
+    clients = #{} :: #{reference() => {Client :: term(), pid()}},
+    %% Logouts that have no answer yet, and how often they were asked for.
+    logouts = #{} :: #{reference() => {sderl_im_router:request(), Tries :: pos_integer()}}
+}).
+
+-doc "Starts it on this node.".
+-spec start_link(sderl_im_layout:conf()) -> gen_server:start_ret().
+start_link(Conf) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Conf, []).
+
+-doc "Sends a request to any router. Over the links that there are: one that cannot be reached now is not waited for.".
+-spec send(sderl_im_layout:conf(), sderl_im_router:request()) -> ok.
+send(#{routers := Routers}, Request) ->
+    Node = map_get(rand:uniform(map_size(Routers)), Routers),
+    _ = erlang:send({sderl_im_router, Node}, Request, [noconnect]),
+    ok.
+
+-doc "The calling process is that client, logged in.".
+-spec enrol(Client :: term()) -> ok.
+enrol(Client) -> gen_server:cast(?MODULE, {enrol, Client, self()}).
+
+-doc false.
+-spec init(sderl_im_layout:conf()) -> {ok, #r{}}.
+init(Conf) -> {ok, #r{conf = Conf}}.
+
+-doc false.
+-spec handle_call(clients, gen_server:from(), #r{}) -> {reply, non_neg_integer(), #r{}}.
+handle_call(clients, _, #r{clients = Clients, logouts = Logouts} = R) -> {reply, map_size(Clients) + map_size(Logouts), R}.
+
+-doc false.
+-spec handle_cast({enrol, term(), pid()}, #r{}) -> {noreply, #r{}}.
+handle_cast({enrol, Client, Pid}, #r{clients = Clients} = R) ->
+    {noreply, R#r{clients = Clients#{monitor(process, Pid) => {Client, Pid}}}}.
+
+-doc false.
+-spec handle_info(term(), #r{}) -> {noreply, #r{}}.
+handle_info({'DOWN', Ref, process, _, Reason}, #r{clients = Clients} = R0) ->
+    case maps:take(Ref, Clients) of
+        %% A client ends normally after it has logged out.
+        {_, Rest} when Reason =:= normal -> {noreply, R0#r{clients = Rest}};
+        {{Client, Pid}, Rest} -> {noreply, logout(Ref, {logout, Client, Pid, Ref, self()}, 1, R0#r{clients = Rest})};
+        error -> {noreply, R0}
+    end;
+handle_info({logout, Ref}, #r{logouts = Logouts} = R) ->
+    case Logouts of
+        #{Ref := {Request, Tries}} -> {noreply, logout(Ref, Request, Tries + 1, R)};
+        #{} -> {noreply, R}
+    end;
+handle_info({reply, Ref, _}, #r{logouts = Logouts} = R) ->
+    {noreply, R#r{logouts = maps:remove(Ref, Logouts)}};
+handle_info(_, R) ->
+    {noreply, R}.
+
+logout(Ref, Request, Try, #r{conf = Conf, logouts = Logouts} = R) ->
+    case sderl_im_net:backoff(Conf, Try) of
+        over ->
+            R#r{logouts = maps:remove(Ref, Logouts)};
+        Ms ->
+            ok = send(Conf, Request),
+            _ = erlang:send_after(Ms, self(), {logout, Ref}),
+            R#r{logouts = Logouts#{Ref => {Request, Try}}}
+    end.
