@@ -15,6 +15,7 @@
     {"orbit", sderl_orbit_experiment},
     {"debench", sderl_debench_experiment},
     {"aco", sderl_aco_experiment},
+    {"im", sderl_im_experiment},
     {"simulate", sderl_bench_simulate_experiment},
     {"scale", sderl_bench_scale_experiment},
     {"faults", sderl_bench_faults_experiment},

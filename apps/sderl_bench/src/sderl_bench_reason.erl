@@ -49,6 +49,8 @@ text({aco, Reason}) ->
     sderl_aco:text(Reason);
 text({instances, Text}) ->
     Text;
+text({im, Reason}) ->
+    sderl_im:text(Reason);
 text({timeout, Last}) ->
     io_lib:format("it did not happen in time; last seen: ~0tP", [Last, 20]);
 text(Reason) ->
