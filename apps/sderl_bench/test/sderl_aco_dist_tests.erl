@@ -77,7 +77,7 @@ round_test() ->
 
 %% A run, and beside it something that breaks it.
 run(Variant, Nodes, P, More, Break) ->
-    #{used := Used, colony_nodes := K} = Shape = sderl_aco_tree:shape(Variant, Nodes, P),
+    #{used := Used, colony_nodes := K} = Shape = sderl_aco_tree:shape(Variant, Nodes, P, infinity),
     Layout = sderl_aco_tree:layout(Shape, P, K, lists:duplicate(Used + 1, node())),
     Run = make_ref(),
     Conf = maps:merge(

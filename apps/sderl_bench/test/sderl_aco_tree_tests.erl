@@ -26,6 +26,12 @@ one_level_test() ->
         [{Node, Members} || #{node := Node, members := Members} <- maps:get(seats, Layout), lists:member(Node, [n1, n4])]
     ).
 
+%% Without a tree nodes beyond the colonies are not used.
+few_colonies_test() ->
+    ?assertEqual(#{levels => 0, used => 16, colony_nodes => 16}, sderl_aco_tree:shape(tl, 23, 2, 16)),
+    ?assertEqual(#{levels => 0, used => 4, colony_nodes => 4}, sderl_aco_tree:shape(sr, 4, 2, 5)),
+    ?assertEqual(#{levels => 4, used => 23, colony_nodes => 16}, sderl_aco_tree:shape(sr, 23, 2, 5)).
+
 two_levels_test() ->
     Layout = layout(sr, 5, 2, 4),
     ?assertMatch(
@@ -67,7 +73,7 @@ three_levels_test() ->
 properties_test_() ->
     [
         {lists:flatten(io_lib:format("~w ~w ~w", [Variant, Nodes, P])), fun() ->
-            #{used := Used, colony_nodes := K, levels := X} = sderl_aco_tree:shape(Variant, Nodes, P),
+            #{used := Used, colony_nodes := K, levels := X} = sderl_aco_tree:shape(Variant, Nodes, P, infinity),
             Colonies = K + Nodes rem 7,
             Layout = layout(Variant, Nodes, P, Colonies),
             All = sderl_aco_tree:all_nodes(Layout),
@@ -88,5 +94,5 @@ properties_test_() ->
 more(X, P) -> lists:sum([round(math:pow(P, L)) || L <- lists:seq(0, X - 2)]) + round(math:pow(P, X)).
 
 layout(Variant, Nodes, P, Colonies) ->
-    #{used := Used} = Shape = sderl_aco_tree:shape(Variant, Nodes, P),
+    #{used := Used} = Shape = sderl_aco_tree:shape(Variant, Nodes, P, infinity),
     sderl_aco_tree:layout(Shape, P, Colonies, [list_to_atom("n" ++ integer_to_list(I)) || I <- lists:seq(0, Used)]).

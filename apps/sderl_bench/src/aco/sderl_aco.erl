@@ -171,7 +171,8 @@ seen(Fleet, Node, Rounds) ->
 
 cluster(#{nodes := Nodes} = Params, Label) ->
     maybe
-        ok ?= sderl_fleet:fits(Nodes),
+        %% The starter has one more.
+        ok ?= sderl_fleet:fits(Nodes + 1),
         {ok, Fleet} ?= sderl_fleet:start(sderl_aco_cluster:plan(Params, Label)),
         try
             sderl_aco_cluster:on(Fleet, Params, Label)
@@ -229,4 +230,4 @@ text({died, Node, Reason}) ->
 text({wrong, Cost, Jobs}) ->
     io_lib:format("the result is no schedule with the cost ~w: ~0tP", [Cost, Jobs, 20]);
 text(Reason) ->
-    io_lib:format("~0tp", [Reason]).
+    sderl_aco_cluster:text(Reason).

@@ -16,7 +16,7 @@ node of them, talks to them over the fleet's control channel: it adds no link.
 Without recovery a run of which a process dies ends with `{died, Key, Node, Reason}`. With it only the loss of a node ends it, with
 `{node_down, Node}`.
 
-Usage is metered from before the links or groups are made until the result is there (`usage`), and from the first round (`usage_run`).
+Usage is metered from before the links or groups are made until the result is there.
 """.
 
 -export([plan/2, on/3, shape/1, layout/2, text/1]).
@@ -41,8 +41,9 @@ Usage is metered from before the links or groups are made until the result is th
 
 -doc """
 `ants` are those whose solutions were computed, also where these were lost; `recovered` how many processes of each class were replaced, and
-`recovery_us` after how long; `links_expected` is for `sr` (elsewhere all nodes are linked); `names_left` are names of the run that are there when all of
-its processes are gone.
+`recovery_us` after how long, see `m:sderl_aco_wards`; `messages_in_rounds`, `packets_in_rounds` are those after the set-up; `links_expected` how many links there are by the
+tree and its groups, or in the full mesh, and `links_as_expected` whether every node has those; `names_left` are names of the run that are there when
+all of its processes are gone.
 """.
 -type outcome() :: #{
     best := sderl_aco_colony:solution(),
@@ -55,8 +56,10 @@ its processes are gone.
     nodes_used := pos_integer(),
     levels := non_neg_integer(),
     usage := sderl_bench_meter:usage(),
-    usage_run := sderl_bench_meter:usage(),
-    links_expected := [{node(), non_neg_integer()}],
+    messages_in_rounds := non_neg_integer(),
+    packets_in_rounds := non_neg_integer() | undefined,
+    links_expected := non_neg_integer(),
+    links_as_expected := boolean(),
     kills := [term()],
     recovered := #{sderl_aco_tree:class() => non_neg_integer()},
     recovery_us := sderl_bench_histogram:histogram(),
@@ -72,7 +75,8 @@ its processes are gone.
 
 -doc "The tree of such a run.".
 -spec shape(params()) -> sderl_aco_tree:shape().
-shape(#{variant := Variant, nodes := Nodes, degree := Degree}) -> sderl_aco_tree:shape(Variant, Nodes, Degree).
+shape(#{variant := Variant, nodes := Nodes, degree := Degree} = Params) ->
+    sderl_aco_tree:shape(Variant, Nodes, Degree, colonies(Params, infinity)).
 
 -doc "The plan of a fleet for it: the starter's node is the first.".
 -spec plan(params(), Label :: unicode:chardata()) -> sderl_fleet:plan().
@@ -97,9 +101,10 @@ layout(#{degree := Degree} = Params, Nodes) ->
         Colonies -> {ok, sderl_aco_tree:layout(Shape, Degree, Colonies, Nodes)}
     end.
 
-colonies(Params, K) ->
+%% One on each node for them where nothing else is said.
+colonies(Params, Each) ->
     case maps:get(colonies, Params, undefined) of
-        undefined -> K;
+        undefined -> Each;
         Colonies -> Colonies
     end.
 
@@ -141,7 +146,7 @@ conf(#{variant := Variant, seed := Seed, heuristic := Heuristic} = Params, #{sha
         run => binary:encode_hex(rand:bytes(5)),
         recovery => Variant =:= gr orelse Variant =:= sr,
         naming => case Variant of gr -> global; sr -> s_group; _ -> none end,
-        options => maps:merge(sderl_aco_options:defaults(), maps:with([ants, alpha, beta, q0, rho, search, evaporate, rng, tau0], Params)),
+        options => sderl_aco_options:of_run(Params),
         heuristic => Heuristic,
         colony_nodes => K,
         seed => Seed,
@@ -166,7 +171,12 @@ measured(Fleet, Params, #{run := Run} = Conf, Layout, Label) ->
         ok = needed(prepare(Params, Fleet, Layout)),
         ok = needed(on_each(Fleet, Nodes, sderl_aco_tally, start, [Run])),
         Starter = set_up(Fleet, Conf, Layout, Label),
-        sderl_bench_meter:around(Fleet, Nodes, fun() -> rounds(Fleet, Params, Conf, Layout, Starter, Deadline, Label) end)
+        sderl_bench_meter:around(Fleet, Nodes, fun() ->
+            {Done, _Seen} = sderl_bench_watch:around(Fleet, Nodes, maps:get(monitoring, Params, off), fun() ->
+                rounds(Fleet, Params, Conf, Layout, Starter, Deadline, Label)
+            end),
+            Done
+        end)
     end),
     #{ants := Ants, recovered := Recovered, recovery_us := Recovery} = tallies(Fleet, Nodes, Run),
     ok = ended(Fleet, Conf, Layout),
@@ -174,6 +184,9 @@ measured(Fleet, Params, #{run := Run} = Conf, Layout, Label) ->
     #{best := {Cost, Colony, Jobs}, round_best := Costs, seconds := Seconds, setup_s := SetupS} = Result,
     ok = needed(own(right(Cost, Jobs, Conf))),
     #{shape := #{levels := Levels}} = Layout,
+    #{total := Rounds} = UsageRun,
+    #{per_node := PerNode} = Usage,
+    Links = expected_links(Params, Layout),
     {ok, #{
         best => {Cost, Jobs},
         best_colony => Colony,
@@ -185,8 +198,10 @@ measured(Fleet, Params, #{run := Run} = Conf, Layout, Label) ->
         nodes_used => length(Nodes),
         levels => Levels,
         usage => Usage,
-        usage_run => UsageRun,
-        links_expected => expected_links(Params, Layout),
+        messages_in_rounds => maps:get(messages, Rounds),
+        packets_in_rounds => maps:get(packets, Rounds),
+        links_expected => lists:sum([Count || {_, Count} <- Links]) div 2,
+        links_as_expected => lists:sort(Links) =:= lists:sort([{Node, Count} || #{node := Node, links := Count} <- PerNode]),
         kills => Kills,
         recovered => Recovered,
         recovery_us => Recovery,
@@ -222,29 +237,54 @@ on_each(Fleet, Nodes, Module, Function, Args) ->
 
 set_up(Fleet, Conf, #{start := Start} = Layout, Label) ->
     sderl_progress:watching([Label, ": starting processes"], fun(Begun) -> {seconds(Begun), Begun} end, now_ms(), fun() ->
-        answer(Start, sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, start, [Conf, Layout], ?SETUP_MS), ?SETUP_MS)
+        answer(Start, sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, start, [Conf, Layout], ?SETUP_MS), ?SETUP_MS div 1000)
     end).
 
 seconds(Begun) -> io_lib:format("~w s", [(now_ms() - Begun) div 1000]).
 
-rounds(Fleet, Params, #{global_iterations := Rounds} = Conf, #{start := Start} = Layout, Starter, Deadline, Label) ->
-    Chaos = sderl_aco_chaos:start(Fleet, Params, Conf, Layout),
-    try
+rounds(Fleet, #{timeout_s := TimeoutS} = Params, #{global_iterations := Rounds} = Conf, #{start := Start} = Layout, Starter, Deadline, Label) ->
+    with_chaos(Fleet, Params, Conf, Layout, fun() ->
         Look = fun(Begun) -> {look(Fleet, Start, Rounds, Begun), Begun} end,
         Left = max(1, Deadline - now_ms()),
-        Result = sderl_progress:watching(Label, Look, now_ms(), fun() ->
-            answer(Start, sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, result, [Starter], Left), 1000 * maps:get(timeout_s, Params))
-        end),
-        {Result, sderl_aco_chaos:stop(Chaos)}
-    catch
-        throw:{?MODULE, Reason} ->
-            _ = sderl_aco_chaos:stop(Chaos),
-            throw({?MODULE, Reason})
-    end.
+        sderl_progress:watching(Label, Look, now_ms(), fun() ->
+            answer(Start, sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, result, [Starter], Left), TimeoutS)
+        end)
+    end).
+
+%% The result, and what was killed meanwhile: in each period one process on each node.
+with_chaos(Fleet, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed}, #{run := Run}, Layout, Fun) ->
+    Options = #{
+        nodes => sderl_aco_tree:all_nodes(Layout),
+        targets => [
+            #{kind => process, class => Class, find => {sderl_aco_node, find, [Run, Class]}}
+         || Class <- maps:get(classes, Chaos, [all])
+        ],
+        every_ms => EveryMs,
+        scope => node,
+        seed => Seed,
+        limits => #{at_once => infinity},
+        call => fun(Node, Module, Function, Args) -> sderl_fleet:call(Fleet, Node, Module, Function, Args) end
+    },
+    case sderl_chaos:start(Options) of
+        {ok, Service} ->
+            try Fun() of
+                Result ->
+                    {ok, Kills} = sderl_chaos:stop(Service),
+                    {Result, Kills}
+            catch
+                throw:{?MODULE, Reason} ->
+                    _ = sderl_chaos:stop(Service),
+                    throw({?MODULE, Reason})
+            end;
+        {error, Reason} ->
+            needed(own({error, {no_chaos, Reason}}))
+    end;
+with_chaos(_, _, _, _, Fun) ->
+    {Fun(), []}.
 
 answer(_, [{_, {ok, {ok, Answer}}}], _) -> Answer;
 answer(_, [{_, {ok, {error, Reason}}}], _) -> needed(own({error, Reason}));
-answer(_, [{_, {error, timeout}}], Ms) -> needed(own({error, {timeout, Ms}}));
+answer(_, [{_, {error, timeout}}], Seconds) -> needed(own({error, {timeout, Seconds}}));
 answer(Node, [{_, {error, down}}], _) -> needed(own({error, {node_down, Node}}));
 answer(Node, [{_, {error, Reason}}], _) -> needed(own({error, {died, starter, Node, Reason}})).
 
@@ -331,8 +371,8 @@ A reason of a run in words.
 
 - `{died, Key, Node, Reason}`: a process, without recovery; or again and again
 - `{node_down, Node}`
-- `{timeout, Ms}`: it took longer
-- `{no_recovery, Variant}`: chaos is for variants with recovery
+- `{timeout, Seconds}`: it took longer
+- `{no_recovery, Variant}`: chaos is for variants with recovery; `{no_chaos, Reason}`: one of `sderl_chaos:start/1`
 - `{too_few_colonies, Colonies, Nodes}`
 - `{no_permutation, Jobs}`, `{wrong_cost, Told, Cost}`: of the best schedule
 """.
@@ -341,8 +381,10 @@ text({died, Key, Node, Reason}) ->
     io_lib:format("~ts on ~ts died: ~0tP; gr and sr recover from kills, tl and ml do not", [role(Key), Node, Reason, 12]);
 text({node_down, Node}) ->
     io_lib:format("node ~ts went down; processes are recovered, nodes are not", [Node]);
-text({timeout, Ms}) ->
-    io_lib:format("it took longer than ~w s; give it fewer iterations or ants, or more time (--timeout)", [Ms div 1000]);
+text({timeout, Seconds}) ->
+    io_lib:format("it took longer than ~w s; give it fewer iterations or ants, or more time (--timeout)", [Seconds]);
+text({no_chaos, Reason}) ->
+    sderl_chaos:text(Reason);
 text({no_recovery, Variant}) ->
     io_lib:format("~w has no recovery, and ends when a process is killed; chaos is for gr and sr", [Variant]);
 text({too_few_colonies, Colonies, Nodes}) ->

@@ -6,7 +6,7 @@ Who is where in a distributed ant colony. Pure.
 A tree with vertex degree P and X levels: the master and P submasters of level 1 are on the first node; each submaster of a level below
 X - 1 owns one node of the next level, with P submasters; each of level X - 1 owns P nodes with colonies. That are
 1 + P + .. + P^(X-2) nodes with submasters and P^X with colonies. Where not even two levels fit, and with `tl`, there is one level: the
-master, on the node of the starter, owns all nodes, which all have colonies.
+master, on the node of the starter, owns all nodes, which all have colonies; nodes beyond the number of colonies are not used.
 
 A *seat* is a node as its owner sees it: there is one supervisor on it, for the *members* there, which report to the owner. Names of a
 seat are registered in its s_group (`sr`):
@@ -22,7 +22,7 @@ Source: ACO of the RELEASE project; Chechina et al., *Evaluating Scalable Distri
 name (the "optimised" number of registrations), instead of one for each process.
 """.
 
--export([find_max_level/2, registrations/2, shape/3, layout/4, colonies/1, groups/1, all_nodes/1, links/1, class/1]).
+-export([find_max_level/2, registrations/2, shape/4, layout/4, colonies/1, groups/1, all_nodes/1, links/1, class/1]).
 -export_type([variant/0, shape/0, layout/0, seat/0, member/0, key/0, class/0]).
 
 -type variant() :: tl | ml | gr | sr.
@@ -65,13 +65,15 @@ power(P, L) -> P * power(P, L - 1).
 registrations(P, X) when X >= 2 ->
     #{optimised => used(X, P), plain => lists:sum([power(P, L) || L <- lists:seq(1, X)])}.
 
--doc "The tree for so many nodes besides the starter's.".
--spec shape(variant(), Nodes :: pos_integer(), P :: pos_integer()) -> shape().
-shape(tl, Nodes, _) ->
-    #{levels => 0, used => Nodes, colony_nodes => Nodes};
-shape(_, Nodes, P) ->
+-doc "The tree for so many nodes besides the starter's, and colonies; `infinity` for one on each node for them.".
+-spec shape(variant(), Nodes :: pos_integer(), P :: pos_integer(), Colonies :: pos_integer() | infinity) -> shape().
+shape(tl, Nodes, _, Colonies) ->
+    %% A number is less than an atom.
+    Used = min(Nodes, Colonies),
+    #{levels => 0, used => Used, colony_nodes => Used};
+shape(_, Nodes, P, Colonies) ->
     case find_max_level(Nodes, P) of
-        {0, 0} -> shape(tl, Nodes, P);
+        {0, 0} -> shape(tl, Nodes, P, Colonies);
         {X, Used} -> #{levels => X, used => Used, colony_nodes => power(P, X)}
     end.
 
