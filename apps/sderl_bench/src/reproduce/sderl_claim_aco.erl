@@ -3,16 +3,17 @@
 -moduledoc """
 What the claims about ant colonies (C5 to C7, C10, C12) have in common: their points, which they share, and what they ask of these.
 
-In the distributed variants each colony has a node of its own, below nodes that only pass results on: with degree P and X levels these are
-P^X colonies (`leaves/2`). `tl` is given as many colonies as the trees have, so that all four do the same work.
+In the distributed variants each colony has a node of its own, in a tree below nodes that only pass results on: with degree P and X levels these are
+P^X colonies (`leaves/2`). `tl` has no such nodes, and is given as many colonies, so that all four do the same work. What is compared is therefore by
+colonies, and `nodes` are those of the trees; one more node starts it all.
 """.
 
 -export([quality/3, weak/3, long/3, leaves/2]).
--export([excess/2, sized/2, variants/0, order/2, name/1]).
+-export([excess/2, sized/2, variants/0, order/2, nodes/1, name/1]).
 -export([plot/4, table/2, notes/0]).
 
 -import(sderl_claim_load, [axis/3]).
--import(sderl_claim_points, [chosen/3, grouped/3, value/2, series/3, cell/2, text/1, text/2]).
+-import(sderl_claim_points, [grouped/3, value/2, series/3, cell/2, text/1, text/2]).
 
 %% Seconds of processor time that a schedule of 100 jobs takes on a machine of today, and how it grows with the jobs: with their square.
 -define(ANT_S, 0.00006).
@@ -49,16 +50,17 @@ long(#{aco := #{work := #{global_iterations := G} = Work, long := #{tree := Tree
 
 tree(Variant, {Nodes, Degree}, #{n := N, ants := Ants, local_iterations := L, global_iterations := G}, Asked) ->
     Colonies = leaves(Nodes, Degree),
-    Linked = case Variant of sr -> Degree + 1; _ -> Nodes end,
+    Used = case Variant of tl -> Colonies; _ -> Nodes end,
+    Linked = case Variant of sr -> Degree + 1; _ -> Used end,
     #{
         workload => aco,
         params => maps:merge(#{
-            variant => Variant, nodes => Nodes, degree => Degree, colonies => Colonies,
+            variant => Variant, nodes => Used, degree => Degree, colonies => Colonies,
             instance => #{n => N, rdd => 0.2, tf => 0.6, seed => 1},
             ants => Ants, local_iterations => L, global_iterations => G, search => none, monitoring => off, chaos => none
         }, Asked),
         fixed_s => 0,
-        work_s => 3 + 0.1 * Nodes + 0.00035 * Nodes * Linked + work_s(Colonies * Ants * L * G, N)
+        work_s => 3 + 0.1 * Used + 0.00035 * Used * Linked + work_s(Colonies * Ants * L * G, N)
     }.
 
 work_s(Schedules, N) -> Schedules * ?ANT_S * (N / 100) * (N / 100) / ?CORES.
@@ -154,10 +156,10 @@ best(Runs) ->
         [] -> {lists:min([1 bsl 62 | [Cost || #{<<"best_cost">> := Cost} <- Runs, is_number(Cost)]]), unknown}
     end.
 
--doc "The points of a distributed variant without kills and monitoring, by nodes: those with the work that most of all of them have.".
--spec sized([sderl_claim_points:measured()], variant()) -> sderl_claim_load:sized().
+-doc "The points of a distributed variant without kills and monitoring, by colonies: those with the work that most of all of them have.".
+-spec sized([sderl_claim_points:measured()], variant()) -> [{Colonies :: pos_integer(), sderl_claim_points:group()}].
 sized(Points, Variant) ->
-    Plain = fun(Of) -> chosen(Points, aco, #{variant => Of, chaos => none, monitoring => off}) end,
+    Plain = fun(Of) -> [{C, Group} || #{params := #{<<"colonies">> := C}} = Group <- grouped(Points, aco, #{variant => Of, chaos => none, monitoring => off})] end,
     Work = fun(#{params := Params}) -> maps:with([<<"ants">>, <<"local_iterations">>, <<"global_iterations">>, <<"instance">>], Params) end,
     Works = [Work(Group) || Of <- variants(), {_, Group} <- Plain(Of)],
     Counts = lists:sort([{length([W || W <- Works, W =:= Kind]), Kind} || Kind <- lists:usort(Works)]),
@@ -168,8 +170,8 @@ sized(Points, Variant) ->
             lists:ukeysort(1, [Sized || {_, Group} = Sized <- Plain(Variant), Work(Group) =:= Kind])
     end.
 
--doc "The largest number of nodes at which all these variants were measured, with the points.".
--spec order([sderl_claim_points:measured()], [variant()]) -> {Nodes :: pos_integer(), #{variant() => sderl_claim_points:group()}} | none.
+-doc "The largest number of colonies at which all these variants were measured, with the points.".
+-spec order([sderl_claim_points:measured()], [variant()]) -> {Colonies :: pos_integer(), #{variant() => sderl_claim_points:group()}} | none.
 order(Points, Variants) ->
     By = #{V => sized(Points, V) || V <- Variants},
     Sets = [[N || {N, _} <- Of] || Of <- maps:values(By)],
@@ -179,6 +181,11 @@ order(Points, Variants) ->
             N = lists:max(Both),
             {N, #{V => Group || V := Of <- By, {M, Group} <- Of, M =:= N}}
     end.
+
+-doc "The nodes of a point.".
+-spec nodes(sderl_claim_points:group()) -> non_neg_integer().
+nodes(#{params := #{<<"nodes">> := Nodes}}) -> Nodes;
+nodes(_) -> 0.
 
 -doc "What a variant is called.".
 -spec name(variant()) -> unicode:chardata().
@@ -195,7 +202,7 @@ name(sr) -> "SR, s_groups".
 plot(Title, Y, Points, What) ->
     #{
         title => text(Title),
-        x => axis("nodes", "", log),
+        x => axis("colonies, each on a node", "", log),
         y => Y,
         series => [series(name(V), sized(Points, V), What) || V <- variants()]
     }.
@@ -224,7 +231,8 @@ notes() ->
     [
         <<"One machine instead of a host for each node: all colonies share its processor, so with more of them a run takes longer in every variant, and time tells only how much processor time one "
           "variant takes beside another. Processor time of a schedule, packets, messages and links are those that a cluster would have, too.">>,
-        <<"A tree of degree P has a node for each of its colonies and a node for each P processes that pass results on; TL is given as many colonies. Colonies build schedules of "
+        <<"A tree of degree P has a node for each of its colonies and a node for each P processes that pass results on; TL has no such nodes, and is given as many colonies. In all of them one more "
+          "node starts the run. Colonies build schedules of "
           "100 jobs, with 4 ants each.">>,
         <<"TL and ML are without any recovery. GR links and registers its processes with `global`, and SR the same in s_groups, so that a process that dies comes back.">>
     ].

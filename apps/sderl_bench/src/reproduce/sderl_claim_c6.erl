@@ -47,30 +47,31 @@ points(#{aco := #{trees := Trees}} = Scale) ->
     [sderl_claim_aco:weak(Scale, Variant, Tree) || Tree <- Order, Variant <- [gr, sr, ml, tl]].
 
 -doc """
-At the largest number of nodes at which all four were measured, by the processor time of a schedule, as time on one machine is that of its processor. `confirmed`: in several runs GR takes
-more than each of the others, by over 1.1 times, and more beside SR than on the fewest nodes; it is not the fastest; and SR takes at most 1.05 times what TL and ML take. `refuted`: on over 100
+At the largest number of colonies at which all four were measured, by the processor time of a schedule, as time on one machine is that of its processor. `confirmed`: in several runs GR takes
+more than each of the others, by over 1.1 times, and more beside SR than with the fewest colonies; it is not the fastest; and SR takes at most 1.05 times what TL and ML take. `refuted`: on over 100
 nodes GR takes less than one of the others, or SR over 1.1 times as much, in each of several runs.
 """.
 -spec verdict([sderl_claim_points:measured()]) -> {sderl_claim:verdict(), binary()}.
 verdict(Points) ->
     case sderl_claim_aco:order(Points, sderl_claim_aco:variants()) of
-        none -> {not_shown, <<"There is no number of nodes at which all four were measured.">>};
-        {N, By} -> judge(N, By, Points)
+        none -> {not_shown, <<"There is no number of colonies at which all four were measured.">>};
+        {C, By} -> judge(C, By, Points)
     end.
 
-judge(N, #{gr := Gr, sr := Sr, tl := Tl, ml := Ml} = By, Points) ->
+judge(C, #{gr := Gr, sr := Sr, tl := Tl, ml := Ml} = By, Points) ->
+    N = sderl_claim_aco:nodes(Gr),
     Cpu = fun(Group) -> value(Group, [cpu_us_per_op]) end,
     Runs = lists:min([length(R) || #{runs := R} <- maps:values(By)]),
-    Said = said(N, By),
+    Said = said(C, By),
     Worst = lists:all(fun(Other) -> more(Gr, Other) end, [Sr, Tl, Ml]),
-    Growth = growth(N, Points),
+    Growth = growth(C, Points),
     Least = lists:all(fun(Other) -> Cpu(Sr) =< ?SAME * Cpu(Other) end, [Tl, Ml]),
     Turned = lists:any(fun(Other) -> more(Other, Gr) end, [Sr, Tl, Ml]) orelse lists:any(fun(Other) -> more(Sr, Other) end, [Tl, Ml]),
     case lists:all(fun(Group) -> is_number(Cpu(Group)) end, maps:values(By)) of
         false -> {not_shown, <<"The processor time of a schedule was not measured.">>};
         true when N < ?LEAST_NODES -> {not_shown, text("~ts These are too few nodes to judge by.", [Said])};
         true when Runs < 2 -> {not_shown, text("~ts There is one run of some of them, which is too few.", [Said])};
-        true when Worst, Least, Growth -> {confirmed, text("~ts GR costs most, and more so than on the fewest nodes; SR no more than TL and ML.", [Said])};
+        true when Worst, Least, Growth -> {confirmed, text("~ts GR costs most, and more so than with the fewest colonies; SR no more than TL and ML.", [Said])};
         true when Turned, N > ?PUBLISHED_NODES -> {refuted, text("~ts The order is another one.", [Said])};
         true -> {not_shown, text("~ts That is not the published order, or not clearly; there the nodes were up to 250.", [Said])}
     end.
@@ -78,30 +79,30 @@ judge(N, #{gr := Gr, sr := Sr, tl := Tl, ml := Ml} = By, Points) ->
 more(A, B) -> apart(A, B, [cpu_us_per_op]) =:= more andalso value(A, [cpu_us_per_op]) > ?MORE * value(B, [cpu_us_per_op]).
 
 %% What GR costs beside SR grows with the nodes; and it does not come first.
-growth(N, Points) ->
+growth(C, Points) ->
     Ratios = [
         {M, A / B}
      || {M, Gr} <- sderl_claim_aco:sized(Points, gr), {L, Sr} <- sderl_claim_aco:sized(Points, sr), L =:= M,
         A <- [value(Gr, [cpu_us_per_op])], B <- [value(Sr, [cpu_us_per_op])], is_number(A), is_number(B), B > 0
     ],
     case Ratios of
-        [{First, Small} | [_ | _]] when First < N -> {N, Large} = lists:keyfind(N, 1, Ratios), Large > Small;
+        [{First, Small} | [_ | _]] when First < C -> {C, Large} = lists:keyfind(C, 1, Ratios), Large > Small;
         _ -> false
-    end andalso not fastest(gr, N, Points).
+    end andalso not fastest(gr, C, Points).
 
-fastest(Variant, N, Points) ->
-    {N, By} = sderl_claim_aco:order(Points, sderl_claim_aco:variants()),
+fastest(Variant, C, Points) ->
+    {C, By} = sderl_claim_aco:order(Points, sderl_claim_aco:variants()),
     Times = lists:sort([{S, V} || V := Group <- By, S <- [value(Group, [seconds])], is_number(S)]),
     case Times of
         [{_, Variant} | _] -> true;
         _ -> false
     end.
 
-said(N, By) ->
+said(C, #{gr := Gr} = By) ->
     Of = fun(Key) ->
         lists:join(", ", [text("~ts ~ts", [string:uppercase(atom_to_list(V)), sderl_bench_table:number(value(map_get(V, By), [Key]))]) || V <- sderl_claim_aco:variants()])
     end,
-    text("With ~w nodes a schedule takes this much processor time in µs: ~ts; a run this long in s: ~ts; packets: ~ts.", [N, Of(cpu_us_per_op), Of(seconds), Of(packets)]).
+    text("With ~w colonies, in trees of ~w nodes, a schedule takes this much processor time in µs: ~ts; a run this long in s: ~ts; packets: ~ts.", [C, sderl_claim_aco:nodes(Gr), Of(cpu_us_per_op), Of(seconds), Of(packets)]).
 
 -doc false.
 -spec page([sderl_claim_points:measured()]) -> sderl_claim:page().

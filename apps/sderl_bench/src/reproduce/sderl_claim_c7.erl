@@ -46,18 +46,19 @@ share() -> 1.
 points(Scale) -> [Point || #{params := #{variant := V}} = Point <- sderl_claim_c6:points(Scale), lists:member(V, ?VARIANTS)].
 
 -doc """
-At the largest number of nodes at which all three were measured. `confirmed`: SR sends fewer packets than ML, and ML fewer than GR, by over 1.1 times and in all runs. `refuted`: on 40 nodes or more, one of
+At the largest number of colonies at which all three were measured. `confirmed`: SR sends fewer packets than ML, and ML fewer than GR, by over 1.1 times and in all runs. `refuted`: on 40 nodes or more, one of
 these is the other way round by as much.
 """.
 -spec verdict([sderl_claim_points:measured()]) -> {sderl_claim:verdict(), binary()}.
 verdict(Points) ->
     case sderl_claim_aco:order(Points, ?VARIANTS) of
         none ->
-            {not_shown, <<"There is no number of nodes at which all three were measured.">>};
-        {N, #{gr := Gr, ml := Ml, sr := Sr} = By} ->
+            {not_shown, <<"There is no number of colonies at which all three were measured.">>};
+        {C, #{gr := Gr, ml := Ml, sr := Sr} = By} ->
+            N = sderl_claim_aco:nodes(Sr),
             What = what(maps:values(By)),
             More = fun(A, B) -> more(A, B, What) end,
-            Said = text("~ts ~ts", [lists:join(" ", [said(M, Of, What) || {M, Of} <- told(N, By, Points)]), unit(What)]),
+            Said = text("~ts ~ts", [lists:join(" ", [said(Of, What) || Of <- told(C, By, Points)]), unit(What)]),
             case [Group || Group <- maps:values(By), not is_number(value(Group, What))] of
                 [_ | _] -> {not_shown, <<"Packets were not counted.">>};
                 [] when N < ?LEAST_NODES -> {not_shown, text("~ts These are too few nodes to judge by.", [Said])};
@@ -82,17 +83,21 @@ what(Groups) ->
 unit([packets]) -> "Packets are TCP segments that the nodes sent, acknowledgements among them, the making of links and groups included as far as a run does it.";
 unit([messages]) -> "The system does not tell of packets: these are messages, each a write to a socket.".
 
-told(N, By, Points) ->
-    Near = [M || {M, _} <- sderl_claim_aco:sized(Points, sr), M =< ?TOLD_NODES, M < N, N > ?TOLD_NODES],
-    [{M, Of} || M <- lists:sublist(lists:reverse(lists:sort(Near)), 1), Of <- [at(M, Points)], map_size(Of) =:= length(?VARIANTS)] ++ [{N, By}].
+%% Those of about 50 nodes, where there are more, and the largest.
+told(Most, #{sr := Largest} = By, Points) ->
+    Near = [
+        {sderl_claim_aco:nodes(Group), C}
+     || sderl_claim_aco:nodes(Largest) > ?TOLD_NODES, {C, Group} <- sderl_claim_aco:sized(Points, sr), C < Most, sderl_claim_aco:nodes(Group) =< ?TOLD_NODES
+    ],
+    [Of || {_, C} <- lists:sublist(lists:reverse(lists:sort(Near)), 1), Of <- [at(C, Points)], map_size(Of) =:= length(?VARIANTS)] ++ [By].
 
-at(N, Points) -> #{V => Group || V <- ?VARIANTS, {M, Group} <- sderl_claim_aco:sized(Points, V), M =:= N}.
+at(C, Points) -> #{V => Group || V <- ?VARIANTS, {D, Group} <- sderl_claim_aco:sized(Points, V), D =:= C}.
 
-said(N, #{gr := Gr, ml := Ml, sr := Sr}, What) ->
+said(#{gr := Gr, ml := Ml, sr := Sr}, What) ->
     [A, B, C] = [value(Group, What) || Group <- [Gr, Ml, Sr]],
     Times = fun(X) when is_number(X), is_number(C), C > 0 -> sderl_bench_table:number(X / C); (_) -> "-" end,
     text("With ~w nodes SR sends ~ts, ML ~ts (~ts times as many), GR ~ts (~ts times).",
-         [N, sderl_bench_table:number(C), sderl_bench_table:number(B), Times(B), sderl_bench_table:number(A), Times(A)]).
+         [sderl_claim_aco:nodes(Sr), sderl_bench_table:number(C), sderl_bench_table:number(B), Times(B), sderl_bench_table:number(A), Times(A)]).
 
 -doc false.
 -spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
