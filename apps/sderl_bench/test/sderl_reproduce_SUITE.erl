@@ -7,11 +7,11 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([resumed/1, failing/1]).
+-export([resumed/1, failing/1, applications/1]).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [resumed, failing].
+all() -> [resumed, failing, applications].
 
 resumed(Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), "reproduced"),
@@ -79,6 +79,22 @@ failing(Config) ->
     {ok, #{jobs := [_, _], failed := []}, _} = sderl_reproduce_run:planned(Request(g9)),
     ok = sderl_reproduce_run:run(Request(g12345), Say),
     {ok, #{points := 2, failed := []}, [_]} = sderl_reproduce:pages(Dir).
+
+%% Ant colonies on one node and on many, and the messenger: what they measure is what the pages want.
+applications(Config) ->
+    Dir = filename:join(proplists:get_value(priv_dir, Config), "applications"),
+    {ok, Scale} = sderl_reproduce_scale:scale(test, fun sderl_fleet:fits/1),
+    ok = sderl_reproduce_run:run(
+        #{claims => [sderl_claim_c5, sderl_claim_c7, sderl_claim_c8], scale => Scale#{runs := 1}, out => Dir, budget_s => infinity, command => <<"again">>},
+        fun(Line) -> ct:log("~ts", [Line]) end
+    ),
+    {ok, #{points := 7, failed := []} = Run, [Quality, Traffic, Messenger]} = sderl_reproduce:pages(Dir),
+    ct:log("~ts", [sderl_reproduce:text(Run, [Quality, Traffic, Messenger])]),
+    %% Few of all to judge by.
+    [?assertMatch(#{verdict := not_shown}, Page) || Page <- [Quality, Traffic, Messenger]],
+    ?assertMatch(#{plots := [#{series := [#{points := [#{x := 1}, #{x := 2}]}]}, _], tables := [#{rows := [_, [<<"mean">>, _, _]]}]}, Quality),
+    ?assertMatch(#{plots := [_, _, _, _], tables := [#{rows := [_, _, _]}]}, Traffic),
+    ?assertMatch(#{plots := [#{series := [#{points := [#{x := 2}]}, #{points := [#{x := 2}]}]} | _], tables := [#{rows := [_, _]}]}, Messenger).
 
 %% The number of points that it said it measured.
 run(Request) ->

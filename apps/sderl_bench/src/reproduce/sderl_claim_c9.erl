@@ -46,8 +46,8 @@ points(Scale) ->
     [sderl_claim_im:killed(Scale, Mode, Stage) || Stage <- Stages, Mode <- sderl_claim_im:modes()].
 
 -doc """
-`confirmed`: in both modes, with all kills that were tried, at least 95 % is delivered of what is delivered without kills, no name is left over, and no conversation ended of which no process was killed; with 10 kills or more behind
-it. `refuted`: such a conversation or name in one of the runs; or a run that did not end in order; or less than 80 % is delivered.
+`confirmed`: in both modes, with all kills that were tried, at least 95 % is delivered of what is delivered without kills, no conversation ended and no message was lost whose session was not killed, and no name is
+missing or left over; with 10 kills or more behind it. `refuted`: such a conversation, message or name in one of the runs; or a run that did not end in order; or less than 80 % is delivered.
 """.
 -spec verdict([sderl_claim_points:measured()]) -> {sderl_claim:verdict(), binary()}.
 verdict(Points) ->
@@ -61,11 +61,12 @@ judge(Of, Missing, Points) ->
     Kills = lists:sum([sum(Group, [kills]) || {_, Group, _} <- Of]),
     Parts = [{percent(Group, Plain), Mode, Group} || {Mode, Group, Plain} <- Of],
     Known = [Part || {P, _, _} = Part <- Parts, is_number(P)],
-    Wrong = lists:sum([sum(Group, [Key]) || {_, Group, _} <- Of, Key <- [broken_conversations_not_killed, names_left]]),
-    Lost = lists:sum([sum(Group, [lost_conversations]) || {_, Group, _} <- Of]),
-    Messages = lists:sum([sum(Group, [lost_messages]) || {_, Group, _} <- Of]),
-    Said = text("~ts~w kills. ~ts Conversations that ended though no process of theirs was killed, and names left over: ~w. Conversations lost with a process: ~w, messages: ~w.",
-                [broken_off(Points), Kills, least(Known), Wrong, Lost, Messages]),
+    Sum = fun(Keys) -> lists:sum([sum(Group, [Key]) || {_, Group, _} <- Of, Key <- Keys]) end,
+    Names = [names_missing, names_left],
+    Wrong = Sum([broken_conversations_not_killed, lost_messages | Names]),
+    Said = text("~ts~w kills. ~ts Of conversations whose session was not killed ~w ended and ~w messages were lost; names missing or left over: ~w. Sessions that were killed took ~w conversations and ~w messages with them.",
+                [broken_off(Points), Kills, least(Known), Sum([broken_conversations_not_killed]), Sum([lost_messages]), Sum(Names),
+                 Sum([lost_conversations]) - Sum([broken_conversations_not_killed]), Sum([killed_messages])]),
     {Least, _, _} = lists:min([{?NONE, x, x} | Known]),
     if
         Wrong > 0 -> {refuted, Said};
@@ -127,8 +128,8 @@ page(Points) ->
         tables => [sderl_claim_im:table("All points", Groups)],
         notes => [
             compressed(Groups),
-            <<"A process is killed with `exit(Pid, kill)`. A conversation whose own process is killed is lost, as published: both clients are told. What must not be is that another one ends, or that a name stays "
-              "without a process. Recovery is from the kill until there is a process for the same task again.">>,
+            <<"A process is killed with `exit(Pid, kill)`. A conversation whose own session is killed is lost, as published: both clients are told. What must not be is that another one ends or loses a message, or that a name "
+              "has no process in the end. Recovery is from the kill until there is a process for the same task again.">>,
             <<"Each rate of kills is a run of its own here, all else being equal, where the published experiment went through them in one.">>
             | sderl_claim_im:notes()
         ],

@@ -77,7 +77,7 @@ table(Title, Groups) ->
         title => text(Title),
         header => [
             <<"messenger">>, <<"servers">>, <<"routers">>, <<"clients">>, <<"kills">>, <<"runs">>, <<"delivered a minute">>, <<"in time, %">>, <<"p50, ms">>, <<"p99, ms">>,
-            <<"messages lost">>, <<"conversations lost">>, <<"of conversations">>, <<"killed processes">>, <<"recovery p50, ms">>, <<"p99, ms">>, <<"max, ms">>,
+            <<"conversations">>, <<"lost">>, <<"of these not killed">>, <<"messages lost with them">>, <<"other messages lost">>, <<"killed processes">>, <<"recovery p50, ms">>, <<"p99, ms">>, <<"max, ms">>,
             <<"processor, %">>, <<"CPU µs per message"/utf8>>, <<"messages between nodes per message">>, <<"links per node, most">>
         ],
         rows => [
@@ -85,7 +85,7 @@ table(Title, Groups) ->
                 text(string:uppercase(maps:get(<<"mode">>, Params, <<"?">>))), number(Params, <<"servers">>), number(Params, <<"routers">>), number(Params, <<"clients">>),
                 text(stage(maps:get(<<"chaos">>, Params, none), short)), text("~w", [length(Runs)])
                 | [cell(Group, What) || What <- [
-                    [delivered_per_min], [qos_pct], scaled([latency_us, p50], 0.001), scaled([latency_us, p99], 0.001), [lost_messages], [lost_conversations], [conversations], [kills],
+                    [delivered_per_min], [qos_pct], scaled([latency_us, p50], 0.001), scaled([latency_us, p99], 0.001), [conversations], [lost_conversations], [broken_conversations_not_killed], [killed_messages], [lost_messages], [kills],
                     [recovery_ms, p50], [recovery_ms, p99], [recovery_ms, max], [cpu_pct], [cpu_us_per_op], [messages_per_op], [links_per_node_max]
                 ]]
             ]

@@ -152,7 +152,7 @@ fixed(test) ->
         aco => (aco(#{instances => 1, colonies => [1, 2], iterations => {2, 2}, trees => [{5, 2}], work => {2, 2}, long => {{5, 2}, 2}}))#{
             instances := [generated(10, 1)], work := #{n => 10, ants => 2, local_iterations => 2, global_iterations => 3}
         },
-        im => (im(#{servers => [2], clients => 4, speed => 50, seconds => 2, warmup_s => 1, chaos => {2, 2}, compressed => 20, random_s => [5], database_s => [5]}))#{
+        im => (im(#{servers => [2], clients => 4, speed => 50, seconds => 1, warmup_s => 1, chaos => {2, 1}, compressed => 20, random_s => [5], database_s => [5]}))#{
             chaos_routers := 1
         }
     }.
