@@ -322,7 +322,7 @@ ended(Fleet, #{run := Run}, #{start := Start} = Layout) ->
         ])
     end,
     _ = case sderl_fleet:multicall(Fleet, [Start], sderl_aco_node, processes, [Run], ?CALL_MS) of
-        [{_, {ok, There}}] -> [sderl_aco_starter:stop(Pid) || {starter, Pid} <- There];
+        [{_, {ok, There}}] -> [sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, stop, [Pid], ?CALL_MS) || {starter, Pid} <- There];
         _ -> none
     end,
     case sderl_fleet:await(fun() -> Left(processes) =:= 0 end, ?END_MS) of

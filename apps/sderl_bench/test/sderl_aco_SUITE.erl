@@ -1,0 +1,213 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_aco_SUITE).
+-moduledoc "Ant colonies on real nodes: results, links, kills, nodes that die, and that nothing is left.".
+
+-behaviour(ct_suite).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-compile([export_all, nowarn_export_all]).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() -> [same_result, gr_killed, sr_killed, sr_one_level, sr_nodes, gr_node_dies, no_recovery, interrupted, too_long].
+
+%% The number of colonies and the seed decide, whatever is between them.
+same_result(_) ->
+    Outcomes = [with(params(Variant, 5), fun(Fleet) -> on(Fleet, params(Variant, 5)) end) || Variant <- [tl, ml, gr, sr]],
+    [
+        ?assertMatch(#{colonies := 4, links_as_expected := true, names_left := 0, kills := [], ants := 480}, Outcome)
+     || Outcome <- Outcomes
+    ],
+    ?assertMatch([_], lists:usort([{Best, Costs} || #{best := Best, round_best := Costs} <- Outcomes])),
+    %% tl: 4 nodes and the starter's; the trees have one more; s_groups {start, 1}, {1, 2, 3}, {1, 4, 5}.
+    ?assertEqual([{5, 10}, {6, 15}, {6, 15}, {6, 7}], [{Used, Links} || #{nodes_used := Used, links_expected := Links} <- Outcomes]).
+
+gr_killed(_) -> killed(gr).
+
+sr_killed(_) -> killed(sr).
+
+%% A tree of three levels. Every class is killed at every stage, and then whatever it comes to.
+killed(Variant) ->
+    Params = (params(Variant, 11))#{local_iterations := 40},
+    with(Params, fun(Fleet) ->
+        [
+            begin
+                #{kills := [], recovered := Recovered} = killed(Fleet, Params, fun() -> kill(Fleet, Class, Stage) end),
+                ct:pal("~w at ~w: ~w", [Class, Stage, Recovered])
+            end
+         || Class <- [master, supervisor, submaster, colony], Stage <- [set_up, 0, 4]
+        ],
+        chaos(Fleet, Params)
+    end).
+
+%% Longer and longer runs until something has been killed.
+chaos(Fleet, #{global_iterations := Rounds} = Params) ->
+    case killed(Fleet, Params#{chaos => #{every_ms => 50}}, fun() -> ok end) of
+        #{kills := []} ->
+            chaos(Fleet, Params#{global_iterations := 2 * Rounds});
+        #{kills := [_ | _] = Kills, recovered := Recovered, recovery_us := Times} = Outcome ->
+            ct:pal("~w kills, ~w, ~w us", [length(Kills), Recovered, [sderl_bench_histogram:percentile(X, Times) || X <- [50, 99, 100]]]),
+            Outcome
+    end.
+
+%% Too few nodes for a tree: colonies, two on one node, and the master, which is beside the starter.
+sr_one_level(_) ->
+    Params = (params(sr, 3))#{colonies => 4},
+    with(Params, fun(Fleet) ->
+        #{links_as_expected := true, links_expected := 6, levels := 0, colonies := 4} =
+            chaos(Fleet, Params)
+    end).
+
+%% A node dies: of colonies, of submasters, of the starter. It is named. The same nodes work again.
+sr_nodes(_) ->
+    Params = long(sr, 11),
+    with(Params, fun(Fleet) ->
+        [Start, First | _] = All = sderl_fleet:nodes(Fleet),
+        [node_dies(Fleet, Params, Node) || Node <- [lists:last(All), lists:nth(4, All), First, Start]],
+        killed(Fleet, params(sr, 11), fun() -> ok end)
+    end).
+
+gr_node_dies(_) ->
+    Params = long(gr, 5),
+    with(Params, fun(Fleet) ->
+        [_Start, First | _] = All = sderl_fleet:nodes(Fleet),
+        [node_dies(Fleet, Params, Node) || Node <- [lists:last(All), First]],
+        killed(Fleet, params(gr, 5), fun() -> ok end)
+    end).
+
+node_dies(Fleet, Params, Node) ->
+    Text = broken(Fleet, Params, fun() -> ok = sderl_fleet:kill(Fleet, Node) end),
+    ct:pal("~ts", [Text]),
+    ?assertEqual(lists:flatten(io_lib:format("node ~ts went down; processes are recovered, nodes are not", [Node])), Text),
+    nothing_left(Fleet),
+    {ok, Node} = sderl_fleet:restart(Fleet, Node).
+
+no_recovery(_) ->
+    Params = long(ml, 5),
+    with(Params, fun(Fleet) ->
+        [_Start, First | _] = All = sderl_fleet:nodes(Fleet),
+        [
+            begin
+                Text = broken(Fleet, Params, fun() -> kill(Fleet, Class, 0) end),
+                ct:pal("~ts", [Text]),
+                ?assertMatch({match, _}, re:run(Text, [Words, " on n[0-9].* died: killed; gr and sr recover from kills, tl and ml do not"])),
+                nothing_left(Fleet)
+            end
+         || {Class, Words} <- [{colony, "^colony [1-4]"}, {submaster, "^submaster [12] on node 1 of level 1"}, {master, "^the master"}]
+        ],
+        [node_dies(Fleet, Params, Node) || Node <- [lists:last(All), First]],
+        ?assertMatch({error, {aco, {no_recovery, ml}}}, sderl_aco_cluster:on(Fleet, Params#{chaos => #{every_ms => 10}}, "test")),
+        ?assertMatch({error, {aco, {too_few_colonies, 3, 4}}}, sderl_aco_cluster:on(Fleet, Params#{colonies => 3}, "test"))
+    end).
+
+%% Nothing goes on when nobody waits for it any more.
+interrupted(_) ->
+    Params = long(sr, 5),
+    with(Params, fun(Fleet) ->
+        {Pid, Ref} = spawn_monitor(fun() -> sderl_aco_cluster:on(Fleet, Params, "test") end),
+        ok = sderl_fleet:await(fun() -> done(Fleet) >= 1 end, 60_000),
+        exit(Pid, kill),
+        receive
+            {'DOWN', Ref, process, Pid, _} -> ok
+        end,
+        nothing_left(Fleet)
+    end).
+
+too_long(_) ->
+    Params = (long(gr, 5))#{timeout_s := 1},
+    with(Params, fun(Fleet) ->
+        {error, Reason} = sderl_aco_cluster:on(Fleet, Params, "test"),
+        ?assertMatch({match, _}, re:run(sderl_bench_reason:text(Reason), "^it took longer than 1 s")),
+        nothing_left(Fleet)
+    end).
+
+%% A run, and beside it something that is killed: it is as if there had been nothing.
+killed(Fleet, #{global_iterations := Rounds} = Params, Break) ->
+    Breaker = sderl_bench_task:start(Break),
+    Task = sderl_bench_task:start(fun() -> on(Fleet, Params) end),
+    {ok, #{round_best := Costs, best := {Cost, _}, names_left := 0} = Outcome} = sderl_bench_task:result(Task, 120_000),
+    %% It may have had nothing to kill, where the run was faster.
+    _ = sderl_bench_task:stop(Breaker),
+    ?assertEqual(Rounds, length(Costs)),
+    ?assertEqual(Cost, lists:last(Costs)),
+    ?assertEqual(lists:reverse(lists:sort(Costs)), Costs),
+    nothing_left(Fleet),
+    Outcome.
+
+%% What a run says of which something is broken when it has done a round.
+broken(Fleet, Params, Break) ->
+    Task = sderl_bench_task:start(fun() -> sderl_aco_cluster:on(Fleet, Params, "test") end),
+    ok = sderl_fleet:await(fun() -> done(Fleet) >= 1 end, 60_000),
+    Break(),
+    {ok, {error, Reason}} = sderl_bench_task:result(Task, 120_000),
+    unicode:characters_to_list(sderl_bench_reason:text(Reason)).
+
+%% One of a class, somewhere, as soon as there is one (set_up), or so many rounds are done.
+kill(Fleet, Class, Stage) ->
+    Nodes = sderl_fleet:nodes(Fleet),
+    ok = sderl_fleet:await(
+        fun() ->
+            (Stage =:= set_up orelse done(Fleet) >= Stage) andalso
+                lists:any(fun(Node) -> sderl_fleet:call(Fleet, Node, sderl_aco_kill, one, [Class]) end, shuffled(Nodes))
+        end,
+        60_000
+    ).
+
+shuffled(List) -> [X || {_, X} <- lists:sort([{rand:uniform(), X} || X <- List])].
+
+done(Fleet) ->
+    [Start | _] = sderl_fleet:nodes(Fleet),
+    case sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, progress, [], 5000) of
+        [{_, {ok, {Done, _}}}] -> Done;
+        _ -> -1
+    end.
+
+%% No process of a run on any node that runs, and no group.
+nothing_left(Fleet) ->
+    Nodes = sderl_fleet:nodes(Fleet),
+    ok = sderl_fleet:await(
+        fun() ->
+            Left = [
+                {Node, Processes, Groups}
+             || Node <- Nodes,
+                Processes <- [sderl_fleet:call(Fleet, Node, sderl_aco_kill, all, [])],
+                Groups <- [groups(Fleet, Node)],
+                {Processes, Groups} =/= {[], []}
+            ],
+            Left =:= [] orelse Left
+        end,
+        60_000
+    ).
+
+groups(Fleet, Node) ->
+    case sderl_fleet:call(Fleet, Node, erlang, whereis, [sderl_node]) of
+        undefined -> [];
+        _ -> sderl_fleet:call(Fleet, Node, s_group, own_s_groups, [])
+    end.
+
+on(Fleet, Params) ->
+    {ok, Outcome} = sderl_aco_cluster:on(Fleet, Params, "test"),
+    Outcome.
+
+with(Params, Fun) ->
+    {ok, Fleet} = sderl_fleet:start(sderl_aco_cluster:plan(Params, "test")),
+    try
+        Fun(Fleet)
+    after
+        sderl_fleet:stop(Fleet)
+    end.
+
+params(Variant, Nodes) ->
+    (maps:merge(sderl_aco:defaults(), #{variant => Variant, nodes => Nodes}))#{
+        instance => sderl_aco_instance:generate(#{n => 30, rdd => 0.6, tf => 0.6, seed => 3}),
+        heuristic => edd,
+        ants => 3,
+        local_iterations => 8,
+        global_iterations => 5,
+        %% As many as the trees have.
+        colonies => case Nodes of 11 -> 8; 5 -> 4; _ -> Nodes end
+    }.
+
+%% Far longer than a test.
+long(Variant, Nodes) -> (params(Variant, Nodes))#{global_iterations := 1_000_000}.
