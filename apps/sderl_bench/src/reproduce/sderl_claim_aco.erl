@@ -103,7 +103,7 @@ excess(Points, Of) ->
         Cost <- [value(Group, cost(Of))],
         is_number(Cost)
     ],
-    Instances = lists:usort([I || {{_, I}, _, _} <- Seen]),
+    Instances = [I || {_, I} <- lists:usort([{string:length(I), I} || {{_, I}, _, _} <- Seen])],
     Colonies = lists:usort([C || {{C, _}, _, _} <- Seen]),
     %% The instances that have all of most colonies, and no half ones.
     {Used, Whole} = whole(Colonies, Instances, [At || {At, _, _} <- Seen]),

@@ -63,7 +63,7 @@ verdict(Points) ->
         [{V, Reason} | _] ->
             {refuted, text("~ts A run of ~ts with kills did not finish: ~ts.", [Said, upper(V), Reason])};
         [] when Left > 0 ->
-            {refuted, text("~ts ~w names were left over.", [Said, Left])};
+            {refuted, text("~ts Names left over: ~w.", [Said, Left])};
         [] ->
             Slow = [V || {V, {Plain, Killed} = Pair} <- Both, is_number(ratio(Pair)), ratio(Pair) > ?COST, apart(Killed, Plain, [seconds]) =:= more, several(Plain), several(Killed)],
             if

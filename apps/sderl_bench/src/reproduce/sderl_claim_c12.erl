@@ -68,7 +68,7 @@ said(What, #{pairs := N, mean := Mean, low := Low, high := High, least := Least,
         true -> text("~ts to ~ts %, ", [number(Low), number(High)]);
         false -> ""
     end,
-    text("~ts: ~ts % more processor time an operation (~ts~w pair~ts of runs from ~ts to ~ts %).", [What, number(Mean), Interval, N, [$s || N > 1], number(Least), number(Greatest)]);
+    text("~ts: with it the processor time of an operation changes by ~ts % (~ts~w pair~ts of runs from ~ts to ~ts %).", [What, number(Mean), Interval, N, [$s || N > 1], number(Least), number(Greatest)]);
 said(What, none) ->
     text("~ts: not known.", [What]).
 

@@ -141,7 +141,7 @@ compressed(Groups) ->
     Periods = [Ms || #{params := #{<<"chaos">> := #{<<"every_ms">> := Ms, <<"classes">> := <<"databases">>}}} <- Groups],
     case lists:min([1000 | Periods]) of
         1000 -> <<"The periods of the kills are the published ones; a scale with less time has shorter ones in proportion.">>;
-        Ms -> text("Time is compressed: the periods of the kills are ~ts times shorter than published. A process takes as long to come back as ever, so that is harder to bear.", [sderl_bench_table:number(1000 / Ms)])
+        Ms -> text("Time is compressed: the periods of the kills are ~ts times shorter than published. A process takes as long to come back as ever, so that is harder to bear.", [sderl_claim_load:percent(1000 / Ms)])
     end.
 
 %% Throughput by the kills of a minute.

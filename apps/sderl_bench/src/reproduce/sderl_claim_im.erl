@@ -64,8 +64,8 @@ name(rsd) -> "RSD, s_groups".
 stage(#{<<"every_ms">> := Ms} = Chaos, Length) ->
     What = case Chaos of #{<<"classes">> := <<"databases">>} -> "databases"; _ -> "anything" end,
     case Length of
-        short -> io_lib:format("~ts every ~ts s", [What, sderl_bench_table:number(Ms / 1000)]);
-        long -> io_lib:format("a kill of ~ts every ~ts s", [What, sderl_bench_table:number(Ms / 1000)])
+        short -> io_lib:format("~ts every ~ts s", [What, sderl_claim_load:percent(Ms / 1000)]);
+        long -> io_lib:format("a kill of ~ts every ~ts s", [What, sderl_claim_load:percent(Ms / 1000)])
     end;
 stage(_, _) ->
     "no kills".
@@ -101,5 +101,5 @@ notes() ->
     [
         <<"One machine instead of a host for each node, and no delay of a network. Clients talk as in the published model, 13 to 60 messages in a conversation, with waiting times that are divided by a "
           "factor so that few clients send as much as many; so throughput is what the clients ask for, unless the processor is at its end.">>,
-        text("A message is in time if it is delivered in ~ts ms.", [sderl_bench_table:number(?THRESHOLD_US / 1000)])
+        text("A message is in time if it is delivered in ~ts ms.", [sderl_claim_load:percent(?THRESHOLD_US / 1000)])
     ].
