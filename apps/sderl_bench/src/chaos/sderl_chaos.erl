@@ -95,12 +95,13 @@ Never killed are the processes of kernel, stdlib, sasl and the application maste
 -type target() :: #{kind := process | name | node | link, weight => number(), class => term(), nodes => [node()], await => boolean(), atom() => term()}.
 
 -doc """
-One kill. `at_ms`: from the start of the service; `system_us`: the time of day in microseconds, on the clock of `node` (of a whole node: the service's). `pid`: the process,
+One kill. `round`: of the plan, which is the same again with the same seed. `at_ms`: from the start of the service; `system_us`: the time of day in microseconds, on the clock of `node` (of a whole node: the service's). `pid`: the process,
 or the node that was killed, or that at the other end of the link. `back_us`: microseconds until it was back, `undefined` as long as it
 is not, where nobody waits for it (`awaited` is `false`), and where its node or the agent there went before it was.
 """.
 -type kill() :: #{
     number := pos_integer(),
+    round := pos_integer(),
     at_ms := non_neg_integer(),
     system_us := integer(),
     kind := process | name | node | link,

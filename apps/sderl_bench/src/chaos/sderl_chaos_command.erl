@@ -22,9 +22,8 @@ run(Args) ->
     maybe
         {ok, Parsed} ?= sderl_command:parse(Args, ["chaos"], arguments()),
         {ok, Options} ?= checked(Parsed),
-        {ok, Log} ?= sderl_chaos_log:open(maps:get(log, Parsed, undefined)),
-        Result = attached(Options, Log),
-        first_error([Result, sderl_chaos_log:close(Log)])
+        ok ?= sderl_chaos_log:check(maps:get(log, Parsed, undefined)),
+        attached(Options)
     else
         {wrong, Message} -> {usage, [Message, "\n\"bin/sderl chaos --help\" tells the options."]};
         Other -> Other
@@ -53,10 +52,10 @@ arguments() ->
             "Names are Erlang terms. Processes of kernel, stdlib, sasl and sderl are never killed. Ctrl-C ends\n"
             "it in order. The nodes' epmd is found by ERL_EPMD_PORT, TLS is set by ERL_FLAGS, as for erl.",
         arguments => [
-            #{name => node, long => "-node", type => string, required => true, help => {"--node NODE@HOST", ["any node of the cluster"]}},
+            #{name => node, long => "-node", type => string, required => false, help => {"--node NODE@HOST", ["any node of the cluster"]}},
             option(cookie_file, "FILE", string, "the file with the cookie (~/.erlang.cookie)"),
             #{
-                name => target, long => "-target", type => string, action => append, required => true,
+                name => target, long => "-target", type => string, action => append, required => false,
                 help => {"--target T [--target T ...]", ["what is killed, see above"]}
             },
             option(nodes, "LIST", string, "these nodes alone, with commas between them (all that are found)"),
@@ -94,6 +93,8 @@ dashed(Name) -> lists:flatten(string:replace(atom_to_list(Name), "_", "-", all))
 
 checked(Parsed) ->
     maybe
+        ok ?= given(node, Parsed, "any node of the cluster, NAME@HOST"),
+        ok ?= given(target, Parsed, "what is killed, such as supervisor:my_sup"),
         {ok, Node} ?= node_name("--node", maps:get(node, Parsed)),
         {ok, Targets} ?= each(fun sderl_chaos_words:target/1, maps:get(target, Parsed)),
         ok ?= halts(Targets, Parsed),
@@ -111,6 +112,7 @@ checked(Parsed) ->
             cookie_file => cookie_file(Parsed),
             only => Only,
             settle => Settle,
+            log => maps:get(log, Parsed, undefined),
             yes => maps:get(yes, Parsed) orelse maps:get(dry_run, Parsed),
             chaos => #{
                 targets => Targets,
@@ -128,6 +130,9 @@ checked(Parsed) ->
     else
         {error, Message} -> {wrong, Message}
     end.
+
+given(Key, Parsed, _) when is_map_key(Key, Parsed) -> ok;
+given(Key, _, What) -> {error, ["--", dashed(Key), " is missing: ", What]}.
 
 each(Fun, Words) -> each(Fun, Words, []).
 
@@ -179,16 +184,23 @@ cookie_file(_) -> filename:join(os:getenv("HOME", "/"), ".erlang.cookie").
 
 %% On the cluster
 
-attached(#{node := Node, cookie_file := CookieFile, only := Only, chaos := Chaos} = Options, Log) ->
+attached(#{node := Node, cookie_file := CookieFile, only := Only} = Options) ->
     maybe
         {ok, Cookie} ?= sderl_chaos_attach:cookie(CookieFile),
         ok ?= sderl_chaos_attach:attach(Node, Cookie),
         {ok, Nodes} ?= nodes_of(Only, sderl_chaos_attach:discover(Node)),
         ok = say(header(Nodes, Options)),
         ok ?= agreed(Options),
+        logged(Options, Nodes)
+    end.
+
+logged(#{chaos := Chaos, log := File} = Options, Nodes) ->
+    maybe
+        {ok, Log} ?= sderl_chaos_log:open(File),
         %% From here on Ctrl-C is for us. (Without the program around it nobody tells.)
         _ = sderl_bench_task:attempt(fun() -> sderl_cli_signals:tell(self()) end),
-        started(sderl_chaos:start(Chaos#{nodes => Nodes}), Nodes, Options, Log)
+        Result = started(sderl_chaos:start(Chaos#{nodes => Nodes}), Nodes, Options, Log),
+        first_error([Result, sderl_chaos_log:close(Log)])
     end.
 
 nodes_of(all, {Found, Lost}) ->

@@ -7,21 +7,36 @@ Every object has `event` and `time` (UTC, RFC 3339): `start` with the options, `
 is not back by the end, `end` with the sums. Keys, classes and pids are Erlang terms as text.
 """.
 
--export([open/1, close/1, write/3, kill/1, line/1, recovery/1]).
+-export([check/1, open/1, close/1, write/3, kill/1, line/1, recovery/1]).
 -export_type([log/0]).
 
 -opaque log() :: none | {file:filename(), file:io_device()}.
 
--doc "Opens a file for the log, which must not be there: it may be all that is left of another run.".
+-doc "Whether a file for the log can be there. It must not be yet: it may be all that is left of another run.".
+-spec check(undefined | file:filename()) -> ok | {error, sderl_command:text()}.
+check(undefined) ->
+    ok;
+check(Name) ->
+    case {filelib:is_file(Name), filelib:is_dir(filename:dirname(Name))} of
+        {true, _} -> taken(Name);
+        {false, false} -> {error, ["cannot write --log ", Name, ": there is no folder ", filename:dirname(Name)]};
+        {false, true} -> ok
+    end.
+
+-doc "Opens a new file for the log.".
 -spec open(undefined | file:filename()) -> {ok, log()} | {error, sderl_command:text()}.
 open(undefined) ->
     {ok, none};
 open(Name) ->
     case file:open(Name, [write, exclusive, raw, binary]) of
         {ok, File} -> {ok, {Name, File}};
-        {error, eexist} -> {error, ["--log ", Name, " is there already; name another file, or move that one away"]};
-        {error, Reason} -> {error, ["cannot write --log ", Name, ": ", file:format_error(Reason)]}
+        {error, eexist} -> taken(Name);
+        {error, Reason} -> unwritten(Name, Reason)
     end.
+
+taken(Name) -> {error, ["--log ", Name, " is there already; name another file, or move that one away"]}.
+
+unwritten(Name, Reason) -> {error, ["cannot write --log ", Name, ": ", file:format_error(Reason)]}.
 
 -doc "Closes it.".
 -spec close(log()) -> ok | {error, sderl_command:text()}.
@@ -37,7 +52,7 @@ write({Name, File}, Event, More) ->
     written(Name, file:write(File, [json:encode(More#{event => Event, time => Time}), $\n])).
 
 written(_, ok) -> ok;
-written(Name, {error, Reason}) -> {error, ["cannot write --log ", Name, ": ", file:format_error(Reason)]}.
+written(Name, {error, Reason}) -> unwritten(Name, Reason).
 
 -doc "A kill for `write/3`.".
 -spec kill(sderl_chaos:kill()) -> #{atom() => json:encode_value()}.

@@ -21,7 +21,7 @@ Draw1 = answer(Draw, #{Node => Count}),
 ```
 """.
 
--export([new/1, next/1, skip_late/2, draws/1, room/2, wants/1, answer/2, admit/3, missed/2]).
+-export([new/1, next/1, round/1, skip_late/2, draws/1, room/2, wants/1, answer/2, admit/3, missed/2]).
 -export_type([plan/0, draw/0, settings/0, target/0, want/0, hit/0]).
 
 -doc "A number that names the target, its weight (over zero), and the nodes on which to look for it.".
@@ -62,10 +62,14 @@ next(#plan{settings = #{kills := Most}, killed = Killed}) when is_integer(Most),
 next(#plan{settings = #{window := {_, ToMs}}} = Plan) ->
     case at(Plan) of
         At when is_number(ToMs), At > ToMs -> over;
-        At -> {ok, round(At)}
+        At -> {ok, erlang:round(At)}
     end.
 
 at(#plan{settings = #{period_ms := Period, window := {FromMs, _}}, round = Round}) -> FromMs + (Round + 1) * Period.
+
+-doc "The number of the last round that was done or left out, from 1.".
+-spec round(plan()) -> non_neg_integer().
+round(#plan{round = Round}) -> Round.
 
 -doc "Leaves out the rounds that are more than a period late, and tells how many: what could not be done in time is not done in a heap later.".
 -spec skip_late(plan(), NowMs :: number()) -> {Left :: non_neg_integer(), plan()}.

@@ -16,6 +16,7 @@ process of its own, so that a node that answers slowly holds up nothing but the 
     agents := #{node() => pid()},
     away := #{pos_integer() => node() | undefined},
     number := pos_integer(),
+    round => pos_integer(),
     start_ms := integer()
 }.
 
@@ -45,7 +46,7 @@ drawn(View, Plan, Reports, NotBack, Draws) ->
     {Drawn, Problems} = ask(View, Draws, []),
     Nothing = length([D || D <- Drawn, sderl_chaos_plan:wants(D) =:= nothing]),
     {Hits, HeldBack, Plan1} = sderl_chaos_plan:admit(Plan, Drawn, NotBack),
-    Results = strike(View, Hits),
+    Results = strike(View#{round => sderl_chaos_plan:round(Plan1)}, Hits),
     Kills = [Kill || {ok, Kill} <- Results],
     Missed = length(Results) - length(Kills),
     More = [Problem || {error, {_, _, Why} = Problem} <- Results, Why =/= missed],
@@ -124,10 +125,11 @@ class(#{settings := #{targets := Targets}}, Target) ->
     #{Target := #{class := Class}} = Targets,
     Class.
 
-strike_one(#{settings := #{targets := Targets, call := Call, dry := Dry}, agents := Agents, start_ms := Start}, {Number, {hit, Target, Node, Nth}}) ->
+strike_one(#{settings := #{targets := Targets, call := Call, dry := Dry}, agents := Agents, start_ms := Start, round := Round}, {Number, {hit, Target, Node, Nth}}) ->
     #{kind := Kind, class := Class, spec := Spec, await := Await} = maps:get(Target, Targets),
     Kill = #{
         number => Number,
+        round => Round,
         at_ms => erlang:monotonic_time(millisecond) - Start,
         kind => Kind,
         class => Class,

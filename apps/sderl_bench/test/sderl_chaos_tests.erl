@@ -1,0 +1,293 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_chaos_tests).
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(NODES, [a@h, b@h, c@h]).
+
+%% ---------------------------------------------------------------- the plan
+
+limits_property_test_() ->
+    sderl_prop:eunit("never more at once or in all than the limits allow, nothing outside the window", 500, fun prop_limits/0).
+
+prop_limits() ->
+    ?FORALL({Settings, Away}, {settings(), range(0, 3)},
+        begin
+            Rounds = play(Settings, Away, 60),
+            #{at_once := AtOnce, kills := Most, window := {From, To}, period_ms := Period, nodes := Nodes, scope := Scope} = Settings,
+            Draws = case Scope of cluster -> 1; node -> length(Nodes) end,
+            Hits = lists:append([H || #{hits := H} <- Rounds]),
+            lists:all(fun(B) -> B end, [
+                lists:all(fun(#{out := Out}) -> Out =< AtOnce end, Rounds),
+                length(Hits) =< Most,
+                lists:all(fun(#{hits := H, held := Held, nothing := None}) -> length(H) + Held + None =:= Draws end, Rounds),
+                lists:all(fun(#{at := At}) -> At >= From + Period - 1 andalso (To =:= infinity orelse At =< To + 1) end, Rounds),
+                %% In scope `node` a node has one kill a round at most, and of a target on it.
+                Scope =:= cluster orelse
+                    lists:all(fun(#{hits := H}) -> Ns = [N || {hit, _, N, _} <- H], length(lists:usort(Ns)) =:= length(Ns) end, Rounds),
+                lists:all(fun({hit, T, N, Nth}) -> Nth >= 1 andalso Nth =< count(Settings, T, N) end, Hits)
+            ])
+        end).
+
+repeat_property_test_() ->
+    sderl_prop:eunit("the same seed and the same answers, the same kills, whatever the nodes are called and whatever was late", 300, fun prop_repeat/0).
+
+prop_repeat() ->
+    ?FORALL({Settings0, Skip}, {settings(), range(0, 5)},
+        begin
+            %% Without limits, which depend on what happened before.
+            Settings = Settings0#{at_once := infinity, kills := infinity, window := {0, infinity}},
+            Names = #{N => list_to_atom("other_" ++ atom_to_list(N)) || N <- ?NODES},
+            #{targets := Targets, nodes := Nodes, period_ms := Period} = Settings,
+            Renamed = Settings#{
+                targets := [{T, W, [map_get(N, Names) || N <- Ns]} || {T, W, Ns} <- Targets],
+                nodes := [map_get(N, Names) || N <- Nodes]
+            },
+            Rounds = [H || #{hits := H} <- play(Settings, 0, 20)],
+            Again = [H || #{hits := H} <- play(Settings, 0, 20)],
+            Other = [H || #{hits := H} <- play(Renamed, 0, 20)],
+            {Skip, Late} = sderl_chaos_plan:skip_late(sderl_chaos_plan:new(Settings), (Skip + 1) * Period + Period / 2),
+            Behind = [H || #{hits := H} <- rounds(Late, Settings, [], 0, 20 - Skip)],
+            Rounds =:= Again andalso lists:nthtail(Skip, Rounds) =:= Behind andalso
+                Other =:= [[{hit, T, map_get(N, Names), Nth} || {hit, T, N, Nth} <- H] || H <- Rounds]
+        end).
+
+settings() ->
+    ?LET(
+        {Weights, Scope, Period, From, Length, Seed, AtOnce, Kills},
+        {
+            ?SUCHTHAT(Ws, [range(1, 5)], Ws =/= []), oneof([cluster, node]), range(1, 1000), range(0, 5000), oneof([infinity, range(0, 20_000)]),
+            integer(), oneof([infinity, range(1, 5)]), oneof([infinity, range(1, 20)])
+        },
+        #{
+            targets => [{I, W, lists:sublist(?NODES, 1 + I rem 3)} || {I, W} <- lists:enumerate(Weights)],
+            nodes => ?NODES,
+            scope => Scope,
+            period_ms => Period,
+            window => {From, if is_integer(Length) -> From + Length; true -> infinity end},
+            seed => Seed,
+            at_once => AtOnce,
+            kills => Kills
+        }
+    ).
+
+%% Some targets have nothing, some nothing on some nodes.
+count(#{seed := Seed}, Target, Node) ->
+    Place = length(lists:takewhile(fun(N) -> N =/= Node end, ?NODES ++ [list_to_atom("other_" ++ atom_to_list(N)) || N <- ?NODES])),
+    erlang:phash2({Seed, Target, Place rem 3}) rem 4.
+
+%% Each kill is away for so many rounds.
+play(Settings, Away, Most) -> rounds(sderl_chaos_plan:new(Settings), Settings, [], Away, Most).
+
+rounds(_, _, _, _, 0) ->
+    [];
+rounds(Plan, Settings, Out, Away, Most) ->
+    case sderl_chaos_plan:next(Plan) of
+        over ->
+            [];
+        {ok, At} ->
+            {Draws, Plan1} = sderl_chaos_plan:draws(Plan),
+            Drawn = [answered(D, Settings) || D <- Draws],
+            Still = [N - 1 || N <- Out, N > 0],
+            {Hits, Held, Plan2} = sderl_chaos_plan:admit(Plan1, Drawn, length(Still)),
+            Now = Still ++ [Away || _ <- Hits],
+            Nothing = length([D || D <- Drawn, sderl_chaos_plan:wants(D) =:= nothing]),
+            [#{at => At, hits => Hits, held => Held, nothing => Nothing, out => length(Now)} | rounds(Plan2, Settings, Now, Away, Most - 1)]
+    end.
+
+answered(Draw, Settings) ->
+    case sderl_chaos_plan:wants(Draw) of
+        {ask, Target, Nodes} -> answered(sderl_chaos_plan:answer(Draw, #{N => count(Settings, Target, N) || N <- Nodes}), Settings);
+        _ -> Draw
+    end.
+
+plan(More) ->
+    maps:merge(
+        #{
+            targets => [{1, 3, [a@h, b@h]}, {2, 1, [a@h, b@h]}], nodes => [a@h, b@h], scope => cluster, period_ms => 10, window => {0, infinity},
+            seed => 4711, at_once => infinity, kills => infinity
+        },
+        More
+    ).
+
+drawn(Plan, Counts) ->
+    {Draws, Plan1} = sderl_chaos_plan:draws(Plan),
+    Full = fun Full(D) ->
+        case sderl_chaos_plan:wants(D) of
+            {ask, T, Nodes} -> Full(sderl_chaos_plan:answer(D, #{N => C || N <- Nodes, {{T1, N1}, C} <- Counts, T1 =:= T, N1 =:= N}));
+            _ -> D
+        end
+    end,
+    {Hits, _, Plan2} = sderl_chaos_plan:admit(Plan1, [Full(D) || D <- Draws], 0),
+    {Hits, Plan2}.
+
+hits(0, _, _) ->
+    [];
+hits(N, Plan, Counts) ->
+    {Hits, Plan1} = drawn(Plan, Counts),
+    Hits ++ hits(N - 1, Plan1, Counts).
+
+%% With this seed; within a few standard deviations.
+weights_test() ->
+    Hits = hits(4000, sderl_chaos_plan:new(plan(#{})), [{{1, a@h}, 1}, {{1, b@h}, 9}, {{2, a@h}, 5}]),
+    ?assertEqual(4000, length(Hits)),
+    First = length([1 || {hit, 1, _, _} <- Hits]),
+    OnB = length([1 || {hit, 1, b@h, _} <- Hits]),
+    ?assert(abs(First / 4000 - 0.75) < 0.03),
+    ?assert(abs(OnB / First - 0.9) < 0.03).
+
+%% What is not there leaves its share to the others.
+nothing_there_test() ->
+    Plan = sderl_chaos_plan:new(plan(#{})),
+    ?assertEqual([2], lists:usort([T || {hit, T, _, _} <- hits(100, Plan, [{{2, b@h}, 2}])])),
+    ?assertEqual([], hits(10, Plan, [])).
+
+window_test() ->
+    Times = fun Times(Plan) ->
+        case sderl_chaos_plan:next(Plan) of
+            over -> [];
+            {ok, At} -> [At | Times(element(2, sderl_chaos_plan:draws(Plan)))]
+        end
+    end,
+    ?assertEqual([150, 200, 250], Times(sderl_chaos_plan:new(plan(#{window => {100, 250}, period_ms => 50})))),
+    ?assertEqual([], Times(sderl_chaos_plan:new(plan(#{window => {100, 149}, period_ms => 50})))).
+
+%% What was missed is made up for.
+missed_test() ->
+    {[_], Plan} = drawn(sderl_chaos_plan:new(plan(#{kills => 1})), [{{1, a@h}, 1}]),
+    ?assertEqual(over, sderl_chaos_plan:next(Plan)),
+    ?assertMatch({ok, _}, sderl_chaos_plan:next(sderl_chaos_plan:missed(Plan, 1))).
+
+%% ---------------------------------------------------------------- the options
+
+base() -> #{nodes => [a@h, b@h], targets => [#{kind => link}], every_ms => 100}.
+
+bad_options_test_() ->
+    [
+        {Words, fun() ->
+            {error, Reason} = sderl_chaos:start(Options),
+            Text = unicode:characters_to_list(sderl_chaos:text(Reason)),
+            ?assertNotEqual({nomatch, Text}, {string:find(Text, Words), Text})
+        end}
+     || {Options, Words} <- [
+            {nonsense, "a map of options"},
+            {maps:remove(nodes, base()), "the option nodes is missing"},
+            {maps:remove(targets, base()), "the option targets is missing"},
+            {maps:remove(every_ms, base()), "the option every_ms is missing"},
+            {(base())#{every => 5}, "the option every is 5, but must be one of these keys"},
+            {(base())#{nodes := []}, "the option nodes is []"},
+            {(base())#{nodes := [a@h, a@h]}, "none of them twice"},
+            {(base())#{nodes := [a@h | b@h]}, "the option nodes is [a@h|b@h]"},
+            {(base())#{every_ms := 0}, "the option every_ms is 0"},
+            {(base())#{per_s => 1}, "left out where every_ms is given"},
+            {(maps:remove(every_ms, base()))#{per_s => 0}, "the option per_s is 0"},
+            {(base())#{scope => group}, "cluster or node"},
+            {(base())#{window => {5, 4}}, "ToMs not less than FromMs"},
+            {(base())#{dry_run => yes}, "the option dry_run is yes"},
+            {(base())#{call => fun() -> ok end}, "a fun of four arguments"},
+            {(base())#{limits => #{at_once => 0}}, "limits / at_once is 0"},
+            {(base())#{limits => #{atonce => 1}}, "limits / atonce is 1, but must be one of these keys: at_once"},
+            {(base())#{limits => #{never => name}}, "limits / never is name"},
+            {(base())#{targets := []}, "at least one"},
+            {(base())#{targets := [#{kind => link, weight => 0}]}, "a weight over 0"},
+            {(base())#{targets := [#{kind => link}, #{kind => disk}]}, "targets / 2 / kind is disk"},
+            {(base())#{targets := [link]}, "targets / 1 is link, but must be a map with the key kind"},
+            {(base())#{targets := [#{kind => link, fleet => self()}]}, "targets / 1 / fleet"},
+            {(base())#{targets := [#{kind => process}]}, "find, module and supervisor"},
+            {(base())#{targets := [#{kind => process, find => {m, f}}]}, "targets / 1 / find is {m,f}"},
+            {(base())#{targets := [#{kind => process, module => "m"}]}, "must be an atom"},
+            {(base())#{targets := [#{kind => name, names => []}]}, "targets / 1 / names is []"},
+            {(base())#{targets := [#{kind => link, nodes => [c@h]}]}, "targets / 1 / nodes is c@h, but must be one of the option nodes"},
+            {(base())#{targets := [#{kind => node}]}, "set allow_halt to true, or name a fleet"},
+            {(base())#{targets := [#{kind => node, restart_ms => 1}], allow_halt => true}, "only a fleet restarts nodes"},
+            {(base())#{nodes := ['nobody@127.0.0.1']}, "nobody@127.0.0.1: it cannot be reached"}
+        ]
+    ].
+
+completed_test() ->
+    {ok, #{plan := Plan, targets := Targets, dry := false, never := []}} = sderl_chaos_options:check((base())#{
+        scope => node, targets := [#{kind => link, weight => 0}, #{kind => name, group => g, weight => 2.5}]
+    }),
+    ?assertMatch(#{at_once := 2, kills := infinity, targets := [{2, 2.5, [a@h, b@h]}], period_ms := 100, seed := 1}, Plan),
+    ?assertMatch(#{2 := #{spec := {name, {s_group, g}, all}, class := {name, {s_group, g}}}}, Targets),
+    {ok, #{plan := #{period_ms := 500.0}}} = sderl_chaos_options:check((maps:remove(every_ms, base()))#{per_s => 2}),
+    {ok, #{plan := #{period_ms := 1000.0, targets := [{1, 1, [b@h]}]}}} =
+        sderl_chaos_options:check((maps:remove(every_ms, base()))#{per_s => 2, scope => node, limits => #{never_nodes => [a@h]}}).
+
+%% ---------------------------------------------------------------- what people type
+
+target_test_() ->
+    [
+        {Word, ?_assertEqual({ok, Target#{class => list_to_binary(Class)}}, sderl_chaos_words:target(Word))}
+     || {Word, Class, Target} <- [
+            {"link", "link", #{kind => link, weight => 1}},
+            {"2.5*node", "node", #{kind => node, weight => 2.5}},
+            {"name", "name", #{kind => name, group => local, weight => 1}},
+            {"3*name:queue", "name:queue", #{kind => name, group => local, names => [queue], weight => 3}},
+            {"global:{db,1}", "global:{db,1}", #{kind => name, group => global, names => [{db, 1}], weight => 1}},
+            {"group:workers", "group:workers", #{kind => name, group => {s_group, workers}, weight => 1}},
+            {"group:'a/b'/\"c/d\"", "group:'a/b'/\"c/d\"", #{kind => name, group => {s_group, 'a/b'}, names => ["c/d"], weight => 1}},
+            {"module:gen_server", "module:gen_server", #{kind => process, module => gen_server, weight => 1}},
+            {"supervisor:my_sup", "supervisor:my_sup", #{kind => process, supervisor => my_sup, weight => 1}},
+            {"find:m:f", "find:m:f", #{kind => process, find => {m, f, []}, weight => 1}}
+        ]
+    ].
+
+bad_target_test_() ->
+    [
+        {Word, fun() ->
+            {error, Text} = sderl_chaos_words:target(Word),
+            ?assertNotEqual(nomatch, string:find(unicode:characters_to_list(Text), Words))
+        end}
+     || {Word, Words} <- [
+            {"", "a target is module:"},
+            {"disk", "a target is module:"},
+            {"disk:a", "a target is module:"},
+            {"module", "what is missing after it"},
+            {"link:a", "a target is"},
+            {"name:Queue", "is no Erlang term"},
+            {"name:{a,1}", "is no atom"},
+            {"global:{a", "is no Erlang term"},
+            {"find:m", "MODULE:FUNCTION"},
+            {"0*link", "a number over 0"},
+            {"-1*link", "a number over 0"},
+            {"1.2.3*link", "a number over 0"}
+        ]
+    ].
+
+duration_test() ->
+    ?assertEqual([{ok, 500}, {ok, 5000}, {ok, 90_000}, {ok, 7_200_000}], [sderl_chaos_words:duration(D) || D <- ["500ms", "5s", "1.5min", "2h"]]),
+    [?assertMatch({error, _}, sderl_chaos_words:duration(D)) || D <- ["", "5", "s", "-5s", "5 s", "5d"]],
+    ?assertEqual([{ok, {10_000, 60_000}}, {ok, {0, infinity}}], [sderl_chaos_words:window(W) || W <- ["10s..60s", "0s.."]]),
+    [?assertMatch({error, _}, sderl_chaos_words:window(W)) || W <- ["", "10s", "..", "60s..10s", "10s..x"]].
+
+command_test_() ->
+    Good = ["--node", "a@h", "--target", "link", "--yes"],
+    [
+        {Words, fun() ->
+            {Status, stderr, Text} = sderl_cli:run(["chaos" | Args]),
+            ?assertNotEqual({Text, nomatch}, {Text, string:find(unicode:characters_to_list(Text), Words)}),
+            ?assertEqual(Expected, Status)
+        end}
+     || {Expected, Args, Words} <- [
+            {2, [], "--node is missing"},
+            {2, ["--node", "a@h", "--yes"], "--target is missing"},
+            {2, ["--node", "ah", "--target", "link", "--yes"], "\"ah\" is no name of a node"},
+            {2, ["--node", "a@h", "--target", "link"], "without a terminal nobody can be asked"},
+            {2, Good ++ ["--target", "disk"], "a target is"},
+            {2, Good ++ ["--target", "node"], "--allow-halt"},
+            {2, Good ++ ["--every", "5"], "--every: \"5\" is no duration"},
+            {2, Good ++ ["--every", "0s"], "--every must be at least 1ms"},
+            {2, Good ++ ["--window", "5s"], "is no window"},
+            {2, Good ++ ["--scope", "all"], "it is cluster or node"},
+            {2, Good ++ ["--kills", "0"], "--kills cannot be 0"},
+            {2, Good ++ ["--never", "{"], "--never: \"{\" is no Erlang term"},
+            {2, Good ++ ["--never-node", "x"], "--never-node: \"x\" is no name"},
+            {2, Good ++ ["--nodes", "a@h,b"], "--nodes: \"b\" is no name"},
+            {2, Good ++ ["--seed", "x"], "--seed cannot be x"},
+            {1, Good ++ ["--log", "/"], "is there already"},
+            {1, Good ++ ["--log", "/no/such/folder/file"], "there is no folder /no/such/folder"},
+            {1, Good ++ ["--cookie-file", "/no/such/file"], "cannot read the cookie from /no/such/file"},
+            {1, Good ++ ["--cookie-file", "/dev/null"], "/dev/null is empty"}
+        ]
+    ].
