@@ -83,7 +83,7 @@ version() -> ?VERSION.
 origin() -> ?LOADED.
 
 -doc "Starts an agent on this node.".
--spec start(conf()) -> {ok, pid()}.
+-spec start(conf()) -> gen_server:start_ret().
 start(Conf) -> gen_server:start(?MODULE, Conf, []).
 
 %% The functions below run on the node, in the process of the call, so that a function of the user's that hangs or raises is no trouble to the agent.

@@ -49,7 +49,7 @@ kill_it(Call, Node, {halt, _}) ->
 
 -doc "Waits for the node's next life, without end. Gives the microseconds since the kill.".
 -spec await(sderl_chaos_reach:call(), node(), spec(), {life(), SinceUs :: integer()}) -> BackUs :: non_neg_integer().
-await(Call, Node, Spec, {Life, Since}) ->
+await(Call, Node, Spec, {Life, Since}) when is_integer(Since) ->
     Ready =
         case Spec of
             {fleet, Fleet, RestartMs, R} ->

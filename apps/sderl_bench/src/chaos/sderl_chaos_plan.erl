@@ -108,11 +108,11 @@ by_weight(At, [{_, Weight, _} | Targets]) -> by_weight(At - Weight, Targets).
 
 -doc "How many things may be killed now.".
 -spec room(plan(), NotBack :: non_neg_integer()) -> non_neg_integer() | infinity.
-room(#plan{settings = #{at_once := AtOnce, kills := Most}, killed = Killed}, NotBack) ->
+room(#plan{settings = #{at_once := AtOnce, kills := Most}, killed = Killed}, NotBack) when is_integer(NotBack) ->
     min(less(AtOnce, NotBack), less(Most, Killed)).
 
 less(infinity, _) -> infinity;
-less(Most, Used) -> max(0, Most - Used).
+less(Most, Used) when is_integer(Most) -> max(0, Most - Used).
 
 -doc "What a draw needs, or what it came to: the `Nth` thing of the target on a node, or nothing, because there is none.".
 -spec wants(draw()) -> want().

@@ -34,7 +34,7 @@ The process behind `sderl_chaos:start/1`: keeps the time, the agents and the log
 -define(STOP_MS, 30_000).
 
 -doc "See `sderl_chaos:start/1`.".
--spec start(sderl_chaos_options:settings()) -> {ok, pid()} | {error, term()}.
+-spec start(sderl_chaos_options:settings()) -> gen_server:start_ret().
 start(Settings) -> gen_server:start(?MODULE, Settings, [{timeout, infinity}]).
 
 -doc "See `sderl_chaos:stop/2`.".
@@ -82,7 +82,7 @@ init(#{owner := Owner, call := Call, nodes := Nodes, lease_ms := Lease, never :=
     end.
 
 -doc false.
--spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}} | {noreply, #state{}} | {stop, normal, term(), #state{}}.
+-spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}} | {noreply, #state{}} | {stop, normal, #state{}}.
 handle_call({stop, WaitMs}, From, State) ->
     settled(State#state{stopping = {From, now_ms() + WaitMs}, over = true});
 handle_call(log, _From, State) ->
