@@ -23,7 +23,7 @@ Problem* (2000).
 -export_type([options/0, heuristic/0, search/0]).
 
 -type heuristic() :: mdd | edd | au.
--type search() :: none | o1 | o2 | o12 | o21.
+-type search() :: none | o1 | o2 | o12 | o21 | full.
 
 -doc "See above; all but `tau0` are needed.".
 -type options() :: #{
@@ -64,7 +64,7 @@ heuristics() -> [mdd, edd, au].
 
 -doc "All local searches.".
 -spec searches() -> [search()].
-searches() -> [none, o1, o2, o12, o21].
+searches() -> [none, o1, o2, o12, o21, full].
 
 -doc "Pheromone at the start: 1.0 where the jobs by due date cost nothing.".
 -spec tau0(sderl_aco_instance:instance(), options()) -> float().

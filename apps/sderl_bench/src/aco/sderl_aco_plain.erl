@@ -103,7 +103,8 @@ search(Search, Instance, {Cost, _} = Solution) ->
 moves(o1) -> [swap];
 moves(o2) -> [insert];
 moves(o12) -> [swap, insert];
-moves(o21) -> [insert, swap].
+moves(o21) -> [insert, swap];
+moves(full) -> [insert_anywhere, swap].
 
 move(Move, #{n := N} = Instance, Solution) ->
     lists:foldl(
@@ -115,15 +116,16 @@ move(Move, #{n := N} = Instance, Solution) ->
             end
         end,
         Solution,
-        [{I, J} || I <- lists:seq(1, N), J <- lists:seq(1, I - 1)]
+        [{I, J} || I <- lists:seq(1, N), J <- lists:seq(1, I - 1)] ++
+            [{I, J} || Move =:= insert_anywhere, I <- lists:seq(1, N), J <- lists:seq(I + 1, N)]
     ).
 
-%% The job at I changes places with that at J before it, or goes there.
+%% The job at I changes places with that at J, which is before it, or goes there.
 moved(swap, I, J, Jobs) ->
     {Before, [A | From]} = lists:split(J - 1, Jobs),
     {Between, [B | After]} = lists:split(I - J - 1, From),
     Before ++ [B | Between] ++ [A | After];
-moved(insert, I, J, Jobs) ->
-    {Before, From} = lists:split(J - 1, Jobs),
-    {Between, [B | After]} = lists:split(I - J, From),
-    Before ++ [B | Between] ++ After.
+moved(_, I, J, Jobs) ->
+    {Before, [Job | After]} = lists:split(I - 1, Jobs),
+    {First, Last} = lists:split(J - 1, Before ++ After),
+    First ++ [Job | Last].

@@ -6,8 +6,9 @@ Local search from a schedule: moves that make it cheaper, until none does.
 | | a round |
 |---|---|
 | `o1` | of all pairs of jobs the one to interchange that saves most |
-| `o2` | of all jobs and positions *before* theirs the one insertion that saves most, as published |
+| `o2` | of all jobs and positions *before* theirs the one insertion that saves most |
 | `o12`, `o21` | both, one after the other |
+| `full` | not published: of all jobs and positions, before theirs or after, the one insertion that saves most; then an interchange |
 | `none` | |
 
 The search ends after a round that saves nothing.
@@ -22,7 +23,7 @@ Starting points and what came of them are remembered, as a colony comes to send 
 -export([new/2, improve/2]).
 -export_type([search/0]).
 
--type move() :: swap | insert.
+-type move() :: swap | insert | insert_anywhere.
 -opaque search() :: {[move()], Jobs :: tuple(), Known :: #{[sderl_aco_instance:job()] => sderl_aco_colony:solution()}}.
 
 %% A job at its position: number, duration, weight, due date, completion, cost, and up to it in all: weight of those not early, cost.
@@ -36,7 +37,7 @@ Starting points and what came of them are remembered, as a colony comes to send 
     LateWeight :: non_neg_integer(),
     Costs :: non_neg_integer()
 }.
-%% What it changes the cost by, and the positions of the job that goes to the earlier one, and of that.
+%% What it changes the cost by, the position of the job that goes, and where it goes.
 -type found() :: {Change :: neg_integer() | 0, From :: pos_integer(), To :: pos_integer()}.
 
 -define(REMEMBERED, 200).
@@ -50,7 +51,8 @@ moves(none) -> [];
 moves(o1) -> [swap];
 moves(o2) -> [insert];
 moves(o12) -> [swap, insert];
-moves(o21) -> [insert, swap].
+moves(o21) -> [insert, swap];
+moves(full) -> [insert_anywhere, swap].
 
 -doc "The schedule that the search ends at.".
 -spec improve(sderl_aco_colony:solution(), search()) -> {sderl_aco_colony:solution(), search()}.
@@ -79,20 +81,22 @@ moved(Move, Jobs, {Cost, Places}) ->
     Found =
         case Move of
             swap -> swap(Places, Places, 1, 0, 0, {0, 0, 0});
-            insert -> insert(Places, [], 1, {0, 0, 0})
+            insert -> insert(Places, [], 1, {0, 0, 0});
+            insert_anywhere -> insert_later(Places, 1, Cost, insert(Places, [], 1, {0, 0, 0}))
         end,
     case Found of
         {0, _, _} -> {Cost, Places};
         {Change, From, To} -> {Cost + Change, places(applied(Move, From, To, [element(1, Place) || Place <- Places]), Jobs)}
     end.
 
-applied(Move, From, To, Jobs) ->
+applied(swap, From, To, Jobs) ->
     {Before, Others} = lists:split(To - 1, Jobs),
     {[Displaced | Between], [Job | After]} = lists:split(From - To, Others),
-    case Move of
-        swap -> Before ++ [Job | Between] ++ [Displaced | After];
-        insert -> Before ++ [Job, Displaced | Between] ++ After
-    end.
+    Before ++ [Job | Between] ++ [Displaced | After];
+applied(_, From, To, Jobs) ->
+    {Before, [Job | After]} = lists:split(From - 1, Jobs),
+    {First, Last} = lists:split(To - 1, Before ++ After),
+    First ++ [Job | Last].
 
 -spec places([sderl_aco_instance:job()], tuple()) -> [place()].
 places(Order, Jobs) -> places(Order, Jobs, 0, 0, 0).
@@ -170,4 +174,25 @@ forward([{_, PA, WA, DA, CA, CostA, _, _} | Before], To, Start, P, W, D, Change0
         true -> forward(Before, To - 1, Begin, P, W, D, Change, Limit, Best)
     end;
 forward(_, _, _, _, _, _, _, _, Best) ->
+    Best.
+
+%% The same for places after its own; those before it have been tried. `Costs` are those of the whole schedule.
+-spec insert_later([place()], pos_integer(), non_neg_integer(), found()) -> found().
+insert_later([{_, P, W, D, C, Cost, _, Upto} | Later], From, Costs, Best) ->
+    insert_later(Later, From + 1, Costs, later(Later, From + 1, P, W, D, C, -Cost, Costs - Upto, From, Best));
+insert_later([], _, _, Best) ->
+    Best.
+
+%% `Left` is all that those after this place can save.
+later([{_, PB, WB, DB, CB, CostB, _, _} | Later], To, P, W, D, C, Change0, Left0, From, {Least, _, _} = Best) ->
+    End = C + PB,
+    Change = if CB - P > DB -> Change0 + WB * (CB - P - DB) - CostB; true -> Change0 - CostB end,
+    Total = if End > D -> Change + W * (End - D); true -> Change end,
+    Left = Left0 - CostB,
+    if
+        Total < Least -> later(Later, To + 1, P, W, D, End, Change, Left, From, {Total, From, To});
+        Total - Left >= Least -> Best;
+        true -> later(Later, To + 1, P, W, D, End, Change, Left, From, Best)
+    end;
+later([], _, _, _, _, _, _, _, _, Best) ->
     Best.
