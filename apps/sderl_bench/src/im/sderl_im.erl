@@ -45,7 +45,7 @@ Source: RD-IM and RSD-IM of the RELEASE project; Chechina et al., *Evaluating Sc
 -doc """
 `servers` and `routers` are nodes, at least as many servers as routers; `clients` in all, on `client_nodes` nodes, two at least on each. `speed` divides all
 waits of the published conversations. `timeout_ms`: after which a client asks again for the first time. `classes` of `chaos`: `all`, or `databases`
-alone. What is left out has the value of `defaults/0`.
+alone. `monitoring`: whether all nodes are watched meanwhile, `m:sderl_bench_watch`. What is left out has the value of `defaults/0`.
 """.
 -type params() :: #{
     mode := sderl_im_layout:mode(),
@@ -60,6 +60,7 @@ alone. What is left out has the value of `defaults/0`.
     chaos => none | #{every_ms := pos_integer(), classes => all | databases},
     seed => term(),
     timeout_ms => pos_integer(),
+    monitoring => off | on,
     atom() => term()
 }.
 
@@ -87,7 +88,8 @@ defaults() ->
         threshold_us => 10_000,
         chaos => none,
         seed => 1,
-        timeout_ms => 1000
+        timeout_ms => 1000,
+        monitoring => off
     }.
 
 -doc """

@@ -23,6 +23,7 @@ The program at hand is no node of them: what it does goes over the fleet's contr
     chaos := none | #{every_ms := pos_integer(), classes => all | databases},
     seed := term(),
     timeout_ms := pos_integer(),
+    monitoring := off | on,
     atom() => term()
 }.
 
@@ -160,17 +161,25 @@ term for `sderl_bench_reason:text/1`.
 on(Fleet, Params, Label) ->
     maybe
         {ok, Conf} ?= start(Fleet, Params),
-        try talk(Fleet, Conf, Params, Label) of
-            {ok, Outcome} -> {ok, Outcome#{names_left => stop(Fleet, Conf)}};
-            {error, Reason} -> {error, Reason}
-        catch
-            throw:{?MODULE, Reason} -> {error, {im, Reason}}
-        after
-            stop(Fleet, Conf)
+        case ended(Fleet, Conf, fun() -> talk(Fleet, Conf, Params, Label) end) of
+            {{ok, Outcome}, Left} -> {ok, Outcome#{names_left => Left}};
+            {{error, Reason}, _} -> {error, Reason}
         end
     end.
 
-talk(Fleet, Conf, #{seconds := Seconds, warmup_s := WarmupS} = Params, Label) ->
+%% All is stopped, however it ends.
+ended(Fleet, Conf, Fun) ->
+    try Fun() of
+        Result -> {Result, stop(Fleet, Conf)}
+    catch
+        throw:{?MODULE, Reason} ->
+            {{error, {im, Reason}}, stop(Fleet, Conf)};
+        Class:Reason:Stack ->
+            _ = stop(Fleet, Conf),
+            erlang:raise(Class, Reason, Stack)
+    end.
+
+talk(Fleet, Conf, #{seconds := Seconds, warmup_s := WarmupS, monitoring := Monitoring} = Params, Label) ->
     #{clients := ClientNodes} = Conf,
     Nodes = lists:sort(maps:to_list(ClientNodes)),
     Clients = [Node || {_, Node} <- Nodes],
@@ -190,7 +199,11 @@ talk(Fleet, Conf, #{seconds := Seconds, warmup_s := WarmupS} = Params, Label) ->
         ]),
         {Kills, Usage} = sderl_progress:during([Label, ": conversations"], Until - Now, fun() ->
             ok = sleep_until(From),
-            sderl_bench_meter:around(Fleet, sderl_fleet:nodes(Fleet), fun() -> chaos(Fleet, Conf, Params, Until) end)
+            All = sderl_fleet:nodes(Fleet),
+            sderl_bench_meter:around(Fleet, All, fun() ->
+                {Killed, _} = sderl_bench_watch:around(Fleet, All, Monitoring, fun() -> chaos(Fleet, Conf, Params, Until) end),
+                Killed
+            end)
         end),
         %% Names that do not come back are what is measured here, too.
         Missing = case ready(Fleet, Conf) of ok -> []; {error, {im, {names_missing, Names}}} -> Names end,

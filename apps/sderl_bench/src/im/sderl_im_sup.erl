@@ -40,8 +40,8 @@ start(Conf, Role) ->
         {ok, Pid} ->
             true = unlink(Pid),
             ok;
-        Error ->
-            Error
+        {error, Reason} ->
+            {error, Reason}
     end.
 
 -doc "Stops what runs on this node; returns when all of it is gone.".

@@ -1,0 +1,345 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_im_SUITE).
+-moduledoc "The messenger on real nodes: every way in which it recovers, and whole runs.".
+
+-behaviour(ct_suite).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-compile([export_all, nowarn_export_all]).
+
+-define(SOON, 30_000).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() -> [recovery_rd, recovery_rsd, node_rsd, client_node_dies, command].
+
+%% Each on the same nodes, and a conversation that goes on as long as its session is not killed.
+
+recovery_rd(_) -> with(params(rd), fun recovers/1).
+
+recovery_rsd(_) ->
+    with(params(rsd), fun(#{fleet := Fleet} = Im) ->
+        %% The groups, and nothing else: 2 routers, 4 servers, 2 client nodes.
+        ?assertEqual([5, 5, 2, 2, 2, 2, 2, 2], links(Fleet)),
+        recovers(Im),
+        ?assertEqual([5, 5, 2, 2, 2, 2, 2, 2], links(Fleet))
+    end).
+
+links(Fleet) -> sderl_bench_links:count(Fleet, sderl_fleet:nodes(Fleet)).
+
+recovers(Im) ->
+    [A, B, C, D | _] = clients(Im),
+    Chat = open(Im, A, B),
+    [
+        begin
+            ct:pal("~0tp", [Kill]),
+            killed(Im, Kill),
+            talks(Im, Chat),
+            same(Im, Chat)
+        end
+     || Kill <- kills(Im, Chat)
+    ],
+    ok = finish(Im, Chat),
+    talks(Im, open(Im, C, D)),
+    monitor_knows_chats(Im, open(Im, C, D)),
+    logged_out_by_death(Im),
+    [begin ct:pal("~0tp", [How]), session_lost(Im, open(Im, A, B), How) end || How <- [alone, with_main, with_both, supervisor]],
+    all_of_a_client_lost(Im, C, A).
+
+%% Of every class, with a database each copy alone and both at once.
+kills(#{conf := Conf}, {{A, _, _}, _, _, {_, B, _} = Session}) ->
+    KA = sderl_im_layout:server(Conf, A),
+    KB = sderl_im_layout:server(Conf, B),
+    KS = sderl_im_layout:server(Conf, Session),
+    [
+        Kill
+     || {Kind, K} <- [{clients, KA}, {clients, KB}, {chats, KS}],
+        Kill <- [[{database, Kind, K, main}], [{database, Kind, K, replica}], [{database, Kind, K, main}, {database, Kind, K, replica}]]
+    ] ++
+        [[{server, KS}], [{monitor, A}], [{monitor, B}], [{router, I} || {I, _} <- sderl_im_layout:routers(Conf)]] ++
+        [[{supervisor, serving, KS}], [{supervisor, monitors, KA}], [{supervisor, routing, 1}]] ++
+        %% More than one thing at a time.
+        [[{monitor, A}, {database, clients, KA, main}], [{supervisor, serving, K} || K <- sderl_im_layout:servers(Conf)]] ++
+        [[{supervisor, monitors, KA}, {supervisor, serving, KA}]].
+
+%% Kills them all at once, and waits until all are back. Supervisors of databases stand still meanwhile: else the first would
+%% be back before the last is gone.
+killed(Im, Keys) ->
+    Before = [{Key, found(Im, Key)} || Key <- Keys],
+    held(Im, Keys, fun() -> [exit_on(Im, Pid) || {_, Pid} <- Before] end),
+    [await(fun() -> Now = found(Im, Key), is_pid(Now) andalso Now =/= Pid end) || {Key, Pid} <- Before],
+    ok.
+
+held(#{fleet := Fleet} = Im, Keys, Fun) ->
+    Nodes = lists:usort([Node || {database, _, _, _} = Key <- Keys, {_, Node, _} <- [where(Im, Key)], length(Keys) > 1]),
+    [ok = sderl_fleet:call(Fleet, Node, sys, suspend, [sderl_im_serving]) || Node <- Nodes],
+    Fun(),
+    [ok = sderl_fleet:call(Fleet, Node, sys, resume, [sderl_im_serving]) || Node <- Nodes].
+
+exit_on(#{fleet := Fleet}, Pid) -> true = sderl_fleet:call(Fleet, node(Pid), erlang, exit, [Pid, kill]).
+
+found(#{fleet := Fleet} = Im, Key) ->
+    {Class, K, Wanted} = where(Im, Key),
+    case [Pid || {Found, Pid} <- sderl_fleet:call(Fleet, K, sderl_im_find, find, [Class]), Found =:= Wanted] of
+        [Pid] -> Pid;
+        [] -> none
+    end.
+
+where(#{conf := #{routers := Routers, servers := Servers} = Conf}, Key) ->
+    Place = fun
+        ({database, _, K, main}) -> K;
+        ({database, _, K, replica}) -> sderl_im_layout:next(Conf, K);
+        ({monitor, Client}) -> sderl_im_layout:server(Conf, Client);
+        ({session, Session}) -> sderl_im_layout:server(Conf, Session);
+        ({server, K}) -> K
+    end,
+    case Key of
+        {router, I} -> {router, map_get(I, Routers), Key};
+        {supervisor, routing, I} -> {routing, map_get(I, Routers), {supervisor, routing}};
+        {supervisor, Which, K} -> {Which, map_get(K, Servers), {supervisor, Which}};
+        {database, Kind, _, _} -> {Kind, map_get(Place(Key), Servers), Key};
+        {Class, _} -> {Class, map_get(Place(Key), Servers), Key}
+    end.
+
+%% Both ways, all acknowledged, all there, in order.
+talks(Im, {A, B, _, Session}) ->
+    [
+        begin
+            {ok, Seq} = client(Im, Sender, message, [Session, <<"hello">>]),
+            ?assertEqual({open, 0}, client(Im, Sender, settle, [Session])),
+            Said = client(Im, Receiver, said, [Session]),
+            ?assertEqual(lists:seq(1, Seq), [S || {S, _} <- Said])
+        end
+     || {Sender, Receiver} <- [{A, B}, {B, A}]
+    ].
+
+%% The databases know the clients and the conversation, in both copies, and the processes in them live.
+same(#{conf := Conf} = Im, {{A, _, PidA}, {B, _, PidB}, SessionPid, Session}) ->
+    [
+        await(fun() ->
+            [{ok, Main}, {ok, Replica}] = [row(Im, {database, Kind, sderl_im_layout:server(Conf, Key), Copy}, Key) || Copy <- [main, replica]],
+            Main =:= Replica andalso holds(Im, Main, Known)
+        end)
+     || {Kind, Key, Known} <- [{clients, A, PidA}, {clients, B, PidB}, {chats, Session, SessionPid}]
+    ].
+
+holds(#{fleet := Fleet}, Row, Pid) ->
+    Monitor = element(3, Row),
+    element(2, Row) =:= Pid andalso (not is_pid(Monitor) orelse sderl_fleet:call(Fleet, node(Monitor), erlang, is_process_alive, [Monitor])).
+
+row(#{fleet := Fleet, conf := #{servers := Servers} = Conf}, {database, _, K, _} = Role, Key) ->
+    {ok, Row} = sderl_fleet:call(Fleet, map_get(K, Servers), sderl_im_net, call, [Conf, Role, {find, Key}, 5000]),
+    Row.
+
+%% One that is made anew has the conversations from the client: a logout ends them.
+monitor_knows_chats(Im, {{C, _, _} = Client, Other, _, Session} = Chat) ->
+    killed(Im, [{monitor, C}]),
+    talks(Im, Chat),
+    ok = client(Im, Client, logout, []),
+    await(fun() -> state(Im, Other, Session) =:= over end),
+    ok = client(Im, Client, login, []).
+
+state(Im, Client, Session) ->
+    case client(Im, Client, chats, []) of
+        #{Session := {_, State}} -> State;
+        #{} -> none
+    end.
+
+%% A client that dies is logged out by the process of its node that knows it.
+logged_out_by_death(#{fleet := Fleet, conf := #{clients := Nodes} = Conf} = Im) ->
+    Node = map_get(1, Nodes),
+    Name = {client, mortal},
+    {ok, Pid} = sderl_fleet:call(Fleet, Node, sderl_im_mortal, start, [Conf, Name]),
+    Mortal = {Name, Node, Pid},
+    ok = client(Im, Mortal, login, []),
+    Row = fun() -> row(Im, {database, clients, sderl_im_layout:server(Conf, Name), main}, Name) end,
+    ?assertMatch({ok, {Name, Pid, _}}, Row()),
+    {_, Other, _, Session} = open(Im, Mortal, hd(clients(Im))),
+    exit_on(Im, Pid),
+    await(fun() -> Row() =:= none end),
+    await(fun() -> state(Im, Other, Session) =:= over end).
+
+%% Both clients are told, and the next one is another conversation.
+session_lost(#{conf := Conf} = Im, {A, B, SessionPid, Session}, How) ->
+    K = sderl_im_layout:server(Conf, Session),
+    Before = case How of
+        supervisor -> sessions(Im, K);
+        _ -> SessionPid
+    end,
+    Databases = case How of
+        with_main -> [{database, chats, K, main}];
+        with_both -> [{database, chats, K, main}, {database, chats, K, replica}];
+        _ -> []
+    end,
+    Pids = [found(Im, Key) || Key <- Databases],
+    held(Im, Databases ++ Databases, fun() -> [exit_on(Im, Pid) || Pid <- Pids ++ [Before]] end),
+    case How of
+        %% Where all copies are gone with it nobody knows whom to tell: who sends notices.
+        with_both ->
+            {ok, _} = client(Im, A, message, [Session, <<"is anybody there?">>]),
+            ?assertEqual({lost, 1}, client(Im, A, settle, [Session])),
+            ?assertEqual(open, state(Im, B, Session));
+        _ ->
+            [await(fun() -> state(Im, Client, Session) =:= lost end) || Client <- [A, B]],
+            ?assertEqual({error, lost}, client(Im, A, message, [Session, <<"is anybody there?">>]))
+    end,
+    [{_, _} = client(Im, Client, drop, [Session]) || Client <- [A, B]],
+    Again = open(Im, A, B),
+    talks(Im, Again),
+    ok = finish(Im, Again).
+
+sessions(#{fleet := Fleet, conf := #{servers := Servers}}, K) -> sderl_fleet:call(Fleet, map_get(K, Servers), erlang, whereis, [sderl_im_sessions]).
+
+%% Both copies of the row, and the one process on servers that knows it: it has to log in again.
+all_of_a_client_lost(#{conf := Conf} = Im, {C, _, _} = Client, Other) ->
+    K = sderl_im_layout:server(Conf, C),
+    Keys = [{database, clients, K, main}, {database, clients, K, replica}, {supervisor, monitors, K}],
+    killed(Im, Keys),
+    ?assertEqual({error, not_logged_in}, client(Im, Client, chat, [element(1, Other)])),
+    ?assertEqual({error, {receiver_not_found, C}}, client(Im, Other, chat, [C])),
+    ok = client(Im, Client, login, []),
+    {ok, Session, _} = client(Im, Client, chat, [element(1, Other)]),
+    ok = client(Im, Client, finish, [Session]).
+
+%% A server's node dies and comes back with nothing: its databases are those of the replicas.
+node_rsd(_) ->
+    with(params(rsd), fun(#{fleet := Fleet, conf := #{servers := Servers} = Conf} = Im) ->
+        Clients = clients(Im),
+        K = 1,
+        Node = map_get(K, Servers),
+        On = [Client || {Name, _, _} = Client <- Clients, sderl_im_layout:server(Conf, Name) =:= K],
+        Off = Clients -- On,
+        ?assertMatch({[_ | _], [_, _ | _]}, {On, Off}),
+        Kept = elsewhere(Im, hd(Off), lists:nth(2, Off), K),
+        ok = sderl_fleet:kill(Fleet, Node),
+        talks(Im, Kept),
+        {ok, Node} = sderl_fleet:restart(Fleet, Node),
+        ok = sderl_fleet:await(fun() -> sderl_fleet:call(Fleet, Node, s_group, await, [{server_group, 1}, 1000]) end, ?SOON),
+        ok = sderl_fleet:call(Fleet, Node, sderl_im_sup, start, [Conf, {server, K}]),
+        await(fun() -> length(sderl_fleet:call(Fleet, Node, sderl_im_find, find, [clients])) =:= 2 end),
+        %% Nobody has to log in again.
+        [
+            await(fun() ->
+                {ok, {Name, Pid, Monitor}} = row(Im, {database, clients, K, main}, Name),
+                sderl_fleet:call(Fleet, Node, erlang, is_process_alive, [Monitor])
+            end)
+         || {Name, _, Pid} <- On
+        ],
+        talks(Im, Kept),
+        Again = open(Im, hd(On), hd(Off)),
+        talks(Im, Again)
+    end).
+
+%% A conversation that is not on server K.
+elsewhere(#{conf := Conf} = Im, A, B, K) ->
+    {_, _, _, Session} = Chat = open(Im, A, B),
+    case sderl_im_layout:server(Conf, Session) of
+        K ->
+            ok = finish(Im, Chat),
+            elsewhere(Im, A, B, K);
+        _ ->
+            Chat
+    end.
+
+%% The clients of a node that dies are logged out by the routers; a run ends with words for it.
+client_node_dies(_) ->
+    Params = (params(rd))#{client_nodes := 2, clients := 8},
+    with(Params, fun(#{fleet := Fleet, conf := #{clients := Nodes} = Conf} = Im) ->
+        Gone = map_get(2, Nodes),
+        ok = sderl_fleet:kill(Fleet, Gone),
+        [
+            await(fun() -> row(Im, {database, clients, sderl_im_layout:server(Conf, Name), main}, Name) =:= none end)
+         || {Name, Node, _} <- clients(Im), Node =:= Gone
+        ],
+        {ok, Gone} = sderl_fleet:restart(Fleet, Gone),
+        0 = sderl_im_cluster:stop(Fleet, Conf),
+        Task = sderl_bench_task:start(fun() -> sderl_im_cluster:on(Fleet, Params#{seconds := 2}, "test") end),
+        await(fun() -> is_pid(sderl_fleet:call(Fleet, Gone, erlang, whereis, [sderl_im_traffic])) end),
+        ok = sderl_fleet:kill(Fleet, Gone),
+        {ok, {error, Reason}} = sderl_bench_task:result(Task, 120_000),
+        Text = unicode:characters_to_list(sderl_bench_reason:text(Reason)),
+        ct:pal("~ts", [Text]),
+        ?assertMatch({match, _}, re:run(Text, atom_to_list(Gone))),
+        nothing_left(Fleet)
+    end).
+
+nothing_left(Fleet) ->
+    await(fun() ->
+        Left = [{Node, All} || Node <- sderl_fleet:nodes(Fleet), [_ | _] = All <- [sderl_fleet:call(Fleet, Node, sderl_im_find, all, [])]],
+        Left =:= [] orelse Left
+    end).
+
+%% Whole runs, with and without kills, in both modes.
+command(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "im.json"),
+    Args = ["bench", "im", "--compare", "--routers", "1", "--servers", "2", "--client-nodes", "1", "--clients", "20", "--seconds", "2",
+        "--warmup", "1", "--speed", "100", "--chaos-every-ms", "50", "--json", File],
+    ?assertMatch({0, stdout, _}, sderl_cli:run(Args)),
+    {ok, Text} = file:read_file(File),
+    Results = [json:decode(Line) || Line <- binary:split(Text, <<"\n">>, [global, trim])],
+    ?assertEqual(
+        [{<<"rd">>, false}, {<<"rsd">>, false}, {<<"rd">>, true}, {<<"rsd">>, true}],
+        [{Mode, is_map(Chaos)} || #{<<"params">> := #{<<"mode">> := Mode, <<"chaos">> := Chaos}} <- Results]
+    ),
+    [
+        begin
+            #{<<"params">> := #{<<"chaos">> := Chaos}, <<"metrics">> := M} = Result,
+            ?assertMatch(
+                #{<<"lost_messages">> := 0, <<"broken_conversations_not_killed">> := 0, <<"names_left">> := 0, <<"names_missing">> := 0, <<"rows_left">> := 0},
+                M
+            ),
+            #{<<"sent">> := Sent, <<"kills">> := Kills, <<"timeline">> := Timeline, <<"recovery_ms">> := #{<<"p50">> := P50}} = M,
+            ?assert(Sent > 0),
+            ?assertEqual(2, length(Timeline)),
+            ?assertEqual(is_map(Chaos), Kills > 0),
+            ?assertEqual(is_map(Chaos), is_number(P50))
+        end
+     || Result <- Results
+    ],
+    ok.
+
+%% ---------------------------------------------------------------- clients
+
+clients(#{fleet := Fleet, conf := #{clients := Nodes}}) ->
+    lists:sort([
+        {Name, Node, Pid}
+     || Node <- maps:values(Nodes), lists:member(Node, sderl_fleet:nodes(Fleet)),
+        {{sderl_im, client, Name}, Pid} <- sderl_fleet:call(Fleet, Node, sderl_im_find, all, [])
+    ]).
+
+client(#{fleet := Fleet}, {_, Node, Pid}, Function, Args) -> sderl_fleet:call(Fleet, Node, sderl_im_client, Function, [Pid | Args], 60_000).
+
+open(Im, A, {Name, _, _} = B) ->
+    {ok, Session, Pid} = client(Im, A, chat, [Name]),
+    {A, B, Pid, Session}.
+
+finish(Im, {A, _, _, Session}) -> client(Im, A, finish, [Session]).
+
+await(Fun) -> ok = sderl_fleet:await(Fun, ?SOON).
+
+with(Params, Fun) ->
+    {ok, Fleet} = sderl_fleet:start(sderl_im_cluster:plan(Params, "test")),
+    try
+        {ok, #{clients := Nodes} = Conf} = sderl_im_cluster:start(Fleet, Params),
+        #{clients := Count, client_nodes := NodeCount} = Params,
+        Each = Count div NodeCount,
+        [
+            ok = sderl_fleet:call(Fleet, Node, sderl_im_traffic, start,
+                [Conf, J, (maps:with([seconds, threshold_us, speed, seed], Params))#{count => Each, first => 1 + (J - 1) * Each}], 60_000)
+         || J := Node <- Nodes
+        ],
+        Fun(#{fleet => Fleet, conf => Conf}),
+        ?assertEqual(0, sderl_im_cluster:stop(Fleet, Conf)),
+        nothing_left(Fleet)
+    after
+        sderl_fleet:stop(Fleet)
+    end.
+
+%% Asks again soon, so that what only a timeout tells is told soon.
+params(Mode) ->
+    Size = case Mode of
+        rd -> #{routers => 1, servers => 2, client_nodes => 1, clients => 8};
+        rsd -> #{routers => 2, servers => 4, client_nodes => 2, clients => 16}
+    end,
+    maps:merge(sderl_im:defaults(), Size#{mode => Mode, timeout_ms => 100}).

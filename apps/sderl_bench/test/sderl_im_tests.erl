@@ -1,0 +1,269 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_im_tests).
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-behaviour(supervisor).
+
+-export([init/1]).
+
+-define(E, sderl_im_experiment).
+
+%% ---------------------------------------------------------------- who is where
+
+conf(Mode, Servers, Routers) ->
+    Nodes = fun(Kind, Count) -> [list_to_atom(Kind ++ integer_to_list(I)) || I <- lists:seq(1, Count)] end,
+    sderl_im_layout:new(#{mode => Mode, servers => Nodes("s", Servers), routers => Nodes("r", Routers), clients => Nodes("c", 2)}).
+
+layout_property_test_() ->
+    sderl_prop:eunit("each database has one main and one replica, on another server of the router where there is one", 200, fun prop_layout/0).
+
+prop_layout() ->
+    ?FORALL({Routers, More}, {range(1, 5), range(0, 12)},
+        begin
+            Servers = Routers + More,
+            Conf = conf(rsd, Servers, Routers),
+            On = [{Role, K} || K <- sderl_im_layout:servers(Conf), Role <- sderl_im_layout:databases({Conf, K})],
+            Homes = [sderl_im_layout:home(Conf, K) || K <- sderl_im_layout:servers(Conf)],
+            Sizes = [length([H || H <- Homes, H =:= I]) || I <- lists:seq(1, Routers)],
+            lists:all(fun(B) -> B end, [
+                length(On) =:= 4 * Servers,
+                length(lists:usort([Role || {Role, _} <- On])) =:= 4 * Servers,
+                lists:sort(Homes) =:= Homes,
+                lists:max(Sizes) - lists:min(Sizes) =< 1,
+                lists:all(
+                    fun({{database, _, Of, Copy}, K}) ->
+                        Alone = lists:nth(sderl_im_layout:home(Conf, K), Sizes) =:= 1,
+                        sderl_im_layout:home(Conf, Of) =:= sderl_im_layout:home(Conf, K)
+                            andalso (K =:= Of) =:= (Copy =:= main orelse Alone)
+                    end,
+                    On
+                )
+            ])
+        end).
+
+groups_test() ->
+    ?assertEqual(
+        [
+            {routers_group, [r1, r2]},
+            {{server_group, 1}, [r1, s1, s2]},
+            {{server_group, 2}, [r2, s3]},
+            {{client_group, 1}, [c1, r1, r2]},
+            {{client_group, 2}, [c2, r1, r2]}
+        ],
+        sderl_im_layout:namespaces(conf(rsd, 3, 2), #{servers => 3, routers => 2, client_nodes => 2})
+    ),
+    ?assertEqual([{all, [r1, r2, s1, s2, s3, c1, c2]}], sderl_im_layout:namespaces(conf(rd, 3, 2), #{})),
+    ?assertEqual({{server_group, 2}, {database, chats, 3, main}}, sderl_im_layout:name(conf(rsd, 3, 2), {database, chats, 3, main})),
+    ?assertEqual({global, {sderl_im, {server, 3}}}, sderl_im_layout:name(conf(rd, 3, 2), {server, 3})).
+
+%% The published function sends 12,004 of 20,000 such names to one of three servers.
+even_test() ->
+    [
+        begin
+            Conf = conf(rd, Servers, 1),
+            Of = [sderl_im_layout:server(Conf, {client, I}) || I <- lists:seq(1, 20_000)],
+            Counts = [length([K || K <- Of, K =:= Server]) || Server <- lists:seq(1, Servers)],
+            ?assert(lists:max(Counts) < 1.1 * 20_000 / Servers),
+            ?assert(lists:min(Counts) > 0.9 * 20_000 / Servers)
+        end
+     || Servers <- [2, 3, 4, 6, 12, 16]
+    ].
+
+backoff_test() ->
+    Conf = (conf(rd, 1, 1))#{retry_ms => 10, tries => 6},
+    ?assertEqual([10, 20, 40, 80, 80, 80, over], [sderl_im_net:backoff(Conf, Try) || Try <- lists:seq(1, 7)]).
+
+%% ---------------------------------------------------------------- a database and its two copies
+
+init(Conf) ->
+    Roles = [{database, chats, 1, Copy} || Copy <- [main, replica]],
+    {ok, {#{intensity => 1000, period => 1}, [#{id => R, start => {sderl_im_db, start_link, [Conf, R]}} || R <- Roles]}}.
+
+db_property_test_() ->
+    {setup, fun() -> logger:set_primary_config(level, none) end, fun(_) -> logger:set_primary_config(level, notice) end,
+        {timeout, 120, sderl_prop:eunit("what was answered is in both copies, as long as one is left; what died is in neither", 40, fun prop_db/0)}}.
+
+prop_db() ->
+    ?FORALL(Steps, list(oneof([{add, range(1, 5)}, {remove, range(1, 5)}, {die, range(1, 5)}, {kill, oneof([main, replica])}])),
+        begin
+            Here = sderl_im_layout:new(#{mode => rd, servers => [node(), node()], routers => [node()], clients => []}),
+            {ok, Sup} = supervisor:start_link(?MODULE, Here),
+            ready(Here, main),
+            ready(Here, replica),
+            try
+                Expected = lists:foldl(fun(Step, Rows) -> step(Step, Here, Rows) end, #{}, Steps),
+                [rows(Here, main), rows(Here, replica)] =:= [Expected, Expected]
+            after
+                true = unlink(Sup),
+                gen_server:stop(Sup)
+            end
+        end).
+
+step({add, Key}, Conf, Rows) when not is_map_key(Key, Rows) ->
+    Pid = spawn(fun() -> receive stop -> ok end end),
+    ?assertEqual({ok, ok}, sderl_im_chats:add(Conf, 1, {Key, Pid, a, self(), b, self()})),
+    Rows#{Key => Pid};
+step({add, Key}, Conf, Rows) ->
+    ?assertMatch({ok, {exists, {Key, _, _, _, _, _}}}, sderl_im_chats:add(Conf, 1, {Key, self(), a, self(), b, self()})),
+    Rows;
+step({remove, Key}, Conf, Rows) ->
+    %% By the session itself only.
+    ?assertEqual({ok, none}, sderl_im_chats:remove(Conf, 1, Key)),
+    case Rows of
+        #{Key := Pid} ->
+            {ok, {ok, {Key, Pid, _, _, _, _}}} = sderl_im_net:ask(Conf, {database, chats, 1, main}, {remove, Key, Pid}, 5000),
+            Pid ! stop,
+            maps:remove(Key, Rows);
+        #{} ->
+            Rows
+    end;
+step({die, Key}, _, Rows) ->
+    case Rows of
+        #{Key := Pid} ->
+            exit(Pid, kill),
+            %% Both clients.
+            [receive {session_lost, Key, Pid} -> ok after 5000 -> error(not_told) end || _ <- [a, b]],
+            maps:remove(Key, Rows);
+        #{} ->
+            Rows
+    end;
+step({kill, Copy}, Conf, Rows) ->
+    Old = ready(Conf, Copy),
+    Other = ready(Conf, case Copy of main -> replica; replica -> main end),
+    exit(Old, kill),
+    ?assertNotEqual(Other, Old),
+    Rows.
+
+%% Waits until it has its table.
+ready(Conf, Copy) ->
+    Role = {database, chats, 1, Copy},
+    ok = sderl_fleet:await(fun() -> proc_lib:get_label(sderl_im_net:whereis(Conf, Role)) =:= {sderl_im, ready, Role} end, 10_000),
+    sderl_im_net:whereis(Conf, Role).
+
+rows(Conf, Copy) ->
+    _ = ready(Conf, Copy),
+    #{
+        Key => Pid
+     || Key <- lists:seq(1, 5), {ok, {ok, {_, Pid, _, _, _, _}}} <- [sderl_im_net:ask(Conf, {database, chats, 1, Copy}, {find, Key}, 5000)]
+    }.
+
+%% ---------------------------------------------------------------- counting
+
+tally_test() ->
+    Tally = sderl_im_tally:new(2, 1000),
+    Now = erlang:monotonic_time(microsecond),
+    ok = sderl_im_tally:sent(Tally, Now),
+    ok = sderl_im_tally:window(Tally, Now, Now + 2_000_000),
+    Times = [{Now - 1, Now + 1}, {Now, Now + 100}, {Now + 10, Now + 4010}, {Now + 1_500_000, Now + 2_000_000}],
+    [begin ok = sderl_im_tally:sent(Tally, Sent), ok = sderl_im_tally:delivered(Tally, Sent, At) end || {Sent, At} <- Times],
+    ok = sderl_im_tally:received(Tally),
+    Counts = sderl_im_tally:read(Tally),
+    ?assertMatch(
+        #{sent_all := 5, delivered_all := 4, sent := 3, delivered := 3, below := 1, in_time := 3, received := 1, twice := 0, again := 0, timeline := [3, 0]},
+        Counts
+    ),
+    #{latency := Latency} = Both = sderl_im_tally:merge([Counts, Counts]),
+    ?assertMatch(#{sent_all := 10, timeline := [6, 0]}, Both),
+    ?assertEqual(6, sderl_bench_histogram:total(Latency)).
+
+%% Of what ended, who was killed is told from who was not; a message that nobody accounts for is lost.
+metrics_test() ->
+    Pid = self(),
+    Other = spawn(fun() -> ok end),
+    Outcome = outcome([
+        #{session => {a, b, 1}, pid => Pid, how => lost, unacknowledged => 2},
+        #{session => {a, b, 2}, pid => Other, how => lost, unacknowledged => 1}
+    ]),
+    Kill = #{class => session, key => {session, {a, b, 1}}, pid => Pid, dry => false, awaited => false, back_us => undefined, system_us => 1_500_000},
+    Back = Kill#{class := clients, key := k, pid := Other, awaited := true, back_us := 2500},
+    Metrics = sderl_im:metrics(Outcome#{kills := [Kill, Back]}, #{seconds => 2}),
+    ?assertMatch(
+        #{
+            lost_conversations := 2, broken_conversations_not_killed := 1, killed_messages := 2, lost_messages := 1, kills := 2,
+            kills_by_class := #{session := 1, clients := 1}, not_back := 0, recovery_ms := #{max := 2.5}, names_left := 0,
+            timeline := [#{t_s := 1, delivered := 3, kills := 2}, #{t_s := 2}]
+        },
+        Metrics
+    ),
+    {error, Text} = ?E:verdict([#{params => #{mode => rd}, metrics => Metrics}]),
+    ?assertEqual("rd: 1 messages were lost", lists:flatten(Text)),
+    Fine = sderl_im:metrics(outcome([]), #{seconds => 2}),
+    ?assertMatch(#{lost_messages := 0, delivered_per_min := 90.0, qos_pct := +0.0, recovery_ms := #{p50 := undefined}}, Fine),
+    ?assertEqual(ok, ?E:verdict([#{params => #{mode => rd}, metrics => Fine}])),
+    ?assertMatch({error, _}, ?E:verdict([#{params => #{mode => rd}, metrics => Fine#{names_left := undefined}}])),
+    Line = sderl_bench_output:line(sderl_bench_output:result(im, #{mode => rd}, Metrics, <<"now">>)),
+    ?assertMatch(#{<<"metrics">> := #{<<"broken">> := [#{<<"how">> := <<"lost">>}]}}, json:decode(Line)).
+
+outcome(Ended) ->
+    Counts = #{
+        sent_all => 3 + lists:sum([N || #{unacknowledged := N} <- Ended]), delivered_all => 3, sent => 3, delivered => 3, below => 0, in_time => 3,
+        received => 3, twice => 0, again => 0, latency => sderl_bench_histogram:new(), timeline => [3, 0]
+    },
+    #{
+        results => [#{counts => Counts, conversations => 3, finished => 1, cut => 0, ended => Ended, refused => #{}}],
+        usage => sderl_bench_meter:usage([], []),
+        kills => [],
+        began_us => 1_000_000,
+        missing => [],
+        clients_left => 0,
+        rows_left => 0,
+        names_left => 0
+    }.
+
+%% ---------------------------------------------------------------- the command line
+
+options(Args) -> sderl_bench_options:checked("im", ?E, Args).
+
+options_test() ->
+    {ok, Options} = options(["--servers", "2,3", "--speed", "12.5", "--chaos-every-ms", "500", "--chaos-classes", "databases", "--compare"]),
+    ?assertMatch(
+        [
+            #{mode := rd, servers := 2, nodes := 6, chaos := none, speed := 12.5},
+            #{mode := rsd, servers := 2, chaos := none},
+            #{mode := rd, chaos := #{every_ms := 500, classes := databases}},
+            #{mode := rsd}
+            | _
+        ],
+        ?E:points(Options)
+    ),
+    ?assertEqual(8, length(?E:points(Options))).
+
+wrong_options_test_() ->
+    [
+        ?_assertMatch({Args, {match, _}}, {Args, re:run(element(2, options(Args)), Words)})
+     || {Args, Words} <- [
+            {["--mode", "sd"], "there is no mode \"sd\"; there are rd, rsd"},
+            {["--servers", "0"], "--servers: \"0\" is no whole number from 1"},
+            {["--servers", "x"], "--servers: \"x\""},
+            {["--servers", "1"], "--routers 2: that many need as many servers, and --servers has 1"},
+            {["--clients", "3"], "--clients 3: each of 2 client nodes needs two"},
+            {["--speed", "0"], "--speed: \"0\" is no number"},
+            {["--speed", "1,2"], "--speed takes one number"},
+            {["--chaos-every-ms", "-1"], "--chaos-every-ms: \"-1\""},
+            {["--chaos-classes", "nothing"], "there is no choice \"nothing\"; there are all, databases"},
+            {["--chaos-classes", "all,databases"], "--chaos-classes takes one choice"},
+            {["--seconds", "0"], "--seconds must be at least 1"},
+            {["--warmup", "-1"], "--warmup must be at least 0"},
+            {["--repeat", "0"], "--repeat must be at least 1"},
+            {["--timeout-ms", "9999999"], "--timeout-ms must be at most"},
+            {["--servers", "9000"], "memory"}
+        ]
+    ].
+
+%% What is not possible is said before any node is started.
+impossible_test() ->
+    ?assertEqual({error, {im, {too_few_servers, 1, 2}}}, sderl_im:run(#{mode => rd, servers => 1, routers => 2}, "")),
+    ?assertEqual({error, {im, {too_few_clients, 3, 2}}}, sderl_im:run(#{mode => rd, clients => 3, client_nodes => 2}, "")).
+
+words_test() ->
+    [
+        ?assertMatch({match, _}, re:run(sderl_bench_reason:text({im, Reason}), Words))
+     || {Reason, Words} <- [
+            {{too_few_servers, 1, 2}, "2 routers need at least as many servers"},
+            {{too_few_clients, 3, 2}, "2 client nodes need at least two clients each"},
+            {{names_missing, [{server, 1}]}, "\\[\\{server,1\\}\\]"},
+            {{no_clients, n@h, {not_logged_in, 3, {client, 1}, {error, timeout}}}, "3 clients could not log in on n@h"},
+            {{no_result, n@h, down}, "node n@h failed \\(no_result\\): down"}
+        ]
+    ].
