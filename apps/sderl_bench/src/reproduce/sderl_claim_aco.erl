@@ -67,7 +67,7 @@ work_s(Schedules, N) -> Schedules * ?ANT_S * (N / 100) * (N / 100) / ?CORES.
 
 -doc "The colonies of the largest tree of a degree that so many nodes have room for: P^X, beside 1 + P + ... + P^(X-2) others.".
 -spec leaves(Nodes :: pos_integer(), Degree :: pos_integer()) -> pos_integer().
-leaves(Nodes, Degree) ->
+leaves(Nodes, Degree) when is_integer(Nodes), is_integer(Degree) ->
     case [power(Degree, X) || X <- lists:seq(2, 20), needed(X, Degree) =< Nodes] of
         [] -> max(1, Nodes - 1);
         Fit -> lists:last(Fit)

@@ -8,7 +8,7 @@
 -export([verdict/1]).
 
 -import(sderl_claim_load, [axis/2, axis/3]).
--import(sderl_claim_points, [grouped/3, value/2, sum/2, spread/2, apart/3, cell/2, scaled/2, text/1, text/2]).
+-import(sderl_claim_points, [grouped/3, value/2, sum/2, spread/2, apart/3, paired/3, cell/2, scaled/2, text/1, text/2]).
 
 %% So many times as long is a cost, and within NONE times is none.
 -define(NONE, 1.1).
@@ -74,7 +74,7 @@ verdict(Points) ->
                 true ->
                     case lists:max(Ratios) of
                         Most when Most =< ?NONE -> {confirmed, Said};
-                        _ -> {not_shown, text("~ts Between ~w and ~w times as long is neither no cost nor clearly one.", [Said, ?NONE, ?COST])}
+                        _ -> {not_shown, text("~ts Over ~w times as long is not nothing; for a cost it would be over ~w times in all of several runs.", [Said, ?NONE, ?COST])}
                     end
             end
     end.
@@ -84,10 +84,7 @@ several(#{runs := Runs}) -> length(Runs) > 1.
 upper(V) -> string:uppercase(atom_to_list(V)).
 
 ratio({Plain, Killed}) ->
-    case {value(Killed, [seconds]), value(Plain, [seconds])} of
-        {A, B} when is_number(A), is_number(B), B > 0 -> A / B;
-        _ -> undefined
-    end.
+    sderl_bench_table:median([A / B || {A, B} <- paired(Killed, Plain, [seconds]), B > 0]).
 
 said(V, {#{params := Params} = Plain, Killed} = Pair) ->
     text("~ts on ~w nodes: ~ts s with ~w kills, ~ts s without, ~ts times; a process is back in ~ts ms (p99 ~ts, most ~ts).", [

@@ -8,7 +8,7 @@
 -export([verdict/1]).
 
 -import(sderl_claim_load, [axis/2, axis/3]).
--import(sderl_claim_points, [grouped/3, value/2, apart/3, series/3, scaled/2, text/2]).
+-import(sderl_claim_points, [grouped/3, value/2, paired/3, series/3, scaled/2, text/2]).
 
 %% In percent: within EQUAL is the same, over APART is another one.
 -define(EQUAL, 5).
@@ -43,26 +43,26 @@ points(#{im := #{servers := Servers}} = Scale) ->
     [sderl_claim_im:free(Scale, Mode, N) || N <- Order, Mode <- sderl_claim_im:modes()].
 
 -doc """
-Compares the messages delivered a minute at each number of servers. `confirmed`: within 5 % of each other at all of them, over a fourfold range. `refuted`: at one of them over 20 %
+Compares the messages delivered a minute at each number of servers, in runs of the same seed. `confirmed`: within 5 % of each other at all of them, in the median, over a fourfold range. `refuted`: at one of them over 20 %
 apart, in each of several runs.
 """.
 -spec verdict([sderl_claim_points:measured()]) -> {sderl_claim:verdict(), binary()}.
 verdict(Points) ->
     [Rd, Rsd] = [sized(Points, Mode) || Mode <- sderl_claim_im:modes()],
     Both = [
-        {N, A, B, 100 * (Y / X - 1)}
-     || {N, A} <- Rd, {M, B} <- Rsd, N =:= M, X <- [value(A, [delivered_per_min])], Y <- [value(B, [delivered_per_min])], is_number(X), X > 0, is_number(Y)
+        {N, A, B, Differences}
+     || {N, A} <- Rd, {M, B} <- Rsd, N =:= M, [_ | _] = Differences <- [[100 * (Y / X - 1) || {X, Y} <- paired(A, B, [delivered_per_min]), X > 0]]
     ],
     case Both of
         [] -> {not_shown, <<"There is no number of servers at which both were measured.">>};
         [{First, _, _, _} | _] ->
             {Last, A, B, _} = lists:last(Both),
-            {Off, At} = lists:max([{abs(D), N} || {N, _, _, D} <- Both]),
+            {Off, At} = lists:max([{abs(sderl_bench_table:median(Ds)), N} || {N, _, _, Ds} <- Both]),
             Said = text(
-                "From ~w to ~w servers RSD and RD differ by ~ts % at most (with ~w servers). With ~w servers RD delivers ~ts messages a minute and RSD ~ts, in time ~ts and ~ts %, processor ~ts and ~ts %.",
-                [First, Last, number(Off), At, Last | [number(value(G, [Key])) || Key <- [delivered_per_min, qos_pct, cpu_pct], G <- [A, B]]]
+                "From ~w to ~w servers RSD and RD differ by ~ts % at most (with ~w servers). With ~w servers RD delivers ~ts messages a minute and RSD ~ts, in time ~ts and ~ts %, with ~ts and ~ts µs of processor time for each, processor ~ts and ~ts %.",
+                [First, Last, number(Off), At, Last | [number(value(G, [Key])) || Key <- [delivered_per_min, qos_pct, cpu_us_per_op, cpu_pct], G <- [A, B]]]
             ),
-            Apart = [N || {N, X, Y, D} <- Both, abs(D) > ?APART, apart(X, Y, [delivered_per_min]) =/= overlap, several(X), several(Y)],
+            Apart = [N || {N, _, _, [_, _ | _] = Ds} <- Both, lists:min(Ds) > ?APART orelse lists:max(Ds) < -?APART],
             if
                 Apart =/= [] -> {refuted, text("~ts They are apart.", [Said])};
                 Last < ?RANGE * First -> {not_shown, text("~ts The range is too small to judge by.", [Said])};
@@ -70,8 +70,6 @@ verdict(Points) ->
                 true -> {not_shown, text("~ts That is neither the same nor clearly apart.", [Said])}
             end
     end.
-
-several(#{runs := Runs}) -> length(Runs) > 1.
 
 number(Value) -> sderl_bench_table:number(Value).
 

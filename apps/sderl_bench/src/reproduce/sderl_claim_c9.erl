@@ -8,7 +8,7 @@
 -export([verdict/1]).
 
 -import(sderl_claim_load, [axis/2, axis/3]).
--import(sderl_claim_points, [grouped/3, value/2, sum/2, spread/2, text/1, text/2]).
+-import(sderl_claim_points, [grouped/3, value/2, sum/2, spread/2, paired/3, text/1, text/2]).
 
 %% Throughput in percent of that without kills: at least so much is no impact, and less than that is one.
 -define(NONE, 95).
@@ -100,10 +100,7 @@ broken_off(Points) ->
 words(Modes) -> lists:join(" and ", [string:uppercase(atom_to_list(Mode)) || Mode <- Modes]).
 
 percent(Group, Plain) ->
-    case {value(Group, [delivered_per_min]), value(Plain, [delivered_per_min])} of
-        {A, B} when is_number(A), is_number(B), B > 0 -> 100 * A / B;
-        _ -> undefined
-    end.
+    sderl_bench_table:median([100 * A / B || {A, B} <- paired(Group, Plain, [delivered_per_min]), B > 0]).
 
 killed(Points, Mode) ->
     lists:sort(fun(A, B) -> every(A) >= every(B) end, grouped(Points, im, #{mode => Mode, monitoring => off, chaos => fun is_map/1})).

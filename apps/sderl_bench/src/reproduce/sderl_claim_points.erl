@@ -8,7 +8,7 @@ Keys and words are binaries, as JSON gives them.
 """.
 
 -export([key/1, written/1, chosen/3, grouped/3, failed/3, pairs/3]).
--export([spread/2, value/2, sum/2, apart/3, series/3, scaled/2, cell/2, text/1, text/2]).
+-export([spread/2, value/2, sum/2, apart/3, paired/3, series/3, scaled/2, cell/2, text/1, text/2]).
 -export_type([measured/0, key/0, group/0, wanted/0, what/0, spread/0]).
 
 -doc "One run of one point.".
@@ -21,8 +21,8 @@ Keys and words are binaries, as JSON gives them.
 -doc "What the runs of one point have in common, and other points do not.".
 -type key() :: {Experiment :: binary(), Params :: #{binary() => term()}}.
 
--doc "All runs of one point.".
--type group() :: #{params := #{binary() => term()}, runs := [#{binary() => term()}]}.
+-doc "All runs of one point, with their numbers in the same order.".
+-type group() :: #{params := #{binary() => term()}, runs := [#{binary() => term()}], numbers := [pos_integer()]}.
 
 -doc "Parameters and their values, or functions of these.".
 -type wanted() :: #{atom() => term() | fun((term()) -> boolean())}.
@@ -56,13 +56,32 @@ chosen(Points, Workload, Wanted) ->
 -doc "The same for points that need not have a number of nodes, in the order in which they were measured first.".
 -spec grouped([measured()], sderl_claim:workload(), wanted()) -> [group()].
 grouped(Points, Workload, Wanted) ->
-    Runs = [{Params, Metrics} || {Params, _, #{} = Metrics} <- runs(Points, Workload, Wanted), not is_map_key(<<"failed">>, Metrics)],
-    [#{params => Params, runs => [M || {P, M} <- Runs, P =:= Params]} || Params <- lists:uniq([P || {P, _} <- Runs])].
+    Runs = [Run || {_, _, Metrics} = Run <- runs(Points, Workload, Wanted), not is_map_key(<<"failed">>, Metrics)],
+    [
+        #{params => Params, runs => [M || {P, _, M} <- Runs, P =:= Params], numbers => [N || {P, N, _} <- Runs, P =:= Params]}
+     || Params <- lists:uniq([P || {P, _, _} <- Runs])
+    ].
 
 -doc "Runs that could not be measured, with the reason in words.".
 -spec failed([measured()], sderl_claim:workload(), wanted()) -> [{Params :: #{binary() => term()}, Reason :: binary()}].
 failed(Points, Workload, Wanted) ->
     [{Params, Reason} || {Params, _, #{<<"failed">> := Reason}} <- runs(Points, Workload, Wanted)].
+
+-doc """
+A metric of two points in those runs that both have: they have the same seed, so what the seed makes of them is in both. All of the one with the median of the other
+where they have no such run in common.
+""".
+-spec paired(group(), group(), what()) -> [{number(), number()}].
+paired(#{runs := As, numbers := Is} = A, #{runs := Bs, numbers := Js} = B, What) ->
+    Both = [
+        {X, Y}
+     || {I, Of} <- lists:zip(Is, As), {J, Other} <- lists:zip(Js, Bs), I =:= J,
+        X <- [metric(What, Of)], Y <- [metric(What, Other)], is_number(X), is_number(Y)
+    ],
+    case {Both, value(B, What)} of
+        {[], Y} when is_number(Y) -> [{X, Y} || X <- numbers(A, What)];
+        _ -> Both
+    end.
 
 -doc """
 The runs of points that differ in one parameter only, and have the two values of it: the metrics of both, for each run that both have.

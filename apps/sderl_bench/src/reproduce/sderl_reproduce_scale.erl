@@ -125,7 +125,7 @@ fixed(small) ->
             instances => 4, colonies => [1, 4, 16, 64], iterations => {5, 10},
             trees => [{5, 2}, {23, 2}], work => {20, 20}, long => {{11, 2}, 10}
         }),
-        im => im(#{servers => [3, 12], clients => 20, speed => 20, seconds => 4, warmup_s => 1, chaos => {4, 5}, compressed => 10, random_s => [5], database_s => [1]})
+        im => im(#{servers => [3, 12], clients => 60, speed => 20, seconds => 4, warmup_s => 1, chaos => {4, 5}, compressed => 10, random_s => [5], database_s => [1]})
     };
 fixed(medium) ->
     #{
@@ -138,7 +138,7 @@ fixed(medium) ->
             trees => [{5, 2}, {11, 2}, {23, 2}, {47, 2}], work => {20, 20}, long => {{23, 2}, 15}
         }),
         im => im(#{
-            servers => [3, 4, 6, 8, 12, 16], clients => 20, speed => 20, seconds => 10, warmup_s => 2, chaos => {12, 15}, compressed => 5,
+            servers => [3, 4, 6, 8, 12, 16], clients => 100, speed => 20, seconds => 10, warmup_s => 2, chaos => {12, 15}, compressed => 5,
             random_s => [15, 5], database_s => [5, 1]
         })
     };
@@ -173,7 +173,7 @@ full(100) ->
             trees => [{5, 2}, {11, 2}, {23, 2}, {47, 2}, {95, 2}], work => {20, 20}, long => {{23, 2}, 100}
         }),
         im := im(#{
-            servers => [3, 4, 6, 8, 12, 16], clients => 40, speed => 10, seconds => 60, warmup_s => 5, chaos => {12, 120}, compressed => 1,
+            servers => [3, 4, 6, 8, 12, 16], clients => 200, speed => 10, seconds => 60, warmup_s => 5, chaos => {12, 120}, compressed => 1,
             random_s => [15, 5], database_s => [5, 4, 3, 2, 1]
         })
     }.
