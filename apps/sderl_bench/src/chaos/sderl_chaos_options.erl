@@ -238,7 +238,7 @@ path(Path) -> lists:join(" / ", [io_lib:format("~0tp", [P]) || P <- Path]).
 why({other_version, Theirs, Ours}) ->
     io_lib:format("it has version ~0tp of the agent, this is version ~0tp; use the same release here and there", [Theirs, Ours]);
 why({not_loaded, Reason}) ->
-    io_lib:format("the agent's code was refused (~0tp); does the node run OTP 27 or later?", [Reason]);
+    io_lib:format("the agent's code was refused (~0tp); the node needs OTP 27 or later, and one that is older than the OTP here also the application compiler", [Reason]);
 why({_, {erpc, noconnection}}) ->
     "it cannot be reached; is it up, and is the cookie the same?";
 why({_, {erpc, timeout}}) ->

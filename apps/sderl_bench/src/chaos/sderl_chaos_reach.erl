@@ -35,10 +35,30 @@ load(Call, Node) ->
 
 load_binary(Call, Node) ->
     {_, Code, _} = code:get_object_code(sderl_chaos_agent),
+    %% Code that was compiled here is not for an older OTP, which says so in its log; it may have a compiler.
+    case try_call(Call, Node, erlang, system_info, [otp_release]) of
+        {ok, Release} -> load_as(is_older(Release), Call, Node, Code);
+        {error, _} = Error -> Error
+    end.
+
+is_older(Release) -> list_to_integer(Release) < list_to_integer(erlang:system_info(otp_release)).
+
+load_binary(Call, Node, Code) ->
     case try_call(Call, Node, code, load_binary, [sderl_chaos_agent, sderl_chaos_agent:origin(), Code]) of
         {ok, {module, _}} -> ok;
         {ok, {error, Why}} -> {error, {not_loaded, Why}};
         {error, _} = Error -> Error
+    end.
+
+load_as(false, Call, Node, Code) ->
+    load_binary(Call, Node, Code);
+load_as(true, Call, Node, Code) ->
+    maybe
+        {ok, {_, [{abstract_code, {raw_abstract_v1, Forms}}]}} ?= beam_lib:chunks(Code, [abstract_code]),
+        {ok, {ok, sderl_chaos_agent, Theirs}} ?= try_call(Call, Node, compile, forms, [Forms, []]),
+        load_binary(Call, Node, Theirs)
+    else
+        _ -> {error, {not_loaded, older_otp}}
     end.
 
 -doc "Starts agents on all nodes, or on none.".
