@@ -119,7 +119,7 @@ fixed(small) ->
     #{
         name => small, budget_s => 5 * 60, runs => 3,
         nodes => 40, sizes => [10, 40], beyond => [], group_size => 10,
-        rate => 60, base_pct => 2, shares => [2, 10], few => [], least_ops => 300, least_s => 6, warmup_s => 1,
+        rate => 60, base_pct => 1.5, shares => [1.5, 10], few => [], least_ops => 300, least_s => 6, warmup_s => 1,
         orbit => orbit(20_000, [1, 20], [], 2),
         aco => aco(#{
             instances => 4, colonies => [1, 4, 16, 64], iterations => {5, 10},
