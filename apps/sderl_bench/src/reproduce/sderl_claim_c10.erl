@@ -38,7 +38,7 @@ claim() ->
 
 -doc false.
 -spec share() -> pos_integer().
-share() -> 5.
+share() -> 8.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].

@@ -122,10 +122,10 @@ fixed(small) ->
         rate => 60, base_pct => 1.5, shares => [1.5, 10], few => [], least_ops => 300, least_s => 6, warmup_s => 1,
         orbit => orbit(20_000, [1, 20], [], 2),
         aco => aco(#{
-            instances => 4, colonies => [1, 4, 16, 64], iterations => {5, 10},
-            trees => [{5, 2}, {23, 2}], work => {20, 20}, long => {{11, 2}, 10}
+            instances => 3, colonies => [1, 4, 16, 64], iterations => {5, 10},
+            trees => [{23, 2}], work => {20, 20}, long => {{11, 2}, 6}
         }),
-        im => im(#{servers => [3, 12], clients => 60, speed => 20, seconds => 4, warmup_s => 1, chaos => {4, 5}, compressed => 10, random_s => [5], database_s => [1]})
+        im => im(#{servers => [3, 12], clients => 60, speed => 20, seconds => 4, warmup_s => 1, chaos => {4, 4}, compressed => 10, random_s => [5], database_s => [1]})
     };
 fixed(medium) ->
     #{
@@ -135,7 +135,7 @@ fixed(medium) ->
         orbit => orbit(100_000, [1, 2, 4, 10, 20, 40, 60, 80], [10, 40, 80], 8),
         aco => aco(#{
             instances => 12, colonies => [1, 4, 16, 64, 256], iterations => {10, 20},
-            trees => [{5, 2}, {11, 2}, {23, 2}, {47, 2}], work => {20, 20}, long => {{23, 2}, 15}
+            trees => [{5, 2}, {11, 2}, {23, 2}, {47, 2}], work => {20, 20}, long => {{23, 2}, 10}
         }),
         im => im(#{
             servers => [3, 4, 6, 8, 12, 16], clients => 100, speed => 20, seconds => 10, warmup_s => 2, chaos => {12, 15}, compressed => 5,
