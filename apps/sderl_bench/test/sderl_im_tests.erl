@@ -81,7 +81,12 @@ init(Conf) ->
     {ok, {#{intensity => 1000, period => 1}, [#{id => R, start => {sderl_im_db, start_link, [Conf, R]}} || R <- Roles]}}.
 
 db_property_test_() ->
-    {setup, fun() -> logger:set_primary_config(level, none) end, fun(_) -> logger:set_primary_config(level, notice) end,
+    Quiet = fun() ->
+        Before = logger:get_primary_config(),
+        ok = logger:set_primary_config(level, none),
+        Before
+    end,
+    {setup, Quiet, fun logger:set_primary_config/1,
         {timeout, 120, sderl_prop:eunit("what was answered is in both copies, as long as one is left; what died is in neither", 40, fun prop_db/0)}}.
 
 prop_db() ->

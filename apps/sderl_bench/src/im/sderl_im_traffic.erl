@@ -47,7 +47,8 @@ At the end of a conversation a generator waits until all is acknowledged, and th
     conf :: sderl_im_layout:conf(),
     params :: params(),
     tally :: sderl_im_tally:tally(),
-    clients :: #{pos_integer() => {Name :: term(), pid()}},
+    %% {Number on this node, Name, Pid}, for generators to read: a copy for each would take more memory than all else.
+    clients :: ets:table(),
     generators = #{} :: #{pid() => reference()},
     finishing = none :: none | gen_server:from(),
     conversations = 0 :: non_neg_integer(),
@@ -102,8 +103,9 @@ init({Conf, J, #{count := Count, first := First, seconds := Seconds, threshold_u
     Clients = [{Name, started(sderl_im_client:start_link(Conf, Name, Tally))} || {_, Name} <- Named],
     case all(fun sderl_im_client:login/1, Clients) of
         [] ->
-            Numbered = maps:from_list(lists:enumerate(Clients)),
-            {ok, #t{conf = Conf, params = Params#{node => J}, tally = Tally, clients = Numbered}};
+            Table = ets:new(?MODULE, [protected, {read_concurrency, true}]),
+            true = ets:insert(Table, [{I, Name, Pid} || {I, {Name, Pid}} <- lists:enumerate(Clients)]),
+            {ok, #t{conf = Conf, params = Params#{node => J}, tally = Tally, clients = Table}};
         [{Name, Answer} | _] = Failed ->
             {stop, {not_logged_in, length(Failed), Name, Answer}}
     end.
@@ -129,14 +131,15 @@ handle_call({go, From, Until}, _, #t{tally = Tally, clients = Clients, params = 
             true = link(Agent),
             generate(I, Agent, Clients, Params)
         end)
-     || I <- lists:seq(1, map_size(Clients) div 2)
+     || I <- lists:seq(1, ets:info(Clients, size) div 2)
     ],
     {reply, ok, T#t{generators = maps:from_list(Generators)}};
 handle_call(finish, From, #t{generators = Generators} = T) ->
     maps:foreach(fun(Pid, _) -> Pid ! stop end, Generators),
     {noreply, finished(T#t{finishing = From})};
 handle_call(leave, _, #t{clients = Clients} = T) ->
-    {reply, length(all(fun sderl_im_client:logout/1, maps:values(Clients))), T}.
+    Named = [{Name, Pid} || {_, Name, Pid} <- ets:tab2list(Clients)],
+    {reply, length(all(fun sderl_im_client:logout/1, Named)), T}.
 
 -doc false.
 -spec handle_cast(term(), #t{}) -> {noreply, #t{}}.
@@ -251,10 +254,11 @@ ended(Default, DroppedA, DroppedB, Session, Pid) ->
     }}.
 
 pair(Random0, Clients) ->
-    Size = map_size(Clients),
+    Size = ets:info(Clients, size),
     {I, Random1} = rand:uniform_s(Size, Random0),
     {J, Random} = rand:uniform_s(Size - 1, Random1),
-    {[map_get(I, Clients), map_get(if J >= I -> J + 1; true -> J end, Clients)], Random}.
+    Chosen = [I, if J >= I -> J + 1; true -> J end],
+    {[{Name, Pid} || Number <- Chosen, {_, Name, Pid} <- ets:lookup(Clients, Number)], Random}.
 
 between(From, To, Random0) ->
     {N, Random} = rand:uniform_s(To - From + 1, Random0),
