@@ -3,7 +3,7 @@
 -moduledoc """
 A client: somebody who is logged in and talks. It runs on a client node, beside `m:sderl_im_routers`.
 
-Whatever it asks for it asks for again until there is an answer, each time by any router, and gives up after so many times. A message
+Whatever it asks for it asks for again until there is an answer, each time by another router, and gives up after so many times. A message
 that is not acknowledged is sent again to the session; the receiver knows it by its number, so that it is taken once. So what dies on the way
 costs time and no message, but for the session itself: when that dies the client is told, or notices it, and the conversation is *lost*, with the messages that were not
 acknowledged.
@@ -151,18 +151,18 @@ request(Ref, From, Request, Try, #c{conf = Conf, requests = Requests} = C) ->
             gen_server:reply(From, {error, timeout}),
             C#c{requests = maps:remove(Ref, Requests)};
         Ms ->
-            ok = ask(Ref, Request, C),
+            ok = ask(Ref, Request, Try, C),
             _ = erlang:send_after(Ms, self(), {again, Ref}),
             C#c{requests = Requests#{Ref => {From, Request, Try}}}
     end.
 
-ask(Ref, {finish, Session}, #c{conf = Conf, chats = Chats}) ->
+ask(Ref, {finish, Session}, _, #c{conf = Conf, chats = Chats}) ->
     case Chats of
         #{Session := #chat{pid = Pid}} -> sderl_im_net:to(Conf, Pid, {finish, self(), Ref});
         #{} -> ok
     end;
-ask(_, Request, #c{conf = Conf}) ->
-    sderl_im_routers:send(Conf, Request).
+ask(_, Request, Try, #c{conf = Conf}) ->
+    sderl_im_routers:send(Conf, Request, Try).
 
 answered({login, Name, _, _}, {ok, Monitor}, From, #c{monitor = Before} = C) ->
     _ = Before =:= none andalso sderl_im_routers:enrol(Name),

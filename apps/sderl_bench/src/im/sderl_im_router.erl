@@ -2,7 +2,7 @@
 -module(sderl_im_router).
 -moduledoc """
 A router: clients ask it to log in, to log out and for conversations, and it passes that on to the server whose it is. The answer does
-not come back this way. It keeps nothing that a new one would miss: a client that has no answer asks again, by any router.
+not come back this way. It keeps nothing that a new one would miss: a client that has no answer asks again, by another router.
 
 Clients know it as `sderl_im_router` on its node. It monitors the process of routers on each client node (`m:sderl_im_routers`) that it
 has heard of: when the node goes, servers are told to forget its clients.

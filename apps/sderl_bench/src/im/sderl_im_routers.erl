@@ -9,7 +9,7 @@ which would take a link.
 
 -behaviour(gen_server).
 
--export([start_link/1, send/2, enrol/1]).
+-export([start_link/1, send/3, enrol/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -record(r, {
@@ -23,10 +23,13 @@ which would take a link.
 -spec start_link(sderl_im_layout:conf()) -> gen_server:start_ret().
 start_link(Conf) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Conf, []).
 
--doc "Sends a request to any router. Over the links that there are: one that cannot be reached now is not waited for.".
--spec send(sderl_im_layout:conf(), sderl_im_router:request()) -> ok.
-send(#{routers := Routers}, Request) ->
-    Node = map_get(rand:uniform(map_size(Routers)), Routers),
+-doc """
+Sends a request to a router: which one depends on the request, and each time it is another, as long as there are others. Over the links that there
+are: a router that cannot be reached now is not waited for.
+""".
+-spec send(sderl_im_layout:conf(), sderl_im_router:request(), Try :: pos_integer()) -> ok.
+send(#{routers := Routers}, Request, Try) ->
+    Node = map_get(1 + (erlang:phash2(Request) + Try) rem map_size(Routers), Routers),
     _ = erlang:send({sderl_im_router, Node}, Request, [noconnect]),
     ok.
 
@@ -71,7 +74,7 @@ logout(Ref, Request, Try, #r{conf = Conf, logouts = Logouts} = R) ->
         over ->
             R#r{logouts = maps:remove(Ref, Logouts)};
         Ms ->
-            ok = send(Conf, Request),
+            ok = send(Conf, Request, Try),
             _ = erlang:send_after(Ms, self(), {logout, Ref}),
             R#r{logouts = Logouts#{Ref => {Request, Try}}}
     end.
