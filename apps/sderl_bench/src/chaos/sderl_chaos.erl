@@ -95,7 +95,7 @@ Never killed are the processes of kernel, stdlib, sasl and the application maste
 -type target() :: #{kind := process | name | node | link, weight => number(), class => term(), nodes => [node()], await => boolean(), atom() => term()}.
 
 -doc """
-One kill. `round`: of the plan, which is the same again with the same seed. `at_ms`: from the start of the service; `system_us`: the time of day in microseconds, on the clock of `node` (of a whole node: the service's). `pid`: the process,
+One kill. `number` counts up; numbers of kills that missed are not there. `round`: of the plan, which is the same again with the same seed. `at_ms`: from the start of the service; `system_us`: the time of day in microseconds, on the clock of `node` (of a whole node: the service's). `pid`: the process,
 or the node that was killed, or that at the other end of the link. `back_us`: microseconds until it was back, `undefined` as long as it
 is not, where nobody waits for it (`awaited` is `false`), and where its node or the agent there went before it was.
 """.
@@ -116,7 +116,7 @@ is not, where nobody waits for it (`awaited` is `false`), and where its node or 
 
 -doc """
 `next_ms`, `now_ms`: from the start. `skipped`: rounds, or draws of them, without a kill: `at_once` (the limit), `nothing_there`, `missed` (it went by itself just
-before), `late` (the nodes answered too slowly). `silent`: nodes that do not answer. `problems`: what a target's function
+before), `unanswered` (the order may have been carried out; it counts for `kills`, but is not in the log), `late` (the nodes answered too slowly). `silent`: nodes that do not answer. `problems`: what a target's function
 raised, or a node could not do, the last of each node and class.
 """.
 -type status() :: #{
@@ -125,7 +125,7 @@ raised, or a node could not do, the last of each node and class.
     rounds := non_neg_integer(),
     kills := non_neg_integer(),
     not_back := non_neg_integer(),
-    skipped := #{at_once | nothing_there | missed | late => non_neg_integer()},
+    skipped := #{at_once | nothing_there | missed | unanswered | late => non_neg_integer()},
     silent := [node()],
     problems := [{node(), Class :: term(), Why :: term()}]
 }.

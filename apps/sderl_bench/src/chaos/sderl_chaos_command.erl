@@ -380,9 +380,10 @@ skipped(Skipped) ->
         {at_once, "too many were not back"},
         {nothing_there, "there was nothing of the targets"},
         {missed, "it had gone by itself"},
+        {unanswered, "the node did not say whether it was done"},
         {late, "the nodes answered too slowly"}
     ],
-    [io_lib:format("~w times nothing was killed: ~ts~n", [N, Why]) || {Key, Why} <- Words, {ok, N} <- [maps:find(Key, Skipped)], N > 0].
+    [io_lib:format("~w times no kill: ~ts~n", [N, Why]) || {Key, Why} <- Words, {ok, N} <- [maps:find(Key, Skipped)], N > 0].
 
 %% Who stops it does not wait for anything.
 verdict(stopped, _) -> ok;

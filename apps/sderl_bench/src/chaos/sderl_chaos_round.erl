@@ -27,7 +27,8 @@ process of its own, so that a node that answers slowly holds up nothing but the 
     plan := sderl_chaos_plan:plan(),
     reports := [sderl_chaos_agent:report()],
     kills := [{sderl_chaos:kill(), watch()}],
-    skipped := #{at_once | nothing_there | missed => non_neg_integer()},
+    number := pos_integer(),
+    skipped := #{atom() => non_neg_integer()},
     problems := [{node(), Class :: term(), Why :: term()}]
 }.
 
@@ -38,7 +39,7 @@ run(#{plan := Plan, away := Away} = View) ->
     NotBack = map_size(maps:without([Number || {Number, _} <- Reports], Away)),
     {Draws, Plan1} = sderl_chaos_plan:draws(Plan),
     case sderl_chaos_plan:room(Plan1, NotBack) of
-        0 -> outcome(Plan1, Reports, [], length(Draws), 0, 0, []);
+        0 -> outcome(View, Plan1, Reports, {0, []}, #{at_once => length(Draws)}, []);
         _ -> drawn(View, Plan1, Reports, NotBack, Draws)
     end.
 
@@ -48,16 +49,20 @@ drawn(View, Plan, Reports, NotBack, Draws) ->
     {Hits, HeldBack, Plan1} = sderl_chaos_plan:admit(Plan, Drawn, NotBack),
     Results = strike(View#{round => sderl_chaos_plan:round(Plan1)}, Hits),
     Kills = [Kill || {ok, Kill} <- Results],
-    Missed = length(Results) - length(Kills),
-    More = [Problem || {error, {_, _, Why} = Problem} <- Results, Why =/= missed],
-    outcome(sderl_chaos_plan:missed(Plan1, Missed), Reports, Kills, HeldBack, Nothing, Missed, Problems ++ More).
+    Missed = length([missed || {error, {_, _, missed}} <- Results]),
+    %% These may have been carried out.
+    Unanswered = [Problem || {error, {_, _, Why} = Problem} <- Results, Why =/= missed],
+    Skipped = #{at_once => HeldBack, nothing_there => Nothing, missed => Missed, unanswered => length(Unanswered)},
+    outcome(View, sderl_chaos_plan:missed(Plan1, Missed), Reports, {length(Hits), Kills}, Skipped, Problems ++ Unanswered).
 
-outcome(Plan, Reports, Kills, HeldBack, Nothing, Missed, Problems) ->
+%% A number that was given away is not used again.
+outcome(#{number := First}, Plan, Reports, {Tried, Kills}, Skipped, Problems) ->
     #{
         plan => Plan,
         reports => Reports,
         kills => Kills,
-        skipped => #{at_once => HeldBack, nothing_there => Nothing, missed => Missed},
+        number => First + Tried,
+        skipped => Skipped,
         problems => lists:usort(Problems)
     }.
 

@@ -26,7 +26,7 @@ The process behind `sderl_chaos:start/1`: keeps the time, the agents and the log
     rounds = 0 :: non_neg_integer(),
     over = false :: boolean(),
     beats = #{} :: #{pid() => node()},
-    skipped = #{at_once => 0, nothing_there => 0, missed => 0, late => 0} :: #{atom() => non_neg_integer()},
+    skipped = #{at_once => 0, nothing_there => 0, missed => 0, unanswered => 0, late => 0} :: #{atom() => non_neg_integer()},
     problems = #{} :: #{{node(), term()} => term()},
     stopping :: undefined | {gen_server:from() | nobody, DeadlineMs :: integer()}
 }).
@@ -170,8 +170,8 @@ begin_round(#state{settings = Settings, conf = Conf, plan = Plan, away = Away, a
 agent_node(Node) when is_atom(Node) -> Node;
 agent_node(_) -> undefined.
 
-end_round(#{plan := Plan, reports := Reports, kills := Kills, skipped := Skipped, problems := Problems}, State) ->
-    State1 = problems(Problems, skipped(Skipped, back(Reports, State#state{plan = Plan}))),
+end_round(#{plan := Plan, reports := Reports, kills := Kills, number := Next, skipped := Skipped, problems := Problems}, State) ->
+    State1 = problems(Problems, skipped(Skipped, back(Reports, State#state{plan = Plan, number = Next}))),
     lists:foldl(fun killed/2, State1, Kills).
 
 skipped(More, #state{skipped = Skipped} = State) ->
@@ -180,7 +180,7 @@ skipped(More, #state{skipped = Skipped} = State) ->
 problems(More, #state{problems = Problems} = State) ->
     State#state{problems = maps:merge(Problems, #{{Node, Class} => Why || {Node, Class, Why} <- More})}.
 
-killed({#{number := Number, node := Node, kind := Kind} = Kill, Watch}, #state{kills = Kills, away = Away, number = Next, agents = Agents} = State) ->
+killed({#{number := Number, node := Node, kind := Kind} = Kill, Watch}, #state{kills = Kills, away = Away, agents = Agents} = State) ->
     ok = tell({kill, Kill}, State),
     By =
         case Watch of
@@ -191,7 +191,6 @@ killed({#{number := Number, node := Node, kind := Kind} = Kill, Watch}, #state{k
     State#state{
         kills = Kills#{Number => Kill},
         away = maps:merge(Away, By),
-        number = max(Next, Number + 1),
         agents =
             case Kill of
                 #{dry := false} when Kind =:= node -> Agents#{Node := none};
