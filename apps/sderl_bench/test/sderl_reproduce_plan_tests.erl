@@ -31,6 +31,16 @@ parts_test() ->
     ?assertEqual([{1, 1}, {2, 1}, {3, 1}], jobs(Jobs)),
     ?assertMatch([{4, 1}], jobs(LeftOut)).
 
+%% A point that needs two runs has them before another claim takes what its own has left; and in the order of turns.
+least_runs_test() ->
+    Plan = fun(A) -> jobs(maps:get(jobs, ?P:plan([claim(<<"C1">>, 1, [A]), claim(<<"C2">>, 1, [?B, ?C])], [], 40, 2))) end,
+    ?assertEqual([{1, 1}, {2, 1}, {3, 1}, {1, 2}], Plan(?A)),
+    ?assertEqual([{1, 1}, {2, 1}, {3, 1}, {1, 2}], Plan((?A)#{least_runs => 2})),
+    Long = point(3, 20, 0),
+    Both = fun(A) -> jobs(maps:get(jobs, ?P:plan([claim(<<"C1">>, 1, [A]), claim(<<"C2">>, 1, [?B, Long])], [], 40, 2))) end,
+    ?assertEqual([{1, 1}, {2, 1}, {3, 1}], Both(?A)),
+    ?assertEqual([{1, 1}, {2, 1}, {1, 2}, {2, 2}], Both((?A)#{least_runs => 2})).
+
 unbounded_test() ->
     #{jobs := Jobs} = ?P:plan([claim(<<"C1">>, 1, [?A, ?B])], [], infinity, 3),
     ?assertEqual([{1, 1}, {2, 1}, {1, 2}, {2, 2}, {1, 3}, {2, 3}], jobs(Jobs)).
@@ -59,8 +69,8 @@ properties_test_() ->
     ].
 
 points() ->
-    ?LET(Raw, list({oneof([debench, orbit]), range(1, 12), range(1, 30), range(0, 30)}),
-         lists:uniq(fun(P) -> sderl_claim_points:key(P) end, [point(W, I, F, S) || {W, I, F, S} <- Raw])).
+    ?LET(Raw, list({oneof([debench, orbit]), range(1, 12), range(1, 30), range(0, 30), oneof([1, 1, 3])}),
+         lists:uniq(fun(P) -> sderl_claim_points:key(P) end, [(point(W, I, F, S))#{least_runs => L} || {W, I, F, S, L} <- Raw])).
 
 %% Claims may share points, and these then are the same.
 claims() ->

@@ -19,14 +19,15 @@ The module is listed in `all/0`.
 -doc """
 One point: `params` are those of the workload without `seed` and `run`, and with the workload they are what identifies it, so that
 claims share points. It should take `fixed_s` seconds, which do not depend on the machine, and about `work_s` more, which do. `most_runs` is for one that
-takes very long.
+takes very long, `least_runs` for one that says nothing with fewer.
 """.
 -type point() :: #{
     workload := workload(),
     params := #{atom() => term()},
     fixed_s := number(),
     work_s := number(),
-    most_runs => pos_integer()
+    most_runs => pos_integer(),
+    least_runs => pos_integer()
 }.
 
 -doc "`not_shown`: at this scale, or with these points, neither can be told.".

@@ -40,13 +40,13 @@ quality(#{aco := #{quality := #{ants := Ants, local_iterations := L, global_iter
 
 -doc "The same work on each colony's node, with more of them on more nodes.".
 -spec weak(sderl_reproduce_scale:scale(), variant(), {Nodes :: pos_integer(), Degree :: pos_integer()}) -> sderl_claim:point().
-weak(#{aco := #{work := Work}}, Variant, Tree) ->
-    tree(Variant, Tree, Work, #{}).
+weak(#{aco := #{work := Work}, pairs := Pairs}, Variant, Tree) ->
+    (tree(Variant, Tree, Work, #{}))#{least_runs => min(2, Pairs)}.
 
 -doc "One that lasts, with what is asked of it.".
 -spec long(sderl_reproduce_scale:scale(), variant(), Asked :: #{chaos => map(), monitoring => on}) -> sderl_claim:point().
-long(#{aco := #{work := #{global_iterations := G} = Work, long := #{tree := Tree, times := Times}}}, Variant, Asked) ->
-    tree(Variant, Tree, Work#{global_iterations := Times * G}, Asked).
+long(#{aco := #{work := #{global_iterations := G} = Work, long := #{tree := Tree, times := Times}}, pairs := Pairs}, Variant, Asked) ->
+    (tree(Variant, Tree, Work#{global_iterations := Times * G}, Asked))#{least_runs => Pairs}.
 
 tree(Variant, {Nodes, Degree}, #{n := N, ants := Ants, local_iterations := L, global_iterations := G}, Asked) ->
     Colonies = leaves(Nodes, Degree),

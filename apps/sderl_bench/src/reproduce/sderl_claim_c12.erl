@@ -40,10 +40,10 @@ share() -> 10.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
-points(#{name := Name} = Scale) ->
-    %% The pairs of both that a verdict needs do not fit into a few minutes.
+points(#{pairs := Pairs} = Scale) ->
+    %% Where there is no time for several of them, the pairs of one program are enough for none.
     [sderl_claim_aco:long(Scale, sr, Asked) || Asked <- [#{}, #{monitoring => on}]] ++
-        [sderl_claim_im:watched(Scale, rsd, Asked) || Name =/= small, Asked <- [#{}, #{monitoring => on}]].
+        [sderl_claim_im:watched(Scale, rsd, Asked) || Pairs > 1, Asked <- [#{}, #{monitoring => on}]].
 
 -doc """
 By the processor time of an operation, a schedule or a delivered message, in pairs of runs without and with monitoring that follow one another. `confirmed`: of each program there are three pairs or more, and the

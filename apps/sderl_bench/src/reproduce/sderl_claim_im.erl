@@ -30,8 +30,8 @@ killed(#{im := #{chaos_servers := Servers, chaos_routers := Routers, chaos_secon
 
 -doc "Without failures on the servers of those with, with what is asked.".
 -spec watched(sderl_reproduce_scale:scale(), mode(), Asked :: #{monitoring => on}) -> sderl_claim:point().
-watched(#{im := #{seconds := Seconds, chaos_servers := Servers, chaos_routers := Routers} = Im}, Mode, Asked) ->
-    point(Im, Mode, {Servers, Routers}, Seconds, Asked).
+watched(#{im := #{seconds := Seconds, chaos_servers := Servers, chaos_routers := Routers} = Im, pairs := Pairs}, Mode, Asked) ->
+    (point(Im, Mode, {Servers, Routers}, Seconds, Asked))#{least_runs => Pairs}.
 
 point(#{clients := Each, client_nodes := ClientNodes, speed := Speed, warmup_s := WarmupS}, Mode, {Servers, Routers}, Seconds, Asked) ->
     #{

@@ -4,7 +4,7 @@
 Which runs of which points fit a budget. Pure.
 
 Each claim has a part of the budget, by its share. First every point is planned once, as far as the part of its claim goes, the most important of each
-claim first; then what is left of all parts together goes to points that did not fit, again the most important of each claim first; then all that has one run is planned a second
+claim first, with as many runs of those that say nothing with fewer (`least_runs`); then what is left of all parts together goes to points that did not fit, again the most important of each claim first; then all that has one run is planned a second
 time, and so on: so the runs of a point are minutes apart, and what disturbs the machine for a while is not in all of them.
 
 What was measured is charged with what it took, what is planned with what it should take. A point that several claims ask for is
@@ -41,11 +41,19 @@ longer than the budget.
 plan(Claims, Measured, Budget, MostRuns) ->
     Entries = entries(Claims, Measured),
     Open = [Entry || #{failed := false} = Entry <- Entries],
-    Counts = #{Key => Done || #{key := Key, done := Done} <- Open},
-    Rounds = fun(Run, {Left, Seen}) -> turn(Run, Open, Left, Seen) end,
-    {Jobs, {_, Runs}} = lists:mapfoldl(Rounds, {left(Claims, Entries, Budget), Counts}, lists:seq(1, MostRuns)),
+    Start = {left(Claims, Entries, Budget), #{Key => Done || #{key := Key, done := Done} <- Open}},
+    First = lists:foldl(
+        fun(Run, State) -> own(Run, [Entry || #{point := Point} = Entry <- Open, Run =< maps:get(least_runs, Point, 1)], State) end,
+        own(1, Open, Start),
+        lists:seq(2, MostRuns)
+    ),
+    {_, Runs} = lists:foldl(
+        fun(Run, State) -> shared(Run, Open, own(Run, Open, State)) end,
+        shared(1, Open, First),
+        lists:seq(2, MostRuns)
+    ),
     #{
-        jobs => lists:append(Jobs),
+        jobs => [job(Entry, Run) || Run <- lists:seq(1, MostRuns), #{key := Key, done := Done} = Entry <- Open, Done < Run, Run =< map_get(Key, Runs)],
         left_out => [job(Entry, 1) || #{key := Key} = Entry <- Open, map_get(Key, Runs) =:= 0],
         failed => [job(Entry, 1) || #{failed := true} = Entry <- Entries]
     }.
@@ -110,13 +118,17 @@ evened(Parts) ->
     Keep = if Wealth > Debt -> 1 - Debt / Wealth; true -> 0 end,
     #{Id => max(0, P) * Keep || Id := P <- Parts}.
 
-%% One more run of each point that has one run less.
-turn(Run, Entries, Left, Counts) ->
-    Wanted = [Entry || #{key := Key, point := Point} = Entry <- Entries, map_get(Key, Counts) =:= Run - 1, Run =< maps:get(most_runs, Point, Run)],
-    {Left1, Counts1} = lists:foldl(fun(Entry, State) -> take(Entry, Run, own(Entry), State) end, {Left, Counts}, Wanted),
-    Ranked = [Entry || {_, Entry} <- lists:keysort(1, [{Rank, Entry} || #{rank := Rank} = Entry <- Wanted])],
-    {Left2, Counts2} = lists:foldl(fun(Entry, State) -> take(Entry, Run, fun shared/2, State) end, {Left1, Counts1}, Ranked),
-    {[job(Entry, Run) || #{key := Key} = Entry <- Wanted, map_get(Key, Counts2) =:= Run], {Left2, Counts2}}.
+%% One more run of each point that has one run less, as far as the part of its claim goes.
+own(Run, Entries, State) ->
+    lists:foldl(fun(#{claim := Claim} = Entry, Of) -> take(Entry, Run, own(Claim), Of) end, State, wanted(Run, Entries, State)).
+
+%% The same with all parts, the most important of each claim first.
+shared(Run, Entries, State) ->
+    Ranked = [Entry || {_, Entry} <- lists:keysort(1, [{Rank, Entry} || #{rank := Rank} = Entry <- wanted(Run, Entries, State)])],
+    lists:foldl(fun(Entry, Of) -> take(Entry, Run, fun pay/2, Of) end, State, Ranked).
+
+wanted(Run, Entries, {_, Counts}) ->
+    [Entry || #{key := Key, point := Point} = Entry <- Entries, map_get(Key, Counts) =:= Run - 1, Run =< maps:get(most_runs, Point, Run)].
 
 take(#{key := Key, seconds := Seconds}, Run, Pay, {Left, Counts}) when map_get(Key, Counts) < Run ->
     case Pay(Seconds, Left) of
@@ -126,7 +138,7 @@ take(#{key := Key, seconds := Seconds}, Run, Pay, {Left, Counts}) when map_get(K
 take(_, _, _, State) ->
     State.
 
-own(#{claim := Claim}) ->
+own(Claim) ->
     fun(Seconds, Left) ->
         case map_get(Claim, Left) of
             infinity -> {ok, Left};
@@ -136,7 +148,7 @@ own(#{claim := Claim}) ->
     end.
 
 %% Each claim pays in proportion to what it has left.
-shared(Seconds, Left) ->
+pay(Seconds, Left) ->
     Sum = lists:sum(maps:values(Left)),
     if
         Sum > 0, Sum >= Seconds -> {ok, #{Id => L * (1 - Seconds / Sum) || Id := L <- Left}};

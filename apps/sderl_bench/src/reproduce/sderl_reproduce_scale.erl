@@ -18,13 +18,14 @@ The claims on ant colonies and on the messenger have more work on more nodes, as
 `nodes` is the number of virtual machines, `sizes` are those of the clusters, `rate` operations a second on each node.
 `base_pct` is the share of global operations that all modes are compared with, `shares` all of them; a share in
 `few` takes so long that only the smallest and the largest cluster are measured with it, once. `least_ops` global operations should stand
-behind each point. `runs` is the most runs of a point.
+behind each point. `runs` is the most runs of a point, `pairs` how many there should be of those that are compared in pairs.
 `beyond` are clusters that are alone on the machine and have more nodes than `nodes`.
 """.
 -type scale() :: #{
     name := name(),
     budget_s := number() | infinity,
     runs := pos_integer(),
+    pairs := pos_integer(),
     nodes := pos_integer(),
     sizes := [pos_integer(), ...],
     beyond := [pos_integer()],
@@ -117,7 +118,7 @@ needs({error, Reason}) -> sderl_bench_reason:text(Reason).
 
 fixed(small) ->
     #{
-        name => small, budget_s => 5 * 60, runs => 3,
+        name => small, budget_s => 5 * 60, runs => 3, pairs => 1,
         nodes => 40, sizes => [10, 40], beyond => [], group_size => 10,
         rate => 60, base_pct => 1.5, shares => [1.5, 10], few => [], least_ops => 300, least_s => 6, warmup_s => 1,
         orbit => orbit(20_000, [1, 20], [], 2),
@@ -129,7 +130,7 @@ fixed(small) ->
     };
 fixed(medium) ->
     #{
-        name => medium, budget_s => 40 * 60, runs => 5,
+        name => medium, budget_s => 40 * 60, runs => 5, pairs => 3,
         nodes => 100, sizes => [10, 20, 50, 100], beyond => [], group_size => 10,
         rate => 15, base_pct => 1, shares => [1, 10], few => [], least_ops => 300, least_s => 10, warmup_s => 3,
         orbit => orbit(100_000, [1, 2, 4, 10, 20, 40, 60, 80], [10, 40, 80], 8),
@@ -145,7 +146,7 @@ fixed(medium) ->
 %% As small as shows that everything works.
 fixed(test) ->
     #{
-        name => test, budget_s => 60, runs => 2,
+        name => test, budget_s => 60, runs => 2, pairs => 1,
         nodes => 4, sizes => [2, 4], beyond => [], group_size => 2,
         rate => 20, base_pct => 25, shares => [25], few => [], least_ops => 10, least_s => 1, warmup_s => 1,
         orbit => (orbit(500, [1, 2], [2], 1))#{workers := 2, gateways := 1},
