@@ -86,12 +86,23 @@ instances_test() ->
         unicode:characters_to_list(Text)
     ),
     Dir = filename:join([filename:basedir(user_cache, ?MODULE_STRING), os:getpid()]),
+    Before = os:getenv("SDERL_INSTANCES"),
     try
         [ok = write(filename:join([Dir, "geiger", Name])) || Name <- ["wt_100_prime_10.txt", "wt_100_prime_2.txt", "wt_1000_1.txt", "wt_100_prime_x.txt", "best_known.txt"]],
         {ok, #{aco := #{instances := Read}} = Real} = sderl_reproduce_scale:instances(Scale, Dir),
         ?assertEqual([<<"wt_100_prime_2">>, <<"wt_100_prime_10">>], [Name || #{folder := <<"geiger">>, name := Name} <- Read]),
-        [?assertMatch(<<_/binary>>, sderl_claim_points:text(sderl_reproduce:described(Point))) || Point <- sderl_claim_c5:points(Real)]
+        [?assertMatch(<<_/binary>>, sderl_claim_points:text(sderl_reproduce:described(Point))) || Point <- sderl_claim_c5:points(Real)],
+        %% A file that is not there, and one that says nothing.
+        Run = fun(Name) ->
+            {error, Reason} = sderl_reproduce_aco:run(#{instance => #{folder => <<"geiger">>, name => Name}}, ""),
+            unicode:characters_to_list(sderl_bench_reason:text(Reason))
+        end,
+        true = os:putenv("SDERL_INSTANCES", Dir),
+        [?assertNotEqual({nomatch, Run(Name)}, {string:find(Run(Name), Dir), Run(Name)}) || Name <- [<<"none">>, <<"wt_100_prime_2">>]],
+        true = os:unsetenv("SDERL_INSTANCES"),
+        ?assertMatch("the instance geiger/none is read from the folder that SDERL_INSTANCES names" ++ _, Run(<<"none">>))
     after
+        true = case Before of false -> os:unsetenv("SDERL_INSTANCES"); _ -> os:putenv("SDERL_INSTANCES", Before) end,
         file:del_dir_r(Dir)
     end.
 

@@ -30,7 +30,7 @@ instance(#{folder := Folder, name := Name}) ->
             {error, {instances, io_lib:format("the instance ~ts/~ts is read from the folder that SDERL_INSTANCES names, and it is not set", [Folder, Name])}};
         Dir ->
             maybe
-                {ok, [{Instance, Best} | _]} ?= sderl_aco_instance:read_all(filename:join([Dir, Folder, <<Name/binary, ".txt">>])),
+                {ok, [{Instance, Best} | _]} ?= sderl_aco_instance:read_all(filename:join([Dir, binary_to_list(Folder), binary_to_list(Name) ++ ".txt"])),
                 {ok, Instance, Best}
             end
     end.
