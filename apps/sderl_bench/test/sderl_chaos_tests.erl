@@ -3,6 +3,8 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
+-export([kept/1]).
+
 -define(NODES, [a@h, b@h, c@h]).
 
 %% ---------------------------------------------------------------- the plan
@@ -213,6 +215,59 @@ completed_test() ->
     {ok, #{plan := #{period_ms := 500.0}}} = sderl_chaos_options:check((maps:remove(every_ms, base()))#{per_s => 2}),
     {ok, #{plan := #{period_ms := 1000.0, targets := [{1, 1, [b@h]}]}}} =
         sderl_chaos_options:check((maps:remove(every_ms, base()))#{per_s => 2, scope => node, limits => #{never_nodes => [a@h]}}).
+
+%% ---------------------------------------------------------------- the service, on this node alone
+
+%% The answer to the first order is lost: it counts, its number is not used again, and what comes of it is not taken for another's.
+unanswered_test() ->
+    Lost = atomics:new(1, []),
+    Call = fun
+        (_, sderl_chaos_agent, strike, A) ->
+            Answer = apply(sderl_chaos_agent, strike, A),
+            case atomics:add_get(Lost, 1, 1) of
+                1 -> exit(lost);
+                _ -> Answer
+            end;
+        (_, M, F, A) ->
+            apply(M, F, A)
+    end,
+    Keepers = [keeper() || _ <- [1, 2, 3]],
+    {ok, Chaos} = sderl_chaos:start(#{
+        nodes => [node()], call => Call, every_ms => 5, limits => #{kills => 3},
+        targets => [#{kind => process, class => kept, find => {?MODULE, kept, [Keepers]}}]
+    }),
+    ok = sderl_fleet:await(fun() -> maps:get(next_ms, sderl_chaos:status(Chaos)) =:= over end, 10_000),
+    #{skipped := Skipped, problems := Problems} = sderl_chaos:status(Chaos),
+    {ok, Kills} = sderl_chaos:stop(Chaos, 10_000),
+    ?assertMatch(#{unanswered := 1, missed := 0}, Skipped),
+    ?assertEqual([{node(), kept, {exit, lost}}], Problems),
+    ?assertMatch([#{number := 2, back_us := A}, #{number := 3, back_us := B}] when is_integer(A) andalso is_integer(B), Kills),
+    [exit(Keeper, kill) || Keeper <- Keepers],
+    ok.
+
+%% Holds a process, a new one whenever it dies.
+keeper() -> spawn(fun() -> process_flag(trap_exit, true), keep(spawn_link(fun rest/0)) end).
+
+keep(Pid) ->
+    receive
+        {'EXIT', Pid, _} -> keep(spawn_link(fun rest/0));
+        {ask, From} -> From ! {self(), Pid}, keep(Pid)
+    end.
+
+rest() -> receive never -> ok end.
+
+-doc "The processes that are held, by their keepers.".
+kept(Keepers) ->
+    [begin Keeper ! {ask, self()}, receive {Keeper, Pid} -> {Keeper, Pid} end end || Keeper <- Keepers].
+
+%% A service that is told to stop in the middle of nothing.
+stop_test() ->
+    {ok, Chaos} = sderl_chaos:start(#{nodes => [node()], every_ms => 60_000, targets => [#{kind => name, names => [nobody]}]}),
+    ?assertMatch(#{next_ms := 60_000, kills := 0, silent := []}, sderl_chaos:status(Chaos)),
+    ?assertEqual([], sderl_chaos:log(Chaos)),
+    ?assertEqual({ok, []}, sderl_chaos:stop(Chaos)),
+    ?assertExit({noproc, _}, sderl_chaos:stop(Chaos)),
+    ?assertEqual([], [P || P <- processes(), proc_lib:translate_initial_call(P) =:= {sderl_chaos_agent, init, 1}]).
 
 %% ---------------------------------------------------------------- what people type
 

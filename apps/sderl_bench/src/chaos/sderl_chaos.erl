@@ -49,7 +49,7 @@ log), `nodes` (some of the option `nodes`) and `await` (default `true`; `false`:
 | `process` | `module => M` | a process whose first function is of that module (`init` of a `gen_server`) | there is another one, under the same local name if it had one |
 | `process` | `supervisor => Name` | a child of the supervisor with that local name | it has another live child of that id |
 | `name` | `names => [Name] \\| all`, `group => local \\| global \\| Group` (an s_group; `{s_group, Group}` for one that is called `local` or `global`) | the process of the name, on its own node | the name resolves on that node to another live process |
-| `node` | `fleet => Pid` of `m:sderl_fleet`, `restart_ms`; or no fleet: `erlang:halt/2`, with `allow_halt`. `ready => {M, F, A}` | a node, but not the one of the service | it answers a call in its next life, and `ready` gives `true` there (on the service's clock) |
+| `node` | `fleet => Pid` of `m:sderl_fleet`, `restart_ms`; or no fleet: `erlang:halt/2`, with `allow_halt`. `ready => {M, F, A}` | a node, but not the one of the service | it answers a call in its next life, and `ready` gives `true` there (on the service's clock). The service restarts it, as long as it runs |
 | `link` | | a connection between two of the nodes | the two are connected again |
 
 `limits`:

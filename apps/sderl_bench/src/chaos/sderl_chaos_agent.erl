@@ -56,6 +56,7 @@ agent ends. `never`: names of processes that are not to be killed. `library`: wh
 -define(CALL_MS, 5000).
 %% How long the way back is watched without a pause.
 -define(SPIN_US, 2000).
+-define(SHORT_LOOK_US, 200).
 -define(LONGEST_PAUSE_MS, 1000).
 -define(REMOTE_MS, 1000).
 -define(LINK_DOWN_MS, 10_000).
@@ -346,20 +347,23 @@ wait({link, _}, _, Peer, _, _) ->
         {nodeup, Peer, _} -> ok
     end;
 wait(Spec, Key, Pid, Same, Since) ->
+    Looked = now_us(),
     case is_back(Spec, Key, Pid, Same) of
         true ->
             ok;
         false ->
-            pause(now_us() - Since),
+            Now = now_us(),
+            pause(Now - Since, Now - Looked),
             wait(Spec, Key, Pid, Same, Since)
     end.
 
-%% At first without a pause, so that what is measured is not our own timer; then a pause of a fiftieth of the time so far.
-pause(AwayUs) when AwayUs < ?SPIN_US ->
+%% At first without a pause, so that what is measured is not our own timer; then a pause of a fiftieth of the time so far. A look that takes long
+%% must not take the processor from what is to come back.
+pause(AwayUs, LookUs) when AwayUs < ?SPIN_US, LookUs < ?SHORT_LOOK_US ->
     erlang:yield();
-pause(AwayUs) ->
+pause(AwayUs, LookUs) ->
     receive
-    after min(?LONGEST_PAUSE_MS, max(1, AwayUs div 50_000)) -> ok
+    after min(?LONGEST_PAUSE_MS, max(1, max(AwayUs div 50, 4 * LookUs) div 1000)) -> ok
     end.
 
 is_back({name, Scope, _}, Name, Pid, _) ->
