@@ -46,7 +46,7 @@ chaos(Fleet, #{global_iterations := Rounds} = Params) ->
     case killed(Fleet, Params#{chaos => #{every_ms => 50}}, fun() -> ok end) of
         #{kills := []} ->
             chaos(Fleet, Params#{global_iterations := 2 * Rounds});
-        #{kills := [_ | _] = Kills, recovered := Recovered, recovery_us := Times} = Outcome ->
+        #{kills := [_ | _] = Kills, kills_not_back := 0, recovered := Recovered, recovery_us := Times} = Outcome ->
             ct:pal("~w kills, ~w, ~w us", [length(Kills), Recovered, [sderl_bench_histogram:percentile(X, Times) || X <- [50, 99, 100]]]),
             Outcome
     end.
@@ -114,12 +114,20 @@ interrupted(_) ->
         nothing_left(Fleet)
     end).
 
+%% Nodes that are stopped do not die, and are named.
 too_long(_) ->
     Params = (long(gr, 5))#{timeout_s := 1},
     with(Params, fun(Fleet) ->
         {error, Reason} = sderl_aco_cluster:on(Fleet, Params, "test"),
         ?assertMatch({match, _}, re:run(sderl_bench_reason:text(Reason), "^it took longer than 1 s")),
-        nothing_left(Fleet)
+        nothing_left(Fleet),
+        Last = lists:last(sderl_fleet:nodes(Fleet)),
+        Task = sderl_bench_task:start(fun() -> sderl_aco_cluster:on(Fleet, Params#{timeout_s := 3}, "test") end),
+        ok = sderl_fleet:await(fun() -> done(Fleet) >= 1 end, 60_000),
+        ok = sderl_fleet:suspend(Fleet, Last),
+        {ok, {error, {aco, Silent}}} = sderl_bench_task:result(Task, 240_000),
+        ?assertEqual({silent, [Last], 3}, Silent),
+        ok = sderl_fleet:resume(Fleet, Last)
     end).
 
 %% A run, and beside it something that is killed: it is as if there had been nothing.

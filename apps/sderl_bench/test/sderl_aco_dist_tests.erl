@@ -21,29 +21,31 @@ same_result_test_() ->
         ?assert(lists:last(Costs) < hd(Costs))
     end}.
 
-%% As random kills as a seed makes them, from the first moment on, so that they come at every stage.
+%% Random kills as a seed makes them, from the first moment on, so that they come at every stage.
 random_kills_test_() ->
     [
         {lists:flatten(io_lib:format("~w ~w", [Nodes, Seed])),
-            {timeout, 120, fun() ->
-                {ok, #{round_best := Costs, best := {Cost, _, Jobs}}} = run(gr, Nodes, 2, #{local_iterations => 30}, fun(Run) -> kills(Run, Seed, 1000) end),
-                ?assertEqual(6, length(Costs)),
-                ?assertEqual(Cost, lists:last(Costs)),
-                ?assertEqual(lists:reverse(lists:sort(Costs)), Costs),
-                ?assertEqual(Cost, sderl_aco_instance:tardiness(instance(), Jobs))
-            end}}
+            {timeout, 120, fun() -> survives(Nodes, 8, fun(Run) -> kills(Run, rand:seed_s(exsss, Seed)) end) end}}
      || Nodes <- [3, 5, 11], Seed <- lists:seq(1, 4)
     ].
 
-%% Every class at every stage.
+%% Every class at every stage, and all of them at once.
 stages_test_() ->
     [
         {lists:flatten(io_lib:format("~w ~w", [Class, Stage])),
-            {timeout, 120, fun() ->
-                {ok, #{round_best := [_, _, _, _, _, _]}} = run(gr, 11, 2, #{local_iterations => 40}, fun(Run) -> kill_at(Stage, Class, Run) end)
-            end}}
-     || Class <- [master, supervisor, submaster, colony, all], Stage <- [0, 1, 3, 5]
+            {timeout, 120, fun() -> survives(11, 8, fun(Run) -> kill_at(Stage, Class, Run) end) end}}
+     || Class <- [master, supervisor, submaster, colony, all], Stage <- [0, 1, 3, 6]
     ].
+
+%% Longer and longer runs until something was killed, and replaced.
+survives(Nodes, Iterations, Break) ->
+    {{ok, #{round_best := Costs, best := {Cost, _, Jobs}}}, #{recovered := Recovered}} =
+        run_counted(gr, Nodes, 2, #{local_iterations => Iterations}, Break),
+    ?assertEqual(8, length(Costs)),
+    ?assertEqual(Cost, lists:last(Costs)),
+    ?assertEqual(lists:reverse(lists:sort(Costs)), Costs),
+    ?assertEqual(Cost, sderl_aco_instance:tardiness(instance(), Jobs)),
+    lists:sum(maps:values(Recovered)) > 0 orelse survives(Nodes, 2 * Iterations, Break).
 
 %% Without recovery a death is the end, and it is told whose.
 no_recovery_test_() ->
@@ -75,8 +77,12 @@ round_test() ->
     {more, Round6} = sderl_aco_round:answer(2, b, {6, 1, [w]}, Round5),
     ?assertEqual({6, 2, [y]}, sderl_aco_round:best(Round6)).
 
-%% A run, and beside it something that breaks it.
 run(Variant, Nodes, P, More, Break) ->
+    {Outcome, _} = run_counted(Variant, Nodes, P, More, Break),
+    Outcome.
+
+%% A run, and beside it something that breaks it.
+run_counted(Variant, Nodes, P, More, Break) ->
     #{used := Used, colony_nodes := K} = Shape = sderl_aco_tree:shape(Variant, Nodes, P, infinity),
     Layout = sderl_aco_tree:layout(Shape, P, K, lists:duplicate(Used + 1, node())),
     Run = make_ref(),
@@ -91,12 +97,12 @@ run(Variant, Nodes, P, More, Break) ->
             colony_nodes => K,
             seed => 7,
             local_iterations => 5,
-            global_iterations => 6,
+            global_iterations => 8,
             repl => 1
         },
         More
     ),
-    ok = sderl_aco_tally:start(Run),
+    ok = sderl_aco_node:start(Run),
     Breaker = sderl_bench_task:start(fun() -> Break(Run) end),
     Task = sderl_bench_task:start(fun() ->
         maybe
@@ -109,29 +115,29 @@ run(Variant, Nodes, P, More, Break) ->
     Result = sderl_bench_task:result(Task, ?WAIT_MS),
     _ = sderl_bench_task:stop(Breaker),
     ok = sderl_fleet:await(fun() -> sderl_aco_node:kill(Run) =:= 0 end, ?WAIT_MS),
-    ok = sderl_aco_tally:stop(Run),
+    Counts = sderl_aco_tally:read(Run),
+    ok = sderl_aco_node:stop(Run),
     ok = sderl_fleet:await(fun() -> sderl_aco_names:registered(global, Run) =:= [] end, ?WAIT_MS),
     {ok, Outcome} = Result,
-    Outcome.
+    {Outcome, Counts}.
 
 instance() -> sderl_aco_instance:generate(#{n => 30, rdd => 0.6, tf => 0.6, seed => 3}).
 
-kills(_, _, 0) ->
-    ok;
-kills(Run, Seed, Left) ->
-    Random0 = rand:seed_s(exsss, {Seed, Left, 0}),
-    {Ms, Random} = rand:uniform_s(10, Random0),
+kills(Run, Random0) ->
+    {Ms, Random1} = rand:uniform_s(10, Random0),
     receive
     after Ms - 1 -> ok
     end,
-    case sderl_aco_node:find(Run, all) of
-        [] ->
-            ok;
-        Found ->
-            {I, _} = rand:uniform_s(length(Found), Random),
-            exit(element(2, lists:nth(I, Found)), kill)
-    end,
-    kills(Run, Seed, Left - 1).
+    Random =
+        case sderl_aco_node:find(Run, all) of
+            [] ->
+                Random1;
+            Found ->
+                {I, Random2} = rand:uniform_s(length(Found), Random1),
+                _ = exit(element(2, lists:nth(I, lists:sort(Found))), kill),
+                Random2
+        end,
+    kills(Run, Random).
 
 %% As soon as so many rounds are done, one of a class, or all of all classes.
 kill_at(Round, Class, Run) ->

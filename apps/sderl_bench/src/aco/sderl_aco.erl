@@ -27,7 +27,12 @@ Those of `m:sderl_bench_meter` (an operation is an ant), these of the whole run.
 | `seconds`, `ants_per_s` | from the first ant until the last round's best is known; `ants` / `seconds` |
 | `ants`, `colonies`, `nodes_used` | |
 | `kills`, `recovery_us` | processes killed by `chaos`, and how long it took until each was back: `p50`, `p99`, `max` |
+| `kills_by_class`, `kills_not_back` | kills of masters, supervisors, submasters, colonies; those that nobody had replaced at the end: must be 0 |
+| `recovered` | how many of each class were replaced |
 | `names_left` | names of the run that are registered after it: must be 0 |
+| `setup_s`, `levels` | how long it took to start and name all processes; levels of the tree, 0 where there is none |
+| `messages_in_rounds`, `packets_in_rounds` | `messages` and `packets` without those of links, groups, names, and starting processes |
+| `links_expected`, `links_as_expected` | `links_total` by the tree and its groups, or in a full mesh; whether each node has its number |
 
 What there is nothing to measure of is `undefined`.
 

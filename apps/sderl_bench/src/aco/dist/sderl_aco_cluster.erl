@@ -41,7 +41,8 @@ Usage is metered from before the links or groups are made until the result is th
 
 -doc """
 `ants` are those whose solutions were computed, also where these were lost; `recovered` how many processes of each class were replaced, and
-`recovery_us` after how long, see `m:sderl_aco_wards`; `messages_in_rounds`, `packets_in_rounds` are those after the set-up; `links_expected` how many links there are by the
+`recovery_us` after how long, see `m:sderl_aco_wards`; `kills` are those of `chaos`, `kills_not_back` those of which nobody took the
+place before the end; `messages_in_rounds`, `packets_in_rounds` are those after the set-up; `links_expected` how many links there are by the
 tree and its groups, or in the full mesh, and `links_as_expected` whether every node has those; `names_left` are names of the run that are there when
 all of its processes are gone.
 """.
@@ -60,7 +61,9 @@ all of its processes are gone.
     packets_in_rounds := non_neg_integer() | undefined,
     links_expected := non_neg_integer(),
     links_as_expected := boolean(),
-    kills := [term()],
+    kills := [sderl_chaos:kill()],
+    kills_by_class := #{sderl_aco_tree:class() => pos_integer()},
+    kills_not_back := non_neg_integer(),
     recovered := #{sderl_aco_tree:class() => non_neg_integer()},
     recovery_us := sderl_bench_histogram:histogram(),
     names_left := non_neg_integer()
@@ -69,6 +72,11 @@ all of its processes are gone.
 -define(SETUP_MS, 300_000).
 -define(CALL_MS, 60_000).
 -define(DELETE_MS, 20_000).
+%% A node that stands still answers nothing; it is waited for when all is over.
+-define(CLEAN_MS, 15_000).
+-define(ALIVE_MS, 3000).
+%% How long what is killed last may take to be back.
+-define(BACK_MS, 10_000).
 -define(NAMES_MS, 10_000).
 %% How long what is left may end by itself.
 -define(END_MS, 1000).
@@ -169,7 +177,7 @@ measured(Fleet, Params, #{run := Run} = Conf, Layout, Label) ->
     Deadline = now_ms() + 1000 * maps:get(timeout_s, Params),
     {{{Result, Kills}, UsageRun}, Usage} = sderl_bench_meter:around(Fleet, Nodes, fun() ->
         ok = needed(prepare(Params, Fleet, Layout)),
-        ok = needed(on_each(Fleet, Nodes, sderl_aco_tally, start, [Run])),
+        ok = needed(on_each(Fleet, Nodes, sderl_aco_node, start, [Run])),
         Starter = set_up(Fleet, Conf, Layout, Label),
         sderl_bench_meter:around(Fleet, Nodes, fun() ->
             {Done, _Seen} = sderl_bench_watch:around(Fleet, Nodes, maps:get(monitoring, Params, off), fun() ->
@@ -203,6 +211,10 @@ measured(Fleet, Params, #{run := Run} = Conf, Layout, Label) ->
         links_expected => lists:sum([Count || {_, Count} <- Links]) div 2,
         links_as_expected => lists:sort(Links) =:= lists:sort([{Node, Count} || #{node := Node, links := Count} <- PerNode]),
         kills => Kills,
+        kills_by_class => maps:map(
+            fun(_, Of) -> length(Of) end, maps:groups_from_list(fun(#{key := Key}) -> sderl_aco_tree:class(Key) end, Kills)
+        ),
+        kills_not_back => length([late || #{back_us := undefined} <- Kills]),
         recovered => Recovered,
         recovery_us => Recovery,
         names_left => Left
@@ -247,9 +259,19 @@ rounds(Fleet, #{timeout_s := TimeoutS} = Params, #{global_iterations := Rounds} 
         Look = fun(Begun) -> {look(Fleet, Start, Rounds, Begun), Begun} end,
         Left = max(1, Deadline - now_ms()),
         sderl_progress:watching(Label, Look, now_ms(), fun() ->
-            answer(Start, sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, result, [Starter], Left), TimeoutS)
+            case sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, result, [Starter], Left) of
+                [{_, {error, timeout}}] -> needed(own({error, late(Fleet, Layout, TimeoutS)}));
+                Answer -> answer(Start, Answer, TimeoutS)
+            end
         end)
     end).
+
+%% Nodes that stand still do not die.
+late(Fleet, Layout, TimeoutS) ->
+    case [Node || {Node, {error, _}} <- sderl_fleet:multicall(Fleet, sderl_aco_tree:all_nodes(Layout), erlang, node, [], ?ALIVE_MS)] of
+        [] -> {timeout, TimeoutS};
+        Silent -> {silent, Silent, TimeoutS}
+    end.
 
 %% The result, and what was killed meanwhile: in each period one process on each node.
 with_chaos(Fleet, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed}, #{run := Run}, Layout, Fun) ->
@@ -269,7 +291,7 @@ with_chaos(Fleet, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed}, #{ru
         {ok, Service} ->
             try Fun() of
                 Result ->
-                    {ok, Kills} = sderl_chaos:stop(Service),
+                    {ok, Kills} = sderl_chaos:stop(Service, ?BACK_MS),
                     {Result, Kills}
             catch
                 throw:{?MODULE, Reason} ->
@@ -318,16 +340,16 @@ ended(Fleet, #{run := Run}, #{start := Start} = Layout) ->
     Left = fun(Function) ->
         lists:sum([
             case Answer of Count when is_integer(Count) -> Count; List -> length(List) end
-         || {_, {ok, Answer}} <- sderl_fleet:multicall(Fleet, Nodes, sderl_aco_node, Function, [Run], ?CALL_MS)
+         || {_, {ok, Answer}} <- sderl_fleet:multicall(Fleet, Nodes, sderl_aco_node, Function, [Run], ?CLEAN_MS)
         ])
     end,
-    _ = case sderl_fleet:multicall(Fleet, [Start], sderl_aco_node, processes, [Run], ?CALL_MS) of
-        [{_, {ok, There}}] -> [sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, stop, [Pid], ?CALL_MS) || {starter, Pid} <- There];
+    _ = case sderl_fleet:multicall(Fleet, [Start], sderl_aco_node, processes, [Run], ?CLEAN_MS) of
+        [{_, {ok, There}}] -> [sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, stop, [Pid], ?CLEAN_MS) || {starter, Pid} <- There];
         _ -> none
     end,
     case sderl_fleet:await(fun() -> Left(processes) =:= 0 end, ?END_MS) of
         ok -> ok;
-        {error, _} -> sderl_fleet:await(fun() -> Left(kill) =:= 0 end, ?CALL_MS)
+        {error, _} -> sderl_fleet:await(fun() -> Left(kill) =:= 0 end, ?CLEAN_MS)
     end.
 
 names_left(Fleet, #{naming := Naming, run := Run}, #{start := Start} = Layout) ->
@@ -341,7 +363,7 @@ names_left(Fleet, #{naming := Naming, run := Run}, #{start := Start} = Layout) -
         lists:sum([
             length(Names)
          || {Node, Scope} <- Scopes,
-            {_, {ok, Names}} <- sderl_fleet:multicall(Fleet, [Node], sderl_aco_names, registered, [Scope, Run], ?CALL_MS)
+            {_, {ok, Names}} <- sderl_fleet:multicall(Fleet, [Node], sderl_aco_names, registered, [Scope, Run], ?CLEAN_MS)
         ])
     end,
     case sderl_fleet:await(fun() -> Count() =:= 0 end, ?NAMES_MS) of
@@ -354,7 +376,7 @@ names_left(Fleet, #{naming := Naming, run := Run}, #{start := Start} = Layout) -
 clean(Fleet, #{run := Run, naming := Naming} = Conf, Layout) ->
     _ = ended(Fleet, Conf, Layout),
     Running = sderl_fleet:nodes(Fleet),
-    _ = sderl_fleet:multicall(Fleet, Running, sderl_aco_tally, stop, [Run], ?CALL_MS),
+    _ = sderl_fleet:multicall(Fleet, Running, sderl_aco_node, stop, [Run], ?CLEAN_MS),
     _ = Naming =:= s_group andalso
         sderl_bench_task:at_once(sderl_aco_tree:groups(Layout), fun(Group, Members) ->
             [] =/= lists:dropwhile(
@@ -371,7 +393,7 @@ A reason of a run in words.
 
 - `{died, Key, Node, Reason}`: a process, without recovery; or again and again
 - `{node_down, Node}`
-- `{timeout, Seconds}`: it took longer
+- `{timeout, Seconds}`: it took longer; `{silent, Nodes, Seconds}`: and these nodes answer nothing
 - `{no_recovery, Variant}`: chaos is for variants with recovery; `{no_chaos, Reason}`: one of `sderl_chaos:start/1`
 - `{too_few_colonies, Colonies, Nodes}`
 - `{no_permutation, Jobs}`, `{wrong_cost, Told, Cost}`: of the best schedule
@@ -383,6 +405,8 @@ text({node_down, Node}) ->
     io_lib:format("node ~ts went down; processes are recovered, nodes are not", [Node]);
 text({timeout, Seconds}) ->
     io_lib:format("it took longer than ~w s; give it fewer iterations or ants, or more time (--timeout)", [Seconds]);
+text({silent, Nodes, Seconds}) ->
+    io_lib:format("it was not done in ~w s, and these nodes do not answer: ~ts", [Seconds, lists:join(", ", [atom_to_list(Node) || Node <- Nodes])]);
 text({no_chaos, Reason}) ->
     sderl_chaos:text(Reason);
 text({no_recovery, Variant}) ->

@@ -53,10 +53,14 @@ answer.
 %% How long after the death of its boss a process waits for the next one.
 -define(ORPHAN_MS, 30_000).
 
--doc "The caller begins its life.".
+-doc "The caller begins its life; or ends it, when its role is taken.".
 -spec new(start(), Scope :: sderl_aco_names:scope(), pid()) -> life().
 new(#{conf := #{run := Run} = Conf, key := Key}, Scope, Boss) ->
     proc_lib:set_label({aco, Run, Key}),
+    case sderl_aco_roles:claim(Run, Key, self()) of
+        true -> ok;
+        Other -> exit({shutdown, {already, Other}})
+    end,
     register(#life{conf = Conf, key = Key, scope = Scope, boss = Boss, monitor = monitor(process, Boss), registrar = named}).
 
 register(#life{scope = none} = Life) ->
@@ -80,7 +84,6 @@ up(#life{boss = Boss, key = Key}) ->
 handle({'DOWN', Ref, process, _, Why}, #life{registrar = Ref} = Life) ->
     case Why of
         {shutdown, named} -> {named, Life#life{registrar = named}};
-        {shutdown, {taken, Other}} -> exit({shutdown, {already, Other}});
         _ -> {none, register(Life)}
     end;
 handle({'DOWN', Ref, process, _, _}, #life{monitor = Ref, conf = #{recovery := false}}) ->

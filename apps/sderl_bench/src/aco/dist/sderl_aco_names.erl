@@ -4,11 +4,7 @@
 Names of the processes of a distributed ant colony: none (`tl`, `ml`), in `global` (`gr`), in an s_group (`sr`).
 
 A name is `{aco, Run, Key}`. A process is given its name by a process of its own, so that it is never kept waiting by a registration, and
-so that who replaces a dead one serves before its name is known everywhere.
-
-**A name decides.** A parent that is new looks for its children by their names. When it comes before a name is there, it starts a second
-one; then two live processes want the same name, one gets it, and the other ends with `{shutdown, {already, Pid}}` of the one that
-did; its supervisor takes that.
+so that who replaces a dead one serves before its name is known everywhere. Who has a role is decided before, see `m:sderl_aco_roles`.
 """.
 
 -export([start/3, whereis/2, registered/2]).
@@ -21,8 +17,7 @@ did; its supervisor takes that.
 -define(AGAIN_MS, 5).
 
 -doc """
-Begins to give the caller a name. Ends with `{shutdown, named}`, or `{shutdown, {taken, Pid}}` by another live process. The caller
-monitors it.
+Begins to give the caller a name: a process that the caller monitors, and that ends with `{shutdown, named}`.
 """.
 -spec start(scope(), name(), pid()) -> {pid(), reference()}.
 start(Scope, Name, Pid) -> spawn_monitor(fun() -> register(Scope, Name, Pid, monitor(process, Pid)) end).
@@ -33,14 +28,8 @@ register(Scope, {aco, Run, _} = Name, Pid, Monitor) ->
         yes ->
             exit({shutdown, named});
         _ ->
-            %% All lives of a role are on one node.
             case whereis(Scope, Name) of
                 Pid -> exit({shutdown, named});
-                Other when node(Other) =:= node() ->
-                    case is_process_alive(Other) of
-                        true -> exit({shutdown, {taken, Other}});
-                        false -> again(Scope, Name, Pid, Monitor)
-                    end;
                 _ -> again(Scope, Name, Pid, Monitor)
             end
     end.

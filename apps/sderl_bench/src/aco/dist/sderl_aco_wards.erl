@@ -95,7 +95,7 @@ handle({'DOWN', Monitor, process, Pid, Reason}, #wards{all = All, conf = #{recov
             case Reason of
                 noconnection -> {{failed, {node_down, node(Pid)}}, W};
                 _ when not Recovery -> {{failed, {died, Key, node(Pid), Reason}}, W};
-                {shutdown, {already, Other}} -> {none, take(Key, Other, Known)};
+                {shutdown, {already, Other}} -> {none, take(Key, Other, W)};
                 _ when Reason =:= killed; Reason =:= noproc; Reason =:= {shutdown, orphan} -> {none, spawn_ward(Key, again, Known)};
                 _ when Failures >= ?FAILURES_MAX -> {{failed, {died, Key, node(Pid), Reason}}, W};
                 _ -> {none, spawn_ward(Key, again, Known#wards{failures = Failures + 1})}
