@@ -93,7 +93,9 @@ start(Conf) -> gen_server:start(?MODULE, Conf, []).
 -spec look(pid(), Target :: term(), spec(), conf()) -> {ok, Count :: non_neg_integer()} | {error, gone | term()}.
 look(Agent, Target, Spec, Conf) ->
     try things(Spec) of
-        {ok, All} -> ask(Agent, {seen, Target, [T || T <- All, not is_protected(T, Conf, protected(Conf))], All});
+        {ok, All} ->
+            Protected = protected(Conf),
+            ask(Agent, {seen, Target, [T || T <- All, not is_protected(T, Conf, Protected)], All});
         {error, _} = Error -> Error
     catch
         Class:Reason -> {error, {Class, Reason}}
@@ -191,7 +193,8 @@ whereis_name({s_group, Group}, Name) ->
 %% The processes that have a name of the list, in any namespace.
 protected(#{never := Never}) ->
     Scopes = [local, global | [{s_group, G} || G <- own_groups()]],
-    maps:from_list([{Pid, true} || Name <- ?SYSTEM_NAMES ++ Never, Scope <- Scopes, Pid <- [whereis_name(Scope, Name)], is_pid(Pid)]).
+    Names = [{local, Name} || Name <- ?SYSTEM_NAMES] ++ [{Scope, Name} || Name <- Never, Scope <- Scopes],
+    #{Pid => true || {Scope, Name} <- Names, Pid <- [whereis_name(Scope, Name)], is_pid(Pid)}.
 
 own_groups() ->
     try apply(s_group, own_s_groups, []) of

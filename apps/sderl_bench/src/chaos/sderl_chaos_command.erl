@@ -271,17 +271,17 @@ line(Terminal, Read) ->
         _ -> lists:reverse(Read)
     end.
 
-started({ok, Service}, Nodes, #{chaos := #{seed := Seed, dry_run := Dry, targets := Targets}} = Options, Log) ->
+started({ok, Service}, Nodes, #{settle := Settle, chaos := #{seed := Seed, dry_run := Dry, targets := Targets}}, Log) ->
     Written = sderl_chaos_log:write(Log, start, #{
         nodes => Nodes, seed => Seed, dry_run => Dry, targets => [Class || #{class := Class} <- Targets]
     }),
     Monitor = monitor(process, Service),
     Stopped =
         case Written of
-            ok -> sderl_progress:watching("chaos", fun look/1, Service, fun() -> follow(Service, Monitor, Log) end);
+            ok -> sderl_progress:watching("chaos", fun look/1, Service, fun() -> follow(Service, Monitor, Settle, Log) end);
             {error, _} = Error -> Error
         end,
-    ended(Stopped, Service, Options, Log);
+    ended(Stopped, Service, Log);
 started({error, Reason}, _, _, _) ->
     {error, sderl_chaos:text(Reason)}.
 
@@ -300,15 +300,19 @@ look(Service) ->
         exit:_ -> {"ending", Service}
     end.
 
-%% Until it is over, Ctrl-C, or the log cannot be written.
-follow(Service, Monitor, Log) ->
+%% Until it is over and all is back, Ctrl-C, or the log cannot be written.
+follow(Service, Monitor, Settle, Log) ->
     receive
         {sderl_chaos, Service, over} ->
+            _ = erlang:send_after(Settle, self(), {settle, Service}),
+            settle(Service, Monitor, Settle, Log);
+        {settle, Service} ->
             ok;
         {sderl_chaos, Service, {What, Kill} = Event} ->
             ok = say([sderl_chaos_log:line(Event), "\n"]),
             case sderl_chaos_log:write(Log, What, sderl_chaos_log:kill(Kill)) of
-                ok -> follow(Service, Monitor, Log);
+                ok when What =:= back -> settle(Service, Monitor, Settle, Log);
+                ok -> follow(Service, Monitor, Settle, Log);
                 {error, _} = Error -> Error
             end;
         {sderl_cli_signals, stop} ->
@@ -317,14 +321,16 @@ follow(Service, Monitor, Log) ->
             {error, io_lib:format("the service ended: ~0tP", [Reason, 12])}
     end.
 
-ended(Stopped, Service, #{settle := Settle}, Log) ->
-    Status = attempt_status(Service),
-    Wait =
-        case Stopped of
-            ok -> Settle;
-            _ -> 0
-        end,
-    case sderl_bench_task:attempt(fun() -> sderl_chaos:stop(Service, Wait) end) of
+%% What comes back last is the end, when nothing more is to be killed.
+settle(Service, Monitor, Settle, Log) ->
+    case status(Service) of
+        #{next_ms := over, not_back := 0} -> ok;
+        _ -> follow(Service, Monitor, Settle, Log)
+    end.
+
+ended(Stopped, Service, Log) ->
+    Status = status(Service),
+    case sderl_bench_task:attempt(fun() -> sderl_chaos:stop(Service) end) of
         {ok, Kills} ->
             Told = rest(Service, Log),
             Away = [Kill || #{awaited := true, back_us := undefined} = Kill <- Kills],
@@ -340,7 +346,7 @@ ended(Stopped, Service, #{settle := Settle}, Log) ->
 worth(stopped) -> ok;
 worth(Other) -> Other.
 
-attempt_status(Service) ->
+status(Service) ->
     case sderl_bench_task:attempt(fun() -> sderl_chaos:status(Service) end) of
         {error, _} -> #{};
         Status -> Status
