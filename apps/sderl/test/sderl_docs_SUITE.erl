@@ -19,7 +19,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() -> [links, functions, configuration, events, attributes | sessions()].
 
 sessions() ->
-    [readme, getting_started, from_global_and_syn, release, configuration_sessions, events_sessions, operations, designing_groups, semantics, routing, placement, realtime].
+    [readme, getting_started, from_global_and_syn, release, configuration_sessions, events_sessions, operations, designing_groups, semantics, routing, placement, realtime, reliable_applications].
 
 init_per_suite(Config) ->
     case filelib:is_regular(filename:join(root(), "README.md")) of
@@ -91,6 +91,12 @@ semantics(_) -> run("docs/semantics.md").
 routing(_) -> run("docs/routing.md").
 placement(_) -> run("docs/placement.md").
 realtime(_) -> run("docs/realtime.md").
+%% The messenger is in the tools, which the oldest OTP has not.
+reliable_applications(_) ->
+    case code:which(sderl_im) of
+        non_existing -> {skip, "the messenger is not built here"};
+        _ -> run("docs/reliable-applications.md")
+    end.
 
 run(Page) ->
     Steps = sderl_docs_text:steps(read(Page)),

@@ -81,29 +81,76 @@ init(Conf) ->
     {ok, {#{intensity => 1000, period => 1}, [#{id => R, start => {sderl_im_db, start_link, [Conf, R]}} || R <- Roles]}}.
 
 db_property_test_() ->
-    Quiet = fun() ->
-        Before = logger:get_primary_config(),
-        ok = logger:set_primary_config(level, none),
-        Before
-    end,
-    {setup, Quiet, fun logger:set_primary_config/1,
-        {timeout, 120, sderl_prop:eunit("what was answered is in both copies, as long as one is left; what died is in neither", 40, fun prop_db/0)}}.
+    {timeout, 120, sderl_prop:eunit("what was answered is in both copies, as long as one is left; what died is in neither", 40, fun prop_db/0)}.
 
 prop_db() ->
     ?FORALL(Steps, list(oneof([{add, range(1, 5)}, {remove, range(1, 5)}, {die, range(1, 5)}, {kill, oneof([main, replica])}])),
-        begin
-            Here = sderl_im_layout:new(#{mode => rd, servers => [node(), node()], routers => [node()], clients => []}),
-            {ok, Sup} = supervisor:start_link(?MODULE, Here),
-            ready(Here, main),
-            ready(Here, replica),
-            try
-                Expected = lists:foldl(fun(Step, Rows) -> step(Step, Here, Rows) end, #{}, Steps),
-                [rows(Here, main), rows(Here, replica)] =:= [Expected, Expected]
-            after
-                true = unlink(Sup),
-                gen_server:stop(Sup)
-            end
-        end).
+        with_databases(fun(Conf) ->
+            _ = [ready(Conf, Copy) || Copy <- [main, replica]],
+            Expected = lists:foldl(fun(Step, Rows) -> step(Step, Conf, Rows) end, #{}, Steps),
+            [rows(Conf, main), rows(Conf, replica)] =:= [Expected, Expected]
+        end)).
+
+%% What a main copy had sent that is dead, and that was not answered, comes late.
+late_write_test() ->
+    with_databases(fun(Conf) ->
+        Replica = ready(Conf, replica),
+        Session = spawn(fun() -> receive stop -> ok end end),
+        Replica ! {replicate, self(), make_ref(), {put, {1, Session, a, self(), b, self()}}},
+        ?assertEqual({ok, none}, sderl_im_net:call(Conf, {database, chats, 1, replica}, {find, 1}, 5000)),
+        receive {replicated, _} -> error(confirmed) after 0 -> ok end,
+        Session ! stop
+    end).
+
+%% A write is answered when the replica has it, or is no more.
+answered_test() ->
+    with_databases(fun(Conf) ->
+        Session = spawn(fun() -> receive stop -> ok end end),
+        [Main, Replica] = [ready(Conf, Copy) || Copy <- [main, replica]],
+        ok = sys:suspend(Replica),
+        Row = {1, Session, a, self(), b, self()},
+        Request = gen_server:send_request(Main, {add, Row}),
+        %% An answer would be here before this one.
+        ?assertEqual({ok, Row}, gen_server:call(Main, {find, 1})),
+        ?assertEqual(timeout, gen_server:wait_response(Request, 0)),
+        exit(Replica, kill),
+        ?assertEqual({reply, ok}, gen_server:wait_response(Request, 5000)),
+        ?assertEqual([#{1 => Session}, #{1 => Session}], [rows(Conf, Copy) || Copy <- [main, replica]]),
+        Session ! stop
+    end).
+
+%% Who has no answer asks again; a copy that is killed between has forgotten nobody's row, and who died meanwhile is noticed.
+again_test() ->
+    with_databases(fun(Conf) ->
+        Session = spawn(fun() -> receive stop -> ok end end),
+        Row = {1, Session, a, self(), b, self()},
+        Main = ready(Conf, main),
+        _ = ready(Conf, replica),
+        ?assertEqual([{ok, ok}, {ok, ok}], [sderl_im_chats:add(Conf, 1, Row) || _ <- [1, 2]]),
+        %% It stands still, and so sees neither: as if both happened at once.
+        ok = sys:suspend(Main),
+        exit(Session, kill),
+        exit(Main, kill),
+        [receive {session_lost, 1, Session} -> ok after 5000 -> error(not_told) end || _ <- [a, b]],
+        ?assertEqual([#{}, #{}], [rows(Conf, Copy) || Copy <- [main, replica]])
+    end).
+
+with_databases(Fun) ->
+    Before = quiet(),
+    Conf = sderl_im_layout:new(#{mode => rd, servers => [node(), node()], routers => [node()], clients => []}),
+    {ok, Sup} = supervisor:start_link(?MODULE, Conf),
+    try
+        Fun(Conf)
+    after
+        true = unlink(Sup),
+        gen_server:stop(Sup),
+        logger:set_primary_config(Before)
+    end.
+
+quiet() ->
+    Before = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none),
+    Before.
 
 step({add, Key}, Conf, Rows) when not is_map_key(Key, Rows) ->
     Pid = spawn(fun() -> receive stop -> ok end end),
