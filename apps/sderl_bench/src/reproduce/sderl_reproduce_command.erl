@@ -42,7 +42,8 @@ arguments() ->
             "whether each claim is confirmed, refuted, or not shown at this scale.\n"
             "small takes up to 5 minutes for all claims together, medium up to 40, full as\n"
             "long as it takes. The same command again, after an interruption, measures what\n"
-            "is missing. The claims:\n\n" ++ listed(),
+            "is missing. C5 uses the published instances of the folder that the environment\n"
+            "variable SDERL_INSTANCES names, or generated ones. The claims:\n\n" ++ listed(),
         arguments => [
             #{name => claims, nargs => list, type => string, required => false, help => {"[C1 C4 ...]", ["which claims (all)"]}},
             sderl_bench_experiment:option(scale, "NAME", string, "medium", "small, medium or full"),
