@@ -255,6 +255,8 @@ command(Config) ->
             ],
             Events
         ),
+        {1, Wrong} = program(Fleet, ["--node", atom_to_list(A), "--target", "find:no_module:f", "--every", "20ms", "--window", "0s..100ms", "--yes"]),
+        ?assertMatch({match, _}, re:run(Wrong, "find:no_module:f on .*undef")),
         {1, Taken} = program(Fleet, Real),
         ?assertMatch({match, _}, re:run(Taken, "is there already")),
         {1, Nobody} = program(Fleet, ["--node", "nobody@127.0.0.1", "--target", "link", "--yes"]),

@@ -16,7 +16,7 @@ Nothing is killed before a person has typed `yes`, or without `--yes`. Ctrl-C en
 -spec summary() -> string().
 summary() -> "kill processes, names, links and nodes of a running cluster, and see when they are back".
 
--doc "An error when something that was awaited was not back by the end.".
+-doc "An error when something that was awaited was not back by the end, or when nothing was killed because targets could not be looked for.".
 -spec run([string()]) -> sderl_command:result().
 run(Args) ->
     maybe
@@ -338,7 +338,7 @@ ended(Stopped, Service, Log) ->
             Sums = #{kills => length(Kills), not_back => length(Away), skipped => maps:get(skipped, Status, #{})},
             End = sderl_chaos_log:write(Log, 'end', Sums),
             ok = say(summary(Kills, Status)),
-            first_error([worth(Stopped), Told | Missing] ++ [End, verdict(Stopped, Away)]);
+            first_error([worth(Stopped), Told | Missing] ++ [End, verdict(Stopped, Kills, Away, Status)]);
         {error, {_, Reason}} ->
             first_error([worth(Stopped), {error, io_lib:format("the service ended: ~0tP", [Reason, 12])}])
     end.
@@ -392,9 +392,13 @@ skipped(Skipped) ->
     [io_lib:format("~w times no kill: ~ts~n", [N, Why]) || {Key, Why} <- Words, {ok, N} <- [maps:find(Key, Skipped)], N > 0].
 
 %% Who stops it does not wait for anything.
-verdict(stopped, _) -> ok;
-verdict(_, []) -> ok;
-verdict(_, Away) ->
+verdict(stopped, _, _, _) ->
+    ok;
+verdict(_, [], _, #{problems := [_ | _]}) ->
+    {error, "nothing was killed, because of the above"};
+verdict(_, _, [], _) ->
+    ok;
+verdict(_, _, Away, _) ->
     {error, [
         io_lib:format("~w not back by the end:", [length(Away)]),
         [["\n", sderl_chaos_log:line({kill, Kill})] || Kill <- lists:sublist(Away, 20)]
