@@ -56,7 +56,7 @@ arguments() ->
         ]
     }.
 
-listed() -> lists:flatten([io_lib:format("  ~ts  ~ts~n", [Module:id(), Module:title()]) || Module <- sderl_claim:all()]).
+listed() -> lists:flatten([io_lib:format("  ~-3ts  ~ts~n", [Module:id(), Module:title()]) || Module <- sderl_claim:all()]).
 
 %% ---------------------------------------------------------------- options
 
