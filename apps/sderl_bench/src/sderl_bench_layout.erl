@@ -2,9 +2,12 @@
 -module(sderl_bench_layout).
 -moduledoc "Groups of nodes, for benchmarks.".
 
--export([groups/1, named/2, make/2]).
+-export([groups/1, named/2, make/2, delete/2]).
 
 -define(CALL_MS, 120_000).
+-define(DELETE_MS, 20_000).
+%% A node that stands still answers nothing.
+-define(LOOK_MS, 1000).
 
 -doc "`[{g1, [1, 2]}, {g2, [3, 4]}]` for four nodes in groups of two.".
 -spec groups(sderl_bench_impl:params()) -> [sderl_bench_impl:namespace(pos_integer())].
@@ -33,3 +36,27 @@ make(Fleet, Namespaces) ->
         [] -> ok;
         [{Group, Answer} | _] -> {error, {group_not_made, Group, Answer}}
     end.
+
+-doc """
+Deletes the groups, each on any of its nodes that runs. Returns when no node that answers has one of them any more, after a while also otherwise.
+The nodes are free nodes then, which mesh.
+""".
+-spec delete(Fleet :: pid(), [{Group :: term(), [node()]}]) -> ok.
+delete(Fleet, Namespaces) ->
+    Running = sderl_fleet:nodes(Fleet),
+    _ = sderl_bench_task:at_once(Namespaces, fun(Group, Members) ->
+        [] =/= lists:dropwhile(
+            fun(Node) ->
+                [{Node, {ok, ok}}] =/= sderl_fleet:multicall(Fleet, [Node], s_group, delete_s_group, [Group], ?DELETE_MS)
+            end,
+            [Node || Node <- Members, lists:member(Node, Running)]
+        )
+    end),
+    %% A member may hear of it after the caller: a group of the same name would be made without it.
+    Names = [Group || {Group, _} <- Namespaces],
+    _ = sderl_fleet:await(fun() -> none_of(Names, Fleet, Running) end, ?DELETE_MS),
+    ok.
+
+none_of(Names, Fleet, Nodes) ->
+    Own = [Own || {_, {ok, Own}} <- sderl_fleet:multicall(Fleet, Nodes, s_group, own_s_groups, [], ?LOOK_MS), is_list(Own)],
+    not lists:any(fun({Group, _}) -> lists:member(Group, Names) end, lists:append(Own)).

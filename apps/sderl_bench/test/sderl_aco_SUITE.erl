@@ -172,27 +172,7 @@ done(Fleet) ->
     end.
 
 %% No process of a run on any node that runs, and no group.
-nothing_left(Fleet) ->
-    Nodes = sderl_fleet:nodes(Fleet),
-    ok = sderl_fleet:await(
-        fun() ->
-            Left = [
-                {Node, Processes, Groups}
-             || Node <- Nodes,
-                Processes <- [sderl_fleet:call(Fleet, Node, sderl_aco_kill, all, [])],
-                Groups <- [groups(Fleet, Node)],
-                {Processes, Groups} =/= {[], []}
-            ],
-            Left =:= [] orelse Left
-        end,
-        60_000
-    ).
-
-groups(Fleet, Node) ->
-    case sderl_fleet:call(Fleet, Node, erlang, whereis, [sderl_node]) of
-        undefined -> [];
-        _ -> sderl_fleet:call(Fleet, Node, s_group, own_s_groups, [])
-    end.
+nothing_left(Fleet) -> sderl_bench_left:nothing(Fleet, {sderl_aco_kill, all, []}).
 
 on(Fleet, Params) ->
     {ok, Outcome} = sderl_aco_cluster:on(Fleet, Params, "test"),

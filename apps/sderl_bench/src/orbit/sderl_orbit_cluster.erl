@@ -36,7 +36,6 @@ scheduler each. What the program at hand does, which is no node of them, goes ov
 
 %% Messages that may wait at a gateway of the library, for each link: Orbit cannot do without any.
 -define(ROUTE_QUEUE, 1_000_000).
--define(DELETE_MS, 20_000).
 %% A node that stands still answers nothing.
 -define(LOOK_MS, 1000).
 
@@ -168,27 +167,8 @@ conf(Master, Nodes, Groups, #{mode := Mode, size := N, workers := Workers, stall
             end
     }.
 
-%% Groups are deleted on any of their nodes that runs, as the submaster's may be dead. (The nodes are free nodes then,
-%% which mesh: links are as in the formulas in the first run on a fleet only.)
-clean(sd, Fleet, Namespaces) ->
-    Running = sderl_fleet:nodes(Fleet),
-    _ = sderl_bench_task:at_once(Namespaces, fun(Group, Members) ->
-        [] =/= lists:dropwhile(
-            fun(Node) ->
-                [{Node, {ok, ok}}] =/= sderl_fleet:multicall(Fleet, [Node], s_group, delete_s_group, [Group], ?DELETE_MS)
-            end,
-            [Node || Node <- Members, lists:member(Node, Running)]
-        )
-    end),
-    %% A member may hear of it after the caller: a group of the same name would be made without it.
-    Names = [Group || {Group, _} <- Namespaces],
-    _ = sderl_fleet:await(fun() -> none_of(Names, Fleet, Running) end, ?DELETE_MS),
-    ok;
-clean(_, _, _) ->
-    ok.
-
-none_of(Names, Fleet, Nodes) ->
-    Own = [Own || {_, {ok, Own}} <- sderl_fleet:multicall(Fleet, Nodes, s_group, own_s_groups, [], ?LOOK_MS), is_list(Own)],
-    not lists:any(fun({Group, _}) -> lists:member(Group, Names) end, lists:append(Own)).
+%% Links are as in the formulas in the first run on a fleet only: without their groups nodes mesh.
+clean(sd, Fleet, Namespaces) -> sderl_bench_layout:delete(Fleet, Namespaces);
+clean(_, _, _) -> ok.
 
 now_ms() -> erlang:monotonic_time(millisecond).

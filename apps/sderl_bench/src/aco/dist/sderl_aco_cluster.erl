@@ -71,7 +71,6 @@ all of its processes are gone.
 
 -define(SETUP_MS, 300_000).
 -define(CALL_MS, 60_000).
--define(DELETE_MS, 20_000).
 %% A node that stands still answers nothing; it is waited for when all is over.
 -define(CLEAN_MS, 15_000).
 -define(ALIVE_MS, 3000).
@@ -371,22 +370,14 @@ names_left(Fleet, #{naming := Naming, run := Run}, #{start := Start} = Layout) -
         {error, _} -> Count()
     end.
 
-%% Groups are deleted on any of their nodes that runs. (The nodes are free nodes then, which mesh: links are as expected in the first run on a fleet
-%% only.)
+%% Links are as expected in the first run on a fleet only: without their groups nodes mesh.
 clean(Fleet, #{run := Run, naming := Naming} = Conf, Layout) ->
     _ = ended(Fleet, Conf, Layout),
-    Running = sderl_fleet:nodes(Fleet),
-    _ = sderl_fleet:multicall(Fleet, Running, sderl_aco_node, stop, [Run], ?CLEAN_MS),
-    _ = Naming =:= s_group andalso
-        sderl_bench_task:at_once(sderl_aco_tree:groups(Layout), fun(Group, Members) ->
-            [] =/= lists:dropwhile(
-                fun(Node) ->
-                    [{Node, {ok, ok}}] =/= sderl_fleet:multicall(Fleet, [Node], s_group, delete_s_group, [Group], ?DELETE_MS)
-                end,
-                [Node || Node <- Members, lists:member(Node, Running)]
-            )
-        end),
-    ok.
+    _ = sderl_fleet:multicall(Fleet, sderl_fleet:nodes(Fleet), sderl_aco_node, stop, [Run], ?CLEAN_MS),
+    case Naming of
+        s_group -> sderl_bench_layout:delete(Fleet, sderl_aco_tree:groups(Layout));
+        _ -> ok
+    end.
 
 -doc """
 A reason of a run in words.

@@ -13,42 +13,27 @@ best of all is not told it again.
 -record(c, {
     conf :: sderl_aco_life:conf(),
     key :: sderl_aco_tree:key(),
-    parent :: pid(),
     life :: sderl_aco_life:life(),
     worker :: pid(),
-    serving :: boolean(),
     round = 0 :: non_neg_integer(),
     answer = none :: sderl_aco_round:best()
 }).
 
 -doc false.
 -spec init(sderl_aco_life:start()) -> no_return().
-init(#{conf := Conf, key := Key, scope := Scope, boss := Boss, parent := Parent, mode := Mode} = Start) ->
-    Life = sderl_aco_life:new(Start, Scope, Boss),
+init(#{conf := Conf, key := Key, mode := Mode} = Start) ->
+    Life = sderl_aco_life:new(Start),
     Server = self(),
     Worker = spawn_link(fun() -> worker(Server, Start) end),
-    C = #c{conf = Conf, key = Key, parent = Parent, life = Life, worker = Worker, serving = false},
-    loop(serve(C, Mode =:= again)).
-
-serve(#c{serving = false, life = Life, parent = Parent, key = Key} = C, Now) ->
-    case Now orelse sderl_aco_life:named(Life) of
-        true ->
-            ok = sderl_aco_life:up(Life),
-            Parent ! {serving, Key, self()},
-            C#c{serving = true};
-        false ->
-            C
-    end;
-serve(C, _) ->
-    C.
+    loop(#c{conf = Conf, key = Key, life = sderl_aco_life:serve(Mode, true, Life), worker = Worker}).
 
 loop(#c{life = Life0, worker = Worker} = C) ->
     receive
         {stop} ->
             %% Not normal: the worker ends, too.
             exit(shutdown);
-        {run, Number, Update, From} ->
-            loop(run(Number, Update, C#c{parent = From}));
+        {run, Number, Update} ->
+            loop(run(Number, Update, C));
         {ran, Worker, Number, Solution} when Number =:= C#c.round ->
             loop(answer(C#c{answer = Solution}));
         %% The round was done without it. What it found it has for the next one.
@@ -56,8 +41,7 @@ loop(#c{life = Life0, worker = Worker} = C) ->
             loop(C);
         Message ->
             case sderl_aco_life:handle(Message, Life0) of
-                {{adopted, Parent}, Life} -> loop(serve(C#c{life = Life, parent = Parent, serving = false}, true));
-                {_, Life} -> loop(serve(C#c{life = Life}, false));
+                {_, Life} -> loop(C#c{life = sderl_aco_life:serve(first, true, Life)});
                 unknown -> loop(C)
             end
     end.
@@ -69,8 +53,8 @@ run(Number, _, #c{round = Number, answer = Answer} = C) when Answer =/= none -> 
 run(_, _, C) ->
     C.
 
-answer(#c{parent = Parent, round = Round, key = Key, answer = Answer, conf = #{repl := Repl}} = C) ->
-    lists:foreach(fun(_) -> Parent ! {answer, Round, Key, Answer} end, lists:seq(1, Repl)),
+answer(#c{life = Life, round = Round, key = Key, answer = Answer, conf = #{repl := Repl}} = C) ->
+    lists:foreach(fun(_) -> ok = sderl_aco_life:tell({answer, Round, Key, Answer}, Life) end, lists:seq(1, Repl)),
     C.
 
 %% The worker has the colony's pheromone.

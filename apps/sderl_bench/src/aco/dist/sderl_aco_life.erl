@@ -7,7 +7,7 @@ A process whose boss dies goes on with its work, and waits for `{adopt, Boss, Pa
 Without recovery (`tl`, `ml`) it ends at once.
 """.
 
--export([new/3, handle/2, up/1, named/1]).
+-export([new/1, handle/2, serve/3, serves/1, tell/2]).
 -export_type([life/0, conf/0, start/0, mode/0]).
 
 -doc """
@@ -29,11 +29,12 @@ answer.
 }.
 -doc "`first`: in the set-up, a process serves when it and all below it are ready. `again`: it is there in the place of a dead one, and serves at once.".
 -type mode() :: first | again.
--doc "What a process is started with. `group` is that of its name; `parent` gets its answers, and may be another than its boss.".
+-doc "What a process is started with. `group` and `scope` are those of its name; `parent` gets its answers, and may be another than its boss.".
 -type start() :: #{
     conf := conf(),
     key := sderl_aco_tree:key(),
     group := term(),
+    scope := sderl_aco_names:scope(),
     boss := pid(),
     parent := pid(),
     mode := mode(),
@@ -46,7 +47,9 @@ answer.
     scope :: sderl_aco_names:scope(),
     boss :: pid(),
     monitor :: reference(),
-    registrar :: named | reference()
+    parent :: pid(),
+    registrar :: named | reference(),
+    serving = false :: boolean()
 }).
 -opaque life() :: #life{}.
 
@@ -54,14 +57,16 @@ answer.
 -define(ORPHAN_MS, 30_000).
 
 -doc "The caller begins its life; or ends it, when its role is taken.".
--spec new(start(), Scope :: sderl_aco_names:scope(), pid()) -> life().
-new(#{conf := #{run := Run} = Conf, key := Key}, Scope, Boss) ->
+-spec new(start()) -> life().
+new(#{conf := #{run := Run} = Conf, key := Key, scope := Scope, boss := Boss, parent := Parent}) ->
     proc_lib:set_label({aco, Run, Key}),
     case sderl_aco_roles:claim(Run, Key, self()) of
         true -> ok;
         Other -> exit({shutdown, {already, Other}})
     end,
-    register(#life{conf = Conf, key = Key, scope = Scope, boss = Boss, monitor = monitor(process, Boss), registrar = named}).
+    register(#life{
+        conf = Conf, key = Key, scope = Scope, boss = Boss, monitor = monitor(process, Boss), parent = Parent, registrar = named
+    }).
 
 register(#life{scope = none} = Life) ->
     Life;
@@ -69,21 +74,36 @@ register(#life{scope = Scope, key = Key, conf = #{run := Run}} = Life) ->
     {_, Ref} = sderl_aco_names:start(Scope, {aco, Run, Key}, self()),
     Life#life{registrar = Ref}.
 
--doc "Whether it has its name, if it is to have one.".
--spec named(life()) -> boolean().
-named(#life{registrar = Registrar}) -> Registrar =:= named.
+-doc """
+It serves from now on, and its boss and parent are told so, once: where it is there in the place of a dead one (`again`), or else as soon
+as it has its name, if it is to have one, and all below are `Ready`.
+""".
+-spec serve(mode(), Ready :: boolean(), life()) -> life().
+serve(_, _, #life{serving = true} = Life) -> Life;
+serve(again, _, Life) -> serving(Life);
+serve(first, true, #life{registrar = named} = Life) -> serving(Life);
+serve(first, _, Life) -> Life.
 
--doc "Tells the boss that it serves.".
--spec up(life()) -> ok.
-up(#life{boss = Boss, key = Key}) ->
+serving(#life{boss = Boss, parent = Parent, key = Key} = Life) ->
     Boss ! {up, Key, self()},
+    _ = Parent =/= Boss andalso (Parent ! {serving, Key, self()}),
+    Life#life{serving = true}.
+
+-doc "Whether it serves.".
+-spec serves(life()) -> boolean().
+serves(#life{serving = Serving}) -> Serving.
+
+-doc "A message for the parent.".
+-spec tell(term(), life()) -> ok.
+tell(Message, #life{parent = Parent}) ->
+    Parent ! Message,
     ok.
 
--doc "A message, when it is one of these: `named`, `adopted` by a new parent, `none`. May end the process.".
--spec handle(Message :: term(), life()) -> {named | {adopted, Parent :: pid()} | none, life()} | unknown.
+-doc "A message, when it is one of these; `adopted`: with another boss and parent, who know that it serves. May end the process.".
+-spec handle(Message :: term(), life()) -> {{adopted, Parent :: pid()} | none, life()} | unknown.
 handle({'DOWN', Ref, process, _, Why}, #life{registrar = Ref} = Life) ->
     case Why of
-        {shutdown, named} -> {named, Life#life{registrar = named}};
+        {shutdown, named} -> {none, Life#life{registrar = named}};
         _ -> {none, register(Life)}
     end;
 handle({'DOWN', Ref, process, _, _}, #life{monitor = Ref, conf = #{recovery := false}}) ->
@@ -97,6 +117,6 @@ handle({orphan, _}, Life) ->
     {none, Life};
 handle({adopt, Boss, Parent}, #life{monitor = Old} = Life) ->
     true = demonitor(Old, [flush]),
-    {{adopted, Parent}, Life#life{boss = Boss, monitor = monitor(process, Boss)}};
+    {{adopted, Parent}, serving(Life#life{boss = Boss, monitor = monitor(process, Boss), parent = Parent})};
 handle(_, _) ->
     unknown.

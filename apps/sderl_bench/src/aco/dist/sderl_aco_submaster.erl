@@ -11,44 +11,32 @@ the answer that is out; so what colonies have done of the round is not lost.
 
 -record(s, {
     key :: sderl_aco_tree:key(),
-    parent :: pid(),
     life :: sderl_aco_life:life(),
     team :: sderl_aco_team:team(),
-    serving :: boolean(),
     %% Whether the round is answered.
     answered = true :: boolean()
 }).
 
 -doc false.
 -spec init(sderl_aco_life:start()) -> no_return().
-init(#{conf := Conf, key := Key, scope := Scope, boss := Boss, parent := Parent, mode := Mode, seats := Seats} = Start) ->
-    Life = sderl_aco_life:new(Start, Scope, Boss),
+init(#{conf := Conf, key := Key, mode := Mode, seats := Seats} = Start) ->
+    Life = sderl_aco_life:new(Start),
     Team = sderl_aco_team:start(Mode, sderl_aco_team:new(Conf, Seats, self(), none)),
-    loop(serve(#s{key = Key, parent = Parent, life = Life, team = Team, serving = false}, Mode =:= again)).
+    loop(serve(Mode, #s{key = Key, life = Life, team = Team})).
 
-serve(#s{serving = false, life = Life, team = Team, parent = Parent, key = Key} = S, Now) ->
-    case Now orelse (sderl_aco_life:named(Life) andalso sderl_aco_team:ready(Team)) of
-        true ->
-            ok = sderl_aco_life:up(Life),
-            Parent ! {serving, Key, self()},
-            S#s{serving = true};
-        false ->
-            S
-    end;
-serve(S, _) ->
-    S.
+serve(Mode, #s{life = Life, team = Team} = S) ->
+    S#s{life = sderl_aco_life:serve(Mode, sderl_aco_team:ready(Team), Life)}.
 
 loop(#s{team = Team, life = Life0} = S) ->
     receive
         {stop} ->
             sderl_aco_team:stop(Team);
-        {run, Number, Update, From} ->
-            loop(run(Number, Update, S#s{parent = From}));
+        {run, Number, Update} ->
+            loop(run(Number, Update, S));
         Message ->
             case sderl_aco_life:handle(Message, Life0) of
-                {{adopted, Parent}, Life} -> loop(serve(S#s{life = Life, parent = Parent, serving = false}, true));
-                {_, Life} -> loop(serve(S#s{life = Life}, false));
-                unknown -> loop(serve(below(Message, S), false))
+                {_, Life} -> loop(serve(first, S#s{life = Life}));
+                unknown -> loop(serve(first, below(Message, S)))
             end
     end.
 
@@ -59,12 +47,12 @@ run(Number, Update, #s{team = Team} = S) ->
         _ -> S
     end.
 
-below(Message, #s{team = Team0, parent = Parent} = S) ->
+below(Message, #s{team = Team0, life = Life} = S) ->
     case sderl_aco_team:handle(Message, Team0) of
         {done, Team} ->
             answer(S#s{team = Team, answered = true});
         {{failed, _} = Failed, Team} ->
-            Parent ! Failed,
+            ok = sderl_aco_life:tell(Failed, Life),
             S#s{team = Team};
         {none, Team} ->
             S#s{team = Team};
@@ -72,6 +60,6 @@ below(Message, #s{team = Team0, parent = Parent} = S) ->
             S
     end.
 
-answer(#s{parent = Parent, key = Key, team = Team} = S) ->
-    Parent ! {answer, sderl_aco_team:number(Team), Key, sderl_aco_team:best(Team)},
+answer(#s{life = Life, key = Key, team = Team} = S) ->
+    ok = sderl_aco_life:tell({answer, sderl_aco_team:number(Team), Key, sderl_aco_team:best(Team)}, Life),
     S.

@@ -11,10 +11,8 @@ new one.
 -export([init/1, seats/2]).
 
 -record(s, {
-    parent :: pid(),
     life :: sderl_aco_life:life(),
-    wards :: sderl_aco_wards:wards(),
-    up :: boolean()
+    wards :: sderl_aco_wards:wards()
 }).
 
 -doc "How the owner of seats starts what is there: supervisors, or, without recovery, the members themselves.".
@@ -38,46 +36,31 @@ members(#{node := Node, group := Group, members := Members}) ->
 
 -doc false.
 -spec init(sderl_aco_life:start()) -> no_return().
-init(#{conf := Conf, scope := Scope, boss := Boss, parent := Parent, mode := Mode, seat := Seat} = Start) ->
-    Life = sderl_aco_life:new(Start, Scope, Boss),
+init(#{conf := Conf, parent := Parent, mode := Mode, seat := Seat} = Start) ->
+    Life = sderl_aco_life:new(Start),
     Wards = sderl_aco_wards:start(Mode, sderl_aco_wards:new(Conf, Parent, members(Seat))),
-    loop(up(#s{parent = Parent, life = Life, wards = Wards, up = false}, Mode =:= again)).
+    %% What is below tells the parent itself when it is ready.
+    loop(#s{life = sderl_aco_life:serve(Mode, true, Life), wards = Wards}).
 
-%% In the set-up, once it has its name.
-up(#s{life = Life, up = false} = S, Now) ->
-    case Now orelse sderl_aco_life:named(Life) of
-        true ->
-            ok = sderl_aco_life:up(Life),
-            S#s{up = true};
-        false ->
-            S
-    end;
-up(S, _) ->
-    S.
-
-loop(#s{life = Life0, wards = Wards0, parent = Parent} = S) ->
+loop(#s{life = Life0, wards = Wards0} = S) ->
     receive
         {stop} ->
             sderl_aco_wards:tell({stop}, Wards0);
-        {failed, _} = Failed ->
-            Parent ! Failed,
-            loop(S);
         Message ->
             case sderl_aco_life:handle(Message, Life0) of
-                {{adopted, NewParent}, Life} ->
-                    Wards = sderl_aco_wards:adopt(NewParent, Wards0),
-                    loop(up(S#s{life = Life, wards = Wards, parent = NewParent, up = false}, true));
-                {_, Life} ->
-                    loop(up(S#s{life = Life}, false));
-                unknown ->
-                    case sderl_aco_wards:handle(Message, Wards0) of
-                        {{failed, _} = Failed, Wards} ->
-                            Parent ! Failed,
-                            loop(S#s{wards = Wards});
-                        {none, Wards} ->
-                            loop(S#s{wards = Wards});
-                        unknown ->
-                            loop(S)
-                    end
+                {{adopted, Parent}, Life} -> loop(S#s{life = Life, wards = sderl_aco_wards:adopt(Parent, Wards0)});
+                {none, Life} -> loop(S#s{life = sderl_aco_life:serve(first, true, Life)});
+                unknown -> loop(ward(Message, S))
             end
+    end.
+
+ward(Message, #s{wards = Wards0, life = Life} = S) ->
+    case sderl_aco_wards:handle(Message, Wards0) of
+        {{failed, _} = Failed, Wards} ->
+            ok = sderl_aco_life:tell(Failed, Life),
+            S#s{wards = Wards};
+        {none, Wards} ->
+            S#s{wards = Wards};
+        unknown ->
+            S
     end.

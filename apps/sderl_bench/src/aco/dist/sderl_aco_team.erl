@@ -3,7 +3,7 @@
 -moduledoc """
 What a master and a submaster have in common: they own seats, and gather in each round the answers of the members.
 
-A member that begins to serve, or has a new parent, says so with `{serving, Key, Pid}`. Where its answer is out, it is asked (again): it is one that
+A member that begins to serve, or has a new parent, says so with `{serving, Key, Pid}` (with `{up, Key, Pid}` where its parent is its boss). Where its answer is out, it is asked (again): it is one that
 was started in the place of a dead one, or this parent was. A member takes no notice of a round that it is at
 already, and answers a round again that it has done.
 """.
@@ -39,14 +39,16 @@ run(Number, Update, #team{members = Members, round = Round0} = T) ->
     T#team{round = Round}.
 
 ask(Pid, Round) ->
-    Pid ! {run, sderl_aco_round:number(Round), sderl_aco_round:update(Round), self()},
+    Pid ! {run, sderl_aco_round:number(Round), sderl_aco_round:update(Round)},
     ok.
 
 -doc "A message, when it is for a team: `done` when it was the last answer of the round.".
 -spec handle(Message :: term(), team()) -> {none | done | {failed, term()}, team()} | unknown.
-handle({serving, Key, Pid}, #team{members = Members, round = Round} = T) when is_map_key(Key, Members) ->
-    _ = sderl_aco_round:waits_for(Key, Round) andalso ask(Pid, Round),
-    {none, T#team{members = Members#{Key := Pid}}};
+handle({serving, Key, Pid}, T) ->
+    {none, serving(Key, Pid, T)};
+handle({up, Key, Pid} = Message, #team{wards = Wards0} = T) ->
+    {none, Wards} = sderl_aco_wards:handle(Message, Wards0),
+    {none, serving(Key, Pid, T#team{wards = Wards})};
 handle({answer, Number, Key, Solution}, #team{round = Round0} = T) ->
     {Done, Round} = sderl_aco_round:answer(Number, Key, Solution, Round0),
     {case Done of done -> done; more -> none end, T#team{round = Round}};
@@ -57,6 +59,13 @@ handle(Message, #team{wards = Wards0} = T) ->
         unknown -> unknown;
         {Event, Wards} -> {Event, T#team{wards = Wards}}
     end.
+
+%% A supervisor is no member.
+serving(Key, Pid, #team{members = Members, round = Round} = T) when is_map_key(Key, Members) ->
+    _ = sderl_aco_round:waits_for(Key, Round) andalso ask(Pid, Round),
+    T#team{members = Members#{Key := Pid}};
+serving(_, _, T) ->
+    T.
 
 -doc "Whether all below are there.".
 -spec ready(team()) -> boolean().
