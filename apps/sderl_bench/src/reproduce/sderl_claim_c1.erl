@@ -138,7 +138,9 @@ page(Points) ->
             text("A share bends at the first size at which the p50 of global operations is over ~w times what it would be if it grew in proportion to the nodes, "
                  "or less than ~w % of those that were asked for are done. Unlike in the other claims, points that are short of processor are judged too; how much of it was used at the bend says whether it was the processor "
                  "that gave out, which all nodes share on one machine, or the lock of `global`, for which nodes wait on a cluster of hosts, too.",
-                 [?BEND, ?DONE_PCT])
+                 [?BEND, ?DONE_PCT]),
+            <<"Nodes make more operations a second with a small share of global operations, so that there are enough of these, and fewer with a large one, so that the processor has time: the rates "
+              "are in the table. Both make a small share bend sooner and a large one later, against what is claimed.">>
             | sderl_claim_load:notes([Groups || {stock, _, Groups} <- Modes], all)
         ],
         command => <<>>

@@ -38,7 +38,8 @@ see `m:sderl_reproduce_scale`.
 
 -doc "`Size` nodes to a cluster, and so many clusters as the scale has nodes for, at least one.".
 -spec point(sderl_reproduce_scale:scale(), mode(), Size :: pos_integer(), Pct :: number()) -> sderl_claim:point().
-point(#{nodes := Nodes, rate := Rate, warmup_s := WarmupS} = Scale, Mode, Size, Pct) ->
+point(#{nodes := Nodes, warmup_s := WarmupS} = Scale, Mode, Size, Pct) ->
+    Rate = rate(Scale, Pct),
     Clusters = max(1, Nodes div Size),
     Seconds = seconds(Scale, Clusters * Size, Pct),
     Params = #{
@@ -55,9 +56,11 @@ point(#{nodes := Nodes, rate := Rate, warmup_s := WarmupS} = Scale, Mode, Size, 
 in_groups(sd, #{group_size := Size}, Params) -> Params#{group_size => Size, p2p => group};
 in_groups(_, _, Params) -> Params.
 
+rate(#{rate := Rate, rates := Rates}, Pct) -> maps:get(Pct, Rates, Rate).
+
 %% Arrivals are random: 30 % more than needed, so that there are enough nearly always.
-seconds(#{rate := Rate, least_ops := Ops, least_s := Least}, Nodes, Pct) ->
-    max(Least, ceil(1.3 * Ops / (Rate * Nodes * Pct / 100))).
+seconds(#{least_ops := Ops, least_s := Least} = Scale, Nodes, Pct) ->
+    max(Least, ceil(1.3 * Ops / (rate(Scale, Pct) * Nodes * Pct / 100))).
 
 %% Seconds until the nodes are up and linked, and until they are gone, on two cores: 200 nodes in one mesh took 34.
 start_s(Mode, #{group_size := Group}, Clusters, Size) ->

@@ -15,7 +15,8 @@ The claims on ant colonies and on the messenger have more work on more nodes, as
 -type name() :: small | medium | full | test.
 
 -doc """
-`nodes` is the number of virtual machines, `sizes` are those of the clusters, `rate` operations a second on each node.
+`nodes` is the number of virtual machines, `sizes` are those of the clusters, `rate` operations a second on each node, `rates` others for some shares of
+global operations: a large share is to leave the processor free, a small one is to have operations enough.
 `base_pct` is the share of global operations that all modes are compared with, `shares` all of them; a share in
 `few` takes so long that only the smallest and the largest cluster are measured with it, once. `least_ops` global operations should stand
 behind each point. `runs` is the most runs of a point, `pairs` how many there should be of those that are compared in pairs.
@@ -31,6 +32,7 @@ behind each point. `runs` is the most runs of a point, `pairs` how many there sh
     beyond := [pos_integer()],
     group_size := pos_integer(),
     rate := number(),
+    rates := #{number() => number()},
     base_pct := number(),
     shares := [number(), ...],
     few := [number()],
@@ -120,7 +122,7 @@ fixed(small) ->
     #{
         name => small, budget_s => 5 * 60, runs => 3, pairs => 1,
         nodes => 40, sizes => [10, 40], beyond => [], group_size => 10,
-        rate => 60, base_pct => 1.5, shares => [1.5, 10], few => [], least_ops => 300, least_s => 6, warmup_s => 1,
+        rate => 60, rates => #{}, base_pct => 1.5, shares => [1.5, 10], few => [], least_ops => 300, least_s => 6, warmup_s => 1,
         orbit => orbit(20_000, [1, 20], [], 2),
         aco => aco(#{
             instances => 3, colonies => [1, 4, 16, 64], iterations => {5, 10},
@@ -132,14 +134,14 @@ fixed(medium) ->
     #{
         name => medium, budget_s => 40 * 60, runs => 5, pairs => 3,
         nodes => 100, sizes => [10, 20, 50, 100], beyond => [], group_size => 10,
-        rate => 15, base_pct => 1, shares => [1, 10], few => [], least_ops => 300, least_s => 10, warmup_s => 3,
+        rate => 15, rates => #{0.1 => 45, 10 => 8}, base_pct => 1, shares => [0.1, 1, 10], few => [0.1], least_ops => 300, least_s => 10, warmup_s => 3,
         orbit => orbit(100_000, [1, 2, 4, 10, 20, 40, 60, 80], [10, 40, 80], 8),
         aco => aco(#{
             instances => 12, colonies => [1, 4, 16, 64, 256], iterations => {10, 20},
             trees => [{5, 2}, {11, 2}, {23, 2}, {47, 2}], work => {20, 20}, long => {{23, 2}, 10}
         }),
         im => im(#{
-            servers => [3, 4, 6, 8, 12, 16], clients => 100, speed => 20, seconds => 10, warmup_s => 2, chaos => {12, 15}, compressed => 5,
+            servers => [3, 6, 12, 16], clients => 100, speed => 20, seconds => 10, warmup_s => 2, chaos => {12, 15}, compressed => 5,
             random_s => [15, 5], database_s => [5, 1]
         })
     };
@@ -148,7 +150,7 @@ fixed(test) ->
     #{
         name => test, budget_s => 60, runs => 2, pairs => 1,
         nodes => 4, sizes => [2, 4], beyond => [], group_size => 2,
-        rate => 20, base_pct => 25, shares => [25], few => [], least_ops => 10, least_s => 1, warmup_s => 1,
+        rate => 20, rates => #{}, base_pct => 25, shares => [25], few => [], least_ops => 10, least_s => 1, warmup_s => 1,
         orbit => (orbit(500, [1, 2], [2], 1))#{workers := 2, gateways := 1},
         aco => (aco(#{instances => 1, colonies => [1, 2], iterations => {2, 2}, trees => [{5, 2}], work => {2, 2}, long => {{5, 2}, 2}}))#{
             instances := [generated(10, 1)], work := #{n => 10, ants => 2, local_iterations => 2, global_iterations => 3}
@@ -161,13 +163,13 @@ fixed(test) ->
 full(200) ->
     Scale = #{aco := Aco} = full(100),
     Scale#{
-        nodes := 200, sizes := [10, 20, 50, 100, 200], beyond := [250], rate := 7.5,
+        nodes := 200, sizes := [10, 20, 50, 100, 200], beyond := [250], rate := 7.5, rates := #{0.01 => 20, 0.1 => 20, 10 => 4},
         orbit := orbit(200_000, [1, 2, 4, 10, 20, 40, 60, 80, 100, 120, 140, 160, 200], [10, 40, 80, 100, 200], 15),
         aco := Aco#{trees := [{5, 2}, {11, 2}, {23, 2}, {47, 2}, {95, 2}, {191, 2}, {226, 15}]}
     };
 full(100) ->
     (fixed(medium))#{
-        name := full, budget_s := infinity, runs := 5, shares := [0.01, 0.1, 1, 10], few := [0.01],
+        name := full, budget_s := infinity, runs := 5, rates := #{0.01 => 45, 0.1 => 45, 10 => 8}, shares := [0.01, 0.1, 1, 10], few := [0.01],
         orbit := orbit(200_000, [1, 2, 4, 10, 20, 40, 60, 80, 100], [10, 40, 80, 100], 15),
         aco := aco(#{
             instances => 25, colonies => [1, 2, 4, 8, 16, 32, 64, 128, 256], iterations => {20, 20},
