@@ -108,7 +108,7 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
             tick_ms = maps:get(tick_ms, A, 1000), aside_ms = maps:get(aside_ms, A, 4000),
             forget_ms = maps:get(forget_ms, A, infinity),
             faults = sderl_core_fault:named(maps:get(faults, A, [])),
-            linked = #{N => [] || N <- maps:get(linked, A, [])}, around = maps:get(linked, A, []), d = fresh(A, Self)},
+            linked = #{N => [] || N <- maps:get(linked, A, [])}, d = fresh(A, Self)},
     case A of
         #{durable := #d{} = D} ->
             %% Same life of the node, new process (rules 8, 30): the log row was written before

@@ -90,7 +90,6 @@
     last = [] :: [term()],          % its items, for a member that lacks it at a takeover
     committed = 0 :: non_neg_integer(),
     linked = #{} :: #{node() => [] | mute},   % mute: the library there said that it stops
-    around = [] :: [node()],        % linked when this process began
     peers = #{} :: #{node() => #peer{}},
     down = #{} :: #{node() => integer()},
     role = orphan :: orphan | candidate | follower | coord | surrender,
@@ -131,7 +130,7 @@
     syncs = #{} :: #{node() => #sync{}},
     sync = 0 :: non_neg_integer(),  % the last one begun; of a learner: the one it is in
     absorbs = #{} :: #{node() => #absorb{}},
-    offers = #{} :: #{node() => tuple()},  % of components that give themselves up, while we may decide nothing
+    offers = #{} :: #{node() => {integer(), tuple()}},  % of components that give themselves up, while we may decide nothing; and when
     cand :: undefined | #cand{},
     reading = -1 :: integer(),      % how often our rows were asked for
     to :: undefined | {node(), epoch(), integer()},  % surrendering to

@@ -15,6 +15,8 @@
 
 -include("sderl_core.hrl").
 
+-define(OFFER_TICKS, 4).
+
 -export([tomb/2, tick/1, give_up/3, send_surrender/1, resume/1, surrender/6, take_offers/1, yield/4, homes_read/5, contrib/6, contrib_ok/4]).
 -export([start_syncs/2, stop_sync/2, set_aside/2, gap/3, adopt/5, chunk_read/5, chunk/7, chunk_ok/5, synced/4, resolved/6, removed/2]).
 
@@ -86,8 +88,8 @@ surrender(EB, NumB, View, Info, N, #s{role = coord, groggy = [], offers = Offers
     case member(N, S) of
         true ->
             %% Two that boot side by side do not outrank what runs: that may call us in at any moment (rule 2).
-            case sderl_core_peers:outranked(S) andalso not faulty(rule_2, S) of
-                true -> S#s{offers = Offers#{N => {EB, NumB, View, Info}}};
+            case sderl_core_peers:unmet(S) andalso not faulty(rule_2, S) of
+                true -> S#s{offers = Offers#{N => {S#s.now, {EB, NumB, View, Info}}}};
                 false -> taken(EB, NumB, View, Info, N, first(S))
             end;
         %% It was added where we have not heard of it: its hello says so.
@@ -101,9 +103,15 @@ surrender(_, _, _, _, _, S) -> S.
 %% Offers that had to wait until nobody was left that may outrank us.
 -spec take_offers(#s{}) -> #s{}.
 take_offers(#s{offers = Offers} = S) when map_size(Offers) =:= 0 -> S;
-take_offers(#s{offers = Offers} = S0) ->
-    maps:fold(fun(N, {EB, NumB, View, Info}, S) -> surrender(EB, NumB, View, Info, N, S) end,
-              S0#s{offers = #{}}, maps:iterator(Offers, ordered)).
+take_offers(#s{offers = Offers, now = Now, tick_ms = T} = S0) ->
+    case sderl_core_peers:unmet(S0) of
+        true -> S0;
+        false ->
+            %% Who still waits has said so again since: it answers each heartbeat so, when two ticks have passed.
+            maps:fold(fun(N, {At, {EB, NumB, View, Info}}, S) when Now - At =< ?OFFER_TICKS * T -> surrender(EB, NumB, View, Info, N, S);
+                         (_, _, S) -> S
+                      end, S0#s{offers = #{}}, maps:iterator(Offers, ordered))
+    end.
 
 taken(EB, NumB, View, #{sessions := Sess, tomb := Tomb, clashes := Cl} = Info, N, #s{now = Now} = S0) ->
     S1 = unseen(sderl_core_unseen:offered(Info, S0)),

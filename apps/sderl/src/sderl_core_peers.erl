@@ -12,7 +12,7 @@
 
 -define(MEMORY, 86_400).
 
--export([look/1, unmet/1, outranked/1, tick/1, heartbeat/1, waiters/1, lost/2, hello/5, mem/3]).
+-export([look/1, unmet/1, tick/1, heartbeat/1, waiters/1, lost/2, hello/5, mem/3]).
 -export([hb/4, hb_ack/4, low/4, found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2, change_view/3]).
@@ -214,23 +214,17 @@ mem(Mem, N, #s{role = R, d = #d{mem = Mine}, specials = Sp, lead = L} = S) ->
 %% Of a node that boots or joins: whether a member to which it has a link has not told us yet whom it follows,
 %% or told us of a higher epoch, to which we will go (rules 2, 9). Until then it decides nothing. One whose library does
 %% not run never tells: for a while. Those who have told, and have no coordinator or one that we cannot see, get as long
-%% as a member that no star covers.
+%% as a member that no star covers; and as long as it takes until those who follow one that hangs have given it up and
+%% chosen another. Nor does it take others in, which would outrank what runs.
 -spec unmet(#s{}) -> boolean().
-unmet(#s{linked = L} = S) -> awaits(L, S).
-
-%% The same for taking others in, which would outrank what runs: nodes that boot together and have just been linked
-%% need not wait for each other's hellos. Who was linked before us may be what runs.
--spec outranked(#s{}) -> boolean().
-outranked(#s{around = Around} = S) -> awaits(maps:from_keys(Around, []), S).
-
-awaits(_, #s{d = #d{lineage = {C, _}}}) when C >= 0 -> false;
-awaits(_, #s{now = Now, orphan_since = At, aside_ms = A}) when Now - At > 2 * A -> false;
-awaits(Hellos, #s{self = Self, linked = L, peers = P, now = Now, orphan_since = At, aside_ms = A, d = #d{lineage = E, mem = M, view = V}}) ->
+unmet(#s{d = #d{lineage = {C, _}}}) when C >= 0 -> false;
+unmet(#s{now = Now, orphan_since = At, aside_ms = A, tick_ms = T}) when Now - At > 2 * A, Now - At > A + 4 * T -> false;
+unmet(#s{self = Self, linked = L, peers = P, now = Now, orphan_since = At, aside_ms = A, d = #d{lineage = E, mem = M, view = V}}) ->
     lists:any(fun(N) ->
         N =/= Self andalso not is_map_key(N, V) andalso sderl_membership:is_member(N, M) andalso
             case P of
                 #{N := #peer{epoch = Theirs}} -> Theirs > E;
-                _ -> is_map_key(N, Hellos) andalso Now - At =< A
+                _ -> Now - At =< A
             end
     end, [N || N := [] <- L]).
 
@@ -279,8 +273,10 @@ hb_ack(_, _, _, S) -> S.
 %% Our heartbeat met a higher promise. Its coordinator will probe us; one that promised a
 %% candidate that came to nothing follows nobody, and only a higher epoch gets it back.
 -spec low(epoch(), node() | undefined, node(), #s{}) -> #s{}.
-low({C, _} = E, L, _N, #s{role = coord, d = #d{lineage = Mine}, self = Self, groggy = []} = S0) when E > Mine ->
-    S = S0#s{ceil = max(C, S0#s.ceil)},
+low({C, _} = E, L, N, #s{role = coord, d = #d{lineage = Mine}, self = Self, groggy = [], offers = Offers, peers = P} = S0) when E > Mine ->
+    %% (Whoever it is, it is not waiting to be taken in by us any more.)
+    S = S0#s{ceil = max(C, S0#s.ceil), offers = maps:remove(N, Offers),
+             peers = case P of #{N := Peer} -> P#{N := Peer#peer{epoch = E}}; _ -> P end},
     case L of
         undefined ->
             %% (It has the log of what ran before we booted, and will lead that, or follow who does.)

@@ -96,6 +96,16 @@ scenarios() ->
                    {13_500, {check, fun(W) -> info_of(sderl_sim:noted(lead, W), epoch, W) =:= sderl_sim:noted(epoch, W) end}}, {14_000, join},
                    answered(22_000, there, {no, name_or_pid_already_registered}),
                    {22_000, {check, fun(W) -> [info(I, epoch, W) || I <- [1, 2, 3, 4, 5]] =:= lists:duplicate(5, sderl_sim:noted(epoch, W)) end}}]}},
+     {rule_2_two_that_boot_wait_for_those_they_are_linked_to, [rule_2],
+      %% They meet each other, and have links to what runs, which learns of these links later than they do.
+      #{nodes => 5, clients => 1,
+        script => [{10_000, {'fun', fun crash_two_apart/1}}, {12_000, {'fun', fun(W) -> on_others([4, 5], fun restart/2, W) end}},
+                   {12_700, {'fun', fun(W) -> sderl_sim:apply_cmd({uncut, other(4, W), other(5, W)}, W) end}},
+                   {12_900, {'fun', fun(W) -> asks(sderl_sim:noted(lead, W), here, W) end}}, answered(13_400, here, yes),
+                   {13_700, {'fun', fun(W) -> asks(other(5, W), there, W) end}}, {13_700, {'fun', fun(W) -> asks(other(4, W), there_too, W) end}},
+                   {15_000, {'fun', fun all_fast/1}}, {15_500, join},
+                   answered(24_000, there, {no, name_or_pid_already_registered}), answered(24_000, there_too, {no, name_or_pid_already_registered}),
+                   {24_000, {check, fun same_epoch/1}}]}},
      {rule_2_a_coordinator_that_boots_again_leads_nobody, [],
       %% It is back before all have seen that it went, and meets members that have promised to follow another.
       #{nodes => 5, clients => 1,
@@ -294,6 +304,19 @@ crash_two(W0) ->
     W1 = noted_lead(W0),
     C = sderl_sim:noted(lead, W1),
     on_others([4, 5], fun(N, W) -> sderl_sim:apply_cmd({cut, N, C, fast}, sderl_sim:apply_cmd({crash, N, fast}, W)) end, W1).
+
+%% They will see all but each other, and those who run notice late that they see them.
+crash_two_apart(W0) ->
+    W1 = noted_epoch(noted_lead(W0)),
+    C = sderl_sim:noted(lead, W1),
+    {A, B} = {other(4, W1), other(5, W1)},
+    Late = lists:foldl(fun({N, M}, W) -> sderl_sim:apply_cmd({delay, N, M, {3000, 3000}}, W) end, W1,
+                       [{N, M} || N <- [A, B], M <- [C, other(2, W1), other(3, W1)]]),
+    Crashed = on_others([4, 5], fun(N, W) -> sderl_sim:apply_cmd({crash, N, fast}, W) end, Late),
+    lists:foldl(fun({N, M}, W) -> sderl_sim:apply_cmd({cut, N, M, fast}, W) end, Crashed, [{A, B}, {A, C}, {B, C}]).
+
+noted_epoch(W) -> sderl_sim:note(epoch, info(2, epoch, W), W).
+same_epoch(W) -> [info(I, epoch, W) || I <- [1, 2, 3, 4, 5]] =:= lists:duplicate(5, sderl_sim:noted(epoch, W)).
 
 %% Somebody registers a name for a process of another member (the third), which is cut off while the batch is out: the
 %% batch takes so long to it. Two more are apart from both; one of them (the fifth) takes a newer epoch than all of

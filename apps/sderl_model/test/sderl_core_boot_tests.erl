@@ -1,0 +1,94 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_core_boot_tests).
+-moduledoc """
+A member that boots, beside others that boot, and what it may know of those who run: until these have called it in it takes
+nobody in, which would outrank them, and decides nothing (rule 2).
+""".
+-include_lib("eunit/include/eunit.hrl").
+
+-define(NODES, ['n1@t', 'n2@t', 'n3@t', 'n4@t']).
+-define(RUNS, {20_000, 'n1@t'}).
+-define(TICK, 1000).
+-define(ASIDE, 4000).
+
+%% One that just booted: of a lower epoch than ours, because it is younger.
+-define(BOOTS(N), {-11_000, N}).
+
+takes_in_who_boots_beside_it_test() ->
+    {Fx, _} = step(20, [offers('n2@t')], booted()),
+    ?assertMatch([_], yields(Fx)).
+
+%% It may be about to tell us of what runs.
+waits_for_one_that_is_linked_and_silent_test() ->
+    {Fx, S} = step(20, [{nodeup, 'n3@t'}, offers('n2@t')], booted()),
+    ?assertEqual([], yields(Fx)),
+    {Fx2, _} = step(40, [hello('n3@t', ?BOOTS('n3@t'), 'n3@t')], S),
+    ?assertMatch([{yield, _, _}], yields(Fx2)).
+
+waits_no_longer_than_that_test() ->
+    {_, S} = step(20, [{nodeup, 'n3@t'}, offers('n2@t')], booted()),
+    ?assertEqual([], yields(element(1, ticks(20, ?ASIDE - ?TICK, [offers('n2@t')], S)))),
+    ?assertMatch([_ | _], yields(element(1, ticks(20, ?ASIDE + 2 * ?TICK, [offers('n2@t')], S)))).
+
+%% It was taken in since it said hello, and answers our heartbeat so.
+heeds_who_answers_a_heartbeat_test() ->
+    {_, S1} = step(20, [hello('n3@t', ?BOOTS('n3@t'), 'n3@t')], booted()),
+    {Fx, S2} = step(30, [{msg, 'n3@t', {low, ?RUNS, 'n1@t'}}, offers('n2@t')], S1),
+    ?assertEqual([], yields(Fx)),
+    {_, S3} = step(40, [{op, asked, [alpha | self()]}], S2),
+    ?assertEqual([], [R || {replies, R} <- element(1, ticks(40, 2 * ?TICK, [], S3))]).
+
+%% Who waited here was called in by those who run; we stay what we are.
+an_offer_that_was_taken_elsewhere_is_no_more_test() ->
+    {_, S1} = step(20, [hello('n3@t', ?RUNS, 'n1@t'), offers('n2@t')], booted()),
+    {_, S2} = step(30, [{msg, 'n2@t', {low, ?RUNS, 'n1@t'}}], S1),
+    {Fx, S3} = step(40, [{nodedown, 'n3@t'}], S2),
+    ?assertEqual([], yields(Fx)),
+    ?assertMatch(#{epoch := {C, _}} when C < 0, sderl_core:info(S3)).
+
+an_offer_is_of_then_test() ->
+    {_, S1} = step(20, [hello('n3@t', ?RUNS, 'n1@t'), offers('n2@t')], booted()),
+    {Fx, S2} = ticks(20, 6 * ?TICK, [], S1),
+    ?assertEqual([], yields(Fx)),
+    {Fx2, S3} = step(20 + 6 * ?TICK + 1, [{nodedown, 'n3@t'}], S2),
+    ?assertEqual([], yields(Fx2)),
+    ?assertMatch(#{epoch := {C, _}} when C < 0, sderl_core:info(S3)),
+    {Fx3, _} = step(20 + 6 * ?TICK + 2, [offers('n2@t')], S3),
+    ?assertMatch([_], yields(Fx3)).
+
+%% The one that those follow who run hangs: they give it up after the set-aside time and two ticks, and then choose another.
+waits_until_one_that_hangs_is_given_up_test() ->
+    {_, S} = step(20, [hello('n3@t', ?RUNS, 'n1@t'), {op, asked, [alpha | self()]}], booted(#{aside_ms => ?TICK})),
+    ?assertEqual([], [R || {replies, R} <- element(1, ticks(20, 4 * ?TICK, [hello('n3@t', ?RUNS, 'n1@t')], S))]),
+    ?assertMatch([_], [R || {replies, R} <- element(1, ticks(20, 7 * ?TICK, [hello('n3@t', ?RUNS, 'n1@t')], S))]).
+
+%% ---------------------------------------------------------------- a member in the making
+
+booted() -> booted(#{}).
+
+%% The fourth member: alone so far, linked to the second, which boots too.
+booted(Opts) ->
+    S0 = sderl_core:init(maps:merge(#{group => g, uid => <<"u">>, self => 'n4@t', addr => {addr, 'n4@t'}, inc => 1, now => 0, clock => 10_000,
+                                      mem => sderl_membership:new(?NODES), linked => [], tick_ms => ?TICK, aside_ms => ?ASIDE}, Opts)),
+    {_, S} = step(10, [start, {nodeup, 'n2@t'}, hello('n2@t', ?BOOTS('n2@t'), 'n2@t')], S0),
+    S.
+
+hello(N, Epoch, Lead) ->
+    {msg, N, {hello, {addr, N}, 1, sderl_membership:new(?NODES), #{epoch => Epoch, lineage => Epoch, num => 0, lead => Lead, syncing => false}}}.
+
+offers(N) -> {msg, N, {surrender, ?BOOTS(N), 0, #{N => live}, #{sessions => #{}, tomb => #{}, clashes => #{}}}}.
+
+yields(Fx) -> [M || {send, _, M} <- Fx, element(1, M) =:= yield].
+
+%% A step, and what the coordinator decides after it.
+step(Now, Events, S0) ->
+    {Fx1, S1} = sderl_core:step(Now, Events, S0),
+    {Fx2, S} = sderl_core:propose(Now, sderl_sim_store, sderl_sim_store:index(build, sderl_sim_store:new('n4@t', ?NODES)), S1),
+    {Fx1 ++ Fx2, S}.
+
+%% Time passes, and something comes with each tick.
+ticks(From, Ms, Events, S0) ->
+    lists:foldl(fun(At, {Fx, S}) ->
+        {More, S1} = step(At, [tick | Events], S),
+        {Fx ++ More, S1}
+    end, {[], S0}, lists:seq(From + ?TICK, From + Ms, ?TICK)).
