@@ -133,6 +133,7 @@
     offers = #{} :: #{node() => {integer(), tuple()}},  % of components that give themselves up, while we may decide nothing; and when
     cand :: undefined | #cand{},
     reading = -1 :: integer(),      % how often our rows were asked for
+    part = 0 :: non_neg_integer(),  % which of their messages was read last
     to :: undefined | {node(), epoch(), integer()},  % surrendering to
     groggy = [] :: [node()],
     groggy_since = 0 :: integer(),

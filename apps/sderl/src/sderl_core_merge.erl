@@ -62,7 +62,7 @@ resume(S) -> S.
 
 -spec yield(epoch(), [node()], node(), #s{}) -> #s{}.
 yield(E, [_ | _] = Need, N, #s{role = surrender, to = {N, _, _}, d = #d{lineage = E}} = S) ->
-    fx({read_homes, N, 1, Need}, S#s{reading = S#s.reading + 1});
+    fx({read_homes, N, 1, Need}, S#s{reading = S#s.reading + 1, part = 1});
 yield(_, _, _, S) -> S.
 
 -spec homes_read(node(), pos_integer(), [sderl_core:row()], boolean(), #s{}) -> #s{}.
@@ -72,9 +72,12 @@ homes_read(N, K, Rows, Last, #s{role = surrender, to = {N, EA, _}, now = Now, d 
 homes_read(N, _, _, _, S) -> fx({read_stop, N}, S).
 
 -spec contrib_ok(epoch(), pos_integer(), node(), #s{}) -> #s{}.
-contrib_ok(E, Number, N, #s{role = surrender, to = {N, _, _}, reading = Reading, d = #d{lineage = E}} = S)
-  when Number bsr 16 =:= Reading ->
-    fx({read_homes, N, (Number band 16#ffff) + 1, []}, S);
+contrib_ok(E, Number, N, #s{role = surrender, to = {N, _, _}, reading = Reading, part = K, d = #d{lineage = E}} = S) ->
+    %% (Once: where we were asked twice in one step, the first rows went out twice, and both are acknowledged.)
+    case numbered(Reading, K) of
+        Number -> fx({read_homes, N, K + 1, []}, S#s{part = K + 1});
+        _ -> S
+    end;
 contrib_ok(_, _, _, S) -> S.
 
 %% The messages of one reading are told from those of another: we may be asked twice, and the first answer
