@@ -287,19 +287,21 @@ leave(Why, #s{self = Self, out = Out, queue = Q, sessions = Sess, d = #d{mem = M
 %% The same where no batch of our own log says so. A list that went to a coordinator may be in a batch that did not
 %% reach us, and stand where they go on without us: `no` would say that it was not applied.
 -spec left_out(removed | deleted, #s{}) -> #s{}.
-left_out(removed, #s{self = Self, abroad = true, out = {R, List}, sessions = Sess, d = #d{sid = Sid}} = S) ->
+%% And a batch that did reach us may have reached nobody else, as long as nobody has said that all have it: `yes` would
+%% be on this member alone.
+left_out(removed, #s{self = Self, abroad = true, out = {R, List}, sessions = Sess, mine = Mine, d = #d{sid = Sid}} = S) ->
     case Sess of
-        #{Self := {Sid, R, _}} -> leave(removed, S);
+        #{Self := {Sid, R, _}} when Mine =:= undefined -> leave(removed, S);
         _ ->
-            {Names, Others} = lists:partition(fun({_, Op}) -> of_names(Op) end, List),
-            Unknown = [{F, unknown} || {F, _} <- Names, F =/= none],
-            leave(removed, fx({replies, Unknown}, S#s{out = {R, Others}}))
+            %% (That we are no member any more is so.)
+            {Settled, Open} = lists:partition(fun({_, Op}) -> settles(Op, Self) end, List),
+            Unknown = [{F, unknown} || {F, _} <- Open, F =/= none],
+            leave(removed, fx({replies, Unknown}, S#s{sessions = maps:remove(Self, Sess), mine = undefined, out = {R, Settled}}))
     end;
 left_out(Why, S) -> leave(Why, S).
 
-of_names({add, _}) -> false;
-of_names({remove, _, _}) -> false;
-of_names(Op) -> Op =/= delete.
+settles({remove, Nodes, _}, Self) -> Nodes -- [Self] =:= [];
+settles(Op, _) -> Op =:= delete.
 
 refuse(List, S) -> fx({replies, [{F, {no, not_member}} || {F, _} <- List, F =/= none]}, S).
 

@@ -10,20 +10,34 @@ went on with it, and the client was told `no`.
 -define(NODES, ['n1@t', 'n2@t', 'n3@t']).
 -define(EPOCH, {10_000, 'n1@t'}).
 
-%% What went to the coordinator may be applied: nobody here will ever know. A change of the members is done with the
-%% removal. What did not go anywhere is not applied.
+%% What went to the coordinator may be applied: nobody here will ever know, of names and of other members. That this one is
+%% no member is done with the removal. What did not go anywhere is not applied.
 a_list_that_was_out_has_no_known_outcome_test() ->
-    [R, N, D, A, Late] = [make_ref() || _ <- [1, 2, 3, 4, 5]],
+    [R, N, D, A, In, Out, Both, Late] = [make_ref() || _ <- lists:seq(1, 8)],
     S0 = follower(),
     {Fx1, S1} = sderl_core:step(20, [{op, R, [x | self()]}, {op, N, {y}}, {op, none, {d, z, self()}}, {op, D, {remove, ['n3@t'], 1}},
-                                     {op, A, {rr, w, self(), #{}}}], S0),
-    ?assertMatch([{req, ?EPOCH, {'n3@t', _, 1, [_, _, _, _, _]}}], [M || {send, addr1, M} <- Fx1]),
+                                     {op, A, {rr, w, self(), #{}}}, {op, In, {add, ['n4@t']}}, {op, Out, {remove, ['n2@t'], 1}},
+                                     {op, Both, {remove, ['n2@t', 'n3@t'], 1}}], S0),
+    ?assertMatch([{req, ?EPOCH, {'n3@t', _, 1, [_, _, _, _, _, _, _, _]}}], [M || {send, addr1, M} <- Fx1]),
     {_, S2} = sderl_core:step(30, [{nodedown, 'n1@t'}], S1),
     ?assertEqual(orphan, sderl_core:role(S2)),
     {_, S3} = sderl_core:step(40, [{op, Late, [v | self()]}], S2),
     {Fx, _} = sderl_core:step(50, [{msg, 'n2@t', {gone, removed, sderl_membership:remove(['n3@t'], 1, membership())}}], S3),
     ?assertMatch([{left, removed, _}], [E || {left, _, _} = E <- Fx]),
-    ?assertEqual(lists:sort([{R, unknown}, {N, unknown}, {A, unknown}, {D, {no, not_member}}, {Late, {no, not_member}}]), replies(Fx)).
+    ?assertEqual(lists:sort([{Open, unknown} || Open <- [R, N, A, In, Out, Both]] ++ [{D, {no, not_member}}, {Late, {no, not_member}}]), replies(Fx)).
+
+%% The batch is here, and the coordinator went before it said that all have it. Once it has said so, it is known.
+a_batch_that_only_this_member_may_have_is_not_answered_test() ->
+    [R, D] = [make_ref(), make_ref()],
+    Removed = {msg, 'n2@t', {gone, removed, sderl_membership:remove(['n3@t'], 1, membership())}},
+    {Fx0, S1} = sderl_core:step(20, [{op, R, [x | self()]}, {op, D, {d, y, self()}}], follower()),
+    [{req, ?EPOCH, {'n3@t', Sid, 1, Ops}}] = [M || {send, addr1, M} <- Fx0],
+    {_, S2} = sderl_core:step(30, [{msg, 'n1@t', {batch, ?EPOCH, 8, 7, [{seg, 'n3@t', Sid, 1, Ops, default}]}}], S1),
+    {Fx, _} = sderl_core:step(50, [{nodedown, 'n1@t'}, Removed], S2),
+    ?assertMatch([{left, removed, _}], [E || {left, _, _} = E <- Fx]),
+    ?assertEqual(lists:sort([{R, unknown}, {D, unknown}]), replies(Fx)),
+    {FxC, _} = sderl_core:step(50, [{msg, 'n1@t', {commit, ?EPOCH, 8}}, {nodedown, 'n1@t'}, Removed], S2),
+    ?assertEqual(lists:sort([{R, yes}, {D, ok}]), replies(FxC)).
 
 %% The log says it where it has the batch that removes this member: what is not in it was not applied.
 a_removal_that_is_ordered_leaves_nothing_open_test() ->
