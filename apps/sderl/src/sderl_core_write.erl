@@ -306,6 +306,8 @@ settles(Op, _) -> Op =:= delete.
 refuse(List, S) -> fx({replies, [{F, {no, not_member}} || {F, _} <- List, F =/= none]}, S).
 
 -spec gone(removed | deleted, sderl_membership:t(), node(), #s{}) -> #s{}.
+%% (Nobody is left to say that all have the batch by which we go: we had promised to follow another.)
+gone(_, _, _, #s{leaving = L, role = orphan} = S) when L =/= undefined -> left_out(L, S);
 gone(_, _, _, #s{leaving = L} = S) when L =/= undefined -> S;
 gone(deleted, _, N, S) ->
     case in_order(delete, N, S) of
