@@ -204,13 +204,13 @@ finish(#s{cand = #cand{epoch = E, joined = J, alone = Alone}, num = Mine, self =
                     false -> At
                 end
             end,
-            {View, History} = case D1#d.syncing of
-                false -> {maps:map(Place, maps:without(Lost, V#{Self => live})), lists:sublist([{Old, Max} | H], ?HISTORY)};
-                %% What we have is neither all of that log nor all of anybody's names but our own.
-                true -> {#{Self => live}, []}
+            {View, History, Clashes} = case D1#d.syncing of
+                false -> {maps:map(Place, maps:without(Lost, V#{Self => live})), lists:sublist([{Old, Max} | H], ?HISTORY), D1#d.clashes};
+                %% What we have is neither all of that log nor all of anybody's names but our own; nor what they clash with.
+                true -> {#{Self => live}, [], #{}}
             end,
             S2 = S1#s{role = coord, lead = Self, cand = undefined, suspect = undefined, tries = 0, shut_out = undefined, again = sderl_core_write:open(S1#s.sessions),
-                      d = D1#d{epoch = E, lineage = E, view = View, syncing = false, history = History}},
+                      d = D1#d{epoch = E, lineage = E, view = View, syncing = false, history = History, clashes = Clashes}},
             Others = [N || N <- Joined, N =/= Self, is_map_key(N, View)],
             Info = (lead_info(S2))#{prev => Old},
             S3 = lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S2, Others),
@@ -220,7 +220,7 @@ finish(#s{cand = #cand{epoch = E, joined = J, alone = Alone}, num = Mine, self =
             %% Our own table may have been on the way to become whole: what we know to be gone goes.
             Tombs = [{tombs, maps:with([Self], D1#d.tomb)} || D1#d.syncing],
             %% What was not decided is asked again.
-            Open = [{resolve, Name, A, B} || Name := {A, B} <- maps:iterator(D1#d.clashes, ordered)],
+            Open = [{resolve, Name, A, B} || Name := {A, B} <- maps:iterator(Clashes, ordered)],
             S4 = S3#s{flight = #flight{num = Max, wait = Others, since = Now, origins = Origins, then = Open},
                       specials = [rehome, {view, sderl_membership:members(Mem) -- maps:keys(View)} | Tombs]},
             S5 = sderl_core_write:view_events(V, View, event(coordinator_changed,
