@@ -330,6 +330,9 @@ gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Min
 %% followers that wait for it, a follower a batch that waits for its acknowledgement, and names
 %% without a home. It is ordered as if a client had asked for it; meanwhile we are told again.
 %% Nobody waits for an orphan whose own component tells it, or whose table is not whole.
+%% And no component gives itself up to one that takes its coordinator for none of its members.
+in_order(Op, Teller, #s{role = surrender, self = Self, lead = Self} = S) ->
+    in_order(Op, Teller, sderl_core_merge:resume(S));
 in_order(Op, Teller, #s{role = R, self = Self, queue = Q, out = Out, d = #d{view = V, syncing = Syncing}} = S) ->
     Others = [N || N := live <- V, N =/= Self, sderl_core:present(N, S)],
     Asked = lists:keymember(none, 1, Q) orelse (Out =/= undefined andalso lists:keymember(none, 1, element(2, Out))),
