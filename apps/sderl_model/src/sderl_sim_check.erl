@@ -436,7 +436,7 @@ together(G, A, EA, B, EB, #w{now = Now} = W) ->
         {Since, #b{began = #{EA := BeganA, EB := BeganB}}} when is_integer(Since) ->
             Apart = Now - lists:max([Since, BeganA, BeganB]),
             Left = lists:min([Apart, sderl_sim_world:undisturbed(A, W), sderl_sim_world:undisturbed(B, W)]),
-            Left =< ?MERGE_MS orelse violation(one_acknowledges, [{A, EA}, {B, EB}, {linked_since, Since}, {for_ms, Left}], W),
+            Left =< ?MERGE_MS + sderl_sim_world:slack(W) orelse violation(one_acknowledges, [{A, EA}, {B, EB}, {linked_since, Since}, {for_ms, Left}], W),
             ok;
         _ -> ok
     end.

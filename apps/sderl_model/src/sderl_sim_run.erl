@@ -68,12 +68,7 @@ finish(#w{now = Healed} = W0) ->
     W3 = until(W2#w.now + 1000, sderl_sim_settle:probe(W2#w{asking = false})),
     W4 = step_until(fun sderl_sim_settle:answered/1, W3#w.now + ?ANSWER_MS, W3),
     W5 = sderl_sim_settle:deaths(until(W4#w.now + 2000, W4)),
-    sderl_sim_settle:settled(until(W5#w.now + gone_ms(W5), W5)).
-
-%% Over slow links each message of it may take ten times as long as most do.
-gone_ms(#w{opts = Opts}) ->
-    {_, Max} = maps:get(delay, Opts, {1, 20}),
-    ?GONE_MS + 40 * max(0, Max - 20).
+    sderl_sim_settle:settled(until(W5#w.now + ?GONE_MS + sderl_sim_world:slack(W5), W5)).
 
 step_until(Done, Deadline, #w{now = Now} = W) ->
     case Now >= Deadline orelse Done(W) of

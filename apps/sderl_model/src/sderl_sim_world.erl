@@ -13,7 +13,7 @@ goes in the order of the names, since these are anybody's.
 """.
 -include("sderl_sim.hrl").
 
--export([new/2, names/2, in_order/1, now_ms/1]).
+-export([new/2, names/2, in_order/1, now_ms/1, slack/1]).
 -export([rnd/3, chance/2, pick/2, at/3, in/3, until/3]).
 -export([node/2, keep/2, member/3, keep/4, seen/3, state/3, rows/3, process/4, up/2, undisturbed/2, touch/2]).
 -export([all/1, nodes_of/2, groups/1, live_members/2, coordinators/2, alive/2, pid/2, life_of/1]).
@@ -55,6 +55,15 @@ in_order(Names) -> length(Names) =< 32 andalso maps:keys(maps:from_keys(Names, [
 -doc "The simulated time.".
 -spec now_ms(#w{}) -> integer().
 now_ms(#w{now = T}) -> T.
+
+-doc """
+How much longer than usual something may take that needs a few messages, ms: over slow links one in fifty takes ten
+times as long as the slowest of the others.
+""".
+-spec slack(#w{}) -> non_neg_integer().
+slack(#w{opts = Opts}) ->
+    {_, Max} = maps:get(delay, Opts, {1, 20}),
+    40 * max(0, Max - 20).
 
 %% ---------------------------------------------------------------- dice
 
