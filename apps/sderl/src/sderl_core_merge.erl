@@ -338,13 +338,16 @@ adopted(E, Num, #{sync := Id, sessions := Sess0, history := H, view := V, mem :=
     S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sess}, sderl_core:save(S2)))),
     sderl_core_write:membership(M, S3).
 
-%% A snapshot brings the sessions first. Should it end before its rows, the list of ours that is out and that our own log
-%% had not is none that was done, and of what it did some may have come.
+%% A snapshot brings the sessions first. Should it end before its rows, the list of ours that is out is open where our own
+%% log and that one differ on it: of what it did some may have come already, or be left of a tail that was discarded.
 undone(Sess, #s{self = Self, out = {R, _}, sessions = Own, d = #d{sid = Sid}}) ->
-    case {Sess, Own} of
-        {_, #{Self := {Sid, R, _}}} -> Sess;
-        {#{Self := {Sid, R, _}}, _} -> Sess#{Self := {Sid, R - 1, again}};
-        _ -> Sess
+    Had = fun(#{Self := {Of, Last, _}}) when Of =:= Sid, Last =:= R -> all;
+             (#{Self := {Of, _, again}}) when Of =:= Sid -> some;
+             (_) -> none
+          end,
+    case {Had(Sess), Had(Own)} of
+        {Same, Same} when Same =/= some -> Sess;
+        _ -> Sess#{Self => {Sid, R - 1, again}}
     end;
 undone(Sess, _) -> Sess.
 

@@ -296,7 +296,9 @@ left_out(removed, #s{self = Self, abroad = true, out = {R, List}, sessions = Ses
             %% (That we are no member any more is so.)
             {Settled, Open} = lists:partition(fun({_, Op}) -> settles(Op, Self) end, List),
             Unknown = [{F, unknown} || {F, _} <- Open, F =/= none],
-            leave(removed, fx({replies, Unknown}, S#s{sessions = maps:remove(Self, Sess), mine = undefined, out = {R, Settled}}))
+            %% (Who saw our predecessor die asks again, in this very step.)
+            leave(removed, fx({replies, Unknown}, S#s{sessions = maps:remove(Self, Sess), mine = undefined, out = {R, Settled},
+                                                      old = {answered, Unknown}}))
     end;
 left_out(Why, S) -> leave(Why, S).
 
