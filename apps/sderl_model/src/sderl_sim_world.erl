@@ -62,8 +62,10 @@ times as long as the slowest of the others.
 """.
 -spec slack(#w{}) -> non_neg_integer().
 slack(#w{opts = Opts}) ->
-    {_, Max} = maps:get(delay, Opts, {1, 20}),
-    40 * max(0, Max - 20).
+    case Opts of
+        #{delay := {_, Max}} when is_integer(Max), Max > 20 -> 40 * (Max - 20);
+        _ -> 0
+    end.
 
 %% ---------------------------------------------------------------- dice
 
