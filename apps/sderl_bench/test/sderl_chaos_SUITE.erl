@@ -169,6 +169,15 @@ service_ends(_) ->
         ?assertMatch([[_], [_]], agents(Fleet, Nodes)),
         exit(Killed, kill),
         no_agents(Fleet, Nodes),
+        %% A node that stood still for longer than the lease is used again, with the old agent or a new one.
+        {ok, Longer} = start(Fleet, Nodes, Options),
+        ok = sderl_fleet:suspend(Fleet, B),
+        ok = sderl_fleet:await(fun() -> [B] =:= maps:get(silent, sderl_chaos:status(Longer)) end, ?WAIT_MS),
+        ok = sderl_fleet:resume(Fleet, B),
+        ok = sderl_fleet:await(fun() -> [] =:= maps:get(silent, sderl_chaos:status(Longer)) end, ?WAIT_MS),
+        ?assertMatch([[_], [_]], agents(Fleet, Nodes)),
+        {ok, _} = sderl_chaos:stop(Longer),
+        no_agents(Fleet, Nodes),
         %% A node that cannot be reached: none is left on the others.
         ok = sderl_fleet:kill(Fleet, B),
         {error, {not_reached, [{B, _}]}} = start(Fleet, Nodes, Options),

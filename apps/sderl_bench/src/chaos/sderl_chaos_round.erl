@@ -72,24 +72,14 @@ refresh(#{away := Away, agents := Agents, settings := #{call := Call}}) ->
     Answers = sderl_chaos_reach:at_once(Nodes, fun(Node) -> sderl_chaos_reach:beat(Call, Node, maps:get(Node, Agents), []) end, {error, timeout}),
     lists:append([Reports || {_, {ok, Reports}} <- Answers]).
 
-%% Until no draw has a question any more; all questions of the same kind go out together.
+%% Until no draw has a question any more; the questions of all draws go out together.
 ask(View, Draws, Problems) ->
-    Wanted = lists:usort([{Node, Target} || D <- Draws, {ask, Target, Nodes} <- [sderl_chaos_plan:wants(D)], Node <- Nodes]),
-    case [D || D <- Draws, is_asking(D)] of
+    case [{Target, Nodes} || D <- Draws, {ask, Target, Nodes} <- [sderl_chaos_plan:wants(D)]] of
         [] ->
             {Draws, Problems};
-        _ ->
-            {Counts, More} = look(View, Wanted),
-            Answered = [answered(D, Counts) || D <- Draws],
-            ask(View, Answered, More ++ Problems)
-    end.
-
-is_asking(Draw) -> element(1, wanted(Draw)) =:= ask.
-
-wanted(Draw) ->
-    case sderl_chaos_plan:wants(Draw) of
-        nothing -> {nothing};
-        Want -> Want
+        Asking ->
+            {Counts, More} = look(View, lists:usort([{Node, Target} || {Target, Nodes} <- Asking, Node <- Nodes])),
+            ask(View, [answered(D, Counts) || D <- Draws], More ++ Problems)
     end.
 
 answered(Draw, Counts) ->
