@@ -260,6 +260,9 @@ outcome(Ended) ->
         missing => [],
         clients_left => 0,
         rows_left => 0,
+        processes_left => 0,
+        kills_skipped => #{},
+        kill_problems => [],
         names_left => 0
     }.
 

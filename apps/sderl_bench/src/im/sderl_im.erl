@@ -31,8 +31,9 @@ Both are the same program but for the groups. Traffic is as published (`m:sderl_
 | `recovery_ms` | `p50`, `p99`, `max`: from a kill until the thing was back, sessions left out, which do not come back |
 | `recovery_ms_by_class` | the same for each class |
 | `not_back` | things that were not back in the end |
-| `names_missing` | names that were not there after the last kill's recovery |
-| `clients_left`, `rows_left`, `names_left` | after the end: clients that could not log out, rows in databases, registered names |
+| `kills_skipped`, `kill_problems` | kills that were due and did not come about, by reason; what went wrong with any (`t:sderl_chaos:status/0`) |
+| `names_missing` | names that after the last kill's recovery were not there, or not the same on all nodes that share them |
+| `clients_left`, `rows_left`, `processes_left`, `names_left` | after the end: clients that could not log out, rows in databases, client monitors and sessions, registered names |
 | `timeline` | for each second `t_s`, messages `delivered`, `kills` |
 | others | as in `m:sderl_bench_meter`, of all nodes, in the measured time; `..._per_op` for each message delivered in it |
 
@@ -134,7 +135,7 @@ metrics(#{results := Results, usage := Usage, kills := Kills, began_us := Began}
     lists:foldl(fun maps:merge/2, Used, [
         Counted,
         recovery(Kills),
-        maps:with([clients_left, rows_left, names_left], Outcome),
+        maps:with([kills_skipped, kill_problems, clients_left, rows_left, processes_left, names_left], Outcome),
         #{
             delivered_per_min => 60 * InTime / Seconds,
             qos_pct => case Sent of 0 -> undefined; _ -> 100 * Below / Sent end,

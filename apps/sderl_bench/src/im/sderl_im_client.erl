@@ -266,10 +266,11 @@ handle_info({session_lost, Session, Pid}, #c{chats = Chats} = C) ->
         #{Session := #chat{pid = Pid}} -> {noreply, ended(Session, lost, C)};
         #{} -> {noreply, C}
     end;
-%% The one before died.
-handle_info({monitor, Pid}, #c{conf = Conf, chats = Chats} = C) ->
+%% The one before died. Or nobody knows of it: the database that made it died before it had told its replica.
+handle_info({monitor, Pid}, #c{conf = Conf, monitor = Before, chats = Chats} = C) ->
     Open = #{Session => SessionPid || Session := #chat{pid = SessionPid, state = open} <- Chats},
     ok = sderl_im_net:to(Conf, Pid, {chats, Open}),
+    _ = is_pid(Before) andalso Before =/= Pid andalso sderl_im_net:to(Conf, Before, replaced),
     {noreply, C#c{monitor = Pid}};
 handle_info(_, C) ->
     {noreply, C}.

@@ -6,7 +6,8 @@ The nodes of a messenger, and one run on them.
 The program at hand is no node of them: what it does goes over the fleet's control channel and adds no link.
 """.
 
--export([plan/2, start/2, stop/2, on/3, conf/2, names/2]).
+-export([plan/2, start/2, stop/2, on/3, conf/2]).
+-export([names/1, names_left/1, processes/0]).
 -export_type([params/0, outcome/0]).
 
 -doc "As of `sderl_im:run/2`, complete.".
@@ -28,17 +29,19 @@ The program at hand is no node of them: what it does goes over the fleet's contr
 }.
 
 -doc """
-`results` of each client node; `kills` of chaos; `left`: what was there that should not be, after the end: clients that could not log out, rows in databases,
-names; `missing`: names that were not there when chaos had ended.
+`results` of each client node; `kills` of chaos; `missing`: names that were not there when chaos had ended; what was left after the end.
 """.
 -type outcome() :: #{
     results := [sderl_im_traffic:result()],
     usage := sderl_bench_meter:usage(),
     kills := [map()],
+    kills_skipped := #{atom() => non_neg_integer()},
+    kill_problems := [binary()],
     began_us := integer(),
     missing := [term()],
     clients_left := non_neg_integer(),
     rows_left := non_neg_integer(),
+    processes_left := non_neg_integer(),
     names_left := non_neg_integer() | undefined
 }.
 
@@ -116,25 +119,32 @@ ready(Fleet, Conf) ->
     end.
 
 missing(Fleet, Conf) ->
-    Nodes = [Node || {Node, {Kind, _}} <- sderl_im_layout:roles(Conf), Kind =/= clients],
-    There = [Role || {_, {ok, Roles}} <- sderl_fleet:multicall(Fleet, Nodes, ?MODULE, names, [Conf, ready], ?CALL_MS), Role <- Roles],
-    sderl_im_layout:named(Conf) -- There.
-
--doc """
-Runs on a node. `ready`: the names that processes of this node have and that lead to them here, and the processes are ready; `left`: names of the messenger that this node
-knows of.
-""".
--spec names(sderl_im_layout:conf(), ready | left) -> [term()].
-names(Conf, ready) ->
+    Answers = [Answer || {_, {ok, Answer}} <- sderl_fleet:multicall(Fleet, sderl_fleet:nodes(Fleet), ?MODULE, names, [Conf], ?CALL_MS)],
+    There = maps:from_list([Name || {Ready, _} <- Answers, Name <- Ready]),
+    Seen = lists:usort([Name || {_, Known} <- Answers, Name <- Known]),
     [
         Role
-     || Class <- [clients, chats, server, router],
-        {Role, Pid} <- sderl_im_find:find(Class),
-        sderl_im_net:whereis(Conf, Role) =:= Pid
-    ];
-names(#{mode := rd}, left) ->
+     || Role <- sderl_im_layout:named(Conf),
+        [Pid || {R, Pid} <- Seen, R =:= Role] =/= [maps:get(Role, There, none)]
+    ].
+
+-doc "Runs on a node: the processes of this node that are ready; and of all names that this node shares, the processes that they lead to here.".
+-spec names(sderl_im_layout:conf()) -> {Ready :: [{sderl_im_layout:role(), pid()}], Seen :: [{sderl_im_layout:role(), pid() | undefined}]}.
+names(#{mode := Mode} = Conf) ->
+    Groups = case Mode of rd -> [global]; rsd -> [Group || {Group, _} <- s_group:own_s_groups()] end,
+    {
+        [Found || Class <- [clients, chats, server, router], Found <- sderl_im_find:find(Class)],
+        [
+            {Role, sderl_im_net:whereis(Conf, Role)}
+         || Role <- sderl_im_layout:named(Conf), {Group, _} <- [sderl_im_layout:name(Conf, Role)], lists:member(Group, Groups)
+        ]
+    }.
+
+-doc "Runs on a node: names of the messenger that this node knows of.".
+-spec names_left(sderl_im_layout:conf()) -> [term()].
+names_left(#{mode := rd}) ->
     [Name || {sderl_im, _} = Name <- global:registered_names()];
-names(#{mode := rsd}, left) ->
+names_left(#{mode := rsd}) ->
     [Name || {Group, _} <- s_group:own_s_groups(), {_, _} = Name <- s_group:registered_names({s_group, Group})].
 
 -doc "Stops routers, servers and clients; what is left of their names after a moment.".
@@ -145,7 +155,7 @@ stop(Fleet, #{clients := Clients} = Conf) ->
     _ = sderl_fleet:multicall(Fleet, [N || N <- ClientNodes, lists:member(N, Nodes)], sderl_im_traffic, stop, [], ?CALL_MS),
     _ = sderl_fleet:multicall(Fleet, Nodes -- ClientNodes, sderl_im_sup, stop, [], ?CALL_MS),
     Left = fun() ->
-        length(lists:usort([Name || {_, {ok, Names}} <- sderl_fleet:multicall(Fleet, Nodes, ?MODULE, names, [Conf, left], ?CALL_MS), Name <- Names]))
+        length(lists:usort([Name || {_, {ok, Names}} <- sderl_fleet:multicall(Fleet, Nodes, ?MODULE, names_left, [Conf], ?CALL_MS), Name <- Names]))
     end,
     case sderl_fleet:await(fun() -> case Left() of 0 -> true; Count -> {left, Count} end end, ?LEFT_MS) of
         ok -> 0;
@@ -197,7 +207,7 @@ talk(Fleet, Conf, #{seconds := Seconds, warmup_s := WarmupS, monitoring := Monit
             {Node, case Answer of {ok, ok} -> ok; Other -> {error, Other} end}
          || {Node, Answer} <- sderl_fleet:multicall(Fleet, Clients, sderl_im_traffic, go, [FromUs, FromUs + 1_000_000 * Seconds], ?CALL_MS)
         ]),
-        {Kills, Usage} = sderl_progress:during([Label, ": conversations"], Until - Now, fun() ->
+        {{Kills, Status}, Usage} = sderl_progress:during([Label, ": conversations"], Until - Now, fun() ->
             ok = sleep_until(From),
             All = sderl_fleet:nodes(Fleet),
             sderl_bench_meter:around(Fleet, All, fun() ->
@@ -216,8 +226,16 @@ talk(Fleet, Conf, #{seconds := Seconds, warmup_s := WarmupS, monitoring := Monit
         ],
         Left = lists:sum([Count || {_, {ok, Count}} <- sderl_fleet:multicall(Fleet, Clients, sderl_im_traffic, leave, [], ?LONG_MS)]),
         {ok, #{
-            results => Results, usage => Usage, kills => Kills, began_us => FromUs, missing => Missing, clients_left => Left,
-            rows_left => rows(Fleet, Conf)
+            results => Results,
+            usage => Usage,
+            kills => Kills,
+            kills_skipped => maps:get(skipped, Status, #{}),
+            kill_problems => [unicode:characters_to_binary(io_lib:format("~0tP", [Problem, 20])) || Problem <- maps:get(problems, Status, [])],
+            began_us => FromUs,
+            missing => Missing,
+            clients_left => Left,
+            rows_left => rows(Fleet, Conf),
+            processes_left => processes(Fleet, Conf)
         }}
     end.
 
@@ -231,7 +249,7 @@ shares(Nodes, #{clients := Count, client_nodes := K} = Params) ->
 
 chaos(_, _, #{chaos := none}, Until) ->
     ok = sleep_until(Until),
-    [];
+    {[], #{}};
 chaos(Fleet, Conf, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed, seconds := Seconds}, Until) ->
     Options = #{
         nodes => [Node || {Node, {Kind, _}} <- sderl_im_layout:roles(Conf), Kind =/= clients],
@@ -245,24 +263,37 @@ chaos(Fleet, Conf, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed, seco
     case sderl_chaos:start(Options) of
         {ok, Service} ->
             ok = sleep_until(Until),
+            Status = sderl_chaos:status(Service),
             {ok, Kills} = sderl_chaos:stop(Service, ?BACK_MS),
-            Kills;
+            {Kills, Status};
         {error, Reason} ->
             throw({?MODULE, {chaos, Reason}})
     end.
 
 %% When all clients have logged out there is nothing in the databases. (Sessions take themselves out after they have told the clients.)
 rows(Fleet, Conf) ->
-    Count = fun() ->
-        lists:sum([
+    at_last(fun() ->
+        [
             Rows
          || {database, _, K, _} = Role <- sderl_im_layout:named(Conf),
             {ok, Rows} <- [on_node(Fleet, map_get(K, map_get(servers, Conf)), sderl_im_net, call, [Conf, Role, rows, 5000], ?CALL_MS)]
-        ])
-    end,
-    case sderl_fleet:await(fun() -> case Count() of 0 -> true; Rows -> {left, Rows} end end, ?LEFT_MS) of
+        ]
+    end).
+
+processes(Fleet, #{servers := Servers}) ->
+    at_last(fun() ->
+        [Count || {_, {ok, Count}} <- sderl_fleet:multicall(Fleet, maps:values(Servers), ?MODULE, processes, [], ?CALL_MS)]
+    end).
+
+-doc "Runs on a server's node: how many client monitors and sessions there are.".
+-spec processes() -> non_neg_integer().
+processes() -> length(sderl_im_sup:children(monitors)) + length(sderl_im_sup:children(sessions)).
+
+%% The sum, which should soon be nothing.
+at_last(Counts) ->
+    case sderl_fleet:await(fun() -> lists:sum(Counts()) =:= 0 end, ?LEFT_MS) of
         ok -> 0;
-        {error, _} -> Count()
+        {error, _} -> lists:sum(Counts())
     end.
 
 sleep_until(At) ->

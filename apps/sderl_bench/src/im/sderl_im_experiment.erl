@@ -89,7 +89,7 @@ each(Option, What, Text, Known) ->
     end.
 
 speed(#{speed := Text}) ->
-    case reals("--speed", Text, 0.001, 100_000) of
+    case reals("--speed", Text, 0.1, 100_000) of
         {ok, [Speed]} -> {ok, Speed};
         {ok, _} -> {error, "--speed takes one number"};
         Error -> Error
@@ -206,12 +206,15 @@ verdict(Runs) ->
             {names_missing, "names did not come back"},
             {clients_left, "clients could not log out"},
             {rows_left, "rows were left in the databases"},
+            {processes_left, "client monitors and sessions were left"},
             {names_left, "names were left"}
         ],
         Count <- [maps:get(Key, Metrics)],
         Count =/= 0
     ],
+    Idle = [Mode || #{params := #{mode := Mode, chaos := #{}}, metrics := #{kills := 0}} <- Runs],
     case Wrong of
+        [] when Idle =/= [] -> {error, io_lib:format("~ts: nothing was killed; give more --seconds, or less --chaos-every-ms", [hd(Idle)])};
         [] -> ok;
         [{Mode, Text, undefined} | _] -> {error, io_lib:format("~ts: whether ~ts is not known: a node did not answer", [Mode, Text])};
         [{Mode, Text, Count} | _] -> {error, io_lib:format("~ts: ~w ~ts", [Mode, Count, Text])}

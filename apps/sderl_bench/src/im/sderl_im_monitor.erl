@@ -89,6 +89,8 @@ handle_info({chats, Of}, #m{chats = Chats} = M) ->
     {noreply, M#m{chats = maps:merge(Of, Chats)}};
 handle_info(over, M) ->
     {stop, normal, end_chats(M)};
+handle_info(replaced, M) ->
+    {stop, normal, M};
 handle_info({gone, Node}, #m{conf = Conf, client = Client, pid = Pid} = M) when node(Pid) =:= Node ->
     _ = sderl_im_clients:remove(Conf, Client, Pid),
     {stop, normal, end_chats(M)};
