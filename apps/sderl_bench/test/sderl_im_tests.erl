@@ -296,6 +296,7 @@ wrong_options_test_() ->
             {["--speed", "0"], "--speed: \"0\" is no number"},
             {["--speed", "1,2"], "--speed takes one number"},
             {["--chaos-every-ms", "-1"], "--chaos-every-ms: \"-1\""},
+            {["--chaos-every-ms", "6000", "--seconds", "5"], "the first kill would be after the end"},
             {["--chaos-classes", "nothing"], "there is no choice \"nothing\"; there are all, databases"},
             {["--chaos-classes", "all,databases"], "--chaos-classes takes one choice"},
             {["--seconds", "0"], "--seconds must be at least 1"},
@@ -305,6 +306,10 @@ wrong_options_test_() ->
             {["--servers", "9000"], "memory"}
         ]
     ].
+
+ramp_test() ->
+    %% 5 generators on the larger node, 100 ms apart, twice as fast.
+    ?assertEqual(0.25, sderl_im:ramp_s(#{clients => 19, client_nodes => 2, speed => 2})).
 
 %% What is not possible is said before any node is started.
 impossible_test() ->

@@ -40,12 +40,12 @@ Both are the same program but for the groups. Traffic is as published (`m:sderl_
 Source: RD-IM and RSD-IM of the RELEASE project; Chechina et al., *Evaluating Scalable Distributed Erlang*, IEEE TPDS 2017, section 5.4.
 """.
 
--export([run/2, defaults/0, modes/0, text/1, metrics/2]).
+-export([run/2, defaults/0, modes/0, ramp_s/1, text/1, metrics/2]).
 -export_type([params/0, metrics/0]).
 
 -doc """
 `servers` and `routers` are nodes, at least as many servers as routers; `clients` in all, on `client_nodes` nodes, two at least on each. `speed` divides all
-waits of the published conversations. `timeout_ms`: after which a client asks again for the first time. `classes` of `chaos`: `all`, or `databases`
+waits of the published conversations; `warmup_s` should not be less than `ramp_s/1`. `timeout_ms`: after which a client asks again for the first time. `classes` of `chaos`: `all`, or `databases`
 alone. `monitoring`: whether all nodes are watched meanwhile, `m:sderl_bench_watch`. What is left out has the value of `defaults/0`.
 """.
 -type params() :: #{
@@ -117,6 +117,14 @@ run(Given, Label) ->
 possible(#{servers := Servers, routers := Routers}) when Servers < Routers -> {error, {im, {too_few_servers, Servers, Routers}}};
 possible(#{clients := Clients, client_nodes := Nodes}) when Clients < 2 * Nodes -> {error, {im, {too_few_clients, Clients, Nodes}}};
 possible(_) -> ok.
+
+-doc """
+How many seconds it takes until all conversations have begun, as they do one after the other on each node: with a shorter `warmup_s` the load
+still grows while it is measured.
+""".
+-spec ramp_s(#{clients := pos_integer(), client_nodes := pos_integer(), speed := number(), atom() => term()}) -> float().
+ramp_s(#{clients := Clients, client_nodes := Nodes, speed := Speed}) ->
+    ceil(Clients / Nodes) div 2 * sderl_im_traffic:stagger_ms() / 1000 / Speed.
 
 -doc "Pure: the metrics of a run.".
 -spec metrics(sderl_im_cluster:outcome(), params()) -> metrics().

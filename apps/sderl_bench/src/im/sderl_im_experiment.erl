@@ -45,7 +45,13 @@ command() ->
                 option(chaos_classes, "CLASSES", string, "all", "what is killed: all, or databases alone"),
                 option(timeout_ms, "MS", integer, 1000, "after it a client asks again, then after twice as long"),
                 option(seed, "N", integer, 1, "of conversations and kills")
-            ] ++ [Option || #{name := Name} = Option <- sderl_bench_series:options(#{nodes => "", repeat => 1}), Name =/= nodes] ++
+            ] ++ [Option || #{name := Name} = Option <- sderl_bench_series:options(#{nodes => "", repeat => 1}), Name =/= nodes, Name =/= compare] ++
+            [
+                #{
+                    name => compare, long => "-compare", type => boolean, default => false,
+                    help => {"[--compare]", ["both modes, and what is run with kills also without"]}
+                }
+            ] ++
             [sderl_bench_experiment:json_option()]
     }.
 
@@ -66,6 +72,7 @@ check(#{mode := Modes, servers := Servers, chaos_every_ms := Every, chaos_classe
         ),
         {ok, Speed} ?= speed(Options),
         ok ?= enough(Options, ServerList),
+        ok ?= soon_enough(Options, lists:max(EveryList)),
         ok ?= fits(Options, lists:max(ServerList)),
         {ok, Options#{
             mode := case Compare of true -> sderl_im:modes(); false -> ModeList end,
@@ -102,6 +109,11 @@ enough(#{routers := Routers, clients := Clients, client_nodes := Nodes}, Servers
         _ -> ok
     end.
 
+soon_enough(#{seconds := Seconds}, Every) when Every > 1000 * Seconds ->
+    {error, io_lib:format("--chaos-every-ms ~w: the first kill would be after the end; give more than --seconds ~w", [Every, Seconds])};
+soon_enough(_, _) ->
+    ok.
+
 fits(#{routers := Routers, client_nodes := Clients}, Servers) ->
     case sderl_fleet:fits(Routers + Clients + Servers) of
         ok -> ok;
@@ -126,8 +138,19 @@ run(#{repeat := Repeat} = Options, Output) ->
                 {ok, Metrics}
             end
         end,
+        ok = sderl_bench_output:say(Output, growing(Options)),
         {ok, All} ?= sderl_bench_series:run(im, points(Options), Repeat, Run, Show, Output),
         verdict(All)
+    end.
+
+growing(#{warmup := Warmup} = Options) ->
+    case sderl_im:ramp_s(Options) of
+        Ramp when Ramp > Warmup ->
+            io_lib:format("Conversations begin one after the other, for ~ts s; --warmup is ~w s: what is measured grows at first.\n", [
+                sderl_bench_table:number(Ramp), Warmup
+            ]);
+        _ ->
+            ""
     end.
 
 kills(#{chaos := none}) -> "";

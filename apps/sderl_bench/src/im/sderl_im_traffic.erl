@@ -10,7 +10,7 @@ At the end of a conversation a generator waits until all is acknowledged, and th
 
 -behaviour(gen_server).
 
--export([start/3, go/2, finish/0, leave/0, stop/0]).
+-export([start/3, go/2, finish/0, leave/0, stop/0, stagger_ms/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([params/0, ended/0, result/0]).
 
@@ -93,6 +93,10 @@ stop() ->
     catch
         exit:_ -> ok
     end.
+
+-doc "Between the starts of two generators of a node, before it is divided by the speed.".
+-spec stagger_ms() -> pos_integer().
+stagger_ms() -> ?STAGGER_MS.
 
 -doc false.
 -spec init(term()) -> {ok, #t{}} | {stop, term()}.
