@@ -193,44 +193,34 @@ colonies_test() ->
 
 %% A colony that dies ends the run, and the others end with it.
 dies_test() ->
-    Before = processes(),
-    Conf = #{
-        instance => (golden())#{p := not_a_tuple}, options => ?O:defaults(), engine => ?P, colonies => 3, global_iterations => 1,
-        local_iterations => 1, seed => 1
-    },
-    #{level := Level} = logger:get_primary_config(),
-    ok = logger:set_primary_config(level, none),
-    try
-        ?assertExit({colony, _}, sderl_aco_smp:run(Conf))
-    after
-        ok = logger:set_primary_config(level, Level)
-    end,
-    gone(processes() -- Before).
+    {Before, Caller, Monitor} = endless(),
+    [Colony | _] = (processes() -- Before) -- [Caller],
+    true = exit(Colony, kill),
+    receive {'DOWN', Monitor, process, Caller, Reason} -> ?assertEqual({colony, killed}, Reason) end,
+    gone(processes() -- Before),
+    ?assertEqual(undefined, sderl_aco_smp:rounds()).
 
 %% The caller ends while the colonies run.
 caller_test() ->
-    Before = processes(),
-    {Caller, Monitor} = spawn_monitor(fun() ->
-        sderl_aco_smp:run(#{
-            instance => golden(), options => ?O:defaults(), engine => ?C, colonies => 3, global_iterations => 1_000_000_000, local_iterations => 1,
-            seed => 1
-        })
-    end),
-    ok = sderl_fleet:await(fun() -> is_integer(sderl_aco_smp:rounds()) andalso sderl_aco_smp:rounds() > 2 end, 10_000),
+    {Before, Caller, Monitor} = endless(),
     true = exit(Caller, kill),
     receive {'DOWN', Monitor, process, Caller, killed} -> ok end,
     gone(processes() -- Before),
     persistent_term:erase(sderl_aco_smp).
 
-gone(Pids) ->
-    Monitors = [monitor(process, Pid) || Pid <- Pids, proc_lib:get_label(Pid) =/= undefined orelse is_colony(Pid)],
-    [receive {'DOWN', Monitor, process, _, _} -> ok after 10_000 -> error({left, Pids}) end || Monitor <- Monitors].
+endless() ->
+    Before = processes(),
+    Conf = #{
+        instance => golden(), options => ?O:defaults(), engine => ?C, colonies => 3, global_iterations => 1_000_000_000, local_iterations => 1,
+        seed => 1
+    },
+    {Caller, Monitor} = spawn_monitor(fun() -> sderl_aco_smp:run(Conf) end),
+    ok = sderl_fleet:await(fun() -> is_integer(sderl_aco_smp:rounds()) andalso sderl_aco_smp:rounds() > 2 end, 10_000),
+    {Before, Caller, Monitor}.
 
-is_colony(Pid) ->
-    case process_info(Pid, initial_call) of
-        {initial_call, {erlang, apply, 2}} -> true;
-        _ -> false
-    end.
+gone(Pids) ->
+    Monitors = [monitor(process, Pid) || Pid <- Pids],
+    [receive {'DOWN', Monitor, process, _, _} -> ok after 10_000 -> error({left, Pids}) end || Monitor <- Monitors].
 
 %% Instances
 

@@ -42,7 +42,10 @@ size_of_name(Name) ->
 
 -doc "The name of what is in a file: that of the file, without `.txt`.".
 -spec name(file:filename()) -> binary().
-name(File) -> unicode:characters_to_binary(filename:basename(File, ".txt")).
+name(File) ->
+    Name = unicode:characters_to_binary(filename:basename(File, ".txt")),
+    true = is_binary(Name),
+    Name.
 
 -doc "All words of a text with their lines.".
 -spec words(binary()) -> [{binary(), Line :: pos_integer()}].

@@ -159,7 +159,7 @@ standard(N, #{each := Each, seed := Seed}) ->
 -spec tardiness(instance(), [job()]) -> Cost :: non_neg_integer().
 tardiness(#{p := P, w := W, d := D}, Jobs) -> tardiness(Jobs, 0, 0, P, W, D).
 
-tardiness([], _, Cost, _, _, _) ->
+tardiness([], _, Cost, _, _, _) when is_integer(Cost), Cost >= 0 ->
     Cost;
 tardiness([J | Jobs], T, Cost, P, W, D) ->
     Done = T + element(J, P),

@@ -37,8 +37,8 @@ Starting points and what came of them are remembered, as a colony comes to send 
     LateWeight :: non_neg_integer(),
     Costs :: non_neg_integer()
 }.
-%% What it changes the cost by, the position of the job that goes, and where it goes.
--type found() :: {Change :: neg_integer() | 0, From :: pos_integer(), To :: pos_integer()}.
+%% What it changes the cost by, the position of the job that goes, and where it goes; 0 for none.
+-type found() :: {Change :: neg_integer() | 0, From :: non_neg_integer(), To :: non_neg_integer()}.
 
 -define(REMEMBERED, 200).
 
