@@ -81,6 +81,25 @@ run(Variant, Nodes, P, More, Break) ->
     {Outcome, _} = run_counted(Variant, Nodes, P, More, Break),
     Outcome.
 
+%% What people read names who and where.
+text_test_() ->
+    [
+        ?_assertMatch({match, _}, re:run(sderl_bench_reason:text({aco, Reason}), Wanted))
+     || {Reason, Wanted} <- [
+            {{died, {supervisor, {colony, 3}}, n1, killed}, "the supervisor of colony node 3 on n1 died: killed"},
+            {{died, {supervisor, {2, 1}}, n1, killed}, "the supervisor of node 1 of level 2"},
+            {{died, {submaster, 1, 2, 3}, n1, killed}, "submaster 3 on node 2 of level 1 on n1"},
+            {{died, starter, n0, killed}, "the starter on n0"},
+            {{died, master, n1, killed}, "the master on n1"},
+            {{node_down, n1}, "node n1 went down"},
+            {{silent, [n1, n2], 7}, "not done in 7 s.*n1, n2"},
+            {{too_few_colonies, 3, 4}, "4 nodes for colonies and only 3"},
+            {{wrong_cost, 1, 2}, "costs 1, and not 2|costs 2, and not 1"},
+            {{no_permutation, [1, 1]}, "does not have each job once"},
+            {{no_recovery, ml}, "ml has no recovery"}
+        ]
+    ].
+
 %% A run, and beside it something that breaks it.
 run_counted(Variant, Nodes, P, More, Break) ->
     #{used := Used, colony_nodes := K} = Shape = sderl_aco_tree:shape(Variant, Nodes, P, infinity),

@@ -50,7 +50,7 @@ Source: ACO of the RELEASE project; Chechina et al. (2017).
 
 -doc """
 Parameters of the colonies are those of `m:sderl_aco_options`; `heuristic` is `mixed` too in `tl`: `mdd` on the first half of the nodes, `au` on the
-others. `nodes`: all nodes of the run (not `plain`, `smp`: one). `degree`: processes of a submaster's node. `colonies`: in all; in `tl` to `sr` one a
+others. `nodes`: those of the run but the starter's (`plain`, `smp`: one). `degree`: processes of a submaster's node. `colonies`: in all; in `tl` to `sr` one a
 colony node without it. `repl`: how often each message between levels is sent (`tl` to `sr`). `chaos`: every so many ms one process of the run is killed on
 every node (`gr`, `sr`). `timeout_s`: a run that takes longer is given up. What is missing has its default.
 """.

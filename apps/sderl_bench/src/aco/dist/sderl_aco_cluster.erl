@@ -69,14 +69,13 @@ all of its processes are gone.
     names_left := non_neg_integer()
 }.
 
--define(SETUP_MS, 300_000).
 -define(CALL_MS, 60_000).
 %% A node that stands still answers nothing; it is waited for when all is over.
 -define(CLEAN_MS, 15_000).
 -define(ALIVE_MS, 3000).
 %% How long what is killed last may take to be back.
 -define(BACK_MS, 10_000).
--define(NAMES_MS, 10_000).
+-define(NAMES_MS, 60_000).
 %% How long what is left may end by itself.
 -define(END_MS, 1000).
 
@@ -177,7 +176,7 @@ measured(Fleet, Params, #{run := Run} = Conf, Layout, Label) ->
     {{{Result, Kills}, UsageRun}, Usage} = sderl_bench_meter:around(Fleet, Nodes, fun() ->
         ok = needed(prepare(Params, Fleet, Layout)),
         ok = needed(on_each(Fleet, Nodes, sderl_aco_node, start, [Run])),
-        Starter = set_up(Fleet, Conf, Layout, Label),
+        Starter = set_up(Fleet, Params, Conf, Layout, Deadline, Label),
         sderl_bench_meter:around(Fleet, Nodes, fun() ->
             {Done, _Seen} = sderl_bench_watch:around(Fleet, Nodes, maps:get(monitoring, Params, off), fun() ->
                 rounds(Fleet, Params, Conf, Layout, Starter, Deadline, Label)
@@ -246,22 +245,29 @@ on_each(Fleet, Nodes, Module, Function, Args) ->
         [{Node, Answer} | _] -> {error, {Function, Node, Answer}}
     end.
 
-set_up(Fleet, Conf, #{start := Start} = Layout, Label) ->
-    sderl_progress:watching([Label, ": starting processes"], fun(Begun) -> {seconds(Begun), Begun} end, now_ms(), fun() ->
-        answer(Start, sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, start, [Conf, Layout], ?SETUP_MS), ?SETUP_MS div 1000)
+set_up(Fleet, Params, Conf, Layout, Deadline, Label) ->
+    Look = fun(Begun) -> {seconds(Begun), Begun} end,
+    sderl_progress:watching([Label, ": starting processes"], Look, now_ms(), fun() ->
+        at_starter(Fleet, Params, Layout, Deadline, start, [Conf, Layout])
     end).
+
+%% What the starter answers in time.
+at_starter(Fleet, #{timeout_s := TimeoutS}, #{start := Start} = Layout, Deadline, Function, Args) ->
+    case sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, Function, Args, max(1, Deadline - now_ms())) of
+        [{_, {ok, {ok, Answer}}}] -> Answer;
+        [{_, {ok, {error, Reason}}}] -> needed(own({error, Reason}));
+        [{_, {error, timeout}}] -> needed(own({error, late(Fleet, Layout, TimeoutS)}));
+        [{_, {error, down}}] -> needed(own({error, {node_down, Start}}));
+        [{_, {error, Reason}}] -> needed(own({error, {died, starter, Start, Reason}}))
+    end.
 
 seconds(Begun) -> io_lib:format("~w s", [(now_ms() - Begun) div 1000]).
 
-rounds(Fleet, #{timeout_s := TimeoutS} = Params, #{global_iterations := Rounds} = Conf, #{start := Start} = Layout, Starter, Deadline, Label) ->
+rounds(Fleet, Params, #{global_iterations := Rounds} = Conf, #{start := Start} = Layout, Starter, Deadline, Label) ->
     with_chaos(Fleet, Params, Conf, Layout, fun() ->
         Look = fun(Begun) -> {look(Fleet, Start, Rounds, Begun), Begun} end,
-        Left = max(1, Deadline - now_ms()),
         sderl_progress:watching(Label, Look, now_ms(), fun() ->
-            case sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, result, [Starter], Left) of
-                [{_, {error, timeout}}] -> needed(own({error, late(Fleet, Layout, TimeoutS)}));
-                Answer -> answer(Start, Answer, TimeoutS)
-            end
+            at_starter(Fleet, Params, Layout, Deadline, result, [Starter])
         end)
     end).
 
@@ -302,12 +308,6 @@ with_chaos(Fleet, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed}, #{ru
     end;
 with_chaos(_, _, _, _, Fun) ->
     {Fun(), []}.
-
-answer(_, [{_, {ok, {ok, Answer}}}], _) -> Answer;
-answer(_, [{_, {ok, {error, Reason}}}], _) -> needed(own({error, Reason}));
-answer(_, [{_, {error, timeout}}], Seconds) -> needed(own({error, {timeout, Seconds}}));
-answer(Node, [{_, {error, down}}], _) -> needed(own({error, {node_down, Node}}));
-answer(Node, [{_, {error, Reason}}], _) -> needed(own({error, {died, starter, Node, Reason}})).
 
 look(Fleet, Start, Rounds, Begun) ->
     case sderl_fleet:multicall(Fleet, [Start], sderl_aco_starter, progress, [], 1000) of
