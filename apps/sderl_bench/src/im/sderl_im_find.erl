@@ -15,7 +15,7 @@ The processes of the messenger on a node, by class: what chaos may kill, and how
 | `routing` | `{supervisor, routing}` | the router below it is there |
 
 The weights are those of the published `rhesus`: 25 % of kills for routers and their supervisors; of the others 12 parts in 60 each for the client database, the chat
-database, the supervisor of a server, and a database of processes that supervisors need no more, whose part the process `server` has;
+database, the supervisors of a server (half each for `serving` and `monitors`), and a database of processes which OTP's supervisors make superfluous, and whose part the process `server` has;
 6 each for client monitors and sessions. The supervisor of all sessions of a server is not killed: that would be to kill those.
 """.
 
