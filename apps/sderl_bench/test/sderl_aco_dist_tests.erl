@@ -57,6 +57,19 @@ no_recovery_test_() ->
      || {Variant, Class} <- [{tl, colony}, {ml, colony}, {ml, submaster}]
     ].
 
+%% What fails again and again, and is not killed, ends the run.
+failing_test_() ->
+    {setup,
+        fun() ->
+            #{level := Level} = logger:get_primary_config(),
+            ok = logger:set_primary_config(level, none),
+            Level
+        end,
+        fun(Level) -> ok = logger:set_primary_config(level, Level) end,
+        {timeout, 120, fun() ->
+            ?assertMatch({error, {died, {colony, _}, _, _}}, run(gr, 5, 2, #{heuristic => nonsense}, fun(_) -> ok end))
+        end}}.
+
 %% Answers that are sent again count once.
 repl_test() ->
     Costs = fun(More) ->

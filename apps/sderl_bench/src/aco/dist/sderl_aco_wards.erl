@@ -5,7 +5,8 @@ The processes that one process of a distributed ant colony has started and repla
 master or submaster, the master of the starter.
 
 A dead process is started again on its node. Its death is known by a monitor, the time until it is `up` again is counted by
-`m:sderl_aco_tally`: from the moment its death is known here to the moment that it is known here to serve. Where a node is gone, or what dies was
+`m:sderl_aco_tally`: from the moment its death is known here to the moment that it is known here to serve. (One whose boss dies meanwhile is not counted: the next boss
+starts it.) Where a node is gone, or what dies was
 not killed but failed again and again, that is `failed`, and without recovery every death is.
 """.
 
