@@ -166,7 +166,7 @@ special({tombs, Tomb}, {Is0, T, Dr, C0, S}) ->
         case name(Name, C1) of
             {_, _, _, Ver, _} = Row ->
                 case lists:member(Ver, Vers) of
-                    true -> {[{settle, Name, [], none} | [unmerged(Name, I) || I <- Is1]], del_row(Row, C1)};
+                    true -> {[{settle, Name, [], none} | Is1], del_row(Row, C1)};
                     false -> {Is1, C1}
                 end;
             none -> {Is1, C1}
@@ -202,7 +202,6 @@ settle(Name, A, B, Keep, Fx, Is, T, Dr, C, S) ->
     %% Its row is the last word on the name, also for a learner, to which merged rows come twice.
     {[{settle, Name, Lost, Row} | [unmerged(Name, I) || I <- Is]], [{clash_effects, Now} | T], Dr, C1, S}.
 
-%% (A learner gets merged rows once more, behind the batch: what went again in the same one is not among them.)
 unmerged(Name, {merge, Rows, Sessions}) -> {merge, lists:keydelete(Name, 1, Rows), Sessions};
 unmerged(_, Item) -> Item.
 

@@ -208,13 +208,21 @@ item({clashes, Open}, _Num, #s{d = #d{clashes = Cl} = D} = S0) ->
         false -> S;
         true -> maps:fold(fun(Name, {A, B}, X) -> fx({resolve, Name, A, B}, X) end, S, maps:iterator(Open, ordered))
     end;
+item({settle, Name, _, none}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
+    stale(Name, S#s{d = D#d{clashes = maps:remove(Name, Cl)}});
 item({settle, Name, _, Row}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
-    fresh([Row || Row =/= none], S#s{d = D#d{clashes = maps:remove(Name, Cl)}}).
+    fresh([Row], S#s{d = D#d{clashes = maps:remove(Name, Cl)}}).
 
 %% Rows that keep their version: a learner that had them before must not take them for old ones when
 %% its snapshot ends.
 fresh([_ | _] = Rows, #s{d = #d{syncing = true}} = S) -> fx({put_rows, Rows}, S);
 fresh(_, S) -> S.
+
+%% What came and went again in one batch has gone: such rows are put behind the whole of it.
+stale(Name, #s{fx = Fx, d = #d{syncing = true}} = S) ->
+    {Since, Before} = lists:splitwith(fun(E) -> element(1, E) =/= apply end, Fx),
+    S#s{fx = [case E of {put_rows, Rows} -> {put_rows, lists:keydelete(Name, 1, Rows)}; _ -> E end || E <- Since] ++ Before};
+stale(_, S) -> S.
 
 %% What subscribers and the log hear of a change of the component, on every member.
 -spec view_events(#{node() => place()}, #{node() => place()}, #s{}) -> #s{}.
