@@ -202,9 +202,10 @@ all_of_a_client_lost(#{conf := Conf} = Im, {C, _, _} = Client, Other) ->
     {ok, Session, _} = client(Im, Client, chat, [element(1, Other)]),
     ok = client(Im, Client, finish, [Session]).
 
-%% A server's node dies and comes back with nothing: its databases are those of the replicas.
+%% A server's node dies and comes back with nothing: its databases are those of the replicas. Then a router's, which is the way to
+%% its servers: what is said meanwhile arrives when it is back.
 node_rsd(_) ->
-    with(params(rsd), fun(#{fleet := Fleet, conf := #{servers := Servers} = Conf} = Im) ->
+    with((params(rsd))#{timeout_ms := 500}, fun(#{fleet := Fleet, conf := #{servers := Servers} = Conf} = Im) ->
         Clients = clients(Im),
         K = 1,
         Node = map_get(K, Servers),
@@ -228,8 +229,29 @@ node_rsd(_) ->
         ],
         talks(Im, Kept),
         Again = open(Im, hd(On), hd(Off)),
-        talks(Im, Again)
+        talks(Im, Again),
+        router_node_dies(Im, on_router(Im, hd(On), hd(Off), 1))
     end).
+
+router_node_dies(#{fleet := Fleet, conf := #{routers := #{1 := Node}} = Conf} = Im, {A, B, _, Session} = Chat) ->
+    talks(Im, Chat),
+    Before = client(Im, B, said, [Session]),
+    ok = sderl_fleet:kill(Fleet, Node),
+    {ok, Seq} = client(Im, A, message, [Session, <<"later">>]),
+    {ok, Node} = sderl_fleet:restart(Fleet, Node),
+    ok = sderl_fleet:call(Fleet, Node, sderl_im_sup, start, [Conf, {router, 1}]),
+    ?assertEqual({open, 0}, client(Im, A, settle, [Session])),
+    ?assertEqual(Before ++ [{Seq, <<"later">>}], client(Im, B, said, [Session])),
+    talks(Im, Chat),
+    talks(Im, on_router(Im, A, B, 1)).
+
+%% A conversation on a server of that router.
+on_router(#{conf := Conf} = Im, A, B, I) ->
+    {_, _, _, Session} = Chat = open(Im, A, B),
+    case sderl_im_layout:home(Conf, sderl_im_layout:server(Conf, Session)) of
+        I -> Chat;
+        _ -> ok = finish(Im, Chat), on_router(Im, A, B, I)
+    end.
 
 %% A conversation that is not on server K.
 elsewhere(#{conf := Conf} = Im, A, B, K) ->
