@@ -55,7 +55,7 @@ positions([{ByValue, ByJob} | Rows], T, {Work, Left}, All0, Candidates0, Taken, 
                 {greatest(ByValue, H, Least * H, First, T, Double, Taken, Jobs, Seen), All0, Seen, Random1};
             true ->
                 {U, Random} = sderl_aco_random:next(Random1),
-                {Sum, Values} = values(All0, ByJob, T, Double, Taken, Least, Candidates0, 0.0, []),
+                {Sum, Values} = sderl_aco_candidates:values(All0, ByJob, T, Double, Taken, Least, Candidates0),
                 {spin(Values, Sum, U * Sum), forward(Values, []), Candidates0, Random}
         end,
     {J, Bit, P, W, D, _} = Job,
@@ -77,20 +77,6 @@ greatest([{J, _, Powered, _} | Entries], H, Most, Job, T, Double, Taken, Jobs, C
     end;
 greatest([], _, _, Job, _, _, _, _, _) ->
     Job.
-
-%% The values of all jobs that are left, the last job first, and their sum.
-values([{_, Bit, _, _, _, _} | All], ByJob, T, Double, Taken, Least, Candidates, Sum, Values) when Taken band Bit =/= 0 ->
-    values(All, ByJob, T, Double, Taken, Least, Candidates, Sum, Values);
-values([{J, _, _, _, _, _} | _] = All, [{K, _, _, _} | ByJob], T, Double, Taken, Least, Candidates, Sum, Values) when K < J ->
-    values(All, ByJob, T, Double, Taken, Least, Candidates, Sum, Values);
-values([{J, _, _, _, _, _} = Job | All], [{J, _, Powered, _} | ByJob], T, Double, Taken, Least, Candidates, Sum, Values) ->
-    Value = Powered * sderl_aco_candidates:value(Job, T, Double, Candidates),
-    values(All, ByJob, T, Double, Taken, Least, Candidates, Sum + Value, [{Value, Job} | Values]);
-values([Job | All], ByJob, T, Double, Taken, Least, Candidates, Sum, Values) ->
-    Value = Least * sderl_aco_candidates:value(Job, T, Double, Candidates),
-    values(All, ByJob, T, Double, Taken, Least, Candidates, Sum + Value, [{Value, Job} | Values]);
-values([], _, _, _, _, _, _, Sum, Values) ->
-    {Sum, Values}.
 
 forward([{_, Job} | Values], All) -> forward(Values, [Job | All]);
 forward([], All) -> All.

@@ -12,7 +12,9 @@ The job of the greatest heuristic value among those that are left, without looki
 Jobs that are taken are dropped when they come first (`edd`, `mdd`), or at once (`au`).
 """.
 
--export([jobs/2, new/3, first/4, value/4, taken/2]).
+-export([jobs/2, new/3, first/4, value/4, values/7, taken/2]).
+
+-compile({inline, [value/4, inverse/2, log_value/4]}).
 -export_type([job/0, candidates/0]).
 
 -doc "Number, bit (`1 bsl (J - 1)`), duration, weight, due date, logarithm of w/p (0.0 where not needed).".
@@ -100,6 +102,35 @@ value({_, _, _, _, _, Log} = Job, T, Double, {au, Beta, _}) -> math:exp(Beta * l
 
 inverse(M, 2.0) -> 1.0 / (M * M);
 inverse(M, Beta) -> math:pow(M, -Beta).
+
+-doc """
+For each job that is left its value, to the power of beta, times its pheromone, which is `Least` for those without an entry; the last job first. And the sum of
+them, which is added up in the order of the jobs.
+""".
+-spec values([job()], [sderl_aco_pheromone:entry()], non_neg_integer(), float(), non_neg_integer(), Least :: float(), candidates()) ->
+    {float(), [{float(), job()}]}.
+values(All, Entries, T, Double, Taken, Least, Candidates) ->
+    values(All, Entries, T, Double, Taken, Least, Candidates, 0.0, []).
+
+values([{_, Bit, _, _, _, _} | All], Entries, T, Double, Taken, Least, Candidates, Sum, Values) when Taken band Bit =/= 0 ->
+    values(All, Entries, T, Double, Taken, Least, Candidates, Sum, Values);
+values([{J, _, _, _, _, _} | _] = All, [{K, _, _, _} | Entries], T, Double, Taken, Least, Candidates, Sum, Values) when K < J ->
+    values(All, Entries, T, Double, Taken, Least, Candidates, Sum, Values);
+values([{J, _, _, _, _, _} = Job | All], [{J, _, Powered, _} | Entries], T, Double, Taken, Least, Candidates, Sum, Values) ->
+    Value = Powered * value(Job, T, Double, Candidates),
+    values(All, Entries, T, Double, Taken, Least, Candidates, Sum + Value, [{Value, Job} | Values]);
+%% Published defaults: no other call, and floats that stay in registers.
+values([{_, _, P, _, D, _} = Job | All], Entries, T, Double, Taken, Least, {mdd, 2.0, _, _} = Candidates, Sum, Values) when
+    is_float(Least), is_float(Sum)
+->
+    M = if T + P > D -> T + P; true -> D end,
+    Value = Least / (M * M),
+    values(All, Entries, T, Double, Taken, Least, Candidates, Sum + Value, [{Value, Job} | Values]);
+values([Job | All], Entries, T, Double, Taken, Least, Candidates, Sum, Values) ->
+    Value = Least * value(Job, T, Double, Candidates),
+    values(All, Entries, T, Double, Taken, Least, Candidates, Sum + Value, [{Value, Job} | Values]);
+values([], _, _, _, _, _, _, Sum, Values) ->
+    {Sum, Values}.
 
 -doc "Without a job that is not left any more.".
 -spec taken(sderl_aco_instance:job(), candidates()) -> candidates().
