@@ -2,7 +2,7 @@
 -module(sderl_bench_task).
 -moduledoc "Work that may fail, and work that goes on in processes of its own until its result is asked for.".
 
--export([attempt/1, start/1, result/2, stop/1, at_once/2]).
+-export([attempt/1, start/1, result/2, stop/1, at_once/2, ask/3]).
 -export_type([task/1]).
 
 -doc "A process at work; the one that started it alone may ask for the result.".
@@ -61,3 +61,23 @@ at_once(Pairs, Fun) ->
 
 needed({ok, Result}) -> Result;
 needed({error, Reason}) -> exit(Reason).
+
+-doc """
+What a process says to `{What, Ref}`, when it sends `{Ref, Answer}` in time; `undefined` also when it is not there. It may be the local name of
+one.
+""".
+-spec ask(atom() | pid() | undefined, What :: atom(), timeout()) -> Answer :: term() | undefined.
+ask(undefined, _, _) ->
+    undefined;
+ask(Name, What, Timeout) when is_atom(Name) ->
+    ask(whereis(Name), What, Timeout);
+ask(Pid, What, Timeout) ->
+    Ref = monitor(process, Pid, [{alias, reply_demonitor}]),
+    Pid ! {What, Ref},
+    receive
+        {Ref, Answer} -> Answer;
+        {'DOWN', Ref, process, _, _} -> undefined
+    after Timeout ->
+        true = demonitor(Ref, [flush]),
+        undefined
+    end.

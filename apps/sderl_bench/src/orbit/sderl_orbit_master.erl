@@ -77,21 +77,8 @@ run(Conf) ->
 -doc "How many elements are found so far by the run whose master is on this node; `undefined` when there is none.".
 -spec found() -> non_neg_integer() | undefined.
 found() ->
-    case whereis(?MODULE) of
-        undefined ->
-            undefined;
-        Pid ->
-            Ref = monitor(process, Pid, [{alias, reply_demonitor}]),
-            Pid ! {found, Ref},
-            receive
-                {Ref, Found} -> Found;
-                {'DOWN', Ref, process, Pid, _} -> undefined
-            %% It ends the run; the node is there all the same.
-            after ?FOUND_MS ->
-                true = demonitor(Ref, [flush]),
-                undefined
-            end
-    end.
+    %% One that answers nothing ends the run; the node is there all the same.
+    sderl_bench_task:ask(?MODULE, found, ?FOUND_MS).
 
 master(Caller, #{stall_ms := StallMs} = Conf) ->
     proc_lib:set_label({orbit, master}),

@@ -45,12 +45,8 @@ stop(Run) ->
             ok;
         {Pid, _} ->
             _ = persistent_term:erase({?MODULE, Run}),
-            Ref = monitor(process, Pid, [{alias, reply_demonitor}]),
-            Pid ! {stop, Ref},
-            receive
-                {Ref, ok} -> ok;
-                {'DOWN', Ref, process, Pid, _} -> ok
-            end
+            _ = sderl_bench_task:ask(Pid, stop, infinity),
+            ok
     end.
 
 -doc "`true` when the process has the role now, or else who has it. Where nothing was started, all have what they want.".

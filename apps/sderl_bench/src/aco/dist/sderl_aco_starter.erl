@@ -59,21 +59,7 @@ stop(Pid) ->
 
 -doc "Rounds done and the least cost, for the run whose starter is on this node; `undefined` when there is none.".
 -spec progress() -> {non_neg_integer(), Cost :: non_neg_integer() | undefined} | undefined.
-progress() ->
-    case whereis(?MODULE) of
-        undefined ->
-            undefined;
-        Pid ->
-            Ref = monitor(process, Pid, [{alias, reply_demonitor}]),
-            Pid ! {progress, Ref},
-            receive
-                {Ref, Answer} -> Answer;
-                {'DOWN', Ref, process, Pid, _} -> undefined
-            after ?PROGRESS_MS ->
-                true = demonitor(Ref, [flush]),
-                undefined
-            end
-    end.
+progress() -> sderl_bench_task:ask(?MODULE, progress, ?PROGRESS_MS).
 
 init(#{run := Run, naming := Naming} = Conf, #{master := Node, group := Group} = Layout) ->
     proc_lib:set_label({aco, Run, starter}),
