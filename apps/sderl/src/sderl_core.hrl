@@ -110,7 +110,7 @@
     mine :: undefined | {non_neg_integer(), [term()]},
     ack :: undefined | {epoch(), non_neg_integer()},
     send_out = false :: boolean(),
-    abroad = false :: boolean(),    % others have the list that is out: it may be in a batch that we lack
+    abroad = [] :: [epoch() | unknown],  % of which epochs others have the list that is out: it may be in a batch that we lack
     %% coordinator
     reqs = [] :: [tuple()],
     gone = #{} :: #{node() => place()},   % who went from the component, and how far we knew it then

@@ -58,8 +58,8 @@ flush(S0) ->
     case S1 of
         #s{role = coord} when Seg =/= none -> enqueue(Seg, S1#s{ack = undefined});
         #s{ack = {E, Num}, lead = L, abroad = Abroad} ->
-            send(L, {ack, E, Num, Seg}, S1#s{ack = undefined, abroad = Abroad orelse Seg =/= none});
-        #s{lead = L, d = #d{lineage = E}} when Seg =/= none -> send(L, {req, E, Seg}, S1#s{abroad = true});
+            send(L, {ack, E, Num, Seg}, S1#s{ack = undefined, abroad = case Seg of none -> Abroad; _ -> abroad(E, Abroad) end});
+        #s{lead = L, abroad = Abroad, d = #d{lineage = E}} when Seg =/= none -> send(L, {req, E, Seg}, S1#s{abroad = abroad(E, Abroad)});
         _ -> S1
     end.
 
@@ -67,11 +67,13 @@ next_list(#s{role = R, leaving = L} = S) when R =/= coord, R =/= follower; L =/=
 next_list(#s{out = undefined, queue = []} = S) -> {none, S};
 next_list(#s{out = undefined, queue = Q, req = R} = S) ->
     List = spoiled(lists:reverse(Q), S),
-    S1 = S#s{queue = [], req = R + 1, out = {R + 1, List}, send_out = false, abroad = false},
+    S1 = S#s{queue = [], req = R + 1, out = {R + 1, List}, send_out = false, abroad = []},
     {seg(R + 1, List, S1), fx({outbox, R + 1, List}, S1)};
 next_list(#s{out = {R, List}, send_out = true} = S) ->
     {seg(R, List, S), S#s{send_out = false}};
 next_list(S) -> {none, S}.
+
+abroad(E, Abroad) -> [E | lists:delete(E, Abroad)].
 
 %% A list as it is; as it should not be, where a test wants that.
 spoiled(List, #s{faults = []}) -> List;
@@ -284,31 +286,36 @@ new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) 
 %% The last thing this member does for the group (rule 5): answers that the last batch holds are
 %% given, everything else was not applied.
 -spec leave(removed | deleted, #s{}) -> #s{}.
-leave(Why, #s{self = Self, out = Out, queue = Q, sessions = Sess, d = #d{mem = Mem, sid = Sid}} = S0) ->
-    S1 = case {Out, Sess} of
-        {undefined, _} -> S0;
-        {{R, List}, #{Self := {Sid, R, As}}} -> reply(List, As, S0);
-        {{_, List}, _} -> refuse(List, S0)
-    end,
-    fx({left, Why, Mem}, refuse(Q, S1#s{out = undefined, queue = [], leaving = Why})).
+leave(Why, #s{self = Self, out = Out, abroad = Abroad, sessions = Sess, d = #d{sid = Sid, lineage = E}} = S) ->
+    case {Out, Sess, lists:delete(E, Abroad)} of
+        {undefined, _, _} -> left(Why, S);
+        {{R, List}, #{Self := {Sid, R, As}}, _} -> left(Why, reply(List, As, S));
+        %% (Not in this log. A coordinator of another epoch, to which it went too, may have gone on with it without us.)
+        {{_, List}, _, [_ | _]} when Why =:= removed -> left(Why, unsettled(List, S));
+        {{_, List}, _, _} -> left(Why, refuse(List, S))
+    end.
+
+left(Why, #s{queue = Q, d = #d{mem = Mem}} = S) ->
+    fx({left, Why, Mem}, refuse(Q, S#s{out = undefined, queue = [], leaving = Why})).
 
 %% The same where no batch of our own log says so. A list that went to a coordinator may be in a batch that did not
 %% reach us, and stand where they go on without us: `no` would say that it was not applied.
--spec left_out(removed | deleted, #s{}) -> #s{}.
 %% And a batch that did reach us may have reached nobody else, as long as nobody has said that all have it: `yes` would
 %% be on this member alone.
-left_out(removed, #s{self = Self, abroad = true, out = {R, List}, sessions = Sess, mine = Mine, d = #d{sid = Sid}} = S) ->
+-spec left_out(removed | deleted, #s{}) -> #s{}.
+left_out(removed, #s{self = Self, abroad = [_ | _], out = {R, List}, sessions = Sess, mine = Mine, d = #d{sid = Sid}} = S) ->
     case Sess of
         #{Self := {Sid, R, _}} when Mine =:= undefined -> leave(removed, S);
-        _ ->
-            %% (That we are no member any more is so.)
-            {Settled, Open} = lists:partition(fun({_, Op}) -> settles(Op, Self) end, List),
-            Unknown = [{F, unknown} || {F, _} <- Open, F =/= none],
-            %% (Who saw our predecessor die asks again, in this very step.)
-            leave(removed, fx({replies, Unknown}, S#s{sessions = maps:remove(Self, Sess), mine = undefined, out = {R, Settled},
-                                                      old = {answered, Unknown}}))
+        _ -> left(removed, unsettled(List, S))
     end;
 left_out(Why, S) -> leave(Why, S).
+
+%% Nobody here will ever know. (But that we are no member any more is so.)
+unsettled(List, #s{self = Self} = S) ->
+    {Settled, Open} = lists:partition(fun({_, Op}) -> settles(Op, Self) end, List),
+    Unknown = [{F, unknown} || {F, _} <- Open, F =/= none],
+    %% (Who saw our predecessor die asks again, in this very step.)
+    refuse(Settled, fx({replies, Unknown}, S#s{mine = undefined, old = {answered, Unknown}})).
 
 settles({remove, Nodes, _}, Self) -> Nodes -- [Self] =:= [];
 settles(Op, _) -> Op =:= delete.
@@ -488,7 +495,7 @@ sent({Items, Index, Then, S0}) ->
     Wait = case faulty(early_yes, S0) of true -> []; false -> Live end,
     Origins = origins(Items),
     landed(S3#s{flight = #flight{num = Num, wait = Wait, since = Now, then = Then, origins = Origins},
-                abroad = S3#s.abroad orelse lists:member(Self, Origins)}).
+                abroad = case lists:member(Self, Origins) of true -> abroad(E, S3#s.abroad); false -> S3#s.abroad end}).
 
 all_ordered(#s{unordered = U} = S) when map_size(U) =:= 0 -> S;
 all_ordered(S) -> S#s{unordered = #{}, saved = undefined}.

@@ -49,6 +49,19 @@ a_removal_that_is_ordered_leaves_nothing_open_test() ->
     ?assertMatch([{left, removed, _}], [E || {left, _, _} = E <- Fx]),
     ?assertEqual([{R, {no, not_member}}], replies(Fx)).
 
+%% The list went to a coordinator that others may still follow; then this member led itself, alone, and heard of its removal.
+what_went_to_another_epoch_stays_open_test() ->
+    R = make_ref(),
+    {_, S1} = sderl_core:step(20, [{op, R, [x | self()]}], follower()),
+    {_, S2} = sderl_core:step(30, [{nodedown, 'n2@t'}, {nodedown, 'n1@t'}], S1),
+    ?assertEqual(coord, sderl_core:role(S2)),
+    Mem = sderl_membership:remove(['n3@t'], 1, membership()),
+    {_, S3} = sderl_core:step(40, [{msg, 'n2@t', {mem, Mem}}], S2),
+    Store = sderl_sim_store:index(build, sderl_sim_store:new('n3@t', ?NODES)),
+    {Fx, _} = sderl_core:propose(40, sderl_sim_store, Store, S3),
+    ?assertMatch([{left, removed, _}], [E || {left, _, _} = E <- Fx]),
+    ?assertEqual([{R, unknown}], replies(Fx)).
+
 replies(Fx) -> lists:sort(lists:append([Rs || {replies, Rs} <- Fx])).
 
 membership() -> sderl_membership:new(?NODES).
