@@ -45,6 +45,10 @@ Source: ACO of the RELEASE project; Chechina et al. (2017).
 %% Between two looks of the progress.
 -define(LOOK_MS, 1000).
 
+%% Seen of a colony, for each pair of jobs and for each job.
+-define(PLAIN_BYTES, 1000).
+-define(JOB_BYTES, 8000).
+
 -doc "See above.".
 -type variant() :: plain | smp | tl | ml | gr | sr.
 
@@ -52,7 +56,7 @@ Source: ACO of the RELEASE project; Chechina et al. (2017).
 Parameters of the colonies are those of `m:sderl_aco_options`; `heuristic` is `mixed` too in `tl`: `mdd` on the first half of the nodes, `au` on the
 others. `nodes`: those of the run but the starter's (`plain`, `smp`: one). `degree`: processes of a submaster's node. `colonies`: in all; in `tl` to `sr` one a
 colony node without it. `repl`: how often each message between levels is sent (`tl` to `sr`). `chaos`: every so many ms one process of the run is killed on
-every node (`gr`, `sr`). `timeout_s`: a run that takes longer is given up. What is missing has its default.
+every node (`gr`, `sr`). `monitoring`: whether the nodes are watched meanwhile (`tl` to `sr`), see `m:sderl_bench_watch`. `timeout_s`: a run that takes longer is given up. What is missing has its default.
 """.
 -type params() :: #{
     variant := variant(),
@@ -132,7 +136,7 @@ one_node(#{variant := Variant, timeout_s := TimeoutS, global_iterations := Round
         colonies => Colonies
     },
     maybe
-        ok ?= sderl_fleet:fits(1),
+        ok ?= fits(Variant, Colonies, Params),
         {ok, Fleet} ?= sderl_fleet:start(plan(Label)),
         try
             [Node] = Nodes = sderl_fleet:nodes(Fleet),
@@ -159,6 +163,14 @@ one_node(#{variant := Variant, timeout_s := TimeoutS, global_iterations := Round
         after
             sderl_fleet:stop(Fleet)
         end
+    end.
+
+%% As much as so many nodes of 50 MB.
+fits(Variant, Colonies, #{instance := #{n := N}}) ->
+    Bytes = case Variant of plain -> N * N * ?PLAIN_BYTES; smp -> N * ?JOB_BYTES end,
+    case sderl_fleet:fits(1 + Colonies * Bytes div 50_000_000) of
+        ok -> ok;
+        {error, {memory, #{needed_mib := Needed, available_mib := Free}}} -> {error, {aco, {memory, Needed, Free}}}
     end.
 
 plan(Label) ->
@@ -228,6 +240,8 @@ text({mixed, Variant}) ->
     io_lib:format("the heuristic mixed is for the variant tl, not ~ts: give mdd, edd or au", [Variant]);
 text({chaos, Variant}) ->
     io_lib:format("chaos is for the variants gr and sr: ~ts does not recover", [Variant]);
+text({memory, Needed, Free}) ->
+    io_lib:format("the colonies need about ~w MiB of memory and ~w are free: take fewer colonies or jobs", [Needed, Free]);
 text({timeout, Seconds}) ->
     io_lib:format("it took longer than ~w s: give a longer time (--timeout) or fewer iterations", [Seconds]);
 text({died, Node, Reason}) ->
