@@ -42,7 +42,7 @@ recovers(Im) ->
     ],
     ok = finish(Im, Chat),
     talks(Im, open(Im, C, D)),
-    monitor_knows_chats(Im, open(Im, C, D)),
+    ends_with_logout(Im, open(Im, C, D)),
     logged_out_by_death(Im),
     [begin ct:pal("~0tp", [How]), session_lost(Im, open(Im, A, B), How) end || How <- [alone, with_main, with_both, supervisor]],
     all_of_a_client_lost(Im, C, A).
@@ -66,7 +66,7 @@ kills(#{conf := Conf}, {{A, _, _}, _, _, {_, B, _} = Session}) ->
 %% Kills them all at once, and waits until all are back. Supervisors of databases stand still meanwhile: else the first would
 %% be back before the last is gone.
 killed(Im, Keys) ->
-    Before = [{Key, found(Im, Key)} || Key <- Keys],
+    Before = [{Key, there(Im, Key)} || Key <- Keys],
     held(Im, Keys, fun() -> [exit_on(Im, Pid) || {_, Pid} <- Before] end),
     [await(fun() -> Now = found(Im, Key), is_pid(Now) andalso Now =/= Pid end) || {Key, Pid} <- Before],
     ok.
@@ -82,8 +82,17 @@ exit_on(#{fleet := Fleet}, Pid) -> true = sderl_fleet:call(Fleet, node(Pid), erl
 found(#{fleet := Fleet} = Im, Key) ->
     {Class, K, Wanted} = where(Im, Key),
     case [Pid || {Found, Pid} <- sderl_fleet:call(Fleet, K, sderl_im_find, find, [Class]), Found =:= Wanted] of
-        [Pid] -> Pid;
+        %% For a moment there may be two monitors of a client: a database that died had made one, and nobody knows of it.
+        [Pid | _] -> Pid;
         [] -> none
+    end.
+
+%% What was killed before may still be on its way back.
+there(Im, Key) ->
+    await(fun() -> is_pid(found(Im, Key)) end),
+    case found(Im, Key) of
+        Pid when is_pid(Pid) -> Pid;
+        none -> there(Im, Key)
     end.
 
 where(#{conf := #{routers := Routers, servers := Servers} = Conf}, Key) ->
@@ -132,8 +141,8 @@ row(#{fleet := Fleet, conf := #{servers := Servers} = Conf}, {database, _, K, _}
     {ok, Row} = sderl_fleet:call(Fleet, map_get(K, Servers), sderl_im_net, call, [Conf, Role, {find, Key}, 5000]),
     Row.
 
-%% One that is made anew has the conversations from the client: a logout ends them.
-monitor_knows_chats(Im, {{C, _, _} = Client, Other, _, Session} = Chat) ->
+%% At once after a kill: what the new monitor does not know yet the client knows.
+ends_with_logout(Im, {{C, _, _} = Client, Other, _, Session} = Chat) ->
     killed(Im, [{monitor, C}]),
     talks(Im, Chat),
     ok = client(Im, Client, logout, []),
@@ -146,7 +155,8 @@ state(Im, Client, Session) ->
         #{} -> none
     end.
 
-%% A client that dies is logged out by the process of its node that knows it.
+%% A client that dies is logged out by the process of its node that knows it; its monitor ends its conversations, also one
+%% that was made anew and has them from the client.
 logged_out_by_death(#{fleet := Fleet, conf := #{clients := Nodes} = Conf} = Im) ->
     Node = map_get(1, Nodes),
     Name = {client, mortal},
@@ -156,6 +166,12 @@ logged_out_by_death(#{fleet := Fleet, conf := #{clients := Nodes} = Conf} = Im) 
     Row = fun() -> row(Im, {database, clients, sderl_im_layout:server(Conf, Name), main}, Name) end,
     ?assertMatch({ok, {Name, Pid, _}}, Row()),
     {_, Other, _, Session} = open(Im, Mortal, hd(clients(Im))),
+    killed(Im, [{monitor, Name}]),
+    await(fun() ->
+        Monitor = found(Im, {monitor, Name}),
+        lists:any(fun(Chats) -> is_map(Chats) andalso is_map_key(Session, Chats) end,
+            tuple_to_list(sderl_fleet:call(Fleet, node(Monitor), sys, get_state, [Monitor])))
+    end),
     exit_on(Im, Pid),
     await(fun() -> Row() =:= none end),
     await(fun() -> state(Im, Other, Session) =:= over end).
@@ -172,7 +188,7 @@ session_lost(#{conf := Conf} = Im, {A, B, SessionPid, Session}, How) ->
         with_both -> [{database, chats, K, main}, {database, chats, K, replica}];
         _ -> []
     end,
-    Pids = [found(Im, Key) || Key <- Databases],
+    Pids = [there(Im, Key) || Key <- Databases],
     held(Im, Databases ++ Databases, fun() -> [exit_on(Im, Pid) || Pid <- Pids ++ [Before]] end),
     case How of
         %% Where all copies are gone with it nobody knows whom to tell: who sends notices.

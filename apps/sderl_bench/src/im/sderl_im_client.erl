@@ -93,7 +93,11 @@ init({Conf, Name, Tally}) ->
 handle_call(login, From, #c{name = Name} = C) ->
     Ref = make_ref(),
     {noreply, request(Ref, From, {login, Name, self(), Ref}, 1, C)};
-handle_call(logout, From, #c{name = Name} = C) ->
+%% Its monitor ends its conversations as well, if it knows of them: a new one may not yet.
+handle_call(logout, From, #c{name = Name, conf = Conf, chats = Chats} = C0) ->
+    Open = [{Session, Pid} || Session := #chat{state = open, pid = Pid} <- Chats],
+    lists:foreach(fun({_, Pid}) -> sderl_im_net:to(Conf, Pid, {finish, self(), none}) end, Open),
+    C = lists:foldl(fun({Session, _}, Acc) -> ended(Session, over, Acc) end, C0, Open),
     Ref = make_ref(),
     {noreply, request(Ref, From, {logout, Name, self(), Ref, self()}, 1, C)};
 handle_call({chat, Other}, From, #c{name = Name} = C) ->

@@ -4,7 +4,7 @@
 A client monitor: what a server knows of one client that is logged in, and its conversations.
 
 It is made at login and is in the client database. When it dies the database makes another one, which asks the client for its
-conversations. At logout, or when the client is gone, it ends them.
+conversations. When the client is gone it ends them; at logout the client does, too.
 """.
 
 -behaviour(gen_server).
