@@ -125,7 +125,7 @@
     flight :: undefined | #flight{},
     owed = [] :: [node()],
     %% A list that was decided before and is open is the one after the last one, whose answers nobody needs.
-    sessions = #{} :: #{node() => {integer(), non_neg_integer(), [term()] | default | again}},
+    sessions = #{} :: #{node() => {integer(), non_neg_integer(), [term()] | default}},
     told :: undefined | tuple(),    % our session as the snapshot has it that is being installed
     syncs = #{} :: #{node() => #sync{}},
     sync = 0 :: non_neg_integer(),  % the last one begun; of a learner: the one it is in
@@ -146,3 +146,7 @@
 }).
 
 -define(HISTORY, 64).
+
+%% In the place of the answers to the last list, which its member has: the next one was decided before, and is open.
+%% (For nodes that do not know of this it is answers that nobody asks for.)
+-define(OPEN, [{no, again}]).

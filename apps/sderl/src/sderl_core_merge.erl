@@ -208,7 +208,7 @@ absorbed(N, #absorb{members = Members0, need = At, sessions = Sess0, rows = Chun
         false -> maps:merge(#{M => unused(M, Ours) || M <- Need}, Sess0);
         true -> Sess0
     end,
-    Repeat = #{M => {Sid, Done, again} || M := {Sid, Done, _} <- maps:with(Need, Sess1), #{M := {Sid0, R, _}} <- [Ours], Sid0 =:= Sid, R > Done},
+    Repeat = #{M => {Sid, Done, ?OPEN} || M := {Sid, Done, _} <- maps:with(Need, Sess1), #{M := {Sid0, R, _}} <- [Ours], Sid0 =:= Sid, R > Done},
     Sess = maps:merge(Sess1, Repeat),
     S1 = S0#s{d = D#d{tomb = Tomb}, gone = maps:without(Need, Gone), unordered = maps:merge(Before, U), again = maps:merge(Again, sderl_core_write:open(maps:with(Need, Sess))),
               specials = [{merge, Members, Rows, maps:with(Need, Sess), Cl}, {tombs, Theirs} | [without(Need, X) || X <- Sp]]},
@@ -342,19 +342,19 @@ adopted(E, Num, #{sync := Id, sessions := Sess0, history := H, view := V, mem :=
 %% log and that one differ on it: of what it did some may have come already, or be left of a tail that was discarded.
 undone(Sess, #s{self = Self, out = {R, _}, sessions = Own, d = #d{sid = Sid}}) ->
     Had = fun(#{Self := {Of, Last, _}}) when Of =:= Sid, Last =:= R -> all;
-             (#{Self := {Of, _, again}}) when Of =:= Sid -> some;
+             (#{Self := {Of, _, ?OPEN}}) when Of =:= Sid -> some;
              (_) -> none
           end,
     case {Had(Sess), Had(Own)} of
         {Same, Same} when Same =/= some -> Sess;
-        _ -> Sess#{Self => {Sid, R - 1, again}}
+        _ -> Sess#{Self => {Sid, R - 1, ?OPEN}}
     end;
 undone(Sess, _) -> Sess.
 
 %% Here are its rows.
 done(#s{self = Self, sessions = Sess0, told = Told} = S) ->
     case {Sess0, Told} of
-        {#{Self := {Sid, _, again}}, {Sid, _, _}} ->
+        {#{Self := {Sid, _, ?OPEN}}, {Sid, _, _}} ->
             Sess = Sess0#{Self := Told},
             fx({sessions, Sess}, S#s{sessions = Sess, told = undefined});
         _ -> S#s{told = undefined}

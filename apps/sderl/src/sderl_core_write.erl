@@ -114,7 +114,7 @@ first(A) -> A.
 
 %% Lists that were decided before, and are decided once more.
 -spec open(#{node() => {integer(), non_neg_integer(), term()}}) -> #{node() => {integer(), pos_integer()}}.
-open(Sessions) -> #{M => {Sid, R + 1} || M := {Sid, R, again} <- Sessions}.
+open(Sessions) -> #{M => {Sid, R + 1} || M := {Sid, R, ?OPEN} <- Sessions}.
 
 %% What an operation answers when nothing stands against it. A list of operations that all
 %% answer so travels, and is kept, without its answers.
