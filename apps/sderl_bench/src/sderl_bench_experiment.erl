@@ -7,7 +7,7 @@ A benchmark: what follows `bin/sderl bench`. Its module is listed in
 """.
 
 -export([json_option/0, option/5]).
--export([at_least/3, at_most/2, numbers/4, reals/4, words/1]).
+-export([at_least/3, at_most/2, numbers/4, reals/4, chosen/4, words/1]).
 
 -doc "One line for `bin/sderl bench list`.".
 -callback summary() -> string().
@@ -101,6 +101,22 @@ real(Word) ->
 
 short(N) when is_integer(N) -> integer_to_list(N);
 short(N) -> float_to_list(N, [short]).
+
+-doc "Those of the known ones that a list with commas names, in its order, each once; `What` is what they are.".
+-spec chosen(Option :: string(), What :: string(), Text :: string(), Known :: [atom()]) -> {ok, [atom()]} | {error, sderl_command:text()}.
+chosen(Option, What, Text, Known) ->
+    Words = words(Text),
+    Unknown = [W || W <- Words, not lists:member(W, [atom_to_list(K) || K <- Known])],
+    case {Unknown, Words -- lists:uniq(Words)} of
+        {[W | _], _} ->
+            {error, io_lib:format("~ts: there is no ~ts \"~ts\"; there are ~ts", [
+                Option, What, W, lists:join(", ", [atom_to_list(K) || K <- Known])
+            ])};
+        {[], [Twice | _]} ->
+            {error, io_lib:format("~ts names ~ts twice; use --repeat to run it several times", [Option, Twice])};
+        {[], []} ->
+            {ok, [list_to_existing_atom(W) || W <- Words]}
+    end.
 
 -doc "What stands between commas.".
 -spec words(Text :: string()) -> [string()].

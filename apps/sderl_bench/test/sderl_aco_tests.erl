@@ -265,12 +265,12 @@ bad_options_test_() ->
             ?assertMatch({_, [_ | _]}, {Text, string:find(Text, Says)})
         end}
      || {Args, Says} <- [
-            {["--variant", "xy"], "--variant: there is no \"xy\"; there are plain, smp, tl, ml, gr, sr"},
+            {["--variant", "xy"], "--variant: there is no variant \"xy\"; there are plain, smp, tl, ml, gr, sr"},
             {["--variant", "tl,tl"], "names tl twice"},
             {["--heuristic", "mixed"], "--heuristic mixed is for --variant tl alone"},
             {["--heuristic", "mdd,au"], "one of mdd, au is needed"},
-            {["--search", "o3"], "--search: there is no \"o3\""},
-            {["--rng", "dice"], "--rng: there is no \"dice\""},
+            {["--search", "o3"], "--search: there is no search \"o3\""},
+            {["--rng", "dice"], "--rng: there is no kind of numbers \"dice\""},
             {["--ants", "0"], "--ants must be at least 1, not 0"},
             {["--colonies", "-1"], "--colonies must be at least 0, not -1"},
             {["--size", "10001"], "--size must be at most 10000"},
@@ -288,11 +288,11 @@ checked(Args) -> sderl_bench_options:checked("aco", ?E, Args).
 chosen_test() ->
     All = [{#{name => iolist_to_binary([Start, $., integer_to_list(K)])}, K} || Start <- ["wt40", "wt50"], K <- lists:seq(1, 10)],
     Names = fun(Chosen) -> [binary_to_list(Name) || {#{name := Name}, _} <- Chosen] end,
-    ?assertEqual(All, ?E:chosen(All, #{match => [], sample => 0})),
-    ?assertEqual(All, ?E:chosen(All, #{match => [], sample => 100})),
-    ?assertEqual(["wt50.1", "wt50.6", "wt40.1", "wt40.6"], Names(?E:chosen(All, #{match => ["wt50", "wt40"], sample => 2}))),
-    ?assertEqual(["wt40.1", "wt40.4", "wt40.7"], Names(?E:chosen(All, #{match => ["wt40"], sample => 3}))),
-    ?assertEqual([], ?E:chosen(All, #{match => ["x"], sample => 3})).
+    ?assertEqual(All, ?E:selected(All, #{match => [], sample => 0})),
+    ?assertEqual(All, ?E:selected(All, #{match => [], sample => 100})),
+    ?assertEqual(["wt50.1", "wt50.6", "wt40.1", "wt40.6"], Names(?E:selected(All, #{match => ["wt50", "wt40"], sample => 2}))),
+    ?assertEqual(["wt40.1", "wt40.4", "wt40.7"], Names(?E:selected(All, #{match => ["wt40"], sample => 3}))),
+    ?assertEqual([], ?E:selected(All, #{match => ["x"], sample => 3})).
 
 overview_test() ->
     Run = fun(Cost, Known, Excess, Optimal) ->

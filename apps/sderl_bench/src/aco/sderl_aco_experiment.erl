@@ -14,9 +14,9 @@ bin/sderl bench aco --variant tl,ml,gr,sr --nodes 5,11 --instance FILE
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([chosen/2, table/1, overview/1]).
+-export([selected/2, table/1, overview/1]).
 
--import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, reals/4, words/1]).
+-import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, reals/4, chosen/4, words/1]).
 
 -doc false.
 -spec summary() -> string().
@@ -69,11 +69,11 @@ names(Atoms) -> lists:join(", ", [atom_to_list(A) || A <- Atoms]).
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
 check(#{variant := Variants, heuristic := Heuristic, search := Search, rng := Rng, compare := Compare} = Options) ->
     maybe
-        {ok, Asked} ?= each("--variant", Variants, sderl_aco:variants()),
+        {ok, Asked} ?= chosen("--variant", "variant", Variants, sderl_aco:variants()),
         Chosen = case Compare of true -> sderl_aco:variants(); false -> Asked end,
-        {ok, [OneHeuristic]} ?= each("--heuristic", Heuristic, [mixed | sderl_aco_options:heuristics()]),
-        {ok, [OneSearch]} ?= each("--search", Search, sderl_aco_options:searches()),
-        {ok, [OneRng]} ?= each("--rng", Rng, [random, cyclic]),
+        {ok, [OneHeuristic]} ?= chosen("--heuristic", "heuristic", Heuristic, [mixed | sderl_aco_options:heuristics()]),
+        {ok, [OneSearch]} ?= chosen("--search", "search", Search, sderl_aco_options:searches()),
+        {ok, [OneRng]} ?= chosen("--rng", "kind of numbers", Rng, [random, cyclic]),
         ok ?= heuristic(OneHeuristic, Chosen),
         ok ?= at_least(0, [sample, size, standard, colonies, chaos, seed], Options),
         ok ?= at_least(1, [ants, global, local, degree, repl, timeout], Options),
@@ -93,14 +93,6 @@ check(#{variant := Variants, heuristic := Heuristic, search := Search, rng := Rn
     else
         {ok, Several} when is_list(Several) -> {error, io_lib:format("one of ~ts is needed, not several", [names(Several)])};
         Error -> Error
-    end.
-
-each(Option, Text, Known) ->
-    Words = words(Text),
-    case {[W || W <- Words, not lists:member(W, [atom_to_list(K) || K <- Known])], Words -- lists:uniq(Words)} of
-        {[W | _], _} -> {error, io_lib:format("~ts: there is no \"~ts\"; there are ~ts", [Option, W, names(Known)])};
-        {[], [Twice | _]} -> {error, io_lib:format("~ts names ~ts twice; use --repeat to run it several times", [Option, Twice])};
-        {[], []} -> {ok, [list_to_existing_atom(W) || W <- Words]}
     end.
 
 heuristic(mixed, Variants) when Variants =/= [tl] -> {error, "--heuristic mixed is for --variant tl alone"};
@@ -192,7 +184,7 @@ excess(Excess) -> float_to_binary(float(Excess), [{decimals, 3}]).
 instances(#{instance := Path, size := Size, match := Match, sample := Sample}) ->
     maybe
         {ok, All} ?= sderl_aco_instance:read_all(Path, #{n => Size || Size > 0}),
-        case chosen(All, #{match => [W || W <- words(Match), W =/= ""], sample => Sample}) of
+        case selected(All, #{match => [W || W <- words(Match), W =/= ""], sample => Sample}) of
             [] -> {error, ["--match ", Match, ": no instance in ", Path, " has such a name"]};
             Chosen -> {ok, Chosen}
         end
@@ -207,11 +199,11 @@ instances(#{size := Size, standard := Each, rdd := Rdd, tf := Tf, seed := Seed})
     {ok, [{Instance, undefined} || Instance <- Generated]}.
 
 -doc "Those whose names begin so, in the order of `match`; of each so many, evenly taken. No `match`: all; 0: as many as there are.".
--spec chosen([{sderl_aco_instance:instance(), term()}], #{match := [string()], sample := non_neg_integer()}) ->
+-spec selected([{sderl_aco_instance:instance(), term()}], #{match := [string()], sample := non_neg_integer()}) ->
     [{sderl_aco_instance:instance(), term()}].
-chosen(All, #{match := [], sample := Count}) ->
+selected(All, #{match := [], sample := Count}) ->
     sample(Count, All);
-chosen(All, #{match := Starts, sample := Count}) ->
+selected(All, #{match := Starts, sample := Count}) ->
     lists:uniq(
         lists:append([
             sample(Count, [Pair || {#{name := Name}, _} = Pair <- All, string:prefix(Name, Start) =/= nomatch])

@@ -20,7 +20,7 @@ How many elements a space has depends on the prime factors of its N: 0.69 N for 
 -export([summary/0, command/0, check/1, run/2]).
 -export([points/1, table/1, verdict/1]).
 
--import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, words/1]).
+-import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, chosen/4]).
 
 %% A number of the space has to be one word for the machine, and its square fast.
 -define(MOST, 1_000_000_000).
@@ -62,9 +62,9 @@ modes_text() -> lists:join(", ", [atom_to_list(Mode) || Mode <- sderl_orbit:mode
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
 check(#{mode := Modes, routing := Routings, generators := Name, table := Table, size := Size} = Options) ->
     maybe
-        {ok, ModeList} ?= each("--mode", "mode", Modes, sderl_orbit:modes()),
-        {ok, RoutingList} ?= each("--routing", "routing", Routings, [own, library]),
-        {ok, [Kind]} ?= each("--table", "kind of table", Table, sderl_orbit_table:kinds()),
+        {ok, ModeList} ?= chosen("--mode", "mode", Modes, sderl_orbit:modes()),
+        {ok, RoutingList} ?= chosen("--routing", "routing", Routings, [own, library]),
+        {ok, [Kind]} ?= chosen("--table", "kind of table", Table, sderl_orbit_table:kinds()),
         {ok, _} ?= generators(Name),
         ok ?= at_least(1, [size, workers, groups, gateways, batch, stall], Options),
         ok ?= at_most([{size, ?MOST}, {workers, 1000}, {gateways, 1000}, {batch, 1_000_000}, {stall, 86_400}], Options),
@@ -81,20 +81,6 @@ check(#{mode := Modes, routing := Routings, generators := Name, table := Table, 
     else
         {ok, [_, _ | _]} -> {error, "--table takes one kind of table"};
         Error -> Error
-    end.
-
-each(Option, What, Text, Known) ->
-    Words = words(Text),
-    Unknown = [W || W <- Words, not lists:member(W, [atom_to_list(K) || K <- Known])],
-    case {Unknown, Words -- lists:uniq(Words)} of
-        {[W | _], _} ->
-            {error, io_lib:format("~ts: there is no ~ts \"~ts\"; there are ~ts", [
-                Option, What, W, lists:join(", ", [atom_to_list(K) || K <- Known])
-            ])};
-        {[], [Twice | _]} ->
-            {error, io_lib:format("~ts names ~ts twice; use --repeat to run it several times", [Option, Twice])};
-        {[], []} ->
-            {ok, [list_to_existing_atom(W) || W <- Words]}
     end.
 
 %% One of 31 names, so an atom can be made of it.
