@@ -176,7 +176,7 @@ full(100) ->
             trees => [{5, 2}, {11, 2}, {23, 2}, {47, 2}, {95, 2}], work => {20, 20}, long => {{23, 2}, 100}
         }),
         im := im(#{
-            servers => [3, 4, 6, 8, 12, 16], clients => 200, speed => 10, seconds => 60, warmup_s => 5, chaos => {12, 120}, compressed => 1,
+            servers => [3, 4, 6, 8, 12, 16], clients => 200, speed => 10, seconds => 60, warmup_s => 15, chaos => {12, 120}, compressed => 1,
             random_s => [15, 5], database_s => [5, 4, 3, 2, 1]
         })
     }.
