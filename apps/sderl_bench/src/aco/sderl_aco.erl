@@ -32,6 +32,7 @@ Those of `m:sderl_bench_meter` (an operation is an ant), these of the whole run.
 | `names_left` | names of the run that are registered after it: must be 0 |
 | `setup_s`, `levels` | how long it took to start and name all processes; levels of the tree, 0 where there is none |
 | `messages_in_rounds`, `packets_in_rounds` | `messages` and `packets` without those of links, groups, names, and starting processes |
+| `cpu_us_per_op_in_rounds` | `cpu_us_per_op` without those (`tl` to `sr`); `monitoring` is on for so long |
 | `links_expected`, `links_as_expected` | `links_total` by the tree and its groups, or in a full mesh; whether each node has its number |
 
 What there is nothing to measure of is `undefined`.
@@ -208,7 +209,8 @@ right(#{best := {Cost, Jobs}}, #{instance := #{n := N} = Instance}) ->
 metrics(#{best := {Cost, Jobs}, seconds := Seconds, ants := Ants, usage := Usage, kills := Kills, recovery_us := Recovery} = Outcome, Params) ->
     #{best_known := Known} = Params,
     Percentile = fun(Percent) -> sderl_bench_histogram:percentile(Percent, Recovery) end,
-    maps:merge(sderl_bench_meter:metrics(Usage, Ants), (maps:without([best, usage], Outcome))#{
+    maps:merge(sderl_bench_meter:metrics(Usage, Ants), (maps:without([best, usage, cpu_ms_in_rounds], Outcome))#{
+        cpu_us_per_op_in_rounds => in_rounds(Outcome),
         best_cost => Cost,
         schedule => Jobs,
         best_known => Known,
@@ -218,6 +220,10 @@ metrics(#{best := {Cost, Jobs}, seconds := Seconds, ants := Ants, usage := Usage
         kills => length(Kills),
         recovery_us => #{p50 => Percentile(50), p99 => Percentile(99), max => Percentile(100)}
     }).
+
+%% In one node there is nothing before them.
+in_rounds(#{cpu_ms_in_rounds := CpuMs, ants := Ants}) when Ants > 0 -> CpuMs * 1000 / Ants;
+in_rounds(_) -> undefined.
 
 excess(_, undefined) -> undefined;
 excess(0, 0) -> 0.0;

@@ -42,7 +42,7 @@ Usage is metered from before the links or groups are made until the result is th
 -doc """
 `ants` are those whose solutions were computed, also where these were lost; `recovered` how many processes of each class were replaced, and
 `recovery_us` after how long, see `m:sderl_aco_wards`; `kills` are those of `chaos`, `kills_not_back` those of which nobody took the
-place before the end; `messages_in_rounds`, `packets_in_rounds` are those after the set-up; `links_expected` how many links there are by the
+place before the end; `messages_in_rounds`, `packets_in_rounds`, `cpu_ms_in_rounds` are those after the set-up; `links_expected` how many links there are by the
 tree and its groups, or in the full mesh, and `links_as_expected` whether every node has those; `names_left` are names of the run that are there when
 all of its processes are gone.
 """.
@@ -59,6 +59,7 @@ all of its processes are gone.
     usage := sderl_bench_meter:usage(),
     messages_in_rounds := non_neg_integer(),
     packets_in_rounds := non_neg_integer() | undefined,
+    cpu_ms_in_rounds := non_neg_integer(),
     links_expected := non_neg_integer(),
     links_as_expected := boolean(),
     kills := [sderl_chaos:kill()],
@@ -206,6 +207,7 @@ measured(Fleet, Params, #{run := Run} = Conf, Layout, Label) ->
         usage => Usage,
         messages_in_rounds => maps:get(messages, Rounds),
         packets_in_rounds => maps:get(packets, Rounds),
+        cpu_ms_in_rounds => maps:get(cpu_ms, Rounds),
         links_expected => lists:sum([Count || {_, Count} <- Links]) div 2,
         links_as_expected => lists:sort(Links) =:= lists:sort([{Node, Count} || #{node := Node, links := Count} <- PerNode]),
         kills => Kills,
