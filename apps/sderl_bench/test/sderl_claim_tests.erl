@@ -52,7 +52,7 @@ aco(Variant, Nodes, Asked, More) ->
     },
     Default = #{
         seconds => 10.0, cpu_us_per_op => 100, packets => 1000, messages => 900, bytes => 90000, links_total => 10, links_per_node_max => 5, cpu_pct => 80,
-        best_cost => 500, best_known => undefined, round_best => [600, 500], colonies => Nodes div 2, ants_per_s => 1000, kills => 0, names_left => 0,
+        best_cost => 500, best_known => undefined, round_best => [600, 500], colonies => Nodes div 2, ants_per_s => 1000, kills => 0, kills_not_back => 0, names_left => 0, cpu_us_per_op_in_rounds => 90,
         recovery_us => #{p50 => undefined, p99 => undefined, max => undefined}
     },
     point(aco, maps:merge(Params, Asked), maps:merge(Default, More)).
@@ -63,10 +63,14 @@ im(Mode, Servers, Delivered, Asked, More) ->
     Params = #{mode => Mode, servers => Servers, routers => 1, clients => 20 * Servers, chaos => none, monitoring => off, run => 1},
     Default = #{
         delivered_per_min => Delivered, qos_pct => 99.0, latency_us => #{p50 => 300, p95 => 500, p99 => 900}, lost_messages => 0, lost_conversations => 0, conversations => 50,
-        broken_conversations_not_killed => 0, killed_messages => 0, kills => 0, names_left => 0, names_missing => 0, recovery_ms => #{p50 => undefined, p99 => undefined, max => undefined},
+        broken_conversations_not_killed => 0, killed_messages => 0, kills => 0, names_left => 0, names_missing => 0, not_back => 0, clients_left => 0, rows_left => 0, processes_left => 0, recovery_ms => #{p50 => undefined, p99 => undefined, max => undefined},
         timeline => [#{t_s => T, delivered => 10, kills => 0} || T <- [1, 2, 3]], cpu_pct => 30, cpu_us_per_op => 200, messages_per_op => 4
     },
     point(im, maps:merge(Params, Asked), maps:merge(Default, More)).
+
+%% The same points, not measured; by themselves or not.
+failed(Points) -> failed(other, Points).
+failed(In, Points) -> [P#{metrics := #{<<"failed">> => <<"stuck">>, <<"failed_in">> => atom_to_binary(In)}} || P <- Points].
 
 again(Points) -> Points ++ [again(2, Point) || Point <- Points].
 again(Run, #{params := Params} = Point) -> Point#{params := Params#{<<"run">> := Run}}.
@@ -78,7 +82,17 @@ verdicts(Module, Cases) ->
         {Verdict, Text} = Module:verdict(Points),
         ?assertEqual({Is, Text}, {Verdict, Text}),
         [?assertNotEqual({nomatch, Text}, {string:find(Text, Words), Text}) || Words <- Said]
-    end} || {Name, Is, Points, Said} <- Cases].
+    end} || {Name, Is, Points, Said} <- lists:flatten(Cases)].
+
+%% The program failed, or something else did.
+failed_in_test() ->
+    [?assertEqual(run, sderl_reproduce_run:failed_in(Reason)) || Reason <- [
+        {aco, {died, master, n, killed}}, {aco, {timeout, 600}}, {aco, {wrong_cost, 1, 2}}, {im, {no_result, n, {error, down}}}
+    ]],
+    [?assertEqual(other, sderl_reproduce_run:failed_in(Reason)) || Reason <- [
+        {memory, #{needed_mib => 2, available_mib => 1}}, {start_failed, []}, {aco, {no_chaos, no_targets}}, {aco, {node_down, n}}, {aco, {silent, [n], 600}}, {aco, {memory, 2, 1}},
+        {aco, {not_metered, [n]}}, {im, {chaos, no_targets}}, {im, {no_clients, n, timeout}}, {error, badarg}, timeout
+    ]].
 
 c1_test_() ->
     Curve = fun(Pct, Of) -> [load(stock, N, Pct, Ms) || {N, Ms} <- Of] end,
@@ -164,8 +178,12 @@ c5_test_() ->
         {"as published", confirmed, Of(4, [{1, 8}, {16, 5}, {256, 1}]), ["On 4 instances", "8.00 % with 1", "1.00 % with 256", "falls by 7.00"]},
         {"rises", refuted, Of(4, [{1, 3}, {16, 5}]), ["It rises"]},
         {"does not fall", refuted, Of(8, [{1, 3}, {16, 3}]), ["It does not fall"]},
-        {"does not fall, of few", not_shown, Of(4, [{1, 3}, {16, 3}]), ["within twice the error"]},
-        {"instances differ", not_shown, [smp(I, C, E) || {I, {A, B}} <- [{1, {9, 1}}, {2, {1, 3}}, {3, {2, 4}}, {4, {3, 2}}], {C, E} <- [{1, A}, {16, B}]], ["within twice the error"]},
+        {"does not fall, of few", not_shown, Of(4, [{1, 3}, {16, 3}]), ["has 0 in it"]},
+        {"instances differ", not_shown, [smp(I, C, E) || {I, {A, B}} <- [{1, {9, 1}}, {2, {1, 3}}, {3, {2, 4}}, {4, {3, 2}}], {C, E} <- [{1, A}, {16, B}]], ["has 0 in it"]},
+        %% Over twice the standard error, which of three instances is not enough.
+        {"three instances", not_shown, [smp(I, C, E) || {I, B} <- [{1, 2.5}, {2, 1}, {3, 4}], {C, E} <- [{1, 5}, {16, B}]], ["falls by 2.50 (95 % interval -1.22 to 6.22)"]},
+        {"a run failed", not_shown, Of(4, [{1, 8}, {16, 1}]) ++ failed(Of(1, [{256, 1}])), ["But 1 run of these could not be measured (stuck)"]},
+        {"a run failed at first", confirmed, failed(Of(1, [{1, 8}])) ++ Of(4, [{1, 8}, {16, 1}]), []},
         {"two instances", not_shown, Of(2, [{1, 8}, {16, 1}]), ["too few"]},
         {"a narrow range", not_shown, Of(4, [{1, 8}, {2, 1}]), ["too few"]},
         {"up and down", not_shown, Of(4, [{1, 8}, {4, 2}, {16, 4}]), ["Between two numbers of colonies it rises"]},
@@ -187,11 +205,22 @@ unknown_optimum_test() ->
     ?assertNotEqual(nomatch, string:find(Known, "their known optimum")).
 
 c6_test_() ->
-    Four = fun(N, Gr, Tl, Ml, Sr) -> [aco(V, N, #{cpu_us_per_op => Cpu, seconds => Cpu / 10}) || {V, Cpu} <- [{gr, Gr}, {tl, Tl}, {ml, Ml}, {sr, Sr}]] end,
+    Four = fun(N, Gr, Tl, Ml, Sr) -> [aco(V, N, #{cpu_us_per_op => Cpu, seconds => case Cpu of undefined -> 1.0; _ -> Cpu / 10 end}) || {V, Cpu} <- [{gr, Gr}, {tl, Tl}, {ml, Ml}, {sr, Sr}]] end,
     Few = Four(5, 110, 100, 100, 100),
     verdicts(sderl_claim_c6, [
         {"as published", confirmed, again(Few ++ Four(47, 300, 110, 108, 105)), ["in trees of 47 nodes", "GR 300, TL 110, ML 108, SR 105"]},
         {"one run", not_shown, Few ++ Four(47, 300, 110, 108, 105), ["one run"]},
+        {"a larger one failed", not_shown, again(Few ++ Four(47, 300, 110, 108, 105)) ++ failed([aco(sr, 95, #{})]), ["stuck"]},
+        {"a longer one failed", confirmed, again(Few ++ Four(47, 300, 110, 108, 105)) ++ failed([aco(sr, 47, #{global_iterations => 200}, #{})]), []},
+        {"fails at the smallest size in the second run", not_shown, again(Four(47, 300, 110, 108, 105)) ++ Few ++ failed([again(2, P) || P <- Few]), []},
+        {"no processor time", not_shown, again(Few ++ Four(23, undefined, 100, 100, undefined) ++ Four(47, 300, 110, 108, undefined)), ["was not measured"]},
+        {"no processor time of the smallest", not_shown, again(Four(5, undefined, 1, 1, undefined) ++ Four(47, 300, 110, 108, 105)), []},
+        {"one run of the smallest", not_shown, Few ++ again(Four(47, 300, 110, 108, 105)), []},
+        {"grows by less than what is noise", not_shown, again(Four(5, 280, 100, 100, 100) ++ Four(47, 300, 110, 108, 105)), ["GR takes 2.80 times the processor time of SR with 2 colonies and 2.86 times with 23"]},
+        {"the fastest does not matter", confirmed, again(Few ++ [P#{metrics := M#{<<"seconds">> := 1.0}} || #{metrics := M} = P <- Four(47, 300, 110, 108, 105)]), []},
+        %% The largest tree has another degree; growth is that of those of one.
+        {"trees of two degrees", confirmed, again(Few ++ Four(47, 300, 110, 108, 105) ++ [P#{params := Q#{<<"degree">> := 15}} || #{params := Q} = P <- Four(191, 300, 110, 108, 105)]),
+         ["With 95 colonies", "In trees of degree 2 GR takes 1.10 times the processor time of SR with 2 colonies and 2.86 times with 23"]},
         {"few nodes", not_shown, again(Few ++ Four(11, 300, 110, 108, 105)), ["too few nodes"]},
         {"no more than on few nodes", not_shown, again(Four(5, 300, 100, 100, 100) ++ Four(47, 300, 110, 108, 105)), ["not the published order"]},
         {"s_groups cost", not_shown, again(Few ++ Four(47, 300, 110, 108, 150)), []},
@@ -205,13 +234,18 @@ c6_test_() ->
 c7_test_() ->
     Three = fun(N, Gr, Ml, Sr) -> [aco(V, N, #{packets => P}) || {V, P} <- [{gr, Gr}, {ml, Ml}, {sr, Sr}]] end,
     verdicts(sderl_claim_c7, [
-        {"as published", confirmed, Three(5, 12, 11, 10) ++ Three(47, 3000, 2000, 1000) ++ Three(95, 9000, 5000, 2000),
+        {"as published", confirmed, again(Three(5, 12, 11, 10) ++ Three(47, 3000, 2000, 1000) ++ Three(95, 9000, 5000, 2000)),
          ["With 47 nodes SR sends 1,000, ML 2,000 (2.00 times as many), GR 3,000 (3.00 times)", "With 95 nodes SR sends 2,000"]},
-        {"messages", confirmed, [aco(V, 47, #{packets => undefined, messages => P}) || {V, P} <- [{gr, 30}, {ml, 20}, {sr, 10}]], ["does not tell of packets"]},
-        {"few nodes", not_shown, Three(11, 3000, 2000, 1000), ["too few nodes"]},
-        {"near", not_shown, Three(47, 1050, 1020, 1000), ["not clearly"]},
-        {"the other way round", refuted, Three(47, 3000, 1000, 2000), ["another one"]},
-        {"the other way round on few", not_shown, Three(23, 3000, 1000, 2000), []},
+        {"messages", confirmed, again([aco(V, 47, #{packets => undefined, messages => P}) || {V, P} <- [{gr, 30}, {ml, 20}, {sr, 10}]]), ["does not tell of packets"]},
+        {"few nodes", not_shown, again(Three(11, 3000, 2000, 1000)), ["too few nodes"]},
+        {"one run", not_shown, Three(47, 3000, 2000, 1000), ["one run"]},
+        {"a larger one failed", not_shown, again(Three(47, 3000, 2000, 1000)) ++ failed([aco(sr, 95, #{})]), ["stuck"]},
+        {"one of TL failed", confirmed, again(Three(47, 3000, 2000, 1000)) ++ failed([aco(tl, 95, #{})]), []},
+        {"near", not_shown, again(Three(47, 1050, 1020, 1000)), ["not clearly"]},
+        {"the other way round", refuted, again(Three(145, 3000, 1000, 2000)), ["another one"]},
+        {"the other way round in one run", not_shown, Three(145, 3000, 1000, 2000), ["one run"]},
+        {"the other way round on 100", not_shown, again(Three(100, 3000, 1000, 2000)), ["there the nodes were 145"]},
+        {"the other way round on few", not_shown, again(Three(23, 3000, 1000, 2000)), []},
         {"runs overlap", not_shown, Three(47, 3000, 2000, 1000) ++ [again(2, P) || P <- Three(47, 1900, 2100, 1000)], []},
         {"two of them", not_shown, tl(Three(47, 3000, 2000, 1000)), []},
         {"nothing", not_shown, [], []}
@@ -224,6 +258,11 @@ c8_test_() ->
         {"apart", refuted, again(Both([{3, 600, 600}, {16, 3200, 2000}])), ["They are apart"]},
         {"apart in one run", not_shown, Both([{3, 600, 600}, {16, 3200, 2000}]), []},
         {"between", not_shown, again(Both([{3, 600, 600}, {16, 3200, 2900}])), ["neither"]},
+        {"one failed", not_shown, Both([{3, 600, 605}, {12, 2400, 2400}]) ++ [im(rd, 16, 3200)] ++ failed([im(rsd, 16, 3200)]), ["1 run of these could not be measured (stuck)"]},
+        {"one with kills failed", confirmed, Both([{3, 600, 605}, {12, 2400, 2400}]) ++ failed([im(rsd, 16, 3200, #{chaos => #{every_ms => 100, classes => all}}, #{})]), []},
+        {"nothing delivered", not_shown, Both([{3, 600, 605}, {8, 0, 0}, {12, 2400, 2400}]), ["With 8 servers a run delivered nothing"]},
+        {"nothing at all", not_shown, Both([{3, 0, 0}]), ["Nothing was delivered with 3 servers"]},
+        {"alike, and no growth", not_shown, Both([{3, 600, 600}, {16, 2500, 2500}]), ["does not grow"]},
         {"a small range", not_shown, Both([{3, 600, 600}, {8, 1600, 1600}]), ["too small"]},
         {"with kills does not count", not_shown, [im(rd, 3, 600), im(rsd, 3, 600, #{chaos => #{every_ms => 100, classes => all}}, #{})], ["no number of servers"]},
         {"nothing", not_shown, [], []}
@@ -240,13 +279,22 @@ c9_test_() ->
         {"messages are lost", refuted, Plain ++ Killed(rd, 990, #{}) ++ Killed(rsd, 990, #{lost_messages => 1}), ["2 messages were lost;"]},
         {"a name is missing", refuted, Plain ++ Killed(rd, 990, #{}) ++ Killed(rsd, 990, #{names_missing => 1}), []},
         {"a name is left", refuted, Plain ++ Killed(rd, 990, #{names_left => 1}) ++ Killed(rsd, 990, #{}), []},
-        {"much less", refuted, Plain ++ Killed(rd, 990, #{}) ++ Killed(rsd, 700, #{}), []},
-        {"some less", not_shown, Plain ++ Killed(rd, 990, #{}) ++ Killed(rsd, 900, #{}), ["neither no impact"]},
+        {"much less", refuted, again(Plain ++ Killed(rd, 990, #{}) ++ Killed(rsd, 700, #{})), []},
+        {"much less in one run", not_shown, Plain ++ Killed(rd, 990, #{}) ++ Killed(rsd, 700, #{}), ["in each of several runs"]},
+        {"some less", not_shown, Plain ++ Killed(rd, 990, #{}) ++ Killed(rsd, 900, #{}), ["is not no impact"]},
         {"few kills", not_shown, Plain ++ Killed(rd, 990, #{kills => 1}) ++ Killed(rsd, 990, #{kills => 1}), ["too few kills"]},
+        {"few kills in one mode", not_shown, Plain ++ Killed(rd, 990, #{kills => 100}) ++ Killed(rsd, 990, #{kills => 1}), ["too few kills"]},
+        [{"not back: " ++ atom_to_list(Key), not_shown, Plain ++ Killed(rd, 990, #{Key => 1}) ++ Killed(rsd, 990, #{}), [atom_to_list(Key) ++ " 2"]} || Key <- [not_back, clients_left, rows_left, processes_left]],
+        [{"not known: " ++ atom_to_list(Key), not_shown, Plain ++ Killed(rd, 990, #{Key => undefined}) ++ Killed(rsd, 990, #{}), ["Not known of every run: " ++ atom_to_list(Key)]}
+         || Key <- [broken_conversations_not_killed, lost_messages, names_missing, names_left, not_back, clients_left, rows_left, processes_left]],
         {"one mode", not_shown, Plain ++ Killed(rd, 990, #{}), ["Nothing was measured with RSD"]},
         {"no comparison", not_shown, Killed(rd, 990, #{}) ++ Killed(rsd, 990, #{}), ["neither with RD and RSD"]},
-        {"a run that did not end", refuted, Fine ++ [point(im, (maps:get(params, lists:last(Plain)))#{<<"chaos">> => #{classes => databases, every_ms => 100}}, #{failed => <<"stuck">>})],
+        {"a run that did not end", refuted, Fine ++ [point(im, (maps:get(params, lists:last(Plain)))#{<<"chaos">> => #{classes => databases, every_ms => 100}}, #{failed => <<"stuck">>, failed_in => run})],
          ["1 run with kills did not end in order (stuck)"]},
+        {"failed in the run", refuted, Plain ++ Killed(rd, 990, #{}) ++ failed(run, Killed(rsd, 990, #{})), ["2 runs with kills did not end in order (stuck)"]},
+        {"failed in the run, then went well", confirmed, failed(run, Killed(rsd, 990, #{})) ++ Fine, []},
+        {"did not start", not_shown, Fine ++ failed([again(2, P) || P <- Killed(rsd, 990, #{})]), ["2 runs of these could not be measured (stuck)"]},
+        {"did not start without kills", not_shown, Fine ++ failed([again(2, P) || P <- Plain]), ["could not be measured"]},
         {"nothing", not_shown, [], []}
     ]).
 
@@ -255,11 +303,15 @@ c10_test_() ->
         aco(V, 23, #{seconds => 10.0}),
         aco(V, 23, #{chaos => #{every_ms => 1000}}, maps:merge(#{seconds => Seconds, kills => 200, recovery_us => #{p50 => 300, p99 => 900, max => 2000}}, More))
     ] end,
-    Failed = fun(V) -> point(aco, maps:get(params, lists:last(Both(V, 1, #{}))), #{failed => <<"stuck">>}) end,
+    Failed = fun(V) -> point(aco, maps:get(params, lists:last(Both(V, 1, #{}))), #{failed => <<"stuck">>, failed_in => run}) end,
     verdicts(sderl_claim_c10, [
         {"as published", confirmed, Both(gr, 10.2, #{}) ++ Both(sr, 10.1, #{}), ["GR on 23 nodes: 10.2 s with 200 kills, 10.0 s without, 1.02 times; a process is back in 0.30 ms (p99 0.90, most 2.00)"]},
         {"a name is left", refuted, Both(gr, 10.2, #{}) ++ Both(sr, 10.1, #{names_left => 1}), ["Names left over: 1"]},
         {"does not finish", refuted, Both(gr, 10.2, #{}) ++ [hd(Both(sr, 10, #{})), Failed(sr)], ["A run of SR with kills did not finish: stuck"]},
+        {"did not start", not_shown, Both(gr, 10.2, #{}) ++ Both(sr, 10.1, #{}) ++ failed([again(2, P) || P <- Both(sr, 10.1, #{})]), ["2 runs of these could not be measured (stuck)"]},
+        {"did not finish at first", confirmed, [Failed(sr)] ++ Both(gr, 10.2, #{}) ++ Both(sr, 10.1, #{}), []},
+        {"is not back", not_shown, Both(gr, 10.2, #{}) ++ Both(sr, 10.1, #{kills_not_back => 2}), ["2 of the killed processes were not back"]},
+        [{"not known: " ++ atom_to_list(Key), not_shown, Both(gr, 10.2, #{}) ++ Both(sr, 10.1, #{Key => undefined}), ["Not known of every run: " ++ atom_to_list(Key)]} || Key <- [names_left, kills_not_back, best_cost]],
         {"nor does it without kills", not_shown, Both(gr, 10.2, #{}) ++ [Failed(sr)], ["Not both"]},
         {"a cost", refuted, again(Both(gr, 10.2, #{}) ++ Both(sr, 20.0, #{})), ["That is a cost"]},
         {"a cost in one run", not_shown, Both(gr, 10.2, #{}) ++ Both(sr, 20.0, #{}), ["is not nothing"]},
@@ -270,12 +322,15 @@ c10_test_() ->
 
 c12_test_() ->
     Pair = fun(Run, Aco, Im) -> [again(Run, P) || P <- [
-        aco(sr, 23, #{}), aco(sr, 23, #{monitoring => on}, #{cpu_us_per_op => 100 + Aco}),
+        aco(sr, 23, #{}), aco(sr, 23, #{monitoring => on}, #{cpu_us_per_op_in_rounds => 90 + 0.9 * Aco}),
         im(rsd, 12, 1000, #{routers => 2}, #{}), im(rsd, 12, 1000, #{routers => 2, monitoring => on}, #{cpu_us_per_op => 200 + 2 * Im})
     ]] end,
     Pairs = fun(Of) -> lists:append([Pair(Run, Aco, Im) || {Run, {Aco, Im}} <- lists:enumerate(Of)]) end,
     verdicts(sderl_claim_c12, [
         {"as published", confirmed, Pairs([{1.0, 0.5}, {1.1, 0.6}, {1.0, 0.4}]), ["Ant colonies (SR) on 23 nodes: with it the processor time of an operation changes by 1.03 %", "3 pairs of runs from 1.00 to 1.10 %", "Messenger (RSD) on 12 servers: with it the processor time of an operation changes by 0.50 %"]},
+        {"a watched run failed", not_shown, Pairs([{1.0, 0.5}, {1.1, 0.6}, {1.0, 0.4}]) ++ failed([again(4, aco(sr, 23, #{monitoring => on}, #{}))]), ["stuck"]},
+        {"the other one failed", not_shown, Pairs([{1.0, 0.5}, {1.1, 0.6}, {1.0, 0.4}]) ++ failed([again(4, im(rsd, 12, 1000, #{routers => 2}, #{}))]), ["stuck"]},
+        {"one of no pair failed", confirmed, Pairs([{1.0, 0.5}, {1.1, 0.6}, {1.0, 0.4}]) ++ failed([im(rsd, 3, 1000), aco(sr, 95, #{})]), []},
         {"more", refuted, Pairs([{1.0, 3}, {1.1, 3.1}, {1.0, 2.9}]), []},
         {"the spread is larger", not_shown, Pairs([{1.0, 4}, {-1.1, 0}, {1.0, -3}]), ["The spread is larger"]},
         {"two pairs", not_shown, Pairs([{1.0, 0.5}, {1.1, 0.6}]), ["need 3 pairs"]},

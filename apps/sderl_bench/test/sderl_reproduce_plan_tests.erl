@@ -41,6 +41,17 @@ least_runs_test() ->
     ?assertEqual([{1, 1}, {2, 1}, {3, 1}], Both(?A)),
     ?assertEqual([{1, 1}, {2, 1}, {1, 2}, {2, 2}], Both((?A)#{least_runs => 2})).
 
+%% Points that differ in monitoring only follow one another, in turns.
+pairs_test() ->
+    [Off, On] = [#{workload => aco, params => #{nodes => 9, monitoring => M}, fixed_s => 10, work_s => 0} || M <- [off, on]],
+    Plan = fun(Tried) -> #{jobs := Jobs} = ?P:plan([claim(<<"C1">>, 1, [?A, Off, ?B]), claim(<<"C2">>, 1, [?C, On])], Tried, infinity, 2), Jobs end,
+    Said = fun(Jobs) -> [maps:get(monitoring, Params, Nodes) || #{point := #{params := #{nodes := Nodes} = Params}} <- Jobs] end,
+    ?assertEqual([1, off, on, 2, 3, 1, on, off, 2, 3], Said(Plan([]))),
+    %% Also when it is planned anew after each.
+    Measured = lists:foldl(fun(_, Tried) -> [#{point := Point} | _] = Plan(Tried), [tried(Point, 10) | Tried] end, [], lists:seq(1, 10)),
+    Order = [maps:get(<<"monitoring">>, Params, maps:get(<<"nodes">>, Params)) || #{key := {_, Params}} <- lists:reverse(Measured)],
+    ?assertEqual([1, <<"off">>, <<"on">>, 2, 3, 1, <<"on">>, <<"off">>, 2, 3], Order).
+
 unbounded_test() ->
     #{jobs := Jobs} = ?P:plan([claim(<<"C1">>, 1, [?A, ?B])], [], infinity, 3),
     ?assertEqual([{1, 1}, {2, 1}, {1, 2}, {2, 2}, {1, 3}, {2, 3}], jobs(Jobs)).

@@ -9,7 +9,7 @@ colonies, and `nodes` are those of the trees; one more node starts it all.
 """.
 
 -export([quality/3, weak/3, long/3, leaves/2]).
--export([excess/2, sized/2, variants/0, order/2, nodes/1, name/1]).
+-export([excess/2, sized/2, failed/2, variants/0, order/2, nodes/1, name/1]).
 -export([plot/4, table/2, notes/0]).
 
 -import(sderl_claim_load, [axis/3]).
@@ -159,15 +159,30 @@ best(Runs) ->
 -doc "The points of a distributed variant without kills and monitoring, by colonies: those with the work that most of all of them have.".
 -spec sized([sderl_claim_points:measured()], variant()) -> [{Colonies :: pos_integer(), sderl_claim_points:group()}].
 sized(Points, Variant) ->
-    Plain = fun(Of) -> [{C, Group} || #{params := #{<<"colonies">> := C}} = Group <- grouped(Points, aco, #{variant => Of, chaos => none, monitoring => off})] end,
-    Work = fun(#{params := Params}) -> maps:with([<<"ants">>, <<"local_iterations">>, <<"global_iterations">>, <<"instance">>], Params) end,
-    Works = [Work(Group) || Of <- variants(), {_, Group} <- Plain(Of)],
-    Counts = lists:sort([{length([W || W <- Works, W =:= Kind]), Kind} || Kind <- lists:usort(Works)]),
-    case Counts of
-        [] -> [];
-        _ ->
-            {_, Kind} = lists:last(Counts),
-            lists:ukeysort(1, [Sized || {_, Group} = Sized <- Plain(Variant), Work(Group) =:= Kind])
+    Most = most(Points),
+    lists:ukeysort(1, [{C, Group} || #{params := #{<<"colonies">> := C} = Params} = Group <- plain(Points, Variant), work(Params) =:= Most]).
+
+-doc "Runs of these points that could not be measured.".
+-spec failed([sderl_claim_points:measured()], [variant()]) -> [sderl_claim_points:failure()].
+failed(Points, Variants) ->
+    Most = most(Points),
+    [
+        Failure
+     || Variant <- Variants,
+        #{params := Params} = Failure <- sderl_claim_points:failed(Points, aco, #{variant => Variant, chaos => none, monitoring => off}),
+        work(Params) =:= Most
+    ].
+
+plain(Points, Variant) -> grouped(Points, aco, #{variant => Variant, chaos => none, monitoring => off}).
+
+work(Params) -> maps:with([<<"ants">>, <<"local_iterations">>, <<"global_iterations">>, <<"instance">>], Params).
+
+%% The work that most points have.
+most(Points) ->
+    Works = [work(Params) || Of <- variants(), #{params := #{<<"colonies">> := _} = Params} <- plain(Points, Of)],
+    case lists:sort([{length([W || W <- Works, W =:= Kind]), Kind} || Kind <- lists:usort(Works)]) of
+        [] -> none;
+        Counts -> element(2, lists:last(Counts))
     end.
 
 -doc "The largest number of colonies at which all these variants were measured, with the points.".

@@ -46,49 +46,48 @@ points(#{aco := #{long := #{kill_every_ms := Ms}}} = Scale) ->
     [sderl_claim_aco:long(Scale, Variant, Asked) || Variant <- lists:reverse(?VARIANTS), Asked <- [#{}, #{chaos => #{every_ms => Ms}}]].
 
 -doc """
-`confirmed`: all runs of both variants with kills finish, with a cost and without a name left over, in at most 1.1 times the time of those without, with five kills or more in each. `refuted`: a
-run with kills does not finish, or leaves a name; or they take over 1.5 times as long, in all of several runs.
+`confirmed`: all runs of both variants with kills finish, with a cost, without a name left over and with all back that was killed, which must be known of every run, in at most 1.1 times the time of those
+without, with five kills or more in each; and no run failed, with kills or without. `refuted`: a run with kills does not finish, by itself and not for what is beside it, or leaves a name; or they take over 1.5 times as long, in all of
+several runs.
 """.
 -spec verdict([sderl_claim_points:measured()]) -> {sderl_claim:verdict(), binary()}.
 verdict(Points) ->
-    Of = [{V, both(Points, V), failed(Points, V)} || V <- ?VARIANTS],
-    Failed = [{V, Reason} || {V, _, [Reason | _]} <- Of],
-    Both = [{V, Pair} || {V, {_, _} = Pair, _} <- Of],
+    Both = [{V, Pair} || V <- ?VARIANTS, {_, _} = Pair <- [both(Points, V)]],
     Said = text(lists:join(" ", [said(V, Pair) || {V, Pair} <- Both])),
-    Left = lists:sum([sum(Killed, [names_left]) || {_, {_, Killed}} <- Both]),
+    case sderl_claim_points:broken(Points, aco, #{monitoring => off}) of
+        {[#{params := Params, reason := Reason} | _], _} ->
+            {refuted, text("~ts A run of ~ts with kills did not finish: ~ts.", [Said, string:uppercase(maps:get(<<"variant">>, Params, <<"?">>)), Reason])};
+        {[], Failed} ->
+            sderl_claim_points:whole(judge(Both, Said), Failed)
+    end.
+
+judge(Both, Said) ->
+    Sum = fun(Key) -> lists:sum([sum(Killed, [Key]) || {_, {_, Killed}} <- Both]) end,
+    {Left, Away} = {Sum(names_left), Sum(kills_not_back)},
+    Lacking = lists:usort([Key || {_, {_, Killed}} <- Both, Key <- sderl_claim_points:lacking(Killed, [best_cost, seconds, kills, names_left, kills_not_back])]),
     Enough = lists:all(fun({_, {_, Killed}}) -> sum(Killed, [kills]) >= ?LEAST_KILLS end, Both),
-    Results = lists:all(fun({_, {_, Killed}}) -> is_number(value(Killed, [best_cost])) end, Both),
     Ratios = [R || {_, Pair} <- Both, R <- [ratio(Pair)], is_number(R)],
-    case Failed of
-        [{V, Reason} | _] ->
-            {refuted, text("~ts A run of ~ts with kills did not finish: ~ts.", [Said, upper(V), Reason])};
-        [] when Left > 0 ->
-            {refuted, text("~ts Names left over: ~w.", [Said, Left])};
-        [] ->
-            Slow = [V || {V, {Plain, Killed} = Pair} <- Both, is_number(ratio(Pair)), ratio(Pair) > ?COST, apart(Killed, Plain, [seconds]) =:= more, several(Plain), several(Killed)],
-            if
-                Slow =/= [] -> {refuted, text("~ts That is a cost.", [Said])};
-                length(Ratios) < length(?VARIANTS) -> {not_shown, text("~ts Not both variants were measured with kills and without.", [Said])};
-                not Enough -> {not_shown, text("~ts These are too few kills to judge by.", [Said])};
-                not Results -> {not_shown, text("~ts A run has no result.", [Said])};
-                true ->
-                    case lists:max(Ratios) of
-                        Most when Most =< ?NONE -> {confirmed, Said};
-                        _ -> {not_shown, text("~ts Over ~w times as long is not nothing; for a cost it would be over ~w times in all of several runs.", [Said, ?NONE, ?COST])}
-                    end
-            end
+    Slow = [V || {V, {Plain, Killed} = Pair} <- Both, is_number(ratio(Pair)), ratio(Pair) > ?COST, apart(Killed, Plain, [seconds]) =:= more, several(Plain), several(Killed)],
+    Most = lists:max([0 | Ratios]),
+    if
+        Left > 0 -> {refuted, text("~ts Names left over: ~w.", [Said, Left])};
+        Slow =/= [] -> {refuted, text("~ts That is a cost.", [Said])};
+        length(Ratios) < length(?VARIANTS) -> {not_shown, text("~ts Not both variants were measured with kills and without.", [Said])};
+        Lacking =/= [] -> {not_shown, text("~ts Not known of every run: ~ts.", [Said, lists:join(", ", [atom_to_list(Key) || Key <- Lacking])])};
+        Away > 0 -> {not_shown, text("~ts ~w of the killed processes were not back at the end.", [Said, Away])};
+        not Enough -> {not_shown, text("~ts These are too few kills to judge by.", [Said])};
+        Most =< ?NONE -> {confirmed, Said};
+        true -> {not_shown, text("~ts Over ~w times as long is not nothing; for a cost it would be over ~w times in all of several runs.", [Said, ?NONE, ?COST])}
     end.
 
 several(#{runs := Runs}) -> length(Runs) > 1.
-
-upper(V) -> string:uppercase(atom_to_list(V)).
 
 ratio({Plain, Killed}) ->
     sderl_bench_table:median([A / B || {A, B} <- paired(Killed, Plain, [seconds]), B > 0]).
 
 said(V, {#{params := Params} = Plain, Killed} = Pair) ->
     text("~ts on ~w nodes: ~ts s with ~w kills, ~ts s without, ~ts times; a process is back in ~ts ms (p99 ~ts, most ~ts).", [
-        upper(V), maps:get(<<"nodes">>, Params, 0), number(value(Killed, [seconds])), sum(Killed, [kills]), number(value(Plain, [seconds])), number(ratio(Pair))
+        string:uppercase(atom_to_list(V)), maps:get(<<"nodes">>, Params, 0), number(value(Killed, [seconds])), sum(Killed, [kills]), number(value(Plain, [seconds])), number(ratio(Pair))
         | [number(value(Killed, scaled([recovery_us, P], 0.001))) || P <- [p50, p99, max]]
     ]).
 
@@ -109,15 +108,6 @@ both(Points, Variant) ->
 killed(Points, Variant) -> grouped(Points, aco, #{variant => Variant, monitoring => off, chaos => fun is_map/1}).
 
 plain(Points, Variant) -> grouped(Points, aco, #{variant => Variant, monitoring => off, chaos => none}).
-
-%% Those of points that run without kills.
-failed(Points, Variant) ->
-    Plain = [maps:remove(<<"chaos">>, Params) || #{params := Params} <- plain(Points, Variant)],
-    [
-        Reason
-     || {Params, Reason} <- sderl_claim_points:failed(Points, aco, #{variant => Variant, chaos => fun is_map/1}),
-        lists:member(maps:remove(<<"chaos">>, Params), Plain)
-    ].
 
 -doc false.
 -spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
@@ -142,20 +132,20 @@ page(Points) ->
         tables => [
             #{
                 title => <<"Kills and recovery">>,
-                header => [<<"variant">>, <<"nodes">>, <<"runs">>, <<"kills">>, <<"time with kills, s">>, <<"without, s">>, <<"recovery p50, ms">>, <<"p99, ms">>, <<"max, ms">>, <<"names left">>],
+                header => [<<"variant">>, <<"nodes">>, <<"runs">>, <<"kills">>, <<"not back">>, <<"time with kills, s">>, <<"without, s">>, <<"recovery p50, ms">>, <<"p99, ms">>, <<"max, ms">>, <<"names left">>],
                 rows => [
                     [
-                        text(sderl_claim_aco:name(V)), text("~w", [maps:get(<<"nodes">>, Params, 0)]), text("~w", [length(Runs)]), cell(Killed, [kills]), cell(Killed, [seconds]), cell(Plain, [seconds])
+                        text(sderl_claim_aco:name(V)), text("~w", [maps:get(<<"nodes">>, Params, 0)]), text("~w", [length(Runs)]), cell(Killed, [kills]), cell(Killed, [kills_not_back]), cell(Killed, [seconds]), cell(Plain, [seconds])
                         | [cell(Killed, scaled([recovery_us, P], 0.001)) || P <- [p50, p99, max]]
-                    ] ++ [text("~w", [sum(Killed, [names_left])])]
+                    ] ++ [cell(Killed, [names_left])]
                  || {V, {Plain, #{params := Params, runs := Runs} = Killed}} <- Both
                 ]
             },
             sderl_claim_aco:table("All points", [{[sderl_claim_aco:name(V), Word], Group} || {V, {Plain, Killed}} <- Both, {Word, Group} <- [{"", Plain}, {", kills", Killed}]])
         ],
         notes => [
-            <<"Kills begin after the first global iteration, and are `exit(Pid, kill)` to one process of the run on each node. A process is back when there is another one alive for the same task. What "
-              "a colony learned goes with it: a new one begins anew, and is told the best of all.">>
+            <<"Kills come while the global iterations last, the first one period after these begin, and are `exit(Pid, kill)` to one process of the run on each node. Recovery is from each kill until another process "
+              "for the same task is alive on that node, as the killer sees it. What a colony learned goes with it: a new one begins anew, and is told the best of all.">>
             | sderl_claim_aco:notes()
         ],
         command => <<>>

@@ -15,6 +15,12 @@
 %% Pairs of runs that say something.
 -define(LEAST_PAIRS, 3).
 
+%% What it is run in, and the processor time of an operation in the time in which there is monitoring.
+-define(PROGRAMS, [
+    {aco, "Ant colonies (SR)", <<"nodes">>, "nodes", <<"cpu_us_per_op_in_rounds">>},
+    {im, "Messenger (RSD)", <<"servers">>, "servers", <<"cpu_us_per_op">>}
+]).
+
 -type pair() :: {Off :: #{binary() => term()}, On :: #{binary() => term()}}.
 
 -doc false.
@@ -46,13 +52,16 @@ points(#{pairs := Pairs} = Scale) ->
         [sderl_claim_im:watched(Scale, rsd, Asked) || Pairs > 1, Asked <- [#{}, #{monitoring => on}]].
 
 -doc """
-By the processor time of an operation, a schedule or a delivered message, in pairs of runs without and with monitoring that follow one another. `confirmed`: of each program there are three pairs or more, and the
-95 % interval of the mean overhead is at most 1.5 %. `refuted`: for one of them all of the interval is above. Where the spread of the pairs is so large that the interval has the limit in
+By the processor time of an operation while there is monitoring, a schedule in the rounds or a delivered message in the measured time, in pairs of runs without and with it that follow one another. `confirmed`: of each
+program there are three pairs or more, the 95 % interval of the mean overhead is at most 1.5 %, and no run failed. `refuted`: for one of them all of the interval is above. Where the spread of the pairs is so large that the interval has the limit in
 it, neither can be told.
 """.
 -spec verdict([sderl_claim_points:measured()]) -> {sderl_claim:verdict(), binary()}.
 verdict(Points) ->
-    Of = [{What, overhead(Pairs, <<"cpu_us_per_op">>)} || {What, Pairs} <- programs(Points)],
+    sderl_claim_points:whole(judge(Points), [Failure || {Workload, _, _, _, _} <- ?PROGRAMS, Failure <- failed(Points, Workload)]).
+
+judge(Points) ->
+    Of = [{What, overhead(Pairs, Cpu)} || {What, Cpu, Pairs} <- programs(Points)],
     Said = lists:join(" ", [said(What, Overhead) || {What, Overhead} <- Of]),
     Known = [Overhead || {_, #{pairs := N} = Overhead} <- Of, N >= ?LEAST_PAIRS],
     Limit = text("The limit is ~w %.", [?MOST_PCT]),
@@ -75,13 +84,19 @@ said(What, none) ->
 
 number(Value) -> sderl_bench_table:number(Value).
 
--spec programs([sderl_claim_points:measured()]) -> [{binary(), [pair()]}].
+-spec programs([sderl_claim_points:measured()]) -> [{binary(), Cpu :: binary(), [pair()]}].
 programs(Points) ->
     [
-        {text("~ts on ~w ~ts", [What, maps:get(Key, Params, 0), Unit]), Pairs}
-     || {Workload, What, Key, Unit} <- [{aco, "Ant colonies (SR)", <<"nodes">>, "nodes"}, {im, "Messenger (RSD)", <<"servers">>, "servers"}],
-        {Params, Pairs} <- sderl_claim_points:pairs(Points, Workload, {monitoring, off, on})
+        {text("~ts on ~w ~ts", [What, maps:get(Key, Params, 0), Unit]), Cpu, Pairs}
+     || {Workload, What, Key, Unit, Cpu} <- ?PROGRAMS, {Params, Pairs} <- sderl_claim_points:pairs(Points, Workload, {monitoring, off, on})
     ].
+
+%% Runs of pairs that could not be measured.
+failed(Points, Workload) ->
+    Other = fun(#{params := Params}) -> maps:remove(<<"monitoring">>, Params) end,
+    Watched = sderl_claim_points:failed(Points, Workload, #{monitoring => on}),
+    Paired = [Params || {Params, _} <- sderl_claim_points:pairs(Points, Workload, {monitoring, off, on})] ++ [Other(Failure) || Failure <- Watched],
+    Watched ++ [Failure || Failure <- sderl_claim_points:failed(Points, Workload, #{monitoring => off}), lists:member(Other(Failure), Paired)].
 
 %% In percent, with the interval in which the mean is with a probability of 95 %.
 overhead(Pairs, Key) ->
@@ -89,17 +104,9 @@ overhead(Pairs, Key) ->
     case length(Ratios) of
         0 -> none;
         N ->
-            Mean = lists:sum(Ratios) / N,
-            Half = case N of
-                1 -> 0.0;
-                _ -> student(N - 1) * math:sqrt(lists:sum([(R - Mean) * (R - Mean) || R <- Ratios]) / (N - 1) / N)
-            end,
+            {Mean, Half} = sderl_claim_points:interval(Ratios),
             #{pairs => N, mean => Mean, low => Mean - Half, high => Mean + Half, least => lists:min(Ratios), greatest => lists:max(Ratios), all => Ratios}
     end.
-
-%% The 97.5 % point of Student's distribution.
-student(Freedom) when Freedom =< 10 -> element(Freedom, {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23});
-student(_) -> 2.2.
 
 -doc false.
 -spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
@@ -115,7 +122,7 @@ page(Points) ->
                 marks => [#{y => ?MOST_PCT, text => text("~w %", [?MOST_PCT])}],
                 series => [
                     #{name => What, points => [#{x => I, y => R, low => R, high => R} || {I, R} <- lists:enumerate(maps:get(all, Overhead))]}
-                 || {What, Pairs} <- Programs, #{} = Overhead <- [overhead(Pairs, <<"cpu_us_per_op">>)]
+                 || {What, Cpu, Pairs} <- Programs, #{} = Overhead <- [overhead(Pairs, Cpu)]
                 ]
             }
         ],
@@ -125,10 +132,10 @@ page(Points) ->
                 header => [<<"program">>, <<"pairs">>, <<"without: CPU µs per operation"/utf8>>, <<"with">>, <<"overhead, %">>, <<"95 % interval">>, <<"without: time, s">>, <<"with">>, <<"time, %">>],
                 rows => [
                     [
-                        What, text("~w", [length(Pairs)]), spread(Pairs, 1, <<"cpu_us_per_op">>), spread(Pairs, 2, <<"cpu_us_per_op">>), mean(overhead(Pairs, <<"cpu_us_per_op">>)),
-                        interval(overhead(Pairs, <<"cpu_us_per_op">>)), spread(Pairs, 1, <<"seconds">>), spread(Pairs, 2, <<"seconds">>), mean(overhead(Pairs, <<"seconds">>))
+                        What, text("~w", [length(Pairs)]), spread(Pairs, 1, Cpu), spread(Pairs, 2, Cpu), mean(overhead(Pairs, Cpu)),
+                        interval(overhead(Pairs, Cpu)), spread(Pairs, 1, <<"seconds">>), spread(Pairs, 2, <<"seconds">>), mean(overhead(Pairs, <<"seconds">>))
                     ]
-                 || {What, Pairs} <- Programs
+                 || {What, Cpu, Pairs} <- Programs
                 ]
             }
         ],
@@ -136,7 +143,8 @@ page(Points) ->
             <<"With monitoring every node is asked each second for the counters of its links, `s_group:info/0`, `s_group:links/0` and its run queues, and a process on it has subscribed to the events of all groups. "
               "The answers go over a channel that is none of the cluster's links. What a monitor does with them, on its own node, is not in these numbers.">>,
             <<"That is the monitoring there is so far, and not the tool of the published work. Monitoring while nodes are being started, which was published too, is not measured here.">>,
-            <<"The two runs of a pair have the same seed. Processor time is compared because on one machine run time is bounded by it, and because in the messenger time is what the clients take.">>
+            <<"The two runs of a pair have the same seed and follow one another, the one without monitoring first in every other pair. What is compared is from when there is monitoring until it ends: the global iterations of "
+              "the ant colonies, the measured time of the messenger. Processor time is compared because on one machine run time is bounded by it, and because in the messenger time is what the clients take.">>
         ],
         command => <<>>
     }.

@@ -46,44 +46,43 @@ points(#{aco := #{instances := Instances, quality := #{colonies := Colonies}}} =
     [sderl_claim_aco:quality(Scale, Instance, C) || Instance <- Instances, C <- Colonies].
 
 -doc """
-Compares the fewest colonies with the most, instance by instance. `confirmed`: the mean excess is less with the most by over twice the standard error of these
-differences, and from one number to the next it never rises by as much. `refuted`: it is greater by as much, or does not fall at all with 8 instances and 16 times the colonies.
+Compares the fewest colonies with the most, instance by instance. `confirmed`: the mean excess is less with the most, by more than half the 95 % interval of the mean of these
+differences, and from one number to the next it never rises by more than that of theirs; and no run failed. `refuted`: it is greater by more than that, or does not fall at all with 8 instances and 16 times the colonies.
 """.
 -spec verdict([sderl_claim_points:measured()]) -> {sderl_claim:verdict(), binary()}.
 verdict(Points) ->
     case sderl_claim_aco:excess(Points, final) of
         #{curve := [{Few, First}, _ | _] = Curve} ->
             {Most, Last} = lists:last(Curve),
-            judge(Few, Most, length(First), differences(First, Last), Curve);
+            sderl_claim_points:whole(
+                judge(Few, Most, length(First), differences(First, Last), Curve), sderl_claim_points:failed(Points, aco, #{variant => smp})
+            );
         _ ->
             {not_shown, <<"No instance was measured with two numbers of colonies.">>}
     end.
 
-judge(Few, Most, Instances, {Fall, Error}, Curve) ->
+judge(Few, Most, Instances, {Fall, Half}, Curve) ->
     Means = [{C, mean([E || {_, E} <- Of])} || {C, Of} <- Curve],
     Said = text(
-        "On ~w instances the mean excess over the best is ~ts. From ~w to ~w colonies it falls by ~ts (standard error ~ts).",
-        [Instances, lists:join(", ", [text("~ts % with ~w", [number(M), C]) || {C, M} <- Means]), Few, Most, number(Fall), number(Error)]
+        "On ~w instances the mean excess over the best is ~ts. From ~w to ~w colonies it falls by ~ts (95 % interval ~ts to ~ts).",
+        [Instances, lists:join(", ", [text("~ts % with ~w", [number(M), C]) || {C, M} <- Means]), Few, Most, number(Fall), number(Fall - Half), number(Fall + Half)]
     ),
     Rises = lists:any(
-        fun({{_, A}, {_, B}}) -> {Step, StepError} = differences(A, B), Step < 0 andalso -Step > 2 * StepError end,
+        fun({{_, A}, {_, B}}) -> {Step, StepHalf} = differences(A, B), -Step > StepHalf end,
         lists:zip(lists:droplast(Curve), tl(Curve))
     ),
     if
         Instances < ?INSTANCES; Most < ?RANGE * Few -> {not_shown, text("~ts That is too few to judge by.", [Said])};
-        -Fall > 2 * Error -> {refuted, text("~ts It rises.", [Said])};
+        -Fall > Half -> {refuted, text("~ts It rises.", [Said])};
         Fall =< 0, Instances >= ?MANY_INSTANCES, Most >= ?WIDE_RANGE * Few -> {refuted, text("~ts It does not fall.", [Said])};
-        Fall > 2 * Error, not Rises -> {confirmed, text("~ts That is over twice the error, and no step rises by as much.", [Said])};
+        Fall > Half, not Rises -> {confirmed, text("~ts At no step does it rise as clearly.", [Said])};
         Rises -> {not_shown, text("~ts Between two numbers of colonies it rises.", [Said])};
-        true -> {not_shown, text("~ts That is within twice the error.", [Said])}
+        true -> {not_shown, text("~ts The interval has 0 in it.", [Said])}
     end.
 
-%% How much less the second is than the first, and the standard error of it over the instances.
+%% How much less the second is than the first, with half the interval of it over the instances.
 differences(A, B) ->
-    Of = [X - Y || {{I, X}, {J, Y}} <- lists:zip(A, B), I =:= J],
-    N = length(Of),
-    Mean = mean(Of),
-    {Mean, case N of 1 -> 0.0; _ -> math:sqrt(lists:sum([(D - Mean) * (D - Mean) || D <- Of]) / (N - 1) / N) end}.
+    sderl_claim_points:interval([X - Y || {{I, X}, {J, Y}} <- lists:zip(A, B), I =:= J]).
 
 mean(Values) -> lists:sum(Values) / length(Values).
 

@@ -14,6 +14,8 @@
 -define(EQUAL, 5).
 -define(APART, 20).
 -define(RANGE, 4).
+%% At least this part of growth in proportion to the servers is growth.
+-define(GROWTH, 0.8).
 
 -doc false.
 -spec id() -> binary().
@@ -43,29 +45,40 @@ points(#{im := #{servers := Servers}} = Scale) ->
     [sderl_claim_im:free(Scale, Mode, N) || N <- Order, Mode <- sderl_claim_im:modes()].
 
 -doc """
-Compares the messages delivered a minute at each number of servers, in runs of the same seed. `confirmed`: within 5 % of each other at all of them, in the median, over a fourfold range. `refuted`: at one of them over 20 %
-apart, in each of several runs.
+Compares the messages delivered a minute at each number of servers, in runs of the same seed. `confirmed`: within 5 % of each other at all of them, in the median, over a fourfold range, and
+at the most servers at least 0.8 of what those at the fewest give in proportion; and no run failed. `refuted`: at one of them over 20 % apart, in each of several runs.
 """.
 -spec verdict([sderl_claim_points:measured()]) -> {sderl_claim:verdict(), binary()}.
 verdict(Points) ->
     [Rd, Rsd] = [sized(Points, Mode) || Mode <- sderl_claim_im:modes()],
-    Both = [
-        {N, A, B, Differences}
-     || {N, A} <- Rd, {M, B} <- Rsd, N =:= M, [_ | _] = Differences <- [[100 * (Y / X - 1) || {X, Y} <- paired(A, B, [delivered_per_min]), X > 0]]
-    ],
+    Sizes = [{N, A, B, paired(A, B, [delivered_per_min])} || {N, A} <- Rd, {M, B} <- Rsd, N =:= M],
+    %% Of nothing there is no percentage.
+    Nothing = [N || {N, _, _, Pairs} <- Sizes, {X, Y} <- Pairs, X =< 0 orelse Y =< 0],
+    Both = [{N, A, B, Differences} || {N, A, B, Pairs} <- Sizes, [_ | _] = Differences <- [[100 * (Y / X - 1) || {X, Y} <- Pairs, X > 0]]],
+    Failed = sderl_claim_points:failed(Points, im, #{routers => 1, chaos => none, monitoring => off}),
+    sderl_claim_points:whole(judge(Both, lists:usort(Nothing)), Failed).
+
+judge(Both, Nothing) ->
     case Both of
+        [] when Nothing =/= [] -> {not_shown, text("Nothing was delivered with ~w servers.", [hd(Nothing)])};
         [] -> {not_shown, <<"There is no number of servers at which both were measured.">>};
-        [{First, _, _, _} | _] ->
+        [{First, FirstRd, FirstRsd, _} | _] ->
             {Last, A, B, _} = lists:last(Both),
             {Off, At} = lists:max([{abs(sderl_bench_table:median(Ds)), N} || {N, _, _, Ds} <- Both]),
             Said = text(
                 "From ~w to ~w servers RSD and RD differ by ~ts % at most (with ~w servers). With ~w servers RD delivers ~ts messages a minute and RSD ~ts, in time ~ts and ~ts %, with ~ts and ~ts µs of processor time for each, processor ~ts and ~ts %.",
                 [First, Last, number(Off), At, Last | [number(value(G, [Key])) || Key <- [delivered_per_min, qos_pct, cpu_us_per_op, cpu_pct], G <- [A, B]]]
             ),
+            Grows = lists:all(
+                fun({Few, Most}) -> value(Most, [delivered_per_min]) >= ?GROWTH * Last / First * value(Few, [delivered_per_min]) end,
+                [{FirstRd, A}, {FirstRsd, B}]
+            ),
             Apart = [N || {N, _, _, [_, _ | _] = Ds} <- Both, lists:min(Ds) > ?APART orelse lists:max(Ds) < -?APART],
             if
                 Apart =/= [] -> {refuted, text("~ts They are apart.", [Said])};
                 Last < ?RANGE * First -> {not_shown, text("~ts The range is too small to judge by.", [Said])};
+                Nothing =/= [] -> {not_shown, text("~ts With ~w servers a run delivered nothing.", [Said, hd(Nothing)])};
+                Off =< ?EQUAL, not Grows -> {not_shown, text("~ts That is less than ~w of what ~w servers deliver in proportion: it does not grow.", [Said, ?GROWTH, First])};
                 Off =< ?EQUAL -> {confirmed, Said};
                 true -> {not_shown, text("~ts That is neither the same nor clearly apart.", [Said])}
             end

@@ -13,8 +13,11 @@
 %% Throughput in percent of that without kills: at least so much is no impact, and less than that is one.
 -define(NONE, 95).
 -define(IMPACT, 80).
-%% Kills behind a verdict, in all.
+%% Kills behind a verdict, in each mode.
 -define(LEAST_KILLS, 10).
+%% What must be 0: as that is what is claimed, and as else something is wrong.
+-define(WRONG, [broken_conversations_not_killed, lost_messages, names_missing, names_left]).
+-define(BEHIND, [not_back, clients_left, rows_left, processes_left]).
 
 -doc false.
 -spec id() -> binary().
@@ -46,36 +49,51 @@ points(Scale) ->
     [sderl_claim_im:killed(Scale, Mode, Stage) || Stage <- Stages, Mode <- sderl_claim_im:modes()].
 
 -doc """
-`confirmed`: in both modes, with all kills that were tried, at least 95 % is delivered of what is delivered without kills, no conversation ended and no message was lost whose session was not killed, and no name is
-missing or left over; with 10 kills or more behind it. `refuted`: such a conversation, message or name in one of the runs; or a run that did not end in order; or less than 80 % is delivered.
+`confirmed`: in both modes, with all kills that were tried, at least 95 % is delivered of what is delivered without kills, no conversation ended and no message was lost whose session was not killed, no name is
+missing or left over, all that was killed came back, and nothing was left at the end, all of which must be known of every run; with 10 kills or more in each mode, and no run failed. `refuted`: such a conversation, message or
+name in one of the runs; or a run that failed, and not for what is beside it; or less than 80 % is delivered, in each of several runs.
 """.
 -spec verdict([sderl_claim_points:measured()]) -> {sderl_claim:verdict(), binary()}.
 verdict(Points) ->
     Of = [{Mode, Group, Plain} || Mode <- sderl_claim_im:modes(), Plain <- plain(Points, Mode), Group <- killed(Points, Mode)],
-    case [Mode || Mode <- sderl_claim_im:modes(), not lists:keymember(Mode, 1, Of)] of
-        [_ | _] = Missing when Of =:= [] -> {failing(Points, not_shown), text("~tsNothing was measured with kills and without, neither with ~ts.", [broken_off(Points), words(Missing)])};
-        Missing -> judge(Of, Missing, Points)
+    Missing = [Mode || Mode <- sderl_claim_im:modes(), not lists:keymember(Mode, 1, Of)],
+    {Verdict, Said} = case Of of
+        [] -> {not_shown, text("Nothing was measured with kills and without, neither with ~ts.", [words(Missing)])};
+        _ -> judge(Of, Missing)
+    end,
+    %% Runs with kills that did not end, while runs without did, are what the claim denies.
+    case sderl_claim_points:broken(Points, im, #{monitoring => off}) of
+        {[#{reason := Reason} | _] = Denied, _} ->
+            {refuted, text("~w run~ts with kills did not end in order (~ts). ~ts", [length(Denied), [$s || length(Denied) > 1], Reason, Said])};
+        {[], Failed} ->
+            sderl_claim_points:whole({Verdict, Said}, Failed)
     end.
 
-judge(Of, Missing, Points) ->
-    Kills = lists:sum([sum(Group, [kills]) || {_, Group, _} <- Of]),
-    Parts = [{percent(Group, Plain), Mode, Group} || {Mode, Group, Plain} <- Of],
-    Known = [Part || {P, _, _} = Part <- Parts, is_number(P)],
+judge(Of, Missing) ->
+    Kills = fun(Wanted) -> lists:sum([sum(Group, [kills]) || {Mode, Group, _} <- Of, lists:member(Mode, Wanted)]) end,
+    Parts = [{Ratios, Mode, Group} || {Mode, Group, Plain} <- Of, [_ | _] = Ratios <- [percents(Group, Plain)]],
+    Known = [{sderl_bench_table:median(Ratios), Mode, Group} || {Ratios, Mode, Group} <- Parts],
     Sum = fun(Keys) -> lists:sum([sum(Group, [Key]) || {_, Group, _} <- Of, Key <- Keys]) end,
+    Wrong = Sum(?WRONG),
+    Behind = [{Key, Sum([Key])} || Key <- ?BEHIND, Sum([Key]) > 0],
+    Lacking = lists:usort([Key || {_, Group, _} <- Of, Key <- sderl_claim_points:lacking(Group, [kills, delivered_per_min] ++ ?WRONG ++ ?BEHIND)]),
     Names = [names_missing, names_left],
-    Wrong = Sum([broken_conversations_not_killed, lost_messages | Names]),
-    Said = text("~ts~w kills. ~ts Of conversations whose session was not killed ~w ended and ~w messages were lost; names missing or left over: ~w. Sessions that were killed took ~w conversations and ~w messages with them.",
-                [broken_off(Points), Kills, least(Known), Sum([broken_conversations_not_killed]), Sum([lost_messages]), Sum(Names),
+    Said = text("~w kills. ~ts Of conversations whose session was not killed ~w ended and ~w messages were lost; names missing or left over: ~w. Sessions that were killed took ~w conversations and ~w messages with them.",
+                [Kills(sderl_claim_im:modes()), least(Known), Sum([broken_conversations_not_killed]), Sum([lost_messages]), Sum(Names),
                  Sum([lost_conversations]) - Sum([broken_conversations_not_killed]), Sum([killed_messages])]),
+    Impact = [Mode || {[_, _ | _] = Ratios, Mode, _} <- Parts, lists:max(Ratios) < ?IMPACT],
+    Few = [Mode || Mode <- sderl_claim_im:modes(), Kills([Mode]) < ?LEAST_KILLS],
     {Least, _, _} = lists:min([{?NONE, x, x} | Known]),
     if
         Wrong > 0 -> {refuted, Said};
-        Least < ?IMPACT -> {refuted, Said};
-        Known =:= [] -> {failing(Points, not_shown), Said};
-        Missing =/= [] -> {failing(Points, not_shown), text("~ts Nothing was measured with ~ts.", [Said, words(Missing)])};
-        Kills < ?LEAST_KILLS -> {failing(Points, not_shown), text("~ts These are too few kills to judge by.", [Said])};
-        Least < ?NONE -> {failing(Points, not_shown), text("~ts Between ~w and ~w % is neither no impact nor clearly one.", [Said, ?IMPACT, ?NONE])};
-        true -> {failing(Points, confirmed), Said}
+        Impact =/= [] -> {refuted, Said};
+        Known =:= [] -> {not_shown, Said};
+        Missing =/= [] -> {not_shown, text("~ts Nothing was measured with ~ts.", [Said, words(Missing)])};
+        Lacking =/= [] -> {not_shown, text("~ts Not known of every run: ~ts.", [Said, lists:join(", ", [atom_to_list(Key) || Key <- Lacking])])};
+        Behind =/= [] -> {not_shown, text("~ts At the end there were: ~ts.", [Said, lists:join(", ", [text("~ts ~w", [Key, N]) || {Key, N} <- Behind])])};
+        Few =/= [] -> {not_shown, text("~ts These are too few kills to judge by.", [Said])};
+        Least < ?NONE -> {not_shown, text("~ts Less than ~w % is not no impact; for one it would be less than ~w % in each of several runs.", [Said, ?NONE, ?IMPACT])};
+        true -> {confirmed, Said}
     end.
 
 least([]) -> "Throughput is not known.";
@@ -83,24 +101,9 @@ least(Known) ->
     {Pct, Mode, #{params := #{<<"chaos">> := Chaos}}} = lists:min(Known),
     text("With kills ~ts % of what is delivered without them at least (~ts, ~ts).", [sderl_bench_table:number(Pct), string:uppercase(atom_to_list(Mode)), sderl_claim_im:stage(Chaos, long)]).
 
-%% Runs with kills that did not end, while runs without did, are what the claim denies.
-failing(Points, Otherwise) ->
-    case broken_off(Points) of
-        "" -> Otherwise;
-        _ -> refuted
-    end.
-
-broken_off(Points) ->
-    Fine = [Mode || Mode <- sderl_claim_im:modes(), plain(Points, Mode) =/= []],
-    case [Reason || Mode <- Fine, {_, Reason} <- sderl_claim_points:failed(Points, im, #{mode => Mode, chaos => fun is_map/1})] of
-        [] -> "";
-        [Reason | _] = All -> text("~w run~ts with kills did not end in order (~ts). ", [length(All), [$s || length(All) > 1], Reason])
-    end.
-
 words(Modes) -> lists:join(" and ", [string:uppercase(atom_to_list(Mode)) || Mode <- Modes]).
 
-percent(Group, Plain) ->
-    sderl_bench_table:median([100 * A / B || {A, B} <- paired(Group, Plain, [delivered_per_min]), B > 0]).
+percents(Group, Plain) -> [100 * A / B || {A, B} <- paired(Group, Plain, [delivered_per_min]), B > 0].
 
 killed(Points, Mode) ->
     lists:sort(fun(A, B) -> every(A) >= every(B) end, grouped(Points, im, #{mode => Mode, monitoring => off, chaos => fun is_map/1})).
@@ -111,7 +114,7 @@ every(#{params := #{<<"chaos">> := #{<<"every_ms">> := Ms} = Chaos}}) -> {maps:g
 plain(Points, Mode) ->
     Of = fun(#{params := Params}) -> maps:remove(<<"chaos">>, Params) end,
     Killed = [Of(Group) || Group <- killed(Points, Mode)] ++
-        [maps:remove(<<"chaos">>, Params) || {Params, _} <- sderl_claim_points:failed(Points, im, #{mode => Mode, chaos => fun is_map/1})],
+        [Of(Failure) || Failure <- sderl_claim_points:failed(Points, im, #{mode => Mode, chaos => fun is_map/1})],
     lists:sublist([Group || Group <- grouped(Points, im, #{mode => Mode, monitoring => off, chaos => none}), lists:member(Of(Group), Killed)], 1).
 
 -doc false.

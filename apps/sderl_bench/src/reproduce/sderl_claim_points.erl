@@ -7,9 +7,9 @@ point put together, and made into series of plots and cells of tables.
 Keys and words are binaries, as JSON gives them.
 """.
 
--export([key/1, written/1, chosen/3, grouped/3, failed/3, pairs/3]).
--export([spread/2, value/2, sum/2, apart/3, paired/3, series/3, scaled/2, cell/2, text/1, text/2]).
--export_type([measured/0, key/0, group/0, wanted/0, what/0, spread/0]).
+-export([key/1, written/1, chosen/3, grouped/3, failed/3, broken/3, whole/2, pairs/3, lacking/2]).
+-export([spread/2, value/2, sum/2, apart/3, interval/1, paired/3, series/3, scaled/2, cell/2, text/1, text/2]).
+-export_type([measured/0, key/0, group/0, wanted/0, what/0, spread/0, failure/0]).
 
 -doc "One run of one point.".
 -type measured() :: #{
@@ -29,6 +29,9 @@ Keys and words are binaries, as JSON gives them.
 
 -doc "A way into metrics, such as `[global, latency_us, p50]`, or a function of the metrics of one run.".
 -type what() :: [atom()] | fun((#{binary() => term()}) -> number() | undefined).
+
+-doc "A run that could not be measured; `in_run`: it was the run that failed.".
+-type failure() :: #{params := #{binary() => term()}, reason := binary(), in_run := boolean()}.
 
 -doc "Over the runs of a point.".
 -type spread() :: {Median :: number(), Least :: number(), Greatest :: number()}.
@@ -62,10 +65,49 @@ grouped(Points, Workload, Wanted) ->
      || Params <- lists:uniq([P || {P, _, _} <- Runs])
     ].
 
--doc "Runs that could not be measured, with the reason in words.".
--spec failed([measured()], sderl_claim:workload(), wanted()) -> [{Params :: #{binary() => term()}, Reason :: binary()}].
+-doc """
+Runs that could not be measured, each once, with the reason in words. One that was measured when it was tried again is none of them. `in_run`: whether what
+was to be measured failed, and not the machine or the start.
+""".
+-spec failed([measured()], sderl_claim:workload(), wanted()) -> [failure()].
 failed(Points, Workload, Wanted) ->
-    [{Params, Reason} || {Params, _, #{<<"failed">> := Reason}} <- runs(Points, Workload, Wanted)].
+    Runs = runs(Points, Workload, Wanted),
+    Measured = #{{Params, Run} => ok || {Params, Run, Metrics} <- Runs, not is_map_key(<<"failed">>, Metrics)},
+    %% The last reason of each.
+    Failed = #{{Params, Run} => Metrics || {Params, Run, #{<<"failed">> := _} = Metrics} <- Runs, not is_map_key({Params, Run}, Measured)},
+    [
+        #{params => Params, reason => Reason, in_run => maps:get(<<"failed_in">>, Metrics, <<"other">>) =:= <<"run">>}
+     || {Params, Run} <- lists:uniq([{P, R} || {P, R, _} <- Runs]),
+        #{{Params, Run} := #{<<"failed">> := Reason} = Metrics} <- [Failed]
+    ].
+
+-doc """
+Failed runs of points with kills, `All` with those of the same points without. `Denied` are those that failed in the run with kills, while a run of the same point without them
+was measured.
+""".
+-spec broken([measured()], sderl_claim:workload(), wanted()) -> {Denied :: [failure()], All :: [failure()]}.
+broken(Points, Workload, Wanted) ->
+    Plain = fun(#{params := Params}) -> maps:remove(<<"chaos">>, Params) end,
+    {Kills, None} = {Wanted#{chaos => fun is_map/1}, Wanted#{chaos => none}},
+    Killed = failed(Points, Workload, Kills),
+    Without = [Plain(Group) || Group <- grouped(Points, Workload, None)],
+    With = [Plain(Group) || Group <- grouped(Points, Workload, Kills)] ++ [Plain(Failure) || Failure <- Killed],
+    {
+        [Failure || #{in_run := true} = Failure <- Killed, lists:member(Plain(Failure), Without)],
+        Killed ++ [Failure || Failure <- failed(Points, Workload, None), lists:member(Plain(Failure), With)]
+    }.
+
+-doc "A verdict that has these failed runs beside it: nothing is confirmed by those that went well alone.".
+-spec whole({sderl_claim:verdict(), binary()}, [failure()]) -> {sderl_claim:verdict(), binary()}.
+whole({confirmed, Said}, [#{reason := Reason} | _] = Failed) ->
+    {not_shown, text("~ts But ~w run~ts of these could not be measured (~ts), so that is not confirmed.", [Said, length(Failed), [$s || length(Failed) > 1], Reason])};
+whole(Verdict, _) ->
+    Verdict.
+
+-doc "Those of these metrics that are not known of every run: what is not known is not 0.".
+-spec lacking(group(), [atom()]) -> [atom()].
+lacking(#{runs := Runs} = Group, Keys) ->
+    [Key || Key <- Keys, length(numbers(Group, [Key])) < length(Runs)].
 
 -doc """
 A metric of two points in those runs that both have: they have the same seed, so what the seed makes of them is in both. All of the one with the median of the other
@@ -152,6 +194,20 @@ apart(A, B, What) ->
         {{_, _, _}, {_, _, _}} -> overlap;
         _ -> unknown
     end.
+
+-doc "The mean, and how far on both sides of it that of all there might be is, with a probability of 95 %. Of one value that is not known, and 0 here.".
+-spec interval([number(), ...]) -> {Mean :: float(), Half :: float()}.
+interval(Values) ->
+    N = length(Values),
+    Mean = lists:sum(Values) / N,
+    case N of
+        1 -> {Mean, 0.0};
+        _ -> {Mean, student(N - 1) * math:sqrt(lists:sum([(V - Mean) * (V - Mean) || V <- Values]) / (N - 1) / N)}
+    end.
+
+%% The 97.5 % point of Student's distribution.
+student(Freedom) when Freedom =< 10 -> element(Freedom, {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23});
+student(_) -> 2.2.
 
 numbers(#{runs := Runs}, What) ->
     [Number || Metrics <- Runs, Number <- [metric(What, Metrics)], is_number(Number)].

@@ -7,6 +7,8 @@ Each claim has a part of the budget, by its share. First every point is planned 
 claim first, with as many runs of those that say nothing with fewer (`least_runs`); then what is left of all parts together goes to points that did not fit, again the most important of each claim first; then all that has one run is planned a second
 time, and so on: so the runs of a point are minutes apart, and what disturbs the machine for a while is not in all of them.
 
+Points that differ in `monitoring` only follow one another, so that what disturbs the machine is in both or in neither; which of them is first changes from run to run.
+
 What was measured is charged with what it took, what is planned with what it should take. A point that several claims ask for is
 charged to the first.
 """.
@@ -53,7 +55,10 @@ plan(Claims, Measured, Budget, MostRuns) ->
         lists:seq(2, MostRuns)
     ),
     #{
-        jobs => [job(Entry, Run) || Run <- lists:seq(1, MostRuns), #{key := Key, done := Done} = Entry <- Open, Done < Run, Run =< map_get(Key, Runs)],
+        jobs => lists:append([
+            [job(Entry, Run) || Entry <- paired(Run, Open, [Entry || #{key := Key, done := Done} = Entry <- Open, Done < Run, Run =< map_get(Key, Runs)])]
+         || Run <- lists:seq(1, MostRuns)
+        ]),
         left_out => [job(Entry, 1) || #{key := Key} = Entry <- Open, map_get(Key, Runs) =:= 0],
         failed => [job(Entry, 1) || #{failed := true} = Entry <- Entries]
     }.
@@ -64,6 +69,34 @@ total(Jobs) -> lists:sum([Seconds || #{seconds := Seconds} <- Jobs]).
 
 job(#{claim := Claim, point := Point, seconds := Seconds}, Run) ->
     #{claim => Claim, point => Point, run => Run, seconds => Seconds}.
+
+%% ---------------------------------------------------------------- pairs
+
+%% First those whose other one is there.
+paired(Run, All, Entries) ->
+    Done = [{Pair, Key} || #{key := Key, done := Runs} = Entry <- All, Runs >= Run, Pair <- [pair(Entry)]],
+    {Half, Others} = lists:partition(
+        fun(#{key := Key} = Entry) -> Pair = pair(Entry), lists:any(fun({Of, Other}) -> Of =:= Pair andalso Other =/= Key end, Done) end,
+        Entries
+    ),
+    Half ++ together(Run, Others).
+
+together(_, []) -> [];
+together(Run, [Entry | Entries]) ->
+    Pair = pair(Entry),
+    case lists:partition(fun(Other) -> pair(Other) =:= Pair end, Entries) of
+        {[], _} -> [Entry | together(Run, Entries)];
+        {Others, Rest} -> turned(Run, [Entry | Others]) ++ together(Run, Rest)
+    end.
+
+pair(#{point := #{workload := Workload, params := Params}}) -> {Workload, maps:remove(monitoring, Params)}.
+
+turned(Run, Entries) ->
+    {Watched, Others} = lists:partition(fun(#{point := #{params := Params}}) -> maps:get(monitoring, Params, off) =:= on end, Entries),
+    case Run rem 2 of
+        1 -> Others ++ Watched;
+        0 -> Watched ++ Others
+    end.
 
 %% ---------------------------------------------------------------- points and what they take
 

@@ -7,7 +7,7 @@ After each point it is planned anew, with what the points so far took. Whatever 
 the calling process.
 """.
 
--export([run/2, planned/1]).
+-export([run/2, planned/1, failed_in/1]).
 -export_type([request/0]).
 
 %% The part of the budget that is not planned for: the last point may take longer than expected.
@@ -131,7 +131,7 @@ measure(#{point := #{workload := Workload, params := Params} = Point, run := Run
             {ok, Measured} -> {Measured, #{}};
             {error, Reason} ->
                 Why = sderl_claim_points:text(sderl_bench_reason:text(Reason)),
-                {#{failed => Why}, #{sderl_claim_points:key(Point) => Why}}
+                {#{failed => Why, failed_in => failed_in(Reason)}, #{sderl_claim_points:key(Point) => Why}}
         end,
     Result = sderl_bench_output:result(Workload, (sderl_claim_points:written(Params))#{run => Run}, Metrics#{took_s => Seconds}, Started),
     maybe
@@ -140,6 +140,19 @@ measure(#{point := #{workload := Workload, params := Params} = Point, run := Run
         #{points := Points, tried := Tried, reasons := Before} = State,
         next(State#{points := Points ++ [Result1], tried := [tried(Result1, failed) | Tried], reasons := maps:merge(Before, Reasons), done := Done + 1})
     end.
+
+-doc """
+Whether it was the program that failed in a run, or something else: memory, nodes, the start, what measures. Only the one says something of a claim. (`node_down` and
+`silent` are nodes that went down or stood still, which no claim is about.)
+""".
+-spec failed_in(Reason :: term()) -> run | other.
+failed_in({aco, Reason}) when is_tuple(Reason) ->
+    case lists:member(element(1, Reason), [died, timeout, wrong, no_permutation, wrong_cost]) of
+        true -> run;
+        false -> other
+    end;
+failed_in({im, {no_result, _, _}}) -> run;
+failed_in(_) -> other.
 
 run(debench, Params, Label) -> sderl_debench:run(Params, Label);
 run(orbit, Params, Label) -> sderl_orbit:run(Params, Label);
