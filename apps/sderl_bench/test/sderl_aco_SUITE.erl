@@ -46,8 +46,12 @@ chaos(Fleet, #{global_iterations := Rounds} = Params) ->
     case killed(Fleet, Params#{chaos => #{every_ms => 50}}, fun() -> ok end) of
         #{kills := []} ->
             chaos(Fleet, Params#{global_iterations := 2 * Rounds});
-        #{kills := [_ | _] = Kills, kills_not_back := 0, recovered := Recovered, recovery_us := Times} = Outcome ->
-            ct:pal("~w kills, ~w, ~w us", [length(Kills), Recovered, [sderl_bench_histogram:percentile(X, Times) || X <- [50, 99, 100]]]),
+        #{kills := [_ | _] = Kills, kills_not_back := 0, recovered := Recovered, recovery_us := Times, replaced_us := Replaced} = Outcome ->
+            ct:pal("~w kills, ~w, back after ~w us, replaced in ~w us", [
+                length(Kills), Recovered | [[sderl_bench_histogram:percentile(X, H) || X <- [50, 99, 100]] || H <- [Times, Replaced]]
+            ]),
+            %% Every kill counts, whoever died besides.
+            ?assertEqual(length(Kills), sderl_bench_histogram:total(Times)),
             Outcome
     end.
 
@@ -118,9 +122,11 @@ interrupted(_) ->
 too_long(_) ->
     Params = (long(gr, 5))#{timeout_s := 1},
     with(Params, fun(Fleet) ->
-        {error, Reason} = sderl_aco_cluster:on(Fleet, Params, "test"),
+        {error, Reason} = sderl_aco_cluster:on(Fleet, Params#{chaos => #{every_ms => 50}}, "test"),
         ?assertMatch({match, _}, re:run(sderl_bench_reason:text(Reason), "^it took longer than 1 s")),
         nothing_left(Fleet),
+        %% Nor does anybody kill any more.
+        ?assertEqual([], [Pid || Pid <- processes(), proc_lib:translate_initial_call(Pid) =:= {sderl_chaos_service, init, 1}]),
         Last = lists:last(sderl_fleet:nodes(Fleet)),
         Task = sderl_bench_task:start(fun() -> sderl_aco_cluster:on(Fleet, Params#{timeout_s := 3}, "test") end),
         ok = sderl_fleet:await(fun() -> done(Fleet) >= 1 end, 60_000),

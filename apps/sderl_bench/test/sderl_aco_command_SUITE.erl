@@ -13,7 +13,7 @@ with them.
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [command, folder, mistakes, timeout, golden_published, best_known_published].
+all() -> [command, tree, folder, mistakes, timeout, golden_published, best_known_published].
 
 %% A generated instance, with both programs.
 command(_) ->
@@ -32,6 +32,19 @@ command(_) ->
     ),
     ?assertEqual(lists:seq(1, 20), lists:sort(Jobs)).
 
+%% Three nodes in s_groups: the processor time of the rounds is part of that of the whole run.
+tree(_) ->
+    {0, Text} = sderl("--variant sr --nodes 3 --size 20 --global 10 --json -"),
+    #{~"metrics" := Metrics} = json:decode(unicode:characters_to_binary(string:trim(Text))),
+    ?assertMatch(
+        #{
+            ~"links_as_expected" := true, ~"names_left" := 0, ~"kills" := 0, ~"recovery_us" := #{~"max" := null}, ~"replaced_us" := #{~"max" := null},
+            ~"cpu_us_per_op_in_rounds" := Rounds, ~"cpu_us_per_op" := All
+        } when Rounds > 0 andalso Rounds =< All,
+        Metrics
+    ),
+    ?assertNot(is_map_key(~"cpu_ms_in_rounds", Metrics)).
+
 %% Two instances, one of which has a best-known cost of 0, and one that nobody reaches.
 folder(Config) ->
     Dir = dir(Config, folder),
@@ -41,7 +54,7 @@ folder(Config) ->
     {0, Text} = sderl(["--instance '", Dir, "' --global 2 --local 2"]),
     ?assertMatch({match, _}, re:run(Text, "2/2 smp, wt3.002 +10 \\(best known 8, 25.000 % over\\)")),
     [Line | _] = lists:reverse(string:lexemes(Text, "\n")),
-    ?assertMatch(["smp", "1", "2", "2", "1", "12.500", "25.000" | _], string:lexemes(Line, " ")),
+    ?assertMatch(["smp", "1", "2", "2", "1", "25.000", "25.000" | _], string:lexemes(Line, " ")),
     {0, One} = sderl(["--instance '", Dir, "' --match wt3.001"]),
     ?assertMatch([_ | _], string:find(One, "wt3.001, 3 jobs, best known 0, seed")).
 

@@ -94,6 +94,26 @@ run(Variant, Nodes, P, More, Break) ->
     {Outcome, _} = run_counted(Variant, Nodes, P, More, Break),
     Outcome.
 
+%% A sum of which a part is not known is none.
+tally_test() ->
+    Run = make_ref(),
+    ok = sderl_aco_tally:start(Run),
+    ok = sderl_aco_tally:ants(Run, 7),
+    ok = sderl_aco_tally:replaced(Run, colony, 250),
+    Counts = sderl_aco_tally:read(Run),
+    ok = sderl_aco_tally:stop(Run),
+    {ok, #{ants := 14, recovered := #{colony := 2, master := 0}, replaced_us := Times}} = sderl_aco_tally:sum([{n1, {ok, Counts}}, {n2, {ok, Counts}}]),
+    ?assertEqual(2, sderl_bench_histogram:total(Times)),
+    ?assertEqual({error, [n2]}, sderl_aco_tally:sum([{n1, {ok, Counts}}, {n2, {error, timeout}}])).
+
+%% Nor are names that nobody tells none.
+names_count_test() ->
+    Count = fun sderl_aco_cluster:names_count/1,
+    ?assertEqual(0, Count([])),
+    ?assertEqual(3, Count([{ok, [a, b]}, {ok, []}, {ok, [c]}])),
+    ?assertEqual(undefined, Count([{ok, []}, {error, timeout}])),
+    ?assertEqual(undefined, Count([{ok, [a]}, {ok, sderl_aco_names:registered({s_group, a_group_that_is_not_here}, run)}])).
+
 %% What people read names who and where.
 text_test_() ->
     [
@@ -109,7 +129,9 @@ text_test_() ->
             {{too_few_colonies, 3, 4}, "4 nodes for colonies and only 3"},
             {{wrong_cost, 1, 2}, "costs 1, and not 2|costs 2, and not 1"},
             {{no_permutation, [1, 1]}, "does not have each job once"},
-            {{no_recovery, ml}, "ml has no recovery"}
+            {{no_recovery, ml}, "ml has no recovery"},
+            {{not_metered, [n1, n2]}, "did not tell what they used.*n1, n2"},
+            {not_ended, "did not end"}
         ]
     ].
 

@@ -26,6 +26,18 @@ several_test() ->
         ?assertMatch({ok, [{#{name := <<"other.001">>}, _}, _]}, ?I:read_all(filename:join(Dir, "other.txt"), #{n => 2}))
     end).
 
+%% A first duration that is the number of jobs by chance. Alone on its line it is that number, and one is missing after it.
+by_chance_test() ->
+    Numbers = "2 20 1 2 30 40",
+    with([{"wt2.txt", [Numbers, " 11 21 3 4 31 41"]}, {"wt2b.txt", ["2\n20 1 2 30 40", " 11 21 3 4 31 41"]}, {"wt2.007", Numbers}, {"wt2.008", ["2\n", ?TWO]}], fun(Dir) ->
+        [
+            ?assertMatch({ok, [{#{p := {2, 20}}, undefined}, {#{p := {11, 21}}, undefined}]}, ?I:read_all(filename:join(Dir, Name)))
+         || Name <- ["wt2.txt", "wt2b.txt"]
+        ],
+        ?assertMatch({ok, #{p := {2, 20}, d := {30, 40}}}, ?I:read(filename:join(Dir, "wt2.007"))),
+        ?assertMatch({error, {aco, {bad_file, _, 5, _}}}, ?I:read(filename:join(Dir, "wt2.008")))
+    end).
+
 %% In the order of their numbers, of one name the first.
 folder_test() ->
     Files = [{"wt2.txt", "10 20 1 2 30 40 11 21 3 4 31 41"}, {"wt2/wt2.001", ?TWO}, {"wt2/wt2.010", ?TWO}, {"README", "text"}, {".hidden", "x"}],
@@ -85,7 +97,8 @@ malformed_test_() ->
             {"a", lists:duplicate(1000, $x), 1, "xxx...\""},
             {"wt3.txt", "1 2 3 1 2 3 1 2 3\n1 2 3 1 2 3 1 2\n", 2, "expected 3 x 3 numbers for each instance of 3 jobs, or the number of jobs before them; found 17 numbers"},
             {"wt2.txt", "1 2 1 2 1 2\n0 2 1 2 1 2\n", 2, "expected a duration of at least 1"},
-            {"wt2.001", "2\n1 2 3\n", 2, "found 3"}
+            {"wt2.001", "2\n1 2 3\n", 2, "found 3"},
+            {"wt2.001", "2\n1 2\n3 4\n5\n", 4, "expected 3 x 2 numbers after the number of jobs 2 (durations, weights, due dates), found 5"}
         ]
     ].
 

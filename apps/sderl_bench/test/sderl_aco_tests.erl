@@ -303,7 +303,25 @@ overview_test() ->
     end,
     Text = unicode:characters_to_list(?E:overview([Run(110, 100, 10.0, 0), Run(0, 0, 0.0, 1), Run(5, 0, undefined, 0), Run(7, undefined, undefined, undefined)])),
     [_, _, Line | _] = string:split(Text, "\n", all),
-    ?assertEqual(["smp", "1", "4", "3", "1", "5.000", "10.000", "30.5", "2.00", "200"], string:lexemes(Line, " ")).
+    ?assertEqual(["smp", "1", "4", "3", "1", "10.000", "10.000", "30.5", "2.00", "200"], string:lexemes(Line, " ")).
+
+%% What must be so in every run, or the command fails.
+verdict_test() ->
+    Verdict = fun(Variant, Chaos, Changed) ->
+        Metrics = maps:merge(#{names_left => 0, kills => 3, kills_not_back => 0, links_as_expected => true}, Changed),
+        case ?E:verdict([#{params => #{variant => Variant, chaos => Chaos}, metrics => Metrics}]) of
+            ok -> ok;
+            {error, Text} -> lists:flatten(Text)
+        end
+    end,
+    Kill = #{every_ms => 10},
+    ?assertEqual([ok, ok, ok], [Verdict(sr, Kill, #{}), Verdict(gr, none, #{kills => 0}), ?E:verdict([])]),
+    ?assertEqual(ok, ?E:verdict([#{params => #{variant => smp}, metrics => #{names_left => 0, kills => 0}}])),
+    ?assertEqual("gr: 2 names were left", Verdict(gr, none, #{names_left => 2})),
+    ?assertEqual("sr: whether names were left is not known: a node did not answer", Verdict(sr, Kill, #{names_left => undefined})),
+    ?assertEqual("sr: 1 processes that were killed were not replaced", Verdict(sr, Kill, #{kills_not_back => 1})),
+    ?assertEqual("tl: nodes have other links than the tree and its groups, or the full mesh, give them", Verdict(tl, none, #{links_as_expected => false})),
+    ?assertEqual("sr: nothing was killed; give more --global, or less --chaos", Verdict(sr, Kill, #{kills => 0})).
 
 refused_test() ->
     Params = #{variant => smp, instance => golden()},

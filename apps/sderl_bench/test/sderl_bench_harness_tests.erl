@@ -24,6 +24,7 @@ usage_test() ->
         links_total := 2, links_per_node_max := 3, links_per_node_mean := 2.0,
         per_node := [#{node := a, links := 3, cpu_ms := 200, bytes := 3710}, #{node := b, links := 1, cpu_ms := 100, bytes := 100}]
     }, Usage),
+    ?assertEqual([x, y], sderl_bench_meter:missing([x, a, y, b], Usage)),
     #{cores := Cores} = sderl_bench_machine:info(),
     Metrics = sderl_bench_meter:metrics(Usage, 10),
     ?assertMatch(#{cpu_us_per_op := 30_000.0, bytes_per_op := 381.0, messages_per_op := 2.0, packets_per_op := 1.4, links_per_node_max := 3, nodes_metered := 2}, Metrics),

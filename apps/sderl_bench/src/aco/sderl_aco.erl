@@ -22,14 +22,14 @@ Those of `m:sderl_bench_meter` (an operation is an ant), these of the whole run.
 |---|---|
 | `best_cost`, `schedule` | the cheapest schedule found |
 | `round_best` | its cost after each round |
-| `best_known`, `mean_excess_pct` | the best-known cost, and 100 x (`best_cost` - `best_known`) / `best_known`; 0 where both are 0 |
+| `best_known`, `mean_excess_pct` | the best-known cost, and 100 x (`best_cost` - `best_known`) / `best_known`; 0 where both are 0, `undefined` where only `best_known` is |
 | `optimal` | 1 when the best-known cost was reached, otherwise 0 |
 | `seconds`, `ants_per_s` | from the first ant until the last round's best is known; `ants` / `seconds` |
 | `ants`, `colonies`, `nodes_used` | |
-| `kills`, `recovery_us` | processes killed by `chaos`, and how long it took until each was back: `p50`, `p99`, `max` |
+| `kills`, `recovery_us` | processes killed by `chaos`, and how long it took from each kill until another process had its role: `p50`, `p99`, `max` |
 | `kills_by_class`, `kills_not_back` | kills of masters, supervisors, submasters, colonies; those that nobody had replaced at the end: must be 0 |
-| `recovered` | how many of each class were replaced |
-| `names_left` | names of the run that are registered after it: must be 0 |
+| `recovered`, `replaced_us` | how many of each class were replaced, and how long that took those who replaced them: from when they knew of the death until the new one served; without those whose own replacer died meanwhile |
+| `names_left` | names of the run that are registered after it: must be 0; `undefined` where a node does not tell |
 | `setup_s`, `levels` | how long it took to start and name all processes; levels of the tree, 0 where there is none |
 | `messages_in_rounds`, `packets_in_rounds` | `messages` and `packets` without those of links, groups, names, and starting processes |
 | `cpu_us_per_op_in_rounds` | `cpu_us_per_op` without those (`tl` to `sr`); `monitoring` is on for so long |
@@ -147,6 +147,8 @@ one_node(#{variant := Variant, timeout_s := TimeoutS, global_iterations := Round
                 end)
             end),
             case Answer of
+                [{Node, {ok, _}}] when map_get(per_node, Usage) =:= [] ->
+                    {error, {aco, {not_metered, Nodes}}};
                 [{Node, {ok, Outcome}}] ->
                     {ok, Outcome#{
                         usage => Usage,
@@ -208,7 +210,6 @@ right(#{best := {Cost, Jobs}}, #{instance := #{n := N} = Instance}) ->
 
 metrics(#{best := {Cost, Jobs}, seconds := Seconds, ants := Ants, usage := Usage, kills := Kills, recovery_us := Recovery} = Outcome, Params) ->
     #{best_known := Known} = Params,
-    Percentile = fun(Percent) -> sderl_bench_histogram:percentile(Percent, Recovery) end,
     maps:merge(sderl_bench_meter:metrics(Usage, Ants), (maps:without([best, usage, cpu_ms_in_rounds], Outcome))#{
         cpu_us_per_op_in_rounds => in_rounds(Outcome),
         best_cost => Cost,
@@ -218,8 +219,12 @@ metrics(#{best := {Cost, Jobs}, seconds := Seconds, ants := Ants, usage := Usage
         optimal => if Known =:= undefined -> undefined; Cost =< Known -> 1; true -> 0 end,
         ants_per_s => Ants / max(Seconds, 1.0e-6),
         kills => length(Kills),
-        recovery_us => #{p50 => Percentile(50), p99 => Percentile(99), max => Percentile(100)}
+        replaced_us => percentiles(maps:get(replaced_us, Outcome, sderl_bench_histogram:new())),
+        recovery_us => percentiles(Recovery)
     }).
+
+percentiles(Histogram) ->
+    #{Key => sderl_bench_histogram:percentile(Percent, Histogram) || {Key, Percent} <- [{p50, 50}, {p99, 99}, {max, 100}]}.
 
 %% In one node there is nothing before them.
 in_rounds(#{cpu_ms_in_rounds := CpuMs, ants := Ants}) when Ants > 0 -> CpuMs * 1000 / Ants;

@@ -14,7 +14,7 @@ bin/sderl bench aco --variant tl,ml,gr,sr --nodes 5,11 --instance FILE
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([selected/2, table/1, overview/1]).
+-export([selected/2, table/1, overview/1, verdict/1]).
 
 -import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, reals/4, chosen/4, words/1]).
 
@@ -154,8 +154,8 @@ run(#{repeat := Repeat} = Options, Output) ->
                     Error
             end
         end,
-        {ok, _} ?= sderl_bench_series:run(aco, points(Options, Instances), Repeat, Run, Show, Output),
-        ok
+        {ok, All} ?= sderl_bench_series:run(aco, points(Options, Instances), Repeat, Run, Show, Output),
+        verdict(All)
     else
         {error, {aco, Reason}} -> {error, sderl_aco:text(Reason)};
         Error -> Error
@@ -277,7 +277,10 @@ row(#{variant := Variant} = Params, Runs, Plain) ->
         [sderl_bench_table:spread(ratios(Params, Runs)) || Plain] ++
         [Middle(Key) || Key <- [kills, links_per_node_max, packets, cpu_us_per_op, memory_mib_max]].
 
-over(Metrics) -> excess(sderl_bench_table:median([E || #{mean_excess_pct := E} <- Metrics, E =/= undefined])).
+%% Of one instance: where its best-known cost is 0, one that missed it is not known in percent, and so not the median.
+over(Metrics) ->
+    Over = [E || #{mean_excess_pct := E} <- Metrics],
+    excess(case lists:member(undefined, Over) of true -> undefined; false -> sderl_bench_table:median(Over) end).
 
 ratios(Params, Runs) ->
     [
@@ -304,7 +307,7 @@ rounds(Runs) ->
 %% Where it stays the same there is nothing to see.
 changes(Costs) -> lists:uniq(fun({_, Cost}) -> Cost end, Costs).
 
--doc "Runs of several instances: a line for each variant and number of nodes. The mean excess is over instances of which a best-known cost above 0 is known.".
+-doc "Runs of several instances: a line for each variant and number of nodes. The excess is that of instances of which a best-known cost above 0 is known: of one with the cost 0 it would count where that was reached, and be unknown where not.".
 -spec overview([sderl_bench_series:run()]) -> unicode:chardata().
 overview(Runs) ->
     Kinds = lists:uniq([{Variant, Nodes} || #{params := #{variant := Variant, nodes := Nodes}} <- Runs]),
@@ -313,7 +316,7 @@ overview(Runs) ->
         [
             begin
                 Mine = [M || #{params := #{variant := V, nodes := N}, metrics := M} <- Runs, V =:= Variant, N =:= Nodes],
-                Over = [E || #{mean_excess_pct := E} <- Mine, E =/= undefined],
+                Over = [E || #{mean_excess_pct := E, best_known := Known} <- Mine, is_number(Known), Known > 0],
                 At = [O || #{optimal := O} <- Mine, O =/= undefined],
                 Seconds = lists:sum([S || #{seconds := S} <- Mine]),
                 [
@@ -328,6 +331,37 @@ overview(Runs) ->
          || {Variant, Nodes} <- Kinds
         ]
     ).
+
+-doc "What must be so in every run; an error when it is not.".
+-spec verdict([sderl_bench_series:run()]) -> ok | {error, sderl_command:text()}.
+verdict(Runs) ->
+    Wrong = [
+        io_lib:format("~ts: ~ts", [Variant, wrong(Value, Text)])
+     || #{params := #{variant := Variant}, metrics := Metrics} <- Runs,
+        {Key, Wanted, Text} <- must(Variant),
+        Value <- [maps:get(Key, Metrics)],
+        Value =/= Wanted
+    ] ++ [
+        io_lib:format("~ts: nothing was killed; give more --global, or less --chaos", [Variant])
+     || #{params := #{variant := Variant, chaos := #{}}, metrics := #{kills := 0}} <- Runs
+    ],
+    case Wrong of
+        [] -> ok;
+        [First | _] -> {error, First}
+    end.
+
+must(Variant) when Variant =:= plain; Variant =:= smp ->
+    [{names_left, 0, "names were left"}];
+must(_) ->
+    [
+        {names_left, 0, "names were left"},
+        {kills_not_back, 0, "processes that were killed were not replaced"},
+        {links_as_expected, true, "nodes have other links than the tree and its groups, or the full mesh, give them"}
+    ].
+
+wrong(undefined, Text) -> ["whether ", Text, " is not known: a node did not answer"];
+wrong(false, Text) -> Text;
+wrong(Count, Text) -> io_lib:format("~w ~ts", [Count, Text]).
 
 mean([]) -> undefined;
 mean(Values) -> lists:sum(Values) / length(Values).

@@ -92,9 +92,11 @@ shape(File, [], _) ->
     bad(File, 1, "expected the number of jobs and three numbers for each, found an empty file", []);
 shape(File, [{N, Line} | Rest] = All, Size) ->
     Found = length(Rest),
+    Alone = case Rest of [{_, Line} | _] -> false; _ -> true end,
     if
         N > 0, Found =:= 3 * N -> {ok, N, Rest};
-        is_integer(Size), N =/= Size, (Found + 1) rem (3 * Size) =:= 0 -> {ok, Size, All};
+        %% A first duration may be the number of jobs by chance. One that is alone on its line, where one number less is there than is to follow, is none.
+        is_integer(Size), (Found + 1) rem (3 * Size) =:= 0, N =/= Size orelse Found > 3 * N orelse not Alone -> {ok, Size, All};
         is_integer(Size), N =/= Size ->
             {_, Last} = lists:last(All),
             bad(File, Last, "expected 3 x ~w numbers for each instance of ~w jobs, or the number of jobs before them; found ~w numbers", [

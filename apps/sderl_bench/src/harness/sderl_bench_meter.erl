@@ -25,7 +25,7 @@ links. Only what a node *sent* is read, so that the sum over all nodes counts ev
 """.
 
 -export([around/3, metrics/2]).
--export([snapshot/0, usage/2, sent/2]).
+-export([snapshot/0, usage/2, sent/2, missing/2]).
 -export_type([snapshot/0, usage/0, node_usage/0]).
 
 -doc "Counters of one node so far, and its own clock then; `sent` has those of each link.".
@@ -196,6 +196,10 @@ add(Values) ->
 
 mean([]) -> 0.0;
 mean(Values) -> lists:sum(Values) / length(Values).
+
+-doc "Those of the nodes that the usage has nothing of: its sums are too small then.".
+-spec missing([node()], usage()) -> [node()].
+missing(Nodes, #{per_node := PerNode}) -> Nodes -- [Node || #{node := Node} <- PerNode].
 
 -doc "The metrics of the table above. `Ops` is how many operations it was used for.".
 -spec metrics(usage(), Ops :: non_neg_integer()) -> #{atom() => term()}.

@@ -19,7 +19,7 @@ Without recovery a run of which a process dies ends with `{died, Key, Node, Reas
 Usage is metered from before the links or groups are made until the result is there.
 """.
 
--export([plan/2, on/3, shape/1, layout/2, text/1]).
+-export([plan/2, on/3, shape/1, layout/2, names_count/1, text/1]).
 -export_type([params/0, outcome/0]).
 
 -doc "As of `sderl_aco:run/2`, complete.".
@@ -40,11 +40,11 @@ Usage is metered from before the links or groups are made until the result is th
 }.
 
 -doc """
-`ants` are those whose solutions were computed, also where these were lost; `recovered` how many processes of each class were replaced, and
-`recovery_us` after how long, see `m:sderl_aco_wards`; `kills` are those of `chaos`, `kills_not_back` those of which nobody took the
-place before the end; `messages_in_rounds`, `packets_in_rounds`, `cpu_ms_in_rounds` are those after the set-up; `links_expected` how many links there are by the
+`ants` are those whose solutions were computed, also where these were lost; `kills` are those of `chaos`, `recovery_us` how long it took from each until
+somebody else had the role, `kills_not_back` those of which nobody had it before the end; `recovered` how many processes of each class were replaced by those who had started them, whoever
+killed them, and `replaced_us` after how long, see `m:sderl_aco_wards`; `messages_in_rounds`, `packets_in_rounds`, `cpu_ms_in_rounds` are those after the set-up; `links_expected` how many links there are by the
 tree and its groups, or in the full mesh, and `links_as_expected` whether every node has those; `names_left` are names of the run that are there when
-all of its processes are gone.
+all of its processes are gone, `undefined` where a node does not tell.
 """.
 -type outcome() :: #{
     best := sderl_aco_colony:solution(),
@@ -66,8 +66,9 @@ all of its processes are gone.
     kills_by_class := #{sderl_aco_tree:class() => pos_integer()},
     kills_not_back := non_neg_integer(),
     recovered := #{sderl_aco_tree:class() => non_neg_integer()},
+    replaced_us := sderl_bench_histogram:histogram(),
     recovery_us := sderl_bench_histogram:histogram(),
-    names_left := non_neg_integer()
+    names_left := non_neg_integer() | undefined
 }.
 
 -define(CALL_MS, 60_000).
@@ -185,8 +186,9 @@ measured(Fleet, Params, #{run := Run} = Conf, Layout, Label) ->
             Done
         end)
     end),
-    #{ants := Ants, recovered := Recovered, recovery_us := Recovery} = tallies(Fleet, Nodes, Run),
-    ok = ended(Fleet, Conf, Layout),
+    ok = needed(own(metered(Nodes, [UsageRun, Usage]))),
+    #{ants := Ants, recovered := Recovered, replaced_us := Replaced} = needed(own(tallies(Fleet, Nodes, Run))),
+    ok = needed(own(ended(Fleet, Conf, Layout))),
     Left = names_left(Fleet, Conf, Layout),
     #{best := {Cost, Colony, Jobs}, round_best := Costs, seconds := Seconds, setup_s := SetupS} = Result,
     ok = needed(own(right(Cost, Jobs, Conf))),
@@ -216,13 +218,29 @@ measured(Fleet, Params, #{run := Run} = Conf, Layout, Label) ->
         ),
         kills_not_back => length([late || #{back_us := undefined} <- Kills]),
         recovered => Recovered,
-        recovery_us => Recovery,
+        replaced_us => Replaced,
+        recovery_us => lists:foldl(
+            fun sderl_bench_histogram:add/2, sderl_bench_histogram:new(), [Us || #{back_us := Us} <- Kills, is_integer(Us)]
+        ),
         names_left => Left
     }}.
 
 %% What goes wrong leaves at once: a node that is gone would not tell what it used.
 needed({error, Reason}) -> throw({?MODULE, Reason});
 needed(Other) -> Other.
+
+%% Sums in which a node is missing are of no use.
+metered(Nodes, Usages) ->
+    case lists:uniq(lists:append([sderl_bench_meter:missing(Nodes, Usage) || Usage <- Usages])) of
+        [] -> ok;
+        Missing -> {error, {not_metered, Missing}}
+    end.
+
+tallies(Fleet, Nodes, Run) ->
+    case sderl_aco_tally:sum(sderl_fleet:multicall(Fleet, Nodes, sderl_aco_tally, read, [Run], ?CALL_MS)) of
+        {ok, Counts} -> Counts;
+        {error, Silent} -> {error, {not_metered, Silent}}
+    end.
 
 expected_links(#{variant := sr}, Layout) ->
     sderl_aco_tree:links(Layout);
@@ -301,9 +319,10 @@ with_chaos(Fleet, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed}, #{ru
                     {ok, Kills} = sderl_chaos:stop(Service, ?BACK_MS),
                     {Result, Kills}
             catch
-                throw:{?MODULE, Reason} ->
-                    _ = sderl_chaos:stop(Service),
-                    throw({?MODULE, Reason})
+                Class:Reason:Stack ->
+                    %% Whatever it was: kills must not go on into the cleaning up. It may be the service that is gone.
+                    _ = sderl_bench_task:attempt(fun() -> sderl_chaos:stop(Service) end),
+                    erlang:raise(Class, Reason, Stack)
             end;
         {error, Reason} ->
             needed(own({error, {no_chaos, Reason}}))
@@ -316,16 +335,6 @@ look(Fleet, Start, Rounds, Begun) ->
         [{_, {ok, {Round, Cost}}}] -> io_lib:format("round ~w of ~w, best ~w", [Round, Rounds, Cost]);
         _ -> seconds(Begun)
     end.
-
-tallies(Fleet, Nodes, Run) ->
-    lists:foldl(
-        fun
-            ({_, {ok, Counts}}, Sum) -> sderl_aco_tally:add(Counts, Sum);
-            (_, Sum) -> Sum
-        end,
-        sderl_aco_tally:none(),
-        sderl_fleet:multicall(Fleet, Nodes, sderl_aco_tally, read, [Run], ?CALL_MS)
-    ).
 
 %% A schedule of all jobs, and its cost.
 right(Cost, Jobs, #{instance := #{n := N} = Instance}) ->
@@ -350,7 +359,11 @@ ended(Fleet, #{run := Run}, #{start := Start} = Layout) ->
     end,
     case sderl_fleet:await(fun() -> Left(processes) =:= 0 end, ?END_MS) of
         ok -> ok;
-        {error, _} -> sderl_fleet:await(fun() -> Left(kill) =:= 0 end, ?CLEAN_MS)
+        {error, _} ->
+            case sderl_fleet:await(fun() -> Left(kill) =:= 0 end, ?CLEAN_MS) of
+                ok -> ok;
+                {error, _} -> {error, not_ended}
+            end
     end.
 
 names_left(Fleet, #{naming := Naming, run := Run}, #{start := Start} = Layout) ->
@@ -361,15 +374,22 @@ names_left(Fleet, #{naming := Naming, run := Run}, #{start := Start} = Layout) -
             s_group -> [{First, {s_group, Group}} || {Group, [First | _]} <- sderl_aco_tree:groups(Layout)]
         end,
     Count = fun() ->
-        lists:sum([
-            length(Names)
-         || {Node, Scope} <- Scopes,
-            {_, {ok, Names}} <- sderl_fleet:multicall(Fleet, [Node], sderl_aco_names, registered, [Scope, Run], ?CLEAN_MS)
+        names_count([
+            Answer
+         || {Node, Scope} <- Scopes, {_, Answer} <- sderl_fleet:multicall(Fleet, [Node], sderl_aco_names, registered, [Scope, Run], ?CLEAN_MS)
         ])
     end,
     case sderl_fleet:await(fun() -> Count() =:= 0 end, ?NAMES_MS) of
         ok -> 0;
         {error, _} -> Count()
+    end.
+
+-doc "How many names there are by what each node answered to `sderl_aco_names:registered/2`; `undefined` where one did not tell.".
+-spec names_count([{ok, [sderl_aco_names:name()] | unknown} | {error, term()}]) -> non_neg_integer() | undefined.
+names_count(Answers) ->
+    case [Names || {ok, Names} <- Answers, is_list(Names)] of
+        Told when length(Told) =:= length(Answers) -> length(lists:append(Told));
+        _ -> undefined
     end.
 
 %% Links are as expected in the first run on a fleet only: without their groups nodes mesh.
@@ -388,6 +408,7 @@ A reason of a run in words.
 - `{node_down, Node}`
 - `{timeout, Seconds}`: it took longer; `{silent, Nodes, Seconds}`: and these nodes answer nothing
 - `{no_recovery, Variant}`: chaos is for variants with recovery; `{no_chaos, Reason}`: one of `sderl_chaos:start/1`
+- `{not_metered, Nodes}`: they did not tell what they used or counted; `not_ended`: processes of the run are still there
 - `{too_few_colonies, Colonies, Nodes}`
 - `{no_permutation, Jobs}`, `{wrong_cost, Told, Cost}`: of the best schedule
 """.
@@ -399,7 +420,11 @@ text({node_down, Node}) ->
 text({timeout, Seconds}) ->
     io_lib:format("it took longer than ~w s; give it fewer iterations or ants, or more time (--timeout)", [Seconds]);
 text({silent, Nodes, Seconds}) ->
-    io_lib:format("it was not done in ~w s, and these nodes do not answer: ~ts", [Seconds, lists:join(", ", [atom_to_list(Node) || Node <- Nodes])]);
+    io_lib:format("it was not done in ~w s, and these nodes do not answer: ~ts", [Seconds, names(Nodes)]);
+text({not_metered, Nodes}) ->
+    io_lib:format("these nodes did not tell what they used, so that nothing is known of the whole: ~ts; the machine may be too busy", [names(Nodes)]);
+text(not_ended) ->
+    "processes of the run did not end; the machine may be too busy";
 text({no_chaos, Reason}) ->
     sderl_chaos:text(Reason);
 text({no_recovery, Variant}) ->
@@ -412,6 +437,8 @@ text({wrong_cost, Told, Cost}) ->
     io_lib:format("the best schedule costs ~w, and not ~w", [Cost, Told]);
 text(Reason) ->
     io_lib:format("~0tp", [Reason]).
+
+names(Nodes) -> lists:join(", ", [atom_to_list(Node) || Node <- Nodes]).
 
 role(starter) -> "the starter";
 role(master) -> "the master";

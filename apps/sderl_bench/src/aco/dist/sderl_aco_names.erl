@@ -50,12 +50,12 @@ whereis(none, _) -> undefined;
 whereis(global, Name) -> global:whereis_name(Name);
 whereis({s_group, Group}, Name) -> s_group:whereis_name(Group, Name).
 
--doc "The names of a run that this node knows.".
--spec registered(scope(), Run :: term()) -> [name()].
+-doc "The names of a run that this node knows; `unknown` where it does not have the group.".
+-spec registered(scope(), Run :: term()) -> [name()] | unknown.
 registered(none, _) -> [];
 registered(global, Run) -> [Name || {aco, R, _} = Name <- global:registered_names(), R =:= Run];
 registered({s_group, Group}, Run) ->
     case s_group:registered_names({s_group, Group}) of
         Names when is_list(Names) -> [Name || {_, {aco, R, _} = Name} <- Names, R =:= Run];
-        {error, _} -> []
+        {error, _} -> unknown
     end.

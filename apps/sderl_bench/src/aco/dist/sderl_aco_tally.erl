@@ -6,14 +6,14 @@ What is counted on each node during a run, whoever dies there meanwhile: ants, a
 It belongs to no process. Where none was started, nothing is counted.
 """.
 
--export([start/1, stop/1, ants/2, recovered/3, read/1, none/0, add/2]).
+-export([start/1, stop/1, ants/2, replaced/3, read/1, sum/1]).
 -export_type([counts/0]).
 
--doc "`recovered` tells how many processes of each class were replaced, `recovery_us` after how many microseconds they served.".
+-doc "`recovered` tells how many processes of each class were replaced, `replaced_us` after how many microseconds they served.".
 -type counts() :: #{
     ants := non_neg_integer(),
     recovered := #{sderl_aco_tree:class() => non_neg_integer()},
-    recovery_us := sderl_bench_histogram:histogram()
+    replaced_us := sderl_bench_histogram:histogram()
 }.
 
 -doc "Begins to count on this node.".
@@ -35,8 +35,8 @@ ants(Run, Count) ->
     end.
 
 -doc "A process was replaced, so many microseconds after its death was known.".
--spec recovered(Run :: term(), sderl_aco_tree:class(), Us :: integer()) -> ok.
-recovered(Run, Class, Us) ->
+-spec replaced(Run :: term(), sderl_aco_tree:class(), Us :: integer()) -> ok.
+replaced(Run, Class, Us) ->
     case tally(Run) of
         none ->
             ok;
@@ -55,21 +55,25 @@ read(Run) ->
             #{
                 ants => counters:get(Counters, 1),
                 recovered => #{Class => counters:get(Counters, index(Class)) || Class <- classes()},
-                recovery_us => sderl_bench_histogram:read(Recorder)
+                replaced_us => sderl_bench_histogram:read(Recorder)
             }
     end.
 
--doc "Nothing.".
--spec none() -> counts().
-none() -> #{ants => 0, recovered => #{Class => 0 || Class <- classes()}, recovery_us => sderl_bench_histogram:new()}.
+none() -> #{ants => 0, recovered => #{Class => 0 || Class <- classes()}, replaced_us => sderl_bench_histogram:new()}.
 
--doc "The counts of two nodes.".
--spec add(counts(), counts()) -> counts().
-add(#{ants := A1, recovered := R1, recovery_us := H1}, #{ants := A2, recovered := R2, recovery_us := H2}) ->
+-doc "The counts of all nodes, of what each of them answered to `read/1`; or those that did not answer.".
+-spec sum([{node(), {ok, counts()} | {error, term()}}]) -> {ok, counts()} | {error, [node(), ...]}.
+sum(Answers) ->
+    case [Node || {Node, {error, _}} <- Answers] of
+        [] -> {ok, lists:foldl(fun({_, {ok, Counts}}, Sum) -> add(Counts, Sum) end, none(), Answers)};
+        Silent -> {error, Silent}
+    end.
+
+add(#{ants := A1, recovered := R1, replaced_us := H1}, #{ants := A2, recovered := R2, replaced_us := H2}) ->
     #{
         ants => A1 + A2,
         recovered => maps:merge_with(fun(_, X, Y) -> X + Y end, R1, R2),
-        recovery_us => sderl_bench_histogram:merge([H1, H2])
+        replaced_us => sderl_bench_histogram:merge([H1, H2])
     }.
 
 tally(Run) -> persistent_term:get({?MODULE, Run}, none).

@@ -5,8 +5,8 @@ The processes that one process of a distributed ant colony has started and repla
 master or submaster, the master of the starter.
 
 A dead process is started again on its node. Its death is known by a monitor, the time until it is `up` again is counted by
-`m:sderl_aco_tally`: from the moment its death is known here to the moment that it is known here to serve. (One whose boss dies meanwhile is not counted: the next boss
-starts it.) Where a node is gone, or what dies was
+`m:sderl_aco_tally`: from the moment its death is known here to the moment that it is known here to serve. One whose boss dies meanwhile is not counted, as the next boss
+starts it: how long it took from each kill until somebody had the role again, in all cases, is in the log of `m:sderl_chaos`. Where a node is gone, or what dies was
 not killed but failed again and again, that is `failed`, and without recovery every death is.
 """.
 
@@ -81,7 +81,7 @@ handle({up, Key, Pid}, #wards{all = All, conf = #{run := Run}} = W) ->
     case All of
         #{Key := #ward{pid = Pid, dead = Dead} = Ward} ->
             _ = is_integer(Dead) andalso
-                sderl_aco_tally:recovered(Run, sderl_aco_tree:class(Key), erlang:monotonic_time(microsecond) - Dead),
+                sderl_aco_tally:replaced(Run, sderl_aco_tree:class(Key), erlang:monotonic_time(microsecond) - Dead),
             {none, W#wards{all = All#{Key := Ward#ward{up = true, dead = undefined}}}};
         _ ->
             {none, W}
