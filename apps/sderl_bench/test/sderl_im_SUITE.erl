@@ -12,7 +12,7 @@
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [recovery_rd, recovery_rsd, node_rsd, client_node_dies, command].
+all() -> [recovery_rd, recovery_rsd, node_rsd, client_node_rsd, client_node_dies, command].
 
 %% Each on the same nodes, and a conversation that goes on as long as its session is not killed.
 
@@ -279,6 +279,39 @@ elsewhere(#{conf := Conf} = Im, A, B, K) ->
         _ ->
             Chat
     end.
+
+%% One link of a router is lost: nobody is logged out. Then the node dies, and nobody has asked the router for anything since it was killed:
+%% the clients are logged out all the same.
+client_node_rsd(_) ->
+    Params = maps:merge(params(rsd), #{routers => 1, servers => 2, clients => 8}),
+    with(Params, fun(#{fleet := Fleet, conf := #{clients := #{2 := Gone}, routers := #{1 := Router}} = Conf} = Im) ->
+        [A, B | _] = On = [Client || {_, Node, _} = Client <- clients(Im), Node =:= Gone],
+        Chat = open(Im, A, B),
+        Watch = watch(Fleet, Router, Gone),
+        true = sderl_fleet:call(Fleet, Router, erlang, disconnect_node, [Gone]),
+        await(fun() -> case watch(Fleet, Router, Gone) of {Ref, _} = Now when is_reference(Ref) -> Now =/= Watch; _ -> false end end),
+        await(fun() -> lists:all(fun({_, _, Monitor}) -> is_calm(Fleet, Monitor) end, rows(Im, On)) end),
+        talks(Im, Chat),
+        same(Im, Chat),
+        killed(Im, [{router, 1}]),
+        ok = sderl_fleet:kill(Fleet, Gone),
+        [
+            await(fun() -> row(Im, {database, clients, sderl_im_layout:server(Conf, Name), main}, Name) =:= none end)
+         || {Name, _, _} <- On
+        ],
+        {ok, Gone} = sderl_fleet:restart(Fleet, Gone)
+    end).
+
+%% What a router knows of a node of clients.
+watch(Fleet, Router, Node) ->
+    [Watch] = [W || #{Node := W} <- tuple_to_list(sderl_fleet:call(Fleet, Router, sys, get_state, [sderl_im_router]))],
+    Watch.
+
+rows(#{conf := Conf} = Im, Clients) ->
+    [Row || {Name, _, _} <- Clients, {ok, Row} <- [row(Im, {database, clients, sderl_im_layout:server(Conf, Name), main}, Name)]].
+
+%% It does not wait for an answer of its client.
+is_calm(Fleet, Monitor) -> lists:last(tuple_to_list(sderl_fleet:call(Fleet, node(Monitor), sys, get_state, [Monitor]))) =:= none.
 
 %% The clients of a node that dies are logged out by the routers; a run ends with words for it.
 client_node_dies(_) ->

@@ -77,7 +77,7 @@ backoff_test() ->
 %% ---------------------------------------------------------------- a database and its two copies
 
 init(Conf) ->
-    Roles = [{database, chats, 1, Copy} || Copy <- [main, replica]],
+    Roles = [{database, Kind, 1, Copy} || Kind <- maps:get(kinds, Conf, [chats]), Copy <- [main, replica]],
     {ok, {#{intensity => 1000, period => 1}, [#{id => R, start => {sderl_im_db, start_link, [Conf, R]}} || R <- Roles]}}.
 
 db_property_test_() ->
@@ -135,9 +135,57 @@ again_test() ->
         ?assertEqual([#{}, #{}], [rows(Conf, Copy) || Copy <- [main, replica]])
     end).
 
-with_databases(Fun) ->
+%% ---------------------------------------------------------------- a session and a monitor, with this process for the clients
+
+%% Who is invited says nothing: the one who asked is told after all tries, and nothing is left.
+never_accepted_test_() ->
+    {spawn, fun never_accepted/0}.
+
+never_accepted() ->
+    with_databases(#{kinds => [clients, chats], servers => [node()], tries => 1}, fun(Conf) ->
+        [{ok, ok} = sderl_im_clients:add(Conf, {Client, self(), self()}) || Client <- [a, b]],
+        Session = {a, b, 1},
+        {ok, Pid} = sderl_im_session:start_link(Conf, {1, Session, self(), ref}),
+        Monitor = monitor(process, Pid),
+        ?assertEqual({invite, Session, Pid, a}, next()),
+        ?assertMatch({ok, {ok, {Session, Pid, _, _, _, _}}}, sderl_im_net:call(Conf, {database, chats, 1, main}, {find, Session}, 5000)),
+        ?assertEqual({reply, ref, {error, unavailable}}, next()),
+        ?assertEqual({chat_over, Session}, next()),
+        ?assertEqual([{closed, Session}, {closed, Session}], [next(), next()]),
+        ?assertEqual({'DOWN', Monitor, process, Pid, normal}, next()),
+        ?assertEqual({ok, none}, sderl_im_net:call(Conf, {database, chats, 1, main}, {find, Session}, 5000))
+    end).
+
+%% Told that the node of its client is gone a monitor asks: one that answers stays logged in; one that does not is logged out, and its sessions are told.
+gone_test_() ->
+    {spawn, fun gone/0}.
+
+gone() ->
+    with_databases(#{kinds => [clients], servers => [node()], retry_ms => 50}, fun(Conf) ->
+        {ok, Pid} = sderl_im_monitor:start_link(Conf, {login, a, self(), ref}),
+        Monitor = monitor(process, Pid),
+        ?assertEqual({reply, ref, {ok, Pid}}, next()),
+        Pid ! {gone, elsewhere@nowhere},
+        Pid ! {opened, s, self()},
+        Pid ! {gone, node()},
+        ?assertEqual({there, Pid}, next()),
+        Pid ! {chats, #{}},
+        Find = {find, a},
+        Pid ! {gone, node()},
+        %% The answer before counts for nothing now.
+        ?assertEqual([{there, Pid}, {there, Pid}, {there, Pid}], [next(), next(), next()]),
+        ?assertEqual(over, next()),
+        ?assertEqual({'DOWN', Monitor, process, Pid, normal}, next()),
+        ?assertEqual({ok, none}, sderl_im_net:call(Conf, {database, clients, 1, main}, Find, 5000))
+    end).
+
+next() -> receive Message -> Message after 10_000 -> error(nothing_came) end.
+
+with_databases(Fun) -> with_databases(#{}, Fun).
+
+with_databases(Options, Fun) ->
     Before = quiet(),
-    Conf = sderl_im_layout:new(#{mode => rd, servers => [node(), node()], routers => [node()], clients => []}),
+    Conf = sderl_im_layout:new(maps:merge(#{mode => rd, servers => [node(), node()], routers => [node()], clients => []}, Options)),
     {ok, Sup} = supervisor:start_link(?MODULE, Conf),
     try
         Fun(Conf)
@@ -247,6 +295,35 @@ metrics_test() ->
     Line = sderl_bench_output:line(sderl_bench_output:result(im, #{mode => rd}, Metrics, <<"now">>)),
     ?assertMatch(#{<<"metrics">> := #{<<"broken">> := [#{<<"how">> := <<"lost">>}]}}, json:decode(Line)).
 
+%% An order to kill that nobody answered may have killed a session, if sessions were to be killed, and no more than one.
+unanswered_test() ->
+    [
+        ?assertMatch(#{broken_conversations_not_killed := Broken, killed_messages := Messages, lost_conversations := 3},
+            sderl_im:metrics((outcome([
+                #{session => {a, b, N}, pid => self(), how => How, unacknowledged => 1} || {N, How} <- [{1, over}, {2, lost}, {3, unfinished}]
+            ]))#{kills_skipped := #{unanswered => Count}}, #{seconds => 2, chaos => Chaos}))
+     || {Count, Chaos, Broken, Messages} <- [
+            {0, #{every_ms => 1}, 3, 0},
+            {1, #{every_ms => 1}, 2, 1},
+            {9, #{every_ms => 1, classes => all}, 1, 2},
+            {9, #{every_ms => 1, classes => databases}, 3, 0},
+            {9, none, 3, 0}
+        ]
+    ].
+
+%% What does not answer may have anything.
+left_test() ->
+    ?assertEqual(3, sderl_im_cluster:sum([{ok, 1}, {ok, 2}])),
+    ?assertEqual(undefined, sderl_im_cluster:sum([{ok, 0}, {error, timeout}])),
+    [
+        begin
+            Metrics = sderl_im:metrics((outcome([]))#{Key := undefined}, #{seconds => 2}),
+            {error, Text} = ?E:verdict([#{params => #{mode => rsd}, metrics => Metrics}]),
+            ?assertMatch({match, _}, re:run(Text, "is not known: a node did not answer"))
+        end
+     || Key <- [clients_left, rows_left, processes_left, names_left]
+    ].
+
 outcome(Ended) ->
     Counts = #{
         sent_all => 3 + lists:sum([N || #{unacknowledged := N} <- Ended]), delivered_all => 3, sent => 3, delivered => 3, below => 0, in_time => 3,
@@ -305,6 +382,23 @@ wrong_options_test_() ->
             {["--timeout-ms", "9999999"], "--timeout-ms must be at most"},
             {["--servers", "9000"], "memory"}
         ]
+    ].
+
+alone_test() ->
+    ?assertEqual("", lists:flatten(?E:alone(#{servers => [4, 9], routers => 2}))),
+    ?assertEqual(
+        "With 3 servers and 2 routers 1 of the servers is the only one of a router: main copies and replicas are on the same node.\n"
+        "With 2 servers and 2 routers 2 of the servers are each the only one of a router: main copies and replicas are on the same node.\n",
+        lists:flatten(?E:alone(#{servers => [3, 2], routers => 2}))
+    ),
+    %% As the layout has it.
+    [
+        begin
+            Conf = conf(rd, Servers, Routers),
+            ?assertEqual(length([K || K <- sderl_im_layout:servers(Conf), sderl_im_layout:next(Conf, K) =:= K]),
+                sderl_im:alone(#{servers => Servers, routers => Routers}))
+        end
+     || Routers <- lists:seq(1, 5), Servers <- lists:seq(Routers, 12)
     ].
 
 ramp_test() ->

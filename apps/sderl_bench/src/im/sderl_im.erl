@@ -2,7 +2,7 @@
 -module(sderl_im).
 -moduledoc """
 An instant messenger: clients log in, begin conversations with one another, send messages, and finish. Routers take what clients ask for, servers have the
-databases, client monitors and sessions; each database has a replica on another server. `m:sderl_im_layout` says what is where, `m:sderl_im_sup` who supervises
+databases, client monitors and sessions; each database has a replica on another server of the same router, if there is one. `m:sderl_im_layout` says what is where, `m:sderl_im_sup` who supervises
 whom, `m:sderl_im_db` how databases recover, `docs/reliable-applications.md` all of it in order.
 
 | mode | |
@@ -21,7 +21,7 @@ Both are the same program but for the groups. Traffic is as published (`m:sderl_
 | `qos_pct` | those of `sent` that were delivered within `threshold_us`, in percent |
 | `latency_us` | `p50`, `p95`, `p99`: half the time from sending to the acknowledgement, within 1.6 %, of messages sent in the measured time |
 | `sent_all`, `delivered_all`, `again`, `twice` | of the whole run: messages, those acknowledged, those sent again, those that came twice and were taken once |
-| `killed_messages` | not acknowledged, in a conversation whose session was killed |
+| `killed_messages` | not acknowledged, in a conversation whose session was killed; of orders to kill that no node answered (`unanswered` in `kills_skipped`) each may have killed one |
 | `lost_messages` | not acknowledged otherwise: 0, else something is wrong |
 | `conversations`, `finished_conversations`, `cut_conversations` | begun; finished; finished early as the run was over |
 | `lost_conversations` | ended otherwise |
@@ -33,18 +33,18 @@ Both are the same program but for the groups. Traffic is as published (`m:sderl_
 | `not_back` | things that were not back in the end |
 | `kills_skipped`, `kill_problems` | kills that were due and did not come about, by reason; what went wrong with any (`t:sderl_chaos:status/0`) |
 | `names_missing` | names that after the last kill's recovery were not there, or not the same on all nodes that share them |
-| `clients_left`, `rows_left`, `processes_left`, `names_left` | after the end: clients that could not log out, rows in databases, client monitors and sessions, registered names |
+| `clients_left`, `rows_left`, `processes_left`, `names_left` | after the end: clients that could not log out, rows in databases, client monitors and sessions, registered names; `undefined` where a node did not answer |
 | `timeline` | for each second `t_s`, messages `delivered`, `kills` |
-| others | as in `m:sderl_bench_meter`, of all nodes, in the measured time; `..._per_op` for each message delivered in it |
+| others | as in `m:sderl_bench_meter`, of all nodes, in the measured time, what kills and restarts cost included and the agents of `m:sderl_chaos`; `..._per_op` for each message delivered in it |
 
 Source: RD-IM and RSD-IM of the RELEASE project; Chechina et al., *Evaluating Scalable Distributed Erlang*, IEEE TPDS 2017, section 5.4.
 """.
 
--export([run/2, defaults/0, modes/0, ramp_s/1, text/1, metrics/2]).
+-export([run/2, defaults/0, modes/0, ramp_s/1, alone/1, text/1, metrics/2]).
 -export_type([params/0, metrics/0]).
 
 -doc """
-`servers` and `routers` are nodes, at least as many servers as routers; `clients` in all, on `client_nodes` nodes, two at least on each. `speed` divides all
+`servers` and `routers` are nodes, at least as many servers as routers, and twice as many for every server to have another one for its replicas (`alone/1`); `clients` in all, on `client_nodes` nodes, two at least on each. `speed` divides all
 waits of the published conversations; `warmup_s` should not be less than `ramp_s/1`. `timeout_ms`: after which a client asks again for the first time. `classes` of `chaos`: `all`, or `databases`
 alone. `monitoring`: whether all nodes are watched meanwhile, `m:sderl_bench_watch`. What is left out has the value of `defaults/0`.
 """.
@@ -126,16 +126,22 @@ still grows while it is measured.
 ramp_s(#{clients := Clients, client_nodes := Nodes, speed := Speed}) ->
     ceil(Clients / Nodes) div 2 * sderl_im_traffic:stagger_ms() / 1000 / Speed.
 
+-doc "How many servers are the only one of their router: both copies of their databases are on them, and lost with their node.".
+-spec alone(#{servers := pos_integer(), routers := pos_integer(), atom() => term()}) -> non_neg_integer().
+alone(#{servers := Servers, routers := Routers}) -> max(0, 2 * Routers - Servers).
+
 -doc "Pure: the metrics of a run.".
 -spec metrics(sderl_im_cluster:outcome(), params()) -> metrics().
-metrics(#{results := Results, usage := Usage, kills := Kills, began_us := Began} = Outcome, #{seconds := Seconds}) ->
+metrics(#{results := Results, usage := Usage, kills := Kills, began_us := Began} = Outcome, #{seconds := Seconds} = Params) ->
     #{sent := Sent, below := Below, in_time := InTime, latency := Latency, timeline := Timeline} =
         Counts = sderl_im_tally:merge([C || #{counts := C} <- Results]),
     Sum = fun(Key) -> lists:sum([map_get(Key, R) || R <- Results]) end,
     Killed = #{Pid => true || #{class := session, pid := Pid, dry := false} <- Kills},
-    {Explained, Broken} = lists:partition(
+    {Logged, Others} = lists:partition(
         fun(#{pid := Pid}) -> is_map_key(Pid, Killed) end, [E || #{ended := Ended} <- Results, E <- Ended]
     ),
+    Unlogged = lists:sublist([E || #{how := How} = E <- Others, How =/= over], unanswered(Outcome, Params)),
+    {Explained, Broken} = {Logged ++ Unlogged, Others -- Unlogged},
     KilledMessages = lists:sum([Count || #{unacknowledged := Count} <- Explained]),
     #{sent_all := SentAll, delivered_all := DeliveredAll} = Counts,
     Used = sderl_bench_meter:metrics(Usage, InTime),
@@ -161,6 +167,15 @@ metrics(#{results := Results, usage := Usage, kills := Kills, began_us := Began}
             names_missing => length(map_get(missing, Outcome))
         }
     ]).
+
+%% Orders to kill that nobody answered may have been carried out, and be in no log: sessions that they may have killed.
+unanswered(#{kills_skipped := Skipped}, #{chaos := #{} = Chaos}) ->
+    case lists:keymember(session, 1, sderl_im_find:classes(maps:get(classes, Chaos, all))) of
+        true -> maps:get(unanswered, Skipped, 0);
+        false -> 0
+    end;
+unanswered(_, _) ->
+    0.
 
 percentiles(Percents, Histogram) -> #{Name => sderl_bench_histogram:percentile(Percent, Histogram) || {Name, Percent} <- Percents}.
 

@@ -94,8 +94,8 @@ handle_call(login, From, #c{name = Name} = C) ->
     Ref = make_ref(),
     {noreply, request(Ref, From, {login, Name, self(), Ref}, 1, C)};
 %% Its monitor ends its conversations as well, if it knows of them: a new one may not yet.
-handle_call(logout, From, #c{name = Name, conf = Conf, chats = Chats} = C0) ->
-    Open = [{Session, Pid} || Session := #chat{state = open, pid = Pid} <- Chats],
+handle_call(logout, From, #c{name = Name, conf = Conf} = C0) ->
+    Open = maps:to_list(open(C0)),
     lists:foreach(fun({_, Pid}) -> sderl_im_net:to(Conf, Pid, {finish, self(), none}) end, Open),
     C = lists:foldl(fun({Session, _}, Acc) -> ended(Session, over, Acc) end, C0, Open),
     Ref = make_ref(),
@@ -271,13 +271,17 @@ handle_info({session_lost, Session, Pid}, #c{chats = Chats} = C) ->
         #{} -> {noreply, C}
     end;
 %% The one before died. Or nobody knows of it: the database that made it died before it had told its replica.
-handle_info({monitor, Pid}, #c{conf = Conf, monitor = Before, chats = Chats} = C) ->
-    Open = #{Session => SessionPid || Session := #chat{pid = SessionPid, state = open} <- Chats},
-    ok = sderl_im_net:to(Conf, Pid, {chats, Open}),
+handle_info({monitor, Pid}, #c{conf = Conf, monitor = Before} = C) ->
+    ok = sderl_im_net:to(Conf, Pid, {chats, open(C)}),
     _ = is_pid(Before) andalso Before =/= Pid andalso sderl_im_net:to(Conf, Before, replaced),
     {noreply, C#c{monitor = Pid}};
+handle_info({there, Monitor}, #c{conf = Conf} = C) ->
+    ok = sderl_im_net:to(Conf, Monitor, {chats, open(C)}),
+    {noreply, C};
 handle_info(_, C) ->
     {noreply, C}.
+
+open(#c{chats = Chats}) -> #{Session => Pid || Session := #chat{pid = Pid, state = open} <- Chats}.
 
 settled(#chat{waiting = Waiting, settled = Settled} = Chat) when map_size(Waiting) =:= 0 ->
     lists:foreach(fun(From) -> gen_server:reply(From, status(Chat)) end, Settled),

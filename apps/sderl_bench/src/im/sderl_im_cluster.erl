@@ -7,7 +7,7 @@ The program at hand is no node of them: what it does goes over the fleet's contr
 """.
 
 -export([plan/2, start/2, stop/2, on/3, conf/2]).
--export([names/1, names_left/1, processes/0]).
+-export([names/1, names_left/1, processes/0, sum/1]).
 -export_type([params/0, outcome/0]).
 
 -doc "As of `sderl_im:run/2`, complete.".
@@ -29,7 +29,8 @@ The program at hand is no node of them: what it does goes over the fleet's contr
 }.
 
 -doc """
-`results` of each client node; `kills` of chaos; `missing`: names that were not there when chaos had ended; what was left after the end.
+`results` of each client node; `usage` in the measured time; `kills` of chaos; `missing`: names that were not there when chaos had ended, and nodes that did not
+answer; what was left after the end, `undefined` where a node did not say.
 """.
 -type outcome() :: #{
     results := [sderl_im_traffic:result()],
@@ -39,9 +40,9 @@ The program at hand is no node of them: what it does goes over the fleet's contr
     kill_problems := [binary()],
     began_us := integer(),
     missing := [term()],
-    clients_left := non_neg_integer(),
-    rows_left := non_neg_integer(),
-    processes_left := non_neg_integer(),
+    clients_left := non_neg_integer() | undefined,
+    rows_left := non_neg_integer() | undefined,
+    processes_left := non_neg_integer() | undefined,
     names_left := non_neg_integer() | undefined
 }.
 
@@ -53,6 +54,8 @@ The program at hand is no node of them: what it does goes over the fleet's contr
 %% What was killed last may take so long to be back.
 -define(BACK_MS, 20_000).
 -define(LEFT_MS, 5000).
+%% A round of chaos that was begun in time.
+-define(ROUND_MS, 30_000).
 
 -doc "The plan of a fleet for it.".
 -spec plan(params(), Label :: unicode:chardata()) -> sderl_fleet:plan().
@@ -119,14 +122,16 @@ ready(Fleet, Conf) ->
     end.
 
 missing(Fleet, Conf) ->
-    Answers = [Answer || {_, {ok, Answer}} <- sderl_fleet:multicall(Fleet, sderl_fleet:nodes(Fleet), ?MODULE, names, [Conf], ?CALL_MS)],
+    All = sderl_fleet:multicall(Fleet, sderl_fleet:nodes(Fleet), ?MODULE, names, [Conf], ?CALL_MS),
+    Answers = [Answer || {_, {ok, Answer}} <- All],
     There = maps:from_list([Name || {Ready, _} <- Answers, Name <- Ready]),
     Seen = lists:usort([Name || {_, Known} <- Answers, Name <- Known]),
-    [
-        Role
-     || Role <- sderl_im_layout:named(Conf),
-        [Pid || {R, Pid} <- Seen, R =:= Role] =/= [maps:get(Role, There, none)]
-    ].
+    [{no_answer, Node} || {Node, {error, _}} <- All] ++
+        [
+            Role
+         || Role <- sderl_im_layout:named(Conf),
+            [Pid || {R, Pid} <- Seen, R =:= Role] =/= [maps:get(Role, There, none)]
+        ].
 
 -doc "Runs on a node: the processes of this node that are ready; and of all names that this node shares, the processes that they lead to here.".
 -spec names(sderl_im_layout:conf()) -> {Ready :: [{sderl_im_layout:role(), pid()}], Seen :: [{sderl_im_layout:role(), pid() | undefined}]}.
@@ -147,21 +152,19 @@ names_left(#{mode := rd}) ->
 names_left(#{mode := rsd}) ->
     [Name || {Group, _} <- s_group:own_s_groups(), {_, _} = Name <- s_group:registered_names({s_group, Group})].
 
--doc "Stops routers, servers and clients; what is left of their names after a moment.".
+-doc "Stops routers, servers and clients; what is left of their names after a moment, `undefined` when a node did not say.".
 -spec stop(Fleet :: pid(), sderl_im_layout:conf()) -> non_neg_integer() | undefined.
 stop(Fleet, #{clients := Clients} = Conf) ->
     Nodes = sderl_fleet:nodes(Fleet),
     ClientNodes = maps:values(Clients),
     _ = sderl_fleet:multicall(Fleet, [N || N <- ClientNodes, lists:member(N, Nodes)], sderl_im_traffic, stop, [], ?CALL_MS),
     _ = sderl_fleet:multicall(Fleet, Nodes -- ClientNodes, sderl_im_sup, stop, [], ?CALL_MS),
-    Left = fun() ->
-        length(lists:usort([Name || {_, {ok, Names}} <- sderl_fleet:multicall(Fleet, Nodes, ?MODULE, names_left, [Conf], ?CALL_MS), Name <- Names]))
-    end,
-    case sderl_fleet:await(fun() -> case Left() of 0 -> true; Count -> {left, Count} end end, ?LEFT_MS) of
-        ok -> 0;
-        {error, {timeout, {left, Count}}} -> Count;
-        {error, _} -> undefined
-    end.
+    at_last(fun() ->
+        Answers = [Answer || {_, Answer} <- sderl_fleet:multicall(Fleet, sderl_im_layout:all_nodes(Conf), ?MODULE, names_left, [Conf], ?CALL_MS)],
+        %% Nodes that share a name count it once; one that is down has none.
+        Names = lists:usort([Name || {ok, Known} <- Answers, Name <- Known]),
+        [{ok, length(Names)} | [Error || {error, Reason} = Error <- Answers, Reason =/= down]]
+    end).
 
 -doc """
 A run on the nodes of a fleet that has been started with such a plan. The processes of the run are gone when it returns. A reason is a
@@ -208,12 +211,7 @@ talk(Fleet, Conf, #{seconds := Seconds, warmup_s := WarmupS, monitoring := Monit
          || {Node, Answer} <- sderl_fleet:multicall(Fleet, Clients, sderl_im_traffic, go, [FromUs, FromUs + 1_000_000 * Seconds], ?CALL_MS)
         ]),
         {{Kills, Status}, Usage} = sderl_progress:during([Label, ": conversations"], Until - Now, fun() ->
-            ok = sleep_until(From),
-            All = sderl_fleet:nodes(Fleet),
-            sderl_bench_meter:around(Fleet, All, fun() ->
-                {Killed, _} = sderl_bench_watch:around(Fleet, All, Monitoring, fun() -> chaos(Fleet, Conf, Params, Until) end),
-                Killed
-            end)
+            chaos(Fleet, Conf, Params, From, fun() -> measured(Fleet, Monitoring, From, Until) end)
         end),
         %% Names that do not come back are what is measured here, too.
         Missing = case ready(Fleet, Conf) of ok -> []; {error, {im, {names_missing, Names}}} -> Names end,
@@ -224,7 +222,7 @@ talk(Fleet, Conf, #{seconds := Seconds, warmup_s := WarmupS, monitoring := Monit
             end
          || {Node, Answer} <- sderl_fleet:multicall(Fleet, Clients, sderl_im_traffic, finish, [], ?LONG_MS)
         ],
-        Left = lists:sum([Count || {_, {ok, Count}} <- sderl_fleet:multicall(Fleet, Clients, sderl_im_traffic, leave, [], ?LONG_MS)]),
+        Left = sum([Answer || {_, Answer} <- sderl_fleet:multicall(Fleet, Clients, sderl_im_traffic, leave, [], ?LONG_MS)]),
         {ok, #{
             results => Results,
             usage => Usage,
@@ -247,53 +245,78 @@ shares(Nodes, #{clients := Count, client_nodes := K} = Params) ->
      || {J, Node} <- Nodes
     ].
 
-chaos(_, _, #{chaos := none}, Until) ->
-    ok = sleep_until(Until),
-    {[], #{}};
-chaos(Fleet, Conf, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed, seconds := Seconds}, Until) ->
+%% What the nodes use between the two, and nothing of what comes after.
+measured(Fleet, Monitoring, From, Until) ->
+    ok = sleep_until(From),
+    All = sderl_fleet:nodes(Fleet),
+    {{ok, Usage}, _} = sderl_bench_watch:around(Fleet, All, Monitoring, fun() ->
+        sderl_bench_meter:around(Fleet, All, fun() -> sleep_until(Until) end)
+    end),
+    Usage.
+
+%% Kills while `Fun` runs, the first one a period after `From`; what was killed is waited for after it.
+chaos(_, _, #{chaos := none}, _, Fun) ->
+    {{[], #{}}, Fun()};
+chaos(Fleet, Conf, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed, seconds := Seconds}, From, Fun) ->
+    FromMs = max(0, From - erlang:monotonic_time(millisecond)),
     Options = #{
         nodes => [Node || {Node, {Kind, _}} <- sderl_im_layout:roles(Conf), Kind =/= clients],
         targets => sderl_im_find:targets(maps:get(classes, Chaos, all), Conf),
         every_ms => EveryMs,
-        window => {0, 1000 * Seconds},
+        window => {FromMs, FromMs + 1000 * Seconds},
         seed => Seed,
         limits => #{at_once => infinity},
         call => fun(Node, M, F, A) -> sderl_fleet:call(Fleet, Node, M, F, A) end
     },
     case sderl_chaos:start(Options) of
         {ok, Service} ->
-            ok = sleep_until(Until),
-            Status = sderl_chaos:status(Service),
-            {ok, Kills} = sderl_chaos:stop(Service, ?BACK_MS),
-            {Kills, Status};
+            try
+                Result = Fun(),
+                {killed(Service), Result}
+            after
+                _ = sderl_bench_task:attempt(fun() -> sderl_chaos:stop(Service) end)
+            end;
         {error, Reason} ->
             throw({?MODULE, {chaos, Reason}})
     end.
+
+%% The status of the end: a round that is still under way counts.
+killed(Service) ->
+    _ = sderl_fleet:await(fun() -> map_get(next_ms, sderl_chaos:status(Service)) =:= over end, ?ROUND_MS),
+    Status = sderl_chaos:status(Service),
+    {ok, Kills} = sderl_chaos:stop(Service, ?BACK_MS),
+    {Kills, Status}.
 
 %% When all clients have logged out there is nothing in the databases. (Sessions take themselves out after they have told the clients.)
 rows(Fleet, Conf) ->
     at_last(fun() ->
         [
-            Rows
-         || {database, _, K, _} = Role <- sderl_im_layout:named(Conf),
-            {ok, Rows} <- [on_node(Fleet, map_get(K, map_get(servers, Conf)), sderl_im_net, call, [Conf, Role, rows, 5000], ?CALL_MS)]
+            on_node(Fleet, map_get(K, map_get(servers, Conf)), sderl_im_net, call, [Conf, Role, rows, 5000], ?CALL_MS)
+         || {database, _, K, _} = Role <- sderl_im_layout:named(Conf)
         ]
     end).
 
 processes(Fleet, #{servers := Servers}) ->
-    at_last(fun() ->
-        [Count || {_, {ok, Count}} <- sderl_fleet:multicall(Fleet, maps:values(Servers), ?MODULE, processes, [], ?CALL_MS)]
-    end).
+    at_last(fun() -> [Answer || {_, Answer} <- sderl_fleet:multicall(Fleet, maps:values(Servers), ?MODULE, processes, [], ?CALL_MS)] end).
 
 -doc "Runs on a server's node: how many client monitors and sessions there are.".
 -spec processes() -> non_neg_integer().
 processes() -> length(sderl_im_sup:children(monitors)) + length(sderl_im_sup:children(sessions)).
 
 %% The sum, which should soon be nothing.
-at_last(Counts) ->
-    case sderl_fleet:await(fun() -> lists:sum(Counts()) =:= 0 end, ?LEFT_MS) of
+at_last(Answers) ->
+    case sderl_fleet:await(fun() -> case sum(Answers()) of 0 -> true; Left -> {left, Left} end end, ?LEFT_MS) of
         ok -> 0;
-        {error, _} -> lists:sum(Counts())
+        {error, {timeout, {left, Left}}} -> Left;
+        {error, _} -> undefined
+    end.
+
+-doc "Pure: the sum of what all answered; who did not may have anything.".
+-spec sum([{ok, non_neg_integer()} | {error, term()}]) -> non_neg_integer() | undefined.
+sum(Answers) ->
+    case lists:keymember(error, 1, Answers) of
+        true -> undefined;
+        false -> lists:sum([Count || {ok, Count} <- Answers])
     end.
 
 sleep_until(At) ->

@@ -11,7 +11,7 @@ is an error after the tables.
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([points/1, table/1, verdict/1]).
+-export([points/1, table/1, verdict/1, alone/1]).
 
 -import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, numbers/4, reals/4, words/1]).
 
@@ -34,7 +34,7 @@ command() ->
             [
                 option(mode, "LIST", string, "rsd", "modes, with commas between them: rd, rsd"),
                 option(servers, "LIST", string, "4", "server nodes; several numbers with commas between them are a series"),
-                option(routers, "N", integer, 2, "router nodes, not more than servers"),
+                option(routers, "N", integer, 2, "router nodes; with half as many as servers each server's replicas are on another one"),
                 option(clients, "C", integer, 200, "clients in all; half as many conversations at a time"),
                 option(client_nodes, "N", integer, 2, "nodes that the clients are on"),
                 option(seconds, "S", integer, 20, "measured time"),
@@ -138,7 +138,7 @@ run(#{repeat := Repeat} = Options, Output) ->
                 {ok, Metrics}
             end
         end,
-        ok = sderl_bench_output:say(Output, growing(Options)),
+        ok = sderl_bench_output:say(Output, [growing(Options), alone(Options)]),
         {ok, All} ?= sderl_bench_series:run(im, points(Options), Repeat, Run, Show, Output),
         verdict(All)
     end.
@@ -152,6 +152,16 @@ growing(#{warmup := Warmup} = Options) ->
         _ ->
             ""
     end.
+
+-doc "A note where some servers have no other one for their replicas.".
+-spec alone(#{routers := pos_integer(), servers := [pos_integer()], atom() => term()}) -> unicode:chardata().
+alone(#{servers := ServerList, routers := Routers}) ->
+    [
+        io_lib:format("With ~w servers and ~w routers ~w of the servers ~ts the only one of a router: main copies and replicas are on the same node.\n", [
+            Servers, Routers, Alone, case Alone of 1 -> "is"; _ -> "are each" end
+        ])
+     || Servers <- ServerList, Alone <- [sderl_im:alone(#{servers => Servers, routers => Routers})], Alone > 0
+    ].
 
 kills(#{chaos := none}) -> "";
 kills(#{chaos := #{every_ms := Ms}}) -> io_lib:format(", a kill every ~w ms", [Ms]).

@@ -4,7 +4,7 @@
 Who is where in the messenger, and what every process of it is called. Pure.
 
 Servers are numbered, and each belongs to a router: those of a router follow one another. What server K keeps has a copy on the next
-server of the same router. A name or a conversation belongs to the server that `server/2` gives, evenly.
+server of the same router; where that has no other, on the same one, and is lost with its node. A name or a conversation belongs to the server that `server/2` gives, evenly.
 
 | group (`rsd`) | nodes |
 |---|---|

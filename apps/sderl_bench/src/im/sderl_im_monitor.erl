@@ -5,6 +5,8 @@ A client monitor: what a server knows of one client that is logged in, and its c
 
 It is made at login and is in the client database. When it dies the database makes another one, which asks the client for its
 conversations. When the client is gone it ends them; at logout the client does, too.
+
+Told that the client's node may be gone it asks the client itself, three times, and logs it out only when that has not answered: after 1 + 2 + 4 times `retry_ms`.
 """.
 
 -behaviour(gen_server).
@@ -23,8 +25,12 @@ conversations. When the client is gone it ends them; at logout the client does, 
     conf :: sderl_im_layout:conf(),
     client :: term(),
     pid :: pid(),
-    chats = #{} :: #{sderl_im_chats:session() => pid()}
+    chats = #{} :: #{sderl_im_chats:session() => pid()},
+    %% Whether it is there, and how often.
+    asked = none :: none | {reference(), Try :: pos_integer()}
 }).
+
+-define(ASKS, 3).
 
 -doc "Starts it, below its supervisor.".
 -spec start_link(sderl_im_layout:conf(), job()) -> gen_server:start_ret().
@@ -86,17 +92,32 @@ handle_info({opened, Session, SessionPid}, #m{chats = Chats} = M) ->
 handle_info({closed, Session}, #m{chats = Chats} = M) ->
     {noreply, M#m{chats = maps:remove(Session, Chats)}};
 handle_info({chats, Of}, #m{chats = Chats} = M) ->
-    {noreply, M#m{chats = maps:merge(Of, Chats)}};
+    {noreply, M#m{chats = maps:merge(Of, Chats), asked = none}};
 handle_info(over, M) ->
-    {stop, normal, end_chats(M)};
+    {stop, normal, end_chats({finish, M#m.pid, none}, M)};
 handle_info(replaced, M) ->
     {stop, normal, M};
-handle_info({gone, Node}, #m{conf = Conf, client = Client, pid = Pid} = M) when node(Pid) =:= Node ->
-    _ = sderl_im_clients:remove(Conf, Client, Pid),
-    {stop, normal, end_chats(M)};
+handle_info({gone, Node}, #m{pid = Pid, asked = none} = M) when node(Pid) =:= Node ->
+    ask(1, M);
+handle_info({timeout, Ref, silent}, #m{asked = {Ref, Try}} = M) ->
+    ask(Try + 1, M);
 handle_info(_, M) ->
     {noreply, M}.
 
-end_chats(#m{conf = Conf, pid = Pid, chats = Chats} = M) ->
-    maps:foreach(fun(_, SessionPid) -> sderl_im_net:to(Conf, SessionPid, {finish, Pid, none}) end, Chats),
+ask(Try, #m{conf = Conf, pid = Pid} = M) ->
+    case sderl_im_net:backoff(Conf, Try) of
+        Ms when is_integer(Ms), Try =< ?ASKS ->
+            ok = sderl_im_net:to(Conf, Pid, {there, self()}),
+            {noreply, M#m{asked = {erlang:start_timer(Ms, self(), silent), Try}}};
+        _ ->
+            gone(M)
+    end.
+
+%% It may live where nobody from here reaches it: sessions tell it, too, should they.
+gone(#m{conf = Conf, client = Client, pid = Pid} = M) ->
+    _ = sderl_im_clients:remove(Conf, Client, Pid),
+    {stop, normal, end_chats(over, M)}.
+
+end_chats(Message, #m{conf = Conf, chats = Chats} = M) ->
+    maps:foreach(fun(_, SessionPid) -> sderl_im_net:to(Conf, SessionPid, Message) end, Chats),
     M.

@@ -4,8 +4,9 @@
 A router: clients ask it to log in, to log out and for conversations, and it passes that on to the server whose it is. The answer does
 not come back this way. It keeps nothing that a new one would miss: a client that has no answer asks again, by another router.
 
-Clients know it as `sderl_im_router` on its node. It monitors the process of routers on each client node (`m:sderl_im_routers`) that it
-has heard of: when the node goes, servers are told to forget its clients.
+Clients know it as `sderl_im_router` on its node. It monitors the process of routers on each client node (`m:sderl_im_routers`). When that goes,
+for whatever reason, servers are told that the node may be gone, and their client monitors ask: a link of this router alone may be lost. Then it monitors
+anew, after 1 s, 2, 4, 8, as long as anybody here asks again, and tells servers each time that there is nobody.
 """.
 
 -behaviour(gen_server).
@@ -20,7 +21,8 @@ has heard of: when the node goes, servers are told to forget its clients.
     | {logout, Client :: term(), pid(), Ref :: term(), Asks :: pid()}
     | {chat, sderl_im_chats:session(), pid(), Ref :: term()}.
 
--record(r, {conf :: sderl_im_layout:conf(), nodes = #{} :: #{node() => reference()}}).
+%% Of each client node its monitor, or none until the next try, and the how manieth it is.
+-record(r, {conf :: sderl_im_layout:conf(), nodes = #{} :: #{node() => {reference() | away, Try :: pos_integer()}}}).
 
 -doc "Starts it, under both names.".
 -spec start_link(sderl_im_layout:conf(), I :: pos_integer()) -> gen_server:start_ret().
@@ -31,7 +33,8 @@ start_link(Conf, I) -> gen_server:start_link(sderl_im_net:via(Conf, {router, I})
 init({Conf, I}) ->
     true = register(?MODULE, self()),
     proc_lib:set_label({sderl_im, ready, {router, I}}),
-    {ok, #r{conf = Conf}}.
+    %% The one before may have been the only one to know that a node of clients lives, or the node may have gone since.
+    {ok, lists:foldl(fun(Node, R) -> watch(Node, 1, R) end, #r{conf = Conf}, maps:values(map_get(clients, Conf)))}.
 
 -doc false.
 -spec handle_call(ping, gen_server:from(), State) -> {reply, pong, State}.
@@ -48,11 +51,16 @@ handle_info({logout, Client, Pid, _, _} = Request, R) -> {noreply, pass(Client, 
 handle_info({chat, Session, Pid, _} = Request, R) -> {noreply, pass(Session, Pid, Request, R)};
 handle_info({'DOWN', Ref, process, {_, Node}, _}, #r{conf = Conf, nodes = Nodes} = R) ->
     case Nodes of
-        #{Node := Ref} ->
+        #{Node := {Ref, Try}} ->
             _ = [sderl_im_net:send(Conf, {server, K}, {gone, Node}) || K <- sderl_im_layout:servers(Conf)],
-            {noreply, R#r{nodes = maps:remove(Node, Nodes)}};
+            {noreply, away(Node, Try, R)};
         #{} ->
             {noreply, R}
+    end;
+handle_info({watch, Node}, #r{nodes = Nodes} = R) ->
+    case Nodes of
+        #{Node := {away, Try}} -> {noreply, watch(Node, Try + 1, R)};
+        #{} -> {noreply, R}
     end;
 handle_info(_, R) ->
     {noreply, R}.
@@ -62,5 +70,21 @@ pass(Key, Pid, Request, #r{conf = Conf} = R) ->
     _ = sderl_im_net:send(Conf, {server, sderl_im_layout:server(Conf, Key)}, Request),
     known(node(Pid), R).
 
-known(Node, #r{nodes = Nodes} = R) when is_map_key(Node, Nodes) -> R;
-known(Node, #r{nodes = Nodes} = R) -> R#r{nodes = Nodes#{Node => monitor(process, {sderl_im_routers, Node})}}.
+%% Whoever asks for something lives.
+known(Node, #r{nodes = Nodes} = R) ->
+    case Nodes of
+        #{Node := {_, 1}} -> R;
+        #{Node := {Ref, _}} when is_reference(Ref) -> R#r{nodes = Nodes#{Node := {Ref, 1}}};
+        #{} -> watch(Node, 1, R)
+    end.
+
+watch(Node, Try, #r{nodes = Nodes} = R) -> R#r{nodes = Nodes#{Node => {monitor(process, {sderl_im_routers, Node}), Try}}}.
+
+away(Node, Try, #r{conf = Conf, nodes = Nodes} = R) ->
+    case sderl_im_net:backoff(Conf, Try) of
+        over ->
+            R#r{nodes = maps:remove(Node, Nodes)};
+        Ms ->
+            _ = erlang:send_after(Ms, self(), {watch, Node}),
+            R#r{nodes = Nodes#{Node := {away, Try}}}
+    end.

@@ -41,7 +41,7 @@ handle_info({logout, _, _, _, _} = Job, State) ->
 handle_info({chat, Session, APid, Ref}, {_, K} = State) ->
     _ = sderl_im_sup:start_session({K, Session, APid, Ref}),
     {noreply, State};
-%% A node of clients went down: who is theirs knows it.
+%% A node of clients may have gone down: who is theirs knows it, and asks.
 handle_info({gone, _} = Gone, State) ->
     lists:foreach(fun(Monitor) -> Monitor ! Gone end, sderl_im_sup:children(monitors)),
     {noreply, State};

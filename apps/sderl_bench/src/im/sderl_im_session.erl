@@ -5,7 +5,8 @@ A chat session: one conversation between two clients. Every message of it goes t
 acknowledgement.
 
 It looks both clients up, enters itself into the chat database of its server, invites the other client, and is open when that accepts; then the
-one who asked is told. It ends when a client finishes, or after so much silence. It keeps nothing of what is said: who sends keeps a message until it is
+one who asked is told. One that the other does not accept, though invited again each second, as often as anybody asks (`tries`), is given up: `unavailable`.
+It ends when a client finishes, or after so much silence, or when the monitor of a client finds that one gone (`over`). It keeps nothing of what is said: who sends keeps a message until it is
 acknowledged.
 
 | from a client | to the other, or back |
@@ -40,6 +41,7 @@ acknowledged.
     b = none :: pid() | none,
     monitors = [] :: [pid()],
     open = false :: boolean(),
+    invited = 0 :: non_neg_integer(),
     %% Who is told when it is open.
     asked :: [Ref :: term()]
 }).
@@ -78,10 +80,10 @@ refuse(Reason, S) ->
 answer(Answer, #s{conf = Conf, a = A, asked = Asked}) ->
     lists:foreach(fun(Ref) -> sderl_im_net:to(Conf, A, {reply, Ref, Answer}) end, Asked).
 
-invite(#s{conf = Conf, session = {A, _, _} = Session, b = B} = S) when is_pid(B) ->
+invite(#s{conf = Conf, session = {A, _, _} = Session, b = B, invited = Count} = S) when is_pid(B) ->
     ok = sderl_im_net:to(Conf, B, {invite, Session, self(), A}),
     _ = erlang:send_after(?INVITE_MS, self(), invite),
-    S.
+    S#s{invited = Count + 1}.
 
 next(#s{conf = #{idle_ms := Ms}} = S) -> {noreply, S, Ms}.
 
@@ -112,14 +114,19 @@ handle_info({asked, Ref}, #s{open = Open, asked = Asked} = S0) ->
         true -> ok = answer({ok, self()}, S), next(S#s{asked = []});
         false -> next(S)
     end;
-handle_info(invite, #s{open = false} = S) ->
+handle_info(invite, #s{open = false, invited = Count, conf = #{tries := Tries}} = S) when Count < Tries ->
     next(invite(S));
+%% The other may have accepted, and not been heard.
+handle_info(invite, #s{open = false, session = Session} = S) ->
+    ok = answer({error, unavailable}, S),
+    ok = to(b, {chat_over, Session}, S),
+    finish(S);
 handle_info({finish, Pid, Ref}, #s{session = Session, conf = Conf, a = A, b = B} = S) ->
     lists:foreach(fun(Client) -> sderl_im_net:to(Conf, Client, {chat_over, Session}) end, [A, B] -- [Pid]),
     ok = sderl_im_net:to(Conf, Pid, {reply, Ref, ok}),
     finish(S);
-%% Nobody has said anything for so long.
-handle_info(timeout, #s{session = Session} = S) ->
+%% Nobody has said anything for so long; or a client is gone, for its server at least.
+handle_info(Over, #s{session = Session} = S) when Over =:= timeout; Over =:= over ->
     ok = to(a, {chat_over, Session}, S),
     ok = to(b, {chat_over, Session}, S),
     finish(S);
