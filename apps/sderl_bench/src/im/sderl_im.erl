@@ -128,7 +128,7 @@ ramp_s(#{clients := Clients, client_nodes := Nodes, speed := Speed}) ->
 
 -doc "How many servers are the only one of their router: both copies of their databases are on them, and lost with their node.".
 -spec alone(#{servers := pos_integer(), routers := pos_integer(), atom() => term()}) -> non_neg_integer().
-alone(#{servers := Servers, routers := Routers}) -> max(0, 2 * Routers - Servers).
+alone(#{servers := Servers, routers := Routers}) when is_integer(Servers), is_integer(Routers) -> max(0, 2 * Routers - Servers).
 
 -doc "Pure: the metrics of a run.".
 -spec metrics(sderl_im_cluster:outcome(), params()) -> metrics().

@@ -313,11 +313,15 @@ at_last(Answers) ->
 
 -doc "Pure: the sum of what all answered; who did not may have anything.".
 -spec sum([{ok, non_neg_integer()} | {error, term()}]) -> non_neg_integer() | undefined.
-sum(Answers) ->
-    case lists:keymember(error, 1, Answers) of
-        true -> undefined;
-        false -> lists:sum([Count || {ok, Count} <- Answers])
-    end.
+sum([]) ->
+    0;
+sum([{ok, Count} | Rest]) when is_integer(Count) ->
+    case sum(Rest) of
+        undefined -> undefined;
+        More -> Count + More
+    end;
+sum([{error, _} | _]) ->
+    undefined.
 
 sleep_until(At) ->
     receive
