@@ -272,6 +272,15 @@ command(Config) ->
         ?assertMatch({match, _}, re:run(Nobody, "cannot connect to nobody@127.0.0.1")),
         {1, Stranger} = program(Fleet, Args ++ ["--yes", "--nodes", "nobody@127.0.0.1"]),
         ?assertMatch({match, _}, re:run(Stranger, "is not in the cluster")),
+        {1, Typo} = program(Fleet, Args ++ ["--yes", "--never-node", "nobody@127.0.0.1"]),
+        ?assertMatch({match, _}, re:run(Typo, "--never-node: nobody@127.0.0.1 is not in the cluster")),
+        %% With a cookie file named, nothing is read or written at home.
+        Home = filename:join(proplists:get_value(priv_dir, Config), "home"),
+        ok = file:make_dir(Home),
+        #{home := Theirs} = sderl_fleet:connection_info(Fleet),
+        CookieFile = filename:join(filename:absname(Theirs), ".erlang.cookie"),
+        {0, _} = rest(open(Fleet, Home, Args ++ ["--dry-run", "--kills", "1", "--cookie-file", CookieFile]), <<>>),
+        ?assertEqual({error, enoent}, file:read_file(filename:join(Home, ".erlang.cookie"))),
         Cookie = filename:join(proplists:get_value(priv_dir, Config), "cookie"),
         ok = file:write_file(Cookie, "another\n"),
         {1, Refused} = program(Fleet, Args ++ ["--yes", "--cookie-file", Cookie]),
@@ -300,10 +309,14 @@ interrupted(Config) ->
 program(Fleet, Args) -> rest(open(Fleet, Args), <<>>).
 
 open(Fleet, Args) ->
-    #{home := Home, epmd_port := Epmd} = sderl_fleet:connection_info(Fleet),
+    #{home := Home} = sderl_fleet:connection_info(Fleet),
+    open(Fleet, filename:absname(Home), Args).
+
+open(Fleet, Home, Args) ->
+    #{epmd_port := Epmd} = sderl_fleet:connection_info(Fleet),
     open_port({spawn_executable, sderl_bench_program:file()}, [
         {args, ["chaos" | Args]},
-        {env, [{"HOME", filename:absname(Home)}, {"ERL_EPMD_PORT", integer_to_list(Epmd)}]},
+        {env, [{"HOME", Home}, {"ERL_EPMD_PORT", integer_to_list(Epmd)}]},
         exit_status, binary, use_stdio, stderr_to_stdout
     ]).
 

@@ -3,7 +3,7 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--export([kept/1]).
+-export([kept/1, held/1, start/2, stop/1]).
 
 -define(NODES, [a@h, b@h, c@h]).
 
@@ -190,6 +190,7 @@ bad_options_test_() ->
             {(base())#{limits => #{at_once => 0}}, "limits / at_once is 0"},
             {(base())#{limits => #{atonce => 1}}, "limits / atonce is 1, but must be one of these keys: at_once"},
             {(base())#{limits => #{never => name}}, "limits / never is name"},
+            {(base())#{limits => #{never_nodes => [a@hh]}}, "limits / never_nodes is a@hh, but must be one of the option nodes"},
             {(base())#{targets := []}, "at least one"},
             {(base())#{targets := [#{kind => link, weight => 0}]}, "a weight over 0"},
             {(base())#{targets := [#{kind => link}, #{kind => disk}]}, "targets / 2 / kind is disk"},
@@ -216,7 +217,193 @@ completed_test() ->
     {ok, #{plan := #{period_ms := 1000.0, targets := [{1, 1, [b@h]}]}}} =
         sderl_chaos_options:check((maps:remove(every_ms, base()))#{per_s => 2, scope => node, limits => #{never_nodes => [a@h]}}).
 
+%% A link is cut by the end whose name comes first: the service's own node must be neither end.
+own_links_test() ->
+    Own = node(),
+    Others = ['y@h', 'z@h', 'zz@h'],
+    ?assert(Own < hd(Others)),
+    Check = fun(Target, Limits) ->
+        {ok, #{targets := #{1 := #{nodes := Nodes, spec := {link, Peers}}}}} =
+            sderl_chaos_options:check((base())#{nodes := [Own | Others], targets := [Target#{kind => link}], limits => Limits}),
+        {Nodes, Peers}
+    end,
+    ?assertEqual({Others, Others}, Check(#{}, #{})),
+    ?assertEqual({['y@h', 'z@h'], ['y@h', 'z@h']}, Check(#{}, #{never_nodes => ['zz@h']})),
+    %% Both ends are nodes of the target.
+    ?assertEqual({['y@h', 'z@h'], ['y@h', 'z@h']}, Check(#{nodes => [Own, 'y@h', 'z@h']}, #{})).
+
+%% In the order of the nodes, of which the plan's choices depend.
+install_test() ->
+    Install = fun(Limits, Targets) ->
+        {ok, #{install := Install, plan := #{nodes := Nodes}}} =
+            sderl_chaos_options:check((base())#{nodes := [c@h, b@h, a@h], targets := Targets, limits => Limits}),
+        {Install, Nodes}
+    end,
+    All = [c@h, b@h, a@h],
+    ?assertEqual({All, All}, Install(#{}, [#{kind => name}])),
+    ?assertEqual({[c@h, a@h], All}, Install(#{never_nodes => [b@h]}, [#{kind => link}])),
+    ?assertEqual({[c@h, a@h], All}, Install(#{}, [#{kind => name, nodes => [a@h]}, #{kind => name, nodes => [c@h]}])).
+
+%% ---------------------------------------------------------------- the agent, on this node
+
+conf() -> #{owner => self(), lease_ms => 60_000, never => [], library => false, tops => false}.
+
+order(Number) -> #{number => Number, dry => false, await => false, until_ms => sderl_chaos_agent:clock() + 60_000}.
+
+count(Conf, Pids) ->
+    {ok, Agent} = sderl_chaos_agent:start(Conf),
+    Held = holder([{Pid, Pid} || Pid <- Pids]),
+    {ok, Count} = sderl_chaos_agent:look(Agent, t, {find, {?MODULE, held, [Held]}}, Conf),
+    {ok, []} = sderl_chaos_agent:finish(Agent),
+    Count.
+
+%% The node would end with any of these. Two that init has started belong to no application.
+system_test() ->
+    Init = whereis(init),
+    {links, Links} = process_info(Init, links),
+    Children = [Pid || Pid <- processes(), process_info(Pid, parent) =:= {parent, Init}],
+    System = lists:usort([Init, whereis(logger) | Children ++ [Pid || Pid <- Links, is_pid(Pid)]]),
+    ?assert(length(System) > 5),
+    ?assertEqual(0, count(conf(), System)).
+
+%% The first process of an application.
+top_test() ->
+    App = sderl_chaos_tests_app,
+    ok = application:load({application, App, [{vsn, "1"}, {modules, []}, {registered, []}, {applications, []}, {mod, {?MODULE, self()}}]}),
+    ok = application:start(App),
+    {Top, Child} = receive {top, T, C} -> {T, C} end,
+    ?assertEqual({0, 1}, {count(conf(), [Top]), count(conf(), [Child])}),
+    ?assertEqual(2, count((conf())#{tops := true}, [Top, Child])),
+    ok = application:stop(App),
+    ok = application:unload(App).
+
+-doc "As an application: a process that has started another.".
+start(_, Test) ->
+    {ok, spawn_link(fun() -> Test ! {top, self(), spawn_link(fun rest/0)}, rest() end)}.
+
+-doc "As an application.".
+stop(_) -> ok.
+
+%% Orders that nobody waits for any more.
+late_order_test() ->
+    {ok, Agent} = sderl_chaos_agent:start(conf()),
+    Victim = spawn(fun rest/0),
+    Spec = {find, {?MODULE, held, [holder([{key, Victim}])]}},
+    {ok, 1} = sderl_chaos_agent:look(Agent, t, Spec, conf()),
+    ?assertEqual({error, late}, sderl_chaos_agent:strike(Agent, t, Spec, 1, (order(1))#{until_ms := sderl_chaos_agent:clock() - 1})),
+    ?assertEqual({ok, [], []}, sderl_chaos_agent:beat(Agent, [], [2])),
+    ?assertEqual({error, late}, sderl_chaos_agent:strike(Agent, t, Spec, 1, order(2))),
+    ?assert(is_process_alive(Victim)),
+    ?assertMatch({ok, #{key := key, pid := Victim}}, sderl_chaos_agent:strike(Agent, t, Spec, 1, order(3))),
+    ?assertNot(is_process_alive(Victim)),
+    {ok, []} = sderl_chaos_agent:finish(Agent).
+
+%% It stood still for longer than its lease: what it finds in its box then is old.
+lapsed_test() ->
+    Conf = (conf())#{lease_ms := 300},
+    {ok, Agent} = sderl_chaos_agent:start(Conf),
+    Victim = spawn(fun rest/0),
+    Spec = {find, {?MODULE, held, [holder([{key, Victim}])]}},
+    {ok, 1} = sderl_chaos_agent:look(Agent, t, Spec, Conf),
+    Monitor = monitor(process, Agent),
+    true = erlang:suspend_process(Agent),
+    Request = gen_server:send_request(Agent, {strike, t, Spec, 1, order(1)}),
+    Until = sderl_chaos_agent:clock() + 310,
+    ok = sderl_fleet:await(fun() -> sderl_chaos_agent:clock() > Until end, 5000),
+    true = erlang:resume_process(Agent),
+    ?assertEqual({reply, {error, gone}}, gen_server:wait_response(Request, 5000)),
+    receive {'DOWN', Monitor, process, Agent, normal} -> ok end,
+    ?assert(is_process_alive(Victim)).
+
+%% A process that holds a list of things.
+holder(Things) -> Self = self(), spawn(fun() -> hold(Things, monitor(process, Self)) end).
+
+hold(Things, Owner) ->
+    receive
+        {set, New} -> hold(New, Owner);
+        {ask, From} -> From ! {self(), Things}, hold(Things, Owner);
+        {'DOWN', Owner, process, _, _} -> ok
+    end.
+
+-doc "What it holds.".
+held(Holder) ->
+    Holder ! {ask, self()},
+    receive {Holder, Things} -> Things end.
+
 %% ---------------------------------------------------------------- the service, on this node alone
+
+%% A round is under way, and things were looked for: it is not killed any more.
+ended_test_() ->
+    [
+        {atom_to_list(How), fun() ->
+            Self = self(),
+            Call = fun
+                (_, sderl_chaos_agent, look, A) ->
+                    Answer = apply(sderl_chaos_agent, look, A),
+                    Self ! {looked, self()},
+                    receive go -> Answer end;
+                (_, M, F, A) ->
+                    apply(M, F, A)
+            end,
+            Victim = spawn(fun rest/0),
+            Owner = spawn(fun rest/0),
+            {ok, Chaos} = sderl_chaos:start(#{
+                nodes => [node()], call => Call, every_ms => 5, owner => Owner,
+                targets => [#{kind => process, find => {?MODULE, held, [holder([{key, Victim}])]}}]
+            }),
+            Monitor = monitor(process, Chaos),
+            Looking = receive {looked, L} -> L end,
+            case How of
+                stop ->
+                    Stop = gen_server:send_request(Chaos, {stop, 0}),
+                    %% It has the word, and waits for the round.
+                    #{next_ms := over} = sderl_chaos:status(Chaos),
+                    Looking ! go,
+                    ?assertEqual({reply, {ok, []}}, gen_server:wait_response(Stop, 10_000));
+                owner ->
+                    exit(Owner, kill),
+                    ok = sderl_fleet:await(fun() -> maps:get(next_ms, sderl_chaos:status(Chaos)) =:= over end, 10_000),
+                    Looking ! go
+            end,
+            receive {'DOWN', Monitor, process, Chaos, normal} -> ok end,
+            ?assert(is_process_alive(Victim))
+        end}
+     || How <- [stop, owner]
+    ].
+
+%% The answer to an order is lost, and what it killed stays away: it counts for the limit until it is back.
+unsure_test() ->
+    Asked = atomics:new(1, []),
+    Call = fun
+        (_, sderl_chaos_agent, strike, A) ->
+            _ = apply(sderl_chaos_agent, strike, A),
+            exit(lost);
+        (_, sderl_chaos_agent, beat, [_, _, [1]] = A) ->
+            ok = atomics:add(Asked, 1, 1),
+            apply(sderl_chaos_agent, beat, A);
+        (_, M, F, A) ->
+            apply(M, F, A)
+    end,
+    [A, B, A2] = [spawn(fun rest/0) || _ <- [1, 2, 3]],
+    Holder = holder([{a, A}, {b, B}]),
+    {ok, Chaos} = sderl_chaos:start(#{
+        nodes => [node()], call => Call, every_ms => 5, report => self(), limits => #{kills => 1, at_once => 1},
+        targets => [#{kind => process, find => {?MODULE, held, [Holder]}}]
+    }),
+    ok = sderl_fleet:await(fun() -> [A, B] =/= [P || P <- [A, B], is_process_alive(P)] end, 10_000),
+    ok = sderl_fleet:await(fun() -> #{unsure := N} = sderl_chaos:status(Chaos), N =:= 1 end, 10_000),
+    ?assertMatch(#{not_back := 1, kills := 0}, sderl_chaos:status(Chaos)),
+    %% The agent was asked what became of it: it is watched. (The first answer has come when it is asked again.)
+    ok = sderl_fleet:await(fun() -> atomics:get(Asked, 1) >= 2 end, 10_000),
+    ?assertMatch(#{not_back := 1, unsure := 1}, sderl_chaos:status(Chaos)),
+    [Left] = [T || {_, P} = T <- [{a, A}, {b, B}], is_process_alive(P)],
+    [Key] = [a, b] -- [element(1, Left)],
+    Holder ! {set, [Left, {Key, A2}]},
+    receive {sderl_chaos, Chaos, sure} -> ok end,
+    ?assertMatch(#{not_back := 0, unsure := 0, skipped := #{unanswered := 1}}, sderl_chaos:status(Chaos)),
+    ?assertEqual({ok, []}, sderl_chaos:stop(Chaos)),
+    ?assertEqual([false], lists:usort([is_process_alive(P) || P <- [A, B], P =/= element(2, Left)])),
+    ?assert(is_process_alive(element(2, Left))).
 
 %% The answer to the first order is lost: it counts, its number is not used again, and what comes of it is not taken for another's.
 unanswered_test() ->
@@ -268,6 +455,25 @@ stop_test() ->
     ?assertEqual({ok, []}, sderl_chaos:stop(Chaos)),
     ?assertExit({noproc, _}, sderl_chaos:stop(Chaos)),
     ?assertEqual([], [P || P <- processes(), proc_lib:translate_initial_call(P) =:= {sderl_chaos_agent, init, 1}]).
+
+%% ---------------------------------------------------------------- the log
+
+log_options_test() ->
+    Options = #{
+        nodes => [a@h, b@h], targets => [#{kind => link, weight => 2, class => <<"link">>}], every_ms => 500, window => {1000, infinity},
+        scope => node, seed => 7, dry_run => true, allow_halt => true, limits => #{never => [{a, 1}], never_nodes => [b@h], kills => 3}
+    },
+    ?assertEqual(
+        #{
+            <<"nodes">> => [<<"a@h">>, <<"b@h">>], <<"targets">> => [#{<<"target">> => <<"link">>, <<"weight">> => 2}], <<"every_ms">> => 500,
+            <<"window">> => #{<<"from_ms">> => 1000, <<"to_ms">> => null}, <<"scope">> => <<"node">>, <<"seed">> => 7, <<"dry_run">> => true,
+            <<"allow_halt">> => true,
+            <<"limits">> => #{
+                <<"at_once">> => 2, <<"kills">> => 3, <<"never">> => [<<"{a,1}">>], <<"never_nodes">> => [<<"b@h">>], <<"library">> => false
+            }
+        },
+        json:decode(iolist_to_binary(json:encode(sderl_chaos_log:options(Options))))
+    ).
 
 %% ---------------------------------------------------------------- what people type
 

@@ -30,14 +30,14 @@ and the same things on the nodes the same plan is made again. The guide is `docs
 | `every_ms` | scope `cluster`: one kill each period; scope `node`: one on each node | |
 | `per_s` | instead of `every_ms`: kills a second in all | |
 | `scope` | `cluster`: one draw among all things of all nodes; `node`: each node on its own | `cluster` |
-| `window` | `{FromMs, ToMs}` from the start; the first kill is one period after `FromMs`, the last one at `ToMs` at the latest | `{0, infinity}` |
+| `window` | `{FromMs, ToMs}` from the start; the first round is one period after `FromMs`, the last one at `ToMs` at the latest, and nothing is killed later than a second after that | `{0, infinity}` |
 | `seed` | any term | `1` |
 | `dry_run` | everything but the kills | `false` |
 | `limits` | see below | `#{}` |
 | `call` | `fun(Node, Module, Function, Args)`: how to reach a node, for clusters that this node is not linked to | `erpc:call/5` |
-| `allow_halt` | whether nodes may be killed that no fleet restarts | `false` |
+| `allow_halt` | whether nodes may be killed that no fleet restarts, and the top supervisors of applications | `false` |
 | `owner` | the process whose end ends the service | the caller |
-| `report` | gets `{sderl_chaos, Pid, {kill, Kill} \\| {back, Kill} \\| over}` | none |
+| `report` | gets `{sderl_chaos, Pid, {kill, Kill} \\| {back, Kill} \\| over \\| sure}` (`sure`: nothing is `unsure` any more, see `t:status/0`) | none |
 | `lease_ms` | an agent that hears nothing for so long ends | 10,000 |
 
 A target is a map with `kind`, and for all kinds `weight` (a number, default 1: how often it is drawn, compared with the others), `class` (a term for the
@@ -50,7 +50,7 @@ log), `nodes` (some of the option `nodes`) and `await` (default `true`; `false`:
 | `process` | `supervisor => Name` | a child of the supervisor with that local name | it has another live child of that id |
 | `name` | `names => [Name] \\| all`, `group => local \\| global \\| Group` (an s_group; `{s_group, Group}` for one that is called `local` or `global`) | the process of the name, on its own node | the name resolves on that node to another live process |
 | `node` | `fleet => Pid` of `m:sderl_fleet`, `restart_ms`; or no fleet: `erlang:halt/2`, with `allow_halt`. `ready => {M, F, A}` | a node, but not the one of the service | it answers a call in its next life, and `ready` gives `true` there (on the service's clock). The service restarts it, as long as it runs |
-| `link` | | a connection between two of the nodes | the two are connected again |
+| `link` | | a connection between two of the target's nodes, but not of the service's | the two are connected again |
 
 `limits`:
 
@@ -59,10 +59,11 @@ log), `nodes` (some of the option `nodes`) and `await` (default `true`; `false`:
 | `at_once` | most things that are not back yet; a round that would exceed it is left out. `infinity` for no limit | 1; in scope `node` the number of nodes |
 | `kills` | most kills in all | `infinity` |
 | `never` | names (local, `global` or of a group of the node) whose processes are not killed, and keys | `[]` |
-| `never_nodes` | nodes on which nothing is killed | `[]` |
+| `never_nodes` | nodes, some of the option `nodes`, on which nothing is killed | `[]` |
 | `library` | whether the processes of the library's own application may be killed | `false` |
 
-Never killed are the processes of kernel, stdlib, sasl and the application masters.
+Never killed are the processes of kernel, stdlib, sasl, those that `init` has started, the application masters and, without `allow_halt`, the first process of each application (its top
+supervisor): with that of a permanent application the node ends.
 """.
 
 -export([start/1, stop/1, stop/2, log/1, status/1, text/1]).
@@ -116,7 +117,8 @@ is not, where nobody waits for it (`awaited` is `false`), and where its node or 
 
 -doc """
 `next_ms`, `now_ms`: from the start. `skipped`: rounds, or draws of them, without a kill: `at_once` (the limit), `nothing_there`, `missed` (it went by itself just
-before), `unanswered` (the order may have been carried out; it counts for `kills`, but is not in the log), `late` (the nodes answered too slowly). `silent`: nodes that do not answer. `problems`: what a target's function
+before), `unanswered` (the order may have been carried out; it counts for `kills`, but is not in the log), `late` (the nodes answered too slowly, or it was told to stop meanwhile). `not_back` also counts the
+`unsure`: unanswered ones of which the node has not said yet that they are back, or were not carried out. `silent`: nodes that do not answer. `problems`: what a target's function
 raised, or a node could not do, the last of each node and class.
 """.
 -type status() :: #{
@@ -125,6 +127,7 @@ raised, or a node could not do, the last of each node and class.
     rounds := non_neg_integer(),
     kills := non_neg_integer(),
     not_back := non_neg_integer(),
+    unsure := non_neg_integer(),
     skipped := #{at_once | nothing_there | missed | unanswered | late => non_neg_integer()},
     silent := [node()],
     problems := [{node(), Class :: term(), Why :: term()}]
@@ -152,7 +155,7 @@ start(Options) ->
 stop(Service) -> stop(Service, 0).
 
 -doc """
-Kills nothing more, waits at most `WaitMs` until all is back, ends the agents and the service and gives the log. Exits
+Kills nothing more from now on, not even in a round that is under way, waits at most `WaitMs` until all is back, ends the agents and the service and gives the log. Exits
 with `{noproc, _}` when it has ended.
 """.
 -spec stop(pid(), WaitMs :: non_neg_integer()) -> {ok, [kill()]}.

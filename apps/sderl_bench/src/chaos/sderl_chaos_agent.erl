@@ -13,9 +13,9 @@ nothing was heard of the service for its *lease*. What it watches is forgotten t
 
 -behaviour(gen_server).
 
--export([version/0, origin/0, start/1, look/4, strike/5, beat/2, finish/1]).
+-export([version/0, origin/0, start/1, clock/0, look/4, strike/5, beat/3, finish/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
--export_type([spec/0, conf/0, struck/0, report/0]).
+-export_type([spec/0, conf/0, order/0, struck/0, report/0]).
 
 -doc "What to look for on a node.".
 -type spec() ::
@@ -27,9 +27,13 @@ nothing was heard of the service for its *lease*. What it watches is forgotten t
 
 -doc """
 `owner`: to be monitored; `undefined` where it is on no node that is linked to this one. `lease_ms`: without a word of the service for so long the
-agent ends. `never`: names of processes that are not to be killed. `library`: whether the processes of the application `sderl` may be.
+agent ends. `never`: names of processes that are not to be killed. `library`: whether the processes of the application `sderl` may be; `tops`:
+whether the top supervisors of applications may be.
 """.
--type conf() :: #{owner := pid() | undefined, lease_ms := pos_integer(), never := [term()], library := boolean()}.
+-type conf() :: #{owner := pid() | undefined, lease_ms := pos_integer(), never := [term()], library := boolean(), tops := boolean()}.
+
+-doc "What is to be done with one thing, until when on this node's clock (`clock/0`): an order that was held up must not be carried out when nobody waits for it any more.".
+-type order() :: #{number := pos_integer(), dry := boolean(), await := boolean(), until_ms := integer()}.
 
 -doc "What was killed: the process, or the node at the other end of the link; `system_us` is the time of day on this node.".
 -type struck() :: #{key := term(), pid := pid() | node(), system_us := integer()}.
@@ -44,13 +48,15 @@ agent ends. `never`: names of processes that are not to be killed. `library`: wh
     %% For each target that was looked for: what may be killed, and all there is.
     seen = #{} :: #{term() => {Candidates :: tuple(), All :: [thing()]}},
     watchers = #{} :: #{pid() => {Number :: pos_integer(), Target :: term(), Key :: term()}},
-    reports = #{} :: #{Number :: pos_integer() => BackUs :: non_neg_integer()}
+    reports = #{} :: #{Number :: pos_integer() => BackUs :: non_neg_integer()},
+    %% Orders without an answer of which the service was told that they were not carried out: they must not be later.
+    void = #{} :: #{Number :: pos_integer() => true}
 }).
 
 -type thing() :: {Key :: term(), pid() | node()}.
 
 %% Counts up when the functions or their answers change.
--define(VERSION, 1).
+-define(VERSION, 2).
 %% The file name of code that the service has loaded.
 -define(LOADED, "sderl_chaos_agent loaded by sderl_chaos").
 -define(CALL_MS, 5000).
@@ -64,11 +70,11 @@ agent ends. `never`: names of processes that are not to be killed. `library`: wh
 %% What keeps a node going. Processes of these applications are not killed, whatever they are called.
 -define(SYSTEM, [kernel, stdlib, sasl, compiler]).
 -define(SYSTEM_MODULES, [
-    ?MODULE, application_master, init, erts_internal, erts_code_purger, erts_literal_area_collector,
-    erts_dirty_process_signal_handler, erts_trace_cleaner, peer
+    ?MODULE, application_master, init, erl_init, erts_internal, erts_code_purger, erts_literal_area_collector,
+    erts_dirty_process_signal_handler, erts_trace_cleaner, prim_file, socket_registry, heart, peer
 ]).
 -define(SYSTEM_NAMES, [
-    init, kernel_sup, kernel_safe_sup, kernel_refc, application_controller, code_server, erl_prim_loader, error_logger,
+    init, heart, kernel_sup, kernel_safe_sup, kernel_refc, application_controller, code_server, erl_prim_loader, error_logger,
     erl_signal_server, erts_code_purger, file_server_2, fs_server, global_group, global_name_server, global_group_check,
     inet_db, inet_gethostbyname_db, logger, logger_handler_watcher, logger_olp, logger_proxy, logger_sup, logger_std_h_default,
     net_kernel, net_sup, auth, erl_epmd, rex, erpc, socket_registry, standard_error, standard_error_sup, user, user_drv,
@@ -87,6 +93,10 @@ origin() -> ?LOADED.
 -spec start(conf()) -> gen_server:start_ret().
 start(Conf) -> gen_server:start(?MODULE, Conf, []).
 
+-doc "This node's clock, in milliseconds.".
+-spec clock() -> integer().
+clock() -> now_ms().
+
 %% The functions below run on the node, in the process of the call, so that a function of the user's that hangs or raises is no trouble to the agent.
 
 -doc "How many things may be killed of a target.".
@@ -101,17 +111,20 @@ look(Agent, Target, Spec, Conf) ->
         Class:Reason -> {error, {Class, Reason}}
     end.
 
--doc "Kills the `Nth` of what was last seen of a target, or, `dry`, only tells which it would be. `{error, missed}`: it is not there any more.".
--spec strike(pid(), Target :: term(), spec(), Nth :: pos_integer(), #{number := pos_integer(), dry := boolean(), await := boolean()}) ->
-    {ok, struck()} | {error, missed | gone}.
+-doc "Kills the `Nth` of what was last seen of a target, or, `dry`, only tells which it would be. `missed`: it is not there any more; `late`: it is after `until_ms`.".
+-spec strike(pid(), Target :: term(), spec(), Nth :: pos_integer(), order()) ->
+    {ok, struck()} | {error, missed | late | gone | timeout}.
 strike(Agent, Target, Spec, Nth, Order) -> ask(Agent, {strike, Target, Spec, Nth, Order}).
 
--doc "A sign of life of the service, which has these reports already; gives the others.".
--spec beat(pid(), Had :: [pos_integer()]) -> {ok, [report()]} | {error, gone}.
-beat(Agent, Had) -> ask(Agent, {beat, Had}).
+-doc """
+A sign of life of the service, which has the reports `Had` already and has no answer to the orders `Lost`. Gives the other reports, and which of `Lost`
+are watched; those that are not will not be carried out either.
+""".
+-spec beat(pid(), Had :: [pos_integer()], Lost :: [pos_integer()]) -> {ok, [report()], Watched :: [pos_integer()]} | {error, gone | timeout}.
+beat(Agent, Had, Lost) -> ask(Agent, {beat, Had, Lost}).
 
 -doc "The last reports. The agent ends.".
--spec finish(pid()) -> {ok, [report()]} | {error, gone}.
+-spec finish(pid()) -> {ok, [report()]} | {error, gone | timeout}.
 finish(Agent) ->
     Monitor = monitor(process, Agent),
     Answer = ask(Agent, finish),
@@ -194,7 +207,9 @@ whereis_name({s_group, Group}, Name) ->
 protected(#{never := Never}) ->
     Scopes = [local, global | [{s_group, G} || G <- own_groups()]],
     Names = [{local, Name} || Name <- ?SYSTEM_NAMES] ++ [{Scope, Name} || Name <- Never, Scope <- Scopes],
-    #{Pid => true || {Scope, Name} <- Names, Pid <- [whereis_name(Scope, Name)], is_pid(Pid)}.
+    %% A node ends with a process that init has started, such as heart, which belongs to no application.
+    {links, Links} = process_info(whereis(init), links),
+    maps:from_keys([Pid || Pid <- Links, is_pid(Pid)] ++ [Pid || {Scope, Name} <- Names, Pid <- [whereis_name(Scope, Name)], is_pid(Pid)], true).
 
 own_groups() ->
     try apply(s_group, own_s_groups, []) of
@@ -208,14 +223,24 @@ is_protected({_, Node}, _, _) when is_atom(Node) -> false;
 is_protected({Key, Pid}, #{never := Never} = Conf, Protected) ->
     is_map_key(Pid, Protected) orelse lists:member(Key, Never) orelse is_system(Pid, Conf).
 
-is_system(Pid, #{library := Library}) ->
-    Calls = [proc_lib:translate_initial_call(Pid) | [C || {initial_call, C} <- [process_info(Pid, initial_call)]]],
+is_system(Pid, #{library := Library, tops := Tops}) ->
+    Calls = [proc_lib:translate_initial_call(Pid) | initial_call(Pid)],
     lists:any(fun({Module, _, _}) -> lists:member(Module, ?SYSTEM_MODULES) end, Calls) orelse
+        (not Tops andalso is_top(Pid)) orelse
         case application:get_application(Pid) of
             {ok, sderl} -> not Library;
             {ok, App} -> lists:member(App, ?SYSTEM);
             undefined -> false
         end.
+
+initial_call(Pid) -> [Call || {initial_call, Call} <- [process_info(Pid, initial_call)]].
+
+%% What an application has started first. Its application ends with it and is not started again, and with a permanent one the node.
+is_top(Pid) ->
+    case process_info(Pid, parent) of
+        {parent, Parent} when is_pid(Parent), node(Parent) =:= node() -> initial_call(Parent) =:= [{application_master, start_it, 4}];
+        _ -> false
+    end.
 
 %% The agent
 
@@ -234,27 +259,37 @@ init(#{owner := Owner, lease_ms := Lease} = Conf) ->
 -doc false.
 -spec handle_call(term(), gen_server:from(), #state{}) ->
     {reply, term(), #state{}} | {noreply, #state{}} | {stop, normal, term(), #state{}}.
-handle_call({seen, Target, Candidates, All}, _From, #state{seen = Seen, watchers = Watchers} = State) ->
+handle_call(finish, _From, #state{reports = Reports} = State) ->
+    {stop, normal, {ok, maps:to_list(Reports)}, State};
+handle_call(Request, From, #state{conf = #{lease_ms := Lease}, heard = Heard} = State) ->
+    %% A node that was stopped may find this in its box before its timers run.
+    case now_ms() - Heard > Lease of
+        true -> {stop, normal, {error, gone}, State};
+        false -> handle_word(Request, From, State#state{heard = now_ms()})
+    end.
+
+handle_word({seen, Target, Candidates, All}, _From, #state{seen = Seen, watchers = Watchers} = State) ->
     Away = [Key || {_, T, Key} <- maps:values(Watchers), T =:= Target],
     Free = list_to_tuple(lists:sort([C || {Key, _} = C <- Candidates, not lists:member(Key, Away)])),
-    {reply, {ok, tuple_size(Free)}, State#state{seen = Seen#{Target => {Free, All}}, heard = now_ms()}};
-handle_call({strike, Target, Spec, Nth, Order}, From, #state{seen = Seen, watchers = Watchers} = State) ->
+    {reply, {ok, tuple_size(Free)}, State#state{seen = Seen#{Target => {Free, All}}}};
+handle_word({strike, Target, Spec, Nth, #{number := Number, until_ms := Until} = Order}, From, #state{seen = Seen, watchers = Watchers, void = Void} = State) ->
+    IsLate = now_ms() > Until orelse is_map_key(Number, Void),
     case Seen of
+        _ when IsLate ->
+            {reply, {error, late}, State};
         #{Target := {Free, All}} when Nth =< tuple_size(Free) ->
             {Key, Thing} = element(Nth, Free),
             Same = [T || {K, T} <- All, K =:= Key],
             Agent = self(),
             Watcher = spawn_link(fun() -> strike(Agent, From, Spec, Key, Thing, Same, Order) end),
-            #{number := Number} = Order,
-            {noreply, State#state{watchers = Watchers#{Watcher => {Number, Target, Key}}, heard = now_ms()}};
+            {noreply, State#state{watchers = Watchers#{Watcher => {Number, Target, Key}}}};
         _ ->
             {reply, {error, missed}, State}
     end;
-handle_call({beat, Had}, _From, #state{reports = Reports} = State) ->
+handle_word({beat, Had, Lost}, _From, #state{reports = Reports, watchers = Watchers, void = Void} = State) ->
     Left = maps:without(Had, Reports),
-    {reply, {ok, maps:to_list(Left)}, State#state{reports = Left, heard = now_ms()}};
-handle_call(finish, _From, #state{reports = Reports} = State) ->
-    {stop, normal, {ok, maps:to_list(Reports)}, State}.
+    Watched = [Number || {Number, _, _} <- maps:values(Watchers), lists:member(Number, Lost)],
+    {reply, {ok, maps:to_list(Left), Watched}, State#state{reports = Left, void = maps:merge(Void, maps:from_keys(Lost -- Watched, true))}}.
 
 -doc false.
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.

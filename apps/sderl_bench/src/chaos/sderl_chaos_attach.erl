@@ -4,7 +4,7 @@
 Makes this program a hidden node that knows a running cluster.
 
 It listens nowhere, is registered nowhere and starts no epmd: it only calls. The cookie is read from a file, so that no list of processes
-shows it. Another port of epmd is that of `ERL_EPMD_PORT`, TLS and the like come from `ERL_FLAGS`, as everywhere.
+shows it; `bin/sderl` starts this program with `-nocookie`, so that it neither needs nor writes a file of its own. Another port of epmd is that of `ERL_EPMD_PORT`, TLS and the like come from `ERL_FLAGS`, as everywhere.
 """.
 
 -export([cookie/1, node_name/1, attach/2, discover/1]).

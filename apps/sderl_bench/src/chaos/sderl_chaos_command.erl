@@ -16,7 +16,7 @@ Nothing is killed before a person has typed `yes`, or without `--yes`. Ctrl-C en
 -spec summary() -> string().
 summary() -> "kill processes, names, links and nodes of a running cluster, and see when they are back".
 
--doc "An error when something that was awaited was not back by the end, or when nothing was killed because targets could not be looked for.".
+-doc "An error when something that was awaited was not back by the end, or may not have been, or when nothing was killed because targets could not be looked for.".
 -spec run([string()]) -> sderl_command:result().
 run(Args) ->
     maybe
@@ -49,8 +49,9 @@ arguments() ->
             "  link                  a connection between two of the nodes\n"
             "  node                  a whole node, with --allow-halt\n"
             "\n"
-            "Names are Erlang terms. Processes of kernel, stdlib, sasl and sderl are never killed. Ctrl-C ends\n"
-            "it in order. The nodes' epmd is found by ERL_EPMD_PORT, TLS is set by ERL_FLAGS, as for erl.",
+            "Names are Erlang terms. Processes of kernel, stdlib, sasl and sderl are never killed, nor (but\n"
+            "with --allow-halt) the first supervisors of applications. Ctrl-C ends it in order. The nodes' epmd is\n"
+            "found by ERL_EPMD_PORT, TLS is set by ERL_FLAGS, as for erl.",
         arguments => [
             #{name => node, long => "-node", type => string, required => false, help => {"--node NODE@HOST", ["any node of the cluster"]}},
             option(cookie_file, "FILE", string, "the file with the cookie (~/.erlang.cookie)"),
@@ -67,7 +68,7 @@ arguments() ->
             repeated(never, "NAME", "limit: never this name, whichever kind of name it is; again for more"),
             repeated(never_node, "NODE", "limit: nothing on this node; again for more"),
             flag(library, "also the processes of the application sderl"),
-            flag(allow_halt, "whole nodes may be halted; nobody here restarts them"),
+            flag(allow_halt, "whole nodes, and the first supervisors of applications, may be ended"),
             option(settle, "TIME", string, "how long to wait for things to be back at the end (10s)"),
             option(seed, "N", integer, "the same seed and the same things: the same plan (printed; random)"),
             flag(dry_run, "everything but the kills"),
@@ -188,10 +189,19 @@ attached(#{node := Node, cookie_file := CookieFile, only := Only} = Options) ->
     maybe
         {ok, Cookie} ?= sderl_chaos_attach:cookie(CookieFile),
         ok ?= sderl_chaos_attach:attach(Node, Cookie),
-        {ok, Nodes} ?= nodes_of(Only, sderl_chaos_attach:discover(Node)),
-        ok = say(header(Nodes, Options)),
-        ok ?= agreed(Options),
-        logged(Options, Nodes)
+        {Found, _} = Discovered = sderl_chaos_attach:discover(Node),
+        {ok, Nodes} ?= nodes_of(Only, Discovered),
+        {ok, Limited} ?= spared(Options, Found, Nodes),
+        ok = say(header(Nodes, Limited)),
+        ok ?= agreed(Limited),
+        logged(Limited, Nodes)
+    end.
+
+%% A name that is mistyped would protect nothing.
+spared(#{chaos := #{limits := #{never_nodes := Never} = Limits} = Chaos} = Options, Found, Nodes) ->
+    case Never -- Found of
+        [] -> {ok, Options#{chaos := Chaos#{limits := Limits#{never_nodes := [Node || Node <- Never, lists:member(Node, Nodes)]}}}};
+        [Node | _] -> {error, io_lib:format("--never-node: ~ts is not in the cluster of --node, or cannot be reached; found: ~ts", [Node, names(Found)])}
     end.
 
 logged(#{chaos := Chaos, log := File} = Options, Nodes) ->
@@ -271,10 +281,8 @@ line(Terminal, Read) ->
         _ -> lists:reverse(Read)
     end.
 
-started({ok, Service}, Nodes, #{settle := Settle, chaos := #{seed := Seed, dry_run := Dry, targets := Targets}}, Log) ->
-    Written = sderl_chaos_log:write(Log, start, #{
-        nodes => Nodes, seed => Seed, dry_run => Dry, targets => [Class || #{class := Class} <- Targets]
-    }),
+started({ok, Service}, Nodes, #{settle := Settle, chaos := Chaos}, Log) ->
+    Written = sderl_chaos_log:write(Log, start, sderl_chaos_log:options(Chaos#{nodes => Nodes})),
     Monitor = monitor(process, Service),
     Stopped =
         case Written of
@@ -308,6 +316,8 @@ follow(Service, Monitor, Settle, Log) ->
             settle(Service, Monitor, Settle, Log);
         {settle, Service} ->
             ok;
+        {sderl_chaos, Service, sure} ->
+            settle(Service, Monitor, Settle, Log);
         {sderl_chaos, Service, {What, Kill} = Event} ->
             ok = say([sderl_chaos_log:line(Event), "\n"]),
             case sderl_chaos_log:write(Log, What, sderl_chaos_log:kill(Kill)) of
@@ -358,7 +368,7 @@ rest(Service, Log) ->
         {sderl_chaos, Service, {What, Kill} = Event} ->
             ok = say([sderl_chaos_log:line(Event), "\n"]),
             first_error([sderl_chaos_log:write(Log, What, sderl_chaos_log:kill(Kill)), rest(Service, Log)]);
-        {sderl_chaos, Service, over} ->
+        {sderl_chaos, Service, _} ->
             rest(Service, Log)
     after 0 -> ok
     end.
@@ -387,13 +397,15 @@ skipped(Skipped) ->
         {nothing_there, "there was nothing of the targets"},
         {missed, "it had gone by itself"},
         {unanswered, "the node did not say whether it was done"},
-        {late, "the nodes answered too slowly"}
+        {late, "the nodes answered too slowly, or it was stopped"}
     ],
     [io_lib:format("~w times no kill: ~ts~n", [N, Why]) || {Key, Why} <- Words, {ok, N} <- [maps:find(Key, Skipped)], N > 0].
 
 %% Who stops it does not wait for anything.
 verdict(stopped, _, _, _) ->
     ok;
+verdict(_, _, [], #{unsure := Unsure}) when Unsure > 0 ->
+    {error, io_lib:format("~w times a node did not say whether it killed, nor later whether that is back", [Unsure])};
 verdict(_, [], _, #{problems := [_ | _]}) ->
     {error, "nothing was killed, because of the above"};
 verdict(_, _, [], _) ->

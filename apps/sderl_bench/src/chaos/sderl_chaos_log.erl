@@ -3,11 +3,11 @@
 -moduledoc """
 What the chaos service did, for people and as JSON, one object a line, each as soon as it is known.
 
-Every object has `event` and `time` (UTC, RFC 3339): `start` with the options, `kill`, `back` with `back_us`, `not_back` for what was awaited and
+Every object has `event` and `time` (UTC, RFC 3339): `start` with the options (times in milliseconds; `null` where there is no limit), `kill`, `back` with `back_us`, `not_back` for what was awaited and
 is not back by the end, `end` with the sums. Keys, classes and pids are Erlang terms as text.
 """.
 
--export([check/1, open/1, close/1, write/3, kill/1, line/1, recovery/1]).
+-export([check/1, open/1, close/1, write/3, options/1, kill/1, line/1, recovery/1]).
 -export_type([log/0]).
 
 -opaque log() :: none | {file:filename(), file:io_device()}.
@@ -53,6 +53,35 @@ write({Name, File}, Event, More) ->
 
 written(_, ok) -> ok;
 written(Name, {error, Reason}) -> unwritten(Name, Reason).
+
+-doc "The options of a run for `write/3`.".
+-spec options(sderl_chaos:options()) -> #{atom() => json:encode_value()}.
+options(#{nodes := Nodes, targets := Targets, every_ms := Every, window := {From, To}, scope := Scope, seed := Seed, limits := Limits} = Options) ->
+    AtOnce =
+        case Scope of
+            cluster -> 1;
+            node -> length(Nodes)
+        end,
+    #{
+        nodes => Nodes,
+        targets => [#{weight => Weight, target => text(Class)} || #{weight := Weight, class := Class} <- Targets],
+        every_ms => Every,
+        window => #{from_ms => From, to_ms => limit(To)},
+        scope => Scope,
+        seed => Seed,
+        dry_run => maps:get(dry_run, Options, false),
+        allow_halt => maps:get(allow_halt, Options, false),
+        limits => #{
+            at_once => limit(maps:get(at_once, Limits, AtOnce)),
+            kills => limit(maps:get(kills, Limits, infinity)),
+            never => [text(Name) || Name <- maps:get(never, Limits, [])],
+            never_nodes => maps:get(never_nodes, Limits, []),
+            library => maps:get(library, Limits, false)
+        }
+    }.
+
+limit(infinity) -> null;
+limit(Number) -> Number.
 
 -doc "A kill for `write/3`.".
 -spec kill(sderl_chaos:kill()) -> #{atom() => json:encode_value()}.

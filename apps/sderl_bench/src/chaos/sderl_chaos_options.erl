@@ -18,10 +18,12 @@
 -type settings() :: #{
     targets := #{pos_integer() => target()},
     plan := sderl_chaos_plan:settings(),
-    nodes := [node()],
+    %% Those that need an agent.
+    install := [node()],
     dry := boolean(),
     never := [term()],
     library := boolean(),
+    tops := boolean(),
     call := sderl_chaos_reach:call(),
     by_erpc := boolean(),
     owner := pid(),
@@ -52,6 +54,7 @@ settings(Options) ->
     known([limits], ?LIMITS, Limits),
     Scope = optional(scope, Options, cluster, one_of([cluster, node]), "cluster or node"),
     NeverNodes = limit(never_nodes, Limits, [], fun is_atoms/1, "a list of nodes"),
+    _ = [bad([limits, never_nodes], Node, "one of the option nodes: another name protects nothing") || Node <- NeverNodes, not lists:member(Node, Nodes)],
     Halt = optional(allow_halt, Options, false, fun is_boolean/1, "true or false"),
     ByErpc = not is_map_key(call, Options),
     Targets = targets(required(targets, Options, fun is_full_list/1, "a list of targets, at least one"), Nodes, NeverNodes, Halt),
@@ -62,7 +65,7 @@ settings(Options) ->
         end,
     #{
         targets => Targets,
-        nodes => Nodes,
+        install => [Node || Node <- Nodes, lists:any(fun(#{nodes := On}) -> lists:member(Node, On) end, maps:values(Targets))],
         plan => #{
             targets => [{I, W, Ns} || I := #{weight := W, nodes := Ns} <- maps:iterator(Targets, ordered), W > 0],
             nodes => Nodes,
@@ -76,6 +79,7 @@ settings(Options) ->
         dry => optional(dry_run, Options, false, fun is_boolean/1, "true or false"),
         never => limit(never, Limits, [], fun is_proper/1, "a list of names"),
         library => limit(library, Limits, false, fun is_boolean/1, "true or false"),
+        tops => Halt,
         call => optional(call, Options, fun by_erpc/4, fun(F) -> is_function(F, 4) end, "a fun of four arguments (node, module, function, arguments)"),
         by_erpc => ByErpc,
         owner => optional(owner, Options, self(), fun is_pid/1, "a process"),
@@ -107,23 +111,30 @@ targets(List, Nodes, NeverNodes, Halt) ->
     end.
 
 target(Path, #{kind := Kind} = Target, Usable, All) ->
-    {Keys, Spec, Class} = kind(Kind, Path, Target, Usable),
+    {Keys, Spec0, Class} = kind(Kind, Path, Target),
     known(Path, [kind, weight, class, await, nodes | Keys], Target),
     Asked = at(Path, nodes, Target, All, fun is_nodes/1, "a list of nodes, at least one, none of them twice"),
     _ = [bad(Path ++ [nodes], Node, "one of the option nodes") || Node <- Asked, not lists:member(Node, All)],
+    %% A node that has to stay does not kill itself, nor its links.
+    Stays = Kind =:= node orelse Kind =:= link,
+    Nodes = [Node || Node <- Asked, lists:member(Node, Usable), not Stays orelse Node =/= node()],
+    Spec =
+        case Kind of
+            link -> {link, Nodes};
+            _ -> Spec0
+        end,
     #{
         kind => Kind,
         class => maps:get(class, Target, Class),
         weight => at(Path, weight, Target, 1, fun(W) -> is_number(W) andalso W >= 0 end, "a number, not negative"),
         await => at(Path, await, Target, true, fun is_boolean/1, "true or false"),
-        %% A node that has to stay does not kill itself.
-        nodes => [Node || Node <- Asked, lists:member(Node, Usable), Kind =/= node orelse Node =/= node()],
+        nodes => Nodes,
         spec => Spec
     };
 target(Path, Target, _, _) ->
     bad(Path, Target, "a map with the key kind: process, name, node or link").
 
-kind(process, Path, Target, _) ->
+kind(process, Path, Target) ->
     case maps:to_list(maps:with([find, module, supervisor], Target)) of
         [{find, {M, F, A} = Find}] when is_atom(M), is_atom(F), is_list(A) -> {[find], {find, Find}, {M, F}};
         [{find, Other}] -> bad(Path ++ [find], Other, "{Module, Function, Arguments}, which gives [{Key, Pid}] on a node");
@@ -132,7 +143,7 @@ kind(process, Path, Target, _) ->
         [{Key, Other}] -> bad(Path ++ [Key], Other, "an atom");
         _ -> bad(Path, Target, "one of the keys find, module and supervisor, which says what processes")
     end;
-kind(name, Path, Target, _) ->
+kind(name, Path, Target) ->
     Names = at(Path, names, Target, all, fun(N) -> N =:= all orelse is_full_list(N) end, "all, or a list of names, at least one"),
     Scope =
         case maps:get(group, Target, local) of
@@ -142,7 +153,7 @@ kind(name, Path, Target, _) ->
             Group -> {s_group, Group}
         end,
     {[names, group], {name, Scope, Names}, {name, Scope}};
-kind(node, Path, Target, _) ->
+kind(node, Path, Target) ->
     Ready = at(Path, ready, Target, undefined, fun is_mfa/1, "{Module, Function, Arguments}"),
     Restart = at(Path, restart_ms, Target, undefined, fun(N) -> is_integer(N) andalso N >= 0 end, "a whole number of milliseconds"),
     case Target of
@@ -151,9 +162,9 @@ kind(node, Path, Target, _) ->
         #{restart_ms := _} -> bad(Path ++ [restart_ms], Restart, "used with the key fleet alone: only a fleet restarts nodes");
         _ -> {[ready], {halt, Ready}, node}
     end;
-kind(link, _, _, Usable) ->
-    {[], {link, Usable -- [node()]}, link};
-kind(Other, Path, _, _) ->
+kind(link, _, _) ->
+    {[], link, link};
+kind(Other, Path, _) ->
     bad(Path ++ [kind], Other, "process, name, node or link").
 
 %% Checks

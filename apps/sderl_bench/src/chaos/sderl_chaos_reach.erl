@@ -2,7 +2,7 @@
 -module(sderl_chaos_reach).
 -moduledoc "The agents on the nodes, reached by whatever way the user has given: code that a node lacks is loaded, a new agent takes the place of one that has gone.".
 
--export([install/3, install_all/3, beat/4, look/5, strike/6, finish/3, at_once/3]).
+-export([install/3, install_all/3, beat/4, clock/2, look/5, strike/6, finish/3, at_once/3]).
 -export_type([call/0]).
 
 -doc "Applies a function on a node and gives its result; raises where it cannot.".
@@ -10,6 +10,7 @@
 
 %% A little more than the calls themselves take.
 -define(ANSWER_MS, 8000).
+-define(CLOCK_MS, 3000).
 
 -doc "Starts an agent on a node.".
 -spec install(call(), node(), sderl_chaos_agent:conf()) -> {ok, pid()} | {error, term()}.
@@ -75,8 +76,19 @@ install_all(Call, Nodes, Conf) ->
     end.
 
 -doc "Tells an agent that the service is there. `gone`: there is no such agent (any more).".
--spec beat(call(), node(), pid(), Had :: [pos_integer()]) -> {ok, [sderl_chaos_agent:report()]} | {error, gone | term()}.
-beat(Call, Node, Agent, Had) -> flat(try_call(Call, Node, beat, [Agent, Had])).
+-spec beat(call(), node(), pid(), {Had :: [pos_integer()], Lost :: [pos_integer()]}) ->
+    {ok, [sderl_chaos_agent:report()], Watched :: [pos_integer()]} | {error, gone | term()}.
+beat(Call, Node, Agent, {Had, Lost}) -> flat(try_call(Call, Node, beat, [Agent, Had, Lost])).
+
+-doc "The clock of a node that answers quickly.".
+-spec clock(call(), node()) -> {ok, Ms :: integer()} | {error, late}.
+clock(Call, Node) ->
+    Asked = erlang:monotonic_time(millisecond),
+    Answer = try_call(Call, Node, clock, []),
+    case {Answer, erlang:monotonic_time(millisecond) - Asked} of
+        {{ok, Clock}, Took} when Took =< ?CLOCK_MS -> {ok, Clock};
+        _ -> {error, late}
+    end.
 
 -doc "How many things of a target there are.".
 -spec look(call(), node(), pid(), {Target :: term(), sderl_chaos_agent:spec()}, sderl_chaos_agent:conf()) ->
@@ -84,8 +96,8 @@ beat(Call, Node, Agent, Had) -> flat(try_call(Call, Node, beat, [Agent, Had])).
 look(Call, Node, Agent, {Target, Spec}, Conf) -> flat(try_call(Call, Node, look, [Agent, Target, Spec, Conf])).
 
 -doc "Kills one of them.".
--spec strike(call(), node(), pid(), {Target :: term(), sderl_chaos_agent:spec()}, Nth :: pos_integer(), map()) ->
-    {ok, sderl_chaos_agent:struck()} | {error, missed | term()}.
+-spec strike(call(), node(), pid(), {Target :: term(), sderl_chaos_agent:spec()}, Nth :: pos_integer(), sderl_chaos_agent:order()) ->
+    {ok, sderl_chaos_agent:struck()} | {error, missed | late | term()}.
 strike(Call, Node, Agent, {Target, Spec}, Nth, Order) -> flat(try_call(Call, Node, strike, [Agent, Target, Spec, Nth, Order])).
 
 -doc "Ends an agent, for its last reports.".

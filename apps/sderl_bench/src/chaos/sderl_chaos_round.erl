@@ -8,7 +8,7 @@ process of its own, so that a node that answers slowly holds up nothing but the 
 -export([run/1]).
 -export_type([view/0, outcome/0, watch/0]).
 
--doc "What the service knows at the time. `agents`: of the nodes that answer. `away`: the kills that are not back, with the node whose agent watches them.".
+-doc "What the service knows at the time. `agents`: of the nodes that answer. `away`: the kills that are not back, with the node whose agent watches them. `ended`: is 1 from when nothing may be killed any more.".
 -type view() :: #{
     settings := sderl_chaos_options:settings(),
     conf := sderl_chaos_agent:conf(),
@@ -17,20 +17,28 @@ process of its own, so that a node that answers slowly holds up nothing but the 
     away := #{pos_integer() => node() | undefined},
     number := pos_integer(),
     round => pos_integer(),
-    start_ms := integer()
+    start_ms := integer(),
+    ended := atomics:atomics_ref()
 }.
 
 -doc "Who watches for the return of what was killed.".
 -type watch() :: nobody | agent | {node, sderl_chaos_node:spec(), {sderl_chaos_node:life(), SinceUs :: integer()}}.
 
+-doc "`lost`: orders that may have been carried out, and count as not back until it is known.".
 -type outcome() :: #{
     plan := sderl_chaos_plan:plan(),
     reports := [sderl_chaos_agent:report()],
     kills := [{sderl_chaos:kill(), watch()}],
+    lost := [{Number :: pos_integer(), node()}],
     number := pos_integer(),
     skipped := #{atom() => non_neg_integer()},
     problems := [{node(), Class :: term(), Why :: term()}]
 }.
+
+%% An order is good for so long: less than its answer is waited for.
+-define(ORDER_MS, 3000).
+%% A round may be due at the very end of the window.
+-define(GRACE_MS, 1000).
 
 -doc "The round that is due.".
 -spec run(view()) -> outcome().
@@ -39,7 +47,7 @@ run(#{plan := Plan, away := Away} = View) ->
     NotBack = map_size(maps:without([Number || {Number, _} <- Reports], Away)),
     {Draws, Plan1} = sderl_chaos_plan:draws(Plan),
     case sderl_chaos_plan:room(Plan1, NotBack) of
-        0 -> outcome(View, Plan1, Reports, {0, []}, #{at_once => length(Draws)}, []);
+        0 -> outcome(View, Plan1, Reports, {0, [], []}, #{at_once => length(Draws)}, []);
         _ -> drawn(View, Plan1, Reports, NotBack, Draws)
     end.
 
@@ -48,19 +56,27 @@ drawn(View, Plan, Reports, NotBack, Draws) ->
     Nothing = length([D || D <- Drawn, sderl_chaos_plan:wants(D) =:= nothing]),
     {Hits, HeldBack, Plan1} = sderl_chaos_plan:admit(Plan, Drawn, NotBack),
     Results = strike(View#{round => sderl_chaos_plan:round(Plan1)}, Hits),
-    Kills = [Kill || {ok, Kill} <- Results],
-    Missed = length([missed || {error, {_, _, missed}} <- Results]),
+    Kills = [Kill || {_, {ok, Kill}} <- Results],
+    Missed = length([missed || {_, {error, missed}} <- Results]),
+    Late = length([late || {_, {error, late}} <- Results]),
     %% These may have been carried out.
-    Unanswered = [Problem || {error, {_, _, Why} = Problem} <- Results, Why =/= missed],
-    Skipped = #{at_once => HeldBack, nothing_there => Nothing, missed => Missed, unanswered => length(Unanswered)},
-    outcome(View, sderl_chaos_plan:missed(Plan1, Missed), Reports, {length(Hits), Kills}, Skipped, Problems ++ Unanswered).
+    Unanswered = [{Number, Hit, Why} || {{Number, Hit}, {error, Why}} <- Results, Why =/= missed, Why =/= late],
+    Skipped = #{at_once => HeldBack, nothing_there => Nothing, missed => Missed, unanswered => length(Unanswered), late => Late},
+    Lost = [{Number, Node} || {Number, {hit, Target, Node, _}, _} <- Unanswered, is_awaited(View, Target)],
+    More = [{Node, maps:get(class, target(View, Target)), Why} || {_, {hit, Target, Node, _}, Why} <- Unanswered],
+    outcome(View, sderl_chaos_plan:missed(Plan1, Missed + Late), Reports, {length(Hits), Kills, Lost}, Skipped, Problems ++ More).
+
+target(#{settings := #{targets := Targets}}, Target) -> maps:get(Target, Targets).
+
+is_awaited(#{settings := #{dry := Dry}} = View, Target) -> maps:get(await, target(View, Target)) andalso not Dry.
 
 %% A number that was given away is not used again.
-outcome(#{number := First}, Plan, Reports, {Tried, Kills}, Skipped, Problems) ->
+outcome(#{number := First}, Plan, Reports, {Tried, Kills, Lost}, Skipped, Problems) ->
     #{
         plan => Plan,
         reports => Reports,
         kills => Kills,
+        lost => Lost,
         number => First + Tried,
         skipped => Skipped,
         problems => lists:usort(Problems)
@@ -69,8 +85,8 @@ outcome(#{number := First}, Plan, Reports, {Tried, Kills}, Skipped, Problems) ->
 %% What is back by now makes room.
 refresh(#{away := Away, agents := Agents, settings := #{call := Call}}) ->
     Nodes = lists:usort([Node || Node <- maps:values(Away), is_map_key(Node, Agents)]),
-    Answers = sderl_chaos_reach:at_once(Nodes, fun(Node) -> sderl_chaos_reach:beat(Call, Node, maps:get(Node, Agents), []) end, {error, timeout}),
-    lists:append([Reports || {_, {ok, Reports}} <- Answers]).
+    Answers = sderl_chaos_reach:at_once(Nodes, fun(Node) -> sderl_chaos_reach:beat(Call, Node, maps:get(Node, Agents), {[], []}) end, {error, timeout}),
+    lists:append([Reports || {_, {ok, Reports, _}} <- Answers]).
 
 %% Until no draw has a question any more; the questions of all draws go out together.
 ask(View, Draws, Problems) ->
@@ -106,22 +122,30 @@ look(#{agents := Agents, settings := #{targets := Targets, call := Call}, conf :
     }.
 
 strike(#{number := First} = View, Hits) ->
-    Numbered = lists:enumerate(First, Hits),
-    Late = {error, timeout},
-    [
-        case Result of
-            {ok, _} -> Result;
-            {error, Why} -> {error, {Node, class(View, Target), Why}}
-        end
-     || {{_, {hit, Target, Node, _}}, Result} <- sderl_chaos_reach:at_once(Numbered, fun(Hit) -> strike_one(View, Hit) end, Late)
-    ].
+    sderl_chaos_reach:at_once(lists:enumerate(First, Hits), fun(Hit) -> strike_one(View, Hit) end, {error, timeout}).
 
-class(#{settings := #{targets := Targets}}, Target) ->
-    #{Target := #{class := Class}} = Targets,
-    Class.
+%% Nothing is killed once the service was told to stop or the window is over. The agent is told on its own clock until when the order is good: one that
+%% a link or a stopped node held up is void by the time that nobody waits for its answer any more.
+strike_one(#{settings := #{call := Call}} = View, {_, {hit, _, Node, _}} = Hit) ->
+    maybe
+        {ok, Clock} ?= sderl_chaos_reach:clock(Call, Node),
+        {ok, LeftMs} ?= left(View),
+        strike_now(View, Hit, Clock + LeftMs)
+    end.
 
-strike_one(#{settings := #{targets := Targets, call := Call, dry := Dry}, agents := Agents, start_ms := Start, round := Round}, {Number, {hit, Target, Node, Nth}}) ->
-    #{kind := Kind, class := Class, spec := Spec, await := Await} = maps:get(Target, Targets),
+left(#{ended := Ended, start_ms := Start, settings := #{plan := #{window := {_, ToMs}}}}) ->
+    Left =
+        case ToMs of
+            infinity -> ?ORDER_MS;
+            _ -> min(?ORDER_MS, Start + ceil(ToMs) + ?GRACE_MS - erlang:monotonic_time(millisecond))
+        end,
+    case atomics:get(Ended, 1) of
+        0 when Left > 0 -> {ok, Left};
+        _ -> {error, late}
+    end.
+
+strike_now(#{settings := #{call := Call, dry := Dry}, agents := Agents, start_ms := Start, round := Round} = View, {Number, {hit, Target, Node, Nth}}, Until) ->
+    #{kind := Kind, class := Class, spec := Spec, await := Await} = target(View, Target),
     Kill = #{
         number => Number,
         round => Round,
@@ -137,7 +161,7 @@ strike_one(#{settings := #{targets := Targets, call := Call, dry := Dry}, agents
         node ->
             strike_node(Call, Node, Spec, Kill#{key => Node, pid => Node, system_us => erlang:system_time(microsecond)});
         _ ->
-            Order = #{number => Number, dry => Dry, await => Await},
+            Order = #{number => Number, dry => Dry, await => Await, until_ms => Until},
             case sderl_chaos_reach:strike(Call, Node, maps:get(Node, Agents), {Target, Spec}, Nth, Order) of
                 {ok, Struck} -> {ok, {maps:merge(Kill, Struck), watch(Kill, agent)}};
                 {error, _} = Error -> Error

@@ -8,7 +8,7 @@ The process behind `sderl_chaos:start/1`: keeps the time, the agents and the log
 -behaviour(gen_server).
 
 -export([start/1, stop/2, log/1, status/1]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -record(state, {
     settings :: sderl_chaos_options:settings(),
@@ -19,8 +19,12 @@ The process behind `sderl_chaos:start/1`: keeps the time, the agents and the log
     %% `silent`: it has one, but did not answer last time.
     agents :: #{node() => {up | silent, pid()} | none},
     kills = #{} :: #{pos_integer() => sderl_chaos:kill()},
-    %% Not back: whose agent watches, or the process that waits for a node.
-    away = #{} :: #{pos_integer() => node() | pid()},
+    %% Not back: whose agent watches, or the process that waits for a node. `lost`: its agent has not said yet whether there was a kill.
+    away = #{} :: #{pos_integer() => node() | pid() | {lost, node()}},
+    %% Lost ones that came back: they are not in the log, but their agent shall not tell again.
+    had = #{} :: #{pos_integer() => node()},
+    %% 1 when nothing more may be killed.
+    ended = atomics:new(1, []) :: atomics:atomics_ref(),
     number = 1 :: pos_integer(),
     round :: pid() | undefined,
     rounds = 0 :: non_neg_integer(),
@@ -51,19 +55,17 @@ status(Service) -> gen_server:call(Service, status).
 
 -doc false.
 -spec init(sderl_chaos_options:settings()) -> {ok, #state{}} | {error, term()}.
-init(#{owner := Owner, call := Call, nodes := Nodes, lease_ms := Lease, never := Never, library := Library, by_erpc := ByErpc} = Settings) ->
+init(#{owner := Owner, call := Call, install := Nodes, lease_ms := Lease, by_erpc := ByErpc} = Settings) ->
     _ = process_flag(trap_exit, true),
     Monitor = monitor(process, Owner),
     %% Over another channel than links nobody there knows this process.
-    Conf = #{
+    Conf = (maps:with([never, library, tops], Settings))#{
         owner =>
             case ByErpc of
                 true -> self();
                 false -> undefined
             end,
-        lease_ms => Lease,
-        never => Never,
-        library => Library
+        lease_ms => Lease
     },
     case sderl_chaos_reach:install_all(Call, Nodes, Conf) of
         {ok, Agents} ->
@@ -84,6 +86,7 @@ init(#{owner := Owner, call := Call, nodes := Nodes, lease_ms := Lease, never :=
 -doc false.
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}} | {noreply, #state{}} | {stop, normal, #state{}}.
 handle_call({stop, WaitMs}, From, State) ->
+    ok = end_kills(State),
     settled(State#state{stopping = {From, now_ms() + WaitMs}, over = true});
 handle_call(log, _From, State) ->
     {reply, in_order(State), State};
@@ -100,6 +103,7 @@ handle_call(status, _From, #state{plan = Plan, kills = Kills, away = Away, skipp
         rounds => State#state.rounds,
         kills => map_size(Kills),
         not_back => map_size(Away),
+        unsure => length([Number || Number := {lost, _} <- Away]),
         skipped => Skipped,
         silent => [Node || Node := Agent <- Agents, is_silent(Agent)],
         problems => [{Node, Class, Why} || {Node, Class} := Why <- Problems]
@@ -130,6 +134,7 @@ handle_info({node_back, Number, BackUs}, #state{kills = Kills, agents = Agents} 
     #{Number := #{node := Node}} = Kills,
     settled(begin_beats(maps:with([Node], Agents), back([{Number, BackUs}], State)));
 handle_info({'DOWN', Owner, process, _, _}, #state{owner = Owner} = State) ->
+    ok = end_kills(State),
     settled(State#state{stopping = {nobody, now_ms()}, over = true});
 handle_info({'EXIT', _, normal}, State) ->
     {noreply, State};
@@ -137,6 +142,13 @@ handle_info({'EXIT', _, Reason}, State) ->
     {stop, Reason, State};
 handle_info(_Message, State) ->
     {noreply, State}.
+
+-doc false.
+-spec terminate(term(), #state{}) -> ok.
+terminate(_Reason, State) -> end_kills(State).
+
+%% For the round that may be under way.
+end_kills(#state{ended = Ended}) -> atomics:put(Ended, 1, 1).
 
 %% Rounds
 
@@ -154,7 +166,7 @@ schedule(#state{plan = Plan, start_ms = Start} = State) ->
             State1#state{over = true}
     end.
 
-begin_round(#state{settings = Settings, conf = Conf, plan = Plan, away = Away, agents = Agents, number = Number, start_ms = Start} = State) ->
+begin_round(#state{settings = Settings, conf = Conf, plan = Plan, away = Away, agents = Agents, number = Number, start_ms = Start, ended = Ended} = State) ->
     View = #{
         settings => Settings,
         conf => Conf,
@@ -162,17 +174,21 @@ begin_round(#state{settings = Settings, conf = Conf, plan = Plan, away = Away, a
         agents => #{Node => Agent || Node := {up, Agent} <- Agents},
         away => #{N => agent_node(By) || N := By <- Away},
         number => Number,
-        start_ms => Start
+        start_ms => Start,
+        ended => Ended
     },
     Self = self(),
     State#state{round = spawn_link(fun() -> Self ! {round, self(), sderl_chaos_round:run(View)} end)}.
 
 agent_node(Node) when is_atom(Node) -> Node;
+agent_node({lost, Node}) -> Node;
 agent_node(_) -> undefined.
 
-end_round(#{plan := Plan, reports := Reports, kills := Kills, number := Next, skipped := Skipped, problems := Problems}, State) ->
+end_round(#{plan := Plan, reports := Reports, kills := Kills, lost := Lost, number := Next, skipped := Skipped, problems := Problems}, State) ->
     State1 = problems(Problems, skipped(Skipped, back(Reports, State#state{plan = Plan, number = Next}))),
-    lists:foldl(fun killed/2, State1, Kills).
+    #state{away = Away, agents = Agents} = State2 = lists:foldl(fun killed/2, State1, Kills),
+    State3 = State2#state{away = maps:merge(Away, #{Number => {lost, Node} || {Number, Node} <- Lost})},
+    begin_beats(maps:with([Node || {_, Node} <- Lost], Agents), State3).
 
 skipped(More, #state{skipped = Skipped} = State) ->
     State#state{skipped = maps:merge_with(fun(_, A, B) -> A + B end, Skipped, More)}.
@@ -220,34 +236,40 @@ agents_to_tell(#state{agents = Agents} = State) ->
         false -> Agents
     end.
 
-begin_beats(Agents, #state{settings = #{call := Call}, conf = Conf, beats = Beats, kills = Kills} = State) ->
+begin_beats(Agents, #state{settings = #{call := Call}, conf = Conf, beats = Beats, kills = Kills, away = Away, had = HadLost} = State) ->
     Self = self(),
-    Had = maps:groups_from_list(fun({Node, _}) -> Node end, fun({_, N}) -> N end, [
-        {Node, N} || N := #{node := Node, back_us := Us} <- Kills, Us =/= undefined
-    ]),
+    Had = by_node([{Node, N} || N := #{node := Node, back_us := Us} <- Kills, Us =/= undefined] ++ [{Node, N} || N := Node <- HadLost]),
+    Lost = by_node([{Node, N} || N := {lost, Node} <- Away]),
     Waiting = maps:from_keys(maps:values(Beats), true),
     More = #{
-        spawn_link(fun() -> Self ! {beat, self(), beat(Call, Node, Agent, maps:get(Node, Had, []), Conf)} end) => Node
+        spawn_link(fun() -> Self ! {beat, self(), beat(Call, Node, Agent, {maps:get(Node, Had, []), maps:get(Node, Lost, [])}, Conf)} end) => Node
      || Node := Agent <- Agents, not is_map_key(Node, Waiting)
     },
     State#state{beats = maps:merge(Beats, More)}.
+
+by_node(Pairs) -> maps:groups_from_list(fun({Node, _}) -> Node end, fun({_, N}) -> N end, Pairs).
 
 beat(Call, Node, none, _, Conf) ->
     case sderl_chaos_reach:install(Call, Node, Conf) of
         {ok, Agent} -> {installed, Agent};
         {error, _} -> none
     end;
-beat(Call, Node, {_, Agent}, Had, _) ->
-    {Agent, sderl_chaos_reach:beat(Call, Node, Agent, Had)}.
+beat(Call, Node, {_, Agent}, {_, Lost} = Numbers, _) ->
+    case sderl_chaos_reach:beat(Call, Node, Agent, Numbers) of
+        %% What it does not watch is back, or was not killed and will not be.
+        {ok, Reports, Watched} -> {Agent, {ok, Reports, Lost -- Watched}};
+        {error, _} = Error -> {Agent, Error}
+    end.
 
 %% The agent may be another one by now, or the node may have been killed.
 end_beat(Node, Answer, #state{agents = Agents, away = Away} = State) ->
     case {Answer, Agents} of
         {{installed, New}, _} ->
             %% What its predecessor watched is not watched any more, and whether it is back is not known.
-            State#state{agents = Agents#{Node := {up, New}}, away = maps:filter(fun(_, By) -> By =/= Node end, Away)};
-        {{Agent, {ok, Reports}}, #{Node := {_, Agent}}} ->
-            back(Reports, State#state{agents = Agents#{Node := {up, Agent}}});
+            Gone = [Number || Number := By <- Away, agent_node(By) =:= Node],
+            forget(Gone, State#state{agents = Agents#{Node := {up, New}}});
+        {{Agent, {ok, Reports, Settled}}, #{Node := {_, Agent}}} ->
+            forget(Settled, back(Reports, State#state{agents = Agents#{Node := {up, Agent}}}));
         {{Agent, {error, gone}}, #{Node := {_, Agent}}} ->
             State#state{agents = Agents#{Node := none}};
         {{Agent, {error, _}}, #{Node := {_, Agent}}} ->
@@ -256,15 +278,26 @@ end_beat(Node, Answer, #state{agents = Agents, away = Away} = State) ->
             State
     end.
 
+forget(Numbers, #state{away = Away} = State) ->
+    Left = maps:without(Numbers, Away),
+    ok =
+        case [lost || {lost, _} <- maps:values(Away)] =/= [] andalso [lost || {lost, _} <- maps:values(Left)] of
+            [] -> tell(sure, State);
+            _ -> ok
+        end,
+    State#state{away = Left}.
+
 back(Reports, State) -> lists:foldl(fun back_one/2, State, Reports).
 
 %% A report comes until it is acknowledged, and perhaps before the round that it belongs to has ended.
-back_one({Number, BackUs}, #state{kills = Kills, away = Away} = State) ->
-    case Kills of
-        #{Number := #{back_us := undefined} = Kill} ->
+back_one({Number, BackUs}, #state{kills = Kills, away = Away, had = Had} = State) ->
+    case {Kills, Away} of
+        {#{Number := #{back_us := undefined} = Kill}, _} ->
             Back = Kill#{back_us := BackUs},
             ok = tell({back, Back}, State),
             State#state{kills = Kills#{Number := Back}, away = maps:remove(Number, Away)};
+        {_, #{Number := {lost, Node}}} ->
+            forget([Number], State#state{had = Had#{Number => Node}});
         _ ->
             State
     end.
