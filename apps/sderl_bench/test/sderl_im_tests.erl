@@ -92,7 +92,9 @@ prop_db() ->
         end)).
 
 %% What a main copy had sent that is dead, and that was not answered, comes late.
-late_write_test() ->
+late_write_test_() -> {spawn, fun late_write/0}.
+
+late_write() ->
     with_databases(fun(Conf) ->
         Replica = ready(Conf, replica),
         Session = spawn(fun() -> receive stop -> ok end end),
@@ -103,7 +105,9 @@ late_write_test() ->
     end).
 
 %% A write is answered when the replica has it, or is no more.
-answered_test() ->
+answered_test_() -> {spawn, fun answered/0}.
+
+answered() ->
     with_databases(fun(Conf) ->
         Session = spawn(fun() -> receive stop -> ok end end),
         [Main, Replica] = [ready(Conf, Copy) || Copy <- [main, replica]],
@@ -120,7 +124,9 @@ answered_test() ->
     end).
 
 %% Who has no answer asks again; a copy that is killed between has forgotten nobody's row, and who died meanwhile is noticed.
-again_test() ->
+again_test_() -> {spawn, fun again/0}.
+
+again() ->
     with_databases(fun(Conf) ->
         Session = spawn(fun() -> receive stop -> ok end end),
         Row = {1, Session, a, self(), b, self()},
