@@ -80,7 +80,9 @@ outcomes_test_() ->
 endless() -> endless().
 
 %% Nothing is left behind: no process, no message.
-nothing_left_test() ->
+nothing_left_test_() -> {spawn, fun nothing_left_alone/0}.
+
+nothing_left_alone() ->
     Before = length(processes()),
     _ = [sderl_attr_eval:run(Call, 20) || Call <- [{?MODULE, endless}, {erlang, node}, {erlang, exit, [x]}], _ <- lists:seq(1, 10)],
     ok = await(fun() -> length(processes()) =< Before end, 200),

@@ -43,7 +43,7 @@ no_telemetry() ->
 
 event_test_() ->
     [
-        {Name, fun() -> with_handler(Test) end}
+        {Name, {spawn, fun() -> with_handler(Test) end}}
      || {Name, Test} <- [
             {"a log event", fun logs/0},
             {"levels", fun levels/0},

@@ -58,7 +58,9 @@ failures_test() ->
     ?assertEqual({down, killed}, fell_back(resolve(is_killed, ?LONG))),
     ?assertEqual({down, killed}, fell_back(resolve(grows, ?LONG))).
 
-time_limit_test() ->
+time_limit_test_() -> {spawn, fun time_limit_alone/0}.
+
+time_limit_alone() ->
     ?assertEqual(timeout, fell_back(resolve(stops, 1))),
     await_end(stopped()),
     ?assertEqual([], leftovers()).
@@ -71,7 +73,9 @@ started_test() ->
             ?assertEqual(#{keep => B, effects => [], failed => undefined}, Decision)
     end.
 
-caller_dies_test() ->
+caller_dies_test_() -> {spawn, fun caller_dies_alone/0}.
+
+caller_dies_alone() ->
     {A, B} = pids(),
     Tester = self(),
     Caller = spawn(fun() ->

@@ -72,7 +72,9 @@ at_once_test() ->
     ),
     ?assertExit({failed, broken}, sderl_bench_task:at_once([{g1, [a]}], fun(_, _) -> exit(broken) end)).
 
-task_test() ->
+task_test_() -> {spawn, fun task_alone/0}.
+
+task_alone() ->
     Endless = sderl_bench_task:start(fun() -> receive after infinity -> ok end end),
     ?assertEqual({error, timeout}, sderl_bench_task:result(Endless, 0)),
     ?assertEqual({messages, []}, process_info(self(), messages)).

@@ -372,7 +372,9 @@ ended_test_() ->
     ].
 
 %% The answer to an order is lost, and what it killed stays away: it counts for the limit until it is back.
-unsure_test() ->
+unsure_test_() -> {spawn, fun unsure_alone/0}.
+
+unsure_alone() ->
     Asked = atomics:new(1, []),
     Call = fun
         (_, sderl_chaos_agent, strike, A) ->

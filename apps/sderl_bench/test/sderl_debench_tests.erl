@@ -103,7 +103,7 @@ taken_test() ->
 p2p_test_() ->
     {setup, fun() -> ok = sderl_debench_node:prepare(sderl_bench_impl_pg) end,
         fun(_) -> [ok = gen:stop(S) || S <- [sderl_debench_server, sderl_debench_statem]] end,
-        [{atom_to_list(Kind), fun() -> p2p(Kind) end} || Kind <- sderl_debench_mix:p2p()]}.
+        [{atom_to_list(Kind), {spawn, fun() -> p2p(Kind) end}} || Kind <- sderl_debench_mix:p2p()]}.
 
 p2p(Kind) ->
     ?assertMatch([{Kind, 0, _, _, ok}], sderl_debench_op:run(Kind, node(), none, 0, context(?MODULE, 60_000))),
@@ -142,7 +142,9 @@ no_registry_test() ->
     ).
 
 %% One that does not return is given up, and nothing is left of it.
-never_test() ->
+never_test_() -> {spawn, fun never_alone/0}.
+
+never_alone() ->
     Before = processes(),
     ?assertMatch(
         [{global_register, 0, _, _, {error, timeout}}],
