@@ -44,7 +44,7 @@ functions(_) ->
 %% Of an app that is not built here: the oldest OTP has no more than the library.
 elsewhere(M) ->
     code:which(M) =:= non_existing
-        andalso filelib:wildcard(lists:concat(["apps/*/src/{,*/}", M, ".erl"]), root()) =/= [].
+        andalso filelib:wildcard(lists:concat(["apps/*/src/**/", M, ".erl"]), root()) =/= [].
 
 exported(M, F, A) ->
     code:ensure_loaded(M) =:= {module, M}
