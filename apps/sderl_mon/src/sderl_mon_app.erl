@@ -1,0 +1,13 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_app).
+-moduledoc false.
+
+-behaviour(application).
+
+-export([start/2, stop/1]).
+
+-spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
+start(_Type, _Args) -> sderl_mon_sup:start_link().
+
+-spec stop(term()) -> ok.
+stop(_State) -> ok.

@@ -1,0 +1,14 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_web_sup).
+-moduledoc false.
+
+-behaviour(supervisor).
+
+-export([start_link/0]).
+-export([init/1]).
+
+-spec start_link() -> supervisor:startlink_ret().
+start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+
+-spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init([]) -> {ok, {#{strategy => rest_for_one, intensity => 10, period => 60}, []}}.
