@@ -7,7 +7,7 @@ A benchmark: what follows `bin/sderl bench`. Its module is listed in
 """.
 
 -export([json_option/0, option/5]).
--export([at_least/3, at_most/2, numbers/4, reals/4, chosen/4, words/1]).
+-export([at_least/3, at_most/2, numbers/4, reals/4, real/4, chosen/4, words/1]).
 
 -doc "One line for `bin/sderl bench list`.".
 -callback summary() -> string().
@@ -86,17 +86,26 @@ is_number_between(Word, Min, Max) ->
 -spec reals(Option :: string(), Text :: string(), Min :: number(), Max :: number()) ->
     {ok, [float()]} | {error, sderl_command:text()}.
 reals(Option, Text, Min, Max) ->
-    Numbers = [{W, real(W)} || W <- words(Text)],
+    Numbers = [{W, parsed(W)} || W <- words(Text)],
     case [W || {W, N} <- Numbers, not (is_float(N) andalso N >= Min andalso N =< Max)] of
         [] -> {ok, [N || {_, N} <- Numbers]};
         [W | _] -> {error, [Option, io_lib:format(": \"~ts\" is no number from ", [W]), short(Min), " to ", short(Max)]}
     end.
 
-real(Word) ->
+parsed(Word) ->
     case {string:to_float(Word), string:to_integer(Word)} of
         {{N, []}, _} -> N;
         {_, {N, []}} when is_integer(N) -> float(N);
         _ -> none
+    end.
+
+-doc "The one number of an option, as `reals/4`.".
+-spec real(Option :: string(), Text :: string(), Min :: number(), Max :: number()) -> {ok, float()} | {error, sderl_command:text()}.
+real(Option, Text, Min, Max) ->
+    case reals(Option, Text, Min, Max) of
+        {ok, [Number]} -> {ok, Number};
+        {ok, _} -> {error, [Option, " takes one number"]};
+        Error -> Error
     end.
 
 short(N) when is_integer(N) -> integer_to_list(N);

@@ -277,7 +277,7 @@ bad_options_test_() ->
             {["--q0", "1.5"], "--q0: \"1.5\" is no number from 0 to 1"},
             {["--rho", "1"], "--rho: \"1\" is no number from 0 to 0.99"},
             {["--tau0", "0"], "--tau0: \"0\" is no number"},
-            {["--beta", "1,2"], "--beta is one number"},
+            {["--beta", "1,2"], "--beta takes one number"},
             {["--chaos", "100"], "--chaos is for the variants gr and sr; smp does not recover"},
             {["--variant", "tl", "--nodes", "1"], "--nodes 1: the variants on several nodes need 2 or more"}
         ]

@@ -289,7 +289,7 @@ bad_options_test_() ->
             {"--weights names rpc twice", ["--weights", "rpc=1,rpc=2"]},
             {"--weights: one of them must be over 0", ["--weights", "rpc=0"]},
             {"--rate: \"0\" is no number from 0.01 to 100000", ["--rate", "0"]},
-            {"--rate is one number, that of operations a second of each node", ["--rate", "1,2"]},
+            {"--rate takes one number", ["--rate", "1,2"]},
             {"--rate is an open load and --workers a closed one: give one of them", ["--rate", "1", "--workers", "1"]},
             {"--workers must be at least 1, not 0", ["--workers", "0"]},
             {"--clusters must be at least 1, not 0", ["--clusters", "0"]},

@@ -16,7 +16,7 @@ bin/sderl bench aco --variant tl,ml,gr,sr --nodes 5,11 --instance FILE
 -export([summary/0, command/0, check/1, run/2]).
 -export([selected/2, table/1, overview/1, verdict/1]).
 
--import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, reals/4, chosen/4, words/1]).
+-import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, real/4, chosen/4, words/1]).
 
 -doc false.
 -spec summary() -> string().
@@ -121,20 +121,17 @@ all_reals(Options) ->
     Ranges = [{alpha, 0, 100}, {beta, 0, 100}, {q0, 0, 1}, {rho, 0, 0.99}, {rdd, 0, 2}, {tf, 0, 1}],
     lists:foldl(
         fun
-            ({Key, Min, Max}, {ok, Reals}) -> real(Key, Min, Max, Options, Reals);
-            (_, Error) -> Error
+            ({Key, Min, Max}, {ok, Reals}) ->
+                case real("--" ++ atom_to_list(Key), maps:get(Key, Options), Min, Max) of
+                    {ok, Value} -> {ok, Reals#{Key => Value}};
+                    Error -> Error
+                end;
+            (_, Error) ->
+                Error
         end,
         {ok, #{}},
         Ranges ++ [{tau0, 1.0e-100, 1.0e100} || maps:get(tau0, Options) =/= "auto"]
     ).
-
-real(Key, Min, Max, Options, Reals) ->
-    Name = "--" ++ atom_to_list(Key),
-    case reals(Name, maps:get(Key, Options), Min, Max) of
-        {ok, [Value]} -> {ok, Reals#{Key => Value}};
-        {ok, _} -> {error, [Name, " is one number"]};
-        Error -> Error
-    end.
 
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
@@ -143,9 +140,10 @@ run(#{repeat := Repeat} = Options, Output) ->
         {ok, Instances} ?= instances(Options),
         ByName = #{Name => Pair || {#{name := Name}, _} = Pair <- Instances},
         Show = fun(Runs) -> sderl_bench_output:say(Output, ["\n", title(Options, Instances), "\n\n", tables(Instances, Runs)]) end,
-        Run = fun(#{instance := Name, variant := Variant} = Point, Turn) ->
+        %% The words of the series' label are not taken: they say less than these.
+        Run = fun(#{instance := Name, variant := Variant} = Point, [Place, _]) ->
             #{Name := {Instance, Known}} = ByName,
-            Label = [place(Turn), atom_to_list(Variant), ", ", Name],
+            Label = [Place, atom_to_list(Variant), ", ", Name],
             case sderl_aco:run(Point#{instance := Instance, best_known => Known}, Label) of
                 {ok, Metrics} ->
                     sderl_bench_output:say(Output, line(Label, Metrics)),
@@ -159,13 +157,6 @@ run(#{repeat := Repeat} = Options, Output) ->
     else
         {error, {aco, Reason}} -> {error, sderl_aco:text(Reason)};
         Error -> Error
-    end.
-
-%% Of the series' label: which run of how many; the rest is in the label here.
-place(Turn) ->
-    case re:run(unicode:characters_to_list(Turn), "^\\d+/\\d+ ", [{capture, first, list}]) of
-        {match, [Place]} -> Place;
-        nomatch -> ""
     end.
 
 line(Label, #{best_cost := Cost, best_known := Known, mean_excess_pct := Excess, seconds := Seconds, ants_per_s := Rate}) ->

@@ -5,7 +5,7 @@
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, reals/4, words/1]).
+-import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, reals/4, real/4, words/1]).
 
 %% Less has hardly an operation in a run, more is no load for one machine.
 -define(LEAST_RATE, 0.01).
@@ -113,10 +113,9 @@ load(#{workers := Workers} = Options) ->
         {ok, {closed, Workers}}
     end;
 load(Options) ->
-    case reals("--rate", maps:get(rate, Options, "20"), ?LEAST_RATE, ?MOST_RATE) of
-        {ok, [Rate]} -> {ok, {open, Rate}};
-        {ok, _} -> {error, "--rate is one number, that of operations a second of each node"};
-        {error, Text} -> {error, Text}
+    maybe
+        {ok, Rate} ?= real("--rate", maps:get(rate, Options, "20"), ?LEAST_RATE, ?MOST_RATE),
+        {ok, {open, Rate}}
     end.
 
 %% Exactly is 66 2/3.
@@ -147,7 +146,7 @@ weights([Word | Words], Pairs) ->
         [Name, Value] ->
             maybe
                 {known, true} ?= {known, is_name(Name, Names)},
-                {ok, [Weight]} ?= reals("--weights " ++ Name, Value, 0, ?MOST_WEIGHT),
+                {ok, Weight} ?= real("--weights " ++ Name, Value, 0, ?MOST_WEIGHT),
                 weights(Words, [{list_to_existing_atom(Name), Weight} | Pairs])
             else
                 {known, false} ->

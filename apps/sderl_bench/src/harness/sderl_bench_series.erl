@@ -57,7 +57,7 @@ fits(Count, Clusters) ->
     end.
 
 -doc """
-Measures all points `Repeat` times, with `Fun(Params, Label)`, whose errors are terms for
+Measures all points `Repeat` times, with `Fun(Params, [Place, Words])`, a label in two parts (which run of how many, and which point), whose errors are terms for
 `sderl_bench_reason:text/1`. The first error ends the series; what was measured until then is written. `Show` gets all runs at
 the end, and those that there are before an error.
 """.
@@ -65,7 +65,7 @@ the end, and those that there are before an error.
     {ok, [run()]} | {error, sderl_command:text()}
 when
     Params :: #{atom() => term()},
-    Fun :: fun((Params, Label :: unicode:chardata()) -> {ok, Metrics :: #{atom() => term()}} | {error, term()}).
+    Fun :: fun((Params, Label :: [unicode:chardata()]) -> {ok, Metrics :: #{atom() => term()}} | {error, term()}).
 run(Experiment, Points, Repeat, Fun, Show, Output) ->
     Turns = [{Params, Turn} || Turn <- lists:seq(1, Repeat), Params <- Points],
     {Outcome, Latest} = turns(lists:enumerate(Turns), length(Turns), Experiment, Fun, Output, []),

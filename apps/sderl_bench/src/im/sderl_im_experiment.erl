@@ -13,7 +13,7 @@ is an error after the tables.
 -export([summary/0, command/0, check/1, run/2]).
 -export([points/1, table/1, verdict/1, alone/1]).
 
--import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, numbers/4, reals/4, words/1]).
+-import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, numbers/4, real/4, chosen/4]).
 
 -define(MOST_NODES, 10_000).
 -define(DAY_MS, 86_400_000).
@@ -59,10 +59,10 @@ command() ->
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
 check(#{mode := Modes, servers := Servers, chaos_every_ms := Every, chaos_classes := Classes, compare := Compare} = Options) ->
     maybe
-        {ok, ModeList} ?= each("--mode", "mode", Modes, sderl_im:modes()),
+        {ok, ModeList} ?= chosen("--mode", "mode", Modes, sderl_im:modes()),
         {ok, ServerList} ?= numbers("--servers", Servers, 1, ?MOST_NODES),
         {ok, EveryList} ?= numbers("--chaos-every-ms", Every, 0, ?DAY_MS),
-        {ok, [ClassesChecked]} ?= each("--chaos-classes", "choice", Classes, [all, databases]),
+        {ok, [ClassesChecked]} ?= chosen("--chaos-classes", "choice", Classes, [all, databases]),
         ok ?= at_least(1, [routers, clients, client_nodes, seconds, threshold_us, timeout_ms, repeat], Options),
         ok ?= at_least(0, [warmup], Options),
         ok ?= at_most(
@@ -70,7 +70,7 @@ check(#{mode := Modes, servers := Servers, chaos_every_ms := Every, chaos_classe
                 {threshold_us, 1_000_000_000}, {timeout_ms, 600_000}],
             Options
         ),
-        {ok, Speed} ?= speed(Options),
+        {ok, Speed} ?= real("--speed", maps:get(speed, Options), 0.1, 100_000),
         ok ?= enough(Options, ServerList),
         ok ?= soon_enough(Options, lists:max(EveryList)),
         ok ?= fits(Options, lists:max(ServerList)),
@@ -83,22 +83,6 @@ check(#{mode := Modes, servers := Servers, chaos_every_ms := Every, chaos_classe
         }}
     else
         {ok, [_, _ | _]} -> {error, "--chaos-classes takes one choice"};
-        Error -> Error
-    end.
-
-each(Option, What, Text, Known) ->
-    case [W || W <- words(Text), not lists:member(W, [atom_to_list(K) || K <- Known])] of
-        [] -> {ok, lists:uniq([list_to_existing_atom(W) || W <- words(Text)])};
-        [W | _] ->
-            {error, io_lib:format("~ts: there is no ~ts \"~ts\"; there are ~ts", [
-                Option, What, W, lists:join(", ", [atom_to_list(K) || K <- Known])
-            ])}
-    end.
-
-speed(#{speed := Text}) ->
-    case reals("--speed", Text, 0.1, 100_000) of
-        {ok, [Speed]} -> {ok, Speed};
-        {ok, _} -> {error, "--speed takes one number"};
         Error -> Error
     end.
 

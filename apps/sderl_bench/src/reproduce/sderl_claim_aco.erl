@@ -10,7 +10,7 @@ colonies, and `nodes` are those of the trees; one more node starts it all.
 
 -export([quality/3, weak/3, long/3, leaves/2]).
 -export([excess/2, sized/2, failed/2, variants/0, order/2, nodes/1, name/1]).
--export([plot/4, table/2, notes/0]).
+-export([plot/4, table/1, table/2, notes/0]).
 
 -import(sderl_claim_load, [axis/3]).
 -import(sderl_claim_points, [grouped/3, value/2, series/3, cell/2, text/1, text/2]).
@@ -221,6 +221,10 @@ plot(Title, Y, Points, What) ->
         y => Y,
         series => [series(name(V), sized(Points, V), What) || V <- variants()]
     }.
+
+-doc "All points of all variants, a row each.".
+-spec table([sderl_claim_points:measured()]) -> sderl_claim:table().
+table(Points) -> table("All points", [{name(V), Group} || V <- variants(), {_, Group} <- sized(Points, V)]).
 
 -doc "All there is to know of these points, a row each.".
 -spec table(unicode:chardata(), [{Name :: unicode:chardata(), sderl_claim_points:group()}]) -> sderl_claim:table().

@@ -129,7 +129,7 @@ page(Points) ->
             Plot("Processor", axis("of all cores", "%"), [cpu_pct])
         ],
         tables => [
-            sderl_claim_aco:table("All points", [{sderl_claim_aco:name(V), Group} || V <- sderl_claim_aco:variants(), {_, Group} <- sderl_claim_aco:sized(Points, V)])
+            sderl_claim_aco:table(Points)
         ],
         notes => sderl_claim_aco:notes(),
         command => <<>>

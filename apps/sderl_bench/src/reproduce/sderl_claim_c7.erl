@@ -119,7 +119,7 @@ page(Points) ->
             Plot("Links of a node, at most", axis("links", "", log), [links_per_node_max])
         ],
         tables => [
-            sderl_claim_aco:table("All points", [{sderl_claim_aco:name(V), Group} || V <- sderl_claim_aco:variants(), {_, Group} <- sderl_claim_aco:sized(Points, V)])
+            sderl_claim_aco:table(Points)
         ],
         notes => [
             <<"What is sent is counted on each node, so that the sum over the nodes counts all between them once; what they receive is the same sum.">>
