@@ -73,20 +73,26 @@ grow_by(Group, Willing) ->
     end.
 
 invite(Node, Group, Uid) ->
-    Answer = case sderl_connector:connect(Node, group) of
-        true ->
-            try gen_server:call({sderl_node, Node}, {invite, Group, Uid, node()}, ?INVITE)
-            catch
-                exit:{noproc, _} -> {error, application_not_running};
-                exit:_ -> {error, unreachable}
-            end;
-        false -> {error, unreachable}
-    end,
-    case Answer of
+    case invite(Node, Group, Uid, 2) of
         ok -> ok;
         {error, Why} ->
             sderl_dir:refused(Group, Node, Why),
             {error, Why}
+    end.
+
+invite(_, _, _, 0) -> {error, unreachable};
+invite(Node, Group, Uid, Times) ->
+    case sderl_connector:connect(Node, group) of
+        true ->
+            try gen_server:call({sderl_node, Node}, {invite, Group, Uid, node()}, ?INVITE)
+            catch
+                exit:{noproc, _} -> {error, application_not_running};
+                %% The other end may have closed a link that it did not need any more just when it was needed here. To be
+                %% invited twice is to be invited once.
+                exit:{{nodedown, _}, _} -> invite(Node, Group, Uid, Times - 1);
+                exit:_ -> {error, unreachable}
+            end;
+        false -> {error, unreachable}
     end.
 
 %% Runs F for every node at once, each in a process of its own.
