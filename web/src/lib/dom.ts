@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes elements. Text is always text: nothing that came from a node is ever parsed as HTML.
+
+export type Child = Node | string | number | null | undefined | false;
+type Value = string | number | boolean | null | undefined | EventListener;
+export type Attributes = Record<string, Value>;
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill<E extends Element>(element: E, attributes: Attributes, children: readonly Child[]): E {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name.replace(/^on/, ""), value);
+    else set(element, name, value);
+  }
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(typeof child === "number" ? String(child) : child);
+  }
+  return element;
+}
+
+/** Sets an attribute, or takes it away: null, undefined and false. */
+export function set(
+  element: Element,
+  name: string,
+  value: string | number | boolean | null | undefined,
+): void {
+  if (value === null || value === undefined || value === false) element.removeAttribute(name);
+  else {
+    const text = value === true ? "" : String(value);
+    if (element.getAttribute(name) !== text) element.setAttribute(name, text);
+  }
+}
+
+/** An HTML element: `h('button', {type: 'button', onclick: f}, 'Text')`. */
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+/** An SVG element. */
+export function s<K extends keyof SVGElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): SVGElementTagNameMap[K] {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+/** Puts text in an element only when it is another one, which spares layout. */
+export function text(element: Element, value: string): void {
+  if (element.textContent !== value) element.textContent = value;
+}
+
+/** Replaces all children. */
+export function children(element: Element, ...nodes: Child[]): void {
+  element.replaceChildren();
+  fill(element, {}, nodes);
+}
