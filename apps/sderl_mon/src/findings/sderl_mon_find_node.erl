@@ -1,0 +1,162 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_find_node).
+-moduledoc "Findings about single nodes: down, not converged, near a limit, overloaded.".
+
+-export([candidates/2]).
+
+-import(sderl_mon_find, [grade/2, both/2, candidate/4, evidence/3, text/2, number/1]).
+-import(sderl_mon_find_view, [number/2]).
+
+%% Problems of one node that are findings.
+-define(MOST_PROBLEMS, 5).
+-define(MIB, 1_048_576).
+
+-doc "For `m:sderl_mon_findings`.".
+-spec candidates(sderl_mon_find_view:view(), sderl_mon_find:limits()) -> [sderl_mon_find:candidate()].
+candidates(View, Limits) ->
+    down(View) ++ converged(View) ++ coordinators(View) ++ near_limits(View, Limits) ++ memory(View, Limits) ++ queues(View, Limits) ++ busy(View, Limits).
+
+down(#{member_of := Of, topology := #{nodes := Nodes}}) ->
+    lists:append([
+        candidate(node_down, over, #{node => Node}, fun() ->
+            Why = maps:get(why, map_get(Node, Nodes), ~"not said"),
+            #{
+                severity => critical,
+                fast => true,
+                text => text("~ts is ~ts, and a member of ~ts.", [Node, status(Status), lists:join(", ", Groups)]),
+                evidence => [evidence("why", Why, ""), evidence("groups that miss it", length(Groups), "")],
+                remedy => text(
+                    "Start it again: it comes back into its groups by itself. If it is gone for good, on a member of each group: s_group:remove_nodes(Group, ['~ts']).", [Node]
+                )
+            }
+        end)
+     || Node := [_ | _] = Groups <- Of, #{Node := #{status := Status}} <- [Nodes], Status =/= up
+    ]).
+
+status(down) -> "down";
+status(unreachable) -> "not reachable from the monitoring".
+
+%% What s_group:info/0 says there, in its own words.
+converged(#{member_of := Of, topology := #{nodes := Nodes}, details := Details}) ->
+    lists:append([
+        candidate(not_converged, over, #{node => Node}, fun() ->
+            #{
+                weight => length(Problems),
+                text => text("~ts is not at rest: ~ts", [Node, hd(Problems)]),
+                evidence => [evidence("s_group:info/0 says", Problem, "") || Problem <- lists:sublist(Problems, ?MOST_PROBLEMS)] ++
+                    [evidence("problems", length(Problems), "")],
+                remedy => text("See `problems` of s_group:info() on '~ts'. A node that is set aside or was left out is tried again by itself; if it stays, check that the nodes reach each other (s_group:connect/1) with the same cookie, and that all run the application.", [Node])
+            }
+        end)
+     || Node := #{problems := [_ | _] = Problems} <- Details, is_map_key(Node, Of), #{Node := #{status := up}} <- [Nodes]
+    ]).
+
+coordinators(#{topology := #{groups := Groups, nodes := Nodes}}) ->
+    lists:append([
+        candidate(no_coordinator, over, #{group => Group}, fun() ->
+            #{
+                severity => critical,
+                text => text("~ts has no coordinator: nothing can be registered in it.", [Group]),
+                evidence => [evidence("members that are up", length(Up), ""), evidence("members", length(Members), "")],
+                remedy => text("It elects one within a second as a rule. If it stays so, see s_group:info() on '~ts': too few links between its members, or nodes of different versions.", [hd(Up)])
+            }
+        end)
+     || Group := #{nodes := Members, coordinator := undefined} <- Groups,
+        [_, _ | _] = Up <- [[Node || Node <- Members, #{Node := #{status := up, source := probe}} <- [Nodes]]]
+    ]).
+
+near_limits(#{member_of := Of, details := Details}, Limits) ->
+    lists:append([
+        candidate(limit_near, grade(Used / Most, Share), #{node => Node, to => text("~ts", [What])}, fun() ->
+            #{
+                severity => case Used / Most >= 0.95 of true -> critical; false -> warning end,
+                weight => Used / Most,
+                text => text("~ts has used ~w % of its ~ts.", [Node, round(100 * Used / Most), What]),
+                evidence => [evidence(What, Used, ""), evidence("limit", Most, "")],
+                remedy => text("~ts Raise the limit with ~ts when starting the node, if what uses it is meant to.", [who(Key), Flag])
+            }
+        end)
+     || Node := #{limits := #{} = Of1} <- Details, is_map_key(Node, Of),
+        {Key, Names, What, Threshold, Flag} <- limited(),
+        {Used, Most} <- used(Names, Of1), is_number(Used), is_number(Most), Most > 0,
+        #{Threshold := Share} <- [Limits]
+    ]).
+
+limited() ->
+    [
+        {procs, {procs, proc_limit}, "processes", process_share, "+P"},
+        {atoms, {atoms, atom_limit}, "atoms", atom_share, "+t"},
+        {ports, {ports, port_limit}, "ports", port_share, "+Q"},
+        {ets, {ets, ets_limit}, "ETS tables", ets_share, "+e"}
+    ].
+
+used({Count, Limit}, Of) ->
+    case Of of
+        #{Count := Used, Limit := Most} -> [{Used, Most}];
+        #{Count := #{used := Used, limit := Most}} -> [{Used, Most}];
+        #{Count := {Used, Most}} -> [{Used, Most}];
+        #{Count := [Used, Most]} -> [{Used, Most}];
+        #{} -> []
+    end.
+
+who(procs) -> "Find who starts so many: the node's page lists processes by their first function.";
+who(atoms) -> "Atoms are never freed: look for list_to_atom/1 or binary_to_atom/1 of what comes from outside.";
+who(ports) -> "Look for sockets and files that are not closed.";
+who(ets) -> "Look for tables that are made and not deleted.".
+
+%% There is no limit to compare memory with but the other nodes of the cluster.
+memory(#{member_of := Of, nodes := Nodes}, #{mem_ratio := Ratio, mem_bytes := Least}) ->
+    Sizes = [{Node, Bytes} || Node := #{mem := Bytes} <- Nodes, is_map_key(Node, Of)],
+    case length(Sizes) of
+        Count when Count >= 3 ->
+            Median = lists:nth((Count + 1) div 2, lists:sort([Bytes || {_, Bytes} <- Sizes])),
+            lists:append([memory(Node, Bytes, Median, max(Least, Ratio * Median)) || {Node, Bytes} <- Sizes]);
+        _ ->
+            []
+    end.
+
+memory(Node, Bytes, Median, Limit) ->
+    candidate(memory_outlier, grade(Bytes, Limit), #{node => Node}, fun() ->
+        #{
+            weight => Bytes,
+            text => text("~ts has far more memory than the others: ~w MiB.", [Node, round(Bytes / ?MIB)]),
+            evidence => [evidence("memory", Bytes, "B"), evidence("median of the nodes", Median, "B")],
+            remedy => ~"The node's page tells the kind of memory and the largest processes. Binaries that grow are often parts of large ones that are kept: binary:copy/1. See erlang:memory/0 and process_info(Pid, [memory, message_queue_len, dictionary])."
+        }
+    end).
+
+queues(#{member_of := Of, nodes := Nodes, details := Details}, #{queue_msgs := Limit}) ->
+    lists:append([
+        candidate(long_queue, grade(Length, Limit), #{node => Node}, fun() ->
+            #{
+                severity => case Length >= 10 * Limit of true -> critical; false -> warning end,
+                weight => Length,
+                text => text("A process on ~ts has ~ts messages waiting.", [Node, number(Length)]),
+                evidence => [evidence("longest message queue", Length, "messages") | longest(Node, Details)],
+                remedy => ~"It gets more than it does. See what it does: process_info(Pid, current_stacktrace). Spread its work over several processes, or let senders wait for answers (gen_server:call instead of cast)."
+            }
+        end)
+     || Node := #{mq_max := Length} <- Nodes, is_map_key(Node, Of)
+    ]).
+
+longest(Node, Details) ->
+    case Details of
+        #{Node := #{top := [_ | _] = Top}} ->
+            {_, Name, Pid} = lists:max([{number(queue, P), maps:get(name, P, ~""), maps:get(pid, P, ~"")} || P <- Top]),
+            [evidence("process", text("~ts ~ts", [Pid, Name]), "")];
+        #{} ->
+            []
+    end.
+
+busy(#{member_of := Of, nodes := Nodes}, #{busy_util := UtilLimit, run_queue := QueueLimit}) ->
+    lists:append([
+        candidate(overloaded, both(grade(Util, UtilLimit), grade(Queue, QueueLimit)), #{node => Node}, fun() ->
+            #{
+                weight => Queue,
+                text => text("~ts has more to do than its schedulers can.", [Node]),
+                evidence => [evidence("busy schedulers", 100 * Util, "%"), evidence("processes that wait to run", Queue, "")],
+                remedy => ~"Place new processes elsewhere (sderl_place:choose_node(#{group => Group, choose => {least, run_queue}})), or start another node for the group: s_group:enter/2 on it."
+            }
+        end)
+     || Node := #{util := Util, run_queue := Queue} <- Nodes, is_map_key(Node, Of)
+    ]).

@@ -1,0 +1,181 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_find_view).
+-moduledoc """
+What the rules of `m:sderl_mon_findings` look at: the rates of the last seconds as means, who is in which group, and which gateways
+connect which groups. Pure, made once for each check.
+""".
+
+-export([new/4]).
+-export([share/3, chain/3, members/2, usual/1, number/2, links/2, reason/4]).
+-export_type([view/0]).
+
+-doc """
+`nodes` and `groups`: means of the window, of what was measured. `links`: messages and bytes a second. `member_of`: the groups of each node that is watched as a member of the
+cluster (hidden ones are not). `lost`: what was left out within the window, by name.
+""".
+-type view() :: #{
+    t := integer(),
+    topology := sderl_mon:topology(),
+    details := #{sderl_mon:id() => sderl_mon:detail()},
+    nodes := #{sderl_mon:id() => #{atom() => number()}},
+    groups := #{sderl_mon:id() => #{atom() => number()}},
+    links := #{{sderl_mon:id(), sderl_mon:id()} => {number(), number()}},
+    member_of := #{sderl_mon:id() => [sderl_mon:id()]},
+    bridges := #{sderl_mon:id() => [{Gateway :: sderl_mon:id(), sderl_mon:id()}]},
+    lost := #{atom() => integer()}
+}.
+
+-doc "`Frames` are newest first, and not empty.".
+-spec new(sderl_mon:topology(), [sderl_mon:frame(), ...], #{sderl_mon:id() => sderl_mon:detail()}, WindowMs :: pos_integer()) -> view().
+new(Topology, [#{t := Now} | _] = Frames, Details, WindowMs) ->
+    Window = lists:takewhile(fun(#{t := T}) -> T > Now - WindowMs end, Frames),
+    Of = usual(Topology),
+    #{
+        t => Now,
+        topology => Topology,
+        details => Details,
+        nodes => means(nodes, Window),
+        groups => means(groups, Window),
+        links => link_means(Window),
+        member_of => Of,
+        bridges => bridges(Of, Topology),
+        lost => lost(Window)
+    }.
+
+-doc "The nodes of the cluster, and the groups of each: those of the monitoring itself and other hidden ones are left out.".
+-spec usual(sderl_mon:topology()) -> #{sderl_mon:id() => [sderl_mon:id()]}.
+usual(#{nodes := Nodes}) -> #{Id => Groups || Id := #{groups := Groups, hidden := false} <- Nodes}.
+
+%% A frame lasts as long as it says. A value that is missing in some frames is the mean of the others.
+means(Key, Window) ->
+    Sums = lists:foldl(
+        fun(#{span_ms := Span} = Frame, Acc) ->
+            maps:fold(fun(Id, Sample, Inner) -> maps:fold(fun(K, V, In) -> summed({Id, K}, V, Span, In) end, Inner, Sample) end, Acc, maps:get(Key, Frame, #{}))
+        end,
+        #{},
+        Window
+    ),
+    maps:fold(
+        fun({Id, K}, {Sum, Weight}, Acc) ->
+            Of = maps:get(Id, Acc, #{}),
+            Acc#{Id => Of#{K => Sum / Weight}}
+        end,
+        #{},
+        Sums
+    ).
+
+summed(Key, Value, Span, Acc) when is_number(Value) ->
+    {Sum, Weight} = maps:get(Key, Acc, {0, 0}),
+    Acc#{Key => {Sum + Value * Span, Weight + Span}};
+summed(_, _, _, Acc) ->
+    Acc.
+
+%% A link that is in no frame had no traffic in it.
+link_means(Window) ->
+    All = lists:sum([Span || #{span_ms := Span} <- Window]),
+    Sums = lists:foldl(
+        fun(#{span_ms := Span, links := Links}, Acc) ->
+            maps:fold(
+                fun(Link, {Msgs, Bytes}, In) ->
+                    {M, B} = maps:get(Link, In, {0, 0}),
+                    In#{Link => {M + Msgs * Span, B + Bytes * Span}}
+                end,
+                Acc,
+                Links
+            )
+        end,
+        #{},
+        Window
+    ),
+    #{Link => {M / All, B / All} || Link := {M, B} <- Sums}.
+
+%% Counts in frames are those of all time, so what was lost in the window is the difference.
+lost([Newest | _] = Window) ->
+    Oldest = lists:last(Window),
+    Before = maps:get(lost, Oldest, #{}),
+    #{What => max(0, Count - maps:get(What, Before, 0)) || What := Count <- maps:get(lost, Newest, #{})}.
+
+%% The live nodes that are in two groups, by group.
+bridges(Of, #{nodes := Nodes}) ->
+    maps:fold(
+        fun(Node, Groups, Acc) ->
+            case {Groups, Nodes} of
+                {[_, _ | _], #{Node := #{status := up}}} ->
+                    lists:foldl(
+                        fun({From, To}, In) -> In#{From => [{Node, To} | maps:get(From, In, [])]} end,
+                        Acc,
+                        [{A, B} || A <- Groups, B <- Groups, A =/= B]
+                    );
+                _ ->
+                    Acc
+            end
+        end,
+        #{},
+        Of
+    ).
+
+-doc "Whether two nodes have a group in common.".
+-spec share(sderl_mon:id(), sderl_mon:id(), view()) -> boolean().
+share(A, B, #{member_of := Of}) ->
+    InB = maps:get(B, Of, []),
+    lists:any(fun(Group) -> lists:member(Group, InB) end, maps:get(A, Of, [])).
+
+-doc "The gateways of a shortest way between the groups of two nodes; `none` where no live one leads there.".
+-spec chain(sderl_mon:id(), sderl_mon:id(), view()) -> {ok, [sderl_mon:id()]} | none.
+chain(A, B, #{member_of := Of, bridges := Bridges}) ->
+    walk([{Group, []} || Group <- maps:get(A, Of, [])], [], maps:get(B, Of, []), Bridges, #{}).
+
+walk([], [], _, _, _) ->
+    none;
+walk([], Next, To, Bridges, Seen) ->
+    walk(lists:reverse(Next), [], To, Bridges, Seen);
+walk([{Group, Gateways} | Rest], Next, To, Bridges, Seen) ->
+    case {lists:member(Group, To), Seen} of
+        {true, _} ->
+            {ok, lists:reverse(Gateways)};
+        {false, #{Group := _}} ->
+            walk(Rest, Next, To, Bridges, Seen);
+        {false, _} ->
+            Further = [{G, [Gateway | Gateways]} || {Gateway, G} <- maps:get(Group, Bridges, []), not is_map_key(G, Seen)],
+            walk(Rest, Further ++ Next, To, Bridges, Seen#{Group => true})
+    end.
+
+-doc "The nodes of a group.".
+-spec members(sderl_mon:id(), view()) -> [sderl_mon:id()].
+members(Group, #{topology := #{groups := Groups}}) ->
+    case Groups of
+        #{Group := #{nodes := Nodes}} -> Nodes;
+        #{} -> []
+    end.
+
+-doc "A measured value, 0 where there is none.".
+-spec number(atom(), map()) -> number().
+number(Key, Map) ->
+    case Map of
+        #{Key := Value} when is_number(Value) -> Value;
+        #{} -> 0
+    end.
+
+-doc "The links of a node as its details tell them, where there are details: with reasons, age and the bytes that wait.".
+-spec links(sderl_mon:id(), view()) -> [{Peer :: sderl_mon:id(), map()}].
+links(Node, #{details := Details}) ->
+    case Details of
+        #{Node := #{links := Links}} -> [{id(Peer), Link} || #{node := Peer} = Link <- Links];
+        #{} -> []
+    end.
+
+id(Id) when is_binary(Id) -> Id;
+id(Node) when is_atom(Node) -> atom_to_binary(Node).
+
+-doc "Whether either end of a link tells a reason that begins so.".
+-spec reason(binary(), sderl_mon:id(), sderl_mon:id(), view()) -> boolean().
+reason(Begins, A, B, View) ->
+    lists:any(
+        fun({From, To}) ->
+            lists:any(
+                fun(Reason) -> is_binary(Reason) andalso string:prefix(Reason, Begins) =/= nomatch end,
+                [Reason || {Peer, Link} <- links(From, View), Peer =:= To, Reason <- maps:get(reasons, Link, [])]
+            )
+        end,
+        [{A, B}, {B, A}]
+    ).

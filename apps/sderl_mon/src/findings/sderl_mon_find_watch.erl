@@ -1,0 +1,69 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_find_watch).
+-moduledoc "Findings about the monitoring itself: what it does not see, what it left out, what it costs.".
+
+-export([candidates/2]).
+
+-import(sderl_mon_find, [grade/2, candidate/4, evidence/3, text/2, number/1]).
+
+-doc "For `m:sderl_mon_findings`.".
+-spec candidates(sderl_mon_find_view:view(), sderl_mon_find:limits()) -> [sderl_mon_find:candidate()].
+candidates(View, Limits) -> unwatched(View) ++ lost(View) ++ costs(View, Limits) ++ monitors(View).
+
+unwatched(#{member_of := Of, topology := #{nodes := Nodes}}) ->
+    lists:append([
+        candidate(not_watched, over, #{node => Node}, fun() ->
+            #{
+                fast => true,
+                text => text("~ts is up and not watched.", [Node]),
+                evidence => [evidence("why", maps:get(why, map_get(Node, Nodes), ~"not said"), "")],
+                remedy => ~"Without the application there the probe is loaded only where that is allowed: start monitoring with --inject, or sderl_mon:set(#{inject => true}). If `nodes` is set in its configuration, add the node."
+            }
+        end)
+     || Node := _ <- Of, #{Node := #{status := up, source := none}} <- [Nodes]
+    ]).
+
+%% Counted on the node or on the way: the numbers shown are too small by so much.
+lost(#{lost := Lost}) ->
+    lists:append([
+        candidate(samples_lost, over, #{to => atom_to_binary(What)}, fun() ->
+            #{
+                fast => true,
+                weight => Count,
+                severity => info,
+                text => text("~w of ~ts were left out in the last seconds.", [Count, What]),
+                evidence => [evidence(What, Count, "")],
+                remedy => ~"They are counted and not shown. Trace less (a smaller sample, or off), or give the monitoring more time: a longer interval_ms, or another monitoring node to share the groups."
+            }
+        end)
+     || What := Count <- Lost, Count > 0
+    ]).
+
+costs(#{nodes := Nodes, member_of := Of}, #{probe_pct := Limit}) ->
+    lists:append([
+        candidate(probe_cost, grade(Pct, Limit), #{node => Node}, fun() ->
+            #{
+                weight => Pct,
+                severity => info,
+                text => text("The probe takes ~ts % of the processor time of ~ts.", [number(Pct), Node]),
+                evidence => [evidence("probe", Pct, "%"), evidence("processor time of the node", sderl_mon_find_view:number(cpu_pct, Sample), "% of a core")],
+                remedy => ~"Turn tracing off there, or sderl_mon:set(#{interval_ms => 5000}). On a node that is idle a large share of little is little."
+            }
+        end)
+     || Node := #{probe_pct := Pct} = Sample <- Nodes, is_map_key(Node, Of)
+    ]).
+
+monitors(#{topology := #{monitors := Monitors}}) ->
+    Down = [Node || #{node := Node, status := down} <- Monitors],
+    Up = [Node || #{node := Node, status := up} <- Monitors],
+    lists:append([
+        candidate(one_monitor, over, #{node => Node}, fun() ->
+            #{
+                fast => true,
+                text => text("Monitoring node ~ts is down; ~w others watch its groups.", [Node, length(Up)]),
+                evidence => [evidence("monitoring nodes that are up", length(Up), "")],
+                remedy => ~"Start it again: it gets the history from then on. With one monitoring node alone there is nobody to take over."
+            }
+        end)
+     || Node <- Down
+    ]).

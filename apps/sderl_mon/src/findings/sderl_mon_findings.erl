@@ -1,0 +1,175 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_findings).
+-moduledoc """
+What the numbers of a cluster say: each finding names a place, shows the numbers that speak for it with their units, and tells what to do.
+
+Pure. The rules, one module for each family (`sderl_mon_find_...`), look at the means of the last seconds. A finding appears when its rule
+has been over its threshold at every check for `hold_ms`, and goes when for `clear_ms` it was under 80 % of it: a value that moves about
+its threshold gives one finding and not many. What is a state and no measurement, a node that is down for instance, holds for `hold_fast_ms` only.
+""".
+
+-export([new/0, new/1, check/4]).
+-export([thresholds/0, validate/1, kinds/0]).
+-export_type([state/0]).
+
+-define(RULES, [
+    {sderl_mon_find_traffic, candidates},
+    {sderl_mon_find_place, candidates},
+    {sderl_mon_find_load, candidates},
+    {sderl_mon_find_node, candidates},
+    {sderl_mon_find_watch, candidates}
+]).
+
+-doc "What is known from the checks before.".
+-opaque state() :: #{limits := sderl_mon_find:limits(), seen := #{binary() => seen()}}.
+
+-type seen() :: #{first := integer(), last := integer(), shown := boolean(), candidate := sderl_mon_find:candidate()}.
+
+-doc "Nothing seen yet, thresholds as they are by default.".
+-spec new() -> state().
+new() -> new(#{}).
+
+-doc "The same with other thresholds; unknown ones are ignored (`validate/1` tells them).".
+-spec new(#{atom() => number()}) -> state().
+new(Given) -> #{limits => maps:merge(thresholds(), maps:with(maps:keys(thresholds()), Given)), seen => #{}}.
+
+-doc """
+The thresholds and their defaults. Shares are of 1.
+
+| threshold | a finding when | unit |
+|---|---|---|
+| `hold_ms`, `hold_fast_ms`, `clear_ms`, `window_ms` | times of the module's description, and over which means are taken | ms |
+| `most` | of one kind, findings shown; the first says how many more there are | |
+| `bypass_msgs_s` | a link past the gateways carries so much | messages/s |
+| `idle_s`, `idle_msgs_s` | a link without a reason is so old and carries less | s, messages/s |
+| `misplaced_msgs_s`, `misplaced_ratio` | a node exchanges so much with another group, and so many times what it does with its own | messages/s |
+| `gateway_util`, `gateway_bytes_s`, `gateway_pending_bytes` | a gateway's schedulers are so busy, it sends so much, so much waits on one of its links | share, bytes/s, bytes |
+| `group_msgs_s`, `group_size` | registrations of a group so large may cost so many messages | messages/s, nodes |
+| `hot_msgs_s`, `hot_share` | a process gets so much of what is traced, and such a share of it | messages/s, share |
+| `process_share`, `atom_share`, `port_share`, `ets_share` | so much of a limit is used | share |
+| `mem_ratio`, `mem_bytes` | a node's memory is so many times the median of the nodes, and at least this | bytes |
+| `queue_msgs` | so many messages wait in one process | messages |
+| `busy_util`, `run_queue` | the schedulers are so busy and so many processes wait to run | share, processes |
+| `probe_pct` | the probe takes so much of the node's processor time | % |
+""".
+-spec thresholds() -> #{atom() => number()}.
+thresholds() ->
+    #{
+        hold_ms => 10_000,
+        hold_fast_ms => 2000,
+        clear_ms => 15_000,
+        window_ms => 15_000,
+        most => 50,
+        bypass_msgs_s => 1,
+        idle_s => 600,
+        idle_msgs_s => 0.2,
+        misplaced_msgs_s => 10,
+        misplaced_ratio => 2,
+        gateway_util => 0.8,
+        gateway_bytes_s => 50_000_000,
+        gateway_pending_bytes => 524_288,
+        group_msgs_s => 5000,
+        group_size => 10,
+        hot_msgs_s => 100,
+        hot_share => 0.5,
+        process_share => 0.8,
+        atom_share => 0.8,
+        port_share => 0.8,
+        ets_share => 0.8,
+        mem_ratio => 4,
+        mem_bytes => 536_870_912,
+        queue_msgs => 10_000,
+        busy_util => 0.95,
+        run_queue => 50,
+        probe_pct => 1
+    }.
+
+-doc "Whether thresholds are known and numbers above 0.".
+-spec validate(term()) -> ok | {error, {bad_config, [term()], term(), Expected :: string()}}.
+validate(#{} = Given) ->
+    Known = thresholds(),
+    Bad = fun
+        (Key, _) when not is_map_key(Key, Known) -> {true, "one of " ++ lists:flatten(lists:join(", ", [atom_to_list(K) || K <- lists:sort(maps:keys(Known))]))};
+        (_, Value) when is_number(Value), Value > 0 -> false;
+        (_, _) -> {true, "a number above 0"}
+    end,
+    case [{Key, Value, Expected} || Key := Value <- Given, {true, Expected} <- [Bad(Key, Value)]] of
+        [] -> ok;
+        [{Key, Value, Expected} | _] -> {error, {bad_config, [thresholds, Key], Value, Expected}}
+    end;
+validate(Other) ->
+    {error, {bad_config, [thresholds], Other, "a map of thresholds to numbers"}}.
+
+-doc "The kinds of findings, as they are named.".
+-spec kinds() -> [atom()].
+kinds() ->
+    [
+        bypass, idle_link, misplaced_node, gateway_saturated, group_too_large, hot_name, not_converged, no_coordinator, node_down, limit_near,
+        memory_outlier, long_queue, overloaded, not_watched, samples_lost, probe_cost, one_monitor
+    ].
+
+-doc """
+The findings that there are after another look. `Frames` newest first, as many as the window needs; `Details` of the nodes of which there are any. Where there is no
+frame yet, nothing changes.
+""".
+-spec check(sderl_mon:topology(), [sderl_mon:frame()], #{sderl_mon:id() => sderl_mon:detail()}, state() | undefined) -> {[sderl_mon:finding()], state()}.
+check(Topology, Frames, Details, undefined) ->
+    check(Topology, Frames, Details, new());
+check(_, [], _, #{seen := Seen} = State) ->
+    {shown(Seen, State), State};
+check(Topology, Frames, Details, #{limits := #{window_ms := WindowMs} = Limits, seen := Seen} = State) ->
+    #{t := Now} = View = sderl_mon_find_view:new(Topology, Frames, Details, WindowMs),
+    Candidates = #{id(C) => C || {Module, Function} <- ?RULES, C <- Module:Function(View, Limits)},
+    Seen1 = maps:merge(kept(Candidates, Seen, Now, Limits), stepped(Candidates, Seen, Now, Limits)),
+    State1 = State#{seen := Seen1},
+    {shown(Seen1, State1), State1}.
+
+id(#{kind := Kind, where := Where}) ->
+    iolist_to_binary(lists:join(<<"|">>, [atom_to_binary(Kind) | [map_get(Key, Where) || Key <- [group, node, from, to], is_map_key(Key, Where)]])).
+
+%% Those of before that no rule gives now: shown ones stay a while.
+kept(Candidates, Seen, Now, #{clear_ms := ClearMs}) ->
+    #{
+        Id => Of
+     || Id := #{shown := true, last := Last} = Of <- Seen, not is_map_key(Id, Candidates), Now - Last < ClearMs
+    }.
+
+stepped(Candidates, Seen, Now, Limits) ->
+    Steps = [{Id, step(Candidate, maps:get(Id, Seen, none), Now, Limits)} || Id := Candidate <- Candidates],
+    #{Id => Of || {Id, #{} = Of} <- Steps}.
+
+step(Candidate, #{shown := true} = Before, Now, _) ->
+    Before#{last := Now, candidate := Candidate};
+step(#{grade := near}, _, _, _) ->
+    none;
+step(Candidate, Before, Now, Limits) ->
+    First = case Before of #{first := At} -> At; none -> Now end,
+    #{first => First, last => Now, shown => Now - First >= hold_ms(Candidate, Limits), candidate => Candidate}.
+
+hold_ms(#{fast := true}, #{hold_fast_ms := Ms}) -> Ms;
+hold_ms(_, #{hold_ms := Ms}) -> Ms.
+
+shown(Seen, #{limits := #{most := Most}}) ->
+    All = [{C, finding(Id, Of)} || Id := #{shown := true, candidate := C} = Of <- Seen],
+    Kinds = lists:uniq([Kind || {#{kind := Kind}, _} <- All]),
+    Bounded = lists:append([bounded([Of || {#{kind := K}, _} = Of <- All, K =:= Kind], trunc(Most)) || Kind <- Kinds]),
+    lists:sort(fun(A, B) -> order(A) =< order(B) end, Bounded).
+
+%% The worst of a kind, and how many others there are.
+bounded(Of, Most) ->
+    Sorted = [Finding || {_, Finding} <- lists:sort(fun({#{weight := A}, #{id := I}}, {#{weight := B}, #{id := J}}) -> {-A, I} =< {-B, J} end, Of)],
+    case length(Sorted) - Most of
+        More when More > 0 ->
+            [#{evidence := Evidence} = First | Rest] = lists:sublist(Sorted, Most),
+            [First#{evidence := Evidence ++ [sderl_mon_find:evidence("more of this kind, not listed", More, "findings")]} | Rest];
+        _ ->
+            Sorted
+    end.
+
+order(#{severity := Severity, kind := Kind, since := Since, id := Id}) ->
+    Rank = #{critical => 1, warning => 2, info => 3},
+    {map_get(Severity, Rank), Kind, Since, Id}.
+
+finding(Id, #{first := First, last := Last, candidate := Candidate}) ->
+    Said = maps:with([kind, severity, where, text, evidence, remedy, saves], Candidate),
+    Said#{id => Id, since => First, t => Last}.
