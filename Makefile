@@ -1,13 +1,16 @@
 # Each target installs the toolchain first where the machine lacks it.
 with := toolchain/env
 
-.PHONY: help build demo test test-long test-otp27 check xref dialyzer bench clean
+.PHONY: help build web demo test test-long test-otp27 check xref dialyzer bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## compile everything
 	@$(with) rebar3 compile
+
+web: ## the dashboard's pages (needs Node.js; fetched on Debian)
+	@toolchain/web
 
 demo: ## a cluster on this machine, with and without groups (ARGS="--nodes 20")
 	@bin/sderl demo $(ARGS)
@@ -33,4 +36,4 @@ bench: ## the standard benchmarks, a quarter of an hour (ARGS="NAME options" for
 	@bin/sderl bench $(or $(ARGS),standard)
 
 clean: ## remove what was built, and keep the toolchain
-	@rm -rf _build _build-otp27
+	@rm -rf _build _build-otp27 apps/sderl_web/priv/www
