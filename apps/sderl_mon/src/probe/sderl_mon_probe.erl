@@ -1,0 +1,674 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_probe).
+-moduledoc """
+What runs on a monitored node: one process that counts there and pushes samples
+(`t:sderl_mon_types:sample/0`) to its owner, an agent on a monitoring node.
+
+One module that needs stock OTP (27 or newer) and nothing of ours, so that it can be loaded into
+a running node (`code/0`). Where the application `sderl` runs, it asks that too.
+
+- **Bounded.** At most one sample is under way; while it is not acknowledged (`{sderl_mon_ack, Seq}`)
+  nothing is sent, and what happens goes into the next one: counters are cumulative, and of events the
+  first 500 are kept and the rest counted (`lost`).
+- **It never waits for the owner** (`noconnect`, `nosuspend`), nor for a process of the node: what may
+  wait (`s_group:info/0`, looking at processes) runs in helpers.
+- **A lease.** Without an acknowledgement for 15 s it ends and takes along all it has set; what was
+  loaded into the node is deleted again.
+- **Nobody else's settings are touched.** System monitor events come through a session of their own
+  (OTP 28); on OTP 27 there is one setting for a node, and when somebody has it, it is left alone and
+  the facts say so. Traces are sessions of their own.
+
+`probe_us` is an estimate of the CPU time spent here, in microseconds: wall time of a process
+includes waiting, so each piece of work is charged the lower quartile of what its last 32 runs took.
+""".
+
+-export([start/1, stop/0, code/0, names/2, lookup/2, process/1, trace/1]).
+-export([init/1, slow/2, scanner/1]).
+-export([cut/2, id/1, topology/1, unwrap/2, top/4]).
+
+-define(LEASE_MS, 15_000).
+-define(EVENTS, 500).
+-define(EARLY_MS, 50).
+-define(SLOW_MS, 5000).
+-define(STAT, [recv_cnt, recv_oct, send_cnt, send_oct, send_pend]).
+
+-record(s, {
+    owner :: pid(), friends :: all | [node()], term :: integer(), interval :: pos_integer(), top = 10 :: pos_integer(),
+    seq = 0 :: non_neg_integer(), acked :: integer(), next :: integer(), last = 0 :: integer(), early = false :: boolean(),
+    %% The sample under way: its number, when it went, its facts. Its events; newer ones, the last first; how many in all.
+    out = none :: none | {pos_integer(), integer(), map()}, sent = [] :: [map()], fresh = [] :: [map()], n = 0 :: non_neg_integer(),
+    lost = #{} :: #{atom() => non_neg_integer()}, counts = #{} :: #{atom() => non_neg_integer()},
+    facts = none :: none | map(), known = #{} :: map(), slow = none :: none | {pid(), integer()}, slow_at = 0 :: integer(),
+    links = #{} :: map(), scanner :: pid(), scan = #{top => [], mq_max => 0} :: map(), ticks = 0 :: non_neg_integer(),
+    sysmon :: term(), sys = #{} :: map(), walls = #{} :: map(), us = 0 :: integer(), pushed = {0, 0} :: {integer(), integer()}
+}).
+
+%% ---------------------------------------------------------------- interface
+
+-doc """
+Starts the probe of this node, or takes it over. `term`: of several owners the highest wins;
+`friends`: the nodes whose owners may take it over at any time.
+
+Errors: `{term, T}` (a later owner has it), `{busy, Node}` (an owner elsewhere, which answers), `timeout`.
+""".
+-spec start(#{owner := pid(), term => integer(), interval_ms => pos_integer(), top => pos_integer(), friends => [node()]}) ->
+    {ok, pid()} | {error, {term, integer()} | {busy, node()} | timeout | term()}.
+start(#{owner := Owner} = Opts) when is_pid(Owner) ->
+    case whereis(?MODULE) of
+        undefined ->
+            case proc_lib:start(?MODULE, init, [Opts], 5000, [{message_queue_data, off_heap}, {fullsweep_after, 20}]) of
+                {error, {running, _}} -> ask({start, Opts});
+                Answer -> Answer
+            end;
+        _ -> ask({start, Opts})
+    end.
+
+-doc "Ends the probe of this node; returns when it has ended.".
+-spec stop() -> ok.
+stop() ->
+    case whereis(?MODULE) of
+        undefined -> ok;
+        Pid ->
+            Mon = monitor(process, Pid),
+            Pid ! {?MODULE, stop},
+            receive {'DOWN', Mon, process, _, _} -> ok after 5000 -> true = demonitor(Mon, [flush]), ok end
+    end.
+
+-doc "What `code:load_binary/3` needs to load this module into another node.".
+-spec code() -> {module(), string(), binary()}.
+code() ->
+    {?MODULE, Binary, File} = code:get_object_code(?MODULE),
+    {?MODULE, File, Binary}.
+
+-doc "Switches tracing on or off.".
+-spec trace(map()) -> {ok, #{cost := binary()}} | {error, term()}.
+trace(_Opts) -> {error, not_supported}.
+
+ask(Request) ->
+    case whereis(?MODULE) of
+        undefined -> {error, not_running};
+        Pid ->
+            Mon = monitor(process, Pid, [{alias, reply_demonitor}]),
+            Pid ! {?MODULE, Mon, Request},
+            receive
+                {Mon, Answer} -> Answer;
+                {'DOWN', Mon, process, _, _} -> {error, not_running}
+            after 5000 -> true = demonitor(Mon, [flush]), {error, timeout}
+            end
+    end.
+
+-doc """
+Names of an own group, which is given itself or by its id, in no order: those whose text begins with
+`prefix`, at most `limit` (500). Looks for 200 ms at most; `more`: there may be others.
+""".
+-spec names(term(), #{prefix => binary(), limit => pos_integer()}) ->
+    {ok, #{names := [map()], total := non_neg_integer(), more := boolean()}} | {error, no_group | not_running}.
+names(Group, Opts) ->
+    with_group(Group, fun(G) ->
+        Limit = min(500, maps:get(limit, Opts, 100)),
+        First = ets:select(sderl_names, [{{{'$1', '$2'}, '$3', '_', '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [{{'$2', '$3'}}]}], 500),
+        {Found, More} = page(First, maps:get(prefix, Opts, <<>>), Limit, now_ms() + 200, []),
+        {ok, #{names => Found, total => count(G), more => More}}
+    end).
+
+page('$end_of_table', _, _, _, Acc) -> {Acc, false};
+page({Rows, Cont}, Prefix, Limit, Until, Acc) ->
+    Size = byte_size(Prefix),
+    Found = [named(Text, Pid) || {Name, Pid} <- Rows, Text <- [id(Name)], Size =:= 0 orelse binary:longest_common_prefix([Text, Prefix]) =:= Size],
+    case lists:sublist(Acc ++ Found, Limit + 1) of
+        All when length(All) > Limit -> {lists:sublist(All, Limit), true};
+        All -> case now_ms() > Until of true -> {All, true}; false -> page(ets:select(Cont), Prefix, Limit, Until, All) end
+    end.
+
+named(Text, Pid) -> #{name => Text, pid => text(Pid), node => node(Pid)}.
+
+-doc "A name of an own group by its text.".
+-spec lookup(term(), binary()) -> {ok, map()} | {error, not_found | no_group | not_running}.
+lookup(Group, Text) ->
+    case names(Group, #{prefix => Text, limit => 500}) of
+        {ok, #{names := Names}} ->
+            case [N || #{name := T} = N <- Names, T =:= Text] of
+                [Name | _] -> {ok, Name};
+                [] -> {error, not_found}
+            end;
+        Error -> Error
+    end.
+
+with_group(Group, Fun) ->
+    try ets:select(sderl_groups, [{{'$1', '_', '_', '_', '_'}, [], ['$1']}]) of
+        Groups ->
+            case [G || G <- Groups, G =:= Group orelse id(G) =:= Group] of
+                [G | _] -> Fun(G);
+                [] -> {error, no_group}
+            end
+    catch error:badarg -> {error, not_running}
+    end.
+
+%% Counting walks the table; where there is one group the table knows.
+count(G) ->
+    case ets:info(sderl_groups, size) of
+        1 -> ets:info(sderl_names, size);
+        _ -> ets:select_count(sderl_names, [{{{'$1', '_'}, '_', '_', '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [true]}])
+    end.
+
+-doc "One process of this node, without its messages, state or dictionary.".
+-spec process(binary() | string()) -> {ok, map()} | {error, bad_pid | dead}.
+process(Text) ->
+    try list_to_pid(unicode:characters_to_list(Text)) of
+        Pid when node(Pid) =:= node() ->
+            Items = [status, message_queue_len, memory, total_heap_size, stack_size, reductions, current_function, current_stacktrace,
+                     links, monitors, monitored_by, trap_exit, priority, garbage_collection],
+            case process_info(Pid, Items) of
+                undefined -> {error, dead};
+                Info ->
+                    M = maps:from_list(Info),
+                    {ok, maps:merge(maps:with([status, memory, total_heap_size, stack_size, reductions, trap_exit, priority], M),
+                        #{pid => text(Pid), name => name(Pid), initial => initial(Pid), queue => maps:get(message_queue_len, M),
+                          current => text(maps:get(current_function, M)),
+                          stack => [text({Mod, F, if is_list(A) -> length(A); true -> A end})
+                                    || {Mod, F, A, _} <- lists:sublist(maps:get(current_stacktrace, M), 20)],
+                          links => length(maps:get(links, M)), monitors => length(maps:get(monitors, M)),
+                          monitored_by => length(maps:get(monitored_by, M)),
+                          gc => proplists:get_value(minor_gcs, maps:get(garbage_collection, M), 0)})}
+            end;
+        _ -> {error, bad_pid}
+    catch error:_ -> {error, bad_pid}
+    end.
+
+%% ---------------------------------------------------------------- the process
+
+-doc false.
+-spec init(map()) -> no_return().
+init(#{owner := Owner} = Opts) ->
+    try register(?MODULE, self()) of
+        true -> ok
+    catch error:badarg ->
+        proc_lib:init_fail({error, {running, node()}}, {exit, normal})
+    end,
+    %% Not the one of the node that started us.
+    true = group_leader(whereis(init), self()),
+    _ = process_flag(trap_exit, true),
+    _ = erlang:system_flag(scheduler_wall_time, true),
+    ok = net_kernel:monitor_nodes(true, #{node_type => all, nodedown_reason => true}),
+    Now = now_ms(),
+    S = #s{owner = Owner, friends = all, term = 0, interval = 1000, acked = Now, next = Now,
+           scanner = spawn_link(?MODULE, scanner, [self()]), sysmon = sysmon_on()},
+    proc_lib:init_ack({ok, self()}),
+    loop(tick(owned(Opts, S#s{slow_at = Now}))).
+
+owned(#{owner := Owner} = Opts, #s{sent = Sent, fresh = Fresh} = S) ->
+    _ = Owner =:= S#s.owner orelse monitor(process, Owner),
+    S#s{owner = Owner, friends = maps:get(friends, Opts, all), term = maps:get(term, Opts, 0), acked = now_ms(),
+        interval = max(50, maps:get(interval_ms, Opts, 1000)), top = min(50, maps:get(top, Opts, 10)),
+        out = none, facts = none, sent = [], fresh = Fresh ++ Sent}.
+
+loop(S) ->
+    receive M ->
+        T = mono(),
+        case handle(M, S) of
+            {timed, Kind, #s{} = New} -> loop(charge(Kind, mono() - T, New));
+            #s{us = Us} = New -> loop(New#s{us = Us + min(20, mono() - T)})
+        end
+    end.
+
+handle({tick, At}, #s{next = At} = S) -> {timed, tick, tick(S)};
+handle({sderl_mon_ack, Seq}, #s{out = {Seq, _, Facts}} = S) ->
+    S#s{out = none, facts = Facts, acked = now_ms(), sent = [], n = length(S#s.fresh)};
+handle({?MODULE, Ref, {start, #{owner := Owner} = Opts}}, S) ->
+    case may_take(Owner, maps:get(term, Opts, 0), S) of
+        ok -> Ref ! {Ref, {ok, self()}}, push_soon(owned(Opts, S));
+        Error -> Ref ! {Ref, Error}, S
+    end;
+handle({?MODULE, stop}, S) -> ended(S);
+handle({Up, Node, Info}, S) when Up =:= nodeup; Up =:= nodedown -> node_event(Up, Node, Info, S);
+handle({s_group_event, _, Group, {group, Kind, Details}}, S) ->
+    Nodes = case Details of #{nodes := Ns} -> Ns; #{node := N} -> [N]; _ -> [] end,
+    push_soon(event(Kind, group_level(Kind), text_of("s_group ~0tP: ~ts ~0tP", [Group, 20, words(Kind), Details, 30]),
+                    #{group => id(Group), details => #{nodes => [atom_to_binary(N) || N <- lists:sublist(Nodes, 20)]}},
+                    count_up(group_events, S#s{slow_at = min(S#s.slow_at, now_ms() + 100)})));
+handle({monitor, Who, Kind, What}, S) -> sysmon_event(Kind, Who, What, S);
+handle({slow, Pid, Wall, Known}, #s{slow = {Pid, _}, known = Old} = S) ->
+    %% It may cost more on a node with many names: then seldom.
+    charge(slow, Wall, S#s{slow = none, known = maps:merge(Old, Known), slow_at = now_ms() + max(?SLOW_MS, Wall div 2)});
+handle({scanned, Pid, Wall, Scan}, #s{scanner = Pid} = S) -> charge(scan, Wall, S#s{scan = maps:merge(S#s.scan, Scan)});
+handle(early, S) -> {timed, tick, send_sample(S#s{early = false})};
+handle({'EXIT', Pid, Why}, #s{scanner = Pid} = S) ->
+    count_up(helpers_failed, event(probe_failed, warning, text_of("the look at processes failed: ~0tP", [Why, 20]), #{},
+                                   S#s{scanner = spawn_link(?MODULE, scanner, [self()])}));
+handle({'EXIT', Pid, Why}, #s{slow = {Pid, _}} = S) ->
+    count_up(helpers_failed, event(probe_failed, warning, text_of("asking the application sderl failed: ~0tP", [Why, 20]), #{},
+                                   S#s{slow = none, slow_at = now_ms() + ?SLOW_MS}));
+handle({_, _, _, _, _}, S) -> S;    % 'DOWN': the lease decides
+handle(_, S) -> S.
+
+may_take(Owner, Term, #s{owner = Old, friends = Friends, acked = Acked, term = T}) ->
+    Ours = Friends =:= all orelse lists:member(node(Owner), Friends) orelse node(Owner) =:= node(Old),
+    if
+        Ours, Term >= T -> ok;
+        Ours -> {error, {term, T}};
+        true -> case now_ms() - Acked > 5000 of true -> ok; false -> {error, {busy, node(Old)}} end
+    end.
+
+%% Everything that we set is bound to this process, but for what is undone here.
+-spec ended(#s{}) -> no_return().
+ended(#s{sysmon = Sysmon}) ->
+    sysmon_off(Sysmon),
+    case code:where_is_file(?MODULE_STRING ".beam") of
+        non_existing ->
+            %% Loaded into this node: nothing of it stays. Whoever asked for the end runs this code too, for a moment.
+            true = unregister(?MODULE),
+            _ = code:purge(?MODULE),
+            _ = code:delete(?MODULE),
+            Call = {call, 1, {remote, 1, {atom, 1, code}, {atom, 1, purge}}, [{atom, 1, ?MODULE}]},
+            _ = spawn(erl_eval, exprs, [[{'receive', 1, [], {integer, 1, 500}, [Call]}], #{}]),
+            exit(shutdown);
+        _ -> exit(shutdown)
+    end.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+mono() -> erlang:monotonic_time(microsecond).
+
+charge(Kind, Wall, #s{walls = Walls, us = Us} = S) ->
+    Ring = lists:sublist([Wall | maps:get(Kind, Walls, [])], 32),
+    S#s{walls = Walls#{Kind => Ring}, us = Us + lists:nth(1 + length(Ring) div 4, lists:sort(Ring))}.
+
+%% ---------------------------------------------------------------- when
+
+tick(#s{next = Next, interval = Interval, acked = Acked, ticks = Ticks} = S0) ->
+    Now = now_ms(),
+    _ = Now - Acked > ?LEASE_MS andalso ended(S0),
+    At = case Next + Interval of Late when Late =< Now -> Now + Interval; Soon -> Soon end,
+    _ = erlang:send_after(At, self(), {tick, At}, [{abs, true}]),
+    S1 = slow_round(Now, S0#s{next = At, ticks = Ticks + 1}),
+    _ = Ticks rem 2 =:= 0 andalso (S1#s.scanner ! {scan, budget(erlang:system_info(process_count)), S1#s.top}),
+    send_sample(S1).
+
+budget(Processes) -> min(2000, max(500, Processes div 20)).
+
+slow_round(Now, #s{slow = none, slow_at = At, known = Known} = S) when Now >= At ->
+    S#s{slow = {spawn_link(?MODULE, slow, [self(), maps:get(sup, Known, undefined)]), Now}};
+slow_round(Now, #s{slow = {Pid, Since}} = S) when Now - Since > 30_000 ->
+    true = unlink(Pid),
+    true = exit(Pid, kill),
+    count_up(helpers_failed, S#s{slow = none, slow_at = Now + ?SLOW_MS});
+slow_round(_, S) -> S.
+
+%% At once, but for what comes with it and so that many events do not make many samples.
+push_soon(#s{early = true} = S) -> S;
+push_soon(#s{last = Last} = S) ->
+    _ = erlang:send_after(max(?EARLY_MS, Last + 100 - now_ms()), self(), early),
+    S#s{early = true}.
+
+send_sample(#s{out = {_, Since, _}, interval = Interval} = S) ->
+    %% It may be that it went down with a link: after a while the owner gets another.
+    case now_ms() - Since > max(3000, 3 * Interval) of
+        true -> send_sample(S#s{out = none, fresh = S#s.fresh ++ S#s.sent, sent = []});
+        false -> lose(samples_merged, 1, S)
+    end;
+send_sample(#s{owner = Owner, seq = Seq, pushed = {Ms, Bs}} = S0) ->
+    {Sample, Facts, S} = sample(Seq + 1, said(S0)),
+    case erlang:send(Owner, {sderl_mon_sample, self(), Sample}, [noconnect, nosuspend]) of
+        ok -> S#s{seq = Seq + 1, out = {Seq + 1, now_ms(), Facts}, last = now_ms(), sent = S#s.fresh, fresh = [],
+                  pushed = {Ms + 1, Bs + erlang:external_size(Sample)}};
+        _ -> lose(samples_unsent, 1, S)
+    end.
+
+%% ---------------------------------------------------------------- events
+
+event(Kind, Level, Text, More, #s{n = N} = S) ->
+    case N < ?EVENTS of
+        true ->
+            E = maps:merge(#{kind => Kind, level => Level, t => erlang:system_time(millisecond), text => cut(Text, 400)}, More),
+            S#s{fresh = [E | S#s.fresh], n = N + 1};
+        false -> lose(events_dropped, 1, S)
+    end.
+
+lose(What, N, #s{lost = Lost} = S) -> S#s{lost = Lost#{What => maps:get(What, Lost, 0) + N}}.
+count_up(What, #s{counts = C} = S) -> S#s{counts = C#{What => maps:get(What, C, 0) + 1}}.
+
+node_event(Up, Node, Info, #s{owner = Owner} = S0) ->
+    Type = maps:get(node_type, Info, visible),
+    S = count_up(case Up of nodeup -> nodes_up; nodedown -> nodes_down end, S0#s{slow_at = min(S0#s.slow_at, now_ms() + 100)}),
+    case Node =:= node(Owner) of
+        true -> S;
+        false when Up =:= nodeup ->
+            push_soon(event(node_up, info, text_of("link to ~ts is up (~ts)", [Node, Type]), #{details => #{peer => atom_to_binary(Node)}}, S));
+        false ->
+            push_soon(event(node_down, warning, text_of("link to ~ts is down: ~0tP", [Node, maps:get(nodedown_reason, Info, unknown), 20]),
+                            #{details => #{peer => atom_to_binary(Node)}}, S))
+    end.
+
+group_level(Kind) when Kind =:= component_split; Kind =:= name_clash; Kind =:= uid_conflict -> warning;
+group_level(_) -> notice.
+
+words(Kind) -> string:replace(atom_to_list(Kind), "_", " ", all).
+
+%% ---------------------------------------------------------------- system monitor
+
+-define(WATCHED, [{long_gc, 200}, {long_schedule, 200}, {large_heap, 16 * 1024 * 1024}, {busy_port, true}, {busy_dist_port, true},
+                  {long_message_queue, {5000, 10_000}}]).
+
+sysmon_on() ->
+    case list_to_integer(erlang:system_info(otp_release)) >= 28 of
+        true ->
+            Session = trace:session_create(?MODULE, self(), []),
+            lists:foreach(fun({Event, Value}) -> _ = erlang:apply(trace, system, [Session, Event, Value]) end, ?WATCHED),
+            {session, Session};
+        false ->
+            case erlang:system_monitor() of
+                undefined ->
+                    _ = erlang:system_monitor(self(), [case V of true -> E; _ -> {E, V} end || {E, V} <- ?WATCHED]),
+                    own;
+                {Pid, _} -> {left, Pid}
+            end
+    end.
+
+sysmon_off({session, Session}) -> _ = trace:session_destroy(Session), ok;
+sysmon_off(own) ->
+    Self = self(),
+    case erlang:system_monitor() of
+        {Self, _} -> _ = erlang:system_monitor(undefined), ok;
+        _ -> ok
+    end;
+sysmon_off({left, _}) -> ok.
+
+sysmon_fact({session, _}) -> <<"own session">>;
+sysmon_fact(own) -> <<"own setting">>;
+sysmon_fact({left, Pid}) -> cut(["left alone: ", text(Pid), " of this node has it"], 200).
+
+%% There may be very many: each is counted, and a sample has one event for each kind.
+sysmon_event(Kind0, Who, What, #s{sys = Sys} = S) ->
+    {Kind, Key} = case {Kind0, What} of
+        {long_message_queue, false} -> {queue_short, sysmon_queue_short};
+        {long_gc, _} -> {long_gc, sysmon_long_gc};
+        {long_schedule, _} -> {long_schedule, sysmon_long_schedule};
+        {large_heap, _} -> {large_heap, sysmon_large_heap};
+        {busy_port, _} -> {busy_port, sysmon_busy_port};
+        {busy_dist_port, _} -> {busy_dist_port, sysmon_busy_dist_port};
+        {long_message_queue, _} -> {long_message_queue, sysmon_long_message_queue};
+        _ -> {other, sysmon_other}
+    end,
+    {N, _, _} = maps:get(Kind, Sys, {0, Who, What}),
+    count_up(Key, S#s{sys = Sys#{Kind => {N + 1, Who, What}}}).
+
+said(#s{sys = Sys} = S0) ->
+    maps:fold(fun(Kind, {N, Who, What}, S) ->
+        event(Kind, case Kind of queue_short -> info; _ -> warning end, sysmon_text(Kind, N, Who, What), #{details => #{count => N, process => text(Who)}}, S)
+    end, S0#s{sys = #{}}, Sys).
+
+sysmon_text(Kind, N, Who, What) ->
+    Whose = case is_pid(Who) andalso node(Who) =:= node() of true -> [text(Who), " ", name(Who), " ", initial(Who)]; false -> text(Who) end,
+    More = case What of
+        L when is_list(L) -> text([KV || {K, _} = KV <- L, lists:member(K, [timeout, heap_block_size, old_heap_block_size, mbuf_size])]);
+        Port when Kind =:= busy_dist_port -> case [N1 || {N1, P} <- erlang:system_info(dist_ctrl), P =:= Port] of [N1 | _] -> atom_to_binary(N1); [] -> text(Port) end;
+        true -> <<>>;
+        false -> <<>>;
+        _ -> text(What)
+    end,
+    text_of("~ts, ~b times: ~ts ~ts", [words(Kind), N, Whose, More]).
+
+%% ---------------------------------------------------------------- a sample
+
+sample(Seq, #s{counts = Counts, lost = Lost, known = Known, scan = Scan, us = Us, pushed = Pushed, fresh = Fresh} = S0) ->
+    {Links, S} = links(S0),
+    Queues = statistics(run_queue_lengths_all),
+    Normal = erlang:system_info(schedulers),
+    {Reds, _} = statistics(reductions),
+    {Gcs, Words, _} = statistics(garbage_collection),
+    {{input, In}, {output, Out}} = statistics(io),
+    {Runtime, _} = statistics(runtime),
+    Mem = maps:from_list(erlang:memory()),
+    Traffic = application_traffic(),
+    Facts = facts(S),
+    {message_queue_len, Own} = process_info(self(), message_queue_len),
+    Sample = #{v => 1, node => node(), seq => Seq, at => erlang:system_time(millisecond), mono_us => mono(), source => probe,
+        counters => maps:merge(maps:merge(Counts, maps:get(counters, Traffic, #{})),
+            #{reductions => Reds, gcs => Gcs, gc_words => Words, io_in => In, io_out => Out, runtime_us => Runtime * 1000,
+              probe_us => Us, context_switches => element(1, statistics(context_switches))}),
+        gauges => maps:merge(maps:with([procs_looked, top_age_s], Scan),
+            #{procs => erlang:system_info(process_count), proc_limit => erlang:system_info(process_limit),
+              ports => erlang:system_info(port_count), port_limit => erlang:system_info(port_limit),
+              atoms => erlang:system_info(atom_count), atom_limit => erlang:system_info(atom_limit),
+              ets => erlang:system_info(ets_count), ets_limit => erlang:system_info(ets_limit),
+              mem_total => maps:get(total, Mem), mem_processes => maps:get(processes, Mem), mem_binary => maps:get(binary, Mem),
+              mem_ets => maps:get(ets, Mem), mem_atom => maps:get(atom, Mem), mem_code => maps:get(code, Mem),
+              mem_system => maps:get(system, Mem), run_queue => lists:sum(lists:sublist(Queues, Normal)), mq_max => maps:get(mq_max, Scan),
+              names => case ets:info(sderl_names, size) of undefined -> 0; N -> N end, probe_queue => Own,
+              uptime_s => erlang:convert_time_unit(erlang:monotonic_time() - erlang:system_info(start_time), native, second),
+              schedulers => Normal, schedulers_online => erlang:system_info(schedulers_online)}),
+        queues => Queues, sched => sched(Normal), links => Links,
+        kinds => maps:merge(maps:get(kinds, Traffic, #{}), #{probe => Pushed}),
+        top => maps:get(top, Scan), migrations => [], traffic => [], events => lists:reverse(Fresh),
+        lost => Lost},
+    {case S#s.facts of
+        Facts -> Sample;
+        _ -> Sample#{facts => maps:merge(Facts, maps:with([problems, known], Known))}
+     end, Facts, S}.
+
+sched(Normal) ->
+    Dirty = Normal + erlang:system_info(dirty_cpu_schedulers),
+    case statistics(scheduler_wall_time_all) of
+        undefined -> [];
+        List -> [{I, if I =< Normal -> normal; I =< Dirty -> dirty_cpu; true -> dirty_io end, A, T} || {I, A, T} <- lists:sort(List)]
+    end.
+
+%% What the library counts itself.
+application_traffic() ->
+    try apply(sderl_traffic, sample, [])
+    catch _:_ -> #{}
+    end.
+
+%% A link's counters are those of its socket, of 32 bits where they count packets.
+links(#s{links = Old, known = Known} = S) ->
+    Hidden = nodes(hidden),
+    Reasons = maps:get(reasons, Known, #{}),
+    Now = erlang:system_time(second),
+    Rows = [begin
+        {Port, Base, Raw, Since} = case Old of
+            #{Node := {Ctrl, P, B, R, At}} -> {P, B, R, At};
+            _ -> {socket(Ctrl), {0, 0}, {0, 0}, Now}
+        end,
+        {In, InB, Out, OutB, Pending} = counts(Port),
+        {{B1, B2}, {N1, N2}} = {unwrap(element(1, Raw), In), unwrap(element(2, Raw), Out)},
+        New = {element(1, Base) + B1, element(2, Base) + B2},
+        {Why, Age} = maps:get(Node, Reasons, {[], Now - Since}),
+        L = #{node => Node, type => case lists:member(Node, Hidden) of true -> hidden; false -> visible end,
+              in_msgs => In + element(1, New), in_bytes => InB, out_msgs => Out + element(2, New), out_bytes => OutB,
+              pending => Pending, reasons => Why, since_s => Age},
+        {case Port of unknown -> L#{counts => unknown}; _ -> L end, {Node, {Ctrl, Port, New, {N1, N2}, Since}}}
+    end || {Node, Ctrl} <- erlang:system_info(dist_ctrl)],
+    {[L || {L, _} <- Rows], S#s{links = maps:from_list([K || {_, K} <- Rows])}}.
+
+counts(unknown) -> {0, 0, 0, 0, 0};
+counts(Port) ->
+    case inet:getstat(Port, ?STAT) of
+        {ok, L} -> list_to_tuple([proplists:get_value(K, L, 0) || K <- ?STAT]);
+        {error, _} -> {0, 0, 0, 0, 0}
+    end.
+
+-doc false.
+-spec unwrap(non_neg_integer(), non_neg_integer()) -> {non_neg_integer(), non_neg_integer()}.
+unwrap(Before, Now) when Now < Before -> {1 bsl 32, Now};
+unwrap(_, Now) -> {0, Now}.
+
+%% With TLS a process controls the link, and the socket belongs to one that it is linked to.
+socket(Port) when is_port(Port) -> Port;
+socket(Pid) ->
+    case [P || L <- linked(Pid), is_pid(L), P <- linked(L), is_port(P), erlang:port_info(P, name) =:= {name, "tcp_inet"}] of
+        [Port | _] -> Port;
+        [] -> unknown
+    end.
+
+linked(Pid) -> case process_info(Pid, links) of {links, L} -> L; undefined -> [] end.
+
+%% ---------------------------------------------------------------- facts
+
+facts(#s{sysmon = Sysmon, known = Known, links = Links}) ->
+    Live = maps:get(live, Known, #{}),
+    Groups = try apply(sderl_dir, named, []) of
+        Own -> [maps:merge(#{group => G, members => Ms, coordinator => Lead, names => 0}, maps:get(G, Live, #{})) || {G, _, _, Ms, Lead} <- lists:sort(Own)]
+    catch _:_ -> []
+    end,
+    #{otp => list_to_binary(erlang:system_info(otp_release)), erts => list_to_binary(erlang:system_info(version)),
+      cpu_topology => topology(erlang:system_info(cpu_topology)), system_monitor => sysmon_fact(Sysmon),
+      application => maps:get(sup, Known, undefined) =/= undefined, groups => Groups, known => maps:get(known, Known, []),
+      problems => maps:get(problems, Known, []), unknown_links => [atom_to_binary(N) || N := {_, unknown, _, _, _} <- Links]}.
+
+-doc false.
+-spec topology(term()) -> [map()].
+topology(undefined) ->
+    [#{scheduler => I, socket => 0, core => I - 1, thread => 0, bound => false} || I <- lists:seq(1, erlang:system_info(schedulers))];
+topology(Levels) ->
+    Bindings = tuple_to_list(erlang:system_info(scheduler_bindings)),
+    Logical = lists:enumerate(0, logical(Levels, #{})),
+    [begin
+        Bound = lists:nth(I, Bindings),
+        {_, {_, At}} = case is_integer(Bound) andalso lists:search(fun({_, {L, _}}) -> L =:= Bound end, Logical) of
+            {value, V} -> V;
+            false -> lists:nth(1 + (I - 1) rem length(Logical), Logical)
+        end,
+        #{scheduler => I, socket => maps:get(socket, At, 0), core => maps:get(core, At, 0), thread => maps:get(thread, At, 0), bound => is_integer(Bound)}
+     end || I <- lists:seq(1, erlang:system_info(schedulers))].
+
+logical({logical, Id}, At) -> [{Id, At}];
+logical(Levels, At) when is_list(Levels) ->
+    lists:append([begin
+        {Tag, Sub} = case L of {T, _Info, X} -> {T, X}; {T, X} -> {T, X} end,
+        case Tag of
+            processor -> logical(Sub, At#{socket => I});
+            core -> logical(Sub, At#{core => I});
+            thread -> logical(Sub, At#{thread => I});
+            logical -> [{Sub, At}];
+            _ -> logical(Sub, At)
+        end
+     end || {I, L} <- lists:enumerate(0, Levels)]).
+
+%% Asks the application, which may wait for its processes.
+-doc false.
+-spec slow(pid(), undefined | pid()) -> term().
+slow(Probe, Subscribed) ->
+    T = mono(),
+    Known = case whereis(sderl_sup) of
+        undefined -> #{sup => undefined, reasons => #{}, live => #{}, known => [], problems => []};
+        Sup ->
+            %% Its subscriptions end with it.
+            _ = Sup =:= Subscribed orelse apply(sderl_subs, subscribe, [all, Probe, [group]]),
+            maps:merge(#{sup => Sup}, maps:merge(info(apply(s_group, info, [])), reasons(apply(s_group, links, []))))
+    end,
+    Probe ! {slow, self(), mono() - T, Known}.
+
+info(Info) when is_list(Info) ->
+    Problems = [cut(P, 300) || P <- proplists:get_value(problems, Info, [])],
+    #{problems => case length(Problems) of
+          N when N > 50 -> lists:sublist(Problems, 50) ++ [text_of("and ~b more", [N - 50])];
+          _ -> Problems
+      end,
+      known => proplists:get_value(other_groups, Info, []),
+      live => #{G => maps:with([live, names, role], I) || #{group := G} = I <- proplists:get_value(groups, Info, []), G =/= undefined}};
+info({error, Why}) -> #{problems => [text_of("the application sderl does not answer: ~0tp", [Why])]}.
+
+reasons(Links) when is_list(Links) ->
+    Now = erlang:system_time(second),
+    #{reasons => #{N => {[cut(text(R), 100) || R <- lists:sublist(Rs, 20)], max(0, Now - Since)} || #{node := N, since := Since, reasons := Rs} <- Links}};
+reasons(_) -> #{}.
+
+%% ---------------------------------------------------------------- processes
+
+%% Looks at so many processes when it is asked to; a pass over all of them may take several slices.
+-doc false.
+-spec scanner(pid()) -> no_return().
+scanner(Probe) -> scanner(Probe, none, #{}, pass()).
+
+pass() -> #{began => mono(), looked => 0, seen => #{}, queue => [], memory => [], reds => []}.
+
+scanner(Probe, Iter0, Before, Pass0) ->
+    receive {scan, Budget, Top} ->
+        T = mono(),
+        Iter = case Iter0 of none -> iterator(); _ -> Iter0 end,
+        case look(Budget, Iter, Before, Top, Pass0) of
+            {more, Rest, Pass} ->
+                Probe ! {scanned, self(), mono() - T, #{procs_looked => maps:get(looked, Pass)}},
+                scanner(Probe, Rest, Before, Pass);
+            {done, #{looked := Looked, seen := Seen, began := Began} = Pass} ->
+                Rows = lists:usort([{P, Q, M, R} || K <- [queue, memory, reds], {_, {P, Q, M, R}} <- maps:get(K, Pass)]),
+                Probe ! {scanned, self(), mono() - T,
+                    #{top => [#{pid => text(P), name => name(P), initial => initial(P), queue => Q, memory => M, reds_per_s => R} || {P, Q, M, R} <- Rows],
+                      mq_max => lists:max([0 | [Q || {_, Q, _, _} <- Rows]]), procs_looked => Looked, top_age_s => (mono() - Began) div 1_000_000}},
+                scanner(Probe, none, Seen, pass())
+        end
+    end.
+
+%% OTP 28 has an iterator, before that there is a list.
+iterator() ->
+    case list_to_integer(erlang:system_info(otp_release)) >= 28 of
+        true -> {iterator, erlang:apply(erlang, processes_iterator, [])};
+        false -> {list, processes()}
+    end.
+
+next({list, [P | Ps]}) -> {P, {list, Ps}};
+next({list, []}) -> none;
+next({iterator, I}) -> case erlang:apply(erlang, processes_next, [I]) of none -> none; {P, Next} -> {P, {iterator, Next}} end.
+
+look(0, Iter, _, _, Pass) -> {more, Iter, Pass};
+look(Budget, Iter, Before, Top, Pass) ->
+    case next(Iter) of
+        none -> {done, Pass};
+        {Pid, Rest} ->
+            case process_info(Pid, [message_queue_len, memory, reductions]) of
+                undefined -> look(Budget - 1, Rest, Before, Top, Pass);
+                [{_, Q}, {_, M}, {_, R}] ->
+                    #{looked := N, seen := Seen, queue := Qs, memory := Ms, reds := Rs} = Pass,
+                    Now = mono(),
+                    Rate = case Before of #{Pid := {R0, T0}} when Now > T0 -> (R - R0) * 1_000_000 div (Now - T0); _ -> 0 end,
+                    Row = {Pid, Q, M, Rate},
+                    look(Budget - 1, Rest, Before, Top,
+                         Pass#{looked := N + 1, queue := top(Q, Row, Top, Qs), memory := top(M, Row, Top, Ms), reds := top(Rate, Row, Top, Rs),
+                               %% Rates of the first thousands of processes; of others there is none.
+                               seen := case N < 5000 of true -> Seen#{Pid => {R, Now}}; false -> Seen end})
+            end
+    end.
+
+%% The greatest few, the least first.
+-doc false.
+-spec top(number(), term(), pos_integer(), [{number(), term()}]) -> [{number(), term()}].
+top(0, _, _, List) -> List;
+top(Value, Row, Max, List) when length(List) < Max -> lists:sort([{Value, Row} | List]);
+top(Value, Row, _, [{Least, _} | Rest]) when Value > Least -> lists:sort([{Value, Row} | Rest]);
+top(_, _, _, List) -> List.
+
+name(Pid) ->
+    case process_info(Pid, registered_name) of
+        {_, Name} when is_atom(Name) -> cut(atom_to_binary(Name), 100);
+        _ -> case proc_lib:get_label(Pid) of undefined -> <<>>; Label -> cut(text(Label), 100) end
+    end.
+
+initial(Pid) ->
+    case process_info(Pid, [{dictionary, '$initial_call'}, initial_call]) of
+        [{_, {_, _, _} = MFA}, _] -> text(MFA);
+        [_, {_, MFA}] -> text(MFA);
+        undefined -> <<>>
+    end.
+
+%% ---------------------------------------------------------------- texts
+
+-doc "An id as everywhere in the monitoring: the text of a term, or of a node its name.".
+-spec id(term()) -> binary().
+id(Term) -> cut(io_lib:format("~0tp", [Term]), 255).
+
+text(MFA = {M, F, A}) when is_atom(M), is_atom(F), is_integer(A) -> cut(io_lib:format("~ts:~ts/~b", tuple_to_list(MFA)), 120);
+text(Term) -> cut(io_lib:format("~0tP", [Term, 20]), 200).
+
+text_of(Format, Args) -> cut(io_lib:format(Format, Args), 400).
+
+-doc "At most so many bytes of a text, as a binary, and no half character.".
+-spec cut(unicode:chardata(), pos_integer()) -> binary().
+cut(Text, Max) ->
+    case unicode:characters_to_binary(Text) of
+        Short when is_binary(Short), byte_size(Short) =< Max -> Short;
+        Long when is_binary(Long) ->
+            case unicode:characters_to_binary(binary:part(Long, 0, Max)) of
+                {incomplete, Whole, _} -> Whole;
+                Whole -> Whole
+            end;
+        _ -> <<"?">>
+    end.
