@@ -11,4 +11,6 @@
 start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init([]) -> {ok, {#{strategy => rest_for_one, intensity => 10, period => 60}, []}}.
+init([]) ->
+    Hub = #{id => sderl_mon_hub, start => {sderl_mon_hub, start_link, []}},
+    {ok, {#{strategy => rest_for_one, intensity => 10, period => 60}, [Hub]}}.

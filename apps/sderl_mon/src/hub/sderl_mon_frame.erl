@@ -1,0 +1,215 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_frame).
+-moduledoc """
+Frames: made of agents' updates, and merged into longer ones. Pure.
+
+Two ways to put numbers together, not to be confused:
+
+- **Beside each other** (`combine/2`): what several agents saw in one interval. Nodes and links are
+  joined, kinds and groups are summed. A link that both its ends' agents report counts once, as its
+  sender saw it.
+- **One after the other** (`add/2`, `merge/1`): rates are means weighted by span, so that rate times
+  span, the total, is kept; queues (`sderl_mon_types:peak/1`) keep their highest value; losses are
+  summed. A link that a frame does not have was silent, and counts as 0; a node that a frame does not
+  have was not seen, and its means are over the time in which it was.
+
+An `t:acc/0` holds totals, not means: adding is associative, and the order of the frames only decides
+which `t` and `epoch` come out, the greatest.
+""".
+
+-export([combine/2, cap/2]).
+-export([new/0, add/2, join/2, is_empty/1, span/1, frame/1, merge/1]).
+
+-export_type([acc/0, caps/0]).
+
+-doc "Most entries of a frame. What is above is left out and counted in `lost`.".
+-type caps() :: #{nodes := pos_integer(), links := pos_integer(), groups := pos_integer(), kinds := pos_integer()}.
+
+-type sums() :: #{atom() => {Weight :: number(), Sum :: number()} | {peak, number()}}.
+
+-opaque acc() :: #{
+    seq := non_neg_integer(),
+    t := integer(),
+    epoch := integer(),
+    span := non_neg_integer(),
+    nodes := #{sderl_mon_types:id() => sums()},
+    links := #{sderl_mon_types:link() => {number(), number()}},
+    kinds := #{atom() => {number(), number()}},
+    groups := #{sderl_mon_types:id() => sums()},
+    lost := #{atom() => integer()}
+}.
+
+-doc """
+One interval's frame of the updates in it. `Base` has `seq`, `t`, `span_ms`, `epoch` and what the hub
+itself lost. An update is any map with some of `nodes`, `links`, `kinds`, `groups` and `lost`.
+""".
+-spec combine([map()], Base) -> sderl_mon_types:frame() when
+    Base :: #{seq := non_neg_integer(), t := integer(), span_ms := pos_integer(), epoch := integer(), lost := map()}.
+combine(Updates, #{lost := Lost} = Base) ->
+    Nodes = lists:foldl(fun(U, Acc) -> maps:merge(Acc, part(nodes, U)) end, #{}, Updates),
+    {Seen, Heard} = lists:foldl(fun sides/2, {#{}, #{}}, Updates),
+    Base#{
+        nodes => Nodes,
+        links => maps:merge(Heard, Seen),
+        kinds => total(kinds, fun plus/3, Updates),
+        groups => total(groups, fun group_plus/3, Updates),
+        lost => lists:foldl(fun(U, Acc) -> sum(part(lost, U), Acc) end, Lost, Updates)
+    }.
+
+%% Links as their sender saw them, and as their receiver did.
+sides(Update, {Seen, Heard}) ->
+    Own = part(nodes, Update),
+    {Out, In} = lists:partition(fun({{From, _To}, _Flow}) -> is_map_key(From, Own) end, maps:to_list(part(links, Update))),
+    {maps:merge(Seen, maps:from_list(Out)), maps:merge(Heard, maps:from_list(In))}.
+
+part(Key, Update) -> maps:get(Key, Update, #{}).
+
+total(Key, Plus, Updates) ->
+    lists:foldl(fun(U, Acc) -> maps:merge_with(Plus, Acc, part(Key, U)) end, #{}, Updates).
+
+plus(_Key, {M1, B1}, {M2, B2}) -> {M1 + M2, B1 + B2}.
+
+%% Two agents that watch members of one group: rates add up, the names are the same names.
+group_plus(_Group, Sample1, Sample2) ->
+    maps:merge_with(
+        fun
+            (names, A, B) -> max(A, B);
+            (Metric, A, B) -> case sderl_mon_types:peak(Metric) of true -> max(A, B); false -> A + B end
+        end,
+        Sample1,
+        Sample2
+    ).
+
+sum(A, B) -> maps:merge_with(fun(_Key, X, Y) -> X + Y end, A, B).
+
+-doc """
+Cuts a frame to `Caps`: of links those with most bytes stay, of the others the first by name. What
+was cut is counted in `lost` as `links_cut`, `nodes_cut`, `groups_cut` and `kinds_cut`.
+""".
+-spec cap(sderl_mon_types:frame(), caps()) -> sderl_mon_types:frame().
+cap(Frame, #{links := MostLinks} = Caps) ->
+    #{links := Links} = Frame,
+    Links1 = first(Links, MostLinks, fun({_Link, {Msgs, Bytes}}) -> {-Bytes, -Msgs} end),
+    Frame1 = cut(links, links_cut, Links1, Frame),
+    lists:foldl(
+        fun({Key, Lost}, Acc) ->
+            #{Key := All} = Acc,
+            cut(Key, Lost, first(All, maps:get(Key, Caps), fun({Id, _Value}) -> Id end), Acc)
+        end,
+        Frame1,
+        [{nodes, nodes_cut}, {groups, groups_cut}, {kinds, kinds_cut}]
+    ).
+
+first(Map, Most, _Rank) when map_size(Map) =< Most -> Map;
+first(Map, Most, Rank) ->
+    Ranked = lists:sort([{Rank(Entry), Entry} || Entry <- maps:to_list(Map)]),
+    maps:from_list([Entry || {_Rank, Entry} <- lists:sublist(Ranked, Most)]).
+
+cut(Key, LostKey, Kept, #{lost := Lost} = Frame) ->
+    #{Key := All} = Frame,
+    case map_size(All) - map_size(Kept) of
+        0 -> Frame;
+        N -> Frame#{Key := Kept, lost := sum(#{LostKey => N}, Lost)}
+    end.
+
+-doc "Nothing yet.".
+-spec new() -> acc().
+new() ->
+    #{seq => 0, t => 0, epoch => 0, span => 0, nodes => #{}, links => #{}, kinds => #{}, groups => #{}, lost => #{}}.
+
+-doc "Whether nothing was added.".
+-spec is_empty(acc()) -> boolean().
+is_empty(#{span := Span}) -> Span =:= 0.
+
+-doc "Milliseconds added.".
+-spec span(acc()) -> non_neg_integer().
+span(#{span := Span}) -> Span.
+
+-doc "Adds a frame.".
+-spec add(sderl_mon_types:frame(), acc()) -> acc().
+add(Frame, Acc) -> join(Acc, acc(Frame)).
+
+acc(#{seq := Seq, t := T, epoch := Epoch, span_ms := Span} = Frame) ->
+    #{nodes := Nodes, links := Links, kinds := Kinds, groups := Groups, lost := Lost} = Frame,
+    S = Span / 1000,
+    #{
+        seq => Seq,
+        t => T,
+        epoch => Epoch,
+        span => Span,
+        nodes => #{Id => sums(Sample, Span) || Id := Sample <- Nodes},
+        links => #{Link => {Msgs * S, Bytes * S} || Link := {Msgs, Bytes} <- Links},
+        kinds => #{Kind => {Msgs * S, Bytes * S} || Kind := {Msgs, Bytes} <- Kinds},
+        groups => #{Id => sums(Sample, Span) || Id := Sample <- Groups},
+        lost => Lost
+    }.
+
+sums(Sample, Span) ->
+    maps:map(
+        fun(Metric, Value) ->
+            case sderl_mon_types:peak(Metric) of
+                true -> {peak, Value};
+                false -> {Span, Value * Span}
+            end
+        end,
+        Sample
+    ).
+
+-doc "Adds what two sums hold. Associative.".
+-spec join(acc(), acc()) -> acc().
+join(A, B) ->
+    #{seq := Seq1, t := T1, epoch := E1, span := S1, nodes := N1, links := L1, kinds := K1, groups := G1, lost := X1} = A,
+    #{seq := Seq2, t := T2, epoch := E2, span := S2, nodes := N2, links := L2, kinds := K2, groups := G2, lost := X2} = B,
+    #{
+        seq => max(Seq1, Seq2),
+        t => max(T1, T2),
+        epoch => max(E1, E2),
+        span => S1 + S2,
+        nodes => maps:merge_with(fun join_sums/3, N1, N2),
+        links => maps:merge_with(fun plus/3, L1, L2),
+        kinds => maps:merge_with(fun plus/3, K1, K2),
+        groups => maps:merge_with(fun join_sums/3, G1, G2),
+        lost => sum(X1, X2)
+    }.
+
+join_sums(_Id, A, B) ->
+    maps:merge_with(
+        fun
+            (_Metric, {peak, X}, {peak, Y}) -> {peak, max(X, Y)};
+            (_Metric, {W1, S1}, {W2, S2}) -> {W1 + W2, S1 + S2}
+        end,
+        A,
+        B
+    ).
+
+-doc "The frame of what was added; at least one frame must have been.".
+-spec frame(acc()) -> sderl_mon_types:frame().
+frame(#{seq := Seq, t := T, epoch := Epoch, span := Span} = Acc) when Span > 0 ->
+    #{nodes := Nodes, links := Links, kinds := Kinds, groups := Groups, lost := Lost} = Acc,
+    S = Span / 1000,
+    #{
+        seq => Seq,
+        t => T,
+        span_ms => Span,
+        epoch => Epoch,
+        nodes => #{Id => means(Sums) || Id := Sums <- Nodes},
+        links => #{Link => {Msgs / S, Bytes / S} || Link := {Msgs, Bytes} <- Links},
+        kinds => #{Kind => {Msgs / S, Bytes / S} || Kind := {Msgs, Bytes} <- Kinds},
+        groups => #{Id => means(Sums) || Id := Sums <- Groups},
+        lost => Lost
+    }.
+
+means(Sums) ->
+    maps:map(
+        fun
+            (_Metric, {peak, Value}) -> Value;
+            (_Metric, {Weight, Sum}) -> Sum / Weight
+        end,
+        Sums
+    ).
+
+-doc "One frame of several, in any order; none of none.".
+-spec merge([sderl_mon_types:frame()]) -> {ok, sderl_mon_types:frame()} | none.
+merge([]) -> none;
+merge([Frame]) -> {ok, Frame};
+merge(Frames) -> {ok, frame(lists:foldl(fun add/2, new(), Frames))}.

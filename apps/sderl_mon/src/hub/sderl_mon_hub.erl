@@ -1,0 +1,506 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_hub).
+-moduledoc """
+The hub of a monitoring node: puts the agents' updates together, one frame each interval, keeps the
+history, and tells subscribers.
+
+Each monitoring node has a hub, registered under this module's name, and each hub gets everything,
+so that a death of one loses nothing. Agents and the master send with `update/2` and `topology/2`,
+which never wait. What is not an update, or of another version, or of an agent that was deposed, is
+counted (`info/0`, and `lost` of the next frame) and ignored.
+
+Questions about the past take a `t:sderl_mon_types:source/0`: `live`, or the process of an opened
+recording (`m:sderl_mon_replay`). The hub hands over its history, which is packed, and the caller
+does the work of answering: a slow question delays nobody else.
+
+## Messages to subscribers
+
+`{sderl_mon, topology, T}`, `{sderl_mon, frame, F}`, `{sderl_mon, events, [E]}`, `{sderl_mon, findings, [F]}`,
+after `watch/1` also `{sderl_mon, detail, NodeId, D}`. To a subscriber with more than 100 messages in
+its queue nothing is sent; when it has caught up, `{sderl_mon, missed, N}` tells how many frames it
+missed, followed by the present topology and findings.
+
+## Bounds
+
+20,000 links, 2,000 nodes, 1,000 groups and 64 kinds a frame (what is cut is counted), 5,000 events,
+1,000 subscribers, and the history's (`m:sderl_mon_history`).
+""".
+
+-behaviour(gen_server).
+
+-export([start_link/0, start_link/1]).
+-export([update/2, topology/2]).
+-export([subscribe/0, unsubscribe/0, watch/1, unwatch/1]).
+-export([range/1, at/2, series/5, events/2, traffic/2, detail/1, info/0, now_topology/0, watched/0]).
+-export([configure/1, feed/0, findings/2]).
+
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-export_type([ref/0, snapshot/0]).
+
+-doc "A hub: of this node, or `{sderl_mon_hub, Node}`.".
+-type ref() :: pid() | atom() | {atom(), node()}.
+
+-doc "What a new subscriber gets.".
+-type snapshot() :: #{
+    topology := sderl_mon_types:topology(),
+    frame := sderl_mon_types:frame() | none,
+    findings := [sderl_mon_types:finding()],
+    events := [sderl_mon_types:event()],
+    range := {sderl_mon_types:t(), sderl_mon_types:t()},
+    mode := live | synthetic,
+    interval_ms := pos_integer()
+}.
+
+-define(INTERVAL_MS, 1_000).
+-define(FINDINGS_MS, 5_000).
+-define(CAPS, #{links => 20_000, nodes => 2_000, groups => 1_000, kinds => 64}).
+-define(EVENTS, 5_000).
+-define(FIRST_EVENTS, 200).
+-define(SUBSCRIBERS, 1_000).
+-define(SLOW, 100).
+%% An agent that is silent for so many intervals is held to be gone; until then its last word counts.
+-define(HELD, 3).
+-define(RECENT, 60).
+
+-doc "Starts the hub of this node.".
+-spec start_link() -> gen_server:start_ret().
+start_link() -> start_link(#{}).
+
+-doc "Starts the hub of this node with options of `configure/1`.".
+-spec start_link(map()) -> gen_server:start_ret().
+start_link(Opts) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Opts, []).
+
+-doc "An agent's word; a cast.".
+-spec update(ref(), sderl_mon_types:update()) -> ok.
+update(Hub, Update) -> gen_server:cast(Hub, {sderl_mon_update, 1, Update}).
+
+-doc "The master's word on who there is; a cast.".
+-spec topology(ref(), sderl_mon_types:topology()) -> ok.
+topology(Hub, Topology) -> gen_server:cast(Hub, {sderl_mon_topology, 1, Topology}).
+
+-doc "Findings of another source than this hub's own checks; a cast. Used by the synthetic feed.".
+-spec findings(ref(), [sderl_mon_types:finding()]) -> ok.
+findings(Hub, Findings) -> gen_server:cast(Hub, {sderl_mon_findings, 1, Findings}).
+
+-doc """
+Makes the calling process the only feed of this hub, as long as it lives: the history begins anew, and
+what agents and masters send is ignored. Errors: `busy` when another process is the feed.
+""".
+-spec feed() -> ok | {error, busy}.
+feed() -> gen_server:call(?MODULE, {feed, self()}).
+
+-doc "Subscribes the calling process of this node. Errors: `too_many`.".
+-spec subscribe() -> {ok, snapshot()} | {error, too_many}.
+subscribe() -> gen_server:call(?MODULE, {subscribe, self()}).
+
+-doc "Ends the subscription of the calling process.".
+-spec unsubscribe() -> ok.
+unsubscribe() -> gen_server:call(?MODULE, {unsubscribe, self()}).
+
+-doc "Asks for the details of a node, as they come. Errors: `not_subscribed`.".
+-spec watch(sderl_mon_types:id()) -> ok | {error, not_subscribed}.
+watch(Node) when is_binary(Node) -> gen_server:call(?MODULE, {watch, self(), Node}).
+
+-doc "Ends `watch/1`.".
+-spec unwatch(sderl_mon_types:id()) -> ok | {error, not_subscribed}.
+unwatch(Node) when is_binary(Node) -> gen_server:call(?MODULE, {unwatch, self(), Node}).
+
+-doc "The nodes that some subscriber watches.".
+-spec watched() -> [sderl_mon_types:id()].
+watched() -> gen_server:call(?MODULE, watched).
+
+-doc "From when to when there are frames; `{0, 0}` for none.".
+-spec range(sderl_mon_types:source()) -> {sderl_mon_types:t(), sderl_mon_types:t()}.
+range(live) -> sderl_mon_history:range(history());
+range(Replay) -> gen_server:call(Replay, range).
+
+-doc "What was at a time: the last frame at or before it, with the topology and the findings of then.".
+-spec at(sderl_mon_types:source(), sderl_mon_types:t()) ->
+    {ok, #{topology := sderl_mon_types:topology(), frame := sderl_mon_types:frame(), findings := [sderl_mon_types:finding()]}}
+    | {error, none}.
+at(live, T) -> sderl_mon_history:at(T, history());
+at(Replay, T) -> gen_server:call(Replay, {at, T}).
+
+-doc "Numbers over time: at most `Points` (2 to 2,000) values a column, each the mean of its share of the time, queues the highest.".
+-spec series(sderl_mon_types:source(), sderl_mon_types:what(), sderl_mon_types:t(), sderl_mon_types:t(), pos_integer()) ->
+    {ok, sderl_mon_types:series()} | {error, none}.
+series(live, What, From, To, Points) -> sderl_mon_query:series(sderl_mon_history:store(history()), What, From, To, Points);
+series(Replay, What, From, To, Points) -> gen_server:call(Replay, {series, What, From, To, Points}, 30_000).
+
+-doc "Events, newest first.".
+-spec events(sderl_mon_types:source(), sderl_mon_types:event_filter()) -> {ok, [sderl_mon_types:event()]}.
+events(live, Filter) -> {ok, sderl_mon_query:events(gen_server:call(?MODULE, events), Filter)};
+events(Replay, Filter) -> gen_server:call(Replay, {events, Filter}).
+
+-doc "A traffic table, most messages first. Errors: `none` when there are no frames in the window.".
+-spec traffic(sderl_mon_types:source(), sderl_mon_types:traffic_opts()) ->
+    {ok, [sderl_mon_types:traffic_row()]} | {error, none}.
+traffic(live, Opts) -> sderl_mon_query:traffic(sderl_mon_history:store(history()), Opts);
+traffic(Replay, Opts) -> gen_server:call(Replay, {traffic, Opts}, 30_000).
+
+-doc "The latest details of a node. Errors: `none`.".
+-spec detail(sderl_mon_types:id()) -> {ok, sderl_mon_types:detail()} | {error, none}.
+detail(Node) -> gen_server:call(?MODULE, {detail, Node}).
+
+-doc "The latest topology.".
+-spec now_topology() -> sderl_mon_types:topology().
+now_topology() -> gen_server:call(?MODULE, now_topology).
+
+-doc """
+The hub about itself: `mode`, `interval_ms`, `frames`, `seq`, `subscribers`, `events`, `memory` (bytes, of
+the process with its history), `history`, `lost` (since the start, by reason) and `agents`.
+""".
+-spec info() -> map().
+info() -> gen_server:call(?MODULE, info).
+
+-doc """
+Changes options while the hub runs: `interval_ms` (100 to 60,000), `history` (`m:sderl_mon_history`; begins
+anew), `thresholds` of the findings. Unknown keys are ignored, wrong values refused.
+""".
+-spec configure(map()) -> ok | {error, {bad_option, atom(), term()}}.
+configure(Opts) when is_map(Opts) -> gen_server:call(?MODULE, {configure, Opts}).
+
+history() -> gen_server:call(?MODULE, history).
+
+%% Server
+
+-doc false.
+init(Opts) ->
+    State = #{
+        interval_ms => ?INTERVAL_MS,
+        history_opts => #{},
+        thresholds => #{},
+        mode => live,
+        feed => none,
+        subscribers => #{},
+        total_lost => #{}
+    },
+    case configured(Opts, State) of
+        {ok, State1} ->
+            Now = now_ms(),
+            State2 = anew(State1),
+            {ok, tick_later(State2#{next => erlang:monotonic_time(millisecond), findings_at => Now})};
+        {error, Reason} ->
+            {stop, Reason}
+    end.
+
+%% What is forgotten when the feed changes.
+anew(#{history_opts := Opts} = State) ->
+    State#{
+        topology => #{epoch => 0, t => now_ms(), nodes => #{}, groups => #{}, monitors => []},
+        topology_new => false,
+        seq => 0,
+        frame => none,
+        last_t => now_ms(),
+        recent => [],
+        history => sderl_mon_history:new(Opts),
+        agents => #{},
+        details => #{},
+        events => {0, 0, queue:new()},
+        new_events => [],
+        lost => #{},
+        findings => [],
+        findings_state => undefined,
+        findings_given => false
+    }.
+
+configured(Opts, State) ->
+    maps:fold(
+        fun
+            (_Key, _Value, {error, _} = Error) -> Error;
+            (Key, Value, {ok, Acc}) -> option(Key, Value, Acc)
+        end,
+        {ok, State},
+        Opts
+    ).
+
+option(interval_ms, Ms, State) when is_integer(Ms), Ms >= 100, Ms =< 60_000 -> {ok, State#{interval_ms := Ms}};
+option(interval_ms, Ms, _State) -> {error, {bad_option, interval_ms, Ms}};
+option(history, Opts, State) when is_map(Opts) -> {ok, State#{history_opts := Opts}};
+option(history, Opts, _State) -> {error, {bad_option, history, Opts}};
+option(thresholds, Map, State) when is_map(Map) -> {ok, State#{thresholds := Map}};
+option(thresholds, Map, _State) -> {error, {bad_option, thresholds, Map}};
+option(_Other, _Value, State) -> {ok, State}.
+
+-doc false.
+handle_call({subscribe, Pid}, _From, #{subscribers := Subs} = State) ->
+    case Subs of
+        #{Pid := _} -> {reply, {ok, snapshot(State)}, State};
+        #{} when map_size(Subs) >= ?SUBSCRIBERS; node(Pid) =/= node() -> {reply, {error, too_many}, State};
+        #{} ->
+            Sub = #{monitor => monitor(process, Pid), missed => none, watches => #{}},
+            {reply, {ok, snapshot(State)}, State#{subscribers := Subs#{Pid => Sub}}}
+    end;
+handle_call({unsubscribe, Pid}, _From, State) ->
+    {reply, ok, drop(Pid, State)};
+handle_call({watch, Pid, Node}, _From, #{subscribers := Subs, details := Details} = State) ->
+    case Subs of
+        #{Pid := #{watches := Watches} = Sub} ->
+            %% The latest at once: a page that opens need not wait.
+            _ = [Pid ! {sderl_mon, detail, Node, Detail} || #{Node := Detail} <- [Details]],
+            {reply, ok, State#{subscribers := Subs#{Pid := Sub#{watches := Watches#{Node => true}}}}};
+        #{} ->
+            {reply, {error, not_subscribed}, State}
+    end;
+handle_call({unwatch, Pid, Node}, _From, #{subscribers := Subs} = State) ->
+    case Subs of
+        #{Pid := #{watches := Watches} = Sub} ->
+            {reply, ok, State#{subscribers := Subs#{Pid := Sub#{watches := maps:remove(Node, Watches)}}}};
+        #{} ->
+            {reply, {error, not_subscribed}, State}
+    end;
+handle_call(watched, _From, #{subscribers := Subs} = State) ->
+    {reply, lists:usort(lists:append([maps:keys(W) || #{watches := W} <- maps:values(Subs)])), State};
+handle_call(history, _From, #{history := History} = State) ->
+    {reply, History, State};
+handle_call(events, _From, #{events := {_Next, _N, Events}} = State) ->
+    {reply, queue:to_list(Events), State};
+handle_call({detail, Node}, _From, #{details := Details} = State) ->
+    case Details of
+        #{Node := Detail} -> {reply, {ok, Detail}, State};
+        #{} -> {reply, {error, none}, State}
+    end;
+handle_call(now_topology, _From, #{topology := Topology} = State) ->
+    {reply, Topology, State};
+handle_call(info, _From, State) ->
+    {reply, about(State), State};
+handle_call({configure, Opts}, _From, State) ->
+    case configured(Opts, State) of
+        {ok, #{history_opts := New} = State1} when is_map_key(history, Opts) ->
+            {reply, ok, State1#{history := sderl_mon_history:new(New)}};
+        {ok, State1} ->
+            {reply, ok, State1};
+        {error, _} = Error ->
+            {reply, Error, State}
+    end;
+handle_call({feed, Pid}, _From, #{feed := none} = State) ->
+    {reply, ok, tell_all((anew(State))#{mode := synthetic, feed := {Pid, monitor(process, Pid)}})};
+handle_call({feed, Pid}, _From, #{feed := {Pid, _}} = State) ->
+    {reply, ok, State};
+handle_call({feed, _Pid}, _From, State) ->
+    {reply, {error, busy}, State}.
+
+-doc false.
+handle_cast({sderl_mon_feed, Pid, Msg}, #{feed := {Pid, _}} = State) -> {noreply, told(Msg, State)};
+handle_cast({sderl_mon_feed, _Pid, _Msg}, State) -> {noreply, State};
+handle_cast(_Msg, #{feed := {_, _}} = State) -> {noreply, State};
+handle_cast(Msg, State) -> {noreply, told(Msg, State)}.
+
+told({sderl_mon_update, 1, Update}, State) ->
+    case sderl_mon_clean:update(Update) of
+        {ok, Good, Bad} -> updated(Good, lose(update_entries, Bad, State));
+        {error, not_an_update} -> lose(updates_malformed, 1, State)
+    end;
+told({sderl_mon_topology, 1, Topology}, #{topology := #{epoch := Epoch, t := T}} = State) ->
+    case sderl_mon_clean:topology(Topology) of
+        {ok, #{epoch := New, t := NewT}} when New < Epoch, NewT =< T -> lose(topologies_stale, 1, State);
+        {ok, Good} -> tell_topology(State#{topology := Good, topology_new := true});
+        {error, not_a_topology} -> lose(topologies_malformed, 1, State)
+    end;
+told({sderl_mon_findings, 1, Findings}, State) when is_list(Findings) ->
+    found(Findings, State#{findings_given := true});
+told({Tag, Version, _Body}, State) when is_atom(Tag), is_integer(Version) ->
+    lose(other_version, 1, State);
+told(_Other, State) ->
+    lose(updates_malformed, 1, State).
+
+-doc false.
+handle_info(tick, State) ->
+    {noreply, tick_later(tick(State))};
+handle_info({'DOWN', Ref, process, _Pid, _Reason}, #{feed := {_Feed, Ref}} = State) ->
+    {noreply, tell_all((anew(State))#{mode := live, feed := none})};
+handle_info({'DOWN', _Ref, process, Pid, _Reason}, State) ->
+    {noreply, drop(Pid, State)};
+handle_info(_Other, State) ->
+    {noreply, lose(updates_malformed, 1, State)}.
+
+drop(Pid, #{subscribers := Subs} = State) ->
+    case maps:take(Pid, Subs) of
+        {#{monitor := Ref}, Subs1} ->
+            true = demonitor(Ref, [flush]),
+            State#{subscribers := Subs1};
+        error ->
+            State
+    end.
+
+lose(_Key, 0, State) -> State;
+lose(Key, N, #{lost := Lost, total_lost := Total} = State) ->
+    Plus = fun(Count) -> Count + N end,
+    State#{lost := maps:update_with(Key, Plus, N, Lost), total_lost := maps:update_with(Key, Plus, N, Total)}.
+
+snapshot(#{topology := Topology, frame := Frame, findings := Findings, history := History} = State) ->
+    #{events := {_Next, _N, Events}, mode := Mode, interval_ms := Interval} = State,
+    #{
+        topology => Topology,
+        frame => Frame,
+        findings => Findings,
+        events => lists:sublist(lists:reverse(queue:to_list(Events)), ?FIRST_EVENTS),
+        range => sderl_mon_history:range(History),
+        mode => Mode,
+        interval_ms => Interval
+    }.
+
+about(#{history := History, subscribers := Subs, events := {_Next, Events, _Queue}, agents := Agents} = State) ->
+    [{memory, Memory}, {binary, Binaries}] = process_info(self(), [memory, binary]),
+    (maps:with([mode, interval_ms, seq], State))#{
+        memory => Memory + lists:sum([Size || {_Id, Size, _Refs} <- lists:usort(Binaries)]),
+        history => sderl_mon_history:info(History),
+        subscribers => map_size(Subs),
+        events => Events,
+        agents => map_size(Agents),
+        lost => maps:get(total_lost, State)
+    }.
+
+%% Updates
+
+updated(#{agent := {Scope, Term}} = Update, #{agents := Agents} = State) ->
+    case Agents of
+        #{Scope := #{term := Known}} when Term < Known -> lose(updates_stale, 1, State);
+        #{Scope := #{term := Term, fresh := Fresh} = Agent} -> take(Update, Agent#{fresh := [Update | Fresh]}, State);
+        #{} -> take(Update, #{term => Term, fresh => [Update], held => none, age => 0}, State)
+    end.
+
+take(#{agent := {Scope, _}, details := New, events := Events} = Update, Agent, State) ->
+    #{agents := Agents, details := Details} = State,
+    State1 = State#{agents := Agents#{Scope => slim(Agent)}, details := maps:merge(Details, New)},
+    tell_details(New, tell_events(Events, count_lost(Update, State1))).
+
+%% Details and events are dealt with at once; what waits for the tick is numbers.
+slim(#{fresh := [Update | Fresh]} = Agent) -> Agent#{fresh := [maps:without([details, events], Update) | Fresh]}.
+
+count_lost(#{lost := Lost}, #{total_lost := Total} = State) ->
+    State#{total_lost := maps:merge_with(fun(_Key, A, B) -> A + B end, Total, Lost)}.
+
+%% Ticks
+
+tick_later(#{interval_ms := Interval, next := Next} = State) ->
+    Now = erlang:monotonic_time(millisecond),
+    %% On a grid of intervals; one that was missed is left out.
+    At = case Next + Interval of Due when Due > Now -> Due; _Late -> Now + Interval end,
+    _ = erlang:send_after(At, self(), tick, [{abs, true}]),
+    State#{next := At}.
+
+tick(#{seq := Seq, last_t := Last, topology := #{epoch := Epoch} = Topology, lost := Lost, agents := Agents} = State) ->
+    Now = now_ms(),
+    %% A wall clock that was set back must not give a frame of no length.
+    Span = max(1, Now - Last),
+    {Updates, Agents1} = fresh(Agents),
+    Base = #{seq => Seq + 1, t => Now, span_ms => Span, epoch => Epoch, lost => Lost},
+    Frame = sderl_mon_frame:cap(sderl_mon_frame:combine(Updates, Base), ?CAPS),
+    #{history := History, recent := Recent} = State,
+    History1 = sderl_mon_history:frame(Frame, with_topology(State, Topology, History)),
+    State1 = State#{
+        seq := Seq + 1,
+        last_t := Now,
+        frame := Frame,
+        agents := Agents1,
+        lost := #{},
+        topology_new := false,
+        history := History1,
+        recent := lists:sublist([Frame | Recent], ?RECENT),
+        details := maps:with(maps:keys(maps:get(nodes, Topology)), maps:get(details, State))
+    },
+    check(Now, tell({sderl_mon, frame, Frame}, State1)).
+
+with_topology(#{topology_new := true}, Topology, History) -> sderl_mon_history:topology(Topology, History);
+with_topology(_State, _Topology, History) -> History.
+
+%% Several updates of one agent in an interval follow each other; of one that sent none its last
+%% word holds for a while, since its interval and ours are never quite in step.
+fresh(Agents) ->
+    maps:fold(
+        fun(Scope, #{fresh := Fresh, held := Held, age := Age} = Agent, {Updates, Acc}) ->
+            case {Fresh, Held} of
+                {[_ | _], _} ->
+                    Update = merged(Fresh),
+                    Agent1 = Agent#{fresh := [], held := maps:remove(lost, Update), age := 0},
+                    {[Update | Updates], Acc#{Scope => Agent1}};
+                {[], #{}} when Age < ?HELD ->
+                    {[Held | Updates], Acc#{Scope => Agent#{age := Age + 1}}};
+                {[], _} when Age < 100 * ?HELD ->
+                    {Updates, Acc#{Scope => Agent#{held := none, age := Age + 1}}};
+                {[], _} ->
+                    {Updates, Acc}
+            end
+        end,
+        {[], #{}},
+        Agents
+    ).
+
+merged([Update]) -> Update;
+merged(Updates) ->
+    {ok, Frame} = sderl_mon_frame:merge([maps:merge(#{seq => 0, epoch => 0}, U) || U <- Updates]),
+    Frame.
+
+%% Findings
+
+check(Now, #{findings_given := false, findings_at := At} = State) when Now - At >= ?FINDINGS_MS; Now < At ->
+    #{topology := Topology, recent := Recent, details := Details, findings_state := Known} = State,
+    State1 = State#{findings_at := Now},
+    case code:ensure_loaded(sderl_mon_findings) of
+        {module, Findings} -> checked(Findings, Topology, Recent, Details, Known, State1);
+        {error, _} -> State1
+    end;
+check(_Now, State) ->
+    State.
+
+checked(Module, Topology, Recent, Details, Known, State) ->
+    try Module:check(Topology, Recent, Details, Known) of
+        {Findings, Known1} -> found(Findings, State#{findings_state := Known1})
+    catch
+        _Class:_Reason:_Stack -> lose(findings_failed, 1, State)
+    end.
+
+found(Findings, #{findings := Findings} = State) -> State;
+found(Findings, #{history := History} = State) ->
+    State1 = State#{findings := Findings, history := sderl_mon_history:findings({now_ms(), Findings}, History)},
+    tell({sderl_mon, findings, Findings}, State1).
+
+%% Telling
+
+tell_all(#{findings := Findings} = State) ->
+    tell({sderl_mon, findings, Findings}, tell_topology(State)).
+
+tell_topology(#{topology := Topology} = State) -> tell({sderl_mon, topology, Topology}, State).
+
+tell_details(New, #{subscribers := Subs} = State) when map_size(New) =:= 0; map_size(Subs) =:= 0 -> State;
+tell_details(New, #{subscribers := Subs} = State) ->
+    _ = [
+        Pid ! {sderl_mon, detail, Node, Detail}
+     || Pid := #{watches := Watches, missed := none} <- Subs, Node := _ <- Watches, #{Node := Detail} <- [New]
+    ],
+    State.
+
+tell_events([], State) -> State;
+tell_events(New, #{events := {Next, N, Events}} = State) ->
+    {Numbered, Last} = lists:mapfoldl(fun(E, Id) -> {E#{id => Id + 1}, Id + 1} end, Next, New),
+    Kept = lists:foldl(fun queue:in/2, Events, Numbered),
+    N1 = N + length(New),
+    tell({sderl_mon, events, Numbered}, State#{events := bound(Last, N1, Kept)}).
+
+bound(Last, N, Events) when N > ?EVENTS -> bound(Last, N - 1, queue:drop(Events));
+bound(Last, N, Events) -> {Last, N, Events}.
+
+tell(Message, #{subscribers := Subs} = State) ->
+    State#{subscribers := maps:map(fun(Pid, Sub) -> tell_one(Pid, Message, Sub, State) end, Subs)}.
+
+tell_one(Pid, Message, #{missed := Missed} = Sub, State) ->
+    case process_info(Pid, message_queue_len) of
+        {message_queue_len, N} when N > ?SLOW; is_integer(Missed), N > ?SLOW div 2 ->
+            Sub#{missed := missed(Message, Missed)};
+        {message_queue_len, _N} when is_integer(Missed) ->
+            #{topology := Topology, findings := Findings} = State,
+            _ = [Pid ! M || M <- [{sderl_mon, missed, Missed}, {sderl_mon, topology, Topology}, {sderl_mon, findings, Findings}, Message]],
+            Sub#{missed := none};
+        _InStepOrDead ->
+            Pid ! Message,
+            Sub
+    end.
+
+%% Behind, and by how many frames.
+missed(Message, none) -> missed(Message, 0);
+missed({sderl_mon, frame, _}, N) -> N + 1;
+missed(_Other, N) -> N.
+
+now_ms() -> erlang:system_time(millisecond).

@@ -1,0 +1,205 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_query).
+-moduledoc """
+Answers about the past, from frames: series, traffic tables, events. Pure; the hub and a replay bring
+the frames as a `t:sderl_mon_types:store/0`.
+""".
+
+-export([series/5, traffic/2, events/2]).
+
+-define(POINTS, 2_000).
+-define(WINDOW_S, 60).
+-define(LONGEST_S, 3_600).
+-define(EVENTS, 200).
+-define(MOST_EVENTS, 1_000).
+-define(ROWS, 5_000).
+
+-doc """
+At most `Points` values a column, each the mean over its share of the time (queues: the highest), at the
+time of its end; `null` where no frame is. Errors: `none` when there is no frame in the range at all.
+""".
+-spec series(sderl_mon_types:store(), sderl_mon_types:what(), sderl_mon_types:t(), sderl_mon_types:t(), pos_integer()) ->
+    {ok, sderl_mon_types:series()} | {error, none}.
+series(#{fold := Fold} = Store, What, From, To, Points) when From =< To ->
+    Values = values(What, Store),
+    case lists:reverse(Fold(From, To, fun(#{t := T, span_ms := Span} = F, Acc) -> [{T, Span, Values(F)} | Acc] end, [])) of
+        [] -> {error, none};
+        Rows -> {ok, columns(What, Rows, From, To, min(?POINTS, max(1, Points)))}
+    end;
+series(_Store, _What, _From, _To, _Points) ->
+    {error, none}.
+
+%% The values of a frame.
+values({node, Id, Metrics}, _Store) ->
+    fun(#{nodes := Nodes}) -> maps:with(Metrics, maps:get(Id, Nodes, #{})) end;
+values({link, From, To}, _Store) ->
+    fun(#{links := Links}) -> flow(maps:get({From, To}, Links, {0, 0})) end;
+values(total, _Store) ->
+    fun(#{links := Links}) -> flow(maps:fold(fun(_Link, {M, B}, {Ms, Bs}) -> {Ms + M, Bs + B} end, {0, 0}, Links)) end;
+values({group, Id}, Store) ->
+    Inside = share(group, {group, Id}, Store),
+    fun(#{groups := Groups} = Frame) -> maps:merge(maps:get(Id, Groups, #{}), Inside(Frame)) end;
+values({edge, Id, Id}, Store) ->
+    share(group, {group, Id}, Store);
+values({edge, From, To}, Store) ->
+    share(edge, {edge, From, To}, Store);
+values({gateway, Id}, Store) ->
+    share(gateway, {gateway, Id}, Store).
+
+share(By, Key, #{range := {_From, To}, topology := Topology}) ->
+    Places = case Topology(To) of {ok, Known} -> sderl_mon_traffic:places(Known); none -> #{} end,
+    fun(#{links := Links}) ->
+        flow(
+            maps:fold(
+                fun(Link, {M, B}, {Ms, Bs} = Acc) ->
+                    case lists:keyfind(Key, 1, sderl_mon_traffic:keys(By, Link, Places)) of
+                        {Key, Part} -> {Ms + M * Part, Bs + B * Part};
+                        false -> Acc
+                    end
+                end,
+                {0, 0},
+                Links
+            )
+        )
+    end.
+
+flow({Msgs, Bytes}) -> #{msgs_s => Msgs, bytes_s => Bytes}.
+
+columns(What, Rows, From, To, Points) ->
+    {First, FirstSpan, _} = hd(Rows),
+    Start = max(From, First - FirstSpan),
+    N = min(Points, length(Rows)),
+    Width = max(1, (max(To, First) - Start) / N),
+    Empty = #{},
+    Buckets = lists:foldl(fun(Row, Acc) -> bucket(Row, Start, Width, N, Acc) end, Empty, Rows),
+    Named = case What of {node, _Id, Metrics} -> Metrics; _ -> lists:usort([K || {_, _, V} <- Rows, K <- maps:keys(V)]) end,
+    #{
+        t => [Start + round(Width * (I + 1)) || I <- lists:seq(0, N - 1)],
+        columns => #{Name => [value(Name, maps:get(I, Buckets, #{})) || I <- lists:seq(0, N - 1)] || Name <- Named}
+    }.
+
+%% A frame counts in each bucket that its span overlaps, by how much it does.
+bucket({T, Span, Values}, Start, Width, N, Buckets) ->
+    Low = T - Span,
+    First = max(0, min(N - 1, floor((Low - Start) / Width))),
+    Last = max(0, min(N - 1, ceil((T - Start) / Width) - 1)),
+    lists:foldl(
+        fun(I, Acc) ->
+            From = Start + I * Width,
+            case min(T, From + Width) - max(Low, From) of
+                Weight when Weight > 0 ->
+                    Old = maps:get(I, Acc, #{}),
+                    Acc#{I => maps:fold(fun(K, V, A) -> A#{K => weigh(K, V, Weight, A)} end, Old, Values)};
+                _Outside ->
+                    Acc
+            end
+        end,
+        Buckets,
+        lists:seq(First, Last)
+    ).
+
+weigh(Key, Value, Weight, Old) ->
+    {W, Sum, Max} = maps:get(Key, Old, {0, 0, Value}),
+    {W + Weight, Sum + Value * Weight, max(Max, Value)}.
+
+value(Key, Bucket) ->
+    case Bucket of
+        #{Key := {W, Sum, Max}} -> case sderl_mon_types:peak(Key) of true -> Max; false -> Sum / W end;
+        #{} -> null
+    end.
+
+-doc """
+A table of the window that ends at `t`, rows with most messages first, at most `limit` (5,000). Errors:
+`none` when there are no frames in the window.
+""".
+-spec traffic(sderl_mon_types:store(), sderl_mon_types:traffic_opts()) ->
+    {ok, [sderl_mon_types:traffic_row()]} | {error, none}.
+traffic(#{fold := Fold, range := {_, Newest}, topology := Topology}, #{by := By} = Opts) ->
+    To = case maps:get(t, Opts, now) of now -> Newest; T -> min(T, Newest) end,
+    Window = 1000 * max(1, min(?LONGEST_S, maps:get(window_s, Opts, ?WINDOW_S))),
+    Places = case Topology(To) of {ok, Known} -> sderl_mon_traffic:places(Known); none -> #{} end,
+    case Fold(To - Window + 1, To, fun(Frame, Acc) -> count(By, Places, Frame, Acc) end, {0, 0, #{}}) of
+        {0, _Span, _Rows} ->
+            {error, none};
+        {Frames, Span, Rows} ->
+            Limit = max(1, min(?ROWS, maps:get(limit, Opts, ?ROWS))),
+            Table = [row(Key, Sums, Frames, Span, Places) || Key := Sums <- Rows],
+            Sorted = lists:sort(fun(#{msgs_s := A}, #{msgs_s := B}) -> A >= B end, Table),
+            {ok, lists:sublist(Sorted, Limit)}
+    end.
+
+count(By, Places, #{links := Links, span_ms := Span}, {Frames, Spans, Rows}) ->
+    %% First what this frame has for each row, then that into the window's sums.
+    Now = maps:fold(
+        fun(Link, {M, B}, Acc) ->
+            lists:foldl(
+                fun({Key, Part}, A) ->
+                    maps:update_with(Key, fun({Ms, Bs}) -> {Ms + M * Part, Bs + B * Part} end, {M * Part, B * Part}, A)
+                end,
+                Acc,
+                sderl_mon_traffic:keys(By, Link, Places)
+            )
+        end,
+        #{},
+        Links
+    ),
+    S = Span / 1000,
+    Rows1 = maps:fold(
+        fun(Key, {M, B}, Acc) ->
+            {Ms, Bs, Rates} = maps:get(Key, Acc, {0, 0, []}),
+            Acc#{Key => {Ms + M * S, Bs + B * S, [M | Rates]}}
+        end,
+        Rows,
+        Now
+    ),
+    {Frames + 1, Spans + Span, Rows1}.
+
+row(Key, {Msgs, Bytes, Rates}, Frames, Span, Places) ->
+    Sorted = list_to_tuple(lists:sort(Rates)),
+    Silent = Frames - tuple_size(Sorted),
+    Seconds = Span / 1000,
+    (name(Key, Places))#{
+        msgs_s => Msgs / Seconds,
+        bytes_s => Bytes / Seconds,
+        msgs => round(Msgs),
+        bytes => round(Bytes),
+        p50 => percentile(0.50, Sorted, Silent, Frames),
+        p95 => percentile(0.95, Sorted, Silent, Frames),
+        max => float(element(tuple_size(Sorted), Sorted))
+    }.
+
+%% The smallest rate that at least this share of the frames does not exceed; in the frames that do not
+%% have the row it was 0.
+percentile(Share, Sorted, Silent, Frames) ->
+    case max(1, ceil(Share * Frames)) - Silent of
+        N when N < 1 -> 0.0;
+        N -> float(element(N, Sorted))
+    end.
+
+name({group, Id}, _Places) -> #{group => Id};
+name({gateway, Id}, Places) -> #{node => Id, groups => maps:get(Id, Places, [])};
+name({_LinkOrEdge, From, To}, _Places) -> #{from => From, to => To}.
+
+-doc "Those of a list of events, oldest first, that a filter lets through, newest first.".
+-spec events([sderl_mon_types:event()], sderl_mon_types:event_filter()) -> [sderl_mon_types:event()].
+events(Events, Filter) ->
+    Limit = max(1, min(?MOST_EVENTS, maps:get(limit, Filter, ?EVENTS))),
+    lists:sublist([E || E <- lists:reverse(Events), passes(E, Filter)], Limit).
+
+passes(#{id := Id, t := T, kind := Kind} = Event, Filter) ->
+    maps:fold(
+        fun
+            (before, Before, Ok) -> Ok andalso Id < Before;
+            (from, From, Ok) -> Ok andalso T >= From;
+            (to, To, Ok) -> Ok andalso T =< To;
+            (kinds, [], Ok) -> Ok;
+            (kinds, Kinds, Ok) -> Ok andalso (lists:member(Kind, Kinds) orelse lists:member(text(Kind), Kinds));
+            (Key, Value, Ok) when Key =:= node; Key =:= group -> Ok andalso maps:get(Key, Event, none) =:= Value;
+            (_Other, _Value, Ok) -> Ok
+        end,
+        true,
+        Filter
+    ).
+
+text(Kind) when is_atom(Kind) -> atom_to_binary(Kind);
+text(Kind) -> Kind.

@@ -1,0 +1,307 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_types).
+-moduledoc """
+The data of the shadow network, by type: what agents tell a hub, what a hub keeps and what it
+answers.
+
+Nodes and groups are named by binaries (`t:id/0`) from the agent on: a hub, a recording and a
+browser hold names of nodes that this VM never connected to, and no atom may be made of them.
+Times are Unix milliseconds. Rates are per second, sizes in bytes, shares from 0 to 1 unless the
+name ends in `_pct` (then per cent).
+""".
+
+-export([metrics/0, unit/1, peak/1, id/1]).
+
+-export_type([id/0, t/0, scope/0]).
+-export_type([topology/0, node_info/0, group_info/0, monitor_info/0]).
+-export_type([update/0, frame/0, node_sample/0, group_sample/0, link/0, flow/0]).
+-export_type([detail/0, event/0, new_event/0, level/0, finding/0, evidence/0, severity/0]).
+-export_type([source/0, store/0, what/0, series/0, event_filter/0, traffic_by/0, traffic_opts/0, traffic_row/0]).
+
+-doc "A node: its name as text. A group: its name as `~0tp` prints it, cut to 255 bytes.".
+-type id() :: binary().
+
+-doc "Unix time in milliseconds.".
+-type t() :: integer().
+
+-doc "What one agent watches: a group, or a free node.".
+-type scope() :: id().
+
+-doc "Who there is. Complete each time; `epoch` grows whenever nodes, groups or their members change.".
+-type topology() :: #{
+    epoch := integer(),
+    t := t(),
+    nodes := #{id() => node_info()},
+    groups := #{id() => group_info()},
+    monitors := [monitor_info()]
+}.
+
+-doc """
+A monitored node. `home` is the scope whose agent watches it; `source` is where its numbers come
+from; `why` says what is wrong with a node that is not `up`, or not fully seen.
+""".
+-type node_info() :: #{
+    status := up | down | unreachable,
+    groups := [id()],
+    home := id() | undefined,
+    hidden := boolean(),
+    source := probe | stock | none,
+    agent => id(),
+    why => binary(),
+    otp => binary()
+}.
+
+-doc "An s_group. `agent` is the monitoring node on which its agent runs.".
+-type group_info() :: #{
+    nodes := [id()],
+    coordinator := id() | undefined,
+    live => [id()],
+    names := non_neg_integer(),
+    agent := id() | undefined
+}.
+
+-doc "A monitoring node and how many agents it runs.".
+-type monitor_info() :: #{
+    node := id(),
+    status := up | down,
+    master := boolean(),
+    agents := non_neg_integer()
+}.
+
+-doc """
+What an agent tells every hub once an interval.
+
+`agent` carries the agent's scope and the term under which it was started: updates of a lower term
+than the highest seen for that scope are of a deposed agent and are ignored. `lost` counts what was
+left out *since the agent's last update*.
+""".
+-type update() :: #{
+    agent := {scope(), Term :: integer()},
+    t := t(),
+    span_ms := pos_integer(),
+    nodes => #{id() => node_sample()},
+    links => #{link() => flow()},
+    kinds => #{atom() => flow()},
+    groups => #{id() => group_sample()},
+    details => #{id() => detail()},
+    events => [new_event()],
+    lost => #{atom() => non_neg_integer()}
+}.
+
+-doc "From the sending to the receiving node.".
+-type link() :: {From :: id(), To :: id()}.
+
+-doc "Messages and bytes per second.".
+-type flow() :: {MsgsPerS :: number(), BytesPerS :: number()}.
+
+-doc """
+Numbers of one node over a frame, by metric: those of `metrics/0` as far as they are known,
+perhaps more. Rates are per second; the others are means over the frame, but those for which
+`peak/1` holds are the highest value seen.
+""".
+-type node_sample() :: #{atom() => number()}.
+
+-doc "Numbers of one group over a frame: `regs_s`, `names`, `in_msgs_s` and what else is known.".
+-type group_sample() :: #{atom() => number()}.
+
+-doc """
+Everything over one interval of `span_ms` that ends at `t`.
+
+A link is measured at the sender; where the sender is not watched, at the receiver. `lost` counts
+what is not in this frame's numbers, by reason: nothing is left out without being counted.
+""".
+-type frame() :: #{
+    seq := non_neg_integer(),
+    t := t(),
+    span_ms := pos_integer(),
+    epoch := integer(),
+    nodes := #{id() => node_sample()},
+    links := #{link() => flow()},
+    kinds := #{atom() => flow()},
+    groups := #{id() => group_sample()},
+    lost := #{atom() => integer()}
+}.
+
+-doc "All that is known of one node at one time; for the page of that node.".
+-type detail() :: #{
+    t := t(),
+    node := id(),
+    schedulers => [
+        #{
+            id := pos_integer(),
+            type := normal | dirty_cpu | dirty_io,
+            queue => non_neg_integer(),
+            util => float(),
+            socket => non_neg_integer(),
+            core => non_neg_integer()
+        }
+    ],
+    queues => [non_neg_integer()],
+    memory => #{atom() => non_neg_integer()},
+    top => [#{atom() => binary() | number()}],
+    migrations => [[non_neg_integer()]],
+    links => [#{atom() => term()}],
+    kinds => #{atom() => flow()},
+    traffic => [#{atom() => term()}],
+    problems => [binary()],
+    limits => #{atom() => number() | [number()]},
+    otp => binary(),
+    uptime_s => number(),
+    tracing => boolean(),
+    atom() => term()
+}.
+
+-type level() :: info | notice | warning | error.
+
+-doc "An event as an agent tells it: without an id.".
+-type new_event() :: #{
+    t := t(),
+    kind := atom(),
+    level := level(),
+    text := binary(),
+    node => id(),
+    group => id(),
+    details => #{atom() | binary() => term()}
+}.
+
+-doc "An event; ids grow by one with each event of a hub.".
+-type event() :: #{
+    id := pos_integer(),
+    t := t(),
+    kind := atom() | binary(),
+    level := level(),
+    text := binary(),
+    node => id(),
+    group => id(),
+    details => #{atom() | binary() => term()}
+}.
+
+-type severity() :: info | warning | critical.
+-type evidence() :: #{label := binary(), value := number() | binary(), unit => binary()}.
+
+-doc """
+Something that a person should know, with what shows it and what to do. `id` is the same as long
+as it is the same finding; `since` is when it was first seen, `t` when it was last.
+""".
+-type finding() :: #{
+    id := binary(),
+    kind := atom() | binary(),
+    severity := severity(),
+    since := t(),
+    t := t(),
+    where := #{node | group | from | to => id()},
+    text := binary(),
+    evidence := [evidence()],
+    remedy := binary(),
+    saves => #{links | msgs_s => number()}
+}.
+
+-doc "Where an answer comes from: the hub of this node, or an opened recording (`m:sderl_mon_replay`).".
+-type source() :: live | pid().
+
+-doc """
+What a series is of. An `edge` is the traffic from one group to another; the same group twice is the
+traffic inside it. A `gateway` is a node of several groups, its traffic what it sends and receives.
+`m:sderl_mon_traffic` says what counts where.
+""".
+-type what() ::
+    {node, id(), [atom()]}
+    | {link, id(), id()}
+    | {group, id()}
+    | {edge, id(), id()}
+    | {gateway, id()}
+    | total.
+
+-doc """
+Where frames are kept: their range, the topology of a time, and a fold over the frames whose spans
+end in a time range, oldest first.
+""".
+-type store() :: #{
+    range := {t(), t()},
+    topology := fun((t()) -> {ok, topology()} | none),
+    fold := fun((From :: t(), To :: t(), fun((frame(), Acc) -> Acc), Acc) -> Acc)
+}.
+
+-doc "One value a column for each time; `null` where nothing is known.".
+-type series() :: #{t := [t()], columns := #{atom() => [number() | null]}}.
+
+-doc "Which events, newest first: `before` an id, `from` and `to` a time, at most `limit` (200; 1,000 at most).".
+-type event_filter() :: #{
+    from => t(),
+    to => t(),
+    limit => pos_integer(),
+    kinds => [atom() | binary()],
+    node => id(),
+    group => id(),
+    before => integer()
+}.
+
+-type traffic_by() :: link | edge | gateway | group.
+-doc "`t` is the window's end (now), `window_s` its length in seconds (60; 3,600 at most).".
+-type traffic_opts() :: #{by := traffic_by(), t => now | t(), window_s => pos_integer(), limit => pos_integer()}.
+
+-doc """
+A line of a traffic table. `from` and `to` for links and edges, `node` for gateways, `group` for
+groups. `msgs_s` and `bytes_s` are means over the window, `msgs` and `bytes` the window's totals; the
+percentiles and the maximum are of messages a second over the window's frames.
+""".
+-type traffic_row() :: #{
+    from => id(),
+    to => id(),
+    node => id(),
+    group => id(),
+    groups => [id()],
+    msgs_s := float(),
+    bytes_s := float(),
+    msgs := non_neg_integer(),
+    bytes := non_neg_integer(),
+    p50 := float(),
+    p95 := float(),
+    max := float()
+}.
+
+-doc "The metrics of a node, in the order in which they are sent to browsers and written to tables.".
+-spec metrics() -> [atom(), ...].
+metrics() ->
+    [run_queue, util, procs, mem, mq_max, cpu_pct, in_bytes_s, out_bytes_s, in_msgs_s, out_msgs_s, regs_s, names].
+
+-doc "The unit of a metric of `t:node_sample/0` and `t:group_sample/0`, as text for people; empty for a plain number.".
+-spec unit(atom()) -> binary().
+unit(util) -> <<"share">>;
+unit(cpu_pct) -> <<"% of a core">>;
+unit(probe_pct) -> <<"% of the node's CPU">>;
+unit(mem) -> <<"B">>;
+unit(in_bytes_s) -> <<"B/s">>;
+unit(out_bytes_s) -> <<"B/s">>;
+unit(bytes_s) -> <<"B/s">>;
+unit(in_msgs_s) -> <<"messages/s">>;
+unit(out_msgs_s) -> <<"messages/s">>;
+unit(msgs_s) -> <<"messages/s">>;
+unit(regs_s) -> <<"registrations/s">>;
+unit(reds_s) -> <<"reductions/s">>;
+unit(gc_s) -> <<"collections/s">>;
+unit(procs) -> <<"processes">>;
+unit(names) -> <<"names">>;
+unit(run_queue) -> <<"runnable">>;
+unit(mq_max) -> <<"messages">>;
+unit(_Other) -> <<>>.
+
+-doc "Whether a metric is a queue: where frames are merged its highest value stays, not its mean.".
+-spec peak(atom()) -> boolean().
+peak(run_queue) -> true;
+peak(mq_max) -> true;
+peak(pending) -> true;
+peak(_Other) -> false.
+
+-doc "The id of a node (an atom) or of a group (any other term is a group's name; so is an atom in `{group, _}`).".
+-spec id(node() | {group, term()}) -> id().
+id(Node) when is_atom(Node) -> atom_to_binary(Node);
+id({group, Group}) -> cut(unicode:characters_to_binary(io_lib:format("~0tp", [Group])), 255).
+
+%% Never in the middle of a character.
+cut(Text, Size) when byte_size(Text) =< Size -> Text;
+cut(Text, Size) ->
+    case unicode:characters_to_binary(binary:part(Text, 0, Size)) of
+        {_Incomplete, Good, _Rest} -> Good;
+        Good -> Good
+    end.
