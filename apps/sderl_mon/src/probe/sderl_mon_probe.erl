@@ -469,7 +469,7 @@ links(#s{links = Old, known = Known} = S) ->
             _ -> {socket(Ctrl), {0, 0}, {0, 0}, Now}
         end,
         {In, InB, Out, OutB, Pending} = counts(Port),
-        {{B1, B2}, {N1, N2}} = {unwrap(element(1, Raw), In), unwrap(element(2, Raw), Out)},
+        {{B1, N1}, {B2, N2}} = {unwrap(element(1, Raw), In), unwrap(element(2, Raw), Out)},
         New = {element(1, Base) + B1, element(2, Base) + B2},
         {Why, Age} = maps:get(Node, Reasons, {[], Now - Since}),
         L = #{node => Node, type => case lists:member(Node, Hidden) of true -> hidden; false -> visible end,
