@@ -19,7 +19,7 @@ over its threshold or only near it.
     kind := atom(),
     grade := over | near,
     severity := info | warning | critical,
-    where := #{node | group | from | to => sderl_mon:id()},
+    where := #{node | group | from | to => sderl_mon_types:id()},
     weight := number(),
     fast => boolean(),
     text := binary(),

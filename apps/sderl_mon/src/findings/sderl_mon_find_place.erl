@@ -63,7 +63,7 @@ other_groups(Partners, Own, #{member_of := Of}) ->
     lists:usort([G || Peer := _ <- Partners, G <- maps:get(Peer, Of, [])]) -- Own.
 
 -doc "What there is to say of moving a node: messages a second that cross now, those with its own group, and what is saved.".
--spec move(sderl_mon:id(), [sderl_mon:id()], sderl_mon:id(), sderl_mon_find_view:view()) ->
+-spec move(sderl_mon_types:id(), [sderl_mon_types:id()], sderl_mon_types:id(), sderl_mon_find_view:view()) ->
     #{cross := number(), own := number(), links := integer(), msgs_s := number()}.
 move(Node, Own, H, View) -> move(Node, Own, H, View, maps:get(Node, talk(View), #{})).
 

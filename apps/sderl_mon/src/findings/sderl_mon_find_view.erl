@@ -11,22 +11,22 @@ connect which groups. Pure, made once for each check.
 
 -doc """
 `nodes` and `groups`: means of the window, of what was measured. `links`: messages and bytes a second. `member_of`: the groups of each node that is watched as a member of the
-cluster (hidden ones are not). `lost`: what was left out within the window, by name.
+cluster (hidden ones are not). `lost`: what was left out in the window, by name.
 """.
 -type view() :: #{
     t := integer(),
-    topology := sderl_mon:topology(),
-    details := #{sderl_mon:id() => sderl_mon:detail()},
-    nodes := #{sderl_mon:id() => #{atom() => number()}},
-    groups := #{sderl_mon:id() => #{atom() => number()}},
-    links := #{{sderl_mon:id(), sderl_mon:id()} => {number(), number()}},
-    member_of := #{sderl_mon:id() => [sderl_mon:id()]},
-    bridges := #{sderl_mon:id() => [{Gateway :: sderl_mon:id(), sderl_mon:id()}]},
+    topology := sderl_mon_types:topology(),
+    details := #{sderl_mon_types:id() => sderl_mon_types:detail()},
+    nodes := #{sderl_mon_types:id() => #{atom() => number()}},
+    groups := #{sderl_mon_types:id() => #{atom() => number()}},
+    links := #{{sderl_mon_types:id(), sderl_mon_types:id()} => {number(), number()}},
+    member_of := #{sderl_mon_types:id() => [sderl_mon_types:id()]},
+    bridges := #{sderl_mon_types:id() => [{Gateway :: sderl_mon_types:id(), sderl_mon_types:id()}]},
     lost := #{atom() => integer()}
 }.
 
 -doc "`Frames` are newest first, and not empty.".
--spec new(sderl_mon:topology(), [sderl_mon:frame(), ...], #{sderl_mon:id() => sderl_mon:detail()}, WindowMs :: pos_integer()) -> view().
+-spec new(sderl_mon_types:topology(), [sderl_mon_types:frame(), ...], #{sderl_mon_types:id() => sderl_mon_types:detail()}, WindowMs :: pos_integer()) -> view().
 new(Topology, [#{t := Now} | _] = Frames, Details, WindowMs) ->
     Window = lists:takewhile(fun(#{t := T}) -> T > Now - WindowMs end, Frames),
     Of = usual(Topology),
@@ -43,7 +43,7 @@ new(Topology, [#{t := Now} | _] = Frames, Details, WindowMs) ->
     }.
 
 -doc "The nodes of the cluster, and the groups of each: those of the monitoring itself and other hidden ones are left out.".
--spec usual(sderl_mon:topology()) -> #{sderl_mon:id() => [sderl_mon:id()]}.
+-spec usual(sderl_mon_types:topology()) -> #{sderl_mon_types:id() => [sderl_mon_types:id()]}.
 usual(#{nodes := Nodes}) -> #{Id => Groups || Id := #{groups := Groups, hidden := false} <- Nodes}.
 
 %% A frame lasts as long as it says. A value that is missing in some frames is the mean of the others.
@@ -89,11 +89,9 @@ link_means(Window) ->
     ),
     #{Link => {M / All, B / All} || Link := {M, B} <- Sums}.
 
-%% Counts in frames are those of all time, so what was lost in the window is the difference.
-lost([Newest | _] = Window) ->
-    Oldest = lists:last(Window),
-    Before = maps:get(lost, Oldest, #{}),
-    #{What => max(0, Count - maps:get(What, Before, 0)) || What := Count <- maps:get(lost, Newest, #{})}.
+%% Each frame tells what is not in it.
+lost(Window) ->
+    lists:foldl(fun(Frame, Acc) -> maps:merge_with(fun(_, A, B) -> A + B end, Acc, maps:get(lost, Frame, #{})) end, #{}, Window).
 
 %% The live nodes that are in two groups, by group.
 bridges(Of, #{nodes := Nodes}) ->
@@ -115,13 +113,13 @@ bridges(Of, #{nodes := Nodes}) ->
     ).
 
 -doc "Whether two nodes have a group in common.".
--spec share(sderl_mon:id(), sderl_mon:id(), view()) -> boolean().
+-spec share(sderl_mon_types:id(), sderl_mon_types:id(), view()) -> boolean().
 share(A, B, #{member_of := Of}) ->
     InB = maps:get(B, Of, []),
     lists:any(fun(Group) -> lists:member(Group, InB) end, maps:get(A, Of, [])).
 
 -doc "The gateways of a shortest way between the groups of two nodes; `none` where no live one leads there.".
--spec chain(sderl_mon:id(), sderl_mon:id(), view()) -> {ok, [sderl_mon:id()]} | none.
+-spec chain(sderl_mon_types:id(), sderl_mon_types:id(), view()) -> {ok, [sderl_mon_types:id()]} | none.
 chain(A, B, #{member_of := Of, bridges := Bridges}) ->
     walk([{Group, []} || Group <- maps:get(A, Of, [])], [], maps:get(B, Of, []), Bridges, #{}).
 
@@ -141,7 +139,7 @@ walk([{Group, Gateways} | Rest], Next, To, Bridges, Seen) ->
     end.
 
 -doc "The nodes of a group.".
--spec members(sderl_mon:id(), view()) -> [sderl_mon:id()].
+-spec members(sderl_mon_types:id(), view()) -> [sderl_mon_types:id()].
 members(Group, #{topology := #{groups := Groups}}) ->
     case Groups of
         #{Group := #{nodes := Nodes}} -> Nodes;
@@ -157,7 +155,7 @@ number(Key, Map) ->
     end.
 
 -doc "The links of a node as its details tell them, where there are details: with reasons, age and the bytes that wait.".
--spec links(sderl_mon:id(), view()) -> [{Peer :: sderl_mon:id(), map()}].
+-spec links(sderl_mon_types:id(), view()) -> [{Peer :: sderl_mon_types:id(), map()}].
 links(Node, #{details := Details}) ->
     case Details of
         #{Node := #{links := Links}} -> [{id(Peer), Link} || #{node := Peer} = Link <- Links];
@@ -168,7 +166,7 @@ id(Id) when is_binary(Id) -> Id;
 id(Node) when is_atom(Node) -> atom_to_binary(Node).
 
 -doc "Whether either end of a link tells a reason that begins so.".
--spec reason(binary(), sderl_mon:id(), sderl_mon:id(), view()) -> boolean().
+-spec reason(binary(), sderl_mon_types:id(), sderl_mon_types:id(), view()) -> boolean().
 reason(Begins, A, B, View) ->
     lists:any(
         fun({From, To}) ->

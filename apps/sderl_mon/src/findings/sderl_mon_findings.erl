@@ -112,7 +112,7 @@ kinds() ->
 The findings that there are after another look. `Frames` newest first, as many as the window needs; `Details` of the nodes of which there are any. Where there is no
 frame yet, nothing changes.
 """.
--spec check(sderl_mon:topology(), [sderl_mon:frame()], #{sderl_mon:id() => sderl_mon:detail()}, state() | undefined) -> {[sderl_mon:finding()], state()}.
+-spec check(sderl_mon_types:topology(), [sderl_mon_types:frame()], #{sderl_mon_types:id() => sderl_mon_types:detail()}, state() | undefined) -> {[sderl_mon_types:finding()], state()}.
 check(Topology, Frames, Details, undefined) ->
     check(Topology, Frames, Details, new());
 check(_, [], _, #{seen := Seen} = State) ->
