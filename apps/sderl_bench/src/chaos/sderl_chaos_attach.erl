@@ -7,7 +7,7 @@ It listens nowhere, is registered nowhere and starts no epmd: it only calls. The
 shows it; `bin/sderl` starts this program with `-nocookie`, so that it neither needs nor writes a file of its own. Another port of epmd is that of `ERL_EPMD_PORT`, TLS and the like come from `ERL_FLAGS`, as everywhere.
 """.
 
--export([cookie/1, node_name/1, attach/2, discover/1]).
+-export([cookie/1, node_name/1, attach/2, attach/3, discover/1]).
 
 %% More than anybody runs; a cluster that has more is none that one program should kill.
 -define(MOST_NODES, 5000).
@@ -43,9 +43,13 @@ node_name(Text) ->
 
 -doc "Connects this program to a node.".
 -spec attach(node(), Cookie :: atom()) -> ok | {error, sderl_command:text()}.
-attach(Node, Cookie) ->
+attach(Node, Cookie) -> attach(Node, Cookie, "sderl-chaos").
+
+-doc "The same; `Prefix` is what this node's name begins with.".
+-spec attach(node(), Cookie :: atom(), Prefix :: string()) -> ok | {error, sderl_command:text()}.
+attach(Node, Cookie, Prefix) ->
     maybe
-        ok ?= start(Node),
+        ok ?= start(Node, Prefix),
         true = erlang:set_cookie(Cookie),
         true ?= net_kernel:connect_node(Node),
         ok
@@ -59,7 +63,7 @@ attach(Node, Cookie) ->
             ]}
     end.
 
-start(Node) ->
+start(Node, Prefix) ->
     [_, Host] = string:split(atom_to_list(Node), "@"),
     %% A name and its host must be of one kind on both sides.
     Domain =
@@ -67,7 +71,7 @@ start(Node) ->
             true -> longnames;
             false -> shortnames
         end,
-    Name = list_to_atom(lists:concat(["sderl-chaos-", os:getpid(), "@", Host])),
+    Name = list_to_atom(lists:concat([Prefix, "-", os:getpid(), "@", Host])),
     case net_kernel:start(Name, #{name_domain => Domain, hidden => true, dist_listen => false}) of
         {ok, _} -> ok;
         {error, _} = Error -> Error

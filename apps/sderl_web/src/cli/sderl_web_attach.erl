@@ -1,0 +1,77 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_web_attach).
+-moduledoc """
+What `bin/sderl mon` and `bin/sderl top` share: their options, and how this program becomes a monitoring node of a
+running cluster, or of one that is made up.
+
+The program is a hidden node that listens nowhere (`m:sderl_chaos_attach`) and runs the application `sderl_mon`. Whatever it loaded
+or started on the nodes ends there by itself when this program does.
+""".
+
+-export([arguments/0, check/1, start/1]).
+-export_type([options/0]).
+
+-doc "What is watched: a running cluster from a seed, or a synthetic one.".
+-type options() :: #{source := synthetic | #{seed := node(), cookie_file := file:filename()}, config := map()}.
+
+-doc "The options of the command line, for `argparse`.".
+-spec arguments() -> [map()].
+arguments() ->
+    [
+        option(seed, "NODE@HOST", string, "any node of the cluster"),
+        option(cookie_file, "FILE", string, "the file with the cookie (~/.erlang.cookie)"),
+        flag(inject, "load the probe, one module, into nodes that run without s_groups: more is seen there"),
+        option(interval_ms, "MS", {integer, [{min, 100}, {max, 60_000}]}, "how often a node tells its numbers (1000)"),
+        flag(synthetic, "no cluster: 200 made-up nodes in 20 groups")
+    ].
+
+option(Name, Shape, Type, Help) ->
+    #{name => Name, long => [$- | dashed(Name)], type => Type, required => false, help => {lists:flatten(["[--", dashed(Name), $\s, Shape, "]"]), [Help]}}.
+
+flag(Name, Help) ->
+    #{name => Name, long => [$- | dashed(Name)], type => boolean, default => false, help => {lists:flatten(["[--", dashed(Name), "]"]), [Help]}}.
+
+dashed(Name) -> lists:flatten(string:replace(atom_to_list(Name), "_", "-", all)).
+
+-doc "The options as given, checked; nothing is attached to.".
+-spec check(#{atom() => term()}) -> {ok, options()} | {error, sderl_command:text()}.
+check(#{synthetic := true} = Parsed) when is_map_key(seed, Parsed); is_map_key(cookie_file, Parsed) ->
+    {error, "--synthetic is without a cluster: leave out --seed and --cookie-file"};
+check(#{synthetic := true}) ->
+    {ok, #{source => synthetic, config => #{}}};
+check(#{seed := Text, inject := Inject} = Parsed) ->
+    case sderl_chaos_attach:node_name(Text) of
+        {ok, Seed} ->
+            File = maps:get(cookie_file, Parsed, filename:join(os:getenv("HOME", "/"), ".erlang.cookie")),
+            Config = maps:merge(#{seeds => [Seed], inject => Inject}, maps:with([interval_ms], Parsed)),
+            {ok, #{source => #{seed => Seed, cookie_file => File}, config => Config}};
+        {error, Message} ->
+            {error, ["--seed: ", Message]}
+    end;
+check(_) ->
+    {error, "--seed is missing: any node of the cluster, NAME@HOST (or --synthetic, to see it without one)"}.
+
+-doc "Attaches, and starts the monitoring in this program. It goes on until the program ends.".
+-spec start(options()) -> ok | {error, sderl_command:text()}.
+start(#{source := synthetic}) ->
+    maybe
+        ok ?= monitoring(#{}),
+        case sderl_mon_synthetic:start(#{}) of
+            {ok, _} -> ok;
+            {error, Reason} -> {error, io_lib:format("the synthetic cluster cannot be made: ~0tP", [Reason, 20])}
+        end
+    end;
+start(#{source := #{seed := Seed, cookie_file := File}, config := Config}) ->
+    maybe
+        {ok, Cookie} ?= sderl_chaos_attach:cookie(File),
+        ok ?= sderl_chaos_attach:attach(Seed, Cookie, "sderl-mon"),
+        monitoring(Config)
+    end.
+
+monitoring(Config) ->
+    _ = application:load(sderl_mon),
+    ok = application:set_env(sderl_mon, config, Config),
+    case application:ensure_all_started(sderl_mon) of
+        {ok, _} -> ok;
+        {error, Reason} -> {error, io_lib:format("monitoring cannot start: ~0tP", [Reason, 20])}
+    end.
