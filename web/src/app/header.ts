@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bar at the top: where one is, where one can go, and how the connection is.
+import type { Store } from "../store/store";
+import type { Change } from "../store/signals";
+import { h, setText, svg } from "../ui/dom";
+import { count } from "../ui/format";
+import { icon, type IconName } from "./icons";
+import { TITLES } from "./pages";
+import { commonQuery, formatRoute, PAGES, type Route } from "./router";
+import type { Theme } from "./theme";
+
+const SOURCES: Record<string, [string, string]> = {
+  stock: ["Stock nodes", "Nothing was loaded on these nodes: only what OTP itself tells can be shown. Start with --inject for the rest."],
+  mixed: ["Some stock nodes", "On some nodes nothing was loaded: only what OTP itself tells can be shown of them. Start with --inject for the rest."],
+  synthetic: ["Synthetic", "Made-up data, no cluster."],
+};
+const THEMES: Record<Theme, [IconName, string]> = {
+  system: ["system", "Theme: as the system"],
+  light: ["sun", "Theme: light"],
+  dark: ["moon", "Theme: dark"],
+};
+
+export interface HeaderActions {
+  help(): void;
+  cycleTheme(): void;
+}
+
+export class Header {
+  readonly element: HTMLElement;
+  private readonly links = new Map<string, HTMLAnchorElement>();
+  private readonly nav = h("nav", { class: "nav", id: "nav", "aria-label": "Pages" });
+  private readonly cluster = h("span", { class: "cluster" });
+  private readonly source = h("span", { class: "chip" });
+  private readonly losses = h("span", { class: "chip chip-warning" });
+  private readonly connection = h("span", { class: "connection", "data-testid": "connection", role: "status" });
+  private readonly badge = h("span", { class: "badge" });
+  private readonly theme: HTMLButtonElement;
+  private readonly menu: HTMLButtonElement;
+
+  constructor(private readonly store: Store, actions: HeaderActions) {
+    for (const page of PAGES) {
+      const link = h("a", { class: "nav-link", "data-testid": `nav-${page}`, click: () => this.toggleMenu(false) }, TITLES[page]);
+      if (page === "findings") link.append(this.badge);
+      this.links.set(page, link);
+      this.nav.append(link);
+    }
+    this.theme = h("button", { class: "icon-button", "data-testid": "theme", click: () => actions.cycleTheme() });
+    this.menu = h(
+      "button",
+      { class: "icon-button menu-button", "aria-label": "Menu", "aria-controls": "nav", "aria-expanded": "false", click: () => this.toggleMenu() },
+      icon("menu"),
+    );
+    this.element = h(
+      "header",
+      { class: "header" },
+      h("a", { class: "brand", href: "#/groups", "aria-label": "SD Erlang" }, logo(), h("span", { class: "brand-name" }, "SD Erlang")),
+      this.cluster,
+      this.nav,
+      h("span", { class: "spring" }),
+      this.losses,
+      this.source,
+      this.connection,
+      this.theme,
+      h("button", { class: "icon-button help-button", "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts (?)", click: () => actions.help() }, icon("help")),
+      this.menu,
+    );
+    document.addEventListener("pointerdown", (event) => {
+      if (!this.element.contains(event.target as Node)) this.toggleMenu(false);
+    });
+  }
+
+  showTheme(theme: Theme): void {
+    const [name, label] = THEMES[theme];
+    this.theme.replaceChildren(icon(name));
+    this.theme.setAttribute("aria-label", label);
+    this.theme.title = label;
+  }
+
+  showRoute(route: Route): void {
+    const query = commonQuery(route.query);
+    for (const [page, link] of this.links) {
+      link.href = formatRoute({ page: page as Route["page"], query });
+      if (page === route.page) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+  }
+
+  update(change: Change): void {
+    if (change.has("connection") || change.has("hello")) this.showConnection();
+    if (change.has("findings")) this.showFindings();
+    if (change.has("frame") || change.has("connection")) this.showLosses();
+  }
+
+  private showConnection(): void {
+    const { connection, hello, recording } = this.store;
+    setText(this.connection, connection);
+    this.connection.dataset["state"] = connection;
+    setText(this.cluster, recording ?? hello?.cluster ?? "");
+    this.cluster.title = this.cluster.textContent ?? "";
+    const known = SOURCES[hello?.source ?? ""];
+    this.source.hidden = known === undefined;
+    if (known) {
+      setText(this.source, known[0]);
+      this.source.title = known[1];
+    }
+  }
+
+  private showFindings(): void {
+    const bad = this.store.shown.findings.filter((finding) => finding.severity !== "info");
+    setText(this.badge, bad.length === 0 ? "" : String(bad.length));
+    this.badge.hidden = bad.length === 0;
+    this.badge.dataset["severity"] = bad.some((finding) => finding.severity === "critical") ? "critical" : "warning";
+    this.badge.setAttribute("aria-label", `${bad.length} to look at`);
+  }
+
+  /** Nothing is left out without being said. */
+  private showLosses(): void {
+    const lost = Object.entries(this.store.shown.frame?.lost ?? {}).filter(([, n]) => n > 0);
+    if (this.store.missed > 0) lost.push(["frames this browser was too slow for", this.store.missed]);
+    const sum = lost.reduce((total, [, n]) => total + n, 0);
+    this.losses.hidden = sum === 0;
+    if (sum === 0) return;
+    setText(this.losses, `${count(sum)} not shown`);
+    this.losses.title = lost.map(([what, n]) => `${what.replaceAll("_", " ")}: ${count(n)}`).join("\n");
+  }
+
+  private toggleMenu(open = !this.element.classList.contains("menu-open")): void {
+    this.element.classList.toggle("menu-open", open);
+    this.menu.setAttribute("aria-expanded", String(open));
+  }
+}
+
+function logo(): SVGSVGElement {
+  return svg(
+    "svg",
+    { viewBox: "0 0 32 32", class: "logo", "aria-hidden": "true" },
+    svg("circle", { cx: 12, cy: 12, r: 9, class: "logo-a" }),
+    svg("circle", { cx: 20, cy: 20, r: 9, class: "logo-b" }),
+    svg("circle", { cx: 16, cy: 16, r: 3.4, class: "logo-c" }),
+  );
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands in the page's place, or above it, when there is no connection.
+import type { Store } from "../store/store";
+import { h } from "../ui/dom";
+
+/** A strip above the page while the connection is away. */
+export class Banner {
+  readonly element = h(
+    "div",
+    { class: "banner", role: "alert", hidden: true },
+    h("span", {}, "The connection to the server is lost. What you see is the last that came; trying again."),
+    h("button", { class: "button", click: () => this.store.retry() }, "Try now"),
+  );
+
+  constructor(private readonly store: Store) {}
+
+  update(): void {
+    this.element.hidden = this.store.connection !== "reconnecting" || this.store.shown.topology === null;
+  }
+}
+
+/** The token is missing or wrong: asks for it. */
+export function tokenForm(enter: (token: string) => void): HTMLElement {
+  const input = h("input", {
+    class: "input",
+    type: "password",
+    name: "token",
+    autocomplete: "off",
+    spellcheck: "false",
+    required: true,
+    "aria-label": "Token",
+    "data-testid": "token",
+  });
+  const form = h(
+    "form",
+    { class: "empty" },
+    h("h2", {}, "A token is needed"),
+    h("p", {}, "Open the address that was printed where the dashboard was started: it ends in #token=…  Or put the token in here."),
+    h("div", { class: "row" }, input, h("button", { class: "button button-primary", type: "submit" }, "Connect")),
+  );
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (input.value.trim() !== "") enter(input.value.trim());
+  });
+  return form;
+}
+
+/** For pages: what there will be here, and why there is nothing yet. */
+export function emptyState(title: string, text: string, ...more: (Node | string)[]): HTMLElement {
+  return h("div", { class: "empty" }, h("h2", {}, title), h("p", {}, text), ...more);
+}

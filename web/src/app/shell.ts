@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Header, page and time bar; one page at a time is mounted.
+import { keepToken } from "../store/token";
+import type { Store } from "../store/store";
+import type { Change } from "../store/signals";
+import { h } from "../ui/dom";
+import type { Ctx, MountedPage, Page } from "./ctx";
+import { Header } from "./header";
+import { Help } from "./help";
+import { Keys } from "./keys";
+import { Banner, emptyState, tokenForm } from "./notice";
+import { LOADERS, TITLES } from "./pages";
+import { commonQuery, formatRoute, PAGES, type PageName, parseRoute, type Route } from "./router";
+import { applyTheme, asTheme, onSystemTheme, type Palette, readPalette, storedTheme, type Theme } from "./theme";
+import { TimeBar } from "./timebar";
+import { Toasts } from "./toast";
+
+const NEXT_THEME: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
+
+export class Shell implements Ctx {
+  readonly keys = new Keys();
+  route: Route = parseRoute(location.hash);
+  palette: Palette;
+  private readonly toasts = new Toasts();
+  private readonly help = new Help(this.keys);
+  private readonly header: Header;
+  private readonly banner: Banner;
+  private readonly timeBar: TimeBar;
+  private readonly main = h("main", { class: "main", id: "main", tabindex: "-1" });
+  private readonly live = h("div", { class: "visually-hidden", role: "status", "aria-live": "polite" });
+  private theme: Theme;
+  private mounted: { name: PageName; page: MountedPage } | null = null;
+  private mounting: PageName | null = null;
+  private refusedShown = false;
+
+  constructor(readonly store: Store, root: HTMLElement) {
+    this.theme = "theme" in this.route.query ? asTheme(this.route.query["theme"]) : storedTheme();
+    applyTheme(this.theme, false);
+    this.palette = readPalette();
+    this.header = new Header(store, { help: () => this.help.toggle(), cycleTheme: () => this.setTheme(NEXT_THEME[this.theme]) });
+    this.banner = new Banner(store);
+    this.timeBar = new TimeBar(this);
+    root.replaceChildren(
+      h("a", { class: "skip", href: "#main", click: (event: Event) => this.skip(event) }, "Skip to the page"),
+      this.header.element,
+      this.banner.element,
+      this.main,
+      this.timeBar.element,
+      this.toasts.element,
+      this.help.element,
+      this.live,
+    );
+    this.header.showTheme(this.theme);
+    this.addKeys();
+    addEventListener("keydown", (event) => this.keys.handle(event));
+    addEventListener("hashchange", () => this.routed());
+    document.addEventListener("visibilitychange", () => store.rest(document.hidden));
+    onSystemTheme(() => this.themeChanged());
+    store.on((change) => this.changed(change));
+    this.routed();
+    this.changed(new Set(["connection", "findings", "frame", "time"]));
+  }
+
+  go(page: PageName, arg: string | null = null, query: Record<string, string> = {}): void {
+    location.hash = this.href(page, arg, query);
+  }
+
+  href(page: PageName, arg: string | null = null, query: Record<string, string> = {}): string {
+    return formatRoute({ page, arg, query: { ...query, ...commonQuery(this.route.query) } });
+  }
+
+  setQuery(query: Record<string, string>): void {
+    const next = formatRoute({ page: this.route.page, arg: this.route.arg, query: { ...this.route.query, ...query } });
+    if (next === location.hash) return;
+    history.replaceState(null, "", next);
+    this.routed();
+  }
+
+  toast(text: string, level: "info" | "error" = "error"): void {
+    this.toasts.show(text, level);
+  }
+
+  announce(text: string): void {
+    this.live.textContent = text;
+  }
+
+  private changed(change: Change): void {
+    this.header.update(change);
+    this.timeBar.update(change);
+    if (change.has("connection")) this.connectionChanged();
+    if (!this.refusedShown) this.mounted?.page.update?.(change);
+  }
+
+  private connectionChanged(): void {
+    this.banner.update();
+    const refused = this.store.connection === "refused";
+    if (refused === this.refusedShown) return;
+    this.refusedShown = refused;
+    this.unmount();
+    if (refused) this.main.replaceChildren(tokenForm((token) => this.entered(token)));
+    else void this.mount(this.route.page);
+  }
+
+  private entered(token: string): void {
+    keepToken(token);
+    this.store.retry();
+  }
+
+  private routed(): void {
+    const before = this.route;
+    this.route = parseRoute(location.hash);
+    if ("theme" in this.route.query && asTheme(this.route.query["theme"]) !== this.theme) {
+      this.theme = asTheme(this.route.query["theme"]);
+      this.themeChanged();
+    }
+    this.header.showRoute(this.route);
+    this.timeBar.routed(before);
+    document.title = [this.route.arg, TITLES[this.route.page], "SD Erlang"].filter(Boolean).join(" · ");
+    if (this.refusedShown) return;
+    if (this.mounted?.name === this.route.page) this.mounted.page.update?.(new Set(["route"]));
+    else void this.mount(this.route.page);
+  }
+
+  private async mount(name: PageName): Promise<void> {
+    if (this.mounting === name) return;
+    this.mounting = name;
+    let page: Page;
+    try {
+      ({ page } = await LOADERS[name]());
+    } catch {
+      this.mounting = null;
+      this.unmount();
+      this.main.replaceChildren(emptyState("This page could not be loaded", "The server does not answer, or it was updated: load the page again."));
+      return;
+    }
+    // Another page may have been asked for meanwhile.
+    if (this.mounting !== name) return;
+    this.mounting = null;
+    if (this.refusedShown) return;
+    this.unmount();
+    const root = h("div", { class: `page page-${name}` });
+    this.main.replaceChildren(root);
+    this.mounted = { name, page: page.mount(root, this) };
+  }
+
+  private unmount(): void {
+    this.mounted?.page.destroy();
+    this.mounted = null;
+  }
+
+  private setTheme(theme: Theme): void {
+    this.theme = theme;
+    applyTheme(theme, true);
+    if ("theme" in this.route.query) this.setQuery({ theme: "" });
+    this.themeChanged();
+  }
+
+  private themeChanged(): void {
+    applyTheme(this.theme, false);
+    this.palette = readPalette();
+    this.header.showTheme(this.theme);
+    this.store.tell("theme");
+  }
+
+  private skip(event: Event): void {
+    event.preventDefault(); // the fragment is the route's
+    this.main.focus();
+  }
+
+  private addKeys(): void {
+    PAGES.forEach((page, i) =>
+      this.keys.add({ key: String(i + 1), text: TITLES[page], section: "Pages", run: () => this.go(page) }),
+    );
+    this.keys.add(
+      { key: "t", text: "Light, dark or as the system", section: "Everywhere", run: () => this.setTheme(NEXT_THEME[this.theme]) },
+      { key: "?", text: "This sheet", section: "Everywhere", run: () => this.help.toggle() },
+    );
+  }
+}

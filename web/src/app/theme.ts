@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Light and dark by CSS variables; the canvas reads the same variables through `palette`.
+
+export type Theme = "system" | "light" | "dark";
+const KEY = "sderl.theme";
+
+export interface Palette {
+  dark: boolean;
+  bg: string;
+  surface: string;
+  text: string;
+  muted: string;
+  faint: string;
+  line: string;
+  accent: string;
+  ok: string;
+  warning: string;
+  critical: string;
+  font: string;
+}
+
+export function storedTheme(): Theme {
+  try {
+    return asTheme(localStorage.getItem(KEY));
+  } catch {
+    return "system";
+  }
+}
+
+export function asTheme(text: string | null | undefined): Theme {
+  return text === "light" || text === "dark" ? text : "system";
+}
+
+export function applyTheme(theme: Theme, keep: boolean): void {
+  document.documentElement.dataset["theme"] = theme;
+  if (!keep) return;
+  try {
+    localStorage.setItem(KEY, theme);
+  } catch {
+    // for this page only then
+  }
+}
+
+export function onSystemTheme(changed: () => void): void {
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
+}
+
+export function isDark(): boolean {
+  const theme = document.documentElement.dataset["theme"];
+  return theme === "dark" || (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
+}
+
+export function readPalette(): Palette {
+  const style = getComputedStyle(document.documentElement);
+  const get = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  return {
+    dark: isDark(),
+    bg: get("bg"),
+    surface: get("surface"),
+    text: get("text"),
+    muted: get("muted"),
+    faint: get("faint"),
+    line: get("line"),
+    accent: get("accent"),
+    ok: get("ok"),
+    warning: get("warning"),
+    critical: get("critical"),
+    font: get("font"),
+  };
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes over the socket, as types. docs/dashboard.md describes it in words.
+
+export type Level = "info" | "notice" | "warning" | "error";
+export type Severity = "info" | "warning" | "critical";
+export type NodeStatus = "up" | "down" | "unreachable";
+
+export interface Hello {
+  type: "hello";
+  version: number;
+  mode: string;
+  interval_ms: number;
+  writable: boolean;
+  source: string;
+  cluster: string | null;
+  t: number;
+  range: [number, number] | null;
+  metrics: string[];
+  units: Record<string, string>;
+}
+
+export interface TopologyNode {
+  id: number;
+  name: string;
+  status: NodeStatus;
+  groups: number[];
+  hidden: boolean;
+  source: string | null;
+  why: string | null;
+  otp: string | null;
+}
+
+export interface TopologyGroup {
+  id: number;
+  name: string;
+  nodes: number[];
+  coordinator: number | null;
+  names: number | null;
+}
+
+export interface Monitor {
+  node: string;
+  status: string;
+  master: boolean;
+  agents: number;
+}
+
+export interface TopologyMessage {
+  type: "topology";
+  epoch: number;
+  t: number;
+  nodes: TopologyNode[];
+  groups: TopologyGroup[];
+  monitors: Monitor[];
+}
+
+/** [messages/s, bytes/s] */
+export type Rate = [number, number];
+
+export interface FrameMessage {
+  type: "frame";
+  seq: number;
+  t: number;
+  span_ms: number;
+  epoch: number;
+  nodes: (number | null)[][];
+  links: [number, number, number, number][];
+  kinds: Record<string, Rate>;
+  lost: Record<string, number>;
+}
+
+export interface ClusterEvent {
+  id: number;
+  t: number;
+  kind: string;
+  level: Level;
+  text: string;
+  node?: string | null;
+  group?: string | null;
+  details?: Record<string, unknown>;
+}
+
+export interface Where {
+  node?: string;
+  group?: string;
+  from?: string;
+  to?: string;
+}
+
+export interface Evidence {
+  label: string;
+  value: number | string;
+  unit?: string | null;
+}
+
+export interface Finding {
+  id: string;
+  kind: string;
+  severity: Severity;
+  since: number;
+  t: number;
+  where: Where;
+  text: string;
+  evidence: Evidence[];
+  remedy: string;
+  saves?: Record<string, number>;
+}
+
+export interface SchedulerDetail {
+  id: number;
+  type: "normal" | "dirty_cpu" | "dirty_io" | string;
+  queue?: number | null;
+  util?: number | null;
+  socket?: number | null;
+  core?: number | null;
+  thread?: number | null;
+}
+
+export interface ProcessRow {
+  pid: string;
+  name: string;
+  initial: string;
+  queue: number;
+  memory: number;
+  reds_per_s: number;
+}
+
+export interface LinkDetail {
+  node: string;
+  type: string;
+  out_msgs_s?: number;
+  out_bytes_s?: number;
+  in_msgs_s?: number;
+  in_bytes_s?: number;
+  pending?: number;
+  reasons?: string[];
+  since_s?: number;
+  [more: string]: unknown;
+}
+
+export interface Detail {
+  type: "detail";
+  t: number;
+  node: string;
+  schedulers?: SchedulerDetail[];
+  queues?: number[];
+  memory?: Record<string, number>;
+  top?: ProcessRow[];
+  migrations?: [number, number, number][];
+  links?: LinkDetail[];
+  kinds?: Record<string, Rate>;
+  traffic?: { from: string; to: string; kind: string; msgs: number; bytes: number }[];
+  problems?: string[];
+  limits?: Record<string, number>;
+  otp?: string;
+  uptime_s?: number;
+  tracing?: boolean;
+  [more: string]: unknown;
+}
+
+export interface Series {
+  t: number[];
+  columns: Record<string, (number | null)[]>;
+}
+
+export interface TrafficRow {
+  from: string;
+  to?: string;
+  msgs_s: number;
+  bytes_s: number;
+  msgs: number;
+  bytes: number;
+  p50: number;
+  p95: number;
+  max: number;
+}
+
+export interface NameRow {
+  name: string;
+  pid: string;
+  node: string;
+  since?: number | null;
+}
+
+export interface Recording {
+  name: string;
+  bytes?: number;
+  from?: number;
+  to?: number;
+  [more: string]: unknown;
+}
+
+export type SeriesOf =
+  | { kind: "node"; node: string; metrics: string[] }
+  | { kind: "link"; from: string; to: string }
+  | { kind: "group"; group: string }
+  | { kind: "edge"; from: string; to: string }
+  | { kind: "gateway"; node: string }
+  | { kind: "total" };
+
+/** The arguments and the result of each request. */
+export interface Operations {
+  watch: [{ node: string }, unknown];
+  unwatch: [{ node: string }, unknown];
+  pause: [Record<never, never>, unknown];
+  resume: [Record<never, never>, unknown];
+  range: [Record<never, never>, { range: [number, number] } | [number, number] | null];
+  at: [{ t: number }, AtResult];
+  series: [{ of: SeriesOf; from: number; to: number; points: number }, Series];
+  traffic: [
+    { by: "link" | "edge" | "gateway" | "group"; window_s: number; t?: number },
+    { rows: TrafficRow[] },
+  ];
+  events: [
+    { before?: number; limit: number; node?: string; group?: string; kinds?: string[] },
+    { events: ClusterEvent[] },
+  ];
+  names: [
+    { group: string; prefix?: string; limit: number },
+    { names: NameRow[]; total: number; more: boolean },
+  ];
+  lookup: [{ group: string; name: string }, unknown];
+  process: [{ node: string; pid: string }, Record<string, unknown>];
+  trace: [
+    { node: string; on: boolean; sample?: number; max_per_s?: number; confirm?: boolean },
+    { cost?: string; [more: string]: unknown },
+  ];
+  recordings: [Record<never, never>, { recordings: Recording[] } | Recording[]];
+  open: [{ recording: string }, unknown];
+  live: [Record<never, never>, unknown];
+  record: [{ on: boolean }, unknown];
+}
+export type Op = keyof Operations;
+
+export interface AtResult {
+  topology: Omit<TopologyMessage, "type">;
+  frame: Omit<FrameMessage, "type">;
+  findings?: Finding[];
+}
+
+export interface ReplyError {
+  code: "bad_request" | "not_found" | "forbidden" | "unavailable" | "too_large" | string;
+  message: string;
+}
+
+export type ServerMessage =
+  | Hello
+  | TopologyMessage
+  | FrameMessage
+  | { type: "events"; events: ClusterEvent[] }
+  | { type: "findings"; findings: Finding[] }
+  | Detail
+  | { type: "missed"; frames: number }
+  | { type: "reply"; ref: number; ok: true; result: unknown }
+  | { type: "reply"; ref: number; ok: false; error: ReplyError }
+  | { type: "error"; error?: ReplyError; message?: string };

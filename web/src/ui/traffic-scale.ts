@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traffic as width and colour, on one absolute logarithmic scale: the same rate looks the same
+// today and tomorrow, in this cluster and in another.
+
+export type Measure = "msgs" | "bytes";
+
+const DOMAIN: Record<Measure, [number, number]> = {
+  msgs: [1, 1e6], // messages/s
+  bytes: [100, 1e9], // bytes/s
+};
+const WIDTH: [number, number] = [1, 9];
+
+// From hardly there to glowing; lightness falls (light) or rises (dark) all along.
+const LIGHT = ["#c3c9d3", "#d9b38c", "#e08a3c", "#c2491d", "#7c1d23"];
+const DARK = ["#3d4552", "#6b5a45", "#b0722c", "#f0a03c", "#ffe9a8"];
+
+/** Where a rate lies on the scale: 0 at its start, 1 at its end, both also beyond. */
+export function position(rate: number, measure: Measure): number {
+  const [low, high] = DOMAIN[measure];
+  if (!(rate > low)) return 0;
+  return Math.min(1, Math.log(rate / low) / Math.log(high / low));
+}
+
+/** Width in pixels; 0 for no traffic at all. */
+export function width(rate: number, measure: Measure): number {
+  return rate > 0 ? WIDTH[0] + (WIDTH[1] - WIDTH[0]) * position(rate, measure) : 0;
+}
+
+const STEPS = 64;
+const tables = new Map<boolean, string[]>();
+
+/** Colour of a position, out of a table of 64. */
+export function color(at: number, dark: boolean): string {
+  let table = tables.get(dark);
+  if (!table) {
+    const stops = dark ? DARK : LIGHT;
+    table = Array.from({ length: STEPS + 1 }, (_, i) => mix(stops, i / STEPS));
+    tables.set(dark, table);
+  }
+  return table[Math.round(Math.min(1, Math.max(0, at)) * STEPS)];
+}
+
+/** Rates to write at the legend, whole powers of ten. */
+export function ticks(measure: Measure): number[] {
+  const [low, high] = DOMAIN[measure];
+  const rates: number[] = [];
+  for (let rate = low; rate <= high * 1.0001; rate *= measure === "msgs" ? 10 : 100) rates.push(rate);
+  return rates;
+}
+
+function mix(stops: readonly string[], at: number): string {
+  const scaled = at * (stops.length - 1);
+  const i = Math.min(stops.length - 2, Math.floor(scaled));
+  const f = scaled - i;
+  const a = channels(stops[i]);
+  const b = channels(stops[i + 1]);
+  return `rgb(${a.map((value, c) => Math.round(value + (b[c] - value) * f)).join(",")})`;
+}
+
+function channels(hex: string): number[] {
+  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+}

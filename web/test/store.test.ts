@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from "vitest";
+import { FixtureCluster } from "../src/dev/cluster";
+import type { ServerMessage } from "../src/store/protocol";
+import { RequestError } from "../src/store/requests";
+import { Ring } from "../src/store/ring";
+import { Signals } from "../src/store/signals";
+import { backoffMs, type Transport, type TransportEvents } from "../src/store/socket";
+import { Store } from "../src/store/store";
+
+/** A connection in the test's hands. */
+class Line implements Transport {
+  on!: TransportEvents;
+  sent: Record<string, unknown>[] = [];
+  up = true;
+  open(on: TransportEvents) {
+    this.on = on;
+  }
+  send(message: object) {
+    if (this.up) this.sent.push(message as Record<string, unknown>);
+    return this.up;
+  }
+  retry() {}
+  close() {}
+  say(message: ServerMessage) {
+    this.on.message(message);
+  }
+  asked(op: string) {
+    return this.sent.filter((message) => message["op"] === op);
+  }
+}
+
+function started() {
+  const line = new Line();
+  const store = new Store(line, new Signals((run) => run()));
+  store.start();
+  line.on.opened();
+  const cluster = new FixtureCluster({ nodes: 12, groups: 3, t: 1000 });
+  line.say(cluster.hello(1000, [0, 1000]));
+  line.say(cluster.topology);
+  for (let t = 1000; t <= 5000; t += 1000) line.say(cluster.frame(t));
+  return { line, store, cluster };
+}
+
+describe("store", () => {
+  it("shows the newest frame while live", () => {
+    const { store } = started();
+    expect(store.connection).toBe("connected");
+    expect(store.shown.frame?.t).toBe(5000);
+    expect(store.shown.topology?.nodes.length).toBe(12);
+    expect(store.range).toEqual([0, 5000]);
+    expect(store.shown.frame!.value(0, "procs")).toBe(180);
+    expect(store.shown.frame!.value(0, "no_such")).toBeNaN();
+    store.stop();
+  });
+
+  it("stays where it was paused while frames come", () => {
+    const { store, line, cluster } = started();
+    store.pause();
+    line.say(cluster.frame(6000));
+    expect(store.shown.frame?.t).toBe(5000);
+    expect(store.live.frame?.t).toBe(6000);
+    store.step(-1);
+    expect(store.shown.frame?.t).toBe(4000);
+    store.step(1);
+    store.step(1);
+    expect(store.shown.frame?.t).toBe(6000);
+    store.goLive();
+    line.say(cluster.frame(7000));
+    expect(store.shown.frame?.t).toBe(7000);
+    store.stop();
+  });
+
+  it("asks the server for what is older than it has, newest wish last", async () => {
+    const { store, line, cluster } = started();
+    store.seek(500);
+    store.seek(400);
+    store.seek(300);
+    const answer = (n: number) => {
+      const { ref, t } = line.asked("at")[n] as { ref: number; t: number };
+      line.say({ type: "reply", ref, ok: true, result: { topology: cluster.topology, frame: cluster.frame(t), findings: [] } });
+    };
+    answer(0);
+    await Promise.resolve().then(() => undefined).then(() => undefined).then(() => undefined);
+    expect(line.asked("at").map((request) => request["t"])).toEqual([500, 300]);
+    answer(1);
+    await new Promise((done) => setTimeout(done));
+    expect(store.shown.frame?.t).toBe(300);
+    store.stop();
+  });
+
+  it("watches again after a reconnect, and fails what was under way", async () => {
+    const { store, line } = started();
+    const release = store.watch("n1@10.0.0.1");
+    store.watch("n1@10.0.0.1")();
+    const failed = store.request("range", {}).catch((error: RequestError) => error.code);
+    line.on.lost({ refused: false, retryMs: 1 });
+    expect(await failed).toBe("disconnected");
+    expect(store.connection).toBe("reconnecting");
+    line.on.opened();
+    expect(line.asked("watch").length).toBe(2);
+    release();
+    expect(line.asked("unwatch").length).toBe(1);
+    store.stop();
+  });
+
+  it("keeps each event once, in order", () => {
+    const { store, line } = started();
+    const event = (id: number) => ({ id, t: id, kind: "k", level: "info" as const, text: "" });
+    line.say({ type: "events", events: [event(3), event(1)] });
+    line.say({ type: "events", events: [event(2), event(3)] });
+    expect(store.events.map((one) => one.id)).toEqual([1, 2, 3]);
+    store.stop();
+  });
+});
+
+describe("ring", () => {
+  it("finds by time and forgets the oldest", () => {
+    const ring = new Ring<{ t: number }>(4);
+    for (let t = 0; t < 20; t++) ring.push({ t });
+    expect(ring.length).toBeLessThanOrEqual(5);
+    expect(ring.at(18.5)?.t).toBe(18);
+    expect(ring.after(18)?.t).toBe(19);
+    expect(ring.at(3)).toBeUndefined();
+    ring.push({ t: 17 });
+    expect(ring.all().map((item) => item.t).slice(-2)).toEqual([17, 17]);
+  });
+});
+
+describe("reconnecting", () => {
+  it("waits longer each time, up to 8 s", () => {
+    expect([0, 1, 2, 5, 30].map((n) => backoffMs(n, 0.5))).toEqual([250, 500, 1000, 8000, 8000]);
+    expect(backoffMs(0, 0)).toBe(200);
+  });
+});
