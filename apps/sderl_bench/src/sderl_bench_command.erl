@@ -19,6 +19,7 @@
     {"simulate", sderl_bench_simulate_experiment},
     {"scale", sderl_bench_scale_experiment},
     {"faults", sderl_bench_faults_experiment},
+    {"dashboard", sderl_bench_dashboard_experiment},
     {"standard", sderl_bench_standard}
 ]).
 
