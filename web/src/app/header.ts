@@ -2,8 +2,8 @@
 // The bar at the top: where one is, where one can go, and how the connection is.
 import type { Store } from "../store/store";
 import type { Change } from "../store/signals";
-import { h, setText, svg } from "../ui/dom";
-import { count } from "../ui/format";
+import { h, s, text as setText } from "../lib/dom";
+import { count } from "../lib/format";
 import { icon, type IconName } from "./icons";
 import { TITLES } from "./pages";
 import { commonQuery, formatRoute, PAGES, type Route } from "./router";
@@ -39,15 +39,15 @@ export class Header {
 
   constructor(private readonly store: Store, actions: HeaderActions) {
     for (const page of PAGES) {
-      const link = h("a", { class: "nav-link", "data-testid": `nav-${page}`, click: () => this.toggleMenu(false) }, TITLES[page]);
+      const link = h("a", { class: "nav-link", "data-testid": `nav-${page}`, onclick: () => this.toggleMenu(false) }, TITLES[page]);
       if (page === "findings") link.append(this.badge);
       this.links.set(page, link);
       this.nav.append(link);
     }
-    this.theme = h("button", { class: "icon-button", "data-testid": "theme", click: () => actions.cycleTheme() });
+    this.theme = h("button", { class: "icon-button", "data-testid": "theme", onclick: () => actions.cycleTheme() });
     this.menu = h(
       "button",
-      { class: "icon-button menu-button", "aria-label": "Menu", "aria-controls": "nav", "aria-expanded": "false", click: () => this.toggleMenu() },
+      { class: "icon-button menu-button", "aria-label": "Menu", "aria-controls": "nav", "aria-expanded": "false", onclick: () => this.toggleMenu() },
       icon("menu"),
     );
     this.element = h(
@@ -61,7 +61,7 @@ export class Header {
       this.source,
       this.connection,
       this.theme,
-      h("button", { class: "icon-button help-button", "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts (?)", click: () => actions.help() }, icon("help")),
+      h("button", { class: "icon-button help-button", "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts (?)", onclick: () => actions.help() }, icon("help")),
       this.menu,
     );
     document.addEventListener("pointerdown", (event) => {
@@ -131,11 +131,11 @@ export class Header {
 }
 
 function logo(): SVGSVGElement {
-  return svg(
+  return s(
     "svg",
     { viewBox: "0 0 32 32", class: "logo", "aria-hidden": "true" },
-    svg("circle", { cx: 12, cy: 12, r: 9, class: "logo-a" }),
-    svg("circle", { cx: 20, cy: 20, r: 9, class: "logo-b" }),
-    svg("circle", { cx: 16, cy: 16, r: 3.4, class: "logo-c" }),
+    s("circle", { cx: 12, cy: 12, r: 9, class: "logo-a" }),
+    s("circle", { cx: 20, cy: 20, r: 9, class: "logo-b" }),
+    s("circle", { cx: 16, cy: 16, r: 3.4, class: "logo-c" }),
   );
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sheet of keyboard shortcuts, made from the shortcuts there are.
-import { h } from "../ui/dom";
+import { h } from "../lib/dom";
 import type { Keys, Shortcut } from "./keys";
 
 const SYMBOLS: Record<string, string> = {
@@ -35,17 +35,17 @@ export class Help {
         "header",
         { class: "dialog-head" },
         h("h2", {}, "Keyboard shortcuts"),
-        h("button", { class: "icon-button", "aria-label": "Close", click: () => this.element.close() }, "×"),
+        h("button", { class: "icon-button", "aria-label": "Close", onclick: () => this.element.close() }, "×"),
       ),
       h(
         "div",
         { class: "help-sections" },
-        [...sections].map(([title, shortcuts]) =>
+        ...[...sections].map(([title, shortcuts]) =>
           h(
             "section",
             {},
             h("h3", {}, title),
-            h("dl", { class: "help-list" }, shortcuts.flatMap((shortcut) => [h("dt", {}, keyCaps(shortcut.key)), h("dd", {}, shortcut.text)])),
+            h("dl", { class: "help-list" }, ...shortcuts.flatMap((shortcut) => [h("dt", {}, ...keyCaps(shortcut.key)), h("dd", {}, shortcut.text)])),
           ),
         ),
       ),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Line icons of one weight on a grid of 16.
-import { svg } from "../ui/dom";
+import { s } from "../lib/dom";
 
 const PATHS = {
   menu: "M2.5 4.5h11M2.5 8h11M2.5 11.5h11",
@@ -25,9 +25,9 @@ const PATHS = {
 export type IconName = keyof typeof PATHS;
 
 export function icon(name: IconName): SVGSVGElement {
-  return svg(
+  return s(
     "svg",
     { viewBox: "0 0 16 16", class: "icon", "aria-hidden": "true", focusable: "false" },
-    svg("path", { d: PATHS[name], fill: name === "play" || name === "record" ? "currentColor" : "none" }),
+    s("path", { d: PATHS[name], fill: name === "play" || name === "record" ? "currentColor" : "none" }),
   );
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands in the page's place, or above it, when there is no connection.
 import type { Store } from "../store/store";
-import { h } from "../ui/dom";
+import { h } from "../lib/dom";
 
 /** A strip above the page while the connection is away. */
 export class Banner {
@@ -9,7 +9,7 @@ export class Banner {
     "div",
     { class: "banner", role: "alert", hidden: true },
     h("span", {}, "The connection to the server is lost. What you see is the last that came; trying again."),
-    h("button", { class: "button", click: () => this.store.retry() }, "Try now"),
+    h("button", { class: "button", onclick: () => this.store.retry() }, "Try now"),
   );
 
   constructor(private readonly store: Store) {}

@@ -3,7 +3,7 @@
 import { keepToken } from "../store/token";
 import type { Store } from "../store/store";
 import type { Change } from "../store/signals";
-import { h } from "../ui/dom";
+import { h } from "../lib/dom";
 import type { Ctx, MountedPage, Page } from "./ctx";
 import { Header } from "./header";
 import { Help } from "./help";
@@ -41,7 +41,7 @@ export class Shell implements Ctx {
     this.banner = new Banner(store);
     this.timeBar = new TimeBar(this);
     root.replaceChildren(
-      h("a", { class: "skip", href: "#main", click: (event: Event) => this.skip(event) }, "Skip to the page"),
+      h("a", { class: "skip", href: "#main", onclick: (event) => this.skip(event) }, "Skip to the page"),
       this.header.element,
       this.banner.element,
       this.main,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time travel: pause, live, scrub; the time chosen goes for every page.
 import type { Change } from "../store/signals";
-import { h, setText } from "../ui/dom";
-import { clock } from "../ui/format";
+import { h, text as setText } from "../lib/dom";
+import { clock } from "../lib/format";
 import type { Ctx } from "./ctx";
 import { icon } from "./icons";
 import type { Route } from "./router";
@@ -15,9 +15,9 @@ export class TimeBar {
   private readonly label = h("output", { class: "time-label" });
 
   constructor(private readonly ctx: Ctx) {
-    this.pause = h("button", { class: "icon-button", "data-testid": "pause", click: () => this.toggle() }, icon("pause"));
-    this.live = h("button", { class: "button live-button", "data-testid": "live", click: () => ctx.store.goLive() }, "Live");
-    this.scrub = h("input", { type: "range", class: "scrub", "data-testid": "scrub", "aria-label": "Time", min: "0", max: "1", step: "1", input: () => ctx.store.seek(Number(this.scrub.value)) });
+    this.pause = h("button", { class: "icon-button", "data-testid": "pause", onclick: () => this.toggle() }, icon("pause"));
+    this.live = h("button", { class: "button live-button", "data-testid": "live", onclick: () => ctx.store.goLive() }, "Live");
+    this.scrub = h("input", { type: "range", class: "scrub", "data-testid": "scrub", "aria-label": "Time", min: "0", max: "1", step: "1", oninput: () => ctx.store.seek(Number(this.scrub.value)) });
     this.element = h("footer", { class: "timebar" }, this.pause, this.live, this.scrub, this.label);
     ctx.keys.add(
       { key: " ", text: "Pause, or go on", section: "Time", run: () => this.toggle() },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Short messages at the lower edge; an error stays until it is read or ten seconds are gone.
-import { h } from "../ui/dom";
+import { h } from "../lib/dom";
 
 const SHOWN_MS = { info: 4000, error: 10_000 };
 const AT_MOST = 3;
@@ -15,7 +15,7 @@ export class Toasts {
       "div",
       { class: `toast toast-${level}` },
       h("span", {}, text),
-      h("button", { class: "icon-button", "aria-label": "Dismiss", click: () => toast.remove() }, "×"),
+      h("button", { class: "icon-button", "aria-label": "Dismiss", onclick: () => toast.remove() }, "×"),
     );
     this.element.append(toast);
     while (this.element.children.length > AT_MOST) this.element.firstElementChild?.remove();

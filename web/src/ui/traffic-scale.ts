@@ -6,7 +6,7 @@ export type Measure = "msgs" | "bytes";
 
 const DOMAIN: Record<Measure, [number, number]> = {
   msgs: [1, 1e6], // messages/s
-  bytes: [100, 1e9], // bytes/s
+  bytes: [64, 2 ** 30], // bytes/s
 };
 const WIDTH: [number, number] = [1, 9];
 
@@ -40,11 +40,11 @@ export function color(at: number, dark: boolean): string {
   return table[Math.round(Math.min(1, Math.max(0, at)) * STEPS)];
 }
 
-/** Rates to write at the legend, whole powers of ten. */
+/** Rates to write at the legend: each ten times (messages) or sixteen times (bytes) the one before. */
 export function ticks(measure: Measure): number[] {
   const [low, high] = DOMAIN[measure];
   const rates: number[] = [];
-  for (let rate = low; rate <= high * 1.0001; rate *= measure === "msgs" ? 10 : 100) rates.push(rate);
+  for (let rate = low; rate <= high * 1.0001; rate *= measure === "msgs" ? 10 : 16) rates.push(rate);
   return rates;
 }
 
