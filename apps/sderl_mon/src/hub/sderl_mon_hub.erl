@@ -166,6 +166,7 @@ history() -> gen_server:call(?MODULE, history).
 %% Server
 
 -doc false.
+-spec init(map()) -> {ok, map()} | {stop, term()}.
 init(Opts) ->
     State = #{
         interval_ms => ?INTERVAL_MS,
@@ -224,6 +225,7 @@ option(thresholds, Map, _State) -> {error, {bad_option, thresholds, Map}};
 option(_Other, _Value, State) -> {ok, State}.
 
 -doc false.
+-spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
 handle_call({subscribe, Pid}, _From, #{subscribers := Subs} = State) ->
     case Subs of
         #{Pid := _} -> {reply, {ok, snapshot(State)}, State};
@@ -282,6 +284,7 @@ handle_call({feed, _Pid}, _From, State) ->
     {reply, {error, busy}, State}.
 
 -doc false.
+-spec handle_cast(term(), map()) -> {noreply, map()}.
 handle_cast({sderl_mon_feed, Pid, Msg}, #{feed := {Pid, _}} = State) -> {noreply, told(Msg, State)};
 handle_cast({sderl_mon_feed, _Pid, _Msg}, State) -> {noreply, State};
 handle_cast(_Msg, #{feed := {_, _}} = State) -> {noreply, State};
@@ -306,6 +309,7 @@ told(_Other, State) ->
     lose(updates_malformed, 1, State).
 
 -doc false.
+-spec handle_info(term(), map()) -> {noreply, map()}.
 handle_info(tick, State) ->
     {noreply, tick_later(tick(State))};
 handle_info({'DOWN', Ref, process, _Pid, _Reason}, #{feed := {_Feed, Ref}} = State) ->

@@ -78,6 +78,7 @@ trace(_Node, _Opts) -> {ok, #{cost => <<"none: this cluster is made up">>}}.
 %% Server
 
 -doc false.
+-spec init(map()) -> {ok, map()} | {stop, term()}.
 init(#{interval_ms := _} = Opts) ->
     case sderl_mon_hub:feed() of
         ok -> started(Opts);
@@ -102,12 +103,15 @@ later(#{interval := Interval, next := Next} = State) ->
     State#{next := At}.
 
 -doc false.
+-spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
 handle_call(_Other, _From, State) -> {reply, {error, unknown}, State}.
 
 -doc false.
+-spec handle_cast(term(), map()) -> {noreply, map()}.
 handle_cast(_Other, State) -> {noreply, State}.
 
 -doc false.
+-spec handle_info(term(), map()) -> {noreply, map()}.
 handle_info(tick, #{feed := Feed} = State) ->
     {Outs, Feed1} = sderl_mon_synthetic_feed:next(erlang:system_time(millisecond), sderl_mon_hub:watched(), Feed),
     lists:foreach(fun tell/1, Outs),
