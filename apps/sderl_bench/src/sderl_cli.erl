@@ -16,7 +16,8 @@ signal stopped it, which `bin/sderl` makes that of the signal it got: 130 for Ct
     {"bench", sderl_bench_command},
     {"reproduce", sderl_reproduce_command},
     {"report", sderl_report_command},
-    {"chaos", sderl_chaos_command}
+    {"chaos", sderl_chaos_command},
+    {"mon", sderl_web_mon_command}
 ]).
 
 %% How long nodes may take to go when a signal has ended the command.

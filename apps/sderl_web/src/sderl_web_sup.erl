@@ -4,11 +4,18 @@
 
 -behaviour(supervisor).
 
--export([start_link/0]).
+-export([start_link/1]).
 -export([init/1]).
 
--spec start_link() -> supervisor:startlink_ret().
-start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+-spec start_link(sderl_web_config:settings()) -> supervisor:startlink_ret().
+start_link(Settings) -> supervisor:start_link({local, ?MODULE}, ?MODULE, Settings).
 
--spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init([]) -> {ok, {#{strategy => rest_for_one, intensity => 10, period => 60}, []}}.
+%% A feed that ends takes its sockets along, which close by themselves; the listener stays.
+-spec init(sderl_web_config:settings()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init(Settings) ->
+    Feed = maps:with([cluster, writable, max_sockets], Settings),
+    {ok, {#{strategy => one_for_one, intensity => 10, period => 60}, [
+        #{id => notes, start => {sderl_web_notes, start_link, []}},
+        #{id => feed, start => {sderl_web_feed, start_link, [Feed]}},
+        #{id => server, start => {sderl_web_server, start_link, [Settings]}, shutdown => 10_000}
+    ]}}.

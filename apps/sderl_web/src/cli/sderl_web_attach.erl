@@ -11,8 +11,8 @@ or started on the nodes ends there by itself when this program does.
 -export([arguments/0, check/1, start/1]).
 -export_type([options/0]).
 
--doc "What is watched: a running cluster from a seed, or a synthetic one.".
--type options() :: #{source := synthetic | #{seed := node(), cookie_file := file:filename()}, config := map()}.
+-doc "What is watched: a running cluster from a seed, a synthetic one of which `config` has the options, or nothing.".
+-type options() :: #{source := none | synthetic | #{seed := node(), cookie_file := file:filename()}, config := map()}.
 
 -doc "The options of the command line, for `argparse`.".
 -spec arguments() -> [map()].
@@ -37,8 +37,8 @@ dashed(Name) -> lists:flatten(string:replace(atom_to_list(Name), "_", "-", all))
 -spec check(#{atom() => term()}) -> {ok, options()} | {error, sderl_command:text()}.
 check(#{synthetic := true} = Parsed) when is_map_key(seed, Parsed); is_map_key(cookie_file, Parsed) ->
     {error, "--synthetic is without a cluster: leave out --seed and --cookie-file"};
-check(#{synthetic := true}) ->
-    {ok, #{source => synthetic, config => #{}}};
+check(#{synthetic := true} = Parsed) ->
+    {ok, #{source => synthetic, config => maps:with([nodes, groups, interval_ms], Parsed)}};
 check(#{seed := Text, inject := Inject} = Parsed) ->
     case sderl_chaos_attach:node_name(Text) of
         {ok, Seed} ->
@@ -53,10 +53,12 @@ check(_) ->
 
 -doc "Attaches, and starts the monitoring in this program. It goes on until the program ends.".
 -spec start(options()) -> ok | {error, sderl_command:text()}.
-start(#{source := synthetic}) ->
+start(#{source := none, config := Config}) ->
+    monitoring(Config);
+start(#{source := synthetic, config := Config}) ->
     maybe
         ok ?= monitoring(#{}),
-        case sderl_mon_synthetic:start(#{}) of
+        case sderl_mon_synthetic:start(Config) of
             {ok, _} -> ok;
             {error, Reason} -> {error, io_lib:format("the synthetic cluster cannot be made: ~0tP", [Reason, 20])}
         end

@@ -1,0 +1,203 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_web_ask).
+-moduledoc """
+Answers what browsers ask: of the hub's history, of a recording, or of the monitored nodes themselves.
+
+Runs in a process for each question, which may take its time. Answers are JSON already.
+""".
+
+-export([answer/3, state/1, no_node/1, replay/1, record/1, close/1]).
+-export_type([source/0, settings/0, answer/0]).
+
+-doc "What a socket looks at: the present, or a recording by its name.".
+-type source() :: live | {recording, binary(), pid()}.
+-type settings() :: #{recordings := none | file:filename()}.
+-type answer() ::
+    {ok, iodata()}
+    | {opened, Name :: binary(), pid(), Messages :: [binary()]}
+    | {error, sderl_web_protocol:code(), unicode:chardata()}.
+
+-doc "The answer to a checked request.".
+-spec answer(sderl_web_protocol:request(), source(), settings()) -> answer().
+answer(Request, Source, Settings) ->
+    try
+        ask(Request, Source, Settings)
+    catch
+        exit:{noproc, _} -> {error, unavailable, "the hub is not running, or just restarts: ask again"};
+        exit:{timeout, _} -> {error, unavailable, "no answer in time: ask again"};
+        %% Reported by whoever asked, and not each time.
+        Class:Reason:Stack -> exit({failed, Class, Reason, [{M, F} || {M, F, _, _} <- lists:sublist(Stack, 4)]})
+    end.
+
+ask({range, _}, Source, _) ->
+    case sderl_mon_hub:range(of_hub(Source)) of
+        {0, 0} -> ok(#{range => null});
+        {From, To} -> ok(#{range => [From, To]})
+    end;
+ask({at, #{t := T}}, Source, _) ->
+    case sderl_mon_hub:at(of_hub(Source), T) of
+        {ok, #{} = State} -> {ok, state(State)};
+        {error, none} -> {error, not_found, "nothing is kept of that time: range tells from when to when there is something"}
+    end;
+ask({series, #{'of' := What, from := From, to := To, points := Points}}, Source, _) ->
+    case sderl_mon_hub:series(of_hub(Source), What, From, To, Points) of
+        {ok, Series} -> {ok, sderl_web_json:series(Series)};
+        {error, Reason} -> {error, not_found, ["series: ", reason(Reason)]}
+    end;
+ask({traffic, #{by := By, window_s := Window, t := T}}, Source, _) ->
+    case sderl_mon_hub:traffic(of_hub(Source), #{by => By, window_s => Window, t => T}) of
+        {ok, Rows} -> {ok, sderl_web_json:rows(Rows)};
+        {error, Reason} -> {error, not_found, ["traffic: ", reason(Reason)]}
+    end;
+ask({events, Args}, Source, _) ->
+    case sderl_mon_hub:events(of_hub(Source), kinds(Args)) of
+        {ok, Events} -> ok(#{events => Events})
+    end;
+ask({Op, _}, {recording, _, _}, _) when Op =:= names; Op =:= lookup; Op =:= process; Op =:= trace ->
+    {error, unavailable, [atom_to_binary(Op), ": a recording holds no names or processes; go back to the present first (live)"]};
+ask({names, #{group := Group, prefix := Prefix, limit := Limit}}, live, _) ->
+    mon(names, [Group, #{prefix => Prefix, limit => Limit}]);
+ask({lookup, #{group := Group, name := Name}}, live, _) ->
+    mon(lookup, [Group, Name]);
+ask({process, #{node := Node, pid := Pid}}, live, _) ->
+    mon(process, [Node, Pid]);
+ask({trace, #{node := Node} = Args}, live, _) ->
+    mon(trace, [Node, maps:remove(node, Args)]);
+ask({recordings, _}, _, #{recordings := Dir}) ->
+    ok(#{recordings => recordings(Dir)});
+ask({open, #{recording := Name}}, _, #{recordings := Dir}) ->
+    open(Name, Dir);
+ask({record, #{on := On}}, _, #{recordings := Dir}) ->
+    record(On, Dir).
+
+ok(Term) -> {ok, sderl_web_json:term(Term)}.
+
+of_hub(live) -> live;
+of_hub({recording, _, Pid}) -> Pid.
+
+-doc "A topology, a frame and findings of one moment, as browsers get them.".
+-spec state(#{topology := term(), frame := term(), findings := [term()]}) -> iodata().
+state(#{topology := Topology, frame := Frame} = State) ->
+    Ids = sderl_web_feed:ids(Topology, Frame),
+    [
+        ~"{\"topology\":", optional(fun(T) -> sderl_web_json:topology(T, Ids) end, Topology),
+        ~",\"frame\":", optional(fun(F) -> sderl_web_json:frame(F, Ids) end, Frame),
+        ~",\"findings\":", sderl_web_json:term(maps:get(findings, State, [])), $}
+    ].
+
+optional(_, undefined) -> ~"null";
+optional(Fun, Value) -> Fun(Value).
+
+%% Kinds of events are atoms that exist, or no event is of that kind.
+kinds(#{kinds := Texts} = Args) -> Args#{kinds := lists:append([existing(Text) || Text <- Texts])};
+kinds(Args) -> Args.
+
+existing(Text) ->
+    try
+        [binary_to_existing_atom(Text)]
+    catch
+        error:badarg -> []
+    end.
+
+reason(none) -> "nothing is kept of that";
+reason(Text) when is_binary(Text) -> Text;
+reason(Reason) -> io_lib:format("~0tP", [Reason, 12]).
+
+%% Of the nodes
+
+mon(Function, Args) ->
+    Module =
+        case sderl_web_feed:current() of
+            #{mode := synthetic} -> sderl_mon_synthetic;
+            #{mode := live} -> sderl_mon
+        end,
+    mon_answer(Function, Args, apply(Module, Function, Args)).
+
+mon_answer(_, _, {ok, Term}) -> ok(Term);
+mon_answer(Function, [Place | _], {error, Reason}) -> mon_error(Function, Place, Reason);
+mon_answer(_, _, Term) -> ok(Term).
+
+mon_error(Function, Place, Reason) when Reason =:= no_such_group; Reason =:= unknown_group; Reason =:= not_found, Function =:= names ->
+    {error, not_found, ["there is no group \"", Place, "\": the topology names all groups"]};
+mon_error(_, Place, Reason) when Reason =:= no_such_node; Reason =:= unknown_node -> {error, not_found, no_node(Place)};
+mon_error(Function, _, Reason) when Reason =:= not_found; Reason =:= none; Reason =:= undefined ->
+    {error, not_found, [atom_to_binary(Function), ": there is no such ", what(Function)]};
+mon_error(Function, _, Reason) ->
+    {error, unavailable, [atom_to_binary(Function), ": ", reason(Reason)]}.
+
+what(lookup) -> "name";
+what(process) -> "process: it may have ended";
+what(_) -> "thing".
+
+-doc "What is said of a node that nobody watches.".
+-spec no_node(binary()) -> unicode:chardata().
+no_node(Node) -> ["there is no node \"", Node, "\" here: the topology names all nodes"].
+
+%% Recordings
+
+recordings(none) -> [];
+recordings(Dir) -> sderl_mon_record:list(Dir).
+
+%% A name from a browser is compared with what is there, and is never a path.
+open(_, none) ->
+    {error, not_found, "there is no folder of recordings: who starts the dashboard names it with --record"};
+open(Name, Dir) ->
+    case file:list_dir(Dir) of
+        {ok, Files} ->
+            case [File || File <- Files, unicode:characters_to_binary(File) =:= Name] of
+                [File] -> opened(Name, sderl_mon_replay:open(filename:join(Dir, File)));
+                [] -> {error, not_found, ["there is no recording \"", Name, "\": recordings lists them"]}
+            end;
+        {error, Reason} ->
+            {error, unavailable, ["the folder of the recordings cannot be read: ", file:format_error(Reason)]}
+    end.
+
+-doc "Opens a file that is no browser's choice.".
+-spec replay(file:filename()) -> answer().
+replay(File) -> opened(unicode:characters_to_binary(filename:basename(File)), sderl_mon_replay:open(File)).
+
+opened(Name, {ok, Pid}) ->
+    %% Whoever asked keeps it, not this process, which ends now.
+    true = unlink(Pid),
+    {_, To} = sderl_mon_hub:range(Pid),
+    {ok, #{topology := Topology, frame := Frame} = State} = sderl_mon_hub:at(Pid, To),
+    Ids = sderl_web_feed:ids(Topology, Frame),
+    Messages = [
+        sderl_web_hello:recording(Pid, Name, Frame),
+        sderl_web_json:topology(Topology, Ids),
+        sderl_web_json:frame(Frame, Ids),
+        sderl_web_json:findings(maps:get(findings, State, []))
+    ],
+    {opened, Name, Pid, [iolist_to_binary(Message) || Message <- Messages]};
+opened(Name, {error, Reason}) ->
+    {error, unavailable, ["\"", Name, "\" cannot be opened: ", reason(Reason)]}.
+
+-doc "Ends the replay of a recording.".
+-spec close(pid()) -> ok.
+close(Pid) ->
+    exit(Pid, shutdown),
+    ok.
+
+record(_, none) ->
+    {error, unavailable, "there is no folder for recordings: who starts the dashboard names it with --record"};
+record(true, Dir) ->
+    case record(Dir) of
+        {ok, File} -> ok(#{recording => unicode:characters_to_binary(filename:basename(File))});
+        {error, Why} -> {error, unavailable, ["record: ", Why]}
+    end;
+record(false, _) ->
+    case sderl_mon_record:stop() of
+        {error, Reason} -> {error, unavailable, ["record: ", reason(Reason)]};
+        _ -> ok(#{recording => null})
+    end.
+
+-doc "Starts recording into a new file of a folder.".
+-spec record(file:filename()) -> {ok, file:filename()} | {error, unicode:chardata()}.
+record(Dir) ->
+    {{Y, Mo, D}, {H, Mi, S}} = calendar:universal_time(),
+    Name = io_lib:format("~4..0w~2..0w~2..0wT~2..0w~2..0w~2..0wZ.sderl", [Y, Mo, D, H, Mi, S]),
+    File = filename:join(Dir, lists:flatten(Name)),
+    case sderl_mon_record:start(File, #{}) of
+        {error, Reason} -> {error, reason(Reason)};
+        _ -> {ok, File}
+    end.

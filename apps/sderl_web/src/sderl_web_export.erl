@@ -1,0 +1,102 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_web_export).
+-moduledoc """
+`GET /api/export`: the hub's history as a file, sent while it is being made.
+
+A few at a time: each reads a long history.
+""".
+
+-export([answer/2]).
+
+-define(AT_ONCE, 2).
+
+-doc "Answers with the file, or says which part of the query is wrong.".
+-spec answer(cowboy_req:req(), sderl_web_api:options()) -> cowboy_req:req().
+answer(Req, _Options) ->
+    maybe
+        {ok, Query} ?= query(Req),
+        {ok, Format} ?= format(value(~"format", Query)),
+        {ok, From} ?= time(~"from", Query),
+        {ok, To} ?= time(~"to", Query),
+        {ok, What} ?= what(value(~"what", Query)),
+        Opts = maps:merge(What, #{Key => T || {Key, T} <- [{from, From}, {to, To}], T =/= none}),
+        alone(fun() -> send(Format, Opts, Req) end, Req)
+    else
+        {error, Why} -> sderl_web_api:refused(400, bad_request, Why, Req)
+    end.
+
+query(Req) ->
+    try
+        {ok, cowboy_req:parse_qs(Req)}
+    catch
+        _:_ -> {error, "the query cannot be read: it is format=csv&from=MS&to=MS"}
+    end.
+
+value(Key, Query) ->
+    case lists:keyfind(Key, 1, Query) of
+        {_, Value} -> Value;
+        false -> none
+    end.
+
+format(none) -> {ok, json};
+format(~"json") -> {ok, json};
+format(~"csv") -> {ok, csv};
+format(_) -> {error, "format is json (one object a line) or csv"}.
+
+time(Key, Query) ->
+    case value(Key, Query) of
+        none ->
+            {ok, none};
+        Text ->
+            case is_binary(Text) andalso byte_size(Text) =< 16 andalso string:to_integer(Text) of
+                {T, <<>>} when T >= 0 -> {ok, T};
+                _ -> {error, [Key, " is a time in milliseconds since 1970"]}
+            end
+    end.
+
+what(none) -> {ok, #{}};
+what(Text) ->
+    Known = [{~"nodes", nodes}, {~"links", links}, {~"groups", groups}, {~"events", events}, {~"findings", findings}, {~"all", all}],
+    case lists:keyfind(Text, 1, Known) of
+        {_, all} -> {ok, #{}};
+        {_, What} -> {ok, #{what => What}};
+        false -> {error, ["what is one of ", lists:join(", ", [Name || {Name, _} <- Known])]}
+    end.
+
+%% Whoever is third waits for none: it is told to come again.
+alone(Fun, Req) ->
+    case lists:any(fun(N) -> global_lock(N) end, lists:seq(1, ?AT_ONCE)) of
+        true -> Fun();
+        false -> sderl_web_api:refused(503, unavailable, "two exports are being made: ask again when one is done", Req)
+    end.
+
+%% A name for each place; it is free again when the process ends, however it does.
+global_lock(1) -> place(sderl_web_export_1);
+global_lock(2) -> place(sderl_web_export_2).
+
+place(Name) ->
+    try
+        register(Name, self())
+    catch
+        error:badarg -> false
+    end.
+
+send(Format, Opts, Req0) ->
+    {Type, Name} =
+        case Format of
+            csv -> {~"text/csv; charset=utf-8", ~"sderl.csv"};
+            json -> {~"application/x-ndjson", ~"sderl.jsonl"}
+        end,
+    Headers = #{
+        ~"content-type" => Type,
+        ~"content-disposition" => <<"attachment; filename=\"", Name/binary, "\"">>,
+        ~"cache-control" => ~"no-store"
+    },
+    Req = cowboy_req:stream_reply(200, Headers, Req0),
+    Sink = fun(Part) -> part(iolist_to_binary(Part), Req) end,
+    _ = sderl_mon_export:write(live, Format, Sink, Opts),
+    ok = cowboy_req:stream_body(<<>>, fin, Req),
+    Req.
+
+part(<<>>, _) -> ok;
+part(Part, Req) -> cowboy_req:stream_body(Part, nofin, Req).

@@ -1,0 +1,427 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_web_feed).
+-moduledoc """
+One subscriber to the hub for all browsers.
+
+It encodes each topology, frame and list of findings **once** and hands the same binary to every socket, so that ten browsers cost
+hardly more than one.
+
+## Slow browsers
+
+A socket acknowledges each message when it has taken it out of its mailbox, and it takes the next one when the last has gone to
+the network. One that has a few unacknowledged ones gets nothing more: frames and details are left out and counted, and of
+topologies, findings and events it gets what is newest when it is back. So a mailbox holds a few messages, however slow its
+browser is, and the browser is told how many frames it missed.
+
+## When the hub ends
+
+The feed waits until it is back and subscribes again. The sockets stay.
+""".
+
+-behaviour(gen_server).
+
+-export([start_link/1, join/1, ack/1, pause/2, replay/2, watch/2, unwatch/2, snapshot/0, ids/2, current/0, count/0, info/0]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
+-export_type([settings/0]).
+
+-type settings() :: #{
+    cluster := binary(),
+    writable := boolean(),
+    max_sockets := pos_integer()
+}.
+
+%% What a browser on the same machine never reaches.
+-define(UNACKNOWLEDGED, 4).
+-define(RECENT_EVENTS, 200).
+-define(RETRY_MS, 300).
+-define(MOST_WATCHED, 16).
+
+-record(socket, {
+    monitor :: reference(),
+    out = 0 :: non_neg_integer(),
+    missed = 0 :: non_neg_integer(),
+    %% What has changed since it was full; events from this one on.
+    topology = false :: boolean(),
+    findings = false :: boolean(),
+    events = none :: none | integer(),
+    %% paused: no frames. replay: nothing at all.
+    mode = live :: live | paused | replay,
+    watches = [] :: [binary()]
+}).
+-record(state, {
+    settings :: settings(),
+    hub = none :: none | reference(),
+    mode = live :: live | synthetic,
+    interval_ms = 1000 :: pos_integer(),
+    ids :: sderl_web_ids:ids(),
+    topology :: sderl_mon_types:topology() | undefined,
+    frame :: sderl_mon_types:frame() | undefined,
+    findings = [] :: [sderl_mon_types:finding()],
+    %% Newest first.
+    events = [] :: [sderl_mon_types:event()],
+    sockets = #{} :: #{pid() => #socket{}},
+    watched = #{} :: #{binary() => pos_integer()},
+    encoded = #{} :: #{topology | frame | findings => binary()},
+    missed = 0 :: non_neg_integer()
+}).
+
+-spec start_link(settings()) -> gen_server:start_ret().
+start_link(Settings) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Settings, []).
+
+-doc """
+The calling socket gets `{sderl_web_feed, Message}` from now on, a binary each, and acknowledges each with `ack/1`. Gives what there is now.
+`{error, full}`: there are as many sockets as are allowed.
+""".
+-spec join(pid()) -> {ok, [binary()]} | {error, full}.
+join(Socket) -> gen_server:call(?MODULE, {join, Socket}).
+
+-doc "A message has been taken.".
+-spec ack(pid()) -> ok.
+ack(Socket) -> gen_server:cast(?MODULE, {ack, Socket}).
+
+-doc "Whether the socket wants frames.".
+-spec pause(pid(), boolean()) -> ok.
+pause(Socket, true) -> gen_server:call(?MODULE, {mode, Socket, paused});
+pause(Socket, false) -> gen_server:call(?MODULE, {mode, Socket, live}).
+
+-doc "While a socket shows a recording it wants nothing; `false`: it is live again.".
+-spec replay(pid(), boolean()) -> ok.
+replay(Socket, true) -> gen_server:call(?MODULE, {mode, Socket, replay});
+replay(Socket, false) -> gen_server:call(?MODULE, {mode, Socket, live}).
+
+-doc "The socket gets a node's details each time there are new ones.".
+-spec watch(pid(), Node :: binary()) -> ok | {error, not_found | too_many}.
+watch(Socket, Node) -> gen_server:call(?MODULE, {watch, Socket, Node}).
+
+-spec unwatch(pid(), Node :: binary()) -> ok.
+unwatch(Socket, Node) -> gen_server:call(?MODULE, {unwatch, Socket, Node}).
+
+-doc "What a socket that comes back to the present needs: hello, topology, frame, findings, events.".
+-spec snapshot() -> [binary()].
+snapshot() -> gen_server:call(?MODULE, snapshot).
+
+-doc "The table of numbers with those of a topology and a frame in it.".
+-spec ids(sderl_mon_types:topology() | undefined, sderl_mon_types:frame() | undefined) -> sderl_web_ids:ids().
+ids(Topology, Frame) -> gen_server:call(?MODULE, {ids, Topology, Frame}).
+
+-doc "What the hub said last.".
+-spec current() -> #{mode := live | synthetic, topology := sderl_mon_types:topology() | undefined, frame := sderl_mon_types:frame() | undefined, findings := [sderl_mon_types:finding()]}.
+current() -> gen_server:call(?MODULE, current).
+
+-doc "How many sockets there are.".
+-spec count() -> non_neg_integer().
+count() -> maps:get(sockets, info()).
+
+-doc "Figures for people: sockets, frames that slow ones missed, names in the table, whether the hub is there.".
+-spec info() -> #{sockets := non_neg_integer(), missed := non_neg_integer(), names := non_neg_integer(), hub := boolean()}.
+info() -> gen_server:call(?MODULE, info).
+
+-doc false.
+-spec init(settings()) -> {ok, #state{}, {continue, subscribe}}.
+init(Settings) ->
+    {ok, #state{settings = Settings, ids = sderl_web_ids:new()}, {continue, subscribe}}.
+
+-doc false.
+-spec handle_continue(subscribe, #state{}) -> {noreply, #state{}}.
+handle_continue(subscribe, State) -> {noreply, subscribe(State)}.
+
+subscribe(#state{watched = Watched} = State) ->
+    try sderl_mon_hub:subscribe() of
+        {ok, Now} ->
+            Monitor = monitor(process, sderl_mon_hub),
+            _ = [sderl_mon_hub:watch(Node) || Node <- maps:keys(Watched)],
+            #{mode := Mode, interval_ms := Interval} = Now,
+            taken(Now, State#state{hub = Monitor, mode = Mode, interval_ms = Interval, events = []});
+        {error, too_many} ->
+            again(State)
+    catch
+        exit:_ -> again(State)
+    end.
+
+again(State) ->
+    _ = erlang:send_after(?RETRY_MS, self(), subscribe),
+    State#state{hub = none}.
+
+taken(Now, State0) ->
+    State1 =
+        case Now of
+            #{topology := #{} = Topology} -> topology(Topology, State0);
+            #{} -> State0
+        end,
+    State2 =
+        case Now of
+            #{frame := #{} = Frame} -> frame(Frame, State1);
+            #{} -> State1
+        end,
+    State = findings(maps:get(findings, Now, []), State2),
+    events(lists:reverse(maps:get(events, Now, [])), State).
+
+-doc false.
+-spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.
+handle_call({join, Socket}, _From, #state{sockets = Sockets, settings = #{max_sockets := Most}} = State) ->
+    case Sockets of
+        #{Socket := _} ->
+            {reply, {error, full}, State};
+        #{} when map_size(Sockets) >= Most ->
+            {reply, {error, full}, State};
+        #{} ->
+            {Messages, State1} = snapshot(State),
+            Monitor = monitor(process, Socket),
+            {reply, {ok, Messages}, State1#state{sockets = Sockets#{Socket => #socket{monitor = Monitor}}}}
+    end;
+handle_call({mode, Socket, Mode}, _From, State) ->
+    {reply, ok, with(Socket, fun(Known) -> Known#socket{mode = Mode, missed = 0} end, State)};
+handle_call({watch, Socket, Node}, _From, State) ->
+    {Reply, State1} = watch(Socket, Node, State),
+    {reply, Reply, State1};
+handle_call({unwatch, Socket, Node}, _From, #state{sockets = Sockets} = State) ->
+    case Sockets of
+        #{Socket := #socket{watches = Watches} = Known} ->
+            Left = Sockets#{Socket := Known#socket{watches = lists:delete(Node, Watches)}},
+            {reply, ok, release([Node || lists:member(Node, Watches)], State#state{sockets = Left})};
+        #{} ->
+            {reply, ok, State}
+    end;
+handle_call(snapshot, _From, State) ->
+    {Messages, State1} = snapshot(State),
+    {reply, Messages, State1};
+handle_call({ids, Topology, Frame}, _From, State) ->
+    State1 = numbered(Topology, Frame, State),
+    {reply, State1#state.ids, State1};
+handle_call(current, _From, #state{mode = Mode, topology = Topology, frame = Frame, findings = Findings} = State) ->
+    {reply, #{mode => Mode, topology => Topology, frame => Frame, findings => Findings}, State};
+handle_call(info, _From, #state{sockets = Sockets, missed = Missed, ids = Ids, hub = Hub} = State) ->
+    {reply, #{sockets => map_size(Sockets), missed => Missed, names => sderl_web_ids:size(Ids), hub => Hub =/= none}, State};
+handle_call(_, _From, State) ->
+    {reply, {error, unknown_call}, State}.
+
+-doc false.
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast({ack, Socket}, State) ->
+    case State#state.sockets of
+        #{Socket := #socket{out = Out} = Known} -> {noreply, catch_up(Socket, Known#socket{out = max(0, Out - 1)}, State)};
+        #{} -> {noreply, State}
+    end;
+handle_cast(_, State) ->
+    {noreply, State}.
+
+-doc false.
+-spec handle_info(term(), #state{}) -> {noreply, #state{}}.
+handle_info({sderl_mon, frame, Frame}, State) ->
+    {noreply, frame(Frame, State)};
+handle_info({sderl_mon, topology, Topology}, State) ->
+    {noreply, topology(Topology, State)};
+handle_info({sderl_mon, events, Events}, State) ->
+    {noreply, events(Events, State)};
+handle_info({sderl_mon, findings, Findings}, State) ->
+    {noreply, findings(Findings, State)};
+handle_info({sderl_mon, detail, Node, Detail}, State) ->
+    {noreply, detail(Node, Detail, State)};
+handle_info({sderl_mon, missed, N}, State) ->
+    {noreply, all(fun(Socket, Known) -> left_out(Socket, N, Known) end, State)};
+handle_info(subscribe, #state{hub = none} = State) ->
+    {noreply, subscribe(State)};
+handle_info({'DOWN', Hub, process, _, _}, #state{hub = Hub} = State) ->
+    {noreply, again(State)};
+handle_info({'DOWN', _, process, Socket, _}, #state{sockets = Sockets} = State) ->
+    case maps:take(Socket, Sockets) of
+        {#socket{watches = Watches}, Left} -> {noreply, release(Watches, State#state{sockets = Left})};
+        error -> {noreply, State}
+    end;
+handle_info(_, State) ->
+    {noreply, State}.
+
+%% What comes from the hub
+
+topology(Topology, State0) ->
+    State1 = #state{encoded = Encoded} = numbered(Topology, undefined, State0#state{topology = Topology}),
+    State = State1#state{encoded = maps:remove(topology, Encoded)},
+    newest(topology, State).
+
+findings(Findings, #state{encoded = Encoded} = State) ->
+    newest(findings, State#state{findings = Findings, encoded = maps:remove(findings, Encoded)}).
+
+%% A socket that is full gets it when it is not, whichever is the newest then.
+newest(_, #state{sockets = Sockets} = State) when map_size(Sockets) =:= 0 ->
+    State;
+newest(What, State0) ->
+    {Message, State} = encoded(What, State0),
+    all(
+        fun
+            (_, #socket{mode = replay} = Known) -> Known;
+            (Socket, #socket{out = Out} = Known) when Out < ?UNACKNOWLEDGED -> given(Socket, Message, Known);
+            (_, Known) when What =:= topology -> Known#socket{topology = true};
+            (_, Known) -> Known#socket{findings = true}
+        end,
+        State
+    ).
+
+frame(Frame, State0) ->
+    State1 = #state{encoded = Encoded} = numbered(undefined, Frame, State0#state{frame = Frame}),
+    State2 = State1#state{encoded = maps:remove(frame, Encoded)},
+    Wanting = [Socket || Socket := #socket{mode = live} <- State2#state.sockets],
+    case Wanting of
+        [] ->
+            State2;
+        _ ->
+            {Message, State3} = encoded(frame, State2),
+            Full = length([full || Socket <- Wanting, (maps:get(Socket, State3#state.sockets))#socket.out >= ?UNACKNOWLEDGED]),
+            all(
+                fun
+                    (Socket, #socket{mode = live, out = Out} = Known) when Out < ?UNACKNOWLEDGED -> given(Socket, Message, Known);
+                    (_, #socket{mode = live, missed = Missed} = Known) -> Known#socket{missed = Missed + 1};
+                    (_, Known) -> Known
+                end,
+                State3#state{missed = State3#state.missed + Full}
+            )
+    end.
+
+events([], State) ->
+    State;
+events(New, #state{events = Events} = State) ->
+    Kept = lists:sublist(lists:reverse(New) ++ Events, ?RECENT_EVENTS),
+    Message = iolist_to_binary(sderl_web_json:events(New)),
+    First = maps:get(id, hd(New), 0),
+    all(
+        fun
+            (_, #socket{mode = replay} = Known) -> Known;
+            (Socket, #socket{out = Out} = Known) when Out < ?UNACKNOWLEDGED -> given(Socket, Message, Known);
+            (_, #socket{events = none} = Known) -> Known#socket{events = First};
+            (_, Known) -> Known
+        end,
+        State#state{events = Kept}
+    ).
+
+detail(Node, Detail, State) ->
+    Message = iolist_to_binary(sderl_web_json:detail(Node, Detail)),
+    all(
+        fun(Socket, #socket{mode = Mode, out = Out, watches = Watches} = Known) ->
+            case Mode =:= live andalso Out < ?UNACKNOWLEDGED andalso lists:member(Node, Watches) of
+                true -> given(Socket, Message, Known);
+                false -> Known
+            end
+        end,
+        State
+    ).
+
+%% What goes to the sockets
+
+all(Fun, #state{sockets = Sockets} = State) -> State#state{sockets = maps:map(Fun, Sockets)}.
+
+given(Socket, Message, #socket{out = Out} = Known) ->
+    Socket ! {?MODULE, Message},
+    Known#socket{out = Out + 1}.
+
+left_out(_, N, #socket{mode = live, missed = Missed} = Known) -> Known#socket{missed = Missed + N};
+left_out(_, _, Known) -> Known.
+
+%% The topology before the frames that need it.
+catch_up(Socket, Known, State) ->
+    {Caught, State1} = lists:foldl(fun(What, Acc) -> missing(What, Socket, Acc) end, {Known, State}, [topology, findings, events, missed]),
+    State1#state{sockets = (State1#state.sockets)#{Socket := Caught}}.
+
+missing(_, _, {#socket{out = Out}, _} = Acc) when Out >= ?UNACKNOWLEDGED -> Acc;
+missing(topology, Socket, {#socket{topology = true} = Known, State}) ->
+    {Message, State1} = encoded(topology, State),
+    {given(Socket, Message, Known#socket{topology = false}), State1};
+missing(findings, Socket, {#socket{findings = true} = Known, State}) ->
+    {Message, State1} = encoded(findings, State),
+    {given(Socket, Message, Known#socket{findings = false}), State1};
+missing(events, Socket, {#socket{events = From} = Known, #state{events = Events} = State}) when From =/= none ->
+    Missed = lists:reverse([Event || Event <- Events, maps:get(id, Event, 0) >= From]),
+    {given(Socket, iolist_to_binary(sderl_web_json:events(Missed)), Known#socket{events = none}), State};
+missing(missed, Socket, {#socket{missed = Missed} = Known, State}) when Missed > 0 ->
+    {given(Socket, iolist_to_binary(sderl_web_json:missed(Missed)), Known#socket{missed = 0}), State};
+missing(_, _, Acc) ->
+    Acc.
+
+snapshot(#state{events = Events, topology = Topology, frame = Frame} = State0) ->
+    {There, State} = lists:foldl(
+        fun(What, {Messages, State1}) ->
+            {Message, State2} = encoded(What, State1),
+            {[Message | Messages], State2}
+        end,
+        {[], State0},
+        [topology || Topology =/= undefined] ++ [frame || Frame =/= undefined] ++ [findings]
+    ),
+    Hello = iolist_to_binary(sderl_web_hello:live(hello(State), Topology)),
+    {[Hello | lists:reverse(There)] ++ [iolist_to_binary(sderl_web_json:events(lists:reverse(Events)))], State}.
+
+hello(#state{settings = Settings, mode = Mode, interval_ms = Interval}) -> Settings#{mode => Mode, interval_ms => Interval}.
+
+encoded(What, #state{encoded = Encoded} = State) ->
+    case Encoded of
+        #{What := Message} ->
+            {Message, State};
+        #{} ->
+            Message = iolist_to_binary(encode(What, State)),
+            {Message, State#state{encoded = Encoded#{What => Message}}}
+    end.
+
+encode(topology, #state{topology = Topology, ids = Ids}) -> sderl_web_json:topology(Topology, Ids);
+encode(frame, #state{frame = Frame, ids = Ids}) -> sderl_web_json:frame(Frame, Ids);
+encode(findings, #state{findings = Findings}) -> sderl_web_json:findings(Findings).
+
+%% A topology forgets nobody whom the present one names.
+numbered(Topology, Frame, #state{ids = Ids0, topology = Present} = State) ->
+    Ids = lists:foldl(
+        fun
+            (undefined, Acc) -> Acc;
+            (#{links := _} = F, Acc) -> sderl_web_ids:frame(F, Acc);
+            (T, Acc) -> sderl_web_ids:topology(T, Acc)
+        end,
+        Ids0,
+        [Topology, Frame, Present]
+    ),
+    State#state{ids = Ids}.
+
+%% Watched nodes
+
+watch(Socket, Node, #state{sockets = Sockets, topology = Topology, watched = Watched} = State) ->
+    case {Sockets, Topology} of
+        {#{Socket := #socket{watches = Watches} = Known}, #{nodes := #{Node := _}}} ->
+            case lists:member(Node, Watches) of
+                true ->
+                    {ok, State};
+                false when length(Watches) >= ?MOST_WATCHED ->
+                    {{error, too_many}, State};
+                false ->
+                    %% Also when another socket watches it already: the hub sends what it knows at once.
+                    _ = told(fun() -> sderl_mon_hub:watch(Node) end),
+                    N = maps:get(Node, Watched, 0),
+                    {ok, State#state{
+                        sockets = Sockets#{Socket := Known#socket{watches = [Node | Watches]}},
+                        watched = Watched#{Node => N + 1}
+                    }}
+            end;
+        _ ->
+            {{error, not_found}, State}
+    end.
+
+release(Nodes, #state{watched = Watched} = State) ->
+    State#state{watched = lists:foldl(fun release_one/2, Watched, Nodes)}.
+
+release_one(Node, Watched) ->
+    case Watched of
+        #{Node := 1} ->
+            _ = told(fun() -> sderl_mon_hub:unwatch(Node) end),
+            maps:remove(Node, Watched);
+        #{Node := N} ->
+            Watched#{Node := N - 1};
+        #{} ->
+            Watched
+    end.
+
+%% The hub may be gone; it is told again when it is back.
+told(Fun) ->
+    try
+        Fun()
+    catch
+        exit:_ -> ok
+    end.
+
+with(Socket, Fun, #state{sockets = Sockets} = State) ->
+    case Sockets of
+        #{Socket := Known} -> State#state{sockets = Sockets#{Socket := Fun(Known)}};
+        #{} -> State
+    end.

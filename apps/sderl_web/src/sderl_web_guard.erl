@@ -1,0 +1,148 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_web_guard).
+-moduledoc """
+What every request passes first: whether it is meant for us, and the headers of every answer.
+
+A page of somebody else in the user's browser must not read the dashboard. Two ways lead around the token's secrecy and are
+closed here:
+
+- *DNS rebinding*: a stranger's name that suddenly means 127.0.0.1. The `Host` of a request must be an address, `localhost`,
+  a name of this machine, or one of the configured `hosts`; a stranger's name is none of them.
+- *Cross-site sockets*: browsers let any page open a WebSocket to any server. The `Origin` that they send along must be the
+  `Host` itself or one of the configured `origins`. Programs that are no browsers send none, and need the token only.
+""".
+
+-behaviour(cowboy_middleware).
+
+-export([execute/2, host_allowed/2, origin_allowed/3, token/1, has_token/2]).
+
+-doc "What of a request is compared in a time that does not depend on the token.".
+-type secret() :: fun(() -> binary()).
+
+-doc false.
+-spec execute(cowboy_req:req(), cowboy_middleware:env()) -> {ok, cowboy_req:req(), cowboy_middleware:env()} | {stop, cowboy_req:req()}.
+execute(Req0, #{sderl_web := #{hosts := Hosts, origins := Origins}} = Env) ->
+    Req = cowboy_req:set_resp_headers(headers(Req0), Req0),
+    Host = cowboy_req:header(<<"host">>, Req, <<>>),
+    Origin = cowboy_req:header(<<"origin">>, Req, undefined),
+    maybe
+        ok ?= host(Host, Hosts),
+        ok ?= origin(Origin, Host, Origins),
+        ok ?= method(cowboy_req:method(Req)),
+        {ok, Req, Env}
+    else
+        {refused, Status, Text} -> {stop, cowboy_req:reply(Status, #{<<"content-type">> => <<"text/plain; charset=utf-8">>}, Text, Req)}
+    end.
+
+host(Host, Hosts) ->
+    case host_allowed(Host, Hosts) of
+        true ->
+            ok;
+        false ->
+            sderl_web_notes:note(bad_host, "a request for another host was refused; a name of this machine that should be allowed belongs into the setting hosts"),
+            {refused, 421, "This name is not one that the dashboard answers to: use its address, or name it in the setting hosts.\n"}
+    end.
+
+origin(Origin, Host, Origins) ->
+    case origin_allowed(Origin, Host, Origins) of
+        true ->
+            ok;
+        false ->
+            sderl_web_notes:note(bad_origin, "a request from a page of another origin was refused; one that should be allowed belongs into the setting origins"),
+            {refused, 403, "Pages of other origins may not use the dashboard: name the origin in the setting origins.\n"}
+    end.
+
+method(<<"GET">>) -> ok;
+method(<<"HEAD">>) -> ok;
+method(_) -> {refused, 405, "GET and HEAD alone are served here.\n"}.
+
+%% Nothing is loaded from elsewhere and no script stands in the page itself; sockets go to where the page came from.
+headers(Req) ->
+    Host = cowboy_req:header(<<"host">>, Req, <<>>),
+    #{
+        <<"server">> => <<"sderl">>,
+        <<"content-security-policy">> => policy(Host),
+        <<"x-content-type-options">> => <<"nosniff">>,
+        <<"x-frame-options">> => <<"DENY">>,
+        <<"referrer-policy">> => <<"no-referrer">>,
+        <<"cross-origin-opener-policy">> => <<"same-origin">>,
+        <<"cross-origin-resource-policy">> => <<"same-origin">>,
+        <<"permissions-policy">> => <<"camera=(), geolocation=(), microphone=()">>
+    }.
+
+%% Some browsers do not take 'self' for the scheme of sockets.
+policy(Host) ->
+    Sockets =
+        case re:run(Host, "\\A[A-Za-z0-9.:\\[\\]-]{1,255}\\z", [{capture, none}]) of
+            match -> [<<" ws://">>, Host, <<" wss://">>, Host];
+            nomatch -> []
+        end,
+    iolist_to_binary([
+        <<"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; connect-src 'self'">>,
+        Sockets,
+        <<"; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'">>
+    ]).
+
+-doc "Whether the `Host` of a request is one of ours: an address, this machine's name, or configured.".
+-spec host_allowed(binary(), [binary()]) -> boolean().
+host_allowed(Header, Hosts) ->
+    case name(string:lowercase(Header)) of
+        <<>> -> false;
+        <<"localhost">> -> true;
+        Name -> is_address(Name) orelse lists:member(Name, Hosts) orelse lists:member(Name, own_names())
+    end.
+
+own_names() ->
+    {ok, Host} = inet:gethostname(),
+    Full =
+        case string:split(atom_to_list(node()), "@") of
+            [_, NodeHost] -> [NodeHost];
+            _ -> []
+        end,
+    [string:lowercase(unicode:characters_to_binary(Name)) || Name <- [Host | Full]].
+
+%% Without the port.
+name(<<"[", Rest/binary>>) -> hd(binary:split(Rest, <<"]">>));
+name(Host) -> hd(binary:split(Host, <<":">>)).
+
+is_address(Name) ->
+    case inet:parse_strict_address(unicode:characters_to_list(Name)) of
+        {ok, _} -> true;
+        {error, _} -> false
+    end.
+
+-doc "Whether a page of this origin may ask. `undefined`: there was no `Origin`.".
+-spec origin_allowed(binary() | undefined, Host :: binary(), [binary()]) -> boolean().
+origin_allowed(undefined, _Host, _Origins) ->
+    true;
+origin_allowed(Origin0, Host0, Origins) ->
+    Origin = string:lowercase(Origin0),
+    Host = string:lowercase(Host0),
+    Origin =:= <<"http://", Host/binary>> orelse Origin =:= <<"https://", Host/binary>> orelse lists:member(Origin, Origins).
+
+-doc "The token that a request brings: `Authorization: Bearer T`, `?token=T` or the cookie `sderl_token`.".
+-spec token(cowboy_req:req()) -> binary() | none.
+token(Req) ->
+    case cowboy_req:header(<<"authorization">>, Req, <<>>) of
+        <<Scheme:7/binary, Token/binary>> when Scheme =:= <<"Bearer ">>; Scheme =:= <<"bearer ">> -> Token;
+        _ -> token_of([fun cowboy_req:parse_qs/1, fun cowboy_req:parse_cookies/1], [<<"token">>, <<"sderl_token">>], Req)
+    end.
+
+token_of([], [], _) ->
+    none;
+token_of([Parse | Parses], [Key | Keys], Req) ->
+    %% Both raise on what is malformed.
+    try lists:keyfind(Key, 1, Parse(Req)) of
+        {Key, Token} when is_binary(Token) -> Token;
+        _ -> token_of(Parses, Keys, Req)
+    catch
+        _:_ -> token_of(Parses, Keys, Req)
+    end.
+
+-doc "Whether a request brings the right token. What is compared are hashes, so the time tells nothing, not even its length.".
+-spec has_token(cowboy_req:req(), secret()) -> boolean().
+has_token(Req, Secret) ->
+    case token(Req) of
+        none -> false;
+        Token -> crypto:hash_equals(crypto:hash(sha256, Token), crypto:hash(sha256, Secret()))
+    end.

@@ -1,0 +1,171 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_web_json).
+-moduledoc """
+The hub's terms as the JSON that browsers get. Pure.
+
+Topology and frames name nodes and groups by small whole numbers (`m:sderl_web_ids`), because five times a second two hundred
+nodes and a thousand links are sent. Numbers are cut to what a screen can show: rates from 100 on to whole ones, others to three
+digits behind the point.
+""".
+
+-export([topology/2, frame/2, events/1, findings/1, detail/2, series/1, rows/1, missed/1, term/1, text/1, number/1]).
+
+-doc "The whole topology, as a message.".
+-spec topology(sderl_mon_types:topology(), sderl_web_ids:ids()) -> iodata().
+topology(#{epoch := Epoch, t := T, nodes := Nodes, groups := Groups} = Topology, Ids) ->
+    [
+        ~"{\"type\":\"topology\",\"epoch\":", integer_to_binary(Epoch), ~",\"t\":", integer_to_binary(T),
+        ~",\"nodes\":[", commas([node(Id, Node, Ids) || Id := Node <- Nodes]),
+        ~"],\"groups\":[", commas([group(Id, Group, Ids) || Id := Group <- Groups]),
+        ~"],\"monitors\":", term(maps:get(monitors, Topology, [])), $}
+    ].
+
+node(Id, #{status := Status} = Node, Ids) ->
+    term(#{
+        id => sderl_web_ids:node(Id, Ids),
+        name => Id,
+        status => Status,
+        groups => [sderl_web_ids:group(Group, Ids) || Group <- maps:get(groups, Node, [])],
+        home => optional(fun(Group) -> sderl_web_ids:group(Group, Ids) end, maps:get(home, Node, undefined)),
+        hidden => maps:get(hidden, Node, false),
+        source => maps:get(source, Node, none),
+        why => maps:get(why, Node, null),
+        otp => maps:get(otp, Node, null),
+        agent => maps:get(agent, Node, null)
+    }).
+
+group(Id, #{nodes := Nodes} = Group, Ids) ->
+    Numbers = fun(Names) -> [sderl_web_ids:node(Name, Ids) || Name <- Names] end,
+    term(#{
+        id => sderl_web_ids:group(Id, Ids),
+        name => Id,
+        nodes => Numbers(Nodes),
+        coordinator => optional(fun(Name) -> sderl_web_ids:node(Name, Ids) end, maps:get(coordinator, Group, undefined)),
+        live => optional(Numbers, maps:get(live, Group, undefined)),
+        names => maps:get(names, Group, null),
+        agent => maps:get(agent, Group, null)
+    }).
+
+optional(_, undefined) -> null;
+optional(Fun, Value) -> Fun(Value).
+
+-doc "A frame, as a message: columns of nodes in the order of `sderl_web_protocol:metrics/0`.".
+-spec frame(sderl_mon_types:frame(), sderl_web_ids:ids()) -> iodata().
+frame(#{seq := Seq, t := T, span_ms := Span, epoch := Epoch, nodes := Nodes, links := Links} = Frame, Ids) ->
+    Metrics = sderl_web_protocol:metrics(),
+    [
+        ~"{\"type\":\"frame\",\"seq\":", integer_to_binary(Seq), ~",\"t\":", integer_to_binary(T),
+        ~",\"span_ms\":", integer_to_binary(Span), ~",\"epoch\":", integer_to_binary(Epoch),
+        ~",\"nodes\":[", commas([columns(sderl_web_ids:node(Id, Ids), Sample, Metrics) || Id := Sample <- Nodes]),
+        ~"],\"links\":[", commas([link(Link, Rates, Ids) || Link := Rates <- Links]),
+        ~"],\"kinds\":{", commas([[json:encode(atom_to_binary(Kind)), $:, pair(Rates)] || Kind := Rates <- maps:get(kinds, Frame, #{})]),
+        ~"},\"groups\":[", commas([[$[, integer_to_binary(sderl_web_ids:group(Id, Ids)), $,, term(Group), $]] || Id := Group <- maps:get(groups, Frame, #{})]),
+        ~"],\"lost\":", term(maps:get(lost, Frame, #{})), $}
+    ].
+
+columns(Id, Sample, Metrics) ->
+    [$[, integer_to_binary(Id), [[$, | metric(Sample, Metric)] || Metric <- Metrics], $]].
+
+metric(Sample, Metric) ->
+    case Sample of
+        #{Metric := Value} -> number(Value);
+        #{} -> ~"null"
+    end.
+
+link({From, To}, {Msgs, Bytes}, Ids) ->
+    [$[, integer_to_binary(sderl_web_ids:node(From, Ids)), $,, integer_to_binary(sderl_web_ids:node(To, Ids)), $,, number(Msgs), $,, number(Bytes), $]].
+
+pair({Msgs, Bytes}) -> [$[, number(Msgs), $,, number(Bytes), $]].
+
+-doc "Events, as a message.".
+-spec events([sderl_mon_types:event()]) -> iodata().
+events(Events) -> [~"{\"type\":\"events\",\"events\":", term(Events), $}].
+
+-doc "All present findings, as a message.".
+-spec findings([sderl_mon_types:finding()]) -> iodata().
+findings(Findings) -> [~"{\"type\":\"findings\",\"findings\":", term(Findings), $}].
+
+-doc "A node in detail, as a message.".
+-spec detail(Name :: binary(), sderl_mon_types:detail()) -> iodata().
+detail(Name, Detail) -> term(Detail#{type => detail, node => Name}).
+
+-doc "A series: times and columns.".
+-spec series(#{t := [integer()], columns := #{atom() => [number() | null]}}) -> iodata().
+series(#{t := Times, columns := Columns}) -> term(#{t => Times, columns => Columns}).
+
+-doc "Rows of traffic.".
+-spec rows([map()]) -> iodata().
+rows(Rows) -> [~"{\"rows\":", term(Rows), $}].
+
+-doc "How many frames a slow browser did not get, as a message.".
+-spec missed(pos_integer()) -> iodata().
+missed(N) -> [~"{\"type\":\"missed\",\"frames\":", integer_to_binary(N), $}].
+
+-doc """
+Any term as JSON: maps as objects, lists and tuples as lists, `undefined` as null, other atoms as texts, numbers as
+`number/1` writes them, pids and the like as Erlang prints them.
+""".
+-spec term(term()) -> iodata().
+term(Text) when is_binary(Text) -> json:encode_binary(text(Text));
+term(Integer) when is_integer(Integer) -> integer_to_binary(Integer);
+term(Float) when is_float(Float) -> number(Float);
+term(true) -> ~"true";
+term(false) -> ~"false";
+term(Null) when Null =:= null; Null =:= undefined -> ~"null";
+term(Atom) when is_atom(Atom) -> json:encode_binary(atom_to_binary(Atom));
+term(Map) when is_map(Map) -> [${, commas([[json:encode_binary(key(Key)), $:, term(Value)] || Key := Value <- Map]), $}];
+term(List) when is_list(List) -> list(List);
+term(Tuple) when is_tuple(Tuple) -> list(tuple_to_list(Tuple));
+term(Other) -> json:encode_binary(printed(Other)).
+
+list(List) ->
+    case is_list(List) andalso length_or_improper(List) of
+        improper -> json:encode_binary(printed(List));
+        _ -> [$[, commas([term(Element) || Element <- List]), $]]
+    end.
+
+length_or_improper(List) ->
+    try
+        length(List)
+    catch
+        error:badarg -> improper
+    end.
+
+key(Key) when is_binary(Key) -> text(Key);
+key(Key) when is_atom(Key) -> atom_to_binary(Key);
+key(Key) when is_integer(Key) -> integer_to_binary(Key);
+key(Key) -> printed(Key).
+
+printed(Term) -> text(io_lib:format("~0tP", [Term, 30])).
+
+-doc "A text that JSON can hold: what is no UTF-8 is taken as Latin-1.".
+-spec text(unicode:chardata()) -> binary().
+text(Chars) ->
+    case unicode:characters_to_binary(Chars) of
+        Text when is_binary(Text) -> Text;
+        _ -> unicode:characters_to_binary(Chars, latin1)
+    end.
+
+-doc "A number, cut to what can be seen.".
+-spec number(term()) -> iodata().
+number(N) when is_integer(N) -> integer_to_binary(N);
+number(F) when is_float(F) ->
+    case abs(F) of
+        A when A >= 100 -> integer_to_binary(round(F));
+        A when A < 0.0005 -> ~"0";
+        _ -> thousandths(round(F * 1000))
+    end;
+number(_) -> ~"null".
+
+%% Shorter and quicker than what prints floats in general.
+thousandths(N) when N < 0 -> [$- | thousandths(-N)];
+thousandths(N) ->
+    case N rem 1000 of
+        0 -> integer_to_binary(N div 1000);
+        Rest when Rest rem 100 =:= 0 -> [integer_to_binary(N div 1000), $., $0 + Rest div 100];
+        Rest when Rest rem 10 =:= 0 -> [integer_to_binary(N div 1000), $., $0 + Rest div 100, $0 + Rest div 10 rem 10];
+        Rest -> [integer_to_binary(N div 1000), $., $0 + Rest div 100, $0 + Rest div 10 rem 10, $0 + Rest rem 10]
+    end.
+
+commas([]) -> [];
+commas([First | Rest]) -> [First | [[$, | Part] || Part <- Rest]].

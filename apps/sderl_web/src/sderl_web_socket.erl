@@ -1,0 +1,269 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_web_socket).
+-moduledoc """
+One browser's WebSocket.
+
+What it is sent without asking comes from `m:sderl_web_feed`. What it asks is checked by `m:sderl_web_protocol` and answered by a process of
+its own (`m:sderl_web_ask`), so that a node that does not answer holds up one answer and not the frames.
+
+Limits: frames of 64 KiB from the browser, a number of requests a second and of questions at a time, and a minute without any
+sign of life (browsers answer the ping by themselves).
+""".
+
+-behaviour(cowboy_websocket).
+
+-export([init/2, websocket_init/1, websocket_handle/2, websocket_info/2, terminate/3]).
+
+-define(MAX_FRAME, 65_536).
+-define(IDLE_MS, 60_000).
+-define(PING_MS, 20_000).
+%% Requests: so many at once, and so many a second after that. Who goes on asking although refused is sent away.
+-define(BURST, 100).
+-define(PER_SECOND, 50).
+-define(MOST_REFUSED, 1000).
+-define(MOST_AT_ONCE, 8).
+-define(ANSWER_MS, 15_000).
+
+-record(state, {
+    writable :: boolean(),
+    settings :: sderl_web_ask:settings(),
+    feed :: reference() | undefined,
+    source = live :: sderl_web_ask:source(),
+    paused = false :: boolean(),
+    %% Requests that may come now, and when that was counted.
+    left = ?BURST :: number(),
+    counted :: integer(),
+    refused = 0 :: non_neg_integer(),
+    asked = #{} :: #{reference() => {pid(), sderl_web_protocol:ref(), atom(), reference()}}
+}).
+
+-type result() :: cowboy_websocket:call_result(#state{}).
+
+-doc false.
+-spec init(cowboy_req:req(), sderl_web_api:options()) -> {ok, cowboy_req:req(), term()} | {cowboy_websocket, cowboy_req:req(), term(), cowboy_websocket:opts()}.
+init(Req, #{token := Token, writable := Writable, max_sockets := Most} = Options) ->
+    case {sderl_web_guard:has_token(Req, Token), full(Most)} of
+        {false, _} ->
+            sderl_web_notes:note(wrong_token, "a socket without the right token was refused"),
+            {ok, sderl_web_api:refused(401, forbidden, sderl_web_api:no_token(), Req), Options};
+        {true, true} ->
+            {ok, sderl_web_api:refused(503, unavailable, "as many sockets are open as max_sockets allows: close a page", Req), Options};
+        {true, false} ->
+            State = #state{writable = Writable, settings = maps:with([recordings, replay], Options), counted = now_ms()},
+            {cowboy_websocket, Req, State, #{
+                max_frame_size => ?MAX_FRAME,
+                idle_timeout => ?IDLE_MS,
+                compress => false,
+                validate_utf8 => true
+            }}
+    end.
+
+full(Most) ->
+    try
+        Full = sderl_web_feed:count() >= Most,
+        _ = [sderl_web_notes:note(too_many_sockets, "a socket was refused: max_sockets are open") || Full],
+        Full
+    catch
+        exit:_ -> true
+    end.
+
+-doc false.
+-spec websocket_init(#state{}) -> result().
+websocket_init(State) ->
+    _ = erlang:send_after(?PING_MS, self(), ping),
+    Feed = monitor(process, sderl_web_feed),
+    try sderl_web_feed:join(self()) of
+        {ok, Messages} -> begun(Messages, State#state{feed = Feed});
+        {error, full} -> {[{close, 1013, ~"too many sockets"}], State}
+    catch
+        exit:_ -> {[{close, 1012, ~"the dashboard restarts"}], State}
+    end.
+
+begun(Messages, #state{settings = #{replay := none}} = State) -> {texts(Messages), State};
+begun(_, #state{settings = #{replay := File}} = State) -> asked(fun() -> sderl_web_ask:replay(File) end, none, open, State).
+
+texts(Messages) -> [{text, Message} || Message <- Messages].
+
+-doc false.
+-spec websocket_handle(ping | pong | {atom(), binary()}, #state{}) -> result().
+websocket_handle({text, Text}, State0) ->
+    case allowed(State0) of
+        {true, State} -> request(sderl_web_protocol:decode(Text), State);
+        {false, #state{refused = N} = State} when N > ?MOST_REFUSED -> {[{close, 1008, ~"too many requests"}], State};
+        {false, State} -> {too_many(Text), State}
+    end;
+websocket_handle({binary, _}, State) ->
+    fatal(1003, "requests are text frames, not binary ones", State);
+%% Pings cost nothing here but must not be a way around the limit.
+websocket_handle(_, State0) ->
+    case allowed(State0) of
+        {false, #state{refused = N} = State} when N > ?MOST_REFUSED -> {[{close, 1008, ~"too many pings"}], State};
+        {_, State} -> {[], State}
+    end.
+
+fatal(Code, Why, State) ->
+    sderl_web_notes:note(bad_frame, ["a socket was closed: ", Why]),
+    {[{text, iolist_to_binary(sderl_web_protocol:error_message(bad_request, Why))}, {close, Code, ~"bad frame"}], State}.
+
+%% A bucket of requests that fills with time.
+allowed(#state{left = Left0, counted = Counted, refused = Refused} = State) ->
+    Now = now_ms(),
+    case min(?BURST, Left0 + (Now - Counted) * ?PER_SECOND / 1000) of
+        Left when Left >= 1 -> {true, State#state{left = Left - 1, counted = Now}};
+        Left -> {false, State#state{left = Left, counted = Now, refused = Refused + 1}}
+    end.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+too_many(Text) ->
+    sderl_web_notes:note(too_many_requests, "requests of a socket were refused: it sends too many a second"),
+    Why = io_lib:format("too many requests: at most ~w a second after the first ~w; wait", [?PER_SECOND, ?BURST]),
+    case sderl_web_protocol:decode(Text) of
+        {ok, Ref, _} -> refusal(Ref, unavailable, Why);
+        {refused, Ref, _} -> refusal(Ref, unavailable, Why);
+        {fatal, _} -> refusal(null, unavailable, Why)
+    end.
+
+refusal(none, Code, Why) -> refusal(null, Code, Why);
+refusal(Ref, Code, Why) -> [{text, iolist_to_binary(sderl_web_protocol:refusal(Ref, Code, Why))}].
+
+done(Ref, Result) -> {text, iolist_to_binary(sderl_web_protocol:reply(Ref, sderl_web_json:term(Result)))}.
+
+request({ok, Ref, {Op, Args}}, State) ->
+    perform(Op, Args, Ref, State);
+request({refused, Ref, Why}, State) ->
+    sderl_web_notes:note(bad_request, "a request was refused that is none of the protocol"),
+    {refusal(Ref, bad_request, Why), State};
+request({fatal, Why}, State) ->
+    fatal(1003, Why, State).
+
+%% What concerns the socket itself; the rest is asked elsewhere.
+perform(Op, _, Ref, #state{writable = false} = State) when Op =:= record ->
+    {refusal(Ref, forbidden, read_only(Op)), State};
+perform(trace, #{on := On, confirm := Confirm}, Ref, #state{writable = false} = State) when Confirm; not On ->
+    {refusal(Ref, forbidden, read_only(trace)), State};
+perform(pause, _, Ref, #state{source = live} = State) ->
+    told(fun() -> sderl_web_feed:pause(self(), true) end, Ref, State#state{paused = true});
+perform(resume, _, Ref, #state{source = live} = State) ->
+    told(fun() -> sderl_web_feed:pause(self(), false) end, Ref, State#state{paused = false});
+perform(Op, _, Ref, State) when Op =:= pause; Op =:= resume ->
+    {[done(Ref, null)], State};
+perform(watch, #{node := Node}, Ref, State) ->
+    try sderl_web_feed:watch(self(), Node) of
+        ok -> {[done(Ref, null)], State};
+        {error, not_found} -> {refusal(Ref, not_found, sderl_web_ask:no_node(Node)), State};
+        {error, too_many} -> {refusal(Ref, too_large, "this page watches too many nodes at a time: unwatch some"), State}
+    catch
+        exit:_ -> {refusal(Ref, unavailable, "the dashboard restarts: ask again"), State}
+    end;
+perform(unwatch, #{node := Node}, Ref, State) ->
+    told(fun() -> sderl_web_feed:unwatch(self(), Node) end, Ref, State);
+perform(live, _, Ref, State0) ->
+    State = closed(State0#state{source = live, paused = false}, State0),
+    try
+        ok = sderl_web_feed:replay(self(), false),
+        {[done(Ref, null) | texts(sderl_web_feed:snapshot())], State}
+    catch
+        exit:_ -> {refusal(Ref, unavailable, "the dashboard restarts: ask again"), State}
+    end;
+perform(_, _, Ref, #state{asked = Asked} = State) when map_size(Asked) >= ?MOST_AT_ONCE ->
+    {refusal(Ref, unavailable, io_lib:format("~w requests are being answered: wait for one", [map_size(Asked)])), State};
+perform(Op, Args, Ref, #state{source = Source, settings = Settings} = State) ->
+    asked(fun() -> sderl_web_ask:answer({Op, Args}, Source, Settings) end, Ref, Op, State).
+
+asked(Fun, Ref, Op, #state{asked = Asked} = State) ->
+    {Pid, Monitor} = spawn_opt(
+        fun() -> exit({answer, Fun()}) end,
+        [monitor, {max_heap_size, #{size => heap_words(), kill => true, error_logger => false, include_shared_binaries => true}}]
+    ),
+    Timer = erlang:send_after(?ANSWER_MS, self(), {late, Monitor}),
+    {[], State#state{asked = Asked#{Monitor => {Pid, Ref, Op, Timer}}}}.
+
+%% 256 MB: more than any answer of the history takes.
+heap_words() -> 256 * 1024 * 1024 div erlang:system_info(wordsize).
+
+read_only(Op) -> [atom_to_binary(Op), ": this dashboard is read-only; who starts it allows it with --write"].
+
+told(Fun, Ref, State) ->
+    try
+        ok = Fun(),
+        {[done(Ref, null)], State}
+    catch
+        exit:_ -> {refusal(Ref, unavailable, "the dashboard restarts: ask again"), State}
+    end.
+
+%% The recording that was open before.
+closed(State, #state{source = {recording, _, Pid}}) ->
+    ok = sderl_web_ask:close(Pid),
+    State;
+closed(State, _) ->
+    State.
+
+-doc false.
+-spec websocket_info(term(), #state{}) -> result().
+websocket_info({sderl_web_feed, Message}, #state{source = live} = State) ->
+    ok = sderl_web_feed:ack(self()),
+    {[{text, Message}], State};
+websocket_info({sderl_web_feed, _}, State) ->
+    ok = sderl_web_feed:ack(self()),
+    {[], State};
+websocket_info(ping, State) ->
+    _ = erlang:send_after(?PING_MS, self(), ping),
+    {[ping], State};
+websocket_info({late, Monitor}, #state{asked = Asked} = State) ->
+    case maps:take(Monitor, Asked) of
+        {{Pid, Ref, Op, _}, Left} ->
+            true = demonitor(Monitor, [flush]),
+            exit(Pid, kill),
+            {refusal(Ref, unavailable, io_lib:format("~ts: no answer within ~w s", [Op, ?ANSWER_MS div 1000])), State#state{asked = Left}};
+        error ->
+            {[], State}
+    end;
+websocket_info({'DOWN', Feed, process, _, _}, #state{feed = Feed} = State) ->
+    {[{close, 1012, ~"the dashboard restarts"}], State};
+websocket_info({'DOWN', Monitor, process, _, Reason}, #state{asked = Asked} = State) ->
+    case maps:take(Monitor, Asked) of
+        {{_, Ref, Op, Timer}, Left} ->
+            _ = erlang:cancel_timer(Timer),
+            answered(Reason, Ref, Op, State#state{asked = Left});
+        error ->
+            {[], State}
+    end;
+websocket_info(_, State) ->
+    {[], State}.
+
+answered({answer, {ok, Result}}, Ref, _, State) ->
+    {[{text, iolist_to_binary(sderl_web_protocol:reply(Ref, Result))}], State};
+answered({answer, {opened, Name, Pid, Messages}}, Ref, _, State0) ->
+    State = closed(State0#state{source = {recording, Name, Pid}}, State0),
+    try
+        ok = sderl_web_feed:replay(self(), true),
+        {[done(Ref, null) || Ref =/= none] ++ texts(Messages), State}
+    catch
+        exit:_ -> {[{close, 1012, ~"the dashboard restarts"}], State}
+    end;
+answered({answer, {error, Code, Why}}, none, _, State) ->
+    {[{text, iolist_to_binary(sderl_web_protocol:error_message(Code, Why))}, {close, 1011, ~"no recording"}], State};
+answered({answer, {error, Code, Why}}, Ref, _, State) ->
+    {refusal(Ref, Code, Why), State};
+answered(killed, Ref, Op, State) ->
+    {refusal(Ref, too_large, [atom_to_binary(Op), ": the answer is too large: ask for less"]), State};
+answered(Reason, Ref, Op, State) ->
+    sderl_web_notes:note(failed, io_lib:format("~ts could not be answered: ~0tP", [Op, Reason, 20])),
+    {refusal(Ref, unavailable, [atom_to_binary(Op), ": this could not be answered; the log of the dashboard says why"]), State}.
+
+-doc false.
+-spec terminate(term(), cowboy_req:req(), term()) -> ok.
+terminate(Reason, _, #state{asked = Asked, source = Source}) ->
+    _ = [exit(Pid, kill) || {Pid, _, _, _} <- maps:values(Asked)],
+    _ = [sderl_web_ask:close(Pid) || {recording, _, Pid} <- [Source]],
+    note(Reason);
+terminate(_, _, _) ->
+    ok.
+
+note({error, badframe}) -> sderl_web_notes:note(bad_frame, "a socket was closed: a frame was malformed");
+note({error, badencoding}) -> sderl_web_notes:note(bad_frame, "a socket was closed: a text frame was no UTF-8");
+note({error, badsize}) -> sderl_web_notes:note(bad_frame, "a socket was closed: a frame was larger than 64 KiB");
+note({crash, Class, Reason}) -> sderl_web_notes:note(failed, io_lib:format("a socket ended: ~0tP", [{Class, Reason}, 20]));
+note({error, timeout}) -> sderl_web_notes:note(slow_reader, "a socket was closed: its browser did not take what it was sent");
+note(_) -> ok.
