@@ -17,7 +17,8 @@ signal stopped it, which `bin/sderl` makes that of the signal it got: 130 for Ct
     {"reproduce", sderl_reproduce_command},
     {"report", sderl_report_command},
     {"chaos", sderl_chaos_command},
-    {"mon", sderl_web_mon_command}
+    {"mon", sderl_web_mon_command},
+    {"top", sderl_web_top_command}
 ]).
 
 %% How long nodes may take to go when a signal has ended the command.
