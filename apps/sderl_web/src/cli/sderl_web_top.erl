@@ -15,10 +15,10 @@ important first; names are cut. Bytes are in kB, MB (1000 and 1,000,000), memory
 -type view() :: all | groups | nodes | links | findings.
 -type sort() :: busy | traffic | memory | queue | name.
 
--doc "What a hub tells; `undefined` where nothing came yet.".
+-doc "What a hub tells; no map where nothing came yet.".
 -type data() :: #{
-    topology := sderl_mon_types:topology() | undefined,
-    frame := sderl_mon_types:frame() | undefined,
+    topology := sderl_mon_types:topology() | atom(),
+    frame := sderl_mon_types:frame() | atom(),
     findings := [sderl_mon_types:finding()],
     atom() => term()
 }.
@@ -78,14 +78,15 @@ The lines of a screen so wide, and so high; `infinity` rows: everything but the 
 characters but, with `color`, those for colours.
 """.
 -spec lines(data(), state(), #{columns := pos_integer(), rows := pos_integer() | infinity, color => boolean()}) -> [unicode:chardata()].
-lines(#{topology := undefined}, _, Screen) ->
+lines(#{topology := Topology}, _, Screen) when not is_map(Topology) ->
     fit(["waiting for the first numbers ..."], Screen);
-lines(#{frame := undefined} = Data, State, Screen) ->
+lines(#{frame := Frame} = Data, State, Screen) when not is_map(Frame) ->
     lines(Data#{frame := #{t => 0, span_ms => 1, nodes => #{}, links => #{}, groups => #{}, kinds => #{}, lost => #{}}}, State, Screen);
 lines(Data, #{view := View} = State, #{columns := Columns, rows := Rows} = Screen) ->
-    Header = header(Data, State),
+    %% What is printed once has no keys.
+    Header = case Rows of infinity -> lists:droplast(header(Data, State)); _ -> header(Data, State) end,
     Tables = [{Kind, table(Kind, Data, State)} || Kind <- shown(View)],
-    Left = case Rows of infinity -> infinity; _ -> max(0, Rows - length(Header) - 2 * length(Tables)) end,
+    Left = case Rows of infinity -> infinity; _ -> max(0, Rows - length(Header) - lists:sum([heading(Table) || {_, Table} <- Tables])) end,
     Body = lists:append([
         ["" | drawn(Kind, Table, State, Count, Columns)]
      || {{Kind, Table}, Count} <- lists:zip(Tables, shares(View, [length(Of) || {_, {_, _, Of}} <- Tables], Left))
@@ -95,6 +96,10 @@ lines(Data, #{view := View} = State, #{columns := Columns, rows := Rows} = Scree
 
 shown(all) -> [groups, nodes, links, findings];
 shown(View) -> [View].
+
+%% An empty line, the title, and the columns' names or that there is nothing.
+heading({_, [{"", left}], [_ | _]}) -> 2;
+heading(_) -> 3.
 
 %% Few rows are shown of each, then more of what has more.
 shares(_, Counts, infinity) -> Counts;

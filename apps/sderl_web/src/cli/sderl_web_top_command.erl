@@ -27,8 +27,8 @@ run(Args) ->
         ok ?= sderl_web_attach:start(Options),
         {ok, Data} ?= subscribed(),
         case terminal(Parsed) of
-            false -> once(Data);
-            Saved -> watched(Data, Saved)
+            none -> once(Data);
+            Name -> watched(Data, Name)
         end
     end.
 
@@ -55,16 +55,16 @@ subscribed() ->
         {error, Reason} -> {error, io_lib:format("the monitoring does not answer: ~0tP", [Reason, 20])}
     end.
 
-%% What the terminal's settings were, where there is one.
+%% `bin/sderl` names the terminal, and puts its settings right afterwards.
 terminal(#{once := true}) ->
-    false;
+    none;
 terminal(_) ->
-    case os:getenv("SDERL_TTY") =:= "1" andalso stty("-g") of
-        [_ | _] = Saved -> Saved;
-        _ -> false
+    case os:getenv("SDERL_TTY") =:= "1" andalso os:getenv("SDERL_TERMINAL", "") of
+        "/dev/" ++ _ = Name -> Name;
+        _ -> none
     end.
 
-stty(Args) -> string:trim(os:cmd("stty " ++ Args ++ " </dev/tty 2>/dev/null")).
+stty(Name, Args) -> string:trim(os:cmd(lists:concat(["stty -F '", Name, "' ", Args, " 2>/dev/null"]))).
 
 %% ---------------------------------------------------------------- once
 
@@ -102,18 +102,17 @@ merged(_, _, Data) -> Data.
 
 %% ---------------------------------------------------------------- on a screen
 
-watched(Data, Saved) ->
+watched(Data, Name) ->
     _ = sderl_cli_signals:tell(self()),
-    _ = stty("-icanon -echo min 1 time 0"),
+    _ = stty(Name, "-icanon -echo min 1 time 0"),
     Self = self(),
     _ = spawn_link(fun() -> typed(Self) end),
     %% Another screen, so that what was there comes back; no cursor on it.
     io:put_chars("\e[?1049h\e[?25l"),
     try
-        look(Data, sderl_web_top:new(), {dimensions(), now_ms()})
+        look(Data, sderl_web_top:new(), Name, {dimensions(Name), now_ms()})
     after
-        io:put_chars("\e[?25h\e[?1049l"),
-        stty(Saved)
+        io:put_chars("\e[?25h\e[?1049l")
     end.
 
 %% The virtual machine itself has no input.
@@ -139,14 +138,14 @@ typed(Owner, Terminal, Begun) ->
             ok
     end.
 
-look(Data, State, {{Columns, Rows}, SizedAt} = Size) ->
+look(Data, State, Name, {{Columns, Rows}, SizedAt} = Size) ->
     Lines = sderl_web_top:lines(Data, State, #{columns => Columns, rows => Rows, color => os:getenv("NO_COLOR") =:= false}),
     io:put_chars(["\e[H", lists:join("\e[K\r\n", Lines), "\e[K\e[J"]),
     case changed(Data, State) of
         {Data1, State1} ->
             case now_ms() - SizedAt > ?SIZE_MS of
-                true -> look(Data1, State1, {dimensions(), now_ms()});
-                false -> look(Data1, State1, Size)
+                true -> look(Data1, State1, Name, {dimensions(Name), now_ms()});
+                false -> look(Data1, State1, Name, Size)
             end;
         quit ->
             ok
@@ -178,8 +177,8 @@ taken({sderl_mon, What, Value}, Data, State) ->
 taken(_, Data, State) ->
     {Data, State}.
 
-dimensions() ->
-    case [string:to_integer(Word) || Word <- string:lexemes(stty("size"), " ")] of
+dimensions(Name) ->
+    case [string:to_integer(Word) || Word <- string:lexemes(stty(Name, "size"), " ")] of
         [{Rows, ""}, {Columns, ""}] when Rows > 0, Columns > 0 -> {Columns, Rows};
         _ -> {columns(), 24}
     end.

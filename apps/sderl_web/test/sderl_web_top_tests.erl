@@ -1,0 +1,70 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_web_top_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+whole_table_test() ->
+    Lines = [lists:flatten(unicode:characters_to_list(L)) || L <- sderl_web_top:lines(data(), sderl_web_top:new(), #{columns => 120, rows => infinity})],
+    Text = lists:flatten(lists:join("\n", Lines)),
+    [?assert(string:find(Text, Part) =/= nomatch) || Part <- ["2 nodes up of 3, 1 group, 1 finding", "105 messages/s, 2.5 kB/s", "a@h > b@h", "critical: c@h is down", "    Start it.", "33%"]],
+    %% Nothing is said of keys where none are read.
+    ?assertEqual(nomatch, string:find(Text, "quit")).
+
+busiest_first_test() ->
+    Order = fun(Keys) ->
+        State = lists:foldl(fun sderl_web_top:key/2, sderl_web_top:new(), Keys),
+        Lines = sderl_web_top:lines(data(), State, #{columns => 120, rows => 30}),
+        [C || Line <- Lines, [C, $@ | _] <- [unicode:characters_to_list([Line])]]
+    end,
+    ?assertEqual("bac", Order([{view, nodes}])),
+    ?assertEqual("abc", Order([{view, nodes}, sort])),
+    ?assertEqual("ac", Order([{view, nodes}, down])),
+    ?assertEqual("bac", Order([{view, nodes}, down, up, up])).
+
+nothing_yet_test() ->
+    ?assertMatch([_], sderl_web_top:lines((data())#{topology := none}, sderl_web_top:new(), #{columns => 80, rows => 24})),
+    ?assertMatch([_ | _], sderl_web_top:lines((data())#{frame := none}, sderl_web_top:new(), #{columns => 80, rows => 24})).
+
+keys_test() ->
+    ?assertEqual([up, right, {view, nodes}, sort, quit], sderl_web_top:keys(<<"\e[Ax\e[C3s", 0, "q">>)),
+    ?assertEqual(quit, sderl_web_top:key(quit, sderl_web_top:new())),
+    Round = lists:foldl(fun sderl_web_top:key/2, sderl_web_top:new(), lists:duplicate(5, right)),
+    ?assertEqual(sderl_web_top:new(), Round),
+    ?assertEqual(sderl_web_top:key({view, findings}, sderl_web_top:new()), sderl_web_top:key(left, sderl_web_top:new())).
+
+properties_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(any_screen(), [{numtests, 200}, {to_file, user}]))}.
+
+%% Whatever the names and the size: no line is too wide, there are not too many, and nothing moves the cursor.
+any_screen() ->
+    ?FORALL({Columns, Rows, Keys, Name}, {range(1, 200), range(1, 60), list(oneof([left, right, up, down, page_up, page_down, sort])), name()}, begin
+        #{topology := #{nodes := Nodes} = T, frame := #{nodes := Samples} = F} = Data = data(),
+        Data1 = Data#{
+            topology := T#{nodes := Nodes#{Name => node(up, [Name])}},
+            frame := F#{nodes := Samples#{Name => #{util => 2, in_msgs_s => 1.0e12}}, links := #{{Name, Name} => {1.0e9, 1.0e12}}}
+        },
+        State = lists:foldl(fun sderl_web_top:key/2, sderl_web_top:new(), Keys),
+        Lines = [unicode:characters_to_list([L]) || L <- sderl_web_top:lines(Data1, State, #{columns => Columns, rows => Rows})],
+        length(Lines) =< Rows andalso
+            lists:all(fun(L) -> string:length(L) =< Columns andalso lists:all(fun(C) -> C >= 32 end, L) end, Lines)
+    end).
+
+name() -> ?LET(Chars, non_empty(list(oneof([range(1, 126), $é, $…, 16#9b, 16#1F600]))), unicode:characters_to_binary(Chars)).
+
+node(Status, Groups) -> #{status => Status, groups => Groups, home => undefined, hidden => false, source => probe}.
+
+data() ->
+    #{
+        topology => #{
+            epoch => 1, t => 1, monitors => [],
+            nodes => #{~"a@h" => node(up, [~"g"]), ~"b@h" => node(up, [~"g"]), ~"c@h" => node(down, [~"g"])},
+            groups => #{~"g" => #{nodes => [~"a@h", ~"b@h", ~"c@h"], coordinator => ~"a@h", names => 3, agent => undefined}}
+        },
+        frame => #{
+            seq => 1, t => 1, span_ms => 1000, epoch => 1, kinds => #{}, lost => #{}, groups => #{~"g" => #{regs_s => 4}},
+            nodes => #{~"a@h" => #{util => 0.1, out_bytes_s => 2500}, ~"b@h" => #{util => 0.33, mq_max => 3}},
+            links => #{{~"a@h", ~"b@h"} => {105, 2500}}
+        },
+        findings => [#{id => ~"1", kind => node_down, severity => critical, since => 1, t => 1, where => #{}, text => ~"c@h is down.", evidence => [], remedy => ~"Start it."}]
+    }.
