@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_sup).
 -moduledoc false.
+%% Each may die alone: agents go on without a master or a hub, and a new master finds them.
 
 -behaviour(supervisor).
 
@@ -12,5 +13,12 @@ start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
-    Hub = #{id => sderl_mon_hub, start => {sderl_mon_hub, start_link, []}},
-    {ok, {#{strategy => rest_for_one, intensity => 10, period => 60}, [Hub]}}.
+    Worker = fun(M) -> #{id => M, start => {M, start_link, []}} end,
+    {ok,
+        {#{strategy => one_for_one, intensity => 20, period => 60}, [
+            Worker(sderl_mon_settings),
+            Worker(sderl_mon_pool),
+            Worker(sderl_mon_hub),
+            #{id => sderl_mon_agent_sup, start => {sderl_mon_agent_sup, start_link, []}, type => supervisor},
+            Worker(sderl_mon_master)
+        ]}}.

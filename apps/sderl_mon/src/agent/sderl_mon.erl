@@ -1,0 +1,141 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon).
+-moduledoc """
+The shadow network: watches clusters of s_groups from hidden nodes.
+
+A *monitoring node* runs this application. It connects the monitored nodes with hidden links only, joins no group,
+and is seen by nobody who does not look for it. Several monitoring nodes share the work and take over from each
+other. Each has a hub (`m:sderl_mon_hub`) with everything; questions about what was and is go there. Here is what
+is asked of the monitored nodes themselves, and how the shadow network is set up.
+
+```erlang
+application:set_env(sderl_mon, config, #{seeds => ['a@host'], monitors => ['m1@host', 'm2@host']}),
+{ok, _} = application:ensure_all_started(sderl_mon),
+#{role := leader} = sderl_mon:status().
+```
+
+The keys of the configuration: `m:sderl_mon_config`. The cookie is the node's own.
+
+Nodes and groups are named by their ids (`t:sderl_mon_types:id/0`), which are looked up among those that are
+watched. Errors are `{unknown_node, Id}`, `{unknown_group, Id}`, `{no_probe, Id}` where the answer needs a probe,
+`{unreachable, Id}`, and what the functions of `m:sderl_mon_probe` say.
+""".
+
+-export([config/0, set/1, info/0, status/0, overhead/0]).
+-export([names/2, lookup/2, trace/2, process/2]).
+-export([format_error/1]).
+
+-define(CALL_MS, 5000).
+
+-type error() :: {error, term()}.
+
+-doc "The configuration in force, complete.".
+-spec config() -> sderl_mon_config:config().
+config() -> sderl_mon_settings:get().
+
+-doc """
+Changes the configuration while everything runs, on all monitoring nodes; keys that are not given stay. With a
+`state_dir` it is kept over restarts.
+""".
+-spec set(map()) -> ok | {error, sderl_mon_config:error()}.
+set(Map) -> sderl_mon_settings:set(Map).
+
+-doc """
+Who leads, which monitoring nodes were heard, which nodes there are and how they are, and where the agents run:
+`node`, `role`, `master`, `term`, `monitors`, `heard`, `nodes`, `agents`.
+""".
+-spec status() -> map().
+status() -> sderl_mon_master:status().
+
+-doc "`status/0` with the configuration, the hub's bounds and losses, the requests under way, and in sentences what is not as one would expect.".
+-spec info() -> map().
+info() ->
+    Status = status(),
+    Status#{config => config(), hub => sderl_mon_hub:info(), requests => sderl_mon_pool:info(), problems => problems(Status)}.
+
+problems(#{nodes := Nodes, monitors := Monitors, heard := Heard, master := Master}) ->
+    [text("~0tp is ~0tp: ~ts", [N, S, W]) || N := #{status := S, why := W} <- maps:iterator(Nodes, ordered), S =/= up] ++
+        [text("~0tp is read from here, not by a probe: ~ts", [N, W]) || N := #{status := up, source := stock, why := W} <- maps:iterator(Nodes, ordered)] ++
+        [text("the monitoring node ~0tp is not heard; is it up, and of the same cookie?", [M]) || M <- Monitors, M =/= node(), not lists:member(M, Heard)] ++
+        [text("no monitoring node leads yet", []) || Master =:= undefined] ++
+        [text("no node is known: set seeds", []) || map_size(Nodes) =:= 0].
+
+-doc """
+What watching costs each node, as last measured: `probe_pct` (the probe's share of the CPU that the node uses, in
+per cent; only where there is a probe), `mon_msgs_s` and `mon_bytes_s` (its traffic with the monitoring nodes).
+""".
+-spec overhead() -> #{sderl_mon_types:id() => #{atom() => number()}}.
+overhead() ->
+    case sderl_mon_hub:at(live, erlang:system_time(millisecond)) of
+        {ok, #{frame := #{nodes := Nodes}}} -> #{Id => maps:with([probe_pct, mon_msgs_s, mon_bytes_s], N) || Id := N <- Nodes};
+        {error, none} -> #{}
+    end.
+
+-doc "Names of a group, from one of its members: see `sderl_mon_probe:names/2`.".
+-spec names(sderl_mon_types:id(), #{prefix => binary(), limit => pos_integer()}) -> {ok, map()} | error().
+names(GroupId, Opts) -> of_group(GroupId, fun(Group) -> {names, [Group, Opts]} end).
+
+-doc "One name of a group, by its text: see `sderl_mon_probe:lookup/2`.".
+-spec lookup(sderl_mon_types:id(), binary()) -> {ok, map()} | error().
+lookup(GroupId, Name) -> of_group(GroupId, fun(Group) -> {lookup, [Group, Name]} end).
+
+-doc "Switches tracing on a node on or off: see `sderl_mon_probe:trace/1`. What it costs is in the answer.".
+-spec trace(sderl_mon_types:id(), map()) -> {ok, map()} | error().
+trace(NodeId, Opts) -> of_node(NodeId, trace, [Opts]).
+
+-doc "A process of a node, by the text of its pid: see `sderl_mon_probe:process/1`.".
+-spec process(sderl_mon_types:id(), binary()) -> {ok, map()} | error().
+process(NodeId, Pid) -> of_node(NodeId, process, [Pid]).
+
+of_node(Id, Function, Args) ->
+    case sderl_mon_master:node_of(Id) of
+        {ok, Node, up} -> ask(Id, Node, Function, Args);
+        {ok, _, _} -> {error, {unreachable, Id}};
+        {error, unknown} -> {error, {unknown_node, Id}}
+    end.
+
+of_group(Id, Question) ->
+    case sderl_mon_master:group_of(Id) of
+        {ok, _, []} ->
+            {error, {unreachable, Id}};
+        {ok, Group, Nodes} ->
+            {Function, Args} = Question(Group),
+            any(Id, lists:sublist(Nodes, 3), Function, Args);
+        {error, unknown} ->
+            {error, {unknown_group, Id}}
+    end.
+
+%% A member that does not answer is no reason not to ask the next.
+any(Id, [Node | Rest], Function, Args) ->
+    case ask(Id, Node, Function, Args) of
+        {error, {Why, _}} when Rest =/= [], (Why =:= no_probe orelse Why =:= unreachable) -> any(Id, Rest, Function, Args);
+        Answer -> Answer
+    end.
+
+ask(Id, Node, Function, Args) ->
+    case sderl_mon_reach:link(Node) of
+        ok ->
+            try
+                erpc:call(Node, sderl_mon_probe, Function, Args, ?CALL_MS)
+            catch
+                error:{exception, undef, [{sderl_mon_probe, _, _, _} | _]} -> {error, {no_probe, Id}};
+                error:{erpc, _} -> {error, {unreachable, Id}};
+                error:{exception, Why, _} -> {error, {failed, Id, Why}};
+                Class:Why when Class =:= exit; Class =:= throw -> {error, {failed, Id, Why}}
+            end;
+        {error, _, _} ->
+            {error, {unreachable, Id}}
+    end.
+
+-doc "One sentence that names the term and the remedy.".
+-spec format_error(term()) -> unicode:chardata().
+format_error({bad_config, _, _, _} = Error) -> sderl_mon_config:format_error(Error);
+format_error({bad_file, _, _} = Error) -> sderl_mon_config:format_error(Error);
+format_error({unknown_node, Id}) -> text("no node ~ts is watched; the names are those of the topology", [Id]);
+format_error({unknown_group, Id}) -> text("no group ~ts is known; the names are those of the topology", [Id]);
+format_error({no_probe, Id}) -> text("~ts has no probe, which this needs; set inject => true to load one", [Id]);
+format_error({unreachable, Id}) -> text("~ts does not answer; the events say since when", [Id]);
+format_error({failed, Id, Why}) -> text("~ts failed to answer: ~0tP", [Id, Why, 12]);
+format_error(Other) -> text("~0tP", [Other, 20]).
+
+text(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)).

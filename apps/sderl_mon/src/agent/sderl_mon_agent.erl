@@ -1,0 +1,280 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_agent).
+-moduledoc """
+Watches one group, or one free node: has the probes of its nodes tell it, makes rates of what they tell, and tells
+the hubs of all monitoring nodes the sums once an interval. What changes (a node goes, comes, changes its groups)
+it tells the masters at once.
+
+It goes on doing so while there is no master: its orders (`t:spec/0`) stay in force until the next. Orders of an
+older term than its own are ignored. What it keeps is bounded: two samples and one set of facts a node, and at
+most 500 events until the next update; what is dropped is counted.
+""".
+
+-behaviour(gen_server).
+
+-export([start_link/1, assign/2, orders/1, report/1, seen/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-export_type([spec/0]).
+
+-doc """
+Orders. `nodes` is who is to be watched, `watched` everybody whom the shadow network watches, `monitors` its
+monitoring nodes, `hubs` those that live.
+""".
+-type spec() :: #{
+    scope := sderl_mon_layout:scope(),
+    term := integer(),
+    nodes := [node()],
+    watched := #{node() => _},
+    monitors := [node()],
+    hubs := [node()],
+    config := map()
+}.
+
+-define(EVENTS, 500).
+-define(REPORT_SOON_MS, 20).
+-define(REPORT_ALL_MS, 5000).
+-define(JOB_MS, 15_000).
+
+-doc "Starts an agent with its first orders.".
+-spec start_link(spec()) -> gen_server:start_ret().
+start_link(Spec) -> gen_server:start_link(?MODULE, Spec, []).
+
+-doc "Gives new orders.".
+-spec assign(pid(), spec()) -> ok.
+assign(Agent, Spec) -> gen_server:cast(Agent, {assign, Spec}).
+
+-doc "The orders in force, for a master that finds it running.".
+-spec orders(pid()) -> {ok, spec()} | {error, gone}.
+orders(Agent) ->
+    try
+        {ok, gen_server:call(Agent, orders)}
+    catch
+        exit:_ -> {error, gone}
+    end.
+
+-doc "Has it tell all masters everything again.".
+-spec report(pid()) -> ok.
+report(Agent) -> gen_server:cast(Agent, report).
+
+-doc "Somebody has a link to a node that it cannot reach.".
+-spec seen(pid(), node()) -> ok.
+seen(Agent, Node) -> gen_server:cast(Agent, {seen, Node}).
+
+-spec init(spec()) -> {ok, map()}.
+init(#{config := #{interval_ms := Interval}} = Spec) ->
+    ok = net_kernel:monitor_nodes(true, #{node_type => all}),
+    self() ! update,
+    self() ! report_all,
+    State = #{
+        spec => Spec,
+        watches => #{},
+        timers => #{},
+        bases => #{},
+        rates => #{},
+        events => [],
+        lost => #{},
+        told => now_ms() - Interval,
+        dirty => [],
+        reporting => false
+    },
+    {ok, watch_all(State)}.
+
+-spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
+handle_call(orders, _From, #{spec := Spec} = State) ->
+    {reply, Spec, State};
+handle_call(_, _, State) ->
+    {reply, {error, unknown_call}, State}.
+
+-spec handle_cast(term(), map()) -> {noreply, map()}.
+handle_cast({assign, #{term := New} = Spec}, #{spec := #{term := Old}} = State) when New >= Old ->
+    State1 = watch_all(State#{spec := Spec}),
+    %% Another agent may have had the probes since.
+    {noreply, case New > Old of true -> each(retake, all_dirty(State1)); false -> State1 end};
+handle_cast(report, State) ->
+    {noreply, all_dirty(State)};
+handle_cast({seen, Node}, State) ->
+    {noreply, step(Node, seen, State)};
+handle_cast(_, State) ->
+    {noreply, State}.
+
+-spec handle_info(term(), map()) -> {noreply, map()}.
+handle_info({sderl_mon_sample, Pid, #{node := Node, seq := Seq} = Sample}, #{watches := Watches} = State) when
+    is_map_key(Node, Watches), node(Pid) =:= Node
+->
+    _ = sderl_mon_tell:message(Pid, {sderl_mon_ack, Seq}),
+    {noreply, step(Node, {sample, Sample}, kept(Sample, State))};
+handle_info({timeout, Timer, {due, Node}}, #{timers := Timers} = State) ->
+    case Timers of
+        #{Node := Timer} -> {noreply, step(Node, due, State#{timers := maps:remove(Node, Timers)})};
+        #{} -> {noreply, State}
+    end;
+handle_info({sderl_mon_done, {attach, Node, Job}, Result}, State) ->
+    {noreply, step(Node, {attached, Job, done(Result)}, State)};
+handle_info({sderl_mon_done, {read, Node, Job}, Result}, State) ->
+    Done = done(Result),
+    State1 = case Done of {ok, Sample} -> kept(Sample, State); _ -> State end,
+    {noreply, step(Node, {read, Job, Done}, State1)};
+handle_info({nodedown, Node, _}, State) ->
+    {noreply, step(Node, nodedown, State)};
+handle_info({nodeup, Node, _}, State) ->
+    {noreply, step(Node, seen, State)};
+handle_info(update, State) ->
+    {noreply, update(State)};
+handle_info(report, State) ->
+    {noreply, report_dirty(State)};
+handle_info(report_all, State) ->
+    _ = erlang:send_after(?REPORT_ALL_MS, self(), report_all),
+    {noreply, all_dirty(State)};
+handle_info(_, State) ->
+    {noreply, State}.
+
+done({ok, Result}) -> Result;
+done({error, timeout}) -> {error, node, <<"does not answer">>};
+done({error, Why}) -> {error, node, text("~0tP", [Why, 12])}.
+
+%% ---------------------------------------------------------------- whom it watches
+
+watch_all(#{spec := #{nodes := Nodes, config := #{interval_ms := Interval}}, watches := Watches} = State) ->
+    Gone = [N || N := _ <- Watches, not lists:member(N, Nodes)],
+    New = [N || N <- Nodes, not is_map_key(N, Watches)],
+    State1 = lists:foldl(fun forget/2, State, Gone),
+    lists:foldl(
+        fun(Node, #{watches := Ws} = Acc) -> step(Node, due, Acc#{watches := Ws#{Node => sderl_mon_watch:new(Node, Interval)}}) end,
+        State1,
+        New
+    ).
+
+forget(Node, #{watches := Watches, timers := Timers, bases := Bases, rates := Rates, dirty := Dirty} = State) ->
+    stop_timer(maps:get(Node, Timers, none)),
+    State#{
+        watches := maps:remove(Node, Watches),
+        timers := maps:remove(Node, Timers),
+        bases := maps:remove(Node, Bases),
+        rates := maps:remove(Node, Rates),
+        dirty := lists:delete(Node, Dirty)
+    }.
+
+each(Event, #{watches := Watches} = State) ->
+    lists:foldl(fun(Node, Acc) -> step(Node, Event, Acc) end, State, maps:keys(Watches)).
+
+step(Node, Event, #{watches := Watches} = State) ->
+    case Watches of
+        #{Node := Watch} ->
+            {Effects, Watch1} = sderl_mon_watch:step(Event, now_ms(), Watch),
+            lists:foldl(fun(E, Acc) -> effect(E, Node, Acc) end, State#{watches := Watches#{Node := Watch1}}, Effects);
+        #{} ->
+            State
+    end.
+
+effect({timer, Ms}, Node, #{timers := Timers} = State) ->
+    stop_timer(maps:get(Node, Timers, none)),
+    State#{timers := Timers#{Node => erlang:start_timer(Ms, self(), {due, Node})}};
+effect({job, attach, Job}, Node, #{spec := #{term := Term, monitors := Monitors, config := Config}} = State) ->
+    Spec = (maps:with([probe, inject, interval_ms], Config))#{term => Term, friends => Monitors},
+    Self = self(),
+    ok = sderl_mon_pool:run({attach, Node, Job}, fun() -> sderl_mon_reach:attach(Node, Self, Spec) end, ?JOB_MS),
+    State;
+effect({job, read, Job}, Node, State) ->
+    ok = sderl_mon_pool:run({read, Node, Job}, fun() -> sderl_mon_reach:read(Node, #{seq => Job, top => 10, facts => true}) end, ?JOB_MS),
+    State;
+effect(told, Node, State) ->
+    dirty([Node], State).
+
+stop_timer(none) -> ok;
+stop_timer(Timer) -> _ = erlang:cancel_timer(Timer), ok.
+
+%% ---------------------------------------------------------------- what it tells the masters
+
+all_dirty(#{watches := Watches} = State) -> dirty(maps:keys(Watches), State).
+
+dirty(Nodes, #{dirty := Dirty, reporting := Reporting} = State) ->
+    %% What happens at once is told at once, in one message.
+    _ = Reporting orelse erlang:send_after(?REPORT_SOON_MS, self(), report),
+    State#{dirty := lists:umerge(lists:usort(Nodes), Dirty), reporting := true}.
+
+report_dirty(#{dirty := Dirty, watches := Watches, spec := #{scope := Scope, term := Term, hubs := Hubs}} = State) ->
+    Reports = #{N => sderl_mon_watch:report(W) || N <- Dirty, {ok, W} <- [maps:find(N, Watches)]},
+    Report = #{scope => Scope, term => Term, nodes => Reports},
+    lists:foreach(fun(Hub) -> _ = sderl_mon_tell:peer(Hub, report, Report) end, Hubs),
+    State#{dirty := [], reporting := false}.
+
+%% ---------------------------------------------------------------- what it tells the hubs
+
+%% Events and what else a sample has only once are kept until the update.
+kept(#{node := Node} = Sample, #{events := Events} = State) ->
+    Id = sderl_mon_types:id(Node),
+    New = [maps:put(node, Id, E) || E <- maps:get(events, Sample, [])],
+    Room = ?EVENTS - length(Events),
+    {Take, Drop} = case length(New) =< Room of true -> {New, 0}; false -> {lists:sublist(New, max(0, Room)), length(New) - max(0, Room)} end,
+    lose(events_dropped, Drop, State#{events := lists:reverse(Take, Events)}).
+
+lose(_, 0, State) -> State;
+lose(Key, N, #{lost := Lost} = State) -> State#{lost := maps:update_with(Key, fun(L) -> L + N end, N, Lost)}.
+
+update(#{spec := #{scope := Scope, term := Term, hubs := Hubs, config := #{interval_ms := Interval}}} = State) ->
+    _ = erlang:send_after(Interval, self(), update),
+    #{rates := Rates, events := Events, lost := Lost, told := Told, watches := Watches} = State1 = rated(State),
+    Now = now_ms(),
+    Update0 = #{
+        agent => {scope_id(Scope), Term},
+        t => erlang:system_time(millisecond),
+        span_ms => max(1, Now - Told),
+        events => lists:reverse(Events),
+        lost => Lost
+    },
+    Update = maps:merge(Update0, sums(Rates, Watches)),
+    Failed = length([H || H <- Hubs, not sderl_mon_tell:cast(H, sderl_mon_hub, {sderl_mon_update, 1, Update})]),
+    lose(updates_dropped, Failed, State1#{events := [], lost := #{}, told := Now}).
+
+scope_id({group, Group}) -> sderl_mon_types:id({group, Group});
+scope_id({free, Node}) -> sderl_mon_types:id(Node).
+
+%% New rates where there is a new sample; the old ones of a node that has just not told yet; none of one that is
+%% silent.
+rated(#{watches := Watches} = State) ->
+    maps:fold(fun rated/3, State, Watches).
+
+rated(Node, Watch, #{bases := Bases, rates := Rates, spec := Spec} = State) ->
+    Base = maps:get(Node, Bases, undefined),
+    case sderl_mon_watch:sample(Watch) of
+        {#{mono_us := T} = Sample, Facts} ->
+            case {Base, sderl_mon_watch:is_up(Watch)} of
+                {_, false} ->
+                    State#{rates := maps:remove(Node, Rates)};
+                {#{mono_us := T}, true} ->
+                    State;
+                {_, true} ->
+                    New = sderl_mon_rates:between(Base, Sample, maps:with([watched, monitors], Spec)),
+                    Detail = sderl_mon_rates:detail({Base, Sample}, New, Facts),
+                    Own = #{node => maps:get(node, New), flows => New, detail => Detail, groups => groups(Facts)},
+                    State1 = State#{bases := Bases#{Node => Sample}, rates := Rates#{Node => Own}},
+                    maps:fold(fun lose/3, State1, maps:get(lost, New))
+            end;
+        {undefined, _} ->
+            State
+    end.
+
+groups(Facts) -> [{sderl_mon_types:id({group, G}), maps:get(names, Info, 0)} || #{group := G} = Info <- maps:get(groups, Facts, [])].
+
+sums(Rates, _Watches) ->
+    #{
+        nodes => #{sderl_mon_types:id(N) => S || N := #{node := S} <- Rates},
+        links => maps:fold(fun(_, #{flows := #{links := L}}, Acc) -> maps:merge(Acc, L) end, #{}, Rates),
+        kinds => maps:fold(fun(_, #{flows := #{kinds := K}}, Acc) -> maps:merge_with(fun plus/3, Acc, K) end, #{}, Rates),
+        groups => maps:fold(fun(_, Own, Acc) -> of_groups(Own, Acc) end, #{}, Rates),
+        details => #{sderl_mon_types:id(N) => D || N := #{detail := D} <- Rates}
+    }.
+
+plus(_, {M1, B1}, {M2, B2}) -> {M1 + M2, B1 + B2}.
+
+of_groups(#{groups := Groups, node := Node}, Acc) ->
+    Part = maps:with([regs_s, in_msgs_s, in_bytes_s, out_msgs_s, out_bytes_s], Node),
+    lists:foldl(fun({Group, Names}, A) -> maps:update_with(Group, fun(G) -> add(Part, Names, G) end, Part#{names => Names}, A) end, Acc, Groups).
+
+add(Part, Names, Group) ->
+    maps:merge_with(fun(names, N1, N2) -> max(N1, N2); (_, V1, V2) -> V1 + V2 end, Group, Part#{names => Names}).
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+text(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)).

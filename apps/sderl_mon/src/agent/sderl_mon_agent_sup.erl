@@ -1,0 +1,34 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_agent_sup).
+-moduledoc false.
+%% The agents of this monitoring node. One that dies is started again by the master, which knows what it is to
+%% watch by now.
+
+-behaviour(supervisor).
+
+-export([start_link/0, start/1, stop/1, agents/0]).
+-export([init/1]).
+
+-spec start_link() -> supervisor:startlink_ret().
+start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+
+-spec start(sderl_mon_agent:spec()) -> {ok, pid()} | {error, term()}.
+start(Spec) ->
+    case supervisor:start_child(?MODULE, [Spec]) of
+        {ok, Pid} when is_pid(Pid) -> {ok, Pid};
+        Other -> {error, Other}
+    end.
+
+-spec stop(pid()) -> ok.
+stop(Pid) ->
+    _ = supervisor:terminate_child(?MODULE, Pid),
+    ok.
+
+-doc "Those that run.".
+-spec agents() -> [pid()].
+agents() -> [Pid || {_, Pid, _, _} <- supervisor:which_children(?MODULE), is_pid(Pid)].
+
+-spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init([]) ->
+    Agent = #{id => agent, start => {sderl_mon_agent, start_link, []}, restart => temporary, shutdown => 1000},
+    {ok, {#{strategy => simple_one_for_one, intensity => 10, period => 60}, [Agent]}}.

@@ -1,0 +1,245 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_config).
+-moduledoc """
+The configuration of a shadow network: checked term by term, completed with defaults, kept in a file.
+
+```erlang
+[{sderl_mon, [{config, #{
+    seeds => ['a@host'],
+    monitors => ['m1@host', 'm2@host']
+}}]}].
+```
+
+| key | values | default | meaning |
+|---|---|---|---|
+| `seeds` | list of nodes | `[]` | where to begin: the other nodes are found from these |
+| `monitors` | list of nodes | `[]` | all monitoring nodes of this shadow network, the same list on each; a node adds itself |
+| `nodes` | `all` or a list of nodes | `all` | which nodes may be watched; others are never connected |
+| `inject` | boolean | `false` | whether the probe is loaded into nodes that lack it |
+| `probe` | `auto`, `stock` | `auto` | `stock`: read with OTP's own functions alone, even where there is a probe |
+| `interval_ms` | 100 to 60000 | 1000 | how often a node tells its numbers |
+| `history` | map | `#{}` | see `m:sderl_mon_history` |
+| `record` | `off` or a map with `dir` | `off` | see `m:sderl_mon_record` |
+| `thresholds` | map from atoms to numbers | `#{}` | see `m:sderl_mon_findings` |
+| `state_dir` | `undefined` or the name of a directory | `undefined` | where what is set at run time is kept across restarts |
+
+Pure, but for `load/1` and `store/2`. Errors are `{bad_config, Path, Value, Expected}`, which
+`format_error/1` makes a sentence of.
+""".
+
+-export([defaults/0, check/1, change/2, shared/1]).
+-export([load/1, store/2, file/1]).
+-export([format_error/1]).
+
+-export_type([config/0, error/0, path/0]).
+
+-doc "A complete configuration.".
+-type config() :: #{
+    seeds := [node()],
+    monitors := [node()],
+    nodes := all | [node()],
+    inject := boolean(),
+    probe := auto | stock,
+    interval_ms := pos_integer(),
+    history := map(),
+    record := off | #{dir := file:name_all(), atom() => term()},
+    thresholds := #{atom() => number()},
+    state_dir := undefined | file:name_all()
+}.
+
+-doc "Where a term stands: keys, and positions in lists from 1.".
+-type path() :: [term(), ...].
+
+-type error() :: {bad_config, path(), Value :: term(), Expected :: atom()} | {bad_file, file:name_all(), term()}.
+
+-define(VERSION, 1).
+-define(MOST_NODES, 5000).
+
+-doc "What holds where nothing is said.".
+-spec defaults() -> config().
+defaults() ->
+    #{
+        seeds => [],
+        monitors => [],
+        nodes => all,
+        inject => false,
+        probe => auto,
+        interval_ms => 1000,
+        history => #{},
+        record => off,
+        thresholds => #{},
+        state_dir => undefined
+    }.
+
+-doc "Checks a map and completes it with defaults.".
+-spec check(term()) -> {ok, config()} | {error, error()}.
+check(Map) -> change(Map, defaults()).
+
+-doc "Checks a map and puts it over a configuration that was checked before.".
+-spec change(term(), config()) -> {ok, config()} | {error, error()}.
+change(Map, Config) when is_map(Map) -> each(lists:sort(maps:to_list(Map)), Config);
+change(Other, _) -> bad([config], Other, map).
+
+each([], Config) ->
+    {ok, Config};
+each([{Key, Value} | Rest], Config) ->
+    case is_map_key(Key, Config) of
+        true ->
+            maybe
+                {ok, Good} ?= value(Key, Value),
+                each(Rest, Config#{Key := Good})
+            end;
+        false ->
+            bad([Key], Value, known_key)
+    end.
+
+value(seeds, Value) -> node_list([seeds], Value);
+value(monitors, Value) -> node_list([monitors], Value);
+value(nodes, all) -> {ok, all};
+value(nodes, Value) when is_list(Value) -> node_list([nodes], Value);
+value(nodes, Value) -> bad([nodes], Value, all_or_nodes);
+value(inject, Value) when is_boolean(Value) -> {ok, Value};
+value(inject, Value) -> bad([inject], Value, boolean);
+value(probe, Value) when Value =:= auto; Value =:= stock -> {ok, Value};
+value(probe, Value) -> bad([probe], Value, auto_or_stock);
+value(interval_ms, Value) when is_integer(Value), Value >= 100, Value =< 60_000 -> {ok, Value};
+value(interval_ms, Value) -> bad([interval_ms], Value, interval);
+value(history, Value) when is_map(Value) -> {ok, Value};
+value(history, Value) -> bad([history], Value, map);
+value(record, off) -> {ok, off};
+value(record, #{dir := Dir} = Value) ->
+    case {is_name(Dir), Value} of
+        {false, _} -> bad([record, dir], Dir, directory);
+        {true, #{max_bytes := Max}} when not is_integer(Max); Max =< 0 -> bad([record, max_bytes], Max, bytes);
+        {true, _} -> {ok, Value}
+    end;
+value(record, Value) -> bad([record], Value, record);
+value(thresholds, Value) when is_map(Value) ->
+    case [{K, V} || K := V <- Value, not (is_atom(K) andalso is_number(V))] of
+        [] -> {ok, Value};
+        [{K, V} | _] when is_atom(K) -> bad([thresholds, K], V, number);
+        [{K, _} | _] -> bad([thresholds], K, atom)
+    end;
+value(thresholds, Value) -> bad([thresholds], Value, map);
+value(state_dir, undefined) -> {ok, undefined};
+value(state_dir, Value) ->
+    case is_name(Value) of
+        true -> {ok, Value};
+        false -> bad([state_dir], Value, directory)
+    end.
+
+node_list(Path, Value) -> node_list(Path, Value, 1, []).
+
+node_list(_, [], _, Nodes) -> {ok, lists:usort(Nodes)};
+node_list(Path, List, At, _) when At > ?MOST_NODES -> bad(Path, List, fewer_nodes);
+node_list(Path, [Node | Rest], At, Nodes) when is_atom(Node) ->
+    case string:split(atom_to_list(Node), "@", all) of
+        [[_ | _], [_ | _]] -> node_list(Path, Rest, At + 1, [Node | Nodes]);
+        _ -> bad(Path ++ [At], Node, node_name)
+    end;
+node_list(Path, [Other | _], At, _) -> bad(Path ++ [At], Other, node_name);
+node_list(Path, Other, _, _) -> bad(Path, Other, node_list).
+
+is_name(Value) when is_binary(Value) -> Value =/= <<>>;
+is_name([_ | _] = Value) -> io_lib:char_list(Value);
+is_name(_) -> false.
+
+bad(Path, Value, Expected) -> {error, {bad_config, Path, Value, Expected}}.
+
+-doc "The part that all monitoring nodes of a shadow network have in common: it is what a master goes by.".
+-spec shared(config()) -> map().
+shared(Config) -> maps:with([seeds, monitors, nodes, inject, probe, interval_ms, thresholds], Config).
+
+%% ---------------------------------------------------------------- the file
+
+-doc "Where a configuration is kept, if anywhere.".
+-spec file(config()) -> undefined | file:filename_all().
+file(#{state_dir := undefined}) -> undefined;
+file(#{state_dir := Dir}) -> filename:join(Dir, "sderl_mon.config").
+
+-doc "What was set at run time before, put over `Config`. A configuration that keeps nothing is as it was.".
+-spec load(config()) -> {ok, config()} | {error, error()}.
+load(Config) ->
+    case file(Config) of
+        undefined -> {ok, Config};
+        File -> read(File, Config)
+    end.
+
+read(File, Config) ->
+    case file:consult(File) of
+        {ok, [{sderl_mon, ?VERSION, Map}]} when is_map(Map) -> change(maps:remove(state_dir, Map), Config);
+        {ok, Other} -> {error, {bad_file, File, {not_of_version, ?VERSION, Other}}};
+        {error, enoent} -> {ok, Config};
+        {error, Why} -> {error, {bad_file, File, Why}}
+    end.
+
+-doc """
+Keeps what was set at run time, over what was kept before. The file is replaced at once: whoever reads it
+sees the old or the new one, also after a crash.
+""".
+-spec store(map(), config()) -> ok | {error, error()}.
+store(Set, Config) ->
+    case file(Config) of
+        undefined -> ok;
+        File -> write(File, maps:remove(state_dir, Set))
+    end.
+
+write(File, Set) ->
+    New = [File, ".new"],
+    maybe
+        ok ?= filelib:ensure_dir(File),
+        {ok, Before} ?= kept(File),
+        Text = io_lib:format("%% coding: utf-8~n~tp.~n", [{sderl_mon, ?VERSION, maps:merge(Before, Set)}]),
+        {ok, Device} ?= file:open(New, [write, raw, binary]),
+        Written = written(Device, unicode:characters_to_binary(Text)),
+        ok = file:close(Device),
+        ok ?= Written,
+        ok ?= file:rename(New, File)
+    else
+        {error, {bad_file, _, _}} = Error -> Error;
+        {error, Why} -> {error, {bad_file, File, Why}}
+    end.
+
+%% On the disk before the name points to it.
+written(Device, Text) ->
+    maybe
+        ok ?= file:write(Device, Text),
+        file:sync(Device)
+    end.
+
+kept(File) ->
+    case file:consult(File) of
+        {ok, [{sderl_mon, ?VERSION, Map}]} when is_map(Map) -> {ok, Map};
+        {ok, Other} -> {error, {bad_file, File, {not_of_version, ?VERSION, Other}}};
+        {error, enoent} -> {ok, #{}};
+        {error, Why} -> {error, {bad_file, File, Why}}
+    end.
+
+%% ---------------------------------------------------------------- words
+
+-doc "One sentence that names the term and the remedy.".
+-spec format_error(error()) -> unicode:chardata().
+format_error({bad_config, Path, Value, Expected}) ->
+    io_lib:format("sderl_mon: config ~ts: ~0tP ~ts", [place(Path), Value, 20, remedy(Expected)]);
+format_error({bad_file, File, {not_of_version, Version, _}}) ->
+    io_lib:format("sderl_mon: ~ts holds no configuration of version ~b; remove the file or mend it", [File, Version]);
+format_error({bad_file, File, Why}) ->
+    io_lib:format("sderl_mon: ~ts: ~ts; mend it or name another state_dir", [File, file:format_error(Why)]).
+
+place(Path) -> lists:join($., [io_lib:format("~0tp", [Step]) || Step <- Path]).
+
+remedy(map) -> "is not a map; write #{Key => Value}";
+remedy(known_key) ->
+    ["belongs to no option of that name; the options are ", lists:join(", ", [atom_to_list(K) || K <- lists:sort(maps:keys(defaults()))])];
+remedy(node_name) -> "is not the name of a node; write an atom with a host, such as 'name@host'";
+remedy(node_list) -> "is not a list of nodes; write ['name@host', ...]";
+remedy(all_or_nodes) -> "does not say which nodes may be watched; write all or ['name@host', ...]";
+remedy(fewer_nodes) -> io_lib:format("has more than ~b nodes; name fewer", [?MOST_NODES]);
+remedy(boolean) -> "is neither true nor false; write one of them";
+remedy(auto_or_stock) -> "is no way to read a node; write auto or stock";
+remedy(interval) -> "is no such time; write a whole number of milliseconds from 100 to 60000";
+remedy(directory) -> "is not the name of a directory; write a string or a binary";
+remedy(bytes) -> "is not a size; write a whole number of bytes, at least 1";
+remedy(record) -> "does not say what to record; write off or #{dir => \"...\", max_bytes => N}";
+remedy(number) -> "is not a number; write one";
+remedy(atom) -> "is not the name of a threshold; write an atom".

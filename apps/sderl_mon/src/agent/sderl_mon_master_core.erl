@@ -1,0 +1,401 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_master_core).
+-moduledoc """
+What the masters of a shadow network decide, without a process or a message: `step(Event, Now, State)` gives the
+effects, in order, and the new state. `Now` is monotonic time in milliseconds.
+
+## Who leads
+
+Each monitoring node has a master and all know the same: reports go to all of them. The lowest that lives leads.
+They beat every 500 ms; one that was not heard for 3 s, or whose connection went, is dead. Who begins to lead
+takes a term above all that it has seen, so that of two leaders (a cut, a node that was stopped and goes on) the
+later is heeded. A new master first asks the others what they know, and waits for it up to 1.5 s; one that finds
+agents running on its own node waits until they have told it. So agents that run are adopted where they are.
+
+## What a leader does
+
+From what nodes say of themselves and of others it makes the list of all nodes and the groups of each
+(`m:sderl_mon_members`), from those the agents and where they run (`m:sderl_mon_layout`), and from all that the
+topology. The plan goes to all masters, whole; each runs its own part of it. One that missed it has an old version
+in its beat and is told again.
+
+## Not promised
+
+Monitoring nodes that are cut off from each other, and both see the cluster, lead both. A probe tells the one of the
+higher term; the other shows its nodes as watched by a newer master.
+""".
+
+-export([new/3, step/3]).
+-export([leads/1, term/1, status/1, node_of/2, group_of/2, nodes/1]).
+-export_type([state/0, event/0, effect/0]).
+
+-define(BEAT_MS, 500).
+-define(DEAD_MS, 3000).
+-define(GRACE_MS, 1500).
+-define(ADOPT_MS, 400).
+-define(SETTLE_MS, 20).
+-define(CONNECT_MS, 2000).
+-define(AGAIN_MS, 5000).
+-define(FORGET_MS, 600_000).
+
+-opaque state() :: map().
+-type event() ::
+    tick
+    | settle
+    | {peer, Kind :: atom(), From :: node(), Payload :: term()}
+    | {monitor_down, node()}
+    | {config, map()}
+    | {adopted, [sderl_mon_agent:spec()]}.
+-type effect() ::
+    {tell, node(), Kind :: atom(), Payload :: term()}
+    | {connect, node()}
+    | {settle, pos_integer()}
+    | {seen, sderl_mon_layout:scope(), node()}
+    | {run, [sderl_mon_agent:spec()]}
+    | {adopt_config, map()}
+    | {topology, Hubs :: [node()], sderl_mon_types:topology()}
+    | {events, Hubs :: [node()], Term :: integer(), [sderl_mon_types:new_event()]}.
+
+-doc "A master that has heard nothing yet. `Config` is `sderl_mon_config:shared/1`.".
+-spec new(node(), map(), integer()) -> state().
+new(Self, Config, Now) ->
+    #{
+        self => Self,
+        config => Config,
+        role => follower,
+        leader => undefined,
+        term => 0,
+        seen => 0,
+        begun => Now,
+        hold => Now,
+        last_tick => Now,
+        last_beat => Now - ?BEAT_MS,
+        last_topology => Now,
+        asked => #{},
+        answered => #{},
+        beats => #{},
+        nodes => #{},
+        version => 0,
+        plan => none,
+        placement => #{},
+        members => #{},
+        epoch => 0,
+        topology => none,
+        settling => false
+    }.
+
+-doc "One step.".
+-spec step(event(), Now :: integer(), state()) -> {[effect()], state()}.
+step(tick, Now, State) ->
+    {E1, S1} = beat(Now, woken(Now, State)),
+    {E2, S2} = elect(Now, S1),
+    {E3, S3} = upkeep(Now, S2),
+    {E1 ++ E2 ++ E3, S3#{last_tick := Now}};
+step(settle, Now, State) ->
+    planned(Now, State#{settling := false});
+step({config, Config}, _, #{config := Config} = State) ->
+    {[], State};
+step({config, Config}, _, #{role := leader} = State) ->
+    settle(State#{config := Config});
+step({config, Config}, _, #{leader := Leader} = State) ->
+    {[{tell, Leader, config, Config} || Leader =/= undefined], State#{config := Config}};
+step({adopted, []}, _, State) ->
+    {[], State};
+step({adopted, Specs}, Now, #{self := Self, seen := Seen} = State) ->
+    Placement = #{Scope => Self || #{scope := Scope} <- Specs},
+    {[], State#{
+        seen := lists:max([Seen | [T || #{term := T} <- Specs]]),
+        placement := Placement,
+        hold := Now + ?ADOPT_MS
+    }};
+step({monitor_down, Node}, Now, #{beats := Beats} = State) when is_map_key(Node, Beats) ->
+    elect(Now, State#{beats := maps:remove(Node, Beats)});
+step({monitor_down, _}, _, State) ->
+    {[], State};
+step({peer, Kind, From, Payload}, Now, #{self := Self} = State) when From =/= Self; Kind =:= report ->
+    heard(Kind, From, Payload, Now, State);
+step(_, _, State) ->
+    {[], State}.
+
+%% This node stood still: that others were not heard meanwhile says nothing about them.
+woken(Now, #{last_tick := Last, beats := Beats} = State) when Now - Last > ?DEAD_MS div 2 ->
+    State#{beats := #{M => B#{at := Now} || M := B <- Beats}};
+woken(_, State) ->
+    State.
+
+%% ---------------------------------------------------------------- monitoring nodes
+
+monitors(#{self := Self, config := #{monitors := Monitors}, beats := Beats}) ->
+    lists:usort([Self | Monitors] ++ maps:keys(Beats)).
+
+live(Now, #{self := Self, beats := Beats}) ->
+    lists:usort([Self | [M || M := #{at := At} <- Beats, Now - At < ?DEAD_MS]]).
+
+beat(Now, #{last_beat := Last} = State) when Now - Last < ?BEAT_MS ->
+    {[], State};
+beat(Now, #{self := Self, role := Role, term := Term, version := Version, asked := Asked, beats := Beats, answered := Answered} = State) ->
+    Others = monitors(State) -- [Self],
+    Beat = #{term => Term, lead => Role =:= leader, version => Version},
+    Silent = [M || M <- Others, not is_map_key(M, Beats), Now - maps:get(M, Asked, Now - ?CONNECT_MS) >= ?CONNECT_MS],
+    New = [M || M <- Others, not is_map_key(M, Answered), grace(Now, State)],
+    {
+        [{tell, M, beat, Beat} || M <- Others] ++ [{connect, M} || M <- Silent] ++ [{tell, M, hello, #{}} || M <- New],
+        State#{last_beat := Now, asked := maps:merge(Asked, #{M => Now || M <- Silent})}
+    }.
+
+grace(Now, #{begun := Begun, hold := Hold, self := Self, answered := Answered} = State) ->
+    Now < Hold orelse (Now - Begun < ?GRACE_MS andalso (monitors(State) -- [Self]) -- maps:keys(Answered) =/= []).
+
+elect(Now, #{self := Self, role := Role, beats := Beats, term := Term, seen := Seen} = State) ->
+    Lowest = hd(live(Now, State)),
+    case {Role, Lowest} of
+        {follower, Self} ->
+            case grace(Now, State) of
+                true -> {[], State};
+                false -> lead(Now, State)
+            end;
+        {leader, Self} when Seen > Term ->
+            %% Another led meanwhile.
+            lead(Now, State);
+        {leader, Self} ->
+            {[], State};
+        {leader, _} ->
+            case Beats of
+                #{Lowest := #{lead := true, term := Higher}} when Higher > Term -> {[], State#{role := follower, leader := Lowest}};
+                _ -> {[], State}
+            end;
+        {follower, _} ->
+            {[], State}
+    end.
+
+lead(Now, #{self := Self, seen := Seen} = State) ->
+    {Effects, State1} = planned(Now, State#{role := leader, leader := Self, term := Seen + 1, seen := Seen + 1, plan := none, topology := none}),
+    %% At once, so that no other leads on.
+    {[{tell, M, beat, #{term => Seen + 1, lead => true, version => maps:get(version, State1)}} || M <- monitors(State1) -- [Self]] ++ Effects, State1}.
+
+heard(beat, From, #{term := Term, lead := Lead, version := Version}, Now, #{beats := Beats, seen := Seen} = State) when is_integer(Term) ->
+    State1 = State#{beats := Beats#{From => #{at => Now, term => Term, lead => Lead, version => Version}}, seen := max(Seen, Term)},
+    {Effects, State2} = elect(Now, follow(From, Lead, Term, State1)),
+    case {State2, is_map_key(From, Beats)} of
+        {#{role := leader}, false} ->
+            %% One more to run agents.
+            add(Effects, settle(State2));
+        {#{role := leader, version := V, term := T}, true} when Version =/= V; Term < T ->
+            {Effects ++ assign(From, State2), State2};
+        _ ->
+            {Effects, State2}
+    end;
+heard(hello, From, _, _, #{seen := Seen, nodes := Nodes, placement := Placement, config := Config, epoch := Epoch} = State) ->
+    {[{tell, From, state, #{seen => Seen, nodes => Nodes, placement => Placement, config => Config, epoch => Epoch}}], State};
+heard(state, From, #{seen := Theirs, nodes := Nodes, placement := Placement, config := Config} = Payload, Now, State) ->
+    #{seen := Seen, nodes := Own, answered := Answered, placement := Mine, epoch := Epoch} = State,
+    State1 = State#{answered := Answered#{From => true}},
+    case Theirs >= Seen of
+        true when Theirs > 0 ->
+            {[{adopt_config, Config}], State1#{
+                seen := Theirs,
+                %% Its clock is another one.
+                nodes := maps:merge(#{N => R#{since := Now} || N := R <- Nodes}, Own),
+                placement := maps:merge(Mine, Placement),
+                config := Config,
+                epoch := max(Epoch, maps:get(epoch, Payload, 0))
+            }};
+        _ ->
+            {[], State1}
+    end;
+heard(assign, From, #{term := Term, version := Version, placement := Placement, members := Members, config := Config} = Plan, _, #{seen := Seen} = State) when
+    Term >= Seen
+->
+    State1 = State#{
+        role := follower, leader := From, seen := Term, term := Term, version := Version, placement := Placement,
+        members := Members, config := Config, plan := Plan, epoch := maps:get(epoch, Plan, 0)
+    },
+    Nodes = maps:merge(#{N => unknown(0) || N := _ <- Members}, maps:get(nodes, State1)),
+    {[{adopt_config, Config}, {run, orders(Plan, State1)}], State1#{nodes := Nodes}};
+heard(config, _, Config, _, #{role := leader, config := Now} = State) when is_map(Config), Config =/= Now ->
+    {[{adopt_config, Config}], State};
+heard(report, From, #{scope := Scope, nodes := Reports}, Now, #{placement := Placement} = State) ->
+    case maps:get(Scope, Placement, From) of
+        From -> reported(Reports, Now, State);
+        %% It was moved, and does not know yet.
+        _ -> {[], State}
+    end;
+heard(_, _, _, _, State) ->
+    {[], State}.
+
+follow(From, true, Term, #{role := follower, term := Own} = State) when Term >= Own -> State#{leader := From};
+follow(_, _, _, State) -> State.
+
+add(Effects, {More, State}) -> {Effects ++ More, State}.
+
+%% ---------------------------------------------------------------- nodes
+
+unknown(Now) -> #{status => down, why => <<"not reached yet">>, source => none, facts => #{}, peers => [], since => Now}.
+
+reported(Reports, Now, #{nodes := Nodes} = State) ->
+    %% A node that was forgotten meanwhile stays so.
+    New = #{N => since(R, maps:get(N, Nodes), Now) || N := R <- Reports, is_map_key(N, Nodes)},
+    Seen = seen(New, State),
+    case maps:merge(Nodes, New) of
+        Nodes -> {Seen, State};
+        Nodes1 -> add(Seen, settle(State#{nodes := Nodes1}))
+    end.
+
+%% Nodes that the agents here cannot reach and others have links to: they may be back.
+seen(New, #{self := Self, nodes := Nodes, members := Members, placement := Placement}) ->
+    Peers = lists:usort(lists:append([Ps || _ := #{status := up, peers := Ps} <- New])),
+    [
+        {seen, Home, Peer}
+     || Peer <- Peers,
+        #{status := down} <- [maps:get(Peer, Nodes, none)],
+        Home <- [sderl_mon_layout:home({Peer, maps:get(Peer, Members, [])})],
+        maps:get(Home, Placement, none) =:= Self
+    ].
+
+since(#{status := Status} = New, #{status := Status, since := Since}, _) -> New#{since => Since};
+since(New, _, Now) -> New#{since => Now}.
+
+settle(#{role := leader, settling := false} = State) -> {[{settle, ?SETTLE_MS}], State#{settling := true}};
+settle(State) -> {[], State}.
+
+%% ---------------------------------------------------------------- the plan
+
+planned(Now, #{role := leader, self := Self, config := Config, nodes := Nodes0, placement := Placement0} = State) ->
+    Monitors = monitors(State),
+    Live = live(Now, State),
+    Found = sderl_mon_members:found(Nodes0, Config, Monitors),
+    Nodes = maps:merge(#{N => unknown(Now) || N <- Found}, maps:with(Found, Nodes0)),
+    Members = sderl_mon_members:groups(Nodes),
+    Scopes = sderl_mon_layout:scopes(Members),
+    Placement = sderl_mon_layout:place(Scopes, Placement0, Live),
+    Essence = {Scopes, Placement, Live, Monitors, Config},
+    State1 = State#{nodes := Nodes, members := Members, placement := Placement},
+    {Effects, State2} =
+        case State1 of
+            #{plan := #{essence := Essence}} ->
+                {[], State1};
+            #{version := Version, term := Term, epoch := Epoch} ->
+                Plan = #{
+                    essence => Essence, term => Term, version => Version + 1, scopes => Scopes, placement => Placement, members => Members,
+                    hubs => Live, monitors => Monitors, config => Config, epoch => Epoch
+                },
+                State3 = State1#{plan := Plan, version := Version + 1},
+                {lists:append([assign(M, State3) || M <- Live -- [Self]]) ++ [{run, orders(Plan, State3)}], State3}
+        end,
+    add(Effects, told(Now, State2));
+planned(_, State) ->
+    {[], State}.
+
+assign(Monitor, #{plan := #{} = Plan, epoch := Epoch}) -> [{tell, Monitor, assign, maps:remove(essence, Plan#{epoch := Epoch})}];
+assign(_, _) -> [].
+
+orders(#{scopes := Scopes, placement := Placement, term := Term, hubs := Hubs, monitors := Monitors, config := Config}, #{self := Self}) ->
+    Watched = #{N => true || _ := Nodes <- Scopes, N <- Nodes},
+    [
+        #{scope => Scope, term => Term, nodes => Nodes, watched => Watched, monitors => Monitors, hubs => Hubs, config => Config}
+     || Scope := Nodes <- Scopes, maps:get(Scope, Placement, none) =:= Self
+    ].
+
+%% ---------------------------------------------------------------- the topology
+
+told(Now, #{topology := Before, epoch := Epoch, term := Term, last_topology := Last} = State) ->
+    Topology = topology(Now, State),
+    case Before =/= none andalso essence(Before) =:= essence(Topology) of
+        true when Now - Last < ?AGAIN_MS ->
+            {[], State};
+        true ->
+            {[{topology, live(Now, State), Topology#{epoch := Epoch}}], State#{topology := Topology, last_topology := Now}};
+        false ->
+            Next = max(Epoch, Term bsl 24) + 1,
+            Events = sderl_mon_members:events(Before, Topology),
+            {
+                [{topology, live(Now, State), Topology#{epoch := Next}} | [{events, live(Now, State), Term, Events} || Events =/= []]],
+                State#{topology := Topology, last_topology := Now, epoch := Next}
+            }
+    end.
+
+%% Numbers of names change all the time and are in the frames.
+essence(#{nodes := Nodes, groups := Groups, monitors := Monitors}) ->
+    {Nodes, #{Id => maps:remove(names, G) || Id := G <- Groups}, Monitors}.
+
+topology(Now, #{nodes := Nodes, members := Members, placement := Placement, leader := Leader} = State) ->
+    Live = live(Now, State),
+    #{
+        epoch => 0,
+        t => erlang:system_time(millisecond),
+        nodes => sderl_mon_members:node_infos(Nodes, Members, Placement),
+        groups => sderl_mon_members:group_infos(Nodes, Members, Placement),
+        monitors => [
+            #{
+                node => sderl_mon_types:id(M),
+                status => case lists:member(M, Live) of true -> up; false -> down end,
+                master => M =:= Leader,
+                agents => length([S || S := At <- Placement, At =:= M])
+            }
+         || M <- monitors(State)
+        ]
+    }.
+
+upkeep(Now, #{role := leader, last_topology := Last, nodes := Nodes} = State) ->
+    case [M || M <- live(Now, State), not lists:member(M, hubs(State))] ++ (hubs(State) -- live(Now, State)) of
+        [_ | _] -> planned(Now, State);
+        [] when Now - Last >= ?AGAIN_MS ->
+            Old = [N || N := #{status := down, since := Since} <- Nodes, Now - Since > ?FORGET_MS],
+            Kept = maps:without(Old, Nodes),
+            %% Those that somebody still knows come back as not reached yet, and are tried.
+            Needed = sderl_mon_members:found(Kept, maps:get(config, State), []),
+            planned(Now, State#{nodes := maps:without(Old -- Needed, Nodes)});
+        [] -> {[], State}
+    end;
+upkeep(_, State) ->
+    {[], State}.
+
+hubs(#{plan := #{hubs := Hubs}}) -> Hubs;
+hubs(_) -> [].
+
+%% ---------------------------------------------------------------- questions
+
+-doc "Whether this master leads.".
+-spec leads(state()) -> boolean().
+leads(#{role := Role}) -> Role =:= leader.
+
+-doc "The term under which it leads or follows.".
+-spec term(state()) -> integer().
+term(#{term := Term}) -> Term.
+
+-doc "For people.".
+-spec status(state()) -> map().
+status(#{self := Self, role := Role, leader := Leader, term := Term, beats := Beats, nodes := Nodes, placement := Placement} = State) ->
+    #{
+        node => Self,
+        role => Role,
+        master => Leader,
+        term => Term,
+        monitors => monitors(State),
+        heard => lists:sort(maps:keys(Beats)),
+        nodes => #{N => maps:with([status, why, source], R) || N := R <- Nodes},
+        agents => Placement
+    }.
+
+-doc "The node of an id; no atom is made of it.".
+-spec node_of(sderl_mon_types:id(), state()) -> {ok, node(), up | down | unreachable} | {error, unknown}.
+node_of(Id, #{nodes := Nodes}) ->
+    case [{N, S} || N := #{status := S} <- Nodes, sderl_mon_types:id(N) =:= Id] of
+        [{Node, Status}] -> {ok, Node, Status};
+        [] -> {error, unknown}
+    end.
+
+-doc "The group of an id, and its members that are up.".
+-spec group_of(sderl_mon_types:id(), state()) -> {ok, Group :: term(), [node()]} | {error, unknown}.
+group_of(Id, #{nodes := Nodes}) ->
+    Members = sderl_mon_members:groups(Nodes),
+    case lists:uniq([G || _ := Gs <- Members, G <- Gs, sderl_mon_types:id({group, G}) =:= Id]) of
+        [Group | _] ->
+            {ok, Group, lists:sort([N || N := Gs <- Members, lists:member(Group, Gs), #{status := up} <- [maps:get(N, Nodes)]])};
+        [] ->
+            {error, unknown}
+    end.
+
+-doc "All nodes, and what is known of each.".
+-spec nodes(state()) -> #{node() => map()}.
+nodes(#{nodes := Nodes}) -> Nodes.

@@ -1,0 +1,162 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_members).
+-moduledoc """
+Who there is and in which groups, from what nodes say of themselves and of each other.
+
+Pure. A node that is up knows best which groups it is in. Of one that is not, its fellow members are asked; where
+none of them is up either, it is in the groups that it was in.
+""".
+
+-export([found/3, groups/1, node_infos/3, group_infos/3, events/2]).
+
+-export_type([reports/0]).
+
+-doc "By node: what its agent reports (`sderl_mon_watch:report/1`).".
+-type reports() :: #{node() => #{status := up | down | unreachable, facts := map(), peers := [node()], atom() => term()}}.
+
+%% More than anybody runs.
+-define(MOST_NODES, 5000).
+
+-doc """
+All nodes that are to be watched: those known before, the seeds, and whomever a node that is up is linked to or
+names as a member of a group; without the monitoring nodes, and only those that the configuration allows.
+""".
+-spec found(reports(), map(), Monitors :: [node()]) -> [node()].
+found(Reports, #{seeds := Seeds, nodes := Which}, Monitors) ->
+    Named = [[Peers, groups_nodes(Facts)] || _ := #{status := up, facts := Facts, peers := Peers} <- Reports],
+    Allowed = case Which of all -> fun(_) -> true end; _ -> fun(N) -> lists:member(N, Which) end end,
+    Listed = case Which of all -> []; _ -> Which end,
+    Known = [N || N <- lists:usort(Seeds ++ Listed ++ maps:keys(Reports)), Allowed(N)] -- Monitors,
+    Others = [N || N <- lists:usort(lists:flatten(Named)), is_atom(N), Allowed(N), not is_map_key(N, Reports)] -- Monitors,
+    %% Those known first.
+    lists:usort(Known ++ lists:sublist(Others, max(0, ?MOST_NODES - length(Known)))).
+
+groups_nodes(Facts) ->
+    [Ms || #{members := Ms} <- maps:get(groups, Facts, [])] ++ [Ms || {_, Ms} <- maps:get(known, Facts, []), is_list(Ms)].
+
+-doc "The groups of each node.".
+-spec groups(reports()) -> #{node() => [Group :: term()]}.
+groups(Reports) ->
+    Claims = claims(Reports),
+    #{Node => groups_of(Node, Report, Claims) || Node := Report <- Reports}.
+
+%% By group, whom its members that are up have for members.
+claims(Reports) ->
+    Said = [{G, Ms} || _ := #{status := up, facts := Facts} <- Reports, #{group := G, members := Ms} <- maps:get(groups, Facts, [])],
+    maps:map(fun(_, Lists) -> #{N => true || Ms <- Lists, N <- Ms} end, maps:groups_from_list(fun({G, _}) -> G end, fun({_, Ms}) -> Ms end, Said)).
+
+groups_of(_, #{status := up, facts := Facts}, _) ->
+    own(Facts);
+groups_of(Node, #{facts := Facts}, Claims) ->
+    Claimed = [G || G := Members <- Claims, is_map_key(Node, Members)],
+    lists:sort(Claimed ++ [G || G <- own(Facts), not is_map_key(G, Claims)]).
+
+own(Facts) -> lists:sort([G || #{group := G} <- maps:get(groups, Facts, [])]).
+
+-doc "The nodes of a topology.".
+-spec node_infos(reports(), #{node() => [term()]}, sderl_mon_layout:placement()) -> #{sderl_mon_types:id() => sderl_mon_types:node_info()}.
+node_infos(Reports, Members, Placement) ->
+    #{sderl_mon_types:id(N) => node_info(R, sderl_mon_layout:home({N, Gs}), Gs, Placement) || N := R <- Reports, Gs <- [maps:get(N, Members, [])]}.
+
+node_info(#{status := Status, facts := Facts, source := Source, why := Why}, Home, Groups, Placement) ->
+    Info = #{
+        status => Status,
+        groups => [sderl_mon_types:id({group, G}) || G <- Groups],
+        home => scope_id(Home),
+        hidden => maps:get(hidden, Facts, false) =:= true,
+        source => case Status of down -> none; _ -> Source end
+    },
+    Agent = #{agent => sderl_mon_types:id(A) || {ok, A} <- [maps:find(Home, Placement)]},
+    Because = #{why => Why || Why =/= <<>>},
+    Otp = #{otp => V || #{otp := V} <- [Facts]},
+    maps:merge(maps:merge(Info, Agent), maps:merge(Because, Otp)).
+
+scope_id({group, _} = Group) -> sderl_mon_types:id(Group);
+scope_id({free, Node}) -> sderl_mon_types:id(Node).
+
+-doc "The groups of a topology.".
+-spec group_infos(reports(), #{node() => [term()]}, sderl_mon_layout:placement()) -> #{sderl_mon_types:id() => sderl_mon_types:group_info()}.
+group_infos(Reports, Members, Placement) ->
+    ByGroup = maps:groups_from_list(fun({G, _}) -> G end, fun({_, N}) -> N end, [{G, N} || N := Gs <- Members, G <- Gs]),
+    Said = maps:groups_from_list(
+        fun(#{group := G}) -> G end,
+        [Info || _ := #{status := up, facts := Facts} <- Reports, #{group := _} = Info <- maps:get(groups, Facts, [])]
+    ),
+    #{
+        sderl_mon_types:id({group, G}) => group_info(Nodes, maps:get(G, Said, []), maps:find({group, G}, Placement))
+     || G := Nodes <- ByGroup
+    }.
+
+group_info(Nodes, Said, Agent) ->
+    Coordinators = [C || #{coordinator := C} <- Said, C =/= undefined],
+    Info = #{
+        nodes => [sderl_mon_types:id(N) || N <- lists:sort(Nodes)],
+        coordinator => most(Coordinators),
+        names => lists:max([0 | [N || #{names := N} <- Said, is_integer(N)]]),
+        agent => case Agent of {ok, A} -> sderl_mon_types:id(A); error -> undefined end
+    },
+    case lists:usort(lists:append([L || #{live := L} <- Said, is_list(L)])) of
+        [] -> Info;
+        Live -> Info#{live => [sderl_mon_types:id(N) || N <- Live]}
+    end.
+
+%% While a group is split there are several: that of the most.
+most([]) -> undefined;
+most(List) ->
+    Counts = maps:groups_from_list(fun(C) -> C end, List),
+    {_, Most} = lists:max([{length(Same), C} || C := Same <- Counts]),
+    sderl_mon_types:id(Most).
+
+%% ---------------------------------------------------------------- what changed
+
+-doc "What became different between two topologies, in words. The first of all tells no events: everything would be new.".
+-spec events(none | sderl_mon_types:topology(), sderl_mon_types:topology()) -> [sderl_mon_types:new_event()].
+events(none, _) ->
+    [];
+events(#{nodes := N0, groups := G0, monitors := M0}, #{t := T, nodes := N1, groups := G1, monitors := M1}) ->
+    [E#{t => T} || E <- nodes(N0, N1) ++ groups(G0, G1) ++ monitors(by_node(M0), by_node(M1))].
+
+by_node(Monitors) -> #{Node => M || #{node := Node} = M <- Monitors}.
+
+nodes(Before, After) ->
+    lists:append([node(Id, maps:get(Id, Before, none), Info) || Id := Info <- maps:iterator(After, ordered)]) ++
+        [event(node_forgotten, info, Id, "~ts is gone and nobody knows of it any more", [Id]) || Id := _ <- Before, not is_map_key(Id, After)].
+
+node(_, #{status := Status}, #{status := Status}) -> [];
+node(Id, _, #{status := up}) -> [event(node_up, notice, Id, "~ts is up", [Id])];
+node(_, none, _) -> [];
+node(Id, _, #{status := down} = Info) -> [event(node_down, warning, Id, "~ts is down: ~ts", [Id, why(Info)])];
+node(Id, _, #{status := unreachable} = Info) -> [event(node_unreachable, warning, Id, "~ts: ~ts", [Id, why(Info)])].
+
+why(Info) -> maps:get(why, Info, <<"it does not say why">>).
+
+groups(Before, After) ->
+    [in_group(group_created, Id, "the group ~ts has ~b nodes", [Id, length(Nodes)]) || Id := #{nodes := Nodes} <- After, not is_map_key(Id, Before)] ++
+        [in_group(group_deleted, Id, "the group ~ts is gone", [Id]) || Id := _ <- Before, not is_map_key(Id, After)] ++
+        lists:append([group(Id, Old, New) || Id := New <- After, {ok, Old} <- [maps:find(Id, Before)]]).
+
+group(Id, #{nodes := Old, coordinator := C0}, #{nodes := New, coordinator := C1}) ->
+    [in_group(members_added, Id, "~ts: new members ~ts", [Id, names(Added)]) || Added <- [New -- Old], Added =/= []] ++
+        [in_group(members_removed, Id, "~ts: no members any more: ~ts", [Id, names(Removed)]) || Removed <- [Old -- New], Removed =/= []] ++
+        [in_group(coordinator_changed, Id, "~ts: the coordinator is ~ts now", [Id, C1]) || C1 =/= C0, C0 =/= undefined, C1 =/= undefined].
+
+names(Ids) -> lists:join(", ", Ids).
+
+monitors(Before, After) ->
+    [
+        case Status of
+            up -> event(monitor_up, notice, Id, "the monitoring node ~ts is up", [Id]);
+            down -> event(monitor_down, warning, Id, "the monitoring node ~ts is down; its agents run elsewhere", [Id])
+        end
+     || Id := #{status := Status} <- After, maps:get(status, maps:get(Id, Before, #{status => none})) =/= Status
+    ] ++
+        [
+            event(master_changed, notice, Id, "~ts is the master now", [Id])
+         || Id := #{master := true} <- After, not maps:get(master, maps:get(Id, Before, #{master => false}))
+        ].
+
+event(Kind, Level, Node, Format, Args) ->
+    #{kind => Kind, level => Level, node => Node, text => unicode:characters_to_binary(io_lib:format(Format, Args))}.
+
+in_group(Kind, Group, Format, Args) ->
+    #{kind => Kind, level => notice, group => Group, text => unicode:characters_to_binary(io_lib:format(Format, Args))}.

@@ -1,0 +1,221 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_rates).
+-moduledoc """
+What happened between two samples of a node, per second.
+
+Pure. A sample has counters that only grow as long as the node lives; the rate is the difference over the time
+that *the node* says has passed, so that neither a late message nor two clocks matter. A node that began anew
+in between (its clock or a counter went back) has no rates until the next sample.
+
+A link is told by its sender. What comes in over a link from a node that nobody watches is told by the
+receiver. The traffic with the monitoring nodes is the price of watching and kept apart: `mon_msgs_s` and
+`mon_bytes_s`, in and out together.
+""".
+
+-export([between/3, detail/3]).
+-export_type([sample/0, context/0, rates/0]).
+
+-doc "What a probe tells, see the moduledoc of `m:sderl_mon_probe`.".
+-type sample() :: #{atom() => term()}.
+
+-doc "Whom the shadow network watches, and from where.".
+-type context() :: #{watched := #{node() => _}, monitors := [node()]}.
+
+-type rates() :: #{
+    node := sderl_mon_types:node_sample(),
+    links := #{sderl_mon_types:link() => sderl_mon_types:flow()},
+    kinds := #{atom() => sderl_mon_types:flow()},
+    peers := #{node() => map()},
+    lost := #{atom() => non_neg_integer()}
+}.
+
+%% Gauges that go on as they are, by the names that they have from here on.
+-define(GAUGES, [
+    {run_queue, run_queue}, {procs, procs}, {mem_total, mem}, {mq_max, mq_max}, {names, names}, {ports, ports},
+    {atoms, atoms}, {ets, ets}
+]).
+
+-define(COUNTERS, [
+    {reductions, reds_s}, {gcs, gc_s}, {gc_words, gc_words_s}, {registrations, regs_s}, {unregistrations, unregs_s},
+    {failed_registrations, failed_regs_s}, {io_in, io_in_bytes_s}, {io_out, io_out_bytes_s}
+]).
+
+-define(FLOWS, [out_msgs, out_bytes, in_msgs, in_bytes]).
+
+-doc "From the sample before, if there is one, to this one.".
+-spec between(sample() | undefined, sample(), context()) -> rates().
+between(Before, Now, Context) ->
+    Gauges = gauges(Now),
+    case span_us(Before, Now) of
+        none ->
+            #{node => Gauges, links => #{}, kinds => #{}, peers => #{}, lost => #{}};
+        Span ->
+            Peers = peers(Before, Now, Span),
+            #{
+                node => maps:merge(Gauges, maps:merge(node_rates(Before, Now, Span), sums(Peers, Context))),
+                links => links(maps:get(node, Now), Peers, Context),
+                kinds => kinds(Before, Now, Span),
+                peers => Peers,
+                lost => lost(Before, Now)
+            }
+    end.
+
+%% None: there is nothing to compare with.
+span_us(undefined, _) ->
+    none;
+span_us(#{mono_us := T0, counters := C0}, #{mono_us := T1, counters := C1}) when T1 > T0 ->
+    case [K || K := V0 <- C0, V1 <- [maps:get(K, C1, V0)], V1 < V0] of
+        [] -> T1 - T0;
+        _ -> none
+    end;
+span_us(_, _) ->
+    none.
+
+per_s(Delta, SpanUs) -> Delta * 1_000_000 / SpanUs.
+
+gauges(#{gauges := Gauges}) ->
+    #{Name => V || {Key, Name} <- ?GAUGES, {ok, V} <- [maps:find(Key, Gauges)], is_number(V)}.
+
+node_rates(#{counters := C0} = Before, #{counters := C1} = Now, Span) ->
+    Simple = #{Name => per_s(D, Span) || {Key, Name} <- ?COUNTERS, {ok, D} <- [delta(Key, C0, C1)]},
+    maps:merge(Simple, maps:merge(util(Before, Now), cpu(C0, C1, Span))).
+
+delta(Key, C0, C1) ->
+    case {C0, C1} of
+        {#{Key := V0}, #{Key := V1}} when is_number(V0), is_number(V1) -> {ok, max(0, V1 - V0)};
+        _ -> none
+    end.
+
+util(Before, Now) ->
+    case [U || {_, normal, U} <- utils(Before, Now)] of
+        [] -> #{};
+        Us -> #{util => lists:sum(Us) / length(Us)}
+    end.
+
+%% By scheduler: {Id, Type, 0..1}.
+utils(undefined, _) ->
+    [];
+utils(Before, Now) ->
+    Old = #{Id => {Active, Total} || {Id, _, Active, Total} <- maps:get(sched, Before, [])},
+    [
+        {Id, Type, min(1.0, max(0, Active - A0) / (Total - T0))}
+     || {Id, Type, Active, Total} <- maps:get(sched, Now, []),
+        {ok, {A0, T0}} <- [maps:find(Id, Old)],
+        Total > T0
+    ].
+
+cpu(C0, C1, Span) ->
+    case {delta(runtime_us, C0, C1), delta(probe_us, C0, C1)} of
+        {{ok, Cpu}, {ok, Probe}} when Cpu > 0 -> #{cpu_pct => 100 * Cpu / Span, probe_pct => min(100.0, 100 * Probe / Cpu)};
+        {{ok, Cpu}, _} -> #{cpu_pct => 100 * Cpu / Span};
+        _ -> #{}
+    end.
+
+%% A link that is new, or was closed and opened again, counted from nothing.
+peers(Before, Now, Span) ->
+    Old = #{Peer => Link || #{node := Peer} = Link <- maps:get(links, Before, [])},
+    #{
+        Peer => #{Key => per_s(grown(maps:get(Key, maps:get(Peer, Old, #{}), 0), maps:get(Key, Link, 0)), Span) || Key <- ?FLOWS}
+     || #{node := Peer} = Link <- maps:get(links, Now, [])
+    }.
+
+grown(V0, V1) when is_number(V0), is_number(V1), V1 >= V0 -> V1 - V0;
+grown(_, V1) when is_number(V1) -> V1;
+grown(_, _) -> 0.
+
+sums(Peers, #{monitors := Monitors}) ->
+    {Own, Others} = lists:partition(fun({Peer, _}) -> lists:member(Peer, Monitors) end, maps:to_list(Peers)),
+    Sum = fun(Key, List) -> lists:sum([maps:get(Key, Flow) || {_, Flow} <- List]) end,
+    #{
+        in_msgs_s => Sum(in_msgs, Others),
+        in_bytes_s => Sum(in_bytes, Others),
+        out_msgs_s => Sum(out_msgs, Others),
+        out_bytes_s => Sum(out_bytes, Others),
+        mon_msgs_s => Sum(in_msgs, Own) + Sum(out_msgs, Own),
+        mon_bytes_s => Sum(in_bytes, Own) + Sum(out_bytes, Own)
+    }.
+
+links(Node, Peers, #{monitors := Monitors, watched := Watched}) ->
+    Id = sderl_mon_types:id(Node),
+    Shown = [{sderl_mon_types:id(Peer), is_map_key(Peer, Watched), Flow} || Peer := Flow <- Peers, not lists:member(Peer, Monitors)],
+    Out = #{{Id, Peer} => {Msgs, Bytes} || {Peer, _, #{out_msgs := Msgs, out_bytes := Bytes}} <- Shown},
+    In = #{{Peer, Id} => {Msgs, Bytes} || {Peer, false, #{in_msgs := Msgs, in_bytes := Bytes}} <- Shown},
+    maps:merge(In, Out).
+
+kinds(Before, Now, Span) ->
+    Old = maps:get(kinds, Before, #{}),
+    #{Kind => kind(maps:get(Kind, Old, {0, 0}), Cum, Span) || Kind := Cum <- maps:get(kinds, Now, #{})}.
+
+kind({Msgs0, Bytes0}, {Msgs, Bytes}, Span) ->
+    {per_s(grown(Msgs0, Msgs), Span), per_s(grown(Bytes0, Bytes), Span)}.
+
+lost(Before, Now) ->
+    Old = maps:get(lost, Before, #{}),
+    #{Key => D || Key := V <- maps:get(lost, Now, #{}), D <- [grown(maps:get(Key, Old, 0), V)], D > 0}.
+
+%% ---------------------------------------------------------------- the page of a node
+
+-doc "All that is known of a node at one time. `Facts` are the last that it told.".
+-spec detail({sample() | undefined, sample()}, rates(), Facts :: map()) -> sderl_mon_types:detail().
+detail({Before, Now}, #{peers := Peers, kinds := Kinds}, Facts) ->
+    #{node := Node, at := At, gauges := Gauges} = Now,
+    Detail = #{
+        t => At,
+        node => sderl_mon_types:id(Node),
+        source => maps:get(source, Now, stock),
+        schedulers => schedulers(Before, Now, Facts),
+        queues => maps:get(queues, Now, []),
+        memory => memory(Gauges),
+        top => maps:get(top, Now, []),
+        migrations => [[From, To, N] || {From, To, N} <- maps:get(migrations, Now, [])],
+        links => [link(Link, Peers) || Link <- maps:get(links, Now, [])],
+        kinds => Kinds,
+        traffic => maps:get(traffic, Now, []),
+        problems => maps:get(problems, Facts, []),
+        limits => limits(Gauges),
+        tracing => maps:get(tracing, Gauges, 0) =:= 1
+    },
+    Otp = #{otp => V || #{otp := V} <- [Facts]},
+    Uptime = #{uptime_s => V || #{uptime_s := V} <- [Gauges]},
+    maps:merge(Detail, maps:merge(Otp, Uptime)).
+
+schedulers(Before, Now, Facts) ->
+    Utils = #{Id => U || {Id, _, U} <- utils(Before, Now)},
+    Places = #{Id => maps:with([socket, core], P) || #{scheduler := Id} = P <- places(Facts)},
+    %% One queue for each normal scheduler, then that of the dirty ones.
+    Normal = length([Id || {Id, normal, _, _} <- maps:get(sched, Now, [])]),
+    Queues = maps:from_list(lists:enumerate(lists:sublist(maps:get(queues, Now, []), Normal))),
+    [
+        maps:merge(
+            #{id => Id, type => Type},
+            maps:merge(
+                maps:merge(#{util => U || {ok, U} <- [maps:find(Id, Utils)]}, #{queue => Q || Type =:= normal, {ok, Q} <- [maps:find(Id, Queues)]}),
+                maps:get(Id, Places, #{})
+            )
+        )
+     || {Id, Type, _, _} <- maps:get(sched, Now, [])
+    ].
+
+places(#{cpu_topology := Places}) when is_list(Places) -> Places;
+places(_) -> [].
+
+memory(Gauges) ->
+    Keys = [
+        {mem_total, total}, {mem_processes, processes}, {mem_binary, binary}, {mem_ets, ets}, {mem_atom, atom},
+        {mem_code, code}, {mem_system, system}
+    ],
+    #{Name => V || {Key, Name} <- Keys, {ok, V} <- [maps:find(Key, Gauges)]}.
+
+limits(Gauges) ->
+    Keys = [{procs, proc_limit}, {ports, port_limit}, {atoms, atom_limit}, {ets, ets_limit}],
+    #{Used => [U, L] || {Used, Limit} <- Keys, {ok, U} <- [maps:find(Used, Gauges)], {ok, L} <- [maps:find(Limit, Gauges)]}.
+
+link(#{node := Peer} = Link, Peers) ->
+    Flow = maps:get(Peer, Peers, #{}),
+    Rates = #{rate(Key) => V || Key := V <- Flow},
+    maps:merge((maps:without([node | ?FLOWS], Link))#{node => sderl_mon_types:id(Peer)}, Rates).
+
+rate(out_msgs) -> out_msgs_s;
+rate(out_bytes) -> out_bytes_s;
+rate(in_msgs) -> in_msgs_s;
+rate(in_bytes) -> in_bytes_s.

@@ -1,0 +1,92 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_reach).
+-moduledoc """
+What a monitoring node does to a monitored one: connects it, starts its probe, or reads it as it is.
+
+Every function may take seconds and is run by `m:sderl_mon_pool`. Links are hidden, whatever this node is: the
+nodes of a cluster neither see it among theirs nor connect it to others. The failures say where: `link`, there is
+no connection; `node`, there is one and the node does not do it.
+""".
+
+-export([link/1, attach/3, read/2]).
+
+-define(CALL_MS, 4000).
+
+-type failure() :: {error, link | node, Why :: binary()}.
+
+-doc "Makes a hidden link, unless there is a link.".
+-spec link(node()) -> ok | failure().
+link(Node) ->
+    case Node =:= node() orelse lists:member(Node, nodes(connected)) orelse net_kernel:hidden_connect_node(Node) of
+        true -> ok;
+        _ -> {error, link, <<"cannot be connected: is it up, reachable, and of the same cookie?">>}
+    end.
+
+-doc """
+Connects a node and has its probe tell `Owner`. Without a probe there, and where it may not be loaded, the node is
+to be read from here.
+""".
+-spec attach(node(), Owner :: pid(), map()) -> {ok, probe | {stock, Why :: binary()}} | failure().
+attach(Node, Owner, #{probe := Which, inject := Inject} = Spec) ->
+    maybe
+        ok ?= link(Node),
+        auto ?= Which,
+        Options = (maps:with([term, interval_ms, friends], Spec))#{owner => Owner, top => 10},
+        lacking ?= started(Node, Options),
+        true ?= Inject,
+        ok ?= inject(Node),
+        case started(Node, Options) of
+            lacking -> {ok, {stock, <<"the probe cannot be loaded there">>}};
+            Result -> Result
+        end
+    else
+        stock -> {ok, {stock, <<"stock reading was asked for">>}};
+        false -> {ok, {stock, <<"no probe there: read with what OTP has; inject => true loads one">>}};
+        Other -> Other
+    end.
+
+started(Node, Options) ->
+    case call(Node, sderl_mon_probe, start, [Options]) of
+        {ok, {ok, Pid}} when is_pid(Pid) -> {ok, probe};
+        {ok, {error, {busy, Other}}} -> {ok, {stock, text("the probe tells other monitoring nodes (~0tp); read with what OTP has", [Other])}};
+        {ok, {error, {term, Term}}} -> {error, node, text("a newer master (term ~0tp) watches it", [Term])};
+        {ok, Other} -> {ok, {stock, text("the probe does not start: ~0tP", [Other, 12])}};
+        lacking -> lacking;
+        {error, _, _} = Error -> Error
+    end.
+
+inject(Node) ->
+    {Module, File, Binary} = sderl_mon_probe:code(),
+    case call(Node, code, load_binary, [Module, File, Binary]) of
+        {ok, {module, Module}} -> ok;
+        {ok, {error, Why}} -> {ok, {stock, text("the probe cannot be loaded there: ~0tp", [Why])}};
+        lacking -> {error, node, <<"has no module code">>};
+        {error, _, _} = Error -> Error
+    end.
+
+-doc "One sample, read from here.".
+-spec read(node(), map()) -> {ok, sderl_mon_rates:sample()} | failure().
+read(Node, Options) ->
+    maybe
+        ok ?= link(Node),
+        {ok, Sample} ?= sderl_mon_stock:sample(Node, Options),
+        {ok, Sample}
+    else
+        {error, noconnection} -> {error, link, <<"the connection was lost">>};
+        {error, timeout} -> {error, node, <<"connected, and does not answer">>};
+        {error, Why} -> {error, node, text("cannot be read: ~0tP", [Why, 12])};
+        {error, _, _} = Error -> Error
+    end.
+
+%% `lacking`: there is no such function.
+call(Node, M, F, A) ->
+    try
+        {ok, erpc:call(Node, M, F, A, ?CALL_MS)}
+    catch
+        error:{exception, undef, [{M, F, _, _} | _]} -> lacking;
+        error:{erpc, noconnection} -> {error, link, <<"the connection was lost">>};
+        error:{erpc, timeout} -> {error, node, <<"connected, and does not answer">>};
+        Class:Reason -> {error, node, text("~0tp:~0tp failed there: ~0tP", [M, F, {Class, Reason}, 12])}
+    end.
+
+text(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)).

@@ -1,0 +1,177 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_watch).
+-moduledoc """
+How an agent watches one node: reach it, get a probe or read it as it is, notice when it goes silent or down, and
+try again, ever less often.
+
+Pure: `step(Event, Now, Watch) -> {Effects, Watch}` with `Now` in milliseconds of monotonic time.
+
+| phase | meaning | its timer |
+|---|---|---|
+| `waiting` | cannot be reached, or was not tried yet | the next try |
+| `attaching` | a job connects it and starts the probe | |
+| `probed` | the probe tells by itself | the longest silence |
+| `stock` | read from here; between two readings | the next reading |
+| `reading` | a job reads it | |
+
+Only a sample makes a node `up`: one that is connected and stands still answers nothing.
+""".
+
+-export([new/2, step/3, report/1, sample/1, is_up/1]).
+-export_type([watch/0, event/0, effect/0]).
+
+-type status() :: up | down | unreachable.
+-opaque watch() :: #{
+    node := node(),
+    interval := pos_integer(),
+    phase := waiting | attaching | probed | stock | reading,
+    status := status(),
+    why := binary(),
+    source := probe | stock | none,
+    tries := non_neg_integer(),
+    job := non_neg_integer(),
+    last := undefined | sderl_mon_rates:sample(),
+    facts := map(),
+    heard := integer() | undefined
+}.
+-type event() ::
+    due
+    | seen
+    | nodedown
+    | {attached, Job :: integer(), {ok, probe | {stock, Why :: binary()}} | {error, Where :: link | node, Why :: binary()}}
+    | {read, Job :: integer(), {ok, sderl_mon_rates:sample()} | {error, Where :: link | node, Why :: binary()}}
+    | {sample, sderl_mon_rates:sample()}
+    | retake.
+-doc "`job`: begin that work, and answer with its number. `timer`: `due` after so many milliseconds; replaces the one before. `told`: report it.".
+-type effect() :: {job, attach | read, integer()} | {timer, non_neg_integer()} | told.
+
+-define(FIRST_RETRY_MS, 250).
+-define(LAST_RETRY_MS, 10_000).
+-define(JOB_MS, 30_000).
+%% How often a node that could have a probe and has none is looked at again, in readings.
+-define(READINGS, 60).
+
+-doc "A node that was not tried yet. `interval_ms`: how often it shall tell.".
+-spec new(node(), pos_integer()) -> watch().
+new(Node, Interval) ->
+    #{
+        node => Node,
+        interval => Interval,
+        phase => waiting,
+        status => down,
+        why => <<"not reached yet">>,
+        source => none,
+        tries => 0,
+        job => 0,
+        last => undefined,
+        facts => #{},
+        heard => undefined
+    }.
+
+-doc "One step.".
+-spec step(event(), Now :: integer(), watch()) -> {[effect()], watch()}.
+step(due, _, #{phase := waiting} = W) ->
+    attach(W);
+step(due, Now, #{phase := probed, heard := Heard, tries := Tries} = W) ->
+    %% It may have ended without our knowing; asking for it again does no harm.
+    {Told, W1} = status(unreachable, silence(Now, Heard), W),
+    {Effects, W2} = attach(W1#{tries := Tries + 1}),
+    {Told ++ Effects, W2};
+step(due, _, #{phase := stock, job := Job} = W) when Job rem ?READINGS =:= 0 ->
+    attach(W);
+step(due, _, #{phase := stock} = W) ->
+    read(W);
+%% Whoever was to do the job died.
+step(due, _, #{phase := Phase} = W) when Phase =:= attaching; Phase =:= reading ->
+    failed(node, <<"connected, and does not answer">>, W);
+%% Others have a link to it.
+step(seen, _, #{phase := waiting, tries := Tries} = W) when Tries > 1 ->
+    {[{timer, 0}], W#{tries := 1}};
+step(seen, _, W) ->
+    {[], W};
+step(nodedown, _, #{phase := Phase} = W) when Phase =/= waiting ->
+    {Told, W1} = status(down, <<"the connection was lost">>, W),
+    %% The answer to what is under way counts no more.
+    {Told ++ [{timer, ?FIRST_RETRY_MS}], next_job(W1#{phase := waiting, tries := 0})};
+step(nodedown, _, W) ->
+    {[], W};
+step(retake, Now, #{phase := probed, heard := Heard, interval := Interval} = W) when
+    is_integer(Heard), Now - Heard < 2 * Interval
+->
+    {[], W};
+step(retake, _, #{phase := probed} = W) ->
+    attach(W);
+step(retake, _, W) ->
+    {[], W};
+step({attached, Job, Result}, Now, #{job := Job, phase := attaching} = W) ->
+    attached(Result, Now, W);
+step({read, Job, {ok, Sample}}, Now, #{job := Job, phase := reading, interval := Interval} = W) ->
+    {Told, W1} = heard(Sample, Now, W),
+    {Told ++ [{timer, Interval}], W1#{phase := stock}};
+step({read, Job, {error, Where, Why}}, _, #{job := Job, phase := reading} = W) ->
+    failed(Where, Why, W);
+step({sample, #{node := Node} = Sample}, Now, #{node := Node} = W) ->
+    {Told, W1} = heard(Sample, Now, W#{source := probe}),
+    {Told ++ [{timer, silent_ms(W1)}], W1#{phase := probed}};
+step(_, _, W) ->
+    {[], W}.
+
+attach(W) -> job(attach, attaching, W).
+read(W) -> job(read, reading, W).
+
+job(What, Phase, W) ->
+    #{job := Job} = W1 = next_job(W#{phase := Phase}),
+    {[{job, What, Job}, {timer, ?JOB_MS}], W1}.
+
+next_job(#{job := Job} = W) -> W#{job := Job + 1}.
+
+attached({ok, probe}, Now, #{heard := Heard} = W) ->
+    {[{timer, silent_ms(W)}], W#{phase := probed, source := probe, heard := case Heard of undefined -> Now; _ -> Heard end}};
+attached({ok, {stock, Why}}, _, W) ->
+    read(W#{source := stock, why := Why});
+attached({error, Where, Why}, _, W) ->
+    failed(Where, Why, W).
+
+failed(Where, Why, #{tries := Tries} = W) ->
+    {Told, W1} = status(where(Where), Why, W),
+    {Told ++ [{timer, retry_ms(Tries)}], W1#{phase := waiting, tries := Tries + 1}}.
+
+where(link) -> down;
+where(node) -> unreachable.
+
+retry_ms(Tries) -> min(?LAST_RETRY_MS, ?FIRST_RETRY_MS bsl min(Tries, 10)).
+
+silent_ms(#{interval := Interval, tries := Tries}) -> max(3 * Interval, 2500) bsl min(Tries, 2).
+
+silence(_, undefined) -> <<"connected, and does not answer">>;
+silence(Now, Heard) -> iolist_to_binary(io_lib:format("connected, and silent for ~b s", [max(0, Now - Heard) div 1000])).
+
+status(Status, Why, #{status := Status} = W) -> {[], W#{why := Why}};
+status(Status, Why, W) -> {[told], W#{status := Status, why := Why}}.
+
+heard(Sample, Now, #{facts := Facts, status := Status, source := Source, why := Why, last := Last} = W) ->
+    New = maps:get(facts, Sample, Facts),
+    Told = Status =/= up orelse told(New) =/= told(Facts) orelse visible(Sample) =/= visible(Last),
+    %% Why there is no probe stays true while the node is up.
+    Reason = case Source of stock -> Why; _ -> <<>> end,
+    {[told || Told], W#{status := up, why := Reason, tries := 0, last := Sample, facts := New, heard := Now}}.
+
+%% How many names a group has changes all the time and is told with the numbers.
+told(#{groups := Groups} = Facts) -> Facts#{groups := [maps:without([names], G) || G <- Groups]};
+told(Facts) -> Facts.
+
+-doc "What others are told of the node.".
+-spec report(watch()) -> map().
+report(#{status := Status, why := Why, source := Source, facts := Facts, last := Last}) ->
+    #{status => Status, why => Why, source => Source, facts => Facts, peers => visible(Last)}.
+
+visible(undefined) -> [];
+visible(Sample) -> lists:sort([Peer || #{node := Peer, type := visible} <- maps:get(links, Sample, [])]).
+
+-doc "The last sample, with what the node said of itself last.".
+-spec sample(watch()) -> {undefined | sderl_mon_rates:sample(), Facts :: map()}.
+sample(#{last := Last, facts := Facts}) -> {Last, Facts}.
+
+-doc "Whether it tells.".
+-spec is_up(watch()) -> boolean().
+is_up(#{status := Status}) -> Status =:= up.
