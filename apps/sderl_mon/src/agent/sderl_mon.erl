@@ -113,7 +113,7 @@ any(Id, [Node | Rest], Function, Args) ->
     end.
 
 ask(Id, Node, Function, Args) ->
-    case sderl_mon_reach:link(Node) of
+    case sderl_mon_reach:connect(Node) of
         ok ->
             try
                 erpc:call(Node, sderl_mon_probe, Function, Args, ?CALL_MS)

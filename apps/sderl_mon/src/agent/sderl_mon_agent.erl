@@ -194,7 +194,7 @@ dirty(Nodes, #{dirty := Dirty, reporting := Reporting} = State) ->
     State#{dirty := lists:umerge(lists:usort(Nodes), Dirty), reporting := true}.
 
 report_dirty(#{dirty := Dirty, watches := Watches, spec := #{scope := Scope, term := Term, hubs := Hubs}} = State) ->
-    Reports = #{N => sderl_mon_watch:report(W) || N <- Dirty, {ok, W} <- [maps:find(N, Watches)]},
+    Reports = #{N => R || N <- Dirty, {ok, W} <- [maps:find(N, Watches)], #{} = R <- [sderl_mon_watch:report(W)]},
     Report = #{scope => Scope, term => Term, nodes => Reports},
     lists:foreach(fun(Hub) -> _ = sderl_mon_tell:peer(Hub, report, Report) end, Hubs),
     State#{dirty := [], reporting := false}.

@@ -234,7 +234,7 @@ unknown(Now) -> #{status => down, why => <<"not reached yet">>, source => none, 
 
 reported(Reports, Now, #{nodes := Nodes} = State) ->
     %% A node that was forgotten meanwhile stays so.
-    New = #{N => since(R, maps:get(N, Nodes), Now) || N := R <- Reports, is_map_key(N, Nodes)},
+    New = #{N => known(R, maps:get(N, Nodes), Now) || N := R <- Reports, is_map_key(N, Nodes)},
     Seen = seen(New, State),
     case maps:merge(Nodes, New) of
         Nodes -> {Seen, State};
@@ -252,8 +252,13 @@ seen(New, #{self := Self, nodes := Nodes, members := Members, placement := Place
         maps:get(Home, Placement, none) =:= Self
     ].
 
-since(#{status := Status} = New, #{status := Status, since := Since}, _) -> New#{since => Since};
-since(New, _, Now) -> New#{since => Now}.
+%% What a node said of itself holds until it says something else.
+known(#{facts := Facts} = New, #{facts := Before} = Old, Now) when Facts =:= #{}, Before =/= #{} ->
+    known(New#{facts := Before}, Old, Now);
+known(#{status := Status} = New, #{status := Status, since := Since}, _) ->
+    New#{since => Since};
+known(New, _, Now) ->
+    New#{since => Now}.
 
 settle(#{role := leader, settling := false} = State) -> {[{settle, ?SETTLE_MS}], State#{settling := true}};
 settle(State) -> {[], State}.

@@ -114,23 +114,23 @@ most(List) ->
 events(none, _) ->
     [];
 events(#{nodes := N0, groups := G0, monitors := M0}, #{t := T, nodes := N1, groups := G1, monitors := M1}) ->
-    [E#{t => T} || E <- nodes(N0, N1) ++ groups(G0, G1) ++ monitors(by_node(M0), by_node(M1))].
+    [E#{t => T} || E <- node_events(N0, N1) ++ group_events(G0, G1) ++ monitor_events(by_node(M0), by_node(M1))].
 
 by_node(Monitors) -> #{Node => M || #{node := Node} = M <- Monitors}.
 
-nodes(Before, After) ->
-    lists:append([node(Id, maps:get(Id, Before, none), Info) || Id := Info <- maps:iterator(After, ordered)]) ++
+node_events(Before, After) ->
+    lists:append([node_event(Id, maps:get(Id, Before, none), Info) || Id := Info <- maps:iterator(After, ordered)]) ++
         [event(node_forgotten, info, Id, "~ts is gone and nobody knows of it any more", [Id]) || Id := _ <- Before, not is_map_key(Id, After)].
 
-node(_, #{status := Status}, #{status := Status}) -> [];
-node(Id, _, #{status := up}) -> [event(node_up, notice, Id, "~ts is up", [Id])];
-node(_, none, _) -> [];
-node(Id, _, #{status := down} = Info) -> [event(node_down, warning, Id, "~ts is down: ~ts", [Id, why(Info)])];
-node(Id, _, #{status := unreachable} = Info) -> [event(node_unreachable, warning, Id, "~ts: ~ts", [Id, why(Info)])].
+node_event(_, #{status := Status}, #{status := Status}) -> [];
+node_event(Id, _, #{status := up}) -> [event(node_up, notice, Id, "~ts is up", [Id])];
+node_event(_, none, _) -> [];
+node_event(Id, _, #{status := down} = Info) -> [event(node_down, warning, Id, "~ts is down: ~ts", [Id, why(Info)])];
+node_event(Id, _, #{status := unreachable} = Info) -> [event(node_unreachable, warning, Id, "~ts: ~ts", [Id, why(Info)])].
 
 why(Info) -> maps:get(why, Info, <<"it does not say why">>).
 
-groups(Before, After) ->
+group_events(Before, After) ->
     [in_group(group_created, Id, "the group ~ts has ~b nodes", [Id, length(Nodes)]) || Id := #{nodes := Nodes} <- After, not is_map_key(Id, Before)] ++
         [in_group(group_deleted, Id, "the group ~ts is gone", [Id]) || Id := _ <- Before, not is_map_key(Id, After)] ++
         lists:append([group(Id, Old, New) || Id := New <- After, {ok, Old} <- [maps:find(Id, Before)]]).
@@ -142,7 +142,7 @@ group(Id, #{nodes := Old, coordinator := C0}, #{nodes := New, coordinator := C1}
 
 names(Ids) -> lists:join(", ", Ids).
 
-monitors(Before, After) ->
+monitor_events(Before, After) ->
     [
         case Status of
             up -> event(monitor_up, notice, Id, "the monitoring node ~ts is up", [Id]);

@@ -168,7 +168,7 @@ detail({Before, Now}, #{peers := Peers, kinds := Kinds}, Facts) ->
         memory => memory(Gauges),
         top => maps:get(top, Now, []),
         migrations => [[From, To, N] || {From, To, N} <- maps:get(migrations, Now, [])],
-        links => [link(Link, Peers) || Link <- maps:get(links, Now, [])],
+        links => [link_detail(Link, Peers) || Link <- maps:get(links, Now, [])],
         kinds => Kinds,
         traffic => maps:get(traffic, Now, []),
         problems => maps:get(problems, Facts, []),
@@ -210,7 +210,7 @@ limits(Gauges) ->
     Keys = [{procs, proc_limit}, {ports, port_limit}, {atoms, atom_limit}, {ets, ets_limit}],
     #{Used => [U, L] || {Used, Limit} <- Keys, {ok, U} <- [maps:find(Used, Gauges)], {ok, L} <- [maps:find(Limit, Gauges)]}.
 
-link(#{node := Peer} = Link, Peers) ->
+link_detail(#{node := Peer} = Link, Peers) ->
     Flow = maps:get(Peer, Peers, #{}),
     Rates = #{rate(Key) => V || Key := V <- Flow},
     maps:merge((maps:without([node | ?FLOWS], Link))#{node => sderl_mon_types:id(Peer)}, Rates).

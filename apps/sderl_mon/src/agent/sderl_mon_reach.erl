@@ -8,15 +8,15 @@ nodes of a cluster neither see it among theirs nor connect it to others. The fai
 no connection; `node`, there is one and the node does not do it.
 """.
 
--export([link/1, attach/3, read/2]).
+-export([connect/1, attach/3, read/2]).
 
 -define(CALL_MS, 4000).
 
 -type failure() :: {error, link | node, Why :: binary()}.
 
 -doc "Makes a hidden link, unless there is a link.".
--spec link(node()) -> ok | failure().
-link(Node) ->
+-spec connect(node()) -> ok | failure().
+connect(Node) ->
     case Node =:= node() orelse lists:member(Node, nodes(connected)) orelse net_kernel:hidden_connect_node(Node) of
         true -> ok;
         _ -> {error, link, <<"cannot be connected: is it up, reachable, and of the same cookie?">>}
@@ -29,7 +29,7 @@ to be read from here.
 -spec attach(node(), Owner :: pid(), map()) -> {ok, probe | {stock, Why :: binary()}} | failure().
 attach(Node, Owner, #{probe := Which, inject := Inject} = Spec) ->
     maybe
-        ok ?= link(Node),
+        ok ?= connect(Node),
         auto ?= Which,
         Options = (maps:with([term, interval_ms, friends], Spec))#{owner => Owner, top => 10},
         lacking ?= started(Node, Options),
@@ -68,7 +68,7 @@ inject(Node) ->
 -spec read(node(), map()) -> {ok, sderl_mon_rates:sample()} | failure().
 read(Node, Options) ->
     maybe
-        ok ?= link(Node),
+        ok ?= connect(Node),
         {ok, Sample} ?= sderl_mon_stock:sample(Node, Options),
         {ok, Sample}
     else

@@ -160,8 +160,10 @@ heard(Sample, Now, #{facts := Facts, status := Status, source := Source, why := 
 told(#{groups := Groups} = Facts) -> Facts#{groups := [maps:without([names], G) || G <- Groups]};
 told(Facts) -> Facts.
 
--doc "What others are told of the node.".
--spec report(watch()) -> map().
+-doc "What others are told of the node; nothing before it was tried: another agent may know more.".
+-spec report(watch()) -> map() | none.
+report(#{status := down, why := <<"not reached yet">>}) ->
+    none;
 report(#{status := Status, why := Why, source := Source, facts := Facts, last := Last}) ->
     #{status => Status, why => Why, source => Source, facts => Facts, peers => visible(Last)}.
 
