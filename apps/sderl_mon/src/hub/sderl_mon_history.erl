@@ -1,61 +1,262 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_history).
--moduledoc "Recent history. Pure.".
+-moduledoc """
+What a hub remembers: frames at several resolutions, the topologies and the findings. Pure.
 
--export([new/1, frame/2, topology/2, findings/2, range/1, at/2, frames/3, store/1, info/1]).
+New frames are kept as they are, the last 600 of them (`raw`: ten minutes at one a second). Besides,
+each level of `levels`, a step and how long to keep, has one frame a step, merged from the level
+before (`m:sderl_mon_ladder`), so that totals stay what they were: by default a second for ten minutes,
+ten seconds for two hours, a minute for a day.
 
--export_type([history/0]).
+Everything is packed (`m:sderl_mon_pack`): about 20 bytes a link and frame. `max_bytes` (64 MiB) bounds
+the sum: beyond it the oldest of the fullest level goes. `info/1` says what is there.
 
--opaque history() :: #{
-    frames := [sderl_mon_types:frame()],
-    topologies := [sderl_mon_types:topology()],
-    findings := [{integer(), [sderl_mon_types:finding()]}]
+A question gets the finest frames there are for the newest part of its time and coarser ones for the
+older, without gap or overlap between levels; or no finer than it has a use for (`fold/6`).
+""".
+
+-export([new/1, frame/2, topology/2, findings/2]).
+-export([range/1, at/2, topology_at/2, frames/3, fold/6, store/1, frozen/1, info/1]).
+
+-export_type([history/0, opts/0]).
+
+-doc "`levels` finest first; `max_bytes` of packed frames, topologies and findings.".
+-type opts() :: #{
+    raw => pos_integer(),
+    levels => [{StepMs :: pos_integer(), KeepMs :: pos_integer()}],
+    max_bytes => pos_integer()
 }.
 
--spec new(map()) -> history().
-new(_Opts) -> #{frames => [], topologies => [], findings => []}.
+-type entry() :: sderl_mon_ladder:entry().
+-type ring() :: {Count :: non_neg_integer(), Bytes :: non_neg_integer(), queue:queue(entry())}.
+%% `raw` is the level of step 0, which keeps a number of frames and not a time.
+-record(level, {step :: sderl_mon_ladder:step(), keep :: pos_integer(), ring = {0, 0, queue:new()} :: ring()}).
 
+-opaque history() :: #{
+    ladder := sderl_mon_ladder:ladder(),
+    levels := [#level{}, ...],
+    max_bytes := pos_integer(),
+    topologies := ring(),
+    last_topology := map() | none,
+    findings := ring(),
+    dropped := non_neg_integer()
+}.
+
+-define(RAW, 600).
+-define(LEVELS, [{1_000, 600_000}, {10_000, 7_200_000}, {60_000, 86_400_000}]).
+-define(MAX_BYTES, 67_108_864).
+-define(TOPOLOGIES, 500).
+-define(FINDINGS, 500).
+
+-doc "An empty history. What is wrong in the options is replaced by the default.".
+-spec new(opts()) -> history().
+new(Opts) ->
+    Empty = {0, 0, queue:new()},
+    {Levels, Ladder} = levels(maps:get(levels, Opts, ?LEVELS)),
+    #{
+        ladder => Ladder,
+        levels => [#level{step = Step, keep = Keep} || {Step, Keep} <- [{0, positive(maps:get(raw, Opts, ?RAW), ?RAW)} | Levels]],
+        max_bytes => positive(maps:get(max_bytes, Opts, ?MAX_BYTES), ?MAX_BYTES),
+        topologies => Empty,
+        last_topology => none,
+        findings => Empty,
+        dropped => 0
+    }.
+
+positive(N, _Default) when is_integer(N), N > 0 -> N;
+positive(_Other, Default) -> Default.
+
+levels(Levels) ->
+    Good = is_list(Levels) andalso lists:all(fun({_, Keep}) -> is_integer(Keep) andalso Keep > 0; (_) -> false end, Levels),
+    case Good andalso sderl_mon_ladder:new([Step || {Step, _Keep} <- Levels]) of
+        {ok, Ladder} -> {Levels, Ladder};
+        _Wrong -> levels(?LEVELS)
+    end.
+
+%% Taking
+
+-doc "Takes the next frame. Its `t` must not be before that of the last.".
 -spec frame(sderl_mon_types:frame(), history()) -> history().
-frame(Frame, #{frames := Frames} = H) -> H#{frames := lists:sublist([Frame | Frames], 600)}.
+frame(Frame, #{ladder := Ladder, levels := Levels} = H) ->
+    {Done, Ladder1} = sderl_mon_ladder:push(Frame, Ladder),
+    Levels1 = [
+        case lists:keyfind(Step, 1, Done) of
+            {Step, Entry} -> keep(Entry, Level);
+            false -> Level
+        end
+     || #level{step = Step} = Level <- Levels
+    ],
+    bound(H#{ladder := Ladder1, levels := Levels1}).
 
+keep(Entry, #level{step = 0, keep = Most, ring = Ring} = Level) -> Level#level{ring = most(Most, in(Entry, Ring))};
+keep({T, _Span, _Packed} = Entry, #level{keep = Keep, ring = Ring} = Level) ->
+    Level#level{ring = since(T - Keep, in(Entry, Ring))}.
+
+-doc "Takes a topology, unless it is the last one with another time.".
 -spec topology(sderl_mon_types:topology(), history()) -> history().
-topology(Topology, #{topologies := Ts} = H) -> H#{topologies := lists:sublist([Topology | Ts], 100)}.
+topology(#{t := T} = Topology, #{topologies := Ring, last_topology := Last} = H) ->
+    case maps:remove(t, Topology) of
+        Last -> H;
+        New -> H#{topologies := most(?TOPOLOGIES, in({T, 0, sderl_mon_pack:pack(Topology)}, Ring)), last_topology := New}
+    end.
 
--spec findings({integer(), [sderl_mon_types:finding()]}, history()) -> history().
-findings(Found, #{findings := Fs} = H) -> H#{findings := lists:sublist([Found | Fs], 100)}.
+-doc "Takes the findings from a time on.".
+-spec findings({sderl_mon_types:t(), [sderl_mon_types:finding()]}, history()) -> history().
+findings({T, Findings}, #{findings := Ring} = H) ->
+    H#{findings := most(?FINDINGS, in({T, 0, sderl_mon_pack:pack(Findings)}, Ring))}.
 
--spec range(history()) -> {integer(), integer()}.
-range(#{frames := []}) -> {0, 0};
-range(#{frames := [#{t := To} | _] = Frames}) ->
-    #{t := From} = lists:last(Frames),
-    {From, To}.
+%% Rings
 
--spec at(integer(), history()) ->
+in({_T, _Span, Packed} = Entry, {N, Bytes, Queue}) -> {N + 1, Bytes + byte_size(Packed), queue:in(Entry, Queue)}.
+
+out({N, Bytes, Queue}) ->
+    {{value, {_T, _Span, Packed}}, Queue1} = queue:out(Queue),
+    {N - 1, Bytes - byte_size(Packed), Queue1}.
+
+most(Most, {N, _Bytes, _Queue} = Ring) when N > Most -> most(Most, out(Ring));
+most(_Most, Ring) -> Ring.
+
+since(From, {_N, _Bytes, Queue} = Ring) ->
+    case queue:peek(Queue) of
+        {value, {T, _Span, _Packed}} when T =< From -> since(From, out(Ring));
+        _Newer -> Ring
+    end.
+
+entries({_N, _Bytes, Queue}) -> queue:to_list(Queue).
+
+%% One frame a second or slower leaves one frame in a slot, which two levels share; it counts twice
+%% all the same: a bound must not be too low.
+bound(#{max_bytes := Max} = H) ->
+    case bytes(H) > Max of
+        true -> shed(H);
+        false -> H
+    end.
+
+bytes(#{levels := Levels, topologies := {_, Topologies, _}, findings := {_, Findings, _}}) ->
+    Topologies + Findings + lists:sum([Bytes || #level{ring = {_, Bytes, _}} <- Levels]).
+
+shed(#{levels := Levels, dropped := Dropped} = H) ->
+    case lists:max([Bytes || #level{ring = {_, Bytes, _}} <- Levels]) of
+        0 ->
+            H;
+        Fullest ->
+            {Before, [#level{ring = Ring} = Level | After]} =
+                lists:splitwith(fun(#level{ring = {_, Bytes, _}}) -> Bytes < Fullest end, Levels),
+            bound(H#{levels := Before ++ [Level#level{ring = out(Ring)} | After], dropped := Dropped + 1})
+    end.
+
+%% Answering
+
+-doc "From the beginning of the oldest frame to the end of the newest; `{0, 0}` for none.".
+-spec range(history()) -> {sderl_mon_types:t(), sderl_mon_types:t()}.
+range(#{levels := [#level{ring = {_, _, Raw}} | _] = Levels}) ->
+    case queue:peek_r(Raw) of
+        {value, {To, _, _}} ->
+            Oldest = [queue:peek(Queue) || #level{ring = {_, _, Queue}} <- Levels],
+            {lists:min([T - Span || {value, {T, Span, _}} <- Oldest]), To};
+        empty ->
+            {0, 0}
+    end.
+
+-doc "The frame in whose span a time is, or else the last before it, with the topology and the findings of then.".
+-spec at(sderl_mon_types:t(), history()) ->
     {ok, #{topology := sderl_mon_types:topology(), frame := sderl_mon_types:frame(), findings := [sderl_mon_types:finding()]}}
     | {error, none}.
-at(T, #{frames := Frames, topologies := Ts, findings := Fs}) ->
-    case {[F || #{t := Ft} = F <- Frames, Ft =< T], Ts} of
-        {[Frame | _], [_ | _]} ->
-            Topology = hd([X || #{t := Tt} = X <- Ts, Tt =< T] ++ [lists:last(Ts)]),
-            Findings = hd([X || {Tf, X} <- Fs, Tf =< T] ++ [[]]),
-            {ok, #{topology => Topology, frame => Frame, findings => Findings}};
-        _ ->
+at(T, H) ->
+    case sderl_mon_ladder:pick(T, choose(0, H)) of
+        {ok, {Ft, _Span, Packed}} ->
+            {ok, Frame} = sderl_mon_pack:unpack_frame(Packed),
+            case topology_at(Ft, H) of
+                {ok, Topology} -> {ok, #{topology => Topology, frame => Frame, findings => findings_at(Ft, H)}};
+                none -> {error, none}
+            end;
+        none ->
             {error, none}
     end.
 
--doc "Frames in a span of time, oldest first.".
--spec frames(integer(), integer(), history()) -> [sderl_mon_types:frame()].
-frames(From, To, #{frames := Frames}) ->
-    lists:reverse([F || #{t := T} = F <- Frames, T >= From, T =< To]).
+-doc "The topology of a time; the oldest for times before it.".
+-spec topology_at(sderl_mon_types:t(), history()) -> {ok, sderl_mon_types:topology()} | none.
+topology_at(T, #{topologies := Ring}) ->
+    case entries(Ring) of
+        [] ->
+            none;
+        [Oldest | _] = All ->
+            {_T, _, Packed} = lists:last([Oldest | [E || {Te, _, _} = E <- All, Te =< T]]),
+            {ok, _Topology} = sderl_mon_pack:unpack(Packed)
+    end.
+
+findings_at(T, #{findings := Ring}) ->
+    case [Packed || {Tf, _, Packed} <- entries(Ring), Tf =< T] of
+        [] ->
+            [];
+        Earlier ->
+            {ok, Findings} = sderl_mon_pack:unpack(lists:last(Earlier)),
+            Findings
+    end.
+
+-doc "The frames whose spans end in a time, oldest first, as fine as there are.".
+-spec frames(sderl_mon_types:t(), sderl_mon_types:t(), history()) -> [sderl_mon_types:frame()].
+frames(From, To, H) -> lists:reverse(fold(From, To, 0, fun(Frame, Acc) -> [Frame | Acc] end, [], H)).
+
+-doc "Folds over the frames whose spans end in a time, oldest first, of the coarsest level whose step is at most `StepMs`.".
+-spec fold(sderl_mon_types:t(), sderl_mon_types:t(), non_neg_integer(), fun((sderl_mon_types:frame(), Acc) -> Acc), Acc, history()) ->
+    Acc.
+fold(From, To, StepMs, Fun, Acc0, H) ->
+    lists:foldl(
+        fun({T, _Span, Packed}, Acc) when T >= From, T =< To ->
+                {ok, Frame} = sderl_mon_pack:unpack_frame(Packed),
+                Fun(Frame, Acc);
+            (_Outside, Acc) ->
+                Acc
+        end,
+        Acc0,
+        choose(StepMs, H)
+    ).
+
+choose(StepMs, #{levels := Levels}) ->
+    sderl_mon_ladder:choose(StepMs, [{Step, entries(Ring)} || #level{step = Step, ring = Ring} <- Levels]).
 
 -doc "For `m:sderl_mon_query`.".
 -spec store(history()) -> sderl_mon_types:store().
 store(H) ->
     #{
         range => range(H),
-        topology => fun(T) -> case at(T, H) of {ok, #{topology := Topology}} -> {ok, Topology}; {error, none} -> none end end,
-        fold => fun(From, To, Fun, Acc) -> lists:foldl(Fun, Acc, frames(From, To, H)) end
+        topology => fun(T) -> topology_at(T, H) end,
+        fold => fun(From, To, StepMs, Fun, Acc) -> fold(From, To, StepMs, Fun, Acc, H) end
     }.
 
--spec info(history()) -> map().
-info(#{frames := Frames}) -> #{frames => length(Frames)}.
+-doc "The same without the open sums: for those who only ask.".
+-spec frozen(history()) -> history().
+frozen(H) ->
+    {ok, Ladder} = sderl_mon_ladder:new([]),
+    H#{ladder := Ladder, last_topology := none}.
+
+-doc "What there is: by level the step, the frames, from when to when and the bytes; and what `max_bytes` cost (`dropped` frames).".
+-spec info(history()) -> #{
+    frames := non_neg_integer(),
+    bytes := non_neg_integer(),
+    max_bytes := pos_integer(),
+    dropped := non_neg_integer(),
+    topologies := non_neg_integer(),
+    findings := non_neg_integer(),
+    levels := [#{step_ms := non_neg_integer(), frames := non_neg_integer(), bytes := non_neg_integer(), from := integer(), to := integer()}]
+}.
+info(#{levels := Levels, max_bytes := Max, dropped := Dropped, topologies := {Ts, _, _}, findings := {Fs, _, _}} = H) ->
+    About = [about(Step, Ring) || #level{step = Step, ring = Ring} <- Levels],
+    #{
+        frames => lists:sum([N || #{frames := N} <- About]),
+        bytes => bytes(H),
+        max_bytes => Max,
+        dropped => Dropped,
+        topologies => Ts,
+        findings => Fs,
+        levels => About
+    }.
+
+about(Step, {N, Bytes, Queue}) ->
+    {From, To} =
+        case {queue:peek(Queue), queue:peek_r(Queue)} of
+            {{value, {First, Span, _}}, {value, {Last, _, _}}} -> {First - Span, Last};
+            {empty, empty} -> {0, 0}
+        end,
+    #{step_ms => Step, frames => N, bytes => Bytes, from => From, to => To}.

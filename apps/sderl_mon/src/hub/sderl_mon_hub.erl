@@ -255,7 +255,7 @@ handle_call({unwatch, Pid, Node}, _From, #{subscribers := Subs} = State) ->
 handle_call(watched, _From, #{subscribers := Subs} = State) ->
     {reply, lists:usort(lists:append([maps:keys(W) || #{watches := W} <- maps:values(Subs)])), State};
 handle_call(history, _From, #{history := History} = State) ->
-    {reply, History, State};
+    {reply, sderl_mon_history:frozen(History), State};
 handle_call(events, _From, #{events := {_Next, _N, Events}} = State) ->
     {reply, queue:to_list(Events), State};
 handle_call({detail, Node}, _From, #{details := Details} = State) ->

@@ -13,6 +13,8 @@ the frames as a `t:sderl_mon_types:store/0`.
 -define(EVENTS, 200).
 -define(MOST_EVENTS, 1_000).
 -define(ROWS, 5_000).
+%% A table's percentiles gain nothing from more.
+-define(MOST_FRAMES, 360).
 
 -doc """
 At most `Points` values a column, each the mean over its share of the time (queues: the highest), at the
@@ -22,7 +24,9 @@ time of its end; `null` where no frame is. Errors: `none` when there is no frame
     {ok, sderl_mon_types:series()} | {error, none}.
 series(#{fold := Fold} = Store, What, From, To, Points) when From =< To ->
     Values = values(What, Store),
-    case lists:reverse(Fold(From, To, fun(#{t := T, span_ms := Span} = F, Acc) -> [{T, Span, Values(F)} | Acc] end, [])) of
+    %% No finer than what is asked for.
+    Step = (To - From) div max(1, Points),
+    case lists:reverse(Fold(From, To, Step, fun(#{t := T, span_ms := Span} = F, Acc) -> [{T, Span, Values(F)} | Acc] end, [])) of
         [] -> {error, none};
         Rows -> {ok, columns(What, Rows, From, To, min(?POINTS, max(1, Points)))}
     end;
@@ -118,7 +122,7 @@ traffic(#{fold := Fold, range := {_, Newest}, topology := Topology}, #{by := By}
     To = case maps:get(t, Opts, now) of now -> Newest; T -> min(T, Newest) end,
     Window = 1000 * max(1, min(?LONGEST_S, maps:get(window_s, Opts, ?WINDOW_S))),
     Places = case Topology(To) of {ok, Known} -> sderl_mon_traffic:places(Known); none -> #{} end,
-    case Fold(To - Window + 1, To, fun(Frame, Acc) -> count(By, Places, Frame, Acc) end, {0, 0, #{}}) of
+    case Fold(To - Window + 1, To, Window div ?MOST_FRAMES, fun(Frame, Acc) -> count(By, Places, Frame, Acc) end, {0, 0, #{}}) of
         {0, _Span, _Rows} ->
             {error, none};
         {Frames, Span, Rows} ->

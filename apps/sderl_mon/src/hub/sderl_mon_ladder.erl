@@ -1,0 +1,121 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_ladder).
+-moduledoc """
+Frames at several resolutions: made while they come, and chosen from when somebody asks. Pure; the
+history in memory and the recordings are two stores of the same kind of entries.
+
+Each step of a ladder has one open slot, aligned to Unix time. A frame goes into the finest; a slot
+that closes comes out merged and goes on to the next step. Nothing is merged twice, so totals are
+those of the frames.
+""".
+
+-export([new/1, push/2, steps/1]).
+-export([choose/2, pick/2]).
+
+-export_type([ladder/0, entry/0, entry/1, step/0]).
+
+-doc "Milliseconds of a slot; 0 for frames as they came.".
+-type step() :: non_neg_integer().
+
+-doc "A frame that ends at `T` and spans `SpanMs`, and where or what it is.".
+-type entry(What) :: {T :: sderl_mon_types:t(), SpanMs :: pos_integer(), What}.
+-type entry() :: entry(Packed :: binary()).
+
+-record(rung, {
+    step :: pos_integer(),
+    slot = none :: integer() | none,
+    acc :: sderl_mon_frame:acc() | none,
+    %% The packed frame as long as the slot has only one.
+    single = none :: entry() | none
+}).
+
+-opaque ladder() :: [#rung{}].
+
+-doc "A ladder of steps, finest first, each a multiple of the one before. Errors: `bad_steps`.".
+-spec new([pos_integer()]) -> {ok, ladder()} | {error, bad_steps}.
+new(Steps) ->
+    case multiples(1, Steps) of
+        true -> {ok, [#rung{step = Step, acc = none} || Step <- Steps]};
+        false -> {error, bad_steps}
+    end.
+
+multiples(Step, [Next | Rest]) when is_integer(Next), Next > Step, Next rem Step =:= 0 -> multiples(Next, Rest);
+multiples(_Step, Rest) -> Rest =:= [].
+
+-doc "The steps, finest first.".
+-spec steps(ladder()) -> [pos_integer()].
+steps(Ladder) -> [Step || #rung{step = Step} <- Ladder].
+
+-doc """
+Takes the next frame; its `t` must not be before that of the last. Gives the entries that are complete now
+with their steps, finest first: the frame itself with step 0, then the slots that it closed.
+""".
+-spec push(sderl_mon_types:frame(), ladder()) -> {[{step(), entry()}, ...], ladder()}.
+push(#{t := T, span_ms := Span} = Frame, Ladder) ->
+    Entry = {T, Span, sderl_mon_pack:pack_frame(Frame)},
+    {Closed, Ladder1} = climb(Ladder, T, fun() -> sderl_mon_frame:add(Frame, sderl_mon_frame:new()) end, Entry),
+    {[{0, Entry} | Closed], Ladder1}.
+
+climb([], _T, _Acc, _Entry) ->
+    {[], []};
+climb([#rung{step = Step, slot = Slot, acc = Open} = Rung | Rest], T, Acc, Entry) ->
+    case (T - 1) div Step of
+        Slot ->
+            {[], [Rung#rung{acc = sderl_mon_frame:join(Open, Acc()), single = none} | Rest]};
+        New ->
+            {Closed, Rest1} = close(Rung, Rest),
+            {Closed, [Rung#rung{slot = New, acc = Acc(), single = Entry} | Rest1]}
+    end.
+
+close(#rung{acc = none}, Rest) ->
+    {[], Rest};
+close(#rung{step = Step, acc = Acc, single = Single}, Rest) ->
+    %% One frame in the slot: the very bytes that the step before has, at no cost.
+    {T, _Span, _Packed} = Entry = case Single of none -> packed(Acc); _ -> Single end,
+    {Closed, Rest1} = climb(Rest, T, fun() -> Acc end, Entry),
+    {[{Step, Entry} | Closed], Rest1}.
+
+packed(Acc) ->
+    #{t := T, span_ms := Span} = Frame = sderl_mon_frame:frame(Acc),
+    {T, Span, sderl_mon_pack:pack_frame(Frame)}.
+
+-doc """
+Entries without overlap, oldest first, from those of several steps, finest first. The base is the coarsest
+step that is at most `StepMs`; where it does not reach back come coarser ones, and what is newer than its
+last slot is finer.
+""".
+-spec choose(step(), [{step(), [entry(What)]}]) -> [entry(What)].
+choose(StepMs, Rungs) ->
+    {Fine, Coarse} = lists:partition(fun({Step, _}) -> Step =< StepMs end, Rungs),
+    Older = [Entries || {_Step, Entries} <- Coarse],
+    case lists:reverse([Entries || {_Step, Entries} <- Fine]) of
+        [Base | Finer] -> older(Older, newer(Finer, Base));
+        [] -> older(Older, [])
+    end.
+
+newer([], Entries) -> Entries;
+newer([Finer | Rest], []) -> newer(Rest, Finer);
+newer([Finer | Rest], Entries) ->
+    {Last, _, _} = lists:last(Entries),
+    newer(Rest, Entries ++ [E || {T, _, _} = E <- Finer, T > Last]).
+
+older([], Entries) -> Entries;
+older([Coarser | Rest], []) -> older(Rest, Coarser);
+older([Coarser | Rest], [{T, Span, _} | _] = Entries) ->
+    %% The first coarse slot that ends after the fine ones begin is the seam: coarse up to there.
+    Start = T - Span,
+    case lists:splitwith(fun({Tc, _, _}) -> Tc =< Start end, Coarser) of
+        {Before, [{Seam, SpanC, _} = Last | _]} when Seam - SpanC < Start ->
+            older(Rest, Before ++ [Last] ++ [E || {Te, _, _} = E <- Entries, Te > Seam]);
+        {Before, _After} ->
+            older(Rest, Before ++ Entries)
+    end.
+
+-doc "Of entries, oldest first, the one in whose span a time is, or else the last before it.".
+-spec pick(sderl_mon_types:t(), [entry(What)]) -> {ok, entry(What)} | none.
+pick(T, Entries) ->
+    case lists:splitwith(fun({Te, _Span, _What}) -> Te < T end, Entries) of
+        {_Before, [{Te, Span, _} = Entry | _]} when Te - Span < T; Te =:= T -> {ok, Entry};
+        {[_ | _] = Before, _After} -> {ok, lists:last(Before)};
+        {[], _After} -> none
+    end.
