@@ -1,0 +1,209 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_web_browser_SUITE).
+-moduledoc """
+The dashboard as a person uses it: a real cluster, two monitoring nodes, and a browser.
+
+Each case is a scenario of `web/e2e/scenarios/`, run by Node.js; what is to be done to the cluster is done here, when the scenario asks for it. Without a
+browser or Node.js the suite is skipped.
+""".
+
+-behaviour(ct_suite).
+
+-compile([export_all, nowarn_export_all]).
+
+-define(WAIT_MS, 30_000).
+%% A scenario waits for each thing 20 s at most.
+-define(SILENCE_MS, 60_000).
+
+suite() -> [{timetrap, {minutes, 4}}].
+
+all() -> [cluster, pages, names, time, together, restart, tokens, keyboard, sizes].
+
+%% ---------------------------------------------------------------- the cluster
+
+init_per_suite(Config) ->
+    maybe
+        {ok, Browser} ?= program("toolchain/browser", []),
+        {ok, _} ?= program("toolchain/web", ["--brief"]),
+        {Owner, Shared} = start(),
+        [{owner, Owner}, {browser, Browser}, {shared, Shared} | Config]
+    else
+        {error, Why} ->
+            io:format(user, "the browser tests are skipped: ~ts~n", [Why]),
+            {skip, Why}
+    end.
+
+end_per_suite(Config) ->
+    Owner = proplists:get_value(owner, Config),
+    Monitor = monitor(process, Owner),
+    Owner ! stop,
+    receive {'DOWN', Monitor, process, Owner, _} -> ok end.
+
+%% A fleet ends with the process that started it, and what prepares a suite is none that stays.
+start() ->
+    Self = self(),
+    Owner = spawn(fun() ->
+        {ok, Fleet} = sderl_fleet:start(plan()),
+        Self ! {self(), Fleet},
+        receive stop -> sderl_fleet:stop(Fleet) end
+    end),
+    Monitor = monitor(process, Owner),
+    receive
+        {Owner, Fleet} ->
+            true = demonitor(Monitor, [flush]),
+            {Owner, shared(Fleet)};
+        {'DOWN', Monitor, process, Owner, Reason} ->
+            error(Reason)
+    end.
+
+plan() ->
+    Tag = [$a + rand:uniform(26) - 1 || _ <- lists:seq(1, 5)],
+    Name = fun(Family, I) -> list_to_atom(lists:concat([Family, I, "-", Tag, "@127.0.0.1"])) end,
+    Monitors = [Name("watch", I) || I <- [1, 2]],
+    #{
+        tag => Tag,
+        families => [
+            #{name => n, count => 7, apps => [sderl]},
+            #{
+                name => watch, count => 2, hidden => true, apps => [sderl, sderl_mon, sderl_web],
+                env => [
+                    {sderl_mon, config, #{seeds => [Name("n", 1), Name("n", 7)], monitors => Monitors, interval_ms => 500}},
+                    {sderl_web, port, 0},
+                    {sderl_web, token, ~"an-easy-token-of-the-tests"}
+                ]
+            }
+        ],
+        s_groups => [{red, normal, [{n, [1, 2, 3]}]}, {green, normal, [{n, [3, 4, 5]}]}, {blue, normal, [{n, [5, 6, 1]}]}]
+    }.
+
+shared(Fleet) ->
+    {Nodes, Watchers} = lists:split(7, sderl_fleet:nodes(Fleet)),
+    Addresses = [Address || W <- Watchers, {ok, Address} <- [sderl_fleet:call(Fleet, W, sderl_web, address, [])]],
+    %% The same port when the server starts again.
+    [ok = sderl_fleet:call(Fleet, W, application, set_env, [sderl_web, port, Port]) || {W, #{port := Port}} <- lists:zip(Watchers, Addresses)],
+    #{fleet => Fleet, nodes => Nodes, watchers => Watchers, addresses => Addresses}.
+
+%% ---------------------------------------------------------------- scenarios
+
+cluster(Config) -> play(cluster, Config).
+
+pages(Config) -> play(pages, Config).
+
+names(Config) -> play(names, Config).
+
+time(Config) -> play(time, Config).
+
+together(Config) -> play(together, Config).
+
+restart(Config) -> play(restart, Config).
+
+tokens(Config) -> play(tokens, Config).
+
+keyboard(Config) -> play(keyboard, Config).
+
+sizes(Config) -> play(sizes, Config).
+
+play(Scenario, Config) ->
+    Shared = proplists:get_value(shared, Config),
+    Shots = proplists:get_value(priv_dir, Config),
+    Port = open_port({spawn_executable, file("toolchain/web")}, [
+        {args, ["--run", "node", "e2e/scenario.mjs", atom_to_list(Scenario)]},
+        {env, [{"SDERL_BROWSER", proplists:get_value(browser, Config)}, {"SDERL_SHOTS", Shots}]},
+        {line, 1_000_000}, binary, exit_status, use_stdio, hide
+    ]),
+    say(Port, told(Shared)),
+    case played(Port, Shared) of
+        done -> ok;
+        {failed, Why} ->
+            ct:pal("~ts: ~ts~npictures, where there was a page: ~ts~ts-*.png", [Scenario, Why, Shots, Scenario]),
+            ct:fail(Scenario)
+    end.
+
+told(#{nodes := Nodes, watchers := Watchers, addresses := [#{url := Url, link := Link, token := Token}, #{link := Second}]}) ->
+    #{
+        url => Url, link => Link, token => Token, second => Second,
+        nodes => Nodes, watchers => Watchers,
+        groups => #{Group => [lists:nth(I, Nodes) || I <- Is] || {Group, Is} <- [{red, [1, 2, 3]}, {green, [3, 4, 5]}, {blue, [5, 6, 1]}]}
+    }.
+
+say(Port, Term) -> port_command(Port, [json:encode(Term), $\n]).
+
+played(Port, Shared) ->
+    receive
+        {Port, {data, {eol, Line}}} ->
+            case json:decode(Line) of
+                #{~"done" := true} -> done;
+                #{~"failed" := Why} -> {failed, Why};
+                #{~"do" := What} = Asked ->
+                    say(Port, answer(What, Asked, Shared)),
+                    played(Port, Shared)
+            end;
+        {Port, {exit_status, Status}} ->
+            {failed, io_lib:format("the scenario's program ended with status ~w", [Status])}
+    after ?SILENCE_MS ->
+        _ = [os:cmd(lists:concat(["kill -TERM ", Pid])) || {os_pid, Pid} <- [erlang:port_info(Port, os_pid)]],
+        {failed, "the scenario said nothing for a minute"}
+    end.
+
+answer(What, Asked, Shared) ->
+    try
+        Result = act(What, Asked, Shared),
+        Result#{ok => true}
+    catch
+        Class:Reason:Stack ->
+            #{ok => false, error => unicode:characters_to_binary(io_lib:format("~tp", [{Class, Reason, Stack}]))}
+    end.
+
+%% ---------------------------------------------------------------- what a scenario may ask for
+
+act(~"kill", #{~"node" := Node}, #{fleet := Fleet}) ->
+    ok = sderl_fleet:kill(Fleet, binary_to_existing_atom(Node)),
+    #{};
+act(~"restart", #{~"node" := Node}, #{fleet := Fleet}) ->
+    {ok, _} = sderl_fleet:restart(Fleet, binary_to_existing_atom(Node)),
+    #{};
+act(~"new_group", #{~"group" := Group, ~"nodes" := Names}, #{fleet := Fleet}) ->
+    [First | _] = Nodes = [binary_to_existing_atom(Name) || Name <- Names],
+    {ok, _, Nodes} = sderl_fleet:call(Fleet, First, s_group, new_s_group, [group(Group), Nodes]),
+    #{};
+act(~"delete_group", #{~"group" := Group, ~"node" := Node}, #{fleet := Fleet}) ->
+    ok = sderl_fleet:call(Fleet, binary_to_existing_atom(Node), s_group, delete_s_group, [group(Group)]),
+    #{};
+act(~"register", #{~"group" := Group, ~"node" := Name, ~"name" := Text}, #{fleet := Fleet}) ->
+    Node = binary_to_existing_atom(Name),
+    %% A name is kept by a process that stays: that of the kernel's supervisor.
+    Pid = sderl_fleet:call(Fleet, Node, erlang, whereis, [kernel_sup]),
+    yes = sderl_fleet:call(Fleet, Node, s_group, register_name, [group(Group), binary_to_atom(Text), Pid]),
+    #{pid => list_to_binary(sderl_fleet:call(Fleet, Node, erlang, pid_to_list, [Pid]))};
+act(~"traffic", #{~"from" := From, ~"to" := To}, #{fleet := Fleet}) ->
+    Node = binary_to_existing_atom(From),
+    [sderl_fleet:call(Fleet, Node, erpc, call, [binary_to_existing_atom(To), erlang, node, []]) || _ <- lists:seq(1, 200)],
+    #{};
+act(~"stop_server", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
+    ok = sderl_fleet:call(Fleet, Watcher, application, stop, [sderl_web]),
+    #{};
+act(~"start_server", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
+    ok = sderl_fleet:call(Fleet, Watcher, application, start, [sderl_web]),
+    #{};
+act(~"kill_watcher", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
+    ok = sderl_fleet:kill(Fleet, Watcher),
+    #{}.
+
+%% Names of these scenarios alone: a fixed, small set.
+group(Text) -> binary_to_atom(Text).
+
+%% ---------------------------------------------------------------- programs
+
+file(Path) ->
+    filename:join([code:lib_dir(sderl_web), "..", "..", "..", "..", Path]).
+
+program(Path, Args) ->
+    Port = open_port({spawn_executable, file(Path)}, [{args, Args}, binary, exit_status, stderr_to_stdout, use_stdio, hide]),
+    said(Port, <<>>).
+
+said(Port, Said) ->
+    receive
+        {Port, {data, Data}} -> said(Port, <<Said/binary, Data/binary>>);
+        {Port, {exit_status, 0}} -> {ok, binary_to_list(string:trim(Said))};
+        {Port, {exit_status, _}} -> {error, binary_to_list(string:trim(Said))}
+    end.
