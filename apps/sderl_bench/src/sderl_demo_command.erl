@@ -4,13 +4,16 @@
 `bin/sderl demo`: the same nodes and the same work as a stock full mesh with `global` and as
 s_groups, and one table of what was measured.
 
-On a terminal the s_groups' nodes stay up afterwards, for a shell on one of them, until
-Ctrl-C. With `--once`, with `--json -`, and where there is no terminal they are stopped.
+On a terminal, or with `--port`, the s_groups' nodes stay up afterwards under a gentle load, with the dashboard and for a shell on
+one of them, until Ctrl-C. With `--once`, with `--json -`, and where there is neither they are stopped.
 """.
 
 -behaviour(sderl_command).
 
 -export([summary/0, run/1]).
+
+%% Between two looks whether a node is down.
+-define(LOOK_MS, 1_000).
 
 -doc "One line for the list of commands.".
 -spec summary() -> string().
@@ -32,7 +35,8 @@ arguments() ->
         help =>
             "Starts nodes on this machine and runs one workload on them twice: as a stock\n"
             "full mesh with global, then in s_groups that share gateway nodes. Prints what\n"
-            "was measured, side by side. The nodes of the s_groups stay up until Ctrl-C.",
+            "was measured, side by side. The nodes of the s_groups stay up until Ctrl-C, and the dashboard\n"
+            "shows them: its address is printed with the token that it needs.",
         arguments => [
             option(nodes, "N", #{type => integer, default => 24}, "from 4 on (24)"),
             option(
@@ -52,6 +56,12 @@ arguments() ->
                 "X",
                 #{type => integer},
                 "who is called and who is killed, as in the run that printed it"
+            ),
+            option(
+                port,
+                "P",
+                #{type => {integer, [{min, 0}, {max, 65_535}]}},
+                "of the dashboard, 0 for any that is free (8090); stay up also without a terminal"
             ),
             #{
                 name => once,
@@ -79,7 +89,7 @@ option(Name, Shape, More, Help) ->
 %% Everything that can be refused is, before a node starts.
 checked(#{nodes := Nodes, group_size := Size} = Options) ->
     maybe
-            ok ?= sderl_fleet:fits(max(0, Nodes)),
+        ok ?= sderl_fleet:fits(max(0, Nodes)),
         {ok, Layout} ?= sderl_demo_layout:new(Nodes, Size),
         {ok, Output} ?= sderl_bench_output:open(maps:get(json, Options, undefined)),
         Settings = #{
@@ -111,7 +121,7 @@ measure(Settings, Options, Output) ->
             ok = sderl_bench_output:say(Output, sderl_demo_table:text(Results)),
             Written = sderl_bench_output:write(Output, result(Settings, Options, Results, Started)),
             Verdict = verdict(Output, Results),
-            Stayed = stay(stays(Options, Output), Owner, Fleet, Settings),
+            Stayed = stay(stays(Options, Output), Owner, Fleet, Settings, Options),
             ok = sderl_demo_attach:stop(Owner),
             ok = sderl_fleet:stop(Fleet),
             first_error([Written, Verdict, Stayed]);
@@ -161,26 +171,36 @@ expected_ms(_Load, _Side, Seconds) -> Seconds * 1000 + 300.
 
 %% Staying up
 
-stays(#{once := Once}, Output) ->
+stays(#{once := Once} = Options, Output) ->
     not Once andalso not sderl_bench_output:is_stdout(Output) andalso
-        os:getenv("SDERL_TTY") =:= "1".
+        (is_map_key(port, Options) orelse os:getenv("SDERL_TTY") =:= "1").
 
-stay(false, _Owner, _Fleet, _Settings) ->
+stay(false, _Owner, _Fleet, _Settings, _Options) ->
     ok;
-stay(true, Owner, Fleet, #{layout := Layout}) ->
+stay(true, Owner, Fleet, #{layout := Layout}, Options) ->
+    Site = #{nodes := [Seed | _] = Nodes} = sderl_demo_cluster:site(sd, Fleet, Layout),
+    Port = maps:get(port, Options, any),
+    Dashboard = sderl_progress:during("starting the dashboard", 4_000, fun() ->
+        sderl_demo_dashboard:start(Fleet, Seed, Port, ~"demo")
+    end),
     case sderl_demo_attach:write(Owner, Fleet) of
         ok ->
-            io:put_chars(sderl_demo_text:invitation(Layout, sderl_fleet:nodes(Fleet))),
-            until_stopped(Fleet);
+            io:put_chars([sderl_demo_text:invitation(Layout, Nodes), sderl_demo_dashboard:text(Dashboard), sderl_demo_text:leave()]),
+            _ = sderl_demo_live:start(Fleet, Site),
+            until_stopped(Fleet, Site);
         {error, {Reason, File}} ->
             {error, sderl_demo_text:no_shell(Reason, File)}
     end.
 
 %% From here on Ctrl-C is for us: it is how this ends.
-until_stopped(Fleet) ->
+until_stopped(Fleet, Site) ->
     ok = sderl_cli_signals:tell(self()),
-    Monitor = monitor(process, Fleet),
+    watched(Fleet, Site, monitor(process, Fleet), #{}).
+
+watched(Fleet, Site, Monitor, Away) ->
     receive
         {sderl_cli_signals, stop} -> io:put_chars("stopping ...\n");
         {'DOWN', Monitor, process, Fleet, Reason} -> {error, sderl_bench_reason:text(Reason)}
+    after ?LOOK_MS ->
+        watched(Fleet, Site, Monitor, sderl_demo_live:mend(Fleet, Site, Away))
     end.

@@ -7,7 +7,7 @@ All nodes of a side run a phase at once: each is told the same moment to begin a
 nodes share a machine, hence a clock.
 """.
 
--export([servers/1, run/1, seen/1, index/1]).
+-export([servers/1, run/1, seen/1, index/1, env/3]).
 -export_type([site/0, phase/0, job/0, seen/0]).
 
 -doc "One side: `nodes` in the order of their numbers.".
@@ -85,19 +85,10 @@ kills(#{}, _StartUs) ->
     [].
 
 client(#{job := Job, site := Site, seed := Seed}, K, StartUs, UntilUs) ->
-    #{registry := Registry, layout := Layout} = Site,
-    Index = index(Site),
-    [Home | _] = sderl_demo_layout:groups_of(Index, Layout),
-    Env = #{
-        registry => Registry,
-        home => Home,
-        own => list_to_tuple(sderl_demo_layout:own_names(Index, Layout)),
-        other => list_to_tuple(sderl_demo_layout:other_names(Index, Layout)),
-        until_us => UntilUs,
-        pause_ms => in_kills(Job, ?KILLS_PAUSE_MS),
-        work_ms => in_kills(Job, ?KILLS_WORK_MS),
-        tag => {Index, K},
-        seed => erlang:phash2({Seed, Job, Index, K})
+    Env = (env(Site, K, {Seed, Job}))#{
+        until_us := UntilUs,
+        pause_ms := in_kills(Job, ?KILLS_PAUSE_MS),
+        work_ms := in_kills(Job, ?KILLS_WORK_MS)
     },
     Caller = self(),
     spawn_monitor(fun() ->
@@ -106,6 +97,23 @@ client(#{job := Job, site := Site, seed := Seed}, K, StartUs, UntilUs) ->
         end,
         Caller ! {self(), loop(Job, Env)}
     end).
+
+-doc "What the client number `K` of this node works with: for no time, without pauses.".
+-spec env(site(), K :: pos_integer(), Seed :: term()) -> sderl_demo_client:env().
+env(#{registry := Registry, layout := Layout} = Site, K, Seed) ->
+    Index = index(Site),
+    [Home | _] = sderl_demo_layout:groups_of(Index, Layout),
+    #{
+        registry => Registry,
+        home => Home,
+        own => list_to_tuple(sderl_demo_layout:own_names(Index, Layout)),
+        other => list_to_tuple(sderl_demo_layout:other_names(Index, Layout)),
+        until_us => 0,
+        pause_ms => 0,
+        work_ms => 0,
+        tag => {Index, K},
+        seed => erlang:phash2({Seed, Index, K})
+    }.
 
 loop(lookups, Env) -> sderl_demo_client:lookups(Env);
 loop(calls, Env) -> sderl_demo_client:calls(Env);

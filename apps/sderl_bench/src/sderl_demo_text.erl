@@ -2,7 +2,7 @@
 -module(sderl_demo_text).
 -moduledoc "What the demo says to a person, apart from its table.".
 
--export([misfit/1, header/1, step/2, kept/0, broken/2, invitation/2, failure/2, no_shell/2]).
+-export([misfit/1, header/1, step/2, kept/0, broken/2, invitation/2, leave/0, failure/2, no_shell/2]).
 
 -doc "Why `sderl_demo_layout:new/2` refuses its arguments.".
 -spec misfit(too_few_nodes | group_size_too_small | group_size_above_nodes) -> string().
@@ -111,9 +111,13 @@ invitation(Layout, Nodes) ->
                 io_lib:format("  ~ts~n      ~ts~n", [Line, Answer])
             end,
             tries(Group, Server, sderl_demo_layout:other_names(First, Layout))
-        ),
-        "\nCtrl-C here stops all nodes.\n"
+        )
     ].
+
+-doc "How the nodes that stay up are left alone and how they end.".
+-spec leave() -> unicode:chardata().
+leave() ->
+    "\nA node that is killed comes back after some seconds. Ctrl-C here stops all nodes.\n".
 
 tries(Group, {_, Name} = Server, Others) ->
     [
