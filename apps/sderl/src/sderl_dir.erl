@@ -164,6 +164,7 @@ forget(Group) ->
     %% First the directory: readers that miss a row must not take us for a member.
     true = ets:delete(sderl_groups, Group),
     true = sderl_store:purge(Group),
+    true = sderl_traffic:forget(Group),
     true = faulty(keep_names) orelse sderl_store:purge_names(Group),
     Was = start_uid(Group),
     true = ets:delete(sderl_state, {init, Group}),

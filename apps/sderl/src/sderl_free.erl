@@ -150,7 +150,7 @@ message(_, _) -> unknown.
 
 tell(Node, Msg) ->
     _ = erlang:send({sderl_node, Node}, {sderl_free, ?VSN, node(), Msg}, [noconnect]),
-    ok.
+    sderl_traffic:sent(control, Msg).
 
 grow(Pid, Members, Nodes) ->
     case [N || N <- Nodes, is_atom(N)] -- Members of

@@ -31,6 +31,7 @@
     waiting = [] :: [{term(), integer()}],  % who awaits the group, until when
     quiet = {0, []} :: {non_neg_integer(), [node()]},   % for so many ticks these say nothing
     tick_ms, resolver_ms = 5000,
+    tally :: sderl_traffic:tally(),
     strange = 0 :: non_neg_integer()
 }).
 
@@ -96,7 +97,7 @@ start(Group, Uid, #{options := Options} = Args) ->
         _ -> sderl_store:local(Store)
     end,
     _ = erlang:send_after(rand:uniform(Tick), self(), tick),
-    #g{group = Group, uid = Uid, core = Core, store = Store, local = Local, tick_ms = Tick,
+    #g{group = Group, uid = Uid, core = Core, store = Store, local = Local, tick_ms = Tick, tally = sderl_traffic:group(Group),
        resolver_ms = maps:get(resolver_timeout_ms, sderl_dir:options(), 5000)}.
 
 -spec handle_continue(start, #g{}) -> {noreply, #g{}} | {stop, normal, #g{}}.
@@ -231,9 +232,10 @@ effects([E | Es], G) -> effects(Es, effect(E, G)).
 
 effect({send, Addr, Msg}, #g{uid = Uid} = G) ->
     _ = erlang:send(Addr, {sderl, ?VSN, Uid, node(), Msg}, [noconnect]),
+    sderl_traffic:sent(group, Msg),
     G;
-effect({replies, List}, G) ->
-    lists:foreach(fun({From, Value}) -> reply(From, Value) end, List),
+effect({replies, List}, #g{tally = Tally} = G) ->
+    replies(List, 0, 0, 0, Tally),
     G;
 effect({apply, Epoch, Num, Items, Index}, #g{store = St0, local = L0, group = Group} = G0) ->
     %% Kept before the rows change: should we die here, the successor does it again.
@@ -252,6 +254,7 @@ effect({outbox, Req, List}, #g{group = Group} = G) ->
     G;
 effect({hello, Node, Msg}, #g{group = Group, uid = Uid} = G) ->
     _ = erlang:send({sderl_node, Node}, {sderl_hello, ?VSN, Group, Uid, node(), Msg}, [noconnect]),
+    sderl_traffic:sent(control, Msg),
     G;
 effect({index, What}, #g{store = St0} = G0) ->
     St = sderl_store:index(What, St0),
@@ -310,6 +313,18 @@ effect({left, Why, Mem}, #g{group = Group, uid = Uid} = G) ->
 effect({wake, Ms}, G) ->
     _ = erlang:send_after(Ms, self(), wake),
     G.
+
+%% To clients here, who are counted for monitoring.
+replies([{From, Value} | Rest], Yes, Gone, No, Tally) when is_reference(From) ->
+    From ! {From, Value},
+    case Value of
+        yes -> replies(Rest, Yes + 1, Gone, No, Tally);
+        ok -> replies(Rest, Yes, Gone + 1, No, Tally);
+        {no, _} -> replies(Rest, Yes, Gone, No + 1, Tally);
+        _ -> replies(Rest, Yes, Gone, No, Tally)
+    end;
+replies([_ | Rest], Yes, Gone, No, Tally) -> replies(Rest, Yes, Gone, No, Tally);
+replies([], Yes, Gone, No, Tally) -> sderl_traffic:answered(Tally, Yes, Gone, No).
 
 reply(From, Value) when is_reference(From) ->
     From ! {From, Value},

@@ -161,7 +161,7 @@ names_at(Node) ->
 
 tell(Node, Msg) ->
     _ = erlang:send({?MODULE, Node}, {sderl_link, ?VSN, node(), Msg}, [noconnect]),
-    ok.
+    sderl_traffic:sent(control, Msg).
 
 close(Node) ->
     _ = erlang:disconnect_node(Node),

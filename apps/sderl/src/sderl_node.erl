@@ -370,7 +370,8 @@ share(Nodes) ->
     Own = [{G, Ms} || {G, _, _, Ms, _} <- sderl_dir:named()],
     List = sderl_hello:told(Own, sderl_dir:known(), sderl_dir:faults()),
     lists:foreach(fun(Node) ->
-        erlang:send({?MODULE, Node}, {sderl_known, ?VSN, node(), List}, [noconnect])
+        _ = erlang:send({?MODULE, Node}, {sderl_known, ?VSN, node(), List}, [noconnect]),
+        sderl_traffic:sent(control, List)
     end, Nodes).
 
 %% With links that were there before this process, what others told meanwhile went nowhere, and without a change

@@ -15,6 +15,7 @@ start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
     ok = sderl_dir:new(),
+    sderl_traffic = sderl_traffic:new(),
     sderl_subs = sderl_subs:new(),
     sderl_links = sderl_links:new(),
     sderl_pg = sderl_pg:new(),

@@ -345,7 +345,7 @@ tell(Node, Body, Now, #s{stamps = Stamps}) ->
         _ -> {Now, none, 0}
     end,
     _ = erlang:send({?MODULE, Node}, {sderl_attr, ?VSN, node(), Stamp, Body}, [noconnect]),
-    ok.
+    sderl_traffic:sent(attributes, Body).
 
 %% The members of the own groups, the island of free nodes among these, with the groups that each shares with
 %% this node.

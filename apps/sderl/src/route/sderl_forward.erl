@@ -263,7 +263,7 @@ bundle(Node, Reversed, #f{lanes = Lanes} = F) ->
     case Lanes of
         #{Node := Lane} ->
             case sderl_lane:put(Lane, Entries) of
-                ok -> count(?FORWARDED, length(Entries), F);
+                ok -> forwarded(Node, Entries, F);
                 direct -> direct(Node, Entries, F);
                 full -> lists:foldl(fun({_, What, From}, Acc) -> failed(From, What, busy, Acc) end, F, Entries)
             end;
@@ -271,14 +271,25 @@ bundle(Node, Reversed, #f{lanes = Lanes} = F) ->
     end.
 
 direct(Node, Entries, #f{name = Name, lanes = Lanes, limit = Limit} = F) ->
-    case erlang:send({Name, Node}, {sderl_many, ?VSN, [W || {W, _, _} <- Entries]}, [noconnect, nosuspend]) of
-        ok -> count(?FORWARDED, length(Entries), F);
+    Bundle = {sderl_many, ?VSN, [W || {W, _, _} <- Entries]},
+    case erlang:send({Name, Node}, Bundle, [noconnect, nosuspend]) of
+        ok ->
+            sderl_traffic:sent(routing, Bundle),
+            forwarded(Node, Entries, F);
         noconnect -> undone(Node, Entries, F);
         nosuspend ->
             Lane = case Lanes of #{Node := L} -> L; #{} -> sderl_lane:start(Node, Name, Limit) end,
             ok = sderl_lane:first(Lane, Entries),
-            count(?FORWARDED, length(Entries), F#f{lanes = Lanes#{Node => Lane}})
+            forwarded(Node, Entries, F#f{lanes = Lanes#{Node => Lane}})
     end.
+
+forwarded(Node, [{_, _, From} | _] = Entries, F) ->
+    N = length(Entries),
+    _ = if
+        is_pid(From); is_reference(From) -> sderl_traffic:crossed(node(From), Node, N);
+        true -> ok
+    end,
+    count(?FORWARDED, N, F).
 
 %% The link has gone: by another way, where there is one.
 undone(Node, Entries, F) ->

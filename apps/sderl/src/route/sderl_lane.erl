@@ -50,8 +50,9 @@ loop({_, Node} = To, Owner, Count) ->
     receive
         {entries, Entries} ->
             %% Not counted as gone before it is in the link, so that nobody overtakes it.
-            _ = case erlang:send(To, {sderl_many, 1, [W || {W, _, _} <- Entries]}, [noconnect]) of
-                ok -> ok;
+            Bundle = {sderl_many, 1, [W || {W, _, _} <- Entries]},
+            _ = case erlang:send(To, Bundle, [noconnect]) of
+                ok -> sderl_traffic:sent(routing, Bundle);
                 noconnect -> Owner ! {lane_failed, Node, Entries}
             end,
             ok = counters:sub(Count, 1, length(Entries)),

@@ -6,7 +6,7 @@
 
 -behaviour(gen_server).
 
--export([new/0, start_link/0, counts/0, failed/1, subscribe/1, info/0]).
+-export([new/0, start_link/0, counts/0, counted/0, failed/1, subscribe/1, info/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(TABLE, sderl_undelivered).
@@ -36,12 +36,15 @@ failed(Report) -> gen_server:cast(?MODULE, {failed, Report}).
 -spec subscribe(boolean()) -> ok.
 subscribe(On) -> gen_server:call(?MODULE, {subscribe, self(), On}).
 
+-spec counted() -> #{delivered := integer(), forwarded := integer(), failed := integer()}.
+counted() ->
+    C = counts(),
+    #{delivered => counters:get(C, 1), forwarded => counters:get(C, 2), failed => counters:get(C, 3)}.
+
 -spec info() -> #{delivered := integer(), forwarded := integer(), failed := integer(),
                   undelivered := [{term(), sderl_route_send:failure(), pos_integer()}]}.
 info() ->
-    C = counts(),
-    #{delivered => counters:get(C, 1), forwarded => counters:get(C, 2), failed => counters:get(C, 3),
-      undelivered => lists:sort([{To, Reason, N} || {{To, Reason}, N, _, _} <- ets:tab2list(?TABLE)])}.
+    (counted())#{undelivered => lists:sort([{To, Reason, N} || {{To, Reason}, N, _, _} <- ets:tab2list(?TABLE)])}.
 
 %% A row `{Pid}` for each in the table, for a successor of this process.
 subscribed(Pid, Subs) ->

@@ -106,7 +106,8 @@ node(Node, {to, To} = At, From, Message, Hash, Options) ->
 node(Node, At, From, Message, Hash, Options) ->
     Frame = frame(Node, At, From, Message, Hash),
     case erlang:send({forwarder(element(4, Frame)), Node}, Frame, Options) of
-        ok -> ok;
+        ok when Node =:= node() -> ok;
+        ok -> sderl_traffic:sent(routing, Frame);
         noconnect -> onward({node, Node}, Frame, Options);
         nosuspend -> {error, busy}
     end.
@@ -136,7 +137,7 @@ onward(Key, Frame, Options) ->
 
 send_first(Node, First, Name, Frame, Options) ->
     case erlang:send({Name, Node}, Frame, Options) of
-        ok -> ok;
+        ok -> sderl_traffic:sent(routing, Frame);
         nosuspend -> {error, busy};
         noconnect ->
             %% It died a moment ago.

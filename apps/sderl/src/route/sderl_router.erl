@@ -206,7 +206,7 @@ effect(changed) -> ok.
 
 tell(Node, Message) ->
     _ = erlang:send({?MODULE, Node}, {sderl_route, ?VSN, node(), Message}, [noconnect]),
-    ok.
+    sderl_traffic:sent(control, Message).
 
 %% First what is new, then what is over: whoever reads meanwhile finds a way.
 show(#{groups := Groups, nodes := Nodes}) ->

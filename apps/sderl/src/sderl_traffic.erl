@@ -1,0 +1,147 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_traffic).
+-moduledoc """
+What the library itself sends to other nodes, by kind, and what was written in each group.
+
+Counted where it is sent, at some ten nanoseconds a message: a message here is one message of the
+distribution, whatever it holds (a batch of a thousand registrations is one), as the counters of a
+link count. All counts only grow for as long as the node runs, over restarts of the application too.
+
+| kind | |
+|---|---|
+| `registration` | what clients of a node ask its groups' coordinators, and their answers |
+| `replication` | batches to the members and their acknowledgements, snapshots, and what is merged after a split |
+| `control` | heartbeats, elections, who is in which group, closing of links, tables of routes |
+| `routing` | frames and bundles of frames over gateways |
+| `attributes` | attributes of nodes, loads among them |
+
+Bytes are estimated: the external size of the first 128 messages of each kind, then of one in 128.
+
+For monitoring there are also the registrations of each group that clients on this node asked for, and
+how many routed messages went over this gateway from one node to the next (`edges`), which is counted
+for each bundle as if all in it came from where its first came from.
+""".
+
+-export([new/0, read/0, sample/0]).
+-export([sent/2, group/1, forget/1, answered/4, crossed/3]).
+
+-export_type([kind/0, tally/0]).
+
+-type kind() :: registration | replication | control | routing | attributes.
+-doc "Of one group: registrations, removals and refusals that clients here asked for.".
+-opaque tally() :: counters:counters_ref().
+
+-define(TABLE, ?MODULE).
+-define(EXACT, 128).
+%% So many pairs of nodes are told apart.
+-define(EDGES, 10_000).
+%% Behind messages and bytes of the five kinds.
+-define(WRITES, 11).
+
+-doc "Makes the table, which the calling process owns, and the counters if there are none.".
+-spec new() -> ets:table().
+new() ->
+    _ = case persistent_term:get(?MODULE, none) of
+        none -> persistent_term:put(?MODULE, counters:new(13, []));
+        _ -> ok
+    end,
+    ets:new(?TABLE, [named_table, public, {write_concurrency, true}]).
+
+-doc "Messages and bytes sent to other nodes so far, by kind; nothing on a node where the application has not run.".
+-spec read() -> #{kind() => {Messages :: non_neg_integer(), Bytes :: non_neg_integer()}}.
+read() ->
+    case persistent_term:get(?MODULE, none) of
+        none -> #{};
+        C -> #{Kind => {counters:get(C, I), counters:get(C, I + 1)}
+               || Kind <- [registration, replication, control, routing, attributes], I <- [index(Kind)]}
+    end.
+
+-doc """
+All there is to know for monitoring: `kinds` as `read/0`; `counters` (`registrations`, `unregistrations`,
+`failed_registrations` that clients on this node asked for; routed messages `delivered`, `forwarded` and
+`undelivered` here); `groups`, the first three for each group; `edges`, `{From, Next, Messages}`: routed messages
+that came from processes of the node `From` and went on to the node `Next`.
+""".
+-spec sample() -> #{kinds := map(), counters := map(), groups := [{term(), tuple()}], edges := [{node(), node(), non_neg_integer()}]}.
+sample() ->
+    C = persistent_term:get(?MODULE),
+    {Yes, Gone, No} = three(C, ?WRITES),
+    #{delivered := D, forwarded := F, failed := U} = sderl_route_report:counted(),
+    #{kinds => read(),
+      counters => #{registrations => Yes, unregistrations => Gone, failed_registrations => No,
+                    delivered => D, forwarded => F, undelivered => U},
+      groups => [{G, three(T, 1)} || [G, T] <- ets:match(?TABLE, {{group, '$1'}, '$2'}), G =/= undefined],
+      edges => ets:select(?TABLE, [{{{edge, '$1', '$2'}, '$3'}, [], [{{'$1', '$2', '$3'}}]}])}.
+
+three(C, I) -> {counters:get(C, I), counters:get(C, I + 1), counters:get(C, I + 2)}.
+
+index(registration) -> 1;
+index(replication) -> 3;
+index(control) -> 5;
+index(routing) -> 7;
+index(attributes) -> 9.
+
+%% ---------------------------------------------------------------- where it happens
+
+-doc "Counts a message to another node.".
+-spec sent(kind() | group, term()) -> ok.
+sent(group, Message) -> sent(of_group(Message), Message);
+sent(Kind, Message) ->
+    case persistent_term:get(?MODULE, none) of
+        none -> ok;
+        C ->
+            I = index(Kind),
+            ok = counters:add(C, I, 1),
+            case counters:get(C, I) of
+                N when N =< ?EXACT -> counters:add(C, I + 1, erlang:external_size(Message));
+                N when N rem ?EXACT =:= 0 -> counters:add(C, I + 1, ?EXACT * erlang:external_size(Message));
+                _ -> ok
+            end
+    end.
+
+%% What members of a group say to each other (`sderl_core`).
+of_group({batch, _, _, _, _}) -> replication;
+of_group({ack, _, _, none}) -> replication;
+of_group({ack, _, _, _}) -> registration;
+of_group({req, _, _}) -> registration;
+of_group({answers, _, _, _}) -> registration;
+of_group(Message) when is_tuple(Message) ->
+    case element(1, Message) of
+        Tag when Tag =:= commit; Tag =:= gap; Tag =:= adopt; Tag =:= chunk; Tag =:= chunk_ok; Tag =:= contrib; Tag =:= contrib_ok -> replication;
+        _ -> control
+    end;
+of_group(_) -> control.
+
+-doc "The counts of a group of this node.".
+-spec group(term()) -> tally().
+group(Group) ->
+    Key = {group, Group},
+    _ = ets:member(?TABLE, Key) orelse ets:insert_new(?TABLE, {Key, counters:new(3, [])}),
+    ets:lookup_element(?TABLE, Key, 2).
+
+-doc "Forgets a group that this node left.".
+-spec forget(term()) -> true.
+forget(Group) -> ets:delete(?TABLE, {group, Group}).
+
+-doc "So many registrations, removals and refusals were answered at once.".
+-spec answered(tally(), non_neg_integer(), non_neg_integer(), non_neg_integer()) -> ok.
+answered(Tally, Yes, Gone, No) ->
+    C = persistent_term:get(?MODULE),
+    add(Yes, 1, Tally, C),
+    add(Gone, 2, Tally, C),
+    add(No, 3, Tally, C).
+
+add(0, _, _, _) -> ok;
+add(N, I, Tally, C) ->
+    ok = counters:add(Tally, I, N),
+    counters:add(C, ?WRITES - 1 + I, N).
+
+-doc "So many routed messages from processes of a node went on to the next node.".
+-spec crossed(node(), node(), pos_integer()) -> ok.
+crossed(From, Next, N) ->
+    Key = {edge, From, Next},
+    _ = case ets:member(?TABLE, Key) orelse ets:info(?TABLE, size) < ?EDGES of
+        true -> ets:update_counter(?TABLE, Key, N, {Key, 0});
+        false -> ets:update_counter(?TABLE, {edge, other, other}, N, {{edge, other, other}, 0})
+    end,
+    ok.
