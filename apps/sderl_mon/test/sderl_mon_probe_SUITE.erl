@@ -6,11 +6,11 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, init_per_suite/1, end_per_suite/1]).
--export([samples_are_right/1]).
+-export([samples_are_right/1, stock_says_the_same/1]).
 
 -define(OWNER, sderl_mon_probe_owner).
 
-all() -> [samples_are_right].
+all() -> [samples_are_right, stock_says_the_same].
 
 init_per_suite(Config) ->
     Owner = spawn(fun() -> receive release -> ok end end),
@@ -66,6 +66,29 @@ samples_are_right(Config) ->
     ok = call(Fleet, N1, sderl_mon_probe, stop, []),
     ?assertEqual(undefined, call(Fleet, N1, erlang, whereis, [sderl_mon_probe])),
     ok = call(Fleet, N1, s_group, delete_s_group, [g]).
+
+stock_says_the_same(Config) ->
+    {Fleet, [N1, _, Plain, Mon]} = cluster(Config),
+    Stock = fun(Node, Opts) -> call(Fleet, Mon, sderl_mon_stock, sample, [Node, Opts]) end,
+    ?assertEqual({error, not_connected}, Stock('nobody@127.0.0.1', #{seq => 1})),
+    [begin
+        true = call(Fleet, Mon, net_kernel, connect_node, [Node]),
+        Before = call(Fleet, Node, erlang, statistics, [reductions]),
+        {ok, #{counters := Cs, gauges := Gs, links := Links, facts := Facts} = Sample} = Stock(Node, #{seq => 7, facts => true}),
+        After = call(Fleet, Node, erlang, statistics, [reductions]),
+        ?assert(element(1, Before) =< map_get(reductions, Cs) andalso map_get(reductions, Cs) =< element(1, After)),
+        ?assertMatch([#{type := hidden, out_bytes := Out}] when Out > 0, [L || #{node := N} = L <- Links, N =:= Mon]),
+        ?assert(map_get(uptime_s, Gs) >= 0 andalso map_get(uptime_s, Gs) < 600),
+        ?assertMatch(#{source := stock, seq := 7, v := 1}, Sample),
+        ?assertMatch(#{otp := _, cpu_topology := [_ | _]}, Facts),
+        %% The same shape as the probe's.
+        {Owner, {ok, _}} = case Node of Plain -> {none, {ok, none}}; _ -> call(Fleet, Mon, ?OWNER, start, [Node, #{interval_ms => 100}]) end,
+        _ = Owner =:= none orelse begin
+            await(fun() -> [#{} | _] = call(Fleet, Mon, ?OWNER, samples, [Owner]), true end),
+            ?assertEqual([], maps:keys(Sample) -- maps:keys(lists:last(call(Fleet, Mon, ?OWNER, samples, [Owner])))),
+            ok = call(Fleet, Node, sderl_mon_probe, stop, [])
+        end
+     end || Node <- [N1, Plain]].
 
 otp() ->
     {Reds, _} = statistics(reductions),

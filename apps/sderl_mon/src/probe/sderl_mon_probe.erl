@@ -2,7 +2,7 @@
 -module(sderl_mon_probe).
 -moduledoc """
 What runs on a monitored node: one process that counts there and pushes samples
-(`t:sderl_mon_types:sample/0`) to its owner, an agent on a monitoring node.
+(the sample of [monitoring](monitoring.md)) to its owner, an agent on a monitoring node.
 
 One module that needs stock OTP (27 or newer) and nothing of ours, so that it can be loaded into
 a running node (`code/0`). Where the application `sderl` runs, it asks that too.
@@ -23,8 +23,8 @@ includes waiting, so each piece of work is charged the lower quartile of what it
 """.
 
 -export([start/1, stop/0, code/0, names/2, lookup/2, process/1, trace/1]).
--export([init/1, slow/2, scanner/1]).
--export([cut/2, id/1, topology/1, unwrap/2, top/4]).
+-export([init/1, slow/2, scanner/1, tracer/2]).
+-export([cut/2, id/1, topology/2, unwrap/2, top/4, kind/1, edges/4]).
 
 -define(LEASE_MS, 15_000).
 -define(EVENTS, 500).
@@ -40,7 +40,9 @@ includes waiting, so each piece of work is charged the lower quartile of what it
     lost = #{} :: #{atom() => non_neg_integer()}, counts = #{} :: #{atom() => non_neg_integer()},
     facts = none :: none | map(), known = #{} :: map(), slow = none :: none | {pid(), integer()}, slow_at = 0 :: integer(),
     links = #{} :: map(), scanner :: pid(), scan = #{top => [], mq_max => 0} :: map(), ticks = 0 :: non_neg_integer(),
-    sysmon :: term(), sys = #{} :: map(), walls = #{} :: map(), us = 0 :: integer(), pushed = {0, 0} :: {integer(), integer()}
+    sysmon :: term(), sys = #{} :: map(), tracer = none :: none | pid(), edges = #{} :: map(),
+    %% What traces showed: in the sample under way, and since.
+    traced = {#{}, #{}} :: {map(), map()}, walls = #{} :: map(), us = 0 :: integer(), pushed = {0, 0} :: {integer(), integer()}
 }).
 
 %% ---------------------------------------------------------------- interface
@@ -80,9 +82,35 @@ code() ->
     {?MODULE, Binary, File} = code:get_object_code(?MODULE),
     {?MODULE, File, Binary}.
 
--doc "Switches tracing on or off.".
--spec trace(map()) -> {ok, #{cost := binary()}} | {error, term()}.
-trace(_Opts) -> {error, not_supported}.
+-doc """
+Switches tracing of messages and migrations on or off, in a trace session of its own.
+
+`sample`: share of the processes, 0 to 1 (0.01); `pids`: these alone, as text; `max_per_s`: so many trace
+messages a second (1000), of more it is off until the second is over; `for_s`: it ends after that (600).
+The cost is estimated before it starts, by tracing some processes for a fifth of a second; with `dry` it is told and
+nothing starts. Messages are counted here, their sizes from one in 16; no payload is kept or sent.
+
+Errors: `not_running`, `{bad_option, Key, Value}`.
+""".
+-spec trace(#{on := boolean(), atom() => term()}) -> {ok, #{cost := binary()}} | {error, term()}.
+trace(#{on := false}) -> ask({trace, off});
+trace(#{on := true} = Opts) ->
+    O = maps:merge(#{sample => 0.01, max_per_s => 1000, for_s => 600}, Opts),
+    case [{K, V} || K := V <- O, not option(K, V)] of
+        [{K, V} | _] -> {error, {bad_option, K, V}};
+        [] ->
+            Cost = estimate(O),
+            case maps:get(dry, O, false) orelse ask({trace, O}) of
+                Fine when Fine =:= true; Fine =:= ok -> {ok, #{cost => Cost}};
+                Error -> Error
+            end
+    end.
+
+option(sample, V) -> is_number(V) andalso V > 0 andalso V =< 1;
+option(K, V) when K =:= max_per_s; K =:= for_s -> is_integer(V) andalso V > 0 andalso V =< 1_000_000;
+option(K, V) when K =:= on; K =:= dry -> is_boolean(V);
+option(pids, V) -> is_list(V) andalso length(V) =< 1000;
+option(_, _) -> false.
 
 ask(Request) ->
     case whereis(?MODULE) of
@@ -213,13 +241,19 @@ loop(S) ->
 
 handle({tick, At}, #s{next = At} = S) -> {timed, tick, tick(S)};
 handle({sderl_mon_ack, Seq}, #s{out = {Seq, _, Facts}} = S) ->
-    S#s{out = none, facts = Facts, acked = now_ms(), sent = [], n = length(S#s.fresh)};
+    S#s{out = none, facts = Facts, acked = now_ms(), sent = [], n = length(S#s.fresh), traced = {#{}, element(2, S#s.traced)}};
 handle({?MODULE, Ref, {start, #{owner := Owner} = Opts}}, S) ->
     case may_take(Owner, maps:get(term, Opts, 0), S) of
         ok -> Ref ! {Ref, {ok, self()}}, push_soon(owned(Opts, S));
         Error -> Ref ! {Ref, Error}, S
     end;
 handle({?MODULE, stop}, S) -> ended(S);
+handle({?MODULE, Ref, {trace, Opts}}, S) ->
+    Ref ! {Ref, ok},
+    traces(Opts, S);
+handle({traced, Pid, Flows, Lost, Texts}, #s{tracer = Pid, traced = {Out, New}, lost = Old} = S0) ->
+    S = S0#s{traced = {Out, added(New, Flows)}, lost = maps:merge_with(fun(_, A, B) -> A + B end, Old, Lost)},
+    lists:foldl(fun({Kind, Text}, A) -> event(Kind, notice, Text, #{}, A) end, S, Texts);
 handle({Up, Node, Info}, S) when Up =:= nodeup; Up =:= nodedown -> node_event(Up, Node, Info, S);
 handle({s_group_event, _, Group, {group, Kind, Details}}, S) ->
     Nodes = case Details of #{nodes := Ns} -> Ns; #{node := N} -> [N]; _ -> [] end,
@@ -238,7 +272,7 @@ handle({'EXIT', Pid, Why}, #s{scanner = Pid} = S) ->
 handle({'EXIT', Pid, Why}, #s{slow = {Pid, _}} = S) ->
     count_up(helpers_failed, event(probe_failed, warning, text_of("asking the application sderl failed: ~0tP", [Why, 20]), #{},
                                    S#s{slow = none, slow_at = now_ms() + ?SLOW_MS}));
-handle({_, _, _, _, _}, S) -> S;    % 'DOWN': the lease decides
+handle({'EXIT', Pid, _}, #s{tracer = Pid} = S) -> event(trace_off, notice, <<"tracing ended">>, #{}, S#s{tracer = none});
 handle(_, S) -> S.
 
 may_take(Owner, Term, #s{owner = Old, friends = Friends, acked = Acked, term = T}) ->
@@ -302,13 +336,13 @@ push_soon(#s{last = Last} = S) ->
 send_sample(#s{out = {_, Since, _}, interval = Interval} = S) ->
     %% It may be that it went down with a link: after a while the owner gets another.
     case now_ms() - Since > max(3000, 3 * Interval) of
-        true -> send_sample(S#s{out = none, fresh = S#s.fresh ++ S#s.sent, sent = []});
+        true -> send_sample(S#s{out = none, fresh = S#s.fresh ++ S#s.sent, sent = [], traced = {#{}, added(element(1, S#s.traced), element(2, S#s.traced))}});
         false -> lose(samples_merged, 1, S)
     end;
 send_sample(#s{owner = Owner, seq = Seq, pushed = {Ms, Bs}} = S0) ->
     {Sample, Facts, S} = sample(Seq + 1, said(S0)),
     case erlang:send(Owner, {sderl_mon_sample, self(), Sample}, [noconnect, nosuspend]) of
-        ok -> S#s{seq = Seq + 1, out = {Seq + 1, now_ms(), Facts}, last = now_ms(), sent = S#s.fresh, fresh = [],
+        ok -> S#s{seq = Seq + 1, out = {Seq + 1, now_ms(), Facts}, last = now_ms(), sent = S#s.fresh, fresh = [], traced = {element(2, S#s.traced), #{}},
                   pushed = {Ms + 1, Bs + erlang:external_size(Sample)}};
         _ -> lose(samples_unsent, 1, S)
     end.
@@ -410,7 +444,10 @@ sysmon_text(Kind, N, Who, What) ->
 %% ---------------------------------------------------------------- a sample
 
 sample(Seq, #s{counts = Counts, lost = Lost, known = Known, scan = Scan, us = Us, pushed = Pushed, fresh = Fresh} = S0) ->
-    {Links, S} = links(S0),
+    Traffic = application_traffic(),
+    {Links, S1} = links(S0),
+    S = S1#s{edges = edges(maps:get(edges, Traffic, []), S1#s.edges, maps:get(group_of, Traffic, #{}), node())},
+    Traced = element(2, S#s.traced),
     Queues = statistics(run_queue_lengths_all),
     Normal = erlang:system_info(schedulers),
     {Reds, _} = statistics(reductions),
@@ -418,7 +455,6 @@ sample(Seq, #s{counts = Counts, lost = Lost, known = Known, scan = Scan, us = Us
     {{input, In}, {output, Out}} = statistics(io),
     {Runtime, _} = statistics(runtime),
     Mem = maps:from_list(erlang:memory()),
-    Traffic = application_traffic(),
     Facts = facts(S),
     {message_queue_len, Own} = process_info(self(), message_queue_len),
     Sample = #{v => 1, node => node(), seq => Seq, at => erlang:system_time(millisecond), mono_us => mono(), source => probe,
@@ -433,12 +469,15 @@ sample(Seq, #s{counts = Counts, lost = Lost, known = Known, scan = Scan, us = Us
               mem_total => maps:get(total, Mem), mem_processes => maps:get(processes, Mem), mem_binary => maps:get(binary, Mem),
               mem_ets => maps:get(ets, Mem), mem_atom => maps:get(atom, Mem), mem_code => maps:get(code, Mem),
               mem_system => maps:get(system, Mem), run_queue => lists:sum(lists:sublist(Queues, Normal)), mq_max => maps:get(mq_max, Scan),
-              names => case ets:info(sderl_names, size) of undefined -> 0; N -> N end, probe_queue => Own,
+              names => case ets:info(sderl_names, size) of undefined -> 0; N -> N end, probe_queue => Own, tracing => case S#s.tracer of none -> 0; _ -> 1 end,
               uptime_s => erlang:convert_time_unit(erlang:monotonic_time() - erlang:system_info(start_time), native, second),
               schedulers => Normal, schedulers_online => erlang:system_info(schedulers_online)}),
         queues => Queues, sched => sched(Normal), links => Links,
         kinds => maps:merge(maps:get(kinds, Traffic, #{}), #{probe => Pushed}),
-        top => maps:get(top, Scan), migrations => [], traffic => [], events => lists:reverse(Fresh),
+        groups => #{id(G) => T || {G, T} <- maps:get(groups, Traffic, [])},
+        edges => [#{from => F, to => T, msgs => M} || {F, T} := {edge, M} <- S#s.edges],
+        top => maps:get(top, Scan), migrations => [{F, T, C} || {migration, F, T} := {C, _} <- Traced],
+        traffic => [#{from => F, to => T, kind => K, msgs => M, bytes => B} || {flow, F, T, K} := {M, B} <- Traced], events => lists:reverse(Fresh),
         lost => Lost},
     {case S#s.facts of
         Facts -> Sample;
@@ -454,9 +493,31 @@ sched(Normal) ->
 
 %% What the library counts itself.
 application_traffic() ->
-    try apply(sderl_traffic, sample, [])
+    try apply(sderl_traffic, sample, []) of
+        #{edges := [_ | _]} = Sample -> Sample#{group_of => group_of()};
+        Sample -> Sample
     catch _:_ -> #{}
     end.
+
+%% The group of each node, of the own groups first.
+group_of() ->
+    Groups = [{G, Ms} || {G, _, _, Ms, _} <- lists:sort(apply(sderl_dir, named, []))] ++ apply(sderl_dir, known, []),
+    lists:foldr(fun({G, Ms}, Acc) -> lists:foldl(fun(N, A) -> A#{N => G} end, Acc, Ms) end, #{}, Groups).
+
+%% Routed messages between nodes, as messages between groups as they are now. A node of several groups counts for the first.
+-doc false.
+-spec edges([{node(), node(), integer()}], map(), map(), node()) -> map().
+edges(Rows, Old, GroupOf, Self) ->
+    Of = fun(N) -> case GroupOf of #{N := G} when N =/= Self -> id(G); _ when N =:= Self -> <<"(gateway)">>; _ -> <<"(free)">> end end,
+    lists:foldl(fun({From, Next, N}, Acc) ->
+        Before = maps:get({row, From, Next}, Acc, 0),
+        Key = {Of(From), Of(Next)},
+        {edge, M} = maps:get(Key, Acc, {edge, 0}),
+        case N - Before of
+            0 -> Acc;
+            New -> Acc#{{row, From, Next} => N, Key => {edge, M + max(0, New)}}
+        end
+    end, Old, Rows).
 
 %% A link's counters are those of its socket, of 32 bits where they count packets.
 links(#s{links = Old, known = Known} = S) ->
@@ -510,25 +571,24 @@ facts(#s{sysmon = Sysmon, known = Known, links = Links}) ->
     catch _:_ -> []
     end,
     #{otp => list_to_binary(erlang:system_info(otp_release)), erts => list_to_binary(erlang:system_info(version)),
-      cpu_topology => topology(erlang:system_info(cpu_topology)), system_monitor => sysmon_fact(Sysmon),
+      cpu_topology => topology(erlang:system_info(cpu_topology), tuple_to_list(erlang:system_info(scheduler_bindings))), system_monitor => sysmon_fact(Sysmon),
       application => maps:get(sup, Known, undefined) =/= undefined, groups => Groups, known => maps:get(known, Known, []),
       problems => maps:get(problems, Known, []), unknown_links => [atom_to_binary(N) || N := {_, unknown, _, _, _} <- Links]}.
 
 -doc false.
--spec topology(term()) -> [map()].
-topology(undefined) ->
-    [#{scheduler => I, socket => 0, core => I - 1, thread => 0, bound => false} || I <- lists:seq(1, erlang:system_info(schedulers))];
-topology(Levels) ->
-    Bindings = tuple_to_list(erlang:system_info(scheduler_bindings)),
-    Logical = lists:enumerate(0, logical(Levels, #{})),
+-spec topology(term(), [unbound | integer()]) -> [map()].
+topology(undefined, Bindings) ->
+    [#{scheduler => I, socket => 0, core => I - 1, thread => 0, bound => false} || {I, _} <- lists:enumerate(Bindings)];
+topology(Levels, Bindings) ->
+    Logical = logical(Levels, #{}),
     [begin
-        Bound = lists:nth(I, Bindings),
-        {_, {_, At}} = case is_integer(Bound) andalso lists:search(fun({_, {L, _}}) -> L =:= Bound end, Logical) of
-            {value, V} -> V;
-            false -> lists:nth(1 + (I - 1) rem length(Logical), Logical)
+        At = case lists:keyfind(Bound, 1, Logical) of
+            {_, Found} -> Found;
+            %% Wherever the system lets it run: as if they were bound in order.
+            false -> element(2, lists:nth(1 + (I - 1) rem length(Logical), Logical))
         end,
         #{scheduler => I, socket => maps:get(socket, At, 0), core => maps:get(core, At, 0), thread => maps:get(thread, At, 0), bound => is_integer(Bound)}
-     end || I <- lists:seq(1, erlang:system_info(schedulers))].
+     end || {I, Bound} <- lists:enumerate(Bindings)].
 
 logical({logical, Id}, At) -> [{Id, At}];
 logical(Levels, At) when is_list(Levels) ->
@@ -648,6 +708,143 @@ initial(Pid) ->
         [_, {_, MFA}] -> text(MFA);
         undefined -> <<>>
     end.
+
+%% ---------------------------------------------------------------- traces
+
+-define(FLAGS, [send, running, scheduler_id]).
+%% So many processes, and pairs of processes, are traced.
+-define(TRACED, 2000).
+
+%% What 200 ms of it bring, of as many processes as make no harm.
+estimate(#{max_per_s := Max} = Opts) ->
+    Chosen = chosen(Opts, #{}),
+    Some = lists:sublist(Chosen, 100),
+    Session = trace:session_create(sderl_mon_estimate, self(), []),
+    _ = [trace_on(Session, Pid) || Pid <- Some],
+    Began = mono(),
+    Got = got(0, now_ms() + 200, 2000),
+    _ = trace:session_destroy(Session),
+    Rate = Got * 1_000_000 * length(Chosen) div (max(1, mono() - Began) * max(1, length(Some))),
+    _ = got(0, now_ms(), infinity),
+    Cut = min(Rate, Max),
+    text_of("~b of ~b processes send or run so that about ~b trace messages a second come; at most ~b a second are looked at, "
+            "which takes about ~.1f % of one core (5 us each), and each message is copied once on its node",
+            [length(Chosen), erlang:system_info(process_count), Rate, Max, Cut * 5 / 10_000]).
+
+got(N, _, Max) when N >= Max -> N;
+got(N, Until, Max) ->
+    receive T when element(1, T) =:= trace -> got(N + 1, Until, Max)
+    after max(0, Until - now_ms()) -> N
+    end.
+
+trace_on(Session, Pid) ->
+    try trace:process(Session, Pid, true, ?FLAGS) catch error:badarg -> 0 end.
+
+%% Which processes to trace: those asked for, or a share of all, as their hash says; not those of the probe.
+chosen(#{pids := Texts}, Traced) ->
+    [P || T <- Texts, P <- try [list_to_pid(unicode:characters_to_list(T))] catch error:_ -> [] end, node(P) =:= node(), not is_map_key(P, Traced)];
+chosen(#{sample := Share}, Traced) ->
+    Own = case whereis(?MODULE) of undefined -> []; Probe -> [Probe | linked(Probe)] end,
+    share(iterator(), 50_000, round(Share * (1 bsl 20)), [self() | Own], Traced, []).
+
+share(_, 0, _, _, _, Acc) -> Acc;
+share(Iter, Left, Below, Own, Traced, Acc) ->
+    case next(Iter) of
+        none -> Acc;
+        {P, Rest} ->
+            case not is_map_key(P, Traced) andalso erlang:phash2(P, 1 bsl 20) < Below andalso not lists:member(P, Own) of
+                true -> share(Rest, Left - 1, Below, Own, Traced, [P | Acc]);
+                false -> share(Rest, Left - 1, Below, Own, Traced, Acc)
+            end
+    end.
+
+traces(off, #s{tracer = none} = S) -> S;
+traces(off, #s{tracer = Pid} = S) -> true = unlink(Pid), true = exit(Pid, kill), event(trace_off, notice, <<"tracing was switched off">>, #{}, S#s{tracer = none});
+traces(Opts, #s{tracer = none} = S) ->
+    Text = text_of("tracing was switched on: ~0tp", [maps:with([sample, max_per_s, for_s], Opts)]),
+    event(trace_on, notice, Text, #{}, S#s{tracer = spawn_opt(?MODULE, tracer, [self(), Opts], [link, {message_queue_data, off_heap}])});
+traces(Opts, S) -> traces(Opts, traces(off, S)).
+
+%% Counts what is sent and where processes run, for a second at a time; tells the probe after each.
+-doc false.
+-spec tracer(pid(), map()) -> no_return().
+tracer(Probe, #{for_s := For} = Opts) -> second(Probe, Opts, now_ms() + For * 1000, #{said => 0}).
+
+second(Probe, #{max_per_s := Max} = Opts, End, T0) ->
+    Session = trace:session_create(sderl_mon_trace, self(), []),
+    Chosen = chosen(Opts, #{}),
+    On = lists:sublist(Chosen, ?TRACED),
+    lists:foreach(fun(P) -> _ = trace_on(Session, P) end, On),
+    Began = mono(),
+    {N, Flows, _} = seen(Max, now_ms() + 1000, 0, #{}, #{}),
+    Took = max(1, mono() - Began),
+    _ = trace:session_destroy(Session),
+    %% What had come by then and was not looked at is counted; what did not come is estimated.
+    Dropped = got(0, now_ms(), infinity),
+    Capped = N >= Max,
+    Scale = 1_000_000 / Took * case Opts of #{pids := _} -> 1; #{sample := Share} -> 1 / Share end,
+    Lost = maps:filter(fun(_, V) -> V > 0 end, #{trace_dropped => Dropped, trace_processes => length(Chosen) - length(On),
+        trace_not_seen => case Capped of true -> max(0, N * (1_000_000 - Took) div Took - Dropped); false -> 0 end}),
+    Say = Capped andalso now_ms() - maps:get(said, T0) > 60_000,
+    Texts = [{trace_capped, text_of("more than ~b trace messages a second: off for the rest of each such second; ~b in ~b ms this time", [Max, N, Took div 1000])} || Say],
+    Probe ! {traced, self(), labelled(Flows, case Capped of true -> Scale; false -> Scale * Took / 1_000_000 end), Lost, Texts},
+    _ = now_ms() >= End andalso exit(normal),
+    receive after max(0, 1000 - Took div 1000) -> ok end,
+    second(Probe, Opts, End, case Say of true -> T0#{said := now_ms()}; false -> T0 end).
+
+seen(Max, _, Max, Flows, At) -> {Max, Flows, At};
+seen(Max, Until, N, Flows, At) ->
+    receive
+        {trace, From, Send, Message, To, _} when Send =:= send; Send =:= send_to_non_existing_process ->
+            Size = case N band 15 of 0 -> 16 * erlang:external_size(Message); _ -> 0 end,
+            Key = case {From, whom(To), kind(Message)} of K when is_map_key(K, Flows); map_size(Flows) < ?TRACED -> K; {_, _, Kind} -> {other, other, Kind} end,
+            {M, B} = maps:get(Key, Flows, {0, 0}),
+            seen(Max, Until, N + 1, Flows#{Key => {M + 1, B + Size}}, At);
+        {trace, Pid, in, _, Scheduler} ->
+            case At of
+                #{Pid := Old} when Old =/= Scheduler ->
+                    {M, _} = maps:get({migration, Old, Scheduler}, Flows, {0, 0}),
+                    seen(Max, Until, N + 1, Flows#{{migration, Old, Scheduler} => {M + 1, 0}}, At#{Pid := Scheduler});
+                #{} -> seen(Max, Until, N + 1, Flows, At#{Pid => Scheduler})
+            end;
+        T when element(1, T) =:= trace -> seen(Max, Until, N + 1, Flows, At)
+    after max(0, Until - now_ms()) -> {N, Flows, At}
+    end.
+
+whom(To) when is_pid(To), node(To) =/= node(); is_reference(To), node(To) =/= node() -> {node, node(To)};
+whom({_, Node}) when is_atom(Node), Node =/= node() -> {node, Node};
+whom({Name, _}) -> Name;
+whom(To) -> To.
+
+-doc false.
+-spec kind(term()) -> call | cast | reply | sderl | send.
+kind({'$gen_call', _, _}) -> call;
+kind({'$gen_cast', _}) -> cast;
+kind({Ref, _}) when is_reference(Ref) -> reply;
+kind({[alias | _], _}) -> reply;
+kind(T) when is_tuple(T), tuple_size(T) > 0 ->
+    case element(1, T) of
+        Tag when Tag =:= sderl; Tag =:= sderl_op; Tag =:= sderl_to; Tag =:= sderl_at; Tag =:= sderl_each; Tag =:= sderl_many; Tag =:= sderl_route; Tag =:= sderl_attr -> sderl;
+        _ -> send
+    end;
+kind(_) -> send.
+
+%% By what processes are rather than which, the most at first, the rest in one.
+labelled(Flows, Scale) ->
+    By = maps:fold(fun
+        ({migration, _, _} = K, {M, _}, Acc) -> Acc#{K => {M, 0}};
+        ({From, To, Kind}, {M, B}, Acc) -> added(Acc, #{{flow, label(From), label(To), Kind} => {round(M * Scale), round(B * Scale)}})
+    end, #{}, Flows),
+    {Most, Rest} = lists:split(min(50, map_size(By)), lists:sort(fun({_, {A, _}}, {_, {B, _}}) -> A >= B end, maps:to_list(By))),
+    lists:foldl(fun({{flow, _, _, Kind}, V}, Acc) -> added(Acc, #{{flow, <<"(others)">>, <<"(others)">>, Kind} => V}); (_, Acc) -> Acc end, maps:from_list(Most), Rest).
+
+added(A, B) -> maps:merge_with(fun(_, {M1, B1}, {M2, B2}) -> {M1 + M2, B1 + B2} end, A, B).
+
+label({node, Node}) -> atom_to_binary(Node);
+label(Pid) when is_pid(Pid), node(Pid) =:= node() -> case name(Pid) of <<>> -> case initial(Pid) of <<>> -> <<"(gone)">>; I -> I end; Name -> Name end;
+label(Name) when is_atom(Name) -> atom_to_binary(Name);
+label(Port) when is_port(Port) -> <<"(port)">>;
+label(_) -> <<"(alias)">>.
 
 %% ---------------------------------------------------------------- texts
 
