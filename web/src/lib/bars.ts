@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bars of shares: how much of a limit is used, of what a whole is made.
-import { h, set, text } from "./dom";
+import { h, set, styled, text as setText } from "./dom";
 import { percent, type Format } from "./format";
 
 /** From which share of a limit on a bar warns, and alarms. */
@@ -34,7 +34,7 @@ export function bar(label: string, format: Format, warns = true): Bar {
       track.className = `bar-track ${known && warns ? barLevel(share) : ""}`.trim();
       set(track, "aria-valuemax", known ? limit : null);
       set(track, "aria-valuenow", known ? used : null);
-      text(
+      setText(
         value,
         known ? `${format(used)} of ${format(limit)} (${percent((used / limit) * 100)})` : format(used),
       );
@@ -47,11 +47,11 @@ export function cellBar(share: number, label: string): HTMLElement {
   return h(
     "span",
     { class: "cell-bar" },
-    h("span", {
-      class: "cell-bar-fill",
-      style: `width:${(Math.max(0, Math.min(1, share)) * 100).toFixed(1)}%`,
-      "aria-hidden": "true",
-    }),
+    styled(
+      h("span", { class: "cell-bar-fill", "aria-hidden": "true" }),
+      "width",
+      `${(Math.max(0, Math.min(1, share)) * 100).toFixed(1)}%`,
+    ),
     h("span", { class: "cell-bar-text" }, label),
   );
 }

@@ -14,9 +14,9 @@ import {
   type Domain,
   type Series,
 } from "./chart_model";
-import { children, h, s, set, text } from "./dom";
-import { clock, type Format } from "./format";
 import { timeLabel, timeTicks, valueTicks } from "./ticks";
+import { children as fill, h, s, set, text as setText } from "./dom";
+import { clock, type Format } from "./format";
 
 export interface ChartOptions {
   /** What is shown, for those who hear it. */
@@ -153,7 +153,7 @@ export function chart(options: ChartOptions): Chart {
       );
       parts.push(s("text", { x, y: height - 4, "text-anchor": "middle" }, timeLabel(t, times.stepMs)));
     }
-    children(grid, ...parts);
+    fill(grid, ...parts);
   }
 
   function paintLines(): void {
@@ -162,7 +162,7 @@ export function chart(options: ChartOptions): Chart {
     if (names !== keys) {
       keys = names;
       values = series.map(() => h("span", { class: "num" }));
-      children(
+      fill(
         legend,
         ...series.map((one, i) =>
           h(
@@ -188,7 +188,7 @@ export function chart(options: ChartOptions): Chart {
       }
       paths.push(s("path", { d: linePath(t, top, domain, box), class: `line s${i % 8}` }));
     });
-    children(lines, ...paths);
+    fill(lines, ...paths);
   }
 
   /** Shows the values at one index, or the last known ones where none is chosen. */
@@ -199,19 +199,19 @@ export function chart(options: ChartOptions): Chart {
     const shown = index >= 0 ? index : t.length - 1;
     series.forEach((one, i) => {
       const value = values[i];
-      if (value) text(value, options.format(shown >= 0 ? one.values[shown] : null));
+      if (value) setText(value, options.format(shown >= 0 ? one.values[shown] : null));
     });
     set(cross, "visibility", index >= 0 ? null : "hidden");
     root.classList.toggle("pointed", index >= 0);
     if (index < 0) {
-      children(dots);
+      fill(dots);
       return;
     }
     const x = xOf(t[index] as number, domain, box);
     place(cross, x);
     const tops = options.stacked ? stack(series) : series.map((one) => one.values);
     const onRight = x > box.x + box.width - 70;
-    children(
+    fill(
       dots,
       ...tops.map((top, i) => {
         const value = top[index];
@@ -233,7 +233,7 @@ export function chart(options: ChartOptions): Chart {
     );
     if (speak) {
       const all = series.map((one) => `${one.label} ${options.format(one.values[index])}`).join(", ");
-      text(spoken, `${clock(t[index])}: ${all}`);
+      setText(spoken, `${clock(t[index])}: ${all}`);
     }
   }
 

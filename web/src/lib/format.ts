@@ -55,6 +55,9 @@ export const byteRate: Format = (value) => (known(value) ? `${bytes(value)}/s` :
 /** Things a second: 1.2 k/s. */
 export const rate: Format = (value) => (known(value) ? `${number(value)}/s` : UNKNOWN);
 
+/** Messages a second: 1.2 k msg/s. */
+export const messageRate: Format = (value) => (known(value) ? `${number(value)} msg/s` : UNKNOWN);
+
 /** A share from 0 to 1 as per cent. */
 export const share: Format = (value) => (known(value) ? percent(value * 100) : UNKNOWN);
 
@@ -122,6 +125,10 @@ export function withUnit(value: unknown, unit: string | null | undefined): strin
     case "bytes":
     case "B":
       return bytes(value);
+    case "messages/s":
+    case "msgs/s":
+    case "msg/s":
+      return messageRate(value);
     case "bytes/s":
     case "B/s":
       return byteRate(value);

@@ -2,8 +2,8 @@
 // A table that stays quick with thousands of rows: sorted by its headers, filtered, only the rows in sight are made.
 // Arrow keys move between rows, Enter chooses one.
 
-import { children, h, set, text, type Child } from "./dom";
 import { filtered, moved, nextOrder, sight, sorted, type Cell, type Order } from "./table_model";
+import { children as fill, h, set, styled, text as setText, type Child } from "./dom";
 
 export interface Column<R> {
   key: string;
@@ -99,24 +99,17 @@ export function table<R>(options: TableOptions<R>): Table<R> {
       "colgroup",
       {},
       ...columns.map((column) =>
-        h("col", {
-          style: column.width ? `width:${column.width}` : null,
-          class: column.wide ? "wide" : null,
-        }),
+        styled(h("col", { class: column.wide ? "wide" : null }), "width", column.width),
       ),
     ),
     h("thead", {}, h("tr", {}, ...headers)),
     body,
     foot ? h("tfoot", {}, foot) : null,
   );
-  const note = h("p", { class: "empty", hidden: true });
-  const scroller = h(
-    "div",
-    { class: "table-scroll", style: options.maxHeight ? `max-height:${options.maxHeight}` : null },
-    grid,
-    note,
-  );
+  const note = h("p", { class: "table-empty", hidden: true });
+  const scroller = styled(h("div", { class: "table-scroll" }, grid, note), "max-height", options.maxHeight);
   const search = h("input", {
+    class: "input",
     type: "search",
     placeholder: "Filter",
     "aria-label": `Filter: ${options.caption}`,
@@ -133,7 +126,7 @@ export function table<R>(options: TableOptions<R>): Table<R> {
   });
   const root = h(
     "div",
-    { class: "table" },
+    { class: "grid-table" },
     options.filter === undefined ? null : h("div", { class: "table-tools" }, search, counted),
     scroller,
   );
@@ -155,14 +148,17 @@ export function table<R>(options: TableOptions<R>): Table<R> {
       const mine = order !== null && columns[i]?.key === order.key;
       set(header, "aria-sort", mine ? order?.direction : null);
     });
-    text(counted, words === "" ? `${all.length}` : `${shown.length} of ${all.length}`);
+    setText(counted, words === "" ? `${all.length}` : `${shown.length} of ${all.length}`);
     note.hidden = shown.length > 0;
-    text(note, all.length > 0 && words !== "" ? `None of the ${all.length} matches “${words}”.` : emptyText);
+    setText(
+      note,
+      all.length > 0 && words !== "" ? `None of the ${all.length} matches “${words}”.` : emptyText,
+    );
     set(grid, "aria-rowcount", shown.length + 1);
     if (foot && options.totals) {
       const totals = options.totals(shown);
       foot.hidden = shown.length === 0;
-      columns.forEach((_, i) => children(foot.cells[i] as HTMLElement, totals[i]));
+      columns.forEach((_, i) => fill(foot.cells[i] as HTMLElement, totals[i]));
     }
     active = Math.min(active, Math.max(0, shown.length - 1));
     paint(true);
@@ -224,9 +220,9 @@ export function table<R>(options: TableOptions<R>): Table<R> {
           ? "–"
           : String(value);
       if (content instanceof Node) {
-        if (!(cell.childNodes.length === 1 && cell.firstChild?.isEqualNode(content))) children(cell, content);
+        if (!(cell.childNodes.length === 1 && cell.firstChild?.isEqualNode(content))) fill(cell, content);
       } else
-        text(cell, content === false || content === null || content === undefined ? "" : String(content));
+        setText(cell, content === false || content === null || content === undefined ? "" : String(content));
     });
     line.className = [
       options.onChoose ? "choosable" : "",

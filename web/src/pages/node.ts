@@ -1,11 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Page } from "../app/ctx";
-import { emptyState } from "../app/notice";
+// A node in all its detail, or the list of nodes to choose one from.
+import type { MountedPage, Page } from "../app/ctx";
+import { mountPicker } from "../node/picker";
+import { mountNode } from "../node/view";
+import "../styles/data.css";
+import "../styles/node.css";
 
 export const page: Page = {
-  title: "node",
-  mount(root) {
-    root.append(emptyState("Not built yet", "This page is still to come."));
-    return { destroy: () => root.replaceChildren() };
+  title: "Nodes",
+  mount(root, ctx) {
+    const open = (name: string | null): MountedPage =>
+      name === null ? mountPicker(root, ctx) : mountNode(root, ctx, name);
+    let name = ctx.route.arg;
+    let mounted = open(name);
+    return {
+      update(change) {
+        if (change.has("route") && ctx.route.arg !== name) {
+          mounted.destroy();
+          name = ctx.route.arg;
+          mounted = open(name);
+        } else mounted.update?.(change);
+      },
+      destroy: () => mounted.destroy(),
+    };
   },
 };

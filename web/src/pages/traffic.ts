@@ -1,11 +1,352 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Page } from "../app/ctx";
-import { emptyState } from "../app/notice";
+// Who sends how much to whom: by link, group edge, gateway and group, with percentiles over the time chosen.
+import type { Ctx, MountedPage, Page } from "../app/ctx";
+import { type Chart, chart } from "../lib/chart";
+import { type Choice, choice } from "../lib/parts";
+import { periodChoice, periodOf, POINTS, shownTime, span, stoppedAt } from "../lib/period";
+import { Polled } from "../lib/polled";
+import { type Column, type Table, table } from "../lib/table";
+import { BY, type By, byOf, of, rowId, seriesFor, sums } from "../traffic/model";
+import { Kinds } from "../node/links";
+import type { Series, TrafficRow } from "../store/protocol";
+import "../styles/data.css";
+import "../styles/traffic.css";
+import { children as fill, h, text as setText } from "../lib/dom";
+import { byteRate, bytes, count, messageRate, number } from "../lib/format";
+
+const EVERY_MS = 2000;
 
 export const page: Page = {
-  title: "traffic",
-  mount(root) {
-    root.append(emptyState("Not built yet", "This page is still to come."));
-    return { destroy: () => root.replaceChildren() };
-  },
+  title: "Traffic",
+  mount: (root, ctx): MountedPage => new TrafficPage(root, ctx),
 };
+
+class TrafficPage implements MountedPage {
+  private by: By;
+  private chosen: string | null;
+  private rows: readonly TrafficRow[] = [];
+  private table: Table<TrafficRow>;
+  private readonly tableRoot = h("div", {});
+  private readonly failure = h("p", { class: "note", hidden: true });
+  private readonly switch: Choice<By>;
+  private readonly hint = h("p", { class: "muted" });
+  private readonly title = h("h2", {});
+  private readonly whole: HTMLButtonElement;
+  private readonly messages: Chart;
+  private readonly bytes: Chart;
+  private readonly kinds = new Kinds();
+  private readonly traffic: Polled<{ rows: TrafficRow[] }>;
+  private readonly series: Polled<Series>;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly ctx: Ctx,
+  ) {
+    this.by = byOf(ctx.route.query["by"]);
+    this.chosen = ctx.route.query["row"] ?? null;
+    const pick = (t: number) => ctx.store.seek(t);
+    this.messages = chart({
+      title: "Messages over time",
+      format: messageRate,
+      max: 10,
+      onPick: pick,
+      height: 140,
+    });
+    this.bytes = chart({ title: "Bytes over time", format: byteRate, max: 1000, onPick: pick, height: 140 });
+    this.whole = h(
+      "button",
+      { type: "button", class: "button", hidden: true, click: () => this.choose(null) },
+      "Show all traffic",
+    );
+    this.switch = choice(
+      "Traffic by",
+      BY.map(([key, label]) => [key, label] as const),
+      this.by,
+      (by) => {
+        this.by = by;
+        this.chosen = null;
+        ctx.setQuery({ by, row: "", q: "" });
+        this.rebuild();
+      },
+    );
+    this.table = this.makeTable();
+    root.append(
+      h(
+        "section",
+        { class: "card", "aria-label": "Over time" },
+        h(
+          "div",
+          { class: "card-head" },
+          h(
+            "div",
+            {},
+            this.title,
+            h("p", { class: "muted" }, "Choose a row below to see it here, a point to go back to its time."),
+          ),
+          h(
+            "div",
+            { class: "card-tools" },
+            this.whole,
+            periodChoice(ctx, () => this.refresh()),
+          ),
+        ),
+        h("div", { class: "traffic-charts" }, this.messages.root, this.bytes.root),
+      ),
+      h(
+        "section",
+        { class: "card", "aria-label": "Traffic" },
+        h(
+          "div",
+          { class: "card-head" },
+          h("div", {}, h("h2", {}, "Traffic"), this.hint),
+          h("div", { class: "card-tools" }, this.switch.root),
+        ),
+        this.failure,
+        this.tableRoot,
+      ),
+      this.kinds.root,
+    );
+    this.traffic = new Polled(ctx, {
+      everyMs: EVERY_MS,
+      ask: () => {
+        const t = stoppedAt(ctx);
+        return ctx.store.request("traffic", {
+          by: this.by,
+          window_s: periodOf(ctx),
+          ...(t === null ? {} : { t }),
+        });
+      },
+      show: ({ rows }) => {
+        this.failure.hidden = true;
+        this.rows = rows;
+        this.draw();
+      },
+      failed: (message) => this.failed(message),
+    });
+    this.series = new Polled(ctx, {
+      everyMs: EVERY_MS,
+      ask: () =>
+        ctx.store.request("series", { of: seriesFor(this.by, this.chosen), ...span(ctx), points: POINTS }),
+      show: (answer) => this.drawCharts(answer),
+      failed: () => this.drawCharts({ t: [], columns: {} }),
+    });
+    this.rebuild();
+  }
+
+  update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
+    if (change.has("frame")) this.kinds.draw(this.ctx.store.shown.frame?.kinds);
+    if (change.has("hello")) this.refresh();
+    if (change.has("time") && this.ctx.store.time.mode !== "live") {
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.refresh(), 150);
+    }
+    if (change.has("route")) {
+      const by = byOf(this.ctx.route.query["by"]);
+      const row = this.ctx.route.query["row"] ?? null;
+      if (by === this.by && row === this.chosen) return;
+      this.by = by;
+      this.chosen = row;
+      this.switch.choose(by);
+      this.rebuild();
+    }
+  }
+
+  destroy(): void {
+    clearTimeout(this.timer);
+    this.traffic.destroy();
+    this.series.destroy();
+    this.messages.destroy();
+    this.bytes.destroy();
+    this.root.replaceChildren();
+  }
+
+  private refresh(): void {
+    this.traffic.refresh();
+    this.series.refresh();
+  }
+
+  /** Another kind of rows: other columns, and nothing of the old ones. */
+  private rebuild(): void {
+    this.rows = [];
+    this.table = this.makeTable();
+    this.table.empty("Asking …");
+    fill(this.tableRoot, this.table.root);
+    setText(this.hint, BY.find(([key]) => key === this.by)?.[2] ?? "");
+    this.table.mark(this.chosen);
+    this.drawTitle();
+    this.kinds.draw(this.ctx.store.shown.frame?.kinds);
+    this.refresh();
+  }
+
+  private choose(row: string | null): void {
+    this.chosen = row === this.chosen ? null : row;
+    this.ctx.setQuery({ by: this.by, row: this.chosen ?? "" });
+    this.table.mark(this.chosen);
+    this.drawTitle();
+    this.series.refresh();
+    if (this.chosen !== null) this.root.scrollTo({ top: 0 });
+  }
+
+  private drawTitle(): void {
+    setText(this.title, this.chosen === null ? "All traffic" : of(this.by, this.chosen));
+    this.whole.hidden = this.chosen === null;
+  }
+
+  private failed(message: string): void {
+    this.failure.hidden = false;
+    setText(this.failure, message);
+    this.table.empty("Nothing could be read.");
+  }
+
+  private draw(): void {
+    this.table.empty("No traffic was measured in this time.");
+    this.table.rows(this.rows);
+    this.table.mark(this.chosen);
+  }
+
+  private drawCharts(answer: Series): void {
+    const { from, to } = span(this.ctx);
+    const mark = stoppedAt(this.ctx) === null ? null : shownTime(this.ctx);
+    const lines = (pattern: RegExp) =>
+      Object.keys(answer.columns)
+        .filter((key) => pattern.test(key))
+        .map((key) => ({ key, label: LABELS[key] ?? key.replaceAll("_", " "), values: answer.columns[key] }));
+    this.messages.draw({ t: answer.t, series: lines(/msgs_s$/), from, to, mark });
+    this.bytes.draw({ t: answer.t, series: lines(/bytes_s$/), from, to, mark });
+  }
+
+  private makeTable(): Table<TrafficRow> {
+    const { ctx, by } = this;
+    const place = (name: string): HTMLElement =>
+      h(
+        "a",
+        {
+          class: "place",
+          href: by === "edge" || by === "group" ? ctx.href("groups", name) : ctx.href("node", name),
+        },
+        name,
+      );
+    const pair = by === "link" || by === "edge";
+    const names: Column<TrafficRow>[] = pair
+      ? [
+          { key: "from", label: "From", value: (row) => row.from, show: (row) => place(row.from) },
+          {
+            key: "to",
+            label: "To",
+            value: (row) => row.to ?? null,
+            show: (row) =>
+              row.to === row.from ? h("span", { class: "muted" }, "within") : row.to ? place(row.to) : "–",
+          },
+        ]
+      : [
+          {
+            key: "from",
+            label: by === "group" ? "Group" : "Gateway",
+            value: (row) => row.from,
+            show: (row) => place(row.from),
+          },
+        ];
+    return table<TrafficRow>({
+      caption: "Traffic",
+      id: rowId,
+      order: { key: ctx.route.query["sort"] ?? "msgs_s", direction: "descending" },
+      onOrder: (order) => ctx.setQuery({ sort: order.key === "msgs_s" ? "" : order.key }),
+      filter: ctx.route.query["q"] ?? "",
+      onFilter: (words) => ctx.setQuery({ q: words }),
+      filterText: (row) => `${row.from} ${row.to ?? ""}`,
+      maxHeight: "max(20rem, calc(100dvh - 26rem))",
+      onChoose: (row) => this.choose(rowId(row)),
+      columns: [
+        ...names,
+        numeric(
+          "msgs_s",
+          "Now",
+          (row) => row.msgs_s,
+          messageRate,
+          "7.5rem",
+          "Messages a second in the newest frame",
+        ),
+        numeric(
+          "bytes_s",
+          "Bytes",
+          (row) => row.bytes_s,
+          byteRate,
+          "6.5rem",
+          "Bytes a second in the newest frame",
+        ),
+        numeric(
+          "p50",
+          "p50",
+          (row) => row.p50,
+          number,
+          "5.5rem",
+          "Messages a second: half of the time below this",
+          true,
+        ),
+        numeric(
+          "p95",
+          "p95",
+          (row) => row.p95,
+          number,
+          "5.5rem",
+          "Messages a second: 95 % of the time below this",
+        ),
+        numeric(
+          "max",
+          "Max.",
+          (row) => row.max,
+          number,
+          "5.5rem",
+          "The most messages a second in the time chosen",
+          true,
+        ),
+        numeric("msgs", "Messages", (row) => row.msgs, count, "7rem", "Messages in the time chosen", true),
+        numeric("bytes", "In all", (row) => row.bytes, bytes, "6rem", "Bytes in the time chosen", true),
+      ],
+      totals: (rows) => {
+        const sum = sums(rows);
+        const label = rows.length === 1 ? "1 row" : `Total of ${count(rows.length)} rows`;
+        return [
+          label,
+          ...(pair ? [null] : []),
+          messageRate(sum.msgs_s),
+          byteRate(sum.bytes_s),
+          null,
+          null,
+          null,
+          count(sum.msgs),
+          bytes(sum.bytes),
+        ];
+      },
+    });
+  }
+}
+
+const LABELS: Record<string, string> = {
+  msgs_s: "messages",
+  bytes_s: "bytes",
+  in_msgs_s: "received",
+  out_msgs_s: "sent",
+  in_bytes_s: "received",
+  out_bytes_s: "sent",
+};
+
+const numeric = (
+  key: string,
+  label: string,
+  value: (row: TrafficRow) => number,
+  show: (value: number) => string,
+  width: string,
+  hint: string,
+  wide = false,
+): Column<TrafficRow> => ({
+  key,
+  label,
+  value,
+  show: (row) => show(value(row)),
+  numeric: true,
+  width,
+  hint,
+  wide,
+});

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stretch of time that charts and percentiles look at: so many seconds up to the time shown.
+import type { Ctx } from "../app/ctx";
+import { choice } from "./parts";
+
+const PERIODS = [
+  ["60", "1 min"],
+  ["300", "5 min"],
+  ["900", "15 min"],
+  ["3600", "1 h"],
+] as const;
+type Period = (typeof PERIODS)[number][0];
+
+/** Points asked for: one for about three pixels of the widest chart. */
+export const POINTS = 240;
+
+/** The time shown in Unix ms: the newest frame's, or where one is paused. */
+export function shownTime(ctx: Ctx): number {
+  const { time, live } = ctx.store;
+  return (time.mode === "live" ? live.frame?.t : time.t) ?? Date.now();
+}
+
+/** Unix ms where time does not run on, else null: for questions that mean "now" without one. */
+export function stoppedAt(ctx: Ctx): number | null {
+  const { time } = ctx.store;
+  return time.mode === "live" || time.t === null ? null : Math.round(time.t);
+}
+
+export function periodOf(ctx: Ctx): number {
+  const asked = ctx.route.query["window"];
+  return Number(PERIODS.find(([value]) => value === asked)?.[0] ?? "300");
+}
+
+export function span(ctx: Ctx): { from: number; to: number } {
+  const to = Math.round(shownTime(ctx));
+  return { from: to - periodOf(ctx) * 1000, to };
+}
+
+/** The choice of the period; it is kept in the address. */
+export function periodChoice(ctx: Ctx, changed: () => void): HTMLElement {
+  return choice<Period>("Time shown", PERIODS, String(periodOf(ctx)) as Period, (value) => {
+    ctx.setQuery({ window: value });
+    changed();
+  }).root;
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node's links and why it has each, and what its own traffic is made of.
+import type { Ctx } from "../app/ctx";
+import { card, nodeLink } from "../lib/parts";
+import { type Table, table } from "../lib/table";
+import type { LinkDetail, Rate } from "../store/protocol";
+import { h } from "../lib/dom";
+import { byteRate, bytes, duration, messageRate, number } from "../lib/format";
+
+const value = (row: LinkDetail, ...keys: string[]): number | null => {
+  for (const key of keys) if (typeof row[key] === "number") return row[key] as number;
+  return null;
+};
+
+export class Links {
+  readonly root: HTMLElement;
+  private readonly table: Table<LinkDetail>;
+
+  constructor(ctx: Ctx) {
+    this.table = table<LinkDetail>({
+      caption: "Links",
+      id: (row) => row.node,
+      order: { key: "out", direction: "descending" },
+      filter: "",
+      maxHeight: "23rem",
+      empty: "This node has no links to other nodes.",
+      filterText: (row) => `${row.node} ${row.type} ${(row.reasons ?? []).join(" ")}`,
+      columns: [
+        { key: "node", label: "To", value: (row) => row.node, show: (row) => nodeLink(ctx, row.node) },
+        { key: "why", label: "Why", value: (row) => (row.reasons ?? []).join(", "), show: reasons },
+        {
+          key: "out",
+          label: "Sent",
+          value: (row) => value(row, "out_msgs_s"),
+          show: (row) => messageRate(value(row, "out_msgs_s")),
+          numeric: true,
+          width: "7.5rem",
+        },
+        {
+          key: "out_bytes",
+          label: "Bytes sent",
+          value: (row) => value(row, "out_bytes_s"),
+          show: (row) => byteRate(value(row, "out_bytes_s")),
+          numeric: true,
+          width: "7rem",
+          wide: true,
+        },
+        {
+          key: "in",
+          label: "Received",
+          value: (row) => value(row, "in_msgs_s"),
+          show: (row) => messageRate(value(row, "in_msgs_s")),
+          numeric: true,
+          width: "7.5rem",
+          wide: true,
+        },
+        {
+          key: "pending",
+          label: "Waiting",
+          hint: "Bytes that wait to be sent",
+          value: (row) => value(row, "pending"),
+          show: (row) => bytes(value(row, "pending")),
+          numeric: true,
+          width: "6rem",
+        },
+        {
+          key: "since",
+          label: "For",
+          hint: "How long the link has been up",
+          value: (row) => value(row, "since_s"),
+          show: (row) => duration(value(row, "since_s")),
+          numeric: true,
+          width: "7rem",
+          wide: true,
+        },
+      ],
+    });
+    this.root = card(
+      "Links",
+      { hint: "To which nodes, why, and what goes over them.", testid: "links" },
+      this.table.root,
+    );
+  }
+
+  draw(links: readonly LinkDetail[] | undefined, unknown: string | null): void {
+    if (unknown !== null) this.table.empty(unknown);
+    this.table.rows(links ?? []);
+  }
+}
+
+function reasons(row: LinkDetail): HTMLElement {
+  const all = row.reasons ?? [];
+  if (all.length === 0) {
+    return h("span", { class: "muted" }, row.type === "hidden" ? "hidden node" : "not by this library");
+  }
+  return h(
+    "span",
+    { class: "tags", title: all.join("\n") },
+    ...all.map((one) => h("span", { class: "tag" }, one)),
+  );
+}
+
+interface KindRow {
+  kind: string;
+  rate: Rate;
+}
+
+export class Kinds {
+  readonly root: HTMLElement;
+  private readonly table: Table<KindRow>;
+
+  constructor() {
+    this.table = table<KindRow>({
+      caption: "Traffic by kind",
+      id: (row) => row.kind,
+      order: { key: "msgs", direction: "descending" },
+      empty: "No kinds of traffic were counted on this node.",
+      columns: [
+        {
+          key: "kind",
+          label: "Kind",
+          value: (row) => row.kind,
+          show: (row) => row.kind.replaceAll("_", " "),
+        },
+        {
+          key: "msgs",
+          label: "Messages",
+          value: (row) => row.rate[0],
+          show: (row) => messageRate(row.rate[0]),
+          numeric: true,
+          width: "8rem",
+        },
+        {
+          key: "bytes",
+          label: "Bytes",
+          value: (row) => row.rate[1],
+          show: (row) => byteRate(row.rate[1]),
+          numeric: true,
+          width: "8rem",
+        },
+      ],
+    });
+    this.root = card(
+      "Traffic by kind",
+      { hint: "What the library itself sends, and what it is for." },
+      this.table.root,
+    );
+  }
+
+  draw(kinds: Readonly<Record<string, Rate>> | undefined): void {
+    this.table.rows(Object.entries(kinds ?? {}).map(([kind, rate]) => ({ kind, rate })));
+  }
+}
+
+interface FlowRow {
+  from: string;
+  to: string;
+  kind: string;
+  msgs: number;
+  bytes: number;
+}
+
+/** Who sends to whom, while tracing is on. */
+export class Flows {
+  readonly root: HTMLElement;
+  private readonly table: Table<FlowRow>;
+
+  constructor() {
+    this.table = table<FlowRow>({
+      caption: "Traced messages",
+      id: (row) => `${row.from} ${row.to} ${row.kind}`,
+      order: { key: "msgs", direction: "descending" },
+      filter: "",
+      maxHeight: "20rem",
+      empty: "Nothing was traced yet.",
+      columns: [
+        { key: "from", label: "From", value: (row) => row.from },
+        { key: "to", label: "To", value: (row) => row.to },
+        {
+          key: "msgs",
+          label: "Messages",
+          value: (row) => row.msgs,
+          show: (row) => number(row.msgs),
+          numeric: true,
+          width: "7rem",
+        },
+        {
+          key: "bytes",
+          label: "Bytes",
+          value: (row) => row.bytes,
+          show: (row) => bytes(row.bytes),
+          numeric: true,
+          width: "7rem",
+        },
+      ],
+    });
+    this.root = card(
+      "Traced messages",
+      { hint: "Scaled up from the sample; since the last report." },
+      this.table.root,
+    );
+  }
+
+  draw(rows: readonly FlowRow[] | undefined): void {
+    this.root.hidden = (rows ?? []).length === 0;
+    this.table.rows(rows ?? []);
+  }
+}

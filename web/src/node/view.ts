@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// One node: what it does now (or at the time shown), and over time.
+import type { Ctx, MountedPage } from "../app/ctx";
+import { emptyState } from "../app/notice";
+import { type Bar, bar } from "../lib/bars";
+import { card, groupLink, note, stat, type Stat } from "../lib/parts";
+import { shownTime } from "../lib/period";
+import type { Detail } from "../store/protocol";
+import { Ring } from "../store/ring";
+import { NodeCharts } from "./charts";
+import { limitsOf, MEMORY_KINDS, memoryOf, schedulersOf } from "./detail_model";
+import { DirtyView } from "./dirty_view";
+import { Flows, Kinds, Links } from "./links";
+import { status } from "./picker";
+import { Processes } from "./processes";
+import { RingView } from "./ring_view";
+import { SchedulerTable } from "./scheduler_table";
+import { stockNote, TraceSwitch } from "./tracing";
+import { children as fill, h, text as setText } from "../lib/dom";
+import { byteRate, bytes, clock, count, duration, messageRate, number, percent } from "../lib/format";
+
+/** Details kept while the page is open, so that one can scrub back in them. */
+const KEPT = 900;
+/** A detail stands for this many intervals after its time. */
+const STALE_INTERVALS = 5;
+
+const STATS: readonly (readonly [string, string, (value: number | null) => string, string])[] = [
+  ["cpu_pct", "CPU", percent, "Processor time of the Erlang VM, in per cent of one core"],
+  ["run_queue", "Waiting", number, "Processes that could run and wait for a scheduler"],
+  ["procs", "Processes", count, "Processes alive"],
+  ["mem", "Memory", bytes, "Memory that the VM has allocated"],
+  ["mq_max", "Longest queue", count, "Messages in the longest message queue of a process"],
+  ["out_msgs_s", "Sent", messageRate, "Messages to other nodes a second"],
+  ["in_msgs_s", "Received", messageRate, "Messages from other nodes a second"],
+  ["out_bytes_s", "Bytes sent", byteRate, "Bytes to other nodes a second"],
+];
+
+export function mountNode(root: HTMLElement, ctx: Ctx, name: string): MountedPage {
+  const view = new NodeView(root, ctx, name);
+  const release = ctx.store.watch(name);
+  view.draw();
+  return {
+    update(change) {
+      if (change.has("detail")) view.detailCame();
+      if (change.has("frame") || change.has("topology") || change.has("detail") || change.has("hello"))
+        view.draw();
+      if (change.has("time") && ctx.store.time.mode !== "live") view.timeChanged();
+    },
+    destroy() {
+      release();
+      view.destroy();
+    },
+  };
+}
+
+class NodeView {
+  private readonly details = new Ring<Detail>(KEPT);
+  private readonly state = h("span", {});
+  private readonly groups = h("span", { class: "tags" });
+  private readonly facts = h("span", { class: "muted num" });
+  private readonly notes = h("div", {});
+  private readonly stats = new Map<string, Stat>();
+  private readonly ring = new RingView();
+  private readonly dirty = new DirtyView();
+  private readonly schedulers = new SchedulerTable();
+  private readonly unknown = h("p", { class: "note", hidden: true });
+  private readonly limits = new Map<string, Bar>();
+  private readonly limitRoot = h("div", { class: "bars" });
+  private readonly memory = h("div", { class: "bars" });
+  private readonly memoryBars = new Map<string, Bar>();
+  private readonly problems = h("ul", { class: "problems" });
+  private readonly problemCard: HTMLElement;
+  private readonly charts: NodeCharts;
+  private readonly processes: Processes;
+  private readonly links: Links;
+  private readonly kinds = new Kinds();
+  private readonly flows = new Flows();
+  private readonly trace: TraceSwitch;
+  private readonly gone = h("div", { hidden: true });
+  private readonly body: HTMLElement;
+  private lastMoved = 0;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private noted = "";
+
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly ctx: Ctx,
+    private readonly name: string,
+  ) {
+    this.charts = new NodeCharts(ctx, name);
+    this.processes = new Processes(ctx, name);
+    this.links = new Links(ctx);
+    this.trace = new TraceSwitch(ctx, name);
+    const stats = STATS.map(([key, label, , hint]) => {
+      const one = stat(label, hint);
+      this.stats.set(key, one);
+      return one.root;
+    });
+    this.problemCard = card("Not as it should be", { class: "problem-card" }, this.problems);
+    this.body = h(
+      "div",
+      { class: "node-body" },
+      this.notes,
+      this.problemCard,
+      h("dl", { class: "stats" }, ...stats),
+      h(
+        "div",
+        { class: "node-top" },
+        card(
+          "Schedulers",
+          {
+            hint: "Bars: run queues, on one scale for all nodes. Fill: share of time busy.",
+            class: "ring-card",
+            testid: "schedulers",
+          },
+          this.unknown,
+          this.ring.root,
+          this.dirty.root,
+          this.schedulers.root,
+        ),
+        h(
+          "div",
+          { class: "node-side" },
+          card("Memory", { hint: "By kind, of all that is allocated." }, this.memory),
+          card("Limits", { hint: "At a limit the VM refuses, or ends." }, this.limitRoot),
+        ),
+      ),
+      this.charts.root,
+      this.processes.root,
+      h("div", { class: "node-pair" }, this.links.root, this.kinds.root),
+      this.flows.root,
+    );
+    root.append(
+      h(
+        "div",
+        { class: "page-head" },
+        h(
+          "div",
+          {},
+          h("a", { href: ctx.href("node"), class: "back" }, "All nodes"),
+          h("h1", {}, name),
+          h("p", { class: "page-sub" }, this.state, this.groups, this.facts),
+        ),
+        h("div", { class: "card-tools" }, this.trace.root),
+      ),
+      this.gone,
+      this.body,
+    );
+  }
+
+  destroy(): void {
+    clearTimeout(this.timer);
+    this.charts.destroy();
+    this.root.replaceChildren();
+  }
+
+  detailCame(): void {
+    const detail = this.ctx.store.details.get(this.name);
+    if (!detail || this.details.last?.t === detail.t) return;
+    this.details.push(detail);
+    if (this.ctx.store.time.mode !== "live" || detail.t === this.lastMoved) return;
+    this.lastMoved = detail.t;
+    // After the ring has been drawn, which may have been built anew.
+    queueMicrotask(() => this.ring.migrate(detail.migrations ?? []));
+  }
+
+  /** Scrubbing moves fast: the history is asked for when it rests. */
+  timeChanged(): void {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.charts.refresh(), 150);
+  }
+
+  draw(): void {
+    const { topology, frame } = this.ctx.store.shown;
+    const node = topology?.nodeNamed(this.name);
+    this.gone.hidden = node !== undefined || topology === null;
+    this.body.hidden = node === undefined;
+    if (!node) {
+      setText(this.facts, "");
+      if (!this.gone.hidden && !this.gone.hasChildNodes()) {
+        fill(
+          this.gone,
+          emptyState(
+            "Not there",
+            `No node ${this.name} was known at this time. It may be down, or not be watched.`,
+          ),
+        );
+      }
+      return;
+    }
+    fill(this.state, status(node));
+    const groups = topology?.groupsOf(node) ?? [];
+    fill(
+      this.groups,
+      ...(groups.length === 0
+        ? [h("span", { class: "muted" }, "free node")]
+        : groups.map((group) => groupLink(this.ctx, group.name))),
+    );
+    const metric = (key: string): number | null => {
+      const value = frame?.value(node.id, key) ?? NaN;
+      return Number.isFinite(value) ? value : null;
+    };
+    for (const [key, , format] of STATS) this.stats.get(key)?.draw(format(metric(key)));
+    const detail = this.detailShown();
+    const otp = node.otp ?? detail?.otp;
+    setText(
+      this.facts,
+      [
+        otp ? `OTP ${otp}` : null,
+        detail?.uptime_s !== undefined ? `up for ${duration(detail.uptime_s)}` : null,
+        node.hidden ? "hidden" : null,
+      ]
+        .filter((one) => one !== null)
+        .join(" · "),
+    );
+    this.drawNotes(node.source === "stock", node.status !== "up" ? node.why : null, node.status);
+    this.trace.draw(
+      detail?.tracing ?? this.details.last?.tracing ?? false,
+      node.source === "probe" || node.source === "synthetic"
+        ? null
+        : "Tracing needs the probe on the node, and nothing of ours runs there.",
+    );
+    this.drawDetail(detail, node.source === "stock");
+  }
+
+  /** The detail of the time shown, null where none was seen then. */
+  private detailShown(): Detail | null {
+    const { time, hello } = this.ctx.store;
+    if (time.mode === "live") return this.details.last ?? null;
+    const t = shownTime(this.ctx);
+    const found = this.details.at(t);
+    return found && t - found.t <= STALE_INTERVALS * Math.max(1000, hello?.interval_ms ?? 1000)
+      ? found
+      : null;
+  }
+
+  private drawNotes(stock: boolean, why: string | null, state: string): void {
+    const key = `${stock} ${why} ${state}`;
+    if (key === this.noted) return;
+    this.noted = key;
+    fill(
+      this.notes,
+      stock ? stockNote() : null,
+      state !== "up"
+        ? note(
+            h("strong", {}, `This node is ${state}. `),
+            why ? `${why}. ` : "",
+            "What is shown below is the last that is known.",
+          )
+        : null,
+    );
+  }
+
+  private drawDetail(detail: Detail | null, stock: boolean): void {
+    const live = this.ctx.store.time.mode === "live";
+    const waiting = live ? "Waiting for the node to tell …" : `Not kept for ${clock(shownTime(this.ctx))}.`;
+    const why = detail ? null : waiting;
+    const schedulers = detail ? schedulersOf(detail) : null;
+    const unknown =
+      schedulers === null
+        ? live
+          ? waiting
+          : `The history keeps a node's totals, not each scheduler: schedulers, processes and links are shown for times at which this page was open. The charts below reach further back.`
+        : schedulers.all.length === 0
+          ? "This node does not tell of its schedulers."
+          : !schedulers.measured
+            ? `How busy each scheduler is is not known${stock ? ": stock OTP does not measure it unless asked, and nothing of ours runs there" : ""}.`
+            : null;
+    this.unknown.hidden = unknown === null;
+    setText(this.unknown, unknown ?? "");
+    this.ring.root.hidden = !schedulers || schedulers.all.length === 0;
+    this.dirty.root.hidden = this.ring.root.hidden;
+    this.schedulers.root.hidden = this.ring.root.hidden;
+    if (schedulers) {
+      this.ring.draw(schedulers.all, detail?.tracing ?? false);
+      this.dirty.draw(schedulers.all, schedulers.dirty);
+      this.schedulers.draw(schedulers.all);
+    }
+    this.drawMemory(detail);
+    this.drawLimits(detail);
+    const problems = detail?.problems ?? [];
+    this.problemCard.hidden = problems.length === 0;
+    fill(this.problems, ...problems.map((one) => h("li", {}, one)));
+    this.processes.draw(detail?.top, why);
+    this.links.draw(detail?.links, why);
+    this.kinds.root.hidden = stock;
+    this.kinds.draw(detail?.kinds);
+    this.flows.draw(detail?.traffic);
+  }
+
+  private drawMemory(detail: Detail | null): void {
+    const { total, kinds } = memoryOf(detail?.memory);
+    const known = MEMORY_KINDS.filter(([kind]) => kinds[kind] !== null);
+    this.show(this.memory, this.memoryBars, known, bytes, false);
+    for (const [kind] of known) this.memoryBars.get(kind)?.draw(kinds[kind], total);
+  }
+
+  private drawLimits(detail: Detail | null): void {
+    const limits = detail ? limitsOf(detail) : [];
+    this.show(
+      this.limitRoot,
+      this.limits,
+      limits.map((one) => [one.key, one.label] as const),
+      count,
+      true,
+    );
+    for (const one of limits) this.limits.get(one.key)?.draw(one.used, one.limit);
+  }
+
+  /** Makes the bars that are missing; says so where there are none. */
+  private show(
+    root: HTMLElement,
+    bars: Map<string, Bar>,
+    wanted: readonly (readonly [string, string])[],
+    format: (value: number | null | undefined) => string,
+    warns: boolean,
+  ): void {
+    if (wanted.length === 0 && !root.hasChildNodes())
+      fill(root, h("p", { class: "muted" }, "Not known at this time."));
+    if (wanted.length > 0 && wanted.some(([key]) => !bars.has(key))) {
+      bars.clear();
+      for (const [key, label] of wanted) bars.set(key, bar(label, format, warns));
+      fill(root, ...[...bars.values()].map((one) => one.root));
+    }
+    if (wanted.length === 0) for (const one of bars.values()) one.draw(null, null);
+  }
+}
