@@ -104,6 +104,7 @@ step({adopted, []}, _, State) ->
 step({adopted, Specs}, Now, #{self := Self, seen := Seen} = State) ->
     Placement = #{Scope => Self || #{scope := Scope} <- Specs},
     {[], State#{
+        nodes := #{N => unknown(Now) || #{nodes := Nodes} <- Specs, N <- Nodes},
         seen := lists:max([Seen | [T || #{term := T} <- Specs]]),
         placement := Placement,
         hold := Now + ?ADOPT_MS
