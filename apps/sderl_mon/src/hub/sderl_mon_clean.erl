@@ -49,7 +49,10 @@ entries(Map, Good) when is_map(Map) ->
 entries(_Other, _Good) ->
     {#{}, 1}.
 
-id(Id) -> is_binary(Id) andalso byte_size(Id) > 0 andalso byte_size(Id) =< ?ID_BYTES.
+id(Id) -> is_binary(Id) andalso byte_size(Id) > 0 andalso byte_size(Id) =< ?ID_BYTES andalso is_text(Id).
+
+%% What is no UTF-8 could be sent to no browser.
+is_text(Bytes) -> is_binary(unicode:characters_to_binary(Bytes)).
 
 sample({Id, Sample}) ->
     id(Id) andalso is_map(Sample) andalso map_size(Sample) =< ?METRICS andalso
@@ -102,8 +105,13 @@ details(#{details := Details}, Event) when is_map(Details) ->
 details(_None, Event) ->
     Event.
 
-cut(Text) when byte_size(Text) =< ?TEXT_BYTES -> Text;
-cut(Text) -> binary:copy(binary:part(Text, 0, ?TEXT_BYTES)).
+cut(Text) ->
+    Cut = binary:part(Text, 0, min(byte_size(Text), ?TEXT_BYTES)),
+    case unicode:characters_to_binary(Cut) of
+        Good when is_binary(Good) -> binary:copy(Good);
+        %% In the middle of a character, or no UTF-8 at all.
+        {_Why, Good, _Rest} -> Good
+    end.
 
 -doc "Whether a term is a topology.".
 -spec topology(term()) -> {ok, sderl_mon_types:topology()} | {error, not_a_topology}.

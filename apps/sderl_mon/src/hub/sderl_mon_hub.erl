@@ -31,7 +31,7 @@ missed, followed by the present topology and findings.
 -export([start_link/0, start_link/1]).
 -export([update/2, topology/2]).
 -export([subscribe/0, unsubscribe/0, watch/1, unwatch/1]).
--export([range/1, at/2, series/5, events/2, traffic/2, detail/1, info/0, now_topology/0, watched/0]).
+-export([range/1, at/2, series/5, events/2, traffic/2, store/1, detail/1, info/0, now_topology/0, watched/0]).
 -export([configure/1, feed/0, findings/2]).
 
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
@@ -125,8 +125,7 @@ at(Replay, T) -> gen_server:call(Replay, {at, T}).
 -doc "Numbers over time: at most `Points` (2 to 2,000) values a column, each the mean of its share of the time, queues the highest.".
 -spec series(sderl_mon_types:source(), sderl_mon_types:what(), sderl_mon_types:t(), sderl_mon_types:t(), pos_integer()) ->
     {ok, sderl_mon_types:series()} | {error, none}.
-series(live, What, From, To, Points) -> sderl_mon_query:series(sderl_mon_history:store(history()), What, From, To, Points);
-series(Replay, What, From, To, Points) -> gen_server:call(Replay, {series, What, From, To, Points}, 30_000).
+series(Source, What, From, To, Points) -> sderl_mon_query:series(store(Source), What, From, To, Points).
 
 -doc "Events, newest first.".
 -spec events(sderl_mon_types:source(), sderl_mon_types:event_filter()) -> {ok, [sderl_mon_types:event()]}.
@@ -136,8 +135,12 @@ events(Replay, Filter) -> gen_server:call(Replay, {events, Filter}).
 -doc "A traffic table, most messages first. Errors: `none` when there are no frames in the window.".
 -spec traffic(sderl_mon_types:source(), sderl_mon_types:traffic_opts()) ->
     {ok, [sderl_mon_types:traffic_row()]} | {error, none}.
-traffic(live, Opts) -> sderl_mon_query:traffic(sderl_mon_history:store(history()), Opts);
-traffic(Replay, Opts) -> gen_server:call(Replay, {traffic, Opts}, 30_000).
+traffic(Source, Opts) -> sderl_mon_query:traffic(store(Source), Opts).
+
+-doc "The frames of a source, as they are now.".
+-spec store(sderl_mon_types:source()) -> sderl_mon_types:store().
+store(live) -> sderl_mon_history:store(history());
+store(Replay) -> sderl_mon_replay:store(Replay).
 
 -doc "The latest details of a node. Errors: `none`.".
 -spec detail(sderl_mon_types:id()) -> {ok, sderl_mon_types:detail()} | {error, none}.
@@ -405,6 +408,7 @@ tick(#{seq := Seq, last_t := Last, topology := #{epoch := Epoch} = Topology, los
         recent := lists:sublist([Frame | Recent], ?RECENT),
         details := maps:with(maps:keys(maps:get(nodes, Topology)), maps:get(details, State))
     },
+    sderl_mon_telemetry:frame(Frame),
     check(Now, tell({sderl_mon, frame, Frame}, State1)).
 
 with_topology(#{topology_new := true}, Topology, History) -> sderl_mon_history:topology(Topology, History);
@@ -457,7 +461,9 @@ checked(Module, Topology, Recent, Details, Known, State) ->
     end.
 
 found(Findings, #{findings := Findings} = State) -> State;
-found(Findings, #{history := History} = State) ->
+found(Findings, #{history := History, findings := Before} = State) ->
+    Known = [Id || #{id := Id} <- Before],
+    lists:foreach(fun sderl_mon_telemetry:finding/1, [F || #{id := Id} = F <- Findings, not lists:member(Id, Known)]),
     State1 = State#{findings := Findings, history := sderl_mon_history:findings({now_ms(), Findings}, History)},
     tell({sderl_mon, findings, Findings}, State1).
 
@@ -481,6 +487,7 @@ tell_events(New, #{events := {Next, N, Events}} = State) ->
     {Numbered, Last} = lists:mapfoldl(fun(E, Id) -> {E#{id => Id + 1}, Id + 1} end, Next, New),
     Kept = lists:foldl(fun queue:in/2, Events, Numbered),
     N1 = N + length(New),
+    lists:foreach(fun sderl_mon_telemetry:event/1, Numbered),
     tell({sderl_mon, events, Numbered}, State#{events := bound(Last, N1, Kept)}).
 
 bound(Last, N, Events) when N > ?EVENTS -> bound(Last, N - 1, queue:drop(Events));

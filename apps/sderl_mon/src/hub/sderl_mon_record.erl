@@ -1,0 +1,238 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_record).
+-moduledoc """
+Records what the hub of this node tells, to a file of bounded size.
+
+The recording `NAME.sdmon` is at most two files: when `NAME.sdmon` has reached half of `max_bytes` it becomes
+`NAME.sdmon.old`, in place of an earlier one, and a new file begins with the topology and the findings of
+then. So the newest half at least is always there, and each file can be read alone. Frames are
+written as they come, and merged to ten seconds and a minute, for series over a long time. The files'
+format is that of `m:sderl_mon_segment`; `m:sderl_mon_replay` reads them, also while they are written and
+after the recorder was killed.
+
+One recording at a time. The recorder is a subscriber of the hub like others: where the disk is so slow
+that it falls behind, frames are missed and counted (`status/0`), and the hub does not wait. A disk error
+ends the recording with a log message; what was written stays.
+""".
+
+-behaviour(gen_server).
+
+-export([start/2, stop/0, status/0, list/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-include_lib("kernel/include/file.hrl").
+-include_lib("kernel/include/logger.hrl").
+
+-define(EXTENSION, ".sdmon").
+-define(MAX_BYTES, 268_435_456).
+-define(MIN_BYTES, 65_536).
+-define(STEPS, [10_000, 60_000]).
+%% What was written reaches the disk by itself, at the latest after this.
+-define(DELAY, {delayed_write, 65_536, 1_000}).
+
+-doc """
+Starts to record the hub of this node to a file, which gets the ending `.sdmon` where it has none; its
+folder is made. `max_bytes` is that of both files, 256 MiB by default, 64 KiB at least. Errors:
+`already_recording`, `{exists, File}` (a recording is never overwritten), `{file, File, Reason}`,
+`{bad_option, max_bytes, Value}`.
+""".
+-spec start(file:name_all(), #{max_bytes => pos_integer()}) -> {ok, #{file := binary()}} | {error, term()}.
+start(File, Opts) ->
+    case maps:get(max_bytes, Opts, ?MAX_BYTES) of
+        Max when is_integer(Max), Max >= ?MIN_BYTES ->
+            Named = named(unicode:characters_to_binary(File)),
+            case gen_server:start({local, ?MODULE}, ?MODULE, {Named, Max}, []) of
+                {ok, _Pid} -> {ok, #{file => Named}};
+                {error, {already_started, _Pid}} -> {error, already_recording};
+                {error, _} = Error -> Error
+            end;
+        Other ->
+            {error, {bad_option, max_bytes, Other}}
+    end.
+
+named(File) ->
+    case filename:extension(File) of
+        <<?EXTENSION>> -> File;
+        _Other -> <<File/binary, ?EXTENSION>>
+    end.
+
+-doc "Ends the recording. Errors: `not_recording`.".
+-spec stop() -> ok | {error, not_recording}.
+stop() ->
+    try
+        gen_server:stop(?MODULE)
+    catch
+        exit:noproc -> {error, not_recording}
+    end.
+
+-doc "The recording that is being made: `file`, `bytes` (of both files), `frames`, `missed` (frames), `since`. Errors: `not_recording`.".
+-spec status() -> {ok, map()} | {error, not_recording}.
+status() ->
+    try
+        {ok, gen_server:call(?MODULE, status)}
+    catch
+        exit:{noproc, _} -> {error, not_recording}
+    end.
+
+-doc """
+The recordings in a folder, by name: `name` (without folder), `file`, `bytes` (of both files) and `modified` (Unix
+milliseconds). A folder that is not there has none.
+""".
+-spec list(file:name_all()) -> [#{name := binary(), file := binary(), bytes := non_neg_integer(), modified := integer()}].
+list(Dir) ->
+    Folder = unicode:characters_to_binary(Dir),
+    case file:list_dir(Folder) of
+        {ok, Names} ->
+            Files = [unicode:characters_to_binary(Name) || Name <- lists:sort(Names)],
+            lists:append([about(Name, filename:join(Folder, Name)) || Name <- Files, filename:extension(Name) =:= <<?EXTENSION>>]);
+        {error, _NoFolder} ->
+            []
+    end.
+
+about(Name, File) ->
+    case [Info || F <- [File, old(File)], {ok, Info} <- [read_info(F)]] of
+        [{Bytes, Modified} | Old] ->
+            [#{name => Name, file => File, bytes => Bytes + lists:sum([B || {B, _} <- Old]), modified => Modified}];
+        [] ->
+            []
+    end.
+
+read_info(File) ->
+    case file:read_file_info(File, [{time, posix}]) of
+        {ok, #file_info{type = regular, size = Size, mtime = Modified}} -> {ok, {Size, 1000 * Modified}};
+        _Other -> none
+    end.
+
+old(File) -> <<File/binary, ".old">>.
+
+%% Server
+
+-doc false.
+init({File, Max}) ->
+    process_flag(trap_exit, true),
+    case filelib:is_file(File) of
+        true -> {error, {exists, File}};
+        false -> begun(File, Max, filelib:ensure_dir(File))
+    end.
+
+begun(File, _Max, {error, Reason}) ->
+    {error, {file, File, Reason}};
+begun(File, Max, ok) ->
+    case create(File) of
+        {ok, Fd} ->
+            {ok, Ladder} = sderl_mon_ladder:new(?STEPS),
+            {ok, #{topology := Topology, findings := Findings}} = sderl_mon_hub:subscribe(),
+            State = #{
+                file => File,
+                half => Max div 2,
+                fd => Fd,
+                written => sderl_mon_segment:header_size(),
+                old => 0,
+                ladder => Ladder,
+                hub => monitor(process, sderl_mon_hub),
+                topology => Topology,
+                findings => Findings,
+                frames => 0,
+                missed => 0,
+                since => erlang:system_time(millisecond)
+            },
+            continue(standing(State));
+        {error, Reason} ->
+            {error, {file, File, Reason}}
+    end.
+
+continue({ok, State}) -> {ok, State};
+continue({error, Reason, #{file := File}}) -> {error, {file, File, Reason}}.
+
+create(File) ->
+    case file:open(File, [write, exclusive, raw, binary, ?DELAY]) of
+        {ok, Fd} ->
+            case file:write(Fd, sderl_mon_segment:header()) of
+                ok -> {ok, Fd};
+                {error, _} = Error -> Error
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+%% What a file needs to be read alone.
+standing(#{topology := Topology, findings := Findings} = State) ->
+    Now = erlang:system_time(millisecond),
+    write(
+        [
+            sderl_mon_segment:record(topology, 0, Now, 0, sderl_mon_pack:pack(Topology)),
+            sderl_mon_segment:record(findings, 0, Now, 0, sderl_mon_pack:pack(Findings))
+        ],
+        State
+    ).
+
+write(Data, #{fd := Fd, written := Written} = State) ->
+    case file:write(Fd, Data) of
+        ok -> {ok, State#{written := Written + iolist_size(Data)}};
+        {error, Reason} -> {error, Reason, State}
+    end.
+
+-doc false.
+handle_call(status, _From, #{written := Written, old := Old} = State) ->
+    {reply, (maps:with([file, frames, missed, since], State))#{bytes => Written + Old}, State};
+handle_call(_Other, _From, State) ->
+    {reply, {error, unknown}, State}.
+
+-doc false.
+handle_cast(_Other, State) -> {noreply, State}.
+
+-doc false.
+handle_info({sderl_mon, frame, Frame}, #{ladder := Ladder, frames := Frames} = State) ->
+    {Done, Ladder1} = sderl_mon_ladder:push(Frame, Ladder),
+    Records = [sderl_mon_segment:record(frame, Step, T, Span, Packed) || {Step, {T, Span, Packed}} <- Done],
+    done(Records, State#{ladder := Ladder1, frames := Frames + 1});
+handle_info({sderl_mon, topology, #{t := T} = Topology}, #{topology := Last} = State) ->
+    case maps:remove(t, Last) =:= maps:remove(t, Topology) of
+        true -> {noreply, State};
+        false -> done(sderl_mon_segment:record(topology, 0, T, 0, sderl_mon_pack:pack(Topology)), State#{topology := Topology})
+    end;
+handle_info({sderl_mon, events, [#{t := T} | _] = Events}, State) ->
+    done(sderl_mon_segment:record(events, 0, T, 0, sderl_mon_pack:pack(Events)), State);
+handle_info({sderl_mon, findings, Findings}, State) ->
+    Now = erlang:system_time(millisecond),
+    done(sderl_mon_segment:record(findings, 0, Now, 0, sderl_mon_pack:pack(Findings)), State#{findings := Findings});
+handle_info({sderl_mon, missed, N}, #{missed := Missed} = State) ->
+    {noreply, State#{missed := Missed + N}};
+handle_info({'DOWN', Hub, process, _Pid, _Reason}, #{hub := Hub, file := File} = State) ->
+    ?LOG_WARNING("The recording ~ts ends, since the hub ended", [File]),
+    {stop, normal, State};
+handle_info(_Other, State) ->
+    {noreply, State}.
+
+%% The file is turned over before it would grow beyond its half.
+done(Records, #{written := Written, half := Half} = State) ->
+    Turned =
+        case Written + iolist_size(Records) > Half of
+            true -> turn(State);
+            false -> {ok, State}
+        end,
+    case Turned of
+        {ok, State1} -> written(write(Records, State1));
+        {error, _Reason, _State} = Error -> written(Error)
+    end.
+
+written({ok, State}) ->
+    {noreply, State};
+written({error, Reason, #{file := File} = State}) ->
+    ?LOG_ERROR("The recording ~ts ends, since it cannot be written: ~ts", [File, file:format_error(Reason)]),
+    {stop, normal, State}.
+
+turn(#{fd := Fd, file := File, written := Written} = State) ->
+    maybe
+        ok ?= file:close(Fd),
+        ok ?= file:rename(File, old(File)),
+        {ok, New} ?= create(File),
+        standing(State#{fd := New, old := Written, written := sderl_mon_segment:header_size()})
+    else
+        {error, Reason} -> {error, Reason, State}
+    end.
+
+-doc false.
+terminate(_Reason, #{fd := Fd}) ->
+    _ = file:close(Fd),
+    ok.

@@ -1,0 +1,305 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_replay).
+-moduledoc """
+Reads a recording of `m:sderl_mon_record` and answers the same questions as a hub: give the process of
+`open/1` to `sderl_mon_hub:range/1`, `at/2`, `series/5`, `events/2` and `traffic/2` as the source.
+
+Opening reads the file once and keeps where each record is (some 100 bytes each), not what is in it. A file
+that is cut in the middle of a record, or damaged, is read as far as it is good; `info/1` tells how much is
+not. A recording that is still written is read as it was when it was opened.
+
+The process ends with the one that opened it, or by `close/1`.
+""".
+
+-behaviour(gen_server).
+
+-export([open/1, close/1, info/1, store/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-define(EVENTS, 20_000).
+-define(CHUNK, 65_536).
+-define(OPEN_MS, 120_000).
+
+%% A descriptor means something to this process alone: others hand a place back.
+-type place() :: {file:fd(), Position :: non_neg_integer(), Length :: pos_integer()}.
+-type state() :: #{
+    owner := reference(),
+    file := binary(),
+    fds := [file:fd()],
+    frames := #{sderl_mon_ladder:step() => [sderl_mon_ladder:entry(place())]},
+    topologies := [{sderl_mon_types:t(), place()}],
+    findings := [{sderl_mon_types:t(), place()}],
+    events := {non_neg_integer(), [sderl_mon_types:event()]},
+    records := non_neg_integer(),
+    damaged_bytes := non_neg_integer(),
+    damaged := non_neg_integer()
+}.
+
+-doc """
+Opens a recording, with its `.old` part if there is one. The error is a text for people: no such file, no
+recording, of a later version, or nothing in it that can be read.
+""".
+-spec open(file:name_all()) -> {ok, pid()} | {error, Text :: binary()}.
+open(File) ->
+    Name = unicode:characters_to_binary(File),
+    case gen_server:start(?MODULE, {Name, self()}, [{timeout, ?OPEN_MS}]) of
+        {ok, Pid} -> {ok, Pid};
+        {error, {recording, Text}} -> {error, Text};
+        {error, Reason} -> {error, text("~ts cannot be read: ~0tP", [Name, Reason, 20])}
+    end.
+
+-doc "Closes a recording.".
+-spec close(pid()) -> ok.
+close(Replay) ->
+    try
+        gen_server:stop(Replay)
+    catch
+        exit:_Gone -> ok
+    end.
+
+-doc "About an opened recording: `file`, `range`, `frames`, `records`, `damaged` (places) and `damaged_bytes`, which were passed over.".
+-spec info(pid()) -> map().
+info(Replay) -> gen_server:call(Replay, info).
+
+-doc "For `m:sderl_mon_query`: this process reads, the caller unpacks and counts.".
+-spec store(pid()) -> sderl_mon_types:store().
+store(Replay) ->
+    #{
+        range => gen_server:call(Replay, range),
+        topology => fun(T) -> gen_server:call(Replay, {topology_at, T}) end,
+        fold => fun(From, To, Step, Fun, Acc) -> fold(gen_server:call(Replay, {places, From, To, Step}), Fun, Acc, Replay) end
+    }.
+
+fold([], _Fun, Acc, _Replay) -> Acc;
+fold([Place | Places], Fun, Acc, Replay) ->
+    case sderl_mon_pack:unpack_frame(gen_server:call(Replay, {packed, Place})) of
+        {ok, Frame} -> fold(Places, Fun, Fun(Frame, Acc), Replay);
+        {error, corrupt} -> fold(Places, Fun, Acc, Replay)
+    end.
+
+%% Server
+
+-doc false.
+init({File, Owner}) ->
+    process_flag(trap_exit, true),
+    case parts(File) of
+        {ok, Parts} ->
+            State = lists:foldl(fun scan/2, empty(File, Owner), Parts),
+            ready(in_order(State));
+        {error, Text} ->
+            {error, {recording, Text}}
+    end.
+
+empty(File, Owner) ->
+    #{
+        owner => monitor(process, Owner),
+        file => File,
+        fds => [],
+        frames => #{},
+        topologies => [],
+        findings => [],
+        events => {0, []},
+        records => 0,
+        damaged => 0,
+        damaged_bytes => 0
+    }.
+
+ready(#{frames := #{0 := [_ | _]}, topologies := [_ | _]} = State) ->
+    {ok, State};
+ready(#{file := File, fds := Fds}) ->
+    lists:foreach(fun close_file/1, Fds),
+    {error, {recording, text("~ts has no frame that can be read; it was cut off or damaged near its beginning", [File])}}.
+
+close_file(Fd) ->
+    _ = file:close(Fd),
+    ok.
+
+%% The older part first. One unreadable part does not hide the other.
+parts(File) ->
+    Tried = [part(F) || F <- [<<File/binary, ".old">>, File]],
+    case {[Fd || {ok, Fd} <- Tried], lists:last(Tried)} of
+        {[_ | _] = Fds, _} -> {ok, Fds};
+        {[], {error, Reason}} -> {error, text("~ts ~ts", [File, why(Reason)])}
+    end.
+
+part(File) ->
+    case file:open(File, [read, raw, binary]) of
+        {ok, Fd} ->
+            case header(Fd) of
+                ok ->
+                    {ok, Fd};
+                {error, _} = Error ->
+                    close_file(Fd),
+                    Error
+            end;
+        {error, Reason} ->
+            {error, {file, Reason}}
+    end.
+
+header(Fd) ->
+    case file:read(Fd, sderl_mon_segment:header_size()) of
+        {ok, Bytes} -> sderl_mon_segment:header(Bytes);
+        eof -> sderl_mon_segment:header(<<>>);
+        {error, Reason} -> {error, {file, Reason}}
+    end.
+
+why({file, Reason}) -> ["cannot be opened: ", file:format_error(Reason)];
+why(empty) -> "is empty: its recording was cut off before it began";
+why(not_a_recording) -> "is no recording: such files are made by sderl_mon_record and end in .sdmon";
+why(damaged) -> "is a recording whose header is damaged";
+why({version, N}) -> io_lib:format("was recorded by a later version (format ~b); this one reads format 1", [N]).
+
+%% Where each record is
+
+scan(Fd, #{fds := Fds} = State) -> scan(Fd, sderl_mon_segment:header_size(), State#{fds := [Fd | Fds]}).
+
+scan(Fd, Position, State) ->
+    case file:pread(Fd, Position, sderl_mon_segment:head_size()) of
+        {ok, Head} -> head(sderl_mon_segment:read(Head), Fd, Position, State);
+        eof -> State;
+        {error, _Reason} -> State
+    end.
+
+head({ok, Length, Crc}, Fd, Position, State) ->
+    Start = Position + sderl_mon_segment:head_size(),
+    case file:pread(Fd, Start, Length) of
+        {ok, Body} when byte_size(Body) =:= Length -> body(sderl_mon_segment:body(Body, Crc), {Fd, Start, Length}, Position, State);
+        _Short -> lost(Fd, Position, State)
+    end;
+head({error, damaged}, Fd, Position, State) ->
+    lost(Fd, Position, State).
+
+body({ok, Type, Step, T, Span, Packed}, {Fd, Start, Length} = Place, _Position, #{records := N} = State) ->
+    scan(Fd, Start + Length, noted(Type, Step, T, Span, Packed, Place, State#{records := N + 1}));
+body({error, damaged}, {Fd, _Start, _Length}, Position, State) ->
+    lost(Fd, Position, State).
+
+%% Goes on at the next mark, if there is one.
+lost(Fd, Position, #{damaged := N, damaged_bytes := Bytes} = State) ->
+    Next = next_mark(Fd, Position + 1),
+    State1 = State#{damaged := N + 1, damaged_bytes := Bytes + Next - Position},
+    scan(Fd, Next, State1).
+
+next_mark(Fd, Position) ->
+    case file:pread(Fd, Position, ?CHUNK) of
+        {ok, Chunk} ->
+            case binary:match(Chunk, sderl_mon_segment:mark()) of
+                {At, _Length} -> Position + At;
+                nomatch when byte_size(Chunk) < ?CHUNK -> Position + byte_size(Chunk);
+                %% A mark may lie across the end of the chunk.
+                nomatch -> next_mark(Fd, Position + ?CHUNK - byte_size(sderl_mon_segment:mark()) + 1)
+            end;
+        _End ->
+            Position
+    end.
+
+noted(frame, Step, T, Span, _Packed, Place, #{frames := Frames} = State) when Span > 0 ->
+    State#{frames := Frames#{Step => [{T, Span, Place} | maps:get(Step, Frames, [])]}};
+noted(topology, _Step, T, _Span, _Packed, Place, #{topologies := All} = State) ->
+    State#{topologies := [{T, Place} | All]};
+noted(findings, _Step, T, _Span, _Packed, Place, #{findings := All} = State) ->
+    State#{findings := [{T, Place} | All]};
+noted(events, _Step, _T, _Span, Packed, _Place, #{events := All} = State) ->
+    case sderl_mon_pack:unpack(Packed) of
+        {ok, Events} when is_list(Events) -> State#{events := newest(lists:reverse(good(Events)), All)};
+        _Other -> damage(State)
+    end;
+noted(_Later, _Step, _T, _Span, _Packed, _Place, State) ->
+    State.
+
+%% Cut only now and then: the whole list is walked for it.
+newest(Events, {N, All}) ->
+    case N + length(Events) of
+        Many when Many > 2 * ?EVENTS -> {?EVENTS, lists:sublist(Events ++ All, ?EVENTS)};
+        Few -> {Few, Events ++ All}
+    end.
+
+damage(#{damaged := N} = State) -> State#{damaged := N + 1}.
+
+good(Events) -> [E || #{id := Id, t := T, kind := _, level := _, text := _} = E <- Events, is_integer(Id), is_integer(T)].
+
+%% Everything was put before what came earlier.
+in_order(#{frames := Frames, topologies := Topologies, findings := Findings, events := {_N, Events}} = State) ->
+    State#{
+        frames := #{Step => lists:keysort(1, Entries) || Step := Entries <- Frames},
+        topologies := lists:keysort(1, Topologies),
+        findings := lists:keysort(1, Findings),
+        events := {length(Events), lists:reverse(Events)}
+    }.
+
+-doc false.
+handle_call(range, _From, State) ->
+    {reply, range(State), State};
+handle_call({at, T}, _From, State) ->
+    {reply, at(T, State), State};
+handle_call({places, From, To, Step}, _From, #{frames := Frames} = State) ->
+    Entries = sderl_mon_ladder:choose(Step, lists:sort(maps:to_list(Frames))),
+    {reply, [Place || {T, _Span, Place} <- Entries, T >= From, T =< To], State};
+handle_call({packed, Place}, _From, State) ->
+    {reply, packed(Place), State};
+handle_call({topology_at, T}, _From, State) ->
+    {reply, topology_at(T, State), State};
+handle_call({events, Filter}, _From, #{events := {_N, Events}} = State) ->
+    {reply, {ok, sderl_mon_query:events(Events, Filter)}, State};
+handle_call(info, _From, #{frames := #{0 := Frames}} = State) ->
+    About = maps:with([file, records, damaged, damaged_bytes], State),
+    {reply, About#{range => range(State), frames => length(Frames)}, State};
+handle_call(_Other, _From, State) ->
+    {reply, {error, unknown}, State}.
+
+-doc false.
+handle_cast(_Other, State) -> {noreply, State}.
+
+-doc false.
+handle_info({'DOWN', Owner, process, _Pid, _Reason}, #{owner := Owner} = State) -> {stop, normal, State};
+handle_info(_Other, State) -> {noreply, State}.
+
+-doc false.
+terminate(_Reason, #{fds := Fds}) -> lists:foreach(fun close_file/1, Fds).
+
+range(#{frames := #{0 := [{First, Span, _} | _] = Frames}}) ->
+    {Last, _Span, _Place} = lists:last(Frames),
+    {First - Span, Last}.
+
+-spec at(sderl_mon_types:t(), state()) -> {ok, map()} | {error, none}.
+at(T, #{frames := #{0 := Frames}, findings := Findings} = State) ->
+    maybe
+        {ok, {Ft, _Span, Place}} ?= sderl_mon_ladder:pick(T, Frames),
+        {ok, Frame} ?= sderl_mon_pack:unpack_frame(packed(Place)),
+        {ok, Topology} ?= topology_at(Ft, State),
+        {ok, #{topology => Topology, frame => Frame, findings => findings_at(Ft, Findings)}}
+    else
+        _None -> {error, none}
+    end.
+
+topology_at(T, #{topologies := [Oldest | _] = All}) ->
+    {_T, Place} = lists:last([Oldest | [E || {Te, _} = E <- All, Te =< T]]),
+    case sderl_mon_pack:unpack(packed(Place)) of
+        {ok, Term} ->
+            case sderl_mon_clean:topology(Term) of
+                {ok, Topology} -> {ok, Topology};
+                {error, _} -> none
+            end;
+        {error, corrupt} ->
+            none
+    end.
+
+findings_at(T, Findings) ->
+    case [Place || {Tf, Place} <- Findings, Tf =< T] of
+        [] ->
+            [];
+        Earlier ->
+            case sderl_mon_pack:unpack(packed(lists:last(Earlier))) of
+                {ok, Found} when is_list(Found) -> [F || #{id := _, kind := _, text := _} = F <- Found];
+                _Other -> []
+            end
+    end.
+
+%% The file may have been cut since it was opened.
+packed({Fd, Start, Length}) ->
+    case file:pread(Fd, Start, Length) of
+        {ok, <<_Type, _Step:32, _T:64, _Span:32, Packed/binary>>} -> Packed;
+        _Gone -> <<>>
+    end.
+
+text(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)).
