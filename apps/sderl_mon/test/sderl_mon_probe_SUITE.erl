@@ -6,11 +6,14 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, init_per_suite/1, end_per_suite/1]).
--export([samples_are_right/1, stock_says_the_same/1]).
+-export([samples_are_right/1, stock_says_the_same/1, lease_ends_and_leaves_nothing/1, owners_take_over/1, nothing_is_lost_uncounted/1, loaded_into_a_stock_node/1, traces_beside_others/1]).
+%% On the nodes.
+-export([left/0, flood/2, sender/2, counter/0]).
 
 -define(OWNER, sderl_mon_probe_owner).
 
-all() -> [samples_are_right, stock_says_the_same].
+all() ->
+    [samples_are_right, stock_says_the_same, lease_ends_and_leaves_nothing, owners_take_over, nothing_is_lost_uncounted, loaded_into_a_stock_node, traces_beside_others].
 
 init_per_suite(Config) ->
     Owner = spawn(fun() -> receive release -> ok end end),
@@ -89,6 +92,161 @@ stock_says_the_same(Config) ->
             ok = call(Fleet, Node, sderl_mon_probe, stop, [])
         end
      end || Node <- [N1, Plain]].
+
+lease_ends_and_leaves_nothing(Config) ->
+    {Fleet, [N1, _, _, Mon]} = cluster(Config),
+    Before = call(Fleet, N1, ?MODULE, left, []),
+    {_, {ok, _}} = call(Fleet, Mon, ?OWNER, start, [N1, #{interval_ms => 100, lease_ms => 1000}, false]),
+    await(fun() -> call(Fleet, N1, erlang, whereis, [sderl_mon_probe]) =:= undefined end),
+    await(fun() -> case call(Fleet, N1, ?MODULE, left, []) of Before -> true; Other -> {Before, Other} end end).
+
+%% What a probe may leave on its node.
+left() ->
+    #{sessions => [Id || {Id, _} <- trace:session_info(all)], system_monitor => erlang:system_monitor(),
+      subscriptions => ets:info(sderl_subs, size), wall_time => is_list(erlang:statistics(scheduler_wall_time))}.
+
+owners_take_over(Config) ->
+    {Fleet, [N1, N2, _, Mon]} = cluster(Config),
+    Friends = #{interval_ms => 100, friends => [Mon]},
+    {First, {ok, Probe}} = call(Fleet, Mon, ?OWNER, start, [N1, Friends#{term => 1}]),
+    await(fun() -> [#{} | _] = call(Fleet, Mon, ?OWNER, samples, [First]), true end),
+    true = call(Fleet, Mon, ?OWNER, stop, [First]),
+    %% What happens while nobody listens is told to the next.
+    {ok, late, _} = call(Fleet, N1, s_group, new_s_group, [late, [N1]]),
+    {Second, {ok, Probe}} = call(Fleet, Mon, ?OWNER, start, [N1, Friends#{term => 2}]),
+    await(fun() -> [_ | _] = call(Fleet, Mon, ?OWNER, samples, [Second]), true end),
+    #{facts := #{groups := Groups}} = lists:last(call(Fleet, Mon, ?OWNER, samples, [Second])),
+    ?assertMatch([_], [G || #{group := late} = G <- Groups]),
+    ?assertMatch({_, {error, {term, 2}}}, call(Fleet, Mon, ?OWNER, start, [N1, Friends#{term => 1}])),
+    %% Another network does not take what works.
+    ?assertMatch({_, {error, {busy, Mon}}}, call(Fleet, N2, ?OWNER, start, [N1, #{interval_ms => 100, friends => [N2], term => 9}])),
+    Seen = maps:get(seq, last(Fleet, Mon, Second)),
+    await(fun() -> maps:get(seq, last(Fleet, Mon, Second)) > Seen + 3 end),
+    ok = call(Fleet, N1, sderl_mon_probe, stop, []),
+    ok = call(Fleet, N1, s_group, delete_s_group, [late]).
+
+%% Ten thousand events in about a second, of which the owner sees the start or not: shown and counted make all.
+nothing_is_lost_uncounted(Config) ->
+    {Fleet, [N1, _, _, Mon]} = cluster(Config),
+    [begin
+        {Owner, {ok, Probe}} = call(Fleet, Mon, ?OWNER, start, [N1, #{interval_ms => 100}]),
+        await(fun() -> [_ | _] = call(Fleet, N1, ets, match, [sderl_subs, {{sub, '_'}, '_', Probe, '$1'}]), true end),
+        ok = call(Fleet, Mon, ?OWNER, acks, [Owner, Acks]),
+        10_000 = call(Fleet, N1, ?MODULE, flood, [10, 1000]),
+        ok = call(Fleet, Mon, ?OWNER, acks, [Owner, true]),
+        await(fun() ->
+            Samples = call(Fleet, Mon, ?OWNER, samples, [Owner]),
+            #{counters := Cs, lost := Lost} = hd(Samples),
+            %% What came twice has the same number of sample: the owner was asked again.
+            Shown = length(lists:usort([D || #{events := Es} <- Samples, #{kind := flood, details := D} <- Es])),
+            case {Shown + maps:get(events_dropped, Lost, 0), maps:get(group_events, Cs, 0)} of
+                {10_000, 10_000} -> true;
+                Other -> {Acks, Shown, Other}
+            end
+        end),
+        ok = call(Fleet, N1, sderl_mon_probe, stop, [])
+     end || Acks <- [true, false]].
+
+%% As a group's process tells; a thousand at a time.
+flood(Times, Many) ->
+    lists:foreach(fun(I) ->
+        [sderl_subs:notify(g, {group, flood, #{nodes => [list_to_atom("e" ++ integer_to_list((I * Many + J) rem 10_000))]}}) || J <- lists:seq(1, Many)],
+        receive after 20 -> ok end
+    end, lists:seq(1, Times)),
+    Times * Many.
+
+loaded_into_a_stock_node(Config) ->
+    {Fleet, [_, _, Plain, Mon]} = cluster(Config),
+    true = call(Fleet, Mon, net_kernel, connect_node, [Plain]),
+    ?assertEqual(non_existing, call(Fleet, Plain, code, which, [sderl_mon_probe])),
+    Processes = length(call(Fleet, Plain, erlang, processes, [])),
+    Code = call(Fleet, Mon, sderl_mon_probe, code, []),
+    Gone = fun() ->
+        case {call(Fleet, Plain, code, is_loaded, [sderl_mon_probe]), call(Fleet, Plain, erlang, check_old_code, [sderl_mon_probe]),
+              length(call(Fleet, Plain, erlang, processes, []))} of
+            {false, false, N} when N =< Processes -> true;
+            Other -> {Processes, Other}
+        end
+    end,
+    Start = fun(Opts, Acks) ->
+        ok = call(Fleet, Mon, ?OWNER, inject, [Plain, Code]),
+        {Owner, {ok, _}} = call(Fleet, Mon, ?OWNER, start, [Plain, Opts#{interval_ms => 100}, Acks]),
+        await(fun() -> #{gauges := #{procs := _}, top := [_ | _]} = hd(call(Fleet, Mon, ?OWNER, samples, [Owner])), true end)
+    end,
+    Start(#{}, true),
+    {ok, #{status := waiting, name := <<"init">>}} = call(Fleet, Plain, sderl_mon_probe, process, ["<0.0.0>"]),
+    ok = call(Fleet, Plain, sderl_mon_probe, stop, []),
+    await(Gone),
+    %% Likewise when its owner says nothing any more.
+    ok = call(Fleet, Mon, ?OWNER, inject, [Plain, Code]),
+    {_, {ok, _}} = call(Fleet, Mon, ?OWNER, start, [Plain, #{interval_ms => 100, lease_ms => 500}, false]),
+    await(Gone).
+
+traces_beside_others(Config) ->
+    {Fleet, [N1, N2, _, Mon]} = cluster(Config),
+    true = call(Fleet, N1, net_kernel, connect_node, [N2]),
+    {Owner, {ok, _}} = call(Fleet, Mon, ?OWNER, start, [N1, #{interval_ms => 100}]),
+    {Sender, Counter} = call(Fleet, N1, ?MODULE, sender, [N2, 20]),
+    Text = unicode:characters_to_binary(call(Fleet, N1, erlang, pid_to_list, [Sender])),
+    Sessions = call(Fleet, N1, trace, session_info, [all]),
+    {ok, #{cost := Cost}} = call(Fleet, N1, sderl_mon_probe, trace, [#{on => true, dry => true, pids => [Text]}]),
+    ct:pal("~ts", [Cost]),
+    ?assertEqual({error, {bad_option, sample, 2}}, call(Fleet, N1, sderl_mon_probe, trace, [#{on => true, sample => 2}])),
+    ?assertEqual(Sessions, call(Fleet, N1, trace, session_info, [all])),
+    Trace = fun(Opts) -> {ok, #{cost := _}} = call(Fleet, N1, sderl_mon_probe, trace, [Opts#{on => true, pids => [Text]}]) end,
+    Trace(#{max_per_s => 10_000}),
+    N2Text = atom_to_binary(N2),
+    await(fun() ->
+        case [T || #{traffic := Ts} <- call(Fleet, Mon, ?OWNER, samples, [Owner]), #{from := <<"the_sender">>, to := To, kind := cast} = T <- Ts, To =:= N2Text] of
+            [#{msgs := M, bytes := B} | _] when M > 5, B > M * 1000 -> true;
+            Other -> Other
+        end
+    end),
+    %% More than it may look at: counted, and said.
+    {every, 1} = call(Fleet, N1, erlang, send, [the_sender, {every, 1}]),
+    Trace(#{max_per_s => 100}),
+    await(fun() ->
+        case last(Fleet, Mon, Owner) of
+            #{lost := #{trace_not_seen := N}} when N > 0 -> lists:member(trace_capped, kinds(call(Fleet, Mon, ?OWNER, samples, [Owner])));
+            #{lost := Lost} -> Lost
+        end
+    end),
+    {ok, _} = {ok, call(Fleet, N1, sderl_mon_probe, trace, [#{on => false}])},
+    await(fun() -> case call(Fleet, N1, trace, session_info, [all]) of Sessions -> true; Left -> {Sessions, Left} end end),
+    %% The user's own tracer saw everything that was sent all the time.
+    ?assert(call(Fleet, N1, erlang, apply, [fun() -> Counter ! {count, self()}, receive {count, Sent, Seen} -> Seen >= Sent - 1 andalso Sent > 0 end end, []])),
+    ok = call(Fleet, N1, sderl_mon_probe, stop, []).
+
+%% A process that sends to another node every so many ms, traced by a user; gives both.
+sender(Node, Every) ->
+    Counter = spawn(?MODULE, counter, []),
+    Sender = spawn(fun() -> true = register(the_sender, self()), sending(Node, Every, Counter, binary:copy(<<0>>, 2000), 0) end),
+    1 = erlang:trace(Sender, true, [send, {tracer, Counter}]),
+    {Sender, Counter}.
+
+sending(Node, Every, Counter, Payload, N) ->
+    {nobody, Node} ! {'$gen_cast', Payload},
+    receive
+        {every, New} -> sending(Node, New, Counter, Payload, N + 1);
+        {sent, From} -> From ! {sent, N + 1}, sending(Node, Every, Counter, Payload, N + 1)
+    after Every -> sending(Node, Every, Counter, Payload, N + 1)
+    end.
+
+counter() -> counter(0).
+
+counter(Seen) ->
+    receive
+        {trace, _, send, {'$gen_cast', _}, _} -> counter(Seen + 1);
+        {count, From} ->
+            the_sender ! {sent, self()},
+            Sent = receive {sent, N} -> N end,
+            true = exit(whereis(the_sender), kill),
+            From ! {count, Sent, counted(Seen, Sent)};
+        _ -> counter(Seen)
+    end.
+
+counted(Seen, Sent) when Seen >= Sent - 1 -> Seen;
+counted(Seen, Sent) -> receive {trace, _, send, {'$gen_cast', _}, _} -> counted(Seen + 1, Sent); _ -> counted(Seen, Sent) after 2000 -> Seen end.
 
 otp() ->
     {Reds, _} = statistics(reductions),

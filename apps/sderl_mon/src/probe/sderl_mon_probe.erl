@@ -33,8 +33,8 @@ includes waiting, so each piece of work is charged the lower quartile of what it
 -define(STAT, [recv_cnt, recv_oct, send_cnt, send_oct, send_pend]).
 
 -record(s, {
-    owner :: pid(), friends :: all | [node()], term :: integer(), interval :: pos_integer(), top = 10 :: pos_integer(),
-    seq = 0 :: non_neg_integer(), acked :: integer(), next :: integer(), last = 0 :: integer(), early = false :: boolean(),
+    owner :: pid(), friends :: all | [node()], term :: integer(), interval :: pos_integer(), lease = ?LEASE_MS :: pos_integer(), top = 10 :: pos_integer(),
+    seq = 0 :: non_neg_integer(), acked :: integer(), next :: integer(), last :: integer(), early = false :: boolean(),
     %% The sample under way: its number, when it went, its facts. Its events; newer ones, the last first; how many in all.
     out = none :: none | {pos_integer(), integer(), map()}, sent = [] :: [map()], fresh = [] :: [map()], n = 0 :: non_neg_integer(),
     lost = #{} :: #{atom() => non_neg_integer()}, counts = #{} :: #{atom() => non_neg_integer()},
@@ -49,11 +49,12 @@ includes waiting, so each piece of work is charged the lower quartile of what it
 
 -doc """
 Starts the probe of this node, or takes it over. `term`: of several owners the highest wins;
-`friends`: the nodes whose owners may take it over at any time.
+`friends`: the nodes whose owners may take it over at any time. `lease_ms`: 15,000.
 
 Errors: `{term, T}` (a later owner has it), `{busy, Node}` (an owner elsewhere, which answers), `timeout`.
 """.
--spec start(#{owner := pid(), term => integer(), interval_ms => pos_integer(), top => pos_integer(), friends => [node()]}) ->
+-spec start(#{owner := pid(), term => integer(), interval_ms => pos_integer(), top => pos_integer(), friends => [node()],
+              lease_ms => pos_integer()}) ->
     {ok, pid()} | {error, {term, integer()} | {busy, node()} | timeout | term()}.
 start(#{owner := Owner} = Opts) when is_pid(Owner) ->
     case whereis(?MODULE) of
@@ -219,7 +220,7 @@ init(#{owner := Owner} = Opts) ->
     _ = erlang:system_flag(scheduler_wall_time, true),
     ok = net_kernel:monitor_nodes(true, #{node_type => all, nodedown_reason => true}),
     Now = now_ms(),
-    S = #s{owner = Owner, friends = all, term = 0, interval = 1000, acked = Now, next = Now,
+    S = #s{owner = Owner, friends = all, term = 0, interval = 1000, acked = Now, next = Now, last = Now - 1000,
            scanner = spawn_link(?MODULE, scanner, [self()]), sysmon = sysmon_on()},
     proc_lib:init_ack({ok, self()}),
     loop(tick(owned(Opts, S#s{slow_at = Now}))).
@@ -227,7 +228,7 @@ init(#{owner := Owner} = Opts) ->
 owned(#{owner := Owner} = Opts, #s{sent = Sent, fresh = Fresh} = S) ->
     _ = Owner =:= S#s.owner orelse monitor(process, Owner),
     S#s{owner = Owner, friends = maps:get(friends, Opts, all), term = maps:get(term, Opts, 0), acked = now_ms(),
-        interval = max(50, maps:get(interval_ms, Opts, 1000)), top = min(50, maps:get(top, Opts, 10)),
+        interval = max(50, maps:get(interval_ms, Opts, 1000)), lease = maps:get(lease_ms, Opts, ?LEASE_MS), top = min(50, maps:get(top, Opts, 10)),
         out = none, facts = none, sent = [], fresh = Fresh ++ Sent}.
 
 loop(S) ->
@@ -310,7 +311,7 @@ charge(Kind, Wall, #s{walls = Walls, us = Us} = S) ->
 
 tick(#s{next = Next, interval = Interval, acked = Acked, ticks = Ticks} = S0) ->
     Now = now_ms(),
-    _ = Now - Acked > ?LEASE_MS andalso ended(S0),
+    _ = Now - Acked > S0#s.lease andalso ended(S0),
     At = case Next + Interval of Late when Late =< Now -> Now + Interval; Soon -> Soon end,
     _ = erlang:send_after(At, self(), {tick, At}, [{abs, true}]),
     S1 = slow_round(Now, S0#s{next = At, ticks = Ticks + 1}),
@@ -768,9 +769,9 @@ traces(Opts, S) -> traces(Opts, traces(off, S)).
 %% Counts what is sent and where processes run, for a second at a time; tells the probe after each.
 -doc false.
 -spec tracer(pid(), map()) -> no_return().
-tracer(Probe, #{for_s := For} = Opts) -> second(Probe, Opts, now_ms() + For * 1000, #{said => 0}).
+tracer(Probe, #{for_s := For} = Opts) -> second(Probe, Opts, now_ms() + For * 1000, now_ms() - 60_000).
 
-second(Probe, #{max_per_s := Max} = Opts, End, T0) ->
+second(Probe, #{max_per_s := Max} = Opts, End, Said) ->
     Session = trace:session_create(sderl_mon_trace, self(), []),
     Chosen = chosen(Opts, #{}),
     On = lists:sublist(Chosen, ?TRACED),
@@ -785,12 +786,12 @@ second(Probe, #{max_per_s := Max} = Opts, End, T0) ->
     Scale = 1_000_000 / Took * case Opts of #{pids := _} -> 1; #{sample := Share} -> 1 / Share end,
     Lost = maps:filter(fun(_, V) -> V > 0 end, #{trace_dropped => Dropped, trace_processes => length(Chosen) - length(On),
         trace_not_seen => case Capped of true -> max(0, N * (1_000_000 - Took) div Took - Dropped); false -> 0 end}),
-    Say = Capped andalso now_ms() - maps:get(said, T0) > 60_000,
+    Say = Capped andalso now_ms() - Said >= 60_000,
     Texts = [{trace_capped, text_of("more than ~b trace messages a second: off for the rest of each such second; ~b in ~b ms this time", [Max, N, Took div 1000])} || Say],
     Probe ! {traced, self(), labelled(Flows, case Capped of true -> Scale; false -> Scale * Took / 1_000_000 end), Lost, Texts},
     _ = now_ms() >= End andalso exit(normal),
     receive after max(0, 1000 - Took div 1000) -> ok end,
-    second(Probe, Opts, End, case Say of true -> T0#{said := now_ms()}; false -> T0 end).
+    second(Probe, Opts, End, case Say of true -> now_ms(); false -> Said end).
 
 seen(Max, _, Max, Flows, At) -> {Max, Flows, At};
 seen(Max, Until, N, Flows, At) ->
