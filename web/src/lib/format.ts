@@ -132,6 +132,9 @@ export function withUnit(value: unknown, unit: string | null | undefined): strin
     case "bytes/s":
     case "B/s":
       return byteRate(value);
+    case "1/s":
+    case "/s":
+      return rate(value);
     case "%":
     case "percent":
       return percent(value);
@@ -150,6 +153,6 @@ export function withUnit(value: unknown, unit: string | null | undefined): strin
     case undefined:
       return Number.isInteger(value) ? count(value) : number(value);
     default:
-      return unit.startsWith("/") ? `${number(value)}${unit}` : `${number(value)} ${unit}`;
+      return unit.startsWith("%") ? `${percent(value)}${unit.slice(1)}` : `${number(value)} ${unit}`;
   }
 }

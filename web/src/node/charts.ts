@@ -67,7 +67,13 @@ export class NodeCharts {
           ["out_bytes_s", "sent"],
           ["in_bytes_s", "received"],
         ],
-        chart: chart({ title: "Bytes to and from other nodes", format: byteRate, max: 1000, onPick: pick }),
+        chart: chart({
+          title: "Bytes to and from other nodes",
+          format: byteRate,
+          base: 1024,
+          max: 1024,
+          onPick: pick,
+        }),
       },
       {
         title: "Processes",

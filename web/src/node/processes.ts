@@ -22,7 +22,7 @@ export class Processes {
       maxHeight: "23rem",
       empty: "No process stands out, or they were not listed yet.",
       columns: [
-        { key: "pid", label: "Process", value: (row) => row.pid, width: "7rem" },
+        { key: "pid", label: "Process", value: (row) => row.pid, width: "7rem", wide: true },
         { key: "name", label: "Name", value: (row) => row.name || row.initial, show: named },
         {
           key: "queue",
@@ -49,6 +49,7 @@ export class Processes {
           show: (row) => rate(row.reds_per_s),
           numeric: true,
           width: "8rem",
+          wide: true,
         },
       ],
       onChoose: (row) => void this.open(row),

@@ -108,7 +108,7 @@ class FindingsPage implements MountedPage {
       where.from && where.to ? h("span", { class: "muted" }, "→") : null,
       where.to ? this.place(where.to) : null,
     ].filter((one) => one !== null);
-    const saved = Object.entries(saves ?? {});
+    const saved = Object.entries(saves ?? {}).filter(([, n]) => n > 0);
     return h(
       "article",
       {
@@ -152,7 +152,7 @@ class FindingsPage implements MountedPage {
             ? h(
                 "p",
                 { class: "saves" },
-                `Would save ${saved.map(([what, n]) => withUnit(n, SAVED[what] ?? what)).join(" and ")}.`,
+                `Would save ${saved.map(([what, n]) => (what === "links" && n === 1 ? "1 link" : withUnit(n, SAVED[what] ?? what))).join(" and ")}.`,
               )
             : null,
           h(

@@ -1,11 +1,127 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Page } from "../app/ctx";
-import { emptyState } from "../app/notice";
+// Groups and the names registered in them: who, where, how many, and how often that changes.
+import type { Ctx, MountedPage, Page } from "../app/ctx";
+import { h } from "../lib/dom";
+import { count, rate } from "../lib/format";
+import { card, note } from "../lib/parts";
+import { type Table, table } from "../lib/table";
+import { GroupView } from "../names/group_view";
+import type { TopologyGroup } from "../store/protocol";
+import "../styles/data.css";
+import "../styles/names.css";
 
 export const page: Page = {
-  title: "names",
-  mount(root) {
-    root.append(emptyState("Not built yet", "This page is still to come."));
-    return { destroy: () => root.replaceChildren() };
-  },
+  title: "Names",
+  mount: (root, ctx): MountedPage => new NamesPage(root, ctx),
 };
+
+interface Row {
+  group: TopologyGroup;
+  coordinator: string | null;
+  registrations: number | null;
+}
+
+class NamesPage implements MountedPage {
+  private readonly groups: Table<Row>;
+  private readonly place = h("div", { class: "names-group" });
+  private view: GroupView | null = null;
+
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly ctx: Ctx,
+  ) {
+    this.groups = table<Row>({
+      caption: "Groups",
+      id: (row) => row.group.name,
+      order: { key: "group", direction: "ascending" },
+      filter: "",
+      empty: "There are no groups: names are registered in groups of nodes.",
+      maxHeight: "var(--groups-height)",
+      onChoose: (row) => this.choose(row.group.name),
+      columns: [
+        { key: "group", label: "Group", value: (row) => row.group.name },
+        {
+          key: "nodes",
+          label: "Nodes",
+          value: (row) => row.group.nodes.length,
+          show: (row) => count(row.group.nodes.length),
+          numeric: true,
+          width: "4.6rem",
+        },
+        {
+          key: "names",
+          label: "Names",
+          value: (row) => row.group.names,
+          show: (row) => count(row.group.names),
+          numeric: true,
+          width: "5.2rem",
+        },
+        {
+          key: "regs",
+          label: "Reg./s",
+          hint: "Registrations a second",
+          value: (row) => row.registrations,
+          show: (row) => rate(row.registrations).replace("/s", ""),
+          numeric: true,
+          width: "5rem",
+        },
+      ],
+      totals: (rows) => [
+        `${count(rows.length)} groups`,
+        null,
+        count(rows.reduce((sum, row) => sum + (row.group.names ?? 0), 0)),
+        rate(rows.reduce((sum, row) => sum + (row.registrations ?? 0), 0)).replace("/s", ""),
+      ],
+    });
+    root.append(
+      h(
+        "div",
+        { class: "names-columns" },
+        card("Groups", { hint: "Choose one to see its names." }, this.groups.root),
+        this.place,
+      ),
+    );
+    this.draw();
+  }
+
+  update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
+    if (change.has("topology") || change.has("frame") || change.has("route")) this.draw();
+    this.view?.update(change);
+  }
+
+  destroy(): void {
+    this.view?.destroy();
+    this.root.replaceChildren();
+  }
+
+  private choose(name: string): void {
+    this.ctx.setQuery({ group: name, q: "" });
+  }
+
+  private draw(): void {
+    const { topology, frame } = this.ctx.store.shown;
+    const groups = topology?.groups ?? [];
+    this.groups.rows(
+      groups.map((group) => ({
+        group,
+        coordinator: group.coordinator === null ? null : (topology?.node(group.coordinator)?.name ?? null),
+        registrations: frame?.group(group.id)?.["regs_s"] ?? null,
+      })),
+    );
+    // The fullest group tells most where none was asked for.
+    const fullest = [...groups].sort((a, b) => (b.names ?? 0) - (a.names ?? 0))[0];
+    const name = this.ctx.route.query["group"] ?? fullest?.name ?? null;
+    this.groups.mark(name);
+    if (this.view?.group !== name) {
+      this.view?.destroy();
+      this.view = name === null ? null : new GroupView(this.ctx, name);
+      this.place.replaceChildren(
+        this.view?.root ??
+          note(
+            topology === null ? "Waiting for the server …" : "Where there are no groups, there are no names.",
+          ),
+      );
+    }
+    this.view?.draw();
+  }
+}

@@ -6,7 +6,7 @@ import { type Choice, choice } from "../lib/parts";
 import { periodChoice, periodOf, POINTS, shownTime, span, stoppedAt } from "../lib/period";
 import { Polled } from "../lib/polled";
 import { type Column, type Table, table } from "../lib/table";
-import { BY, type By, byOf, of, rowId, seriesFor, sums } from "../traffic/model";
+import { BY, type By, byOf, of, rowId, seriesFor, sourceOf, sums } from "../traffic/model";
 import { Kinds } from "../node/links";
 import type { Series, TrafficRow } from "../store/protocol";
 import "../styles/data.css";
@@ -15,6 +15,8 @@ import { children as fill, h, text as setText } from "../lib/dom";
 import { byteRate, bytes, count, messageRate, number } from "../lib/format";
 
 const EVERY_MS = 2000;
+/** How the server names the group of nodes without one. */
+const FREE = "(free)";
 
 export const page: Page = {
   title: "Traffic",
@@ -53,7 +55,14 @@ class TrafficPage implements MountedPage {
       onPick: pick,
       height: 140,
     });
-    this.bytes = chart({ title: "Bytes over time", format: byteRate, max: 1000, onPick: pick, height: 140 });
+    this.bytes = chart({
+      title: "Bytes over time",
+      format: byteRate,
+      base: 1024,
+      max: 1024,
+      onPick: pick,
+      height: 140,
+    });
     this.whole = h(
       "button",
       { type: "button", class: "button", hidden: true, click: () => this.choose(null) },
@@ -218,35 +227,23 @@ class TrafficPage implements MountedPage {
 
   private makeTable(): Table<TrafficRow> {
     const { ctx, by } = this;
-    const place = (name: string): HTMLElement =>
-      h(
-        "a",
-        {
-          class: "place",
-          href: by === "edge" || by === "group" ? ctx.href("groups", name) : ctx.href("node", name),
-        },
-        name,
-      );
+    const ofGroups = by === "edge" || by === "group";
+    const place = (name: string): HTMLElement | string =>
+      // Nodes of no group are gathered under a name that is no group's.
+      ofGroups && name === FREE
+        ? "free nodes"
+        : h("a", { class: "place", href: ctx.href(ofGroups ? "groups" : "node", name) }, name);
     const pair = by === "link" || by === "edge";
-    const names: Column<TrafficRow>[] = pair
-      ? [
-          { key: "from", label: "From", value: (row) => row.from, show: (row) => place(row.from) },
-          {
-            key: "to",
-            label: "To",
-            value: (row) => row.to ?? null,
-            show: (row) =>
-              row.to === row.from ? h("span", { class: "muted" }, "within") : row.to ? place(row.to) : "–",
-          },
-        ]
-      : [
-          {
-            key: "from",
-            label: by === "group" ? "Group" : "Gateway",
-            value: (row) => row.from,
-            show: (row) => place(row.from),
-          },
-        ];
+    const first = { link: "From", edge: "From", gateway: "Gateway", group: "Group" }[by];
+    const second: Column<TrafficRow>[] = pair
+      ? [{ key: "to", label: "To", value: (row) => row.to ?? null, show: (row) => place(row.to ?? "–") }]
+      : by === "gateway"
+        ? [{ key: "to", label: "Groups", value: (row) => (row.groups ?? []).join(", "), wide: true }]
+        : [];
+    const names: Column<TrafficRow>[] = [
+      { key: "from", label: first, value: sourceOf, show: (row) => place(sourceOf(row)) },
+      ...second,
+    ];
     return table<TrafficRow>({
       caption: "Traffic",
       id: rowId,
@@ -254,67 +251,60 @@ class TrafficPage implements MountedPage {
       onOrder: (order) => ctx.setQuery({ sort: order.key === "msgs_s" ? "" : order.key }),
       filter: ctx.route.query["q"] ?? "",
       onFilter: (words) => ctx.setQuery({ q: words }),
-      filterText: (row) => `${row.from} ${row.to ?? ""}`,
+      filterText: (row) => `${sourceOf(row)} ${row.to ?? ""} ${(row.groups ?? []).join(" ")}`,
       maxHeight: "max(20rem, calc(100dvh - 26rem))",
       onChoose: (row) => this.choose(rowId(row)),
       columns: [
         ...names,
         numeric(
           "msgs_s",
-          "Now",
+          "msg/s",
           (row) => row.msgs_s,
-          messageRate,
-          "7.5rem",
-          "Messages a second in the newest frame",
-        ),
-        numeric(
-          "bytes_s",
-          "Bytes",
-          (row) => row.bytes_s,
-          byteRate,
-          "6.5rem",
-          "Bytes a second in the newest frame",
-        ),
-        numeric(
-          "p50",
-          "p50",
-          (row) => row.p50,
           number,
-          "5.5rem",
-          "Messages a second: half of the time below this",
-          true,
+          "6rem",
+          "Messages a second, mean over the time chosen",
         ),
-        numeric(
-          "p95",
-          "p95",
-          (row) => row.p95,
-          number,
-          "5.5rem",
-          "Messages a second: 95 % of the time below this",
-        ),
+        numeric("p50", "p50", (row) => row.p50, number, "5.2rem", "msg/s: half of the time below this", true),
+        numeric("p95", "p95", (row) => row.p95, number, "5.2rem", "msg/s: 95 % of the time below this"),
         numeric(
           "max",
           "Max.",
           (row) => row.max,
           number,
-          "5.5rem",
-          "The most messages a second in the time chosen",
+          "5.2rem",
+          "msg/s: the most in the time chosen",
           true,
         ),
-        numeric("msgs", "Messages", (row) => row.msgs, count, "7rem", "Messages in the time chosen", true),
-        numeric("bytes", "In all", (row) => row.bytes, bytes, "6rem", "Bytes in the time chosen", true),
+        numeric(
+          "bytes_s",
+          "Bytes/s",
+          (row) => row.bytes_s,
+          bytes,
+          "6rem",
+          "Bytes a second, mean over the time chosen",
+        ),
+        numeric(
+          "msgs",
+          "Messages",
+          (row) => row.msgs,
+          count,
+          "7.5rem",
+          "All messages of the time chosen",
+          true,
+        ),
+        numeric("bytes", "Bytes", (row) => row.bytes, bytes, "6rem", "All bytes of the time chosen", true),
       ],
       totals: (rows) => {
         const sum = sums(rows);
         const label = rows.length === 1 ? "1 row" : `Total of ${count(rows.length)} rows`;
         return [
           label,
-          ...(pair ? [null] : []),
-          messageRate(sum.msgs_s),
-          byteRate(sum.bytes_s),
+          ...second.map(() => null),
+          number(sum.msgs_s),
           null,
           null,
           null,
+          bytes(sum.bytes_s),
           count(sum.msgs),
           bytes(sum.bytes),
         ];

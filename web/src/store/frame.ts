@@ -14,6 +14,7 @@ export class Frame {
   readonly links: Float64Array;
   readonly kinds: Readonly<Record<string, Rate>>;
   readonly lost: Readonly<Record<string, number>>;
+  private readonly ofGroups: ReadonlyMap<number, Readonly<Record<string, number>>>;
   private readonly rows = new Map<number, number>();
   private readonly values: Float64Array;
   private readonly width: number;
@@ -25,6 +26,7 @@ export class Frame {
     this.epoch = message.epoch;
     this.kinds = message.kinds ?? {};
     this.lost = message.lost ?? {};
+    this.ofGroups = new Map(message.groups ?? []);
     const links = message.links ?? [];
     this.links = new Float64Array(links.length * LINK_STRIDE);
     links.forEach((link, i) => this.links.set(link, i * LINK_STRIDE));
@@ -42,6 +44,11 @@ export class Frame {
 
   get linkCount(): number {
     return this.links.length / LINK_STRIDE;
+  }
+
+  /** The numbers of a group: registrations, names and what else is known. */
+  group(id: number): Readonly<Record<string, number>> | undefined {
+    return this.ofGroups.get(id);
   }
 
   has(node: number): boolean {

@@ -66,6 +66,8 @@ export interface FrameMessage {
   nodes: (number | null)[][];
   links: [number, number, number, number][];
   kinds: Record<string, Rate>;
+  /** [group's id, its numbers] */
+  groups?: [number, Record<string, number>][];
   lost: Record<string, number>;
 }
 
@@ -163,9 +165,13 @@ export interface Series {
   columns: Record<string, (number | null)[]>;
 }
 
+/** from and to for links and edges, node and groups for gateways, group for groups. */
 export interface TrafficRow {
-  from: string;
+  from?: string;
   to?: string;
+  node?: string;
+  groups?: string[];
+  group?: string;
   msgs_s: number;
   bytes_s: number;
   msgs: number;
@@ -212,7 +218,7 @@ export interface Operations {
     { rows: TrafficRow[] },
   ];
   events: [
-    { before?: number; limit: number; node?: string; group?: string; kinds?: string[] },
+    { before?: number; limit: number; from?: number; to?: number; node?: string; group?: string; kinds?: string[] },
     { events: ClusterEvent[] },
   ];
   names: [

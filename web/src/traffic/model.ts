@@ -7,10 +7,10 @@ export const BY = [
   [
     "edge",
     "Group edge",
-    "From group to group: the links of their members together; within is traffic inside a group.",
+    "From group to group, between nodes that share none; in equal parts where a node is in several.",
   ],
   ["gateway", "Gateway", "Nodes in several groups: all that they send and receive."],
-  ["group", "Group", "All traffic of a group's members."],
+  ["group", "Group", "Between members of one group; in equal parts where they share several."],
 ] as const;
 export type By = (typeof BY)[number][0];
 
@@ -19,8 +19,11 @@ export const byOf = (text: string | undefined): By => BY.find(([key]) => key ===
 // Names of nodes and groups hold any character but a line's end.
 const BETWEEN = "\n";
 
-export const rowId = (row: Pick<TrafficRow, "from" | "to">): string =>
-  row.to === undefined || row.to === null ? row.from : `${row.from}${BETWEEN}${row.to}`;
+/** What a row is of: a node or a group, and for links and edges where it goes. */
+export const sourceOf = (row: TrafficRow): string => row.from ?? row.node ?? row.group ?? "";
+
+export const rowId = (row: TrafficRow): string =>
+  row.to === undefined ? sourceOf(row) : `${sourceOf(row)}${BETWEEN}${row.to}`;
 
 const ends = (id: string): [string, string] => {
   const at = id.indexOf(BETWEEN);
