@@ -20,6 +20,7 @@
     {"scale", sderl_bench_scale_experiment},
     {"faults", sderl_bench_faults_experiment},
     {"dashboard", sderl_bench_dashboard_experiment},
+    {"monitoring", sderl_bench_monitoring_experiment},
     {"standard", sderl_bench_standard}
 ]).
 

@@ -49,6 +49,12 @@ text({aco, Reason}) ->
     sderl_aco:text(Reason);
 text({instances, Text}) ->
     Text;
+text({monitoring, {not_monitoring, Node, Answer}}) ->
+    io_lib:format("monitoring did not start on ~ts: ~0tP", [Node, Answer, 20]);
+text({monitoring, {timeout, Missing}}) ->
+    io_lib:format("monitoring did not see all nodes in time; missing: ~0tP", [Missing, 20]);
+text({monitoring, Reason}) ->
+    io_lib:format("monitoring did not start: ~ts", [text(Reason)]);
 text({im, Reason}) ->
     sderl_im:text(Reason);
 text({timeout, Last}) ->

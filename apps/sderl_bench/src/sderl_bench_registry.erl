@@ -71,16 +71,26 @@ measure(Impl, Fleet, Namespaces, Params, Label) ->
     maybe
         ok ?= Impl:prepare(Fleet, Namespaces, Params),
         ok ?= preload(Impl, Fleet, Namespaces, Held),
-        {ok, Tallies} ?= load(Impl, Fleet, Members, Clients, Seconds, Label),
+        {{ok, Tallies}, Seen} ?= watched(Fleet, Members, Params, fun() -> load(Impl, Fleet, Members, Clients, Seconds, Label) end),
         Converged = converged(Impl, Fleet, Namespaces, Held),
         {ok, LookupNs} ?= lookup(Impl, Fleet, Namespaces, Held),
         {ok, metrics(#{
+            watched => Seen,
             nodes => [Node || {_, Node, _} <- Members],
             tallies => Tallies,
             seconds => Seconds,
             converged => Converged,
             lookup_ns => LookupNs
         })}
+    end.
+
+%% With `monitoring`, by the shadow network, which is there before the load begins.
+watched(Fleet, Members, Params, Fun) ->
+    try sderl_bench_watch:around(Fleet, [Node || {_, Node, _} <- Members], maps:get(monitoring, Params, off), Fun) of
+        {{ok, _}, _} = Done -> Done;
+        {{error, _} = Error, _} -> Error
+    catch
+        exit:{sderl_bench_watch, Reason} -> {error, {monitoring, Reason}}
     end.
 
 %% [{Index, Node, Group}]
@@ -185,7 +195,8 @@ metrics(#{nodes := Nodes, tallies := Tallies, seconds := Seconds} = Seen) ->
     Reasons = lists:usort(lists:append([R || #{reasons := R} <- Tallies])),
     {Before, After} = lists:unzip([{{Node, B}, {Node, A}} || {Node, #{used := {B, A}}} <- lists:zip(Nodes, Tallies)]),
     Used = sderl_bench_meter:metrics(sderl_bench_meter:usage(Before, After), Sum(pairs)),
-    (maps:without([cpu_us_per_op], Used))#{
+    Watched = #{watched => W || #{watched := #{} = W} <- [Seen]},
+    (maps:merge(maps:without([cpu_us_per_op], Used), Watched))#{
         pairs_per_s => Sum(pairs) / Seconds,
         register_us => percentiles(register, Tallies),
         unregister_us => percentiles(unregister, Tallies),

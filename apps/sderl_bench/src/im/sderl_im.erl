@@ -34,6 +34,7 @@ Both are the same program but for the groups. Traffic is as published (`m:sderl_
 | `kills_skipped`, `kill_problems` | kills that were due and did not come about, by reason; what went wrong with any (`t:sderl_chaos:status/0`) |
 | `names_missing` | names that after the last kill's recovery were not there, or not the same on all nodes that share them |
 | `clients_left`, `rows_left`, `processes_left`, `names_left` | after the end: clients that could not log out, rows in databases, client monitors and sessions, registered names; `undefined` where a node did not answer |
+| `watched` | with `monitoring`: what was seen, `t:sderl_bench_watch:seen/0` |
 | `timeline` | for each second `t_s`, messages `delivered`, `kills` |
 | others | as in `m:sderl_bench_meter`, of all nodes, in the measured time, what kills and restarts cost included and the agents of `m:sderl_chaos`; `..._per_op` for each message delivered in it |
 
@@ -144,7 +145,7 @@ metrics(#{results := Results, usage := Usage, kills := Kills, began_us := Began}
     {Explained, Broken} = {Logged ++ Unlogged, Others -- Unlogged},
     KilledMessages = lists:sum([Count || #{unacknowledged := Count} <- Explained]),
     #{sent_all := SentAll, delivered_all := DeliveredAll} = Counts,
-    Used = sderl_bench_meter:metrics(Usage, InTime),
+    Used = maps:merge(sderl_bench_meter:metrics(Usage, InTime), watched(Outcome)),
     Counted = maps:with([sent_all, delivered_all, sent, delivered, received, twice, again], Counts),
     lists:foldl(fun maps:merge/2, Used, [
         Counted,
@@ -167,6 +168,9 @@ metrics(#{results := Results, usage := Usage, kills := Kills, began_us := Began}
             names_missing => length(map_get(missing, Outcome))
         }
     ]).
+
+watched(#{watched := #{} = Seen}) -> #{watched => Seen};
+watched(_) -> #{}.
 
 %% Orders to kill that nobody answered may have been carried out, and be in no log: sessions that they may have killed.
 unanswered(#{kills_skipped := Skipped}, #{chaos := #{} = Chaos}) ->

@@ -35,6 +35,7 @@ answer; what was left after the end, `undefined` where a node did not say.
 -type outcome() :: #{
     results := [sderl_im_traffic:result()],
     usage := sderl_bench_meter:usage(),
+    watched => sderl_bench_watch:seen(),
     kills := [map()],
     kills_skipped := #{atom() => non_neg_integer()},
     kill_problems := [binary()],
@@ -187,12 +188,14 @@ ended(Fleet, Conf, Fun) ->
     catch
         throw:{?MODULE, Reason} ->
             {{error, {im, Reason}}, stop(Fleet, Conf)};
+        exit:{sderl_bench_watch, Reason} ->
+            {{error, {monitoring, Reason}}, stop(Fleet, Conf)};
         Class:Reason:Stack ->
             _ = stop(Fleet, Conf),
             erlang:raise(Class, Reason, Stack)
     end.
 
-talk(Fleet, Conf, #{seconds := Seconds, warmup_s := WarmupS, monitoring := Monitoring} = Params, Label) ->
+talk(Fleet, Conf, #{monitoring := Monitoring} = Params, Label) ->
     #{clients := ClientNodes} = Conf,
     Nodes = lists:sort(maps:to_list(ClientNodes)),
     Clients = [Node || {_, Node} <- Nodes],
@@ -201,18 +204,10 @@ talk(Fleet, Conf, #{seconds := Seconds, warmup_s := WarmupS, monitoring := Monit
             on_node(Fleet, Node, sderl_im_traffic, start, [Conf, J, Share], ?LONG_MS)
         end),
         ok ?= every(no_clients, Started),
-        WarmupMs = round(1000 * WarmupS),
-        Now = erlang:monotonic_time(millisecond),
-        From = Now + ?LEAD_MS + WarmupMs,
-        Until = From + 1000 * Seconds,
-        FromUs = os:system_time(microsecond) + 1000 * (From - Now),
-        ok ?= every(no_traffic, [
-            {Node, case Answer of {ok, ok} -> ok; Other -> {error, Other} end}
-         || {Node, Answer} <- sderl_fleet:multicall(Fleet, Clients, sderl_im_traffic, go, [FromUs, FromUs + 1_000_000 * Seconds], ?CALL_MS)
-        ]),
-        {{Kills, Status}, Usage} = sderl_progress:during([Label, ": conversations"], Until - Now, fun() ->
-            chaos(Fleet, Conf, Params, From, fun() -> measured(Fleet, Monitoring, From, Until) end)
-        end),
+        %% What monitors is there before the clients begin, and gone before anything is counted on all nodes.
+        All = sderl_fleet:nodes(Fleet),
+        {Talked, Seen} = sderl_bench_watch:around(Fleet, All, Monitoring, fun() -> conversations(Fleet, All, Conf, Params, Label) end),
+        {ok, #{kills := Kills, status := Status, usage := Usage, began_us := FromUs}} ?= Talked,
         %% Names that do not come back are what is measured here, too.
         Missing = case ready(Fleet, Conf) of ok -> []; {error, {im, {names_missing, Names}}} -> Names end,
         Results = [
@@ -226,6 +221,7 @@ talk(Fleet, Conf, #{seconds := Seconds, warmup_s := WarmupS, monitoring := Monit
         {ok, #{
             results => Results,
             usage => Usage,
+            watched => Seen,
             kills => Kills,
             kills_skipped => maps:get(skipped, Status, #{}),
             kill_problems => [unicode:characters_to_binary(io_lib:format("~0tP", [Problem, 20])) || Problem <- maps:get(problems, Status, [])],
@@ -245,13 +241,28 @@ shares(Nodes, #{clients := Count, client_nodes := K} = Params) ->
      || {J, Node} <- Nodes
     ].
 
+%% From when the clients begin until the end of the measured time.
+conversations(Fleet, All, #{clients := ClientNodes} = Conf, #{seconds := Seconds, warmup_s := WarmupS} = Params, Label) ->
+    WarmupMs = round(1000 * WarmupS),
+    Now = erlang:monotonic_time(millisecond),
+    From = Now + ?LEAD_MS + WarmupMs,
+    Until = From + 1000 * Seconds,
+    FromUs = os:system_time(microsecond) + 1000 * (From - Now),
+    maybe
+        ok ?= every(no_traffic, [
+            {Node, case Answer of {ok, ok} -> ok; Other -> {error, Other} end}
+         || {Node, Answer} <- sderl_fleet:multicall(Fleet, maps:values(ClientNodes), sderl_im_traffic, go, [FromUs, FromUs + 1_000_000 * Seconds], ?CALL_MS)
+        ]),
+        {{Kills, Status}, Usage} = sderl_progress:during([Label, ": conversations"], Until - Now, fun() ->
+            chaos(Fleet, Conf, Params, From, fun() -> measured(Fleet, All, From, Until) end)
+        end),
+        {ok, #{kills => Kills, status => Status, usage => Usage, began_us => FromUs}}
+    end.
+
 %% What the nodes use between the two, and nothing of what comes after.
-measured(Fleet, Monitoring, From, Until) ->
+measured(Fleet, All, From, Until) ->
     ok = sleep_until(From),
-    All = sderl_fleet:nodes(Fleet),
-    {{ok, Usage}, _} = sderl_bench_watch:around(Fleet, All, Monitoring, fun() ->
-        sderl_bench_meter:around(Fleet, All, fun() -> sleep_until(Until) end)
-    end),
+    {ok, Usage} = sderl_bench_meter:around(Fleet, All, fun() -> sleep_until(Until) end),
     Usage.
 
 %% Kills while `Fun` runs, the first one a period after `From`; what was killed is waited for after it.

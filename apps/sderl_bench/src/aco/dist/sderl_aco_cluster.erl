@@ -179,12 +179,10 @@ measured(Fleet, Params, #{run := Run} = Conf, Layout, Label) ->
         ok = needed(prepare(Params, Fleet, Layout)),
         ok = needed(on_each(Fleet, Nodes, sderl_aco_node, start, [Run])),
         Starter = set_up(Fleet, Params, Conf, Layout, Deadline, Label),
-        sderl_bench_meter:around(Fleet, Nodes, fun() ->
-            {Done, _Seen} = sderl_bench_watch:around(Fleet, Nodes, maps:get(monitoring, Params, off), fun() ->
-                rounds(Fleet, Params, Conf, Layout, Starter, Deadline, Label)
-            end),
-            Done
-        end)
+        {Done, _Seen} = sderl_bench_watch:around(Fleet, Nodes, maps:get(monitoring, Params, off), fun() ->
+            sderl_bench_meter:around(Fleet, Nodes, fun() -> rounds(Fleet, Params, Conf, Layout, Starter, Deadline, Label) end)
+        end),
+        Done
     end),
     ok = needed(own(metered(Nodes, [UsageRun, Usage]))),
     #{ants := Ants, recovered := Recovered, replaced_us := Replaced} = needed(own(tallies(Fleet, Nodes, Run))),

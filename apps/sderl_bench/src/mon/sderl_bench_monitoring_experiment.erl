@@ -1,0 +1,198 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_monitoring_experiment).
+-moduledoc """
+`bin/sderl bench monitoring`: what the shadow network costs the nodes that it watches, and how fast it shows what happens.
+
+`cost`: a workload runs without monitoring and with it, in turns, on new nodes each time; with it there is one hidden monitoring node with default settings beside them
+and a probe on each (`m:sderl_bench_watch`). Metrics of a run are those of `bench registry` or `bench im`, with `watched`; at the end there is one result with `pairs`:
+
+| metric | meaning |
+|---|---|
+| `overhead_pct` | the probe's processor time on a node in percent of the node's, both counted there: the median of the nodes, of all runs; its `worst` node in any run |
+| `cpu_per_op_change_pct` | processor time of the watched nodes for each operation, with monitoring against the run without it just before: `median`, `least`, `greatest` of the pairs, and the 95 % interval of the mean, `low` to `high` |
+| `throughput_change_pct` | the same of operations a second |
+| `samples_lost` | what frames said was left out in all runs |
+
+The monitoring node's own work is in neither, but it needs processors, too: on one machine it takes them from the others, and from the throughput.
+
+`live`: see `m:sderl_bench_monitoring_live`.
+""".
+
+-behaviour(sderl_bench_experiment).
+
+-export([summary/0, command/0, check/1, run/2]).
+-export([compared/2]).
+
+-import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, chosen/4]).
+-import(sderl_bench_table, [number/1, median/1]).
+
+%% A pair more or less says little; fewer than these say nothing of a spread.
+-define(LEAST_PAIRS, 3).
+
+-doc false.
+-spec summary() -> string().
+summary() -> "what the shadow network costs the nodes, and how fast it shows what happens".
+
+-doc false.
+-spec command() -> argparse:command().
+command() ->
+    #{
+        help => "cost: a workload in turns without monitoring and with it: the probe's share of a node's processor time, and what\n"
+        "an operation costs. live: many nodes that do little, two monitoring nodes: how long until a new group is\n"
+        "shown, until a monitoring node's groups are watched from the other, and what of many events is lost uncounted.",
+        arguments => [
+            option(what, "LIST", string, "cost", "cost, live, with a comma between them"),
+            option(compare, "LIST", string, "off,on", "cost: without monitoring and with it, or one of them"),
+            option(workload, "LIST", string, "registry,messenger", "cost: registry, messenger"),
+            option(pairs, "N", integer, 3, "cost: runs of each"),
+            option(nodes, "N", integer, 10, "nodes; live: in groups of ten"),
+            option(clients, "N", integer, 5, "cost, registry: clients on each node; messenger: 20 times as many in all"),
+            option(seconds, "S", integer, 15, "cost: measured time of a run"),
+            option(speed, "F", integer, 20, "cost, messenger: divides the waits of conversations"),
+            option(changes, "N", integer, 10, "live: groups that are made and deleted"),
+            option(events_s, "N", integer, 10_000, "live: events a second on one node"),
+            sderl_bench_experiment:json_option()
+        ]
+    }.
+
+-doc false.
+-spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
+check(#{what := What, compare := Compare, workload := Workloads, nodes := Nodes} = Options) ->
+    maybe
+        {ok, Whats} ?= chosen("--what", "measurement", What, [cost, live]),
+        {ok, Sides} ?= chosen("--compare", "side", Compare, [off, on]),
+        {ok, Programs} ?= chosen("--workload", "workload", Workloads, [registry, messenger]),
+        ok ?= at_least(1, [pairs, clients, seconds, speed, changes, events_s], Options),
+        ok ?= at_least(2, [nodes], Options),
+        ok ?= at_most([{pairs, 1000}, {nodes, 5000}, {seconds, 86_400}, {events_s, 1_000_000}, {changes, 10_000}], Options),
+        ok ?= fits(Nodes + 2),
+        {ok, Options#{what := Whats, compare := Sides, workload := Programs}}
+    end.
+
+fits(Count) ->
+    case sderl_fleet:fits(Count) of
+        ok -> ok;
+        {error, Reason} -> {error, ["--nodes: ", sderl_bench_reason:text(Reason)]}
+    end.
+
+-doc false.
+-spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
+run(#{what := Whats} = Options, Output) -> each(Whats, Options, Output).
+
+each([], _, _) ->
+    ok;
+each([What | Others], Options, Output) ->
+    Done = case What of
+        cost -> costs(Options, Output);
+        live -> sderl_bench_monitoring_live:run(Options, Output)
+    end,
+    case Done of
+        ok -> each(Others, Options, Output);
+        {error, _} = Error -> Error
+    end.
+
+%% ---------------------------------------------------------------- cost
+
+costs(#{workload := Workloads, compare := Sides, pairs := Pairs} = Options, Output) ->
+    %% Without first, so that what is with monitoring has nothing but what was just measured to be compared with.
+    Points = [(point(Workload, Options))#{monitoring => Side} || Workload <- Workloads, Side <- Sides],
+    Show = fun(Runs) -> sderl_bench_output:say(Output, ["\n", sderl_bench_machine:text(), "\n\n", table(Runs), "\n"]) end,
+    Run = fun(#{monitoring := Side} = Params, Label) -> measured(Params, [Label, ", monitoring ", atom_to_list(Side)]) end,
+    Started = sderl_bench_output:now(),
+    maybe
+        {ok, Runs} ?= sderl_bench_series:run(monitoring, Points, Pairs, Run, Show, Output),
+        written(
+            [
+                sderl_bench_output:result(monitoring, (point(Workload, Options))#{compare => ~"off,on", pairs => Pairs}, compared(Workload, Runs), Started)
+             || Workload <- Workloads, lists:sort(Sides) =:= [off, on]
+            ],
+            Output
+        )
+    end.
+
+written([], _) ->
+    ok;
+written([Result | Others], Output) ->
+    case sderl_bench_output:write(Output, Result) of
+        ok -> written(Others, Output);
+        {error, _} = Error -> Error
+    end.
+
+point(registry, #{nodes := Nodes, clients := Clients, seconds := Seconds}) ->
+    #{mode => registry, nodes => Nodes, group_size => Nodes, clients => Clients, seconds => Seconds, names => 0};
+point(messenger, #{nodes := Nodes, clients := Clients, seconds := Seconds, speed := Speed}) ->
+    Routers = max(1, Nodes div 5),
+    ClientNodes = max(1, Nodes div 5),
+    #{
+        mode => messenger, nodes => Nodes, servers => max(Routers, Nodes - Routers - ClientNodes), routers => Routers, client_nodes => ClientNodes,
+        clients => max(2 * ClientNodes, 20 * Clients), seconds => Seconds, speed => Speed
+    }.
+
+measured(#{mode := registry} = Params, Label) ->
+    sderl_bench_registry:run(sderl_bench_impl_s_group, Params, Label);
+measured(#{mode := messenger} = Params, Label) ->
+    %% All conversations have begun before anything is measured.
+    Asked = Params#{mode := rsd},
+    sderl_im:run(Asked#{warmup_s => max(3, ceil(sderl_im:ramp_s(Asked)))}, Label).
+
+-doc "Pure: the pairs of a workload's runs, compared.".
+-spec compared(registry | messenger, [sderl_bench_series:run()]) -> #{atom() => term()}.
+compared(Workload, Runs) ->
+    Mine = [{Side, Run, M} || #{params := #{mode := Mode, monitoring := Side, run := Run}, metrics := M} <- Runs, Mode =:= Workload],
+    Pairs = [{Off, On} || {off, Run, Off} <- Mine, {on, R, On} <- Mine, R =:= Run],
+    Watched = [W || {on, _, #{watched := #{} = W}} <- Mine],
+    Shares = [Pct || #{overhead_pct := Pct} <- Watched, is_number(Pct)],
+    Worst = [Pct || #{overhead_pct_max := Pct} <- Watched, is_number(Pct)],
+    #{
+        overhead_pct => middle(Shares),
+        overhead_pct_worst => case Worst of [] -> undefined; _ -> lists:max(Worst) end,
+        cpu_per_op_change_pct => change(Pairs, fun(M) -> cpu(Workload, M) end),
+        throughput_change_pct => change(Pairs, fun(M) -> rate(Workload, M) end),
+        samples_lost => lists:sum([N || #{lost := Lost} <- Watched, _ := N <- Lost])
+    }.
+
+cpu(registry, #{cpu_us_per_pair := Us}) -> Us;
+cpu(messenger, #{cpu_us_per_op := Us}) -> Us;
+cpu(_, _) -> undefined.
+
+rate(registry, #{pairs_per_s := Rate}) -> Rate;
+rate(messenger, #{delivered_per_min := PerMin}) -> PerMin / 60;
+rate(_, _) -> undefined.
+
+change(Pairs, Get) ->
+    Changes = [100 * (B / A - 1) || {Off, On} <- Pairs, A <- [Get(Off)], B <- [Get(On)], is_number(A), is_number(B), A > 0],
+    case Changes of
+        [] ->
+            undefined;
+        _ ->
+            Spread = #{median => median(Changes), least => lists:min(Changes), greatest => lists:max(Changes), pairs => length(Changes)},
+            case length(Changes) >= ?LEAST_PAIRS of
+                true ->
+                    {Mean, Half} = sderl_claim_points:interval(Changes),
+                    Spread#{mean => Mean, low => Mean - Half, high => Mean + Half};
+                false ->
+                    Spread
+            end
+    end.
+
+middle([]) -> undefined;
+middle(Values) -> median(Values).
+
+table(Runs) ->
+    Workloads = lists:uniq([Mode || #{params := #{mode := Mode}} <- Runs]),
+    sderl_bench_table:text(
+        ["", "runs", "operations/s without", "with", "CPU us/op without", "with", "change %", "probe % of a node", "worst node", "left out"],
+        [row(Workload, Runs) || Workload <- Workloads]
+    ).
+
+row(Workload, Runs) ->
+    Of = fun(Side, Get) -> sderl_bench_table:spread([Get(Workload, M) || #{params := #{mode := Mode, monitoring := S}, metrics := M} <- Runs, Mode =:= Workload, S =:= Side]) end,
+    #{overhead_pct := Pct, overhead_pct_worst := Worst, cpu_per_op_change_pct := Change, samples_lost := Lost} = compared(Workload, Runs),
+    [
+        atom_to_list(Workload), number(length([M || #{params := #{mode := M}} <- Runs, M =:= Workload])), Of(off, fun rate/2), Of(on, fun rate/2), Of(off, fun cpu/2), Of(on, fun cpu/2),
+        case Change of
+            #{median := Median, least := Least, greatest := Greatest} -> [number(Median), " (", number(Least), "..", number(Greatest), ")"];
+            undefined -> "-"
+        end,
+        number(Pct), number(Worst), number(Lost)
+    ].
