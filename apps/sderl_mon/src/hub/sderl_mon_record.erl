@@ -108,6 +108,7 @@ old(File) -> <<File/binary, ".old">>.
 %% Server
 
 -doc false.
+-spec init({file:name_all(), pos_integer()}) -> {ok, map()} | {stop, term()}.
 init({File, Max}) ->
     process_flag(trap_exit, true),
     case filelib:is_file(File) of
@@ -173,15 +174,18 @@ write(Data, #{fd := Fd, written := Written} = State) ->
     end.
 
 -doc false.
+-spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()} | {stop, term(), term(), map()}.
 handle_call(status, _From, #{written := Written, old := Old} = State) ->
     {reply, (maps:with([file, frames, missed, since], State))#{bytes => Written + Old}, State};
 handle_call(_Other, _From, State) ->
     {reply, {error, unknown}, State}.
 
 -doc false.
+-spec handle_cast(term(), map()) -> {noreply, map()}.
 handle_cast(_Other, State) -> {noreply, State}.
 
 -doc false.
+-spec handle_info(term(), map()) -> {noreply, map()} | {stop, term(), map()}.
 handle_info({sderl_mon, frame, Frame}, #{ladder := Ladder, frames := Frames} = State) ->
     {Done, Ladder1} = sderl_mon_ladder:push(Frame, Ladder),
     Records = [sderl_mon_segment:record(frame, Step, T, Span, Packed) || {Step, {T, Span, Packed}} <- Done],
@@ -233,6 +237,7 @@ turn(#{fd := Fd, file := File, written := Written} = State) ->
     end.
 
 -doc false.
+-spec terminate(term(), map()) -> term().
 terminate(_Reason, #{fd := Fd}) ->
     _ = file:close(Fd),
     ok.

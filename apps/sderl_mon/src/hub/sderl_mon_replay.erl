@@ -80,6 +80,7 @@ fold([Place | Places], Fun, Acc, Replay) ->
 %% Server
 
 -doc false.
+-spec init({file:name_all(), pid()}) -> {ok, map()} | {stop, term()}.
 init({File, Owner}) ->
     process_flag(trap_exit, true),
     case parts(File) of
@@ -228,6 +229,7 @@ in_order(#{frames := Frames, topologies := Topologies, findings := Findings, eve
     }.
 
 -doc false.
+-spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()} | {noreply, map()} | {stop, term(), term(), map()}.
 handle_call(range, _From, State) ->
     {reply, range(State), State};
 handle_call({at, T}, _From, State) ->
@@ -248,13 +250,16 @@ handle_call(_Other, _From, State) ->
     {reply, {error, unknown}, State}.
 
 -doc false.
+-spec handle_cast(term(), map()) -> {noreply, map()}.
 handle_cast(_Other, State) -> {noreply, State}.
 
 -doc false.
+-spec handle_info(term(), map()) -> {noreply, map()} | {stop, normal, map()}.
 handle_info({'DOWN', Owner, process, _Pid, _Reason}, #{owner := Owner} = State) -> {stop, normal, State};
 handle_info(_Other, State) -> {noreply, State}.
 
 -doc false.
+-spec terminate(term(), map()) -> ok.
 terminate(_Reason, #{fds := Fds}) -> lists:foreach(fun close_file/1, Fds).
 
 range(#{frames := #{0 := [{First, Span, _} | _] = Frames}}) ->
