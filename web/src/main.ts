@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { installHooks } from "./app/hooks";
 import { Shell } from "./app/shell";
 import { SocketTransport, type Transport } from "./store/socket";
 import { Store } from "./store/store";
@@ -16,6 +17,7 @@ async function transport(): Promise<Transport> {
 
 async function main(): Promise<void> {
   const store = new Store(await transport());
+  installHooks(store);
   const shell = new Shell(store, document.getElementById("app") as HTMLElement);
   store.start();
   if (import.meta.env.DEV || import.meta.env.MODE === "fixture") Object.assign(window, { shell });

@@ -14,7 +14,7 @@ export const TITLES: Record<PageName, string> = {
 };
 
 export const LOADERS: Record<PageName, () => Promise<{ page: Page }>> = {
-  groups: () => import("../pages/groups"),
+  groups: () => import("../pages/groups/page"),
   matrix: () => import("../pages/matrix"),
   node: () => import("../pages/node"),
   traffic: () => import("../pages/traffic"),

@@ -204,7 +204,7 @@ export class FixtureCluster {
       const from = pick(group.nodes);
       const to = bypass ? pick(nodes).id : pick(group.nodes);
       const gateway = nodes[to].groups.length > 1 || nodes[from].groups.length > 1;
-      add(from, to, Math.exp(this.random() * 6) * (gateway ? 25 : 3));
+      add(from, to, Math.exp(this.random() * 6) * (gateway ? 6 : 2));
     }
   }
 

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** n1@host -> n1 where all nodes share that host. */
-export function shortNode(name: string, host: string | null): string {
-  return host !== null && name.endsWith(`@${host}`) ? name.slice(0, -host.length - 1) : name;
+/** n1@host as n1, or as host, where that alone tells all these nodes apart; else in full. */
+export function labeller(names: readonly string[]): (name: string) => string {
+  for (const part of [before, after]) {
+    if (new Set(names.map(part)).size === names.length && names.every((name) => name.includes("@"))) return part;
+  }
+  return (name) => name;
 }
 
-/** The host that all names share, or null. */
-export function commonHost(names: Iterable<string>): string | null {
-  let host: string | null = null;
-  for (const name of names) {
-    const own = name.slice(name.indexOf("@") + 1);
-    if (host === null) host = own;
-    else if (host !== own) return null;
-  }
-  return host;
-}
+const before = (name: string): string => name.slice(0, name.indexOf("@"));
+const after = (name: string): string => name.slice(name.indexOf("@") + 1);

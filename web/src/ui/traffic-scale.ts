@@ -8,7 +8,9 @@ const DOMAIN: Record<Measure, [number, number]> = {
   msgs: [1, 1e6], // messages/s
   bytes: [64, 2 ** 30], // bytes/s
 };
-const WIDTH: [number, number] = [1, 9];
+const WIDTH: [number, number] = [0.9, 8];
+/** Above 1: most of the width is left for what is really much. */
+const BEND = 1.35;
 
 // From hardly there to glowing; lightness falls (light) or rises (dark) all along.
 const LIGHT = ["#c3c9d3", "#d9b38c", "#e08a3c", "#c2491d", "#7c1d23"];
@@ -23,7 +25,11 @@ export function position(rate: number, measure: Measure): number {
 
 /** Width in pixels; 0 for no traffic at all. */
 export function width(rate: number, measure: Measure): number {
-  return rate > 0 ? WIDTH[0] + (WIDTH[1] - WIDTH[0]) * position(rate, measure) : 0;
+  return rate > 0 ? widthAt(position(rate, measure)) : 0;
+}
+
+export function widthAt(at: number): number {
+  return WIDTH[0] + (WIDTH[1] - WIDTH[0]) * at ** BEND;
 }
 
 const STEPS = 64;

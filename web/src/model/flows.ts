@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traffic by group, by the server's rule (sderl_mon_traffic): it counts to the groups that both
+// ends share, in equal parts; ends that share none count from each group of the sender to each of
+// the receiver, in equal parts; nodes of no group are one group, FREE.
+import { type Frame, LINK_STRIDE } from "../store/frame";
+import type { Topology } from "../store/topology";
+
+export const FREE = -1;
+export const FREE_NAME = "(free)";
+
+export interface Flow {
+  from: number;
+  to: number;
+  msgs: number;
+  bytes: number;
+  /** Of the messages, those of which the ends share no group: past the gateways. */
+  direct: number;
+}
+
+const NONE: readonly number[] = [FREE];
+
+export function placesOf(groups: readonly number[] | undefined): readonly number[] {
+  return groups === undefined || groups.length === 0 ? NONE : groups;
+}
+
+/** Directed flows between groups; from = to is the traffic inside. */
+export class Flows {
+  private readonly flows = new Map<number, Flow>();
+
+  constructor(topology: Topology, frame: Frame) {
+    const { links } = frame;
+    for (let i = 0; i < links.length; i += LINK_STRIDE) {
+      const from = topology.node(links[i]);
+      const to = topology.node(links[i + 1]);
+      if (from === undefined || to === undefined) continue;
+      const msgs = links[i + 2];
+      const bytes = links[i + 3];
+      const a = placesOf(from.groups);
+      const b = placesOf(to.groups);
+      const shared = a.filter((group) => b.includes(group));
+      if (shared.length > 0) {
+        for (const group of shared) this.add(group, group, msgs / shared.length, bytes / shared.length, 0);
+        continue;
+      }
+      const parts = a.length * b.length;
+      for (const x of a) for (const y of b) this.add(x, y, msgs / parts, bytes / parts, msgs / parts);
+    }
+  }
+
+  all(): IterableIterator<Flow> {
+    return this.flows.values();
+  }
+
+  get(from: number, to: number): Flow | undefined {
+    return this.flows.get(key(from, to));
+  }
+
+  private add(from: number, to: number, msgs: number, bytes: number, direct: number): void {
+    let flow = this.flows.get(key(from, to));
+    if (flow === undefined) {
+      flow = { from, to, msgs: 0, bytes: 0, direct: 0 };
+      this.flows.set(key(from, to), flow);
+    }
+    flow.msgs += msgs;
+    flow.bytes += bytes;
+    flow.direct += direct;
+  }
+}
+
+/** Ids are small; FREE is -1. */
+function key(from: number, to: number): number {
+  return (from + 1) * 65536 + to + 1;
+}

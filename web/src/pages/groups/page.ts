@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups: the cluster from above.
+import type { Ctx, MountedPage, Page } from "../../app/ctx";
+import { takeHooks } from "../../app/hooks";
+import { icon } from "../../app/icons";
+import { emptyState } from "../../app/notice";
+import { h } from "../../lib/dom";
+import { FREE, FREE_NAME } from "../../model/flows";
+import { AGGREGATE_ABOVE, type Entity, type Level } from "../../model/scene";
+import type { Change } from "../../store/signals";
+import { Input } from "./input";
+import { legend } from "./legend";
+import { Panel } from "./panel";
+import { Toolbar } from "./toolbar";
+import { Tooltip } from "./tooltip";
+import { GroupView, type ViewOptions } from "./view";
+
+const WIDE = "(min-width: 861px)";
+
+class GroupsPage implements MountedPage {
+  private readonly map = h("div", { class: "map" });
+  private readonly view: GroupView;
+  private readonly tooltip: Tooltip;
+  private readonly panel: Panel;
+  private readonly toolbar: Toolbar;
+  private readonly empty = h("div", { class: "map-empty", hidden: true });
+  private legendElement: HTMLElement;
+  private legendOf = "";
+  private readonly giveBack: () => void;
+  private readonly input: Input;
+  private readonly wide = matchMedia(WIDE);
+  private readonly widthChanged = () => this.showLegend();
+
+  constructor(private readonly root: HTMLElement, private readonly ctx: Ctx) {
+    root.classList.add("groups-page");
+    this.legendElement = h("div");
+    root.append(this.map);
+    this.view = new GroupView(ctx, this.map, () => this.insets());
+    this.tooltip = new Tooltip(ctx, this.view);
+    this.panel = new Panel(ctx, this.view, (key) => this.point(key));
+    this.toolbar = new Toolbar((options) => this.setOptions(options), () => this.enterSearch());
+    this.input = new Input(ctx, this.view, {
+      pointed: () => this.pointed(),
+      enter: (entity) => this.enter(entity),
+      openGroup: (group) => this.openGroup(group),
+      leave: () => this.leave(),
+      search: () => this.toolbar.search.focus(),
+      describe: (entity) => this.tooltip.describe(entity),
+    });
+    this.map.append(this.toolbar.element, this.buttons(), this.tooltip.element, this.empty);
+    root.append(this.panel.element);
+    this.wide.addEventListener("change", this.widthChanged);
+    this.view.onMoved = () => this.tooltip.update();
+    this.view.onScene = () => this.tooltip.update();
+    this.giveBack = takeHooks(ctx.store, { nodes: () => this.view.hookNodes(), groups: () => this.view.hookGroups(), fps: () => this.view.fps() });
+    this.routed();
+    this.view.topologyChanged();
+    this.showEmpty();
+    this.panel.update();
+    this.showLegend();
+  }
+
+  update(change: Change): void {
+    if (change.has("route")) this.routed();
+    if (change.has("topology")) {
+      this.view.topologyChanged();
+      this.routed();
+    }
+    if (change.has("frame")) this.view.frameChanged();
+    if (change.has("theme") || change.has("findings")) this.view.request();
+    if (change.has("topology") || change.has("frame") || change.has("connection")) this.showEmpty();
+    this.panel.update();
+    this.tooltip.update();
+    this.showLegend();
+  }
+
+  destroy(): void {
+    this.giveBack();
+    this.wide.removeEventListener("change", this.widthChanged);
+    this.input.destroy();
+    this.view.destroy();
+    this.root.replaceChildren();
+  }
+
+  /** The address decides: which group is open, how it is measured, what is searched. */
+  private routed(): void {
+    const { route } = this.ctx;
+    const topology = this.ctx.store.shown.topology;
+    const { query } = route;
+    const options: ViewOptions = {
+      level: query["level"] === "groups" || query["level"] === "nodes" ? (query["level"] as Level) : "auto",
+      measure: query["by"] === "bytes" ? "bytes" : "msgs",
+      minimum: Number(query["min"]) || 0,
+      search: query["q"] ?? "",
+    };
+    this.view.setOptions(options);
+    this.toolbar.show(options);
+    this.toolbar.showFound(this.view.found()?.length ?? null);
+    const open = route.arg === null ? null : route.arg === FREE_NAME ? FREE : (topology?.groupNamed(route.arg)?.id ?? null);
+    this.view.setOpen(open);
+  }
+
+  private setOptions(options: Partial<ViewOptions>): void {
+    const all = { ...this.view.options, ...options };
+    this.ctx.setQuery({
+      level: all.level === "auto" ? "" : all.level,
+      by: all.measure === "msgs" ? "" : all.measure,
+      min: all.minimum === 0 ? "" : String(all.minimum),
+      q: all.search,
+    });
+  }
+
+  private openGroup(group: number | null): void {
+    const name = group === null ? null : group === FREE ? FREE_NAME : (this.ctx.store.shown.topology?.group(group)?.name ?? null);
+    this.view.pinned = null;
+    this.ctx.go("groups", name, this.kept());
+  }
+
+  private enter(entity: Entity): void {
+    if (entity.kind === "bubble") this.openGroup(entity.groups[0]);
+    else this.ctx.go("node", entity.label);
+  }
+
+  /** Escape: what is pinned, then the search, then the group, then the camera. */
+  private leave(): void {
+    if (this.view.pinned !== null) this.view.pinned = null;
+    else if (this.view.options.search !== "") this.setOptions({ search: "" });
+    else if (this.view.open !== null) this.openGroup(null);
+    else this.view.fit();
+    this.pointed();
+  }
+
+  private enterSearch(): void {
+    const found = this.view.found();
+    if (found === null || found.length === 0) return;
+    const node = this.ctx.store.shown.topology?.nodes.find((one) => one.name.toLowerCase().includes(this.view.options.search.toLowerCase()));
+    const first = found[0];
+    if (first.kind === "bubble") return this.openGroup(first.groups[0]);
+    this.view.pinned = node === undefined ? first.key : `n:${node.name}`;
+    this.pointed();
+  }
+
+  private point(key: string | null): void {
+    this.view.hovered = key !== null && this.view.indexOf(key) < 0 ? null : key;
+    this.pointed();
+  }
+
+  private pointed(): void {
+    this.tooltip.update();
+    this.view.request();
+  }
+
+  private kept(): Record<string, string> {
+    const { level, by, min } = this.ctx.route.query;
+    return Object.fromEntries(Object.entries({ level, by, min }).filter(([, value]) => value !== undefined)) as Record<string, string>;
+  }
+
+  private buttons(): HTMLElement {
+    const button = (name: Parameters<typeof icon>[0], label: string, run: () => void) =>
+      h("button", { class: "icon-button", "aria-label": label, title: label, onclick: run }, icon(name));
+    return h(
+      "div",
+      { class: "map-buttons card" },
+      button("plus", "Closer (+)", () => this.view.zoomBy(1.5)),
+      button("minus", "Further (-)", () => this.view.zoomBy(1 / 1.5)),
+      button("fit", "Show all (0)", () => this.view.fit()),
+      h("button", { class: "icon-button list-button", "aria-label": "List", title: "List", onclick: () => this.root.classList.toggle("panel-open") }, icon("menu")),
+      h("button", { class: "icon-button legend-button", "aria-label": "Legend", title: "Legend", onclick: () => this.root.classList.toggle("legend-open") }, icon("help")),
+    );
+  }
+
+  private insets() {
+    return this.wide.matches ? { top: 64, right: 24, bottom: 24, left: 24 } : { top: 104, right: 12, bottom: 20, left: 12 };
+  }
+
+  private showLegend(): void {
+    const many = (this.ctx.store.shown.topology?.nodes.length ?? 0) > AGGREGATE_ABOVE;
+    const key = `${this.wide.matches}${this.view.options.measure}${this.ctx.palette.dark}${many}`;
+    if (key === this.legendOf) return;
+    this.legendOf = key;
+    const next = legend(this.view.options.measure, this.ctx.palette.dark, many);
+    this.legendElement.remove();
+    this.legendElement = next;
+    // Beside the map where there is room, else over it when asked for.
+    (this.wide.matches ? this.panel.element : this.map).append(next);
+  }
+
+  private showEmpty(): void {
+    const { store } = this.ctx;
+    const { topology } = store.shown;
+    const nothing = topology === null || topology.nodes.length === 0;
+    this.empty.hidden = !nothing;
+    this.root.classList.toggle("nothing", nothing);
+    if (!nothing) return;
+    this.empty.replaceChildren(
+      topology === null
+        ? emptyState(store.connection === "connected" ? "Waiting for the cluster" : "Connecting", "The first picture comes with the first answer of the server.")
+        : emptyState("No nodes yet", "The monitor sees no node of this cluster. It shows the first one as soon as it is up and can be reached."),
+    );
+  }
+}
+
+export const page: Page = { title: "Groups", mount: (root, ctx) => new GroupsPage(root, ctx) };

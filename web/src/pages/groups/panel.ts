@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same as a list: groups, or the nodes of the open one. It is also what a screen reader reads
+// in place of the canvas, so it is never taken out of the page, only out of sight.
+import type { Ctx } from "../../app/ctx";
+import { icon } from "../../app/icons";
+import { byteRate, count, number } from "../../lib/format";
+import { h, text } from "../../lib/dom";
+import type { TopologyNode } from "../../store/protocol";
+import { FREE } from "../../model/flows";
+import { labeller } from "../../ui/node-names";
+import { swatch } from "../../ui/patterns";
+import type { GroupView } from "./view";
+
+export class Panel {
+  private readonly content = h("div", { class: "panel-content" });
+  readonly element = h("aside", { class: "panel", "aria-label": "Groups and nodes" }, this.content);
+  private readonly rates = new Map<string, HTMLElement>();
+  private madeOf = "";
+
+  constructor(
+    private readonly ctx: Ctx,
+    private readonly view: GroupView,
+    private readonly point: (key: string | null) => void,
+  ) {}
+
+  update(): void {
+    const { topology } = this.ctx.store.shown;
+    if (topology === null) return;
+    const open = this.view.open === null ? undefined : topology.group(this.view.open);
+    const free = topology.nodes.filter((node) => node.groups.length === 0);
+    const key = `${topology.epoch}/${topology.t}/${open?.id ?? ""}/${this.ctx.palette.dark}/${this.ctx.route.query["t"] ?? ""}`;
+    if (key !== this.madeOf) {
+      this.madeOf = key;
+      this.rates.clear();
+      if (open !== undefined) this.showGroup(open.name, open.id, open.nodes.map((id) => topology.node(id)).filter((node) => node !== undefined));
+      else if (this.view.open === FREE) this.showGroup("Nodes in no group", FREE, free);
+      else this.showGroups(free.length);
+    }
+    this.showRates();
+  }
+
+  private showGroups(free: number): void {
+    const { topology } = this.ctx.store.shown;
+    const groups = topology?.groups ?? [];
+    const gateways = (topology?.nodes ?? []).filter((node) => node.groups.length > 1).length;
+    const row = (id: number, name: string, nodes: number, down: number) => {
+      const rate = h("span", { class: "panel-rate" });
+      this.rates.set(`g${id}`, rate);
+      return h(
+        "li",
+        {},
+        h(
+          "a",
+          { class: "panel-row", href: id === FREE ? this.ctx.href("groups", "(free)") : this.ctx.href("groups", name), "data-group": name, onpointerenter: () => this.point(`b:${name}`), onpointerleave: () => this.point(null) },
+          swatch(id, this.ctx.palette.dark),
+          h("span", { class: "panel-name", title: name }, name),
+          down > 0 ? h("span", { class: "panel-down", title: `${down} not up` }, `${down} !`) : null,
+          h("span", { class: "panel-count" }, count(nodes)),
+          rate,
+        ),
+      );
+    };
+    const notUp = (ids: readonly number[]) => ids.filter((id) => topology?.node(id)?.status !== "up").length;
+    this.content.replaceChildren(
+      h(
+        "header",
+        { class: "panel-head" },
+        h("h2", {}, count(groups.length), groups.length === 1 ? " group" : " groups"),
+        h("p", { class: "muted" }, `${count(topology?.nodes.length ?? 0)} nodes, ${count(gateways)} of them gateways`),
+      ),
+      h("div", { class: "panel-columns", "aria-hidden": "true" }, h("span", {}, "group"), h("span", { class: "panel-count" }, "nodes"), h("span", { class: "panel-rate" }, "inside")),
+      h(
+        "ul",
+        { class: "panel-list" },
+        ...groups.map((group) => row(group.id, group.name, group.nodes.length, notUp(group.nodes))),
+        free > 0 ? row(FREE, "(free)", free, 0) : null,
+      ),
+    );
+  }
+
+  private showGroup(name: string, id: number, nodes: readonly TopologyNode[]): void {
+    const { topology } = this.ctx.store.shown;
+    const label = labeller((topology?.nodes ?? []).map((node) => node.name));
+    const group = topology?.group(id);
+    const row = (node: TopologyNode) => {
+      const rate = h("span", { class: "panel-rate" });
+      this.rates.set(`n${node.id}`, rate);
+      return h(
+        "li",
+        {},
+        h(
+          "a",
+          { class: "panel-row", href: this.ctx.href("node", node.name), "data-node": node.name, onpointerenter: () => this.point(`n:${node.name}`), onpointerleave: () => this.point(null) },
+          h("span", { class: `status status-${node.status}`, title: node.status }),
+          h("span", { class: "panel-name", title: node.name }, label(node.name)),
+          node.status === "up" ? null : h("span", { class: "panel-down" }, node.status),
+          node.groups.length > 1 ? h("span", { class: "panel-swatches", title: topology?.groupsOf(node).map((one) => one.name).join(", ") }, ...node.groups.map((one) => swatch(one, this.ctx.palette.dark))) : null,
+          rate,
+        ),
+      );
+    };
+    const coordinator = group?.coordinator == null ? undefined : topology?.node(group.coordinator);
+    this.content.replaceChildren(
+      h(
+        "header",
+        { class: "panel-head" },
+        h("a", { class: "panel-back", href: this.ctx.href("groups") }, icon("up"), "All groups"),
+        h("h2", { class: "with-swatches" }, swatch(id, this.ctx.palette.dark), name),
+        h(
+          "p",
+          { class: "muted" },
+          [`${count(nodes.length)} ${nodes.length === 1 ? "node" : "nodes"}`, group === undefined ? null : `${count(group.names)} names`, coordinator === undefined ? null : `coordinator ${label(coordinator.name)}`]
+            .filter((part) => part !== null)
+            .join(", "),
+        ),
+        id === FREE ? null : h("div", { class: "row" }, h("a", { class: "button", href: this.ctx.href("names", null, { group: name }) }, "Names"), h("a", { class: "button", href: this.ctx.href("events", null, { group: name }) }, "Events")),
+      ),
+      h("div", { class: "panel-columns", "aria-hidden": "true" }, h("span", {}, "node"), h("span", { class: "panel-rate" }, "sends")),
+      h("ul", { class: "panel-list" }, ...nodes.map(row)),
+    );
+  }
+
+  private showRates(): void {
+    const { frame } = this.ctx.store.shown;
+    const messages = this.view.options.measure === "msgs";
+    const format = (value: number) => (messages ? `${number(value)}/s` : byteRate(value));
+    for (const [key, element] of this.rates) {
+      const id = Number(key.slice(1));
+      if (key.startsWith("g")) {
+        const flow = this.view.flows?.get(id, id);
+        text(element, format((messages ? flow?.msgs : flow?.bytes) ?? 0));
+      } else {
+        text(element, format(frame?.value(id, messages ? "out_msgs_s" : "out_bytes_s") ?? NaN));
+      }
+    }
+  }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Search, what is measured, how much of it is shown, how closely.
+import { icon } from "../../app/icons";
+import { h, text } from "../../lib/dom";
+import type { Level } from "../../model/scene";
+import type { Measure } from "../../ui/traffic-scale";
+import type { ViewOptions } from "./view";
+
+const LEVELS: [Level, string, string][] = [
+  ["auto", "Auto", "Groups from afar, nodes from near"],
+  ["groups", "Groups", "One bubble a group"],
+  ["nodes", "Nodes", "Every node"],
+];
+const MEASURES: [Measure, string, string][] = [
+  ["msgs", "Messages", "Edges by messages/s"],
+  ["bytes", "Bytes", "Edges by bytes/s"],
+];
+const MINIMA: [number, string][] = [
+  [0, "All traffic"],
+  [1, "≥ 1 msg/s"],
+  [10, "≥ 10 msg/s"],
+  [100, "≥ 100 msg/s"],
+  [1000, "≥ 1 k msg/s"],
+  [10_000, "≥ 10 k msg/s"],
+];
+
+export class Toolbar {
+  readonly element: HTMLElement;
+  readonly search = h("input", { class: "input", type: "search", placeholder: "Find a node or group", "aria-label": "Find a node or group", "data-testid": "search", spellcheck: "false", autocomplete: "off" });
+  private readonly found = h("span", { class: "search-found", role: "status" });
+  private readonly level: HTMLElement;
+  private readonly measure: HTMLElement;
+  private readonly minimum = h("select", { class: "select", "aria-label": "Least traffic shown" }, ...MINIMA.map(([value, label]) => h("option", { value }, label)));
+
+  constructor(change: (options: Partial<ViewOptions>) => void, enter: () => void) {
+    this.level = segmented("How closely", LEVELS, (level) => change({ level }));
+    this.measure = segmented("Measure", MEASURES, (measure) => change({ measure }));
+    this.search.addEventListener("input", () => change({ search: this.search.value }));
+    this.search.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") enter();
+      if (event.key === "Escape") {
+        change({ search: "" });
+        this.search.value = "";
+        this.search.blur();
+      }
+    });
+    this.minimum.addEventListener("change", () => change({ minimum: Number(this.minimum.value) }));
+    this.element = h("div", { class: "toolbar" }, h("div", { class: "search" }, icon("search"), this.search, this.found), h("div", { class: "toolbar-row" }, this.level, this.measure, this.minimum));
+  }
+
+  show(options: ViewOptions): void {
+    if (document.activeElement !== this.search) this.search.value = options.search;
+    press(this.level, options.level);
+    press(this.measure, options.measure);
+    this.minimum.value = String(options.minimum);
+  }
+
+  showFound(n: number | null): void {
+    text(this.found, n === null ? "" : n === 0 ? "none" : String(n));
+  }
+}
+
+export function segmented<T extends string>(label: string, choices: readonly (readonly [T, string, string])[], choose: (value: T) => void): HTMLElement {
+  return h(
+    "div",
+    { class: "segmented", role: "group", "aria-label": label },
+    ...choices.map(([value, name, title]) => h("button", { type: "button", title, "data-value": value, onclick: () => choose(value) }, name)),
+  );
+}
+
+export function press(group: HTMLElement, value: string): void {
+  for (const button of group.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.dataset["value"] === value));
+}

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+// The map: canvas, camera, what moves, what is pointed at. Draws only when something changed.
+import type { Ctx } from "../../app/ctx";
+import { countFrame, type HookGroup, type HookNode } from "../../app/hooks";
+import { byteRate } from "../../lib/format";
+import { Edges } from "../../model/edges";
+import { Flows } from "../../model/flows";
+import { LayoutService } from "../../model/layout-service";
+import type { LayoutResult } from "../../model/layout";
+import { type Entity, expandedGroups, extent, layoutInput, type Level, makeScene, type Scene } from "../../model/scene";
+import type { Topology } from "../../store/topology";
+import { labeller } from "../../ui/node-names";
+import type { Measure } from "../../ui/traffic-scale";
+import { type Box, Camera } from "./camera";
+import { FrameRate } from "./frame-rate";
+import { type Curve, distanceTo } from "./geometry";
+import { Motion } from "./motion";
+import { curveOf, type DiscItem, type EntityItem, nodeRadius, paint, type Picture, rateText } from "./paint";
+
+export interface ViewOptions {
+  level: Level;
+  measure: Measure;
+  minimum: number;
+  search: string;
+}
+
+export interface Hit {
+  entity: Entity | null;
+  /** Index of an edge, or -1. */
+  edge: number;
+}
+
+/** Zoomed in so far, groups open by themselves; they close again a little further out. */
+const OPEN_AT = 1.3;
+const CLOSE_AT = 1.12;
+const EASE_MS = 130;
+
+export class GroupView {
+  readonly canvas: HTMLCanvasElement;
+  readonly edges = new Edges();
+  scene: Scene | null = null;
+  flows: Flows | null = null;
+  options: ViewOptions = { level: "auto", measure: "msgs", minimum: 0, search: "" };
+  open: number | null = null;
+  /** Keys, which outlive scenes. */
+  hovered: string | null = null;
+  pinned: string | null = null;
+  focused: string | null = null;
+  hoveredEdge = -1;
+  readonly camera: Camera;
+  /** After a drawing in which things were not where they had been. */
+  onMoved: () => void = () => undefined;
+  /** What is to be seen is another set of things. */
+  onScene: () => void = () => undefined;
+
+  private readonly context: CanvasRenderingContext2D;
+  private readonly entities = new Motion<EntityItem>();
+  private readonly discs = new Motion<DiscItem>();
+  private readonly layout: LayoutService;
+  private readonly rate = new FrameRate();
+  private readonly resize: ResizeObserver;
+  private places: LayoutResult | null = null;
+  private laidOut: Topology | null = null;
+  private waiting: Topology[] = [];
+  private lit: Uint8Array | null = null;
+  private labels: (name: string) => string = (name) => name;
+  private close = false;
+  private box: Box = { width: 1, height: 1, top: 0, right: 0, bottom: 0, left: 0 };
+  private ratio = 1;
+  private scheduled = 0;
+  private lastDraw = 0;
+  private readonly reduced = matchMedia("(prefers-reduced-motion: reduce)");
+  private insets: () => Omit<Box, "width" | "height">;
+
+  constructor(private readonly ctx: Ctx, root: HTMLElement, insets: () => Omit<Box, "width" | "height">) {
+    this.insets = insets;
+    this.canvas = document.createElement("canvas");
+    this.canvas.className = "map-canvas";
+    this.canvas.tabIndex = 0;
+    root.append(this.canvas);
+    this.context = this.canvas.getContext("2d") as CanvasRenderingContext2D;
+    this.camera = new Camera(this.canvas, () => this.cameraMoved());
+    this.layout = new LayoutService((places) => this.laid(places));
+    this.resize = new ResizeObserver(() => this.resized(root));
+    this.resize.observe(root);
+    this.resized(root);
+  }
+
+  destroy(): void {
+    cancelAnimationFrame(this.scheduled);
+    this.resize.disconnect();
+    this.layout.stop();
+    this.camera.stop();
+  }
+
+  get still(): boolean {
+    return this.reduced.matches;
+  }
+
+  // News -------------------------------------------------------------------
+
+  /** Another topology: laid out first, then shown. */
+  topologyChanged(): void {
+    const { topology } = this.ctx.store.shown;
+    if (topology === null) return;
+    this.labels = labeller(topology.nodes.map((node) => node.name));
+    const input = layoutInput(topology, this.box.width / Math.max(1, this.box.height));
+    if (this.places !== null && this.laidOut !== null && sameShape(this.laidOut, topology)) {
+      this.laidOut = topology;
+      this.rebuild();
+      return;
+    }
+    this.waiting.push(topology);
+    this.layout.ask(input);
+  }
+
+  frameChanged(): void {
+    const { topology, frame } = this.ctx.store.shown;
+    if (topology === null || frame === null) return;
+    this.flows = new Flows(topology, frame);
+    this.edges.update(topology, frame, this.options.measure, this.options.minimum);
+    this.request();
+  }
+
+  setOptions(options: ViewOptions): void {
+    const before = this.options;
+    this.options = options;
+    if (before.level !== options.level) this.rebuild();
+    else {
+      this.markLit();
+      this.frameChanged();
+    }
+    this.request();
+  }
+
+  setOpen(group: number | null): void {
+    if (this.open === group) return;
+    this.open = group;
+    this.rebuild();
+    this.fit();
+  }
+
+  // Places -----------------------------------------------------------------
+
+  private laid(places: LayoutResult): void {
+    const first = this.places === null;
+    this.places = places;
+    const topology = this.waiting.length > 0 ? this.waiting[this.waiting.length - 1] : this.laidOut;
+    this.waiting = [];
+    this.laidOut = topology ?? this.ctx.store.shown.topology;
+    this.rebuild();
+    if (first) this.camera.jump(this.fitted());
+    else if (this.camera.automatic) this.camera.flyTo(this.fitted(), this.still);
+  }
+
+  private rebuild(): void {
+    const topology = this.ctx.store.shown.topology;
+    if (topology === null || this.places === null) return;
+    const before = this.scene;
+    const open = this.open !== null && topology.group(this.open) === undefined ? null : this.open;
+    const expanded = expandedGroups(topology, this.options.level, open, this.close && open === null);
+    const scene = makeScene(topology, this.places, expanded);
+    this.edges.rebuild(scene, before);
+    this.scene = scene;
+    const time = performance.now();
+    const discs = new Map(scene.discs.map((disc) => [disc.id, disc]));
+    const groupOf = new Map<string, number>();
+    for (const one of [before, scene]) for (const entity of one?.entities ?? []) groupOf.set(entity.key, entity.groups[0]);
+    // What opens comes out of its group's middle, what closes goes back there.
+    const origin = (key: string) => {
+      const disc = discs.get(groupOf.get(key) ?? NaN);
+      return disc === undefined ? null : { x: disc.x, y: disc.y };
+    };
+    this.entities.set(scene.entities.map((entity) => ({ key: entity.key, x: entity.x, y: entity.y, size: 1, extra: 0, entity })), time, origin);
+    this.discs.set(scene.discs.map((disc) => ({ key: String(disc.id), x: disc.x, y: disc.y, size: 1, extra: disc.expanded ? 1 : 0, disc })), time);
+    this.hoveredEdge = -1;
+    this.markLit();
+    this.frameChanged();
+    this.onScene();
+    this.request();
+  }
+
+  private markLit(): void {
+    const words = this.options.search.trim().toLowerCase();
+    const scene = this.scene;
+    const topology = this.ctx.store.shown.topology;
+    if (words === "" || scene === null || topology === null) {
+      this.lit = null;
+      return;
+    }
+    this.lit = Uint8Array.from(scene.entities, (entity) => (matches(entity, topology, words) ? 1 : 0));
+  }
+
+  /** How many nodes the search finds, and null without one. */
+  found(): Entity[] | null {
+    if (this.lit === null || this.scene === null) return null;
+    return this.scene.entities.filter((_, i) => this.lit?.[i] === 1);
+  }
+
+  // Camera -----------------------------------------------------------------
+
+  fit(): void {
+    if (this.scene === null) return;
+    this.camera.automatic = true;
+    this.camera.flyTo(this.fitted(), this.still);
+  }
+
+  zoomBy(factor: number): void {
+    this.camera.zoomBy(factor, this.box, this.still);
+  }
+
+  private fitted() {
+    const scene = this.scene as Scene;
+    const box = { ...this.box, ...this.insets() };
+    if (this.open !== null) return Camera.fit(extent(scene, (disc) => disc.id === this.open), box, 2.4);
+    return Camera.fit(extent(scene), box, scene.entities.length <= 12 ? 1.8 : 1.25);
+  }
+
+  private cameraMoved(): void {
+    const { k } = this.camera.transform;
+    const close = k > (this.close ? CLOSE_AT : OPEN_AT) && !this.camera.automatic;
+    if (close !== this.close) {
+      this.close = close;
+      if (this.options.level === "auto" && this.open === null) this.rebuild();
+    }
+    this.request();
+  }
+
+  private resized(root: HTMLElement): void {
+    const { width, height } = root.getBoundingClientRect();
+    this.ratio = Math.min(2, devicePixelRatio || 1);
+    this.box = { ...this.box, width, height };
+    this.canvas.width = Math.max(1, Math.round(width * this.ratio));
+    this.canvas.height = Math.max(1, Math.round(height * this.ratio));
+    if (this.scene !== null && this.camera.automatic) this.camera.jump(this.fitted());
+    // A canvas of another size is an empty one.
+    if (this.scene !== null) this.draw(performance.now());
+  }
+
+  // What is where ------------------------------------------------------------
+
+  indexOf(key: string | null): number {
+    return key === null || this.scene === null ? -1 : this.scene.entities.findIndex((entity) => entity.key === key);
+  }
+
+  /** Middle and radius of an entity in the canvas, px. */
+  placeOf(index: number): { x: number; y: number; r: number } {
+    const { k, x, y } = this.camera.transform;
+    const entity = (this.scene as Scene).entities[index];
+    const r = entity.kind === "bubble" ? entity.r * k : nodeRadius(entity.r, k) * k;
+    return { x: this.entities.x(index) * k + x, y: this.entities.y(index) * k + y, r };
+  }
+
+  hit(px: number, py: number, reach: number): Hit {
+    const scene = this.scene;
+    if (scene === null) return { entity: null, edge: -1 };
+    const [x, y] = this.camera.transform.invert([px, py]);
+    const { k } = this.camera.transform;
+    let best: Entity | null = null;
+    let least = Infinity;
+    scene.entities.forEach((entity, i) => {
+      if (entity.kind !== "node") return;
+      const distance = Math.hypot(this.entities.x(i) - x, this.entities.y(i) - y) - nodeRadius(entity.r, k);
+      if (distance < reach / k && distance < least) [best, least] = [entity, distance];
+    });
+    if (best !== null) return { entity: best, edge: -1 };
+    const bubble = scene.entities.findIndex((entity, i) => entity.kind === "bubble" && Math.hypot(this.entities.x(i) - x, this.entities.y(i) - y) < entity.r);
+    // Edges pass behind bubbles.
+    if (bubble >= 0) return { entity: scene.entities[bubble], edge: -1 };
+    return { entity: null, edge: this.edgeAt(x, y, 5 / k) };
+  }
+
+  /** The group whose disc is there, for clicks beside nodes. */
+  discAt(px: number, py: number): number | null {
+    const [x, y] = this.camera.transform.invert([px, py]);
+    const found = this.scene?.discs.find((disc) => Math.hypot(disc.x - x, disc.y - y) < disc.r);
+    return found?.id ?? null;
+  }
+
+  private edgeAt(x: number, y: number, reach: number): number {
+    const shape: Curve = { x0: 0, y0: 0, cx: 0, cy: 0, x1: 0, y1: 0 };
+    const picture = { edges: this.edges, entities: this.entities, k: this.camera.transform.k };
+    let best = -1;
+    let least = reach;
+    for (let e = 0; e < this.edges.count; e++) {
+      if (this.edges.shown[e] <= -0.15) continue;
+      curveOf(picture, e, shape);
+      const slack = reach * 3;
+      if (x < Math.min(shape.x0, shape.cx, shape.x1) - slack || x > Math.max(shape.x0, shape.cx, shape.x1) + slack) continue;
+      const distance = distanceTo(shape, x, y);
+      if (distance < least) [best, least] = [e, distance];
+    }
+    return best;
+  }
+
+  /** From the entity with keyboard focus to the next in a direction, by angle and distance. */
+  next(dx: number, dy: number): Entity | null {
+    const scene = this.scene;
+    if (scene === null || scene.entities.length === 0) return null;
+    const from = this.indexOf(this.focused);
+    if (from < 0) return scene.entities[0];
+    let best: Entity | null = null;
+    let least = Infinity;
+    scene.entities.forEach((entity, i) => {
+      if (i === from) return;
+      const ox = this.entities.x(i) - this.entities.x(from);
+      const oy = this.entities.y(i) - this.entities.y(from);
+      const along = ox * dx + oy * dy;
+      const across = Math.abs(ox * dy - oy * dx);
+      if (along <= 0 || across > along * 1.2) return;
+      const cost = along + 2 * across;
+      if (cost < least) [best, least] = [entity, cost];
+    });
+    return best;
+  }
+
+  labelOf = (entity: Entity): string => (entity.kind === "node" ? this.labels(entity.label) : entity.label);
+
+  hookNodes(): HookNode[] {
+    const { topology } = this.ctx.store.shown;
+    const { scene } = this;
+    if (topology === null || scene === null) return [];
+    const frame = this.canvas.getBoundingClientRect();
+    return topology.nodes.map((node) => {
+      const i = node.id < scene.entityOfNode.length ? scene.entityOfNode[node.id] : -1;
+      const place = i < 0 ? null : this.placeOf(i);
+      return {
+        name: node.name,
+        status: node.status,
+        groups: topology.groupsOf(node).map((group) => group.name),
+        x: place === null ? null : place.x + frame.left,
+        y: place === null ? null : place.y + frame.top,
+      };
+    });
+  }
+
+  hookGroups(): HookGroup[] {
+    const { topology } = this.ctx.store.shown;
+    const frame = this.canvas.getBoundingClientRect();
+    const { k, x, y } = this.camera.transform;
+    const discs = new Map(this.discs.items.map(({ disc }, i) => [disc.id, { disc, i }]));
+    return (topology?.groups ?? []).map((group) => {
+      const at = discs.get(group.id);
+      return {
+        name: group.name,
+        nodes: group.nodes.map((id) => topology?.node(id)?.name).filter((name) => name !== undefined),
+        expanded: at?.disc.expanded ?? false,
+        x: at === undefined ? null : this.discs.x(at.i) * k + x + frame.left,
+        y: at === undefined ? null : this.discs.y(at.i) * k + y + frame.top,
+        r: at === undefined ? null : at.disc.r * k,
+      };
+    });
+  }
+
+  fps(): number {
+    return this.rate.perSecond(performance.now());
+  }
+
+  // Drawing ------------------------------------------------------------------
+
+  request(): void {
+    if (this.scheduled === 0) this.scheduled = requestAnimationFrame((time) => this.tick(time));
+  }
+
+  private tick(time: number): void {
+    this.scheduled = 0;
+    if (this.scene === null) return;
+    const moving = this.draw(time);
+    if (moving) this.request();
+    else this.rate.pause();
+  }
+
+  private draw(time: number): boolean {
+    const passed = Math.min(100, time - this.lastDraw);
+    this.lastDraw = time;
+    const flying = this.camera.advance(time);
+    const gliding = this.entities.advance(time, this.still);
+    const discs = this.discs.advance(time, this.still);
+    const easing = this.edges.ease(this.still ? 1 : 1 - Math.exp(-passed / EASE_MS));
+    this.rate.drawn(time);
+    paint(this.context, this.picture());
+    countFrame();
+    if (flying || gliding || discs) this.onMoved();
+    return flying || gliding || discs || easing;
+  }
+
+  private picture(): Picture {
+    const { k, x, y } = this.camera.transform;
+    const ring = document.activeElement === this.canvas && this.canvas.matches(":focus-visible") ? this.indexOf(this.focused) : -1;
+    const focus = this.indexOf(this.hovered ?? this.pinned);
+    return {
+      palette: this.ctx.palette,
+      width: this.box.width,
+      height: this.box.height,
+      ratio: this.ratio,
+      k,
+      tx: x,
+      ty: y,
+      entities: this.entities,
+      discs: this.discs,
+      edges: this.edges,
+      focus: focus >= 0 ? focus : ring,
+      ring,
+      lit: this.lit,
+      inside: (group) => this.inside(group),
+      labelOf: this.labelOf,
+      edgeFocus: this.hoveredEdge,
+      alerts: this.alerts(),
+    };
+  }
+
+  private inside(group: number): string {
+    const flow = this.flows?.get(group, group);
+    const { measure } = this.options;
+    return rateText((measure === "msgs" ? flow?.msgs : flow?.bytes) ?? 0, measure, byteRate);
+  }
+
+  private alertsOf: readonly unknown[] | null = null;
+  private alertMap = new Map<string, "warning" | "critical">();
+
+  private alerts(): ReadonlyMap<string, "warning" | "critical"> {
+    const { findings } = this.ctx.store.shown;
+    if (this.alertsOf === findings) return this.alertMap;
+    this.alertsOf = findings;
+    this.alertMap = new Map();
+    for (const { severity, where } of findings) {
+      if (severity === "info" || where.node === undefined) continue;
+      if (this.alertMap.get(where.node) !== "critical") this.alertMap.set(where.node, severity);
+    }
+    return this.alertMap;
+  }
+}
+
+function matches(entity: Entity, topology: Topology, words: string): boolean {
+  if (entity.groups.some((group) => topology.group(group)?.name.toLowerCase().includes(words))) return true;
+  return entity.members.some((id) => topology.node(id)?.name.toLowerCase().includes(words));
+}
+
+/** Nothing came, went or moved between groups: the places stand. */
+function sameShape(a: Topology, b: Topology): boolean {
+  if (a.nodes.length !== b.nodes.length || a.groups.length !== b.groups.length) return false;
+  if (!b.groups.every((group) => a.group(group.id) !== undefined)) return false;
+  return b.nodes.every((node) => {
+    const old = a.node(node.id);
+    return old !== undefined && old.groups.length === node.groups.length && old.groups.every((group, i) => group === node.groups[i]);
+  });
+}
