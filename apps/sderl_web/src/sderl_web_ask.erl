@@ -195,9 +195,9 @@ record(false, _) ->
 -spec record(file:filename()) -> {ok, file:filename()} | {error, unicode:chardata()}.
 record(Dir) ->
     {{Y, Mo, D}, {H, Mi, S}} = calendar:universal_time(),
-    Name = io_lib:format("~4..0w~2..0w~2..0wT~2..0w~2..0w~2..0wZ.sderl", [Y, Mo, D, H, Mi, S]),
+    Name = io_lib:format("~4..0w~2..0w~2..0wT~2..0w~2..0w~2..0wZ.sdmon", [Y, Mo, D, H, Mi, S]),
     File = filename:join(Dir, lists:flatten(Name)),
     case sderl_mon_record:start(File, #{}) of
         {error, Reason} -> {error, reason(Reason)};
-        _ -> {ok, File}
+        {ok, #{file := Named}} -> {ok, unicode:characters_to_list(Named)}
     end.

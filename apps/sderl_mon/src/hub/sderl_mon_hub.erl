@@ -28,13 +28,15 @@ missed, followed by the present topology and findings.
 
 -behaviour(gen_server).
 
+-include_lib("kernel/include/logger.hrl").
+
 -export([start_link/0, start_link/1]).
 -export([update/2, topology/2]).
 -export([subscribe/0, unsubscribe/0, watch/1, unwatch/1]).
 -export([range/1, at/2, series/5, events/2, traffic/2, store/1, detail/1, info/0, now_topology/0, watched/0]).
 -export([configure/1, feed/0, findings/2]).
 
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([ref/0, snapshot/0]).
 
@@ -54,6 +56,10 @@ missed, followed by the present topology and findings.
 
 -define(INTERVAL_MS, 1_000).
 -define(FINDINGS_MS, 5_000).
+%% The same findings with new numbers are told this often.
+-define(REPEAT_MS, 30_000).
+%% The keys of the configuration that are ours.
+-define(OPTIONS, [interval_ms, history, thresholds, record]).
 -define(CAPS, #{links => 20_000, nodes => 2_000, groups => 1_000, kinds => 64}).
 -define(EVENTS, 5_000).
 -define(FIRST_EVENTS, 200).
@@ -61,7 +67,11 @@ missed, followed by the present topology and findings.
 -define(SLOW, 100).
 %% An agent that is silent for so many intervals is held to be gone; until then its last word counts.
 -define(HELD, 3).
--define(RECENT, 60).
+%% Of one agent in one interval, and in all.
+-define(UPDATES, 50).
+-define(AGENTS, 5_000).
+%% An agent that is taken over may tell an event again: these many are looked back at.
+-define(TOLD_EVENTS, 1_000).
 
 -doc "Starts the hub of this node.".
 -spec start_link() -> gen_server:start_ret().
@@ -169,12 +179,14 @@ history() -> gen_server:call(?MODULE, history).
 %% Server
 
 -doc false.
--spec init(map()) -> {ok, map()} | {stop, term()}.
-init(Opts) ->
+-spec init(map()) -> {ok, map(), {continue, record}} | {stop, term()}.
+init(Given) ->
+    Opts = maps:merge(maps:with(?OPTIONS, sderl_mon_settings:get()), Given),
     State = #{
         interval_ms => ?INTERVAL_MS,
         history_opts => #{},
         thresholds => #{},
+        record => off,
         mode => live,
         feed => none,
         subscribers => #{},
@@ -184,19 +196,20 @@ init(Opts) ->
         {ok, State1} ->
             Now = now_ms(),
             State2 = anew(State1),
-            {ok, tick_later(State2#{next => erlang:monotonic_time(millisecond), findings_at => Now})};
+            {ok, tick_later(State2#{next => erlang:monotonic_time(millisecond), findings_at => Now}), {continue, record}};
         {error, Reason} ->
             {stop, Reason}
     end.
 
 %% What is forgotten when the feed changes.
-anew(#{history_opts := Opts} = State) ->
+anew(#{history_opts := Opts, thresholds := Thresholds} = State) ->
     State#{
         topology => #{epoch => 0, t => now_ms(), nodes => #{}, groups => #{}, monitors => []},
         topology_new => false,
         seq => 0,
         frame => none,
         last_t => now_ms(),
+        piece => sderl_mon_frame:new(),
         recent => [],
         history => sderl_mon_history:new(Opts),
         agents => #{},
@@ -205,8 +218,10 @@ anew(#{history_opts := Opts} = State) ->
         new_events => [],
         lost => #{},
         findings => [],
-        findings_state => undefined,
-        findings_given => false
+        findings_state => sderl_mon_findings:new(Thresholds),
+        findings_told => 0,
+        findings_given => false,
+        told_events => #{}
     }.
 
 configured(Opts, State) ->
@@ -225,7 +240,28 @@ option(history, Opts, State) when is_map(Opts) -> {ok, State#{history_opts := Op
 option(history, Opts, _State) -> {error, {bad_option, history, Opts}};
 option(thresholds, Map, State) when is_map(Map) -> {ok, State#{thresholds := Map}};
 option(thresholds, Map, _State) -> {error, {bad_option, thresholds, Map}};
+option(record, Record, State) when Record =:= off; is_map_key(dir, Record) -> {ok, State#{record := Record}};
+option(record, Record, _State) -> {error, {bad_option, record, Record}};
 option(_Other, _Value, State) -> {ok, State}.
+
+-doc false.
+-spec handle_continue(record, map()) -> {noreply, map()}.
+handle_continue(record, State) ->
+    record(State),
+    {noreply, State}.
+
+%% A recorder subscribes to this process: somebody else starts it.
+record(#{record := #{dir := Dir} = Record}) ->
+    Now = calendar:system_time_to_rfc3339(erlang:system_time(second), [{offset, "Z"}]),
+    Name = binary:replace(unicode:characters_to_binary(Now), <<":">>, <<"-">>, [global]),
+    File = filename:join(unicode:characters_to_binary(Dir), Name),
+    _ = spawn(fun() -> recording(sderl_mon_record:start(File, maps:with([max_bytes], Record))) end),
+    ok;
+record(#{record := off}) ->
+    ok.
+
+recording({ok, #{file := File}}) -> ?LOG_NOTICE("Recording to ~ts", [File]);
+recording({error, Reason}) -> ?LOG_ERROR("Nothing is recorded: ~0tp", [Reason]).
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
@@ -272,12 +308,8 @@ handle_call(info, _From, State) ->
     {reply, about(State), State};
 handle_call({configure, Opts}, _From, State) ->
     case configured(Opts, State) of
-        {ok, #{history_opts := New} = State1} when is_map_key(history, Opts) ->
-            {reply, ok, State1#{history := sderl_mon_history:new(New)}};
-        {ok, State1} ->
-            {reply, ok, State1};
-        {error, _} = Error ->
-            {reply, Error, State}
+        {ok, New} -> {reply, ok, changed(State, New)};
+        {error, _} = Error -> {reply, Error, State}
     end;
 handle_call({feed, Pid}, _From, #{feed := none} = State) ->
     {reply, ok, tell_all((anew(State))#{mode := synthetic, feed := {Pid, monitor(process, Pid)}})};
@@ -285,6 +317,17 @@ handle_call({feed, Pid}, _From, #{feed := {Pid, _}} = State) ->
     {reply, ok, State};
 handle_call({feed, _Pid}, _From, State) ->
     {reply, {error, busy}, State}.
+
+changed(#{history_opts := H0, thresholds := Th0, record := R0}, #{history_opts := H1, thresholds := Th1, record := R1} = State) ->
+    case R1 of
+        R0 ->
+            ok;
+        _ ->
+            _ = spawn(fun() -> _ = sderl_mon_record:stop(), record(State) end),
+            ok
+    end,
+    State1 = case H1 of H0 -> State; _ -> State#{history := sderl_mon_history:new(H1), topology_new := true} end,
+    case Th1 of Th0 -> State1; _ -> State1#{findings_state := sderl_mon_findings:new(Th1)} end.
 
 -doc false.
 -spec handle_cast(term(), map()) -> {noreply, map()}.
@@ -319,6 +362,13 @@ handle_info({'DOWN', Ref, process, _Pid, _Reason}, #{feed := {_Feed, Ref}} = Sta
     {noreply, tell_all((anew(State))#{mode := live, feed := none})};
 handle_info({'DOWN', _Ref, process, Pid, _Reason}, State) ->
     {noreply, drop(Pid, State)};
+handle_info({sderl_mon_config, Config}, #{mode := Mode} = State) ->
+    %% A feed has its own interval.
+    Ours = case Mode of live -> ?OPTIONS; synthetic -> ?OPTIONS -- [interval_ms] end,
+    case configured(maps:with(Ours, Config), State) of
+        {ok, New} -> {noreply, changed(State, New)};
+        {error, _Refused} -> {noreply, lose(options_refused, 1, State)}
+    end;
 handle_info(_Other, State) ->
     {noreply, lose(updates_malformed, 1, State)}.
 
@@ -364,7 +414,9 @@ about(#{history := History, subscribers := Subs, events := {_Next, Events, _Queu
 updated(#{agent := {Scope, Term}} = Update, #{agents := Agents} = State) ->
     case Agents of
         #{Scope := #{term := Known}} when Term < Known -> lose(updates_stale, 1, State);
+        #{Scope := #{fresh := Fresh}} when length(Fresh) >= ?UPDATES -> lose(updates_too_many, 1, State);
         #{Scope := #{term := Term, fresh := Fresh} = Agent} -> take(Update, Agent#{fresh := [Update | Fresh]}, State);
+        #{} when map_size(Agents) >= ?AGENTS, not is_map_key(Scope, Agents) -> lose(agents_too_many, 1, State);
         #{} -> take(Update, #{term => Term, fresh => [Update], held => none, age => 0}, State)
     end.
 
@@ -395,7 +447,7 @@ tick(#{seq := Seq, last_t := Last, topology := #{epoch := Epoch} = Topology, los
     {Updates, Agents1} = fresh(Agents),
     Base = #{seq => Seq + 1, t => Now, span_ms => Span, epoch => Epoch, lost => Lost},
     Frame = sderl_mon_frame:cap(sderl_mon_frame:combine(Updates, Base), ?CAPS),
-    #{history := History, recent := Recent} = State,
+    #{history := History, piece := Piece} = State,
     History1 = sderl_mon_history:frame(Frame, with_topology(State, Topology, History)),
     State1 = State#{
         seq := Seq + 1,
@@ -405,7 +457,7 @@ tick(#{seq := Seq, last_t := Last, topology := #{epoch := Epoch} = Topology, los
         lost := #{},
         topology_new := false,
         history := History1,
-        recent := lists:sublist([Frame | Recent], ?RECENT),
+        piece := sderl_mon_frame:add(Frame, Piece),
         details := maps:with(maps:keys(maps:get(nodes, Topology)), maps:get(details, State))
     },
     sderl_mon_telemetry:frame(Frame),
@@ -443,29 +495,39 @@ merged(Updates) ->
 
 %% Findings
 
+%% They look at means over some seconds: the frames between two looks are one to them.
 check(Now, #{findings_given := false, findings_at := At} = State) when Now - At >= ?FINDINGS_MS; Now < At ->
-    #{topology := Topology, recent := Recent, details := Details, findings_state := Known} = State,
-    State1 = State#{findings_at := Now},
-    case code:ensure_loaded(sderl_mon_findings) of
-        {module, Findings} -> checked(Findings, Topology, Recent, Details, Known, State1);
-        {error, _} -> State1
+    #{topology := Topology, recent := Recent, piece := Piece, details := Details, findings_state := Known} = State,
+    Recent1 = lists:sublist([sderl_mon_frame:frame(Piece) | Recent], pieces(State)),
+    State1 = State#{findings_at := Now, recent := Recent1, piece := sderl_mon_frame:new()},
+    try sderl_mon_findings:check(Topology, Recent1, Details, Known) of
+        {Findings, Known1} -> found(Findings, State1#{findings_state := Known1})
+    catch
+        Class:Reason:Stack ->
+            ?LOG_ERROR("The findings of this look are lost, since their check failed: ~0tP", [{Class, Reason, Stack}, 30]),
+            lose(findings_failed, 1, State1)
     end;
 check(_Now, State) ->
     State.
 
-checked(Module, Topology, Recent, Details, Known, State) ->
-    try Module:check(Topology, Recent, Details, Known) of
-        {Findings, Known1} -> found(Findings, State#{findings_state := Known1})
-    catch
-        _Class:_Reason:_Stack -> lose(findings_failed, 1, State)
-    end.
+%% Enough for the window that they look at, a minute at most.
+pieces(#{thresholds := Thresholds}) ->
+    max(3, min(12, 1 + maps:get(window_ms, Thresholds, 0) div ?FINDINGS_MS)).
 
-found(Findings, #{findings := Findings} = State) -> State;
-found(Findings, #{history := History, findings := Before} = State) ->
-    Known = [Id || #{id := Id} <- Before],
-    lists:foreach(fun sderl_mon_telemetry:finding/1, [F || #{id := Id} = F <- Findings, not lists:member(Id, Known)]),
-    State1 = State#{findings := Findings, history := sderl_mon_history:findings({now_ms(), Findings}, History)},
-    tell({sderl_mon, findings, Findings}, State1).
+%% Each look gives the same findings with other numbers: told at once are only those that come and go.
+found(Findings, #{findings := Before, findings_told := Told} = State) ->
+    Known = #{Id => Severity || #{id := Id, severity := Severity} <- Before},
+    Now = now_ms(),
+    New = [F || #{id := Id} = F <- Findings, not is_map_key(Id, Known)],
+    lists:foreach(fun sderl_mon_telemetry:finding/1, New),
+    case #{Id => Severity || #{id := Id, severity := Severity} <- Findings} of
+        Known when Now - Told < ?REPEAT_MS; Known =:= #{} ->
+            State#{findings := Findings};
+        _Others ->
+            #{history := History} = State,
+            History1 = sderl_mon_history:findings({Now, Findings}, History),
+            tell({sderl_mon, findings, Findings}, State#{findings := Findings, findings_told := Now, history := History1})
+    end.
 
 %% Telling
 
@@ -482,8 +544,24 @@ tell_details(New, #{subscribers := Subs} = State) ->
     ],
     State.
 
-tell_events([], State) -> State;
-tell_events(New, #{events := {Next, N, Events}} = State) ->
+tell_events(Events, #{told_events := Told} = State) ->
+    {New, Told1} = lists:foldl(fun fresh_event/2, {[], Told}, Events),
+    tell_new(lists:reverse(New), State#{told_events := forget(Told1)}).
+
+fresh_event(#{t := T} = Event, {New, Told}) ->
+    Key = erlang:phash2(maps:with([kind, text, node, group], Event), 1 bsl 32),
+    case Told of
+        #{{T, Key} := _} -> {New, Told};
+        #{} -> {[Event | New], Told#{{T, Key} => []}}
+    end.
+
+%% The oldest half goes when there are too many.
+forget(Told) when map_size(Told) =< ?TOLD_EVENTS -> Told;
+forget(Told) ->
+    maps:from_keys(lists:nthtail(map_size(Told) div 2, lists:sort(maps:keys(Told))), []).
+
+tell_new([], State) -> State;
+tell_new(New, #{events := {Next, N, Events}} = State) ->
     {Numbered, Last} = lists:mapfoldl(fun(E, Id) -> {E#{id => Id + 1}, Id + 1} end, Next, New),
     Kept = lists:foldl(fun queue:in/2, Events, Numbered),
     N1 = N + length(New),

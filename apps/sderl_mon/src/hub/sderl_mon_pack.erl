@@ -55,8 +55,8 @@ pack_frame(#{nodes := Nodes, links := Links, groups := Groups} = Frame) ->
         table(Nodes, Index),
         table(Groups, Index),
         varint(length(Sorted)),
-        [<<From:16>> || {From, _To, _Flow} <- Sorted],
-        [<<To:16>> || {_From, To, _Flow} <- Sorted],
+        << <<From:16>> || {From, _To, _Flow} <- Sorted >>,
+        << <<To:16>> || {_From, To, _Flow} <- Sorted >>,
         column([M || {_From, _To, {M, _B}} <- Sorted]),
         column([B || {_From, _To, {_M, B}} <- Sorted])
     ]).
@@ -68,7 +68,7 @@ table(Samples, Index) ->
     Metrics = maps:keys(maps:fold(fun(_Id, Sample, Acc) -> maps:merge(Acc, Sample) end, #{}, Samples)),
     [
         varint(length(Rows)),
-        [<<I:16>> || {I, _Sample} <- Rows],
+        << <<I:16>> || {I, _Sample} <- Rows >>,
         encode(lists:sort(Metrics)),
         [column([maps:get(M, Sample, missing) || {_I, Sample} <- Rows]) || M <- lists:sort(Metrics)]
     ].
@@ -76,10 +76,15 @@ table(Samples, Index) ->
 %% The narrowest type that holds them all.
 column(Values) ->
     case type(Values, 0) of
-        0 -> [0, [<<(int(V, ?MISSING32)):32>> || V <- Values]];
-        1 -> [1, [<<(int(V, ?MISSING64)):64>> || V <- Values]];
-        2 -> [2, [case V of missing -> <<?NAN32:32>>; _ -> <<V:32/float>> end || V <- Values]];
-        3 -> [3, [case V of missing -> <<?NAN64:64>>; _ -> <<V:64/float>> end || V <- Values]]
+        0 -> [0, << <<(int(V, ?MISSING32)):32>> || V <- Values >>];
+        1 -> [1, << <<(int(V, ?MISSING64)):64>> || V <- Values >>];
+        2 ->
+            case lists:member(missing, Values) of
+                false -> [2, << <<V:32/float>> || V <- Values >>];
+                true -> [2, [case V of missing -> <<?NAN32:32>>; _ -> <<V:32/float>> end || V <- Values]]
+            end;
+        3 ->
+            [3, [case V of missing -> <<?NAN64:64>>; _ -> <<V:64/float>> end || V <- Values]]
     end.
 
 int(missing, Missing) -> Missing;

@@ -108,7 +108,7 @@ old(File) -> <<File/binary, ".old">>.
 %% Server
 
 -doc false.
--spec init({file:name_all(), pos_integer()}) -> {ok, map()} | {stop, term()}.
+-spec init({binary(), pos_integer()}) -> {ok, map()} | {error, term()}.
 init({File, Max}) ->
     process_flag(trap_exit, true),
     case filelib:is_file(File) of
@@ -174,7 +174,7 @@ write(Data, #{fd := Fd, written := Written} = State) ->
     end.
 
 -doc false.
--spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()} | {stop, term(), term(), map()}.
+-spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
 handle_call(status, _From, #{written := Written, old := Old} = State) ->
     {reply, (maps:with([file, frames, missed, since], State))#{bytes => Written + Old}, State};
 handle_call(_Other, _From, State) ->
@@ -185,7 +185,7 @@ handle_call(_Other, _From, State) ->
 handle_cast(_Other, State) -> {noreply, State}.
 
 -doc false.
--spec handle_info(term(), map()) -> {noreply, map()} | {stop, term(), map()}.
+-spec handle_info(term(), map()) -> {noreply, map()} | {stop, normal, map()}.
 handle_info({sderl_mon, frame, Frame}, #{ladder := Ladder, frames := Frames} = State) ->
     {Done, Ladder1} = sderl_mon_ladder:push(Frame, Ladder),
     Records = [sderl_mon_segment:record(frame, Step, T, Span, Packed) || {Step, {T, Span, Packed}} <- Done],
@@ -237,7 +237,7 @@ turn(#{fd := Fd, file := File, written := Written} = State) ->
     end.
 
 -doc false.
--spec terminate(term(), map()) -> term().
+-spec terminate(term(), map()) -> ok.
 terminate(_Reason, #{fd := Fd}) ->
     _ = file:close(Fd),
     ok.

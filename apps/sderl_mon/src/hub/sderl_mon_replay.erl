@@ -8,16 +8,18 @@ Opening reads the file once and keeps where each record is (some 100 bytes each)
 that is cut in the middle of a record, or damaged, is read as far as it is good; `info/1` tells how much is
 not. A recording that is still written is read as it was when it was opened.
 
-The process ends with the one that opened it, or by `close/1`.
+The process ends with the one that opened it, or by `close/1`. Another can make it its own (`own/1`), up to five
+seconds after the first has ended.
 """.
 
 -behaviour(gen_server).
 
--export([open/1, close/1, info/1, store/1]).
+-export([open/1, own/1, close/1, info/1, store/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(EVENTS, 20_000).
 -define(CHUNK, 65_536).
+-define(ORPHAN_MS, 5_000).
 -define(OPEN_MS, 120_000).
 
 %% A descriptor means something to this process alone: others hand a place back.
@@ -57,6 +59,10 @@ close(Replay) ->
         exit:_Gone -> ok
     end.
 
+-doc "From now on the recording is open as long as the calling process lives.".
+-spec own(pid()) -> ok.
+own(Replay) -> gen_server:call(Replay, {own, self()}).
+
 -doc "About an opened recording: `file`, `range`, `frames`, `records`, `damaged` (places) and `damaged_bytes`, which were passed over.".
 -spec info(pid()) -> map().
 info(Replay) -> gen_server:call(Replay, info).
@@ -80,7 +86,7 @@ fold([Place | Places], Fun, Acc, Replay) ->
 %% Server
 
 -doc false.
--spec init({file:name_all(), pid()}) -> {ok, map()} | {stop, term()}.
+-spec init({binary(), pid()}) -> {ok, state()} | {error, {recording, binary()}}.
 init({File, Owner}) ->
     process_flag(trap_exit, true),
     case parts(File) of
@@ -229,7 +235,7 @@ in_order(#{frames := Frames, topologies := Topologies, findings := Findings, eve
     }.
 
 -doc false.
--spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()} | {noreply, map()} | {stop, term(), term(), map()}.
+-spec handle_call(term(), gen_server:from(), state()) -> {reply, term(), state()}.
 handle_call(range, _From, State) ->
     {reply, range(State), State};
 handle_call({at, T}, _From, State) ->
@@ -239,6 +245,9 @@ handle_call({places, From, To, Step}, _From, #{frames := Frames} = State) ->
     {reply, [Place || {T, _Span, Place} <- Entries, T >= From, T =< To], State};
 handle_call({packed, Place}, _From, State) ->
     {reply, packed(Place), State};
+handle_call({own, Pid}, _From, #{owner := Owner} = State) ->
+    true = demonitor(Owner, [flush]),
+    {reply, ok, State#{owner := monitor(process, Pid)}};
 handle_call({topology_at, T}, _From, State) ->
     {reply, topology_at(T, State), State};
 handle_call({events, Filter}, _From, #{events := {_N, Events}} = State) ->
@@ -250,16 +259,20 @@ handle_call(_Other, _From, State) ->
     {reply, {error, unknown}, State}.
 
 -doc false.
--spec handle_cast(term(), map()) -> {noreply, map()}.
+-spec handle_cast(term(), state()) -> {noreply, state()}.
 handle_cast(_Other, State) -> {noreply, State}.
 
 -doc false.
--spec handle_info(term(), map()) -> {noreply, map()} | {stop, normal, map()}.
-handle_info({'DOWN', Owner, process, _Pid, _Reason}, #{owner := Owner} = State) -> {stop, normal, State};
+-spec handle_info(term(), state()) -> {noreply, state()} | {stop, normal, state()}.
+handle_info({'DOWN', Owner, process, _Pid, _Reason}, #{owner := Owner} = State) ->
+    _ = erlang:send_after(?ORPHAN_MS, self(), {orphan, Owner}),
+    {noreply, State};
+handle_info({orphan, Owner}, #{owner := Owner} = State) ->
+    {stop, normal, State};
 handle_info(_Other, State) -> {noreply, State}.
 
 -doc false.
--spec terminate(term(), map()) -> ok.
+-spec terminate(term(), state()) -> ok.
 terminate(_Reason, #{fds := Fds}) -> lists:foreach(fun close_file/1, Fds).
 
 range(#{frames := #{0 := [{First, Span, _} | _] = Frames}}) ->

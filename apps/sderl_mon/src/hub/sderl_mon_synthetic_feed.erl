@@ -7,8 +7,8 @@ numbers.
 
 Groups of equal size stand in a ring; the first node of each is also in the group before it, so
 there is one gateway between neighbours. Of the edges about three in four are inside groups, most of
-the rest between gateways, and one in twenty goes from group to group past every gateway, which the
-findings should notice. The mean rates of the edges follow a Pareto law, so that a few carry most; each
+the rest between gateways, and one or two in a hundred go from group to group past every gateway,
+which the findings should notice. The mean rates of the edges follow a Pareto law, so that a few carry most; each
 moves slowly about its mean. Load, queues and memory of a node follow from its traffic.
 
 With `changes` a node goes every twenty seconds or so and comes back, and every forty or so a group of a
@@ -169,7 +169,7 @@ ends(Kind, Groups, R0) ->
     Neighbour = element(I rem N + 1, Groups),
     case Kind of
         _ when Kind < 0.76; N =:= 1 -> pair(Group, Group, R1);
-        _ when Kind < 0.95 -> {{gateway(Group), gateway(Neighbour)}, R1};
+        _ when Kind < 0.985 -> {{gateway(Group), gateway(Neighbour)}, R1};
         _ -> {J, R2} = rand:uniform_s(N, R1), pair(Group, element(J, Groups), R2)
     end.
 
