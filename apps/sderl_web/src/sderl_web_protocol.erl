@@ -30,7 +30,11 @@ metrics() -> sderl_mon_types:metrics().
 
 -doc "All numbers that a node may have, with their units for people.".
 -spec units() -> #{atom() => binary()}.
-units() -> #{Metric => sderl_mon_types:unit(Metric) || Metric <- metrics() ++ [reds_s, gc_s, probe_pct, mon_bytes_s, mon_msgs_s]}.
+units() -> #{Metric => sderl_mon_types:unit(Metric) || Metric <- metrics() ++ extra()}.
+
+%% Kept for each node, asked for by series alone.
+extra() ->
+    [reds_s, gc_s, probe_pct, mon_bytes_s, mon_msgs_s, mem_processes, mem_binary, mem_ets, unregs_s, failed_regs_s].
 
 %% Of requests
 

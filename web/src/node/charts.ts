@@ -6,7 +6,6 @@ import { card } from "../lib/parts";
 import { periodChoice, POINTS, shownTime, span, stoppedAt } from "../lib/period";
 import { Polled } from "../lib/polled";
 import type { Series as Columns } from "../store/protocol";
-import { MEMORY_KINDS } from "./detail_model";
 import { h } from "../lib/dom";
 import { byteRate, bytes, messageRate, number, share } from "../lib/format";
 
@@ -23,9 +22,7 @@ export class NodeCharts {
   readonly root: HTMLElement;
   private readonly panels: Panel[];
   private readonly polled: Polled<Columns>;
-  private readonly memory: Polled<Columns>;
   private columns: Columns = { t: [], columns: {} };
-  private kinds: Columns | null = null;
 
   constructor(
     private readonly ctx: Ctx,
@@ -45,7 +42,7 @@ export class NodeCharts {
       },
       {
         title: "Memory by kind",
-        lines: MEMORY_KINDS.map(([key, label]) => [`mem_${key}`, label] as const),
+        lines: MEMORY,
         chart: chart({ title: "Memory by kind", format: bytes, base: 1024, stacked: true, onPick: pick }),
       },
       {
@@ -91,23 +88,11 @@ export class NodeCharts {
         ...this.panels.map((panel) => h("div", {}, h("h3", {}, panel.title), panel.chart.root)),
       ),
     );
-    const known = ctx.store.hello?.metrics ?? [];
-    const metrics = this.panels
-      .flatMap((panel) => panel.lines.map(([key]) => key))
-      .filter((key) => !key.startsWith("mem_"));
     this.polled = new Polled(ctx, {
       everyMs: EVERY_MS,
-      ask: () => this.ask(known.length > 0 ? metrics.filter((metric) => known.includes(metric)) : metrics),
+      ask: () => this.ask(),
       show: (answer) => {
-        this.columns = answer;
-        this.draw();
-      },
-    });
-    this.memory = new Polled(ctx, {
-      everyMs: EVERY_MS,
-      ask: () => this.ask(["mem", ...MEMORY_KINDS.map(([key]) => `mem_${key}`)]),
-      show: (answer) => {
-        this.kinds = answer;
+        this.columns = withOther(answer);
         this.draw();
       },
     });
@@ -115,16 +100,19 @@ export class NodeCharts {
 
   refresh(): void {
     this.polled.refresh();
-    this.memory.refresh();
   }
 
   destroy(): void {
     this.polled.destroy();
-    this.memory.destroy();
     for (const panel of this.panels) panel.chart.destroy();
   }
 
-  private ask(metrics: string[]): Promise<Columns> {
+  private ask(): Promise<Columns> {
+    // A server may keep less than this page can show, and refuses a question for what it does not know.
+    const known = Object.keys(this.ctx.store.hello?.units ?? {});
+    const wanted = [...new Set([...this.panels.flatMap((panel) => panel.lines.map(([key]) => key)), "mem"])];
+    const metrics = wanted.filter((key) => known.includes(key));
+    if (metrics.length === 0) return Promise.resolve({ t: [], columns: {} });
     return this.ctx.store.request("series", {
       of: { kind: "node", node: this.node, metrics },
       ...span(this.ctx),
@@ -133,33 +121,34 @@ export class NodeCharts {
   }
 
   private draw(): void {
+    const { t, columns } = this.columns;
     const { from, to } = span(this.ctx);
     const mark = stoppedAt(this.ctx) === null ? null : shownTime(this.ctx);
-    for (const panel of this.panels) {
-      const ofMemory = panel.lines[0][0].startsWith("mem_");
-      const source = ofMemory ? memoryColumns(this.kinds) : this.columns;
-      const lines = panel.lines.filter(([key]) => source.columns[key]?.some((value) => value !== null));
-      const shown = lines.length > 0 ? lines : ofMemory ? ([["mem", "all kinds"]] as const) : [];
-      panel.chart.draw({
-        t: source.t,
-        series: shown.map(([key, label]) => ({ key, label, values: source.columns[key] ?? [] })),
-        from,
-        to,
-        mark,
-      });
+    for (const { chart: drawing, lines } of this.panels) {
+      const known = lines.filter(([key]) => columns[key]?.some((value) => value !== null));
+      // A stock node tells its whole memory at least.
+      const shown = known.length > 0 || lines !== MEMORY ? known : ([["mem", "all kinds"]] as const);
+      const series = shown.map(([key, label]) => ({ key, label, values: columns[key] ?? [] }));
+      drawing.draw({ t, series, from, to, mark });
     }
   }
 }
 
-/** OTP's system memory without the kinds that it contains, so that the areas add up. */
-function memoryColumns(answer: Columns | null): Columns {
-  if (answer === null) return { t: [], columns: {} };
-  const { columns, t } = answer;
-  const system = columns["mem_system"];
-  if (!system) return answer;
-  const parts = ["mem_binary", "mem_ets", "mem_atom", "mem_code"].map((key) => columns[key] ?? []);
-  const own = system.map((value, i) =>
+/** The kinds of memory of which a history is kept, and what is left of the whole. */
+const MEMORY = [
+  ["mem_processes", "Processes"],
+  ["mem_binary", "Binaries"],
+  ["mem_ets", "ETS"],
+  ["mem_other", "Code, atoms, other"],
+] as const;
+
+function withOther(answer: Columns): Columns {
+  const { t, columns } = answer;
+  const parts = MEMORY.map(([key]) => columns[key]).filter((part) => part !== undefined);
+  const whole = columns["mem"];
+  if (!whole || parts.every((part) => part.every((value) => value === null))) return answer;
+  const other = whole.map((value, i) =>
     value === null ? null : Math.max(0, value - parts.reduce((sum, part) => sum + (part[i] ?? 0), 0)),
   );
-  return { t, columns: { ...columns, mem_system: own } };
+  return { t, columns: { ...columns, mem_other: other } };
 }

@@ -41,6 +41,7 @@ export function mountNode(root: HTMLElement, ctx: Ctx, name: string): MountedPag
   view.draw();
   return {
     update(change) {
+      if (change.has("hello")) view.sourceChanged();
       if (change.has("detail")) view.detailCame();
       if (change.has("frame") || change.has("topology") || change.has("detail") || change.has("hello"))
         view.draw();
@@ -162,6 +163,12 @@ class NodeView {
     this.lastMoved = detail.t;
     // After the ring has been drawn, which may have been built anew.
     queueMicrotask(() => this.ring.migrate(detail.migrations ?? []));
+  }
+
+  /** Connected, or another recording: what was seen is of another time. */
+  sourceChanged(): void {
+    this.details.clear();
+    this.charts.refresh();
   }
 
   /** Scrubbing moves fast: the history is asked for when it rests. */

@@ -3,8 +3,8 @@
 import type { Ctx, MountedPage, Page } from "../app/ctx";
 import { earlier, type Filter, kindsOf, LEVELS, merged, passing } from "../events/model";
 import { children as fill, h, text as setText } from "../lib/dom";
-import { clock, dateTime } from "../lib/format";
-import { card, groupLink, level, nodeLink } from "../lib/parts";
+import { clock, dateTime, withUnit } from "../lib/format";
+import { card, facts, groupLink, level, nodeLink } from "../lib/parts";
 import { stoppedAt } from "../lib/period";
 import { type Table, table } from "../lib/table";
 import type { ClusterEvent, Level } from "../store/protocol";
@@ -33,6 +33,7 @@ class EventsPage implements MountedPage {
     { type: "button", class: "button", click: () => void this.older() },
     "Load older",
   );
+  private readonly chosen = h("div", { class: "event-chosen", hidden: true });
   private readonly said = h("p", { class: "muted", role: "status" });
   /** Asked for by this page, beside those that the store keeps. */
   private extra: readonly ClusterEvent[] = [];
@@ -53,10 +54,7 @@ class EventsPage implements MountedPage {
       filterText: (event) => `${event.text} ${event.kind} ${event.node ?? ""} ${event.group ?? ""}`,
       maxHeight: "max(20rem, calc(100dvh - 19rem))",
       rowClass: (event) => `event-${event.level}`,
-      onChoose: (event) => {
-        this.ctx.store.seek(event.t);
-        this.ctx.announce(`Shown as of ${clock(event.t)}`);
-      },
+      onChoose: (event) => this.choose(event),
       columns: [
         {
           key: "t",
@@ -78,7 +76,7 @@ class EventsPage implements MountedPage {
           key: "text",
           label: "What",
           value: (event) => event.text,
-          show: (event) => h("span", { title: title(event) }, event.text),
+          show: (event) => h("span", { title: event.text }, event.text),
         },
         {
           key: "kind",
@@ -124,6 +122,7 @@ class EventsPage implements MountedPage {
           tools: [this.level, this.kind, this.group, this.node],
           testid: "events",
         },
+        this.chosen,
         this.table.root,
         h("div", { class: "row events-more" }, this.more, this.said),
       ),
@@ -145,6 +144,38 @@ class EventsPage implements MountedPage {
   destroy(): void {
     clearTimeout(this.timer);
     this.root.replaceChildren();
+  }
+
+  /** Shows one event in full, and the cluster as it was then. */
+  private choose(event: ClusterEvent): void {
+    const close = () => {
+      this.chosen.hidden = true;
+    };
+    const details = Object.entries(event.details ?? {});
+    fill(
+      this.chosen,
+      h(
+        "div",
+        { class: "row" },
+        level(event.level),
+        h("span", { class: "num" }, dateTime(event.t)),
+        h("span", { class: "muted" }, event.kind.replaceAll("_", " ")),
+        event.group ? groupLink(this.ctx, event.group) : null,
+        event.node ? nodeLink(this.ctx, event.node) : null,
+        h(
+          "button",
+          { type: "button", class: "icon-button event-close", "aria-label": "Close", click: close },
+          "×",
+        ),
+      ),
+      h("p", {}, event.text),
+      details.length > 0
+        ? facts(details.map(([key, value]) => [key.replaceAll("_", " "), withUnit(value, null)]))
+        : null,
+    );
+    this.chosen.hidden = false;
+    this.ctx.store.seek(event.t);
+    this.ctx.announce(`Shown as of ${clock(event.t)}`);
   }
 
   private filter(): Filter {
@@ -247,11 +278,4 @@ function options(
     ...values.map((value) => h("option", { value }, show(value))),
   );
   select.value = chosen;
-}
-
-function title(event: ClusterEvent): string {
-  const details = Object.entries(event.details ?? {}).map(
-    ([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`,
-  );
-  return [event.text, ...details].join("\n");
 }

@@ -2,7 +2,7 @@
 // Groups and the names registered in them: who, where, how many, and how often that changes.
 import type { Ctx, MountedPage, Page } from "../app/ctx";
 import { h } from "../lib/dom";
-import { count, rate } from "../lib/format";
+import { count, number } from "../lib/format";
 import { card, note } from "../lib/parts";
 import { type Table, table } from "../lib/table";
 import { GroupView } from "../names/group_view";
@@ -19,6 +19,12 @@ interface Row {
   group: TopologyGroup;
   coordinator: string | null;
   registrations: number | null;
+}
+
+/** Null where nothing at all is known. */
+function total(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0);
 }
 
 class NamesPage implements MountedPage {
@@ -61,7 +67,7 @@ class NamesPage implements MountedPage {
           label: "Reg./s",
           hint: "Registrations a second",
           value: (row) => row.registrations,
-          show: (row) => rate(row.registrations).replace("/s", ""),
+          show: (row) => number(row.registrations),
           numeric: true,
           width: "5rem",
         },
@@ -70,7 +76,7 @@ class NamesPage implements MountedPage {
         `${count(rows.length)} groups`,
         null,
         count(rows.reduce((sum, row) => sum + (row.group.names ?? 0), 0)),
-        rate(rows.reduce((sum, row) => sum + (row.registrations ?? 0), 0)).replace("/s", ""),
+        number(total(rows.map((row) => row.registrations))),
       ],
     });
     root.append(

@@ -269,7 +269,7 @@ sums(Rates, _Watches) ->
 plus(_, {M1, B1}, {M2, B2}) -> {M1 + M2, B1 + B2}.
 
 of_groups(#{groups := Groups, node := Node}, Acc) ->
-    Part = maps:with([regs_s, in_msgs_s, in_bytes_s, out_msgs_s, out_bytes_s], Node),
+    Part = maps:with([regs_s, unregs_s, failed_regs_s, in_msgs_s, in_bytes_s, out_msgs_s, out_bytes_s], Node),
     lists:foldl(fun({Group, Names}, A) -> maps:update_with(Group, fun(G) -> add(Part, Names, G) end, Part#{names => Names}, A) end, Acc, Groups).
 
 add(Part, Names, Group) ->

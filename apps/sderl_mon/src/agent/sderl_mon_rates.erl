@@ -32,7 +32,7 @@ receiver. The traffic with the monitoring nodes is the price of watching and kep
 %% Gauges that go on as they are, by the names that they have from here on.
 -define(GAUGES, [
     {run_queue, run_queue}, {procs, procs}, {mem_total, mem}, {mq_max, mq_max}, {names, names}, {ports, ports},
-    {atoms, atoms}, {ets, ets}
+    {atoms, atoms}, {ets, ets}, {mem_processes, mem_processes}, {mem_binary, mem_binary}, {mem_ets, mem_ets}
 ]).
 
 -define(COUNTERS, [

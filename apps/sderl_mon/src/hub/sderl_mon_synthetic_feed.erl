@@ -388,7 +388,13 @@ observe(T, Span, Watched, #{nodes := Nodes, groups := Groups, edges := Edges, tu
         links => Links,
         kinds => kinds(All, Links),
         groups => #{
-            Group => #{regs_s => maps:get(Group, Regs), names => N, in_msgs_s => inside(Group, Groups1, SampleOf)}
+            Group => #{
+                regs_s => maps:get(Group, Regs),
+                unregs_s => 0.97 * maps:get(Group, Regs),
+                failed_regs_s => 0.01 * maps:get(Group, Regs),
+                names => N,
+                in_msgs_s => inside(Group, Groups1, SampleOf)
+            }
          || Group := N <- Names
         },
         details => maps:from_list(Details),
@@ -411,11 +417,15 @@ sample(#node{id = Id, load = Load, drift = Drift, memory = Memory, procs = Procs
     Util = min(0.98, max(0.01, Load * math:exp(1.5 * Drift) + (OutM + InM) / (6_000 * Cores) + 0.01 * Z)),
     Queue = case Util > 0.3 of true -> round(Cores * Util * Util * 2 * U); false -> round(2 * Util * U) end,
     Longest = round(math:pow(1.0 - 0.999 * U, -0.6) * (1 + 20 * Util * Util)),
+    Mem = round(Memory * math:exp(0.4 * Drift) * (1 + 0.01 * Z)),
     Sample = #{
         run_queue => Queue,
         util => Util,
         procs => round(Procs * math:exp(0.3 * Drift)),
-        mem => round(Memory * math:exp(0.4 * Drift) * (1 + 0.01 * Z)),
+        mem => Mem,
+        mem_processes => round(0.46 * Mem),
+        mem_binary => round(0.17 * Mem),
+        mem_ets => round(0.11 * Mem),
         mq_max => Longest,
         cpu_pct => 100 * Util * Cores,
         in_bytes_s => InB,
