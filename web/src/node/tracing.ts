@@ -5,7 +5,7 @@ import { dialog, note } from "../lib/parts";
 import { h, set, text as setText } from "../lib/dom";
 
 const READ_ONLY =
-  "This dashboard is read-only, so tracing cannot be turned on here. Whoever started it can allow it with --writable.";
+  "This dashboard is read-only, so tracing cannot be turned on here. Whoever started it can allow it with --write.";
 
 export class TraceSwitch {
   readonly root: HTMLElement;
