@@ -164,7 +164,8 @@ act(~"restart", #{~"node" := Node}, #{fleet := Fleet}) ->
     #{};
 act(~"new_group", #{~"group" := Group, ~"nodes" := Names}, #{fleet := Fleet}) ->
     [First | _] = Nodes = [binary_to_existing_atom(Name) || Name <- Names],
-    {ok, _, Nodes} = sderl_fleet:call(Fleet, First, s_group, new_s_group, [group(Group), Nodes]),
+    {ok, _, Joined} = sderl_fleet:call(Fleet, First, s_group, new_s_group, [group(Group), Nodes]),
+    [] = Nodes -- Joined,
     #{};
 act(~"delete_group", #{~"group" := Group, ~"node" := Node}, #{fleet := Fleet}) ->
     ok = sderl_fleet:call(Fleet, binary_to_existing_atom(Node), s_group, delete_s_group, [group(Group)]),
