@@ -39,7 +39,7 @@ guarded(What, Req, Options) ->
     try
         answer(What, Req, Options)
     catch
-        %% Not with the request, which holds the token.
+        %% Not with the request, which holds the token. An export that ends early has sent its head.
         Class:Reason:Stack ->
             sderl_web_notes:note(failed, io_lib:format("~ts: ~0tP at ~0tP", [lists:join("/", What), {Class, shape(Reason)}, 12, places(Stack), 30])),
             refused(503, unavailable, "this could not be answered now: the hub is not running, or the log says why", Req)

@@ -6,12 +6,12 @@ Answers what browsers ask: of the hub's history, of a recording, or of the monit
 Runs in a process for each question, which may take its time. Answers are JSON already.
 """.
 
--export([answer/3, state/1, no_node/1, replay/1, record/1, close/1]).
+-export([answer/3, state/1, no_node/1, replay/2, record/1, close/1]).
 -export_type([source/0, settings/0, answer/0]).
 
 -doc "What a socket looks at: the present, or a recording by its name.".
 -type source() :: live | {recording, binary(), pid()}.
--type settings() :: #{recordings := none | file:filename()}.
+-type settings() :: #{socket := pid(), recordings := none | file:filename(), atom() => term()}.
 -type answer() ::
     {ok, iodata()}
     | {opened, Name :: binary(), pid(), Messages :: [binary()]}
@@ -64,9 +64,10 @@ ask({process, #{node := Node, pid := Pid}}, live, _) ->
 ask({trace, #{node := Node} = Args}, live, _) ->
     mon(trace, [Node, maps:remove(node, Args)]);
 ask({recordings, _}, _, #{recordings := Dir}) ->
-    ok(#{recordings => recordings(Dir)});
-ask({open, #{recording := Name}}, _, #{recordings := Dir}) ->
-    open(Name, Dir);
+    %% Where they are on the disk is nobody's business.
+    ok(#{recordings => [maps:with([name, bytes, modified], Recording) || Recording <- recordings(Dir)]});
+ask({open, #{recording := Name}}, _, #{recordings := Dir, socket := Socket}) ->
+    open(Name, Dir, Socket);
 ask({record, #{on := On}}, _, #{recordings := Dir}) ->
     record(On, Dir).
 
@@ -139,26 +140,19 @@ recordings(none) -> [];
 recordings(Dir) -> sderl_mon_record:list(Dir).
 
 %% A name from a browser is compared with what is there, and is never a path.
-open(_, none) ->
+open(_, none, _) ->
     {error, not_found, "there is no folder of recordings: who starts the dashboard names it with --record"};
-open(Name, Dir) ->
-    case file:list_dir(Dir) of
-        {ok, Files} ->
-            case [File || File <- Files, unicode:characters_to_binary(File) =:= Name] of
-                [File] -> opened(Name, sderl_mon_replay:open(filename:join(Dir, File)));
-                [] -> {error, not_found, ["there is no recording \"", Name, "\": recordings lists them"]}
-            end;
-        {error, Reason} ->
-            {error, unavailable, ["the folder of the recordings cannot be read: ", file:format_error(Reason)]}
+open(Name, Dir, Socket) ->
+    case [File || #{name := Is, file := File} <- recordings(Dir), Is =:= Name] of
+        [File] -> opened(Name, sderl_mon_replay:open(File, Socket));
+        [] -> {error, not_found, ["there is no recording \"", Name, "\": recordings lists them"]}
     end.
 
--doc "Opens a file that is no browser's choice.".
--spec replay(file:filename()) -> answer().
-replay(File) -> opened(unicode:characters_to_binary(filename:basename(File)), sderl_mon_replay:open(File)).
+-doc "Opens a file that is no browser's choice, for a socket.".
+-spec replay(file:filename(), pid()) -> answer().
+replay(File, Socket) -> opened(unicode:characters_to_binary(filename:basename(File)), sderl_mon_replay:open(File, Socket)).
 
 opened(Name, {ok, Pid}) ->
-    %% Whoever asked keeps it, not this process, which ends now.
-    true = unlink(Pid),
     {_, To} = sderl_mon_hub:range(Pid),
     {ok, #{topology := Topology, frame := Frame} = State} = sderl_mon_hub:at(Pid, To),
     Ids = sderl_web_feed:ids(Topology, Frame),
@@ -175,29 +169,31 @@ opened(Name, {error, Reason}) ->
 -doc "Ends the replay of a recording.".
 -spec close(pid()) -> ok.
 close(Pid) ->
-    exit(Pid, shutdown),
+    %% It may be at work for somebody who has gone.
+    _ = spawn(fun() -> sderl_mon_replay:close(Pid) end),
     ok.
 
 record(_, none) ->
     {error, unavailable, "there is no folder for recordings: who starts the dashboard names it with --record"};
 record(true, Dir) ->
     case record(Dir) of
-        {ok, File} -> ok(#{recording => unicode:characters_to_binary(filename:basename(File))});
+        {ok, File} -> ok(#{recording => filename:basename(File)});
         {error, Why} -> {error, unavailable, ["record: ", Why]}
     end;
 record(false, _) ->
     case sderl_mon_record:stop() of
-        {error, Reason} -> {error, unavailable, ["record: ", reason(Reason)]};
-        _ -> ok(#{recording => null})
+        ok -> ok(#{recording => null});
+        {error, not_recording} -> {error, not_found, "record: no recording is being made"}
     end.
 
 -doc "Starts recording into a new file of a folder.".
--spec record(file:filename()) -> {ok, file:filename()} | {error, unicode:chardata()}.
+-spec record(file:filename()) -> {ok, file:filename_all()} | {error, unicode:chardata()}.
 record(Dir) ->
     {{Y, Mo, D}, {H, Mi, S}} = calendar:universal_time(),
-    Name = io_lib:format("~4..0w~2..0w~2..0wT~2..0w~2..0w~2..0wZ.sdmon", [Y, Mo, D, H, Mi, S]),
-    File = filename:join(Dir, lists:flatten(Name)),
-    case sderl_mon_record:start(File, #{}) of
-        {error, Reason} -> {error, reason(Reason)};
-        {ok, #{file := Named}} -> {ok, unicode:characters_to_list(Named)}
+    Name = io_lib:format("~4..0w~2..0w~2..0wT~2..0w~2..0w~2..0wZ", [Y, Mo, D, H, Mi, S]),
+    case sderl_mon_record:start(filename:join(Dir, lists:flatten(Name)), #{}) of
+        {ok, #{file := File}} -> {ok, File};
+        {error, already_recording} -> {error, "a recording is being made already"};
+        {error, {file, File, Reason}} -> {error, [File, ": ", file:format_error(Reason)]};
+        {error, Reason} -> {error, reason(Reason)}
     end.

@@ -19,7 +19,8 @@ answer(Req, _Options) ->
         {ok, From} ?= time(~"from", Query),
         {ok, To} ?= time(~"to", Query),
         {ok, What} ?= what(value(~"what", Query)),
-        Opts = maps:merge(What, #{Key => T || {Key, T} <- [{from, From}, {to, To}], T =/= none}),
+        {ok, By} ?= by(value(~"by", Query), What),
+        Opts = maps:merge(maps:merge(What, By), #{Key => T || {Key, T} <- [{from, From}, {to, To}], T =/= none}),
         alone(fun() -> send(Format, Opts, Req) end, Req)
     else
         {error, Why} -> sderl_web_api:refused(400, bad_request, Why, Req)
@@ -54,13 +55,22 @@ time(Key, Query) ->
             end
     end.
 
-what(none) -> {ok, #{}};
+what(none) ->
+    {ok, #{}};
 what(Text) ->
-    Known = [{~"nodes", nodes}, {~"links", links}, {~"groups", groups}, {~"events", events}, {~"findings", findings}, {~"all", all}],
-    case lists:keyfind(Text, 1, Known) of
-        {_, all} -> {ok, #{}};
-        {_, What} -> {ok, #{what => What}};
-        false -> {error, ["what is one of ", lists:join(", ", [Name || {Name, _} <- Known])]}
+    case [What || What <- sderl_mon_export:what(), atom_to_binary(What) =:= Text] of
+        [What] -> {ok, #{what => What}};
+        [] -> {error, ["what is one of ", lists:join(", ", [atom_to_binary(What) || What <- sderl_mon_export:what()])]}
+    end.
+
+by(none, #{what := traffic}) ->
+    {ok, #{by => link}};
+by(none, _) ->
+    {ok, #{}};
+by(Text, _) ->
+    case [By || By <- [link, edge, gateway, group], atom_to_binary(By) =:= Text] of
+        [By] -> {ok, #{by => By}};
+        [] -> {error, "by is one of link, edge, gateway, group"}
     end.
 
 %% Whoever is third waits for none: it is told to come again.
@@ -94,7 +104,8 @@ send(Format, Opts, Req0) ->
     },
     Req = cowboy_req:stream_reply(200, Headers, Req0),
     Sink = fun(Part) -> part(iolist_to_binary(Part), Req) end,
-    _ = sderl_mon_export:write(live, Format, Sink, Opts),
+    %% The head has gone: what ends without its last part is not whole, and every client sees that.
+    {ok, _} = sderl_mon_export:write(live, Format, Sink, Opts),
     ok = cowboy_req:stream_body(<<>>, fin, Req),
     Req.
 

@@ -26,7 +26,7 @@ sign of life (browsers answer the ping by themselves).
 
 -record(state, {
     writable :: boolean(),
-    settings :: sderl_web_ask:settings(),
+    settings :: #{recordings := none | file:filename(), replay := none | file:filename()},
     feed :: reference() | undefined,
     source = live :: sderl_web_ask:source(),
     paused = false :: boolean(),
@@ -80,7 +80,9 @@ websocket_init(State) ->
     end.
 
 begun(Messages, #state{settings = #{replay := none}} = State) -> {texts(Messages), State};
-begun(_, #state{settings = #{replay := File}} = State) -> asked(fun() -> sderl_web_ask:replay(File) end, none, open, State).
+begun(_, #state{settings = #{replay := File}} = State) ->
+    Socket = self(),
+    asked(fun() -> sderl_web_ask:replay(File, Socket) end, none, open, State).
 
 texts(Messages) -> [{text, Message} || Message <- Messages].
 
@@ -168,7 +170,8 @@ perform(live, _, Ref, State0) ->
     end;
 perform(_, _, Ref, #state{asked = Asked} = State) when map_size(Asked) >= ?MOST_AT_ONCE ->
     {refusal(Ref, unavailable, io_lib:format("~w requests are being answered: wait for one", [map_size(Asked)])), State};
-perform(Op, Args, Ref, #state{source = Source, settings = Settings} = State) ->
+perform(Op, Args, Ref, #state{source = Source, settings = Settings0} = State) ->
+    Settings = Settings0#{socket => self()},
     asked(fun() -> sderl_web_ask:answer({Op, Args}, Source, Settings) end, Ref, Op, State).
 
 asked(Fun, Ref, Op, #state{asked = Asked} = State) ->

@@ -14,7 +14,7 @@ seconds after the first has ended.
 
 -behaviour(gen_server).
 
--export([open/1, own/1, close/1, info/1, store/1]).
+-export([open/1, open/2, own/1, close/1, info/1, store/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(EVENTS, 20_000).
@@ -42,9 +42,13 @@ Opens a recording, with its `.old` part if there is one. The error is a text for
 recording, of a later version, or nothing in it that can be read.
 """.
 -spec open(file:name_all()) -> {ok, pid()} | {error, Text :: binary()}.
-open(File) ->
+open(File) -> open(File, self()).
+
+-doc "As `open/1` for another process: the recording is closed when that ends.".
+-spec open(file:name_all(), Owner :: pid()) -> {ok, pid()} | {error, Text :: binary()}.
+open(File, Owner) ->
     Name = unicode:characters_to_binary(File),
-    case gen_server:start(?MODULE, {Name, self()}, [{timeout, ?OPEN_MS}]) of
+    case gen_server:start(?MODULE, {Name, Owner}, [{timeout, ?OPEN_MS}]) of
         {ok, Pid} -> {ok, Pid};
         {error, {recording, Text}} -> {error, Text};
         {error, Reason} -> {error, text("~ts cannot be read: ~0tP", [Name, Reason, 20])}
