@@ -292,5 +292,5 @@ cluster(Given) ->
             #{Id => D#{t => T, node => Id} || Id := D <- Get(details, #{})}
     end.
 
-%% As a node tells it; the age is at the first check.
-link(Peer, Reasons, AgeS) -> #{node => Peer, type => visible, reasons => Reasons, since_s => ?T0 div 1000 - AgeS}.
+%% As a node tells it.
+link(Peer, Reasons, AgeS) -> #{node => Peer, type => visible, reasons => Reasons, since_s => AgeS}.

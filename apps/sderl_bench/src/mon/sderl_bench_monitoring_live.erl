@@ -71,8 +71,8 @@ measured(Fleet, #{changes := Changes, events_s := PerS}) ->
         AllSeen = now_ms() - Begin,
         {ok, Master, Other} ?= roles(Shadow),
         Idle = idle(Shadow, Other),
-        {ok, Shown} ?= changes(Shadow, Nodes, Other, Changes),
         {ok, Events} ?= events(Shadow, hd(Nodes), Other, PerS),
+        {ok, Shown} ?= changes(Shadow, Nodes, Other, Changes),
         {ok, Takeover} ?= takeover(Fleet, Shadow, Nodes, Master, Other),
         {ok, Events#{
             all_seen_ms => AllSeen,

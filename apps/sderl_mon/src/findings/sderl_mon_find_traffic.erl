@@ -53,18 +53,18 @@ bypass(A, B, Msgs, Bytes, Gateways) ->
     }.
 
 %% The library closes its own links when they are idle. What it did not open it only reports.
-idle(#{links := Rates, member_of := Of, t := Now} = View, #{idle_s := OldS, idle_msgs_s := Limit}) ->
+idle(#{links := Rates, member_of := Of} = View, #{idle_s := OldS, idle_msgs_s := Limit}) ->
     lists:append([
         candidate(idle_link, idle_grade(Age, Msgs, OldS, Limit), #{from => A, to => B}, fun() -> idle_link(A, B, Age, Msgs) end)
-     || A := _ <- Of,
-        {B, #{reasons := [], since_s := Since} = Link} <- sderl_mon_find_view:links(A, View),
+     %% Where there are groups: a mesh without them needs no reasons.
+     || A := [_ | _] <- Of,
+        {B, #{reasons := [], since_s := Age} = Link} <- sderl_mon_find_view:links(A, View),
         is_map_key(B, Of),
         maps:get(type, Link, visible) =:= visible,
         %% Once, though both ends tell it.
         A < B orelse not lists:keymember(A, 1, sderl_mon_find_view:links(B, View)),
         not sderl_mon_find_view:share(A, B, View),
         not reasoned(A, B, View),
-        Age <- [Now div 1000 - Since],
         Msgs <- [lists:sum([M || Key <- [{A, B}, {B, A}], {M, _} <- [maps:get(Key, Rates, {0, 0})]])]
     ]).
 
