@@ -56,6 +56,8 @@ export class Keys {
 function isTyping(event: KeyboardEvent): boolean {
   const target = event.target;
   if (!(target instanceof HTMLElement)) return false;
+  // Space presses what has the focus.
+  if (event.key === " " && target.closest("button, a, summary, [role=button]") !== null) return true;
   if (target instanceof HTMLInputElement) return !["range", "checkbox", "radio", "button"].includes(target.type);
   return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement || target.isContentEditable;
 }

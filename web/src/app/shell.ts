@@ -48,6 +48,7 @@ export class Shell implements Ctx {
       this.timeBar.element,
       this.toasts.element,
       this.help.element,
+      this.timeBar.dialog,
       this.live,
     );
     this.header.showTheme(this.theme);
@@ -107,14 +108,13 @@ export class Shell implements Ctx {
   }
 
   private routed(): void {
-    const before = this.route;
     this.route = parseRoute(location.hash);
     if ("theme" in this.route.query && asTheme(this.route.query["theme"]) !== this.theme) {
       this.theme = asTheme(this.route.query["theme"]);
       this.themeChanged();
     }
     this.header.showRoute(this.route);
-    this.timeBar.routed(before);
+    this.timeBar.routed();
     document.title = [this.route.arg, TITLES[this.route.page], "SD Erlang"].filter(Boolean).join(" · ");
     if (this.refusedShown) return;
     if (this.mounted?.name === this.route.page) this.mounted.page.update?.(new Set(["route"]));

@@ -27,11 +27,14 @@ export const SPACING = 34;
 const DISC_MARGIN = 24;
 const GATEWAY_R = 20;
 const GAP = 26;
+const PULL = 0.05;
 const GOLDEN = Math.PI * (3 - Math.sqrt(5));
 
 export class Layout {
   private readonly slots = new Map<number, (number | null)[]>();
   private bodies = new Map<string, Body>();
+  /** How much stronger the pull to the middle is up and down than across. */
+  private broad = 1;
 
   update(input: LayoutInput): LayoutResult {
     const own = this.assignSlots(input);
@@ -71,11 +74,19 @@ export class Layout {
       });
     }
     const pull = forceLink<Body, (typeof links)[number]>(links).distance((link) => link.length).strength((link) => link.strength);
+    const horizontal = forceX<Body>(0);
+    const vertical = forceY<Body>(0);
+    const shape = (broad: number) => {
+      horizontal.strength(PULL / broad);
+      vertical.strength(PULL * broad);
+    };
+    this.broad = warm ? this.broad : aspect;
+    shape(this.broad);
     const simulation = forceSimulation([...bodies.values()])
       .stop()
       .velocityDecay(0.35)
-      .force("x", forceX<Body>(0).strength(0.05 / aspect ** 1.2))
-      .force("y", forceY<Body>(0).strength(0.05 * aspect ** 1.2))
+      .force("x", horizontal)
+      .force("y", vertical)
       .force("links", pull);
     if (!warm) {
       // First they untangle, free to pass through each other, then they make room.
@@ -86,7 +97,15 @@ export class Layout {
       simulation.alpha(0.3).alphaDecay(0.03);
     }
     simulation.force("apart", forceCollide<Body>((one) => one.r + GAP / 2).strength(0.9).iterations(3));
-    run(simulation, warm ? 110 : 220);
+    run(simulation, warm ? 110 : 200);
+    // Pressed into the shape of the place where it is shown.
+    for (let tries = 0; !warm && tries < 3; tries++) {
+      const off = aspect / proportions([...bodies.values()]);
+      if (off > 0.85 && off < 1.18) break;
+      this.broad = Math.min(6, Math.max(0.16, this.broad * off ** 0.8));
+      shape(this.broad);
+      run(simulation.alpha(0.4), 120);
+    }
     this.bodies = bodies;
     return this.result(input, own);
   }
@@ -146,6 +165,12 @@ export class Layout {
 
 function run(simulation: { tick(): unknown }, ticks: number): void {
   for (let i = 0; i < ticks; i++) simulation.tick();
+}
+
+/** Width over height of what the bodies take. */
+function proportions(bodies: readonly Body[]): number {
+  const span = (axis: "x" | "y") => Math.max(...bodies.map((body) => (body[axis] as number) + body.r)) - Math.min(...bodies.map((body) => (body[axis] as number) - body.r));
+  return bodies.length < 3 ? 1 : span("x") / span("y");
 }
 
 export function discRadius(members: number): number {
