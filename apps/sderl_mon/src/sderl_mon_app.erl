@@ -4,10 +4,21 @@
 
 -behaviour(application).
 
--export([start/2, stop/1]).
+-export([start/2, prep_stop/1, stop/1]).
 
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_Type, _Args) -> sderl_mon_sup:start_link().
+
+%% The last of a shadow network leaves nothing behind. (Where it has no time for this the probes end by themselves.)
+-spec prep_stop(State) -> State when State :: term().
+prep_stop(State) ->
+    try sderl_mon_master:status() of
+        #{heard := []} -> lists:foreach(fun sderl_mon_agent:release/1, sderl_mon_agent_sup:agents());
+        #{} -> ok
+    catch
+        exit:_ -> ok
+    end,
+    State.
 
 -spec stop(term()) -> ok.
 stop(_State) -> ok.

@@ -198,9 +198,10 @@ stock(_) ->
         await(fun() -> Sources() =:= [probe, probe, probe] orelse Sources() end),
         told(Fleet, M, Ss),
         %% It leaves nothing behind.
-        ok = sderl_fleet:kill(Fleet, M),
+        ok = call(Fleet, M, application, stop, [sderl_mon]),
         await(fun() -> [call(Fleet, S, erlang, whereis, [sderl_mon_probe]) || S <- Ss] =:= [undefined, undefined, undefined] end),
-        [?assertEqual(lists:sort(Ss -- [S]), lists:sort(call(Fleet, S, erlang, nodes, [connected]))) || S <- Ss]
+        ok = sderl_fleet:stop_node(Fleet, M),
+        [await(fun() -> lists:sort(Ss -- [S]) =:= lists:sort(call(Fleet, S, erlang, nodes, [connected])) end) || S <- Ss]
     end).
 
 %% What is set at run time is checked, told to the other monitoring nodes, and there again after a restart.

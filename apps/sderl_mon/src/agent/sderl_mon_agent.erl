@@ -12,7 +12,7 @@ most 500 events until the next update; what is dropped is counted.
 
 -behaviour(gen_server).
 
--export([start_link/1, assign/2, orders/1, report/1, seen/2]).
+-export([start_link/1, assign/2, orders/1, report/1, seen/2, release/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([spec/0]).
@@ -35,6 +35,12 @@ monitoring nodes, `hubs` those that live.
 -define(REPORT_SOON_MS, 20).
 -define(REPORT_ALL_MS, 5000).
 -define(JOB_MS, 15_000).
+%% What of the configuration says how a node is read.
+-define(READING, [probe, inject, interval_ms]).
+%% What probes call it, and what it is called here.
+-define(RENAMED, #{node_up => link_up, node_down => link_down}).
+%% Each member tells these; the master tells them once, from the topology.
+-define(MASTERS, [group_created, group_deleted, group_left, left, members_added, members_removed, coordinator_changed]).
 
 -doc "Starts an agent with its first orders.".
 -spec start_link(spec()) -> gen_server:start_ret().
@@ -61,6 +67,15 @@ report(Agent) -> gen_server:cast(Agent, report).
 -spec seen(pid(), node()) -> ok.
 seen(Agent, Node) -> gen_server:cast(Agent, {seen, Node}).
 
+-doc "Has it end the probes of its nodes: nobody will watch them any more.".
+-spec release(pid()) -> ok.
+release(Agent) ->
+    try
+        gen_server:call(Agent, release)
+    catch
+        exit:_ -> ok
+    end.
+
 -spec init(spec()) -> {ok, map()}.
 init(#{config := #{interval_ms := Interval}} = Spec) ->
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
@@ -72,6 +87,7 @@ init(#{config := #{interval_ms := Interval}} = Spec) ->
         timers => #{},
         bases => #{},
         rates => #{},
+        probes => #{},
         events => [],
         lost => #{},
         told => now_ms() - Interval,
@@ -83,14 +99,21 @@ init(#{config := #{interval_ms := Interval}} = Spec) ->
 -spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
 handle_call(orders, _From, #{spec := Spec} = State) ->
     {reply, Spec, State};
+handle_call(release, _From, #{probes := Probes} = State) ->
+    lists:foreach(fun(Probe) -> _ = sderl_mon_tell:message(Probe, {sderl_mon_probe, stop}) end, maps:values(Probes)),
+    {reply, ok, State};
 handle_call(_, _, State) ->
     {reply, {error, unknown_call}, State}.
 
 -spec handle_cast(term(), map()) -> {noreply, map()}.
-handle_cast({assign, #{term := New} = Spec}, #{spec := #{term := Old}} = State) when New >= Old ->
+handle_cast({assign, #{term := New, config := Config} = Spec}, #{spec := #{term := Old, config := Before}} = State) when New >= Old ->
     State1 = watch_all(State#{spec := Spec}),
+    State2 = case maps:with(?READING, Config) =:= maps:with(?READING, Before) of
+        true -> State1;
+        false -> each({configured, maps:get(interval_ms, Config)}, State1)
+    end,
     %% Another agent may have had the probes since.
-    {noreply, case New > Old of true -> each(retake, all_dirty(State1)); false -> State1 end};
+    {noreply, case New > Old of true -> each(retake, all_dirty(State2)); false -> State2 end};
 handle_cast(report, State) ->
     {noreply, all_dirty(State)};
 handle_cast({seen, Node}, State) ->
@@ -103,7 +126,8 @@ handle_info({sderl_mon_sample, Pid, #{node := Node, seq := Seq} = Sample}, #{wat
     is_map_key(Node, Watches), node(Pid) =:= Node
 ->
     _ = sderl_mon_tell:message(Pid, {sderl_mon_ack, Seq}),
-    {noreply, step(Node, {sample, Sample}, kept(Sample, State))};
+    #{probes := Probes} = State,
+    {noreply, step(Node, {sample, Sample}, kept(Sample, State#{probes := Probes#{Node => Pid}}))};
 handle_info({timeout, Timer, {due, Node}}, #{timers := Timers} = State) ->
     case Timers of
         #{Node := Timer} -> {noreply, step(Node, due, State#{timers := maps:remove(Node, Timers)})};
@@ -145,13 +169,14 @@ watch_all(#{spec := #{nodes := Nodes, config := #{interval_ms := Interval}}, wat
         New
     ).
 
-forget(Node, #{watches := Watches, timers := Timers, bases := Bases, rates := Rates, dirty := Dirty} = State) ->
+forget(Node, #{watches := Watches, timers := Timers, bases := Bases, rates := Rates, probes := Probes, dirty := Dirty} = State) ->
     stop_timer(maps:get(Node, Timers, none)),
     State#{
         watches := maps:remove(Node, Watches),
         timers := maps:remove(Node, Timers),
         bases := maps:remove(Node, Bases),
         rates := maps:remove(Node, Rates),
+        probes := maps:remove(Node, Probes),
         dirty := lists:delete(Node, Dirty)
     }.
 
@@ -204,7 +229,10 @@ report_dirty(#{dirty := Dirty, watches := Watches, spec := #{scope := Scope, ter
 %% Events and what else a sample has only once are kept until the update.
 kept(#{node := Node} = Sample, #{events := Events} = State) ->
     Id = sderl_mon_types:id(Node),
-    New = [maps:put(node, Id, E) || E <- maps:get(events, Sample, [])],
+    New = [
+        E#{node => Id, kind := maps:get(Kind, ?RENAMED, Kind)}
+     || #{kind := Kind} = E <- maps:get(events, Sample, []), not lists:member(Kind, ?MASTERS)
+    ],
     Room = ?EVENTS - length(Events),
     {Take, Drop} = case length(New) =< Room of true -> {New, 0}; false -> {lists:sublist(New, max(0, Room)), length(New) - max(0, Room)} end,
     lose(events_dropped, Drop, State#{events := lists:reverse(Take, Events)}).
@@ -214,7 +242,7 @@ lose(Key, N, #{lost := Lost} = State) -> State#{lost := maps:update_with(Key, fu
 
 update(#{spec := #{scope := Scope, term := Term, hubs := Hubs, config := #{interval_ms := Interval}}} = State) ->
     _ = erlang:send_after(Interval, self(), update),
-    #{rates := Rates, events := Events, lost := Lost, told := Told, watches := Watches} = State1 = rated(State),
+    #{rates := Rates, events := Events, lost := Lost, told := Told} = State1 = rated(State),
     Now = now_ms(),
     Update0 = #{
         agent => {scope_id(Scope), Term},
@@ -223,7 +251,7 @@ update(#{spec := #{scope := Scope, term := Term, hubs := Hubs, config := #{inter
         events => lists:reverse(Events),
         lost => Lost
     },
-    Update = maps:merge(Update0, sums(Rates, Watches)),
+    Update = maps:merge(Update0, sums(Rates)),
     Failed = length([H || H <- Hubs, not sderl_mon_tell:cast(H, sderl_mon_hub, {sderl_mon_update, 1, Update})]),
     lose(updates_dropped, Failed, State1#{events := [], lost := #{}, told := Now}).
 
@@ -257,7 +285,7 @@ rated(Node, Watch, #{bases := Bases, rates := Rates, spec := Spec} = State) ->
 
 groups(Facts) -> [{sderl_mon_types:id({group, G}), maps:get(names, Info, 0)} || #{group := G} = Info <- maps:get(groups, Facts, [])].
 
-sums(Rates, _Watches) ->
+sums(Rates) ->
     #{
         nodes => #{sderl_mon_types:id(N) => S || N := #{node := S} <- Rates},
         links => maps:fold(fun(_, #{flows := #{links := L}}, Acc) -> maps:merge(Acc, L) end, #{}, Rates),

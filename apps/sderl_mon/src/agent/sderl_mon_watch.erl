@@ -41,7 +41,8 @@ Only a sample makes a node `up`: one that is connected and stands still answers 
     | {attached, Job :: integer(), {ok, probe | {stock, Why :: binary()}} | {error, Where :: link | node, Why :: binary()}}
     | {read, Job :: integer(), {ok, sderl_mon_rates:sample()} | {error, Where :: link | node, Why :: binary()}}
     | {sample, sderl_mon_rates:sample()}
-    | retake.
+    | retake
+    | {configured, Interval :: pos_integer()}.
 -doc "`job`: begin that work, and answer with its number. `timer`: `due` after so many milliseconds; replaces the one before. `told`: report it.".
 -type effect() :: {job, attach | read, integer()} | {timer, non_neg_integer()} | told.
 
@@ -103,6 +104,11 @@ step(retake, _, #{phase := probed} = W) ->
     attach(W);
 step(retake, _, W) ->
     {[], W};
+%% Other ways to read it, or another interval.
+step({configured, Interval}, _, #{phase := Phase} = W) when Phase =:= waiting; Phase =:= attaching ->
+    {[], W#{interval := Interval}};
+step({configured, Interval}, _, W) ->
+    attach(W#{interval := Interval});
 step({attached, Job, Result}, Now, #{job := Job, phase := attaching} = W) ->
     attached(Result, Now, W);
 step({read, Job, {ok, Sample}}, Now, #{job := Job, phase := reading, interval := Interval} = W) ->
