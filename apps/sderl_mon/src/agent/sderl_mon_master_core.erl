@@ -134,15 +134,19 @@ live(Now, #{self := Self, beats := Beats}) ->
 
 beat(Now, #{last_beat := Last} = State) when Now - Last < ?BEAT_MS ->
     {[], State};
-beat(Now, #{self := Self, role := Role, term := Term, version := Version, asked := Asked, beats := Beats, answered := Answered} = State) ->
+beat(Now, #{self := Self, asked := Asked, beats := Beats, answered := Answered} = State) ->
     Others = monitors(State) -- [Self],
-    Beat = #{term => Term, lead => Role =:= leader, version => Version},
+    Beat = beating(State),
     Silent = [M || M <- Others, not is_map_key(M, Beats), Now - maps:get(M, Asked, Now - ?CONNECT_MS) >= ?CONNECT_MS],
     New = [M || M <- Others, not is_map_key(M, Answered), grace(Now, State)],
     {
         [{tell, M, beat, Beat} || M <- Others] ++ [{connect, M} || M <- Silent] ++ [{tell, M, hello, #{}} || M <- New],
         State#{last_beat := Now, asked := maps:merge(Asked, #{M => Now || M <- Silent})}
     }.
+
+%% `seen` too: a leader of a term that was passed, while it was cut off say, must hear of it.
+beating(#{role := Role, term := Term, seen := Seen, version := Version}) ->
+    #{term => Term, seen => Seen, lead => Role =:= leader, version => Version}.
 
 grace(Now, #{begun := Begun, hold := Hold, self := Self, answered := Answered} = State) ->
     Now < Hold orelse (Now - Begun < ?GRACE_MS andalso (monitors(State) -- [Self]) -- maps:keys(Answered) =/= []).
@@ -172,10 +176,12 @@ elect(Now, #{self := Self, role := Role, beats := Beats, term := Term, seen := S
 lead(Now, #{self := Self, seen := Seen} = State) ->
     {Effects, State1} = planned(Now, State#{role := leader, leader := Self, term := Seen + 1, seen := Seen + 1, plan := none, topology := none}),
     %% At once, so that no other leads on.
-    {[{tell, M, beat, #{term => Seen + 1, lead => true, version => maps:get(version, State1)}} || M <- monitors(State1) -- [Self]] ++ Effects, State1}.
+    {[{tell, M, beat, beating(State1)} || M <- monitors(State1) -- [Self]] ++ Effects, State1}.
 
-heard(beat, From, #{term := Term, lead := Lead, version := Version}, Now, #{beats := Beats, seen := Seen} = State) when is_integer(Term) ->
-    State1 = State#{beats := Beats#{From => #{at => Now, term => Term, lead => Lead, version => Version}}, seen := max(Seen, Term)},
+heard(beat, From, #{term := Term, seen := Theirs, lead := Lead, version := Version}, Now, #{beats := Beats, seen := Seen} = State) when
+    is_integer(Term), is_integer(Theirs)
+->
+    State1 = State#{beats := Beats#{From => #{at => Now, term => Term, lead => Lead, version => Version}}, seen := max(Seen, Theirs)},
     {Effects, State2} = elect(Now, follow(From, Lead, Term, State1)),
     case {State2, is_map_key(From, Beats)} of
         {#{role := leader}, false} ->
@@ -189,8 +195,10 @@ heard(beat, From, #{term := Term, lead := Lead, version := Version}, Now, #{beat
 heard(hello, From, _, _, #{seen := Seen, nodes := Nodes, placement := Placement, config := Config, epoch := Epoch} = State) ->
     {[{tell, From, state, #{seen => Seen, nodes => Nodes, placement => Placement, config => Config, epoch => Epoch}}], State};
 heard(state, From, #{seen := Theirs, nodes := Nodes, placement := Placement, config := Config} = Payload, Now, State) ->
-    #{seen := Seen, nodes := Own, answered := Answered, placement := Mine, epoch := Epoch} = State,
-    State1 = State#{answered := Answered#{From => true}},
+    #{seen := Seen, nodes := Own, answered := Answered, placement := Mine, epoch := Epoch, beats := Beats} = State,
+    %% As good as a beat: without it the agents of that node would be moved.
+    Beat = #{From => #{at => Now, term => Theirs, lead => false, version => 0}},
+    State1 = State#{answered := Answered#{From => true}, beats := maps:merge(Beat, Beats)},
     case Theirs >= Seen of
         true when Theirs > 0 ->
             {[{adopt_config, Config}], State1#{

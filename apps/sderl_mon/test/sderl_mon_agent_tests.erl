@@ -1,0 +1,176 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_agent_tests).
+
+%% What an agent is made of: how it watches a node, what it makes of samples, what nodes say of each other.
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(N, 'a@h').
+
+%% ---------------------------------------------------------------- watching one node
+
+%% Reached, told, silent, asked again, down, tried less and less often, seen by others, there again.
+watch_test() ->
+    {[{job, attach, 1}, {timer, _}], W1} = step(due, 0, sderl_mon_watch:new(?N, 1000)),
+    ?assertEqual(none, sderl_mon_watch:report(W1)),
+    {[{timer, 3000}], W2} = step({attached, 1, {ok, probe}}, 10, W1),
+    ?assertNot(sderl_mon_watch:is_up(W2)),
+    {[told, {timer, 3000}], W3} = step({sample, sample(1, 1000, #{})}, 20, W2),
+    ?assertMatch(#{status := up, source := probe, why := <<>>}, sderl_mon_watch:report(W3)),
+    {[{timer, 3000}], W4} = step({sample, sample(2, 2000, #{})}, 1020, W3),
+    {[told, {job, attach, 2}, _], W5} = step(due, 4020, W4),
+    ?assertMatch(#{status := unreachable, why := <<"connected, and silent for 3 s">>}, sderl_mon_watch:report(W5)),
+    {[told, {timer, 250}], W6} = step(nodedown, 4100, W5),
+    ?assertMatch(#{status := down}, sderl_mon_watch:report(W6)),
+    %% The answer of before.
+    {[], W6} = step({attached, 2, {ok, probe}}, 4200, W6),
+    {W7, Waits} = lists:foldl(
+        fun(_, {W, Acc}) ->
+            {[{job, attach, Job}, _], Wa} = step(due, 5000, W),
+            {Effects, Wb} = step({attached, Job, {error, link, <<"refused">>}}, 5000, Wa),
+            {Wb, [Ms || {timer, Ms} <- Effects] ++ Acc}
+        end,
+        {W6, []},
+        lists:seq(1, 10)
+    ),
+    ?assertEqual([250, 500, 1000, 2000, 4000, 8000, 10000, 10000, 10000, 10000], lists:reverse(Waits)),
+    {[{timer, 0}], W8} = step(seen, 6000, W7),
+    {[{job, attach, Job}, _], W9} = step(due, 6000, W8),
+    {_, W10} = step({attached, Job, {ok, probe}}, 6000, W9),
+    {[told | _], W11} = step({sample, sample(1, 10, #{})}, 6010, W10),
+    ?assert(sderl_mon_watch:is_up(W11)).
+
+%% Read from here: every interval, and after each failure with patience; told why there is no probe.
+stock_test() ->
+    {_, W1} = step(due, 0, sderl_mon_watch:new(?N, 1000)),
+    {[{job, read, 2}, _], W2} = step({attached, 1, {ok, {stock, <<"no probe">>}}}, 0, W1),
+    {[told, {timer, 1000}], W3} = step({read, 2, {ok, sample(2, 1000, #{})}}, 5, W2),
+    ?assertMatch(#{status := up, source := stock, why := <<"no probe">>}, sderl_mon_watch:report(W3)),
+    {[{job, read, 3}, _], W4} = step(due, 1005, W3),
+    {[told, {timer, 250}], W5} = step({read, 3, {error, node, <<"hangs">>}}, 4005, W4),
+    ?assertMatch(#{status := unreachable, why := <<"hangs">>}, sderl_mon_watch:report(W5)).
+
+%% Groups that change are told; that there are more names is not.
+facts_test() ->
+    {_, W1} = step(due, 0, sderl_mon_watch:new(?N, 1000)),
+    Facts = fun(Members, Names) -> #{groups => [#{group => g, members => Members, names => Names, coordinator => ?N}]} end,
+    Told = fun(Sample, W) -> {Effects, New} = step({sample, Sample}, 0, W), {lists:member(told, Effects), New} end,
+    {true, W2} = Told(sample(1, 1, Facts([?N], 0)), W1),
+    {false, W3} = Told(sample(2, 2, Facts([?N], 7)), W2),
+    {false, W4} = Told(maps:remove(facts, sample(3, 3, #{})), W3),
+    {true, _} = Told(sample(4, 4, Facts([?N, 'b@h'], 7)), W4).
+
+step(Event, Now, W) -> sderl_mon_watch:step(Event, Now, W).
+
+sample(Seq, Us, Facts) ->
+    #{v => 1, node => ?N, seq => Seq, at => Us div 1000, mono_us => Us, source => probe, counters => #{}, gauges => #{}, links => [], facts => Facts}.
+
+%% ---------------------------------------------------------------- rates
+
+rates_test() ->
+    Link = fun(Peer, Out, In) -> #{node => Peer, type => visible, out_msgs => Out, out_bytes => 10 * Out, in_msgs => In, in_bytes => 10 * In} end,
+    Before = (sample(1, 1_000_000, #{}))#{
+        counters := #{reductions => 100, runtime_us => 0, probe_us => 0},
+        sched => [{1, normal, 0, 100}, {2, normal, 0, 100}, {3, dirty_cpu, 0, 100}],
+        links := [Link('b@h', 100, 50), Link('m@h', 0, 0)],
+        kinds => #{routing => {10, 1000}},
+        lost => #{events_dropped => 3}
+    },
+    Now = (sample(2, 3_000_000, #{}))#{
+        counters := #{reductions => 300, runtime_us => 1_000_000, probe_us => 10_000},
+        gauges := #{run_queue => 2, mem_total => 1000},
+        sched => [{1, normal, 50, 200}, {2, normal, 0, 200}, {3, dirty_cpu, 100, 200}],
+        links := [Link('b@h', 300, 70), Link('c@h', 40, 20), Link('m@h', 6, 6)],
+        kinds => #{routing => {30, 5000}},
+        lost => #{events_dropped => 5}
+    },
+    #{node := Node, links := Links, kinds := Kinds, lost := Lost} =
+        Rates = sderl_mon_rates:between(Before, Now, #{watched => #{?N => 1, 'b@h' => 1}, monitors => ['m@h']}),
+    ?assertEqual(
+        #{
+            run_queue => 2, mem => 1000, reds_s => 100.0, cpu_pct => 50.0, probe_pct => 1.0, util => 0.25,
+            out_msgs_s => 120.0, out_bytes_s => 1200.0, in_msgs_s => 20.0, in_bytes_s => 200.0, mon_msgs_s => 6.0, mon_bytes_s => 60.0
+        },
+        Node
+    ),
+    %% By the sender; by the receiver where nobody watches the sender; the price of watching is no traffic.
+    ?assertEqual(
+        #{{<<"a@h">>, <<"b@h">>} => {100.0, 1000.0}, {<<"a@h">>, <<"c@h">>} => {20.0, 200.0}, {<<"c@h">>, <<"a@h">>} => {10.0, 100.0}},
+        Links
+    ),
+    ?assertEqual(#{routing => {10.0, 2000.0}}, Kinds),
+    ?assertEqual(#{events_dropped => 2}, Lost),
+    #{schedulers := Schedulers, links := Detailed} = sderl_mon_rates:detail({Before, Now}, Rates, #{}),
+    ?assertEqual([0.5, 0.0, 1.0], [U || #{util := U} <- Schedulers]),
+    ?assertMatch([#{node := <<"b@h">>, out_msgs_s := 100.0}, _, _], Detailed),
+    %% A new life of the node: no rates.
+    ?assertMatch(#{links := L, node := N} when L =:= #{} andalso not is_map_key(reds_s, N), sderl_mon_rates:between(Now, Before, #{watched => #{}, monitors => []})),
+    ?assertMatch(
+        #{links := L} when L =:= #{},
+        sderl_mon_rates:between(Now, Before#{mono_us := 9_000_000}, #{watched => #{}, monitors => []})
+    ).
+
+%% ---------------------------------------------------------------- who is in which group
+
+members_test() ->
+    Says = fun(Status, Groups) -> #{status => Status, why => <<>>, source => probe, peers => [], facts => #{groups => [#{group => G, members => Ms, coordinator => 'a@h', names => 3} || {G, Ms} <- Groups]}} end,
+    Reports = #{
+        'a@h' => Says(up, [{g, ['a@h', 'b@h', 'c@h']}]),
+        %% Removed, and a has not heard of it.
+        'b@h' => Says(up, []),
+        %% Down: a says that it is in g, and nobody speaks for h.
+        'c@h' => Says(down, [{h, ['c@h', 'd@h']}, {g, ['c@h']}]),
+        'd@h' => Says(down, [{g, ['d@h']}])
+    },
+    Members = sderl_mon_members:groups(Reports),
+    ?assertEqual(#{'a@h' => [g], 'b@h' => [], 'c@h' => [g, h], 'd@h' => []}, Members),
+    ?assertMatch(#{<<"g">> := #{nodes := [<<"a@h">>, <<"c@h">>], coordinator := <<"a@h">>, names := 3, agent := <<"m@h">>}, <<"h">> := #{nodes := [<<"c@h">>]}},
+                 sderl_mon_members:group_infos(Reports, Members, #{{group, g} => 'm@h'})),
+    Config = #{seeds => ['s@h'], nodes => all},
+    ?assertEqual(['a@h', 'b@h', 'c@h', 'd@h', 's@h'], sderl_mon_members:found(Reports, Config, ['m@h'])),
+    ?assertEqual(['a@h', 'x@h'], sderl_mon_members:found(Reports, Config#{nodes := ['a@h', 'x@h']}, ['m@h'])).
+
+%% ---------------------------------------------------------------- the configuration
+
+config_test() ->
+    Check = fun(Map) -> sderl_mon_config:check(Map) end,
+    ?assertEqual({ok, sderl_mon_config:defaults()}, Check(#{})),
+    {ok, #{seeds := ['a@h', 'b@h']}} = Check(#{seeds => ['b@h', 'a@h', 'a@h']}),
+    Bad = [
+        {[config], none, none}, {[sedes], [], #{sedes => []}}, {[seeds, 2], b, #{seeds => ['a@h', b]}}, {[seeds], 'a@h', #{seeds => 'a@h'}},
+        {[seeds], x, #{seeds => ['a@h' | x]}}, {[nodes], none, #{nodes => none}}, {[inject], 1, #{inject => 1}}, {[probe], x, #{probe => x}},
+        {[interval_ms], 99, #{interval_ms => 99}}, {[record, dir], 1, #{record => #{dir => 1}}}, {[record], on, #{record => on}},
+        {[record, max_bytes], 0, #{record => #{dir => "d", max_bytes => 0}}}, {[thresholds, a], b, #{thresholds => #{a => b}}},
+        {[thresholds], 1, #{thresholds => #{1 => 1}}}, {[state_dir], "", #{state_dir => ""}}, {[history], 1, #{history => 1}}
+    ],
+    lists:foreach(
+        fun({Path, Value, Map}) ->
+            {error, {bad_config, P, V, _} = Error} = Check(Map),
+            ?assertEqual({Path, Value}, {P, V}),
+            Text = unicode:characters_to_binary(sderl_mon_config:format_error(Error)),
+            ?assertMatch(<<"sderl_mon: config ", _/binary>>, Text),
+            ?assertMatch([_, _ | _], string:split(Text, "; "))
+        end,
+        Bad
+    ).
+
+%% What was set is there again; a file that is none is named, and nothing is lost because of it.
+kept_test_() ->
+    {setup, fun() -> filename:join([filename:basedir(user_cache, "sderl_mon_test"), integer_to_list(erlang:unique_integer([positive])), os:getpid()]) end,
+        fun(Dir) -> file:del_dir_r(Dir) end,
+        fun(Dir) ->
+            fun() ->
+                {ok, Config} = sderl_mon_config:check(#{state_dir => Dir, interval_ms => 200}),
+                {ok, Config} = sderl_mon_config:load(Config),
+                ok = sderl_mon_config:store(#{seeds => ['ä@h']}, Config),
+                ok = sderl_mon_config:store(#{interval_ms => 300, state_dir => "elsewhere"}, Config),
+                ?assertMatch({ok, #{seeds := ['ä@h'], interval_ms := 300, state_dir := Dir}}, sderl_mon_config:load(Config)),
+                ?assertEqual([filename:basename(sderl_mon_config:file(Config))], element(2, file:list_dir(Dir))),
+                ok = file:write_file(sderl_mon_config:file(Config), "{sderl_mon, 1, #{interval_ms => 0}}."),
+                ?assertMatch({error, {bad_config, [interval_ms], 0, _}}, sderl_mon_config:load(Config)),
+                ok = file:write_file(sderl_mon_config:file(Config), "{"),
+                {error, {bad_file, _, _} = Error} = sderl_mon_config:store(#{inject => true}, Config),
+                ?assertMatch({_, _}, binary:match(unicode:characters_to_binary(sderl_mon_config:format_error(Error)), unicode:characters_to_binary(Dir))),
+                ?assertEqual({ok, <<"{">>}, file:read_file(sderl_mon_config:file(Config)))
+            end
+        end}.
