@@ -90,12 +90,13 @@ An event that is not in the table is reported all the same: level notice, teleme
 -doc """
 Reports an event at the level that the table gives.
 
-Costs two comparisons when nothing listens. Logging runs in the calling process, as with
+Costs two comparisons and a read of a table when nothing listens. Logging runs in the calling process, as with
 `m:logger` everywhere.
 """.
 -spec emit(event(), meta()) -> ok.
 emit(Event, Meta) ->
     {Level, Telemetry, _Sentence} = describe(Event),
+    tell(Level, Event, Meta),
     log(Level, Event, Meta),
     measure(Telemetry, Meta).
 
@@ -103,8 +104,15 @@ emit(Event, Meta) ->
 -spec emit(logger:level(), event(), meta()) -> ok.
 emit(Level, Event, Meta) ->
     {_UsualLevel, Telemetry, _Sentence} = describe(Event),
+    tell(Level, Event, Meta),
     log(Level, Event, Meta),
     measure(Telemetry, Meta).
+
+%% Events may come while the application starts or ends.
+tell(Level, Event, Meta) ->
+    try sderl_subs:notify(maps:get(group, Meta, undefined), {event, Level, Event, Meta})
+    catch error:badarg -> ok
+    end.
 
 -doc "All events of the table with their level and telemetry name.".
 -spec events() -> [{event(), logger:level(), telemetry_name()}].

@@ -52,8 +52,8 @@ an event that was on its way may still arrive. There is no replay: subscribe fir
 -doc "Names one subscription, in its messages and to end it.".
 -type ref() :: reference().
 
--doc "Which events: those of the group, those of its names.".
--type kind() :: group | name.
+-doc "Which events: those of the group, those of its names; everything that `m:sderl_event` reports.".
+-type kind() :: group | name | event.
 
 -doc """
 What happened. The first element is the kind.
@@ -61,12 +61,14 @@ What happened. The first element is the kind.
 Of names: `registered`, `unregistered`, `replaced` (with the new pid) and `lost_clash` (with the
 pid that lost the name; on a member that is brought up to date after the decision, what became of
 the names it had: `unregistered` or `replaced`). Of groups: an event of `m:sderl_event` whose `Details` are its keys
-without `group`, or `left` when this node is no member any more. Later versions may have more
+without `group`, or `left` when this node is no member any more. Of the kind `event`: what `m:sderl_event`
+reports, of a group or of none (then of `undefined`), for monitoring. Later versions may have more
 of both: ignore what you do not know.
 """.
 -type event() ::
     {name, registered | unregistered | replaced | lost_clash, Name :: term(), pid()}
-    | {group, sderl_event:event() | left, Details :: map()}.
+    | {group, sderl_event:event() | left, Details :: map()}
+    | {event, logger:level(), sderl_event:event(), sderl_event:meta()}.
 
 -type state() :: #{Monitor :: reference() => {sub, ref()} | {node_monitor, pid()}}.
 
@@ -92,7 +94,7 @@ subscription tells once: two of one process tell it twice. It ends with `unsubsc
 with the process.
 
 Errors: `remote_pid` for a process of another node, because telling it could wait for the
-link; `{bad_kinds, Kinds}` for anything but a list of one or both kinds; `not_running`.
+link; `{bad_kinds, Kinds}` for anything but a list of one or more kinds; `not_running`.
 """.
 -spec subscribe(Group | all, pid(), [kind(), ...]) ->
     {ok, ref()} | {error, remote_pid | {bad_kinds, term()} | not_running}
@@ -105,7 +107,7 @@ subscribe(Group, Pid, Kinds) when is_pid(Pid) ->
         false -> {error, {bad_kinds, Kinds}}
     end.
 
-are_kinds([Kind]) -> Kind =:= group orelse Kind =:= name;
+are_kinds([Kind]) -> Kind =:= group orelse Kind =:= name orelse Kind =:= event;
 are_kinds([Kind | Kinds]) -> are_kinds([Kind]) andalso are_kinds(Kinds);
 are_kinds(_Other) -> false.
 

@@ -73,7 +73,7 @@ samples_are_right(Config) ->
 stock_says_the_same(Config) ->
     {Fleet, [N1, _, Plain, Mon]} = cluster(Config),
     Stock = fun(Node, Opts) -> call(Fleet, Mon, sderl_mon_stock, sample, [Node, Opts]) end,
-    ?assertEqual({error, not_connected}, Stock('nobody@127.0.0.1', #{seq => 1})),
+    ?assertEqual({error, noconnection}, Stock('nobody@127.0.0.1', #{seq => 1})),
     [begin
         true = call(Fleet, Mon, net_kernel, connect_node, [Node]),
         Before = call(Fleet, Node, erlang, statistics, [reductions]),
@@ -150,7 +150,7 @@ nothing_is_lost_uncounted(Config) ->
 %% As a group's process tells; a thousand at a time.
 flood(Times, Many) ->
     lists:foreach(fun(I) ->
-        [sderl_subs:notify(g, {group, flood, #{nodes => [list_to_atom("e" ++ integer_to_list((I * Many + J) rem 10_000))]}}) || J <- lists:seq(1, Many)],
+        [sderl_event:emit(info, flood, #{group => g, nodes => [list_to_atom("e" ++ integer_to_list((I * Many + J) rem 10_000))]}) || J <- lists:seq(1, Many)],
         receive after 20 -> ok end
     end, lists:seq(1, Times)),
     Times * Many.

@@ -18,7 +18,8 @@ acks(Pid, Acks) -> ask(Pid, {acks, Acks}).
 clear(Pid) -> ask(Pid, clear).
 stop(Pid) -> exit(Pid, kill).
 
-inject(Node, {Module, File, Binary}) -> {module, Module} = erpc:call(Node, code, load_binary, [Module, File, Binary]), ok.
+inject(Node, Code) ->
+    lists:foreach(fun({Module, File, Binary}) -> {module, Module} = erpc:call(Node, code, load_binary, [Module, File, Binary]) end, Code).
 
 ask(Pid, What) ->
     Ref = make_ref(),

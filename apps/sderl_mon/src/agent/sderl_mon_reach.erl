@@ -55,10 +55,12 @@ started(Node, Options) ->
         {error, _, _} = Error -> Error
     end.
 
-inject(Node) ->
-    {Module, File, Binary} = sderl_mon_probe:code(),
+inject(Node) -> inject(Node, sderl_mon_probe:code()).
+
+inject(_, []) -> ok;
+inject(Node, [{Module, File, Binary} | Rest]) ->
     case call(Node, code, load_binary, [Module, File, Binary]) of
-        {ok, {module, Module}} -> ok;
+        {ok, {module, Module}} -> inject(Node, Rest);
         {ok, {error, Why}} -> {ok, {stock, text("the probe cannot be loaded there: ~0tp", [Why])}};
         lacking -> {error, node, <<"has no module code">>};
         {error, _, _} = Error -> Error

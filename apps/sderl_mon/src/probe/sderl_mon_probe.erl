@@ -4,8 +4,8 @@
 What runs on a monitored node: one process that counts there and pushes samples
 (the sample of [monitoring](monitoring.md)) to its owner, an agent on a monitoring node.
 
-One module that needs stock OTP (27 or newer) and nothing of ours, so that it can be loaded into
-a running node (`code/0`). Where the application `sderl` runs, it asks that too.
+It and the two modules beside it need stock OTP (27 or newer) and nothing else of ours, so that they can be
+loaded into a running node (`code/0`). Where the application `sderl` runs, it asks that too.
 
 - **Bounded.** At most one sample is under way; while it is not acknowledged (`{sderl_mon_ack, Seq}`)
   nothing is sent, and what happens goes into the next one: counters are cumulative, and of events the
@@ -23,9 +23,11 @@ includes waiting, so each piece of work is charged the lower quartile of what it
 """.
 
 -export([start/1, stop/0, code/0, names/2, lookup/2, process/1, trace/1]).
--export([init/1, slow/2, scanner/1, tracer/2]).
--export([cut/2, id/1, topology/2, unwrap/2, top/4, kind/1, edges/4]).
+-export([init/1, slow/2, topology/2, unwrap/2, edges/4]).
 
+-import(sderl_mon_probe_look, [id/1, text/1, text/2, cut/2]).
+
+-define(MODULES, [?MODULE, sderl_mon_probe_look, sderl_mon_probe_trace]).
 -define(LEASE_MS, 15_000).
 -define(EVENTS, 500).
 -define(EARLY_MS, 50).
@@ -77,41 +79,25 @@ stop() ->
             receive {'DOWN', Mon, process, _, _} -> ok after 5000 -> true = demonitor(Mon, [flush]), ok end
     end.
 
--doc "What `code:load_binary/3` needs to load this module into another node.".
--spec code() -> {module(), string(), binary()}.
-code() ->
-    {?MODULE, Binary, File} = code:get_object_code(?MODULE),
-    {?MODULE, File, Binary}.
+-doc "The modules to load into another node, as `code:load_binary/3` takes them.".
+-spec code() -> [{module(), string(), binary()}].
+code() -> [{M, File, Binary} || M <- ?MODULES, {_, Binary, File} <- [code:get_object_code(M)]].
 
--doc """
-Switches tracing of messages and migrations on or off, in a trace session of its own.
+-doc "See `sderl_mon_probe_look:names/2`.".
+-spec names(term(), map()) -> {ok, map()} | {error, no_group | not_running}.
+names(Group, Opts) -> sderl_mon_probe_look:names(Group, Opts).
 
-`sample`: share of the processes, 0 to 1 (0.01); `pids`: these alone, as text; `max_per_s`: so many trace
-messages a second (1000), of more it is off until the second is over; `for_s`: it ends after that (600).
-The cost is estimated before it starts, by tracing some processes for a fifth of a second; with `dry` it is told and
-nothing starts. Messages are counted here, their sizes from one in 16; no payload is kept or sent.
+-doc "See `sderl_mon_probe_look:lookup/2`.".
+-spec lookup(term(), binary()) -> {ok, map()} | {error, not_found | no_group | not_running}.
+lookup(Group, Name) -> sderl_mon_probe_look:lookup(Group, Name).
 
-Errors: `not_running`, `{bad_option, Key, Value}`.
-""".
--spec trace(#{on := boolean(), atom() => term()}) -> {ok, #{cost := binary()}} | {error, term()}.
-trace(#{on := false}) -> ask({trace, off});
-trace(#{on := true} = Opts) ->
-    O = maps:merge(#{sample => 0.01, max_per_s => 1000, for_s => 600}, Opts),
-    case [{K, V} || K := V <- O, not option(K, V)] of
-        [{K, V} | _] -> {error, {bad_option, K, V}};
-        [] ->
-            Cost = estimate(O),
-            case maps:get(dry, O, false) orelse ask({trace, O}) of
-                Fine when Fine =:= true; Fine =:= ok -> {ok, #{cost => Cost}};
-                Error -> Error
-            end
-    end.
+-doc "See `sderl_mon_probe_look:process/1`.".
+-spec process(binary() | string()) -> {ok, map()} | {error, bad_pid | dead}.
+process(Pid) -> sderl_mon_probe_look:process(Pid).
 
-option(sample, V) -> is_number(V) andalso V > 0 andalso V =< 1;
-option(K, V) when K =:= max_per_s; K =:= for_s -> is_integer(V) andalso V > 0 andalso V =< 1_000_000;
-option(K, V) when K =:= on; K =:= dry -> is_boolean(V);
-option(pids, V) -> is_list(V) andalso length(V) =< 1000;
-option(_, _) -> false.
+-doc "See `sderl_mon_probe_trace:trace/2`.".
+-spec trace(#{on := boolean(), atom() => term()}) -> {ok, map()} | {error, term()}.
+trace(Opts) -> sderl_mon_probe_trace:trace(Opts, fun(Wanted) -> ask({trace, Wanted}) end).
 
 ask(Request) ->
     case whereis(?MODULE) of
@@ -124,84 +110,6 @@ ask(Request) ->
                 {'DOWN', Mon, process, _, _} -> {error, not_running}
             after 5000 -> true = demonitor(Mon, [flush]), {error, timeout}
             end
-    end.
-
--doc """
-Names of an own group, which is given itself or by its id, in no order: those whose text begins with
-`prefix`, at most `limit` (500). Looks for 200 ms at most; `more`: there may be others.
-""".
--spec names(term(), #{prefix => binary(), limit => pos_integer()}) ->
-    {ok, #{names := [map()], total := non_neg_integer(), more := boolean()}} | {error, no_group | not_running}.
-names(Group, Opts) ->
-    with_group(Group, fun(G) ->
-        Limit = min(500, maps:get(limit, Opts, 100)),
-        First = ets:select(sderl_names, [{{{'$1', '$2'}, '$3', '_', '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [{{'$2', '$3'}}]}], 500),
-        {Found, More} = page(First, maps:get(prefix, Opts, <<>>), Limit, now_ms() + 200, []),
-        {ok, #{names => Found, total => count(G), more => More}}
-    end).
-
-page('$end_of_table', _, _, _, Acc) -> {Acc, false};
-page({Rows, Cont}, Prefix, Limit, Until, Acc) ->
-    Size = byte_size(Prefix),
-    Found = [named(Text, Pid) || {Name, Pid} <- Rows, Text <- [id(Name)], Size =:= 0 orelse binary:longest_common_prefix([Text, Prefix]) =:= Size],
-    case lists:sublist(Acc ++ Found, Limit + 1) of
-        All when length(All) > Limit -> {lists:sublist(All, Limit), true};
-        All -> case now_ms() > Until of true -> {All, true}; false -> page(ets:select(Cont), Prefix, Limit, Until, All) end
-    end.
-
-named(Text, Pid) -> #{name => Text, pid => text(Pid), node => node(Pid)}.
-
--doc "A name of an own group by its text.".
--spec lookup(term(), binary()) -> {ok, map()} | {error, not_found | no_group | not_running}.
-lookup(Group, Text) ->
-    case names(Group, #{prefix => Text, limit => 500}) of
-        {ok, #{names := Names}} ->
-            case [N || #{name := T} = N <- Names, T =:= Text] of
-                [Name | _] -> {ok, Name};
-                [] -> {error, not_found}
-            end;
-        Error -> Error
-    end.
-
-with_group(Group, Fun) ->
-    try ets:select(sderl_groups, [{{'$1', '_', '_', '_', '_'}, [], ['$1']}]) of
-        Groups ->
-            case [G || G <- Groups, G =:= Group orelse id(G) =:= Group] of
-                [G | _] -> Fun(G);
-                [] -> {error, no_group}
-            end
-    catch error:badarg -> {error, not_running}
-    end.
-
-%% Counting walks the table; where there is one group the table knows.
-count(G) ->
-    case ets:info(sderl_groups, size) of
-        1 -> ets:info(sderl_names, size);
-        _ -> ets:select_count(sderl_names, [{{{'$1', '_'}, '_', '_', '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [true]}])
-    end.
-
--doc "One process of this node, without its messages, state or dictionary.".
--spec process(binary() | string()) -> {ok, map()} | {error, bad_pid | dead}.
-process(Text) ->
-    try list_to_pid(unicode:characters_to_list(Text)) of
-        Pid when node(Pid) =:= node() ->
-            Items = [status, message_queue_len, memory, total_heap_size, stack_size, reductions, current_function, current_stacktrace,
-                     links, monitors, monitored_by, trap_exit, priority, garbage_collection],
-            case process_info(Pid, Items) of
-                undefined -> {error, dead};
-                Info ->
-                    M = maps:from_list(Info),
-                    {ok, maps:merge(maps:with([status, memory, total_heap_size, stack_size, reductions, trap_exit, priority], M),
-                        #{pid => text(Pid), name => name(Pid), initial => initial(Pid), queue => maps:get(message_queue_len, M),
-                          current => text(maps:get(current_function, M)),
-                          stack => [text({Mod, F, if is_list(A) -> length(A); true -> A end})
-                                    || {Mod, F, A, _} <- lists:sublist(maps:get(current_stacktrace, M), 20)],
-                          links => length(maps:get(links, M)), monitors => length(maps:get(monitors, M)),
-                          monitored_by => length(maps:get(monitored_by, M)),
-                          gc => proplists:get_value(minor_gcs, maps:get(garbage_collection, M), 0)})}
-            end;
-        _ -> {error, bad_pid}
-    catch error:_ -> {error, bad_pid}
     end.
 
 %% ---------------------------------------------------------------- the process
@@ -221,15 +129,14 @@ init(#{owner := Owner} = Opts) ->
     ok = net_kernel:monitor_nodes(true, #{node_type => all, nodedown_reason => true}),
     Now = now_ms(),
     S = #s{owner = Owner, friends = all, term = 0, interval = 1000, acked = Now, next = Now, last = Now - 1000,
-           scanner = spawn_link(?MODULE, scanner, [self()]), sysmon = sysmon_on()},
+           scanner = sderl_mon_probe_look:start(self()), sysmon = sysmon_on()},
     proc_lib:init_ack({ok, self()}),
     loop(tick(owned(Opts, S#s{slow_at = Now}))).
 
 owned(#{owner := Owner} = Opts, #s{sent = Sent, fresh = Fresh} = S) ->
-    _ = Owner =:= S#s.owner orelse monitor(process, Owner),
     S#s{owner = Owner, friends = maps:get(friends, Opts, all), term = maps:get(term, Opts, 0), acked = now_ms(),
         interval = max(50, maps:get(interval_ms, Opts, 1000)), lease = maps:get(lease_ms, Opts, ?LEASE_MS), top = min(50, maps:get(top, Opts, 10)),
-        out = none, facts = none, sent = [], fresh = Fresh ++ Sent}.
+        out = none, facts = none, sent = [], fresh = Fresh ++ Sent, traced = {#{}, sderl_mon_probe_trace:added(element(1, S#s.traced), element(2, S#s.traced))}}.
 
 loop(S) ->
     receive M ->
@@ -250,16 +157,16 @@ handle({?MODULE, Ref, {start, #{owner := Owner} = Opts}}, S) ->
     end;
 handle({?MODULE, stop}, S) -> ended(S);
 handle({?MODULE, Ref, {trace, Opts}}, S) ->
-    Ref ! {Ref, ok},
+    Ref ! {Ref, {ok, #{cost => <<"nothing">>}}},
     traces(Opts, S);
 handle({traced, Pid, Flows, Lost, Texts}, #s{tracer = Pid, traced = {Out, New}, lost = Old} = S0) ->
-    S = S0#s{traced = {Out, added(New, Flows)}, lost = maps:merge_with(fun(_, A, B) -> A + B end, Old, Lost)},
+    S = S0#s{traced = {Out, sderl_mon_probe_trace:added(New, Flows)}, lost = maps:merge_with(fun(_, A, B) -> A + B end, Old, Lost)},
     lists:foldl(fun({Kind, Text}, A) -> event(Kind, notice, Text, #{}, A) end, S, Texts);
 handle({Up, Node, Info}, S) when Up =:= nodeup; Up =:= nodedown -> node_event(Up, Node, Info, S);
-handle({s_group_event, _, Group, {group, Kind, Details}}, S) ->
-    Nodes = case Details of #{nodes := Ns} -> Ns; #{node := N} -> [N]; _ -> [] end,
-    push_soon(event(Kind, group_level(Kind), text_of("s_group ~0tP: ~ts ~0tP", [Group, 20, words(Kind), Details, 30]),
-                    #{group => id(Group), details => #{nodes => [atom_to_binary(N) || N <- lists:sublist(Nodes, 20)]}},
+handle({s_group_event, _, _, {event, Level, Kind, Meta}}, S) ->
+    Nodes = [N || N <- case Meta of #{nodes := Ns} when is_list(Ns) -> Ns; #{node := N1} -> [N1]; _ -> [] end, is_atom(N)],
+    More = maps:merge(#{details => #{nodes => [atom_to_binary(N) || N <- lists:sublist(Nodes, 20)]}}, #{group => id(G) || #{group := G} <- [Meta]}),
+    push_soon(event(Kind, level(Level), {told, Meta#{event => Kind}}, More,
                     count_up(group_events, S#s{slow_at = min(S#s.slow_at, now_ms() + 100)})));
 handle({monitor, Who, Kind, What}, S) -> sysmon_event(Kind, Who, What, S);
 handle({slow, Pid, Wall, Known}, #s{slow = {Pid, _}, known = Old} = S) ->
@@ -268,10 +175,10 @@ handle({slow, Pid, Wall, Known}, #s{slow = {Pid, _}, known = Old} = S) ->
 handle({scanned, Pid, Wall, Scan}, #s{scanner = Pid} = S) -> charge(scan, Wall, S#s{scan = maps:merge(S#s.scan, Scan)});
 handle(early, S) -> {timed, tick, send_sample(S#s{early = false})};
 handle({'EXIT', Pid, Why}, #s{scanner = Pid} = S) ->
-    count_up(helpers_failed, event(probe_failed, warning, text_of("the look at processes failed: ~0tP", [Why, 20]), #{},
-                                   S#s{scanner = spawn_link(?MODULE, scanner, [self()])}));
+    count_up(helpers_failed, event(probe_failed, warning, text("the look at processes failed: ~0tP", [Why, 20]), #{},
+                                   S#s{scanner = sderl_mon_probe_look:start(self())}));
 handle({'EXIT', Pid, Why}, #s{slow = {Pid, _}} = S) ->
-    count_up(helpers_failed, event(probe_failed, warning, text_of("asking the application sderl failed: ~0tP", [Why, 20]), #{},
+    count_up(helpers_failed, event(probe_failed, warning, text("asking the application sderl failed: ~0tP", [Why, 20]), #{},
                                    S#s{slow = none, slow_at = now_ms() + ?SLOW_MS}));
 handle({'EXIT', Pid, _}, #s{tracer = Pid} = S) -> event(trace_off, notice, <<"tracing ended">>, #{}, S#s{tracer = none});
 handle(_, S) -> S.
@@ -292,10 +199,9 @@ ended(#s{sysmon = Sysmon}) ->
         non_existing ->
             %% Loaded into this node: nothing of it stays. Whoever asked for the end runs this code too, for a moment.
             true = unregister(?MODULE),
-            _ = code:purge(?MODULE),
-            _ = code:delete(?MODULE),
-            Call = {call, 1, {remote, 1, {atom, 1, code}, {atom, 1, purge}}, [{atom, 1, ?MODULE}]},
-            _ = spawn(erl_eval, exprs, [[{'receive', 1, [], {integer, 1, 500}, [Call]}], #{}]),
+            lists:foreach(fun(M) -> _ = code:purge(M), _ = code:delete(M) end, ?MODULES),
+            Calls = [{call, 1, {remote, 1, {atom, 1, code}, {atom, 1, purge}}, [{atom, 1, M}]} || M <- ?MODULES],
+            _ = spawn(erl_eval, exprs, [[{'receive', 1, [], {integer, 1, 500}, Calls}], #{}]),
             exit(shutdown);
         _ -> exit(shutdown)
     end.
@@ -337,15 +243,15 @@ push_soon(#s{last = Last} = S) ->
 send_sample(#s{out = {_, Since, _}, interval = Interval} = S) ->
     %% It may be that it went down with a link: after a while the owner gets another.
     case now_ms() - Since > max(3000, 3 * Interval) of
-        true -> send_sample(S#s{out = none, fresh = S#s.fresh ++ S#s.sent, sent = [], traced = {#{}, added(element(1, S#s.traced), element(2, S#s.traced))}});
-        false -> lose(samples_merged, 1, S)
+        true -> send_sample(S#s{out = none, fresh = S#s.fresh ++ S#s.sent, sent = [], traced = {#{}, sderl_mon_probe_trace:added(element(1, S#s.traced), element(2, S#s.traced))}});
+        false -> count_up(samples_merged, S)
     end;
 send_sample(#s{owner = Owner, seq = Seq, pushed = {Ms, Bs}} = S0) ->
     {Sample, Facts, S} = sample(Seq + 1, said(S0)),
     case erlang:send(Owner, {sderl_mon_sample, self(), Sample}, [noconnect, nosuspend]) of
         ok -> S#s{seq = Seq + 1, out = {Seq + 1, now_ms(), Facts}, last = now_ms(), sent = S#s.fresh, fresh = [], traced = {element(2, S#s.traced), #{}},
                   pushed = {Ms + 1, Bs + erlang:external_size(Sample)}};
-        _ -> lose(samples_unsent, 1, S)
+        _ -> count_up(samples_unsent, S)
     end.
 
 %% ---------------------------------------------------------------- events
@@ -353,10 +259,22 @@ send_sample(#s{owner = Owner, seq = Seq, pushed = {Ms, Bs}} = S0) ->
 event(Kind, Level, Text, More, #s{n = N} = S) ->
     case N < ?EVENTS of
         true ->
-            E = maps:merge(#{kind => Kind, level => Level, t => erlang:system_time(millisecond), text => cut(Text, 400)}, More),
+            E = maps:merge(#{kind => Kind, level => Level, t => erlang:system_time(millisecond), text => told(Text)}, More),
             S#s{fresh = [E | S#s.fresh], n = N + 1};
         false -> lose(events_dropped, 1, S)
     end.
+
+%% Made only when it is kept.
+told({told, Report}) ->
+    try apply(sderl_event, format, [Report]) of {Format, Args} -> text(Format, Args)
+    catch _:_ -> text(Report)
+    end;
+told({Format, Args}) -> text(Format, Args);
+told(Text) -> cut(Text, 400).
+
+level(debug) -> info;
+level(Level) when Level =:= info; Level =:= notice; Level =:= warning -> Level;
+level(_) -> error.
 
 lose(What, N, #s{lost = Lost} = S) -> S#s{lost = Lost#{What => maps:get(What, Lost, 0) + N}}.
 count_up(What, #s{counts = C} = S) -> S#s{counts = C#{What => maps:get(What, C, 0) + 1}}.
@@ -367,16 +285,20 @@ node_event(Up, Node, Info, #s{owner = Owner} = S0) ->
     case Node =:= node(Owner) of
         true -> S;
         false when Up =:= nodeup ->
-            push_soon(event(node_up, info, text_of("link to ~ts is up (~ts)", [Node, Type]), #{details => #{peer => atom_to_binary(Node)}}, S));
+            push_soon(event(node_up, info, {"link to ~ts is up (~ts)", [Node, Type]}, #{details => #{peer => atom_to_binary(Node)}}, S));
         false ->
-            push_soon(event(node_down, warning, text_of("link to ~ts is down: ~0tP", [Node, maps:get(nodedown_reason, Info, unknown), 20]),
+            push_soon(event(node_down, warning, {"link to ~ts is down: ~0tP", [Node, maps:get(nodedown_reason, Info, unknown), 20]},
                             #{details => #{peer => atom_to_binary(Node)}}, S))
     end.
 
-group_level(Kind) when Kind =:= component_split; Kind =:= name_clash; Kind =:= uid_conflict -> warning;
-group_level(_) -> notice.
-
 words(Kind) -> string:replace(atom_to_list(Kind), "_", " ", all).
+
+traces(off, #s{tracer = none} = S) -> S;
+traces(off, #s{tracer = Pid} = S) -> true = unlink(Pid), true = exit(Pid, kill), event(trace_off, notice, <<"tracing was switched off">>, #{}, S#s{tracer = none});
+traces(Opts, #s{tracer = none} = S) ->
+    Text = text("tracing was switched on: ~0tp", [maps:with([sample, max_per_s, for_s], Opts)]),
+    event(trace_on, notice, Text, #{}, S#s{tracer = sderl_mon_probe_trace:start(self(), Opts)});
+traces(Opts, S) -> traces(Opts, traces(off, S)).
 
 %% ---------------------------------------------------------------- system monitor
 
@@ -432,7 +354,7 @@ said(#s{sys = Sys} = S0) ->
     end, S0#s{sys = #{}}, Sys).
 
 sysmon_text(Kind, N, Who, What) ->
-    Whose = case is_pid(Who) andalso node(Who) =:= node() of true -> [text(Who), " ", name(Who), " ", initial(Who)]; false -> text(Who) end,
+    Whose = case is_pid(Who) andalso node(Who) =:= node() of true -> [text(Who), " ", sderl_mon_probe_look:name(Who), " ", sderl_mon_probe_look:initial(Who)]; false -> text(Who) end,
     More = case What of
         L when is_list(L) -> text([KV || {K, _} = KV <- L, lists:member(K, [timeout, heap_block_size, old_heap_block_size, mbuf_size])]);
         Port when Kind =:= busy_dist_port -> case [N1 || {N1, P} <- erlang:system_info(dist_ctrl), P =:= Port] of [N1 | _] -> atom_to_binary(N1); [] -> text(Port) end;
@@ -440,7 +362,7 @@ sysmon_text(Kind, N, Who, What) ->
         false -> <<>>;
         _ -> text(What)
     end,
-    text_of("~ts, ~b times: ~ts ~ts", [words(Kind), N, Whose, More]).
+    text("~ts, ~b times: ~ts ~ts", [words(Kind), N, Whose, More]).
 
 %% ---------------------------------------------------------------- a sample
 
@@ -556,12 +478,10 @@ unwrap(_, Now) -> {0, Now}.
 %% With TLS a process controls the link, and the socket belongs to one that it is linked to.
 socket(Port) when is_port(Port) -> Port;
 socket(Pid) ->
-    case [P || L <- linked(Pid), is_pid(L), P <- linked(L), is_port(P), erlang:port_info(P, name) =:= {name, "tcp_inet"}] of
+    case [P || L <- sderl_mon_probe_look:linked(Pid), is_pid(L), P <- sderl_mon_probe_look:linked(L), is_port(P), erlang:port_info(P, name) =:= {name, "tcp_inet"}] of
         [Port | _] -> Port;
         [] -> unknown
     end.
-
-linked(Pid) -> case process_info(Pid, links) of {links, L} -> L; undefined -> [] end.
 
 %% ---------------------------------------------------------------- facts
 
@@ -581,26 +501,32 @@ facts(#s{sysmon = Sysmon, known = Known, links = Links}) ->
 topology(undefined, Bindings) ->
     [#{scheduler => I, socket => 0, core => I - 1, thread => 0, bound => false} || {I, _} <- lists:enumerate(Bindings)];
 topology(Levels, Bindings) ->
-    Logical = logical(Levels, #{}),
+    Logical = logical(Levels, [], #{socket => [], core => [], thread => 0}),
+    Sockets = lists:uniq([S || {_, #{socket := S}} <- Logical]),
+    Cores = fun(Socket) -> lists:uniq([C || {_, #{socket := S, core := C}} <- Logical, S =:= Socket]) end,
     [begin
-        At = case lists:keyfind(Bound, 1, Logical) of
-            {_, Found} -> Found;
+        #{socket := S, core := C, thread := T} = case lists:keyfind(Bound, 1, Logical) of
+            {_, At} -> At;
             %% Wherever the system lets it run: as if they were bound in order.
             false -> element(2, lists:nth(1 + (I - 1) rem length(Logical), Logical))
         end,
-        #{scheduler => I, socket => maps:get(socket, At, 0), core => maps:get(core, At, 0), thread => maps:get(thread, At, 0), bound => is_integer(Bound)}
+        #{scheduler => I, socket => place(S, Sockets), core => place(C, Cores(S)), thread => T, bound => is_integer(Bound)}
      end || {I, Bound} <- lists:enumerate(Bindings)].
 
-logical({logical, Id}, At) -> [{Id, At}];
-logical(Levels, At) when is_list(Levels) ->
+place(X, List) -> length(lists:takewhile(fun(Y) -> Y =/= X end, List)).
+
+%% The logical processors with the way to their socket and to their core, as both may be in groups of any kind.
+logical({logical, Id}, _, At) -> [{Id, At}];
+logical(Levels, Path, At) ->
     lists:append([begin
         {Tag, Sub} = case L of {T, _Info, X} -> {T, X}; {T, X} -> {T, X} end,
+        Way = [I | Path],
         case Tag of
-            processor -> logical(Sub, At#{socket => I});
-            core -> logical(Sub, At#{core => I});
-            thread -> logical(Sub, At#{thread => I});
+            processor -> logical(Sub, Way, At#{socket := Way});
+            core -> logical(Sub, Way, At#{core := Way});
+            thread -> logical(Sub, Way, At#{thread := I});
             logical -> [{Sub, At}];
-            _ -> logical(Sub, At)
+            _ -> logical(Sub, Way, At)
         end
      end || {I, L} <- lists:enumerate(0, Levels)]).
 
@@ -613,7 +539,7 @@ slow(Probe, Subscribed) ->
         undefined -> #{sup => undefined, reasons => #{}, live => #{}, known => [], problems => []};
         Sup ->
             %% Its subscriptions end with it.
-            _ = Sup =:= Subscribed orelse apply(sderl_subs, subscribe, [all, Probe, [group]]),
+            _ = Sup =:= Subscribed orelse apply(sderl_subs, subscribe, [all, Probe, [event]]),
             maps:merge(#{sup => Sup}, maps:merge(info(apply(s_group, info, [])), reasons(apply(s_group, links, []))))
     end,
     Probe ! {slow, self(), mono() - T, Known}.
@@ -621,252 +547,14 @@ slow(Probe, Subscribed) ->
 info(Info) when is_list(Info) ->
     Problems = [cut(P, 300) || P <- proplists:get_value(problems, Info, [])],
     #{problems => case length(Problems) of
-          N when N > 50 -> lists:sublist(Problems, 50) ++ [text_of("and ~b more", [N - 50])];
+          N when N > 50 -> lists:sublist(Problems, 50) ++ [text("and ~b more", [N - 50])];
           _ -> Problems
       end,
       known => proplists:get_value(other_groups, Info, []),
       live => #{G => maps:with([live, names, role], I) || #{group := G} = I <- proplists:get_value(groups, Info, []), G =/= undefined}};
-info({error, Why}) -> #{problems => [text_of("the application sderl does not answer: ~0tp", [Why])]}.
+info({error, Why}) -> #{problems => [text("the application sderl does not answer: ~0tp", [Why])]}.
 
 reasons(Links) when is_list(Links) ->
     Now = erlang:system_time(second),
     #{reasons => #{N => {[cut(text(R), 100) || R <- lists:sublist(Rs, 20)], max(0, Now - Since)} || #{node := N, since := Since, reasons := Rs} <- Links}};
 reasons(_) -> #{}.
-
-%% ---------------------------------------------------------------- processes
-
-%% Looks at so many processes when it is asked to; a pass over all of them may take several slices.
--doc false.
--spec scanner(pid()) -> no_return().
-scanner(Probe) -> scanner(Probe, none, #{}, pass()).
-
-pass() -> #{began => mono(), looked => 0, seen => #{}, queue => [], memory => [], reds => []}.
-
-scanner(Probe, Iter0, Before, Pass0) ->
-    receive {scan, Budget, Top} ->
-        T = mono(),
-        Iter = case Iter0 of none -> iterator(); _ -> Iter0 end,
-        case look(Budget, Iter, Before, Top, Pass0) of
-            {more, Rest, Pass} ->
-                Probe ! {scanned, self(), mono() - T, #{procs_looked => maps:get(looked, Pass)}},
-                scanner(Probe, Rest, Before, Pass);
-            {done, #{looked := Looked, seen := Seen, began := Began} = Pass} ->
-                Rows = lists:usort([{P, Q, M, R} || K <- [queue, memory, reds], {_, {P, Q, M, R}} <- maps:get(K, Pass)]),
-                Probe ! {scanned, self(), mono() - T,
-                    #{top => [#{pid => text(P), name => name(P), initial => initial(P), queue => Q, memory => M, reds_per_s => R} || {P, Q, M, R} <- Rows],
-                      mq_max => lists:max([0 | [Q || {_, Q, _, _} <- Rows]]), procs_looked => Looked, top_age_s => (mono() - Began) div 1_000_000}},
-                scanner(Probe, none, Seen, pass())
-        end
-    end.
-
-%% OTP 28 has an iterator, before that there is a list.
-iterator() ->
-    case list_to_integer(erlang:system_info(otp_release)) >= 28 of
-        true -> {iterator, erlang:apply(erlang, processes_iterator, [])};
-        false -> {list, processes()}
-    end.
-
-next({list, [P | Ps]}) -> {P, {list, Ps}};
-next({list, []}) -> none;
-next({iterator, I}) -> case erlang:apply(erlang, processes_next, [I]) of none -> none; {P, Next} -> {P, {iterator, Next}} end.
-
-look(0, Iter, _, _, Pass) -> {more, Iter, Pass};
-look(Budget, Iter, Before, Top, Pass) ->
-    case next(Iter) of
-        none -> {done, Pass};
-        {Pid, Rest} ->
-            case process_info(Pid, [message_queue_len, memory, reductions]) of
-                undefined -> look(Budget - 1, Rest, Before, Top, Pass);
-                [{_, Q}, {_, M}, {_, R}] ->
-                    #{looked := N, seen := Seen, queue := Qs, memory := Ms, reds := Rs} = Pass,
-                    Now = mono(),
-                    Rate = case Before of #{Pid := {R0, T0}} when Now > T0 -> (R - R0) * 1_000_000 div (Now - T0); _ -> 0 end,
-                    Row = {Pid, Q, M, Rate},
-                    look(Budget - 1, Rest, Before, Top,
-                         Pass#{looked := N + 1, queue := top(Q, Row, Top, Qs), memory := top(M, Row, Top, Ms), reds := top(Rate, Row, Top, Rs),
-                               %% Rates of the first thousands of processes; of others there is none.
-                               seen := case N < 5000 of true -> Seen#{Pid => {R, Now}}; false -> Seen end})
-            end
-    end.
-
-%% The greatest few, the least first.
--doc false.
--spec top(number(), term(), pos_integer(), [{number(), term()}]) -> [{number(), term()}].
-top(0, _, _, List) -> List;
-top(Value, Row, Max, List) when length(List) < Max -> lists:sort([{Value, Row} | List]);
-top(Value, Row, _, [{Least, _} | Rest]) when Value > Least -> lists:sort([{Value, Row} | Rest]);
-top(_, _, _, List) -> List.
-
-name(Pid) ->
-    case process_info(Pid, registered_name) of
-        {_, Name} when is_atom(Name) -> cut(atom_to_binary(Name), 100);
-        _ -> case proc_lib:get_label(Pid) of undefined -> <<>>; Label -> cut(text(Label), 100) end
-    end.
-
-initial(Pid) ->
-    case process_info(Pid, [{dictionary, '$initial_call'}, initial_call]) of
-        [{_, {_, _, _} = MFA}, _] -> text(MFA);
-        [_, {_, MFA}] -> text(MFA);
-        undefined -> <<>>
-    end.
-
-%% ---------------------------------------------------------------- traces
-
--define(FLAGS, [send, running, scheduler_id]).
-%% So many processes, and pairs of processes, are traced.
--define(TRACED, 2000).
-
-%% What 200 ms of it bring, of as many processes as make no harm.
-estimate(#{max_per_s := Max} = Opts) ->
-    Chosen = chosen(Opts, #{}),
-    Some = lists:sublist(Chosen, 100),
-    Session = trace:session_create(sderl_mon_estimate, self(), []),
-    _ = [trace_on(Session, Pid) || Pid <- Some],
-    Began = mono(),
-    Got = got(0, now_ms() + 200, 2000),
-    _ = trace:session_destroy(Session),
-    Rate = Got * 1_000_000 * length(Chosen) div (max(1, mono() - Began) * max(1, length(Some))),
-    _ = got(0, now_ms(), infinity),
-    Cut = min(Rate, Max),
-    text_of("~b of ~b processes send or run so that about ~b trace messages a second come; at most ~b a second are looked at, "
-            "which takes about ~.1f % of one core (5 us each), and each message is copied once on its node",
-            [length(Chosen), erlang:system_info(process_count), Rate, Max, Cut * 5 / 10_000]).
-
-got(N, _, Max) when N >= Max -> N;
-got(N, Until, Max) ->
-    receive T when element(1, T) =:= trace -> got(N + 1, Until, Max)
-    after max(0, Until - now_ms()) -> N
-    end.
-
-trace_on(Session, Pid) ->
-    try trace:process(Session, Pid, true, ?FLAGS) catch error:badarg -> 0 end.
-
-%% Which processes to trace: those asked for, or a share of all, as their hash says; not those of the probe.
-chosen(#{pids := Texts}, Traced) ->
-    [P || T <- Texts, P <- try [list_to_pid(unicode:characters_to_list(T))] catch error:_ -> [] end, node(P) =:= node(), not is_map_key(P, Traced)];
-chosen(#{sample := Share}, Traced) ->
-    Own = case whereis(?MODULE) of undefined -> []; Probe -> [Probe | linked(Probe)] end,
-    share(iterator(), 50_000, round(Share * (1 bsl 20)), [self() | Own], Traced, []).
-
-share(_, 0, _, _, _, Acc) -> Acc;
-share(Iter, Left, Below, Own, Traced, Acc) ->
-    case next(Iter) of
-        none -> Acc;
-        {P, Rest} ->
-            case not is_map_key(P, Traced) andalso erlang:phash2(P, 1 bsl 20) < Below andalso not lists:member(P, Own) of
-                true -> share(Rest, Left - 1, Below, Own, Traced, [P | Acc]);
-                false -> share(Rest, Left - 1, Below, Own, Traced, Acc)
-            end
-    end.
-
-traces(off, #s{tracer = none} = S) -> S;
-traces(off, #s{tracer = Pid} = S) -> true = unlink(Pid), true = exit(Pid, kill), event(trace_off, notice, <<"tracing was switched off">>, #{}, S#s{tracer = none});
-traces(Opts, #s{tracer = none} = S) ->
-    Text = text_of("tracing was switched on: ~0tp", [maps:with([sample, max_per_s, for_s], Opts)]),
-    event(trace_on, notice, Text, #{}, S#s{tracer = spawn_opt(?MODULE, tracer, [self(), Opts], [link, {message_queue_data, off_heap}])});
-traces(Opts, S) -> traces(Opts, traces(off, S)).
-
-%% Counts what is sent and where processes run, for a second at a time; tells the probe after each.
--doc false.
--spec tracer(pid(), map()) -> no_return().
-tracer(Probe, #{for_s := For} = Opts) -> second(Probe, Opts, now_ms() + For * 1000, now_ms() - 60_000).
-
-second(Probe, #{max_per_s := Max} = Opts, End, Said) ->
-    Session = trace:session_create(sderl_mon_trace, self(), []),
-    Chosen = chosen(Opts, #{}),
-    On = lists:sublist(Chosen, ?TRACED),
-    lists:foreach(fun(P) -> _ = trace_on(Session, P) end, On),
-    Began = mono(),
-    {N, Flows, _} = seen(Max, now_ms() + 1000, 0, #{}, #{}),
-    Took = max(1, mono() - Began),
-    _ = trace:session_destroy(Session),
-    %% What had come by then and was not looked at is counted; what did not come is estimated.
-    Dropped = got(0, now_ms(), infinity),
-    Capped = N >= Max,
-    Scale = 1_000_000 / Took * case Opts of #{pids := _} -> 1; #{sample := Share} -> 1 / Share end,
-    Lost = maps:filter(fun(_, V) -> V > 0 end, #{trace_dropped => Dropped, trace_processes => length(Chosen) - length(On),
-        trace_not_seen => case Capped of true -> max(0, N * (1_000_000 - Took) div Took - Dropped); false -> 0 end}),
-    Say = Capped andalso now_ms() - Said >= 60_000,
-    Texts = [{trace_capped, text_of("more than ~b trace messages a second: off for the rest of each such second; ~b in ~b ms this time", [Max, N, Took div 1000])} || Say],
-    Probe ! {traced, self(), labelled(Flows, case Capped of true -> Scale; false -> Scale * Took / 1_000_000 end), Lost, Texts},
-    _ = now_ms() >= End andalso exit(normal),
-    receive after max(0, 1000 - Took div 1000) -> ok end,
-    second(Probe, Opts, End, case Say of true -> now_ms(); false -> Said end).
-
-seen(Max, _, Max, Flows, At) -> {Max, Flows, At};
-seen(Max, Until, N, Flows, At) ->
-    receive
-        {trace, From, Send, Message, To, _} when Send =:= send; Send =:= send_to_non_existing_process ->
-            Size = case N band 15 of 0 -> 16 * erlang:external_size(Message); _ -> 0 end,
-            Key = case {From, whom(To), kind(Message)} of K when is_map_key(K, Flows); map_size(Flows) < ?TRACED -> K; {_, _, Kind} -> {other, other, Kind} end,
-            {M, B} = maps:get(Key, Flows, {0, 0}),
-            seen(Max, Until, N + 1, Flows#{Key => {M + 1, B + Size}}, At);
-        {trace, Pid, in, _, Scheduler} ->
-            case At of
-                #{Pid := Old} when Old =/= Scheduler ->
-                    {M, _} = maps:get({migration, Old, Scheduler}, Flows, {0, 0}),
-                    seen(Max, Until, N + 1, Flows#{{migration, Old, Scheduler} => {M + 1, 0}}, At#{Pid := Scheduler});
-                #{} -> seen(Max, Until, N + 1, Flows, At#{Pid => Scheduler})
-            end;
-        T when element(1, T) =:= trace -> seen(Max, Until, N + 1, Flows, At)
-    after max(0, Until - now_ms()) -> {N, Flows, At}
-    end.
-
-whom(To) when is_pid(To), node(To) =/= node(); is_reference(To), node(To) =/= node() -> {node, node(To)};
-whom({_, Node}) when is_atom(Node), Node =/= node() -> {node, Node};
-whom({Name, _}) -> Name;
-whom(To) -> To.
-
--doc false.
--spec kind(term()) -> call | cast | reply | sderl | send.
-kind({'$gen_call', _, _}) -> call;
-kind({'$gen_cast', _}) -> cast;
-kind({Ref, _}) when is_reference(Ref) -> reply;
-kind({[alias | _], _}) -> reply;
-kind(T) when is_tuple(T), tuple_size(T) > 0 ->
-    case element(1, T) of
-        Tag when Tag =:= sderl; Tag =:= sderl_op; Tag =:= sderl_to; Tag =:= sderl_at; Tag =:= sderl_each; Tag =:= sderl_many; Tag =:= sderl_route; Tag =:= sderl_attr -> sderl;
-        _ -> send
-    end;
-kind(_) -> send.
-
-%% By what processes are rather than which, the most at first, the rest in one.
-labelled(Flows, Scale) ->
-    By = maps:fold(fun
-        ({migration, _, _} = K, {M, _}, Acc) -> Acc#{K => {M, 0}};
-        ({From, To, Kind}, {M, B}, Acc) -> added(Acc, #{{flow, label(From), label(To), Kind} => {round(M * Scale), round(B * Scale)}})
-    end, #{}, Flows),
-    {Most, Rest} = lists:split(min(50, map_size(By)), lists:sort(fun({_, {A, _}}, {_, {B, _}}) -> A >= B end, maps:to_list(By))),
-    lists:foldl(fun({{flow, _, _, Kind}, V}, Acc) -> added(Acc, #{{flow, <<"(others)">>, <<"(others)">>, Kind} => V}); (_, Acc) -> Acc end, maps:from_list(Most), Rest).
-
-added(A, B) -> maps:merge_with(fun(_, {M1, B1}, {M2, B2}) -> {M1 + M2, B1 + B2} end, A, B).
-
-label({node, Node}) -> atom_to_binary(Node);
-label(Pid) when is_pid(Pid), node(Pid) =:= node() -> case name(Pid) of <<>> -> case initial(Pid) of <<>> -> <<"(gone)">>; I -> I end; Name -> Name end;
-label(Name) when is_atom(Name) -> atom_to_binary(Name);
-label(Port) when is_port(Port) -> <<"(port)">>;
-label(_) -> <<"(alias)">>.
-
-%% ---------------------------------------------------------------- texts
-
--doc "An id as everywhere in the monitoring: the text of a term, or of a node its name.".
--spec id(term()) -> binary().
-id(Term) -> cut(io_lib:format("~0tp", [Term]), 255).
-
-text(MFA = {M, F, A}) when is_atom(M), is_atom(F), is_integer(A) -> cut(io_lib:format("~ts:~ts/~b", tuple_to_list(MFA)), 120);
-text(Term) -> cut(io_lib:format("~0tP", [Term, 20]), 200).
-
-text_of(Format, Args) -> cut(io_lib:format(Format, Args), 400).
-
--doc "At most so many bytes of a text, as a binary, and no half character.".
--spec cut(unicode:chardata(), pos_integer()) -> binary().
-cut(Text, Max) ->
-    case unicode:characters_to_binary(Text) of
-        Short when is_binary(Short), byte_size(Short) =< Max -> Short;
-        Long when is_binary(Long) ->
-            case unicode:characters_to_binary(binary:part(Long, 0, Max)) of
-                {incomplete, Whole, _} -> Whole;
-                Whole -> Whole
-            end;
-        _ -> <<"?">>
-    end.

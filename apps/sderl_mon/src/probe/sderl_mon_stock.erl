@@ -21,10 +21,10 @@ application `sderl` runs its groups are there too.
 -doc """
 Takes a sample, in the calling process, in at most 3 s. `seq` is the sample's number; `facts`: with facts.
 
-Opens no link. Errors: `not_connected`, `timeout`, `{call, Reason}`.
+Opens no link. Errors: `noconnection`, `timeout`, `{call, Reason}`.
 """.
 -spec sample(node(), #{seq := pos_integer(), facts => boolean(), top => pos_integer()}) ->
-    {ok, map()} | {error, not_connected | timeout | {call, term()}}.
+    {ok, map()} | {error, noconnection | timeout | {call, term()}}.
 sample(Node, #{seq := Seq} = Opts) ->
     Until = erlang:monotonic_time(millisecond) + ?TIMEOUT,
     Facts = maps:get(facts, Opts, false),
@@ -53,7 +53,7 @@ calls(Facts) ->
 
 %% What the node does not have is an exception there, and no answer of ours.
 round(Node, Calls, Until) ->
-    lists:member(Node, nodes(connected)) orelse throw(not_connected),
+    lists:member(Node, nodes(connected)) orelse throw(noconnection),
     Asked = [{Key, erpc:send_request(Node, M, F, A)} || Key := {M, F, A} <- Calls],
     named(#{Key => answer(Key, Request, Until) || {Key, Request} <- Asked}).
 
@@ -61,6 +61,7 @@ answer(Key, Request, Until) ->
     try erpc:receive_response(Request, max(1, Until - erlang:monotonic_time(millisecond)))
     catch
         error:{erpc, timeout} -> throw(timeout);
+        error:{erpc, noconnection} -> throw(noconnection);
         error:{erpc, Why} -> throw({call, Why});
         error:{exception, _, _} when Key =:= own; Key =:= known -> [];
         _:Why -> throw({call, Why})

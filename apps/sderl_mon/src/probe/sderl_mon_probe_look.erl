@@ -1,0 +1,219 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_probe_look).
+-moduledoc """
+What the probe reads of its node's names and processes, and how it puts terms into text.
+
+Everything is bounded: by number, by time, and texts by length. Of processes neither messages nor state nor
+dictionary are read.
+""".
+
+-export([names/2, lookup/2, process/1]).
+-export([start/1, iterator/0, next/1, name/1, initial/1, linked/1]).
+-export([id/1, text/1, text/2, cut/2]).
+-export([scanner/1, top/4]).
+
+%% ---------------------------------------------------------------- names
+
+-doc """
+Names of an own group, which is given itself or by its id, in no order: those whose text begins with
+`prefix`, at most `limit` (500). Looks for 200 ms at most; `more`: there may be others.
+""".
+-spec names(term(), #{prefix => binary(), limit => pos_integer()}) ->
+    {ok, #{names := [map()], total := non_neg_integer(), more := boolean()}} | {error, no_group | not_running}.
+names(Group, Opts) ->
+    with_group(Group, fun(G) ->
+        Limit = min(500, maps:get(limit, Opts, 100)),
+        First = ets:select(sderl_names, [{{{'$1', '$2'}, '$3', '_', '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [{{'$2', '$3'}}]}], 500),
+        {Found, More} = page(First, maps:get(prefix, Opts, <<>>), Limit, now_ms() + 200, []),
+        {ok, #{names => Found, total => count(G), more => More}}
+    end).
+
+page('$end_of_table', _, _, _, Acc) -> {Acc, false};
+page({Rows, Cont}, Prefix, Limit, Until, Acc) ->
+    Size = byte_size(Prefix),
+    Found = [named(Text, Pid) || {Name, Pid} <- Rows, Text <- [id(Name)], Size =:= 0 orelse binary:longest_common_prefix([Text, Prefix]) =:= Size],
+    case lists:sublist(Acc ++ Found, Limit + 1) of
+        All when length(All) > Limit -> {lists:sublist(All, Limit), true};
+        All -> case now_ms() > Until of true -> {All, true}; false -> page(ets:select(Cont), Prefix, Limit, Until, All) end
+    end.
+
+named(Text, Pid) -> #{name => Text, pid => text(Pid), node => node(Pid)}.
+
+-doc "A name of an own group by its text.".
+-spec lookup(term(), binary()) -> {ok, map()} | {error, not_found | no_group | not_running}.
+lookup(Group, Text) ->
+    case names(Group, #{prefix => Text, limit => 500}) of
+        {ok, #{names := Names}} ->
+            case [N || #{name := T} = N <- Names, T =:= Text] of
+                [Name | _] -> {ok, Name};
+                [] -> {error, not_found}
+            end;
+        Error -> Error
+    end.
+
+with_group(Group, Fun) ->
+    try ets:select(sderl_groups, [{{'$1', '_', '_', '_', '_'}, [], ['$1']}]) of
+        Groups ->
+            case [G || G <- Groups, G =:= Group orelse id(G) =:= Group] of
+                [G | _] -> Fun(G);
+                [] -> {error, no_group}
+            end
+    catch error:badarg -> {error, not_running}
+    end.
+
+%% Counting walks the table; where there is one group the table knows.
+count(G) ->
+    case ets:info(sderl_groups, size) of
+        1 -> ets:info(sderl_names, size);
+        _ -> ets:select_count(sderl_names, [{{{'$1', '_'}, '_', '_', '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [true]}])
+    end.
+
+-doc "One process of this node, without its messages, state or dictionary.".
+-spec process(binary() | string()) -> {ok, map()} | {error, bad_pid | dead}.
+process(Text) ->
+    try list_to_pid(unicode:characters_to_list(Text)) of
+        Pid when node(Pid) =:= node() ->
+            Items = [status, message_queue_len, memory, total_heap_size, stack_size, reductions, current_function, current_stacktrace,
+                     links, monitors, monitored_by, trap_exit, priority, garbage_collection],
+            case process_info(Pid, Items) of
+                undefined -> {error, dead};
+                Info ->
+                    M = maps:from_list(Info),
+                    {ok, maps:merge(maps:with([status, memory, total_heap_size, stack_size, reductions, trap_exit, priority], M),
+                        #{pid => text(Pid), name => name(Pid), initial => initial(Pid), queue => maps:get(message_queue_len, M),
+                          current => text(maps:get(current_function, M)),
+                          stack => [text({Mod, F, if is_list(A) -> length(A); true -> A end})
+                                    || {Mod, F, A, _} <- lists:sublist(maps:get(current_stacktrace, M), 20)],
+                          links => length(maps:get(links, M)), monitors => length(maps:get(monitors, M)),
+                          monitored_by => length(maps:get(monitored_by, M)),
+                          gc => proplists:get_value(minor_gcs, maps:get(garbage_collection, M), 0)})}
+            end;
+        _ -> {error, bad_pid}
+    catch error:_ -> {error, bad_pid}
+    end.
+
+%% ---------------------------------------------------------------- processes
+
+-doc "The processes and ports that a process is linked to.".
+-spec linked(pid()) -> [pid() | port()].
+linked(Pid) -> case process_info(Pid, links) of {links, L} -> L; undefined -> [] end.
+
+
+-doc """
+Starts a process that looks at processes for the probe, which asks it with `{scan, HowMany, Top}`. A pass over all of
+them may take several such slices; after each it tells `{scanned, Pid, Microseconds, Found}`.
+""".
+-spec start(pid()) -> pid().
+start(Probe) -> spawn_link(?MODULE, scanner, [Probe]).
+
+-doc false.
+-spec scanner(pid()) -> no_return().
+scanner(Probe) -> scanner(Probe, none, #{}, pass()).
+
+pass() -> #{began => mono(), looked => 0, seen => #{}, queue => [], memory => [], reds => []}.
+
+scanner(Probe, Iter0, Before, Pass0) ->
+    receive {scan, Budget, Top} ->
+        T = mono(),
+        Iter = case Iter0 of none -> iterator(); _ -> Iter0 end,
+        case look(Budget, Iter, Before, Top, Pass0) of
+            {more, Rest, Pass} ->
+                Probe ! {scanned, self(), mono() - T, #{procs_looked => maps:get(looked, Pass)}},
+                scanner(Probe, Rest, Before, Pass);
+            {done, #{looked := Looked, seen := Seen, began := Began} = Pass} ->
+                Rows = lists:usort([{P, Q, M, R} || K <- [queue, memory, reds], {_, {P, Q, M, R}} <- maps:get(K, Pass)]),
+                Probe ! {scanned, self(), mono() - T,
+                    #{top => [#{pid => text(P), name => name(P), initial => initial(P), queue => Q, memory => M, reds_per_s => R} || {P, Q, M, R} <- Rows],
+                      mq_max => lists:max([0 | [Q || {_, Q, _, _} <- Rows]]), procs_looked => Looked, top_age_s => (mono() - Began) div 1_000_000}},
+                scanner(Probe, none, Seen, pass())
+        end
+    end.
+
+-doc "All processes, one after the other: OTP 28 has an iterator, before that there is a list.".
+-spec iterator() -> term().
+iterator() ->
+    case list_to_integer(erlang:system_info(otp_release)) >= 28 of
+        true -> {iterator, erlang:apply(erlang, processes_iterator, [])};
+        false -> {list, processes()}
+    end.
+
+-doc "The next process of an iterator.".
+-spec next(term()) -> none | {pid(), term()}.
+next({list, [P | Ps]}) -> {P, {list, Ps}};
+next({list, []}) -> none;
+next({iterator, I}) -> case erlang:apply(erlang, processes_next, [I]) of none -> none; {P, Next} -> {P, {iterator, Next}} end.
+
+look(0, Iter, _, _, Pass) -> {more, Iter, Pass};
+look(Budget, Iter, Before, Top, Pass) ->
+    case next(Iter) of
+        none -> {done, Pass};
+        {Pid, Rest} ->
+            case process_info(Pid, [message_queue_len, memory, reductions]) of
+                undefined -> look(Budget - 1, Rest, Before, Top, Pass);
+                [{_, Q}, {_, M}, {_, R}] ->
+                    #{looked := N, seen := Seen, queue := Qs, memory := Ms, reds := Rs} = Pass,
+                    Now = mono(),
+                    Rate = case Before of #{Pid := {R0, T0}} when Now > T0 -> (R - R0) * 1_000_000 div (Now - T0); _ -> 0 end,
+                    Row = {Pid, Q, M, Rate},
+                    look(Budget - 1, Rest, Before, Top,
+                         Pass#{looked := N + 1, queue := top(Q, Row, Top, Qs), memory := top(M, Row, Top, Ms), reds := top(Rate, Row, Top, Rs),
+                               %% Rates of the first thousands of processes; of others there is none.
+                               seen := case N < 5000 of true -> Seen#{Pid => {R, Now}}; false -> Seen end})
+            end
+    end.
+
+%% The greatest few, the least first.
+-doc false.
+-spec top(number(), term(), pos_integer(), [{number(), term()}]) -> [{number(), term()}].
+top(0, _, _, List) -> List;
+top(Value, Row, Max, List) when length(List) < Max -> lists:sort([{Value, Row} | List]);
+top(Value, Row, _, [{Least, _} | Rest]) when Value > Least -> lists:sort([{Value, Row} | Rest]);
+top(_, _, _, List) -> List.
+
+-doc "The registered name of a process, or its label, or nothing.".
+-spec name(pid()) -> binary().
+name(Pid) ->
+    case process_info(Pid, registered_name) of
+        {_, Name} when is_atom(Name) -> cut(atom_to_binary(Name), 100);
+        _ -> case proc_lib:get_label(Pid) of undefined -> <<>>; Label -> cut(text(Label), 100) end
+    end.
+
+-doc "What a process began with.".
+-spec initial(pid()) -> binary().
+initial(Pid) ->
+    case process_info(Pid, [{dictionary, '$initial_call'}, initial_call]) of
+        [{_, {_, _, _} = MFA}, _] -> text(MFA);
+        [_, {_, MFA}] -> text(MFA);
+        undefined -> <<>>
+    end.
+
+%% ---------------------------------------------------------------- texts
+
+-doc "An id as everywhere in the monitoring: the text of a term, or of a node its name.".
+-spec id(term()) -> binary().
+id(Term) -> cut(io_lib:format("~0tp", [Term]), 255).
+
+-doc "A term, at most 200 bytes of it.".
+-spec text(term()) -> binary().
+text(MFA = {M, F, A}) when is_atom(M), is_atom(F), is_integer(A) -> cut(io_lib:format("~ts:~ts/~b", tuple_to_list(MFA)), 120);
+text(Term) -> cut(io_lib:format("~0tP", [Term, 20]), 200).
+
+-doc "As `io_lib:format/2`, at most 400 bytes.".
+-spec text(string(), [term()]) -> binary().
+text(Format, Args) -> cut(io_lib:format(Format, Args), 400).
+
+-doc "At most so many bytes of a text, as a binary, and no half character.".
+-spec cut(unicode:chardata(), pos_integer()) -> binary().
+cut(Text, Max) ->
+    case unicode:characters_to_binary(Text) of
+        Short when is_binary(Short), byte_size(Short) =< Max -> Short;
+        Long when is_binary(Long) ->
+            case unicode:characters_to_binary(binary:part(Long, 0, Max)) of
+                {incomplete, Whole, _} -> Whole;
+                Whole -> Whole
+            end;
+        _ -> <<"?">>
+    end.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+mono() -> erlang:monotonic_time(microsecond).

@@ -1,0 +1,178 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_probe_trace).
+-moduledoc """
+Traces of messages and of where processes run, for the probe: in trace sessions of their own, so that a user's tracer
+goes on beside them. Messages are counted on the node; no payload is kept or sent.
+""".
+
+-export([trace/2, start/2]).
+-export([tracer/2, kind/1, added/2]).
+
+-define(FLAGS, [send, running, scheduler_id]).
+%% So many processes, and pairs of processes, are traced.
+-define(TRACED, 2000).
+
+-doc """
+Switches tracing of messages and migrations on or off, in a trace session of its own.
+
+`sample`: share of the processes, 0 to 1 (0.01); `pids`: these alone, as text; `max_per_s`: so many trace
+messages a second (1000), of more it is off until the second is over; `for_s`: it ends after that (600).
+The cost is estimated before it starts, by tracing some processes for a fifth of a second; with `dry` it is told and
+nothing starts. `Ask` asks the probe. Messages are counted here, their sizes from one in 16; no payload is kept or sent.
+
+Errors: `not_running`, `{bad_option, Key, Value}`.
+""".
+-spec trace(#{on := boolean(), atom() => term()}, fun((off | map()) -> {ok, map()} | {error, term()})) ->
+    {ok, #{cost := binary()}} | {error, term()}.
+trace(#{on := false}, Ask) -> Ask(off);
+trace(#{on := true} = Opts, Ask) ->
+    O = maps:merge(#{sample => 0.01, max_per_s => 1000, for_s => 600}, Opts),
+    case [{K, V} || K := V <- O, not option(K, V)] of
+        [{K, V} | _] -> {error, {bad_option, K, V}};
+        [] ->
+            Cost = estimate(O),
+            case maps:get(dry, O, false) orelse Ask(O) of
+                Fine when Fine =:= true; element(1, Fine) =:= ok -> {ok, #{cost => Cost}};
+                Error -> Error
+            end
+    end.
+
+option(sample, V) -> is_number(V) andalso V > 0 andalso V =< 1;
+option(K, V) when K =:= max_per_s; K =:= for_s -> is_integer(V) andalso V > 0 andalso V =< 1_000_000;
+option(K, V) when K =:= on; K =:= dry -> is_boolean(V);
+option(pids, V) -> is_list(V) andalso length(V) =< 1000;
+option(_, _) -> false.
+
+-doc "Starts the tracer. After each second it tells the probe `{traced, Pid, Flows, Lost, Texts}`.".
+-spec start(pid(), map()) -> pid().
+start(Probe, Opts) -> spawn_opt(?MODULE, tracer, [Probe, Opts], [link, {message_queue_data, off_heap}]).
+
+%% What 200 ms of it bring, of as many processes as make no harm.
+estimate(#{max_per_s := Max} = Opts) ->
+    Chosen = chosen(Opts, #{}),
+    Some = lists:sublist(Chosen, 100),
+    Session = trace:session_create(sderl_mon_estimate, self(), []),
+    _ = [trace_on(Session, Pid) || Pid <- Some],
+    Began = mono(),
+    Got = got(0, now_ms() + 200, 2000),
+    _ = trace:session_destroy(Session),
+    Rate = Got * 1_000_000 * length(Chosen) div (max(1, mono() - Began) * max(1, length(Some))),
+    _ = got(0, now_ms(), infinity),
+    Cut = min(Rate, Max),
+    sderl_mon_probe_look:text("~b of ~b processes send or run so that about ~b trace messages a second come; at most ~b a second are looked at, "
+            "which takes about ~.1f % of one core (5 us each), and each message is copied once on its node",
+            [length(Chosen), erlang:system_info(process_count), Rate, Max, Cut * 5 / 10_000]).
+
+got(N, _, Max) when N >= Max -> N;
+got(N, Until, Max) ->
+    receive T when element(1, T) =:= trace -> got(N + 1, Until, Max)
+    after max(0, Until - now_ms()) -> N
+    end.
+
+trace_on(Session, Pid) ->
+    try trace:process(Session, Pid, true, ?FLAGS) catch error:badarg -> 0 end.
+
+%% Which processes to trace: those asked for, or a share of all, as their hash says; not those of the probe.
+chosen(#{pids := Texts}, Traced) ->
+    [P || T <- Texts, P <- try [list_to_pid(unicode:characters_to_list(T))] catch error:_ -> [] end, node(P) =:= node(), not is_map_key(P, Traced)];
+chosen(#{sample := Share}, Traced) ->
+    Own = case whereis(sderl_mon_probe) of undefined -> []; Probe -> [Probe | sderl_mon_probe_look:linked(Probe)] end,
+    share(sderl_mon_probe_look:iterator(), 50_000, round(Share * (1 bsl 20)), [self() | Own], Traced, []).
+
+share(_, 0, _, _, _, Acc) -> Acc;
+share(Iter, Left, Below, Own, Traced, Acc) ->
+    case sderl_mon_probe_look:next(Iter) of
+        none -> Acc;
+        {P, Rest} ->
+            case not is_map_key(P, Traced) andalso erlang:phash2(P, 1 bsl 20) < Below andalso not lists:member(P, Own) of
+                true -> share(Rest, Left - 1, Below, Own, Traced, [P | Acc]);
+                false -> share(Rest, Left - 1, Below, Own, Traced, Acc)
+            end
+    end.
+
+%% Counts what is sent and where processes run, for a second at a time; tells the probe after each.
+-doc false.
+-spec tracer(pid(), map()) -> no_return().
+tracer(Probe, #{for_s := For} = Opts) -> second(Probe, Opts, now_ms() + For * 1000, now_ms() - 60_000).
+
+second(Probe, #{max_per_s := Max} = Opts, End, Said) ->
+    Session = trace:session_create(sderl_mon_trace, self(), []),
+    Chosen = chosen(Opts, #{}),
+    On = lists:sublist(Chosen, ?TRACED),
+    lists:foreach(fun(P) -> _ = trace_on(Session, P) end, On),
+    Began = mono(),
+    {N, Flows, _} = seen(Max, now_ms() + 1000, 0, #{}, #{}),
+    Took = max(1, mono() - Began),
+    _ = trace:session_destroy(Session),
+    %% What had come by then and was not looked at is counted; what did not come is estimated.
+    Dropped = got(0, now_ms(), infinity),
+    Capped = N >= Max,
+    Scale = 1_000_000 / Took * case Opts of #{pids := _} -> 1; #{sample := Share} -> 1 / Share end,
+    Lost = maps:filter(fun(_, V) -> V > 0 end, #{trace_dropped => Dropped, trace_processes => length(Chosen) - length(On),
+        trace_not_seen => case Capped of true -> max(0, N * (1_000_000 - Took) div Took - Dropped); false -> 0 end}),
+    Say = Capped andalso now_ms() - Said >= 60_000,
+    Texts = [{trace_capped, sderl_mon_probe_look:text("more than ~b trace messages a second: off for the rest of each such second; ~b in ~b ms this time", [Max, N, Took div 1000])} || Say],
+    Probe ! {traced, self(), labelled(Flows, case Capped of true -> Scale; false -> Scale * Took / 1_000_000 end), Lost, Texts},
+    _ = now_ms() >= End andalso exit(normal),
+    receive after max(0, 1000 - Took div 1000) -> ok end,
+    second(Probe, Opts, End, case Say of true -> now_ms(); false -> Said end).
+
+seen(Max, _, Max, Flows, At) -> {Max, Flows, At};
+seen(Max, Until, N, Flows, At) ->
+    receive
+        {trace, From, Send, Message, To, _} when Send =:= send; Send =:= send_to_non_existing_process ->
+            Size = case N band 15 of 0 -> 16 * erlang:external_size(Message); _ -> 0 end,
+            Key = case {From, whom(To), kind(Message)} of K when is_map_key(K, Flows); map_size(Flows) < ?TRACED -> K; {_, _, Kind} -> {other, other, Kind} end,
+            {M, B} = maps:get(Key, Flows, {0, 0}),
+            seen(Max, Until, N + 1, Flows#{Key => {M + 1, B + Size}}, At);
+        {trace, Pid, in, _, Scheduler} ->
+            case At of
+                #{Pid := Old} when Old =/= Scheduler ->
+                    {M, _} = maps:get({migration, Old, Scheduler}, Flows, {0, 0}),
+                    seen(Max, Until, N + 1, Flows#{{migration, Old, Scheduler} => {M + 1, 0}}, At#{Pid := Scheduler});
+                #{} -> seen(Max, Until, N + 1, Flows, At#{Pid => Scheduler})
+            end;
+        T when element(1, T) =:= trace -> seen(Max, Until, N + 1, Flows, At)
+    after max(0, Until - now_ms()) -> {N, Flows, At}
+    end.
+
+whom(To) when is_pid(To), node(To) =/= node(); is_reference(To), node(To) =/= node() -> {node, node(To)};
+whom({_, Node}) when is_atom(Node), Node =/= node() -> {node, Node};
+whom({Name, _}) -> Name;
+whom(To) -> To.
+
+-doc false.
+-spec kind(term()) -> call | cast | reply | sderl | send.
+kind({'$gen_call', _, _}) -> call;
+kind({'$gen_cast', _}) -> cast;
+kind({Ref, _}) when is_reference(Ref) -> reply;
+kind({[alias | _], _}) -> reply;
+kind(T) when is_tuple(T), tuple_size(T) > 0 ->
+    case element(1, T) of
+        Tag when Tag =:= sderl; Tag =:= sderl_op; Tag =:= sderl_to; Tag =:= sderl_at; Tag =:= sderl_each; Tag =:= sderl_many; Tag =:= sderl_route; Tag =:= sderl_attr -> sderl;
+        _ -> send
+    end;
+kind(_) -> send.
+
+%% By what processes are rather than which, the most at first, the rest in one.
+labelled(Flows, Scale) ->
+    By = maps:fold(fun
+        ({migration, _, _} = K, {M, _}, Acc) -> Acc#{K => {M, 0}};
+        ({From, To, Kind}, {M, B}, Acc) -> added(Acc, #{{flow, label(From), label(To), Kind} => {round(M * Scale), round(B * Scale)}})
+    end, #{}, Flows),
+    {Most, Rest} = lists:split(min(50, map_size(By)), lists:sort(fun({_, {A, _}}, {_, {B, _}}) -> A >= B end, maps:to_list(By))),
+    lists:foldl(fun({{flow, _, _, Kind}, V}, Acc) -> added(Acc, #{{flow, <<"(others)">>, <<"(others)">>, Kind} => V}); (_, Acc) -> Acc end, maps:from_list(Most), Rest).
+
+-doc "Messages and bytes of both.".
+-spec added(map(), map()) -> map().
+added(A, B) -> maps:merge_with(fun(_, {M1, B1}, {M2, B2}) -> {M1 + M2, B1 + B2} end, A, B).
+
+label({node, Node}) -> atom_to_binary(Node);
+label(Pid) when is_pid(Pid), node(Pid) =:= node() -> case sderl_mon_probe_look:name(Pid) of <<>> -> case sderl_mon_probe_look:initial(Pid) of <<>> -> <<"(gone)">>; I -> I end; Name -> Name end;
+label(Name) when is_atom(Name) -> atom_to_binary(Name);
+label(Port) when is_port(Port) -> <<"(port)">>;
+label(_) -> <<"(alias)">>.
+
+
+now_ms() -> erlang:monotonic_time(millisecond).
+mono() -> erlang:monotonic_time(microsecond).

@@ -1,0 +1,93 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_probe_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% Texts are cut between characters.
+cut_test_() ->
+    [
+        ?_assertEqual(<<"abc">>, sderl_mon_probe_look:cut("abc", 3)),
+        ?_assertEqual(<<"ab">>, sderl_mon_probe_look:cut("abc", 2)),
+        ?_assertEqual(<<"ä"/utf8>>, sderl_mon_probe_look:cut("ää", 3)),
+        ?_assertEqual(<<>>, sderl_mon_probe_look:cut("ä", 1)),
+        ?_assertEqual(<<"?">>, sderl_mon_probe_look:cut(<<255, 254>>, 9))
+    ].
+
+%% Ids are those of the hub.
+id_test_() ->
+    [?_assertEqual(sderl_mon_types:id({group, G}), sderl_mon_probe_look:id(G)) || G <- [g, "täxt", {a, 1}, <<"x">>, lists:seq(300, 900), 'odd name']].
+
+%% A socket counts packets with 32 bits.
+unwrap_test_() ->
+    [
+        ?_assertEqual({0, 7}, sderl_mon_probe:unwrap(5, 7)),
+        ?_assertEqual({0, 5}, sderl_mon_probe:unwrap(5, 5)),
+        ?_assertEqual({1 bsl 32, 3}, sderl_mon_probe:unwrap(1 bsl 32 - 1, 3))
+    ].
+
+%% The greatest few of any numbers.
+top_test() ->
+    Numbers = [{rand:uniform(100), I} || I <- lists:seq(1, 500)],
+    Top = lists:foldl(fun({V, I}, Acc) -> sderl_mon_probe_look:top(V, I, 10, Acc) end, [], Numbers),
+    ?assertEqual(lists:nthtail(490, lists:sort([V || {V, _} <- Numbers])), [V || {V, _} <- Top]),
+    ?assertEqual([], sderl_mon_probe_look:top(0, idle, 10, [])).
+
+topology_test_() ->
+    Two = [{node, [{processor, [{core, [{thread, {logical, 0}}, {thread, {logical, 4}}]}, {core, [{thread, {logical, 1}}]}]}]},
+           {node, [{processor, [{core, {logical, 2}}, {core, {logical, 3}}]}]}],
+    Where = fun(Topology, Bound) -> [{S, So, C, T, B} || #{scheduler := S, socket := So, core := C, thread := T, bound := B} <- sderl_mon_probe:topology(Topology, Bound)] end,
+    [
+        {"not known", ?_assertEqual([{1, 0, 0, 0, false}, {2, 0, 1, 0, false}], Where(undefined, [unbound, unbound]))},
+        {"bound", ?_assertEqual([{1, 0, 0, 1, true}, {2, 0, 1, 0, true}], Where(Two, [4, 1]))},
+        {"in order if not bound", ?_assertMatch([{1, 0, 0, 0, false}, {2, 0, 0, 1, false}, {3, 0, 1, 0, false}, _, _, {6, 0, 0, 0, false}],
+                                                Where(Two, lists:duplicate(6, unbound)))},
+        {"sockets differ", ?_assertEqual(2, length(lists:usort([So || {_, So, _, _, _} <- Where(Two, lists:duplicate(5, unbound))])))},
+        {"a machine of two cores", ?_assertEqual([{1, 0, 0, 0, false}, {2, 0, 1, 0, false}],
+                                                 Where([{processor, [{core, {logical, 0}}, {core, {logical, 1}}]}], [unbound, unbound]))}
+    ].
+
+%% Between nodes as counted, to groups as they are.
+edges_test() ->
+    Of = #{a => g, b => h, me => g},
+    One = sderl_mon_probe:edges([{a, b, 5}, {me, b, 2}, {x, a, 1}], #{}, Of, me),
+    Edges = fun(M) -> lists:sort([{F, T, N} || {F, T} := {edge, N} <- M]) end,
+    ?assertEqual([{<<"(free)">>, <<"g">>, 1}, {<<"(gateway)">>, <<"h">>, 2}, {<<"g">>, <<"h">>, 5}], Edges(One)),
+    ?assertEqual(One, sderl_mon_probe:edges([{a, b, 5}, {me, b, 2}, {x, a, 1}], One, Of, me)),
+    %% What was counted before a change of the groups stays where it was.
+    Two = sderl_mon_probe:edges([{a, b, 9}, {me, b, 2}, {x, a, 1}], One, Of#{a := k}, me),
+    ?assertEqual([{<<"(free)">>, <<"g">>, 1}, {<<"(gateway)">>, <<"h">>, 2}, {<<"g">>, <<"h">>, 5}, {<<"k">>, <<"h">>, 4}], Edges(Two)).
+
+kind_test_() ->
+    [
+        ?_assertEqual(Kind, sderl_mon_probe_trace:kind(Message))
+     || {Kind, Message} <- [{call, {'$gen_call', {self(), x}, y}}, {cast, {'$gen_cast', y}}, {reply, {make_ref(), ok}},
+                            {reply, {[alias | make_ref()], ok}}, {sderl, {sderl, 1, <<>>, node(), query}}, {send, hello}, {send, {}}]
+    ].
+
+%% What the library counts of itself.
+traffic_test_() ->
+    {spawn, fun() ->
+        T = sderl_traffic:new(),
+        Before = sderl_traffic:read(),
+        [sderl_traffic:sent(group, M) || M <- [{batch, 1, 2, 3, []}, {ack, 1, 2, none}, {ack, 1, 2, seg}, {req, 1, 2}, {hb, 1, 2}, query, {commit, 1, 2}]],
+        [sderl_traffic:sent(routing, {sderl_many, 1, [<<0:800>>]}) || _ <- lists:seq(1, 1000)],
+        After = sderl_traffic:read(),
+        Grown = fun(K) -> {M0, B0} = map_get(K, Before), {M1, B1} = map_get(K, After), {M1 - M0, B1 - B0} end,
+        ?assertMatch({3, B} when B > 0, Grown(replication)),
+        ?assertMatch({2, _}, Grown(registration)),
+        ?assertMatch({2, _}, Grown(control)),
+        {1000, Bytes} = Grown(routing),
+        Size = erlang:external_size({sderl_many, 1, [<<0:800>>]}),
+        ?assert(Bytes > 850 * Size andalso Bytes =< 1128 * Size, {Bytes, Size}),
+        Tally = sderl_traffic:group(g),
+        ok = sderl_traffic:answered(Tally, 3, 2, 1),
+        ok = sderl_traffic:answered(sderl_traffic:group(g), 1, 0, 0),
+        ok = sderl_traffic:crossed(a, b, 5),
+        ok = sderl_traffic:crossed(a, b, 2),
+        sderl_undelivered = sderl_route_report:new(),
+        #{groups := [{g, {4, 2, 1}}], edges := [{a, b, 7}], counters := Cs} = sderl_traffic:sample(),
+        ?assertMatch(#{registrations := R, failed_registrations := F, forwarded := 0} when R >= 4 andalso F >= 1, Cs),
+        true = sderl_traffic:forget(g),
+        ?assertMatch(#{groups := []}, sderl_traffic:sample()),
+        ets:delete(T)
+    end}.
