@@ -14,8 +14,35 @@ export function inOrder(findings: readonly Finding[]): Finding[] {
   );
 }
 
-export const wanted = (findings: readonly Finding[], shown: Shown): readonly Finding[] =>
-  shown === "all" ? findings : findings.filter((finding) => finding.severity === shown);
+export const wanted = (findings: readonly Finding[], shown: Shown, kind = ""): readonly Finding[] =>
+  findings.filter(
+    (finding) => (shown === "all" || finding.severity === shown) && (kind === "" || finding.kind === kind),
+  );
+
+/** All kinds with how many there are of each, the most frequent first; the chosen one in any case. */
+export function kindsOf(findings: readonly Finding[], chosen: string): [string, number][] {
+  const kinds = new Map<string, number>(chosen === "" ? [] : [[chosen, 0]]);
+  for (const finding of findings) kinds.set(finding.kind, (kinds.get(finding.kind) ?? 0) + 1);
+  return [...kinds].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+}
+
+/** How many are shown in full without being asked for. */
+const FEW = 4;
+
+/** Which are open at first: all of few, else the first of each kind. Many of one kind differ in their place only. */
+export function opened(ordered: readonly Finding[]): ReadonlySet<string> {
+  if (ordered.length <= FEW) return new Set(ordered.map((finding) => finding.id));
+  const kinds = new Set<string>();
+  return new Set(
+    ordered
+      .filter((finding) => {
+        const first = !kinds.has(finding.kind);
+        kinds.add(finding.kind);
+        return first;
+      })
+      .map((finding) => finding.id),
+  );
+}
 
 /** "2 critical, 1 warning". */
 export function counted(findings: readonly Finding[]): string {
@@ -31,11 +58,17 @@ export function counted(findings: readonly Finding[]): string {
 
 /** What is looked for; said where nothing was found. */
 export const CHECKS: readonly (readonly [string, string])[] = [
-  ["Traffic past the gateways", "between nodes of groups that share none"],
+  ["Traffic past the gateways", "between nodes that share no group"],
   ["Links nobody needs", "up, without a reason and without traffic"],
-  ["Gateways near saturation", "by run queue, utilisation and bytes that wait"],
+  ["Gateways near saturation", "by busy schedulers, bytes sent and bytes that wait"],
   ["Nodes in the wrong group", "whose traffic goes to another group's members, with what a move would save"],
   ["Groups too large", "for the rate at which names are registered in them"],
-  ["Hot names", "that draw much of the traffic to one process"],
-  ["Nodes that are not converged", "that see other members than the rest, and why"],
+  ["Hot names", "a process that gets most of what is traced"],
+  ["Nodes that are down or not converged", "that see other members than the rest, and why"],
+  ["Limits", "of processes, ports, atoms and ETS tables that are nearly used up"],
+  ["Load", "memory far above the other nodes', long message queues, busy schedulers with processes waiting"],
+  [
+    "The monitoring itself",
+    "nodes it does not reach, what was lost, what it costs, how many could take over",
+  ],
 ];

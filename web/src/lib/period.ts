@@ -28,8 +28,14 @@ export function stoppedAt(ctx: Ctx): number | null {
 
 export function periodOf(ctx: Ctx): number {
   const asked = ctx.route.query["window"];
-  return Number(PERIODS.find(([value]) => value === asked)?.[0] ?? "300");
+  // A table of all links over long is dear, and its rates are wanted as they are now.
+  return Number(
+    PERIODS.find(([value]) => value === asked)?.[0] ?? (ctx.route.page === "traffic" ? "60" : "300"),
+  );
 }
+
+/** How often what shows a period is asked for again: it moves by a point or two meanwhile. */
+export const refreshMs = (ctx: Ctx): number => Math.max(2000, periodOf(ctx) * 10);
 
 export function span(ctx: Ctx): { from: number; to: number } {
   const to = Math.round(shownTime(ctx));

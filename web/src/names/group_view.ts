@@ -5,7 +5,7 @@ import { type Chart, chart } from "../lib/chart";
 import { children as fill, h, text as setText } from "../lib/dom";
 import { ago, count, dateTime, rate } from "../lib/format";
 import { card, facts, groupLink, level, nodeLink } from "../lib/parts";
-import { periodChoice, POINTS, shownTime, span, stoppedAt } from "../lib/period";
+import { periodChoice, POINTS, refreshMs, shownTime, span, stoppedAt } from "../lib/period";
 import { Polled } from "../lib/polled";
 import { type Table, table } from "../lib/table";
 import type { NameRow, Series } from "../store/protocol";
@@ -13,7 +13,6 @@ import type { Change } from "../store/signals";
 
 const LIMIT = 500;
 const NAMES_EVERY_MS = 5000;
-const SERIES_EVERY_MS = 2000;
 const TYPING_MS = 200;
 
 const RATES: readonly (readonly [string, string])[] = [
@@ -131,7 +130,7 @@ export class GroupView {
       ),
     );
     this.list = new Polled(ctx, {
-      everyMs: NAMES_EVERY_MS,
+      everyMs: () => NAMES_EVERY_MS,
       ask: () => ctx.store.request("names", { group, prefix: this.search.value, limit: LIMIT }),
       show: (answer) => this.listed(answer),
       failed: (message) => {
@@ -141,7 +140,7 @@ export class GroupView {
       },
     });
     this.series = new Polled(ctx, {
-      everyMs: SERIES_EVERY_MS,
+      everyMs: () => refreshMs(ctx),
       ask: () => ctx.store.request("series", { of: { kind: "group", group }, ...span(ctx), points: POINTS }),
       show: (answer) => this.drawCharts(answer),
       failed: () => this.drawCharts({ t: [], columns: {} }),
@@ -149,7 +148,10 @@ export class GroupView {
   }
 
   update(change: Change): void {
-    if (change.has("hello")) this.list.refresh();
+    if (change.has("hello")) {
+      this.list.refresh();
+      this.series.refresh();
+    }
     if (change.has("time") && stoppedAt(this.ctx) !== null) {
       clearTimeout(this.moved);
       this.moved = setTimeout(() => this.series.refresh(), 150);

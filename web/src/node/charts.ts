@@ -3,13 +3,11 @@
 import type { Ctx } from "../app/ctx";
 import { type Chart, chart } from "../lib/chart";
 import { card } from "../lib/parts";
-import { periodChoice, POINTS, shownTime, span, stoppedAt } from "../lib/period";
+import { periodChoice, POINTS, refreshMs, shownTime, span, stoppedAt } from "../lib/period";
 import { Polled } from "../lib/polled";
 import type { Series as Columns } from "../store/protocol";
 import { h } from "../lib/dom";
 import { byteRate, bytes, messageRate, number, share } from "../lib/format";
-
-const EVERY_MS = 2000;
 
 interface Panel {
   title: string;
@@ -89,7 +87,7 @@ export class NodeCharts {
       ),
     );
     this.polled = new Polled(ctx, {
-      everyMs: EVERY_MS,
+      everyMs: () => refreshMs(ctx),
       ask: () => this.ask(),
       show: (answer) => {
         this.columns = withOther(answer);

@@ -2,15 +2,32 @@
 // The node's links and why it has each, and what its own traffic is made of.
 import type { Ctx } from "../app/ctx";
 import { card, nodeLink } from "../lib/parts";
-import { type Table, table } from "../lib/table";
+import { type Column, type Table, table } from "../lib/table";
 import type { LinkDetail, Rate } from "../store/protocol";
 import { h } from "../lib/dom";
-import { byteRate, bytes, duration, messageRate, number } from "../lib/format";
+import { byteRate, bytes, duration, messageRate, number, type Format } from "../lib/format";
 
-const value = (row: LinkDetail, ...keys: string[]): number | null => {
-  for (const key of keys) if (typeof row[key] === "number") return row[key] as number;
-  return null;
-};
+const value = (row: LinkDetail, key: string): number | null =>
+  typeof row[key] === "number" ? (row[key] as number) : null;
+
+const flow = (
+  key: string,
+  label: string,
+  field: string,
+  show: Format,
+  width: string,
+  hint: string,
+  wide = false,
+): Column<LinkDetail> => ({
+  key,
+  label,
+  hint,
+  value: (row) => value(row, field),
+  show: (row) => show(value(row, field)),
+  numeric: true,
+  width,
+  wide,
+});
 
 export class Links {
   readonly root: HTMLElement;
@@ -28,51 +45,12 @@ export class Links {
       columns: [
         { key: "node", label: "To", value: (row) => row.node, show: (row) => nodeLink(ctx, row.node) },
         { key: "why", label: "Why", value: (row) => (row.reasons ?? []).join(", "), show: reasons },
-        {
-          key: "out",
-          label: "Sent",
-          value: (row) => value(row, "out_msgs_s"),
-          show: (row) => messageRate(value(row, "out_msgs_s")),
-          numeric: true,
-          width: "7.5rem",
-        },
-        {
-          key: "out_bytes",
-          label: "Bytes sent",
-          value: (row) => value(row, "out_bytes_s"),
-          show: (row) => byteRate(value(row, "out_bytes_s")),
-          numeric: true,
-          width: "7rem",
-          wide: true,
-        },
-        {
-          key: "in",
-          label: "Received",
-          value: (row) => value(row, "in_msgs_s"),
-          show: (row) => messageRate(value(row, "in_msgs_s")),
-          numeric: true,
-          width: "7.5rem",
-          wide: true,
-        },
-        {
-          key: "pending",
-          label: "Waiting",
-          hint: "Bytes that wait to be sent",
-          value: (row) => value(row, "pending"),
-          show: (row) => bytes(value(row, "pending")),
-          numeric: true,
-          width: "6rem",
-        },
-        {
-          key: "since",
-          label: "For",
-          hint: "How long the link has been up",
-          value: (row) => value(row, "since_s"),
-          show: (row) => duration(value(row, "since_s")),
-          numeric: true,
-          width: "7rem",
-          wide: true,
-        },
+        flow("out", "msg/s out", "out_msgs_s", number, "5.6rem", "Messages sent to it a second"),
+        flow("out_bytes", "Bytes/s out", "out_bytes_s", bytes, "6.2rem", "Bytes sent to it a second", true),
+        flow("in", "msg/s in", "in_msgs_s", number, "5.2rem", "Messages received from it a second", true),
+        flow("in_bytes", "Bytes/s in", "in_bytes_s", bytes, "6rem", "Bytes received from it a second", true),
+        flow("pending", "Waiting", "pending", bytes, "5rem", "Bytes that wait to be sent"),
+        flow("since", "Up for", "since_s", duration, "6.8rem", "How long the link has been up", true),
       ],
     });
     this.root = card(

@@ -25,8 +25,9 @@ const BAR = 127;
 const BAR_LENGTH = 62;
 const SOCKET_OUT = BAR + BAR_LENGTH;
 const MARKS = [1, 10, 100];
-/** Arcs drawn of one sample; the rest would hide them. */
-const MOST_ARCS = 150;
+/** Arcs drawn of one sample, and at a time; more would hide one another. */
+const MOST_OF_SAMPLE = 24;
+const MOST_ARCS = 72;
 
 const DISTANCES: readonly (readonly [Distance, string])[] = [
   ["core", "same core"],
@@ -58,11 +59,11 @@ export class RingView {
   constructor() {
     this.picture = svg(
       "svg",
-      { viewBox: "-200 -200 400 400", class: "ring", role: "img", "aria-label": "Schedulers" },
+      { viewBox: "-232 -200 464 400", class: "ring", role: "img", "aria-label": "Schedulers" },
       this.still,
+      this.moving,
       this.middle,
       this.below,
-      this.moving,
     );
     fill(
       this.legend,
@@ -129,18 +130,19 @@ export class RingView {
 
   /** Migrations of one sample: `[from, to, count]` by number of scheduler. They fade in 1.5 s. */
   migrate(migrations: readonly (readonly [number, number, number])[]): void {
-    const most = [...migrations].sort((a, b) => b[2] - a[2]).slice(0, MOST_ARCS);
+    const most = [...migrations].sort((a, b) => b[2] - a[2]).slice(0, MOST_OF_SAMPLE);
     for (const [from, to, count] of most) {
       const d = migrationPath(this.layout, from, to, CORE - 6);
       if (d === null) continue;
       const path = svg("path", {
         d,
         class: `way way-${distance(this.layout, from, to)} fading`,
-        "stroke-width": (1.2 + Math.min(4, Math.log2(Math.max(1, count)))).toFixed(1),
+        "stroke-width": (1 + Math.min(2.5, 0.6 * Math.log2(Math.max(1, count)))).toFixed(1),
       });
       path.addEventListener("animationend", () => path.remove());
       this.moving.append(path);
     }
+    while (this.moving.childElementCount > MOST_ARCS) this.moving.firstChild?.remove();
   }
 
   private update(one: SchedulerDetail, queue: number): void {
@@ -203,8 +205,9 @@ export class RingView {
   }
 }
 
+/** Outside, where nothing moves. */
 function socketLabel(a0: number, a1: number, socket: number | null): SVGTextElement {
-  const [x, y] = polar((a0 + a1) / 2, CORE - 24);
+  const [x, y] = polar((a0 + a1) / 2, SOCKET_OUT + 22);
   return svg(
     "text",
     { x, y: y + 3, class: "ring-socket-text" },

@@ -3,7 +3,7 @@
 import type { Ctx, MountedPage, Page } from "../app/ctx";
 import { type Chart, chart } from "../lib/chart";
 import { type Choice, choice } from "../lib/parts";
-import { periodChoice, periodOf, POINTS, shownTime, span, stoppedAt } from "../lib/period";
+import { periodChoice, periodOf, POINTS, refreshMs, shownTime, span, stoppedAt } from "../lib/period";
 import { Polled } from "../lib/polled";
 import { type Column, type Table, table } from "../lib/table";
 import { BY, type By, byOf, of, rowId, seriesFor, sourceOf, sums } from "../traffic/model";
@@ -14,7 +14,6 @@ import "../styles/traffic.css";
 import { children as fill, h, text as setText } from "../lib/dom";
 import { byteRate, bytes, count, messageRate, number } from "../lib/format";
 
-const EVERY_MS = 2000;
 /** How the server names the group of nodes without one. */
 const FREE = "(free)";
 
@@ -117,7 +116,7 @@ class TrafficPage implements MountedPage {
       this.kinds.root,
     );
     this.traffic = new Polled(ctx, {
-      everyMs: EVERY_MS,
+      everyMs: () => refreshMs(ctx),
       ask: () => {
         const t = stoppedAt(ctx);
         return ctx.store.request("traffic", {
@@ -134,7 +133,7 @@ class TrafficPage implements MountedPage {
       failed: (message) => this.failed(message),
     });
     this.series = new Polled(ctx, {
-      everyMs: EVERY_MS,
+      everyMs: () => refreshMs(ctx),
       ask: () =>
         ctx.store.request("series", { of: seriesFor(this.by, this.chosen), ...span(ctx), points: POINTS }),
       show: (answer) => this.drawCharts(answer),
@@ -261,11 +260,11 @@ class TrafficPage implements MountedPage {
           "msg/s",
           (row) => row.msgs_s,
           number,
-          "6rem",
+          "5.2rem",
           "Messages a second, mean over the time chosen",
         ),
         numeric("p50", "p50", (row) => row.p50, number, "5.2rem", "msg/s: half of the time below this", true),
-        numeric("p95", "p95", (row) => row.p95, number, "5.2rem", "msg/s: 95 % of the time below this"),
+        numeric("p95", "p95", (row) => row.p95, number, "5.2rem", "msg/s: 95 % of the time below this", true),
         numeric(
           "max",
           "Max.",
@@ -280,8 +279,9 @@ class TrafficPage implements MountedPage {
           "Bytes/s",
           (row) => row.bytes_s,
           bytes,
-          "6rem",
+          "5.8rem",
           "Bytes a second, mean over the time chosen",
+          pair,
         ),
         numeric(
           "msgs",
