@@ -15,7 +15,7 @@ export const TITLES: Record<PageName, string> = {
 
 export const LOADERS: Record<PageName, () => Promise<{ page: Page }>> = {
   groups: () => import("../pages/groups/page"),
-  matrix: () => import("../pages/matrix"),
+  matrix: () => import("../pages/matrix/page"),
   node: () => import("../pages/node"),
   traffic: () => import("../pages/traffic"),
   names: () => import("../pages/names"),

@@ -1,34 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What widths, colours and signs mean, with the unit.
 import { h, s } from "../../lib/dom";
-import { bytes, number } from "../../lib/format";
-import { color, type Measure, position, ticks, width, widthAt } from "../../ui/traffic-scale";
-
-const LENGTH = 216;
-const STEPS = 36;
+import { trafficLegend } from "../../ui/traffic-legend";
+import { color, type Measure } from "../../ui/traffic-scale";
 
 export function legend(measure: Measure, dark: boolean, many: boolean): HTMLElement {
-  const format = measure === "msgs" ? number : bytes;
-  const rates = ticks(measure);
-  const wedge = Array.from({ length: STEPS }, (_, i) => {
-    const at = (i + 0.5) / STEPS;
-    const thick = widthAt(at);
-    return s("rect", { x: 6 + (i * LENGTH) / STEPS, y: 7 - thick / 2, width: LENGTH / STEPS + 0.4, height: thick, fill: color(at, dark) });
-  });
-  const labels = rates.flatMap((rate, i) => {
-    const x = 6 + position(rate, measure) * LENGTH;
-    const anchor = i === 0 ? "start" : i === rates.length - 1 ? "end" : "middle";
-    const shift = i === 0 ? -4 : i === rates.length - 1 ? 6 : 0;
-    return [
-      s("path", { d: `M${x} 13v3`, class: "legend-tick" }),
-      s("text", { x: x + shift, y: 26, "text-anchor": anchor }, format(rate)),
-    ];
-  });
   return h(
     "section",
     { class: "legend card", "aria-label": "Legend" },
-    h("h3", {}, measure === "msgs" ? "Messages/s" : "Bytes/s", h("span", { class: "muted" }, " one way, logarithmic")),
-    s("svg", { viewBox: `0 0 ${LENGTH + 12} 30`, class: "legend-scale", role: "img", "aria-label": `From ${format(rates[0])} (${width(rates[0], measure).toFixed(1)} px) to ${format(rates[rates.length - 1])} (${width(rates[rates.length - 1], measure).toFixed(1)} px)` }, ...wedge, ...labels),
+    trafficLegend(measure, dark, true),
     h(
       "ul",
       { class: "legend-signs" },

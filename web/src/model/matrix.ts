@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same traffic as a matrix: groups by groups, or the nodes of one group by those of another.
+import { type Frame, LINK_STRIDE } from "../store/frame";
+import type { Topology } from "../store/topology";
+import { Flows, FREE, FREE_NAME } from "./flows";
+
+export interface Label {
+  id: number;
+  name: string;
+}
+
+export interface Matrix {
+  kind: "groups" | "nodes";
+  rows: readonly Label[];
+  columns: readonly Label[];
+  /** By row * columns + column; from the row's to the column's. */
+  msgs: Float64Array;
+  bytes: Float64Array;
+  direct: Uint8Array;
+}
+
+export function groupMatrix(topology: Topology, frame: Frame): Matrix {
+  const labels: Label[] = topology.groups.map(({ id, name }) => ({ id, name }));
+  if (topology.nodes.some((node) => node.groups.length === 0)) labels.push({ id: FREE, name: FREE_NAME });
+  const matrix = empty("groups", labels, labels);
+  const place = new Map(labels.map((label, i) => [label.id, i]));
+  for (const flow of new Flows(topology, frame).all()) {
+    const row = place.get(flow.from);
+    const column = place.get(flow.to);
+    if (row !== undefined && column !== undefined) add(matrix, row, column, flow.msgs, flow.bytes, flow.direct > 0 && flow.from !== FREE && flow.to !== FREE);
+  }
+  return matrix;
+}
+
+/** Members of both groups are in the rows and in the columns. */
+export function nodeMatrix(topology: Topology, frame: Frame, from: number, to: number): Matrix {
+  const matrix = empty("nodes", members(topology, from), members(topology, to));
+  const rows = new Map(matrix.rows.map((label, i) => [label.id, i]));
+  const columns = new Map(matrix.columns.map((label, i) => [label.id, i]));
+  const { links } = frame;
+  for (let i = 0; i < links.length; i += LINK_STRIDE) {
+    const row = rows.get(links[i]);
+    const column = columns.get(links[i + 1]);
+    if (row === undefined || column === undefined) continue;
+    const a = topology.node(links[i])?.groups ?? [];
+    const b = topology.node(links[i + 1])?.groups ?? [];
+    const direct = a.length > 0 && b.length > 0 && !a.some((group) => b.includes(group));
+    add(matrix, row, column, links[i + 2], links[i + 3], direct);
+  }
+  return matrix;
+}
+
+function members(topology: Topology, group: number): Label[] {
+  const nodes = group === FREE ? topology.nodes.filter((node) => node.groups.length === 0) : topology.nodes.filter((node) => node.groups.includes(group));
+  return nodes.map(({ id, name }) => ({ id, name }));
+}
+
+function empty(kind: Matrix["kind"], rows: readonly Label[], columns: readonly Label[]): Matrix {
+  const size = rows.length * columns.length;
+  return { kind, rows, columns, msgs: new Float64Array(size), bytes: new Float64Array(size), direct: new Uint8Array(size) };
+}
+
+function add(matrix: Matrix, row: number, column: number, msgs: number, bytes: number, direct: boolean): void {
+  const at = row * matrix.columns.length + column;
+  matrix.msgs[at] += msgs;
+  matrix.bytes[at] += bytes;
+  if (direct && msgs > 0) matrix.direct[at] = 1;
+}
