@@ -19,7 +19,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() -> [links, functions, configuration, events, attributes | sessions()].
 
 sessions() ->
-    [readme, getting_started, from_global_and_syn, release, configuration_sessions, events_sessions, operations, designing_groups, semantics, routing, placement, realtime, reliable_applications].
+    [readme, getting_started, from_global_and_syn, release, configuration_sessions, events_sessions, operations, designing_groups, semantics, routing, placement, realtime, reliable_applications, monitoring].
 
 init_per_suite(Config) ->
     case filelib:is_regular(filename:join(root(), "README.md")) of
@@ -96,6 +96,13 @@ reliable_applications(_) ->
     case code:which(sderl_im) of
         non_existing -> {skip, "the messenger is not built here"};
         _ -> run("docs/reliable-applications.md")
+    end.
+
+%% So is the monitoring.
+monitoring(_) ->
+    case code:which(sderl_mon) of
+        non_existing -> {skip, "the monitoring is not built here"};
+        _ -> run("docs/monitoring.md")
     end.
 
 run(Page) ->

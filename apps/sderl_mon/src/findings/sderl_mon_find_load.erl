@@ -88,7 +88,7 @@ group(Group, Size, Rate, Limit) ->
 
 %% Only while tracing is on, and of what was sampled.
 hot(#{details := Details}, #{hot_msgs_s := Limit, hot_share := ShareLimit}) ->
-    Rows = [{to(Row), number(msgs_s, Row), Node} || Node := #{traffic := Traffic} <- Details, is_list(Traffic), #{to := _} = Row <- Traffic],
+    Rows = [{to(Row), traced(Row), Node} || Node := #{traffic := Traffic} <- Details, is_list(Traffic), #{to := _} = Row <- Traffic],
     All = lists:sum([Msgs || {_, Msgs, _} <- Rows]),
     By = lists:foldl(fun({To, Msgs, Node}, Acc) -> maps:update_with(To, fun({M, Ns}) -> {M + Msgs, [Node | Ns]} end, {Msgs, [Node]}, Acc) end, #{}, Rows),
     lists:append([
@@ -109,3 +109,6 @@ hot(#{details := Details}, #{hot_msgs_s := Limit, hot_share := ShareLimit}) ->
     ]).
 
 to(#{to := To}) when is_binary(To) -> To.
+
+%% Those of one interval, which is a second by default.
+traced(Row) -> max(number(msgs_s, Row), number(msgs, Row)).
