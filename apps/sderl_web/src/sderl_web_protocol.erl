@@ -56,13 +56,16 @@ json(Text) ->
     Decoders = #{integer => Number(fun binary_to_integer/1), float => Number(fun binary_to_float/1)},
     try json:decode(Text, [], Decoders) of
         {Value, _, Rest} ->
-            case string:trim(Rest) of
-                <<>> -> {ok, Value};
-                _ -> error
+            case is_blank(Rest) of
+                true -> {ok, Value};
+                false -> error
             end
     catch
         error:_ -> error
     end.
+
+is_blank(<<C, Rest/binary>>) when C =:= $\s; C =:= $\t; C =:= $\r; C =:= $\n -> is_blank(Rest);
+is_blank(Rest) -> Rest =:= <<>>.
 
 object(Object) ->
     case maps:get(<<"ref">>, Object, null) of

@@ -238,7 +238,6 @@ websocket_info(_, State) ->
 answered({answer, {ok, Result}}, Ref, _, State) ->
     {[{text, iolist_to_binary(sderl_web_protocol:reply(Ref, Result))}], State};
 answered({answer, {opened, Name, Pid, Messages}}, Ref, _, State0) ->
-    ok = sderl_mon_replay:own(Pid),
     State = closed(State0#state{source = {recording, Name, Pid}}, State0),
     try
         ok = sderl_web_feed:replay(self(), true),

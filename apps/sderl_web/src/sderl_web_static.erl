@@ -34,7 +34,7 @@ parts(<<"/", Path/binary>>) ->
                 false -> error
             end
     catch
-        error:_ -> error
+        _:_ -> error
     end;
 parts(_) ->
     error.

@@ -82,6 +82,7 @@ why(Reason) -> io_lib:format("the dashboard cannot start: ~0tP", [Reason, 20]).
 -spec stop() -> ok.
 stop() ->
     _ = application:stop(sderl_web),
+    _ = sderl_mon_record:stop(),
     _ = application:stop(sderl_mon),
     ok.
 

@@ -1,0 +1,145 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_web_tests).
+
+%% The pure parts beside the protocol: settings, JSON, numbers for names, who may ask, which files.
+
+-compile([export_all, nowarn_export_all]).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+settings_test_() ->
+    {ok, Default} = sderl_web_config:read([]),
+    [
+        ?_assertMatch(#{port := 8090, ip := {127, 0, 0, 1}, writable := false, tls := off, source := hub}, Default),
+        ?_assertMatch(<<_:32/binary>>, (maps:get(token, Default))()),
+        ?_assertMatch({error, {bad_config, [port], 70_000, _}}, sderl_web_config:read([{port, 70_000}])),
+        ?_assertMatch({error, {bad_config, [prot], 1, _}}, sderl_web_config:read([{prot, 1}])),
+        ?_assertMatch({error, {bad_config, [tls], #{}, _}}, sderl_web_config:read([{tls, #{}}])),
+        %% Not even a wrong token is told.
+        ?_assertMatch({error, {bad_config, [token], '...', _}}, sderl_web_config:read([{token, ~"short"}])),
+        ?_assertMatch({error, {bad_config, [token], '...', _}}, sderl_web_config:read([{token, ~"with a blank in it"}])),
+        ?_assertMatch({error, {bad_config, [hosts], _, _}}, sderl_web_config:read([{hosts, ["a"]}])),
+        ?_assertEqual(nomatch, string:find(io_lib:format("~p", [Default]), (maps:get(token, Default))()))
+    ].
+
+tokens_differ_test() ->
+    ?assertEqual(100, length(lists:usort([sderl_web_config:random_token() || _ <- lists:seq(1, 100)]))).
+
+hosts_test_() ->
+    {ok, Here} = inet:gethostname(),
+    [
+        [?_assert(sderl_web_guard:host_allowed(Host, [~"watch.example"])) || Host <- [
+            ~"127.0.0.1:8090", ~"127.0.0.1", ~"[::1]:8090", ~"10.1.2.3:80", ~"localhost:1", ~"LOCALHOST", ~"watch.example:443",
+            unicode:characters_to_binary(Here)
+        ]],
+        [?_assertNot(sderl_web_guard:host_allowed(Host, [~"watch.example"])) || Host <- [
+            ~"", ~"evil.example", ~"127.0.0.1.evil.example:8090", ~"localhost.evil.example", ~"evil.watch.example", ~"1", ~":8090"
+        ]]
+    ].
+
+origins_test_() ->
+    Allowed = fun(Origin) -> sderl_web_guard:origin_allowed(Origin, ~"127.0.0.1:8090", [~"https://watch.example"]) end,
+    [
+        [?_assert(Allowed(Origin)) || Origin <- [undefined, ~"http://127.0.0.1:8090", ~"https://127.0.0.1:8090", ~"https://watch.example"]],
+        [?_assertNot(Allowed(Origin)) || Origin <- [
+            ~"null", ~"http://127.0.0.1", ~"http://127.0.0.1:8091", ~"http://evil.example", ~"http://watch.example", ~"https://watch.example.evil", ~""
+        ]]
+    ].
+
+paths_test_() ->
+    [
+        ?_assertEqual({ok, [~"index.html"]}, sderl_web_static:parts(~"/")),
+        ?_assertEqual({ok, [~"assets", ~"index-a1_b.js"]}, sderl_web_static:parts(~"/assets/index-a1_b.js")),
+        [?_assertEqual(error, sderl_web_static:parts(Path)) || Path <- [
+            ~"/..", ~"/../x", ~"/assets/../../x", ~"/%2e%2e/x", ~"/%2e%2e%2fx", ~"/a%2fb", ~"/a%5cb", ~"/a\\b", ~"/.git", ~"/a//b", ~"//a",
+            ~"/a%00.js", ~"/%", ~"/%zz", ~"/a b", <<"/", 255>>, ~"x", <<"/", (binary:copy(~"a", 200))/binary>>
+        ]]
+    ].
+
+paths_property_test() ->
+    Part = oneof([~"..", ~".", ~"%2e%2e", ~"%2f", ~"/", ~"\\", ~"%5c", ~"a", ~"%00", ~"assets", ~"~", ~"%c0%ae"]),
+    ?assert(proper:quickcheck(
+        ?FORALL(Parts, list(Part), begin
+            case sderl_web_static:parts(iolist_to_binary([$/ | Parts])) of
+                error -> true;
+                {ok, Names} -> lists:all(fun(Name) -> filename:basename(Name) =:= Name andalso Name =/= ~".." andalso Name =/= <<>> end, Names)
+            end
+        end),
+        [quiet, {numtests, 1000}]
+    )).
+
+numbers_test_() ->
+    [?_assertEqual(Text, iolist_to_binary(sderl_web_json:number(N))) || {N, Text} <- [
+        {0, ~"0"}, {12, ~"12"}, {-3, ~"-3"}, {0.0, ~"0"}, {0.1234, ~"0.123"}, {0.0005, ~"0.001"}, {0.0004, ~"0"}, {1.5, ~"1.5"}, {2.05, ~"2.05"},
+        {99.9996, ~"100"}, {123.4, ~"123"}, {-1.25, ~"-1.25"}, {1.0e300, integer_to_binary(round(1.0e300))}, {nan, ~"null"}
+    ]].
+
+any_term_is_json_test() ->
+    ?assert(proper:quickcheck(
+        ?FORALL(Term, any(), begin
+            _ = json:decode(iolist_to_binary(sderl_web_json:term(Term))),
+            true
+        end),
+        [quiet, {numtests, 500}]
+    )).
+
+strange_terms_test_() ->
+    Json = fun(Term) -> json:decode(iolist_to_binary(sderl_web_json:term(Term))) end,
+    [
+        ?_assertEqual(#{~"a" => null, ~"b" => [1, true]}, Json(#{a => undefined, ~"b" => {1, true}})),
+        ?_assertEqual(~"[1|2]", Json([1 | 2])),
+        ?_assertEqual(<<"é"/utf8>>, Json(<<233>>)),
+        ?_assertMatch(<<"<0.", _/binary>>, Json(list_to_pid("<0.1.0>"))),
+        ?_assertMatch(#{~"{1,2}" := 3}, Json(#{{1, 2} => 3}))
+    ].
+
+topology() ->
+    #{
+        epoch => 3,
+        t => 1000,
+        nodes => #{
+            ~"a@h" => #{status => up, groups => [~"g1", ~"g2"], home => ~"g1", hidden => false, source => probe},
+            ~"b@h" => #{status => down, groups => [~"g2"], home => undefined, hidden => true, source => none, why => ~"gone"}
+        },
+        groups => #{
+            ~"g1" => #{nodes => [~"a@h"], coordinator => ~"a@h", names => 1, agent => undefined},
+            ~"g2" => #{nodes => [~"a@h", ~"b@h", ~"not.seen@h"], coordinator => undefined, names => 0, agent => ~"m@h"}
+        },
+        monitors => [#{node => ~"m@h", status => up, master => true, agents => 2}]
+    }.
+
+frame() ->
+    #{
+        seq => 1, t => 1000, span_ms => 1000, epoch => 3,
+        nodes => #{~"a@h" => #{mem => 5, util => 0.25}},
+        links => #{{~"a@h", ~"far@h"} => {1.5, 100}},
+        kinds => #{routing => {1, 2}},
+        groups => #{~"g1" => #{names => 1}},
+        lost => #{}
+    }.
+
+topology_test() ->
+    Ids = sderl_web_ids:topology(topology(), sderl_web_ids:new()),
+    #{~"nodes" := Nodes, ~"groups" := Groups, ~"epoch" := 3} = json:decode(iolist_to_binary(sderl_web_json:topology(topology(), Ids))),
+    Number = fun(Name, List) -> hd([Id || #{~"id" := Id, ~"name" := Is} <- List, Is =:= Name]) end,
+    [G1, G2] = [Number(Name, Groups) || Name <- [~"g1", ~"g2"]],
+    A = Number(~"a@h", Nodes),
+    ?assertMatch([#{~"groups" := [G1, G2], ~"home" := G1, ~"why" := null}], [N || #{~"id" := Id} = N <- Nodes, Id =:= A]),
+    ?assertMatch([#{~"nodes" := [A], ~"coordinator" := A}], [G || #{~"id" := Id} = G <- Groups, Id =:= G1]).
+
+frame_test() ->
+    Ids = sderl_web_ids:frame(frame(), sderl_web_ids:topology(topology(), sderl_web_ids:new())),
+    A = sderl_web_ids:node(~"a@h", Ids),
+    Far = sderl_web_ids:node(~"far@h", Ids),
+    #{~"nodes" := [[A | Columns]], ~"links" := [[A, Far, 1.5, 100]], ~"kinds" := #{~"routing" := [1, 2]}} =
+        json:decode(iolist_to_binary(sderl_web_json:frame(frame(), Ids))),
+    ?assertEqual([maps:get(M, #{mem => 5, util => 0.25}, null) || M <- sderl_web_protocol:metrics()], Columns).
+
+%% A name keeps its number; what is gone is forgotten before the table grows without end.
+ids_test() ->
+    Ids = sderl_web_ids:add([~"a", ~"b"], [~"a"], sderl_web_ids:new()),
+    ?assertEqual({0, 1, 0}, {sderl_web_ids:node(~"a", Ids), sderl_web_ids:node(~"b", Ids), sderl_web_ids:group(~"a", Ids)}),
+    Many = lists:foldl(fun(I, Acc) -> sderl_web_ids:add([~"b", integer_to_binary(I)], [], Acc) end, Ids, lists:seq(1, 50_000)),
+    ?assert(sderl_web_ids:size(Many) < 20_100),
+    ?assertEqual(1, sderl_web_ids:node(~"b", Many)).
