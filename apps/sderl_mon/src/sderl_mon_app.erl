@@ -6,7 +6,7 @@
 
 -export([start/2, prep_stop/1, stop/1]).
 
--spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
+-spec start(application:start_type(), term()) -> supervisor:startlink_ret().
 start(_Type, _Args) -> sderl_mon_sup:start_link().
 
 %% The last of a shadow network leaves nothing behind. (Where it has no time for this the probes end by themselves.)

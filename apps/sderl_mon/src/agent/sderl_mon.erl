@@ -131,11 +131,11 @@ ask(Id, Node, Function, Args) ->
 -spec format_error(term()) -> unicode:chardata().
 format_error({bad_config, _, _, _} = Error) -> sderl_mon_config:format_error(Error);
 format_error({bad_file, _, _} = Error) -> sderl_mon_config:format_error(Error);
-format_error({unknown_node, Id}) -> text("no node ~ts is watched; the names are those of the topology", [Id]);
-format_error({unknown_group, Id}) -> text("no group ~ts is known; the names are those of the topology", [Id]);
-format_error({no_probe, Id}) -> text("~ts has no probe, which this needs; set inject => true to load one", [Id]);
-format_error({unreachable, Id}) -> text("~ts does not answer; the events say since when", [Id]);
-format_error({failed, Id, Why}) -> text("~ts failed to answer: ~0tP", [Id, Why, 12]);
-format_error(Other) -> text("~0tP", [Other, 20]).
+format_error({unknown_node, Id}) -> io_lib:format("no node ~ts is watched; the names are those of the topology", [Id]);
+format_error({unknown_group, Id}) -> io_lib:format("no group ~ts is known; the names are those of the topology", [Id]);
+format_error({no_probe, Id}) -> io_lib:format("~ts has no probe, which this needs; set inject => true to load one", [Id]);
+format_error({unreachable, Id}) -> io_lib:format("~ts does not answer; the events say since when", [Id]);
+format_error({failed, Id, Why}) -> io_lib:format("~ts failed to answer: ~0tP", [Id, Why, 12]);
+format_error(Other) -> io_lib:format("~0tP", [Other, 20]).
 
 text(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)).

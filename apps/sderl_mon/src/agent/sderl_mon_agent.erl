@@ -35,6 +35,8 @@ monitoring nodes, `hubs` those that live.
 -define(REPORT_SOON_MS, 20).
 -define(REPORT_ALL_MS, 5000).
 -define(JOB_MS, 15_000).
+%% So much later than it should be only a process of a node that was stopped is.
+-define(STILL_MS, 1000).
 %% What of the configuration says how a node is read.
 -define(READING, [probe, inject, interval_ms]).
 %% What probes call it, and what it is called here.
@@ -91,6 +93,7 @@ init(#{config := #{interval_ms := Interval}} = Spec) ->
         events => [],
         lost => #{},
         told => now_ms() - Interval,
+        woke => now_ms() - 2 * Interval,
         dirty => [],
         reporting => false
     },
@@ -130,7 +133,7 @@ handle_info({sderl_mon_sample, Pid, #{node := Node, seq := Seq} = Sample}, #{wat
     {noreply, step(Node, {sample, Sample}, kept(Sample, State#{probes := Probes#{Node => Pid}}))};
 handle_info({timeout, Timer, {due, Node}}, #{timers := Timers} = State) ->
     case Timers of
-        #{Node := Timer} -> {noreply, step(Node, due, State#{timers := maps:remove(Node, Timers)})};
+        #{Node := Timer} -> {noreply, due(Node, State#{timers := maps:remove(Node, Timers)})};
         #{} -> {noreply, State}
     end;
 handle_info({sderl_mon_done, {attach, Node, Job}, Result}, State) ->
@@ -206,6 +209,14 @@ effect({job, read, Job}, Node, State) ->
 effect(told, Node, State) ->
     dirty([Node], State).
 
+%% Who stood still hears nothing meanwhile, and must not say that others were silent.
+due(Node, #{woke := Woke, told := Told, spec := #{config := #{interval_ms := Interval}}} = State) ->
+    Now = now_ms(),
+    case Now - Woke < 2 * Interval orelse Now - Told > Interval + ?STILL_MS of
+        true -> step(Node, woken, State);
+        false -> step(Node, due, State)
+    end.
+
 stop_timer(none) -> ok;
 stop_timer(Timer) -> _ = erlang:cancel_timer(Timer), ok.
 
@@ -244,6 +255,7 @@ update(#{spec := #{scope := Scope, term := Term, hubs := Hubs, config := #{inter
     _ = erlang:send_after(Interval, self(), update),
     #{rates := Rates, events := Events, lost := Lost, told := Told} = State1 = rated(State),
     Now = now_ms(),
+    Woke = case Now - Told > Interval + ?STILL_MS of true -> Now; false -> maps:get(woke, State1) end,
     Update0 = #{
         agent => {scope_id(Scope), Term},
         t => erlang:system_time(millisecond),
@@ -253,7 +265,7 @@ update(#{spec := #{scope := Scope, term := Term, hubs := Hubs, config := #{inter
     },
     Update = maps:merge(Update0, sums(Rates)),
     Failed = length([H || H <- Hubs, not sderl_mon_tell:cast(H, sderl_mon_hub, {sderl_mon_update, 1, Update})]),
-    lose(updates_dropped, Failed, State1#{events := [], lost := #{}, told := Now}).
+    lose(updates_dropped, Failed, State1#{events := [], lost := #{}, told := Now, woke := Woke}).
 
 scope_id({group, Group}) -> sderl_mon_types:id({group, Group});
 scope_id({free, Node}) -> sderl_mon_types:id(Node).

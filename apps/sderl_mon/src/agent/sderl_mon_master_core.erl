@@ -174,9 +174,19 @@ elect(Now, #{self := Self, role := Role, beats := Beats, term := Term, seen := S
     end.
 
 lead(Now, #{self := Self, seen := Seen} = State) ->
-    {Effects, State1} = planned(Now, State#{role := leader, leader := Self, term := Seen + 1, seen := Seen + 1, plan := none, topology := none}),
+    Led = State#{role := leader, leader := Self, term := Seen + 1, seen := Seen + 1, plan := none, topology := followed(State)},
+    {Effects, State1} = planned(Now, Led),
     %% At once, so that no other leads on.
     {[{tell, M, beat, beating(State1)} || M <- monitors(State1) -- [Self]] ++ Effects, State1}.
+
+%% What it knew as a follower: the difference is what the takeover is about.
+followed(#{role := leader, plan := #{hubs := Hubs}, self := Self} = State) ->
+    %% Another led meanwhile and told everybody that this one was gone.
+    topology(Hubs -- [Self], State#{leader := undefined});
+followed(#{plan := #{hubs := Hubs}} = State) ->
+    topology(Hubs, State);
+followed(_) ->
+    none.
 
 heard(beat, From, #{term := Term, seen := Theirs, lead := Lead, version := Version}, Now, #{beats := Beats, seen := Seen} = State) when
     is_integer(Term), is_integer(Theirs)
@@ -313,7 +323,7 @@ orders(#{scopes := Scopes, placement := Placement, term := Term, hubs := Hubs, m
 %% ---------------------------------------------------------------- the topology
 
 told(Now, #{topology := Before, epoch := Epoch, term := Term, last_topology := Last} = State) ->
-    Topology = topology(Now, State),
+    Topology = topology(live(Now, State), State),
     case Before =/= none andalso essence(Before) =:= essence(Topology) of
         true when Now - Last < ?AGAIN_MS ->
             {[], State};
@@ -332,8 +342,7 @@ told(Now, #{topology := Before, epoch := Epoch, term := Term, last_topology := L
 essence(#{nodes := Nodes, groups := Groups, monitors := Monitors}) ->
     {Nodes, #{Id => maps:remove(names, G) || Id := G <- Groups}, Monitors}.
 
-topology(Now, #{nodes := Nodes, members := Members, placement := Placement, leader := Leader} = State) ->
-    Live = live(Now, State),
+topology(Live, #{nodes := Nodes, members := Members, placement := Placement, leader := Leader} = State) ->
     #{
         epoch => 0,
         t => erlang:system_time(millisecond),

@@ -5,14 +5,14 @@ What a monitoring node does to a monitored one: connects it, starts its probe, o
 
 Every function may take seconds and is run by `m:sderl_mon_pool`. Links are hidden, whatever this node is: the
 nodes of a cluster neither see it among theirs nor connect it to others. The failures say where: `link`, there is
-no connection; `node`, there is one and the node does not do it.
+no connection; `node`, there is one and the node does not do it; `term`, a newer master's agent has the probe.
 """.
 
 -export([connect/1, attach/3, read/2]).
 
 -define(CALL_MS, 4000).
 
--type failure() :: {error, link | node, Why :: binary()}.
+-type failure() :: {error, link | node | term, Why :: binary()}.
 
 -doc "Makes a hidden link, unless there is a link.".
 -spec connect(node()) -> ok | failure().
@@ -49,7 +49,7 @@ started(Node, Options) ->
     case call(Node, sderl_mon_probe, start, [Options]) of
         {ok, {ok, Pid}} when is_pid(Pid) -> {ok, probe};
         {ok, {error, {busy, Other}}} -> {ok, {stock, text("the probe tells other monitoring nodes (~0tp); read with what OTP has", [Other])}};
-        {ok, {error, {term, Term}}} -> {error, node, text("a newer master (term ~0tp) watches it", [Term])};
+        {ok, {error, {term, Term}}} -> {error, term, text("a newer master (term ~0tp) watches it", [Term])};
         {ok, Other} -> {ok, {stock, text("the probe does not start: ~0tP", [Other, 12])}};
         lacking -> lacking;
         {error, _, _} = Error -> Error

@@ -38,10 +38,11 @@ Only a sample makes a node `up`: one that is connected and stands still answers 
     due
     | seen
     | nodedown
-    | {attached, Job :: integer(), {ok, probe | {stock, Why :: binary()}} | {error, Where :: link | node, Why :: binary()}}
+    | {attached, Job :: integer(), {ok, probe | {stock, Why :: binary()}} | {error, link | node | term, Why :: binary()}}
     | {read, Job :: integer(), {ok, sderl_mon_rates:sample()} | {error, Where :: link | node, Why :: binary()}}
     | {sample, sderl_mon_rates:sample()}
     | retake
+    | woken
     | {configured, Interval :: pos_integer()}.
 -doc "`job`: begin that work, and answer with its number. `timer`: `due` after so many milliseconds; replaces the one before. `told`: report it.".
 -type effect() :: {job, attach | read, integer()} | {timer, non_neg_integer()} | told.
@@ -49,6 +50,9 @@ Only a sample makes a node `up`: one that is connected and stands still answers 
 -define(FIRST_RETRY_MS, 250).
 -define(LAST_RETRY_MS, 10_000).
 -define(JOB_MS, 30_000).
+%% How often, and how long apart, a probe that a newer master has is asked for before that is told.
+-define(PATIENCE, 4).
+-define(DEPOSED_MS, 1000).
 %% How often a node that could have a probe and has none is looked at again, in readings.
 -define(READINGS, 60).
 
@@ -96,11 +100,13 @@ step(nodedown, _, #{phase := Phase} = W) when Phase =/= waiting ->
     {Told ++ [{timer, ?FIRST_RETRY_MS}], next_job(W1#{phase := waiting, tries := 0})};
 step(nodedown, _, W) ->
     {[], W};
-step(retake, Now, #{phase := probed, heard := Heard, interval := Interval} = W) when
-    is_integer(Heard), Now - Heard < 2 * Interval
-->
-    {[], W};
-step(retake, _, #{phase := probed} = W) ->
+step(woken, _, #{phase := probed} = W) ->
+    attach(W);
+step(woken, Now, W) ->
+    step(due, Now, W);
+%% A new term: another agent may have had the probe meanwhile, also where its last words have just come in. What is
+%% under way has the old term.
+step(retake, _, #{phase := Phase} = W) when Phase =:= probed; Phase =:= waiting; Phase =:= attaching ->
     attach(W);
 step(retake, _, W) ->
     {[], W};
@@ -135,6 +141,11 @@ attached({ok, probe}, Now, #{heard := Heard} = W) ->
     {[{timer, silent_ms(W)}], W#{phase := probed, source := probe, heard := case Heard of undefined -> Now; _ -> Heard end}};
 attached({ok, {stock, Why}}, _, W) ->
     read(W#{source := stock, why := Why});
+%% Another agent has it, and its master is newer. This agent will hear of that; meanwhile the node is as it was.
+attached({error, term, _}, _, #{tries := Tries} = W) when Tries < ?PATIENCE ->
+    {[{timer, ?DEPOSED_MS}], W#{phase := waiting, tries := Tries + 1}};
+attached({error, term, Why}, _, W) ->
+    failed(node, Why, W);
 attached({error, Where, Why}, _, W) ->
     failed(Where, Why, W).
 
