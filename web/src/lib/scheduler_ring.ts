@@ -41,36 +41,34 @@ export interface RingLayout {
 /** How far a process moved: what caches it may still find warm. */
 export type Distance = "core" | "socket" | "other" | "unknown";
 
-const CORE_GAP = 0.35;
-const SOCKET_GAP = 1.4;
-const INNER_GAP = 0.08;
+/** Gaps in widths of a scheduler, and at most so many radians: with few schedulers a width is much. */
+const INNER_GAP = [0.08, 0.03] as const;
+const CORE_GAP = [0.35, 0.07] as const;
+const SOCKET_GAP = [1.4, 0.22] as const;
 
 const order = (a: number | null, b: number | null): number =>
   (a === null ? 1 : 0) - (b === null ? 1 : 0) || (a ?? 0) - (b ?? 0);
 
-/** Places schedulers on the ring. Gaps are measured in widths of a scheduler. */
+/** Places schedulers on the ring. */
 export function ringLayout(schedulers: readonly RingScheduler[]): RingLayout {
   const all = [...schedulers].sort(
     (a, b) => order(a.socket, b.socket) || order(a.core, b.core) || a.id - b.id,
   );
-  const gaps = all.map((one, i): number => {
+  const several = new Set(all.map((one) => one.socket)).size > 1;
+  const wanted = all.map((one, i) => {
     const next = all[(i + 1) % all.length];
-    if (all.length < 2 || next === undefined) return 0;
-    if (
-      next.socket !== one.socket ||
-      (i === all.length - 1 && new Set(all.map((each) => each.socket)).size > 1)
-    )
-      return SOCKET_GAP;
+    if (next.socket !== one.socket || (i === all.length - 1 && several)) return SOCKET_GAP;
     return next.core !== one.core || one.core === null ? CORE_GAP : INNER_GAP;
   });
-  const total = all.length + gaps.reduce((sum, gap) => sum + gap, 0);
-  const unit = total > 0 ? (2 * Math.PI) / total : 0;
+  const even = (2 * Math.PI) / (all.length + wanted.reduce((sum, [widths]) => sum + widths, 0));
+  const gaps = wanted.map(([widths, most]) => (all.length < 2 ? 0 : Math.min(widths * even, most)));
+  const width = (2 * Math.PI - gaps.reduce((sum, gap) => sum + gap, 0)) / Math.max(1, all.length);
   const slots: Slot[] = [];
   const cores: CoreArc[] = [];
   const sockets: SocketArc[] = [];
   let at = (gaps[gaps.length - 1] ?? 0) / 2;
   all.forEach((one, i) => {
-    const slot: Slot = { id: one.id, socket: one.socket, core: one.core, a0: at * unit, a1: (at + 1) * unit };
+    const slot: Slot = { id: one.id, socket: one.socket, core: one.core, a0: at, a1: at + width };
     slots.push(slot);
     const core = cores[cores.length - 1];
     if (core && one.core !== null && core.core === one.core && core.socket === one.socket) join(core, slot);
@@ -79,7 +77,7 @@ export function ringLayout(schedulers: readonly RingScheduler[]): RingLayout {
     const socket = sockets[sockets.length - 1];
     if (socket && socket.socket === one.socket) join(socket, slot);
     else sockets.push({ socket: one.socket, a0: slot.a0, a1: slot.a1, ids: [one.id] });
-    at += 1 + (gaps[i] ?? 0);
+    at += width + gaps[i];
   });
   return { slots, cores, sockets, byId: new Map(slots.map((slot) => [slot.id, slot])) };
 }

@@ -31,6 +31,7 @@ const flow = (
 
 export class Links {
   readonly root: HTMLElement;
+  private stock = false;
   private readonly table: Table<LinkDetail>;
 
   constructor(ctx: Ctx) {
@@ -44,7 +45,12 @@ export class Links {
       filterText: (row) => `${row.node} ${row.type} ${(row.reasons ?? []).join(" ")}`,
       columns: [
         { key: "node", label: "To", value: (row) => row.node, show: (row) => nodeLink(ctx, row.node) },
-        { key: "why", label: "Why", value: (row) => (row.reasons ?? []).join(", "), show: reasons },
+        {
+          key: "why",
+          label: "Why",
+          value: (row) => (row.reasons ?? []).join(", "),
+          show: (row) => reasons(row, this.stock),
+        },
         flow("out", "msg/s out", "out_msgs_s", number, "5.6rem", "Messages sent to it a second"),
         flow("out_bytes", "Bytes/s out", "out_bytes_s", bytes, "6.2rem", "Bytes sent to it a second", true),
         flow("in", "msg/s in", "in_msgs_s", number, "5.2rem", "Messages received from it a second", true),
@@ -60,16 +66,18 @@ export class Links {
     );
   }
 
-  draw(links: readonly LinkDetail[] | undefined, unknown: string | null): void {
-    if (unknown !== null) this.table.empty(unknown);
+  /** A stock node does not know why it has a link. */
+  draw(links: readonly LinkDetail[] | undefined, stock: boolean): void {
+    this.stock = stock;
     this.table.rows(links ?? []);
   }
 }
 
-function reasons(row: LinkDetail): HTMLElement {
+function reasons(row: LinkDetail, stock: boolean): HTMLElement {
   const all = row.reasons ?? [];
   if (all.length === 0) {
-    return h("span", { class: "muted" }, row.type === "hidden" ? "hidden node" : "not by this library");
+    const why = row.type === "hidden" ? "hidden node" : stock ? "not known" : "not by this library";
+    return h("span", { class: "muted" }, why);
   }
   return h(
     "span",

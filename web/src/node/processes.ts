@@ -7,6 +7,8 @@ import type { ProcessRow } from "../store/protocol";
 import { children as fill, h } from "../lib/dom";
 import { bytes, count, rate, withUnit } from "../lib/format";
 
+const NONE = "No process stands out, or they were not listed yet.";
+
 export class Processes {
   readonly root: HTMLElement;
   private readonly table: Table<ProcessRow>;
@@ -20,7 +22,7 @@ export class Processes {
       id: (row) => row.pid,
       order: { key: "queue", direction: "descending" },
       maxHeight: "23rem",
-      empty: "No process stands out, or they were not listed yet.",
+      empty: NONE,
       columns: [
         { key: "pid", label: "Process", value: (row) => row.pid, width: "7rem", wide: true },
         { key: "name", label: "Name", value: (row) => row.name || row.initial, show: named },
@@ -61,8 +63,8 @@ export class Processes {
     );
   }
 
-  draw(rows: readonly ProcessRow[] | undefined, unknown: string | null): void {
-    if (unknown !== null) this.table.empty(unknown);
+  draw(rows: readonly ProcessRow[] | undefined, stock: boolean): void {
+    this.table.empty(stock ? "A stock node is not asked for its processes: that would cost it much." : NONE);
     this.table.rows(rows ?? []);
   }
 
@@ -70,19 +72,13 @@ export class Processes {
     const body = h("div", {}, h("p", { class: "muted" }, "Asking the node …"));
     dialog(row.name ? `${row.name}  ${row.pid}` : row.pid, body);
     try {
-      const answer = await this.ctx.store.request("process", { node: this.node, pid: row.pid });
-      fill(
-        body,
-        facts(
-          Object.entries(answer).map(([key, value]) => [key.replaceAll("_", " "), factValue(key, value)]),
-        ),
-      );
+      fill(body, processFacts(await this.ctx.store.request("process", { node: this.node, pid: row.pid })));
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       fill(
         body,
-        note(`The node did not tell: ${message}`),
-        facts(Object.entries(row).map(([key, value]) => [key, factValue(key, value)])),
+        note(`The node did not tell: ${message}. This is what the list had:`),
+        processFacts({ ...row }),
       );
     }
   }
@@ -95,19 +91,35 @@ const named = (row: ProcessRow): HTMLElement =>
 
 const UNITS: Record<string, string> = {
   memory: "bytes",
-  heap_size: "words",
   total_heap_size: "words",
   stack_size: "words",
   reds_per_s: "/s",
 };
+/** In this order; whatever else the node tells follows. */
+const FIRST = ["pid", "name", "initial", "current", "status", "queue", "memory", "reds_per_s", "reductions"];
+const LABELS: Record<string, string> = {
+  initial: "first call",
+  current: "now in",
+  queue: "messages waiting",
+  reds_per_s: "reductions",
+  reductions: "reductions in all",
+  gc: "minor collections",
+};
+
+function processFacts(told: Record<string, unknown>): HTMLElement {
+  const rank = (key: string) => (FIRST.includes(key) ? FIRST.indexOf(key) : FIRST.length);
+  const known = Object.entries(told).filter(([, value]) => value !== null && value !== "");
+  return facts(
+    known
+      .sort(([a], [b]) => rank(a) - rank(b))
+      .map(([key, value]) => [LABELS[key] ?? key.replaceAll("_", " "), factValue(key, value)]),
+  );
+}
 
 function factValue(key: string, value: unknown): Node | string {
   if (Array.isArray(value) && value.length > 0) {
-    return h(
-      "ul",
-      { class: "fact-list" },
-      ...value.map((one) => h("li", {}, h("code", {}, withUnit(one, null)))),
-    );
+    const items = value.map((one) => h("li", {}, h("code", {}, withUnit(one, null))));
+    return h("ul", { class: "fact-list" }, ...items);
   }
   const text = withUnit(value, UNITS[key]);
   return typeof value === "number" ? h("span", { class: "num" }, text) : h("code", {}, text);

@@ -17,7 +17,7 @@ import { RingView } from "./ring_view";
 import { SchedulerTable } from "./scheduler_table";
 import { stockNote, TraceSwitch } from "./tracing";
 import { children as fill, h, text as setText } from "../lib/dom";
-import { byteRate, bytes, clock, count, duration, messageRate, number, percent } from "../lib/format";
+import { byteRate, bytes, count, duration, messageRate, number, percent } from "../lib/format";
 
 /** Details kept while the page is open, so that one can scrub back in them. */
 const KEPT = 900;
@@ -34,6 +34,13 @@ const STATS: readonly (readonly [string, string, (value: number | null) => strin
   ["in_msgs_s", "Received", messageRate, "Messages from other nodes a second"],
   ["out_bytes_s", "Bytes sent", byteRate, "Bytes to other nodes a second"],
 ];
+
+const NOT_KEPT =
+  "The history keeps a node's totals. Its schedulers, processes and links are shown for times at which this page was open; the charts reach further back.";
+const STOCK_UTIL =
+  "How busy each scheduler is is not known: stock OTP does not measure it unless asked, and nothing of ours runs there.";
+const NO_UTIL =
+  "How busy each scheduler is is not known yet: it is measured between two reports of the node.";
 
 export function mountNode(root: HTMLElement, ctx: Ctx, name: string): MountedPage {
   const view = new NodeView(root, ctx, name);
@@ -77,6 +84,10 @@ class NodeView {
   private readonly kinds = new Kinds();
   private readonly flows = new Flows();
   private readonly trace: TraceSwitch;
+  /** What only a detail tells; in its place `unkept` where there is none. */
+  private readonly now: HTMLElement;
+  private readonly lists: HTMLElement;
+  private readonly unkept = h("p", { class: "note", role: "status", hidden: true });
   private readonly gone = h("div", { hidden: true });
   private readonly body: HTMLElement;
   private lastMoved = 0;
@@ -97,6 +108,35 @@ class NodeView {
       this.stats.set(key, one);
       return one.root;
     });
+    this.now = h(
+      "div",
+      { class: "node-top" },
+      card(
+        "Schedulers",
+        {
+          hint: "Bars: run queues, on one scale for all nodes. Fill: share of time busy.",
+          class: "ring-card",
+          testid: "schedulers",
+        },
+        this.unknown,
+        this.ring.root,
+        this.dirty.root,
+        this.schedulers.root,
+      ),
+      h(
+        "div",
+        { class: "node-side" },
+        card("Memory", { hint: "By kind, of all that is allocated." }, this.memory),
+        card("Limits", { hint: "At a limit the VM refuses, or ends." }, this.limitRoot),
+      ),
+    );
+    this.lists = h(
+      "div",
+      { class: "node-body" },
+      this.processes.root,
+      h("div", { class: "node-pair" }, this.links.root, this.kinds.root),
+      this.flows.root,
+    );
     this.problemCard = card("Not as it should be", { class: "problem-card" }, this.problems);
     this.body = h(
       "div",
@@ -104,32 +144,10 @@ class NodeView {
       this.notes,
       this.problemCard,
       h("dl", { class: "stats" }, ...stats),
-      h(
-        "div",
-        { class: "node-top" },
-        card(
-          "Schedulers",
-          {
-            hint: "Bars: run queues, on one scale for all nodes. Fill: share of time busy.",
-            class: "ring-card",
-            testid: "schedulers",
-          },
-          this.unknown,
-          this.ring.root,
-          this.dirty.root,
-          this.schedulers.root,
-        ),
-        h(
-          "div",
-          { class: "node-side" },
-          card("Memory", { hint: "By kind, of all that is allocated." }, this.memory),
-          card("Limits", { hint: "At a limit the VM refuses, or ends." }, this.limitRoot),
-        ),
-      ),
+      this.unkept,
+      this.now,
       this.charts.root,
-      this.processes.root,
-      h("div", { class: "node-pair" }, this.links.root, this.kinds.root),
-      this.flows.root,
+      this.lists,
     );
     root.append(
       h(
@@ -227,7 +245,7 @@ class NodeView {
         ? null
         : "Tracing needs the probe on the node, and nothing of ours runs there.",
     );
-    this.drawDetail(detail, node.source === "stock");
+    this.drawDetail(detail, node.source === "stock", node.status === "up");
   }
 
   /** The detail of the time shown, null where none was seen then. */
@@ -258,52 +276,59 @@ class NodeView {
     );
   }
 
-  private drawDetail(detail: Detail | null, stock: boolean): void {
-    const live = this.ctx.store.time.mode === "live";
-    const waiting = live ? "Waiting for the node to tell …" : `Not kept for ${clock(shownTime(this.ctx))}.`;
-    const why = detail ? null : waiting;
-    const schedulers = detail ? schedulersOf(detail) : null;
-    const unknown =
-      schedulers === null
-        ? live
-          ? waiting
-          : `The history keeps a node's totals, not each scheduler: schedulers, processes and links are shown for times at which this page was open. The charts below reach further back.`
-        : schedulers.all.length === 0
-          ? "This node does not tell of its schedulers."
-          : !schedulers.measured
-            ? `How busy each scheduler is is not known${stock ? ": stock OTP does not measure it unless asked, and nothing of ours runs there" : ""}.`
-            : null;
-    this.unknown.hidden = unknown === null;
-    setText(this.unknown, unknown ?? "");
-    this.ring.root.hidden = !schedulers || schedulers.all.length === 0;
-    this.dirty.root.hidden = this.ring.root.hidden;
-    this.schedulers.root.hidden = this.ring.root.hidden;
-    if (schedulers) {
-      this.ring.draw(schedulers.all, detail?.tracing ?? false);
-      this.dirty.draw(schedulers.all, schedulers.dirty);
-      this.schedulers.draw(schedulers.all);
+  private drawDetail(detail: Detail | null, stock: boolean, up: boolean): void {
+    this.now.hidden = detail === null;
+    this.lists.hidden = detail === null;
+    this.unkept.hidden = detail !== null;
+    if (detail === null) {
+      this.problemCard.hidden = true;
+      const live = this.ctx.store.time.mode === "live";
+      setText(
+        this.unkept,
+        live
+          ? up
+            ? "Waiting for the node to tell …"
+            : "It told nothing while this page was open."
+          : NOT_KEPT,
+      );
+      return;
     }
+    const schedulers = schedulersOf(detail);
+    const none = schedulers.all.length === 0;
+    const unknown = none
+      ? "This node does not tell of its schedulers."
+      : schedulers.measured
+        ? ""
+        : stock
+          ? STOCK_UTIL
+          : NO_UTIL;
+    this.unknown.hidden = unknown === "";
+    setText(this.unknown, unknown);
+    for (const one of [this.ring, this.dirty, this.schedulers]) one.root.hidden = none;
+    this.ring.draw(schedulers.all, detail.tracing ?? false);
+    this.dirty.draw(schedulers.all, schedulers.dirty);
+    this.schedulers.draw(schedulers.all);
     this.drawMemory(detail);
     this.drawLimits(detail);
-    const problems = detail?.problems ?? [];
+    const problems = detail.problems ?? [];
     this.problemCard.hidden = problems.length === 0;
     fill(this.problems, ...problems.map((one) => h("li", {}, one)));
-    this.processes.draw(detail?.top, why);
-    this.links.draw(detail?.links, why);
+    this.processes.draw(detail.top, stock);
+    this.links.draw(detail.links, stock);
     this.kinds.root.hidden = stock;
-    this.kinds.draw(detail?.kinds);
-    this.flows.draw(detail?.traffic);
+    this.kinds.draw(detail.kinds);
+    this.flows.draw(detail.traffic);
   }
 
-  private drawMemory(detail: Detail | null): void {
-    const { total, kinds } = memoryOf(detail?.memory);
+  private drawMemory(detail: Detail): void {
+    const { total, kinds } = memoryOf(detail.memory);
     const known = MEMORY_KINDS.filter(([kind]) => kinds[kind] !== null);
     this.show(this.memory, this.memoryBars, known, bytes, false);
     for (const [kind] of known) this.memoryBars.get(kind)?.draw(kinds[kind], total);
   }
 
-  private drawLimits(detail: Detail | null): void {
-    const limits = detail ? limitsOf(detail) : [];
+  private drawLimits(detail: Detail): void {
+    const limits = limitsOf(detail);
     this.show(
       this.limitRoot,
       this.limits,

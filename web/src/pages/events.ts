@@ -97,7 +97,7 @@ class EventsPage implements MountedPage {
               event.group ? groupLink(ctx, event.group) : null,
               event.node ? nodeLink(ctx, event.node) : null,
             ),
-          width: "14rem",
+          width: "16rem",
           wide: true,
         },
       ],
