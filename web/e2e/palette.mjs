@@ -56,38 +56,61 @@ function paeth(left, above, corner) {
   return a <= b && a <= c ? left : b <= c ? above : corner;
 }
 
-/** Median cut: the box of colours that stretches most is cut until there are 256. */
+/** How many colours, the most frequent ones, are kept exactly: the large areas and the texts. */
+const KEPT = 128;
+
+/** The others by median cut: the box of colours that stretches most is cut until there are enough. */
 function indexed(pixels) {
   const counts = new Map();
   for (const color of pixels) counts.set(color, (counts.get(color) ?? 0) + 1);
-  const channel = (color, i) => (color >> (16 - 8 * i)) & 255;
-  const boxOf = (colors) => {
-    const spans = [0, 1, 2].map((i) => {
-      let [least, most] = [255, 0];
-      for (const color of colors) [least, most] = [Math.min(least, channel(color, i)), Math.max(most, channel(color, i))];
-      return most - least;
-    });
-    const widest = spans.indexOf(Math.max(...spans));
-    return { colors, widest, span: spans[widest] };
-  };
-  const boxes = [boxOf([...counts.keys()])];
-  while (boxes.length < 256) {
+  const byCount = [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a));
+  const kept = byCount.slice(0, KEPT);
+  const boxes = [boxOf(byCount.slice(KEPT))];
+  while (boxes.length < 256 - KEPT) {
     boxes.sort((a, b) => b.span - a.span);
     const { colors, widest, span } = boxes[0];
-    if (span === 0) break;
+    if (!(span > 0)) break;
     colors.sort((a, b) => channel(a, widest) - channel(b, widest));
     const middle = channel(colors[0], widest) + span / 2;
     const cut = Math.max(1, colors.findIndex((color) => channel(color, widest) > middle));
     boxes.splice(0, 1, boxOf(colors.slice(0, cut)), boxOf(colors.slice(cut)));
   }
-  const index = new Map();
-  const palette = boxes.map(({ colors }, n) => {
-    // The most frequent one, so that large areas keep their colour exactly.
-    const best = colors.reduce((a, b) => (counts.get(b) > counts.get(a) ? b : a));
-    for (const color of colors) index.set(color, n);
-    return best;
-  });
+  const palette = [...kept, ...boxes.filter(({ colors }) => colors.length > 0).map(({ colors }) => mean(colors, counts))];
+  const index = new Map(kept.map((color, i) => [color, i]));
+  for (const color of byCount.slice(KEPT)) index.set(color, nearest(color, palette));
   return { palette, indices: Uint8Array.from(pixels, (color) => index.get(color)) };
+}
+
+const channel = (color, i) => (color >> (16 - 8 * i)) & 255;
+
+function boxOf(colors) {
+  const spans = [0, 1, 2].map((i) => {
+    let [least, most] = [255, 0];
+    for (const color of colors) [least, most] = [Math.min(least, channel(color, i)), Math.max(most, channel(color, i))];
+    return most - least;
+  });
+  const widest = spans.indexOf(Math.max(...spans));
+  return { colors, widest, span: spans[widest] };
+}
+
+function mean(colors, counts) {
+  let all = 0;
+  const sums = [0, 0, 0];
+  for (const color of colors) {
+    all += counts.get(color);
+    for (const i of [0, 1, 2]) sums[i] += channel(color, i) * counts.get(color);
+  }
+  const [r, g, b] = sums.map((sum) => Math.round(sum / all));
+  return (r << 16) | (g << 8) | b;
+}
+
+function nearest(color, palette) {
+  let [best, least] = [0, Infinity];
+  for (const [i, other] of palette.entries()) {
+    const far = [0, 1, 2].reduce((sum, c) => sum + (channel(color, c) - channel(other, c)) ** 2, 0);
+    if (far < least) [best, least] = [i, far];
+  }
+  return best;
 }
 
 function encode(width, height, { palette, indices }) {
