@@ -115,7 +115,7 @@ empty(File, Owner) ->
         damaged_bytes => 0
     }.
 
-ready(#{frames := #{0 := [_ | _]}, topologies := [_ | _]} = State) ->
+ready(#{frames := #{0 := [_ | _]}} = State) ->
     {ok, State};
 ready(#{file := File, fds := Fds}) ->
     lists:foreach(fun close_file/1, Fds),
@@ -294,6 +294,9 @@ at(T, #{frames := #{0 := Frames}, findings := Findings} = State) ->
         _None -> {error, none}
     end.
 
+%% One that cannot be read hides no frame.
+topology_at(_T, #{topologies := []}) ->
+    {ok, #{epoch => 0, t => 0, nodes => #{}, groups => #{}, monitors => []}};
 topology_at(T, #{topologies := [Oldest | _] = All}) ->
     {_T, Place} = lists:last([Oldest | [E || {Te, _} = E <- All, Te =< T]]),
     case sderl_mon_pack:unpack(packed(Place)) of

@@ -551,7 +551,7 @@ detail(T, #node{id = Id, index = Index, cores = Cores, up = Up}, Sample, Links, 
         },
         top => Top,
         migrations => [M || [A, B, _N] = M <- Migrations, A =/= B],
-        links => links(T, Id, Links),
+        links => links(Id, Links),
         kinds => #{
             registration => {3.0, 640.0}, replication => {6.0, 1_560.0}, routing => {12.0, 4_900.0}, probe => {1.0, 3_100.0}
         },
@@ -592,7 +592,7 @@ process(I, Longest, Mem, R0) ->
     },
     {Process, R1}.
 
-links(T, Id, Links) ->
+links(Id, Links) ->
     Peers = lists:usort([To || {From, To} := _ <- Links, From =:= Id] ++ [From || {From, To} := _ <- Links, To =:= Id]),
     [
         begin
@@ -607,7 +607,7 @@ links(T, Id, Links) ->
                 in_bytes_s => InB,
                 pending => 0,
                 reasons => [<<"group">>],
-                since_s => 600 + erlang:phash2({Id, Peer}, 5_000) + T rem 1
+                since_s => 600 + erlang:phash2({Id, Peer}, 5_000)
             }
         end
      || Peer <- Peers

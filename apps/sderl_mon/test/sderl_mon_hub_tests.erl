@@ -1,0 +1,202 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% The hub as an agent, a master and a subscriber see it.
+-module(sderl_mon_hub_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(T0, 1_700_000_000_000).
+
+%% Each test has a hub of its own, and a mailbox.
+hub(Test) -> hub(#{interval_ms => 100}, Test).
+
+hub(Opts, Test) ->
+    {spawn, {timeout, 30, fun() ->
+        {ok, Hub} = sderl_mon_hub:start_link(Opts),
+        Test(),
+        gen_server:stop(Hub)
+    end}}.
+
+update(Term, Parts) -> maps:merge(#{agent => {~"g", Term}, t => ?T0, span_ms => 100}, Parts).
+
+frame(Good) ->
+    receive
+        {sderl_mon, frame, Frame} ->
+            case Good(Frame) of
+                true -> Frame;
+                false -> frame(Good)
+            end
+    end.
+
+%% ---------------------------------------------------------------- frames and messages
+
+an_update_becomes_a_frame_test_() ->
+    hub(fun() ->
+        {ok, #{frame := none, events := [], mode := live, range := {0, 0}}} = sderl_mon_hub:subscribe(),
+        ok = sderl_mon_hub:watch(~"a"),
+        Topology = sderl_mon_gen:topology(#{~"g" => [~"a", ~"b"]}),
+        sderl_mon_hub:topology(sderl_mon_hub, Topology),
+        receive {sderl_mon, topology, T} -> ?assertEqual(Topology, T) end,
+        Detail = #{t => ?T0, node => ~"a", queues => [1, 2]},
+        sderl_mon_hub:update(sderl_mon_hub, update(1, #{
+            nodes => #{~"a" => #{util => 0.5}},
+            links => #{{~"a", ~"b"} => {2, 3}},
+            details => #{~"a" => Detail, ~"b" => Detail#{node := ~"b"}},
+            events => [sderl_mon_gen:event(?T0, ~"one"), sderl_mon_gen:event(?T0, ~"two")],
+            lost => #{dropped => 4}
+        })),
+        receive {sderl_mon, events, Events} -> ?assertMatch([#{id := 1, text := ~"one"}, #{id := 2, text := ~"two"}], Events) end,
+        receive {sderl_mon, detail, ~"a", D} -> ?assertEqual(Detail, D) end,
+        Frame = frame(fun(#{nodes := N}) -> N =/= #{} end),
+        ?assertMatch(#{links := #{{~"a", ~"b"} := {2, 3}}, lost := #{dropped := 4}, epoch := 1}, Frame),
+        ?assertEqual({ok, Detail}, sderl_mon_hub:detail(~"a")),
+        ?assertEqual({error, none}, sderl_mon_hub:detail(~"nobody")),
+        ?assertEqual([~"a"], sderl_mon_hub:watched()),
+        ?assertMatch({ok, #{topology := Topology}}, sderl_mon_hub:at(live, maps:get(t, Frame))),
+        ?assertMatch({ok, [#{id := 2}]}, sderl_mon_hub:events(live, #{limit => 1})),
+        %% An agent that is silent is believed for three intervals, and not for ever.
+        _ = frame(fun(#{nodes := N}) -> N =:= #{} end),
+        ok = sderl_mon_hub:unwatch(~"a"),
+        ok = sderl_mon_hub:unsubscribe(),
+        ?assertEqual({error, not_subscribed}, sderl_mon_hub:watch(~"a"))
+    end).
+
+what_a_deposed_agent_says_is_counted_test_() ->
+    hub(fun() ->
+        {ok, _} = sderl_mon_hub:subscribe(),
+        Sample = fun(V) -> #{nodes => #{~"a" => #{util => V}}} end,
+        sderl_mon_hub:update(sderl_mon_hub, update(2, Sample(0.5))),
+        sderl_mon_hub:update(sderl_mon_hub, update(1, Sample(0.9))),
+        ?assertMatch(#{nodes := #{~"a" := #{util := 0.5}}, lost := #{updates_stale := 1}}, frame(fun(#{nodes := N}) -> N =/= #{} end)),
+        ?assertMatch(#{lost := #{updates_stale := 1}}, sderl_mon_hub:info())
+    end).
+
+an_event_that_is_told_again_is_one_test_() ->
+    hub(fun() ->
+        {ok, _} = sderl_mon_hub:subscribe(),
+        Event = sderl_mon_gen:event(?T0, ~"once"),
+        [sderl_mon_hub:update(sderl_mon_hub, (update(1, #{events => [Event]}))#{agent := {Scope, 1}}) || Scope <- [~"old", ~"new"]],
+        sderl_mon_hub:update(sderl_mon_hub, update(1, #{events => [sderl_mon_gen:event(?T0, ~"other")]})),
+        receive {sderl_mon, events, [#{id := 2, text := ~"other"}]} -> ok end,
+        ?assertMatch({ok, [#{id := 2}, #{id := 1, text := ~"once"}]}, sderl_mon_hub:events(live, #{}))
+    end).
+
+%% ---------------------------------------------------------------- what is not as it should be
+
+garbage_is_counted_and_harms_nothing_test_() ->
+    hub(fun() ->
+        Hub = whereis(sderl_mon_hub),
+        Bad = [
+            x,
+            #{},
+            #{agent => {g, 1}, t => 1, span_ms => 1},
+            #{agent => {~"g", 1}, t => 1, span_ms => 0},
+            update(x, #{})
+        ],
+        [sderl_mon_hub:update(Hub, U) || U <- Bad],
+        [sderl_mon_hub:topology(Hub, T) || T <- [x, #{}, #{epoch => 1, t => 1, nodes => #{a => b}, groups => #{}, monitors => []}]],
+        gen_server:cast(Hub, {sderl_mon_update, 2, #{}}),
+        gen_server:cast(Hub, hello),
+        Hub ! hello,
+        Partly = update(1, #{
+            nodes => #{~"a" => #{util => 0.5}, ~"b" => #{util => ~"much"}, b => #{}, <<255>> => #{}},
+            links => #{{~"a", ~"b"} => {1, 1}, x => {1, 1}, {~"a", ~"c"} => {-1, 1}, {~"a", ~"d"} => {1}},
+            kinds => x,
+            events => [#{}, (sderl_mon_gen:event(?T0, <<"cut in a character ", 195>>))#{details => lists:seq(1, 5000)}]
+        }),
+        {ok, _} = sderl_mon_hub:subscribe(),
+        sderl_mon_hub:update(Hub, Partly),
+        receive {sderl_mon, events, [Event]} -> ?assertEqual(~"cut in a character ", maps:get(text, Event)) end,
+        #{nodes := Nodes, links := Links} = frame(fun(#{nodes := N}) -> N =/= #{} end),
+        ?assertEqual({[~"a"], [{~"a", ~"b"}]}, {maps:keys(Nodes), maps:keys(Links)}),
+        ?assertMatch(
+            #{lost := #{updates_malformed := 7, topologies_malformed := 3, other_version := 1, update_entries := 8}},
+            sderl_mon_hub:info()
+        ),
+        ?assertEqual(Hub, whereis(sderl_mon_hub))
+    end).
+
+any_term_test_() ->
+    sderl_prop:eunit("any term is an update or an error", 200, fun() ->
+        ?FORALL(Parts, map(oneof([nodes, links, kinds, groups, details, events, lost, agent, t]), sderl_mon_gen:term()), begin
+            case sderl_mon_clean:update(maps:merge(update(1, #{}), Parts)) of
+                {ok, Good, Bad} when is_integer(Bad) ->
+                    Frame = sderl_mon_frame:combine([Good], #{seq => 1, t => 1, span_ms => 1, epoch => 1, lost => #{}}),
+                    is_binary(sderl_mon_pack:pack_frame(Frame));
+                {error, not_an_update} ->
+                    true
+            end
+        end)
+    end).
+
+a_slow_subscriber_is_left_out_and_told_test_() ->
+    hub(fun() ->
+        {ok, _} = sderl_mon_hub:subscribe(),
+        [self() ! filler || _ <- lists:seq(1, 150)],
+        %% Somebody who keeps up counts the frames.
+        Me = self(),
+        Other = spawn_link(fun() ->
+            {ok, _} = sderl_mon_hub:subscribe(),
+            [frame(fun(_) -> true end) || _ <- [1, 2, 3]],
+            Me ! three
+        end),
+        receive three -> ok end,
+        unlink(Other),
+        [receive filler -> ok end || _ <- lists:seq(1, 150)],
+        receive {sderl_mon, missed, N} -> ?assert(N >= 2) end,
+        receive {sderl_mon, topology, _} -> ok end,
+        receive {sderl_mon, findings, _} -> ok end
+    end).
+
+a_dead_subscriber_is_forgotten_test_() ->
+    hub(fun() ->
+        {Pid, Ref} = spawn_monitor(fun() -> {ok, _} = sderl_mon_hub:subscribe() end),
+        receive {'DOWN', Ref, process, Pid, normal} -> ok end,
+        ?assertMatch(#{subscribers := 0}, sderl_mon_hub:info())
+    end).
+
+%% ---------------------------------------------------------------- a feed
+
+a_feed_has_the_hub_alone_test_() ->
+    hub(fun() ->
+        {ok, _} = sderl_mon_hub:subscribe(),
+        {ok, Feed} = sderl_mon_synthetic:start(#{nodes => 12, groups => 3, edges => 40, interval_ms => 100, seed => 4}),
+        ?assertEqual({error, busy}, sderl_mon_hub:feed()),
+        sderl_mon_hub:update(sderl_mon_hub, update(1, #{nodes => #{~"intruder" => #{}}})),
+        #{nodes := Nodes} = frame(fun(#{links := L}) -> map_size(L) > 30 end),
+        ?assertNot(is_map_key(~"intruder", Nodes)),
+        ?assertMatch(#{mode := synthetic, interval_ms := 100}, sderl_mon_hub:info()),
+        ?assertMatch({ok, #{total := N, more := true, names := [_]}} when N > 1, sderl_mon_synthetic:names(~"group01", #{limit => 1})),
+        {ok, #{names := [#{name := Name, node := Owner} | _]}} = sderl_mon_synthetic:names(~"group01", #{}),
+        ?assertMatch({ok, #{node := Owner}}, sderl_mon_synthetic:lookup(~"group01", Name)),
+        ?assertEqual({error, not_found}, sderl_mon_synthetic:lookup(~"group01", ~"nobody")),
+        ?assertEqual({error, not_found}, sderl_mon_synthetic:names(~"no group", #{})),
+        ok = sderl_mon_synthetic:stop(),
+        ?assertNot(is_process_alive(Feed)),
+        receive {sderl_mon, topology, #{nodes := Empty}} when Empty =:= #{} -> ok end,
+        ?assertMatch(#{mode := live}, sderl_mon_hub:info())
+    end).
+
+the_same_seed_is_the_same_feed_test() ->
+    Run = fun() ->
+        Feed = sderl_mon_synthetic_feed:new(#{nodes => 60, groups => 6, edges => 200, seed => 9}, ?T0),
+        lists:mapfoldl(fun(I, F) -> sderl_mon_synthetic_feed:next(?T0 + I * 1000, [], F) end, Feed, lists:seq(1, 90))
+    end,
+    {Outs, _} = Run(),
+    ?assertMatch({Outs, _}, Run()),
+    Kinds = lists:usort([K || {update, #{events := Es}} <- lists:append(Outs), #{kind := K} <- Es]),
+    ?assertEqual([], [node_down, node_up, group_created, group_deleted] -- Kinds),
+    %% All of it is what the hub takes.
+    [?assertMatch({ok, _, 0}, sderl_mon_clean:update(U)) || {update, U} <- lists:append(Outs)],
+    [?assertEqual({ok, T}, sderl_mon_clean:topology(T)) || {topology, T} <- lists:append(Outs)].
+
+%% ---------------------------------------------------------------- options, telemetry
+
+options_test_() ->
+    hub(fun() ->
+        ?assertEqual({error, {bad_option, interval_ms, 5}}, sderl_mon_hub:configure(#{interval_ms => 5})),
+        ?assertEqual(ok, sderl_mon_hub:configure(#{interval_ms => 500, history => #{raw => 3}, unknown => 1})),
+        ?assertMatch(#{interval_ms := 500}, sderl_mon_hub:info()),
+        whereis(sderl_mon_hub) ! {sderl_mon_config, #{interval_ms => 200, seeds => []}},
+        ?assertMatch(#{interval_ms := 200}, sderl_mon_hub:info())
+    end).

@@ -1,0 +1,111 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% Series, traffic tables and events, over a small cluster: groups x (a, b, gw), y (gw, c), both (b, c); d is free.
+-module(sderl_mon_query_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(T0, 1_700_000_000_000).
+
+topology() -> sderl_mon_gen:topology(#{~"x" => [~"a", ~"gw"], ~"y" => [~"gw", ~"c"], ~"z" => [~"gw", ~"c"], free => [~"d"]}).
+
+store(Frames) ->
+    #{
+        range => {?T0, case Frames of [] -> 0; _ -> maps:get(t, lists:last(Frames)) end},
+        topology => fun(_T) -> {ok, topology()} end,
+        fold => fun(From, To, _Step, Fun, Acc) -> lists:foldl(Fun, Acc, [F || #{t := T} = F <- Frames, T >= From, T =< To]) end
+    }.
+
+traffic(By, Links) ->
+    {ok, Rows} = sderl_mon_query:traffic(store([sderl_mon_gen:frame(?T0 + 1000, Links)]), #{by => By}),
+    lists:sort([{maps:with([from, to, node, group], Row), Msgs} || #{msgs_s := Msgs} = Row <- Rows]).
+
+%% ---------------------------------------------------------------- where traffic counts
+
+links() -> #{{~"a", ~"gw"} => {4, 1}, {~"gw", ~"c"} => {10, 1}, {~"a", ~"c"} => {6, 1}, {~"c", ~"d"} => {2, 1}}.
+
+groups_share_what_is_inside_test() ->
+    %% gw and c are together in y and in z.
+    ?assertEqual([{#{group => ~"x"}, 4.0}, {#{group => ~"y"}, 5.0}, {#{group => ~"z"}, 5.0}], traffic(group, links())).
+
+edges_share_what_is_between_test() ->
+    ?assertEqual(
+        [
+            {#{from => ~"x", to => ~"y"}, 3.0},
+            {#{from => ~"x", to => ~"z"}, 3.0},
+            {#{from => ~"y", to => ~"(free)"}, 1.0},
+            {#{from => ~"z", to => ~"(free)"}, 1.0}
+        ],
+        traffic(edge, links())
+    ).
+
+gateways_test() ->
+    ?assertEqual([{#{node => ~"c"}, 18.0}, {#{node => ~"gw"}, 14.0}], traffic(gateway, links())).
+
+nothing_is_lost_or_twice_test_() ->
+    sderl_prop:eunit("groups and edges have all the traffic", 100, fun() ->
+        Node = elements([~"a", ~"gw", ~"c", ~"d", ~"unknown"]),
+        ?FORALL(Links, map({Node, Node}, {range(0, 1000), range(0, 1000)}), begin
+            Sum = fun(By) -> lists:sum([M || Links =/= #{}, {_, M} <- traffic(By, Links)]) end,
+            All = lists:sum([M || _ := {M, _} <- Links]),
+            %% Between free nodes there is no group, and no edge between groups.
+            Free = lists:sum([M || {From, To} := {M, _} <- Links, lists:all(fun(N) -> N =:= ~"d" orelse N =:= ~"unknown" end, [From, To])]),
+            abs(All - Free - Sum(group) - Sum(edge)) < 1.0e-6
+        end)
+    end).
+
+%% ---------------------------------------------------------------- tables
+
+percentiles_test() ->
+    Frames = [sderl_mon_gen:frame(?T0 + I * 1000, #{{~"a", ~"gw"} => {I, 10 * I}}) || I <- lists:seq(1, 100)],
+    {ok, [Row]} = sderl_mon_query:traffic(store(Frames), #{by => link, window_s => 100}),
+    ?assertMatch(#{from := ~"a", to := ~"gw", msgs := 5050, bytes := 50500, msgs_s := 50.5, p50 := 50.0, p95 := 95.0, max := 100.0}, Row),
+    %% A window that is half as long.
+    ?assertMatch({ok, [#{msgs := 3775, p50 := 75.0}]}, sderl_mon_query:traffic(store(Frames), #{by => link, window_s => 50})),
+    ?assertMatch({ok, [#{msgs := 1275}]}, sderl_mon_query:traffic(store(Frames), #{by => link, window_s => 50, t => ?T0 + 50_000})).
+
+silence_counts_as_nothing_test() ->
+    Frames = [sderl_mon_gen:frame(?T0 + I * 1000, case I of 1 -> #{{~"a", ~"gw"} => {8, 8}}; _ -> #{} end) || I <- lists:seq(1, 4)],
+    ?assertMatch({ok, [#{msgs_s := 2.0, p50 := +0.0, p95 := 8.0, max := 8.0}]}, sderl_mon_query:traffic(store(Frames), #{by => link})),
+    ?assertEqual({error, none}, sderl_mon_query:traffic(store([]), #{by => link})).
+
+%% ---------------------------------------------------------------- series
+
+series(What, Frames, Points) -> sderl_mon_query:series(store(Frames), What, ?T0, ?T0 + 1_000_000, Points).
+
+a_point_for_each_frame_test() ->
+    Frames = [(sderl_mon_gen:frame(?T0 + I * 1000, links()))#{nodes := #{~"a" => #{mq_max => I}}} || I <- lists:seq(1, 4)],
+    {ok, #{t := Ts, columns := #{msgs_s := Msgs}}} = sderl_mon_query:series(store(Frames), {link, ~"a", ~"gw"}, ?T0, ?T0 + 4_000, 100),
+    ?assertEqual({[?T0 + I * 1000 || I <- lists:seq(1, 4)], [4.0, 4.0, 4.0, 4.0]}, {Ts, Msgs}),
+    Values = fun(What) ->
+        {ok, #{columns := Columns}} = sderl_mon_query:series(store(Frames), What, ?T0, ?T0 + 4_000, 1),
+        Columns
+    end,
+    ?assertEqual(#{msgs_s => [22.0], bytes_s => [4.0]}, Values(total)),
+    ?assertMatch(#{msgs_s := [5.0]}, Values({group, ~"y"})),
+    ?assertMatch(#{msgs_s := [3.0]}, Values({edge, ~"x", ~"z"})),
+    ?assertMatch(#{msgs_s := [5.0]}, Values({edge, ~"y", ~"y"})),
+    ?assertMatch(#{msgs_s := [14.0]}, Values({gateway, ~"gw"})),
+    %% Of a queue the highest; of what is not known nothing.
+    ?assertEqual(#{mq_max => [4], util => [null]}, Values({node, ~"a", [mq_max, util]})),
+    ?assertEqual(#{mq_max => [null]}, Values({node, ~"nobody", [mq_max]})).
+
+gaps_are_null_test() ->
+    Frames = [sderl_mon_gen:frame(?T0 + T, links()) || T <- [1000, 2000, 9000, 10_000]],
+    {ok, #{columns := #{msgs_s := Msgs}}} = sderl_mon_query:series(store(Frames), total, ?T0, ?T0 + 10_000, 4),
+    ?assertEqual([22.0, null, null, 22.0], [case M of null -> null; _ -> M end || M <- Msgs]),
+    ?assertEqual({error, none}, series(total, [], 5)),
+    ?assertEqual({error, none}, sderl_mon_query:series(store(Frames), total, 10, 5, 5)).
+
+%% ---------------------------------------------------------------- events
+
+events_test() ->
+    Events = [#{id => I, t => I, kind => element(1 + I rem 2, {node_down, node_up}), level => info, text => ~"", node => integer_to_binary(I rem 3)} || I <- lists:seq(1, 10)],
+    Ids = fun(Filter) -> [Id || #{id := Id} <- sderl_mon_query:events(Events, Filter)] end,
+    ?assertEqual(lists:seq(10, 1, -1), Ids(#{})),
+    ?assertEqual([4, 3], Ids(#{before => 5, limit => 2})),
+    ?assertEqual([10, 8, 6, 4, 2], Ids(#{kinds => [node_down]})),
+    ?assertEqual([10, 8, 6, 4, 2], Ids(#{kinds => [~"node_down", ~"no such kind"]})),
+    ?assertEqual([9, 6, 3], Ids(#{node => ~"0"})),
+    ?assertEqual([], Ids(#{group => ~"g"})),
+    ?assertEqual([6, 5], Ids(#{from => 5, to => 6})).

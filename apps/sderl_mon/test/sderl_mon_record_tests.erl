@@ -1,0 +1,195 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% Recordings: what is written is read back, and whatever happened to the file there is an answer.
+-module(sderl_mon_record_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(T0, 1_700_000_000_000).
+
+in_folder(Test) ->
+    {spawn, fun() ->
+        Name = io_lib:format("sderl_mon_record_~s_~b", [os:getpid(), erlang:unique_integer([positive])]),
+        Dir = filename:join(filename:basedir(user_cache, "sderl_tests"), Name),
+        ok = filelib:ensure_path(Dir),
+        try
+            Test(Dir)
+        after
+            ok = file:del_dir_r(Dir)
+        end
+    end}.
+
+frames(N) ->
+    [
+        (sderl_mon_gen:frame(?T0 + I * 1000, #{{~"a", ~"b"} => {float(I), 8.0 * I}}))#{nodes := #{~"a" => #{procs => I, util => 0.5}}}
+     || I <- lists:seq(1, N)
+    ].
+
+topology() -> sderl_mon_gen:topology(#{~"g" => [~"a", ~"b"]}).
+
+%% The parts of a small recording, each a whole number of records.
+parts() ->
+    Event = (sderl_mon_gen:event(?T0 + 1500, ~"node a went"))#{id => 1},
+    [
+        sderl_mon_segment:header(),
+        sderl_mon_segment:record(topology, 0, ?T0, 0, sderl_mon_pack:pack(topology())),
+        sderl_mon_segment:record(events, 0, ?T0 + 1500, 0, sderl_mon_pack:pack([Event]))
+        | [sderl_mon_segment:record(frame, 0, T, S, sderl_mon_pack:pack_frame(F)) || #{t := T, span_ms := S} = F <- frames(3)]
+    ].
+
+%% ---------------------------------------------------------------- a damaged file
+
+every_cut_test_() ->
+    in_folder(fun(Dir) ->
+        File = filename:join(Dir, "cut.sdmon"),
+        Whole = iolist_to_binary(parts()),
+        {Ends, _} = lists:mapfoldl(fun(Part, At) -> {At + iolist_size(Part), At + iolist_size(Part)} end, 0, parts()),
+        FrameEnds = lists:nthtail(3, Ends),
+        [
+            begin
+                ok = file:write_file(File, binary:part(Whole, 0, Cut)),
+                case length([E || E <- FrameEnds, E =< Cut]) of
+                    0 -> unreadable(File);
+                    N -> readable(File, N, Cut - lists:last([E || E <- Ends, E =< Cut]))
+                end
+            end
+         || Cut <- lists:seq(0, byte_size(Whole))
+        ]
+    end).
+
+unreadable(File) ->
+    {error, Text} = sderl_mon_replay:open(File),
+    ?assert(is_binary(Text)),
+    ?assertNotEqual(nomatch, string:find(Text, File)).
+
+readable(File, N, Rest) ->
+    {ok, Replay} = sderl_mon_replay:open(File),
+    ?assertMatch(#{frames := N, damaged_bytes := Rest}, sderl_mon_replay:info(Replay)),
+    To = ?T0 + N * 1000,
+    ?assertEqual({?T0, To}, sderl_mon_hub:range(Replay)),
+    Topology = topology(),
+    ?assertMatch({ok, #{topology := Topology, frame := #{t := To}}}, sderl_mon_hub:at(Replay, To)),
+    sderl_mon_replay:close(Replay).
+
+every_flip_test_() ->
+    in_folder(fun(Dir) ->
+        File = filename:join(Dir, "flip.sdmon"),
+        Whole = iolist_to_binary(parts()),
+        Header = sderl_mon_segment:header_size(),
+        [
+            begin
+                <<Before:At/binary, Byte, After/binary>> = Whole,
+                ok = file:write_file(File, [Before, Byte bxor (1 bsl (At rem 8)), After]),
+                case At < Header of
+                    true -> unreadable(File);
+                    false -> harmed(File)
+                end
+            end
+         || At <- lists:seq(0, byte_size(Whole) - 1)
+        ]
+    end).
+
+%% One record is lost, the others are there, and every question has an answer.
+harmed(File) ->
+    {ok, Replay} = sderl_mon_replay:open(File),
+    #{frames := N, damaged := Damaged, records := Records} = sderl_mon_replay:info(Replay),
+    ?assertEqual({4, 1}, {Records, Damaged}),
+    ?assert(N >= 2),
+    {From, To} = sderl_mon_hub:range(Replay),
+    ?assertMatch({ok, #{topology := #{}, frame := #{}, findings := []}}, sderl_mon_hub:at(Replay, To)),
+    ?assertMatch({ok, #{columns := #{msgs_s := [_ | _]}}}, sderl_mon_hub:series(Replay, {group, ~"g"}, From, To, 10)),
+    ?assertMatch({ok, [_ | _]}, sderl_mon_hub:traffic(Replay, #{by => link})),
+    ?assertMatch({ok, _}, sderl_mon_hub:events(Replay, #{})),
+    sderl_mon_replay:close(Replay).
+
+other_files_are_refused_test_() ->
+    in_folder(fun(Dir) ->
+        File = filename:join(Dir, "x.sdmon"),
+        Says = fun(Content, Word) ->
+            ok = file:write_file(File, Content),
+            {error, Text} = sderl_mon_replay:open(File),
+            ?assertNotEqual(nomatch, string:find(Text, Word))
+        end,
+        Says(~"", "empty"),
+        Says(~"#!/bin/sh\nexit 0\n", "no recording"),
+        Later = <<"sderl-mon", 0, 2:16>>,
+        Says([Later, <<(erlang:crc32(Later)):32>>], "later version"),
+        Says([<<"sderl-mon", 0, 2:16>>, <<0:32>>], "damaged"),
+        {error, Gone} = sderl_mon_replay:open(filename:join(Dir, "none.sdmon")),
+        ?assertNotEqual(nomatch, string:find(Gone, "no such file")),
+        ?assertMatch({error, _}, sderl_mon_replay:open(Dir))
+    end).
+
+%% ---------------------------------------------------------------- a recording
+
+recorded_and_replayed_test_() ->
+    in_folder(fun(Dir) ->
+        {ok, _} = sderl_mon_hub:start_link(#{interval_ms => 60_000}),
+        {ok, #{file := File}} = sderl_mon_record:start(filename:join(Dir, "new/r"), #{max_bytes => 1_000_000}),
+        ?assertEqual({error, already_recording}, sderl_mon_record:start(filename:join(Dir, "other"), #{})),
+        Found = #{id => ~"f", kind => bypass, severity => warning, since => 1, t => 1, where => #{}, text => ~"t", evidence => [], remedy => ~"r"},
+        tell([{topology, topology()}, {findings, [Found]} | [{frame, F} || F <- frames(100)]]),
+        tell([{events, [(sderl_mon_gen:event(?T0 + 1500, ~"x"))#{id => 1}]}]),
+        ?assertMatch({ok, #{frames := 100, missed := 0, file := File}}, sderl_mon_record:status()),
+        ok = sderl_mon_record:stop(),
+        ?assertEqual({error, not_recording}, sderl_mon_record:stop()),
+        ?assertEqual({error, {exists, File}}, sderl_mon_record:start(File, #{})),
+        ?assertMatch([#{name := ~"r.sdmon", file := File, bytes := _, modified := _}], sderl_mon_record:list(filename:join(Dir, "new"))),
+        ?assertEqual([], sderl_mon_record:list(filename:join(Dir, "nowhere"))),
+        {ok, Replay} = sderl_mon_replay:open(File),
+        ?assertMatch(#{frames := 100, damaged := 0}, sderl_mon_replay:info(Replay)),
+        Frames = frames(100),
+        [?assert(same(F, sderl_mon_hub:at(Replay, T))) || #{t := T} = F <- Frames],
+        %% Two coarse frames and what is not in one yet: the sum of 1 to 100.
+        #{fold := Fold} = sderl_mon_replay:store(Replay),
+        {Spans, Sum} = Fold(0, 1 bsl 60, 60_000, fun(#{span_ms := S, links := #{{~"a", ~"b"} := {M, _}}}, {N, Acc}) -> {N + 1, Acc + M * S} end, {0, 0}),
+        ?assert(Spans < 100),
+        ?assertEqual(5050 * 1000, round(Sum)),
+        ?assertMatch({ok, [#{id := 1, kind := node_down, text := ~"x"}]}, sderl_mon_hub:events(Replay, #{})),
+        sderl_mon_replay:close(Replay),
+        gen_server:stop(sderl_mon_hub)
+    end).
+
+tell(Messages) -> lists:foreach(fun({Kind, What}) -> sderl_mon_record ! {sderl_mon, Kind, What} end, Messages).
+
+same(Frame, {ok, #{frame := Frame1}}) -> Frame == Frame1;
+same(_Frame, _Other) -> false.
+
+the_file_stays_small_test_() ->
+    in_folder(fun(Dir) ->
+        {ok, _} = sderl_mon_hub:start_link(#{interval_ms => 60_000}),
+        Max = 65_536,
+        {ok, #{file := File}} = sderl_mon_record:start(filename:join(Dir, "r.sdmon"), #{max_bytes => Max}),
+        ?assertMatch({error, {bad_option, max_bytes, 10}}, sderl_mon_record:start(filename:join(Dir, "s"), #{max_bytes => 10})),
+        Many = frames(1_000),
+        tell([{frame, F} || F <- Many]),
+        {ok, #{bytes := Bytes}} = sderl_mon_record:status(),
+        ?assert(Bytes =< Max),
+        %% The recorder dies, and does not write what it still has: readable all the same.
+        Ref = monitor(process, sderl_mon_record),
+        exit(whereis(sderl_mon_record), kill),
+        receive {'DOWN', Ref, process, _, _} -> ok end,
+        Sizes = [filelib:file_size(F) || F <- [File, <<File/binary, ".old">>]],
+        ?assert(lists:all(fun(S) -> S > 0 andalso S =< Max div 2 end, Sizes)),
+        {ok, Replay} = sderl_mon_replay:open(File),
+        #{frames := N} = sderl_mon_replay:info(Replay),
+        ?assert(N > 50 andalso N < 1_000),
+        sderl_mon_replay:close(Replay),
+        gen_server:stop(sderl_mon_hub)
+    end).
+
+a_recording_goes_with_its_owner_test_() ->
+    in_folder(fun(Dir) ->
+        File = filename:join(Dir, "own.sdmon"),
+        ok = file:write_file(File, parts()),
+        Me = self(),
+        {Pid, Ref} = spawn_monitor(fun() -> Me ! sderl_mon_replay:open(File) end),
+        Replay = receive {ok, R} -> R end,
+        receive {'DOWN', Ref, process, Pid, _} -> ok end,
+        %% The opener has ended, and this process takes over.
+        ok = sderl_mon_replay:own(Replay),
+        ?assertMatch({_, _}, sderl_mon_hub:range(Replay)),
+        Gone = monitor(process, Replay),
+        sderl_mon_replay:close(Replay),
+        receive {'DOWN', Gone, process, Replay, normal} -> ok end,
+        ok = sderl_mon_replay:close(Replay)
+    end).
