@@ -61,8 +61,9 @@ ask({lookup, #{group := Group, name := Name}}, live, _) ->
     mon(lookup, [Group, Name]);
 ask({process, #{node := Node, pid := Pid}}, live, _) ->
     mon(process, [Node, Pid]);
-ask({trace, #{node := Node} = Args}, live, _) ->
-    mon(trace, [Node, maps:remove(node, Args)]);
+ask({trace, #{node := Node, confirm := Confirm} = Args}, live, _) ->
+    %% Not confirmed: only what it would cost.
+    mon(trace, [Node, (maps:without([node, confirm], Args))#{dry => not Confirm}]);
 ask({recordings, _}, _, #{recordings := Dir}) ->
     %% Where they are on the disk is nobody's business.
     ok(#{recordings => [maps:with([name, bytes, modified], Recording) || Recording <- recordings(Dir)]});
