@@ -111,9 +111,10 @@ export class TimeBar {
   }
 
   private writeAddress(): void {
-    clearTimeout(this.addressTimer);
-    if (this.wanted !== null) return;
+    // Not put off by what follows: frames come faster than that.
+    if (this.wanted !== null || this.addressTimer !== undefined) return;
     this.addressTimer = setTimeout(() => {
+      this.addressTimer = undefined;
       const { time } = this.ctx.store;
       const t = time.mode === "live" || time.t === null ? undefined : String(Math.round(time.t));
       // While it plays, the address would change ten times a second.

@@ -90,21 +90,21 @@ export class Layout {
       .force("links", pull);
     if (!warm) {
       // First they untangle, free to pass through each other, then they make room.
-      simulation.alphaDecay(0.012).force("charge", forceManyBody<Body>().strength((one) => -14 * one.r));
-      run(simulation, 260);
-      simulation.force("charge", null).alpha(0.5).alphaDecay(0.018);
+      simulation.alphaDecay(0.02).force("charge", forceManyBody<Body>().strength((one) => -14 * one.r));
+      run(simulation, 150);
+      simulation.force("charge", null).alpha(0.5).alphaDecay(0.025);
     } else {
       simulation.alpha(0.3).alphaDecay(0.03);
     }
     simulation.force("apart", forceCollide<Body>((one) => one.r + GAP / 2).strength(0.9).iterations(3));
-    run(simulation, warm ? 110 : 200);
+    run(simulation, warm ? 110 : 130);
     // Pressed into the shape of the place where it is shown.
     for (let tries = 0; !warm && tries < 3; tries++) {
       const off = aspect / proportions([...bodies.values()]);
       if (off > 0.85 && off < 1.18) break;
       this.broad = Math.min(6, Math.max(0.16, this.broad * off ** 0.8));
       shape(this.broad);
-      run(simulation.alpha(0.4), 120);
+      run(simulation.alpha(0.4), 80);
     }
     this.bodies = bodies;
     return this.result(input, own);

@@ -100,6 +100,9 @@ export class Input {
       const next = view.next(...direction);
       if (next !== null) {
         view.focused = next.key;
+        // A resting pointer no longer says what is looked at.
+        view.hovered = view.pinned = null;
+        view.hoveredEdge = -1;
         this.ctx.announce(this.actions.describe(next));
         this.actions.pointed();
       }
