@@ -17,7 +17,8 @@ browser or Node.js the suite is skipped.
 
 suite() -> [{timetrap, {minutes, 4}}].
 
-all() -> [cluster, pages, names, time, together, restart, tokens, keyboard, sizes].
+%% The last one leaves the first monitoring node at another port.
+all() -> [cluster, pages, names, time, together, restart, tokens, keyboard, sizes, takeover].
 
 %% ---------------------------------------------------------------- the cluster
 
@@ -103,6 +104,8 @@ keyboard(Config) -> play(keyboard, Config).
 
 sizes(Config) -> play(sizes, Config).
 
+takeover(Config) -> play(takeover, Config).
+
 play(Scenario, Config) ->
     Shared = proplists:get_value(shared, Config),
     Shots = proplists:get_value(priv_dir, Config),
@@ -185,9 +188,6 @@ act(~"stop_server", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
     #{};
 act(~"start_server", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
     ok = sderl_fleet:call(Fleet, Watcher, application, start, [sderl_web]),
-    #{};
-act(~"kill_watcher", _, #{fleet := Fleet, watchers := [Watcher | _]}) ->
-    ok = sderl_fleet:kill(Fleet, Watcher),
     #{}.
 
 %% Names of these scenarios alone: a fixed, small set.

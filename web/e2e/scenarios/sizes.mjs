@@ -21,6 +21,11 @@ export default async function sizes(stage) {
         const faint = await page.evaluate(unreadable);
         if (faint.length > 0) wrong.push(`${what}: hard to read: ${[...new Set(faint)].slice(0, 8).join("; ")}`);
       }
+      if (size.hasTouch) {
+        await page.getByRole("button", { name: "Menu" }).tap();
+        await page.getByTestId("nav-traffic").tap();
+        await page.locator(".page-traffic").waitFor();
+      }
       grounds.add(await page.evaluate(() => getComputedStyle(document.body).backgroundColor));
       await page.context().close();
       stage.pages.pop();
@@ -57,7 +62,7 @@ function unreadable() {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
     const element = node.parentElement;
-    if (node.data.trim() === "" || element === null || element.closest("svg, canvas, :disabled, .visually-hidden, .skip, option")) continue;
+    if (node.data.trim() === "" || element === null || element.closest("svg, canvas, :disabled, [aria-disabled="true"], .visually-hidden, .skip, option")) continue;
     if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
     const style = getComputedStyle(element);
     const under = ground(element);
