@@ -95,10 +95,17 @@ stock_says_the_same(Config) ->
 
 lease_ends_and_leaves_nothing(Config) ->
     {Fleet, [N1, _, _, Mon]} = cluster(Config),
+    %% A user of the node's system monitor keeps it.
+    undefined = call(Fleet, N1, erlang, apply, [fun() -> erlang:system_monitor(whereis(init), [{long_gc, 7777}]) end, []]),
     Before = call(Fleet, N1, ?MODULE, left, []),
-    {_, {ok, _}} = call(Fleet, Mon, ?OWNER, start, [N1, #{interval_ms => 100, lease_ms => 1000}, false]),
+    {Owner, {ok, _}} = call(Fleet, Mon, ?OWNER, start, [N1, #{interval_ms => 100, lease_ms => 1000}, false]),
+    await(fun() -> #{facts := _} = last(Fleet, Mon, Owner), true end),
+    #{facts := #{system_monitor := Said}} = last(Fleet, Mon, Owner),
+    ?assert(Said =:= <<"own session">> orelse binary:match(Said, <<"left alone">>) =/= nomatch, Said),
     await(fun() -> call(Fleet, N1, erlang, whereis, [sderl_mon_probe]) =:= undefined end),
-    await(fun() -> case call(Fleet, N1, ?MODULE, left, []) of Before -> true; Other -> {Before, Other} end end).
+    await(fun() -> case call(Fleet, N1, ?MODULE, left, []) of Before -> true; Other -> {Before, Other} end end),
+    {_, _} = call(Fleet, N1, erlang, system_monitor, [undefined]),
+    ok.
 
 %% What a probe may leave on its node.
 left() ->

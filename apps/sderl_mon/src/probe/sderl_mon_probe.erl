@@ -475,13 +475,17 @@ counts(Port) ->
 unwrap(Before, Now) when Now < Before -> {1 bsl 32, Now};
 unwrap(_, Now) -> {0, Now}.
 
-%% With TLS a process controls the link, and the socket belongs to one that it is linked to.
+%% With TLS a process controls the link, and the socket belongs to another below the same supervisor. Of all ports
+%% near it there must be one that can be it.
 socket(Port) when is_port(Port) -> Port;
 socket(Pid) ->
-    case [P || L <- sderl_mon_probe_look:linked(Pid), is_pid(L), P <- sderl_mon_probe_look:linked(L), is_port(P), erlang:port_info(P, name) =:= {name, "tcp_inet"}] of
-        [Port | _] -> Port;
-        [] -> unknown
+    Near = lists:usort([P || Q <- near(Pid), P <- [Q | near(Q)]]),
+    case [Port || P <- Near, Port <- sderl_mon_probe_look:linked(P), is_port(Port), erlang:port_info(Port, name) =:= {name, "tcp_inet"}] of
+        [Port] -> Port;
+        _ -> unknown
     end.
+
+near(Pid) -> [P || P <- sderl_mon_probe_look:linked(Pid), is_pid(P), process_info(P, registered_name) =:= []].
 
 %% ---------------------------------------------------------------- facts
 

@@ -210,7 +210,7 @@ cut(Text, Max) ->
         Long when is_binary(Long) ->
             case unicode:characters_to_binary(binary:part(Long, 0, Max)) of
                 {incomplete, Whole, _} -> Whole;
-                Whole -> Whole
+                Whole when is_binary(Whole) -> Whole
             end;
         _ -> <<"?">>
     end.

@@ -45,7 +45,7 @@ option(_, _) -> false.
 
 -doc "Starts the tracer. After each second it tells the probe `{traced, Pid, Flows, Lost, Texts}`.".
 -spec start(pid(), map()) -> pid().
-start(Probe, Opts) -> spawn_opt(?MODULE, tracer, [Probe, Opts], [link, {message_queue_data, off_heap}]).
+start(Probe, Opts) -> spawn_link(?MODULE, tracer, [Probe, Opts]).
 
 %% What 200 ms of it bring, of as many processes as make no harm.
 estimate(#{max_per_s := Max} = Opts) ->
@@ -93,7 +93,9 @@ share(Iter, Left, Below, Own, Traced, Acc) ->
 %% Counts what is sent and where processes run, for a second at a time; tells the probe after each.
 -doc false.
 -spec tracer(pid(), map()) -> no_return().
-tracer(Probe, #{for_s := For} = Opts) -> second(Probe, Opts, now_ms() + For * 1000, now_ms() - 60_000).
+tracer(Probe, #{for_s := For} = Opts) ->
+    _ = process_flag(message_queue_data, off_heap),
+    second(Probe, Opts, now_ms() + For * 1000, now_ms() - 60_000).
 
 second(Probe, #{max_per_s := Max} = Opts, End, Said) ->
     Session = trace:session_create(sderl_mon_trace, self(), []),
