@@ -5,7 +5,7 @@ import { card, nodeLink } from "../lib/parts";
 import { type Column, type Table, table } from "../lib/table";
 import type { LinkDetail, Rate } from "../store/protocol";
 import { h } from "../lib/dom";
-import { byteRate, bytes, duration, messageRate, number, type Format } from "../lib/format";
+import { bytes, duration, number, type Format } from "../lib/format";
 
 const value = (row: LinkDetail, key: string): number | null =>
   typeof row[key] === "number" ? (row[key] as number) : null;
@@ -110,19 +110,21 @@ export class Kinds {
         },
         {
           key: "msgs",
-          label: "Messages",
+          label: "msg/s",
+          hint: "Messages a second",
           value: (row) => row.rate[0],
-          show: (row) => messageRate(row.rate[0]),
+          show: (row) => number(row.rate[0]),
           numeric: true,
-          width: "8rem",
+          width: "5.2rem",
         },
         {
           key: "bytes",
-          label: "Bytes",
+          label: "Bytes/s",
+          hint: "Bytes a second",
           value: (row) => row.rate[1],
-          show: (row) => byteRate(row.rate[1]),
+          show: (row) => bytes(row.rate[1]),
           numeric: true,
-          width: "8rem",
+          width: "6rem",
         },
       ],
     });

@@ -89,8 +89,8 @@ export class TraceSwitch {
         {},
         "Traces processes on this node in a session of its own; nobody else's tracer is touched. What is not seen is counted.",
       ),
-      h("label", { class: "field" }, "Share of messages looked at (0 to 1)", sample),
-      h("label", { class: "field" }, "At most so many a second", most),
+      h("label", { class: "field" }, "Share of processes traced (above 0, to 1)", sample),
+      h("label", { class: "field" }, "Trace messages looked at, at most a second", most),
       cost,
       h(
         "div",
