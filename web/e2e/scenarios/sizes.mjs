@@ -62,7 +62,7 @@ function unreadable() {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
     const element = node.parentElement;
-    if (node.data.trim() === "" || element === null || element.closest("svg, canvas, :disabled, [aria-disabled="true"], .visually-hidden, .skip, option")) continue;
+    if (node.data.trim() === "" || element === null || element.closest("svg, canvas, :disabled, [aria-disabled=true], .visually-hidden, .skip, option")) continue;
     if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
     const style = getComputedStyle(element);
     const under = ground(element);
