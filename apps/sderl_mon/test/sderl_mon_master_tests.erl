@@ -58,7 +58,7 @@ run(Ops) -> lists:foldl(fun sderl_mon_sim:op/2, sderl_mon_sim:new(?MONITORS, ?CL
 
 %% Whatever happened: once nothing happens any more, one leads, all know it, each node is watched by the agent of its
 %% home alone, and all hubs show what is so.
-settles_test_() -> sderl_prop:eunit("a shadow network settles", 3000, fun prop_settles/0).
+settles_test_() -> sderl_prop:eunit("a shadow network settles", 2000, fun prop_settles/0).
 
 prop_settles() ->
     ?FORALL(Ops, list(op()),

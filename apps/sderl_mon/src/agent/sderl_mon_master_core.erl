@@ -8,7 +8,7 @@ effects, in order, and the new state. `Now` is monotonic time in milliseconds.
 
 Each monitoring node has a master and all know the same: reports go to all of them. The lowest that lives leads.
 They beat every 500 ms; one that was not heard for 3 s, or whose connection went, is dead. Who begins to lead
-takes a term above all that it has seen, so that of two leaders (a cut, a node that was stopped and goes on) the
+takes a term above all that it has seen, one that no other takes, so that of two leaders (a cut, a node that was stopped and goes on) the
 later is heeded. A new master first asks the others what they know, and waits for it up to 1.5 s; one that finds
 agents running on its own node waits until they have told it. So agents that run are adopted where they are.
 
@@ -75,7 +75,7 @@ new(Self, Config, Now) ->
         answered => #{},
         beats => #{},
         nodes => #{},
-        version => 0,
+        version => {undefined, 0},
         plan => none,
         placement => #{},
         members => #{},
@@ -174,10 +174,14 @@ elect(Now, #{self := Self, role := Role, beats := Beats, term := Term, seen := S
     end.
 
 lead(Now, #{self := Self, seen := Seen} = State) ->
-    Led = State#{role := leader, leader := Self, term := Seen + 1, seen := Seen + 1, plan := none, topology := followed(State)},
+    Term = next_term(Seen, Self),
+    Led = State#{role := leader, leader := Self, term := Term, seen := Term, plan := none, topology := followed(State)},
     {Effects, State1} = planned(Now, Led),
     %% At once, so that no other leads on.
     {[{tell, M, beat, beating(State1)} || M <- monitors(State1) -- [Self]] ++ Effects, State1}.
+
+%% Above all that was seen, and another than what any other that saw the same would take.
+next_term(Seen, Self) -> (((Seen bsr 10) + 1) bsl 10) bor erlang:phash2(Self, 1024).
 
 %% What it knew as a follower: the difference is what the takeover is about.
 followed(#{role := leader, plan := #{hubs := Hubs}, self := Self} = State) ->
@@ -207,7 +211,7 @@ heard(hello, From, _, _, #{seen := Seen, nodes := Nodes, placement := Placement,
 heard(state, From, #{seen := Theirs, nodes := Nodes, placement := Placement, config := Config} = Payload, Now, State) ->
     #{seen := Seen, nodes := Own, answered := Answered, placement := Mine, epoch := Epoch, beats := Beats} = State,
     %% As good as a beat: without it the agents of that node would be moved.
-    Beat = #{From => #{at => Now, term => Theirs, lead => false, version => 0}},
+    Beat = #{From => #{at => Now, term => Theirs, lead => false, version => {undefined, 0}}},
     State1 = State#{answered := Answered#{From => true}, beats := maps:merge(Beat, Beats)},
     case Theirs >= Seen of
         true when Theirs > 0 ->
@@ -298,12 +302,13 @@ planned(Now, #{role := leader, self := Self, config := Config, nodes := Nodes0, 
         case State1 of
             #{plan := #{essence := Essence}} ->
                 {[], State1};
-            #{version := Version, term := Term, epoch := Epoch} ->
+            #{version := {_, Before}, term := Term, epoch := Epoch} ->
+                Version = {Self, Before + 1},
                 Plan = #{
-                    essence => Essence, term => Term, version => Version + 1, scopes => Scopes, placement => Placement, members => Members,
+                    essence => Essence, term => Term, version => Version, scopes => Scopes, placement => Placement, members => Members,
                     hubs => Live, monitors => Monitors, config => Config, epoch => Epoch
                 },
-                State3 = State1#{plan := Plan, version := Version + 1},
+                State3 = State1#{plan := Plan, version := Version},
                 {lists:append([assign(M, State3) || M <- Live -- [Self]]) ++ [{run, orders(Plan, State3)}], State3}
         end,
     add(Effects, told(Now, State2));
