@@ -85,7 +85,7 @@ lines(#{frame := Frame} = Data, State, Screen) when not is_map(Frame) ->
 lines(Data, #{view := View} = State, #{columns := Columns, rows := Rows} = Screen) ->
     %% What is printed once has no keys.
     Header = case Rows of infinity -> lists:droplast(header(Data, State)); _ -> header(Data, State) end,
-    Tables = [{Kind, table(Kind, Data, State)} || Kind <- shown(View)],
+    Tables = [{Kind, table(Kind, Data#{columns => Columns}, State)} || Kind <- shown(View)],
     Left = case Rows of infinity -> infinity; _ -> max(0, Rows - length(Header) - lists:sum([heading(Table) || {_, Table} <- Tables])) end,
     Body = lists:append([
         ["" | drawn(Kind, Table, State, Count, Columns)]
@@ -215,12 +215,30 @@ table(links, #{frame := #{links := Links}}, _) ->
     Sorted = lists:sort(fun({A, {M, B}}, {C, {N, D}}) -> {-B, -M, A} =< {-D, -N, C} end, maps:to_list(Links)),
     Rows = [{info, [[From, " > ", To], rate(Msgs), bytes(Bytes)]} || {{From, To}, {Msgs, Bytes}} <- lists:sublist(Sorted, ?LINKS), Msgs > 0 orelse Bytes > 0],
     {"links with most bytes", [{"link", left}, {"msgs/s", right}, {"bytes/s", right}], Rows};
-table(findings, #{findings := Findings}, _) ->
+table(findings, #{findings := Findings, columns := Columns}, _) ->
     Rows = lists:append([
-        [{Severity, [[atom_to_list(Severity), ": ", Text]]}, {info, [["    ", Remedy]]}]
+        [{Severity, [Line]} || Line <- wrapped([atom_to_list(Severity), ": ", Text], Columns, "")] ++ [{info, [Line]} || Line <- wrapped(Remedy, Columns, "    ")]
      || #{severity := Severity, text := Text, remedy := Remedy} <- Findings
     ]),
     {"findings", [{"", left}], Rows}.
+
+%% In lines that are no wider, where words are not; each begins with so much.
+wrapped(Text, Columns, Indent) ->
+    Width = max(20, Columns) - length(Indent),
+    {Lines, Last} = lists:foldl(
+        fun
+            (Word, {Done, ""}) -> {Done, Word};
+            (Word, {Done, Line}) ->
+                Longer = Line ++ " " ++ Word,
+                case string:length(Longer) > Width of
+                    true -> {[Line | Done], Word};
+                    false -> {Done, Longer}
+                end
+        end,
+        {[], ""},
+        string:lexemes(unicode:characters_to_list([Text]), " ")
+    ),
+    [Indent ++ Line || Line <- lists:reverse([Last | Lines])].
 
 weight(busy, S) -> number(util, S) + number(run_queue, S) / 1000 + number(cpu_pct, S) / 1.0e6;
 weight(traffic, S) -> number(in_bytes_s, S) + number(out_bytes_s, S);
