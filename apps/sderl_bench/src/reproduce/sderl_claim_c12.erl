@@ -140,9 +140,9 @@ page(Points) ->
             }
         ],
         notes => [
-            <<"With monitoring every node is asked each second for the counters of its links, `s_group:info/0`, `s_group:links/0` and its run queues, and a process on it has subscribed to the events of all groups. "
-              "The answers go over a channel that is none of the cluster's links. What a monitor does with them, on its own node, is not in these numbers.">>,
-            <<"That is the monitoring there is so far, and not the tool of the published work. Monitoring while nodes are being started, which was published too, is not measured here.">>,
+            <<"With monitoring a shadow network of one hidden node beside the others watches all of them with its default settings: a probe on each node tells its links, processors, processes, memory, names and events "
+              "each second. What the monitoring node does with it is not in these numbers; its links are links of the nodes.">>,
+            <<"That is not the tool of the published work, which traces every message between nodes; this one counts them. Monitoring while nodes are being started, which was published too, is not measured here.">>,
             <<"The two runs of a pair have the same seed and follow one another, the one without monitoring first in every other pair. What is compared is from when there is monitoring until it ends: the global iterations of "
               "the ant colonies, the measured time of the messenger. Processor time is compared because on one machine run time is bounded by it, and because in the messenger time is what the clients take.">>
         ],

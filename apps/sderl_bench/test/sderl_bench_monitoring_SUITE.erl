@@ -1,0 +1,33 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_monitoring_SUITE).
+-moduledoc "The benchmark of the monitoring on few real nodes: that it runs and what it gives, never how fast it is.".
+
+-behaviour(ct_suite).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0]).
+-export([cost/1, live/1]).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() -> [cost, live].
+
+cost(Config) ->
+    Results = results(Config, ["--workload", "registry", "--nodes", "2", "--seconds", "1", "--pairs", "1", "--clients", "1"]),
+    ?assertMatch([#{~"monitoring" := ~"off"}, #{~"monitoring" := ~"on"}, #{~"compare" := ~"off,on"}], [P || #{~"params" := P} <- Results]),
+    ?assertMatch([_, #{~"watched" := #{~"overhead_pct" := _}}, #{~"overhead_pct" := _, ~"cpu_per_op_change_pct" := #{~"median" := _}}], [M || #{~"metrics" := M} <- Results]).
+
+live(Config) ->
+    [#{~"metrics" := Metrics}] = results(Config, ["--what", "live", "--nodes", "3", "--changes", "1", "--events-s", "2000"]),
+    ?assertMatch(
+        #{~"uncounted_losses" := 0, ~"takeover_ms" := Takeover, ~"group_change_shown_ms" := #{~"median" := Shown}, ~"events_sent" := Sent} when
+            Takeover > 0 andalso Shown >= 0 andalso Sent > 0,
+        Metrics
+    ).
+
+results(Config, Args) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "results.json"),
+    ok = sderl_bench_command:run(["monitoring" | Args] ++ ["--json", File]),
+    {ok, Text} = file:read_file(File),
+    [json:decode(Line) || Line <- binary:split(Text, ~"\n", [global, trim])].
