@@ -8,11 +8,11 @@ How fast the shadow network shows what happens, on real nodes in groups of ten, 
 | `all_seen_ms` | from the start of the monitoring until both hubs have numbers of all nodes |
 | `group_change_shown_ms` | from the call that makes or deletes a group on a node until the hub that does not belong to the master has told a subscriber: `median`, `max` of all |
 | `takeover_ms` | from `kill -9` of the monitoring node that is the master until the other hub tells that all agents are on its node, and has numbers of all nodes that were measured after the kill |
-| `events_sent`, `events_shown`, `events_counted` | events that a node's probe was given, so many a second for 5 s; those that a subscriber of the hub got; those that were counted as left out |
+| `events_sent`, `events_shown`, `events_counted` | events of the library on one node (`m:sderl_event`), so many a second for 5 s; those that a subscriber of the hub got; those that were counted as left out |
 | `uncounted_losses` | sent, not shown and not counted: to be 0 |
 | `monitoring_cpu_pct` | processor time of a monitoring node while nothing happens, in percent of one core |
 
-The events are messages to the probe such as the library's own of a group's change: their rate is not bounded by how fast groups can change.
+The events are reported as the library reports its own, at the level `debug`, which is not logged by default.
 """.
 
 -export([run/2]).
@@ -25,7 +25,6 @@ The events are messages to the probe such as the library's own of a group's chan
 -define(SETTLE_MS, 20_000).
 -define(IDLE_MS, 5000).
 -define(KIND, bench_event).
--define(PROBE, sderl_mon_probe).
 
 -doc "Runs it once and writes the result.".
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
@@ -154,7 +153,7 @@ events(Shadow, Node, Monitor, PerS) ->
 told(#{events_of := Of, lost := Lost}) ->
     {maps:get(?KIND, Of, 0), lists:sum([N || Key := N <- Lost, string:prefix(atom_to_list(Key), "events") =/= nomatch])}.
 
--doc "Runs on a node: so many events a second to its probe; how many were sent.".
+-doc "Runs on a node: so many events a second; how many there were.".
 -spec flood(atom(), pos_integer(), pos_integer()) -> pos_integer().
 flood(Kind, PerS, Ms) -> flood(Kind, PerS, now_ms(), Ms, 0).
 
@@ -164,7 +163,7 @@ flood(Kind, PerS, Begin, Ms, Sent) ->
             Sent;
         Passed ->
             Due = PerS * Passed div 1000,
-            lists:foreach(fun(I) -> ?PROBE ! {s_group_event, Kind, Kind, {group, Kind, #{node => node(), number => I}}} end, lists:seq(Sent + 1, Due)),
+            lists:foreach(fun(I) -> sderl_event:emit(debug, Kind, #{node => node(), number => I}) end, lists:seq(Sent + 1, Due)),
             ok = pause(2),
             flood(Kind, PerS, Begin, Ms, max(Sent, Due))
     end.
