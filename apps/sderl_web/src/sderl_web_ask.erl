@@ -9,6 +9,9 @@ Runs in a process for each question, which may take its time. Answers are JSON a
 -export([answer/3, state/1, no_node/1, replay/2, record/1, close/1]).
 -export_type([source/0, settings/0, answer/0]).
 
+%% How long frames are that old ones were merged to.
+-define(FRAME_SPANS_MS, [1_000, 10_000, 60_000, 600_000]).
+
 -doc "What a socket looks at: the present, or a recording by its name.".
 -type source() :: live | {recording, binary(), pid()}.
 -type settings() :: #{socket := pid(), recordings := none | file:filename(), atom() => term()}.
@@ -35,7 +38,8 @@ ask({range, _}, Source, _) ->
         {From, To} -> ok(#{range => [From, To]})
     end;
 ask({at, #{t := T}}, Source, _) ->
-    case sderl_mon_hub:at(of_hub(Source), T) of
+    Hub = of_hub(Source),
+    case at(Hub, T, sderl_mon_hub:range(Hub)) of
         {ok, #{} = State} -> {ok, state(State)};
         {error, none} -> {error, not_found, "nothing is kept of that time: range tells from when to when there is something"}
     end;
@@ -73,6 +77,20 @@ ask({record, #{on := On}}, _, #{recordings := Dir}) ->
     record(On, Dir).
 
 ok(Term) -> {ok, sderl_web_json:term(Term)}.
+
+%% The range begins where the first frame does, and what was at a time is the last frame that ended by then: within the first one, it is that.
+at(Hub, T, {From, To}) when T >= From ->
+    Tries = [T | [min(T + Ms, To) || Ms <- ?FRAME_SPANS_MS]],
+    lists:foldl(
+        fun
+            (At, {error, none}) -> sderl_mon_hub:at(Hub, At);
+            (_, Found) -> Found
+        end,
+        {error, none},
+        Tries
+    );
+at(_, _, _) ->
+    {error, none}.
 
 of_hub(live) -> live;
 of_hub({recording, _, Pid}) -> Pid.

@@ -96,9 +96,9 @@ deep_test() ->
 %% Whatever a browser sends is answered, and no word of it becomes an atom.
 any_json_test_() ->
     {timeout, 60, fun() ->
-        ?assert(proper:quickcheck(prop_any_json(), [quiet, {numtests, 50}])),
+        ok = sderl_prop:check("warm up", 50, prop_any_json()),
         Before = erlang:system_info(atom_count),
-        ?assert(proper:quickcheck(prop_any_json(), [{to_file, user}, {numtests, 500}])),
+        ok = sderl_prop:check("any JSON is answered", 500, prop_any_json()),
         %% Some thousand words were new. What is loaded meanwhile makes a few atoms of its own.
         ?assert(erlang:system_info(atom_count) - Before < 50)
     end}.
@@ -132,8 +132,7 @@ json(Size) ->
 text() -> ?LET(Chars, list(oneof([range(32, 126), range(160, 1000)])), unicode:characters_to_binary(Chars)).
 
 %% Random bytes, which are hardly ever JSON.
-any_bytes_test() ->
-    ?assert(proper:quickcheck(
-        ?FORALL(Bytes, binary(), case sderl_web_protocol:decode(Bytes) of {fatal, _} -> true; {refused, _, _} -> true end),
-        [quiet, {numtests, 500}]
-    )).
+any_bytes_test_() -> sderl_prop:eunit("any bytes are answered", 500, fun prop_any_bytes/0).
+
+prop_any_bytes() ->
+    ?FORALL(Bytes, binary(), case sderl_web_protocol:decode(Bytes) of {fatal, _} -> true; {refused, _, _} -> true end).

@@ -57,17 +57,18 @@ paths_test_() ->
         ]]
     ].
 
-paths_property_test() ->
+paths_property_test_() -> sderl_prop:eunit("no path leads out", 1000, fun prop_paths/0).
+
+prop_paths() ->
     Part = oneof([~"..", ~".", ~"%2e%2e", ~"%2f", ~"/", ~"\\", ~"%5c", ~"a", ~"%00", ~"assets", ~"~", ~"%c0%ae"]),
-    ?assert(proper:quickcheck(
-        ?FORALL(Parts, list(Part), begin
-            case sderl_web_static:parts(iolist_to_binary([$/ | Parts])) of
-                error -> true;
-                {ok, Names} -> lists:all(fun(Name) -> filename:basename(Name) =:= Name andalso Name =/= ~".." andalso Name =/= <<>> end, Names)
-            end
-        end),
-        [quiet, {numtests, 1000}]
-    )).
+    ?FORALL(
+        Parts,
+        list(Part),
+        case sderl_web_static:parts(iolist_to_binary([$/ | Parts])) of
+            error -> true;
+            {ok, Names} -> lists:all(fun(Name) -> filename:basename(Name) =:= Name andalso Name =/= ~".." andalso Name =/= <<>> end, Names)
+        end
+    ).
 
 numbers_test_() ->
     [?_assertEqual(Text, iolist_to_binary(sderl_web_json:number(N))) || {N, Text} <- [
@@ -75,14 +76,13 @@ numbers_test_() ->
         {99.9996, ~"100"}, {123.4, ~"123"}, {-1.25, ~"-1.25"}, {1.0e300, integer_to_binary(round(1.0e300))}, {nan, ~"null"}
     ]].
 
-any_term_is_json_test() ->
-    ?assert(proper:quickcheck(
-        ?FORALL(Term, any(), begin
-            _ = json:decode(iolist_to_binary(sderl_web_json:term(Term))),
-            true
-        end),
-        [quiet, {numtests, 500}]
-    )).
+any_term_is_json_test_() -> sderl_prop:eunit("any term is JSON", 500, fun prop_any_term/0).
+
+prop_any_term() ->
+    ?FORALL(Term, any(), begin
+        _ = json:decode(iolist_to_binary(sderl_web_json:term(Term))),
+        true
+    end).
 
 strange_terms_test_() ->
     Json = fun(Term) -> json:decode(iolist_to_binary(sderl_web_json:term(Term))) end,

@@ -1,0 +1,362 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_web_SUITE).
+-moduledoc """
+The dashboard's server on a synthetic cluster: what it answers, whom it refuses, and what it bears.
+""".
+
+-behaviour(ct_suite).
+
+-compile([export_all, nowarn_export_all]).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-define(TOKEN, ~"token-of-the-test").
+-define(MS, 10_000).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() -> [operations, sources, refused, http, malformed, large, rate, many_sockets, slow_reader, feed_ends, settings].
+
+init_per_suite(Config) ->
+    _ = [application:load(App) || App <- [sderl_mon, sderl_web]],
+    ok = application:set_env([{sderl_web, [
+        {port, 0}, {token, ?TOKEN}, {source, synthetic}, {cluster, ~"made up"}, {max_sockets, 520},
+        {recordings, proplists:get_value(priv_dir, Config)},
+        {synthetic, #{nodes => 60, groups => 6, edges => 200, interval_ms => 200}}
+    ]}]),
+    {ok, _} = application:ensure_all_started(sderl_web),
+    {ok, #{port := Port}} = sderl_web:address(),
+    [{port, Port} | Config].
+
+end_per_suite(_) ->
+    _ = [application:stop(App) || App <- [sderl_web, sderl_mon, cowboy, ranch]],
+    ok = sderl_mon_synthetic:stop(),
+    _ = [application:unset_env(sderl_web, Key) || {Key, _} <- application:get_all_env(sderl_web)],
+    ok.
+
+init_per_testcase(_, Config) -> Config.
+
+%% After each case the server is as it was: one feed, no sockets.
+end_per_testcase(_, _) ->
+    ok = sderl_fleet:await(fun() -> sderl_web_feed:count() =:= 0 end, ?MS).
+
+port(Config) -> proplists:get_value(port, Config).
+
+open(Config) ->
+    {ok, Socket} = sderl_web_client:open(port(Config), ?TOKEN),
+    Socket.
+
+of_type(Type) -> fun(Message) -> maps:get(~"type", Message) =:= Type end.
+
+%% Every operation has an answer of the documented shape.
+operations(Config) ->
+    Socket = open(Config),
+    Until = fun(Type) -> sderl_web_client:until(Socket, of_type(Type), ?MS) end,
+    #{~"version" := 1, ~"mode" := ~"synthetic", ~"cluster" := ~"made up", ~"writable" := false, ~"metrics" := Metrics} = Until(~"hello"),
+    #{~"nodes" := Nodes, ~"groups" := Groups} = wait_topology(Socket),
+    ?assertEqual({60, 6}, {length(Nodes), length(Groups)}),
+    #{~"nodes" := [[Id | Columns] | _], ~"t" := T} = Until(~"frame"),
+    ?assertEqual(length(Metrics), length(Columns)),
+    ?assert(lists:member(Id, [I || #{~"id" := I} <- Nodes])),
+    #{~"name" := Node} = hd(Nodes),
+    #{~"name" := Group} = hd(Groups),
+    Ok = fun(Request) ->
+        #{~"ok" := true, ~"result" := Result} = sderl_web_client:ask(Socket, Request),
+        Result
+    end,
+    #{~"range" := [From, To]} = Ok(#{op => range}),
+    ?assert(From =< T andalso To >= T),
+    #{~"topology" := #{~"nodes" := _}, ~"frame" := #{~"seq" := _}, ~"findings" := _} = Ok(#{op => at, t => To}),
+    lists:foreach(
+        fun(Of) -> #{~"t" := [_ | _], ~"columns" := #{}} = Ok(#{op => series, 'of' => Of, from => From, to => To + 1000, points => 10}) end,
+        [#{kind => total}, #{kind => node, node => Node}, #{kind => group, group => Group}, #{kind => edge, from => Group, to => Group}]
+    ),
+    [#{~"rows" := _} = Ok(#{op => traffic, by => By}) || By <- [link, edge, gateway, group]],
+    #{~"events" := _} = Ok(#{op => events}),
+    #{~"names" := [#{~"name" := Name} | _]} = Ok(#{op => names, group => Group, limit => 3}),
+    #{~"name" := Name} = Ok(#{op => lookup, group => Group, name => Name}),
+    null = Ok(#{op => watch, node => Node}),
+    #{~"node" := Node, ~"schedulers" := _} = Until(~"detail"),
+    null = Ok(#{op => unwatch, node => Node}),
+    null = Ok(#{op => pause}),
+    null = Ok(#{op => resume}),
+    _ = Until(~"frame"),
+    %% What is not there, and what is not allowed.
+    Code = fun(Request) ->
+        #{~"ok" := false, ~"error" := #{~"code" := Why, ~"message" := Text}} = sderl_web_client:ask(Socket, Request),
+        ?assert(byte_size(Text) > 10),
+        Why
+    end,
+    ?assertEqual(~"not_found", Code(#{op => watch, node => ~"nobody@nowhere"})),
+    ?assertEqual(~"not_found", Code(#{op => names, group => ~"no such group"})),
+    ?assertEqual(~"not_found", Code(#{op => at, t => 1})),
+    ?assertEqual(~"not_found", Code(#{op => open, recording => ~"../../../etc/passwd"})),
+    ?assertEqual(~"forbidden", Code(#{op => trace, node => Node, on => true, confirm => true})),
+    ?assertEqual(~"forbidden", Code(#{op => record, on => true})),
+    ?assertEqual(~"bad_request", Code(#{op => fly})),
+    sderl_web_client:close(Socket).
+
+%% The first one may be from before the synthetic cluster.
+wait_topology(Socket) ->
+    sderl_web_client:until(Socket, fun(Message) -> maps:get(~"type", Message) =:= ~"topology" andalso maps:get(~"nodes", Message) =/= [] end, ?MS).
+
+%% A socket looks at a recording and comes back.
+sources(Config) ->
+    {ok, #{file := File}} = sderl_mon_record:start(filename:join(proplists:get_value(priv_dir, Config), "test"), #{}),
+    ok = sderl_fleet:await(fun() -> {ok, #{frames := N}} = sderl_mon_record:status(), N >= 3 end, ?MS),
+    ok = sderl_mon_record:stop(),
+    Name = filename:basename(File),
+    Socket = open(Config),
+    Until = fun(Type) -> sderl_web_client:until(Socket, of_type(Type), ?MS) end,
+    _ = Until(~"frame"),
+    #{~"result" := #{~"recordings" := [#{~"name" := Name}]}} = sderl_web_client:ask(Socket, #{op => recordings}),
+    #{~"ok" := true} = sderl_web_client:ask(Socket, #{op => open, recording => Name}),
+    #{~"mode" := ~"recording", ~"recording" := Name, ~"range" := [From, To]} = Until(~"hello"),
+    #{~"nodes" := Nodes} = Until(~"topology"),
+    ?assertEqual(60, length(Nodes)),
+    #{~"t" := To} = Until(~"frame"),
+    #{~"result" := #{~"frame" := #{~"t" := _}}} = sderl_web_client:ask(Socket, #{op => at, t => From}),
+    #{~"error" := #{~"code" := ~"unavailable"}} = sderl_web_client:ask(Socket, #{op => names, group => ~"g"}),
+    #{~"ok" := true} = sderl_web_client:ask(Socket, #{op => live}),
+    #{~"mode" := ~"synthetic"} = Until(~"hello"),
+    _ = Until(~"frame"),
+    sderl_web_client:close(Socket).
+
+refused(Config) ->
+    Port = port(Config),
+    Ws = fun(Path, Headers) ->
+        case sderl_web_client:open(Port, Path, Headers) of
+            {ok, Socket} -> sderl_web_client:close(Socket), ok;
+            {refused, Status} -> Status
+        end
+    end,
+    Good = ["/ws?token=", ?TOKEN],
+    Here = ["http://127.0.0.1:", integer_to_list(Port)],
+    ?assertEqual(401, Ws("/ws", [])),
+    ?assertEqual(401, Ws("/ws?token=wrong-token", [])),
+    ?assertEqual(401, Ws("/ws?token=%", [])),
+    ?assertEqual(401, Ws("/ws", [{"Cookie", "sderl_token=wrong; \"=;"}])),
+    ?assertEqual(ok, Ws("/ws", [{"Authorization", ["Bearer ", ?TOKEN]}])),
+    ?assertEqual(ok, Ws("/ws", [{"Cookie", ["a=b; sderl_token=", ?TOKEN]}])),
+    %% With the right token, but out of another page or under another name.
+    ?assertEqual(403, Ws(Good, [{"Origin", "http://evil.example"}])),
+    ?assertEqual(403, Ws(Good, [{"Origin", "null"}])),
+    ?assertEqual(421, Ws(Good, [{"Host", "evil.example"}])),
+    ?assertEqual(ok, Ws(Good, [{"Origin", Here}])),
+    %% The first wrong token of the minute is told, and none of the others.
+    Counted = maps:get(wrong_token, sderl_web_notes:counts()),
+    ?assertEqual(1, logged(fun() -> [401 = Ws("/ws?token=again", []) || _ <- lists:seq(1, 50)] end, Counted)),
+    ?assertEqual(Counted + 50, maps:get(wrong_token, sderl_web_notes:counts())).
+
+%% How many lines the server writes meanwhile, with that of the first in this minute.
+logged(Fun, Before) ->
+    Self = self(),
+    ok = logger:add_handler(?MODULE, ?MODULE, #{level => warning, config => #{to => Self}, filters => [
+        {ours, {fun logger_filters:domain/2, {stop, not_equal, [sderl, web]}}}
+    ], filter_default => log}),
+    _ = Fun(),
+    ok = logger:remove_handler(?MODULE),
+    lines(0) + min(1, Before).
+
+lines(N) ->
+    receive
+        {?MODULE, logged} -> lines(N + 1)
+    after 0 -> N
+    end.
+
+log(_, #{config := #{to := Pid}}) -> Pid ! {?MODULE, logged}.
+
+http(Config) ->
+    Port = port(Config),
+    Get = fun(Path) -> sderl_web_client:http(Port, Path) end,
+    Auth = ["?token=", ?TOKEN],
+    {200, Headers, _} = Get("/"),
+    #{~"content-security-policy" := Policy, ~"x-content-type-options" := ~"nosniff", ~"x-frame-options" := ~"DENY"} = Headers,
+    ?assertEqual(nomatch, binary:match(Policy, ~"script-src 'self' 'unsafe")),
+    ?assertMatch({200, _, _}, Get("/api/health")),
+    [?assertMatch({401, _, _}, Get(Path)) || Path <- ["/api/state", "/api/export", "/metrics", "/api/", "/api/x"]],
+    {200, _, State} = Get(["/api/state" | Auth]),
+    #{~"now" := #{~"topology" := #{~"nodes" := _}}} = json:decode(State),
+    {200, #{~"content-type" := <<"text/plain", _/binary>>}, Metrics} = Get(["/metrics" | Auth]),
+    ?assertNotEqual(nomatch, binary:match(Metrics, ~"sderl_web_sockets 0")),
+    {200, _, Csv} = Get(["/api/export?format=csv&token=", ?TOKEN]),
+    ?assertMatch(<<"t,span_ms,node", _/binary>>, unchunked(Csv)),
+    {200, _, Lines} = Get(["/api/export?what=links&token=", ?TOKEN]),
+    #{~"from" := _, ~"to" := _} = json:decode(hd(binary:split(unchunked(Lines), ~"\n"))),
+    [?assertMatch({400, _, _}, Get(["/api/export", Query, "&token=", ?TOKEN])) || Query <- ["?format=xml", "?from=x", "?what=secrets", "?from=-1", "?by=x"]],
+    ?assertMatch({404, _, _}, Get(["/api/nothing" | Auth])),
+    %% Files of ours and nothing else.
+    [
+        ?assertMatch({404, _, _}, Get(Path))
+     || Path <- ["/../sderl_web.app.src", "/%2e%2e/%2e%2e/rebar.config", "/..%2f..%2frebar.config", "/assets/..%5c..%5cx", "/.sources", "/assets/", "/nothing.js", "/%00"]
+    ],
+    [?assertMatch({405, _, _}, sderl_web_client:http(Port, "/", #{method => Method})) || Method <- ["POST", "PUT", "DELETE", "OPTIONS"]],
+    ?assertMatch({421, _, _}, sderl_web_client:http(Port, "/", #{headers => [{"Host", "evil.example"}]})),
+    ?assertMatch({414, _, _}, Get(["/", binary:copy(~"a", 5000)])).
+
+%% The body of an answer that came in chunks.
+unchunked(Body) ->
+    case string:to_integer(<<"16#", Body/binary>>) of
+        _ ->
+            [Size, Rest] = binary:split(Body, ~"\r\n"),
+            case binary_to_integer(Size, 16) of
+                0 -> <<>>;
+                N ->
+                    <<Part:N/binary, "\r\n", More/binary>> = Rest,
+                    <<Part/binary, (unchunked(More))/binary>>
+            end
+    end.
+
+%% Frames as no browser sends them: the socket is closed with the right word, and the server goes on.
+malformed(Config) ->
+    Closed = fun(Send) ->
+        Socket = open(Config),
+        ok = Send(Socket),
+        {_, How} = sderl_web_client:until_close(Socket, ?MS),
+        sderl_web_client:close(Socket),
+        How
+    end,
+    Text = fun(Bytes) -> fun(Socket) -> sderl_web_client:text(Socket, Bytes) end end,
+    Frame = fun(Code, Bytes) -> fun(Socket) -> sderl_web_client:frame(Socket, Code, Bytes) end end,
+    Raw = fun(Bytes) -> fun(Socket) -> sderl_web_client:bytes(Socket, Bytes) end end,
+    Cases = [
+        {1003, Text(~"no JSON")},
+        {1003, Text(~"[1,2]")},
+        {1003, Text(binary:copy(~"[", 60_000))},
+        {1003, Text(<<"{\"ref\":", (binary:copy(~"9", 60_000))/binary, "}">>)},
+        {1003, Frame(2, ~"binary")},
+        {1007, Text(<<16#ff, 16#fe>>)},
+        %% Reserved codes and bits, no mask, an incomplete control frame.
+        {1002, Frame(3, ~"x")},
+        {1002, Frame(15, ~"x")},
+        {1002, Raw(<<16#f1, 16#81, 0:32, "x">>)},
+        {1002, Raw(<<16#81, 1, "x">>)},
+        {1002, Frame(0, ~"the rest of nothing")}
+    ],
+    Before = process_count(),
+    [?assertEqual({I, {close, Code}}, {I, Closed(Send)}) || {I, {Code, Send}} <- lists:enumerate(Cases)],
+    %% Any bytes at all.
+    Seed = rand:export_seed_s(rand:seed(exsss)),
+    ct:log("seed ~p", [Seed]),
+    lists:foreach(
+        fun(_) ->
+            Socket = open(Config),
+            _ = sderl_web_client:bytes(Socket, rand:bytes(rand:uniform(300))),
+            _ = gen_tcp:shutdown(Socket, write),
+            _ = sderl_web_client:until_close(Socket, ?MS),
+            sderl_web_client:close(Socket)
+        end,
+        lists:seq(1, 60)
+    ),
+    alive(Config),
+    ok = sderl_fleet:await(fun() -> process_count() =< Before + 5 end, ?MS).
+
+process_count() -> erlang:system_info(process_count).
+
+alive(Config) ->
+    Socket = open(Config),
+    #{~"ok" := true} = sderl_web_client:ask(Socket, #{op => range}),
+    sderl_web_client:close(Socket).
+
+%% Ten megabytes: in one frame, in many, and as a promise of more.
+large(Config) ->
+    Ten = 10 * 1024 * 1024,
+    Before = erlang:memory(total),
+    Closed = fun(Send) ->
+        Socket = open(Config),
+        %% It may be closed while we still send.
+        _ = Send(Socket),
+        {_, How} = sderl_web_client:until_close(Socket, ?MS),
+        sderl_web_client:close(Socket),
+        ?assert(lists:member(How, [{close, 1009}, {error, closed}, {error, econnreset}])),
+        How
+    end,
+    ?assertEqual({close, 1009}, Closed(fun(Socket) -> sderl_web_client:bytes(Socket, <<16#81, 16#ff, Ten:64, 0:32>>) end)),
+    ?assertEqual({close, 1009}, Closed(fun(Socket) -> sderl_web_client:bytes(Socket, <<16#81, 16#ff, 16#7fffffffffffffff:64, 0:32>>) end)),
+    _ = Closed(fun(Socket) -> sderl_web_client:text(Socket, binary:copy(~"x", Ten)) end),
+    %% A message in parts is as large as all of them.
+    Part = binary:copy(~"x", 60_000),
+    _ = Closed(fun(Socket) ->
+        _ = sderl_web_client:bytes(Socket, <<16#01, 16#fe, 60_000:16, 0:32, Part/binary>>),
+        [sderl_web_client:bytes(Socket, <<16#00, 16#fe, 60_000:16, 0:32, Part/binary>>) || _ <- lists:seq(1, 5)]
+    end),
+    alive(Config),
+    ok = sderl_fleet:await(fun() -> _ = [garbage_collect(P) || P <- processes()], erlang:memory(total) < Before + 20_000_000 end, ?MS).
+
+%% More requests than anybody needs are refused, and in the end their sender.
+rate(Config) ->
+    Socket = open(Config),
+    Ask = fun(Ref) -> ok = sderl_web_client:text(Socket, json:encode(#{ref => Ref, op => unwatch, node => ~"x"})) end,
+    _ = [Ask(Ref) || Ref <- lists:seq(1, 300)],
+    #{~"error" := #{~"code" := ~"unavailable"}} = sderl_web_client:until(Socket, fun(Message) -> maps:get(~"ok", Message, none) =:= false end, ?MS),
+    #{~"ref" := 300} = sderl_web_client:until(Socket, fun(Message) -> maps:get(~"ref", Message, none) =:= 300 end, ?MS),
+    %% What it still sends may be lost, and then so are the last words to it.
+    _ = [sderl_web_client:text(Socket, json:encode(#{ref => 7, op => pause})) || _ <- lists:seq(1, 3000)],
+    {_, How} = sderl_web_client:until_close(Socket, ?MS),
+    ?assert(lists:member(How, [{close, 1008}, {error, closed}, {error, econnreset}])),
+    sderl_web_client:close(Socket),
+    alive(Config).
+
+%% 500 browsers get the same frames; those above the limit are told.
+many_sockets(Config) ->
+    Target = #{ip => {127, 0, 0, 1}, port => port(Config), token => ?TOKEN},
+    Before = erlang:memory(total),
+    Sockets = [begin {ok, Pid} = sderl_bench_dashboard_socket:start(Target), Pid end || _ <- lists:seq(1, 500)],
+    Frames = fun() -> lists:min([maps:get(frames, sderl_bench_dashboard_socket:counts(Pid)) || Pid <- Sockets]) end,
+    ok = sderl_fleet:await(fun() -> Frames() >= 2 end, 60_000),
+    ?assert(erlang:memory(total) - Before < 500 * 400_000),
+    More = [sderl_web_client:open(port(Config), ?TOKEN) || _ <- lists:seq(1, 25)],
+    ?assertEqual(5, length([1 || {refused, 503} <- More])),
+    _ = [sderl_web_client:close(Socket) || {ok, Socket} <- More],
+    _ = [sderl_bench_dashboard_socket:stop(Pid) || Pid <- Sockets],
+    alive(Config).
+
+%% Who does not read misses frames, keeps nothing waiting but a few, and is told when it reads again.
+slow_reader(Config) ->
+    Socket = open(Config),
+    #{missed := Missed} = sderl_web_feed:info(),
+    %% Answers fill what the system keeps for it sooner than frames do.
+    #{~"result" := #{~"range" := [_, To]}} = sderl_web_client:ask(Socket, #{op => range}),
+    _ = [sderl_web_client:text(Socket, json:encode(#{ref => I, op => at, t => To})) || I <- lists:seq(1, 90)],
+    ok = sderl_fleet:await(fun() -> maps:get(missed, sderl_web_feed:info()) > Missed + 3 end, 60_000),
+    [Pid] = [Pid || Pid <- processes(), is_socket(Pid)],
+    {message_queue_len, Waiting} = process_info(Pid, message_queue_len),
+    ?assert(Waiting =< 30),
+    %% The others are not held up.
+    alive(Config),
+    #{~"frames" := N} = sderl_web_client:until(Socket, of_type(~"missed"), ?MS),
+    ?assert(N > 0),
+    #{~"nodes" := [_ | _]} = sderl_web_client:until(Socket, of_type(~"frame"), ?MS),
+    sderl_web_client:close(Socket).
+
+is_socket(Pid) ->
+    case process_info(Pid, monitors) of
+        {monitors, Monitors} -> lists:member({process, {sderl_web_feed, node()}}, Monitors);
+        undefined -> false
+    end.
+
+%% The listener stays when the feed ends: browsers are told to come again, and find it.
+feed_ends(Config) ->
+    Socket = open(Config),
+    _ = sderl_web_client:until(Socket, of_type(~"hello"), ?MS),
+    Feed = whereis(sderl_web_feed),
+    exit(Feed, kill),
+    ?assertMatch({_, {close, 1012}}, sderl_web_client:until_close(Socket, ?MS)),
+    sderl_web_client:close(Socket),
+    ok = sderl_fleet:await(fun() -> is_pid(whereis(sderl_web_feed)) andalso maps:get(hub, sderl_web_feed:info()) end, ?MS),
+    %% The hub's end as well is no end of the sockets.
+    Again = open(Config),
+    _ = sderl_web_client:until(Again, of_type(~"frame"), ?MS),
+    alive(Config),
+    sderl_web_client:close(Again).
+
+%% Wrong settings are told in words, and nothing of the token is in what a crash would print.
+settings(_) ->
+    ok = application:stop(sderl_web),
+    ok = application:set_env(sderl_web, port, nonsense),
+    ?assertMatch({error, {sderl_web, {{bad_config, [port], nonsense, _}, _}}}, application:ensure_all_started(sderl_web)),
+    ok = application:set_env(sderl_web, port, 0),
+    ok = sderl_mon_synthetic:stop(),
+    {ok, _} = application:ensure_all_started(sderl_web),
+    Shown = io_lib:format("~p ~p", [sys:get_status(sderl_web_server), supervisor:get_childspec(sderl_web_sup, server)]),
+    ?assertEqual(nomatch, string:find(Shown, ?TOKEN)).
