@@ -12,6 +12,8 @@ export default defineConfig(({ mode }) => ({
     outDir: mode === "fixture" ? "dist-fixture" : "../apps/sderl_web/priv/www",
     emptyOutDir: true,
     target: "es2022",
+    // light-dark() is left to the browser.
+    cssTarget: ["chrome123", "firefox120", "safari17.5"],
     // Names keep their hash, so that a browser may keep what it has for ever.
     assetsDir: "assets",
     // Nothing inlined: the page's content policy forbids data: scripts and workers.

@@ -51,9 +51,15 @@ export function isDark(): boolean {
 }
 
 export function readPalette(): Palette {
-  const style = getComputedStyle(document.documentElement);
-  const get = (name: string) => style.getPropertyValue(`--${name}`).trim();
-  return {
+  // A variable's own text may be light-dark(..): the colour it comes to is read off an element.
+  const probe = document.createElement("span");
+  document.documentElement.append(probe);
+  const style = getComputedStyle(probe);
+  const get = (name: string) => {
+    probe.style.color = `var(--${name})`;
+    return style.color;
+  };
+  const palette: Palette = {
     dark: isDark(),
     bg: get("bg"),
     surface: get("surface"),
@@ -65,6 +71,8 @@ export function readPalette(): Palette {
     ok: get("ok"),
     warning: get("warning"),
     critical: get("critical"),
-    font: get("font"),
+    font: style.getPropertyValue("--font").trim(),
   };
+  probe.remove();
+  return palette;
 }
