@@ -11,7 +11,7 @@
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() -> [follows, takes_over, adopts, stock, configured].
+all() -> [follows, takes_over, adopts, stock, strangers, configured].
 
 %% ---------------------------------------------------------------- helpers
 
@@ -202,6 +202,23 @@ stock(_) ->
         await(fun() -> [call(Fleet, S, erlang, whereis, [sderl_mon_probe]) || S <- Ss] =:= [undefined, undefined, undefined] end),
         ok = sderl_fleet:stop_node(Fleet, M),
         [await(fun() -> lists:sort(Ss -- [S]) =:= lists:sort(call(Fleet, S, erlang, nodes, [connected])) end) || S <- Ss]
+    end).
+
+%% Two that watch one cluster and do not know of each other: the later one leaves the probes alone, and has them when the
+%% first has gone.
+strangers(_) ->
+    with([workers(2), monitors(2)], [{g1, normal, [{w, [1, 2]}]}], fun(Fleet, [W1, W2, M1, M2]) ->
+        Sources = fun(M) -> #{nodes := Nodes} = topology(Fleet, M), [S || _ := #{status := up, source := S} <- Nodes] end,
+        watch(Fleet, [M1], #{seeds => [W1]}),
+        await(fun() -> Sources(M1) =:= [probe, probe] end),
+        watch(Fleet, [M2], #{seeds => [W1], interval_ms => 100}),
+        await(fun() -> Sources(M2) =:= [stock, stock] end),
+        told(Fleet, M2, [W1, W2]),
+        ?assertEqual([probe, probe], Sources(M1)),
+        [?assertMatch(#{why := <<"the probe tells other monitoring nodes", _/binary>>}, N) || _ := N <- maps:get(nodes, topology(Fleet, M2))],
+        ok = call(Fleet, M1, application, stop, [sderl_mon]),
+        await(fun() -> Sources(M2) =:= [probe, probe] end),
+        told(Fleet, M2, [W1, W2])
     end).
 
 %% What is set at run time is checked, told to the other monitoring nodes, and there again after a restart.

@@ -140,7 +140,11 @@ mon_answer(_, _, Term) -> ok(Term).
 mon_error(Function, Place, Reason) when Reason =:= no_such_group; Reason =:= unknown_group; Reason =:= not_found, Function =:= names ->
     {error, not_found, ["there is no group \"", Place, "\": the topology names all groups"]};
 mon_error(_, Place, Reason) when Reason =:= no_such_node; Reason =:= unknown_node -> {error, not_found, no_node(Place)};
-mon_error(Function, _, Reason) when Reason =:= not_found; Reason =:= none; Reason =:= undefined ->
+mon_error(_, _, {Unknown, _} = Reason) when Unknown =:= unknown_group; Unknown =:= unknown_node ->
+    {error, not_found, sderl_mon:format_error(Reason)};
+mon_error(_, _, Reason) when is_tuple(Reason) ->
+    {error, unavailable, sderl_mon:format_error(Reason)};
+mon_error(Function, _, Reason) when Reason =:= not_found; Reason =:= none; Reason =:= undefined; Reason =:= dead; Reason =:= bad_pid ->
     {error, not_found, [atom_to_binary(Function), ": there is no such ", what(Function)]};
 mon_error(Function, _, Reason) ->
     {error, unavailable, [atom_to_binary(Function), ": ", reason(Reason)]}.

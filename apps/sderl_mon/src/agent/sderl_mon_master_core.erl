@@ -393,14 +393,14 @@ term(#{term := Term}) -> Term.
 
 -doc "For people.".
 -spec status(state()) -> map().
-status(#{self := Self, role := Role, leader := Leader, term := Term, beats := Beats, nodes := Nodes, placement := Placement} = State) ->
+status(#{self := Self, role := Role, leader := Leader, term := Term, nodes := Nodes, placement := Placement, last_tick := Now} = State) ->
     #{
         node => Self,
         role => Role,
         master => Leader,
         term => Term,
         monitors => monitors(State),
-        heard => lists:sort(maps:keys(Beats)),
+        heard => live(Now, State) -- [Self],
         nodes => #{N => maps:with([status, why, source], R) || N := R <- Nodes},
         agents => Placement
     }.
