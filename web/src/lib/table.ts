@@ -85,8 +85,8 @@ export function table<R>(options: TableOptions<R>): Table<R> {
       ),
     ),
   );
-  const above = h("tr", { class: "spacer", "aria-hidden": "true" }, h("td", { colspan: columns.length }));
-  const below = h("tr", { class: "spacer", "aria-hidden": "true" }, h("td", { colspan: columns.length }));
+  const above = h("tr", { class: "spacer", "aria-hidden": "true" }, h("td"));
+  const below = h("tr", { class: "spacer", "aria-hidden": "true" }, h("td"));
   const body = h("tbody", {});
   const foot = options.totals
     ? h("tr", {}, ...columns.map((column) => h("td", { class: classes(column) })))

@@ -96,15 +96,12 @@ export class GroupView {
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
+      this.searched();
       void this.lookUp();
     });
     this.search.addEventListener("input", () => {
       clearTimeout(this.timer);
-      this.timer = setTimeout(() => {
-        ctx.setQuery({ group, q: this.search.value });
-        fill(this.found);
-        this.list.refresh();
-      }, TYPING_MS);
+      this.timer = setTimeout(() => this.searched(), TYPING_MS);
     });
     this.root = h(
       "div",
@@ -216,6 +213,14 @@ export class GroupView {
     this.rates.destroy();
     this.total.destroy();
     this.root.remove();
+  }
+
+  /** Lists what begins as what is typed now; what was looked up before is of another name. */
+  private searched(): void {
+    clearTimeout(this.timer);
+    this.ctx.setQuery({ group: this.group, q: this.search.value });
+    fill(this.found);
+    this.list.refresh();
   }
 
   private listed({ names, total, more }: Listed): void {

@@ -55,7 +55,7 @@ export class Links {
         flow("out_bytes", "Bytes/s out", "out_bytes_s", bytes, "6.2rem", "Bytes sent to it a second", true),
         flow("in", "msg/s in", "in_msgs_s", number, "5.2rem", "Messages received from it a second", true),
         flow("in_bytes", "Bytes/s in", "in_bytes_s", bytes, "6rem", "Bytes received from it a second", true),
-        flow("pending", "Waiting", "pending", bytes, "5rem", "Bytes that wait to be sent"),
+        flow("pending", "Waiting", "pending", bytes, "5rem", "Bytes that wait to be sent", true),
         flow("since", "Up for", "since_s", duration, "6.8rem", "How long the link has been up", true),
       ],
     });

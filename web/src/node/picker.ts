@@ -58,6 +58,7 @@ export function mountPicker(root: HTMLElement, ctx: Ctx): MountedPage {
         label: "Groups",
         value: (row) => row.groups || null,
         show: (row) => row.groups || "free node",
+        wide: true,
       },
       numberColumn("util", "Busy", (value) => (value === null ? "–" : cellBar(value, share(value))), "7rem"),
       numberColumn("run_queue", "Waiting", number, "5.5rem"),

@@ -2,9 +2,9 @@
 // What was found in the numbers: where, since when, on what evidence, and what to do.
 import type { Ctx, MountedPage, Page } from "../app/ctx";
 import { CHECKS, counted, inOrder, kindsOf, opened, type Shown, wanted } from "../findings/model";
+import { FindingCard } from "../findings/finding_card";
 import { children as fill, h, set, text as setText } from "../lib/dom";
-import { ago, dateTime, withUnit } from "../lib/format";
-import { type Choice, choice, groupLink, level, nodeLink } from "../lib/parts";
+import { type Choice, choice } from "../lib/parts";
 import { shownTime } from "../lib/period";
 import type { Finding } from "../store/protocol";
 import "../styles/data.css";
@@ -15,18 +15,12 @@ export const page: Page = {
   mount: (root, ctx): MountedPage => new FindingsPage(root, ctx),
 };
 
-interface Drawn {
-  said: string;
-  element: HTMLDetailsElement;
-  since: HTMLElement;
-}
-
 class FindingsPage implements MountedPage {
   private readonly list = h("div", { class: "findings", "data-testid": "findings" });
   private readonly head = h("p", { class: "muted", role: "status" });
   private readonly kind = h("select", { class: "select", "aria-label": "Kind" });
   private readonly switch: Choice<Shown>;
-  private drawn = new Map<string, Drawn>();
+  private drawn = new Map<string, FindingCard>();
   /** What a person opened or closed; others are open as `opened` says. */
   private readonly toggled = new Map<string, boolean>();
   private empty = "";
@@ -93,21 +87,14 @@ class FindingsPage implements MountedPage {
     const before = this.drawn;
     this.drawn = new Map();
     for (const finding of kept) {
-      const said = JSON.stringify([
-        finding.severity,
-        finding.text,
-        finding.evidence,
-        finding.remedy,
-        finding.saves,
-      ]);
-      const old = before.get(finding.id);
-      // One that says the same keeps its element, and with it focus and selection.
-      const one = old?.said === said ? old : this.element(finding, said);
-      setText(one.since, ago(finding.since, now));
-      set(one.element, "open", this.toggled.get(finding.id) ?? open.has(finding.id));
+      const one =
+        before.get(finding.id) ??
+        new FindingCard(this.ctx, finding, () => this.toggled.set(finding.id, !one.root.open));
+      one.draw(finding, now);
+      set(one.root, "open", this.toggled.get(finding.id) ?? open.has(finding.id));
       this.drawn.set(finding.id, one);
     }
-    const elements = [...this.drawn.values()].map((one) => one.element);
+    const elements = [...this.drawn.values()].map((one) => one.root);
     if (
       elements.length !== this.list.children.length ||
       elements.some((one, i) => this.list.children[i] !== one)
@@ -136,88 +123,7 @@ class FindingsPage implements MountedPage {
     this.empty = key;
     fill(this.list, waiting ? null : nothing(others > 0));
   }
-
-  private element(finding: Finding, said: string): Drawn {
-    const { where, evidence, saves } = finding;
-    const since = h("span", { class: "num", title: dateTime(finding.since) });
-    const saved = Object.entries(saves ?? {}).filter(([, n]) => n > 0);
-    const summary = h(
-      "summary",
-      {},
-      h(
-        "span",
-        { class: "finding-head" },
-        level(finding.severity),
-        h("span", { class: "muted" }, finding.kind.replaceAll("_", " ")),
-        h("span", { class: "finding-since muted" }, "began ", since),
-      ),
-      h("span", { class: "finding-text", role: "heading", "aria-level": 2 }, finding.text),
-    );
-    const element = h(
-      "details",
-      { class: `card finding finding-${finding.severity}`, "data-kind": finding.kind },
-      summary,
-      h("p", { class: "finding-where" }, ...this.places(where)),
-      h(
-        "div",
-        { class: "finding-body" },
-        h("div", {}, h("h3", {}, "Evidence"), evidenceList(evidence ?? [])),
-        h(
-          "div",
-          {},
-          h("h3", {}, "What to do"),
-          h("p", { class: "remedy" }, finding.remedy),
-          saved.length > 0
-            ? h("p", { class: "saves" }, `Would save ${saved.map(savedText).join(" and ")}.`)
-            : null,
-          h(
-            "p",
-            { class: "finding-links" },
-            h(
-              "button",
-              { type: "button", class: "button", click: () => this.ctx.store.seek(finding.since) },
-              "Go to when it began",
-            ),
-          ),
-        ),
-      ),
-    );
-    summary.addEventListener("click", () => this.toggled.set(finding.id, !element.open));
-    return { said, element, since };
-  }
-
-  private places({ group, node, from, to }: Finding["where"]): (HTMLElement | null)[] {
-    return [
-      group ? groupLink(this.ctx, group) : null,
-      node ? nodeLink(this.ctx, node) : null,
-      from ? this.place(from) : null,
-      from && to ? h("span", { class: "muted" }, "→") : null,
-      to ? this.place(to) : null,
-    ];
-  }
-
-  /** An end of an edge: a group or a node, whichever the topology knows. */
-  private place(name: string): HTMLElement {
-    return this.ctx.store.shown.topology?.groupNamed(name)
-      ? groupLink(this.ctx, name)
-      : nodeLink(this.ctx, name);
-  }
 }
-
-const evidenceList = (evidence: Finding["evidence"]): HTMLElement =>
-  h(
-    "dl",
-    { class: "evidence" },
-    ...evidence.flatMap((one) => [
-      h("dt", {}, one.label),
-      h("dd", { class: "num" }, withUnit(one.value, one.unit)),
-    ]),
-  );
-
-const SAVED: Record<string, string> = { msgs_s: "messages/s", bytes_s: "bytes/s" };
-
-const savedText = ([what, n]: [string, number]): string =>
-  what === "links" && n === 1 ? "1 link" : withUnit(n, SAVED[what] ?? what);
 
 function nothing(others: boolean): HTMLElement {
   return h(

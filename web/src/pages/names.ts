@@ -31,6 +31,7 @@ class NamesPage implements MountedPage {
   private readonly groups: Table<Row>;
   private readonly place = h("div", { class: "names-group" });
   private view: GroupView | null = null;
+  private fullest: string | null = null;
 
   constructor(
     private readonly root: HTMLElement,
@@ -104,6 +105,14 @@ class NamesPage implements MountedPage {
     this.ctx.setQuery({ group: name, q: "" });
   }
 
+  /** Where none was asked for: the fullest, which tells most; the same one while it is there. */
+  private first(groups: readonly TopologyGroup[]): string | null {
+    if (!groups.some((group) => group.name === this.fullest)) {
+      this.fullest = [...groups].sort((a, b) => (b.names ?? 0) - (a.names ?? 0))[0]?.name ?? null;
+    }
+    return this.fullest;
+  }
+
   private draw(): void {
     const { topology, frame } = this.ctx.store.shown;
     const groups = topology?.groups ?? [];
@@ -114,9 +123,7 @@ class NamesPage implements MountedPage {
         registrations: frame?.group(group.id)?.["regs_s"] ?? null,
       })),
     );
-    // The fullest group tells most where none was asked for.
-    const fullest = [...groups].sort((a, b) => (b.names ?? 0) - (a.names ?? 0))[0];
-    const name = this.ctx.route.query["group"] ?? fullest?.name ?? null;
+    const name = this.ctx.route.query["group"] ?? this.first(groups);
     this.groups.mark(name);
     if (this.view?.group !== name) {
       this.view?.destroy();
