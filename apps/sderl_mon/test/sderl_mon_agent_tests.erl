@@ -156,7 +156,7 @@ config_test() ->
 
 %% What was set is there again; a file that is none is named, and nothing is lost because of it.
 kept_test_() ->
-    {setup, fun() -> filename:join([filename:basedir(user_cache, "sderl_mon_test"), integer_to_list(erlang:unique_integer([positive])), os:getpid()]) end,
+    {setup, fun() -> filename:join(filename:basedir(user_cache, "sderl_mon_test"), lists:concat([os:getpid(), "-", erlang:unique_integer([positive])])) end,
         fun(Dir) -> file:del_dir_r(Dir) end,
         fun(Dir) ->
             fun() ->
