@@ -55,6 +55,9 @@ missed, followed by the present topology and findings.
 }.
 
 -define(INTERVAL_MS, 1_000).
+%% Of a frame of a large cluster much is garbage at once, and the history's binaries make each new one
+%% look like a reason to collect it: with the usual sizes half of this process's time went there.
+-define(MEMORY, [{min_heap_size, 2_000_000}, {min_bin_vheap_size, 4_000_000}]).
 -define(FINDINGS_MS, 5_000).
 %% The same findings with new numbers are told this often.
 -define(REPEAT_MS, 30_000).
@@ -79,7 +82,7 @@ start_link() -> start_link(#{}).
 
 -doc "Starts the hub of this node with options of `configure/1`.".
 -spec start_link(map()) -> gen_server:start_ret().
-start_link(Opts) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Opts, []).
+start_link(Opts) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Opts, [{spawn_opt, ?MEMORY}]).
 
 -doc "An agent's word; a cast.".
 -spec update(ref(), sderl_mon_types:update()) -> ok.

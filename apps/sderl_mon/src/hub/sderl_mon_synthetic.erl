@@ -22,7 +22,11 @@ Starts the feed on this node's hub. Options: those of `t:sderl_mon_synthetic_fee
 `{bad_option, Key, Value}`, `{already_started, Pid}`.
 """.
 -spec start(map()) -> {ok, pid()} | {error, term()}.
-start(Opts) when is_map(Opts) -> gen_server:start({local, ?MODULE}, ?MODULE, Opts, []).
+start(Opts) when is_map(Opts) ->
+    case gen_server:start({local, ?MODULE}, ?MODULE, Opts, []) of
+        {ok, Pid} -> {ok, Pid};
+        {error, _} = Error -> Error
+    end.
 
 -doc "Ends the feed; the hub forgets it.".
 -spec stop() -> ok.
@@ -78,11 +82,11 @@ trace(_Node, _Opts) -> {ok, #{cost => <<"none: this cluster is made up">>}}.
 %% Server
 
 -doc false.
--spec init(map()) -> {ok, map()} | {stop, term()}.
+-spec init(map()) -> {ok, map()} | {error, term()}.
 init(#{interval_ms := _} = Opts) ->
     case sderl_mon_hub:feed() of
         ok -> started(Opts);
-        {error, busy} -> {stop, busy}
+        {error, busy} -> {error, busy}
     end;
 init(Opts) ->
     init(Opts#{interval_ms => ?INTERVAL_MS}).
@@ -90,11 +94,11 @@ init(Opts) ->
 started(#{interval_ms := Interval} = Opts) ->
     case sderl_mon_hub:configure(#{interval_ms => Interval}) of
         ok ->
-            Feed = sderl_mon_synthetic_feed:new(Opts, erlang:system_time(millisecond)),
-            State = #{feed => Feed, interval => Interval, next => erlang:monotonic_time(millisecond)},
+            Feed = sderl_mon_synthetic_feed:new(maps:with([nodes, groups, edges, seed, changes], Opts), erlang:system_time(millisecond)),
+            State = #{hub => monitor(process, sderl_mon_hub), feed => Feed, interval => Interval, next => erlang:monotonic_time(millisecond)},
             {ok, later(State)};
         {error, {bad_option, Key, Value}} ->
-            {stop, {bad_option, Key, Value}}
+            {error, {bad_option, Key, Value}}
     end.
 
 later(#{interval := Interval, next := Next} = State) ->
@@ -111,11 +115,13 @@ handle_call(_Other, _From, State) -> {reply, {error, unknown}, State}.
 handle_cast(_Other, State) -> {noreply, State}.
 
 -doc false.
--spec handle_info(term(), map()) -> {noreply, map()}.
+-spec handle_info(term(), map()) -> {noreply, map()} | {stop, normal, map()}.
 handle_info(tick, #{feed := Feed} = State) ->
     {Outs, Feed1} = sderl_mon_synthetic_feed:next(erlang:system_time(millisecond), sderl_mon_hub:watched(), Feed),
     lists:foreach(fun tell/1, Outs),
     {noreply, later(State#{feed := Feed1})};
+handle_info({'DOWN', Hub, process, _Pid, _Reason}, #{hub := Hub} = State) ->
+    {stop, normal, State};
 handle_info(_Other, State) ->
     {noreply, State}.
 
