@@ -46,7 +46,7 @@ talk(Sent, Size) ->
         ok = pieces(Socket, <<"HTTP/1.1 101 Switching Protocols\r\n\r\n", Sent/binary>>, Size),
         {ok, <<1:1, 0:3, 10:4, 1:1, Length:7, Mask:4/binary>>} = gen_tcp:recv(Socket, 6),
         {ok, Masked} = gen_tcp:recv(Socket, Length),
-        Self ! {pong, crypto:exor(Masked, binary:part(binary:copy(Mask, Length), 0, Length))},
+        Self ! {pong, << <<(A bxor B)>> || {A, B} <- lists:zip(binary_to_list(Masked), binary_to_list(binary:part(binary:copy(Mask, Length), 0, Length))) >>},
         {error, closed} = read_on(Socket)
     end),
     {ok, Client} = ?S:start(#{ip => {127, 0, 0, 1}, port => Port, token => ~"yes"}),

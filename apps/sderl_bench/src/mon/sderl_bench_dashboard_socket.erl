@@ -90,7 +90,7 @@ opened(#{ip := Ip, port := Port, token := Token}) ->
         ok ?= gen_tcp:send(Socket, [
             "GET /ws HTTP/1.1\r\nHost: ", inet:ntoa(Ip), ":", integer_to_list(Port),
             "\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ",
-            base64:encode(crypto:strong_rand_bytes(16)), "\r\nAuthorization: Bearer ", Token, "\r\n\r\n"
+            base64:encode(rand:bytes(16)), "\r\nAuthorization: Bearer ", Token, "\r\n\r\n"
         ]),
         upgraded(Socket, <<>>)
     end.
@@ -194,9 +194,10 @@ told(#{first := First, last := Last, frames := Frames} = Seen) ->
     Missing = if First =:= none -> 0; true -> Last - First + 1 - Frames end,
     (maps:with([messages, bytes, frames, told_missed, state], Seen))#{missing => Missing}.
 
-%% A client masks all that it sends.
+%% A client masks all that it sends: for the sake of proxies in between, of which there are none.
 message(Code, Payload) when byte_size(Payload) < 126 ->
-    Mask = crypto:strong_rand_bytes(4),
+    Mask = rand:bytes(4),
     Length = byte_size(Payload),
-    Long = binary:part(binary:copy(Mask, Length div 4 + 1), 0, Length),
-    [<<1:1, 0:3, Code:4, 1:1, Length:7>>, Mask, crypto:exor(Payload, Long)].
+    Masks = binary:part(binary:copy(Mask, Length div 4 + 1), 0, Length),
+    Masked = << <<(A bxor B)>> || {A, B} <- lists:zip(binary_to_list(Payload), binary_to_list(Masks)) >>,
+    [<<1:1, 0:3, Code:4, 1:1, Length:7>>, Mask, Masked].
