@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which recordings there are; one is opened in place of the live cluster.
-import { bytes, dateTime, duration } from "../lib/format";
+import { bytes, dateTime } from "../lib/format";
 import { h } from "../lib/dom";
 import type { Recording } from "../store/protocol";
 import { emptyState } from "./notice";
@@ -53,9 +53,8 @@ export class Recordings {
         "tr",
         {},
         h("td", { class: "mono" }, recording.name),
-        h("td", { class: "num" }, recording.from === undefined ? "" : dateTime(recording.from)),
-        h("td", { class: "num" }, recording.from === undefined || recording.to === undefined ? "" : duration((recording.to - recording.from) / 1000)),
-        h("td", { class: "num" }, recording.bytes === undefined ? "" : bytes(recording.bytes)),
+        h("td", { class: "num" }, dateTime(recording.modified)),
+        h("td", { class: "num" }, bytes(recording.bytes)),
         h("td", {}, h("button", { class: "button", disabled: store.recording === recording.name, onclick: () => void this.run(() => store.open(recording.name)) }, "Open")),
       );
     this.body.replaceChildren(
@@ -65,7 +64,7 @@ export class Recordings {
         h(
           "table",
           { class: "table" },
-          h("thead", {}, h("tr", {}, h("th", {}, "Recording"), h("th", { class: "num" }, "From"), h("th", { class: "num" }, "Length"), h("th", { class: "num" }, "Size"), h("th", {}))),
+          h("thead", {}, h("tr", {}, h("th", {}, "Recording"), h("th", { class: "num" }, "Last written"), h("th", { class: "num" }, "Size"), h("th", {}))),
           h("tbody", {}, ...recordings.map(row)),
         ),
       ),

@@ -73,10 +73,11 @@ export class TimeBar {
     const newest = this.ctx.store.live.frame?.t ?? range?.[1] ?? null;
     const old = time.t !== null && Date.now() - time.t > 20 * 3600_000;
     setText(this.label, time.t === null ? "–" : old ? dateTime(time.t) : clock(time.t));
-    setText(this.since, recording !== null ? "recording" : time.mode === "live" ? "live" : time.t === null || newest === null ? "" : ago(time.t, newest));
+    const connected = this.ctx.store.connection === "connected";
+    setText(this.since, recording !== null ? "recording" : time.t === null || newest === null ? "" : time.mode !== "live" ? ago(time.t, newest) : connected ? "live" : "the last");
     this.showPause(time.mode === "paused" ? "play" : "pause", time.mode === "live" ? "Pause (Space)" : time.mode === "paused" ? "Go on from here (Space)" : "Stop (Space)");
     const isLive = time.mode === "live" && recording === null;
-    set(this.live, "aria-pressed", String(isLive));
+    set(this.live, "aria-pressed", String(isLive && connected && time.t !== null));
     this.element.classList.toggle("past", !isLive && time.t !== null);
     this.speed.value = String(time.speed);
     if (change.has("hello")) this.track.reset();

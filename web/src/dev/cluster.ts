@@ -55,6 +55,7 @@ export class FixtureCluster {
     const t = options.t ?? Date.now();
     this.topology = this.makeTopology(t);
     this.makeEdges();
+    if (this.topology.groups.length === 0) return;
     this.findings = this.makeFindings(t);
     for (let i = 0; i < 12; i++) this.makeEvent(t - (12 - i) * 9000);
   }
@@ -189,6 +190,7 @@ export class FixtureCluster {
 
   private makeEdges(): void {
     const { nodes, groups } = this.topology;
+    if (groups.length === 0) return;
     const wanted = this.options.edges ?? nodes.length * 5;
     const seen = new Set<string>();
     const add = (from: number, to: number, base: number) => {

@@ -23,7 +23,7 @@ export class FixtureTransport implements Transport {
     const field = (name: string, otherwise: number) => Number(this.fields.get(name) ?? otherwise);
     this.interval = field("interval", 1000);
     const empty = this.fields.get("state") === "empty";
-    this.cluster = new FixtureCluster({ nodes: field("nodes", 200), groups: empty ? 0 : field("groups", 20), edges: field("edges", field("nodes", 200) * 5), seed: field("seed", 1), t: this.started });
+    this.cluster = new FixtureCluster({ nodes: empty ? 0 : field("nodes", 200), groups: empty ? 0 : field("groups", 20), edges: field("edges", field("nodes", 200) * 5), seed: field("seed", 1), t: this.started });
     this.past.push(this.cluster.topology);
   }
 
@@ -137,7 +137,7 @@ export class FixtureTransport implements Transport {
       case "trace":
         return request["confirm"] ? {} : { cost: "About 3 % of one core at 1,000 messages/s" };
       case "recordings":
-        return { recordings: [{ name: "2026-01-07T09-15.sderl", bytes: 4_200_000, from: now - 7_200_000, to: now - 3_600_000 }] };
+        return { recordings: [{ name: "2026-01-07T09-15.sderl", bytes: 4_200_000, modified: now - 3_600_000 }] };
       case "open":
       case "live":
         this.greet();

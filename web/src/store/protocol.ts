@@ -190,10 +190,9 @@ export interface NameRow {
 
 export interface Recording {
   name: string;
-  bytes?: number;
-  from?: number;
-  to?: number;
-  [more: string]: unknown;
+  bytes: number;
+  /** When it was last written to. */
+  modified: number;
 }
 
 export type SeriesOf =

@@ -49,6 +49,7 @@ class GroupsPage implements MountedPage {
     });
     this.map.append(this.toolbar.element, this.buttons(), this.tooltip.element, this.empty);
     root.append(this.panel.element);
+    this.panel.close.addEventListener("click", () => this.showPanel(false));
     this.wide.addEventListener("change", this.widthChanged);
     this.view.onMoved = () => this.tooltip.update();
     this.view.onScene = () => this.tooltip.update();
@@ -164,13 +165,20 @@ class GroupsPage implements MountedPage {
       button("plus", "Closer (+)", () => this.view.zoomBy(1.5)),
       button("minus", "Further (-)", () => this.view.zoomBy(1 / 1.5)),
       button("fit", "Show all (0)", () => this.view.fit()),
-      h("button", { class: "icon-button list-button", "aria-label": "List", title: "List", onclick: () => this.root.classList.toggle("panel-open") }, icon("menu")),
+      h("button", { class: "icon-button list-button", "aria-label": "List", title: "List", onclick: () => this.showPanel(true) }, icon("menu")),
       h("button", { class: "icon-button legend-button", "aria-label": "Legend", title: "Legend", onclick: () => this.root.classList.toggle("legend-open") }, icon("help")),
     );
   }
 
+  /** On a phone: the list over the lower part of the map, which moves up. */
+  private showPanel(open: boolean): void {
+    this.root.classList.toggle("panel-open", open);
+    if (this.view.camera.automatic) this.view.fit();
+  }
+
   private insets() {
-    return this.wide.matches ? { top: 64, right: 24, bottom: 24, left: 24 } : { top: 104, right: 12, bottom: 20, left: 12 };
+    const top = this.toolbar.element.offsetHeight + (this.wide.matches ? 32 : 24);
+    return this.wide.matches ? { top, right: 24, bottom: 24, left: 24 } : { top, right: 12, bottom: this.root.classList.contains("panel-open") ? this.panel.element.offsetHeight + 12 : 20, left: 12 };
   }
 
   private showLegend(): void {

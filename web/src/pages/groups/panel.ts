@@ -14,6 +14,8 @@ import type { GroupView } from "./view";
 export class Panel {
   private readonly content = h("div", { class: "panel-content" });
   readonly element = h("aside", { class: "panel", "aria-label": "Groups and nodes" }, this.content);
+  /** A phone's: there the list lies over the map. */
+  readonly close = h("button", { class: "icon-button panel-close", "aria-label": "Close the list" }, icon("close"));
   private readonly rates = new Map<string, HTMLElement>();
   private madeOf = "";
 
@@ -21,7 +23,9 @@ export class Panel {
     private readonly ctx: Ctx,
     private readonly view: GroupView,
     private readonly point: (key: string | null) => void,
-  ) {}
+  ) {
+    this.element.append(this.close);
+  }
 
   update(): void {
     const { topology } = this.ctx.store.shown;
