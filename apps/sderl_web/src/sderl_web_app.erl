@@ -18,7 +18,6 @@ start(_Type, _Args) ->
 synthetic(#{source := synthetic, synthetic := Options}) ->
     case sderl_mon_synthetic:start(Options) of
         {ok, _} -> ok;
-        ok -> ok;
         {error, _} = Error -> Error
     end;
 synthetic(#{source := hub}) ->

@@ -96,7 +96,7 @@ of_hub(live) -> live;
 of_hub({recording, _, Pid}) -> Pid.
 
 -doc "A topology, a frame and findings of one moment, as browsers get them.".
--spec state(#{topology := term(), frame := term(), findings := [term()]}) -> iodata().
+-spec state(#{topology := term(), frame := term(), findings := [term()], atom() => term()}) -> iodata().
 state(#{topology := Topology, frame := Frame} = State) ->
     Ids = sderl_web_feed:ids(Topology, Frame),
     [
@@ -134,24 +134,23 @@ mon(Function, Args) ->
     mon_answer(Function, Args, apply(Module, Function, Args)).
 
 mon_answer(_, _, {ok, Term}) -> ok(Term);
-mon_answer(Function, [Place | _], {error, Reason}) -> mon_error(Function, Place, Reason);
-mon_answer(_, _, Term) -> ok(Term).
+mon_answer(Function, [Place | _], {error, Reason}) ->
+    {Code, Why} = mon_error(Function, Place, Reason),
+    {error, Code, [atom_to_binary(Function), ": ", Why]}.
 
-mon_error(Function, Place, Reason) when Reason =:= no_such_group; Reason =:= unknown_group; Reason =:= not_found, Function =:= names ->
-    {error, not_found, ["there is no group \"", Place, "\": the topology names all groups"]};
-mon_error(_, Place, Reason) when Reason =:= no_such_node; Reason =:= unknown_node -> {error, not_found, no_node(Place)};
-mon_error(_, _, {Unknown, _} = Reason) when Unknown =:= unknown_group; Unknown =:= unknown_node ->
-    {error, not_found, sderl_mon:format_error(Reason)};
-mon_error(_, _, Reason) when is_tuple(Reason) ->
-    {error, unavailable, sderl_mon:format_error(Reason)};
-mon_error(Function, _, Reason) when Reason =:= not_found; Reason =:= none; Reason =:= undefined; Reason =:= dead; Reason =:= bad_pid ->
-    {error, not_found, [atom_to_binary(Function), ": there is no such ", what(Function)]};
-mon_error(Function, _, Reason) ->
-    {error, unavailable, [atom_to_binary(Function), ": ", reason(Reason)]}.
+mon_error(names, Group, not_found) -> {not_found, no_group(Group)};
+mon_error(_, Group, no_group) -> {not_found, no_group(Group)};
+mon_error(_, _, {unknown_group, Group}) -> {not_found, no_group(Group)};
+mon_error(_, _, {unknown_node, Node}) -> {not_found, no_node(Node)};
+mon_error(lookup, Group, not_found) -> {not_found, ["no such name is registered in ", Group]};
+mon_error(process, Node, Reason) when Reason =:= not_found; Reason =:= dead -> {not_found, ["there is no such process on ", Node, "; it may have ended"]};
+mon_error(process, _, bad_pid) -> {bad_request, "pid is the text of a process of that node, such as <0.123.0>"};
+mon_error(_, _, {bad_option, Key, Value}) -> {bad_request, io_lib:format("~0tp cannot be ~0tP", [Key, Value, 12])};
+mon_error(_, Place, not_running) -> {unavailable, ["s_groups do not run on ", Place, ", or it has no probe"]};
+mon_error(_, Place, timeout) -> {unavailable, [Place, " did not answer in time: ask again"]};
+mon_error(_, _, Reason) -> {unavailable, sderl_mon:format_error(Reason)}.
 
-what(lookup) -> "name";
-what(process) -> "process: it may have ended";
-what(_) -> "thing".
+no_group(Group) -> ["there is no group \"", Group, "\" here: the topology names all groups"].
 
 -doc "What is said of a node that nobody watches.".
 -spec no_node(binary()) -> unicode:chardata().

@@ -142,19 +142,15 @@ again(State) ->
     _ = erlang:send_after(?RETRY_MS, self(), subscribe),
     State#state{hub = none}.
 
-taken(Now, State0) ->
-    State1 =
-        case Now of
-            #{topology := #{} = Topology} -> topology(Topology, State0);
-            #{} -> State0
-        end,
+taken(#{topology := Topology, frame := First, findings := Findings, events := Events}, State0) ->
+    State1 = topology(Topology, State0),
     State2 =
-        case Now of
-            #{frame := #{} = Frame} -> frame(Frame, State1);
-            #{} -> State1
+        case First of
+            none -> State1;
+            #{} -> frame(First, State1)
         end,
-    State = findings(maps:get(findings, Now, []), State2),
-    events(lists:reverse(maps:get(events, Now, [])), State).
+    %% The newest is first there.
+    events(lists:reverse(Events), findings(Findings, State2)).
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.

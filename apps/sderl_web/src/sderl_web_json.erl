@@ -143,7 +143,13 @@ printed(Term) -> text(io_lib:format("~0tP", [Term, 30])).
 text(Chars) ->
     case unicode:characters_to_binary(Chars) of
         Text when is_binary(Text) -> Text;
-        _ -> unicode:characters_to_binary(Chars, latin1)
+        _ -> latin1(Chars)
+    end.
+
+latin1(Chars) ->
+    case unicode:characters_to_binary(Chars, latin1) of
+        Text when is_binary(Text) -> Text;
+        _ -> iolist_to_binary(io_lib:format("~0w", [Chars]))
     end.
 
 -doc "A number, cut to what can be seen.".

@@ -127,8 +127,9 @@ operations() ->
         {<<"trace">>, trace, [
             Node,
             {<<"on">>, on, flag, required},
-            {<<"sample">>, sample, {number, 0, 1}, 0.01},
+            {<<"sample">>, sample, share, 0.01},
             {<<"max_per_s">>, max_per_s, {whole, 1, 100_000}, 1000},
+            {<<"for_s">>, for_s, {whole, 1, 86_400}, 600},
             {<<"confirm">>, confirm, flag, false}
         ]},
         {<<"recordings">>, recordings, []},
@@ -174,7 +175,7 @@ value({text, Most}, Text) when is_binary(Text), byte_size(Text) =< Most -> {ok, 
 value({whole, Min, Max}, N) when is_integer(N), N >= Min, N =< Max -> {ok, N};
 %% A browser's numbers have no type: 5.0 may come as it is.
 value({whole, _, _} = Type, F) when is_float(F), trunc(F) == F, abs(F) =< ?MOST -> value(Type, trunc(F));
-value({number, Min, Max}, N) when is_number(N), N >= Min, N =< Max -> {ok, N};
+value(share, N) when is_number(N), N > 0, N =< 1 -> {ok, N};
 value(flag, Flag) when is_boolean(Flag) -> {ok, Flag};
 value({word, Words}, Text) when is_binary(Text) -> word(Text, Words);
 value({texts, Count, Most}, List) when is_list(List) ->
@@ -225,7 +226,7 @@ kinds() ->
 expected({text, Most}) -> ["a text of at most ", integer_to_list(Most), " bytes"];
 expected({whole, Min, ?MOST}) -> ["a whole number from ", integer_to_list(Min), " on"];
 expected({whole, Min, Max}) -> ["a whole number from ", integer_to_list(Min), " to ", integer_to_list(Max)];
-expected({number, Min, Max}) -> ["a number from ", integer_to_list(Min), " to ", integer_to_list(Max)];
+expected(share) -> "a number above 0 and at most 1";
 expected(flag) -> "true or false";
 expected({word, Words}) -> ["one of ", lists:join(", ", [atom_to_binary(Word) || Word <- Words])];
 expected({texts, Count, Most}) -> ["a list of at most ", integer_to_list(Count), " texts of at most ", integer_to_list(Most), " bytes"];

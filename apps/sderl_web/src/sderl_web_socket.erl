@@ -34,7 +34,7 @@ sign of life (browsers answer the ping by themselves).
     left = ?BURST :: number(),
     counted :: integer(),
     refused = 0 :: non_neg_integer(),
-    asked = #{} :: #{reference() => {pid(), sderl_web_protocol:ref(), atom(), reference()}}
+    asked = #{} :: #{pid() => {reference(), sderl_web_protocol:ref() | none, atom(), reference()}}
 }).
 
 -type result() :: cowboy_websocket:call_result(#state{}).
@@ -175,12 +175,13 @@ perform(Op, Args, Ref, #state{source = Source, settings = Settings0} = State) ->
     asked(fun() -> sderl_web_ask:answer({Op, Args}, Source, Settings) end, Ref, Op, State).
 
 asked(Fun, Ref, Op, #state{asked = Asked} = State) ->
+    Socket = self(),
     {Pid, Monitor} = spawn_opt(
-        fun() -> exit({answer, Fun()}) end,
+        fun() -> Socket ! {answer, self(), Fun()} end,
         [monitor, {max_heap_size, #{size => heap_words(), kill => true, error_logger => false, include_shared_binaries => true}}]
     ),
-    Timer = erlang:send_after(?ANSWER_MS, self(), {late, Monitor}),
-    {[], State#state{asked = Asked#{Monitor => {Pid, Ref, Op, Timer}}}}.
+    Timer = erlang:send_after(?ANSWER_MS, self(), {late, Pid}),
+    {[], State#state{asked = Asked#{Pid => {Monitor, Ref, Op, Timer}}}}.
 
 %% 256 MB: more than any answer of the history takes.
 heap_words() -> 256 * 1024 * 1024 div erlang:system_info(wordsize).
@@ -213,31 +214,32 @@ websocket_info({sderl_web_feed, _}, State) ->
 websocket_info(ping, State) ->
     _ = erlang:send_after(?PING_MS, self(), ping),
     {[ping], State};
-websocket_info({late, Monitor}, #state{asked = Asked} = State) ->
-    case maps:take(Monitor, Asked) of
-        {{Pid, Ref, Op, _}, Left} ->
-            true = demonitor(Monitor, [flush]),
-            exit(Pid, kill),
-            {refusal(Ref, unavailable, io_lib:format("~ts: no answer within ~w s", [Op, ?ANSWER_MS div 1000])), State#state{asked = Left}};
-        error ->
-            {[], State}
-    end;
+websocket_info({answer, Pid, Answer}, State) ->
+    ended(Pid, fun(Ref, _, Left) -> answered(Answer, Ref, Left) end, State);
+websocket_info({late, Pid}, State) ->
+    exit(Pid, kill),
+    ended(Pid, fun(Ref, Op, Left) -> {refusal(Ref, unavailable, io_lib:format("~ts: no answer within ~w s", [Op, ?ANSWER_MS div 1000])), Left} end, State);
 websocket_info({'DOWN', Feed, process, _, _}, #state{feed = Feed} = State) ->
     {[{close, 1012, ~"the dashboard restarts"}], State};
-websocket_info({'DOWN', Monitor, process, _, Reason}, #state{asked = Asked} = State) ->
-    case maps:take(Monitor, Asked) of
-        {{_, Ref, Op, Timer}, Left} ->
-            _ = erlang:cancel_timer(Timer),
-            answered(Reason, Ref, Op, State#state{asked = Left});
-        error ->
-            {[], State}
-    end;
+websocket_info({'DOWN', _, process, Pid, Reason}, State) ->
+    ended(Pid, fun(Ref, Op, Left) -> {refusal(Ref, failed(Reason), failed(Reason, Op)), Left} end, State);
 websocket_info(_, State) ->
     {[], State}.
 
-answered({answer, {ok, Result}}, Ref, _, State) ->
+%% A question that is no more: answered, late or failed, whichever is first.
+ended(Pid, Fun, #state{asked = Asked} = State) ->
+    case maps:take(Pid, Asked) of
+        {{Monitor, Ref, Op, Timer}, Left} ->
+            true = demonitor(Monitor, [flush]),
+            _ = erlang:cancel_timer(Timer),
+            Fun(Ref, Op, State#state{asked = Left});
+        error ->
+            {[], State}
+    end.
+
+answered({ok, Result}, Ref, State) ->
     {[{text, iolist_to_binary(sderl_web_protocol:reply(Ref, Result))}], State};
-answered({answer, {opened, Name, Pid, Messages}}, Ref, _, State0) ->
+answered({opened, Name, Pid, Messages}, Ref, State0) ->
     State = closed(State0#state{source = {recording, Name, Pid}}, State0),
     try
         ok = sderl_web_feed:replay(self(), true),
@@ -245,20 +247,24 @@ answered({answer, {opened, Name, Pid, Messages}}, Ref, _, State0) ->
     catch
         exit:_ -> {[{close, 1012, ~"the dashboard restarts"}], State}
     end;
-answered({answer, {error, Code, Why}}, none, _, State) ->
+answered({error, Code, Why}, none, State) ->
     {[{text, iolist_to_binary(sderl_web_protocol:error_message(Code, Why))}, {close, 1011, ~"no recording"}], State};
-answered({answer, {error, Code, Why}}, Ref, _, State) ->
-    {refusal(Ref, Code, Why), State};
-answered(killed, Ref, Op, State) ->
-    {refusal(Ref, too_large, [atom_to_binary(Op), ": the answer is too large: ask for less"]), State};
-answered(Reason, Ref, Op, State) ->
+answered({error, Code, Why}, Ref, State) ->
+    {refusal(Ref, Code, Why), State}.
+
+failed(killed) -> too_large;
+failed(_) -> unavailable.
+
+failed(killed, Op) ->
+    [atom_to_binary(Op), ": the answer is too large: ask for less"];
+failed(Reason, Op) ->
     sderl_web_notes:note(failed, io_lib:format("~ts could not be answered: ~0tP", [Op, Reason, 20])),
-    {refusal(Ref, unavailable, [atom_to_binary(Op), ": this could not be answered; the log of the dashboard says why"]), State}.
+    [atom_to_binary(Op), ": this could not be answered; the log of the dashboard says why"].
 
 -doc false.
 -spec terminate(term(), cowboy_req:req(), term()) -> ok.
 terminate(Reason, _, #state{asked = Asked, source = Source}) ->
-    _ = [exit(Pid, kill) || {Pid, _, _, _} <- maps:values(Asked)],
+    _ = [exit(Pid, kill) || Pid <- maps:keys(Asked)],
     _ = [sderl_web_ask:close(Pid) || {recording, _, Pid} <- [Source]],
     note(Reason);
 terminate(_, _, _) ->

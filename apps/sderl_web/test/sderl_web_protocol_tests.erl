@@ -33,7 +33,7 @@ good() ->
         {#{op => names, group => ~"g"}, {names, #{group => ~"g", prefix => <<>>, limit => 100}}},
         {#{op => lookup, group => ~"g", name => ~"x"}, {lookup, #{group => ~"g", name => ~"x"}}},
         {#{op => process, node => ~"n", pid => ~"<0.1.0>"}, {process, #{node => ~"n", pid => ~"<0.1.0>"}}},
-        {#{op => trace, node => ~"n", on => true}, {trace, #{node => ~"n", on => true, sample => 0.01, max_per_s => 1000, confirm => false}}},
+        {#{op => trace, node => ~"n", on => true}, {trace, #{node => ~"n", on => true, sample => 0.01, max_per_s => 1000, for_s => 600, confirm => false}}},
         {#{op => open, recording => ~"x"}, {open, #{recording => ~"x"}}},
         {#{op => record, on => false}, {record, #{on => false}}}
     ].
