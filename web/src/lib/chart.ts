@@ -55,7 +55,8 @@ const BOTTOM = 20;
 export function chart(options: ChartOptions): Chart {
   const height = options.height ?? 150;
   const grid = s("g", { class: "chart-grid" });
-  const lines = s("g", { class: "chart-lines" });
+  // A picture of its own cuts off what reaches out of the time shown.
+  const lines = s("svg", { class: "chart-lines", overflow: "hidden" });
   const mark = s("line", { class: "chart-mark", visibility: "hidden" });
   const cross = s("line", { class: "chart-cross", visibility: "hidden" });
   const dots = s("g", { class: "chart-dots" });
@@ -115,6 +116,13 @@ export function chart(options: ChartOptions): Chart {
     const labels = ticks.map((tick) => options.format(tick));
     const left = Math.max(...labels.map((one) => one.length)) * 6.3 + 10;
     box = { x: left, y: TOP, width: Math.max(1, width - left - 10), height: height - TOP - BOTTOM };
+    for (const [name, size] of [
+      ["x", box.x],
+      ["width", box.width],
+      ["height", height],
+    ] as const)
+      set(lines, name, size);
+    set(lines, "viewBox", `${box.x} 0 ${box.width} ${height}`);
     paintGrid(ticks, labels);
     paintLines();
     const known = series.some((one) => one.values.some((value) => value !== null));

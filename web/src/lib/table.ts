@@ -18,6 +18,8 @@ export interface Column<R> {
   numeric?: boolean;
   /** CSS width; columns without one share the rest. */
   width?: string;
+  /** The same on a narrow screen. */
+  narrow?: string;
   /** Left out on a narrow screen. */
   wide?: boolean;
 }
@@ -95,13 +97,7 @@ export function table<R>(options: TableOptions<R>): Table<R> {
     "table",
     { class: "data" },
     h("caption", { class: "visually-hidden" }, options.caption),
-    h(
-      "colgroup",
-      {},
-      ...columns.map((column) =>
-        styled(h("col", { class: column.wide ? "wide" : null }), "width", column.width),
-      ),
-    ),
+    h("colgroup", {}, ...columns.map((column) => columnElement(column))),
     h("thead", {}, h("tr", {}, ...headers)),
     body,
     foot ? h("tfoot", {}, foot) : null,
@@ -307,4 +303,10 @@ export function table<R>(options: TableOptions<R>): Table<R> {
 
 function classes<R>(column: Column<R>): string | null {
   return [column.numeric ? "num" : "", column.wide ? "wide" : ""].join(" ").trim() || null;
+}
+
+/** Its widths are for the style sheet to choose from. */
+function columnElement<R>({ wide, width, narrow }: Column<R>): HTMLTableColElement {
+  const element = styled(h("col", { class: wide ? "wide" : null }), "--width", width);
+  return styled(element, "--narrow", narrow ?? width);
 }

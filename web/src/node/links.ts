@@ -2,32 +2,16 @@
 // The node's links and why it has each, and what its own traffic is made of.
 import type { Ctx } from "../app/ctx";
 import { card, nodeLink } from "../lib/parts";
-import { type Column, type Table, table } from "../lib/table";
+import { type Table, table } from "../lib/table";
 import type { LinkDetail, Rate } from "../store/protocol";
 import { h } from "../lib/dom";
-import { bytes, duration, number, type Format } from "../lib/format";
+import { measure } from "../lib/columns";
+import { bytes, duration, number } from "../lib/format";
 
-const value = (row: LinkDetail, key: string): number | null =>
-  typeof row[key] === "number" ? (row[key] as number) : null;
-
-const flow = (
-  key: string,
-  label: string,
-  field: string,
-  show: Format,
-  width: string,
-  hint: string,
-  wide = false,
-): Column<LinkDetail> => ({
-  key,
-  label,
-  hint,
-  value: (row) => value(row, field),
-  show: (row) => show(value(row, field)),
-  numeric: true,
-  width,
-  wide,
-});
+const of =
+  (field: string) =>
+  (row: LinkDetail): number | null =>
+    typeof row[field] === "number" ? (row[field] as number) : null;
 
 export class Links {
   readonly root: HTMLElement;
@@ -51,12 +35,23 @@ export class Links {
           value: (row) => (row.reasons ?? []).join(", "),
           show: (row) => reasons(row, this.stock),
         },
-        flow("out", "msg/s out", "out_msgs_s", number, "5.6rem", "Messages sent to it a second"),
-        flow("out_bytes", "Bytes/s out", "out_bytes_s", bytes, "6.2rem", "Bytes sent to it a second", true),
-        flow("in", "msg/s in", "in_msgs_s", number, "5.2rem", "Messages received from it a second", true),
-        flow("in_bytes", "Bytes/s in", "in_bytes_s", bytes, "6rem", "Bytes received from it a second", true),
-        flow("pending", "Waiting", "pending", bytes, "5rem", "Bytes that wait to be sent", true),
-        flow("since", "Up for", "since_s", duration, "6.8rem", "How long the link has been up", true),
+        measure("out", "msg/s out", of("out_msgs_s"), number, {
+          width: "5.6rem",
+          hint: "Messages sent to it a second",
+        }),
+        measure("out_bytes", "Bytes/s out", of("out_bytes_s"), bytes, { width: "6.2rem", wide: true }),
+        measure("in", "msg/s in", of("in_msgs_s"), number, {
+          width: "5.2rem",
+          wide: true,
+          hint: "Messages received from it a second",
+        }),
+        measure("in_bytes", "Bytes/s in", of("in_bytes_s"), bytes, { width: "6rem", wide: true }),
+        measure("pending", "Waiting", of("pending"), bytes, {
+          width: "5rem",
+          wide: true,
+          hint: "Bytes that wait to be sent",
+        }),
+        measure("since", "Up for", of("since_s"), duration, { width: "6.8rem", wide: true }),
       ],
     });
     this.root = card(
@@ -108,24 +103,11 @@ export class Kinds {
           value: (row) => row.kind,
           show: (row) => row.kind.replaceAll("_", " "),
         },
-        {
-          key: "msgs",
-          label: "msg/s",
-          hint: "Messages a second",
-          value: (row) => row.rate[0],
-          show: (row) => number(row.rate[0]),
-          numeric: true,
+        measure("msgs", "msg/s", (row) => row.rate[0], number, {
           width: "5.2rem",
-        },
-        {
-          key: "bytes",
-          label: "Bytes/s",
-          hint: "Bytes a second",
-          value: (row) => row.rate[1],
-          show: (row) => bytes(row.rate[1]),
-          numeric: true,
-          width: "6rem",
-        },
+          hint: "Messages a second",
+        }),
+        measure("bytes", "Bytes/s", (row) => row.rate[1], bytes, { width: "6rem" }),
       ],
     });
     this.root = card(
@@ -164,22 +146,8 @@ export class Flows {
       columns: [
         { key: "from", label: "From", value: (row) => row.from },
         { key: "to", label: "To", value: (row) => row.to },
-        {
-          key: "msgs",
-          label: "Messages",
-          value: (row) => row.msgs,
-          show: (row) => number(row.msgs),
-          numeric: true,
-          width: "7rem",
-        },
-        {
-          key: "bytes",
-          label: "Bytes",
-          value: (row) => row.bytes,
-          show: (row) => bytes(row.bytes),
-          numeric: true,
-          width: "7rem",
-        },
+        measure("msgs", "Messages", (row) => row.msgs, number, { width: "7rem" }),
+        measure("bytes", "Bytes", (row) => row.bytes, bytes, { width: "7rem" }),
       ],
     });
     this.root = card(

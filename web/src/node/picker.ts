@@ -6,7 +6,8 @@ import { cellBar } from "../lib/bars";
 import { table } from "../lib/table";
 import type { TopologyNode } from "../store/protocol";
 import { h } from "../lib/dom";
-import { bytes, count, messageRate, number, share } from "../lib/format";
+import { measure } from "../lib/columns";
+import { bytes, count, type Maybe, number, share, UNKNOWN } from "../lib/format";
 
 interface Row {
   node: TopologyNode;
@@ -15,21 +16,6 @@ interface Row {
 }
 
 export function mountPicker(root: HTMLElement, ctx: Ctx): MountedPage {
-  const numberColumn = (
-    key: string,
-    label: string,
-    show: (value: number | null) => string | HTMLElement,
-    width: string,
-    wide = false,
-  ) => ({
-    key,
-    label,
-    value: (row: Row) => row.metric(key),
-    show: (row: Row) => show(row.metric(key)),
-    numeric: true,
-    width,
-    wide,
-  });
   const list = table<Row>({
     caption: "Nodes",
     id: (row) => row.node.name,
@@ -52,6 +38,7 @@ export function mountPicker(root: HTMLElement, ctx: Ctx): MountedPage {
         value: (row) => row.node.status,
         show: (row) => status(row.node),
         width: "7rem",
+        narrow: "5.6rem",
       },
       {
         key: "groups",
@@ -60,11 +47,23 @@ export function mountPicker(root: HTMLElement, ctx: Ctx): MountedPage {
         show: (row) => row.groups || "free node",
         wide: true,
       },
-      numberColumn("util", "Busy", (value) => (value === null ? "–" : cellBar(value, share(value))), "7rem"),
-      numberColumn("run_queue", "Waiting", number, "5.5rem"),
-      numberColumn("procs", "Processes", count, "6.5rem", true),
-      numberColumn("mem", "Memory", bytes, "6.5rem", true),
-      numberColumn("out_msgs_s", "Sent", messageRate, "7.5rem", true),
+      measure("util", "Busy", of("util"), busy, {
+        width: "7rem",
+        narrow: "5rem",
+        hint: "Mean of the normal schedulers",
+      }),
+      measure("run_queue", "Waiting", of("run_queue"), number, {
+        width: "5.5rem",
+        narrow: "4.6rem",
+        hint: "Processes that wait for a scheduler",
+      }),
+      measure("procs", "Processes", of("procs"), count, { width: "6.5rem", wide: true }),
+      measure("mem", "Memory", of("mem"), bytes, { width: "6.5rem", wide: true }),
+      measure("out_msgs_s", "msg/s out", of("out_msgs_s"), number, {
+        width: "6.5rem",
+        wide: true,
+        hint: "Messages to other nodes a second",
+      }),
     ],
     rowClass: (row) => (row.node.status === "up" ? null : "down"),
     onChoose: (row) => ctx.go("node", row.node.name),
@@ -98,6 +97,14 @@ export function mountPicker(root: HTMLElement, ctx: Ctx): MountedPage {
     destroy: () => root.replaceChildren(),
   };
 }
+
+const of =
+  (name: string) =>
+  (row: Row): number | null =>
+    row.metric(name);
+
+const busy = (value: Maybe): HTMLElement | string =>
+  typeof value === "number" ? cellBar(value, share(value)) : UNKNOWN;
 
 /** A node's status with its own sign. */
 export function status(node: TopologyNode): HTMLElement {

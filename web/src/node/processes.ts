@@ -5,7 +5,8 @@ import { card, dialog, facts, note } from "../lib/parts";
 import { type Table, table } from "../lib/table";
 import type { ProcessRow } from "../store/protocol";
 import { children as fill, h } from "../lib/dom";
-import { bytes, count, rate, withUnit } from "../lib/format";
+import { measure } from "../lib/columns";
+import { bytes, count, number, withUnit } from "../lib/format";
 
 const NONE = "No process stands out, or they were not listed yet.";
 
@@ -26,33 +27,17 @@ export class Processes {
       columns: [
         { key: "pid", label: "Process", value: (row) => row.pid, width: "7rem", wide: true },
         { key: "name", label: "Name", value: (row) => row.name || row.initial, show: named },
-        {
-          key: "queue",
-          label: "Queue",
-          hint: "Messages waiting in its queue",
-          value: (row) => row.queue,
-          show: (row) => count(row.queue),
-          numeric: true,
+        measure("queue", "Queue", (row) => row.queue, count, {
           width: "6rem",
-        },
-        {
-          key: "memory",
-          label: "Memory",
-          value: (row) => row.memory,
-          show: (row) => bytes(row.memory),
-          numeric: true,
-          width: "7rem",
-        },
-        {
-          key: "reds",
-          label: "Reductions/s",
-          hint: "Work done: about one function call each",
-          value: (row) => row.reds_per_s,
-          show: (row) => rate(row.reds_per_s),
-          numeric: true,
+          narrow: "5rem",
+          hint: "Messages waiting in its queue",
+        }),
+        measure("memory", "Memory", (row) => row.memory, bytes, { width: "7rem", narrow: "6rem" }),
+        measure("reds", "Reductions/s", (row) => row.reds_per_s, number, {
           width: "8rem",
           wide: true,
-        },
+          hint: "Work done: about one function call each",
+        }),
       ],
       onChoose: (row) => void this.open(row),
     });

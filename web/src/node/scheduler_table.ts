@@ -3,6 +3,7 @@
 import { table } from "../lib/table";
 import type { SchedulerDetail } from "../store/protocol";
 import { h } from "../lib/dom";
+import { measure } from "../lib/columns";
 import { number, share } from "../lib/format";
 
 export class SchedulerTable {
@@ -16,22 +17,8 @@ export class SchedulerTable {
       { key: "type", label: "Type", value: (row) => row.type, show: (row) => row.type.replace("_", " ") },
       { key: "socket", label: "Socket", value: (row) => row.socket ?? null, numeric: true, width: "5rem" },
       { key: "core", label: "Core", value: (row) => row.core ?? null, numeric: true, width: "5rem" },
-      {
-        key: "queue",
-        label: "Waiting",
-        value: (row) => row.queue ?? null,
-        show: (row) => number(row.queue),
-        numeric: true,
-        width: "6rem",
-      },
-      {
-        key: "util",
-        label: "Busy",
-        value: (row) => row.util ?? null,
-        show: (row) => share(row.util),
-        numeric: true,
-        width: "6rem",
-      },
+      measure("queue", "Waiting", (row) => row.queue, number, { width: "6rem", narrow: "5rem" }),
+      measure("util", "Busy", (row) => row.util, share, { width: "6rem", narrow: "4.4rem" }),
     ],
   });
   readonly root = h("details", { class: "as-table" }, h("summary", {}, "As a table"), this.table.root);

@@ -20,7 +20,7 @@ import { children as fill, h, text as setText } from "../lib/dom";
 import { byteRate, bytes, count, duration, messageRate, number, percent } from "../lib/format";
 
 /** Details kept while the page is open, so that one can scrub back in them. */
-const KEPT = 900;
+const KEPT = 600;
 /** A detail stands for this many intervals after its time. */
 const STALE_INTERVALS = 5;
 

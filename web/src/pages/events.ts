@@ -71,6 +71,7 @@ class EventsPage implements MountedPage {
           value: (event) => LEVELS.findIndex(([one]) => one === event.level),
           show: (event) => level(event.level),
           width: "6.5rem",
+          narrow: "2.4rem",
         },
         {
           key: "text",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups and the names registered in them: who, where, how many, and how often that changes.
 import type { Ctx, MountedPage, Page } from "../app/ctx";
+import { measure } from "../lib/columns";
 import { h } from "../lib/dom";
 import { count, number } from "../lib/format";
 import { card, note } from "../lib/parts";
@@ -47,31 +48,12 @@ class NamesPage implements MountedPage {
       onChoose: (row) => this.choose(row.group.name),
       columns: [
         { key: "group", label: "Group", value: (row) => row.group.name },
-        {
-          key: "nodes",
-          label: "Nodes",
-          value: (row) => row.group.nodes.length,
-          show: (row) => count(row.group.nodes.length),
-          numeric: true,
-          width: "4.6rem",
-        },
-        {
-          key: "names",
-          label: "Names",
-          value: (row) => row.group.names,
-          show: (row) => count(row.group.names),
-          numeric: true,
-          width: "5.2rem",
-        },
-        {
-          key: "regs",
-          label: "Reg./s",
-          hint: "Registrations a second",
-          value: (row) => row.registrations,
-          show: (row) => number(row.registrations),
-          numeric: true,
+        measure("nodes", "Nodes", (row) => row.group.nodes.length, count, { width: "4.6rem" }),
+        measure("names", "Names", (row) => row.group.names, count, { width: "5.2rem" }),
+        measure("regs", "Reg./s", (row) => row.registrations, number, {
           width: "5rem",
-        },
+          hint: "Registrations a second",
+        }),
       ],
       totals: (rows) => [
         `${count(rows.length)} groups`,

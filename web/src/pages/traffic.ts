@@ -11,6 +11,7 @@ import { Kinds } from "../node/links";
 import type { Series, TrafficRow } from "../store/protocol";
 import "../styles/data.css";
 import "../styles/traffic.css";
+import { measure } from "../lib/columns";
 import { children as fill, h, text as setText } from "../lib/dom";
 import { byteRate, bytes, count, messageRate, number } from "../lib/format";
 
@@ -255,44 +256,40 @@ class TrafficPage implements MountedPage {
       onChoose: (row) => this.choose(rowId(row)),
       columns: [
         ...names,
-        numeric(
-          "msgs_s",
-          "msg/s",
-          (row) => row.msgs_s,
-          number,
-          "5.2rem",
-          "Messages a second, mean over the time chosen",
-        ),
-        numeric("p50", "p50", (row) => row.p50, number, "5.2rem", "msg/s: half of the time below this", true),
-        numeric("p95", "p95", (row) => row.p95, number, "5.2rem", "msg/s: 95 % of the time below this", true),
-        numeric(
-          "max",
-          "Max.",
-          (row) => row.max,
-          number,
-          "5.2rem",
-          "msg/s: the most in the time chosen",
-          true,
-        ),
-        numeric(
-          "bytes_s",
-          "Bytes/s",
-          (row) => row.bytes_s,
-          bytes,
-          "5.8rem",
-          "Bytes a second, mean over the time chosen",
-          pair,
-        ),
-        numeric(
-          "msgs",
-          "Messages",
-          (row) => row.msgs,
-          count,
-          "7.5rem",
-          "All messages of the time chosen",
-          true,
-        ),
-        numeric("bytes", "Bytes", (row) => row.bytes, bytes, "6rem", "All bytes of the time chosen", true),
+        measure("msgs_s", "msg/s", (row) => row.msgs_s, number, {
+          width: "5.2rem",
+          hint: "Messages a second, mean over the time chosen",
+        }),
+        measure("p50", "p50", (row) => row.p50, number, {
+          width: "5.2rem",
+          wide: true,
+          hint: "msg/s: half of the time below this",
+        }),
+        measure("p95", "p95", (row) => row.p95, number, {
+          width: "5.2rem",
+          wide: true,
+          hint: "msg/s: 95 % of the time below this",
+        }),
+        measure("max", "Max.", (row) => row.max, number, {
+          width: "5.2rem",
+          wide: true,
+          hint: "msg/s: the most in the time chosen",
+        }),
+        measure("bytes_s", "Bytes/s", (row) => row.bytes_s, bytes, {
+          width: "5.8rem",
+          wide: pair,
+          hint: "Bytes a second, mean over the time chosen",
+        }),
+        measure("msgs", "Messages", (row) => row.msgs, count, {
+          width: "7.5rem",
+          wide: true,
+          hint: "All messages of the time chosen",
+        }),
+        measure("bytes", "Bytes", (row) => row.bytes, bytes, {
+          width: "6rem",
+          wide: true,
+          hint: "All bytes of the time chosen",
+        }),
       ],
       totals: (rows) => {
         const sum = sums(rows);
@@ -321,22 +318,3 @@ const LABELS: Record<string, string> = {
   in_bytes_s: "received",
   out_bytes_s: "sent",
 };
-
-const numeric = (
-  key: string,
-  label: string,
-  value: (row: TrafficRow) => number,
-  show: (value: number) => string,
-  width: string,
-  hint: string,
-  wide = false,
-): Column<TrafficRow> => ({
-  key,
-  label,
-  value,
-  show: (row) => show(value(row)),
-  numeric: true,
-  width,
-  hint,
-  wide,
-});
