@@ -33,7 +33,7 @@ properties_test_() ->
     ].
 
 answer(Step, H) ->
-    lists:reverse(sderl_mon_history:fold(0, 1 bsl 60, Step, fun(F, Acc) -> [F | Acc] end, [], H)).
+    lists:reverse(sderl_mon_history:fold(0, 1 bsl 60, Step, #{}, fun(F, Acc) -> [F | Acc] end, [], H)).
 
 pairs([]) -> [];
 pairs(List) -> lists:zip(lists:droplast(List), tl(List)).

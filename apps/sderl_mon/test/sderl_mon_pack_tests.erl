@@ -12,6 +12,9 @@ properties_test_() ->
         sderl_prop:eunit("a frame comes back", 200, fun() ->
             ?FORALL(Frames, sderl_mon_gen:frames(), lists:all(fun back/1, Frames))
         end),
+        sderl_prop:eunit("a part of a frame is that part", 200, fun() ->
+            ?FORALL({Frames, Ids}, {sderl_mon_gen:frames(), list(elements([~"a@h", ~"b@h", ~"none"]))}, lists:all(fun(F) -> part(Ids, F) end, Frames))
+        end),
         sderl_prop:eunit("whatever is read, it is a term or an error", 500, fun() ->
             ?FORALL({Bytes, Flipped}, {binary(), flipped()}, lists:all(fun answered/1, [Bytes, zlib:compress(Bytes), Flipped]))
         end)
@@ -21,6 +24,13 @@ properties_test_() ->
 back(Frame) ->
     {ok, Back} = sderl_mon_pack:unpack_frame(sderl_mon_pack:pack_frame(Frame)),
     Frame == Back.
+
+part(Ids, #{nodes := Nodes, groups := Groups, links := Links} = Frame) ->
+    Pairs = [{A, B} || A <- Ids, B <- Ids],
+    Packed = sderl_mon_pack:pack_frame(Frame),
+    {ok, Part} = sderl_mon_pack:unpack_frame(Packed, #{nodes => Ids, groups => [], links => Pairs}),
+    Frame#{nodes := maps:with(Ids, Nodes), groups := #{}, links := maps:with(Pairs, Links)} == Part andalso
+        sderl_mon_pack:unpack_frame(Packed, #{nodes => [], groups => Ids, links => []}) == {ok, Frame#{nodes := #{}, groups := maps:with(Ids, Groups), links := #{}}}.
 
 flipped() ->
     ?LET(

@@ -13,7 +13,7 @@ store(Frames) ->
     #{
         range => {?T0, case Frames of [] -> 0; _ -> maps:get(t, lists:last(Frames)) end},
         topology => fun(_T) -> {ok, topology()} end,
-        fold => fun(From, To, _Step, Fun, Acc) -> lists:foldl(Fun, Acc, [F || #{t := T} = F <- Frames, T >= From, T =< To]) end
+        fold => fun(From, To, _Step, _Want, Fun, Acc) -> lists:foldl(Fun, Acc, [F || #{t := T} = F <- Frames, T >= From, T =< To]) end
     }.
 
 traffic(By, Links) ->

@@ -141,7 +141,7 @@ recorded_and_replayed_test_() ->
         [?assert(same(F, sderl_mon_hub:at(Replay, T))) || #{t := T} = F <- Frames],
         %% Two coarse frames and what is not in one yet: the sum of 1 to 100.
         #{fold := Fold} = sderl_mon_replay:store(Replay),
-        {Spans, Sum} = Fold(0, 1 bsl 60, 60_000, fun(#{span_ms := S, links := #{{~"a", ~"b"} := {M, _}}}, {N, Acc}) -> {N + 1, Acc + M * S} end, {0, 0}),
+        {Spans, Sum} = Fold(0, 1 bsl 60, 60_000, #{}, fun(#{span_ms := S, links := #{{~"a", ~"b"} := {M, _}}}, {N, Acc}) -> {N + 1, Acc + M * S} end, {0, 0}),
         ?assert(Spans < 100),
         ?assertEqual(5050 * 1000, round(Sum)),
         ?assertMatch({ok, [#{id := 1, kind := node_down, text := ~"x"}]}, sderl_mon_hub:events(Replay, #{})),

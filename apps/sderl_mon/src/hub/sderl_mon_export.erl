@@ -84,6 +84,7 @@ rows(What, Source, Row, Put, Opts, ok) ->
         maps:get(from, Opts, From),
         maps:get(to, Opts, To),
         maps:get(step_ms, Opts, 0),
+        maps:remove(What, #{nodes => [], links => [], groups => []}),
         fun(Frame, Acc) -> put_rows(of_frame(What, Frame), Row, Put, Acc) end,
         {ok, #{rows => 0}}
     ).

@@ -12,11 +12,11 @@ Everything is packed (`m:sderl_mon_pack`): about 20 bytes a link and frame. `max
 the sum: beyond it the oldest of the fullest level goes. `info/1` says what is there.
 
 A question gets the finest frames there are for the newest part of its time and coarser ones for the
-older, without gap or overlap between levels; or no finer than it has a use for (`fold/6`).
+older, without gap or overlap between levels; or no finer than it has a use for (`fold/7`).
 """.
 
 -export([new/1, frame/2, topology/2, findings/2]).
--export([range/1, at/2, topology_at/2, frames/3, fold/6, store/1, frozen/1, info/1]).
+-export([range/1, at/2, topology_at/2, frames/3, fold/7, store/1, frozen/1, info/1]).
 
 -export_type([history/0, opts/0]).
 
@@ -196,15 +196,25 @@ findings_at(T, #{findings := Ring}) ->
 
 -doc "The frames whose spans end in a time, oldest first, as fine as there are.".
 -spec frames(sderl_mon_types:t(), sderl_mon_types:t(), history()) -> [sderl_mon_types:frame()].
-frames(From, To, H) -> lists:reverse(fold(From, To, 0, fun(Frame, Acc) -> [Frame | Acc] end, [], H)).
+frames(From, To, H) -> lists:reverse(fold(From, To, 0, #{}, fun(Frame, Acc) -> [Frame | Acc] end, [], H)).
 
--doc "Folds over the frames whose spans end in a time, oldest first, of the coarsest level whose step is at most `StepMs`.".
--spec fold(sderl_mon_types:t(), sderl_mon_types:t(), non_neg_integer(), fun((sderl_mon_types:frame(), Acc) -> Acc), Acc, history()) ->
-    Acc.
-fold(From, To, StepMs, Fun, Acc0, H) ->
+-doc """
+Folds over the frames whose spans end in a time, oldest first, of the coarsest level whose step is at most
+`StepMs`, with the parts that are wanted.
+""".
+-spec fold(
+    sderl_mon_types:t(),
+    sderl_mon_types:t(),
+    non_neg_integer(),
+    sderl_mon_pack:want(),
+    fun((sderl_mon_types:frame(), Acc) -> Acc),
+    Acc,
+    history()
+) -> Acc.
+fold(From, To, StepMs, Want, Fun, Acc0, H) ->
     lists:foldl(
         fun({T, _Span, Packed}, Acc) when T >= From, T =< To ->
-                {ok, Frame} = sderl_mon_pack:unpack_frame(Packed),
+                {ok, Frame} = sderl_mon_pack:unpack_frame(Packed, Want),
                 Fun(Frame, Acc);
             (_Outside, Acc) ->
                 Acc
@@ -222,7 +232,7 @@ store(H) ->
     #{
         range => range(H),
         topology => fun(T) -> topology_at(T, H) end,
-        fold => fun(From, To, StepMs, Fun, Acc) -> fold(From, To, StepMs, Fun, Acc, H) end
+        fold => fun(From, To, StepMs, Want, Fun, Acc) -> fold(From, To, StepMs, Want, Fun, Acc, H) end
     }.
 
 -doc "The same without the open sums: for those who only ask.".

@@ -15,7 +15,9 @@ becomes its text. An atom that the reader's VM does not have comes back as a bin
 bits (seven digits), integers as they are.
 """.
 
--export([pack/1, unpack/1, pack_frame/1, unpack_frame/1]).
+-export([pack/1, unpack/1, pack_frame/1, unpack_frame/1, unpack_frame/2]).
+
+-export_type([want/0]).
 
 %% A packed thing that says that it is larger than this when unpacked is damaged.
 -define(MOST_BYTES, 64_000_000).
@@ -45,7 +47,7 @@ unpack(Packed) ->
 -spec pack_frame(sderl_mon_types:frame()) -> binary().
 pack_frame(#{nodes := Nodes, links := Links, groups := Groups} = Frame) ->
     Ends = maps:fold(fun({From, To}, _Flow, Acc) -> Acc#{From => [], To => []} end, #{}, Links),
-    Ids = lists:sort(maps:keys(maps:merge(Ends, maps:merge(ids(Nodes), ids(Groups))))),
+    Ids = lists:sort(maps:keys(maps:merge(Ends, maps:merge(keys(Nodes), keys(Groups))))),
     Index = maps:from_list([{Id, I} || {I, Id} <- lists:enumerate(0, Ids)]),
     Sorted = lists:sort([{maps:get(From, Index), maps:get(To, Index), Flow} || {From, To} := Flow <- Links]),
     Head = maps:with([seq, t, span_ms, epoch, kinds, lost], Frame),
@@ -61,7 +63,7 @@ pack_frame(#{nodes := Nodes, links := Links, groups := Groups} = Frame) ->
         column([B || {_From, _To, {_M, B}} <- Sorted])
     ]).
 
-ids(Map) -> #{Id => [] || Id := _ <- Map}.
+keys(Map) -> #{Id => [] || Id := _ <- Map}.
 
 table(Samples, Index) ->
     Rows = lists:sort([{maps:get(Id, Index), Sample} || Id := Sample <- Samples]),
@@ -97,30 +99,40 @@ type([V | Rest], Type) when is_integer(V), Type < 2, abs(V) < 1 bsl 62 -> type(R
 type([V | Rest], Type) when abs(V) < ?MOST_FLOAT32 -> type(Rest, max(2, Type));
 type([_ | Rest], _Type) -> type(Rest, 3).
 
+-doc """
+Which parts of a frame somebody wants: of nodes and groups those of some ids, of links those from a node
+to another. A part that is not named is wanted as a whole. What is not wanted costs next to nothing.
+""".
+-type want() :: #{
+    nodes => all | [sderl_mon_types:id()],
+    groups => all | [sderl_mon_types:id()],
+    links => all | [sderl_mon_types:link()]
+}.
+
 -doc "The frame again. Errors: `corrupt`.".
 -spec unpack_frame(binary()) -> {ok, sderl_mon_types:frame()} | {error, corrupt}.
-unpack_frame(Packed) ->
+unpack_frame(Packed) -> unpack_frame(Packed, #{}).
+
+-doc "The frame again, with the parts that are wanted. Errors: `corrupt`.".
+-spec unpack_frame(binary(), want()) -> {ok, sderl_mon_types:frame()} | {error, corrupt}.
+unpack_frame(Packed, Want) ->
     try
-        frame(inflate(Packed))
+        frame(inflate(Packed), Want)
     of
         Frame -> {ok, Frame}
     catch
         throw:corrupt -> {error, corrupt}
     end.
 
-frame(Bytes) ->
+frame(Bytes, Want) ->
     {Head, Rest1} = decode(Bytes, 0),
     {Listed, Rest2} = decode(Rest1, 0),
     Ids = names(Listed),
-    {Nodes, Rest3} = untable(Rest2, Ids),
-    {Groups, Rest4} = untable(Rest3, Ids),
-    {N, Rest5} = unvarint(Rest4, 0, 0),
-    {Froms, Rest6} = indices(N, Rest5, Ids),
-    {Tos, Rest7} = indices(N, Rest6, Ids),
-    {Msgs, Rest8} = uncolumn(N, Rest7),
-    {Bytes1, Rest9} = uncolumn(N, Rest8),
-    case {Head, Rest9} of
-        {#{seq := Seq, t := T, span_ms := Span, epoch := Epoch, kinds := Kinds, lost := Lost}, <<>>} when
+    {Nodes, Rest3} = untable(Rest2, Ids, maps:get(nodes, Want, all)),
+    {Groups, Rest4} = untable(Rest3, Ids, maps:get(groups, Want, all)),
+    Links = unlinks(Rest4, Ids, maps:get(links, Want, all)),
+    case Head of
+        #{seq := Seq, t := T, span_ms := Span, epoch := Epoch, kinds := Kinds, lost := Lost} when
             is_integer(Seq), is_integer(T), is_integer(Span), Span > 0, is_integer(Epoch), is_map(Kinds), is_map(Lost)
         ->
             #{
@@ -132,11 +144,48 @@ frame(Bytes) ->
                 lost => #{Key => Count || Key := Count <- Lost, is_integer(Count)},
                 nodes => Nodes,
                 groups => Groups,
-                links => maps:from_list(flows(Froms, Tos, Msgs, Bytes1))
+                links => Links
             };
         _Other ->
             throw(corrupt)
     end.
+
+unlinks(Bytes, Ids, Wanted) ->
+    {N, Rest1} = unvarint(Bytes, 0, 0),
+    {Froms, Rest2} = part(2 * N, Rest1),
+    {Tos, Rest3} = part(2 * N, Rest2),
+    {Msgs, Rest4} = column_part(N, Rest3),
+    case column_part(N, Rest4) of
+        {BytesOf, <<>>} when Wanted =:= all ->
+            maps:from_list(flows(ids(Froms, Ids), ids(Tos, Ids), values(Msgs), values(BytesOf)));
+        {BytesOf, <<>>} ->
+            maps:from_list([
+                {Link, flow(value(Row, Msgs), value(Row, BytesOf))}
+             || {From, To} = Link <- Wanted, {ok, F} <- [index(From, Ids)], {ok, T} <- [index(To, Ids)], {ok, Row} <- [row(F, T, Froms, Tos, 0)]
+            ]);
+        _More ->
+            throw(corrupt)
+    end.
+
+row(F, T, <<F:16, _/binary>>, <<T:16, _/binary>>, Row) -> {ok, Row};
+row(F, T, <<_:16, Froms/binary>>, <<_:16, Tos/binary>>, Row) -> row(F, T, Froms, Tos, Row + 1);
+row(_F, _T, <<>>, <<>>, _Row) -> none.
+
+flow(M, B) when is_number(M), is_number(B) -> {M, B};
+flow(_, _) -> throw(corrupt).
+
+%% The ids are sorted.
+index(Id, Ids) -> index(Id, Ids, 1, tuple_size(Ids)).
+
+index(Id, Ids, Low, High) when Low =< High ->
+    Middle = (Low + High) div 2,
+    case element(Middle, Ids) of
+        Id -> {ok, Middle - 1};
+        Less when Less < Id -> index(Id, Ids, Middle + 1, High);
+        _More -> index(Id, Ids, Low, Middle - 1)
+    end;
+index(_Id, _Ids, _Low, _High) ->
+    none.
 
 flows([From | Froms], [To | Tos], [M | Ms], [B | Bs]) when is_number(M), is_number(B) ->
     [{{From, To}, {M, B}} | flows(Froms, Tos, Ms, Bs)];
@@ -151,50 +200,60 @@ names(Listed) when is_list(Listed) ->
 names(_Other) ->
     throw(corrupt).
 
-untable(Bytes, Ids) ->
+untable(Bytes, Ids, Wanted) ->
     {N, Rest1} = unvarint(Bytes, 0, 0),
-    {Rows, Rest2} = indices(N, Rest1, Ids),
+    {Rows, Rest2} = part(2 * N, Rest1),
     {Metrics, Rest3} = decode(Rest2, 0),
     case is_list(Metrics) of
         true -> ok;
         false -> throw(corrupt)
     end,
-    {Columns, Rest4} = lists:mapfoldl(fun(_Metric, Rest) -> uncolumn(N, Rest) end, Rest3, Metrics),
-    {rows(Rows, Metrics, Columns), Rest4}.
-
-rows(Ids, Metrics, Columns) ->
+    {Columns, Rest4} = lists:mapfoldl(fun(_Metric, Rest) -> column_part(N, Rest) end, Rest3, Metrics),
     %% A metric that this VM does not know, not even as an atom, has nobody to ask for it.
     Known = [{M, C} || {M, C} <- lists:zip(Metrics, Columns), is_atom(M)],
-    maps:from_list(rows(Ids, Known)).
+    {samples(Wanted, Rows, Ids, Known), Rest4}.
+
+samples(all, Rows, Ids, Columns) ->
+    maps:from_list(rows(ids(Rows, Ids), [{M, values(C)} || {M, C} <- Columns]));
+samples(Wanted, Rows, Ids, Columns) ->
+    #{
+        Id => #{M => V || {M, C} <- Columns, V <- [value(Row, C)], V =/= missing}
+     || Id <- Wanted, {ok, I} <- [index(Id, Ids)], {ok, Row} <- [row(I, I, Rows, Rows, 0)]
+    }.
 
 rows([], _Columns) -> [];
 rows([Id | Ids], Columns) ->
     Row = maps:from_list([{M, V} || {M, [V | _]} <- Columns, V =/= missing]),
     [{Id, Row} | rows(Ids, [{M, Vs} || {M, [_ | Vs]} <- Columns])].
 
-indices(N, Bytes, Ids) ->
-    Size = 2 * N,
+part(Size, Bytes) ->
     case Bytes of
-        <<Part:Size/binary, Rest/binary>> -> {[at(I, Ids) || <<I:16>> <= Part], Rest};
+        <<Part:Size/binary, Rest/binary>> -> {Part, Rest};
         _Short -> throw(corrupt)
     end.
+
+ids(Indices, Ids) -> [at(I, Ids) || <<I:16>> <= Indices].
 
 at(I, Ids) when I < tuple_size(Ids) -> element(I + 1, Ids);
 at(_I, _Ids) -> throw(corrupt).
 
-uncolumn(N, <<Type, Bytes/binary>>) when Type =< 3 ->
-    Size = N * element(Type + 1, {4, 8, 4, 8}),
-    case Bytes of
-        <<Part:Size/binary, Rest/binary>> -> {values(Type, Part), Rest};
-        _Short -> throw(corrupt)
-    end;
-uncolumn(_N, _Other) ->
+column_part(N, <<Type, Bytes/binary>>) when Type =< 3 ->
+    {Part, Rest} = part(N * width(Type), Bytes),
+    {{Type, Part}, Rest};
+column_part(_N, _Other) ->
     throw(corrupt).
 
-values(0, Part) -> [case V of -16#80000000 -> missing; _ -> V end || <<V:32/signed>> <= Part];
-values(1, Part) -> [case V of -16#8000000000000000 -> missing; _ -> V end || <<V:64/signed>> <= Part];
-values(2, Part) -> floats32(Part);
-values(3, Part) -> floats64(Part).
+width(Type) -> element(Type + 1, {4, 8, 4, 8}).
+
+value(Row, {Type, Part}) ->
+    Width = width(Type),
+    [Value] = values({Type, binary:part(Part, Row * Width, Width)}),
+    Value.
+
+values({0, Part}) -> [case V of -16#80000000 -> missing; _ -> V end || <<V:32/signed>> <= Part];
+values({1, Part}) -> [case V of -16#8000000000000000 -> missing; _ -> V end || <<V:64/signed>> <= Part];
+values({2, Part}) -> floats32(Part);
+values({3, Part}) -> floats64(Part).
 
 floats32(<<V:32/float, Rest/binary>>) -> [V | floats32(Rest)];
 floats32(<<_NaN:32, Rest/binary>>) -> [missing | floats32(Rest)];

@@ -13,8 +13,8 @@ the frames as a `t:sderl_mon_types:store/0`.
 -define(EVENTS, 200).
 -define(MOST_EVENTS, 1_000).
 -define(ROWS, 5_000).
-%% A table's percentiles gain nothing from more.
--define(MOST_FRAMES, 360).
+%% A table's percentiles gain little from more.
+-define(MOST_FRAMES, 60).
 
 -doc """
 At most `Points` values a column, each the mean over its share of the time (queues: the highest), at the
@@ -23,48 +23,74 @@ time of its end; `null` where no frame is. Errors: `none` when there is no frame
 -spec series(sderl_mon_types:store(), sderl_mon_types:what(), sderl_mon_types:t(), sderl_mon_types:t(), pos_integer()) ->
     {ok, sderl_mon_types:series()} | {error, none}.
 series(#{fold := Fold} = Store, What, From, To, Points) when From =< To ->
-    Values = values(What, Store),
-    %% No finer than what is asked for.
+    %% No finer, and no more, than what is asked for.
     Step = (To - From) div max(1, Points),
-    case lists:reverse(Fold(From, To, Step, fun(#{t := T, span_ms := Span} = F, Acc) -> [{T, Span, Values(F)} | Acc] end, [])) of
+    case Fold(From, To, Step, wanted(What), values(What, Store), []) of
         [] -> {error, none};
-        Rows -> {ok, columns(What, Rows, From, To, min(?POINTS, max(1, Points)))}
+        Rows -> {ok, columns(What, lists:reverse(Rows), From, To, min(?POINTS, max(1, Points)))}
     end;
 series(_Store, _What, _From, _To, _Points) ->
     {error, none}.
 
-%% The values of a frame.
+wanted({node, Id, _Metrics}) -> #{nodes => [Id], groups => [], links => []};
+wanted({link, From, To}) -> #{nodes => [], groups => [], links => [{From, To}]};
+wanted({group, Id}) -> #{nodes => [], groups => [Id]};
+wanted(_Traffic) -> #{nodes => [], groups => []}.
+
+%% Each frame's values are put before those of the frames before it.
 values({node, Id, Metrics}, _Store) ->
-    fun(#{nodes := Nodes}) -> maps:with(Metrics, maps:get(Id, Nodes, #{})) end;
+    fun(#{nodes := Nodes} = F, Acc) -> [row(F, maps:with(Metrics, maps:get(Id, Nodes, #{}))) | Acc] end;
 values({link, From, To}, _Store) ->
-    fun(#{links := Links}) -> flow(maps:get({From, To}, Links, {0, 0})) end;
+    fun(#{links := Links} = F, Acc) -> [row(F, flow(maps:get({From, To}, Links, {0, 0}))) | Acc] end;
 values(total, _Store) ->
-    fun(#{links := Links}) -> flow(maps:fold(fun(_Link, {M, B}, {Ms, Bs}) -> {Ms + M, Bs + B} end, {0, 0}, Links)) end;
+    fun(#{links := Links} = F, Acc) -> [row(F, flow(maps:fold(fun(_Link, Flow, Sum) -> plus(Flow, 1, Sum) end, {0, 0}, Links))) | Acc] end;
 values({group, Id}, Store) ->
     Inside = share(group, {group, Id}, Store),
-    fun(#{groups := Groups} = Frame) -> maps:merge(maps:get(Id, Groups, #{}), Inside(Frame)) end;
+    fun(#{groups := Groups} = F, Acc) -> [row(F, maps:merge(maps:get(Id, Groups, #{}), Inside(F))) | Acc] end;
 values({edge, Id, Id}, Store) ->
-    share(group, {group, Id}, Store);
+    shares(group, {group, Id}, Store);
 values({edge, From, To}, Store) ->
-    share(edge, {edge, From, To}, Store);
+    shares(edge, {edge, From, To}, Store);
 values({gateway, Id}, Store) ->
-    share(gateway, {gateway, Id}, Store).
+    shares(gateway, {gateway, Id}, Store).
 
-share(By, Key, #{range := {_From, To}, topology := Topology}) ->
-    Places = case Topology(To) of {ok, Known} -> sderl_mon_traffic:places(Known); none -> #{} end,
+row(#{t := T, span_ms := Span}, Values) -> {T, Span, Values}.
+
+shares(By, Key, Store) ->
+    Share = share(By, Key, Store),
+    fun(F, Acc) -> [row(F, Share(F)) | Acc] end.
+
+%% Of the links of a frame those that count in a row.
+share(By, Key, Store) ->
+    Places = places(Store),
     fun(#{links := Links}) ->
         flow(
             maps:fold(
-                fun(Link, {M, B}, {Ms, Bs} = Acc) ->
-                    case lists:keyfind(Key, 1, sderl_mon_traffic:keys(By, Link, Places)) of
-                        {Key, Part} -> {Ms + M * Part, Bs + B * Part};
-                        false -> Acc
+                fun(Link, Flow, Sum) ->
+                    case touches(Key, Link, Places) andalso lists:keyfind(Key, 1, sderl_mon_traffic:keys(By, Link, Places)) of
+                        {Key, Part} -> plus(Flow, Part, Sum);
+                        false -> Sum
                     end
                 end,
                 {0, 0},
                 Links
             )
         )
+    end.
+
+%% Most links are elsewhere, and this is sooner known than where.
+touches({gateway, Id}, {From, To}, _Places) -> Id =:= From orelse Id =:= To;
+touches({group, Id}, {From, _To}, Places) -> lists:member(Id, maps:get(From, Places, []));
+touches({edge, Id, _}, {From, _To}, Places) -> lists:member(Id, maps:get(From, Places, [])) orelse Id =:= sderl_mon_traffic:free().
+
+plus({M, B}, Part, {Ms, Bs}) -> {Ms + M * Part, Bs + B * Part}.
+
+places(#{range := {_From, To}} = Store) -> places(To, Store).
+
+places(T, #{topology := Topology}) ->
+    case Topology(T) of
+        {ok, Known} -> sderl_mon_traffic:places(Known);
+        none -> #{}
     end.
 
 flow({Msgs, Bytes}) -> #{msgs_s => Msgs, bytes_s => Bytes}.
@@ -118,11 +144,12 @@ A table of the window that ends at `t`, rows with most messages first, at most `
 """.
 -spec traffic(sderl_mon_types:store(), sderl_mon_types:traffic_opts()) ->
     {ok, [sderl_mon_types:traffic_row()]} | {error, none}.
-traffic(#{fold := Fold, range := {_, Newest}, topology := Topology}, #{by := By} = Opts) ->
+traffic(#{fold := Fold, range := {_, Newest}} = Store, #{by := By} = Opts) ->
     To = case maps:get(t, Opts, now) of now -> Newest; T -> min(T, Newest) end,
     Window = 1000 * max(1, min(?LONGEST_S, maps:get(window_s, Opts, ?WINDOW_S))),
-    Places = case Topology(To) of {ok, Known} -> sderl_mon_traffic:places(Known); none -> #{} end,
-    case Fold(To - Window + 1, To, Window div ?MOST_FRAMES, fun(Frame, Acc) -> count(By, Places, Frame, Acc) end, {0, 0, #{}}) of
+    Places = places(To, Store),
+    Want = #{nodes => [], groups => []},
+    case Fold(To - Window + 1, To, Window div ?MOST_FRAMES, Want, fun(Frame, Acc) -> count(By, Places, Frame, Acc) end, {0, 0, #{}}) of
         {0, _Span, _Rows} ->
             {error, none};
         {Frames, Span, Rows} ->

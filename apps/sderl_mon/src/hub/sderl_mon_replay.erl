@@ -77,14 +77,16 @@ store(Replay) ->
     #{
         range => gen_server:call(Replay, range),
         topology => fun(T) -> gen_server:call(Replay, {topology_at, T}) end,
-        fold => fun(From, To, Step, Fun, Acc) -> fold(gen_server:call(Replay, {places, From, To, Step}), Fun, Acc, Replay) end
+        fold => fun(From, To, Step, Want, Fun, Acc) ->
+            fold(gen_server:call(Replay, {places, From, To, Step}), Want, Fun, Acc, Replay)
+        end
     }.
 
-fold([], _Fun, Acc, _Replay) -> Acc;
-fold([Place | Places], Fun, Acc, Replay) ->
-    case sderl_mon_pack:unpack_frame(gen_server:call(Replay, {packed, Place})) of
-        {ok, Frame} -> fold(Places, Fun, Fun(Frame, Acc), Replay);
-        {error, corrupt} -> fold(Places, Fun, Acc, Replay)
+fold([], _Want, _Fun, Acc, _Replay) -> Acc;
+fold([Place | Places], Want, Fun, Acc, Replay) ->
+    case sderl_mon_pack:unpack_frame(gen_server:call(Replay, {packed, Place}), Want) of
+        {ok, Frame} -> fold(Places, Want, Fun, Fun(Frame, Acc), Replay);
+        {error, corrupt} -> fold(Places, Want, Fun, Acc, Replay)
     end.
 
 %% Server
