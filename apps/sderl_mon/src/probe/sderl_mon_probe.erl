@@ -41,7 +41,7 @@ includes waiting, so each piece of work is charged the lower quartile of what it
     out = none :: none | {pos_integer(), integer(), map()}, sent = [] :: [map()], fresh = [] :: [map()], n = 0 :: non_neg_integer(),
     lost = #{} :: #{atom() => non_neg_integer()}, counts = #{} :: #{atom() => non_neg_integer()},
     facts = none :: none | map(), known = #{} :: map(), slow = none :: none | {pid(), integer()}, slow_at = 0 :: integer(),
-    links = #{} :: map(), scanner :: pid(), scan = #{top => [], mq_max => 0} :: map(), ticks = 0 :: non_neg_integer(),
+    links = #{} :: map(), scanner :: pid(), scan = #{top => [], mq_max => 0} :: map(),
     sysmon :: term(), sys = #{} :: map(), tracer = none :: none | pid(), edges = #{} :: map(),
     %% What traces showed: in the sample under way, and since.
     traced = {#{}, #{}} :: {map(), map()}, walls = #{} :: map(), us = 0 :: integer(), pushed = {0, 0} :: {integer(), integer()}
@@ -215,13 +215,13 @@ charge(Kind, Wall, #s{walls = Walls, us = Us} = S) ->
 
 %% ---------------------------------------------------------------- when
 
-tick(#s{next = Next, interval = Interval, acked = Acked, ticks = Ticks} = S0) ->
+tick(#s{next = Next, interval = Interval, acked = Acked} = S0) ->
     Now = now_ms(),
     _ = Now - Acked > S0#s.lease andalso ended(S0),
     At = case Next + Interval of Late when Late =< Now -> Now + Interval; Soon -> Soon end,
     _ = erlang:send_after(At, self(), {tick, At}, [{abs, true}]),
-    S1 = slow_round(Now, S0#s{next = At, ticks = Ticks + 1}),
-    _ = Ticks rem 2 =:= 0 andalso (S1#s.scanner ! {scan, budget(erlang:system_info(process_count)), S1#s.top}),
+    S1 = slow_round(Now, S0#s{next = At}),
+    _ = S1#s.scanner ! {scan, budget(erlang:system_info(process_count)), S1#s.top},
     send_sample(S1).
 
 budget(Processes) -> min(2000, max(500, Processes div 20)).

@@ -12,6 +12,8 @@ dictionary are read.
 -export([id/1, text/1, text/2, cut/2]).
 -export([scanner/1, top/4]).
 
+-define(PASS_US, 5_000_000).
+
 %% ---------------------------------------------------------------- names
 
 -doc """
@@ -98,7 +100,6 @@ process(Text) ->
 -spec linked(pid()) -> [pid() | port()].
 linked(Pid) -> case process_info(Pid, links) of {links, L} -> L; undefined -> [] end.
 
-
 -doc """
 Starts a process that looks at processes for the probe, which asks it with `{scan, HowMany, Top}`. A pass over all of
 them may take several such slices; after each it tells `{scanned, Pid, Microseconds, Found}`.
@@ -108,25 +109,50 @@ start(Probe) -> spawn_link(?MODULE, scanner, [Probe]).
 
 -doc false.
 -spec scanner(pid()) -> no_return().
-scanner(Probe) -> scanner(Probe, none, #{}, pass()).
+scanner(Probe) -> scanner(Probe, none, pass(#{seen => #{}, memory => [], passes => 0, named => #{}}), mono()).
 
-pass() -> #{began => mono(), looked => 0, seen => #{}, queue => [], memory => [], reds => []}.
+%% A process is woken to tell its memory, which costs some thirty times what the rest does: in every other pass.
+pass(#{seen := Seen, memory := Memory, passes := N, named := Named}) ->
+    #{began => mono(), looked => 0, before => Seen, seen => #{}, queue => [], reds => [], passes => N + 1, named => Named,
+      memory => case N rem 2 of 0 -> []; _ -> Memory end,
+      items => case N rem 2 of 0 -> [message_queue_len, reductions, memory]; _ -> [message_queue_len, reductions] end}.
 
-scanner(Probe, Iter0, Before, Pass0) ->
+%% A pass walks the table of processes, which costs half a millisecond however few there are: not before `Due`.
+scanner(Probe, Iter, Pass0, Due) ->
     receive {scan, Budget, Top} ->
         T = mono(),
-        Iter = case Iter0 of none -> iterator(); _ -> Iter0 end,
-        case look(Budget, Iter, Before, Top, Pass0) of
-            {more, Rest, Pass} ->
-                Probe ! {scanned, self(), mono() - T, #{procs_looked => maps:get(looked, Pass)}},
-                scanner(Probe, Rest, Before, Pass);
-            {done, #{looked := Looked, seen := Seen, began := Began} = Pass} ->
-                Rows = lists:usort([{P, Q, M, R} || K <- [queue, memory, reds], {_, {P, Q, M, R}} <- maps:get(K, Pass)]),
-                Probe ! {scanned, self(), mono() - T,
-                    #{top => [#{pid => text(P), name => name(P), initial => initial(P), queue => Q, memory => M, reds_per_s => R} || {P, Q, M, R} <- Rows],
-                      mq_max => lists:max([0 | [Q || {_, Q, _, _} <- Rows]]), procs_looked => Looked, top_age_s => (mono() - Began) div 1_000_000}},
-                scanner(Probe, none, Seen, pass())
-        end
+        scan(Probe, Budget, Top, Iter, Pass0, T, Due)
+    end.
+
+scan(Probe, _, _, none, Pass, T, Due) when T < Due -> scanner(Probe, none, Pass, Due);
+scan(Probe, Budget, Top, none, Pass, T, _) -> scan(Probe, Budget, Top, iterator(), Pass#{began := T}, T, T + ?PASS_US);
+scan(Probe, Budget, Top, Iter, Pass0, T, Due) ->
+    case look(Budget, Iter, Top, Pass0) of
+        {more, Rest, Pass} ->
+            Probe ! {scanned, self(), mono() - T, #{procs_looked => maps:get(looked, Pass)}},
+            scanner(Probe, Rest, Pass, Due);
+        {done, #{looked := Looked, began := Began, queue := Queues} = Pass} ->
+            {Rows, Named} = shown(Pass),
+            Probe ! {scanned, self(), mono() - T, #{top => Rows, procs_looked => Looked, mq_max => lists:max([0 | [Q || {Q, _} <- Queues]]),
+                                                    top_age_s => (mono() - Began) div 1_000_000}},
+            scanner(Probe, none, pass(Pass#{named := Named}), Due)
+    end.
+
+%% What is known of those that were shown before is not asked again: their names, and their memory until it is asked of all.
+shown(#{named := Old, passes := N, queue := Queues} = Pass) ->
+    Rows = #{P => case {Old, Pass} of
+        {#{P := Row}, #{memory := Ms}} when N rem 2 =:= 1 -> Row#{memory := case lists:keyfind(P, 2, Ms) of {M, _} -> M; false -> memory(P) end};
+        {#{P := Row}, _} -> Row;
+        _ -> #{pid => text(P), name => name(P), initial => initial(P), memory => memory(P)}
+    end || P <- lists:usort([P || K <- [queue, memory, reds], {_, P} <- maps:get(K, Pass)]), is_process_alive(P)},
+    {[Row#{queue => case lists:keyfind(P, 2, Queues) of {Q, _} -> Q; false -> 0 end, reds_per_s => rate(P, Pass)} || P := Row <- Rows], Rows}.
+
+memory(Pid) -> case process_info(Pid, memory) of {_, M} -> M; undefined -> 0 end.
+
+rate(Pid, #{before := Before, seen := Seen}) ->
+    case {Before, Seen} of
+        {#{Pid := {R0, T0}}, #{Pid := {R1, T1}}} when T1 > T0 -> (R1 - R0) * 1_000_000 div (T1 - T0);
+        _ -> 0
     end.
 
 -doc "All processes, one after the other: OTP 28 has an iterator, before that there is a list.".
@@ -143,31 +169,29 @@ next({list, [P | Ps]}) -> {P, {list, Ps}};
 next({list, []}) -> none;
 next({iterator, I}) -> case erlang:apply(erlang, processes_next, [I]) of none -> none; {P, Next} -> {P, {iterator, Next}} end.
 
-look(0, Iter, _, _, Pass) -> {more, Iter, Pass};
-look(Budget, Iter, Before, Top, Pass) ->
+look(0, Iter, _, Pass) -> {more, Iter, Pass};
+look(Budget, Iter, Top, #{items := Items} = Pass) ->
     case next(Iter) of
         none -> {done, Pass};
-        {Pid, Rest} ->
-            case process_info(Pid, [message_queue_len, memory, reductions]) of
-                undefined -> look(Budget - 1, Rest, Before, Top, Pass);
-                [{_, Q}, {_, M}, {_, R}] ->
-                    #{looked := N, seen := Seen, queue := Qs, memory := Ms, reds := Rs} = Pass,
-                    Now = mono(),
-                    Rate = case Before of #{Pid := {R0, T0}} when Now > T0 -> (R - R0) * 1_000_000 div (Now - T0); _ -> 0 end,
-                    Row = {Pid, Q, M, Rate},
-                    look(Budget - 1, Rest, Before, Top,
-                         Pass#{looked := N + 1, queue := top(Q, Row, Top, Qs), memory := top(M, Row, Top, Ms), reds := top(Rate, Row, Top, Rs),
-                               %% Rates of the first thousands of processes; of others there is none.
-                               seen := case N < 5000 of true -> Seen#{Pid => {R, Now}}; false -> Seen end})
-            end
+        {Pid, Rest} -> look(Budget - 1, Rest, Top, looked(Pid, process_info(Pid, Items), Top, Pass))
+    end.
+
+looked(_, undefined, _, Pass) -> Pass;
+looked(Pid, [{_, Q}, {_, R} | More], Top, #{looked := N, seen := Seen, queue := Qs, reds := Rs} = Pass0) ->
+    %% Rates of the first thousands of processes; of others there is none.
+    Pass = Pass0#{looked := N + 1, queue := top(Q, Pid, Top, Qs), seen := case N < 5000 of true -> Seen#{Pid => {R, mono()}}; false -> Seen end},
+    Pass1 = Pass#{reds := top(rate(Pid, Pass), Pid, Top, Rs)},
+    case More of
+        [{_, M}] -> Pass1#{memory := top(M, Pid, Top, maps:get(memory, Pass1))};
+        [] -> Pass1
     end.
 
 %% The greatest few, the least first.
 -doc false.
 -spec top(number(), term(), pos_integer(), [{number(), term()}]) -> [{number(), term()}].
 top(0, _, _, List) -> List;
-top(Value, Row, Max, List) when length(List) < Max -> lists:sort([{Value, Row} | List]);
-top(Value, Row, _, [{Least, _} | Rest]) when Value > Least -> lists:sort([{Value, Row} | Rest]);
+top(Value, Which, Max, List) when length(List) < Max -> lists:sort([{Value, Which} | List]);
+top(Value, Which, _, [{Least, _} | Rest]) when Value > Least -> lists:sort([{Value, Which} | Rest]);
 top(_, _, _, List) -> List.
 
 -doc "The registered name of a process, or its label, or nothing.".
