@@ -18,7 +18,7 @@ browser or Node.js the suite is skipped.
 suite() -> [{timetrap, {minutes, 4}}].
 
 %% The last one leaves the first monitoring node at another port.
-all() -> [cluster, pages, names, time, together, restart, tokens, keyboard, sizes, takeover].
+all() -> [cluster, pages, names, time, together, restart, tokens, keyboard, sizes, tracing, recording, takeover].
 
 %% ---------------------------------------------------------------- the cluster
 
@@ -26,7 +26,7 @@ init_per_suite(Config) ->
     maybe
         {ok, Browser} ?= program("toolchain/browser", []),
         {ok, _} ?= program("toolchain/web", ["--brief"]),
-        {Owner, Shared} = start(),
+        {Owner, Shared} = start(plan(filename:join(proplists:get_value(priv_dir, Config), "recordings"))),
         [{owner, Owner}, {browser, Browser}, {shared, Shared} | Config]
     else
         {error, Why} ->
@@ -41,10 +41,10 @@ end_per_suite(Config) ->
     receive {'DOWN', Monitor, process, Owner, _} -> ok end.
 
 %% A fleet ends with the process that started it, and what prepares a suite is none that stays.
-start() ->
+start(Plan) ->
     Self = self(),
     Owner = spawn(fun() ->
-        {ok, Fleet} = sderl_fleet:start(plan()),
+        {ok, Fleet} = sderl_fleet:start(Plan),
         Self ! {self(), Fleet},
         receive stop -> sderl_fleet:stop(Fleet) end
     end),
@@ -57,7 +57,7 @@ start() ->
             error(Reason)
     end.
 
-plan() ->
+plan(Recordings) ->
     Tag = [$a + rand:uniform(26) - 1 || _ <- lists:seq(1, 5)],
     Name = fun(Family, I) -> list_to_atom(lists:concat([Family, I, "-", Tag, "@127.0.0.1"])) end,
     Monitors = [Name("watch", I) || I <- [1, 2]],
@@ -70,6 +70,8 @@ plan() ->
                 env => [
                     {sderl_mon, config, #{seeds => [Name("n", 1), Name("n", 7)], monitors => Monitors, interval_ms => 500}},
                     {sderl_web, port, 0},
+                    {sderl_web, writable, true},
+                    {sderl_web, recordings, Recordings},
                     {sderl_web, token, ~"an-easy-token-of-the-tests"}
                 ]
             }
@@ -103,6 +105,10 @@ tokens(Config) -> play(tokens, Config).
 keyboard(Config) -> play(keyboard, Config).
 
 sizes(Config) -> play(sizes, Config).
+
+tracing(Config) -> play(tracing, Config).
+
+recording(Config) -> play(recording, Config).
 
 takeover(Config) -> play(takeover, Config).
 

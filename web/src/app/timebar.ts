@@ -158,7 +158,8 @@ export class TimeBar {
       ArrowUp: () => store.step(1),
       PageUp: () => store.seek((store.time.t ?? 0) + PAGE_MS),
       PageDown: () => store.seek((store.time.t ?? 0) - PAGE_MS),
-      End: () => void this.goLive(),
+      // Of a recording, its end.
+      End: () => store.goLive(),
     };
     const run = by[event.key];
     if (run === undefined) return;
