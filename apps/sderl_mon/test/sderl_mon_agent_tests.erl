@@ -74,6 +74,7 @@ rates_test() ->
         sched => [{1, normal, 0, 100}, {2, normal, 0, 100}, {3, dirty_cpu, 0, 100}],
         links := [Link('b@h', 100, 50), Link('m@h', 0, 0)],
         kinds => #{routing => {10, 1000}},
+        groups => #{<<"g">> => {1, 1, 0}},
         lost => #{events_dropped => 3}
     },
     Now = (sample(2, 3_000_000, #{}))#{
@@ -82,6 +83,9 @@ rates_test() ->
         sched => [{1, normal, 50, 200}, {2, normal, 0, 200}, {3, dirty_cpu, 100, 200}],
         links := [Link('b@h', 300, 70), Link('c@h', 40, 20), Link('m@h', 6, 6)],
         kinds => #{routing => {30, 5000}},
+        groups => #{<<"g">> => {5, 1, 2}, <<"h">> => {0, 2, 0}},
+        migrations => [{1, 2, 3}],
+        traffic => [#{from => <<"a">>, to => <<"b">>, kind => send, msgs => 1, bytes => 10}],
         lost => #{events_dropped => 5}
     },
     #{node := Node, links := Links, kinds := Kinds, lost := Lost} =
@@ -99,6 +103,11 @@ rates_test() ->
         Links
     ),
     ?assertEqual(#{routing => {10.0, 2000.0}}, Kinds),
+    ?assertMatch(#{groups := #{<<"g">> := #{regs_s := 2.0, unregs_s := +0.0, failed_regs_s := 1.0}, <<"h">> := #{unregs_s := 1.0}}}, Rates),
+    #{migrations := Migrations, traffic := Traffic} =
+        sderl_mon_rates:joined(Now, Now#{seq := 3, migrations := [{1, 2, 1}, {2, 1, 1}], traffic => [#{from => <<"a">>, to => <<"b">>, kind => send, msgs => 2, bytes => 5}]}),
+    ?assertEqual([{1, 2, 4}, {2, 1, 1}], lists:sort(Migrations)),
+    ?assertEqual([#{from => <<"a">>, to => <<"b">>, kind => send, msgs => 3, bytes => 15}], Traffic),
     ?assertEqual(#{events_dropped => 2}, Lost),
     #{schedulers := Schedulers, links := Detailed} = sderl_mon_rates:detail({Before, Now}, Rates, #{}),
     ?assertEqual([0.5, 0.0, 1.0], [U || #{util := U} <- Schedulers]),

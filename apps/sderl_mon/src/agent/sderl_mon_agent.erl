@@ -130,7 +130,7 @@ handle_info({sderl_mon_sample, Pid, #{node := Node, seq := Seq} = Sample}, #{wat
 ->
     _ = sderl_mon_tell:message(Pid, {sderl_mon_ack, Seq}),
     #{probes := Probes} = State,
-    {noreply, step(Node, {sample, Sample}, kept(Sample, State#{probes := Probes#{Node => Pid}}))};
+    {noreply, step(Node, {sample, joined(Sample, State)}, kept(Sample, State#{probes := Probes#{Node => Pid}}))};
 handle_info({timeout, Timer, {due, Node}}, #{timers := Timers} = State) ->
     case Timers of
         #{Node := Timer} -> {noreply, due(Node, State#{timers := maps:remove(Node, Timers)})};
@@ -237,7 +237,15 @@ report_dirty(#{dirty := Dirty, watches := Watches, spec := #{scope := Scope, ter
 
 %% ---------------------------------------------------------------- what it tells the hubs
 
-%% Events and what else a sample has only once are kept until the update.
+%% One more sample before the update.
+joined(#{node := Node} = Sample, #{watches := Watches, bases := Bases}) ->
+    Base = maps:get(mono_us, maps:get(Node, Bases, #{}), none),
+    case sderl_mon_watch:sample(maps:get(Node, Watches)) of
+        {#{mono_us := Last} = Before, _} when Last =/= Base -> sderl_mon_rates:joined(Before, Sample);
+        _ -> Sample
+    end.
+
+%% Events are kept until the update.
 kept(#{node := Node} = Sample, #{events := Events} = State) ->
     Id = sderl_mon_types:id(Node),
     New = [
@@ -287,7 +295,7 @@ rated(Node, Watch, #{bases := Bases, rates := Rates, spec := Spec} = State) ->
                 {_, true} ->
                     New = sderl_mon_rates:between(Base, Sample, maps:with([watched, monitors], Spec)),
                     Detail = sderl_mon_rates:detail({Base, Sample}, New, Facts),
-                    Own = #{node => maps:get(node, New), flows => New, detail => Detail, groups => groups(Facts)},
+                    Own = #{node => maps:get(node, New), flows => New, detail => Detail, groups => groups(Facts, New)},
                     State1 = State#{bases := Bases#{Node => Sample}, rates := Rates#{Node => Own}},
                     maps:fold(fun lose/3, State1, maps:get(lost, New))
             end;
@@ -295,25 +303,27 @@ rated(Node, Watch, #{bases := Bases, rates := Rates, spec := Spec} = State) ->
             State
     end.
 
-groups(Facts) -> [{sderl_mon_types:id({group, G}), maps:get(names, Info, 0)} || #{group := G} = Info <- maps:get(groups, Facts, [])].
+%% Registrations are counted by group; what a node sends is for all its groups, as nobody can tell.
+groups(Facts, #{node := Node, groups := Writes}) ->
+    Flows = maps:with([in_msgs_s, in_bytes_s, out_msgs_s, out_bytes_s], Node),
+    #{
+        Id => maps:merge(Flows, (maps:get(Id, Writes, #{}))#{names => maps:get(names, Info, 0)})
+     || #{group := G} = Info <- maps:get(groups, Facts, []), Id <- [sderl_mon_types:id({group, G})]
+    }.
 
 sums(Rates) ->
     #{
         nodes => #{sderl_mon_types:id(N) => S || N := #{node := S} <- Rates},
         links => maps:fold(fun(_, #{flows := #{links := L}}, Acc) -> maps:merge(Acc, L) end, #{}, Rates),
         kinds => maps:fold(fun(_, #{flows := #{kinds := K}}, Acc) -> maps:merge_with(fun plus/3, Acc, K) end, #{}, Rates),
-        groups => maps:fold(fun(_, Own, Acc) -> of_groups(Own, Acc) end, #{}, Rates),
+        groups => maps:fold(fun(_, #{groups := G}, Acc) -> maps:merge_with(fun add/3, Acc, G) end, #{}, Rates),
         details => #{sderl_mon_types:id(N) => D || N := #{detail := D} <- Rates}
     }.
 
 plus(_, {M1, B1}, {M2, B2}) -> {M1 + M2, B1 + B2}.
 
-of_groups(#{groups := Groups, node := Node}, Acc) ->
-    Part = maps:with([regs_s, unregs_s, failed_regs_s, in_msgs_s, in_bytes_s, out_msgs_s, out_bytes_s], Node),
-    lists:foldl(fun({Group, Names}, A) -> maps:update_with(Group, fun(G) -> add(Part, Names, G) end, Part#{names => Names}, A) end, Acc, Groups).
-
-add(Part, Names, Group) ->
-    maps:merge_with(fun(names, N1, N2) -> max(N1, N2); (_, V1, V2) -> V1 + V2 end, Group, Part#{names => Names}).
+add(_, One, Other) ->
+    maps:merge_with(fun(names, N1, N2) -> max(N1, N2); (_, V1, V2) -> V1 + V2 end, One, Other).
 
 now_ms() -> erlang:monotonic_time(millisecond).
 

@@ -12,7 +12,7 @@ receiver. The traffic with the monitoring nodes is the price of watching and kep
 `mon_bytes_s`, in and out together.
 """.
 
--export([between/3, detail/3]).
+-export([between/3, joined/2, detail/3]).
 -export_type([sample/0, context/0, rates/0]).
 
 -doc "What a probe tells, see the moduledoc of `m:sderl_mon_probe`.".
@@ -26,6 +26,7 @@ receiver. The traffic with the monitoring nodes is the price of watching and kep
     links := #{sderl_mon_types:link() => sderl_mon_types:flow()},
     kinds := #{atom() => sderl_mon_types:flow()},
     peers := #{node() => map()},
+    groups := #{sderl_mon_types:id() => sderl_mon_types:group_sample()},
     lost := #{atom() => non_neg_integer()}
 }.
 
@@ -48,7 +49,7 @@ between(Before, Now, Context) ->
     Gauges = gauges(Now),
     case span_us(Before, Now) of
         none ->
-            #{node => Gauges, links => #{}, kinds => #{}, peers => #{}, lost => #{}};
+            #{node => Gauges, links => #{}, kinds => #{}, peers => #{}, groups => #{}, lost => #{}};
         Span ->
             Peers = peers(Before, Now, Span),
             #{
@@ -56,6 +57,7 @@ between(Before, Now, Context) ->
                 links => links(maps:get(node, Now), Peers, Context),
                 kinds => kinds(Before, Now, Span),
                 peers => Peers,
+                groups => groups(Before, Now, Span),
                 lost => lost(Before, Now)
             }
     end.
@@ -149,9 +151,32 @@ kinds(Before, Now, Span) ->
 kind({Msgs0, Bytes0}, {Msgs, Bytes}, Span) ->
     {per_s(grown(Msgs0, Msgs), Span), per_s(grown(Bytes0, Bytes), Span)}.
 
+%% What the clients on this node registered, by group.
+groups(Before, Now, Span) ->
+    Old = maps:get(groups, Before, #{}),
+    #{Group => writes(maps:get(Group, Old, {0, 0, 0}), Cum, Span) || Group := Cum <- maps:get(groups, Now, #{})}.
+
+writes({R0, U0, F0}, {R, U, F}, Span) ->
+    #{regs_s => per_s(grown(R0, R), Span), unregs_s => per_s(grown(U0, U), Span), failed_regs_s => per_s(grown(F0, F), Span)}.
+
 lost(Before, Now) ->
     Old = maps:get(lost, Before, #{}),
     #{Key => D || Key := V <- maps:get(lost, Now, #{}), D <- [grown(maps:get(Key, Old, 0), V)], D > 0}.
+
+-doc """
+The later of two samples of which nobody has made rates yet. What a sample has only once, since the one before, is
+that of both.
+""".
+-spec joined(sample(), sample()) -> sample().
+joined(Before, Now) ->
+    Migrations = added([{{From, To}, {N, 0}} || S <- [Before, Now], {From, To, N} <- maps:get(migrations, S, [])]),
+    Traffic = added([{maps:without([msgs, bytes], T), {M, B}} || S <- [Before, Now], #{msgs := M, bytes := B} = T <- maps:get(traffic, S, [])]),
+    Now#{
+        migrations => [{From, To, N} || {From, To} := {N, _} <- Migrations],
+        traffic => [T#{msgs => M, bytes => B} || T := {M, B} <- Traffic]
+    }.
+
+added(List) -> lists:foldl(fun({Key, {A, B}}, Acc) -> maps:update_with(Key, fun({C, D}) -> {A + C, B + D} end, {A, B}, Acc) end, #{}, List).
 
 %% ---------------------------------------------------------------- the page of a node
 
