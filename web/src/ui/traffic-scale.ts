@@ -13,8 +13,8 @@ const WIDTH: [number, number] = [0.9, 8];
 const BEND = 1.35;
 
 // From hardly there to glowing; lightness falls (light) or rises (dark) all along.
-const LIGHT = ["#c3c9d3", "#d9b38c", "#e08a3c", "#c2491d", "#7c1d23"];
-const DARK = ["#3d4552", "#6b5a45", "#b0722c", "#f0a03c", "#ffe9a8"];
+const LIGHT = ["#b4bcc8", "#cfa06f", "#df8433", "#c2491d", "#7c1d23"];
+const DARK = ["#485162", "#80664a", "#b8772e", "#f0a03c", "#ffe9a8"];
 
 /** Where a rate lies on the scale: 0 at its start, 1 at its end, both also beyond. */
 export function position(rate: number, measure: Measure): number {

@@ -178,7 +178,7 @@ function paintEdges(c: CanvasRenderingContext2D, p: Picture): void {
     const at = (bucket % LEVELS) / (LEVELS - 1);
     const width = widthAt(at);
     c.strokeStyle = c.fillStyle = trafficColor(at, p.palette.dark);
-    c.globalAlpha = bright ? 0.55 + 0.4 * at : DIM;
+    c.globalAlpha = bright ? 0.68 + 0.3 * at : DIM;
     c.lineWidth = width / p.k;
     c.setLineDash(direct ? [(3 + width) / p.k, (3 + 1.6 * width) / p.k] : []);
     c.beginPath();

@@ -213,7 +213,7 @@ export class GroupView {
     const scene = this.scene as Scene;
     const box = { ...this.box, ...this.insets() };
     if (this.open !== null) return Camera.fit(extent(scene, (disc) => disc.id === this.open), box, 2.4);
-    return Camera.fit(extent(scene), box, scene.entities.length <= 12 ? 1.8 : 1.25);
+    return Camera.fit(extent(scene), box, scene.entities.length <= 14 ? 2.3 : scene.entities.length <= 30 ? 1.7 : 1.25);
   }
 
   private cameraMoved(): void {
