@@ -86,6 +86,9 @@ interface KindRow {
   rate: Rate;
 }
 
+/** Of some kinds messages alone are counted: those have messages and no bytes. */
+const bytesOf = ({ rate: [messages, size] }: KindRow): number | null => (messages > 0 && size === 0 ? null : size);
+
 export class Kinds {
   readonly root: HTMLElement;
   private readonly table: Table<KindRow>;
@@ -107,7 +110,7 @@ export class Kinds {
           width: "5.2rem",
           hint: "Messages a second",
         }),
-        measure("bytes", "Bytes/s", (row) => row.rate[1], bytes, { width: "6rem" }),
+        measure("bytes", "Bytes/s", bytesOf, bytes, { width: "6rem" }),
       ],
     });
     this.root = card(
