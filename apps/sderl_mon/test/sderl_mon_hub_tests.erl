@@ -200,3 +200,31 @@ options_test_() ->
         whereis(sderl_mon_hub) ! {sderl_mon_config, #{interval_ms => 200, seeds => []}},
         ?assertMatch(#{interval_ms := 200}, sderl_mon_hub:info())
     end).
+
+%% A stand-in for the library, made here so that no file of that name is on anybody's path.
+telemetry_test_() ->
+    hub(fun() ->
+        true = register(?MODULE, self()),
+        Code = merl:quote(["-module(telemetry).", "-export([execute/3]).", "execute(N, M, X) -> sderl_mon_hub_tests ! {told, N, M, X}, error(x)."]),
+        {ok, _} = merl:compile_and_load(Code, []),
+        try
+            sderl_mon_hub:update(sderl_mon_hub, update(1, #{links => #{{~"a", ~"b"} => {2, 30}}, events => [sderl_mon_gen:event(?T0, ~"x")]})),
+            receive {told, [sderl_mon, event], #{count := 1}, #{id := 1, kind := node_down}} -> ok end,
+            receive {told, [sderl_mon, frame], #{links := 1, msgs_s := 2, bytes_s := 30, lost := 0}, #{seq := _}} -> ok end,
+            sderl_mon_hub:findings(sderl_mon_hub, [#{id => ~"f", kind => bypass, severity => warning}]),
+            receive {told, [sderl_mon, finding], #{count := 1}, #{id := ~"f"}} -> ok end
+        after
+            true = code:delete(telemetry),
+            code:purge(telemetry)
+        end
+    end).
+
+a_slower_agent_is_believed_longer_test_() ->
+    hub(fun() ->
+        {ok, _} = sderl_mon_hub:subscribe(),
+        sderl_mon_hub:update(sderl_mon_hub, (update(1, #{nodes => #{~"a" => #{util => 0.5}}}))#{span_ms := 300}),
+        _ = frame(fun(#{nodes := N}) -> N =/= #{} end),
+        %% Three of its intervals are nine of the hub's.
+        ?assertEqual(8, length([Seen || _ <- lists:seq(1, 8), #{nodes := #{~"a" := Seen}} <- [frame(fun(_) -> true end)]])),
+        _ = frame(fun(#{nodes := N}) -> N =:= #{} end)
+    end).

@@ -16,11 +16,13 @@ an error. What is bounded here: texts, the size of an event's details, the entri
 -define(NODE_DETAIL_WORDS, 50_000).
 -define(EVENTS, 2_000).
 -define(METRICS, 64).
+%% Ten times the longest interval that can be set.
+-define(SPAN_MS, 600_000).
 
 -doc "The usable part of an update, and how many entries were not.".
 -spec update(term()) -> {ok, sderl_mon_types:update(), Bad :: non_neg_integer()} | {error, not_an_update}.
 update(#{agent := {Scope, Term}, t := T, span_ms := Span} = Update) when
-    is_binary(Scope), byte_size(Scope) =< ?ID_BYTES, is_integer(Term), is_integer(T), is_integer(Span), Span > 0
+    is_binary(Scope), byte_size(Scope) =< ?ID_BYTES, is_integer(Term), is_integer(T), is_integer(Span), Span > 0, Span =< ?SPAN_MS
 ->
     {Parts, Bad} = lists:mapfoldl(
         fun({Key, Good}, Count) ->

@@ -444,10 +444,11 @@ tick_later(#{interval_ms := Interval, next := Next} = State) ->
     State#{next := At}.
 
 tick(#{seq := Seq, last_t := Last, topology := #{epoch := Epoch} = Topology, lost := Lost, agents := Agents} = State) ->
+    #{interval_ms := Interval} = State,
     Now = now_ms(),
     %% A wall clock that was set back must not give a frame of no length.
     Span = max(1, Now - Last),
-    {Updates, Agents1} = fresh(Agents),
+    {Updates, Agents1} = fresh(Interval, Agents),
     Base = #{seq => Seq + 1, t => Now, span_ms => Span, epoch => Epoch, lost => Lost},
     Frame = sderl_mon_frame:cap(sderl_mon_frame:combine(Updates, Base), ?CAPS),
     #{history := History, piece := Piece} = State,
@@ -471,7 +472,7 @@ with_topology(_State, _Topology, History) -> History.
 
 %% Several updates of one agent in an interval follow each other; of one that sent none its last
 %% word holds for a while, since its interval and ours are never quite in step.
-fresh(Agents) ->
+fresh(Interval, Agents) ->
     maps:fold(
         fun(Scope, #{fresh := Fresh, held := Held, age := Age} = Agent, {Updates, Acc}) ->
             case {Fresh, Held} of
@@ -479,7 +480,8 @@ fresh(Agents) ->
                     Update = merged(Fresh),
                     Agent1 = Agent#{fresh := [], held := maps:remove(lost, Update), age := 0},
                     {[Update | Updates], Acc#{Scope => Agent1}};
-                {[], #{}} when Age < ?HELD ->
+                %% In intervals of whichever is slower, the agent or this hub.
+                {[], #{span_ms := Span}} when Age * Interval < ?HELD * Span; Age < ?HELD ->
                     {[Held | Updates], Acc#{Scope => Agent#{age := Age + 1}}};
                 {[], _} when Age < 100 * ?HELD ->
                     {Updates, Acc#{Scope => Agent#{held := none, age := Age + 1}}};
