@@ -20,7 +20,7 @@ The feed waits until it is back and subscribes again. The sockets stay.
 
 -behaviour(gen_server).
 
--export([start_link/1, join/1, ack/1, pause/2, replay/2, watch/2, unwatch/2, snapshot/0, ids/2, current/0, count/0, info/0]).
+-export([start_link/1, join/2, ack/1, pause/2, replay/2, watch/2, unwatch/2, snapshot/0, ids/2, current/0, count/0, info/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([settings/0]).
 
@@ -70,10 +70,10 @@ start_link(Settings) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Setting
 
 -doc """
 The calling socket gets `{sderl_web_feed, Message}` from now on, a binary each, and acknowledges each with `ack/1`. Gives what there is now.
-`{error, full}`: there are as many sockets as are allowed.
+With `replay` it gets nothing before it asks for the present (`replay/2`). `{error, full}`: there are as many sockets as are allowed.
 """.
--spec join(pid()) -> {ok, [binary()]} | {error, full}.
-join(Socket) -> gen_server:call(?MODULE, {join, Socket}).
+-spec join(pid(), live | replay) -> {ok, [binary()]} | {error, full}.
+join(Socket, Mode) -> gen_server:call(?MODULE, {join, Socket, Mode}).
 
 -doc "A message has been taken.".
 -spec ack(pid()) -> ok.
@@ -154,7 +154,7 @@ taken(#{topology := Topology, frame := First, findings := Findings, events := Ev
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.
-handle_call({join, Socket}, _From, #state{sockets = Sockets, settings = #{max_sockets := Most}} = State) ->
+handle_call({join, Socket, Mode}, _From, #state{sockets = Sockets, settings = #{max_sockets := Most}} = State) ->
     case Sockets of
         #{Socket := _} ->
             {reply, {error, full}, State};
@@ -163,7 +163,7 @@ handle_call({join, Socket}, _From, #state{sockets = Sockets, settings = #{max_so
         #{} ->
             {Messages, State1} = snapshot(State),
             Monitor = monitor(process, Socket),
-            {reply, {ok, Messages}, State1#state{sockets = Sockets#{Socket => #socket{monitor = Monitor}}}}
+            {reply, {ok, Messages}, State1#state{sockets = Sockets#{Socket => #socket{monitor = Monitor, mode = Mode}}}}
     end;
 handle_call({mode, Socket, Mode}, _From, State) ->
     {reply, ok, with(Socket, fun(Known) -> Known#socket{mode = Mode, missed = 0} end, State)};

@@ -22,8 +22,8 @@ closed here:
 -doc false.
 -spec execute(cowboy_req:req(), cowboy_middleware:env()) -> {ok, cowboy_req:req(), cowboy_middleware:env()} | {stop, cowboy_req:req()}.
 execute(Req0, #{sderl_web := #{hosts := Hosts, origins := Origins}} = Env) ->
-    Req = cowboy_req:set_resp_headers(headers(Req0), Req0),
-    Host = cowboy_req:header(<<"host">>, Req, <<>>),
+    Host = authority(Req0),
+    Req = cowboy_req:set_resp_headers(headers(Host), Req0),
     Origin = cowboy_req:header(<<"origin">>, Req, undefined),
     maybe
         ok ?= host(Host, Hosts),
@@ -33,6 +33,17 @@ execute(Req0, #{sderl_web := #{hosts := Hosts, origins := Origins}} = Env) ->
     else
         {refused, Status, Text} -> {stop, cowboy_req:reply(Status, #{<<"content-type">> => <<"text/plain; charset=utf-8">>}, Text, Req)}
     end.
+
+%% HTTP/2 has no such header, and says the same elsewhere.
+authority(Req) ->
+    case cowboy_req:header(<<"host">>, Req, undefined) of
+        undefined -> with_port(cowboy_req:host(Req), cowboy_req:scheme(Req), cowboy_req:port(Req));
+        Host -> Host
+    end.
+
+with_port(Host, <<"https">>, 443) -> Host;
+with_port(Host, <<"http">>, 80) -> Host;
+with_port(Host, _, Port) -> <<Host/binary, $:, (integer_to_binary(Port))/binary>>.
 
 host(Host, Hosts) ->
     case host_allowed(Host, Hosts) of
@@ -57,8 +68,7 @@ method(<<"HEAD">>) -> ok;
 method(_) -> {refused, 405, "GET and HEAD alone are served here.\n"}.
 
 %% Nothing is loaded from elsewhere and no script stands in the page itself; sockets go to where the page came from.
-headers(Req) ->
-    Host = cowboy_req:header(<<"host">>, Req, <<>>),
+headers(Host) ->
     #{
         <<"server">> => <<"sderl">>,
         <<"content-security-policy">> => policy(Host),

@@ -69,10 +69,15 @@ full(Most) ->
 
 -doc false.
 -spec websocket_init(#state{}) -> result().
-websocket_init(State) ->
+websocket_init(#state{settings = #{replay := Replay}} = State) ->
     _ = erlang:send_after(?PING_MS, self(), ping),
     Feed = monitor(process, sderl_web_feed),
-    try sderl_web_feed:join(self()) of
+    Mode =
+        case Replay of
+            none -> live;
+            _ -> replay
+        end,
+    try sderl_web_feed:join(self(), Mode) of
         {ok, Messages} -> begun(Messages, State#state{feed = Feed});
         {error, full} -> {[{close, 1013, ~"too many sockets"}], State}
     catch

@@ -15,7 +15,7 @@ The dashboard's server on a synthetic cluster: what it answers, whom it refuses,
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() -> [operations, sources, refused, http, malformed, large, rate, many_sockets, slow_reader, feed_ends, settings].
+all() -> [operations, sources, refused, http, malformed, large, rate, many_sockets, slow_reader, feed_ends, settings, replayed, tls].
 
 init_per_suite(Config) ->
     _ = [application:load(App) || App <- [sderl_mon, sderl_web]],
@@ -360,3 +360,46 @@ settings(_) ->
     {ok, _} = application:ensure_all_started(sderl_web),
     Shown = io_lib:format("~p ~p", [sys:get_status(sderl_web_server), supervisor:get_childspec(sderl_web_sup, server)]),
     ?assertEqual(nomatch, string:find(Shown, ?TOKEN)).
+
+%% A recording in place of the cluster: nothing of the present comes before the browser asks for it.
+replayed(Config) ->
+    {ok, #{file := File}} = sderl_mon_record:start(filename:join(proplists:get_value(priv_dir, Config), "replayed"), #{}),
+    ok = sderl_fleet:await(fun() -> {ok, #{frames := N}} = sderl_mon_record:status(), N >= 3 end, ?MS),
+    ok = sderl_mon_record:stop(),
+    ok = again([{replay, unicode:characters_to_list(File)}]),
+    {ok, #{port := Port}} = sderl_web:address(),
+    {ok, Socket} = sderl_web_client:open(Port, ?TOKEN),
+    {text, #{~"type" := ~"hello", ~"mode" := ~"recording"}} = sderl_web_client:next(Socket, ?MS),
+    #{~"ok" := true} = sderl_web_client:ask(Socket, #{op => live}),
+    #{~"mode" := ~"synthetic"} = sderl_web_client:until(Socket, of_type(~"hello"), ?MS),
+    sderl_web_client:close(Socket),
+    again([{replay, none}]).
+
+again(Env) ->
+    ok = application:stop(sderl_web),
+    ok = sderl_mon_synthetic:stop(),
+    ok = application:set_env([{sderl_web, Env}]),
+    {ok, _} = application:ensure_all_started(sderl_web),
+    ok.
+
+%% Over TLS.
+tls(Config) ->
+    Made = [{digest, sha256}, {key, {namedCurve, secp256r1}}],
+    Chain = #{root => Made, intermediates => [], peer => Made},
+    #{server_config := Server} = public_key:pkix_test_data(#{server_chain => Chain, client_chain => Chain}),
+    Pem = fun(Name, Entries) ->
+        File = filename:join(proplists:get_value(priv_dir, Config), Name),
+        ok = file:write_file(File, public_key:pem_encode([{Type, Der, not_encrypted} || {Type, Der} <- Entries])),
+        File
+    end,
+    {Type, Key} = proplists:get_value(key, Server),
+    ok = again([{tls, #{
+        certfile => Pem("cert.pem", [{'Certificate', proplists:get_value(cert, Server)}]),
+        keyfile => Pem("key.pem", [{Type, Key}])
+    }}]),
+    {ok, #{url := <<"https://127.0.0.1:", _/binary>>, port := Port}} = sderl_web:address(),
+    {ok, Socket} = ssl:connect({127, 0, 0, 1}, Port, [binary, {verify, verify_none}, {active, false}, {alpn_advertised_protocols, [~"http/1.1"]}], ?MS),
+    ok = ssl:send(Socket, ["GET /api/health HTTP/1.1\r\nConnection: close\r\nHost: 127.0.0.1:", integer_to_list(Port), "\r\n\r\n"]),
+    {ok, <<"HTTP/1.1 200 OK", _/binary>>} = ssl:recv(Socket, 0, ?MS),
+    ok = ssl:close(Socket),
+    again([{tls, off}]).
