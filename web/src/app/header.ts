@@ -31,6 +31,7 @@ export class Header {
   private readonly nav = h("nav", { class: "nav", id: "nav", "aria-label": "Pages" });
   private readonly cluster = h("span", { class: "cluster" });
   private readonly source = h("span", { class: "chip" });
+  private readonly monitors = h("span", { class: "chip", "data-testid": "monitors", hidden: true });
   private readonly losses = h("span", { class: "chip chip-warning" });
   private readonly connection = h("span", { class: "connection", "data-testid": "connection", role: "status" });
   private readonly badge = h("span", { class: "badge" });
@@ -58,6 +59,7 @@ export class Header {
       this.nav,
       h("span", { class: "spring" }),
       this.losses,
+      this.monitors,
       this.source,
       this.connection,
       this.theme,
@@ -87,6 +89,7 @@ export class Header {
 
   update(change: Change): void {
     if (change.has("connection") || change.has("hello")) this.showConnection();
+    if (change.has("topology")) this.showMonitors();
     if (change.has("findings")) this.showFindings();
     if (change.has("frame") || change.has("connection")) this.showLosses();
   }
@@ -111,6 +114,16 @@ export class Header {
     this.badge.hidden = bad.length === 0;
     this.badge.dataset["severity"] = bad.some((finding) => finding.severity === "critical") ? "critical" : "warning";
     this.badge.setAttribute("aria-label", `${bad.length} to look at`);
+  }
+
+  /** Who watches; it is of interest when there are several, of which one may be down. */
+  private showMonitors(): void {
+    const monitors = this.store.shown.topology?.monitors ?? [];
+    const up = monitors.filter((monitor) => monitor.status === "up").length;
+    this.monitors.hidden = monitors.length < 2;
+    this.monitors.classList.toggle("chip-warning", up < monitors.length);
+    setText(this.monitors, up < monitors.length ? `${up} of ${monitors.length} monitors` : `${up} monitors`);
+    this.monitors.title = monitors.map(({ node, status, master, agents }) => `${node}: ${status}${master ? ", master" : ""}, ${agents} ${agents === 1 ? "agent" : "agents"}`).join("\n");
   }
 
   /** Nothing is left out without being said. */

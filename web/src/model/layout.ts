@@ -140,7 +140,9 @@ export class Layout {
     for (const id of [...this.slots.keys()]) if (!members.has(id)) this.slots.delete(id);
     for (const [group, ids] of members) {
       const present = new Set(ids);
-      const slots = (this.slots.get(group) ?? []).map((node) => (node !== null && present.delete(node) ? node : null));
+      let slots = (this.slots.get(group) ?? []).map((node) => (node !== null && present.delete(node) ? node : null));
+      // A disc half empty is smaller in order than in its old places.
+      if (slots.length > 2 * ids.length) slots = slots.filter((node) => node !== null);
       for (const id of ids) {
         if (!present.has(id)) continue;
         const hole = slots.indexOf(null);

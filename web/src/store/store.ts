@@ -271,7 +271,6 @@ export class Store {
     this.signals.tell("connection");
     for (const node of this.watched.keys()) this.quietly("watch", { node });
     if (this.recording !== null) this.quietly("open", { recording: this.recording });
-    this.quietly("events", { limit: 500 }, ({ events }) => this.addEvents(events));
   }
 
   private lost(refused: boolean): void {
@@ -319,6 +318,7 @@ export class Store {
     this.topologies.clear();
     this.findingsSeen.clear();
     this.events = [];
+    this.quietly("events", { limit: 500 }, ({ events }) => this.addEvents(events));
     this.signals.tell("hello", "range", "events");
   }
 

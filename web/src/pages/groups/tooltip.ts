@@ -97,6 +97,9 @@ export class Tooltip {
       const id = entity.members[0];
       const value = (metric: string) => frame?.value(id, metric) ?? NaN;
       if (entity.node?.status !== "up") facts.push(["status", entity.node?.status ?? ""]);
+      const source = entity.node?.source;
+      if (source === "stock") facts.push(["watched", "as stock OTP tells"]);
+      else if (source === "none") facts.push(["watched", "not yet"]);
       facts.push(["groups", topology && entity.node ? topology.groupsOf(entity.node).map((group) => group.name).join(", ") || "none" : ""]);
       const add = (label: string, text: string, known: number) => Number.isFinite(known) && facts.push([label, text]);
       add("utilisation", share(value("util")), value("util"));
