@@ -16,7 +16,8 @@ goes on beside them. Messages are counted on the node; no payload is kept or sen
 Switches tracing of messages and migrations on or off, in a trace session of its own.
 
 `sample`: share of the processes, 0 to 1 (0.01); `pids`: these alone, as text; `max_per_s`: so many trace
-messages a second (1000), of more it is off until the second is over; `for_s`: it ends after that (600).
+messages a second (1000), of more it is off until the second is over. Processes are chosen anew each second, so that one may live and
+end unseen; `for_s`: it ends after that (600).
 The cost is estimated before it starts, by tracing some processes for a fifth of a second; with `dry` it is told and
 nothing starts. `Ask` asks the probe. Messages are counted here, their sizes from one in 16; no payload is kept or sent.
 
@@ -24,7 +25,11 @@ Errors: `not_running`, `{bad_option, Key, Value}`.
 """.
 -spec trace(#{on := boolean(), atom() => term()}, fun((off | map()) -> {ok, map()} | {error, term()})) ->
     {ok, #{cost := binary()}} | {error, term()}.
-trace(#{on := false}, Ask) -> Ask(off);
+trace(#{on := false} = Opts, Ask) ->
+    case Opts of
+        #{dry := true} -> {ok, #{cost => <<"nothing">>}};
+        _ -> Ask(off)
+    end;
 trace(#{on := true} = Opts, Ask) ->
     O = maps:merge(#{sample => 0.01, max_per_s => 1000, for_s => 600}, Opts),
     case [{K, V} || K := V <- O, not option(K, V)] of
@@ -60,7 +65,7 @@ estimate(#{max_per_s := Max} = Opts) ->
     _ = got(0, now_ms(), infinity),
     Cut = min(Rate, Max),
     sderl_mon_probe_look:text("~b of ~b processes send or run so that about ~b trace messages a second come; at most ~b a second are looked at, "
-            "which takes about ~.1f % of one core (5 us each), and each message is copied once on its node",
+            "which takes up to ~.1f % of one core (5 us each), and each message is copied once on its node",
             [length(Chosen), erlang:system_info(process_count), Rate, Max, Cut * 5 / 10_000]).
 
 got(N, _, Max) when N >= Max -> N;
@@ -95,15 +100,15 @@ share(Iter, Left, Below, Own, Traced, Acc) ->
 -spec tracer(pid(), map()) -> no_return().
 tracer(Probe, #{for_s := For} = Opts) ->
     _ = process_flag(message_queue_data, off_heap),
-    second(Probe, Opts, now_ms() + For * 1000, now_ms() - 60_000).
+    second(Probe, Opts, now_ms() + For * 1000, now_ms() - 60_000, #{}).
 
-second(Probe, #{max_per_s := Max} = Opts, End, Said) ->
+second(Probe, #{max_per_s := Max} = Opts, End, Said, At0) ->
     Session = trace:session_create(sderl_mon_trace, self(), []),
     Chosen = chosen(Opts, #{}),
     On = lists:sublist(Chosen, ?TRACED),
     lists:foreach(fun(P) -> _ = trace_on(Session, P) end, On),
     Began = mono(),
-    {N, Flows, _} = seen(Max, now_ms() + 1000, 0, #{}, #{}),
+    {N, Flows, At} = seen(Max, now_ms() + 1000, 0, #{}, maps:with(On, At0)),
     Took = max(1, mono() - Began),
     _ = trace:session_destroy(Session),
     %% What had come by then and was not looked at is counted; what did not come is estimated.
@@ -117,7 +122,7 @@ second(Probe, #{max_per_s := Max} = Opts, End, Said) ->
     Probe ! {traced, self(), labelled(Flows, case Capped of true -> Scale; false -> Scale * Took / 1_000_000 end), Lost, Texts},
     _ = now_ms() >= End andalso exit(normal),
     receive after max(0, 1000 - Took div 1000) -> ok end,
-    second(Probe, Opts, End, case Say of true -> now_ms(); false -> Said end).
+    second(Probe, Opts, End, case Say of true -> now_ms(); false -> Said end, At).
 
 seen(Max, _, Max, Flows, At) -> {Max, Flows, At};
 seen(Max, Until, N, Flows, At) ->
