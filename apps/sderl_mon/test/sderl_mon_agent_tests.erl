@@ -163,6 +163,14 @@ config_test() ->
         Bad
     ).
 
+%% Counted once, whoever is told: what another agent has acknowledged is its to tell; a probe that began anew began at nothing.
+losses_test() ->
+    Sample = (sample(9, 9000, #{}))#{lost => #{events_dropped => 50, x => 1}, lost_acked => #{events_dropped => 30}},
+    ?assertEqual(#{events_dropped => 20, x => 1}, sderl_mon_rates:lost(undefined, Sample)),
+    ?assertEqual(#{events_dropped => 10}, sderl_mon_rates:lost(#{events_dropped => 40, x => 1}, Sample)),
+    ?assertEqual(#{events_dropped => 50}, sderl_mon_rates:lost(#{events_dropped => 60, x => 1}, Sample)),
+    ?assertEqual(#{}, sderl_mon_rates:lost(undefined, sample(9, 9000, #{}))).
+
 %% What was set is there again; a file that is none is named, and nothing is lost because of it.
 kept_test_() ->
     {setup, fun() -> filename:join(filename:basedir(user_cache, "sderl_mon_test"), lists:concat([os:getpid(), "-", erlang:unique_integer([positive])])) end,

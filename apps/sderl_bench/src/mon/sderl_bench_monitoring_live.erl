@@ -70,8 +70,9 @@ measured(Fleet, #{changes := Changes, events_s := PerS}) ->
         AllSeen = now_ms() - Begin,
         {ok, Master, Other} ?= roles(Shadow),
         Idle = idle(Shadow, Other),
-        {ok, Events} ?= events(Shadow, hd(Nodes), Other, PerS),
         {ok, Shown} ?= changes(Shadow, Nodes, Other, Changes),
+        %% Right after a change, while nodes go back to the agents that they had.
+        {ok, Events} ?= events(Shadow, hd(Nodes), Other, PerS),
         {ok, Takeover} ?= takeover(Fleet, Shadow, Nodes, Master, Other),
         {ok, Events#{
             all_seen_ms => AllSeen,

@@ -13,7 +13,7 @@ most 500 events until the next update; what is dropped is counted.
 -behaviour(gen_server).
 
 -export([start_link/1, assign/2, orders/1, report/1, seen/2, release/1]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -export_type([spec/0]).
 
@@ -80,6 +80,8 @@ release(Agent) ->
 
 -spec init(spec()) -> {ok, map()}.
 init(#{config := #{interval_ms := Interval}} = Spec) ->
+    %% What it holds is told also when it is stopped.
+    _ = process_flag(trap_exit, true),
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
     self() ! update,
     self() ! report_all,
@@ -92,6 +94,7 @@ init(#{config := #{interval_ms := Interval}} = Spec) ->
         probes => #{},
         events => [],
         lost => #{},
+        losts => #{},
         told => now_ms() - Interval,
         woke => now_ms() - 2 * Interval,
         dirty => [],
@@ -156,6 +159,11 @@ handle_info(report_all, State) ->
 handle_info(_, State) ->
     {noreply, State}.
 
+-spec terminate(term(), map()) -> ok.
+terminate(_, State) ->
+    _ = tell_hubs(#{}, rated(State)),
+    ok.
+
 done({ok, Result}) -> Result;
 done({error, timeout}) -> {error, node, <<"does not answer">>};
 done({error, Why}) -> {error, node, text("~0tP", [Why, 12])}.
@@ -172,13 +180,14 @@ watch_all(#{spec := #{nodes := Nodes, config := #{interval_ms := Interval}}, wat
         New
     ).
 
-forget(Node, #{watches := Watches, timers := Timers, bases := Bases, rates := Rates, probes := Probes, dirty := Dirty} = State) ->
+forget(Node, #{watches := Watches, timers := Timers, bases := Bases, rates := Rates, losts := Losts, probes := Probes, dirty := Dirty} = State) ->
     stop_timer(maps:get(Node, Timers, none)),
     State#{
         watches := maps:remove(Node, Watches),
         timers := maps:remove(Node, Timers),
         bases := maps:remove(Node, Bases),
         rates := maps:remove(Node, Rates),
+        losts := maps:remove(Node, Losts),
         probes := maps:remove(Node, Probes),
         dirty := lists:delete(Node, Dirty)
     }.
@@ -245,8 +254,11 @@ joined(#{node := Node} = Sample, #{watches := Watches, bases := Bases}) ->
         _ -> Sample
     end.
 
-%% Events are kept until the update.
-kept(#{node := Node} = Sample, #{events := Events} = State) ->
+%% Events are kept until the update. So is what it says was left out: the next sample may
+%% be another agent's.
+kept(#{node := Node} = Sample, #{events := Events, losts := Losts} = State0) ->
+    Lost = maps:get(lost, Sample, #{}),
+    State = maps:fold(fun lose/3, State0#{losts := Losts#{Node => Lost}}, sderl_mon_rates:lost(maps:get(Node, Losts, undefined), Sample)),
     Id = sderl_mon_types:id(Node),
     New = [
         E#{node => Id, kind := maps:get(Kind, ?RENAMED, Kind)}
@@ -259,9 +271,14 @@ kept(#{node := Node} = Sample, #{events := Events} = State) ->
 lose(_, 0, State) -> State;
 lose(Key, N, #{lost := Lost} = State) -> State#{lost := maps:update_with(Key, fun(L) -> L + N end, N, Lost)}.
 
-update(#{spec := #{scope := Scope, term := Term, hubs := Hubs, config := #{interval_ms := Interval}}} = State) ->
+update(#{spec := #{config := #{interval_ms := Interval}}} = State) ->
     _ = erlang:send_after(Interval, self(), update),
-    #{rates := Rates, events := Events, lost := Lost, told := Told} = State1 = rated(State),
+    #{rates := Rates} = State1 = rated(State),
+    tell_hubs(sums(Rates), State1).
+
+%% These numbers, the events, and what was left out.
+tell_hubs(Numbers, #{spec := #{scope := Scope, term := Term, hubs := Hubs, config := #{interval_ms := Interval}}} = State1) ->
+    #{events := Events, lost := Lost, told := Told} = State1,
     Now = now_ms(),
     Woke = case Now - Told > Interval + ?STILL_MS of true -> Now; false -> maps:get(woke, State1) end,
     Update0 = #{
@@ -271,7 +288,7 @@ update(#{spec := #{scope := Scope, term := Term, hubs := Hubs, config := #{inter
         events => lists:reverse(Events),
         lost => Lost
     },
-    Update = maps:merge(Update0, sums(Rates)),
+    Update = maps:merge(Update0, Numbers),
     Failed = length([H || H <- Hubs, not sderl_mon_tell:cast(H, sderl_mon_hub, {sderl_mon_update, 1, Update})]),
     lose(updates_dropped, Failed, State1#{events := [], lost := #{}, told := Now, woke := Woke}).
 
@@ -296,8 +313,7 @@ rated(Node, Watch, #{bases := Bases, rates := Rates, spec := Spec} = State) ->
                     New = sderl_mon_rates:between(Base, Sample, maps:with([watched, monitors], Spec)),
                     Detail = sderl_mon_rates:detail({Base, Sample}, New, Facts),
                     Own = #{node => maps:get(node, New), flows => New, detail => Detail, groups => groups(Facts, New)},
-                    State1 = State#{bases := Bases#{Node => Sample}, rates := Rates#{Node => Own}},
-                    maps:fold(fun lose/3, State1, maps:get(lost, New))
+                    State#{bases := Bases#{Node => Sample}, rates := Rates#{Node => Own}}
             end;
         {undefined, _} ->
             State

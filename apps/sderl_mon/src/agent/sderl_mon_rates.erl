@@ -12,7 +12,7 @@ receiver. The traffic with the monitoring nodes is the price of watching and kep
 `mon_bytes_s`, in and out together.
 """.
 
--export([between/3, joined/2, detail/3]).
+-export([between/3, joined/2, detail/3, lost/2]).
 -export_type([sample/0, context/0, rates/0]).
 
 -doc "What a probe tells, see the moduledoc of `m:sderl_mon_probe`.".
@@ -58,7 +58,7 @@ between(Before, Now, Context) ->
                 kinds => kinds(Before, Now, Span),
                 peers => Peers,
                 groups => groups(Before, Now, Span),
-                lost => lost(Before, Now)
+                lost => lost(maps:get(lost, Before, #{}), Now)
             }
     end.
 
@@ -159,8 +159,11 @@ groups(Before, Now, Span) ->
 writes({R0, U0, F0}, {R, U, F}, Span) ->
     #{regs_s => per_s(grown(R0, R), Span), unregs_s => per_s(grown(U0, U), Span), failed_regs_s => per_s(grown(F0, F), Span)}.
 
-lost(Before, Now) ->
-    Old = maps:get(lost, Before, #{}),
+-doc "What was left out since these counts; to an agent that had none before, since those that another one has acknowledged.".
+-spec lost(#{atom() => non_neg_integer()} | undefined, sample()) -> #{atom() => non_neg_integer()}.
+lost(undefined, Now) ->
+    lost(maps:get(lost_acked, Now, maps:get(lost, Now, #{})), Now);
+lost(Old, Now) ->
     #{Key => D || Key := V <- maps:get(lost, Now, #{}), D <- [grown(maps:get(Key, Old, 0), V)], D > 0}.
 
 -doc """

@@ -38,8 +38,9 @@ includes waiting, so each piece of work is charged the lower quartile of what it
     owner :: pid(), friends :: all | [node()], term :: integer(), interval :: pos_integer(), lease = ?LEASE_MS :: pos_integer(), top = 10 :: pos_integer(),
     seq = 0 :: non_neg_integer(), acked :: integer(), next :: integer(), last :: integer(), early = false :: boolean(),
     %% The sample under way: its number, when it went, its facts. Its events; newer ones, the last first; how many in all.
-    out = none :: none | {pos_integer(), integer(), map()}, sent = [] :: [map()], fresh = [] :: [map()], n = 0 :: non_neg_integer(),
-    lost = #{} :: #{atom() => non_neg_integer()}, counts = #{} :: #{atom() => non_neg_integer()},
+    out = none :: none | {pos_integer(), integer(), map(), map()}, sent = [] :: [map()], fresh = [] :: [map()], n = 0 :: non_neg_integer(),
+    %% What was left out, and how much of that an owner has acknowledged.
+    lost = #{} :: #{atom() => non_neg_integer()}, lost_acked = #{} :: #{atom() => non_neg_integer()}, counts = #{} :: #{atom() => non_neg_integer()},
     facts = none :: none | map(), known = #{} :: map(), slow = none :: none | {pid(), integer()}, slow_at = 0 :: integer(),
     links = #{} :: map(), scanner :: pid(), scan = #{top => [], mq_max => 0} :: map(),
     sysmon :: term(), sys = #{} :: map(), tracer = none :: none | pid(), edges = #{} :: map(),
@@ -148,8 +149,8 @@ loop(S) ->
     end.
 
 handle({tick, At}, #s{next = At} = S) -> {timed, tick, tick(S)};
-handle({sderl_mon_ack, Seq}, #s{out = {Seq, _, Facts}} = S) ->
-    S#s{out = none, facts = Facts, acked = now_ms(), sent = [], n = length(S#s.fresh), traced = {#{}, element(2, S#s.traced)}};
+handle({sderl_mon_ack, Seq}, #s{out = {Seq, _, Facts, Lost}} = S) ->
+    S#s{out = none, facts = Facts, lost_acked = Lost, acked = now_ms(), sent = [], n = length(S#s.fresh), traced = {#{}, element(2, S#s.traced)}};
 handle({?MODULE, Ref, {start, #{owner := Owner} = Opts}}, S) ->
     case may_take(Owner, maps:get(term, Opts, 0), S) of
         ok -> Ref ! {Ref, {ok, self()}}, push_soon(owned(Opts, S));
@@ -240,7 +241,7 @@ push_soon(#s{last = Last} = S) ->
     _ = erlang:send_after(max(?EARLY_MS, Last + 100 - now_ms()), self(), early),
     S#s{early = true}.
 
-send_sample(#s{out = {_, Since, _}, interval = Interval} = S) ->
+send_sample(#s{out = {_, Since, _, _}, interval = Interval} = S) ->
     %% It may be that it went down with a link: after a while the owner gets another.
     case now_ms() - Since > max(3000, 3 * Interval) of
         true -> send_sample(S#s{out = none, fresh = S#s.fresh ++ S#s.sent, sent = [], traced = {#{}, sderl_mon_probe_trace:added(element(1, S#s.traced), element(2, S#s.traced))}});
@@ -249,7 +250,7 @@ send_sample(#s{out = {_, Since, _}, interval = Interval} = S) ->
 send_sample(#s{owner = Owner, seq = Seq, pushed = {Ms, Bs}} = S0) ->
     {Sample, Facts, S} = sample(Seq + 1, said(S0)),
     case erlang:send(Owner, {sderl_mon_sample, self(), Sample}, [noconnect, nosuspend]) of
-        ok -> S#s{seq = Seq + 1, out = {Seq + 1, now_ms(), Facts}, last = now_ms(), sent = S#s.fresh, fresh = [], traced = {element(2, S#s.traced), #{}},
+        ok -> S#s{seq = Seq + 1, out = {Seq + 1, now_ms(), Facts, S#s.lost}, last = now_ms(), sent = S#s.fresh, fresh = [], traced = {element(2, S#s.traced), #{}},
                   pushed = {Ms + 1, Bs + erlang:external_size(Sample)}};
         _ -> count_up(samples_unsent, S)
     end.
@@ -401,7 +402,7 @@ sample(Seq, #s{counts = Counts, lost = Lost, known = Known, scan = Scan, us = Us
         edges => [#{from => F, to => T, msgs => M} || {F, T} := {edge, M} <- S#s.edges],
         top => maps:get(top, Scan), migrations => [{F, T, C} || {migration, F, T} := {C, _} <- Traced],
         traffic => [#{from => F, to => T, kind => K, msgs => M, bytes => B} || {flow, F, T, K} := {M, B} <- Traced], events => lists:reverse(Fresh),
-        lost => Lost},
+        lost => Lost, lost_acked => S#s.lost_acked},
     {case S#s.facts of
         Facts -> Sample;
         _ -> Sample#{facts => maps:merge(Facts, maps:with([problems, known], Known))}
