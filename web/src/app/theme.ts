@@ -45,7 +45,7 @@ export function onSystemTheme(changed: () => void): void {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
 }
 
-export function isDark(): boolean {
+function isDark(): boolean {
   const theme = document.documentElement.dataset["theme"];
   return theme === "dark" || (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
 }

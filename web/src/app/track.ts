@@ -8,7 +8,7 @@ import type { Ctx } from "./ctx";
 const POINTS = 240;
 const REFRESH_MS = 10_000;
 /** The range input's thumb is so wide: its middle runs from half of it to half of it before the end. */
-export const THUMB_PX = 14;
+const THUMB_PX = 14;
 const RANK: Record<Level, number> = { info: 0, notice: 1, warning: 2, error: 3 };
 
 export class Track {

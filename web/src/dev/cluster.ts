@@ -32,7 +32,7 @@ interface Edge {
   size: number;
 }
 
-export const METRICS = [
+const METRICS = [
   "run_queue", "util", "procs", "mem", "mq_max", "cpu_pct", "in_bytes_s", "out_bytes_s", "in_msgs_s", "out_msgs_s", "regs_s", "names",
 ];
 

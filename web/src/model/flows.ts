@@ -19,7 +19,7 @@ export interface Flow {
 
 const NONE: readonly number[] = [FREE];
 
-export function placesOf(groups: readonly number[] | undefined): readonly number[] {
+function placesOf(groups: readonly number[] | undefined): readonly number[] {
   return groups === undefined || groups.length === 0 ? NONE : groups;
 }
 

@@ -23,7 +23,7 @@ interface Body extends SimulationNodeDatum {
 }
 
 /** Distance of neighbouring nodes in a disc. */
-export const SPACING = 34;
+const SPACING = 34;
 const DISC_MARGIN = 24;
 const GATEWAY_R = 20;
 const GAP = 26;

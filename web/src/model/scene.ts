@@ -42,7 +42,7 @@ export interface Scene {
   entityOfNode: Int32Array;
 }
 
-export const NODE_R = 9;
+const NODE_R = 9;
 export const GATEWAY_R = 11;
 /** Above so many nodes groups are shown as bubbles unless one looks closer. */
 export const AGGREGATE_ABOVE = 60;
