@@ -124,3 +124,16 @@ export function facts(entries: readonly (readonly [string, Child])[]): HTMLEleme
     ...entries.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]),
   );
 }
+
+/** `/` goes to the page's field to filter or search by. Call the result when the page goes. */
+export const searchKey = (ctx: Ctx, root: HTMLElement, text = "Filter"): (() => void) =>
+  ctx.keys.add({
+    key: "/",
+    text,
+    section: "This page",
+    run: () =>
+      (
+        root.querySelector<HTMLElement>("[data-search]") ??
+        root.querySelector<HTMLElement>("input[type=search]")
+      )?.focus(),
+  });

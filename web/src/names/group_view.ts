@@ -38,6 +38,7 @@ export class GroupView {
     autocomplete: "off",
     spellcheck: "false",
     "data-testid": "name-search",
+    "data-search": true,
   });
   private readonly found = h("div", { role: "status" });
   private readonly counted = h("span", { class: "muted num" });

@@ -87,7 +87,8 @@ interface KindRow {
 }
 
 /** Of some kinds messages alone are counted: those have messages and no bytes. */
-const bytesOf = ({ rate: [messages, size] }: KindRow): number | null => (messages > 0 && size === 0 ? null : size);
+const bytesOf = ({ rate: [messages, size] }: KindRow): number | null =>
+  messages > 0 && size === 0 ? null : size;
 
 export class Kinds {
   readonly root: HTMLElement;

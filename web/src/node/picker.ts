@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All nodes with what tells them apart at a glance; one is chosen.
 import type { Ctx, MountedPage } from "../app/ctx";
-import { card, level } from "../lib/parts";
+import { card, level, searchKey } from "../lib/parts";
 import { cellBar } from "../lib/bars";
 import { table } from "../lib/table";
 import type { TopologyNode } from "../store/protocol";
@@ -90,11 +90,15 @@ export function mountPicker(root: HTMLElement, ctx: Ctx): MountedPage {
     );
   };
   draw();
+  const release = searchKey(ctx, root);
   return {
     update(change) {
       if (change.has("frame") || change.has("topology")) draw();
     },
-    destroy: () => root.replaceChildren(),
+    destroy() {
+      release();
+      root.replaceChildren();
+    },
   };
 }
 

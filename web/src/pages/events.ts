@@ -4,7 +4,7 @@ import type { Ctx, MountedPage, Page } from "../app/ctx";
 import { earlier, type Filter, kindsOf, LEVELS, merged, passing } from "../events/model";
 import { children as fill, h, text as setText } from "../lib/dom";
 import { clock, dateTime, withUnit } from "../lib/format";
-import { card, facts, groupLink, level, nodeLink } from "../lib/parts";
+import { card, facts, groupLink, level, nodeLink, searchKey } from "../lib/parts";
 import { stoppedAt } from "../lib/period";
 import { type Table, table } from "../lib/table";
 import type { ClusterEvent, Level } from "../store/protocol";
@@ -38,6 +38,7 @@ class EventsPage implements MountedPage {
   /** Asked for by this page, beside those that the store keeps. */
   private extra: readonly ClusterEvent[] = [];
   private shown: readonly ClusterEvent[] = [];
+  private readonly release: () => void;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private options = "";
 
@@ -128,6 +129,7 @@ class EventsPage implements MountedPage {
         h("div", { class: "row events-more" }, this.more, this.said),
       ),
     );
+    this.release = searchKey(ctx, root);
     this.draw();
     if (this.filtered()) void this.ask({});
   }
@@ -143,6 +145,7 @@ class EventsPage implements MountedPage {
   }
 
   destroy(): void {
+    this.release();
     clearTimeout(this.timer);
     this.root.replaceChildren();
   }

@@ -4,7 +4,7 @@ import type { Ctx, MountedPage, Page } from "../app/ctx";
 import { measure } from "../lib/columns";
 import { h } from "../lib/dom";
 import { count, number } from "../lib/format";
-import { card, note } from "../lib/parts";
+import { card, note, searchKey } from "../lib/parts";
 import { type Table, table } from "../lib/table";
 import { GroupView } from "../names/group_view";
 import type { TopologyGroup } from "../store/protocol";
@@ -31,6 +31,7 @@ function total(values: readonly (number | null)[]): number | null {
 class NamesPage implements MountedPage {
   private readonly groups: Table<Row>;
   private readonly place = h("div", { class: "names-group" });
+  private readonly release: () => void;
   private view: GroupView | null = null;
   private fullest: string | null = null;
 
@@ -70,6 +71,7 @@ class NamesPage implements MountedPage {
         this.place,
       ),
     );
+    this.release = searchKey(ctx, root, "Search names");
     this.draw();
   }
 
@@ -79,6 +81,7 @@ class NamesPage implements MountedPage {
   }
 
   destroy(): void {
+    this.release();
     this.view?.destroy();
     this.root.replaceChildren();
   }

@@ -2,7 +2,7 @@
 // Who sends how much to whom: by link, group edge, gateway and group, with percentiles over the time chosen.
 import type { Ctx, MountedPage, Page } from "../app/ctx";
 import { type Chart, chart } from "../lib/chart";
-import { type Choice, choice } from "../lib/parts";
+import { type Choice, choice, searchKey } from "../lib/parts";
 import { periodChoice, periodOf, POINTS, refreshMs, shownTime, span, stoppedAt } from "../lib/period";
 import { Polled } from "../lib/polled";
 import { type Column, type Table, table } from "../lib/table";
@@ -39,6 +39,7 @@ class TrafficPage implements MountedPage {
   private readonly kinds = new Kinds();
   private readonly traffic: Polled<{ rows: TrafficRow[] }>;
   private readonly series: Polled<Series>;
+  private readonly release: () => void;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
@@ -140,6 +141,7 @@ class TrafficPage implements MountedPage {
       show: (answer) => this.drawCharts(answer),
       failed: () => this.drawCharts({ t: [], columns: {} }),
     });
+    this.release = searchKey(ctx, root);
     this.rebuild();
   }
 
@@ -162,6 +164,7 @@ class TrafficPage implements MountedPage {
   }
 
   destroy(): void {
+    this.release();
     clearTimeout(this.timer);
     this.traffic.destroy();
     this.series.destroy();
