@@ -50,7 +50,8 @@ browser() ->
     Root = os:getenv("SDERL_ROOT", code:lib_dir(sderl_bench) ++ "/../../../.."),
     maybe
         {ok, Program} ?= said(filename:join(Root, "toolchain/browser"), [], "there is no browser to measure with"),
-        {ok, _} ?= said(filename:join(Root, "toolchain/web"), ["--brief"], "the dashboard's pages are needed"),
+        {ok, _} ?= said(filename:join(Root, "toolchain/web"), ["--brief"], "there is no dashboard to measure"),
+        {ok, _} ?= said(filename:join(Root, "toolchain/web"), ["--run", "node", "--version"], "the browser is driven by Node.js"),
         {ok, #{root => Root, program => Program}}
     end.
 
