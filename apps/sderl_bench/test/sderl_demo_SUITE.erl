@@ -12,7 +12,7 @@ suite() ->
     [{timetrap, {minutes, 4}}].
 
 all() ->
-    [once_json, failing_node, interrupted, attach, attach_caller_killed, attach_not_private].
+    [once_json, failing_node, interrupted, dashboard, attach, attach_caller_killed, attach_not_private].
 
 %% The command as a script runs it: structure and promises, no speeds.
 once_json(Config) ->
@@ -115,6 +115,34 @@ failing_node(_) ->
     Result = sderl_demo_side:run(stock, Fleet, Settings, #{}, Killing),
     ok = sderl_fleet:stop(Fleet),
     ?assertEqual({error, {run, Node, {error, down}}}, Result).
+
+%% Beside the nodes that stay up: the dashboard shows them all, one that is killed goes and comes back.
+dashboard(_) ->
+    {ok, Layout} = sderl_demo_layout:new(4, 2),
+    {ok, Fleet} = sderl_demo_cluster:start(sd, Layout, self(), fun(_, _) -> ok end),
+    ok = sderl_demo_cluster:link(sd, Fleet, Layout),
+    Site = #{nodes := [Seed, Killed | _] = Nodes} = sderl_demo_cluster:site(sd, Fleet, Layout),
+    {ok, _} = sderl_demo_cluster:on_all(Fleet, Site, sderl_demo_load, servers, [Site], 60_000),
+    {ok, #{links := [Link, _]}} = Started = sderl_demo_dashboard:start(Fleet, Seed, 0, ~"demo"),
+    ?assertNotEqual(nomatch, string:find(sderl_demo_dashboard:text(Started), Link)),
+    ok = sderl_demo_live:start(Fleet, Site),
+    Shown = fun() -> shown(Link) end,
+    All = #{atom_to_binary(Node) => ~"up" || Node <- Nodes},
+    ok = sderl_fleet:await(fun() -> Shown() =:= All end, 20_000),
+    ok = sderl_fleet:kill(Fleet, Killed),
+    Away = #{Killed := Since} = sderl_demo_live:mend(Fleet, Site, #{}),
+    ok = sderl_fleet:await(fun() -> maps:get(atom_to_binary(Killed), Shown()) =:= ~"down" end, 20_000),
+    %% Not before some seconds have gone.
+    ?assertEqual(#{}, sderl_demo_live:mend(Fleet, Site, Away#{Killed := Since - 10_000})),
+    ok = sderl_fleet:await(fun() -> Shown() =:= All end, 20_000),
+    ok = sderl_fleet:stop(Fleet).
+
+%% The nodes with their states, as a browser is told them.
+shown(Link) ->
+    #{port := Port, fragment := <<"token=", Token/binary>>} = uri_string:parse(Link),
+    {200, _, Body} = sderl_web_client:http(Port, ["/api/state?token=", Token]),
+    #{~"now" := #{~"topology" := #{~"nodes" := Nodes}}} = json:decode(Body),
+    #{Name => Status || #{~"name" := Name, ~"status" := Status} <- Nodes}.
 
 attach(Config) ->
     Folder = filename:join(proplists:get_value(priv_dir, Config), "run"),
