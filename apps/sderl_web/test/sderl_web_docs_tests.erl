@@ -1,0 +1,54 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_web_docs_tests).
+
+%% The protocol in docs/dashboard.md is the one that is spoken.
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% Every example is JSON, of a kind that is sent, or a request that is taken, and each operation has one.
+examples_test() ->
+    page(fun(Page) ->
+        {match, Blocks} = re:run(Page, "```json\n(.*?)```", [global, dotall, {capture, all_but_first, binary}]),
+        Examples = lists:append([objects(Block) || [Block] <- Blocks]),
+        Types = lists:usort([Type || #{~"type" := Type} <- Examples]),
+        ?assertEqual(lists:sort([~"hello", ~"topology", ~"frame", ~"events", ~"findings", ~"detail", ~"missed", ~"error", ~"reply"]), Types),
+        ?assertEqual([~"names"], lists:usort([Op || #{~"op" := Op} <- Examples]))
+    end).
+
+operations_test() ->
+    page(fun(Page) ->
+        {match, Requests} = re:run(Page, "`(\\{\"op\":.*?\\})`", [global, {capture, all_but_first, binary}]),
+        Checked = [{Text, sderl_web_protocol:decode(example(Text))} || [Text] <- Requests],
+        ?assertEqual([], [Bad || {_, Answer} = Bad <- Checked, element(1, Answer) =/= ok]),
+        {refused, null, Why} = sderl_web_protocol:decode(~"{}"),
+        [_, Names] = string:split(unicode:characters_to_binary(Why), "one of "),
+        ?assertEqual(
+            lists:sort([binary_to_atom(Name) || Name <- binary:split(Names, ~", ", [global])]),
+            lists:usort([Op || {_, {ok, _, {Op, _}}} <- Checked])
+        )
+    end).
+
+%% What stands for a value becomes one.
+example(Text) ->
+    lists:foldl(
+        fun({Word, Value}, Acc) -> re:replace(Acc, ["(?<=:)", Word, "(?=[,}])"], Value, [global, {return, binary}]) end,
+        binary:replace(Text, ~"[..]", ~"[\"node_up\"]"),
+        [{"(N|G|TEXT|NAME)", "\"x\""}, {"(MS|ID)", "1"}, {"OF", "{\"kind\":\"total\"}"}]
+    ).
+
+objects(Block) ->
+    case string:trim(Block, leading) of
+        <<>> -> [];
+        Text ->
+            {Object, _, Rest} = json:decode(Text, [], #{}),
+            [Object | objects(Rest)]
+    end.
+
+%% Where the documents are not in the tree there is nothing to compare.
+page(Fun) ->
+    case file:read_file(filename:join([root(), "docs", "dashboard.md"])) of
+        {ok, Page} -> Fun(Page);
+        {error, enoent} -> ok
+    end.
+
+root() -> filename:join(code:lib_dir(sderl_web), "../../../..").
