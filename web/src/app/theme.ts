@@ -53,6 +53,8 @@ function isDark(): boolean {
 export function readPalette(): Palette {
   // A variable's own text may be light-dark(..): the colour it comes to is read off an element.
   const probe = document.createElement("span");
+  // At once, whatever transitions there are.
+  probe.style.setProperty("transition", "none", "important");
   document.documentElement.append(probe);
   const style = getComputedStyle(probe);
   const get = (name: string) => {
