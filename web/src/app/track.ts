@@ -6,7 +6,8 @@ import type { ClusterEvent, Level, Series } from "../store/protocol";
 import type { Ctx } from "./ctx";
 
 const POINTS = 240;
-const REFRESH_MS = 10_000;
+/** The area is asked for again when it ends visibly before now: after a twentieth of it, but not all the time. */
+const REFRESH = { share: 0.05, least: 2_000, most: 10_000 };
 /** The range input's thumb is so wide: its middle runs from half of it to half of it before the end. */
 const THUMB_PX = 14;
 const RANK: Record<Level, number> = { info: 0, notice: 1, warning: 2, error: 3 };
@@ -46,7 +47,8 @@ export class Track {
     const now = performance.now();
     const another = range !== null && this.askedRange !== range[0];
     if (range === null || range[1] <= range[0] || store.connection !== "connected") return;
-    if (this.asked !== 0 && !another && now - this.asked < REFRESH_MS) return;
+    const pause = Math.min(REFRESH.most, Math.max(REFRESH.least, REFRESH.share * (range[1] - range[0])));
+    if (this.asked !== 0 && !another && now - this.asked < pause) return;
     if (this.asked !== 0 && now - this.asked < 1000) return;
     this.asked = now;
     this.askedRange = range[0];

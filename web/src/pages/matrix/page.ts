@@ -139,7 +139,7 @@ class MatrixPage implements MountedPage {
   }
 
   private describe(): void {
-    text(this.says, this.at === null ? (this.route() === null ? "Rows send, columns receive; framed: inside the group. A cell opens its nodes." : "Rows send, columns receive.") : this.cellText(this.at));
+    text(this.says, this.at === null ? (this.route() === null ? "Rows send, columns receive; framed: inside the group; a marked corner: past the gateways. A cell opens its nodes." : "Rows send, columns receive; a marked corner: past the gateways.") : this.cellText(this.at));
   }
 
   private cellText([row, column]: [number, number]): string {

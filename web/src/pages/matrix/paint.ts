@@ -29,8 +29,8 @@ export function gridFor(matrix: Matrix, width: number, height: number, textWidth
   const top = longest(matrix.columns) * Math.sin(slant) + 26;
   // The last column's label leans out to the right.
   const lean = longest(matrix.columns) * Math.cos(slant) * 0.8;
-  const cellWidth = Math.min(62, Math.max(13, Math.floor((width - left - lean - 12) / columns)));
-  const cellHeight = Math.min(34, Math.max(13, Math.floor((height - top - 16) / Math.max(1, matrix.rows.length))));
+  const cellWidth = Math.min(128, Math.max(13, Math.floor((width - left - lean - 12) / columns)));
+  const cellHeight = Math.min(64, Math.max(13, Math.floor((height - top - 16) / Math.max(1, matrix.rows.length))));
   return { left, top, cellWidth, cellHeight, width: left + cellWidth * matrix.columns.length + lean + 12, height: top + cellHeight * matrix.rows.length + 12, slant };
 }
 
@@ -68,7 +68,7 @@ function paintCells(c: CanvasRenderingContext2D, { matrix, grid, palette, measur
   const texts = w >= 42 && hgt >= 17;
   c.textAlign = "center";
   c.textBaseline = "middle";
-  c.font = `${w >= 54 ? 11.5 : 10.5}px ${palette.font}`;
+  c.font = `${w >= 90 && hgt >= 30 ? 13.5 : w >= 54 ? 11.5 : 10.5}px ${palette.font}`;
   matrix.rows.forEach((from, row) => {
     matrix.columns.forEach((to, column) => {
       const i = row * matrix.columns.length + column;
