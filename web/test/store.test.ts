@@ -104,6 +104,16 @@ describe("store", () => {
     store.stop();
   });
 
+  it("adds up what was left out on the way, from the start of a source", () => {
+    const { store, line, cluster } = started();
+    line.say({ ...cluster.frame(6000), lost: { events_dropped: 2, trace_not_seen: 0 } });
+    line.say({ ...cluster.frame(7000), lost: { events_dropped: 3 } });
+    expect([...store.losses]).toEqual([["events_dropped", 5]]);
+    line.say(cluster.hello(8000, [0, 8000]));
+    expect(store.losses.size).toBe(0);
+    store.stop();
+  });
+
   it("keeps each event once, in order", () => {
     const { store, line } = started();
     const event = (id: number) => ({ id, t: id, kind: "k", level: "info" as const, text: "" });

@@ -128,13 +128,13 @@ export class Header {
 
   /** Nothing is left out without being said. */
   private showLosses(): void {
-    const lost = Object.entries(this.store.shown.frame?.lost ?? {}).filter(([, n]) => n > 0);
+    const lost = [...this.store.losses];
     if (this.store.missed > 0) lost.push(["frames this browser was too slow for", this.store.missed]);
     const sum = lost.reduce((total, [, n]) => total + n, 0);
     this.losses.hidden = sum === 0;
     if (sum === 0) return;
     setText(this.losses, `${count(sum)} not shown`);
-    this.losses.title = lost.map(([what, n]) => `${what.replaceAll("_", " ")}: ${count(n)}`).join("\n");
+    this.losses.title = ["Since this page was connected:", ...lost.map(([what, n]) => `${what.replaceAll("_", " ")}: ${count(n)}`)].join("\n");
   }
 
   private toggleMenu(open = !this.element.classList.contains("menu-open")): void {

@@ -15,6 +15,8 @@ import { applyTheme, asTheme, onSystemTheme, type Palette, readPalette, storedTh
 import { TimeBar } from "./timebar";
 import { Toasts } from "./toast";
 
+/** Of the protocol that this page speaks. */
+const PROTOCOL = 1;
 const NEXT_THEME: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
 
 export class Shell implements Ctx {
@@ -88,6 +90,7 @@ export class Shell implements Ctx {
   private changed(change: Change): void {
     this.header.update(change);
     this.timeBar.update(change);
+    if (change.has("hello") && this.store.hello?.version !== PROTOCOL) this.toast("The server speaks another version than this page: load the page again");
     if (change.has("connection")) this.connectionChanged();
     if (!this.refusedShown) this.mounted?.page.update?.(change);
   }

@@ -7,6 +7,9 @@ import type { Measure } from "../ui/traffic-scale";
 import { position } from "../ui/traffic-scale";
 import type { Scene } from "./scene";
 
+/** Which edges are shown: from so many messages/s on, or only those past the gateways. */
+export type Minimum = number | "direct";
+
 export class Edges {
   count = 0;
   from = new Int32Array(256);
@@ -36,7 +39,7 @@ export class Edges {
   private starts = new Map<string, number>();
   private scene: Scene | null = null;
 
-  update(topology: Topology, frame: Frame, measure: Measure, minimum: number): void {
+  update(topology: Topology, frame: Frame, measure: Measure, minimum: Minimum): void {
     const scene = this.scene;
     if (scene === null) return;
     this.msgs.fill(0, 0, this.count);
@@ -57,7 +60,7 @@ export class Edges {
       if (this.isDirect(topology, a, b)) this.direct[e] = 1;
     }
     const rates = measure === "msgs" ? this.msgs : this.bytes;
-    for (let e = 0; e < this.count; e++) this.goal[e] = this.msgs[e] > 0 && this.msgs[e] >= minimum ? position(rates[e], measure) : -0.2;
+    for (let e = 0; e < this.count; e++) this.goal[e] = this.msgs[e] > 0 && this.isShown(e, minimum) ? position(rates[e], measure) : -0.2;
     this.starts.clear();
   }
 
@@ -74,6 +77,10 @@ export class Edges {
       }
     }
     return moving;
+  }
+
+  private isShown(e: number, minimum: Minimum): boolean {
+    return minimum === "direct" ? this.direct[e] === 1 : this.msgs[e] >= minimum;
   }
 
   private edge(from: number, to: number): number {

@@ -53,6 +53,8 @@ export class Store {
   recording: string | null = null;
   /** Frames that the server left out for this browser because it was slow. */
   missed = 0;
+  /** What was left out on the way here, by cause, since this source was opened. */
+  readonly losses = new Map<string, number>();
   /** By id, oldest first. */
   events: readonly ClusterEvent[] = [];
   readonly frames = new Ring<Frame>(FRAMES);
@@ -314,6 +316,7 @@ export class Store {
     this.hello = hello;
     this.columns = new Map(hello.metrics.map((metric, i) => [metric, i]));
     this.range = hello.range === null ? null : [...hello.range];
+    this.losses.clear();
     this.frames.clear();
     this.topologies.clear();
     this.findingsSeen.clear();
@@ -331,6 +334,7 @@ export class Store {
   private gotFrame(message: FrameMessage): void {
     const frame = new Frame(message, this.columns);
     this.frames.push(frame);
+    for (const [cause, n] of Object.entries(frame.lost)) if (n > 0) this.losses.set(cause, (this.losses.get(cause) ?? 0) + n);
     this.range = [Math.min(this.range?.[0] ?? frame.t, frame.t), Math.max(this.range?.[1] ?? 0, frame.t)];
     this.signals.tell("range");
     this.gotLive({ frame });

@@ -11,7 +11,7 @@ import type { Change } from "../../store/signals";
 import { Input } from "./input";
 import { legend } from "./legend";
 import { Panel } from "./panel";
-import { Toolbar } from "./toolbar";
+import { asMinimum, Toolbar } from "./toolbar";
 import { Tooltip } from "./tooltip";
 import { GroupView, type ViewOptions } from "./view";
 
@@ -91,7 +91,7 @@ class GroupsPage implements MountedPage {
     const options: ViewOptions = {
       level: query["level"] === "groups" || query["level"] === "nodes" ? (query["level"] as Level) : "auto",
       measure: query["by"] === "bytes" ? "bytes" : "msgs",
-      minimum: Number(query["min"]) || 0,
+      minimum: asMinimum(query["min"]),
       search: query["q"] ?? "",
     };
     this.view.setOptions(options);

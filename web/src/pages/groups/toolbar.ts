@@ -2,6 +2,7 @@
 // Search, what is measured, how much of it is shown, how closely.
 import { icon } from "../../app/icons";
 import { h, text } from "../../lib/dom";
+import type { Minimum } from "../../model/edges";
 import type { Level } from "../../model/scene";
 import type { Measure } from "../../ui/traffic-scale";
 import type { ViewOptions } from "./view";
@@ -15,13 +16,14 @@ const MEASURES: [Measure, string, string][] = [
   ["msgs", "Messages", "Edges by messages/s"],
   ["bytes", "Bytes", "Edges by bytes/s"],
 ];
-const MINIMA: [number, string][] = [
+const MINIMA: [Minimum, string][] = [
   [0, "All traffic"],
   [1, "≥ 1 msg/s"],
   [10, "≥ 10 msg/s"],
   [100, "≥ 100 msg/s"],
   [1000, "≥ 1 k msg/s"],
   [10_000, "≥ 10 k msg/s"],
+  ["direct", "Past the gateways"],
 ];
 
 export class Toolbar {
@@ -30,7 +32,7 @@ export class Toolbar {
   private readonly found = h("span", { class: "search-found", role: "status" });
   private readonly level: HTMLElement;
   private readonly measure: HTMLElement;
-  private readonly minimum = h("select", { class: "select", "aria-label": "Least traffic shown" }, ...MINIMA.map(([value, label]) => h("option", { value }, label)));
+  private readonly minimum = h("select", { class: "select", "aria-label": "Traffic shown" }, ...MINIMA.map(([value, label]) => h("option", { value }, label)));
 
   constructor(change: (options: Partial<ViewOptions>) => void, enter: () => void) {
     this.level = segmented("How closely", LEVELS, (level) => change({ level }));
@@ -44,7 +46,7 @@ export class Toolbar {
         this.search.blur();
       }
     });
-    this.minimum.addEventListener("change", () => change({ minimum: Number(this.minimum.value) }));
+    this.minimum.addEventListener("change", () => change({ minimum: asMinimum(this.minimum.value) }));
     this.element = h("div", { class: "toolbar" }, h("div", { class: "search" }, icon("search"), this.search, this.found), h("div", { class: "toolbar-row" }, this.level, this.measure, this.minimum));
   }
 
@@ -58,6 +60,10 @@ export class Toolbar {
   showFound(n: number | null): void {
     text(this.found, n === null ? "" : n === 0 ? "none" : String(n));
   }
+}
+
+export function asMinimum(text: string | undefined): Minimum {
+  return text === "direct" ? text : Number(text) || 0;
 }
 
 export function segmented<T extends string>(label: string, choices: readonly (readonly [T, string, string])[], choose: (value: T) => void): HTMLElement {

@@ -3,7 +3,7 @@
 import type { Ctx } from "../../app/ctx";
 import { countFrame, type HookGroup, type HookNode } from "../../app/hooks";
 import { byteRate } from "../../lib/format";
-import { Edges } from "../../model/edges";
+import { Edges, type Minimum } from "../../model/edges";
 import { Flows } from "../../model/flows";
 import { LayoutService } from "../../model/layout-service";
 import type { LayoutResult } from "../../model/layout";
@@ -20,7 +20,7 @@ import { curveOf, type DiscItem, type EntityItem, nodeRadius, paint, type Pictur
 export interface ViewOptions {
   level: Level;
   measure: Measure;
-  minimum: number;
+  minimum: Minimum;
   search: string;
 }
 
