@@ -102,18 +102,18 @@ linked(Pid) -> case process_info(Pid, links) of {links, L} -> L; undefined -> []
 
 -doc """
 Starts a process that looks at processes for the probe, which asks it with `{scan, HowMany, Top}`. A pass over all of
-them may take several such slices; after each it tells `{scanned, Pid, Microseconds, Found}`.
+them takes several such slices; after each it tells `{scanned, Pid, Microseconds, Found}`.
 """.
 -spec start(pid()) -> pid().
 start(Probe) -> spawn_link(?MODULE, scanner, [Probe]).
 
 -doc false.
 -spec scanner(pid()) -> no_return().
-scanner(Probe) -> scanner(Probe, none, pass(#{seen => #{}, memory => [], passes => 0, named => #{}}), mono()).
+scanner(Probe) -> scanner(Probe, none, pass(#{memory => [], passes => 0, named => #{}}), mono()).
 
 %% A process is woken to tell its memory, which costs some thirty times what the rest does: in every other pass.
-pass(#{seen := Seen, memory := Memory, passes := N, named := Named}) ->
-    #{began => mono(), looked => 0, before => Seen, seen => #{}, queue => [], reds => [], passes => N + 1, named => Named,
+pass(#{memory := Memory, passes := N, named := Named}) ->
+    #{began => mono(), looked => 0, slice => #{}, rates => #{}, queue => [], reds => [], passes => N + 1, named => Named,
       memory => case N rem 2 of 0 -> []; _ -> Memory end,
       items => case N rem 2 of 0 -> [message_queue_len, reductions, memory]; _ -> [message_queue_len, reductions] end}.
 
@@ -127,16 +127,23 @@ scanner(Probe, Iter, Pass0, Due) ->
 scan(Probe, _, _, none, Pass, T, Due) when T < Due -> scanner(Probe, none, Pass, Due);
 scan(Probe, Budget, Top, none, Pass, T, _) -> scan(Probe, Budget, Top, iterator(), Pass#{began := T}, T, T + ?PASS_US);
 scan(Probe, Budget, Top, Iter, Pass0, T, Due) ->
-    case look(Budget, Iter, Top, Pass0) of
-        {more, Rest, Pass} ->
-            Probe ! {scanned, self(), mono() - T, #{procs_looked => maps:get(looked, Pass)}},
-            scanner(Probe, Rest, Pass, Due);
-        {done, #{looked := Looked, began := Began, queue := Queues} = Pass} ->
+    case {Iter, rates(Top, Pass0)} of
+        {ended, #{looked := Looked, began := Began, queue := Queues} = Pass} ->
             {Rows, Named} = shown(Pass),
             Probe ! {scanned, self(), mono() - T, #{top => Rows, procs_looked => Looked, mq_max => lists:max([0 | [Q || {Q, _} <- Queues]]),
                                                     top_age_s => (mono() - Began) div 1_000_000}},
-            scanner(Probe, none, pass(Pass#{named := Named}), Due)
+            scanner(Probe, none, pass(Pass#{named := Named}), Due);
+        {_, Pass1} ->
+            {Rest, Pass} = look(Budget, Iter, Top, Pass1),
+            Probe ! {scanned, self(), mono() - T, #{procs_looked => maps:get(looked, Pass)}},
+            scanner(Probe, Rest, Pass, Due)
     end.
+
+%% What those of the last slice have done since.
+rates(Top, #{slice := Slice, rates := Old, queue := Qs, memory := Ms, reds := Rs0} = Pass) ->
+    New = #{P => (R - R0) * 1_000_000 div max(1, mono() - T0) || P := {R0, T0} <- Slice, {_, R} <- [process_info(P, reductions)]},
+    Rs = maps:fold(fun(P, Rate, Acc) -> top(Rate, P, Top, Acc) end, Rs0, New),
+    Pass#{slice := #{}, reds := Rs, rates := maps:with([P || {_, P} <- Qs ++ Ms ++ Rs], maps:merge(Old, New))}.
 
 %% What is known of those that were shown before is not asked again: their names, and their memory until it is asked of all.
 shown(#{named := Old, passes := N, queue := Queues} = Pass) ->
@@ -145,15 +152,9 @@ shown(#{named := Old, passes := N, queue := Queues} = Pass) ->
         {#{P := Row}, _} -> Row;
         _ -> #{pid => text(P), name => name(P), initial => initial(P), memory => memory(P)}
     end || P <- lists:usort([P || K <- [queue, memory, reds], {_, P} <- maps:get(K, Pass)]), is_process_alive(P)},
-    {[Row#{queue => case lists:keyfind(P, 2, Queues) of {Q, _} -> Q; false -> 0 end, reds_per_s => rate(P, Pass)} || P := Row <- Rows], Rows}.
+    {[Row#{queue => case lists:keyfind(P, 2, Queues) of {Q, _} -> Q; false -> 0 end, reds_per_s => maps:get(P, maps:get(rates, Pass), 0)} || P := Row <- Rows], Rows}.
 
 memory(Pid) -> case process_info(Pid, memory) of {_, M} -> M; undefined -> 0 end.
-
-rate(Pid, #{before := Before, seen := Seen}) ->
-    case {Before, Seen} of
-        {#{Pid := {R0, T0}}, #{Pid := {R1, T1}}} when T1 > T0 -> (R1 - R0) * 1_000_000 div (T1 - T0);
-        _ -> 0
-    end.
 
 -doc "All processes, one after the other: OTP 28 has an iterator, before that there is a list.".
 -spec iterator() -> term().
@@ -169,22 +170,17 @@ next({list, [P | Ps]}) -> {P, {list, Ps}};
 next({list, []}) -> none;
 next({iterator, I}) -> case erlang:apply(erlang, processes_next, [I]) of none -> none; {P, Next} -> {P, {iterator, Next}} end.
 
-look(0, Iter, _, Pass) -> {more, Iter, Pass};
+look(0, Iter, _, Pass) -> {Iter, Pass};
 look(Budget, Iter, Top, #{items := Items} = Pass) ->
     case next(Iter) of
-        none -> {done, Pass};
+        none -> {ended, Pass};
         {Pid, Rest} -> look(Budget - 1, Rest, Top, looked(Pid, process_info(Pid, Items), Top, Pass))
     end.
 
 looked(_, undefined, _, Pass) -> Pass;
-looked(Pid, [{_, Q}, {_, R} | More], Top, #{looked := N, seen := Seen, queue := Qs, reds := Rs} = Pass0) ->
-    %% Rates of the first thousands of processes; of others there is none.
-    Pass = Pass0#{looked := N + 1, queue := top(Q, Pid, Top, Qs), seen := case N < 5000 of true -> Seen#{Pid => {R, mono()}}; false -> Seen end},
-    Pass1 = Pass#{reds := top(rate(Pid, Pass), Pid, Top, Rs)},
-    case More of
-        [{_, M}] -> Pass1#{memory := top(M, Pid, Top, maps:get(memory, Pass1))};
-        [] -> Pass1
-    end.
+looked(Pid, [{_, Q}, {_, R} | More], Top, #{looked := N, slice := Slice, queue := Qs, memory := Ms} = Pass) ->
+    Pass#{looked := N + 1, queue := top(Q, Pid, Top, Qs), slice := Slice#{Pid => {R, mono()}},
+          memory := case More of [{_, M}] -> top(M, Pid, Top, Ms); [] -> Ms end}.
 
 %% The greatest few, the least first.
 -doc false.
