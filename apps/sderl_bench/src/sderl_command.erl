@@ -16,7 +16,7 @@ run(Args) ->
 ```
 """.
 
--export([parse/3]).
+-export([parse/3, option/4, flag/2]).
 -export_type([result/0, text/0]).
 
 -doc "What a person reads.".
@@ -51,6 +51,23 @@ parse(Args, Names, Command) ->
                 {error, Reason} -> {usage, [complaint(Reason), try_help(Name)]}
             end
     end.
+
+-doc """
+An option of `argparse` that need not be given: `--cookie-file FILE` for `cookie_file`. `Shape` is what stands for its
+value in the help.
+""".
+-spec option(atom(), Shape :: string(), Type :: term(), Help :: string()) -> argparse:argument().
+option(Name, Shape, Type, Help) ->
+    #{name => Name, long => [$- | dashed(Name)], type => Type, required => false, help => {usage(Name, [" ", Shape]), [Help]}}.
+
+-doc "An option without a value: `true` where it is given.".
+-spec flag(atom(), Help :: string()) -> argparse:argument().
+flag(Name, Help) ->
+    #{name => Name, long => [$- | dashed(Name)], type => boolean, default => false, help => {usage(Name, ""), [Help]}}.
+
+usage(Name, Shape) -> lists:flatten(["[--", dashed(Name), Shape, "]"]).
+
+dashed(Name) -> lists:flatten(string:replace(atom_to_list(Name), "_", "-", all)).
 
 %% argparse breaks long lines and keeps the breaks that are there, which gives a short line after each long one. A paragraph
 %% becomes one line here; what is indented, such as a list, stays as it is.

@@ -118,18 +118,13 @@ term(List) when is_list(List) -> list(List);
 term(Tuple) when is_tuple(Tuple) -> list(tuple_to_list(Tuple));
 term(Other) -> json:encode_binary(printed(Other)).
 
-list(List) ->
-    case is_list(List) andalso length_or_improper(List) of
-        improper -> json:encode_binary(printed(List));
-        _ -> [$[, commas([term(Element) || Element <- List]), $]]
-    end.
+list([]) -> "[]";
+list(List) -> [$[, elements(List), $]].
 
-length_or_improper(List) ->
-    try
-        length(List)
-    catch
-        error:badarg -> improper
-    end.
+%% What ends in another term than a list has that as its last.
+elements([Last]) -> term(Last);
+elements([First | Rest]) when is_list(Rest) -> [term(First), $, | elements(Rest)];
+elements([First | Last]) -> [term(First), $,, term(Last)].
 
 key(Key) when is_binary(Key) -> text(Key);
 key(Key) when is_atom(Key) -> atom_to_binary(Key);

@@ -10,6 +10,8 @@ Nothing is killed before a person has typed `yes`, or without `--yes`. Ctrl-C en
 
 -export([summary/0, run/1]).
 
+-import(sderl_command, [option/4, flag/2]).
+
 -define(LEASE_MS, 10_000).
 
 -doc "One line for the list of commands.".
@@ -77,16 +79,8 @@ arguments() ->
         ]
     }.
 
-option(Name, Shape, Type, Help) ->
-    #{name => Name, long => [$- | dashed(Name)], type => Type, required => false, help => {usage(Name, [" ", Shape]), [Help]}}.
-
-flag(Name, Help) ->
-    #{name => Name, long => [$- | dashed(Name)], type => boolean, default => false, help => {usage(Name, ""), [Help]}}.
-
 repeated(Name, Shape, Help) ->
     (option(Name, Shape, string, Help))#{action => append}.
-
-usage(Name, Shape) -> lists:flatten(["[--", dashed(Name), Shape, "]"]).
 
 dashed(Name) -> lists:flatten(string:replace(atom_to_list(Name), "_", "-", all)).
 

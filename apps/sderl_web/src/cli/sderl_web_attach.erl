@@ -9,6 +9,8 @@ or started on the nodes ends there by itself when this program does.
 """.
 
 -export([arguments/0, check/1, start/1]).
+
+-import(sderl_command, [option/4, flag/2]).
 -export_type([options/0]).
 
 -doc "What is watched: a running cluster from a seed, a synthetic one of which `config` has the options, or nothing.".
@@ -24,14 +26,6 @@ arguments() ->
         option(interval_ms, "MS", {integer, [{min, 100}, {max, 60_000}]}, "how often a node tells its numbers (1000)"),
         flag(synthetic, "no cluster: 200 made-up nodes in 20 groups")
     ].
-
-option(Name, Shape, Type, Help) ->
-    #{name => Name, long => [$- | dashed(Name)], type => Type, required => false, help => {lists:flatten(["[--", dashed(Name), $\s, Shape, "]"]), [Help]}}.
-
-flag(Name, Help) ->
-    #{name => Name, long => [$- | dashed(Name)], type => boolean, default => false, help => {lists:flatten(["[--", dashed(Name), "]"]), [Help]}}.
-
-dashed(Name) -> lists:flatten(string:replace(atom_to_list(Name), "_", "-", all)).
 
 -doc "The options as given, checked; nothing is attached to.".
 -spec check(#{atom() => term()}) -> {ok, options()} | {error, sderl_command:text()}.

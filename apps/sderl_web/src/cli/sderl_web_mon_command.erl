@@ -8,6 +8,8 @@ A command of `m:sderl_command`, which is in an application that this one does no
 
 -export([summary/0, run/1]).
 
+-import(sderl_command, [option/4, flag/2]).
+
 %% The first frame of a large cluster.
 -define(FIRST_MS, 30_000).
 
@@ -55,14 +57,6 @@ arguments() ->
             flag(once, "end when the first numbers are there")
         ]
     }.
-
-option(Name, Shape, Type, Help) ->
-    #{name => Name, long => [$- | dashed(Name)], type => Type, required => false, help => {lists:flatten(["[--", dashed(Name), $\s, Shape, "]"]), [Help]}}.
-
-flag(Name, Help) ->
-    #{name => Name, long => [$- | dashed(Name)], type => boolean, default => false, help => {lists:flatten(["[--", dashed(Name), "]"]), [Help]}}.
-
-dashed(Name) -> lists:flatten(string:replace(atom_to_list(Name), "_", "-", all)).
 
 checked(Parsed) ->
     maybe
