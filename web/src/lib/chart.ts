@@ -152,7 +152,7 @@ export function chart(options: ChartOptions): Chart {
       );
       parts.push(s("text", { x: box.x - 6, y: y + 3.5, "text-anchor": "end" }, labels[i] ?? ""));
     });
-    const times = timeTicks(domain.from, domain.to, Math.max(2, Math.floor(box.width / 90)));
+    const times = timeTicks(domain.from, domain.to, Math.max(2, Math.floor(box.width / 72)));
     for (const t of times.at) {
       const x = xOf(t, domain, box);
       if (x > box.x + box.width - 16) continue;

@@ -22,9 +22,11 @@ export class NodeCharts {
   private readonly polled: Polled<Columns>;
   private columns: Columns = { t: [], columns: {} };
 
+  /** `below` stands under the charts and has their time. */
   constructor(
     private readonly ctx: Ctx,
     private readonly node: string,
+    below: HTMLElement,
   ) {
     const pick = (t: number) => ctx.store.seek(t);
     this.panels = [
@@ -85,6 +87,7 @@ export class NodeCharts {
         { class: "chart-grid-cards" },
         ...this.panels.map((panel) => h("div", {}, h("h3", {}, panel.title), panel.chart.root)),
       ),
+      below,
     );
     this.polled = new Polled(ctx, {
       everyMs: () => refreshMs(ctx),

@@ -8,7 +8,9 @@ import { shownTime } from "../lib/period";
 import type { Detail } from "../store/protocol";
 import { Ring } from "../store/ring";
 import { NodeCharts } from "./charts";
+import { Concerns } from "./concerns";
 import { limitsOf, MEMORY_KINDS, memoryOf, schedulersOf } from "./detail_model";
+import { Heat } from "./heat";
 import { DirtyView } from "./dirty_view";
 import { Flows, Kinds, Links } from "./links";
 import { status } from "./picker";
@@ -50,7 +52,13 @@ export function mountNode(root: HTMLElement, ctx: Ctx, name: string): MountedPag
     update(change) {
       if (change.has("hello")) view.sourceChanged();
       if (change.has("detail")) view.detailCame();
-      if (change.has("frame") || change.has("topology") || change.has("detail") || change.has("hello"))
+      if (
+        change.has("frame") ||
+        change.has("topology") ||
+        change.has("detail") ||
+        change.has("findings") ||
+        change.has("hello")
+      )
         view.draw();
       if (change.has("time") && ctx.store.time.mode !== "live") view.timeChanged();
     },
@@ -76,8 +84,8 @@ class NodeView {
   private readonly limitRoot = h("div", { class: "bars" });
   private readonly memory = h("div", { class: "bars" });
   private readonly memoryBars = new Map<string, Bar>();
-  private readonly problems = h("ul", { class: "problems" });
-  private readonly problemCard: HTMLElement;
+  private readonly concerns: Concerns;
+  private readonly heat: Heat;
   private readonly charts: NodeCharts;
   private readonly processes: Processes;
   private readonly links: Links;
@@ -99,7 +107,8 @@ class NodeView {
     private readonly ctx: Ctx,
     private readonly name: string,
   ) {
-    this.charts = new NodeCharts(ctx, name);
+    this.heat = new Heat(ctx);
+    this.charts = new NodeCharts(ctx, name, this.heat.root);
     this.processes = new Processes(ctx, name);
     this.links = new Links(ctx);
     this.trace = new TraceSwitch(ctx, name);
@@ -137,12 +146,12 @@ class NodeView {
       h("div", { class: "node-pair" }, this.links.root, this.kinds.root),
       this.flows.root,
     );
-    this.problemCard = card("Not as it should be", { class: "problem-card" }, this.problems);
+    this.concerns = new Concerns(ctx, name);
     this.body = h(
       "div",
       { class: "node-body" },
       this.notes,
-      this.problemCard,
+      this.concerns.root,
       h("dl", { class: "stats" }, ...stats),
       this.unkept,
       this.now,
@@ -160,7 +169,13 @@ class NodeView {
           h("h1", {}, name),
           h("p", { class: "page-sub" }, this.state, this.groups, this.facts),
         ),
-        h("div", { class: "card-tools" }, this.trace.root),
+        h(
+          "div",
+          { class: "card-tools" },
+          h("a", { class: "button", href: ctx.href("events", null, { node: name }) }, "Events"),
+          h("a", { class: "button", href: ctx.href("traffic", null, { by: "link", q: name }) }, "Traffic"),
+          this.trace.root,
+        ),
       ),
       this.gone,
       this.body,
@@ -245,6 +260,8 @@ class NodeView {
         ? null
         : "Tracing needs the probe on the node, and nothing of ours runs there.",
     );
+    this.heat.draw(this.details.all());
+    this.concerns.draw(this.ctx.store.shown.findings, detail?.problems ?? []);
     this.drawDetail(detail, node.source === "stock", node.status === "up");
   }
 
@@ -281,7 +298,6 @@ class NodeView {
     this.lists.hidden = detail === null;
     this.unkept.hidden = detail !== null;
     if (detail === null) {
-      this.problemCard.hidden = true;
       const live = this.ctx.store.time.mode === "live";
       setText(
         this.unkept,
@@ -310,9 +326,6 @@ class NodeView {
     this.schedulers.draw(schedulers.all);
     this.drawMemory(detail);
     this.drawLimits(detail);
-    const problems = detail.problems ?? [];
-    this.problemCard.hidden = problems.length === 0;
-    fill(this.problems, ...problems.map((one) => h("li", {}, one)));
     this.processes.draw(detail.top, stock);
     this.links.draw(detail.links, stock);
     this.kinds.root.hidden = stock;

@@ -3,6 +3,8 @@
 import { describe, expect, it } from "vitest";
 import { earlier, type Filter, kindsOf as eventKinds, merged, passing } from "../../src/events/model";
 import { counted, inOrder, kindsOf, opened, wanted } from "../../src/findings/model";
+import { about } from "../../src/node/concerns";
+import { cells } from "../../src/node/heat";
 import { limitsOf, memoryOf, schedulersOf } from "../../src/node/detail_model";
 import type { ClusterEvent, Detail, Finding, Severity } from "../../src/store/protocol";
 import { byOf, of, rowId, seriesFor, sums } from "../../src/traffic/model";
@@ -151,5 +153,42 @@ describe("findings", () => {
   it("are open at first where they are few, else the first of each kind", () => {
     expect([...opened(some)]).toEqual(["a", "b", "c", "d"]);
     expect([...opened([...some, finding("e", "info", 9)])]).toEqual(["a", "c"]);
+  });
+});
+
+describe("schedulers over time", () => {
+  const report = (t: number, util: number): Detail =>
+    detail({ t, schedulers: [{ id: 1, type: "normal", util }] });
+  it("have a cell for each report, broken where none came", () => {
+    const found = cells([report(1000, 0.1), report(2000, 0.2), report(60_000, 0.3)], 500, 59_000);
+    expect(found.map((one) => [one.from, one.to, one.utils[0]])).toEqual([
+      [500, 1000, 0.1],
+      [1000, 2000, 0.2],
+      [55_000, 59_000, 0.3],
+    ]);
+    expect(cells([report(1000, 0.1)], 2000, 3000)).toEqual([]);
+  });
+});
+
+describe("what concerns a node", () => {
+  const of = (id: string, where: Finding["where"]): Finding => ({
+    id,
+    kind: "k",
+    severity: "info",
+    since: 0,
+    t: 0,
+    where,
+    text: "",
+    evidence: [],
+    remedy: "",
+  });
+  it("names it as a place or as an end", () => {
+    const all = [
+      of("1", { node: "a" }),
+      of("2", { from: "b", to: "a" }),
+      of("3", { group: "a" }),
+      of("4", { node: "b" }),
+    ];
+    expect(about(all, "a").map((one) => one.id)).toEqual(["1", "2"]);
   });
 });
