@@ -17,8 +17,11 @@ with_hub(Test) ->
         feed({sderl_mon_topology, 1, topology()}),
         feed({sderl_mon_update, 1, update()}),
         receive {sderl_mon, frame, #{links := Links}} when Links =/= #{} -> ok end,
-        Test(),
-        gen_server:stop(Hub)
+        try
+            Test()
+        after
+            gen_server:stop(Hub)
+        end
     end}.
 
 feed(Message) -> gen_server:cast(sderl_mon_hub, {sderl_mon_feed, self(), Message}).

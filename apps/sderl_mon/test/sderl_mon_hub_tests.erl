@@ -13,8 +13,11 @@ hub(Test) -> hub(#{interval_ms => 100}, Test).
 hub(Opts, Test) ->
     {spawn, {timeout, 30, fun() ->
         {ok, Hub} = sderl_mon_hub:start_link(Opts),
-        Test(),
-        gen_server:stop(Hub)
+        try
+            Test()
+        after
+            gen_server:stop(Hub)
+        end
     end}}.
 
 update(Term, Parts) -> maps:merge(#{agent => {~"g", Term}, t => ?T0, span_ms => 100}, Parts).
@@ -52,7 +55,8 @@ an_update_becomes_a_frame_test_() ->
         ?assertEqual({ok, Detail}, sderl_mon_hub:detail(~"a")),
         ?assertEqual({error, none}, sderl_mon_hub:detail(~"nobody")),
         ?assertEqual([~"a"], sderl_mon_hub:watched()),
-        ?assertMatch({ok, #{topology := Topology}}, sderl_mon_hub:at(live, maps:get(t, Frame))),
+        {ok, #{topology := Then}} = sderl_mon_hub:at(live, maps:get(t, Frame)),
+        ?assertEqual(sderl_mon_history:shape(Topology), sderl_mon_history:shape(Then)),
         ?assertMatch({ok, [#{id := 2}]}, sderl_mon_hub:events(live, #{limit => 1})),
         %% An agent that is silent is believed for three intervals, and not for ever.
         _ = frame(fun(#{nodes := N}) -> N =:= #{} end),

@@ -121,9 +121,20 @@ other_files_are_refused_test_() ->
 
 %% ---------------------------------------------------------------- a recording
 
-recorded_and_replayed_test_() ->
+%% Beside a hub that does nothing by itself.
+beside_a_hub(Test) ->
     in_folder(fun(Dir) ->
-        {ok, _} = sderl_mon_hub:start_link(#{interval_ms => 60_000}),
+        {ok, Hub} = sderl_mon_hub:start_link(#{interval_ms => 60_000}),
+        try
+            Test(Dir)
+        after
+            _ = sderl_mon_record:stop(),
+            gen_server:stop(Hub)
+        end
+    end).
+
+recorded_and_replayed_test_() ->
+    beside_a_hub(fun(Dir) ->
         {ok, #{file := File}} = sderl_mon_record:start(filename:join(Dir, "new/r"), #{max_bytes => 1_000_000}),
         ?assertEqual({error, already_recording}, sderl_mon_record:start(filename:join(Dir, "other"), #{})),
         Found = #{id => ~"f", kind => bypass, severity => warning, since => 1, t => 1, where => #{}, text => ~"t", evidence => [], remedy => ~"r"},
@@ -145,8 +156,7 @@ recorded_and_replayed_test_() ->
         ?assert(Spans < 100),
         ?assertEqual(5050 * 1000, round(Sum)),
         ?assertMatch({ok, [#{id := 1, kind := node_down, text := ~"x"}]}, sderl_mon_hub:events(Replay, #{})),
-        sderl_mon_replay:close(Replay),
-        gen_server:stop(sderl_mon_hub)
+        sderl_mon_replay:close(Replay)
     end).
 
 tell(Messages) -> lists:foreach(fun({Kind, What}) -> sderl_mon_record ! {sderl_mon, Kind, What} end, Messages).
@@ -155,8 +165,7 @@ same(Frame, {ok, #{frame := Frame1}}) -> Frame == Frame1;
 same(_Frame, _Other) -> false.
 
 the_file_stays_small_test_() ->
-    in_folder(fun(Dir) ->
-        {ok, _} = sderl_mon_hub:start_link(#{interval_ms => 60_000}),
+    beside_a_hub(fun(Dir) ->
         Max = 65_536,
         {ok, #{file := File}} = sderl_mon_record:start(filename:join(Dir, "r.sdmon"), #{max_bytes => Max}),
         ?assertMatch({error, {bad_option, max_bytes, 10}}, sderl_mon_record:start(filename:join(Dir, "s"), #{max_bytes => 10})),
@@ -169,12 +178,12 @@ the_file_stays_small_test_() ->
         exit(whereis(sderl_mon_record), kill),
         receive {'DOWN', Ref, process, _, _} -> ok end,
         Sizes = [filelib:file_size(F) || F <- [File, <<File/binary, ".old">>]],
-        ?assert(lists:all(fun(S) -> S > 0 andalso S =< Max div 2 end, Sizes)),
+        %% What was still to be written is lost, which may be all of the newer part.
+        ?assert(lists:all(fun(S) -> S =< Max div 2 end, Sizes)),
         {ok, Replay} = sderl_mon_replay:open(File),
         #{frames := N} = sderl_mon_replay:info(Replay),
         ?assert(N > 50 andalso N < 1_000),
-        sderl_mon_replay:close(Replay),
-        gen_server:stop(sderl_mon_hub)
+        sderl_mon_replay:close(Replay)
     end).
 
 a_recording_goes_with_its_owner_test_() ->

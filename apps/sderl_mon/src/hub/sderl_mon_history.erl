@@ -15,7 +15,7 @@ A question gets the finest frames there are for the newest part of its time and 
 older, without gap or overlap between levels; or no finer than it has a use for (`fold/7`).
 """.
 
--export([new/1, frame/2, topology/2, findings/2]).
+-export([new/1, frame/2, topology/2, findings/2, shape/1]).
 -export([range/1, at/2, topology_at/2, frames/3, fold/7, store/1, frozen/1, info/1]).
 
 -export_type([history/0, opts/0]).
@@ -92,13 +92,21 @@ keep(Entry, #level{step = 0, keep = Most, ring = Ring} = Level) -> Level#level{r
 keep({T, _Span, _Packed} = Entry, #level{keep = Keep, ring = Ring} = Level) ->
     Level#level{ring = since(T - Keep, in(Entry, Ring))}.
 
--doc "Takes a topology, unless it is the last one with another time.".
+-doc "Takes a topology, unless it is the last one with another time and other numbers of names.".
 -spec topology(sderl_mon_types:topology(), history()) -> history().
 topology(#{t := T} = Topology, #{topologies := Ring, last_topology := Last} = H) ->
-    case maps:remove(t, Topology) of
+    case shape(Topology) of
         Last -> H;
         New -> H#{topologies := most(?TOPOLOGIES, in({T, 0, sderl_mon_pack:pack(Topology)}, Ring)), last_topology := New}
     end.
+
+-doc """
+What a topology says of who is where: without its time and the numbers of names, which change all the
+time and which the frames have.
+""".
+-spec shape(sderl_mon_types:topology()) -> map().
+shape(#{groups := Groups} = Topology) ->
+    maps:remove(t, Topology#{groups := #{Id => maps:remove(names, Group) || Id := Group <- Groups}}).
 
 -doc "Takes the findings from a time on.".
 -spec findings({sderl_mon_types:t(), [sderl_mon_types:finding()]}, history()) -> history().

@@ -64,17 +64,7 @@ missed, followed by the present topology and findings.
 %% The keys of the configuration that are ours.
 -define(OPTIONS, [interval_ms, history, thresholds, record]).
 -define(CAPS, #{links => 20_000, nodes => 2_000, groups => 1_000, kinds => 64}).
--define(EVENTS, 5_000).
 -define(FIRST_EVENTS, 200).
--define(SUBSCRIBERS, 1_000).
--define(SLOW, 100).
-%% An agent that is silent for so many intervals is held to be gone; until then its last word counts.
--define(HELD, 3).
-%% Of one agent in one interval, and in all.
--define(UPDATES, 50).
--define(AGENTS, 5_000).
-%% An agent that is taken over may tell an event again: these many are looked back at.
--define(TOLD_EVENTS, 1_000).
 
 -doc "Starts the hub of this node.".
 -spec start_link() -> gen_server:start_ret().
@@ -104,7 +94,7 @@ what agents and masters send is ignored. Errors: `busy` when another process is 
 feed() -> gen_server:call(?MODULE, {feed, self()}).
 
 -doc "Subscribes the calling process of this node. Errors: `too_many`.".
--spec subscribe() -> {ok, snapshot()} | {error, too_many}.
+-spec subscribe() -> {ok, snapshot()} | {error, too_many | not_local}.
 subscribe() -> gen_server:call(?MODULE, {subscribe, self()}).
 
 -doc "Ends the subscription of the calling process.".
@@ -192,7 +182,7 @@ init(Given) ->
         record => off,
         mode => live,
         feed => none,
-        subscribers => #{},
+        subscribers => sderl_mon_subscribers:new(),
         total_lost => #{}
     },
     case configured(Opts, State) of
@@ -215,16 +205,14 @@ anew(#{history_opts := Opts, thresholds := Thresholds} = State) ->
         piece => sderl_mon_frame:new(),
         recent => [],
         history => sderl_mon_history:new(Opts),
-        agents => #{},
+        updates => sderl_mon_updates:new(),
         details => #{},
-        events => {0, 0, queue:new()},
-        new_events => [],
+        events => sderl_mon_events:new(),
         lost => #{},
         findings => [],
         findings_state => sderl_mon_findings:new(Thresholds),
         findings_told => 0,
-        findings_given => false,
-        told_events => #{}
+        findings_given => false
     }.
 
 configured(Opts, State) ->
@@ -269,37 +257,32 @@ recording({error, Reason}) -> ?LOG_ERROR("Nothing is recorded: ~0tp", [Reason]).
 -doc false.
 -spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
 handle_call({subscribe, Pid}, _From, #{subscribers := Subs} = State) ->
-    case Subs of
-        #{Pid := _} -> {reply, {ok, snapshot(State)}, State};
-        #{} when map_size(Subs) >= ?SUBSCRIBERS; node(Pid) =/= node() -> {reply, {error, too_many}, State};
-        #{} ->
-            Sub = #{monitor => monitor(process, Pid), missed => none, watches => #{}},
-            {reply, {ok, snapshot(State)}, State#{subscribers := Subs#{Pid => Sub}}}
+    case sderl_mon_subscribers:add(Pid, Subs) of
+        {ok, Subs1} -> {reply, {ok, snapshot(State)}, State#{subscribers := Subs1}};
+        {error, _} = Error -> {reply, Error, State}
     end;
-handle_call({unsubscribe, Pid}, _From, State) ->
-    {reply, ok, drop(Pid, State)};
+handle_call({unsubscribe, Pid}, _From, #{subscribers := Subs} = State) ->
+    {reply, ok, State#{subscribers := sderl_mon_subscribers:drop(Pid, Subs)}};
 handle_call({watch, Pid, Node}, _From, #{subscribers := Subs, details := Details} = State) ->
-    case Subs of
-        #{Pid := #{watches := Watches} = Sub} ->
+    case sderl_mon_subscribers:watch(Pid, Node, Subs) of
+        {ok, Subs1} ->
             %% The latest at once: a page that opens need not wait.
             _ = [Pid ! {sderl_mon, detail, Node, Detail} || #{Node := Detail} <- [Details]],
-            {reply, ok, State#{subscribers := Subs#{Pid := Sub#{watches := Watches#{Node => true}}}}};
-        #{} ->
-            {reply, {error, not_subscribed}, State}
+            {reply, ok, State#{subscribers := Subs1}};
+        {error, _} = Error ->
+            {reply, Error, State}
     end;
 handle_call({unwatch, Pid, Node}, _From, #{subscribers := Subs} = State) ->
-    case Subs of
-        #{Pid := #{watches := Watches} = Sub} ->
-            {reply, ok, State#{subscribers := Subs#{Pid := Sub#{watches := maps:remove(Node, Watches)}}}};
-        #{} ->
-            {reply, {error, not_subscribed}, State}
+    case sderl_mon_subscribers:unwatch(Pid, Node, Subs) of
+        {ok, Subs1} -> {reply, ok, State#{subscribers := Subs1}};
+        {error, _} = Error -> {reply, Error, State}
     end;
 handle_call(watched, _From, #{subscribers := Subs} = State) ->
-    {reply, lists:usort(lists:append([maps:keys(W) || #{watches := W} <- maps:values(Subs)])), State};
+    {reply, sderl_mon_subscribers:watched(Subs), State};
 handle_call(history, _From, #{history := History} = State) ->
     {reply, sderl_mon_history:frozen(History), State};
-handle_call(events, _From, #{events := {_Next, _N, Events}} = State) ->
-    {reply, queue:to_list(Events), State};
+handle_call(events, _From, #{events := Events} = State) ->
+    {reply, sderl_mon_events:to_list(Events), State};
 handle_call({detail, Node}, _From, #{details := Details} = State) ->
     case Details of
         #{Node := Detail} -> {reply, {ok, Detail}, State};
@@ -319,7 +302,9 @@ handle_call({feed, Pid}, _From, #{feed := none} = State) ->
 handle_call({feed, Pid}, _From, #{feed := {Pid, _}} = State) ->
     {reply, ok, State};
 handle_call({feed, _Pid}, _From, State) ->
-    {reply, {error, busy}, State}.
+    {reply, {error, busy}, State};
+handle_call(_Other, _From, State) ->
+    {reply, {error, unknown}, State}.
 
 changed(#{history_opts := H0, thresholds := Th0, record := R0}, #{history_opts := H1, thresholds := Th1, record := R1} = State) ->
     case R1 of
@@ -363,8 +348,8 @@ handle_info(tick, State) ->
     {noreply, tick_later(tick(State))};
 handle_info({'DOWN', Ref, process, _Pid, _Reason}, #{feed := {_Feed, Ref}} = State) ->
     {noreply, tell_all((anew(State))#{mode := live, feed := none})};
-handle_info({'DOWN', _Ref, process, Pid, _Reason}, State) ->
-    {noreply, drop(Pid, State)};
+handle_info({'DOWN', _Ref, process, Pid, _Reason}, #{subscribers := Subs} = State) ->
+    {noreply, State#{subscribers := sderl_mon_subscribers:drop(Pid, Subs)}};
 handle_info({sderl_mon_config, Config}, #{mode := Mode} = State) ->
     %% A feed has its own interval.
     Ours = case Mode of live -> ?OPTIONS; synthetic -> ?OPTIONS -- [interval_ms] end,
@@ -375,64 +360,46 @@ handle_info({sderl_mon_config, Config}, #{mode := Mode} = State) ->
 handle_info(_Other, State) ->
     {noreply, lose(updates_malformed, 1, State)}.
 
-drop(Pid, #{subscribers := Subs} = State) ->
-    case maps:take(Pid, Subs) of
-        {#{monitor := Ref}, Subs1} ->
-            true = demonitor(Ref, [flush]),
-            State#{subscribers := Subs1};
-        error ->
-            State
-    end.
-
 lose(_Key, 0, State) -> State;
 lose(Key, N, #{lost := Lost, total_lost := Total} = State) ->
     Plus = fun(Count) -> Count + N end,
     State#{lost := maps:update_with(Key, Plus, N, Lost), total_lost := maps:update_with(Key, Plus, N, Total)}.
 
 snapshot(#{topology := Topology, frame := Frame, findings := Findings, history := History} = State) ->
-    #{events := {_Next, _N, Events}, mode := Mode, interval_ms := Interval} = State,
+    #{events := Events, mode := Mode, interval_ms := Interval} = State,
     #{
         topology => Topology,
         frame => Frame,
         findings => Findings,
-        events => lists:sublist(lists:reverse(queue:to_list(Events)), ?FIRST_EVENTS),
+        events => lists:sublist(lists:reverse(sderl_mon_events:to_list(Events)), ?FIRST_EVENTS),
         range => sderl_mon_history:range(History),
         mode => Mode,
         interval_ms => Interval
     }.
 
-about(#{history := History, subscribers := Subs, events := {_Next, Events, _Queue}, agents := Agents} = State) ->
+about(#{history := History, subscribers := Subs, events := Events, updates := Updates} = State) ->
     [{memory, Memory}, {binary, Binaries}] = process_info(self(), [memory, binary]),
     (maps:with([mode, interval_ms, seq], State))#{
         memory => Memory + lists:sum([Size || {_Id, Size, _Refs} <- lists:usort(Binaries)]),
         history => sderl_mon_history:info(History),
-        subscribers => map_size(Subs),
-        events => Events,
-        agents => map_size(Agents),
+        subscribers => sderl_mon_subscribers:count(Subs),
+        events => sderl_mon_events:count(Events),
+        agents => sderl_mon_updates:agents(Updates),
         lost => maps:get(total_lost, State)
     }.
 
 %% Updates
 
-updated(#{agent := {Scope, Term}} = Update, #{agents := Agents} = State) ->
-    case Agents of
-        #{Scope := #{term := Known}} when Term < Known -> lose(updates_stale, 1, State);
-        #{Scope := #{fresh := Fresh}} when length(Fresh) >= ?UPDATES -> lose(updates_too_many, 1, State);
-        #{Scope := #{term := Term, fresh := Fresh} = Agent} -> take(Update, Agent#{fresh := [Update | Fresh]}, State);
-        #{} when map_size(Agents) >= ?AGENTS, not is_map_key(Scope, Agents) -> lose(agents_too_many, 1, State);
-        #{} -> take(Update, #{term => Term, fresh => [Update], held => none, age => 0}, State)
+updated(#{details := New, events := Events, lost := Lost} = Update, #{updates := Updates} = State) ->
+    case sderl_mon_updates:put(Update, Updates) of
+        {ok, Updates1} ->
+            #{details := Details, total_lost := Total, subscribers := Subs} = State,
+            ok = sderl_mon_subscribers:details(New, Subs),
+            Total1 = maps:merge_with(fun(_Key, A, B) -> A + B end, Total, Lost),
+            tell_events(Events, State#{updates := Updates1, details := maps:merge(Details, New), total_lost := Total1});
+        {error, Refusal} ->
+            lose(Refusal, 1, State)
     end.
-
-take(#{agent := {Scope, _}, details := New, events := Events} = Update, Agent, State) ->
-    #{agents := Agents, details := Details} = State,
-    State1 = State#{agents := Agents#{Scope => slim(Agent)}, details := maps:merge(Details, New)},
-    tell_details(New, tell_events(Events, count_lost(Update, State1))).
-
-%% Details and events are dealt with at once; what waits for the tick is numbers.
-slim(#{fresh := [Update | Fresh]} = Agent) -> Agent#{fresh := [maps:without([details, events], Update) | Fresh]}.
-
-count_lost(#{lost := Lost}, #{total_lost := Total} = State) ->
-    State#{total_lost := maps:merge_with(fun(_Key, A, B) -> A + B end, Total, Lost)}.
 
 %% Ticks
 
@@ -443,21 +410,21 @@ tick_later(#{interval_ms := Interval, next := Next} = State) ->
     _ = erlang:send_after(At, self(), tick, [{abs, true}]),
     State#{next := At}.
 
-tick(#{seq := Seq, last_t := Last, topology := #{epoch := Epoch} = Topology, lost := Lost, agents := Agents} = State) ->
+tick(#{seq := Seq, last_t := Last, topology := #{epoch := Epoch} = Topology, lost := Lost, updates := Updates} = State) ->
     #{interval_ms := Interval} = State,
     Now = now_ms(),
     %% A wall clock that was set back must not give a frame of no length.
     Span = max(1, Now - Last),
-    {Updates, Agents1} = fresh(Interval, Agents),
+    {Words, Updates1} = sderl_mon_updates:take(Interval, Updates),
     Base = #{seq => Seq + 1, t => Now, span_ms => Span, epoch => Epoch, lost => Lost},
-    Frame = sderl_mon_frame:cap(sderl_mon_frame:combine(Updates, Base), ?CAPS),
+    Frame = sderl_mon_frame:cap(sderl_mon_frame:combine(Words, Base), ?CAPS),
     #{history := History, piece := Piece} = State,
-    History1 = sderl_mon_history:frame(Frame, with_topology(State, Topology, History)),
+    History1 = sderl_mon_history:frame(Frame, with_topology(State, Topology#{t := Now}, History)),
     State1 = State#{
         seq := Seq + 1,
         last_t := Now,
         frame := Frame,
-        agents := Agents1,
+        updates := Updates1,
         lost := #{},
         topology_new := false,
         history := History1,
@@ -467,36 +434,9 @@ tick(#{seq := Seq, last_t := Last, topology := #{epoch := Epoch} = Topology, los
     sderl_mon_telemetry:frame(Frame),
     check(Now, tell({sderl_mon, frame, Frame}, State1)).
 
+%% By this node's clock, as the frames are.
 with_topology(#{topology_new := true}, Topology, History) -> sderl_mon_history:topology(Topology, History);
 with_topology(_State, _Topology, History) -> History.
-
-%% Several updates of one agent in an interval follow each other; of one that sent none its last
-%% word holds for a while, since its interval and ours are never quite in step.
-fresh(Interval, Agents) ->
-    maps:fold(
-        fun(Scope, #{fresh := Fresh, held := Held, age := Age} = Agent, {Updates, Acc}) ->
-            case {Fresh, Held} of
-                {[_ | _], _} ->
-                    Update = merged(Fresh),
-                    Agent1 = Agent#{fresh := [], held := maps:remove(lost, Update), age := 0},
-                    {[Update | Updates], Acc#{Scope => Agent1}};
-                %% In intervals of whichever is slower, the agent or this hub.
-                {[], #{span_ms := Span}} when Age * Interval < ?HELD * Span; Age < ?HELD ->
-                    {[Held | Updates], Acc#{Scope => Agent#{age := Age + 1}}};
-                {[], _} when Age < 100 * ?HELD ->
-                    {Updates, Acc#{Scope => Agent#{held := none, age := Age + 1}}};
-                {[], _} ->
-                    {Updates, Acc}
-            end
-        end,
-        {[], #{}},
-        Agents
-    ).
-
-merged([Update]) -> Update;
-merged(Updates) ->
-    {ok, Frame} = sderl_mon_frame:merge([maps:merge(#{seq => 0, epoch => 0}, U) || U <- Updates]),
-    Frame.
 
 %% Findings
 
@@ -541,60 +481,17 @@ tell_all(#{findings := Findings} = State) ->
 
 tell_topology(#{topology := Topology} = State) -> tell({sderl_mon, topology, Topology}, State).
 
-tell_details(New, #{subscribers := Subs} = State) when map_size(New) =:= 0; map_size(Subs) =:= 0 -> State;
-tell_details(New, #{subscribers := Subs} = State) ->
-    _ = [
-        Pid ! {sderl_mon, detail, Node, Detail}
-     || Pid := #{watches := Watches, missed := none} <- Subs, Node := _ <- Watches, #{Node := Detail} <- [New]
-    ],
-    State.
-
-tell_events(Events, #{told_events := Told} = State) ->
-    {New, Told1} = lists:foldl(fun fresh_event/2, {[], Told}, Events),
-    tell_new(lists:reverse(New), State#{told_events := forget(Told1)}).
-
-fresh_event(#{t := T} = Event, {New, Told}) ->
-    Key = erlang:phash2(maps:with([kind, text, node, group], Event), 1 bsl 32),
-    case Told of
-        #{{T, Key} := _} -> {New, Told};
-        #{} -> {[Event | New], Told#{{T, Key} => []}}
+tell_events(Given, #{events := Events} = State) ->
+    case sderl_mon_events:add(Given, Events) of
+        {[], _Same} ->
+            State;
+        {New, Events1} ->
+            lists:foreach(fun sderl_mon_telemetry:event/1, New),
+            tell({sderl_mon, events, New}, State#{events := Events1})
     end.
 
-%% The oldest half goes when there are too many.
-forget(Told) when map_size(Told) =< ?TOLD_EVENTS -> Told;
-forget(Told) ->
-    maps:from_keys(lists:nthtail(map_size(Told) div 2, lists:sort(maps:keys(Told))), []).
-
-tell_new([], State) -> State;
-tell_new(New, #{events := {Next, N, Events}} = State) ->
-    {Numbered, Last} = lists:mapfoldl(fun(E, Id) -> {E#{id => Id + 1}, Id + 1} end, Next, New),
-    Kept = lists:foldl(fun queue:in/2, Events, Numbered),
-    N1 = N + length(New),
-    lists:foreach(fun sderl_mon_telemetry:event/1, Numbered),
-    tell({sderl_mon, events, Numbered}, State#{events := bound(Last, N1, Kept)}).
-
-bound(Last, N, Events) when N > ?EVENTS -> bound(Last, N - 1, queue:drop(Events));
-bound(Last, N, Events) -> {Last, N, Events}.
-
-tell(Message, #{subscribers := Subs} = State) ->
-    State#{subscribers := maps:map(fun(Pid, Sub) -> tell_one(Pid, Message, Sub, State) end, Subs)}.
-
-tell_one(Pid, Message, #{missed := Missed} = Sub, State) ->
-    case process_info(Pid, message_queue_len) of
-        {message_queue_len, N} when N > ?SLOW; is_integer(Missed), N > ?SLOW div 2 ->
-            Sub#{missed := missed(Message, Missed)};
-        {message_queue_len, _N} when is_integer(Missed) ->
-            #{topology := Topology, findings := Findings} = State,
-            _ = [Pid ! M || M <- [{sderl_mon, missed, Missed}, {sderl_mon, topology, Topology}, {sderl_mon, findings, Findings}, Message]],
-            Sub#{missed := none};
-        _InStepOrDead ->
-            Pid ! Message,
-            Sub
-    end.
-
-%% Behind, and by how many frames.
-missed(Message, none) -> missed(Message, 0);
-missed({sderl_mon, frame, _}, N) -> N + 1;
-missed(_Other, N) -> N.
+tell(Message, #{subscribers := Subs, topology := Topology, findings := Findings} = State) ->
+    Present = [{sderl_mon, topology, Topology}, {sderl_mon, findings, Findings}],
+    State#{subscribers := sderl_mon_subscribers:tell(Message, Present, Subs)}.
 
 now_ms() -> erlang:system_time(millisecond).

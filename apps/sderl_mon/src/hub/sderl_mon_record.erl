@@ -190,10 +190,14 @@ handle_info({sderl_mon, frame, Frame}, #{ladder := Ladder, frames := Frames} = S
     {Done, Ladder1} = sderl_mon_ladder:push(Frame, Ladder),
     Records = [sderl_mon_segment:record(frame, Step, T, Span, Packed) || {Step, {T, Span, Packed}} <- Done],
     done(Records, State#{ladder := Ladder1, frames := Frames + 1});
-handle_info({sderl_mon, topology, #{t := T} = Topology}, #{topology := Last} = State) ->
-    case maps:remove(t, Last) =:= maps:remove(t, Topology) of
-        true -> {noreply, State};
-        false -> done(sderl_mon_segment:record(topology, 0, T, 0, sderl_mon_pack:pack(Topology)), State#{topology := Topology})
+handle_info({sderl_mon, topology, Topology}, #{topology := Last} = State) ->
+    case sderl_mon_history:shape(Last) =:= sderl_mon_history:shape(Topology) of
+        true ->
+            {noreply, State};
+        false ->
+            %% By the clock that the frames have.
+            Now = erlang:system_time(millisecond),
+            done(sderl_mon_segment:record(topology, 0, Now, 0, sderl_mon_pack:pack(Topology)), State#{topology := Topology})
     end;
 handle_info({sderl_mon, events, [#{t := T} | _] = Events}, State) ->
     done(sderl_mon_segment:record(events, 0, T, 0, sderl_mon_pack:pack(Events)), State);
