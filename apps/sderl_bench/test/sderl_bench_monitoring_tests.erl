@@ -7,7 +7,7 @@ run(Side, Run, Rate, Cpu, More) ->
     #{params => #{mode => registry, monitoring => Side, run => Run}, metrics => maps:merge(#{pairs_per_s => Rate, cpu_us_per_pair => Cpu}, More)}.
 
 on(Run, Rate, Cpu, {Median, Worst}) ->
-    run(on, Run, Rate, Cpu, #{watched => #{overhead_pct => Median, overhead_pct_max => Worst, lost => #{samples_merged => 2}}}).
+    run(on, Run, Rate, Cpu, #{watched => #{overhead_pct => Median, overhead_pct_max => Worst, probe_ms_s => 0.5, lost => #{samples_merged => 2}}}).
 
 compared_test() ->
     Runs = [

@@ -5,7 +5,7 @@ Runs on a monitoring node: a subscriber of its hub that counts what a browser wo
 
 What it gives: `frames`; `answers`, nodes' numbers in frames, and `silent`, those that were not there; `events`, and `events_of` by kind; `run_queue_max`; `lost`, what
 frames said was left out, by reason; `missed`, frames that the hub left out; `overhead_pct`, for each node the probe's share of the processor time that the node used,
-both as the node counted them.
+both as the node counted them; `probe_ms_s`, likewise, the probe's processor time in milliseconds a second.
 """.
 
 -export([start/2, missing/1, again/1, seen/1, shown/2, topology/1, since/2]).
@@ -106,7 +106,10 @@ handle({again, Alias}, #{nodes := Nodes, last := Last, waiting := Waiting, topol
     Alias ! {Alias, ok},
     (new(Nodes))#{last := Last, waiting := Waiting, topology => Topology};
 handle({seen, Alias}, #{work := Work} = State) ->
-    Alias ! {Alias, (maps:with([frames, answers, silent, events, events_of, run_queue_max, lost, missed], State))#{overhead_pct => overhead(Work)}},
+    Alias ! {Alias, (maps:with([frames, answers, silent, events, events_of, run_queue_max, lost, missed], State))#{
+        overhead_pct => #{Node => Probe / All || Node := {Probe, All, _} <- Work, All > 0},
+        probe_ms_s => #{Node => Probe / Span / 10 || Node := {Probe, _, Span} <- Work, Span > 0}
+    }},
     State;
 handle({topology, Alias}, #{topology := Topology} = State) ->
     Alias ! {Alias, Topology},
@@ -138,9 +141,7 @@ framed(#{nodes := Samples, span_ms := Span} = Frame, #{nodes := Nodes, frames :=
 
 %% A share of a time in which little was done weighs little.
 worked(Node, #{probe_pct := Pct, cpu_pct := Cpu}, Span, Work) ->
-    {Probe, All} = maps:get(Node, Work, {0.0, 0.0}),
-    Work#{Node => {Probe + Pct * Cpu * Span, All + Cpu * Span}};
+    {Probe, All, Spans} = maps:get(Node, Work, {0.0, 0.0, 0}),
+    Work#{Node => {Probe + Pct * Cpu * Span, All + Cpu * Span, Spans + Span}};
 worked(_, _, _, Work) ->
     Work.
-
-overhead(Work) -> #{Node => Probe / All || Node := {Probe, All} <- Work, All > 0}.

@@ -16,7 +16,7 @@ them. `Fun` begins when all nodes have told their numbers, so that no start is i
 
 -doc """
 What was seen while `Fun` ran: nodes' numbers in the hub's frames, those that were missing there, events, the longest run queue of any node; what was left out, by
-reason; and the probe's share of a node's processor time in percent, the median of the nodes and the greatest. `off` where nothing was looked at.
+reason; and the probe's share of a node's processor time in percent, the median of the nodes and the greatest, and its processor time in milliseconds a second, the median. `off` where nothing was looked at.
 """.
 -type seen() ::
     off
@@ -27,7 +27,8 @@ reason; and the probe's share of a node's processor time in percent, the median 
         run_queue_max := number(),
         lost := #{atom() => number()},
         overhead_pct := number() | undefined,
-        overhead_pct_max := number() | undefined
+        overhead_pct_max := number() | undefined,
+        probe_ms_s := number() | undefined
     }.
 
 -define(READY_MS, 60_000).
@@ -54,9 +55,12 @@ needed(ok) -> ok;
 needed({ok, Value}) -> Value;
 needed({error, Reason}) -> exit({?MODULE, Reason}).
 
-seen(#{overhead_pct := Of} = Seen) ->
-    Shares = maps:values(Of),
+seen(#{overhead_pct := Shares, probe_ms_s := Times} = Seen) ->
     (maps:with([answers, silent, events, run_queue_max, lost], Seen))#{
-        overhead_pct => case Shares of [] -> undefined; _ -> sderl_bench_table:median(Shares) end,
-        overhead_pct_max => case Shares of [] -> undefined; _ -> lists:max(Shares) end
+        overhead_pct => of_nodes(fun sderl_bench_table:median/1, Shares),
+        overhead_pct_max => of_nodes(fun lists:max/1, Shares),
+        probe_ms_s => of_nodes(fun sderl_bench_table:median/1, Times)
     }.
+
+of_nodes(_, Values) when map_size(Values) =:= 0 -> undefined;
+of_nodes(Fun, Values) -> Fun(maps:values(Values)).

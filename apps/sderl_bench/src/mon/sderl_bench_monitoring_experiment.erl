@@ -9,11 +9,14 @@ and a probe on each (`m:sderl_bench_watch`). Metrics of a run are those of `benc
 | metric | meaning |
 |---|---|
 | `overhead_pct` | the probe's processor time on a node in percent of the node's, both counted there: the median of the nodes, of all runs; its `worst` node in any run |
+| `probe_ms_s` | the probe's processor time in milliseconds a second, the median of the nodes, of all runs: what it is a share of depends on the load |
 | `cpu_per_op_change_pct` | processor time of the watched nodes for each operation, with monitoring against the run without it just before: `median`, `least`, `greatest` of the pairs, and the 95 % interval of the mean, `low` to `high` |
 | `throughput_change_pct` | the same of operations a second |
 | `samples_lost` | what frames said was left out in all runs |
 
 The monitoring node's own work is in neither, but it needs processors, too: on one machine it takes them from the others, and from the throughput.
+
+The messenger's clients talk fast enough that all nodes have work: on a node that does nothing the probe is all there is.
 
 `live`: see `m:sderl_bench_monitoring_live`.
 """.
@@ -37,7 +40,7 @@ summary() -> "what the shadow network costs the nodes, and how fast it shows wha
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "cost: a workload in turns without monitoring and with it: the probe's share of a node's processor time, and what\n"
+        help => "cost: a workload in turns without monitoring and with it: the probe's share of a node's processor time, what\n"
         "an operation costs. live: many nodes that do little, two monitoring nodes: how long until a new group is\n"
         "shown, until a monitoring node's groups are watched from the other, and what of many events is lost uncounted.",
         arguments => [
@@ -46,9 +49,9 @@ command() ->
             option(workload, "LIST", string, "registry,messenger", "cost: registry, messenger"),
             option(pairs, "N", integer, 3, "cost: runs of each"),
             option(nodes, "N", integer, 10, "nodes; live: in groups of ten"),
-            option(clients, "N", integer, 5, "cost, registry: clients on each node; messenger: 20 times as many in all"),
+            option(clients, "N", integer, 5, "cost, registry: clients on each node; messenger: 100 times as many in all"),
             option(seconds, "S", integer, 15, "cost: measured time of a run"),
-            option(speed, "F", integer, 20, "cost, messenger: divides the waits of conversations"),
+            option(speed, "F", integer, 300, "cost, messenger: divides the waits of conversations"),
             option(changes, "N", integer, 10, "live: groups that are made and deleted"),
             option(events_s, "N", integer, 10_000, "live: events a second on one node"),
             sderl_bench_experiment:json_option()
@@ -125,7 +128,7 @@ point(messenger, #{nodes := Nodes, clients := Clients, seconds := Seconds, speed
     ClientNodes = max(1, Nodes div 5),
     #{
         mode => messenger, nodes => Nodes, servers => max(Routers, Nodes - Routers - ClientNodes), routers => Routers, client_nodes => ClientNodes,
-        clients => max(2 * ClientNodes, 20 * Clients), seconds => Seconds, speed => Speed
+        clients => max(2 * ClientNodes, 100 * Clients), seconds => Seconds, speed => Speed
     }.
 
 measured(#{mode := registry} = Params, Label) ->
@@ -145,6 +148,7 @@ compared(Workload, Runs) ->
     Worst = [Pct || #{overhead_pct_max := Pct} <- Watched, is_number(Pct)],
     #{
         overhead_pct => middle(Shares),
+        probe_ms_s => middle([Ms || #{probe_ms_s := Ms} <- Watched, is_number(Ms)]),
         overhead_pct_worst => case Worst of [] -> undefined; _ -> lists:max(Worst) end,
         cpu_per_op_change_pct => change(Pairs, fun(M) -> cpu(Workload, M) end),
         throughput_change_pct => change(Pairs, fun(M) -> rate(Workload, M) end),
@@ -181,18 +185,18 @@ middle(Values) -> median(Values).
 table(Runs) ->
     Workloads = lists:uniq([Mode || #{params := #{mode := Mode}} <- Runs]),
     sderl_bench_table:text(
-        ["", "runs", "operations/s without", "with", "CPU us/op without", "with", "change %", "probe % of a node", "worst node", "left out"],
+        ["", "pairs", "operations/s without", "with", "CPU us/op without", "with", "change %", "probe % of a node", "worst node", "probe ms/s", "left out"],
         [row(Workload, Runs) || Workload <- Workloads]
     ).
 
 row(Workload, Runs) ->
     Of = fun(Side, Get) -> sderl_bench_table:spread([Get(Workload, M) || #{params := #{mode := Mode, monitoring := S}, metrics := M} <- Runs, Mode =:= Workload, S =:= Side]) end,
-    #{overhead_pct := Pct, overhead_pct_worst := Worst, cpu_per_op_change_pct := Change, samples_lost := Lost} = compared(Workload, Runs),
+    #{overhead_pct := Pct, overhead_pct_worst := Worst, probe_ms_s := Ms, cpu_per_op_change_pct := Change, samples_lost := Lost} = compared(Workload, Runs),
     [
-        atom_to_list(Workload), number(length([M || #{params := #{mode := M}} <- Runs, M =:= Workload])), Of(off, fun rate/2), Of(on, fun rate/2), Of(off, fun cpu/2), Of(on, fun cpu/2),
+        atom_to_list(Workload), number(length([M || #{params := #{mode := M, monitoring := on}} <- Runs, M =:= Workload])), Of(off, fun rate/2), Of(on, fun rate/2), Of(off, fun cpu/2), Of(on, fun cpu/2),
         case Change of
             #{median := Median, least := Least, greatest := Greatest} -> [number(Median), " (", number(Least), "..", number(Greatest), ")"];
             undefined -> "-"
         end,
-        number(Pct), number(Worst), number(Lost)
+        number(Pct), number(Worst), number(Ms), number(Lost)
     ].
