@@ -183,12 +183,12 @@ asked(Fun, Ref, Op, #state{asked = Asked} = State) ->
     Socket = self(),
     {Pid, Monitor} = spawn_opt(
         fun() -> Socket ! {answer, self(), Fun()} end,
-        [monitor, {max_heap_size, #{size => heap_words(), kill => true, error_logger => false, include_shared_binaries => true}}]
+        [monitor, {max_heap_size, #{size => heap_words(), kill => true, error_logger => false}}]
     ),
     Timer = erlang:send_after(?ANSWER_MS, self(), {late, Pid}),
     {[], State#state{asked = Asked#{Pid => {Monitor, Ref, Op, Timer}}}}.
 
-%% 256 MB: more than any answer of the history takes.
+%% 256 MB: more than any answer takes. (The history itself is in binaries that are shared and not counted.)
 heap_words() -> 256 * 1024 * 1024 div erlang:system_info(wordsize).
 
 read_only(Op) -> [atom_to_binary(Op), ": this dashboard is read-only; who starts it allows it with --write"].

@@ -60,12 +60,24 @@ replay(_) -> none.
 -doc "Starts the application with this environment.".
 -spec start(#{atom() => term()}) -> ok | {error, unicode:chardata()}.
 start(Web) ->
-    _ = application:load(sderl_web),
-    ok = application:set_env([{sderl_web, maps:to_list(Web)}]),
-    case application:ensure_all_started(sderl_web) of
-        {ok, _} -> ok;
-        {error, {sderl_web, Reason}} -> {error, why(Reason)};
-        {error, Reason} -> {error, io_lib:format("the dashboard cannot start: ~0tP", [Reason, 20])}
+    case free(maps:get(ip, Web, {127, 0, 0, 1}), maps:get(port, Web, 0)) of
+        ok ->
+            _ = application:load(sderl_web),
+            ok = application:set_env([{sderl_web, maps:to_list(Web)}]),
+            case application:ensure_all_started(sderl_web) of
+                {ok, _} -> ok;
+                {error, {sderl_web, Reason}} -> {error, why(Reason)};
+                {error, Reason} -> {error, why(Reason)}
+            end;
+        {error, Reason} ->
+            {error, why(Reason)}
+    end.
+
+%% Known before it is tried, because what supervisors say of a failure is longer than what there is to say.
+free(Ip, Port) ->
+    case gen_tcp:listen(Port, [{ip, Ip}, {reuseaddr, true} | [inet6 || tuple_size(Ip) =:= 8]]) of
+        {ok, Listener} -> gen_tcp:close(Listener);
+        {error, Reason} -> {error, {cannot_listen, {Ip, Port}, Reason}}
     end.
 
 %% As deep as supervisors put it.
