@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a group is recognised: ten hues by four patterns, and always its label. The hues are chosen
-// to stay apart in lightness too, so that they differ for people who see few or no colours.
+// How a group is recognised: ten hues by four patterns, and always its label. The hues are in two
+// halves, each of five that stay apart also for people who see few colours; hues of different halves
+// that may be taken for each other never have the same pattern.
 
 export type Pattern = "plain" | "stripes" | "dots" | "cross";
-const PATTERNS: Pattern[] = ["plain", "stripes", "dots", "cross"];
 
-const LIGHT = ["#2f6fdb", "#d9822b", "#12836b", "#c23b5a", "#7a5bd0", "#8a6d1d", "#1f9ac4", "#b0479e", "#5d8a1c", "#5b6475"];
-const DARK = ["#6fa0ff", "#f0a355", "#3fbf9f", "#f0708c", "#a78bfa", "#cfae4b", "#58c4e8", "#dd82cc", "#9ccb4f", "#9aa5b8"];
+/** By round of ten groups: the pattern of the first five and of the second five. */
+const PATTERNS: [Pattern, Pattern][] = [
+  ["plain", "stripes"],
+  ["dots", "cross"],
+  ["stripes", "plain"],
+  ["cross", "dots"],
+];
+
+// Blue, orange, green, cyan, brown; violet, crimson, slate, magenta, olive.
+const LIGHT = ["#2f6fdb", "#d9822b", "#12836b", "#1f9ac4", "#8a6d1d", "#7a5bd0", "#c23b5a", "#5b6475", "#b0479e", "#5d8a1c"];
+const DARK = ["#6fa0ff", "#f0a355", "#3fbf9f", "#58c4e8", "#cfae4b", "#a78bfa", "#f0708c", "#9aa5b8", "#dd82cc", "#9ccb4f"];
 
 export interface Identity {
   color: string;
@@ -16,10 +25,9 @@ export interface Identity {
 /** Of the group with that id (protocol ids are small and stable, so a group keeps its looks). */
 export function groupIdentity(id: number, dark: boolean): Identity {
   const hues = dark ? DARK : LIGHT;
-  return {
-    color: hues[id % hues.length],
-    pattern: PATTERNS[Math.floor(id / hues.length) % PATTERNS.length],
-  };
+  const hue = id % hues.length;
+  const [first, second] = PATTERNS[Math.floor(id / hues.length) % PATTERNS.length];
+  return { color: hues[hue], pattern: hue < hues.length / 2 ? first : second };
 }
 
 /** Colour of a node in no group. */

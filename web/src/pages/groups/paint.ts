@@ -316,7 +316,7 @@ function paintNode(c: CanvasRenderingContext2D, p: Picture, entity: Entity, x: n
 }
 
 /** The pattern of a group on something as small as a node. */
-function mark(c: CanvasRenderingContext2D, identity: Identity, [x, y]: [number, number], d: number, ground: string): void {
+export function mark(c: CanvasRenderingContext2D, identity: Identity, [x, y]: [number, number], d: number, ground: string): void {
   if (identity.pattern === "plain") return;
   c.strokeStyle = c.fillStyle = ground;
   c.lineWidth = d * 0.5;

@@ -4,7 +4,7 @@ import type { Palette } from "../../app/theme";
 import { bytes, number } from "../../lib/format";
 import type { Label, Matrix } from "../../model/matrix";
 import { color, type Measure, position } from "../../ui/traffic-scale";
-import { identityOf } from "../groups/paint";
+import { identityOf, mark } from "../groups/paint";
 
 export interface Grid {
   left: number;
@@ -143,15 +143,5 @@ function dot(c: CanvasRenderingContext2D, p: MatrixPicture, one: Label, x: numbe
   c.beginPath();
   c.arc(x, y, 4.5, 0, 2 * Math.PI);
   c.fill();
-  if (identity.pattern === "plain") return;
-  c.strokeStyle = p.palette.bg;
-  c.lineWidth = 1.5;
-  c.beginPath();
-  c.moveTo(x - 3, y + 3);
-  c.lineTo(x + 3, y - 3);
-  if (identity.pattern !== "stripes") {
-    c.moveTo(x - 3, y - 3);
-    c.lineTo(x + 3, y + 3);
-  }
-  c.stroke();
+  mark(c, identity, [x, y], 2.4, p.palette.bg);
 }
