@@ -28,7 +28,7 @@ monitors(N) -> #{name => m, count => N, hidden => true}.
 
 watch(Fleet, Nodes, Config) ->
     lists:foreach(fun(M) ->
-        ok = call(Fleet, M, application, set_env, [sderl_mon, config, maps:merge(#{monitors => Nodes}, Config)]),
+        ok = call(Fleet, M, application, set_env, [sderl_mon, config, maps:merge(#{monitors => Nodes, interval_ms => 250}, Config)]),
         {ok, _} = call(Fleet, M, application, ensure_all_started, [sderl_mon])
     end, Nodes).
 
@@ -75,7 +75,7 @@ scopes(Fleet, M) -> [Scope || {Scope, _} <- agents(Fleet, M)].
 
 %% A frame after this moment has numbers of these nodes and no others.
 told(Fleet, M, Nodes) ->
-    Since = erlang:system_time(millisecond) + 1000,
+    Since = erlang:system_time(millisecond) + 600,
     Want = lists:sort([id(N) || N <- Nodes]),
     await(fun() ->
         case call(Fleet, M, sderl_mon_hub, at, [live, erlang:system_time(millisecond)]) of

@@ -44,7 +44,7 @@ watch_test() ->
 stock_test() ->
     {_, W1} = step(due, 0, sderl_mon_watch:new(?N, 1000)),
     {[{job, read, 2}, _], W2} = step({attached, 1, {ok, {stock, <<"no probe">>}}}, 0, W1),
-    {[told, {timer, 1000}], W3} = step({read, 2, {ok, sample(2, 1000, #{})}}, 5, W2),
+    {[told, {timer, 995}], W3} = step({read, 2, {ok, sample(2, 1000, #{})}}, 5, W2),
     ?assertMatch(#{status := up, source := stock, why := <<"no probe">>}, sderl_mon_watch:report(W3)),
     {[{job, read, 3}, _], W4} = step(due, 1005, W3),
     {[told, {timer, 250}], W5} = step({read, 3, {error, node, <<"hangs">>}}, 4005, W4),
@@ -59,6 +59,14 @@ facts_test() ->
     {false, W3} = Told(sample(2, 2, Facts([?N], 7)), W2),
     {false, W4} = Told(maps:remove(facts, sample(3, 3, #{})), W3),
     {true, _} = Told(sample(4, 4, Facts([?N, 'b@h'], 7)), W4).
+
+%% A beat stays away from the samples, where there is room.
+shift_test() ->
+    Shift = fun(Ages) -> sderl_mon_watch:shift(Ages, 1000) end,
+    ?assertEqual([0, 0, 500, 520, 480], [Shift(Ages) || Ages <- [[], [300], [0], [980], [20]]]),
+    ?assertEqual(0, Shift([400, 600, 200])),
+    ?assertEqual(705, Shift([990, 600])),
+    ?assertEqual([25, 0], [Shift(lists:seq(From, 999, 50)) || From <- [0, 25]]).
 
 step(Event, Now, W) -> sderl_mon_watch:step(Event, Now, W).
 

@@ -96,6 +96,7 @@ init(#{config := #{interval_ms := Interval}} = Spec) ->
         lost => #{},
         losts => #{},
         told => now_ms() - Interval,
+        next => now_ms(),
         woke => now_ms() - 2 * Interval,
         dirty => [],
         reporting => false
@@ -271,10 +272,11 @@ kept(#{node := Node} = Sample, #{events := Events, losts := Losts} = State0) ->
 lose(_, 0, State) -> State;
 lose(Key, N, #{lost := Lost} = State) -> State#{lost := maps:update_with(Key, fun(L) -> L + N end, N, Lost)}.
 
-update(#{spec := #{config := #{interval_ms := Interval}}} = State) ->
-    _ = erlang:send_after(Interval, self(), update),
+update(#{spec := #{config := #{interval_ms := Interval}}, next := Due} = State) ->
+    Next = next(now_ms(), Due, Interval, State),
+    _ = erlang:send_after(Next, self(), update, [{abs, true}]),
     #{rates := Rates} = State1 = rated(State),
-    tell_hubs(sums(Rates), State1).
+    tell_hubs(sums(Rates), State1#{next := Next}).
 
 %% These numbers, the events, and what was left out.
 tell_hubs(Numbers, #{spec := #{scope := Scope, term := Term, hubs := Hubs, config := #{interval_ms := Interval}}} = State1) ->
@@ -291,6 +293,15 @@ tell_hubs(Numbers, #{spec := #{scope := Scope, term := Term, hubs := Hubs, confi
     Update = maps:merge(Update0, Numbers),
     Failed = length([H || H <- Hubs, not sderl_mon_tell:cast(H, sderl_mon_hub, {sderl_mon_update, 1, Update})]),
     lose(updates_dropped, Failed, State1#{events := [], lost := #{}, told := Now, woke := Woke}).
+
+%% On a grid of intervals, away from the moments at which samples come.
+next(Now, Due, Interval, #{watches := Watches}) ->
+    Ages = [Age || _ := W <- Watches, Age <- [sderl_mon_watch:age(Now, W)], is_integer(Age)],
+    case sderl_mon_watch:shift(Ages, Interval) of
+        0 when Due + Interval > Now -> Due + Interval;
+        0 -> Now + Interval;
+        Shift -> Now + Shift
+    end.
 
 scope_id({group, Group}) -> sderl_mon_types:id({group, Group});
 scope_id({free, Node}) -> sderl_mon_types:id(Node).

@@ -17,7 +17,7 @@ Pure: `step(Event, Now, Watch) -> {Effects, Watch}` with `Now` in milliseconds o
 Only a sample makes a node `up`: one that is connected and stands still answers nothing.
 """.
 
--export([new/2, step/3, report/1, sample/1, is_up/1]).
+-export([new/2, step/3, report/1, sample/1, is_up/1, age/2, shift/2]).
 -export_type([watch/0, event/0, effect/0]).
 
 -type status() :: up | down | unreachable.
@@ -32,7 +32,8 @@ Only a sample makes a node `up`: one that is connected and stands still answers 
     job := non_neg_integer(),
     last := undefined | sderl_mon_rates:sample(),
     facts := map(),
-    heard := integer() | undefined
+    heard := integer() | undefined,
+    asked := integer()
 }.
 -type event() ::
     due
@@ -70,7 +71,8 @@ new(Node, Interval) ->
         job => 0,
         last => undefined,
         facts => #{},
-        heard => undefined
+        heard => undefined,
+        asked => 0
     }.
 
 -doc "One step.".
@@ -84,8 +86,8 @@ step(due, Now, #{phase := probed, heard := Heard, tries := Tries} = W) ->
     {Told ++ Effects, W2};
 step(due, _, #{phase := stock, job := Job} = W) when Job rem ?READINGS =:= 0 ->
     attach(W);
-step(due, _, #{phase := stock} = W) ->
-    read(W);
+step(due, Now, #{phase := stock} = W) ->
+    read(Now, W);
 %% Whoever was to do the job died.
 step(due, _, #{phase := Phase} = W) when Phase =:= attaching; Phase =:= reading ->
     failed(node, <<"connected, and does not answer">>, W);
@@ -117,9 +119,9 @@ step({configured, Interval}, _, W) ->
     attach(W#{interval := Interval});
 step({attached, Job, Result}, Now, #{job := Job, phase := attaching} = W) ->
     attached(Result, Now, W);
-step({read, Job, {ok, Sample}}, Now, #{job := Job, phase := reading, interval := Interval} = W) ->
+step({read, Job, {ok, Sample}}, Now, #{job := Job, phase := reading, interval := Interval, asked := Asked} = W) ->
     {Told, W1} = heard(Sample, Now, W),
-    {Told ++ [{timer, Interval}], W1#{phase := stock}};
+    {Told ++ [{timer, max(10, Asked + Interval - Now)}], W1#{phase := stock}};
 step({read, Job, {error, Where, Why}}, _, #{job := Job, phase := reading} = W) ->
     failed(Where, Why, W);
 step({sample, #{node := Node} = Sample}, Now, #{node := Node} = W) ->
@@ -129,7 +131,7 @@ step(_, _, W) ->
     {[], W}.
 
 attach(W) -> job(attach, attaching, W).
-read(W) -> job(read, reading, W).
+read(Now, W) -> job(read, reading, W#{asked := Now}).
 
 job(What, Phase, W) ->
     #{job := Job} = W1 = next_job(W#{phase := Phase}),
@@ -139,8 +141,8 @@ next_job(#{job := Job} = W) -> W#{job := Job + 1}.
 
 attached({ok, probe}, Now, #{heard := Heard} = W) ->
     {[{timer, silent_ms(W)}], W#{phase := probed, source := probe, heard := case Heard of undefined -> Now; _ -> Heard end}};
-attached({ok, {stock, Why}}, _, W) ->
-    read(W#{source := stock, why := Why});
+attached({ok, {stock, Why}}, Now, W) ->
+    read(Now, W#{source := stock, why := Why});
 %% Another agent has it, and its master is newer. This agent will hear of that; meanwhile the node is as it was.
 attached({error, term, _}, _, #{tries := Tries} = W) when Tries < ?PATIENCE ->
     {[{timer, ?DEPOSED_MS}], W#{phase := waiting, tries := Tries + 1}};
@@ -194,3 +196,26 @@ sample(#{last := Last, facts := Facts}) -> {Last, Facts}.
 -doc "Whether it tells.".
 -spec is_up(watch()) -> boolean().
 is_up(#{status := Status}) -> Status =:= up.
+
+-doc "How long ago it told, in milliseconds, while it is up.".
+-spec age(Now :: integer(), watch()) -> non_neg_integer() | none.
+age(Now, #{status := up, heard := Heard}) when is_integer(Heard) -> max(0, Now - Heard);
+age(_, _) -> none.
+
+-doc """
+By how many milliseconds a beat of `Interval` is to be shifted, so that it does not fall together with the samples that
+were `Ages` old at the last: of a node whose sample comes now just before and now just after the beat there would be
+none, then two. 0 where it is well.
+""".
+-spec shift(Ages :: [non_neg_integer()], pos_integer()) -> non_neg_integer().
+shift([], _) ->
+    0;
+shift(Ages, Interval) ->
+    [First | _] = Next = lists:usort([Interval - Age rem Interval || Age <- Ages]),
+    Nearest = min(First, Interval - lists:last(Next)),
+    Gaps = lists:zipwith(fun(A, B) -> {B - A, A} end, Next, tl(Next) ++ [First + Interval]),
+    {Gap, After} = lists:max(Gaps),
+    case Nearest < Interval div 10 andalso Gap div 2 > 2 * Nearest of
+        true -> (After + Gap div 2) rem Interval;
+        false -> 0
+    end.
