@@ -303,7 +303,7 @@ traces(Opts, S) -> traces(Opts, traces(off, S)).
 
 %% ---------------------------------------------------------------- system monitor
 
--define(WATCHED, [{long_gc, 200}, {long_schedule, 200}, {large_heap, 16 * 1024 * 1024}, {busy_port, true}, {busy_dist_port, true},
+-define(WATCHED, [{long_gc, 200}, {long_schedule, 500}, {large_heap, 16 * 1024 * 1024}, {busy_port, true}, {busy_dist_port, true},
                   {long_message_queue, {5000, 10_000}}]).
 
 sysmon_on() ->
@@ -334,7 +334,7 @@ sysmon_fact({session, _}) -> <<"own session">>;
 sysmon_fact(own) -> <<"own setting">>;
 sysmon_fact({left, Pid}) -> cut(["left alone: ", text(Pid), " of this node has it"], 200).
 
-%% There may be very many: each is counted, and a sample has one event for each kind.
+%% A machine with more to do than it can has long schedules everywhere. There may be very many: each is counted, and a sample has one event for each kind.
 sysmon_event(Kind0, Who, What, #s{sys = Sys} = S) ->
     {Kind, Key} = case {Kind0, What} of
         {long_message_queue, false} -> {queue_short, sysmon_queue_short};
@@ -351,19 +351,25 @@ sysmon_event(Kind0, Who, What, #s{sys = Sys} = S) ->
 
 said(#s{sys = Sys} = S0) ->
     maps:fold(fun(Kind, {N, Who, What}, S) ->
-        event(Kind, case Kind of queue_short -> info; _ -> warning end, sysmon_text(Kind, N, Who, What), #{details => #{count => N, process => text(Who)}}, S)
+        event(Kind, case Kind of queue_short -> info; long_schedule -> notice; _ -> warning end, sysmon_text(Kind, N, Who, What), #{details => #{count => N, process => text(Who)}}, S)
     end, S0#s{sys = #{}}, Sys).
 
 sysmon_text(Kind, N, Who, What) ->
-    Whose = case is_pid(Who) andalso node(Who) =:= node() of true -> [text(Who), " ", sderl_mon_probe_look:name(Who), " ", sderl_mon_probe_look:initial(Who)]; false -> text(Who) end,
-    More = case What of
-        L when is_list(L) -> text([KV || {K, _} = KV <- L, lists:member(K, [timeout, heap_block_size, old_heap_block_size, mbuf_size])]);
-        Port when Kind =:= busy_dist_port -> case [N1 || {N1, P} <- erlang:system_info(dist_ctrl), P =:= Port] of [N1 | _] -> atom_to_binary(N1); [] -> text(Port) end;
-        true -> <<>>;
-        false -> <<>>;
-        _ -> text(What)
+    Whose = case is_pid(Who) andalso node(Who) =:= node() of
+        true -> lists:join(" ", [T || T <- [text(Who), sderl_mon_probe_look:name(Who), sderl_mon_probe_look:initial(Who)], T =/= <<>>]);
+        false -> text(Who)
     end,
-    text("~ts, ~b times: ~ts ~ts", [words(Kind), N, Whose, More]).
+    text("~ts ~ts~ts", [Whose, did(Kind, What), case N of 1 -> ""; _ -> io_lib:format("; one of ~b such events", [N]) end]).
+
+did(long_gc, [{timeout, Ms} | _]) -> io_lib:format("collected its garbage for ~b ms", [Ms]);
+did(long_schedule, [{timeout, Ms} | _]) -> io_lib:format("ran for ~b ms without a break", [Ms]);
+did(large_heap, Sizes) when is_list(Sizes) -> io_lib:format("has a heap of ~b words", [lists:sum([V || {K, V} <- Sizes, K =:= heap_block_size orelse K =:= old_heap_block_size])]);
+did(long_message_queue, _) -> "has more than 10000 messages waiting";
+did(queue_short, _) -> "has less than 5000 messages waiting again";
+did(busy_port, Port) -> ["waited for a port that had too much to send: ", text(Port)];
+did(busy_dist_port, Port) ->
+    ["waited for a full link: ", case lists:keyfind(Port, 2, erlang:system_info(dist_ctrl)) of {Node, _} -> atom_to_binary(Node); false -> text(Port) end];
+did(Kind, What) -> [words(Kind), " ", text(What)].
 
 %% ---------------------------------------------------------------- a sample
 
