@@ -225,7 +225,7 @@ tick(#s{next = Next, interval = Interval, acked = Acked} = S0) ->
     _ = S1#s.scanner ! {scan, budget(erlang:system_info(process_count)), S1#s.top},
     send_sample(S1).
 
-budget(Processes) -> min(2000, max(500, Processes div 20)).
+budget(Processes) -> min(1000, max(500, Processes div 20)).
 
 slow_round(Now, #s{slow = none, slow_at = At, known = Known} = S) when Now >= At ->
     S#s{slow = {spawn_link(?MODULE, slow, [self(), maps:get(sup, Known, undefined)]), Now}};
