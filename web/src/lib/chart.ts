@@ -6,6 +6,7 @@ import {
   areaPath,
   largest,
   linePath,
+  lastKnown,
   nearest,
   stack,
   xOf,
@@ -199,12 +200,13 @@ export function chart(options: ChartOptions): Chart {
     fill(lines, ...paths);
   }
 
-  /** Shows the values at one index, or the last known ones where none is chosen. */
+  /** Shows the values at one index; where none is chosen those of the time shown, else the last known. */
   function choose(index: number, speak: boolean): void {
     const { t, series } = data;
     chosen = index;
     chosenT = t[index] ?? null;
-    const shown = index >= 0 ? index : t.length - 1;
+    const mark = data.mark;
+    const shown = index >= 0 ? index : typeof mark === "number" ? nearest(t, mark) : lastKnown(series);
     series.forEach((one, i) => {
       const value = values[i];
       if (value) setText(value, options.format(shown >= 0 ? one.values[shown] : null));

@@ -149,3 +149,8 @@ export function nearest(t: readonly number[], at: number): number {
   if (low > 0 && at - (t[low - 1] as number) <= (t[low] as number) - at) return low - 1;
   return low;
 }
+
+/** The last index at which any series has a value, -1 where none has. */
+export function lastKnown(series: readonly Series[]): number {
+  return Math.max(-1, ...series.map((one) => one.values.findLastIndex((value) => value !== null)));
+}

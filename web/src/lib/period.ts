@@ -37,10 +37,22 @@ export function periodOf(ctx: Ctx): number {
 /** How often what shows a period is asked for again: it moves by a point or two meanwhile. */
 export const refreshMs = (ctx: Ctx): number => Math.max(2000, periodOf(ctx) * 10);
 
+/** What charts show, Unix ms. Where time stands still a quarter of it is what came after, as far as it goes. */
 export function span(ctx: Ctx): { from: number; to: number } {
-  const to = Math.round(shownTime(ctx));
-  return { from: to - periodOf(ctx) * 1000, to };
+  const period = periodOf(ctx) * 1000;
+  const stopped = stoppedAt(ctx);
+  const to =
+    stopped === null
+      ? Math.round(shownTime(ctx))
+      : Math.round(Math.max(stopped, Math.min(stopped + period / 4, ctx.store.range?.[1] ?? stopped)));
+  return { from: to - period, to };
 }
+
+/** The same for a chart, with the time shown where that stands still. */
+export const chartSpan = (ctx: Ctx): { from: number; to: number; mark: number | null } => ({
+  ...span(ctx),
+  mark: stoppedAt(ctx),
+});
 
 /** The choice of the period; it is kept in the address. */
 export function periodChoice(ctx: Ctx, changed: () => void): HTMLElement {

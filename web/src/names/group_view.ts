@@ -5,8 +5,9 @@ import { type Chart, chart } from "../lib/chart";
 import { children as fill, h, text as setText } from "../lib/dom";
 import { ago, count, dateTime, rate } from "../lib/format";
 import { card, facts, groupLink, level, nodeLink } from "../lib/parts";
-import { periodChoice, POINTS, refreshMs, shownTime, span, stoppedAt } from "../lib/period";
+import { chartSpan, periodChoice, POINTS, refreshMs, shownTime, span, stoppedAt } from "../lib/period";
 import { Polled } from "../lib/polled";
+import { TimeWatch } from "../lib/time_watch";
 import { type Table, table } from "../lib/table";
 import type { NameRow, Series } from "../store/protocol";
 import type { Change } from "../store/signals";
@@ -48,7 +49,7 @@ export class GroupView {
   private readonly list: Polled<Listed>;
   private readonly series: Polled<Series>;
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private moved: ReturnType<typeof setTimeout> | undefined;
+  private readonly time: TimeWatch;
   private described = "";
 
   constructor(
@@ -127,6 +128,7 @@ export class GroupView {
         h("div", { class: "traffic-charts" }, this.rates.root, this.total.root),
       ),
     );
+    this.time = new TimeWatch(ctx, () => this.series.refresh());
     this.list = new Polled(ctx, {
       everyMs: () => NAMES_EVERY_MS,
       ask: () => ctx.store.request("names", { group, prefix: this.search.value, limit: LIMIT }),
@@ -150,10 +152,7 @@ export class GroupView {
       this.list.refresh();
       this.series.refresh();
     }
-    if (change.has("time") && stoppedAt(this.ctx) !== null) {
-      clearTimeout(this.moved);
-      this.moved = setTimeout(() => this.series.refresh(), 150);
-    }
+    this.time.update(change);
     const asked = this.ctx.route.query["q"] ?? "";
     if (change.has("route") && asked !== this.search.value && document.activeElement !== this.search) {
       this.search.value = asked;
@@ -208,7 +207,7 @@ export class GroupView {
 
   destroy(): void {
     clearTimeout(this.timer);
-    clearTimeout(this.moved);
+    this.time.destroy();
     this.list.destroy();
     this.series.destroy();
     this.rates.destroy();
@@ -288,9 +287,8 @@ export class GroupView {
   }
 
   private drawCharts({ t, columns }: Series): void {
-    const mark = stoppedAt(this.ctx) === null ? null : shownTime(this.ctx);
     const known = RATES.filter(([key]) => columns[key] !== undefined);
-    const range = { ...span(this.ctx), mark };
+    const range = chartSpan(this.ctx);
     this.rates.draw({
       t,
       series: known.map(([key, label]) => ({ key, label, values: columns[key] })),

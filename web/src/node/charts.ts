@@ -3,7 +3,7 @@
 import type { Ctx } from "../app/ctx";
 import { type Chart, chart } from "../lib/chart";
 import { card } from "../lib/parts";
-import { periodChoice, POINTS, refreshMs, shownTime, span, stoppedAt } from "../lib/period";
+import { chartSpan, periodChoice, POINTS, refreshMs, span } from "../lib/period";
 import { Polled } from "../lib/polled";
 import type { Series as Columns } from "../store/protocol";
 import { h } from "../lib/dom";
@@ -123,14 +123,13 @@ export class NodeCharts {
 
   private draw(): void {
     const { t, columns } = this.columns;
-    const { from, to } = span(this.ctx);
-    const mark = stoppedAt(this.ctx) === null ? null : shownTime(this.ctx);
+    const range = chartSpan(this.ctx);
     for (const { chart: drawing, lines } of this.panels) {
       const known = lines.filter(([key]) => columns[key]?.some((value) => value !== null));
       // A stock node tells its whole memory at least.
       const shown = known.length > 0 || lines !== MEMORY ? known : ([["mem", "all kinds"]] as const);
       const series = shown.map(([key, label]) => ({ key, label, values: columns[key] ?? [] }));
-      drawing.draw({ t, series, from, to, mark });
+      drawing.draw({ t, series, ...range });
     }
   }
 }

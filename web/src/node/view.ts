@@ -5,8 +5,10 @@ import { emptyState } from "../app/notice";
 import { type Bar, bar } from "../lib/bars";
 import { card, groupLink, note, stat, type Stat } from "../lib/parts";
 import { shownTime } from "../lib/period";
+import { TimeWatch } from "../lib/time_watch";
 import type { Detail } from "../store/protocol";
 import { Ring } from "../store/ring";
+import type { Kind } from "../store/signals";
 import { NodeCharts } from "./charts";
 import { Concerns } from "./concerns";
 import { limitsOf, MEMORY_KINDS, memoryOf, schedulersOf } from "./detail_model";
@@ -44,6 +46,8 @@ const STOCK_UTIL =
 const NO_UTIL =
   "How busy each scheduler is is not known yet: it is measured between two reports of the node.";
 
+const REDRAWN: readonly Kind[] = ["frame", "topology", "detail", "findings", "hello", "theme"];
+
 export function mountNode(root: HTMLElement, ctx: Ctx, name: string): MountedPage {
   const view = new NodeView(root, ctx, name);
   const release = ctx.store.watch(name);
@@ -52,15 +56,8 @@ export function mountNode(root: HTMLElement, ctx: Ctx, name: string): MountedPag
     update(change) {
       if (change.has("hello")) view.sourceChanged();
       if (change.has("detail")) view.detailCame();
-      if (
-        change.has("frame") ||
-        change.has("topology") ||
-        change.has("detail") ||
-        change.has("findings") ||
-        change.has("hello")
-      )
-        view.draw();
-      if (change.has("time") && ctx.store.time.mode !== "live") view.timeChanged();
+      if (REDRAWN.some((kind) => change.has(kind))) view.draw();
+      view.time.update(change);
     },
     destroy() {
       release();
@@ -99,7 +96,7 @@ class NodeView {
   private readonly gone = h("div", { hidden: true });
   private readonly body: HTMLElement;
   private lastMoved = 0;
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  readonly time: TimeWatch;
   private noted = "";
 
   constructor(
@@ -108,6 +105,7 @@ class NodeView {
     private readonly name: string,
   ) {
     this.heat = new Heat(ctx);
+    this.time = new TimeWatch(ctx, () => this.charts.refresh());
     this.charts = new NodeCharts(ctx, name, this.heat.root);
     this.processes = new Processes(ctx, name);
     this.links = new Links(ctx);
@@ -183,7 +181,7 @@ class NodeView {
   }
 
   destroy(): void {
-    clearTimeout(this.timer);
+    this.time.destroy();
     this.charts.destroy();
     this.root.replaceChildren();
   }
@@ -202,12 +200,6 @@ class NodeView {
   sourceChanged(): void {
     this.details.clear();
     this.charts.refresh();
-  }
-
-  /** Scrubbing moves fast: the history is asked for when it rests. */
-  timeChanged(): void {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.charts.refresh(), 150);
   }
 
   draw(): void {

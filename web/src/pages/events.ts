@@ -6,6 +6,7 @@ import { children as fill, h, text as setText } from "../lib/dom";
 import { clock, dateTime, withUnit } from "../lib/format";
 import { card, facts, groupLink, level, nodeLink, searchKey } from "../lib/parts";
 import { stoppedAt } from "../lib/period";
+import { TimeWatch } from "../lib/time_watch";
 import { type Table, table } from "../lib/table";
 import type { ClusterEvent, Level } from "../store/protocol";
 import "../styles/data.css";
@@ -39,7 +40,7 @@ class EventsPage implements MountedPage {
   private extra: readonly ClusterEvent[] = [];
   private shown: readonly ClusterEvent[] = [];
   private readonly release: () => void;
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly time: TimeWatch;
   private options = "";
 
   constructor(
@@ -129,6 +130,7 @@ class EventsPage implements MountedPage {
         h("div", { class: "row events-more" }, this.more, this.said),
       ),
     );
+    this.time = new TimeWatch(ctx, () => void this.ask({}));
     this.release = searchKey(ctx, root);
     this.draw();
     if (this.filtered()) void this.ask({});
@@ -138,15 +140,12 @@ class EventsPage implements MountedPage {
     if (change.has("hello")) this.extra = [];
     if (["events", "topology", "route", "time", "hello"].some((kind) => change.has(kind as "events")))
       this.draw();
-    if (change.has("time") && stoppedAt(this.ctx) !== null) {
-      clearTimeout(this.timer);
-      this.timer = setTimeout(() => void this.ask({}), 200);
-    }
+    this.time.update(change);
   }
 
   destroy(): void {
     this.release();
-    clearTimeout(this.timer);
+    this.time.destroy();
     this.root.replaceChildren();
   }
 

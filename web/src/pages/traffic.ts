@@ -3,7 +3,8 @@
 import type { Ctx, MountedPage, Page } from "../app/ctx";
 import { type Chart, chart } from "../lib/chart";
 import { type Choice, choice, searchKey } from "../lib/parts";
-import { periodChoice, periodOf, POINTS, refreshMs, shownTime, span, stoppedAt } from "../lib/period";
+import { chartSpan, periodChoice, periodOf, POINTS, refreshMs, span, stoppedAt } from "../lib/period";
+import { TimeWatch } from "../lib/time_watch";
 import { Polled } from "../lib/polled";
 import { type Column, type Table, table } from "../lib/table";
 import { BY, type By, byOf, of, rowId, seriesFor, sourceOf, sums } from "../traffic/model";
@@ -40,7 +41,7 @@ class TrafficPage implements MountedPage {
   private readonly traffic: Polled<{ rows: TrafficRow[] }>;
   private readonly series: Polled<Series>;
   private readonly release: () => void;
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly time: TimeWatch;
 
   constructor(
     private readonly root: HTMLElement,
@@ -141,6 +142,7 @@ class TrafficPage implements MountedPage {
       show: (answer) => this.drawCharts(answer),
       failed: () => this.drawCharts({ t: [], columns: {} }),
     });
+    this.time = new TimeWatch(ctx, () => this.refresh());
     this.release = searchKey(ctx, root);
     this.rebuild();
   }
@@ -148,10 +150,7 @@ class TrafficPage implements MountedPage {
   update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
     if (change.has("frame")) this.kinds.draw(this.ctx.store.shown.frame?.kinds);
     if (change.has("hello")) this.refresh();
-    if (change.has("time") && this.ctx.store.time.mode !== "live") {
-      clearTimeout(this.timer);
-      this.timer = setTimeout(() => this.refresh(), 150);
-    }
+    this.time.update(change);
     if (change.has("route")) {
       const by = byOf(this.ctx.route.query["by"]);
       const row = this.ctx.route.query["row"] ?? null;
@@ -165,7 +164,7 @@ class TrafficPage implements MountedPage {
 
   destroy(): void {
     this.release();
-    clearTimeout(this.timer);
+    this.time.destroy();
     this.traffic.destroy();
     this.series.destroy();
     this.messages.destroy();
@@ -218,14 +217,13 @@ class TrafficPage implements MountedPage {
   }
 
   private drawCharts(answer: Series): void {
-    const { from, to } = span(this.ctx);
-    const mark = stoppedAt(this.ctx) === null ? null : shownTime(this.ctx);
+    const range = chartSpan(this.ctx);
     const lines = (pattern: RegExp) =>
       Object.keys(answer.columns)
         .filter((key) => pattern.test(key))
         .map((key) => ({ key, label: LABELS[key] ?? key.replaceAll("_", " "), values: answer.columns[key] }));
-    this.messages.draw({ t: answer.t, series: lines(/msgs_s$/), from, to, mark });
-    this.bytes.draw({ t: answer.t, series: lines(/bytes_s$/), from, to, mark });
+    this.messages.draw({ t: answer.t, series: lines(/msgs_s$/), ...range });
+    this.bytes.draw({ t: answer.t, series: lines(/bytes_s$/), ...range });
   }
 
   private makeTable(): Table<TrafficRow> {

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import {
   areaPath,
   gapOf,
+  lastKnown,
   largest,
   linePath,
   nearest,
@@ -74,6 +75,15 @@ describe("lines", () => {
     ]);
     expect(largest(series)).toBe(3);
     expect(largest(series, true)).toBe(6);
+  });
+});
+
+describe("the last known values", () => {
+  it("are those of any series", () => {
+    const of = (values: (number | null)[]) => ({ key: "", label: "", values });
+    expect(lastKnown([of([1, null, null]), of([1, 2, null])])).toBe(1);
+    expect(lastKnown([of([null])])).toBe(-1);
+    expect(lastKnown([])).toBe(-1);
   });
 });
 
