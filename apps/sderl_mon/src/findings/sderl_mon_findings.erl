@@ -59,7 +59,7 @@ thresholds() ->
         hold_fast_ms => 2000,
         clear_ms => 15_000,
         window_ms => 15_000,
-        most => 50,
+        most => 20,
         bypass_msgs_s => 1,
         idle_s => 600,
         idle_msgs_s => 0.2,
