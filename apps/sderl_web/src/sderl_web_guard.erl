@@ -67,7 +67,7 @@ method(<<"GET">>) -> ok;
 method(<<"HEAD">>) -> ok;
 method(_) -> {refused, 405, "GET and HEAD alone are served here.\n"}.
 
-%% Nothing is loaded from elsewhere and no script stands in the page itself; sockets go to where the page came from.
+%% Nothing is loaded from elsewhere, no script and no style stands in the page itself; sockets go to where the page came from.
 headers(Host) ->
     #{
         <<"server">> => <<"sderl">>,
@@ -88,7 +88,7 @@ policy(Host) ->
             nomatch -> []
         end,
     iolist_to_binary([
-        <<"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; connect-src 'self'">>,
+        <<"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'">>,
         Sockets,
         <<"; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'">>
     ]).

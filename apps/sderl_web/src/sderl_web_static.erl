@@ -97,34 +97,51 @@ type(Extension) ->
     end.
 
 lacking([~"index.html"], Req) ->
-    cowboy_req:reply(200, #{~"content-type" => type(".html"), ~"cache-control" => ?ASK_EACH_TIME}, plain_page(), Req);
+    %% The one page with its style in it, which is named by its hash.
+    Style = plain_style(),
+    Hash = base64:encode(crypto:hash(sha256, Style)),
+    Headers = #{
+        ~"content-type" => type(".html"),
+        ~"cache-control" => ?ASK_EACH_TIME,
+        ~"content-security-policy" => <<"default-src 'none'; style-src 'sha256-", Hash/binary, "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'">>
+    },
+    cowboy_req:reply(200, Headers, plain_page(Style), Req);
 lacking(_, Req) ->
     missing(Req).
 
 missing(Req) ->
     cowboy_req:reply(404, #{~"content-type" => type(".txt"), ~"cache-control" => ?ASK_EACH_TIME}, "There is no such page.\n", Req).
 
-plain_page() ->
+plain_style() ->
     ~"""
-    <!doctype html>
-    <html lang="en">
-    <head>
-    <meta charset="utf-8">
-    <meta name="viewport" content="width=device-width, initial-scale=1">
-    <title>SD Erlang</title>
-    <style>
     :root { color-scheme: light dark; }
     body { font: 16px/1.6 system-ui, sans-serif; max-width: 40rem; margin: 15vh auto 0; padding: 0 1.5rem; }
-    h1 { font-size: 1.4rem; font-weight: 600; }
+    h1 { font-size: 1.3rem; font-weight: 600; }
     code { font: 0.9em ui-monospace, monospace; padding: 0.1em 0.35em; border-radius: 4px; background: color-mix(in srgb, currentColor 10%, transparent); }
-    </style>
-    </head>
-    <body>
-    <h1>The dashboard runs, but its pages have not been built</h1>
-    <p>They are made from the folder <code>web/</code> with Node.js: run <code>toolchain/web</code> in the project's folder and
-    load this page again. Nothing needs to be restarted.</p>
-    <p>Without them there are, with the token that was printed at the start: <code>/metrics</code> for Prometheus,
-    <code>/api/state</code> and <code>/api/export?format=csv</code> for programs, and <code>bin/sderl top</code> for a terminal.</p>
-    </body>
-    </html>
     """.
+
+plain_page(Style) ->
+    [
+        ~"""
+        <!doctype html>
+        <html lang="en">
+        <head>
+        <meta charset="utf-8">
+        <meta name="viewport" content="width=device-width, initial-scale=1">
+        <title>SD Erlang</title>
+        <style>
+        """,
+        Style,
+        ~"""
+        </style>
+        </head>
+        <body>
+        <h1>The dashboard runs, but its pages have not been built</h1>
+        <p>They are made from the folder <code>web/</code> with Node.js: run <code>toolchain/web</code> in the project's folder and
+        load this page again. Nothing needs to be restarted.</p>
+        <p>Without them there are, with the token that was printed at the start: <code>/metrics</code> for Prometheus,
+        <code>/api/state</code> and <code>/api/export?format=csv</code> for programs, and <code>bin/sderl top</code> for a terminal.</p>
+        </body>
+        </html>
+        """
+    ].
