@@ -198,8 +198,8 @@ sample(#{last := Last, facts := Facts}) -> {Last, Facts}.
 is_up(#{status := Status}) -> Status =:= up.
 
 -doc "How long ago it told, in milliseconds, while it is up.".
--spec age(Now :: integer(), watch()) -> non_neg_integer() | none.
-age(Now, #{status := up, heard := Heard}) when is_integer(Heard) -> max(0, Now - Heard);
+-spec age(Now :: integer(), watch()) -> integer() | none.
+age(Now, #{status := up, heard := Heard}) when is_integer(Heard) -> Now - Heard;
 age(_, _) -> none.
 
 -doc """
@@ -207,7 +207,7 @@ By how many milliseconds a beat of `Interval` is to be shifted, so that it does 
 were `Ages` old at the last: of a node whose sample comes now just before and now just after the beat there would be
 none, then two. 0 where it is well.
 """.
--spec shift(Ages :: [non_neg_integer()], pos_integer()) -> non_neg_integer().
+-spec shift(Ages :: [integer()], pos_integer()) -> integer().
 shift([], _) ->
     0;
 shift(Ages, Interval) ->
