@@ -8,7 +8,8 @@ A few at a time: each reads a long history.
 
 -export([answer/2]).
 
--define(AT_ONCE, 2).
+%% A name for each place; it is free again when the process that has it ends, however it does.
+-define(PLACES, [sderl_web_export_1, sderl_web_export_2]).
 
 -doc "Answers with the file, or says which part of the query is wrong.".
 -spec answer(cowboy_req:req(), sderl_web_api:options()) -> cowboy_req:req().
@@ -75,18 +76,14 @@ by(Text, _) ->
 
 %% Whoever is third waits for none: it is told to come again.
 alone(Fun, Req) ->
-    case lists:any(fun(N) -> global_lock(N) end, lists:seq(1, ?AT_ONCE)) of
+    case lists:any(fun taken/1, ?PLACES) of
         true -> Fun();
         false -> sderl_web_api:refused(503, unavailable, "two exports are being made: ask again when one is done", Req)
     end.
 
-%% A name for each place; it is free again when the process ends, however it does.
-global_lock(1) -> place(sderl_web_export_1);
-global_lock(2) -> place(sderl_web_export_2).
-
-place(Name) ->
+taken(Place) ->
     try
-        register(Name, self())
+        register(Place, self())
     catch
         error:badarg -> false
     end.

@@ -89,7 +89,8 @@ socket_opts(Ip, Port, Tls) ->
     Secure =
         case Tls of
             off -> [];
-            _ -> maps:to_list(maps:merge(#{versions => ['tlsv1.3', 'tlsv1.2']}, Tls))
+            %% A stranger who cannot speak TLS is no matter for the log, least of all each time.
+            _ -> maps:to_list(maps:merge(#{versions => ['tlsv1.3', 'tlsv1.2'], log_level => error}, Tls))
         end,
     Family ++
         [

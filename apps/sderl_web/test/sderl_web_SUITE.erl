@@ -248,6 +248,25 @@ malformed(Config) ->
         end,
         lists:seq(1, 60)
     ),
+    %% Not even HTTP.
+    lists:foreach(
+        fun(Bytes) ->
+            {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, port(Config), [binary, {active, false}]),
+            _ = gen_tcp:send(Socket, Bytes),
+            _ = gen_tcp:shutdown(Socket, write),
+            _ = gen_tcp:recv(Socket, 0, ?MS),
+            gen_tcp:close(Socket)
+        end,
+        [rand:bytes(rand:uniform(300)) || _ <- lists:seq(1, 30)] ++
+            [
+                "GET / HTTP/9.9\r\n\r\n",
+                "GET / HTTP/1.1\r\n\r\n",
+                "GET http://evil.example/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+                ["GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ", binary:copy(~"x", 100_000), "\r\n\r\n"],
+                ["GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n", [["X", integer_to_list(I), ": y\r\n"] || I <- lists:seq(1, 1000)], "\r\n"],
+                "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999999\r\n\r\nx"
+            ]
+    ),
     alive(Config),
     ok = sderl_fleet:await(fun() -> process_count() =< Before + 5 end, ?MS).
 
