@@ -10,7 +10,7 @@
 %% ---------------------------------------------------------------- files
 
 with_hub(Test) ->
-    {spawn, fun() ->
+    {spawn, {timeout, 120, fun() ->
         {ok, Hub} = sderl_mon_hub:start_link(#{interval_ms => 100}),
         {ok, #{}} = sderl_mon_hub:subscribe(),
         ok = sderl_mon_hub:feed(),
@@ -22,7 +22,7 @@ with_hub(Test) ->
         after
             gen_server:stop(Hub)
         end
-    end}.
+    end}}.
 
 feed(Message) -> gen_server:cast(sderl_mon_hub, {sderl_mon_feed, self(), Message}).
 

@@ -11,7 +11,7 @@
 hub(Test) -> hub(#{interval_ms => 100}, Test).
 
 hub(Opts, Test) ->
-    {spawn, {timeout, 30, fun() ->
+    {spawn, {timeout, 120, fun() ->
         {ok, Hub} = sderl_mon_hub:start_link(Opts),
         try
             Test()
@@ -181,7 +181,9 @@ a_feed_has_the_hub_alone_test_() ->
         ?assertMatch(#{mode := live}, sderl_mon_hub:info())
     end).
 
-the_same_seed_is_the_same_feed_test() ->
+the_same_seed_is_the_same_feed_test_() -> {timeout, 120, fun the_same_seed_is_the_same_feed/0}.
+
+the_same_seed_is_the_same_feed() ->
     Run = fun() ->
         Feed = sderl_mon_synthetic_feed:new(#{nodes => 60, groups => 6, edges => 200, seed => 9}, ?T0),
         lists:mapfoldl(fun(I, F) -> sderl_mon_synthetic_feed:next(?T0 + I * 1000, [], F) end, Feed, lists:seq(1, 90))

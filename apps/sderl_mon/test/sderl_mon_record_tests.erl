@@ -7,7 +7,7 @@
 -define(T0, 1_700_000_000_000).
 
 in_folder(Test) ->
-    {spawn, fun() ->
+    {spawn, {timeout, 120, fun() ->
         Name = io_lib:format("sderl_mon_record_~s_~b", [os:getpid(), erlang:unique_integer([positive])]),
         Dir = filename:join(filename:basedir(user_cache, "sderl_tests"), Name),
         ok = filelib:ensure_path(Dir),
@@ -16,7 +16,7 @@ in_folder(Test) ->
         after
             ok = file:del_dir_r(Dir)
         end
-    end}.
+    end}}.
 
 frames(N) ->
     [

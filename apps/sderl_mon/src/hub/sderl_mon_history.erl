@@ -214,15 +214,15 @@ Folds over the frames whose spans end in a time, oldest first, of the coarsest l
     sderl_mon_types:t(),
     sderl_mon_types:t(),
     non_neg_integer(),
-    sderl_mon_pack:want(),
+    sderl_mon_pack:want() | total,
     fun((sderl_mon_types:frame(), Acc) -> Acc),
     Acc,
     history()
 ) -> Acc.
 fold(From, To, StepMs, Want, Fun, Acc0, H) ->
     lists:foldl(
-        fun({T, _Span, Packed}, Acc) when T >= From, T =< To ->
-                {ok, Frame} = sderl_mon_pack:unpack_frame(Packed, Want),
+        fun({T, _Span, _Packed} = Entry, Acc) when T >= From, T =< To ->
+                {ok, Frame} = sderl_mon_ladder:unpack(Entry, Want),
                 Fun(Frame, Acc);
             (_Outside, Acc) ->
                 Acc

@@ -10,7 +10,7 @@ those of the frames.
 """.
 
 -export([new/1, push/2, steps/1]).
--export([choose/2, pick/2]).
+-export([choose/2, pick/2, unpack/2]).
 
 -export_type([ladder/0, entry/0, entry/1, step/0]).
 
@@ -119,3 +119,19 @@ pick(T, Entries) ->
         {[_ | _] = Before, _After} -> {ok, lists:last(Before)};
         {[], _After} -> none
     end.
+
+-doc """
+The frame of an entry, with the parts that are wanted. Of `total` all links together are one,
+between nodes without a name, and nothing is unpacked. Errors: `corrupt`.
+""".
+-spec unpack(entry(), sderl_mon_pack:want() | total) -> {ok, sderl_mon_types:frame()} | {error, corrupt}.
+unpack({T, Span, Packed}, total) ->
+    case sderl_mon_pack:total(Packed) of
+        {ok, Flow} ->
+            All = #{{<<>>, <<>>} => Flow},
+            {ok, #{seq => 0, t => T, span_ms => Span, epoch => 0, nodes => #{}, links => All, kinds => #{}, groups => #{}, lost => #{}}};
+        {error, corrupt} = Error ->
+            Error
+    end;
+unpack({_T, _Span, Packed}, Want) ->
+    sderl_mon_pack:unpack_frame(Packed, Want).

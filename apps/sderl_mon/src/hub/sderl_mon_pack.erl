@@ -12,15 +12,16 @@ with it is one error.
 becomes its text. An atom that the reader's VM does not have comes back as a binary.
 
 `pack_frame/1` stores a frame by column: ids once, then each metric's values side by side, floats in 32
-bits (seven digits), integers as they are.
+bits (seven digits), integers as they are. In front, not compressed, are the sums of messages and bytes a second
+of its links (`total/1`), for the series that is asked for most.
 """.
 
--export([pack/1, unpack/1, pack_frame/1, unpack_frame/1, unpack_frame/2]).
+-export([pack/1, unpack/1, pack_frame/1, unpack_frame/1, unpack_frame/2, total/1]).
 
 -export_type([want/0]).
 
 %% A packed thing that says that it is larger than this when unpacked is damaged.
--define(MOST_BYTES, 64_000_000).
+-define(MOST_BYTES, 16_000_000).
 -define(DEPTH, 64).
 -define(MISSING32, 16#80000000).
 -define(MISSING64, 16#8000000000000000).
@@ -51,7 +52,8 @@ pack_frame(#{nodes := Nodes, links := Links, groups := Groups} = Frame) ->
     Index = maps:from_list([{Id, I} || {I, Id} <- lists:enumerate(0, Ids)]),
     Sorted = lists:sort([{maps:get(From, Index), maps:get(To, Index), Flow} || {From, To} := Flow <- Links]),
     Head = maps:with([seq, t, span_ms, epoch, kinds, lost], Frame),
-    deflate([
+    {Msgs, Bytes} = lists:foldl(fun({_From, _To, {M, B}}, {Ms, Bs}) -> {Ms + M, Bs + B} end, {0, 0}, Sorted),
+    Packed = deflate([
         encode(Head),
         encode(Ids),
         table(Nodes, Index),
@@ -61,7 +63,13 @@ pack_frame(#{nodes := Nodes, links := Links, groups := Groups} = Frame) ->
         << <<To:16>> || {_From, To, _Flow} <- Sorted >>,
         column([M || {_From, _To, {M, _B}} <- Sorted]),
         column([B || {_From, _To, {_M, B}} <- Sorted])
-    ]).
+    ]),
+    <<Msgs:64/float, Bytes:64/float, Packed/binary>>.
+
+-doc "Messages and bytes a second of all links of a packed frame. Errors: `corrupt`.".
+-spec total(binary()) -> {ok, sderl_mon_types:flow()} | {error, corrupt}.
+total(<<Msgs:64/float, Bytes:64/float, _Packed/binary>>) -> {ok, {Msgs, Bytes}};
+total(_Other) -> {error, corrupt}.
 
 keys(Map) -> #{Id => [] || Id := _ <- Map}.
 
@@ -115,14 +123,16 @@ unpack_frame(Packed) -> unpack_frame(Packed, #{}).
 
 -doc "The frame again, with the parts that are wanted. Errors: `corrupt`.".
 -spec unpack_frame(binary(), want()) -> {ok, sderl_mon_types:frame()} | {error, corrupt}.
-unpack_frame(Packed, Want) ->
+unpack_frame(<<_Totals:16/binary, Packed/binary>>, Want) ->
     try
         frame(inflate(Packed), Want)
     of
         Frame -> {ok, Frame}
     catch
         throw:corrupt -> {error, corrupt}
-    end.
+    end;
+unpack_frame(_Short, _Want) ->
+    {error, corrupt}.
 
 frame(Bytes, Want) ->
     {Head, Rest1} = decode(Bytes, 0),

@@ -78,13 +78,13 @@ store(Replay) ->
         range => gen_server:call(Replay, range),
         topology => fun(T) -> gen_server:call(Replay, {topology_at, T}) end,
         fold => fun(From, To, Step, Want, Fun, Acc) ->
-            fold(gen_server:call(Replay, {places, From, To, Step}), Want, Fun, Acc, Replay)
+            fold(gen_server:call(Replay, {entries, From, To, Step}), Want, Fun, Acc, Replay)
         end
     }.
 
 fold([], _Want, _Fun, Acc, _Replay) -> Acc;
-fold([Place | Places], Want, Fun, Acc, Replay) ->
-    case sderl_mon_pack:unpack_frame(gen_server:call(Replay, {packed, Place}), Want) of
+fold([{T, Span, Place} | Places], Want, Fun, Acc, Replay) ->
+    case sderl_mon_ladder:unpack({T, Span, gen_server:call(Replay, {packed, Place})}, Want) of
         {ok, Frame} -> fold(Places, Want, Fun, Fun(Frame, Acc), Replay);
         {error, corrupt} -> fold(Places, Want, Fun, Acc, Replay)
     end.
@@ -246,9 +246,9 @@ handle_call(range, _From, State) ->
     {reply, range(State), State};
 handle_call({at, T}, _From, State) ->
     {reply, at(T, State), State};
-handle_call({places, From, To, Step}, _From, #{frames := Frames} = State) ->
+handle_call({entries, From, To, Step}, _From, #{frames := Frames} = State) ->
     Entries = sderl_mon_ladder:choose(Step, lists:sort(maps:to_list(Frames))),
-    {reply, [Place || {T, _Span, Place} <- Entries, T >= From, T =< To], State};
+    {reply, [Entry || {T, _Span, _Place} = Entry <- Entries, T >= From, T =< To], State};
 handle_call({packed, Place}, _From, State) ->
     {reply, packed(Place), State};
 handle_call({own, Pid}, _From, #{owner := Owner} = State) ->
