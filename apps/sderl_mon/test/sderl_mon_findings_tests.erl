@@ -132,8 +132,11 @@ lost_test() ->
     ?assertEqual([], found(samples_lost, #{lost => #{events_dropped => 0}})).
 
 probe_cost_test() ->
-    ?assertMatch([_], found(probe_cost, #{samples => #{~"a1" => #{probe_pct => 1.0, cpu_pct => 50}}})),
-    ?assertEqual([], found(probe_cost, #{samples => #{~"a1" => #{probe_pct => 0.99}}})).
+    Of = fun(Pct, Cpu) -> found(probe_cost, #{samples => #{~"a1" => #{probe_pct => Pct, cpu_pct => Cpu}}}) end,
+    ?assertMatch([_], Of(1.0, 50)),
+    ?assertEqual([], Of(0.99, 100)),
+    %% A large share of little.
+    ?assertEqual([], Of(20, 2.4)).
 
 monitors_test() ->
     ?assertMatch([#{where := #{node := ~"m2"}}], found(one_monitor, #{monitors => [{~"m1", up}, {~"m2", down}]})),

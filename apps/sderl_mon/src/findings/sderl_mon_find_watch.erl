@@ -4,7 +4,7 @@
 
 -export([candidates/2]).
 
--import(sderl_mon_find, [grade/2, candidate/4, evidence/3, text/2, number/1]).
+-import(sderl_mon_find, [grade/2, both/2, candidate/4, evidence/3, text/2, number/1]).
 
 -doc "For `m:sderl_mon_findings`.".
 -spec candidates(sderl_mon_find_view:view(), sderl_mon_find:limits()) -> [sderl_mon_find:candidate()].
@@ -39,18 +39,19 @@ lost(#{lost := Lost}) ->
      || What := Count <- Lost, Count > 0
     ]).
 
-costs(#{nodes := Nodes, member_of := Of}, #{probe_pct := Limit}) ->
+%% On a node that does nothing it is a large share of very little.
+costs(#{nodes := Nodes, member_of := Of}, #{probe_pct := Limit, probe_core_pct := CoreLimit}) ->
     lists:append([
-        candidate(probe_cost, grade(Pct, Limit), #{node => Node}, fun() ->
+        candidate(probe_cost, both(grade(Pct, Limit), grade(Pct * Cpu / 100, CoreLimit)), #{node => Node}, fun() ->
             #{
                 weight => Pct,
                 severity => info,
                 text => text("The probe takes ~ts % of the processor time of ~ts.", [number(Pct), Node]),
-                evidence => [evidence("probe", Pct, "%"), evidence("processor time of the node", sderl_mon_find_view:number(cpu_pct, Sample), "% of a core")],
-                remedy => ~"Turn tracing off there, or sderl_mon:set(#{interval_ms => 5000}). On a node that is idle a large share of little is little."
+                evidence => [evidence("probe", Pct, "%"), evidence("processor time of the node", Cpu, "% of a core")],
+                remedy => ~"Turn tracing off there, or sderl_mon:set(#{interval_ms => 5000})."
             }
         end)
-     || Node := #{probe_pct := Pct} = Sample <- Nodes, is_map_key(Node, Of)
+     || Node := #{probe_pct := Pct, cpu_pct := Cpu} <- Nodes, is_map_key(Node, Of)
     ]).
 
 monitors(#{topology := #{monitors := Monitors}}) ->

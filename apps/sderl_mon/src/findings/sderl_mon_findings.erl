@@ -50,7 +50,7 @@ The thresholds and their defaults. Shares are of 1.
 | `mem_ratio`, `mem_bytes` | a node's memory is so many times the median of the nodes, and at least this | bytes |
 | `queue_msgs` | so many messages wait in one process | messages |
 | `busy_util`, `run_queue` | the schedulers are so busy and so many processes wait to run | share, processes |
-| `probe_pct` | the probe takes so much of the node's processor time | % |
+| `probe_pct`, `probe_core_pct` | the probe takes so much of the node's processor time, and of one core | % |
 """.
 -spec thresholds() -> #{atom() => number()}.
 thresholds() ->
@@ -81,7 +81,8 @@ thresholds() ->
         queue_msgs => 10_000,
         busy_util => 0.95,
         run_queue => 50,
-        probe_pct => 1
+        probe_pct => 1,
+        probe_core_pct => 0.5
     }.
 
 -doc "Whether thresholds are known and numbers above 0.".
