@@ -3,6 +3,7 @@
 import type { Ctx, MountedPage } from "../app/ctx";
 import { card, level, searchKey } from "../lib/parts";
 import { cellBar } from "../lib/bars";
+import { exportButton } from "../lib/exporting";
 import { table } from "../lib/table";
 import type { TopologyNode } from "../store/protocol";
 import { h } from "../lib/dom";
@@ -69,7 +70,16 @@ export function mountPicker(root: HTMLElement, ctx: Ctx): MountedPage {
     onChoose: (row) => ctx.go("node", row.node.name),
   });
   root.append(
-    card("Nodes", { hint: "Choose a node to see its schedulers, memory, processes and links." }, list.root),
+    card(
+      "Nodes",
+      {
+        hint: "Choose a node to see its schedulers, memory, processes and links.",
+        tools: [
+          exportButton(ctx, "All nodes over the last five minutes, as a CSV file", () => ({ what: "nodes" })),
+        ],
+      },
+      list.root,
+    ),
   );
 
   const draw = () => {

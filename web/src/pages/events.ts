@@ -5,6 +5,7 @@ import { earlier, type Filter, kindsOf, LEVELS, merged, passing } from "../event
 import { children as fill, h, text as setText } from "../lib/dom";
 import { clock, dateTime, withUnit } from "../lib/format";
 import { card, facts, groupLink, level, nodeLink, searchKey } from "../lib/parts";
+import { exportButton } from "../lib/exporting";
 import { stoppedAt } from "../lib/period";
 import { TimeWatch } from "../lib/time_watch";
 import { type Table, table } from "../lib/table";
@@ -127,7 +128,13 @@ class EventsPage implements MountedPage {
         },
         this.chosen,
         this.table.root,
-        h("div", { class: "row events-more" }, this.more, this.said),
+        h(
+          "div",
+          { class: "row events-more" },
+          this.more,
+          exportButton(ctx, "All events that are kept, as a CSV file", () => ({ what: "events", from: 0 })),
+          this.said,
+        ),
       ),
     );
     this.time = new TimeWatch(ctx, () => void this.ask({}));

@@ -4,6 +4,7 @@ import type { Ctx, MountedPage, Page } from "../app/ctx";
 import { CHECKS, counted, inOrder, kindsOf, opened, type Shown, wanted } from "../findings/model";
 import { FindingCard } from "../findings/finding_card";
 import { children as fill, h, set, text as setText } from "../lib/dom";
+import { exportButton } from "../lib/exporting";
 import { type Choice, choice } from "../lib/parts";
 import { shownTime } from "../lib/period";
 import type { Finding } from "../store/protocol";
@@ -47,7 +48,13 @@ class FindingsPage implements MountedPage {
         "div",
         { class: "page-head" },
         h("div", {}, h("h1", {}, "Findings"), this.head),
-        h("div", { class: "card-tools" }, this.kind, this.switch.root),
+        h(
+          "div",
+          { class: "card-tools" },
+          this.kind,
+          this.switch.root,
+          exportButton(ctx, "These findings as a CSV file", () => ({ what: "findings" })),
+        ),
       ),
       this.list,
     );

@@ -3,6 +3,7 @@
 import type { Ctx, MountedPage, Page } from "../app/ctx";
 import { type Chart, chart } from "../lib/chart";
 import { type Choice, choice, searchKey } from "../lib/parts";
+import { exportButton } from "../lib/exporting";
 import { chartSpan, periodChoice, periodOf, POINTS, refreshMs, span, stoppedAt } from "../lib/period";
 import { TimeWatch } from "../lib/time_watch";
 import { Polled } from "../lib/polled";
@@ -111,7 +112,12 @@ class TrafficPage implements MountedPage {
           "div",
           { class: "card-head" },
           h("div", {}, h("h2", {}, "Traffic"), this.hint),
-          h("div", { class: "card-tools" }, this.switch.root),
+          h(
+            "div",
+            { class: "card-tools" },
+            this.switch.root,
+            exportButton(ctx, "This table as a CSV file", () => ({ what: "traffic", by: this.by })),
+          ),
         ),
         this.failure,
         this.tableRoot,

@@ -3,6 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { earlier, type Filter, kindsOf as eventKinds, merged, passing } from "../../src/events/model";
 import { counted, inOrder, kindsOf, opened, wanted } from "../../src/findings/model";
+import { exportOf } from "../../src/lib/exporting";
 import { about } from "../../src/node/concerns";
 import { cells } from "../../src/node/heat";
 import { limitsOf, memoryOf, schedulersOf } from "../../src/node/detail_model";
@@ -190,5 +191,15 @@ describe("what concerns a node", () => {
       of("4", { node: "b" }),
     ];
     expect(about(all, "a").map((one) => one.id)).toEqual(["1", "2"]);
+  });
+});
+
+describe("an export", () => {
+  it("is asked for by what, by whom and when, and its file says so", () => {
+    expect(exportOf({ what: "traffic", by: "edge", from: 0, to: Date.UTC(2026, 0, 2, 3, 4, 5) })).toEqual({
+      path: "api/export?format=csv&what=traffic&from=0&to=1767323045000&by=edge",
+      file: "sderl-traffic-edge-2026-01-02T03-04-05.csv",
+    });
+    expect(exportOf({ what: "events", from: 1, to: 2 }).file).toBe("sderl-events-1970-01-01T00-00-00.csv");
   });
 });
