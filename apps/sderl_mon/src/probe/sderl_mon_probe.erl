@@ -502,7 +502,7 @@ facts(#s{sysmon = Sysmon, known = Known, links = Links}) ->
         Own -> [maps:merge(#{group => G, members => Ms, coordinator => Lead, names => 0}, maps:get(G, Live, #{})) || {G, _, _, Ms, Lead} <- lists:sort(Own)]
     catch _:_ -> []
     end,
-    #{otp => list_to_binary(erlang:system_info(otp_release)), erts => list_to_binary(erlang:system_info(version)),
+    #{otp => list_to_binary(erlang:system_info(otp_release)), hidden => init:get_argument(hidden) =/= error, erts => list_to_binary(erlang:system_info(version)),
       cpu_topology => topology(erlang:system_info(cpu_topology), tuple_to_list(erlang:system_info(scheduler_bindings))), system_monitor => sysmon_fact(Sysmon),
       application => maps:get(sup, Known, undefined) =/= undefined, groups => Groups, known => maps:get(known, Known, []),
       problems => maps:get(problems, Known, []), unknown_links => [atom_to_binary(N) || N := {_, unknown, _, _, _} <- Links]}.

@@ -47,7 +47,7 @@ calls(Facts) ->
                memory => {erlang, memory, []}, hidden => {erlang, nodes, [hidden]}, mono_us => {erlang, monotonic_time, [microsecond]},
                mono => {erlang, monotonic_time, []}, names => {ets, info, [sderl_names, size]}},
     case Facts of
-        true -> Always#{own => {sderl_dir, named, []}, known => {sderl_dir, known, []}, topology => {erlang, system_info, [cpu_topology]}};
+        true -> Always#{own => {sderl_dir, named, []}, known => {sderl_dir, known, []}, flag => {init, get_argument, [hidden]}, topology => {erlang, system_info, [cpu_topology]}};
         false -> Always
     end.
 
@@ -107,8 +107,8 @@ one({Peer, Stat}, Hidden) ->
     #{node => Peer, type => case lists:member(Peer, Hidden) of true -> hidden; false -> visible end, in_msgs => InMsgs, in_bytes => InBytes,
       out_msgs => OutMsgs, out_bytes => OutBytes, pending => Pending, reasons => [], since_s => 0}.
 
-facts(#{info := #{otp_release := Otp, version := Erts, schedulers := Normal}, own := Own, known := Known, topology := Topology}) ->
-    #{otp => list_to_binary(Otp), erts => list_to_binary(Erts), application => Own =/= [] orelse Known =/= [],
+facts(#{info := #{otp_release := Otp, version := Erts, schedulers := Normal}, own := Own, known := Known, topology := Topology, flag := Flag}) ->
+    #{otp => list_to_binary(Otp), hidden => Flag =/= error, erts => list_to_binary(Erts), application => Own =/= [] orelse Known =/= [],
       cpu_topology => sderl_mon_probe:topology(Topology, lists:duplicate(Normal, unbound)), problems => [], known => Known,
       groups => [#{group => G, members => Members, coordinator => Lead, names => 0} || {G, _, _, Members, Lead} <- lists:sort(Own)],
       system_monitor => <<"not asked">>, unknown_links => []}.
