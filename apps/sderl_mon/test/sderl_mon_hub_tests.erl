@@ -85,6 +85,22 @@ an_event_that_is_told_again_is_one_test_() ->
         ?assertMatch({ok, [#{id := 2}, #{id := 1, text := ~"once"}]}, sderl_mon_hub:events(live, #{}))
     end).
 
+%% Nothing that happened is left out uncounted, however often it did.
+many_equal_events_test() ->
+    Event = sderl_mon_gen:event(?T0, ~"again"),
+    Events = lists:foldl(
+        fun(_, Acc) ->
+            {New, Acc1} = sderl_mon_events:add({~"g", 1}, lists:duplicate(500, Event), Acc),
+            ?assertEqual(500, length(New)),
+            Acc1
+        end,
+        sderl_mon_events:new(),
+        lists:seq(1, 20)
+    ),
+    ?assertEqual(5_000, sderl_mon_events:count(Events)),
+    ?assertMatch([#{id := 5_001} | _], sderl_mon_events:to_list(Events)),
+    ?assertMatch({[], _}, sderl_mon_events:add({~"g", 2}, [Event], Events)).
+
 %% ---------------------------------------------------------------- what is not as it should be
 
 garbage_is_counted_and_harms_nothing_test_() ->

@@ -3,11 +3,12 @@
 -moduledoc """
 The events of a hub: numbered, each once, the newest 5,000. Pure.
 
-An agent that takes over from another may tell again what was told: an event of the same time, kind,
-place and text as one of the last thousand is the same event.
+An agent that takes over from another may tell again what the other told: an event of the same time, kind,
+place and text as one of the last thousand is the same event, if another agent told that. What one agent tells
+twice happened twice.
 """.
 
--export([new/0, add/2, to_list/1, count/1]).
+-export([new/0, add/3, to_list/1, count/1]).
 
 -export_type([events/0]).
 
@@ -15,8 +16,11 @@ place and text as one of the last thousand is the same event.
     last := non_neg_integer(),
     count := non_neg_integer(),
     queue := queue:queue(sderl_mon_types:event()),
-    told := #{{sderl_mon_types:t(), non_neg_integer()} => []}
+    told := #{{sderl_mon_types:t(), non_neg_integer()} => teller()}
 }.
+
+-doc "An agent, by its scope and term.".
+-type teller() :: {sderl_mon_types:scope(), integer()}.
 
 -define(MOST, 5_000).
 -define(TOLD, 1_000).
@@ -25,25 +29,25 @@ place and text as one of the last thousand is the same event.
 -spec new() -> events().
 new() -> #{last => 0, count => 0, queue => queue:new(), told => #{}}.
 
--doc "Takes events. Gives those that are new, with their ids.".
--spec add([sderl_mon_types:new_event()], events()) -> {[sderl_mon_types:event()], events()}.
-add([], Events) -> {[], Events};
-add(Given, #{last := Last, count := Count, queue := Queue, told := Told} = Events) ->
-    {New, Told1} = lists:foldl(fun fresh/2, {[], Told}, Given),
+-doc "Takes events of an agent. Gives those that are new, with their ids.".
+-spec add(teller(), [sderl_mon_types:new_event()], events()) -> {[sderl_mon_types:event()], events()}.
+add(_Teller, [], Events) -> {[], Events};
+add(Teller, Given, #{last := Last, count := Count, queue := Queue, told := Told} = Events) ->
+    {New, Told1} = lists:foldl(fun(E, Acc) -> fresh(Teller, E, Acc) end, {[], Told}, Given),
     {Numbered, Last1} = lists:mapfoldl(fun(E, Id) -> {E#{id => Id + 1}, Id + 1} end, Last, lists:reverse(New)),
     Kept = lists:foldl(fun queue:in/2, Queue, Numbered),
     {Numbered, bound(Events#{last := Last1, count := Count + length(New), queue := Kept, told := forget(Told1)})}.
 
-fresh(#{t := T} = Event, {New, Told}) ->
+fresh(Teller, #{t := T} = Event, {New, Told}) ->
     Key = {T, erlang:phash2(maps:with([kind, text, node, group], Event), 1 bsl 32)},
     case Told of
-        #{Key := _} -> {New, Told};
-        #{} -> {[Event | New], Told#{Key => []}}
+        #{Key := Other} when Other =/= Teller -> {New, Told};
+        #{} -> {[Event | New], Told#{Key => Teller}}
     end.
 
 %% The oldest half goes when there are too many.
 forget(Told) when map_size(Told) =< ?TOLD -> Told;
-forget(Told) -> maps:from_keys(lists:nthtail(map_size(Told) div 2, lists:sort(maps:keys(Told))), []).
+forget(Told) -> maps:from_list(lists:nthtail(map_size(Told) div 2, lists:sort(maps:to_list(Told)))).
 
 bound(#{count := Count, queue := Queue} = Events) when Count > ?MOST ->
     bound(Events#{count := Count - 1, queue := queue:drop(Queue)});

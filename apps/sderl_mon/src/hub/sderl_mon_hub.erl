@@ -390,13 +390,13 @@ about(#{history := History, subscribers := Subs, events := Events, updates := Up
 
 %% Updates
 
-updated(#{details := New, events := Events, lost := Lost} = Update, #{updates := Updates} = State) ->
+updated(#{agent := Agent, details := New, events := Events, lost := Lost} = Update, #{updates := Updates} = State) ->
     case sderl_mon_updates:put(Update, Updates) of
         {ok, Updates1} ->
             #{details := Details, total_lost := Total, subscribers := Subs} = State,
             ok = sderl_mon_subscribers:details(New, Subs),
             Total1 = maps:merge_with(fun(_Key, A, B) -> A + B end, Total, Lost),
-            tell_events(Events, State#{updates := Updates1, details := maps:merge(Details, New), total_lost := Total1});
+            tell_events(Agent, Events, State#{updates := Updates1, details := maps:merge(Details, New), total_lost := Total1});
         {error, Refusal} ->
             lose(Refusal, 1, State)
     end.
@@ -481,8 +481,8 @@ tell_all(#{findings := Findings} = State) ->
 
 tell_topology(#{topology := Topology} = State) -> tell({sderl_mon, topology, Topology}, State).
 
-tell_events(Given, #{events := Events} = State) ->
-    case sderl_mon_events:add(Given, Events) of
+tell_events(Agent, Given, #{events := Events} = State) ->
+    case sderl_mon_events:add(Agent, Given, Events) of
         {[], _Same} ->
             State;
         {New, Events1} ->
