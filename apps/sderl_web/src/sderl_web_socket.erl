@@ -37,7 +37,7 @@ sign of life (browsers answer the ping by themselves).
     asked = #{} :: #{pid() => {reference(), sderl_web_protocol:ref() | none, atom(), reference()}}
 }).
 
--type result() :: cowboy_websocket:call_result(#state{}).
+-type result() :: {[ping | {text, binary()} | {close, 1000..4999, binary()}], #state{}}.
 
 -doc false.
 -spec init(cowboy_req:req(), sderl_web_api:options()) -> {ok, cowboy_req:req(), term()} | {cowboy_websocket, cowboy_req:req(), term(), cowboy_websocket:opts()}.

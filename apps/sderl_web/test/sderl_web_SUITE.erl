@@ -26,6 +26,7 @@ init_per_suite(Config) ->
     ]}]),
     {ok, _} = application:ensure_all_started(sderl_web),
     {ok, #{port := Port}} = sderl_web:address(),
+    ok = sderl_fleet:await(fun() -> is_map(maps:get(frame, sderl_web_feed:current())) end, ?MS),
     [{port, Port} | Config].
 
 end_per_suite(_) ->
