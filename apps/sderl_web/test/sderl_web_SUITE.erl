@@ -8,6 +8,7 @@ The dashboard's server on a synthetic cluster: what it answers, whom it refuses,
 
 -compile([export_all, nowarn_export_all]).
 
+-include_lib("proper/include/proper_common.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
 -define(TOKEN, ~"token-of-the-test").
@@ -15,7 +16,7 @@ The dashboard's server on a synthetic cluster: what it answers, whom it refuses,
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() -> [operations, sources, refused, http, malformed, large, rate, many_sockets, slow_reader, feed_ends, settings, replayed, tls].
+all() -> [operations, any_request, sources, refused, http, malformed, large, rate, many_sockets, slow_reader, feed_ends, settings, replayed, tls].
 
 init_per_suite(Config) ->
     _ = [application:load(App) || App <- [sderl_mon, sderl_web]],
@@ -96,6 +97,43 @@ operations(Config) ->
     ?assertEqual(~"forbidden", Code(#{op => record, on => true})),
     ?assertEqual(~"bad_request", Code(#{op => fly})),
     sderl_web_client:close(Socket).
+
+%% Whatever is taken by the protocol is answered, however odd its times, names and numbers are together.
+any_request(Config) ->
+    sderl_prop:check("any request is answered", 1000, prop_any_request()),
+    alive(Config).
+
+prop_any_request() ->
+    {ok, Now} = sderl_mon_hub:subscribe(),
+    ok = sderl_mon_hub:unsubscribe(),
+    #{topology := #{nodes := Nodes, groups := Groups}, range := {From, To}} = Now,
+    Node = proper_types:oneof(maps:keys(Nodes) ++ [~"", ~"nobody@nowhere"]),
+    Group = proper_types:oneof(maps:keys(Groups) ++ [~"", ~"(free)"]),
+    Time = proper_types:oneof([From, To, From - 1, To + 1, 0, 1, (From + To) div 2, 9_007_199_254_740_991]),
+    Bytes = proper_types:binary(),
+    Of = proper_types:oneof([
+        total, {group, Group}, {edge, Group, Group}, {link, Node, Node}, {gateway, Node}, {node, Node, proper_types:list(proper_types:oneof(maps:keys(sderl_web_protocol:units())))}
+    ]),
+    By = proper_types:oneof([link, edge, gateway, group]),
+    Request = proper_types:oneof([
+        {at, [{t, Time}]},
+        {series, [{'of', Of}, {from, Time}, {to, Time}, {points, proper_types:oneof([1, 2, 3, 300, 2000])}]},
+        {traffic, [{by, By}, {window_s, proper_types:oneof([1, 60, 604_800])}, {t, proper_types:oneof([now, Time])}]},
+        {events, [{limit, proper_types:oneof([1, 500])}, {before, Time}, {kinds, [~"node_up", ~"no such kind"]}, {node, Node}, {from, Time}, {to, Time}]},
+        {names, [{group, Group}, {prefix, Bytes}, {limit, proper_types:oneof([1, 500])}]},
+        {lookup, [{group, Group}, {name, Bytes}]},
+        {process, [{node, Node}, {pid, Bytes}]},
+        {open, [{recording, Bytes}]},
+        {range, []}
+    ]),
+    ?FORALL(
+        {Op, Args},
+        Request,
+        case sderl_web_ask:answer({Op, maps:from_list(Args)}, live, #{recordings => none, socket => self()}) of
+            {ok, Json} -> _ = json:decode(iolist_to_binary(Json)), true;
+            {error, Code, Why} -> is_atom(Code) andalso is_binary(unicode:characters_to_binary(Why))
+        end
+    ).
 
 %% The first one may be from before the synthetic cluster.
 wait_topology(Socket) ->
