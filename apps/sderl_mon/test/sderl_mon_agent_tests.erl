@@ -73,6 +73,23 @@ step(Event, Now, W) -> sderl_mon_watch:step(Event, Now, W).
 sample(Seq, Us, Facts) ->
     #{v => 1, node => ?N, seq => Seq, at => Us div 1000, mono_us => Us, source => probe, counters => #{}, gauges => #{}, links => [], facts => Facts}.
 
+%% ---------------------------------------------------------------- the pool
+
+%% So many at once; what hangs is ended and told, and does not hold up the other lane.
+pool_test_() ->
+    {spawn, fun() ->
+        {ok, Pool} = sderl_mon_pool:start_link(),
+        Hang = fun() -> receive never -> ok end end,
+        [ok = sderl_mon_pool:run(reach, {hang, I}, Hang, 50) || I <- lists:seq(1, 40)],
+        ok = sderl_mon_pool:run(read, quick, fun() -> done end, 5000),
+        ?assertMatch({ok, done}, receive {sderl_mon_done, quick, R} -> R end),
+        ?assertMatch(#{reach := #{running := N, waiting := W}} when N =< 32 andalso N + W =< 40, sderl_mon_pool:info()),
+        [?assertEqual({error, timeout}, receive {sderl_mon_done, {hang, I}, R} -> R end) || I <- lists:seq(1, 40)],
+        ok = sderl_mon_pool:run(reach, bad, fun() -> error(oops) end, 5000),
+        ?assertEqual({error, {error, oops}}, receive {sderl_mon_done, bad, R} -> R end),
+        gen_server:stop(Pool)
+    end}.
+
 %% ---------------------------------------------------------------- rates
 
 rates_test() ->

@@ -211,10 +211,10 @@ effect({timer, Ms}, Node, #{timers := Timers} = State) ->
 effect({job, attach, Job}, Node, #{spec := #{term := Term, monitors := Monitors, config := Config}} = State) ->
     Spec = (maps:with([probe, inject, interval_ms], Config))#{term => Term, friends => Monitors},
     Self = self(),
-    ok = sderl_mon_pool:run({attach, Node, Job}, fun() -> sderl_mon_reach:attach(Node, Self, Spec) end, ?JOB_MS),
+    ok = sderl_mon_pool:run(reach, {attach, Node, Job}, fun() -> sderl_mon_reach:attach(Node, Self, Spec) end, ?JOB_MS),
     State;
 effect({job, read, Job}, Node, State) ->
-    ok = sderl_mon_pool:run({read, Node, Job}, fun() -> sderl_mon_reach:read(Node, #{seq => Job, top => 10, facts => true}) end, ?JOB_MS),
+    ok = sderl_mon_pool:run(read, {read, Node, Job}, fun() -> sderl_mon_reach:read(Node, #{seq => Job, top => 10, facts => true}) end, ?JOB_MS),
     State;
 effect(told, Node, State) ->
     dirty([Node], State).
