@@ -187,20 +187,20 @@ stay(true, Owner, Fleet, #{layout := Layout}, Options) ->
         ok ->
             io:put_chars([sderl_demo_text:invitation(Layout, Nodes), sderl_demo_dashboard:text(Dashboard), sderl_demo_text:leave()]),
             _ = sderl_demo_live:start(Fleet, Site),
-            until_stopped(Fleet, Site);
+            until_stopped(Fleet, maps:merge(sderl_demo_live:nodes(Fleet, Site), sderl_demo_dashboard:nodes(Fleet, Dashboard)));
         {error, {Reason, File}} ->
             {error, sderl_demo_text:no_shell(Reason, File)}
     end.
 
 %% From here on Ctrl-C is for us: it is how this ends.
-until_stopped(Fleet, Site) ->
+until_stopped(Fleet, Nodes) ->
     ok = sderl_cli_signals:tell(self()),
-    watched(Fleet, Site, monitor(process, Fleet), #{}).
+    watched(Fleet, Nodes, monitor(process, Fleet), #{}).
 
-watched(Fleet, Site, Monitor, Away) ->
+watched(Fleet, Nodes, Monitor, Away) ->
     receive
         {sderl_cli_signals, stop} -> io:put_chars("stopping ...\n");
         {'DOWN', Monitor, process, Fleet, Reason} -> {error, sderl_bench_reason:text(Reason)}
     after ?LOOK_MS ->
-        watched(Fleet, Site, Monitor, sderl_demo_live:mend(Fleet, Site, Away))
+        watched(Fleet, Nodes, Monitor, sderl_demo_live:mend(Fleet, Nodes, Away))
     end.

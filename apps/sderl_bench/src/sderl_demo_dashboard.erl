@@ -8,11 +8,14 @@ This application does not need the dashboard's: it starts it on nodes and asks i
 the demo goes on without.
 """.
 
--export([start/4, text/1]).
+-export([start/4, nodes/2, text/1]).
 -export_type([dashboard/0]).
 
--doc "The addresses with the token, that of the first monitoring node first; what there is to say of the pages.".
--type dashboard() :: #{links := [binary(), ...], pages := unicode:chardata()}.
+-doc """
+The addresses with the token, that of the first monitoring node first; what there is to say of the pages; the nodes, each with what
+its dashboard was started with.
+""".
+-type dashboard() :: #{links := [binary(), ...], pages := unicode:chardata(), nodes := #{node() => map()}}.
 
 -define(FAMILY, monitor).
 -define(COUNT, 2).
@@ -26,9 +29,14 @@ start(Fleet, Seed, Port, Cluster) ->
     maybe
         ok ?= there(),
         {ok, [First | Others]} ?= monitors(Fleet, Seed),
-        {ok, #{token := Token, link := Link}} ?= first(Fleet, First, Port, Cluster),
-        Links = [Other || Node <- Others, {ok, #{link := Other}} <- [serve(Fleet, Node, #{port => 0, token => Token, cluster => Cluster})]],
-        {ok, #{links => [Link | Links], pages => sderl_fleet:call(Fleet, First, sderl_web_start, pages, [], ?TIMEOUT_MS)}}
+        {ok, #{token := Token} = Address} ?= first(Fleet, First, Port, Cluster),
+        Web = #{token => Token, cluster => Cluster},
+        More = [{Node, Other} || Node <- Others, {ok, Other} <- [serve(Fleet, Node, Web#{port => 0})]],
+        {ok, #{
+            links => [Link || {_, #{link := Link}} <- [{First, Address} | More]],
+            pages => sderl_fleet:call(Fleet, First, sderl_web_start, pages, [], ?TIMEOUT_MS),
+            nodes => #{Node => Web#{port => At} || {Node, #{port := At}} <- [{First, Address} | More]}
+        }}
     else
         {error, Reason} when is_tuple(Reason); is_atom(Reason) -> {error, sderl_bench_reason:text(Reason)};
         {error, Text} -> {error, Text}
@@ -73,6 +81,19 @@ serve(Fleet, Node, Web) ->
         {refused, Text} -> {error, Text};
         Other -> Other
     end.
+
+-doc "The monitoring nodes: their dashboards are at the same addresses again.".
+-spec nodes(Fleet :: pid(), {ok, dashboard()} | {error, unicode:chardata()}) -> sderl_demo_live:nodes().
+nodes(Fleet, {ok, #{nodes := Nodes}}) ->
+    #{
+        Node => fun() ->
+            {ok, _} = serve(Fleet, Node, Web),
+            ok
+        end
+     || Node := Web <- Nodes
+    };
+nodes(_, {error, _}) ->
+    #{}.
 
 -doc "What to say of it.".
 -spec text({ok, dashboard()} | {error, unicode:chardata()}) -> unicode:chardata().

@@ -8,11 +8,14 @@ over a minute, registers a name now and then for some seconds, and once in a lon
 restarts. A node that is killed comes back after a few seconds.
 """.
 
--export([start/2, on_node/1, mend/3]).
--export_type([away/0]).
+-export([start/2, on_node/1, nodes/2, mend/3]).
+-export_type([away/0, nodes/0]).
 
 -doc "Since when (`erlang:monotonic_time(millisecond)`) which nodes are down.".
 -type away() :: #{node() => integer()}.
+
+-doc "Nodes that come back when they have been killed, with what is to be done when they run again.".
+-type nodes() :: #{node() => fun(() -> ok)}.
 
 -define(START_MS, 10_000).
 -define(BACK_MS, 4_000).
@@ -82,22 +85,26 @@ rest(Ms) ->
     after Ms div 2 + rand:uniform(Ms) -> ok
     end.
 
--doc """
-Brings nodes of the site back that have been down for some seconds, with their servers and their load. Gives those
-that are down now.
-""".
--spec mend(Fleet :: pid(), sderl_demo_load:site(), away()) -> away().
-mend(Fleet, #{nodes := Nodes} = Site, Away) ->
+-doc "The nodes of a site: they get their servers and their load again.".
+-spec nodes(Fleet :: pid(), sderl_demo_load:site()) -> nodes().
+nodes(Fleet, #{nodes := Nodes} = Site) -> #{Node => fun() -> again(Fleet, Site, Node) end || Node <- Nodes}.
+
+again(Fleet, Site, Node) ->
+    ok = sderl_fleet:call(Fleet, Node, sderl_demo_groups, await, [Site, ?RESTART_MS], ?RESTART_MS),
+    ok = sderl_fleet:call(Fleet, Node, sderl_demo_load, servers, [Site], ?RESTART_MS),
+    ok = sderl_fleet:call(Fleet, Node, ?MODULE, on_node, [Site], ?START_MS).
+
+-doc "Brings nodes back that have been down for some seconds. Gives those that are down now.".
+-spec mend(Fleet :: pid(), nodes(), away()) -> away().
+mend(Fleet, Nodes, Away) ->
     Info = sderl_fleet:info(Fleet),
     Now = erlang:monotonic_time(millisecond),
-    Down = #{Node => maps:get(Node, Away, Now) || Node <- Nodes, #{status := down} <- [maps:get(Node, Info, none)]},
-    #{Node => Since || Node := Since <- Down, Now - Since < ?BACK_MS orelse not back(Fleet, Site, Node)}.
+    Down = #{Node => maps:get(Node, Away, Now) || Node := _ <- Nodes, #{status := down} <- [maps:get(Node, Info, none)]},
+    #{Node => Since || Node := Since <- Down, Now - Since < ?BACK_MS orelse not back(Fleet, Node, maps:get(Node, Nodes))}.
 
-back(Fleet, Site, Node) ->
+back(Fleet, Node, Again) ->
     Back = sderl_bench_task:attempt(fun() ->
         {ok, Node} = sderl_fleet:restart(Fleet, Node),
-        ok = sderl_fleet:call(Fleet, Node, sderl_demo_groups, await, [Site, ?RESTART_MS], ?RESTART_MS),
-        ok = sderl_fleet:call(Fleet, Node, sderl_demo_load, servers, [Site], ?RESTART_MS),
-        ok = sderl_fleet:call(Fleet, Node, ?MODULE, on_node, [Site], ?START_MS)
+        Again()
     end),
     Back =:= ok.
