@@ -1,0 +1,50 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_web_top_SUITE).
+-moduledoc "`bin/sderl top` as a person uses it, into a pipe: on a made-up cluster, and on one that runs, which nothing stays on.".
+
+-behaviour(ct_suite).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0]).
+-export([synthetic/1, attached/1, refused/1]).
+
+-define(GONE_MS, 30_000).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() -> [synthetic, attached, refused].
+
+synthetic(_Config) ->
+    {0, Text} = top("", ["--synthetic", "--once"]),
+    [?assertMatch({Part, [_ | _]}, {Part, string:find(Text, Part)}) || Part <- ["200 nodes", "20 groups", "links with most bytes", "findings"]],
+    ?assertEqual(nomatch, string:find(Text, "\e")).
+
+attached(_Config) ->
+    {ok, Fleet} = sderl_fleet:start(#{families => [#{name => node, count => 3, apps => [sderl]}], s_groups => [{shop, normal, [{node, all}]}]}),
+    try
+        [Seed | _] = Nodes = sderl_fleet:nodes(Fleet),
+        #{home := Home, epmd_port := Port} = sderl_fleet:connection_info(Fleet),
+        {0, Text} = top(["ERL_EPMD_PORT=", integer_to_list(Port)], ["--seed", atom_to_list(Seed), "--cookie-file", filename:join(Home, ".erlang.cookie"), "--once"]),
+        [?assertMatch({Part, [_ | _]}, {Part, string:find(Text, Part)}) || Part <- ["3 nodes up, 1 group", "shop" | [atom_to_list(N) || N <- Nodes]]],
+        %% The probes end with their owner.
+        ok = sderl_fleet:await(
+            fun() -> [] =:= [N || N <- Nodes, is_pid(sderl_fleet:call(Fleet, N, erlang, whereis, [sderl_mon_probe]))] end,
+            ?GONE_MS
+        )
+    after
+        sderl_fleet:stop(Fleet)
+    end.
+
+refused(_Config) ->
+    ?assertMatch({2, "sderl: --seed is missing" ++ _}, top("", [])),
+    ?assertMatch({2, _}, top("", ["--synthetic", "--seed", "a@h"])),
+    {1, Text} = top("ERL_EPMD_PORT=1", ["--seed", "nobody@127.0.0.1", "--cookie-file", "/nowhere", "--once"]),
+    ?assertMatch([_ | _], string:find(Text, "cookie")).
+
+%% Its exit status and what it said.
+top(Env, Args) ->
+    Quoted = [[$\s, $', Arg, $'] || Arg <- Args],
+    Said = os:cmd(lists:flatten([Env, " ", sderl_bench_program:file(), " top", Quoted, " 2>&1 </dev/null; echo status=$?"])),
+    [Text, Status] = string:split(Said, "status=", trailing),
+    {list_to_integer(string:trim(Status)), Text}.
