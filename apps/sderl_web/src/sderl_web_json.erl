@@ -58,7 +58,7 @@ frame(#{seq := Seq, t := T, span_ms := Span, epoch := Epoch, nodes := Nodes, lin
         ~",\"span_ms\":", integer_to_binary(Span), ~",\"epoch\":", integer_to_binary(Epoch),
         ~",\"nodes\":[", commas([columns(sderl_web_ids:node(Id, Ids), Sample, Metrics) || Id := Sample <- Nodes]),
         ~"],\"links\":[", commas([link(Link, Rates, Ids) || Link := Rates <- Links]),
-        ~"],\"kinds\":{", commas([[json:encode(atom_to_binary(Kind)), $:, pair(Rates)] || Kind := Rates <- maps:get(kinds, Frame, #{})]),
+        ~"],\"kinds\":{", commas([[json:encode_binary(key(Kind)), $:, pair(Rates)] || Kind := Rates <- maps:get(kinds, Frame, #{})]),
         ~"},\"groups\":[", commas([[$[, integer_to_binary(sderl_web_ids:group(Id, Ids)), $,, term(Group), $]] || Id := Group <- maps:get(groups, Frame, #{})]),
         ~"],\"lost\":", term(maps:get(lost, Frame, #{})), $}
     ].

@@ -95,6 +95,8 @@ fold([{T, Span, Place} | Places], Want, Fun, Acc, Replay) ->
 -spec init({binary(), pid()}) -> {ok, state()} | {error, {recording, binary()}}.
 init({File, Owner}) ->
     process_flag(trap_exit, true),
+    %% Words that no loaded module knows are read as texts: those of the types are needed as atoms.
+    {module, _} = code:ensure_loaded(sderl_mon_types),
     case parts(File) of
         {ok, Parts} ->
             State = lists:foldl(fun scan/2, empty(File, Owner), Parts),
