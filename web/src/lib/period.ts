@@ -37,15 +37,21 @@ export function periodOf(ctx: Ctx): number {
 /** How often what shows a period is asked for again: it moves by a point or two meanwhile. */
 export const refreshMs = (ctx: Ctx): number => Math.max(2000, periodOf(ctx) * 10);
 
-/** What charts show, Unix ms. Where time stands still a quarter of it is what came after, as far as it goes. */
+/**
+ * What charts show, Unix ms. Where time stands still a quarter of it is what came after, and more near the
+ * beginning of the history, as far as it goes.
+ */
 export function span(ctx: Ctx): { from: number; to: number } {
   const period = periodOf(ctx) * 1000;
   const stopped = stoppedAt(ctx);
   const to =
-    stopped === null
-      ? Math.round(shownTime(ctx))
-      : Math.round(Math.max(stopped, Math.min(stopped + period / 4, ctx.store.range?.[1] ?? stopped)));
-  return { from: to - period, to };
+    stopped === null ? shownTime(ctx) : endAround(stopped, period, ctx.store.range ?? [stopped, stopped]);
+  return { from: Math.round(to - period), to: Math.round(to) };
+}
+
+/** The end of a period around a time within a range. */
+export function endAround(t: number, period: number, [first, last]: readonly [number, number]): number {
+  return Math.max(t, Math.min(last, Math.max(t + period / 4, first + period)));
 }
 
 /** The same for a chart, with the time shown where that stands still. */

@@ -290,7 +290,7 @@ class NodeView {
     this.lists.hidden = detail === null;
     this.unkept.hidden = detail !== null;
     if (detail === null) {
-      const live = this.ctx.store.time.mode === "live";
+      const live = this.ctx.store.time.mode === "live" && this.ctx.store.recording === null;
       setText(
         this.unkept,
         live

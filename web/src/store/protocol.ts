@@ -13,6 +13,8 @@ export interface Hello {
   writable: boolean;
   source: string;
   cluster: string | null;
+  /** The name of the recording that this is, in place of a cluster. */
+  recording?: string;
   t: number;
   range: [number, number] | null;
   metrics: string[];

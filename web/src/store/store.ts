@@ -323,6 +323,11 @@ export class Store {
     this.events = [];
     this.quietly("events", { limit: 500 }, ({ events }) => this.addEvents(events));
     this.signals.tell("hello", "range", "events");
+    // A server that was started on a recording opens it by itself.
+    if (hello.recording !== undefined && hello.recording !== this.recording) {
+      this.recording = hello.recording;
+      if (this.range !== null) this.seek(this.range[0]);
+    }
   }
 
   private gotTopology(message: TopologyMessage): void {

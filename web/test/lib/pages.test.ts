@@ -3,6 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { earlier, type Filter, kindsOf as eventKinds, merged, passing } from "../../src/events/model";
 import { counted, inOrder, kindsOf, opened, wanted } from "../../src/findings/model";
+import { endAround } from "../../src/lib/period";
 import { exportOf } from "../../src/lib/exporting";
 import { about } from "../../src/node/concerns";
 import { cells } from "../../src/node/heat";
@@ -201,5 +202,15 @@ describe("an export", () => {
       file: "sderl-traffic-edge-2026-01-02T03-04-05.csv",
     });
     expect(exportOf({ what: "events", from: 1, to: 2 }).file).toBe("sderl-events-1970-01-01T00-00-00.csv");
+  });
+});
+
+describe("the period around a time", () => {
+  it("has a quarter after it, what there is at the end, and more at the beginning", () => {
+    expect(endAround(500, 100, [0, 1000])).toBe(525);
+    expect(endAround(990, 100, [0, 1000])).toBe(1000);
+    expect(endAround(10, 100, [0, 1000])).toBe(100);
+    expect(endAround(10, 100, [0, 50])).toBe(50);
+    expect(endAround(70, 100, [0, 50])).toBe(70);
   });
 });
