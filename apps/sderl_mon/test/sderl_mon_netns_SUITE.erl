@@ -13,11 +13,7 @@ suite() -> [{timetrap, {minutes, 3}}].
 
 all() -> [cut_off, apart].
 
-init_per_suite(Config) ->
-    case sderl_fleet_netns:start(1) of
-        {ok, Net} -> ok = sderl_fleet_netns:stop(Net), Config;
-        {error, {no_namespaces, Why}} -> {skip, unicode:characters_to_list(["no network namespaces here: ", Why])}
-    end.
+init_per_suite(Config) -> sderl_netns_SUITE:init_per_suite(Config).
 
 end_per_suite(_) -> ok.
 

@@ -199,7 +199,7 @@ is_up(#{status := Status}) -> Status =:= up.
 
 -doc "How long ago it told, in milliseconds, while it is up.".
 -spec age(Now :: integer(), watch()) -> integer() | none.
-age(Now, #{status := up, heard := Heard}) when is_integer(Heard) -> Now - Heard;
+age(Now, #{status := up, heard := Heard}) when is_integer(Now), is_integer(Heard) -> Now - Heard;
 age(_, _) -> none.
 
 -doc """
