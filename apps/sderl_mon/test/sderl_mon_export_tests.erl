@@ -10,19 +10,15 @@
 %% ---------------------------------------------------------------- files
 
 with_hub(Test) ->
-    {spawn, {timeout, 120, fun() ->
-        {ok, Hub} = sderl_mon_hub:start_link(#{interval_ms => 100}),
+    Fed = fun() ->
         {ok, #{}} = sderl_mon_hub:subscribe(),
         ok = sderl_mon_hub:feed(),
         feed({sderl_mon_topology, 1, topology()}),
         feed({sderl_mon_update, 1, update()}),
         receive {sderl_mon, frame, #{links := Links}} when Links =/= #{} -> ok end,
-        try
-            Test()
-        after
-            gen_server:stop(Hub)
-        end
-    end}}.
+        Test()
+    end,
+    {spawn, {timeout, 120, fun() -> sderl_mon_gen:beside_hub(#{interval_ms => 100}, Fed) end}}.
 
 feed(Message) -> gen_server:cast(sderl_mon_hub, {sderl_mon_feed, self(), Message}).
 

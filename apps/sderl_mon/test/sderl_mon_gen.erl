@@ -1,13 +1,22 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Frames to test with: made by hand, and by PropEr.
+%% Frames to test with, made by hand and by PropEr, and a hub to test beside.
 -module(sderl_mon_gen).
 
 -include_lib("proper/include/proper.hrl").
 
+-export([beside_hub/2]).
 -export([frame/2, frame/3, topology/1, event/2]).
 -export([frames/0, frames/1, term/0]).
 
 -define(T0, 1_700_000_000_000).
+
+beside_hub(Opts, Test) ->
+    {ok, Hub} = sderl_mon_hub:start_link(Opts),
+    try
+        Test()
+    after
+        gen_server:stop(Hub)
+    end.
 
 frame(T, Links) -> frame(T, 1000, Links).
 

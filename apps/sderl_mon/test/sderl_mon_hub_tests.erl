@@ -11,14 +11,7 @@
 hub(Test) -> hub(#{interval_ms => 100}, Test).
 
 hub(Opts, Test) ->
-    {spawn, {timeout, 120, fun() ->
-        {ok, Hub} = sderl_mon_hub:start_link(Opts),
-        try
-            Test()
-        after
-            gen_server:stop(Hub)
-        end
-    end}}.
+    {spawn, {timeout, 120, fun() -> sderl_mon_gen:beside_hub(Opts, Test) end}}.
 
 update(Term, Parts) -> maps:merge(#{agent => {~"g", Term}, t => ?T0, span_ms => 100}, Parts).
 

@@ -124,13 +124,13 @@ other_files_are_refused_test_() ->
 %% Beside a hub that does nothing by itself.
 beside_a_hub(Test) ->
     in_folder(fun(Dir) ->
-        {ok, Hub} = sderl_mon_hub:start_link(#{interval_ms => 60_000}),
-        try
-            Test(Dir)
-        after
-            _ = sderl_mon_record:stop(),
-            gen_server:stop(Hub)
-        end
+        sderl_mon_gen:beside_hub(#{interval_ms => 60_000}, fun() ->
+            try
+                Test(Dir)
+            after
+                _ = sderl_mon_record:stop()
+            end
+        end)
     end).
 
 recorded_and_replayed_test_() ->
