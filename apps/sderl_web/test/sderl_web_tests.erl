@@ -115,7 +115,7 @@ frame() ->
         seq => 1, t => 1000, span_ms => 1000, epoch => 3,
         nodes => #{~"a@h" => #{mem => 5, util => 0.25}},
         links => #{{~"a@h", ~"far@h"} => {1.5, 100}},
-        kinds => #{routing => {1, 2}},
+        kinds => #{routing => {1, 2}, ~"of a recording" => {3, 4}},
         groups => #{~"g1" => #{names => 1}},
         lost => #{}
     }.
@@ -133,7 +133,7 @@ frame_test() ->
     Ids = sderl_web_ids:frame(frame(), sderl_web_ids:topology(topology(), sderl_web_ids:new())),
     A = sderl_web_ids:node(~"a@h", Ids),
     Far = sderl_web_ids:node(~"far@h", Ids),
-    #{~"nodes" := [[A | Columns]], ~"links" := [[A, Far, 1.5, 100]], ~"kinds" := #{~"routing" := [1, 2]}} =
+    #{~"nodes" := [[A | Columns]], ~"links" := [[A, Far, 1.5, 100]], ~"kinds" := #{~"routing" := [1, 2], ~"of a recording" := [3, 4]}} =
         json:decode(iolist_to_binary(sderl_web_json:frame(frame(), Ids))),
     ?assertEqual([maps:get(M, #{mem => 5, util => 0.25}, null) || M <- sderl_web_protocol:metrics()], Columns).
 

@@ -51,7 +51,10 @@ export class Links {
           wide: true,
           hint: "Bytes that wait to be sent",
         }),
-        measure("since", "Up for", of("since_s"), duration, { width: "6.8rem", wide: true }),
+        measure("since", "Up for", (row) => (this.stock ? null : of("since_s")(row)), duration, {
+          width: "6.8rem",
+          wide: true,
+        }),
       ],
     });
     this.root = card(
