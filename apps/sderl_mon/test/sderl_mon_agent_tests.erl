@@ -175,7 +175,8 @@ config_test() ->
         {[seeds], x, #{seeds => ['a@h' | x]}}, {[nodes], none, #{nodes => none}}, {[inject], 1, #{inject => 1}}, {[probe], x, #{probe => x}},
         {[interval_ms], 99, #{interval_ms => 99}}, {[record, dir], 1, #{record => #{dir => 1}}}, {[record], on, #{record => on}},
         {[record, max_bytes], 0, #{record => #{dir => "d", max_bytes => 0}}}, {[thresholds, a], b, #{thresholds => #{a => b}}},
-        {[thresholds], 1, #{thresholds => #{1 => 1}}}, {[state_dir], "", #{state_dir => ""}}, {[history], 1, #{history => 1}}
+        {[thresholds], 1, #{thresholds => 1}}, {[history, raw], 0, #{history => #{raw => 0}}}, {[history, rows], 1, #{history => #{rows => 1}}},
+        {[history, levels], [{7, 1}, {8, 1}], #{history => #{levels => [{7, 1}, {8, 1}]}}}, {[state_dir], "", #{state_dir => ""}}, {[history], 1, #{history => 1}}
     ],
     lists:foreach(
         fun({Path, Value, Map}) ->

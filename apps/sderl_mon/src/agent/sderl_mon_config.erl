@@ -50,10 +50,12 @@ Pure, but for `load/1` and `store/2`. Errors are `{bad_config, Path, Value, Expe
 -doc "Where a term stands: keys, and positions in lists from 1.".
 -type path() :: [term(), ...].
 
--type error() :: {bad_config, path(), Value :: term(), Expected :: atom()} | {bad_file, file:name_all(), term()}.
+-type error() :: {bad_config, path(), Value :: term(), Expected :: atom() | string()} | {bad_file, file:name_all(), term()}.
 
 -define(VERSION, 1).
 -define(MOST_NODES, 5000).
+%% A recording needs as much, see m:sderl_mon_record.
+-define(LEAST_BYTES, 65_536).
 
 -doc "What holds where nothing is said.".
 -spec defaults() -> config().
@@ -104,29 +106,45 @@ value(probe, Value) when Value =:= auto; Value =:= stock -> {ok, Value};
 value(probe, Value) -> bad([probe], Value, auto_or_stock);
 value(interval_ms, Value) when is_integer(Value), Value >= 100, Value =< 60_000 -> {ok, Value};
 value(interval_ms, Value) -> bad([interval_ms], Value, interval);
-value(history, Value) when is_map(Value) -> {ok, Value};
+value(history, Value) when is_map(Value) ->
+    case [{K, V} || K := V <- maps:iterator(Value, ordered), history(K, V) =/= ok] of
+        [] -> {ok, Value};
+        [{K, V} | _] -> bad([history, K], V, history(K, V))
+    end;
 value(history, Value) -> bad([history], Value, map);
 value(record, off) -> {ok, off};
 value(record, #{dir := Dir} = Value) ->
     case {is_name(Dir), Value} of
         {false, _} -> bad([record, dir], Dir, directory);
-        {true, #{max_bytes := Max}} when not is_integer(Max); Max =< 0 -> bad([record, max_bytes], Max, bytes);
+        {true, #{max_bytes := Max}} when not is_integer(Max); Max < ?LEAST_BYTES -> bad([record, max_bytes], Max, bytes);
         {true, _} -> {ok, Value}
     end;
 value(record, Value) -> bad([record], Value, record);
-value(thresholds, Value) when is_map(Value) ->
-    case [{K, V} || K := V <- Value, not (is_atom(K) andalso is_number(V))] of
-        [] -> {ok, Value};
-        [{K, V} | _] when is_atom(K) -> bad([thresholds, K], V, number);
-        [{K, _} | _] -> bad([thresholds], K, atom)
+value(thresholds, Value) ->
+    maybe
+        ok ?= sderl_mon_findings:validate(Value),
+        {ok, Value}
     end;
-value(thresholds, Value) -> bad([thresholds], Value, map);
 value(state_dir, undefined) -> {ok, undefined};
 value(state_dir, Value) ->
     case is_name(Value) of
         true -> {ok, Value};
         false -> bad([state_dir], Value, directory)
     end.
+
+history(raw, Frames) -> count(Frames);
+history(max_bytes, Bytes) -> count(Bytes);
+history(levels, Levels) when is_list(Levels) ->
+    Pairs = [{Step, Keep} || {Step, Keep} <- Levels, is_integer(Step), is_integer(Keep), Keep > 0],
+    case Pairs =:= Levels andalso sderl_mon_ladder:new([Step || {Step, _} <- Pairs]) of
+        {ok, _} -> ok;
+        _ -> levels
+    end;
+history(levels, _) -> levels;
+history(_, _) -> history_key.
+
+count(N) when is_integer(N), N > 0 -> ok;
+count(_) -> count.
 
 node_list(Path, Value) -> node_list(Path, Value, 1, []).
 
@@ -239,7 +257,10 @@ remedy(boolean) -> "is neither true nor false; write one of them";
 remedy(auto_or_stock) -> "is no way to read a node; write auto or stock";
 remedy(interval) -> "is no such time; write a whole number of milliseconds from 100 to 60000";
 remedy(directory) -> "is not the name of a directory; write a string or a binary";
-remedy(bytes) -> "is not a size; write a whole number of bytes, at least 1";
+remedy(bytes) -> io_lib:format("is not such a size; write a whole number of bytes, at least ~b", [?LEAST_BYTES]);
+remedy(count) -> "is not such a number; write a whole number, at least 1";
+remedy(levels) -> "does not say how long to keep what; write [{StepMs, KeepMs}, ...], the finest first, each step a multiple of the one before";
+remedy(history_key) -> "belongs to no option of that name; the options are levels, max_bytes, raw";
 remedy(record) -> "does not say what to record; write off or #{dir => \"...\", max_bytes => N}";
-remedy(number) -> "is not a number; write one";
-remedy(atom) -> "is not the name of a threshold; write an atom".
+%% The words of others.
+remedy(Expected) -> ["does not fit; write ", Expected].
