@@ -188,7 +188,8 @@ lookup(Impl, Fleet, [{Group, [Node | _] = Nodes} | _], Held) ->
     tallies := [sderl_bench_registry_worker:tally()],
     seconds := pos_integer(),
     converged := boolean(),
-    lookup_ns := number() | undefined
+    lookup_ns := number() | undefined,
+    watched => sderl_bench_watch:seen()
 }) -> metrics().
 metrics(#{nodes := Nodes, tallies := Tallies, seconds := Seconds} = Seen) ->
     Sum = fun(Key) -> lists:sum([maps:get(Key, Tally) || Tally <- Tallies]) end,

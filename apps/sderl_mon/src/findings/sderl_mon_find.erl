@@ -65,7 +65,10 @@ rounded(Value) -> Value.
 
 -doc "Words.".
 -spec text(io:format(), [term()]) -> binary().
-text(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)).
+text(Format, Args) ->
+    Text = unicode:characters_to_binary(io_lib:format(Format, Args)),
+    true = is_binary(Text),
+    Text.
 
 -doc "A number as it is read: no more digits than it is worth.".
 -spec number(number()) -> string().

@@ -32,7 +32,7 @@ lost(#{lost := Lost}) ->
                 weight => Count,
                 severity => info,
                 text => text("~w of ~ts were left out in the last seconds.", [Count, What]),
-                evidence => [evidence(What, Count, "")],
+                evidence => [evidence(atom_to_binary(What), Count, "")],
                 remedy => ~"They are counted and not shown. Trace less (a smaller sample, or off), or give the monitoring more time: a longer interval_ms, or another monitoring node to share the groups."
             }
         end)

@@ -81,7 +81,7 @@ characters but, with `color`, those for colours.
 lines(#{topology := Topology}, _, Screen) when not is_map(Topology) ->
     fit(["waiting for the first numbers ..."], Screen);
 lines(#{frame := Frame} = Data, State, Screen) when not is_map(Frame) ->
-    lines(Data#{frame := #{t => 0, span_ms => 1, nodes => #{}, links => #{}, groups => #{}, kinds => #{}, lost => #{}}}, State, Screen);
+    lines(Data#{frame := #{seq => 0, epoch => 0, t => 0, span_ms => 1, nodes => #{}, links => #{}, groups => #{}, kinds => #{}, lost => #{}}}, State, Screen);
 lines(Data, #{view := View} = State, #{columns := Columns, rows := Rows} = Screen) ->
     %% What is printed once has no keys.
     Header = case Rows of infinity -> lists:droplast(header(Data, State)); _ -> header(Data, State) end,
