@@ -4,12 +4,13 @@ import { FixtureCluster } from "../src/dev/cluster";
 import { Edges } from "../src/model/edges";
 import { Flows, FREE } from "../src/model/flows";
 import { discRadius, Layout, slotPosition } from "../src/model/layout";
+import { walk } from "../src/model/walk";
 import { AGGREGATE_ABOVE, expandedGroups, layoutInput, makeScene } from "../src/model/scene";
 import { Motion } from "../src/pages/groups/motion";
 import { Frame } from "../src/store/frame";
 import type { TopologyMessage } from "../src/store/protocol";
 import { Topology } from "../src/store/topology";
-import { groupIdentity } from "../src/ui/identity";
+import { forgetIds, groupIdentity, meetGroups } from "../src/ui/identity";
 import { labeller } from "../src/ui/node-names";
 import { position, ticks, width } from "../src/ui/traffic-scale";
 
@@ -45,6 +46,38 @@ describe("flows between groups", () => {
 });
 
 describe("layout", () => {
+  /** Groups 0 to n-1 in that order, tied by a gateway between neighbours, with four nodes of their own. */
+  const ring = (order: number[], aspect: number) => {
+    const ties = order.map((id, i) => [id, order[(i + 1) % order.length]]);
+    const nodes = [...ties, ...order.flatMap((id) => [[id], [id], [id], [id]])].map((groups, id) => ({ id, groups }));
+    return { input: { aspect, groups: [...order].sort((a, b) => a - b).map((id) => ({ id })), nodes }, ties };
+  };
+
+  it("walks along a ring and a chain, whatever the order of the groups", () => {
+    const { input, ties } = ring([2, 0, 3, 1, 4], 1);
+    const side = walk(input);
+    side.forEach((id, i) => expect(ties.some(([a, b]) => [a, b].sort().join() === [id, side[(i + 1) % side.length]].sort().join())).toBe(true));
+    const chain = [[3, 1], [1, 0], [0, 2]].map((groups) => ({ groups }));
+    expect([walk({ groups: [0, 1, 2, 3].map((id) => ({ id })), nodes: chain })].map((way) => (way[0] === 3 ? way : way.reverse()))).toEqual([[3, 1, 0, 2]]);
+    expect(walk({ groups: [{ id: 5 }, { id: 6 }], nodes: [] })).toEqual([5, 6]);
+  });
+
+  it("draws a ring of groups without a crossing", () => {
+    const orders = [[0, 1, 2, 3], [0, 2, 1, 3], [3, 0, 2, 1], [4, 0, 3, 1, 2], [0, 3, 1, 5, 2, 4]];
+    for (const order of orders) {
+      for (const aspect of [0.5, 1, 1.6]) {
+        const { input, ties } = ring(order, aspect);
+        const { groups } = new Layout().update(input);
+        const at = (id: number) => groups.find((group) => group.id === id) as { x: number; y: number };
+        const turns = (a: { x: number; y: number }, b: { x: number; y: number }, c: { x: number; y: number }) => Math.sign((b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x));
+        const crossings = ties.flatMap(([a, b], i) =>
+          ties.slice(i + 1).filter(([c, d]) => new Set([a, b, c, d]).size === 4 && turns(at(a), at(b), at(c)) !== turns(at(a), at(b), at(d)) && turns(at(c), at(d), at(a)) !== turns(at(c), at(d), at(b))),
+        );
+        expect(crossings, `${order} at ${aspect}`).toEqual([]);
+      }
+    }
+  });
+
   const topology = new Topology(new FixtureCluster({ nodes: 120, groups: 12, t: 0 }).topology);
 
   it("places everything apart, and keeps it when one node goes", () => {
@@ -136,6 +169,19 @@ describe("motion", () => {
 });
 
 describe("looks", () => {
+  it("of groups go by their names, and stay", () => {
+    const of = (id: number) => groupIdentity(id, false).color;
+    const before = [of(0), of(1), of(2), of(3)];
+    meetGroups([{ id: 31, name: "g10" }, { id: 12, name: "g9" }]);
+    expect([of(12), of(31)]).toEqual(before.slice(0, 2));
+    meetGroups([{ id: 31, name: "g10" }, { id: 12, name: "g9" }, { id: 7, name: "a" }]);
+    expect([of(12), of(31), of(7)]).toEqual(before.slice(0, 3));
+    forgetIds();
+    meetGroups([{ id: 1, name: "g9" }]);
+    expect(of(1)).toBe(before[0]);
+    forgetIds();
+  });
+
   it("tell forty groups apart by colour and pattern together", () => {
     for (const dark of [false, true]) {
       const looks = Array.from({ length: 40 }, (_, id) => JSON.stringify(groupIdentity(id, dark)));

@@ -3,6 +3,7 @@
 // and the discs, are bodies of a force layout. Positions are kept from topology to topology: what
 // stays moves little, what is new comes beside what it belongs to.
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY, type SimulationLinkDatum, type SimulationNodeDatum } from "d3-force";
+import { walk } from "./walk";
 
 export interface LayoutInput {
   /** Width over height of where it is shown. */
@@ -51,16 +52,17 @@ export class Layout {
     };
     const total = input.groups.length;
     const extent = 90 * Math.sqrt(total);
-    input.groups.forEach((group, i) => {
+    const place = new Map(walk(input).map((id, i) => [id, i]));
+    for (const group of input.groups) {
       const members = own.get(group.id) ?? [];
-      // New discs start on a spiral; in a warm layout outside of what is there.
-      const angle = i * GOLDEN + 0.6;
-      const from = warm ? extent * 1.1 : extent * Math.sqrt((i + 0.5) / total);
+      // New discs start on a ring, side by side with those that they share gateways with.
+      const angle = (2 * Math.PI * ((place.get(group.id) as number) + 0.5)) / total - Math.PI / 2;
+      const from = extent * 1.1;
       body(`g${group.id}`, discRadius(members.length), () => {
         const beside = this.beside(input, group.id);
         return beside ?? [from * Math.cos(angle) * aspect ** 0.5, (from * Math.sin(angle)) / aspect ** 0.5];
       });
-    });
+    }
     for (const node of input.nodes) {
       if (node.groups.length < 2) continue;
       const discs = node.groups.map((group) => bodies.get(`g${group}`)).filter((disc) => disc !== undefined);

@@ -18,6 +18,7 @@ import { RequestError, Requests } from "./requests";
 import { Ring } from "./ring";
 import { type Kind, type Listener, Signals } from "./signals";
 import { Topology } from "./topology";
+import { forgetIds, meetGroups } from "../ui/identity";
 import type { Transport } from "./socket";
 
 export type Connection = "connecting" | "connected" | "reconnecting" | "refused";
@@ -247,7 +248,7 @@ export class Store {
 
   private showAt(result: AtResult): void {
     this.show({
-      topology: new Topology(result.topology),
+      topology: this.topology(result.topology),
       frame: new Frame(result.frame, this.columns),
       findings: result.findings ?? [],
     });
@@ -314,6 +315,7 @@ export class Store {
   /** A new source (connected, another recording): what was kept is of another time. */
   private greeted(hello: Hello): void {
     this.hello = hello;
+    forgetIds();
     this.columns = new Map(hello.metrics.map((metric, i) => [metric, i]));
     this.range = hello.range === null ? null : [...hello.range];
     this.losses.clear();
@@ -330,8 +332,14 @@ export class Store {
     }
   }
 
-  private gotTopology(message: TopologyMessage): void {
+  private topology(message: AtResult["topology"]): Topology {
     const topology = new Topology(message);
+    meetGroups(topology.groups);
+    return topology;
+  }
+
+  private gotTopology(message: TopologyMessage): void {
+    const topology = this.topology(message);
     this.topologies.push(topology);
     this.gotLive({ topology });
   }

@@ -22,11 +22,30 @@ export interface Identity {
   pattern: Pattern;
 }
 
-/** Of the group with that id (protocol ids are small and stable, so a group keeps its looks). */
+const placeOfName = new Map<string, number>();
+const placeOfId = new Map<number, number>();
+
+/**
+ * Gives groups their looks: those seen first in the order of their names, so that two browsers show
+ * the same, and later ones the next, so that none changes.
+ */
+export function meetGroups(groups: readonly { id: number; name: string }[]): void {
+  const byName = (a: { name: string }, b: { name: string }) => a.name.localeCompare(b.name, "en", { numeric: true });
+  for (const { name } of groups.filter((group) => !placeOfName.has(group.name)).sort(byName)) placeOfName.set(name, placeOfName.size);
+  for (const { id, name } of groups) placeOfId.set(id, placeOfName.get(name) as number);
+}
+
+/** Another source gives other ids; names keep their looks. */
+export function forgetIds(): void {
+  placeOfId.clear();
+}
+
+/** Of the group with that id. */
 export function groupIdentity(id: number, dark: boolean): Identity {
   const hues = dark ? DARK : LIGHT;
-  const hue = id % hues.length;
-  const [first, second] = PATTERNS[Math.floor(id / hues.length) % PATTERNS.length];
+  const place = placeOfId.get(id) ?? id;
+  const hue = place % hues.length;
+  const [first, second] = PATTERNS[Math.floor(place / hues.length) % PATTERNS.length];
   return { color: hues[hue], pattern: hue < hues.length / 2 ? first : second };
 }
 
