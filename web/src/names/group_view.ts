@@ -31,6 +31,7 @@ interface Listed {
 export class GroupView {
   readonly root: HTMLElement;
   private readonly about = h("div", {});
+  private readonly held = h("strong", { class: "num" });
   private readonly search = h("input", {
     class: "input",
     type: "search",
@@ -161,12 +162,15 @@ export class GroupView {
   }
 
   draw(): void {
-    const { topology } = this.ctx.store.shown;
+    const { topology, frame } = this.ctx.store.shown;
     const group = topology?.groupNamed(this.group);
     const nodes = (group?.nodes ?? []).map((id) => topology?.node(id)).filter((node) => node !== undefined);
     const coordinator =
       group?.coordinator === null || group === undefined ? undefined : topology?.node(group.coordinator);
+    const names = group === undefined ? null : (frame?.group(group.id)?.["names"] ?? group.names);
     const key = JSON.stringify([topology === null, group, nodes.map((node) => [node.name, node.status])]);
+    // It changes often, and the links beside it may have the focus.
+    setText(this.held, count(names));
     if (key === this.described) return;
     this.described = key;
     if (!group) {
@@ -179,7 +183,7 @@ export class GroupView {
     fill(
       this.about,
       facts([
-        ["Names", h("strong", { class: "num" }, count(group.names))],
+        ["Names", this.held],
         [
           "Coordinator",
           coordinator ? nodeLink(this.ctx, coordinator.name) : h("span", { class: "muted" }, "none known"),

@@ -28,6 +28,8 @@ const MARKS = [1, 10, 100];
 /** Arcs drawn of one sample, and at a time; more would hide one another. */
 const MOST_OF_SAMPLE = 24;
 const MOST_ARCS = 72;
+/** As long as the style sheet's animation. */
+const FADE_MS = 1500;
 
 const DISTANCES: readonly (readonly [Distance, string])[] = [
   ["core", "same core"],
@@ -139,7 +141,8 @@ export class RingView {
         class: `way way-${distance(this.layout, from, to)} fading`,
         "stroke-width": (1 + Math.min(2.5, 0.6 * Math.log2(Math.max(1, count)))).toFixed(1),
       });
-      path.addEventListener("animationend", () => path.remove());
+      // By the clock: where less motion is wished for there is no animation that would end.
+      setTimeout(() => path.remove(), FADE_MS);
       this.moving.append(path);
     }
     while (this.moving.childElementCount > MOST_ARCS) this.moving.firstChild?.remove();

@@ -19,6 +19,8 @@ export const page: Page = {
 interface Row {
   group: TopologyGroup;
   coordinator: string | null;
+  /** By the newest frame; a topology comes only when something else has changed. */
+  names: number | null;
   registrations: number | null;
 }
 
@@ -50,7 +52,7 @@ class NamesPage implements MountedPage {
       columns: [
         { key: "group", label: "Group", value: (row) => row.group.name },
         measure("nodes", "Nodes", (row) => row.group.nodes.length, count, { width: "4.6rem" }),
-        measure("names", "Names", (row) => row.group.names, count, { width: "5.2rem" }),
+        measure("names", "Names", (row) => row.names, count, { width: "5.2rem" }),
         measure("regs", "Reg./s", (row) => row.registrations, number, {
           width: "5rem",
           hint: "Registrations a second",
@@ -59,7 +61,7 @@ class NamesPage implements MountedPage {
       totals: (rows) => [
         `${count(rows.length)} groups`,
         null,
-        count(rows.reduce((sum, row) => sum + (row.group.names ?? 0), 0)),
+        count(rows.reduce((sum, row) => sum + (row.names ?? 0), 0)),
         number(total(rows.map((row) => row.registrations))),
       ],
     });
@@ -105,6 +107,7 @@ class NamesPage implements MountedPage {
       groups.map((group) => ({
         group,
         coordinator: group.coordinator === null ? null : (topology?.node(group.coordinator)?.name ?? null),
+        names: frame?.group(group.id)?.["names"] ?? group.names,
         registrations: frame?.group(group.id)?.["regs_s"] ?? null,
       })),
     );
