@@ -13,6 +13,8 @@ const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isM
 const SHOTS = {
   groups: { route: () => "#/groups", ...DESK },
   "groups-dark": { route: () => "#/groups", ...DESK, colorScheme: "dark" },
+  // Of a large cluster, such as that of bin/sderl mon --synthetic: many colours, so fewer points.
+  200: { route: () => "#/groups", ...DESK, deviceScaleFactor: 1.1 },
   matrix: { route: () => "#/matrix", ...DESK },
   node: { route: (busiest) => `#/node/${encodeURIComponent(busiest)}`, ...DESK },
   "node-dark": { route: (busiest) => `#/node/${encodeURIComponent(busiest)}`, ...DESK, colorScheme: "dark" },
