@@ -173,7 +173,7 @@ sorted(Found) -> lists:sort(fun(#{evidence := [#{value := A} | _]}, #{evidence :
 
 thresholds_test() ->
     ?assertEqual(ok, sderl_mon_findings:validate(#{queue_msgs => 5})),
-    ?assertMatch({error, {bad_config, [thresholds, queue_msgs], 0, "a number above 0"}}, sderl_mon_findings:validate(#{queue_msgs => 0})),
+    ?assertMatch({error, {bad_config, [thresholds, queue_msgs], 0, "a number from 0.001 to 1.0e15"}}, sderl_mon_findings:validate(#{queue_msgs => 0})),
     ?assertMatch({error, {bad_config, [thresholds, queues], 5, "one of" ++ _}}, sderl_mon_findings:validate(#{queues => 5})),
     ?assertMatch({error, {bad_config, [thresholds], [], _}}, sderl_mon_findings:validate([])),
     ?assertMatch([_], found(long_queue, #{samples => #{~"a1" => #{mq_max => 5}}}, #{queue_msgs => 5})).

@@ -20,6 +20,9 @@ its threshold gives one finding and not many. What is a state and no measurement
     {sderl_mon_find_watch, candidates}
 ]).
 
+-define(LEAST, 0.001).
+-define(MOST, 1.0e15).
+
 -doc "What is known from the checks before.".
 -opaque state() :: #{limits := sderl_mon_find:limits(), seen := #{binary() => seen()}}.
 
@@ -85,14 +88,14 @@ thresholds() ->
         probe_core_pct => 0.5
     }.
 
--doc "Whether thresholds are known and numbers above 0.".
+-doc "Whether thresholds are known and numbers by which can be divided: from 0.001 to 1.0e15.".
 -spec validate(term()) -> ok | {error, {bad_config, [term()], term(), Expected :: string()}}.
 validate(#{} = Given) ->
     Known = thresholds(),
     Bad = fun
         (Key, _) when not is_map_key(Key, Known) -> {true, "one of " ++ lists:flatten(lists:join(", ", [atom_to_list(K) || K <- lists:sort(maps:keys(Known))]))};
-        (_, Value) when is_number(Value), Value > 0 -> false;
-        (_, _) -> {true, "a number above 0"}
+        (_, Value) when is_number(Value), Value >= ?LEAST, Value =< ?MOST -> false;
+        (_, _) -> {true, "a number from 0.001 to 1.0e15"}
     end,
     case [{Key, Value, Expected} || Key := Value <- Given, {true, Expected} <- [Bad(Key, Value)]] of
         [] -> ok;
@@ -153,7 +156,7 @@ hold_ms(_, #{hold_ms := Ms}) -> Ms.
 shown(Seen, #{limits := #{most := Most}}) ->
     All = [{C, finding(Id, Of)} || Id := #{shown := true, candidate := C} = Of <- Seen],
     Kinds = lists:uniq([Kind || {#{kind := Kind}, _} <- All]),
-    Bounded = lists:append([bounded([Of || {#{kind := K}, _} = Of <- All, K =:= Kind], trunc(Most)) || Kind <- Kinds]),
+    Bounded = lists:append([bounded([Of || {#{kind := K}, _} = Of <- All, K =:= Kind], max(1, trunc(Most))) || Kind <- Kinds]),
     lists:sort(fun(A, B) -> order(A) =< order(B) end, Bounded).
 
 %% The worst of a kind, and how many others there are.
