@@ -31,8 +31,10 @@ an_update_becomes_a_frame_test_() ->
         {ok, #{frame := none, events := [], mode := live, range := {0, 0}}} = sderl_mon_hub:subscribe(),
         ok = sderl_mon_hub:watch(~"a"),
         Topology = sderl_mon_gen:topology(#{~"g" => [~"a", ~"b"]}),
+        Before = erlang:system_time(millisecond),
         sderl_mon_hub:topology(sderl_mon_hub, Topology),
-        receive {sderl_mon, topology, T} -> ?assertEqual(Topology, T) end,
+        %% By the hub's clock, as the frames are.
+        receive {sderl_mon, topology, #{t := Stamp} = T} -> ?assertEqual(Topology#{t := Stamp}, T), ?assert(Stamp >= Before) end,
         Detail = #{t => ?T0, node => ~"a", queues => [1, 2]},
         sderl_mon_hub:update(sderl_mon_hub, update(1, #{
             nodes => #{~"a" => #{util => 0.5}},
@@ -66,6 +68,21 @@ what_a_deposed_agent_says_is_counted_test_() ->
         sderl_mon_hub:update(sderl_mon_hub, update(1, Sample(0.9))),
         ?assertMatch(#{nodes := #{~"a" := #{util := 0.5}}, lost := #{updates_stale := 1}}, frame(fun(#{nodes := N}) -> N =/= #{} end)),
         ?assertMatch(#{lost := #{updates_stale := 1}}, sderl_mon_hub:info())
+    end).
+
+what_a_deposed_master_says_is_counted_test_() ->
+    hub(fun() ->
+        Tell = fun(Epoch, T) -> sderl_mon_hub:topology(sderl_mon_hub, (sderl_mon_gen:topology(#{}))#{epoch := Epoch, t := T}) end,
+        %% Whatever their clocks say.
+        [Tell(Epoch, T) || {Epoch, T} <- [{5, ?T0}, {4, ?T0 + 60_000}, {4, ?T0 - 60_000}]],
+        ?assertMatch(#{epoch := 5}, sderl_mon_hub:now_topology()),
+        ?assertMatch(#{lost := #{topologies_stale := 2}}, sderl_mon_hub:info()),
+        Tell(6, ?T0 - 60_000),
+        ?assertMatch(#{epoch := 6}, sderl_mon_hub:now_topology()),
+        %% As if that was long ago: all monitoring nodes were started anew.
+        _ = sys:replace_state(sderl_mon_hub, fun(#{topology_heard := At} = State) -> State#{topology_heard := At - 15_000} end),
+        Tell(1, ?T0),
+        ?assertMatch(#{epoch := 1}, sderl_mon_hub:now_topology())
     end).
 
 an_event_that_is_told_again_is_one_test_() ->
@@ -210,6 +227,16 @@ the_same_seed_is_the_same_feed() ->
 options_test_() ->
     hub(fun() ->
         ?assertEqual({error, {bad_option, interval_ms, 5}}, sderl_mon_hub:configure(#{interval_ms => 5})),
+        [
+            ?assertEqual({error, {bad_option, Key, Value}}, sderl_mon_hub:configure(#{Key => Value}))
+         || {Key, Value} <- [{thresholds, #{window_ms => x}}, {thresholds, #{gateway_util => 0}}, {thresholds, #{nothing => 1}}, {history, #{raw => 0}}, {record, on}]
+        ],
+        %% A look at numbers of that window does no harm.
+        ?assertEqual(ok, sderl_mon_hub:configure(#{thresholds => #{window_ms => 15000.0, most => 0.5, queue_msgs => 0.001}})),
+        Hub = whereis(sderl_mon_hub),
+        _ = sys:replace_state(Hub, fun(State) -> State#{findings_at := 0} end),
+        Hub ! tick,
+        ?assertMatch(#{lost := Lost} when not is_map_key(findings_failed, Lost), sderl_mon_hub:info()),
         ?assertEqual(ok, sderl_mon_hub:configure(#{interval_ms => 500, history => #{raw => 3}, unknown => 1})),
         ?assertMatch(#{interval_ms := 500}, sderl_mon_hub:info()),
         whereis(sderl_mon_hub) ! {sderl_mon_config, #{interval_ms => 200, seeds => []}},

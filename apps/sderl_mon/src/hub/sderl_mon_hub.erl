@@ -65,6 +65,9 @@ missed, followed by the present topology and findings.
 -define(OPTIONS, [interval_ms, history, thresholds, record]).
 -define(CAPS, #{links => 20_000, nodes => 2_000, groups => 1_000, kinds => 64}).
 -define(FIRST_EVENTS, 200).
+%% Terms grow, and so do epochs over takeovers. Only when the master of the highest has been silent for so long is a
+%% lower one believed: all monitoring nodes may have been started anew.
+-define(MASTER_SILENT_MS, 15_000).
 
 -doc "Starts the hub of this node.".
 -spec start_link() -> gen_server:start_ret().
@@ -199,6 +202,8 @@ anew(#{history_opts := Opts, thresholds := Thresholds} = State) ->
     State#{
         topology => #{epoch => 0, t => now_ms(), nodes => #{}, groups => #{}, monitors => []},
         topology_new => false,
+        %% By the monotonic clock.
+        topology_heard => erlang:monotonic_time(millisecond),
         seq => 0,
         frame => none,
         last_t => now_ms(),
@@ -227,13 +232,17 @@ configured(Opts, State) ->
 
 option(interval_ms, Ms, State) when is_integer(Ms), Ms >= 100, Ms =< 60_000 -> {ok, State#{interval_ms := Ms}};
 option(interval_ms, Ms, _State) -> {error, {bad_option, interval_ms, Ms}};
-option(history, Opts, State) when is_map(Opts) -> {ok, State#{history_opts := Opts}};
-option(history, Opts, _State) -> {error, {bad_option, history, Opts}};
-option(thresholds, Map, State) when is_map(Map) -> {ok, State#{thresholds := Map}};
-option(thresholds, Map, _State) -> {error, {bad_option, thresholds, Map}};
-option(record, Record, State) when Record =:= off; is_map_key(dir, Record) -> {ok, State#{record := Record}};
-option(record, Record, _State) -> {error, {bad_option, record, Record}};
+option(history, Opts, State) -> checked(history, Opts, State#{history_opts := Opts});
+option(thresholds, Map, State) -> checked(thresholds, Map, State#{thresholds := Map});
+option(record, Record, State) -> checked(record, Record, State#{record := Record});
 option(_Other, _Value, State) -> {ok, State}.
+
+%% What the configuration would not take would end this process, or the findings, later.
+checked(Key, Value, State) ->
+    case sderl_mon_config:change(#{Key => Value}, sderl_mon_config:defaults()) of
+        {ok, _} -> {ok, State};
+        {error, _} -> {error, {bad_option, Key, Value}}
+    end.
 
 -doc false.
 -spec handle_continue(record, map()) -> {noreply, map()}.
@@ -329,10 +338,14 @@ told({sderl_mon_update, 1, Update}, State) ->
         {ok, Good, Bad} -> updated(Good, lose(update_entries, Bad, State));
         {error, not_an_update} -> lose(updates_malformed, 1, State)
     end;
-told({sderl_mon_topology, 1, Topology}, #{topology := #{epoch := Epoch, t := T}} = State) ->
+told({sderl_mon_topology, 1, Topology}, #{topology := #{epoch := Epoch}, topology_heard := Heard} = State) ->
+    Now = erlang:monotonic_time(millisecond),
     case sderl_mon_clean:topology(Topology) of
-        {ok, #{epoch := New, t := NewT}} when New < Epoch, NewT =< T -> lose(topologies_stale, 1, State);
-        {ok, Good} -> tell_topology(State#{topology := Good, topology_new := true});
+        {ok, #{epoch := New}} when New < Epoch, Now - Heard < ?MASTER_SILENT_MS ->
+            lose(topologies_stale, 1, State);
+        {ok, Good} ->
+            %% By this node's clock, as the frames are.
+            tell_topology(State#{topology := Good#{t := now_ms()}, topology_new := true, topology_heard := Now});
         {error, not_a_topology} -> lose(topologies_malformed, 1, State)
     end;
 told({sderl_mon_findings, 1, Findings}, State) when is_list(Findings) ->
@@ -457,7 +470,7 @@ check(_Now, State) ->
 
 %% Enough for the window that they look at, a minute at most.
 pieces(#{thresholds := Thresholds}) ->
-    max(3, min(12, 1 + maps:get(window_ms, Thresholds, 0) div ?FINDINGS_MS)).
+    max(3, min(12, 1 + trunc(maps:get(window_ms, Thresholds, 0)) div ?FINDINGS_MS)).
 
 %% Each look gives the same findings with other numbers: told at once are only those that come and go.
 found(Findings, #{findings := Before, findings_told := Told} = State) ->
