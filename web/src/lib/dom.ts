@@ -66,3 +66,14 @@ export function styled<E extends HTMLElement>(element: E, property: string, valu
   if (value !== undefined) element.style.setProperty(property, value);
   return element;
 }
+
+/** Makes these the children, in this order. Those that stay in their order are not touched, and keep focus. */
+export function arrange(parent: Element, wanted: readonly Node[]): void {
+  const kept = new Set(wanted);
+  for (const child of [...parent.childNodes]) if (!kept.has(child)) child.remove();
+  let at: ChildNode | null = parent.firstChild;
+  for (const node of wanted) {
+    if (at === node) at = at.nextSibling;
+    else parent.insertBefore(node, at);
+  }
+}

@@ -3,7 +3,15 @@
 // Arrow keys move between rows, Enter chooses one.
 
 import { filtered, moved, nextOrder, sight, sorted, type Cell, type Order } from "./table_model";
-import { children as fill, h, set, styled, text as setText, type Child } from "./dom";
+import {
+  arrange as arrangeChildren,
+  children as fill,
+  h,
+  set,
+  styled,
+  text as setText,
+  type Child,
+} from "./dom";
 
 export interface Column<R> {
   key: string;
@@ -183,20 +191,11 @@ export function table<R>(options: TableOptions<R>): Table<R> {
     }
     (above.cells[0] as HTMLElement).style.height = `${first * ROW}px`;
     (below.cells[0] as HTMLElement).style.height = `${(shown.length - after) * ROW}px`;
-    reorder([...(first > 0 ? [above] : []), ...wanted, ...(after < shown.length ? [below] : [])]);
-  }
-
-  function reorder(wanted: readonly HTMLElement[]): void {
-    let at: ChildNode | null = body.firstChild;
-    for (const line of wanted) {
-      if (at === line) at = at.nextSibling;
-      else body.insertBefore(line, at);
-    }
-    while (at) {
-      const next: ChildNode | null = at.nextSibling;
-      at.remove();
-      at = next;
-    }
+    arrangeChildren(body, [
+      ...(first > 0 ? [above] : []),
+      ...wanted,
+      ...(after < shown.length ? [below] : []),
+    ]);
   }
 
   function draw(id: string, row: R, index: number): HTMLElement {

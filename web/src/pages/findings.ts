@@ -3,7 +3,7 @@
 import type { Ctx, MountedPage, Page } from "../app/ctx";
 import { CHECKS, counted, inOrder, kindsOf, opened, type Shown, wanted } from "../findings/model";
 import { FindingCard } from "../findings/finding_card";
-import { children as fill, h, set, text as setText } from "../lib/dom";
+import { arrange, children as fill, h, set, text as setText } from "../lib/dom";
 import { exportButton } from "../lib/exporting";
 import { type Choice, choice } from "../lib/parts";
 import { shownTime } from "../lib/period";
@@ -101,13 +101,10 @@ class FindingsPage implements MountedPage {
       set(one.root, "open", this.toggled.get(finding.id) ?? open.has(finding.id));
       this.drawn.set(finding.id, one);
     }
-    const elements = [...this.drawn.values()].map((one) => one.root);
-    if (
-      elements.length !== this.list.children.length ||
-      elements.some((one, i) => this.list.children[i] !== one)
-    ) {
-      fill(this.list, ...elements);
-    }
+    arrange(
+      this.list,
+      [...this.drawn.values()].map((one) => one.root),
+    );
   }
 
   private drawKinds(findings: readonly Finding[], chosen: string): void {
