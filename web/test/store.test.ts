@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { FixtureCluster } from "../src/dev/cluster";
-import type { ServerMessage } from "../src/store/protocol";
+import type { Hello, ServerMessage } from "../src/store/protocol";
 import { RequestError } from "../src/store/requests";
 import { Ring } from "../src/store/ring";
 import { Signals } from "../src/store/signals";
@@ -120,6 +120,167 @@ describe("store", () => {
     line.say({ type: "events", events: [event(3), event(1)] });
     line.say({ type: "events", events: [event(2), event(3)] });
     expect(store.events.map((one) => one.id)).toEqual([1, 2, 3]);
+    store.stop();
+  });
+});
+
+describe("a store whose source changes", () => {
+  const settled = () => new Promise((done) => setTimeout(done));
+  const reply = (line: Line, op: string, ok: boolean, result: unknown = null) => {
+    const ref = line.asked(op).at(-1)!["ref"] as number;
+    line.say({ type: "reply", ref, ok, result, ...(ok ? {} : { error: { code: "not_found", message: "gone" } }) } as ServerMessage);
+  };
+  const hello = (cluster: FixtureCluster, t: number, range: [number, number], more: Partial<Hello> = {}): Hello => ({ ...cluster.hello(t, range), ...more });
+  const asRecording = { mode: "recording", recording: "r" };
+
+  /** A recording of 100 to 300, opened by a person. */
+  async function opened() {
+    const { store, line, cluster } = started();
+    const done = store.open("r");
+    reply(line, "open", true);
+    await done;
+    line.say(hello(cluster, 9000, [100, 300], asRecording));
+    line.say(cluster.topology);
+    line.say(cluster.frame(300));
+    return { store, line, cluster };
+  }
+
+  it("shows a recording from its beginning, not from that of the live history", async () => {
+    const { store, line, cluster } = started();
+    const done = store.open("r");
+    reply(line, "open", true);
+    await done;
+    expect(line.asked("at")).toEqual([]);
+    expect(store.recording).toBeNull();
+    line.say(hello(cluster, 9000, [100, 300], asRecording));
+    expect([store.recording, store.time.mode, store.time.t]).toEqual(["r", "paused", 100]);
+    expect(line.asked("at").map((request) => request["t"])).toEqual([100]);
+    reply(line, "at", true, { topology: cluster.topology, frame: cluster.frame(100), findings: [] });
+    await settled();
+    expect(store.shown.frame?.t).toBe(100);
+    store.stop();
+  });
+
+  it("stays live where a recording cannot be opened", async () => {
+    const { store, line } = started();
+    const failed = store.open("r").catch((error: RequestError) => error.code);
+    reply(line, "open", false);
+    expect(await failed).toBe("not_found");
+    line.on.lost({ refused: false, retryMs: 1 });
+    line.on.opened();
+    expect([store.recording, store.time.mode, line.asked("open").length]).toEqual([null, "live", 1]);
+    store.stop();
+  });
+
+  it("calls a server's own recording one, and asks for none", () => {
+    const line = new Line();
+    const store = new Store(line, new Signals((run) => run()));
+    store.start();
+    line.on.opened();
+    const cluster = new FixtureCluster({ nodes: 12, groups: 3, t: 0 });
+    line.say(hello(cluster, 9000, [100, 300], asRecording));
+    line.say(cluster.topology);
+    line.say(cluster.frame(300));
+    expect([store.recording, store.time.mode, store.time.t]).toEqual(["r", "paused", 100]);
+    store.goLive();
+    expect([store.time.mode, store.time.t]).toEqual(["paused", 300]);
+    line.on.lost({ refused: false, retryMs: 1 });
+    line.on.opened();
+    expect(line.asked("open")).toEqual([]);
+    // Started again without one.
+    line.say(hello(cluster, 9500, [9000, 9500]));
+    expect([store.recording, store.time.mode]).toEqual([null, "live"]);
+    store.stop();
+  });
+
+  it("goes back to the present with its hello", async () => {
+    const { store, line, cluster } = await opened();
+    const done = store.closeRecording();
+    reply(line, "live", true);
+    await done;
+    line.say(hello(cluster, 9500, [0, 9500]));
+    line.say(cluster.topology);
+    line.say(cluster.frame(9500));
+    expect([store.recording, store.time.mode, store.shown.frame?.t]).toEqual([null, "live", 9500]);
+    store.stop();
+  });
+
+  it("opens a recording again after a reconnect, and stays at its time", async () => {
+    const { store, line, cluster } = await opened();
+    store.seek(200);
+    line.on.lost({ refused: false, retryMs: 1 });
+    line.on.opened();
+    line.say(hello(cluster, 9900, [0, 9900]));
+    expect([store.recording, store.time.t]).toEqual(["r", 200]);
+    reply(line, "open", true);
+    line.say(hello(cluster, 9900, [100, 300], asRecording));
+    expect([store.recording, store.time.mode, store.time.t]).toEqual(["r", "paused", 200]);
+    store.stop();
+  });
+
+  it("says so where it cannot be opened again, and is live", async () => {
+    const { store, line, cluster } = await opened();
+    const told: string[] = [];
+    store.notify = (text) => told.push(text);
+    line.on.lost({ refused: false, retryMs: 1 });
+    line.on.opened();
+    line.say(hello(cluster, 9900, [0, 9900]));
+    line.say(cluster.topology);
+    line.say(cluster.frame(9900));
+    reply(line, "open", false);
+    await settled();
+    expect([store.recording, store.time.mode, store.shown.frame?.t]).toEqual([null, "live", 9900]);
+    expect(told.length).toBe(1);
+    store.stop();
+  });
+
+  it("mixes no two lives of a hub", () => {
+    const { store, line, cluster } = started();
+    const event = (id: number) => ({ id, t: id, kind: "k", level: "info" as const, text: "" });
+    line.say(hello(cluster, 5000, [0, 5000], { life: 1 }));
+    line.say(cluster.topology);
+    line.say(cluster.frame(5000));
+    line.say({ type: "events", events: [event(4999), event(5000)] });
+    store.seek(4500);
+    // The same one after a reconnect: the time stays.
+    line.say(hello(cluster, 5000, [0, 5000], { life: 1 }));
+    expect([store.time.mode, store.time.t, store.live.frame?.t]).toEqual(["paused", 4500, 5000]);
+    line.say(hello(cluster, 9000, [8000, 9000], { life: 2 }));
+    expect([store.time.mode, store.time.t, store.live.frame]).toEqual(["paused", 8000, null]);
+    line.say({ type: "events", events: [event(1)] });
+    expect(store.events.map((one) => one.id)).toEqual([1]);
+    // What was asked of the life before is none of this one's.
+    const asked = line.asked("events");
+    line.say({ type: "reply", ref: asked[0]!["ref"] as number, ok: true, result: { events: [event(17)] } });
+    line.say(hello(cluster, 9500, null as never, { life: 3 }));
+    expect([store.time.mode, store.range]).toEqual(["live", null]);
+    store.stop();
+  });
+
+  it("takes no frame for a time that it is far from", () => {
+    const { store, line, cluster } = started();
+    for (let t = 60_000; t <= 62_000; t += 1000) line.say(cluster.frame(t));
+    store.seek(6000);
+    expect([store.shown.frame?.t, line.asked("at").length]).toEqual([5000, 0]);
+    store.seek(30_000);
+    expect(line.asked("at").map((request) => request["t"])).toEqual([30_000]);
+    store.step(1);
+    expect(store.time.t).toBe(31_000);
+    store.seek(60_000);
+    store.step(-1);
+    expect(store.time.t).toBe(59_000);
+    store.stop();
+  });
+
+  it("wants no frames in a hidden tab after a reconnect either", () => {
+    const { store, line } = started();
+    store.rest(true);
+    line.on.lost({ refused: false, retryMs: 1 });
+    line.on.opened();
+    expect(line.asked("pause").length).toBe(2);
+    store.rest(false);
+    line.on.opened();
+    expect(line.asked("pause").length).toBe(2);
     store.stop();
   });
 });

@@ -27,6 +27,8 @@ export default async function recording(stage) {
   await list.getByRole("button", { name: "Open" }).first().click();
   await list.waitFor({ state: "hidden" });
   await page.locator('[data-testid="live"][aria-pressed="false"]').waitFor();
+  // Not the live cluster, where the node is back as well.
+  await stage.until(page, "a frame of its beginning", (seq) => window.sderl.shown().seq < seq, gone);
   await stage.until(page, "its beginning, with the node", statusIs, [mortal, true]);
   // To its end, by the keyboard.
   await page.getByTestId("scrub").press("End");

@@ -59,6 +59,7 @@ export class Shell implements Ctx {
     addEventListener("hashchange", () => this.routed());
     document.addEventListener("visibilitychange", () => store.rest(document.hidden));
     onSystemTheme(() => this.themeChanged());
+    store.notify = (text) => this.toast(text);
     store.on((change) => this.changed(change));
     this.routed();
     this.changed(new Set(["connection", "findings", "frame", "time"]));

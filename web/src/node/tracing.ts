@@ -139,5 +139,5 @@ export const stockNote = (): HTMLElement =>
     h("strong", {}, "Stock node. "),
     "Nothing of ours runs there, so only what OTP itself tells is shown: no reasons of links, no kinds of traffic, no registrations, no tracing. Start the monitor with ",
     h("code", {}, "--inject"),
-    " to load one probe module.",
+    " to load the probe, three modules that leave with the monitor.",
   );

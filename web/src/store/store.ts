@@ -60,6 +60,8 @@ export class Store {
   events: readonly ClusterEvent[] = [];
   readonly frames = new Ring<Frame>(FRAMES);
   readonly details = new Map<string, Detail>();
+  /** Told what a person should know and no page asked for. */
+  notify: (text: string) => void = () => undefined;
 
   private columns: ReadonlyMap<string, number> = new Map();
   private readonly topologies = new Ring<Topology>(200);
@@ -67,6 +69,9 @@ export class Store {
   private readonly watched = new Map<string, number>();
   private readonly signals: Signals;
   private readonly requests: Requests;
+  /** The recording that the person chose: opened again after a reconnect. */
+  private chosen: string | null = null;
+  private hidden = false;
   private wanted: number | null = null;
   private fetching = false;
   private playing: ReturnType<typeof setInterval> | undefined;
@@ -131,6 +136,7 @@ export class Store {
 
   /** No frames while nobody looks (a hidden tab). */
   rest(hidden: boolean): void {
+    this.hidden = hidden;
     this.quietly(hidden ? "pause" : "resume", {});
   }
 
@@ -141,7 +147,9 @@ export class Store {
     this.wanted = null;
     if (this.recording !== null) return this.seek(this.range?.[1] ?? Date.now());
     this.time = { ...this.time, mode: "live", t: this.live.frame?.t ?? this.time.t };
-    this.show(this.live);
+    // Of a source that is new nothing has come yet: the last picture stays until then.
+    if (this.live.topology !== null) this.show(this.live);
+    this.signals.tell("time");
   }
 
   pause(): void {
@@ -163,7 +171,7 @@ export class Store {
     const t = this.time.t ?? this.live.frame?.t;
     if (t === undefined || t === null) return;
     const known = direction > 0 ? this.frames.after(t) : this.frames.at(t - 1);
-    this.seek(known?.t ?? t + direction * (this.hello?.interval_ms ?? 1000));
+    this.seek(known !== undefined && this.isNear(known, t) ? known.t : t + direction * (this.hello?.interval_ms ?? 1000));
   }
 
   /** Runs on from the time shown, `speed` times as fast as it was. */
@@ -193,26 +201,32 @@ export class Store {
     this.signals.tell("time");
   }
 
-  async open(recording: string): Promise<void> {
-    await this.request("open", { recording });
-    this.recording = recording;
-    if (this.range !== null) this.seek(this.range[0]);
-    this.signals.tell("time", "range", "hello");
+  /** The answer comes before the recording's hello; what is shown changes with that (`greeted`). */
+  open(recording: string): Promise<void> {
+    return this.choose(recording, () => this.request("open", { recording }));
   }
 
-  async closeRecording(): Promise<void> {
-    await this.request("live", {});
-    this.recording = null;
-    this.goLive();
+  closeRecording(): Promise<void> {
+    return this.choose(null, () => this.request("live", {}));
+  }
+
+  private async choose(recording: string | null, ask: () => Promise<unknown>): Promise<void> {
+    const before = this.chosen;
+    this.chosen = recording;
+    try {
+      await ask();
+    } catch (error) {
+      this.chosen = before;
+      throw error;
+    }
   }
 
   private goTo(t: number): void {
     const bounded = this.range === null ? t : Math.min(Math.max(t, this.range[0]), this.range[1]);
     this.time = { ...this.time, t: bounded };
     this.signals.tell("time");
-    const first = this.frames.first;
-    if (this.recording === null && first !== undefined && bounded >= first.t) {
-      const frame = this.frames.at(bounded) as Frame;
+    const frame = this.frames.at(bounded);
+    if (this.recording === null && frame !== undefined && this.isNear(frame, bounded)) {
       this.wanted = null;
       this.show({
         frame,
@@ -223,6 +237,11 @@ export class Store {
     }
     this.wanted = bounded;
     void this.fetchWanted();
+  }
+
+  /** Frames have gaps here, of a hidden tab or a slow connection, that the server has not: no frame speaks for a time far from it. */
+  private isNear(frame: Frame, t: number): boolean {
+    return Math.abs(t - frame.t) <= 2 * Math.max(frame.spanMs, this.hello?.interval_ms ?? 1000);
   }
 
   /** One question at a time; while it is under way only the newest wish is remembered. */
@@ -273,7 +292,22 @@ export class Store {
     this.connection = "connected";
     this.signals.tell("connection");
     for (const node of this.watched.keys()) this.quietly("watch", { node });
-    if (this.recording !== null) this.quietly("open", { recording: this.recording });
+    if (this.hidden) this.quietly("pause", {});
+    if (this.chosen !== null) void this.reopen(this.chosen);
+  }
+
+  private async reopen(recording: string): Promise<void> {
+    try {
+      await this.request("open", { recording });
+    } catch (error) {
+      // Without a connection it is tried again with the next one.
+      if (this.chosen !== recording || (error instanceof RequestError && error.code === "disconnected")) return;
+      this.chosen = null;
+      this.recording = null;
+      this.goLive();
+      this.signals.tell("hello", "range");
+      this.notify(`The recording could not be opened again, this is the live cluster: ${(error as Error).message}`);
+    }
   }
 
   private lost(refused: boolean): void {
@@ -312,8 +346,14 @@ export class Store {
     }
   }
 
-  /** A new source (connected, another recording): what was kept is of another time. */
+  /** A new source (connected, another recording, another hub): what was kept is of another time. */
   private greeted(hello: Hello): void {
+    const recording = hello.recording ?? null;
+    // Another history: not even the last picture belongs to it.
+    if (hello.life !== this.hello?.life || recording !== (this.hello?.recording ?? null)) {
+      this.live = { topology: null, frame: null, findings: [] };
+      this.details.clear();
+    }
     this.hello = hello;
     forgetIds();
     this.columns = new Map(hello.metrics.map((metric, i) => [metric, i]));
@@ -323,12 +363,24 @@ export class Store {
     this.topologies.clear();
     this.findingsSeen.clear();
     this.events = [];
-    this.quietly("events", { limit: 500 }, ({ events }) => this.addEvents(events));
+    this.quietly("events", { limit: 500 }, ({ events }) => {
+      if (this.hello === hello) this.addEvents(events);
+    });
     this.signals.tell("hello", "range", "events");
-    // A server that was started on a recording opens it by itself.
-    if (hello.recording !== undefined && hello.recording !== this.recording) {
-      this.recording = hello.recording;
-      if (this.range !== null) this.seek(this.range[0]);
+    // Connected again: the chosen recording follows, and the time in it stays.
+    if (recording === null && this.chosen !== null) return;
+    this.place(recording, hello.t);
+  }
+
+  /** The time shown in a new source. */
+  private place(recording: string | null, now: number): void {
+    if (recording !== this.recording) {
+      this.recording = recording;
+      if (recording === null) this.goLive();
+      else this.seek(this.range?.[0] ?? now);
+    } else if (this.time.mode === "paused") {
+      if (this.range === null) this.goLive();
+      else this.goTo(this.time.t ?? this.range[1]);
     }
   }
 
