@@ -144,6 +144,31 @@ rates_test() ->
         sderl_mon_rates:between(Now, Before#{mono_us := 9_000_000}, #{watched => #{}, monitors => []})
     ).
 
+%% What was counted since the node began is not what happened in a second.
+no_spikes_test() ->
+    Context = #{watched => #{?N => 1, 'b@h' => 1}, monitors => []},
+    Link = fun(Msgs, More) -> maps:merge(#{node => 'b@h', type => visible, out_msgs => Msgs, out_bytes => Msgs, in_msgs => Msgs, in_bytes => Msgs}, More) end,
+    Full = (sample(2, 2_000_000, #{}))#{
+        kinds => #{probe => {5, 50}, replication => {300_000, 40_000_000}}, groups => #{<<"g">> => {1000, 0, 0}}, links := [Link(1_000_000, #{})]
+    },
+    Before = fun(More) -> maps:merge(sample(1, 1_000_000, #{}), More) end,
+    Rates = fun(From) -> sderl_mon_rates:between(From, Full, Context) end,
+    %% Read from outside, then by a probe.
+    ?assertMatch(#{kinds := K, groups := K, links := K, peers := K} when K =:= #{}, Rates(Before(#{source => stock, kinds => #{}, links => [Link(0, #{counts => unknown})]}))),
+    %% While the application starts again the probe alone counts.
+    ?assertMatch(
+        #{kinds := #{probe := {1.0, 10.0}} = Kinds, groups := Groups} when map_size(Kinds) =:= 1 andalso Groups =:= #{},
+        Rates(Before(#{kinds => #{probe => {4, 40}}, groups => #{}}))
+    ),
+    %% The socket of a link was found, or is not any more.
+    ?assertMatch(#{peers := Peers, node := #{in_msgs_s := 0}} when Peers =:= #{}, Rates(Before(#{links => [Link(0, #{counts => unknown})]}))),
+    ?assertMatch(#{peers := Peers} when Peers =:= #{}, sderl_mon_rates:between(Full, Full#{mono_us := 3_000_000, links := [Link(0, #{counts => unknown})]}, Context)),
+    %% A new group and a new link did begin at nothing.
+    ?assertMatch(
+        #{groups := #{<<"g">> := #{regs_s := 1000.0}}, peers := #{'b@h' := #{out_msgs := 1000000.0}}},
+        Rates(Before(#{kinds => maps:get(kinds, Full), groups => #{}}))
+    ).
+
 %% ---------------------------------------------------------------- who is in which group
 
 members_test() ->

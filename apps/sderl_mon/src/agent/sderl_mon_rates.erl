@@ -5,7 +5,9 @@ What happened between two samples of a node, per second.
 
 Pure. A sample has counters that only grow as long as the node lives; the rate is the difference over the time
 that *the node* says has passed, so that neither a late message nor two clocks matter. A node that began anew
-in between (its clock or a counter went back) has no rates until the next sample.
+in between (its clock or a counter went back), or is read in another way now, has no rates until the next sample.
+What only one of both samples has was not counted before, or could not be read: it has no rate, as the difference
+would be everything since the node began.
 
 A link is told by its sender. What comes in over a link from a node that nobody watches is told by the
 receiver. The traffic with the monitoring nodes is the price of watching and kept apart: `mon_msgs_s` and
@@ -65,6 +67,9 @@ between(Before, Now, Context) ->
 %% None: there is nothing to compare with.
 span_us(undefined, _) ->
     none;
+%% A probe counts what is not seen from outside, since the node began.
+span_us(#{source := Was}, #{source := Is}) when Was =/= Is ->
+    none;
 span_us(#{mono_us := T0, counters := C0}, #{mono_us := T1, counters := C1}) when T1 > T0 ->
     case [K || K := V0 <- C0, V1 <- [maps:get(K, C1, V0)], V1 < V0] of
         [] -> T1 - T0;
@@ -113,13 +118,19 @@ cpu(C0, C1, Span) ->
         _ -> #{}
     end.
 
-%% A link that is new, or was closed and opened again, counted from nothing.
+%% A link that is new, or was closed and opened again, counted from nothing. One whose counts cannot be read is not
+%% in it.
 peers(Before, Now, Span) ->
     Old = #{Peer => Link || #{node := Peer} = Link <- maps:get(links, Before, [])},
     #{
-        Peer => #{Key => per_s(grown(maps:get(Key, maps:get(Peer, Old, #{}), 0), maps:get(Key, Link, 0)), Span) || Key <- ?FLOWS}
-     || #{node := Peer} = Link <- maps:get(links, Now, [])
+        Peer => #{Key => per_s(grown(maps:get(Key, Was, 0), maps:get(Key, Link, 0)), Span) || Key <- ?FLOWS}
+     || #{node := Peer} = Link <- maps:get(links, Now, []),
+        Was <- [maps:get(Peer, Old, #{})],
+        counted(Was),
+        counted(Link)
     }.
+
+counted(Link) -> maps:get(counts, Link, known) =/= unknown.
 
 grown(V0, V1) when is_number(V0), is_number(V1), V1 >= V0 -> V1 - V0;
 grown(_, V1) when is_number(V1) -> V1;
@@ -146,15 +157,21 @@ links(Node, Peers, #{monitors := Monitors, watched := Watched}) ->
 
 kinds(Before, Now, Span) ->
     Old = maps:get(kinds, Before, #{}),
-    #{Kind => kind(maps:get(Kind, Old, {0, 0}), Cum, Span) || Kind := Cum <- maps:get(kinds, Now, #{})}.
+    #{Kind => kind(Was, Cum, Span) || Kind := Cum <- maps:get(kinds, Now, #{}), {ok, Was} <- [maps:find(Kind, Old)]}.
 
 kind({Msgs0, Bytes0}, {Msgs, Bytes}, Span) ->
     {per_s(grown(Msgs0, Msgs), Span), per_s(grown(Bytes0, Bytes), Span)}.
 
-%% What the clients on this node registered, by group.
+%% What the clients on this node registered, by group. A new group is one that the application did not have while it
+%% told its kinds: where it told none, nobody knows.
 groups(Before, Now, Span) ->
     Old = maps:get(groups, Before, #{}),
-    #{Group => writes(maps:get(Group, Old, {0, 0, 0}), Cum, Span) || Group := Cum <- maps:get(groups, Now, #{})}.
+    Told = maps:keys(maps:get(kinds, Now, #{})) -- maps:keys(maps:get(kinds, Before, #{})) =:= [],
+    #{
+        Group => writes(Was, Cum, Span)
+     || Group := Cum <- maps:get(groups, Now, #{}),
+        Was <- case Old of #{Group := Known} -> [Known]; #{} when Told -> [{0, 0, 0}]; #{} -> [] end
+    }.
 
 writes({R0, U0, F0}, {R, U, F}, Span) ->
     #{regs_s => per_s(grown(R0, R), Span), unregs_s => per_s(grown(U0, U), Span), failed_regs_s => per_s(grown(F0, F), Span)}.
