@@ -22,6 +22,10 @@ watch_test() ->
     ?assertMatch(#{status := unreachable, why := <<"connected, and silent for 3 s">>}, sderl_mon_watch:report(W5)),
     {[told, {timer, 250}], W6} = step(nodedown, 4100, W5),
     ?assertMatch(#{status := down}, sderl_mon_watch:report(W6)),
+    %% It may begin anew: its counters are not compared with those of before.
+    ?assertMatch({undefined, _}, sderl_mon_watch:sample(W6)),
+    {_, Lost} = step({attached, 2, {error, link, <<"gone">>}}, 4100, W5),
+    ?assertMatch({undefined, _}, sderl_mon_watch:sample(element(2, step(nodedown, 4110, Lost)))),
     %% The answer of before.
     {[], W6} = step({attached, 2, {ok, probe}}, 4200, W6),
     {W7, Waits} = lists:foldl(

@@ -146,8 +146,8 @@ handle_info({sderl_mon_done, {read, Node, Job}, Result}, State) ->
     Done = done(Result),
     State1 = case Done of {ok, Sample} -> kept(Sample, State); _ -> State end,
     {noreply, step(Node, {read, Job, Done}, State1)};
-handle_info({nodedown, Node, _}, State) ->
-    {noreply, step(Node, nodedown, State)};
+handle_info({nodedown, Node, _}, #{bases := Bases} = State) ->
+    {noreply, step(Node, nodedown, State#{bases := maps:remove(Node, Bases)})};
 handle_info({nodeup, Node, _}, State) ->
     {noreply, step(Node, seen, State)};
 handle_info(update, State) ->
@@ -327,7 +327,7 @@ rated(Node, Watch, #{bases := Bases, rates := Rates, spec := Spec} = State) ->
                     State#{bases := Bases#{Node => Sample}, rates := Rates#{Node => Own}}
             end;
         {undefined, _} ->
-            State
+            State#{rates := maps:remove(Node, Rates)}
     end.
 
 %% Registrations are counted by group; what a node sends is for all its groups, as nobody can tell.

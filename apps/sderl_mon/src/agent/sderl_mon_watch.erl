@@ -96,12 +96,13 @@ step(seen, _, #{phase := waiting, tries := Tries} = W) when Tries > 1 ->
     {[{timer, 0}], W#{tries := 1}};
 step(seen, _, W) ->
     {[], W};
+%% What comes next may be another life of the node: no sample goes with one of before.
 step(nodedown, _, #{phase := Phase} = W) when Phase =/= waiting ->
     {Told, W1} = status(down, <<"the connection was lost">>, W),
     %% The answer to what is under way counts no more.
-    {Told ++ [{timer, ?FIRST_RETRY_MS}], next_job(W1#{phase := waiting, tries := 0})};
+    {Told ++ [{timer, ?FIRST_RETRY_MS}], next_job(W1#{phase := waiting, tries := 0, last := undefined})};
 step(nodedown, _, W) ->
-    {[], W};
+    {[], W#{last := undefined}};
 step(woken, _, #{phase := probed} = W) ->
     attach(W);
 step(woken, Now, W) ->
@@ -189,7 +190,7 @@ report(#{status := Status, why := Why, source := Source, facts := Facts, last :=
 visible(undefined) -> [];
 visible(Sample) -> lists:sort([Peer || #{node := Peer, type := visible} <- maps:get(links, Sample, [])]).
 
--doc "The last sample, with what the node said of itself last.".
+-doc "The last sample since it was connected, with what the node said of itself last.".
 -spec sample(watch()) -> {undefined | sderl_mon_rates:sample(), Facts :: map()}.
 sample(#{last := Last, facts := Facts}) -> {Last, Facts}.
 
