@@ -178,7 +178,7 @@ class GroupsPage implements MountedPage {
 
   private insets() {
     const top = this.toolbar.element.offsetHeight + (this.wide.matches ? 32 : 24);
-    return this.wide.matches ? { top, right: 24, bottom: 24, left: 24 } : { top, right: 12, bottom: this.root.classList.contains("panel-open") ? this.panel.element.offsetHeight + 12 : 20, left: 12 };
+    return this.wide.matches ? { top, right: 24, bottom: 24, left: 24 } : { top, right: 12, bottom: this.root.classList.contains("panel-open") ? this.panel.element.offsetHeight + 12 : 64, left: 12 };
   }
 
   private showLegend(): void {
