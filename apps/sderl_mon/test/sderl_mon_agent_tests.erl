@@ -38,7 +38,12 @@ watch_test() ->
         lists:seq(1, 10)
     ),
     ?assertEqual([250, 500, 1000, 2000, 4000, 8000, 10000, 10000, 10000, 10000], lists:reverse(Waits)),
+    %% While its turn has not come it is no other than before, and the answer counts when it comes.
+    {[{job, attach, Turn}, _], Wt} = step(due, 5500, W7),
+    {[{job, attach, Turn}, {timer, 30000}], Wt} = step(due, 35500, Wt),
+    ?assertMatch({[told | _], #{}}, step({sample, sample(1, 10, #{})}, 35600, element(2, step({attached, Turn, {ok, probe}}, 35550, Wt)))),
     {[{timer, 0}], W8} = step(seen, 6000, W7),
+    ?assertEqual([connect, retry, connect], [sderl_mon_watch:lane(W) || W <- [W6, W7, W8]]),
     {[{job, attach, Job}, _], W9} = step(due, 6000, W8),
     {_, W10} = step({attached, Job, {ok, probe}}, 6000, W9),
     {[told | _], W11} = step({sample, sample(1, 10, #{})}, 6010, W10),
@@ -79,18 +84,33 @@ sample(Seq, Us, Facts) ->
 
 %% ---------------------------------------------------------------- the pool
 
-%% So many at once; what hangs is ended and told, and does not hold up the other lane.
+%% So many at once; what hangs is ended and told, and does not hold up the other lanes. What waits is replaced by what
+%% is newer, and keeps its place.
 pool_test_() ->
     {spawn, fun() ->
         {ok, Pool} = sderl_mon_pool:start_link(),
         Hang = fun() -> receive never -> ok end end,
-        [ok = sderl_mon_pool:run(reach, {hang, I}, Hang, 50) || I <- lists:seq(1, 40)],
-        ok = sderl_mon_pool:run(read, quick, fun() -> done end, 5000),
+        Self = self(),
+        Open = fun(I) -> fun() -> Self ! {begun, I, self()}, receive open -> I end end end,
+        Pids = [
+            begin
+                ok = sderl_mon_pool:run(connect, I, {one, I}, Open(I), 60_000),
+                receive {begun, I, Pid} -> Pid end
+            end
+         || I <- lists:seq(1, 16)
+        ],
+        [ok = sderl_mon_pool:run(connect, I, {Which, I}, fun() -> {Which, I} end, 60_000) || Which <- [two, three], I <- lists:seq(1, 5)],
+        ?assertMatch(#{connect := #{running := 16, waiting := 5}}, sderl_mon_pool:info()),
+        [ok = sderl_mon_pool:run(reach, I, {hang, I}, Hang, 50) || I <- lists:seq(1, 40)],
+        ok = sderl_mon_pool:run(read, quick, quick, fun() -> done end, 5000),
         ?assertMatch({ok, done}, receive {sderl_mon_done, quick, R} -> R end),
         ?assertMatch(#{reach := #{running := N, waiting := W}} when N =< 32 andalso N + W =< 40, sderl_mon_pool:info()),
         [?assertEqual({error, timeout}, receive {sderl_mon_done, {hang, I}, R} -> R end) || I <- lists:seq(1, 40)],
-        ok = sderl_mon_pool:run(reach, bad, fun() -> error(oops) end, 5000),
+        ok = sderl_mon_pool:run(reach, bad, bad, fun() -> error(oops) end, 5000),
         ?assertEqual({error, {error, oops}}, receive {sderl_mon_done, bad, R} -> R end),
+        [Pid ! open || Pid <- Pids],
+        [?assertEqual({ok, {three, I}}, receive {sderl_mon_done, {three, I}, R} -> R end) || I <- lists:seq(1, 5)],
+        ?assertEqual(none, receive {sderl_mon_done, {two, _}, _} = Replaced -> Replaced after 0 -> none end),
         gen_server:stop(Pool)
     end}.
 

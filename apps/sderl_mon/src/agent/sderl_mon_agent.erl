@@ -208,13 +208,14 @@ step(Node, Event, #{watches := Watches} = State) ->
 effect({timer, Ms}, Node, #{timers := Timers} = State) ->
     stop_timer(maps:get(Node, Timers, none)),
     State#{timers := Timers#{Node => erlang:start_timer(Ms, self(), {due, Node})}};
-effect({job, attach, Job}, Node, #{spec := #{term := Term, monitors := Monitors, config := Config}} = State) ->
+effect({job, attach, Job}, Node, #{spec := #{term := Term, monitors := Monitors, config := Config}, watches := Watches} = State) ->
     Spec = (maps:with([probe, inject, interval_ms], Config))#{term => Term, friends => Monitors},
     Self = self(),
-    ok = sderl_mon_pool:run(reach, {attach, Node, Job}, fun() -> sderl_mon_reach:attach(Node, Self, Spec) end, ?JOB_MS),
+    Lane = case lists:member(Node, nodes(connected)) of true -> reach; false -> sderl_mon_watch:lane(maps:get(Node, Watches)) end,
+    ok = sderl_mon_pool:run(Lane, {attach, Node}, {attach, Node, Job}, fun() -> sderl_mon_reach:attach(Node, Self, Spec) end, ?JOB_MS),
     State;
 effect({job, read, Job}, Node, State) ->
-    ok = sderl_mon_pool:run(read, {read, Node, Job}, fun() -> sderl_mon_reach:read(Node, #{seq => Job, top => 10, facts => true}) end, ?JOB_MS),
+    ok = sderl_mon_pool:run(read, {read, Node}, {read, Node, Job}, fun() -> sderl_mon_reach:read(Node, #{seq => Job, top => 10, facts => true}) end, ?JOB_MS),
     State;
 effect(told, Node, State) ->
     dirty([Node], State).

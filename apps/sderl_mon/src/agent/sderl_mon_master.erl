@@ -104,7 +104,8 @@ effect({tell, Node, Kind, Payload}, State) ->
     _ = sderl_mon_tell:peer(Node, Kind, Payload),
     State;
 effect({connect, Node}, State) ->
-    ok = sderl_mon_pool:run(reach, {connect, Node}, fun() -> sderl_mon_reach:connect(Node) end, ?CONNECT_MS),
+    %% Monitoring nodes wait for no others.
+    ok = sderl_mon_pool:run(reach, {connect, Node}, {connect, Node}, fun() -> sderl_mon_reach:connect(Node) end, ?CONNECT_MS),
     State;
 effect({settle, Ms}, State) ->
     _ = erlang:send_after(Ms, self(), settle),

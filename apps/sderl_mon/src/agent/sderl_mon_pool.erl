@@ -4,21 +4,21 @@
 Runs what may take long, a request to another node or a connection, in processes of their own: so many at once
 and no more, each for so long and no longer. The rest waits its turn.
 
-There are two lanes, so that nodes that cannot be reached, each of which holds a place for seconds, do not keep
-others from being read: `reach` and `read`.
+There are four lanes, so that nodes that cannot be connected, each of which holds a place for seconds, keep no other
+waiting: `connect` for whoever has no connection yet, `retry` for whoever could not be connected more than once,
+`reach` for starting what is to run there, and `read`.
 """.
 
 -behaviour(gen_server).
 
--export([start_link/0, run/4, info/0]).
+-export([start_link/0, run/5, info/0]).
 -export_type([lane/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
-%% In each lane. A node that answers does so in milliseconds.
--define(AT_ONCE, 32).
--define(LANES, [reach, read]).
+%% How many at once. A node that answers does so in milliseconds.
+-define(LANES, #{connect => 16, retry => 16, reach => 32, read => 32}).
 
--type lane() :: reach | read.
+-type lane() :: connect | retry | reach | read.
 
 -doc "Starts the pool, one a node.".
 -spec start_link() -> gen_server:start_ret().
@@ -26,28 +26,30 @@ start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 -doc """
 The caller gets `{sderl_mon_done, Tag, {ok, Fun()} | {error, Reason}}` once, at the latest `Ms` milliseconds after it
-began to run. (Twice, in a race with the time limit: make the tag one of its own.)
+began to run. (Twice, in a race with the time limit: make the tag one of its own.) A job of the same caller and key
+that still waits in that lane is replaced where it stands, and its tag is not answered.
 """.
--spec run(lane(), Tag :: term(), fun(() -> term()), Ms :: pos_integer()) -> ok.
-run(Lane, Tag, Fun, Ms) -> gen_server:cast(?MODULE, {run, Lane, {self(), Tag, Fun, Ms}}).
+-spec run(lane(), Key :: term(), Tag :: term(), fun(() -> term()), Ms :: pos_integer()) -> ok.
+run(Lane, Key, Tag, Fun, Ms) -> gen_server:cast(?MODULE, {run, Lane, {self(), Key}, {Tag, Fun, Ms}}).
 
 -doc "How many run and how many wait.".
 -spec info() -> #{lane() => #{running := non_neg_integer(), waiting := non_neg_integer()}}.
 info() -> gen_server:call(?MODULE, info).
 
 -spec init([]) -> {ok, map()}.
-init([]) -> {ok, #{Lane => #{running => #{}, waiting => queue:new()} || Lane <- ?LANES}}.
+init([]) -> {ok, #{Lane => #{most => Most, running => #{}, waiting => queue:new(), jobs => #{}} || Lane := Most <- ?LANES}}.
 
 -spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
 handle_call(info, _From, State) ->
-    {reply, #{Lane => #{running => map_size(R), waiting => queue:len(W)} || Lane := #{running := R, waiting := W} <- State}, State};
+    {reply, #{Lane => #{running => map_size(R), waiting => map_size(W)} || Lane := #{running := R, jobs := W} <- State}, State};
 handle_call(_, _, State) ->
     {reply, {error, unknown_call}, State}.
 
 -spec handle_cast(term(), map()) -> {noreply, map()}.
-handle_cast({run, Name, Job}, State) when is_map_key(Name, State) ->
-    #{Name := #{waiting := Waiting} = Lane} = State,
-    {noreply, State#{Name := next(Lane#{waiting := queue:in(Job, Waiting)})}};
+handle_cast({run, Name, Who, Job}, State) when is_map_key(Name, State) ->
+    #{Name := #{waiting := Waiting, jobs := Jobs} = Lane} = State,
+    Queue = case is_map_key(Who, Jobs) of true -> Waiting; false -> queue:in(Who, Waiting) end,
+    {noreply, State#{Name := next(Lane#{waiting := Queue, jobs := Jobs#{Who => Job}})}};
 handle_cast(_, State) ->
     {noreply, State}.
 
@@ -74,18 +76,19 @@ ended(normal, _, _) -> ok;
 ended(killed, Caller, Tag) -> Caller ! {sderl_mon_done, Tag, {error, timeout}}, ok;
 ended(Reason, Caller, Tag) -> Caller ! {sderl_mon_done, Tag, {error, Reason}}, ok.
 
-next(#{running := Running, waiting := Waiting} = Lane) when map_size(Running) < ?AT_ONCE ->
+next(#{most := Most, running := Running, waiting := Waiting, jobs := Jobs} = Lane) when map_size(Running) < Most ->
     case queue:out(Waiting) of
         {empty, _} ->
             Lane;
-        {{value, {Caller, Tag, Fun, Ms}}, Rest} ->
+        {{value, {Caller, _} = Who}, Rest} ->
+            {{Tag, Fun, Ms}, Others} = maps:take(Who, Jobs),
             case is_process_alive(Caller) of
                 true ->
                     {Pid, Mon} = spawn_monitor(fun() -> Caller ! {sderl_mon_done, Tag, result(Fun)} end),
                     Timer = erlang:send_after(Ms, self(), {late, Pid}),
-                    next(Lane#{running := Running#{Mon => {Caller, Tag, Timer}}, waiting := Rest});
+                    next(Lane#{running := Running#{Mon => {Caller, Tag, Timer}}, waiting := Rest, jobs := Others});
                 false ->
-                    next(Lane#{waiting := Rest})
+                    next(Lane#{waiting := Rest, jobs := Others})
             end
     end;
 next(Lane) ->

@@ -17,7 +17,7 @@ Pure: `step(Event, Now, Watch) -> {Effects, Watch}` with `Now` in milliseconds o
 Only a sample makes a node `up`: one that is connected and stands still answers nothing.
 """.
 
--export([new/2, step/3, report/1, sample/1, is_up/1, age/2, shift/2]).
+-export([new/2, step/3, report/1, sample/1, is_up/1, lane/1, age/2, shift/2]).
 -export_type([watch/0, event/0, effect/0]).
 
 -type status() :: up | down | unreachable.
@@ -88,6 +88,9 @@ step(due, _, #{phase := stock, job := Job} = W) when Job rem ?READINGS =:= 0 ->
     attach(W);
 step(due, Now, #{phase := stock} = W) ->
     read(Now, W);
+%% There is no connection, and the job may wait for its turn still: that says nothing about the node.
+step(due, _, #{phase := attaching, status := down, job := Job} = W) ->
+    {[{job, attach, Job}, {timer, ?JOB_MS}], W};
 %% Whoever was to do the job died.
 step(due, _, #{phase := Phase} = W) when Phase =:= attaching; Phase =:= reading ->
     failed(node, <<"connected, and does not answer">>, W);
@@ -197,6 +200,11 @@ sample(#{last := Last, facts := Facts}) -> {Last, Facts}.
 -doc "Whether it tells.".
 -spec is_up(watch()) -> boolean().
 is_up(#{status := Status}) -> Status =:= up.
+
+-doc "Among whom it waits to be connected. One that others have a link to does not wait for those that are off.".
+-spec lane(watch()) -> connect | retry.
+lane(#{tries := Tries}) when Tries > 1 -> retry;
+lane(_) -> connect.
 
 -doc "How long ago it told, in milliseconds, while it is up.".
 -spec age(Now :: integer(), watch()) -> integer() | none.
