@@ -161,8 +161,9 @@ any_term_test_() ->
 
 a_slow_subscriber_is_left_out_and_told_test_() ->
     hub(fun() ->
-        {ok, _} = sderl_mon_hub:subscribe(),
+        {ok, #{life := Given}} = sderl_mon_hub:subscribe(),
         [self() ! filler || _ <- lists:seq(1, 150)],
+        sderl_mon_hub:update(sderl_mon_hub, update(1, #{events => [sderl_mon_gen:event(?T0 + I, ~"e") || I <- lists:seq(1, 7)]})),
         %% Somebody who keeps up counts the frames.
         Me = self(),
         Other = spawn_link(fun() ->
@@ -174,6 +175,8 @@ a_slow_subscriber_is_left_out_and_told_test_() ->
         unlink(Other),
         [receive filler -> ok end || _ <- lists:seq(1, 150)],
         receive {sderl_mon, missed, N} -> ?assert(N >= 2) end,
+        receive {sderl_mon, events_missed, Events} -> ?assertEqual(7, Events) end,
+        receive {sderl_mon, anew, Life} -> ?assertEqual(Given, Life) end,
         receive {sderl_mon, topology, _} -> ok end,
         receive {sderl_mon, findings, _} -> ok end
     end).

@@ -164,6 +164,20 @@ tell(Messages) -> lists:foreach(fun({Kind, What}) -> sderl_mon_record ! {sderl_m
 same(Frame, {ok, #{frame := Frame1}}) -> Frame == Frame1;
 same(_Frame, _Other) -> false.
 
+what_is_not_recorded_is_counted_in_it_test_() ->
+    beside_a_hub(fun(Dir) ->
+        {ok, #{file := File}} = sderl_mon_record:start(filename:join(Dir, "gap"), #{}),
+        [First, Second] = frames(2),
+        tell([{frame, First}, {missed, 3}, {events_missed, 5}, {missed, 1}, {events_missed, 0}, {frame, Second}]),
+        ?assertMatch({ok, #{frames := 2, missed := 4, events_missed := 5}}, sderl_mon_record:status()),
+        ok = sderl_mon_record:stop(),
+        {ok, Replay} = sderl_mon_replay:open(File),
+        Lost = fun(#{t := T}) -> {ok, #{frame := #{lost := L}}} = sderl_mon_hub:at(Replay, T), L end,
+        ?assertEqual(maps:merge(maps:get(lost, Second), #{frames_not_recorded => 4, events_not_recorded => 5}), Lost(Second)),
+        ?assertEqual(maps:get(lost, First), Lost(First)),
+        sderl_mon_replay:close(Replay)
+    end).
+
 the_file_stays_small_test_() ->
     beside_a_hub(fun(Dir) ->
         Max = 65_536,

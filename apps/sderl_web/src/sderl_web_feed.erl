@@ -10,12 +10,13 @@ hardly more than one.
 
 A socket acknowledges each message when it has taken it out of its mailbox, and it takes the next one when the last has gone to
 the network. One that has a few unacknowledged ones gets nothing more: frames and details are left out and counted, and of
-topologies, findings and events it gets what is newest when it is back. So a mailbox holds a few messages, however slow its
-browser is, and the browser is told how many frames it missed.
+topologies and findings it gets what is newest when it is back, of events those of the newest 2,000 that it has not got. So a mailbox
+holds a few messages, however slow its browser is, and the browser is told how many frames and events it missed.
 
 ## When the hub ends
 
-The feed waits until it is back and subscribes again. The sockets stay.
+The feed waits until it is back and subscribes again. The sockets stay, and begin anew: with another hello, since the history and
+the numbers of the events do. It is the same when a hub changes between the cluster and a synthetic one.
 """.
 
 -behaviour(gen_server).
@@ -32,7 +33,8 @@ The feed waits until it is back and subscribes again. The sockets stay.
 
 %% What a browser on the same machine never reaches.
 -define(UNACKNOWLEDGED, 4).
--define(RECENT_EVENTS, 200).
+-define(FIRST_EVENTS, 200).
+-define(KEPT_EVENTS, 2000).
 -define(RETRY_MS, 300).
 -define(MOST_WATCHED, 16).
 
@@ -40,7 +42,9 @@ The feed waits until it is back and subscribes again. The sockets stay.
     monitor :: reference(),
     out = 0 :: non_neg_integer(),
     missed = 0 :: non_neg_integer(),
+    events_missed = 0 :: non_neg_integer(),
     %% What has changed since it was full; events from this one on.
+    anew = false :: boolean(),
     topology = false :: boolean(),
     findings = false :: boolean(),
     events = none :: none | integer(),
@@ -51,6 +55,7 @@ The feed waits until it is back and subscribes again. The sockets stay.
 -record(state, {
     settings :: settings(),
     hub = none :: none | reference(),
+    life = none :: none | integer(),
     mode = live :: live | synthetic,
     interval_ms = 1000 :: pos_integer(),
     ids :: sderl_web_ids:ids(),
@@ -125,13 +130,12 @@ init(Settings) ->
 -spec handle_continue(subscribe, #state{}) -> {noreply, #state{}}.
 handle_continue(subscribe, State) -> {noreply, subscribe(State)}.
 
-subscribe(#state{watched = Watched} = State) ->
+subscribe(#state{watched = Watched, hub = Known} = State) ->
     try sderl_mon_hub:subscribe() of
         {ok, Now} ->
-            Monitor = monitor(process, sderl_mon_hub),
+            Monitor = case Known of none -> monitor(process, sderl_mon_hub); _ -> Known end,
             _ = [sderl_mon_hub:watch(Node) || Node <- maps:keys(Watched)],
-            #{mode := Mode, interval_ms := Interval} = Now,
-            taken(Now, State#state{hub = Monitor, mode = Mode, interval_ms = Interval, events = []});
+            taken(Now, State#state{hub = Monitor});
         {error, too_many} ->
             again(State)
     catch
@@ -142,15 +146,21 @@ again(State) ->
     _ = erlang:send_after(?RETRY_MS, self(), subscribe),
     State#state{hub = none}.
 
-taken(#{topology := Topology, frame := First, findings := Findings, events := Events}, State0) ->
-    State1 = topology(Topology, State0),
-    State2 =
-        case First of
-            none -> State1;
-            #{} -> frame(First, State1)
+%% Another life than before, to whoever is there.
+taken(#{topology := Topology, frame := First, findings := Findings, events := Events, mode := Mode, interval_ms := Interval, life := Life}, State0) ->
+    Frame = case First of none -> undefined; #{} -> First end,
+    State = numbered(Topology, Frame, State0#state{
+        life = Life, mode = Mode, interval_ms = Interval, topology = Topology, frame = Frame, findings = Findings, events = Events, encoded = #{}
+    }),
+    {Messages, State1} = snapshot(State),
+    all(
+        fun
+            (_, #socket{mode = replay} = Known) -> Known;
+            (Socket, #socket{out = Out} = Known) when Out < ?UNACKNOWLEDGED -> begun(Socket, Messages, Known);
+            (_, Known) -> Known#socket{anew = true}
         end,
-    %% The newest is first there.
-    events(lists:reverse(Events), findings(Findings, State2)).
+        State1
+    ).
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.
@@ -165,6 +175,10 @@ handle_call({join, Socket, Mode}, _From, #state{sockets = Sockets, settings = #{
             Monitor = monitor(process, Socket),
             {reply, {ok, Messages}, State1#state{sockets = Sockets#{Socket => #socket{monitor = Monitor, mode = Mode}}}}
     end;
+handle_call({mode, Socket, replay}, _From, State) ->
+    %% Nothing of now, also of what it has not got yet.
+    Nothing = fun(#socket{monitor = Monitor, out = Out, watches = Watches}) -> #socket{monitor = Monitor, out = Out, watches = Watches, mode = replay} end,
+    {reply, ok, with(Socket, Nothing, State)};
 handle_call({mode, Socket, Mode}, _From, State) ->
     {reply, ok, with(Socket, fun(Known) -> Known#socket{mode = Mode, missed = 0} end, State)};
 handle_call({watch, Socket, Node}, _From, State) ->
@@ -215,6 +229,10 @@ handle_info({sderl_mon, detail, Node, Detail}, State) ->
     {noreply, detail(Node, Detail, State)};
 handle_info({sderl_mon, missed, N}, State) ->
     {noreply, all(fun(Socket, Known) -> left_out(Socket, N, Known) end, State)};
+handle_info({sderl_mon, events_missed, N}, State) ->
+    {noreply, all(fun(_, Known) -> events_missed(N, Known) end, State)};
+handle_info({sderl_mon, anew, Life}, #state{life = Known} = State) when Life =/= Known ->
+    {noreply, subscribe(State)};
 handle_info(subscribe, #state{hub = none} = State) ->
     {noreply, subscribe(State)};
 handle_info({'DOWN', Hub, process, _, _}, #state{hub = Hub} = State) ->
@@ -272,10 +290,13 @@ frame(Frame, State0) ->
             )
     end.
 
+%% Those that are on their way while the feed subscribes again are in the snapshot already.
+events([#{id := Id} | Later], #state{events = [#{id := Last} | _]} = State) when Id =< Last ->
+    events(Later, State);
 events([], State) ->
     State;
 events(New, #state{events = Events} = State) ->
-    Kept = lists:sublist(lists:reverse(New) ++ Events, ?RECENT_EVENTS),
+    Kept = lists:sublist(lists:reverse(New) ++ Events, ?KEPT_EVENTS),
     Message = iolist_to_binary(sderl_web_json:events(New)),
     First = maps:get(id, hd(New), 0),
     all(
@@ -311,12 +332,25 @@ given(Socket, Message, #socket{out = Out} = Known) ->
 left_out(_, N, #socket{mode = live, missed = Missed} = Known) -> Known#socket{missed = Missed + N};
 left_out(_, _, Known) -> Known.
 
+events_missed(_, #socket{mode = replay} = Known) -> Known;
+events_missed(N, #socket{events_missed = Missed} = Known) -> Known#socket{events_missed = Missed + N}.
+
+begun(Socket, Messages, Known) ->
+    lists:foldl(
+        fun(Message, Acc) -> given(Socket, Message, Acc) end,
+        Known#socket{anew = false, topology = false, findings = false, events = none, missed = 0, events_missed = 0},
+        Messages
+    ).
+
 %% The topology before the frames that need it.
 catch_up(Socket, Known, State) ->
-    {Caught, State1} = lists:foldl(fun(What, Acc) -> missing(What, Socket, Acc) end, {Known, State}, [topology, findings, events, missed]),
+    {Caught, State1} = lists:foldl(fun(What, Acc) -> missing(What, Socket, Acc) end, {Known, State}, [anew, topology, findings, events, missed]),
     State1#state{sockets = (State1#state.sockets)#{Socket := Caught}}.
 
 missing(_, _, {#socket{out = Out}, _} = Acc) when Out >= ?UNACKNOWLEDGED -> Acc;
+missing(anew, Socket, {#socket{anew = true} = Known, State}) ->
+    {Messages, State1} = snapshot(State),
+    {begun(Socket, Messages, Known), State1};
 missing(topology, Socket, {#socket{topology = true} = Known, State}) ->
     {Message, State1} = encoded(topology, State),
     {given(Socket, Message, Known#socket{topology = false}), State1};
@@ -325,9 +359,11 @@ missing(findings, Socket, {#socket{findings = true} = Known, State}) ->
     {given(Socket, Message, Known#socket{findings = false}), State1};
 missing(events, Socket, {#socket{events = From} = Known, #state{events = Events} = State}) when From =/= none ->
     Missed = lists:reverse([Event || Event <- Events, maps:get(id, Event, 0) >= From]),
-    {given(Socket, iolist_to_binary(sderl_web_json:events(Missed)), Known#socket{events = none}), State};
-missing(missed, Socket, {#socket{missed = Missed} = Known, State}) when Missed > 0 ->
-    {given(Socket, iolist_to_binary(sderl_web_json:missed(Missed)), Known#socket{missed = 0}), State};
+    %% What is not kept any more.
+    Gone = max(0, maps:get(id, lists:last(Events), 0) - From),
+    {given(Socket, iolist_to_binary(sderl_web_json:events(Missed)), events_missed(Gone, Known#socket{events = none})), State};
+missing(missed, Socket, {#socket{missed = Frames, events_missed = Gone} = Known, State}) when Frames + Gone > 0 ->
+    {given(Socket, iolist_to_binary(sderl_web_json:missed(Frames, Gone)), Known#socket{missed = 0, events_missed = 0}), State};
 missing(_, _, Acc) ->
     Acc.
 
@@ -341,7 +377,7 @@ snapshot(#state{events = Events, topology = Topology, frame = Frame} = State0) -
         [topology || Topology =/= undefined] ++ [frame || Frame =/= undefined] ++ [findings]
     ),
     Hello = iolist_to_binary(sderl_web_hello:live(hello(State), Topology)),
-    {[Hello | lists:reverse(There)] ++ [iolist_to_binary(sderl_web_json:events(lists:reverse(Events)))], State}.
+    {[Hello | lists:reverse(There)] ++ [iolist_to_binary(sderl_web_json:events(lists:reverse(lists:sublist(Events, ?FIRST_EVENTS))))], State}.
 
 hello(#state{settings = Settings, mode = Mode, interval_ms = Interval}) -> Settings#{mode => Mode, interval_ms => Interval}.
 

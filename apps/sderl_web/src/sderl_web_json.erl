@@ -8,7 +8,7 @@ nodes and a thousand links are sent. Numbers are cut to what a screen can show: 
 digits behind the point.
 """.
 
--export([topology/2, frame/2, events/1, findings/1, detail/2, series/1, rows/1, missed/1, term/1, text/1, number/1]).
+-export([topology/2, frame/2, events/1, findings/1, detail/2, series/1, rows/1, missed/2, term/1, text/1, number/1]).
 
 -doc "The whole topology, as a message.".
 -spec topology(sderl_mon_types:topology(), sderl_web_ids:ids()) -> iodata().
@@ -97,9 +97,10 @@ series(#{t := Times, columns := Columns}) -> term(#{t => Times, columns => Colum
 -spec rows([map()]) -> iodata().
 rows(Rows) -> [~"{\"rows\":", term(Rows), $}].
 
--doc "How many frames a slow browser did not get, as a message.".
--spec missed(pos_integer()) -> iodata().
-missed(N) -> [~"{\"type\":\"missed\",\"frames\":", integer_to_binary(N), $}].
+-doc "How many frames and events a slow browser did not get, as a message.".
+-spec missed(non_neg_integer(), non_neg_integer()) -> iodata().
+missed(Frames, Events) ->
+    [~"{\"type\":\"missed\",\"frames\":", integer_to_binary(Frames), ~",\"events\":", integer_to_binary(Events), $}].
 
 -doc """
 Any term as JSON: maps as objects, lists and tuples as lists, `undefined` as null, other atoms as texts, numbers as

@@ -130,6 +130,7 @@ export class Header {
   private showLosses(): void {
     const lost = [...this.store.losses];
     if (this.store.missed > 0) lost.push(["frames this browser was too slow for", this.store.missed]);
+    if (this.store.missedEvents > 0) lost.push(["events this browser was too slow for", this.store.missedEvents]);
     const sum = lost.reduce((total, [, n]) => total + n, 0);
     this.losses.hidden = sum === 0;
     if (sum === 0) return;

@@ -259,7 +259,7 @@ export type ServerMessage =
   | { type: "events"; events: ClusterEvent[] }
   | { type: "findings"; findings: Finding[] }
   | Detail
-  | { type: "missed"; frames: number }
+  | { type: "missed"; frames: number; events: number }
   | { type: "reply"; ref: number; ok: true; result: unknown }
   | { type: "reply"; ref: number; ok: false; error: ReplyError }
   | { type: "error"; error?: ReplyError; message?: string };

@@ -54,6 +54,7 @@ export class Store {
   recording: string | null = null;
   /** Frames that the server left out for this browser because it was slow. */
   missed = 0;
+  missedEvents = 0;
   /** What was left out on the way here, by cause, since this source was opened. */
   readonly losses = new Map<string, number>();
   /** By id, oldest first. */
@@ -336,6 +337,7 @@ export class Store {
         return this.signals.tell("detail");
       case "missed":
         this.missed += message.frames;
+        this.missedEvents += message.events;
         return this.signals.tell("connection");
       case "reply":
         return message.ok

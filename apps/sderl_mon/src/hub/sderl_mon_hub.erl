@@ -18,7 +18,9 @@ does the work of answering: a slow question delays nobody else.
 `{sderl_mon, topology, T}`, `{sderl_mon, frame, F}`, `{sderl_mon, events, [E]}`, `{sderl_mon, findings, [F]}`,
 after `watch/1` also `{sderl_mon, detail, NodeId, D}`. To a subscriber with more than 100 messages in
 its queue nothing is sent; when it has caught up, `{sderl_mon, missed, N}` tells how many frames it
-missed, followed by the present topology and findings.
+missed, `{sderl_mon, events_missed, N}` how many events if any, followed by what is the case now.
+When a feed begins or ends all begins anew, the numbers of the events too: `{sderl_mon, anew, Life}`
+says so, where `Life` is not that of the snapshot. Whoever keeps something subscribes again.
 
 ## Bounds
 
@@ -51,7 +53,8 @@ missed, followed by the present topology and findings.
     events := [sderl_mon_types:event()],
     range := {sderl_mon_types:t(), sderl_mon_types:t()},
     mode := live | synthetic,
-    interval_ms := pos_integer()
+    interval_ms := pos_integer(),
+    life := integer()
 }.
 
 -define(INTERVAL_MS, 1_000).
@@ -200,6 +203,7 @@ init(Given) ->
 %% What is forgotten when the feed changes.
 anew(#{history_opts := Opts, thresholds := Thresholds} = State) ->
     State#{
+        life => erlang:unique_integer(),
         topology => #{epoch => 0, t => now_ms(), nodes => #{}, groups => #{}, monitors => []},
         topology_new => false,
         %% By the monotonic clock.
@@ -379,7 +383,7 @@ lose(Key, N, #{lost := Lost, total_lost := Total} = State) ->
     State#{lost := maps:update_with(Key, Plus, N, Lost), total_lost := maps:update_with(Key, Plus, N, Total)}.
 
 snapshot(#{topology := Topology, frame := Frame, findings := Findings, history := History} = State) ->
-    #{events := Events, mode := Mode, interval_ms := Interval} = State,
+    #{events := Events, mode := Mode, interval_ms := Interval, life := Life} = State,
     #{
         topology => Topology,
         frame => Frame,
@@ -387,7 +391,8 @@ snapshot(#{topology := Topology, frame := Frame, findings := Findings, history :
         events => lists:sublist(lists:reverse(sderl_mon_events:to_list(Events)), ?FIRST_EVENTS),
         range => sderl_mon_history:range(History),
         mode => Mode,
-        interval_ms => Interval
+        interval_ms => Interval,
+        life => Life
     }.
 
 about(#{history := History, subscribers := Subs, events := Events, updates := Updates} = State) ->
@@ -489,8 +494,8 @@ found(Findings, #{findings := Before, findings_told := Told} = State) ->
 
 %% Telling
 
-tell_all(#{findings := Findings} = State) ->
-    tell({sderl_mon, findings, Findings}, tell_topology(State)).
+tell_all(#{findings := Findings, life := Life} = State) ->
+    tell({sderl_mon, findings, Findings}, tell_topology(tell({sderl_mon, anew, Life}, State))).
 
 tell_topology(#{topology := Topology} = State) -> tell({sderl_mon, topology, Topology}, State).
 
@@ -503,8 +508,8 @@ tell_events(Agent, Given, #{events := Events} = State) ->
             tell({sderl_mon, events, New}, State#{events := Events1})
     end.
 
-tell(Message, #{subscribers := Subs, topology := Topology, findings := Findings} = State) ->
-    Present = [{sderl_mon, topology, Topology}, {sderl_mon, findings, Findings}],
+tell(Message, #{subscribers := Subs, life := Life, topology := Topology, findings := Findings} = State) ->
+    Present = [{sderl_mon, anew, Life}, {sderl_mon, topology, Topology}, {sderl_mon, findings, Findings}],
     State#{subscribers := sderl_mon_subscribers:tell(Message, Present, Subs)}.
 
 now_ms() -> erlang:system_time(millisecond).

@@ -11,7 +11,8 @@ format is that of `m:sderl_mon_segment`; `m:sderl_mon_replay` reads them, also w
 after the recorder was killed.
 
 One recording at a time. The recorder is a subscriber of the hub like others: where the disk is so slow
-that it falls behind, frames are missed and counted (`status/0`), and the hub does not wait. A disk error
+that it falls behind, frames and events are missed and counted (`status/0`, and `lost` of the next frame),
+and the hub does not wait. A disk error
 ends the recording with a log message; what was written stays.
 """.
 
@@ -65,7 +66,7 @@ stop() ->
         exit:noproc -> {error, not_recording}
     end.
 
--doc "The recording that is being made: `file`, `bytes` (of both files), `frames`, `missed` (frames), `since`. Errors: `not_recording`.".
+-doc "The recording that is being made: `file`, `bytes` (of both files), `frames`, `missed` (frames), `events_missed`, `since`. Errors: `not_recording`.".
 -spec status() -> {ok, map()} | {error, not_recording}.
 status() ->
     try
@@ -135,6 +136,8 @@ begun(File, Max, ok) ->
                 findings => Findings,
                 frames => 0,
                 missed => 0,
+                events_missed => 0,
+                gap => #{},
                 since => erlang:system_time(millisecond)
             },
             continue(standing(State));
@@ -176,7 +179,7 @@ write(Data, #{fd := Fd, written := Written} = State) ->
 -doc false.
 -spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
 handle_call(status, _From, #{written := Written, old := Old} = State) ->
-    {reply, (maps:with([file, frames, missed, since], State))#{bytes => Written + Old}, State};
+    {reply, (maps:with([file, frames, missed, events_missed, since], State))#{bytes => Written + Old}, State};
 handle_call(_Other, _From, State) ->
     {reply, {error, unknown}, State}.
 
@@ -186,10 +189,10 @@ handle_cast(_Other, State) -> {noreply, State}.
 
 -doc false.
 -spec handle_info(term(), map()) -> {noreply, map()} | {stop, normal, map()}.
-handle_info({sderl_mon, frame, Frame}, #{ladder := Ladder, frames := Frames} = State) ->
-    {Done, Ladder1} = sderl_mon_ladder:push(Frame, Ladder),
+handle_info({sderl_mon, frame, #{lost := Lost} = Frame}, #{ladder := Ladder, frames := Frames, gap := Gap} = State) ->
+    {Done, Ladder1} = sderl_mon_ladder:push(Frame#{lost := maps:merge(Lost, Gap)}, Ladder),
     Records = [sderl_mon_segment:record(frame, Step, T, Span, Packed) || {Step, {T, Span, Packed}} <- Done],
-    done(Records, State#{ladder := Ladder1, frames := Frames + 1});
+    done(Records, State#{ladder := Ladder1, frames := Frames + 1, gap := #{}});
 handle_info({sderl_mon, topology, Topology}, #{topology := Last} = State) ->
     case sderl_mon_history:shape(Last) =:= sderl_mon_history:shape(Topology) of
         true ->
@@ -205,12 +208,18 @@ handle_info({sderl_mon, findings, Findings}, State) ->
     Now = erlang:system_time(millisecond),
     done(sderl_mon_segment:record(findings, 0, Now, 0, sderl_mon_pack:pack(Findings)), State#{findings := Findings});
 handle_info({sderl_mon, missed, N}, #{missed := Missed} = State) ->
-    {noreply, State#{missed := Missed + N}};
+    {noreply, gap(frames_not_recorded, N, State#{missed := Missed + N})};
+handle_info({sderl_mon, events_missed, N}, #{events_missed := Missed} = State) ->
+    {noreply, gap(events_not_recorded, N, State#{events_missed := Missed + N})};
 handle_info({'DOWN', Hub, process, _Pid, _Reason}, #{hub := Hub, file := File} = State) ->
     ?LOG_WARNING("The recording ~ts ends, since the hub ended", [File]),
     {stop, normal, State};
 handle_info(_Other, State) ->
     {noreply, State}.
+
+%% Whoever looks at the recording sees that there is something that it does not have.
+gap(_What, 0, State) -> State;
+gap(What, N, #{gap := Gap} = State) -> State#{gap := maps:update_with(What, fun(Old) -> Old + N end, N, Gap)}.
 
 %% The file is turned over before it would grow beyond its half.
 done(Records, #{written := Written, half := Half} = State) ->

@@ -4,7 +4,7 @@
 Who is told what by a hub. Belongs to the hub's process, which monitors the subscribers and sends.
 
 A subscriber with more than 100 messages in its queue gets none. When half of them are gone it is told how many frames
-it missed and what is the case now, and is in step again. Nobody's queue grows for ever, and nobody waits.
+and events it missed and what is the case now, and is in step again. Nobody's queue grows for ever, and nobody waits.
 """.
 
 -export([new/0, add/2, drop/2, count/1]).
@@ -15,8 +15,8 @@ it missed and what is the case now, and is in step again. Nobody's queue grows f
 
 -record(subscriber, {
     monitor :: reference(),
-    %% Frames missed; none while it is in step.
-    missed = none :: non_neg_integer() | none,
+    %% Frames and events missed; none while it is in step.
+    missed = none :: {non_neg_integer(), non_neg_integer()} | none,
     watches = #{} :: #{sderl_mon_types:id() => []}
 }).
 
@@ -75,20 +75,23 @@ tell(Message, Present, Subs) -> maps:map(fun(Pid, Sub) -> tell_one(Pid, Message,
 
 tell_one(Pid, Message, Present, #subscriber{missed = Missed} = Sub) ->
     case process_info(Pid, message_queue_len) of
-        {message_queue_len, N} when N > ?SLOW; is_integer(Missed), N > ?SLOW div 2 ->
+        {message_queue_len, N} when N > ?SLOW; is_tuple(Missed), N > ?SLOW div 2 ->
             Sub#subscriber{missed = missed(Message, Missed)};
-        {message_queue_len, _N} when is_integer(Missed) ->
-            lists:foreach(fun(M) -> Pid ! M end, [{sderl_mon, missed, Missed} | Present] ++ [Message]),
+        {message_queue_len, _N} when is_tuple(Missed) ->
+            lists:foreach(fun(M) -> Pid ! M end, said(Missed) ++ Present ++ [Message]),
             Sub#subscriber{missed = none};
         _InStepOrDead ->
             Pid ! Message,
             Sub
     end.
 
-%% Behind, and by how many frames.
-missed(Message, none) -> missed(Message, 0);
-missed({sderl_mon, frame, _}, N) -> N + 1;
-missed(_Other, N) -> N.
+%% Behind, and by how much.
+missed(Message, none) -> missed(Message, {0, 0});
+missed({sderl_mon, frame, _}, {Frames, Events}) -> {Frames + 1, Events};
+missed({sderl_mon, events, New}, {Frames, Events}) -> {Frames, Events + length(New)};
+missed(_Other, Missed) -> Missed.
+
+said({Frames, Events}) -> [{sderl_mon, missed, Frames}] ++ [{sderl_mon, events_missed, Events} || Events > 0].
 
 -doc "Tells details to those in step that watch their nodes.".
 -spec details(#{sderl_mon_types:id() => sderl_mon_types:detail()}, subscribers()) -> ok.
