@@ -18,14 +18,12 @@ most 500 events until the next update; what is dropped is counted.
 -export_type([spec/0]).
 
 -doc """
-Orders. `nodes` is who is to be watched, `watched` everybody whom the shadow network watches, `monitors` its
-monitoring nodes, `hubs` those that live.
+Orders. `nodes` is who is to be watched, `monitors` are all monitoring nodes, `hubs` those that live.
 """.
 -type spec() :: #{
     scope := sderl_mon_layout:scope(),
     term := integer(),
     nodes := [node()],
-    watched := #{node() => _},
     monitors := [node()],
     hubs := [node()],
     config := map()
@@ -322,7 +320,7 @@ rated(Node, Watch, #{bases := Bases, rates := Rates, spec := Spec} = State) ->
                 {#{mono_us := T}, true} ->
                     State;
                 {_, true} ->
-                    New = sderl_mon_rates:between(Base, Sample, maps:with([watched, monitors], Spec)),
+                    New = sderl_mon_rates:between(Base, Sample, maps:with([monitors], Spec)),
                     Detail = sderl_mon_rates:detail({Base, Sample}, New, Facts),
                     Own = #{node => maps:get(node, New), flows => New, detail => Detail, groups => groups(Facts, New)},
                     State#{bases := Bases#{Node => Sample}, rates := Rates#{Node => Own}}
@@ -342,11 +340,16 @@ groups(Facts, #{node := Node, groups := Writes}) ->
 sums(Rates) ->
     #{
         nodes => #{sderl_mon_types:id(N) => S || N := #{node := S} <- Rates},
-        links => maps:fold(fun(_, #{flows := #{links := L}}, Acc) -> maps:merge(Acc, L) end, #{}, Rates),
+        links => links(Rates),
         kinds => maps:fold(fun(_, #{flows := #{kinds := K}}, Acc) -> maps:merge_with(fun plus/3, Acc, K) end, #{}, Rates),
         groups => maps:fold(fun(_, #{groups := G}, Acc) -> maps:merge_with(fun add/3, Acc, G) end, #{}, Rates),
         details => #{sderl_mon_types:id(N) => D || N := #{detail := D} <- Rates}
     }.
+
+%% Where both ends of a link tell it, as its sender does; the hub does likewise.
+links(Rates) ->
+    Side = fun(Key) -> maps:fold(fun(_, #{flows := #{Key := L}}, Acc) -> maps:merge(Acc, L) end, #{}, Rates) end,
+    maps:merge(Side(heard), Side(links)).
 
 plus(_, {M1, B1}, {M2, B2}) -> {M1 + M2, B1 + B2}.
 

@@ -319,9 +319,8 @@ assign(Monitor, #{plan := #{} = Plan, epoch := Epoch}) -> [{tell, Monitor, assig
 assign(_, _) -> [].
 
 orders(#{scopes := Scopes, placement := Placement, term := Term, hubs := Hubs, monitors := Monitors, config := Config}, #{self := Self}) ->
-    Watched = #{N => true || _ := Nodes <- Scopes, N <- Nodes},
     [
-        #{scope => Scope, term => Term, nodes => Nodes, watched => Watched, monitors => Monitors, hubs => Hubs, config => Config}
+        #{scope => Scope, term => Term, nodes => Nodes, monitors => Monitors, hubs => Hubs, config => Config}
      || Scope := Nodes <- Scopes, maps:get(Scope, Placement, none) =:= Self
     ].
 

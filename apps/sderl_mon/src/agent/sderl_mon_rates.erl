@@ -9,8 +9,8 @@ in between (its clock or a counter went back), or is read in another way now, ha
 What only one of both samples has was not counted before, or could not be read: it has no rate, as the difference
 would be everything since the node began.
 
-A link is told by its sender. What comes in over a link from a node that nobody watches is told by the
-receiver. The traffic with the monitoring nodes is the price of watching and kept apart: `mon_msgs_s` and
+A link is told by its sender (`links`). What comes in is told by the receiver too (`heard`), for links whose sender
+tells nothing, because nobody watches it, it does not answer, or its counts cannot be read. The traffic with the monitoring nodes is the price of watching and kept apart: `mon_msgs_s` and
 `mon_bytes_s`, in and out together.
 """.
 
@@ -20,12 +20,13 @@ receiver. The traffic with the monitoring nodes is the price of watching and kep
 -doc "What a probe tells, see the moduledoc of `m:sderl_mon_probe`.".
 -type sample() :: #{atom() => term()}.
 
--doc "Whom the shadow network watches, and from where.".
--type context() :: #{watched := #{node() => _}, monitors := [node()]}.
+-doc "From where the shadow network watches.".
+-type context() :: #{monitors := [node()]}.
 
 -type rates() :: #{
     node := sderl_mon_types:node_sample(),
     links := #{sderl_mon_types:link() => sderl_mon_types:flow()},
+    heard := #{sderl_mon_types:link() => sderl_mon_types:flow()},
     kinds := #{atom() => sderl_mon_types:flow()},
     peers := #{node() => map()},
     groups := #{sderl_mon_types:id() => sderl_mon_types:group_sample()},
@@ -51,12 +52,14 @@ between(Before, Now, Context) ->
     Gauges = gauges(Now),
     case span_us(Before, Now) of
         none ->
-            #{node => Gauges, links => #{}, kinds => #{}, peers => #{}, groups => #{}, lost => #{}};
+            #{node => Gauges, links => #{}, heard => #{}, kinds => #{}, peers => #{}, groups => #{}, lost => #{}};
         Span ->
             Peers = peers(Before, Now, Span),
+            {Out, In} = links(Now, Peers, Context),
             #{
                 node => maps:merge(Gauges, maps:merge(node_rates(Before, Now, Span), sums(Peers, Context))),
-                links => links(maps:get(node, Now), Peers, Context),
+                links => Out,
+                heard => In,
                 kinds => kinds(Before, Now, Span),
                 peers => Peers,
                 groups => groups(Before, Now, Span),
@@ -148,12 +151,14 @@ sums(Peers, #{monitors := Monitors}) ->
         mon_bytes_s => Sum(in_bytes, Own) + Sum(out_bytes, Own)
     }.
 
-links(Node, Peers, #{monitors := Monitors, watched := Watched}) ->
+%% A link that nobody can count is there all the same.
+links(#{node := Node} = Now, Peers, #{monitors := Monitors}) ->
     Id = sderl_mon_types:id(Node),
-    Shown = [{sderl_mon_types:id(Peer), is_map_key(Peer, Watched), Flow} || Peer := Flow <- Peers, not lists:member(Peer, Monitors)],
-    Out = #{{Id, Peer} => {Msgs, Bytes} || {Peer, _, #{out_msgs := Msgs, out_bytes := Bytes}} <- Shown},
-    In = #{{Peer, Id} => {Msgs, Bytes} || {Peer, false, #{in_msgs := Msgs, in_bytes := Bytes}} <- Shown},
-    maps:merge(In, Out).
+    Shown = [{sderl_mon_types:id(Peer), maps:get(Peer, Peers, unknown)} || #{node := Peer} <- maps:get(links, Now, []), not lists:member(Peer, Monitors)],
+    {
+        #{{Id, Peer} => {Msgs, Bytes} || {Peer, #{out_msgs := Msgs, out_bytes := Bytes}} <- Shown},
+        #{{Peer, Id} => case Flow of #{in_msgs := Msgs, in_bytes := Bytes} -> {Msgs, Bytes}; unknown -> {0, 0} end || {Peer, Flow} <- Shown}
+    }.
 
 kinds(Before, Now, Span) ->
     Old = maps:get(kinds, Before, #{}),
