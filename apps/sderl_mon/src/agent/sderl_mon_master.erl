@@ -16,6 +16,8 @@ are ignored. None is waited for.
 -define(TICK_MS, 200).
 -define(RESTART_MS, 500).
 -define(CONNECT_MS, 10_000).
+%% The id of no group and no node.
+-define(SCOPE, <<"(master)">>).
 
 -doc "Starts the master of this node.".
 -spec start_link() -> gen_server:start_ret().
@@ -123,7 +125,7 @@ effect({topology, Hubs, Topology}, State) ->
     lists:foreach(fun(Hub) -> _ = sderl_mon_tell:cast(Hub, sderl_mon_hub, {sderl_mon_topology, 1, Topology}) end, Hubs),
     State;
 effect({events, Hubs, Term, Events}, State) ->
-    Update = #{agent => {<<"master">>, Term}, t => erlang:system_time(millisecond), span_ms => ?TICK_MS, events => Events},
+    Update = #{agent => {?SCOPE, Term}, t => erlang:system_time(millisecond), span_ms => ?TICK_MS, events => Events},
     lists:foreach(fun(Hub) -> _ = sderl_mon_tell:cast(Hub, sderl_mon_hub, {sderl_mon_update, 1, Update}) end, Hubs),
     State;
 effect({run, Specs}, #{agents := Agents} = State) ->
