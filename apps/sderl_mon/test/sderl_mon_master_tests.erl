@@ -54,6 +54,31 @@ down_test() ->
     ?assertMatch(#{status := down, groups := [<<"g1">>], why := <<"down">>}, A),
     ?assertEqual([<<"a@h">>, <<"b@h">>], G1).
 
+%% What is set holds everywhere, also where it is set at a node that does not lead, knows no leader yet, or cannot tell it.
+set_test() ->
+    Set = {set, 'm3@h', #{interval_ms => 250}},
+    Sims = [run([Set, {wait, 5000}]), run([{wait, 4000}, Set, {wait, 2000}]), run([{wait, 4000}, {cut, 'm1@h', 'm3@h'}, Set, {wait, 1000}, heal, {wait, 3000}])],
+    ?assertMatch([[#{interval_ms := 250}], [#{interval_ms := 250}], [#{interval_ms := 250}]], [maps:get(configs, sderl_mon_sim:seen(Sim)) || Sim <- Sims]).
+
+%% A leader that does not take it, as it cannot keep it: its word holds in the end.
+unheard_test() ->
+    Config = #{seeds => [], monitors => ['m1@h'], nodes => all, inject => false, probe => auto, interval_ms => 1000, thresholds => #{}},
+    Plan = #{
+        term => 1024, version => {'m1@h', 1}, scopes => #{}, placement => #{}, members => #{}, hubs => ['m1@h', 'm2@h'], monitors => ['m1@h', 'm2@h'],
+        config => Config, epoch => 0
+    },
+    Step = fun(Event, Now, {_, Core}) -> sderl_mon_master_core:step(Event, Now, Core) end,
+    Wish = Config#{interval_ms := 250},
+    Set = Step({config, Wish}, 0, {[], sderl_mon_master_core:new('m2@h', Config, 0)}),
+    {Planned, _} = Led = Step({peer, assign, 'm1@h', Plan}, 100, Set),
+    ?assertMatch([{run, []}], Planned),
+    {Beaten, _} = Beat = Step(tick, 200, Led),
+    ?assertEqual([Wish], [C || {tell, 'm1@h', config, C} <- Beaten]),
+    {Later, _} = End = Step(tick, 60_000, Beat),
+    ?assertEqual([Config], [C || {adopt_config, C} <- Later]),
+    {After, _} = Step(tick, 61_000, End),
+    ?assertEqual([], [C || {tell, _, config, C} <- After]).
+
 run(Ops) -> lists:foldl(fun sderl_mon_sim:op/2, sderl_mon_sim:new(?MONITORS, ?CLUSTER), Ops).
 
 %% Whatever happened: once nothing happens any more, one leads, all know it, each node is watched by the agent of its
@@ -72,18 +97,20 @@ op() ->
     M = oneof(?MONITORS),
     N = oneof(maps:keys(?CLUSTER)),
     frequency([
+        {1, {set, M, #{interval_ms => oneof([100, 200, 300])}}},
         {8, {wait, oneof([50, 100, 500, 1000, 4000])}},
         {2, {kill, M}}, {3, {restart, M}}, {2, {crash, M}}, {2, {pause, M}}, {2, {resume, M}}, {2, {cut, M, M}}, {1, heal},
         {3, {groups, N, list(oneof([g1, g2, g3]))}}, {1, {down, N}}, {2, {up, N}}
     ]).
 
 right(#{live := [Lowest | _] = Live, leaders := Leaders, masters := Masters, terms := Terms, topologies := Topologies} = Seen) ->
-    #{scopes := Scopes, monitored := Monitored, cluster := Cluster, down := Down} = Seen,
+    #{scopes := Scopes, configs := Configs, monitored := Monitored, cluster := Cluster, down := Down} = Seen,
     Up = maps:without(Down, Cluster),
     Wrong = [
         {leaders, Leaders} || Leaders =/= [Lowest]
     ] ++ [{masters, Masters} || Masters =/= [Lowest]] ++ [{terms, Terms} || length(Terms) =/= 1] ++
         [{scopes, Scopes} || [S || {S, _} <- Scopes] =/= lists:usort([S || {S, _} <- Scopes])] ++
+        [{configs, Configs} || length(Configs) > 1] ++
         [{monitored, Monitored} || Monitored =/= lists:sort(maps:keys(Cluster))] ++
         [{home, N, S} || {S, Ns} <- Scopes, N <- Ns, is_map_key(N, Up), S =/= sderl_mon_layout:home({N, maps:get(N, Cluster)})] ++
         [{topology, M, T} || M <- Live, T <- [maps:get(M, Topologies)], not shows(T, Up)],

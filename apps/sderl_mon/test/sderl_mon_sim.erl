@@ -47,6 +47,9 @@ op({cut, A, B}, #{cut := Cut} = Sim) ->
     send(B, A, {monitor_down, B}, send(A, B, {monitor_down, A}, Sim#{cut := [{A, B}, {B, A} | Cut]}));
 op(heal, Sim) ->
     Sim#{cut := []};
+%% As the settings of that node do.
+op({set, M, Set}, #{config := Config} = Sim) ->
+    step(M, {config, maps:merge(Config, Set)}, Sim);
 op({groups, Node, Groups}, #{cluster := Cluster} = Sim) ->
     Sim#{cluster := Cluster#{Node => lists:usort(Groups)}};
 op({down, Node}, #{down := Down} = Sim) ->
@@ -69,6 +72,7 @@ seen(#{cores := Cores, running := Running, topologies := Topologies, cluster := 
         masters => lists:usort([maps:get(master, sderl_mon_master_core:status(C)) || _ := C <- Cores]),
         terms => lists:usort([sderl_mon_master_core:term(C) || _ := C <- Cores]),
         scopes => lists:sort([{S, lists:sort(Ns)} || _ := Specs <- Running, #{scope := S, nodes := Ns} <- Specs]),
+        configs => lists:usort([C || _ := Specs <- Running, #{config := C} <- Specs]),
         monitored => lists:sort([N || _ := Specs <- Running, #{nodes := Ns} <- Specs, N <- Ns]),
         topologies => #{M => maps:get(M, Topologies, none) || M := _ <- Cores},
         cluster => Cluster,
@@ -100,6 +104,7 @@ step(M, Event, #{cores := Cores, now := Now} = Sim) ->
 effect(M, {tell, To, Kind, Payload}, Sim) -> send(M, To, {peer, Kind, M, Payload}, Sim);
 effect(M, {settle, _}, #{now := Now, queue := Queue} = Sim) -> Sim#{queue := [{Now + ?STEP, M, settle} | Queue]};
 effect(M, {run, Specs}, #{running := Running} = Sim) -> report(M, Sim#{running := Running#{M => Specs}});
+effect(M, {adopt_config, Config}, #{now := Now, queue := Queue} = Sim) -> Sim#{queue := [{Now + ?STEP, M, {config, Config}} | Queue]};
 effect(_, {topology, Hubs, T}, #{topologies := Ts} = Sim) -> Sim#{topologies := maps:merge(Ts, #{H => T || H <- Hubs})};
 effect(_, _, Sim) -> Sim.
 

@@ -17,7 +17,8 @@ agents running on its own node waits until they have told it. So agents that run
 From what nodes say of themselves and of others it makes the list of all nodes and the groups of each
 (`m:sderl_mon_members`), from those the agents and where they run (`m:sderl_mon_layout`), and from all that the
 topology. The plan goes to all masters, whole; each runs its own part of it. One that missed it has an old version
-in its beat and is told again.
+in its beat and is told again. What was set at a node that does not lead is told to the leader with each beat until
+its plan has it.
 
 ## Not promised
 
@@ -37,6 +38,8 @@ higher term; the other shows its nodes as watched by a newer master.
 -define(CONNECT_MS, 2000).
 -define(AGAIN_MS, 5000).
 -define(FORGET_MS, 600_000).
+%% So long a leader may take to plan with what was set elsewhere; then its word holds.
+-define(WISH_MS, 60_000).
 
 -opaque state() :: map().
 -type event() ::
@@ -62,6 +65,7 @@ new(Self, Config, Now) ->
     #{
         self => Self,
         config => Config,
+        wish => none,
         role => follower,
         leader => undefined,
         term => 0,
@@ -97,8 +101,9 @@ step({config, Config}, _, #{config := Config} = State) ->
     {[], State};
 step({config, Config}, _, #{role := leader} = State) ->
     settle(State#{config := Config});
-step({config, Config}, _, #{leader := Leader} = State) ->
-    {[{tell, Leader, config, Config} || Leader =/= undefined], State#{config := Config}};
+step({config, Config}, Now, State) ->
+    State1 = State#{config := Config, wish := {Config, Now + ?WISH_MS}},
+    {wished(State1), State1};
 step({adopted, []}, _, State) ->
     {[], State};
 step({adopted, Specs}, Now, #{self := Self, seen := Seen} = State) ->
@@ -137,12 +142,27 @@ beat(Now, #{last_beat := Last} = State) when Now - Last < ?BEAT_MS ->
 beat(Now, #{self := Self, asked := Asked, beats := Beats, answered := Answered} = State) ->
     Others = monitors(State) -- [Self],
     Beat = beating(State),
+    {Wish, State1} = wish(Now, State),
     Silent = [M || M <- Others, not is_map_key(M, Beats), Now - maps:get(M, Asked, Now - ?CONNECT_MS) >= ?CONNECT_MS],
     New = [M || M <- Others, not is_map_key(M, Answered), grace(Now, State)],
     {
-        [{tell, M, beat, Beat} || M <- Others] ++ [{connect, M} || M <- Silent] ++ [{tell, M, hello, #{}} || M <- New],
-        State#{last_beat := Now, asked := maps:merge(Asked, #{M => Now || M <- Silent})}
+        [{tell, M, beat, Beat} || M <- Others] ++ [{connect, M} || M <- Silent] ++ [{tell, M, hello, #{}} || M <- New] ++ Wish,
+        State1#{last_beat := Now, asked := maps:merge(Asked, #{M => Now || M <- Silent})}
     }.
+
+%% What was set here and is not in the leader's plan.
+wished(#{wish := {Config, _}, leader := Leader, self := Self}) when Leader =/= undefined, Leader =/= Self -> [{tell, Leader, config, Config}];
+wished(_) -> [].
+
+wish(Now, #{wish := {_, Until}, plan := #{config := Config}} = State) when Now >= Until ->
+    {[{adopt_config, Config}], State#{wish := none, config := Config}};
+wish(_, State) ->
+    {wished(State), State}.
+
+%% What is in force elsewhere holds, but for what was set here and is not known there yet.
+adopted(Config, #{wish := {Config, _}} = State) -> {[{adopt_config, Config}], State#{wish := none, config := Config}};
+adopted(_, #{wish := {_, _}} = State) -> {[], State};
+adopted(Config, State) -> {[{adopt_config, Config}], State#{config := Config}}.
 
 %% `seen` too: a leader of a term that was passed, while it was cut off say, must hear of it.
 beating(#{role := Role, term := Term, seen := Seen, version := Version}) ->
@@ -175,7 +195,7 @@ elect(Now, #{self := Self, role := Role, beats := Beats, term := Term, seen := S
 
 lead(Now, #{self := Self, seen := Seen} = State) ->
     Term = next_term(Seen, Self),
-    Led = State#{role := leader, leader := Self, term := Term, seen := Term, plan := none, topology := followed(State)},
+    Led = State#{role := leader, leader := Self, term := Term, seen := Term, wish := none, plan := none, topology := followed(State)},
     {Effects, State1} = planned(Now, Led),
     %% At once, so that no other leads on.
     {[{tell, M, beat, beating(State1)} || M <- monitors(State1) -- [Self]] ++ Effects, State1}.
@@ -215,26 +235,25 @@ heard(state, From, #{seen := Theirs, nodes := Nodes, placement := Placement, con
     State1 = State#{answered := Answered#{From => true}, beats := maps:merge(Beat, Beats)},
     case Theirs >= Seen of
         true when Theirs > 0 ->
-            {[{adopt_config, Config}], State1#{
+            adopted(Config, State1#{
                 seen := Theirs,
                 %% Its clock is another one.
                 nodes := maps:merge(#{N => R#{since := Now} || N := R <- Nodes}, Own),
                 placement := maps:merge(Mine, Placement),
-                config := Config,
                 epoch := max(Epoch, maps:get(epoch, Payload, 0))
-            }};
+            });
         _ ->
             {[], State1}
     end;
 heard(assign, From, #{term := Term, version := Version, placement := Placement, members := Members, config := Config} = Plan, _, #{seen := Seen} = State) when
     Term >= Seen
 ->
-    State1 = State#{
+    {Effects, State1} = adopted(Config, State#{
         role := follower, leader := From, seen := Term, term := Term, version := Version, placement := Placement,
-        members := Members, config := Config, plan := Plan, epoch := maps:get(epoch, Plan, 0)
-    },
+        members := Members, plan := Plan, epoch := maps:get(epoch, Plan, 0)
+    }),
     Nodes = maps:merge(#{N => unknown(0) || N := _ <- Members}, maps:get(nodes, State1)),
-    {[{adopt_config, Config}, {run, orders(Plan, State1)}], State1#{nodes := Nodes}};
+    {Effects ++ [{run, orders(Plan, State1)}], State1#{nodes := Nodes}};
 heard(config, _, Config, _, #{role := leader, config := Now} = State) when is_map(Config), Config =/= Now ->
     {[{adopt_config, Config}], State};
 heard(report, From, #{scope := Scope, nodes := Reports}, Now, #{placement := Placement} = State) ->
