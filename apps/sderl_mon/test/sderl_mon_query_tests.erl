@@ -64,6 +64,15 @@ percentiles_test() ->
     ?assertMatch({ok, [#{msgs := 3775, p50 := 75.0}]}, sderl_mon_query:traffic(store(Frames), #{by => link, window_s => 50})),
     ?assertMatch({ok, [#{msgs := 1275}]}, sderl_mon_query:traffic(store(Frames), #{by => link, window_s => 50, t => ?T0 + 50_000})).
 
+%% Ten frames of ten seconds, and then ten short ones with a burst.
+frames_weigh_by_their_length_test() ->
+    Coarse = [sderl_mon_gen:frame(?T0 + I * 10_000, 10_000, #{{~"a", ~"gw"} => {1, 1}}) || I <- lists:seq(1, 10)],
+    Fine = [sderl_mon_gen:frame(?T0 + 100_000 + I * 100, 100, #{{~"a", ~"gw"} => {1000, 1}}) || I <- lists:seq(1, 10)],
+    ?assertMatch(
+        {ok, [#{p50 := 1.0, p95 := 1.0, max := 1000.0, msgs := 1100}]},
+        sderl_mon_query:traffic(store(Coarse ++ Fine), #{by => link, window_s => 200})
+    ).
+
 silence_counts_as_nothing_test() ->
     Frames = [sderl_mon_gen:frame(?T0 + I * 1000, case I of 1 -> #{{~"a", ~"gw"} => {8, 8}}; _ -> #{} end) || I <- lists:seq(1, 4)],
     ?assertMatch({ok, [#{msgs_s := 2.0, p50 := +0.0, p95 := 8.0, max := 8.0}]}, sderl_mon_query:traffic(store(Frames), #{by => link})),

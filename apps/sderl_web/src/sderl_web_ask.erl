@@ -54,7 +54,7 @@ ask({traffic, #{by := By, window_s := Window, t := T}}, Source, _) ->
         {error, Reason} -> {error, not_found, ["traffic: ", reason(Reason)]}
     end;
 ask({events, Args}, Source, _) ->
-    case sderl_mon_hub:events(of_hub(Source), kinds(Args)) of
+    case sderl_mon_hub:events(of_hub(Source), Args) of
         {ok, Events} -> ok(#{events => Events})
     end;
 ask({Op, _}, {recording, _, _}, _) when Op =:= names; Op =:= lookup; Op =:= process; Op =:= trace ->
@@ -107,17 +107,6 @@ state(#{topology := Topology, frame := Frame} = State) ->
 
 optional(_, undefined) -> ~"null";
 optional(Fun, Value) -> Fun(Value).
-
-%% Kinds of events are atoms that exist, or no event is of that kind.
-kinds(#{kinds := Texts} = Args) -> Args#{kinds := lists:append([existing(Text) || Text <- Texts])};
-kinds(Args) -> Args.
-
-existing(Text) ->
-    try
-        [binary_to_existing_atom(Text)]
-    catch
-        error:badarg -> []
-    end.
 
 reason(none) -> "nothing is kept of that";
 reason(Text) when is_binary(Text) -> Text;

@@ -89,6 +89,8 @@ operations(Config) ->
         ?assert(byte_size(Text) > 10),
         Why
     end,
+    %% A kind that there is not is not the same as none asked for.
+    #{~"result" := #{~"events" := []}} = sderl_web_client:ask(Socket, #{op => events, kinds => [~"no such kind of event"]}),
     ?assertEqual(~"not_found", Code(#{op => watch, node => ~"nobody@nowhere"})),
     ?assertEqual(~"not_found", Code(#{op => names, group => ~"no such group"})),
     ?assertEqual(~"not_found", Code(#{op => at, t => 1})),

@@ -150,17 +150,17 @@ traffic(#{fold := Fold, range := {_, Newest}} = Store, #{by := By} = Opts) ->
     Window = 1000 * max(1, min(?LONGEST_S, maps:get(window_s, Opts, ?WINDOW_S))),
     Places = places(To, Store),
     Want = #{nodes => [], groups => []},
-    case Fold(To - Window + 1, To, Window div ?MOST_FRAMES, Want, fun(Frame, Acc) -> count(By, Places, Frame, Acc) end, {0, 0, #{}}) of
-        {0, _Span, _Rows} ->
+    case Fold(To - Window + 1, To, Window div ?MOST_FRAMES, Want, fun(Frame, Acc) -> count(By, Places, Frame, Acc) end, {0, #{}}) of
+        {0, _Rows} ->
             {error, none};
-        {Frames, Span, Rows} ->
+        {Span, Rows} ->
             Limit = max(1, min(?ROWS, maps:get(limit, Opts, ?ROWS))),
-            Table = [row(Key, Sums, Frames, Span, Places) || Key := Sums <- Rows],
+            Table = [row(Key, Sums, Span, Places) || Key := Sums <- Rows],
             Sorted = lists:sort(fun(#{msgs_s := A}, #{msgs_s := B}) -> A >= B end, Table),
             {ok, lists:sublist(Sorted, Limit)}
     end.
 
-count(By, Places, #{links := Links, span_ms := Span}, {Frames, Spans, Rows}) ->
+count(By, Places, #{links := Links, span_ms := Span}, {Spans, Rows}) ->
     %% First what this frame has for each row, then that into the window's sums.
     Now = maps:fold(
         fun(Link, {M, B}, Acc) ->
@@ -179,34 +179,34 @@ count(By, Places, #{links := Links, span_ms := Span}, {Frames, Spans, Rows}) ->
     Rows1 = maps:fold(
         fun(Key, {M, B}, Acc) ->
             {Ms, Bs, Rates} = maps:get(Key, Acc, {0, 0, []}),
-            Acc#{Key => {Ms + M * S, Bs + B * S, [M | Rates]}}
+            Acc#{Key => {Ms + M * S, Bs + B * S, [{M, Span} | Rates]}}
         end,
         Rows,
         Now
     ),
-    {Frames + 1, Spans + Span, Rows1}.
+    {Spans + Span, Rows1}.
 
-row(Key, {Msgs, Bytes, Rates}, Frames, Span, Places) ->
-    Sorted = list_to_tuple(lists:sort(Rates)),
-    Silent = Frames - tuple_size(Sorted),
+row(Key, {Msgs, Bytes, Rates}, Span, Places) ->
+    Sorted = lists:sort(Rates),
+    Silent = Span - lists:sum([S || {_Rate, S} <- Rates]),
+    {Max, _} = lists:last(Sorted),
     Seconds = Span / 1000,
     (name(Key, Places))#{
         msgs_s => Msgs / Seconds,
         bytes_s => Bytes / Seconds,
         msgs => round(Msgs),
         bytes => round(Bytes),
-        p50 => percentile(0.50, Sorted, Silent, Frames),
-        p95 => percentile(0.95, Sorted, Silent, Frames),
-        max => float(element(tuple_size(Sorted), Sorted))
+        p50 => percentile(50 * Span / 100 - Silent, Sorted),
+        p95 => percentile(95 * Span / 100 - Silent, Sorted),
+        max => float(Max)
     }.
 
-%% The smallest rate that at least this share of the frames does not exceed; in the frames that do not
-%% have the row it was 0.
-percentile(Share, Sorted, Silent, Frames) ->
-    case max(1, ceil(Share * Frames)) - Silent of
-        N when N < 1 -> 0.0;
-        N -> float(element(N, Sorted))
-    end.
+%% The smallest rate that for at least this share of the time was not exceeded, as frames are of different
+%% lengths; in the frames that do not have the row it was 0.
+percentile(Ms, _Sorted) when Ms =< 0 -> 0.0;
+percentile(_Ms, [{Rate, _Span}]) -> float(Rate);
+percentile(Ms, [{Rate, Span} | _]) when Ms =< Span -> float(Rate);
+percentile(Ms, [{_Rate, Span} | Faster]) -> percentile(Ms - Span, Faster).
 
 name({group, Id}, _Places) -> #{group => Id};
 name({gateway, Id}, Places) -> #{node => Id, groups => maps:get(Id, Places, [])};

@@ -244,7 +244,8 @@ that are wanted (`sderl_mon_ladder:unpack/2`).
 -doc """
 A line of a traffic table. `from` and `to` for links and edges, `node` for gateways, `group` for
 groups. `msgs_s` and `bytes_s` are means over the window, `msgs` and `bytes` the window's totals; the
-percentiles and the maximum are of messages a second over the window's frames.
+percentiles and the maximum are of messages a second over the window's frames, each for as long as it is: of
+windows over a minute most are means of ten seconds or more, the newest of one.
 """.
 -type traffic_row() :: #{
     from => id(),
