@@ -37,7 +37,7 @@ adopts_test() ->
         fun(Monitors) ->
             Sim0 = sderl_mon_sim:op({wait, 4000}, sderl_mon_sim:new(Monitors, ?CLUSTER)),
             #{running := Before} = Sim0,
-            Sim = lists:foldl(fun sderl_mon_sim:op/2, Sim0, [{crash, 'm1@h'}, {wait, 4000}]),
+            Sim = ops([{crash, 'm1@h'}, {wait, 4000}], Sim0),
             #{running := After} = Sim,
             ?assertEqual(where(Before), where(After)),
             ?assertEqual(ok, right(sderl_mon_sim:seen(Sim)))
@@ -46,6 +46,25 @@ adopts_test() ->
     ).
 
 where(Running) -> #{M => lists:sort([{S, Ns} || #{scope := S, nodes := Ns} <- Specs]) || M := Specs <- Running}.
+
+%% Two that are cut off from each other alone, and a third hears both: one leads, under one term, and each node is watched
+%% once; also where the other led before. When it dies, the other does.
+apart_test() ->
+    Apart = {cut, 'm1@h', 'm2@h'},
+    First = run([{wait, 4000}]),
+    Cut = ops([Apart, {wait, 10_000}], First),
+    ?assertEqual({['m1@h'], maps:get(terms, sderl_mon_sim:seen(First))}, {maps:get(leaders, sderl_mon_sim:seen(Cut)), maps:get(terms, sderl_mon_sim:seen(Cut))}),
+    Anew = run([{wait, 4000}, {kill, 'm1@h'}, Apart, {wait, 4000}, {restart, 'm1@h'}, {wait, 10_000}]),
+    [
+        begin
+            ?assertMatch(#{leaders := ['m1@h'], monitored := ['a@h', 'b@h', 'c@h', 'd@h']}, sderl_mon_sim:seen(Sim)),
+            ?assertMatch(#{leaders := ['m2@h'], monitored := ['a@h', 'b@h', 'c@h', 'd@h']}, sderl_mon_sim:seen(ops([{kill, 'm1@h'}, {wait, 1000}], Sim))),
+            ?assertEqual(ok, right(sderl_mon_sim:seen(ops([heal, {wait, 3000}], Sim))))
+        end
+     || Sim <- [Cut, Anew]
+    ],
+    %% Not heard for a moment by one of them.
+    ?assertEqual(ok, right(sderl_mon_sim:seen(ops([{cut, 'm1@h', 'm3@h'}, {wait, 3500}, heal, {wait, 3000}], First)))).
 
 %% A node that is down stays in its groups, as its fellow members say.
 down_test() ->
@@ -79,7 +98,9 @@ unheard_test() ->
     {After, _} = Step(tick, 61_000, End),
     ?assertEqual([], [C || {tell, _, config, C} <- After]).
 
-run(Ops) -> lists:foldl(fun sderl_mon_sim:op/2, sderl_mon_sim:new(?MONITORS, ?CLUSTER), Ops).
+run(Ops) -> ops(Ops, sderl_mon_sim:new(?MONITORS, ?CLUSTER)).
+
+ops(Ops, Sim) -> lists:foldl(fun sderl_mon_sim:op/2, Sim, Ops).
 
 %% Whatever happened: once nothing happens any more, one leads, all know it, each node is watched by the agent of its
 %% home alone, and all hubs show what is so.

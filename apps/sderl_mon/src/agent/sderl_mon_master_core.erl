@@ -12,6 +12,10 @@ takes a term above all that it has seen, one that no other takes, so that of two
 later is heeded. A new master first asks the others what they know, and waits for it up to 1.5 s; one that finds
 agents running on its own node waits until they have told it. So agents that run are adopted where they are.
 
+Each beat says whom its sender hears. While another that is heard hears a lower one, that one leads, also where it
+is not heard here: of two that are cut off from each other alone, the higher does not lead, and gives up its agents
+after 3 s, which the other has placed elsewhere by then.
+
 ## What a leader does
 
 From what nodes say of themselves and of others it makes the list of all nodes and the groups of each
@@ -22,7 +26,7 @@ its plan has it.
 
 ## Not promised
 
-Monitoring nodes that are cut off from each other, and both see the cluster, lead both. A probe tells the one of the
+Monitoring nodes that are cut off from each other, so that none hears both, and both see the cluster, lead both. A probe tells the one of the
 higher term; the other shows its nodes as watched by a newer master.
 """.
 
@@ -78,6 +82,7 @@ new(Self, Config, Now) ->
         asked => #{},
         answered => #{},
         beats => #{},
+        apart => none,
         nodes => #{},
         version => {undefined, 0},
         plan => none,
@@ -115,7 +120,8 @@ step({adopted, Specs}, Now, #{self := Self, seen := Seen} = State) ->
         hold := Now + ?ADOPT_MS
     }};
 step({monitor_down, Node}, Now, #{beats := Beats} = State) when is_map_key(Node, Beats) ->
-    elect(Now, State#{beats := maps:remove(Node, Beats)});
+    %% The next tick tells the others, who may wait for it.
+    elect(Now, State#{beats := maps:remove(Node, Beats), last_beat := Now - ?BEAT_MS});
 step({monitor_down, _}, _, State) ->
     {[], State};
 step({peer, Kind, From, Payload}, Now, #{self := Self} = State) when From =/= Self; Kind =:= report ->
@@ -137,11 +143,17 @@ monitors(#{self := Self, config := #{monitors := Monitors}, beats := Beats}) ->
 live(Now, #{self := Self, beats := Beats}) ->
     lists:usort([Self | [M || M := #{at := At} <- Beats, Now - At < ?DEAD_MS]]).
 
+%% With those whom they hear, and whether the lowest of all is heard here.
+lowest(Now, #{beats := Beats} = State) ->
+    Live = live(Now, State),
+    Lowest = lists:min(Live ++ lists:append([Hears || M <- Live, #{hears := Hears} <- [maps:get(M, Beats, none)]])),
+    {Lowest, lists:member(Lowest, Live)}.
+
 beat(Now, #{last_beat := Last} = State) when Now - Last < ?BEAT_MS ->
     {[], State};
 beat(Now, #{self := Self, asked := Asked, beats := Beats, answered := Answered} = State) ->
     Others = monitors(State) -- [Self],
-    Beat = beating(State),
+    Beat = beating(Now, State),
     {Wish, State1} = wish(Now, State),
     Silent = [M || M <- Others, not is_map_key(M, Beats), Now - maps:get(M, Asked, Now - ?CONNECT_MS) >= ?CONNECT_MS],
     New = [M || M <- Others, not is_map_key(M, Answered), grace(Now, State)],
@@ -165,14 +177,14 @@ adopted(_, #{wish := {_, _}} = State) -> {[], State};
 adopted(Config, State) -> {[{adopt_config, Config}], State#{config := Config}}.
 
 %% `seen` too: a leader of a term that was passed, while it was cut off say, must hear of it.
-beating(#{role := Role, term := Term, seen := Seen, version := Version}) ->
-    #{term => Term, seen => Seen, lead => Role =:= leader, version => Version}.
+beating(Now, #{self := Self, role := Role, term := Term, seen := Seen, version := Version} = State) ->
+    #{term => Term, seen => Seen, lead => Role =:= leader, version => Version, hears => live(Now, State) -- [Self]}.
 
 grace(Now, #{begun := Begun, hold := Hold, self := Self, answered := Answered} = State) ->
     Now < Hold orelse (Now - Begun < ?GRACE_MS andalso (monitors(State) -- [Self]) -- maps:keys(Answered) =/= []).
 
 elect(Now, #{self := Self, role := Role, beats := Beats, term := Term, seen := Seen} = State) ->
-    Lowest = hd(live(Now, State)),
+    {Lowest, Heard} = lowest(Now, State),
     case {Role, Lowest} of
         {follower, Self} ->
             case grace(Now, State) of
@@ -184,6 +196,9 @@ elect(Now, #{self := Self, role := Role, beats := Beats, term := Term, seen := S
             lead(Now, State);
         {leader, Self} ->
             {[], State};
+        %% It leads others, and cannot say so here.
+        {leader, _} when not Heard, Seen > Term ->
+            {[], State#{role := follower, leader := Lowest}};
         {leader, _} ->
             case Beats of
                 #{Lowest := #{lead := true, term := Higher}} when Higher > Term -> {[], State#{role := follower, leader := Lowest}};
@@ -198,7 +213,7 @@ lead(Now, #{self := Self, seen := Seen} = State) ->
     Led = State#{role := leader, leader := Self, term := Term, seen := Term, wish := none, plan := none, topology := followed(State)},
     {Effects, State1} = planned(Now, Led),
     %% At once, so that no other leads on.
-    {[{tell, M, beat, beating(State1)} || M <- monitors(State1) -- [Self]] ++ Effects, State1}.
+    {[{tell, M, beat, beating(Now, State1)} || M <- monitors(State1) -- [Self]] ++ Effects, State1}.
 
 %% Above all that was seen, and another than what any other that saw the same would take.
 next_term(Seen, Self) -> (((Seen bsr 10) + 1) bsl 10) bor erlang:phash2(Self, 1024).
@@ -212,10 +227,10 @@ followed(#{plan := #{hubs := Hubs}} = State) ->
 followed(_) ->
     none.
 
-heard(beat, From, #{term := Term, seen := Theirs, lead := Lead, version := Version}, Now, #{beats := Beats, seen := Seen} = State) when
-    is_integer(Term), is_integer(Theirs)
+heard(beat, From, #{term := Term, seen := Theirs, lead := Lead, version := Version, hears := Hears}, Now, #{beats := Beats, seen := Seen} = State) when
+    is_integer(Term), is_integer(Theirs), is_list(Hears)
 ->
-    State1 = State#{beats := Beats#{From => #{at => Now, term => Term, lead => Lead, version => Version}}, seen := max(Seen, Theirs)},
+    State1 = State#{beats := Beats#{From => #{at => Now, term => Term, lead => Lead, version => Version, hears => Hears}}, seen := max(Seen, Theirs)},
     {Effects, State2} = elect(Now, follow(From, Lead, Term, State1)),
     case {State2, is_map_key(From, Beats)} of
         {#{role := leader}, false} ->
@@ -231,7 +246,7 @@ heard(hello, From, _, _, #{seen := Seen, nodes := Nodes, placement := Placement,
 heard(state, From, #{seen := Theirs, nodes := Nodes, placement := Placement, config := Config} = Payload, Now, State) ->
     #{seen := Seen, nodes := Own, answered := Answered, placement := Mine, epoch := Epoch, beats := Beats} = State,
     %% As good as a beat: without it the agents of that node would be moved.
-    Beat = #{From => #{at => Now, term => Theirs, lead => false, version => {undefined, 0}}},
+    Beat = #{From => #{at => Now, term => Theirs, lead => false, version => {undefined, 0}, hears => []}},
     State1 = State#{answered := Answered#{From => true}, beats := maps:merge(Beat, Beats)},
     case Theirs >= Seen of
         true when Theirs > 0 ->
@@ -393,8 +408,14 @@ upkeep(Now, #{role := leader, last_topology := Last, nodes := Nodes} = State) ->
             planned(Now, State#{nodes := maps:without(Old -- Needed, Nodes)});
         [] -> {[], State}
     end;
-upkeep(_, State) ->
-    {[], State}.
+upkeep(Now, #{apart := Apart} = State) ->
+    case {lowest(Now, State), Apart} of
+        {{_, true}, _} -> {[], State#{apart := none}};
+        {{_, false}, none} -> {[], State#{apart := Now}};
+        %% Its plan is not heard here. With no version, all of it is told once it can be.
+        {{_, false}, Since} when is_integer(Since), Now - Since >= ?DEAD_MS -> {[{run, []}], State#{apart := given_up, version := {undefined, 0}}};
+        {{_, false}, _} -> {[], State}
+    end.
 
 hubs(#{plan := #{hubs := Hubs}}) -> Hubs;
 hubs(_) -> [].
