@@ -51,13 +51,13 @@ shape(Reason) -> Reason.
 places(Stack) -> [{M, F} || {M, F, _, _} <- lists:sublist(Stack, 4)].
 
 answer([~"api", ~"health"], Req, _) ->
-    #{hub := Hub} = Info = sderl_web_feed:info(),
+    #{hub := Hub, sockets := Sockets} = sderl_web_feed:health(),
     Status =
         case Hub of
             true -> 200;
             false -> 503
         end,
-    json(Status, sderl_web_json:term(#{status => word(Hub), sockets => maps:get(sockets, Info)}), Req);
+    json(Status, sderl_web_json:term(#{status => word(Hub), sockets => Sockets}), Req);
 answer([~"api", ~"state"], Req, _) ->
     #{topology := Topology, mode := Mode} = Now = sderl_web_feed:current(),
     case Topology of

@@ -6,7 +6,7 @@ Answers what browsers ask: of the hub's history, of a recording, or of the monit
 Runs in a process for each question, which may take its time. Answers are JSON already.
 """.
 
--export([answer/3, state/1, no_node/1, replay/2, record/1, close/1]).
+-export([answer/3, state/1, no_node/1, replay/1, record/1, own/1, close/1]).
 -export_type([source/0, settings/0, answer/0]).
 
 %% How long frames are that old ones were merged to.
@@ -14,7 +14,7 @@ Runs in a process for each question, which may take its time. Answers are JSON a
 
 -doc "What a socket looks at: the present, or a recording by its name.".
 -type source() :: live | {recording, binary(), pid()}.
--type settings() :: #{socket := pid(), recordings := none | file:filename(), atom() => term()}.
+-type settings() :: #{recordings := none | file:filename(), atom() => term()}.
 -type answer() ::
     {ok, iodata()}
     | {opened, Name :: binary(), pid(), Messages :: [binary()]}
@@ -71,8 +71,8 @@ ask({trace, #{node := Node, confirm := Confirm} = Args}, live, _) ->
 ask({recordings, _}, _, #{recordings := Dir}) ->
     %% Where they are on the disk is nobody's business.
     ok(#{recordings => [maps:with([name, bytes, modified], Recording) || Recording <- recordings(Dir)]});
-ask({open, #{recording := Name}}, _, #{recordings := Dir, socket := Socket}) ->
-    open(Name, Dir, Socket);
+ask({open, #{recording := Name}}, _, #{recordings := Dir}) ->
+    open(Name, Dir);
 ask({record, #{on := On}}, _, #{recordings := Dir}) ->
     record(On, Dir).
 
@@ -151,21 +151,32 @@ recordings(none) -> [];
 recordings(Dir) -> sderl_mon_record:list(Dir).
 
 %% A name from a browser is compared with what is there, and is never a path.
-open(_, none, _) ->
+open(_, none) ->
     {error, not_found, "there is no folder of recordings: who starts the dashboard names it with --record"};
-open(Name, Dir, Socket) ->
+open(Name, Dir) ->
     case [File || #{name := Is, file := File} <- recordings(Dir), Is =:= Name] of
-        [File] -> opened(Name, sderl_mon_replay:open(File, Socket));
+        [File] -> opened(Name, sderl_mon_replay:open(File));
         [] -> {error, not_found, ["there is no recording \"", Name, "\": recordings lists them"]}
     end.
 
--doc "Opens a file that is no browser's choice, for a socket.".
--spec replay(file:filename(), pid()) -> answer().
-replay(File, Socket) -> opened(unicode:characters_to_binary(filename:basename(File)), sderl_mon_replay:open(File, Socket)).
+-doc "Opens a file that is no browser's choice.".
+-spec replay(file:filename()) -> answer().
+replay(File) -> opened(unicode:characters_to_binary(filename:basename(File)), sderl_mon_replay:open(File)).
 
+%% It is this process's until the socket makes it its own: one that is late, or fails here, is closed.
 opened(Name, {ok, Pid}) ->
     {_, To} = sderl_mon_hub:range(Pid),
-    {ok, #{topology := Topology, frame := Frame} = State} = sderl_mon_hub:at(Pid, To),
+    case sderl_mon_hub:at(Pid, To) of
+        {ok, State} ->
+            messages(Name, Pid, State);
+        {error, none} ->
+            ok = close(Pid),
+            {error, unavailable, ["\"", Name, "\" cannot be opened: its last frame cannot be read"]}
+    end;
+opened(Name, {error, Reason}) ->
+    {error, unavailable, ["\"", Name, "\" cannot be opened: ", reason(Reason)]}.
+
+messages(Name, Pid, #{topology := Topology, frame := Frame} = State) ->
     Ids = sderl_web_feed:ids(Topology, Frame),
     Messages = [
         sderl_web_hello:recording(Pid, Name, Frame),
@@ -173,9 +184,17 @@ opened(Name, {ok, Pid}) ->
         sderl_web_json:frame(Frame, Ids),
         sderl_web_json:findings(maps:get(findings, State, []))
     ],
-    {opened, Name, Pid, [iolist_to_binary(Message) || Message <- Messages]};
-opened(Name, {error, Reason}) ->
-    {error, unavailable, ["\"", Name, "\" cannot be opened: ", reason(Reason)]}.
+    {opened, Name, Pid, [iolist_to_binary(Message) || Message <- Messages]}.
+
+-doc "The recording of an answer is the calling process's from now on, and closed when that ends. `false`: it has ended.".
+-spec own(pid()) -> boolean().
+own(Pid) ->
+    try
+        ok = sderl_mon_replay:own(Pid),
+        true
+    catch
+        exit:_ -> false
+    end.
 
 -doc "Ends the replay of a recording.".
 -spec close(pid()) -> ok.

@@ -21,7 +21,7 @@ the numbers of the events do. It is the same when a hub changes between the clus
 
 -behaviour(gen_server).
 
--export([start_link/1, join/2, ack/1, pause/2, replay/2, watch/2, unwatch/2, snapshot/0, ids/2, current/0, count/0, info/0]).
+-export([start_link/1, join/2, ack/1, pause/2, replay/2, watch/2, unwatch/2, snapshot/0, ids/2, current/0, count/0, health/0, info/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([settings/0]).
 
@@ -37,6 +37,8 @@ the numbers of the events do. It is the same when a hub changes between the clus
 -define(KEPT_EVENTS, 2000).
 -define(RETRY_MS, 300).
 -define(MOST_WATCHED, 16).
+%% What strangers may ask is read from here, and costs the feed nothing.
+-define(TABLE, ?MODULE).
 
 -record(socket, {
     monitor :: reference(),
@@ -117,6 +119,19 @@ current() -> gen_server:call(?MODULE, current).
 -spec count() -> non_neg_integer().
 count() -> maps:get(sockets, info()).
 
+-doc "Sockets, and whether the hub is there. Does not ask the feed: nobody holds that up by asking often.".
+-spec health() -> #{sockets := non_neg_integer(), hub := boolean()}.
+health() ->
+    try
+        maps:from_list(ets:tab2list(?TABLE))
+    catch
+        error:badarg -> #{sockets => 0, hub => false}
+    end.
+
+noted(#state{sockets = Sockets, hub = Hub} = State) ->
+    true = ets:insert(?TABLE, [{sockets, map_size(Sockets)}, {hub, Hub =/= none}]),
+    State.
+
 -doc "Figures for people: sockets, frames that slow ones missed, names in the table, whether the hub is there.".
 -spec info() -> #{sockets := non_neg_integer(), missed := non_neg_integer(), names := non_neg_integer(), hub := boolean()}.
 info() -> gen_server:call(?MODULE, info).
@@ -124,7 +139,8 @@ info() -> gen_server:call(?MODULE, info).
 -doc false.
 -spec init(settings()) -> {ok, #state{}, {continue, subscribe}}.
 init(Settings) ->
-    {ok, #state{settings = Settings, ids = sderl_web_ids:new()}, {continue, subscribe}}.
+    _ = ets:new(?TABLE, [named_table, {read_concurrency, true}]),
+    {ok, noted(#state{settings = Settings, ids = sderl_web_ids:new()}), {continue, subscribe}}.
 
 -doc false.
 -spec handle_continue(subscribe, #state{}) -> {noreply, #state{}}.
@@ -135,7 +151,7 @@ subscribe(#state{watched = Watched, hub = Known} = State) ->
         {ok, Now} ->
             Monitor = case Known of none -> monitor(process, sderl_mon_hub); _ -> Known end,
             _ = [sderl_mon_hub:watch(Node) || Node <- maps:keys(Watched)],
-            taken(Now, State#state{hub = Monitor});
+            noted(taken(Now, State#state{hub = Monitor}));
         {error, too_many} ->
             again(State)
     catch
@@ -144,7 +160,7 @@ subscribe(#state{watched = Watched, hub = Known} = State) ->
 
 again(State) ->
     _ = erlang:send_after(?RETRY_MS, self(), subscribe),
-    State#state{hub = none}.
+    noted(State#state{hub = none}).
 
 %% Another life than before, to whoever is there.
 taken(#{topology := Topology, frame := First, findings := Findings, events := Events, mode := Mode, interval_ms := Interval, life := Life}, State0) ->
@@ -173,7 +189,7 @@ handle_call({join, Socket, Mode}, _From, #state{sockets = Sockets, settings = #{
         #{} ->
             {Messages, State1} = snapshot(State),
             Monitor = monitor(process, Socket),
-            {reply, {ok, Messages}, State1#state{sockets = Sockets#{Socket => #socket{monitor = Monitor, mode = Mode}}}}
+            {reply, {ok, Messages}, noted(State1#state{sockets = Sockets#{Socket => #socket{monitor = Monitor, mode = Mode}}})}
     end;
 handle_call({mode, Socket, replay}, _From, State) ->
     %% Nothing of now, also of what it has not got yet.
@@ -239,7 +255,7 @@ handle_info({'DOWN', Hub, process, _, _}, #state{hub = Hub} = State) ->
     {noreply, again(State)};
 handle_info({'DOWN', _, process, Socket, _}, #state{sockets = Sockets} = State) ->
     case maps:take(Socket, Sockets) of
-        {#socket{watches = Watches}, Left} -> {noreply, release(Watches, State#state{sockets = Left})};
+        {#socket{watches = Watches}, Left} -> {noreply, noted(release(Watches, State#state{sockets = Left}))};
         error -> {noreply, State}
     end;
 handle_info(_, State) ->

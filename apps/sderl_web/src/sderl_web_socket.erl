@@ -42,8 +42,9 @@ sign of life (browsers answer the ping by themselves).
 -doc false.
 -spec init(cowboy_req:req(), sderl_web_api:options()) -> {ok, cowboy_req:req(), term()} | {cowboy_websocket, cowboy_req:req(), term(), cowboy_websocket:opts()}.
 init(Req, #{token := Token, writable := Writable, max_sockets := Most} = Options) ->
-    case {sderl_web_guard:has_token(Req, Token), full(Most)} of
-        {false, _} ->
+    %% Strangers cost no more than the look at their token.
+    case sderl_web_guard:has_token(Req, Token) andalso {true, full(Most)} of
+        false ->
             sderl_web_notes:note(wrong_token, "a socket without the right token was refused"),
             {ok, sderl_web_api:refused(401, forbidden, sderl_web_api:no_token(), Req), Options};
         {true, true} ->
@@ -86,8 +87,7 @@ websocket_init(#state{settings = #{replay := Replay}} = State) ->
 
 begun(Messages, #state{settings = #{replay := none}} = State) -> {texts(Messages), State};
 begun(_, #state{settings = #{replay := File}} = State) ->
-    Socket = self(),
-    asked(fun() -> sderl_web_ask:replay(File, Socket) end, none, open, State).
+    asked(fun() -> sderl_web_ask:replay(File) end, none, open, State).
 
 texts(Messages) -> [{text, Message} || Message <- Messages].
 
@@ -175,8 +175,7 @@ perform(live, _, Ref, State0) ->
     end;
 perform(_, _, Ref, #state{asked = Asked} = State) when map_size(Asked) >= ?MOST_AT_ONCE ->
     {refusal(Ref, unavailable, io_lib:format("~w requests are being answered: wait for one", [map_size(Asked)])), State};
-perform(Op, Args, Ref, #state{source = Source, settings = Settings0} = State) ->
-    Settings = Settings0#{socket => self()},
+perform(Op, Args, Ref, #state{source = Source, settings = Settings} = State) ->
     asked(fun() -> sderl_web_ask:answer({Op, Args}, Source, Settings) end, Ref, Op, State).
 
 asked(Fun, Ref, Op, #state{asked = Asked} = State) ->
@@ -244,18 +243,24 @@ ended(Pid, Fun, #state{asked = Asked} = State) ->
 
 answered({ok, Result}, Ref, State) ->
     {[{text, iolist_to_binary(sderl_web_protocol:reply(Ref, Result))}], State};
-answered({opened, Name, Pid, Messages}, Ref, State0) ->
+answered({opened, Name, Pid, Messages}, Ref, State) ->
+    case sderl_web_ask:own(Pid) of
+        true -> shown(Name, Pid, Messages, Ref, State);
+        false -> answered({error, unavailable, ["\"", Name, "\" could not be opened: ask again"]}, Ref, State)
+    end;
+answered({error, Code, Why}, none, State) ->
+    {[{text, iolist_to_binary(sderl_web_protocol:error_message(Code, Why))}, {close, 1011, ~"no recording"}], State};
+answered({error, Code, Why}, Ref, State) ->
+    {refusal(Ref, Code, Why), State}.
+
+shown(Name, Pid, Messages, Ref, State0) ->
     State = closed(State0#state{source = {recording, Name, Pid}}, State0),
     try
         ok = sderl_web_feed:replay(self(), true),
         {[done(Ref, null) || Ref =/= none] ++ texts(Messages), State}
     catch
         exit:_ -> {[{close, 1012, ~"the dashboard restarts"}], State}
-    end;
-answered({error, Code, Why}, none, State) ->
-    {[{text, iolist_to_binary(sderl_web_protocol:error_message(Code, Why))}, {close, 1011, ~"no recording"}], State};
-answered({error, Code, Why}, Ref, State) ->
-    {refusal(Ref, Code, Why), State}.
+    end.
 
 failed(killed) -> too_large;
 failed(_) -> unavailable.

@@ -131,7 +131,7 @@ prop_any_request() ->
     ?FORALL(
         {Op, Args},
         Request,
-        case sderl_web_ask:answer({Op, maps:from_list(Args)}, live, #{recordings => none, socket => self()}) of
+        case sderl_web_ask:answer({Op, maps:from_list(Args)}, live, #{recordings => none}) of
             {ok, Json} -> _ = json:decode(iolist_to_binary(Json)), true;
             {error, Code, Why} -> is_atom(Code) andalso is_binary(unicode:characters_to_binary(Why))
         end
@@ -187,7 +187,15 @@ refused(Config) ->
     %% The first wrong token of the minute is told, and none of the others.
     Counted = maps:get(wrong_token, sderl_web_notes:counts()),
     ?assertEqual(1, logged(fun() -> [401 = Ws("/ws?token=again", []) || _ <- lists:seq(1, 50)] end, Counted)),
-    ?assertEqual(Counted + 50, maps:get(wrong_token, sderl_web_notes:counts())).
+    ?assertEqual(Counted + 50, maps:get(wrong_token, sderl_web_notes:counts())),
+    %% Strangers ask nothing of the feed.
+    ok = sderl_fleet:await(fun() -> sderl_web_feed:count() =:= 0 end, ?MS),
+    ok = sys:suspend(sderl_web_feed),
+    ?assertEqual(401, Ws("/ws?token=wrong-token", [])),
+    ?assertMatch({200, _, _}, sderl_web_client:http(Port, "/api/health")),
+    {messages, Waiting} = process_info(whereis(sderl_web_feed), messages),
+    ok = sys:resume(sderl_web_feed),
+    ?assertEqual([], [Call || {'$gen_call', _, _} = Call <- Waiting]).
 
 %% How many lines the server writes meanwhile, with that of the first in this minute.
 logged(Fun, Before) ->
@@ -433,6 +441,21 @@ replayed(Config) ->
     #{~"ok" := true} = sderl_web_client:ask(Socket, #{op => live}),
     #{~"mode" := ~"synthetic"} = sderl_web_client:until(Socket, of_type(~"hello"), ?MS),
     sderl_web_client:close(Socket),
+    %% Who asks for it and is gone before the socket has it leaves nothing open, nor does one whose last frame is none.
+    Opened = self(),
+    _ = spawn(fun() -> Opened ! sderl_web_ask:replay(File) end),
+    receive
+        {opened, _, Replay, [_ | _]} -> ?assert(sderl_web_ask:own(Replay)), ok = sderl_web_ask:close(Replay)
+    end,
+    _ = spawn(fun() -> Opened ! sderl_web_ask:replay(File) end),
+    receive
+        {opened, _, Orphan, [_ | _]} -> ok = sderl_fleet:await(fun() -> not is_process_alive(Orphan) end, ?MS), ?assertNot(sderl_web_ask:own(Orphan))
+    end,
+    Broken = filename:join(proplists:get_value(priv_dir, Config), "broken.sdmon"),
+    ok = file:write_file(Broken, [sderl_mon_segment:header(), sderl_mon_segment:record(frame, 0, 1000, 1000, ~"no frame")]),
+    {error, unavailable, Why} = sderl_web_ask:replay(Broken),
+    ?assertNotEqual(nomatch, string:find(Why, "last frame")),
+    ok = file:delete(Broken),
     again([{replay, none}]).
 
 again(Env) ->
