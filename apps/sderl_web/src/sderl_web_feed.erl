@@ -395,7 +395,8 @@ snapshot(#state{events = Events, topology = Topology, frame = Frame} = State0) -
     Hello = iolist_to_binary(sderl_web_hello:live(hello(State), Topology)),
     {[Hello | lists:reverse(There)] ++ [iolist_to_binary(sderl_web_json:events(lists:reverse(lists:sublist(Events, ?FIRST_EVENTS))))], State}.
 
-hello(#state{settings = Settings, mode = Mode, interval_ms = Interval}) -> Settings#{mode => Mode, interval_ms => Interval}.
+hello(#state{settings = Settings, mode = Mode, interval_ms = Interval, life = Life}) ->
+    Settings#{mode => Mode, interval_ms => Interval, life => Life}.
 
 encoded(What, #state{encoded = Encoded} = State) ->
     case Encoded of

@@ -5,13 +5,13 @@
 -export([live/2, recording/3]).
 -export_type([settings/0]).
 
--type settings() :: #{mode := live | synthetic, interval_ms := pos_integer(), cluster := binary(), writable := boolean(), atom() => term()}.
+-type settings() :: #{mode := live | synthetic, interval_ms := pos_integer(), life := none | integer(), cluster := binary(), writable := boolean(), atom() => term()}.
 
 -define(VERSION, 1).
 
 -doc "Of what happens now.".
 -spec live(settings(), sderl_mon_types:topology() | undefined) -> iodata().
-live(#{mode := Mode, interval_ms := Interval, cluster := Cluster, writable := Writable}, Topology) ->
+live(#{mode := Mode, interval_ms := Interval, life := Life, cluster := Cluster, writable := Writable}, Topology) ->
     Range = range(live),
     hello(#{
         mode => Mode,
@@ -19,6 +19,7 @@ live(#{mode := Mode, interval_ms := Interval, cluster := Cluster, writable := Wr
         writable => Writable,
         source => source(Mode, Topology),
         cluster => Cluster,
+        life => null(Life),
         range => Range
     }).
 
@@ -43,6 +44,9 @@ hello(What) ->
         metrics => sderl_web_protocol:metrics(),
         units => sderl_web_protocol:units()
     }).
+
+null(none) -> null;
+null(Life) -> Life.
 
 interval(#{span_ms := Ms}) -> Ms;
 interval(undefined) -> 1000.

@@ -64,10 +64,11 @@ a_synthetic_cluster_begins_and_ends_anew_test_() ->
         events(1, 2),
         ?assertEqual([1, 2], ids(next(~"events"))),
         {ok, _} = sderl_mon_synthetic:start(#{nodes => 4, groups => 1, edges => 4, interval_ms => 60_000, seed => 1}),
-        #{~"mode" := ~"synthetic"} = next(~"hello"),
+        #{~"mode" := ~"synthetic", ~"life" := Synthetic} = next(~"hello"),
         ?assertMatch(#{mode := synthetic}, sderl_web_feed:current()),
         ok = sderl_mon_synthetic:stop(),
-        #{~"mode" := ~"live"} = next(~"hello"),
+        #{~"mode" := ~"live", ~"life" := Live} = next(~"hello"),
+        ?assert(Live =/= Synthetic andalso Live < 1 bsl 53),
         ?assertMatch(#{mode := live}, sderl_web_feed:current())
     end).
 

@@ -15,8 +15,8 @@ export interface Hello {
   cluster: string | null;
   /** The name of the recording that this is, in place of a cluster. */
   recording?: string;
-  /** When the hub's history began, ms: another number is another history. Recordings have none. */
-  life?: number;
+  /** Another number is another history of the hub. Recordings have none. */
+  life?: number | null;
   t: number;
   range: [number, number] | null;
   metrics: string[];

@@ -203,7 +203,8 @@ init(Given) ->
 %% What is forgotten when the feed changes.
 anew(#{history_opts := Opts, thresholds := Thresholds} = State) ->
     State#{
-        life => erlang:unique_integer(),
+        %% Browsers compare it over restarts of this node, too, and count up to 2^53.
+        life => erlang:system_time(microsecond),
         topology => #{epoch => 0, t => now_ms(), nodes => #{}, groups => #{}, monitors => []},
         topology_new => false,
         %% By the monotonic clock.
