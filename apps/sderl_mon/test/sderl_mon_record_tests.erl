@@ -164,6 +164,43 @@ tell(Messages) -> lists:foreach(fun({Kind, What}) -> sderl_mon_record ! {sderl_m
 same(Frame, {ok, #{frame := Frame1}}) -> Frame == Frame1;
 same(_Frame, _Other) -> false.
 
+%% A hub that comes back at once finds the recorder of the one before still there.
+it_records_again_after_the_hub_restarted_test_() ->
+    in_folder(fun(Dir) ->
+        Opts = #{interval_ms => 60_000, record => #{dir => Dir}},
+        Recording = fun(Not) ->
+            ok = sderl_fleet:await(fun() -> whereis(sderl_mon_record) =/= Not end, 10_000),
+            {ok, #{file := File}} = sderl_mon_record:status(),
+            File
+        end,
+        {Old, Recorder} = sderl_mon_gen:beside_hub(Opts, fun() ->
+            File = Recording(undefined),
+            Pid = whereis(sderl_mon_record),
+            ok = sys:suspend(Pid),
+            {File, Pid}
+        end),
+        sderl_mon_gen:beside_hub(Opts, fun() ->
+            ok = sderl_fleet:await(fun() -> {monitored_by, By} = process_info(Recorder, monitored_by), By =/= [] end, 10_000),
+            Ended = monitor(process, Recorder),
+            ok = sys:resume(Recorder),
+            receive {'DOWN', Ended, process, _, _} -> ok end,
+            ?assertNotEqual(Old, Recording(undefined)),
+            ?assertMatch([#{file := Old}, #{file := _}], sderl_mon_record:list(Dir)),
+            ok = sderl_mon_record:stop()
+        end)
+    end).
+
+a_folder_keeps_the_newest_test_() ->
+    beside_a_hub(fun(Dir) ->
+        Name = fun(I) -> filename:join(Dir, io_lib:format("2020-01-01T00-00-~2..0bZ.sdmon", [I])) end,
+        Mine = filename:join(Dir, "1-mine.sdmon"),
+        [ok = file:write_file(F, <<>>) || F <- [Mine, [Name(1), ".old"] | [Name(I) || I <- lists:seq(1, 25)]]],
+        {ok, #{file := File}} = sderl_mon_record:start_in(Dir, #{}),
+        Left = [F || #{file := F} <- sderl_mon_record:list(Dir)],
+        ?assertEqual([unicode:characters_to_binary(F) || F <- [Mine | [Name(I) || I <- lists:seq(7, 25)]] ++ [File]], Left),
+        ?assertNot(filelib:is_file([Name(1), ".old"]))
+    end).
+
 what_is_not_recorded_is_counted_in_it_test_() ->
     beside_a_hub(fun(Dir) ->
         {ok, #{file := File}} = sderl_mon_record:start(filename:join(Dir, "gap"), #{}),

@@ -219,11 +219,13 @@ record(false, _) ->
 -doc "Starts recording into a new file of a folder.".
 -spec record(file:filename()) -> {ok, file:filename_all()} | {error, unicode:chardata()}.
 record(Dir) ->
-    {{Y, Mo, D}, {H, Mi, S}} = calendar:universal_time(),
-    Name = io_lib:format("~4..0w~2..0w~2..0wT~2..0w~2..0w~2..0wZ", [Y, Mo, D, H, Mi, S]),
-    case sderl_mon_record:start(filename:join(Dir, lists:flatten(Name)), #{}) of
+    case started(sderl_mon_record:status(), Dir) of
         {ok, #{file := File}} -> {ok, File};
         {error, already_recording} -> {error, "a recording is being made already"};
         {error, {file, File, Reason}} -> {error, [File, ": ", file:format_error(Reason)]};
         {error, Reason} -> {error, reason(Reason)}
     end.
+
+%% Who asks need not wait for one that is being made to end.
+started({ok, _}, _) -> {error, already_recording};
+started({error, not_recording}, Dir) -> sderl_mon_record:start_in(Dir, #{}).

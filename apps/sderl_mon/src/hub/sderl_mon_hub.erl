@@ -257,10 +257,7 @@ handle_continue(record, State) ->
 
 %% A recorder subscribes to this process: somebody else starts it.
 record(#{record := #{dir := Dir} = Record}) ->
-    Now = calendar:system_time_to_rfc3339(erlang:system_time(second), [{offset, "Z"}]),
-    Name = binary:replace(unicode:characters_to_binary(Now), <<":">>, <<"-">>, [global]),
-    File = filename:join(unicode:characters_to_binary(Dir), Name),
-    _ = spawn(fun() -> recording(sderl_mon_record:start(File, maps:with([max_bytes], Record))) end),
+    _ = spawn(fun() -> recording(sderl_mon_record:start_in(Dir, maps:with([max_bytes], Record))) end),
     ok;
 record(#{record := off}) ->
     ok.

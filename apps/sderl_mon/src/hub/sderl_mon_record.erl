@@ -18,7 +18,7 @@ ends the recording with a log message; what was written stays.
 
 -behaviour(gen_server).
 
--export([start/2, stop/0, status/0, list/1]).
+-export([start/2, start_in/2, stop/0, status/0, list/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -include_lib("kernel/include/file.hrl").
@@ -29,6 +29,9 @@ ends the recording with a log message; what was written stays.
 -define(MIN_BYTES, 65_536).
 -define(STEPS, [10_000, 60_000]).
 %% What was written reaches the disk by itself, at the latest after this.
+%% Of those named by the time, in a folder. Each is two files and their bound in bytes at most.
+-define(RECORDINGS, 20).
+-define(ENDING_MS, 10_000).
 -define(DELAY, {delayed_write, 65_536, 1_000}).
 
 -doc """
@@ -50,6 +53,56 @@ start(File, Opts) ->
         Other ->
             {error, {bad_option, max_bytes, Other}}
     end.
+
+-doc """
+The same with a new name in a folder: the time, as in `2026-11-22T14-23-05.123Z.sdmon`. A recording that is ending, as
+its hub has, is waited for (10 s at most). Of the recordings in the folder that have such names the newest 20 stay, and
+older ones are deleted. Errors: those of `start/2`.
+""".
+-spec start_in(file:name_all(), #{max_bytes => pos_integer()}) -> {ok, #{file := binary()}} | {error, term()}.
+start_in(Dir, Opts) ->
+    Folder = unicode:characters_to_binary(Dir),
+    Started =
+        case start(filename:join(Folder, stamp()), Opts) of
+            {error, already_recording} = Error ->
+                case ended() of
+                    true -> start(filename:join(Folder, stamp()), Opts);
+                    false -> Error
+                end;
+            Other ->
+                Other
+        end,
+    case Started of
+        {ok, _} -> bounded(Folder);
+        {error, _} -> ok
+    end,
+    Started.
+
+stamp() ->
+    Now = calendar:system_time_to_rfc3339(erlang:system_time(millisecond), [{unit, millisecond}, {offset, "Z"}]),
+    <<(binary:replace(list_to_binary(Now), <<":">>, <<"-">>, [global]))/binary, ?EXTENSION>>.
+
+ended() ->
+    Ref = monitor(process, ?MODULE),
+    receive
+        {'DOWN', Ref, process, _, _} -> true
+    after ?ENDING_MS ->
+        true = demonitor(Ref, [flush]),
+        false
+    end.
+
+%% By name, which is by age. What people named stays.
+bounded(Folder) ->
+    {ok, Stamp} = re:compile("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}(\\.[0-9]+)?Z\\.sdmon$"),
+    Files = [File || #{name := Name, file := File} <- list(Folder), re:run(Name, Stamp, [{capture, none}]) =:= match],
+    lists:foreach(
+        fun(File) ->
+            ?LOG_NOTICE("Removes the recording ~ts, as there are ~b newer ones", [File, ?RECORDINGS]),
+            _ = file:delete(old(File)),
+            _ = file:delete(File)
+        end,
+        lists:sublist(Files, max(0, length(Files) - ?RECORDINGS))
+    ).
 
 named(File) ->
     case filename:extension(File) of
