@@ -158,6 +158,8 @@ rates_test() ->
     ?assertEqual(#{events_dropped => 2}, Lost),
     #{schedulers := Schedulers, links := Detailed} = sderl_mon_rates:detail({Before, Now}, Rates, #{}),
     ?assertEqual([0.5, 0.0, 1.0], [U || #{util := U} <- Schedulers]),
+    ?assertMatch(#{span_ms := Ms} when Ms * 1000 =:= map_get(mono_us, Now) - map_get(mono_us, Before), sderl_mon_rates:detail({Before, Now}, Rates, #{})),
+    ?assertNot(is_map_key(span_ms, sderl_mon_rates:detail({undefined, Now}, Rates, #{}))),
     ?assertMatch([#{node := <<"b@h">>, out_msgs_s := 100.0}, _, _], Detailed),
     %% A new life of the node: no rates.
     ?assertMatch(#{links := L, node := N} when L =:= #{} andalso not is_map_key(reds_s, N), sderl_mon_rates:between(Now, Before, #{monitors => []})),
@@ -165,6 +167,12 @@ rates_test() ->
         #{links := L} when L =:= #{},
         sderl_mon_rates:between(Now, Before#{mono_us := 9_000_000}, #{monitors => []})
     ).
+
+%% A node whose clock is an hour behind.
+by_one_clock_test() ->
+    Sample = sderl_mon_rates:here(#{at => 1_000_000, events => [#{kind => node_up, t => 999_900}]}, 4_600_000),
+    ?assertEqual(#{at => 4_600_000, node_at => 1_000_000, events => [#{kind => node_up, t => 4_599_900, node_t => 999_900}]}, Sample),
+    ?assertEqual(#{at => 5, node_at => 1, events => []}, sderl_mon_rates:here(#{at => 1}, 5)).
 
 %% What was counted since the node began is not what happened in a second.
 no_spikes_test() ->

@@ -78,7 +78,8 @@ group_too_large_test() ->
     ?assertMatch([_], Of(10, 250.0)).
 
 hot_name_test() ->
-    Of = fun(Msgs, Others) -> found(hot_name, #{details => #{~"a1" => #{traffic => [#{from => ~"x", to => ~"hot", msgs_s => Msgs}, #{from => ~"x", to => ~"cold", msgs_s => Others}]}}}) end,
+    %% Two seconds of it.
+    Of = fun(Msgs, Others) -> found(hot_name, #{details => #{~"a1" => #{span_ms => 2000, traffic => [#{from => ~"x", to => ~"hot", msgs => 2 * Msgs}, #{from => ~"x", to => ~"cold", msgs => 2 * Others}]}}}) end,
     ?assertMatch([#{where := #{to := ~"hot"}}], Of(100, 99)),
     ?assertMatch([#{where := #{to := ~"cold"}}], Of(100, 101)),
     ?assertEqual([], Of(99, 1)).

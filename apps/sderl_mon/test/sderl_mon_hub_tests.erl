@@ -111,6 +111,18 @@ many_equal_events_test() ->
     ?assertMatch([#{id := 5_001} | _], sderl_mon_events:to_list(Events)),
     ?assertMatch({[], _}, sderl_mon_events:add({~"g", 2}, [Event], Events)).
 
+%% Two agents stamp it with two times; the node's own is the same, and may be far behind.
+events_of_a_takeover_test() ->
+    Event = fun(I, Ms) -> (sderl_mon_gen:event(?T0 + I + Ms, ~"e"))#{node_t => I} end,
+    Old = sderl_mon_gen:event(?T0 - 1, ~"by our clock"),
+    {_, First} = sderl_mon_events:add({~"g", 1}, [Old], sderl_mon_events:new()),
+    Add = fun(Teller, Is, Ms, Acc) -> sderl_mon_events:add({~"g", Teller}, [Event(I, Ms) || I <- Is], Acc) end,
+    Told = lists:foldl(fun(From, Acc) -> element(2, Add(1, lists:seq(From, From + 499), 0, Acc)) end, First, lists:seq(1, 11_501, 500)),
+    ?assertMatch({[], _}, Add(2, lists:seq(7_001, 12_000), 7, Told)),
+    ?assertMatch({[#{id := 12_002}], _}, Add(2, [12_001], 7, Told)),
+    %% Long ago.
+    ?assertMatch({[_], _}, Add(2, [1], 7, Told)).
+
 %% ---------------------------------------------------------------- what is not as it should be
 
 garbage_is_counted_and_harms_nothing_test_() ->

@@ -127,10 +127,11 @@ handle_cast(_, State) ->
     {noreply, State}.
 
 -spec handle_info(term(), map()) -> {noreply, map()}.
-handle_info({sderl_mon_sample, Pid, #{node := Node, seq := Seq} = Sample}, #{watches := Watches} = State) when
+handle_info({sderl_mon_sample, Pid, #{node := Node, seq := Seq} = Told}, #{watches := Watches} = State) when
     is_map_key(Node, Watches), node(Pid) =:= Node
 ->
     _ = sderl_mon_tell:message(Pid, {sderl_mon_ack, Seq}),
+    Sample = sderl_mon_rates:here(Told, erlang:system_time(millisecond)),
     #{probes := Probes} = State,
     {noreply, step(Node, {sample, joined(Sample, State)}, kept(Sample, State#{probes := Probes#{Node => Pid}}))};
 handle_info({timeout, Timer, {due, Node}}, #{timers := Timers} = State) ->

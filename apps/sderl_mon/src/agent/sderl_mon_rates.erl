@@ -14,7 +14,7 @@ tells nothing, because nobody watches it, it does not answer, or its counts cann
 `mon_bytes_s`, in and out together.
 """.
 
--export([between/3, joined/2, detail/3, lost/2]).
+-export([here/2, between/3, joined/2, detail/3, lost/2]).
 -export_type([sample/0, context/0, rates/0]).
 
 -doc "What a probe tells, see the moduledoc of `m:sderl_mon_probe`.".
@@ -45,6 +45,15 @@ tells nothing, because nobody watches it, it does not answer, or its counts cann
 ]).
 
 -define(FLOWS, [out_msgs, out_bytes, in_msgs, in_bytes]).
+
+-doc """
+A sample that has come in now, by the clock that is read here: `at` and the times of its events. What the node's own
+clock said stays as `node_at` and `node_t`: it may be far from ours, and is the same whoever is told.
+""".
+-spec here(sample(), sderl_mon_types:t()) -> sample().
+here(#{at := At} = Sample, Now) ->
+    Events = [E#{t := T + Now - At, node_t => T} || #{t := T} = E <- maps:get(events, Sample, [])],
+    Sample#{at := Now, node_at => At, events => Events}.
 
 -doc "From the sample before, if there is one, to this one.".
 -spec between(sample() | undefined, sample(), context()) -> rates().
@@ -227,7 +236,10 @@ detail({Before, Now}, #{peers := Peers, kinds := Kinds}, Facts) ->
     },
     Otp = #{otp => V || #{otp := V} <- [Facts]},
     Uptime = #{uptime_s => V || #{uptime_s := V} <- [Gauges]},
-    maps:merge(Detail, maps:merge(Otp, Uptime)).
+    %% What is counted since the last sample, of how long that is.
+    Span = #{span_ms => max(1, (T1 - T0) div 1000) || #{mono_us := T0} <- [Before], #{mono_us := T1} <- [Now], T1 > T0},
+    Clock = #{node_t => T || #{node_at := T} <- [Now]},
+    lists:foldl(fun maps:merge/2, Detail, [Otp, Uptime, Span, Clock]).
 
 schedulers(Before, Now, Facts) ->
     Utils = #{Id => U || {Id, _, U} <- utils(Before, Now)},

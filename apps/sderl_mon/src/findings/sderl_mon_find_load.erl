@@ -88,7 +88,7 @@ group(Group, Size, Rate, Limit) ->
 
 %% Only while tracing is on, and of what was sampled.
 hot(#{details := Details}, #{hot_msgs_s := Limit, hot_share := ShareLimit}) ->
-    Rows = [{to(Row), traced(Row), Node} || Node := #{traffic := Traffic} <- Details, is_list(Traffic), #{to := _} = Row <- Traffic],
+    Rows = [{to(Row), traced(Row, SpanMs), Node} || Node := #{traffic := Traffic, span_ms := SpanMs} <- Details, is_list(Traffic), #{to := _} = Row <- Traffic],
     All = lists:sum([Msgs || {_, Msgs, _} <- Rows]),
     By = lists:foldl(fun({To, Msgs, Node}, Acc) -> maps:update_with(To, fun({M, Ns}) -> {M + Msgs, [Node | Ns]} end, {Msgs, [Node]}, Acc) end, #{}, Rows),
     lists:append([
@@ -110,5 +110,5 @@ hot(#{details := Details}, #{hot_msgs_s := Limit, hot_share := ShareLimit}) ->
 
 to(#{to := To}) when is_binary(To) -> To.
 
-%% Those of one interval, which is a second by default.
-traced(Row) -> max(number(msgs_s, Row), number(msgs, Row)).
+%% A second, of those since the sample before.
+traced(Row, SpanMs) -> number(msgs, Row) * 1000 / SpanMs.

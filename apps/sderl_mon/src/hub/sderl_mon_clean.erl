@@ -89,14 +89,14 @@ events(_Other) ->
     {[], 1}.
 
 is_event(#{t := T, kind := Kind, level := Level, text := Text} = Event) ->
-    is_integer(T) andalso is_atom(Kind) andalso is_binary(Text) andalso
+    is_integer(T) andalso is_integer(maps:get(node_t, Event, T)) andalso is_atom(Kind) andalso is_binary(Text) andalso
         lists:member(Level, [info, notice, warning, error]) andalso
         lists:all(fun(Key) -> not is_map_key(Key, Event) orelse id(maps:get(Key, Event)) end, [node, group]);
 is_event(_Other) ->
     false.
 
 event(#{text := Text} = Event) ->
-    Known = maps:with([t, kind, level, node, group], Event#{text := Text}),
+    Known = maps:with([t, node_t, kind, level, node, group], Event#{text := Text}),
     details(Event, Known#{text => cut(Text)}).
 
 details(#{details := Details}, Event) when is_map(Details) ->

@@ -3,8 +3,8 @@
 -moduledoc """
 The events of a hub: numbered, each once, the newest 5,000. Pure.
 
-An agent that takes over from another may tell again what the other told: an event of the same time, kind,
-place and text as one of the last thousand is the same event, if another agent told that. What one agent tells
+An agent that takes over from another may tell again what the other told: an event of the same time (by the node's
+clock, where that told it), kind, place and text as one of the last 5,000 is the same event, if another agent told that. What one agent tells
 twice happened twice.
 """.
 
@@ -16,14 +16,15 @@ twice happened twice.
     last := non_neg_integer(),
     count := non_neg_integer(),
     queue := queue:queue(sderl_mon_types:event()),
-    told := #{{sderl_mon_types:t(), non_neg_integer()} => teller()}
+    %% By whom, and as which one of all that were told.
+    told := #{{sderl_mon_types:t(), non_neg_integer()} => {teller(), non_neg_integer()}}
 }.
 
 -doc "An agent, by its scope and term.".
 -type teller() :: {sderl_mon_types:scope(), integer()}.
 
 -define(MOST, 5_000).
--define(TOLD, 1_000).
+-define(TOLD, 5_000).
 
 -doc "No event yet.".
 -spec new() -> events().
@@ -33,21 +34,21 @@ new() -> #{last => 0, count => 0, queue => queue:new(), told => #{}}.
 -spec add(teller(), [sderl_mon_types:new_event()], events()) -> {[sderl_mon_types:event()], events()}.
 add(_Teller, [], Events) -> {[], Events};
 add(Teller, Given, #{last := Last, count := Count, queue := Queue, told := Told} = Events) ->
-    {New, Told1} = lists:foldl(fun(E, Acc) -> fresh(Teller, E, Acc) end, {[], Told}, Given),
+    {New, Told1} = lists:foldl(fun(E, Acc) -> fresh(Teller, Last, E, Acc) end, {[], Told}, Given),
     {Numbered, Last1} = lists:mapfoldl(fun(E, Id) -> {E#{id => Id + 1}, Id + 1} end, Last, lists:reverse(New)),
     Kept = lists:foldl(fun queue:in/2, Queue, Numbered),
-    {Numbered, bound(Events#{last := Last1, count := Count + length(New), queue := Kept, told := forget(Told1)})}.
+    {Numbered, bound(Events#{last := Last1, count := Count + length(New), queue := Kept, told := forget(Last1, Told1)})}.
 
-fresh(Teller, #{t := T} = Event, {New, Told}) ->
-    Key = {T, erlang:phash2(maps:with([kind, text, node, group], Event), 1 bsl 32)},
+fresh(Teller, Last, #{t := T} = Event, {New, Told}) ->
+    Key = {maps:get(node_t, Event, T), erlang:phash2(maps:with([kind, text, node, group], Event), 1 bsl 32)},
     case Told of
-        #{Key := Other} when Other =/= Teller -> {New, Told};
-        #{} -> {[Event | New], Told#{Key => Teller}}
+        #{Key := {Other, _}} when Other =/= Teller -> {New, Told};
+        #{} -> {[Event | New], Told#{Key => {Teller, Last}}}
     end.
 
-%% The oldest half goes when there are too many.
-forget(Told) when map_size(Told) =< ?TOLD -> Told;
-forget(Told) -> maps:from_list(lists:nthtail(map_size(Told) div 2, lists:sort(maps:to_list(Told)))).
+%% Those told before the newest 5,000 go, when there are twice as many; clocks of nodes say nothing of what is old.
+forget(_Last, Told) when map_size(Told) =< 2 * ?TOLD -> Told;
+forget(Last, Told) -> #{Key => By || Key := {_, At} = By <- Told, At >= Last - ?TOLD}.
 
 bound(#{count := Count, queue := Queue} = Events) when Count > ?MOST ->
     bound(Events#{count := Count - 1, queue := queue:drop(Queue)});

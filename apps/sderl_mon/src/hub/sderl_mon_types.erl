@@ -122,9 +122,14 @@ what is not in this frame's numbers, by reason: nothing is left out without bein
     lost := #{atom() => integer()}
 }.
 
--doc "All that is known of one node at one time; for the page of that node.".
+-doc """
+All that is known of one node at one time; for the page of that node. `t` is by the clock of the agent, `node_t` by
+the node's. What is counted (`migrations`, `traffic`) is of the last `span_ms`.
+""".
 -type detail() :: #{
     t := t(),
+    node_t => t(),
+    span_ms => pos_integer(),
     node := id(),
     schedulers => [
         #{
@@ -153,9 +158,10 @@ what is not in this frame's numbers, by reason: nothing is left out without bein
 
 -type level() :: info | notice | warning | error.
 
--doc "An event as an agent tells it: without an id.".
+-doc "An event as an agent tells it: without an id. `node_t` is the time by the clock of the node, where that tells it.".
 -type new_event() :: #{
     t := t(),
+    node_t => t(),
     kind := atom(),
     level := level(),
     text := binary(),
@@ -168,6 +174,7 @@ what is not in this frame's numbers, by reason: nothing is left out without bein
 -type event() :: #{
     id := pos_integer(),
     t := t(),
+    node_t => t(),
     kind := atom() | binary(),
     level := level(),
     text := binary(),
