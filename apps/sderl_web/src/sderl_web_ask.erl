@@ -9,8 +9,8 @@ Runs in a process for each question, which may take its time. Answers are JSON a
 -export([answer/3, state/1, no_node/1, replay/1, record/1, own/1, close/1]).
 -export_type([source/0, settings/0, answer/0]).
 
-%% How long frames are that old ones were merged to.
--define(FRAME_SPANS_MS, [1_000, 10_000, 60_000, 600_000]).
+%% A span is from after its beginning: the first one has what is asked at the range's. Else, how long frames are that old ones were merged to.
+-define(LATER_MS, [1, 1_000, 10_000, 60_000, 600_000]).
 
 -doc "What a socket looks at: the present, or a recording by its name.".
 -type source() :: live | {recording, binary(), pid()}.
@@ -78,9 +78,9 @@ ask({record, #{on := On}}, _, #{recordings := Dir}) ->
 
 ok(Term) -> {ok, sderl_web_json:term(Term)}.
 
-%% The range begins where the first frame does, and what was at a time is the last frame that ended by then: within the first one, it is that.
+%% The range begins where the first frame does; what was at a time is the frame in whose span it is.
 at(Hub, T, {From, To}) when T >= From ->
-    Tries = [T | [min(T + Ms, To) || Ms <- ?FRAME_SPANS_MS]],
+    Tries = [T | [min(T + Ms, To) || Ms <- ?LATER_MS]],
     lists:foldl(
         fun
             (At, {error, none}) -> sderl_mon_hub:at(Hub, At);

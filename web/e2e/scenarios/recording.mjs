@@ -22,13 +22,14 @@ export default async function recording(stage) {
   await list.waitFor({ state: "hidden" });
   await stage.act("restart", { node: mortal });
   await stage.until(page, "the node is back", statusIs, [mortal, true]);
+  const back = await page.evaluate(() => window.sderl.shown().seq);
 
   await page.getByTestId("recordings").click();
   await list.getByRole("button", { name: "Open" }).first().click();
   await list.waitFor({ state: "hidden" });
   await page.locator('[data-testid="live"][aria-pressed="false"]').waitFor();
   // Not the live cluster, where the node is back as well.
-  await stage.until(page, "a frame of its beginning", (seq) => window.sderl.shown().seq < seq, gone);
+  await stage.until(page, "a frame of its beginning", (seq) => window.sderl.shown().seq < seq, back);
   await stage.until(page, "its beginning, with the node", statusIs, [mortal, true]);
   // To its end, by the keyboard.
   await page.getByTestId("scrub").press("End");
