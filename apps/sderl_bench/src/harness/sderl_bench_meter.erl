@@ -14,7 +14,7 @@ links. Only what a node *sent* is read, so that the sum over all nodes counts ev
 
 | metric | meaning |
 |---|---|
-| `cpu_pct` | processor time of all nodes, in percent of all cores of the machine |
+| `cpu_pct` | processor time of all nodes in user mode (`statistics(runtime)`; what the system does for them is not in it), in percent of all cores of the machine |
 | `cpu_us_per_op` | the same in microseconds, for each operation |
 | `bytes`, `messages`, `packets` | sent over the links: the distribution protocol included, TCP and IP headers not; a message is one write to a socket (ticks included; a long message is several); packets are TCP segments, acknowledgements included, `undefined` where the system does not tell |
 | `bytes_per_op`, `messages_per_op`, `packets_per_op` | for each operation |
