@@ -149,8 +149,7 @@ message(From, freed) ->
 message(_, _) -> unknown.
 
 tell(Node, Msg) ->
-    _ = erlang:send({sderl_node, Node}, {sderl_free, ?VSN, node(), Msg}, [noconnect]),
-    sderl_traffic:sent(control, Msg).
+    sderl_traffic:send({sderl_node, Node}, {sderl_free, ?VSN, node(), Msg}, control, Msg).
 
 grow(Pid, Members, Nodes) ->
     case [N || N <- Nodes, is_atom(N)] -- Members of

@@ -231,8 +231,7 @@ effects([E | Es], #g{left = true} = G) when element(1, E) =/= send, element(1, E
 effects([E | Es], G) -> effects(Es, effect(E, G)).
 
 effect({send, Addr, Msg}, #g{uid = Uid} = G) ->
-    _ = erlang:send(Addr, {sderl, ?VSN, Uid, node(), Msg}, [noconnect]),
-    sderl_traffic:sent(group, Msg),
+    ok = sderl_traffic:send(Addr, {sderl, ?VSN, Uid, node(), Msg}, group, Msg),
     G;
 effect({replies, List}, #g{tally = Tally} = G) ->
     replies(List, 0, 0, 0, Tally),
@@ -253,8 +252,7 @@ effect({outbox, Req, List}, #g{group = Group} = G) ->
     true = sderl_store:outbox(Group, Req, List),
     G;
 effect({hello, Node, Msg}, #g{group = Group, uid = Uid} = G) ->
-    _ = erlang:send({sderl_node, Node}, {sderl_hello, ?VSN, Group, Uid, node(), Msg}, [noconnect]),
-    sderl_traffic:sent(control, Msg),
+    ok = sderl_traffic:send({sderl_node, Node}, {sderl_hello, ?VSN, Group, Uid, node(), Msg}, control, Msg),
     G;
 effect({index, What}, #g{store = St0} = G0) ->
     St = sderl_store:index(What, St0),

@@ -160,8 +160,7 @@ names_at(Node) ->
     ets:select_count(sderl_names, [{{'_', '$1', '_', '_', '_', '_'}, [{'=:=', {node, '$1'}, Node}], [true]}]).
 
 tell(Node, Msg) ->
-    _ = erlang:send({?MODULE, Node}, {sderl_link, ?VSN, node(), Msg}, [noconnect]),
-    sderl_traffic:sent(control, Msg).
+    sderl_traffic:send({?MODULE, Node}, {sderl_link, ?VSN, node(), Msg}, control, Msg).
 
 close(Node) ->
     _ = erlang:disconnect_node(Node),

@@ -370,8 +370,7 @@ share(Nodes) ->
     Own = [{G, Ms} || {G, _, _, Ms, _} <- sderl_dir:named()],
     List = sderl_hello:told(Own, sderl_dir:known(), sderl_dir:faults()),
     lists:foreach(fun(Node) ->
-        _ = erlang:send({?MODULE, Node}, {sderl_known, ?VSN, node(), List}, [noconnect]),
-        sderl_traffic:sent(control, List)
+        sderl_traffic:send({?MODULE, Node}, {sderl_known, ?VSN, node(), List}, control, List)
     end, Nodes).
 
 %% With links that were there before this process, what others told meanwhile went nowhere, and without a change

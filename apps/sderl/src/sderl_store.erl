@@ -400,10 +400,10 @@ names(G) -> fold(G, fun({{_, N}, Pid, _, _, _, _}, Acc) -> [{N, Pid} | Acc] end,
 -doc "How many names the group has here.".
 -spec count(term()) -> non_neg_integer().
 count(G) ->
-    case ets:info(?GROUPS, size) of
+    case ets:info(?GROUPS, size) =:= 1 andalso ets:member(?GROUPS, G) of
         %% No other group's names are there: a table knows its size.
-        1 -> ets:info(?NAMES, size);
-        _ -> counted(G)
+        true -> ets:info(?NAMES, size);
+        false -> counted(G)
     end.
 
 counted(G) ->

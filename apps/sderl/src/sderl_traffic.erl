@@ -23,7 +23,7 @@ for each bundle as if all in it came from where its first came from.
 """.
 
 -export([new/0, read/0, sample/0]).
--export([sent/2, group/1, forget/1, answered/4, crossed/3]).
+-export([send/4, sent/2, group/1, forget/1, answered/4, crossed/3]).
 
 -export_type([kind/0, tally/0]).
 
@@ -82,6 +82,14 @@ index(routing) -> 7;
 index(attributes) -> 9.
 
 %% ---------------------------------------------------------------- where it happens
+
+-doc "Sends a message of the library over a link that there is, or not at all, and counts what goes; `Message` is what is measured of it.".
+-spec send(pid() | {atom(), node()}, term(), kind() | group, term()) -> ok.
+send(To, Frame, Kind, Message) ->
+    case erlang:send(To, Frame, [noconnect]) of
+        ok -> sent(Kind, Message);
+        noconnect -> ok
+    end.
 
 -doc "Counts a message to another node.".
 -spec sent(kind() | group, term()) -> ok.

@@ -344,8 +344,7 @@ tell(Node, Body, Now, #s{stamps = Stamps}) ->
         #{Node := {Sent, Came}} -> {Now, Sent, Now - Came};
         _ -> {Now, none, 0}
     end,
-    _ = erlang:send({?MODULE, Node}, {sderl_attr, ?VSN, node(), Stamp, Body}, [noconnect]),
-    sderl_traffic:sent(attributes, Body).
+    sderl_traffic:send({?MODULE, Node}, {sderl_attr, ?VSN, node(), Stamp, Body}, attributes, Body).
 
 %% The members of the own groups, the island of free nodes among these, with the groups that each shares with
 %% this node.

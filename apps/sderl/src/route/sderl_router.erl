@@ -205,8 +205,7 @@ effect({drop, Node}) -> true = ets:delete(?TABLE, {told, Node}), ok;
 effect(changed) -> ok.
 
 tell(Node, Message) ->
-    _ = erlang:send({?MODULE, Node}, {sderl_route, ?VSN, node(), Message}, [noconnect]),
-    sderl_traffic:sent(control, Message).
+    sderl_traffic:send({?MODULE, Node}, {sderl_route, ?VSN, node(), Message}, control, Message).
 
 %% First what is new, then what is over: whoever reads meanwhile finds a way.
 show(#{groups := Groups, nodes := Nodes}) ->
