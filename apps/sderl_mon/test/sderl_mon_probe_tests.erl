@@ -17,13 +17,48 @@ cut_test_() ->
 id_test_() ->
     [?_assertEqual(sderl_mon_types:id({group, G}), sderl_mon_probe_look:id(G)) || G <- [g, "täxt", {a, 1}, <<"x">>, lists:seq(300, 900), 'odd name']].
 
-%% A socket counts packets with 32 bits.
-unwrap_test_() ->
+%% A socket counts packets with 32 bits; what shows less without having been near the end began again.
+wrapped_test_() ->
     [
-        ?_assertEqual({0, 7}, sderl_mon_probe:unwrap(5, 7)),
-        ?_assertEqual({0, 5}, sderl_mon_probe:unwrap(5, 5)),
-        ?_assertEqual({1 bsl 32, 3}, sderl_mon_probe:unwrap(1 bsl 32 - 1, 3))
+        ?_assertEqual(0, sderl_mon_probe:wrapped(5, 7)),
+        ?_assertEqual(0, sderl_mon_probe:wrapped(5, 5)),
+        ?_assertEqual(1 bsl 32, sderl_mon_probe:wrapped(1 bsl 32 - 1, 3)),
+        ?_assertEqual(5, sderl_mon_probe:wrapped(5, 0)),
+        ?_assertEqual(1 bsl 32 - 1, sderl_mon_probe:wrapped(1 bsl 32 - 1, 1 bsl 32 - 2))
     ].
+
+%% Of each kind the median, however seldom it is; waiting now and then is not charged, nor what was charged before.
+accounted_test() ->
+    Add = fun(List, Work) -> lists:foldl(fun({Kind, N, Us}, Acc) -> sderl_mon_probe:worked(Kind, N, Us, Acc) end, Work, List) end,
+    One = Add([{light, 1, 10} || _ <- lists:seq(1, 30)] ++ [{heavy, 100, 30_000}, {light, 1, 9000}, {heavy, 10, 3000}, {none, 0, 500}], #{}),
+    {Us, Two} = sderl_mon_probe:accounted(One),
+    ?assertEqual(31 * 10.0 + 110 * 300.0, Us),
+    ?assertMatch({+0.0, Two}, sderl_mon_probe:accounted(Two)),
+    %% Very many: all are charged, and some are kept.
+    {Many, Three} = sderl_mon_probe:accounted(Add([{light, 1, 20} || _ <- lists:seq(1, 10_000)], Two)),
+    ?assertEqual(200_000.0, Many),
+    ?assert(length(element(3, map_get(light, Three))) =< 32).
+
+%% So many at a time, each under a name that goes with it.
+bounded_test_() ->
+    {spawn, fun() ->
+        Names = [probe_test_one, probe_test_two],
+        Self = self(),
+        Ask = fun() -> spawn(fun() -> Self ! {self(), sderl_mon_probe_look:bounded(Names, fun() -> Self ! {self(), in}, receive go -> done end end)} end) end,
+        In = [begin P = Ask(), receive {P, in} -> P end end || _ <- Names],
+        Third = Ask(),
+        receive {Third, Refused} -> ?assertEqual({error, busy}, Refused) end,
+        [begin P ! go, receive {P, Done} -> ?assertEqual(done, Done) end end || P <- In],
+        Last = Ask(),
+        receive {Last, in} -> Last ! go end,
+        receive {Last, done} -> ok end
+    end}.
+
+%% What a text may stand for; no atom is made.
+meant_test_() ->
+    [?_assertEqual([Name], lists:usort(sderl_mon_probe_look:meant(sderl_mon_probe_look:id(Name))))
+     || Name <- [user_1, 'odd name', <<"user_1">>, <<"täxt"/utf8>>, "user_1", "täxt", 17, -3]]
+    ++ [?_assertEqual([], sderl_mon_probe_look:meant(T)) || T <- [<<"no_such_atom_", "of_any_test">>, <<"{a,1}">>, <<>>, <<"'">>, <<"<<\"">>, <<255>>]].
 
 %% The greatest few of any numbers.
 top_test() ->

@@ -18,12 +18,14 @@ loaded into a running node (`code/0`). Where the application `sderl` runs, it as
   (OTP 28); on OTP 27 there is one setting for a node, and when somebody has it, it is left alone and
   the facts say so. Traces are sessions of their own.
 
-`probe_us` is an estimate of the CPU time spent here, in microseconds: wall time of a process
-includes waiting, so each piece of work is charged the lower quartile of what its last 32 runs took.
+`probe_us` is an estimate of the CPU time spent here, in microseconds. Wall time of a process includes waiting, now and then
+much of it, so each piece of work is charged the median of what the last 32 of the same kind took: a sample with or without facts and
+of so many events, a process whose memory was asked or was not, and so on. The helpers and the tracer are in it; what the
+link to the owner costs is not.
 """.
 
 -export([start/1, stop/0, code/0, names/2, lookup/2, process/1, trace/1]).
--export([init/1, slow/2, topology/2, unwrap/2, edges/4]).
+-export([init/1, slow/3, topology/2, wrapped/2, edges/4, worked/4, accounted/1]).
 
 -import(sderl_mon_probe_look, [id/1, text/1, text/2, cut/2]).
 
@@ -32,7 +34,14 @@ includes waiting, so each piece of work is charged the lower quartile of what it
 -define(EVENTS, 500).
 -define(EARLY_MS, 50).
 -define(SLOW_MS, 5000).
+-define(RARE_MS, 5000).
+%% A helper that says nothing for so long is ended.
+-define(PATIENCE_MS, 30_000).
+-define(RING, 32).
 -define(STAT, [recv_cnt, recv_oct, send_cnt, send_oct, send_pend]).
+
+%% By kind: how many since the last account, how many of these were kept, and what one of the last took.
+-type work() :: #{Kind :: term() => {non_neg_integer(), non_neg_integer(), [number()]}}.
 
 -record(s, {
     owner :: pid(), friends :: all | [node()], term :: integer(), interval :: pos_integer(), lease = ?LEASE_MS :: pos_integer(), top = 10 :: pos_integer(),
@@ -41,11 +50,13 @@ includes waiting, so each piece of work is charged the lower quartile of what it
     out = none :: none | {pos_integer(), integer(), map(), map()}, sent = [] :: [map()], fresh = [] :: [map()], n = 0 :: non_neg_integer(),
     %% What was left out, and how much of that an owner has acknowledged.
     lost = #{} :: #{atom() => non_neg_integer()}, lost_acked = #{} :: #{atom() => non_neg_integer()}, counts = #{} :: #{atom() => non_neg_integer()},
-    facts = none :: none | map(), known = #{} :: map(), slow = none :: none | {pid(), integer()}, slow_at = 0 :: integer(),
-    links = #{} :: map(), scanner :: pid(), scan = #{top => [], mq_max => 0} :: map(),
+    facts = none :: none | map(), rare = none :: none | {integer(), map(), map()}, known = #{} :: map(), slow = none :: none | {pid(), integer()}, slow_at = 0 :: integer(),
+    links = #{} :: map(), sockets = #{} :: #{pid() => port() | unknown},
+    %% The scanner, since when it owes an answer, and the events whose processes it is asked to name.
+    scanner :: pid(), scan = #{top => [], mq_max => 0} :: map(), scanning = none :: none | integer(), naming = none :: none | {map(), integer()},
     sysmon :: term(), sys = #{} :: map(), tracer = none :: none | pid(), edges = #{} :: map(),
     %% What traces showed: in the sample under way, and since.
-    traced = {#{}, #{}} :: {map(), map()}, walls = #{} :: map(), us = 0 :: integer(), pushed = {0, 0} :: {integer(), integer()}
+    traced = {#{}, #{}} :: {map(), map()}, work = #{} :: work(), us = 0.0 :: float(), pushed = {0, 0} :: {integer(), integer()}
 }).
 
 %% ---------------------------------------------------------------- interface
@@ -84,16 +95,17 @@ stop() ->
 -spec code() -> [{module(), string(), binary()}].
 code() -> [{M, File, Binary} || M <- ?MODULES, {_, Binary, File} <- [code:get_object_code(M)]].
 
--doc "See `sderl_mon_probe_look:names/2`.".
--spec names(term(), map()) -> {ok, map()} | {error, no_group | not_running}.
-names(Group, Opts) -> sderl_mon_probe_look:names(Group, Opts).
+-doc "See `sderl_mon_probe_look:names/3`.".
+-spec names(term(), map()) -> {ok, map()} | {error, no_group | not_running | busy}.
+names(Group, Opts) ->
+    sderl_mon_probe_look:names(Group, Opts, fun(G) -> case ask({total, G}) of {ok, N} -> N; {error, _} -> none end end).
 
 -doc "See `sderl_mon_probe_look:lookup/2`.".
--spec lookup(term(), binary()) -> {ok, map()} | {error, not_found | no_group | not_running}.
+-spec lookup(term(), binary()) -> {ok, map()} | {error, not_found | timeout | no_group | not_running | busy}.
 lookup(Group, Name) -> sderl_mon_probe_look:lookup(Group, Name).
 
 -doc "See `sderl_mon_probe_look:process/1`.".
--spec process(binary() | string()) -> {ok, map()} | {error, bad_pid | dead}.
+-spec process(binary() | string()) -> {ok, map()} | {error, bad_pid | dead | busy}.
 process(Pid) -> sderl_mon_probe_look:process(Pid).
 
 -doc "See `sderl_mon_probe_trace:trace/2`.".
@@ -132,23 +144,33 @@ init(#{owner := Owner} = Opts) ->
     S = #s{owner = Owner, friends = all, term = 0, interval = 1000, acked = Now, next = Now, last = Now - 1000,
            scanner = sderl_mon_probe_look:start(self()), sysmon = sysmon_on()},
     proc_lib:init_ack({ok, self()}),
-    loop(tick(owned(Opts, S#s{slow_at = Now}))).
+    {_, First} = tick(owned(Opts, S#s{slow_at = Now})),
+    loop(First).
 
 owned(#{owner := Owner} = Opts, #s{sent = Sent, fresh = Fresh} = S) ->
     S#s{owner = Owner, friends = maps:get(friends, Opts, all), term = maps:get(term, Opts, 0), acked = now_ms(),
         interval = max(50, maps:get(interval_ms, Opts, 1000)), lease = maps:get(lease_ms, Opts, ?LEASE_MS), top = min(50, maps:get(top, Opts, 10)),
         out = none, facts = none, sent = [], fresh = Fresh ++ Sent, traced = {#{}, sderl_mon_probe_trace:added(element(1, S#s.traced), element(2, S#s.traced))}}.
 
+-spec loop(#s{}) -> no_return().
 loop(S) ->
     receive M ->
         T = mono(),
-        case handle(M, S) of
-            {timed, Kind, #s{} = New} -> loop(charge(Kind, mono() - T, New));
-            #s{us = Us} = New -> loop(New#s{us = Us + min(20, mono() - T)})
-        end
+        {Kind, New} = case handle(M, S) of
+            {timed, K, Timed} -> {K, Timed};
+            %% To put an event into words costs many times what it costs to count it.
+            #s{n = N} = Done when N > S#s.n -> {event, Done};
+            Done -> {message(M), Done}
+        end,
+        loop(New#s{work = worked(Kind, 1, 1 + mono() - T, New#s.work)})
     end.
 
-handle({tick, At}, #s{next = At} = S) -> {timed, tick, tick(S)};
+message(M) when is_atom(element(1, M)) -> {message, element(1, M)};
+message(_) -> message.
+
+handle({tick, At}, #s{next = At} = S) ->
+    {Kind, New} = tick(S),
+    {timed, Kind, New};
 handle({sderl_mon_ack, Seq}, #s{out = {Seq, _, Facts, Lost}} = S) ->
     S#s{out = none, facts = Facts, lost_acked = Lost, acked = now_ms(), sent = [], n = length(S#s.fresh), traced = {#{}, element(2, S#s.traced)}};
 handle({?MODULE, Ref, {start, #{owner := Owner} = Opts}}, S) ->
@@ -157,11 +179,14 @@ handle({?MODULE, Ref, {start, #{owner := Owner} = Opts}}, S) ->
         Error -> Ref ! {Ref, Error}, S
     end;
 handle({?MODULE, stop}, S) -> ended(S);
+handle({?MODULE, Ref, {total, G}}, #s{known = Known} = S) ->
+    Ref ! {Ref, case Known of #{live := #{G := #{names := N}}} -> {ok, N}; #{} -> {error, unknown} end},
+    S;
 handle({?MODULE, Ref, {trace, Opts}}, S) ->
     Ref ! {Ref, {ok, #{cost => <<"nothing">>}}},
     traces(Opts, S);
-handle({traced, Pid, Flows, Lost, Texts}, #s{tracer = Pid, traced = {Out, New}, lost = Old} = S0) ->
-    S = S0#s{traced = {Out, sderl_mon_probe_trace:added(New, Flows)}, lost = maps:merge_with(fun(_, A, B) -> A + B end, Old, Lost)},
+handle({traced, Pid, Took, Flows, Lost, Texts}, #s{tracer = Pid, traced = {Out, New}, lost = Old, us = Us} = S0) ->
+    S = S0#s{us = Us + Took, traced = {Out, sderl_mon_probe_trace:added(New, Flows)}, lost = maps:merge_with(fun(_, A, B) -> A + B end, Old, Lost)},
     lists:foldl(fun({Kind, Text}, A) -> event(Kind, notice, Text, #{}, A) end, S, Texts);
 handle({Up, Node, Info}, S) when Up =:= nodeup; Up =:= nodedown -> node_event(Up, Node, Info, S);
 handle({s_group_event, _, _, {event, Level, Kind, Meta}}, S) ->
@@ -170,14 +195,18 @@ handle({s_group_event, _, _, {event, Level, Kind, Meta}}, S) ->
     push_soon(event(Kind, level(Level), {told, Meta#{event => Kind}}, More,
                     count_up(group_events, S#s{slow_at = min(S#s.slow_at, now_ms() + 100)})));
 handle({monitor, Who, Kind, What}, S) -> sysmon_event(Kind, Who, What, S);
-handle({slow, Pid, Wall, Known}, #s{slow = {Pid, _}, known = Old} = S) ->
+handle({slow, Pid, Wall, Known, Sockets}, #s{slow = {Pid, _}, known = Old, work = Work, sockets = Had} = S) ->
     %% It may cost more on a node with many names: then seldom.
-    charge(slow, Wall, S#s{slow = none, known = maps:merge(Old, Known), slow_at = now_ms() + max(?SLOW_MS, Wall div 2)});
-handle({scanned, Pid, Wall, Scan}, #s{scanner = Pid} = S) -> charge(scan, Wall, S#s{scan = maps:merge(S#s.scan, Scan)});
-handle(early, S) -> {timed, tick, send_sample(S#s{early = false})};
+    S#s{slow = none, known = maps:merge(Old, Known), sockets = maps:merge(Had, Sockets), slow_at = now_ms() + max(?SLOW_MS, Wall div 2),
+        work = worked({slow, is_map_key(sup, Old)}, 1, Wall, Work)};
+handle({scanned, Pid, Works, Scan}, #s{scanner = Pid, work = Work} = S) ->
+    S#s{scanning = none, scan = maps:merge(S#s.scan, Scan), work = helped(Works, Work)};
+handle({named, Pid, Works, Names}, #s{scanner = Pid, work = Work} = S) -> named(Names, S#s{work = helped(Works, Work)});
+handle(early, S) ->
+    {Kind, New} = send_sample(S#s{early = false}),
+    {timed, Kind, New};
 handle({'EXIT', Pid, Why}, #s{scanner = Pid} = S) ->
-    count_up(helpers_failed, event(probe_failed, warning, text("the look at processes failed: ~0tP", [Why, 20]), #{},
-                                   S#s{scanner = sderl_mon_probe_look:start(self())}));
+    count_up(helpers_failed, event(probe_failed, warning, text("the look at processes failed: ~0tP", [Why, 20]), #{}, scanner_again(S)));
 handle({'EXIT', Pid, Why}, #s{slow = {Pid, _}} = S) ->
     count_up(helpers_failed, event(probe_failed, warning, text("asking the application sderl failed: ~0tP", [Why, 20]), #{},
                                    S#s{slow = none, slow_at = now_ms() + ?SLOW_MS}));
@@ -210,9 +239,27 @@ ended(#s{sysmon = Sysmon}) ->
 now_ms() -> erlang:monotonic_time(millisecond).
 mono() -> erlang:monotonic_time(microsecond).
 
-charge(Kind, Wall, #s{walls = Walls, us = Us} = S) ->
-    Ring = lists:sublist([Wall | maps:get(Kind, Walls, [])], 32),
-    S#s{walls = Walls#{Kind => Ring}, us = Us + lists:nth(1 + length(Ring) div 4, lists:sort(Ring))}.
+%% So many of a kind took so long in all. Of very many the first are kept.
+-doc false.
+-spec worked(term(), non_neg_integer(), number(), work()) -> work().
+worked(_, 0, _, Work) -> Work;
+worked(Kind, Units, Wall, Work) ->
+    case Work of
+        #{Kind := {N, Kept, Ring}} when Kept < ?RING -> Work#{Kind := {N + Units, Kept + 1, [Wall / Units | Ring]}};
+        #{Kind := {N, Kept, Ring}} -> Work#{Kind := {N + Units, Kept, Ring}};
+        #{} -> Work#{Kind => {Units, 1, [Wall / Units]}}
+    end.
+
+helped(Works, Work) -> lists:foldl(fun({Kind, Units, Wall}, Acc) -> worked(Kind, Units, Wall, Acc) end, Work, Works).
+
+%% What all of it took since the last account, each its kind's median.
+-doc false.
+-spec accounted(work()) -> {Microseconds :: float(), work()}.
+accounted(Work) ->
+    maps:fold(fun(Kind, {N, _, Ring0}, {Us, Acc}) ->
+        Ring = lists:sublist(Ring0, ?RING),
+        {Us + case N of 0 -> 0; _ -> N * lists:nth(1 + length(Ring) div 2, lists:sort(Ring)) end, Acc#{Kind => {0, 0, Ring}}}
+    end, {0.0, #{}}, Work).
 
 %% ---------------------------------------------------------------- when
 
@@ -221,15 +268,29 @@ tick(#s{next = Next, interval = Interval, acked = Acked} = S0) ->
     _ = Now - Acked > S0#s.lease andalso ended(S0),
     At = case Next + Interval of Late when Late =< Now -> Now + Interval; Soon -> Soon end,
     _ = erlang:send_after(At, self(), {tick, At}, [{abs, true}]),
-    S1 = slow_round(Now, S0#s{next = At}),
-    _ = S1#s.scanner ! {scan, budget(erlang:system_info(process_count)), S1#s.top},
-    send_sample(S1).
+    send_sample(scan_round(Now, slow_round(Now, S0#s{next = At}))).
+
+%% The look at processes waits for those that run; it gets no more to do meanwhile.
+scan_round(Now, #s{scanning = Since, naming = Naming} = S) ->
+    case min(Since, case Naming of {_, At} -> At; none -> none end) of
+        Oldest when is_integer(Oldest), Now - Oldest > ?PATIENCE_MS ->
+            true = unlink(S#s.scanner),
+            true = exit(S#s.scanner, kill),
+            count_up(helpers_failed, scanner_again(S));
+        _ when Since =:= none, not is_map_key(due, S#s.scan) orelse Now >= map_get(due, S#s.scan) ->
+            _ = S#s.scanner ! {scan, budget(erlang:system_info(process_count)), S#s.top},
+            S#s{scanning = Now};
+        _ -> S
+    end.
+
+scanner_again(S) -> named(#{}, S#s{scanner = sderl_mon_probe_look:start(self()), scanning = none, scan = maps:remove(due, S#s.scan)}).
 
 budget(Processes) -> min(1000, max(500, Processes div 20)).
 
 slow_round(Now, #s{slow = none, slow_at = At, known = Known} = S) when Now >= At ->
-    S#s{slow = {spawn_link(?MODULE, slow, [self(), maps:get(sup, Known, undefined)]), Now}};
-slow_round(Now, #s{slow = {Pid, Since}} = S) when Now - Since > 30_000 ->
+    Unknown = [Ctrl || {Ctrl, unknown, _, _, _} <- maps:values(S#s.links), is_pid(Ctrl), not is_map_key(Ctrl, S#s.sockets)],
+    S#s{slow = {spawn_link(?MODULE, slow, [self(), maps:get(sup, Known, undefined), Unknown]), Now}};
+slow_round(Now, #s{slow = {Pid, Since}} = S) when Now - Since > ?PATIENCE_MS ->
     true = unlink(Pid),
     true = exit(Pid, kill),
     count_up(helpers_failed, S#s{slow = none, slow_at = Now + ?SLOW_MS});
@@ -245,15 +306,19 @@ send_sample(#s{out = {_, Since, _, _}, interval = Interval} = S) ->
     %% It may be that it went down with a link: after a while the owner gets another.
     case now_ms() - Since > max(3000, 3 * Interval) of
         true -> send_sample(S#s{out = none, fresh = S#s.fresh ++ S#s.sent, sent = [], traced = {#{}, sderl_mon_probe_trace:added(element(1, S#s.traced), element(2, S#s.traced))}});
-        false -> count_up(samples_merged, S)
+        false -> {merged, count_up(samples_merged, S)}
     end;
 send_sample(#s{owner = Owner, seq = Seq, pushed = {Ms, Bs}} = S0) ->
     {Sample, Facts, S} = sample(Seq + 1, said(S0)),
-    case erlang:send(Owner, {sderl_mon_sample, self(), Sample}, [noconnect, nosuspend]) of
+    Kind = {sample, is_map_key(facts, Sample), S#s.rare =/= S0#s.rare, magnitude(length(S#s.fresh)), magnitude(map_size(element(2, S#s.traced)))},
+    {Kind, case erlang:send(Owner, {sderl_mon_sample, self(), Sample}, [noconnect, nosuspend]) of
         ok -> S#s{seq = Seq + 1, out = {Seq + 1, now_ms(), Facts, S#s.lost}, last = now_ms(), sent = S#s.fresh, fresh = [], traced = {element(2, S#s.traced), #{}},
                   pushed = {Ms + 1, Bs + erlang:external_size(Sample)}};
         _ -> count_up(samples_unsent, S)
-    end.
+    end}.
+
+magnitude(0) -> 0;
+magnitude(N) -> 1 + magnitude(N div 4).
 
 %% ---------------------------------------------------------------- events
 
@@ -349,16 +414,22 @@ sysmon_event(Kind0, Who, What, #s{sys = Sys} = S) ->
     {N, _, _} = maps:get(Kind, Sys, {0, Who, What}),
     count_up(Key, S#s{sys = Sys#{Kind => {N + 1, Who, What}}}).
 
-said(#s{sys = Sys} = S0) ->
-    maps:fold(fun(Kind, {N, Who, What}, S) ->
-        event(Kind, case Kind of queue_short -> info; long_schedule -> notice; _ -> warning end, sysmon_text(Kind, N, Who, What), #{details => #{count => N, process => text(Who)}}, S)
-    end, S0#s{sys = #{}}, Sys).
+%% Whoever wants to know the name of a process waits while that runs: the scanner does, and then they are told.
+said(#s{sys = Sys, naming = Naming} = S) when map_size(Sys) =:= 0; Naming =/= none -> S;
+said(#s{sys = Sys, scanner = Scanner} = S) ->
+    _ = Scanner ! {name, lists:usort([Who || {_, Who, _} <- maps:values(Sys), is_pid(Who), node(Who) =:= node()])},
+    S#s{sys = #{}, naming = {Sys, now_ms()}}.
 
-sysmon_text(Kind, N, Who, What) ->
-    Whose = case is_pid(Who) andalso node(Who) =:= node() of
-        true -> lists:join(" ", [T || T <- [text(Who), sderl_mon_probe_look:name(Who), sderl_mon_probe_look:initial(Who)], T =/= <<>>]);
-        false -> text(Who)
-    end,
+named(_, #s{naming = none} = S) -> S;
+named(Names, #s{naming = {Sys, Asked}} = S0) ->
+    T = erlang:system_time(millisecond) - (now_ms() - Asked),
+    maps:fold(fun(Kind, {N, Who, What}, S) ->
+        event(Kind, case Kind of queue_short -> info; long_schedule -> notice; _ -> warning end, sysmon_text(Kind, N, Who, What, Names),
+              #{t => T, details => #{count => N, process => text(Who)}}, S)
+    end, S0#s{naming = none}, Sys).
+
+sysmon_text(Kind, N, Who, What, Names) ->
+    Whose = lists:join(" ", [T || T <- [text(Who) | maps:get(Who, Names, [])], T =/= <<>>]),
     text("~ts ~ts~ts", [Whose, did(Kind, What), case N of 1 -> ""; _ -> io_lib:format("; one of ~b such events", [N]) end]).
 
 did(long_gc, [{timeout, Ms} | _]) -> io_lib:format("collected its garbage for ~b ms", [Ms]);
@@ -373,25 +444,26 @@ did(Kind, What) -> [words(Kind), " ", text(What)].
 
 %% ---------------------------------------------------------------- a sample
 
-sample(Seq, #s{counts = Counts, lost = Lost, known = Known, scan = Scan, us = Us, pushed = Pushed, fresh = Fresh} = S0) ->
+sample(Seq, #s{counts = Counts, lost = Lost, known = Known, scan = Scan, us = Us0, work = Work0, pushed = Pushed, fresh = Fresh} = S0) ->
     Traffic = application_traffic(),
-    {Links, S1} = links(S0),
+    {Worked, Work} = accounted(Work0),
+    Us = Us0 + Worked,
+    {Links, S1} = links(rare(S0#s{us = Us, work = Work})),
+    {_, Mem, _} = S1#s.rare,
     S = S1#s{edges = edges(maps:get(edges, Traffic, []), S1#s.edges, maps:get(group_of, Traffic, #{}), node())},
     Traced = element(2, S#s.traced),
     Queues = statistics(run_queue_lengths_all),
     Normal = erlang:system_info(schedulers),
     {Reds, _} = statistics(reductions),
     {Gcs, Words, _} = statistics(garbage_collection),
-    {{input, In}, {output, Out}} = statistics(io),
     {Runtime, _} = statistics(runtime),
-    Mem = maps:from_list(erlang:memory()),
     Facts = facts(S),
     {message_queue_len, Own} = process_info(self(), message_queue_len),
     Sample = #{v => 1, node => node(), seq => Seq, at => erlang:system_time(millisecond), mono_us => mono(), source => probe,
         counters => maps:merge(maps:merge(Counts, maps:get(counters, Traffic, #{})),
-            #{reductions => Reds, gcs => Gcs, gc_words => Words, io_in => In, io_out => Out, runtime_us => Runtime * 1000,
-              probe_us => Us, context_switches => element(1, statistics(context_switches))}),
-        gauges => maps:merge(maps:with([procs_looked, top_age_s], Scan),
+            #{reductions => Reds, gcs => Gcs, gc_words => Words, runtime_us => Runtime * 1000,
+              probe_us => round(Us), context_switches => element(1, statistics(context_switches))}),
+        gauges => maps:merge(maps:merge(maps:with([procs_looked], Scan), #{top_age_s => (mono() - Began) div 1_000_000 || #{began := Began} <- [Scan]}),
             #{procs => erlang:system_info(process_count), proc_limit => erlang:system_info(process_limit),
               ports => erlang:system_info(port_count), port_limit => erlang:system_info(port_limit),
               atoms => erlang:system_info(atom_count), atom_limit => erlang:system_info(atom_limit),
@@ -413,6 +485,14 @@ sample(Seq, #s{counts = Counts, lost = Lost, known = Known, scan = Scan, us = Us
         Facts -> Sample;
         _ -> Sample#{facts => maps:merge(Facts, maps:with([problems, known], Known))}
      end, Facts, S}.
+
+%% What takes long to read and changes slowly.
+rare(#s{rare = {At, _, _}} = S) ->
+    case now_ms() - At >= ?RARE_MS of true -> rare(S#s{rare = none}); false -> S end;
+rare(#s{rare = none} = S) ->
+    S#s{rare = {now_ms(), maps:from_list(erlang:memory()),
+        #{otp => list_to_binary(erlang:system_info(otp_release)), hidden => init:get_argument(hidden) =/= error, erts => list_to_binary(erlang:system_info(version)),
+          cpu_topology => topology(erlang:system_info(cpu_topology), tuple_to_list(erlang:system_info(scheduler_bindings)))}}}.
 
 sched(Normal) ->
     Dirty = Normal + erlang:system_info(dirty_cpu_schedulers),
@@ -449,43 +529,50 @@ edges(Rows, Old, GroupOf, Self) ->
         end
     end, Old, Rows).
 
-%% A link's counters are those of its socket, of 32 bits where they count packets.
-links(#s{links = Old, known = Known} = S) ->
+%% A link's counters are those of its socket, of 32 bits where they count packets. One that closes just now shows what it showed last.
+links(#s{links = Old, known = Known, sockets = Sockets} = S) ->
     Hidden = nodes(hidden),
     Reasons = maps:get(reasons, Known, #{}),
     Now = erlang:system_time(second),
+    Ctrls = erlang:system_info(dist_ctrl),
     Rows = [begin
         {Port, Base, Raw, Since} = case Old of
+            #{Node := {Ctrl, unknown, B, R, At}} -> {socket(Ctrl, Sockets), B, R, At};
             #{Node := {Ctrl, P, B, R, At}} -> {P, B, R, At};
-            _ -> {socket(Ctrl), {0, 0}, {0, 0}, Now}
+            _ -> {socket(Ctrl, Sockets), {0, 0}, {0, 0, 0, 0}, Now}
         end,
-        {In, InB, Out, OutB, Pending} = counts(Port),
-        {{B1, N1}, {B2, N2}} = {unwrap(element(1, Raw), In), unwrap(element(2, Raw), Out)},
-        New = {element(1, Base) + B1, element(2, Base) + B2},
+        {{In, InB, Out, OutB} = New, Pending} = counts(Port, Raw),
+        {B1, B2} = More = {element(1, Base) + wrapped(element(1, Raw), In), element(2, Base) + wrapped(element(3, Raw), Out)},
         {Why, Age} = maps:get(Node, Reasons, {[], Now - Since}),
         L = #{node => Node, type => case lists:member(Node, Hidden) of true -> hidden; false -> visible end,
-              in_msgs => In + element(1, New), in_bytes => InB, out_msgs => Out + element(2, New), out_bytes => OutB,
+              in_msgs => In + B1, in_bytes => InB, out_msgs => Out + B2, out_bytes => OutB,
               pending => Pending, reasons => Why, since_s => Age},
-        {case Port of unknown -> L#{counts => unknown}; _ -> L end, {Node, {Ctrl, Port, New, {N1, N2}, Since}}}
-    end || {Node, Ctrl} <- erlang:system_info(dist_ctrl)],
-    {[L || {L, _} <- Rows], S#s{links = maps:from_list([K || {_, K} <- Rows])}}.
+        {case Port of unknown -> L#{counts => unknown}; _ -> L end, {Node, {Ctrl, Port, More, New, Since}}}
+    end || {Node, Ctrl} <- Ctrls],
+    {[L || {L, _} <- Rows], S#s{links = maps:from_list([K || {_, K} <- Rows]), sockets = maps:with([C || {_, C} <- Ctrls], Sockets)}}.
 
-counts(unknown) -> {0, 0, 0, 0, 0};
-counts(Port) ->
+socket(Port, _) when is_port(Port) -> Port;
+socket(Pid, Sockets) -> maps:get(Pid, Sockets, unknown).
+
+counts(unknown, Raw) -> {Raw, 0};
+counts(Port, Raw) ->
     case inet:getstat(Port, ?STAT) of
-        {ok, L} -> list_to_tuple([proplists:get_value(K, L, 0) || K <- ?STAT]);
-        {error, _} -> {0, 0, 0, 0, 0}
+        {ok, L} ->
+            [In, InB, Out, OutB, Pending] = [proplists:get_value(K, L, 0) || K <- ?STAT],
+            {{In, InB, Out, OutB}, Pending};
+        {error, _} -> {Raw, 0}
     end.
 
+%% What is to be added to a counter of 32 bits for that it now shows less than before: it went around, or began again.
 -doc false.
--spec unwrap(non_neg_integer(), non_neg_integer()) -> {non_neg_integer(), non_neg_integer()}.
-unwrap(Before, Now) when Now < Before -> {1 bsl 32, Now};
-unwrap(_, Now) -> {0, Now}.
+-spec wrapped(non_neg_integer(), non_neg_integer()) -> non_neg_integer().
+wrapped(Before, Now) when Now >= Before -> 0;
+wrapped(Before, Now) when Before > 1 bsl 31, Now < 1 bsl 31 -> 1 bsl 32;
+wrapped(Before, _) -> Before.
 
 %% With TLS a process controls the link, and the socket belongs to another below the same supervisor. Of all ports
 %% near it there must be one that can be it.
-socket(Port) when is_port(Port) -> Port;
-socket(Pid) ->
+tls_socket(Pid) ->
     Near = lists:usort([P || Q <- near(Pid), P <- [Q | near(Q)]]),
     case [Port || P <- Near, Port <- sderl_mon_probe_look:linked(P), is_port(Port), erlang:port_info(Port, name) =:= {name, "tcp_inet"}] of
         [Port] -> Port;
@@ -496,14 +583,13 @@ near(Pid) -> [P || P <- sderl_mon_probe_look:linked(Pid), is_pid(P), process_inf
 
 %% ---------------------------------------------------------------- facts
 
-facts(#s{sysmon = Sysmon, known = Known, links = Links}) ->
+facts(#s{sysmon = Sysmon, known = Known, links = Links, rare = {_, _, Rare}}) ->
     Live = maps:get(live, Known, #{}),
     Groups = try apply(sderl_dir, named, []) of
         Own -> [maps:merge(#{group => G, members => Ms, coordinator => Lead, names => 0}, maps:get(G, Live, #{})) || {G, _, _, Ms, Lead} <- lists:sort(Own)]
     catch _:_ -> []
     end,
-    #{otp => list_to_binary(erlang:system_info(otp_release)), hidden => init:get_argument(hidden) =/= error, erts => list_to_binary(erlang:system_info(version)),
-      cpu_topology => topology(erlang:system_info(cpu_topology), tuple_to_list(erlang:system_info(scheduler_bindings))), system_monitor => sysmon_fact(Sysmon),
+    Rare#{system_monitor => sysmon_fact(Sysmon),
       application => maps:get(sup, Known, undefined) =/= undefined, groups => Groups, known => maps:get(known, Known, []),
       problems => maps:get(problems, Known, []), unknown_links => [atom_to_binary(N) || N := {_, unknown, _, _, _} <- Links]}.
 
@@ -541,11 +627,12 @@ logical(Levels, Path, At) ->
         end
      end || {I, L} <- lists:enumerate(0, Levels)]).
 
-%% Asks the application, which may wait for its processes.
+%% Asks the application, and processes of links, all of which may be waited for.
 -doc false.
--spec slow(pid(), undefined | pid()) -> term().
-slow(Probe, Subscribed) ->
+-spec slow(pid(), undefined | pid(), [pid()]) -> term().
+slow(Probe, Subscribed, Ctrls) ->
     T = mono(),
+    Sockets = #{Ctrl => tls_socket(Ctrl) || Ctrl <- Ctrls},
     Known = case whereis(sderl_sup) of
         undefined -> #{sup => undefined, reasons => #{}, live => #{}, known => [], problems => []};
         Sup ->
@@ -553,7 +640,7 @@ slow(Probe, Subscribed) ->
             _ = Sup =:= Subscribed orelse apply(sderl_subs, subscribe, [all, Probe, [event]]),
             maps:merge(#{sup => Sup}, maps:merge(info(apply(s_group, info, [])), reasons(apply(s_group, links, []))))
     end,
-    Probe ! {slow, self(), mono() - T, Known}.
+    Probe ! {slow, self(), mono() - T, Known, Sockets}.
 
 info(Info) when is_list(Info) ->
     Problems = [cut(P, 300) || P <- proplists:get_value(problems, Info, [])],

@@ -7,28 +7,33 @@ Everything is bounded: by number, by time, and texts by length. Of processes nei
 dictionary are read.
 """.
 
--export([names/2, lookup/2, process/1]).
+-export([names/3, lookup/2, process/1, bounded/2]).
 -export([start/1, iterator/0, next/1, name/1, initial/1, linked/1]).
 -export([id/1, text/1, text/2, cut/2]).
--export([scanner/1, top/4]).
+-export([scanner/1, top/4, meant/1]).
 
--define(PASS_US, 5_000_000).
+-define(PASS_US, 10_000_000).
+%% The first of so many passes asks for memory.
+-define(DEEP, 3).
 
 %% ---------------------------------------------------------------- names
 
 -doc """
 Names of an own group, which is given itself or by its id, in no order: those whose text begins with
-`prefix`, at most `limit` (500). Looks for 200 ms at most; `more`: there may be others.
+`prefix`, at most `limit` (500). Looks for 200 ms at most; `more`: there may be others; `total`: all of the group, where that would
+have to be counted as `Told` says (none: it is not known).
 """.
--spec names(term(), #{prefix => binary(), limit => pos_integer()}) ->
-    {ok, #{names := [map()], total := non_neg_integer(), more := boolean()}} | {error, no_group | not_running}.
-names(Group, Opts) ->
+-spec names(term(), #{prefix => binary(), limit => pos_integer()}, fun((term()) -> non_neg_integer() | none)) ->
+    {ok, #{names := [map()], total := non_neg_integer(), more := boolean()}} | {error, no_group | not_running | busy}.
+names(Group, Opts, Told) ->
     with_group(Group, fun(G) ->
         Limit = min(500, maps:get(limit, Opts, 100)),
-        First = ets:select(sderl_names, [{{{'$1', '$2'}, '$3', '_', '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [{{'$2', '$3'}}]}], 500),
-        {Found, More} = page(First, maps:get(prefix, Opts, <<>>), Limit, now_ms() + 200, []),
-        {ok, #{names => Found, total => count(G), more => More}}
+        Prefix = maps:get(prefix, Opts, <<>>),
+        {Found, More} = page(rows(G), Prefix, Limit, now_ms() + 200, []),
+        {ok, #{names => Found, total => total(G, Prefix, Found, More, Told), more => More}}
     end).
+
+rows(G) -> ets:select(sderl_names, [{{{'$1', '$2'}, '$3', '_', '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [{{'$2', '$3'}}]}], 500).
 
 page('$end_of_table', _, _, _, Acc) -> {Acc, false};
 page({Rows, Cont}, Prefix, Limit, Until, Acc) ->
@@ -41,38 +46,90 @@ page({Rows, Cont}, Prefix, Limit, Until, Acc) ->
 
 named(Text, Pid) -> #{name => Text, pid => text(Pid), node => node(Pid)}.
 
--doc "A name of an own group by its text.".
--spec lookup(term(), binary()) -> {ok, map()} | {error, not_found | no_group | not_running}.
+-doc """
+A name of an own group by its text. What a text may stand for is tried first; of names of other types (tuples) all are looked at, for 200 ms
+at most.
+
+Errors: `not_found`, `timeout` (not found so far), `no_group`, `not_running`, `busy`.
+""".
+-spec lookup(term(), binary()) -> {ok, map()} | {error, not_found | timeout | no_group | not_running | busy}.
 lookup(Group, Text) ->
-    case names(Group, #{prefix => Text, limit => 500}) of
-        {ok, #{names := Names}} ->
-            case [N || #{name := T} = N <- Names, T =:= Text] of
-                [Name | _] -> {ok, Name};
-                [] -> {error, not_found}
-            end;
-        Error -> Error
+    with_group(Group, fun(G) ->
+        case [Row || Name <- meant(Text), Row <- ets:lookup(sderl_names, {G, Name})] of
+            [Row | _] -> {ok, named(Text, element(2, Row))};
+            [] -> find(rows(G), Text, now_ms() + 200)
+        end
+    end).
+
+find('$end_of_table', _, _) -> {error, not_found};
+find({Rows, Cont}, Text, Until) ->
+    case [Pid || {Name, Pid} <- Rows, id(Name) =:= Text] of
+        [Pid | _] -> {ok, named(Text, Pid)};
+        [] ->
+            case now_ms() > Until of
+                true -> {error, timeout};
+                false -> find(ets:select(Cont), Text, Until)
+            end
     end.
+
+%% The atoms that there are, binaries, strings and integers that are written so.
+-doc false.
+-spec meant(binary()) -> [term()].
+meant(Text) ->
+    Inner = case Text of
+        <<$', Quoted/binary>> -> [Quoted];
+        <<$", Quoted/binary>> -> [Quoted];
+        <<"<<\"", Quoted/binary>> -> [Quoted];
+        _ -> []
+    end,
+    Bare = [binary:part(I, 0, byte_size(I) - N) || I <- Inner, N <- [1, 3, 8], byte_size(I) >= N],
+    Atoms = [fun() -> binary_to_existing_atom(T) end || T <- [Text | Bare]],
+    Others = [fun() -> binary_to_integer(Text) end | [F || B <- Bare, F <- [fun() -> B end, fun() -> unicode:characters_to_list(B) end,
+                                                                           fun() -> list_to_binary(unicode:characters_to_list(B)) end]]],
+    [Name || Try <- Atoms ++ Others, Name <- try [Try()] catch error:_ -> [] end, id(Name) =:= Text].
 
 with_group(Group, Fun) ->
-    try ets:select(sderl_groups, [{{'$1', '_', '_', '_', '_'}, [], ['$1']}]) of
-        Groups ->
-            case [G || G <- Groups, G =:= Group orelse id(G) =:= Group] of
-                [G | _] -> Fun(G);
-                [] -> {error, no_group}
+    looking(fun() ->
+        try ets:select(sderl_groups, [{{'$1', '_', '_', '_', '_'}, [], ['$1']}]) of
+            Groups ->
+                case [G || G <- Groups, G =:= Group orelse id(G) =:= Group] of
+                    [G | _] -> Fun(G);
+                    [] -> {error, no_group}
+                end
+        catch error:badarg -> {error, not_running}
+        end
+    end).
+
+looking(Fun) -> bounded([sderl_mon_look_1, sderl_mon_look_2, sderl_mon_look_3, sderl_mon_look_4], Fun).
+
+-doc "Does it under a registered name of these, which goes when the caller ends: so many do such a thing at a time; else `busy`.".
+-spec bounded([atom()], fun(() -> Answer)) -> Answer | {error, busy}.
+bounded([], _) -> {error, busy};
+bounded([Name | Others], Fun) ->
+    try register(Name, self()) of
+        true -> try Fun() after unregister(Name) end
+    catch
+        error:badarg ->
+            case process_info(self(), registered_name) of
+                %% A process of the node, which has its own name and asks one thing at a time.
+                {registered_name, _} -> Fun();
+                [] -> bounded(Others, Fun)
             end
-    catch error:badarg -> {error, not_running}
     end.
 
-%% Counting walks the table; where there is one group the table knows.
-count(G) ->
-    case ets:info(sderl_groups, size) of
-        1 -> ets:info(sderl_names, size);
-        _ -> ets:select_count(sderl_names, [{{{'$1', '_'}, '_', '_', '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [true]}])
+%% Counting walks the table: not for each question.
+total(_, <<>>, Found, false, _) -> length(Found);
+total(G, _, Found, _, Told) ->
+    case ets:tab2list(sderl_groups) of
+        [{G, _, _, _, _}] -> ets:info(sderl_names, size);
+        _ -> case Told(G) of none -> length(Found); N -> max(N, length(Found)) end
     end.
 
 -doc "One process of this node, without its messages, state or dictionary.".
--spec process(binary() | string()) -> {ok, map()} | {error, bad_pid | dead}.
-process(Text) ->
+-spec process(binary() | string()) -> {ok, map()} | {error, bad_pid | dead | busy}.
+process(Text) -> looking(fun() -> read(Text) end).
+
+read(Text) ->
     try list_to_pid(unicode:characters_to_list(Text)) of
         Pid when node(Pid) =:= node() ->
             Items = [status, message_queue_len, memory, total_heap_size, stack_size, reductions, current_function, current_stacktrace,
@@ -102,42 +159,59 @@ linked(Pid) -> case process_info(Pid, links) of {links, L} -> L; undefined -> []
 
 -doc """
 Starts a process that looks at processes for the probe, which asks it with `{scan, HowMany, Top}`. A pass over all of
-them takes several such slices; after each it tells `{scanned, Pid, Microseconds, Found}`.
+them takes several such slices; after each it tells `{scanned, Pid, Works, Found}`, where `Works` says what it did, `{Kind, HowMany, Microseconds}`,
+and after a pass `due` (milliseconds of monotonic time) says when the next makes sense. Asked `{name, Pids}` it tells `{named, Pid, Works, Texts}`.
 """.
 -spec start(pid()) -> pid().
 start(Probe) -> spawn_link(?MODULE, scanner, [Probe]).
 
 -doc false.
 -spec scanner(pid()) -> no_return().
-scanner(Probe) -> scanner(Probe, none, pass(#{memory => [], passes => 0, named => #{}}), mono()).
+scanner(Probe) -> scanner(Probe, none, pass(#{memory => [], passes => 0, named => #{}})).
 
-%% A process is woken to tell its memory, which costs some thirty times what the rest does: in every other pass.
+%% A process is woken to tell its memory, which costs some thirty times what the rest does: in some passes only, and of fewer at a time.
 pass(#{memory := Memory, passes := N, named := Named}) ->
-    #{began => mono(), looked => 0, slice => #{}, rates => #{}, queue => [], reds => [], passes => N + 1, named => Named,
-      memory => case N rem 2 of 0 -> []; _ -> Memory end,
-      items => case N rem 2 of 0 -> [message_queue_len, reductions, memory]; _ -> [message_queue_len, reductions] end}.
+    Deep = N rem ?DEEP =:= 0,
+    #{began => mono(), looked => 0, slice => #{}, rates => #{}, queue => [], reds => [], passes => N + 1, named => Named, deep => Deep,
+      memory => case Deep of true -> []; false -> Memory end,
+      items => case Deep of true -> [message_queue_len, reductions, memory]; false -> [message_queue_len, reductions] end}.
 
-%% A pass walks the table of processes, which costs half a millisecond however few there are: not before `Due`.
-scanner(Probe, Iter, Pass0, Due) ->
-    receive {scan, Budget, Top} ->
-        T = mono(),
-        scan(Probe, Budget, Top, Iter, Pass0, T, Due)
+scanner(Probe, Iter, Pass) ->
+    receive
+        {scan, Budget, Top} -> scan(Probe, Budget, Top, Iter, Pass);
+        {name, Pids} ->
+            T = mono(),
+            Names = #{P => [name(P), initial(P)] || P <- Pids},
+            Probe ! {named, self(), [{name, length(Pids), mono() - T}], Names},
+            scanner(Probe, Iter, Pass)
     end.
 
-scan(Probe, _, _, none, Pass, T, Due) when T < Due -> scanner(Probe, none, Pass, Due);
-scan(Probe, Budget, Top, none, Pass, T, _) -> scan(Probe, Budget, Top, iterator(), Pass#{began := T}, T, T + ?PASS_US);
-scan(Probe, Budget, Top, Iter, Pass0, T, Due) ->
-    case {Iter, rates(Top, Pass0)} of
-        {ended, #{looked := Looked, began := Began, queue := Queues} = Pass} ->
-            {Rows, Named} = shown(Pass),
-            Probe ! {scanned, self(), mono() - T, #{top => Rows, procs_looked => Looked, mq_max => lists:max([0 | [Q || {Q, _} <- Queues]]),
-                                                    top_age_s => (mono() - Began) div 1_000_000}},
-            scanner(Probe, none, pass(Pass#{named := Named}), Due);
-        {_, Pass1} ->
-            {Rest, Pass} = look(Budget, Iter, Top, Pass1),
-            Probe ! {scanned, self(), mono() - T, #{procs_looked => maps:get(looked, Pass)}},
-            scanner(Probe, Rest, Pass, Due)
+%% A pass walks the table of processes, which costs half a millisecond however few there are: not too often.
+scan(Probe, Budget, Top, none, Pass) ->
+    T = mono(),
+    Iter = iterator(),
+    look(Probe, Budget, Top, Iter, Pass#{began := T}, [{iterator, 1, mono() - T}]);
+scan(Probe, Budget, Top, Iter, #{slice := Slice} = Pass0) ->
+    T = mono(),
+    Pass = rates(Top, Pass0),
+    Works = [{rate, map_size(Slice), mono() - T}],
+    case Iter of
+        ended -> ended(Probe, Pass, Works);
+        _ -> look(Probe, Budget, Top, Iter, Pass, Works)
     end.
+
+look(Probe, Budget, Top, Iter, #{deep := Deep, looked := Before} = Pass0, Works) ->
+    T = mono(),
+    {Rest, #{looked := Looked} = Pass} = look(case Deep of true -> Budget div 4; false -> Budget end, Iter, Top, Pass0),
+    Probe ! {scanned, self(), [{{look, Deep}, Looked - Before, mono() - T} | Works], #{procs_looked => Looked}},
+    scanner(Probe, Rest, Pass).
+
+ended(Probe, #{looked := Looked, began := Began, queue := Queues, named := Old} = Pass, Works) ->
+    T = mono(),
+    {Rows, Named} = shown(Pass),
+    Probe ! {scanned, self(), [{{shown, map_size(maps:without(maps:keys(Old), Named))}, 1, mono() - T} | Works],
+             #{top => Rows, procs_looked => Looked, mq_max => lists:max([0 | [Q || {Q, _} <- Queues]]), began => Began, due => (Began + ?PASS_US) div 1000}},
+    scanner(Probe, none, pass(Pass#{named := Named})).
 
 %% What those of the last slice have done since.
 rates(Top, #{slice := Slice, rates := Old, queue := Qs, memory := Ms, reds := Rs0} = Pass) ->
@@ -146,9 +220,9 @@ rates(Top, #{slice := Slice, rates := Old, queue := Qs, memory := Ms, reds := Rs
     Pass#{slice := #{}, reds := Rs, rates := maps:with([P || {_, P} <- Qs ++ Ms ++ Rs], maps:merge(Old, New))}.
 
 %% What is known of those that were shown before is not asked again: their names, and their memory until it is asked of all.
-shown(#{named := Old, passes := N, queue := Queues} = Pass) ->
+shown(#{named := Old, deep := Deep, queue := Queues} = Pass) ->
     Rows = #{P => case {Old, Pass} of
-        {#{P := Row}, #{memory := Ms}} when N rem 2 =:= 1 -> Row#{memory := case lists:keyfind(P, 2, Ms) of {M, _} -> M; false -> memory(P) end};
+        {#{P := Row}, #{memory := Ms}} when Deep -> Row#{memory := case lists:keyfind(P, 2, Ms) of {M, _} -> M; false -> memory(P) end};
         {#{P := Row}, _} -> Row;
         _ -> #{pid => text(P), name => name(P), initial => initial(P), memory => memory(P)}
     end || P <- lists:usort([P || K <- [queue, memory, reds], {_, P} <- maps:get(K, Pass)]), is_process_alive(P)},

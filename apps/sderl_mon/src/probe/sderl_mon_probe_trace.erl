@@ -11,17 +11,20 @@ goes on beside them. Messages are counted on the node; no payload is kept or sen
 -define(FLAGS, [send, running, scheduler_id]).
 %% So many processes, and pairs of processes, are traced.
 -define(TRACED, 2000).
+%% So many messages a second are looked at, at most; one takes so many microseconds.
+-define(MOST, 20_000).
+-define(US, 5).
 
 -doc """
 Switches tracing of messages and migrations on or off, in a trace session of its own.
 
 `sample`: share of the processes, 0 to 1 (0.01); `pids`: these alone, as text; `max_per_s`: so many trace
-messages a second (1000), of more it is off until the second is over. Processes are chosen anew each second, so that one may live and
+messages a second (1000, at most 20,000), of more it is off until the second is over. Processes are chosen anew each second, so that one may live and
 end unseen; `for_s`: it ends after that (600).
-The cost is estimated before it starts, by tracing some processes for a fifth of a second; with `dry` it is told and
-nothing starts. `Ask` asks the probe. Messages are counted here, their sizes from one in 16; no payload is kept or sent.
+The cost is estimated before it starts, by tracing some processes for a fifth of a second, by one caller at a time; with `dry` it is told and
+nothing starts, and with `measure => false` nothing is traced for it either. `Ask` asks the probe. Messages are counted here, their sizes from one in 16; no payload is kept or sent.
 
-Errors: `not_running`, `{bad_option, Key, Value}`.
+Errors: `not_running`, `busy` (somebody else asks just now), `{bad_option, Key, Value}`.
 """.
 -spec trace(#{on := boolean(), atom() => term()}, fun((off | map()) -> {ok, map()} | {error, term()})) ->
     {ok, #{cost := binary()}} | {error, term()}.
@@ -31,29 +34,43 @@ trace(#{on := false} = Opts, Ask) ->
         _ -> Ask(off)
     end;
 trace(#{on := true} = Opts, Ask) ->
-    O = maps:merge(#{sample => 0.01, max_per_s => 1000, for_s => 600}, Opts),
+    O = maps:merge(#{sample => 0.01, max_per_s => 1000, for_s => 600, measure => true}, Opts),
     case [{K, V} || K := V <- O, not option(K, V)] of
         [{K, V} | _] -> {error, {bad_option, K, V}};
         [] ->
-            Cost = estimate(O),
-            case maps:get(dry, O, false) orelse Ask(O) of
-                Fine when Fine =:= true; element(1, Fine) =:= ok -> {ok, #{cost => Cost}};
-                Error -> Error
+            Bounded = O#{max_per_s := min(?MOST, maps:get(max_per_s, O))},
+            case estimate(Bounded) of
+                {ok, Cost} ->
+                    case maps:get(dry, O, false) orelse Ask(Bounded) of
+                        Fine when Fine =:= true; element(1, Fine) =:= ok -> {ok, #{cost => Cost}};
+                        Error -> Error
+                    end;
+                Busy -> Busy
             end
     end.
 
 option(sample, V) -> is_number(V) andalso V > 0 andalso V =< 1;
 option(K, V) when K =:= max_per_s; K =:= for_s -> is_integer(V) andalso V > 0 andalso V =< 1_000_000;
-option(K, V) when K =:= on; K =:= dry -> is_boolean(V);
+option(K, V) when K =:= on; K =:= dry; K =:= measure -> is_boolean(V);
 option(pids, V) -> is_list(V) andalso length(V) =< 1000;
 option(_, _) -> false.
 
--doc "Starts the tracer. After each second it tells the probe `{traced, Pid, Flows, Lost, Texts}`.".
+-doc "Starts the tracer. After each second it tells the probe `{traced, Pid, Microseconds, Flows, Lost, Texts}`.".
 -spec start(pid(), map()) -> pid().
 start(Probe, Opts) -> spawn_link(?MODULE, tracer, [Probe, Opts]).
 
+estimate(#{measure := false, max_per_s := Max} = Opts) ->
+    All = erlang:system_info(process_count),
+    Some = case Opts of #{pids := Pids} -> length(Pids); #{sample := Share} -> ceil(Share * All) end,
+    {ok, sderl_mon_probe_look:text("about ~b of ~b processes are traced; ~ts. How many messages they send is not known: this does not measure", [Some, All, bound(Max, Max)])};
+estimate(Opts) -> sderl_mon_probe_look:bounded([sderl_mon_estimate], fun() -> {ok, measured(Opts)} end).
+
+bound(Max, Seen) ->
+    io_lib:format("at most ~b trace messages a second are looked at, which takes up to ~.1f % of one core (~b us each), and each message is copied once on its node",
+                  [Max, Seen * ?US / 10_000, ?US]).
+
 %% What 200 ms of it bring, of as many processes as make no harm.
-estimate(#{max_per_s := Max} = Opts) ->
+measured(#{max_per_s := Max} = Opts) ->
     Chosen = chosen(Opts, #{}),
     Some = lists:sublist(Chosen, 100),
     Session = trace:session_create(sderl_mon_estimate, self(), []),
@@ -63,10 +80,8 @@ estimate(#{max_per_s := Max} = Opts) ->
     _ = trace:session_destroy(Session),
     Rate = Got * 1_000_000 * length(Chosen) div (max(1, mono() - Began) * max(1, length(Some))),
     _ = got(0, now_ms(), infinity),
-    Cut = min(Rate, Max),
-    sderl_mon_probe_look:text("~b of ~b processes send or run so that about ~b trace messages a second come; at most ~b a second are looked at, "
-            "which takes up to ~.1f % of one core (5 us each), and each message is copied once on its node",
-            [length(Chosen), erlang:system_info(process_count), Rate, Max, Cut * 5 / 10_000]).
+    sderl_mon_probe_look:text("~b of ~b processes send or run so that about ~b trace messages a second come; ~ts",
+                              [length(Chosen), erlang:system_info(process_count), Rate, bound(Max, min(Rate, Max))]).
 
 got(N, _, Max) when N >= Max -> N;
 got(N, Until, Max) ->
@@ -103,29 +118,40 @@ tracer(Probe, #{for_s := For} = Opts) ->
     second(Probe, Opts, now_ms() + For * 1000, now_ms() - 60_000, #{}).
 
 second(Probe, #{max_per_s := Max} = Opts, End, Said, At0) ->
+    First = mono(),
     Session = trace:session_create(sderl_mon_trace, self(), []),
     Chosen = chosen(Opts, #{}),
     On = lists:sublist(Chosen, ?TRACED),
     lists:foreach(fun(P) -> _ = trace_on(Session, P) end, On),
     Began = mono(),
     {N, Flows, At} = seen(Max, now_ms() + 1000, 0, #{}, maps:with(On, At0)),
-    Took = max(1, mono() - Began),
+    Ended = mono(),
+    Took = max(1, Ended - Began),
     _ = trace:session_destroy(Session),
     %% What had come by then and was not looked at is counted; what did not come is estimated.
     Dropped = got(0, now_ms(), infinity),
-    Capped = N >= Max,
+    Capped = N >= Max orelse Took < 990_000,
     Scale = 1_000_000 / Took * case Opts of #{pids := _} -> 1; #{sample := Share} -> 1 / Share end,
     Lost = maps:filter(fun(_, V) -> V > 0 end, #{trace_dropped => Dropped, trace_processes => length(Chosen) - length(On),
         trace_not_seen => case Capped of true -> max(0, N * (1_000_000 - Took) div Took - Dropped); false -> 0 end}),
     Say = Capped andalso now_ms() - Said >= 60_000,
     Texts = [{trace_capped, sderl_mon_probe_look:text("more than ~b trace messages a second: off for the rest of each such second; ~b in ~b ms this time", [Max, N, Took div 1000])} || Say],
-    Probe ! {traced, self(), labelled(Flows, case Capped of true -> Scale; false -> Scale * Took / 1_000_000 end), Lost, Texts},
+    Shown = labelled(Flows, case Capped of true -> Scale; false -> Scale * Took / 1_000_000 end),
+    Probe ! {traced, self(), Began - First + N * ?US + mono() - Ended, Shown, Lost, Texts},
     _ = now_ms() >= End andalso exit(normal),
     receive after max(0, 1000 - Took div 1000) -> ok end,
     second(Probe, Opts, End, case Say of true -> now_ms(); false -> Said end, At).
 
 seen(Max, _, Max, Flows, At) -> {Max, Flows, At};
-seen(Max, Until, N, Flows, At) ->
+seen(Max, Until, N, Flows, At) when N band 255 =:= 255 ->
+    %% More than it may look at waits already: no more shall come, as each holds a copy.
+    case process_info(self(), message_queue_len) of
+        {_, Waiting} when Waiting > Max -> {N, Flows, At};
+        _ -> seen_one(Max, Until, N, Flows, At)
+    end;
+seen(Max, Until, N, Flows, At) -> seen_one(Max, Until, N, Flows, At).
+
+seen_one(Max, Until, N, Flows, At) ->
     receive
         {trace, From, Send, Message, To, _} when Send =:= send; Send =:= send_to_non_existing_process ->
             Size = case N band 15 of 0 -> 16 * erlang:external_size(Message); _ -> 0 end,
