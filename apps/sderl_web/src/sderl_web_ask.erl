@@ -14,7 +14,7 @@ Runs in a process for each question, which may take its time. Answers are JSON a
 
 -doc "What a socket looks at: the present, or a recording by its name.".
 -type source() :: live | {recording, binary(), pid()}.
--type settings() :: #{recordings := none | file:filename(), atom() => term()}.
+-type settings() :: #{writable := boolean(), recordings := none | file:filename(), atom() => term()}.
 -type answer() ::
     {ok, iodata()}
     | {opened, Name :: binary(), pid(), Messages :: [binary()]}
@@ -65,9 +65,9 @@ ask({lookup, #{group := Group, name := Name}}, live, _) ->
     mon(lookup, [Group, Name]);
 ask({process, #{node := Node, pid := Pid}}, live, _) ->
     mon(process, [Node, Pid]);
-ask({trace, #{node := Node, confirm := Confirm} = Args}, live, _) ->
-    %% Not confirmed: only what it would cost.
-    mon(trace, [Node, (maps:without([node, confirm], Args))#{dry => not Confirm}]);
+ask({trace, #{node := Node, confirm := Confirm} = Args}, live, #{writable := Writable}) ->
+    %% Not confirmed: only what it would cost. Who may not start it does not measure it either.
+    mon(trace, [Node, (maps:without([node, confirm], Args))#{dry => not Confirm, measure => Writable}]);
 ask({recordings, _}, _, #{recordings := Dir}) ->
     %% Where they are on the disk is nobody's business.
     ok(#{recordings => [maps:with([name, bytes, modified], Recording) || Recording <- recordings(Dir)]});
@@ -136,6 +136,8 @@ mon_error(process, Node, Reason) when Reason =:= not_found; Reason =:= dead -> {
 mon_error(process, _, bad_pid) -> {bad_request, "pid is the text of a process of that node, such as <0.123.0>"};
 mon_error(_, _, {bad_option, Key, Value}) -> {bad_request, io_lib:format("~0tp cannot be ~0tP", [Key, Value, 12])};
 mon_error(_, Place, not_running) -> {unavailable, ["s_groups do not run on ", Place, ", or it has no probe"]};
+mon_error(_, Place, busy) -> {unavailable, ["as many as may ask ", Place, " at a time do so: ask again"]};
+mon_error(lookup, Group, timeout) -> {unavailable, ["no such name was found in ", Group, " in time, and not all were looked at: ask again, or list names by prefix"]};
 mon_error(_, Place, timeout) -> {unavailable, [Place, " did not answer in time: ask again"]};
 mon_error(_, _, Reason) -> {unavailable, sderl_mon:format_error(Reason)}.
 

@@ -128,7 +128,7 @@ operations() ->
             Node,
             {<<"on">>, on, flag, required},
             {<<"sample">>, sample, share, 0.01},
-            {<<"max_per_s">>, max_per_s, {whole, 1, 100_000}, 1000},
+            {<<"max_per_s">>, max_per_s, {whole, 1, 20_000}, 1000},
             {<<"for_s">>, for_s, {whole, 1, 86_400}, 600},
             {<<"confirm">>, confirm, flag, false}
         ]},

@@ -175,7 +175,8 @@ perform(live, _, Ref, State0) ->
     end;
 perform(_, _, Ref, #state{asked = Asked} = State) when map_size(Asked) >= ?MOST_AT_ONCE ->
     {refusal(Ref, unavailable, io_lib:format("~w requests are being answered: wait for one", [map_size(Asked)])), State};
-perform(Op, Args, Ref, #state{source = Source, settings = Settings} = State) ->
+perform(Op, Args, Ref, #state{source = Source, settings = Settings0, writable = Writable} = State) ->
+    Settings = Settings0#{writable => Writable},
     asked(fun() -> sderl_web_ask:answer({Op, Args}, Source, Settings) end, Ref, Op, State).
 
 asked(Fun, Ref, Op, #state{asked = Asked} = State) ->
