@@ -44,7 +44,7 @@ samples_are_right(Config) ->
     Within = fun(What, Value, #{counters := A}, #{counters := B}) ->
         ?assert(map_get(What, A) =< Value andalso Value =< map_get(What, B), {What, map_get(What, A), Value, map_get(What, B)})
     end,
-    [Within(K, map_get(K, Cs), Before, After) || K <- [reductions, gcs]],
+    [Within(K, map_get(K, Cs), Before, After) || K <- [reductions]],
     [#{in_msgs := In, out_msgs := Out, in_bytes := InB, out_bytes := OutB, type := visible, reasons := Why}] = [L || #{node := N} = L <- Links, N =:= N2],
     [Within(K, V, Before, After) || {K, V} <- [{{in, N2}, In}, {{out, N2}, Out}, {{in_bytes, N2}, InB}, {{out_bytes, N2}, OutB}]],
     ?assert(lists:member(<<"{group,g}">>, Why), Why),
@@ -257,10 +257,9 @@ counted(Seen, Sent) -> receive {trace, _, send, {'$gen_cast', _}, _} -> counted(
 
 otp() ->
     {Reds, _} = statistics(reductions),
-    {Gcs, _, _} = statistics(garbage_collection),
     Links = [{{K, N}, V} || {N, P} <- erlang:system_info(dist_ctrl), {ok, St} <- [inet:getstat(P)],
                             {K, S} <- [{in, recv_cnt}, {out, send_cnt}, {in_bytes, recv_oct}, {out_bytes, send_oct}], {S1, V} <- St, S1 =:= S],
-    #{counters => maps:from_list([{reductions, Reds}, {gcs, Gcs} | Links]),
+    #{counters => maps:from_list([{reductions, Reds} | Links]),
       limits => #{proc_limit => erlang:system_info(process_limit), port_limit => erlang:system_info(port_limit),
                   atom_limit => erlang:system_info(atom_limit), ets_limit => erlang:system_info(ets_limit), schedulers => erlang:system_info(schedulers)}}.
 

@@ -83,13 +83,13 @@ topology_test_() ->
 
 %% Between nodes as counted, to groups as they are.
 edges_test() ->
-    Of = #{a => g, b => h, me => g},
+    Of = #{a => ~"g", b => ~"h", me => ~"g"},
     One = sderl_mon_probe:edges([{a, b, 5}, {me, b, 2}, {x, a, 1}], #{}, Of, me),
     Edges = fun(M) -> lists:sort([{F, T, N} || {F, T} := {edge, N} <- M]) end,
     ?assertEqual([{<<"(free)">>, <<"g">>, 1}, {<<"(gateway)">>, <<"h">>, 2}, {<<"g">>, <<"h">>, 5}], Edges(One)),
     ?assertEqual(One, sderl_mon_probe:edges([{a, b, 5}, {me, b, 2}, {x, a, 1}], One, Of, me)),
     %% What was counted before a change of the groups stays where it was.
-    Two = sderl_mon_probe:edges([{a, b, 9}, {me, b, 2}, {x, a, 1}], One, Of#{a := k}, me),
+    Two = sderl_mon_probe:edges([{a, b, 9}, {me, b, 2}, {x, a, 1}], One, Of#{a := ~"k"}, me),
     ?assertEqual([{<<"(free)">>, <<"g">>, 1}, {<<"(gateway)">>, <<"h">>, 2}, {<<"g">>, <<"h">>, 5}, {<<"k">>, <<"h">>, 4}], Edges(Two)).
 
 kind_test_() ->

@@ -36,7 +36,9 @@ tells nothing, because nobody watches it, it does not answer, or its counts cann
 %% Gauges that go on as they are, by the names that they have from here on.
 -define(GAUGES, [
     {run_queue, run_queue}, {procs, procs}, {mem_total, mem}, {mq_max, mq_max}, {names, names}, {ports, ports},
-    {atoms, atoms}, {ets, ets}, {mem_processes, mem_processes}, {mem_binary, mem_binary}, {mem_ets, mem_ets}
+    {atoms, atoms}, {ets, ets}, {mem_processes, mem_processes}, {mem_binary, mem_binary}, {mem_ets, mem_ets},
+    %% Probes read collections seldom, and tell the rate themselves.
+    {gc_s, gc_s}, {gc_words_s, gc_words_s}
 ]).
 
 -define(COUNTERS, [

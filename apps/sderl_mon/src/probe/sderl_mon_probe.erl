@@ -33,7 +33,7 @@ link to the owner costs is not.
 -define(LEASE_MS, 15_000).
 -define(EVENTS, 500).
 -define(EARLY_MS, 50).
--define(SLOW_MS, 5000).
+-define(SLOW_MS, 10_000).
 -define(RARE_MS, 5000).
 %% A helper that says nothing for so long is ended.
 -define(PATIENCE_MS, 30_000).
@@ -50,7 +50,7 @@ link to the owner costs is not.
     out = none :: none | {pos_integer(), integer(), map(), map()}, sent = [] :: [map()], fresh = [] :: [map()], n = 0 :: non_neg_integer(),
     %% What was left out, and how much of that an owner has acknowledged.
     lost = #{} :: #{atom() => non_neg_integer()}, lost_acked = #{} :: #{atom() => non_neg_integer()}, counts = #{} :: #{atom() => non_neg_integer()},
-    facts = none :: none | map(), rare = none :: none | {integer(), map(), map()}, known = #{} :: map(), slow = none :: none | {pid(), integer()}, slow_at = 0 :: integer(),
+    facts = none :: none | map(), rare = none :: none | {integer(), tuple(), map(), map()}, known = #{} :: map(), slow = none :: none | {pid(), integer()}, slow_at = 0 :: integer(),
     links = #{} :: map(), sockets = #{} :: #{pid() => port() | unknown},
     %% The scanner, since when it owes an answer, and the events whose processes it is asked to name.
     scanner :: pid(), scan = #{top => [], mq_max => 0} :: map(), scanning = none :: none | integer(), naming = none :: none | {map(), integer()},
@@ -197,7 +197,7 @@ handle({s_group_event, _, _, {event, Level, Kind, Meta}}, S) ->
 handle({monitor, Who, Kind, What}, S) -> sysmon_event(Kind, Who, What, S);
 handle({slow, Pid, Wall, Known, Sockets}, #s{slow = {Pid, _}, known = Old, work = Work, sockets = Had} = S) ->
     %% It may cost more on a node with many names: then seldom.
-    S#s{slow = none, known = maps:merge(Old, Known), sockets = maps:merge(Had, Sockets), slow_at = now_ms() + max(?SLOW_MS, Wall div 2),
+    S#s{slow = none, known = maps:merge(Old, Known), sockets = maps:merge(Had, Sockets), slow_at = now_ms() + max(?SLOW_MS, Wall),
         work = worked({slow, is_map_key(sup, Old)}, 1, Wall, Work)};
 handle({scanned, Pid, Works, Scan}, #s{scanner = Pid, work = Work} = S) ->
     S#s{scanning = none, scan = maps:merge(S#s.scan, Scan), work = helped(Works, Work)};
@@ -256,10 +256,12 @@ helped(Works, Work) -> lists:foldl(fun({Kind, Units, Wall}, Acc) -> worked(Kind,
 -doc false.
 -spec accounted(work()) -> {Microseconds :: float(), work()}.
 accounted(Work) ->
-    maps:fold(fun(Kind, {N, _, Ring0}, {Us, Acc}) ->
-        Ring = lists:sublist(Ring0, ?RING),
-        {Us + case N of 0 -> 0; _ -> N * lists:nth(1 + length(Ring) div 2, lists:sort(Ring)) end, Acc#{Kind => {0, 0, Ring}}}
-    end, {0.0, #{}}, Work).
+    maps:fold(fun
+        (_, {0, _, _}, Acc) -> Acc;
+        (Kind, {N, _, Ring0}, {Us, Acc}) ->
+            Ring = lists:sublist(Ring0, ?RING),
+            {Us + N * lists:nth(1 + length(Ring) div 2, lists:sort(Ring)), Acc#{Kind := {0, 0, Ring}}}
+    end, {0.0, Work}, Work).
 
 %% ---------------------------------------------------------------- when
 
@@ -445,26 +447,28 @@ did(Kind, What) -> [words(Kind), " ", text(What)].
 %% ---------------------------------------------------------------- a sample
 
 sample(Seq, #s{counts = Counts, lost = Lost, known = Known, scan = Scan, us = Us0, work = Work0, pushed = Pushed, fresh = Fresh} = S0) ->
-    Traffic = application_traffic(),
+    Traffic = application_traffic(S0#s.edges),
     {Worked, Work} = accounted(Work0),
     Us = Us0 + Worked,
     {Links, S1} = links(rare(S0#s{us = Us, work = Work})),
-    {_, Mem, _} = S1#s.rare,
-    S = S1#s{edges = edges(maps:get(edges, Traffic, []), S1#s.edges, maps:get(group_of, Traffic, #{}), node())},
+    {_, _, Mem, _} = S1#s.rare,
+    S = case Traffic of
+        #{edges := [_ | _] = New} -> S1#s{edges = edges(New, S1#s.edges, group_of(), node())};
+        #{} -> S1
+    end,
     Traced = element(2, S#s.traced),
     Queues = statistics(run_queue_lengths_all),
     Normal = erlang:system_info(schedulers),
     {Reds, _} = statistics(reductions),
-    {Gcs, Words, _} = statistics(garbage_collection),
     {Runtime, _} = statistics(runtime),
     Facts = facts(S),
     {message_queue_len, Own} = process_info(self(), message_queue_len),
     Sample = #{v => 1, node => node(), seq => Seq, at => erlang:system_time(millisecond), mono_us => mono(), source => probe,
         counters => maps:merge(maps:merge(Counts, maps:get(counters, Traffic, #{})),
-            #{reductions => Reds, gcs => Gcs, gc_words => Words, runtime_us => Runtime * 1000,
+            #{reductions => Reds, runtime_us => Runtime * 1000,
               probe_us => round(Us), context_switches => element(1, statistics(context_switches))}),
         gauges => maps:merge(maps:merge(maps:with([procs_looked], Scan), #{top_age_s => (mono() - Began) div 1_000_000 || #{began := Began} <- [Scan]}),
-            #{procs => erlang:system_info(process_count), proc_limit => erlang:system_info(process_limit),
+            (maps:with([gc_s, gc_words_s], Mem))#{procs => erlang:system_info(process_count), proc_limit => erlang:system_info(process_limit),
               ports => erlang:system_info(port_count), port_limit => erlang:system_info(port_limit),
               atoms => erlang:system_info(atom_count), atom_limit => erlang:system_info(atom_limit),
               ets => erlang:system_info(ets_count), ets_limit => erlang:system_info(ets_limit),
@@ -486,11 +490,19 @@ sample(Seq, #s{counts = Counts, lost = Lost, known = Known, scan = Scan, us = Us
         _ -> Sample#{facts => maps:merge(Facts, maps:with([problems, known], Known))}
      end, Facts, S}.
 
-%% What takes long to read and changes slowly.
-rare(#s{rare = {At, _, _}} = S) ->
-    case now_ms() - At >= ?RARE_MS of true -> rare(S#s{rare = none}); false -> S end;
-rare(#s{rare = none} = S) ->
-    S#s{rare = {now_ms(), maps:from_list(erlang:memory()),
+%% What takes long to read and changes slowly. Of collections the rate since the last reading.
+rare(#s{rare = none} = S) -> rare(none, S);
+rare(#s{rare = {At, Gcs, _, _}} = S) ->
+    case now_ms() - At >= ?RARE_MS of true -> rare({At, Gcs}, S); false -> S end.
+
+rare(Before, S) ->
+    Now = now_ms(),
+    {Count, Words, _} = Gcs = statistics(garbage_collection),
+    Rates = case Before of
+        {At, {C, W, _}} -> #{gc_s => (Count - C) * 1000 / (Now - At), gc_words_s => (Words - W) * 1000 / (Now - At)};
+        none -> #{}
+    end,
+    S#s{rare = {Now, Gcs, maps:merge(Rates, maps:from_list(erlang:memory())),
         #{otp => list_to_binary(erlang:system_info(otp_release)), hidden => init:get_argument(hidden) =/= error, erts => list_to_binary(erlang:system_info(version)),
           cpu_topology => topology(erlang:system_info(cpu_topology), tuple_to_list(erlang:system_info(scheduler_bindings)))}}}.
 
@@ -502,23 +514,23 @@ sched(Normal) ->
     end.
 
 %% What the library counts itself.
-application_traffic() ->
+application_traffic(Edges) ->
     try apply(sderl_traffic, sample, []) of
-        #{edges := [_ | _]} = Sample -> Sample#{group_of => group_of()};
+        #{edges := Rows} = Sample -> Sample#{edges := [Row || {From, Next, N} = Row <- Rows, maps:get({row, From, Next}, Edges, 0) =/= N]};
         Sample -> Sample
     catch _:_ -> #{}
     end.
 
-%% The group of each node, of the own groups first.
+%% The group's id of each node, of the own groups first.
 group_of() ->
     Groups = [{G, Ms} || {G, _, _, Ms, _} <- lists:sort(apply(sderl_dir, named, []))] ++ apply(sderl_dir, known, []),
-    lists:foldr(fun({G, Ms}, Acc) -> lists:foldl(fun(N, A) -> A#{N => G} end, Acc, Ms) end, #{}, Groups).
+    lists:foldr(fun({G, Ms}, Acc) -> Id = id(G), lists:foldl(fun(N, A) -> A#{N => Id} end, Acc, Ms) end, #{}, Groups).
 
 %% Routed messages between nodes, as messages between groups as they are now. A node of several groups counts for the first.
 -doc false.
 -spec edges([{node(), node(), integer()}], map(), map(), node()) -> map().
 edges(Rows, Old, GroupOf, Self) ->
-    Of = fun(N) -> case GroupOf of #{N := G} when N =/= Self -> id(G); _ when N =:= Self -> <<"(gateway)">>; _ -> <<"(free)">> end end,
+    Of = fun(N) -> case GroupOf of #{N := G} when N =/= Self -> G; _ when N =:= Self -> <<"(gateway)">>; _ -> <<"(free)">> end end,
     lists:foldl(fun({From, Next, N}, Acc) ->
         Before = maps:get({row, From, Next}, Acc, 0),
         Key = {Of(From), Of(Next)},
@@ -583,7 +595,7 @@ near(Pid) -> [P || P <- sderl_mon_probe_look:linked(Pid), is_pid(P), process_inf
 
 %% ---------------------------------------------------------------- facts
 
-facts(#s{sysmon = Sysmon, known = Known, links = Links, rare = {_, _, Rare}}) ->
+facts(#s{sysmon = Sysmon, known = Known, links = Links, rare = {_, _, _, Rare}}) ->
     Live = maps:get(live, Known, #{}),
     Groups = try apply(sderl_dir, named, []) of
         Own -> [maps:merge(#{group => G, members => Ms, coordinator => Lead, names => 0}, maps:get(G, Live, #{})) || {G, _, _, Ms, Lead} <- lists:sort(Own)]
