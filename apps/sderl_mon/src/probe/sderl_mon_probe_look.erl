@@ -12,9 +12,9 @@ dictionary are read.
 -export([id/1, text/1, text/2, cut/2]).
 -export([scanner/1, top/4, meant/1]).
 
--define(PASS_US, 10_000_000).
-%% The first of so many passes asks for memory.
--define(DEEP, 3).
+-define(PASS_US, 20_000_000).
+%% The second of so many passes asks for memory.
+-define(DEEP, 4).
 
 %% ---------------------------------------------------------------- names
 
@@ -171,7 +171,7 @@ scanner(Probe) -> scanner(Probe, none, pass(#{memory => [], passes => 0, named =
 
 %% A process is woken to tell its memory, which costs some thirty times what the rest does: in some passes only, and of fewer at a time.
 pass(#{memory := Memory, passes := N, named := Named}) ->
-    Deep = N rem ?DEEP =:= 0,
+    Deep = N rem ?DEEP =:= 1,
     #{began => mono(), looked => 0, slice => #{}, rates => #{}, queue => [], reds => [], passes => N + 1, named => Named, deep => Deep,
       memory => case Deep of true -> []; false -> Memory end,
       items => case Deep of true -> [message_queue_len, reductions, memory]; false -> [message_queue_len, reductions] end}.
