@@ -6,14 +6,14 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, init_per_suite/1, end_per_suite/1]).
--export([samples_are_right/1, stock_says_the_same/1, lease_ends_and_leaves_nothing/1, owners_take_over/1, nothing_is_lost_uncounted/1, loaded_into_a_stock_node/1, traces_beside_others/1]).
+-export([samples_are_right/1, stock_says_the_same/1, lease_ends_and_leaves_nothing/1, owners_take_over/1, nothing_is_lost_uncounted/1, loaded_into_a_stock_node/1, names_are_found/1, traces_beside_others/1]).
 %% On the nodes.
--export([left/0, flood/2, sender/2, counter/0]).
+-export([left/0, named/2, flood/2, sender/2, counter/0]).
 
 -define(OWNER, sderl_mon_probe_owner).
 
 all() ->
-    [samples_are_right, stock_says_the_same, lease_ends_and_leaves_nothing, owners_take_over, nothing_is_lost_uncounted, loaded_into_a_stock_node, traces_beside_others].
+    [samples_are_right, stock_says_the_same, lease_ends_and_leaves_nothing, owners_take_over, nothing_is_lost_uncounted, loaded_into_a_stock_node, names_are_found, traces_beside_others].
 
 init_per_suite(Config) ->
     Owner = spawn(fun() -> receive release -> ok end end),
@@ -188,6 +188,25 @@ loaded_into_a_stock_node(Config) ->
     ok = call(Fleet, Mon, ?OWNER, inject, [Plain, Code]),
     {_, {ok, _}} = call(Fleet, Mon, ?OWNER, start, [Plain, #{interval_ms => 100, lease_ms => 500}, false]),
     await(Gone).
+
+%% Among two thousand names with the same beginning each is found; what there is not, is not. What tracing costs is reckoned without tracing.
+names_are_found(Config) ->
+    {Fleet, [N1 | _]} = cluster(Config),
+    [{ok, G, _} = call(Fleet, N1, s_group, new_s_group, [G, [N1]]) || G <- [many, few]],
+    Names = [list_to_binary(["user_", integer_to_list(I)]) || I <- lists:seq(1, 2000)] ++ [user_1, "user_1", {user, 1}, 1],
+    ok = call(Fleet, N1, ?MODULE, named, [many, Names]),
+    Lookup = fun(Name) -> call(Fleet, N1, sderl_mon_probe, lookup, [many, sderl_mon_types:id({group, Name})]) end,
+    [?assertMatch({Name, {ok, #{name := _, pid := _}}}, {Name, Lookup(Name)}) || Name <- [<<"user_1">>, <<"user_2000">>, user_1, "user_1", {user, 1}, 1]],
+    [?assertEqual({error, not_found}, Lookup(Name)) || Name <- [<<"user_2001">>, <<"user_">>, {user, 2}, never_an_atom_there]],
+    ?assertMatch({ok, #{names := [_], total := 1, more := false}}, begin ok = call(Fleet, N1, ?MODULE, named, [few, [one]]), call(Fleet, N1, sderl_mon_probe, names, [few, #{}]) end),
+    ?assertMatch({ok, #{more := true}}, call(Fleet, N1, sderl_mon_probe, names, [many, #{limit => 10}])),
+    {ok, #{cost := Cost}} = call(Fleet, N1, sderl_mon_probe, trace, [#{on => true, dry => true, measure => false, max_per_s => 1_000_000}]),
+    ?assertNotEqual(nomatch, binary:match(Cost, <<"at most 20000 trace messages">>), Cost),
+    [ok = call(Fleet, N1, s_group, delete_s_group, [G]) || G <- [many, few]].
+
+named(Group, Names) ->
+    Pid = spawn(fun() -> receive after infinity -> ok end end),
+    lists:foreach(fun(Name) -> yes = s_group:register_name(Group, Name, spawn(fun() -> Ref = monitor(process, Pid), receive {'DOWN', Ref, _, _, _} -> ok end end)) end, Names).
 
 traces_beside_others(Config) ->
     {Fleet, [N1, N2, _, Mon]} = cluster(Config),
