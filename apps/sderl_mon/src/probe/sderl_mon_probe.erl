@@ -195,9 +195,10 @@ handle({s_group_event, _, _, {event, Level, Kind, Meta}}, S) ->
     push_soon(event(Kind, level(Level), {told, Meta#{event => Kind}}, More,
                     count_up(group_events, S#s{slow_at = min(S#s.slow_at, now_ms() + 100)})));
 handle({monitor, Who, Kind, What}, S) -> sysmon_event(Kind, Who, What, S);
-handle({slow, Pid, Wall, Known, Sockets}, #s{slow = {Pid, _}, known = Old, work = Work, sockets = Had} = S) ->
-    %% It may cost more on a node with many names: then seldom.
-    S#s{slow = none, known = maps:merge(Old, Known), sockets = maps:merge(Had, Sockets), slow_at = now_ms() + max(?SLOW_MS, Wall),
+handle({slow, Pid, Wall, Known, Sockets}, #s{slow = {Pid, Since}, slow_at = At, known = Old, work = Work, sockets = Had} = S) ->
+    %% It may cost more on a node with many names: then seldom. What happened meanwhile is asked for at once.
+    S#s{slow = none, known = maps:merge(Old, Known), sockets = maps:merge(Had, Sockets),
+        slow_at = case At < Since + ?SLOW_MS of true -> At; false -> now_ms() + max(?SLOW_MS, Wall) end,
         work = worked({slow, is_map_key(sup, Old)}, 1, Wall, Work)};
 handle({scanned, Pid, Works, Scan}, #s{scanner = Pid, work = Work} = S) ->
     S#s{scanning = none, scan = maps:merge(S#s.scan, Scan), work = helped(Works, Work)};
@@ -291,7 +292,7 @@ budget(Processes) -> min(1000, max(500, Processes div 20)).
 
 slow_round(Now, #s{slow = none, slow_at = At, known = Known} = S) when Now >= At ->
     Unknown = [Ctrl || {Ctrl, unknown, _, _, _} <- maps:values(S#s.links), is_pid(Ctrl), not is_map_key(Ctrl, S#s.sockets)],
-    S#s{slow = {spawn_link(?MODULE, slow, [self(), maps:get(sup, Known, undefined), Unknown]), Now}};
+    S#s{slow = {spawn_link(?MODULE, slow, [self(), maps:get(sup, Known, undefined), Unknown]), Now}, slow_at = Now + ?SLOW_MS};
 slow_round(Now, #s{slow = {Pid, Since}} = S) when Now - Since > ?PATIENCE_MS ->
     true = unlink(Pid),
     true = exit(Pid, kill),
@@ -561,7 +562,12 @@ links(#s{links = Old, known = Known, sockets = Sockets} = S) ->
               pending => Pending, reasons => Why, since_s => Age},
         {case Port of unknown -> L#{counts => unknown}; _ -> L end, {Node, {Ctrl, Port, More, New, Since}}}
     end || {Node, Ctrl} <- Ctrls],
-    {[L || {L, _} <- Rows], S#s{links = maps:from_list([K || {_, K} <- Rows]), sockets = maps:with([C || {_, C} <- Ctrls], Sockets)}}.
+    %% Whose socket it is has to be asked: soon.
+    Soon = case [C || {Node, C} <- Ctrls, is_pid(C), element(1, maps:get(Node, Old, {none})) =/= C] of
+        [] -> S#s.slow_at;
+        _ -> min(S#s.slow_at, now_ms())
+    end,
+    {[L || {L, _} <- Rows], S#s{links = maps:from_list([K || {_, K} <- Rows]), sockets = maps:with([C || {_, C} <- Ctrls], Sockets), slow_at = Soon}}.
 
 socket(Port, _) when is_port(Port) -> Port;
 socket(Pid, Sockets) -> maps:get(Pid, Sockets, unknown).
