@@ -3,9 +3,13 @@
 import type { Ctx } from "../app/ctx";
 import { dialog, note } from "../lib/parts";
 import { h, set, text as setText } from "../lib/dom";
+import { RequestError } from "../store/requests";
 
 const READ_ONLY =
   "This dashboard is read-only, so tracing cannot be turned on here. Whoever started it can allow it with --write.";
+
+const ATTEMPTS = 8;
+const AGAIN_MS = 300;
 
 export class TraceSwitch {
   readonly root: HTMLElement;
@@ -106,13 +110,22 @@ export class TraceSwitch {
       asked += 1;
       const mine = asked;
       go.disabled = true;
-      try {
-        const answer = await this.ctx.store.request("trace", { node: this.node, on: true, ...wanted() });
-        if (mine !== asked) return;
-        setText(cost, answer.cost ?? "The server does not say what it costs.");
-        go.disabled = false;
-      } catch (error) {
-        if (mine === asked) setText(cost, error instanceof Error ? error.message : String(error));
+      // A node works out one cost at a time: another one's, or that of the values before.
+      for (let left = ATTEMPTS; mine === asked; left -= 1) {
+        try {
+          const answer = await this.ctx.store.request("trace", { node: this.node, on: true, ...wanted() });
+          if (mine !== asked) return;
+          setText(cost, answer.cost ?? "The server does not say what it costs.");
+          go.disabled = false;
+          return;
+        } catch (error) {
+          if (mine !== asked) return;
+          if (left === 0 || !element.open || !(error instanceof RequestError && error.code === "unavailable")) {
+            setText(cost, error instanceof Error ? error.message : String(error));
+            return;
+          }
+          await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+        }
       }
     };
     for (const input of [sample, most]) input.addEventListener("change", () => void askCost());
