@@ -22,12 +22,12 @@ once the faults are over is in `m:sderl_sim_settle`.
 | `not_applied` | the pid of a registration that was answered `no` is in no table that grew out of the batch that said so |
 | `own_writes` | a client reads what it was last answered |
 | `stays_away` | what a batch took away does not come back to a member whose log has that batch (unless its home was cut off before the batch reached it: what that says of its names counts) |
-| `as_decided` | a clash is settled as its resolver decided (another component may have removed the winner's name in the absence of its home: then it goes in the same batch) |
+| `as_decided` | a clash is settled as its resolver decided |
 | `one_acknowledges` | two coordinators do not both answer when they have coordinated, have been linked and left alone for a while |
 """.
 -include("sderl_sim.hrl").
 
--export([settled/4, asked/5, sent/4, recorded/6, applying/6, applied/6, stepped/3, answered/5, reads_own_writes/5]).
+-export([asked/5, sent/4, recorded/6, applying/6, applied/6, stepped/3, answered/5, reads_own_writes/5]).
 
 -import(sderl_sim_world, [violation/3, node/2, member/3, book/2, keep_book/3, seen/3, rows/3, nodes_of/2]).
 
@@ -67,6 +67,7 @@ applying(N, G, E, Num, Items, W0) ->
     case First andalso seen(N, G, W1) of
         #{role := coord, view := View} ->
             right_answers(G, Items, Rows, W1),
+            as_decided(N, Items, W1),
             taken_away(G, {E, Num}, Items, Rows, View, W1);
         _ -> W1
     end.
@@ -84,7 +85,7 @@ recorded(N, G, E, Num, Items, W) ->
         _ ->
             as_asked(N, Pos, Items, B, W),
             Lists = [{O, Sid, R} || {seg, O, Sid, R, _, _} <- Items] ++
-                [{O, Sid, R} || {merge, _, Sess} <- Items, O := {Sid, R, _} <- Sess],
+                [{N1, Sid, R} || {shard, N1, _, _, {_, {Sid, R, _}}} <- Items],
             keep_book(G, B#b{log = Log#{Pos => {E, Items}},
                              answered = lists:foldl(fun(L, A) -> A#{L => [Pos | maps:get(L, A, [])]} end, Done, Lists)}, W)
     end.
@@ -205,7 +206,8 @@ right_answers(_, Items, Rows, W) ->
                 end, {Held, Pids}, Items),
     ok.
 
-right_answer(_, {no, {repeated, _}}, _, Held, Pids, _) -> {Held, Pids};
+right_answer(Op, {A, Home}, O, Held, Pids, W) when A =:= yes; A =:= ok, is_atom(Home) -> right_answer(Op, A, O, Held, Pids, W);
+right_answer(_, {no, later}, _, Held, Pids, _) -> {Held, Pids};
 right_answer([Name | Pid], A, O, Held, Pids, W) -> right_answer({r, Name, Pid, []}, A, O, Held, Pids, W);
 right_answer({Name}, ok, _, Held, Pids, _) -> freed(Name, Held, Pids);
 right_answer({d, Name, Pid}, ok, _, Held, Pids, _) ->
@@ -237,6 +239,8 @@ freed(Name, Held, Pids) ->
     end.
 
 first_answer(_, V, V, _) -> ok;
+%% A client hears one answer; that nobody knows any more contradicts none.
+first_answer(_, _, unknown, _) -> ok;
 first_answer(_, {live, _}, _, _) -> ok;
 first_answer(Id, First, V, W) -> violation(first_answer, [Id, First, V], W).
 
@@ -250,7 +254,7 @@ everywhere(N, G, Id, Op, W) ->
     case Lead =/= undefined andalso Leaving =:= undefined andalso seen(Lead, G, W) of
         #{role := coord, ordering := false, flight := Flight, last := Last, view := View, lineage := Lin} ->
             %% Who has just caught up counts from the batch on that says so.
-            New = case Flight of {_, Wait} -> [M || {view, _, _, _} <- Last, M <- Wait]; none -> [] end,
+            New = case Flight of {_, Wait} -> [M || {view, _, _, _, _} <- Last, M <- Wait]; none -> [] end,
             Live = [M || M := live <- View, not lists:member(M, New)],
             Lacks = fun(Pos) -> [M || M <- Live, lacks(seen(M, G, W), Pos, Lin)] end,
             lists:any(fun(Pos) -> Lacks(Pos) =:= [] end, Where)
@@ -366,6 +370,7 @@ taken({clashes, Open}, {Held, Gone, Back}) ->
     {Held, Gone, [element(2, R) || _ := {A, B} <- Open, R <- [A, B]] ++ Back};
 taken(_, Acc) -> Acc.
 
+took({Op, {A, Home}}, Acc) when A =:= yes; A =:= ok, is_atom(Home) -> took({Op, A}, Acc);
 took({{Name}, ok}, {Held, Gone, Back}) when is_map_key(Name, Held) ->
     {maps:remove(Name, Held), [map_get(Name, Held) | Gone], Back};
 took({{d, Name, Pid}, ok}, {Held, Gone, Back}) ->
@@ -398,19 +403,11 @@ stays_away(N, G, Names, Store, Seen, W) ->
         end
     end, W, Names).
 
--doc "The coordinator sends out what follows from a clash.".
--spec settled(node(), term(), {term(), pid() | none, [pid()]}, #w{}) -> #w{}.
-settled(N, G, {Name, Keep, Pids}, W) ->
-    Held = case rows(N, G, W) of #{Name := {_, P, _, _, _}} -> P; _ -> none end,
-    Held =:= Keep orelse ((Keep =:= none orelse buried(Name, Keep, seen(N, G, W))) andalso not lists:member(Held, Pids))
-        orelse violation(as_decided, [N, Name, Keep, Held], W),
-    W.
-
-%% The winner's name may go again in the same batch: another component removed it in the absence of its home (rule 15),
-%% and gave it to somebody else, who comes with it.
-buried(Name, Keep, #{last := Items}) ->
-    Since = lists:dropwhile(fun({settle, Of, _, {_, Pid, _, _, _}}) -> {Of, Pid} =/= {Name, Keep}; (_) -> true end, Items),
-    lists:member({settle, Name, [], none}, Since).
+%% The resolver's word: whoever is to exit has lost the name.
+as_decided(N, Items, W) ->
+    _ = [violation(as_decided, [N, Name, Pid, Fx], W) || {settle, Name, _, {_, Pid, _, _, _}, Fx} <- Items,
+                                                         {exit, Loser, _} <- Fx, Loser =:= Pid],
+    ok.
 
 %% ---------------------------------------------------------------- components
 

@@ -262,13 +262,11 @@ effect(N, G, Id, {resolve, Name, A, B}, #w{opts = Opts} = W) ->
     {D, W1} = rnd(5, 300, W),
     Pids = [element(2, A), element(2, B)],
     {Keep, W2} = pick(Pids ++ maps:get(resolver, Opts, [none]), W1),
-    %% The loser is to exit; the first effect is for us, to see that what was decided is done.
-    Fx = [{decided, {Name, Keep, Pids}, N} | [{exit, P, Name} || Keep =/= none, P <- Pids, P =/= Keep]],
+    %% The loser is to exit.
+    Fx = [{exit, P, Name} || Keep =/= none, P <- Pids, P =/= Keep],
     in(D, {mail, N, G, Id, {resolved, Name, A, B, Keep, Fx}}, W2);
 effect(N, G, _, {clash_effects, Fx}, W0) ->
-    lists:foldl(fun({decided, Clash, _}, W) -> sderl_sim_check:settled(N, G, Clash, W);
-                   ({exit, Pid, _}, W) -> exits(N, G, Pid, W)
-                end, W0, Fx);
+    lists:foldl(fun({exit, Pid, _}, W) -> exits(N, G, Pid, W) end, W0, Fx);
 effect(_, _, _, {event, _, _}, W) -> W;
 effect(N, G, _, {left, Why, Mem}, W) ->
     #n{life = Life} = node(N, W),

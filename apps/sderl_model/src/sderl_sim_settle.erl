@@ -86,14 +86,14 @@ info(N, G, W) ->
 
 one_component(C, G, #b{truth = Truth} = B, Infos, W) ->
     Ns = live_members(G, W),
-    #{lineage := E, membership := Mem, tomb := Tomb} = seen(C, G, W),
+    #{lineage := E, membership := Mem, clashes := Clashes} = seen(C, G, W),
     Members = sderl_membership:members(Mem),
     Live = sderl_core:live(state(C, G, W)),
     Bad = [N || N <- Ns, not in_component(N, G, C, E, Mem, W) orelse map_get(pending, seen(N, G, W))],
     Bad =:= [] orelse violation(one_component, [C, Bad, Infos], W),
     Ns =:= Members orelse violation(members, [Members, Ns], W),
     Live =:= Members orelse violation(live, [Live, Members], W),
-    Tomb =:= #{} orelse violation(tomb, [Tomb], W),
+    Clashes =:= #{} orelse violation(clashes, [Clashes], W),
     Rows = rows(C, G, W),
     _ = [violation(equal_tables, [C, N, diff(rows(N, G, W), Rows)], W) || N <- Ns, rows(N, G, W) =/= Rows],
     _ = [violation(home, [R], W) || _ := {_, _, Home, _, _} = R <- Rows, not lists:member(Home, Members)],

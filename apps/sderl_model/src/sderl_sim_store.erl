@@ -107,10 +107,16 @@ item({seg, O, Inc, R, Ops, As0}, Epoch, {St0, Seq0, New0}) ->
     {St, Seq, New} = lists:foldl(fun({Op, A}, {St1, S, N}) -> op(Op, A, O, {Epoch, S + 1}, {St1, S + 1, N}) end,
                                  {St0, Seq0, New0}, lists:zip(Ops, As)),
     {St#st{sessions = (St#st.sessions)#{O => {Inc, R, As0}}}, Seq, New};
-item({view, _, _, Drops}, _, {#st{rows = Rows, index = I} = St, Seq, New}) ->
-    Gone = [R || _ := {_, _, Home, _, _} = R <- Rows, lists:member(Home, Drops)],
-    Index = case I of undefined -> I; _ -> maps:without([element(2, R) || R <- Gone], I) end,
-    {St#st{rows = maps:without([element(1, R) || R <- Gone], Rows), index = Index}, Seq, New};
+item({view, _, Drops, Live, _}, _, {St0, Seq, New}) ->
+    #st{rows = Rows} = St = drop_homes(Drops, St0),
+    Home = fun(_, {N, P, _, V, O} = Row) ->
+        case lists:member(node(P), Live) of
+            true -> {N, P, node(P), V, O};
+            false -> Row
+        end
+    end,
+    Came = maps:map(Home, Rows),
+    {St#st{rows = Came}, Seq, [R || Name := R <- Came, map_get(Name, Rows) =/= R] ++ New};
 item({mem, _Mem, Removed}, {_, Coord}, {#st{rows = Rows} = St, Seq, New}) ->
     Rehome = fun(_, {N, P, Home, V, O}) ->
         case lists:member(Home, Removed) of
@@ -119,13 +125,24 @@ item({mem, _Mem, Removed}, {_, Coord}, {#st{rows = Rows} = St, Seq, New}) ->
         end
     end,
     {St#st{rows = maps:map(Rehome, Rows)}, Seq, New};
-item({merge, Rows, Sessions}, _, {St, Seq, New}) ->
-    {lists:foldl(fun put_row/2, St#st{sessions = maps:merge(St#st.sessions, Sessions)}, Rows), Seq, Rows ++ New};
-item({settle, Name, _, none}, _, {#st{rows = Rows} = St, Seq, New}) ->
-    {St#st{rows = maps:remove(Name, Rows)}, Seq, New};
-item({settle, _, _, Row}, _, {St, Seq, New}) -> {put_row(Row, St), Seq, [Row | New]};
+item({shard, N, First, Rows, End}, _, {#st{sessions = Sessions} = St0, Seq, New}) ->
+    St1 = case First of true -> drop_homes([N], St0); false -> St0 end,
+    St = St1#st{sessions = case End of {_, {_, _, _} = Session} -> Sessions#{N => Session}; _ -> maps:remove(N, Sessions) end},
+    {lists:foldl(fun put_row/2, St, Rows), Seq, Rows ++ New};
+item({settle, Name, _, none, _}, _, {#st{rows = Rows} = St, Seq, New}) ->
+    {St#st{rows = maps:remove(Name, Rows)}, Seq + 1, New};
+item({settle, _, _, {N, P, Home, new, O}, _}, Epoch, {St, Seq, New}) ->
+    Row = {N, P, Home, {Epoch, Seq + 1}, O},
+    {put_row(Row, St), Seq + 1, [Row | New]};
+item({settle, _, _, Row, _}, _, {St, Seq, New}) -> {put_row(Row, St), Seq + 1, [Row | New]};
 item(_, _, Acc) -> Acc.
 
+drop_homes(Homes, #st{rows = Rows, index = I} = St) ->
+    Gone = [R || _ := {_, _, Home, _, _} = R <- Rows, lists:member(Home, Homes)],
+    Index = case I of undefined -> I; _ -> maps:without([element(2, R) || R <- Gone], I) end,
+    St#st{rows = maps:without([element(1, R) || R <- Gone], Rows), index = Index}.
+
+op(Op, {A, _}, O, V, Acc) when A =:= yes; A =:= ok -> op(Op, A, O, V, Acc);
 op([Name | Pid], yes, O, V, Acc) -> put(Name, Pid, [], O, V, Acc);
 op({r, Name, Pid, Opts}, yes, O, V, Acc) -> put(Name, Pid, Opts, O, V, Acc);
 op({x, Name, Pid, _, Opts}, yes, O, V, Acc) -> put(Name, Pid, Opts, O, V, Acc);

@@ -16,25 +16,25 @@ nobody in, which would outrank them, and decides nothing (rule 2).
 
 takes_in_who_boots_beside_it_test() ->
     {Fx, _} = step(20, [offers('n2@t')], booted()),
-    ?assertMatch([_], yields(Fx)).
+    ?assertMatch([_], takes_in(Fx)).
 
 %% It may be about to tell us of what runs.
 waits_for_one_that_is_linked_and_silent_test() ->
     {Fx, S} = step(20, [{nodeup, 'n3@t'}, offers('n2@t')], booted()),
-    ?assertEqual([], yields(Fx)),
+    ?assertEqual([], takes_in(Fx)),
     {Fx2, _} = step(40, [hello('n3@t', ?BOOTS('n3@t'), 'n3@t')], S),
-    ?assertMatch([{yield, _, _}], yields(Fx2)).
+    ?assertMatch([{bring, _, _}], takes_in(Fx2)).
 
 waits_no_longer_than_that_test() ->
     {_, S} = step(20, [{nodeup, 'n3@t'}, offers('n2@t')], booted()),
-    ?assertEqual([], yields(element(1, ticks(20, ?ASIDE - ?TICK, [offers('n2@t')], S)))),
-    ?assertMatch([_ | _], yields(element(1, ticks(20, ?ASIDE + 2 * ?TICK, [offers('n2@t')], S)))).
+    ?assertEqual([], takes_in(element(1, ticks(20, ?ASIDE - ?TICK, [offers('n2@t')], S)))),
+    ?assertMatch([_ | _], takes_in(element(1, ticks(20, ?ASIDE + 2 * ?TICK, [offers('n2@t')], S)))).
 
 %% It was taken in since it said hello, and answers our heartbeat so.
 heeds_who_answers_a_heartbeat_test() ->
     {_, S1} = step(20, [hello('n3@t', ?BOOTS('n3@t'), 'n3@t')], booted()),
     {Fx, S2} = step(30, [{msg, 'n3@t', {low, ?RUNS, 'n1@t'}}, offers('n2@t')], S1),
-    ?assertEqual([], yields(Fx)),
+    ?assertEqual([], takes_in(Fx)),
     {_, S3} = step(40, [{op, asked, [alpha | self()]}], S2),
     ?assertEqual([], [R || {replies, R} <- element(1, ticks(40, 2 * ?TICK, [], S3))]).
 
@@ -43,18 +43,18 @@ an_offer_that_was_taken_elsewhere_is_no_more_test() ->
     {_, S1} = step(20, [hello('n3@t', ?RUNS, 'n1@t'), offers('n2@t')], booted()),
     {_, S2} = step(30, [{msg, 'n2@t', {low, ?RUNS, 'n1@t'}}], S1),
     {Fx, S3} = step(40, [{nodedown, 'n3@t'}], S2),
-    ?assertEqual([], yields(Fx)),
+    ?assertEqual([], takes_in(Fx)),
     ?assertMatch(#{epoch := {C, _}} when C < 0, sderl_core:info(S3)).
 
 an_offer_is_of_then_test() ->
     {_, S1} = step(20, [hello('n3@t', ?RUNS, 'n1@t'), offers('n2@t')], booted()),
     {Fx, S2} = ticks(20, 6 * ?TICK, [], S1),
-    ?assertEqual([], yields(Fx)),
+    ?assertEqual([], takes_in(Fx)),
     {Fx2, S3} = step(20 + 6 * ?TICK + 1, [{nodedown, 'n3@t'}], S2),
-    ?assertEqual([], yields(Fx2)),
+    ?assertEqual([], takes_in(Fx2)),
     ?assertMatch(#{epoch := {C, _}} when C < 0, sderl_core:info(S3)),
     {Fx3, _} = step(20 + 6 * ?TICK + 2, [offers('n2@t')], S3),
-    ?assertMatch([_], yields(Fx3)).
+    ?assertMatch([_], takes_in(Fx3)).
 
 %% The one that those follow who run hangs: they give it up after the set-aside time and two ticks, and then choose another.
 waits_until_one_that_hangs_is_given_up_test() ->
@@ -76,9 +76,9 @@ booted(Opts) ->
 hello(N, Epoch, Lead) ->
     {msg, N, {hello, {addr, N}, 1, sderl_membership:new(?NODES), #{epoch => Epoch, lineage => Epoch, num => 0, lead => Lead, syncing => false}}}.
 
-offers(N) -> {msg, N, {surrender, ?BOOTS(N), 0, #{N => live}, #{sessions => #{}, tomb => #{}, clashes => #{}}}}.
+offers(N) -> {msg, N, {join, ?BOOTS(N), 0}}.
 
-yields(Fx) -> [M || {send, _, M} <- Fx, element(1, M) =:= yield].
+takes_in(Fx) -> [M || {send, _, M} <- Fx, element(1, M) =:= bring].
 
 %% A step, and what the coordinator decides after it.
 step(Now, Events, S0) ->

@@ -19,13 +19,13 @@ has to bring everyone to the longest log, which is that last batch.
 ## Components merge, and nothing else
 
 A booting node, a restarted node, a node added at run time, a member that was set aside and the
-other side of a healed split are one case: a component with a lower epoch, perhaps of one
-member, that gives itself up (`surrender`) to the coordinator with the higher one. It
-contributes the rows whose home is on its members, then its members are brought up to date by a
-snapshot in acknowledged chunks while writes go on (`adopt`). A member whose rows the higher
-component still holds (it was set aside, its link never went) contributes nothing where that
-component's log covers its own: the epochs that ended, with the last number of each, are part of
-the log.
+other side of a healed split are one case: a member of a component with a lower epoch, perhaps of
+itself alone, that joins the coordinator with the higher one (`join`). It brings its own shard, the
+rows whose home it is with its last answers, and nothing of anybody else's (`bring`, `shard`); then
+a snapshot in acknowledged chunks brings it up to date while writes go on (`adopt`). A member whose
+shard the higher component still holds (it was set aside, its link never went) brings nothing where
+that component's log covers its own: the epochs that ended, with the last number of each, are part
+of the log.
 
 ## Messages (all carry the group's uid and the protocol version, added by the shell)
 
@@ -39,8 +39,8 @@ the log.
 | `refused`, `not_lead`, `dropped` | any | a higher epoch rules here; I am no coordinator; you are not in my component any more |
 | `collect`, `joined`, `apart`, `nack`, `lead` | candidate, member | takeover |
 | `lost`, `handover` | member, coordinator | a partial cut: give the role to a member that sees all |
-| `surrender`, `yield`, `contrib`, `contrib_ok` | lower, higher coordinator | merge |
-| `found`, `follow` | member, its coordinator and back | a higher component was seen; we are in it, come too |
+| `join`, `bring`, `shard` | member, higher coordinator | merge: take me in; give me this piece of your shard; here it is |
+| `found`, `follow` | member, its coordinator and back | a higher component was seen; go there, as we do |
 | `adopt`, `chunk`, `chunk_ok`, `synced` | coordinator, learner | snapshot |
 | `query`, `state` | member, members | exchange of epochs after a pause |
 | `gone` | any | you were removed, or the group was deleted |
@@ -55,7 +55,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -export([init/1, handle/3, step/3, propose/4]).
 -export([batch_of/1, seq/2, durable/1, info/1, inspect/1, settled/1, unheard/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
 %% For the other sderl_core_* modules.
--export([faulty/2, union/3, fx/2, save/1, ordered/1, epoch/1, send/3, peer/2, present/2, ask/2, hello_msg/1, change_view/3, event/3]).
+-export([faulty/2, union/3, fx/2, save/1, epoch/1, send/3, peer/2, present/2, ask/2, hello_msg/1, change_view/3, event/3]).
 -export_type([state/0, event/0, effect/0, row/0, op/0, fault/0]).
 
 -opaque state() :: #s{}.
@@ -191,7 +191,7 @@ unheard(#s{linked = L, peers = P, self = Self} = S) ->
     [N || N := [] <- L, N =/= Self, not is_map_key(N, P), member(N, S)].
 
 -doc "The role of this member.".
--spec role(state()) -> orphan | candidate | follower | coord | surrender.
+-spec role(state()) -> orphan | candidate | follower | coord | joining.
 role(#s{role = R}) -> R.
 -doc "The members of the group, sorted.".
 -spec members(state()) -> [node()].
@@ -236,9 +236,9 @@ be ordered, `pending` whether operations of clients are not answered yet.
 -spec inspect(state()) -> map().
 inspect(#s{d = D, flight = F} = S) ->
     #{role => S#s.role, lead => S#s.lead, epoch => D#d.epoch, lineage => D#d.lineage, num => S#s.num, last => S#s.last,
-      history => D#d.history, view => D#d.view, membership => D#d.mem, tomb => D#d.tomb, syncing => D#d.syncing,
+      history => D#d.history, view => D#d.view, membership => D#d.mem, clashes => D#d.clashes, syncing => D#d.syncing,
       session => D#d.sid, leaving => S#s.leaving, ordering => S#s.specials =/= [],
-      pending => S#s.queue =/= [] orelse S#s.out =/= undefined,
+      pending => S#s.queue =/= [] orelse S#s.out =/= undefined orelse S#s.deferred =/= [],
       flight => case F of undefined -> none; #flight{num = N, wait = W} -> {N, W} end}.
 
 %% A version is an epoch and this number: the batch and the place of the operation in it.
@@ -267,18 +267,7 @@ faulty(Fault, #s{faults = Fs}) -> lists:member(Fault, Fs).
 -doc false.
 -spec save(#s{}) -> #s{}.
 save(#s{d = D, saved = D} = S) -> S;
-save(#s{d = D} = S) -> fx({durable, ordered(S)}, S#s{saved = D}).
-
-%% What is in the tables and the log. A coordinator that stops to be one, or a new process in its
-%% place, has this and not what it was about to order.
--doc false.
--spec ordered(#s{}) -> #d{}.
-ordered(#s{unordered = U, d = D}) when map_size(U) =:= 0 -> D;
-ordered(#s{unordered = U, d = #d{view = V, tomb = T} = D}) ->
-    {Places, Tombs} = maps:fold(fun(N, {P, R}, {Ps, Rs}) ->
-        {maps:merge(Ps, #{N => X || X <- P}), maps:merge(Rs, #{N => X || X <- R})}
-    end, {maps:without(maps:keys(U), V), T}, U),
-    D#d{view = Places, tomb = Tombs}.
+save(#s{d = D} = S) -> fx({durable, D}, S#s{saved = D}).
 
 -doc false.
 -spec send(node(), term(), #s{}) -> #s{}.
@@ -342,9 +331,14 @@ hello_msg(#s{d = D} = S) ->
 %% same links gone and decides the same.
 -doc false.
 -spec change_view(#{node() => place()}, [node()], #s{}) -> #s{}.
-change_view(View, Drops, #s{last = Last, num = Num, d = #d{lineage = E, view = Old}} = S0) ->
-    #s{d = D, specials = Sp} = S = sderl_core_unseen:note({Old, View}, Last, E, Num, S0),
-    sderl_core_write:view_events(D#d.view, View, S#s{d = D#d{view = View}, specials = [{view, Drops} | Sp]}).
+change_view(View, Drops, #s{last = Last, flight = Flight, specials = Specials, d = D} = S0) ->
+    Out = case Flight of undefined -> []; #flight{wait = Wait} -> Wait end,
+    Live = [N || N := live <- View, maps:get(N, D#d.view, none) =/= live],
+    Went = [N || N <- Out, maps:get(N, View, none) =/= live],
+    Unknown = sderl_core_write:unknown_answers(Last, Went),
+    S = sderl_core_write:forget_answers(S0#s{unknown_answers = Unknown ++ S0#s.unknown_answers}),
+    sderl_core_write:view_events(D#d.view, View,
+                                 S#s{d = D#d{view = View}, specials = [{view, Drops, Live} | Specials]}).
 
 %% ---------------------------------------------------------------- dispatch
 
@@ -360,9 +354,9 @@ handle({nodedown, N}, S) -> nodedown(N, S);
 handle(start, S) -> start(S);
 handle(tick, S) -> sderl_core_peers:tick(S);
 handle(wake, S) -> sderl_core_elect:wake(S);
-handle({chunk_read, N, K, Rows, Last}, S) -> sderl_core_merge:chunk_read(N, K, Rows, Last, S);
-handle({homes_read, N, K, Rows, Last}, S) -> sderl_core_merge:homes_read(N, K, Rows, Last, S);
-handle({resolved, Name, A, B, Keep, Fx}, S) -> sderl_core_merge:resolved(Name, A, B, Keep, Fx, S);
+handle({chunk_read, N, K, Rows, Last}, S) -> sderl_core_snapshot:chunk_read(N, K, Rows, Last, S);
+handle({homes_read, N, K, Rows, Last}, S) -> sderl_core_merge:shard_read(N, K, Rows, Last, S);
+handle({resolved, Name, A, B, Keep, Fx}, S) -> sderl_core_clash:resolved(Name, A, B, Keep, Fx, S);
 handle({await_live, From, Nodes, Ms}, #s{waiters = W, now = Now} = S) ->
     sderl_core_peers:waiters(S#s{waiters = [{From, Nodes, Now + Ms} | W]}).
 
@@ -404,8 +398,8 @@ nodedown(N, #s{linked = L, peers = P} = S0) ->
                      end},
     sderl_core_peers:lost(N, case faulty(rule_14, S1) of false -> S1; true -> forget_names(N, S1) end).
 
-forget_names(N, #s{num = Num, last = Items, d = #d{lineage = E, view = V, tomb = T}} = S) ->
-    fx({apply, E, Num, Items ++ [{view, V, T, [N]}], none}, S).
+forget_names(N, #s{num = Num, last = Items, d = #d{lineage = E, view = V}} = S) ->
+    fx({apply, E, Num, Items ++ [{view, V, [N], [], []}], none}, S).
 
 %% A process that came back is a new peer; a new life of its node is a node that went down first
 %% (the nodedown of the old link came before; a restart of the application gives none).
@@ -440,7 +434,7 @@ message({ack, E, Num, Seg}, N, S) -> sderl_core_write:ack(E, Num, Seg, N, S);
 message({batch, E, Num, Commit, Items}, N, S) -> sderl_core_write:batch(E, Num, Commit, Items, N, S);
 message({commit, E, Num}, N, S) -> sderl_core_write:commit(E, Num, N, S);
 message({answers, E, Req, As}, _N, S) -> sderl_core_write:answers(E, Req, As, S);
-message({gap, E, _Num}, N, S) -> sderl_core_merge:gap(E, N, S);
+message({gap, E, _Num}, N, S) -> sderl_core_snapshot:gap(E, N, S);
 message({dropped, E}, N, S) -> sderl_core_peers:dropped(E, N, S);
 message({refused, E, L}, N, S) -> sderl_core_peers:refused(E, L, N, S);
 message({not_lead, E}, N, S) -> sderl_core_peers:not_lead(E, N, S);
@@ -459,12 +453,11 @@ message({handover, E}, N, S) -> sderl_core_elect:handover(E, N, S);
 message(query, N, S) -> send(N, {state, S#s.d#d.epoch, S#s.lead}, S);
 message({mem, Mem}, N, S) -> sderl_core_peers:mem(Mem, N, S);
 message({state, E, L}, N, S) -> sderl_core_peers:state(E, L, N, S);
-message({surrender, E, Num, View, Info}, N, S) -> sderl_core_merge:surrender(E, Num, View, Info, N, S);
-message({yield, E, Need}, N, S) -> sderl_core_merge:yield(E, Need, N, S);
-message({contrib, E, K, Rows, Last}, N, S) -> sderl_core_merge:contrib(E, K, Rows, Last, N, S);
-message({contrib_ok, E, K}, N, S) -> sderl_core_merge:contrib_ok(E, K, N, S);
-message({adopt, E, Num, Info}, N, S) -> sderl_core_merge:adopt(E, Num, Info, N, S);
-message({chunk, E, Id, K, Rows, Last}, N, S) -> sderl_core_merge:chunk(E, Id, K, Rows, Last, N, S);
-message({chunk_ok, E, Id, K}, N, S) -> sderl_core_merge:chunk_ok(E, Id, K, N, S);
-message({synced, E, Id}, N, S) -> sderl_core_merge:synced(E, Id, N, S);
+message({join, E, Num}, N, S) -> sderl_core_merge:join(E, Num, N, S);
+message({bring, E, Piece}, N, S) -> sderl_core_merge:bring(E, Piece, N, S);
+message({shard, E, Piece, Rows, End}, N, S) -> sderl_core_merge:shard(E, Piece, Rows, End, N, S);
+message({adopt, E, Num, Info}, N, S) -> sderl_core_snapshot:adopt(E, Num, Info, N, S);
+message({chunk, E, Id, K, Rows, Last}, N, S) -> sderl_core_snapshot:chunk(E, Id, K, Rows, Last, N, S);
+message({chunk_ok, E, Id, K}, N, S) -> sderl_core_snapshot:chunk_ok(E, Id, K, N, S);
+message({synced, E, Id}, N, S) -> sderl_core_snapshot:synced(E, Id, N, S);
 message(_Unknown, _N, #s{unknown = U} = S) -> S#s{unknown = U + 1}.

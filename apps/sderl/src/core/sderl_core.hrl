@@ -5,9 +5,13 @@
 %% A number below 0: a node that boots or joins and has met nobody.
 -type epoch() :: {Counter :: integer(), Coordinator :: node()}.
 
-%% In the component, a member counts or is set aside: its names are kept, and we have all that its
-%% own log had up to here.
--type place() :: live | {epoch(), non_neg_integer()}.
+%% A member of the component counts, or is set aside: then its shard is frozen, as of this position of
+%% the log that it had. `partial`: it brings its shard, and not all pieces are ordered yet.
+-type place() :: live | position() | {partial, 0}.
+-type position() :: {epoch(), non_neg_integer()}.
+
+%% The number and the answers of a member's last list of operations.
+-type session() :: {Sid :: integer(), Number :: non_neg_integer(), [term()] | default}.
 
 %% What must survive a crash of the process (not of the node): kept in a table by the shell
 %% whenever it changes.
@@ -18,9 +22,8 @@
     lineage :: epoch(),             % the epoch of the component whose log this node holds
     history = [] :: [{epoch(), non_neg_integer()}],  % ended epochs of that log, last number of each
     view = #{} :: #{node() => place()},              % the component
-    merged = #{} :: #{node() => epoch()},            % since which epoch its rows follow our log
-    tomb = #{} :: #{node() => #{term() => term()}},  % rows of a node set aside, removed meanwhile
     clashes = #{} :: #{term() => {tuple(), tuple()}},  % found at merges and not decided: our row, theirs
+    told = 0 :: 0 | position(),  % up to which batch the processes of this node heard of clashes
     syncing = false :: boolean()    % a snapshot is being installed: the table is not whole
 }).
 
@@ -59,17 +62,12 @@
     since = 0 :: integer()
 }).
 
-%% A component that gives itself up to this coordinator, while its rows arrive.
--record(absorb, {
-    members = [] :: [node()],
-    need = #{} :: #{node() => {epoch(), non_neg_integer()}},  % whose rows come, and of when they are
-    sessions = #{} :: map(),
-    reading = 0 :: non_neg_integer(),  % whose messages come: of an offer before none is taken
-    next = 1 :: pos_integer(),
-    rows = [] :: [[term()]],
-    tomb = #{} :: map(),
-    clashes = #{} :: map(),
-    history = [] :: [{epoch(), non_neg_integer()}],
+%% A member that brings its shard to this coordinator.
+-record(join, {
+    place :: position(),
+    id :: pos_integer(),            % which reading of the shard: pieces of an earlier one are stale
+    piece = 1 :: pos_integer(),     % the one that is asked for
+    names = 0 :: non_neg_integer(), % in the pieces that have come
     since = 0 :: integer()
 }).
 
@@ -92,7 +90,7 @@
     linked = #{} :: #{node() => [] | mute},   % mute: the library there said that it stops
     peers = #{} :: #{node() => #peer{}},
     down = #{} :: #{node() => integer()},
-    role = orphan :: orphan | candidate | follower | coord | surrender,
+    role = orphan :: orphan | candidate | follower | coord | joining,
     lead :: node() | undefined,
     lead_heard = 0 :: integer(),
     booting = false :: boolean(),
@@ -106,6 +104,8 @@
     queue = [] :: [{term(), term()}],
     out :: undefined | {pos_integer(), [{term(), term()}]},
     old :: undefined | {asked, [{term(), term()}]} | {answered, [{term(), term()}]},  % the predecessor's last list
+    deferred = [] :: [{integer(), term(), term()}],  % since when; asked again with the next tick
+    waited = #{} :: #{term() => integer()},          % clients whose operations were, and since when
     req = 0 :: non_neg_integer(),
     mine :: undefined | {non_neg_integer(), [term()]},
     ack :: undefined | {epoch(), non_neg_integer()},
@@ -113,28 +113,26 @@
     abroad = [] :: [epoch() | unknown],  % of which epochs others have the list that is out: it may be in a batch that we lack
     %% coordinator
     reqs = [] :: [tuple()],
-    gone = #{} :: #{node() => place()},   % who went from the component, and how far we knew it then
-    unseen = #{} :: #{node() => [tuple()]},  % rows of the batch that was out when their home went
-    from = #{} :: #{node() => [{epoch(), non_neg_integer()}]},  % up to where in which logs: what merged members had
     held = #{} :: #{node() => tuple()},   % lists of members that are aside, until they count
-    again = #{} :: #{node() => {integer(), non_neg_integer()}},  % lists decided once, whose member was taken back to before
     specials = [] :: [term()],
-    %% Members whose place in the view comes with rows that wait in specials: what is true of them
-    %% (place and removed rows) until these are ordered.
-    unordered = #{} :: #{node() => {[place()], [map()]}},
+    %% Answers of the batch that is out, or was last, that nobody will know: a home that they are about
+    %% went without acknowledging it. Ordered with the change of the component.
+    unknown_answers = [] :: [{node(), integer(), pos_integer(), [pos_integer()]}],
     flight :: undefined | #flight{},
     owed = [] :: [node()],
-    %% A list that was decided before and is open is the one after the last one, whose answers nobody needs.
-    sessions = #{} :: #{node() => {integer(), non_neg_integer(), [term()] | default}},
-    told :: undefined | tuple(),    % our session as the snapshot has it that is being installed
+    sessions = #{} :: #{node() => session()},
+    session :: undefined | session(),   % ours as the snapshot has it that is being installed
+    shard = [] :: [[tuple()]],          % our rows in it: they and the session are taken together, at its end
     syncs = #{} :: #{node() => #sync{}},
     sync = 0 :: non_neg_integer(),  % the last one begun; of a learner: the one it is in
-    absorbs = #{} :: #{node() => #absorb{}},
-    offers = #{} :: #{node() => {integer(), tuple()}},  % of components that give themselves up, while we may decide nothing; and when
+    joins = #{} :: #{node() => #join{}},
+    asked = #{} :: #{term() => {tuple(), tuple()}},  % clashes whose resolver runs, or has decided
+    decided = #{} :: #{term() => tuple()},  % what resolvers decided, until both homes count
+    offers = #{} :: #{node() => {integer(), position()}},  % who wants to join while we may decide nothing, and since when
     cand :: undefined | #cand{},
-    reading = -1 :: integer(),      % how often our rows were asked for
-    part = 0 :: non_neg_integer(),  % which of their messages was read last
-    to :: undefined | {node(), epoch(), integer()},  % surrendering to
+    bringing :: undefined | {epoch(), pos_integer(), pos_integer()},  % by whom our shard is asked for, which reading, which piece
+    held_here = #{} :: #{term() => pid()},  % names of our shard that our list would remove or replace
+    to :: undefined | {node(), epoch(), integer()},  % the coordinator that we join
     groggy = [] :: [node()],
     groggy_since = 0 :: integer(),
     last_tick :: undefined | integer(),
@@ -146,7 +144,3 @@
 }).
 
 -define(HISTORY, 64).
-
-%% In the place of the answers to the last list, which its member has: the next one was decided before, and is open.
-%% (For nodes that do not know of this it is answers that nobody asks for.)
--define(OPEN, [{no, again}]).

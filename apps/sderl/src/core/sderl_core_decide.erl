@@ -14,22 +14,27 @@
 %% if still held by Old); {rr, Name, Pid, Opts} re-register; {d, Name, Pid} unregister if held by
 %% Pid; {add, Nodes}; {remove, Nodes, Time}; delete.
 %%
-%% Items of a batch: {seg, Origin, Session, Number, Ops, Answers}
-%% (`default` where each is what the operation answers when nothing stands against it); {view, View, Tomb, Drops};
-%% {mem, Membership, Removed}; {merge, Rows, Sessions}; {settle, Name, Losers, Row | none};
-%% {clashes, Name to {Ours, Theirs}}; {tomb, Tomb}; delete.
+%% Items of a batch: {seg, Origin, Session, Number, Ops, Answers} (`default` where each answers what
+%% it does when nothing stands against it; {Answer, Home} where it changes a name of another home than
+%% its origin, which has to acknowledge that); {view, View, Drops, Live, Unknown} (members whose names
+%% go, and those that count from now on); {mem, Membership, Removed};
+%% {shard, Member, First, Rows, more | {Place, Session}}; {clashes, Name to {Ours, Theirs}};
+%% {settle, Name, Losers, Row | none, Effects}; delete.
 
 -include("sderl_core.hrl").
 
 -export([batch/3]).
 
 -record(c, {
-    mod :: module(), store :: term(),
+    mod :: module(),
+    store :: term(),
     names = #{} :: #{term() => tuple() | none},
     pids = #{} :: #{pid() => term()},          % [Name] or none, as the index will be
-    again = false :: boolean(),                % this list was decided before
-    mem, view, tomb, tombed = false,
-    buries = true :: boolean()
+    mem,
+    view,
+    drops = [] :: [node()],                    % homes whose rows this batch takes away
+    clashes = #{} :: #{term() => {tuple(), tuple()}},
+    then = [] :: [term()]
 }).
 
 %% The common case in the making: what was read (names in a tuple, pids), how much, and what the
@@ -40,27 +45,23 @@
 batch(Mod, Store, #s{specials = [], reqs = Reqs, d = #d{view = V, mem = M}} = S) ->
     P0 = #p{mod = Mod, store = Store, view = V, blind = sderl_core:faulty(double_yes, S)},
     Known = fun({O, _, _, _}) -> maps:get(O, V, none) =:= live andalso sderl_membership:is_member(O, M) end,
-    case map_size(S#s.again) =:= 0 andalso lists:all(Known, Reqs) andalso plain(lists:reverse(Reqs), P0, []) of
+    case lists:all(Known, Reqs) andalso plain(lists:reverse(Reqs), P0, []) of
         {Items, Index} -> {Items, Index, [], S#s{reqs = []}};
         false -> overlaid(Mod, Store, S)
     end;
-batch(Mod, Store, #s{specials = Specials, d = D} = S0) ->
+batch(Mod, Store, #s{specials = Specials, unknown_answers = Unknown, d = D} = S0) ->
     Drops = case sderl_core:faulty(resurrect, S0) of
         true -> [];
-        false -> lists:usort(lists:append([Ns || {view, Ns} <- Specials]))
+        false -> lists:usort(lists:append([Ns || {view, Ns, _} <- Specials]))
     end,
-    View = case [v || {view, _} <- Specials] of
-        [] -> [];
-        %% A member that counts has all that was removed while it did not.
-        _ -> [{view, D#d.view, maps:filter(fun(N, _) ->
-                 maps:get(N, D#d.view, none) =/= live andalso sderl_membership:is_member(N, D#d.mem)
-             end, D#d.tomb), Drops}]
-    end,
-    C0 = overlay(Mod, Store, S0),
-    {Items, Then, _, C, S} = lists:foldl(fun special/2, {View, [], Drops, C0, S0#s{specials = []}},
-                                         lists:reverse(Specials)),
+    Live = lists:usort(lists:append([Ns || {view, _, Ns} <- Specials])),
+    View = [{view, D#d.view, Drops, Live, Unknown} || lists:keymember(view, 1, Specials)],
+    C0 = (overlay(Mod, Store, S0))#c{drops = Drops},
+    {Left, C1} = left_clashes(Drops, C0),
+    {Items, C, S} = lists:foldl(fun special/2, {Left ++ View, C1, S0#s{specials = []}},
+                                lists:reverse(Specials)),
     {Last, First} = lists:partition(fun(I) -> element(1, I) =:= mem end, lists:reverse(Items)),
-    {First ++ Last, maps:to_list(C#c.pids), left(Last, D) ++ Then, S}.
+    {First ++ Last, maps:to_list(C#c.pids), left(Last, D) ++ lists:reverse(C#c.then), S}.
 
 %% ---------------------------------------------------------------- the common case
 
@@ -68,7 +69,7 @@ batch(Mod, Store, #s{specials = Specials, d = D} = S0) ->
 %% decided against the table alone. Whether that was so is seen at the end, at once; if not, or if
 %% there is anything else among the operations, the batch is decided again with the overlay.
 plain([{O, Inc, R, Ops} | Segs], P0, Items) ->
-    case plain_ops(Ops, P0, [], true) of
+    case plain_ops(Ops, O, P0, [], true) of
         {As, P} -> plain(Segs, P, [{seg, O, Inc, R, Ops, As} | Items]);
         false -> false
     end;
@@ -78,39 +79,36 @@ plain([], #p{keys = Keys, count = N, index = Index, blind = Blind}, Items) ->
         false -> false
     end.
 
-plain_ops([[Name | Pid] | Ops], #p{mod = Mod, store = St, view = V, keys = Ks, count = N, index = Ix} = P, As, Default)
+plain_ops([[Name | Pid] | Ops], O, #p{mod = Mod, store = St, view = V, keys = Ks, count = N, index = Ix} = P, As, Default)
   when map_get(node(Pid), V) =:= live ->
     Free = Mod:lookup(St, Name) =:= none andalso Mod:name_of(St, Pid) =:= none,
     P1 = P#p{keys = [{Name}, Pid | Ks], count = N + 2},
     case Free of
-        true -> plain_ops(Ops, P1#p{index = [{Pid, [Name]} | Ix]}, [yes | As], Default);
-        false -> plain_ops(Ops, P1, [{no, name_or_pid_already_registered} | As], false)
+        true when node(Pid) =:= O -> plain_ops(Ops, O, P1#p{index = [{Pid, [Name]} | Ix]}, [yes | As], Default);
+        true -> plain_ops(Ops, O, P1#p{index = [{Pid, [Name]} | Ix]}, [{yes, node(Pid)} | As], false);
+        false -> plain_ops(Ops, O, P1, [{no, name_or_pid_already_registered} | As], false)
     end;
-plain_ops([{Name} | Ops], #p{mod = Mod, store = St, view = V, keys = Ks, count = N, index = Ix} = P, As, Default) ->
+plain_ops([{Name} | Ops], O, #p{mod = Mod, store = St, view = V, keys = Ks, count = N, index = Ix} = P, As, Default) ->
     case Mod:lookup(St, Name) of
-        none -> plain_ops(Ops, P#p{keys = [{Name} | Ks], count = N + 1}, [ok | As], Default);
+        none -> plain_ops(Ops, O, P#p{keys = [{Name} | Ks], count = N + 1}, [ok | As], Default);
+        {_, Pid, O, _, _} ->
+            plain_ops(Ops, O, P#p{keys = [{Name}, Pid | Ks], count = N + 2, index = [{Pid, none} | Ix]}, [ok | As], Default);
         {_, Pid, Home, _, _} when map_get(Home, V) =:= live ->
-            plain_ops(Ops, P#p{keys = [{Name}, Pid | Ks], count = N + 2, index = [{Pid, none} | Ix]}, [ok | As], Default);
+            plain_ops(Ops, O, P#p{keys = [{Name}, Pid | Ks], count = N + 2, index = [{Pid, none} | Ix]}, [{ok, Home} | As], false);
         _ -> false
     end;
-plain_ops([], P, _, true) -> {default, P};
-plain_ops([], P, As, false) -> {lists:reverse(As), P};
-plain_ops(_, _, _, _) -> false.
+plain_ops([], _, P, _, true) -> {default, P};
+plain_ops([], _, P, As, false) -> {lists:reverse(As), P};
+plain_ops(_, _, _, _, _) -> false.
 
-overlay(Mod, Store, #s{d = D} = S) ->
-    #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, tomb = D#d.tomb, buries = not sderl_core:faulty(resurrect, S)}.
+overlay(Mod, Store, #s{d = D}) ->
+    #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, clashes = D#d.clashes}.
 
-overlaid(Mod, Store, #s{reqs = Reqs0, held = Held, again = Again, d = D} = S) ->
+overlaid(Mod, Store, #s{reqs = Reqs0, held = Held, d = D} = S) ->
     {Later, Reqs} = lists:partition(fun({O, _, _, _}) -> is_tuple(maps:get(O, D#d.view, none)) end, Reqs0),
-    C0 = overlay(Mod, Store, S),
-    {Items, Last, C} = lists:foldl(fun({O, Sid, R, _} = Seg, {Is, La, Acc}) ->
-        seg(Seg, {Is, La, Acc#c{again = maps:get(O, Again, none) =:= {Sid, R}}})
-    end, {[], [], C0}, lists:reverse(Reqs)),
-    %% (Behind the membership: not of those who leave in this very batch.)
-    Tomb = [{tomb, maps:filter(fun(N, _) -> sderl_membership:is_member(N, C#c.mem) end, C#c.tomb)} || C#c.tombed],
-    {lists:reverse(Items, lists:reverse(Last, Tomb)), maps:to_list(C#c.pids), left(Last, D),
-     S#s{reqs = [], held = maps:merge(Held, #{O => Seg || {O, _, _, _} = Seg <- Later}),
-         again = maps:without([O || {O, _, _, _} <- Reqs], Again)}}.
+    {Items, Last, C} = lists:foldl(fun seg/2, {[], [], overlay(Mod, Store, S)}, lists:reverse(Reqs)),
+    {lists:reverse(Items, lists:reverse(Last)), maps:to_list(C#c.pids), left(Last, D),
+     S#s{reqs = [], held = maps:merge(Held, #{O => Seg || {O, _, _, _} = Seg <- Later})}}.
 
 %% Whom this batch removes: told once it is committed.
 left([], _) -> [];
@@ -122,122 +120,117 @@ left(Last, #d{mem = Mem}) ->
 
 %% ---------------------------------------------------------------- changes of the component
 
-special({view, _}, Acc) -> Acc;
+special({view, _, _}, Acc) -> Acc;
 %% Names of pids on nodes that left have their home on a coordinator (rule 15), and a new one takes
 %% over from one that left itself.
-special(rehome, {Is, T, Dr, #c{mem = Mem} = C, S}) ->
+special(rehome, {Items, #c{mem = Mem} = C, S}) ->
     case sderl_membership:removed(Mem) of
-        [] -> {Is, T, Dr, C, S};
-        Removed -> {[{mem, Mem, Removed} | Is], T, Dr, C, S}
+        [] -> {Items, C, S};
+        Removed -> {[{mem, Mem, Removed} | Items], C, S}
     end;
-special({prune, Before}, {Is, T, Dr, C, S}) ->
+special({prune, Before}, {Items, C, S}) ->
     Mem = sderl_membership:prune(Before, C#c.mem),
-    {[{mem, Mem, []} | Is], T, Dr, C#c{mem = Mem}, S};
-special({mem, Mem0, From}, {Is, T, Dr, C, S}) ->
+    {[{mem, Mem, []} | Items], C#c{mem = Mem}, S};
+special({mem, Mem0, From}, {Items, C, S}) ->
     Mem = sderl_core:union(Mem0, C#c.mem, S),
-    {[mem_item(Mem, C#c.mem) | Is], [{adopt, [From]} | T], Dr, C#c{mem = Mem}, S};
-special({merge, Members, Rows0, Sessions0, Open0}, {Is, T, Dr, #c{view = V} = C0, #s{d = #d{clashes = Cl}} = S0}) ->
-    %% Some of them may have gone again while this waited, or lost their name just now.
-    Lost = lists:append([Pids || {settle, _, Pids, _} <- Is]),
-    Rows = [R || {_, Pid, Home, _, _} = R <- Rows0, is_map_key(Home, V), not lists:member(Pid, Lost)],
-    Sessions = maps:with(maps:keys(V), Sessions0),
-    {Kept, C, S, Open} = lists:foldl(fun(R, A) -> merge_row(R, Dr, A) end, {[], C0, S0, maps:without(maps:keys(Cl), Open0)}, Rows),
-    %% Decided once the batch is on all members: should we die before, they know what is open.
-    Resolve = [{resolve, Name, A, B} || Name := {A, B} <- maps:iterator(Open, ordered)],
-    {[{clashes, Open} || map_size(Open) > 0] ++ [{merge, lists:reverse(Kept), Sessions} | Is],
-     Resolve ++ [merged, {adopt, Members} | T], Dr, C, S};
-%% Rows that a merge drops with their home, or that came from elsewhere, and that home never had.
-special({unseen, Rows}, {Is, T, Dr, #c{view = V} = C0, S}) ->
-    {Keep, C} = lists:foldl(fun({Name, Pid, Home, _, _} = Row, {Ks, C1}) ->
-        Again = is_map_key(Home, V) andalso case name(Name, C1) of
-            {_, Pid, _, _, _} -> lists:member(Home, Dr);
-            none -> not lists:member(Home, Dr) andalso pid_name(Pid, C1) =:= none;
-            _ -> false
-        end,
-        case Again of
-            true -> {[Row | Ks], put_row(Row, C1)};
-            false -> {Ks, C1}
-        end
-    end, {[], C0}, Rows),
-    {[{merge, Keep, #{}} || Keep =/= []] ++ Is, T, Dr, C, S};
-%% What another part of the group removed while its home was not there, and what came back of it.
-special({tombs, Tomb}, {Is0, T, Dr, C0, S}) ->
-    {Is, C} = lists:foldl(fun({Name, Vers}, {Is1, C1}) ->
-        case name(Name, C1) of
-            {_, _, _, Ver, _} = Row ->
-                case lists:member(Ver, Vers) of
-                    true -> {[{settle, Name, [], none} | Is1], del_row(Row, C1)};
-                    false -> {Is1, C1}
-                end;
-            none -> {Is1, C1}
-        end
-    end, {Is0, C0}, lists:append([lists:sort(maps:to_list(Of)) || _ := Of <- Tomb])),
-    {Is, T, Dr, C, S};
-special({settle, Name, A, B, Keep, Fx}, {Is, T, Dr, C, S}) ->
-    Open = is_map_key(Name, S#s.d#d.clashes) andalso not lists:any(fun(I) -> element(1, I) =:= settle andalso element(2, I) =:= Name end, Is),
-    case Open of
-        true -> settle(Name, A, B, Keep, Fx, Is, T, Dr, C, S);
-        false -> {Is, T, Dr, C, S}
+    {[mem_item(Mem, C#c.mem) | Items], C#c{mem = Mem, then = [{adopt, [From]} | C#c.then]}, S};
+special({shard, N, Id, K, Rows, Last}, {Items, #c{mem = Mem} = C0, S0}) ->
+    case sderl_membership:is_member(N, Mem) of
+        false -> {Items, C0, S0};
+        true ->
+            %% The first piece takes away what our log had of this home.
+            First = K =:= 1 andalso not sderl_core:faulty(resurrect, S0),
+            {Left, C1} = case First of
+                true -> left_clashes([N], C0#c{drops = [N | C0#c.drops]});
+                false -> {[], C0}
+            end,
+            {Kept, C2, S} = lists:foldl(fun shard_row/2, {[], C1, S0}, [R || R <- Rows, speaks(N, R, C1)]),
+            Found = maps:without(maps:keys(C1#c.clashes), C2#c.clashes),
+            End = case Last of more -> more; {last, Place, Session} -> {Place, Session} end,
+            Item = {shard, N, First, lists:reverse(Kept), End},
+            {[{clashes, Found} || map_size(Found) > 0] ++ [Item | Left] ++ Items,
+             C2#c{then = [{brought, N, Id, Last} | C2#c.then]}, S}
+    end;
+special({settle, Name, A, B, Keep, Fx}, {Items, #c{clashes = Clashes} = C0, S}) ->
+    case Clashes of
+        #{Name := {A, B}} ->
+            {Item, C} = settle(Name, A, B, Keep, Fx, C0#c{clashes = maps:remove(Name, Clashes)}),
+            {[Item | Items], C, S};
+        _ -> {Items, C0, S}
     end.
 
-settle(Name, A, B, Keep, Fx, Is, T, Dr, C, S) ->
-    {PidA, PidB} = {element(2, A), element(2, B)},
-    Held = kept(Name, Dr, C),
-    Here = is_map_key(element(3, B), C#c.view) andalso pid_name(PidB, C) =:= none,
-    {Lost, Row, Now, C1} = case Held of
-        %% One of the two went while the resolver ran: nothing is left to decide.
-        none when Here -> {[], B, [], put_row(B, C)};
-        none -> {[], none, [], C};
-        {_, PidA, _, _, _} when not Here -> {[PidB], Held, [], C};
-        {_, PidA, _, _, _} when Keep =:= PidA -> {[PidB], Held, Fx, C};
-        {_, PidA, _, _, _} when Keep =:= PidB -> {[PidA], B, Fx, put_row(B, del_row(Held, C))};
-        {_, PidA, _, _, _} -> {[PidA, PidB], none, Fx, del_row(Held, C)};
-        %% Ours went, and theirs came again with a later merge.
-        {_, PidB, _, _, _} -> {[], Held, [], C};
-        %% Somebody re-registered the name meanwhile: that stands.
-        _ -> {[PidB], Held, [E || {_, P, _} = E <- Fx, P =:= PidB], C}
-    end,
-    %% Always an item, also where no row changes: everyone hears who lost, and the effects wait for
-    %% the batch to be committed.
-    %% Its row is the last word on the name, also for a learner, to which merged rows come twice.
-    {[{settle, Name, Lost, Row} | [unmerged(Name, I) || I <- Is]], [{clash_effects, Now} | T], Dr, C1, S}.
+%% Names of processes on a node that left the group are at home with a coordinator. Where that node
+%% is back it speaks for them itself: a member that was away has them as they were then.
+speaks(N, {_, Pid, _, _, _}, #c{view = V}) -> node(Pid) =:= N orelse not is_map_key(node(Pid), V).
 
-unmerged(Name, {merge, Rows, Sessions}) -> {merge, lists:keydelete(Name, 1, Rows), Sessions};
-unmerged(_, Item) -> Item.
-
-%% The union by home (rule 15): what another component brings for its own members is theirs to
-%% say; only a name that both sides hold for different processes is a clash (rule 18).
-merge_row({Name, Pid, _, _, _} = Row, Drops, {Kept, C, S, Open}) ->
-    case kept(Name, Drops, C) of
+%% The union by home (rule 15): what a member brings of its own is its own to say; only a name that
+%% both sides hold for different processes is a clash (rule 18).
+shard_row({Name, Pid, _, _, _} = Row, {Kept, #c{clashes = Clashes} = C, S}) ->
+    case kept(Name, C) of
         none ->
             Gone = case name(Name, C) of none -> C; Dropped -> del_row(Dropped, C) end,
-            merge_free(Row, Drops, {Kept, Gone, S, Open});
-        {_, Pid, _, _, _} = Same ->
-            {[Row | Kept], put_row(Row, del_row(Same, C)), S, Open};
+            case is_free(Pid, Name, Gone) of
+                true -> {[Row | Kept], put_row(Row, Gone), S};
+                false -> {Kept, Gone, S}
+            end;
+        {_, Pid, _, _, _} = Same -> {[Row | Kept], put_row(Row, del_row(Same, C)), S};
+        _ when is_map_key(Name, Clashes) -> {Kept, C, S};
         Ours ->
             S1 = sderl_core:event(name_clash, #{name => Name, pids => [element(2, Ours), Pid]}, S),
-            {Kept, C, S1, Open#{Name => {Ours, Row}}}
+            {Kept, C#c{clashes = Clashes#{Name => {Ours, Row}}}, S1}
     end.
 
-%% The row of a name once this batch has let go of who left. What the batch itself brought before is
-%% newer than that.
-kept(Name, Drops, #c{names = Ns} = C) ->
+is_free(Pid, Name, C) ->
+    case pid_name(Pid, C) of
+        none -> true;
+        {ok, Name} -> true;
+        {ok, Other} -> kept(Other, C) =:= none
+    end.
+
+%% The row of a name once this batch has let go of homes that left. What the batch itself brought
+%% before is newer than that.
+kept(Name, #c{names = Ns, drops = Drops} = C) ->
     case name(Name, C) of
         {_, _, Home, _, _} = Row when not is_map_key(Name, Ns) ->
             case lists:member(Home, Drops) of true -> none; false -> Row end;
         Row -> Row
     end.
 
-merge_free({Name, Pid, _, _, _} = Row, Drops, {Kept, C, S, Open}) ->
-    Free = case pid_name(Pid, C) of
-        none -> true;
-        {ok, Name} -> true;
-        {ok, Other} -> kept(Other, Drops, C) =:= none
+%% ---------------------------------------------------------------- clashes
+
+%% The winner gets a new version, above both: a token of either process is below it. Homes hear of
+%% the decision by the batch, also where no row changes.
+settle(Name, A, B, Keep, Fx, C0) ->
+    {PidA, PidB} = {element(2, A), element(2, B)},
+    Here = is_map_key(element(3, B), C0#c.view) andalso is_free(PidB, Name, C0),
+    {Lost, Row, Now} = case kept(Name, C0) of
+        %% One of the two went while the resolver ran: nothing is left to decide.
+        none when Here -> {[], B, []};
+        none -> {[], none, []};
+        {_, PidA, _, _, _} = Held when not Here -> {[PidB], Held, []};
+        {_, PidA, _, _, _} = Held when Keep =:= PidA -> {[PidB], won(Held), Fx};
+        {_, PidA, _, _, _} when Keep =:= PidB -> {[PidA], won(B), Fx};
+        {_, PidA, _, _, _} -> {[PidA, PidB], none, Fx};
+        %% Ours went, and theirs came again.
+        {_, PidB, _, _, _} = Held -> {[], Held, []};
+        %% Somebody re-registered the name meanwhile: that stands.
+        Held -> {[PidB], Held, [F || F <- Fx, element(2, F) =:= PidB]}
     end,
-    case Free of
-        true -> {[Row | Kept], put_row(Row, C), S, Open};
-        false -> {Kept, C, S, Open}
-    end.
+    C1 = case name(Name, C0) of none -> C0; Old -> del_row(Old, C0) end,
+    C = case Row of none -> C1; _ -> put_row(Row, C1) end,
+    {{settle, Name, Lost, Row, Now}, C}.
+
+won(Row) -> setelement(4, Row, new).
+
+%% Of a clash whose one home leaves the other side stands.
+left_clashes([], C) -> {[], C};
+left_clashes(Drops, #c{clashes = Clashes} = C0) ->
+    Left = [{Name, A, B} || Name := {A, B} <- maps:iterator(Clashes, ordered),
+                            lists:member(element(3, A), Drops) orelse lists:member(element(3, B), Drops)],
+    lists:foldl(fun({Name, A, B}, {Items, C}) ->
+        {Item, C1} = settle(Name, A, B, neither, [], C#c{clashes = maps:remove(Name, C#c.clashes)}),
+        {[setelement(3, Item, []) | Items], C1}
+    end, {[], C0}, Left).
 
 %% ---------------------------------------------------------------- members' operations
 
@@ -255,31 +248,13 @@ ops([Op | Ops], Origin, As, Default, Extra, #c{mem = Mem} = C0) ->
     case sderl_membership:is_member(Origin, Mem) of
         false -> ops(Ops, Origin, [{no, not_member} | As], false, Extra, C0);
         true ->
-            case repeated(Op, Origin, C0) of
+            case op(Op, Origin, C0) of
                 {A, C} ->
                     ops(Ops, Origin, [A | As], Default andalso A =:= sderl_core_write:default(Op), Extra, C);
                 {A, Item, C} ->
                     ops(Ops, Origin, [A | As], Default andalso A =:= sderl_core_write:default(Op), [Item | Extra], C)
             end
     end.
-
-%% What it did the first time stands where the member's own rows, which it brought as they were
-%% before, do not say otherwise: an unregistration spares successors, a registration finds itself.
-%% Such an answer changes no row, as every `no`; the client hears what it was the first time.
-repeated(Op, Origin, #c{again = false} = C) -> op(Op, Origin, C);
-repeated([Name | Pid], Origin, C) -> repeated({r, Name, Pid, []}, Origin, C);
-repeated({Name} = Op, Origin, C) ->
-    case name(Name, C) of
-        {_, _, Home, _, _} when Home =/= Origin -> {{no, {repeated, ok}}, C};
-        _ -> op(Op, Origin, C)
-    end;
-repeated(Op, Origin, C) when element(1, Op) =:= r; element(1, Op) =:= x; element(1, Op) =:= rr ->
-    {Name, Pid} = {element(2, Op), element(3, Op)},
-    case name(Name, C) of
-        {_, Pid, _, _, _} -> {{no, {repeated, yes}}, C};
-        _ -> op(Op, Origin, C)
-    end;
-repeated(Op, Origin, C) -> op(Op, Origin, C).
 
 op([Name | Pid], Origin, C) ->
     op({r, Name, Pid, []}, Origin, C);
@@ -295,14 +270,11 @@ op({x, Name, Pid, Old, Opts}, Origin, C) ->
     end;
 op({rr, Name, Pid, Opts}, Origin, C) ->
     take(Name, Pid, Opts, Origin, name(Name, C), pid_is_already_registered, C);
-op({Name}, _, C) ->
+op({Name}, Origin, C) ->
+    remove(name(Name, C), Origin, C);
+op({d, Name, Pid}, Origin, C) ->
     case name(Name, C) of
-        none -> {ok, C};
-        Row -> {ok, del_row(Row, C)}
-    end;
-op({d, Name, Pid}, _, C) ->
-    case name(Name, C) of
-        {_, Pid, _, _, _} = Row -> {ok, del_row(Row, C)};
+        {_, Pid, _, _, _} = Row -> remove(Row, Origin, C);
         _ -> {ok, C}
     end;
 op({add, Nodes}, _, #c{mem = Mem0} = C) ->
@@ -317,16 +289,38 @@ op(delete, _, #c{mem = Mem} = C) ->
 op(_Unknown, _, C) ->
     {{no, unknown_operation}, C}.
 
+remove(none, _, C) -> {ok, C};
+remove({_, _, Home, _, _} = Row, Origin, C) ->
+    case may_change(Home, C) of
+        true -> {about(ok, Origin, [Home]), del_row(Row, C)};
+        false -> {{no, later}, C}
+    end.
+
 %% The version is set where the row is written: it is the place in the batch.
 take(Name, Pid, Opts, Origin, Old, Why, C) ->
-    case pid_name(Pid, C) of
-        none ->
-            case {home(Pid, Origin, C), Old} of
-                {outside, _} -> {{no, unreachable_pid}, C};
-                {Home, none} -> {yes, put_row({Name, Pid, Home, new, Opts}, C)};
-                {Home, _} -> {yes, put_row({Name, Pid, Home, new, Opts}, del_row(Old, C))}
-            end;
-        _ -> {{no, Why}, C}
+    case {pid_name(Pid, C), home(Pid, Origin, C), Old} of
+        {{ok, _}, _, _} -> {{no, Why}, C};
+        {none, outside, _} -> {{no, unreachable_pid}, C};
+        {none, Home, none} ->
+            {about(yes, Origin, [Home]), put_row({Name, Pid, Home, new, Opts}, C)};
+        {none, Home, {_, _, Before, _, _}} ->
+            case may_change(Before, C) of
+                true ->
+                    {about(yes, Origin, lists:usort([Home, Before])),
+                     put_row({Name, Pid, Home, new, Opts}, del_row(Old, C))};
+                false -> {{no, later}, C}
+            end
+    end.
+
+%% The shard of a member that is set aside is frozen: it would not hear of the change.
+may_change(Home, #c{view = V}) -> maps:get(Home, V, none) =:= live.
+
+%% An answer, with the homes beside its client's node that have to acknowledge it.
+about(Answer, Origin, Homes) ->
+    case lists:delete(Origin, Homes) of
+        [] -> Answer;
+        [Home] -> {Answer, Home};
+        Both -> {Answer, Both}
     end.
 
 %% No name has a home outside the component (rule 15).
@@ -364,14 +358,5 @@ pid_name(Pid, #c{pids = Ps, mod = Mod, store = St}) ->
 put_row({Name, Pid, _, _, _} = Row, #c{names = Ns, pids = Ps} = C) ->
     C#c{names = Ns#{Name => Row}, pids = Ps#{Pid => [Name]}}.
 
-%% A row that leaves while its home is set aside is remembered: should that node's link go before
-%% it has caught up, it would bring the name back at the merge.
-del_row({Name, Pid, Home, Ver, _}, #c{names = Ns, pids = Ps, view = V, tomb = T, buries = Buries} = C0) ->
-    C = C0#c{names = Ns#{Name => none}, pids = Ps#{Pid => none}},
-    case V of
-        #{Home := {_, _}} when Ver =/= new, Buries ->
-            Of = maps:get(Home, T, #{}),
-            Vers = lists:sublist([Ver | maps:get(Name, Of, [])], 64),
-            C#c{tomb = T#{Home => Of#{Name => Vers}}, tombed = true};
-        _ -> C
-    end.
+del_row({Name, Pid, _, _, _}, #c{names = Ns, pids = Ps} = C) ->
+    C#c{names = Ns#{Name => none}, pids = Ps#{Pid => none}}.

@@ -13,7 +13,7 @@
 
 -export([wake/1, alone/1, orphan/1, step_down/1, elect/1, candidate/1, finish/1, maybe_finish/1]).
 -export([collect/5, joined/5, apart/5, nack/5, lead/6, lost_report/4, handover/3]).
--export([withdraw/1, stop_leading/1, lead_info/1]).
+-export([withdraw/1, leave_office/1, lead_info/1]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2]).
 
@@ -23,12 +23,21 @@ wake(S) -> S.
 
 %% ---------------------------------------------------------------- takeover
 
--spec stop_leading(#s{}) -> #s{}.
-stop_leading(#s{role = R, syncs = Sy} = S0) when R =:= coord; R =:= surrender ->
-    S1 = lists:foldl(fun(N, S) -> fx({read_stop, N}, S) end, S0, maps:keys(Sy)),
-    fx({index, drop}, S1#s{d = sderl_core:ordered(S1), flight = undefined, reqs = [], held = #{}, again = #{}, specials = [],
-                           unordered = #{}, owed = [], syncs = #{}, absorbs = #{}, offers = #{}, to = undefined});
-stop_leading(S) -> S.
+-doc "A coordinator, or one that joins another, is none any more.".
+-spec leave_office(#s{}) -> #s{}.
+leave_office(#s{role = Role, lead = Self, self = Self, syncs = Syncs} = S0) when Role =:= coord; Role =:= joining ->
+    S1 = lists:foldl(fun sderl_core_snapshot:stop/2, S0, maps:keys(Syncs)),
+    S2 = S1#s{lead = undefined,
+              flight = undefined,
+              reqs = [],
+              held = #{},
+              specials = [],
+              unknown_answers = [],
+              owed = [],
+              joins = #{},
+              offers = #{}},
+    fx({index, drop}, sderl_core_clash:forget(S2));
+leave_office(S) -> S.
 
 %% The first process of a node's life in this group is a component of its own, at the epoch it
 %% came with: lowest for one that boots or joins, so that whatever runs already absorbs it.
@@ -42,8 +51,8 @@ orphan(S) -> elect(step_down(S)).
 
 -spec step_down(#s{}) -> #s{}.
 step_down(#s{now = Now} = S0) ->
-    S = stop_leading(S0),
-    sderl_core_write:resend(S#s{role = orphan, lead = undefined, cand = undefined, ack = undefined,
+    S = leave_office(S0),
+    sderl_core_write:resend(S#s{role = orphan, lead = undefined, cand = undefined, ack = undefined, to = undefined, bringing = undefined,
                                 orphan_since = Now, tries = 0, shut_out = undefined}).
 
 -spec elect(#s{}) -> #s{}.
@@ -112,7 +121,7 @@ collect({C, _} = E, _, Flags, N, #s{d = #d{epoch = Mine, syncing = Sy} = D, role
     Agreed = is_map_key(handover, Flags) orelse L =:= N orelse faulty(rule_9, S),
     if
         E =< Mine; Sy -> send(N, {nack, E, Mine, L}, S);
-        R =:= coord; R =:= surrender -> send(N, {nack, E, Mine, L}, S);
+        R =:= coord; R =:= joining -> send(N, {nack, E, Mine, L}, S);
         R =:= follower, not Agreed -> send(N, {nack, E, Mine, L}, S);
         true ->
             %% What was in flight here counts: it is in the log that we answer with.
@@ -173,10 +182,10 @@ maybe_finish(S) -> S.
 %% applying it, but brings its names back by a merge (a link to the old coordinator that broke a
 %% moment before all of them did must not cost a name whose process lives).
 drops(Node, Items) ->
-    lists:any(fun({view, _, _, Drops}) -> lists:member(Node, Drops); (_) -> false end, Items).
+    lists:any(fun({view, _, Drops, _, _}) -> lists:member(Node, Drops); (_) -> false end, Items).
 
 -spec finish(#s{}) -> #s{}.
-finish(#s{cand = #cand{epoch = E, joined = J, alone = Alone}, num = Mine, self = Self, d = D, now = Now} = S0) ->
+finish(#s{cand = #cand{joined = J}, num = Mine, self = Self, d = D} = S0) ->
     Max = case faulty(rule_7, S0) of
         false -> lists:max([N || _ := {N, _} <- J]);
         true -> Mine
@@ -193,54 +202,57 @@ finish(#s{cand = #cand{epoch = E, joined = J, alone = Alone}, num = Mine, self =
                 true -> sderl_core_write:apply_items(Max, Items, none, S0);
                 false -> S0
             end,
-            #s{d = #d{view = V, mem = Mem, lineage = Old, history = H} = D1} = S1,
             Least = case Items of [] -> Max; _ -> Max - 1 end,
             Joined = [N || N := {Num, _} <- J, Num >= Least],
-            Lost = [N || N := _ <- V, N =/= Self, Alone orelse maps:get(N, S1#s.linked, mute) =:= mute],
-            Place = fun(N, At) ->
-                case lists:member(N, Joined) of
-                    true -> live;
-                    false when At =:= live -> {Old, Max};
-                    false -> At
-                end
-            end,
-            {View, History, Clashes} = case D1#d.syncing of
-                false -> {maps:map(Place, maps:without(Lost, V#{Self => live})), lists:sublist([{Old, Max} | H], ?HISTORY), D1#d.clashes};
-                %% What we have is neither all of that log nor all of anybody's names but our own; nor what they clash with.
-                true -> {#{Self => live}, [], #{}}
-            end,
-            S2 = S1#s{role = coord, lead = Self, cand = undefined, suspect = undefined, tries = 0, shut_out = undefined, again = sderl_core_write:open(S1#s.sessions),
-                      d = D1#d{epoch = E, lineage = E, view = View, syncing = false, history = History, clashes = Clashes}},
-            Others = [N || N <- Joined, N =/= Self, is_map_key(N, View)],
-            Info = (lead_info(S2))#{prev => Old},
-            S3 = lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S2, Others),
-            Origins = sderl_core_write:origins(Items),
-            %% Whose home is outside has no name here (rule 15): also those that our predecessor saw
-            %% go and did not live to order.
-            %% Our own table may have been on the way to become whole: what we know to be gone goes.
-            Tombs = [{tombs, maps:with([Self], D1#d.tomb)} || D1#d.syncing],
-            %% What was not decided is asked again.
-            Open = [{resolve, Name, A, B} || Name := {A, B} <- maps:iterator(Clashes, ordered)],
-            S4 = S3#s{flight = #flight{num = Max, wait = Others, since = Now, origins = Origins, then = Open},
-                      specials = [rehome, {view, sderl_membership:members(Mem) -- maps:keys(View)} | Tombs]},
-            S5 = sderl_core_write:view_events(V, View, event(coordinator_changed,
-                     #{new => Self, epoch => E, live => lists:sort(Joined), lost => Lost}, fx({index, build}, S4))),
-            Last = S5#s.leaving,
-            S5a = sderl_core_unseen:note({V, View}, Items, Old, Max, S5),
-            Gone = sderl_core_write:left_at(V, View, {Old, Max}, S1#s.gone),
-            S6 = sderl_core_write:reorder(sderl_core_peers:waiters(sderl_core_write:resend(sderl_core_peers:heartbeat(S5a#s{gone = Gone})))),
-            case Last of
-                undefined -> S6;
-                Why -> sderl_core_write:leave(Why, S6)
-            end
+            lead_from(Max, Items, Joined, S1)
     end.
 
-%% (Of members whose rows wait to be ordered it has what is true until then: who gets this may have to lead with it.)
+%% This member coordinates from here on, with those that promised it and are at most one batch behind.
+lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = Self, now = Now, d = D} = S0) ->
+    #d{view = V, mem = Mem, lineage = Old, history = H, syncing = Syncing} = D,
+    Lost = [N || N := _ <- V, N =/= Self, Alone orelse maps:get(N, S0#s.linked, mute) =:= mute],
+    Place = fun(N, At) ->
+        case lists:member(N, Joined) of
+            true -> live;
+            false when At =:= live -> {Old, Max};
+            false -> At
+        end
+    end,
+    {View, History, Clashes} = case Syncing of
+        false ->
+            {maps:map(Place, maps:without(Lost, V#{Self => live})),
+             lists:sublist([{Old, Max} | H], ?HISTORY), D#d.clashes};
+        %% What we have is neither all of that log nor all of anybody's names but our own.
+        true -> {#{Self => live}, [], #{}}
+    end,
+    Others = [N || N <- Joined, N =/= Self, is_map_key(N, View)],
+    Missing = [N || N := live <- V, N =/= Self, not lists:member(N, Others)],
+    S1 = S0#s{role = coord,
+              lead = Self,
+              cand = undefined,
+              suspect = undefined,
+              tries = 0,
+              shut_out = undefined,
+              unknown_answers = sderl_core_write:unknown_answers(Items, Missing),
+              d = D#d{epoch = E, lineage = E, view = View, syncing = false, history = History, clashes = Clashes}},
+    Info = (lead_info(S1))#{prev => Old},
+    S2 = lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S1, Others),
+    %% A component drops names whose home left (rule 15), including departures that the last
+    %% coordinator saw but died before ordering.
+    S3 = S2#s{flight = #flight{num = Max, wait = Others, since = Now, origins = sderl_core_write:origins(Items)},
+              specials = [rehome, {view, sderl_membership:members(Mem) -- maps:keys(View), []}]},
+    S4 = event(coordinator_changed, #{new => Self, epoch => E, live => lists:sort(Joined), lost => Lost},
+               fx({index, build}, sderl_core_write:forget_answers(S3))),
+    S5 = sderl_core_peers:heartbeat(sderl_core_write:view_events(V, View, S4)),
+    S6 = sderl_core_write:reorder(sderl_core_peers:waiters(sderl_core_write:resend(S5))),
+    case S0#s.leaving of
+        undefined -> S6;
+        Why -> sderl_core_write:leave(Why, S6)
+    end.
+
 -spec lead_info(#s{}) -> map().
-lead_info(S) ->
-    D = sderl_core:ordered(S),
-    #{prev => D#d.lineage, history => D#d.history, view => D#d.view, merged => D#d.merged, mem => D#d.mem, tomb => D#d.tomb,
-      clashes => D#d.clashes}.
+lead_info(#s{d = D}) ->
+    #{prev => D#d.lineage, history => D#d.history, view => D#d.view, mem => D#d.mem, clashes => D#d.clashes}.
 
 -spec lead(epoch(), non_neg_integer(), [term()], map(), node(), #s{}) -> #s{}.
 lead(E, Num, Items, Info, N, #s{role = R, self = Self, num = Has, d = #d{epoch = Mine}} = S)
@@ -259,11 +271,18 @@ led(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage = 
         _ -> sderl_core_write:apply_items(Num, Items, none, S0)
     end,
     D = S1#s.d,
-    #{history := H, view := V, mem := M, tomb := T, clashes := Cl} = Info,
-    Gone = sderl_core_write:left_at(D#d.view, V, {D#d.lineage, Num}, S1#s.gone),
-    #s{unseen = Unseen} = sderl_core_unseen:note({D#d.view, V}, Items, D#d.lineage, Num, S1),
-    S2 = S1#s{role = follower, lead = N, gone = Gone, unseen = Unseen, lead_heard = S1#s.now, cand = undefined, suspect = undefined, to = undefined, tries = 0, shut_out = undefined,
-              ack = {E, Num}, d = D#d{epoch = E, lineage = E, history = H, view = V, merged = maps:get(merged, Info, #{}), tomb = T, clashes = Cl}},
+    #{history := H, view := V, mem := M, clashes := Clashes} = Info,
+    S2 = S1#s{role = follower,
+              lead = N,
+              lead_heard = S1#s.now,
+              cand = undefined,
+              suspect = undefined,
+              to = undefined,
+              bringing = undefined,
+              tries = 0,
+              shut_out = undefined,
+              ack = {E, Num},
+              d = D#d{epoch = E, lineage = E, history = H, view = V, clashes = Clashes}},
     sderl_core_write:membership(M, sderl_core_write:resend(sderl_core_peers:waiters(S2)));
 led(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->
     case E < Mine of

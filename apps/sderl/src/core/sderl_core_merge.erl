@@ -1,397 +1,232 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_merge).
 -moduledoc false.
-%% Components that become one, and members that catch up.
+%% Components that become one.
 %%
-%% The lower coordinator lets its batch land, stops, and offers its members (`surrender`). The
-%% higher one says whose rows it does not hold (`yield`), gets those (`contrib`), orders them in
-%% one batch together with the new members as set aside, and only then adopts each of them: so
-%% whoever takes over from it either has none of this or all. Adopting sends the whole table in
-%% acknowledged chunks while batches go on; because a link keeps its order, a row in a chunk is
-%% never older than a batch that came before it, and the later one simply overwrites (rule 5).
+%% A member's *shard* is its rows (the names whose home it is), its session (number and answers of
+%% its last list of operations) and its position in the log. Rows and session live and die
+%% together, and a member's own copy of its shard is the newest that anybody was answered about
+%% (`sderl_core_write` says why). So every member speaks for itself, and for nobody else:
 %%
-%% Nothing here waits in place: should the other side vanish at any point, the lower coordinator
-%% goes on with its component and the next probe starts again.
+%% The lower coordinator lets its batch land, tells its followers to go (`follow`), and is one no
+%% more. It and each of them asks the higher coordinator to be taken in (`join`). Where that one's
+%% log covers the member's own, its copy of the shard is right and a snapshot brings the member up
+%% to date. Otherwise it asks for the shard (`bring`), in pieces, and orders each piece before it
+%% asks for the next; then comes the snapshot.
+%%
+%% Nothing waits in place. A joining member that nobody takes in is an orphan of its old log after
+%% a while, or goes on alone where it was alone; the next heartbeat starts again.
 
 -include("sderl_core.hrl").
 
 -define(OFFER_TICKS, 4).
 
--export([tomb/2, tick/1, give_up/3, send_surrender/1, resume/1, surrender/6, take_offers/1, yield/4, homes_read/5, contrib/6, contrib_ok/4]).
--export([start_syncs/2, stop_sync/2, set_aside/2, gap/3, adopt/5, chunk_read/5, chunk/7, chunk_ok/5, synced/4, resolved/6, removed/2]).
+-export([tick/1, give_up/3, disband/1, send_join/1, position/1, resume/1]).
+-export([bring/4, shard_read/5]).
+-export([join/4, take_offers/1, shard/6, forget_join/2, brought/4, covered/3]).
 
--import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2, change_view/3]).
+-import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2]).
 
-%% Transfers that stopped moving; the next heartbeat answer or probe begins a new one.
+%% Members that stopped bringing their shards begin anew with their next offer.
 -spec tick(#s{}) -> #s{}.
-tick(#s{now = Now, aside_ms = A, syncs = Sy, absorbs = Ab} = S) ->
-    Old = [N || N := #sync{since = At} <- Sy, Now - At > 2 * A],
-    S1 = lists:foldl(fun(N, X) -> fx({read_stop, N}, X) end, S#s{syncs = maps:without(Old, Sy)}, Old),
-    S1#s{absorbs = maps:filter(fun(_, #absorb{since = At}) -> Now - At =< 2 * A end, Ab)}.
+tick(#s{now = Now, aside_ms = A, joins = Joins} = S) ->
+    S#s{joins = maps:filter(fun(_, #join{since = At}) -> Now - At =< 2 * A end, Joins)}.
 
-%% ---------------------------------------------------------------- the lower component
+%% ---------------------------------------------------------------- the member that joins
 
+-doc "A coordinator of a higher epoch is there: this component, or this orphan, goes to it.".
 -spec give_up(node(), epoch(), #s{}) -> #s{}.
-give_up(A, E, #s{role = coord, flight = F, offers = Offers, d = #d{lineage = Mine, view = V}, now = Now} = S0) when E > Mine ->
-    %% Who offered itself to us goes there too.
-    S = lists:foldl(fun(N, X) -> send(N, {low, E, A}, X) end, S0#s{role = surrender, to = {A, E, Now}, offers = #{}},
-                    lists:delete(A, maps:keys(Offers))),
+give_up(A, E, #s{role = coord, flight = Flight, d = #d{lineage = Mine, view = V}} = S0)
+  when E > Mine ->
+    S = send_offers_on(A, E, S0#s{role = joining, to = {A, E, S0#s.now}}),
     Stale = is_map_key(A, V) andalso faulty(stale_coordinator, S0),
-    case F of
+    case Flight of
         _ when Stale -> S0;
-        undefined -> send_surrender(S);
+        undefined -> disband(S);
+        %% It is disbanded when the batch has landed.
         _ -> S
     end;
 give_up(A, E, #s{role = orphan, now = Now} = S) ->
-    send_surrender(S#s{role = surrender, to = {A, E, Now}});
+    send_join(S#s{role = joining, to = {A, E, Now}});
 give_up(_, _, S) -> S.
 
--spec send_surrender(#s{}) -> #s{}.
-send_surrender(#s{to = {A, _, _}, lead = L, self = Self, num = Num, sessions = Sess} = S) ->
-    #d{lineage = E, view = V, tomb = Tomb, clashes = Cl} = sderl_core:ordered(S),
-    %% Without a coordinator's role we speak for ourselves alone.
-    {View, Open} = case L of Self -> {V#{Self => live}, Cl}; _ -> {#{Self => live}, #{}} end,
-    Info = #{sessions => maps:with(maps:keys(View), Sess), tomb => Tomb, clashes => Open},
-    send(A, {surrender, E, Num, View, sderl_core_unseen:told(Info, S)}, S).
+%% Members that offered themselves to this coordinator go there too.
+send_offers_on(A, E, #s{offers = Offers} = S) ->
+    lists:foldl(fun(N, X) -> send(N, {low, E, A}, X) end, S#s{offers = #{}},
+                lists:delete(A, maps:keys(Offers))).
 
+-doc "Ends a component: everyone in it goes to the higher coordinator by itself.".
+-spec disband(#s{}) -> #s{}.
+disband(#s{role = joining, self = Self, lead = Self, to = {A, E, _}, d = #d{view = V}} = S) ->
+    case [N || N := _ <- V, N =/= Self, N =/= A, present(N, S)] of
+        %% A component of one stays what it is until it is taken in: one that boots keeps its
+        %% lowest epoch, should nothing come of it.
+        [] -> send_join(S);
+        Others ->
+            S1 = lists:foldl(fun(N, X) -> send(N, {follow, A, E}, X) end, S, Others),
+            send_join(sderl_core_elect:leave_office(S1))
+    end;
+disband(S) -> S.
+
+-spec send_join(#s{}) -> #s{}.
+send_join(#s{to = {A, _, _}} = S) ->
+    {E, Num} = position(S),
+    send(A, {join, E, Num}, S).
+
+-doc """
+How much of our log another one has to cover: of a log that we led ourselves, what was committed.
+The tail that not all acknowledged was answered to nobody, and is decided anew (rule 9).
+""".
+-spec position(#s{}) -> position().
+position(#s{self = Self, committed = C, d = #d{lineage = {_, Self} = E}}) when C > 0 -> {E, C};
+position(#s{num = Num, d = #d{lineage = E}}) -> {E, Num}.
+
+-doc "Nobody took this member in.".
 -spec resume(#s{}) -> #s{}.
-resume(#s{role = surrender, lead = Self, self = Self} = S) ->
+resume(#s{role = joining, lead = Self, self = Self} = S) ->
     sderl_core_write:reorder(S#s{role = coord, to = undefined});
-resume(#s{role = surrender} = S) -> sderl_core_elect:orphan(S#s{to = undefined});
+resume(#s{role = joining} = S) -> sderl_core_elect:orphan(S#s{to = undefined});
 resume(S) -> S.
 
--spec yield(epoch(), [node()], node(), #s{}) -> #s{}.
-yield(E, [_ | _] = Need, N, #s{role = surrender, to = {N, _, _}, d = #d{lineage = E}} = S) ->
-    fx({read_homes, N, 1, Need}, S#s{reading = S#s.reading + 1, part = 1});
-yield(_, _, _, S) -> S.
+-doc "The coordinator that we join asks for a piece of our shard.".
+-spec bring(epoch(), {pos_integer(), pos_integer()}, node(), #s{}) -> #s{}.
+bring(E, {Id, 1}, N, #s{role = joining, to = {N, _, _}, now = Now, flight = undefined} = S) ->
+    fx({read_homes, N, 1, [S#s.self]}, S#s{bringing = {E, Id, 1}, to = {N, E, Now}, held_here = #{}});
+bring(E, {Id, K}, N, #s{role = joining, to = {N, E, _}, now = Now, bringing = {E, Id, Before}} = S)
+  when K =:= Before + 1 ->
+    fx({read_homes, N, K, []}, S#s{bringing = {E, Id, K}, to = {N, E, Now}});
+bring(_, _, _, S) -> S.
 
--spec homes_read(node(), pos_integer(), [sderl_core:row()], boolean(), #s{}) -> #s{}.
-homes_read(N, K, Rows, Last, #s{role = surrender, to = {N, EA, _}, now = Now, d = #d{lineage = E, tomb = T}} = S) ->
-    %% (Of a table that is not whole, rows may still be there.)
-    send(N, {contrib, E, numbered(S#s.reading, K), [R || R <- Rows, not removed(R, T)], Last}, S#s{to = {N, EA, Now}});
-homes_read(N, _, _, _, S) -> fx({read_stop, N}, S).
-
--spec contrib_ok(epoch(), pos_integer(), node(), #s{}) -> #s{}.
-contrib_ok(E, Number, N, #s{role = surrender, to = {N, _, _}, reading = Reading, part = K, d = #d{lineage = E}} = S) ->
-    %% (Once: where we were asked twice in one step, the first rows went out twice, and both are acknowledged.)
-    case numbered(Reading, K) of
-        Number -> fx({read_homes, N, K + 1, []}, S#s{part = K + 1});
-        _ -> S
-    end;
-contrib_ok(_, _, _, S) -> S.
-
-%% The messages of one reading are told from those of another: we may be asked twice, and the first answer
-%% comes when the second is waited for.
-numbered(Reading, K) -> (Reading bsl 16) bor K.
-
-%% ---------------------------------------------------------------- the higher component
-
--spec surrender(epoch(), non_neg_integer(), #{node() => place()}, map(), node(), #s{}) -> #s{}.
-surrender(EB, NumB, View, Info, N, #s{role = coord, groggy = [], offers = Offers} = S) when EB =< S#s.d#d.lineage ->
-    case member(N, S) of
+-doc "A piece of our shard was read. The last one has our session, and rows that no table holds.".
+-spec shard_read(node(), pos_integer(), [sderl_core:row()], boolean(), #s{}) -> #s{}.
+shard_read(N, K, Rows, Last, #s{role = joining, to = {N, E, _}, bringing = {E, Id, K}} = S0) ->
+    #s{self = Self} = S0,
+    Piece = {Id, K},
+    Own = [R || R <- Rows, element(3, R) =:= Self],
+    S = sderl_core_write:note_held(Own, S0),
+    case Last of
+        false -> send(N, {shard, E, Piece, Own, more}, S);
         true ->
-            %% Two that boot side by side do not outrank what runs: that may call us in at any moment (rule 2).
+            #s{sessions = Sessions} = Left = sderl_core_write:leave_log(S),
+            Session = maps:get(Self, Sessions, none),
+            Clashing = sderl_core_clash:rows_of(Self, Left),
+            send(N, {shard, E, Piece, Own ++ Clashing, {last, Session}}, Left)
+    end;
+shard_read(N, _, _, _, S) -> fx({read_stop, N}, S).
+
+%% ---------------------------------------------------------------- the coordinator that takes it in
+
+-doc "A member whose log ends there wants to join.".
+-spec join(epoch(), non_neg_integer(), node(), #s{}) -> #s{}.
+join(E, Num, N, #s{role = coord, groggy = [], offers = Offers, now = Now, d = #d{lineage = Mine}} = S)
+  when E =< Mine ->
+    case is_member(N, S) of
+        true ->
+            %% Two that boot side by side do not outrank what runs: that may call us in at any
+            %% moment (rule 2).
             case sderl_core_peers:unmet(S) andalso not faulty(rule_2, S) of
-                true -> S#s{offers = Offers#{N => {S#s.now, {EB, NumB, View, Info}}}};
-                false -> taken(EB, NumB, View, Info, N, first(S))
+                true -> S#s{offers = Offers#{N => {Now, {E, Num}}}};
+                false -> take({E, Num}, N, found(S))
             end;
         %% It was added where we have not heard of it: its hello says so.
         false -> sderl_core:ask(N, S)
     end;
-%% We gave ourselves up meanwhile, or follow another: there it is taken.
-surrender(_, _, _, _, N, #s{role = surrender, to = {A, E, _}} = S) when A =/= N -> send(N, {low, E, A}, S);
-surrender(_, _, _, _, N, #s{role = follower, lead = L, d = #d{epoch = E}} = S) when L =/= N -> send(N, {low, E, L}, S);
-surrender(_, _, _, _, _, S) -> S.
+%% We join another ourselves, or follow one: there it is taken.
+join(_, _, N, #s{role = joining, to = {A, E, _}} = S) when A =/= N -> send(N, {low, E, A}, S);
+join(_, _, N, #s{role = follower, lead = L, d = #d{epoch = E}} = S) when L =/= N ->
+    send(N, {low, E, L}, S);
+join(_, _, _, S) -> S.
 
-%% Offers that had to wait until nobody was left that may outrank us.
+is_member(N, #s{self = Self, d = #d{mem = Mem}}) ->
+    N =/= Self andalso sderl_membership:is_member(N, Mem).
+
+-doc "Takes in those whose offers had to wait until nobody was left that may outrank us.".
 -spec take_offers(#s{}) -> #s{}.
 take_offers(#s{offers = Offers} = S) when map_size(Offers) =:= 0 -> S;
 take_offers(#s{offers = Offers, now = Now, tick_ms = T} = S0) ->
     case sderl_core_peers:unmet(S0) of
         true -> S0;
         false ->
-            %% Who still waits has said so again since: it answers each heartbeat so, when two ticks have passed.
-            maps:fold(fun(N, {At, {EB, NumB, View, Info}}, S) when Now - At =< ?OFFER_TICKS * T -> surrender(EB, NumB, View, Info, N, S);
+            %% Members that still wait have said so again since: they answer each heartbeat so,
+            %% when two ticks have passed.
+            maps:fold(fun(N, {At, {E, Num}}, S) when Now - At =< ?OFFER_TICKS * T -> join(E, Num, N, S);
                          (_, _, S) -> S
                       end, S0#s{offers = #{}}, maps:iterator(Offers, ordered))
     end.
 
-taken(EB, NumB, View, #{sessions := Sess, tomb := Tomb, clashes := Cl} = Info, N, #s{now = Now} = S0) ->
-    S1 = unseen(sderl_core_unseen:offered(Info, S0)),
-    %% It knows of those that it set aside what it knew then.
-    At = maps:map(fun(_, live) -> {EB, NumB}; (_, Place) -> Place end, View),
-    Ours = [M || M := Place <- View, M =:= N orelse offered(M, Place, map_get(M, At), S1), present(M, S1), member(M, S1)],
-    Need = [M || M <- Ours, not covered(M, map_get(M, At), S1#s.d)],
-    S2 = lists:foldl(fun(M, S) -> demote(M, S) end, S1, Ours -- Need),
-    S3 = send(N, {yield, EB, Need}, S2),
-    case Need of
-        [] -> start_syncs(Ours, S3);
-        _ ->
-            Ab = #absorb{members = Ours, need = maps:with(Need, At), since = Now,
-                         sessions = maps:with(Need, Sess), tomb = Tomb, clashes = Cl, history = maps:get(history, Info, [])},
-            S3#s{absorbs = (S3#s.absorbs)#{N => Ab}}
+take(Position, N, #s{d = D0} = S0) ->
+    S1 = sderl_core_write:forget_list(N, S0),
+    S = case D0#d.view of
+        #{N := live} -> sderl_core_snapshot:set_place(N, S1);
+        _ -> S1
+    end,
+    case covered(N, Position, S#s.d) of
+        true -> sderl_core_snapshot:start([N], forget_join(N, S));
+        false -> ask_for_shard(Position, N, S)
     end.
 
-member(M, #s{self = Self, d = #d{mem = Mem}}) -> M =/= Self andalso sderl_membership:is_member(M, Mem).
+ask_for_shard(Position, N, S0) ->
+    #s{sync = Id0, now = Now, d = #d{lineage = E}} = S = sderl_core_snapshot:stop(N, forget_join(N, S0)),
+    Join = #join{place = Position, id = Id0 + 1, since = Now},
+    send(N, {bring, E, {Id0 + 1, 1}}, S#s{sync = Id0 + 1, joins = (S#s.joins)#{N => Join}}).
 
-%% A coordinator speaks for its members, but one that went from it in the meantime may belong to us
-%% by now: members only ever go to higher epochs. And of one that it has set aside it may know less
-%% than we did when we let it go, or our log holds more of the log that it names: such rows are old
-%% ones, and the member itself will bring what it has now.
-offered(M, Place, {EB, _}, #s{syncs = Sy, gone = Gone, d = #d{view = V, history = H}}) ->
+-doc """
+Whether a log, of this epoch, history and view, has everything that a member at a position of its
+own log has, and the shard of that member as it is: the log grew out of the member's, which did not
+go on without us, or the member brought its shard when it was there.
+""".
+-spec covered(node(), position(), #d{}) -> boolean().
+covered(M, {Lineage, Num}, #d{lineage = E, history = H, view = V}) ->
     case V of
-        #{M := live} -> false;
-        #{M := {E, _}} -> Place =:= live andalso EB > E andalso not is_map_key(M, Sy);
-        _ when Place =:= live -> true;
-        _ ->
-            {Lineage, Num} = Place,
-            Place >= maps:get(M, Gone, Place) andalso not grown(Lineage, Num + 1, H)
-    end.
-
-%% Whether our log has everything that a member at that position of another has: it grew out of that
-%% log, or the member gave us its rows there (the others of its component need not have done so: some
-%% of them may have been out of reach). What was merged is of then, whatever log of before we share:
-%% only from the merge on our log speaks for it.
-covered(M, {Lineage, Num}, #d{lineage = E, history = H, view = V, merged = Merged}) ->
-    case V of
-        #{M := {Lineage, N}} when Num =< N -> true;
-        #{M := _} -> Lineage =:= E orelse (Lineage >= maps:get(M, Merged, Lineage) andalso grown(Lineage, Num, H));
+        #{M := {partial, _}} -> false;
+        #{M := {Lineage, At}} when Num =< At -> true;
+        #{M := _} -> Lineage =:= E orelse ended_after(Lineage, Num, H);
+        %% Its names went with it.
         _ -> false
     end.
 
-grown(Lineage, Num, History) ->
+ended_after(Lineage, Num, History) ->
     case lists:keyfind(Lineage, 1, History) of
         {_, Final} -> Num =< Final;
         false -> false
     end.
 
 %% A component that was one booting node becomes a running one when it takes in its first member:
-%% from then on it outranks whoever boots. Nobody else has promised anything to it yet.
-first(#s{self = Self, num = Num, d = #d{lineage = {C, Self} = Old, epoch = Old, view = V} = D, flight = undefined} = S)
-  when C < 0, map_size(V) =:= 1 ->
+%% from then on it outranks the nodes that boot. Nobody else has promised anything to it yet.
+found(#s{self = Self, num = Num, flight = undefined, d = #d{lineage = {C, Self} = Old, epoch = Old} = D} = S)
+  when C < 0, map_size(D#d.view) =:= 1 ->
     New = sderl_core:epoch(S),
     S#s{d = D#d{lineage = New, epoch = New, history = [{Old, Num} | D#d.history]}};
-first(S) -> S.
+found(S) -> S.
 
-demote(M, #s{num = Num, d = #d{lineage = E, view = V}} = S) ->
-    case V of
-        #{M := live} -> sderl_core_write:reorder(change_view(V#{M := {E, Num}}, [], S));
-        _ -> S
-    end.
-
--spec contrib(epoch(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
-contrib(E, Number, Rows, Last, N, #s{role = coord, absorbs = Abs, now = Now} = S) when is_map_key(N, Abs) ->
-    #{N := #absorb{reading = Reading, next = Next, rows = Have} = Ab} = Abs,
-    Taken = case {Number bsr 16, Number band 16#ffff} of
-        {Later, 1} when Later >= Reading -> Ab#absorb{reading = Later, next = 2, rows = [Rows], since = Now};
-        {Reading, Next} -> Ab#absorb{next = Next + 1, rows = [Rows | Have], since = Now};
-        _ -> none
-    end,
-    case Taken of
-        none -> S;
-        _ when Last -> absorbed(N, Taken, S#s{absorbs = maps:remove(N, Abs)});
-        _ -> send(N, {contrib_ok, E, Number}, S#s{absorbs = Abs#{N := Taken}})
-    end;
-contrib(_, _, _, _, _, S) -> S.
-
-absorbed(N, #absorb{members = Members0, need = At, sessions = Sess0, rows = Chunks, tomb = Theirs, clashes = Cl, history = H},
-         #s{d = #d{view = V, tomb = T} = D, specials = Sp, unordered = U, again = Again, gone = Gone, sessions = Ours} = S0) ->
-    Need = [M || M := Place <- At, present(M, S0), member(M, S0), M =:= N orelse offered(M, live, Place, S0)],
-    Members = [M || M <- Members0, present(M, S0)] -- (maps:keys(At) -- Need),
-    Rows = [R || R <- lists:append(lists:reverse(Chunks)), lists:member(element(3, R), Need), not removed(R, T)],
-    %% What they removed in the absence of its home goes here too, and when that home comes.
-    Tomb = maps:merge_with(fun(_, A, B) -> maps:merge(A, B) end, T, maps:without(Need, Theirs)),
-    Before = #{M => {known(M, V), known(M, T)} || M <- Need},
-    %% A list that we decided and that it never got (maybe its first): it sends it again, and what the
-    %% list did elsewhere stands.
-    Sess1 = case faulty(rule_3, S0) of
-        false -> maps:merge(#{M => unused(M, Ours) || M <- Need}, Sess0);
-        true -> Sess0
-    end,
-    Repeat = #{M => {Sid, Done, ?OPEN} || M := {Sid, Done, _} <- maps:with(Need, Sess1), #{M := {Sid0, R, _}} <- [Ours], Sid0 =:= Sid, R > Done},
-    Sess = maps:merge(Sess1, Repeat),
-    S1 = S0#s{d = D#d{tomb = Tomb}, gone = maps:without(Need, Gone), unordered = maps:merge(Before, U), again = maps:merge(Again, sderl_core_write:open(maps:with(Need, Sess))),
-              specials = [{merge, Members, Rows, maps:with(Need, Sess), Cl}, {tombs, Theirs} | [without(Need, X) || X <- Sp]]},
-    View = maps:merge(V, maps:with(Need, At)),
-    %% What we hold of those whose log went on without us is older than what they bring.
-    Old = [M || M <- Need, is_map_key(M, V)],
-    S2 = unseen({sderl_core_unseen:merged(Need, At, H, S0), sderl_core_unseen:came(Need, At, H, S1)}),
-    event(component_merged, #{nodes => Members, names => length(Rows)}, change_view(View, Old, S2)).
-
-unseen({[], S}) -> S;
-unseen({Rows, #s{specials = Sp} = S}) -> S#s{specials = [{unseen, Rows} | Sp]}.
-
-known(M, Map) ->
-    case Map of
-        #{M := Value} -> [Value];
-        _ -> []
-    end.
-
-%% The session of a member whose first list is still to be decided.
-unused(M, Sessions) ->
-    {Sid, _, _} = maps:get(M, Sessions, {0, 0, []}),
-    {Sid, 0, []}.
-
-%% What waits to be ordered of others' word for these members.
-without(Need, {merge, Members, Rows, Sess, Cl}) ->
-    {merge, Members, [R || R <- Rows, not lists:member(element(3, R), Need)], maps:without(Need, Sess), Cl};
-without(_, Special) -> Special.
-
-%% Rows that we removed while their home was set aside are not news.
--spec removed(sderl_core:row(), #{node() => map()}) -> boolean().
-removed({Name, _, Home, Ver, _}, Tomb) ->
-    case Tomb of
-        #{Home := #{Name := Vers}} -> lists:member(Ver, Vers);
-        _ -> false
-    end.
-
-%% ---------------------------------------------------------------- snapshots
-
--spec set_aside(node(), #s{}) -> #s{}.
-set_aside(N, S) -> start_syncs([N], demote(N, S)).
-
--spec gap(epoch(), node(), #s{}) -> #s{}.
-gap(E, N, #s{role = coord, d = #d{lineage = E, view = V}} = S) when is_map_key(N, V) -> set_aside(N, S);
-gap(E, N, #s{role = coord, d = #d{lineage = E}} = S) -> send(N, {dropped, E}, S);
-gap(_, _, S) -> S.
-
-%% (Not before what a member contributed is ordered: until then its rows and its last answers are not
-%% ours to give. Its snapshot begins with that.)
--spec start_syncs([node()], #s{}) -> #s{}.
-start_syncs(Ns, #s{d = #d{view = V}, specials = Sp} = S0) ->
-    Pending = lists:append([Ms || {merge, Ms, _, _, _} <- Sp]),
-    lists:foldl(fun start_sync/2, S0, [N || N <- Ns -- Pending, present(N, S0), is_tuple(maps:get(N, V, none))]).
-
-start_sync(N, #s{num = Num, now = Now, syncs = Sy, sync = Id0, d = #d{lineage = E}} = S0) ->
-    Id = Id0 + 1,
-    Info = (sderl_core_elect:lead_info(S0))#{sessions => S0#s.sessions, sync => Id},
-    S1 = send(N, {adopt, E, Num, Info}, S0#s{sync = Id, syncs = Sy#{N => #sync{id = Id, acked = Num, since = Now}}}),
-    fx({read_chunk, N, 1}, S1).
-
--spec stop_sync(node(), #s{}) -> #s{}.
-stop_sync(N, #s{syncs = Sy} = S) when is_map_key(N, Sy) -> fx({read_stop, N}, S#s{syncs = maps:remove(N, Sy)});
-stop_sync(_, S) -> S.
-
--spec chunk_read(node(), pos_integer(), [sderl_core:row()], boolean(), #s{}) -> #s{}.
-chunk_read(N, K, Rows, Last, #s{role = coord, syncs = Sy, d = #d{lineage = E}} = S) ->
-    case Sy of
-        #{N := #sync{id = Id, chunk = K}} -> send(N, {chunk, E, Id, K, Rows, Last}, S);
-        %% Begun anew in the same step.
-        #{N := _} -> S;
-        _ -> fx({read_stop, N}, S)
-    end;
-chunk_read(N, _, _, _, S) -> fx({read_stop, N}, S).
-
--spec chunk_ok(epoch(), pos_integer(), pos_integer(), node(), #s{}) -> #s{}.
-chunk_ok(E, Id, K, N, #s{role = coord, syncs = Sy, now = Now, d = #d{lineage = E, view = V} = D} = S) ->
-    case Sy of
-        #{N := #sync{id = Id, chunk = K, acked = Num} = Sync} ->
-            S1 = S#s{syncs = Sy#{N := Sync#sync{chunk = K + 1, since = Now}}},
-            %% It has promised our epoch: no lower component speaks for it any more.
-            S2 = case V of
-                #{N := {Lin, _}} when Lin < E -> S1#s{d = D#d{view = V#{N := {E, Num}}}};
-                _ -> S1
-            end,
-            fx({read_chunk, N, K + 1}, S2);
+-doc "A piece of a member's shard has come: it is ordered.".
+-spec shard(epoch(), {pos_integer(), pos_integer()}, [sderl_core:row()], more | {last, session() | none}, node(), #s{}) -> #s{}.
+shard(E, {Id, K}, Rows, End, N, #s{role = coord, joins = Joins, now = Now, d = #d{lineage = E}} = S) ->
+    case Joins of
+        #{N := #join{id = Id, piece = K, place = Place, names = Names} = Join} ->
+            Own = [R || R <- Rows, element(3, R) =:= N],
+            Last = case End of more -> more; {last, Session} -> {last, Place, Session} end,
+            S#s{joins = Joins#{N := Join#join{piece = K + 1, since = Now, names = Names + length(Own)}},
+                specials = [{shard, N, Id, K, Own, Last} | S#s.specials]};
         _ -> S
     end;
-chunk_ok(_, _, _, _, S) -> S.
+shard(_, _, _, _, _, S) -> S.
 
-%% It has everything up to the last batch sent, and what comes next comes in order: it counts
-%% from the next batch on. (An answer to a snapshot that was begun anew says nothing.)
--spec synced(epoch(), pos_integer(), node(), #s{}) -> #s{}.
-synced(E, Id, N, #s{role = coord, syncs = Sy, d = #d{lineage = E, view = V, tomb = T} = D} = S) ->
-    case {Sy, V} of
-        {#{N := #sync{id = Id}}, #{N := {_, _}}} ->
-            S1 = S#s{syncs = maps:remove(N, Sy), d = D#d{tomb = maps:remove(N, T)}},
-            sderl_core_write:unhold(N, sderl_core_peers:waiters(change_view(V#{N => live}, [], S1)));
+-doc "Nothing of what this member brings, and is not ordered yet, counts.".
+-spec forget_join(node(), #s{}) -> #s{}.
+forget_join(N, #s{joins = Joins, specials = Specials} = S) when is_map_key(N, Joins) ->
+    S#s{joins = maps:remove(N, Joins),
+        specials = [X || X <- Specials, not (element(1, X) =:= shard andalso element(2, X) =:= N)]};
+forget_join(_, S) -> S.
+
+-doc "All have the piece: the next one, or, behind the last, a snapshot.".
+-spec brought(node(), pos_integer(), more | tuple(), #s{}) -> #s{}.
+brought(N, Id, Last, #s{joins = Joins, now = Now, d = #d{lineage = E}} = S) ->
+    case Joins of
+        #{N := #join{id = Id, piece = Next} = Join} when Last =:= more ->
+            send(N, {bring, E, {Id, Next}}, S#s{joins = Joins#{N := Join#join{since = Now}}});
+        #{N := #join{id = Id, names = Names}} ->
+            S1 = event(component_merged, #{nodes => [N], names => Names}, S#s{joins = maps:remove(N, Joins)}),
+            sderl_core_snapshot:start([N], S1);
         _ -> S
-    end;
-synced(_, _, _, S) -> S.
-
--spec adopt(epoch(), non_neg_integer(), map(), node(), #s{}) -> #s{}.
-adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine -> send(N, {refused, Mine, L}, S);
-adopt(E, Num, #{history := H, view := V, mem := M} = Info, N, #s{role = R, self = Self, d = D} = S) ->
-    case sderl_core:union(M, D#d.mem, S) of
-        M when R =/= coord ->
-            case covered(Self, {D#d.lineage, position(S)}, D#d{lineage = E, history = H, view = V, merged = maps:get(merged, Info, #{})}) of
-                true -> adopted(E, Num, Info, N, S);
-                %% We have what that log has not: it is a merge.
-                false -> give_up(N, E, S)
-            end;
-        M -> give_up(N, E, S);
-        %% We know of a change of the membership that is not ordered there yet (rule 4).
-        _ -> send(N, {mem, D#d.mem}, S)
-    end.
-
-%% How much of our log must not be lost: of one that we led ourselves what was committed. The tail that
-%% nobody acknowledged was answered to nobody, and is decided anew (rule 9).
-position(#s{self = Self, committed = C, d = #d{lineage = {_, Self}}}) when C > 0 -> C;
-position(#s{num = Num}) -> Num.
-
-adopted(E, Num, #{sync := Id, sessions := Sess0, history := H, view := V, mem := M, tomb := T, clashes := Cl} = Info, N, #s{d = D, now = Now} = S0) ->
-    S1 = sderl_core_elect:stop_leading(S0),
-    Sess = undone(Sess0, S0),
-    S2 = S1#s{role = follower, lead = N, lead_heard = Now, cand = undefined, suspect = undefined, to = undefined, tries = 0, shut_out = undefined,
-              sync = Id, num = Num, last = [], committed = 0, sessions = Sess, told = maps:get(S0#s.self, Sess0, undefined), mine = undefined, ack = undefined, booting = false, unseen = #{}, from = #{},
-              d = D#d{epoch = E, lineage = E, history = H, view = V, merged = maps:get(merged, Info, #{}), tomb = tomb(T, S1), clashes = Cl, syncing = true}},
-    S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sess}, sderl_core:save(S2)))),
-    sderl_core_write:membership(M, S3).
-
-%% A snapshot brings the sessions first. Should it end before its rows, the list of ours that is out is open where our own
-%% log and that one differ on it: of what it did some may have come already, or be left of a tail that was discarded.
-undone(Sess, #s{self = Self, out = {R, _}, sessions = Own, d = #d{sid = Sid}}) ->
-    Had = fun(#{Self := {Of, Last, _}}) when Of =:= Sid, Last =:= R -> all;
-             (#{Self := {Of, _, ?OPEN}}) when Of =:= Sid -> some;
-             (_) -> none
-          end,
-    case {Had(Sess), Had(Own)} of
-        {Same, Same} when Same =/= some -> Sess;
-        _ -> Sess#{Self => {Sid, R - 1, ?OPEN}}
-    end;
-undone(Sess, _) -> Sess.
-
-%% Here are its rows.
-done(#s{self = Self, sessions = Sess0, told = Told} = S) ->
-    case {Sess0, Told} of
-        {#{Self := {Sid, _, ?OPEN}}, {Sid, _, _}} ->
-            Sess = Sess0#{Self := Told},
-            fx({sessions, Sess}, S#s{sessions = Sess, told = undefined});
-        _ -> S#s{told = undefined}
-    end.
-
-%% While a table is not whole, rows of ours that were removed somewhere may still be in it: what we
-%% heard of that counts until the snapshot has taken them away, whoever's snapshot it is in the end.
--spec tomb(#{node() => map()}, #s{}) -> #{node() => map()}.
-tomb(Tomb, #s{self = Self, d = #d{syncing = true, tomb = Known}}) when is_map_key(Self, Known) ->
-    Both = maps:merge_with(fun(_, A, B) -> lists:usort(A ++ B) end, map_get(Self, Known), maps:get(Self, Tomb, #{})),
-    Tomb#{Self => Both};
-tomb(Tomb, _) -> Tomb.
-
--spec chunk(epoch(), pos_integer(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
-chunk(E, Id, K, Rows, Last, N,
-      #s{role = follower, self = Self, lead = N, sync = Id, now = Now, d = #d{lineage = E, syncing = true, tomb = T} = D} = S0) ->
-    S = fx({put_rows, Rows}, S0#s{lead_heard = Now}),
-    case Last of
-        false -> send(N, {chunk_ok, E, Id, K}, S);
-        true -> send(N, {synced, E, Id}, fx(sync_end, done(S#s{d = D#d{syncing = false, tomb = maps:remove(Self, T)}})))
-    end;
-chunk(_, _, _, _, _, _, S) -> S.
-
-%% ---------------------------------------------------------------- clashes
-
--spec resolved(term(), sderl_core:row(), sderl_core:row(), pid() | none, [term()], #s{}) -> #s{}.
-resolved(Name, A, B, Keep0, Fx, #s{role = coord, d = #d{clashes = Cl}, specials = Sp} = S) ->
-    Keep = case faulty(wrong_winner, S) of
-        true -> hd([element(2, A), element(2, B)] -- [Keep0]);
-        false -> Keep0
-    end,
-    case Cl of
-        #{Name := {A, B}} -> S#s{specials = [{settle, Name, A, B, Keep, Fx} | Sp]};
-        _ -> S
-    end;
-resolved(_, _, _, _, Fx, S) ->
-    case faulty(rule_18, S) of
-        false -> S;
-        true -> fx({clash_effects, Fx}, S)
     end.

@@ -30,7 +30,8 @@ look(#s{now = Now, last_tick = Last, tick_ms = T} = S) when is_integer(Last), No
 look(S) -> S.
 
 -spec tick(#s{}) -> #s{}.
-tick(#s{now = Now} = S) -> waiters(hellos(role_tick(groggy_tick(S#s{last_tick = Now})))).
+tick(#s{now = Now} = S) ->
+    sderl_core_write:requeue(waiters(hellos(role_tick(groggy_tick(S#s{last_tick = Now}))))).
 
 late(#s{now = Now, peers = P, flight = F, cand = C} = S0) ->
     S1 = S0#s{groggy = maps:keys(P), groggy_since = Now, lead_heard = Now, orphan_since = Now,
@@ -52,7 +53,7 @@ hellos(#s{linked = L, peers = P, self = Self, role = R, now = Now, aside_ms = A,
     Silent = fun(N) ->
         case P of
             %% (The process that we gave ourselves up to may be no more, moved to another group, say.)
-            #{N := #peer{heard = At}} when R =:= surrender, element(1, To) =:= N -> Now - At > 2 * T;
+            #{N := #peer{heard = At}} when R =:= joining, element(1, To) =:= N -> Now - At > 2 * T;
             #{N := #peer{heard = At}} -> R =:= coord andalso Now - At > A;
             _ -> true
         end
@@ -61,7 +62,7 @@ hellos(#s{linked = L, peers = P, self = Self, role = R, now = Now, aside_ms = A,
 
 role_tick(#s{groggy = [_ | _]} = S) -> S;
 role_tick(#s{role = coord} = S) ->
-    sderl_core_merge:tick(prune(forget(slow(heartbeat(S)))));
+    sderl_core_merge:tick(sderl_core_snapshot:tick(prune(forget(slow(heartbeat(S))))));
 role_tick(#s{role = follower, lead_heard = H, now = Now, aside_ms = A, tick_ms = T} = S)
   when Now - H > A + 2 * T ->
     sderl_core_elect:orphan(event(coordinator_changed, #{old => S#s.lead, reason => silent}, S#s{suspect = S#s.lead}));
@@ -73,7 +74,7 @@ role_tick(#s{role = orphan} = S0) ->
         #s{role = orphan, peers = P} = S -> lists:foldl(fun sderl_core:ask/2, S, maps:keys(P));
         S -> S
     end;
-role_tick(#s{role = surrender, to = {To, _, At}, now = Now, aside_ms = A, d = #d{mem = Mem}, lead = L, self = Self} = S) ->
+role_tick(#s{role = joining, to = {To, _, At}, now = Now, aside_ms = A, d = #d{mem = Mem}, lead = L, self = Self} = S) ->
     %% Who is no member any more, as we have heard since, takes nobody in.
     case Now - At > 2 * A orelse not sderl_membership:is_member(To, Mem) of
         true -> sderl_core_merge:resume(S);
@@ -83,7 +84,8 @@ role_tick(#s{role = surrender, to = {To, _, At}, now = Now, aside_ms = A, d = #d
 role_tick(S) -> S.
 
 -spec heartbeat(#s{}) -> #s{}.
-heartbeat(#s{peers = P, d = #d{lineage = E}, committed = C} = S0) ->
+heartbeat(#s{peers = P, d = #d{lineage = E}} = S0) ->
+    C = sderl_core_write:told_committed(S0),
     maps:fold(fun(N, _, S) -> send(N, {hb, E, C}, S) end, S0, P).
 
 %% Rule 12: who does not acknowledge in time no longer counts.
@@ -130,16 +132,16 @@ waiters(#s{waiters = W, now = Now, d = #d{view = V, mem = M}} = S0) ->
 %% ---------------------------------------------------------------- links and processes that come and go
 
 -spec lost(node(), #s{}) -> #s{}.
-lost(N, #s{groggy = G, absorbs = Ab, offers = Of, syncs = Sy, held = Held} = S0) ->
-    S1 = S0#s{groggy = lists:delete(N, G), absorbs = maps:remove(N, Ab), offers = maps:remove(N, Of), syncs = maps:remove(N, Sy), held = maps:remove(N, Held)},
-    S2 = case is_map_key(N, Sy) of true -> fx({read_stop, N}, S1); false -> S1 end,
+lost(N, #s{groggy = G, offers = Offers, held = Held} = S0) ->
+    S1 = S0#s{groggy = lists:delete(N, G), offers = maps:remove(N, Offers), held = maps:remove(N, Held)},
+    S2 = sderl_core_snapshot:stop(N, sderl_core_merge:forget_join(N, S1)),
     S3 = lost_as(N, S2),
     case G =/= [] andalso S3#s.groggy =:= [] of
         true -> awake(S3);
         false -> S3
     end.
 
-lost_as(N, #s{role = R, d = #d{view = V}} = S0) when R =:= coord; R =:= surrender ->
+lost_as(N, #s{lead = Self, self = Self, d = #d{view = V}} = S0) ->
     S1 = case is_map_key(N, V) of
         true -> change_view(maps:remove(N, V), [N], S0);
         false -> S0
@@ -149,6 +151,7 @@ lost_as(N, #s{role = R, d = #d{view = V}} = S0) when R =:= coord; R =:= surrende
         {N, _, _} -> sderl_core_merge:resume(S2);
         _ -> S2
     end;
+lost_as(N, #s{role = joining, to = {N, _, _}} = S) -> sderl_core_merge:resume(S);
 lost_as(N, #s{role = follower, lead = N} = S) -> sderl_core_elect:orphan(S);
 lost_as(N, #s{role = candidate, cand = #cand{wait = W, joined = J} = C} = S) ->
     sderl_core_elect:maybe_finish(S#s{cand = C#cand{wait = lists:delete(N, W), joined = maps:remove(N, J)}});
@@ -168,14 +171,14 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, d = #d{view = V, lineage 
             case Info of
                 #{lineage := E, num := Has, syncing := false} when Has =:= Num; Has =:= Num - 1 ->
                     send(N, {lead, E, Num, S#s.last, sderl_core_elect:lead_info(S)}, S);
-                _ -> sderl_core_merge:set_aside(N, S)
+                _ -> sderl_core_snapshot:set_aside(N, S)
             end;
         #{N := live} -> S;
-        #{N := {_, _}} when Fresh; not is_map_key(N, S#s.syncs) -> sderl_core_merge:start_syncs([N], S);
+        #{N := {_, _}} when Fresh; not is_map_key(N, S#s.syncs) -> sderl_core_snapshot:start([N], S);
         #{N := {_, _}} -> S;
         %% Our link broke and came back: we have let it go, and it waits for us.
         _ when map_get(lineage, Info) =:= E -> send(N, {dropped, E}, S);
-        _ -> send(N, {hb, E, S#s.committed}, S)
+        _ -> send(N, {hb, E, sderl_core_write:told_committed(S)}, S)
     end;
 hello_as(N, true, _, #s{role = follower, lead = N} = S) -> sderl_core_elect:orphan(S);
 hello_as(N, true, _, #s{role = candidate, cand = #cand{wait = W, epoch = E}} = S) ->
@@ -203,7 +206,7 @@ mem(Mem, N, #s{role = R, d = #d{mem = Mine}, specials = Sp, lead = L} = S) ->
                         {In, Out} -> event(config_differs, #{node => N, added => In, removed => Out}, S)
                     end,
                     %% Who knew of it before is adopted with it.
-                    sderl_core_merge:stop_sync(N, S1#s{specials = [{mem, Mem, N} | Sp]})
+                    sderl_core_snapshot:stop(N, S1#s{specials = [{mem, Mem, N} | Sp]})
             end;
         _ when R =:= follower, L =/= N -> send(L, {mem, Mem}, S);
         _ -> S
@@ -253,9 +256,9 @@ hb(_, _, N, #s{role = follower} = S) ->
     %% Our own coordinator leads another epoch and we missed its taking over.
     sderl_core_elect:orphan(send(N, sderl_core:hello_msg(S), S));
 %% It could not take our offer when that came, or has forgotten it with a role: once more.
-hb(E, _, N, #s{role = surrender, to = {N, _, At}, flight = undefined, now = Now, tick_ms = T} = S) when Now - At >= 2 * T ->
-    sderl_core_merge:send_surrender(S#s{to = {N, E, Now}});
-hb(E, _, N, #s{role = surrender} = S) -> low(E, N, N, S);
+hb(E, _, N, #s{role = joining, to = {N, _, At}, flight = undefined, now = Now, tick_ms = T} = S) when Now - At >= 2 * T ->
+    sderl_core_merge:send_join(S#s{to = {N, E, Now}});
+hb(E, _, N, #s{role = joining} = S) -> low(E, N, N, S);
 hb(_, _, _, S) -> S.
 
 -spec hb_ack(epoch(), [node()], node(), #s{}) -> #s{}.
@@ -265,7 +268,7 @@ hb_ack(E, Links, N, #s{role = coord, d = #d{lineage = E, view = V}, peers = P} =
         _ -> S0
     end,
     case V of
-        #{N := {_, _}} when not is_map_key(N, S#s.syncs) -> sderl_core_merge:start_syncs([N], S);
+        #{N := {_, _}} when not is_map_key(N, S#s.syncs) -> sderl_core_snapshot:start([N], S);
         _ -> S
     end;
 hb_ack(_, _, _, S) -> S.
@@ -282,17 +285,17 @@ low({C, _} = E, L, N, #s{role = coord, d = #d{lineage = Mine}, self = Self, grog
             %% (It has the log of what ran before we booted, and will lead that, or follow who does.)
             case unmet(S) of
                 true -> S;
-                false -> sderl_core_elect:candidate(sderl_core_elect:stop_leading(S))
+                false -> sderl_core_elect:candidate(sderl_core_elect:leave_office(S))
             end;
         Self -> S;
         _ -> send(L, sderl_core:hello_msg(S), S)
     end;
 %% The one that we give ourselves up to gave itself up to another: we go there too.
-low({C, _} = E, L, N, #s{role = surrender, to = {To, Offered, _}, self = Self, now = Now} = S0)
+low({C, _} = E, L, N, #s{role = joining, to = {To, Offered, _}, self = Self, now = Now} = S0)
   when E > Offered orelse N =:= To, L =/= undefined, L =/= To, L =/= Self ->
     S = S0#s{ceil = max(C, S0#s.ceil)},
     case S of
-        #s{flight = undefined, peers = #{L := _}} -> sderl_core_merge:send_surrender(S#s{to = {L, E, Now}});
+        #s{flight = undefined, peers = #{L := _}} -> sderl_core_merge:send_join(S#s{to = {L, E, Now}});
         #s{peers = #{L := _}} -> S#s{to = {L, E, Now}};
         _ -> S
     end;
@@ -309,7 +312,7 @@ found(C, {Count, _} = E, N, #s{role = coord, ceil = Ceil, groggy = G, d = #d{lin
         _ -> S
     end;
 %% We gave our component up when the one it went to could not see this member yet.
-found(C, E, N, #s{role = R, lead = L} = S) when R =/= surrender, L =/= N, L =/= S#s.self ->
+found(C, E, N, #s{role = R, lead = L} = S) when R =/= joining, L =/= N, L =/= S#s.self ->
     send(N, {follow, C, E}, S);
 found(_, _, _, S) -> S.
 
@@ -346,7 +349,7 @@ dropped(_, _, S) -> S.
 %% have not. One that has nothing out takes its component along.
 -spec refused(epoch(), node() | undefined, node(), #s{}) -> #s{}.
 refused(E, L, N, #s{role = R, self = Self, lead = Self, flight = F, d = #d{lineage = Mine}} = S)
-  when E > Mine, (R =:= coord orelse R =:= surrender) ->
+  when E > Mine, (R =:= coord orelse R =:= joining) ->
     Out = F =/= undefined andalso lists:member(N, F#flight.wait),
     case faulty(stale_coordinator, S) of
         true -> S;

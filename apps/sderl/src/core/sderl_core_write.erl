@@ -15,9 +15,11 @@
 -include("sderl_core.hrl").
 
 -define(LEARNER_LAG, 2048).
+%% So long an operation on a name of a member that is set aside is asked again.
+-define(WAIT_MS, 10_000).
 
 -export([op/3, again/3, default/1, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, answers/4, gone/4, restore/2]).
--export([unhold/2, open/1, left_at/4, origins/1, committed/2, apply_items/4, resend/1, leave/2, left_out/2, reorder/1, membership/2, view_events/3]).
+-export([unhold/2, forget_list/2, origins/1, committed/2, leave_log/1, note_held/2, requeue/1, unknown_answers/2, forget_answers/1, told_committed/1, apply_items/4, resend/1, leave/2, left_out/2, reorder/1, membership/2, view_events/3]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3]).
 
@@ -38,6 +40,7 @@ again(From, Op, S) ->
 
 once(From, Op, #s{queue = Q, out = Out} = S) ->
     Known = lists:keymember(From, 1, Q)
+        orelse lists:keymember(From, 2, S#s.deferred)
         orelse (Out =/= undefined andalso lists:keymember(From, 1, element(2, Out))),
     case {Known, S#s.old} of
         {true, _} -> S;
@@ -97,24 +100,105 @@ resend(S) -> S#s{send_out = true}.
 answers(_E, R, As, #s{out = {R, List}} = S) -> reply(List, As, S#s{out = undefined, mine = undefined});
 answers(_, _, _, S) -> S.
 
-reply(List, As, #s{old = Old} = S) ->
-    Rs = case As of
-        default -> [{F, default(Op)} || {F, Op} <- List, F =/= none];
-        _ -> [{F, first(A)} || {{F, _}, A} <- lists:zip(List, As), F =/= none]
+reply(List, As, #s{old = Old, deferred = Deferred, waited = Waited, now = Now} = S0) ->
+    Answers = case As of
+        default when map_size(Waited) =:= 0 -> [{F, Op, default(Op)} || {F, Op} <- List];
+        default -> [{F, Op, settled(F, Op, default(Op), S0)} || {F, Op} <- List];
+        _ -> [{F, Op, settled(F, Op, A, S0)} || {{F, Op}, A} <- lists:zip(List, As)]
     end,
+    Later = [{maps:get(F, Waited, Now), F, Op} || {F, Op, {no, later}} <- Answers],
+    S = S0#s{deferred = Later ++ Deferred, waited = maps:without([F || {F, _, _} <- Answers], Waited)},
+    Rs = [{F, A} || {F, _, A} <- Answers, F =/= none, A =/= {no, later}],
     %% The list that our predecessor left: who saw it die may ask again after this answer.
     case Old of
         {asked, List} -> fx({replies, Rs}, S#s{old = {answered, Rs}});
         _ -> fx({replies, Rs}, S)
     end.
 
-%% It was done when the list was decided before, and not again.
-first({no, {repeated, A}}) -> A;
-first(A) -> A.
+%% An answer as the client hears it. An operation that went to a coordinator whose log we left may
+%% have been applied there, and stand at another home: `no` would say that it was not.
+settled(_, _, {yes, _}, _) -> yes;
+settled(_, _, {ok, Home}, _) when is_atom(Home) -> ok;
+%% The name went while its home was set aside, maybe with that home, which will have it again.
+settled(F, {_}, ok, #s{waited = Waited}) when is_map_key(F, Waited) -> unknown;
+settled(_, Op, {no, _} = A, S) ->
+    case elsewhere(Op, S) of
+        true -> unknown;
+        false -> A
+    end;
+settled(_, _, A, _) -> A.
 
-%% Lists that were decided before, and are decided once more.
--spec open(#{node() => {integer(), non_neg_integer(), term()}}) -> #{node() => {integer(), pos_integer()}}.
-open(Sessions) -> #{M => {Sid, R + 1} || M := {Sid, R, ?OPEN} <- Sessions}.
+elsewhere(Op, #s{abroad = Abroad, self = Self, d = #d{lineage = E}}) ->
+    case {lists:delete(E, Abroad), pid_in(Op)} of
+        {[], _} -> false;
+        {_, none} -> false;
+        {_, _} when element(1, Op) =:= rr -> true;
+        {_, Pid} -> node(Pid) =/= Self
+    end.
+
+pid_in([_ | Pid]) -> Pid;
+pid_in({r, _, Pid, _}) -> Pid;
+pid_in({x, _, Pid, _, _}) -> Pid;
+pid_in({rr, _, Pid, _}) -> Pid;
+pid_in(_) -> none.
+
+-doc """
+Operations on names of members that are set aside wait: nobody but its home changes a frozen shard.
+With every tick they are asked again, until nobody waits for their answers any more.
+""".
+-spec requeue(#s{}) -> #s{}.
+requeue(#s{deferred = []} = S) -> S;
+requeue(#s{deferred = Deferred, waited = Waited, queue = Queue, now = Now} = S) ->
+    {Late, Again} = lists:partition(fun({At, F, _}) -> F =/= none andalso Now - At > ?WAIT_MS end, Deferred),
+    fx({replies, [{F, unknown} || {_, F, _} <- Late]},
+       S#s{deferred = [],
+           waited = maps:merge(Waited, #{F => At || {At, F, _} <- Again, F =/= none}),
+           queue = [{F, Op} || {_, F, Op} <- Again] ++ Queue}).
+
+-doc """
+This member takes its shard to another log. Its list may have been decided in the one that it leaves,
+in a batch that it has not: what that did to names of other homes stands there, and its own rows are
+as they were. A registration can be decided again, and an answer `no` to one that may stand elsewhere
+is unknown (`elsewhere`). A removal that was done once must not be done again: of a name of our own
+shard it was not, as far as anybody will know, and is asked for again if the same process holds the
+name; of others its outcome is unknown.
+""".
+-spec leave_log(#s{}) -> #s{}.
+leave_log(#s{out = {R, List}, abroad = [_ | _], self = Self, sessions = Sessions, d = #d{sid = Sid}} = S) ->
+    #s{held_here = Held} = S,
+    case Sessions of
+        %% Applied here, and not known to be on all members: what it did to others' names may be here alone.
+        #{Self := {Sid, R, As}} when is_list(As) ->
+            Own = {Sid, R, [case homes(A) of [] -> A; _ -> unknown end || A <- As]},
+            Sessions1 = Sessions#{Self := Own},
+            fx({sessions, Sessions1}, S#s{sessions = Sessions1});
+        #{Self := {Sid, R, _}} -> S;
+        _ ->
+            {Once, Again0} = lists:partition(fun({F, Op}) ->
+                F =/= none andalso lists:any(fun(Name) -> not is_map_key(Name, Held) end, removed_by(Op))
+            end, List),
+            Again = [{F, again_if_held(Op, Held)} || {F, Op} <- Again0],
+            S1 = fx({replies, [{F, unknown} || {F, _} <- Once]}, S#s{old = undefined}),
+            case Again of
+                [] -> S1#s{out = undefined, abroad = []};
+                _ -> fx({outbox, R + 1, Again}, S1#s{req = R + 1, out = {R + 1, Again}})
+            end
+    end;
+leave_log(S) -> S.
+
+-doc "Rows of our own shard whose names our list would remove or replace.".
+-spec note_held([sderl_core:row()], #s{}) -> #s{}.
+note_held(Rows, #s{out = {_, List}, held_here = Held} = S) ->
+    Names = maps:from_keys(lists:append([removed_by(Op) || {_, Op} <- List]), []),
+    S#s{held_here = maps:merge(Held, #{Name => Pid || {Name, Pid, _, _, _} <- Rows, is_map_key(Name, Names)})};
+note_held(_, S) -> S.
+
+removed_by({Name}) -> [Name];
+removed_by({rr, Name, _, _}) -> [Name];
+removed_by(_) -> [].
+
+again_if_held({Name}, Held) -> {d, Name, map_get(Name, Held)};
+again_if_held(Op, _) -> Op.
 
 %% What an operation answers when nothing stands against it. A list of operations that all
 %% answer so travels, and is kept, without its answers.
@@ -126,7 +210,7 @@ default(_) -> ok.
 
 -spec batch(term(), non_neg_integer(), non_neg_integer(), [term()], node(), #s{}) -> #s{}.
 batch(E, Num, Commit, Items, N, #s{d = #d{lineage = E, epoch = E}, lead = N, role = follower} = S0) ->
-    S = (committed(Commit, S0))#s{lead_heard = S0#s.now},
+    S = (committed(Commit, amend(unknown_in(Items), S0)))#s{lead_heard = S0#s.now},
     case S#s.num of
         Have when Num =:= Have + 1 ->
             (apply_items(Num, Items, none, S))#s{ack = {E, Num}};
@@ -166,19 +250,25 @@ committed(_, S) -> S.
 %% What the items change in the protocol's own state; the rows are the shell's to change, from
 %% the same items.
 -spec apply_items(non_neg_integer(), [term()], [{pid(), [term()] | none}] | none, #s{}) -> #s{}.
-apply_items(Num, Items, Index, #s{last = Before, num = NumBefore, d = #d{lineage = E, view = Old}} = S0) ->
+apply_items(Num, Items, Index, S0) ->
+    #s{d = #d{lineage = E, clashes = Clashes}} = S0,
     Rows = case faulty(skip_apply, S0) andalso S0#s.role =:= follower andalso Num rem 3 =:= 0 of
         true -> [];
         false -> Items
     end,
     S1 = fx({apply, E, Num, Rows, Index}, S0#s{num = Num, last = Items}),
-    #s{d = #d{view = New}} = S2 = lists:foldl(fun(I, S) -> item(I, Num, S) end, S1, Items),
-    sderl_core_unseen:note({Old, New}, Before, E, NumBefore, S2).
+    tell(Num, Items, Clashes, lists:foldl(fun(I, S) -> item(I, Num, S) end, S1, Items)).
+
+%% The homes of those whose clash is settled tell them.
+tell(Num, Items, Clashes, #s{self = Self} = S) ->
+    Fx = [F || {settle, Name, _, _, All} <- Items, #{Name := Pair} <- [Clashes],
+               F <- sderl_core_clash:effects_for(Self, All, Pair)],
+    sderl_core_clash:tell(Num, Fx, S).
 
 %% After a restart of the process: the tables are right, the state follows the last batch.
 -spec restore([term()], #s{}) -> #s{}.
-restore(Items, #s{num = Num} = S) ->
-    case lists:foldl(fun(I, A) -> item(I, Num, A) end, S, Items) of
+restore(Items, #s{num = Num, d = #d{clashes = Clashes}} = S) ->
+    case tell(Num, Items, Clashes, lists:foldl(fun(I, A) -> item(I, Num, A) end, S, Items)) of
         #s{mine = undefined, self = Self, out = {R, _}, sessions = Sess, d = #d{lineage = E, sid = Sid, syncing = false}} = S1 ->
             case Sess of
                 %% In an earlier batch: all have it.
@@ -192,45 +282,107 @@ item({seg, O, Sid, R, _Ops, As}, Num, #s{self = O, d = #d{sid = Sid}, out = {R, 
     S#s{mine = {Num, As}, sessions = (S#s.sessions)#{O => {Sid, R, As}}};
 item({seg, O, Sid, R, _Ops, As}, _Num, S) ->
     S#s{sessions = (S#s.sessions)#{O => {Sid, R, As}}};
-item({view, View, Tomb, _Drops}, _Num, #s{d = D} = S) ->
-    S1 = S#s{d = D#d{view = View, tomb = sderl_core_merge:tomb(Tomb, S)}},
-    view_events(D#d.view, View, sderl_core_peers:waiters(S1));
-item({tomb, Tomb}, _Num, #s{d = D} = S) -> S#s{d = D#d{tomb = sderl_core_merge:tomb(Tomb, S)}};
-item({mem, Mem, Removed}, _Num, #s{self = Self, sessions = Sess, d = D} = S) ->
-    new_mem(Mem, S#s{sessions = maps:without(lists:delete(Self, Removed), Sess),
-                     d = D#d{tomb = maps:without(Removed, D#d.tomb)}});
+item({view, View, _Drops, _Live, Unknown}, _Num, #s{d = D} = S0) ->
+    #s{sessions = Sessions} = S = amend(Unknown, S0),
+    S1 = S#s{d = D#d{view = View}, sessions = amend_sessions(Unknown, Sessions)},
+    S2 = case Unknown of
+        [] -> S1;
+        _ -> fx({sessions, S1#s.sessions}, S1)
+    end,
+    view_events(D#d.view, View, sderl_core_peers:waiters(S2));
+item({mem, Mem, Removed}, _Num, #s{self = Self, sessions = Sess, d = #d{lineage = {_, Coord}, clashes = Clashes} = D} = S) ->
+    Rehomed = maps:map(fun(_, {A, B}) -> {rehome(A, Removed, Coord), rehome(B, Removed, Coord)} end, Clashes),
+    new_mem(Mem, S#s{sessions = maps:without(lists:delete(Self, Removed), Sess), d = D#d{clashes = Rehomed}});
 item(delete, _Num, S) -> S#s{leaving = deleted};
-item({merge, Rows, Sessions}, _Num, #s{d = #d{lineage = E, view = V, merged = Merged} = D} = S) ->
-    %% (Of all that were merged a session comes.)
-    Since = maps:with(maps:keys(V), maps:merge(Merged, #{N => E || N := _ <- Sessions})),
-    fresh(Rows, sderl_core_unseen:put(Rows, Sessions, S#s{sessions = maps:merge(S#s.sessions, Sessions), d = D#d{merged = Since}}));
+item({shard, N, _First, Rows, more}, _Num, #s{d = #d{view = V} = D} = S) ->
+    fresh(Rows, S#s{sessions = maps:remove(N, S#s.sessions), d = D#d{view = V#{N => {partial, 0}}}});
+item({shard, N, _First, Rows, {Place, Session}}, _Num, #s{sessions = Sessions, d = #d{view = V} = D} = S) ->
+    View = V#{N => Place},
+    S1 = S#s{d = D#d{view = View},
+             sessions = case Session of
+                 none -> case faulty(rule_3, S) of false -> maps:remove(N, Sessions); true -> Sessions end;
+                 _ -> Sessions#{N => Session}
+             end},
+    view_events(maps:remove(N, V), View, fresh(Rows, S1));
 item({clashes, Open}, _Num, #s{d = #d{clashes = Cl} = D} = S0) ->
     S = S0#s{d = D#d{clashes = maps:merge(Cl, Open)}},
     case faulty(rule_18, S) of
         false -> S;
         true -> maps:fold(fun(Name, {A, B}, X) -> fx({resolve, Name, A, B}, X) end, S, maps:iterator(Open, ordered))
     end;
-item({settle, Name, _, none}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
-    stale(Name, S#s{d = D#d{clashes = maps:remove(Name, Cl)}});
-item({settle, Name, _, Row}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
-    fresh([Row], S#s{d = D#d{clashes = maps:remove(Name, Cl)}}).
+item({settle, Name, _, Row, _}, _Num, #s{d = #d{clashes = Cl} = D} = S0) ->
+    S = S0#s{d = D#d{clashes = maps:remove(Name, Cl)}},
+    case Row of
+        {_, _, _, {_, _}, _} -> fresh([Row], S);
+        _ -> S
+    end.
+
+rehome(Row, Removed, Coord) ->
+    case lists:member(element(3, Row), Removed) of
+        true -> setelement(3, Row, Coord);
+        false -> Row
+    end.
 
 %% Rows that keep their version: a learner that had them before must not take them for old ones when
 %% its snapshot ends.
 fresh([_ | _] = Rows, #s{d = #d{syncing = true}} = S) -> fx({put_rows, Rows}, S);
 fresh(_, S) -> S.
 
-%% What came and went again in one batch has gone: such rows are put behind the whole of it.
-stale(Name, #s{fx = Fx, d = #d{syncing = true}} = S) ->
-    {Since, Before} = lists:splitwith(fun(E) -> element(1, E) =/= apply end, Fx),
-    S#s{fx = [case E of {put_rows, Rows} -> {put_rows, lists:keydelete(Name, 1, Rows)}; _ -> E end || E <- Since] ++ Before};
-stale(_, S) -> S.
+%% ---------------------------------------------------------------- answers that nobody will know
+
+%% An operation may change a name of another home than its client's node. That home has it in its
+%% own copy of its shard before anybody is answered, as it acknowledges the batch. Where it goes
+%% without, set aside or let go, its copy may come back without the change: the answer is unknown.
+%% The coordinator orders that with the change of the component, before it tells of the commit.
+
+-doc "Of a batch: the answers about names of homes that went without acknowledging it.".
+-spec unknown_answers([term()], [node()]) -> [{node(), integer(), pos_integer(), [pos_integer()]}].
+unknown_answers(_, []) -> [];
+unknown_answers(Items, Homes) ->
+    [{O, Sid, R, Positions} || {seg, O, Sid, R, _, As} <- Items, is_list(As),
+        [_ | _] = Positions <- [[I || {I, A} <- lists:enumerate(As), homes(A) -- Homes =/= homes(A)]]].
+
+%% The homes that an answer depends on, beside its client's node.
+homes({yes, [_ | _] = Homes}) -> Homes;
+homes({yes, Home}) -> [Home];
+homes({ok, Home}) when is_atom(Home) -> [Home];
+homes(_) -> [].
+
+unknown_in(Items) -> lists:append([U || {view, _, _, _, U} <- Items]).
+
+amend([], S) -> S;
+amend(Unknown, #s{self = Self, d = #d{sid = Sid}, mine = {At, As}, out = {R, _}} = S) ->
+    case [Ps || {N, Of, Number, Ps} <- Unknown, N =:= Self, Of =:= Sid, Number =:= R] of
+        [] -> S;
+        Positions -> S#s{mine = {At, without_answers(lists:append(Positions), As)}}
+    end;
+amend(_, S) -> S.
+
+amend_sessions(Unknown, Sessions) ->
+    lists:foldl(fun({O, Sid, R, Positions}, Acc) ->
+        case Acc of
+            #{O := {Sid, R, As}} -> Acc#{O := {Sid, R, without_answers(Positions, As)}};
+            _ -> Acc
+        end
+    end, Sessions, Unknown).
+
+without_answers(_, default) -> default;
+without_answers(Positions, As) ->
+    [case lists:member(I, Positions) of true -> unknown; false -> A end || {I, A} <- lists:enumerate(As)].
+
+-doc "Of the coordinator's own clients, as soon as it knows.".
+-spec forget_answers(#s{}) -> #s{}.
+forget_answers(#s{unknown_answers = Unknown} = S) -> amend(Unknown, S).
+
+-doc "The last batch of which members may tell their clients.".
+-spec told_committed(#s{}) -> non_neg_integer().
+told_committed(#s{unknown_answers = [], committed = C}) -> C;
+told_committed(#s{num = Num, committed = C}) -> min(C, Num - 1).
 
 %% What subscribers and the log hear of a change of the component, on every member.
 -spec view_events(#{node() => place()}, #{node() => place()}, #s{}) -> #s{}.
 view_events(Old, New, S) when Old =:= New -> S;
-view_events(Old, New, #s{gone = Gone, num = Num, d = #d{lineage = E}} = S1) ->
-    S0 = S1#s{gone = left_at(Old, New, {E, Num}, Gone)},
+view_events(Old, New, S0) ->
     S = case maps:keys(maps:without(maps:keys(New), Old)) of
         [] -> S0;
         Lost -> event(component_split, #{nodes => lists:sort(maps:keys(New)), lost => lists:sort(Lost)}, S0)
@@ -242,11 +394,6 @@ view_events(Old, New, #s{gone = Gone, num = Num, d = #d{lineage = E}} = S1) ->
             _ -> event(member_aside, #{node => N}, Acc)
         end
     end, S, New).
-
-%% How far we knew the log of those who went from the component: up to here, if they counted.
--spec left_at(#{node() => place()}, #{node() => place()}, place(), #{node() => place()}) -> #{node() => place()}.
-left_at(Old, New, Here, Gone) ->
-    maps:merge(Gone, #{N => case P of live -> Here; _ -> P end || N := P <- maps:without(maps:keys(New), Old)}).
 
 %% A membership that came with a snapshot rather than in a batch.
 -spec membership(sderl_membership:t(), #s{}) -> #s{}.
@@ -295,8 +442,9 @@ leave(Why, #s{self = Self, out = Out, abroad = Abroad, sessions = Sess, d = #d{s
         {{_, List}, _, _} -> left(Why, refuse(List, S))
     end.
 
-left(Why, #s{queue = Q, d = #d{mem = Mem}} = S) ->
-    fx({left, Why, Mem}, refuse(Q, S#s{out = undefined, queue = [], leaving = Why})).
+left(Why, #s{queue = Q, deferred = Deferred, d = #d{mem = Mem}} = S) ->
+    Waiting = Q ++ [{F, Op} || {_, F, Op} <- Deferred],
+    fx({left, Why, Mem}, refuse(Waiting, S#s{out = undefined, queue = [], deferred = [], leaving = Why})).
 
 %% The same where no batch of our own log says so. A list that went to a coordinator may be in a batch that did not
 %% reach us, and stand where they go on without us: `no` would say that it was not applied.
@@ -348,7 +496,7 @@ gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Min
 %% without a home. It is ordered as if a client had asked for it; meanwhile we are told again.
 %% Nobody waits for an orphan whose own component tells it, or whose table is not whole.
 %% And no component gives itself up to one that takes its coordinator for none of its members.
-in_order(Op, Teller, #s{role = surrender, self = Self, lead = Self} = S) ->
+in_order(Op, Teller, #s{role = joining, self = Self, lead = Self} = S) ->
     in_order(Op, Teller, sderl_core_merge:resume(S));
 in_order(Op, Teller, #s{role = R, self = Self, queue = Q, out = Out, d = #d{view = V, syncing = Syncing}} = S) ->
     Others = [N || N := live <- V, N =/= Self, sderl_core:present(N, S)],
@@ -363,7 +511,7 @@ in_order(Op, Teller, #s{role = R, self = Self, queue = Q, out = Out, d = #d{view
 %% ---------------------------------------------------------------- the coordinator's side
 
 -spec req(term(), tuple(), node(), #s{}) -> #s{}.
-req(E, Seg, _N, #s{role = R, d = #d{lineage = E}} = S) when R =:= coord; R =:= surrender ->
+req(E, Seg, _N, #s{lead = Self, self = Self, d = #d{lineage = E}} = S) ->
     enqueue(Seg, S);
 req(_, _, N, #s{d = #d{epoch = E}} = S) -> send(N, {not_lead, E}, S).
 
@@ -388,6 +536,11 @@ enqueue({O, Sid, R, _} = Seg, #s{reqs = Rs, d = #d{lineage = E}} = S) ->
         _ -> S#s{reqs = [Seg | lists:keydelete(O, 1, Rs)]}
     end.
 
+-doc "A member begins anew with us: lists that it sent before are not its last ones.".
+-spec forget_list(node(), #s{}) -> #s{}.
+forget_list(O, #s{held = Held, reqs = Reqs} = S) ->
+    S#s{held = maps:remove(O, Held), reqs = lists:keydelete(O, 1, Reqs)}.
+
 %% It counts again.
 -spec unhold(node(), #s{}) -> #s{}.
 unhold(O, #s{held = Held} = S) ->
@@ -400,7 +553,7 @@ answer_again(O, E, R, As, #s{self = O} = S) -> answers(E, R, As, S);
 answer_again(O, E, R, As, S) -> send(O, {answers, E, R, As}, S).
 
 -spec ack(term(), non_neg_integer(), tuple() | none, node(), #s{}) -> #s{}.
-ack(E, Num, Seg, N, #s{role = R, d = #d{lineage = E}} = S0) when R =:= coord; R =:= surrender ->
+ack(E, Num, Seg, N, #s{lead = Self, self = Self, d = #d{lineage = E}} = S0) ->
     S1 = case Seg of none -> S0; _ -> enqueue(Seg, S0) end,
     S2 = case S1#s.syncs of
         #{N := Sy} = Syncs -> S1#s{syncs = Syncs#{N := Sy#sync{acked = Num}}};
@@ -423,17 +576,13 @@ commit_flight(#s{flight = #flight{num = Num, origins = Os, then = Then}, self = 
     S1 = committed(Num, S0#s{flight = undefined, owed = lists:usort(lists:delete(Self, Os) ++ Owed)}),
     S2 = lists:foldl(fun then/2, S1, Then),
     case S2 of
-        #s{leaving = undefined, role = surrender} -> sderl_core_merge:send_surrender(pay(S2));
+        #s{leaving = undefined, role = joining} -> sderl_core_merge:disband(pay(S2));
         #s{leaving = undefined} -> S2;
         #s{leaving = Why} -> leave(Why, pay(S2))
     end.
 
-then({adopt, Ns}, S) -> sderl_core_merge:start_syncs(Ns, S);
-then(merged, #s{reqs = Rs} = S) ->
-    %% A list that waited here may have been answered in the other component.
-    lists:foldr(fun enqueue/2, S#s{reqs = []}, Rs);
-then({resolve, Name, A, B}, S) -> fx({resolve, Name, A, B}, S);
-then({clash_effects, Fx}, S) -> fx({clash_effects, Fx}, S);
+then({adopt, Ns}, S) -> sderl_core_snapshot:start(Ns, S);
+then({brought, N, Id, Last}, S) -> sderl_core_merge:brought(N, Id, Last, S);
 then({answer, O}, #s{sessions = Sess, d = #d{lineage = E}} = S) ->
     case Sess of
         #{O := {_, R, As}} -> answer_again(O, E, R, As, S);
@@ -447,8 +596,10 @@ then({left, Ns}, #s{self = Self, peers = P, committed = C, d = #d{lineage = E}} 
 
 %% Tells the members whose lists were in the batch that it is committed.
 pay(#s{owed = []} = S) -> S;
-pay(#s{owed = Owed, d = #d{lineage = E}, committed = C} = S) ->
-    lists:foldl(fun(N, A) -> send(N, {commit, E, C}, A) end, S#s{owed = []}, Owed).
+pay(#s{owed = Owed, unknown_answers = Unknown, d = #d{lineage = E}, committed = C} = S) ->
+    %% Members whose answers are unknown hear so with the batch that says it.
+    lists:foldl(fun(N, A) -> send(N, {commit, E, C}, A) end, S#s{owed = []},
+                [N || N <- Owed, not lists:keymember(N, 1, Unknown)]).
 
 %% Rechecks the flight after links or the view changed.
 -spec reorder(#s{}) -> #s{}.
@@ -459,7 +610,7 @@ reorder(S) -> S.
 -spec propose(module(), term(), #s{}) -> #s{}.
 %% (A node that boots or joins does not decide alone what a member to which it has a link may decide.)
 propose(Mod, Store, #s{role = coord, flight = undefined, groggy = [], leaving = undefined} = S0) ->
-    S = sderl_core_merge:take_offers(S0),
+    S = sderl_core_clash:decisions(sderl_core_clash:ask(sderl_core_merge:take_offers(S0))),
     case sderl_core_peers:unmet(S) of
         true -> S;
         false -> proposed(Mod, Store, S)
@@ -491,16 +642,12 @@ sent({Items, Index, Then, S0}) ->
     %% A commit that was owed rode on the batch; who does not get the batch is told.
     S2 = pay(S1#s{owed = (S0#s.owed -- Live) -- Learners}),
     Syncs = maps:with(Learners, S2#s.syncs),
-    S3 = all_ordered(apply_items(Num, Items, Index, S2#s{syncs = Syncs})),
+    S3 = (apply_items(Num, Items, Index, S2#s{syncs = Syncs}))#s{unknown_answers = []},
     Wait = case faulty(early_yes, S0) of true -> []; false -> Live end,
     Origins = origins(Items),
     landed(S3#s{flight = #flight{num = Num, wait = Wait, since = Now, then = Then, origins = Origins},
                 abroad = case lists:member(Self, Origins) of true -> abroad(E, S3#s.abroad); false -> S3#s.abroad end}).
 
-all_ordered(#s{unordered = U} = S) when map_size(U) =:= 0 -> S;
-all_ordered(S) -> S#s{unordered = #{}, saved = undefined}.
-
-%% Whose lists are answered by it; those that came with a merge were answered elsewhere.
+%% Members whose lists a batch answers.
 -spec origins([term()]) -> [node()].
-origins(Items) ->
-    lists:append([case I of {seg, O, _, _, _, _} -> [O]; {merge, _, Sess} -> maps:keys(Sess); _ -> [] end || I <- Items]).
+origins(Items) -> [O || {seg, O, _, _, _, _} <- Items].

@@ -17,7 +17,7 @@
 -export([start_link/2, uid/1, info/2, poke/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
--define(VSN, 1).
+-include("../core/sderl_version.hrl").
 -define(CHUNK, 2000).
 
 -record(g, {

@@ -120,17 +120,22 @@ item({seg, O, Inc, R, Ops, As}, #a{st = #st{group = G}} = A0) ->
     A = ops(Ops, As, O, A0),
     true = ets:insert(?STATE, {{session, G, O}, Inc, R, As}),
     A;
-item({view, _, _, []}, A) -> A;
-item({view, _, _, Drops}, #a{st = #st{group = G}} = A0) ->
-    Rows = at_home(G, Drops),
-    lists:foldl(fun({{_, Name}, Pid, _, _, _, _}, A) -> unindex(Pid, A), del(Name, Pid, A) end, A0, Rows);
+item({view, _, Drops, Live, _}, A) -> come_home(Live, drop_homes(Drops, A));
 %% From here on in the order of operations, the homes that later ones give follow the new members.
 item({mem, Mem, Removed}, #a{st = St} = A) ->
     rehome(Removed, A#a{st = members(sderl_membership:members(Mem), St)});
-item({merge, Rows, Sessions}, #a{st = #st{group = G}} = A0) ->
-    maps:foreach(fun(N, {Inc, R, As}) -> ets:insert(?STATE, {{session, G, N}, Inc, R, As}) end, Sessions),
-    lists:foldl(fun put_row/2, A0, Rows);
-item({settle, Name, Lost, Row}, #a{st = #st{group = G}} = A0) ->
+item({shard, N, First, Rows, End}, #a{st = #st{group = G}} = A) ->
+    true = case End of
+        {_, {Inc, R, As}} -> ets:insert(?STATE, {{session, G, N}, Inc, R, As});
+        _ -> ets:delete(?STATE, {session, G, N})
+    end,
+    lists:foldl(fun put_row/2, case First of true -> drop_homes([N], A); false -> A end, Rows);
+item({settle, Name, Lost, Row0, _}, #a{st = #st{group = G}, epoch = E, seq = Seq} = A1) ->
+    A0 = A1#a{seq = Seq + 1},
+    Row = case Row0 of
+        {_, _, _, new, _} -> setelement(4, Row0, {E, Seq + 1});
+        _ -> Row0
+    end,
     A = lists:foldl(fun(P, Acc) -> note({name, lost_clash, Name, P}, Acc) end, A0, Lost),
     %% Unconditional: a learner may still have another row of that name, an old one.
     case {Row, ets:lookup(?NAMES, {G, Name})} of
@@ -139,6 +144,26 @@ item({settle, Name, Lost, Row}, #a{st = #st{group = G}} = A0) ->
         _ -> put_row(Row, A)
     end;
 item(_, A) -> A.
+
+drop_homes([], A) -> A;
+drop_homes(Homes, #a{st = #st{group = G}} = A0) ->
+    lists:foldl(fun({{_, Name}, Pid, _, _, _, _}, A) -> unindex(Pid, A), del(Name, Pid, A) end,
+                A0, at_home(G, Homes)).
+
+%% A process had a name here before its node became a member: from now on the name is at home there.
+come_home([], A) -> A;
+come_home(Live, #a{st = #st{group = G}} = A0) ->
+    OnLive = [{'=:=', {node, '$2'}, {const, N}} || N <- Live],
+    Rows = ets:select(?NAMES, [{{{'$1', '_'}, '$2', '$3', '_', '_', '_'},
+                                [{'=:=', '$1', {const, G}}, {'=/=', '$3', {node, '$2'}},
+                                 list_to_tuple(['orelse', false | OnLive])], ['$_']}]),
+    lists:foldl(fun({{_, Name} = Key, Pid, _, _, _, _}, #a{local = L} = A) ->
+        true = ets:update_element(?NAMES, Key, {3, node(Pid)}),
+        case node(Pid) =:= node() of
+            true -> A#a{local = watched(Name, Pid, L)};
+            false -> A
+        end
+    end, A0, Rows).
 
 %% Names whose pid lives on a node that left stay; the coordinator answers for them now.
 rehome([], A) -> A;

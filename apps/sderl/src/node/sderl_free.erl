@@ -28,7 +28,7 @@
 -export([uid/0, met/1, again/0, freed/1, linked/1, message/2, hello/5, resume/0]).
 -export([merges/2, met/3, greeted/4]).
 
--define(VSN, 1).
+-include("../core/sderl_version.hrl").
 %% A word may be lost with a process: for so long it is said again, in milliseconds.
 -define(AGAIN, 30_000).
 

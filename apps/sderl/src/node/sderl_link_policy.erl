@@ -24,7 +24,7 @@
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([counters/0]).
 
--define(VSN, 1).
+-include("../core/sderl_version.hrl").
 
 -doc "Octets and packets received, octets and packets sent.".
 -type counters() :: {non_neg_integer(), non_neg_integer(), non_neg_integer(), non_neg_integer()}.

@@ -19,7 +19,7 @@
 %% The helper processes of these answer with their exit reason.
 -dialyzer({nowarn_function, [enter/2]}).
 
--define(VSN, 1).
+-include("../core/sderl_version.hrl").
 -define(TICK, 1000).
 -define(RESERVED, 30_000).
 %% How long ended groups and removed members are remembered, in seconds.

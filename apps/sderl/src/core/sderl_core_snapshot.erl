@@ -1,0 +1,159 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_core_snapshot).
+-moduledoc false.
+%% Members that catch up.
+%%
+%% A learner gets the whole table in acknowledged chunks while batches go on; because a link keeps
+%% its order, a row in a chunk is never older than a batch that came before it, and the later one
+%% simply overwrites (rule 5). From the next batch on it is live; until then nobody waits for it.
+%%
+%% The learner takes its own shard last, rows and session in one: should the snapshot end early,
+%% its own copy is still what it was.
+
+-include("sderl_core.hrl").
+
+-export([tick/1, set_place/2, set_aside/2, gap/3, start/2, stop/2]).
+-export([chunk_read/5, chunk_ok/5, synced/4]).
+-export([adopt/5, chunk/7]).
+
+-import(sderl_core, [fx/2, send/3, present/2, change_view/3]).
+
+%% Transfers that stopped moving; the next heartbeat answer or probe begins a new one.
+-spec tick(#s{}) -> #s{}.
+tick(#s{now = Now, aside_ms = A, syncs = Syncs} = S) ->
+    Old = [N || N := #sync{since = At} <- Syncs, Now - At > 2 * A],
+    lists:foldl(fun stop/2, S, Old).
+
+%% ---------------------------------------------------------------- the coordinator
+
+-doc "A member counts no more; its shard is frozen as our log has it.".
+-spec set_place(node(), #s{}) -> #s{}.
+set_place(N, #s{num = Num, d = #d{lineage = E, view = V}} = S) ->
+    case V of
+        #{N := live} -> sderl_core_write:reorder(change_view(V#{N := {E, Num}}, [], S));
+        _ -> S
+    end.
+
+-doc "A member has to catch up.".
+-spec set_aside(node(), #s{}) -> #s{}.
+set_aside(N, S) -> start([N], set_place(N, S)).
+
+-doc "A member says that it lacks a batch.".
+-spec gap(epoch(), node(), #s{}) -> #s{}.
+gap(E, N, #s{role = coord, d = #d{lineage = E, view = V}} = S) when is_map_key(N, V) -> set_aside(N, S);
+gap(E, N, #s{role = coord, d = #d{lineage = E}} = S) -> send(N, {dropped, E}, S);
+gap(_, _, S) -> S.
+
+-doc "Snapshots for members whose shards our log has.".
+-spec start([node()], #s{}) -> #s{}.
+start(Ns, #s{d = #d{view = V}, joins = Joins} = S0) ->
+    Whole = [N || N <- Ns, {E, _} <- [maps:get(N, V, none)], E =/= partial, not is_map_key(N, Joins)],
+    lists:foldl(fun start_one/2, S0, [N || N <- Whole, present(N, S0)]).
+
+start_one(N, #s{num = Num, now = Now, syncs = Syncs, sync = Id0, d = #d{lineage = E}} = S0) ->
+    Id = Id0 + 1,
+    Info = (sderl_core_elect:lead_info(S0))#{sessions => S0#s.sessions, sync => Id},
+    Sync = #sync{id = Id, acked = Num, since = Now},
+    S1 = send(N, {adopt, E, Num, Info}, S0#s{sync = Id, syncs = Syncs#{N => Sync}}),
+    fx({read_chunk, N, 1}, S1).
+
+-spec stop(node(), #s{}) -> #s{}.
+stop(N, #s{syncs = Syncs} = S) when is_map_key(N, Syncs) ->
+    fx({read_stop, N}, S#s{syncs = maps:remove(N, Syncs)});
+stop(_, S) -> S.
+
+-spec chunk_read(node(), pos_integer(), [sderl_core:row()], boolean(), #s{}) -> #s{}.
+chunk_read(N, K, Rows, Last, #s{role = coord, syncs = Syncs, d = #d{lineage = E}} = S) ->
+    case Syncs of
+        #{N := #sync{id = Id, chunk = K}} -> send(N, {chunk, E, Id, K, Rows, Last}, S);
+        %% Begun anew in the same step.
+        #{N := _} -> S;
+        _ -> fx({read_stop, N}, S)
+    end;
+chunk_read(N, _, _, _, S) -> fx({read_stop, N}, S).
+
+-spec chunk_ok(epoch(), pos_integer(), pos_integer(), node(), #s{}) -> #s{}.
+chunk_ok(E, Id, K, N, #s{role = coord, syncs = Syncs, now = Now, d = #d{lineage = E}} = S) ->
+    case Syncs of
+        #{N := #sync{id = Id, chunk = K} = Sync} ->
+            S1 = S#s{syncs = Syncs#{N := Sync#sync{chunk = K + 1, since = Now}}},
+            fx({read_chunk, N, K + 1}, S1);
+        _ -> S
+    end;
+chunk_ok(_, _, _, _, S) -> S.
+
+%% It has everything up to the last batch sent, and what comes next comes in order: it counts
+%% from the next batch on. (An answer to a snapshot that was begun anew says nothing.)
+-spec synced(epoch(), pos_integer(), node(), #s{}) -> #s{}.
+synced(E, Id, N, #s{role = coord, syncs = Syncs, d = #d{lineage = E, view = V}} = S) ->
+    case {Syncs, V} of
+        {#{N := #sync{id = Id}}, #{N := {_, _}}} ->
+            S1 = change_view(V#{N => live}, [], S#s{syncs = maps:remove(N, Syncs)}),
+            sderl_core_write:unhold(N, sderl_core_peers:waiters(S1));
+        _ -> S
+    end;
+synced(_, _, _, S) -> S.
+
+%% ---------------------------------------------------------------- the learner
+
+-spec adopt(epoch(), non_neg_integer(), map(), node(), #s{}) -> #s{}.
+adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine -> send(N, {refused, Mine, L}, S);
+adopt(E, Num, #{history := H, view := V, mem := M} = Info, N, #s{role = R, self = Self, d = D} = S) ->
+    case sderl_core:union(M, D#d.mem, S) of
+        M when R =/= coord ->
+            case sderl_core_merge:covered(Self, sderl_core_merge:position(S), D#d{lineage = E, history = H, view = V}) of
+                true -> adopted(E, Num, Info, N, S);
+                %% We have what that log has not: it is a merge.
+                false -> sderl_core_merge:give_up(N, E, S)
+            end;
+        M -> sderl_core_merge:give_up(N, E, S);
+        %% We know of a change of the membership that is not ordered there yet (rule 4).
+        _ -> send(N, {mem, D#d.mem}, S)
+    end.
+
+adopted(E, Num, Info, N, #s{self = Self, d = D, now = Now, sessions = Own} = S0) ->
+    #{sync := Id, sessions := Theirs, history := H, view := V, mem := M, clashes := Clashes} = Info,
+    S1 = sderl_core_elect:leave_office(S0),
+    %% The session of a learner is its own until its rows are the snapshot's.
+    Sessions = maps:merge(maps:remove(Self, Theirs), maps:with([Self], Own)),
+    S2 = S1#s{role = follower,
+              lead = N,
+              lead_heard = Now,
+              cand = undefined,
+              suspect = undefined,
+              to = undefined,
+              bringing = undefined,
+              tries = 0,
+              shut_out = undefined,
+              sync = Id,
+              num = Num,
+              last = [],
+              committed = 0,
+              sessions = Sessions,
+              session = maps:get(Self, Theirs, undefined),
+              shard = [],
+              mine = undefined,
+              ack = undefined,
+              booting = false,
+              d = D#d{epoch = E, lineage = E, history = H, view = V, clashes = Clashes, syncing = true}},
+    S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sessions}, sderl_core:save(S2)))),
+    sderl_core_write:membership(M, S3).
+
+-spec chunk(epoch(), pos_integer(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
+chunk(E, Id, K, Rows, Last, N, #s{role = follower, lead = N, sync = Id, d = #d{lineage = E, syncing = true}} = S0) ->
+    #s{self = Self, shard = Shard, now = Now} = S0,
+    {Own, Others} = lists:partition(fun(R) -> element(3, R) =:= Self end, Rows),
+    S = fx({put_rows, Others}, S0#s{lead_heard = Now, shard = [Own | Shard]}),
+    case Last of
+        false -> send(N, {chunk_ok, E, Id, K}, S);
+        true -> send(N, {synced, E, Id}, whole(S))
+    end;
+chunk(_, _, _, _, _, _, S) -> S.
+
+whole(#s{self = Self, shard = Shard, session = Session, sessions = Sessions0, d = D} = S0) ->
+    Sessions = case Session of
+        undefined -> maps:remove(Self, Sessions0);
+        _ -> Sessions0#{Self => Session}
+    end,
+    S = S0#s{sessions = Sessions, session = undefined, shard = [], d = D#d{syncing = false}},
+    fx(sync_end, fx({sessions, Sessions}, fx({put_rows, lists:append(lists:reverse(Shard))}, S))).
