@@ -205,29 +205,8 @@ answers is in one component with this node, which has all names.
 """.
 -spec await(group(), timeout()) -> ok | {error, timeout | not_running | connect_all}.
 await(Group, Timeout) when Timeout =:= infinity; is_integer(Timeout), Timeout >= 0 ->
-    case sderl_dir:refuse() of
-        undefined -> await_until(Group, deadline(Timeout));
-        Why -> {error, Why}
-    end;
+    sderl_client:await(Group, Timeout);
 await(_, Timeout) -> misuse(await, 2, 2, Timeout, "milliseconds or infinity").
-
-await_until(Group, Deadline) ->
-    %% No process can wait longer at once.
-    Ms = min(left(Deadline), 1_000_000_000),
-    case sderl_client:request(Group, fun(From) -> {sderl_await, From, Ms} end, Ms) of
-        {ok, Answer} -> Answer;
-        {error, not_member} when Ms > 0 ->
-            %% Not a member yet: one that enters by seeds will be.
-            receive after min(50, Ms) -> await_until(Group, Deadline) end;
-        {error, not_member} -> {error, timeout};
-        {error, Why} -> {error, Why}
-    end.
-
-%% A process of the group keeps the time as a number.
-deadline(infinity) -> erlang:monotonic_time(millisecond) + 1_000_000_000;
-deadline(Ms) -> erlang:monotonic_time(millisecond) + Ms.
-
-left(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
 
 -doc """
 The names of the own groups and of the groups known otherwise: from the launch configuration and
@@ -318,16 +297,7 @@ register_name(Group, Name, Pid) -> register_name(Group, Name, Pid, #{}).
 -spec register_name(group(), name(), pid(), options()) -> yes | {no, atom()}.
 register_name(Group, Name, Pid, Options) ->
     Opts = options_arg(Options, register_name, 4, 4),
-    case alive(Group, Pid) of
-        ok ->
-            Op = case held_by_dead(Group, Name) of
-                {dead, Old} -> {x, Name, Pid, Old, Opts};
-                _ when Opts =:= [] -> [Name | Pid];
-                _ -> {r, Name, Pid, Opts}
-            end,
-            answer(sderl_client:write(Group, Op), cannot_register_in_remote_group);
-        No -> No
-    end.
+    sderl_register:register(Group, Name, Pid, Opts).
 
 -doc """
 Registers a process under a name, in place of whoever has it.
@@ -337,11 +307,7 @@ Registers a process under a name, in place of whoever has it.
 `connect_all`.
 """.
 -spec re_register_name(group(), name(), pid()) -> yes | {no, atom()}.
-re_register_name(Group, Name, Pid) ->
-    case alive(Group, Pid) of
-        ok -> answer(sderl_client:write(Group, {rr, Name, Pid, []}), cannot_re_register_in_remote_group);
-        No -> No
-    end.
+re_register_name(Group, Name, Pid) -> sderl_register:re_register(Group, Name, Pid).
 
 -doc """
 Unregisters a name; `ok` also when there is none.
@@ -349,8 +315,7 @@ Unregisters a name; `ok` also when there is none.
 `{no, Reason}`: `cannot_unregister_from_remote_group`, `not_running`, `connect_all`.
 """.
 -spec unregister_name(group(), name()) -> ok | {no, atom()}.
-unregister_name(Group, Name) ->
-    answer(sderl_client:write(Group, {Name}), cannot_unregister_from_remote_group).
+unregister_name(Group, Name) -> sderl_register:unregister(Group, Name).
 
 -doc "As `register_name/3`: the process is monitored all the same. For published programs.".
 -spec register_name_external(group(), name(), pid()) -> yes | {no, atom()}.
@@ -559,46 +524,6 @@ registered_attributes() -> running(fun sderl_place_published:own/0).
 %% ---------------------------------------------------------------- arguments and answers
 
 running(Fun) -> sderl_running:call(Fun).
-
-answer({ok, Answer}, _) -> Answer;
-answer({error, not_member}, Remote) -> {no, Remote};
-answer({error, Why}, _) -> {no, Why}.
-
-%% `dead_pid` is decided on the pid's node, by the caller and not by a server: it may take a while.
-alive(_, Pid) when not is_pid(Pid) -> {no, not_a_pid};
-alive(_, Pid) when node(Pid) =:= node() -> alive_is(is_process_alive(Pid));
-alive(Group, Pid) ->
-    try sderl_dir:own(Group) of
-        undefined -> ok;
-        {_, _, _, Members, Lead} ->
-            case lists:member(node(Pid), Members) of
-                true -> alive_as(sderl_ask:ask(node(Pid), {alive, Pid}, 4000));
-                false when Lead =:= undefined -> {no, unreachable_pid};
-                false ->
-                    case sderl_ask:ask(Lead, {reach, Group, Pid}, 9000) of
-                        {ok, Answer} -> alive_as(Answer);
-                        {error, _} -> {no, unreachable_pid}
-                    end
-            end
-    catch
-        error:badarg -> {no, not_running}
-    end.
-
-alive_as({ok, Alive}) when is_boolean(Alive) -> alive_is(Alive);
-alive_as(_) -> {no, unreachable_pid}.
-
-alive_is(true) -> ok;
-alive_is(false) -> {no, dead_pid}.
-
-%% A name whose process is dead on this node counts as free here (rule 17), but only as long as
-%% that process still holds it when the group decides.
-held_by_dead(Group, Name) ->
-    try ets:lookup_element(sderl_names, {Group, Name}, 2, undefined) of
-        Pid when node(Pid) =:= node() -> case is_process_alive(Pid) of true -> held; false -> {dead, Pid} end;
-        _ -> held
-    catch
-        error:badarg -> held
-    end.
 
 options_arg(Options, F, A, I) when is_map(Options) ->
     case maps:keys(Options) -- [meta, resolver] of

@@ -6,7 +6,7 @@
 
 -behaviour(application).
 
--export([start/2, stop/1, config/0]).
+-export([start/2, stop/1, reconfigure/0]).
 
 -spec start(application:start_type(), [{faults, [sderl_core:fault()]}]) -> {ok, pid()} | {error, term()}.
 start(_Type, Args) ->
@@ -18,7 +18,7 @@ start(_Type, Args) ->
         %% Deliberate faults are no configuration: they come with the start arguments, which are
         %% in the application's specification. A test loads another.
         ok = sderl_dir:options(Config#{faults => sderl_core_fault:named(proplists:get_value(faults, Args, []))}),
-        {ok, Sup} ?= sderl_sup:start_link(),
+        {ok, Sup} ?= sderl_sup:start_link(fun ?MODULE:reconfigure/0),
         %% When the application has started its groups are there, ready or not.
         ok = sderl_node:settle(),
         ok = await(maps:get(await, Config)),
@@ -32,8 +32,15 @@ start(_Type, Args) ->
 -spec stop(term()) -> ok.
 stop(_) -> ok.
 
--doc "The launch configuration, parsed for the node's present name.".
--spec config() -> {ok, sderl_config:config()} | {error, sderl_config:error()}.
+-doc "Reads the launch configuration for the node's new name. What is wrong is an event, and the old one stays.".
+-spec reconfigure() -> ok.
+reconfigure() ->
+    case config() of
+        {ok, Config} -> sderl_dir:options(Config#{faults => sderl_dir:faults()});
+        {error, Why} -> sderl_event:emit(start_refused, #{sentence => sderl_config:format_error(Why)})
+    end.
+
+%% The launch configuration, parsed for the node's present name.
 config() ->
     Kernel = case application:get_env(kernel, s_groups) of {ok, Groups} -> Groups; undefined -> undefined end,
     case sderl_config:parse(application:get_all_env(sderl), Kernel, node()) of
@@ -56,7 +63,7 @@ await({Which, Timeout}) ->
         _ -> Which
     end,
     lists:foreach(fun(G) ->
-        case s_group:await(G, Timeout) of
+        case sderl_client:await(G, Timeout) of
             ok -> ok;
             {error, Why} ->
                 sderl_event:emit(group_not_ready, #{group => G, reason => Why, waited_ms => Timeout})

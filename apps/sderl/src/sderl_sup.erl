@@ -6,35 +6,42 @@
 
 -behaviour(supervisor).
 
--export([start_link/0]).
+-export([start_link/1]).
 -export([init/1]).
 
--spec start_link() -> supervisor:startlink_ret().
-start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+-doc "`Reconfigure`: see `sderl_node:start_link/1`.".
+-spec start_link(Reconfigure :: fun(() -> ok)) -> supervisor:startlink_ret().
+start_link(Reconfigure) -> supervisor:start_link({local, ?MODULE}, ?MODULE, Reconfigure).
 
--spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init([]) ->
+-spec init(fun(() -> ok)) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init(Reconfigure) ->
     ok = sderl_dir:new(),
     sderl_traffic = sderl_traffic:new(),
     sderl_subs = sderl_subs:new(),
     sderl_links = sderl_links:new(),
-    sderl_pg = sderl_pg:new(),
-    sderl_routes = sderl_router:new(),
-    sderl_route_calls = sderl_route_call:new(),
-    sderl_undelivered = sderl_route_report:new(),
-    sderl_stand_ins = sderl_stand_in:new(),
-    sderl_twins = sderl_twin:new(),
-    sderl_monitors = sderl_monitor:new(),
-    sderl_place_pending = sderl_place_pending:new(),
-    ok = sderl_attr_table:new(),
+    ok = sderl_part:register_all(parts()),
     {ok, {#{strategy => one_for_one, intensity => 1000, period => 1},
-          [worker(sderl_attr_server),
-           worker(sderl_subs), worker(sderl_router), worker(sderl_route_report), supervisor(sderl_forward_sup),
-           worker(sderl_monitor), worker(sderl_gateway_agent),
-           worker(sderl_connector), worker(sderl_watch), worker(sderl_ask), worker(sderl_dist_probe),
-           supervisor(sderl_group_sup), supervisor(sderl_pg_sup), worker(sderl_node),
-           worker(sderl_link_policy), supervisor(sderl_place_sup)]}}.
+          %% Other members address routing and attributes as soon as this node's groups are
+          %% there, so these start before the groups. Placement uses groups and starts after.
+          [worker(sderl_subs),
+           supervisor(sderl_attr_sup),
+           supervisor(sderl_route_sup),
+           supervisor(sderl_dist_sup),
+           supervisor(sderl_pg_sup),
+           worker(sderl_connector),
+           worker(sderl_watch),
+           worker(sderl_ask),
+           supervisor(sderl_group_sup),
+           worker(sderl_node, [Reconfigure]),
+           worker(sderl_link_policy),
+           supervisor(sderl_place_sup)]}}.
 
-worker(M) -> #{id => M, start => {M, start_link, []}, shutdown => 2000}.
+%% Who is told about this node's groups, in this order.
+parts() ->
+    [sderl_connector, sderl_node, sderl_route_sup, sderl_attr_sup, sderl_pg, sderl_place_sup].
+
+worker(M) -> worker(M, []).
+
+worker(M, Args) -> #{id => M, start => {M, start_link, Args}, shutdown => 2000}.
 
 supervisor(M) -> #{id => M, start => {M, start_link, []}, shutdown => infinity, type => supervisor}.

@@ -161,10 +161,10 @@ options_test() ->
     ?assertMatch(
         #{cluster := <<"blå"/utf8>>, await := {[g], infinity}, resolver := {m, f}}, Config
     ),
-    ?assertEqual(5, sderl_config:forget_down_after(g, Config)),
-    ?assertEqual(infinity, sderl_config:forget_down_after(h, Config)),
+    ?assertEqual(5, sderl_options:forget_down_after(g, Config)),
+    ?assertEqual(infinity, sderl_options:forget_down_after(h, Config)),
     {ok, ForAll} = parse([{forget_down_after, 7}]),
-    ?assertEqual(7, sderl_config:forget_down_after(g, ForAll)).
+    ?assertEqual(7, sderl_options:forget_down_after(g, ForAll)).
 
 warnings_test() ->
     {ok, #{warnings := Warnings, groups := [], other_groups := [#{members := ['b@h']}]}} =
@@ -196,9 +196,9 @@ sentence_test() ->
 
 %% These bytes are on the wire between releases of this library and of OTP.
 uid_stays_test() ->
-    ?assertEqual(<<"42C657">>, binary:part(binary:encode_hex(sderl_config:uid(g, <<>>)), 0, 6)),
+    ?assertEqual(<<"42C657">>, binary:part(binary:encode_hex(sderl_hello:uid(g, <<>>)), 0, 6)),
     ?assertEqual(
-        <<"D7DF8F">>, binary:part(binary:encode_hex(sderl_config:uid({g, "x", 1}, <<"c">>)), 0, 6)
+        <<"D7DF8F">>, binary:part(binary:encode_hex(sderl_hello:uid({g, "x", 1}, <<"c">>)), 0, 6)
     ).
 
 properties_test_() ->
@@ -247,7 +247,7 @@ prop_uid() ->
     ?FORALL(
         {A, B, C, D},
         {name(), name(), binary(), binary()},
-        (sderl_config:uid(A, C) =:= sderl_config:uid(B, D)) =:= ({A, C} =:= {B, D})
+        (sderl_hello:uid(A, C) =:= sderl_hello:uid(B, D)) =:= ({A, C} =:= {B, D})
     ).
 
 env() ->

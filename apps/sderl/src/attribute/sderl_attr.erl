@@ -283,7 +283,7 @@ in a list.
     [{node(), [{name(), Value :: term() | undefined}]}] | {error, not_running}.
 request_attrs(Nodes, Names0, Timeout) ->
     ok = nodes_arg(Nodes, request_attrs, 3),
-    Names = case sderl_config:proper_list(Names0) of true -> Names0; false -> [Names0] end,
+    Names = case sderl_check:proper_list(Names0) of true -> Names0; false -> [Names0] end,
     ok = ms_arg(Timeout, request_attrs, 3, 3, Timeout),
     case fetch(Nodes, Names, #{timeout_ms => Timeout}) of
         {error, Why} -> {error, Why};
@@ -325,7 +325,7 @@ nodes_arg(Nodes, F, A) ->
     end.
 
 list_arg(List, F, A, I, Expected) ->
-    case sderl_config:proper_list(List) of
+    case sderl_check:proper_list(List) of
         true -> ok;
         false -> misuse(F, A, I, List, Expected)
     end.

@@ -1,10 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr_config).
 -moduledoc false.
-%% Checks what the configuration says of attributes: the keys `attributes` and `labels` for `sderl_config`,
-%% and files in the published format.
+%% The part of the configuration that is about attributes, and files in the published format.
 
--export([defaults/0, option/3, file/1]).
+-behaviour(sderl_options).
+
+-export([defaults/0, option/3, remedy/1, value/1, file/1]).
 
 -spec defaults() -> [{atom(), term()}].
 defaults() ->
@@ -17,25 +18,44 @@ defaults() ->
         {attribute_timeout_ms, 1_000}
     ].
 
--doc "The keys whose values are more than a number.".
--spec option(attributes | labels, sderl_config:path(), term()) ->
-    {ok, [{term(), term()}]} | {error, sderl_config:error()}.
-option(labels, Path, Map) when is_map(Map) -> option(labels, Path, lists:sort(maps:to_list(Map)));
-option(Key, Path, List) ->
-    case sderl_config:proper_list(List) of
+-spec option(atom(), sderl_check:path(), term()) -> {ok, term()} | {error, sderl_check:error()}.
+option(attribute_builtins, Path, Value) ->
+    sderl_check:boolean(Path, Value);
+option(Key, Path, Value) when Key =:= attributes; Key =:= labels ->
+    entries(Key, Path, Value);
+option(_Milliseconds, Path, Value) ->
+    sderl_check:milliseconds(Path, Value).
+
+-spec remedy(sderl_check:expected()) -> iodata() | none.
+remedy(attribute_list) -> "is not a list of attributes; write [{Name, Spec}, ...]";
+remedy(attribute) -> "is not an attribute; write {Name, Spec}";
+remedy(label_list) -> "is not a list of labels; write [{Key, Value}, ...] or a map";
+remedy(label) -> "is not a label; write {Key, Value}";
+remedy({attribute_part, Expected}) -> ["does not fit; write ", Expected];
+remedy({unique_attribute, First}) ->
+    ["is named above too, at ", sderl_check:place(First), "; remove one of the two"];
+remedy(_) -> none.
+
+-doc "The value of a key in force.".
+-spec value(atom()) -> term().
+value(Key) -> sderl_options:value(Key, defaults()).
+
+entries(labels, Path, Map) when is_map(Map) -> entries(labels, Path, lists:sort(maps:to_list(Map)));
+entries(Key, Path, List) ->
+    case sderl_check:proper_list(List) of
         true -> entries(Key, Path, List, 1, #{}, []);
-        false -> bad(Path, List, list(Key))
+        false -> sderl_check:bad(Path, List, list(Key))
     end.
 
 entries(_, _, [], _, _, Checked) -> {ok, lists:reverse(Checked)};
 entries(Key, Path, [{Name, Value} = Entry | Rest], N, Seen, Checked) ->
     case {Seen, name(Key, Name), value(Key, Value)} of
-        {#{Name := First}, _, _} -> bad(Path ++ [N], Name, {unique_attribute, Path ++ [First]});
-        {_, {error, Expected}, _} -> bad(Path ++ [N, name], Name, {attribute_part, Expected});
-        {_, _, {error, Expected}} -> bad(Path ++ [N, {key, Name}], Value, {attribute_part, Expected});
+        {#{Name := First}, _, _} -> sderl_check:bad(Path ++ [N], Name, {unique_attribute, Path ++ [First]});
+        {_, {error, Expected}, _} -> sderl_check:bad(Path ++ [N, name], Name, {attribute_part, Expected});
+        {_, _, {error, Expected}} -> sderl_check:bad(Path ++ [N, {key, Name}], Value, {attribute_part, Expected});
         _ -> entries(Key, Path, Rest, N + 1, Seen#{Name => N}, [Entry | Checked])
     end;
-entries(Key, Path, [Other | _], N, _, _) -> bad(Path ++ [N], Other, entry(Key)).
+entries(Key, Path, [Other | _], N, _, _) -> sderl_check:bad(Path ++ [N], Other, entry(Key)).
 
 name(attributes, Name) -> sderl_attr_own:check_name(Name);
 name(labels, Key) -> sderl_attr_own:check_name({label, Key}).
@@ -49,16 +69,15 @@ list(labels) -> label_list.
 entry(attributes) -> attribute;
 entry(labels) -> label.
 
-bad(Path, Found, Expected) -> {error, {bad_config, Path, Found, Expected}}.
-
 -doc "Reads a file in the published format.".
 -spec file(file:name_all()) -> {ok, [{sderl_attr:name(), sderl_attr:spec()}]} | {error, Msg :: string()}.
 file(File) ->
     case file:consult(File) of
         {ok, [Term]} ->
-            case option(attributes, [attributes], Term) of
+            case entries(attributes, [attributes], Term) of
                 {ok, Attributes} -> {ok, Attributes};
-                {error, Bad} -> {error, message(File, sderl_config:format_error(Bad))}
+                {error, {bad_config, Path, Found, Expected}} ->
+                    {error, message(File, sderl_check:sentence(Path, Found, remedy(Expected)))}
             end;
         {ok, Terms} ->
             Text = io_lib:format("it has ~b terms; write one list [{Name, Spec}, ...].", [length(Terms)]),

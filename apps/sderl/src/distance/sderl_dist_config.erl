@@ -4,23 +4,38 @@
 %% The key `distances` of the configuration: no tree, the tree as a term, or the name of its file. The term is checked with the
 %% rest of the configuration, which reads no files; the file when the application starts.
 
--export([option/2, use/1]).
+-behaviour(sderl_options).
 
--spec option(sderl_config:path(), term()) -> {ok, term()} | {error, sderl_config:error()}.
-option(_, none) -> {ok, none};
-option(Path, Value) ->
+-export([defaults/0, option/3, remedy/1, use/1]).
+
+-spec defaults() -> [{distances, none}].
+defaults() -> [{distances, none}].
+
+-spec option(distances, sderl_check:path(), term()) -> {ok, term()} | {error, sderl_check:error()}.
+option(distances, _, none) -> {ok, none};
+option(distances, Path, Value) ->
     case is_file(Value) of
         true -> {ok, Value};
         false ->
             case sderl_dist_tree:parse(Value) of
                 {ok, _} -> {ok, Value};
-                {error, {bad_network, [], Found, network}} -> {error, {bad_config, Path, Found, distances}};
-                {error, {bad_network, Inner, Found, Expected}} -> {error, {bad_config, Path ++ Inner, Found, {network, Expected}}}
+                {error, {bad_network, [], Found, network}} -> sderl_check:bad(Path, Found, distances);
+                {error, {bad_network, Inner, Found, Expected}} -> sderl_check:bad(Path ++ Inner, Found, {network, Expected})
             end
     end.
 
+-spec remedy(sderl_check:expected()) -> iodata() | none.
+remedy(distances) ->
+    "does not say how far nodes are apart; write the name of a file, {network, [...]} or none";
+remedy({network, Expected}) ->
+    sderl_dist_words:remedy(Expected);
+remedy({distances, Error}) ->
+    ["cannot be used: ", sderl_dist_words:error(Error)];
+remedy(_) ->
+    none.
+
 -doc "Makes it the tree of this node. `none` leaves what there is: a tree may be set before the application starts.".
--spec use(none | file:name_all() | sderl_dist:network()) -> ok | {error, sderl_config:error()}.
+-spec use(none | file:name_all() | sderl_dist:network()) -> ok | {error, sderl_check:error()}.
 use(none) -> ok;
 use(Value) ->
     Done = case is_file(Value) of
@@ -29,7 +44,7 @@ use(Value) ->
     end,
     case Done of
         ok -> ok;
-        {error, Why} -> {error, {bad_config, [sderl, distances], Value, {distances, Why}}}
+        {error, Why} -> sderl_check:bad([sderl, distances], Value, {distances, Why})
     end.
 
 is_file(Value) when is_binary(Value) -> Value =/= <<>>;

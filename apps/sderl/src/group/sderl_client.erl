@@ -9,10 +9,12 @@
 %% which costs a waiting caller next to nothing and one that is answered at once nothing at all;
 %% a monitor would cost every operation. What is not answered in time has an unknown outcome.
 
--export([write/2, request/3]).
+-export([write/2, request/3, await/2]).
 
 %% How long a caller waits before it looks whether its group's process is alive.
 -define(LOOK, 25).
+%% As long as a process can wait at once, in milliseconds, or nearly.
+-define(LONGEST, 1_000_000_000).
 
 -doc """
 Runs an operation in a group of this node. Exits `{timeout, {s_group, write, [Group, Op]}}`
@@ -50,6 +52,31 @@ request(Group, Request, Timeout) ->
             end;
         Why -> {error, Why}
     end.
+
+-doc """
+Waits until a group is ready on this node, also one that this node is not a member of yet: one that
+enters by seeds will be.
+""".
+-spec await(term(), timeout()) -> ok | {error, timeout | not_running | connect_all}.
+await(Group, Timeout) ->
+    case sderl_dir:refuse() of
+        undefined -> await_until(Group, await_deadline(Timeout));
+        Why -> {error, Why}
+    end.
+
+await_until(Group, Deadline) ->
+    %% No process can wait longer at once.
+    Ms = min(left(Deadline), ?LONGEST),
+    case request(Group, fun(From) -> {sderl_await, From, Ms} end, Ms) of
+        {ok, Answer} -> Answer;
+        {error, not_member} when Ms > 0 -> receive after min(50, Ms) -> await_until(Group, Deadline) end;
+        {error, not_member} -> {error, timeout};
+        {error, Why} -> {error, Why}
+    end.
+
+%% A process of the group keeps the time as a number.
+await_deadline(infinity) -> deadline(?LONGEST);
+await_deadline(Ms) -> deadline(Ms).
 
 process(Group) ->
     try

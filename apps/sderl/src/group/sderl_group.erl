@@ -14,7 +14,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/2, uid/1, info/2, poke/1]).
+-export([start_link/2, uid/1, info/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -include("../core/sderl_version.hrl").
@@ -54,12 +54,6 @@ info(Pid, Timeout) ->
     catch
         exit:_ -> {error, not_running}
     end.
-
--doc "Look again whether those who await the group can go on.".
--spec poke(pid()) -> ok.
-poke(Pid) ->
-    Pid ! sderl_poke,
-    ok.
 
 %% ---------------------------------------------------------------- gen_server
 
@@ -116,6 +110,7 @@ handle_cast(_, G) -> {noreply, G}.
 handle_info(tick, #g{tick_ms = T} = G) ->
     _ = erlang:send_after(T, self(), tick),
     run([tick], quiet(G));
+%% A node was tried (`sderl_connector`): those who await the group may go on.
 handle_info(sderl_poke, G) -> {noreply, ready(G)};
 handle_info({sderl_await, From, Ms}, #g{waiting = W} = G) ->
     {noreply, ready(G#g{waiting = [{From, now_ms() + Ms} | W]})};

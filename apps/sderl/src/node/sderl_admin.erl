@@ -170,8 +170,8 @@ enter(Group, [Seed | Seeds], Whys) ->
             Timeout = maps:get(write_timeout_ms, sderl_dir:options(), 10_000) + ?INVITE,
             try gen_server:call({sderl_node, Seed}, {enter, Group, node()}, Timeout) of
                 {ok, Group, _} ->
-                    case s_group:await(Group, Timeout) of
-                        ok -> {ok, Group, s_group:own_nodes(Group)};
+                    case sderl_client:await(Group, Timeout) of
+                        ok -> {ok, Group, sderl_dir:members(Group)};
                         Error -> Error
                     end;
                 {error, Why} -> enter(Group, Seeds, [{Seed, Why} | Whys])

@@ -192,7 +192,7 @@ move(Args, Own, Old, Uid, From, Msg) ->
 moved(Own, Uid) ->
     {ok, Pid} = sderl_group_sup:start_group(undefined, Uid),
     ok = sderl_dir:moved(undefined, Own, Uid, Pid),
-    sderl_pg:moved(undefined, Own, Uid),
+    sderl_part:group_moved(undefined, Own, Uid),
     Pid.
 
 stop(Pid) ->

@@ -13,18 +13,33 @@ made by launch configuration has the same uid wherever it is started, whatever l
 file has there (rule 2): with the list in it, a file that is rolled out node by node would make two
 groups that never become one.
 """.
--export([launched/4, founded/2, greeted/5, yields/5, told/3, heeded/3]).
+-export([uid/2, launched/4, founded/2, greeted/5, yields/5, told/3, heeded/3]).
 -export_type([uid/0]).
 
 -type uid() :: binary().
+
+-doc """
+The uid of a group made by launch configuration: 16 bytes that depend on the group's name
+and the cluster's string alone.
+
+It must not depend on the list of members: while a changed list is rolled out, nodes with
+the old and the new file would otherwise run two groups of one name for ever.
+""".
+-spec uid(Name :: term(), Cluster :: binary()) -> uid().
+uid(Name, Cluster) when is_binary(Cluster) ->
+    %% `deterministic` is promised within one OTP release only. Atoms, numbers, strings
+    %% and tuples of them have been encoded alike by all that we support.
+    erlang:md5(
+        term_to_binary({sderl_uid, 1, Name, Cluster}, [{minor_version, 2}, deterministic])
+    ).
 
 -doc "The uid of a group of the launch configuration.".
 -spec launched(Group :: term(), Members :: [node()], Cluster :: binary(), [sderl_core:fault()]) -> uid().
 launched(Group, Members, Cluster, Faults) ->
     case {lists:member(rule_1, Faults), lists:member(rule_2, Faults)} of
-        {false, false} -> sderl_config:uid(Group, Cluster);
-        {true, _} -> sderl_config:uid(Group, <<>>);
-        {false, true} -> sderl_config:uid({Group, lists:sort(Members)}, Cluster)
+        {false, false} -> uid(Group, Cluster);
+        {true, _} -> uid(Group, <<>>);
+        {false, true} -> uid({Group, lists:sort(Members)}, Cluster)
     end.
 
 -doc "The uid of a group that is made at run time, of this one that is different every time.".
@@ -32,7 +47,7 @@ launched(Group, Members, Cluster, Faults) ->
 founded({Group, Different}, Faults) ->
     case lists:member(rule_1, Faults) of
         false -> Different;
-        true -> sderl_config:uid(Group, <<>>)
+        true -> uid(Group, <<>>)
     end.
 
 -doc """

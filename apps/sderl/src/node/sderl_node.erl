@@ -12,8 +12,10 @@
 %% It holds nothing that the tables do not: a successor goes on.
 
 -behaviour(gen_server).
+-behaviour(sderl_part).
 
--export([start_link/0, precondition/0, create/1, changed/1, left/2, settle/0, met/2, hidden/0]).
+-export([start_link/1, precondition/0, create/1, settle/0, met/2, hidden/0]).
+-export([handle_group_changed/1, handle_group_left/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% The helper processes of these answer with their exit reason.
@@ -25,11 +27,12 @@
 %% How long ended groups and removed members are remembered, in seconds.
 -define(MEMORY, 86_400).
 
--record(n, {node = node(), reserved = #{} :: #{term() => {binary(), integer()}},
+-record(n, {node = node(), reconfigure :: fun(() -> ok), reserved = #{} :: #{term() => {binary(), integer()}},
             entering = #{} :: #{reference() => term()}, told = #{} :: #{{term(), node()} => binary()}}).
 
--spec start_link() -> gen_server:start_ret().
-start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+-doc "`Reconfigure` reads the launch configuration anew, for the node's present name.".
+-spec start_link(Reconfigure :: fun(() -> ok)) -> gen_server:start_ret().
+start_link(Reconfigure) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Reconfigure, []).
 
 -doc "Whether this VM runs with `connect_all` false, which OTP reads once when it starts.".
 -spec precondition() -> ok | {error, {connect_all, string()}}.
@@ -64,12 +67,12 @@ call(Request) ->
     end.
 
 -doc "The members of an own group changed.".
--spec changed(term()) -> ok.
-changed(Group) -> gen_server:cast(?MODULE, {changed, Group}).
+-spec handle_group_changed(term()) -> ok.
+handle_group_changed(Group) -> gen_server:cast(?MODULE, {changed, Group}).
 
 -doc "This node left a group that it shared with these nodes.".
--spec left(term(), [node()]) -> ok.
-left(Group, Mates) -> gen_server:cast(?MODULE, {left, Group, Mates}).
+-spec handle_group_left(term(), [node()]) -> ok.
+handle_group_left(Group, Mates) -> gen_server:cast(?MODULE, {left, Group, Mates}).
 
 -doc "Returns when what was told before has been dealt with.".
 -spec settle() -> ok.
@@ -84,12 +87,12 @@ met(_, _) -> ok.
 
 %% ---------------------------------------------------------------- gen_server
 
--spec init([]) -> {ok, #n{}, {continue, start}}.
-init([]) ->
+-spec init(fun(() -> ok)) -> {ok, #n{}, {continue, start}}.
+init(Reconfigure) ->
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
     lists:foreach(fun sderl_links:nodeup/1, nodes(connected)),
     _ = erlang:send_after(?TICK, self(), tick),
-    {ok, #n{}, {continue, start}}.
+    {ok, #n{reconfigure = Reconfigure}, {continue, start}}.
 
 -spec handle_continue(start, #n{}) -> {noreply, #n{}}.
 handle_continue(start, N) ->
@@ -219,7 +222,7 @@ own_node(Node) -> lists:any(fun({_, _, _, Ms, _}) -> lists:member(Node, Ms) end,
 start(Group, Uid, Args) ->
     #{tick_ms := Tick, set_aside_ms := Aside} = Options = sderl_dir:options(),
     Opts = #{tick_ms => Tick, aside_ms => Aside,
-             forget_ms => sderl_config:forget_down_after(Group, Options),
+             forget_ms => sderl_options:forget_down_after(Group, Options),
              faults => sderl_dir:faults()},
     sderl_dir:start_args(Group, Uid, Args#{options => Opts}),
     case sderl_group_sup:start_group(Group, Uid) of
@@ -276,8 +279,6 @@ entered(Group, Why, N) ->
 %% What follows from a change of the own groups.
 dwell() ->
     free(),
-    sderl_router:changed(),
-    sderl_attr_server:changed(),
     sderl_dir:unknow_strangers(),
     share().
 
@@ -334,7 +335,7 @@ tell(Addr, Uid, Msg) ->
 %% Two groups of one name never merge. One that this node made from its file and nobody else
 %% has joined gives way to a running group that counts this node among its members (rule 2).
 conflict(Group, Uid, Own, Pid, From, Mem, Info, N) ->
-    Launched = sderl_config:uid(Group, maps:get(cluster, sderl_dir:options())),
+    Launched = sderl_hello:uid(Group, maps:get(cluster, sderl_dir:options())),
     case sderl_hello:yields(Own, Launched, Mem, Info, node()) andalso alone(Pid) of
         true ->
             ok = sderl_group_sup:stop_group(Pid),
@@ -385,20 +386,15 @@ mates() -> lists:usort(lists:append([Ms || {_, _, _, Ms, _} <- sderl_dir:named()
 %% The application started on a node that was not distributed, and now it is (or changed its
 %% name): everything begins anew under that name, and the free names are kept.
 renamed(#n{node = Node} = N) when Node =:= node() -> N;
-renamed(_) ->
+renamed(#n{reconfigure = Reconfigure}) ->
     Free = free_names(),
     lists:foreach(fun({G, _, Pid, _, _}) -> sderl_group_sup:stop_group(Pid), sderl_dir:forget(G) end, sderl_dir:own()),
     ok = sderl_dir:reborn(),
     case precondition() of
         ok ->
             sderl_dir:refuse(undefined),
-            case sderl_app:config() of
-                {ok, Config} -> sderl_dir:options(Config#{faults => sderl_dir:faults()});
-                {error, Why} ->
-                    sderl_event:emit(start_refused, #{sentence => sderl_config:format_error(Why)})
-            end,
-            N1 = configured(#n{node = node()}),
-            sderl_router:changed(),
+            ok = Reconfigure(),
+            N1 = configured(#n{reconfigure = Reconfigure}),
             case sderl_dir:own(undefined) of
                 {_, _, Pid, _, _} -> lists:foreach(fun(Op) -> Pid ! {sderl_op, none, Op} end, Free);
                 undefined -> ok
@@ -407,7 +403,7 @@ renamed(_) ->
         {error, {connect_all, Text}} ->
             sderl_dir:refuse(connect_all),
             sderl_event:emit(connect_all, #{node => node(), remedy => Text}),
-            #n{node = node()}
+            #n{reconfigure = Reconfigure}
     end.
 
 %% The registrations that make the free names again.

@@ -39,10 +39,13 @@ more of them.
 - Nodes started with `-hidden` take no part: `pg` ignores hidden links.
 """.
 
+-behaviour(sderl_part).
+
 -export([new/0]).
 -export([join/3, leave/3, members/2]).
 -export([join/4, leave/4, members/3]).
--export([drop/1, moved/3]).
+-export([drop/1]).
+-export([create_tables/0, handle_group_ended/1, handle_group_moved/3]).
 -export([scope/1]).
 
 -export_type([env/0, error/0]).
@@ -71,6 +74,12 @@ started with `-hidden`. `not_local`: a pid of another node, whose own node must 
 -spec new() -> ets:table().
 new() ->
     ets:new(?TABLE, [named_table, public, set, {read_concurrency, true}]).
+
+-doc false.
+-spec create_tables() -> ok.
+create_tables() ->
+    ?TABLE = new(),
+    ok.
 
 -doc """
 Joins one or more processes of this node to a process group of an s_group.
@@ -142,19 +151,23 @@ drop(Uid) ->
             ok
     end.
 
+-doc false.
+-spec handle_group_ended(Uid :: binary()) -> ok.
+handle_group_ended(Uid) -> drop(Uid).
+
 -doc """
 The group goes on under another uid on this node, as a free namespace does that became part of an
 older one: what joined stays joined.
 """.
--spec moved(Group :: term(), Old :: binary(), New :: binary()) -> ok.
-moved(Group, Old, New) ->
+-spec handle_group_moved(Group :: term(), Old :: binary(), New :: binary()) -> ok.
+handle_group_moved(Group, Old, New) ->
     case ets:match_object(?TABLE, {{join, Old, '_', '_'}, '_'}) of
         [] ->
             drop(Old);
         Joins ->
             true = ets:insert(?TABLE, [{{join, New, PgGroup, Pid}, Count} || {{join, _, PgGroup, Pid}, Count} <- Joins]),
             drop(Old),
-            _ = sderl_pg_sup:ensure(Group, New),
+            _ = sderl_pg_sup:ensure(Group, New, scope(Group)),
             ok
     end.
 
@@ -239,7 +252,7 @@ start_and_call(_Group, _Uid, _Request, 0) ->
     {error, not_running};
 start_and_call(Group, Uid, Request, Attempts) ->
     maybe
-        {ok, Keeper} ?= sderl_pg_sup:ensure(Group, Uid),
+        {ok, Keeper} ?= sderl_pg_sup:ensure(Group, Uid, scope(Group)),
         case try_call(Keeper, Request) of
             noproc ->
                 timer:sleep(1),

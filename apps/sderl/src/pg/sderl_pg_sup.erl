@@ -9,7 +9,7 @@ dropped leaves nothing here (`forget/1`).
 -behaviour(supervisor).
 
 -export([start_link/0]).
--export([ensure/2, forget/1]).
+-export([ensure/3, forget/1]).
 -export([init/1]).
 
 -doc "Starts the supervisor, registered as `sderl_pg_sup`, on the table of `sderl_pg:new/0`.".
@@ -18,9 +18,9 @@ start_link() ->
     supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 
 -doc "The process that keeps the scope of an s_group, started if need be.".
--spec ensure(Group :: term(), Uid :: binary()) -> {ok, pid()} | {error, not_running}.
-ensure(Group, Uid) ->
-    _ = ets:insert_new(sderl_pg, {{scope, Uid}, Group, sderl_pg:scope(Group), none}),
+-spec ensure(Group :: term(), Uid :: binary(), Scope :: atom()) -> {ok, pid()} | {error, not_running}.
+ensure(Group, Uid, Scope) ->
+    _ = ets:insert_new(sderl_pg, {{scope, Uid}, Group, Scope, none}),
     try supervisor:start_child(?MODULE, child(Group, Uid)) of
         {ok, Keeper} when is_pid(Keeper) ->
             {ok, Keeper};
@@ -33,7 +33,7 @@ ensure(Group, Uid) ->
         {error, already_present} ->
             %% It ended by `sderl_pg:drop/1`, and this node is a member again.
             _ = supervisor:delete_child(?MODULE, Uid),
-            ensure(Group, Uid);
+            ensure(Group, Uid, Scope);
         {error, _Reason} ->
             {error, not_running}
     catch

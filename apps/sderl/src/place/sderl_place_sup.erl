@@ -5,9 +5,11 @@
 %% it, and its owner monitors it if that matters.
 
 -behaviour(supervisor).
+-behaviour(sderl_part).
 
 -export([start_link/0]).
 -export([init/1]).
+-export([create_tables/0]).
 
 -spec start_link() -> supervisor:startlink_ret().
 start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
@@ -16,3 +18,8 @@ start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 init([]) ->
     {ok, {#{strategy => simple_one_for_one},
           [#{id => sderl_place_keeper, start => {sderl_place_keeper, start_link, []}, restart => temporary, shutdown => 2000}]}}.
+
+-spec create_tables() -> ok.
+create_tables() ->
+    sderl_place_pending = sderl_place_pending:new(),
+    ok.

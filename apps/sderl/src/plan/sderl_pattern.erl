@@ -282,7 +282,7 @@ changes(Other, _) -> no_plan(Other, {changes, 2}, 1).
 %% ---------------------------------------------------------------- arguments
 
 nodes_arg(Nodes, Where, I) ->
-    case sderl_config:proper_list(Nodes) andalso lists:all(fun is_atom/1, Nodes) of
+    case sderl_check:proper_list(Nodes) andalso lists:all(fun is_atom/1, Nodes) of
         true -> ok;
         false -> misuse(Where, I, Nodes, "a list of names of nodes")
     end.

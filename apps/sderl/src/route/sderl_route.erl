@@ -257,11 +257,19 @@ is_options(_) -> false.
 
 -doc "Via callback: `s_group:register_name/2`. A name is registered in a group of this node.".
 -spec register_name({Group :: term(), Name :: term()}, pid()) -> yes | no.
-register_name(Name, Pid) -> s_group:register_name(Name, Pid).
+register_name({Group, Name}, Pid) ->
+    case sderl_register:register(Group, Name, Pid, []) of
+        yes -> yes;
+        {no, _} -> no
+    end;
+register_name(Other, _) -> misuse(register_name, 2, 1, Other, "{Group, Name}").
 
 -doc "Via callback: `s_group:unregister_name/1`.".
--spec unregister_name({Group :: term(), Name :: term()}) -> term().
-unregister_name(Name) -> s_group:unregister_name(Name).
+-spec unregister_name({Group :: term(), Name :: term()}) -> ok.
+unregister_name({Group, Name}) ->
+    _ = sderl_register:unregister(Group, Name),
+    ok;
+unregister_name(Other) -> misuse(unregister_name, 1, 1, Other, "{Group, Name}").
 
 -doc """
 Via callback: the process in an own group; for a name in another group a *stand-in* on this node, `undefined` if the

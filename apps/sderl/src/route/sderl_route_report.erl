@@ -6,7 +6,7 @@
 
 -behaviour(gen_server).
 
--export([new/0, start_link/0, counts/0, counted/0, failed/1, subscribe/1, info/0]).
+-export([new/0, start_link/0, failed/1, subscribe/1, info/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(TABLE, sderl_undelivered).
@@ -16,14 +16,7 @@
 -define(QUIET_MS, 10_000).
 
 -spec new() -> ets:table().
-new() ->
-    T = ets:new(?TABLE, [named_table, public]),
-    true = ets:insert(T, {counts, counters:new(3, [write_concurrency])}),
-    T.
-
--doc "The counters of the forwarding processes: delivered, forwarded, failed.".
--spec counts() -> counters:counters_ref().
-counts() -> ets:lookup_element(?TABLE, counts, 2).
+new() -> ets:new(?TABLE, [named_table, public]).
 
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
@@ -36,15 +29,14 @@ failed(Report) -> gen_server:cast(?MODULE, {failed, Report}).
 -spec subscribe(boolean()) -> ok.
 subscribe(On) -> gen_server:call(?MODULE, {subscribe, self(), On}).
 
--spec counted() -> #{delivered := integer(), forwarded := integer(), failed := integer()}.
-counted() ->
-    C = counts(),
-    #{delivered => counters:get(C, 1), forwarded => counters:get(C, 2), failed => counters:get(C, 3)}.
-
 -spec info() -> #{delivered := integer(), forwarded := integer(), failed := integer(),
                   undelivered := [{term(), sderl_route_send:failure(), pos_integer()}]}.
 info() ->
-    (counted())#{undelivered => lists:sort([{To, Reason, N} || {{To, Reason}, N, _, _} <- ets:tab2list(?TABLE)])}.
+    C = sderl_traffic:routed(),
+    #{delivered => counters:get(C, 1),
+      forwarded => counters:get(C, 2),
+      failed => counters:get(C, 3),
+      undelivered => lists:sort([{To, Reason, N} || {{To, Reason}, N, _, _} <- ets:tab2list(?TABLE)])}.
 
 %% A row `{Pid}` for each in the table, for a successor of this process.
 subscribed(Pid, Subs) ->

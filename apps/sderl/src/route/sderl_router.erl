@@ -93,7 +93,7 @@ await(#r{waiting = Waiting} = R) ->
     maps:foreach(fun(Mon, Pid) -> true = demonitor(Mon, [flush]), exit(Pid, kill) end, Over),
     Rest = maps:without(maps:keys(Over), Waiting),
     New = [{Mon, {Id, Pid}} || {G, _} = Id <- (Named -- Ready) -- [Id || {Id, _} <- maps:values(Rest)],
-                               {Pid, Mon} <- [spawn_monitor(fun() -> _ = s_group:await(G, ?READY_MS), ok end)]],
+                               {Pid, Mon} <- [spawn_monitor(fun() -> _ = sderl_client:await(G, ?READY_MS), ok end)]],
     R#r{waiting = maps:merge(Rest, maps:from_list(New))}.
 
 awaited(Mon, #r{waiting = Waiting} = R) ->

@@ -6,7 +6,7 @@
 %% the library may die and find them again.
 
 -export([new/0, options/0, options/1, faulty/1, faults/0, incarnation/0, reborn/0]).
--export([own/0, own/1, named/0, needs/0, show/4, show/5, moved/4, left/4, forget/1]).
+-export([own/0, own/1, named/0, members/1, processes/0, needs/0, show/4, show/5, moved/4, left/4, forget/1]).
 -export([start_args/2, start_args/3, start_uid/1, gone/1, gone_all/0, prune/1]).
 -export([known/0, known/1, know/3, unknow_from/1, unknow_strangers/0, refused/3, refusals/0, unrefuse/2]).
 -export([refuse/0, refuse/1, is_free/0, unknown/1, unknowns/0]).
@@ -89,6 +89,14 @@ own(Group) ->
 -spec named() -> [own()].
 named() -> [O || {G, _, _, _, _} = O <- own(), G =/= undefined].
 
+-doc "The members of an own group, `[]` for any other.".
+-spec members(term()) -> [node()].
+members(Group) -> ets:lookup_element(sderl_groups, Group, 4, []).
+
+-doc "The processes of the own groups.".
+-spec processes() -> [pid()].
+processes() -> [Pid || {_, _, Pid, _, _} <- own()].
+
 -doc "Whether this node is free: in no s_group.".
 -spec is_free() -> boolean().
 is_free() -> ets:member(sderl_groups, undefined).
@@ -131,8 +139,7 @@ show(Group, Uid, Pid, Members, Lead) ->
 shown(Group, Members) ->
     %% Who was left out and is a member now was not left out after all.
     lists:foreach(fun(N) -> unrefuse(Group, N) end, Members),
-    sderl_connector:kick(),
-    sderl_node:changed(Group).
+    sderl_part:group_changed(Group).
 
 -doc "The group goes on under another uid, in another process.".
 -spec moved(term(), binary(), binary(), pid()) -> ok.
@@ -152,14 +159,14 @@ left(Group, Uid, Why, Mem) ->
     %% Of a group that was left others tell; one that was deleted nobody has any more.
     Why =:= deleted andalso unknow(Group, Mates),
     _ = [unrefuse(Group, N) || {G, N, _} <- refusals(), G =:= Group],
-    sderl_node:left(Group, Mates).
+    sderl_part:group_left(Group, Mates).
 
 -doc "Drops a group's tables without remembering it.".
 -spec forget(term()) -> ok.
 forget(Group) ->
     case own(Group) of
         undefined -> ok;
-        {_, Uid, _, _, _} -> sderl_pg:drop(Uid)
+        {_, Uid, _, _, _} -> sderl_part:group_ended(Uid)
     end,
     %% First the directory: readers that miss a row must not take us for a member.
     true = ets:delete(sderl_groups, Group),

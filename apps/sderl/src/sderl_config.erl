@@ -57,15 +57,13 @@ The module is pure: it reads no environment, starts nothing and asks no node.
 """.
 
 -export([parse/3]).
--export([uid/2]).
--export([forget_down_after/2]).
 -export([format_error/1]).
 -export([format_warning/1]).
 -export([proper_list/1]).
 
 -export_type([config/0, group/0, error/0, warning/0, path/0, expected/0]).
 
--define(MAX_MS, 16#FFFFFFFF).
+-import(sderl_check, [bad/3, boolean/2, milliseconds/2]).
 
 -doc "A configured group. `members` is sorted and has no node twice; `{seeds, _}` likewise.".
 -type group() :: #{
@@ -107,10 +105,10 @@ or the group is given by seeds. `other_groups` are the rest, kept as knowledge.
 }.
 
 -doc "Where a term stands, outermost first: `[sderl, s_groups, 2, nodes, 3]`. Positions count from 1.".
--type path() :: [atom() | pos_integer() | {key, term()}].
+-type path() :: sderl_check:path().
 
 -doc "What should have stood there; `format_error/1` knows the words for each.".
--type expected() :: atom() | tuple().
+-type expected() :: sderl_check:expected().
 
 -doc "What `parse/3` found wrong.".
 -type error() :: {bad_config, path(), Found :: term(), expected()}.
@@ -154,28 +152,6 @@ parse(Env, KernelSGroups, ThisNode) ->
         {ok, Options#{groups => Own, other_groups => Other, warnings => Warnings}}
     end.
 
--doc """
-The uid of a group made by launch configuration: 16 bytes that depend on the group's name
-and the cluster's string alone.
-
-It must not depend on the list of members: while a changed list is rolled out, nodes with
-the old and the new file would otherwise run two groups of one name for ever.
-""".
--spec uid(Name :: term(), Cluster :: binary()) -> binary().
-uid(Name, Cluster) when is_binary(Cluster) ->
-    %% `deterministic` is promised within one OTP release only. Atoms, numbers, strings
-    %% and tuples of them have been encoded alike by all that we support.
-    erlang:md5(
-        term_to_binary({sderl_uid, 1, Name, Cluster}, [{minor_version, 2}, deterministic])
-    ).
-
--doc "After how many milliseconds `Group` forgets a member that is down.".
--spec forget_down_after(Group :: term(), config()) -> pos_integer() | infinity.
-forget_down_after(Group, #{forget_down_after := PerGroup}) when is_map(PerGroup) ->
-    maps:get(Group, PerGroup, infinity);
-forget_down_after(_Group, #{forget_down_after := ForAll}) ->
-    ForAll.
-
 %% The environment as a whole
 
 given(undefined) -> [];
@@ -202,30 +178,14 @@ unknown_options(Pairs) ->
 
 %% Options
 
-defaults() ->
-    [
-        {cluster, <<>>},
-        {await, false},
-        {forget_down_after, infinity},
-        {free_islands, true},
-        {link_policy, report},
-        {link_idle_ms, 600_000},
-        {tick_ms, 1_000},
-        {set_aside_ms, 4_000},
-        {write_timeout_ms, 10_000},
-        {resolver, random_exit_name},
-        {resolver_timeout_ms, 5_000},
-        {route_beat_ms, 1_000},
-        {route_queue, 10_000},
-        {stand_in_idle_ms, 600_000},
-        {route_hops, 16},
-        {distances, none}
-        | sderl_attr_config:defaults()
-    ].
+%% The parts that have keys and words of their own.
+parts() -> [sderl_route_config, sderl_dist_config, sderl_attr_config].
+
+defaults() -> sderl_options:defaults() ++ lists:append([Part:defaults() || Part <- parts()]).
 
 options(Pairs) ->
     Read = fun([sderl, _Position], {Key, Default}) ->
-        option(Key, [sderl, Key], proplists:get_value(Key, Pairs, Default))
+        (check(Key))(Key, [sderl, Key], proplists:get_value(Key, Pairs, Default))
     end,
     maybe
         {ok, Values} ?= each(Read, [sderl], defaults()),
@@ -234,20 +194,20 @@ options(Pairs) ->
         {ok, Options}
     end.
 
+check(Key) ->
+    case [Part || Part <- parts(), lists:keymember(Key, 1, Part:defaults())] of
+        [Part] -> fun Part:option/3;
+        [] -> fun option/3
+    end.
+
 option(cluster, Path, Value) ->
     text(Path, Value);
 option(await, Path, Value) ->
     await(Path, Value);
 option(forget_down_after, Path, Value) ->
     forget(Path, Value);
-option(Key, _Path, Value) when is_boolean(Value), Key =:= free_islands orelse Key =:= attribute_builtins ->
-    {ok, Value};
-option(Key, Path, Value) when Key =:= free_islands; Key =:= attribute_builtins ->
-    bad(Path, Value, boolean);
-option(Key, Path, Value) when Key =:= attributes; Key =:= labels ->
-    sderl_attr_config:option(Key, Path, Value);
-option(distances, Path, Value) ->
-    sderl_dist_config:option(Path, Value);
+option(free_islands, Path, Value) ->
+    boolean(Path, Value);
 option(link_policy, _Path, Value) when Value =:= report; Value =:= close ->
     {ok, Value};
 option(link_policy, Path, Value) ->
@@ -257,10 +217,6 @@ option(resolver, Path, Value) ->
         ok -> {ok, Value};
         {error, _} -> bad(Path, Value, resolver)
     end;
-option(route_queue, Path, Value) ->
-    count(Path, Value, 10_000_000);
-option(route_hops, Path, Value) ->
-    count(Path, Value, 1_000);
 option(_Milliseconds, Path, Value) ->
     milliseconds(Path, Value).
 
@@ -273,12 +229,6 @@ text(Path, Value) when is_list(Value) ->
     end;
 text(Path, Value) ->
     bad(Path, Value, text).
-
-count(_Path, Value, Most) when is_integer(Value), Value > 0, Value =< Most -> {ok, Value};
-count(Path, Value, Most) -> bad(Path, Value, {count, Most}).
-
-milliseconds(_Path, Value) when is_integer(Value), Value > 0, Value =< ?MAX_MS -> {ok, Value};
-milliseconds(Path, Value) -> bad(Path, Value, milliseconds).
 
 milliseconds_or_infinity(_Path, infinity) ->
     {ok, infinity};
@@ -450,9 +400,7 @@ await_not_own(_ThisNode, _Await, _Own) ->
 
 -doc "Whether a term is a list to its end.".
 -spec proper_list(term()) -> boolean().
-%% In a guard length/1 fails where there is none.
-proper_list(List) when length(List) >= 0 -> true;
-proper_list(_) -> false.
+proper_list(List) -> sderl_check:proper_list(List).
 
 %% Check every element with its position; the first that fails decides.
 each(Check, Path, List) ->
@@ -466,9 +414,6 @@ each(Check, Path, Position, [Element | Rest], Checked) ->
         {error, _} = Error -> Error
     end.
 
-bad(Path, Found, Expected) ->
-    {error, {bad_config, Path, Found, Expected}}.
-
 %% Words
 
 -doc """
@@ -481,7 +426,7 @@ One sentence for people: where the bad term stands, what it is, what to write in
 """.
 -spec format_error(error()) -> string().
 format_error(Error) ->
-    sderl_config_words:error(Error).
+    sderl_config_words:error(Error, parts()).
 
 -doc "One sentence for a warning of `t:config/0`.".
 -spec format_warning(warning()) -> string().

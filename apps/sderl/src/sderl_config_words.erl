@@ -5,22 +5,19 @@ The words for what `m:sderl_config` finds: one line for each error and warning, 
 the bad term, the term, and what to write instead.
 """.
 
--export([error/1, warning/1]).
-
-%% Large terms are cut: a sentence shall stay one.
--define(DEPTH, 40).
+-export([error/2, warning/1]).
 
 -doc "See `sderl_config:format_error/1`.".
--spec error(sderl_config:error()) -> string().
-error({bad_config, Path, Found, Expected}) ->
-    sentence("bad configuration at ~ts: ~0tP ~ts", [place(Path), Found, ?DEPTH, remedy(Expected)]).
+-spec error(sderl_config:error(), Parts :: [module()]) -> string().
+error({bad_config, Path, Found, Expected}, Parts) ->
+    sderl_check:sentence(Path, Found, remedy(Expected, Parts)).
 
 -doc "See `sderl_config:format_warning/1`.".
 -spec warning(sderl_config:warning()) -> string().
 warning({unknown_option, Path}) ->
-    sentence("~ts is not an option of this application and has no effect; is it misspelt?", [place(Path)]);
+    sentence("~ts is not an option of this application and has no effect; is it misspelt?", [sderl_check:place(Path)]);
 warning({duplicate_node, Path, Node}) ->
-    sentence("~ts names ~0tp more than once; once is enough", [place(Path), Node]);
+    sentence("~ts names ~0tp more than once; once is enough", [sderl_check:place(Path), Node]);
 warning({not_in_any_group, Node}) ->
     sentence(
         "s_groups are configured and none of them lists this node, ~0tp, which therefore starts free; "
@@ -42,13 +39,13 @@ warning({short_write_timeout, Write, Aside}) ->
 
 sentence(Format, Args) -> lists:flatten(io_lib:format(Format, Args)).
 
-place([App]) -> atom_to_list(App);
-place([App | Path]) -> [atom_to_list(App), ":" | steps(Path, " ")].
-
-steps([], _Separator) -> "";
-steps([Position | Path], _Separator) when is_integer(Position) -> [$[, integer_to_list(Position), $] | steps(Path, ".")];
-steps([{key, Key} | Path], _Separator) -> [io_lib:format("[~0tp]", [Key]) | steps(Path, ".")];
-steps([Step | Path], Separator) -> [Separator, io_lib:format("~tp", [Step]) | steps(Path, ".")].
+%% The first part that has the words for it.
+remedy(Expected, Parts) ->
+    Remedies = [fun remedy/1 | [fun Part:remedy/1 || Part <- Parts]],
+    case [Words || Remedy <- Remedies, Words <- [Remedy(Expected)], Words =/= none] of
+        [Words | _] -> Words;
+        [] -> sentence("does not fit; expected ~0tp", [Expected])
+    end.
 
 remedy(option_list) ->
     "is not a list of options; write [{Option, Value}, ...]";
@@ -70,9 +67,9 @@ remedy(some_node) ->
 remedy(node_name) ->
     "is not a node name; write an atom with a host, such as 'name@host'";
 remedy({unique_name, First}) ->
-    ["is the name of a group above it too, at ", place(First), "; merge the two or rename one"];
+    ["is the name of a group above it too, at ", sderl_check:place(First), "; merge the two or rename one"];
 remedy({same_as, First}) ->
-    ["differs from the group of that name at ", place(First), "; make the two alike or remove one"];
+    ["differs from the group of that name at ", sderl_check:place(First), "; make the two alike or remove one"];
 remedy(boolean) ->
     "is neither true nor false; write one of them";
 remedy(link_policy) ->
@@ -93,23 +90,5 @@ remedy(await) ->
     "does not say what to wait for; write false, {all, Milliseconds} or {[Group], Milliseconds}";
 remedy({at_least_two_ticks, Least}) ->
     ["is less than two ticks of tick_ms; write at least ", integer_to_list(Least), " or lower tick_ms"];
-remedy(attribute_list) ->
-    "is not a list of attributes; write [{Name, Spec}, ...]";
-remedy(attribute) ->
-    "is not an attribute; write {Name, Spec}";
-remedy(label_list) ->
-    "is not a list of labels; write [{Key, Value}, ...] or a map";
-remedy(label) ->
-    "is not a label; write {Key, Value}";
-remedy({attribute_part, Expected}) ->
-    ["does not fit; write ", Expected];
-remedy({unique_attribute, First}) ->
-    ["is named above too, at ", place(First), "; remove one of the two"];
-remedy(distances) ->
-    "does not say how far nodes are apart; write the name of a file, {network, [...]} or none";
-remedy({network, Expected}) ->
-    sderl_dist_words:remedy(Expected);
-remedy({distances, Error}) ->
-    ["cannot be used: ", sderl_dist_words:error(Error)];
-remedy(Other) ->
-    sentence("does not fit; expected ~0tp", [Other]).
+remedy(_) ->
+    none.

@@ -8,8 +8,10 @@
 %% that its successor would miss but the back-off.
 
 -behaviour(gen_server).
+-behaviour(sderl_part).
 
--export([start_link/0, kick/0, tried/1, connect/2]).
+-export([start_link/0, tried/1, connect/2]).
+-export([handle_group_changed/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% The helper processes of these answer with their exit reason.
@@ -27,9 +29,9 @@
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
--doc "Look again which links are missing.".
--spec kick() -> ok.
-kick() -> gen_server:cast(?MODULE, look).
+-doc "Looks again which links are missing.".
+-spec handle_group_changed(term()) -> ok.
+handle_group_changed(_Group) -> gen_server:cast(?MODULE, look).
 
 -doc "Whether each of the nodes is linked or was tried since this library started.".
 -spec tried([node()]) -> boolean().
@@ -72,7 +74,8 @@ handle_info({'DOWN', Ref, process, _, Result}, #c{busy = B, wait = W} = C0) ->
                 linked -> maps:remove(Node, W);
                 _ -> W#{Node => later(maps:get(Node, W, none))}
             end},
-            lists:foreach(fun({_, _, Pid, _, _}) -> sderl_group:poke(Pid) end, sderl_dir:own()),
+            %% Somebody may wait until every member has been tried.
+            lists:foreach(fun(Pid) -> Pid ! sderl_poke end, sderl_dir:processes()),
             {noreply, look(C)};
         error -> {noreply, C0}
     end;

@@ -23,7 +23,7 @@ for each bundle as if all in it came from where its first came from.
 """.
 
 -export([new/0, read/0, sample/0]).
--export([send/4, sent/2, group/1, forget/1, answered/4, crossed/3]).
+-export([send/4, sent/2, group/1, forget/1, answered/4, crossed/3, routed/0]).
 
 -export_type([kind/0, tally/0]).
 
@@ -45,7 +45,9 @@ new() ->
         none -> persistent_term:put(?MODULE, counters:new(13, []));
         _ -> ok
     end,
-    ets:new(?TABLE, [named_table, public, {write_concurrency, true}]).
+    Table = ets:new(?TABLE, [named_table, public, {write_concurrency, true}]),
+    true = ets:insert(Table, {routed, counters:new(3, [write_concurrency])}),
+    Table.
 
 -doc "Messages and bytes sent to other nodes so far, by kind; nothing on a node where the application has not run.".
 -spec read() -> #{kind() => {Messages :: non_neg_integer(), Bytes :: non_neg_integer()}}.
@@ -66,7 +68,7 @@ that came from processes of the node `From` and went on to the node `Next`.
 sample() ->
     C = persistent_term:get(?MODULE),
     {Yes, Gone, No} = three(C, ?WRITES),
-    #{delivered := D, forwarded := F, failed := U} = sderl_route_report:counted(),
+    {D, F, U} = three(routed(), 1),
     #{kinds => read(),
       counters => #{registrations => Yes, unregistrations => Gone, failed_registrations => No,
                     delivered => D, forwarded => F, undelivered => U},
@@ -119,6 +121,10 @@ of_group(Message) when is_tuple(Message) ->
         _ -> control
     end;
 of_group(_) -> control.
+
+-doc "Counters of routed messages since the start of the application: delivered, forwarded, failed.".
+-spec routed() -> counters:counters_ref().
+routed() -> ets:lookup_element(?TABLE, routed, 2).
 
 -doc "The counts of a group of this node.".
 -spec group(term()) -> tally().

@@ -1,0 +1,62 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_check).
+-moduledoc false.
+%% Checks of terms that come from outside, and the words for those that do not fit: what all parts
+%% of the configuration share.
+
+-export([proper_list/1, bad/3, boolean/2, count/3, milliseconds/2]).
+-export([sentence/3, place/1]).
+-export_type([path/0, expected/0, error/0]).
+
+-define(MAX_MS, 16#FFFFFFFF).
+%% Large terms are cut: a sentence shall stay one.
+-define(DEPTH, 40).
+
+-doc "Where a term stands, outermost first: `[sderl, s_groups, 2, nodes, 3]`. Positions count from 1.".
+-type path() :: [atom() | pos_integer() | {key, term()}].
+
+-doc "What should have stood there. Each part of the configuration has the words for its own.".
+-type expected() :: atom() | tuple().
+
+-type error() :: {bad_config, path(), Found :: term(), expected()}.
+
+-doc "Whether a term is a list to its end.".
+-spec proper_list(term()) -> boolean().
+%% In a guard length/1 fails where there is none.
+proper_list(List) when length(List) >= 0 -> true;
+proper_list(_) -> false.
+
+-spec bad(path(), term(), expected()) -> {error, error()}.
+bad(Path, Found, Expected) -> {error, {bad_config, Path, Found, Expected}}.
+
+-spec boolean(path(), term()) -> {ok, boolean()} | {error, error()}.
+boolean(_Path, Value) when is_boolean(Value) -> {ok, Value};
+boolean(Path, Value) -> bad(Path, Value, boolean).
+
+-doc "A whole number from 1 to `Most`.".
+-spec count(path(), term(), pos_integer()) -> {ok, pos_integer()} | {error, error()}.
+count(_Path, Value, Most) when is_integer(Value), Value > 0, Value =< Most -> {ok, Value};
+count(Path, Value, Most) -> bad(Path, Value, {count, Most}).
+
+-spec milliseconds(path(), term()) -> {ok, pos_integer()} | {error, error()}.
+milliseconds(_Path, Value) when is_integer(Value), Value > 0, Value =< ?MAX_MS -> {ok, Value};
+milliseconds(Path, Value) -> bad(Path, Value, milliseconds).
+
+-doc "One sentence: where the term stands, what it is, and the remedy.".
+-spec sentence(path(), term(), iodata()) -> string().
+sentence(Path, Found, Remedy) ->
+    lists:flatten(io_lib:format("bad configuration at ~ts: ~0tP ~ts", [place(Path), Found, ?DEPTH, Remedy])).
+
+-doc "A path for people: `sderl: s_groups[2].nodes[3]`.".
+-spec place(path()) -> iolist().
+place([App]) -> atom_to_list(App);
+place([App | Path]) -> [atom_to_list(App), ":" | steps(Path, " ")].
+
+steps([], _Separator) ->
+    "";
+steps([Position | Path], _Separator) when is_integer(Position) ->
+    [$[, integer_to_list(Position), $] | steps(Path, ".")];
+steps([{key, Key} | Path], _Separator) ->
+    [io_lib:format("[~0tp]", [Key]) | steps(Path, ".")];
+steps([Step | Path], Separator) ->
+    [Separator, io_lib:format("~tp", [Step]) | steps(Path, ".")].

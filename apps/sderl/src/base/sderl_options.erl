@@ -1,0 +1,54 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_options).
+-moduledoc false.
+%% The values of the configuration that is in force, and the defaults of the keys that belong to
+%% groups and nodes. `sderl_config` reads the configuration. Routing, attributes and distances each
+%% have a module of this behaviour with their own keys.
+
+-export([defaults/0, value/1, value/2, forget_down_after/2]).
+
+-doc "The keys of a part with their defaults.".
+-callback defaults() -> [{Key :: atom(), Default :: term()}].
+-doc "Checks the value of one of these keys.".
+-callback option(Key :: atom(), sderl_check:path(), Value :: term()) ->
+    {ok, term()} | {error, sderl_check:error()}.
+-doc "What to write in place of a value that does not fit; `none` for what the part does not know.".
+-callback remedy(sderl_check:expected()) -> iodata() | none.
+
+-spec defaults() -> [{atom(), term()}].
+defaults() ->
+    [
+        {cluster, <<>>},
+        {await, false},
+        {forget_down_after, infinity},
+        {free_islands, true},
+        {link_policy, report},
+        {link_idle_ms, 600_000},
+        {tick_ms, 1_000},
+        {set_aside_ms, 4_000},
+        {write_timeout_ms, 10_000},
+        {resolver, random_exit_name},
+        {resolver_timeout_ms, 5_000}
+    ].
+
+-doc "The value of a key of groups and nodes; its default where the application has not started.".
+-spec value(atom()) -> term().
+value(Key) -> value(Key, defaults()).
+
+-doc "The same with the defaults of another part.".
+-spec value(atom(), [{atom(), term()}]) -> term().
+value(Key, Defaults) ->
+    case sderl_dir:options() of
+        #{Key := Value} ->
+            Value;
+        #{} ->
+            {Key, Default} = lists:keyfind(Key, 1, Defaults),
+            Default
+    end.
+
+-doc "After how many milliseconds `Group` forgets a member that is down.".
+-spec forget_down_after(Group :: term(), map()) -> pos_integer() | infinity.
+forget_down_after(Group, #{forget_down_after := PerGroup}) when is_map(PerGroup) ->
+    maps:get(Group, PerGroup, infinity);
+forget_down_after(_Group, #{forget_down_after := ForAll}) ->
+    ForAll.

@@ -1,0 +1,99 @@
+-module(sderl_architecture_tests).
+-moduledoc """
+The folders of `src` are rooms, and a room calls only those below it. Each folder's row names the
+folders that its modules may call.
+""".
+-include_lib("eunit/include/eunit.hrl").
+
+-define(FACADE, src).
+
+%% Who may call whom. The public module, the application and its configuration are in `src` itself.
+allowed() ->
+    #{
+        core => [],
+        base => [core],
+        group => [core, base],
+        node => [core, base, group],
+        pg => [base],
+        route => [base, group, node],
+        attribute => [base, route],
+        distance => [base, route, attribute],
+        place => [base, route, attribute, distance],
+        ?FACADE => [core, base, group, node, pg, route, attribute, distance, place],
+        %% Plans use the public interface as any program does.
+        plan => [base, ?FACADE]
+    }.
+
+%% Modules that call each other within a folder. A new circle is a mistake, and so is a row here
+%% that no longer holds.
+circles() ->
+    [
+        [sderl_admin, sderl_free, sderl_node],
+        [sderl_ask, sderl_read],
+        [sderl_attr, sderl_attr_fetch, sderl_attr_server],
+        [sderl_dist_probe, sderl_dist_survey],
+        [sderl_pattern, sderl_pattern_change]
+    ].
+
+architecture_test_() ->
+    {setup,
+        fun() ->
+            {Folders, Calls} = calls(),
+            #{folders => Folders, calls => Calls}
+        end,
+        fun(#{folders := Folders, calls := Calls}) ->
+            [
+                {"every folder has a row", ?_test(every_folder(Folders))},
+                {"calls go the allowed ways", ?_test(directions(Folders, Calls))},
+                {"no folders call each other in a circle", ?_test(no_circle_of_folders())},
+                {"modules in circles", ?_test(circles_of_modules(Folders, Calls))}
+            ]
+        end}.
+
+every_folder(Folders) ->
+    ?assertEqual(lists:sort(maps:keys(allowed())), lists:usort(maps:values(Folders))).
+
+directions(Folders, Calls) ->
+    Wrong = [
+        {From, Caller, calls, To, Callee}
+     || {Caller, Callee} <- Calls,
+        From <- [map_get(Caller, Folders)],
+        To <- [map_get(Callee, Folders)],
+        From =/= To,
+        not lists:member(To, map_get(From, allowed()))
+    ],
+    ?assertEqual([], Wrong).
+
+no_circle_of_folders() ->
+    ?assertEqual([], strong([{From, To} || From := Tos <- allowed(), To <- Tos])).
+
+%% The circle of the group protocol's modules is known and not listed.
+circles_of_modules(Folders, Calls) ->
+    ?assertEqual(circles(), [C || [M | _] = C <- strong(Calls), map_get(M, Folders) =/= core]).
+
+strong(Edges) ->
+    Graph = digraph:new(),
+    _ = [digraph:add_vertex(Graph, V) || {A, B} <- Edges, V <- [A, B]],
+    _ = [digraph:add_edge(Graph, A, B) || {A, B} <- Edges],
+    Circles = [lists:sort(C) || [_, _ | _] = C <- digraph_utils:strong_components(Graph)],
+    digraph:delete(Graph),
+    lists:sort(Circles).
+
+%% The folder of each module of the library, and the calls between its modules.
+calls() ->
+    Ebin = filename:dirname(code:which(sderl_app)),
+    Modules = [list_to_atom(filename:basename(F, ".beam")) || F <- filelib:wildcard(filename:join(Ebin, "*.beam"))],
+    Folders = #{M => folder(M) || M <- Modules},
+    {ok, Xref} = xref:start([{xref_mode, modules}]),
+    try
+        ok = xref:set_default(Xref, [{verbose, false}, {warnings, false}]),
+        {ok, _} = xref:add_directory(Xref, Ebin),
+        {ok, Edges} = xref:q(Xref, "ME"),
+        {Folders, [E || {A, B} = E <- Edges, A =/= B, is_map_key(A, Folders), is_map_key(B, Folders)]}
+    after
+        xref:stop(Xref)
+    end.
+
+folder(Module) ->
+    Source = proplists:get_value(source, Module:module_info(compile)),
+    list_to_atom(filename:basename(filename:dirname(Source))).
