@@ -240,11 +240,7 @@ kill_some(Count) ->
 
 %% (Between two processes of the free namespace there is none.)
 where({name, Name}) -> whereis(Name);
-where(free) ->
-    case sderl_dir:own(undefined) of
-        {_, _, Pid, _, _} -> Pid;
-        undefined -> undefined
-    end.
+where(free) -> sderl_dir:process(undefined).
 
 %% ---------------------------------------------------------------- links of sends, words of others
 

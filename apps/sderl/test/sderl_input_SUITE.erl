@@ -53,7 +53,7 @@ servers(Fleet, Config) ->
 
 processes() ->
     [{P, whereis(P)} || P <- [sderl_node, sderl_ask, sderl_subs, sderl_connector, sderl_watch]]
-        ++ [{G, Pid} || {G, _, Pid, _, _} <- lists:sort(ets:tab2list(sderl_groups)), G =:= g].
+        ++ [{g, Pid} || Pid <- [sderl_dir:process(g)], is_pid(Pid)].
 
 start(Config) -> {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)}.
 
@@ -317,7 +317,7 @@ unknown(Fleet, Node) -> proplists:get_value(unknown_messages, s_group(Fleet, Nod
 
 %% On a node: how many were sent that must be counted, and how many atoms came of it.
 flood(Uid, Other) ->
-    [{_, _, Group, _, _}] = ets:lookup(sderl_groups, g),
+    Group = sderl_dir:process(g),
     Junk = [{sderl, 2, Uid, Other, {hello, 1}}, {sderl, 2, Uid, Other, {batch, 1, 2}, more},
             {sderl, 1, Uid, Other, {no_such_message, 1}}, {sderl, 1, Uid, Other, {batch, too, short}},
             {sderl, 1, Uid, Other, "text"}, {sderl, 99}, sderl],

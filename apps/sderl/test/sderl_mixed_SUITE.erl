@@ -329,9 +329,7 @@ say_new(Node) ->
     [Group ! M || M <- ToGroup],
     length(ToNode) + length(ToGroup).
 
-group_process(Group) ->
-    {_, _, Pid, _, _} = sderl_dir:own(Group),
-    {ok, Pid}.
+group_process(Group) -> {ok, sderl_dir:process(Group)}.
 
 %% ---------------------------------------------------------------- published programs
 

@@ -138,9 +138,7 @@ hold() ->
     true = erlang:suspend_process(group_process()),
     receive go -> ok end.
 
-group_process() ->
-    {g, _, Pid, _, _} = lists:keyfind(g, 1, sderl_dir:own()),
-    Pid.
+group_process() -> sderl_dir:process(g).
 
 %% Any of them, at any time, on all nodes: nothing that was answered is lost or done twice. A stranger's
 %% questions end, with the truth or with nothing; who joined a process group stays in it; who subscribed goes on
@@ -244,7 +242,7 @@ changed({What, P}, Joined) ->
 
 %% Waits until somebody does its work again.
 kill_one() ->
-    Groups = [{group, G} || {G, _, _, _, _} <- ets:tab2list(sderl_groups)],
+    Groups = [{group, G} || G <- sderl_dir:groups()],
     Scopes = [{Which, Uid} || {{scope, Uid}, _, _, _} <- ets:tab2list(sderl_pg), Which <- [scope, keeper]],
     Victims = Groups ++ Groups ++ Scopes ++ [{child, Id} || {Id, _, _, _} <- supervisor:which_children(sderl_sup)],
     Victim = lists:nth(rand:uniform(length(Victims)), Victims),
@@ -259,7 +257,7 @@ kill_one() ->
     receive after rand:uniform(60) -> ok end,
     Victim.
 
-where({group, G}) -> ets:lookup_element(sderl_groups, G, 3);
+where({group, G}) -> sderl_dir:process(G);
 where({scope, Uid}) -> whereis(ets:lookup_element(sderl_pg, {scope, Uid}, 3));
 where({keeper, Uid}) -> ets:lookup_element(sderl_pg, {scope, Uid}, 4);
 where({child, Id}) -> element(2, lists:keyfind(Id, 1, supervisor:which_children(sderl_sup))).

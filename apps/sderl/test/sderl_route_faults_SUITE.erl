@@ -326,7 +326,7 @@ killed_gateways(Config) ->
 
 %% A gateway that was started anew is in its groups again without being told to.
 back(Fleet, G) ->
-    await({back, G}, fun() -> [left, right] =:= on(Fleet, G, fun() -> lists:sort([X || {X, _, _, _, _} <- sderl_dir:named()]) end) end).
+    await({back, G}, fun() -> [left, right] =:= on(Fleet, G, fun() -> lists:sort(sderl_dir:named_groups()) end) end).
 
 %% An answer that comes after its time leaves nothing behind, and a runner that dies does not hang its caller.
 late_answers(Config) ->

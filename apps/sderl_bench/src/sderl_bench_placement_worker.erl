@@ -78,8 +78,8 @@ collect(Seen) ->
     end.
 
 -doc "Earlier choices count no more.".
--spec clear() -> true.
-clear() -> ets:delete_all_objects(sderl_place_pending).
+-spec clear() -> ok.
+clear() -> sderl_place_pending:clear().
 
 -doc "So many processes choose once, all at that system time (us); how often each node was chosen.".
 -spec at_once(sderl_place:spec(), Processes :: pos_integer(), AtUs :: integer()) -> #{node() => pos_integer()}.

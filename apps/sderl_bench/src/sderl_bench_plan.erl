@@ -117,7 +117,7 @@ run(Old, New) ->
 -doc "Runs on a node: how many links it is to each node that can be reached.".
 -spec hops() -> #{node() => pos_integer()}.
 hops() ->
-    Far = #{Node => Gateways + 1 || {{node, Node}, Gateways, _} <- ets:tab2list(sderl_routes)},
+    Far = maps:map(fun(_, Gateways) -> Gateways + 1 end, sderl_router:gateways_between()),
     maps:merge(Far, #{Node => 1 || Node <- nodes(connected)}).
 
 %% Nodes that are not as predicted.

@@ -50,14 +50,14 @@ kill(Pid) ->
 %% tells whether the node has come to rest: of each group the component that it is in. `strange` are
 %% links that the library here says it did not open.
 see(Processes) ->
-    Own = sderl_dir:own(),
+    Own = sderl_dir:memberships(),
     #{class => class(Own),
-      groups => [{G, Ms} || {G, _, _, Ms, _} <- Own],
-      names => [{Key, Pid} || {Key, Pid, _, _, _, _} <- ets:tab2list(sderl_names)],
+      groups => Own,
+      names => sderl_store:names(),
       links => lists:sort(nodes(connected)),
       known => [{G, lists:usort(Ns)} || {G, Ns} <- sderl_dir:known()],
       processes => [{Pid, messages(Pid)} || Pid <- Processes, node(Pid) =:= node(), is_process_alive(Pid)],
-      components => [{G, component(Pid)} || {G, _, Pid, _, _} <- Own],
+      components => [{G, component(Pid)} || {G, #{process := Pid}} <- sderl_dir:all()],
       strange => [N || #{node := N, opened_by := other} <- sderl_links:list()]}.
 
 class(Own) ->

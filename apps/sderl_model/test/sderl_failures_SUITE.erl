@@ -179,7 +179,7 @@ happens({cut, I}, #{fleet := Fleet, nodes := Nodes} = S) ->
 
 %% On a node.
 kill_one(I) ->
-    Group = ets:lookup_element(sderl_groups, g, 3),
+    Group = sderl_dir:process(g),
     All = [{sderl_group, Group}, {sderl_group, Group}
            | [{Id, Pid} || {Id, Pid, _, _} <- supervisor:which_children(sderl_sup), is_pid(Pid)]],
     {Id, Pid} = lists:nth(1 + I rem length(All), All),
@@ -187,7 +187,7 @@ kill_one(I) ->
     Id.
 
 %% On a node: its group's process lives, so that the next kill meets something.
-wait_for_group() -> ok = sderl_fleet:await(fun() -> is_process_alive(ets:lookup_element(sderl_groups, g, 3)) end, 60_000).
+wait_for_group() -> ok = sderl_fleet:await(fun() -> is_process_alive(sderl_dir:process(g)) end, 60_000).
 
 waiting() ->
     [#{waiting := W}] = [I || #{group := g, role := _} = I <- proplists:get_value(groups, s_group:info())],

@@ -73,8 +73,7 @@ record(Name, Ebin, File, Count, Env, Fun) ->
 
 %% What its groups are in the end.
 final() ->
-    [{G, sderl_dir:own(G) =/= undefined andalso element(4, sderl_dir:own(G)), lists:sort(sderl_store:names(G))}
-     || {G, _, _, _, _} <- lists:sort(sderl_dir:own())].
+    [{G, Members, lists:sort(sderl_store:names(G))} || {G, Members} <- lists:sort(sderl_dir:memberships())].
 
 %% ---------------------------------------------------------------- scenarios
 
@@ -328,9 +327,9 @@ library_processes(F, Nodes) ->
          [P] = processes(F, X, 1),
          yes = register(F, X, g, {n, X, Killed}, P),
          on(F, Killed, fun() ->
-             {_, _, Pid, _, _} = sderl_dir:own(g),
+             Pid = sderl_dir:process(g),
              exit(Pid, kill),
-             await({again, Killed}, fun() -> Pid =/= element(3, sderl_dir:own(g)) end)
+             await({again, Killed}, fun() -> Pid =/= sderl_dir:process(g) end)
          end),
          settled(F, g, Nodes),
          ok = on(F, X, fun() -> s_group:unregister_name(g, {n, X, Killed}) end)
@@ -391,7 +390,7 @@ conflict(F, [A, B]) ->
 
     %% As if one of them had been added while it was away.
     on(F, A, fun() ->
-        {_, _, Pid, _, _} = sderl_dir:own(g),
+        Pid = sderl_dir:process(g),
         Pid ! {sderl_op, none, {add, [B]}}
     end),
     await(conflict, fun() -> [] =/= on(F, A, fun() -> [N || {g, N, uid_conflict} <- sderl_dir:refusals()] end) end),

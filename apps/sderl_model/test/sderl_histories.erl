@@ -124,7 +124,7 @@ command_on({K, Name}, Run, _) -> {K, {Run, Name}}.
 
 %% One operation with its times.
 perform(Group, kill_group) ->
-    exit(ets:lookup_element(sderl_groups, Group, 3), kill),
+    exit(sderl_dir:process(Group), kill),
     [];
 perform(_, {kill, P} = Call) ->
     Ref = monitor(process, P),

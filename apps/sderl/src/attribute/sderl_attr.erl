@@ -123,10 +123,10 @@ Errors: `node_does_not_belong_to_the_s_group`.
 set(Group, Name, Spec) ->
     ok = name_arg({in, Group, Name}, set, 3, 2),
     ok = spec_arg(Spec, set, 3, 3),
-    case {ets:whereis(sderl_groups) =/= undefined, catch_own(Group)} of
-        {false, _} -> {error, not_running};
-        {true, undefined} -> {error, node_does_not_belong_to_the_s_group};
-        {true, _} -> set({in, Group, Name}, Spec)
+    case sderl_running:while(fun() -> sderl_store:is_member(Group) end) of
+        true -> set({in, Group, Name}, Spec);
+        false -> {error, node_does_not_belong_to_the_s_group};
+        {error, not_running} -> {error, not_running}
     end.
 
 -doc """
@@ -182,9 +182,6 @@ write(How, Name, Spec, F) ->
         _ -> none
     end,
     sderl_attr_server:write({How, Name, Spec, call, Once}).
-
-catch_own(Group) ->
-    try sderl_dir:own(Group) catch error:badarg -> undefined end.
 
 %% ---------------------------------------------------------------- this node's
 

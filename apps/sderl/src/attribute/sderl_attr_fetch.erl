@@ -135,7 +135,7 @@ how(Node, Far) ->
 
 ways(linked, Far, _) -> #{Node => [] || Node <- Far};
 ways(all, Far, Linked) ->
-    Own = [{G, Ms} || {G, _, _, Ms, _} <- sderl_dir:own()],
+    Own = sderl_dir:memberships(),
     Known = sderl_dir:known(),
     Groups = Known ++ Own,
     Routed = case Far of [] -> []; _ -> sderl_route:groups() end,

@@ -350,7 +350,7 @@ tell(Node, Body, Now, #s{stamps = Stamps}) ->
 %% this node.
 mates() ->
     maps:groups_from_list(fun({Node, _}) -> Node end, fun({_, Group}) -> Group end,
-                          [{Node, G} || {G, _, _, Members, _} <- sderl_dir:own(), Node <- Members, Node =/= node()]).
+                          [{Node, G} || {G, Members} <- sderl_dir:memberships(), Node <- Members, Node =/= node()]).
 
 %% ---------------------------------------------------------------- being told
 
@@ -394,7 +394,7 @@ sweep() -> sderl_attr_table:forget_older(now_ms() - ?OTHERS * period()).
 visible(Node, Names) ->
     Groups = case Node =:= node() of
         true -> all;
-        false -> [G || {G, _, _, Members, _} <- sderl_dir:own(), lists:member(Node, Members)]
+        false -> sderl_dir:groups_with(Node)
     end,
     [Name || Name <- Names, Groups =:= all orelse sderl_attr_share:visible(Name, Groups)].
 

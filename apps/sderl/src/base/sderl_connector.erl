@@ -118,5 +118,5 @@ start(Node) ->
     Ref.
 
 wanted() ->
-    Members = lists:usort(lists:append([Ms || {_, _, _, Ms, _} <- sderl_dir:own()])),
+    Members = lists:usort(lists:append([Ms || {_, Ms} <- sderl_dir:memberships()])),
     ordsets:subtract(Members, ordsets:from_list([node() | nodes(connected)])).

@@ -6,15 +6,26 @@
 %% the library may die and find them again.
 
 -export([new/0, options/0, options/1, faulty/1, faults/0, incarnation/0, reborn/0]).
--export([own/0, own/1, named/0, members/1, processes/0, needs/0, show/4, show/5, moved/4, left/4, forget/1]).
+-export([is_running/0, group/1, all/0, groups/0, named_groups/0, uid/1, members/1, process/1, processes/0]).
+-export([memberships/0, named_memberships/0, coordinated/0, groups_with/1, shares_group/1, shares_named_group/1]).
+-export([own/0, own/1, named/0, needs/0, show/4, show/5, moved/4, left/4, forget/1]).
 -export([start_args/2, start_args/3, start_uid/1, gone/1, gone_all/0, prune/1]).
 -export([known/0, known/1, know/3, unknow_from/1, unknow_strangers/0, refused/3, refusals/0, unrefuse/2]).
 -export([refuse/0, refuse/1, is_free/0, unknown/1, unknowns/0]).
--export_type([own/0]).
+-export_type([own/0, group/0]).
 
 -doc "An own group: name, identity, process, members, coordinator.".
 -type own() :: {term(), binary(), pid(), [node()], node() | undefined}.
 
+-doc "An own group, as its process has shown it last.".
+-type group() :: #{
+    uid := binary(),
+    process := pid(),
+    members := [node()],
+    coordinator := node() | undefined
+}.
+
+-define(GROUPS, sderl_groups).
 -define(OPTIONS, {sderl, options}).
 -define(REFUSE, {sderl, refuse}).
 
@@ -89,13 +100,73 @@ own(Group) ->
 -spec named() -> [own()].
 named() -> [O || {G, _, _, _, _} = O <- own(), G =/= undefined].
 
+-doc "Whether the application runs here, which has the tables. All questions below raise `badarg` without them.".
+-spec is_running() -> boolean().
+is_running() -> ets:whereis(?GROUPS) =/= undefined.
+
+-doc "What is known of an own group, `none` of any other.".
+-spec group(term()) -> group() | none.
+group(Group) ->
+    case ets:lookup(?GROUPS, Group) of
+        [Row] -> shown_row(Row);
+        [] -> none
+    end.
+
+-doc "All own groups, the free namespace among them.".
+-spec all() -> [{Group :: term(), group()}].
+all() -> [{element(1, Row), shown_row(Row)} || Row <- ets:tab2list(?GROUPS)].
+
+shown_row({_, Uid, Pid, Members, Coordinator}) ->
+    #{uid => Uid, process => Pid, members => Members, coordinator => Coordinator}.
+
+-doc "The names of all own groups.".
+-spec groups() -> [term()].
+groups() -> [G || {G, _} <- memberships()].
+
+-doc "The names of the own s_groups, without the free namespace.".
+-spec named_groups() -> [term()].
+named_groups() -> [G || {G, _} <- named_memberships()].
+
+-spec uid(term()) -> binary() | none.
+uid(Group) -> ets:lookup_element(?GROUPS, Group, 2, none).
+
+-doc "The process of an own group.".
+-spec process(term()) -> pid() | none.
+process(Group) -> ets:lookup_element(?GROUPS, Group, 3, none).
+
+-doc "The processes of all own groups.".
+-spec processes() -> [pid()].
+processes() -> ets:select(?GROUPS, [{{'_', '_', '$1', '_', '_'}, [], ['$1']}]).
+
 -doc "The members of an own group, `[]` for any other.".
 -spec members(term()) -> [node()].
-members(Group) -> ets:lookup_element(sderl_groups, Group, 4, []).
+members(Group) -> ets:lookup_element(?GROUPS, Group, 4, []).
 
--doc "The processes of the own groups.".
--spec processes() -> [pid()].
-processes() -> [Pid || {_, _, Pid, _, _} <- own()].
+-doc "All own groups with their members.".
+-spec memberships() -> [{Group :: term(), [node()]}].
+memberships() -> ets:select(?GROUPS, [{{'$1', '_', '_', '$2', '_'}, [], [{{'$1', '$2'}}]}]).
+
+-doc "The own s_groups with their members, without the free namespace.".
+-spec named_memberships() -> [{Group :: term(), [node()]}].
+named_memberships() -> [M || {G, _} = M <- memberships(), G =/= undefined].
+
+-doc "The own s_groups with their members and their coordinator: for those who watch this node.".
+-spec coordinated() -> [{Group :: term(), [node()], Coordinator :: node() | undefined}].
+coordinated() ->
+    [{G, Members, Coordinator}
+     || {G, #{members := Members, coordinator := Coordinator}} <- all(), G =/= undefined].
+
+-doc "The own groups, the free namespace among them, that a node is a member of.".
+-spec groups_with(node()) -> [Group :: term()].
+groups_with(Node) -> [G || {G, Members} <- memberships(), lists:member(Node, Members)].
+
+-doc "Whether a node is a member of an own group, or of this node's island.".
+-spec shares_group(node()) -> boolean().
+shares_group(Node) -> lists:any(fun({_, Members}) -> lists:member(Node, Members) end, memberships()).
+
+-doc "Whether a node is a member of an own s_group.".
+-spec shares_named_group(node()) -> boolean().
+shares_named_group(Node) -> lists:any(fun({_, Members}) -> lists:member(Node, Members) end, named_memberships()).
 
 -doc "Whether this node is free: in no s_group.".
 -spec is_free() -> boolean().

@@ -8,10 +8,10 @@
 
 -spec call(fun(() -> Result)) -> Result | {error, not_running | connect_all}.
 call(Fun) ->
-    case {ets:whereis(sderl_groups), sderl_dir:refuse()} of
-        {undefined, _} -> {error, not_running};
-        {_, undefined} -> while(Fun);
-        {_, Why} -> {error, Why}
+    case {sderl_dir:is_running(), sderl_dir:refuse()} of
+        {false, _} -> {error, not_running};
+        {true, undefined} -> while(Fun);
+        {true, Why} -> {error, Why}
     end.
 
 -doc "Of what needs the tables and nothing else.".
@@ -20,8 +20,8 @@ while(Fun) ->
     try Fun()
     catch
         error:badarg:Stack ->
-            case ets:whereis(sderl_groups) of
-                undefined -> {error, not_running};
-                _ -> erlang:raise(error, badarg, Stack)
+            case sderl_dir:is_running() of
+                false -> {error, not_running};
+                true -> erlang:raise(error, badarg, Stack)
             end
     end.

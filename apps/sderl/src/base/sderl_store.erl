@@ -18,7 +18,8 @@
 -export([apply/6, redo/5, put_rows/5, sync_begin/3, sync_end/4, foreign/1, local/1]).
 -export([read/3, read_next/1, read_stop/1]).
 -export([durable/2, outbox/3, sessions/2, recover/1, purge/1, purge_names/1]).
--export([is_member/1, uid/1, names/1, matching/2, count/1]).
+-export([is_member/1, uid/1, pid/2, registration/2, registrations/1, names/0, names/1, names/2, more_names/1]).
+-export([matching/2, size/0, count/1, count_at/1]).
 -export_type([store/0, local/0, stale/0, cursor/0]).
 
 -define(NAMES, sderl_names).
@@ -413,14 +414,54 @@ uid(G) ->
         Uid -> {ok, Uid}
     end.
 
+-doc "The process of a name, alive or not.".
+-spec pid(term(), term()) -> pid() | none.
+pid(Group, Name) -> ets:lookup_element(?NAMES, {Group, Name}, 2, none).
+
+-doc "All that is known of a name.".
+-spec registration(term(), term()) ->
+    #{pid := pid(), home := node(), token := {term(), non_neg_integer()}, options := [] | map()} | none.
+registration(Group, Name) ->
+    case ets:lookup(?NAMES, {Group, Name}) of
+        [{_, Pid, Home, Epoch, Seq, Opts}] -> #{pid => Pid, home => Home, token => {Epoch, Seq}, options => Opts};
+        [] -> none
+    end.
+
+-doc "All names of a group with what they were registered with.".
+-spec registrations(term()) -> [{Name :: term(), pid(), [] | map()}].
+registrations(Group) ->
+    fold(Group, fun({{_, Name}, Pid, _, _, _, Opts}, Acc) -> [{Name, Pid, Opts} | Acc] end, []).
+
+-doc "The first of the names of a group, at most so many at once.".
+-spec names(term(), pos_integer()) -> {[{Name :: term(), pid()}], More :: term()} | '$end_of_table'.
+names(Group, Most) ->
+    ets:select(?NAMES, [{{{'$1', '$2'}, '$3', '_', '_', '_', '_'}, [{'=:=', '$1', {const, Group}}], [{{'$2', '$3'}}]}], Most).
+
+-doc "The next of them.".
+-spec more_names(term()) -> {[{Name :: term(), pid()}], More :: term()} | '$end_of_table'.
+more_names(More) -> ets:select(More).
+
+-doc "How many names, of all groups, have a process on this node or another.".
+-spec count_at(node()) -> non_neg_integer().
+count_at(Node) ->
+    ets:select_count(?NAMES, [{{'_', '$1', '_', '_', '_', '_'}, [{'=:=', {node, '$1'}, Node}], [true]}]).
+
 -doc "The processes whose names match a pattern, in which `'_'` stands for anything.".
 -spec matching(term(), term()) -> [pid()].
 matching(Group, Pattern) ->
     ets:select(?NAMES, [{{{'$1', Pattern}, '$2', '_', '_', '_', '_'}, [{'=:=', '$1', {const, Group}}], ['$2']}]).
 
+-doc "All names of this node, also of a group that it left and that are about to go.".
+-spec names() -> [{{Group :: term(), Name :: term()}, pid()}].
+names() -> ets:select(?NAMES, [{{'$1', '$2', '_', '_', '_', '_'}, [], [{{'$1', '$2'}}]}]).
+
 -doc "All rows of an own group as `{Name, Pid}`, in no order.".
 -spec names(term()) -> [{term(), pid()}].
 names(G) -> fold(G, fun({{_, N}, Pid, _, _, _, _}, Acc) -> [{N, Pid} | Acc] end, []).
+
+-doc "How many names there are here, of all groups.".
+-spec size() -> non_neg_integer().
+size() -> ets:info(?NAMES, size).
 
 -doc "How many names the group has here.".
 -spec count(term()) -> non_neg_integer().

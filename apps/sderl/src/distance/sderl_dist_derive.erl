@@ -25,7 +25,7 @@ run(Nodes, #{levels := Levels, timeout_ms := Timeout} = Options) ->
         end
     end).
 
-nodes_of(own) -> [node() | lists:append([Members || {_, _, _, Members, _} <- sderl_dir:own()])];
+nodes_of(own) -> [node() | lists:append([Members || {_, Members} <- sderl_dir:memberships()])];
 nodes_of(all) -> nodes_of(own) ++ lists:append([Nodes || {_, Nodes} <- sderl_dir:known() ++ sderl_route:groups()]);
 nodes_of(Nodes) -> Nodes.
 

@@ -80,7 +80,7 @@ run(Id, ReplyTo, #{left_ms := Left} = Spec) ->
 
 %% Those in the survey, with members; the free nodes of an island are a group here too.
 groups(#{groups := Wanted}) ->
-    [{Uid, Name, Members} || {Name, Uid, _, Members, _} <- sderl_dir:own(),
+    [{Uid, Name, Members} || {Name, #{uid := Uid, members := Members}} <- sderl_dir:all(),
                              not is_list(Wanted) orelse lists:member(Name, Wanted)].
 
 %% Each member once, and none whom an earlier node asked.

@@ -80,7 +80,10 @@ await_deadline(Ms) -> deadline(Ms).
 
 process(Group) ->
     try
-        ets:lookup_element(sderl_groups, Group, 3, not_member)
+        sderl_dir:process(Group)
+    of
+        none -> not_member;
+        Pid -> Pid
     catch
         error:badarg -> not_running
     end.

@@ -14,7 +14,7 @@
 start_link() ->
     case supervisor:start_link({local, ?MODULE}, ?MODULE, []) of
         {ok, Sup} ->
-            lists:foreach(fun({Group, Uid, Old, _, _}) -> successor(Group, Uid, Old) end, sderl_dir:own()),
+            lists:foreach(fun({Group, #{uid := Uid, process := Old}}) -> successor(Group, Uid, Old) end, sderl_dir:all()),
             {ok, Sup};
         Error -> Error
     end.

@@ -95,7 +95,7 @@ handle_info(_, S) -> {noreply, S}.
 
 %% A row of the name is written before the word to watch it is sent.
 held({For, Name, Pid}, Group) ->
-    is_process_alive(For) andalso ets:lookup_element(sderl_names, {Group, Name}, 2, none) =:= Pid.
+    is_process_alive(For) andalso sderl_store:pid(Group, Name) =:= Pid.
 
 unwatch(Which, S) ->
     _ = [ets:delete(?TABLE, Key) || {Key, _} <- ets:tab2list(?TABLE), Which(Key)],

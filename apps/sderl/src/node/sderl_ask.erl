@@ -132,7 +132,7 @@ answer({send, Group, Name, Msg}) ->
 %% Of a named node: rule 23. A free one answers from its own names whatever the group.
 answer({whereis_at, Group, Name}) -> {found, at(Group, Name), class()};
 answer({send_at, Group, Name, Msg}) -> {found, deliver(at(Group, Name), Group, Msg), class()};
-answer(names) -> [{G, [N || {N, _} <- sderl_store:names(G)]} || {G, _, _, _, _} <- sderl_dir:own()];
+answer(names) -> [{G, [N || {N, _} <- sderl_store:names(G)]} || G <- sderl_dir:groups()];
 answer({names, Group}) ->
     case sderl_store:is_member(Group) of
         true -> {names, [N || {N, _} <- sderl_store:names(Group)]};

@@ -9,19 +9,19 @@
 
 -spec info() -> [{atom(), term()}].
 info() ->
-    Own = lists:sort(sderl_dir:named()),
-    Groups = [state(O) || O <- lists:sort(sderl_dir:own())],
-    Nodes = lists:usort(lists:append([Ms || {_, _, _, Ms, _} <- Own])),
+    Own = lists:sort(sderl_dir:named_memberships()),
+    Groups = [state(G, Pid) || {G, #{process := Pid}} <- lists:sort(sderl_dir:all())],
+    Nodes = lists:usort(lists:append([Ms || {_, Ms} <- Own])),
     Linked = [node() | nodes(connected)],
     Refused = lists:sort(sderl_dir:refusals()),
     Unknown = sderl_dir:unknowns(),
     [{state, case Own of [] -> no_conf; _ -> synced end},
-     {own_group_names, [G || {G, _, _, _, _} <- Own]},
+     {own_group_names, [G || {G, _} <- Own]},
      {own_group_nodes, Nodes},
      {synced_nodes, lists:usort(lists:append([L || #{live := L} <- Groups])) -- [node()]},
      {sync_error, lists:usort([N || {_, N, Why} <- Refused, Why =/= unreachable])},
      {no_contact, Nodes -- Linked},
-     {own_s_groups, [{G, Ms} || {G, _, _, Ms, _} <- Own]},
+     {own_s_groups, Own},
      {other_groups, sderl_dir:known()},
      {monitoring, []},
      {groups, Groups},
@@ -33,7 +33,7 @@ info() ->
      {problems, lists:append([problems(G, Linked) || G <- Groups]) ++ [left_out(R) || R <- Refused]
                     ++ [text("~0tp ignored ~0tp messages of an unknown kind or version", [P, N]) || {P, N} <- Unknown]}].
 
-state({Group, _, Pid, _, _}) ->
+state(Group, Pid) ->
     case sderl_group:info(Pid, ?TIMEOUT) of
         {ok, Info} -> Info;
         {error, Why} -> #{group => Group, error => Why}

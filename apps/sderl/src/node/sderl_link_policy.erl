@@ -157,7 +157,7 @@ view(Node, Now, #p{seen = Seen}) ->
 
 %% The names known here whose process is there.
 names_at(Node) ->
-    ets:select_count(sderl_names, [{{'_', '$1', '_', '_', '_', '_'}, [{'=:=', {node, '$1'}, Node}], [true]}]).
+    sderl_store:count_at(Node).
 
 tell(Node, Msg) ->
     sderl_traffic:send({?MODULE, Node}, {sderl_link, ?VSN, node(), Msg}, control, Msg).

@@ -13,7 +13,8 @@
 -doc "The pid of a name in this node's table. A pid of this node that is dead does not count (rule 17).".
 -spec local(term(), term()) -> pid() | undefined.
 local(Group, Name) ->
-    case ets:lookup_element(sderl_names, {Group, Name}, 2, undefined) of
+    case sderl_store:pid(Group, Name) of
+        none -> undefined;
         Pid when node(Pid) =:= node() ->
             case is_process_alive(Pid) of
                 true -> Pid;
@@ -99,9 +100,9 @@ send_at(Node, Group, Name, Msg) ->
     end.
 
 ask_at(Node, Question) ->
-    case ets:whereis(sderl_groups) of
-        undefined -> {error, not_running};
-        _ -> sderl_ask:ask(Node, Question, ?TIMEOUT)
+    case sderl_dir:is_running() of
+        true -> sderl_ask:ask(Node, Question, ?TIMEOUT);
+        false -> {error, not_running}
     end.
 
 -spec names_of(term()) -> [term()] | unknown.

@@ -39,9 +39,9 @@ answer({error, Why}, _) -> {no, Why}.
 alive(_, Pid) when not is_pid(Pid) -> {no, not_a_pid};
 alive(_, Pid) when node(Pid) =:= node() -> alive_is(is_process_alive(Pid));
 alive(Group, Pid) ->
-    try sderl_dir:own(Group) of
-        undefined -> ok;
-        {_, _, _, Members, Lead} ->
+    try sderl_dir:group(Group) of
+        none -> ok;
+        #{members := Members, coordinator := Lead} ->
             case lists:member(node(Pid), Members) of
                 true -> alive_as(sderl_ask:ask(node(Pid), {alive, Pid}, 4000));
                 false when Lead =:= undefined -> {no, unreachable_pid};
@@ -64,7 +64,7 @@ alive_is(false) -> {no, dead_pid}.
 %% A name whose process is dead on this node counts as free here (rule 17), but only as long as
 %% that process still holds it when the group decides.
 held_by_dead(Group, Name) ->
-    try ets:lookup_element(sderl_names, {Group, Name}, 2, undefined) of
+    try sderl_store:pid(Group, Name) of
         Pid when node(Pid) =:= node() -> case is_process_alive(Pid) of true -> held; false -> {dead, Pid} end;
         _ -> held
     catch

@@ -10,7 +10,7 @@
 %% choice may count too long, but not too short. Counting is atomic; two processes that set marks at once may lose one,
 %% which makes another choice or two count longer.
 
--export([new/0, note/1, note/2, any/0, since/2, known/3]).
+-export([new/0, clear/0, note/1, note/2, any/0, since/2, known/3]).
 -export_type([marks/0]).
 
 -doc "`{At1, Before1, At2, Before2, ...}`, the newest first: flat, as every look at a candidate copies it.".
@@ -26,6 +26,12 @@
 -doc "Makes the table; the calling process owns it.".
 -spec new() -> ets:table().
 new() -> ets:new(?TABLE, [named_table, public, {read_concurrency, true}, {write_concurrency, true}]).
+
+-doc "Forgets all choices.".
+-spec clear() -> ok.
+clear() ->
+    true = ets:delete_all_objects(?TABLE),
+    ok.
 
 -doc "A node was chosen now.".
 -spec note(node()) -> ok.

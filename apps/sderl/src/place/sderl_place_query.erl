@@ -142,7 +142,7 @@ live(Choose, Count, Adds, Entries, Random) ->
 down(Node) when Node =:= node() -> false;
 down(Node) ->
     not ets:member(sderl_links, Node)
-        andalso lists:any(fun({_, _, _, Members, _}) -> lists:member(Node, Members) end, sderl_dir:own()).
+        andalso sderl_dir:shares_group(Node).
 
 %% ---------------------------------------------------------------- candidates
 
@@ -172,14 +172,14 @@ lists([{group, Group} | Sources], Found) ->
 lists([own | Sources], Found) -> lists(Sources, own() ++ Found);
 lists([known | Sources], Found) -> lists(Sources, others() ++ own() ++ Found).
 
-own() -> [{own, [node()]} | [{{group, G}, Ms} || {G, _, _, Ms, _} <- sderl_dir:own()]].
+own() -> [{own, [node()]} | [{{group, G}, Ms} || {G, Ms} <- sderl_dir:memberships()]].
 
 others() -> [{{group, G}, Ms} || {G, Ms} <- sderl_dir:known() ++ sderl_route:groups()].
 
 members(Group) ->
-    case sderl_dir:own(Group) of
-        {_, _, _, Members, _} -> Members;
-        undefined ->
+    case sderl_dir:members(Group) of
+        [_ | _] = Members -> Members;
+        [] ->
             case sderl_dir:known(Group) of
                 [] -> proplists:get_value(Group, sderl_route:groups(), unknown);
                 Nodes -> Nodes

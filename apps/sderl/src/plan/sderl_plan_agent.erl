@@ -27,7 +27,7 @@
 -doc "Does a request of the protocol version given.".
 -spec do(Version :: pos_integer(), request()) -> answer().
 do(1, Request) ->
-    try {sderl_dir:refuse(), sderl_dir:own()} of
+    try {sderl_dir:refuse(), sderl_dir:all()} of
         {undefined, Own} -> answer(Request, Own);
         {Why, _} -> {error, {refuses, Why}}
     catch
@@ -36,9 +36,9 @@ do(1, Request) ->
     end;
 do(_, _) -> {error, unknown_version}.
 
-answer(survey, Own) -> {ok, [{G, Uid, Ms} || {G, Uid, _, Ms, _} <- Own, G =/= undefined]};
+answer(survey, Own) -> {ok, [{G, Uid, Ms} || {G, #{uid := Uid, members := Ms}} <- Own, G =/= undefined]};
 answer({create, Group, Nodes}, Own) ->
-    case lists:any(fun({G, _, _, _, _}) -> G =:= Group end, Own) of
+    case lists:any(fun({G, _}) -> G =:= Group end, Own) of
         %% Somebody was here before, perhaps a moment ago.
         true -> answer({add, Group, Nodes}, Own);
         false ->
@@ -103,7 +103,7 @@ free(Node) -> sderl_links:reasons(Node) =:= [] andalso not is_map_key(Node, sder
 
 %% A node that was removed learns of it from the members.
 settled(Left, Until) ->
-    case lists:any(fun(G) -> sderl_dir:own(G) =/= undefined end, Left) andalso now_ms() < Until of
+    case lists:any(fun sderl_store:is_member/1, Left) andalso now_ms() < Until of
         true -> receive after ?LOOK_MS -> settled(Left, Until) end;
         false -> ok
     end.
@@ -151,5 +151,5 @@ there(Node) ->
     end.
 
 view(Node) ->
-    Names = ets:select_count(sderl_names, [{{'_', '$1', '_', '_', '_', '_'}, [{'=:=', {node, '$1'}, Node}], [true]}]),
+    Names = sderl_store:count_at(Node),
     sderl_links:view(Node, sderl_dir:needs(), now_ms(), 0, #{names => Names, idle_ms => 0}).

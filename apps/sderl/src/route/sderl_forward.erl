@@ -170,12 +170,9 @@ all({_, _, Hops, Hash, Group, {names, Pattern}, From, Message}, F0) ->
         at({sderl_at, ?VSN, Hops, Hash, Node, To, From, Message}, F)
     end, F0, maps:groups_from_list(fun erlang:node/1, sderl_store:matching(Group, Pattern)));
 all({_, _, Hops, Hash, Group, {nodes, Process}, From, Message}, F0) when is_atom(Process) ->
-    Members = case sderl_dir:own(Group) of
-        {_, _, _, Ms, _} -> Ms;
-        %% Left in this moment.
-        undefined -> []
-    end,
-    lists:foldl(fun(Node, F) -> at({sderl_at, ?VSN, Hops, Hash, Node, {process, Process}, From, Message}, F) end, F0, Members);
+    %% None if this node left the group in this moment.
+    lists:foldl(fun(Node, F) -> at({sderl_at, ?VSN, Hops, Hash, Node, {process, Process}, From, Message}, F) end,
+                F0, sderl_dir:members(Group));
 all(_, F) -> unknown(F).
 
 %% To several groups: one frame for each next node, with the groups that it is the way to.
@@ -233,7 +230,7 @@ onward(Key, {Tag, _, Hops, Hash, Where, What, From, Message}, Except, F) ->
 
 %% A mate without a link: the way ends here.
 ending({node, Node}) ->
-    case lists:any(fun({_, _, _, Members, _}) -> lists:member(Node, Members) end, sderl_dir:named()) of
+    case sderl_dir:shares_named_group(Node) of
         true -> unreachable;
         false -> no_route
     end;

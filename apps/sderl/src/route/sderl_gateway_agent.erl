@@ -21,9 +21,9 @@ init([]) -> {ok, undefined}.
 handle_call({spawn, M, F, A}, _, S) when is_atom(M), is_atom(F), is_list(A) -> {reply, {ok, spawn(M, F, A)}, S};
 handle_call({spawn_in, Group, M, F, A}, From, S) when is_atom(M), is_atom(F), is_list(A) ->
     Linked = nodes(connected),
-    case sderl_dir:own(Group) of
-        undefined -> {reply, {error, no_route}, S};
-        {_, _, _, Members, _} ->
+    case sderl_dir:members(Group) of
+        [] -> {reply, {error, no_route}, S};
+        Members ->
             Live = [N || N <- Members, N =:= node() orelse lists:member(N, Linked)],
             case lists:nth(rand:uniform(length(Live)), Live) of
                 Node when Node =:= node() -> {reply, {ok, spawn(M, F, A)}, S};

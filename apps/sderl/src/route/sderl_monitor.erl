@@ -240,4 +240,4 @@ send(Node, From, Life, Message, Try) ->
     Whole = {sderl_watch, ?VSN, node(), {erlang:system_info(creation), Life}, Message},
     sderl_route_send:again(Node, {process, ?MODULE}, From, Whole, Try).
 
-mate(Node) -> lists:any(fun({_, _, _, Members, _}) -> lists:member(Node, Members) end, sderl_dir:named()).
+mate(Node) -> sderl_dir:shares_named_group(Node).

@@ -181,7 +181,7 @@ for each. Groups that no route leads to are reported: `reports/1`.
 """.
 -spec fan_out([Group :: term()] | all, receivers(), Message :: term()) -> ok | {error, not_running}.
 fan_out(all, To, Message) ->
-    try [G || {G, _, _, _, _} <- sderl_dir:named()] ++ [G || {G, _} <- groups()] of
+    try sderl_dir:named_groups() ++ [G || {G, _} <- groups()] of
         Groups -> fan_out(Groups, To, Message)
     catch
         error:badarg -> {error, not_running}

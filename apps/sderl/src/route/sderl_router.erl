@@ -23,7 +23,7 @@
 
 -behaviour(gen_server).
 
--export([new/0, start_link/0, changed/0, info/0, ready/1]).
+-export([new/0, start_link/0, changed/0, info/0, ready/1, gateways_between/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(TABLE, sderl_routes).
@@ -78,7 +78,13 @@ begun(Beat, Kept) ->
     #r{state = State, beat_ms = Beat, last = now_ms()}.
 
 groups() ->
-    lists:sort([{G, Uid, lists:sort(Ms)} || {G, Uid, _, Ms, _} <- sderl_dir:named(), ets:lookup_element(?TABLE, {ready, G}, 2, none) =:= Uid]).
+    lists:sort([{G, Uid, lists:sort(Ms)} || {G, #{uid := Uid, members := Ms}} <- sderl_dir:all(), G =/= undefined,
+                                            ets:lookup_element(?TABLE, {ready, G}, 2, none) =:= Uid]).
+
+-doc "The nodes that routes lead to, with the number of gateways on the way to each.".
+-spec gateways_between() -> #{node() => pos_integer()}.
+gateways_between() ->
+    maps:from_list(ets:select(?TABLE, [{{{node, '$1'}, '$2', '_'}, [], [{{'$1', '$2'}}]}])).
 
 -doc "Whether this member of a group has its names.".
 -spec ready(term()) -> boolean().
@@ -86,7 +92,7 @@ ready(Group) -> ets:member(?TABLE, {ready, Group}).
 
 %% Waits for those groups that are new, and forgets those that are over.
 await(#r{waiting = Waiting} = R) ->
-    Named = [{G, Uid} || {G, Uid, _, _, _} <- sderl_dir:named()],
+    Named = [{G, Uid} || {G, #{uid := Uid}} <- sderl_dir:all(), G =/= undefined],
     Ready = [{G, Uid} || [G, Uid] <- ets:match(?TABLE, {{ready, '$1'}, '$2'})],
     lists:foreach(fun({G, _}) -> ets:delete(?TABLE, {ready, G}) end, Ready -- Named),
     Over = #{Mon => Pid || Mon := {Id, Pid} <- Waiting, not lists:member(Id, Named)},
@@ -99,8 +105,8 @@ await(#r{waiting = Waiting} = R) ->
 awaited(Mon, #r{waiting = Waiting} = R) ->
     case maps:take(Mon, Waiting) of
         {{{Group, Uid}, _}, Rest} ->
-            case sderl_dir:own(Group) of
-                {_, Uid, _, _, _} -> true = ets:insert(?TABLE, {{ready, Group}, Uid});
+            case sderl_dir:uid(Group) of
+                Uid -> true = ets:insert(?TABLE, {{ready, Group}, Uid});
                 _ -> true
             end,
             regrouped(R#r{waiting = Rest});

@@ -476,7 +476,7 @@ sample(Seq, #s{counts = Counts, lost = Lost, known = Known, scan = Scan, us = Us
               mem_total => maps:get(total, Mem), mem_processes => maps:get(processes, Mem), mem_binary => maps:get(binary, Mem),
               mem_ets => maps:get(ets, Mem), mem_atom => maps:get(atom, Mem), mem_code => maps:get(code, Mem),
               mem_system => maps:get(system, Mem), run_queue => lists:sum(lists:sublist(Queues, Normal)), mq_max => maps:get(mq_max, Scan),
-              names => case ets:info(sderl_names, size) of undefined -> 0; N -> N end, probe_queue => Own, tracing => case S#s.tracer of none -> 0; _ -> 1 end,
+              names => names(), probe_queue => Own, tracing => case S#s.tracer of none -> 0; _ -> 1 end,
               uptime_s => erlang:convert_time_unit(erlang:monotonic_time() - erlang:system_info(start_time), native, second),
               schedulers => Normal, schedulers_online => erlang:system_info(schedulers_online)}),
         queues => Queues, sched => sched(Normal), links => Links,
@@ -522,9 +522,15 @@ application_traffic(Edges) ->
     catch _:_ -> #{}
     end.
 
+%% How many names the node has, of all its groups.
+names() ->
+    try apply(sderl_store, size, [])
+    catch _:_ -> 0
+    end.
+
 %% The group's id of each node, of the own groups first.
 group_of() ->
-    Groups = [{G, Ms} || {G, _, _, Ms, _} <- lists:sort(apply(sderl_dir, named, []))] ++ apply(sderl_dir, known, []),
+    Groups = lists:sort(apply(sderl_dir, named_memberships, [])) ++ apply(sderl_dir, known, []),
     lists:foldr(fun({G, Ms}, Acc) -> Id = id(G), lists:foldl(fun(N, A) -> A#{N => Id} end, Acc, Ms) end, #{}, Groups).
 
 %% Routed messages between nodes, as messages between groups as they are now. A node of several groups counts for the first.
@@ -603,8 +609,8 @@ near(Pid) -> [P || P <- sderl_mon_probe_look:linked(Pid), is_pid(P), process_inf
 
 facts(#s{sysmon = Sysmon, known = Known, links = Links, rare = {_, _, _, Rare}}) ->
     Live = maps:get(live, Known, #{}),
-    Groups = try apply(sderl_dir, named, []) of
-        Own -> [maps:merge(#{group => G, members => Ms, coordinator => Lead, names => 0}, maps:get(G, Live, #{})) || {G, _, _, Ms, Lead} <- lists:sort(Own)]
+    Groups = try apply(sderl_dir, coordinated, []) of
+        Own -> [maps:merge(#{group => G, members => Ms, coordinator => Lead, names => 0}, maps:get(G, Live, #{})) || {G, Ms, Lead} <- lists:sort(Own)]
     catch _:_ -> []
     end,
     Rare#{system_monitor => sysmon_fact(Sysmon),

@@ -33,7 +33,9 @@ names(Group, Opts, Told) ->
         {ok, #{names => Found, total => total(G, Prefix, Found, More, Told), more => More}}
     end).
 
-rows(G) -> ets:select(sderl_names, [{{{'$1', '$2'}, '$3', '_', '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [{{'$2', '$3'}}]}], 500).
+rows(G) -> apply(sderl_store, names, [G, 500]).
+
+more_rows(More) -> apply(sderl_store, more_names, [More]).
 
 page('$end_of_table', _, _, _, Acc) -> {Acc, false};
 page({Rows, Cont}, Prefix, Limit, Until, Acc) ->
@@ -41,7 +43,7 @@ page({Rows, Cont}, Prefix, Limit, Until, Acc) ->
     Found = [named(Text, Pid) || {Name, Pid} <- Rows, Text <- [id(Name)], Size =:= 0 orelse binary:longest_common_prefix([Text, Prefix]) =:= Size],
     case lists:sublist(Acc ++ Found, Limit + 1) of
         All when length(All) > Limit -> {lists:sublist(All, Limit), true};
-        All -> case now_ms() > Until of true -> {All, true}; false -> page(ets:select(Cont), Prefix, Limit, Until, All) end
+        All -> case now_ms() > Until of true -> {All, true}; false -> page(more_rows(Cont), Prefix, Limit, Until, All) end
     end.
 
 named(Text, Pid) -> #{name => Text, pid => text(Pid), node => node(Pid)}.
@@ -55,8 +57,8 @@ Errors: `not_found`, `timeout` (not found so far), `no_group`, `not_running`, `b
 -spec lookup(term(), binary()) -> {ok, map()} | {error, not_found | timeout | no_group | not_running | busy}.
 lookup(Group, Text) ->
     with_group(Group, fun(G) ->
-        case [Row || Name <- meant(Text), Row <- ets:lookup(sderl_names, {G, Name})] of
-            [Row | _] -> {ok, named(Text, element(2, Row))};
+        case [Pid || Name <- meant(Text), Pid <- [apply(sderl_store, pid, [G, Name])], Pid =/= none] of
+            [Pid | _] -> {ok, named(Text, Pid)};
             [] -> find(rows(G), Text, now_ms() + 200)
         end
     end).
@@ -68,7 +70,7 @@ find({Rows, Cont}, Text, Until) ->
         [] ->
             case now_ms() > Until of
                 true -> {error, timeout};
-                false -> find(ets:select(Cont), Text, Until)
+                false -> find(more_rows(Cont), Text, Until)
             end
     end.
 
@@ -90,13 +92,13 @@ meant(Text) ->
 
 with_group(Group, Fun) ->
     looking(fun() ->
-        try ets:select(sderl_groups, [{{'$1', '_', '_', '_', '_'}, [], ['$1']}]) of
+        try apply(sderl_dir, groups, []) of
             Groups ->
                 case [G || G <- Groups, G =:= Group orelse id(G) =:= Group] of
                     [G | _] -> Fun(G);
                     [] -> {error, no_group}
                 end
-        catch error:badarg -> {error, not_running}
+        catch error:Reason when Reason =:= badarg; Reason =:= undef -> {error, not_running}
         end
     end).
 
@@ -120,8 +122,8 @@ bounded([Name | Others], Fun) ->
 %% Counting walks the table: not for each question.
 total(_, <<>>, Found, false, _) -> length(Found);
 total(G, _, Found, _, Told) ->
-    case ets:tab2list(sderl_groups) of
-        [{G, _, _, _, _}] -> ets:info(sderl_names, size);
+    case apply(sderl_dir, groups, []) of
+        [G] -> apply(sderl_store, size, []);
         _ -> case Told(G) of none -> length(Found); N -> max(N, length(Found)) end
     end.
 

@@ -47,7 +47,7 @@ calls(Facts) ->
                memory => {erlang, memory, []}, hidden => {erlang, nodes, [hidden]}, mono_us => {erlang, monotonic_time, [microsecond]},
                mono => {erlang, monotonic_time, []}, names => {ets, info, [sderl_names, size]}},
     case Facts of
-        true -> Always#{own => {sderl_dir, named, []}, known => {sderl_dir, known, []}, flag => {init, get_argument, [hidden]}, topology => {erlang, system_info, [cpu_topology]}};
+        true -> Always#{own => {sderl_dir, coordinated, []}, known => {sderl_dir, known, []}, flag => {init, get_argument, [hidden]}, topology => {erlang, system_info, [cpu_topology]}};
         false -> Always
     end.
 
@@ -110,5 +110,5 @@ one({Peer, Stat}, Hidden) ->
 facts(#{info := #{otp_release := Otp, version := Erts, schedulers := Normal}, own := Own, known := Known, topology := Topology, flag := Flag}) ->
     #{otp => list_to_binary(Otp), hidden => Flag =/= error, erts => list_to_binary(Erts), application => Own =/= [] orelse Known =/= [],
       cpu_topology => sderl_mon_probe:topology(Topology, lists:duplicate(Normal, unbound)), problems => [], known => Known,
-      groups => [#{group => G, members => Members, coordinator => Lead, names => 0} || {G, _, _, Members, Lead} <- lists:sort(Own)],
+      groups => [#{group => G, members => Members, coordinator => Lead, names => 0} || {G, Members, Lead} <- lists:sort(Own)],
       system_monitor => <<"not asked">>, unknown_links => []}.
