@@ -215,34 +215,29 @@ from members of the own groups that are in others too. `undefined` on a free nod
 -spec s_groups() -> {Own :: [group()], Other :: [group()]} | undefined | {error, not_running | connect_all}.
 s_groups() ->
     running(fun() ->
-        case sderl_dir:named() of
+        case sderl_dir:named_groups() of
             [] -> undefined;
-            Own -> {lists:sort([G || {G, _, _, _, _} <- Own]), [G || {G, _} <- sderl_dir:known()]}
+            Own -> {lists:sort(Own), [G || {G, _} <- sderl_dir:known()]}
         end
     end).
 
 -doc "The own groups with their members.".
 -spec own_s_groups() -> [{group(), [node()]}] | {error, not_running | connect_all}.
 own_s_groups() ->
-    running(fun() -> lists:sort([{G, Ms} || {G, _, _, Ms, _} <- sderl_dir:named()]) end).
+    running(fun() -> lists:sort(sderl_dir:named_memberships()) end).
 
 -doc """
 The nodes of all own groups, this one among them; on a free node those of its island.
 """.
 -spec own_nodes() -> [node()] | {error, not_running | connect_all}.
 own_nodes() ->
-    running(fun() -> lists:usort([node() | lists:append([Ms || {_, _, _, Ms, _} <- sderl_dir:own()])]) end).
+    running(fun() -> lists:usort([node() | lists:append([Ms || {_, Ms} <- sderl_dir:memberships()])]) end).
 
 -doc "The members of an own group, `[]` for any other.".
 -spec own_nodes(group()) -> [node()] | {error, not_running | connect_all}.
 own_nodes(undefined) -> running(fun() -> [] end);
 own_nodes(Group) ->
-    running(fun() ->
-        case sderl_dir:own(Group) of
-            {_, _, _, Members, _} -> Members;
-            undefined -> []
-        end
-    end).
+    running(fun() -> sderl_dir:members(Group) end).
 
 -doc """
 What this node knows and why it is so, for people.
@@ -263,15 +258,14 @@ whether anything still needs them. See `m:sderl_links` for the keys.
 -spec links() -> [sderl_links:link()] | {error, not_running | connect_all}.
 links() ->
     running(fun() ->
-        Idle = maps:get(link_idle_ms, sderl_dir:options(), 600_000),
-        sderl_links:list(sderl_dir:needs(), erlang:monotonic_time(millisecond), Idle)
+        sderl_links:list(sderl_dir:needs(), sderl_clock:now_ms(), sderl_options:value(link_idle_ms))
     end).
 
 -doc "Waits until the own groups are ready, at most five seconds each. For published programs; see `await/2`.".
 -spec sync() -> ok | {error, timeout | not_running | connect_all}.
 sync() ->
     running(fun() ->
-        case [E || {G, _, _, _, _} <- sderl_dir:own(), {error, _} = E <- [await(G, 5000)]] of
+        case [E || G <- sderl_dir:groups(), {error, _} = E <- [await(G, 5000)]] of
             [] -> ok;
             [E | _] -> E
         end
@@ -350,15 +344,15 @@ group's history and so fences off holders that were replaced. `undefined` if the
     | undefined
     | {error, no_information_about_remote_group | not_running}.
 lookup(Group, Name) ->
-    try ets:lookup(sderl_names, {Group, Name}) of
-        [{_, Pid, Home, Epoch, Seq, Opts}] ->
+    try sderl_store:registration(Group, Name) of
+        #{pid := Pid, home := Home, token := Token, options := Opts} ->
             case node(Pid) =/= node() orelse is_process_alive(Pid) of
                 true ->
-                    #{pid => Pid, home => Home, token => {Epoch, Seq},
+                    #{pid => Pid, home => Home, token => Token,
                       meta => case Opts of #{meta := M} -> M; _ -> undefined end};
                 false -> undefined
             end;
-        [] ->
+        none ->
             case sderl_store:is_member(Group) of
                 true -> undefined;
                 false -> {error, no_information_about_remote_group}
@@ -563,9 +557,7 @@ generated() ->
     Alphabet = "abcdefghjkmnpqrstuvwxyz023456789",
     Chars = [lists:nth(1 + B, Alphabet) || <<B:5>> <= rand:bytes(10)],
     Group = list_to_atom("s_group_" ++ Chars),
-    case sderl_dir_has(Group) of
+    case sderl_dir:is_running() andalso sderl_store:is_member(Group) of
         true -> generated();
         false -> Group
     end.
-
-sderl_dir_has(Group) -> ets:whereis(sderl_groups) =/= undefined andalso ets:member(sderl_groups, Group).

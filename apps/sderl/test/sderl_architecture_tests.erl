@@ -50,6 +50,24 @@ architecture_test_() ->
             ]
         end}.
 
+%% The application's description names the processes that it registers.
+registered_test_() ->
+    {timeout, 30, fun() ->
+        {ok, Peer, _} = peer:start_link(#{
+            connection => standard_io,
+            args => ["-pa", filename:dirname(code:which(sderl_app))]
+        }),
+        try
+            Before = peer:call(Peer, erlang, registered, []),
+            {ok, _} = peer:call(Peer, application, ensure_all_started, [sderl]),
+            Names = peer:call(Peer, erlang, registered, []) -- Before,
+            {ok, Named} = peer:call(Peer, application, get_key, [sderl, registered]),
+            ?assertEqual(lists:sort(Named), lists:sort(Names))
+        after
+            peer:stop(Peer)
+        end
+    end}.
+
 every_folder(Folders) ->
     ?assertEqual(lists:sort(maps:keys(allowed())), lists:usort(maps:values(Folders))).
 

@@ -178,7 +178,7 @@ write(How, Name, Spec, F) ->
     ok = name_arg(Name, F, 2, 1),
     ok = spec_arg(Spec, F, 2, 2),
     Once = case Spec of
-        {automatic, Call} -> sderl_attr_eval:run(Call, maps:get(attribute_timeout_ms, sderl_dir:options(), 1_000));
+        {automatic, Call} -> sderl_attr_eval:run(Call, sderl_attr_config:value(attribute_timeout_ms));
         _ -> none
     end,
     sderl_attr_server:write({How, Name, Spec, call, Once}).
@@ -298,7 +298,7 @@ plain(_, {error, _}) -> undefined.
 How often members of a group tell each other, in milliseconds. Values are seldom older than that and the time that they are kept.
 """.
 -spec share_ms() -> pos_integer().
-share_ms() -> maps:get(attribute_share_ms, sderl_dir:options(), 5_000).
+share_ms() -> sderl_attr_config:value(attribute_share_ms).
 
 %% ---------------------------------------------------------------- arguments
 

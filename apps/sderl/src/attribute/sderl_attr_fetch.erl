@@ -16,6 +16,7 @@
 %% late answers without harm to the caller.
 
 -export([fetch/4, for_others/4, has/3, cover/2]).
+-import(sderl_clock, [now_ms/0]).
 -export_type([got/0]).
 
 %% Its helper process answers with its exit reason.
@@ -95,8 +96,6 @@ merge(Looks, SentAt, Entries, Now) ->
                  _ -> {Name, undefined, not_set, Now - SentAt, static, 0}
              end
      end || {Name, Look} <- Looks].
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 %% ---------------------------------------------------------------- asking
 

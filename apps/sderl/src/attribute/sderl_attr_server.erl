@@ -21,6 +21,7 @@
 
 -export([start_link/0, write/1, keep/2, changed/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
+-import(sderl_clock, [now_ms/0]).
 
 -define(VSN, 1).
 %% What changed is told a moment later, with what else changes in it.
@@ -180,24 +181,20 @@ renamed(#s{node = Old, own = Own} = S) ->
     sderl_attr_table:forget(Old),
     maps:fold(fun show/3, S#s{node = node()}, Own).
 
-now_ms() -> erlang:monotonic_time(millisecond).
-
 %% Of this server, not of the node: mates have to notice its death, as it may have lost frames of theirs and
 %% forgot what it told.
 life() -> {erlang:system_time(), erlang:unique_integer()}.
 
-option(Key, Default) -> maps:get(Key, sderl_dir:options(), Default).
-
-period() -> option(attribute_share_ms, 5_000).
+period() -> sderl_attr_config:value(attribute_share_ms).
 
 %% ---------------------------------------------------------------- own attributes
 
 configured() ->
-    Given = [{Name, Spec, config} || {Name, Spec} <- option(attributes, [])]
-        ++ [{{label, Key}, Value, config} || {Key, Value} <- option(labels, [])],
+    Given = [{Name, Spec, config} || {Name, Spec} <- sderl_attr_config:value(attributes)]
+        ++ [{{label, Key}, Value, config} || {Key, Value} <- sderl_attr_config:value(labels)],
     Names = #{Name => [] || {Name, _, _} <- Given},
     %% Built-in ones come first and are overridden.
-    [{Name, Spec, builtin} || option(attribute_builtins, true),
+    [{Name, Spec, builtin} || sderl_attr_config:value(attribute_builtins),
                               {Name, Spec, _} <- sderl_attr_builtin:all(), not is_map_key(Name, Names)]
         ++ Given.
 
@@ -210,7 +207,7 @@ once(_, _) -> none.
 
 put_spec(Name, Spec, Once, #s{share = Share0, own = Own} = S) ->
     {Version, Share} = sderl_attr_share:step(Share0),
-    Times = {option(attribute_keep_ms, 5_000), option(attribute_timeout_ms, 1_000)},
+    Times = {sderl_attr_config:value(attribute_keep_ms), sderl_attr_config:value(attribute_timeout_ms)},
     A = sderl_attr_own:new(Spec, Once, Times, {now_ms(), Version}),
     show(Name, A, S#s{share = Share, own = Own#{Name => A}}).
 

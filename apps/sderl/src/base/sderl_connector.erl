@@ -13,6 +13,7 @@
 -export([start_link/0, tried/1, connect/2]).
 -export([handle_group_changed/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-import(sderl_clock, [now_ms/0]).
 
 %% The helper processes of these answer with their exit reason.
 -dialyzer({nowarn_function, [start/1]}).
@@ -80,8 +81,6 @@ handle_info({'DOWN', Ref, process, _, Result}, #c{busy = B, wait = W} = C0) ->
         error -> {noreply, C0}
     end;
 handle_info(_, C) -> {noreply, C}.
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 later(none) -> {?FIRST, now_ms() + ?FIRST};
 later({D, _}) ->

@@ -8,14 +8,11 @@
 -export([new/0, options/0, options/1, faulty/1, faults/0, incarnation/0, reborn/0]).
 -export([is_running/0, group/1, all/0, groups/0, named_groups/0, uid/1, members/1, process/1, processes/0]).
 -export([memberships/0, named_memberships/0, coordinated/0, groups_with/1, shares_group/1, shares_named_group/1]).
--export([own/0, own/1, named/0, needs/0, show/4, show/5, moved/4, left/4, forget/1]).
--export([start_args/2, start_args/3, start_uid/1, gone/1, gone_all/0, prune/1]).
+-export([needs/0, show/4, show/5, moved/4, left/4, forget/1]).
+-export([start_args/2, start_args/3, start_uid/1, gone/1, forget_gone/1, gone_all/0, prune/1]).
 -export([known/0, known/1, know/3, unknow_from/1, unknow_strangers/0, refused/3, refusals/0, unrefuse/2]).
 -export([refuse/0, refuse/1, is_free/0, unknown/1, unknowns/0]).
--export_type([own/0, group/0]).
-
--doc "An own group: name, identity, process, members, coordinator.".
--type own() :: {term(), binary(), pid(), [node()], node() | undefined}.
+-export_type([group/0]).
 
 -doc "An own group, as its process has shown it last.".
 -type group() :: #{
@@ -85,20 +82,6 @@ unknown(Process) ->
 unknowns() -> lists:sort([{P, N} || [P, N] <- ets:match(sderl_state, {{unknown, '$1'}, '$2'})]).
 
 %% ---------------------------------------------------------------- own groups
-
--spec own() -> [own()].
-own() -> ets:tab2list(sderl_groups).
-
--spec own(term()) -> own() | undefined.
-own(Group) ->
-    case ets:lookup(sderl_groups, Group) of
-        [Own] -> Own;
-        [] -> undefined
-    end.
-
--doc "The own s_groups, without the free namespace.".
--spec named() -> [own()].
-named() -> [O || {G, _, _, _, _} = O <- own(), G =/= undefined].
 
 -doc "Whether the application runs here, which has the tables. All questions below raise `badarg` without them.".
 -spec is_running() -> boolean().
@@ -181,7 +164,7 @@ needs() ->
     maps:groups_from_list(
         fun({Node, _}) -> Node end, fun({_, Reason}) -> Reason end,
         [{N, case G of undefined -> free_island; _ -> {group, G} end}
-         || {G, _, _, Members, _} <- own(), N <- Members, N =/= node()]).
+         || {G, Members} <- memberships(), N <- Members, N =/= node()]).
 
 -doc "As `show/5` without a coordinator, and only where the group's process has not shown itself yet.".
 -spec show(term(), binary(), pid(), [node()]) -> ok.
@@ -200,10 +183,10 @@ show(Group, Uid, Pid, Members) ->
 -doc "What a group's process has to show of itself.".
 -spec show(term(), binary(), pid(), [node()], node() | undefined) -> ok.
 show(Group, Uid, Pid, Members, Lead) ->
-    Before = own(Group),
+    Before = members(Group),
     true = ets:insert(sderl_groups, {Group, Uid, Pid, Members, Lead}),
     case Before of
-        {_, _, _, Members, _} -> ok;
+        Members -> ok;
         _ -> shown(Group, Members)
     end.
 
@@ -225,7 +208,7 @@ moved(Group, Old, New, Pid) ->
 -spec left(term(), binary(), removed | deleted, sderl_membership:t()) -> ok.
 left(Group, Uid, Why, Mem) ->
     true = ets:insert(sderl_gone, {Uid, Why, Mem, erlang:system_time(second), Group}),
-    Mates = case own(Group) of {_, _, _, Members, _} -> Members; undefined -> [] end,
+    Mates = members(Group),
     forget(Group),
     %% Of a group that was left others tell; one that was deleted nobody has any more.
     Why =:= deleted andalso unknow(Group, Mates),
@@ -235,9 +218,9 @@ left(Group, Uid, Why, Mem) ->
 -doc "Drops a group's tables without remembering it.".
 -spec forget(term()) -> ok.
 forget(Group) ->
-    case own(Group) of
-        undefined -> ok;
-        {_, Uid, _, _, _} -> sderl_part:group_ended(Uid)
+    case uid(Group) of
+        none -> ok;
+        Uid -> sderl_part:group_ended(Uid)
     end,
     %% First the directory: readers that miss a row must not take us for a member.
     true = ets:delete(sderl_groups, Group),
@@ -247,8 +230,8 @@ forget(Group) ->
     Was = start_uid(Group),
     true = ets:delete(sderl_state, {init, Group}),
     %% Shown by whoever started it, in this moment: see show/4.
-    case own(Group) of
-        {_, Was, _, _, _} = Row -> true = ets:delete_object(sderl_groups, Row), ok;
+    case ets:lookup(sderl_groups, Group) of
+        [{_, Was, _, _, _} = Row] -> true = ets:delete_object(sderl_groups, Row), ok;
         _ -> ok
     end.
 
@@ -278,6 +261,12 @@ gone(Uid) ->
         [] -> undefined
     end.
 
+-doc "This node is asked to join a group again that it left: what it remembers of that is over.".
+-spec forget_gone(binary()) -> ok.
+forget_gone(Uid) ->
+    true = ets:delete(sderl_gone, Uid),
+    ok.
+
 -spec gone_all() -> [{term(), removed | deleted}].
 gone_all() -> [{G, Why} || {_, Why, _, _, G} <- ets:tab2list(sderl_gone), G =/= undefined].
 
@@ -304,7 +293,7 @@ known() ->
 known(Group) ->
     Rows0 = ets:select(sderl_known, [{{{'$1', '$2'}, '$3'}, [{'=:=', '$1', {const, Group}}], [{{'$2', '$3'}}]}]),
     %% The last word of a node that left our group may come after it left.
-    Rows = case named() of
+    Rows = case named_memberships() of
         [] -> Rows0;
         Own -> [R || {From, _} = R <- Rows0, From =:= config orelse lists:member(From, mates(Own))]
     end,
@@ -329,17 +318,17 @@ what it heard last, as nobody will tell it anything newer.
 """.
 -spec unknow_strangers() -> ok.
 unknow_strangers() ->
-    Own = named(),
+    Own = named_memberships(),
     %% A group that this node is about to leave shows those that stay: what it knew from others that go with it
     %% it keeps, should it be free then.
-    case Own =/= [] andalso lists:all(fun({_, _, _, Ms, _}) -> lists:member(node(), Ms) end, Own) of
+    case Own =/= [] andalso lists:all(fun({_, Ms}) -> lists:member(node(), Ms) end, Own) of
         true ->
             lists:foreach(fun unknow_from/1,
                           lists:usort([F || {{_, F}, _} <- ets:tab2list(sderl_known), F =/= config]) -- mates(Own));
         false -> ok
     end.
 
-mates(Own) -> lists:append([Ms || {_, _, _, Ms, _} <- Own]).
+mates(Own) -> lists:append([Ms || {_, Ms} <- Own]).
 
 %% Another group of that name has none of these nodes.
 unknow(Group, Members) ->

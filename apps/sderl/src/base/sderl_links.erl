@@ -54,6 +54,7 @@ whereupon the next link counts as another's and is never closed; and a reason th
 -export([missing/0, missing/1]).
 -export([unneeded/2, unneeded/3]).
 -export([view/5, close_candidate/3]).
+-import(sderl_clock, [now_ms/0]).
 
 -export_type([reason/0, needs/0, link/0, view/0]).
 
@@ -328,8 +329,6 @@ noted(Needs, Now) ->
 
 %% Not keymember, which takes {group, 1} and {group, 1.0} for one.
 has_reason(Reason, Noted) -> lists:any(fun({R, _At}) -> R =:= Reason end, Noted).
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 %% Closing (protocol rule 25), decided at the end that opened the link
 

@@ -122,7 +122,7 @@ stop(From, Why) ->
     after 0 -> {error, Why}
     end.
 
-deadline(write) -> deadline(maps:get(write_timeout_ms, sderl_dir:options(), 10_000) - ?LOOK);
+deadline(write) -> deadline(sderl_options:value(write_timeout_ms) - ?LOOK);
 deadline(infinity) -> infinity;
 deadline(Ms) -> erlang:monotonic_time(millisecond) + Ms.
 

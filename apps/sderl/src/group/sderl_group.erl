@@ -16,6 +16,7 @@
 
 -export([start_link/2, uid/1, info/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-import(sderl_clock, [now_ms/0]).
 
 -include("../core/sderl_version.hrl").
 -define(CHUNK, 2000).
@@ -30,7 +31,7 @@
     shown :: term(),                        % what the directory shows
     waiting = [] :: [{term(), integer()}],  % who awaits the group, until when
     quiet = {0, []} :: {non_neg_integer(), [node()]},   % for so many ticks these say nothing
-    tick_ms, resolver_ms = 5000,
+    tick_ms, resolver_ms,
     tally :: sderl_traffic:tally(),
     strange = 0 :: non_neg_integer()
 }).
@@ -92,7 +93,7 @@ start(Group, Uid, #{options := Options} = Args) ->
     end,
     _ = erlang:send_after(rand:uniform(Tick), self(), tick),
     #g{group = Group, uid = Uid, core = Core, store = Store, local = Local, tick_ms = Tick, tally = sderl_traffic:group(Group),
-       resolver_ms = maps:get(resolver_timeout_ms, sderl_dir:options(), 5000)}.
+       resolver_ms = sderl_options:value(resolver_timeout_ms)}.
 
 -spec handle_continue(start, #g{}) -> {noreply, #g{}} | {stop, normal, #g{}}.
 handle_continue(start, G) -> run([start], G).
@@ -135,8 +136,6 @@ handle_info(Msg, G0) ->
 terminate(shutdown, #g{core = C} = G) ->
     lists:foreach(fun(N) -> send_node(N, bye, G) end, sderl_core:peers(C));
 terminate(_, _) -> ok.
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 %% ---------------------------------------------------------------- the mailbox
 
@@ -333,7 +332,7 @@ meta(#{meta := M}) -> M;
 meta(_) -> undefined.
 
 resolver(#{resolver := R}) -> R;
-resolver(_) -> maps:get(resolver, sderl_dir:options(), random_exit_name).
+resolver(_) -> sderl_options:value(resolver).
 
 read(Kind, Node, K, Which, #g{store = St, cursors = Cs, inner = In} = G) ->
     {Rows, Last, Cursor} = case Cs of

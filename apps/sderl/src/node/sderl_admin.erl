@@ -27,13 +27,13 @@ create(Group, Nodes) ->
 
 -spec add(term(), [node()]) -> {ok, term(), [node()]} | {error, term()}.
 add(Group, Nodes) ->
-    case sderl_dir:own(Group) of
-        {_, _, _, Members, _} ->
+    case sderl_dir:group(Group) of
+        #{members := Members} ->
             case grow(Group, Nodes -- Members) of
                 {ok, Added} -> {ok, Group, Added};
                 Error -> Error
             end;
-        undefined -> {error, node_does_not_belong_to_the_s_group}
+        none -> {error, node_does_not_belong_to_the_s_group}
     end.
 
 -doc "Adds one node that asked for it.".
@@ -50,20 +50,20 @@ admit(Group, Node) ->
 
 grow(_, []) -> {ok, []};
 grow(Group, Nodes) ->
-    case sderl_dir:own(Group) of
-        {_, Uid, _, _, _} ->
+    case sderl_dir:group(Group) of
+        #{uid := Uid} ->
             case [N || {N, ok} <- each(Nodes, fun(N) -> invite(N, Group, Uid) end)] of
                 [] -> {ok, []};
                 Willing -> grow_by(Group, Willing)
             end;
-        undefined -> {error, node_does_not_belong_to_the_s_group}
+        none -> {error, node_does_not_belong_to_the_s_group}
     end.
 
 grow_by(Group, Willing) ->
     case sderl_client:write(Group, {add, Willing}) of
         {ok, {ok, _}} ->
             %% They are members now; the answer waits, for a while, until they count.
-            Timeout = maps:get(write_timeout_ms, sderl_dir:options(), 10_000),
+            Timeout = sderl_options:value(write_timeout_ms),
             _ = sderl_client:request(Group, fun(From) -> {sderl_await_live, From, Willing, Timeout} end,
                                      Timeout + 2000),
             {ok, lists:sort(Willing)};
@@ -105,10 +105,10 @@ each(Nodes, F) ->
 
 -spec remove(term(), [node()]) -> ok | {error, term()}.
 remove(Group, Nodes) ->
-    case {sderl_dir:own(Group), lists:member(node(), Nodes)} of
-        {undefined, _} -> {error, node_does_not_belong_to_the_s_group};
+    case {sderl_dir:group(Group), lists:member(node(), Nodes)} of
+        {none, _} -> {error, node_does_not_belong_to_the_s_group};
         {_, true} -> {error, cannot_remove_itself};
-        {{_, _, _, Members, _}, false} ->
+        {#{members := Members}, false} ->
             case [N || N <- Nodes, lists:member(N, Members)] of
                 [] -> ok;
                 Out -> removed(Group, Out, node_does_not_belong_to_the_s_group)
@@ -134,9 +134,9 @@ delete(Group) ->
 
 -spec leave(term()) -> ok | {error, term()}.
 leave(Group) ->
-    case sderl_dir:own(Group) of
-        undefined -> {error, node_does_not_belong_to_the_s_group};
-        {_, _, _, [_], _} -> delete(Group);
+    case sderl_dir:members(Group) of
+        [] -> {error, node_does_not_belong_to_the_s_group};
+        [_] -> delete(Group);
         _ ->
             case removed(Group, [node()], node_does_not_belong_to_the_s_group) of
                 ok -> gone(Group);
@@ -146,9 +146,9 @@ leave(Group) ->
 
 %% The answer may come a moment before the group's process has cleared its tables.
 gone(Group) ->
-    case sderl_dir:own(Group) of
-        undefined -> sderl_node:settle();
-        {_, _, Pid, _, _} ->
+    case sderl_dir:process(Group) of
+        none -> sderl_node:settle();
+        Pid ->
             Mon = monitor(process, Pid),
             receive {'DOWN', Mon, process, Pid, _} -> sderl_node:settle()
             after 5000 -> demonitor(Mon, [flush]), ok
@@ -157,9 +157,9 @@ gone(Group) ->
 
 -spec enter(term(), [node()]) -> {ok, term(), [node()]} | {error, term()}.
 enter(Group, Seeds) ->
-    case sderl_dir:own(Group) of
-        {_, _, _, Members, _} -> {ok, Group, Members};
-        undefined -> enter(Group, lists:delete(node(), Seeds), [])
+    case sderl_dir:group(Group) of
+        #{members := Members} -> {ok, Group, Members};
+        none -> enter(Group, lists:delete(node(), Seeds), [])
     end.
 
 enter(_, [], []) -> {error, no_seeds};
@@ -167,7 +167,7 @@ enter(_, [], Whys) -> {error, {no_seed_answered, lists:reverse(Whys)}};
 enter(Group, [Seed | Seeds], Whys) ->
     case sderl_connector:connect(Seed, group) of
         true ->
-            Timeout = maps:get(write_timeout_ms, sderl_dir:options(), 10_000) + ?INVITE,
+            Timeout = sderl_options:value(write_timeout_ms) + ?INVITE,
             try gen_server:call({sderl_node, Seed}, {enter, Group, node()}, Timeout) of
                 {ok, Group, _} ->
                     case sderl_client:await(Group, Timeout) of

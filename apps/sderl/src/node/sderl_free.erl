@@ -75,12 +75,12 @@ greeted(_, _, true, true) -> grow.
 %% ---------------------------------------------------------------- meeting
 
 %% Free hidden nodes keep their names to themselves.
-mixes() -> maps:get(free_islands, sderl_dir:options(), true) andalso not sderl_node:hidden().
+mixes() -> sderl_options:value(free_islands) andalso not sderl_node:hidden().
 
 %% Tells nodes of our island; those of another one make one island of the two.
 meet(Nodes) ->
-    case {sderl_dir:own(undefined), mixes()} of
-        {{_, Uid, _, Members, _}, true} ->
+    case {sderl_dir:group(undefined), mixes()} of
+        {#{uid := Uid, members := Members}, true} ->
             lists:foreach(fun(N) -> tell(N, {meet, Uid, Members}) end, Nodes -- Members);
         _ -> ok
     end.
@@ -132,14 +132,14 @@ ours(Node) ->
 -doc "What the node server of another node says to ours.".
 -spec message(node(), term()) -> ok | unknown.
 message(From, {meet, Uid, Nodes}) when is_binary(Uid), is_list(Nodes) ->
-    case sderl_dir:own(undefined) of
-        {_, Own, Pid, Members, _} ->
+    case sderl_dir:group(undefined) of
+        #{uid := Own, process := Pid, members := Members} ->
             case met(Own, Uid, mixes()) of
                 grow -> grow(Pid, Members, Nodes);
                 answer -> tell(From, {meet, Own, Members});
                 nothing -> ok
             end;
-        undefined -> ok
+        none -> ok
     end;
 message(From, freed) ->
     case ours(From) of
@@ -162,9 +162,9 @@ grow(Pid, Members, Nodes) ->
 -doc "A member of an island says hello (see `sderl_node`).".
 -spec hello(binary(), node(), term(), sderl_membership:t(), term()) -> ok.
 hello(Uid, From, Addr, Mem, Msg) ->
-    {Own, Pid, Members} = case sderl_dir:own(undefined) of
-        {_, U, P, Ms, _} -> {U, P, Ms};
-        undefined -> {none, none, []}
+    {Own, Pid, Members} = case sderl_dir:group(undefined) of
+        #{uid := U, process := P, members := Ms} -> {U, P, Ms};
+        none -> {none, none, []}
     end,
     case greeted(Own, Uid, sderl_membership:is_member(node(), Mem), mixes()) of
         pass -> say(Pid, Uid, From, Msg);
@@ -185,7 +185,7 @@ say(To, Uid, From, Msg) ->
 move(none, _, _, _, _, _) -> ok;
 move(Args, Own, Old, Uid, From, Msg) ->
     ok = sderl_dir:start_args(undefined, Uid, Args#{moved => true}),
-    true = ets:delete(sderl_gone, Uid),
+    ok = sderl_dir:forget_gone(Uid),
     ok = stop(Old),
     say(moved(Own, Uid), Uid, From, Msg).
 
@@ -203,8 +203,8 @@ stop(Pid) ->
 -doc "Ends a move in which this node's server died.".
 -spec resume() -> ok.
 resume() ->
-    case {sderl_dir:own(undefined), sderl_dir:start_uid(undefined)} of
-        {{_, Own, Pid, _, _}, Uid} when Uid =/= Own, Uid =/= none ->
+    case {sderl_dir:group(undefined), sderl_dir:start_uid(undefined)} of
+        {#{uid := Own, process := Pid}, Uid} when Uid =/= Own, Uid =/= none ->
             ok = stop(Pid),
             _ = moved(Own, Uid),
             ok;

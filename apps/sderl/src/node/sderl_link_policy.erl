@@ -22,6 +22,7 @@
 
 -export([start_link/0, quiet/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-import(sderl_clock, [now_ms/0]).
 -export_type([counters/0]).
 
 -include("../core/sderl_version.hrl").
@@ -103,11 +104,9 @@ handle_info({sderl_link, ?VSN, From, close}, #p{reported = Reported} = P) ->
     {noreply, P};
 handle_info(_, P) -> {noreply, P}.
 
-now_ms() -> erlang:monotonic_time(millisecond).
+idle() -> sderl_options:value(link_idle_ms).
 
-idle() -> maps:get(link_idle_ms, sderl_dir:options(), 600_000).
-
-closes() -> maps:get(link_policy, sderl_dir:options(), report) =:= close.
+closes() -> sderl_options:value(link_policy) =:= close.
 
 %% Often enough that a report is late by a tenth of the time that it reports.
 pause() -> max(100, idle() div 10).

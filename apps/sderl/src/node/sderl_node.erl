@@ -17,6 +17,7 @@
 -export([start_link/1, precondition/0, create/1, settle/0, met/2, hidden/0]).
 -export([handle_group_changed/1, handle_group_left/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
+-import(sderl_clock, [now_ms/0]).
 
 %% The helper processes of these answer with their exit reason.
 -dialyzer({nowarn_function, [enter/2]}).
@@ -105,10 +106,10 @@ handle_continue(start, N) ->
 -spec handle_call(term(), gen_server:from(), #n{}) -> {reply, term(), #n{}} | {noreply, #n{}}.
 handle_call(Request, From, #n{node = Node} = N) when Node =/= node() -> handle_call(Request, From, renamed(N));
 handle_call({create, Group}, _, #n{reserved = R} = N) ->
-    case {sderl_dir:refuse(), sderl_dir:own(Group)} of
+    case {sderl_dir:refuse(), sderl_dir:uid(Group)} of
         _ when node() =:= nonode@nohost -> {reply, {error, not_distributed}, N};
         {Why, _} when Why =/= undefined -> {reply, {error, Why}, N};
-        {_, undefined} when not is_map_key(Group, R) ->
+        {_, none} when not is_map_key(Group, R) ->
             Uid = sderl_hello:founded({Group, sderl_group:uid(Group)}, sderl_dir:faults()),
             case start(Group, Uid, #{mem => sderl_membership:new([node()]), found => true}) of
                 ok -> created(Group, [node()]), {reply, ok, N};
@@ -117,19 +118,18 @@ handle_call({create, Group}, _, #n{reserved = R} = N) ->
         _ -> {reply, {error, s_group_name_is_in_use}, N}
     end;
 handle_call({invite, Group, Uid, _From}, _, #n{reserved = R} = N) ->
-    Taken = case {sderl_dir:own(Group), R} of
-        {{_, Uid, _, _, _}, _} -> false;
-        {{_, _, _, _, _}, _} -> true;
-        {undefined, #{Group := {Other, _}}} -> Other =/= Uid;
-        _ -> false
+    Taken = case {sderl_dir:uid(Group), R} of
+        {none, #{Group := {Other, _}}} -> Other =/= Uid;
+        {none, _} -> false;
+        {Own, _} -> Own =/= Uid
     end,
     case {sderl_dir:refuse(), Taken} of
         {undefined, false} ->
             %% Asked to join again after it left: what it remembers of that is over.
-            true = ets:delete(sderl_gone, Uid),
-            case sderl_dir:own(Group) of
+            ok = sderl_dir:forget_gone(Uid),
+            case sderl_dir:uid(Group) of
                 %% Invited by two at once, it is a member by now: to keep the name for it would keep it beyond its end.
-                {_, Uid, _, _, _} -> {reply, ok, N};
+                Uid -> {reply, ok, N};
                 _ -> {reply, ok, N#n{reserved = R#{Group => {Uid, now_ms() + ?RESERVED}}}}
             end;
         {undefined, true} -> {reply, {error, s_group_conflict}, N};
@@ -172,8 +172,8 @@ handle_info({sderl_tell, ?VSN, From}, N) when is_atom(From) ->
     {noreply, N};
 handle_info({sderl_conflict, ?VSN, Group, Uid, From, Other}, N) when is_atom(From) ->
     %% It met our group of that name and keeps its own.
-    case sderl_dir:own(Group) of
-        {_, Uid, _, _, _} -> {noreply, apart(Group, From, Other, N)};
+    case sderl_dir:uid(Group) of
+        Uid -> {noreply, apart(Group, From, Other, N)};
         _ -> {noreply, N}
     end;
 handle_info({sderl_free, ?VSN, From, Msg}, N) when is_atom(From) ->
@@ -191,11 +191,11 @@ handle_info({nodeup, Node, _}, N) ->
     sderl_links:nodeup(Node),
     share(),
     sderl_free:linked(Node),
-    _ = own_node(Node) andalso sderl_subs:notify_node(nodeup, Node),
+    _ = sderl_dir:shares_group(Node) andalso sderl_subs:notify_node(nodeup, Node),
     {noreply, N};
 handle_info({nodedown, Node, _}, N) ->
     sderl_links:nodedown(Node),
-    _ = own_node(Node) andalso sderl_subs:notify_node(nodedown, Node),
+    _ = sderl_dir:shares_group(Node) andalso sderl_subs:notify_node(nodedown, Node),
     {noreply, N};
 handle_info({'DOWN', Ref, process, _, Reason}, #n{entering = E} = N) ->
     case maps:take(Ref, E) of
@@ -212,10 +212,6 @@ know(From, List) ->
 unknown(N) ->
     sderl_dir:unknown(?MODULE),
     N.
-
-now_ms() -> erlang:monotonic_time(millisecond).
-
-own_node(Node) -> lists:any(fun({_, _, _, Ms, _}) -> lists:member(Node, Ms) end, sderl_dir:own()).
 
 %% ---------------------------------------------------------------- starting groups
 
@@ -243,9 +239,9 @@ configured(N0) ->
         is_list(Ms) andalso sderl_dir:know(G, Ms, config)
     end, maps:get(other_groups, Options, [])),
     N = lists:foldl(fun(#{name := G, members := Ms}, Acc) ->
-        case {sderl_dir:own(G), Ms} of
-            {undefined, {seeds, _}} -> enter(G, Acc);
-            {undefined, _} ->
+        case {sderl_dir:uid(G), Ms} of
+            {none, {seeds, _}} -> enter(G, Acc);
+            {none, _} ->
                 sderl_dir:know(G, Ms, config),
                 Uid = sderl_hello:launched(G, Ms, maps:get(cluster, Options), sderl_dir:faults()),
                 case sderl_dir:gone(Uid) of
@@ -285,12 +281,12 @@ dwell() ->
 %% A node without s_groups has the free namespace; one with s_groups has not.
 free() ->
     Refuse = sderl_dir:refuse(),
-    case {sderl_dir:named(), sderl_dir:own(undefined)} of
-        {[], undefined} when Refuse =:= undefined ->
+    case {sderl_dir:named_groups(), sderl_dir:process(undefined)} of
+        {[], none} when Refuse =:= undefined ->
             _ = start(undefined, sderl_free:uid(),
                       #{mem => sderl_membership:new([node()]), found => true}),
             ok;
-        {[_ | _], {_, _, Pid, _, _}} ->
+        {[_ | _], Pid} when is_pid(Pid) ->
             Pid ! {sderl_op, none, {remove, [node()], erlang:system_time(second)}},
             ok;
         _ -> ok
@@ -302,16 +298,16 @@ hello(undefined, Uid, From, {hello, Addr, _, Mem, _} = Msg, N) ->
     sderl_dir:refuse() =:= undefined andalso sderl_free:hello(Uid, From, Addr, Mem, Msg),
     N;
 hello(Group, Uid, From, {hello, Addr, _, Mem, Info} = Msg, N) ->
-    {Own, Pid} = case sderl_dir:own(Group) of
-        {_, O, P, _, _} -> {O, P};
-        undefined -> {none, none}
+    {Own, Pid} = case sderl_dir:group(Group) of
+        #{uid := O, process := P} -> {O, P};
+        none -> {none, none}
     end,
     case sderl_hello:greeted(Own, Uid, sderl_dir:gone(Uid), Mem, node()) of
         pass ->
             Pid ! {sderl, ?VSN, Uid, From, Msg},
             N;
         again ->
-            true = ets:delete(sderl_gone, Uid),
+            ok = sderl_dir:forget_gone(Uid),
             hello(Group, Uid, From, Msg, N);
         {tell, Why, Known} ->
             tell(Addr, Uid, {gone, Why, Known}),
@@ -368,8 +364,7 @@ alone(Pid) ->
 share() -> share(mates()).
 
 share(Nodes) ->
-    Own = [{G, Ms} || {G, _, _, Ms, _} <- sderl_dir:named()],
-    List = sderl_hello:told(Own, sderl_dir:known(), sderl_dir:faults()),
+    List = sderl_hello:told(sderl_dir:named_memberships(), sderl_dir:known(), sderl_dir:faults()),
     lists:foreach(fun(Node) ->
         sderl_traffic:send({?MODULE, Node}, {sderl_known, ?VSN, node(), List}, control, List)
     end, Nodes).
@@ -379,7 +374,7 @@ share(Nodes) ->
 ask() ->
     lists:foreach(fun(Node) -> erlang:send({?MODULE, Node}, {sderl_tell, ?VSN, node()}, [noconnect]) end, mates()).
 
-mates() -> lists:usort(lists:append([Ms || {_, _, _, Ms, _} <- sderl_dir:named()])) -- [node()].
+mates() -> lists:usort(lists:append([Ms || {_, Ms} <- sderl_dir:named_memberships()])) -- [node()].
 
 %% ---------------------------------------------------------------- a node that gets a name
 
@@ -388,16 +383,16 @@ mates() -> lists:usort(lists:append([Ms || {_, _, _, Ms, _} <- sderl_dir:named()
 renamed(#n{node = Node} = N) when Node =:= node() -> N;
 renamed(#n{reconfigure = Reconfigure}) ->
     Free = free_names(),
-    lists:foreach(fun({G, _, Pid, _, _}) -> sderl_group_sup:stop_group(Pid), sderl_dir:forget(G) end, sderl_dir:own()),
+    lists:foreach(fun({G, #{process := Pid}}) -> sderl_group_sup:stop_group(Pid), sderl_dir:forget(G) end, sderl_dir:all()),
     ok = sderl_dir:reborn(),
     case precondition() of
         ok ->
             sderl_dir:refuse(undefined),
             ok = Reconfigure(),
             N1 = configured(#n{reconfigure = Reconfigure}),
-            case sderl_dir:own(undefined) of
-                {_, _, Pid, _, _} -> lists:foreach(fun(Op) -> Pid ! {sderl_op, none, Op} end, Free);
-                undefined -> ok
+            case sderl_dir:process(undefined) of
+                none -> ok;
+                Pid -> lists:foreach(fun(Op) -> Pid ! {sderl_op, none, Op} end, Free)
             end,
             N1;
         {error, {connect_all, Text}} ->
@@ -408,5 +403,5 @@ renamed(#n{reconfigure = Reconfigure}) ->
 
 %% The registrations that make the free names again.
 free_names() ->
-    Rows = ets:select(sderl_names, [{{{undefined, '$1'}, '$2', '_', '_', '_', '$3'}, [], [{{'$1', '$2', '$3'}}]}]),
-    [case Opts of [] -> [Name | Pid]; _ -> {r, Name, Pid, Opts} end || {Name, Pid, Opts} <- Rows].
+    [case Opts of [] -> [Name | Pid]; _ -> {r, Name, Pid, Opts} end
+     || {Name, Pid, Opts} <- sderl_store:registrations(undefined)].

@@ -6,6 +6,7 @@
 %% again without harm.
 
 -export([do/2, free/1, close/1]).
+-import(sderl_clock, [now_ms/0]).
 -export_type([request/0, answer/0]).
 
 -type request() ::
@@ -107,8 +108,6 @@ settled(Left, Until) ->
         true -> receive after ?LOOK_MS -> settled(Left, Until) end;
         false -> ok
     end.
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 %% The other ends learn of it too, each when it does.
 close_all(Nodes, Until) ->

@@ -52,6 +52,7 @@ Nodes}`), `{undo, Step}` or `links`; `done` of `total` are done; `error` is ther
 """.
 
 -export([run/1, run/2, change/2, change/3]).
+-import(sderl_clock, [now_ms/0]).
 -export_type([options/0, report/0, progress/0]).
 
 -doc "See the table above.".
@@ -156,8 +157,6 @@ shown({create, Group, Nodes}) -> {create, Group, Nodes};
 shown({Kind, Group, _, Nodes}) -> {Kind, Group, Nodes}.
 
 groups(#r{plan = #{groups := Groups}}) -> Groups.
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 %% ---------------------------------------------------------------- looking
 

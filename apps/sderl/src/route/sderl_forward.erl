@@ -60,7 +60,7 @@ loop(init, Parent, Name) ->
     true = register(Name, self()),
     _ = process_flag(message_queue_data, off_heap),
     ok = proc_lib:init_ack({ok, self()}),
-    Limit = maps:get(route_queue, sderl_dir:options(), 10_000),
+    Limit = sderl_route_config:value(route_queue),
     idle(Parent, #f{name = Name, counts = sderl_traffic:routed(), limit = Limit, told = erlang:monotonic_time(millisecond) - ?TELL_MS}).
 
 %% ---------------------------------------------------------------- the loop

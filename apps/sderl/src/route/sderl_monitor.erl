@@ -13,6 +13,7 @@
 
 -export([new/0, start_link/0, monitor/2, watch/1, demonitor/1, info/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-import(sderl_clock, [now_ms/0]).
 
 %% The helper processes of these answer with their exit reason.
 -dialyzer({nowarn_function, [ask/3]}).
@@ -117,8 +118,6 @@ handle_info(_, M) -> {noreply, unknown(M)}.
 unknown(M) ->
     sderl_dir:unknown(?MODULE),
     M.
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 %% ---------------------------------------------------------------- for this node's processes
 

@@ -26,6 +26,7 @@
 %% | `timeout` | it is still at it |
 
 -export([call/4, serve/3, found/2, probe/1, failed/2, new/0, prune/0]).
+-import(sderl_clock, [now_ms/0]).
 -export_type([error/0]).
 
 %% The tag of a request that is answered to an alias, as OTP makes it.
@@ -164,8 +165,6 @@ flush(Alias) ->
         {Alias, _, _} -> flush(Alias)
     after 0 -> ok
     end.
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 left(infinity) -> infinity;
 left(Deadline) -> max(0, Deadline - now_ms()).

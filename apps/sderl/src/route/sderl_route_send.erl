@@ -125,7 +125,7 @@ other() -> erlang:unique_integer([positive]) band (1 bsl 27 - 1).
 
 -doc "How many gateways a frame that begins here may cross.".
 -spec hops() -> pos_integer().
-hops() -> maps:get(route_hops, sderl_dir:options(), 16).
+hops() -> sderl_route_config:value(route_hops).
 
 %% One step of a frame, by the routes of this node.
 onward(Key, Frame, Options) ->

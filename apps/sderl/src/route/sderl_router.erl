@@ -25,6 +25,7 @@
 
 -export([new/0, start_link/0, changed/0, info/0, ready/1, gateways_between/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-import(sderl_clock, [now_ms/0]).
 
 -define(TABLE, sderl_routes).
 -define(VSN, 1).
@@ -65,7 +66,7 @@ info() -> gen_server:call(?MODULE, info).
 init([]) ->
     _ = process_flag(async_dist, true),
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
-    Beat = maps:get(route_beat_ms, sderl_dir:options(), 1000),
+    Beat = sderl_route_config:value(route_beat_ms),
     _ = erlang:send_after(Beat, self(), beat),
     _ = erlang:send_after(rand:uniform(?COMPARE), self(), compare),
     Kept = [Ad || [Ad] <- ets:match(?TABLE, {{told, '_'}, '$1'})],
@@ -164,8 +165,6 @@ message(_, _, R) -> unknown(R).
 unknown(R) ->
     sderl_dir:unknown(?MODULE),
     R.
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 %% ---------------------------------------------------------------- beats
 

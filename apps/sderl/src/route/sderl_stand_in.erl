@@ -17,10 +17,10 @@
 %% would if the two were linked.
 
 -export([new/0, find/1]).
+-import(sderl_clock, [now_ms/0]).
 
 -define(TABLE, sderl_stand_ins).
 -define(VSN, 1).
--define(IDLE_MS, 600_000).
 %% A stream that was silent for that long begins anew; the twin remembers it for longer.
 -define(QUIET_MS, 30_000).
 %% A sign of life while calls are out.
@@ -78,8 +78,8 @@ init(Pid, Caller, Ref) ->
 begin_for(Pid) ->
     %% It serves everybody: the end of the application of whoever asked first is no reason to end.
     true = group_leader(whereis(init), self()),
-    Idle = maps:get(stand_in_idle_ms, sderl_dir:options(), ?IDLE_MS),
-    Limit = maps:get(route_queue, sderl_dir:options(), 10_000),
+    Idle = sderl_route_config:value(stand_in_idle_ms),
+    Limit = sderl_route_config:value(route_queue),
     Now = now_ms(),
     loop(#i{pid = Pid, spoke = Now, watch = sderl_monitor:watch(Pid), sup = monitor(process, sderl_sup), idle_ms = Idle,
             look_at = Now + Idle, limit = Limit}).
@@ -93,8 +93,6 @@ loop(#i{stream = Stream, look_at = Look, calls = Calls, spoke = Spoke, ended = E
         Message -> loop(flush(message(Message, I#i{used = true})))
     after max(0, Until - now_ms()) -> loop(flush(timeout(now_ms(), I)))
     end.
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 %% ---------------------------------------------------------------- what it is sent
 

@@ -8,6 +8,7 @@
 %% a twin has: one that was killed is not begun again in the middle.
 
 -export([new/0, deliver/2, prune/1]).
+-import(sderl_clock, [now_ms/0]).
 
 %% The tag of a call that is answered to an alias.
 -dialyzer({no_improper_lists, [item/2]}).
@@ -81,8 +82,6 @@ loop(#t{stream = Stream, heard = Heard} = T) ->
             false -> loop(flush(T))
         end
     end.
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 -spec stop(#t{}) -> no_return().
 stop(#t{for = For}) ->
