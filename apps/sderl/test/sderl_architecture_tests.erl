@@ -29,9 +29,7 @@ allowed() ->
 circles() ->
     [
         [sderl_admin, sderl_free, sderl_node],
-        [sderl_ask, sderl_read],
-        [sderl_attr, sderl_attr_fetch, sderl_attr_server],
-        [sderl_dist_probe, sderl_dist_survey],
+        [sderl_attr_fetch, sderl_attr_server],
         [sderl_pattern, sderl_pattern_change]
     ].
 

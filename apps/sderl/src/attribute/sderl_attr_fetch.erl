@@ -119,7 +119,7 @@ questions(Missing, MaxAge, Timeout, Which) ->
     #f{got = Got, requests = Open} = wait(Now + Timeout div 2, onward(Far, F1)),
     All = #{Node => maps:get(Node, Got, {error, timeout}) || Node := _ <- Missing},
     %% Who gave little time learns little by its end.
-    Until = now_ms() + min(sderl_attr:share_ms(), 4 * Timeout),
+    Until = now_ms() + min(sderl_attr_config:value(attribute_share_ms), 4 * Timeout),
     Silent = [{Node, Until} || Node := {error, timeout} <- All, Node =/= node()]
         ++ [{{gateway, Gateway}, Until} || {_, {gateway, Gateway, _, _}} <- gen_server:reqids_to_list(Open)],
     ok = sderl_attr_server:keep([{Node, how(Node, Far), SentAt, Entries}

@@ -18,7 +18,7 @@
 -export([apply/6, redo/5, put_rows/5, sync_begin/3, sync_end/4, foreign/1, local/1]).
 -export([read/3, read_next/1, read_stop/1]).
 -export([durable/2, outbox/3, sessions/2, recover/1, purge/1, purge_names/1]).
--export([is_member/1, uid/1, pid/2, registration/2, registrations/1, names/0, names/1, names/2, more_names/1]).
+-export([is_member/1, uid/1, whereis/2, pid/2, registration/2, registrations/1, names/0, names/1, names/2, more_names/1]).
 -export([matching/2, size/0, count/1, count_at/1]).
 -export_type([store/0, local/0, stale/0, cursor/0]).
 
@@ -412,6 +412,19 @@ uid(G) ->
     case ets:lookup_element(?GROUPS, G, 2, error) of
         error -> error;
         Uid -> {ok, Uid}
+    end.
+
+-doc "The process of a name. A process of this node that is dead does not count (rule 17).".
+-spec whereis(term(), term()) -> pid() | undefined.
+whereis(Group, Name) ->
+    case pid(Group, Name) of
+        none -> undefined;
+        Pid when node(Pid) =:= node() ->
+            case is_process_alive(Pid) of
+                true -> Pid;
+                false -> undefined
+            end;
+        Found -> Found
     end.
 
 -doc "The process of a name, alive or not.".

@@ -13,7 +13,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/0, send/2]).
+-export([start_link/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% So many surveys at a time; each measures what the others do.
@@ -23,14 +23,6 @@
 
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
-
--doc "Sends if there is a link. The caller has the flag `async_dist`, so this never waits.".
--spec send(pid() | {atom(), node()}, term()) -> ok | noconnect.
-send(To, Message) ->
-    case erlang:send(To, Message, [noconnect]) of
-        noconnect -> noconnect;
-        _ -> ok
-    end.
 
 -spec init([]) -> {ok, #p{}}.
 init([]) ->
@@ -49,7 +41,7 @@ handle_cast(_, State) ->
 
 -spec handle_info(term(), #p{}) -> {noreply, #p{}}.
 handle_info({sderl_dist, 1, ping, Token, From}, State) when is_pid(From) ->
-    _ = send(From, {sderl_dist, 1, pong, Token, node()}),
+    _ = sderl_dist_survey:send(From, {sderl_dist, 1, pong, Token, node()}),
     {noreply, State};
 handle_info({sderl_dist, 1, survey, Id, ReplyTo, Spec}, #p{surveys = Surveys} = State) when is_pid(ReplyTo) ->
     case sderl_dist_survey:valid(Spec) of
@@ -58,7 +50,7 @@ handle_info({sderl_dist, 1, survey, Id, ReplyTo, Spec}, #p{surveys = Surveys} = 
             ok = sderl_dir:unknown(?MODULE),
             {noreply, State};
         true when map_size(Surveys) >= ?MOST ->
-            _ = send(ReplyTo, {sderl_dist, 1, report, Id, #{node => node(), refused => busy}}),
+            _ = sderl_dist_survey:send(ReplyTo, {sderl_dist, 1, report, Id, #{node => node(), refused => busy}}),
             {noreply, State};
         true ->
             {Pid, _} = spawn_monitor(sderl_dist_survey, run, [Id, ReplyTo, Spec]),

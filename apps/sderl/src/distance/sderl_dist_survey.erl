@@ -10,7 +10,7 @@
 %%
 %% The time to report shrinks at each hop: a report must be back before those who pass it on give up.
 
--export([run/3, valid/1, request/4]).
+-export([run/3, valid/1, request/4, send/2]).
 -export_type([spec/0, report/0]).
 
 %% The prober answers with its exit reason.
@@ -60,7 +60,7 @@ valid(_) ->
 -doc "Asks a node to take part.".
 -spec request(node(), Id :: reference(), ReplyTo :: pid(), spec()) -> ok | noconnect.
 request(Node, Id, ReplyTo, Spec) ->
-    sderl_dist_probe:send({sderl_dist_probe, Node}, {sderl_dist, 1, survey, Id, ReplyTo, Spec}).
+    send({sderl_dist_probe, Node}, {sderl_dist, 1, survey, Id, ReplyTo, Spec}).
 
 -spec run(reference(), pid(), spec()) -> ok.
 run(Id, ReplyTo, #{left_ms := Left} = Spec) ->
@@ -98,17 +98,17 @@ inner(#{groups := Wanted}, _) -> Wanted.
 relay(Id, ReplyTo, Asked, {Pid, Ref, Report} = Prober) ->
     receive
         {sderl_dist, 1, report, Id, Theirs} ->
-            _ = sderl_dist_probe:send(ReplyTo, {sderl_dist, 1, report, Id, Theirs}),
+            _ = send(ReplyTo, {sderl_dist, 1, report, Id, Theirs}),
             relay(Id, ReplyTo, Asked, Prober);
         {'DOWN', Ref, process, Pid, Why} ->
             Outcome = case Why of
                 {outcome, Found} -> Found;
                 _ -> #{legs => [], silent => [], messages => 0, bytes => 0}
             end,
-            _ = sderl_dist_probe:send(ReplyTo, {sderl_dist, 1, report, Id, maps:merge(Report, Outcome)}),
+            _ = send(ReplyTo, {sderl_dist, 1, report, Id, maps:merge(Report, Outcome)}),
             relay(Id, ReplyTo, Asked, Prober);
         {done, Id} ->
-            lists:foreach(fun(Node) -> sderl_dist_probe:send({sderl_dist_probe, Node}, {sderl_dist, 1, done, Id}) end, Asked),
+            lists:foreach(fun(Node) -> send({sderl_dist_probe, Node}, {sderl_dist, 1, done, Id}) end, Asked),
             stop(Pid);
         {timeout, _, Id} ->
             stop(Pid);
@@ -120,3 +120,11 @@ relay(Id, ReplyTo, Asked, {Pid, Ref, Report} = Prober) ->
 stop(Pid) ->
     true = exit(Pid, kill),
     ok.
+
+-doc "Sends if there is a link. The caller has the flag `async_dist`, so this never waits.".
+-spec send(pid() | {atom(), node()}, term()) -> ok | noconnect.
+send(To, Message) ->
+    case erlang:send(To, Message, [noconnect]) of
+        noconnect -> noconnect;
+        _ -> ok
+    end.

@@ -7,7 +7,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/0, ask/3, ask_first/3, namespace/3]).
+-export([start_link/0, ask/3, ask_first/3, namespace/3, connect_and_send/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% The helper processes of these answer with their exit reason.
@@ -121,12 +121,12 @@ answer({reach, Group, Pid}) when is_pid(Pid) ->
 %% Of a member of the group: its name, or not.
 answer({whereis, Group, Name}) ->
     case sderl_store:is_member(Group) of
-        true -> {found, sderl_read:local(Group, Name)};
+        true -> {found, sderl_store:whereis(Group, Name)};
         false -> {error, not_member}
     end;
 answer({send, Group, Name, Msg}) ->
     case sderl_store:is_member(Group) of
-        true -> {found, deliver(sderl_read:local(Group, Name), Group, Msg)};
+        true -> {found, deliver(sderl_store:whereis(Group, Name), Group, Msg)};
         false -> {error, not_member}
     end;
 %% Of a named node: rule 23. A free one answers from its own names whatever the group.
@@ -145,7 +145,7 @@ answer(_Unknown) ->
 at(Group, Name) ->
     case namespace(sderl_dir:is_free(), Group, sderl_dir:faults()) of
         none -> undefined;
-        {names, In} -> sderl_read:local(In, Name)
+        {names, In} -> sderl_store:whereis(In, Name)
     end.
 
 -doc "Where a named node looks for a name of a group: a free one among its own names, whatever the group.".
@@ -170,6 +170,12 @@ deliver(undefined, _, _) -> undefined;
 deliver(Pid, Group, Msg) ->
     _ = case erlang:send(Pid, Msg, [noconnect]) of
         ok -> ok;
-        noconnect -> spawn(fun() -> sderl_read:connect_and_send(Pid, Group, Msg) end)
+        noconnect -> spawn(fun() -> connect_and_send(Pid, Group, Msg) end)
     end,
     Pid.
+
+-doc "To a process on a node without a link, which is opened and noted as one that this send made.".
+-spec connect_and_send(pid(), term(), term()) -> ok.
+connect_and_send(Pid, Group, Msg) ->
+    _ = sderl_connector:connect(node(Pid), {lookup, Group}) andalso erlang:send(Pid, Msg, [noconnect]),
+    ok.

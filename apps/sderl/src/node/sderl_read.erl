@@ -4,28 +4,15 @@
 %% Reads of names. A member's read is one lookup in its own table; everything else is asked of a
 %% node that is a member, in a helper and within a time limit, so that no read ever hangs.
 
--export([whom/3, local/2, whereis/2, whereis_at/3, send/3, send_at/4, connect_and_send/3, names_of/1, names_at/1]).
+-export([whom/3, whereis/2, whereis_at/3, send/3, send_at/4, names_of/1, names_at/1]).
 
 %% Rule 23: a non-member asks at most three nodes and waits at most five seconds.
 -define(NODES, 3).
 -define(TIMEOUT, 5000).
 
--doc "The pid of a name in this node's table. A pid of this node that is dead does not count (rule 17).".
--spec local(term(), term()) -> pid() | undefined.
-local(Group, Name) ->
-    case sderl_store:pid(Group, Name) of
-        none -> undefined;
-        Pid when node(Pid) =:= node() ->
-            case is_process_alive(Pid) of
-                true -> Pid;
-                false -> undefined
-            end;
-        Found -> Found
-    end.
-
 -spec whereis(term(), term()) -> pid() | undefined.
 whereis(Group, Name) ->
-    try local(Group, Name) of
+    try sderl_store:whereis(Group, Name) of
         undefined -> case sderl_store:is_member(Group) of true -> undefined; false -> remote(Group, Name) end;
         Pid -> Pid
     catch
@@ -67,7 +54,7 @@ whereis_at(Node, Group, Name) ->
 
 -spec send(term(), term(), term()) -> pid() | undefined.
 send(Group, Name, Msg) ->
-    try local(Group, Name) of
+    try sderl_store:whereis(Group, Name) of
         undefined ->
             case Group =/= undefined andalso not sderl_store:is_member(Group) of
                 true ->
@@ -80,17 +67,11 @@ send(Group, Name, Msg) ->
         Pid ->
             case erlang:send(Pid, Msg, [noconnect]) of
                 ok -> Pid;
-                noconnect -> connect_and_send(Pid, Group, Msg), Pid
+                noconnect -> sderl_ask:connect_and_send(Pid, Group, Msg), Pid
             end
     catch
         error:badarg -> undefined
     end.
-
--doc "To a process on a node without a link, which is opened and noted as one that this send made.".
--spec connect_and_send(pid(), term(), term()) -> ok.
-connect_and_send(Pid, Group, Msg) ->
-    _ = sderl_connector:connect(node(Pid), {lookup, Group}) andalso erlang:send(Pid, Msg, [noconnect]),
-    ok.
 
 -spec send_at(node(), term(), term(), term()) -> pid() | undefined.
 send_at(Node, Group, Name, Msg) ->

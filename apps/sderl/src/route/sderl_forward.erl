@@ -136,7 +136,7 @@ system_code_change(F, _, _, _) -> {ok, F}.
 
 to({_, _, _, _, Group, What, From, _}, #f{flooded = true} = F) -> failed(From, {Group, What}, busy, F);
 to({_, _, _, _, Group, {name, Name} = What, From, Message} = Frame, F) ->
-    case sderl_read:local(Group, Name) of
+    case sderl_store:whereis(Group, Name) of
         undefined -> elsewhere(Frame, F);
         Pid when node(Pid) =:= node() ->
             Pid ! Message,
@@ -144,7 +144,7 @@ to({_, _, _, _, Group, {name, Name} = What, From, Message} = Frame, F) ->
         Pid -> add(node(Pid), {[Pid | Message], {Group, What}, From}, F)
     end;
 to({_, _, Hops, Hash, Group, {Kind, Name}, From, Message} = Frame, F) when Kind =:= call; Kind =:= whois ->
-    case sderl_read:local(Group, Name) of
+    case sderl_store:whereis(Group, Name) of
         undefined -> elsewhere(Frame, F);
         Pid -> at({sderl_at, ?VSN, Hops, Hash, node(Pid), {Kind, Pid}, From, Message}, F)
     end;

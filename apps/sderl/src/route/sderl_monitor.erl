@@ -140,7 +140,7 @@ mon(Pid, Kind, Ref, #m{own = Own, mons = Mons} = M) ->
 find({Group, Name}, Ref, M) ->
     case sderl_store:is_member(Group) of
         true ->
-            case sderl_read:local(Group, Name) of
+            case sderl_store:whereis(Group, Name) of
                 undefined -> tell(Ref, noproc, M);
                 Pid -> near(Ref, Pid, M)
             end;

@@ -79,7 +79,7 @@ send({Group, Name}, Message) ->
     try sderl_route_send:group(Group, {name, Name}, self(), Message, Hash, [noconnect]) of
         ok -> ok;
         {error, no_route} ->
-            case sderl_read:local(Group, Name) of
+            case sderl_store:whereis(Group, Name) of
                 undefined -> {error, case sderl_store:is_member(Group) of true -> no_name; false -> no_route end};
                 Pid -> to_pid(Pid, Message)
             end
@@ -121,7 +121,7 @@ both may have been asked, each once.
 -spec call({Group :: term(), Name :: term()}, Request :: term(), timeout()) ->
     {ok, term()} | {error, sderl_route_call:error() | not_running}.
 call({Group, Name}, Request, Timeout) when ?is_timeout(Timeout) ->
-    try sderl_read:local(Group, Name) of
+    try sderl_store:whereis(Group, Name) of
         undefined ->
             case sderl_store:is_member(Group) of
                 true -> {error, no_name};
@@ -286,7 +286,7 @@ the caller sent to the name before is there before the call is.
 """.
 -spec whereis_name({Group :: term(), Name :: term()}) -> pid() | undefined.
 whereis_name({Group, Name}) ->
-    try sderl_read:local(Group, Name) of
+    try sderl_store:whereis(Group, Name) of
         undefined ->
             case sderl_store:is_member(Group) of
                 true -> undefined;
