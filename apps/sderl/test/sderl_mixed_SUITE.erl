@@ -319,7 +319,7 @@ unknown(Fleet, Node) -> proplists:get_value(unknown_messages, s_group(Fleet, Nod
 
 %% On a node: to the node server and to the group's process of another.
 say_new(Node) ->
-    {ok, Uid} = sderl_store:uid(g),
+    Uid = sderl_dir:uid(g),
     {ok, Group} = erpc:call(Node, sderl_mixed_SUITE, group_process, [g]),
     ToNode = [{sderl_hello, 2, g, Uid, node(), {hello, self(), inc, #{}, #{}}}, {sderl_hello, 2, g, Uid, node(), x, y},
               {sderl_known, 2, node(), [{other, [node()]}]}, {sderl_conflict, 2, g, Uid, node(), Uid}, {sderl_quantum, 2}],

@@ -64,7 +64,7 @@ ended(Pid, Act) ->
 kill(Name) when is_atom(Name), Name =/= undefined -> kill(whereis(Name));
 kill(Pid) when is_pid(Pid) -> ended(Pid, fun() -> exit(Pid, kill) end).
 
-env() -> #{is_member => fun(G) -> G =:= g end, uid => fun(g) -> {ok, ?UID} end, hidden => false}.
+env() -> #{is_member => fun(G) -> G =:= g end, uid => fun(g) -> ?UID end, hidden => false}.
 
 join(PgGroup, Pids) -> sderl_pg:join(g, PgGroup, Pids, env()).
 leave(PgGroup, Pids) -> sderl_pg:leave(g, PgGroup, Pids, env()).
@@ -127,7 +127,7 @@ created_again() ->
     A = process(),
     Use = fun(I) ->
         Uid = <<I:128>>,
-        Env = (env())#{uid := fun(g) -> {ok, Uid} end},
+        Env = (env())#{uid := fun(g) -> Uid end},
         ?assertEqual([], sderl_pg:members(g, w, Env)),
         ok = sderl_pg:join(g, w, A, Env),
         ?assertEqual([A], sderl_pg:members(g, w, Env)),

@@ -110,6 +110,7 @@ groups() -> [G || {G, _} <- memberships()].
 -spec named_groups() -> [term()].
 named_groups() -> [G || {G, _} <- named_memberships()].
 
+-doc "The identity of an own group.".
 -spec uid(term()) -> binary() | none.
 uid(Group) -> ets:lookup_element(?GROUPS, Group, 2, none).
 

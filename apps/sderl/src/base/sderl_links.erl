@@ -49,7 +49,7 @@ whereupon the next link counts as another's and is never closed; and a reason th
 
 -export([new/0]).
 -export([note/2, note/3, opened/2, forget/2, forget/3, forget_uses/1, forget_monitors/2]).
--export([nodeup/1, nodeup/3, nodedown/1]).
+-export([nodeup/1, nodeup/3, nodedown/1, is_up/1]).
 -export([list/0, list/1, list/3, reasons/1]).
 -export([missing/0, missing/1]).
 -export([unneeded/2, unneeded/3]).
@@ -206,6 +206,10 @@ nodeup(Node, Visible, Now) when is_boolean(Visible) ->
         end,
     _ = ets:insert_new(?TABLE, {Node, Visible, erlang:system_time(second), OpenedBy, Now}),
     ok.
+
+-doc "Whether there is a link to a node, as it was reported last.".
+-spec is_up(node()) -> boolean().
+is_up(Node) -> ets:member(?TABLE, Node).
 
 -doc "Records that a link went down, and with it the reasons that end with the link.".
 -spec nodedown(node()) -> ok.

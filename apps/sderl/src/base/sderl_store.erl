@@ -7,10 +7,9 @@
 %% is one lookup. `sderl_state`: what a new process of a group needs to go on where its
 %% predecessor was killed: `{{log, G}, Epoch, Num, Items}` (the last batch, written before its
 %% rows, so applying it again after a crash in between gives the same rows), `{{session, G, Node},
-%% Inc, Req, Answers}`, `{{out, G}, Req, Ops}`, `{{durable, G}, Term}`. `sderl_groups`: the own
-%% groups, `{Group, Uid, Pid, Members, Lead, Live}`.
+%% Inc, Req, Answers}`, `{{out, G}, Req, Ops}`, `{{durable, G}, Term}`.
 %%
-%% `sderl_tables` owns them, which runs no protocol (rule 30). The index from pid to name exists
+%% `sderl_sup` owns them, which runs no protocol (rule 30). The index from pid to name exists
 %% at the coordinator alone and is private to the group's process: it is rebuilt at a takeover.
 
 -export([new/2, members/2, index/2]).
@@ -18,7 +17,7 @@
 -export([apply/6, redo/5, put_rows/5, sync_begin/3, sync_end/4, foreign/1, local/1]).
 -export([read/3, read_next/1, read_stop/1]).
 -export([durable/2, outbox/3, sessions/2, recover/1, purge/1, purge_names/1]).
--export([is_member/1, uid/1, whereis/2, pid/2, registration/2, registrations/1, names/0, names/1, names/2, more_names/1]).
+-export([is_member/1, whereis/2, pid/2, registration/2, registrations/1, names/0, names/1, names/2, more_names/1]).
 -export([matching/2, size/0, count/1, count_at/1]).
 -export_type([store/0, local/0, stale/0, cursor/0]).
 
@@ -405,14 +404,6 @@ purge_names(G) ->
 -doc "Whether this node is a member of the group.".
 -spec is_member(term()) -> boolean().
 is_member(G) -> ets:member(?GROUPS, G).
-
--doc "The identity of an own group.".
--spec uid(term()) -> {ok, binary()} | error.
-uid(G) ->
-    case ets:lookup_element(?GROUPS, G, 2, error) of
-        error -> error;
-        Uid -> {ok, Uid}
-    end.
 
 -doc "The process of a name. A process of this node that is dead does not count (rule 17).".
 -spec whereis(term(), term()) -> pid() | undefined.

@@ -23,7 +23,7 @@ Asks one node and waits at most `Timeout` ms. `unreachable`: no link, or no answ
 -spec ask(node(), term(), timeout()) -> {ok, term()} | {error, unreachable | not_running}.
 ask(Node, Question, _) when Node =:= node() -> {ok, answer(Question)};
 ask(Node, Question, Timeout) ->
-    case ets:member(sderl_links, Node) of
+    case sderl_links:is_up(Node) of
         true ->
             ok = sderl_links:note(Node, {lookup, about(Question)}),
             %% A stopped node behind a full link must not hold the caller longer than it will wait.

@@ -59,7 +59,7 @@ sderl_runs(Node) ->
     end.
 
 note(Node, Reason) ->
-    case ets:whereis(sderl_links) of
-        undefined -> ok;
-        _ -> sderl_links:note(Node, Reason)
+    case sderl_dir:is_running() of
+        false -> ok;
+        true -> sderl_links:note(Node, Reason)
     end.

@@ -59,7 +59,7 @@ about this node; `hidden` says whether the node was started with `-hidden`.
 """.
 -type env() :: #{
     is_member := fun((Group :: term()) -> boolean()),
-    uid := fun((Group :: term()) -> {ok, binary()} | error),
+    uid := fun((Group :: term()) -> binary() | none),
     hidden := boolean()
 }.
 
@@ -180,7 +180,7 @@ scope(Group) ->
 env() ->
     #{
         is_member => fun sderl_store:is_member/1,
-        uid => fun sderl_store:uid/1,
+        uid => fun sderl_dir:uid/1,
         hidden => init:get_argument(hidden) =/= error
     }.
 
@@ -196,7 +196,7 @@ scope_uid(_Group, #{hidden := true}) ->
     {error, hidden_node};
 scope_uid(Group, #{is_member := IsMember, uid := Uid}) ->
     case IsMember(Group) andalso Uid(Group) of
-        {ok, Found} -> {ok, Found};
+        Found when is_binary(Found) -> {ok, Found};
         _ -> {error, no_information_about_remote_group}
     end.
 

@@ -141,7 +141,7 @@ live(Choose, Count, Adds, Entries, Random) ->
 %% says so: it need not be linked.
 down(Node) when Node =:= node() -> false;
 down(Node) ->
-    not ets:member(sderl_links, Node)
+    not sderl_links:is_up(Node)
         andalso sderl_dir:shares_group(Node).
 
 %% ---------------------------------------------------------------- candidates

@@ -179,7 +179,7 @@ all(_, F) -> unknown(F).
 each({_, _, Hops, Hash, Groups, What, From, Message}, Except, F0) when is_list(Groups) ->
     {Own, Others} = lists:partition(fun sderl_store:is_member/1, Groups),
     F1 = lists:foldl(fun(G, F) -> to({sderl_to, ?VSN, Hops, Hash, G, What, From, Message}, F) end, F0, Own),
-    Ways = maps:groups_from_list(fun(G) -> next(ets:lookup_element(sderl_routes, {group, G}, 3, {}), Hash, Except) end, Others),
+    Ways = maps:groups_from_list(fun(G) -> next(sderl_router:first({group, G}), Hash, Except) end, Others),
     maps:fold(fun
         (none, Gs, F) -> lists:foldl(fun(G, Acc) -> failed(From, {G, What}, no_route, Acc) end, F, Gs);
         (_, Gs, F) when Hops =< 1 -> lists:foldl(fun(G, Acc) -> failed(From, {G, What}, hop_limit, Acc) end, F, Gs);
@@ -194,7 +194,7 @@ at({_, _, _, _, Node, At, From, Message}, F) when Node =:= node() ->
     count(?DELIVERED, 1, F);
 at({_, _, _, _, Node, At, From, _}, #f{flooded = true} = F) when is_pid(From) -> failed(From, {Node, At}, busy, F);
 at({_, _, _, _, Node, At, From, Message} = Frame, F) ->
-    case {ets:member(sderl_links, Node), At} of
+    case {sderl_links:is_up(Node), At} of
         {true, {to, To}} -> add(Node, {[To | Message], {Node, At}, From}, F);
         {true, _} -> add(Node, {Frame, {Node, At}, From}, F);
         {false, _} -> onward({node, Node}, Frame, none, F)
@@ -222,7 +222,7 @@ here(_, _, _) -> sderl_dir:unknown(?MODULE).
 %% By a gateway, and not by the node `Except`, which cannot be reached.
 onward(_, {_, _, Hops, _, Where, What, From, _}, _, F) when Hops =< 1 -> failed(From, {Where, What}, hop_limit, F);
 onward(Key, {Tag, _, Hops, Hash, Where, What, From, Message}, Except, F) ->
-    First = ets:lookup_element(sderl_routes, Key, 3, {}),
+    First = sderl_router:first(Key),
     case next(First, Hash, Except) of
         none -> failed(From, {Where, What}, ending(Key), F);
         Node -> add(Node, {{Tag, ?VSN, Hops - 1, Hash, Where, What, From, Message}, {Where, What}, From}, F)
@@ -240,7 +240,7 @@ next({}, _, _) -> none;
 next(First, Hash, none) -> sderl_route_send:pick(First, Hash);
 next(First, Hash, Except) ->
     %% It died a moment ago; the table knows in a moment.
-    case [N || N <- tuple_to_list(First), N =/= Except, ets:member(sderl_links, N)] of
+    case [N || N <- tuple_to_list(First), N =/= Except, sderl_links:is_up(N)] of
         [] -> none;
         Nodes -> sderl_route_send:pick(list_to_tuple(Nodes), Hash)
     end.

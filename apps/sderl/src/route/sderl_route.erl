@@ -305,7 +305,7 @@ stand_in(_) -> undefined.
 -doc "The groups that routes lead to from here, other than the own ones, with their members as gateways tell them.".
 -spec groups() -> [{Group :: term(), [node()]}].
 groups() ->
-    try lists:sort(ets:select(sderl_routes, [{{{members, '$1'}, '$2'}, [], [{{'$1', '$2'}}]}]))
+    try lists:sort(sderl_router:memberships())
     catch error:badarg -> []
     end.
 
@@ -321,9 +321,8 @@ and failed, `{To, Reason, Messages}`.
 info() ->
     try
         #{gateways := Gateways, silent := Silent} = sderl_router:info(),
-        Routes = ets:select(sderl_routes, [{{{group, '$1'}, '$2', '$3'}, [], [{{'$1', '$2', '$3'}}]}]),
         (sderl_route_report:info())#{
-            routes => lists:sort([{G, Far, tuple_to_list(First)} || {G, Far, First} <- Routes]), silent => Silent,
+            routes => lists:sort(sderl_router:ways()), silent => Silent,
             gateways => [#{node => N, groups => lists:sort([G || {G, _, _} <- Gs]), next_to => L} || {N, _, Gs, L} <- Gateways]}
     catch
         error:badarg -> {error, not_running};

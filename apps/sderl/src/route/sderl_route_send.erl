@@ -52,7 +52,7 @@ group_each_way(Group, What, From, Message, Options) ->
 -doc "Likewise to a node. Over a link, if there is one, once.".
 -spec node_each_way(node(), at(), from(), term(), [noconnect | nosuspend]) -> {ok, pos_integer()} | {error, no_route | busy}.
 node_each_way(Node, At, From, Message, Options) ->
-    case ets:member(sderl_links, Node) of
+    case sderl_links:is_up(Node) of
         true -> one(node(Node, At, From, Message, Options));
         false -> each_way({node, Node}, fun(Hash) -> frame(Node, At, From, Message, Hash) end, Options)
     end.
@@ -70,7 +70,7 @@ again(Node, At, From, Message, _) ->
     end.
 
 each_way(Key, Frame, Options) ->
-    case ets:lookup_element(sderl_routes, Key, 3, {}) of
+    case sderl_router:first(Key) of
         {} -> {error, no_route};
         First ->
             Sent = [begin
@@ -130,8 +130,8 @@ hops() -> sderl_route_config:value(route_hops).
 %% One step of a frame, by the routes of this node.
 onward(Key, Frame, Options) ->
     Hash = element(4, Frame),
-    case ets:lookup_element(sderl_routes, Key, 3, none) of
-        none -> {error, no_route};
+    case sderl_router:first(Key) of
+        {} -> {error, no_route};
         First -> send_first(pick(First, Hash), First, forwarder(Hash), Frame, Options)
     end.
 

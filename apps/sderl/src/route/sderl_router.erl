@@ -23,7 +23,8 @@
 
 -behaviour(gen_server).
 
--export([new/0, start_link/0, changed/0, info/0, ready/1, gateways_between/0]).
+-export([new/0, start_link/0, changed/0, info/0, ready/1]).
+-export([first/1, leads_to/1, memberships/0, ways/0, gateways_between/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -import(sderl_clock, [now_ms/0]).
 
@@ -81,6 +82,24 @@ begun(Beat, Kept) ->
 groups() ->
     lists:sort([{G, Uid, lists:sort(Ms)} || {G, #{uid := Uid, members := Ms}} <- sderl_dir:all(), G =/= undefined,
                                             ets:lookup_element(?TABLE, {ready, G}, 2, none) =:= Uid]).
+
+-doc "The mates that may be the first on the way to a group or a node; `{}` if there is no way.".
+-spec first({group, Group :: term()} | {node, node()}) -> tuple().
+first(Key) -> ets:lookup_element(?TABLE, Key, 3, {}).
+
+-doc "Whether there is a way to a group of other nodes.".
+-spec leads_to(term()) -> boolean().
+leads_to(Group) -> ets:member(?TABLE, {group, Group}).
+
+-doc "The groups that routes lead to, with their members as gateways tell them.".
+-spec memberships() -> [{Group :: term(), [node()]}].
+memberships() -> ets:select(?TABLE, [{{{members, '$1'}, '$2'}, [], [{{'$1', '$2'}}]}]).
+
+-doc "The groups that routes lead to, with how many gateways are crossed and who may be the first.".
+-spec ways() -> [{Group :: term(), Gateways :: pos_integer(), First :: [node()]}].
+ways() ->
+    [{G, Far, tuple_to_list(First)}
+     || {G, Far, First} <- ets:select(?TABLE, [{{{group, '$1'}, '$2', '$3'}, [], [{{'$1', '$2', '$3'}}]}])].
 
 -doc "The nodes that routes lead to, with the number of gateways on the way to each.".
 -spec gateways_between() -> #{node() => pos_integer()}.
