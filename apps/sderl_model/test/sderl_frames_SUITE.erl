@@ -191,7 +191,7 @@ old_library(Config) ->
     case said(Port, <<>>) of
         {0, _} ->
             Src = filename:join([Dir, "apps", "sderl", "src"]),
-            [{ok, _} = compile:file(File, [{outdir, Ebin}, {i, Src}, debug_info]) || File <- filelib:wildcard(filename:join(Src, "*.erl"))],
+            [{ok, _} = compile:file(File, [{outdir, Ebin}, {i, Src}, debug_info]) || File <- filelib:wildcard(filename:join(Src, "**/*.erl"))],
             {ok, _} = file:copy(filename:join(Src, "sderl.app.src"), filename:join(Ebin, "sderl.app")),
             {ok, Ebin};
         {_, Text} ->
