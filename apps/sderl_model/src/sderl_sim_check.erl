@@ -241,6 +241,7 @@ freed(Name, Held, Pids) ->
 first_answer(_, V, V, _) -> ok;
 %% A client hears one answer; that nobody knows any more contradicts none.
 first_answer(_, _, unknown, _) -> ok;
+first_answer(_, unknown, _, _) -> ok;
 first_answer(_, {live, _}, _, _) -> ok;
 first_answer(Id, First, V, W) -> violation(first_answer, [Id, First, V], W).
 

@@ -153,13 +153,18 @@ scenarios() ->
       #{nodes => 3, clients => 0,
         script => [{6000, {'fun', fun slow_to_successor/1}}, {16_000, {check, fun(W) -> sderl_sim:coord(W) =:= [sderl_sim:noted(lead, W)] end}},
                    fast_again(16_000)]}},
+     {rule_9_a_coordinator_whose_messages_stall_is_no_second_one, [rule_9],
+      %% No link is lost, and it hears all: the others choose another, and it decides nothing without them.
+      #{nodes => 3, clients => 0,
+        script => [{6000, {'fun', fun stall_coord/1}}, {14_000, {'fun', fun write_at_successor/1}}, answered(17_000, late, yes),
+                   {20_000, {check, fun unanswered_early/1}}, {25_000, fast_all()}, coords(70_000, 1), {70_000, {check, fun not_both/1}}]}},
      {rule_10_a_coordinator_that_was_stopped_is_no_second_one, [],
       #{nodes => 3, clients => 2, script => [{6000, {on_coord, pause}}, {12_000, resume_all}, coords(22_000, 1)]}},
      {rule_10_a_coordinator_that_was_stopped_answers_nothing_alone, [rule_10],
       %% What it wrote as it was stopped never came, others coordinate by now, and gave the name away.
       #{nodes => 3, clients => 0,
         script => [{6000, {'fun', fun isolate_writer/1}}, {6050, {on_coord, pause}}, {13_500, {'fun', fun write_at_successor/1}},
-                   answered(15_500, late, yes), {15_900, fast_all()}, {16_000, resume_all}, {26_000, {check, fun not_both/1}}]}},
+                   answered(15_500, late, yes), {25_900, fast_all()}, {26_000, resume_all}, {36_000, {check, fun not_both/1}}]}},
      {rule_10_all_were_stopped, [],
       #{nodes => 3, clients => 2, script => [{6000, {pause, n(I)}} || I <- [1, 2, 3]] ++ [{30_000, resume_all}, coords(40_000, 1)]}},
      {rule_11_two_that_cannot_see_each_other_stay_together, [],
@@ -266,6 +271,14 @@ isolate_writer(W0) ->
     {P, W2} = sderl_sim:pid(C, W1),
     sderl_sim:apply_cmd({op, C, early, {r, alpha, P, #{}}}, W2).
 
+stall_coord(W0) ->
+    [C] = sderl_sim:coord(W0),
+    W1 = lists:foldl(fun(N, W) -> sderl_sim:apply_cmd({delay, C, N, {30_000, 30_000}}, W) end, W0, followers(W0)),
+    {P, W2} = sderl_sim:pid(C, W1),
+    sderl_sim:apply_cmd({op, C, early, {r, alpha, P, #{}}}, W2).
+
+unanswered_early(W) -> sderl_sim:answer(early, W) =/= yes orelse {answers, yes}.
+
 %% (One that is stopped does not know yet that it is none.)
 write_at_successor(W) ->
     {_, A} = lists:max([{maps:get(epoch, sderl_core:info(sderl_sim:state(N, W))), N} || N <- sderl_sim:coord(W)]),
@@ -275,6 +288,7 @@ write_at_successor(W) ->
 not_both(W) ->
     case {sderl_sim:answer(early, W), sderl_sim:answer(late, W)} of
         {{no, _}, yes} -> true;
+        {unknown, yes} -> true;
         Both -> {answers, Both}
     end.
 fast_again(T) -> {T, fast_all()}.

@@ -116,6 +116,7 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
             {Num, Items} = maps:get(log, A, {0, []}),
             {Req, Out, Old} = case maps:get(outbox, A, undefined) of
                 undefined -> {0, undefined, undefined};
+                {R, []} -> {R, undefined, undefined};
                 {R, Ops} -> {R, {R, Ops}, {asked, Ops}}
             end,
             S1 = S0#s{d = D, num = Num, last = Items, req = Req, out = Out, old = Old, send_out = true, abroad = [unknown],

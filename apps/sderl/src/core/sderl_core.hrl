@@ -52,6 +52,7 @@
     joined = #{} :: #{node() => {non_neg_integer(), term()}},
     since = 0 :: integer(),
     was :: epoch(),                 % what was promised before, should this come to nothing
+    elsewhere = [] :: [node()],     % members that answered, and belong to another component
     alone = false :: boolean()      % without those who are there and follow another
 }).
 
@@ -96,6 +97,7 @@
     booting = false :: boolean(),
     orphan_since = 0 :: integer(),
     suspect :: node() | undefined,  % the coordinator that fell silent: a takeover does not wait for it
+    outnumbered :: undefined | integer(),  % since when more are silent over their links than answer
     tries = 0 :: non_neg_integer(),
     shut_out :: undefined | integer(),  % since when others follow a coordinator that we have no link to
     stand_at = -(1 bsl 59) :: integer(),   % not for election before: the role was handed over

@@ -136,7 +136,7 @@ collect({C, _} = E, _, Flags, N, #s{d = #d{epoch = Mine, syncing = Sy} = D, role
 apart(E, Lin, L, N, #s{role = candidate, cand = #cand{epoch = E, wait = W} = C, d = #d{lineage = Own}} = S) ->
     case Lin > Own andalso L =/= undefined andalso present(L, S) of
         true -> sderl_core_merge:give_up(L, Lin, withdraw(S));
-        false -> maybe_finish(S#s{cand = C#cand{wait = lists:delete(N, W)}})
+        false -> maybe_finish(S#s{cand = C#cand{wait = lists:delete(N, W), elsewhere = [N | C#cand.elsewhere]}})
     end;
 apart(_, _, _, _, S) -> S.
 
@@ -184,8 +184,36 @@ maybe_finish(S) -> S.
 drops(Node, Items) ->
     lists:any(fun({view, _, Drops, _, _}) -> lists:member(Node, Drops); (_) -> false end, Items).
 
+%% Silence over a live link splits no group (rule 9): those that are linked and did not answer may be
+%% led by the coordinator whose messages do not come through, or choose another. A candidate goes on
+%% with more than half of the members that it is linked to; with half where no coordinator can be
+%% among the others and it has the lowest-named of them; with fewer only after a time in which
+%% those others, if they are well, have been heard.
 -spec finish(#s{}) -> #s{}.
-finish(#s{cand = #cand{joined = J}, num = Mine, self = Self, d = D} = S0) ->
+finish(#s{cand = Cand, now = Now, tick_ms = T, outnumbered = Since0} = S) ->
+    case is_outnumbered(S) of
+        false -> take_over(S#s{outnumbered = undefined});
+        true ->
+            Since = case Since0 of undefined -> Now; _ -> Since0 end,
+            case Now - Since > sderl_core_peers:lone_ms(S) orelse faulty(rule_9, S) of
+                true -> take_over(S#s{outnumbered = undefined});
+                false ->
+                    %% Those that promised learn of it as of any takeover that came to nothing.
+                    fx({wake, T}, (withdraw(S#s{ceil = element(1, Cand#cand.epoch)}))#s{outnumbered = Since})
+            end
+    end.
+
+is_outnumbered(#s{cand = #cand{alone = true}}) -> false;
+is_outnumbered(#s{d = #d{syncing = true}}) -> false;
+is_outnumbered(#s{cand = #cand{joined = Joined, elsewhere = Elsewhere}, self = Self, linked = Linked, suspect = Suspect, d = #d{view = V}}) ->
+    Reached = [N || N := live <- V, N =:= Self orelse maps:get(N, Linked, mute) =:= [], not lists:member(N, Elsewhere)],
+    Silent = [N || N <- Reached, not is_map_key(N, Joined)],
+    {All, Quiet} = {length(Reached), length(Silent)},
+    2 * Quiet > All orelse
+        (2 * Quiet =:= All andalso Quiet > 0 andalso
+            (lists:member(Suspect, Silent) orelse lists:min(Silent) < lists:min(Reached -- Silent))).
+
+take_over(#s{cand = #cand{joined = J}, num = Mine, self = Self, d = D} = S0) ->
     Max = case faulty(rule_7, S0) of
         false -> lists:max([N || _ := {N, _} <- J]);
         true -> Mine

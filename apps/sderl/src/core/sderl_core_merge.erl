@@ -43,8 +43,13 @@ give_up(A, E, #s{role = coord, flight = Flight, d = #d{lineage = Mine, view = V}
     case Flight of
         _ when Stale -> S0;
         undefined -> disband(S);
-        %% It is disbanded when the batch has landed.
-        _ -> S
+        #flight{wait = Wait} ->
+            case lists:member(A, Wait) of
+                %% It led on without our batch, which no coordinator will have all acknowledge.
+                true -> give_up(A, E, sderl_core_elect:step_down(S0));
+                %% The component is disbanded when the batch has landed.
+                false -> S
+            end
     end;
 give_up(A, E, #s{role = orphan, now = Now} = S) ->
     send_join(S#s{role = joining, to = {A, E, Now}});

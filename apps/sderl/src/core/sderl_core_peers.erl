@@ -12,7 +12,7 @@
 
 -define(MEMORY, 86_400).
 
--export([look/1, unmet/1, tick/1, heartbeat/1, waiters/1, lost/2, hello/5, mem/3]).
+-export([look/1, unmet/1, tick/1, lone_ms/1, heartbeat/1, waiters/1, lost/2, hello/5, mem/3]).
 -export([hb/4, hb_ack/4, low/4, found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2, change_view/3]).
@@ -88,15 +88,31 @@ heartbeat(#s{peers = P, d = #d{lineage = E}} = S0) ->
     C = sderl_core_write:told_committed(S0),
     maps:fold(fun(N, _, S) -> send(N, {hb, E, C}, S) end, S0, P).
 
-%% Rule 12: who does not acknowledge in time no longer counts.
-slow(#s{flight = #flight{wait = [_ | _] = W, since = At}, num = Num, now = Now, aside_ms = A, d = #d{lineage = E, view = V}} = S0)
+%% Rule 12: a member that does not acknowledge in time no longer counts. Where more than half of the
+%% members are silent it may be our messages that do not come through: they choose another coordinator
+%% then, and we hear of it. Only after a longer time do we go on without them.
+slow(#s{flight = #flight{wait = [_ | _] = W, since = At}, num = Num, now = Now, aside_ms = A, d = #d{lineage = E, view = V}} = S)
   when Now - At > A ->
-    View = maps:merge(V, #{N => {E, Num} || N <- W, is_map_key(N, V)}),
-    case faulty(rule_12, S0) of
-        false -> sderl_core_write:reorder(change_view(View, [], S0));
-        true -> S0
+    Silent = [N || N <- W, is_map_key(N, V)],
+    Outnumbered = 2 * length(Silent) > length([N || N := live <- V]),
+    case Outnumbered andalso Now - At =< A + lone_ms(S) andalso not faulty(rule_9, S) of
+        _ when Silent =:= [] -> S;
+        true -> S;
+        false ->
+            View = maps:merge(V, #{N => {E, Num} || N <- Silent}),
+            case faulty(rule_12, S) of
+                false -> sderl_core_write:reorder(change_view(View, [], S));
+                true -> S
+            end
     end;
 slow(S) -> S.
+
+-doc """
+So long a minority of members that are linked waits for the others, in milliseconds: in it the others have given up
+a coordinator that they do not hear, chosen another, and told us.
+""".
+-spec lone_ms(#s{}) -> pos_integer().
+lone_ms(#s{aside_ms = A, tick_ms = T}) -> 2 * A + 4 * T.
 
 %% Rule 6: names of nodes that never come back leave the membership.
 forget(#s{forget_ms = infinity} = S) -> S;

@@ -180,7 +180,7 @@ leave_log(#s{out = {R, List}, abroad = [_ | _], self = Self, sessions = Sessions
             Again = [{F, again_if_held(Op, Held)} || {F, Op} <- Again0],
             S1 = fx({replies, [{F, unknown} || {F, _} <- Once]}, S#s{old = undefined}),
             case Again of
-                [] -> S1#s{out = undefined, abroad = []};
+                [] -> fx({outbox, R + 1, []}, S1#s{req = R + 1, out = undefined, abroad = []});
                 _ -> fx({outbox, R + 1, Again}, S1#s{req = R + 1, out = {R + 1, Again}})
             end
     end;
