@@ -81,6 +81,8 @@ clashes(_) ->
                          ?assertEqual(yes, Self),
                          P
                      end || R <- Resolvers] || N <- [B, D]],
+        Token = fun(N) -> on(F, N, fun() -> maps:get(token, s_group:lookup(g, random_exit_name)) end) end,
+        Tokens = [Token(N) || N <- [B, D]],
         Groups = [sderl_ct:listener(F, N, g, [group]) || N <- Nodes],
         Names = [sderl_ct:listener(F, N, g, [name]) || N <- Nodes],
         unsplit(F, [A, B], [C, D]),
@@ -90,6 +92,9 @@ clashes(_) ->
             lists:sort([random_exit_name, random_notify_name, {?MODULE, lower_node}]) =:= lists:sort(maps:keys(Now)) orelse Now
         end),
         Kept = Settled(),
+        %% The winner's token is above both that there were.
+        ?assert(Token(A) > lists:max(Tokens)),
+        ?assertEqual(1, length(lists:usort([Token(N) || N <- Nodes]))),
         [P1, P2, P3, P4, P5] = Ps,
         [Q1, Q2, Q3, Q4, Q5] = Qs,
         #{random_exit_name := K1, random_notify_name := K2, {?MODULE, lower_node} := K4} = Kept,
