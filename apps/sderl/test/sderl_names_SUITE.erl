@@ -416,7 +416,7 @@ joins_later(_) ->
         await(at_home, fun() -> lists:usort([Home(N) || N <- [A, B, C, D]]) =:= [D] end),
         ok = sderl_fleet:kill(F, M),
         Rest = [A, B, C, D] -- [M],
-        await(two, fun() -> not lists:member(M, maps:get(live, sderl_ct:state(F, Lead, g))) end),
+        await(without, fun() -> not lists:member(M, maps:get(live, sderl_ct:state(F, Lead, g))) end),
         ?assertEqual([P, P, P], everywhere(F, Rest, g, x)),
         ok = kill(F, P, kill),
         gone(F, Rest, g, x),
@@ -457,29 +457,7 @@ strangers(_) ->
     end).
 
 %% The watch over them is handed over with the role.
-coordinator_of_%% A name for a process outside is at home where it was registered; when the process's node has joined, it is at home
-%% there: it stays while the process lives, whoever registered it, and goes with it.
-joins_later(_) ->
-    sderl_ct:with(4, calm, fun(F, [A, B, C, D]) ->
-        [] = group(F, g, [A, B, C]),
-        Lead = sderl_ct:lead(F, A, g),
-        [M | _] = [A, B, C] -- [Lead],
-        [P, Q] = sderl_ct:processes(F, D, 2),
-        ?assertEqual(yes, register_at(F, M, g, x, P)),
-        ?assertEqual(yes, register_at(F, M, g, y, Q)),
-        ?assertEqual({ok, g, [D]}, on(F, Lead, fun() -> s_group:add_nodes(g, [D]) end)),
-        Home = fun(N) -> on(F, N, fun() -> maps:get(home, s_group:lookup(g, x), none) end) end,
-        await(at_home, fun() -> lists:usort([Home(N) || N <- [A, B, C, D]]) =:= [D] end),
-        ok = sderl_fleet:kill(F, M),
-        Rest = [A, B, C, D] -- [M],
-        await(two, fun() -> not lists:member(M, maps:get(live, sderl_ct:state(F, Lead, g))) end),
-        ?assertEqual([P, P, P], everywhere(F, Rest, g, x)),
-        ok = kill(F, P, kill),
-        gone(F, Rest, g, x),
-        ?assertEqual([Q, Q, Q], everywhere(F, Rest, g, y))
-    end).
-
-strangers(_) ->
+coordinator_of_strangers(_) ->
     sderl_ct:with(4, calm, fun(F, [A, B, C, D]) ->
         [] = group(F, g, [A, B, C]),
         Lead = sderl_ct:lead(F, A, g),
