@@ -117,6 +117,9 @@ shard_read(N, K, Rows, Last, #s{role = joining, to = {N, E, _}, bringing = {E, I
             Clashing = sderl_core_clash:rows_of(Self, Left),
             send(N, {shard, E, Piece, Own ++ Clashing, {last, Session}}, Left)
     end;
+%% Asked anew in the same step: what was read for the question before is of no use, and the reading
+%% that is open is the one for this.
+shard_read(N, _, _, _, #s{role = joining, to = {N, E, _}, bringing = {E, _, _}} = S) -> S;
 shard_read(N, _, _, _, S) -> fx({read_stop, N}, S).
 
 %% ---------------------------------------------------------------- the coordinator that takes it in

@@ -190,6 +190,8 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, d = #d{view = V, lineage 
                 _ -> sderl_core_snapshot:set_aside(N, S)
             end;
         #{N := live} -> S;
+        %% It began to bring its shard, and gave up or died: it begins anew.
+        #{N := {partial, _}} -> send(N, {dropped, E}, S);
         #{N := {_, _}} when Fresh; not is_map_key(N, S#s.syncs) -> sderl_core_snapshot:start([N], S);
         #{N := {_, _}} -> S;
         %% Our link broke and came back: we have let it go, and it waits for us.
