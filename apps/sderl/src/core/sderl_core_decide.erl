@@ -202,7 +202,9 @@ kept(Name, #c{names = Ns, drops = Drops} = C) ->
 %% the decision by the batch, also where no row changes.
 settle(Name, A, B, Keep, Fx, C0) ->
     {PidA, PidB} = {element(2, A), element(2, B)},
-    Here = is_map_key(element(3, B), C0#c.view) andalso is_free(PidB, Name, C0),
+    HomeB = element(3, B),
+    Here = is_map_key(HomeB, C0#c.view) andalso not lists:member(HomeB, C0#c.drops)
+        andalso is_free(PidB, Name, C0),
     {Lost, Row, Now} = case kept(Name, C0) of
         %% One of the two went while the resolver ran: nothing is left to decide.
         none when Here -> {[], B, []};
