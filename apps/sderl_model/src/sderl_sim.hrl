@@ -76,13 +76,13 @@
     groups = #{} :: #{term() => [node()]},      % nodes that may have a part in it, sorted
     group = g :: term(),                        % the group that commands and questions speak of
     nodes = #{} :: #{node() => #n{}},
-    ms = #{} :: #{{node(), term()} => #m{}},
+    ms = #{} :: #{node() => #{term() => #m{}}},
     books = #{} :: #{term() => #b{}},
     links = #{} :: #{{node(), node()} => #l{}},
     apart = #{} :: #{{node(), node()} => integer()},    % pairs without a link => when they try again
     cuts = #{} :: #{{node(), node()} => []},
     delays = #{} :: #{{node(), node()} => {integer(), integer()}},
-    last = #{} :: #{{node(), node()} => integer()},     % when the last item on the way arrives
+    last = #{} :: #{node() => #{node() => integer()}},  % from, to: when the last item on the way arrives
     dead = #{} :: #{pid() => []},
     ids = 1 :: pos_integer(),
     pids = 0 :: non_neg_integer(),

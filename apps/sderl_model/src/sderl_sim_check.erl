@@ -60,15 +60,14 @@ applying(_, _, _, _, _, #w{checks = false} = W) -> W;
 applying(N, G, E, Num, Items, W0) ->
     #m{store = Store} = member(N, G, W0),
     applied_once(N, Items, Store, W0),
-    Rows = sderl_sim_store:rows(Store),
     First = not is_map_key({E, Num}, (book(G, W0))#b.log),
     W1 = recorded(N, G, E, Num, Items, W0),
     %% Who decided it goes first, and all others do the same.
     case First andalso seen(N, G, W1) of
         #{role := coord, view := View} ->
-            right_answers(G, Items, Rows, W1),
+            right_answers(Items, Store, W1),
             as_decided(N, Items, W1),
-            taken_away(G, {E, Num}, Items, Rows, View, W1);
+            taken_away(G, {E, Num}, Items, Store, View, W1);
         _ -> W1
     end.
 
@@ -159,10 +158,7 @@ as_asked(N, Pos, Items, #b{asked = Asked}, W) ->
                   end, Items).
 
 applied_once(N, Items, Store, W) ->
-    Before = case sderl_sim_store:recover(Store) of
-        #{sessions := S} -> S;
-        none -> #{}
-    end,
+    Before = sderl_sim_store:sessions(Store),
     lists:foreach(fun({seg, O, Sid, R, _, _}) ->
                           case Before of
                               #{O := {Sid, Last, _}} when Last >= R -> violation(applied_once, [N, O, Sid, R, Last], W);
@@ -195,47 +191,75 @@ within_one_batch(_, _, _, _) -> ok.
 
 %% ---------------------------------------------------------------- answers
 
-%% A batch that holds lists holds nothing else that changes rows.
-right_answers(_, Items, Rows, W) ->
-    Pids = #{P => N || N := {_, P, _, _, _} <- Rows},
-    Held = #{N => P || N := {_, P, _, _, _} <- Rows},
+%% A batch that holds lists holds nothing else that changes rows. What the operations before in the
+%% batch made of names and pids stands beside the table: `none` where it is free now.
+right_answers(Items, Store, W) ->
     lists:foldl(fun({seg, O, _, _, Ops, As0}, Acc) ->
-                        As = case As0 of default -> [sderl_core_write:default(Op) || Op <- Ops]; _ -> As0 end,
-                        lists:foldl(fun({Op, A}, {H, P}) -> right_answer(Op, A, O, H, P, W) end, Acc, lists:zip(Ops, As));
+                        lists:foldl(fun({Op, A}, {H, P}) -> right_answer(Op, A, O, H, P, Store, W) end, Acc,
+                                    lists:zip(Ops, answers(As0, Ops)));
                    (_, Acc) -> Acc
-                end, {Held, Pids}, Items),
+                end, {#{}, #{}}, Items),
     ok.
 
-right_answer(Op, {A, Home}, O, Held, Pids, W) when A =:= yes; A =:= ok, is_atom(Home) -> right_answer(Op, A, O, Held, Pids, W);
-right_answer(_, {no, later}, _, Held, Pids, _) -> {Held, Pids};
-right_answer([Name | Pid], A, O, Held, Pids, W) -> right_answer({r, Name, Pid, []}, A, O, Held, Pids, W);
-right_answer({Name}, ok, _, Held, Pids, _) -> freed(Name, Held, Pids);
-right_answer({d, Name, Pid}, ok, _, Held, Pids, _) ->
-    case Held of
-        #{Name := Pid} -> freed(Name, Held, Pids);
+answers(default, Ops) -> [sderl_core_write:default(Op) || Op <- Ops];
+answers(As, _) -> [answer(A) || A <- As].
+
+%% Without the homes that have to have it.
+answer({yes, _}) -> yes;
+answer({ok, Home}) when is_atom(Home) -> ok;
+answer(A) -> A.
+
+right_answer(_, {no, later}, _, Held, Pids, _, _) -> {Held, Pids};
+right_answer([Name | Pid], A, O, Held, Pids, Store, W) -> right_answer({r, Name, Pid, []}, A, O, Held, Pids, Store, W);
+right_answer({Name}, ok, _, Held, Pids, Store, _) -> freed(Name, Held, Pids, Store);
+right_answer({d, Name, Pid}, ok, _, Held, Pids, Store, _) ->
+    case holder(Name, Held, Store) of
+        Pid -> freed(Name, Held, Pids, Store);
         _ -> {Held, Pids}
     end;
-right_answer(Op, A, O, Held, Pids, W) when element(1, Op) =:= r; element(1, Op) =:= x; element(1, Op) =:= rr ->
+right_answer(Op, A, O, Held, Pids, Store, W) when element(1, Op) =:= r; element(1, Op) =:= x; element(1, Op) =:= rr ->
     {Name, Pid} = {element(2, Op), element(3, Op)},
-    NameFree = case {Op, Held} of
-        {{rr, _, _, _}, _} -> true;
-        {{x, _, _, Old, _}, #{Name := Old}} -> true;
-        _ -> not is_map_key(Name, Held)
+    Holder = holder(Name, Held, Store),
+    NameFree = case Op of
+        {rr, _, _, _} -> true;
+        {x, _, _, Holder, _} -> true;
+        _ -> Holder =:= none
     end,
-    Free = NameFree andalso not is_map_key(Pid, Pids),
+    Has = name_of(Pid, Pids, Store),
+    Free = NameFree andalso Has =:= none,
     case A of
         yes when Free ->
-            {H, P} = freed(Name, Held, Pids),
+            {H, P} = freed(Name, Held, Pids, Store),
             {H#{Name => Pid}, P#{Pid => Name}};
         {no, Why} when Why =:= unreachable_pid; Why =:= not_member; not Free -> {Held, Pids};
-        _ -> violation(right_answer, [O, Op, A, maps:get(Name, Held, free), maps:get(Pid, Pids, free)], W)
+        _ -> violation(right_answer, [O, Op, A, Holder, Has], W)
     end;
-right_answer(_, _, _, Held, Pids, _) -> {Held, Pids}.
+right_answer(_, _, _, Held, Pids, _, _) -> {Held, Pids}.
 
-freed(Name, Held, Pids) ->
+freed(Name, Held, Pids, Store) ->
+    case holder(Name, Held, Store) of
+        none -> {Held, Pids};
+        Pid -> {Held#{Name => none}, Pids#{Pid => none}}
+    end.
+
+holder(Name, Held, Store) ->
     case Held of
-        #{Name := Pid} -> {maps:remove(Name, Held), maps:remove(Pid, Pids)};
-        _ -> {Held, Pids}
+        #{Name := Pid} -> Pid;
+        _ ->
+            case sderl_sim_store:lookup(Store, Name) of
+                {_, Pid, _, _, _} -> Pid;
+                none -> none
+            end
+    end.
+
+name_of(Pid, Pids, Store) ->
+    case Pids of
+        #{Pid := Name} -> Name;
+        _ ->
+            case sderl_sim_store:held_by(Store, Pid) of
+                {ok, Name} -> Name;
+                none -> none
+            end
     end.
 
 first_answer(_, V, V, _) -> ok;
@@ -287,10 +311,9 @@ diff(A, B) ->
         maps:get(K, A, none) =/= maps:get(K, B, none)].
 
 one_name(N, Store, W) ->
-    Pids = [P || _ := {_, P, _, _, _} <- sderl_sim_store:rows(Store)],
-    Unique = lists:usort(Pids),
+    More = sderl_sim_store:one_name_each(Store),
     %% (A snapshot may bring the new name of a pid before the old one is found to be gone.)
-    length(Unique) =:= length(Pids) orelse not sderl_sim_store:whole(Store) orelse violation(one_name, [N, Pids -- Unique], W).
+    map_size(More) =:= 0 orelse not sderl_sim_store:whole(Store) orelse violation(one_name, [N, More], W).
 
 index(N, Store, W) -> sderl_sim_store:indexed(Store) orelse violation(index, [N], W).
 
@@ -300,8 +323,9 @@ refused(G, Id, Op, {no, _}, W) when is_list(Op); element(1, Op) =:= r; element(1
     case {Used, Done, maps:get(Id, Lists, none)} of
         {#{Pid := 1}, _, List} when is_map_key(List, Done) ->
             Pos = hd(map_get(List, Done)),
-            _ = [violation(not_applied, [Id, Op, Pos, M, Row], W) || M <- nodes_of(G, W), covers(seen(M, G, W), Pos),
-                 _ := {_, Held, _, _, _} = Row <- rows(M, G, W), Held =:= Pid],
+            _ = [violation(not_applied, [Id, Op, Pos, M, Name], W)
+                 || M <- nodes_of(G, W), covers(seen(M, G, W), Pos),
+                    {ok, Name} <- [sderl_sim_store:held_by((member(M, G, W))#m.store, Pid)]],
             keep_book(G, B#b{refused = R#{Pid => {Id, Pos}}}, W);
         %% (Who is told that its node is no member was in no batch.)
         _ -> W
@@ -351,9 +375,8 @@ learning(N, G, W) ->
     end.
 
 %% What a batch took away on purpose; not what left with its home.
-taken_away(G, Pos, Items, Rows, View, W) ->
-    Held = #{N => {P, {Home, Ver}} || N := {_, P, Home, Ver, _} <- Rows},
-    {_, Gone, Back} = lists:foldl(fun taken/2, {Held, [], []}, Items),
+taken_away(G, Pos, Items, Store, View, W) ->
+    {_, Gone, Back} = lists:foldl(fun(Item, Acc) -> taken(Item, Store, Acc) end, {#{}, [], []}, Items),
     case {Gone, Back} of
         {[], []} -> W;
         _ ->
@@ -363,27 +386,40 @@ taken_away(G, Pos, Items, Rows, View, W) ->
             keep_book(G, B#b{removed = R1}, W)
     end.
 
-taken({seg, _, _, _, Ops, As0}, Acc) ->
-    As = case As0 of default -> [sderl_core_write:default(Op) || Op <- Ops]; _ -> As0 end,
-    lists:foldl(fun took/2, Acc, lists:zip(Ops, As));
+taken({seg, _, _, _, Ops, As0}, Store, Acc) ->
+    lists:foldl(fun({Op, A}, Took) -> took(Op, A, Store, Took) end, Acc, lists:zip(Ops, answers(As0, Ops)));
 %% (Both sides of a clash are names again, whichever it is settled for.)
-taken({clashes, Open}, {Held, Gone, Back}) ->
+taken({clashes, Open}, _, {Held, Gone, Back}) ->
     {Held, Gone, [element(2, R) || _ := {A, B} <- Open, R <- [A, B]] ++ Back};
-taken(_, Acc) -> Acc.
+taken(_, _, Acc) -> Acc.
 
-took({Op, {A, Home}}, Acc) when A =:= yes; A =:= ok, is_atom(Home) -> took({Op, A}, Acc);
-took({{Name}, ok}, {Held, Gone, Back}) when is_map_key(Name, Held) ->
-    {maps:remove(Name, Held), [map_get(Name, Held) | Gone], Back};
-took({{d, Name, Pid}, ok}, {Held, Gone, Back}) ->
-    case Held of
-        #{Name := {Pid, _} = Had} -> {maps:remove(Name, Held), [Had | Gone], Back};
-        _ -> {Held, Gone, Back}
+%% (What the batch made of a name stands beside the table, as in right_answers/3.)
+took({Name}, ok, Store, {Held, Gone, Back} = Acc) ->
+    case had(Name, Held, Store) of
+        none -> Acc;
+        Had -> {Held#{Name => none}, [Had | Gone], Back}
     end;
-took({[Name | Pid], yes}, Acc) -> took({{r, Name, Pid, []}, yes}, Acc);
-took({Op, yes}, {Held, Gone, Back}) when tuple_size(Op) > 2 ->
+took({d, Name, Pid}, ok, Store, {Held, Gone, Back} = Acc) ->
+    case had(Name, Held, Store) of
+        {Pid, _} = Had -> {Held#{Name => none}, [Had | Gone], Back};
+        _ -> Acc
+    end;
+took([Name | Pid], yes, Store, Acc) -> took({r, Name, Pid, []}, yes, Store, Acc);
+took(Op, yes, Store, {Held, Gone, Back}) when tuple_size(Op) > 2 ->
     {Name, Pid} = {element(2, Op), element(3, Op)},
-    {Held#{Name => {Pid, {node(Pid), new}}}, [Had || #{Name := Had} <- [Held]] ++ lists:keydelete(Pid, 1, Gone), [Pid | Back]};
-took(_, Acc) -> Acc.
+    {Held#{Name => {Pid, {node(Pid), new}}},
+     [Had || {_, _} = Had <- [had(Name, Held, Store)]] ++ lists:keydelete(Pid, 1, Gone), [Pid | Back]};
+took(_, _, _, Acc) -> Acc.
+
+had(Name, Held, Store) ->
+    case Held of
+        #{Name := Had} -> Had;
+        _ ->
+            case sderl_sim_store:lookup(Store, Name) of
+                {_, Pid, Home, Version, _} -> {Pid, {Home, Version}};
+                none -> none
+            end
+    end.
 
 stays_away(N, G, Names, Store, Seen, W) ->
     lists:foldl(fun(Name, Acc) ->

@@ -57,9 +57,8 @@ connect(A, B, #w{links = Ls, apart = Apart, cuts = Cuts, ids = Id} = W0) ->
 
 %% Puts an item on a link, behind everything that went the same way before.
 transmit(From, To, Id, Item, #w{last = Last, delays = Delays} = W0) ->
-    Way = {From, To},
     {D, W2} = case Delays of
-        #{Way := {Min, Max}} -> rnd(Min, Max, W0);
+        #{{From, To} := {Min, Max}} -> rnd(Min, Max, W0);
         _ ->
             {Min, Max} = maps:get(delay, W0#w.opts, {1, 20}),
             {D0, W1} = rnd(Min, Max, W0),
@@ -68,8 +67,9 @@ transmit(From, To, Id, Item, #w{last = Last, delays = Delays} = W0) ->
                 {false, Wa} -> {D0, Wa}
             end
     end,
-    T = max(W2#w.now + D, maps:get(Way, Last, 0)),
-    at(T, {deliver, {pair(From, To), Id}, To, {From, Item}}, W2#w{last = Last#{Way => T}}).
+    Sent = maps:get(From, Last, #{}),
+    T = max(W2#w.now + D, maps:get(To, Sent, 0)),
+    at(T, {deliver, {pair(From, To), Id}, To, {From, Item}}, W2#w{last = Last#{From => Sent#{To => T}}}).
 
 -doc "Sends where there is a link that the sender knows of; else it is lost.".
 -spec send(node(), node(), term(), term(), #w{}) -> #w{}.

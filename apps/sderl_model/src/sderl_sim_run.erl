@@ -49,8 +49,12 @@ build(Groups, W) ->
     Launch = maps:get(launch, W#w.opts, #{}),
     W#w{names = Names, groups = Nodes, group = element(1, hd(Groups)),
         nodes = #{N => #n{name = N, groups = Gs} || N := Gs <- In},
-        ms = maps:from_list([{{N, G}, #m{config = maps:get(N, Launch, Ms)}} || {G, Ms, _} <- Groups, N <- Ms] ++
-                            [{{N, G}, #m{}} || {G, Ms, Xs} <- Groups, N <- Xs, not lists:member(N, Ms)]),
+        ms = #{N => #{G => #m{config = case lists:member(N, Ms) of
+                                           true -> maps:get(N, Launch, Ms);
+                                           false -> none
+                                       end}
+                      || {G, Ms, Xs} <- Groups, lists:member(N, Ms ++ Xs)}
+               || N <- Names},
         books = #{G => #b{} || {G, _, _} <- Groups},
         apart = #{{A, B} => 0 || _ := Ns <- Nodes, A <- Ns, B <- Ns, A < B}}.
 

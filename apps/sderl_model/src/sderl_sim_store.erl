@@ -7,7 +7,7 @@ Items of a batch change the rows exactly as there. Monitors do not exist: every 
 the rows it wrote, and the simulator looks whether their pids live.
 """.
 -export([new/2, node_of/1, rows/1, hash/1, members/2, index/2, indexed/1, whole/1]).
--export([lookup/2, name_of/2]).
+-export([lookup/2, name_of/2, held_by/2, one_name_each/1, sessions/1]).
 -export([log/4, apply/5, redo/1, sync_begin/3, put_rows/2, sync_end/1, read/3, read_next/3, foreign/1]).
 -export([durable/2, outbox/3, sessions/2, recover/1]).
 
@@ -17,6 +17,10 @@ the rows it wrote, and the simulator looks whether their pids live.
     self :: node(),
     members = [] :: [node()],
     rows = #{} :: #{term() => sderl_core:row()},
+    %% Both follow from the rows and are kept with each change, so that no check walks a table.
+    hash = 0 :: non_neg_integer(),
+    names = #{} :: #{pid() => term()},              % one name of each pid
+    more = #{} :: #{pid() => [term()]},             % its further names: there should be none
     index :: undefined | #{pid() => term()},
     log :: undefined | {term(), non_neg_integer(), [term()]},
     sessions = #{} :: map(),
@@ -37,7 +41,7 @@ node_of(#st{self = Self}) -> Self.
 rows(#st{rows = Rows}) -> Rows.
 -doc "A number that equal tables share.".
 -spec hash(store()) -> non_neg_integer().
-hash(#st{rows = Rows}) -> erlang:phash2(Rows, 1 bsl 32).
+hash(#st{hash = Hash}) -> Hash.
 -doc "The group has these members now.".
 -spec members([node()], store()) -> store().
 members(Ms, St) -> St#st{members = Ms}.
@@ -47,6 +51,18 @@ members(Ms, St) -> St#st{members = Ms}.
 index(drop, St) -> St#st{index = undefined};
 index(build, #st{rows = Rows} = St) -> St#st{index = #{P => N || N := {_, P, _, _, _} <- Rows}}.
 
+-doc "The name that a process has, or `none`.".
+-spec held_by(store(), pid()) -> {ok, term()} | none.
+held_by(#st{names = Names}, Pid) ->
+    case Names of
+        #{Pid := Name} -> {ok, Name};
+        _ -> none
+    end.
+
+-doc "The processes that have more than one name.".
+-spec one_name_each(store()) -> #{pid() => [term()]}.
+one_name_each(#st{more = More}) -> More.
+
 -doc "Whether no snapshot is being installed.".
 -spec whole(store()) -> boolean().
 whole(#st{stale = Stale}) -> Stale =:= none.
@@ -54,7 +70,7 @@ whole(#st{stale = Stale}) -> Stale =:= none.
 -doc "Whether the index, where there is one, is the inverse of the rows.".
 -spec indexed(store()) -> boolean().
 indexed(#st{index = undefined}) -> true;
-indexed(#st{index = I, rows = Rows}) -> I =:= #{P => N || N := {_, P, _, _, _} <- Rows}.
+indexed(#st{index = I, names = Names}) -> I =:= Names.
 
 -doc "The row of a name: what `sderl_core:propose/4` asks.".
 -spec lookup(store(), term()) -> sderl_core:row() | none.
@@ -90,7 +106,7 @@ redo(#st{log = {Epoch, Num, Items}, rows = Had} = St0) ->
             _ -> Row
         end
     end,
-    {St#st{rows = maps:map(Home, Rows)}, New}.
+    {put_rows_of(maps:map(Home, Rows), St), New}.
 
 write(St0, Epoch, Num, Items, Index) ->
     {St, _, New} = lists:foldl(fun(I, A) -> item(I, Epoch, A) end, {St0, sderl_core:seq(Num, 0), []}, Items),
@@ -107,16 +123,11 @@ item({seg, O, Inc, R, Ops, As0}, Epoch, {St0, Seq0, New0}) ->
     {St, Seq, New} = lists:foldl(fun({Op, A}, {St1, S, N}) -> op(Op, A, O, {Epoch, S + 1}, {St1, S + 1, N}) end,
                                  {St0, Seq0, New0}, lists:zip(Ops, As)),
     {St#st{sessions = (St#st.sessions)#{O => {Inc, R, As0}}}, Seq, New};
+item({view, _, [], [], _}, _, Acc) -> Acc;
 item({view, _, Drops, Live, _}, _, {St0, Seq, New}) ->
     #st{rows = Rows} = St = drop_homes(Drops, St0),
-    Home = fun(_, {N, P, _, V, O} = Row) ->
-        case lists:member(node(P), Live) of
-            true -> {N, P, node(P), V, O};
-            false -> Row
-        end
-    end,
-    Came = maps:map(Home, Rows),
-    {St#st{rows = Came}, Seq, [R || Name := R <- Came, map_get(Name, Rows) =/= R] ++ New};
+    Came = [{Name, P, node(P), V, O} || _ := {Name, P, Home, V, O} <- Rows, lists:member(node(P), Live), Home =/= node(P)],
+    {lists:foldl(fun put_row/2, St, Came), Seq, Came ++ New};
 item({mem, _Mem, Removed}, {_, Coord}, {#st{rows = Rows} = St, Seq, New}) ->
     Rehome = fun(_, {N, P, Home, V, O}) ->
         case lists:member(Home, Removed) of
@@ -124,13 +135,12 @@ item({mem, _Mem, Removed}, {_, Coord}, {#st{rows = Rows} = St, Seq, New}) ->
             false -> {N, P, Home, V, O}
         end
     end,
-    {St#st{rows = maps:map(Rehome, Rows)}, Seq, New};
+    {put_rows_of(maps:map(Rehome, Rows), St), Seq, New};
 item({shard, N, First, Rows, End}, _, {#st{sessions = Sessions} = St0, Seq, New}) ->
     St1 = case First of true -> drop_homes([N], St0); false -> St0 end,
     St = St1#st{sessions = case End of {_, {_, _, _} = Session} -> Sessions#{N => Session}; _ -> maps:remove(N, Sessions) end},
     {lists:foldl(fun put_row/2, St, Rows), Seq, Rows ++ New};
-item({settle, Name, _, none, _}, _, {#st{rows = Rows} = St, Seq, New}) ->
-    {St#st{rows = maps:remove(Name, Rows)}, Seq + 1, New};
+item({settle, Name, _, none, _}, _, {St, Seq, New}) -> {drop_row(Name, St), Seq + 1, New};
 item({settle, _, _, {N, P, Home, new, O}, _}, Epoch, {St, Seq, New}) ->
     Row = {N, P, Home, {Epoch, Seq + 1}, O},
     {put_row(Row, St), Seq + 1, [Row | New]};
@@ -140,17 +150,17 @@ item(_, _, Acc) -> Acc.
 drop_homes(Homes, #st{rows = Rows, index = I} = St) ->
     Gone = [R || _ := {_, _, Home, _, _} = R <- Rows, lists:member(Home, Homes)],
     Index = case I of undefined -> I; _ -> maps:without([element(2, R) || R <- Gone], I) end,
-    St#st{rows = maps:without([element(1, R) || R <- Gone], Rows), index = Index}.
+    (drop_rows([element(1, R) || R <- Gone], St))#st{index = Index}.
 
 op(Op, {A, _}, O, V, Acc) when A =:= yes; A =:= ok -> op(Op, A, O, V, Acc);
 op([Name | Pid], yes, O, V, Acc) -> put(Name, Pid, [], O, V, Acc);
 op({r, Name, Pid, Opts}, yes, O, V, Acc) -> put(Name, Pid, Opts, O, V, Acc);
 op({x, Name, Pid, _, Opts}, yes, O, V, Acc) -> put(Name, Pid, Opts, O, V, Acc);
 op({rr, Name, Pid, Opts}, yes, O, V, Acc) -> put(Name, Pid, Opts, O, V, Acc);
-op({Name}, ok, _, _, {#st{rows = Rows} = St, Seq, New}) -> {St#st{rows = maps:remove(Name, Rows)}, Seq, New};
+op({Name}, ok, _, _, {St, Seq, New}) -> {drop_row(Name, St), Seq, New};
 op({d, Name, Pid}, ok, _, _, {#st{rows = Rows} = St, Seq, New}) ->
     case Rows of
-        #{Name := {_, Pid, _, _, _}} -> {St#st{rows = maps:remove(Name, Rows)}, Seq, New};
+        #{Name := {_, Pid, _, _, _}} -> {drop_row(Name, St), Seq, New};
         _ -> {St, Seq, New}
     end;
 op(_, _, _, _, Acc) -> Acc.
@@ -160,7 +170,41 @@ put(Name, Pid, Opts, Origin, Version, {#st{members = Ms} = St, Seq, New}) ->
     Row = {Name, Pid, Home, Version, Opts},
     {put_row(Row, St), Seq, [Row | New]}.
 
-put_row({Name, _, _, _, _} = Row, #st{rows = Rows} = St) -> St#st{rows = Rows#{Name => Row}}.
+put_row({Name, _, _, _, _} = Row, #st{rows = Rows} = St) ->
+    case Rows of
+        #{Name := Row} -> St;
+        #{Name := _} -> add_row(Row, drop_row(Name, St));
+        _ -> add_row(Row, St)
+    end.
+
+add_row({Name, Pid, _, _, _} = Row, #st{rows = Rows, hash = Hash, names = Names, more = More} = St0) ->
+    St = St0#st{rows = Rows#{Name => Row}, hash = Hash bxor hash_of(Row)},
+    case Names of
+        #{Pid := _} -> St#st{more = More#{Pid => [Name | maps:get(Pid, More, [])]}};
+        _ -> St#st{names = Names#{Pid => Name}}
+    end.
+
+drop_row(Name, #st{rows = Rows, hash = Hash, names = Names, more = More} = St0) ->
+    case maps:take(Name, Rows) of
+        error -> St0;
+        {{_, Pid, _, _, _} = Row, Left} ->
+            St = St0#st{rows = Left, hash = Hash bxor hash_of(Row)},
+            case {Names, More} of
+                {_, #{Pid := Others}} ->
+                    [First | Rest] = lists:delete(Name, [map_get(Pid, Names) | Others]),
+                    St#st{names = Names#{Pid := First},
+                          more = case Rest of [] -> maps:remove(Pid, More); _ -> More#{Pid := Rest} end};
+                _ -> St#st{names = maps:remove(Pid, Names)}
+            end
+    end.
+
+drop_rows(Names, St) -> lists:foldl(fun drop_row/2, St, Names).
+
+%% All rows anew: where many have changed.
+put_rows_of(Rows, St) ->
+    maps:fold(fun(_, Row, Acc) -> add_row(Row, Acc) end, St#st{rows = #{}, hash = 0, names = #{}, more = #{}}, Rows).
+
+hash_of(Row) -> erlang:phash2(Row, 1 bsl 32).
 
 %% ---------------------------------------------------------------- snapshots
 
@@ -179,7 +223,7 @@ put_rows(#st{stale = Stale} = St, Rows) ->
 -spec sync_end(store()) -> store().
 sync_end(#st{rows = Rows, stale = Stale} = St) ->
     Gone = [N || N := V <- Stale, #{N := {_, _, _, Now, _}} <- [Rows], Now =:= V],
-    St#st{rows = maps:without(Gone, Rows), stale = none}.
+    (drop_rows(Gone, St))#st{stale = none}.
 
 -doc "The first rows, of all homes or of some, and a cursor: the names that were there when it was opened.".
 -spec read(store(), all | [node()], pos_integer()) -> {[sderl_core:row()], boolean(), [term()]}.
@@ -208,6 +252,10 @@ durable(D, St) -> St#st{durable = D}.
 -doc "Keeps which lists of operations were answered, and how.".
 -spec sessions(#{node() => term()}, store()) -> store().
 sessions(Sessions, St) -> St#st{sessions = Sessions}.
+
+-doc "Which lists of operations were answered, and how.".
+-spec sessions(store()) -> #{node() => term()}.
+sessions(#st{sessions = Sessions}) -> Sessions.
 
 -doc "Keeps the list of operations that is out.".
 -spec outbox(pos_integer(), [{term(), term()}], store()) -> store().

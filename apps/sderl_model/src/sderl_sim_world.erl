@@ -107,7 +107,9 @@ in(D, Event, #w{now = Now} = W) -> at(Now + D, Event, W).
 until(T, Do, #w{queue = Q, now = Now} = W) ->
     case next(Now, T, Q) of
         none -> W#w{now = max(T, Now)};
-        At -> until(T, Do, lists:foldl(Do, W#w{now = At, queue = maps:remove(At, Q)}, lists:reverse(map_get(At, Q))))
+        At ->
+            {Events, Later} = maps:take(At, Q),
+            until(T, Do, lists:foldl(Do, W#w{now = At, queue = Later}, lists:reverse(Events)))
     end.
 
 next(At, _, Q) when is_map_key(At, Q) -> At;
@@ -127,26 +129,28 @@ keep(#n{name = N} = X, #w{nodes = Ns} = W) -> W#w{nodes = Ns#{N => X}}.
 -spec member(node(), term(), #w{}) -> #m{} | none.
 member(N, G, #w{ms = Ms}) ->
     case Ms of
-        #{{N, G} := M} -> M;
+        #{N := #{G := M}} -> M;
         _ -> none
     end.
 
 -spec keep(node(), term(), #m{}, #w{}) -> #w{}.
-keep(N, G, M, #w{ms = Ms} = W) -> W#w{ms = Ms#{{N, G} => M}}.
+keep(N, G, M, #w{ms = Ms} = W) ->
+    #{N := Of} = Ms,
+    W#w{ms = Ms#{N := Of#{G => M}}}.
 
 -doc "What `sderl_core:inspect/1` says of the member on a node that is up, or `none`.".
 -spec seen(node(), term(), #w{}) -> map() | none.
 seen(N, G, #w{ms = Ms}) ->
     %% (Nothing of a member stays when its node goes.)
     case Ms of
-        #{{N, G} := #m{p = #p{seen = Seen}}} -> Seen;
+        #{N := #{G := #m{p = #p{seen = Seen}}}} -> Seen;
         _ -> none
     end.
 
 -spec state(node(), term(), #w{}) -> sderl_core:state() | none.
 state(N, G, #w{ms = Ms}) ->
     case Ms of
-        #{{N, G} := #m{p = #p{st = S}}} -> S;
+        #{N := #{G := #m{p = #p{st = S}}}} -> S;
         _ -> none
     end.
 
@@ -154,7 +158,7 @@ state(N, G, #w{ms = Ms}) ->
 -spec rows(node(), term(), #w{}) -> #{term() => sderl_core:row()}.
 rows(N, G, #w{ms = Ms}) ->
     case Ms of
-        #{{N, G} := #m{store = St}} when St =/= undefined -> sderl_sim_store:rows(St);
+        #{N := #{G := #m{store = St}}} when St =/= undefined -> sderl_sim_store:rows(St);
         _ -> #{}
     end.
 
@@ -162,7 +166,7 @@ rows(N, G, #w{ms = Ms}) ->
 -spec process(node(), term(), pos_integer(), #w{}) -> boolean().
 process(N, G, Id, #w{ms = Ms}) ->
     case Ms of
-        #{{N, G} := #m{p = #p{id = Id}}} -> true;
+        #{N := #{G := #m{p = #p{id = Id}}}} -> true;
         _ -> false
     end.
 
