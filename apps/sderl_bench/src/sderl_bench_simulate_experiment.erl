@@ -24,14 +24,9 @@ A violation makes the exit status 1.
 -export([summary/0, command/0, check/1, run/2]).
 -export([replay/2]).
 
--import(sderl_bench_experiment, [option/5]).
-
 -define(SCHEDULES, 400).
 -define(OVERNIGHT_MIN, 480).
 -define(LOG, "sderl-simulate.log").
-%% Up to 32 nodes in a group replay in every virtual machine, see sderl_sim_world:in_order/1.
--define(MOST_NODES, 28).
--define(MOST_SPARES, 4).
 -define(SHOWN, 20).
 
 -doc false.
@@ -45,14 +40,7 @@ command() ->
         help => "Simulated groups of nodes under random schedules of faults: the protocol's own code on\n"
         "simulated time, every promise checked at every step. The seed decides everything; a\n"
         "schedule that breaks a promise is printed with the command that runs it again.",
-        arguments => [
-            option(nodes, "N", integer, 7, "members of the group at the start"),
-            option(spare, "X", integer, 1, "nodes that are no members at the start"),
-            option(groups, "G", integer, 1, "groups; the others have some of the nodes"),
-            option(clients, "C", integer, 2, "clients on each node, in each group"),
-            option(faults, "KINDS", string, "all",
-                ["kinds of faults, with commas between them: ", lists:join(", ", kinds())]),
-            option(most_faults, "K", integer, 12, "faults in a schedule, at most"),
+        arguments => sderl_bench_simulate_options:arguments() ++ [
             #{
                 name => seed, long => "-seed", type => integer, required => false,
                 help => {"[--seed S]", ["the first seed; the others follow it (a random one)"]}
@@ -70,60 +58,45 @@ command() ->
                 help => {"[--overnight]", [io_lib:format("the same as --minutes ~w", [?OVERNIGHT_MIN])]}
             },
             #{
+                name => nightly, long => "-nightly", type => boolean, action => {store, true}, default => false,
+                help => {"[--nightly]", ["until it is stopped, from the given seed or from where the file ends; ",
+                                         "a seed that failed before is not run again"]}
+            },
+            #{
                 name => log, long => "-log", type => string, required => false,
-                help => {"[--log FILE]", ["the file of --minutes and --overnight (" ?LOG ")"]}
+                help => {"[--log FILE]", ["the file of --minutes, --overnight and --nightly (" ?LOG ")"]}
             },
             #{
                 name => trace, long => "-trace", type => boolean, action => {store, true}, default => false,
                 help => {"[--trace]", ["print everything that happens in one schedule"]}
             },
-            #{
-                name => broken, long => "-broken", type => string, required => false,
-                help => {"[--broken FAULTS]", ["make the protocol itself do wrong, to see it found: early_yes, rule_9, ..."]}
-            },
             sderl_bench_experiment:json_option()
         ]
     }.
-
-kinds() -> [atom_to_list(K) || K <- sderl_sim_faults:kinds()].
 
 %% ---------------------------------------------------------------- options
 
 -doc false.
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
-check(#{faults := Faults} = Options) ->
+check(Given) ->
     maybe
-        ok ?= between(nodes, 2, ?MOST_NODES, Options),
-        ok ?= between(spare, 0, ?MOST_SPARES, Options),
-        ok ?= between(groups, 1, 8, Options),
-        ok ?= between(clients, 0, 20, Options),
-        ok ?= between(most_faults, 1, 1000, Options),
-        {ok, Kinds} ?= names("--faults", "kind of fault", case Faults of "all" -> kinds(); _ -> words(Faults) end, kinds()),
-        {ok, Broken} ?= names("--broken", "deliberate fault", words(maps:get(broken, Options, "")),
-                              [atom_to_list(F) || {F, _} <- sderl_core_fault:all()]),
+        {ok, Options} ?= sderl_bench_simulate_options:checked(Given),
         {ok, How} ?= how_long(Options),
-        {ok, maps:merge(Options#{faults := Kinds, broken => Broken, seed => maps:get(seed, Options, rand:uniform(1_000_000_000))}, How)}
+        Seed = case {Options, How} of
+            {#{seed := S}, _} -> S;
+            %% (Where the file ends, which is known when it is open.)
+            {_, #{nightly := true}} -> next;
+            _ -> rand:uniform(1_000_000_000)
+        end,
+        {ok, maps:merge(Options#{seed => Seed}, How)}
     end.
 
-between(Key, Min, Max, Options) ->
-    case Options of
-        #{Key := V} when V >= Min, V =< Max -> ok;
-        #{Key := V} ->
-            Name = string:replace(atom_to_list(Key), "_", "-", all),
-            {error, io_lib:format("--~ts must be from ~w to ~w, not ~w", [Name, Min, Max, V])}
-    end.
-
-words(Text) -> [W || W <- [string:trim(W) || W <- string:split(Text, ",", all)], W =/= ""].
-
-%% (No atom is made here: a known name is one.)
-names(Option, _, [], _) when Option =:= "--faults" ->
-    {error, [Option, " names nothing: take \"all\" or some of ", lists:join(", ", kinds())]};
-names(Option, What, Words, Known) ->
-    case [W || W <- Words, not lists:member(W, Known)] of
-        [] -> {ok, [list_to_existing_atom(W) || W <- Words]};
-        [W | _] -> {error, [Option, ": there is no ", What, " \"", W, "\"; there are ", lists:join(", ", Known)]}
-    end.
-
+how_long(#{nightly := true} = Options) ->
+    case [Flag || {Key, Flag} <- [{trace, "--trace"}, {overnight, "--overnight"}], map_get(Key, Options)] ++
+         [Flag || {Key, Flag} <- [{minutes, "--minutes"}, {schedules, "--schedules"}], is_map_key(Key, Options)] of
+        [] -> {ok, #{nightly => true, log => maps:get(log, Options, ?LOG)}};
+        [Flag | _] -> {error, ["--nightly goes on until it is stopped: leave out ", Flag]}
+    end;
 how_long(#{trace := true} = Options) ->
     case Options of
         #{overnight := true} -> {error, "--trace is of one schedule, --overnight of many"};
@@ -145,7 +118,7 @@ how_long(#{minutes := M}) when M < 1 ->
 how_long(#{minutes := _} = Options) ->
     {ok, #{log => maps:get(log, Options, ?LOG)}};
 how_long(#{log := _}) ->
-    {error, "--log is the file of --minutes and --overnight: give one of them"};
+    {error, "--log is the file of --minutes, --overnight and --nightly: give one of them"};
 how_long(#{schedules := K}) when K < 1 ->
     {error, io_lib:format("--schedules must be at least 1, not ~w", [K])};
 how_long(Options) ->
@@ -165,6 +138,36 @@ run(#{trace := true, seed := Seed} = Options, Output) ->
                 sderl_sim_batch:add(maps:remove(world, Report), sderl_sim_batch:empty())
             end, Options, Output)
     end;
+run(#{nightly := true, log := Name} = Options0, Output) ->
+    maybe
+        {ok, Log} ?= sderl_bench_simulate_log:open(Name),
+        {ok, #{last_seed := Last, failed := Before} = So} ?= sderl_bench_simulate_log:history(Name, known_by(Options0)),
+        %% Told to stop, it lets the schedules that run come to their end.
+        _ = sderl_cli_signals:tell(self()),
+        Options = case Options0 of
+            #{seed := next} -> Options0#{seed := Last + 1};
+            _ -> Options0
+        end,
+        try
+            ok = sderl_bench_simulate_log:begun(Log, params(Options)),
+            io:format(standard_error, "~ts", [begins(Options, So)]),
+            Outcome = measured(fun() ->
+                #{schedules := K, failed := Failed} = Summary =
+                    sderl_sim_batch:run(map_get(seed, Options), simulated(Options), #{
+                        more => fun(_) -> not stopped() end,
+                        skip => Before,
+                        seen => seen_by(Log, Options)
+                    }),
+                ok = sderl_bench_simulate_log:ended(Log, K, length(Failed)),
+                Summary
+            end, Options, Output),
+            {ok, Total} = sderl_bench_simulate_log:history(Name, known_by(Options0)),
+            sderl_bench_output:say(Output, total(Name, Total)),
+            Outcome
+        after
+            sderl_bench_simulate_log:close(Log)
+        end
+    end;
 run(#{minutes := Minutes, log := Name, seed := First} = Options, Output) ->
     maybe
         {ok, Log} ?= sderl_bench_simulate_log:open(Name),
@@ -174,14 +177,17 @@ run(#{minutes := Minutes, log := Name, seed := First} = Options, Output) ->
             Draw = sderl_progress:reporter("simulate"),
             Ms = Minutes * 60_000,
             Passed = fun() -> erlang:monotonic_time(millisecond) - Start end,
+            Write = seen_by(Log, Options),
             measured(fun() ->
-                sderl_sim_batch:run(First, simulated(Options), #{
+                #{schedules := K, failed := Failed} = Summary = sderl_sim_batch:run(First, simulated(Options), #{
                     more => fun(_) -> Passed() < Ms end,
-                    seen => fun(Report, Summary) ->
-                        ok = sderl_bench_simulate_log:seen(Log, Report, Summary, fun(Seed) -> replay(Seed, Options) end),
+                    seen => fun(Report, So) ->
+                        ok = Write(Report, So),
                         Draw(min(Passed(), Ms), Ms)
                     end
-                })
+                }),
+                ok = sderl_bench_simulate_log:ended(Log, K, length(Failed)),
+                Summary
             end, Options, Output)
         after
             sderl_bench_simulate_log:close(Log)
@@ -209,11 +215,30 @@ measured(Run, Options, Output) ->
         verdict(Summary, Options)
     end.
 
-simulated(#{nodes := N, spare := X, groups := G, clients := C, faults := Kinds, most_faults := K, broken := Broken}) ->
-    #{nodes => N, spare => X, groups => G, clients => C, kinds => Kinds, faults => K, broken => Broken}.
+seen_by(Log, Options) ->
+    fun(Report, So) -> sderl_bench_simulate_log:seen(Log, Report, So, fun(Seed) -> replay(Seed, Options) end) end.
+
+stopped() ->
+    receive
+        {sderl_cli_signals, stop} -> true
+    after 0 -> false
+    end.
+
+simulated(Options) -> sderl_bench_simulate_options:simulated(Options).
 
 params(Options) ->
-    (maps:with([nodes, spare, groups, clients, faults, most_faults, seed, schedules, minutes, broken], Options)).
+    maps:merge(maps:with([seed, schedules, minutes, nightly], Options), known_by(Options)).
+
+%% What makes schedules of one seed the same, as far as the command line says.
+known_by(Options) -> sderl_bench_simulate_options:shown(Options).
+
+begins(#{seed := First, log := Name}, #{schedules := K, failed := Failed}) ->
+    [io_lib:format("from seed ~w until it is stopped (Ctrl-C); ~ts has ~w schedules like these\n", [First, Name, K]),
+     [io_lib:format("not run again, as they failed before: ~w\n", [lists:sort(maps:keys(Failed))]) || map_size(Failed) > 0]].
+
+total(Name, #{schedules := K, failed := Failed}) ->
+    [line("in all", [sderl_bench_table:number(K), " schedules like these in ", Name, ", ",
+                     sderl_bench_table:number(map_size(Failed)), " seeds failed"])].
 
 %% ---------------------------------------------------------------- results
 
@@ -277,12 +302,6 @@ verdict(#{schedules := K, failed := Failed}, Options) ->
 
 -doc "The command that runs one schedule again.".
 -spec replay(integer(), #{atom() => term()}) -> unicode:chardata().
-replay(Seed, #{nodes := N, spare := X, groups := G, clients := C, faults := Kinds, most_faults := K, broken := Broken}) ->
-    Names = [atom_to_list(Kind) || Kind <- Kinds],
-    [
-        io_lib:format("bin/sderl bench simulate --nodes ~w --spare ~w --groups ~w --clients ~w --faults ~ts --most-faults ~w", [
-            N, X, G, C, case Names =:= kinds() of true -> "all"; false -> lists:join(",", Names) end, K
-        ]),
-        [[" --broken ", lists:join(",", [atom_to_list(F) || F <- Broken])] || Broken =/= []],
-        io_lib:format(" --seed ~w --schedules 1", [Seed])
-    ].
+replay(Seed, Options) ->
+    ["bin/sderl bench simulate", sderl_bench_simulate_options:command_line(Options),
+     io_lib:format(" --seed ~w --schedules 1", [Seed])].

@@ -6,13 +6,15 @@ What a simulation of hours found, in a file that only ever grows, a line of JSON
 line it was writing, and the next one begins a line of its own.
 """.
 
--export([open/1, begun/2, seen/4, close/1]).
--export_type([log/0]).
+-export([open/1, begun/2, seen/4, ended/3, history/2, close/1]).
+-export_type([log/0, history/0]).
 
 -opaque log() :: file:io_device().
+-doc "What a file says of schedules with the same parameters: how many, the last seed, those that failed.".
+-type history() :: #{schedules := non_neg_integer(), last_seed := integer(), failed := #{integer() => []}}.
 
 %% Schedules between two lines that say how far it is.
--define(EVERY, 1000).
+-define(EVERY, 200).
 
 -doc "Opens a file, new or to be continued. An error is a message for the user.".
 -spec open(string()) -> {ok, log()} | {error, unicode:chardata()}.
@@ -48,6 +50,57 @@ seen(Log, #{outcome := failed, seed := Seed, why := Why, at_ms := At}, _, Replay
 seen(Log, #{seed := Seed}, #{schedules := K, failed := Failed, faults := Faults}, _) when K rem ?EVERY =:= 0 ->
     write(Log, #{what => so_far, schedules => K, last_seed => Seed, violations => length(Failed), faults => Faults});
 seen(_, _, _, _) -> ok.
+
+-doc "A run has come to its end, by itself or because it was stopped.".
+-spec ended(log(), non_neg_integer(), non_neg_integer()) -> ok.
+ended(Log, Schedules, Violations) -> write(Log, #{what => ended, schedules => Schedules, violations => Violations}).
+
+-doc """
+What a file says of the runs that had these parameters, whatever others they had (a seed, how long). What a run did
+after its last line, before somebody killed it, is not counted.
+""".
+-spec history(string(), map()) -> {ok, history()} | {error, unicode:chardata()}.
+history(Name, Params) ->
+    case file:read_file(Name) of
+        {ok, Text} ->
+            Lines = [Line || Part <- binary:split(Text, <<"\n">>, [global]), {ok, Line} <- [parsed(Part)]],
+            {ok, history(Lines, decoded(Params), false, #{}, #{schedules => 0, last_seed => 0, failed => #{}})};
+        {error, Reason} ->
+            {error, ["cannot read ", Name, ": ", file:format_error(Reason)]}
+    end.
+
+%% Run: what the run that the lines are of has done so far.
+history([], _, _, Run, So) -> counted(Run, So);
+history([#{<<"what">> := <<"begun">>, <<"params">> := #{<<"seed">> := First} = Ps} | Lines], Params, _, Run, So) ->
+    Same = maps:with(maps:keys(Params), Ps) =:= Params,
+    history(Lines, Params, Same, #{first => First, schedules => 0}, counted(Run, So));
+history([_ | Lines], Params, false, Run, So) ->
+    history(Lines, Params, false, Run#{schedules => 0}, So);
+history([#{<<"what">> := <<"violation">>, <<"seed">> := Seed} | Lines], Params, true, Run, #{failed := Failed} = So) ->
+    history(Lines, Params, true, Run, latest(Seed, So#{failed := Failed#{Seed => []}}));
+history([#{<<"schedules">> := K} = Line | Lines], Params, true, Run, So) ->
+    Last = case Line of
+        #{<<"last_seed">> := Seed} -> latest(Seed, So);
+        _ -> latest(map_get(first, Run) + K - 1, So)
+    end,
+    history(Lines, Params, true, Run#{schedules => K}, Last);
+history([_ | Lines], Params, Same, Run, So) -> history(Lines, Params, Same, Run, So).
+
+counted(#{schedules := K}, #{schedules := Sum} = So) -> So#{schedules := Sum + K};
+counted(_, So) -> So.
+
+latest(Seed, #{last_seed := Last} = So) -> So#{last_seed := max(Seed, Last)}.
+
+%% (The last line may be half of one.)
+parsed(Text) ->
+    try json:decode(Text) of
+        #{} = Line -> {ok, Line};
+        _ -> none
+    catch
+        error:_ -> none
+    end.
+
+decoded(Params) -> json:decode(iolist_to_binary(json:encode(plain(Params)))).
 
 write(Log, Line) ->
     Text = json:encode(plain(Line#{at => sderl_bench_output:now()})),

@@ -9,7 +9,9 @@
 defaults_test() ->
     {ok, Options} = options([]),
     ?assertMatch(#{nodes := 7, spare := 1, groups := 1, clients := 2, most_faults := 12, schedules := 400, broken := []}, Options),
-    ?assertEqual(sderl_sim_faults:kinds(), maps:get(faults, Options)),
+    ?assertEqual(sderl_sim_faults:usual(), maps:get(faults, Options)),
+    ?assertMatch(#{delay := {1, 20}, kinds := _, faults := 12}, sderl_bench_simulate_options:simulated(Options)),
+    ?assertNot(is_map_key(forget_ms, sderl_bench_simulate_options:simulated(Options))),
     ?assert(is_integer(maps:get(seed, Options))).
 
 options_test() ->
@@ -18,7 +20,29 @@ options_test() ->
     ?assertMatch({ok, #{schedules := 1, trace := true}}, options(["--trace", "--seed", "1"])),
     ?assertMatch({ok, #{minutes := 480, log := "sderl-simulate.log"}}, options(["--overnight"])),
     ?assertMatch({ok, #{minutes := 2, log := "f"}}, options(["--minutes", "2", "--log", "f"])),
-    ?assertMatch({ok, #{broken := [early_yes, rule_9]}}, options(["--broken", "early_yes,rule_9"])).
+    ?assertMatch({ok, #{broken := [early_yes, rule_9]}}, options(["--broken", "early_yes,rule_9"])),
+    ?assertMatch({ok, #{delay := {5, 50}, forget := 3000, chunk := 1}},
+                 options(["--delay", "5-50", "--forget", "3000", "--chunk", "1"])),
+    ?assertMatch({ok, #{nightly := true, seed := 5, log := "f"}}, options(["--nightly", "--seed", "5", "--log", "f"])).
+
+hard_test() ->
+    {ok, Hard} = options(["--hard"]),
+    ?assertMatch(#{delay := {1, 200}, most_faults := 20, clients := 3}, Hard),
+    ?assertEqual(sderl_sim_faults:usual() ++ [loss], maps:get(faults, Hard)),
+    %% What is said beside it holds.
+    {ok, Fewer} = options(["--hard", "--most-faults", "4", "--faults", "all"]),
+    ?assertMatch(#{delay := {1, 200}, most_faults := 4}, Fewer),
+    ?assertEqual(sderl_sim_faults:kinds(), maps:get(faults, Fewer)).
+
+%% What the command that is printed says is what was asked.
+every_parameter_is_in_the_command_test_() ->
+    [fun() ->
+        {ok, Options} = options(Args ++ ["--seed", "9", "--schedules", "1"]),
+        ["bin/sderl", "bench", "simulate" | Again] = string:lexemes(unicode:characters_to_list(?E:replay(9, Options)), " "),
+        ?assertEqual({ok, Options}, options(Again))
+     end || Args <- [[], ["--hard"], ["--time", "9000", "--longest", "70", "--late", "0", "--boot-spread", "1", "--relink", "99",
+                                      "--chunk", "2", "--aside", "900", "--forget", "8000", "--delay", "2-3", "--faults", "loss,cut",
+                                      "--broken", "rule_9", "--groups", "2"]]].
 
 bad_options_test_() ->
     [
@@ -31,7 +55,7 @@ bad_options_test_() ->
             {"--spare must be from 0 to 4, not 5", ["--spare", "5"]},
             {"--most-faults must be from 1 to 1000, not 0", ["--most-faults", "0"]},
             {"--faults: there is no kind of fault \"flood\"; there are crash, kill, ", ["--faults", "crash,flood"]},
-            {"--faults names nothing: take \"all\" or some of crash, ", ["--faults", ","]},
+            {"--faults names nothing: take \"usual\", \"all\" or some of crash, ", ["--faults", ","]},
             {"--broken: there is no deliberate fault \"rule_99\"; there are skip_apply, ", ["--broken", "rule_99"]},
             {"--schedules must be at least 1, not 0", ["--schedules", "0"]},
             {"--minutes must be at least 1, not 0", ["--minutes", "0"]},
@@ -40,7 +64,10 @@ bad_options_test_() ->
             {"--overnight is --minutes 480: give one of them", ["--overnight", "--minutes", "3"]},
             {"--trace is of one schedule, not of 2", ["--trace", "--schedules", "2"]},
             {"--trace is of one schedule, --overnight of many", ["--trace", "--overnight"]},
-            {"--log is the file of --minutes and --overnight", ["--log", "f"]}
+            {"--log is the file of --minutes, --overnight and --nightly", ["--log", "f"]},
+            {"--delay must be two numbers of ms such as 1-200, not 20-1", ["--delay", "20-1"]},
+            {"--forget must be from 0 to ", ["--forget", "-1"]},
+            {"--nightly goes on until it is stopped: leave out --schedules", ["--nightly", "--schedules", "2"]}
         ]
     ].
 
@@ -96,6 +123,55 @@ a_log_goes_on_where_it_was_cut_test() ->
         ?assertMatch(#{<<"seed">> := 5, <<"at_ms">> := 7, <<"replay">> := <<"again 5">>, <<"why">> := <<"{one_owner,x}">>},
                      json:decode(Violation))
     end).
+
+%% A run goes on behind the seeds that the file has for these parameters, and leaves out those that failed.
+a_log_knows_what_was_run_test() ->
+    in_folder(fun(Folder) ->
+        File = filename:join(Folder, "log"),
+        Params = #{nodes => 3, faults => [crash]},
+        {ok, Log} = sderl_bench_simulate_log:open(File),
+        History = fun() -> {ok, So} = sderl_bench_simulate_log:history(File, Params), So end,
+        ?assertEqual(#{schedules => 0, last_seed => 0, failed => #{}}, History()),
+        Report = #{seed => 57, outcome => failed, why => {one_owner, x}, at_ms => 7},
+        Seen = fun(R, So) -> ok = sderl_bench_simulate_log:seen(Log, R, maps:merge(sderl_sim_batch:empty(), So), fun(_) -> "" end) end,
+        ok = sderl_bench_simulate_log:begun(Log, Params#{seed => 50}),
+        Seen(Report, #{}),
+        Seen(#{seed => 250, outcome => ok}, #{schedules => 200}),
+        %% Others.
+        ok = sderl_bench_simulate_log:begun(Log, Params#{nodes => 4, seed => 9000}),
+        ok = sderl_bench_simulate_log:ended(Log, 10, 0),
+        ?assertEqual(#{schedules => 200, last_seed => 250, failed => #{57 => []}}, History()),
+        ok = sderl_bench_simulate_log:begun(Log, Params#{seed => 251}),
+        ok = sderl_bench_simulate_log:ended(Log, 30, 0),
+        ?assertEqual(#{schedules => 230, last_seed => 280, failed => #{57 => []}}, History()),
+        ok = sderl_bench_simulate_log:close(Log)
+    end).
+
+%% It is stopped like by Ctrl-C before its first schedule, or after some.
+nightly_test_() ->
+    {timeout, 600, fun() -> in_folder(fun(Folder) ->
+        File = filename:join(Folder, "log"),
+        Args = ["--nodes", "3", "--clients", "3", "--broken", "early_yes", "--nightly", "--log", File],
+        {ok, None} = sderl_bench_output:open(undefined),
+        Stop = fun() -> self() ! {sderl_cli_signals, stop} end,
+        {ok, Options} = options(Args),
+        %% A night before, in which seeds failed.
+        {ok, Log} = sderl_bench_simulate_log:open(File),
+        ok = sderl_bench_simulate_log:begun(Log, (sderl_bench_simulate_options:shown(Options))#{seed => 1}),
+        ok = sderl_bench_simulate_log:seen(Log, #{seed => 2, outcome => failed, why => x, at_ms => 1}, sderl_sim_batch:empty(), fun(_) -> "" end),
+        ok = sderl_bench_simulate_log:ended(Log, 4, 1),
+        ok = sderl_bench_simulate_log:close(Log),
+        Stop(),
+        ?assertEqual(ok, ?E:run(Options, None)),
+        {ok, Text} = file:read_file(File),
+        Seeds = [Seed || Line <- binary:split(Text, <<"\n">>, [global, trim]),
+                         #{<<"what">> := <<"begun">>, <<"params">> := #{<<"seed">> := Seed}} <- [json:decode(Line)]],
+        ?assertEqual([1, 5], Seeds),
+        #{failed := Failed, schedules := 3} =
+            sderl_sim_batch:run(1, sderl_bench_simulate_options:simulated(Options),
+                                #{more => fun(Begun) -> Begun < 3 end, skip => #{2 => []}, at_once => 1}),
+        ?assertNot(lists:member(2, [S || #{seed := S} <- Failed]))
+    end) end}.
 
 a_log_that_cannot_be_is_an_error_test() ->
     {error, Text} = sderl_bench_simulate_log:open("/no/such/folder/log"),

@@ -19,7 +19,11 @@ random.
 | `script` | instead of random faults |
 | `faults`, `kinds`, `time` | at most so many random faults (12), of these kinds, that begin before (40,000 ms) |
 | `clients` | a node and group (1 to 3; with a script none) |
+| `longest` | most of them last at most so long (9000 ms) |
 | `delay` | of links, `{Min, Max}` in ms (`{1, 20}`) |
+| `late` | so many of a hundred messages take ten times as long (2) |
+| `relink` | pairs without a link try again every so many ms (40) |
+| `chunk` | rows in a piece of a snapshot or merge (3) |
 | `boot_spread` | nodes start within so many ms (3000) |
 | `broken` | what the core does wrong on purpose, `t:sderl_core:fault/0` |
 | `resolver` | what a clash may be decided for beside the two processes: `[none]`, or nothing |
@@ -47,8 +51,8 @@ faults by kind, operations of clients, and in how many ms after the last fault a
     why => term(), world => world()
 }.
 
--define(OPTIONS, [seed, nodes, spare, groups, script, faults, kinds, time, clients, delay, boot_spread, broken, aside_ms,
-                  forget_ms, trace, return, chunk, relink, resolver, launch]).
+-define(OPTIONS, [seed, nodes, spare, groups, script, faults, kinds, time, longest, clients, delay, late, boot_spread, broken,
+                  aside_ms, forget_ms, trace, return, chunk, relink, resolver, launch]).
 
 -doc "Runs one schedule: a seed, or options with one.".
 -spec run(integer() | map()) -> outcome().

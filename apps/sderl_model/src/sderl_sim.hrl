@@ -20,16 +20,21 @@
     p :: undefined | #p{},
     store :: undefined | sderl_sim_store:store(),
     gone = #{} :: #{sderl_hello:uid() => {removed | deleted, map()}},   % groups of that name that it left
-    crash = false :: boolean()          % the process dies in its next step that has effects
+    %% The process dies in its next step that has effects; or while it writes rows.
+    crash = false :: boolean() | half
 }).
 
 -record(n, {
     name :: node(),
     life = 1 :: pos_integer(),
     up = false :: boolean(),
+    lost = false :: boolean(),          % it never starts again
     paused = false :: boolean(),
     held = [] :: [term()],              % what came meanwhile, newest first
     pace = {0, 2} :: {integer(), integer()},    % ms until it gets to what is in a mailbox
+    %% How long its `sderl_node` takes to pass a greeting on, ms; and until when it is at the last one.
+    relay = {0, 0} :: {integer(), integer()},
+    relayed = 0 :: integer(),
     clock = 0 :: integer(),             % how far its system clock is off, ms
     version = 1 :: pos_integer(),       % of the messages it speaks
     touched = 0 :: integer(),           % when a fault last began or ended here
@@ -81,6 +86,8 @@
     links = #{} :: #{{node(), node()} => #l{}},
     apart = #{} :: #{{node(), node()} => integer()},    % pairs without a link => when they try again
     cuts = #{} :: #{{node(), node()} => []},
+    %% Ways on which nothing arrives although the link stands, with what waits there, newest first.
+    silent = #{} :: #{{node(), node()} => [{Link :: pos_integer(), term()}]},
     delays = #{} :: #{{node(), node()} => {integer(), integer()}},
     last = #{} :: #{node() => #{node() => integer()}},  % from, to: when the last item on the way arrives
     dead = #{} :: #{pid() => []},

@@ -26,24 +26,28 @@ how many ms after the last fault each became one component, and the reports of t
 
 -doc """
 Runs seeds from the first on with these options (`m:sderl_sim`). `More(Begun)` says before each
-whether to go on, `Seen(Report, Summary)` is called with each as it ends.
+whether to go on, `Seen(Report, Summary)` is called with each as it ends. Seeds to `skip` are left out.
 """.
 -spec run(integer(), map(), #{more := fun((non_neg_integer()) -> boolean()),
-                              seen => fun((sderl_sim:report(), summary()) -> term()), at_once => pos_integer()}) -> summary().
+                              seen => fun((sderl_sim:report(), summary()) -> term()), at_once => pos_integer(),
+                              skip => #{integer() => []}}) -> summary().
 run(First, Options, #{more := More} = How) ->
     Seen = maps:get(seen, How, fun(_, _) -> ok end),
     AtOnce = maps:get(at_once, How, erlang:system_info(schedulers_online)),
-    loop(First, First, Options, More, Seen, AtOnce, #{}, empty()).
+    Run = #{options => Options, more => More, seen => Seen, skip => maps:get(skip, How, #{})},
+    loop(0, First, Run, AtOnce, #{}, empty()).
 
 -doc "No schedules.".
 -spec empty() -> summary().
 empty() -> #{schedules => 0, steps => 0, operations => 0, faults => #{}, converge_ms => [], failed => []}.
 
-loop(First, Next, Options, More, Seen, Free, Running, Summary) ->
-    case Free > 0 andalso More(Next - First) of
+loop(Begun, Next, #{skip := Skip} = Run, Free, Running, Summary) when is_map_key(Next, Skip) ->
+    loop(Begun, Next + 1, Run, Free, Running, Summary);
+loop(Begun, Next, #{options := Options, more := More, seen := Seen} = Run, Free, Running, Summary) ->
+    case Free > 0 andalso More(Begun) of
         true ->
             {_, Ref} = start(Options#{seed => Next}),
-            loop(First, Next + 1, Options, More, Seen, Free - 1, Running#{Ref => Next}, Summary);
+            loop(Begun + 1, Next + 1, Run, Free - 1, Running#{Ref => Next}, Summary);
         false when map_size(Running) =:= 0 ->
             Summary;
         false ->
@@ -56,7 +60,7 @@ loop(First, Next, Options, More, Seen, Free, Running, Summary) ->
                     end,
                     Now = add(Report, Summary),
                     _ = Seen(Report, Now),
-                    loop(First, Next, Options, More, Seen, Free + 1, maps:remove(Ref, Running), Now)
+                    loop(Begun, Next, Run, Free + 1, maps:remove(Ref, Running), Now)
             end
     end.
 

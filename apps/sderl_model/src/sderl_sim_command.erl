@@ -7,9 +7,12 @@ The commands of a script: what happens to the simulated world, at a time or at o
 |---|---|
 | `{start, N}`, `{restart, N}` | a node that is down starts |
 | `{crash, N, How}` | it dies; the others notice `fast`, or by silence only (`slow`) |
+| `{lose, N, How}` | it dies and never comes back, unless it is one of the last two |
 | `{kill, N}`, `{kill_in_step, N}` | its process of the group dies, now or in its next step |
+| `{kill_half, N}` | it dies between two writes of rows, when it next writes any |
 | `{pause, N}`, `{resume, N}`, `resume_all` | it stops and goes on |
 | `{pace, N, {Min, Max}}` | its processes take so many ms to get to their mail |
+| `{relay, N, {Min, Max}}` | its node process takes so many ms to pass greetings on |
 | `{clock, N, Ms}` | its system clock is off by so much |
 | `{version, N, V}` | it speaks this version of the messages: 1 is everyone's, 2 says more, 3 is not understood |
 | `{cut, A, B, How}`, `{uncut, A, B}` | a pair has no link, and may have one again |
@@ -18,6 +21,7 @@ The commands of a script: what happens to the simulated world, at a time or at o
 | `{shape, [{A, B}], How}` | only these pairs have a link: a chain, a star |
 | `{drop, A, B}` | a link breaks and may come back at once |
 | `{delay, A, B, {Min, Max}}`, `{no_delay, A, B}` | of what `A` sends to `B`, in ms |
+| `{silence, A, Bs}`, `{speak, A, Bs}` | what `A` sends to these waits, and goes on; the links stand |
 | `{op, N, Op}`, `{op, N, Id, Op}` | a client's operation, see `t:sderl_core:op/0` |
 | `{add, N, M}`, `{remove, N, M}`, `{delete, N}` | `N` asks for a change of the members, or the end of the group |
 | `{create, N}` | `N` creates the group of that name, which it is not a member of (the caller counts its members) |
@@ -40,16 +44,15 @@ The commands of a script: what happens to the simulated world, at a time or at o
 run({start, N}, W) -> sderl_sim_node:start(N, W);
 run({restart, N}, W) -> sderl_sim_node:start(N, W);
 run({crash, N, How}, W) -> sderl_sim_node:crash(N, How, W);
+run({lose, N, How}, W) -> sderl_sim_node:lose(N, How, W);
 run({kill, N}, #w{group = G} = W) -> sderl_sim_member:kill(N, G, sderl_sim_world:touch(N, W));
-run({kill_in_step, N}, #w{group = G} = W) ->
-    case member(N, G, W) of
-        #m{p = #p{}} = M -> sderl_sim_world:keep(N, G, M#m{crash = true}, sderl_sim_world:touch(N, W));
-        _ -> W
-    end;
+run({kill_in_step, N}, W) -> dies_in_step(N, true, W);
+run({kill_half, N}, W) -> dies_in_step(N, half, W);
 run({pause, N}, W) -> sderl_sim_node:pause(N, W);
 run({resume, N}, W) -> sderl_sim_node:resume(N, W);
 run(resume_all, W) -> lists:foldl(fun sderl_sim_node:resume/2, W, sderl_sim_world:all(W));
 run({pace, N, Pace}, W) -> sderl_sim_node:pace(N, Pace, W);
+run({relay, N, Relay}, W) -> sderl_sim_node:relay(N, Relay, W);
 run({clock, N, Ms}, W) -> sderl_sim_node:clock(N, Ms, W);
 run({version, N, V}, W) -> sderl_sim_node:version(N, V, W);
 run({cut, A, B, How}, #w{cuts = Cuts} = W) -> sderl_sim_net:cut(A, B, How, W#w{cuts = Cuts#{sderl_sim_net:pair(A, B) => []}});
@@ -66,6 +69,8 @@ run({drop, A, B}, W) -> sderl_sim_net:cut(A, B, fast, W);
 run(join, W) -> W#w{cuts = #{}};
 run({delay, A, B, Range}, #w{delays = Ds} = W) -> W#w{delays = Ds#{{A, B} => Range}};
 run({no_delay, A, B}, #w{delays = Ds} = W) -> W#w{delays = maps:remove({A, B}, Ds)};
+run({silence, A, Bs}, W) -> lists:foldl(fun(B, X) -> sderl_sim_net:silence(A, B, X) end, sderl_sim_world:touch(A, W), Bs);
+run({speak, A, Bs}, W) -> lists:foldl(fun(B, X) -> sderl_sim_net:speak(A, B, X) end, sderl_sim_world:touch(A, W), Bs);
 run({op, N, Op}, W) -> asked(N, Op, W);
 run({op, N, Id, Op}, #w{group = G} = W) -> sderl_sim_client:submit(N, G, Id, script, Op, W);
 run({die, Pid}, W) -> sderl_sim_member:dies(Pid, W);
@@ -106,15 +111,22 @@ run(start_all, W) -> lists:foldl(fun sderl_sim_node:start/2, W, sderl_sim_world:
 run(heal, W0) ->
     lists:foldl(fun(N, W) ->
         run({restart, N}, run({resume, N}, same_again(N, run({clock, N, 0}, W))))
-    end, W0#w{cuts = #{}, delays = #{}}, sderl_sim_world:all(W0)).
+    end, sderl_sim_net:speak_all(W0#w{cuts = #{}, delays = #{}}), sderl_sim_world:all(W0)).
 
 %% A fault that was there is over: others do not notice.
 same_again(N, W) ->
-    #n{pace = Pace, version = V} = node(N, W),
-    W1 = case Pace of {0, 2} -> W; _ -> run({pace, N, {0, 2}}, W) end,
+    #n{pace = Pace, relay = Relay, version = V} = node(N, W),
+    Wa = case Pace of {0, 2} -> W; _ -> run({pace, N, {0, 2}}, W) end,
+    W1 = case Relay of {_, 0} -> Wa; _ -> run({relay, N, {0, 0}}, Wa) end,
     case V of
         1 -> W1;
         _ -> run({version, N, 1}, W1)
+    end.
+
+dies_in_step(N, How, #w{group = G} = W) ->
+    case member(N, G, W) of
+        #m{p = #p{}} = M -> sderl_sim_world:keep(N, G, M#m{crash = How}, sderl_sim_world:touch(N, W));
+        _ -> W
     end.
 
 all_cut(Pairs, How, W) -> lists:foldl(fun({A, B}, X) -> run({cut, A, B, How}, X) end, W, Pairs).

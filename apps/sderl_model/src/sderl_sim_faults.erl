@@ -21,25 +21,43 @@ kind also strikes the coordinator in particular where that makes a difference.
 | `version` | a node restarts with another version of the messages, and later with everyone's |
 | `member` | nodes are added, removed, and leave |
 | `death` | a registered process dies |
+
+Further kinds, which a schedule has only where it is asked for them:
+
+| kind | what |
+|---|---|
+| `loss` | a node dies and never comes back |
+| `silence` | what a node sends to another, or to all, waits up to half a minute while the links stand |
+| `half` | the process of the protocol dies between two writes of rows |
+| `relay` | a node passes greetings on late, so that what was sent after them comes before them |
+| `prune` | a node's system clock jumps by days: it forgets who was removed |
 """.
 -include("sderl_sim.hrl").
 
--export([kinds/0, script/1]).
+-export([kinds/0, usual/0, script/1]).
 
 -import(sderl_sim_world, [rnd/3, chance/2, pick/2]).
 
 -define(WEIGHTS, [{crash, 16}, {kill, 14}, {pause, 14}, {slow, 8}, {delay, 6}, {drop, 5}, {cut, 10}, {split, 12},
-                  {chain, 5}, {clock, 4}, {version, 4}, {member, 8}, {death, 4}]).
+                  {chain, 5}, {clock, 4}, {version, 4}, {member, 8}, {death, 4},
+                  {loss, 8}, {silence, 12}, {half, 10}, {relay, 6}, {prune, 3}]).
+-define(UNUSUAL, [loss, silence, half, relay, prune]).
 -define(CLOCK_MS, 7_200_000).
+-define(DAY_MS, 86_400_000).
+-define(LONGEST_MS, 9000).
 
--doc "The kinds of faults.".
+-doc "All kinds of faults.".
 -spec kinds() -> [atom()].
 kinds() -> [K || {K, _} <- ?WEIGHTS].
+
+-doc "The kinds of a schedule that is not asked for others.".
+-spec usual() -> [atom()].
+usual() -> kinds() -- ?UNUSUAL.
 
 -doc "A script; the options say of which `kinds`, at most how many (`faults`) and until when (`time`).".
 -spec script(#w{}) -> {[{integer(), term()}], #w{}}.
 script(#w{opts = Opts} = W0) ->
-    Kinds = maps:get(kinds, Opts, kinds()),
+    Kinds = maps:get(kinds, Opts, usual()),
     Wheel = lists:append([lists:duplicate(Weight, K) || {K, Weight} <- ?WEIGHTS, lists:member(K, Kinds)]),
     {K, W1} = rnd(1, maps:get(faults, Opts, 12), W0),
     lists:foldl(fun(_, {Script, W}) ->
@@ -51,8 +69,8 @@ script(#w{opts = Opts} = W0) ->
 
 %% ---------------------------------------------------------------- one fault of each kind
 
-fault(Kind, T, W0) ->
-    {D, W1} = rnd(50, 9000, W0),
+fault(Kind, T, #w{opts = Opts} = W0) ->
+    {D, W1} = rnd(50, maps:get(longest, Opts, ?LONGEST_MS), W0),
     {N, W2} = pick(sderl_sim_world:all(W1), W1),
     {How, W3} = pick([fast, slow], W2),
     {X, W4} = rnd(1, 100, W3),
@@ -140,7 +158,35 @@ fault(member, X, _, _, D, W0) ->
     end, W};
 fault(death, X, _, _, D, W0) ->
     {G, W} = group(W0),
-    {[{in, G, {die_own, X * 7 + D}}], W}.
+    {[{in, G, {die_own, X * 7 + D}}], W};
+
+fault(loss, X, N, How, _, W) when X =< 60 -> {[{lose, N, How}], W};
+fault(loss, _, _, How, _, W0) ->
+    {G, W} = group(W0),
+    {[{in, G, {on_coord, lose, How}}], W};
+fault(silence, X, N, _, D, W) when X =< 35 ->
+    %% A sender that stalls: it hears all, and nobody hears it.
+    Ns = lists:delete(N, sderl_sim_world:all(W)),
+    {[{silence, N, Ns}, {3 * D, {speak, N, Ns}}], W};
+fault(silence, X, N, _, D, W0) when X =< 60 ->
+    %% The links between two sides stand, and nothing comes over.
+    {As, W} = some(W0),
+    Bs = sderl_sim_world:all(W) -- As,
+    _ = N,
+    {[many([{silence, A, Bs} || A <- As] ++ [{silence, B, As} || B <- Bs, X =< 50]),
+      {3 * D, many([{speak, A, Bs} || A <- As] ++ [{speak, B, As} || B <- Bs])}], W};
+fault(silence, X, N, _, D, W0) ->
+    {M, W} = other(N, W0),
+    {[many([{silence, N, [M]} | [{silence, M, [N]} || X =< 80]]), {3 * D, many([{speak, N, [M]}, {speak, M, [N]}])}], W};
+fault(half, X, N, _, _, W0) ->
+    {G, W} = group(W0),
+    {[{in, G, case X =< 60 of true -> {kill_half, N}; false -> {on_coord, kill_half} end}], W};
+fault(relay, X, N, _, D, W) ->
+    Relay = if X =< 40 -> {10, 200}; X =< 80 -> {100, 1500}; true -> {2000, 6000} end,
+    {[{relay, N, Relay}, {2 * D, {relay, N, {0, 0}}}], W};
+fault(prune, X, N, _, _, W0) ->
+    {G, W} = group(W0),
+    {[{clock, N, (1 + X rem 8) * ?DAY_MS}, {100, {in, G, {kill, N}}}], W}.
 
 many(Cs) -> {all, Cs}.
 

@@ -17,6 +17,8 @@ the node finds what the tables keep.
 
 %% Rows in a chunk of a snapshot: few, so that many chunks are needed.
 -define(CHUNK, 3).
+%% A process that dies while it writes has done at most so many writes of the effect.
+-define(MOST_WRITES, 6).
 %% The system time at which the world begins. Clocks are off by less, and nobody forgets removed
 %% members in it.
 -define(EPOCH_MS, 10_000_000).
@@ -210,27 +212,41 @@ set_state(N, G, S, W) ->
 %% A process that is to die does so between two of them, or in one.
 effects(N, G, Id, Fx, W0) ->
     case {member(N, G, W0), Fx} of
+        {#m{crash = half} = M, [_ | _]} ->
+            case lists:splitwith(fun(E) -> sderl_sim_store:part(E, 0, M#m.store) =:= none end, Fx) of
+                {_, []} -> run_effects(N, G, Id, Fx, W0);
+                {Before, [Writes | _]} ->
+                    {K, W1} = rnd(0, ?MOST_WRITES, keep(N, G, M#m{crash = false}, W0)),
+                    {_, W2} = run_effects(N, G, Id, Before, W1),
+                    Partly = fun() -> tell({dies_in, N, G, K, Writes}, W2), kill(N, G, store(N, G, fun(St) -> sderl_sim_store:part(Writes, K, St) end, W2)) end,
+                    case process(N, G, Id, W2) of
+                        true -> {[], Partly()};
+                        false -> {[], W2}
+                    end
+            end;
         {#m{crash = true} = M, [_ | _]} ->
             {K, W1} = rnd(0, length(Fx), keep(N, G, M#m{crash = false}, W0)),
             {Before, After} = lists:split(K, Fx),
-            {_, W2} = effects(N, G, Id, Before, W1),
+            {_, W2} = run_effects(N, G, Id, Before, W1),
             W3 = case After of
                 [{apply, E, Num, Items, _} | _] -> store(N, G, fun(St) -> sderl_sim_store:log(St, E, Num, Items) end, W2);
                 _ -> W2
             end,
             {[], kill(N, G, W3)};
-        _ ->
-            lists:foldl(fun(E, {Feed, W}) ->
-                tell({effect, N, G, E}, W),
-                %% A member that left writes nothing more.
-                Here = process(N, G, Id, W) orelse element(1, E) =:= send orelse element(1, E) =:= replies,
-                case Here andalso effect(N, G, Id, E, W) of
-                    false -> {Feed, W};
-                    {feed, Ev, W1} -> {Feed ++ [Ev], W1};
-                    W1 -> {Feed, W1}
-                end
-            end, {[], W0}, Fx)
+        _ -> run_effects(N, G, Id, Fx, W0)
     end.
+
+run_effects(N, G, Id, Fx, W0) ->
+    lists:foldl(fun(E, {Feed, W}) ->
+        tell({effect, N, G, E}, W),
+        %% A member that left writes nothing more.
+        Here = process(N, G, Id, W) orelse element(1, E) =:= send orelse element(1, E) =:= replies,
+        case Here andalso effect(N, G, Id, E, W) of
+            false -> {Feed, W};
+            {feed, Ev, W1} -> {Feed ++ [Ev], W1};
+            W1 -> {Feed, W1}
+        end
+    end, {[], W0}, Fx).
 
 store(N, G, F, W) ->
     #m{store = St} = M = member(N, G, W),

@@ -11,6 +11,7 @@ other again and again, unless the pair is cut.
 -include("sderl_sim.hrl").
 
 -export([pair/2, connect/3, connect_all/1, relink/1, send/5, deliver/4, cut/4, unlink/2]).
+-export([silence/3, speak/3, speak_all/1]).
 -export([linked/3, linked_since/3]).
 
 -import(sderl_sim_world, [rnd/3, chance/2, at/3, in/3, node/2, up/2, tell/2]).
@@ -78,9 +79,34 @@ send(From, To, Addr, Msg, #w{links = Ls} = W) ->
     case Ls of
         #{P := #l{id = Id, up = #{From := up}}} ->
             #n{version = V} = node(From, W),
-            transmit(From, To, Id, {V, Addr, Msg}, counted(Msg, W));
+            on_its_way(From, To, Id, {V, Addr, Msg}, counted(Msg, W));
         _ -> W
     end.
+
+on_its_way(From, To, Id, Item, #w{silent = Silent} = W) ->
+    case Silent of
+        #{{From, To} := Held} -> W#w{silent = Silent#{{From, To} := [{Id, Item} | Held]}};
+        _ -> transmit(From, To, Id, Item, W)
+    end.
+
+-doc "From now on what one node sends to another waits, and no link is lost.".
+-spec silence(node(), node(), #w{}) -> #w{}.
+silence(From, To, #w{silent = Silent} = W) when is_map_key({From, To}, Silent); From =:= To -> W;
+silence(From, To, #w{silent = Silent} = W) -> W#w{silent = Silent#{{From, To} => []}}.
+
+-doc "What waited goes on, in its order; what was of a link that is lost by then does not arrive.".
+-spec speak(node(), node(), #w{}) -> #w{}.
+speak(From, To, #w{silent = Silent} = W0) ->
+    case maps:take({From, To}, Silent) of
+        {Held, Left} ->
+            lists:foldl(fun({Id, Item}, W) -> transmit(From, To, Id, Item, W) end, W0#w{silent = Left}, lists:reverse(Held));
+        error -> W0
+    end.
+
+-doc "No way is silent any more.".
+-spec speak_all(#w{}) -> #w{}.
+speak_all(#w{silent = Silent} = W0) ->
+    lists:foldl(fun({From, To}, W) -> speak(From, To, W) end, W0, lists:sort(maps:keys(Silent))).
 
 counted(_, #w{sent = none} = W) -> W;
 counted(Msg, #w{sent = Sent} = W) ->
@@ -161,10 +187,11 @@ linked(N, G, #w{links = Ls} = W) ->
 
 -doc "Since when a link is there at both ends and nothing is wrong with it; `never` otherwise.".
 -spec linked_since(node(), node(), #w{}) -> integer() | never.
-linked_since(A, B, #w{links = Ls, delays = Delays}) ->
+linked_since(A, B, #w{links = Ls, delays = Delays, silent = Silent}) ->
     P = pair(A, B),
     case Ls of
         #{P := #l{cutoff = none, since = T, up = #{A := up, B := up}}}
-          when not is_map_key({A, B}, Delays), not is_map_key({B, A}, Delays) -> T;
+          when not is_map_key({A, B}, Delays), not is_map_key({B, A}, Delays),
+               not is_map_key({A, B}, Silent), not is_map_key({B, A}, Silent) -> T;
         _ -> never
     end.

@@ -9,7 +9,8 @@ without a process of a group does what `sderl_node` does with a greeting for it.
 """.
 -include("sderl_sim.hrl").
 
--export([start/2, create/3, invite/4, crash/3, pause/2, resume/2, pace/3, clock/3, version/3, arrive/3, timer/5, step/4, recover/4]).
+-export([start/2, create/3, invite/4, crash/3, lose/3, pause/2, resume/2, pace/3, relay/3, clock/3, version/3]).
+-export([arrive/3, relayed/4, timer/5, step/4, recover/4]).
 
 -import(sderl_sim_world, [chance/2, in/3, node/2, keep/2, keep/4, member/3, touch/2]).
 -import(sderl_sim_member, [mail/4]).
@@ -21,6 +22,7 @@ without a process of a group does what `sderl_node` does with a greeting for it.
 start(N, W0) ->
     case node(N, W0) of
         #n{up = true} -> W0;
+        #n{lost = true} -> W0;
         #n{groups = Gs} = X ->
             W1 = lists:foldl(fun(G, W) -> configured(N, G, W) end, touch(N, keep(X#n{up = true}, W0)), Gs),
             sderl_sim_client:start(N, 1000, W1)
@@ -51,7 +53,7 @@ create(N, G, #w{ids = Id} = W) ->
 crash(N, How, W0) ->
     case node(N, W0) of
         #n{up = true, groups = Gs, life = Life} = X ->
-            W1 = keep(X#n{up = false, paused = false, held = [], life = Life + 1}, W0),
+            W1 = keep(X#n{up = false, paused = false, held = [], relayed = 0, life = Life + 1}, W0),
             W2 = lists:foldl(fun(G, W) ->
                 #m{config = Config} = member(N, G, W),
                 keep(N, G, #m{config = Config}, W)
@@ -60,6 +62,17 @@ crash(N, How, W0) ->
             %% Ends that nobody is left to notice.
             touch(N, sderl_sim_net:unlink(N, W3));
         _ -> W0
+    end.
+
+-doc "The node dies and never comes back, unless it is one of the last two.".
+-spec lose(node(), fast | slow, #w{}) -> #w{}.
+lose(N, How, W) ->
+    Left = [M || M <- sderl_sim_world:all(W), M =/= N, not (node(M, W))#n.lost],
+    case node(N, W) of
+        #n{lost = false, up = true} when length(Left) >= 2 ->
+            W1 = crash(N, How, W),
+            keep((node(N, W1))#n{lost = true}, W1);
+        _ -> W
     end.
 
 others(N, Gs, W) -> lists:delete(N, lists:usort(lists:append([sderl_sim_world:nodes_of(G, W) || G <- Gs]))).
@@ -90,6 +103,7 @@ is_tick({proc, _, _, tick}) -> true;
 is_tick(_) -> false.
 
 held(N, {again, G, Id}, W) -> in(0, {step, N, G, Id}, W);
+held(N, {relayed, Item}, W) -> greeting(N, Item, W);
 held(N, Item, W) -> take(N, Item, W).
 
 -doc "A node that is to be added is asked first: what it remembers of having left is over.".
@@ -107,6 +121,10 @@ invite(By, N, G, W) ->
 -doc "How long its processes take to get to their mail, in ms.".
 -spec pace(node(), {integer(), integer()}, #w{}) -> #w{}.
 pace(N, Pace, W) -> touch(N, keep((node(N, W))#n{pace = Pace}, W)).
+
+-doc "How long its node process takes to pass a greeting on to the process of a group, in ms.".
+-spec relay(node(), {integer(), integer()}, #w{}) -> #w{}.
+relay(N, Relay, W) -> touch(N, keep((node(N, W))#n{relay = Relay}, W)).
 
 -doc "Its system clock is off by so much from now on; processes read it when they begin.".
 -spec clock(node(), integer(), #w{}) -> #w{}.
@@ -131,7 +149,27 @@ take(N, {nodeup, M}, W) -> to_groups(N, M, {nodeup, M}, W);
 take(N, {nodedown, M}, W) -> to_groups(N, M, {nodedown, M}, W);
 take(N, {proc, G, Id, Item}, W) -> to(N, G, Id, Item, W);
 take(N, {msg, {N, G, Id}, From, Msg}, W) -> to(N, G, Id, {msg, From, Msg}, W);
-take(N, {msg, {hello, G, Uid}, From, Msg}, W) ->
+take(N, {msg, {hello, _, _}, _, _} = Item, W0) ->
+    %% The node's own process gets it and passes it on. What is for the process of the group itself, and the word
+    %% that a link has gone, may be there before.
+    case node(N, W0) of
+        #n{relay = {_, 0}} -> greeting(N, Item, W0);
+        #n{relay = {Min, Max}, relayed = Last, life = Life} ->
+            {D, W} = sderl_sim_world:rnd(Min, Max, W0),
+            T = max(W#w.now + D, Last),
+            sderl_sim_world:at(T, {relayed, N, Life, Item}, keep((node(N, W))#n{relayed = T}, W))
+    end.
+
+-doc "The node's own process has got to a greeting.".
+-spec relayed(node(), pos_integer(), term(), #w{}) -> #w{}.
+relayed(N, Life, Item, W) ->
+    case node(N, W) of
+        #n{up = true, life = Life, paused = true, held = H} = X -> keep(X#n{held = [{relayed, Item} | H]}, W);
+        #n{up = true, life = Life} -> greeting(N, Item, W);
+        _ -> W
+    end.
+
+greeting(N, {msg, {hello, G, Uid}, From, Msg}, W) ->
     case member(N, G, W) of
         #m{} = M -> greeted(N, G, M, Uid, From, Msg, W);
         none -> W

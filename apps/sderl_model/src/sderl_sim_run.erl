@@ -93,6 +93,7 @@ event({step, N, G, Id}, W) -> sderl_sim_node:step(N, G, Id, W);
 event({timer, N, G, Id, What}, W) -> sderl_sim_node:timer(N, G, Id, What, W);
 event({client, N, G, Life, K}, W) -> sderl_sim_client:turn(N, G, Life, K, W);
 event({mail, N, G, Id, Item}, W) -> sderl_sim_node:arrive(N, {proc, G, Id, Item}, W);
+event({relayed, N, Life, Item}, W) -> sderl_sim_node:relayed(N, Life, Item, W);
 event({recover, N, G, Life}, W) -> sderl_sim_node:recover(N, G, Life, W);
 event({connect, A, B}, W) -> sderl_sim_net:connect(A, B, W);
 event(relink, #w{opts = Opts} = W) -> in(maps:get(relink, Opts, ?RELINK_MS), relink, sderl_sim_net:relink(W));

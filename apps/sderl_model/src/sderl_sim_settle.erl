@@ -19,12 +19,15 @@ together(G, W) ->
         {#b{deleted = true}, _, Ns} -> Ns =:= [];
         {_, [C], Ns} ->
             #{lineage := E, membership := Mem, ordering := Ordering} = seen(C, G, W),
-            Members = sderl_membership:members(Mem),
+            Members = there(Mem, W),
             not Ordering andalso Ns =:= Members andalso sderl_core:live(state(C, G, W)) =:= Members andalso
                 lists:all(fun(N) -> in_component(N, G, C, E, Mem, W) end, Ns);
         {_, _, []} -> true;
         _ -> false
     end.
+
+%% The members but the nodes that are lost for good.
+there(Mem, W) -> [N || N <- sderl_membership:members(Mem), not (node(N, W))#n.lost].
 
 in_component(N, G, C, E, Mem, W) ->
     case seen(N, G, W) of
@@ -87,7 +90,7 @@ info(N, G, W) ->
 one_component(C, G, #b{truth = Truth} = B, Infos, W) ->
     Ns = live_members(G, W),
     #{lineage := E, membership := Mem, clashes := Clashes} = seen(C, G, W),
-    Members = sderl_membership:members(Mem),
+    Members = there(Mem, W),
     Live = sderl_core:live(state(C, G, W)),
     Bad = [N || N <- Ns, not in_component(N, G, C, E, Mem, W) orelse map_get(pending, seen(N, G, W))],
     Bad =:= [] orelse violation(one_component, [C, Bad, Infos], W),

@@ -8,7 +8,7 @@ the rows it wrote, and the simulator looks whether their pids live.
 """.
 -export([new/2, node_of/1, rows/1, hash/1, members/2, index/2, indexed/1, whole/1]).
 -export([lookup/2, name_of/2, held_by/2, one_name_each/1, sessions/1]).
--export([log/4, apply/5, redo/1, sync_begin/3, put_rows/2, sync_end/1, read/3, read_next/3, foreign/1]).
+-export([log/4, apply/5, part/3, redo/1, sync_begin/3, put_rows/2, sync_end/1, read/3, read_next/3, foreign/1]).
 -export([durable/2, outbox/3, sessions/2, recover/1]).
 
 -export_type([store/0]).
@@ -26,6 +26,7 @@ the rows it wrote, and the simulator looks whether their pids live.
     sessions = #{} :: map(),
     out :: undefined | {pos_integer(), [term()]},
     durable :: term(),
+    left = infinity :: non_neg_integer() | infinity,    % so many more writes until the process dies
     stale = none :: none | #{term() => term()}      % while a snapshot is being installed
 }).
 -opaque store() :: #st{}.
@@ -94,19 +95,32 @@ log(St, Epoch, Num, Items) -> St#st{log = {Epoch, Num, Items}}.
 -spec apply(store(), term(), non_neg_integer(), [term()], [{pid(), [term()] | none}] | none) -> {store(), [sderl_core:row()]}.
 apply(St, Epoch, Num, Items, Index) -> write(log(St, Epoch, Num, Items), Epoch, Num, Items, Index).
 
+-doc """
+What is there when the process dies in the middle of an effect that writes: so many writes were done. `none` for
+an effect that does not write rows.
+""".
+-spec part(tuple() | atom(), non_neg_integer(), store()) -> store() | none.
+part({apply, Epoch, Num, Items, Index}, K, St) -> died(element(1, write((log(St, Epoch, Num, Items))#st{left = K}, Epoch, Num, Items, Index)));
+part({put_rows, Rows}, K, St) -> died(put_rows(St#st{left = K}, Rows));
+part(sync_end, K, St) -> died(sync_end(St#st{left = K}));
+%% (The new ones are written before the old ones are deleted.)
+part({sessions, Sessions}, K, #st{sessions = Had} = St) ->
+    Written = lists:sublist(lists:sort(maps:to_list(Sessions)), K),
+    St#st{sessions = maps:merge(Had, maps:from_list(Written))};
+part(_, _, _) -> none.
+
+%% What was only in its memory is gone with it.
+died(St) -> St#st{left = infinity, stale = none, index = undefined}.
+
 -doc "The second half of an application that was begun, for a new process.".
 -spec redo(store()) -> {store(), [sderl_core:row()]}.
 redo(#st{log = undefined} = St) -> {St, []};
 redo(#st{log = {Epoch, Num, Items}, rows = Had} = St0) ->
     {#st{rows = Rows} = St, New} = write(St0#st{stale = none}, Epoch, Num, Items, none),
     %% A row that was there keeps its home: the membership may be the one after the batch.
-    Home = fun(Name, Row) ->
-        case Had of
-            #{Name := {_, _, Was, Version, _}} when Version =:= element(4, Row) -> setelement(3, Row, Was);
-            _ -> Row
-        end
-    end,
-    {put_rows_of(maps:map(Home, Rows), St), New}.
+    Homes = [setelement(3, Row, Was) || Name := {_, _, Now, Version, _} = Row <- Rows,
+                                        #{Name := {_, _, Was, V, _}} <- [Had], V =:= Version, Was =/= Now],
+    {lists:foldl(fun put_row/2, St, Homes), New}.
 
 write(St0, Epoch, Num, Items, Index) ->
     {St, _, New} = lists:foldl(fun(I, A) -> item(I, Epoch, A) end, {St0, sderl_core:seq(Num, 0), []}, Items),
@@ -118,27 +132,25 @@ write(St0, Epoch, Num, Items, Index) ->
 index_entry({Pid, none}, I) -> maps:remove(Pid, I);
 index_entry({Pid, [Name]}, I) -> I#{Pid => Name}.
 
-item({seg, O, Inc, R, Ops, As0}, Epoch, {St0, Seq0, New0}) ->
-    As = case As0 of default -> [sderl_core_write:default(Op) || Op <- Ops]; _ -> As0 end,
-    {St, Seq, New} = lists:foldl(fun({Op, A}, {St1, S, N}) -> op(Op, A, O, {Epoch, S + 1}, {St1, S + 1, N}) end,
-                                 {St0, Seq0, New0}, lists:zip(Ops, As)),
-    {St#st{sessions = (St#st.sessions)#{O => {Inc, R, As0}}}, Seq, New};
+item({seg, O, Inc, R, Ops, default}, Epoch, {St, Seq, New}) ->
+    ops(Ops, [sderl_core_write:default(Op) || Op <- Ops], O, Epoch, {put_sessions(#{O => {Inc, R, default}}, St), Seq, New});
+item({seg, O, Inc, R, Ops, As}, Epoch, Acc) ->
+    {St, Seq, New} = ops(Ops, As, O, Epoch, Acc),
+    {put_sessions(#{O => {Inc, R, As}}, St), Seq, New};
 item({view, _, [], [], _}, _, Acc) -> Acc;
 item({view, _, Drops, Live, _}, _, {St0, Seq, New}) ->
     #st{rows = Rows} = St = drop_homes(Drops, St0),
     Came = [{Name, P, node(P), V, O} || _ := {Name, P, Home, V, O} <- Rows, lists:member(node(P), Live), Home =/= node(P)],
     {lists:foldl(fun put_row/2, St, Came), Seq, Came ++ New};
 item({mem, _Mem, Removed}, {_, Coord}, {#st{rows = Rows} = St, Seq, New}) ->
-    Rehome = fun(_, {N, P, Home, V, O}) ->
-        case lists:member(Home, Removed) of
-            true -> {N, P, Coord, V, O};
-            false -> {N, P, Home, V, O}
-        end
-    end,
-    {put_rows_of(maps:map(Rehome, Rows), St), Seq, New};
-item({shard, N, First, Rows, End}, _, {#st{sessions = Sessions} = St0, Seq, New}) ->
+    Rehomed = [{N, P, Coord, V, O} || _ := {N, P, Home, V, O} <- Rows, lists:member(Home, Removed)],
+    {lists:foldl(fun put_row/2, St, Rehomed), Seq, New};
+item({shard, N, First, Rows, End}, _, {St0, Seq, New}) ->
     St1 = case First of true -> drop_homes([N], St0); false -> St0 end,
-    St = St1#st{sessions = case End of {_, {_, _, _} = Session} -> Sessions#{N => Session}; _ -> maps:remove(N, Sessions) end},
+    St = case End of
+        {_, {_, _, _} = Session} -> put_sessions(#{N => Session}, St1);
+        _ -> drop_session(N, St1)
+    end,
     {lists:foldl(fun put_row/2, St, Rows), Seq, Rows ++ New};
 item({settle, Name, _, none, _}, _, {St, Seq, New}) -> {drop_row(Name, St), Seq + 1, New};
 item({settle, _, _, {N, P, Home, new, O}, _}, Epoch, {St, Seq, New}) ->
@@ -146,6 +158,9 @@ item({settle, _, _, {N, P, Home, new, O}, _}, Epoch, {St, Seq, New}) ->
     {put_row(Row, St), Seq + 1, [Row | New]};
 item({settle, _, _, Row, _}, _, {St, Seq, New}) -> {put_row(Row, St), Seq + 1, [Row | New]};
 item(_, _, Acc) -> Acc.
+
+ops(Ops, As, O, Epoch, {St0, Seq0, New0}) ->
+    lists:foldl(fun({Op, A}, {St, S, N}) -> op(Op, A, O, {Epoch, S + 1}, {St, S + 1, N}) end, {St0, Seq0, New0}, lists:zip(Ops, As)).
 
 drop_homes(Homes, #st{rows = Rows, index = I} = St) ->
     Gone = [R || _ := {_, _, Home, _, _} = R <- Rows, lists:member(Home, Homes)],
@@ -170,12 +185,28 @@ put(Name, Pid, Opts, Origin, Version, {#st{members = Ms} = St, Seq, New}) ->
     Row = {Name, Pid, Home, Version, Opts},
     {put_row(Row, St), Seq, [Row | New]}.
 
+put_row(_, #st{left = 0} = St) -> St;
 put_row({Name, _, _, _, _} = Row, #st{rows = Rows} = St) ->
     case Rows of
         #{Name := Row} -> St;
-        #{Name := _} -> add_row(Row, drop_row(Name, St));
-        _ -> add_row(Row, St)
+        #{Name := _} -> written(add_row(Row, remove_row(Name, St)));
+        _ -> written(add_row(Row, St))
     end.
+
+%% Writes: each row and session, until the process dies.
+
+drop_session(N, #st{left = infinity, sessions = Had} = St) -> St#st{sessions = maps:remove(N, Had)};
+drop_session(_, #st{left = 0} = St) -> St;
+drop_session(N, #st{left = K, sessions = Had} = St) -> St#st{left = K - 1, sessions = maps:remove(N, Had)}.
+
+put_sessions(Sessions, #st{left = infinity, sessions = Had} = St) -> St#st{sessions = maps:merge(Had, Sessions)};
+put_sessions(Sessions, St0) ->
+    lists:foldl(fun(_, #st{left = 0} = St) -> St;
+                   ({O, Session}, #st{left = K, sessions = Had} = St) -> St#st{left = K - 1, sessions = Had#{O => Session}}
+                end, St0, lists:sort(maps:to_list(Sessions))).
+
+written(#st{left = infinity} = St) -> St;
+written(#st{left = K} = St) -> St#st{left = K - 1}.
 
 add_row({Name, Pid, _, _, _} = Row, #st{rows = Rows, hash = Hash, names = Names, more = More} = St0) ->
     St = St0#st{rows = Rows#{Name => Row}, hash = Hash bxor hash_of(Row)},
@@ -184,7 +215,10 @@ add_row({Name, Pid, _, _, _} = Row, #st{rows = Rows, hash = Hash, names = Names,
         _ -> St#st{names = Names#{Pid => Name}}
     end.
 
-drop_row(Name, #st{rows = Rows, hash = Hash, names = Names, more = More} = St0) ->
+drop_row(_, #st{left = 0} = St) -> St;
+drop_row(Name, St) -> written(remove_row(Name, St)).
+
+remove_row(Name, #st{rows = Rows, hash = Hash, names = Names, more = More} = St0) ->
     case maps:take(Name, Rows) of
         error -> St0;
         {{_, Pid, _, _, _} = Row, Left} ->
@@ -199,10 +233,6 @@ drop_row(Name, #st{rows = Rows, hash = Hash, names = Names, more = More} = St0) 
     end.
 
 drop_rows(Names, St) -> lists:foldl(fun drop_row/2, St, Names).
-
-%% All rows anew: where many have changed.
-put_rows_of(Rows, St) ->
-    maps:fold(fun(_, Row, Acc) -> add_row(Row, Acc) end, St#st{rows = #{}, hash = 0, names = #{}, more = #{}}, Rows).
 
 hash_of(Row) -> erlang:phash2(Row, 1 bsl 32).
 

@@ -365,8 +365,11 @@ outbox(G, Req, List) -> ets:insert(?STATE, {{out, G}, Req, List}).
 -doc "Replaces what is known of all members' last lists: it came with a snapshot.".
 -spec sessions(term(), #{node() => {term(), non_neg_integer(), term()}}) -> true.
 sessions(G, Sessions) ->
-    _ = ets:select_delete(?STATE, [{{{session, '$1', '_'}, '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [true]}]),
-    ets:insert(?STATE, [{{session, G, N}, Sid, R, As} || N := {Sid, R, As} <- Sessions]).
+    %% A process may die in between: a session that stays is never missed.
+    true = ets:insert(?STATE, [{{session, G, N}, Sid, R, As} || N := {Sid, R, As} <- Sessions]),
+    Had = ets:select(?STATE, [{{{session, '$1', '$2'}, '_', '_', '_'}, [{'=:=', '$1', {const, G}}], ['$2']}]),
+    lists:foreach(fun(N) -> ets:delete(?STATE, {session, G, N}) end, Had -- maps:keys(Sessions)),
+    true.
 
 -spec recover(term()) -> none | map().
 recover(G) ->

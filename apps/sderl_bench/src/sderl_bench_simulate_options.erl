@@ -1,0 +1,162 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_simulate_options).
+-moduledoc """
+The parameters of a simulated schedule on the command line: one table says what each is called, what the
+simulator calls it, what it may be and what it is where nobody says. `--hard` changes some of the latter.
+""".
+
+-export([arguments/0, checked/1, simulated/1, shown/1, command_line/1]).
+
+%% Up to 32 nodes in a group replay in every virtual machine, see sderl_sim_world:in_order/1.
+-define(MOST_NODES, 28).
+-define(MOST_SPARES, 4).
+-define(MOST_MS, 100_000_000).
+
+%% A whole number: its option, the simulator's key, what it may be, what it is otherwise, and what it says.
+-define(NUMBERS, [
+    {nodes, nodes, "N", {2, ?MOST_NODES}, 7, "members of the group at the start"},
+    {spare, spare, "X", {0, ?MOST_SPARES}, 1, "nodes that are no members at the start"},
+    {groups, groups, "G", {1, 8}, 1, "groups; the others have some of the nodes"},
+    {clients, clients, "C", {0, 20}, 2, "clients on each node, in each group"},
+    {most_faults, faults, "K", {1, 1000}, 12, "faults in a schedule, at most"},
+    {time, time, "MS", {2000, ?MOST_MS}, 40_000, "all faults begin within so many simulated ms"},
+    {longest, longest, "MS", {50, ?MOST_MS}, 9000, "most faults last at most so long"},
+    {late, late, "PERCENT", {0, 100}, 2, "messages that take ten times as long as the others"},
+    {boot_spread, boot_spread, "MS", {0, ?MOST_MS}, 3000, "nodes start within so many ms"},
+    {relink, relink, "MS", {1, ?MOST_MS}, 40, "pairs without a link try again so often"},
+    {chunk, chunk, "ROWS", {1, 1_000_000}, 3, "rows in a piece of a snapshot or a merge"},
+    {aside, aside_ms, "MS", {100, ?MOST_MS}, 4000, "who is silent for so long is set aside"},
+    {forget, forget_ms, "MS", {0, ?MOST_MS}, 0, "who is away for so long is forgotten; 0: nobody"}
+]).
+
+%% What --hard stands for; what is said beside it holds.
+-define(HARD, #{delay => "1-200", most_faults => 20, clients => 3, faults => "usual,loss"}).
+
+-doc "The options, for OTP's `m:argparse`.".
+-spec arguments() -> [argparse:argument()].
+arguments() ->
+    [argument(Name, integer, Shape, [Text, io_lib:format(" (~w)", [Default])])
+     || {Name, _, Shape, _, Default, Text} <- ?NUMBERS] ++
+    [
+        argument(delay, string, "MIN-MAX", ["ms that a message takes (", delay_text(default(delay)), ")"]),
+        argument(faults, string, "KINDS", [
+            "kinds of faults, with commas between them: usual (the default), all, ",
+            lists:join(", ", names(sderl_sim_faults:kinds()))
+        ]),
+        argument(broken, string, "FAULTS", [
+            "make the protocol itself do wrong, to see it found: early_yes, rule_9, ..."
+        ]),
+        #{
+            name => hard, long => "-hard", type => boolean, action => {store, true}, default => false,
+            help => {"[--hard]", ["slow links, more faults and nodes that never return: ", hard_text()]}
+        }
+    ].
+
+argument(Name, Type, Shape, Text) ->
+    Long = [$- | flag(Name)],
+    #{
+        name => Name, long => Long, type => Type, required => false,
+        help => {lists:flatten(["[-", Long, " ", Shape, "]"]), [lists:flatten(Text)]}
+    }.
+
+hard_text() ->
+    lists:join(" ", [["--", flag(Name), " ", text(Value)] || Name := Value <- maps:iterator(?HARD, ordered)]).
+
+flag(Name) -> lists:flatten(string:replace(atom_to_list(Name), "_", "-", all)).
+
+text(Value) when is_integer(Value) -> integer_to_list(Value);
+text(Value) -> Value.
+
+names(Atoms) -> [atom_to_list(A) || A <- Atoms].
+
+default(delay) -> {1, 20};
+default(faults) -> sderl_sim_faults:usual();
+default(broken) -> [];
+default(Number) ->
+    {_, _, _, _, Default, _} = lists:keyfind(Number, 1, ?NUMBERS),
+    Default.
+
+%% ---------------------------------------------------------------- from the command line
+
+-doc "The options with every parameter in them, or what is wrong.".
+-spec checked(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
+checked(Given) ->
+    Options = case Given of
+        #{hard := true} -> maps:merge(?HARD, Given);
+        _ -> Given
+    end,
+    maybe
+        {ok, Numbers} ?= numbers(?NUMBERS, Options, #{}),
+        {ok, Delay} ?= delay(Options),
+        {ok, Kinds} ?= kinds(Options),
+        {ok, Broken} ?= known("--broken", "deliberate fault", words(maps:get(broken, Options, "")),
+                              names([F || {F, _} <- sderl_core_fault:all()])),
+        Parameters = Numbers#{delay => Delay, faults => Kinds, broken => Broken},
+        {ok, maps:merge(maps:remove(hard, Options), Parameters)}
+    end.
+
+numbers([], _, Done) -> {ok, Done};
+numbers([{Name, _, _, {Min, Max}, Default, _} | Rest], Options, Done) ->
+    case maps:get(Name, Options, Default) of
+        Value when Value >= Min, Value =< Max -> numbers(Rest, Options, Done#{Name => Value});
+        Value -> {error, io_lib:format("--~ts must be from ~w to ~w, not ~w", [flag(Name), Min, Max, Value])}
+    end.
+
+delay(#{delay := Text}) ->
+    case [string:to_integer(string:trim(Part)) || Part <- string:split(Text, "-")] of
+        [{Min, []}, {Max, []}] when Min >= 0, Min =< Max, Max =< ?MOST_MS -> {ok, {Min, Max}};
+        _ -> {error, ["--delay must be two numbers of ms such as 1-200, not ", Text]}
+    end;
+delay(_) -> {ok, default(delay)}.
+
+delay_text({Min, Max}) -> io_lib:format("~w-~w", [Min, Max]).
+
+kinds(#{faults := Text}) ->
+    Words = lists:append([expanded(W) || W <- words(Text)]),
+    All = names(sderl_sim_faults:kinds()),
+    case Words of
+        [] -> {error, ["--faults names nothing: take \"usual\", \"all\" or some of ", lists:join(", ", All)]};
+        _ -> known("--faults", "kind of fault", lists:uniq(Words), All)
+    end;
+kinds(_) -> {ok, default(faults)}.
+
+expanded("usual") -> names(sderl_sim_faults:usual());
+expanded("all") -> names(sderl_sim_faults:kinds());
+expanded(Word) -> [Word].
+
+words(Text) -> [W || W <- [string:trim(W) || W <- string:split(Text, ",", all)], W =/= ""].
+
+%% (No atom is made here: a known name is one.)
+known(Option, What, Words, Known) ->
+    case [W || W <- Words, not lists:member(W, Known)] of
+        [] -> {ok, [list_to_existing_atom(W) || W <- Words]};
+        [W | _] -> {error, [Option, ": there is no ", What, " \"", W, "\"; there are ", lists:join(", ", Known)]}
+    end.
+
+%% ---------------------------------------------------------------- to the simulator and back
+
+-doc "The parameters as `m:sderl_sim` takes them.".
+-spec simulated(#{atom() => term()}) -> #{atom() => term()}.
+simulated(#{faults := Kinds, broken := Broken, delay := Delay} = Options) ->
+    Numbers = #{Key => map_get(Name, Options) || {Name, Key, _, _, _, _} <- ?NUMBERS,
+                                                {Name, map_get(Name, Options)} =/= {forget, 0}},
+    Numbers#{kinds => Kinds, broken => Broken, delay => Delay}.
+
+-doc "The parameters as results show them.".
+-spec shown(#{atom() => term()}) -> #{atom() => term()}.
+shown(#{delay := {Min, Max}} = Options) ->
+    Names = [Name || {Name, _, _, _, _, _} <- ?NUMBERS],
+    (maps:with([faults, broken | Names], Options))#{delay => [Min, Max]}.
+
+-doc "What a command line must say to get these parameters, without `--hard`.".
+-spec command_line(#{atom() => term()}) -> unicode:chardata().
+command_line(#{faults := Kinds} = Options) ->
+    [
+        [said(Name, Value) || {Name, _, _, _, Default, _} <- ?NUMBERS, Value <- [map_get(Name, Options)],
+                              Value =/= Default orelse lists:member(Name, [nodes, spare, groups, clients, most_faults])],
+        said(faults, case Kinds =:= default(faults) of true -> "usual"; false -> lists:join(",", names(Kinds)) end),
+        [said(delay, delay_text(Delay)) || #{delay := Delay} <- [Options], Delay =/= default(delay)],
+        [said(broken, lists:join(",", names(Broken))) || #{broken := [_ | _] = Broken} <- [Options]]
+    ].
+
+said(Name, Value) -> [" --", flag(Name), " ", text(Value)].
