@@ -43,6 +43,9 @@ arguments() ->
             "kinds of faults, with commas between them: usual (the default), all, ",
             lists:join(", ", names(sderl_sim_faults:kinds()))
         ]),
+        argument(strict, string, "PROMISES", [
+            "further promises to look at: none (the default), all, ", lists:join(", ", names(sderl_sim_strict:names()))
+        ]),
         argument(broken, string, "FAULTS", [
             "make the protocol itself do wrong, to see it found: early_yes, rule_9, ..."
         ]),
@@ -71,6 +74,7 @@ names(Atoms) -> [atom_to_list(A) || A <- Atoms].
 
 default(delay) -> {1, 20};
 default(faults) -> sderl_sim_faults:usual();
+default(strict) -> [];
 default(broken) -> [];
 default(Number) ->
     {_, _, _, _, Default, _} = lists:keyfind(Number, 1, ?NUMBERS),
@@ -89,9 +93,10 @@ checked(Given) ->
         {ok, Numbers} ?= numbers(?NUMBERS, Options, #{}),
         {ok, Delay} ?= delay(Options),
         {ok, Kinds} ?= kinds(Options),
+        {ok, Strict} ?= strict(Options),
         {ok, Broken} ?= known("--broken", "deliberate fault", words(maps:get(broken, Options, "")),
                               names([F || {F, _} <- sderl_core_fault:all()])),
-        Parameters = Numbers#{delay => Delay, faults => Kinds, broken => Broken},
+        Parameters = Numbers#{delay => Delay, faults => Kinds, strict => Strict, broken => Broken},
         {ok, maps:merge(maps:remove(hard, Options), Parameters)}
     end.
 
@@ -120,6 +125,14 @@ kinds(#{faults := Text}) ->
     end;
 kinds(_) -> {ok, default(faults)}.
 
+strict(Options) ->
+    All = names(sderl_sim_strict:names()),
+    case words(maps:get(strict, Options, "none")) of
+        ["none"] -> {ok, []};
+        ["all"] -> {ok, sderl_sim_strict:names()};
+        Words -> known("--strict", "promise", lists:uniq(Words), All)
+    end.
+
 expanded("usual") -> names(sderl_sim_faults:usual());
 expanded("all") -> names(sderl_sim_faults:kinds());
 expanded(Word) -> [Word].
@@ -137,16 +150,16 @@ known(Option, What, Words, Known) ->
 
 -doc "The parameters as `m:sderl_sim` takes them.".
 -spec simulated(#{atom() => term()}) -> #{atom() => term()}.
-simulated(#{faults := Kinds, broken := Broken, delay := Delay} = Options) ->
+simulated(#{faults := Kinds, strict := Strict, broken := Broken, delay := Delay} = Options) ->
     Numbers = #{Key => map_get(Name, Options) || {Name, Key, _, _, _, _} <- ?NUMBERS,
                                                 {Name, map_get(Name, Options)} =/= {forget, 0}},
-    Numbers#{kinds => Kinds, broken => Broken, delay => Delay}.
+    Numbers#{kinds => Kinds, strict => Strict, broken => Broken, delay => Delay}.
 
 -doc "The parameters as results show them.".
 -spec shown(#{atom() => term()}) -> #{atom() => term()}.
 shown(#{delay := {Min, Max}} = Options) ->
     Names = [Name || {Name, _, _, _, _, _} <- ?NUMBERS],
-    (maps:with([faults, broken | Names], Options))#{delay => [Min, Max]}.
+    (maps:with([faults, strict, broken | Names], Options))#{delay => [Min, Max]}.
 
 -doc "What a command line must say to get these parameters, without `--hard`.".
 -spec command_line(#{atom() => term()}) -> unicode:chardata().
@@ -156,6 +169,7 @@ command_line(#{faults := Kinds} = Options) ->
                               Value =/= Default orelse lists:member(Name, [nodes, spare, groups, clients, most_faults])],
         said(faults, case Kinds =:= default(faults) of true -> "usual"; false -> lists:join(",", names(Kinds)) end),
         [said(delay, delay_text(Delay)) || #{delay := Delay} <- [Options], Delay =/= default(delay)],
+        [said(strict, lists:join(",", names(Strict))) || #{strict := [_ | _] = Strict} <- [Options]],
         [said(broken, lists:join(",", names(Broken))) || #{broken := [_ | _] = Broken} <- [Options]]
     ].
 

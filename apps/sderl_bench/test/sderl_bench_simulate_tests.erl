@@ -42,7 +42,7 @@ every_parameter_is_in_the_command_test_() ->
         ?assertEqual({ok, Options}, options(Again))
      end || Args <- [[], ["--hard"], ["--time", "9000", "--longest", "70", "--late", "0", "--boot-spread", "1", "--relink", "99",
                                       "--chunk", "2", "--aside", "900", "--forget", "8000", "--delay", "2-3", "--faults", "loss,cut",
-                                      "--broken", "rule_9", "--groups", "2"]]].
+                                      "--broken", "rule_9", "--groups", "2", "--strict", "all"]]].
 
 bad_options_test_() ->
     [
@@ -65,6 +65,7 @@ bad_options_test_() ->
             {"--trace is of one schedule, not of 2", ["--trace", "--schedules", "2"]},
             {"--trace is of one schedule, --overnight of many", ["--trace", "--overnight"]},
             {"--log is the file of --minutes, --overnight and --nightly", ["--log", "f"]},
+            {"--strict: there is no promise \"flood\"; there are one_answers, ", ["--strict", "flood"]},
             {"--delay must be two numbers of ms such as 1-200, not 20-1", ["--delay", "20-1"]},
             {"--forget must be from 0 to ", ["--forget", "-1"]},
             {"--nightly goes on until it is stopped: leave out --schedules", ["--nightly", "--schedules", "2"]}

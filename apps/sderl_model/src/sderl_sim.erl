@@ -25,6 +25,7 @@ random.
 | `relink` | pairs without a link try again every so many ms (40) |
 | `chunk` | rows in a piece of a snapshot or merge (3) |
 | `boot_spread` | nodes start within so many ms (3000) |
+| `strict` | further promises to look at, `m:sderl_sim_strict` |
 | `broken` | what the core does wrong on purpose, `t:sderl_core:fault/0` |
 | `resolver` | what a clash may be decided for beside the two processes: `[none]`, or nothing |
 | `launch` | node to the members that its launch configuration has, where these are not all |
@@ -52,7 +53,7 @@ faults by kind, operations of clients, and in how many ms after the last fault a
 }.
 
 -define(OPTIONS, [seed, nodes, spare, groups, script, faults, kinds, time, longest, clients, delay, late, boot_spread, broken,
-                  aside_ms, forget_ms, trace, return, chunk, relink, resolver, launch]).
+                  aside_ms, forget_ms, trace, return, chunk, relink, resolver, launch, strict]).
 
 -doc "Runs one schedule: a seed, or options with one.".
 -spec run(integer() | map()) -> outcome().
@@ -104,6 +105,10 @@ known(Opts) ->
     case sderl_core_fault:unknown(maps:get(broken, Opts, [])) of
         [] -> ok;
         Faults -> error({unknown_faults, Faults, "sderl_core_fault:all() lists them"})
+    end,
+    case maps:get(strict, Opts, []) -- sderl_sim_strict:names() of
+        [] -> ok;
+        Promises -> error({unknown_promises, Promises, {known, sderl_sim_strict:names()}})
     end,
     case maps:get(kinds, Opts, []) -- sderl_sim_faults:kinds() of
         [] -> ok;

@@ -53,7 +53,7 @@
 
 %% What is written down of a group, to check its promises.
 -record(b, {
-    log = #{} :: map(),         % position => {hash of the batch, batch}
+    log = #{} :: map(),         % position => {when it was first seen, batch}
     tables = #{} :: map(),      % position => {hash of the table, who had it, rows}
     answered = #{} :: map(),    % {origin, session, number of a list} => positions where it was answered
     lists = #{} :: map(),       % operation => {origin, session, number of its list}
@@ -64,9 +64,16 @@
     contest = #{} :: map(),     % client's own name => others' operations on it {in all, unanswered}
     applied = #{} :: map(),     % {node, life, epoch} => number of the last batch applied
     removed = #{} :: map(),     % pid => {position where its name was taken away, {its home, version}, whether that home counted}
-    refused = #{} :: map(),     % pid => operation that was answered no
+    refused = #{} :: map(),     % pid => {operation that was answered no, where, when}
     used = #{} :: map(),        % pid => how many operations registered it: 1 or more
     left = #{} :: map(),        % {node, life} that left the group
+    %% Of sderl_sim_strict:
+    whole :: undefined | integer(),     % when all members were last one component
+    ordered = #{} :: map(),     % epoch => when its first and its last batch were, since then and answered
+    tokens = #{} :: map(),      % {node, life, name} => {pid, highest token}
+    losers = #{} :: map(),      % pid => {name that it lost in a clash, position}
+    told = #{} :: map(),        % pid that was told that it lost
+    out = [] :: [node()],       % nodes whose removal somebody asked for
     deleted = false :: boolean()
 }).
 
@@ -99,6 +106,8 @@
     asking = true :: boolean(),                 % clients go on
     written = [] :: [term()],                   % names whose rows this step wrote
     checks = true :: boolean(),                 % promises are checked
+    strict = [] :: [atom()],                    % further ones
+    broke = 0 :: integer(),                     % when a link was last lost, or a process ended or began
     sent = none :: none | #{atom() => {non_neg_integer(), non_neg_integer()}},  % messages and bytes by kind, where they are counted
     notes = #{} :: map(),                       % what a script keeps for later
     steps = 0 :: non_neg_integer(),

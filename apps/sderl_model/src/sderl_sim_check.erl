@@ -85,8 +85,9 @@ recorded(N, G, E, Num, Items, W) ->
             as_asked(N, Pos, Items, B, W),
             Lists = [{O, Sid, R} || {seg, O, Sid, R, _, _} <- Items] ++
                 [{N1, Sid, R} || {shard, N1, _, _, {_, {Sid, R, _}}} <- Items],
-            keep_book(G, B#b{log = Log#{Pos => {E, Items}},
-                             answered = lists:foldl(fun(L, A) -> A#{L => [Pos | maps:get(L, A, [])]} end, Done, Lists)}, W)
+            W1 = keep_book(G, B#b{log = Log#{Pos => {W#w.now, Items}},
+                                  answered = lists:foldl(fun(L, A) -> A#{L => [Pos | maps:get(L, A, [])]} end, Done, Lists)}, W),
+            sderl_sim_strict:recorded(G, Pos, Items, W1)
     end.
 
 -doc "A batch has changed a member's table.".
@@ -118,7 +119,7 @@ stepped(N, G, W0) ->
             index(N, Store, W),
             one_name(N, Store, W),
             not_applied(N, G, Names, Store, Seen, W),
-            stays_away(N, G, Names, Store, Seen, W)
+            sderl_sim_strict:wrote(N, G, Names, stays_away(N, G, Names, Store, Seen, W))
     end.
 
 began(G, #{lineage := E}, #w{now = Now} = W) ->
@@ -138,9 +139,17 @@ answered(N, G, Id, V, #w{ops = Ops} = W) ->
         #{Id := #{op := Op}} ->
             V =:= yes andalso everywhere(N, G, Id, Op, W),
             one_acknowledges(N, G, V, W),
-            refused(G, Id, Op, V, W);
+            refused(G, Id, Op, V, ordered(N, G, Id, V, W));
         _ -> violation(first_answer, [to_nobody, Id, V], W)
     end.
+
+ordered(N, G, Id, V, W) when V =:= yes; V =:= ok ->
+    #b{lists = Lists, answered = Done} = book(G, W),
+    case Lists of
+        #{Id := List} -> sderl_sim_strict:answered(N, G, maps:get(List, Done, []), W);
+        _ -> W
+    end;
+ordered(_, _, _, _, W) -> W.
 
 %% ---------------------------------------------------------------- the log
 
@@ -326,7 +335,8 @@ refused(G, Id, Op, {no, _}, W) when is_list(Op); element(1, Op) =:= r; element(1
             _ = [violation(not_applied, [Id, Op, Pos, M, Name], W)
                  || M <- nodes_of(G, W), covers(seen(M, G, W), Pos),
                     {ok, Name} <- [sderl_sim_store:held_by((member(M, G, W))#m.store, Pid)]],
-            keep_book(G, B#b{refused = R#{Pid => {Id, Pos}}}, W);
+            ok = sderl_sim_strict:refused(G, Id, Pid, W),
+            keep_book(G, B#b{refused = R#{Pid => {Id, Pos, W#w.now}}}, W);
         %% (Who is told that its node is no member was in no batch.)
         _ -> W
     end;
@@ -337,7 +347,7 @@ not_applied(N, G, Names, Store, Seen, W) ->
     lists:foreach(fun(Name) ->
         case sderl_sim_store:lookup(Store, Name) of
             {_, Pid, _, _, _} = Row when is_map_key(Pid, Refused), map_get(Pid, Used) =:= 1 ->
-                {Id, Pos} = map_get(Pid, Refused),
+                {Id, Pos, _} = map_get(Pid, Refused),
                 not covers(Seen, Pos) orelse violation(not_applied, [Id, Pos, N, Row], W);
             _ -> ok
         end

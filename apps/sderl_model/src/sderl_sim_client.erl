@@ -49,7 +49,7 @@ submit(N, G, Who, Op, #w{opno = I} = W) -> submit(N, G, {op, I + 1}, Who, Op, W#
 -spec submit(node(), term(), term(), term(), sderl_core:op(), #w{}) -> #w{}.
 submit(N, G, Id, Who, Op, W0) ->
     #n{life = Life} = node(N, W0),
-    W1 = used(G, Op, pending(N, G, Who, Op, W0)),
+    W1 = sderl_sim_strict:asked(G, Op, used(G, Op, pending(N, G, Who, Op, W0))),
     W2 = W1#w{ops = (W1#w.ops)#{Id => #{op => Op, node => N, group => G, life => Life, who => Who, since => W0#w.now,
                                         contest => contest(name_in(Op), book(G, W1))}}},
     sderl_sim_world:tell({asks, N, G, Id, Op}, W2),

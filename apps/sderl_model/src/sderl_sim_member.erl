@@ -58,7 +58,7 @@ begin_member(N, G, Args, Store, #w{ids = Id, opts = Opts, now = Now} = W0) ->
     St = sderl_core:init(A#{group => G, uid => Uid, self => N, addr => {N, G, Id}, inc => {N, Life},
                             now => Now, clock => Now + ?EPOCH_MS + Off, linked => sderl_sim_net:linked(N, G, W0)}),
     P = #p{id = Id, st = St, seen = sderl_core:inspect(St)},
-    W1 = keep(N, G, M#m{p = P, store = Store}, W0#w{ids = Id + 1}),
+    W1 = keep(N, G, M#m{p = P, store = Store}, sderl_sim_strict:broke(W0#w{ids = Id + 1})),
     tick_later(N, G, Id, mail(N, G, start, sderl_sim_world:touch(N, W1))).
 
 -spec tick_later(node(), term(), pos_integer(), #w{}) -> #w{}.
@@ -74,7 +74,7 @@ kill(N, G, W) ->
             #n{life = Life} = node(N, W),
             tell({process_dies, N, G}, W),
             {D, W1} = rnd(1, 300, keep(N, G, M#m{p = undefined, crash = false}, W)),
-            in(D, {recover, N, G, Life}, W1);
+            in(D, {recover, N, G, Life}, sderl_sim_strict:broke(W1));
         _ -> W
     end.
 
@@ -174,7 +174,7 @@ step(N, G, Id, W0) ->
                 false -> W5
             end,
             case lists:member(tick, Now) andalso seen(N, G, W6) of
-                #{role := coord} -> foreign_deaths(N, G, W6);
+                #{role := coord} -> foreign_deaths(N, G, sderl_sim_strict:ticked(N, G, W6));
                 _ -> W6
             end;
         _ -> W0
@@ -279,10 +279,12 @@ effect(N, G, Id, {resolve, Name, A, B}, #w{opts = Opts} = W) ->
     Pids = [element(2, A), element(2, B)],
     {Keep, W2} = pick(Pids ++ maps:get(resolver, Opts, [none]), W1),
     %% The loser is to exit.
-    Fx = [{exit, P, Name} || Keep =/= none, P <- Pids, P =/= Keep],
+    Fx = [case Keep of none -> {notice, P, Name}; _ -> {exit, P, Name} end || P <- Pids, P =/= Keep],
     in(D, {mail, N, G, Id, {resolved, Name, A, B, Keep, Fx}}, W2);
 effect(N, G, _, {clash_effects, Fx}, W0) ->
-    lists:foldl(fun({exit, Pid, _}, W) -> exits(N, G, Pid, W) end, W0, Fx);
+    lists:foldl(fun({notice, Pid, _}, W) -> sderl_sim_strict:told(G, Pid, W);
+                   ({exit, Pid, _}, W) -> exits(N, G, Pid, W)
+                end, W0, Fx);
 effect(_, _, _, {event, _, _}, W) -> W;
 effect(N, G, _, {left, Why, Mem}, W) ->
     #n{life = Life} = node(N, W),

@@ -12,7 +12,7 @@ other again and again, unless the pair is cut.
 
 -export([pair/2, connect/3, connect_all/1, relink/1, send/5, deliver/4, cut/4, unlink/2]).
 -export([silence/3, speak/3, speak_all/1]).
--export([linked/3, linked_since/3]).
+-export([linked/3, linked_since/3, stands/3]).
 
 -import(sderl_sim_world, [rnd/3, chance/2, at/3, in/3, node/2, up/2, tell/2]).
 
@@ -160,7 +160,7 @@ cut(A, B, How, #w{links = Ls} = W0) ->
             tell({cut, A, B, How}, W0),
             {C, W1} = rnd(0, 20, W0),
             Cutoff = W1#w.now + C,
-            W2 = W1#w{links = Ls#{P := L#l{cutoff = Cutoff}}},
+            W2 = sderl_sim_strict:broke(W1#w{links = Ls#{P := L#l{cutoff = Cutoff}}}),
             lists:foldl(fun({X, Y}, W) ->
                 {D, Wa} = case How of fast -> rnd(0, 100, W); slow -> rnd(0, 9000, W) end,
                 at(Cutoff + D, {deliver, {P, Id}, Y, {X, nodedown}}, Wa)
@@ -184,6 +184,15 @@ unlink(N, W0) ->
 -spec linked(node(), term(), #w{}) -> [node()].
 linked(N, G, #w{links = Ls} = W) ->
     [M || M <- sderl_sim_world:nodes_of(G, W), M =/= N, P <- [pair(N, M)], #{P := #l{up = #{N := up}}} <- [Ls]].
+
+-doc "Whether there is a link that both ends know of, and that has not broken.".
+-spec stands(node(), node(), #w{}) -> boolean().
+stands(A, B, #w{links = Ls}) ->
+    P = pair(A, B),
+    case Ls of
+        #{P := #l{cutoff = none, up = #{A := up, B := up}}} -> true;
+        _ -> false
+    end.
 
 -doc "Since when a link is there at both ends and nothing is wrong with it; `never` otherwise.".
 -spec linked_since(node(), node(), #w{}) -> integer() | never.

@@ -101,6 +101,7 @@ one_component(C, G, #b{truth = Truth} = B, Infos, W) ->
     _ = [violation(equal_tables, [C, N, diff(rows(N, G, W), Rows)], W) || N <- Ns, rows(N, G, W) =/= Rows],
     _ = [violation(home, [R], W) || _ := {_, _, Home, _, _} = R <- Rows, not lists:member(Home, Members)],
     _ = [violation(dead_pid, [R], W) || _ := {_, Pid, _, _, _} = R <- Rows, not alive(Pid, W)],
+    sderl_sim_strict:settled(G, Members, W),
     maps:foreach(fun(Own, T) -> expect(Own, T, maps:get(Own, Rows, none), B, W) end, Truth),
     sderl_sim_world:tell({settled, G, C, E, map_size(Rows)}, W).
 

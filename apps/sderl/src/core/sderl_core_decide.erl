@@ -154,8 +154,15 @@ special({shard, N, Id, K, Rows, Last}, {Items, #c{mem = Mem} = C0, S0}) ->
 special({settle, Name, A, B, Keep, Fx}, {Items, #c{clashes = Clashes} = C0, S}) ->
     case Clashes of
         #{Name := {A, B}} ->
-            {Item, C} = settle(Name, A, B, Keep, Fx, C0#c{clashes = maps:remove(Name, Clashes)}),
-            {[Item | Items], C, S};
+            case kept(Name, C0) of
+                {_, Pid, _, _, _} = Held when Pid =/= element(2, A), Pid =/= element(2, B) ->
+                    %% Ours was replaced while the resolver ran: it is asked about the present one.
+                    Again = #{Name => {Held, B}},
+                    {[{clashes, Again} | Items], C0#c{clashes = maps:merge(Clashes, Again)}, S};
+                _ ->
+                    {Item, C} = settle(Name, A, B, Keep, Fx, C0#c{clashes = maps:remove(Name, Clashes)}),
+                    {[Item | Items], C, S}
+            end;
         _ -> {Items, C0, S}
     end.
 
@@ -209,14 +216,13 @@ settle(Name, A, B, Keep, Fx, C0) ->
         %% One of the two went while the resolver ran: nothing is left to decide.
         none when Here -> {[], B, []};
         none -> {[], none, []};
-        {_, PidA, _, _, _} = Held when not Here -> {[PidB], Held, []};
+        {_, PidA, _, _, _} = Held when not Here -> {[], Held, []};
         {_, PidA, _, _, _} = Held when Keep =:= PidA -> {[PidB], won(Held), Fx};
         {_, PidA, _, _, _} when Keep =:= PidB -> {[PidA], won(B), Fx};
         {_, PidA, _, _, _} -> {[PidA, PidB], none, Fx};
         %% Ours went, and theirs came again.
         {_, PidB, _, _, _} = Held -> {[], Held, []};
-        %% Somebody re-registered the name meanwhile: that stands.
-        Held -> {[PidB], Held, [F || F <- Fx, element(2, F) =:= PidB]}
+        Held -> {[], Held, []}
     end,
     C1 = case name(Name, C0) of none -> C0; Old -> del_row(Old, C0) end,
     C = case Row of none -> C1; _ -> put_row(Row, C1) end,

@@ -1,0 +1,207 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_sim_strict).
+-moduledoc """
+Promises of a simulated group that are looked at where a schedule asks for them (`strict`): one function for
+each, under its name. What is always looked at is in `m:sderl_sim_check` and `m:sderl_sim_settle`.
+
+| promise | what it says |
+|---|---|
+| `one_answers` | since all members were one component last, no older epoch has ordered and answered anything after a younger one did, unless a link was lost, a process ended or began, or the documented bound passed |
+| `tokens_grow` | what a node reads under a name never has a lower token than before: neither for the same process nor for its successor |
+| `losers_hear` | a process that lost its name in a clash was told, where its node still runs |
+| `no_means_no` | what was answered `no` is in no table, of whatever component, and in no batch that is ordered after it |
+| `no_ghosts` | in the end no member takes a node for its peer to which it has no link |
+| `all_return` | in the end every node of the launch configuration that runs is a member, unless somebody asked for its removal |
+""".
+-include("sderl_sim.hrl").
+
+-export([names/0, broke/1, ticked/3, answered/4, wrote/4, recorded/4, told/3, refused/4, asked/3, settled/3]).
+
+-import(sderl_sim_world, [violation/3, node/2, member/3, book/2, keep_book/3, seen/3, nodes_of/2, alive/2]).
+
+%% A minority that is only silent goes on alone after so long, and not before.
+-define(BOUND_MS, 60_000).
+
+-doc "The promises.".
+-spec names() -> [atom()].
+names() -> [one_answers, tokens_grow, losers_hear, no_means_no, no_ghosts, all_return].
+
+asks(Promise, #w{strict = Strict}) -> lists:member(Promise, Strict).
+
+%% ---------------------------------------------------------------- one component answers
+
+-doc "A link was lost, or a process of the protocol has ended or begun.".
+-spec broke(#w{}) -> #w{}.
+broke(#w{now = Now} = W) -> W#w{broke = Now}.
+
+-doc "A coordinator has had a tick: are all one component?".
+-spec ticked(node(), term(), #w{}) -> #w{}.
+ticked(N, G, #w{now = Now} = W) ->
+    case asks(one_answers, W) andalso seen(N, G, W) of
+        #{role := coord, lineage := E} ->
+            case lists:all(fun(M) -> is_with(M, G, N, E, W) end, nodes_of(G, W)) andalso is_meshed(G, W) of
+                true ->
+                    B = book(G, W),
+                    keep_book(G, B#b{whole = Now, ordered = #{}}, W);
+                false -> W
+            end;
+        _ -> W
+    end.
+
+%% A node that has no part in the group is in nobody's way.
+is_with(M, G, N, E, W) ->
+    case {seen(M, G, W), node(M, W)} of
+        {#{lead := N, lineage := E, syncing := false}, #n{version = 1}} -> true;
+        {none, _} -> member(M, G, W) =:= none orelse (member(M, G, W))#m.store =:= undefined;
+        _ -> false
+    end.
+
+%% (A link may have broken, and nobody has noticed yet.)
+is_meshed(G, W) ->
+    Up = [M || M <- nodes_of(G, W), sderl_sim_world:up(M, W)],
+    lists:all(fun({A, B}) -> sderl_sim_net:stands(A, B, W) end, [{A, B} || A <- Up, B <- Up, A < B]).
+
+-doc "An operation of a list that was decided at these positions is answered on a node.".
+-spec answered(node(), term(), term(), #w{}) -> #w{}.
+answered(N, G, Where, #w{broke = Broke} = W) ->
+    case asks(one_answers, W) andalso book(G, W) of
+        #b{whole = Whole} = B when is_integer(Whole), Broke =< Whole -> answers(N, G, Where, B, W);
+        _ -> W
+    end.
+
+answers(N, G, Where, #b{log = Log, ordered = Ordered0, whole = Whole} = B, W) ->
+    #{lineage := Own, history := History} = seen(N, G, W),
+    Epochs = [Own | [E || {E, _} <- History]],
+    case [{E, At} || {E, _} = Pos <- Where, lists:member(E, Epochs), #{Pos := {At, _}} <- [Log], At > Whole] of
+        [] -> W;
+        [{E, At} | _] ->
+            {First, Last} = maps:get(E, Ordered0, {At, At}),
+            Ordered = Ordered0#{E => {min(First, At), max(Last, At)}},
+            _ = [violation(one_answers, [{older, Older, LastOlder}, {younger, Younger, FirstYounger}, {whole, Whole}], W)
+                 || Older := {_, LastOlder} <- Ordered, Younger := {FirstYounger, _} <- Ordered, Older < Younger,
+                    LastOlder > FirstYounger, FirstYounger - Whole =< ?BOUND_MS],
+            keep_book(G, B#b{ordered = Ordered}, W)
+    end.
+
+%% ---------------------------------------------------------------- tokens
+
+-doc "A member has written the rows of these names.".
+-spec wrote(node(), term(), [term()], #w{}) -> #w{}.
+wrote(N, G, Names, W) ->
+    case {asks(tokens_grow, W), asks(no_means_no, W)} of
+        {false, false} -> W;
+        {Tokens, Refused} ->
+            #n{life = Life} = node(N, W),
+            #m{store = Store} = member(N, G, W),
+            lists:foldl(fun(Name, Acc) ->
+                case sderl_sim_store:lookup(Store, Name) of
+                    none -> Acc;
+                    Row ->
+                        _ = Refused andalso no_means_no(N, G, Row, Acc),
+                        case Tokens of
+                            true -> tokens_grow(N, G, Life, Row, Acc);
+                            false -> Acc
+                        end
+                end
+            end, W, Names)
+    end.
+
+tokens_grow(N, G, Life, {Name, Pid, _, Token, _}, W) ->
+    #b{tokens = Tokens} = B = book(G, W),
+    Key = {N, Life, Name},
+    case Tokens of
+        #{Key := {Pid, Was}} when Token < Was -> violation(tokens_grow, [N, Name, {same, Pid}, Was, Token], W);
+        #{Key := {Pid, Token}} -> W;
+        #{Key := {Other, Was}} when Other =/= Pid, Token =< Was ->
+            violation(tokens_grow, [N, Name, {former, Other}, Was, Pid, Token], W);
+        _ -> keep_book(G, B#b{tokens = Tokens#{Key => {Pid, Token}}}, W)
+    end.
+
+%% ---------------------------------------------------------------- no means no
+
+-doc "The only registration of a process was answered `no`.".
+-spec refused(term(), term(), pid(), #w{}) -> ok.
+refused(G, Id, Pid, W) ->
+    asks(no_means_no, W) andalso
+        [violation(no_means_no, [Id, in_the_table_of, N, Name], W)
+         || N <- nodes_of(G, W), #m{store = Store} <- [member(N, G, W)], Store =/= undefined,
+            {ok, Name} <- [sderl_sim_store:held_by(Store, Pid)]],
+    ok.
+
+%% (What was ordered before may still come to a member that is behind.)
+no_means_no(N, G, {_, Pid, _, {E, Seq}, _} = Row, W) ->
+    case book(G, W) of
+        #b{refused = #{Pid := {Id, _, At}}, used = #{Pid := 1}, log = Log} ->
+            Pos = {E, sderl_core:batch_of(Seq)},
+            case Log of
+                #{Pos := {Ordered, _}} when Ordered =< At -> ok;
+                _ -> violation(no_means_no, [Id, N, Row], W)
+            end;
+        _ -> ok
+    end.
+
+%% ---------------------------------------------------------------- losers of clashes
+
+-doc "A batch is in the log.".
+-spec recorded(term(), term(), [term()], #w{}) -> #w{}.
+recorded(G, Pos, Items, W) ->
+    case asks(losers_hear, W) andalso lists:append([losers(Item) || Item <- Items]) of
+        false -> W;
+        [] -> W;
+        Lost ->
+            #b{losers = Losers} = B = book(G, W),
+            keep_book(G, B#b{losers = lists:foldl(fun({Pid, Name}, Acc) -> Acc#{Pid => {Name, Pos}} end, Losers, Lost)}, W)
+    end.
+
+-doc "A process gets a message that it lost its name. (Where one wins, the others exit.)".
+-spec told(term(), pid(), #w{}) -> #w{}.
+told(G, Pid, W) ->
+    #b{told = Told} = B = book(G, W),
+    keep_book(G, B#b{told = Told#{Pid => []}}, W).
+
+%% Who lost a name by this item of a batch, and was to be told.
+losers({settle, Name, Lost, {_, Winner, _, _, _}, _}) -> [{Pid, Name} || Pid <- Lost, Pid =/= Winner];
+losers({settle, Name, Lost, none, _}) -> [{Pid, Name} || Pid <- Lost];
+losers(_) -> [].
+
+%% ---------------------------------------------------------------- in the end
+
+-doc "A client asks for this.".
+-spec asked(term(), term(), #w{}) -> #w{}.
+asked(G, {remove, Nodes, _}, W) ->
+    #b{out = Out} = B = book(G, W),
+    keep_book(G, B#b{out = lists:usort(Nodes ++ Out)}, W);
+asked(_, _, W) -> W.
+
+-doc "What must hold of a group once the faults are over, with these members.".
+-spec settled(term(), [node()], #w{}) -> ok.
+settled(G, Members, #w{strict = Strict} = W) ->
+    lists:foreach(fun(losers_hear) -> losers_hear(G, Members, W);
+                     (no_ghosts) -> no_ghosts(G, Members, W);
+                     (all_return) -> all_return(G, Members, W);
+                     (_) -> ok
+                  end, Strict).
+
+%% (A node that left the group, or died, hears of no clash. One whose settling was not kept has its name.)
+losers_hear(G, Members, W) ->
+    #b{losers = Losers, told = Told, left = Left} = book(G, W),
+    _ = [violation(losers_hear, [Pid, Name, Pos], W)
+         || Pid := {Name, Pos} <- maps:iterator(Losers, ordered), alive(Pid, W), not is_map_key(Pid, Told),
+            lists:member(node(Pid), Members),
+            not is_map_key({node(Pid), (node(node(Pid), W))#n.life}, Left),
+            sderl_sim_store:held_by((member(hd(Members), G, W))#m.store, Pid) =:= none],
+    ok.
+
+no_ghosts(G, Members, W) ->
+    _ = [violation(no_ghosts, [N, Ghosts], W)
+         || N <- Members,
+            Ghosts <- [sderl_core:peers(sderl_sim_world:state(N, G, W)) -- sderl_sim_net:linked(N, G, W)], Ghosts =/= []],
+    ok.
+
+all_return(G, Members, W) ->
+    #b{out = Out} = book(G, W),
+    Launched = [N || N <- nodes_of(G, W), (member(N, G, W))#m.config =/= none, (node(N, W))#n.up],
+    case (Launched -- Out) -- Members of
+        [] -> ok;
+        Missing -> violation(all_return, [Missing, Members], W)
+    end.

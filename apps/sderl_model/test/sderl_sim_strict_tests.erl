@@ -1,0 +1,72 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_sim_strict_tests).
+-moduledoc "The promises of `sderl_sim_strict` are seen to be broken where they are: in worlds made by hand.".
+-include_lib("eunit/include/eunit.hrl").
+-include("../src/sderl_sim.hrl").
+
+-define(LOW, {{7, 'n1@sim'}, 9}).
+-define(HIGH, {{8, 'n2@sim'}, 1}).
+
+tokens_grow_test() ->
+    {P, Q, W} = world([tokens_grow]),
+    High = written(x, P, ?HIGH, W),
+    ?assertThrow({violation, {tokens_grow, _, x, {same, P}, ?HIGH, ?LOW}, _}, written(x, P, ?LOW, High)),
+    ?assertThrow({violation, {tokens_grow, _, x, {former, P}, ?HIGH, Q, ?LOW}, _}, written(x, Q, ?LOW, High)),
+    ?assertThrow({violation, {tokens_grow, _, x, {former, P}, ?HIGH, Q, ?HIGH}, _}, written(x, Q, ?HIGH, High)),
+    ?assertMatch(#w{}, written(x, Q, ?HIGH, written(x, P, ?LOW, W))),
+    ?assertMatch(#w{}, written(y, Q, ?LOW, High)).
+
+no_means_no_test() ->
+    {P, Q, W0} = world([no_means_no]),
+    ?assertEqual(ok, sderl_sim_strict:refused(g, op, P, W0)),
+    ?assertThrow({violation, {no_means_no, op, in_the_table_of, _, x}, _},
+                 sderl_sim_strict:refused(g, op, P, written(x, P, ?LOW, W0))),
+    %% Refused at 50; what was ordered before may still come.
+    B = sderl_sim_world:book(g, W0),
+    Refused = #{P => {op, somewhere, 50}},
+    At = fun(T) -> sderl_sim_world:keep_book(g, B#b{refused = Refused, used = #{P => 1}, log = #{{{7, 'n1@sim'}, 3} => {T, []}}}, W0) end,
+    Version = {{7, 'n1@sim'}, sderl_core:seq(3, 1)},
+    ?assertMatch(#w{}, written(x, P, Version, At(40))),
+    ?assertMatch(#w{}, written(x, Q, Version, At(60))),
+    ?assertThrow({violation, {no_means_no, op, _, _}, _}, written(x, P, Version, At(60))).
+
+losers_hear_test() ->
+    {P, Q, W0} = world([losers_hear]),
+    Settle = {settle, x, [P], {x, Q, 'n1@sim', ?HIGH, []}},
+    W = sderl_sim_strict:recorded(g, {7, 1}, [Settle], W0),
+    ?assertThrow({violation, {losers_hear, P, x, {7, 1}}, _}, sderl_sim_strict:settled(g, ['n1@sim'], W)),
+    ?assertEqual(ok, sderl_sim_strict:settled(g, ['n1@sim'], sderl_sim_strict:told(g, P, W))),
+    ?assertEqual(ok, sderl_sim_strict:settled(g, ['n1@sim'], sderl_sim_member:dies(P, W))),
+    %% It has a name all the same.
+    ?assertEqual(ok, sderl_sim_strict:settled(g, ['n1@sim'], written(x, P, ?HIGH, W))).
+
+%% Two epochs have answered since all were one component, the older one last.
+one_answers_test() ->
+    {_, _, W0} = world([one_answers]),
+    B = sderl_sim_world:book(g, W0),
+    Log = #{{{7, 'n1@sim'}, 1} => {120, []}, {{7, 'n1@sim'}, 2} => {140, []}, {{8, 'n2@sim'}, 1} => {130, []}},
+    W = sderl_sim_world:keep_book(g, B#b{whole = 100, log = Log}, W0#w{now = 150, broke = 90}),
+    Answered = fun(Pos, {E, _}, X) -> sderl_sim_strict:answered('n1@sim', g, [Pos], at(E, X)) end,
+    Older = {{7, 'n1@sim'}, 1},
+    Younger = {{8, 'n2@sim'}, 1},
+    Late = {{7, 'n1@sim'}, 2},
+    Both = Answered(Younger, Younger, Answered(Older, Older, W)),
+    ?assertThrow({violation, {one_answers, {older, {7, _}, 140}, {younger, {8, _}, 130}, _}, _}, Answered(Late, Late, Both)),
+    ?assertMatch(#w{}, Answered(Late, Late, sderl_sim_strict:broke(Both))).
+
+at(Epoch, W) ->
+    #m{p = P} = M = sderl_sim_world:member('n1@sim', g, W),
+    sderl_sim_world:keep('n1@sim', g, M#m{p = P#p{seen = #{lineage => Epoch, history => []}}}, W).
+
+%% A group of one node that runs, two of whose processes are given.
+world(Strict) ->
+    W0 = sderl_sim_run:build([{g, ['n1@sim'], []}], sderl_sim_world:new(1, #{strict => Strict})),
+    W1 = sderl_sim_node:start('n1@sim', W0),
+    {P, W2} = sderl_sim_world:pid('n1@sim', W1),
+    {Q, W} = sderl_sim_world:pid('n1@sim', W2),
+    {P, Q, W}.
+
+written(Name, Pid, Version, W0) ->
+    #m{store = Store} = M = sderl_sim_world:member('n1@sim', g, W0),
+    W = sderl_sim_world:keep('n1@sim', g, M#m{store = sderl_sim_store:put_rows(Store, [{Name, Pid, 'n1@sim', Version, []}])}, W0),
+    sderl_sim_strict:wrote('n1@sim', g, [Name], W).
