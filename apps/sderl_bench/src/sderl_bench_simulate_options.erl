@@ -26,7 +26,9 @@ simulator calls it, what it may be and what it is where nobody says. `--hard` ch
     {relink, relink, "MS", {1, ?MOST_MS}, 40, "pairs without a link try again so often"},
     {chunk, chunk, "ROWS", {1, 1_000_000}, 3, "rows in a piece of a snapshot or a merge"},
     {aside, aside_ms, "MS", {100, ?MOST_MS}, 4000, "who is silent for so long is set aside"},
-    {forget, forget_ms, "MS", {0, ?MOST_MS}, 0, "who is away for so long is forgotten; 0: nobody"}
+    {forget, forget_ms, "MS", {0, ?MOST_MS}, 0, "who is away for so long is forgotten; 0: nobody"},
+    {patience, patience, "MS", {0, ?MOST_MS}, 0, "a client gives up after so long; 0: never"},
+    {keep, keep, "K", {0, 10_000}, 0, "names that a node keeps for its life, in each group"}
 ]).
 
 %% What --hard stands for; what is said beside it holds.
@@ -152,7 +154,7 @@ known(Option, What, Words, Known) ->
 -spec simulated(#{atom() => term()}) -> #{atom() => term()}.
 simulated(#{faults := Kinds, strict := Strict, broken := Broken, delay := Delay} = Options) ->
     Numbers = #{Key => map_get(Name, Options) || {Name, Key, _, _, _, _} <- ?NUMBERS,
-                                                {Name, map_get(Name, Options)} =/= {forget, 0}},
+                                                not (lists:member(Name, [forget, patience]) andalso map_get(Name, Options) =:= 0)},
     Numbers#{kinds => Kinds, strict => Strict, broken => Broken, delay => Delay}.
 
 -doc "The parameters as results show them.".

@@ -20,6 +20,9 @@ random.
 | `faults`, `kinds`, `time` | at most so many random faults (12), of these kinds, that begin before (40,000 ms) |
 | `clients` | a node and group (1 to 3; with a script none) |
 | `longest` | most of them last at most so long (9000 ms) |
+| `patience` | a client gives up after so many ms (never) |
+| `keep` | names that a node registers in each group and keeps for its life (0) |
+| `door` | `fun(From, Message)`: whether the library lets it in (`sderl_wire`, where there is one) |
 | `delay` | of links, `{Min, Max}` in ms (`{1, 20}`) |
 | `late` | so many of a hundred messages take ten times as long (2) |
 | `relink` | pairs without a link try again every so many ms (40) |
@@ -53,7 +56,8 @@ faults by kind, operations of clients, and in how many ms after the last fault a
 }.
 
 -define(OPTIONS, [seed, nodes, spare, groups, script, faults, kinds, time, longest, clients, delay, late, boot_spread, broken,
-                  aside_ms, forget_ms, trace, return, chunk, relink, resolver, launch, strict]).
+                  aside_ms, forget_ms, trace, return, chunk, relink, resolver, launch, strict, patience, keep,
+                  door]).
 
 -doc "Runs one schedule: a seed, or options with one.".
 -spec run(integer() | map()) -> outcome().

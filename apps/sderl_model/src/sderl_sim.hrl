@@ -35,6 +35,7 @@
     %% How long its `sderl_node` takes to pass a greeting on, ms; and until when it is at the last one.
     relay = {0, 0} :: {integer(), integer()},
     relayed = 0 :: integer(),
+    hostile = 0 :: 0..100,              % of a hundred messages from it so many come again, changed
     clock = 0 :: integer(),             % how far its system clock is off, ms
     version = 1 :: pos_integer(),       % of the messages it speaks
     touched = 0 :: integer(),           % when a fault last began or ended here

@@ -6,13 +6,22 @@ Clients of a simulated group: what they ask, and what their answers make known.
 Every client owns one name, that of its node, life and number. Nobody else registers it, so it
 knows what must be true of it: what it was last answered. Others now and then unregister it all the
 same; while that is under way an answer tells nothing. Besides, all fight for a few names.
+
+A client may have `patience` for so many ms only: then it gives up and goes on under another own name, of the
+old one nothing is known any more. And a node may `keep` names that stand for its whole life and that nobody else
+touches: more rows for snapshots and merges, none of which may be lost.
 """.
 -include("sderl_sim.hrl").
 
 %% A registration is a name and a pid in one cell (see sderl_core_decide).
 -dialyzer(no_improper_lists).
 
--export([start/3, turn/5, submit/5, submit/6, answered/5, contested/0]).
+-export([start/3, turn/5, keep/5, gives_up/2, submit/5, submit/6, answered/5, contested/0]).
+
+%% The own names of a client that has given up have other numbers.
+-define(ANOTHER, 1000).
+%% And such a client takes its time: names of which nothing is known are never unregistered.
+-define(RECOVERS_MS, 1000).
 
 -import(sderl_sim_world, [rnd/3, chance/2, pick/2, in/3, node/2, member/3, book/2, keep_book/3, rows/3, pid/2]).
 
@@ -20,10 +29,23 @@ same; while that is under way an answer tells nothing. Besides, all fight for a 
 -spec start(node(), integer(), #w{}) -> #w{}.
 start(N, Delay, #w{clients = K} = W0) ->
     #n{groups = Gs, life = Life} = node(N, W0),
-    lists:foldl(fun({G, I}, W) ->
+    Kept = [{keep, N, G, Life, I} || G <- Gs, I <- lists:seq(1, maps:get(keep, W0#w.opts, 0))],
+    lists:foldl(fun(Begins, W) ->
         {D, W1} = rnd(0, 1000, W),
-        in(Delay + D, {client, N, G, Life, I}, W1)
-    end, W0, [{G, I} || G <- Gs, I <- lists:seq(1, K)]).
+        in(Delay + D, Begins, W1)
+    end, W0, [{client, N, G, Life, I} || G <- Gs, I <- lists:seq(1, K)] ++ Kept).
+
+-doc "A node registers a name that it keeps, as soon as it is a member.".
+-spec keep(node(), term(), pos_integer(), pos_integer(), #w{}) -> #w{}.
+keep(N, G, Life, I, #w{asking = true} = W0) ->
+    case {node(N, W0), member(N, G, W0)} of
+        {#n{up = true, life = Life, paused = false}, #m{p = #p{}}} ->
+            {P, W} = pid(N, W0),
+            submit(N, G, {keep, I}, {r, {own, N, Life, {keep, I}}, P, #{}}, W);
+        {#n{up = true, life = Life}, _} -> in(1000, {keep, N, G, Life, I}, W0);
+        _ -> W0
+    end;
+keep(_, _, _, _, W) -> W.
 
 -doc "A client asks something, if it can.".
 -spec turn(node(), term(), pos_integer(), pos_integer(), #w{}) -> #w{}.
@@ -53,7 +75,25 @@ submit(N, G, Id, Who, Op, W0) ->
     W2 = W1#w{ops = (W1#w.ops)#{Id => #{op => Op, node => N, group => G, life => Life, who => Who, since => W0#w.now,
                                         contest => contest(name_in(Op), book(G, W1))}}},
     sderl_sim_world:tell({asks, N, G, Id, Op}, W2),
-    sderl_sim_member:mail(N, G, {op, Id, Op}, W2).
+    sderl_sim_member:mail(N, G, {op, Id, Op}, patient(Id, Who, W2)).
+
+patient(Id, {client, _}, #w{opts = #{patience := Ms}} = W) -> in(Ms, {patience, Id}, W);
+patient(_, _, W) -> W.
+
+-doc "A client has waited long enough: it gives up, and goes on with another own name.".
+-spec gives_up(term(), #w{}) -> #w{}.
+gives_up(Id, #w{ops = Ops} = W) ->
+    case Ops of
+        #{Id := #{answer := _}} -> W;
+        #{Id := #{who := {client, K}, node := N, group := G, life := Life, op := Op} = O} ->
+            sderl_sim_world:tell({gives_up, N, G, Id}, W),
+            #b{truth = T} = B = book(G, W),
+            Known = case whose(N, {client, K}, name_in(Op)) of
+                {own, Own} -> keep_book(G, B#b{truth = T#{Own => unknown}}, W);
+                _ -> W
+            end,
+            in(?RECOVERS_MS, {client, N, G, Life, K + ?ANOTHER}, Known#w{ops = Ops#{Id := O#{given_up => true}}})
+    end.
 
 used(G, Op, W) ->
     case pid_in(Op) of
@@ -72,7 +112,12 @@ answered(N, G, Id, V, #w{ops = Ops} = W0) ->
         #{Id := #{answer := _}} -> W1;
         #{Id := O} ->
             sderl_sim_world:tell({answered, N, G, Id, V}, W1),
-            next(O, learned(O, V, W1#w{ops = Ops#{Id := O#{answer => V, at => W0#w.now}}}))
+            W2 = W1#w{ops = Ops#{Id := O#{answer => V, at => W0#w.now}}},
+            case {O, whose(N, map_get(who, O), name_in(map_get(op, O)))} of
+                {#{given_up := true}, {own, _}} -> W2;
+                {#{given_up := true}, _} -> learned(O, V, W2);
+                _ -> next(O, learned(O, V, W2))
+            end
     end.
 
 next(#{who := {client, K}, node := N, group := G, life := Life}, W0) ->
@@ -92,7 +137,7 @@ choose(N, G, Life, K, W0) ->
         X =< 60 -> own(N, Own, maps:get(Own, Truth, absent), W1);
         X =< 64 ->
             %% Somebody else's name.
-            case lists:sort(maps:keys(Truth)) of
+            case [O || {own, _, _, Of} = O <- lists:sort(maps:keys(Truth)), is_integer(Of)] of
                 [] -> own(N, Own, absent, W1);
                 Os -> {O, W2} = pick(Os, W1), {{O}, W2}
             end;
@@ -151,6 +196,7 @@ pending(N, G, Who, Op, W) ->
     end.
 
 whose(N, {client, K}, {own, N, _, K} = Own) -> {own, Own};
+whose(N, {keep, _} = Who, {own, N, _, Who} = Own) -> {own, Own};
 whose(_, _, {own, _, _, _} = Own) -> {others, Own};
 whose(_, _, _) -> none.
 

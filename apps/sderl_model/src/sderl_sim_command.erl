@@ -13,6 +13,7 @@ The commands of a script: what happens to the simulated world, at a time or at o
 | `{pause, N}`, `{resume, N}`, `resume_all` | it stops and goes on |
 | `{pace, N, {Min, Max}}` | its processes take so many ms to get to their mail |
 | `{relay, N, {Min, Max}}` | its node process takes so many ms to pass greetings on |
+| `{mutate, N, Percent}` | of a hundred messages from it so many come again, changed: these must end no process |
 | `{clock, N, Ms}` | its system clock is off by so much |
 | `{version, N, V}` | it speaks this version of the messages: 1 is everyone's, 2 says more, 3 is not understood |
 | `{cut, A, B, How}`, `{uncut, A, B}` | a pair has no link, and may have one again |
@@ -53,6 +54,7 @@ run({resume, N}, W) -> sderl_sim_node:resume(N, W);
 run(resume_all, W) -> lists:foldl(fun sderl_sim_node:resume/2, W, sderl_sim_world:all(W));
 run({pace, N, Pace}, W) -> sderl_sim_node:pace(N, Pace, W);
 run({relay, N, Relay}, W) -> sderl_sim_node:relay(N, Relay, W);
+run({mutate, N, Percent}, W) -> sderl_sim_node:hostile(N, Percent, W);
 run({clock, N, Ms}, W) -> sderl_sim_node:clock(N, Ms, W);
 run({version, N, V}, W) -> sderl_sim_node:version(N, V, W);
 run({cut, A, B, How}, #w{cuts = Cuts} = W) -> sderl_sim_net:cut(A, B, How, W#w{cuts = Cuts#{sderl_sim_net:pair(A, B) => []}});
@@ -117,7 +119,8 @@ run(heal, W0) ->
 same_again(N, W) ->
     #n{pace = Pace, relay = Relay, version = V} = node(N, W),
     Wa = case Pace of {0, 2} -> W; _ -> run({pace, N, {0, 2}}, W) end,
-    W1 = case Relay of {_, 0} -> Wa; _ -> run({relay, N, {0, 0}}, Wa) end,
+    Wb = run({mutate, N, 0}, Wa),
+    W1 = case Relay of {_, 0} -> Wb; _ -> run({relay, N, {0, 0}}, Wb) end,
     case V of
         1 -> W1;
         _ -> run({version, N, 1}, W1)

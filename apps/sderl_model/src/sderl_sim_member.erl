@@ -97,7 +97,7 @@ recover(N, G, W0) ->
     W2 = deaths(N, G, lists:sort(maps:values(rows(N, G, W1))), W1),
     %% Clients that saw it die ask again.
     maps:fold(fun(OpId, #{node := ON, group := OG, life := OL, op := Op} = O, W)
-                    when ON =:= N, OG =:= G, OL =:= Life, not is_map_key(answer, O) ->
+                    when ON =:= N, OG =:= G, OL =:= Life, not is_map_key(answer, O), not is_map_key(given_up, O) ->
                       mail(N, G, {again, OpId, Op}, W);
                  (_, _, W) -> W
               end, W2, maps:iterator(W2#w.ops, ordered)).

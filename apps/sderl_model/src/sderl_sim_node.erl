@@ -9,7 +9,7 @@ without a process of a group does what `sderl_node` does with a greeting for it.
 """.
 -include("sderl_sim.hrl").
 
--export([start/2, create/3, invite/4, crash/3, lose/3, pause/2, resume/2, pace/3, relay/3, clock/3, version/3]).
+-export([start/2, create/3, invite/4, crash/3, lose/3, pause/2, resume/2, pace/3, relay/3, hostile/3, clock/3, version/3]).
 -export([arrive/3, relayed/4, timer/5, step/4, recover/4]).
 
 -import(sderl_sim_world, [chance/2, in/3, node/2, keep/2, keep/4, member/3, touch/2]).
@@ -126,6 +126,10 @@ pace(N, Pace, W) -> touch(N, keep((node(N, W))#n{pace = Pace}, W)).
 -spec relay(node(), {integer(), integer()}, #w{}) -> #w{}.
 relay(N, Relay, W) -> touch(N, keep((node(N, W))#n{relay = Relay}, W)).
 
+-doc "So many of a hundred messages from it come again, changed (`m:sderl_sim_hostile`).".
+-spec hostile(node(), 0..100, #w{}) -> #w{}.
+hostile(N, Percent, W) -> keep((node(N, W))#n{hostile = Percent}, W).
+
 -doc "Its system clock is off by so much from now on; processes read it when they begin.".
 -spec clock(node(), integer(), #w{}) -> #w{}.
 clock(N, Off, W) -> touch(N, keep((node(N, W))#n{clock = Off}, W)).
@@ -148,7 +152,8 @@ arrive(N, Item, W) ->
 take(N, {nodeup, M}, W) -> to_groups(N, M, {nodeup, M}, W);
 take(N, {nodedown, M}, W) -> to_groups(N, M, {nodedown, M}, W);
 take(N, {proc, G, Id, Item}, W) -> to(N, G, Id, Item, W);
-take(N, {msg, {N, G, Id}, From, Msg}, W) -> to(N, G, Id, {msg, From, Msg}, W);
+take(N, {msg, {N, G, Id}, From, Msg}, W) ->
+    to(N, G, Id, {msg, From, Msg}, sderl_sim_hostile:arrives(N, G, From, Msg, W));
 take(N, {msg, {hello, _, _}, _, _} = Item, W0) ->
     %% The node's own process gets it and passes it on. What is for the process of the group itself, and the word
     %% that a link has gone, may be there before.
@@ -189,7 +194,7 @@ greeted(N, G, #m{store = Store, uid = U, gone = Gone} = M, Uid, From, {hello, Ad
     Own = case Store of undefined -> none; _ -> U end,
     case sderl_hello:greeted(Own, Uid, maps:get(Uid, Gone, undefined), Mem, N) of
         %% (Its process may be about to come back.)
-        pass -> mail(N, G, {msg, From, Msg}, W);
+        pass -> mail(N, G, {msg, From, Msg}, sderl_sim_hostile:arrives(N, G, From, Msg, W));
         join -> sderl_sim_member:join(N, G, Uid, Mem, W);
         again ->
             Again = M#m{gone = maps:remove(Uid, Gone)},

@@ -91,6 +91,8 @@ event({deliver, Link, To, Item}, W0) ->
     end;
 event({step, N, G, Id}, W) -> sderl_sim_node:step(N, G, Id, W);
 event({timer, N, G, Id, What}, W) -> sderl_sim_node:timer(N, G, Id, What, W);
+event({patience, Id}, W) -> sderl_sim_client:gives_up(Id, W);
+event({keep, N, G, Life, I}, W) -> sderl_sim_client:keep(N, G, Life, I, W);
 event({client, N, G, Life, K}, W) -> sderl_sim_client:turn(N, G, Life, K, W);
 event({mail, N, G, Id, Item}, W) -> sderl_sim_node:arrive(N, {proc, G, Id, Item}, W);
 event({relayed, N, Life, Item}, W) -> sderl_sim_node:relayed(N, Life, Item, W);

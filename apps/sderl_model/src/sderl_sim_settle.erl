@@ -57,7 +57,7 @@ answered(W) -> unanswered(W) =:= [].
 %% (Who asked in a life of a node or of a member that is over is not answered.)
 unanswered(#w{ops = Ops} = W) ->
     [{Id, Op, N} || Id := #{op := Op, node := N, group := G, life := L} = O <- Ops, not is_map_key(answer, O),
-                    seen(N, G, W) =/= none, (node(N, W))#n.life =:= L].
+                    not is_map_key(given_up, O), seen(N, G, W) =/= none, (node(N, W))#n.life =:= L].
 
 -doc "Ends the run where something is wrong.".
 -spec settled(#w{}) -> #w{}.
