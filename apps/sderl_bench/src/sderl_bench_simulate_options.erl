@@ -17,6 +17,7 @@ simulator calls it, what it may be and what it is where nobody says. `--hard` ch
     {nodes, nodes, "N", {2, ?MOST_NODES}, 7, "members of the group at the start"},
     {spare, spare, "X", {0, ?MOST_SPARES}, 1, "nodes that are no members at the start"},
     {groups, groups, "G", {1, 8}, 1, "groups; the others have some of the nodes"},
+    {made, made, "G", {0, 8}, 0, "groups of all nodes that are made at run time (1 with the kind regroup)"},
     {clients, clients, "C", {0, 20}, 2, "clients on each node, in each group"},
     {most_faults, faults, "K", {1, 1000}, 12, "faults in a schedule, at most"},
     {time, time, "MS", {2000, ?MOST_MS}, 40_000, "all faults begin within so many simulated ms"},

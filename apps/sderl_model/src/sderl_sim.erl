@@ -16,6 +16,7 @@ random.
 | `seed` | of all chance |
 | `nodes`, `spare` | members at the start (3 to 7), nodes that are none (0 to 2) |
 | `groups` | how many (1): the first of all nodes, others of some of them |
+| `made` | groups that are made at run time, of all nodes (0; 1 with the kind `regroup`) |
 | `script` | instead of random faults |
 | `faults`, `kinds`, `time` | at most so many random faults (12), of these kinds, that begin before (40,000 ms) |
 | `clients` | a node and group (1 to 3; with a script none) |
@@ -56,7 +57,7 @@ faults by kind, operations of clients, and in how many ms after the last fault a
 }.
 
 -define(OPTIONS, [seed, nodes, spare, groups, script, faults, kinds, time, longest, clients, delay, late, boot_spread, broken,
-                  aside_ms, forget_ms, trace, return, chunk, relink, resolver, launch, strict, patience, keep,
+                  aside_ms, forget_ms, trace, return, chunk, relink, resolver, launch, strict, patience, keep, made,
                   door]).
 
 -doc "Runs one schedule: a seed, or options with one.".

@@ -75,7 +75,8 @@
     losers = #{} :: map(),      % pid => {name that it lost in a clash, position}
     told = #{} :: map(),        % pid that was told that it lost
     out = [] :: [node()],       % nodes whose removal somebody asked for
-    deleted = false :: boolean()
+    deleted = false :: boolean(),
+    made = false :: boolean()   % at run time: it may be deleted and made again, and be there twice
 }).
 
 -record(w, {

@@ -464,7 +464,7 @@ one_acknowledges(N, G, V, W) when V =:= yes; V =:= ok ->
             case seen(Lead, G, W) of
                 #{role := coord, lineage := E} ->
                     lists:foreach(fun(Other) ->
-                        case Other =/= Lead andalso seen(Other, G, W) of
+                        case Other =/= Lead andalso is_one_group(Other, Lead, G, W) andalso seen(Other, G, W) of
                             #{role := coord, lineage := E2} when E2 =/= E -> together(G, Lead, E, Other, E2, W);
                             _ -> ok
                         end
@@ -474,6 +474,9 @@ one_acknowledges(N, G, V, W) when V =:= yes; V =:= ok ->
         _ -> ok
     end;
 one_acknowledges(_, _, _, _) -> ok.
+
+%% (A group may have been made again, and a member of the one before not have heard of it.)
+is_one_group(A, B, G, W) -> (member(A, G, W))#m.uid =:= (member(B, G, W))#m.uid.
 
 together(G, A, EA, B, EB, #w{now = Now} = W) ->
     case {sderl_sim_net:linked_since(A, B, W), book(G, W)} of

@@ -26,6 +26,7 @@ The commands of a script: what happens to the simulated world, at a time or at o
 | `{op, N, Op}`, `{op, N, Id, Op}` | a client's operation, see `t:sderl_core:op/0` |
 | `{add, N, M}`, `{remove, N, M}`, `{delete, N}` | `N` asks for a change of the members, or the end of the group |
 | `{create, N}` | `N` creates the group of that name, which it is not a member of (the caller counts its members) |
+| `{make, N}` | `N` creates the group, unless it is in one of that name, and adds all others |
 | `{die, Pid}`, `{die_name, N, Name}`, `{die_own, K}` | a registered process dies |
 | `{on_coord, C}`, `{on_coord, C, X}` | `{C, N}`, `{C, N, X}` for the coordinator, if there is one |
 | `{all, [Command]}` | one after another, at once |
@@ -39,6 +40,9 @@ The commands of a script: what happens to the simulated world, at a time or at o
 -export([run/2]).
 
 -import(sderl_sim_world, [node/2, member/3, rows/3, violation/3]).
+
+%% From the making of a group until its other members are asked for.
+-define(ADD_MS, 300).
 
 -doc "Runs a command now.".
 -spec run(term(), #w{}) -> #w{}.
@@ -95,6 +99,17 @@ run({delete, N}, #w{group = G} = W) ->
 run({on_coord, C}, W) -> on_coord(fun(N) -> {C, N} end, W);
 run({on_coord, C, X}, W) -> on_coord(fun(N) -> {C, N, X} end, W);
 run({create, N}, #w{group = G} = W) -> sderl_sim_node:create(N, G, W);
+run({make, N}, #w{group = G} = W0) ->
+    case {node(N, W0), member(N, G, W0)} of
+        {#n{up = true, paused = false}, #m{store = undefined}} ->
+            W1 = sderl_sim_node:create(N, G, W0),
+            #b{truth = Truth} = B = sderl_sim_world:book(G, W1),
+            %% What was known is of the group that was.
+            W2 = sderl_sim_world:keep_book(G, B#b{truth = #{Own => unknown || Own := _ <- Truth}}, W1),
+            Others = lists:delete(N, sderl_sim_world:nodes_of(G, W2)),
+            sderl_sim_world:in(?ADD_MS, {cmd, {in, G, {all, [{add, N, M} || M <- Others]}}}, W2);
+        _ -> W0
+    end;
 run({in, G, C}, #w{group = Old} = W) -> (run(C, W#w{group = G}))#w{group = Old};
 run({fault, Kind, C}, W) ->
     sderl_sim_world:tell({fault, Kind, C}, W),

@@ -16,6 +16,8 @@ then everything is compared.
 -define(CONVERGE_MS, 60_000).
 -define(ANSWER_MS, 30_000).
 -define(CALM_MS, 8000).
+%% When groups are made that no configuration has.
+-define(MAKE_MS, 5000).
 %% Until the names of processes that died are gone: a tick where the coordinator looks, and a batch.
 -define(GONE_MS, 3000).
 
@@ -24,9 +26,12 @@ then everything is compared.
 play(#w{opts = Opts} = W0) ->
     {N, W1} = case Opts of #{nodes := K} -> {K, W0}; _ -> rnd(3, 7, W0) end,
     {X, W2} = case Opts of #{spare := K2} -> {K2, W1}; #{script := _} -> {0, W1}; _ -> rnd(0, 2, W1) end,
-    {Groups, W3} = groups(sderl_sim_world:names(member, N), sderl_sim_world:names(spare, X), W2),
+    Named = {sderl_sim_world:names(member, N), sderl_sim_world:names(spare, X)},
+    {Groups, W3} = groups(element(1, Named), element(2, Named), W2),
+    Made = made(Named, Opts),
     {Clients, W4} = case Opts of #{clients := K3} -> {K3, W3}; #{script := _} -> {0, W3}; _ -> rnd(1, 3, W3) end,
-    W5 = in(?RELINK_MS, relink, boot((build(Groups, W4))#w{clients = Clients})),
+    Wb = in(?RELINK_MS, relink, boot((build(Groups ++ Made, W4))#w{clients = Clients})),
+    W5 = lists:foldl(fun({G, [], [First | _]}, W) -> at(?MAKE_MS, {cmd, {in, G, {make, First}}}, W) end, Wb, Made),
     {Script, W6} = case Opts of #{script := S} -> {S, W5}; _ -> sderl_sim_faults:script(W5) end,
     End = lists:max([0 | [At || {At, _} <- Script]]),
     W7 = lists:foldl(fun({At, C}, W) -> at(At, {cmd, C}, W) end, W6, Script),
@@ -39,6 +44,12 @@ groups(Members, Spares, #w{opts = Opts} = W) ->
         Config = lists:usort([hd(Members), lists:last(Members) | Some]),
         {Gs ++ [{{g, I}, Config, Members -- Config}], Wb}
     end, {[{g, Members, Spares}], W}, lists:seq(2, maps:get(groups, Opts, 1))).
+
+%% Groups that no configuration has: all nodes may have a part in them.
+made({Members, Spares}, #{kinds := Kinds} = Opts) ->
+    Least = case lists:member(regroup, Kinds) of true -> 1; false -> 0 end,
+    [{{made, I}, [], Members ++ Spares} || I <- lists:seq(1, max(Least, maps:get(made, Opts, 0)))];
+made(Named, Opts) -> made(Named, Opts#{kinds => []}).
 
 -doc "A world with these groups: the members that its launch configuration names, and who may join later.".
 -spec build([{term(), [node()], [node()]}], #w{}) -> #w{}.
@@ -55,7 +66,7 @@ build(Groups, W) ->
                                        end}
                       || {G, Ms, Xs} <- Groups, lists:member(N, Ms ++ Xs)}
                || N <- Names},
-        books = #{G => #b{} || {G, _, _} <- Groups},
+        books = #{G => #b{made = Ms =:= []} || {G, Ms, _} <- Groups},
         apart = #{{A, B} => 0 || _ := Ns <- Nodes, A <- Ns, B <- Ns, A < B}}.
 
 -doc "All nodes start, within the time that the options say.".

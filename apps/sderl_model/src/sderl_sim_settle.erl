@@ -8,26 +8,48 @@ one table, everything that was asked is answered, and the names are those that t
 
 -export([together/1, answered/1, probe/1, deaths/1, settled/1]).
 
--import(sderl_sim_world, [violation/3, node/2, book/2, seen/3, rows/3, state/3, live_members/2, coordinators/2, alive/2]).
+-import(sderl_sim_world, [violation/3, member/3, nodes_of/2, node/2, book/2, seen/3, rows/3, state/3, live_members/2, coordinators/2, alive/2]).
 
 -doc "Whether the members of every group are one component.".
 -spec together(#w{}) -> boolean().
 together(W) -> lists:all(fun(G) -> together(G, W) end, sderl_sim_world:groups(W)).
 
 together(G, W) ->
-    case {book(G, W), coordinators(G, W), live_members(G, W)} of
-        {#b{deleted = true}, _, Ns} -> Ns =:= [];
-        {_, [C], Ns} ->
+    case book(G, W) of
+        #b{deleted = true, made = false} -> live_members(G, W) =:= [];
+        _ -> lists:all(fun(Ns) -> together(G, Ns, W) end, parts(G, W))
+    end.
+
+together(G, Ns, W) ->
+    case {coordinators(G, W), Ns} of
+        {_, []} -> true;
+        {Cs, _} -> together(G, Ns, [C || C <- Cs, lists:member(C, Ns)], W)
+    end.
+
+%% A group that was made again may be there twice: somebody did not hear that the one before was deleted.
+parts(G, W) ->
+    Live = live_members(G, W),
+    case book(G, W) of
+        #b{made = false} -> [Live];
+        #b{made = true} ->
+            Uid = fun(N) -> (member(N, G, W))#m.uid end,
+            [[N || N <- Live, Uid(N) =:= U] || U <- lists:usort([Uid(N) || N <- Live])]
+    end.
+
+together(G, Ns, Cs, W) ->
+    case Cs of
+        [C] ->
             #{lineage := E, membership := Mem, ordering := Ordering} = seen(C, G, W),
-            Members = there(Mem, W),
+            Members = there(G, Mem, Ns, W),
             not Ordering andalso Ns =:= Members andalso sderl_core:live(state(C, G, W)) =:= Members andalso
                 lists:all(fun(N) -> in_component(N, G, C, E, Mem, W) end, Ns);
-        {_, _, []} -> true;
         _ -> false
     end.
 
-%% The members but the nodes that are lost for good.
-there(Mem, W) -> [N || N <- sderl_membership:members(Mem), not (node(N, W))#n.lost].
+%% The members but the nodes that are lost for good, and those that are in another group of this name.
+there(G, Mem, Ns, W) ->
+    Elsewhere = live_members(G, W) -- Ns,
+    [N || N <- sderl_membership:members(Mem), not (node(N, W))#n.lost, not lists:member(N, Elsewhere)].
 
 in_component(N, G, C, E, Mem, W) ->
     case seen(N, G, W) of
@@ -65,19 +87,31 @@ settled(W) ->
     lists:foreach(fun(G) -> settled(G, book(G, W), W) end, sderl_sim_world:groups(W)),
     W.
 
-settled(G, #b{deleted = true}, W) ->
+settled(G, #b{deleted = true, made = false}, W) ->
     case live_members(G, W) of
         [] -> ok;
         Ns -> violation(deleted_but_there, [Ns], W)
     end;
 settled(G, B, W) ->
-    Infos = [info(N, G, W) || N <- live_members(G, W)],
+    B#b.made andalso known_to_be_deleted(G, W),
+    lists:foreach(fun(Ns) -> settled(G, Ns, B, W) end, parts(G, W)).
+
+%% Nobody runs a group of which another node knows that it was deleted: they are linked, and it tells.
+known_to_be_deleted(G, W) ->
+    Deleted = [Uid || N <- nodes_of(G, W), Uid := {deleted, _} <- (member(N, G, W))#m.gone],
+    case [N || N <- live_members(G, W), lists:member((member(N, G, W))#m.uid, Deleted)] of
+        [] -> ok;
+        Ns -> violation(deleted_but_there, [Ns], W)
+    end.
+
+settled(G, Ns, B, W) ->
+    Infos = [info(N, G, W) || N <- Ns],
     case [U || {_, _, N} = U <- unanswered(W), seen(N, G, W) =/= none] of
         [] -> ok;
         Us -> violation(unanswered, [lists:sort(Us), Infos], W)
     end,
-    case coordinators(G, W) of
-        [C] -> one_component(C, G, B, Infos, W);
+    case [C || C <- coordinators(G, W), lists:member(C, Ns)] of
+        [C] -> one_component(C, G, Ns, B, Infos, W);
         %% Everybody left.
         [] when Infos =:= [] -> ok;
         Cs -> violation(one_coordinator, [Cs, Infos], W)
@@ -87,10 +121,9 @@ info(N, G, W) ->
     {N, maps:with([role, coordinator, epoch, lineage, number, live, aside, syncing, members, linked, talking, waiting],
                   sderl_core:info(state(N, G, W)))}.
 
-one_component(C, G, #b{truth = Truth} = B, Infos, W) ->
-    Ns = live_members(G, W),
+one_component(C, G, Ns, #b{truth = Truth} = B, Infos, W) ->
     #{lineage := E, membership := Mem, clashes := Clashes} = seen(C, G, W),
-    Members = there(Mem, W),
+    Members = there(G, Mem, Ns, W),
     Live = sderl_core:live(state(C, G, W)),
     Bad = [N || N <- Ns, not in_component(N, G, C, E, Mem, W) orelse map_get(pending, seen(N, G, W))],
     Bad =:= [] orelse violation(one_component, [C, Bad, Infos], W),
@@ -102,7 +135,9 @@ one_component(C, G, #b{truth = Truth} = B, Infos, W) ->
     _ = [violation(home, [R], W) || _ := {_, _, Home, _, _} = R <- Rows, not lists:member(Home, Members)],
     _ = [violation(dead_pid, [R], W) || _ := {_, Pid, _, _, _} = R <- Rows, not alive(Pid, W)],
     sderl_sim_strict:settled(G, Members, W),
-    maps:foreach(fun(Own, T) -> expect(Own, T, maps:get(Own, Rows, none), B, W) end, Truth),
+    %% (Names of nodes that are in another group of this name are there.)
+    _ = [expect(Own, T, maps:get(Own, Rows, none), B, W)
+         || {own, Of, _, _} = Own := T <- Truth, not B#b.made orelse lists:member(Of, Ns)],
     sderl_sim_world:tell({settled, G, C, E, map_size(Rows)}, W).
 
 diff(A, B) ->
