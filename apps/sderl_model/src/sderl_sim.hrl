@@ -14,7 +14,7 @@
 
 %% What a node has of a group. The store outlives the process, nothing outlives the node.
 -record(m, {
-    config = none :: none | [node()],   % the launch configuration
+    config = none :: none | island | [node()],  % the launch configuration; or every life founds an island
     uid :: undefined | sderl_hello:uid(),   % which group of that name
     first :: undefined | map(),         % the membership that this life began with
     p :: undefined | #p{},
@@ -76,7 +76,7 @@
     told = #{} :: map(),        % pid that was told that it lost
     out = [] :: [node()],       % nodes whose removal somebody asked for
     deleted = false :: boolean(),
-    made = false :: boolean()   % at run time: it may be deleted and made again, and be there twice
+    made = false :: boolean() | island  % at run time: it may be deleted and made again, and be there twice
 }).
 
 -record(w, {

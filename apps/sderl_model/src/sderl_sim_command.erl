@@ -27,6 +27,7 @@ The commands of a script: what happens to the simulated world, at a time or at o
 | `{add, N, M}`, `{remove, N, M}`, `{delete, N}` | `N` asks for a change of the members, or the end of the group |
 | `{create, N}` | `N` creates the group of that name, which it is not a member of (the caller counts its members) |
 | `{make, N}` | `N` creates the group, unless it is in one of that name, and adds all others |
+| `{meet, N, M}` | `N` tells `M` of its island, so that these become one |
 | `{die, Pid}`, `{die_name, N, Name}`, `{die_own, K}` | a registered process dies |
 | `{on_coord, C}`, `{on_coord, C, X}` | `{C, N}`, `{C, N, X}` for the coordinator, if there is one |
 | `{all, [Command]}` | one after another, at once |
@@ -109,6 +110,11 @@ run({make, N}, #w{group = G} = W0) ->
             Others = lists:delete(N, sderl_sim_world:nodes_of(G, W2)),
             sderl_sim_world:in(?ADD_MS, {cmd, {in, G, {all, [{add, N, M} || M <- Others]}}}, W2);
         _ -> W0
+    end;
+run({meet, N, M}, #w{group = G} = W) ->
+    case node(N, W) of
+        #n{up = true, paused = false} -> sderl_sim_node:meet(N, M, G, W);
+        _ -> W
     end;
 run({in, G, C}, #w{group = Old} = W) -> (run(C, W#w{group = G}))#w{group = Old};
 run({fault, Kind, C}, W) ->

@@ -32,6 +32,7 @@ Further kinds, which a schedule has only where it is asked for them:
 | `relay` | a node passes greetings on late, so that what was sent after them comes before them |
 | `prune` | a node's system clock jumps by days: it forgets who was removed |
 | `regroup` | a group that was made at run time is deleted, and one of its name is made |
+| `meet` | the islands of two free nodes become one (every node has one beside its groups) |
 | `mutate` | what a node sends comes a second time, changed, `m:sderl_sim_hostile` |
 """.
 -include("sderl_sim.hrl").
@@ -42,8 +43,8 @@ Further kinds, which a schedule has only where it is asked for them:
 
 -define(WEIGHTS, [{crash, 16}, {kill, 14}, {pause, 14}, {slow, 8}, {delay, 6}, {drop, 5}, {cut, 10}, {split, 12},
                   {chain, 5}, {clock, 4}, {version, 4}, {member, 8}, {death, 4},
-                  {loss, 8}, {silence, 12}, {half, 10}, {relay, 6}, {prune, 3}, {regroup, 8}, {mutate, 6}]).
--define(UNUSUAL, [loss, silence, half, relay, prune, regroup, mutate]).
+                  {loss, 8}, {silence, 12}, {half, 10}, {relay, 6}, {prune, 3}, {regroup, 8}, {meet, 10}, {mutate, 6}]).
+-define(UNUSUAL, [loss, silence, half, relay, prune, regroup, meet, mutate]).
 -define(CLOCK_MS, 7_200_000).
 -define(DAY_MS, 86_400_000).
 -define(LONGEST_MS, 9000).
@@ -188,9 +189,14 @@ fault(relay, X, N, _, D, W) ->
     {[{relay, N, Relay}, {2 * D, {relay, N, {0, 0}}}], W};
 fault(regroup, X, N, _, D, W0) ->
     {M, W1} = other(N, W0),
-    {G, W} = pick([G || G <- sderl_sim_world:groups(W1), (sderl_sim_world:book(G, W1))#b.made], W1),
+    {G, W} = pick([G || G <- sderl_sim_world:groups(W1), (sderl_sim_world:book(G, W1))#b.made =:= true], W1),
     Make = {in, G, {make, M}},
     {[{in, G, {delete, N}}, {D, Make} | [{2 * D, Make} || X =< 50]], W};
+fault(meet, _, N, _, D, W0) ->
+    {M, W} = other(N, W0),
+    Meet = {in, island, {meet, N, M}},
+    %% It is said again for a while.
+    {[Meet, {D, Meet}, {2 * D, Meet}], W};
 fault(mutate, X, N, _, D, W) -> {[{mutate, N, X}, {2 * D, {mutate, N, 0}}], W};
 fault(prune, X, N, _, _, W0) ->
     {G, W} = group(W0),

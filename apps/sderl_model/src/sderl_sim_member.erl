@@ -10,7 +10,7 @@ the node finds what the tables keep.
 """.
 -include("sderl_sim.hrl").
 
--export([mail/4, new_member/5, join/5, recover/3, step/4, kill/3, dies/2, tick_later/4]).
+-export([mail/4, new_member/5, join/5, moves/4, recover/3, step/4, kill/3, dies/2, tick_later/4]).
 
 -import(sderl_sim_world, [rnd/3, chance/2, pick/2, in/3, node/2, keep/4, member/3, process/4, book/2, keep_book/3,
                           seen/3, rows/3, alive/2, tell/2]).
@@ -101,6 +101,13 @@ recover(N, G, W0) ->
                       mail(N, G, {again, OpId, Op}, W);
                  (_, _, W) -> W
               end, W2, maps:iterator(W2#w.ops, ordered)).
+
+-doc "A free node's process begins anew as one of another island, with all that it has (`sderl_free`).".
+-spec moves(node(), term(), sderl_hello:uid(), #w{}) -> #w{}.
+moves(N, G, Uid, W) ->
+    #m{gone = Gone} = M = member(N, G, W),
+    tell({moves, N, G}, W),
+    recover(N, G, keep(N, G, M#m{uid = Uid, p = undefined, crash = false, gone = maps:remove(Uid, Gone)}, W)).
 
 %% The batch that its predecessor logged counts as applied. (The log of a snapshot is empty.)
 found(N, G, #{log := {Num, [_ | _] = Items}, log_epoch := E}, W) -> sderl_sim_check:recorded(N, G, E, Num, Items, W);

@@ -10,6 +10,7 @@ without a process of a group does what `sderl_node` does with a greeting for it.
 -include("sderl_sim.hrl").
 
 -export([start/2, create/3, invite/4, crash/3, lose/3, pause/2, resume/2, pace/3, relay/3, hostile/3, clock/3, version/3]).
+-export([meet/4]).
 -export([arrive/3, relayed/4, timer/5, step/4, recover/4]).
 
 -import(sderl_sim_world, [chance/2, in/3, node/2, keep/2, keep/4, member/3, touch/2]).
@@ -31,8 +32,14 @@ start(N, W0) ->
 configured(N, G, W) ->
     case member(N, G, W) of
         #m{config = none} -> W;
+        #m{config = island} ->
+            {Uid, W1} = island(W),
+            sderl_sim_member:new_member(N, G, Uid, #{mem => sderl_membership:new([N]), found => true}, W1);
         #m{config = Ms} -> sderl_sim_member:new_member(N, G, launched(G, Ms, W), #{mem => sderl_membership:new(Ms)}, W)
     end.
+
+%% The older island has the lower uid (sderl_free:uid/0).
+island(#w{now = Now, ids = Id} = W) -> {<<Now:64, Id:64>>, W#w{ids = Id + 1}}.
 
 launched(G, Ms, W) -> sderl_hello:launched(G, Ms, <<>>, broken(W)).
 
@@ -154,6 +161,13 @@ take(N, {nodedown, M}, W) -> to_groups(N, M, {nodedown, M}, W);
 take(N, {proc, G, Id, Item}, W) -> to(N, G, Id, Item, W);
 take(N, {msg, {N, G, Id}, From, Msg}, W) ->
     to(N, G, Id, {msg, From, Msg}, sderl_sim_hostile:arrives(N, G, From, Msg, W));
+take(N, {msg, {meet, G}, From, {meet, Theirs, Nodes}}, W) ->
+    #m{uid = Own, store = Store} = M = member(N, G, W),
+    case Store =/= undefined andalso sderl_free:met(Own, Theirs, true) of
+        grow -> grow(N, G, M, Nodes, W);
+        answer -> meet(N, From, G, W);
+        _ -> W
+    end;
 take(N, {msg, {hello, _, _}, _, _} = Item, W0) ->
     %% The node's own process gets it and passes it on. What is for the process of the group itself, and the word
     %% that a link has gone, may be there before.
@@ -174,6 +188,16 @@ relayed(N, Life, Item, W) ->
         _ -> W
     end.
 
+greeting(N, {msg, {hello, island = G, Uid}, From, {hello, Addr, _, Mem, _} = Msg}, W) ->
+    #m{uid = U, store = Store} = M = member(N, G, W),
+    Own = case Store of undefined -> none; _ -> U end,
+    case sderl_free:greeted(Own, Uid, sderl_membership:is_member(N, Mem), true) of
+        pass -> mail(N, G, {msg, From, Msg}, sderl_sim_hostile:arrives(N, G, From, Msg, W));
+        move -> mail(N, G, {msg, From, Msg}, sderl_sim_member:moves(N, G, Uid, W));
+        grow -> grow(N, G, M, sderl_membership:members(Mem), W);
+        decline -> sderl_sim_net:send(N, From, Addr, {mem, sderl_membership:remove([N], 1, Mem)}, W);
+        nothing -> W
+    end;
 greeting(N, {msg, {hello, G, Uid}, From, Msg}, W) ->
     case member(N, G, W) of
         #m{} = M -> greeted(N, G, M, Uid, From, Msg, W);
@@ -188,6 +212,21 @@ to(N, G, Id, Item, W) ->
     case sderl_sim_world:process(N, G, Id, W) of
         true -> mail(N, G, Item, W);
         false -> W
+    end.
+
+grow(N, G, #m{first = First, p = P}, Nodes, W) ->
+    Members = case P of undefined -> sderl_membership:members(First); #p{st = St} -> sderl_core:members(St) end,
+    case Nodes -- Members of
+        [] -> W;
+        New -> mail(N, G, {op, none, {add, New}}, W)
+    end.
+
+-doc "A node tells another of its island, so that the two become one.".
+-spec meet(node(), node(), term(), #w{}) -> #w{}.
+meet(N, M, G, W) ->
+    case sderl_sim_world:state(N, G, W) of
+        none -> W;
+        St -> sderl_sim_net:send(N, M, {meet, G}, {meet, (member(N, G, W))#m.uid, sderl_core:members(St)}, W)
     end.
 
 greeted(N, G, #m{store = Store, uid = U, gone = Gone} = M, Uid, From, {hello, Addr, _, Mem, Info} = Msg, W) ->

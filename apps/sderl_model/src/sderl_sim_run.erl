@@ -28,10 +28,12 @@ play(#w{opts = Opts} = W0) ->
     {X, W2} = case Opts of #{spare := K2} -> {K2, W1}; #{script := _} -> {0, W1}; _ -> rnd(0, 2, W1) end,
     Named = {sderl_sim_world:names(member, N), sderl_sim_world:names(spare, X)},
     {Groups, W3} = groups(element(1, Named), element(2, Named), W2),
-    Made = made(Named, Opts),
+    Made = made(Named, Opts) ++ islands(Named, Opts),
     {Clients, W4} = case Opts of #{clients := K3} -> {K3, W3}; #{script := _} -> {0, W3}; _ -> rnd(1, 3, W3) end,
     Wb = in(?RELINK_MS, relink, boot((build(Groups ++ Made, W4))#w{clients = Clients})),
-    W5 = lists:foldl(fun({G, [], [First | _]}, W) -> at(?MAKE_MS, {cmd, {in, G, {make, First}}}, W) end, Wb, Made),
+    W5 = lists:foldl(fun({{made, _} = G, [], [First | _]}, W) -> at(?MAKE_MS, {cmd, {in, G, {make, First}}}, W);
+                        (_, W) -> W
+                     end, Wb, Made),
     {Script, W6} = case Opts of #{script := S} -> {S, W5}; _ -> sderl_sim_faults:script(W5) end,
     End = lists:max([0 | [At || {At, _} <- Script]]),
     W7 = lists:foldl(fun({At, C}, W) -> at(At, {cmd, C}, W) end, W6, Script),
@@ -51,6 +53,11 @@ made({Members, Spares}, #{kinds := Kinds} = Opts) ->
     [{{made, I}, [], Members ++ Spares} || I <- lists:seq(1, max(Least, maps:get(made, Opts, 0)))];
 made(Named, Opts) -> made(Named, Opts#{kinds => []}).
 
+%% The free namespace: every node founds an island of its own.
+islands({Members, Spares}, #{kinds := Kinds}) ->
+    [{island, [], Members ++ Spares} || lists:member(meet, Kinds)];
+islands(_, _) -> [].
+
 -doc "A world with these groups: the members that its launch configuration names, and who may join later.".
 -spec build([{term(), [node()], [node()]}], #w{}) -> #w{}.
 build(Groups, W) ->
@@ -62,11 +69,12 @@ build(Groups, W) ->
         nodes = #{N => #n{name = N, groups = Gs} || N := Gs <- In},
         ms = #{N => #{G => #m{config = case lists:member(N, Ms) of
                                            true -> maps:get(N, Launch, Ms);
+                                           false when G =:= island -> island;
                                            false -> none
                                        end}
                       || {G, Ms, Xs} <- Groups, lists:member(N, Ms ++ Xs)}
                || N <- Names},
-        books = #{G => #b{made = Ms =:= []} || {G, Ms, _} <- Groups},
+        books = #{G => #b{made = case G of island -> island; _ -> Ms =:= [] end} || {G, Ms, _} <- Groups},
         apart = #{{A, B} => 0 || _ := Ns <- Nodes, A <- Ns, B <- Ns, A < B}}.
 
 -doc "All nodes start, within the time that the options say.".

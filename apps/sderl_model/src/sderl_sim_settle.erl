@@ -31,7 +31,7 @@ parts(G, W) ->
     Live = live_members(G, W),
     case book(G, W) of
         #b{made = false} -> [Live];
-        #b{made = true} ->
+        _ ->
             Uid = fun(N) -> (member(N, G, W))#m.uid end,
             [[N || N <- Live, Uid(N) =:= U] || U <- lists:usort([Uid(N) || N <- Live])]
     end.
@@ -48,7 +48,11 @@ together(G, Ns, Cs, W) ->
 
 %% The members but the nodes that are lost for good, and those that are in another group of this name.
 there(G, Mem, Ns, W) ->
-    Elsewhere = live_members(G, W) -- Ns,
+    Elsewhere = case book(G, W) of
+        %% A node that an island counts is in it in the end, or in one that is older and counts the others, too.
+        #b{made = island} -> [];
+        _ -> live_members(G, W) -- Ns
+    end,
     [N || N <- sderl_membership:members(Mem), not (node(N, W))#n.lost, not lists:member(N, Elsewhere)].
 
 in_component(N, G, C, E, Mem, W) ->
@@ -93,7 +97,7 @@ settled(G, #b{deleted = true, made = false}, W) ->
         Ns -> violation(deleted_but_there, [Ns], W)
     end;
 settled(G, B, W) ->
-    B#b.made andalso known_to_be_deleted(G, W),
+    B#b.made =:= true andalso known_to_be_deleted(G, W),
     lists:foreach(fun(Ns) -> settled(G, Ns, B, W) end, parts(G, W)).
 
 %% Nobody runs a group of which another node knows that it was deleted: they are linked, and it tells.
@@ -137,7 +141,7 @@ one_component(C, G, Ns, #b{truth = Truth} = B, Infos, W) ->
     sderl_sim_strict:settled(G, Members, W),
     %% (Names of nodes that are in another group of this name are there.)
     _ = [expect(Own, T, maps:get(Own, Rows, none), B, W)
-         || {own, Of, _, _} = Own := T <- Truth, not B#b.made orelse lists:member(Of, Ns)],
+         || {own, Of, _, _} = Own := T <- Truth, B#b.made =:= false orelse lists:member(Of, Ns)],
     sderl_sim_world:tell({settled, G, C, E, map_size(Rows)}, W).
 
 diff(A, B) ->
