@@ -47,7 +47,7 @@ arguments() ->
             lists:join(", ", names(sderl_sim_faults:kinds()))
         ]),
         argument(strict, string, "PROMISES", [
-            "further promises to look at: none (the default), all, ", lists:join(", ", names(sderl_sim_strict:names()))
+            "further promises to look at: usual (the default), all, none, ", lists:join(", ", names(sderl_sim_strict:names()))
         ]),
         argument(broken, string, "FAULTS", [
             "make the protocol itself do wrong, to see it found: early_yes, rule_9, ..."
@@ -77,7 +77,7 @@ names(Atoms) -> [atom_to_list(A) || A <- Atoms].
 
 default(delay) -> {1, 20};
 default(faults) -> sderl_sim_faults:usual();
-default(strict) -> [];
+default(strict) -> sderl_sim_strict:usual();
 default(broken) -> [];
 default(Number) ->
     {_, _, _, _, Default, _} = lists:keyfind(Number, 1, ?NUMBERS),
@@ -130,9 +130,10 @@ kinds(_) -> {ok, default(faults)}.
 
 strict(Options) ->
     All = names(sderl_sim_strict:names()),
-    case words(maps:get(strict, Options, "none")) of
+    case words(maps:get(strict, Options, "usual")) of
         ["none"] -> {ok, []};
         ["all"] -> {ok, sderl_sim_strict:names()};
+        ["usual"] -> {ok, default(strict)};
         Words -> known("--strict", "promise", lists:uniq(Words), All)
     end.
 
@@ -172,7 +173,8 @@ command_line(#{faults := Kinds} = Options) ->
                               Value =/= Default orelse lists:member(Name, [nodes, spare, groups, clients, most_faults])],
         said(faults, case Kinds =:= default(faults) of true -> "usual"; false -> lists:join(",", names(Kinds)) end),
         [said(delay, delay_text(Delay)) || #{delay := Delay} <- [Options], Delay =/= default(delay)],
-        [said(strict, lists:join(",", names(Strict))) || #{strict := [_ | _] = Strict} <- [Options]],
+        [said(strict, case Strict of [] -> "none"; _ -> lists:join(",", names(Strict)) end)
+         || #{strict := Strict} <- [Options], Strict =/= default(strict)],
         [said(broken, lists:join(",", names(Broken))) || #{broken := [_ | _] = Broken} <- [Options]]
     ].
 

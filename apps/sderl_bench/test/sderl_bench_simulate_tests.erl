@@ -40,7 +40,7 @@ every_parameter_is_in_the_command_test_() ->
         {ok, Options} = options(Args ++ ["--seed", "9", "--schedules", "1"]),
         ["bin/sderl", "bench", "simulate" | Again] = string:lexemes(unicode:characters_to_list(?E:replay(9, Options)), " "),
         ?assertEqual({ok, Options}, options(Again))
-     end || Args <- [[], ["--hard"], ["--time", "9000", "--longest", "70", "--late", "0", "--boot-spread", "1", "--relink", "99",
+     end || Args <- [[], ["--hard"], ["--strict", "none"], ["--time", "9000", "--longest", "70", "--late", "0", "--boot-spread", "1", "--relink", "99",
                                       "--chunk", "2", "--aside", "900", "--forget", "8000", "--patience", "700", "--keep", "9", "--made", "1", "--delay", "2-3", "--faults", "loss,cut",
                                       "--broken", "rule_9", "--groups", "2", "--strict", "all"]]].
 

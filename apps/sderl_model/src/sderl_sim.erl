@@ -29,7 +29,7 @@ random.
 | `relink` | pairs without a link try again every so many ms (40) |
 | `chunk` | rows in a piece of a snapshot or merge (3) |
 | `boot_spread` | nodes start within so many ms (3000) |
-| `strict` | further promises to look at, `m:sderl_sim_strict` |
+| `strict` | which promises of `m:sderl_sim_strict` are looked at (the usual ones) |
 | `broken` | what the core does wrong on purpose, `t:sderl_core:fault/0` |
 | `resolver` | what a clash may be decided for beside the two processes: `[none]`, or nothing |
 | `launch` | node to the members that its launch configuration has, where these are not all |

@@ -64,9 +64,10 @@ applying(N, G, E, Num, Items, W0) ->
     W1 = recorded(N, G, E, Num, Items, W0),
     %% Who decided it goes first, and all others do the same.
     case First andalso seen(N, G, W1) of
-        #{role := coord, view := View} ->
+        #{role := coord, view := View} = Seen ->
             right_answers(Items, Store, W1),
             as_decided(N, Items, W1),
+            sderl_sim_strict:decided(Items, Seen, W1),
             taken_away(G, {E, Num}, Items, Store, View, W1);
         _ -> W1
     end.

@@ -108,7 +108,8 @@ fault(slow, X, N, _, D, W) ->
     {[{pace, N, Pace}, {2 * D, {pace, N, {0, 2}}}], W};
 fault(delay, X, N, _, D, W0) ->
     {M, W} = other(N, W0),
-    Range = if X =< 50 -> {50, 400}; true -> {500, 3000} end,
+    Longest = maps:get(longest, W#w.opts, ?LONGEST_MS),
+    Range = if X =< 50 -> {50, 400}; true -> {500, max(500, Longest div 3)} end,
     {[{delay, N, M, Range}, {D, {no_delay, N, M}}], W};
 fault(drop, X, N, _, D, W0) ->
     {M, W} = other(N, W0),

@@ -117,9 +117,11 @@ died(St) -> St#st{left = infinity, stale = none, index = undefined}.
 redo(#st{log = undefined} = St) -> {St, []};
 redo(#st{log = {Epoch, Num, Items}, rows = Had} = St0) ->
     {#st{rows = Rows} = St, New} = write(St0#st{stale = none}, Epoch, Num, Items, none),
-    %% A row that was there keeps its home: the membership may be the one after the batch.
-    Homes = [setelement(3, Row, Was) || Name := {_, _, Now, Version, _} = Row <- Rows,
-                                        #{Name := {_, _, Was, V, _}} <- [Had], V =:= Version, Was =/= Now],
+    %% A row of the batch that was there keeps its home: the membership may be the one after the batch.
+    First = {Epoch, sderl_core:seq(Num, 0)},
+    Homes = [setelement(3, Row, Was)
+             || Name := {_, _, Now, {E, _} = Version, _} = Row <- Rows, E =:= Epoch, Version >= First,
+                #{Name := {_, _, Was, V, _}} <- [Had], V =:= Version, Was =/= Now],
     {lists:foldl(fun put_row/2, St, Homes), New}.
 
 write(St0, Epoch, Num, Items, Index) ->

@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_strict).
 -moduledoc """
-Promises of a simulated group that are looked at where a schedule asks for them (`strict`): one function for
-each, under its name. What is always looked at is in `m:sderl_sim_check` and `m:sderl_sim_settle`.
+Promises of a simulated group that can be left out (`strict` names those that are looked at; `usual/0` without
+it): one function for each, under its name. What is always looked at is in `m:sderl_sim_check` and
+`m:sderl_sim_settle`.
 
 | promise | what it says |
 |---|---|
@@ -10,12 +11,13 @@ each, under its name. What is always looked at is in `m:sderl_sim_check` and `m:
 | `tokens_grow` | what a node reads under a name never has a lower token than before: neither for the same process nor for its successor |
 | `losers_hear` | a process that lost its name in a clash was told, where its node still runs |
 | `no_means_no` | what was answered `no` is in no table, of whatever component, and in no batch that is ordered after it |
+| `explained_no` | a registration is refused as one of an unreachable process only where its node is a member that does not count in the component, and as one of no member only where the asking node is none |
 | `no_ghosts` | in the end no member takes a node for its peer to which it has no link |
 | `all_return` | in the end every node of the launch configuration that runs is a member, unless somebody asked for its removal |
 """.
 -include("sderl_sim.hrl").
 
--export([names/0, broke/1, ticked/3, answered/4, wrote/4, recorded/4, told/3, refused/4, asked/3, settled/3]).
+-export([names/0, usual/0, broke/1, ticked/3, decided/3, answered/4, wrote/4, recorded/4, told/3, refused/4, asked/3, settled/3]).
 
 -import(sderl_sim_world, [violation/3, node/2, member/3, book/2, keep_book/3, seen/3, nodes_of/2, alive/2]).
 
@@ -24,7 +26,11 @@ each, under its name. What is always looked at is in `m:sderl_sim_check` and `m:
 
 -doc "The promises.".
 -spec names() -> [atom()].
-names() -> [one_answers, tokens_grow, losers_hear, no_means_no, no_ghosts, all_return].
+names() -> [one_answers, tokens_grow, losers_hear, no_means_no, explained_no, no_ghosts, all_return].
+
+-doc "Those that are looked at where nobody says which.".
+-spec usual() -> [atom()].
+usual() -> [explained_no, no_ghosts, all_return].
 
 asks(Promise, #w{strict = Strict}) -> lists:member(Promise, Strict).
 
@@ -140,6 +146,30 @@ no_means_no(N, G, {_, Pid, _, {E, Seq}, _} = Row, W) ->
         _ -> ok
     end.
 
+-doc "The coordinator has decided a batch; what it knew then.".
+-spec decided([term()], map(), #w{}) -> ok.
+decided(Items, #{view := View, membership := Mem}, W) ->
+    asks(explained_no, W) andalso
+        [is_explained(Why, Op, Origin, View, Mem, Items) orelse violation(explained_no, [Origin, Op, Why], W)
+         || {seg, Origin, _, _, Ops, As} <- Items, is_list(As), {Op, {no, Why}} <- lists:zip(Ops, As),
+            Why =:= unreachable_pid orelse Why =:= not_member],
+    ok.
+
+is_explained(unreachable_pid, Op, _, View, Mem, _) ->
+    Node = node(pid_of(Op)),
+    sderl_membership:is_member(Node, Mem) andalso maps:get(Node, View, none) =/= live;
+%% (Who is removed by an operation before in the same batch is none any more.)
+is_explained(not_member, _, Origin, _, Mem, Items) ->
+    not sderl_membership:is_member(Origin, Mem)
+        orelse lists:any(fun(Op) -> takes_out(Op, Origin) end, lists:append([Ops || {seg, _, _, _, Ops, _} <- Items])).
+
+takes_out(delete, _) -> true;
+takes_out({remove, Nodes, _}, Node) -> lists:member(Node, Nodes);
+takes_out(_, _) -> false.
+
+pid_of([_ | Pid]) -> Pid;
+pid_of(Op) -> element(3, Op).
+
 %% ---------------------------------------------------------------- losers of clashes
 
 -doc "A batch is in the log.".
@@ -171,6 +201,7 @@ losers(_) -> [].
 asked(G, {remove, Nodes, _}, W) ->
     #b{out = Out} = B = book(G, W),
     keep_book(G, B#b{out = lists:usort(Nodes ++ Out)}, W);
+asked(G, delete, W) -> asked(G, {remove, nodes_of(G, W), 0}, W);
 asked(_, _, W) -> W.
 
 -doc "What must hold of a group once the faults are over, with these members.".
