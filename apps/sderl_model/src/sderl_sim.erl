@@ -31,6 +31,7 @@ random.
 | `boot_spread` | nodes start within so many ms (3000) |
 | `strict` | which promises of `m:sderl_sim_strict` are looked at (the usual ones) |
 | `broken` | what the core does wrong on purpose, `t:sderl_core:fault/0` |
+| `core` | the core that runs: `sderl_core`, or one with planted faults (`m:sderl_plant`) |
 | `resolver` | what a clash may be decided for beside the two processes: `[none]`, or nothing |
 | `launch` | node to the members that its launch configuration has, where these are not all |
 | `aside_ms`, `forget_ms` | of the groups |
@@ -57,7 +58,7 @@ faults by kind, operations of clients, and in how many ms after the last fault a
 }.
 
 -define(OPTIONS, [seed, nodes, spare, groups, script, faults, kinds, time, longest, clients, delay, late, boot_spread, broken,
-                  aside_ms, forget_ms, trace, return, chunk, relink, resolver, launch, strict, patience, keep, made,
+                  aside_ms, forget_ms, trace, return, chunk, relink, resolver, launch, strict, patience, keep, made, core,
                   door]).
 
 -doc "Runs one schedule: a seed, or options with one.".

@@ -82,6 +82,7 @@
 -record(w, {
     seed :: integer(),
     opts :: map(),
+    core = sderl_core :: module(),              % or one with planted faults (sderl_plant)
     rng :: rand:state(),
     now = 0 :: integer(),
     queue = #{} :: #{integer() => [term()]},    % ms => events, newest first

@@ -51,13 +51,13 @@ new_member(N, G, Uid, #{mem := Mem} = Args, W) ->
     begin_member(N, G, Args, Store, keep(N, G, (member(N, G, W))#m{uid = Uid, first = Mem}, W)).
 
 %% A process of the protocol begins with a membership, or with what its predecessor left.
-begin_member(N, G, Args, Store, #w{ids = Id, opts = Opts, now = Now} = W0) ->
+begin_member(N, G, Args, Store, #w{core = Core, ids = Id, opts = Opts, now = Now} = W0) ->
     #n{life = Life, clock = Off} = node(N, W0),
     #m{uid = Uid} = M = member(N, G, W0),
     A = maps:merge((maps:with([aside_ms, forget_ms], Opts))#{faults => maps:get(broken, Opts, [])}, Args),
-    St = sderl_core:init(A#{group => G, uid => Uid, self => N, addr => {N, G, Id}, inc => {N, Life},
+    St = Core:init(A#{group => G, uid => Uid, self => N, addr => {N, G, Id}, inc => {N, Life},
                             now => Now, clock => Now + ?EPOCH_MS + Off, linked => sderl_sim_net:linked(N, G, W0)}),
-    P = #p{id = Id, st = St, seen = sderl_core:inspect(St)},
+    P = #p{id = Id, st = St, seen = Core:inspect(St)},
     W1 = keep(N, G, M#m{p = P, store = Store}, sderl_sim_strict:broke(W0#w{ids = Id + 1})),
     tick_later(N, G, Id, mail(N, G, start, sderl_sim_world:touch(N, W1))).
 
@@ -187,8 +187,8 @@ step(N, G, Id, W0) ->
         _ -> W0
     end.
 
-stepped(N, G, Id, F, Events, W0, More) ->
-    {Fx, S} = sderl_core:F(W0#w.now, Events, sderl_sim_world:state(N, G, W0)),
+stepped(N, G, Id, F, Events, #w{core = Core} = W0, More) ->
+    {Fx, S} = Core:F(W0#w.now, Events, sderl_sim_world:state(N, G, W0)),
     ran(N, G, Id, Fx, S, W0#w{steps = W0#w.steps + 1}, More).
 
 ran(N, G, Id, Fx, S, W0, More) ->
@@ -206,13 +206,13 @@ proposed(N, G, Id, W0) ->
         false -> W0;
         true ->
             #m{store = Store} = member(N, G, W0),
-            {Fx, S} = sderl_core:propose(W0#w.now, sderl_sim_store, Store, sderl_sim_world:state(N, G, W0)),
+            {Fx, S} = (W0#w.core):propose(W0#w.now, sderl_sim_store, Store, sderl_sim_world:state(N, G, W0)),
             ran(N, G, Id, Fx, S, W0, [])
     end.
 
 set_state(N, G, S, W) ->
     #m{p = P} = M = member(N, G, W),
-    keep(N, G, M#m{p = P#p{st = S, seen = sderl_core:inspect(S)}}, W).
+    keep(N, G, M#m{p = P#p{st = S, seen = (W#w.core):inspect(S)}}, W).
 
 %% ---------------------------------------------------------------- effects
 

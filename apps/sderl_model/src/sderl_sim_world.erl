@@ -33,7 +33,7 @@ new(Seed, Opts) ->
         #{trace := Fun} when is_function(Fun, 1) -> Fun;
         _ -> none
     end,
-    #w{seed = Seed, opts = Opts, rng = rand:seed_s(exsss, Seed), trace = Trace, strict = maps:get(strict, Opts, sderl_sim_strict:usual())}.
+    #w{seed = Seed, opts = Opts, core = maps:get(core, Opts, sderl_core), rng = rand:seed_s(exsss, Seed), trace = Trace, strict = maps:get(strict, Opts, sderl_sim_strict:usual())}.
 
 -doc "The names of the first `K` nodes that are members, or that are none, at the start.".
 -spec names(member | spare, non_neg_integer()) -> [node()].
