@@ -220,7 +220,10 @@ seen_by(Log, Options) ->
 
 stopped() ->
     receive
-        {sderl_cli_signals, stop} -> true
+        %% (It is asked again for each schedule that still runs.)
+        {sderl_cli_signals, stop} = Stop ->
+            self() ! Stop,
+            true
     after 0 -> false
     end.
 

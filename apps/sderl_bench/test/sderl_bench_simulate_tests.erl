@@ -164,6 +164,8 @@ nightly_test_() ->
         ok = sderl_bench_simulate_log:close(Log),
         Stop(),
         ?assertEqual(ok, ?E:run(Options, None)),
+        %% It counts for each schedule that runs.
+        ?assert(receive {sderl_cli_signals, stop} -> true after 0 -> false end),
         {ok, Text} = file:read_file(File),
         Seeds = [Seed || Line <- binary:split(Text, <<"\n">>, [global, trim]),
                          #{<<"what">> := <<"begun">>, <<"params">> := #{<<"seed">> := Seed}} <- [json:decode(Line)]],
