@@ -15,13 +15,17 @@ planted_beside_the_real_one_test_() ->
     end}.
 
 %% The function that is replaced can be called.
-former_test() ->
+former_test_() -> {timeout, 120, fun former/0}.
+
+former() ->
     Core = sderl_plant:core([{sderl_core, "batch_of(Seq) -> former_batch_of(Seq) + 1."}]),
     Seq = sderl_core:seq(7, 3),
     ?assertEqual({7, 8}, {sderl_core:batch_of(Seq), Core:batch_of(Seq)}),
     [{sderl_core, Beam}] = sderl_plant:beams([{sderl_core, "batch_of(_) -> 0."}]),
     ?assert(is_binary(Beam)).
 
-what_is_not_there_is_an_error_test() ->
+what_is_not_there_is_an_error_test_() -> {timeout, 120, fun what_is_not_there/0}.
+
+what_is_not_there() ->
     ?assertError({no_such_function, {sderl_core, batch_of, 2}, _}, sderl_plant:core([{sderl_core, "batch_of(_, _) -> 0."}])),
     ?assertError({planted_fault_does_not_compile, _}, sderl_plant:core([{sderl_core, "batch_of(_) -> X."}])).
