@@ -141,7 +141,7 @@ special({shard, N, Id, K, Rows, Last}, {Items, #c{mem = Mem} = C0, S0}) ->
             %% The first piece takes away what our log had of this home.
             First = K =:= 1 andalso not sderl_core:faulty(resurrect, S0),
             {Left, C1} = case First of
-                true -> left_clashes([N], C0#c{drops = [N | C0#c.drops]});
+                true -> left_clashes([N], drop_home(N, C0));
                 false -> {[], C0}
             end,
             {Kept, C2, S} = lists:foldl(fun shard_row/2, {[], C1, S0}, [R || R <- Rows, speaks(N, R, C1)]),
@@ -186,6 +186,10 @@ shard_row({Name, Pid, _, _, _} = Row, {Kept, #c{clashes = Clashes} = C, S}) ->
             S1 = sderl_core:event(name_clash, #{name => Name, pids => [element(2, Ours), Pid]}, S),
             {Kept, C#c{clashes = Clashes#{Name => {Ours, Row}}}, S1}
     end.
+
+%% What this batch brought of that home before goes with the rest.
+drop_home(N, #c{names = Ns, drops = Drops} = C) ->
+    lists:foldl(fun del_row/2, C#c{drops = [N | Drops]}, [Row || _ := {_, _, Home, _, _} = Row <- Ns, Home =:= N]).
 
 is_free(Pid, Name, C) ->
     case pid_name(Pid, C) of
