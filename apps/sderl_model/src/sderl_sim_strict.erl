@@ -131,8 +131,18 @@ refused(G, Id, Pid, W) ->
     asks(no_means_no, W) andalso
         [violation(no_means_no, [Id, in_the_table_of, N, Name], W)
          || N <- nodes_of(G, W), #m{store = Store} <- [member(N, G, W)], Store =/= undefined,
-            {ok, Name} <- [sderl_sim_store:held_by(Store, Pid)]],
+            {ok, Name} <- [sderl_sim_store:held_by(Store, Pid)], is_kept(Id, N, G, Name, Store, W)],
     ok.
+
+%% A component that the home of a name has left, or is about to, may hold it until that is ordered: the home has
+%% it not, and nobody else brings it anywhere.
+is_kept(Id, N, G, Name, Store, #w{ops = Ops} = W) ->
+    #{Id := #{node := Origin}} = Ops,
+    {_, _, Home, _, _} = sderl_sim_store:lookup(Store, Name),
+    case {seen(N, G, W), seen(Home, G, W)} of
+        {#{lineage := E}, #{lineage := Own}} when Home =:= Origin -> E =:= Own;
+        _ -> true
+    end.
 
 %% (What was ordered before may still come to a member that is behind.)
 no_means_no(N, G, {_, Pid, _, {E, Seq}, _} = Row, W) ->

@@ -172,7 +172,8 @@ speaks(N, {_, Pid, _, _, _}, #c{view = V}) -> node(Pid) =:= N orelse not is_map_
 
 %% The union by home (rule 15): what a member brings of its own is its own to say; only a name that
 %% both sides hold for different processes is a clash (rule 18).
-shard_row({Name, Pid, _, _, _} = Row, {Kept, #c{clashes = Clashes} = C, S}) ->
+shard_row({Name, Pid, _, _, _} = Row0, {Kept, #c{clashes = Clashes} = C, S}) ->
+    Row = latest(Row0, name(Name, C)),
     case kept(Name, C) of
         none ->
             Gone = case name(Name, C) of none -> C; Dropped -> del_row(Dropped, C) end,
@@ -190,6 +191,11 @@ shard_row({Name, Pid, _, _, _} = Row, {Kept, #c{clashes = Clashes} = C, S}) ->
 %% What this batch brought of that home before goes with the rest.
 drop_home(N, #c{names = Ns, drops = Drops} = C) ->
     lists:foldl(fun del_row/2, C#c{drops = [N | Drops]}, [Row || _ := {_, _, Home, _, _} = Row <- Ns, Home =:= N]).
+
+%% A registration that won a clash here has the version of that, also where its home went without having it.
+latest({_, Pid, _, Version, _} = Row, {_, Pid, _, Here, _}) when Here > Version, Here =/= new ->
+    setelement(4, Row, Here);
+latest(Row, _) -> Row.
 
 is_free(Pid, Name, C) ->
     case pid_name(Pid, C) of

@@ -305,7 +305,11 @@ item({shard, N, _First, Rows, {Place, Session}}, _Num, #s{sessions = Sessions, d
              end},
     view_events(maps:remove(N, V), View, fresh(Rows, S1));
 item({clashes, Open}, _Num, #s{d = #d{clashes = Cl} = D} = S0) ->
-    S = S0#s{d = D#d{clashes = maps:merge(Cl, Open)}},
+    %% The same two rows may clash again: the resolver is asked again.
+    Names = maps:keys(Open),
+    S = S0#s{asked = maps:without(Names, S0#s.asked),
+             decided = maps:without(Names, S0#s.decided),
+             d = D#d{clashes = maps:merge(Cl, Open)}},
     case faulty(rule_18, S) of
         false -> S;
         true -> maps:fold(fun(Name, {A, B}, X) -> fx({resolve, Name, A, B}, X) end, S, maps:iterator(Open, ordered))
