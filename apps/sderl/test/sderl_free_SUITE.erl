@@ -12,7 +12,7 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [islands, clash, several_at_once, leaving_for_a_group, becoming_free, turned_off, restarted, away_meanwhile,
+    [islands, clash, several_at_once, leaving_for_a_group, becoming_free, never_both, turned_off, restarted, away_meanwhile,
      killed_meanwhile, sends_note_their_links, what_a_free_node_remembers, links_reported, links_closed].
 
 links(Fleet, Node) -> lists:sort(call(Fleet, Node, {erlang, nodes}, [connected])).
@@ -157,6 +157,61 @@ becoming_free(_) ->
         ok = s_group(Fleet, A1, leave, [h]),
         ?assertEqual([{n, P4}], island(Fleet, [A1, A2, A3, A4]))
     end).
+
+%% Groups that end and begin at once: a node that is in a group is in no island, and its names are found. No
+%% island waits until somebody is set aside, which takes longer than a case may; and no node goes on leaving one.
+never_both(_) ->
+    _ = sderl_ct:seed(),
+    Env = [{sderl, set_aside_ms, 300_000}],
+    with(#{families => [sd(4, Env)]}, fun(Fleet, [N1 | _] = All) ->
+        {ok, all, All} = s_group(Fleet, N1, new_s_group, [all, All]),
+        ok = s_group(Fleet, N1, delete_s_group, [all]),
+        island(Fleet, All),
+        lists:foreach(fun(K) ->
+            replaced(Fleet, All, K),
+            shuffled(Fleet, All, K),
+            island(Fleet, All)
+        end, lists:seq(1, 10))
+    end).
+
+%% A group ends and the next one of the same nodes begins.
+replaced(Fleet, All, K) ->
+    [N1, N2, N3 | _] = Nodes = lists:sort(fun(_, _) -> rand:uniform(2) =:= 1 end, All),
+    Members = lists:sort([N1, N2, N3]),
+    {ok, _, Members} = s_group(Fleet, N1, new_s_group, [{g, K}, Members]),
+    ok = s_group(Fleet, N1, delete_s_group, [{g, K}]),
+    {ok, _, Members} = s_group(Fleet, N1, new_s_group, [{h, K}, Members]),
+    Pid = call(Fleet, N1, proc, []),
+    ?assertEqual(yes, s_group(Fleet, N1, register_name, [{h, K}, x, Pid])),
+    [?assertEqual({A, B, Pid}, {A, B, s_group(Fleet, A, whereis_name, [B, {h, K}, x])}) || A <- Nodes, B <- Members],
+    [?assertEqual([{h, K}], [G || #{group := G} <- proplists:get_value(groups, s_group(Fleet, N, info, []))])
+     || N <- Members],
+    await(fun() -> [none || _ <- Members] =:= [call(Fleet, N, {sderl_dir, departing}, []) || N <- Members] end),
+    ok = s_group(Fleet, N2, delete_s_group, [{h, K}]).
+
+%% Groups at random, of whatever nodes are free, changed and ended without a pause.
+shuffled(Fleet, All, K) ->
+    lists:foreach(fun(J) -> change(Fleet, any_of(All), some_of(All), {K, J}) end, lists:seq(1, 4)),
+    %% (A member may learn of the end of a group a moment later.)
+    [_ = s_group(Fleet, N, delete_s_group, [G]) || N <- All, G <- groups_of(Fleet, N)].
+
+change(Fleet, Node, Others, Id) ->
+    case groups_of(Fleet, Node) of
+        [] -> s_group(Fleet, Node, new_s_group, [{shuffled, Id}, lists:usort([Node | Others])]);
+        [Group | _] ->
+            case rand:uniform(4) of
+                1 -> s_group(Fleet, Node, delete_s_group, [Group]);
+                2 -> s_group(Fleet, Node, leave, [Group]);
+                3 -> s_group(Fleet, Node, remove_nodes, [Group, lists:delete(Node, Others)]);
+                4 -> s_group(Fleet, Node, add_nodes, [Group, Others])
+            end
+    end.
+
+groups_of(Fleet, Node) -> [G || {G, _} <- s_group(Fleet, Node, own_s_groups, [])].
+
+any_of(List) -> lists:nth(rand:uniform(length(List)), List).
+
+some_of(List) -> [N || N <- List, rand:uniform(2) =:= 1].
 
 turned_off(_) ->
     Off = (sd(2, [{sderl, free_islands, false}]))#{name => off},

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_model_check).
 -moduledoc """
-What holds in every state of `m:sderl_model`, and over every step.
+What holds in every state of `m:sderl_model`, over every step, and of what a real node shows at any moment.
 
 Properties of the semantics: the tests run thousands of commands and ask here after each.
 """.
@@ -10,7 +10,7 @@ Properties of the semantics: the tests run thousands of commands and ask here af
 %% three more without having them: no name twice, no empty group, islands are transitive. The
 %% others are ours.
 
--export([state/1, step/4]).
+-export([state/1, step/4, view/2]).
 
 -doc """
 The invariants that a state breaks, each with what breaks it; `[]` if it is sound.
@@ -70,6 +70,23 @@ links(#{nodes := Nodes} = S) ->
     [{links, {A, B}} || A := {_, Links, _} <- Nodes, B <- Links,
                         A =:= B orelse not sderl_model_state:linked(B, A, S)
                             orelse not (sderl_model_state:is_up(A, S) andalso sderl_model_state:is_up(B, S))].
+
+-doc """
+What a node breaks by what it shows at any moment, also while its groups change.
+
+| | |
+|---|---|
+| `partition` | the node is in s_groups or has free names (an island's, or its own if it is hidden), never both |
+| `own_groups` | it is a member of every group that it shows |
+| `type` | only a normal node shares free names |
+""".
+-spec view(node(), sderl_model:view()) -> [{atom(), term()}].
+view(N, #{class := Class, groups := Groups}) ->
+    Names = [G || {G, _} <- Groups],
+    [{partition, {N, Names}} || lists:member(undefined, Names), Names =/= [undefined]]
+        ++ [{partition, {N, Class, Names}} || (Class =:= s_group) =:= lists:member(undefined, Names), Names =/= []]
+        ++ [{own_groups, {N, G, Ms}} || {G, Ms} <- Groups, not lists:member(N, Ms)]
+        ++ [{type, {N, Ms}} || {undefined, Ms} <- Groups, Class =:= free_hidden, Ms =/= [N]].
 
 -doc """
 What a step breaks: a command on a node, and the states before and after it.

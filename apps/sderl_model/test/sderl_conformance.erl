@@ -6,7 +6,8 @@
 %%
 %% Nothing is slept for: after the value the nodes are asked again and again, all at once, until they
 %% show the state, or a deadline passes. Where the semantics leaves a choice (sderl_model:open/1) it is made
-%% as the nodes made it; links that it allows (sderl_model:may_link/1) may be there.
+%% as the nodes made it; links that it allows (sderl_model:may_link/1) may be there. And whenever
+%% nodes are looked at, each of them shows what a node may show at any moment (sderl_model_check:view/2).
 %%
 %% The nodes serve for many lists of steps: reset/2 stops the library on all of them, takes all
 %% links down and starts it again, which leaves nothing of what was before and takes a fraction of a second.
@@ -15,7 +16,7 @@
 %%
 %%     sderl_conformance:replay(plain, [{'n1@127.0.0.1', {new_s_group, g1, ['n1@127.0.0.1']}}, ...]).
 
--export([start/1, stop/1, reset/2, initial/1, steps/2, run/3, run/4, replay/2, node_of/1, text/1]).
+-export([start/1, stop/1, reset/2, initial/1, steps/2, run/3, run/4, at_once/3, replay/2, node_of/1, text/1]).
 
 -define(TAG, "").
 -define(CALL, 90_000).
@@ -23,7 +24,7 @@
 -define(REST, 60_000).
 -define(ANEW, 10_000).
 
--record(w, {fleet, table = #{}, names = #{}, dead = #{}, may = [], rest = ?REST}).
+-record(w, {fleet, table = #{}, names = #{}, dead = #{}, may = [], rest = ?REST, between = rest :: rest | glance}).
 
 %% ---------------------------------------------------------------- nodes
 
@@ -120,6 +121,11 @@ run(Fleet, Variant, Steps, Rest) ->
     {S, W} = reset(Fleet, Variant),
     steps(Steps, 1, S, W#w{rest = Rest}).
 
+%% As run/3, but each step follows at once: the states between are not waited for, only the last one.
+at_once(Fleet, Variant, Steps) ->
+    {S, W} = reset(Fleet, Variant),
+    steps(Steps, 1, S, W#w{between = glance}).
+
 steps([], _, _, _) -> ok;
 steps([Step | Steps], K, S0, W0) ->
     case sderl_model_gen:applicable(Step, S0) of
@@ -129,7 +135,8 @@ steps([Step | Steps], K, S0, W0) ->
             {Seen, W1} = do(Step, Expected, W0),
             case value(Expected, Seen, W1) of
                 same ->
-                    case rest(S1, W1) of
+                    Seeing = case Steps of [] -> rest; _ -> W1#w.between end,
+                    case look(Seeing, S1, W1) of
                         {ok, S, W} -> steps(Steps, K + 1, S, W);
                         {diverged, Where} -> diverged(K, Step, {states, Where}, S0)
                     end;
@@ -193,21 +200,37 @@ plain(V) -> V.
 
 %% ---------------------------------------------------------------- states
 
+look(rest, S, W) -> rest(S, W);
+look(glance, S, W0) ->
+    W = may(S, W0),
+    case never(seen(S, W)) of
+        [] -> {ok, S, W};
+        Where -> {diverged, Where}
+    end.
+
+may(S, #w{may = May} = W) -> W#w{may = lists:umerge(May, lists:usort(sderl_model:may_link(S)))}.
+
 %% Waits until all nodes show the state: it, with the choices that they made.
-rest(S, #w{may = May0, rest = Timeout} = W0) ->
-    W = W0#w{may = lists:umerge(May0, lists:usort(sderl_model:may_link(S)))},
+rest(S, #w{rest = Timeout} = W0) ->
+    W = may(S, W0),
     Self = self(),
     Ref = make_ref(),
     Look = fun() ->
-        case agree(S, seen(S, W), W) of
-            {ok, Settled} -> Self ! {Ref, Settled}, ok;
-            {diverged, Where} -> Where
+        Seen = seen(S, W),
+        case {never(Seen), agree(S, Seen, W)} of
+            {[], {ok, Settled}} -> Self ! {Ref, {ok, Settled, W}}, ok;
+            {[], {diverged, Where}} -> Where;
+            {Where, _} -> Self ! {Ref, {diverged, Where}}, ok
         end
     end,
     case sderl_fleet:await(Look, Timeout) of
-        ok -> receive {Ref, Settled} -> {ok, Settled, W} end;
+        ok -> receive {Ref, Result} -> Result end;
         {error, {timeout, Where}} -> {diverged, Where}
     end.
+
+%% What a node shows that none may show at any moment.
+never(Seen) ->
+    [{never, Broken} || N := #{groups := _} = See <- Seen, Broken <- sderl_model_check:view(N, See)].
 
 seen(#{down := Down}, #w{fleet = Fleet, table = T} = W) ->
     Up = [N || {N, _} <- types(), not lists:member(N, Down)],

@@ -9,7 +9,7 @@
 
 suite() -> [{timetrap, {minutes, 90}}].
 
-all() -> [plain, launch, islands, sees] ++ [shrinks || long()].
+all() -> [plain, launch, islands, at_once, sees] ++ [shrinks || long()].
 
 %% The process that prepares a suite ends before the first case.
 init_per_suite(Config) ->
@@ -28,6 +28,22 @@ launch(Config) -> check(launch, count(6, 200), Config).
 
 %% Islands that meet, with the same names on both sides.
 islands(Config) -> check(islands, count(8, 300), Config).
+
+%% Groups that end and begin without a pause: no node is seen in a group and in an island, and a name of the
+%% new group is found at every member at once.
+at_once(Config) ->
+    Fleet = proplists:get_value(fleet, Config),
+    [N1, N2, N3] = All = [sderl_conformance:node_of(N) || N <- ["n1", "n2", "n3"]],
+    Round = fun(K) ->
+        [{N1, {new_s_group, {g, K}, All}}, {N1, {delete_s_group, {g, K}}}, {N1, {new_s_group, {h, K}, All}},
+         {N1, {register_name, {h, K}, x, {pid, N1, 1}}},
+         {N2, {whereis_name, N1, {h, K}, x}}, {N3, {whereis_name, N2, {h, K}, x}},
+         {N2, {delete_s_group, {h, K}}}]
+    end,
+    case sderl_conformance:at_once(Fleet, plain, lists:append([Round(K) || K <- lists:seq(1, 10)])) of
+        ok -> ok;
+        Diverged -> ct:fail("~ts", [sderl_conformance:text(Diverged)])
+    end.
 
 %% Names that a deleted group leaves behind are seen, where and how.
 sees(Config) ->

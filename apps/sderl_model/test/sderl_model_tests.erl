@@ -31,11 +31,26 @@ broken([{Node, Command} = Step | Steps], Before) ->
             {_, Open} = run(Before, Command, Node),
             After = sderl_model_gen:settle(Open),
             case sderl_model_check:state(Open) ++ sderl_model_check:state(After)
-                ++ sderl_model_check:step(Before, Command, Node, After) of
+                ++ sderl_model_check:step(Before, Command, Node, After)
+                ++ lists:append([sderl_model_check:view(N, sderl_model:view(N, After)) || N <- nodes16()]) of
                 [] -> broken(Steps, After);
                 Wrong -> {Step, Wrong, Before, After}
             end
     end.
+
+%% A node that shows what none may show, and one between two groups, which shows nothing.
+view_test_() ->
+    View = fun(Class, Groups) -> #{class => Class, groups => Groups} end,
+    [?_assertEqual(Expected, [What || {What, _} <- sderl_model_check:view(n1, View(Class, Groups))])
+     || {Class, Groups, Expected} <-
+            [{s_group, [], []},
+             {s_group, [{g, [n1, n2]}, {h, [n1]}], []},
+             {free_normal, [{undefined, [n1, n2]}], []},
+             {s_group, [{g, [n1]}, {undefined, [n1]}], [partition, partition]},
+             {free_normal, [{g, [n1]}, {undefined, [n1]}], [partition]},
+             {free_normal, [{g, [n1]}], [partition]},
+             {s_group, [{g, [n2]}], [own_groups]},
+             {free_hidden, [{undefined, [n1, n2]}], [type]}]].
 
 %% Only members' tables answer: a value that a node reads is one that a member has.
 reads_test_() ->

@@ -9,6 +9,7 @@
 -export([is_running/0, group/1, all/0, groups/0, named_groups/0, uid/1, members/1, process/1, processes/0]).
 -export([memberships/0, named_memberships/0, coordinated/0, groups_with/1, shares_group/1, shares_named_group/1]).
 -export([needs/0, show/4, show/5, moved/4, left/4, forget/1]).
+-export([depart/0, departing/0, departs/2]).
 -export([start_args/2, start_args/3, start_uid/1, gone/1, forget_gone/1, gone_all/0, prune/1]).
 -export([known/0, known/1, know/3, unknow_from/1, unknow_strangers/0, refused/3, refusals/0, unrefuse/2]).
 -export([refuse/0, refuse/1, is_free/0, unknown/1, unknowns/0]).
@@ -181,14 +182,21 @@ show(Group, Uid, Pid, Members) ->
         false -> ok
     end.
 
--doc "What a group's process has to show of itself.".
--spec show(term(), binary(), pid(), [node()], node() | undefined) -> ok.
+-doc """
+What a group's process has to show of itself; `false` where the directory has no place for it. An island's
+process only changes the row that the node server made, which this node loses when it enters a group.
+""".
+-spec show(term(), binary(), pid(), [node()], node() | undefined) -> boolean().
 show(Group, Uid, Pid, Members, Lead) ->
     Before = members(Group),
-    true = ets:insert(sderl_groups, {Group, Uid, Pid, Members, Lead}),
+    Shown = case Group of
+        undefined -> ets:update_element(?GROUPS, undefined, [{2, Uid}, {3, Pid}, {4, Members}, {5, Lead}]);
+        _ -> ets:insert(?GROUPS, {Group, Uid, Pid, Members, Lead})
+    end,
     case Before of
-        Members -> ok;
-        _ -> shown(Group, Members)
+        Members -> Shown;
+        _ when Shown -> shown(Group, Members), true;
+        _ -> false
     end.
 
 shown(Group, Members) ->
@@ -204,6 +212,36 @@ moved(Group, Old, New, Pid) ->
                                            [{'=:=', '$1', {const, Group}}, {'=:=', '$2', {const, Old}}],
                                            [{{'$1', {const, New}, {const, Pid}, '$3', undefined}}]}]),
     ok.
+
+%% ---------------------------------------------------------------- leaving an island
+
+-doc """
+This node enters its first s_group: its island is gone from the directory before the group is there, so
+that nobody ever sees both. The island's process goes on until its members have ordered the removal.
+""".
+-spec depart() -> ok.
+depart() ->
+    case group(undefined) of
+        #{uid := Uid, process := Pid} ->
+            departs(Uid, Pid),
+            true = ets:delete(?GROUPS, undefined),
+            sderl_part:group_ended(Uid);
+        none -> ok
+    end.
+
+-doc "The process of the island that this node is leaving; a successor of that process says so itself.".
+-spec departs(Uid :: binary(), pid()) -> ok.
+departs(Uid, Pid) ->
+    true = ets:insert(sderl_state, {departing, Uid, Pid}),
+    ok.
+
+-doc "The island that this node is leaving, while its removal there is not ordered yet.".
+-spec departing() -> none | {Uid :: binary(), pid()}.
+departing() ->
+    case ets:lookup(sderl_state, departing) of
+        [{_, Uid, Pid}] -> {Uid, Pid};
+        [] -> none
+    end.
 
 -doc "This node is no member any more: remembered, so that whoever returns can be told (rule 1).".
 -spec left(term(), binary(), removed | deleted, sderl_membership:t()) -> ok.
@@ -234,7 +272,9 @@ forget(Group) ->
     case ets:lookup(sderl_groups, Group) of
         [{_, Was, _, _, _} = Row] -> true = ets:delete_object(sderl_groups, Row), ok;
         _ -> ok
-    end.
+    end,
+    true = Group =/= undefined orelse ets:delete(sderl_state, departing),
+    ok.
 
 %% ---------------------------------------------------------------- starts
 

@@ -423,13 +423,22 @@ whereis(Group, Name) ->
 
 -doc "The process of a name, alive or not.".
 -spec pid(term(), term()) -> pid() | none.
-pid(Group, Name) -> ets:lookup_element(?NAMES, {Group, Name}, 2, none).
+pid(Group, Name) ->
+    case is_visible(Group) of
+        true -> ets:lookup_element(?NAMES, {Group, Name}, 2, none);
+        false -> none
+    end.
+
+%% The names of an island that this node is leaving may still be in the table.
+is_visible(undefined) -> is_member(undefined);
+is_visible(_) -> true.
 
 -doc "All that is known of a name.".
 -spec registration(term(), term()) ->
     #{pid := pid(), home := node(), token := {term(), non_neg_integer()}, options := [] | map()} | none.
 registration(Group, Name) ->
-    case ets:lookup(?NAMES, {Group, Name}) of
+    case is_visible(Group) andalso ets:lookup(?NAMES, {Group, Name}) of
+        false -> none;
         [{_, Pid, Home, Epoch, Seq, Opts}] -> #{pid => Pid, home => Home, token => {Epoch, Seq}, options => Opts};
         [] -> none
     end.

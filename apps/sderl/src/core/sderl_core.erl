@@ -44,6 +44,7 @@ of the log.
 | `adopt`, `chunk`, `chunk_ok`, `synced` | coordinator, learner | snapshot |
 | `query`, `state` | member, members | exchange of epochs after a pause |
 | `gone` | any | you were removed, or the group was deleted |
+| `bye`, `away` | any | my process ends: with its names, or leaving them (it left an island) |
 
 ## Races answered here
 
@@ -53,7 +54,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -include("sderl_core.hrl").
 
 -export([init/1, handle/3, step/3, propose/4]).
--export([batch_of/1, seq/2, durable/1, info/1, inspect/1, settled/1, unheard/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
+-export([batch_of/1, seq/2, durable/1, moved/2, info/1, inspect/1, settled/1, unheard/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
 %% For the other sderl_core_* modules.
 -export([faulty/2, union/3, fx/2, save/1, epoch/1, send/3, peer/2, present/2, ask/2, hello_msg/1, change_view/3, event/3]).
 -export_type([state/0, event/0, effect/0, row/0, op/0, fault/0]).
@@ -69,7 +70,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
     {op | again, From :: term(), op()}
     | {msg, node(), term()}
     | {nodeup, node()} | {nodedown, node()}
-    | tick | wake
+    | tick | wake | depart
     | {chunk_read, node(), pos_integer(), [row()], Last :: boolean()}
     | {homes_read, node(), pos_integer(), [row()], Last :: boolean()}
     | {resolved, Name :: term(), row(), row(), Keep :: pid() | none, Effects :: [term()]}
@@ -177,6 +178,13 @@ propose(Now, Mod, Store, S0) ->
 -doc "The part that the shell keeps in a table.".
 -spec durable(state()) -> term().
 durable(#s{d = D}) -> D.
+
+-doc """
+What a process left, for its successor in another island: the members are those of that one. Who is a member of
+the former one only is met by itself; and whom that had removed may be a member of this one.
+""".
+-spec moved(Durable :: term(), sderl_membership:t()) -> term().
+moved(#d{view = V} = D, Mem) -> D#d{mem = Mem, view = maps:with(sderl_membership:members(Mem), V)}.
 
 -doc "Whether this member is in a component, counted, and every member it can talk to is in it too.".
 -spec settled(state()) -> boolean().
@@ -355,6 +363,7 @@ handle({nodedown, N}, S) -> nodedown(N, S);
 handle(start, S) -> start(S);
 handle(tick, S) -> sderl_core_peers:tick(S);
 handle(wake, S) -> sderl_core_elect:wake(S);
+handle(depart, S) -> sderl_core_write:depart(S);
 handle({chunk_read, N, K, Rows, Last}, S) -> sderl_core_snapshot:chunk_read(N, K, Rows, Last, S);
 handle({homes_read, N, K, Rows, Last}, S) -> sderl_core_merge:shard_read(N, K, Rows, Last, S);
 handle({resolved, Name, A, B, Keep, Fx}, S) -> sderl_core_clash:resolved(Name, A, B, Keep, Fx, S);
@@ -429,6 +438,10 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
 message(bye, N, S0) ->
     S = nodedown(N, S0),
     S#s{linked = (S#s.linked)#{N => mute}};
+%% Its process ended while its node goes on, in another island: its names stay, and nobody waits for it.
+message(away, N, #s{linked = L, peers = P} = S) when is_map_key(N, L) ->
+    sderl_core_peers:away(N, S#s{linked = L#{N := away}, peers = maps:remove(N, P)});
+message(away, _, S) -> S;
 message({gone, Why, Mem}, N, S) -> sderl_core_write:gone(Why, Mem, N, S);
 message({req, E, Seg}, N, S) -> sderl_core_write:req(E, Seg, N, S);
 message({ack, E, Num, Seg}, N, S) -> sderl_core_write:ack(E, Num, Seg, N, S);

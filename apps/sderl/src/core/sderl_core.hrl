@@ -88,7 +88,7 @@
     num = 0 :: non_neg_integer(),   % the last batch applied
     last = [] :: [term()],          % its items, for a member that lacks it at a takeover
     committed = 0 :: non_neg_integer(),
-    linked = #{} :: #{node() => [] | mute},   % mute: the library there said that it stops
+    linked = #{} :: #{node() => [] | mute | away},   % mute: the library there said that it stops; away: this group's process
     peers = #{} :: #{node() => #peer{}},
     down = #{} :: #{node() => integer()},
     role = orphan :: orphan | candidate | follower | coord | joining,

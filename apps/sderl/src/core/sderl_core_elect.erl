@@ -90,7 +90,7 @@ elect(S) -> S.
 expected(#s{now = Now, orphan_since = At, aside_ms = A}) when Now - At > A -> false;
 expected(#s{d = #d{epoch = {_, To} = E, lineage = Lin}, peers = P}) when E > Lin, is_map_key(To, P) -> true;
 expected(#s{d = #d{view = V, lineage = Lin}, linked = L, peers = P, self = Self, orphan_since = At}) ->
-    lists:any(fun(N) -> N =/= Self andalso is_map_key(N, L) andalso
+    lists:any(fun(N) -> N =/= Self andalso is_map_key(N, L) andalso map_get(N, L) =/= away andalso
                   case P of
                       #{N := #peer{lead = Lead, said = T, epoch = E}} -> Lead =:= N andalso T >= At andalso E >= Lin;
                       _ -> true

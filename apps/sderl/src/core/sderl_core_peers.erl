@@ -12,7 +12,7 @@
 
 -define(MEMORY, 86_400).
 
--export([look/1, unmet/1, tick/1, lone_ms/1, heartbeat/1, waiters/1, lost/2, hello/5, mem/3]).
+-export([look/1, unmet/1, tick/1, lone_ms/1, heartbeat/1, waiters/1, lost/2, away/2, hello/5, mem/3]).
 -export([hb/4, hb_ack/4, low/4, found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2, change_view/3]).
@@ -148,31 +148,38 @@ waiters(#s{waiters = W, now = Now, d = #d{view = V, mem = M}} = S0) ->
 %% ---------------------------------------------------------------- links and processes that come and go
 
 -spec lost(node(), #s{}) -> #s{}.
-lost(N, #s{groggy = G, offers = Offers, held = Held} = S0) ->
+lost(N, S) -> lost(N, drop, S).
+
+-doc "As `lost/2`, but what has its home there stays.".
+-spec away(node(), #s{}) -> #s{}.
+away(N, S) -> lost(N, keep, S).
+
+lost(N, Names, #s{groggy = G, offers = Offers, held = Held} = S0) ->
     S1 = S0#s{groggy = lists:delete(N, G), offers = maps:remove(N, Offers), held = maps:remove(N, Held)},
     S2 = sderl_core_snapshot:stop(N, sderl_core_merge:forget_join(N, S1)),
-    S3 = lost_as(N, S2),
+    S3 = lost_as(N, Names, S2),
     case G =/= [] andalso S3#s.groggy =:= [] of
         true -> awake(S3);
         false -> S3
     end.
 
-lost_as(N, #s{lead = Self, self = Self, d = #d{view = V}} = S0) ->
-    S1 = case is_map_key(N, V) of
-        true -> change_view(maps:remove(N, V), [N], S0);
-        false -> S0
+lost_as(N, Names, #s{lead = Self, self = Self, num = Num, d = #d{lineage = E, view = V}} = S0) ->
+    S1 = case V of
+        #{N := live} when Names =:= keep -> change_view(V#{N := {E, Num}}, [], S0);
+        #{N := _} when Names =:= drop -> change_view(maps:remove(N, V), [N], S0);
+        _ -> S0
     end,
     S2 = sderl_core_write:reorder(waiters(S1)),
     case S2#s.to of
         {N, _, _} -> sderl_core_merge:resume(S2);
         _ -> S2
     end;
-lost_as(N, #s{role = joining, to = {N, _, _}} = S) -> sderl_core_merge:resume(S);
-lost_as(N, #s{role = follower, lead = N} = S) -> sderl_core_elect:orphan(S);
-lost_as(N, #s{role = candidate, cand = #cand{wait = W, joined = J} = C} = S) ->
+lost_as(N, _, #s{role = joining, to = {N, _, _}} = S) -> sderl_core_merge:resume(S);
+lost_as(N, _, #s{role = follower, lead = N} = S) -> sderl_core_elect:orphan(S);
+lost_as(N, _, #s{role = candidate, cand = #cand{wait = W, joined = J} = C} = S) ->
     sderl_core_elect:maybe_finish(S#s{cand = C#cand{wait = lists:delete(N, W), joined = maps:remove(N, J)}});
-lost_as(_, #s{role = orphan} = S) -> sderl_core_elect:elect(S);
-lost_as(_, S) -> S.
+lost_as(_, _, #s{role = orphan} = S) -> sderl_core_elect:elect(S);
+lost_as(_, _, S) -> S.
 
 -spec hello(node(), boolean(), sderl_membership:t(), map(), #s{}) -> #s{}.
 hello(N, Fresh, Mem, Info, S0) ->
@@ -198,6 +205,9 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, d = #d{view = V, lineage 
         _ when map_get(lineage, Info) =:= E -> send(N, {dropped, E}, S);
         _ -> send(N, {hb, E, sderl_core_write:told_committed(S)}, S)
     end;
+%% Its process is a new one, which does not know that we join it.
+hello_as(N, true, Info, #s{role = joining, to = {N, _, _}, lead = Self, self = Self} = S) ->
+    hello_as(N, true, Info, sderl_core_merge:resume(S));
 hello_as(N, true, _, #s{role = follower, lead = N} = S) -> sderl_core_elect:orphan(S);
 hello_as(N, true, _, #s{role = candidate, cand = #cand{wait = W, epoch = E}} = S) ->
     case lists:member(N, W) of

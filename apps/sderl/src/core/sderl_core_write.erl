@@ -18,7 +18,7 @@
 %% So long an operation on a name of a member that is set aside is asked again.
 -define(WAIT_MS, 10_000).
 
--export([op/3, again/3, default/1, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, answers/4, gone/4, restore/2]).
+-export([depart/1, op/3, again/3, default/1, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, answers/4, gone/4, restore/2]).
 -export([unhold/2, forget_list/2, origins/1, committed/2, leave_log/1, note_held/2, requeue/1, unknown_answers/2, forget_answers/1, told_committed/1, apply_items/4, resend/1, leave/2, left_out/2, reorder/1, membership/2, view_events/3]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3]).
@@ -461,6 +461,13 @@ left_out(removed, #s{self = Self, abroad = [_ | _], out = {R, List}, sessions = 
         _ -> left(removed, unsettled(List, S))
     end;
 left_out(Why, S) -> leave(Why, S).
+
+%% The shell ends this member without waiting until the others have ordered that. They are told.
+-spec depart(#s{}) -> #s{}.
+depart(#s{self = Self, now = Now, clock = Clock, d = #d{mem = Mem} = D} = S0) ->
+    Without = sderl_membership:remove([Self], (Now + Clock) div 1000, Mem),
+    S = lists:foldl(fun(N, A) -> send(N, {mem, Without}, send(N, away, A)) end, S0, sderl_core:peers(S0)),
+    left_out(removed, S#s{d = D#d{mem = Without}}).
 
 %% Nobody here will ever know. (But that we are no member any more is so.)
 unsettled(List, #s{self = Self} = S) ->

@@ -62,7 +62,12 @@ info(Pid, Timeout) ->
 init({Group, Uid}) ->
     case sderl_dir:start_args(Group, Uid) of
         none -> ignore;
-        Args -> {ok, start(Group, Uid, Args), {continue, start}}
+        Args ->
+            case Group =:= undefined andalso sderl_dir:departing() of
+                {Uid, _} -> sderl_dir:departs(Uid, self());
+                _ -> ok
+            end,
+            {ok, start(Group, Uid, Args), {continue, start}}
     end.
 
 start(Group, Uid, #{options := Options} = Args) ->
@@ -111,8 +116,9 @@ handle_cast(_, G) -> {noreply, G}.
 handle_info(tick, #g{tick_ms = T} = G) ->
     _ = erlang:send_after(T, self(), tick),
     run([tick], quiet(G));
-%% A node was tried (`sderl_connector`): those who await the group may go on.
-handle_info(sderl_poke, G) -> {noreply, ready(G)};
+%% A node was tried (`sderl_connector`), or the directory has a place for this group: those who await
+%% the group may go on.
+handle_info(sderl_poke, G) -> {noreply, show(G)};
 handle_info({sderl_await, From, Ms}, #g{waiting = W} = G) ->
     {noreply, ready(G#g{waiting = [{From, now_ms() + Ms} | W]})};
 handle_info({resolved, {Name, A, B}, #{keep := Keep, effects := Fx} = Decision}, G) ->
@@ -135,6 +141,10 @@ handle_info(Msg, G0) ->
 -spec terminate(term(), #g{}) -> ok.
 terminate(shutdown, #g{core = C} = G) ->
     lists:foreach(fun(N) -> send_node(N, bye, G) end, sderl_core:peers(C));
+%% This node left its island, or that became part of another: who did not hear so by a batch need not wait
+%% for it either.
+terminate(Why, #g{group = undefined, core = C, left = Left} = G) when Left; Why =:= {shutdown, moved} ->
+    lists:foreach(fun(N) -> send_node(N, away, G) end, sderl_core:peers(C));
 terminate(_, _) -> ok.
 
 %% ---------------------------------------------------------------- the mailbox
@@ -152,6 +162,7 @@ event({sderl_pid_gone, Name, Pid}, _) -> {op, none, {d, Name, Pid}};
 event({nodeup, N, _}, _) -> {nodeup, N};
 event({nodedown, N, _}, _) -> {nodedown, N};
 event(wake, _) -> wake;
+event(sderl_depart, _) -> depart;
 event(_, _) -> none.
 
 %% Everything that is there, up to a bound that keeps a step short.
@@ -360,8 +371,11 @@ show(#g{group = Group, uid = Uid, core = C, shown = Shown, store = St} = G) ->
         Shown -> ready(G);
         {Mem, Lead} = Now ->
             Members = sderl_membership:members(Mem),
-            sderl_dir:show(Group, Uid, self(), Members, Lead),
-            ready(G#g{shown = Now, store = sderl_store:members(Members, St)})
+            %% An island has a place there only once its node has made one, and none when the node leaves it.
+            case sderl_dir:show(Group, Uid, self(), Members, Lead) of
+                true -> ready(G#g{shown = Now, store = sderl_store:members(Members, St)});
+                false -> ready(G#g{store = sderl_store:members(Members, St)})
+            end
     end.
 
 quiet(#g{core = C, quiet = {Q, Were}} = G) ->

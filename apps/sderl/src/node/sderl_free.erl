@@ -26,11 +26,14 @@
 %% moment may be told `no_information_about_remote_group`.
 
 -export([uid/0, met/1, again/0, freed/1, linked/1, message/2, hello/5, resume/0]).
+-export([depart/0, depart/2, departed/0]).
 -export([merges/2, met/3, greeted/4]).
 
 -include("../core/sderl_version.hrl").
 %% A word may be lost with a process: for so long it is said again, in milliseconds.
 -define(AGAIN, 30_000).
+%% How long the process of an island that this node leaves may take for it, in milliseconds.
+-define(DEPART, 2000).
 
 -doc "The identity of a new island: the older one compares lower.".
 -spec uid() -> binary().
@@ -168,10 +171,11 @@ hello(Uid, From, Addr, Mem, Msg) ->
     end,
     case greeted(Own, Uid, sderl_membership:is_member(node(), Mem), mixes()) of
         pass -> say(Pid, Uid, From, Msg);
-        move -> move(sderl_dir:start_args(undefined, Own), Own, Pid, Uid, From, Msg);
+        move -> move(sderl_dir:start_args(undefined, Own), Own, Pid, {Uid, Mem}, From, Msg);
         grow -> grow(Pid, Members, sderl_membership:members(Mem));
         decline ->
             Without = sderl_membership:remove([node()], erlang:system_time(second), Mem),
+            say(Addr, Uid, node(), away),
             say(Addr, Uid, node(), {mem, Without});
         nothing -> ok
     end.
@@ -180,24 +184,85 @@ say(To, Uid, From, Msg) ->
     _ = erlang:send(To, {sderl, ?VSN, Uid, From, Msg}, [noconnect]),
     ok.
 
-%% The process ends without a word to the others, for which it is as if it had died and come
-%% again under another uid: they move, too. Its tables are the new one's.
+%% For the others of the island it is as if the process had died and come again under another uid: they
+%% hear that, and move, too. Its tables are the new one's.
 move(none, _, _, _, _, _) -> ok;
-move(Args, Own, Old, Uid, From, Msg) ->
-    ok = sderl_dir:start_args(undefined, Uid, Args#{moved => true}),
+move(Args, Own, Old, {Uid, Mem}, From, Msg) ->
+    Members = sderl_dir:members(undefined),
+    ok = sderl_dir:start_args(undefined, Uid, Args#{moved => true, mem => Mem}),
     ok = sderl_dir:forget_gone(Uid),
     ok = stop(Old),
-    say(moved(Own, Uid), Uid, From, Msg).
+    say(moved(Own, Uid), Uid, From, Msg),
+    lists:foreach(fun(N) -> tell(N, {meet, Uid, [node()]}) end, Members -- [node(), From]),
+    again().
 
 moved(Own, Uid) ->
+    #{mem := Mem} = sderl_dir:start_args(undefined, Uid),
+    case sderl_store:recover(undefined) of
+        #{durable := D} -> sderl_store:durable(undefined, sderl_core:moved(D, Mem));
+        none -> true
+    end,
     {ok, Pid} = sderl_group_sup:start_group(undefined, Uid),
     ok = sderl_dir:moved(undefined, Own, Uid, Pid),
     sderl_part:group_moved(undefined, Own, Uid),
     Pid.
 
 stop(Pid) ->
-    try gen_server:stop(Pid, normal, infinity)
+    try gen_server:stop(Pid, {shutdown, moved}, infinity)
     catch exit:_ -> ok
+    end.
+
+%% ---------------------------------------------------------------- leaving for a group
+
+%% A node that enters an s_group is in no island from then on, whatever state its island is in: the
+%% directory loses the island before it gets the group, and nobody on this node or elsewhere reads
+%% the names of an island that is not in the directory. What takes time is the removal on the other
+%% members, which they order, so that the names that this node leaves there stay. For that the
+%% island's process goes on unseen, for a while: its coordinator may be lost, or on its way to
+%% another island. A node that is free again before then founds another island at once; where the
+%% former one still counts it, the two meet like any others.
+
+-doc "This node leaves its island, if it is in one, for an s_group.".
+-spec depart() -> ok.
+depart() ->
+    sderl_dir:depart(),
+    case sderl_dir:departing() of
+        none -> ok;
+        {_, Pid} -> ask_out(Pid)
+    end.
+
+-doc """
+Looks after the island that this node is leaving: a new process of it is asked again, and one that does not get
+its removal ordered, which takes milliseconds where there is a coordinator, is ended.
+""".
+-spec depart(none | {pid(), Until :: integer()}, Now :: integer()) -> none | {pid(), Until :: integer()}.
+depart(Asked, Now) ->
+    case {sderl_dir:departing(), Asked} of
+        {none, _} -> none;
+        {_, {_, Until}} when Now > Until -> departed(), none;
+        {{_, Pid}, {Pid, _}} -> Asked;
+        {{_, Pid}, none} -> {Pid, Now + ?DEPART};
+        {{_, Pid}, {_, Until}} -> ask_out(Pid), {Pid, Until}
+    end.
+
+ask_out(Pid) ->
+    Pid ! {sderl_op, none, {remove, [node()], erlang:system_time(second)}},
+    ok.
+
+-doc "Ends the process of the island that this node is leaving; the other members hear that it is out.".
+-spec departed() -> ok.
+departed() ->
+    case sderl_dir:departing() of
+        none -> ok;
+        {_, Pid} ->
+            Mon = monitor(process, Pid),
+            Pid ! sderl_depart,
+            receive {'DOWN', Mon, process, Pid, _} -> ok
+            after 5000 ->
+                exit(Pid, kill),
+                receive {'DOWN', Mon, process, Pid, _} -> ok end
+            end,
+            sderl_dir:forget(undefined)
     end.
 
 -doc "Ends a move in which this node's server died.".

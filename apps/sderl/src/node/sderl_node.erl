@@ -29,6 +29,7 @@
 -define(MEMORY, 86_400).
 
 -record(n, {node = node(), reconfigure :: fun(() -> ok), reserved = #{} :: #{term() => {binary(), integer()}},
+            departing = none :: none | {pid(), Until :: integer()},   % the island that is left
             entering = #{} :: #{reference() => term()}, told = #{} :: #{{term(), node()} => binary()}}).
 
 -doc "`Reconfigure` reads the launch configuration anew, for the node's present name.".
@@ -145,10 +146,10 @@ handle_call(_, _, N) -> {reply, {error, unknown_call}, unknown(N)}.
 handle_cast({changed, _Group}, N) ->
     dwell(),
     {noreply, N};
-handle_cast({left, Group, Mates}, N) ->
+handle_cast({left, _Group, Mates}, N) ->
     dwell(),
-    %% Free now, and linked to free ones (rule 22).
-    Group =/= undefined andalso sderl_dir:is_free() andalso sderl_free:freed(Mates),
+    %% Free now, or again where its island let it go, and linked to free ones (rule 22).
+    sderl_dir:is_free() andalso sderl_free:freed(Mates),
     {noreply, N};
 handle_cast({met, Node}, N) ->
     sderl_free:met([Node]),
@@ -186,7 +187,8 @@ handle_info(tick, #n{reserved = R} = N) ->
     Now = now_ms(),
     sderl_dir:prune(erlang:system_time(second) - ?MEMORY),
     sderl_free:again(),
-    {noreply, N#n{reserved = maps:filter(fun(_, {_, Until}) -> Until > Now end, R)}};
+    {noreply, N#n{departing = sderl_free:depart(N#n.departing, Now),
+                  reserved = maps:filter(fun(_, {_, Until}) -> Until > Now end, R)}};
 handle_info({nodeup, Node, _}, N) ->
     sderl_links:nodeup(Node),
     share(),
@@ -220,13 +222,19 @@ start(Group, Uid, Args) ->
     Opts = #{tick_ms => Tick, aside_ms => Aside,
              forget_ms => sderl_options:forget_down_after(Group, Options),
              faults => sderl_dir:faults()},
+    %% A node is in s_groups or in an island, never in both.
+    Group =/= undefined andalso sderl_free:depart(),
     sderl_dir:start_args(Group, Uid, Args#{options => Opts}),
     case sderl_group_sup:start_group(Group, Uid) of
         {ok, Pid} ->
             #{mem := Mem} = Args,
             sderl_dir:show(Group, Uid, Pid, sderl_membership:members(Mem)),
-            free();
-        {error, Why} -> {error, Why}
+            %% The process may have been there before its place in the directory.
+            Pid ! sderl_poke,
+            ok;
+        {error, Why} ->
+            Group =/= undefined andalso free(),
+            {error, Why}
     end.
 
 created(Group, Nodes) -> sderl_event:emit(group_created, #{group => Group, nodes => Nodes}).
@@ -278,16 +286,14 @@ dwell() ->
     sderl_dir:unknow_strangers(),
     share().
 
-%% A node without s_groups has the free namespace; one with s_groups has not.
+%% A node without s_groups has the free namespace (one with s_groups has not: see start/3).
 free() ->
     Refuse = sderl_dir:refuse(),
-    case {sderl_dir:named_groups(), sderl_dir:process(undefined)} of
-        {[], none} when Refuse =:= undefined ->
+    case sderl_dir:groups() of
+        [] when Refuse =:= undefined ->
+            sderl_free:departed(),
             _ = start(undefined, sderl_free:uid(),
                       #{mem => sderl_membership:new([node()]), found => true}),
-            ok;
-        {[_ | _], Pid} when is_pid(Pid) ->
-            Pid ! {sderl_op, none, {remove, [node()], erlang:system_time(second)}},
             ok;
         _ -> ok
     end.
@@ -382,6 +388,7 @@ mates() -> lists:usort(lists:append([Ms || {_, Ms} <- sderl_dir:named_membership
 %% name): everything begins anew under that name, and the free names are kept.
 renamed(#n{node = Node} = N) when Node =:= node() -> N;
 renamed(#n{reconfigure = Reconfigure}) ->
+    sderl_free:departed(),
     Free = free_names(),
     lists:foreach(fun({G, #{process := Pid}}) -> sderl_group_sup:stop_group(Pid), sderl_dir:forget(G) end, sderl_dir:all()),
     ok = sderl_dir:reborn(),
