@@ -96,11 +96,13 @@ recover(N, G, W0) ->
     end,
     W2 = deaths(N, G, lists:sort(maps:values(rows(N, G, W1))), W1),
     %% Clients that saw it die ask again.
-    maps:fold(fun(OpId, #{node := ON, group := OG, life := OL, op := Op} = O, W)
-                    when ON =:= N, OG =:= G, OL =:= Life, not is_map_key(answer, O), not is_map_key(given_up, O) ->
-                      mail(N, G, {again, OpId, Op}, W);
-                 (_, _, W) -> W
-              end, W2, maps:iterator(W2#w.ops, ordered)).
+    lists:foldl(fun({Id, Op}, W) -> mail(N, G, {again, Id, Op}, W) end, W2, unanswered(N, G, Life, W2)).
+
+%% What clients asked a member in a life of its node, and wait for.
+unanswered(N, G, Life, #w{ops = Ops}) ->
+    lists:sort([{Id, Op} || Id := #{node := ON, group := OG, life := OL, op := Op} = O <- Ops,
+                            ON =:= N, OG =:= G, OL =:= Life,
+                            not is_map_key(answer, O), not is_map_key(given_up, O)]).
 
 -doc "A free node's process begins anew as one of another island, with all that it has (`sderl_free`).".
 -spec moves(node(), term(), sderl_hello:uid(), #w{}) -> #w{}.
@@ -297,8 +299,11 @@ effect(N, G, _, {left, Why, Mem}, W) ->
     #n{life = Life} = node(N, W),
     #b{left = Left, promised = P} = B = book(G, W),
     #m{uid = Uid, gone = Gone} = M = member(N, G, W),
-    keep(N, G, M#m{p = undefined, store = undefined, gone = Gone#{Uid => {Why, Mem}}},
-         keep_book(G, B#b{left = Left#{{N, Life} => Why}, promised = maps:remove({N, Life}, P)}, W));
+    W1 = keep(N, G, M#m{p = undefined, store = undefined, gone = Gone#{Uid => {Why, Mem}}},
+              keep_book(G, B#b{left = Left#{{N, Life} => Why}, promised = maps:remove({N, Life}, P)}, W)),
+    %% A client whose question it did not read finds that this is no member any more (sderl_client).
+    lists:foldl(fun({Unread, _}, Acc) -> sderl_sim_client:answered(N, G, Unread, {no, not_member}, Acc) end,
+                W1, unanswered(N, G, Life, W1));
 effect(N, G, Id, {wake, Ms}, W) -> in(Ms, {timer, N, G, Id, wake}, W).
 
 %% A node with newer code says things that nobody knows yet.

@@ -35,8 +35,12 @@ failed(First, Count, Opts) ->
 %% Schedules that once broke a promise, or that a check took for one that did.
 found_test_() ->
     [{integer_to_list(S), {timeout, 120, fun() -> ?assertEqual(ok, sderl_sim:run(#{seed => S, nodes => 7, spare => 1, clients => 2, faults => 12})) end}}
-     || S <- [495919120, 495919899, 495919033, 700001591, 700001589, 41300]] ++
+     || S <- [495919120, 495919899, 495919033, 700001591, 700001589, 41300, 20261323]] ++
+    [{"two groups, " ++ integer_to_list(S), {timeout, 120, fun() -> ?assertEqual(ok, sderl_sim:run((two_groups())#{seed => S})) end}}
+     || S <- [777235]] ++
     [{"slow links, " ++ integer_to_list(S), {timeout, 120, fun() -> ?assertEqual(ok, sderl_sim:run((slow_links())#{seed => S})) end}} || S <- [724, 10382, 10621, 11028, 11197, 30168, 31595, 31894, 32261, 32574, 33216, 33388, 33855, 71314, 71844, 92875, 102912]].
+
+two_groups() -> #{nodes => 5, spare => 2, groups => 2, clients => 2, faults => 25}.
 
 slow_links() -> #{nodes => 7, spare => 1, clients => 3, faults => 20, delay => {1, 200}}.
 

@@ -101,11 +101,7 @@ answers(_E, R, As, #s{out = {R, List}} = S) -> reply(List, As, S#s{out = undefin
 answers(_, _, _, S) -> S.
 
 reply(List, As, #s{old = Old, deferred = Deferred, waited = Waited, now = Now} = S0) ->
-    Answers = case As of
-        default when map_size(Waited) =:= 0 -> [{F, Op, default(Op)} || {F, Op} <- List];
-        default -> [{F, Op, settled(F, Op, default(Op), S0)} || {F, Op} <- List];
-        _ -> [{F, Op, settled(F, Op, A, S0)} || {{F, Op}, A} <- lists:zip(List, As)]
-    end,
+    Answers = settled(List, As, S0),
     Later = [{maps:get(F, Waited, Now), F, Op} || {F, Op, {no, later}} <- Answers],
     S = S0#s{deferred = Later ++ Deferred, waited = maps:without([F || {F, _, _} <- Answers], Waited)},
     Rs = [{F, A} || {F, _, A} <- Answers, F =/= none, A =/= {no, later}],
@@ -114,6 +110,13 @@ reply(List, As, #s{old = Old, deferred = Deferred, waited = Waited, now = Now} =
         {asked, List} -> fx({replies, Rs}, S#s{old = {answered, Rs}});
         _ -> fx({replies, Rs}, S)
     end.
+
+settled(List, default, #s{waited = Waited}) when map_size(Waited) =:= 0 ->
+    [{F, Op, default(Op)} || {F, Op} <- List];
+settled(List, default, S) ->
+    [{F, Op, settled(F, Op, default(Op), S)} || {F, Op} <- List];
+settled(List, As, S) ->
+    [{F, Op, settled(F, Op, A, S)} || {{F, Op}, A} <- lists:zip(List, As)].
 
 %% An answer as the client hears it. An operation that went to a coordinator whose log we left may
 %% have been applied there, and stand at another home: `no` would say that it was not.
@@ -469,12 +472,19 @@ depart(#s{self = Self, now = Now, clock = Clock, d = #d{mem = Mem} = D} = S0) ->
     S = lists:foldl(fun(N, A) -> send(N, {mem, Without}, send(N, away, A)) end, S0, sderl_core:peers(S0)),
     left_out(removed, S#s{d = D#d{mem = Without}}).
 
-%% Nobody here will ever know. (But that we are no member any more is so.)
-unsettled(List, #s{self = Self} = S) ->
+%% Nobody here will ever know. (But that we are no member any more is so. Who asked for that and was told so by our
+%% predecessor, which died as it left, has the same answer from us.)
+unsettled(List, #s{self = Self, mine = Mine} = S) ->
     {Settled, Open} = lists:partition(fun({_, Op}) -> settles(Op, Self) end, List),
-    Unknown = [{F, unknown} || {F, _} <- Open, F =/= none],
+    {Out, Refused} = case Mine of
+        {_, As} ->
+            Ours = [{F, A} || {F, _, A} <- settled(List, As, S), F =/= none],
+            lists:partition(fun({F, Op}) -> Op =/= delete andalso lists:member({F, ok}, Ours) end, Settled);
+        undefined -> {[], Settled}
+    end,
+    Replies = [{F, unknown} || {F, _} <- Open, F =/= none] ++ [{F, ok} || {F, _} <- Out],
     %% (Who saw our predecessor die asks again, in this very step.)
-    refuse(Settled, fx({replies, Unknown}, S#s{mine = undefined, old = {answered, Unknown}})).
+    refuse(Refused, fx({replies, Replies}, S#s{mine = undefined, old = {answered, Replies}})).
 
 settles({remove, Nodes, _}, Self) -> Nodes -- [Self] =:= [];
 settles(Op, _) -> Op =:= delete.
