@@ -21,6 +21,8 @@
 
 %% The helper processes of these answer with their exit reason.
 -dialyzer({nowarn_function, [enter/2]}).
+%% Operations are such lists.
+-dialyzer({no_improper_lists, [free_names/0]}).
 
 -include("../core/sderl_version.hrl").
 -define(TICK, 1000).
