@@ -36,11 +36,14 @@ argument of the wrong type raises `{badarg, {s_group, Function, Arity}, Details}
 
 The operations and their values are those published for SD Erlang (Chechina et al., *Improving
 the network scalability of Erlang*, JPDC 2016; Trinder et al., *Scaling Reliably*, 2017).
-Programs written for the published module run unmodified. `enter/2`, `leave/1`, `lookup/2`,
+Programs written for the published module run unmodified, but for what the table *Where the sources
+differ* in `docs/semantics.md` lists. `enter/2`, `leave/1`, `lookup/2`,
 options, subscriptions, `await/2`, `links/0` and the `via` callbacks are ours. Choosing nodes by
 attributes, load and distance: `m:sderl_place`.
 """.
 
+%% The library
+-export([start/0, start_link/0, stop/0]).
 %% Groups
 -export([new_s_group/1, new_s_group/2, delete_s_group/1, add_nodes/2, remove_nodes/2]).
 -export([enter/2, leave/1, connect/1, connect/2, await/2]).
@@ -72,6 +75,48 @@ the node that decides, to give the pid to keep or `none`.
 """.
 -type options() :: #{meta => term(), resolver => sderl_resolver:resolver()}.
 
+%% ---------------------------------------------------------------- the library
+
+-doc """
+Starts the application `sderl` and what it needs; the process is that of its supervisor. For
+published programs, which boot with `erl -run s_group`; others name `sderl` among their applications.
+
+Errors: `{already_started, Pid}`, and those of `application:start/1`; a node that connects to every
+other by itself gives `{sderl, {{connect_all, Sentence}, _}}`.
+""".
+-spec start() -> {ok, pid()} | {error, {already_started, pid()} | term()}.
+start() ->
+    case application:ensure_all_started(sderl) of
+        {ok, Started} ->
+            case {lists:member(sderl, Started), whereis(sderl_sup)} of
+                {true, Pid} when is_pid(Pid) -> {ok, Pid};
+                {false, Pid} when is_pid(Pid) -> {error, {already_started, Pid}};
+                {_, undefined} -> {error, not_running}
+            end;
+        {error, Why} -> {error, Why}
+    end.
+
+-doc """
+As `start/0`, and links the calling process to the supervisor. For published programs. The
+application goes on when the calling process ends.
+""".
+-spec start_link() -> {ok, pid()} | {error, {already_started, pid()} | term()}.
+start_link() ->
+    case start() of
+        {ok, Pid} ->
+            true = link(Pid),
+            {ok, Pid};
+        Error -> Error
+    end.
+
+-doc "Stops the application `sderl`. For published programs.".
+-spec stop() -> stopped | {error, not_running}.
+stop() ->
+    case application:stop(sderl) of
+        ok -> stopped;
+        {error, _} -> {error, not_running}
+    end.
+
 %% ---------------------------------------------------------------- groups
 
 -doc """
@@ -90,11 +135,15 @@ the application or own another group of that name are left out; `info/0` says wh
 gives `{ok, Group, []}` and creates nothing.
 
 Errors: `remote_s_group` (the calling node is not in the list), `s_group_name_is_in_use`,
-`reserved_s_group_name` (`undefined`), `not_distributed`.
+`reserved_s_group_name` (`undefined`).
+
+A node that is not distributed (`nonode@nohost`) may have groups in which it is alone: programs
+and their tests run on it as they are. It keeps them when it gets a name, and is in them under it.
 """.
 -spec new_s_group(group(), [node()]) ->
     {ok, group(), Joined :: [node()]}
-    | {error, remote_s_group | s_group_name_is_in_use | reserved_s_group_name | not_distributed | not_running | connect_all}.
+    | {error, remote_s_group | s_group_name_is_in_use | reserved_s_group_name | not_running
+        | connect_all}.
 new_s_group(Group, Nodes) ->
     ok = nodes_arg(Nodes, new_s_group, 2, 2),
     case {Nodes, lists:member(node(), Nodes)} of
@@ -119,6 +168,7 @@ Adds nodes to a group of the calling node.
 
 `Added` are those that were no members before and are now, sorted; who could not be added is left
 out and `info/0` says why. Returns when the new members have all names, or after the write timeout.
+The calling node is ignored, so a list with nobody else gives `{ok, Group, []}` whatever the group.
 
 Errors: `node_does_not_belong_to_the_s_group` (the calling node is no member).
 """.
@@ -127,14 +177,18 @@ Errors: `node_does_not_belong_to_the_s_group` (the calling node is no member).
     | {error, node_does_not_belong_to_the_s_group | not_running | connect_all}.
 add_nodes(Group, Nodes) ->
     ok = nodes_arg(Nodes, add_nodes, 2, 2),
-    case Group of
-        undefined -> {error, node_does_not_belong_to_the_s_group};
-        _ -> running(fun() -> sderl_admin:add(Group, lists:usort(Nodes)) end)
-    end.
+    running(fun() ->
+        case lists:delete(node(), lists:usort(Nodes)) of
+            [] -> {ok, Group, []};
+            _ when Group =:= undefined -> {error, node_does_not_belong_to_the_s_group};
+            Others -> sderl_admin:add(Group, Others)
+        end
+    end).
 
 -doc """
-Removes nodes from a group of the calling node. Nodes that are no members are ignored. Names whose
-process lives on a removed node stay. Removed nodes that are away are told when they return.
+Removes nodes from a group of the calling node. Nodes that are no members are ignored, and an empty
+list gives `ok` whatever the group. Names whose process lives on a removed node stay. Removed nodes
+that are away are told when they return.
 
 Errors: `cannot_remove_itself` (use `leave/1`), `node_does_not_belong_to_the_s_group`.
 """.
@@ -142,10 +196,13 @@ Errors: `cannot_remove_itself` (use `leave/1`), `node_does_not_belong_to_the_s_g
     ok | {error, cannot_remove_itself | node_does_not_belong_to_the_s_group | not_running | connect_all}.
 remove_nodes(Group, Nodes) ->
     ok = nodes_arg(Nodes, remove_nodes, 2, 2),
-    case Group of
-        undefined -> {error, node_does_not_belong_to_the_s_group};
-        _ -> running(fun() -> sderl_admin:remove(Group, lists:usort(Nodes)) end)
-    end.
+    running(fun() ->
+        case lists:usort(Nodes) of
+            [] -> ok;
+            _ when Group =:= undefined -> {error, node_does_not_belong_to_the_s_group};
+            Out -> sderl_admin:remove(Group, Out)
+        end
+    end).
 
 -doc """
 Makes the calling node a member of a running group: the first of `Seeds` that can be reached and
@@ -221,10 +278,10 @@ s_groups() ->
         end
     end).
 
--doc "The own groups with their members.".
+-doc "The own groups with their members, the one that this node entered last first.".
 -spec own_s_groups() -> [{group(), [node()]}] | {error, not_running | connect_all}.
 own_s_groups() ->
-    running(fun() -> lists:sort(sderl_dir:named_memberships()) end).
+    running(fun sderl_dir:newest_first/0).
 
 -doc """
 The nodes of all own groups, this one among them; on a free node those of its island.
@@ -451,10 +508,10 @@ unsubscribe(Ref) when is_reference(Ref) -> sderl_subs:unsubscribe(Ref);
 unsubscribe(Other) -> misuse(unsubscribe, 1, 1, Other, "the reference that subscribe gave").
 
 -doc "Starts or stops `{nodeup, Node}` and `{nodedown, Node}` messages for nodes of the own groups.".
--spec monitor_nodes(boolean()) -> ok | {error, not_running | connect_all}.
+-spec monitor_nodes(boolean()) -> ok | {error, not_boolean | not_running | connect_all}.
 monitor_nodes(Flag) when is_boolean(Flag) ->
     running(fun() -> sderl_subs:monitor_nodes(self(), Flag) end);
-monitor_nodes(Other) -> misuse(monitor_nodes, 1, 1, Other, "true or false").
+monitor_nodes(_) -> {error, not_boolean}.
 
 %% ---------------------------------------------------------------- process groups
 

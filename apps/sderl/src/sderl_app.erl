@@ -42,7 +42,10 @@ reconfigure() ->
 
 %% The launch configuration, parsed for the node's present name.
 config() ->
-    Kernel = case application:get_env(kernel, s_groups) of {ok, Groups} -> Groups; undefined -> undefined end,
+    Kernel = case sderl_kernel_env:at_launch() of
+        {ok, Groups} -> Groups;
+        undefined -> undefined
+    end,
     case sderl_config:parse(application:get_all_env(sderl), Kernel, node()) of
         {ok, Config} ->
             lists:foreach(fun(W) ->

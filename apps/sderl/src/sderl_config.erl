@@ -130,7 +130,8 @@ Checks the configuration of one node.
 `Env` is the application environment of `sderl` (`application:get_all_env(sderl)`),
 `KernelSGroups` the value of `s_groups` in the environment of `kernel`, or `undefined`,
 and `ThisNode` is `node()`. On a node that is not distributed (`nonode@nohost`) every
-group with a list of nodes lands in `other_groups`; parse again when the node has a name.
+group with a list of nodes lands in `other_groups`, but for those of `nonode@nohost` alone; parse
+again when the node has a name.
 """.
 -spec parse(Env, KernelSGroups, ThisNode) -> {ok, config()} | {error, error()} when
     Env :: term(), KernelSGroups :: term() | undefined, ThisNode :: node().
@@ -316,6 +317,9 @@ members(Path, {seeds, Seeds}) ->
         {ok, Nodes} ?= node_list(Path ++ [seeds], Seeds),
         {ok, {seeds, Nodes}}
     end;
+members(_Path, [nonode@nohost] = Nodes) ->
+    %% A node without a name may be alone in a group: the tests of a project run on one.
+    {ok, Nodes};
 members(Path, Nodes) ->
     node_list(Path ++ [nodes], Nodes).
 
@@ -334,7 +338,7 @@ node_list(Path, Value) ->
     end.
 
 node_name(Path, nonode@nohost = Node) ->
-    bad(Path, Node, node_name);
+    bad(Path, Node, named_node);
 node_name(Path, Node) when is_atom(Node) ->
     case string:split(atom_to_list(Node), "@", all) of
         [[_ | _], [_ | _]] -> {ok, Node};

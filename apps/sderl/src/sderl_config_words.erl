@@ -66,6 +66,9 @@ remedy(some_node) ->
     "names no node; list at least one as 'name@host', or remove the group";
 remedy(node_name) ->
     "is not a node name; write an atom with a host, such as 'name@host'";
+remedy(named_node) ->
+    "is a node without a name, which can be in a group alone; "
+    "take it out, or write [nonode@nohost]";
 remedy({unique_name, First}) ->
     ["is the name of a group above it too, at ", sderl_check:place(First), "; merge the two or rename one"];
 remedy({same_as, First}) ->

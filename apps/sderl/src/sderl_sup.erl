@@ -33,12 +33,13 @@ init(Reconfigure) ->
            worker(sderl_ask),
            supervisor(sderl_group_sup),
            worker(sderl_node, [Reconfigure]),
+           worker(sderl_kernel_env),
            worker(sderl_link_policy),
            supervisor(sderl_place_sup)]}}.
 
 %% Who is told about this node's groups, in this order.
 parts() ->
-    [sderl_connector, sderl_node, sderl_route_sup, sderl_attr_sup, sderl_pg, sderl_place_sup].
+    [sderl_connector, sderl_node, sderl_kernel_env, sderl_route_sup, sderl_attr_sup, sderl_pg, sderl_place_sup].
 
 worker(M) -> worker(M, []).
 

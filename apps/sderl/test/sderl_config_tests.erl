@@ -72,6 +72,13 @@ not_distributed_test() ->
     {ok, #{groups := [], other_groups := [_], warnings := []}} =
         sderl_config:parse([{s_groups, [{g, normal, ['a@h']}]}], undefined, nonode@nohost).
 
+%% A node without a name may be in a group, alone.
+alone_without_a_name_test() ->
+    Group = #{name => g, type => normal, members => [nonode@nohost]},
+    Parse = fun(Node) -> sderl_config:parse([{s_groups, [{g, normal, [nonode@nohost]}]}], undefined, Node) end,
+    ?assertMatch({ok, #{groups := [Group], other_groups := [], warnings := []}}, Parse(nonode@nohost)),
+    ?assertMatch({ok, #{groups := [], other_groups := [Group]}}, Parse('a@h')).
+
 published_place_test() ->
     G = {g, normal, ['b@h', 'a@h']},
     Same = {g, normal, ['a@h', 'b@h']},
@@ -109,7 +116,8 @@ malformed_groups_test_() ->
             {[{g, normal, ['@h']}], [1, nodes, 1], node_name},
             {[{g, normal, ['a@']}], [1, nodes, 1], node_name},
             {[{g, normal, ['a@b@c']}], [1, nodes, 1], node_name},
-            {[{g, normal, [nonode@nohost]}], [1, nodes, 1], node_name},
+            {[{g, normal, ['a@h', nonode@nohost]}], [1, nodes, 2], named_node},
+            {[{g, normal, {seeds, [nonode@nohost]}}], [1, seeds, 1], named_node},
             {[{g, normal, {seeds, ['a@h', 7]}}], [1, seeds, 2], node_name},
             {[{g, normal, ['a@h']}, {g, normal, ['a@h']}], [2, name],
                 {unique_name, [sderl, s_groups, 1]}}

@@ -61,7 +61,7 @@ start(Config) -> {proplists:get_value(fleet, Config), proplists:get_value(nodes,
 
 %% Every exported function, with arguments that are right and what each is.
 functions() ->
-    [{new_s_group, [nodes]}, {new_s_group, [any, nodes]}, {delete_s_group, [any]}, {add_nodes, [any, nodes]},
+    [{start, []}, {start_link, []}, {stop, []}, {new_s_group, [nodes]}, {new_s_group, [any, nodes]}, {delete_s_group, [any]}, {add_nodes, [any, nodes]},
      {remove_nodes, [any, nodes]}, {enter, [any, nodes]}, {leave, [any]}, {connect, [node]}, {connect, [any, node]},
      {await, [any, timeout]}, {s_groups, []}, {own_s_groups, []}, {own_nodes, []}, {own_nodes, [any]}, {info, []},
      {links, []}, {sync, []}, {register_name, [any, any, pid]}, {register_name, [any, any, pid, options]},
@@ -146,6 +146,8 @@ fits(true, pid, _, Bad, {F, A}, {value, V}) when not is_pid(Bad) ->
     V =:= case {F, A} of {register_name, 2} -> no; _ -> {no, not_a_pid} end;
 fits(true, _, _, _, {send, 2}, {exit, {badarg, {{_, _}, _}}}) -> true;
 fits(true, _, _, _, _, {value, _}) -> true;
+%% As published.
+fits(false, boolean, _, _, {monitor_nodes, 1}, {value, {error, not_boolean}}) -> true;
 fits(false, _, I, Bad, {F, A}, {error, {badarg, {s_group, F, A}, #{argument := I, found := Found, expected := E}}}) ->
     io_lib:printable_list(E) andalso (Found =:= Bad orelse within(Found, Bad));
 fits(_, _, _, _, _, _) -> false.
@@ -204,7 +206,7 @@ group_of_one(Config) ->
     ?assertEqual({error, s_group_name_is_in_use}, S(new_s_group, [one, [A1, A2]])),
     ?assertEqual({error, cannot_remove_itself}, S(remove_nodes, [one, [A1]])),
     ?assertEqual({error, remote_s_group}, s_group(Fleet, A3, delete_s_group, [one])),
-    ?assertEqual({error, node_does_not_belong_to_the_s_group}, s_group(Fleet, A3, add_nodes, [one, [A3]])),
+    ?assertEqual({error, node_does_not_belong_to_the_s_group}, s_group(Fleet, A3, add_nodes, [one, [A2, A3]])),
     ?assertEqual({error, node_does_not_belong_to_the_s_group}, s_group(Fleet, A3, remove_nodes, [one, [A1]])),
     ?assertEqual({error, node_does_not_belong_to_the_s_group}, s_group(Fleet, A3, leave, [one])),
     ?assertEqual(ok, S(leave, [one])),
@@ -221,6 +223,10 @@ no_nodes(Config) ->
     ?assertEqual({ok, g, []}, S(add_nodes, [g, []])),
     ?assertEqual({ok, g, []}, S(add_nodes, [g, [A1, A2]])),
     ?assertEqual(ok, S(remove_nodes, [g, []])),
+    [?assertEqual({ok, G, []}, S(add_nodes, [G, Ns])) || G <- [other, undefined], Ns <- [[], [A1], [A1, A1]]],
+    [?assertEqual(ok, S(remove_nodes, [G, []])) || G <- [other, undefined]],
+    [?assertEqual({error, node_does_not_belong_to_the_s_group}, S(F, [G, [A2]]))
+     || F <- [add_nodes, remove_nodes], G <- [other, undefined]],
     ?assertEqual({error, no_seeds}, S(enter, [other, []])),
     ?assertEqual({error, no_seeds}, S(enter, [other, [A1]])),
     ?assertEqual({error, remote_s_group}, S(new_s_group, [other, [A2]])),
@@ -248,7 +254,7 @@ pids(Config) ->
     ?assertEqual({no, cannot_register_in_remote_group}, S(register_name, [nowhere, n, Live])),
     ?assertEqual({no, cannot_re_register_in_remote_group}, S(re_register_name, [nowhere, n, Live])),
     ?assertEqual({no, cannot_unregister_from_remote_group}, S(unregister_name, [nowhere, n])),
-    ?assertEqual({error, no_information_about_remote_group}, S(registered_names, [{s_group, nowhere}])),
+    ?assertEqual([], S(registered_names, [{s_group, nowhere}])),
     ?assertEqual({error, no_information_about_remote_group}, S(lookup, [nowhere, n])),
     ?assertEqual(undefined, S(whereis_name, [nowhere, n])),
     ?assertEqual({badarg, {nowhere, n, m}}, S(send, [nowhere, n, m])),
@@ -446,7 +452,7 @@ not_running(Other) ->
      || {F, Kinds} <- functions(),
         Args0 <- [[case lists:keyfind(K, 1, Named) of {_, T} when K =/= node -> T; _ -> right(K) end || K <- Kinds]],
         Args <- [Args0 | [[Other | tl(Args0)] || hd([x | Kinds]) =:= x, hd(Kinds ++ [x]) =:= node]],
-        {F, length(Args)} =/= {connect, 1},
+        {F, length(Args)} =/= {connect, 1}, F =/= start, F =/= start_link,
         Outcome <- [outcome(F, Args)], Outcome =/= stopped(F, length(Args), Args)].
 
 stopped(register_name, 2, _) -> {value, no};

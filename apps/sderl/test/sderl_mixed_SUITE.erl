@@ -8,14 +8,14 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--import(sderl_ct_nodes, [with/2, sd/1, stock/1, quick/0, call/4, s_group/4, await/1, ready/3, members/3, logged/3,
-                         problems/2]).
+-import(sderl_ct_nodes, [with/2, sd/1, sd/2, stock/1, quick/0, call/4, s_group/4, await/1, ready/3, members/3,
+                         logged/3, problems/2, left_out/2]).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [stock_mesh, stock_visible, overlap, second_group, hidden, gets_a_name, gets_a_name_with_connect_all, tls,
-     newer_version, published].
+     newer_version, published, boots, restarted_by_hand, alone_without_a_name, kernel_environment].
 
 links(Fleet, Node, Which) -> lists:sort(call(Fleet, Node, {erlang, nodes}, [Which])).
 
@@ -121,7 +121,7 @@ second_group(_) ->
         yes = s_group(Fleet, A1, register_name, [g, n, P1]),
         yes = s_group(Fleet, A3, register_name, [h, n, P3]),
         ?assertEqual({ok, h, [A2]}, s_group(Fleet, A3, add_nodes, [h, [A2]])),
-        ?assertEqual([{g, [A1, A2]}, {h, [A2, A3]}], s_group(Fleet, A2, own_s_groups, [])),
+        ?assertEqual([{h, [A2, A3]}, {g, [A1, A2]}], s_group(Fleet, A2, own_s_groups, [])),
         ?assertEqual({P1, P3}, {s_group(Fleet, A2, whereis_name, [g, n]), s_group(Fleet, A2, whereis_name, [h, n])}),
         %% Nothing changed for the others, and they are not linked.
         ?assertEqual([A2], links(Fleet, A1, connected)),
@@ -186,12 +186,9 @@ gets_a_name(_) ->
     Late = #{name => late, count => 2, wrap => nameless(), apps => [sderl], env => quick() ++ Env},
     with(#{tag => "", families => [sd(1), Late]}, fun(Fleet, [A1, L1, L2]) ->
         ?assertEqual(nonode@nohost, call(Fleet, L1, {erlang, node}, [])),
-        %% Without a name: free names, and no groups.
+        %% Without a name: free names.
         ?assertEqual([yes, yes], call(Fleet, L2, {?MODULE, register_two}, [])),
-        [begin
-             ?assertEqual({error, not_distributed}, s_group(Fleet, N, new_s_group, [g, [nonode@nohost]])),
-             ?assertEqual(undefined, s_group(Fleet, N, s_groups, []))
-         end || N <- [L1, L2]],
+        [?assertEqual(undefined, s_group(Fleet, N, s_groups, [])) || N <- [L1, L2]],
         %% With one it is a node like any other at once, and keeps its free names.
         ?assertMatch({ok, [_ | _], 0}, call(Fleet, L2, {sderl_attr, cached}, [nonode@nohost, otp_release])),
         named(Fleet, L2),
@@ -212,8 +209,10 @@ gets_a_name(_) ->
         ?assertEqual(Pid, s_group(Fleet, A1, whereis_name, [file, n])),
         %% And without a name again: free, and so once more with one.
         ok = call(Fleet, L2, {net_kernel, stop}, []),
-        ?assertEqual({error, not_distributed}, s_group(Fleet, L2, new_s_group, [h, [nonode@nohost]])),
-        ?assertEqual([], s_group(Fleet, L2, own_s_groups, [])),
+        ?assertEqual({error, remote_s_group}, s_group(Fleet, L2, new_s_group, [h, [L2]])),
+        await(fun() -> s_group(Fleet, L2, own_s_groups, []) =:= [] end),
+        %% Else it would be in the group of its former life again, and so not free.
+        ?assertEqual(ok, s_group(Fleet, A1, remove_nodes, [g, [L2]])),
         ?assertEqual([yes, yes], call(Fleet, L2, {?MODULE, register_two}, [])),
         named(Fleet, L2),
         await(fun() -> length(s_group(Fleet, L2, registered_names, [{s_group, undefined}])) =:= 2 end)
@@ -359,7 +358,12 @@ published(_) ->
         ?assertEqual(ok, S(A1, unregister_name_external, [group1, n3])),
         ?assertEqual(ok, S(A2, unregister_name, [group1, n1])),
         ?assertEqual(ok, S(A2, unregister_name, [group1, n1])),
-        ?assertEqual(lists:sort([{group1, [A1, A2]}, {Generated, [A1, A3]}]), S(A1, own_s_groups, [])),
+        ?assertEqual([{Generated, [A1, A3]}, {group1, [A1, A2]}], S(A1, own_s_groups, [])),
+        ?assertEqual([], S(A1, registered_names, [{s_group, unknown}])),
+        ?assertEqual([], S(A4, registered_names, [{s_group, group1}])),
+        ?assertEqual({error, not_boolean}, S(A1, monitor_nodes, [x])),
+        ?assertEqual({ok, group1, []}, S(A4, add_nodes, [group1, [A4]])),
+        ?assertEqual(ok, S(A4, remove_nodes, [group1, []])),
         ?assertEqual([A1, A2, A3], S(A1, own_nodes, [])),
         ?assertEqual([A1, A2], S(A1, own_nodes, [group1])),
         ?assertMatch({[_, _], []}, S(A1, s_groups, [])),
@@ -381,6 +385,135 @@ published(_) ->
         ?assertEqual(ok, S(A1, delete_s_group, [group1])),
         ?assertEqual(ok, S(A1, delete_s_group, [Generated])),
         ?assertEqual([], S(A1, own_s_groups, []))
+    end).
+
+%% `erl -run s_group`, with a name and without one, and with connect_all, which is refused in a sentence.
+boots(_) ->
+    Boots = #{count => 1, args => ["-run", "s_group"], env => quick()},
+    Families = [Boots#{name => a}, Boots#{name => b, wrap => nameless()}, Boots#{name => c, connect_all => true}],
+    with(#{tag => "", families => Families}, fun(Fleet, [A, B, C]) ->
+        %% A fleet has a node before all its flags were followed.
+        [await(fun() -> lists:keymember(sderl, 1, call(Fleet, N, {application, which_applications}, [])) end) || N <- [A, B]],
+        ?assertMatch({error, {already_started, P}} when is_pid(P), s_group(Fleet, A, start, [])),
+        ?assertMatch({error, {already_started, P}} when is_pid(P), s_group(Fleet, A, start_link, [])),
+        logged(Fleet, C, "-connect_all false"),
+        ?assertEqual({error, not_running}, s_group(Fleet, C, own_s_groups, [])),
+        ?assertMatch({error, {sderl, {{connect_all, _}, _}}}, s_group(Fleet, C, start, [])),
+        ?assertEqual({ok, g, [A]}, s_group(Fleet, A, new_s_group, [g, [A]])),
+        ?assertEqual({ok, g, [nonode@nohost]}, s_group(Fleet, B, new_s_group, [g, [nonode@nohost]]))
+    end).
+
+restarted_by_hand(_) ->
+    with(#{families => [stock(1), (stock(1))#{name => a, connect_all => false}]}, fun(Fleet, [_, A]) ->
+        ?assertEqual({error, not_running}, s_group(Fleet, A, stop, [])),
+        {ok, Sup} = s_group(Fleet, A, start, []),
+        ?assertEqual({ok, g, [A]}, s_group(Fleet, A, new_s_group, [g, [A]])),
+        ?assertEqual(stopped, s_group(Fleet, A, stop, [])),
+        ?assertEqual({error, not_running}, s_group(Fleet, A, own_s_groups, [])),
+        ?assertMatch({true, true}, call(Fleet, A, {?MODULE, start_linked}, [])),
+        ?assertNotEqual(Sup, call(Fleet, A, {erlang, whereis}, [sderl_sup])),
+        %% The one that started it is gone, and the library is not.
+        ?assertEqual([], s_group(Fleet, A, own_s_groups, []))
+    end).
+
+%% On a node.
+start_linked() ->
+    {Pid, Mon} = spawn_monitor(fun() ->
+        {ok, Sup} = s_group:start_link(),
+        {links, Links} = process_info(self(), links),
+        exit({is_process_alive(Sup), lists:member(Sup, Links)})
+    end),
+    receive {'DOWN', Mon, process, Pid, Seen} -> Seen end.
+
+%% A group on a node without a name: every call, and what becomes of it when the node gets one.
+alone_without_a_name(_) ->
+    Me = nonode@nohost,
+    Env = [{sderl, s_groups, [{tests, normal, [Me]}, {shared, normal, ['a1@127.0.0.1', 'late1@127.0.0.1']}]}],
+    Late = #{name => late, count => 1, wrap => nameless(), apps => [sderl], env => quick() ++ Env},
+    with(#{tag => "", families => [sd(1), Late]}, fun(Fleet, [A1, L1]) ->
+        S = fun(F, Args) -> s_group(Fleet, L1, F, Args) end,
+        ?assertEqual([{tests, [Me]}], S(own_s_groups, [])),
+        ?assertEqual(ok, S(await, [tests, 60_000])),
+        ?assertEqual({ok, g, [Me]}, S(new_s_group, [g, [Me]])),
+        ?assertEqual({error, s_group_name_is_in_use}, S(new_s_group, [g, [Me]])),
+        ?assertEqual({error, remote_s_group}, S(new_s_group, [h, [A1]])),
+        ?assertEqual({ok, h, [Me]}, S(new_s_group, [h, [Me, A1]])),
+        ?assertEqual({ok, h, []}, S(add_nodes, [h, [A1]])),
+        ?assertEqual(ok, S(remove_nodes, [h, [A1]])),
+        ?assertEqual({error, cannot_remove_itself}, S(remove_nodes, [h, [Me]])),
+        ?assertEqual([{h, A1, not_distributed}], left_out(Fleet, L1)),
+        ?assertEqual({error, {no_seed_answered, [{A1, unreachable}]}}, S(enter, [k, [A1]])),
+        ?assertEqual(false, S(connect, [A1])),
+        ?assertEqual([{h, [Me]}, {g, [Me]}, {tests, [Me]}], S(own_s_groups, [])),
+        ?assertEqual({[g, h, tests], [shared]}, S(s_groups, [])),
+        ?assertEqual([Me], S(own_nodes, [])),
+        ?assertEqual(ok, S(sync, [])),
+        Pid = call(Fleet, L1, proc, []),
+        [?assertEqual(yes, S(register_name, [G, n, Pid])) || G <- [g, h, tests]],
+        ?assertEqual(yes, S(register_name, [g, meta, call(Fleet, L1, proc, []), #{meta => kept}])),
+        ?assertEqual({no, name_or_pid_already_registered}, S(register_name, [g, n, Pid])),
+        ?assertEqual(yes, S(re_register_name, [h, n, call(Fleet, L1, proc, [])])),
+        ?assertEqual(Pid, S(whereis_name, [g, n])),
+        ?assertEqual(Pid, S(whereis_name, [Me, g, n])),
+        ?assertEqual(undefined, S(whereis_name, [A1, g, n])),
+        ?assertEqual(Pid, S(send, [g, n, hello])),
+        ?assertEqual(Pid, S(send, [Me, g, n, you])),
+        ?assertEqual([hello, you], call(Fleet, L1, inbox, [Pid])),
+        ?assertEqual([{g, meta}, {g, n}, {h, n}, {tests, n}], lists:sort(S(registered_names, [{node, Me}]))),
+        ?assertMatch(#{pid := Pid, home := Me}, S(lookup, [g, n])),
+        ?assertEqual(ok, S(join, [g, workers, Pid])),
+        ?assertEqual([Pid], S(members, [g, workers])),
+        ?assertEqual(ok, S(delete_s_group, [h])),
+        ?assertEqual({ok, [{g, normal, [Me]}, {tests, normal, [Me]}, {shared, normal, [A1, L1]}]},
+                     await_kernel(Fleet, L1, fun({ok, Groups}) -> not lists:keymember(h, 1, Groups); (_) -> false end)),
+        %% With a name it is in them under the name, and in what the file has for that.
+        named(Fleet, L1),
+        await(fun() -> S(own_s_groups, []) =:= [{shared, [A1, L1]}, {g, [L1]}, {tests, [L1]}] end),
+        await(fun() -> lists:sort(S(registered_names, [{node, L1}])) =:= [{g, meta}, {g, n}, {tests, n}] end),
+        ?assertMatch(#{home := L1, meta := kept}, S(lookup, [g, meta])),
+        ?assertEqual({ok, g, [A1]}, S(add_nodes, [g, [A1]])),
+        ?assertEqual([A1, L1], s_group(Fleet, A1, own_nodes, [g])),
+        %% The process is the same one, and has another node's name in its pid.
+        Same = s_group(Fleet, A1, whereis_name, [g, n]),
+        ?assertEqual(pid_to_list(Pid), call(Fleet, L1, {erlang, pid_to_list}, [Same])),
+        ok = call(Fleet, L1, stop, [Same]),
+        await(fun() -> s_group(Fleet, A1, registered_names, [{s_group, g}]) =:= [{g, meta}] end)
+    end).
+
+await_kernel(Fleet, Node, Is) ->
+    Value = fun() -> call(Fleet, Node, {application, get_env}, [kernel, s_groups]) end,
+    await(fun() -> V = Value(), Is(V) orelse V end),
+    Value().
+
+%% `s_groups` in the environment of `kernel` is what the node is in, and no configuration.
+kernel_environment(_) ->
+    File = [{file, normal, ['a1@127.0.0.1']}, {other, hidden, ['x@127.0.0.1']}],
+    with(#{tag => "", families => [sd(2, [{kernel, s_groups, File}])]}, fun(Fleet, [A1, A2]) ->
+        Is = fun(N, Wanted) -> await_kernel(Fleet, N, fun(V) -> V =:= Wanted end) end,
+        Is(A1, {ok, File}),
+        Is(A2, undefined),
+        {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2]]),
+        [Other] = tl(File),
+        Is(A1, {ok, [{g, normal, [A1, A2]} | File]}),
+        Is(A2, {ok, [{g, normal, [A1, A2]} | File]}),
+        {ok, h, _} = s_group(Fleet, A2, new_s_group, [h, [A2]]),
+        ok = s_group(Fleet, A1, remove_nodes, [g, [A2]]),
+        Is(A2, {ok, [{h, normal, [A2]} | File]}),
+        ok = s_group(Fleet, A1, delete_s_group, [file]),
+        Is(A1, {ok, [{g, normal, [A1]}, Other]}),
+        %% What was written is read back by nobody: the application starts from the file.
+        Again = fun(N) -> stopped = s_group(Fleet, N, stop, []), {ok, _} = s_group(Fleet, N, start, []) end,
+        [Again(N) || N <- [A1, A2]],
+        ?assertEqual([{file, [A1]}], s_group(Fleet, A1, own_s_groups, [])),
+        ?assertEqual([], s_group(Fleet, A2, own_s_groups, [])),
+        Is(A1, {ok, File}),
+        Is(A2, undefined),
+        %% What somebody else writes is configuration again.
+        New = [{new, normal, [A2]}],
+        ok = call(Fleet, A2, {application, set_env}, [kernel, s_groups, New]),
+        Again(A2),
+        ?assertEqual([{new, [A2]}], s_group(Fleet, A2, own_s_groups, [])),
+        Is(A2, {ok, New})
     end).
 
 %% On a node.

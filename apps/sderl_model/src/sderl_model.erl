@@ -145,15 +145,19 @@ rule({delete_s_group, G}, N, S) ->
         none -> {{error, remote_s_group}, S};
         Group -> {ok, sderl_model_state:delete(Group, S)}
     end;
-%% add_nodes/2 (JPDC, M; value and failures of L). New members share the names that are there.
+%% add_nodes/2 (JPDC, M; value and failures of L, which leaves the caller's node out before it asks
+%% anything else). New members share the names that are there.
 rule({add_nodes, G, Nodes}, N, S0) ->
-    case mine(G, N, S0) of
-        none -> {{error, node_does_not_belong_to_the_s_group}, S0};
-        #{members := Ms} ->
-            {Willing, S} = invite(G, lists:usort(Nodes) -- Ms, N, S0),
+    case {lists:delete(N, lists:usort(Nodes)), mine(G, N, S0)} of
+        {[], _} -> {{ok, G, []}, S0};
+        {_, none} -> {{error, node_does_not_belong_to_the_s_group}, S0};
+        {Others, #{members := Ms}} ->
+            {Willing, S} = invite(G, Others -- Ms, N, S0),
             {{ok, G, Willing}, sderl_model_state:join(G, Ms, Willing, S)}
     end;
-%% remove_nodes/2 (JPDC, L: not itself; M). Names of processes there stay (M; D for their homes).
+%% remove_nodes/2 (JPDC, L: not itself, and nobody from any group; M). Names of processes there stay
+%% (M; D for their homes).
+rule({remove_nodes, _, []}, _, S) -> {ok, S};
 rule({remove_nodes, G, Nodes}, N, S) ->
     case {mine(G, N, S), lists:member(N, Nodes)} of
         {none, _} -> {{error, node_does_not_belong_to_the_s_group}, S};
@@ -211,10 +215,10 @@ rule({send, G, Name, Msg}, N, S0) ->
 rule({send, Node, G, Name, Msg}, N, S) ->
     at(Node, fun(S1) -> deliver(target(Node, G, Name, S1), {ok, Node}, {G, Name, Msg}, S1) end,
        {badarg, {G, Name, Msg}}, N, S);
-%% registered_names/1 (L). D: of a group that nobody answers for, an error.
+%% registered_names/1 (L). Of a group that nobody answers for there are none.
 rule({registered_names, {s_group, G}}, N, S0) ->
     case reader(G, N, S0) of
-        {none, S} -> {{error, no_information_about_remote_group}, S};
+        {none, S} -> {[], S};
         {{ok, At}, S} -> {[{G, Name} || Name <- lists:sort(maps:keys(sderl_model_state:names(G, At, S)))], S}
     end;
 rule({registered_names, {node, Node}}, N, S0) ->
@@ -229,8 +233,10 @@ rule({registered_names, {node, Node}}, N, S0) ->
 %% own_nodes/0,1 (JPDC, L). A free node: those of its island (L: the free nodes it is linked to).
 rule(own_nodes, N, S) -> {lists:usort(lists:append([[N] | [Ms || {_, Ms} <- groups_of(N, S)]])), S};
 rule({own_nodes, G}, N, S) -> {case mine(G, N, S) of none -> []; #{members := Ms} -> Ms end, S};
-%% own_s_groups/0 (JPDC, L).
-rule(own_s_groups, N, S) -> {[Own || {G, _} = Own <- groups_of(N, S), G =/= undefined], S};
+%% own_s_groups/0 (JPDC, L: the one that was entered last comes first).
+rule(own_s_groups, N, #{nodes := Nodes} = S) ->
+    #{N := {_, _, Groups}} = Nodes,
+    {[{G, Ms} || G <- Groups, #{members := Ms} <- [own(G, N, S)]], S};
 %% s_groups/0 (JPDC, L: others as the launch configuration had them. D: as fellow members tell, rule 24).
 rule(s_groups, N, S) ->
     {case [G || {G, _} <- groups_of(N, S), G =/= undefined] of

@@ -51,7 +51,9 @@ partition(#{s_groups := Groups, free_groups := Free, free_hidden_groups := Hidde
     [{partition, {Parts, maps:keys(Nodes)}} || Parts =/= lists:sort(maps:keys(Nodes))].
 
 own_groups(#{nodes := Nodes} = S) ->
-    [{own_groups, {N, Gs}} || N := {Type, _, Gs} <- Nodes, Gs =/= lists:sort(groups_of(N, Type, S))].
+    [{own_groups, {N, Gs}}
+     || N := {Type, _, Gs} <- Nodes,
+        lists:sort(Gs) =/= lists:sort(groups_of(N, Type, S))].
 
 groups_of(N, Type, #{s_groups := Groups}) ->
     case [G || {G, Ms, _} <- Groups, lists:member(N, Ms)] of

@@ -39,7 +39,8 @@ they are made of: linking, joining, becoming free, what nodes are told of others
 - `s_groups`: name, members, names
 - `free_groups`: the islands of free normal nodes: nodes, names
 - `free_hidden_groups`: a free hidden node, its names
-- `nodes`: type, links that the library made, own groups or the class of a free node
+- `nodes`: type, links that the library made, own groups (the one that was entered last first; after
+  a restart the nodes take their groups up in any order) or the class of a free node
 - `down`: nodes that crashed and were not restarted
 - `processes`: those alive, with what they were sent; `spawned`: how many each node ever had
 - `heard`: what a node was told of groups, by whom; by `config` at its start
@@ -192,7 +193,7 @@ join(G, Ms0, New, S0) ->
     #{s_groups := Groups, nodes := Nodes} = S1 = leave_free(New, S0),
     {[{G, Ms0, Ns}], Rest} = lists:partition(fun({Name, Old, _}) -> Name =:= G andalso Old =:= Ms0 end, Groups),
     S2 = S1#{s_groups := lists:sort([{G, Ms, Ns} | Rest]),
-             nodes := maps:merge(Nodes, #{N => {T, L, ordsets:add_element(G, Gs -- [free_normal_group, free_hidden_group])}
+             nodes := maps:merge(Nodes, #{N => {T, L, [G | Gs -- [free_normal_group, free_hidden_group]]}
                                           || N := {T, L, Gs} <- maps:with(New, Nodes)})},
     mesh(Ms, S2).
 

@@ -129,12 +129,17 @@ remove_test() ->
     [?assertEqual(Error, element(1, last(Base ++ [{N, Command}])))
      || {N, Error, Command} <- [{a, {error, cannot_remove_itself}, {remove_nodes, g, [b, a]}},
                                 {d, {error, node_does_not_belong_to_the_s_group}, {remove_nodes, g, [d]}},
-                                {a, ok, {remove_nodes, g, []}}]].
+                                {a, ok, {remove_nodes, g, []}}, {d, ok, {remove_nodes, g, []}},
+                                {d, ok, {remove_nodes, undefined, []}}]].
 
 grow_test() ->
     Base = [{a, {new_s_group, g, [a, b]}}, {a, spawn}, {a, {register_name, g, x, {pid, a, 1}}}],
     {V, S} = last(Base ++ [{b, {add_nodes, g, [a, c]}}]),
     ?assertEqual({ok, g, [c]}, V),
+    %% From outside the caller alone is nobody, as published.
+    [?assertEqual({ok, G, []}, element(1, last(Base ++ [{d, {add_nodes, G, Ns}}])))
+     || G <- [g, f, undefined], Ns <- [[], [d], [d, d]]],
+    ?assertEqual({error, node_does_not_belong_to_the_s_group}, element(1, last(Base ++ [{d, {add_nodes, g, [c, d]}}]))),
     ?assertMatch(#{names := [{{g, x}, _}], links := [a, b]}, sderl_model:view(c, S)),
     ?assertEqual({{ok, g, [a, b, d]}, [a, b, c]}, begin {V2, S2} = last(Base ++ [{d, {enter, g, [d, c, b]}}]),
                                                         {V2, maps:get(links, sderl_model:view(d, S2))} end),
@@ -144,6 +149,14 @@ grow_test() ->
     ?assertEqual([], maps:get(s_groups, S3)),
     %% Linked since the group, and free both: one island.
     ?assertEqual({[a, b], S3}, run(S3, own_nodes, a)).
+
+%% The own groups, the one that was entered last first.
+newest_first_test() ->
+    Base = [{b, {new_s_group, g, [a, b]}}, {a, {new_s_group, z, [a, c]}}, {a, {new_s_group, f, [a]}}],
+    ?assertEqual([{f, [a]}, {z, [a, c]}, {g, [a, b]}], element(1, last(Base ++ [{a, own_s_groups}]))),
+    Again = [{b, {remove_nodes, g, [a]}}, {b, {add_nodes, g, [a]}}, {a, {delete_s_group, f}}],
+    ?assertEqual([{g, [a, b]}, {z, [a, c]}], element(1, last(Base ++ Again ++ [{a, own_s_groups}]))),
+    ?assertEqual([], element(1, last(Base ++ [{d, own_s_groups}]))).
 
 names_test() ->
     Base = [{a, {new_s_group, g, [a, b]}}, {a, spawn}, {a, spawn}, {c, spawn}, {a, {register_name, g, x, {pid, a, 1}}}],
@@ -165,7 +178,7 @@ names_test() ->
                       {c, {pid, a, 1}, {send, b, g, x, m}}, {c, {badarg, {f, x, m}}, {send, b, f, x, m}},
                       {b, #{pid => {pid, a, 1}, home => a, meta => undefined}, {lookup, g, x}},
                       {c, {error, no_information_about_remote_group}, {lookup, g, x}},
-                      {c, {error, no_information_about_remote_group}, {registered_names, {s_group, g}}},
+                      {c, [], {registered_names, {s_group, g}}},
                       {b, [{g, x}], {registered_names, {s_group, g}}}, {c, [{g, x}], {registered_names, {node, b}}}]],
     {_, S} = last(Base ++ [{c, {send, b, g, x, m}}]),
     ?assertMatch(#{processes := #{{pid, a, 1} := [m]}}, sderl_model:view(a, S)).

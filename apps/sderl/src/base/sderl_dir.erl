@@ -7,7 +7,8 @@
 
 -export([new/0, options/0, options/1, faulty/1, faults/0, incarnation/0, reborn/0]).
 -export([is_running/0, group/1, all/0, groups/0, named_groups/0, uid/1, members/1, process/1, processes/0]).
--export([memberships/0, named_memberships/0, coordinated/0, groups_with/1, shares_group/1, shares_named_group/1]).
+-export([memberships/0, named_memberships/0, newest_first/0, coordinated/0, groups_with/1]).
+-export([shares_group/1, shares_named_group/1]).
 -export([needs/0, show/4, show/5, moved/4, left/4, forget/1]).
 -export([depart/0, departing/0, departs/2]).
 -export([start_args/2, start_args/3, start_uid/1, gone/1, forget_gone/1, gone_all/0, prune/1]).
@@ -153,6 +154,15 @@ shares_group(Node) -> lists:any(fun({_, Members}) -> lists:member(Node, Members)
 -spec shares_named_group(node()) -> boolean().
 shares_named_group(Node) -> lists:any(fun({_, Members}) -> lists:member(Node, Members) end, named_memberships()).
 
+-doc "The own s_groups, the one that this node entered last first.".
+-spec newest_first() -> [{Group :: term(), [node()]}].
+newest_first() ->
+    Entered = [{entered(Group), Own} || {Group, _} = Own <- named_memberships()],
+    [Own || {_, Own} <- lists:reverse(lists:keysort(1, Entered))].
+
+%% A group that is being left has no time of entering any more.
+entered(Group) -> ets:lookup_element(sderl_state, {init, Group}, 4, 0).
+
 -doc "Whether this node is free: in no s_group.".
 -spec is_free() -> boolean().
 is_free() -> ets:member(sderl_groups, undefined).
@@ -282,13 +292,13 @@ forget(Group) ->
 -spec start_args(term(), binary()) -> none | map().
 start_args(Group, Uid) ->
     case ets:lookup(sderl_state, {init, Group}) of
-        [{_, Uid, Args}] -> Args;
+        [{_, Uid, Args, _}] -> Args;
         _ -> none
     end.
 
 -spec start_args(term(), binary(), map()) -> ok.
 start_args(Group, Uid, Args) ->
-    true = ets:insert(sderl_state, {{init, Group}, Uid, Args}),
+    true = ets:insert(sderl_state, {{init, Group}, Uid, Args, erlang:unique_integer([monotonic])}),
     ok.
 
 -doc "Under which uid a group's process starts; `none` if the group is gone.".

@@ -27,6 +27,8 @@ create(Group, Nodes) ->
 
 -spec add(term(), [node()]) -> {ok, term(), [node()]} | {error, term()}.
 add(Group, Nodes) ->
+    %% This node may have got its name a moment ago, and its groups with it.
+    ok = sderl_node:settle(),
     case sderl_dir:group(Group) of
         #{members := Members} ->
             case grow(Group, Nodes -- Members) of
@@ -73,8 +75,11 @@ grow_by(Group, Willing) ->
     end.
 
 invite(Node, Group, Uid) ->
-    case invite(Node, Group, Uid, 2) of
+    case is_alive() andalso invite(Node, Group, Uid, 2) of
         ok -> ok;
+        false ->
+            sderl_dir:refused(Group, Node, not_distributed),
+            {error, not_distributed};
         {error, Why} ->
             sderl_dir:refused(Group, Node, Why),
             {error, Why}

@@ -21,7 +21,7 @@ info() ->
      {synced_nodes, lists:usort(lists:append([L || #{live := L} <- Groups])) -- [node()]},
      {sync_error, lists:usort([N || {_, N, Why} <- Refused, Why =/= unreachable])},
      {no_contact, Nodes -- Linked},
-     {own_s_groups, Own},
+     {own_s_groups, sderl_dir:newest_first()},
      {other_groups, sderl_dir:known()},
      {monitoring, []},
      {groups, Groups},
@@ -70,6 +70,7 @@ left_out({G, Node, Why}) ->
 because(unreachable) -> "it cannot be connected (is it up, reachable, and of the same cookie?)";
 because(application_not_running) -> "the application sderl is not running there";
 because(s_group_conflict) -> "it is in another group of this name";
+because(not_distributed) -> "this node has no name; start it with -sname or -name";
 because(connect_all) -> "it runs with connect_all true; start it with -connect_all false";
 because(Why) -> io_lib:format("~0tp", [Why]).
 

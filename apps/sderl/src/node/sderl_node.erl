@@ -22,7 +22,7 @@
 %% The helper processes of these answer with their exit reason.
 -dialyzer({nowarn_function, [enter/2]}).
 %% Operations are such lists.
--dialyzer({no_improper_lists, [free_names/0]}).
+-dialyzer({no_improper_lists, [registrations/1]}).
 
 -include("../core/sderl_version.hrl").
 -define(TICK, 1000).
@@ -110,14 +110,9 @@ handle_continue(start, N) ->
 handle_call(Request, From, #n{node = Node} = N) when Node =/= node() -> handle_call(Request, From, renamed(N));
 handle_call({create, Group}, _, #n{reserved = R} = N) ->
     case {sderl_dir:refuse(), sderl_dir:uid(Group)} of
-        _ when node() =:= nonode@nohost -> {reply, {error, not_distributed}, N};
         {Why, _} when Why =/= undefined -> {reply, {error, Why}, N};
         {_, none} when not is_map_key(Group, R) ->
-            Uid = sderl_hello:founded({Group, sderl_group:uid(Group)}, sderl_dir:faults()),
-            case start(Group, Uid, #{mem => sderl_membership:new([node()]), found => true}) of
-                ok -> created(Group, [node()]), {reply, ok, N};
-                {error, Why} -> {reply, {error, Why}, N}
-            end;
+            {reply, found(Group), N};
         _ -> {reply, {error, s_group_name_is_in_use}, N}
     end;
 handle_call({invite, Group, Uid, _From}, _, #n{reserved = R} = N) ->
@@ -237,6 +232,14 @@ start(Group, Uid, Args) ->
         {error, Why} ->
             Group =/= undefined andalso free(),
             {error, Why}
+    end.
+
+%% A new group, of this node alone.
+found(Group) ->
+    Uid = sderl_hello:founded({Group, sderl_group:uid(Group)}, sderl_dir:faults()),
+    case start(Group, Uid, #{mem => sderl_membership:new([node()]), found => true}) of
+        ok -> created(Group, [node()]);
+        Error -> Error
     end.
 
 created(Group, Nodes) -> sderl_event:emit(group_created, #{group => Group, nodes => Nodes}).
@@ -386,23 +389,30 @@ mates() -> lists:usort(lists:append([Ms || {_, Ms} <- sderl_dir:named_membership
 
 %% ---------------------------------------------------------------- a node that gets a name
 
-%% The application started on a node that was not distributed, and now it is (or changed its
-%% name): everything begins anew under that name, and the free names are kept.
+%% The application started on a node that was not distributed, and now it is (or changed its name):
+%% everything begins anew under that name. The node keeps what was its own alone: the free names, and
+%% the groups in which there was nobody else, with their names. To the members of other groups the
+%% node of the former name is down and this one is a stranger.
 renamed(#n{node = Node} = N) when Node =:= node() -> N;
-renamed(#n{reconfigure = Reconfigure}) ->
+renamed(#n{node = Before, reconfigure = Reconfigure}) ->
     sderl_free:departed(),
-    Free = free_names(),
+    Alone = [Group || {Group, [Node]} <- lists:reverse(sderl_dir:newest_first()), Node =:= Before],
+    Names = [{Group, registrations(Group)} || Group <- [undefined | Alone]],
     lists:foreach(fun({G, #{process := Pid}}) -> sderl_group_sup:stop_group(Pid), sderl_dir:forget(G) end, sderl_dir:all()),
     ok = sderl_dir:reborn(),
+    sderl_kernel_env:changed(),
     case precondition() of
         ok ->
             sderl_dir:refuse(undefined),
             ok = Reconfigure(),
+            %% Where the configuration has a group of that name for the new name of the node, the
+            %% names go there.
+            Configured = [Group || #{name := Group} <- maps:get(groups, sderl_dir:options(), [])],
+            lists:foreach(fun found/1, Alone -- Configured),
             N1 = configured(#n{reconfigure = Reconfigure}),
-            case sderl_dir:process(undefined) of
-                none -> ok;
-                Pid -> lists:foreach(fun(Op) -> Pid ! {sderl_op, none, Op} end, Free)
-            end,
+            lists:foreach(fun({Group, Operations}) ->
+                order(sderl_dir:process(Group), Operations)
+            end, Names),
             N1;
         {error, {connect_all, Text}} ->
             sderl_dir:refuse(connect_all),
@@ -410,7 +420,11 @@ renamed(#n{reconfigure = Reconfigure}) ->
             #n{reconfigure = Reconfigure}
     end.
 
-%% The registrations that make the free names again.
-free_names() ->
+order(none, _) -> ok;
+order(Pid, Operations) ->
+    lists:foreach(fun(Operation) -> Pid ! {sderl_op, none, Operation} end, Operations).
+
+%% The operations that register the names of a group again.
+registrations(Group) ->
     [case Opts of [] -> [Name | Pid]; _ -> {r, Name, Pid, Opts} end
-     || {Name, Pid, Opts} <- sderl_store:registrations(undefined)].
+     || {Name, Pid, Opts} <- sderl_store:registrations(Group)].

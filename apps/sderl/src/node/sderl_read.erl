@@ -86,14 +86,15 @@ ask_at(Node, Question) ->
         false -> {error, not_running}
     end.
 
--spec names_of(term()) -> [term()] | unknown.
+-doc "The names of a group; `[]`, as published, if nobody answers for it.".
+-spec names_of(term()) -> [term()].
 names_of(Group) ->
     case sderl_store:is_member(Group) of
         true -> [N || {N, _} <- sderl_store:names(Group)];
         false ->
             case ask(Group, {names, Group}) of
                 {names, Names} -> Names;
-                _ -> unknown
+                _ -> []
             end
     end.
 
