@@ -453,12 +453,18 @@ registered_names(Other) -> misuse(registered_names, 1, 1, Other, "{s_group, Grou
 
 %% ---------------------------------------------------------------- via
 
--doc "For `{via, s_group, {Group, Name}}`.".
+-doc """
+For `{via, s_group, {Group, Name}}`. A start that ends as `{error, {already_started, undefined}}`
+was refused for another reason than a name that is taken: the log has it, as the event
+`via_refused`.
+""".
 -spec register_name({group(), name()}, pid()) -> yes | no.
 register_name({Group, Name}, Pid) ->
     case register_name(Group, Name, Pid) of
         yes -> yes;
-        {no, _} -> no
+        {no, Why} ->
+            sderl_via:refused(Group, Name, Why),
+            no
     end;
 register_name(Other, _) -> misuse(register_name, 2, 1, Other, "{Group, Name}").
 

@@ -8,14 +8,14 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--import(sderl_ct_nodes, [with/2, sd/1, sd/2, stock/1, quick/0, call/4, s_group/4, await/1, ready/3, members/3,
+-import(sderl_ct_nodes, [with/2, sd/1, sd/2, stock/1, quick/0, call/4, s_group/4, await/1, ready/3, members/3, log/2,
                          logged/3, problems/2, left_out/2]).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [stock_mesh, stock_visible, overlap, second_group, hidden, gets_a_name, gets_a_name_with_connect_all, tls,
-     newer_version, published, boots, restarted_by_hand, alone_without_a_name, kernel_environment].
+     newer_version, published, boots, restarted_by_hand, alone_without_a_name, kernel_environment, via_refused].
 
 links(Fleet, Node, Which) -> lists:sort(call(Fleet, Node, {erlang, nodes}, [Which])).
 
@@ -515,6 +515,42 @@ kernel_environment(_) ->
         ?assertEqual([{new, [A2]}], s_group(Fleet, A2, own_s_groups, [])),
         Is(A2, {ok, New})
     end).
+
+%% A `via` start that is refused for another reason than a name that is taken says why in the log.
+via_refused(_) ->
+    Late = #{name => late, count => 1, wrap => nameless(), apps => [sderl], env => quick()},
+    Seeds = (sd(1, [{sderl, s_groups, [{g, normal, {seeds, ['x@127.0.0.1']}}]}]))#{name => seeds},
+    with(#{tag => "", families => [sd(3), Late, Seeds, (stock(1))#{connect_all => false}]},
+         fun(Fleet, [A1, A2, A3, Late1, Seeds1, Stock]) ->
+        {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2]]),
+        {ok, h, _} = s_group(Fleet, A2, new_s_group, [h, [A2, A3]]),
+        await(fun() -> s_group(Fleet, A3, s_groups, []) =:= {[h], [g]} end),
+        Start = fun(N, Group) -> call(Fleet, N, {?MODULE, start_via}, [{Group, n}]) end,
+        [begin
+             [?assertEqual({N, {error, {already_started, undefined}}}, {N, Start(N, Group)}) || _ <- [1, 2, 3]],
+             [logged(Fleet, N, Text) || Text <- ["a process was not registered as n" | Texts]],
+             %% Once.
+             ?assertMatch([_, _], string:split(log(Fleet, N), hd(Texts), all))
+         end || {N, Group, Texts} <-
+                [{Late1, g, ["this node has no name", "s_group:new_s_group(g, [node()])", "{g, normal, [nonode@nohost]}"]},
+                 {A1, nowhere, ["no group of that name is known here", "s_group:new_s_group(nowhere, Nodes)"]},
+                 {A3, g, ["this node is no member of the group", "s_group:enter(g, "]},
+                 {A1, undefined, ["only nodes in none have free names"]},
+                 {Seeds1, g, ["has not entered the group yet"]},
+                 {Stock, g, ["the application sderl does not run here"]}]],
+        %% A name that is taken is no case for the log.
+        {ok, Pid} = Start(A1, g),
+        ?assertEqual({error, {already_started, Pid}}, Start(A2, g)),
+        ?assertEqual(nomatch, string:find(log(Fleet, A2), "was not registered"))
+    end).
+
+%% On a node.
+start_via(Name) ->
+    Self = self(),
+    {Pid, Mon} = spawn_monitor(fun() ->
+        Self ! {self(), gen_server:start({via, s_group, Name}, sderl_ct_server, [], [])}
+    end),
+    receive {Pid, Started} -> demonitor(Mon, [flush]), Started end.
 
 %% On a node.
 node_monitor() ->

@@ -13,7 +13,7 @@
 -export([depart/0, departing/0, departs/2]).
 -export([start_args/2, start_args/3, start_uid/1, gone/1, forget_gone/1, gone_all/0, prune/1]).
 -export([known/0, known/1, know/3, unknow_from/1, unknow_strangers/0, refused/3, refusals/0, unrefuse/2]).
--export([refuse/0, refuse/1, is_free/0, unknown/1, unknowns/0]).
+-export([refuse/0, refuse/1, is_free/0, unknown/1, unknowns/0, first/3]).
 -export_type([group/0]).
 
 -doc "An own group, as its process has shown it last.".
@@ -82,6 +82,32 @@ unknown(Process) ->
 -doc "How many there were, by process.".
 -spec unknowns() -> [{module(), pos_integer()}].
 unknowns() -> lists:sort([{P, N} || [P, N] <- ets:match(sderl_state, {{unknown, '$1'}, '$2'})]).
+
+-doc """
+Whether this is said for the first time in so many seconds. At most so many things are remembered,
+and while there is no room for another one it is not said.
+""".
+-spec first(What :: term(), Seconds :: non_neg_integer(), Most :: pos_integer()) -> boolean().
+first(What, Seconds, Most) ->
+    Now = erlang:monotonic_time(second),
+    Until = Now + Seconds,
+    case ets:insert_new(sderl_state, {{said, What}, Until}) of
+        true -> has_room(What, Most, Now);
+        false ->
+            %% One of those that come at the same time says it.
+            Guards = [{'=:=', '$1', {const, What}}, {'=<', '$2', Now}],
+            Again = [{{{said, '$1'}, '$2'}, Guards, [{{{{said, '$1'}}, Until}}]}],
+            1 =:= ets:select_replace(sderl_state, Again)
+    end.
+
+has_room(What, Most, Now) ->
+    said() =< Most orelse begin
+        Over = [{{{said, '_'}, '$1'}, [{'=<', '$1', Now}], [true]}],
+        _ = ets:select_delete(sderl_state, Over),
+        said() =< Most orelse not ets:delete(sderl_state, {said, What})
+    end.
+
+said() -> ets:select_count(sderl_state, [{{{said, '_'}, '_'}, [], [true]}]).
 
 %% ---------------------------------------------------------------- own groups
 

@@ -41,6 +41,7 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `unknown_message` | info | `[sderl, message, unknown]` | [from], [tag], [version] | a control message of an unknown kind was ignored |
 | `node_joined` | notice | `[sderl, node, joined]` | group, [node], [through] | this node entered a group |
 | `join_refused` | warning | `[sderl, join, refused]` | group, reason, [node] | a node did not become a member of a group |
+| `via_refused` | warning | `[sderl, via, refused]` | group, name, reason, sentence | the start of a `{via, s_group, _}` process ended as `{already_started, undefined}`, for this reason; at most one event a minute for each group and reason |
 | `link_opened` | info | `[sderl, link, opened]` | node, [reason] | the library opened a link |
 | `link_unneeded` | notice | `[sderl, link, unneeded]` | node, [idle_s] | nobody needs a link that the library opened |
 | `link_closed` | info | `[sderl, link, closed]` | node, [reason] | the library closed a link |
@@ -206,6 +207,9 @@ table() ->
             ["s_group ", group, " was entered", {" by ", node}, {" through ", through}]},
         {join_refused, warning, [sderl, join, refused],
             ["s_group ", group, " was not entered", {" by ", node}, ": ", reason]},
+        {via_refused, warning, [sderl, via, refused],
+            ["s_group ", group, ": a process was not registered as ", name, ", ", reason, ": ",
+                {text, sentence}]},
         {link_opened, info, [sderl, link, opened],
             ["the link to ", node, " was opened", {", ", reason}]},
         {link_unneeded, notice, [sderl, link, unneeded],
