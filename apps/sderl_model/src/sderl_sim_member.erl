@@ -42,7 +42,7 @@ mail(N, G, Item, W) ->
 -spec join(node(), term(), sderl_hello:uid(), sderl_membership:t(), #w{}) -> #w{}.
 join(N, G, Uid, Mem, W) ->
     tell({joins, N, G}, W),
-    new_member(N, G, Uid, #{mem => Mem}, W).
+    new_member(N, G, Uid, #{mem => sderl_membership:recall(N, Mem)}, W).
 
 -doc "A member begins with nothing but a membership; it is one of the group that has this uid.".
 -spec new_member(node(), term(), sderl_hello:uid(), map(), #w{}) -> #w{}.

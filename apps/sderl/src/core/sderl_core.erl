@@ -230,6 +230,7 @@ addr(N, #s{peers = P}) ->
 info(#s{d = D} = S) ->
     #{role => S#s.role, coordinator => S#s.lead, epoch => D#d.epoch, lineage => D#d.lineage,
       number => S#s.num, members => members(S), removed => sderl_membership:removed(D#d.mem),
+      forgotten => sderl_membership:forgotten(D#d.mem),
       live => live(S), aside => lists:sort([N || N := {_, _} <- D#d.view]),
       linked => lists:sort(maps:keys(S#s.linked)), talking => lists:sort(maps:keys(S#s.peers)),
       waiting => length(S#s.queue) + case S#s.out of undefined -> 0; {_, L} -> length(L) end,
@@ -294,7 +295,8 @@ peer(N, #s{peers = P}) -> maps:get(N, P, undefined).
 -spec union(sderl_membership:t(), sderl_membership:t(), #s{}) -> sderl_membership:t().
 union(A, B, S) ->
     case faulty(rule_4, S) of
-        false -> sderl_membership:merge(A, B);
+        %% Whatever others have forgotten, we are here.
+        false -> sderl_membership:recall(S#s.self, sderl_membership:merge(A, B));
         true -> maps:merge_with(fun(_, {X, _} = V, {Y, _}) when X rem 2 > Y rem 2 -> V; (_, _, V) -> V end, A, B)
     end.
 
@@ -321,6 +323,8 @@ epoch(#s{self = Self, inc = Inc, ceil = Ceil, now = Now, clock = Clock, d = #d{e
 event(Name, Meta, #s{group = G} = S) -> fx({event, Name, Meta#{group => G}}, S).
 
 member(N, #s{d = #d{mem = M}}) -> sderl_membership:is_member(N, M).
+
+known(N, #s{d = #d{mem = M}}) -> sderl_membership:is_known(N, M).
 
 -doc false.
 -spec ask(node(), #s{}) -> #s{}.
@@ -390,7 +394,7 @@ start(#s{linked = L, self = Self} = S0) ->
     end.
 
 hello(N, #s{} = S) ->
-    case member(N, S) andalso N =/= S#s.self of
+    case known(N, S) andalso N =/= S#s.self of
         true -> ask(N, S);
         false -> S
     end.
@@ -401,11 +405,7 @@ nodeup(N, #s{linked = L} = S) ->
 
 %% A member's own nodedown removes no name: only the coordinator orders that (rule 14).
 nodedown(N, #s{linked = L, peers = P} = S0) ->
-    S1 = S0#s{linked = maps:remove(N, L), peers = maps:remove(N, P),
-              down = case member(N, S0) of
-                         true -> (S0#s.down)#{N => S0#s.now};
-                         false -> S0#s.down
-                     end},
+    S1 = S0#s{linked = maps:remove(N, L), peers = maps:remove(N, P)},
     sderl_core_peers:lost(N, case faulty(rule_14, S1) of false -> S1; true -> forget_names(N, S1) end).
 
 forget_names(N, #s{num = Num, last = Items, d = #d{lineage = E, view = V}} = S) ->
@@ -420,8 +420,8 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
     end,
     Fresh = case peer(N, S1) of #peer{addr = Addr} -> false; _ -> true end,
     S2 = S1#s{linked = (S1#s.linked)#{N => []}, down = maps:remove(N, S1#s.down)},
-    case sderl_membership:is_member(N, S2#s.d#d.mem)
-         orelse sderl_membership:is_member(N, union(Mem, S2#s.d#d.mem, S2)) of
+    Both = union(Mem, S2#s.d#d.mem, S2),
+    case known(N, S2) orelse sderl_membership:is_known(N, Both) of
         false ->
             %% What it knows of others' removals counts all the same (rule 4).
             sderl_core_peers:mem(Mem, N, fx({send, Addr, {gone, removed, S2#s.d#d.mem}}, S2));
@@ -431,7 +431,9 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
             S3 = S2#s{peers = (S2#s.peers)#{N => P}},
             %% Answer who does not know us; two that know each other fall silent.
             S4 = case Fresh orelse is_map_key(ask, Info) of true -> send(N, hello_msg(S3), S3); false -> S3 end,
-            sderl_core_peers:hello(N, Fresh, Mem, Info, S4)
+            %% (It may not have heard what it was when it was forgotten: its counter then is the lower one.)
+            Here = case sderl_membership:is_member(N, Both) of true -> Mem; false -> sderl_membership:recall(N, Both) end,
+            sderl_core_peers:hello(N, Fresh, Here, Info, S4)
     end;
 %% Its library stopped: as good as down, but the link is there, and should it start again it
 %% learns from our hello that it is a member.

@@ -128,9 +128,16 @@ special(rehome, {Items, #c{mem = Mem} = C, S}) ->
         [] -> {Items, C, S};
         Removed -> {[{mem, Mem, Removed} | Items], C, S}
     end;
+%% Forgotten nodes keep their sessions until they are pruned: they may return.
 special({prune, Before}, {Items, C, S}) ->
     Mem = sderl_membership:prune(Before, C#c.mem),
-    {[{mem, Mem, []} | Items], C#c{mem = Mem}, S};
+    Pruned = sderl_membership:forgotten(C#c.mem) -- sderl_membership:forgotten(Mem),
+    {[{mem, Mem, Pruned} | Items], C#c{mem = Mem}, S};
+%% A node that has come back meanwhile is not forgotten.
+special({forget, Nodes, Time}, {Items, C, S}) ->
+    Away = [N || N <- Nodes, not is_map_key(N, C#c.view), not sderl_core:present(N, S)],
+    Mem = sderl_membership:forget(Away, Time, C#c.mem),
+    {[{mem, Mem, []} || Away =/= []] ++ Items, C#c{mem = Mem}, S};
 special({mem, Mem0, From}, {Items, C, S}) ->
     Mem = sderl_core:union(Mem0, C#c.mem, S),
     {[mem_item(Mem, C#c.mem) | Items], C#c{mem = Mem, then = [{adopt, [From]} | C#c.then]}, S};

@@ -30,8 +30,9 @@ look(#s{now = Now, last_tick = Last, tick_ms = T} = S) when is_integer(Last), No
 look(S) -> S.
 
 -spec tick(#s{}) -> #s{}.
-tick(#s{now = Now} = S) ->
-    sderl_core_write:requeue(waiters(hellos(role_tick(groggy_tick(S#s{last_tick = Now}))))).
+tick(#s{now = Now} = S0) ->
+    S = groggy_tick(count_down(S0#s{last_tick = Now})),
+    sderl_core_write:requeue(waiters(hellos(role_tick(S)))).
 
 late(#s{now = Now, peers = P, flight = F, cand = C} = S0) ->
     S1 = S0#s{groggy = maps:keys(P), groggy_since = Now, lead_heard = Now, orphan_since = Now,
@@ -58,7 +59,7 @@ hellos(#s{linked = L, peers = P, self = Self, role = R, now = Now, aside_ms = A,
             _ -> true
         end
     end,
-    lists:foldl(fun sderl_core:ask/2, S, [N || N <- maps:keys(L), N =/= Self, Silent(N), sderl_membership:is_member(N, S#s.d#d.mem)]).
+    lists:foldl(fun sderl_core:ask/2, S, [N || N <- maps:keys(L), N =/= Self, Silent(N), sderl_membership:is_known(N, S#s.d#d.mem)]).
 
 role_tick(#s{groggy = [_ | _]} = S) -> S;
 role_tick(#s{role = coord} = S) ->
@@ -76,7 +77,7 @@ role_tick(#s{role = orphan} = S0) ->
     end;
 role_tick(#s{role = joining, to = {To, _, At}, now = Now, aside_ms = A, d = #d{mem = Mem}, lead = L, self = Self} = S) ->
     %% Who is no member any more, as we have heard since, takes nobody in.
-    case Now - At > 2 * A orelse not sderl_membership:is_member(To, Mem) of
+    case Now - At > 2 * A orelse not sderl_membership:is_known(To, Mem) of
         true -> sderl_core_merge:resume(S);
         false when L =:= Self -> slow(heartbeat(S));
         false -> S
@@ -114,18 +115,31 @@ a coordinator that they do not hear, chosen another, and told us.
 -spec lone_ms(#s{}) -> pos_integer().
 lone_ms(#s{aside_ms = A, tick_ms = T}) -> 2 * A + 4 * T.
 
-%% Rule 6: names of nodes that never come back leave the membership.
+%% Every member counts how long each member has been away: outside the component and without a
+%% link to this node. So a takeover loses nothing, and a process that begins counts from then on
+%% also those whose death nobody alive has seen.
+count_down(#s{forget_ms = infinity} = S) -> S;
+count_down(#s{self = Self, linked = L, down = Down, now = Now, d = #d{mem = Mem, view = V}} = S) ->
+    S#s{down = #{N => maps:get(N, Down, Now) || N <- sderl_membership:members(Mem), N =/= Self,
+                                                not is_map_key(N, V), maps:get(N, L, mute) =:= mute}}.
+
+%% Rule 6: the coordinator forgets members that were away for so long, for node names that never
+%% come back. Not a member to which one of the others has a link. Forgetting is no removal: a
+%% forgotten node that says hello is a member again.
 forget(#s{forget_ms = infinity} = S) -> S;
-forget(#s{forget_ms = Ms, down = Down, now = Now} = S) ->
-    case [N || N := At <- Down, Now - At > Ms, not faulty(rule_6, S)] of
+forget(#s{forget_ms = Ms, down = Down, now = Now, linked = L, peers = P, specials = Sp} = S) ->
+    Seen = fun(N) -> not is_map_key(N, L) andalso lists:any(fun(#peer{links = Ls}) -> lists:member(N, Ls) end, maps:values(P)) end,
+    Ordered = faulty(rule_6, S) orelse lists:keymember(forget, 1, Sp),
+    case [N || N := At <- Down, Now - At > Ms, not Ordered, not Seen(N)] of
         [] -> S;
-        Ns -> sderl_core_write:op(none, {remove, Ns, seconds(S)}, S#s{down = maps:without(Ns, Down)})
+        Ns -> S#s{specials = [{forget, Ns, seconds(S)} | Sp]}
     end.
 
-%% Rule 1: removed members are remembered for a day, so that one that returns is told.
+%% Rule 1: removed members are remembered for a day, so that one that returns is told; forgotten
+%% ones too, so that they are looked for.
 prune(#s{d = #d{mem = Mem}, specials = Sp} = S) ->
     Before = seconds(S) - ?MEMORY,
-    case sderl_membership:removed(Mem) =/= [] andalso sderl_membership:prune(Before, Mem) =/= Mem of
+    case sderl_membership:prune(Before, Mem) =/= Mem of
         true -> S#s{specials = [{prune, Before} | Sp]};
         false -> S
     end.
@@ -227,7 +241,9 @@ mem(Mem, N, #s{role = R, d = #d{mem = Mine}, specials = Sp, lead = L} = S) ->
             case lists:member({mem, Mem, N}, Sp) of
                 true -> S;
                 false ->
-                    Diff = {sderl_membership:members(Merged) -- sderl_membership:members(Mine),
+                    %% (That a forgotten node returns is no difference.)
+                    Known = sderl_membership:members(Mine) ++ sderl_membership:forgotten(Mine),
+                    Diff = {sderl_membership:members(Merged) -- Known,
                             sderl_membership:members(Mine) -- sderl_membership:members(Merged)},
                     S1 = case Diff of
                         {[], []} -> S;

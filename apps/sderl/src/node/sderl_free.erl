@@ -169,7 +169,7 @@ hello(Uid, From, Addr, Mem, Msg) ->
         #{uid := U, process := P, members := Ms} -> {U, P, Ms};
         none -> {none, none, []}
     end,
-    case greeted(Own, Uid, sderl_membership:is_member(node(), Mem), mixes()) of
+    case greeted(Own, Uid, sderl_membership:is_known(node(), Mem), mixes()) of
         pass -> say(Pid, Uid, From, Msg);
         move -> move(sderl_dir:start_args(undefined, Own), Own, Pid, {Uid, Mem}, From, Msg);
         grow -> grow(Pid, Members, sderl_membership:members(Mem));

@@ -54,7 +54,8 @@ founded({Group, Different}, Faults) ->
 What to do about a greeting from a group `Theirs` whose membership is `Mem`, on the node `Self` that runs
 the group `Own` of that name, if any, and remembers of `Theirs` that it is `Gone`.
 
-`pass`: it is for the own group. `join`: this node is a member that does not run it yet. `again`: it was
+`pass`: it is for the own group. `join`: this node is a member that does not run it yet, maybe one that
+was forgotten (then it starts as a member: `sderl_membership:recall/2`). `again`: it was
 added again after it left; what it remembers of that is over. `{tell, Why, Known}`: the group is deleted,
 or this node was removed from it. `apart`: two groups of one name, which never merge. `nothing`: this node
 has no part in it.
@@ -64,12 +65,12 @@ has no part in it.
     pass | join | again | {tell, removed | deleted, sderl_membership:t()} | apart | nothing.
 greeted(Uid, Uid, _, _, _) -> pass;
 greeted(_, _, {Why, Known}, Mem, Self) ->
-    case Why =:= removed andalso sderl_membership:is_member(Self, sderl_membership:merge(Mem, Known)) of
+    case Why =:= removed andalso sderl_membership:is_known(Self, sderl_membership:merge(Mem, Known)) of
         true -> again;
         false -> {tell, Why, Known}
     end;
 greeted(none, _, undefined, Mem, Self) ->
-    case sderl_membership:is_member(Self, Mem) of
+    case sderl_membership:is_known(Self, Mem) of
         true -> join;
         false -> nothing
     end;
@@ -81,7 +82,7 @@ the other runs and has this node among its members. A group that nobody has join
 whose files make different groups of one name, each would give its own up for the other's, or one of them would.
 """.
 -spec yields(Own :: uid(), Launched :: uid(), Mem :: sderl_membership:t(), Info :: map(), Self :: node()) -> boolean().
-yields(Uid, Uid, Mem, #{lineage := {Counter, _}}, Self) when Counter > 0 -> sderl_membership:is_member(Self, Mem);
+yields(Uid, Uid, Mem, #{lineage := {Counter, _}}, Self) when Counter > 0 -> sderl_membership:is_known(Self, Mem);
 yields(_, _, _, _, _) -> false.
 
 -doc """

@@ -326,7 +326,7 @@ hello(Group, Uid, From, {hello, Addr, _, Mem, Info} = Msg, N) ->
         join ->
             case sderl_dir:refuse() of
                 undefined ->
-                    _ = start(Group, Uid, #{mem => Mem}),
+                    _ = start(Group, Uid, #{mem => sderl_membership:recall(node(), Mem)}),
                     sderl_event:emit(node_joined, #{group => Group, node => node(), through => From}),
                     N#n{reserved = maps:remove(Group, N#n.reserved)};
                 _ -> N
@@ -347,7 +347,7 @@ conflict(Group, Uid, Own, Pid, From, Mem, Info, N) ->
         true ->
             ok = sderl_group_sup:stop_group(Pid),
             sderl_dir:forget(Group),
-            _ = start(Group, Uid, #{mem => Mem}),
+            _ = start(Group, Uid, #{mem => sderl_membership:recall(node(), Mem)}),
             N;
         false ->
             _ = erlang:send({?MODULE, From}, {sderl_conflict, ?VSN, Group, Uid, node(), Own}, [noconnect]),
