@@ -27,7 +27,7 @@ Times are milliseconds, whole numbers from 1 to 4294967295.
 | `s_groups` | `[{Name, normal \| hidden, [Node] \| {seeds, [Node]}}]` | `[]` | the groups; `seeds` means: enter the group through whichever of these nodes is a member |
 | `cluster` | string or binary | `<<>>` | part of every group's uid: clusters that may meet and share group names get different strings |
 | `await` | `false`, `{all, Ms}`, `{[Name], Ms}`; `Ms` may be `infinity` | `false` | the application's start waits until these groups are ready |
-| `forget_down_after` | `infinity`, `Ms`, `#{Name => Ms \| infinity}` | `infinity` | a member that was down so long leaves the membership; a group that the map lacks: `infinity` |
+| `forget_down_after` | `infinity`, `Ms`, `#{Name => Ms \| infinity}` | `infinity` | a member that was away so long is forgotten, until it comes back; a group that the map lacks: `infinity` |
 | `free_islands` | boolean | `true` | whether free normal nodes merge into islands |
 | `link_policy` | `report`, `close` | `report` | what happens to links that nobody needs: an event once for each, or the event and, where both ends have `close` and agree, the end of the link |
 | `link_idle_ms` | `Ms` | 600000 | how long a link must have been idle before that |

@@ -277,7 +277,13 @@ forgotten(_) ->
         [?assertEqual(All, s_group(Fleet, N, own_nodes, [h])) || N <- [A1, A2]],
         Pid = call(Fleet, A2, proc, []),
         ?assertEqual(yes, s_group(Fleet, A2, register_name, [g, n, Pid])),
-        ?assertEqual(Pid, s_group(Fleet, A1, whereis_name, [g, n]))
+        ?assertEqual(Pid, s_group(Fleet, A1, whereis_name, [g, n])),
+        %% All that saw its death are restarted: they know it from their file, and forget it again.
+        [{ok, N} = sderl_fleet:restart(Fleet, N) || N <- [A1, A2]],
+        members(Fleet, [A1, A2], g),
+        %% It was not removed.
+        {ok, A3} = sderl_fleet:restart(Fleet, A3),
+        members(Fleet, All, g)
     end).
 
 %% The running membership wins over the file of a node that comes back.

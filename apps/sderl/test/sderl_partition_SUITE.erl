@@ -17,7 +17,7 @@ suite() -> [{timetrap, {minutes, 4}}].
 all() ->
     [halves, no_zombies, clashes, resolver_fails, clash_of_three, partial_cut, partial_cut_of_coordinator, whom_no_star_covers,
      broken_links,
-     removed_on_both_sides, removed_while_away, deleted_while_away, created_again_while_away].
+     forgotten_on_both_sides, removed_on_both_sides, removed_while_away, deleted_while_away, created_again_while_away].
 
 %% ---------------------------------------------------------------- two sides
 
@@ -63,6 +63,29 @@ no_zombies(_) ->
         ?assertEqual({no, unreachable_pid}, register_at(F, B, far, Q2)),
         unsplit(F, [A, B], [C, D]),
         sderl_ct:hold_all(F, g, {Nodes, Nodes}, #{moves => Q2, stays => P4, other => Q1})
+    end).
+
+%% A split that lasts longer than `forget_down_after`: each side forgets the other, and they are one group
+%% again when they meet, whether or not one side asks for the other's nodes (rule 6).
+forgotten_on_both_sides(_) ->
+    with(4, [{forget_down_after, 500} | sderl_ct:env(quick)], fun(F, [A, B, C, D] = Nodes) ->
+        [] = group(F, g, Nodes),
+        [P, Q] = [sderl_ct:process(F, N) || N <- [A, D]],
+        lists:foreach(fun(Asks) ->
+            split(F, [A, B], [C, D]),
+            [_ = agreed(F, g, {Side, Side}) || Side <- [[A, B], [C, D]]],
+            [{yes, yes} = {register_at(F, A, left, P), register_at(F, D, right, Q)} || not Asks],
+            unsplit(F, [A, B], [C, D]),
+            Asks andalso on(F, A, fun() -> {ok, g, _} = s_group:add_nodes(g, [C, D]) end),
+            sderl_ct:hold_all(F, g, {Nodes, Nodes}, #{left => P, right => Q})
+        end, [false, true]),
+        %% A removal is one, also of a member that was forgotten.
+        split(F, [A, B, C], [D]),
+        _ = agreed(F, g, {[A, B, C], [A, B, C]}),
+        ok = on(F, B, fun() -> s_group:remove_nodes(g, [D]) end),
+        unsplit(F, [A, B, C], [D]),
+        await(left, fun() -> on(F, D, fun s_group:own_s_groups/0) =:= [] end),
+        sderl_ct:hold_all(F, g, {[A, B, C], [A, B, C]}, #{left => P})
     end).
 
 %% ---------------------------------------------------------------- clashes

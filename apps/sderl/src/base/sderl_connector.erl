@@ -4,6 +4,9 @@
 %% Keeps the links that the own groups need: tries every member that has none, a few at a time,
 %% each in a process of its own because connecting may take seconds, and again with back-off.
 %%
+%% Members that a group has forgotten are tried too, seldom: should one come back to which nobody
+%% has a link and that has forgotten us as well, neither would hear of the other (rule 6).
+%%
 %% Which links are needed is read from the directory each time, so this process holds nothing
 %% that its successor would miss but the back-off.
 
@@ -22,6 +25,8 @@
 -define(PARALLEL, 8).
 -define(FIRST, 200).
 -define(LAST, 10_000).
+%% With the spread below a forgotten member is tried once in 20 to 60 s.
+-define(LAST_FORGOTTEN, 40_000).
 -define(LOOK, 1000).
 
 -record(c, {busy = #{} :: #{reference() => node()}, wait = #{} :: #{node() => {pos_integer(), integer()}},
@@ -73,7 +78,7 @@ handle_info({'DOWN', Ref, process, _, Result}, #c{busy = B, wait = W} = C0) ->
             true = ets:insert(?TABLE, {Node}),
             C = C0#c{busy = Rest, wait = case Result of
                 linked -> maps:remove(Node, W);
-                _ -> W#{Node => later(maps:get(Node, W, none))}
+                _ -> W#{Node => later(maps:get(Node, W, none), last(Node))}
             end},
             %% Somebody may wait until every member has been tried.
             lists:foreach(fun(Pid) -> Pid ! sderl_poke end, sderl_dir:processes()),
@@ -82,11 +87,17 @@ handle_info({'DOWN', Ref, process, _, Result}, #c{busy = B, wait = W} = C0) ->
     end;
 handle_info(_, C) -> {noreply, C}.
 
-later(none) -> {?FIRST, now_ms() + ?FIRST};
-later({D, _}) ->
-    Next = min(2 * D, ?LAST),
+later(none, _) -> {?FIRST, now_ms() + ?FIRST};
+later({D, _}, Last) ->
+    Next = min(2 * D, Last),
     %% Spread, so that nodes that lost the same node do not knock together.
     {Next, now_ms() + Next div 2 + rand:uniform(Next)}.
+
+last(Node) ->
+    case lists:member(Node, members()) of
+        true -> ?LAST;
+        false -> ?LAST_FORGOTTEN
+    end.
 
 look(#c{busy = B, wait = W, timer = T} = C) ->
     Wanted = wanted(),
@@ -116,6 +127,7 @@ start(Node) ->
     end),
     Ref.
 
+members() -> lists:usort(lists:append([Ms || {_, Ms} <- sderl_dir:memberships()])).
+
 wanted() ->
-    Members = lists:usort(lists:append([Ms || {_, Ms} <- sderl_dir:memberships()])),
-    ordsets:subtract(Members, ordsets:from_list([node() | nodes(connected)])).
+    ordsets:subtract(ordsets:union(members(), sderl_dir:forgotten()), ordsets:from_list([node() | nodes(connected)])).

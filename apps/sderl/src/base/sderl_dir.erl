@@ -10,6 +10,7 @@
 -export([memberships/0, named_memberships/0, newest_first/0, coordinated/0, groups_with/1]).
 -export([shares_group/1, shares_named_group/1]).
 -export([needs/0, show/4, show/5, moved/4, left/4, forget/1]).
+-export([forgotten/0, forgotten/1, forgotten/2]).
 -export([depart/0, departing/0, departs/2]).
 -export([start_args/2, start_args/3, start_uid/1, gone/1, forget_gone/1, gone_all/0, prune/1]).
 -export([known/0, known/1, know/3, unknow_from/1, unknow_strangers/0, refused/3, refusals/0, unrefuse/2]).
@@ -240,6 +241,23 @@ shown(Group, Members) ->
     lists:foreach(fun(N) -> unrefuse(Group, N) end, Members),
     sderl_part:group_changed(Group).
 
+-doc "The forgotten members of an own group, as its process shows them.".
+-spec forgotten(term(), [node()]) -> ok.
+forgotten(Group, []) ->
+    true = ets:delete(sderl_state, {forgotten, Group}),
+    ok;
+forgotten(Group, Nodes) ->
+    true = ets:insert(sderl_state, {{forgotten, Group}, Nodes}),
+    ok.
+
+-doc "The members that an own group has forgotten. They are looked for, as they may return (rule 6).".
+-spec forgotten(term()) -> [node()].
+forgotten(Group) -> ets:lookup_element(sderl_state, {forgotten, Group}, 2, []).
+
+-doc "Those of all own groups.".
+-spec forgotten() -> [node()].
+forgotten() -> lists:usort(lists:append(ets:select(sderl_state, [{{{forgotten, '_'}, '$1'}, [], ['$1']}]))).
+
 -doc "The group goes on under another uid, in another process.".
 -spec moved(term(), binary(), binary(), pid()) -> ok.
 moved(Group, Old, New, Pid) ->
@@ -299,6 +317,7 @@ forget(Group) ->
     end,
     %% First the directory: readers that miss a row must not take us for a member.
     true = ets:delete(sderl_groups, Group),
+    ok = forgotten(Group, []),
     true = sderl_store:purge(Group),
     true = sderl_traffic:forget(Group),
     true = faulty(keep_names) orelse sderl_store:purge_names(Group),

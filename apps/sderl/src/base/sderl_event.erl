@@ -25,7 +25,7 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `group_left` | notice | `[sderl, group, left]` | group, nodes | this node is no member of a group any more |
 | `group_deleted` | notice | `[sderl, group, deleted]` | group, [by] | a group of this node was deleted |
 | `members_added` | notice | `[sderl, members, added]` | group, nodes | the membership grew |
-| `members_removed` | notice | `[sderl, members, removed]` | group, nodes, [reason] | the membership shrank |
+| `members_removed` | notice | `[sderl, members, removed]` | group, nodes, [reason] | the membership shrank; with the reason `forgotten` by members that were away for `forget_down_after` and may return |
 | `member_live` | notice | `[sderl, member, live]` | group, node | a member counts for answers again, or for the first time |
 | `member_aside` | notice | `[sderl, member, aside]` | group, node, [reason] | writes no longer wait for a member |
 | `coordinator_changed` | notice | `[sderl, coordinator, changed]` | group, [new], [epoch], [live], [lost], [old], [reason] | a new epoch began under `new`, or the coordinator `old` was given up |

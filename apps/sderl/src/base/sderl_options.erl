@@ -46,7 +46,7 @@ value(Key, Defaults) ->
             Default
     end.
 
--doc "After how many milliseconds `Group` forgets a member that is down.".
+-doc "After how many milliseconds `Group` forgets a member that is away.".
 -spec forget_down_after(Group :: term(), map()) -> pos_integer() | infinity.
 forget_down_after(Group, #{forget_down_after := PerGroup}) when is_map(PerGroup) ->
     maps:get(Group, PerGroup, infinity);

@@ -371,10 +371,13 @@ show(#g{group = Group, uid = Uid, core = C, shown = Shown, store = St} = G) ->
         Shown -> ready(G);
         {Mem, Lead} = Now ->
             Members = sderl_membership:members(Mem),
+            ok = sderl_dir:forgotten(Group, sderl_membership:forgotten(Mem)),
             %% An island has a place there only once its node has made one, and none when the node leaves it.
             case sderl_dir:show(Group, Uid, self(), Members, Lead) of
                 true -> ready(G#g{shown = Now, store = sderl_store:members(Members, St)});
-                false -> ready(G#g{store = sderl_store:members(Members, St)})
+                false ->
+                    ok = sderl_dir:forgotten(Group, []),
+                    ready(G#g{store = sderl_store:members(Members, St)})
             end
     end.
 

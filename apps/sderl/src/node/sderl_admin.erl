@@ -114,7 +114,8 @@ remove(Group, Nodes) ->
         {none, _} -> {error, node_does_not_belong_to_the_s_group};
         {_, true} -> {error, cannot_remove_itself};
         {#{members := Members}, false} ->
-            case [N || N <- Nodes, lists:member(N, Members)] of
+            Known = Members ++ sderl_dir:forgotten(Group),
+            case [N || N <- Nodes, lists:member(N, Known)] of
                 [] -> ok;
                 Out -> removed(Group, Out, node_does_not_belong_to_the_s_group)
             end
@@ -139,9 +140,10 @@ delete(Group) ->
 
 -spec leave(term()) -> ok | {error, term()}.
 leave(Group) ->
-    case sderl_dir:members(Group) of
-        [] -> {error, node_does_not_belong_to_the_s_group};
-        [_] -> delete(Group);
+    case {sderl_dir:members(Group), sderl_dir:forgotten(Group)} of
+        {[], _} -> {error, node_does_not_belong_to_the_s_group};
+        %% (The group goes on where forgotten members are.)
+        {[_], []} -> delete(Group);
         _ ->
             case removed(Group, [node()], node_does_not_belong_to_the_s_group) of
                 ok -> gone(Group);
