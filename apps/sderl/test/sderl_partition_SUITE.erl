@@ -16,7 +16,7 @@ suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
     [halves, no_zombies, clashes, resolver_fails, clash_of_three, partial_cut, partial_cut_of_coordinator, whom_no_star_covers,
-     broken_links,
+     broken_links, hello_over_a_broken_link,
      forgotten_on_both_sides, removed_on_both_sides, removed_while_away, deleted_while_away, created_again_while_away].
 
 %% ---------------------------------------------------------------- two sides
@@ -63,6 +63,34 @@ no_zombies(_) ->
         ?assertEqual({no, unreachable_pid}, register_at(F, B, far, Q2)),
         unsplit(F, [A, B], [C, D]),
         sderl_ct:hold_all(F, g, {Nodes, Nodes}, #{moves => Q2, stays => P4, other => Q1})
+    end).
+
+%% A hello waits at a node's server while its link breaks: its sender is not there any more (no ghost of a peer).
+hello_over_a_broken_link(_) ->
+    with(2, quick, fun(F, [A, B] = Nodes) ->
+        [] = group(F, g, Nodes),
+        cut(F, A, B),
+        [_ = agreed(F, g, {[N], Nodes}) || N <- Nodes],
+        ok = on(F, A, fun() -> sys:suspend(sderl_node) end),
+        heal(F, A, B),
+        await(hello_waits, fun() ->
+            on(F, A, fun() ->
+                {messages, Messages} = process_info(whereis(sderl_node), messages),
+                lists:any(fun(M) -> element(1, M) =:= sderl_hello end, Messages) orelse Messages
+            end)
+        end),
+        cut(F, A, B),
+        await(gone, fun() -> peers(F, A) =:= {[], []} orelse peers(F, A) end),
+        ok = on(F, A, fun() -> ok = sys:resume(sderl_node), sderl_node:settle() end),
+        ?assertEqual({[], []}, peers(F, A)),
+        heal(F, A, B),
+        [] = settled(F, g, Nodes)
+    end).
+
+peers(F, Node) ->
+    on(F, Node, fun() ->
+        [{Linked, Talking}] = [{L, T} || #{group := g, linked := L, talking := T} <- proplists:get_value(groups, s_group:info())],
+        {Linked, Talking}
     end).
 
 %% A split that lasts longer than `forget_down_after`: each side forgets the other, and they are one group

@@ -50,16 +50,20 @@ whereupon the next link counts as another's and is never closed; and a reason th
 -export([new/0]).
 -export([note/2, note/3, opened/2, forget/2, forget/3, forget_uses/1, forget_monitors/2]).
 -export([nodeup/1, nodeup/3, nodedown/1, is_up/1]).
+-export([connections/0, connected/2]).
 -export([list/0, list/1, list/3, reasons/1]).
 -export([missing/0, missing/1]).
 -export([unneeded/2, unneeded/3]).
 -export([view/5, close_candidate/3]).
 -import(sderl_clock, [now_ms/0]).
 
--export_type([reason/0, needs/0, link/0, view/0]).
+-export_type([reason/0, needs/0, link/0, view/0, connection/0]).
 
 -define(TABLE, ?MODULE).
 -define(IDLE_MS, 600_000).
+
+-doc "Tells one link to a node from the next, as the runtime numbers them.".
+-type connection() :: integer().
 
 -doc "What a link is for; see the table above.".
 -type reason() ::
@@ -185,6 +189,14 @@ forget_noted(Spec) ->
     end, ets:select(?TABLE, Spec)).
 
 %% What the node server sees
+
+-doc "The links that are up.".
+-spec connections() -> #{node() => connection()}.
+connections() -> #{N => Id || {N, #{connection_id := Id}} <- nodes(connected, #{connection_id => true})}.
+
+-doc "Whether this very link to the node is up.".
+-spec connected(node(), connection() | undefined) -> boolean().
+connected(Node, Connection) -> maps:get(Node, connections(), none) =:= Connection.
 
 -doc """
 Records that a link came up. A link that is known already stays as it is.

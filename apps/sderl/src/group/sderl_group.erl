@@ -14,7 +14,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/2, uid/1, info/2]).
+-export([start_link/2, uid/1, info/2, greet/5]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -import(sderl_clock, [now_ms/0]).
 
@@ -55,6 +55,15 @@ info(Pid, Timeout) ->
     catch
         exit:_ -> {error, not_running}
     end.
+
+-doc """
+Passes on a hello that came to the node's server over this link. What a node says to the group's process
+itself comes before the word that its link is gone, and this may come after it.
+""".
+-spec greet(pid(), binary(), node(), sderl_links:connection() | undefined, term()) -> ok.
+greet(Pid, Uid, From, Connection, Hello) ->
+    Pid ! {sderl_greeted, Uid, From, Connection, Hello},
+    ok.
 
 %% ---------------------------------------------------------------- gen_server
 
@@ -152,6 +161,11 @@ terminate(_, _) -> ok.
 event({sderl_op, From, Op}, _) -> {op, From, Op};
 event({sderl_again, From, Op}, _) -> {again, From, Op};
 event({sderl, ?VSN, Uid, Node, Msg}, #g{uid = Uid}) -> {msg, Node, Msg};
+event({sderl_greeted, Uid, Node, Connection, Hello}, #g{uid = Uid}) ->
+    case sderl_links:connected(Node, Connection) of
+        true -> {msg, Node, Hello};
+        false -> none
+    end;
 event({sderl_await_live, From, Nodes, Ms}, _) -> {await_live, From, Nodes, Ms};
 event({'DOWN', _, process, Pid, _}, #g{local = L}) ->
     case L of
@@ -192,6 +206,7 @@ died(_, G) -> G.
 
 %% Late words of a group that was or of a monitor that is no more are known; the rest is counted.
 strange({sderl, ?VSN, _, _, _}, G) -> G;
+strange({sderl_greeted, _, _, _, _}, G) -> G;
 strange({'DOWN', _, process, _, _}, G) -> G;
 strange(_, #g{strange = S} = G) -> G#g{strange = S + 1}.
 

@@ -163,26 +163,28 @@ grow(Pid, Members, Nodes) ->
 %% ---------------------------------------------------------------- being greeted
 
 -doc "A member of an island says hello (see `sderl_node`).".
--spec hello(binary(), node(), term(), sderl_membership:t(), term()) -> ok.
+-spec hello(binary(), {node(), sderl_links:connection() | undefined}, term(), sderl_membership:t(), term()) -> ok.
 hello(Uid, From, Addr, Mem, Msg) ->
     {Own, Pid, Members} = case sderl_dir:group(undefined) of
         #{uid := U, process := P, members := Ms} -> {U, P, Ms};
         none -> {none, none, []}
     end,
     case greeted(Own, Uid, sderl_membership:is_known(node(), Mem), mixes()) of
-        pass -> say(Pid, Uid, From, Msg);
+        pass -> greet(Pid, Uid, From, Msg);
         move -> move(sderl_dir:start_args(undefined, Own), Own, Pid, {Uid, Mem}, From, Msg);
         grow -> grow(Pid, Members, sderl_membership:members(Mem));
         decline ->
             Without = sderl_membership:remove([node()], erlang:system_time(second), Mem),
-            say(Addr, Uid, node(), away),
-            say(Addr, Uid, node(), {mem, Without});
+            say(Addr, Uid, away),
+            say(Addr, Uid, {mem, Without});
         nothing -> ok
     end.
 
-say(To, Uid, From, Msg) ->
-    _ = erlang:send(To, {sderl, ?VSN, Uid, From, Msg}, [noconnect]),
+say(To, Uid, Msg) ->
+    _ = erlang:send(To, {sderl, ?VSN, Uid, node(), Msg}, [noconnect]),
     ok.
+
+greet(Pid, Uid, {From, Connection}, Msg) -> sderl_group:greet(Pid, Uid, From, Connection, Msg).
 
 %% For the others of the island it is as if the process had died and come again under another uid: they
 %% hear that, and move, too. Its tables are the new one's.
@@ -192,8 +194,8 @@ move(Args, Own, Old, {Uid, Mem}, From, Msg) ->
     ok = sderl_dir:start_args(undefined, Uid, Args#{moved => true, mem => Mem}),
     ok = sderl_dir:forget_gone(Uid),
     ok = stop(Old),
-    say(moved(Own, Uid), Uid, From, Msg),
-    lists:foreach(fun(N) -> tell(N, {meet, Uid, [node()]}) end, Members -- [node(), From]),
+    greet(moved(Own, Uid), Uid, From, Msg),
+    lists:foreach(fun(N) -> tell(N, {meet, Uid, [node()]}) end, Members -- [node(), element(1, From)]),
     again().
 
 moved(Own, Uid) ->

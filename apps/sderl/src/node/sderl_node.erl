@@ -32,7 +32,11 @@
 
 -record(n, {node = node(), reconfigure :: fun(() -> ok), reserved = #{} :: #{term() => {binary(), integer()}},
             departing = none :: none | {pid(), Until :: integer()},   % the island that is left
-            entering = #{} :: #{reference() => term()}, told = #{} :: #{{term(), node()} => binary()}}).
+            entering = #{} :: #{reference() => term()},
+            %% Over which link messages of a node come: the runtime tells us of a link before them,
+            %% and of its end after them.
+            connections = #{} :: #{node() => sderl_links:connection()},
+            told = #{} :: #{{term(), node()} => binary()}}).
 
 -doc "`Reconfigure` reads the launch configuration anew, for the node's present name.".
 -spec start_link(Reconfigure :: fun(() -> ok)) -> gen_server:start_ret().
@@ -93,10 +97,10 @@ met(_, _) -> ok.
 
 -spec init(fun(() -> ok)) -> {ok, #n{}, {continue, start}}.
 init(Reconfigure) ->
-    ok = net_kernel:monitor_nodes(true, #{node_type => all}),
+    ok = net_kernel:monitor_nodes(true, #{node_type => all, connection_id => true}),
     lists:foreach(fun sderl_links:nodeup/1, nodes(connected)),
     _ = erlang:send_after(?TICK, self(), tick),
-    {ok, #n{reconfigure = Reconfigure}, {continue, start}}.
+    {ok, begun(Reconfigure), {continue, start}}.
 
 -spec handle_continue(start, #n{}) -> {noreply, #n{}}.
 handle_continue(start, N) ->
@@ -186,13 +190,15 @@ handle_info(tick, #n{reserved = R} = N) ->
     sderl_free:again(),
     {noreply, N#n{departing = sderl_free:depart(N#n.departing, Now),
                   reserved = maps:filter(fun(_, {_, Until}) -> Until > Now end, R)}};
-handle_info({nodeup, Node, _}, N) ->
+handle_info({nodeup, Node, #{connection_id := Connection}}, #n{connections = Cs} = N0) ->
+    N = N0#n{connections = Cs#{Node => Connection}},
     sderl_links:nodeup(Node),
     share(),
     sderl_free:linked(Node),
     _ = sderl_dir:shares_group(Node) andalso sderl_subs:notify_node(nodeup, Node),
     {noreply, N};
-handle_info({nodedown, Node, _}, N) ->
+handle_info({nodedown, Node, _}, #n{connections = Cs} = N0) ->
+    N = N0#n{connections = maps:remove(Node, Cs)},
     sderl_links:nodedown(Node),
     _ = sderl_dir:shares_group(Node) andalso sderl_subs:notify_node(nodedown, Node),
     {noreply, N};
@@ -306,7 +312,7 @@ free() ->
 %% ---------------------------------------------------------------- hello
 
 hello(undefined, Uid, From, {hello, Addr, _, Mem, _} = Msg, N) ->
-    sderl_dir:refuse() =:= undefined andalso sderl_free:hello(Uid, From, Addr, Mem, Msg),
+    sderl_dir:refuse() =:= undefined andalso sderl_free:hello(Uid, {From, connection(From, N)}, Addr, Mem, Msg),
     N;
 hello(Group, Uid, From, {hello, Addr, _, Mem, Info} = Msg, N) ->
     {Own, Pid} = case sderl_dir:group(Group) of
@@ -315,7 +321,7 @@ hello(Group, Uid, From, {hello, Addr, _, Mem, Info} = Msg, N) ->
     end,
     case sderl_hello:greeted(Own, Uid, sderl_dir:gone(Uid), Mem, node()) of
         pass ->
-            Pid ! {sderl, ?VSN, Uid, From, Msg},
+            sderl_group:greet(Pid, Uid, From, connection(From, N), Msg),
             N;
         again ->
             ok = sderl_dir:forget_gone(Uid),
@@ -334,6 +340,8 @@ hello(Group, Uid, From, {hello, Addr, _, Mem, Info} = Msg, N) ->
         apart -> conflict(Group, Uid, Own, Pid, From, Mem, Info, N);
         nothing -> N
     end.
+
+connection(From, #n{connections = Cs}) -> maps:get(From, Cs, undefined).
 
 tell(Addr, Uid, Msg) ->
     _ = erlang:send(Addr, {sderl, ?VSN, Uid, node(), Msg}, [noconnect]),
@@ -409,7 +417,7 @@ renamed(#n{node = Before, reconfigure = Reconfigure}) ->
             %% names go there.
             Configured = [Group || #{name := Group} <- maps:get(groups, sderl_dir:options(), [])],
             lists:foreach(fun found/1, Alone -- Configured),
-            N1 = configured(#n{reconfigure = Reconfigure}),
+            N1 = configured(begun(Reconfigure)),
             lists:foreach(fun({Group, Operations}) ->
                 order(sderl_dir:process(Group), Operations)
             end, Names),
@@ -417,8 +425,10 @@ renamed(#n{node = Before, reconfigure = Reconfigure}) ->
         {error, {connect_all, Text}} ->
             sderl_dir:refuse(connect_all),
             sderl_event:emit(connect_all, #{node => node(), remedy => Text}),
-            #n{reconfigure = Reconfigure}
+            begun(Reconfigure)
     end.
+
+begun(Reconfigure) -> #n{reconfigure = Reconfigure, connections = sderl_links:connections()}.
 
 order(none, _) -> ok;
 order(Pid, Operations) ->
