@@ -12,7 +12,7 @@
 suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
-    [unique, exclusive, dead_before_its_new_name, killed_processes, killed_coordinators, joins_and_leaves, restarted_node, supervised,
+    [unique, exclusive, dead_before_its_new_name, killed_processes, killed_while_leaving, killed_coordinators, joins_and_leaves, restarted_node, supervised,
      stopped_member, stopped_coordinator, flooded_member, unanswered].
 
 %% ---------------------------------------------------------------- registration
@@ -139,6 +139,25 @@ hold() ->
     receive go -> ok end.
 
 group_process() -> sderl_dir:process(g).
+
+%% A founder's process is killed when it was dropping its tables: it does not found the group once more.
+killed_while_leaving(_) ->
+    with(1, calm, fun(F, [A]) ->
+        [] = group(F, g, [A]),
+        P = sderl_ct:process(F, A),
+        yes = on(F, A, fun() -> s_group:register_name(g, x, P) end),
+        on(F, A, fun() ->
+            {_, _, Pid, _, _} = sderl_dir:own(g),
+            true = erlang:suspend_process(Pid),
+            true = ets:update_element(sderl_state, {init, g}, {3, {leaving, Pid, {left, deleted, [node()]}}}),
+            true = ets:delete(sderl_groups, g),
+            true = sderl_store:purge(g),
+            exit(Pid, kill)
+        end),
+        await(left, fun() -> on(F, A, fun() -> {s_group:own_s_groups(), sderl_dir:is_free(), ets:tab2list(sderl_names)} end) =:= {[], true, []} end),
+        [] = group(F, g, [A]),
+        ?assertEqual(undefined, on(F, A, fun() -> s_group:whereis_name(g, x) end))
+    end).
 
 %% Any of them, at any time, on all nodes: nothing that was answered is lost or done twice. A stranger's
 %% questions end, with the truth or with nothing; who joined a process group stays in it; who subscribed goes on

@@ -10,6 +10,7 @@
 -export([memberships/0, named_memberships/0, newest_first/0, coordinated/0, groups_with/1]).
 -export([shares_group/1, shares_named_group/1]).
 -export([needs/0, show/4, show/5, moved/4, left/4, forget/1]).
+-export([leaving/0, leaver/1, finish/1]).
 -export([forgotten/0, forgotten/1, forgotten/2]).
 -export([depart/0, departing/0, departs/2]).
 -export([start_args/2, start_args/3, start_uid/1, gone/1, forget_gone/1, gone_all/0, prune/1]).
@@ -301,26 +302,49 @@ departing() ->
 -spec left(term(), binary(), removed | deleted, sderl_membership:t()) -> ok.
 left(Group, Uid, Why, Mem) ->
     true = ets:insert(sderl_gone, {Uid, Why, Mem, erlang:system_time(second), Group}),
-    Mates = members(Group),
-    forget(Group),
-    %% Of a group that was left others tell; one that was deleted nobody has any more.
-    Why =:= deleted andalso unknow(Group, Mates),
-    _ = [unrefuse(Group, N) || {G, N, _} <- refusals(), G =:= Group],
-    sderl_part:group_left(Group, Mates).
+    forget(Group, {left, Why, members(Group)}).
 
 -doc "Drops a group's tables without remembering it.".
 -spec forget(term()) -> ok.
-forget(Group) ->
-    case uid(Group) of
-        none -> ok;
-        Uid -> sderl_part:group_ended(Uid)
-    end,
-    %% First the directory: readers that miss a row must not take us for a member.
+forget(Group) -> forget(Group, forgotten).
+
+%% Whoever does this may be killed at any point. So first what the group's process starts from says
+%% that the group is being left, and by whom, and that goes last: a successor finds either all of
+%% the group, or that there is nothing to do but to finish. Without its tables it would found the
+%% group anew and alone.
+forget(Group, How) ->
+    _ = ets:update_element(sderl_state, {init, Group}, {3, {leaving, self(), How}}),
+    forget_tables(Group, How).
+
+-doc "Finishes what a process was killed at that dropped the group's tables, if one was.".
+-spec finish(term()) -> ok.
+finish(Group) ->
+    case ets:lookup(sderl_state, {init, Group}) of
+        [{_, _, {leaving, _, How}, _}] -> forget_tables(Group, How);
+        _ -> ok
+    end.
+
+-doc "Which process is dropping the group's tables, or was killed at it.".
+-spec leaver(term()) -> pid() | none.
+leaver(Group) ->
+    case ets:lookup(sderl_state, {init, Group}) of
+        [{_, _, {leaving, Pid, _}, _}] -> Pid;
+        _ -> none
+    end.
+
+-doc "The groups whose tables are being dropped.".
+-spec leaving() -> [term()].
+leaving() -> [G || [G] <- ets:match(sderl_state, {{init, '$1'}, '_', {leaving, '_', '_'}, '_'})].
+
+forget_tables(Group, How) ->
+    lists:foreach(fun sderl_part:group_ended/1, lists:usort([uid(Group), start_uid(Group)]) -- [none]),
+    %% Of the tables the directory goes first: readers that miss a row must not take us for a member.
     true = ets:delete(sderl_groups, Group),
     ok = forgotten(Group, []),
     true = sderl_store:purge(Group),
     true = sderl_traffic:forget(Group),
     true = faulty(keep_names) orelse sderl_store:purge_names(Group),
+    ok = tell_left(Group, How),
     Was = start_uid(Group),
     true = ets:delete(sderl_state, {init, Group}),
     %% Shown by whoever started it, in this moment: see show/4.
@@ -331,13 +355,20 @@ forget(Group) ->
     true = Group =/= undefined orelse ets:delete(sderl_state, departing),
     ok.
 
+tell_left(_, forgotten) -> ok;
+tell_left(Group, {left, Why, Mates}) ->
+    %% Of a group that was left others tell; one that was deleted nobody has any more.
+    Why =:= deleted andalso unknow(Group, Mates),
+    _ = [unrefuse(Group, N) || {G, N, _} <- refusals(), G =:= Group],
+    sderl_part:group_left(Group, Mates).
+
 %% ---------------------------------------------------------------- starts
 
--doc "What a group's process starts from; `none` if the group is gone.".
+-doc "What a group's process starts from; `none` if the group is gone, or is being left.".
 -spec start_args(term(), binary()) -> none | map().
 start_args(Group, Uid) ->
     case ets:lookup(sderl_state, {init, Group}) of
-        [{_, Uid, Args, _}] -> Args;
+        [{_, Uid, Args, _}] when is_map(Args) -> Args;
         _ -> none
     end.
 

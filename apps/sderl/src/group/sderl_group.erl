@@ -70,7 +70,10 @@ greet(Pid, Uid, From, Connection, Hello) ->
 -spec init({term(), binary()}) -> {ok, #g{}, {continue, start}} | ignore.
 init({Group, Uid}) ->
     case sderl_dir:start_args(Group, Uid) of
-        none -> ignore;
+        none ->
+            %% Our predecessor may have been killed when it was about to leave.
+            _ = sderl_dir:finish(Group),
+            ignore;
         Args ->
             case Group =:= undefined andalso sderl_dir:departing() of
                 {Uid, _} -> sderl_dir:departs(Uid, self());

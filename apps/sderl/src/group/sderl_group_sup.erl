@@ -7,7 +7,7 @@
 
 -behaviour(supervisor).
 
--export([start_link/0, start_group/2, stop_group/1]).
+-export([start_link/0, start_group/2, stop_group/1, await_left/1]).
 -export([init/1]).
 
 -spec start_link() -> supervisor:startlink_ret().
@@ -15,6 +15,7 @@ start_link() ->
     case supervisor:start_link({local, ?MODULE}, ?MODULE, []) of
         {ok, Sup} ->
             lists:foreach(fun({Group, #{uid := Uid, process := Old}}) -> successor(Group, Uid, Old) end, sderl_dir:all()),
+            lists:foreach(fun sderl_dir:finish/1, sderl_dir:leaving()),
             {ok, Sup};
         Error -> Error
     end.
@@ -37,6 +38,22 @@ start_group(Group, Uid) ->
         {ok, Pid} when is_pid(Pid) -> {ok, Pid};
         {ok, undefined} -> {error, gone};
         {error, Reason} -> {error, Reason}
+    end.
+
+-doc """
+Returns when nothing is left of a former membership of this node in the group. A process that leaves
+needs a moment for its tables; one that was killed at that has a successor, which finishes it
+before this supervisor answers, unless it was no process of a group.
+""".
+-spec await_left(term()) -> ok.
+await_left(Group) ->
+    case sderl_dir:leaver(Group) of
+        none -> ok;
+        Pid ->
+            Monitor = monitor(process, Pid),
+            receive {'DOWN', Monitor, process, Pid, _} -> ok end,
+            _ = supervisor:count_children(?MODULE),
+            sderl_dir:finish(Group)
     end.
 
 -spec stop_group(pid()) -> ok.

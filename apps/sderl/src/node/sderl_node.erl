@@ -104,6 +104,7 @@ init(Reconfigure) ->
 
 -spec handle_continue(start, #n{}) -> {noreply, #n{}}.
 handle_continue(start, N) ->
+    lists:foreach(fun sderl_group_sup:await_left/1, sderl_dir:leaving()),
     sderl_free:resume(),
     N1 = configured(N),
     ask(),
@@ -225,6 +226,7 @@ start(Group, Uid, Args) ->
     Opts = #{tick_ms => Tick, aside_ms => Aside,
              forget_ms => sderl_options:forget_down_after(Group, Options),
              faults => sderl_dir:faults()},
+    ok = sderl_group_sup:await_left(Group),
     %% A node is in s_groups or in an island, never in both.
     Group =/= undefined andalso sderl_free:depart(),
     sderl_dir:start_args(Group, Uid, Args#{options => Opts}),
