@@ -28,6 +28,7 @@ Times are milliseconds, whole numbers from 1 to 4294967295.
 | `cluster` | string or binary | `<<>>` | part of every group's uid: clusters that may meet and share group names get different strings |
 | `await` | `false`, `{all, Ms}`, `{[Name], Ms}`; `Ms` may be `infinity` | `false` | the application's start waits until these groups are ready |
 | `forget_down_after` | `infinity`, `Ms`, `#{Name => Ms \| infinity}` | `infinity` | a member that was away so long is forgotten, until it comes back; a group that the map lacks: `infinity` |
+| `state_dir` | `none`, a folder | `none` | where one small file for each group keeps its uid, its members and the highest epoch over a restart of the node |
 | `free_islands` | boolean | `true` | whether free normal nodes merge into islands |
 | `link_policy` | `report`, `close` | `report` | what happens to links that nobody needs: an event once for each, or the event and, where both ends have `close` and agree, the end of the link |
 | `link_idle_ms` | `Ms` | 600000 | how long a link must have been idle before that |
@@ -83,6 +84,7 @@ or the group is given by seeds. `other_groups` are the rest, kept as knowledge.
     cluster := binary(),
     await := false | {all | [term()], pos_integer() | infinity},
     forget_down_after := infinity | pos_integer() | #{term() => infinity | pos_integer()},
+    state_dir := none | file:name_all(),
     free_islands := boolean(),
     link_policy := report | close,
     link_idle_ms := pos_integer(),
@@ -207,6 +209,8 @@ option(await, Path, Value) ->
     await(Path, Value);
 option(forget_down_after, Path, Value) ->
     forget(Path, Value);
+option(state_dir, Path, Value) ->
+    folder(Path, Value);
 option(free_islands, Path, Value) ->
     boolean(Path, Value);
 option(link_policy, _Path, Value) when Value =:= report; Value =:= close ->
@@ -230,6 +234,14 @@ text(Path, Value) when is_list(Value) ->
     end;
 text(Path, Value) ->
     bad(Path, Value, text).
+
+folder(_Path, none) ->
+    {ok, none};
+folder(Path, Value) ->
+    case text(Path, Value) of
+        {ok, Folder} when Folder =/= <<>> -> {ok, Folder};
+        _ -> bad(Path, Value, folder)
+    end.
 
 milliseconds_or_infinity(_Path, infinity) ->
     {ok, infinity};

@@ -75,6 +75,8 @@ remedy({same_as, First}) ->
     ["differs from the group of that name at ", sderl_check:place(First), "; make the two alike or remove one"];
 remedy(boolean) ->
     "is neither true nor false; write one of them";
+remedy(folder) ->
+    "is not a folder; write its name as a string, or none";
 remedy(link_policy) ->
     "is not a policy for links; write report or close";
 remedy(resolver) ->

@@ -28,6 +28,7 @@ nothing_configured_test() ->
             cluster => <<>>,
             await => false,
             forget_down_after => infinity,
+            state_dir => none,
             free_islands => true,
             link_policy => report,
             link_idle_ms => 600_000,
@@ -139,6 +140,9 @@ malformed_options_test_() ->
             {{forget_down_after, -1}, [forget_down_after], forget_down_after},
             {{forget_down_after, #{g => 1.5}}, [forget_down_after, {key, g}],
                 milliseconds_or_infinity},
+            {{state_dir, state}, [state_dir], folder},
+            {{state_dir, ""}, [state_dir], folder},
+            {{state_dir, ["state", <<255>>]}, [state_dir], folder},
             {{free_islands, yes}, [free_islands], boolean},
             {{link_policy, shut}, [link_policy], link_policy},
             {{link_idle_ms, 0}, [link_idle_ms], milliseconds},
@@ -263,7 +267,7 @@ env() ->
 
 option_name() ->
     oneof([
-        s_groups, cluster, await, forget_down_after, free_islands, link_policy, link_idle_ms,
+        s_groups, cluster, await, forget_down_after, state_dir, free_islands, link_policy, link_idle_ms,
         tick_ms, set_aside_ms, write_timeout_ms, resolver, resolver_timeout_ms, route_beat_ms, route_queue, stand_in_idle_ms, route_hops, other
     ]).
 

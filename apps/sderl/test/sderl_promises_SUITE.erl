@@ -147,7 +147,7 @@ killed_while_leaving(_) ->
         P = sderl_ct:process(F, A),
         yes = on(F, A, fun() -> s_group:register_name(g, x, P) end),
         on(F, A, fun() ->
-            {_, _, Pid, _, _} = sderl_dir:own(g),
+            Pid = sderl_dir:process(g),
             true = erlang:suspend_process(Pid),
             true = ets:update_element(sderl_state, {init, g}, {3, {leaving, Pid, {left, deleted, [node()]}}}),
             true = ets:delete(sderl_groups, g),

@@ -13,7 +13,7 @@
 -export([leaving/0, leaver/1, finish/1]).
 -export([forgotten/0, forgotten/1, forgotten/2]).
 -export([depart/0, departing/0, departs/2]).
--export([start_args/2, start_args/3, start_uid/1, gone/1, forget_gone/1, gone_all/0, prune/1]).
+-export([start_args/2, start_args/3, start_uid/1, gone/1, gone/5, forget_gone/1, gone_all/0, prune/1]).
 -export([known/0, known/1, know/3, unknow_from/1, unknow_strangers/0, refused/3, refusals/0, unrefuse/2]).
 -export([refuse/0, refuse/1, is_free/0, unknown/1, unknowns/0, first/3]).
 -export_type([group/0]).
@@ -388,6 +388,12 @@ gone(Uid) ->
         [] -> undefined
     end.
 
+-doc "Remembers that this node left a group in a former life.".
+-spec gone(term(), binary(), removed | deleted, sderl_membership:t(), integer()) -> ok.
+gone(Group, Uid, Why, Mem, At) ->
+    true = ets:insert(sderl_gone, {Uid, Why, Mem, At, Group}),
+    ok.
+
 -doc "This node is asked to join a group again that it left: what it remembers of that is over.".
 -spec forget_gone(binary()) -> ok.
 forget_gone(Uid) ->
@@ -400,7 +406,14 @@ gone_all() -> [{G, Why} || {_, Why, _, _, G} <- ets:tab2list(sderl_gone), G =/= 
 -doc "Forgets what ended before a time (system time, seconds).".
 -spec prune(integer()) -> ok.
 prune(Before) ->
-    _ = ets:select_delete(sderl_gone, [{{'_', '_', '_', '$1', '_'}, [{'<', '$1', Before}], [true]}]),
+    Ended = ets:select(sderl_gone, [{{'$1', '_', '_', '$2', '$3'}, [{'<', '$2', Before}], [{{'$3', '$1'}}]}]),
+    lists:foreach(fun({Group, Uid}) ->
+        true = ets:delete(sderl_gone, Uid),
+        case sderl_options:value(state_dir) of
+            none -> ok;
+            Dir -> sderl_kept:forget_left(Dir, node(), Group, Uid)
+        end
+    end, Ended),
     _ = ets:select_delete(sderl_refused, [{{'_', '_', '$1'}, [{'<', '$1', Before}], [true]}]),
     %% The other group says hello again and again; when it does no more, that is over.
     Lately = erlang:system_time(second) - 60,

@@ -34,6 +34,8 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `name_clash` | warning | `[sderl, name, clash]` | group, name, pids, [kept], [resolver] | a name was registered on both sides of a split |
 | `resolver_failed` | warning | `[sderl, resolver, failed]` | group, name, [resolver], reason | a resolver gave no decision and `random_exit_name` stepped in |
 | `config_differs` | warning | `[sderl, config, differs]` | group, node, [added], [removed] | a node came with another list of members, from its launch configuration or from a split; the lists were merged |
+| `state_ignored` | warning | `[sderl, state, ignored]` | file, reason | a file of the folder `state_dir` was not used, and the node starts without it |
+| `state_not_kept` | warning | `[sderl, state, not_kept]` | group, file, reason | the file of a group could not be written; that is tried again, and told once for each reason |
 | `start_refused` | error | `[sderl, start, refused]` | sentence | the application does not start |
 | `group_not_ready` | warning | `[sderl, group, not_ready]` | group, reason, waited_ms | the start option `await` waited in vain, and the start went on |
 | `config_suspicious` | warning | `[sderl, config, suspicious]` | sentence | a warning of `m:sderl_config` |
@@ -192,6 +194,10 @@ table() ->
         {config_differs, warning, [sderl, config, differs],
             ["s_group ", group, ": ", node, " came with another list of members, which was merged",
                 {"; added: ", added}, {"; removed: ", removed}]},
+        {state_ignored, warning, [sderl, state, ignored],
+            ["the state file ", {text, file}, " is not used: ", reason]},
+        {state_not_kept, warning, [sderl, state, not_kept],
+            ["s_group ", group, ": its state cannot be kept in ", {text, file}, ": ", reason]},
         {start_refused, error, [sderl, start, refused],
             ["the application does not start: ", {text, sentence}]},
         {group_not_ready, warning, [sderl, group, not_ready],

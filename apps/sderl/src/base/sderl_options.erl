@@ -21,6 +21,7 @@ defaults() ->
         {cluster, <<>>},
         {await, false},
         {forget_down_after, infinity},
+        {state_dir, none},
         {free_islands, true},
         {link_policy, report},
         {link_idle_ms, 600_000},

@@ -54,7 +54,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -include("sderl_core.hrl").
 
 -export([init/1, handle/3, step/3, propose/4]).
--export([batch_of/1, seq/2, durable/1, moved/2, info/1, inspect/1, settled/1, unheard/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
+-export([highest/1, batch_of/1, seq/2, durable/1, moved/2, info/1, inspect/1, settled/1, unheard/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
 %% For the other sderl_core_* modules.
 -export([faulty/2, union/3, fx/2, save/1, epoch/1, send/3, peer/2, present/2, ask/2, hello_msg/1, change_view/3, event/3]).
 -export_type([state/0, event/0, effect/0, row/0, op/0, fault/0]).
@@ -96,7 +96,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 
 -doc """
 The state of a member. Keys: `group`, `uid`, `self`, `addr` (what peers send to), `inc`, `now`, `clock` (system
-time in milliseconds; new epochs follow it, so that lives that forgot theirs never use one again) and either `durable` (what a
+time in milliseconds; new epochs follow it, so that lives that forgot theirs never use one again; `ceil` is an epoch above which they are, too) and either `durable` (what a
 process of the same life left behind, with `log` `{Num, Items}`, `log_epoch`, `sessions`, `outbox`) or
 `mem` with `found`: true where this node creates the group at run time, false where it joins
 or boots. Optional: `linked`, `tick_ms`, `aside_ms`, `forget_ms`, `faults` (what this state machine does
@@ -107,7 +107,7 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
     S0 = #s{group = G, uid = Uid, self = Self, addr = Addr, inc = Inc, now = Now, orphan_since = Now,
             clock = Clock - Now,
             tick_ms = maps:get(tick_ms, A, 1000), aside_ms = maps:get(aside_ms, A, 4000),
-            forget_ms = maps:get(forget_ms, A, infinity),
+            forget_ms = maps:get(forget_ms, A, infinity), ceil = maps:get(ceil, A, 0),
             faults = sderl_core_fault:named(maps:get(faults, A, [])),
             linked = #{N => [] || N <- maps:get(linked, A, [])}, d = fresh(A, Self)},
     case A of
@@ -185,6 +185,10 @@ the former one only is met by itself; and whom that had removed may be a member 
 """.
 -spec moved(Durable :: term(), sderl_membership:t()) -> term().
 moved(#d{view = V} = D, Mem) -> D#d{mem = Mem, view = maps:with(sderl_membership:members(Mem), V)}.
+
+-doc "The counter of the highest epoch that this member has promised or heard of.".
+-spec highest(state()) -> integer().
+highest(#s{ceil = Ceil, d = #d{epoch = {Counter, _}}}) -> max(Counter, Ceil).
 
 -doc "Whether this member is in a component, counted, and every member it can talk to is in it too.".
 -spec settled(state()) -> boolean().

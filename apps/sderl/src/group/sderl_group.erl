@@ -33,6 +33,11 @@
     quiet = {0, []} :: {non_neg_integer(), [node()]},   % for so many ticks these say nothing
     tick_ms, resolver_ms,
     tally :: sderl_traffic:tally(),
+    %% What the file of this group holds (`sderl_kept`), or why it could not be written.
+    state_dir = none :: none | file:name_all(),
+    configured = false :: boolean(),        % the launch configuration makes this group
+    kept :: undefined | {sderl_membership:t(), integer()},
+    unkept :: undefined | term(),
     strange = 0 :: non_neg_integer()
 }).
 
@@ -93,7 +98,7 @@ start(Group, Uid, #{options := Options} = Args) ->
         #{group => Group, uid => Uid, self => node(), addr => self(), inc => sderl_dir:incarnation(),
           now => now_ms(), clock => erlang:system_time(millisecond), linked => nodes(connected)}),
     Core = sderl_core:init(case Had of
-        none -> maps:merge(Core0, maps:with([mem, found], Args));
+        none -> maps:merge(Core0, maps:with([mem, found, ceil], Args));
         _ -> maps:merge(Core0, maps:with([durable, log, log_epoch, sessions, outbox], Had))
     end),
     Store = sderl_store:new(Group, sderl_core:members(Core)),
@@ -110,7 +115,12 @@ start(Group, Uid, #{options := Options} = Args) ->
     end,
     _ = erlang:send_after(rand:uniform(Tick), self(), tick),
     #g{group = Group, uid = Uid, core = Core, store = Store, local = Local, tick_ms = Tick, tally = sderl_traffic:group(Group),
+       state_dir = state_dir(Group), configured = maps:get(configured, Args, false),
        resolver_ms = sderl_options:value(resolver_timeout_ms)}.
+
+%% An island of free nodes is not kept: its nodes meet again or do not. Nor are groups of a node without a name.
+state_dir(Group) when Group =:= undefined; node() =:= nonode@nohost -> none;
+state_dir(_) -> sderl_options:value(state_dir).
 
 -spec handle_continue(start, #g{}) -> {noreply, #g{}} | {stop, normal, #g{}}.
 handle_continue(start, G) -> run([start], G).
@@ -127,7 +137,7 @@ handle_cast(_, G) -> {noreply, G}.
 -spec handle_info(term(), #g{}) -> {noreply, #g{}} | {stop, normal, #g{}}.
 handle_info(tick, #g{tick_ms = T} = G) ->
     _ = erlang:send_after(T, self(), tick),
-    run([tick], quiet(G));
+    run([tick], quiet(keep_again(G)));
 %% A node was tried (`sderl_connector`), or the directory has a place for this group: those who await
 %% the group may go on.
 handle_info(sderl_poke, G) -> {noreply, show(G)};
@@ -268,7 +278,7 @@ effect({apply, Epoch, Num, Items, Index}, #g{store = St0, local = L0, group = Gr
     G0#g{store = St, local = L};
 effect({durable, D}, #g{group = Group} = G) ->
     true = sderl_store:durable(Group, D),
-    G;
+    keep(G);
 effect({members, Members}, #g{store = St} = G) ->
     G#g{store = sderl_store:members(Members, St)};
 effect({outbox, Req, List}, #g{group = Group} = G) ->
@@ -324,7 +334,8 @@ effect({event, Name, #{group := Group} = Meta}, G) ->
     sderl_event:emit(Name, Meta),
     sderl_subs:notify(Group, {group, Name, maps:remove(group, Meta)}),
     G;
-effect({left, Why, Mem}, #g{group = Group, uid = Uid} = G) ->
+effect({left, Why, Mem}, #g{group = Group, uid = Uid, core = C} = G) ->
+    _ = write_kept(Mem, sderl_core:highest(C), {Why, erlang:system_time(second)}, G),
     sderl_dir:left(Group, Uid, Why, Mem),
     Group =/= undefined andalso
         sderl_event:emit(case Why of deleted -> group_deleted; removed -> group_left end,
@@ -334,6 +345,33 @@ effect({left, Why, Mem}, #g{group = Group, uid = Uid} = G) ->
 effect({wake, Ms}, G) ->
     _ = erlang:send_after(Ms, self(), wake),
     G.
+
+%% What must survive this life of the node, before anybody else hears of it. This waits for the disk,
+%% and so is done where the membership or an epoch changes and never for an operation. What could not
+%% be written is tried again with each tick.
+keep(#g{state_dir = none} = G) -> G;
+keep(#g{unkept = Why} = G) when Why =/= undefined -> G;
+keep(#g{core = C, kept = Kept} = G) ->
+    case {sderl_core:membership(C), sderl_core:highest(C)} of
+        Kept -> G;
+        {Mem, Epoch} = New -> kept(New, write_kept(Mem, Epoch, no, G), G)
+    end.
+
+keep_again(#g{unkept = undefined} = G) -> G;
+keep_again(#g{core = C} = G) ->
+    {Mem, Epoch} = New = {sderl_core:membership(C), sderl_core:highest(C)},
+    kept(New, write_kept(Mem, Epoch, no, G), G).
+
+kept(New, ok, G) -> G#g{kept = New, unkept = undefined};
+kept(_, {error, Why}, #g{unkept = Why} = G) -> G;
+kept(_, {error, {File, Reason} = Why}, #g{group = Group} = G) ->
+    sderl_event:emit(state_not_kept, #{group => Group, file => File, reason => Reason}),
+    G#g{unkept = Why}.
+
+write_kept(_, _, _, #g{state_dir = none}) -> ok;
+write_kept(Mem, Epoch, Left, #g{state_dir = Dir, group = Group, uid = Uid, configured = Configured}) ->
+    sderl_kept:write(Dir, #{node => node(), group => Group, uid => Uid, membership => Mem, epoch => Epoch,
+                            configured => Configured, left => Left}).
 
 %% To clients here, who are counted for monitoring.
 replies([{From, Value} | Rest], Yes, Gone, No, Tally) when is_reference(From) ->

@@ -229,7 +229,7 @@ start(Group, Uid, Args) ->
     ok = sderl_group_sup:await_left(Group),
     %% A node is in s_groups or in an island, never in both.
     Group =/= undefined andalso sderl_free:depart(),
-    sderl_dir:start_args(Group, Uid, Args#{options => Opts}),
+    sderl_dir:start_args(Group, Uid, Args#{options => Opts, configured => is_configured(Group, Uid)}),
     case sderl_group_sup:start_group(Group, Uid) of
         {ok, Pid} ->
             #{mem := Mem} = Args,
@@ -252,29 +252,86 @@ found(Group) ->
 
 created(Group, Nodes) -> sderl_event:emit(group_created, #{group => Group, nodes => Nodes}).
 
-%% The groups of the launch configuration that do not run yet: all of them at the start, none for
-%% a successor of this process.
+%% The groups of the launch configuration, and those that this node was a member of when it ended,
+%% that do not run yet: all of them at the start, none for a successor of this process.
 configured(N0) ->
     Options = sderl_dir:options(),
     lists:foreach(fun(#{name := G, members := Ms}) ->
         is_list(Ms) andalso sderl_dir:know(G, Ms, config)
     end, maps:get(other_groups, Options, [])),
+    Kept = kept(Options),
     N = lists:foldl(fun(#{name := G, members := Ms}, Acc) ->
-        case {sderl_dir:uid(G), Ms} of
-            {none, {seeds, _}} -> enter(G, Acc);
-            {none, _} ->
+        case {sderl_dir:uid(G), Ms, Kept} of
+            {none, {seeds, _}, #{G := Entry}} -> begin_kept(Entry), Acc;
+            {none, {seeds, _}, _} -> enter(G, Acc);
+            {none, _, _} ->
                 sderl_dir:know(G, Ms, config),
                 Uid = sderl_hello:launched(G, Ms, maps:get(cluster, Options), sderl_dir:faults()),
-                case sderl_dir:gone(Uid) of
-                    undefined -> _ = start(G, Uid, #{mem => sderl_membership:new(Ms)}), created(G, Ms);
-                    _ -> ok
-                end,
+                begin_configured(G, Uid, Ms, maps:get(G, Kept, none)),
                 Acc;
             _ -> Acc
         end
     end, N0, maps:get(groups, Options, [])),
+    Names = [G || #{name := G} <- maps:get(groups, Options, [])],
+    lists:foreach(fun begin_kept/1, maps:values(maps:without(Names, Kept))),
     free(),
     N.
+
+%% Whether the launch configuration has the group, with its members, under this uid.
+is_configured(Group, Uid) ->
+    Options = sderl_dir:options(),
+    lists:any(fun(#{name := G, members := Ms}) ->
+        G =:= Group andalso is_list(Ms) andalso
+            sderl_hello:launched(G, Ms, maps:get(cluster, Options), sderl_dir:faults()) =:= Uid
+    end, maps:get(groups, Options, [])).
+
+begin_configured(G, Uid, Ms, #{uid := Uid, membership := Mem, epoch := Epoch, left := Left}) ->
+    New = sderl_membership:new(Ms),
+    %% Who was removed is not back because the launch configuration has it. But that makes a group
+    %% again which this node left.
+    Begin = case Left of
+        no -> sderl_membership:merge(Mem, New);
+        _ -> New
+    end,
+    _ = start(G, Uid, #{mem => Begin, ceil => Epoch}),
+    created(G, Ms);
+begin_configured(_, _, _, #{left := no} = Entry) ->
+    %% One of that name that was made at run time.
+    begin_kept(Entry);
+begin_configured(G, Uid, Ms, _) ->
+    case sderl_dir:gone(Uid) of
+        undefined -> _ = start(G, Uid, #{mem => sderl_membership:new(Ms)}), created(G, Ms);
+        _ -> ok
+    end.
+
+begin_kept(#{group := G, uid := Uid, membership := Mem, epoch := Epoch}) ->
+    case sderl_dir:uid(G) of
+        none ->
+            _ = start(G, Uid, #{mem => sderl_membership:recall(node(), Mem), ceil => Epoch}),
+            created(G, sderl_membership:members(Mem));
+        _ -> ok
+    end.
+
+%% What a former life of this node kept, by group. Groups that were left are remembered as such, but
+%% for those that the launch configuration makes again; what it made and has no more is not begun.
+kept(#{state_dir := none}) -> #{};
+kept(#{state_dir := Dir}) when node() =/= nonode@nohost ->
+    {Entries, Ignored} = sderl_kept:read(Dir, node()),
+    lists:foreach(fun({File, Why}) -> sderl_event:emit(state_ignored, #{file => File, reason => Why}) end, Ignored),
+    #{G => Entry || #{group := G, uid := Uid} = Entry <- Entries, is_begun(is_configured(G, Uid), Entry, Dir)};
+kept(_) -> #{}.
+
+is_begun(true, _, _) -> true;
+is_begun(false, #{group := G, uid := Uid, membership := Mem, left := {Why, At}}, Dir) ->
+    case At > erlang:system_time(second) - ?MEMORY of
+        true -> sderl_dir:gone(G, Uid, Why, Mem, At);
+        false -> sderl_kept:forget_left(Dir, node(), G, Uid)
+    end,
+    false;
+is_begun(false, #{group := G, configured := true}, Dir) ->
+    sderl_event:emit(state_ignored, #{file => sderl_kept:file(Dir, node(), G), reason => not_configured}),
+    false;
+is_begun(false, _, _) -> true.
 
 %% A group given by seeds: tried until one of them answers.
 enter(Group, #n{entering = E} = N) ->
