@@ -84,7 +84,8 @@ init({Group, Uid}) ->
                 {Uid, _} -> sderl_dir:departs(Uid, self());
                 _ -> ok
             end,
-            {ok, start(Group, Uid, Args), {continue, start}}
+            %% Who made the group, or added this node, is answered when its file is there.
+            {ok, keep(start(Group, Uid, Args)), {continue, start}}
     end.
 
 start(Group, Uid, #{options := Options} = Args) ->
