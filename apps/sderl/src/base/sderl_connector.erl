@@ -130,4 +130,5 @@ start(Node) ->
 members() -> lists:usort(lists:append([Ms || {_, Ms} <- sderl_dir:memberships()])).
 
 wanted() ->
-    ordsets:subtract(ordsets:union(members(), sderl_dir:forgotten()), ordsets:from_list([node() | nodes(connected)])).
+    Linked = ordsets:from_list([node() | nodes(connected)]),
+    ordsets:subtract(ordsets:union(members(), sderl_dir:forgotten()), Linked).

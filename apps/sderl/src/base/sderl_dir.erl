@@ -257,7 +257,8 @@ forgotten(Group) -> ets:lookup_element(sderl_state, {forgotten, Group}, 2, []).
 
 -doc "Those of all own groups.".
 -spec forgotten() -> [node()].
-forgotten() -> lists:usort(lists:append(ets:select(sderl_state, [{{{forgotten, '_'}, '$1'}, [], ['$1']}]))).
+forgotten() ->
+    lists:usort(lists:append([Ns || [Ns] <- ets:match(sderl_state, {{forgotten, '_'}, '$1'})])).
 
 -doc "The group goes on under another uid, in another process.".
 -spec moved(term(), binary(), binary(), pid()) -> ok.
@@ -406,7 +407,8 @@ gone_all() -> [{G, Why} || {_, Why, _, _, G} <- ets:tab2list(sderl_gone), G =/= 
 -doc "Forgets what ended before a time (system time, seconds).".
 -spec prune(integer()) -> ok.
 prune(Before) ->
-    Ended = ets:select(sderl_gone, [{{'$1', '_', '_', '$2', '$3'}, [{'<', '$2', Before}], [{{'$3', '$1'}}]}]),
+    Left = {'$1', '_', '_', '$2', '$3'},
+    Ended = ets:select(sderl_gone, [{Left, [{'<', '$2', Before}], [{{'$3', '$1'}}]}]),
     lists:foreach(fun({Group, Uid}) ->
         true = ets:delete(sderl_gone, Uid),
         case sderl_options:value(state_dir) of

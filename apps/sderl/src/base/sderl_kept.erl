@@ -13,7 +13,7 @@ is of, since nodes of one machine may share the folder. Its name is a hash of no
 damaged, of another version or not under its name is ignored, told of and left where it is.
 """.
 -export([write/2, read/2, file/3, forget_left/4]).
--export_type([entry/0, ignored/0]).
+-export_type([entry/0, ignored/0, reason/0, failure/0]).
 
 -define(MARK, "sderl state\n").
 -define(FORMAT, 1).
@@ -36,10 +36,13 @@ counter. `left` says when (system time, seconds) and why the node left.
 }.
 
 -doc "A file that is not used, and why.".
--type ignored() :: {File :: file:filename_all(), Reason :: not_a_state_file | damaged | misnamed | {version, integer()} | file:posix()}.
+-type ignored() :: {File :: file:filename_all(), reason()}.
+-type reason() :: not_a_state_file | damaged | misnamed | {version, integer()} | failure().
+-doc "What the file system says.".
+-type failure() :: file:posix() | badarg | terminated | system_limit.
 
 -doc "Writes the file of an entry. When this returns it is on the disk.".
--spec write(file:name_all(), entry()) -> ok | {error, {file:filename_all(), file:posix() | badarg | terminated | system_limit}}.
+-spec write(file:name_all(), entry()) -> ok | {error, {file:filename_all(), failure()}}.
 write(Dir, #{node := Node, group := Group} = Entry) ->
     File = file(Dir, Node, Group),
     Content = term_to_binary(Entry),
@@ -101,8 +104,10 @@ parsed(_) -> {error, not_a_state_file}.
 %% The node wrote it itself: names of nodes in it become atoms as those in sys.config do.
 entry(Content) ->
     try binary_to_term(Content) of
-        #{node := Node, group := _, uid := Uid, configured := Configured, membership := Membership, epoch := Epoch, left := Left} = Entry
-          when is_atom(Node), is_binary(Uid), is_boolean(Configured), is_map(Membership), is_integer(Epoch) ->
+        #{node := Node, group := _, uid := Uid, configured := Configured,
+          membership := Membership, epoch := Epoch, left := Left} = Entry
+          when is_atom(Node), is_binary(Uid), is_boolean(Configured),
+               is_map(Membership), is_integer(Epoch) ->
             case is_left(Left) andalso lists:all(fun is_member/1, maps:to_list(Membership)) of
                 true -> {ok, Entry};
                 false -> {error, damaged}
@@ -116,7 +121,8 @@ is_left(no) -> true;
 is_left({Why, At}) -> (Why =:= removed orelse Why =:= deleted) andalso is_integer(At);
 is_left(_) -> false.
 
-is_member({Node, {Counter, At}}) -> is_atom(Node) andalso is_integer(Counter) andalso Counter > 0 andalso is_integer(At) andalso At >= 0;
+is_member({Node, {Counter, At}}) when is_atom(Node), is_integer(Counter), is_integer(At) ->
+    Counter > 0 andalso At >= 0;
 is_member(_) -> false.
 
 -doc "Deletes the file that says that a node left a group, if it still says so.".

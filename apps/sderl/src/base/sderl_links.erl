@@ -192,7 +192,9 @@ forget_noted(Spec) ->
 
 -doc "The links that are up.".
 -spec connections() -> #{node() => connection()}.
-connections() -> #{N => Id || {N, #{connection_id := Id}} <- nodes(connected, #{connection_id => true})}.
+connections() ->
+    Links = nodes(connected, #{connection_id => true}),
+    #{N => Id || {N, #{connection_id := Id}} <- Links}.
 
 -doc "Whether this very link to the node is up.".
 -spec connected(node(), connection() | undefined) -> boolean().

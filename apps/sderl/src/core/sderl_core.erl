@@ -435,9 +435,12 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
             S3 = S2#s{peers = (S2#s.peers)#{N => P}},
             %% Answer who does not know us; two that know each other fall silent.
             S4 = case Fresh orelse is_map_key(ask, Info) of true -> send(N, hello_msg(S3), S3); false -> S3 end,
-            %% (It may not have heard what it was when it was forgotten: its counter then is the lower one.)
-            Here = case sderl_membership:is_member(N, Both) of true -> Mem; false -> sderl_membership:recall(N, Both) end,
-            sderl_core_peers:hello(N, Fresh, Here, Info, S4)
+            %% It may know an older counter of itself than the one at which it was forgotten.
+            Theirs = case sderl_membership:is_member(N, Both) of
+                true -> Mem;
+                false -> sderl_membership:recall(N, Both)
+            end,
+            sderl_core_peers:hello(N, Fresh, Theirs, Info, S4)
     end;
 %% Its library stopped: as good as down, but the link is there, and should it start again it
 %% learns from our hello that it is a member.

@@ -120,15 +120,19 @@ lone_ms(#s{aside_ms = A, tick_ms = T}) -> 2 * A + 4 * T.
 %% also those whose death nobody alive has seen.
 count_down(#s{forget_ms = infinity} = S) -> S;
 count_down(#s{self = Self, linked = L, down = Down, now = Now, d = #d{mem = Mem, view = V}} = S) ->
-    S#s{down = #{N => maps:get(N, Down, Now) || N <- sderl_membership:members(Mem), N =/= Self,
-                                                not is_map_key(N, V), maps:get(N, L, mute) =:= mute}}.
+    Away = [N || N <- sderl_membership:members(Mem), N =/= Self, not is_map_key(N, V),
+                 maps:get(N, L, mute) =:= mute],
+    S#s{down = #{N => maps:get(N, Down, Now) || N <- Away}}.
 
 %% Rule 6: the coordinator forgets members that were away for so long, for node names that never
 %% come back. Not a member to which one of the others has a link. Forgetting is no removal: a
 %% forgotten node that says hello is a member again.
 forget(#s{forget_ms = infinity} = S) -> S;
 forget(#s{forget_ms = Ms, down = Down, now = Now, linked = L, peers = P, specials = Sp} = S) ->
-    Seen = fun(N) -> not is_map_key(N, L) andalso lists:any(fun(#peer{links = Ls}) -> lists:member(N, Ls) end, maps:values(P)) end,
+    Links = [Ls || _ := #peer{links = Ls} <- P],
+    Seen = fun(N) ->
+        not is_map_key(N, L) andalso lists:any(fun(Ls) -> lists:member(N, Ls) end, Links)
+    end,
     Ordered = faulty(rule_6, S) orelse lists:keymember(forget, 1, Sp),
     case [N || N := At <- Down, Now - At > Ms, not Ordered, not Seen(N)] of
         [] -> S;

@@ -430,7 +430,7 @@ new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) 
     end,
     {Forgotten, Out} = lists:partition(fun(N) -> sderl_membership:is_known(N, Mem) end, Was -- Is),
     S3 = lists:foldl(fun({Ns, Why}, S) -> event(members_removed, Why#{nodes => Ns}, S) end, S2,
-                     [{Ns, Why} || {[_ | _] = Ns, Why} <- [{Out, #{}}, {Forgotten, #{reason => forgotten}}]]),
+                     [E || {[_ | _], _} = E <- [{Out, #{}}, {Forgotten, #{reason => forgotten}}]]),
     case lists:member(Self, Is) of
         true -> S3;
         false -> S3#s{leaving = removed}

@@ -163,7 +163,8 @@ grow(Pid, Members, Nodes) ->
 %% ---------------------------------------------------------------- being greeted
 
 -doc "A member of an island says hello (see `sderl_node`).".
--spec hello(binary(), {node(), sderl_links:connection() | undefined}, term(), sderl_membership:t(), term()) -> ok.
+-spec hello(binary(), {node(), sderl_links:connection() | undefined}, Addr :: term(),
+            sderl_membership:t(), term()) -> ok.
 hello(Uid, From, Addr, Mem, Msg) ->
     {Own, Pid, Members} = case sderl_dir:group(undefined) of
         #{uid := U, process := P, members := Ms} -> {U, P, Ms};

@@ -317,8 +317,9 @@ begin_kept(#{group := G, uid := Uid, membership := Mem, epoch := Epoch}) ->
 kept(#{state_dir := none}) -> #{};
 kept(#{state_dir := Dir}) when node() =/= nonode@nohost ->
     {Entries, Ignored} = sderl_kept:read(Dir, node()),
-    lists:foreach(fun({File, Why}) -> sderl_event:emit(state_ignored, #{file => File, reason => Why}) end, Ignored),
-    #{G => Entry || #{group := G, uid := Uid} = Entry <- Entries, is_begun(is_configured(G, Uid), Entry, Dir)};
+    lists:foreach(fun({File, Why}) -> ignored(File, Why) end, Ignored),
+    #{G => Entry || #{group := G, uid := Uid} = Entry <- Entries,
+                    is_begun(is_configured(G, Uid), Entry, Dir)};
 kept(_) -> #{}.
 
 is_begun(true, _, _) -> true;
@@ -329,9 +330,11 @@ is_begun(false, #{group := G, uid := Uid, membership := Mem, left := {Why, At}},
     end,
     false;
 is_begun(false, #{group := G, configured := true}, Dir) ->
-    sderl_event:emit(state_ignored, #{file => sderl_kept:file(Dir, node(), G), reason => not_configured}),
+    ignored(sderl_kept:file(Dir, node(), G), not_configured),
     false;
 is_begun(false, _, _) -> true.
+
+ignored(File, Why) -> sderl_event:emit(state_ignored, #{file => File, reason => Why}).
 
 %% A group given by seeds: tried until one of them answers.
 enter(Group, #n{entering = E} = N) ->
@@ -371,7 +374,8 @@ free() ->
 %% ---------------------------------------------------------------- hello
 
 hello(undefined, Uid, From, {hello, Addr, _, Mem, _} = Msg, N) ->
-    sderl_dir:refuse() =:= undefined andalso sderl_free:hello(Uid, {From, connection(From, N)}, Addr, Mem, Msg),
+    sderl_dir:refuse() =:= undefined andalso
+        sderl_free:hello(Uid, {From, connection(From, N)}, Addr, Mem, Msg),
     N;
 hello(Group, Uid, From, {hello, Addr, _, Mem, Info} = Msg, N) ->
     {Own, Pid} = case sderl_dir:group(Group) of
