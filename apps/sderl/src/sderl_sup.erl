@@ -15,6 +15,7 @@ start_link(Reconfigure) -> supervisor:start_link({local, ?MODULE}, ?MODULE, Reco
 
 -spec init(fun(() -> ok)) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(Reconfigure) ->
+    sderl_logged = sderl_event:new(),
     ok = sderl_dir:new(),
     sderl_traffic = sderl_traffic:new(),
     sderl_subs = sderl_subs:new(),

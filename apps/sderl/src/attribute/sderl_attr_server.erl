@@ -94,6 +94,9 @@ init([]) ->
     _ = erlang:system_flag(scheduler_wall_time, true),
     sderl_attr_table:sample(sderl_attr_builtin:schedulers()),
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
+    Unsound = [Name || {Name, Spec, Source, Once} <- sderl_attr_table:own(), not is_change({set, Name, Spec, Source, Once})],
+    lists:foreach(fun sderl_attr_table:undefine/1, Unsound),
+    sderl_event:dropped(?MODULE, length(Unsound), #{}),
     Configured = configured(),
     lists:foreach(fun({Name, Spec, Source}) ->
         case sderl_attr_table:own(Name) of
@@ -117,11 +120,44 @@ handle_call({sderl_attr, ?VSN, {get, Names, MaxAge}}, {Pid, _} = From, S)
     {noreply, get(From, visible(node(Pid), Names), Names, MaxAge, S)};
 handle_call({sderl_attr, ?VSN, {'of', Nodes, Names, MaxAge, Timeout}}, From, S)
   when length(Nodes) >= 0, length(Names) >= 0, is_integer(MaxAge), is_integer(Timeout), Timeout >= 0 ->
-    {noreply, others(From, Nodes, Names, MaxAge, Timeout, S)};
+    case lists:all(fun is_atom/1, Nodes) of
+        true -> {noreply, others(From, Nodes, Names, MaxAge, Timeout, S)};
+        false -> {reply, {error, unknown_question}, unknown(S)}
+    end;
 handle_call({write, Change}, _, S0) ->
-    {Reply, S} = changed(Change, S0),
-    {reply, Reply, S};
-handle_call({keep, Answers, Silent}, _, S) ->
+    case is_change(Change) of
+        true ->
+            {Reply, S} = changed(Change, S0),
+            {reply, Reply, S};
+        false -> {reply, {error, bad_attribute}, unknown(S0)}
+    end;
+handle_call({keep, Answers, Silent}, _, S) when length(Answers) >= 0, length(Silent) >= 0 ->
+    case lists:all(fun is_answer/1, Answers) andalso lists:all(fun is_silent/1, Silent) of
+        true -> {reply, kept(Answers, Silent), S};
+        false -> {reply, {error, unknown_question}, unknown(S)}
+    end;
+handle_call(_, _, S) -> {reply, {error, unknown_question}, unknown(S)}.
+
+%% What is written, here and by predecessors: what a later process of this server could not handle would end
+%% each that is started.
+is_change({delete, _}) -> true;
+is_change({How, Name, Spec, Source, Once}) ->
+    lists:member(How, [insert, update, set])
+        andalso lists:member(Source, [builtin, config, call])
+        andalso sderl_attr_own:check_name(Name) =:= ok
+        andalso sderl_attr_own:check(Spec) =:= ok
+        andalso case Once of none -> true; {ok, _} -> true; {undefined, _} -> true; _ -> false end;
+is_change(_) -> false.
+
+is_answer({Node, How, SentAt, Entries}) when is_atom(Node), is_integer(SentAt) ->
+    (How =:= direct orelse How =:= far) andalso sderl_attr_table:are_entries(Entries);
+is_answer(_) -> false.
+
+is_silent({{gateway, Node}, Until}) -> is_atom(Node) andalso is_integer(Until);
+is_silent({Node, Until}) -> is_atom(Node) andalso is_integer(Until);
+is_silent(_) -> false.
+
+kept(Answers, Silent) ->
     lists:foreach(fun({Node, Until}) -> sderl_attr_table:silent(Node, Until) end, Silent),
     lists:foreach(fun({Node, _, _, _}) -> sderl_attr_table:spoke(Node) end, Answers),
     Linked = nodes(connected),
@@ -131,9 +167,7 @@ handle_call({keep, Answers, Silent}, _, S) ->
             lists:foreach(fun({Name, Value, Why, Age, Kind, V}) ->
                 sderl_attr_table:keep(Node, Name, Value, Why, {SentAt - Age, Kind}, V)
             end, Entries)
-    end, Answers),
-    {reply, ok, S};
-handle_call(_, _, S) -> {reply, {error, unknown_question}, unknown(S)}.
+    end, Answers).
 
 -spec handle_cast(term(), #s{}) -> {noreply, #s{}}.
 handle_cast(changed, S) -> {noreply, soon(regrouped(renamed(S)))};
@@ -166,7 +200,7 @@ handle_info(tick, S) -> {noreply, tick(renamed(S))};
 handle_info(computed, S) -> {noreply, told(S)};
 handle_info({timeout, Soon, soon}, #s{soon = Soon} = S) -> {noreply, share(S#s{soon = none})};
 handle_info({nodeup, _, _}, S) -> {noreply, soon(S)};
-handle_info({nodedown, Node, _}, S) -> {noreply, forget(Node, S)};
+handle_info({nodedown, Node, _}, S) when is_atom(Node) -> {noreply, forget(Node, S)};
 handle_info({attr_outcome, _, _, _}, S) -> {noreply, S};
 handle_info({timeout, _, soon}, S) -> {noreply, S};
 handle_info(_, S) -> {noreply, unknown(S)}.
@@ -355,14 +389,12 @@ frame(From, _, again, #s{share = Share} = S) -> soon(S#s{share = sderl_attr_shar
 frame(From, {Sent, _, _} = Stamp, Body, #s{seen = Seen, stamps = Stamps} = S) ->
     Now = now_ms(),
     At = Now - sderl_attr_share:delay(Stamp, Now),
-    try told(From, At, sderl_attr_share:decide(Body, maps:get(From, Seen, none))) of
+    case sderl_attr_share:is_body(Body) andalso told(From, At, sderl_attr_share:decide(Body, maps:get(From, Seen, none))) of
+        false -> unknown(S);
         none ->
             tell(From, again, Now, S),
             S;
         Has -> S#s{seen = Seen#{From => Has}, stamps = Stamps#{From => {Sent, Now}}}
-    catch
-        %% No such body.
-        error:_ -> unknown(S)
     end.
 
 told(_, _, ask) -> none;

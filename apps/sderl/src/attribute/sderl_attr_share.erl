@@ -26,7 +26,7 @@
 %% been under way at most, by its own clock alone.
 
 -export([new/1, step/1, version/1, removed/1, forget/2, told/2, frames/4]).
--export([decide/2, delay/2, aged/2, visible/2, group/1]).
+-export([is_body/1, decide/2, delay/2, aged/2, visible/2, group/1]).
 -export_type([state/0, body/0, seen/0, verdict/0]).
 
 -type version() :: non_neg_integer().
@@ -107,6 +107,17 @@ body({From, At}, Entries, Now, #{life := Life, version := To}) ->
 -spec aged(sderl_attr_table:moment(), Now :: integer()) -> sderl_attr_table:entry().
 aged({Name, Value, Why, now, Kind, V}, _) -> {Name, Value, Why, 0, Kind, V};
 aged({Name, Value, Why, Then, Kind, V}, Now) -> {Name, Value, Why, max(0, Now - Then), Kind, V}.
+
+-doc "Whether a term that another node sent is a body.".
+-spec is_body(term()) -> boolean().
+is_body({full, _Life, To, Entries}) -> is_integer(To) andalso sderl_attr_table:are_entries(Entries);
+is_body({delta, _Life, From, To, Entries, Aged}) when is_integer(From), is_integer(To), length(Aged) >= 0 ->
+    sderl_attr_table:are_entries(Entries)
+        andalso lists:all(fun({_Name, Age}) -> is_integer(Age) andalso Age >= 0;
+                             (_) -> false
+                          end, Aged);
+is_body(again) -> true;
+is_body(_) -> false.
 
 -doc "What to do with a body, after what was seen of that node before. `again` is for the sender and no matter of this.".
 -spec decide(body(), seen()) -> verdict().

@@ -25,6 +25,7 @@
 -export([own/0, own/1, define/4, undefine/1, put_own/6]).
 -export([told/3, told_again/4, heard/2, silent/2, is_silent/2, spoke/1, keep/6]).
 -export([forget/1, drop/2, forget_older/1, names/1, peers/0]).
+-export([are_entries/1]).
 -export_type([kind/0, answer/0]).
 
 -doc "Static, or computed and kept for so many milliseconds.".
@@ -40,6 +41,17 @@
 
 -define(ROWS, sderl_attrs).
 -define(STATE, sderl_attr_state).
+
+-doc "Whether a term that another node sent is a list of entries.".
+-spec are_entries(term()) -> boolean().
+are_entries(Entries) when length(Entries) >= 0 ->
+    lists:all(fun({_Name, _Value, _Why, Age, Kind, Version}) ->
+                      is_count(Age) andalso (Kind =:= static orelse is_count(Kind)) andalso is_count(Version);
+                 (_) -> false
+              end, Entries);
+are_entries(_) -> false.
+
+is_count(Number) -> is_integer(Number) andalso Number >= 0.
 
 -doc "Makes the tables; the calling process, the supervisor, owns them.".
 -spec new() -> ok.

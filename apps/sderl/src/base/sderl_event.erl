@@ -54,6 +54,7 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `undelivered` | warning | `[sderl, route, undelivered]` | to, reason, node, from, messages | messages of this node's processes could not be delivered: at most one event in ten seconds for each receiver and reason |
 | `route_lost` | warning | `[sderl, route, lost]` | node, reason, processes | processes of a node that were monitored over gateways are given up: their node went, or the way to it |
 | `process_restarted` | warning | `[sderl, process, restarted]` | [process], [group], [reason] | a process of the library died and was started again |
+| `rows_dropped` | warning | `[sderl, rows, dropped]` | process, rows, [group] | a process of the library that started found values of wrong types in its table, and dropped them |
 | `pg_restarted` | warning | `[sderl, pg, restarted]` | group, joins, [reason] | a `pg` scope died; it was started again and its joins replayed |
 | `process_moved` | notice | `[sderl, process, moved]` | node, pid, old, reason | a process that `m:sderl_place` keeps runs on another node now |
 | `process_lost` | warning | `[sderl, process, lost]` | reason | there is no node left for it, or it moved too often |
@@ -64,11 +65,18 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 
 An event that is not in the table is reported all the same: level notice, telemetry
 `[sderl, event, Event]`.
+
+## Many of one kind
+
+The log has at most 10 lines in 10 s of one event of one group and node. What comes beyond that is counted,
+and the next line that is written says how many were left out, also under the key `suppressed`. Telemetry
+and subscribers get every event.
 """.
 
 -include_lib("kernel/include/logger.hrl").
 
--export([emit/2, emit/3]).
+-export([new/0]).
+-export([emit/2, emit/3, dropped/3]).
 -export([events/0]).
 -export([format/1]).
 
@@ -89,6 +97,18 @@ An event that is not in the table is reported all the same: level notice, teleme
 
 %% Large terms are cut so that a group of a thousand members does not flood the log.
 -define(DEPTH, 40).
+
+%% Rows `{Cause, Since, Count}`: how many events of one cause there were since then.
+-define(TABLE, sderl_logged).
+-define(LINES, 10).
+-define(WINDOW_MS, 10_000).
+%% So many causes are told apart at most.
+-define(CAUSES, 1000).
+
+-doc "Makes the table of what was logged lately. Without it, as in a test of one module, nothing is limited.".
+-spec new() -> ets:table().
+new() ->
+    ets:new(?TABLE, [named_table, public, {write_concurrency, true}]).
 
 -doc """
 Reports an event at the level that the table gives.
@@ -111,6 +131,11 @@ emit(Level, Event, Meta) ->
     log(Level, Event, Meta),
     measure(Telemetry, Meta).
 
+-doc "Reports that a process that started dropped so many rows of its table, if it dropped any.".
+-spec dropped(Process :: module(), Rows :: non_neg_integer(), meta()) -> ok.
+dropped(_Process, 0, _Meta) -> ok;
+dropped(Process, Rows, Meta) -> emit(rows_dropped, Meta#{process => Process, rows => Rows}).
+
 %% Events may come while the application starts or ends.
 tell(Level, Event, Meta) ->
     try sderl_subs:notify(maps:get(group, Meta, undefined), {event, Level, Event, Meta})
@@ -126,12 +151,49 @@ events() ->
 -spec format(logger:report()) -> {io:format(), [term()]}.
 format(#{event := Event} = Report) when is_atom(Event) ->
     {_Level, _Telemetry, Sentence} = describe(Event),
-    {"~ts", [sentence(Sentence, Report)]};
+    {"~ts~ts", [sentence(Sentence, maps:remove(suppressed, Report)), suppressed(Report)]};
 format(Report) ->
     {"~0tP", [Report, ?DEPTH]}.
 
+suppressed(#{suppressed := Count}) -> io_lib:format("; ~b more like it were not logged", [Count]);
+suppressed(_Report) -> "".
+
 log(Level, Event, Meta) ->
-    ?LOG(Level, Meta#{event => Event}, #{library => sderl, report_cb => fun ?MODULE:format/1}).
+    case logger:allow(Level, ?MODULE) andalso permitted({Event, maps:with([group, node], Meta)}) of
+        {true, 0} -> write(Level, Meta#{event => Event});
+        {true, Suppressed} -> write(Level, Meta#{event => Event, suppressed => Suppressed});
+        false -> ok
+    end.
+
+write(Level, Report) ->
+    ?LOG(Level, Report, #{library => sderl, report_cb => fun ?MODULE:format/1}).
+
+%% Whether the log may have another line of this cause, and how many were left out before it.
+permitted(Cause) ->
+    try permitted(Cause, erlang:monotonic_time(millisecond))
+    catch error:badarg -> {true, 0}
+    end.
+
+permitted(Cause, Now) ->
+    case ets:lookup(?TABLE, Cause) of
+        [{_, Since, _}] when Now - Since < ?WINDOW_MS ->
+            ets:update_counter(?TABLE, Cause, {3, 1}, {Cause, Now, 0}) =< ?LINES andalso {true, 0};
+        [{_, _, Count}] ->
+            true = ets:insert(?TABLE, {Cause, Now, 1}),
+            {true, max(0, Count - ?LINES)};
+        [] ->
+            Known = ets:info(?TABLE, size) < ?CAUSES orelse forget(Now) > 0,
+            case {Known, Cause} of
+                {false, {Event, Of}} when Of =/= other ->
+                    permitted({Event, other}, Now);
+                _ ->
+                    true = ets:insert(?TABLE, {Cause, Now, 1}),
+                    {true, 0}
+            end
+    end.
+
+forget(Now) ->
+    ets:select_delete(?TABLE, [{{'_', '$1', '_'}, [{'<', '$1', Now - ?WINDOW_MS}], [true]}]).
 
 measure(Name, Meta) ->
     case erlang:function_exported(telemetry, execute, 3) of
@@ -241,6 +303,8 @@ table() ->
             ["the process ", old, " ended, ", reason, "; it is ", pid, " on ", node, " now"]},
         {process_lost, warning, [sderl, process, lost],
             ["a process is placed on no node any more: ", reason]},
+        {rows_dropped, warning, [sderl, rows, dropped],
+            [process, " found values of wrong types in its table and dropped them: ", rows, {", s_group ", group}]},
         {pg_restarted, warning, [sderl, pg, restarted],
             ["s_group ", group, ": pg died and was started again; joins replayed: ", joins, {", ", reason}]},
         {attribute_failed, warning, [sderl, attribute, failed],

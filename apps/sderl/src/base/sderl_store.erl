@@ -16,7 +16,7 @@
 -export([lookup/2, name_of/2, row/1]).
 -export([apply/6, redo/5, put_rows/5, sync_begin/3, sync_end/4, foreign/1, local/1]).
 -export([read/3, read_next/1, read_stop/1]).
--export([durable/2, outbox/3, sessions/2, recover/1, purge/1, purge_names/1]).
+-export([durable/2, outbox/3, sessions/2, recover/1, drop_unsound/1, purge/1, purge_names/1]).
 -export([is_member/1, whereis/2, pid/2, registration/2, registrations/1, names/0, names/1, names/2, more_names/1]).
 -export([matching/2, size/0, count/1, count_at/1]).
 -export_type([store/0, local/0, stale/0, cursor/0]).
@@ -389,6 +389,13 @@ recover(G) ->
             maps:merge(maps:merge(Log, Out), #{durable => D, sessions => maps:from_list(Sess)})
     end.
 
+-doc "Drops names that no process can have; says how many.".
+-spec drop_unsound(term()) -> non_neg_integer().
+drop_unsound(G) ->
+    Unsound = {'orelse', {'not', {is_pid, '$2'}}, {'not', {is_atom, '$3'}}},
+    ets:select_delete(?NAMES, [{{{'$1', '_'}, '$2', '$3', '_', '_', '_'},
+                                [{'=:=', '$1', {const, G}}, Unsound], [true]}]).
+
 -doc "Forgets what a process of a group would need, as this node left the group.".
 -spec purge(term()) -> true.
 purge(G) ->
@@ -462,10 +469,13 @@ more_names(More) -> ets:select(More).
 count_at(Node) ->
     ets:select_count(?NAMES, [{{'_', '$1', '_', '_', '_', '_'}, [{'=:=', {node, '$1'}, Node}], [true]}]).
 
--doc "The processes whose names match a pattern, in which `'_'` stands for anything.".
+-doc "The processes whose names match a pattern, in which `'_'` stands for anything. What is no pattern matches nothing.".
 -spec matching(term(), term()) -> [pid()].
 matching(Group, Pattern) ->
-    ets:select(?NAMES, [{{{'$1', Pattern}, '$2', '_', '_', '_', '_'}, [{'=:=', '$1', {const, Group}}], ['$2']}]).
+    Head = {{{'$1', Pattern}, '$2', '_', '_', '_', '_'}, [{'=:=', '$1', {const, Group}}], ['$2']},
+    try [Pid || Pid <- ets:select(?NAMES, [Head]), is_pid(Pid)]
+    catch error:badarg when is_map(Pattern); is_tuple(Pattern); is_list(Pattern) -> []
+    end.
 
 -doc "All names of this node, also of a group that it left and that are about to go.".
 -spec names() -> [{{Group :: term(), Name :: term()}, pid()}].

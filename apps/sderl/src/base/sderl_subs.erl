@@ -111,6 +111,9 @@ are_kinds([Kind]) -> Kind =:= group orelse Kind =:= name orelse Kind =:= event;
 are_kinds([Kind | Kinds]) -> are_kinds([Kind]) andalso are_kinds(Kinds);
 are_kinds(_Other) -> false.
 
+%% Only a process of this node is told: a message to another one might wait for its link.
+is_local(Pid) -> is_pid(Pid) andalso node(Pid) =:= node().
+
 -doc "Ends a subscription; `ok` also if it ended before.".
 -spec unsubscribe(ref()) -> ok | {error, not_running}.
 unsubscribe(Ref) when is_reference(Ref) ->
@@ -176,6 +179,7 @@ call(Request) ->
 -doc false.
 -spec init([]) -> {ok, state()}.
 init([]) ->
+    sderl_event:dropped(?MODULE, drop_unsound(), #{}),
     Subs = [{Ref, Pid} || {{sub, Ref}, _Group, Pid, _Kinds} <- ets:tab2list(?TABLE)],
     Nodes = [Pid || {{node_monitor, Pid}} <- ets:tab2list(?TABLE)],
     derive_all(),
@@ -185,22 +189,44 @@ init([]) ->
                 [{monitor(process, Pid), {node_monitor, Pid}} || Pid <- Nodes]
         )}.
 
+%% Each process that is started later would end by a row that this one cannot handle.
+drop_unsound() ->
+    Unsound = lists:filter(
+        fun
+            ({{sub, _Ref}, _Group, Pid, Kinds}) -> not (is_local(Pid) andalso are_kinds(Kinds));
+            ({{node_monitor, Pid}}) -> not is_local(Pid);
+            (_Derived) -> false
+        end,
+        ets:tab2list(?TABLE)
+    ),
+    lists:foreach(fun(Row) -> ets:delete(?TABLE, element(1, Row)) end, Unsound),
+    length(Unsound).
+
 -doc false.
 -spec handle_call(term(), gen_server:from(), state()) -> {reply, term(), state()}.
 handle_call({subscribe, Group, Pid, Kinds}, _From, State) ->
-    Ref = make_ref(),
-    ets:insert(?TABLE, {{sub, Ref}, Group, Pid, Kinds}),
-    derive(Group),
-    {reply, {ok, Ref}, State#{monitor(process, Pid) => {sub, Ref}}};
+    case {is_local(Pid), are_kinds(Kinds)} of
+        {true, true} ->
+            Ref = make_ref(),
+            ets:insert(?TABLE, {{sub, Ref}, Group, Pid, Kinds}),
+            derive(Group),
+            {reply, {ok, Ref}, State#{monitor(process, Pid) => {sub, Ref}}};
+        {true, false} ->
+            {reply, {error, {bad_kinds, Kinds}}, State};
+        {false, _} ->
+            {reply, {error, remote_pid}, State}
+    end;
 handle_call({unsubscribe, Ref}, _From, State) ->
     {reply, ok, forget({sub, Ref}, State)};
 handle_call({monitor_nodes, Pid, true}, _From, State) ->
-    case ets:insert_new(?TABLE, {{node_monitor, Pid}}) of
+    case is_local(Pid) andalso ets:insert_new(?TABLE, {{node_monitor, Pid}}) of
         true ->
             derive_nodes(),
             {reply, ok, State#{monitor(process, Pid) => {node_monitor, Pid}}};
+        false when is_pid(Pid), node(Pid) =:= node() ->
+            {reply, ok, State};
         false ->
-            {reply, ok, State}
+            {reply, {error, remote_pid}, State}
     end;
 handle_call({monitor_nodes, Pid, false}, _From, State) ->
     {reply, ok, forget({node_monitor, Pid}, State)};

@@ -28,9 +28,17 @@ add(#{node := Node, refused := busy} = Report, State) when is_atom(Node) ->
     note(Report#{asked => [], unlinked => []}, State);
 add(#{node := Node, groups := Groups, asked := Asked, unlinked := Unlinked, legs := Legs, silent := Silent,
       messages := Messages, bytes := Bytes} = Report, State)
-  when is_atom(Node), is_list(Groups), is_list(Asked), is_list(Unlinked), is_list(Legs), is_list(Silent), is_integer(Messages),
-       is_integer(Bytes) ->
-    note(Report, State);
+  when is_atom(Node), length(Groups) >= 0, length(Asked) >= 0, length(Unlinked) >= 0, length(Legs) >= 0, length(Silent) >= 0,
+       is_integer(Messages), is_integer(Bytes) ->
+    Sound = lists:all(fun is_atom/1, Asked ++ Unlinked ++ Silent)
+        andalso lists:all(fun({Peer, Ns}) -> is_atom(Peer) andalso is_integer(Ns) andalso Ns > 0; (_) -> false end, Legs)
+        andalso lists:all(fun({_Uid, _Name, Members}) when length(Members) >= 0 -> lists:all(fun is_atom/1, Members);
+                             (_) -> false
+                          end, Groups),
+    case Sound of
+        true -> note(Report, State);
+        false -> unknown
+    end;
 add(_, _) -> unknown.
 
 note(#{node := Node, asked := Asked, unlinked := Unlinked} = Report, #{expected := Expected, reports := Reports, seen := Seen} = State) ->

@@ -51,11 +51,14 @@ were asked already. `left_ms`: until the report is due. The rest is for the prob
 -spec valid(term()) -> boolean().
 valid(#{groups := Groups, asked := Asked, left_ms := Left, peers := Peers, batches := Batches, batch := Batch, window := Window,
         spread_ms := Spread}) ->
-    (Groups =:= own orelse Groups =:= all orelse is_list(Groups)) andalso is_list(Asked) andalso
+    (Groups =:= own orelse Groups =:= all orelse is_proper(Groups)) andalso is_proper(Asked) andalso
         lists:all(fun({N, Most}) -> is_integer(N) andalso N > 0 andalso N =< Most end,
                   [{Left, 600_000}, {Peers, 10_000}, {Batches, 1000}, {Batch, 1000}, {Window, 1000}, {Spread, 600_000}]);
 valid(_) ->
     false.
+
+is_proper(List) when length(List) >= 0 -> true;
+is_proper(_) -> false.
 
 -doc "Asks a node to take part.".
 -spec request(node(), Id :: reference(), ReplyTo :: pid(), spec()) -> ok | noconnect.

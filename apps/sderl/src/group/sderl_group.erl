@@ -9,6 +9,10 @@
 %% the sender for seconds (rule 20). What could block or take long (connecting, resolvers,
 %% monitors of pids on other nodes) runs elsewhere.
 %%
+%% What another process sends is checked at this door (`event/2`, `sderl_wire`): an ill-typed operation is
+%% refused, any other ill-typed message is dropped, and both are counted. The core keeps what it is given, so
+%% that what it cannot handle would be there for each process that is started after a crash.
+%%
 %% Clients are answered through an alias they made (see `sderl_client`), so an answer finds its
 %% client also when it comes from a successor of the process that took the question.
 
@@ -93,7 +97,7 @@ start(Group, Uid, #{options := Options} = Args) ->
     _ = process_flag(trap_exit, true),
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
     #{tick_ms := Tick} = Options,
-    Had = sderl_store:recover(Group),
+    Had = sound(Group, sderl_store:recover(Group)),
     Core0 = maps:merge(
         maps:with([tick_ms, aside_ms, forget_ms, faults], Options),
         #{group => Group, uid => Uid, self => node(), addr => self(), inc => sderl_dir:incarnation(),
@@ -123,6 +127,19 @@ start(Group, Uid, #{options := Options} = Args) ->
 state_dir(Group) when Group =:= undefined; node() =:= nonode@nohost -> none;
 state_dir(_) -> sderl_options:value(state_dir).
 
+%% A value of a wrong type that got past an earlier version's door would end each process that is started.
+sound(Group, Had) ->
+    Rows = sderl_store:drop_unsound(Group),
+    {Dropped, Sound} = case Had of
+        #{outbox := {Number, List}} ->
+            {Good, Bad} = lists:partition(fun({_, Op}) -> sderl_wire:operation(Op) end, List),
+            lists:foreach(fun({From, _}) -> reply(From, {no, unknown_operation}) end, Bad),
+            {Rows + length(Bad), Had#{outbox := {Number, Good}}};
+        _ -> {Rows, Had}
+    end,
+    sderl_event:dropped(?MODULE, Dropped, #{group => Group}),
+    Sound.
+
 -spec handle_continue(start, #g{}) -> {noreply, #g{}} | {stop, normal, #g{}}.
 handle_continue(start, G) -> run([start], G).
 
@@ -142,14 +159,17 @@ handle_info(tick, #g{tick_ms = T} = G) ->
 %% A node was tried (`sderl_connector`), or the directory has a place for this group: those who await
 %% the group may go on.
 handle_info(sderl_poke, G) -> {noreply, show(G)};
-handle_info({sderl_await, From, Ms}, #g{waiting = W} = G) ->
+handle_info({sderl_await, From, Ms}, #g{waiting = W} = G) when is_reference(From), is_integer(Ms) ->
     {noreply, ready(G#g{waiting = [{From, now_ms() + Ms} | W]})};
-handle_info({resolved, {Name, A, B}, #{keep := Keep, effects := Fx} = Decision}, G) ->
-    case Decision of
-        #{failed := undefined} -> ok;
-        #{failed := Why} -> sderl_event:emit(resolver_failed, #{group => G#g.group, name => Name, reason => Why})
-    end,
-    run([{resolved, Name, A, B, Keep, Fx}], G);
+handle_info({resolved, {Name, A, B}, Decision} = Msg, G) ->
+    case sderl_resolver:is_decision(Decision) andalso sderl_wire:row(A) andalso sderl_wire:row(B) of
+        true ->
+            #{keep := Keep, effects := Fx, failed := Why} = Decision,
+            _ = Why =:= undefined orelse
+                sderl_event:emit(resolver_failed, #{group => G#g.group, name => Name, reason => Why}),
+            run([{resolved, Name, A, B, Keep, Fx}], G);
+        false -> {noreply, strange(Msg, G)}
+    end;
 handle_info({'EXIT', _, _}, G) -> {noreply, G};
 handle_info(Msg, G0) ->
     case event(Msg, G0) of
@@ -172,26 +192,39 @@ terminate(_, _) -> ok.
 
 %% ---------------------------------------------------------------- the mailbox
 
-event({sderl_op, From, Op}, _) -> {op, From, Op};
-event({sderl_again, From, Op}, _) -> {again, From, Op};
-event({sderl, ?VSN, Uid, Node, Msg}, #g{uid = Uid}) -> {msg, Node, Msg};
+event({sderl_op, From, Op}, _) -> asked(op, From, Op);
+event({sderl_again, From, Op}, _) -> asked(again, From, Op);
+event({sderl, ?VSN, Uid, Node, Msg}, #g{uid = Uid}) when is_atom(Node), Node =/= node() ->
+    %% No message comes from this node itself: a member that heard of itself would take itself for another.
+    case sderl_wire:message(Node, Msg) of
+        true -> {msg, Node, Msg};
+        false -> none
+    end;
 event({sderl_greeted, Uid, Node, Connection, Hello}, #g{uid = Uid}) ->
-    case sderl_links:connected(Node, Connection) of
+    case sderl_links:connected(Node, Connection) andalso sderl_wire:message(Node, Hello) of
         true -> {msg, Node, Hello};
         false -> none
     end;
-event({sderl_await_live, From, Nodes, Ms}, _) -> {await_live, From, Nodes, Ms};
+event({sderl_await_live, From, Nodes, Ms}, _) when is_reference(From), length(Nodes) >= 0, is_integer(Ms) ->
+    {await_live, From, Nodes, Ms};
 event({'DOWN', _, process, Pid, _}, #g{local = L}) ->
     case L of
         #{Pid := Name} -> {op, none, {d, Name, Pid}};
         _ -> none
     end;
-event({sderl_pid_gone, Name, Pid}, _) -> {op, none, {d, Name, Pid}};
-event({nodeup, N, _}, _) -> {nodeup, N};
-event({nodedown, N, _}, _) -> {nodedown, N};
+event({sderl_pid_gone, Name, Pid}, _) when is_pid(Pid) -> {op, none, {d, Name, Pid}};
+event({nodeup, N, _}, _) when is_atom(N) -> {nodeup, N};
+event({nodedown, N, _}, _) when is_atom(N) -> {nodedown, N};
 event(wake, _) -> wake;
 event(sderl_depart, _) -> depart;
 event(_, _) -> none.
+
+asked(How, From, Op) when is_reference(From); From =:= none ->
+    case sderl_wire:operation(Op) of
+        true -> {How, From, Op};
+        false -> none
+    end;
+asked(_, _, _) -> none.
 
 %% Everything that is there, up to a bound that keeps a step short.
 drain(Events, G) -> drain(Events, 5000, G).
@@ -199,7 +232,7 @@ drain(Events, G) -> drain(Events, 5000, G).
 drain(Events, 0, G) -> {Events, G};
 drain(Events, Left, G) ->
     receive
-        {sderl_op, From, Op} -> drain([{op, From, Op} | Events], Left - 1, G);
+        {sderl_op, _, _} = M -> drained(M, Events, Left, G);
         {sderl, _, _, _, _} = M -> drained(M, Events, Left, G);
         {'DOWN', _, process, _, _} = M -> drained(M, Events, Left, G);
         {nodeup, _, _} = M -> drained(M, Events, Left, G);
@@ -219,10 +252,15 @@ died({'DOWN', _, process, Pid, _}, #g{local = L} = G) -> G#g{local = maps:remove
 died(_, G) -> G.
 
 %% Late words of a group that was or of a monitor that is no more are known; the rest is counted.
-strange({sderl, ?VSN, _, _, _}, G) -> G;
+strange({sderl, ?VSN, Uid, _, _}, #g{uid = Own} = G) when is_binary(Uid), Uid =/= Own -> G;
 strange({sderl_greeted, _, _, _, _}, G) -> G;
 strange({'DOWN', _, process, _, _}, G) -> G;
-strange(_, #g{strange = S} = G) -> G#g{strange = S + 1}.
+strange(Msg, #g{strange = S} = G) ->
+    case Msg of
+        {Asked, From, _} when Asked =:= sderl_op; Asked =:= sderl_again -> reply(From, {no, unknown_operation});
+        _ -> ok
+    end,
+    G#g{strange = S + 1}.
 
 %% ---------------------------------------------------------------- a step
 

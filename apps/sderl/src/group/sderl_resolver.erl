@@ -28,6 +28,7 @@ runs its `effects`, once (protocol rule 18).
 -export([resolve/5]).
 -export([start/6]).
 -export([decide/5]).
+-export([is_decision/1]).
 
 -export_type([resolver/0, entry/0, decision/0, effect/0, failure/0]).
 
@@ -76,6 +77,16 @@ validate(Other) -> {error, {bad_resolver, Other, expected()}}.
 expected() ->
     "random_exit_name, random_notify_name, notify_all_name or {Module, Function} "
     "with Module:Function(Name, Pid1, Pid2) -> Pid1 | Pid2 | none".
+
+-doc "Whether a term is a decision; other processes may send anything.".
+-spec is_decision(term()) -> boolean().
+is_decision(#{keep := Keep, effects := Effects, failed := _}) when length(Effects) >= 0 ->
+    (is_pid(Keep) orelse Keep =:= none)
+        andalso lists:all(fun({What, Pid, _}) -> is_pid(Pid) andalso (What =:= exit orelse What =:= send);
+                             (_) -> false
+                          end, Effects);
+is_decision(_) ->
+    false.
 
 -doc """
 Decides and waits for the decision, at most about `TimeoutMs` milliseconds.

@@ -43,6 +43,9 @@ send(Pid, Msg) -> gen_server:cast(?MODULE, {send, Pid, Msg}).
 -spec init([]) -> {ok, state()}.
 init([]) ->
     _ = erlang:send_after(?SWEEP, self(), sweep),
+    Unsound = [Key || {{For, _, Pid} = Key, _} <- ets:tab2list(?TABLE), not (is_local(For) andalso is_pid(Pid))],
+    lists:foreach(fun(Key) -> ets:delete(?TABLE, Key) end, Unsound),
+    sderl_event:dropped(?MODULE, length(Unsound), #{}),
     {ok, lists:foldl(fun({{For, Name, Pid}, Group}, S) ->
         case is_process_alive(For) of
             true -> start(For, Group, Name, Pid, S);
@@ -54,29 +57,33 @@ init([]) ->
 handle_call(_, _, S) -> {reply, {error, unknown_call}, S}.
 
 -spec handle_cast(term(), state()) -> {noreply, state()}.
-handle_cast({watch, For, Group, Named}, S0) ->
-    {noreply, lists:foldl(fun({Name, Pid}, S) ->
-        case ets:insert_new(?TABLE, {{For, Name, Pid}, Group}) of
-            true -> start(For, Group, Name, Pid, S);
-            false -> S
-        end
-    end, S0, Named)};
+handle_cast({watch, For, Group, Named}, S0) when length(Named) >= 0 ->
+    case is_local(For) andalso lists:all(fun({_, Pid}) -> is_pid(Pid); (_) -> false end, Named) of
+        true ->
+            {noreply, lists:foldl(fun({Name, Pid}, S) ->
+                case ets:insert_new(?TABLE, {{For, Name, Pid}, Group}) of
+                    true -> start(For, Group, Name, Pid, S);
+                    false -> S
+                end
+            end, S0, Named)};
+        false -> {noreply, unknown(S0)}
+    end;
 handle_cast({drop, For}, S) ->
     {noreply, unwatch(fun({F, _, _}) -> F =:= For end, S)};
-handle_cast({linked, For, Name, Pid}, S) ->
+handle_cast({linked, For, Name, Pid}, S) when is_pid(Pid) ->
     %% Unless it was dropped while the helper connected.
     case ets:lookup(?TABLE, {For, Name, Pid}) of
         [{_, Group}] -> {noreply, monitored(For, Group, Name, Pid, S)};
         [] -> {noreply, S}
     end;
-handle_cast({unreachable, For, Name, Pid}, S) -> {noreply, gone(For, Name, Pid, S)};
-handle_cast({exit, Pid, Reason}, S) ->
+handle_cast({unreachable, For, Name, Pid}, S) when is_pid(For) -> {noreply, gone(For, Name, Pid, S)};
+handle_cast({exit, Pid, Reason}, S) when is_pid(Pid) ->
     reach(Pid, fun() -> erlang:exit(Pid, Reason) end),
     {noreply, S};
-handle_cast({send, Pid, Msg}, S) ->
+handle_cast({send, Pid, Msg}, S) when is_pid(Pid) ->
     reach(Pid, fun() -> erlang:send(Pid, Msg, [noconnect]) end),
     {noreply, S};
-handle_cast(_, S) -> {noreply, S}.
+handle_cast(_, S) -> {noreply, unknown(S)}.
 
 -spec handle_info(term(), state()) -> {noreply, state()}.
 handle_info({'DOWN', Ref, process, _, _}, S) ->
@@ -91,7 +98,14 @@ handle_info(sweep, S0) ->
     Nodes = lists:usort([{node(Pid), Group} || {_, _, Pid} := Group <- Held]),
     ok = sderl_links:forget_monitors(Nodes, erlang:monotonic_time(millisecond) - ?SWEEP),
     {noreply, S};
-handle_info(_, S) -> {noreply, S}.
+handle_info(_, S) -> {noreply, unknown(S)}.
+
+unknown(S) ->
+    sderl_dir:unknown(?MODULE),
+    S.
+
+%% The process that a watch reports to is one of this node.
+is_local(Pid) -> is_pid(Pid) andalso node(Pid) =:= node().
 
 %% A row of the name is written before the word to watch it is sent.
 held({For, Name, Pid}, Group) ->

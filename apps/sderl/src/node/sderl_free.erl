@@ -134,7 +134,7 @@ ours(Node) ->
 
 -doc "What the node server of another node says to ours.".
 -spec message(node(), term()) -> ok | unknown.
-message(From, {meet, Uid, Nodes}) when is_binary(Uid), is_list(Nodes) ->
+message(From, {meet, Uid, Nodes}) when is_binary(Uid), length(Nodes) >= 0 ->
     case sderl_dir:group(undefined) of
         #{uid := Own, process := Pid, members := Members} ->
             case met(Own, Uid, mixes()) of

@@ -13,7 +13,7 @@ made by launch configuration has the same uid wherever it is started, whatever l
 file has there (rule 2): with the list in it, a file that is rolled out node by node would make two
 groups that never become one.
 """.
--export([uid/2, launched/4, founded/2, greeted/5, yields/5, told/3, heeded/3]).
+-export([uid/2, launched/4, founded/2, greeted/5, yields/5, told/3, is_told/1, heeded/3]).
 -export_type([uid/0]).
 
 -type uid() :: binary().
@@ -95,6 +95,14 @@ told(Own, Heard, Faults) ->
         false -> Own;
         true -> Own ++ Heard
     end.
+
+-doc "Whether a term is what a node tells of its groups.".
+-spec is_told(term()) -> boolean().
+is_told(List) when length(List) >= 0 ->
+    lists:all(fun({_, Nodes}) when length(Nodes) >= 0 -> lists:all(fun is_atom/1, Nodes);
+                 (_) -> false
+              end, List);
+is_told(_) -> false.
 
 -doc """
 Whether a node heeds what another tells it of groups: only a fellow member's word, by that word itself. One

@@ -120,7 +120,7 @@ handle_call({create, Group}, _, #n{reserved = R} = N) ->
             {reply, found(Group), N};
         _ -> {reply, {error, s_group_name_is_in_use}, N}
     end;
-handle_call({invite, Group, Uid, _From}, _, #n{reserved = R} = N) ->
+handle_call({invite, Group, Uid, From}, _, #n{reserved = R} = N) when is_binary(Uid), is_atom(From) ->
     Taken = case {sderl_dir:uid(Group), R} of
         {none, #{Group := {Other, _}}} -> Other =/= Uid;
         {none, _} -> false;
@@ -148,23 +148,26 @@ handle_call(_, _, N) -> {reply, {error, unknown_call}, unknown(N)}.
 handle_cast({changed, _Group}, N) ->
     dwell(),
     {noreply, N};
-handle_cast({left, _Group, Mates}, N) ->
+handle_cast({left, _Group, Mates}, N) when length(Mates) >= 0 ->
     dwell(),
     %% Free now, or again where its island let it go, and linked to free ones (rule 22).
     sderl_dir:is_free() andalso sderl_free:freed(Mates),
     {noreply, N};
-handle_cast({met, Node}, N) ->
+handle_cast({met, Node}, N) when is_atom(Node) ->
     sderl_free:met([Node]),
     {noreply, N};
 handle_cast(_, N) -> {noreply, unknown(N)}.
 
 -spec handle_info(term(), #n{}) -> {noreply, #n{}}.
 handle_info(Message, #n{node = Node} = N) when Node =/= node() -> handle_info(Message, renamed(N));
-handle_info({sderl_hello, ?VSN, Group, Uid, From, {hello, Addr, _, Mem, Info} = Msg}, N)
-  when is_binary(Uid), is_atom(From), is_pid(Addr), is_map(Mem), is_map(Info) ->
-    {noreply, hello(Group, Uid, From, Msg, N)};
-handle_info({sderl_known, ?VSN, From, List}, N) when is_atom(From), is_list(List) ->
-    case lists:all(fun({_, Nodes}) -> is_list(Nodes) andalso lists:all(fun is_atom/1, Nodes); (_) -> false end, List) of
+handle_info({sderl_hello, ?VSN, Group, Uid, From, {hello, _, _, _, _} = Hello}, N)
+  when is_binary(Uid), is_atom(From), From =/= node() ->
+    case sderl_wire:message(From, Hello) of
+        true -> {noreply, hello(Group, Uid, From, Hello, N)};
+        false -> {noreply, unknown(N)}
+    end;
+handle_info({sderl_known, ?VSN, From, List}, N) when is_atom(From) ->
+    case sderl_hello:is_told(List) of
         true ->
             _ = sderl_hello:heeded(node(), From, List) andalso know(From, List),
             {noreply, N};
@@ -173,7 +176,7 @@ handle_info({sderl_known, ?VSN, From, List}, N) when is_atom(From), is_list(List
 handle_info({sderl_tell, ?VSN, From}, N) when is_atom(From) ->
     share([Node || Node <- mates(), Node =:= From]),
     {noreply, N};
-handle_info({sderl_conflict, ?VSN, Group, Uid, From, Other}, N) when is_atom(From) ->
+handle_info({sderl_conflict, ?VSN, Group, Uid, From, Other}, N) when is_atom(From), From =/= node(), is_binary(Other) ->
     %% It met our group of that name and keeps its own.
     case sderl_dir:uid(Group) of
         Uid -> {noreply, apart(Group, From, Other, N)};
@@ -191,14 +194,14 @@ handle_info(tick, #n{reserved = R} = N) ->
     sderl_free:again(),
     {noreply, N#n{departing = sderl_free:depart(N#n.departing, Now),
                   reserved = maps:filter(fun(_, {_, Until}) -> Until > Now end, R)}};
-handle_info({nodeup, Node, #{connection_id := Connection}}, #n{connections = Cs} = N0) ->
+handle_info({nodeup, Node, #{connection_id := Connection}}, #n{connections = Cs} = N0) when is_atom(Node) ->
     N = N0#n{connections = Cs#{Node => Connection}},
     sderl_links:nodeup(Node),
     share(),
     sderl_free:linked(Node),
     _ = sderl_dir:shares_group(Node) andalso sderl_subs:notify_node(nodeup, Node),
     {noreply, N};
-handle_info({nodedown, Node, _}, #n{connections = Cs} = N0) ->
+handle_info({nodedown, Node, _}, #n{connections = Cs} = N0) when is_atom(Node) ->
     N = N0#n{connections = maps:remove(Node, Cs)},
     sderl_links:nodedown(Node),
     _ = sderl_dir:shares_group(Node) andalso sderl_subs:notify_node(nodedown, Node),

@@ -63,12 +63,27 @@ handle_continue(start, #{uid := Uid} = State) ->
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), state()) -> {reply, term(), state()}.
-handle_call({join, PgGroup, Pids}, _From, #{joined := Joined} = State) ->
+handle_call({Asked, _PgGroup, Pids} = Request, _From, State) when Asked =:= join; Asked =:= leave ->
+    case are_local(Pids) of
+        true -> change(Request, State);
+        false -> {reply, {error, not_local}, State}
+    end;
+handle_call(started, _From, State) ->
+    {reply, ok, State};
+handle_call(_Unknown, _From, State) ->
+    {reply, {error, unknown_call}, State}.
+
+are_local(Pids) when length(Pids) >= 0 ->
+    lists:all(fun(Pid) -> is_pid(Pid) andalso node(Pid) =:= node() end, Pids);
+are_local(_Other) ->
+    false.
+
+change({join, PgGroup, Pids}, #{joined := Joined} = State) ->
     Now = lists:foldl(fun(Pid, Acc) -> count(PgGroup, Pid, 1, Acc) end, Joined, Pids),
     write(PgGroup, Pids, Now, State),
     tell(join, PgGroup, Pids, State),
     {reply, ok, State#{joined := Now}};
-handle_call({leave, PgGroup, Pids}, _From, #{joined := Joined} = State) ->
+change({leave, PgGroup, Pids}, #{joined := Joined} = State) ->
     {Left, Now} = lists:foldl(
         fun(Pid, {Left, Acc}) ->
             case uncount(PgGroup, Pid, Acc) of
@@ -82,11 +97,7 @@ handle_call({leave, PgGroup, Pids}, _From, #{joined := Joined} = State) ->
     write(PgGroup, Left, Now, State),
     tell(leave, PgGroup, Left, State),
     Reply = case Left of [] when Pids =/= [] -> not_joined; _ -> ok end,
-    {reply, Reply, State#{joined := Now}};
-handle_call(started, _From, State) ->
-    {reply, ok, State};
-handle_call(_Unknown, _From, State) ->
-    {reply, {error, unknown_call}, State}.
+    {reply, Reply, State#{joined := Now}}.
 
 -doc false.
 -spec handle_cast(term(), state()) -> {noreply, state()} | {stop, normal, state()}.

@@ -96,7 +96,8 @@ idle(Parent, F) ->
 
 take({_, ?VSN, _, _, _, _, _, _} = Frame, Look, Parent, F) -> run(Look - 1, Parent, frame(Frame, F));
 take({sderl_many, ?VSN, Entries}, Look, Parent, F) when is_list(Entries) -> run(Look - ?BUNDLE, Parent, many(Entries, 0, F));
-take({lane_failed, Node, Entries}, Look, Parent, F) -> run(Look, Parent, undone(Node, Entries, F));
+take({lane_failed, Node, Entries}, Look, Parent, F) when is_atom(Node), length(Entries) >= 0 ->
+    run(Look, Parent, case lists:all(fun is_entry/1, Entries) of true -> undone(Node, Entries, F); false -> unknown(F) end);
 take({lane_idle, Node, Lane}, Look, Parent, #f{lanes = Lanes} = F) ->
     case Lanes of
         #{Node := L} ->
@@ -106,6 +107,12 @@ take({lane_idle, Node, Lane}, Look, Parent, #f{lanes = Lanes} = F) ->
     end;
 take({system, From, Request}, _, Parent, F) -> sys:handle_system_msg(Request, From, Parent, ?MODULE, [], F);
 take(_, Look, Parent, F) -> run(Look, Parent, unknown(F)).
+
+%% What a lane gives back.
+is_entry({[To | _], {_, _}, _}) -> is_pid(To) orelse is_reference(To);
+is_entry({{Kind, _, Hops, Hash, _, _, _, _}, {_, _}, _}) ->
+    lists:member(Kind, [sderl_to, sderl_at, sderl_each]) andalso is_integer(Hops) andalso is_integer(Hash);
+is_entry(_) -> false.
 
 %% A bundle.
 many([[To | Message] | Rest], N, F) when is_pid(To), node(To) =:= node(); is_reference(To) ->
@@ -176,7 +183,7 @@ all({_, _, Hops, Hash, Group, {nodes, Process}, From, Message}, F0) when is_atom
 all(_, F) -> unknown(F).
 
 %% To several groups: one frame for each next node, with the groups that it is the way to.
-each({_, _, Hops, Hash, Groups, What, From, Message}, Except, F0) when is_list(Groups) ->
+each({_, _, Hops, Hash, Groups, What, From, Message}, Except, F0) when length(Groups) >= 0 ->
     {Own, Others} = lists:partition(fun sderl_store:is_member/1, Groups),
     F1 = lists:foldl(fun(G, F) -> to({sderl_to, ?VSN, Hops, Hash, G, What, From, Message}, F) end, F0, Own),
     Ways = maps:groups_from_list(fun(G) -> next(sderl_router:first({group, G}), Hash, Except) end, Others),
@@ -203,7 +210,8 @@ at({_, _, _, _, Node, At, From, Message} = Frame, F) ->
 here({group, Group, To}, From, Message) -> self() ! {sderl_to, ?VSN, 1, 0, Group, To, From, Message}, ok;
 here({groups, Groups, To}, From, Message) -> self() ! {sderl_each, ?VSN, sderl_route_send:hops(), erlang:phash2(From, 1 bsl 27), Groups, To, From, Message}, ok;
 here({to, To}, _, Message) when is_pid(To); is_reference(To) -> To ! Message, ok;
-here({pids, Pids}, _, Message) when is_list(Pids) -> lists:foreach(fun(P) -> P ! Message end, Pids);
+here({pids, Pids}, _, Message) when length(Pids) >= 0 ->
+    lists:foreach(fun(P) when is_pid(P) -> P ! Message; (_) -> sderl_dir:unknown(?MODULE) end, Pids);
 here({process, Process}, _, Message) when is_atom(Process) ->
     case whereis(Process) of
         undefined -> ok;

@@ -18,8 +18,8 @@ start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 init([]) -> {ok, undefined}.
 
 -spec handle_call(term(), gen_server:from(), undefined) -> {reply, term(), undefined} | {noreply, undefined}.
-handle_call({spawn, M, F, A}, _, S) when is_atom(M), is_atom(F), is_list(A) -> {reply, {ok, spawn(M, F, A)}, S};
-handle_call({spawn_in, Group, M, F, A}, From, S) when is_atom(M), is_atom(F), is_list(A) ->
+handle_call({spawn, M, F, A}, _, S) when is_atom(M), is_atom(F), length(A) =< 255 -> {reply, {ok, spawn(M, F, A)}, S};
+handle_call({spawn_in, Group, M, F, A}, From, S) when is_atom(M), is_atom(F), length(A) =< 255 ->
     Linked = nodes(connected),
     case sderl_dir:members(Group) of
         [] -> {reply, {error, no_route}, S};

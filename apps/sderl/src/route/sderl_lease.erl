@@ -25,7 +25,7 @@ they begin again. What is taken for granted is that nothing a node sent is under
 Pure: `step(Now, Event, State)` gives effects and a state. `sderl_monitor` runs it.
 """.
 
--export([new/0, step/3, watched/1]).
+-export([new/0, step/3, watched/1, is_have/1]).
 -export_type([lease/0, event/0, effect/0, want/0, have/0, life/0]).
 
 -define(TICK_MS, 500).
@@ -73,6 +73,15 @@ nodes had told each other.
 
 -spec new() -> lease().
 new() -> #l{}.
+
+-doc "Whether a term is what the other end answers.".
+-spec is_have(term()) -> boolean().
+is_have({have, Number, Alive, Added, Ended, Down})
+  when is_integer(Number), is_integer(Alive), length(Added) >= 0, length(Ended) >= 0, length(Down) >= 0 ->
+    lists:all(fun is_reference/1, Added)
+        andalso lists:all(fun is_reference/1, Ended)
+        andalso lists:all(fun({Ref, _Reason}) -> is_reference(Ref); (_) -> false end, Down);
+is_have(_) -> false.
 
 -doc "What is watched, and where.".
 -spec watched(lease()) -> #{reference() => node()}.

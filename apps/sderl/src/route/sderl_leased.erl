@@ -10,7 +10,7 @@ this one up. Then nothing of it is left here. A death is told at once, and twice
 Pure: `step(Now, Event, State)` gives effects and a state.
 """.
 
--export([new/0, step/3, watches/1]).
+-export([new/0, step/3, watches/1, is_want/1]).
 -export_type([leased/0, event/0, effect/0]).
 
 -define(LEASE_MS, 30_000).
@@ -33,6 +33,15 @@ Pure: `step(Now, Event, State)` gives effects and a state.
 
 -spec new() -> leased().
 new() -> #s{}.
+
+-doc "Whether a term is what the end that watches asks for.".
+-spec is_want(term()) -> boolean().
+is_want({want, Number, Add, Over, Seen})
+  when is_integer(Number), length(Add) >= 0, length(Over) >= 0, length(Seen) >= 0 ->
+    lists:all(fun({Ref, Pid}) -> is_reference(Ref) andalso is_pid(Pid); (_) -> false end, Add)
+        andalso lists:all(fun is_reference/1, Over)
+        andalso lists:all(fun is_reference/1, Seen);
+is_want(_) -> false.
 
 -doc "How many processes are watched here, for each node.".
 -spec watches(leased()) -> #{node() => non_neg_integer()}.

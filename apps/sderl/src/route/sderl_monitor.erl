@@ -80,7 +80,15 @@ init([]) ->
     _ = process_flag(async_dist, true),
     _ = erlang:send_after(?TICK_MS, self(), tick),
     _ = erlang:send_after(?PRUNE_MS, self(), prune),
-    {ok, lists:foldl(fun({Ref, _, _, _}, M) -> added(Ref, M) end, #m{}, ets:tab2list(?TABLE))}.
+    {Sound, Unsound} = lists:partition(fun is_row/1, ets:tab2list(?TABLE)),
+    lists:foreach(fun(Row) -> ets:delete(?TABLE, element(1, Row)) end, Unsound),
+    sderl_event:dropped(?MODULE, length(Unsound), #{}),
+    {ok, lists:foldl(fun({Ref, _, _, _}, M) -> added(Ref, M) end, #m{}, Sound)}.
+
+is_row({Ref, Owner, What, Pid}) ->
+    is_reference(Ref) andalso is_pid(Owner)
+        andalso (is_pid(Pid) orelse Pid =:= undefined andalso is_tuple(What) andalso tuple_size(What) =:= 2);
+is_row(_) -> false.
 
 -spec handle_call(term(), gen_server:from(), #m{}) -> {reply, term(), #m{}}.
 handle_call({drop, Ref}, _, M) -> {reply, ok, drop(Ref, M)};
@@ -100,12 +108,12 @@ handle_info(tick, #m{} = M0) ->
 handle_info(prune, #m{dead_twins = Before} = M) ->
     _ = erlang:send_after(?PRUNE_MS, self(), prune),
     {noreply, M#m{dead_twins = sderl_twin:prune(Before)}};
-handle_info({sderl_watch, ?VSN, Node, Life, {have, N, Alive, Added, Ended, Down} = Have}, M)
-  when is_atom(Node), tuple_size(Life) =:= 2, is_integer(N), is_integer(Alive), is_list(Added), is_list(Ended), is_list(Down) ->
-    {noreply, lease(now_ms(), {message, Node, Life, Have}, M)};
-handle_info({sderl_watch, ?VSN, Node, Life, {want, N, Add, Over, Seen} = Want}, M)
-  when is_atom(Node), tuple_size(Life) =:= 2, is_integer(N), is_list(Add), is_list(Over), is_list(Seen) ->
-    {noreply, leased(now_ms(), {message, Node, Life, Want}, M)};
+handle_info({sderl_watch, ?VSN, Node, Life, Message}, M) when is_atom(Node), tuple_size(Life) =:= 2 ->
+    case {sderl_lease:is_have(Message), sderl_leased:is_want(Message)} of
+        {true, _} -> {noreply, lease(now_ms(), {message, Node, Life, Message}, M)};
+        {_, true} -> {noreply, leased(now_ms(), {message, Node, Life, Message}, M)};
+        _ -> {noreply, unknown(M)}
+    end;
 handle_info({Alias, failed, Why}, #m{alias_of = Of} = M) when is_map_key(Alias, Of), is_atom(Why) ->
     {noreply, lease(now_ms(), {failed, maps:get(Alias, Of), Why}, M)};
 handle_info({'DOWN', Mon, process, _, Reason}, #m{mons = Mons} = M) ->

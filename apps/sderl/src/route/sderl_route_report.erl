@@ -50,24 +50,32 @@ unsubscribed(Pid, Subs) ->
 -spec init([]) -> {ok, #{pid() => reference()}}.
 init([]) ->
     _ = erlang:send_after(1000, self(), prune),
-    {ok, lists:foldl(fun([Pid], Subs) -> subscribed(Pid, Subs) end, #{}, ets:match(?TABLE, {'$1'}))}.
+    {Sound, Unsound} = lists:partition(fun is_pid/1, lists:append(ets:match(?TABLE, {'$1'}))),
+    lists:foreach(fun(Term) -> ets:delete(?TABLE, Term) end, Unsound),
+    sderl_event:dropped(?MODULE, length(Unsound), #{}),
+    {ok, lists:foldl(fun subscribed/2, #{}, Sound)}.
 
 -spec handle_call(term(), gen_server:from(), #{pid() => reference()}) -> {reply, term(), #{pid() => reference()}}.
 handle_call({subscribe, Pid, true}, _, Subs) when is_map_key(Pid, Subs) -> {reply, ok, Subs};
-handle_call({subscribe, Pid, true}, _, Subs) -> {reply, ok, subscribed(Pid, Subs)};
+handle_call({subscribe, Pid, true}, _, Subs) when is_pid(Pid) -> {reply, ok, subscribed(Pid, Subs)};
 handle_call({subscribe, Pid, false}, _, Subs) ->
     case Subs of
         #{Pid := Mon} -> true = demonitor(Mon, [flush]), {reply, ok, unsubscribed(Pid, Subs)};
         #{} -> {reply, ok, Subs}
     end;
-handle_call(_, _, Subs) -> {reply, {error, unknown_call}, Subs}.
+handle_call(_, _, Subs) ->
+    sderl_dir:unknown(?MODULE),
+    {reply, {error, unknown_call}, Subs}.
 
 -spec handle_cast(term(), #{pid() => reference()}) -> {noreply, #{pid() => reference()}}.
-handle_cast({failed, {Where, List}}, Subs) when is_list(List) ->
-    lists:foreach(fun
-        ({From, To, Reason, N}) when is_pid(From), is_atom(Reason), is_integer(N) -> note(Where, From, receiver(To), Reason, N, Subs);
-        (_) -> sderl_dir:unknown(?MODULE)
-    end, List),
+handle_cast({failed, {Where, List}}, Subs) when is_atom(Where), length(List) >= 0 ->
+    lists:foreach(fun({From, To, Reason, N} = Report) ->
+                          case is_report(Report) of
+                              true -> note(Where, From, receiver(To), Reason, N, Subs);
+                              false -> sderl_dir:unknown(?MODULE)
+                          end;
+                     (_) -> sderl_dir:unknown(?MODULE)
+                  end, List),
     {noreply, Subs};
 handle_cast(_, Subs) ->
     sderl_dir:unknown(?MODULE),
@@ -82,6 +90,10 @@ handle_info({'DOWN', _, process, Pid, _}, Subs) -> {noreply, unsubscribed(Pid, S
 handle_info(_, Subs) ->
     sderl_dir:unknown(?MODULE),
     {noreply, Subs}.
+
+is_report({From, _To, Reason, N}) ->
+    is_pid(From) andalso is_integer(N) andalso N > 0
+        andalso lists:member(Reason, [no_name, no_route, unreachable, busy, hop_limit]).
 
 %% As the sender named it.
 receiver({Group, {name, Name}}) -> {Group, Name};

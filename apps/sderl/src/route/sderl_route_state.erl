@@ -114,8 +114,11 @@ gateways(#s{db = Db}) -> [Ad || {_, _, [_ | _], _} = Ad <- maps:values(Db)].
 
 -doc "Checks what came from another node: an advertisement, or not.".
 -spec advertisement(term()) -> boolean().
-advertisement({Node, Version, Groups, Links}) when is_atom(Node), is_list(Groups), is_list(Links) ->
-    version(Version) andalso atoms(Links) andalso lists:all(fun({_, Uid, Ms}) when is_binary(Uid), is_list(Ms) -> atoms(Ms); (_) -> false end, Groups);
+advertisement({Node, Version, Groups, Links}) when is_atom(Node), length(Groups) >= 0 ->
+    version(Version) andalso atoms(Links)
+        andalso lists:all(fun({_, Uid, Ms}) -> is_binary(Uid) andalso atoms(Ms);
+                             (_) -> false
+                          end, Groups);
 advertisement(_) -> false.
 
 -doc "Checks a version that came from another node.".
@@ -123,7 +126,8 @@ advertisement(_) -> false.
 version({Epoch, Clock, Number}) -> is_integer(Epoch) andalso is_integer(Clock) andalso is_integer(Number) andalso Number >= 0;
 version(_) -> false.
 
-atoms(List) -> lists:all(fun is_atom/1, List).
+atoms(List) when length(List) >= 0 -> lists:all(fun is_atom/1, List);
+atoms(_) -> false.
 
 %% ---------------------------------------------------------------- own advertisement
 

@@ -70,7 +70,11 @@ init([]) ->
     Beat = sderl_route_config:value(route_beat_ms),
     _ = erlang:send_after(Beat, self(), beat),
     _ = erlang:send_after(rand:uniform(?COMPARE), self(), compare),
-    Kept = [Ad || [Ad] <- ets:match(?TABLE, {{told, '_'}, '$1'})],
+    {Sound, Unsound} = lists:partition(fun([Node, Ad]) -> sderl_route_state:advertisement(Ad) andalso Node =:= element(1, Ad) end,
+                                       ets:match(?TABLE, {{told, '$1'}, '$2'})),
+    lists:foreach(fun([Node, _]) -> ets:delete(?TABLE, {told, Node}) end, Unsound),
+    sderl_event:dropped(?MODULE, length(Unsound), #{}),
+    Kept = [Ad || [_, Ad] <- Sound],
     %% Also when nothing has changed for the state: the table may be what a predecessor left half done.
     self() ! show,
     {ok, regrouped(begun(Beat, Kept))}.
@@ -150,8 +154,8 @@ handle_cast(_, R) -> {noreply, unknown(R)}.
 
 -spec handle_info(term(), #r{}) -> {noreply, #r{}}.
 handle_info({sderl_route, ?VSN, From, Message}, R) when is_atom(From) -> {noreply, message(From, Message, R)};
-handle_info({nodeup, Node, _}, R) -> {noreply, run([{up, Node}], R)};
-handle_info({nodedown, Node, _}, #r{heard = Heard, silent = Silent} = R) ->
+handle_info({nodeup, Node, _}, R) when is_atom(Node) -> {noreply, run([{up, Node}], R)};
+handle_info({nodedown, Node, _}, #r{heard = Heard, silent = Silent} = R) when is_atom(Node) ->
     {noreply, run([{down, Node}], R#r{heard = maps:remove(Node, Heard), silent = maps:remove(Node, Silent)})};
 handle_info(beat, #r{beat_ms = Ms} = R) ->
     _ = erlang:send_after(Ms, self(), beat),
@@ -165,12 +169,12 @@ handle_info(compare, R) ->
     {noreply, run([{compare, rand:uniform(1 bsl 20)}], R)};
 handle_info(_, R) -> {noreply, unknown(R)}.
 
-message(From, {news, News}, R) when is_list(News) ->
+message(From, {news, News}, R) when length(News) >= 0 ->
     case lists:all(fun sderl_route_state:advertisement/1, News) of
         true -> run([{message, From, {news, News}}], heard(From, R));
         false -> unknown(R)
     end;
-message(From, {digest, Answer, Digest}, R) when is_boolean(Answer), is_list(Digest) ->
+message(From, {digest, Answer, Digest}, R) when is_boolean(Answer), length(Digest) >= 0 ->
     case lists:all(fun({N, V}) -> is_atom(N) andalso sderl_route_state:version(V); (_) -> false end, Digest) of
         true -> run([{message, From, {digest, Answer, Digest}}], heard(From, R));
         false -> unknown(R)

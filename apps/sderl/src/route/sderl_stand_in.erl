@@ -142,12 +142,15 @@ stream({lost, Session}, #i{stream = Stream, calls = Calls} = I) ->
         Session -> case map_size(Calls) + sderl_stream:waiting(Stream) of 0 -> I#i{stream = sderl_stream:new(Session + 1)}; _ -> stop(lost_route, I) end;
         _ -> I
     end;
-stream(Frame, #i{stream = Stream0} = I) when tuple_size(Frame) =:= 5 ->
-    {Items, Stream} = sderl_stream:received(Frame, now_ms(), Stream0),
-    lists:foldl(fun item/2, I#i{stream = Stream, twin = true}, Items);
-stream(_, I) ->
-    sderl_dir:unknown(?MODULE),
-    I.
+stream(Frame, #i{stream = Stream0} = I) ->
+    case sderl_stream:is_frame(Frame) of
+        true ->
+            {Items, Stream} = sderl_stream:received(Frame, now_ms(), Stream0),
+            lists:foldl(fun item/2, I#i{stream = Stream, twin = true}, Items);
+        false ->
+            sderl_dir:unknown(?MODULE),
+            I
+    end.
 
 item({reply, Id, Reply}, #i{calls = Calls} = I) ->
     case maps:take(Id, Calls) of

@@ -18,7 +18,7 @@ Pure: times are given, frames are values.
 """.
 
 -export([new/1, put/3, frames/2, received/3, beat/2, next/1]).
--export([session/1, waiting/1, tries/1, fresh/1]).
+-export([session/1, waiting/1, tries/1, fresh/1, is_frame/1]).
 -export_type([stream/0, frame/0]).
 
 -define(FIRST_MS, 200).
@@ -56,6 +56,15 @@ waiting(#st{out = Out}) -> map_size(Out).
 -doc "How often in a row nothing came back in time: reason to try other ways.".
 -spec tries(stream()) -> non_neg_integer().
 tries(#st{tries = Tries}) -> Tries.
+
+-doc "Whether a term is a frame; others may send anything.".
+-spec is_frame(term()) -> boolean().
+is_frame({Session, Base, Ack, First, Items}) ->
+    lists:all(fun is_integer/1, [Session, Base, Ack, First]) andalso is_list(Items) andalso is_proper(Items);
+is_frame(_) -> false.
+
+is_proper(List) when length(List) >= 0 -> true;
+is_proper(_) -> false.
 
 -doc "Whether a frame may begin a stream at an end that knows nothing.".
 -spec fresh(frame()) -> boolean().

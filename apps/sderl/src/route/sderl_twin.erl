@@ -27,8 +27,14 @@ new() -> ets:new(?TABLE, [named_table, public, {read_concurrency, true}]).
 
 -doc "A frame for a process of this node.".
 -spec deliver(pid(), term()) -> ok.
-deliver(Pid, {sderl_stream, ?VSN, StandIn, {Session, _, _, _, Items} = Frame})
-  when is_pid(StandIn), is_integer(Session), is_list(Items) ->
+deliver(Pid, {sderl_stream, ?VSN, StandIn, Frame}) when is_pid(StandIn) ->
+    case sderl_stream:is_frame(Frame) of
+        true -> framed(Pid, StandIn, Frame);
+        false -> sderl_dir:unknown(?MODULE)
+    end;
+deliver(_, _) -> sderl_dir:unknown(?MODULE).
+
+framed(Pid, StandIn, {Session, _, _, _, _} = Frame) ->
     case ets:lookup(?TABLE, StandIn) of
         [{_, Twin, Last} = Row] ->
             case is_process_alive(Twin) of
@@ -37,8 +43,7 @@ deliver(Pid, {sderl_stream, ?VSN, StandIn, {Session, _, _, _, Items} = Frame})
                 false -> lost(Session, StandIn)
             end;
         [] -> begin_with(Frame, Pid, StandIn)
-    end;
-deliver(_, _) -> sderl_dir:unknown(?MODULE).
+    end.
 
 begin_with({Session, _, _, _, Items} = Frame, Pid, StandIn) ->
     case sderl_stream:fresh(Frame) of
@@ -47,7 +52,7 @@ begin_with({Session, _, _, _, Items} = Frame, Pid, StandIn) ->
             %% Frames that came over two ways are with two processes.
             case ets:insert_new(?TABLE, {StandIn, Twin, Session}) of
                 true -> Twin ! {frame, Frame}, ok;
-                false -> exit(Twin, kill), deliver(Pid, {sderl_stream, ?VSN, StandIn, Frame})
+                false -> exit(Twin, kill), framed(Pid, StandIn, Frame)
             end;
         false when Items =:= [] -> ok;
         false -> lost(Session, StandIn)
@@ -88,7 +93,7 @@ stop(#t{for = For}) ->
     true = ets:match_delete(?TABLE, {For, self(), '_'}),
     exit(normal).
 
-message({frame, Frame}, T) -> frame(Frame, T);
+message({frame, Frame}, T) -> case sderl_stream:is_frame(Frame) of true -> frame(Frame, T); false -> T end;
 message({[alias | Alias], Reply}, #t{calls = Calls, stream = Stream} = T) ->
     case maps:take(Alias, Calls) of
         {Id, Rest} -> T#t{calls = Rest, stream = sderl_stream:put({reply, Id, Reply}, now_ms(), Stream)};

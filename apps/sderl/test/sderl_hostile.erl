@@ -1,0 +1,265 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_hostile).
+
+%% On a node: a storm of messages to the processes of the library, each well typed but for a part of it that was
+%% changed at random. `is_order/2` names those that are well typed all the same, and would have by their meaning what the
+%% storm must not have: a group that ends, a member that is removed, a node that calls any function.
+
+-export([storm/3, idle/0]).
+
+%% Processes of OTP whose messages are OTP's matter.
+-define(SUPERVISORS, [sderl_sup, sderl_forward_sup, sderl_group_sup, sderl_pg_sup, sderl_place_sup]).
+%% Registered nowhere.
+-define(NOBODY, sderl_hostile_nobody).
+
+%% Sends so many messages, and returns when they have been dealt with.
+storm(Seed, Count, Groups) ->
+    _ = rand:seed(exsss, Seed),
+    World = world(Groups),
+    Targets = targets(Groups),
+    lists:foreach(fun(_) ->
+        Target = pick(Targets),
+        process(Target) ! mutant(Target, World)
+    end, lists:seq(1, Count)),
+    lists:foreach(fun(Target) -> _ = sys:get_status(process(Target), 60_000) end, Targets),
+    lists:foreach(fun(P) -> P ! stop end, maps:get(all, World)).
+
+targets(Groups) ->
+    [N || N <- registered(), lists:prefix("sderl_", atom_to_list(N)), not lists:prefix("sderl_fleet", atom_to_list(N)),
+          not lists:member(N, ?SUPERVISORS)]
+        ++ [{group, G} || G <- Groups].
+
+process({group, G}) -> element(3, sderl_dir:own(G));
+process(Name) -> whereis(Name).
+
+%% What messages are made of. The processes in it are there for this storm.
+world([Group | _] = Groups) ->
+    {_, _, _, Members, _} = sderl_dir:own(Group),
+    [Peer | _] = Peers = Members -- [node()],
+    Local = [spawn(fun idle/0) || _ <- [1, 2, 3]],
+    Remote = spawn(Peer, ?MODULE, idle, []),
+    #{pids => [Remote | Local], local => Local, all => [Remote | Local], peers => Peers, members => Members,
+      sink => hd(Local), groups => #{G => about(G, Peers) || G <- Groups}}.
+
+about(Group, Peers) ->
+    {_, Uid, Pid, Members, _} = sderl_dir:own(Group),
+    {ok, #{epoch := Epoch}} = sderl_group:info(Pid, 5000),
+    Peer = hd([P || P <- Peers, lists:member(P, Members)]),
+    {_, _, Addr, _, _} = erpc:call(Peer, sderl_dir, own, [Group]),
+    #{uid => Uid, epoch => Epoch, members => Members, peer => Peer, addr => Addr,
+      life => erpc:call(Peer, sderl_dir, incarnation, [])}.
+
+idle() -> receive stop -> ok; _ -> idle() end.
+
+%% ---------------------------------------------------------------- mutants
+
+mutant(Target, World) ->
+    {Way, Message} = pick(well_typed(Target, World)),
+    Mutant = case rand:uniform(4) of
+        1 -> mutate(mutate(Message, World), World);
+        _ -> mutate(Message, World)
+    end,
+    case is_order(Target, {Way, Mutant}, World) of
+        true -> mutant(Target, World);
+        false -> framed(Way, Mutant, Target, World)
+    end.
+
+framed(raw, Message, _, _) -> Message;
+framed(cast, Message, _, _) -> {'$gen_cast', Message};
+framed(call, Message, _, #{sink := Sink}) -> {'$gen_call', {Sink, make_ref()}, Message};
+framed(core, Message, {group, G}, #{groups := Groups}) ->
+    #{G := #{uid := Uid, peer := Peer}} = Groups,
+    {sderl, 1, Uid, Peer, Message}.
+
+mutate(Term, World) ->
+    case rand:uniform(5) of
+        1 -> junk(World);
+        _ -> inside(Term, World)
+    end.
+
+inside({}, World) -> junk(World);
+inside(Tuple, World) when is_tuple(Tuple) ->
+    Elements = tuple_to_list(Tuple),
+    I = rand:uniform(length(Elements)),
+    {Before, [Element | After]} = lists:split(I - 1, Elements),
+    list_to_tuple(case rand:uniform(8) of
+        1 -> Before ++ After;
+        2 -> Before ++ [junk(World), Element | After];
+        3 -> lists:reverse(Elements);
+        _ -> Before ++ [mutate(Element, World) | After]
+    end);
+inside([Head | Tail], World) ->
+    case rand:uniform(8) of
+        1 -> [Head | junk(World)];
+        2 -> [Head, Head | Tail];
+        3 -> Tail;
+        4 -> [[Head | Tail]];
+        5 when is_list(Tail) -> [Head | inside(Tail, World)];
+        _ -> [mutate(Head, World) | Tail]
+    end;
+inside(Map, World) when map_size(Map) > 0 ->
+    Key = pick(maps:keys(Map)),
+    case rand:uniform(6) of
+        1 -> maps:remove(Key, Map);
+        2 -> Map#{junk(World) => map_get(Key, Map)};
+        3 -> (maps:remove(Key, Map))#{mutate(Key, World) => map_get(Key, Map)};
+        _ -> Map#{Key := mutate(map_get(Key, Map), World)}
+    end;
+inside(Number, World) when is_integer(Number) ->
+    pick([-Number, Number + 1, Number - 1, 2 * Number, {Number}, integer_to_binary(Number), junk(World)]);
+inside(_, World) -> junk(World).
+
+junk(#{pids := Pids, local := Local} = World) ->
+    pick([42, 0, -1, 1.5, 1 bsl 48, 1 bsl 64, 1 bsl 3000, -(1 bsl 70), a, undefined, none, '', true, 'x@nowhere', <<>>, <<1:3>>, "text", [],
+          [a | b], [[], [a | b]], {}, {a}, {a, b, c}, #{}, #{a => [1 | 2], {} => #{}}, #{'$1' => '$2'}, '$1', '_', make_ref(), pick(Pids), pick(Local),
+          list_to_pid("<0.1.77>"), fun lists:map/2, fun(_) -> World end, lists:duplicate(200, {a, 1}), deep(60)]).
+
+deep(0) -> [];
+deep(N) -> {deep(N - 1), [N]}.
+
+pick(List) -> lists:nth(rand:uniform(length(List)), List).
+
+%% ---------------------------------------------------------------- orders
+
+is_order({group, G}, {core, Message}, #{groups := Groups}) ->
+    #{G := #{peer := Peer} = About} = Groups,
+    sderl_wire:message(Peer, Message) andalso is_order(Message, About);
+is_order({group, _}, {raw, {_, _, Op}}, _) ->
+    Op =:= delete orelse is_tuple(Op) andalso tuple_size(Op) > 1 andalso lists:member(element(1, Op), [add, remove]);
+is_order(_, {raw, {What, Node, _}}, #{members := Members}) when What =:= nodeup; What =:= nodedown -> lists:member(Node, Members);
+is_order(sderl_node, {raw, {sderl_hello, 1, Group, Uid, From, Hello}}, #{groups := Groups}) ->
+    Apart = case Groups of #{Group := #{uid := Own}} -> Uid =/= Own; _ -> false end,
+    is_atom(From) andalso is_binary(Uid) andalso sderl_wire:message(From, Hello) andalso not Apart;
+is_order(sderl_node, {call, {enter, Group, _}}, #{groups := Groups}) -> is_map_key(Group, Groups);
+is_order(sderl_attr_server, {call, {write, Change}}, _) ->
+    is_tuple(Change) andalso tuple_size(Change) =:= 5 andalso element(2, Change) =/= hostile;
+is_order(sderl_gateway_agent, {call, {spawn, M, F, A}}, _) ->
+    is_atom(M) andalso is_atom(F) andalso is_list(A) andalso {M, F, A} =/= {erlang, node, []};
+is_order(sderl_gateway_agent, {call, {spawn_in, Group, _, _, _}}, #{groups := Groups}) -> is_map_key(Group, Groups);
+is_order(_, _, _) -> false.
+
+%% Of a member, it is true.
+is_order({hello, Addr, Life, Mem, _}, #{addr := Real, life := Lives, members := Members}) ->
+    {Addr, Life, Mem} =/= {Real, Lives, sderl_membership:new(Members)};
+is_order({mem, _}, _) -> true;
+is_order({gone, _, _}, _) -> true;
+is_order(bye, _) -> true;
+is_order(_, _) -> false.
+
+%% ---------------------------------------------------------------- well-typed messages
+
+well_typed({group, G}, #{groups := Groups, pids := Pids, members := Nodes}) ->
+    #{G := About} = Groups,
+    Pid = pick(Pids),
+    Asked = [{raw, {pick([sderl_op, sderl_again]), pick([none, make_ref()]), Op}} || Op <- operations(Pid, Nodes)],
+    [{core, M} || M <- core(About, Pid)] ++ Asked ++ Asked
+        ++ [{raw, {sderl_await, make_ref(), 10}}, {raw, {sderl_await_live, make_ref(), Nodes, 10}}, {raw, {sderl_pid_gone, name, Pid}},
+            {raw, {nodeup, 'x@nowhere', []}}, {raw, {nodedown, 'x@nowhere', []}}, {raw, {'DOWN', make_ref(), process, Pid, gone}},
+            {raw, {resolved, {name, row(Pid), row(Pid)}, #{keep => Pid, effects => [{exit, Pid, clash}], failed => undefined}}},
+            {call, info}, {cast, info}];
+well_typed(sderl_node, #{groups := Groups, peers := [Peer | _], members := Nodes}) ->
+    [G | _] = maps:keys(Groups),
+    #{G := #{uid := Uid} = About} = Groups,
+    [{raw, {sderl_hello, 1, G, Uid, Peer, hello(About)}}, {raw, {sderl_hello, 1, G, rand:bytes(16), Peer, hello(About)}},
+     {raw, {sderl_known, 1, Peer, [{G, Nodes}, {other, [Peer]}]}}, {raw, {sderl_tell, 1, Peer}},
+     {raw, {sderl_conflict, 1, G, Uid, Peer, rand:bytes(16)}}, {raw, {sderl_free, 1, Peer, {meet, Uid, Nodes}}},
+     {raw, {sderl_free, 1, Peer, freed}}, {raw, {nodeup, 'x@nowhere', []}}, {raw, {nodedown, 'x@nowhere', []}},
+     {call, {invite, G, Uid, Peer}}, {call, {enter, nowhere, Peer}}, {call, settle}, {cast, {changed, G}}, {cast, {left, nowhere, [Peer]}},
+     {cast, {met, Peer}}];
+well_typed(sderl_ask, #{groups := Groups, pids := Pids}) ->
+    [G | _] = maps:keys(Groups),
+    [{call, Q} || Q <- [hello, names, {alive, pick(Pids)}, {reach, G, pick(Pids)}, {whereis, G, name}, {send, G, name, hello},
+                        {whereis_at, G, name}, {send_at, G, name, hello}, {names, G}]] ++ [{cast, hello}, {raw, {hello, 1}}];
+well_typed(sderl_subs, #{pids := Pids, local := Local}) ->
+    [{call, {subscribe, g, pick(Local), [group, name]}}, {call, {subscribe, g, pick(Pids), [event]}}, {call, {unsubscribe, make_ref()}},
+     {call, {monitor_nodes, pick(Pids), true}}, {call, {monitor_nodes, pick(Pids), false}}, {raw, {'DOWN', make_ref(), process, pick(Pids), gone}}];
+well_typed(sderl_watch, #{groups := Groups, pids := Pids}) ->
+    [G | _] = maps:keys(Groups),
+    {_, _, Group, _, _} = sderl_dir:own(G),
+    [{cast, {watch, Group, G, [{name, pick(Pids)}]}}, {cast, {drop, pick(Pids)}}, {cast, {linked, Group, name, pick(Pids)}},
+     {cast, {unreachable, Group, name, pick(Pids)}}, {cast, {exit, pick(Pids), clash}}, {cast, {send, pick(Pids), hello}},
+     {raw, {'DOWN', make_ref(), process, pick(Pids), gone}}];
+well_typed(sderl_router, #{groups := Groups, peers := [Peer | _], members := Nodes}) ->
+    [G | _] = maps:keys(Groups),
+    #{G := #{uid := Uid}} = Groups,
+    Version = {erlang:system_time(millisecond), 1, 1},
+    Ad = {'x@nowhere', Version, [{G, Uid, lists:sort(['x@nowhere' | Nodes])}, {far, <<"uid">>, ['x@nowhere', 'y@nowhere']}], Nodes},
+    [{raw, {sderl_route, 1, Peer, M}} || M <- [{news, [Ad]}, {news, [Ad, Ad]}, {digest, true, [{Peer, Version}]}, {digest, false, [{Peer, Version}]}, beat, beaten]]
+        ++ [{raw, {nodeup, 'x@nowhere', []}}, {raw, {nodedown, 'x@nowhere', []}}, {cast, changed}, {call, info}];
+well_typed(sderl_route_report, #{pids := Pids, peers := [Peer | _]}) ->
+    Report = {pick(Pids), {g, {name, x}}, busy, 3},
+    [{call, {subscribe, pick(Pids), true}}, {call, {subscribe, pick(Pids), false}}, {cast, {failed, {Peer, [Report, Report]}}},
+     {raw, {'DOWN', make_ref(), process, pick(Pids), gone}}];
+well_typed(sderl_monitor, #{pids := Pids, peers := [Peer | _]}) ->
+    Ref = make_ref(),
+    [{raw, {sderl_watch, 1, Peer, {1, 1}, {have, 1, 1, [Ref], [Ref], [{Ref, gone}]}}}, {raw, {sderl_watch, 1, Peer, {1, 1}, {want, 1, [{Ref, pick(Pids)}], [Ref], [Ref]}}},
+     {cast, {add, Ref}}, {call, {drop, Ref}}, {call, info}, {raw, {Ref, failed, unreachable}}, {raw, {'DOWN', Ref, process, pick(Pids), gone}}];
+well_typed(sderl_gateway_agent, _) ->
+    [{call, {spawn, erlang, node, []}}, {call, {spawn_in, nowhere, erlang, node, []}}];
+well_typed(sderl_attr_server, #{peers := [Peer | _]}) ->
+    Entry = {name, 1, ok, 10, pick([static, 100]), 3},
+    Answer = {Peer, direct, erlang:monotonic_time(millisecond), [Entry]},
+    [{raw, {sderl_attr, 1, Peer, {1, pick([none, 1]), 1}, Body}}
+     || Body <- [{full, life, 3, [Entry, Entry]}, {delta, life, 3, 4, [Entry], [{name, 3}]}, again]]
+        ++ [{call, {sderl_attr, 1, {get, [node_name, load], 100}}}, {call, {sderl_attr, 1, {'of', [Peer], [load], 100, 10}}},
+            {call, {write, {set, hostile, pick([1, {dynamic, {erlang, node}}]), call, none}}}, {call, {write, {delete, hostile}}},
+            {call, {keep, [Answer], [{Peer, 1}, {{gateway, Peer}, 1}]}}, {cast, changed}, {raw, {nodeup, 'x@nowhere', []}},
+            {raw, {nodedown, 'x@nowhere', []}}, {raw, {attr_outcome, make_ref(), load, {ok, 1}}}];
+well_typed(sderl_dist_probe, #{pids := Pids}) ->
+    Spec = #{groups => own, asked => [<<"uid">>], left_ms => 50, peers => 1, batches => 1, batch => 1, window => 1, spread_ms => 1},
+    [{raw, {sderl_dist, 1, ping, token, pick(Pids)}}, {raw, {sderl_dist, 1, survey, make_ref(), pick(Pids), Spec}}, {raw, {sderl_dist, 1, done, make_ref()}}];
+well_typed(sderl_link_policy, #{peers := [Peer | _]}) ->
+    View = #{visible => true, opened_by => library, needed => false, names => 0, idle_ms => 1},
+    [{raw, {sderl_link, 1, Peer, {may_close, View}}}, {raw, {sderl_link, 1, Peer, close}}, {call, hello}, {cast, hello}];
+well_typed(sderl_connector, #{pids := Pids}) ->
+    [{cast, look}, {raw, {nodeup, 'x@nowhere', []}}, {raw, {nodedown, 'x@nowhere', []}}, {raw, {'DOWN', make_ref(), process, pick(Pids), linked}}, {call, hello}];
+%% The forwarding processes.
+well_typed(_, #{groups := Groups, pids := Pids, peers := [Peer | _]}) ->
+    [G | _] = maps:keys(Groups),
+    Pid = pick(Pids),
+    From = pick([none, Pid, make_ref()]),
+    Now = erlang:monotonic_time(millisecond),
+    Whats = [{name, x}, {call, x}, {whois, x}, {names, {x, '_'}}, {nodes, ?NOBODY}, {call_any, ?NOBODY}],
+    Ats = [{to, Pid}, {pids, [Pid, Pid]}, {process, ?NOBODY}, {call, Pid}, {call, ?NOBODY}, {whois, Pid}, {stream, Pid}, probe, report]
+        ++ [{group, G, W} || W <- Whats] ++ [{groups, [G, nowhere], W} || W <- Whats],
+    Bodies = [hello, {1, Now, hello}, {sderl_stream, 1, Pid, {1, 1, 0, 1, [{send, hello}, {call, 1, '$gen_call', hello}, {exit, gone}]}},
+              {Peer, [{Pid, {g, {name, x}}, busy, 3}]}],
+    Frames = [{sderl_to, 1, 3, 1, pick([G, nowhere]), pick(Whats), From, pick(Bodies)}, {sderl_each, 1, 3, 1, [G, nowhere], pick(Whats), From, pick(Bodies)},
+              {sderl_at, 1, 3, 1, pick([node(), Peer, 'x@nowhere']), pick(Ats), From, pick(Bodies)}],
+    [{raw, F} || F <- Frames]
+        ++ [{raw, {sderl_many, 1, [[Pid | hello] | Frames]}}, {raw, {lane_failed, Peer, [{[Pid | hello], {g, {name, x}}, From}, {hd(Frames), {g, {name, x}}, From}]}},
+            {raw, {lane_idle, Peer, Pid}}].
+
+operations(Pid, Nodes) ->
+    [[name | Pid], {name}, {r, name, Pid, #{meta => 1, resolver => {m, f}}}, {x, name, Pid, Pid, []}, {rr, name, Pid, []}, {d, name, Pid},
+     {add, Nodes}, {remove, Nodes, 1}].
+
+row(Pid) -> {name, Pid, node(Pid), {{1, node()}, 1}, []}.
+
+hello(#{addr := Addr, life := Life, members := Members, peer := Peer} = About) ->
+    {hello, Addr, Life, sderl_membership:new(Members),
+     #{epoch => epoch(About), lineage => epoch(About), num => 3, lead => Peer, syncing => false, ask => true}}.
+
+%% Never the present one: what is said of that by who leads it is obeyed.
+epoch(#{epoch := {Counter, _}, members := Members}) ->
+    {Counter + pick([-Counter, -1000, -2, -1, 1, 2, 1000]) * rand:uniform(1000), pick(Members)}.
+
+core(#{members := Members, peer := Peer} = About, Pid) ->
+    E = epoch(About),
+    Row = row(Pid),
+    Mem = sderl_membership:new(Members),
+    List = {Peer, 1, 2, operations(Pid, Members)},
+    Tomb = #{Peer => #{name => [{E, 1}]}},
+    Clashes = #{name => {Row, Row}},
+    Sessions = #{Peer => {1, 2, [yes, {no, why}]}},
+    View = #{Peer => live, node() => {E, 1}},
+    Items = [{seg, Peer, 1, 2, [[name | Pid], {name}], default}, {seg, Peer, 1, 2, [[name | Pid]], [yes]}, {view, View, Tomb, [Peer]}, {mem, Mem, [Peer]},
+             {merge, [Row], Sessions}, {settle, name, [Pid], Row}, {clashes, Clashes}, {tomb, Tomb}],
+    Log = #{prev => E, history => [{E, 1}], view => View, mem => Mem, tomb => Tomb, clashes => Clashes, merged => #{Peer => E}},
+    [hello(About), {mem, Mem}, {gone, removed, Mem}, bye, query, {state, E, Peer}, {hb, E, 1}, {hb_ack, E, Members}, {low, E, Peer},
+     {found, Peer, E}, {follow, Peer, E}, {req, E, List}, {answers, E, rand:uniform(3), [yes]}, {batch, E, 1, 1, Items}, {ack, E, 1, none},
+     {ack, E, 1, List}, {commit, E, 1}, {gap, E, 1}, {refused, E, Peer}, {not_lead, E}, {dropped, E}, {collect, E, E, #{handover => true}},
+     {joined, E, 1, Items}, {apart, E, E, Peer}, {nack, E, E, Peer}, {lead, E, 1, Items, Log}, {lost, E, Peer}, {handover, E},
+     {surrender, E, 1, View, #{sessions => Sessions, tomb => Tomb, clashes => Clashes, unseen => [Row], history => [{E, 1}]}}, {yield, E, [Peer]},
+     {contrib, E, 1, [Row], true}, {contrib_ok, E, 1}, {adopt, E, 1, Log#{sessions => Sessions, sync => 1}}, {chunk, E, 1, 1, [Row], true},
+     {chunk_ok, E, 1, 1}, {synced, E, 1}].
