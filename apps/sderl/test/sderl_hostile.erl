@@ -5,24 +5,25 @@
 %% changed at random. `is_order/2` names those that are well typed all the same, and would have by their meaning what the
 %% storm must not have: a group that ends, a member that is removed, a node that calls any function.
 
--export([storm/3, idle/0]).
+-export([storm/4, idle/0]).
 
 %% Processes of OTP whose messages are OTP's matter.
 -define(SUPERVISORS, [sderl_sup, sderl_forward_sup, sderl_group_sup, sderl_pg_sup, sderl_place_sup]).
 %% Registered nowhere.
 -define(NOBODY, sderl_hostile_nobody).
 
-%% Sends so many messages, and returns when they have been dealt with.
-storm(Seed, Count, Groups) ->
+%% Sends so many messages to each process, and returns when they have been dealt with. `lies`: also such messages between members
+%% that are well typed by chance; a group heeds some of these, and is busy with that for a while.
+storm(Seed, Count, Groups, Which) ->
     _ = rand:seed(exsss, Seed),
-    World = world(Groups),
+    World = (world(Groups))#{which => Which},
     Targets = targets(Groups),
     lists:foreach(fun(_) ->
-        Target = pick(Targets),
-        process(Target) ! mutant(Target, World)
+        lists:foreach(fun(Target) -> process(Target) ! mutant(Target, World) end, Targets)
     end, lists:seq(1, Count)),
     lists:foreach(fun(Target) -> _ = sys:get_status(process(Target), 60_000) end, Targets),
-    lists:foreach(fun(P) -> P ! stop end, maps:get(all, World)).
+    lists:foreach(fun(P) -> P ! stop end, maps:get(all, World)),
+    Count * length(Targets).
 
 targets(Groups) ->
     [N || N <- registered(), lists:prefix("sderl_", atom_to_list(N)), not lists:prefix("sderl_fleet", atom_to_list(N)),
@@ -54,13 +55,19 @@ idle() -> receive stop -> ok; _ -> idle() end.
 %% ---------------------------------------------------------------- mutants
 
 mutant(Target, World) ->
+    case rand:uniform(30) of
+        1 -> pick([tick, look, sweep, prune, beat, compare, show, computed, wake, sderl_poke]);
+        _ -> mutated(Target, World)
+    end.
+
+mutated(Target, World) ->
     {Way, Message} = pick(well_typed(Target, World)),
     Mutant = case rand:uniform(4) of
         1 -> mutate(mutate(Message, World), World);
         _ -> mutate(Message, World)
     end,
     case is_order(Target, {Way, Mutant}, World) of
-        true -> mutant(Target, World);
+        true -> mutated(Target, World);
         false -> framed(Way, Mutant, Target, World)
     end.
 
@@ -121,9 +128,9 @@ pick(List) -> lists:nth(rand:uniform(length(List)), List).
 
 %% ---------------------------------------------------------------- orders
 
-is_order({group, G}, {core, Message}, #{groups := Groups}) ->
+is_order({group, G}, {core, Message}, #{groups := Groups, which := Which}) ->
     #{G := #{peer := Peer} = About} = Groups,
-    sderl_wire:message(Peer, Message) andalso is_order(Message, About);
+    sderl_wire:message(Peer, Message) andalso (Which =:= ill_typed orelse is_order(Message, About));
 is_order({group, _}, {raw, {_, _, Op}}, _) ->
     Op =:= delete orelse is_tuple(Op) andalso tuple_size(Op) > 1 andalso lists:member(element(1, Op), [add, remove]);
 is_order(_, {raw, {What, Node, _}}, #{members := Members}) when What =:= nodeup; What =:= nodedown -> lists:member(Node, Members);

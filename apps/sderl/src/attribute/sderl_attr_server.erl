@@ -44,6 +44,7 @@
             waiting = [] :: [{gen_server:from(), {Visible :: [sderl_attr:name()], Asked :: [sderl_attr:name()]},
                               Missing :: #{sderl_attr:name() => []}}],
             helpers = #{} :: #{reference() => []},
+            timer = none :: none | reference(),
             soon = none :: none | reference(),
             told = false :: boolean()}).
 
@@ -336,9 +337,10 @@ outcome(Alias, Name, Outcome, S0) ->
 %% ---------------------------------------------------------------- telling
 
 %% Nodes that start together do not speak together for long.
-tick(#s{} = S0) ->
+tick(#s{timer = Timer0} = S1) ->
     Period = period(),
-    _ = erlang:send_after(Period - Period div 10 + rand:uniform(Period div 5 + 1) - 1, self(), tick),
+    Timer = sderl_timer:next(Timer0, Period - Period div 10 + rand:uniform(Period div 5 + 1) - 1, tick),
+    S0 = S1#s{timer = Timer},
     _ = erlang:send_after(min(?COMPUTING, Period div 2), self(), computed),
     sweep(),
     Now = now_ms(),

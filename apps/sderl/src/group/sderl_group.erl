@@ -35,7 +35,7 @@
     shown :: term(),                        % what the directory shows
     waiting = [] :: [{term(), integer()}],  % who awaits the group, until when
     quiet = {0, []} :: {non_neg_integer(), [node()]},   % for so many ticks these say nothing
-    tick_ms, resolver_ms,
+    tick_ms, timer = none :: none | reference(), resolver_ms,
     tally :: sderl_traffic:tally(),
     %% What the file of this group holds (`sderl_kept`), or why it could not be written.
     state_dir = none :: none | file:name_all(),
@@ -118,10 +118,10 @@ start(Group, Uid, #{options := Options} = Args) ->
             sderl_store:local(Store);
         _ -> sderl_store:local(Store)
     end,
-    _ = erlang:send_after(rand:uniform(Tick), self(), tick),
-    #g{group = Group, uid = Uid, core = Core, store = Store, local = Local, tick_ms = Tick, tally = sderl_traffic:group(Group),
-       state_dir = state_dir(Group), configured = maps:get(configured, Args, false),
-       resolver_ms = sderl_options:value(resolver_timeout_ms)}.
+    Timer = sderl_timer:next(none, rand:uniform(Tick), tick),
+    #g{timer = Timer, group = Group, uid = Uid, core = Core, store = Store, local = Local, tick_ms = Tick,
+       tally = sderl_traffic:group(Group), state_dir = state_dir(Group),
+       configured = maps:get(configured, Args, false), resolver_ms = sderl_options:value(resolver_timeout_ms)}.
 
 %% An island of free nodes is not kept: its nodes meet again or do not. Nor are groups of a node without a name.
 state_dir(Group) when Group =:= undefined; node() =:= nonode@nohost -> none;
@@ -153,9 +153,8 @@ handle_call(_, _, G) -> {reply, {error, unknown_call}, G}.
 handle_cast(_, G) -> {noreply, G}.
 
 -spec handle_info(term(), #g{}) -> {noreply, #g{}} | {stop, normal, #g{}}.
-handle_info(tick, #g{tick_ms = T} = G) ->
-    _ = erlang:send_after(T, self(), tick),
-    run([tick], quiet(keep_again(G)));
+handle_info(tick, #g{tick_ms = T, timer = Timer} = G) ->
+    run([tick], quiet(keep_again(G#g{timer = sderl_timer:next(Timer, T, tick)})));
 %% A node was tried (`sderl_connector`), or the directory has a place for this group: those who await
 %% the group may go on.
 handle_info(sderl_poke, G) -> {noreply, show(G)};

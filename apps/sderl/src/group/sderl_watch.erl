@@ -38,11 +38,11 @@ exit(Pid, Reason) -> gen_server:cast(?MODULE, {exit, Pid, Reason}).
 -spec send(pid(), term()) -> ok.
 send(Pid, Msg) -> gen_server:cast(?MODULE, {send, Pid, Msg}).
 
--type state() :: #{reference() => {pid(), term(), pid()}}.
+%% What each monitor is for; and the timer of the next sweep.
+-type state() :: #{reference() => {pid(), term(), pid()}, sweep => reference()}.
 
 -spec init([]) -> {ok, state()}.
 init([]) ->
-    _ = erlang:send_after(?SWEEP, self(), sweep),
     Unsound = [Key || {{For, _, Pid} = Key, _} <- ets:tab2list(?TABLE), not (is_local(For) andalso is_pid(Pid))],
     lists:foreach(fun(Key) -> ets:delete(?TABLE, Key) end, Unsound),
     sderl_event:dropped(?MODULE, length(Unsound), #{}),
@@ -51,7 +51,9 @@ init([]) ->
             true -> start(For, Group, Name, Pid, S);
             false -> ets:delete(?TABLE, {For, Name, Pid}), S
         end
-    end, #{}, ets:tab2list(?TABLE))}.
+    end, next(#{}), ets:tab2list(?TABLE))}.
+
+next(S) -> S#{sweep => sderl_timer:next(maps:get(sweep, S, none), ?SWEEP, sweep)}.
 
 -spec handle_call(term(), gen_server:from(), state()) -> {reply, term(), state()}.
 handle_call(_, _, S) -> {reply, {error, unknown_call}, S}.
@@ -86,18 +88,17 @@ handle_cast({send, Pid, Msg}, S) when is_pid(Pid) ->
 handle_cast(_, S) -> {noreply, unknown(S)}.
 
 -spec handle_info(term(), state()) -> {noreply, state()}.
-handle_info({'DOWN', Ref, process, _, _}, S) ->
+handle_info({'DOWN', Ref, process, _, _}, S) when is_reference(Ref) ->
     case maps:take(Ref, S) of
         {{For, Name, Pid}, Rest} -> {noreply, gone(For, Name, Pid, Rest)};
         error -> {noreply, S}
     end;
 handle_info(sweep, S0) ->
-    _ = erlang:send_after(?SWEEP, self(), sweep),
     Held = #{Key => Group || {Key, Group} <- ets:tab2list(?TABLE), held(Key, Group)},
     S = unwatch(fun(Key) -> not is_map_key(Key, Held) end, S0),
     Nodes = lists:usort([{node(Pid), Group} || {_, _, Pid} := Group <- Held]),
     ok = sderl_links:forget_monitors(Nodes, erlang:monotonic_time(millisecond) - ?SWEEP),
-    {noreply, S};
+    {noreply, next(S)};
 handle_info(_, S) -> {noreply, unknown(S)}.
 
 unknown(S) ->
@@ -113,7 +114,8 @@ held({For, Name, Pid}, Group) ->
 
 unwatch(Which, S) ->
     _ = [ets:delete(?TABLE, Key) || {Key, _} <- ets:tab2list(?TABLE), Which(Key)],
-    maps:filter(fun(Ref, Key) ->
+    maps:filter(fun(sweep, _) -> true;
+                   (Ref, Key) ->
         case Which(Key) of
             true -> demonitor(Ref, [flush]), false;
             false -> true

@@ -111,8 +111,8 @@ handle_info(_, S) ->
 
 %% Whether this library runs here: any answer says so.
 answer(hello) -> hello;
-answer({alive, Pid}) when node(Pid) =:= node() -> is_process_alive(Pid);
-answer({reach, _, Pid}) when node(Pid) =:= node() -> {ok, is_process_alive(Pid)};
+answer({alive, Pid}) when is_pid(Pid), node(Pid) =:= node() -> is_process_alive(Pid);
+answer({reach, _, Pid}) when is_pid(Pid), node(Pid) =:= node() -> {ok, is_process_alive(Pid)};
 answer({reach, Group, Pid}) when is_pid(Pid) ->
     case sderl_connector:connect(node(Pid), {monitor, Group}) of
         true -> ask(node(Pid), {alive, Pid}, 4000);

@@ -33,7 +33,7 @@
 %% For each link the counters that were seen last and since when there was nothing but ticks.
 -type seen() :: #{node() => {counters(), Since :: integer()}}.
 
--record(p, {reported = #{} :: #{node() => []}, seen = #{} :: seen()}).
+-record(p, {reported = #{} :: #{node() => []}, seen = #{} :: seen(), timer = none :: none | reference()}).
 
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
@@ -64,8 +64,7 @@ only_ticks({RO0, RP0, SO0, SP0}, {RO, RP, SO, SP}) ->
 -spec init([]) -> {ok, #p{}}.
 init([]) ->
     _ = process_flag(async_dist, true),
-    next(),
-    {ok, #p{}}.
+    {ok, next(#p{})}.
 
 -spec handle_call(term(), gen_server:from(), #p{}) -> {reply, term(), #p{}}.
 handle_call(_, _, P) -> {reply, {error, unknown_call}, P}.
@@ -74,8 +73,8 @@ handle_call(_, _, P) -> {reply, {error, unknown_call}, P}.
 handle_cast(_, P) -> {noreply, P}.
 
 -spec handle_info(term(), #p{}) -> {noreply, #p{}}.
-handle_info(look, #p{reported = Reported} = P0) ->
-    next(),
+handle_info(look, #p{reported = Reported} = P) ->
+    P0 = next(P),
     Now = now_ms(),
     ok = sderl_links:forget_uses(Now - idle()),
     Unneeded = sderl_links:unneeded(sderl_dir:needs(), Now, idle()),
@@ -83,10 +82,10 @@ handle_info(look, #p{reported = Reported} = P0) ->
         is_map_key(Node, Reported) orelse
             sderl_event:emit(link_unneeded, #{node => Node, idle_s => Idle div 1000})
     end, Unneeded),
-    P = P0#p{reported = #{Node => [] || {Node, _} <- Unneeded}},
+    P1 = P0#p{reported = #{Node => [] || {Node, _} <- Unneeded}},
     case closes() of
-        true -> {noreply, ask([Node || {Node, _} <- Unneeded], Now, count(Now, P))};
-        false -> {noreply, P}
+        true -> {noreply, ask([Node || {Node, _} <- Unneeded], Now, count(Now, P1))};
+        false -> {noreply, P1}
     end;
 handle_info({sderl_link, ?VSN, From, {may_close, There}}, P) when is_atom(From) ->
     case closes() andalso agree(From, There, P) of
@@ -111,9 +110,7 @@ closes() -> sderl_options:value(link_policy) =:= close.
 %% Often enough that a report is late by a tenth of the time that it reports.
 pause() -> max(100, idle() div 10).
 
-next() ->
-    _ = erlang:send_after(pause(), self(), look),
-    ok.
+next(#p{timer = Timer} = P) -> P#p{timer = sderl_timer:next(Timer, pause(), look)}.
 
 %% ---------------------------------------------------------------- closing
 

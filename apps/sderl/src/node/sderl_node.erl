@@ -31,6 +31,7 @@
 -define(MEMORY, 86_400).
 
 -record(n, {node = node(), reconfigure :: fun(() -> ok), reserved = #{} :: #{term() => {binary(), integer()}},
+            timer = none :: none | reference(),
             departing = none :: none | {pid(), Until :: integer()},   % the island that is left
             entering = #{} :: #{reference() => term()},
             %% Over which link messages of a node come: the runtime tells us of a link before them,
@@ -99,8 +100,7 @@ met(_, _) -> ok.
 init(Reconfigure) ->
     ok = net_kernel:monitor_nodes(true, #{node_type => all, connection_id => true}),
     lists:foreach(fun sderl_links:nodeup/1, nodes(connected)),
-    _ = erlang:send_after(?TICK, self(), tick),
-    {ok, begun(Reconfigure), {continue, start}}.
+    {ok, begun(Reconfigure, sderl_timer:next(none, ?TICK, tick)), {continue, start}}.
 
 -spec handle_continue(start, #n{}) -> {noreply, #n{}}.
 handle_continue(start, N) ->
@@ -187,13 +187,13 @@ handle_info({sderl_free, ?VSN, From, Msg}, N) when is_atom(From) ->
         ok -> {noreply, N};
         unknown -> {noreply, unknown(N)}
     end;
-handle_info(tick, #n{reserved = R} = N) ->
-    _ = erlang:send_after(?TICK, self(), tick),
+handle_info(tick, #n{reserved = R, timer = Timer} = N) ->
     Now = now_ms(),
     sderl_dir:prune(erlang:system_time(second) - ?MEMORY),
     sderl_free:again(),
     {noreply, N#n{departing = sderl_free:depart(N#n.departing, Now),
-                  reserved = maps:filter(fun(_, {_, Until}) -> Until > Now end, R)}};
+                  reserved = maps:filter(fun(_, {_, Until}) -> Until > Now end, R),
+                  timer = sderl_timer:next(Timer, ?TICK, tick)}};
 handle_info({nodeup, Node, #{connection_id := Connection}}, #n{connections = Cs} = N0) when is_atom(Node) ->
     N = N0#n{connections = Cs#{Node => Connection}},
     sderl_links:nodeup(Node),
@@ -468,7 +468,7 @@ mates() -> lists:usort(lists:append([Ms || {_, Ms} <- sderl_dir:named_membership
 %% the groups in which there was nobody else, with their names. To the members of other groups the
 %% node of the former name is down and this one is a stranger.
 renamed(#n{node = Node} = N) when Node =:= node() -> N;
-renamed(#n{node = Before, reconfigure = Reconfigure}) ->
+renamed(#n{node = Before, reconfigure = Reconfigure, timer = Timer}) ->
     sderl_free:departed(),
     Alone = [Group || {Group, [Node]} <- lists:reverse(sderl_dir:newest_first()), Node =:= Before],
     Names = [{Group, registrations(Group)} || Group <- [undefined | Alone]],
@@ -483,7 +483,7 @@ renamed(#n{node = Before, reconfigure = Reconfigure}) ->
             %% names go there.
             Configured = [Group || #{name := Group} <- maps:get(groups, sderl_dir:options(), [])],
             lists:foreach(fun found/1, Alone -- Configured),
-            N1 = configured(begun(Reconfigure)),
+            N1 = configured(begun(Reconfigure, Timer)),
             lists:foreach(fun({Group, Operations}) ->
                 order(sderl_dir:process(Group), Operations)
             end, Names),
@@ -491,10 +491,11 @@ renamed(#n{node = Before, reconfigure = Reconfigure}) ->
         {error, {connect_all, Text}} ->
             sderl_dir:refuse(connect_all),
             sderl_event:emit(connect_all, #{node => node(), remedy => Text}),
-            begun(Reconfigure)
+            begun(Reconfigure, Timer)
     end.
 
-begun(Reconfigure) -> #n{reconfigure = Reconfigure, connections = sderl_links:connections()}.
+begun(Reconfigure, Timer) ->
+    #n{reconfigure = Reconfigure, timer = Timer, connections = sderl_links:connections()}.
 
 order(none, _) -> ok;
 order(Pid, Operations) ->

@@ -33,7 +33,8 @@
     others = #{} :: #{{node(), reference()} => reference()},
     %% Says what of ours could not be delivered, by node.
     aliases = #{} :: #{node() => reference()}, alias_of = #{} :: #{reference() => node()},
-    dead_twins = [] :: [pid()]
+    dead_twins = [] :: [pid()],
+    tick :: reference(), prune :: reference()
 }).
 
 -spec new() -> ets:table().
@@ -78,12 +79,11 @@ info() -> gen_server:call(?MODULE, info).
 -spec init([]) -> {ok, #m{}}.
 init([]) ->
     _ = process_flag(async_dist, true),
-    _ = erlang:send_after(?TICK_MS, self(), tick),
-    _ = erlang:send_after(?PRUNE_MS, self(), prune),
+    M0 = #m{tick = sderl_timer:next(none, ?TICK_MS, tick), prune = sderl_timer:next(none, ?PRUNE_MS, prune)},
     {Sound, Unsound} = lists:partition(fun is_row/1, ets:tab2list(?TABLE)),
     lists:foreach(fun(Row) -> ets:delete(?TABLE, element(1, Row)) end, Unsound),
     sderl_event:dropped(?MODULE, length(Unsound), #{}),
-    {ok, lists:foldl(fun({Ref, _, _, _}, M) -> added(Ref, M) end, #m{}, Sound)}.
+    {ok, lists:foldl(fun({Ref, _, _, _}, M) -> added(Ref, M) end, M0, Sound)}.
 
 is_row({Ref, Owner, What, Pid}) ->
     is_reference(Ref) andalso is_pid(Owner)
@@ -101,13 +101,11 @@ handle_cast({add, Ref}, M) -> {noreply, added(Ref, M)};
 handle_cast(_, M) -> {noreply, unknown(M)}.
 
 -spec handle_info(term(), #m{}) -> {noreply, #m{}}.
-handle_info(tick, #m{} = M0) ->
-    _ = erlang:send_after(?TICK_MS, self(), tick),
+handle_info(tick, #m{tick = Timer} = M) ->
     Now = now_ms(),
-    {noreply, leased(Now, tick, lease(Now, tick, M0))};
-handle_info(prune, #m{dead_twins = Before} = M) ->
-    _ = erlang:send_after(?PRUNE_MS, self(), prune),
-    {noreply, M#m{dead_twins = sderl_twin:prune(Before)}};
+    {noreply, leased(Now, tick, lease(Now, tick, M#m{tick = sderl_timer:next(Timer, ?TICK_MS, tick)}))};
+handle_info(prune, #m{dead_twins = Before, prune = Timer} = M) ->
+    {noreply, M#m{dead_twins = sderl_twin:prune(Before), prune = sderl_timer:next(Timer, ?PRUNE_MS, prune)}};
 handle_info({sderl_watch, ?VSN, Node, Life, Message}, M) when is_atom(Node), tuple_size(Life) =:= 2 ->
     case {sderl_lease:is_have(Message), sderl_leased:is_want(Message)} of
         {true, _} -> {noreply, lease(now_ms(), {message, Node, Life, Message}, M)};

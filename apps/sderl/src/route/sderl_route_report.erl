@@ -47,15 +47,19 @@ unsubscribed(Pid, Subs) ->
     true = ets:delete(?TABLE, Pid),
     maps:remove(Pid, Subs).
 
--spec init([]) -> {ok, #{pid() => reference()}}.
+%% With the timer of the next pruning.
+-type subs() :: #{pid() | prune => reference()}.
+
+-spec init([]) -> {ok, subs()}.
 init([]) ->
-    _ = erlang:send_after(1000, self(), prune),
     {Sound, Unsound} = lists:partition(fun is_pid/1, lists:append(ets:match(?TABLE, {'$1'}))),
     lists:foreach(fun(Term) -> ets:delete(?TABLE, Term) end, Unsound),
     sderl_event:dropped(?MODULE, length(Unsound), #{}),
-    {ok, lists:foldl(fun subscribed/2, #{}, Sound)}.
+    {ok, lists:foldl(fun subscribed/2, next(#{}), Sound)}.
 
--spec handle_call(term(), gen_server:from(), #{pid() => reference()}) -> {reply, term(), #{pid() => reference()}}.
+next(Subs) -> Subs#{prune => sderl_timer:next(maps:get(prune, Subs, none), 1000, prune)}.
+
+-spec handle_call(term(), gen_server:from(), subs()) -> {reply, term(), subs()}.
 handle_call({subscribe, Pid, true}, _, Subs) when is_map_key(Pid, Subs) -> {reply, ok, Subs};
 handle_call({subscribe, Pid, true}, _, Subs) when is_pid(Pid) -> {reply, ok, subscribed(Pid, Subs)};
 handle_call({subscribe, Pid, false}, _, Subs) ->
@@ -67,7 +71,7 @@ handle_call(_, _, Subs) ->
     sderl_dir:unknown(?MODULE),
     {reply, {error, unknown_call}, Subs}.
 
--spec handle_cast(term(), #{pid() => reference()}) -> {noreply, #{pid() => reference()}}.
+-spec handle_cast(term(), subs()) -> {noreply, subs()}.
 handle_cast({failed, {Where, List}}, Subs) when is_atom(Where), length(List) >= 0 ->
     lists:foreach(fun({From, To, Reason, N} = Report) ->
                           case is_report(Report) of
@@ -81,12 +85,11 @@ handle_cast(_, Subs) ->
     sderl_dir:unknown(?MODULE),
     {noreply, Subs}.
 
--spec handle_info(term(), #{pid() => reference()}) -> {noreply, #{pid() => reference()}}.
+-spec handle_info(term(), subs()) -> {noreply, subs()}.
 handle_info(prune, Subs) ->
-    _ = erlang:send_after(1000, self(), prune),
     sderl_route_call:prune(),
-    {noreply, Subs};
-handle_info({'DOWN', _, process, Pid, _}, Subs) -> {noreply, unsubscribed(Pid, Subs)};
+    {noreply, next(Subs)};
+handle_info({'DOWN', _, process, Pid, _}, Subs) when is_pid(Pid) -> {noreply, unsubscribed(Pid, Subs)};
 handle_info(_, Subs) ->
     sderl_dir:unknown(?MODULE),
     {noreply, Subs}.

@@ -39,6 +39,7 @@
 -record(r, {
     self = node(), state :: sderl_route_state:state(),
     beat_ms :: pos_integer(),
+    beat = none :: none | reference(), compare = none :: none | reference(),
     %% When a gateway that this node uses was last heard, and those that are silent.
     heard = #{} :: #{node() => integer()},
     silent = #{} :: #{node() => []},
@@ -68,8 +69,7 @@ init([]) ->
     _ = process_flag(async_dist, true),
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
     Beat = sderl_route_config:value(route_beat_ms),
-    _ = erlang:send_after(Beat, self(), beat),
-    _ = erlang:send_after(rand:uniform(?COMPARE), self(), compare),
+    Timers = {sderl_timer:next(none, Beat, beat), sderl_timer:next(none, rand:uniform(?COMPARE), compare)},
     {Sound, Unsound} = lists:partition(fun([Node, Ad]) -> sderl_route_state:advertisement(Ad) andalso Node =:= element(1, Ad) end,
                                        ets:match(?TABLE, {{told, '$1'}, '$2'})),
     lists:foreach(fun([Node, _]) -> ets:delete(?TABLE, {told, Node}) end, Unsound),
@@ -77,11 +77,11 @@ init([]) ->
     Kept = [Ad || [_, Ad] <- Sound],
     %% Also when nothing has changed for the state: the table may be what a predecessor left half done.
     self() ! show,
-    {ok, regrouped(begun(Beat, Kept))}.
+    {ok, regrouped(begun(Beat, Timers, Kept))}.
 
-begun(Beat, Kept) ->
+begun(Beat, {BeatTimer, CompareTimer}, Kept) ->
     State = sderl_route_state:new(node(), erlang:system_time(millisecond), nodes(connected), Kept),
-    #r{state = State, beat_ms = Beat, last = now_ms()}.
+    #r{state = State, beat_ms = Beat, beat = BeatTimer, compare = CompareTimer, last = now_ms()}.
 
 groups() ->
     lists:sort([{G, Uid, lists:sort(Ms)} || {G, #{uid := Uid, members := Ms}} <- sderl_dir:all(), G =/= undefined,
@@ -146,9 +146,9 @@ handle_call(_, _, R) -> {reply, {error, unknown_call}, R}.
 
 -spec handle_cast(term(), #r{}) -> {noreply, #r{}}.
 %% A node that got another name is another node.
-handle_cast(changed, #r{self = Self, beat_ms = Beat}) when Self =/= node() ->
+handle_cast(changed, #r{self = Self, beat_ms = Ms, beat = Beat, compare = Compare}) when Self =/= node() ->
     true = ets:delete_all_objects(?TABLE),
-    {noreply, regrouped(begun(Beat, []))};
+    {noreply, regrouped(begun(Ms, {Beat, Compare}, []))};
 handle_cast(changed, R) -> {noreply, regrouped(R)};
 handle_cast(_, R) -> {noreply, unknown(R)}.
 
@@ -157,16 +157,13 @@ handle_info({sderl_route, ?VSN, From, Message}, R) when is_atom(From) -> {norepl
 handle_info({nodeup, Node, _}, R) when is_atom(Node) -> {noreply, run([{up, Node}], R)};
 handle_info({nodedown, Node, _}, #r{heard = Heard, silent = Silent} = R) when is_atom(Node) ->
     {noreply, run([{down, Node}], R#r{heard = maps:remove(Node, Heard), silent = maps:remove(Node, Silent)})};
-handle_info(beat, #r{beat_ms = Ms} = R) ->
-    _ = erlang:send_after(Ms, self(), beat),
-    {noreply, beat(R)};
+handle_info(beat, #r{beat_ms = Ms, beat = Timer} = R) -> {noreply, beat(R#r{beat = sderl_timer:next(Timer, Ms, beat)})};
 handle_info({'DOWN', Mon, process, _, _}, R) -> {noreply, awaited(Mon, R)};
 handle_info(show, #r{state = S} = R) ->
     show(sderl_route_state:routes(S)),
     {noreply, R#r{due = false}};
-handle_info(compare, R) ->
-    _ = erlang:send_after(?COMPARE, self(), compare),
-    {noreply, run([{compare, rand:uniform(1 bsl 20)}], R)};
+handle_info(compare, #r{compare = Timer} = R) ->
+    {noreply, run([{compare, rand:uniform(1 bsl 20)}], R#r{compare = sderl_timer:next(Timer, ?COMPARE, compare)})};
 handle_info(_, R) -> {noreply, unknown(R)}.
 
 message(From, {news, News}, R) when length(News) >= 0 ->
