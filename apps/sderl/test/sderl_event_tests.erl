@@ -48,6 +48,8 @@ event_test_() ->
             {"a log event", fun logs/0},
             {"levels", fun levels/0},
             {"an event that is not in the table", fun unknown/0},
+            {"many of one cause", fun limited/0},
+            {"many causes", fun causes/0},
             {"telemetry", fun telemetry/0},
             {"telemetry that fails", fun failing_telemetry/0}
         ]
@@ -107,6 +109,46 @@ unknown() ->
     Event = logged(),
     ?assertMatch(#{level := notice}, Event),
     ?assertEqual("comet_seen: #{tail => long}", text(Event)).
+
+limited() ->
+    sderl_logged = sderl_event:new(),
+    Clash = #{group => g, name => n, pids => [self()]},
+    [ok = sderl_event:emit(name_clash, Clash) || _ <- lists:seq(1, 30)],
+    Lines = all_logged(),
+    ?assertEqual(10, length(Lines)),
+    %% Another group is another cause, and so is another event.
+    ok = sderl_event:emit(name_clash, Clash#{group := h}),
+    ok = sderl_event:emit(group_created, #{group => g, nodes => []}),
+    ?assertEqual(2, length(all_logged())),
+    later(),
+    ok = sderl_event:emit(name_clash, Clash),
+    [Told] = all_logged(),
+    ?assertMatch(#{msg := {report, #{suppressed := 20}}}, Told),
+    ?assertEqual(text(hd(Lines)) ++ "; 20 more like it were not logged", text(Told)),
+    later(),
+    ok = sderl_event:emit(name_clash, Clash),
+    [Next] = all_logged(),
+    ?assertEqual(text(hd(Lines)), text(Next)).
+
+%% However many there are, the table stays small, and so does the log.
+causes() ->
+    sderl_logged = sderl_event:new(),
+    [ok = sderl_event:emit(uid_conflict, #{group => G, node => node()}) || G <- lists:seq(1, 3000)],
+    ?assertEqual(1000 + 10, length(all_logged())),
+    ?assertEqual(1000 + 1, ets:info(sderl_logged, size)),
+    later(),
+    ok = sderl_event:emit(uid_conflict, #{group => g, node => node()}),
+    ?assertEqual(1, ets:info(sderl_logged, size)).
+
+%% The window of every cause is over.
+later() ->
+    [true = ets:update_element(sderl_logged, Cause, {2, Since - 10_001}) || {Cause, Since, _} <- ets:tab2list(sderl_logged)].
+
+all_logged() ->
+    case logged() of
+        nothing -> [];
+        Event -> [Event | all_logged()]
+    end.
 
 telemetry() ->
     telemetry("sderl_event_tests ! {Name, Measurements, Meta}"),

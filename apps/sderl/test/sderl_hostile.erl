@@ -5,10 +5,8 @@
 %% changed at random. `is_order/2` names those that are well typed all the same, and would have by their meaning what the
 %% storm must not have: a group that ends, a member that is removed, a node that calls any function.
 
--export([storm/4, idle/0]).
+-export([storm/4, idle/0, servers/0, mutate/2, pick/1]).
 
-%% Processes of OTP whose messages are OTP's matter.
--define(SUPERVISORS, [sderl_sup, sderl_forward_sup, sderl_group_sup, sderl_pg_sup, sderl_place_sup]).
 %% Registered nowhere.
 -define(NOBODY, sderl_hostile_nobody).
 
@@ -25,12 +23,20 @@ storm(Seed, Count, Groups, Which) ->
     lists:foreach(fun(P) -> P ! stop end, maps:get(all, World)),
     Count * length(Targets).
 
+%% The registered processes of the library. Not its supervisors and scopes of process groups, which run OTP's code: what
+%% that makes of a strange message is not ours to say (a scope ends, and its joins are made again). Nor those of a fleet.
+servers() ->
+    [Name || Name <- lists:sort(registered()), {match, _} <- [re:run(atom_to_list(Name), "^sderl_")],
+             nomatch =:= re:run(atom_to_list(Name), "^sderl_fleet|_sup$|^sderl_pg_")].
+
 targets(Groups) ->
-    [N || N <- registered(), lists:prefix("sderl_", atom_to_list(N)), not lists:prefix("sderl_fleet", atom_to_list(N)),
-          not lists:member(N, ?SUPERVISORS)]
-        ++ [{group, G} || G <- Groups].
+    servers()
+        ++ [{group, G} || G <- Groups]
+        %% Those that keep process groups have no names.
+        ++ [{pg, Keeper} || [Keeper] <- ets:match(sderl_pg, {{scope, '_'}, '_', '_', '$1'})].
 
 process({group, G}) -> element(3, sderl_dir:own(G));
+process({pg, Keeper}) -> Keeper;
 process(Name) -> whereis(Name).
 
 %% What messages are made of. The processes in it are there for this storm.
@@ -164,6 +170,9 @@ well_typed({group, G}, #{groups := Groups, pids := Pids, members := Nodes}) ->
             {raw, {nodeup, 'x@nowhere', []}}, {raw, {nodedown, 'x@nowhere', []}}, {raw, {'DOWN', make_ref(), process, Pid, gone}},
             {raw, {resolved, {name, row(Pid), row(Pid)}, #{keep => Pid, effects => [{exit, Pid, clash}], failed => undefined}}},
             {call, info}, {cast, info}];
+well_typed({pg, _}, #{pids := Pids, local := Local}) ->
+    [{call, {join, workers, Local}}, {call, {join, workers, [pick(Pids)]}}, {call, {leave, workers, [pick(Local)]}}, {call, started},
+     {raw, {'DOWN', make_ref(), process, pick(Pids), gone}}, {cast, hello}];
 well_typed(sderl_node, #{groups := Groups, peers := [Peer | _], members := Nodes}) ->
     [G | _] = maps:keys(Groups),
     #{G := #{uid := Uid} = About} = Groups,

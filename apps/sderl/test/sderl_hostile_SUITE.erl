@@ -26,6 +26,8 @@ init_per_suite(Config) ->
     Nodes = [First, Second, _] = proplists:get_value(nodes, Held),
     [] = sderl_ct:group(Fleet, g, Nodes),
     [] = sderl_ct:group(Fleet, h, [First, Second]),
+    Pid = sderl_ct:process(Fleet, First),
+    ok = on(Fleet, First, fun() -> s_group:join(g, workers, Pid) end),
     Held ++ Config.
 
 end_per_suite(Config) -> sderl_ct:release(Config).
@@ -48,12 +50,10 @@ start(Config) -> {proplists:get_value(fleet, Config), proplists:get_value(nodes,
 
 %% ---------------------------------------------------------------- on a node
 
-servers() -> [{Name, whereis(Name)} || Name <- names()] ++ [{G, Pid} || {G, _, Pid, _, _} <- lists:sort(sderl_dir:own())].
-
-names() -> [Name || Name <- lists:sort(registered()), lists:prefix("sderl_", atom_to_list(Name)), not is_tool(Name)].
-
-%% Of the fleet that started the node.
-is_tool(Name) -> lists:prefix("sderl_fleet", atom_to_list(Name)).
+servers() ->
+    [{Name, whereis(Name)} || Name <- [sderl_sup, sderl_forward_sup, sderl_group_sup, sderl_pg_sup, sderl_place_sup | sderl_hostile:servers()]]
+        ++ [{G, Pid} || {G, _, Pid, _, _} <- lists:sort(sderl_dir:own())]
+        ++ [{pg, G, Keeper} || [G, Keeper] <- lists:sort(ets:match(sderl_pg, {{scope, '_'}, '$1', '_', '$2'}))].
 
 group(Name) ->
     {_, Uid, Pid, Members, _} = sderl_dir:own(Name),
@@ -232,7 +232,7 @@ mutated_messages(Config) ->
 mutated(Config) ->
     {Fleet, [First | _] = Nodes} = start(Config),
     Seed = sderl_ct:seed(),
-    {Rounds, Each} = case os:getenv("SDERL_LONG") of "1" -> {400, 200}; _ -> {4, 50} end,
+    {Rounds, Each} = case os:getenv("SDERL_LONG") of "1" -> {400, 200}; _ -> {8, 50} end,
     on(Fleet, First, fun() ->
         {ok, Modules} = application:get_key(sderl, modules),
         ok = code:ensure_modules_loaded(Modules)

@@ -14,7 +14,7 @@
 
 suite() -> [{timetrap, {minutes, 15}}].
 
-all() -> [shapes, understood, understood_in_any_role, said_under_faults, said_on_nodes, conversation, old_nodes].
+all() -> [shapes, understood, understood_in_any_role, lies_in_any_role, said_under_faults, said_on_nodes, conversation, old_nodes].
 
 recordings(Config) ->
     [_ | _] = Files = filelib:wildcard(filename:join([proplists:get_value(data_dir, Config), "v1", "*.eterm"])),
@@ -92,6 +92,37 @@ understood_in_any_role(Config) ->
                       || Role := {Now, S} <- Roles, Msg <- Messages, From <- lists:sublist(sderl_core:peers(S), 2),
                          What <- given(Msg, From, Now, S), What =/= map_get(Role, Before)]),
     ct:pal("~b messages to members in ~b roles", [length(Messages), map_size(Roles)]).
+
+%% What is well typed and was never said, as parts of messages were changed: no member ends by it, in any role.
+lies_in_any_role(Config) ->
+    sderl_ct:seed(),
+    All = recordings(Config),
+    Roles = maps:to_list(roles(All)),
+    Messages = [Msg || Msg <- lists:usort(core(All)), element(1, Msg) =/= hello],
+    Tries = case long() of true -> 200_000; false -> 10_000 end,
+    Pids = [Pid || {Pid, _} <- [spawn_monitor(fun() -> ok end) || _ <- [1, 2]]],
+    World = #{pids => Pids, local => Pids},
+    Told = lists:sum([begin
+        {_, {Now, S}} = sderl_hostile:pick(Roles),
+        From = sderl_hostile:pick(sderl_core:peers(S)),
+        %% Some time after each other, and at last a tick.
+        Lies = lists:sublist([{msg, From, M} || _ <- lists:seq(1, 12), M <- [sderl_hostile:mutate(sderl_hostile:pick(Messages), World)], let_in(M)], 3),
+        ended = lied(Lies, Now, S),
+        length(Lies)
+    end || _ <- lists:seq(1, Tries)]),
+    ct:pal("~b messages that the door lets in", [Told]).
+
+lied(Lies, Now, S0) ->
+    try
+        lists:foldl(fun(Event, {At, S}) ->
+            {_, S1} = sderl_core:step(At, [Event], S),
+            {_, S2} = sderl_core:propose(At, sderl_sim_store, sderl_sim_store:index(build, sderl_sim_store:new(node(), [])), S1),
+            {At + 50, S2}
+        end, {Now + 1, S0}, Lies ++ [tick, wake, tick]),
+        ended
+    catch
+        Class:Why:Stack -> {Class, Why, Stack, Lies}
+    end.
 
 given(Msg, From, Now, S0) ->
     try
