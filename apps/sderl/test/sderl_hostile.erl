@@ -1,17 +1,19 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_hostile).
 
-%% On a node: a storm of messages to the processes of the library, each well typed but for a part of it that was
-%% changed at random. `is_order/2` names those that are well typed all the same, and would have by their meaning what the
-%% storm must not have: a group that ends, a member that is removed, a node that calls any function.
+%% On a node: a storm of messages to the processes of the library, each well typed but for a part of
+%% it that was changed at random. `is_order/2` names those that are well typed all the same, and
+%% would have by their meaning what the storm must not have: a group that ends, a member that is
+%% removed, a node that calls any function.
 
 -export([storm/4, idle/0, servers/0, mutate/2, pick/1]).
 
 %% Registered nowhere.
 -define(NOBODY, sderl_hostile_nobody).
 
-%% Sends so many messages to each process, and returns when they have been dealt with. `lies`: also such messages between members
-%% that are well typed by chance; a group heeds some of these, and is busy with that for a while.
+%% Sends so many messages to each process, and returns when they have been dealt with. `lies`: also
+%% such messages between members that are well typed by chance; a group heeds some of these, and is
+%% busy with that for a while.
 storm(Seed, Count, Groups, Which) ->
     _ = rand:seed(exsss, Seed),
     World = (world(Groups))#{which => Which},
@@ -23,8 +25,9 @@ storm(Seed, Count, Groups, Which) ->
     lists:foreach(fun(P) -> P ! stop end, maps:get(all, World)),
     Count * length(Targets).
 
-%% The registered processes of the library. Not its supervisors and scopes of process groups, which run OTP's code: what
-%% that makes of a strange message is not ours to say (a scope ends, and its joins are made again). Nor those of a fleet.
+%% The registered processes of the library. Not its supervisors and scopes of process groups, which
+%% run OTP's code: what that makes of a strange message is not ours to say (a scope ends, and its
+%% joins are made again). Nor those of a fleet.
 servers() ->
     [Name || Name <- lists:sort(registered()), {match, _} <- [re:run(atom_to_list(Name), "^sderl_")],
              nomatch =:= re:run(atom_to_list(Name), "^sderl_fleet|_sup$|^sderl_pg_")].

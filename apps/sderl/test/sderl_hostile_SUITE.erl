@@ -1,12 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_hostile_SUITE).
 
-%% Messages that no process of the library sends, to every process of it on real nodes: what was seen to do harm,
-%% and well-typed messages with a part that was changed. No process ends, every group goes on writing, and atoms,
-%% memory and the log stay as they were.
+%% Messages that no process of the library sends, to every process of it on real nodes: what was
+%% seen to do harm, and well-typed messages with a part that was changed. No process ends, every
+%% group goes on writing, and atoms, memory and the log stay as they were.
 %%
-%% A message that is well typed and false is another matter: it may be an order (`{gone, deleted, _}` ends a
-%% group), and who may send messages to processes may as well kill them. `is_order/2` names these, and they are not sent.
+%% A message that is well typed and false is another matter: it may be an order (`{gone, deleted,
+%% _}` ends a group), and who may send messages to processes may as well kill them. `is_order/2`
+%% names these, and they are not sent.
 
 -compile([export_all, nowarn_export_all]).
 
@@ -80,7 +81,8 @@ written(Fleet, Group, Nodes) ->
 
 %% ---------------------------------------------------------------- what was seen
 
-%% What is stored before it is checked ends each process that is started after the crash, and at last the application.
+%% What is stored before it is checked ends each process that is started after the crash, and at
+%% last the application.
 stored_values(Config) ->
     {Fleet, [First | _] = Nodes} = start(Config),
     Answers = on(Fleet, First, fun() ->

@@ -95,7 +95,8 @@ init([]) ->
     _ = erlang:system_flag(scheduler_wall_time, true),
     sderl_attr_table:sample(sderl_attr_builtin:schedulers()),
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
-    Unsound = [Name || {Name, Spec, Source, Once} <- sderl_attr_table:own(), not is_change({set, Name, Spec, Source, Once})],
+    Unsound = [Name || {Name, Spec, Source, Once} <- sderl_attr_table:own(),
+                       not is_change({set, Name, Spec, Source, Once})],
     lists:foreach(fun sderl_attr_table:undefine/1, Unsound),
     sderl_event:dropped(?MODULE, length(Unsound), #{}),
     Configured = configured(),
@@ -391,7 +392,9 @@ frame(From, _, again, #s{share = Share} = S) -> soon(S#s{share = sderl_attr_shar
 frame(From, {Sent, _, _} = Stamp, Body, #s{seen = Seen, stamps = Stamps} = S) ->
     Now = now_ms(),
     At = Now - sderl_attr_share:delay(Stamp, Now),
-    case sderl_attr_share:is_body(Body) andalso told(From, At, sderl_attr_share:decide(Body, maps:get(From, Seen, none))) of
+    Had = maps:get(From, Seen, none),
+    case sderl_attr_share:is_body(Body)
+         andalso told(From, At, sderl_attr_share:decide(Body, Had)) of
         false -> unknown(S);
         none ->
             tell(From, again, Now, S),

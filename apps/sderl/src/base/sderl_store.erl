@@ -469,7 +469,10 @@ more_names(More) -> ets:select(More).
 count_at(Node) ->
     ets:select_count(?NAMES, [{{'_', '$1', '_', '_', '_', '_'}, [{'=:=', {node, '$1'}, Node}], [true]}]).
 
--doc "The processes whose names match a pattern, in which `'_'` stands for anything. What is no pattern matches nothing.".
+-doc """
+The processes whose names match a pattern, in which `'_'` stands for anything. What is no pattern
+matches nothing.
+""".
 -spec matching(term(), term()) -> [pid()].
 matching(Group, Pattern) ->
     Head = {{{'$1', Pattern}, '$2', '_', '_', '_', '_'}, [{'=:=', '$1', {const, Group}}], ['$2']},

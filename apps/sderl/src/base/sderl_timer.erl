@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_timer).
 -moduledoc false.
-%% Ticks of a process: it has one timer at a time, whoever else may send it the same message. With a new timer for
-%% each tick, one that another process sent would begin a second series that never ends.
+%% Ticks of a process: it has one timer at a time, whoever else may send it the same message. With a
+%% new timer for each tick, one that another process sent would begin a second series that never
+%% ends.
 
 -export([next/3]).
 

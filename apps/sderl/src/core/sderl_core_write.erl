@@ -97,7 +97,8 @@ resend(#s{out = undefined} = S) -> S;
 resend(S) -> S#s{send_out = true}.
 
 -spec answers(term(), pos_integer(), [term()] | default, #s{}) -> #s{}.
-answers(_E, R, As, #s{out = {R, List}} = S) when As =:= default; length(As) =:= length(List) -> reply(List, As, S#s{out = undefined, mine = undefined});
+answers(_E, R, As, #s{out = {R, List}} = S) when As =:= default; length(As) =:= length(List) ->
+    reply(List, As, S#s{out = undefined, mine = undefined});
 answers(_, _, _, S) -> S.
 
 reply(List, As, #s{old = Old, deferred = Deferred, waited = Waited, now = Now} = S0) ->

@@ -1,20 +1,22 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_wire).
 -moduledoc false.
-%% Which messages, operations and rows of the group protocol are well typed: a table, with one clause for each
-%% kind of message. The table of `sderl_core` says what they mean.
+%% Which messages, operations and rows of the group protocol are well typed: a table, with one
+%% clause for each kind of message. The table of `sderl_core` says what they mean.
 %%
-%% The process of a group asks this of everything that another process sends it, before the core sees it. The
-%% core keeps what it is given: a term of a wrong type that got into a table or a list of operations would be
-%% found there by every process that is started after the crash, and by every other member. That a term is well
-%% typed does not make it true, so the core still compares it with its own state.
+%% The process of a group asks this of everything that another process sends it, before the core
+%% sees it. The core keeps what it is given: a term of a wrong type that got into a table or a list
+%% of operations would be found there by every process that is started after the crash, and by every
+%% other member. That a term is well typed does not make it true, so the core still compares it with
+%% its own state.
 %%
 %% Each list is read once. A registration costs one clause of `operations/1`.
 
 -export([message/2, operation/1, item/1, row/1, membership/1]).
 
-%% Epoch counters follow the clock in milliseconds, and batches and requests are counted: no such number comes
-%% near this. A number that is larger would stay with the group for ever, in each message and row.
+%% Epoch counters follow the clock in milliseconds, and batches and requests are counted: no such
+%% number comes near this. A number that is larger would stay with the group for ever, in each
+%% message and row.
 -define(LARGEST, 1 bsl 48).
 
 -doc "Whether a member may have sent this message to another.".
@@ -35,7 +37,8 @@ message(_, {low, E, Lead}) -> epoch(E) andalso is_atom(Lead);
 message(_, {found, Coordinator, E}) -> is_atom(Coordinator) andalso epoch(E);
 message(_, {follow, Coordinator, E}) -> is_atom(Coordinator) andalso epoch(E);
 message(_, {req, E, List}) -> epoch(E) andalso list_of_operations(List);
-message(_, {answers, E, Number, Answers}) -> epoch(E) andalso count(Number) andalso answers(Answers);
+message(_, {answers, E, Number, Answers}) ->
+    epoch(E) andalso count(Number) andalso answers(Answers);
 message(_, {batch, E, Num, Commit, Items}) ->
     epoch(E) andalso count(Num) andalso count(Commit) andalso all(fun item/1, Items);
 message(_, {ack, E, Num, none}) -> epoch(E) andalso count(Num);
@@ -64,7 +67,8 @@ message(_, {adopt, E, Num, Info}) ->
     epoch(E) andalso count(Num)
         andalso fields([prev, history, view, mem, clashes, sessions, sync], Info);
 message(_, {chunk, E, Sync, Number, Rows, Last}) ->
-    epoch(E) andalso count(Sync) andalso count(Number) andalso all(fun row/1, Rows) andalso is_boolean(Last);
+    epoch(E) andalso count(Sync) andalso count(Number)
+        andalso all(fun row/1, Rows) andalso is_boolean(Last);
 message(_, {chunk_ok, E, Sync, Number}) -> epoch(E) andalso count(Sync) andalso count(Number);
 message(_, {synced, E, Sync}) -> epoch(E) andalso count(Sync);
 message(_, _) -> false.
@@ -92,7 +96,8 @@ operations([]) -> true;
 operations(_) -> false.
 
 list_of_operations({Member, Session, Number, Operations}) ->
-    is_atom(Member) andalso is_integer(Session) andalso count(Number) andalso operations(Operations);
+    is_atom(Member) andalso is_integer(Session) andalso count(Number)
+        andalso operations(Operations);
 list_of_operations(_) -> false.
 
 options([]) -> true;
@@ -155,7 +160,7 @@ row({_Name, Pid, Home, Version, Options}) ->
     is_pid(Pid) andalso is_atom(Home) andalso version(Version) andalso options(Options);
 row(_) -> false.
 
-version({E, Seq}) -> epoch(E) andalso is_integer(Seq) andalso Seq >= 0 andalso Seq < ?LARGEST bsl 24;
+version({E, Seq}) when is_integer(Seq) -> epoch(E) andalso Seq >= 0 andalso Seq < ?LARGEST bsl 24;
 version(_) -> false.
 
 %% ---------------------------------------------------------------- parts
@@ -163,7 +168,8 @@ version(_) -> false.
 -doc "Whether this is the versioned membership of a group.".
 -spec membership(term()) -> boolean().
 membership(Mem) ->
-    entries(fun(Node, {Counter, RemovedAt}) -> is_atom(Node) andalso count(Counter) andalso count(RemovedAt);
+    entries(fun(Node, {Counter, RemovedAt}) ->
+                    is_atom(Node) andalso count(Counter) andalso count(RemovedAt);
                (_, _) -> false
             end, Mem).
 
@@ -186,7 +192,11 @@ field(sessions, Sessions) -> sessions(Sessions);
 field(_, _) -> true.
 
 view(View) ->
-    entries(fun(Node, Place) -> is_atom(Node) andalso (Place =:= live orelse Place =:= {partial, 0} orelse position(Place)) end, View).
+    entries(fun(Node, Place) -> is_atom(Node) andalso place(Place) end, View).
+
+place(live) -> true;
+place({partial, 0}) -> true;
+place(Place) -> position(Place).
 
 %% Where a log stood.
 position({E, Num}) -> epoch(E) andalso count(Num);
@@ -197,9 +207,11 @@ clashes(Clashes) ->
                (_, _) -> false
             end, Clashes).
 
-sessions(Sessions) -> entries(fun(Node, Session) -> is_atom(Node) andalso session(Session) end, Sessions).
+sessions(Sessions) ->
+    entries(fun(Node, Session) -> is_atom(Node) andalso session(Session) end, Sessions).
 
-session({Session, Number, Answers}) -> is_integer(Session) andalso count(Number) andalso answers(Answers);
+session({Session, Number, Answers}) ->
+    is_integer(Session) andalso count(Number) andalso answers(Answers);
 session(_) -> false.
 
 session_or_none(Session) -> Session =:= none orelse session(Session).
@@ -208,7 +220,8 @@ session_or_none(Session) -> Session =:= none orelse session(Session).
 piece({Reading, Number}) -> count(Reading) andalso count(Number);
 piece(_) -> false.
 
-epoch({Counter, Coordinator}) when is_integer(Counter) -> abs(Counter) < ?LARGEST andalso is_atom(Coordinator);
+epoch({Counter, Coordinator}) when is_integer(Counter) ->
+    abs(Counter) < ?LARGEST andalso is_atom(Coordinator);
 epoch(_) -> false.
 
 count(Number) -> is_integer(Number) andalso Number >= 0 andalso Number < ?LARGEST.

@@ -165,7 +165,8 @@ handle_info({resolved, {Name, A, B}, Decision} = Msg, G) ->
         true ->
             #{keep := Keep, effects := Fx, failed := Why} = Decision,
             _ = Why =:= undefined orelse
-                sderl_event:emit(resolver_failed, #{group => G#g.group, name => Name, reason => Why}),
+                sderl_event:emit(resolver_failed,
+                                 #{group => G#g.group, name => Name, reason => Why}),
             run([{resolved, Name, A, B, Keep, Fx}], G);
         false -> {noreply, strange(Msg, G)}
     end;
@@ -204,7 +205,8 @@ event({sderl_greeted, Uid, Node, Connection, Hello}, #g{uid = Uid}) ->
         true -> {msg, Node, Hello};
         false -> none
     end;
-event({sderl_await_live, From, Nodes, Ms}, _) when is_reference(From), length(Nodes) >= 0, is_integer(Ms) ->
+event({sderl_await_live, From, Nodes, Ms}, _)
+  when is_reference(From), length(Nodes) >= 0, is_integer(Ms) ->
     {await_live, From, Nodes, Ms};
 event({'DOWN', _, process, Pid, _}, #g{local = L}) ->
     case L of
@@ -256,7 +258,8 @@ strange({sderl_greeted, _, _, _, _}, G) -> G;
 strange({'DOWN', _, process, _, _}, G) -> G;
 strange(Msg, #g{strange = S} = G) ->
     case Msg of
-        {Asked, From, _} when Asked =:= sderl_op; Asked =:= sderl_again -> reply(From, {no, unknown_operation});
+        {Asked, From, _} when Asked =:= sderl_op; Asked =:= sderl_again ->
+            reply(From, {no, unknown_operation});
         _ -> ok
     end,
     G#g{strange = S + 1}.

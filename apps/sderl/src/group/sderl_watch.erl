@@ -43,7 +43,8 @@ send(Pid, Msg) -> gen_server:cast(?MODULE, {send, Pid, Msg}).
 
 -spec init([]) -> {ok, state()}.
 init([]) ->
-    Unsound = [Key || {{For, _, Pid} = Key, _} <- ets:tab2list(?TABLE), not (is_local(For) andalso is_pid(Pid))],
+    Unsound = [Key || {{For, _, Pid} = Key, _} <- ets:tab2list(?TABLE),
+                      not (is_local(For) andalso is_pid(Pid))],
     lists:foreach(fun(Key) -> ets:delete(?TABLE, Key) end, Unsound),
     sderl_event:dropped(?MODULE, length(Unsound), #{}),
     {ok, lists:foldl(fun({{For, Name, Pid}, Group}, S) ->

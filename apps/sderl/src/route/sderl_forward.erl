@@ -97,7 +97,10 @@ idle(Parent, F) ->
 take({_, ?VSN, _, _, _, _, _, _} = Frame, Look, Parent, F) -> run(Look - 1, Parent, frame(Frame, F));
 take({sderl_many, ?VSN, Entries}, Look, Parent, F) when is_list(Entries) -> run(Look - ?BUNDLE, Parent, many(Entries, 0, F));
 take({lane_failed, Node, Entries}, Look, Parent, F) when is_atom(Node), length(Entries) >= 0 ->
-    run(Look, Parent, case lists:all(fun is_entry/1, Entries) of true -> undone(Node, Entries, F); false -> unknown(F) end);
+    run(Look, Parent, case lists:all(fun is_entry/1, Entries) of
+        true -> undone(Node, Entries, F);
+        false -> unknown(F)
+    end);
 take({lane_idle, Node, Lane}, Look, Parent, #f{lanes = Lanes} = F) ->
     case Lanes of
         #{Node := L} ->
@@ -111,7 +114,8 @@ take(_, Look, Parent, F) -> run(Look, Parent, unknown(F)).
 %% What a lane gives back.
 is_entry({[To | _], {_, _}, _}) -> is_pid(To) orelse is_reference(To);
 is_entry({{Kind, _, Hops, Hash, _, _, _, _}, {_, _}, _}) ->
-    lists:member(Kind, [sderl_to, sderl_at, sderl_each]) andalso is_integer(Hops) andalso is_integer(Hash);
+    lists:member(Kind, [sderl_to, sderl_at, sderl_each])
+        andalso is_integer(Hops) andalso is_integer(Hash);
 is_entry(_) -> false.
 
 %% A bundle.

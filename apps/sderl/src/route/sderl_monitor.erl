@@ -79,7 +79,8 @@ info() -> gen_server:call(?MODULE, info).
 -spec init([]) -> {ok, #m{}}.
 init([]) ->
     _ = process_flag(async_dist, true),
-    M0 = #m{tick = sderl_timer:next(none, ?TICK_MS, tick), prune = sderl_timer:next(none, ?PRUNE_MS, prune)},
+    M0 = #m{tick = sderl_timer:next(none, ?TICK_MS, tick),
+            prune = sderl_timer:next(none, ?PRUNE_MS, prune)},
     {Sound, Unsound} = lists:partition(fun is_row/1, ets:tab2list(?TABLE)),
     lists:foreach(fun(Row) -> ets:delete(?TABLE, element(1, Row)) end, Unsound),
     sderl_event:dropped(?MODULE, length(Unsound), #{}),
@@ -87,7 +88,8 @@ init([]) ->
 
 is_row({Ref, Owner, What, Pid}) ->
     is_reference(Ref) andalso is_pid(Owner)
-        andalso (is_pid(Pid) orelse Pid =:= undefined andalso is_tuple(What) andalso tuple_size(What) =:= 2);
+        andalso (is_pid(Pid)
+            orelse Pid =:= undefined andalso is_tuple(What) andalso tuple_size(What) =:= 2);
 is_row(_) -> false.
 
 -spec handle_call(term(), gen_server:from(), #m{}) -> {reply, term(), #m{}}.
@@ -103,9 +105,11 @@ handle_cast(_, M) -> {noreply, unknown(M)}.
 -spec handle_info(term(), #m{}) -> {noreply, #m{}}.
 handle_info(tick, #m{tick = Timer} = M) ->
     Now = now_ms(),
-    {noreply, leased(Now, tick, lease(Now, tick, M#m{tick = sderl_timer:next(Timer, ?TICK_MS, tick)}))};
+    Next = M#m{tick = sderl_timer:next(Timer, ?TICK_MS, tick)},
+    {noreply, leased(Now, tick, lease(Now, tick, Next))};
 handle_info(prune, #m{dead_twins = Before, prune = Timer} = M) ->
-    {noreply, M#m{dead_twins = sderl_twin:prune(Before), prune = sderl_timer:next(Timer, ?PRUNE_MS, prune)}};
+    {noreply, M#m{dead_twins = sderl_twin:prune(Before),
+                  prune = sderl_timer:next(Timer, ?PRUNE_MS, prune)}};
 handle_info({sderl_watch, ?VSN, Node, Life, Message}, M) when is_atom(Node), tuple_size(Life) =:= 2 ->
     case {sderl_lease:is_have(Message), sderl_leased:is_want(Message)} of
         {true, _} -> {noreply, lease(now_ms(), {message, Node, Life, Message}, M)};

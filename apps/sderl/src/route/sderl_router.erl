@@ -69,9 +69,11 @@ init([]) ->
     _ = process_flag(async_dist, true),
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
     Beat = sderl_route_config:value(route_beat_ms),
-    Timers = {sderl_timer:next(none, Beat, beat), sderl_timer:next(none, rand:uniform(?COMPARE), compare)},
-    {Sound, Unsound} = lists:partition(fun([Node, Ad]) -> sderl_route_state:advertisement(Ad) andalso Node =:= element(1, Ad) end,
-                                       ets:match(?TABLE, {{told, '$1'}, '$2'})),
+    Timers = {sderl_timer:next(none, Beat, beat),
+              sderl_timer:next(none, rand:uniform(?COMPARE), compare)},
+    {Sound, Unsound} = lists:partition(fun([Node, Ad]) ->
+        sderl_route_state:advertisement(Ad) andalso Node =:= element(1, Ad)
+    end, ets:match(?TABLE, {{told, '$1'}, '$2'})),
     lists:foreach(fun([Node, _]) -> ets:delete(?TABLE, {told, Node}) end, Unsound),
     sderl_event:dropped(?MODULE, length(Unsound), #{}),
     Kept = [Ad || [_, Ad] <- Sound],
@@ -157,13 +159,15 @@ handle_info({sderl_route, ?VSN, From, Message}, R) when is_atom(From) -> {norepl
 handle_info({nodeup, Node, _}, R) when is_atom(Node) -> {noreply, run([{up, Node}], R)};
 handle_info({nodedown, Node, _}, #r{heard = Heard, silent = Silent} = R) when is_atom(Node) ->
     {noreply, run([{down, Node}], R#r{heard = maps:remove(Node, Heard), silent = maps:remove(Node, Silent)})};
-handle_info(beat, #r{beat_ms = Ms, beat = Timer} = R) -> {noreply, beat(R#r{beat = sderl_timer:next(Timer, Ms, beat)})};
+handle_info(beat, #r{beat_ms = Ms, beat = Timer} = R) ->
+    {noreply, beat(R#r{beat = sderl_timer:next(Timer, Ms, beat)})};
 handle_info({'DOWN', Mon, process, _, _}, R) -> {noreply, awaited(Mon, R)};
 handle_info(show, #r{state = S} = R) ->
     show(sderl_route_state:routes(S)),
     {noreply, R#r{due = false}};
 handle_info(compare, #r{compare = Timer} = R) ->
-    {noreply, run([{compare, rand:uniform(1 bsl 20)}], R#r{compare = sderl_timer:next(Timer, ?COMPARE, compare)})};
+    Next = R#r{compare = sderl_timer:next(Timer, ?COMPARE, compare)},
+    {noreply, run([{compare, rand:uniform(1 bsl 20)}], Next)};
 handle_info(_, R) -> {noreply, unknown(R)}.
 
 message(From, {news, News}, R) when length(News) >= 0 ->

@@ -60,7 +60,7 @@ tries(#st{tries = Tries}) -> Tries.
 -doc "Whether a term is a frame; others may send anything.".
 -spec is_frame(term()) -> boolean().
 is_frame({Session, Base, Ack, First, Items}) ->
-    lists:all(fun is_integer/1, [Session, Base, Ack, First]) andalso is_list(Items) andalso is_proper(Items);
+    lists:all(fun is_integer/1, [Session, Base, Ack, First]) andalso is_proper(Items);
 is_frame(_) -> false.
 
 is_proper(List) when length(List) >= 0 -> true;

@@ -93,7 +93,11 @@ stop(#t{for = For}) ->
     true = ets:match_delete(?TABLE, {For, self(), '_'}),
     exit(normal).
 
-message({frame, Frame}, T) -> case sderl_stream:is_frame(Frame) of true -> frame(Frame, T); false -> T end;
+message({frame, Frame}, T) ->
+    case sderl_stream:is_frame(Frame) of
+        true -> frame(Frame, T);
+        false -> T
+    end;
 message({[alias | Alias], Reply}, #t{calls = Calls, stream = Stream} = T) ->
     case maps:take(Alias, Calls) of
         {Id, Rest} -> T#t{calls = Rest, stream = sderl_stream:put({reply, Id, Reply}, now_ms(), Stream)};
