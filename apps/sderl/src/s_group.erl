@@ -436,17 +436,13 @@ sent(Pid, _, _, _) -> Pid.
 
 -doc """
 The names of a group (`{s_group, Group}`), as `[{Group, Name}]`, or of all groups of a node
-(`{node, Node}`, with `undefined` for the free names; `[]` if it cannot be asked).
+(`{node, Node}`, with `undefined` for the free names). `[]` if nobody can be asked: `lookup/2` tells
+a group that this node is not in from one without names.
 """.
 -spec registered_names({s_group, group()} | {node, node()}) ->
-    [{group(), name()}] | {error, no_information_about_remote_group | not_running | connect_all}.
+    [{group(), name()}] | {error, not_running | connect_all}.
 registered_names({s_group, Group}) ->
-    running(fun() ->
-        case sderl_read:names_of(Group) of
-            unknown -> {error, no_information_about_remote_group};
-            Names -> [{Group, N} || N <- Names]
-        end
-    end);
+    running(fun() -> [{Group, N} || N <- sderl_read:names_of(Group)] end);
 registered_names({node, Node}) when is_atom(Node) ->
     running(fun() -> [{G, N} || {G, Ns} <- sderl_read:names_at(Node), N <- Ns] end);
 registered_names(Other) -> misuse(registered_names, 1, 1, Other, "{s_group, Group} or {node, Node}").

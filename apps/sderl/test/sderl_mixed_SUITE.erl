@@ -320,10 +320,10 @@ unknown(Fleet, Node) -> proplists:get_value(unknown_messages, s_group(Fleet, Nod
 say_new(Node) ->
     Uid = sderl_dir:uid(g),
     {ok, Group} = erpc:call(Node, sderl_mixed_SUITE, group_process, [g]),
-    ToNode = [{sderl_hello, 2, g, Uid, node(), {hello, self(), inc, #{}, #{}}}, {sderl_hello, 2, g, Uid, node(), x, y},
-              {sderl_known, 2, node(), [{other, [node()]}]}, {sderl_conflict, 2, g, Uid, node(), Uid}, {sderl_quantum, 2}],
-    ToGroup = [{sderl, 2, Uid, node(), {batch, 1, 2, 3, []}}, {sderl, 2, Uid, node(), {gone, deleted, #{}}},
-               {sderl, 1, Uid, node(), {batch_of_v2, 1}}, {sderl, 2, Uid, node(), {hb, 1}, more}],
+    ToNode = [{sderl_hello, 3, g, Uid, node(), {hello, self(), inc, #{}, #{}}}, {sderl_hello, 3, g, Uid, node(), x, y},
+              {sderl_known, 3, node(), [{other, [node()]}]}, {sderl_conflict, 3, g, Uid, node(), Uid}, {sderl_quantum, 3}],
+    ToGroup = [{sderl, 3, Uid, node(), {batch, 1, 2, 3, []}}, {sderl, 3, Uid, node(), {gone, deleted, #{}}},
+               {sderl, 2, Uid, node(), {batch_of_v3, 1}}, {sderl, 3, Uid, node(), {hb, 1}, more}],
     [{sderl_node, Node} ! M || M <- ToNode],
     [Group ! M || M <- ToGroup],
     length(ToNode) + length(ToGroup).
@@ -465,7 +465,10 @@ alone_without_a_name(_) ->
         ?assertEqual([Pid], S(members, [g, workers])),
         ?assertEqual(ok, S(delete_s_group, [h])),
         ?assertEqual({ok, [{g, normal, [Me]}, {tests, normal, [Me]}, {shared, normal, [A1, L1]}]},
-                     await_kernel(Fleet, L1, fun({ok, Groups}) -> not lists:keymember(h, 1, Groups); (_) -> false end)),
+                     await_kernel(Fleet, L1, fun({ok, Groups}) ->
+                         lists:keymember(g, 1, Groups) andalso not lists:keymember(h, 1, Groups);
+                        (_) -> false
+                     end)),
         %% With a name it is in them under the name, and in what the file has for that.
         named(Fleet, L1),
         await(fun() -> S(own_s_groups, []) =:= [{shared, [A1, L1]}, {g, [L1]}, {tests, [L1]}] end),
