@@ -207,7 +207,8 @@ gets_a_name(_) ->
         Pid = call(Fleet, L1, proc, []),
         ?assertEqual(yes, s_group(Fleet, L1, register_name, [file, n, Pid])),
         ?assertEqual(Pid, s_group(Fleet, A1, whereis_name, [file, n])),
-        %% And without a name again: free, and so once more with one.
+        %% And without a name again: free, and so once more with one. (As a member of g it would be called in at once.)
+        ok = s_group(Fleet, L2, leave, [g]),
         ok = call(Fleet, L2, {net_kernel, stop}, []),
         ?assertEqual({error, remote_s_group}, s_group(Fleet, L2, new_s_group, [h, [L2]])),
         await(fun() -> s_group(Fleet, L2, own_s_groups, []) =:= [] end),
