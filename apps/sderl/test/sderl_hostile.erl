@@ -85,7 +85,7 @@ framed(cast, Message, _, _) -> {'$gen_cast', Message};
 framed(call, Message, _, #{sink := Sink}) -> {'$gen_call', {Sink, make_ref()}, Message};
 framed(core, Message, {group, G}, #{groups := Groups}) ->
     #{G := #{uid := Uid, peer := Peer}} = Groups,
-    {sderl, 1, Uid, Peer, Message}.
+    {sderl, 2, Uid, Peer, Message}.
 
 mutate(Term, World) ->
     case rand:uniform(5) of
@@ -143,7 +143,7 @@ is_order({group, G}, {core, Message}, #{groups := Groups, which := Which}) ->
 is_order({group, _}, {raw, {_, _, Op}}, _) ->
     Op =:= delete orelse is_tuple(Op) andalso tuple_size(Op) > 1 andalso lists:member(element(1, Op), [add, remove]);
 is_order(_, {raw, {What, Node, _}}, #{members := Members}) when What =:= nodeup; What =:= nodedown -> lists:member(Node, Members);
-is_order(sderl_node, {raw, {sderl_hello, 1, Group, Uid, From, Hello}}, #{groups := Groups}) ->
+is_order(sderl_node, {raw, {sderl_hello, 2, Group, Uid, From, Hello}}, #{groups := Groups}) ->
     Apart = case Groups of #{Group := #{uid := Own}} -> Uid =/= Own; _ -> false end,
     is_atom(From) andalso is_binary(Uid) andalso sderl_wire:message(From, Hello) andalso not Apart;
 is_order(sderl_node, {call, {enter, Group, _}}, #{groups := Groups}) -> is_map_key(Group, Groups);
@@ -179,10 +179,10 @@ well_typed({pg, _}, #{pids := Pids, local := Local}) ->
 well_typed(sderl_node, #{groups := Groups, peers := [Peer | _], members := Nodes}) ->
     [G | _] = maps:keys(Groups),
     #{G := #{uid := Uid} = About} = Groups,
-    [{raw, {sderl_hello, 1, G, Uid, Peer, hello(About)}}, {raw, {sderl_hello, 1, G, rand:bytes(16), Peer, hello(About)}},
-     {raw, {sderl_known, 1, Peer, [{G, Nodes}, {other, [Peer]}]}}, {raw, {sderl_tell, 1, Peer}},
-     {raw, {sderl_conflict, 1, G, Uid, Peer, rand:bytes(16)}}, {raw, {sderl_free, 1, Peer, {meet, Uid, Nodes}}},
-     {raw, {sderl_free, 1, Peer, freed}}, {raw, {nodeup, 'x@nowhere', []}}, {raw, {nodedown, 'x@nowhere', []}},
+    [{raw, {sderl_hello, 2, G, Uid, Peer, hello(About)}}, {raw, {sderl_hello, 2, G, rand:bytes(16), Peer, hello(About)}},
+     {raw, {sderl_known, 2, Peer, [{G, Nodes}, {other, [Peer]}]}}, {raw, {sderl_tell, 2, Peer}},
+     {raw, {sderl_conflict, 2, G, Uid, Peer, rand:bytes(16)}}, {raw, {sderl_free, 2, Peer, {meet, Uid, Nodes}}},
+     {raw, {sderl_free, 2, Peer, freed}}, {raw, {nodeup, 'x@nowhere', []}}, {raw, {nodedown, 'x@nowhere', []}},
      {call, {invite, G, Uid, Peer}}, {call, {enter, nowhere, Peer}}, {call, settle}, {cast, {changed, G}}, {cast, {left, nowhere, [Peer]}},
      {cast, {met, Peer}}];
 well_typed(sderl_ask, #{groups := Groups, pids := Pids}) ->
@@ -229,7 +229,7 @@ well_typed(sderl_dist_probe, #{pids := Pids}) ->
     [{raw, {sderl_dist, 1, ping, token, pick(Pids)}}, {raw, {sderl_dist, 1, survey, make_ref(), pick(Pids), Spec}}, {raw, {sderl_dist, 1, done, make_ref()}}];
 well_typed(sderl_link_policy, #{peers := [Peer | _]}) ->
     View = #{visible => true, opened_by => library, needed => false, names => 0, idle_ms => 1},
-    [{raw, {sderl_link, 1, Peer, {may_close, View}}}, {raw, {sderl_link, 1, Peer, close}}, {call, hello}, {cast, hello}];
+    [{raw, {sderl_link, 2, Peer, {may_close, View}}}, {raw, {sderl_link, 2, Peer, close}}, {call, hello}, {cast, hello}];
 well_typed(sderl_connector, #{pids := Pids}) ->
     [{cast, look}, {raw, {nodeup, 'x@nowhere', []}}, {raw, {nodedown, 'x@nowhere', []}}, {raw, {'DOWN', make_ref(), process, pick(Pids), linked}}, {call, hello}];
 %% The forwarding processes.
@@ -268,17 +268,23 @@ core(#{members := Members, peer := Peer} = About, Pid) ->
     Row = row(Pid),
     Mem = sderl_membership:new(Members),
     List = {Peer, 1, 2, operations(Pid, Members)},
-    Tomb = #{Peer => #{name => [{E, 1}]}},
     Clashes = #{name => {Row, Row}},
-    Sessions = #{Peer => {1, 2, [yes, {no, why}]}},
+    Session = {1, 2, [yes, {yes, Peer}, {ok, Peer}, unknown, {no, why}]},
+    Sessions = #{Peer => Session},
     View = #{Peer => live, node() => {E, 1}},
-    Items = [{seg, Peer, 1, 2, [[name | Pid], {name}], default}, {seg, Peer, 1, 2, [[name | Pid]], [yes]}, {view, View, Tomb, [Peer]}, {mem, Mem, [Peer]},
-             {merge, [Row], Sessions}, {settle, name, [Pid], Row}, {clashes, Clashes}, {tomb, Tomb}],
-    Log = #{prev => E, history => [{E, 1}], view => View, mem => Mem, tomb => Tomb, clashes => Clashes, merged => #{Peer => E}},
-    [hello(About), {mem, Mem}, {gone, removed, Mem}, bye, query, {state, E, Peer}, {hb, E, 1}, {hb_ack, E, Members}, {low, E, Peer},
+    Items = [{seg, Peer, 1, 2, [[name | Pid], {name}], default},
+             {seg, Peer, 1, 2, [[name | Pid]], [{yes, Peer}]},
+             {view, View, [Peer], [Peer], [{Peer, 1, 2, [1]}]},
+             {mem, Mem, [Peer]},
+             {shard, Peer, true, [Row], more},
+             {shard, Peer, false, [Row], {{E, 1}, Session}},
+             {settle, name, [Pid], setelement(4, Row, new), [{exit, Pid, name}]},
+             {clashes, Clashes}],
+    Log = #{prev => E, history => [{E, 1}], view => View, mem => Mem, clashes => Clashes},
+    [hello(About), {mem, Mem}, {gone, removed, Mem}, bye, away, query, {state, E, Peer}, {hb, E, 1}, {hb_ack, E, Members}, {low, E, Peer},
      {found, Peer, E}, {follow, Peer, E}, {req, E, List}, {answers, E, rand:uniform(3), [yes]}, {batch, E, 1, 1, Items}, {ack, E, 1, none},
      {ack, E, 1, List}, {commit, E, 1}, {gap, E, 1}, {refused, E, Peer}, {not_lead, E}, {dropped, E}, {collect, E, E, #{handover => true}},
      {joined, E, 1, Items}, {apart, E, E, Peer}, {nack, E, E, Peer}, {lead, E, 1, Items, Log}, {lost, E, Peer}, {handover, E},
-     {surrender, E, 1, View, #{sessions => Sessions, tomb => Tomb, clashes => Clashes, unseen => [Row], history => [{E, 1}]}}, {yield, E, [Peer]},
-     {contrib, E, 1, [Row], true}, {contrib_ok, E, 1}, {adopt, E, 1, Log#{sessions => Sessions, sync => 1}}, {chunk, E, 1, 1, [Row], true},
+     {join, E, 1}, {bring, E, {1, 1}}, {shard, E, {1, 1}, [Row], more}, {shard, E, {1, 1}, [Row], {last, Session}},
+     {adopt, E, 1, Log#{sessions => Sessions, sync => 1}}, {chunk, E, 1, 1, [Row], true},
      {chunk_ok, E, 1, 1}, {synced, E, 1}].

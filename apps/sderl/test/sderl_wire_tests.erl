@@ -26,7 +26,10 @@ items_test_() ->
      ?_assertNot(Batch([Seg([[name | P] | tail], default)])),
      ?_assertNot(Batch([delete | delete])),
      ?_assertNot(Batch(delete)),
-     ?_assertNot(Batch([{merge, [{name, P, node(), {1, 1}, []}], #{}}]))].
+     ?_assert(Batch([{settle, name, [P], {name, P, node(), new, []}, [{exit, P, name}]}])),
+     ?_assertNot(Batch([{settle, name, [P], {name, P, node(), old, []}, []}])),
+     ?_assert(Batch([{shard, node(), true, [{name, P, node(), {{1, a@h}, 1}, []}], more}])),
+     ?_assertNot(Batch([{shard, node(), true, [{name, P, node(), {1, 1}, []}], more}]))].
 
 %% A number that no clock and no count comes to would be in every message from then on.
 numbers_test_() ->
