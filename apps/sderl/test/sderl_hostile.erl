@@ -38,13 +38,13 @@ targets(Groups) ->
         %% Those that keep process groups have no names.
         ++ [{pg, Keeper} || [Keeper] <- ets:match(sderl_pg, {{scope, '_'}, '_', '_', '$1'})].
 
-process({group, G}) -> element(3, sderl_dir:own(G));
+process({group, G}) -> sderl_dir:process(G);
 process({pg, Keeper}) -> Keeper;
 process(Name) -> whereis(Name).
 
 %% What messages are made of. The processes in it are there for this storm.
 world([Group | _] = Groups) ->
-    {_, _, _, Members, _} = sderl_dir:own(Group),
+    Members = sderl_dir:members(Group),
     [Peer | _] = Peers = Members -- [node()],
     Local = [spawn(fun idle/0) || _ <- [1, 2, 3]],
     Remote = spawn(Peer, ?MODULE, idle, []),
@@ -52,7 +52,7 @@ world([Group | _] = Groups) ->
       sink => hd(Local), groups => #{G => about(G, Peers) || G <- Groups}}.
 
 about(Group, Peers) ->
-    {_, Uid, Pid, Members, _} = sderl_dir:own(Group),
+    #{uid := Uid, process := Pid, members := Members} = sderl_dir:group(Group),
     {ok, #{epoch := Epoch}} = sderl_group:info(Pid, 5000),
     Peer = hd([P || P <- Peers, lists:member(P, Members)]),
     {_, _, Addr, _, _} = erpc:call(Peer, sderl_dir, own, [Group]),
@@ -194,7 +194,7 @@ well_typed(sderl_subs, #{pids := Pids, local := Local}) ->
      {call, {monitor_nodes, pick(Pids), true}}, {call, {monitor_nodes, pick(Pids), false}}, {raw, {'DOWN', make_ref(), process, pick(Pids), gone}}];
 well_typed(sderl_watch, #{groups := Groups, pids := Pids}) ->
     [G | _] = maps:keys(Groups),
-    {_, _, Group, _, _} = sderl_dir:own(G),
+    Group = sderl_dir:process(G),
     [{cast, {watch, Group, G, [{name, pick(Pids)}]}}, {cast, {drop, pick(Pids)}}, {cast, {linked, Group, name, pick(Pids)}},
      {cast, {unreachable, Group, name, pick(Pids)}}, {cast, {exit, pick(Pids), clash}}, {cast, {send, pick(Pids), hello}},
      {raw, {'DOWN', make_ref(), process, pick(Pids), gone}}];

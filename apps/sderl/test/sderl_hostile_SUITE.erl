@@ -53,11 +53,11 @@ start(Config) -> {proplists:get_value(fleet, Config), proplists:get_value(nodes,
 
 servers() ->
     [{Name, whereis(Name)} || Name <- [sderl_sup, sderl_forward_sup, sderl_group_sup, sderl_pg_sup, sderl_place_sup | sderl_hostile:servers()]]
-        ++ [{G, Pid} || {G, _, Pid, _, _} <- lists:sort(sderl_dir:own())]
+        ++ [{G, Pid} || {G, #{process := Pid}} <- lists:sort(sderl_dir:all())]
         ++ [{pg, G, Keeper} || [G, Keeper] <- lists:sort(ets:match(sderl_pg, {{scope, '_'}, '$1', '_', '$2'}))].
 
 group(Name) ->
-    {_, Uid, Pid, Members, _} = sderl_dir:own(Name),
+    #{uid := Uid, process := Pid, members := Members} = sderl_dir:group(Name),
     {Uid, Pid, Members}.
 
 %% All that was sent has been dealt with.
