@@ -55,7 +55,7 @@ about(Group, Peers) ->
     #{uid := Uid, process := Pid, members := Members} = sderl_dir:group(Group),
     {ok, #{epoch := Epoch}} = sderl_group:info(Pid, 5000),
     Peer = hd([P || P <- Peers, lists:member(P, Members)]),
-    {_, _, Addr, _, _} = erpc:call(Peer, sderl_dir, own, [Group]),
+    Addr = erpc:call(Peer, sderl_dir, process, [Group]),
     #{uid => Uid, epoch => Epoch, members => Members, peer => Peer, addr => Addr,
       life => erpc:call(Peer, sderl_dir, incarnation, [])}.
 

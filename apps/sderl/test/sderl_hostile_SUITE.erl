@@ -111,7 +111,7 @@ stored_operations(Config) ->
         Group ! {sderl_op, none, [x | not_a_pid]},
         Epoch = {1, Second},
         List = {Second, 1, 1, [[x | not_a_pid]]},
-        [Group ! {sderl, 1, Uid, Second, M}
+        [Group ! {sderl, 2, Uid, Second, M}
          || M <- [{req, Epoch, List}, {ack, Epoch, 1, List}, {batch, Epoch, 1, 1, [{seg, Second, 1, 1, [[x | not_a_pid]], default}]},
                   {answers, Epoch, 1, 42}, {joined, Epoch, 1, [42]}]],
         [begin
@@ -133,7 +133,7 @@ hello_from_itself(Config) ->
         {ok, #{epoch := Epoch}} = sderl_group:info(Group, 5000),
         Info = #{epoch => Epoch, lineage => Epoch, num => 1, lead => undefined, syncing => false},
         Hello = {hello, Group, another_life, sderl_membership:new(Members), Info},
-        Group ! {sderl, 1, Uid, node(), Hello},
+        Group ! {sderl, 2, Uid, node(), Hello},
         sderl_node ! {sderl_hello, 1, g, Uid, node(), Hello},
         handled([sderl_node, Group])
     end),
@@ -202,7 +202,7 @@ equal_warnings(Config) ->
         on(Fleet, First, fun() ->
             {_, _, Members} = group(g),
             Info = #{epoch => {1, Second}, lineage => {1, Second}, num => 1, lead => undefined, syncing => false},
-            [sderl_node ! {sderl_hello, 1, g, rand:bytes(16), Second, {hello, Addr, life, sderl_membership:new(Members), Info}}
+            [sderl_node ! {sderl_hello, 2, g, rand:bytes(16), Second, {hello, Addr, life, sderl_membership:new(Members), Info}}
              || _ <- lists:seq(1, Count)],
             handled([sderl_node])
         end)
