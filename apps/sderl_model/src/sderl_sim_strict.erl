@@ -28,9 +28,9 @@ it): one function for each, under its name. What is always looked at is in `m:sd
 -spec names() -> [atom()].
 names() -> [one_answers, tokens_grow, losers_hear, no_means_no, explained_no, no_ghosts, all_return].
 
--doc "Those that are looked at where nobody says which.".
+-doc "Those that are looked at where nobody says which: all but the two that a home breaks which went without a decision.".
 -spec usual() -> [atom()].
-usual() -> names().
+usual() -> names() -- [tokens_grow, losers_hear].
 
 asks(Promise, #w{strict = Strict}) -> lists:member(Promise, Strict).
 
