@@ -183,7 +183,7 @@ well_typed(sderl_node, #{groups := Groups, peers := [Peer | _], members := Nodes
      {raw, {sderl_known, 2, Peer, [{G, Nodes}, {other, [Peer]}]}}, {raw, {sderl_tell, 2, Peer}},
      {raw, {sderl_conflict, 2, G, Uid, Peer, rand:bytes(16)}}, {raw, {sderl_free, 2, Peer, {meet, Uid, Nodes}}},
      {raw, {sderl_free, 2, Peer, freed}}, {raw, {nodeup, 'x@nowhere', []}}, {raw, {nodedown, 'x@nowhere', []}},
-     {call, {invite, G, Uid, Peer}}, {call, {enter, nowhere, Peer}}, {call, settle}, {cast, {changed, G}}, {cast, {left, nowhere, [Peer]}},
+     {call, {invite, 2, G, Uid, Peer}}, {call, {enter, 2, nowhere, Peer}}, {call, settle}, {cast, {changed, G}}, {cast, {left, nowhere, [Peer]}},
      {cast, {met, Peer}}];
 well_typed(sderl_ask, #{groups := Groups, pids := Pids}) ->
     [G | _] = maps:keys(Groups),

@@ -15,7 +15,7 @@ suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [stock_mesh, stock_visible, overlap, second_group, hidden, gets_a_name, gets_a_name_with_connect_all, tls,
-     newer_version, published, boots, restarted_by_hand, alone_without_a_name, kernel_environment, via_refused].
+     newer_version, older_version, refused_by_an_older_one, published, boots, restarted_by_hand, alone_without_a_name, kernel_environment, via_refused].
 
 links(Fleet, Node, Which) -> lists:sort(call(Fleet, Node, {erlang, nodes}, [Which])).
 
@@ -299,35 +299,99 @@ optfile(Dir) ->
 
 %% ---------------------------------------------------------------- versions
 
-%% What a newer version may say to this one, from a node it knows: ignored, counted, no harm.
+%% What a newer version may say to this one: ignored, counted, told, no harm.
 newer_version(_) ->
     with(#{families => [sd(2)]}, fun(Fleet, [A1, A2]) ->
-        {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2]]),
-        ready(Fleet, [A1, A2], g),
-        Before = unknown(Fleet, A1),
-        Sent = call(Fleet, A2, {?MODULE, say_new}, [A1]),
-        await(fun() -> unknown(Fleet, A1) - Before >= Sent end),
-        ?assertEqual({error, unknown_question}, call(Fleet, A2, {gen_server, call}, [{sderl_ask, A1}, {whereis, g, n, v2}])),
-        ?assertEqual({error, unknown_call}, call(Fleet, A2, {gen_server, call}, [{sderl_node, A1}, {invite, g, uid, A2, v2}])),
-        Pid = call(Fleet, A2, proc, []),
-        ?assertEqual(yes, s_group(Fleet, A2, register_name, [g, n, Pid])),
-        ?assertEqual(Pid, s_group(Fleet, A1, whereis_name, [g, n])),
-        ?assertEqual({[g], []}, s_group(Fleet, A1, s_groups, []))
+        Invite = fun(Uid, From) -> {invite, 3, g, Uid, From} end,
+        Enter = fun(From) -> {enter, 3, g, From} end,
+        is_refused(Fleet, A1, A2, 3, Invite, Enter),
+        ?assertEqual({error, unknown_question}, call(Fleet, A2, {gen_server, call}, [{sderl_ask, A1}, {whereis, g, n, v3}])),
+        ?assertEqual({error, unknown_call}, call(Fleet, A2, {gen_server, call}, [{sderl_node, A1}, {invite, g, uid, A2, v3}]))
     end).
+
+%% Version 1, which did not say its version where it invited.
+older_version(_) ->
+    with(#{families => [sd(2)]}, fun(Fleet, [A1, A2]) ->
+        Invite = fun(Uid, From) -> {invite, g, Uid, From} end,
+        Enter = fun(From) -> {enter, g, From} end,
+        is_refused(Fleet, A1, A2, 1, Invite, Enter)
+    end).
+
+%% One event, a line of `info/0`, and nothing else.
+is_refused(Fleet, A1, A2, Version, Invite, Enter) ->
+    Other = 'other@127.0.0.1',
+    {ok, g, _} = s_group(Fleet, A1, new_s_group, [g, [A1, A2]]),
+    ready(Fleet, [A1, A2], g),
+    Before = unknown(Fleet, A1),
+    Sent = call(Fleet, A2, {?MODULE, say}, [Version, Other, A1]),
+    await(fun() -> unknown(Fleet, A1) - Before >= Sent end),
+    Uid = call(Fleet, A1, {sderl_dir, uid}, [g]),
+    [?assertEqual({error, {other_version, 2}}, call(Fleet, A2, {gen_server, call}, [{sderl_node, A1}, Request]))
+     || Request <- [Invite(Uid, Other), Invite(~"another group of that name", Other), Enter(Other)]],
+    ?assertEqual([{Other, Version}], proplists:get_value(refused, s_group(Fleet, A1, info, []))),
+    ?assertMatch([_], [P || P <- problems(Fleet, A1), string:find(P, "is not heard") =/= nomatch]),
+    logged(Fleet, A1, "speaks version"),
+    ?assertMatch([_, _], string:split(log(Fleet, A1), "speaks version", all)),
+    Pid = call(Fleet, A2, proc, []),
+    ?assertEqual(yes, s_group(Fleet, A2, register_name, [g, n, Pid])),
+    ?assertEqual(Pid, s_group(Fleet, A1, whereis_name, [g, n])),
+    ?assertEqual(lists:sort([A1, A2]), s_group(Fleet, A1, own_nodes, [g])),
+    ?assertEqual({[g], []}, s_group(Fleet, A1, s_groups, [])),
+    %% It speaks our version now.
+    ok = call(Fleet, A2, {?MODULE, say_ours}, [Other, A1]),
+    await(fun() -> proplists:get_value(refused, s_group(Fleet, A1, info, [])) =:= [] end).
+
+%% It does not know the calls of this version, and says so.
+refused_by_an_older_one(_) ->
+    with(#{families => [sd(1), stock(1)]}, fun(Fleet, Nodes) ->
+        {[S], [A1]} = lists:partition(fun(N) -> call(Fleet, N, {erlang, whereis}, [sderl_node]) =:= undefined end, Nodes),
+        ok = call(Fleet, S, {?MODULE, be_older}, []),
+        ?assertEqual({ok, g, [A1]}, s_group(Fleet, A1, new_s_group, [g, [A1, S]])),
+        ?assertEqual([{g, S, {other_version, 1}}], left_out(Fleet, A1)),
+        ?assertMatch([_], [P || P <- problems(Fleet, A1), string:find(P, "speaks version 1 of the protocol") =/= nomatch]),
+        ?assertEqual({error, {no_seed_answered, [{S, {other_version, 1}}]}}, s_group(Fleet, A1, enter, [h, [S]]))
+    end).
+
+be_older() ->
+    Self = self(),
+    _ = spawn(fun() ->
+        true = register(sderl_node, self()),
+        Self ! {self(), ready},
+        answer_as_older()
+    end),
+    receive {_, ready} -> ok end.
+
+answer_as_older() ->
+    receive
+        {'$gen_call', From, _} -> gen_server:reply(From, {error, unknown_call});
+        _ -> ok
+    end,
+    answer_as_older().
 
 unknown(Fleet, Node) -> proplists:get_value(unknown_messages, s_group(Fleet, Node, info, [])).
 
 %% On a node: to the node server and to the group's process of another.
-say_new(Node) ->
+say(Version, From, Node) ->
     Uid = sderl_dir:uid(g),
     {ok, Group} = erpc:call(Node, sderl_mixed_SUITE, group_process, [g]),
-    ToNode = [{sderl_hello, 3, g, Uid, node(), {hello, self(), inc, #{}, #{}}}, {sderl_hello, 3, g, Uid, node(), x, y},
-              {sderl_known, 3, node(), [{other, [node()]}]}, {sderl_conflict, 3, g, Uid, node(), Uid}, {sderl_quantum, 3}],
-    ToGroup = [{sderl, 3, Uid, node(), {batch, 1, 2, 3, []}}, {sderl, 3, Uid, node(), {gone, deleted, #{}}},
-               {sderl, 2, Uid, node(), {batch_of_v3, 1}}, {sderl, 3, Uid, node(), {hb, 1}, more}],
+    ToNode = [{sderl_hello, Version, g, Uid, From, {hello, self(), inc, #{}, #{}}},
+              {sderl_hello, Version, g, Uid, From, x, y},
+              {sderl_known, Version, From, [{other, [From]}]},
+              {sderl_conflict, Version, g, Uid, From, Uid},
+              {sderl_free, Version, From, freed},
+              {sderl_tell, Version, From},
+              {sderl_quantum, Version}],
+    ToGroup = [{sderl, Version, Uid, From, {batch, 1, 2, 3, []}},
+               {sderl, Version, Uid, From, {gone, deleted, #{}}},
+               {sderl, 2, Uid, From, {batch_of_another_version, 1}},
+               {sderl, Version, Uid, From, {hb, 1}, more}],
     [{sderl_node, Node} ! M || M <- ToNode],
     [Group ! M || M <- ToGroup],
     length(ToNode) + length(ToGroup).
+
+say_ours(From, Node) ->
+    {sderl_node, Node} ! {sderl_hello, 2, another, ~"another", From, {hello, self(), inc, #{}, #{}}},
+    ok.
 
 group_process(Group) -> {ok, sderl_dir:process(Group)}.
 

@@ -24,7 +24,7 @@ run(Ebin, Dir, Which) ->
 %% Kinds of messages that need more bad luck than a machine has in an hour: as that version's simulator, under
 %% random faults, sends them. A few of each.
 kinds(Dir) ->
-    Sent = sent(fun() -> [ok = sderl_core_sim:run(Seed) || Seed <- lists:seq(1, 400)] end),
+    Sent = sent(fun() -> [ok = sderl_sim:run(Seed) || Seed <- lists:seq(1, 400)] end),
     Few = lists:append([lists:sublist(lists:usort(Ms), 3) || _ := Ms <- maps:groups_from_list(fun kind/1, Sent)]),
     sderl_frames:write_messages(filename:join(Dir, "kinds.eterm"), Few).
 
@@ -242,7 +242,7 @@ merge(F, [A, B, C, D] = Nodes) ->
     settled(F, g, Nodes),
     [].
 
-%% A member stands still, is set aside, and a name whose home it is goes meanwhile.
+%% A member stands still, is set aside, and a name whose home it is is to go meanwhile: that waits for it.
 aside(F, Nodes) ->
     start(F, Nodes),
     group(F, g, Nodes),
@@ -254,10 +254,13 @@ aside(F, Nodes) ->
     New = process(F, N),
     yes = register(F, N, g, new, New),
     await(aside, fun() -> lists:member(M, maps:get(aside, sderl_ct:state(F, Lead, g))) end),
-    ok = on(F, N, fun() -> s_group:unregister_name(g, goes) end),
+    true = on(F, N, fun() -> is_pid(spawn(fun() -> s_group:unregister_name(g, goes) end)) end),
+    Newer = process(F, N),
+    yes = register(F, N, g, newer, Newer),
     ok = sderl_fleet:resume(F, M),
     settled(F, g, Nodes),
     registered(F, Nodes, g, new, New),
+    registered(F, Nodes, g, newer, Newer),
     registered(F, Nodes, g, stays, P),
     registered(F, Nodes, g, goes, undefined),
     [].

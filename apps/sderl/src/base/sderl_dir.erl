@@ -16,7 +16,10 @@
 -export([start_args/2, start_args/3, start_uid/1, gone/1, gone/5, forget_gone/1, gone_all/0, prune/1]).
 -export([known/0, known/1, know/3, unknow_from/1, unknow_strangers/0, refused/3, refusals/0, unrefuse/2]).
 -export([refuse/0, refuse/1, is_free/0, unknown/1, unknowns/0, first/3]).
+-export([refuse_version/2, accept_version/1, refused_versions/0, version_remedy/1]).
 -export_type([group/0]).
+
+-include("../core/sderl_version.hrl").
 
 -doc "An own group, as its process has shown it last.".
 -type group() :: #{
@@ -29,6 +32,9 @@
 -define(GROUPS, sderl_groups).
 -define(OPTIONS, {sderl, options}).
 -define(REFUSE, {sderl, refuse}).
+%% So often, and for so many nodes, is it said that a node speaks another version.
+-define(VERSION_AGAIN_S, 3600).
+-define(VERSIONS, 100).
 
 -doc "Makes the tables; the calling process, the supervisor, owns them.".
 -spec new() -> ok.
@@ -84,6 +90,35 @@ unknown(Process) ->
 -doc "How many there were, by process.".
 -spec unknowns() -> [{module(), pos_integer()}].
 unknowns() -> lists:sort([{P, N} || [P, N] <- ets:match(sderl_state, {{unknown, '$1'}, '$2'})]).
+
+-doc """
+A node said something of another version of the protocol, and was not heard. That is an event once an
+hour for each node.
+""".
+-spec refuse_version(node(), Version :: integer()) -> ok.
+refuse_version(Node, Version) ->
+    true = ets:insert(sderl_state, {{version, Node}, Version}),
+    case first({version_refused, Node}, ?VERSION_AGAIN_S, ?VERSIONS) of
+        true ->
+            sderl_event:emit(version_refused, #{node => Node, version => Version, own => ?VSN,
+                                                remedy => version_remedy(Version)});
+        false -> ok
+    end.
+
+-doc "It speaks our version now, or is down.".
+-spec accept_version(node()) -> ok.
+accept_version(Node) ->
+    true = ets:delete(sderl_state, {version, Node}),
+    ok.
+
+-doc "The nodes that are not heard, with the version that they speak.".
+-spec refused_versions() -> [{node(), integer()}].
+refused_versions() -> lists:sort([{N, V} || [N, V] <- ets:match(sderl_state, {{version, '$1'}, '$2'})]).
+
+-doc "What to do about a node that speaks that version.".
+-spec version_remedy(integer()) -> string().
+version_remedy(Version) when Version < ?VSN -> "upgrade the library on that node";
+version_remedy(_) -> "upgrade the library on this node".
 
 -doc """
 Whether this is said for the first time in so many seconds. At most so many things are remembered,

@@ -40,6 +40,7 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `group_not_ready` | warning | `[sderl, group, not_ready]` | group, reason, waited_ms | the start option `await` waited in vain, and the start went on |
 | `config_suspicious` | warning | `[sderl, config, suspicious]` | sentence | a warning of `m:sderl_config` |
 | `uid_conflict` | warning | `[sderl, uid, conflict]` | group, node, [uid], [other] | two groups of one name met; they stay apart |
+| `version_refused` | warning | `[sderl, version, refused]` | node, version, own, remedy | a node speaks another version of the protocol than this node and is not heard: at most one event an hour for each node |
 | `unknown_message` | info | `[sderl, message, unknown]` | [from], [tag], [version] | a control message of an unknown kind was ignored |
 | `node_joined` | notice | `[sderl, node, joined]` | group, [node], [through] | this node entered a group |
 | `join_refused` | warning | `[sderl, join, refused]` | group, reason, [node] | a node did not become a member of a group |
@@ -269,6 +270,9 @@ table() ->
         {uid_conflict, warning, [sderl, uid, conflict],
             ["s_group ", group, ": another group of this name runs on ", node, "; the two stay apart",
                 {", uid ", uid}, {" against ", other}]},
+        {version_refused, warning, [sderl, version, refused],
+            [node, " speaks version ", version, " of the protocol and this node ", own,
+                ": the two share no group and nothing that it says is heard; ", {text, remedy}]},
         {unknown_message, info, [sderl, message, unknown],
             ["an unknown message was ignored", {", from ", from}, {", kind ", tag}, {", version ", version}]},
         {node_joined, notice, [sderl, node, joined],

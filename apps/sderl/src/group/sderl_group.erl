@@ -256,6 +256,10 @@ died(_, G) -> G.
 strange({sderl, ?VSN, Uid, _, _}, #g{uid = Own} = G) when is_binary(Uid), Uid =/= Own -> G;
 strange({sderl_greeted, _, _, _, _}, G) -> G;
 strange({'DOWN', _, process, _, _}, G) -> G;
+strange({sderl, Version, _, Node, _}, #g{strange = S} = G)
+  when is_integer(Version), Version =/= ?VSN, is_atom(Node) ->
+    ok = sderl_dir:refuse_version(Node, Version),
+    G#g{strange = S + 1};
 strange(Msg, #g{strange = S} = G) ->
     case Msg of
         {Asked, From, _} when Asked =:= sderl_op; Asked =:= sderl_again ->

@@ -12,6 +12,7 @@
 %% The helper processes of these answer with their exit reason.
 -dialyzer({nowarn_function, [each/2]}).
 
+-include("../core/sderl_version.hrl").
 -define(INVITE, 8000).
 
 -spec create(term(), [node()]) -> {ok, term(), [node()]} | {error, term()}.
@@ -89,7 +90,9 @@ invite(_, _, _, 0) -> {error, unreachable};
 invite(Node, Group, Uid, Times) ->
     case sderl_connector:connect(Node, group) of
         true ->
-            try gen_server:call({sderl_node, Node}, {invite, Group, Uid, node()}, ?INVITE)
+            try gen_server:call({sderl_node, Node}, {invite, ?VSN, Group, Uid, node()}, ?INVITE) of
+                {error, Why} -> {error, refusal(Why)};
+                ok -> ok
             catch
                 exit:{noproc, _} -> {error, application_not_running};
                 %% The other end may have closed a link that it did not need any more just when it was needed here. To be
@@ -99,6 +102,10 @@ invite(Node, Group, Uid, Times) ->
             end;
         false -> {error, unreachable}
     end.
+
+%% A node of version 1 does not know this call.
+refusal(unknown_call) -> {other_version, 1};
+refusal(Why) -> Why.
 
 %% Runs F for every node at once, each in a process of its own.
 each(Nodes, F) ->
@@ -175,13 +182,13 @@ enter(Group, [Seed | Seeds], Whys) ->
     case sderl_connector:connect(Seed, group) of
         true ->
             Timeout = sderl_options:value(write_timeout_ms) + ?INVITE,
-            try gen_server:call({sderl_node, Seed}, {enter, Group, node()}, Timeout) of
+            try gen_server:call({sderl_node, Seed}, {enter, ?VSN, Group, node()}, Timeout) of
                 {ok, Group, _} ->
                     case sderl_client:await(Group, Timeout) of
                         ok -> {ok, Group, sderl_dir:members(Group)};
                         Error -> Error
                     end;
-                {error, Why} -> enter(Group, Seeds, [{Seed, Why} | Whys])
+                {error, Why} -> enter(Group, Seeds, [{Seed, refusal(Why)} | Whys])
             catch
                 exit:{noproc, _} -> enter(Group, Seeds, [{Seed, application_not_running} | Whys]);
                 exit:_ -> enter(Group, Seeds, [{Seed, unreachable} | Whys])

@@ -5,6 +5,7 @@
 
 -export([info/0]).
 
+-include("../core/sderl_version.hrl").
 -define(TIMEOUT, 3000).
 
 -spec info() -> [{atom(), term()}].
@@ -14,6 +15,7 @@ info() ->
     Nodes = lists:usort(lists:append([Ms || {_, Ms} <- Own])),
     Linked = [node() | nodes(connected)],
     Refused = lists:sort(sderl_dir:refusals()),
+    Versions = sderl_dir:refused_versions(),
     Unknown = sderl_dir:unknowns(),
     [{state, case Own of [] -> no_conf; _ -> synced end},
      {own_group_names, [G || {G, _} <- Own]},
@@ -26,11 +28,13 @@ info() ->
      {monitoring, []},
      {groups, Groups},
      {left_out, Refused},
+     {refused, Versions},
      {gone, lists:sort(sderl_dir:gone_all())},
      {unknown_messages, lists:sum([N || {_, N} <- Unknown] ++ [N || #{unknown_messages := N} <- Groups])},
      {global, "on a node with connect_all false `global` keeps names on this node only and "
               "global:sync/0 does not return: use s_group with group `undefined` for free names"},
      {problems, lists:append([problems(G, Linked) || G <- Groups]) ++ [left_out(R) || R <- Refused]
+                    ++ [text("~0tp is not heard: ~ts", [N, because({other_version, V})]) || {N, V} <- Versions]
                     ++ [text("~0tp ignored ~0tp messages of an unknown kind or version", [P, N]) || {P, N} <- Unknown]}].
 
 state(Group, Pid) ->
@@ -72,6 +76,9 @@ because(application_not_running) -> "the application sderl is not running there"
 because(s_group_conflict) -> "it is in another group of this name";
 because(not_distributed) -> "this node has no name; start it with -sname or -name";
 because(connect_all) -> "it runs with connect_all true; start it with -connect_all false";
+because({other_version, Version}) ->
+    io_lib:format("it speaks version ~0tp of the protocol and this node ~b: ~ts",
+                  [Version, ?VSN, sderl_dir:version_remedy(Version)]);
 because(Why) -> io_lib:format("~0tp", [Why]).
 
 text(Format, Args) -> unicode:characters_to_list(io_lib:format(Format, Args)).

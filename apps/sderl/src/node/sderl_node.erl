@@ -120,7 +120,7 @@ handle_call({create, Group}, _, #n{reserved = R} = N) ->
             {reply, found(Group), N};
         _ -> {reply, {error, s_group_name_is_in_use}, N}
     end;
-handle_call({invite, Group, Uid, From}, _, #n{reserved = R} = N) when is_binary(Uid), is_atom(From) ->
+handle_call({invite, ?VSN, Group, Uid, From}, _, #n{reserved = R} = N) when is_binary(Uid), is_atom(From) ->
     Taken = case {sderl_dir:uid(Group), R} of
         {none, #{Group := {Other, _}}} -> Other =/= Uid;
         {none, _} -> false;
@@ -138,11 +138,17 @@ handle_call({invite, Group, Uid, From}, _, #n{reserved = R} = N) when is_binary(
         {undefined, true} -> {reply, {error, s_group_conflict}, N};
         {Why, _} -> {reply, {error, Why}, N}
     end;
-handle_call({enter, Group, Node}, From, N) when is_atom(Node) ->
+handle_call({enter, ?VSN, Group, Node}, From, N) when is_atom(Node) ->
     _ = spawn(fun() -> gen_server:reply(From, sderl_admin:admit(Group, Node)) end),
     {noreply, N};
 handle_call(settle, _, N) -> {reply, ok, N};
-handle_call(_, _, N) -> {reply, {error, unknown_call}, unknown(N)}.
+handle_call(Request, _, N) ->
+    case strange(Request) of
+        {From, Version} ->
+            ok = sderl_dir:refuse_version(From, Version),
+            {reply, {error, {other_version, ?VSN}}, unknown(N)};
+        none -> {reply, {error, unknown_call}, unknown(N)}
+    end.
 
 -spec handle_cast(term(), #n{}) -> {noreply, #n{}}.
 handle_cast({changed, _Group}, N) ->
@@ -162,6 +168,7 @@ handle_cast(_, N) -> {noreply, unknown(N)}.
 handle_info(Message, #n{node = Node} = N) when Node =/= node() -> handle_info(Message, renamed(N));
 handle_info({sderl_hello, ?VSN, Group, Uid, From, {hello, _, _, _, _} = Hello}, N)
   when is_binary(Uid), is_atom(From), From =/= node() ->
+    ok = sderl_dir:accept_version(From),
     case sderl_wire:message(From, Hello) of
         true -> {noreply, hello(Group, Uid, From, Hello, N)};
         false -> {noreply, unknown(N)}
@@ -204,6 +211,7 @@ handle_info({nodeup, Node, #{connection_id := Connection}}, #n{connections = Cs}
 handle_info({nodedown, Node, _}, #n{connections = Cs} = N0) when is_atom(Node) ->
     N = N0#n{connections = maps:remove(Node, Cs)},
     sderl_links:nodedown(Node),
+    ok = sderl_dir:accept_version(Node),
     _ = sderl_dir:shares_group(Node) andalso sderl_subs:notify_node(nodedown, Node),
     {noreply, N};
 handle_info({'DOWN', Ref, process, _, Reason}, #n{entering = E} = N) ->
@@ -212,7 +220,32 @@ handle_info({'DOWN', Ref, process, _, Reason}, #n{entering = E} = N) ->
         error -> {noreply, N}
     end;
 handle_info({enter, Group}, N) -> {noreply, enter(Group, N)};
-handle_info(_, N) -> {noreply, unknown(N)}.
+handle_info(Message, N) ->
+    case strange(Message) of
+        {From, Version} -> sderl_dir:refuse_version(From, Version);
+        none -> ok
+    end,
+    {noreply, unknown(N)}.
+
+%% Who says something of another version of the protocol, and of which one (rule 31). It is not heard at
+%% all: half of a merge of another kind would lose names.
+strange(Message) ->
+    case said_by(Message) of
+        {From, Version} when is_atom(From), is_integer(Version), Version =/= ?VSN -> {From, Version};
+        _ -> none
+    end.
+
+said_by({sderl_hello, Version, _, _, From, _}) -> {From, Version};
+said_by({sderl_conflict, Version, _, _, From, _}) -> {From, Version};
+said_by({sderl_known, Version, From, _}) -> {From, Version};
+said_by({sderl_free, Version, From, _}) -> {From, Version};
+said_by({sderl_tell, Version, From}) -> {From, Version};
+said_by({invite, Version, _, _, From}) -> {From, Version};
+said_by({enter, Version, _, From}) -> {From, Version};
+%% Version 1 did not say that it was this one.
+said_by({invite, _, _, From}) -> {From, 1};
+said_by({enter, _, From}) -> {From, 1};
+said_by(_) -> none.
 
 know(From, List) ->
     sderl_dir:unknow_from(From),
