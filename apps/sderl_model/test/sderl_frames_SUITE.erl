@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_frames_SUITE).
 
-%% Version N talks to N - 1 (protocol rule 31): recordings of what nodes of protocol version 1 said to each
+%% Version N talks to N - 1, from version 2 on (protocol rule 31): recordings of what nodes of protocol version 2 said to each
 %% other are held against the present library, in both directions.
 %%
 %% `sderl_frames_SUITE_data/README.md` says where the recordings come from.
@@ -17,7 +17,7 @@ suite() -> [{timetrap, {minutes, 15}}].
 all() -> [shapes, understood, understood_in_any_role, lies_in_any_role, said_under_faults, said_on_nodes, conversation, old_nodes].
 
 recordings(Config) ->
-    [_ | _] = Files = filelib:wildcard(filename:join([proplists:get_value(data_dir, Config), "v1", "*.eterm"])),
+    [_ | _] = Files = filelib:wildcard(filename:join([proplists:get_value(data_dir, Config), "v2", "*.eterm"])),
     [sderl_frames:read(F) || F <- Files].
 
 %% ---------------------------------------------------------------- the version's shapes
@@ -32,13 +32,13 @@ shapes(Config) ->
     ?assertEqual(sderl_frames_wire:kinds(), lists:usort([sderl_frames_wire:kind(M) || M <- Core])),
     ?assertEqual([], [M || M <- Core, not let_in(M)]),
     Items = lists:append([Is || {batch, _, _, _, Is} <- Core]),
-    ?assertEqual([clashes, delete, mem, merge, seg, settle, tomb, view], lists:usort([sderl_frames_wire:kind(I) || I <- Items])),
+    ?assertEqual([clashes, delete, mem, seg, settle, shard, view], lists:usort([sderl_frames_wire:kind(I) || I <- Items])),
     Questions = lists:usort([{where(To), sderl_frames_wire:kind(Q)} || R <- All, {_, To, {'$gen_call', _, Q}} <- sderl_frames:messages(R)]),
     ?assertEqual([{sderl_ask, K} || K <- [alive, names, reach, send, send_at, whereis, whereis_at]]
                  ++ [{sderl_node, K} || K <- [enter, invite]],
                  Questions -- [{sderl_ask, hello}]),
     Other = lists:usort([element(1, M) || R <- All, {_, {sderl_node, _}, M} <- sderl_frames:messages(R)]),
-    ?assertEqual(['$gen_call', sderl_conflict, sderl_free, sderl_hello, sderl_known], Other),
+    ?assertEqual(['$gen_call', sderl_conflict, sderl_free, sderl_hello, sderl_known, sderl_tell], Other),
     ct:pal("~b messages between group processes of ~b kinds", [length(Core), length(sderl_frames_wire:kinds())]).
 
 where({Name, _}) -> Name.
@@ -73,19 +73,14 @@ replayed(#{name := Scenario} = Recording) ->
     Wrong ++ [{Scenario, Node, G, {recorded, Members, Names}, {now, M, N, Role}}
               || Node := Groups <- Final, {G, Members, Names} <- Groups,
                  #{members := M, names := N, role := Role} <- [maps:get({Node, G}, Last)],
-                 M =/= Members orelse (N =/= Names andalso not otherwise(Scenario, Node)) orelse not lists:member(Role, [coord, follower])].
-
-%% Where the present core decides otherwise what the others answered does not fit, and its names are other ones: it takes in
-%% who boots beside it when all to whom it is linked have said whom they follow.
-otherwise(boot, n1@h) -> true;
-otherwise(_, _) -> false.
+                 M =/= Members orelse N =/= Names orelse not lists:member(Role, [coord, follower])].
 
 %% Every message, also one that only bad luck brings, to a member in any role: it may be of no use there, but it is
 %% understood.
 understood_in_any_role(Config) ->
     All = recordings(Config),
     Roles = roles(All),
-    ?assertEqual([candidate, coord, follower, orphan, surrender], lists:sort(maps:keys(Roles))),
+    ?assertEqual([candidate, coord, follower, joining, orphan], lists:sort(maps:keys(Roles))),
     Messages = lists:usort(core(All)),
     Before = #{Role => unknown(S) || Role := {_, S} <- Roles},
     ?assertEqual([], [{Role, Msg, What}

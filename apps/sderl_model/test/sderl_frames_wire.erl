@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_frames_wire).
 
-%% What a node of protocol version 1 understands: the kinds and shapes of everything that nodes of
+%% What a node of protocol version 2 understands: the kinds and shapes of everything that nodes of
 %% that version send each other. It was written down from the code of the version and is held against
 %% the recordings, in which every kind occurs; what the present library sends to a node of that version is
-%% held against it. So it does not change, but for what README.md says of it. A later version of the protocol has another such module.
+%% held against it. So it does not change. A later version of the protocol has another such module.
 %%
 %% A shape is `{tuple, Shapes}`, `{list, Shape}`, `{map, Key, Value}`, `{fields, Needed, Optional}`, `{any_of, Shapes}`,
 %% `{is, Term}`, or the name of one (`shape/1`) or of a plain type.
@@ -40,7 +40,7 @@ kind(Msg) -> Msg.
 %% ---------------------------------------------------------------- shapes
 
 shape(core) ->
-    {any_of, [hello, {is, bye}, {is, query},
+    {any_of, [hello, {is, bye}, {is, away}, {is, query},
               msg(gone, [{any_of, [{is, removed}, {is, deleted}]}, membership]),
               msg(req, [epoch, list_of_operations]),
               msg(ack, [epoch, count, {any_of, [{is, none}, list_of_operations]}]),
@@ -60,17 +60,15 @@ shape(core) ->
               msg(joined, [epoch, count, {list, item}]),
               msg(apart, [epoch, epoch, lead]),
               msg(nack, [epoch, epoch, lead]),
-              msg(lead, [epoch, count, {list, item}, {fields, log(), later()}]),
+              msg(lead, [epoch, count, {list, item}, {fields, log(), #{}}]),
               msg(lost, [epoch, node]),
               msg(handover, [epoch]),
               msg(mem, [membership]),
               msg(state, [epoch, lead]),
-              msg(surrender, [epoch, count, view, {fields, #{sessions => sessions, tomb => tomb, clashes => clashes},
-                                                       #{unseen => {list, row}, history => {list, {tuple, [epoch, count]}}}}]),
-              msg(yield, [epoch, {list, node}]),
-              msg(contrib, [epoch, count, {list, row}, boolean]),
-              msg(contrib_ok, [epoch, count]),
-              msg(adopt, [epoch, count, {fields, (log())#{sessions => sessions, sync => count}, later()}]),
+              msg(join, [epoch, count]),
+              msg(bring, [epoch, piece]),
+              msg(shard, [epoch, piece, {list, row}, {any_of, [{is, more}, {tuple, [{is, last}, own_session]}]}]),
+              msg(adopt, [epoch, count, {fields, (log())#{sessions => sessions, sync => count}, #{}}]),
               msg(chunk, [epoch, count, count, {list, row}, boolean]),
               msg(chunk_ok, [epoch, count, count]),
               msg(synced, [epoch, count])]};
@@ -80,12 +78,12 @@ shape(hello) ->
                  #{ask => {is, true}}}]);
 shape(item) ->
     {any_of, [msg(seg, [node, integer, count, {list, operation}, answers]),
-              msg(view, [view, tomb, {list, node}]),
+              %% Whose names go, who counts from now on, and which answers nobody will know.
+              msg(view, [view, {list, node}, {list, node}, {list, {tuple, [node, integer, count, {list, count}]}}]),
               msg(mem, [membership, {list, node}]),
-              msg(merge, [{list, row}, sessions]),
-              msg(settle, [term, {list, pid}, {any_of, [{is, none}, row]}]),
+              msg(shard, [node, boolean, {list, new_row}, {any_of, [{is, more}, {tuple, [position, own_session]}]}]),
+              msg(settle, [term, {list, pid}, {any_of, [{is, none}, new_row]}, {list, clash_effect}]),
               msg(clashes, [clashes]),
-              msg(tomb, [tomb]),
               {is, delete}]};
 shape(list_of_operations) -> {tuple, [node, integer, count, {list, operation}]};
 shape(operation) ->
@@ -96,35 +94,45 @@ shape(operation) ->
               msg(d, [term, pid]),
               msg(add, [{list, node}]),
               msg(remove, [{list, node}, count])]};
-shape(answers) ->
-    {any_of, [{is, default},
-              {list, {any_of, [{is, yes}, {is, ok}, {tuple, [{is, ok}, {list, node}]}, {tuple, [{is, no}, atom]},
-                      %% Of a list decided twice, after a merge; a recorded node's client hears no.
-                      {tuple, [{is, no}, {tuple, [{is, repeated}, {any_of, [{is, yes}, {is, ok}]}]}]}]}}]};
+shape(answers) -> {any_of, [{is, default}, {list, operation_answer}]};
+shape(operation_answer) ->
+    {any_of, [{is, yes}, {is, ok}, {is, unknown},
+              {tuple, [{is, no}, atom]},
+              {tuple, [{is, ok}, {list, node}]},
+              %% About a name of another home, or of two, which acknowledged it.
+              {tuple, [{any_of, [{is, yes}, {is, ok}]}, {any_of, [node, {list, node}]}]}]};
 shape(options) -> {any_of, [{is, []}, {fields, #{}, #{meta => term, resolver => term}}]};
 shape(epoch) -> {tuple, [integer, node]};
 shape(lead) -> {any_of, [{is, undefined}, node]};
-%% The last form is not of that version, which compares it as if it were beyond every number: see README.md.
-shape(place) -> {any_of, [{is, live}, {tuple, [epoch, count]}]};
+shape(position) -> {tuple, [epoch, count]};
+shape(place) -> {any_of, [{is, live}, position, {is, {partial, 0}}]};
+%% Which reading of a shard, and which piece of it.
+shape(piece) -> {tuple, [count, count]};
 shape(view) -> {map, node, place};
 shape(version) -> {tuple, [epoch, integer]};
 shape(row) -> {tuple, [term, pid, node, version, options]};
-shape(tomb) -> {map, node, {map, term, {list, version}}};
+%% One that this batch decides: its version is its place there.
+shape(new_row) -> {any_of, [row, {tuple, [term, pid, node, {is, new}, options]}]};
 shape(clashes) -> {map, term, {tuple, [row, row]}};
-shape(sessions) -> {map, node, {tuple, [integer, count, answers]}};
+%% `exit` and `send`; to the protocol it is the resolver's word, and the simulator's has others.
+shape(clash_effect) -> {tuple, [atom, pid, term]};
+shape(sessions) -> {map, node, session};
+shape(session) -> {tuple, [integer, count, answers]};
+shape(own_session) -> {any_of, [{is, none}, session]};
 shape(membership) -> {map, node, {tuple, [count, count]}};
 %% A life of the library on a node, and where its process is: others compare and send to them.
 shape(incarnation) -> term;
 shape(address) -> term;
 
 shape(to_process) ->
-    {any_of, [{tuple, [{is, sderl}, {is, 1}, uid, node, core]}, {tuple, [tag, answer]}]};
+    {any_of, [{tuple, [{is, sderl}, {is, 2}, uid, node, core]}, {tuple, [tag, answer]}]};
 shape(to_node) ->
-    {any_of, [{tuple, [{is, sderl_hello}, {is, 1}, term, uid, node, hello]},
-              {tuple, [{is, sderl_known}, {is, 1}, node, {list, {tuple, [term, {list, node}]}}]},
-              {tuple, [{is, sderl_conflict}, {is, 1}, term, uid, node, uid]},
-              {tuple, [{is, sderl_free}, {is, 1}, node, {any_of, [{is, freed}, msg(meet, [uid, {list, node}])]}]},
-              call({any_of, [msg(invite, [term, uid, node]), msg(enter, [term, node])]})]};
+    {any_of, [{tuple, [{is, sderl_hello}, {is, 2}, term, uid, node, hello]},
+              {tuple, [{is, sderl_known}, {is, 2}, node, {list, {tuple, [term, {list, node}]}}]},
+              {tuple, [{is, sderl_conflict}, {is, 2}, term, uid, node, uid]},
+              {tuple, [{is, sderl_free}, {is, 2}, node, {any_of, [{is, freed}, msg(meet, [uid, {list, node}])]}]},
+              {tuple, [{is, sderl_tell}, {is, 2}, node]},
+              call({any_of, [msg(invite, [{is, 2}, term, uid, node]), msg(enter, [{is, 2}, term, node])]})]};
 shape(to_ask) ->
     call({any_of, [{is, hello}, {is, names},
                    msg(alive, [pid]),
@@ -150,11 +158,7 @@ msg(Kind, Shapes) -> {tuple, [{is, Kind} | Shapes]}.
 
 call(Question) -> {tuple, [{is, '$gen_call'}, {tuple, [pid, tag]}, Question]}.
 
-log() -> #{prev => epoch, history => {list, {tuple, [epoch, count]}}, view => view, mem => membership, tomb => tomb,
-           clashes => clashes}.
-
-%% What came after the recording: a node that does not know it takes no notice.
-later() -> #{merged => {map, node, epoch}}.
+log() -> #{prev => epoch, history => {list, {tuple, [epoch, count]}}, view => view, mem => membership, clashes => clashes}.
 
 %% ---------------------------------------------------------------- does it fit
 

@@ -117,7 +117,7 @@ of_group({req, _, _}) -> registration;
 of_group({answers, _, _, _}) -> registration;
 of_group(Message) when is_tuple(Message) ->
     case element(1, Message) of
-        Tag when Tag =:= commit; Tag =:= gap; Tag =:= adopt; Tag =:= chunk; Tag =:= chunk_ok; Tag =:= contrib; Tag =:= contrib_ok -> replication;
+        Tag when Tag =:= commit; Tag =:= gap; Tag =:= adopt; Tag =:= chunk; Tag =:= chunk_ok; Tag =:= bring; Tag =:= shard -> replication;
         _ -> control
     end;
 of_group(_) -> control.
