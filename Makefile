@@ -1,7 +1,7 @@
 # Each target installs the toolchain first where the machine lacks it.
 with := toolchain/env
 
-.PHONY: help build web demo test test-long test-otp27 check xref dialyzer bench clean
+.PHONY: help build web demo test test-long test-otp27 check xref dialyzer spec bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ xref:
 
 dialyzer:
 	@$(with) rebar3 dialyzer
+
+spec: ## the specification of the group protocol, by TLC (needs Java; ARGS=--long for hours)
+	@spec/check $(ARGS)
 
 bench: ## the standard benchmarks, a quarter of an hour (ARGS="NAME options" for one; ARGS=list)
 	@bin/sderl bench $(or $(ARGS),standard)
