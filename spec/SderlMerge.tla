@@ -124,7 +124,8 @@ Secede(n) ==
     LET s == st[n]
         view == [m \in Node |-> IF m = n THEN Live ELSE Out]
     IN  /\ s.alive /\ s.role = "orphan"
-        /\ \A m \in s.seen : st[m].role = "follower" /\ st[m].lead \notin s.seen \union {n}
+        \* (Whose death is noticed long before anybody goes on alone.)
+        /\ \A m \in s.seen : st[m].role = "follower" /\ st[m].lead \notin s.seen \union {n} /\ st[st[m].lead].alive
         /\ \E e \in Epoch :
             /\ e > s.epoch /\ owner[e] = None
             /\ Becomes(Landed([World EXCEPT
@@ -210,4 +211,17 @@ FrozenIsOwn ==
                   LET r == st[m].table[x]
                   IN  (r # 0 /\ Home(r) = m /\ ~ops[r].gone /\ ops[r].status = "yes")
                         => r = st[c].table[x] \/ r \in st[c].clashes[x]
+
+\* When nothing fails any more, components that see each other are one, and every clash is settled and
+\* told.
+MergeFairness ==
+    /\ Fairness
+    /\ \A n \in Node : /\ \A x \in Name : WF_vars(Rest /\ Resolve(n, x))
+                       /\ \A o \in Op : WF_vars(Rest /\ o \in DOMAIN ops /\ (Done(n, o) \/ DoneHere(n, o)))
+FairMergeSpec == MergeSpec /\ MergeFairness
+AllTold == \A n \in Node : st[n].alive =>
+    /\ \A x \in Name : st[n].clashes[x] = {}
+    /\ st[n].effects = {}
+OneComponent == \E c \in Node : \A n \in Node : st[n].alive => st[n].lead = c
+WholeAgain == <>[](up = {{a, b} : a, b \in Node} \ {{a} : a \in Node} => OneComponent /\ AllTold) \/ <>Exhausted
 =============================================================================

@@ -64,7 +64,7 @@ NoHistory == [e \in Lineage |-> -1]
 
 \* What a process of a member holds beyond what its successor would find in the tables.
 Volatile(s) ==
-    [s EXCEPT !.role = "orphan", !.lead = None, !.suspect = None, !.live = s.view, !.flight = FALSE,
+    [s EXCEPT !.role = IF s.lineage = 0 THEN "boots" ELSE "orphan", !.lead = None, !.suspect = None, !.live = s.view, !.flight = FALSE,
               !.wait = {}, !.reqs = {}, !.syncs = {}, !.specials = {}, !.memory = {}, !.joined = <<>>,
               !.agreed = FALSE, !.was = 0, !.sent = FALSE, !.answers = {},
               !.committed = IF s.flight THEN s.num - 1 ELSE @]
@@ -235,7 +235,7 @@ RelayAgain(o) ==
     LET c == ops[o].client
         h == Home(o)
         lost == /\ \A i \in 1..Len(net[c][h]) : net[c][h][i] # [t |-> "relay", op |-> o]
-                /\ \A i \in 1..Len(net[h][c]) : net[h][c][i].t # "relayed" \/ net[h][c][i].of.op # o
+                /\ \A i \in 1..Len(net[h][c]) : net[h][c][i].t = "relayed" => net[h][c][i].of.op # o
     IN  /\ ops[o].status = "waits" /\ h # c
         /\ st[c].alive /\ h \in st[c].seen /\ {c, h} \in up
         /\ o \notin st[h].queue /\ st[h].out # o
@@ -491,7 +491,7 @@ NackM(w, n, m, msg) ==
     IF w.st[n].role = "candidate" /\ w.st[n].epoch = msg.epoch THEN Withdraw(w, n) ELSE w
 
 \* Of an own log what was committed: its tail was answered to nobody.
-Mine(s, n) == IF owner[s.lineage] = n THEN s.committed ELSE s.num
+Mine(s, n) == IF s.lineage # 0 /\ owner[s.lineage] = n THEN s.committed ELSE s.num
 
 \* Gives itself up to a higher epoch, alone.
 GiveUp(w, n, a) ==
@@ -747,7 +747,9 @@ Kill(n) ==
     /\ net' = [a \in Node |-> [net[a] EXCEPT ![n] = <<>>]]
     /\ up' = {l \in up : n \notin l}
     /\ ops' = [o \in DOMAIN ops |->
-                 IF ops[o].client = n /\ ops[o].status = "waits" THEN [ops[o] EXCEPT !.status = "unknown"] ELSE ops[o]]
+                 CASE ops[o].client = n /\ ops[o].status = "waits" -> [ops[o] EXCEPT !.status = "unknown"]
+                   [] Home(o) = n /\ ops[o].status = "yes" -> [ops[o] EXCEPT !.status = "dead"]
+                   [] OTHER -> ops[o]]
     /\ spent' = [spent EXCEPT !.kill = @ + 1]
     /\ UNCHANGED owner
 
@@ -927,9 +929,19 @@ OneBatchApart ==
 OneCoordinator ==
     \A n \in Node : (st[n].alive /\ st[n].role = "coord") => owner[st[n].lineage] = n
 
-\* Every operation is answered, where the component can: the client lives and nothing was cut.
-Answered == \A o \in DOMAIN ops : ops[o].status # "waits"
+\* Every operation ends: with an answer, or unknown where its client or its home died.  (Elections that
+\* were in vain may use up the model's epochs.)
+Fairness ==
+    /\ \A n \in Node : WF_vars(StepEnds(n)) /\ WF_vars(Stand1(n))
+    /\ \A m, n \in Node : /\ WF_vars(Rest /\ Message(m, n)) /\ WF_vars(Rest /\ Nodedown(n, m))
+                          /\ WF_vars(Rest /\ Heartbeat(n, m))
+    /\ \A o \in Op : WF_vars(o \in DOMAIN ops /\ Asking(o))
+FairSpec == Spec /\ Fairness
+Exhausted == \A e \in Epoch : owner[e] # None
+Waits(o) == o \in DOMAIN ops /\ ops[o].status = "waits"
+Ends == \A o \in Op : Waits(o) ~> (~Waits(o) \/ Exhausted)
 
+\* States with longer queues are not followed any further.
 Bound == \A a, b \in Node : Len(net[a][b]) <= 6
 
 \* For the search of a counterexample: the first operation is answered before anybody loses a coordinator.
