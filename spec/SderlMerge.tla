@@ -214,10 +214,7 @@ FrozenIsOwn ==
 
 \* When nothing fails any more, components that see each other are one, and every clash is settled and
 \* told.
-MergeFairness ==
-    /\ Fairness
-    /\ \A n \in Node : /\ \A x \in Name : WF_vars(Rest /\ Resolve(n, x))
-                       /\ \A o \in Op : WF_vars(Rest /\ o \in DOMAIN ops /\ (Done(n, o) \/ DoneHere(n, o)))
+MergeFairness == WF_vars(MergeProgress)
 FairMergeSpec == MergeSpec /\ MergeFairness
 AllTold == \A n \in Node : st[n].alive =>
     /\ \A x \in Name : st[n].clashes[x] = {}

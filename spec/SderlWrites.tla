@@ -931,11 +931,8 @@ OneCoordinator ==
 
 \* Every operation ends: with an answer, or unknown where its client or its home died.  (Elections that
 \* were in vain may use up the model's epochs.)
-Fairness ==
-    /\ \A n \in Node : WF_vars(StepEnds(n)) /\ WF_vars(Stand1(n))
-    /\ \A m, n \in Node : /\ WF_vars(Rest /\ Message(m, n)) /\ WF_vars(Rest /\ Nodedown(n, m))
-                          /\ WF_vars(Rest /\ Heartbeat(n, m))
-    /\ \A o \in Op : WF_vars(o \in DOMAIN ops /\ Asking(o))
+\* All that is assumed is that something which can go on does: no choice among the steps.
+Fairness == WF_vars(Progress)
 FairSpec == Spec /\ Fairness
 Exhausted == \A e \in Epoch : owner[e] # None
 Waits(o) == o \in DOMAIN ops /\ ops[o].status = "waits"
