@@ -24,7 +24,7 @@ init(Reconfigure) ->
     {ok, {#{strategy => one_for_one, intensity => 1000, period => 1},
           %% Other members address routing and attributes as soon as this node's groups are
           %% there, so these start before the groups. Placement uses groups and starts after.
-          [worker(sderl_subs),
+          [worker(sderl_subs, [fun sderl_event:dropped/3]),
            supervisor(sderl_attr_sup),
            supervisor(sderl_route_sup),
            supervisor(sderl_dist_sup),

@@ -446,7 +446,7 @@ prune(Before) ->
     Ended = ets:select(sderl_gone, [{Left, [{'<', '$2', Before}], [{{'$3', '$1'}}]}]),
     lists:foreach(fun({Group, Uid}) ->
         true = ets:delete(sderl_gone, Uid),
-        case sderl_options:value(state_dir) of
+        case maps:get(state_dir, options(), none) of
             none -> ok;
             Dir -> sderl_kept:forget_left(Dir, node(), Group, Uid)
         end

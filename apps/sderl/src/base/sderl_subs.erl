@@ -38,7 +38,7 @@ an event that was on its way may still arrive. There is no replay: subscribe fir
 -behaviour(gen_server).
 
 -export([new/0]).
--export([start_link/0]).
+-export([start_link/1]).
 -export([subscribe/3, unsubscribe/1]).
 -export([monitor_nodes/2]).
 -export([wanted/2, notify/2, notify_node/2]).
@@ -74,15 +74,15 @@ of both: ignore what you do not know.
 
 %% Owner of the table
 
--doc "Makes the table. Called once by the process that shall own it, before `start_link/0`.".
+-doc "Makes the table. Called once by the process that shall own it, before `start_link/1`.".
 -spec new() -> ets:table().
 new() ->
     ets:new(?TABLE, [named_table, public, set, {read_concurrency, true}]).
 
 -doc "Starts the server, registered as `sderl_subs`, on the table of `new/0`.".
--spec start_link() -> gen_server:start_ret().
-start_link() ->
-    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+-spec start_link(Report :: fun((module(), non_neg_integer(), map()) -> ok)) -> gen_server:start_ret().
+start_link(Report) ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, Report, []).
 
 %% Subscribers
 
@@ -177,9 +177,10 @@ call(Request) ->
 %% Server
 
 -doc false.
--spec init([]) -> {ok, state()}.
-init([]) ->
-    sderl_event:dropped(?MODULE, drop_unsound(), #{}),
+-spec init(fun((module(), non_neg_integer(), map()) -> ok)) -> {ok, state()}.
+init(Report) ->
+    %% Events are told to subscribers, so they are reported by a function that is given.
+    ok = Report(?MODULE, drop_unsound(), #{}),
     Subs = [{Ref, Pid} || {{sub, Ref}, _Group, Pid, _Kinds} <- ets:tab2list(?TABLE)],
     Nodes = [Pid || {{node_monitor, Pid}} <- ets:tab2list(?TABLE)],
     derive_all(),

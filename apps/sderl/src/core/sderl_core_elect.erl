@@ -205,8 +205,10 @@ finish(#s{cand = Cand, now = Now, tick_ms = T, outnumbered = Since0} = S) ->
 
 is_outnumbered(#s{cand = #cand{alone = true}}) -> false;
 is_outnumbered(#s{d = #d{syncing = true}}) -> false;
-is_outnumbered(#s{cand = #cand{joined = Joined, elsewhere = Elsewhere}, self = Self, linked = Linked, suspect = Suspect, d = #d{view = V}}) ->
-    Reached = [N || N := live <- V, N =:= Self orelse maps:get(N, Linked, mute) =:= [], not lists:member(N, Elsewhere)],
+is_outnumbered(#s{cand = #cand{joined = Joined, elsewhere = Elsewhere}, self = Self} = S) ->
+    #s{linked = Linked, suspect = Suspect, d = #d{view = V}} = S,
+    Hung = sderl_core_peers:hung_aside(S),
+    Reached = Hung ++ [N || N := live <- V, N =:= Self orelse maps:get(N, Linked, mute) =:= [], not lists:member(N, Elsewhere)],
     Silent = [N || N <- Reached, not is_map_key(N, Joined)],
     {All, Quiet} = {length(Reached), length(Silent)},
     2 * Quiet > All orelse

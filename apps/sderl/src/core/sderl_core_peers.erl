@@ -12,7 +12,7 @@
 
 -define(MEMORY, 86_400).
 
--export([look/1, unmet/1, tick/1, lone_ms/1, heartbeat/1, waiters/1, lost/2, away/2, hello/5, mem/3]).
+-export([look/1, unmet/1, tick/1, lone_ms/1, hung_aside/1, heartbeat/1, waiters/1, lost/2, away/2, hello/5, mem/3]).
 -export([hb/4, hb_ack/4, low/4, found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2, change_view/3]).
@@ -95,7 +95,8 @@ heartbeat(#s{peers = P, d = #d{lineage = E}} = S0) ->
 slow(#s{flight = #flight{wait = [_ | _] = W, since = At}, num = Num, now = Now, aside_ms = A, d = #d{lineage = E, view = V}} = S)
   when Now - At > A ->
     Silent = [N || N <- W, is_map_key(N, V)],
-    Outnumbered = 2 * length(Silent) > length([N || N := live <- V]),
+    Hung = hung_aside(S),
+    Outnumbered = 2 * length(Silent ++ Hung) > length([N || N := live <- V] ++ Hung),
     case Outnumbered andalso Now - At =< A + lone_ms(S) andalso not faulty(rule_9, S) of
         _ when Silent =:= [] -> S;
         true -> S;
@@ -107,6 +108,15 @@ slow(#s{flight = #flight{wait = [_ | _] = W, since = At}, num = Num, now = Now, 
             end
     end;
 slow(S) -> S.
+
+-doc """
+Members that were set aside, are linked, and have said nothing for long. They count where it is asked
+whether more are silent than not: otherwise one after the other could be set aside, until one is left.
+""".
+-spec hung_aside(#s{}) -> [node()].
+hung_aside(#s{linked = Linked, peers = Peers, now = Now, aside_ms = A, tick_ms = T, d = #d{view = V}}) ->
+    [N || N := {_, _} <- V, maps:get(N, Linked, mute) =:= [],
+          case Peers of #{N := #peer{heard = At}} -> Now - At > A + 2 * T; _ -> true end].
 
 -doc """
 So long a minority of members that are linked waits for the others, in milliseconds: in it the others have given up
