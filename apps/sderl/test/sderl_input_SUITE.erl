@@ -299,7 +299,7 @@ deep(N) -> [deep(N - 1)].
 strange_messages(Config) ->
     {Fleet, [A1, A2, A3]} = start(Config),
     Before = unknown(Fleet, A1),
-    {ok, Uid} = call(Fleet, A1, {sderl_store, uid}, [g]),
+    Uid = call(Fleet, A1, {sderl_dir, uid}, [g]),
     %% Twice: the first time code is loaded.
     {Sent1, _} = call(Fleet, A1, {?MODULE, flood}, [Uid, A2]),
     {Sent2, Atoms} = call(Fleet, A1, {?MODULE, flood}, [Uid, A2]),

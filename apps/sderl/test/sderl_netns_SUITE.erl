@@ -116,13 +116,22 @@ far_name(Before) ->
         ok = sderl_fleet_netns:cut(Net, [{Lead, X}]),
         Held = Before(F, Lead, M, X),
         P = sderl_ct:process(F, X),
-        Answer = register_at(F, M, far, P),
+        %% Its home may go while the batch is out: then nobody knows.
+        Answer = on(F, M, fun() ->
+            try s_group:register_name(g, far, P)
+            catch exit:{timeout, _} -> unknown
+            end
+        end),
         ct:pal("registered by ~p: ~p", [M, Answer]),
         await(closed, fun() -> not sderl_ct:linked(F, Lead, X) andalso not sderl_ct:linked(F, X, Lead) end),
         ok = sderl_fleet_netns:heal(Net, [{Lead, X}]),
         ?assert(sderl_ct:alive(F, P)),
         case Answer of
             yes ->
+                sderl_ct:hold_all(F, g, {Nodes, Nodes}, Held#{far => P});
+            unknown ->
+                _ = sderl_ct:settled(F, g, Nodes),
+                _ = register_at(F, M, far, P),
                 sderl_ct:hold_all(F, g, {Nodes, Nodes}, Held#{far => P});
             {no, _} ->
                 sderl_ct:hold_all(F, g, {Nodes, Nodes}, Held),
