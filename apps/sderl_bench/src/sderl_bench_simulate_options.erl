@@ -77,11 +77,7 @@ names(Atoms) -> [atom_to_list(A) || A <- Atoms].
 
 default(delay) -> {1, 20};
 default(faults) -> sderl_sim_faults:usual();
-default(strict) -> sderl_sim_strict:usual();
-default(broken) -> [];
-default(Number) ->
-    {_, _, _, _, Default, _} = lists:keyfind(Number, 1, ?NUMBERS),
-    Default.
+default(strict) -> sderl_sim_strict:usual().
 
 %% ---------------------------------------------------------------- from the command line
 

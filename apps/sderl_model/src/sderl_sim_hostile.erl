@@ -10,6 +10,9 @@ then forgotten, since a message that is well typed and not true may well make a 
 """.
 -include("sderl_sim.hrl").
 
+%% What is no proper list is among what it makes.
+-dialyzer(no_improper_lists).
+
 -export([arrives/5, mutated/2]).
 
 -import(sderl_sim_world, [rnd/3, chance/2, pick/2]).

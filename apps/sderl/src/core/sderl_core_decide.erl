@@ -151,7 +151,7 @@ special({shard, N, Id, K, Rows, Last}, {Items, #c{mem = Mem} = C0, S0}) ->
                 true -> left_clashes([N], drop_home(N, C0));
                 false -> {[], C0}
             end,
-            {Kept, C2, S} = lists:foldl(fun shard_row/2, {[], C1, S0}, [R || R <- Rows, speaks(N, R, C1)]),
+            {Kept, C2, S} = lists:foldl(fun shard_row/2, {[], C1, S0}, [R || R <- Rows, speaks(N, R, C1, S0)]),
             Found = maps:without(maps:keys(C1#c.clashes), C2#c.clashes),
             End = case Last of more -> more; {last, Place, Session} -> {Place, Session} end,
             Item = {shard, N, First, lists:reverse(Kept), End},
@@ -173,9 +173,15 @@ special({settle, Name, A, B, Keep, Fx}, {Items, #c{clashes = Clashes} = C0, S}) 
         _ -> {Items, C0, S}
     end.
 
-%% Names of processes on a node that left the group are at home with a coordinator. Where that node
-%% is back it speaks for them itself: a member that was away has them as they were then.
-speaks(N, {_, Pid, _, _, _}, #c{view = V}) -> node(Pid) =:= N orelse not is_map_key(node(Pid), V).
+%% Names of processes on a node that left the group are at home with a coordinator. A node that was
+%% removed on the joiner's side alone speaks for itself: the joiner has a name that was registered
+%% since that node became a member as it was when it was removed.
+speaks(N, {_, Pid, _, {{Counter, _}, _}, _}, #c{view = V}, #s{sessions = Sessions}) ->
+    Node = node(Pid),
+    case Sessions of
+        #{Node := {Sid, _, _}} when Node =/= N, is_map_key(Node, V) -> Counter < Sid;
+        _ -> true
+    end.
 
 %% The union by home (rule 15): what a member brings of its own is its own to say; only a name that
 %% both sides hold for different processes is a clash (rule 18).

@@ -469,7 +469,7 @@ left_out(Why, S) -> leave(Why, S).
 -spec depart(#s{}) -> #s{}.
 depart(#s{self = Self, now = Now, clock = Clock, d = #d{mem = Mem} = D} = S0) ->
     Without = sderl_membership:remove([Self], (Now + Clock) div 1000, Mem),
-    S = lists:foldl(fun(N, A) -> send(N, {mem, Without}, send(N, away, A)) end, S0, sderl_core:peers(S0)),
+    S = lists:foldl(fun(N, A) -> send(N, {mem, Without}, send(N, away, A)) end, S0, maps:keys(S0#s.peers)),
     left_out(removed, S#s{d = D#d{mem = Without}}).
 
 %% Nobody here will ever know. (But that we are no member any more is so. Who asked for that and was told so by our
