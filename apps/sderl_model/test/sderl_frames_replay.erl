@@ -82,6 +82,7 @@ effect({sync_begin, Epoch, Num}, R) -> store(R, fun(St) -> sderl_sim_store:sync_
 effect({put_rows, Rows}, R) -> store(R, fun(St) -> sderl_sim_store:put_rows(St, Rows) end);
 effect(sync_end, R) -> store(R, fun sderl_sim_store:sync_end/1);
 effect({read_chunk, Node, K}, R) -> read(chunk_read, Node, K, all, R);
+effect({look_up, Names}, R) -> looked_up(Names, R);
 effect({read_homes, Node, K, Homes}, R) -> read(homes_read, Node, K, Homes, R);
 effect({read_stop, Node}, #r{cursors = Cs} = R) -> R#r{cursors = maps:remove(Node, Cs)};
 effect({left, _, _}, R) -> R#r{left = true};
@@ -89,6 +90,9 @@ effect({left, _, _}, R) -> R#r{left = true};
 effect(_, R) -> R.
 
 store(#r{store = St} = R, Fun) -> R#r{store = Fun(St)}.
+
+looked_up(Names, #r{store = St, inner = In} = R) ->
+    R#r{inner = [{looked_up, [N || N <- Names, sderl_sim_store:lookup(St, N) =:= none]} | In]}.
 
 read(Kind, Node, K, Which, #r{store = St, cursors = Cs, inner = In} = R) ->
     {Rows, Last, Cursor} = case Cs of

@@ -73,6 +73,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
     | tick | wake | depart
     | {chunk_read, node(), pos_integer(), [row()], Last :: boolean()}
     | {homes_read, node(), pos_integer(), [row()], Last :: boolean()}
+    | {looked_up, Absent :: [term()]}
     | {resolved, Name :: term(), row(), row(), Keep :: pid() | none, Effects :: [term()]}
     | {await_live, From :: term(), [node()], TimeoutMs :: non_neg_integer()}.
 -type effect() ::
@@ -88,6 +89,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
     | {sync_begin, Epoch :: term(), Num :: non_neg_integer()} | {put_rows, [row()]} | sync_end
     | {read_chunk, node(), pos_integer()} | {read_homes, node(), pos_integer(), [node()]}
     | {read_stop, node()}
+    | {look_up, Names :: [term()]}
     | {resolve, Name :: term(), row(), row()}
     | {clash_effects, [term()]}
     | {event, atom(), map()}
@@ -373,6 +375,7 @@ handle(tick, S) -> sderl_core_peers:tick(S);
 handle(wake, S) -> sderl_core_elect:wake(S);
 handle(depart, S) -> sderl_core_write:depart(S);
 handle({chunk_read, N, K, Rows, Last}, S) -> sderl_core_snapshot:chunk_read(N, K, Rows, Last, S);
+handle({looked_up, Absent}, S) -> S#s{absent = Absent};
 handle({homes_read, N, K, Rows, Last}, S) -> sderl_core_merge:shard_read(N, K, Rows, Last, S);
 handle({resolved, Name, A, B, Keep, Fx}, S) -> sderl_core_clash:resolved(Name, A, B, Keep, Fx, S);
 handle({await_live, From, Nodes, Ms}, #s{waiters = W, now = Now} = S) ->

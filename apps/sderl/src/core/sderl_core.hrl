@@ -133,6 +133,7 @@
     offers = #{} :: #{node() => {integer(), position()}},  % who wants to join while we may decide nothing, and since when
     cand :: undefined | #cand{},
     bringing :: undefined | {epoch(), pos_integer(), pos_integer()},  % by whom our shard is asked for, which reading, which piece
+    absent = [] :: [term()],        % names that our list would remove, and that our table has not
     held_here = #{} :: #{term() => pid()},  % names of our shard that our list would remove or replace
     to :: undefined | {node(), epoch(), integer()},  % the coordinator that we join
     groggy = [] :: [node()],

@@ -96,7 +96,8 @@ resume(S) -> S.
 -doc "The coordinator that we join asks for a piece of our shard.".
 -spec bring(epoch(), {pos_integer(), pos_integer()}, node(), #s{}) -> #s{}.
 bring(E, {Id, 1}, N, #s{role = joining, to = {N, _, _}, now = Now, flight = undefined} = S) ->
-    fx({read_homes, N, 1, [S#s.self]}, S#s{bringing = {E, Id, 1}, to = {N, E, Now}, held_here = #{}});
+    S1 = sderl_core_write:look_up_removed(S#s{bringing = {E, Id, 1}, to = {N, E, Now}, held_here = #{}}),
+    fx({read_homes, N, 1, [S#s.self]}, S1);
 bring(E, {Id, K}, N, #s{role = joining, to = {N, E, _}, now = Now, bringing = {E, Id, Before}} = S)
   when K =:= Before + 1 ->
     fx({read_homes, N, K, []}, S#s{bringing = {E, Id, K}, to = {N, E, Now}});

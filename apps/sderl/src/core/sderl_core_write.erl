@@ -19,7 +19,7 @@
 -define(WAIT_MS, 10_000).
 
 -export([depart/1, op/3, again/3, default/1, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, answers/4, gone/4, restore/2]).
--export([unhold/2, forget_list/2, origins/1, committed/2, leave_log/1, note_held/2, requeue/1, unknown_answers/2, forget_answers/1, told_committed/1, apply_items/4, resend/1, leave/2, left_out/2, reorder/1, membership/2, view_events/3]).
+-export([unhold/2, forget_list/2, origins/1, committed/2, leave_log/1, note_held/2, look_up_removed/1, requeue/1, unknown_answers/2, forget_answers/1, told_committed/1, apply_items/4, resend/1, leave/2, left_out/2, reorder/1, membership/2, view_events/3]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3]).
 
@@ -182,13 +182,30 @@ leave_log(#s{out = {R, List}, abroad = [_ | _], self = Self, sessions = Sessions
                 F =/= none andalso lists:any(fun(Name) -> not is_map_key(Name, Held) end, removed_by(Op))
             end, List),
             Again = [{F, again_if_held(Op, Held)} || {F, Op} <- Again0],
-            S1 = fx({replies, [{F, unknown} || {F, _} <- Once]}, S#s{old = undefined}),
+            S1 = fx({replies, [{F, removed(Op, S)} || {F, Op} <- Once]}, S#s{old = undefined}),
             case Again of
                 [] -> fx({outbox, R + 1, []}, S1#s{req = R + 1, out = undefined, abroad = []});
                 _ -> fx({outbox, R + 1, Again}, S1#s{req = R + 1, out = {R + 1, Again}})
             end
     end;
 leave_log(S) -> S.
+
+%% A name that our table has not was free when its removal was asked for.
+removed({Name}, #s{absent = Absent}) ->
+    case lists:member(Name, Absent) of
+        true -> ok;
+        false -> unknown
+    end;
+removed(_, _) -> unknown.
+
+-doc "Asks which of the names that our list would remove our table has.".
+-spec look_up_removed(#s{}) -> #s{}.
+look_up_removed(#s{out = {_, List}} = S) ->
+    case [Name || {F, {Name}} <- List, F =/= none] of
+        [] -> S#s{absent = []};
+        Names -> fx({look_up, Names}, S#s{absent = []})
+    end;
+look_up_removed(S) -> S.
 
 -doc "Rows of our own shard whose names our list would remove or replace.".
 -spec note_held([sderl_core:row()], #s{}) -> #s{}.
