@@ -22,7 +22,7 @@ subs_test_() ->
 
 start() ->
     sderl_subs = sderl_subs:new(),
-    {ok, Pid} = sderl_subs:start_link(),
+    {ok, Pid} = sderl_subs:start_link(fun sderl_event:dropped/3),
     unlink(Pid).
 
 stop(_) ->
@@ -155,7 +155,7 @@ survives_a_crash() ->
     %% A crash between two writes: a row that nothing stands for, and one that is missing.
     ets:insert(sderl_subs, {{to, gone}, [{self(), make_ref(), [name]}]}),
     ets:delete(sderl_subs, {to, g}),
-    {ok, Pid} = sderl_subs:start_link(),
+    {ok, Pid} = sderl_subs:start_link(fun sderl_event:dropped/3),
     unlink(Pid),
     ?assertEqual(Before, lists:sort(ets:tab2list(sderl_subs))),
     sderl_subs:notify(g, {name, registered, n, self()}),
@@ -170,7 +170,7 @@ a_death_during_a_crash() ->
     {ok, _} = sderl_subs:subscribe(g, Pid, [name]),
     kill(),
     end_of(Pid),
-    {ok, Server} = sderl_subs:start_link(),
+    {ok, Server} = sderl_subs:start_link(fun sderl_event:dropped/3),
     unlink(Server),
     await_empty().
 
