@@ -135,12 +135,13 @@ refused(G, Id, Pid, W) ->
     ok.
 
 %% A component that the home of a name has left, or is about to, may hold it until that is ordered: the home has
-%% it not, and nobody else brings it anywhere.
+%% it not, and nobody else brings it anywhere. So may a member that is behind the home's log.
 is_kept(Id, N, G, Name, Store, #w{ops = Ops} = W) ->
     #{Id := #{node := Origin}} = Ops,
     {_, _, Home, _, _} = sderl_sim_store:lookup(Store, Name),
     case {seen(N, G, W), seen(Home, G, W)} of
-        {#{lineage := E}, #{lineage := Own}} when Home =:= Origin -> E =:= Own;
+        {#{lineage := E, num := Num}, #{lineage := Own, num := At}} when Home =:= Origin ->
+            E =:= Own andalso Num >= At;
         _ -> true
     end.
 
