@@ -208,6 +208,8 @@ explained(Names, Nodes) ->
       sderl_attrs => Nodes * length(sderl_attr_builtin:all()), sderl_attr_state => Nodes + length(sderl_attr_builtin:all()),
       %% One group is ready, and what former gateways told last is kept for a while.
       sderl_routes => Nodes + 1,
+      %% So many causes of log lines are told apart at most, whatever groups there were.
+      sderl_logged => 1000,
       %% At the coordinator, whoever that is.
       {sderl_index, {sderl_group, init, 1}} => Names}.
 
