@@ -14,6 +14,7 @@
 -export([wake/1, alone/1, orphan/1, step_down/1, elect/1, candidate/1, finish/1, maybe_finish/1]).
 -export([collect/5, joined/5, apart/5, nack/5, lead/6, lost_report/4, handover/3]).
 -export([withdraw/1, leave_office/1, lead_info/1]).
+-export([become_follower/2, become_orphan/1]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2]).
 
@@ -50,10 +51,34 @@ orphan(#s{leaving = Why} = S) when Why =/= undefined -> sderl_core_write:leave(W
 orphan(S) -> elect(step_down(S)).
 
 -spec step_down(#s{}) -> #s{}.
-step_down(#s{now = Now} = S0) ->
-    S = leave_office(S0),
-    sderl_core_write:resend(S#s{role = orphan, lead = undefined, cand = undefined, ack = undefined, to = undefined, bringing = undefined,
-                                orphan_since = Now, tries = 0, shut_out = undefined}).
+step_down(S0) ->
+    S = become_orphan(leave_office(S0)),
+    sderl_core_write:resend(S#s{to = undefined,
+                                bringing = undefined,
+                                tries = 0,
+                                shut_out = undefined}).
+
+-doc "Nobody is followed any more, and nothing that a coordinator asked for is owed to it.".
+-spec become_orphan(#s{}) -> #s{}.
+become_orphan(#s{now = Now} = S) ->
+    S#s{role = orphan,
+        lead = undefined,
+        cand = undefined,
+        ack = undefined,
+        orphan_since = Now}.
+
+-doc "A coordinator took this member in, by a takeover or with a snapshot.".
+-spec become_follower(node(), #s{}) -> #s{}.
+become_follower(Coordinator, #s{now = Now} = S) ->
+    S#s{role = follower,
+        lead = Coordinator,
+        lead_heard = Now,
+        cand = undefined,
+        suspect = undefined,
+        to = undefined,
+        bringing = undefined,
+        tries = 0,
+        shut_out = undefined}.
 
 -spec elect(#s{}) -> #s{}.
 elect(#s{groggy = [_ | _]} = S) -> S;
@@ -125,8 +150,7 @@ collect({C, _} = E, _, Flags, N, #s{d = #d{epoch = Mine, syncing = Sy} = D, role
         R =:= follower, not Agreed -> send(N, {nack, E, Mine, L}, S);
         true ->
             %% What was in flight here counts: it is in the log that we answer with.
-            S1 = S#s{role = orphan, lead = undefined, cand = undefined, ack = undefined,
-                     orphan_since = S#s.now, d = D#d{epoch = E}},
+            S1 = become_orphan(S#s{d = D#d{epoch = E}}),
             send(N, {joined, E, S#s.num, S#s.last}, S1)
     end.
 
@@ -288,8 +312,7 @@ lead_info(#s{d = D}) ->
 lead(E, Num, Items, Info, N, #s{role = R, self = Self, num = Has, d = #d{epoch = Mine}} = S)
   when E >= Mine, Has =:= Num - 1, R =/= coord ->
     case drops(Self, Items) of
-        true -> sderl_core_merge:give_up(N, E, S#s{role = orphan, lead = undefined, cand = undefined, ack = undefined,
-                                                   orphan_since = S#s.now});
+        true -> sderl_core_merge:give_up(N, E, become_orphan(S));
         false -> led(E, Num, Items, Info, N, S)
     end;
 lead(E, Num, Items, Info, N, S) -> led(E, Num, Items, Info, N, S).
@@ -302,15 +325,7 @@ led(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage = 
     end,
     D = S1#s.d,
     #{history := H, view := V, mem := M, clashes := Clashes} = Info,
-    S2 = S1#s{role = follower,
-              lead = N,
-              lead_heard = S1#s.now,
-              cand = undefined,
-              suspect = undefined,
-              to = undefined,
-              bringing = undefined,
-              tries = 0,
-              shut_out = undefined,
+    S2 = (become_follower(N, S1))#s{
               ack = {E, Num},
               d = D#d{epoch = E, lineage = E, history = H, view = V, clashes = Clashes}},
     sderl_core_write:membership(M, sderl_core_write:resend(sderl_core_peers:waiters(S2)));

@@ -379,8 +379,7 @@ found(_, _, _, S) -> S.
 -spec follow(node(), epoch(), node(), #s{}) -> #s{}.
 follow(C, E, N, #s{role = follower, lead = N, d = #d{epoch = Mine}} = S) when E >= Mine ->
     case present(C, S) of
-        true -> sderl_core_merge:give_up(C, E, S#s{role = orphan, lead = undefined, ack = undefined,
-                                                   orphan_since = S#s.now});
+        true -> sderl_core_merge:give_up(C, E, sderl_core_elect:become_orphan(S));
         false -> sderl_core_elect:orphan(S)
     end;
 follow(_, _, _, S) -> S.

@@ -111,20 +111,12 @@ adopt(E, Num, #{history := H, view := V, mem := M} = Info, N, #s{role = R, self 
         _ -> send(N, {mem, D#d.mem}, S)
     end.
 
-adopted(E, Num, Info, N, #s{self = Self, d = D, now = Now, sessions = Own} = S0) ->
+adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
     #{sync := Id, sessions := Theirs, history := H, view := V, mem := M, clashes := Clashes} = Info,
     S1 = sderl_core_elect:leave_office(S0),
     %% The session of a learner is its own until its rows are the snapshot's.
     Sessions = maps:merge(maps:remove(Self, Theirs), maps:with([Self], Own)),
-    S2 = S1#s{role = follower,
-              lead = N,
-              lead_heard = Now,
-              cand = undefined,
-              suspect = undefined,
-              to = undefined,
-              bringing = undefined,
-              tries = 0,
-              shut_out = undefined,
+    S2 = (sderl_core_elect:become_follower(N, S1))#s{
               sync = Id,
               num = Num,
               last = [],
