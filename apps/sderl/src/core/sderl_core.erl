@@ -37,7 +37,7 @@ of the log.
 | `req`, `answers` | member, coordinator | a list of operations; answers of a list applied before |
 | `batch`, `ack`, `commit` | coordinator, member | the ordered operations; have them; all have them |
 | `refused`, `not_lead`, `dropped` | any | a higher epoch rules here; I am no coordinator; you are not in my component any more |
-| `collect`, `joined`, `apart`, `nack`, `lead` | candidate, member | takeover |
+| `collect`, `joined`, `promised`, `apart`, `nack`, `lead` | candidate, member | takeover; `promised` in majority groups |
 | `lost`, `handover` | member, coordinator | a partial cut: give the role to a member that sees all |
 | `join`, `bring`, `shard` | member, higher coordinator | merge: take me in; give me this piece of your shard; here it is |
 | `found`, `follow` | member, its coordinator and back | a higher component was seen; go there, as we do |
@@ -75,7 +75,8 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
     | {homes_read, node(), pos_integer(), [row()], Last :: boolean()}
     | {looked_up, Absent :: [term()]}
     | {resolved, Name :: term(), row(), row(), Keep :: pid() | none, Effects :: [term()]}
-    | {await_live, From :: term(), [node()], TimeoutMs :: non_neg_integer()}.
+    | {await_live, From :: term(), [node()], TimeoutMs :: non_neg_integer()}
+    | {recover, From :: term(), Survivors :: [node()]}.
 -type effect() ::
     {send, Addr :: term(), Msg :: term()}
     | {hello, node(), Msg :: term()}
@@ -94,6 +95,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
     | {clash_effects, [term()]}
     | {event, atom(), map()}
     | {left, removed | deleted, sderl_membership:t()}
+    | {majority, lost | regained}
     | {wake, pos_integer()}.
 
 -doc """
@@ -101,7 +103,8 @@ The state of a member. Keys: `group`, `uid`, `self`, `addr` (what peers send to)
 time in milliseconds; new epochs follow it, so that lives that forgot theirs never use one again; `ceil` is an epoch above which they are, too) and either `durable` (what a
 process of the same life left behind, with `log` `{Num, Items}`, `log_epoch`, `sessions`, `outbox`) or
 `mem` with `found`: true where this node creates the group at run time, false where it joins
-or boots. Optional: `linked`, `tick_ms`, `aside_ms`, `forget_ms`, `faults` (what this state machine does
+or boots. Optional: `linked`, `tick_ms`, `aside_ms`, `forget_ms`, `mode` (`majority`, with `fresh` where this node never
+was a member before; see `sderl_core_quorum`), `faults` (what this state machine does
 wrong, on purpose, so that a test can show that it would see it).
 """.
 -spec init(map()) -> state().
@@ -111,7 +114,9 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
             tick_ms = maps:get(tick_ms, A, 1000), aside_ms = maps:get(aside_ms, A, 4000),
             forget_ms = maps:get(forget_ms, A, infinity), ceil = maps:get(ceil, A, 0),
             faults = sderl_core_fault:named(maps:get(faults, A, [])),
-            linked = #{N => [] || N <- maps:get(linked, A, [])}, d = fresh(A, Self)},
+            linked = #{N => [] || N <- maps:get(linked, A, [])}, d = fresh(A, Self),
+            mode = maps:get(mode, A, available), born = Now, majority_at = Now,
+            remembers = maps:get(ceil, A, 0) > 0},
     case A of
         #{durable := #d{} = D} ->
             %% Same life of the node, new process (rules 8, 30): the log row was written before
@@ -143,7 +148,15 @@ fresh(#{mem := Mem} = A, Self) ->
     Clock = maps:get(clock, A),
     Outranks = maps:get(found, A, false) orelse lists:member(rule_2, maps:get(faults, A, [])),
     C = case Outranks of true -> Clock; false -> -Clock end,
-    #d{mem = Mem, sid = Clock, epoch = {C, Self}, lineage = {C, Self}, view = #{Self => live}}.
+    D = #d{mem = Mem, sid = Clock, epoch = {C, Self}, lineage = {C, Self}, view = #{Self => live}},
+    case A of
+        #{mode := majority} ->
+            %% What a former life promised binds this one.
+            Founds = maps:get(found, A, false),
+            D#d{epoch = max({C, Self}, {maps:get(ceil, A, 0), Self}), founding = Founds,
+                votes = Founds orelse maps:get(fresh, A, false)};
+        _ -> D
+    end.
 
 -doc """
 The first half of a step: runs events and gives their effects, but sends neither the
@@ -241,6 +254,7 @@ info(#s{d = D} = S) ->
       linked => lists:sort(maps:keys(S#s.linked)), talking => lists:sort(maps:keys(S#s.peers)),
       waiting => length(S#s.queue) + case S#s.out of undefined -> 0; {_, L} -> length(L) end,
       acknowledgements_missing => case S#s.flight of undefined -> []; F -> F#flight.wait end,
+      consistency => S#s.mode, majority => S#s.mode =:= available orelse S#s.majority =:= true,
       exchanging_epochs_with => S#s.groggy, learning => maps:keys(S#s.syncs),
       syncing => D#d.syncing, unknown_messages => S#s.unknown}.
 
@@ -252,6 +266,7 @@ be ordered, `pending` whether operations of clients are not answered yet.
 -spec inspect(state()) -> map().
 inspect(#s{d = D, flight = F} = S) ->
     #{role => S#s.role, lead => S#s.lead, epoch => D#d.epoch, lineage => D#d.lineage, num => S#s.num, last => S#s.last,
+      mode => S#s.mode, majority => S#s.majority,
       history => D#d.history, view => D#d.view, membership => D#d.mem, clashes => D#d.clashes, syncing => D#d.syncing,
       session => D#d.sid, leaving => S#s.leaving, ordering => S#s.specials =/= [],
       pending => S#s.queue =/= [] orelse S#s.out =/= undefined orelse S#s.deferred =/= [],
@@ -330,7 +345,10 @@ event(Name, Meta, #s{group = G} = S) -> fx({event, Name, Meta#{group => G}}, S).
 
 member(N, #s{d = #d{mem = M}}) -> sderl_membership:is_member(N, M).
 
-known(N, #s{d = #d{mem = M}}) -> sderl_membership:is_known(N, M).
+%% (In a majority group one that an uncommitted batch removes has a say in that.)
+known(N, #s{d = #d{mem = M, before = Before}}) ->
+    sderl_membership:is_known(N, M)
+        orelse (Before =/= undefined andalso sderl_membership:is_known(N, Before)).
 
 -doc false.
 -spec ask(node(), #s{}) -> #s{}.
@@ -342,8 +360,8 @@ ask(N, S) ->
 -doc false.
 -spec hello_msg(#s{}) -> term().
 hello_msg(#s{d = D} = S) ->
-    {hello, S#s.addr, S#s.inc, D#d.mem, #{epoch => D#d.epoch, lineage => D#d.lineage, num => S#s.num,
-                                lead => S#s.lead, syncing => D#d.syncing}}.
+    Info = #{epoch => D#d.epoch, lineage => D#d.lineage, num => S#s.num, lead => S#s.lead, syncing => D#d.syncing},
+    {hello, S#s.addr, S#s.inc, D#d.mem, case S#s.mode of available -> Info; Mode -> Info#{mode => Mode} end}.
 
 %% A change of the component is in force at once for the coordinator that decides it and ordered
 %% for everyone with the next batch; should the coordinator die between, its successor sees the
@@ -354,7 +372,11 @@ change_view(View, Drops, #s{last = Last, flight = Flight, specials = Specials, d
     Out = case Flight of undefined -> []; #flight{wait = Wait} -> Wait end,
     Live = [N || N := live <- View, maps:get(N, D#d.view, none) =/= live],
     Went = [N || N <- Out, maps:get(N, View, none) =/= live],
-    Unknown = sderl_core_write:unknown_answers(Last, Went),
+    %% (In the one log of a majority group the answer stands, and the home takes it over when it is back.)
+    Unknown = case S0#s.mode of
+        available -> sderl_core_write:unknown_answers(Last, Went);
+        majority -> []
+    end,
     S = sderl_core_write:forget_answers(S0#s{unknown_answers = Unknown ++ S0#s.unknown_answers}),
     sderl_core_write:view_events(D#d.view, View,
                                  S#s{d = D#d{view = View}, specials = [{view, Drops, Live} | Specials]}).
@@ -378,6 +400,7 @@ handle({chunk_read, N, K, Rows, Last}, S) -> sderl_core_snapshot:chunk_read(N, K
 handle({looked_up, Absent}, S) -> S#s{absent = Absent};
 handle({homes_read, N, K, Rows, Last}, S) -> sderl_core_merge:shard_read(N, K, Rows, Last, S);
 handle({resolved, Name, A, B, Keep, Fx}, S) -> sderl_core_clash:resolved(Name, A, B, Keep, Fx, S);
+handle({recover, From, Survivors}, S) -> sderl_core_quorum:recover(From, Survivors, S);
 handle({await_live, From, Nodes, Ms}, #s{waiters = W, now = Now} = S) ->
     sderl_core_peers:waiters(S#s{waiters = [{From, Nodes, Now + Ms} | W]}).
 
@@ -396,8 +419,8 @@ start(#s{linked = L, self = Self} = S0) ->
     case S1#s.booting of
         %% Our predecessor died when it had heard that it is out, and had not left.
         _ when Out -> sderl_core_write:left_out(removed, S1);
-        true -> sderl_core_elect:alone(S1);
-        false -> sderl_core_elect:orphan(S1)
+        true when S1#s.mode =:= available -> sderl_core_elect:alone(S1);
+        _ -> sderl_core_elect:orphan(S1)
     end.
 
 hello(N, #s{} = S) ->
@@ -418,8 +441,19 @@ nodedown(N, #s{linked = L, peers = P} = S0) ->
 forget_names(N, #s{num = Num, last = Items, d = #d{lineage = E, view = V}} = S) ->
     fx({apply, E, Num, Items ++ [{view, V, [N], [], []}], none}, S).
 
+%% Two members of one group that were given different promises: neither can keep them with the other.
+differs(N, Theirs, #s{mode = Mode, differs = Told} = S) ->
+    case lists:member(N, Told) of
+        true -> S;
+        false -> event(consistency_differs, #{node => N, ours => Mode, theirs => Theirs}, S#s{differs = [N | Told]})
+    end.
+
 %% A process that came back is a new peer; a new life of its node is a node that went down first
 %% (the nodedown of the old link came before; a restart of the application gives none).
+message({hello, _, _, _, Info}, N, #s{mode = Mode} = S) when not is_map_key(mode, Info), Mode =/= available ->
+    differs(N, available, S);
+message({hello, _, _, _, #{mode := Theirs}}, N, #s{mode = Mode} = S) when Theirs =/= Mode ->
+    differs(N, Theirs, S);
 message({hello, Addr, Inc, Mem, Info}, N, S0) ->
     S1 = case peer(N, S0) of
         #peer{inc = Old} when Old =/= Inc -> case faulty(rule_3, S0) of false -> nodedown(N, S0); true -> S0 end;
@@ -448,7 +482,7 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
 %% Its library stopped: as good as down, but the link is there, and should it start again it
 %% learns from our hello that it is a member.
 message(bye, N, S0) ->
-    S = nodedown(N, S0),
+    S = sderl_core_peers:ended(N, nodedown(N, S0)),
     S#s{linked = (S#s.linked)#{N => mute}};
 %% Its process ended while its node goes on, in another island: its names stay, and nobody waits for it.
 message(away, N, #s{linked = L, peers = P} = S) when is_map_key(N, L) ->
@@ -475,6 +509,8 @@ message({apart, E, Lin, L}, N, S) -> sderl_core_elect:apart(E, Lin, L, N, S);
 message({nack, E, Mine, L}, N, S) -> sderl_core_elect:nack(E, Mine, L, N, S);
 message({lead, E, Num, Items, Info}, N, S) -> sderl_core_elect:lead(E, Num, Items, Info, N, S);
 message({lost, E, C}, N, S) -> sderl_core_elect:lost_report(E, C, N, S);
+message({promised, E, Position, Items, Whole}, N, S) ->
+    sderl_core_quorum:promised(E, {Position, Items}, Whole, N, S);
 message({handover, E}, N, S) -> sderl_core_elect:handover(E, N, S);
 message(query, N, S) -> send(N, {state, S#s.d#d.epoch, S#s.lead}, S);
 message({mem, Mem}, N, S) -> sderl_core_peers:mem(Mem, N, S);

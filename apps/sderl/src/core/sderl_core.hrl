@@ -24,7 +24,11 @@
     view = #{} :: #{node() => place()},              % the component
     clashes = #{} :: #{term() => {tuple(), tuple()}},  % found at merges and not decided: our row, theirs
     told = 0 :: 0 | position(),  % up to which batch the processes of this node heard of clashes
-    syncing = false :: boolean()    % a snapshot is being installed: the table is not whole
+    syncing = false :: boolean(),   % a snapshot is being installed: the table is not whole
+    %% of majority groups
+    before :: undefined | sderl_membership:t(),      % the last batch changed it, and may not be committed
+    votes = true :: boolean(),      % its log and its promise are what they were since it became a member
+    founding = false :: boolean()   % made the group, and has committed nothing yet
 }).
 
 -record(peer, {
@@ -43,13 +47,14 @@
     wait = [] :: [node()],
     since = 0 :: integer(),
     origins = [] :: [node()],
+    had = [] :: [node()],           % who acknowledged it; counted where members are removed
     then = [] :: [term()]
 }).
 
 -record(cand, {
     epoch :: epoch(),
     wait = [] :: [node()],
-    joined = #{} :: #{node() => {non_neg_integer(), term()}},
+    joined = #{} :: #{node() => {non_neg_integer(), term()} | {position(), [term()], boolean()}},
     since = 0 :: integer(),
     was :: epoch(),                 % what was promised before, should this come to nothing
     elsewhere = [] :: [node()],     % members that answered, and belong to another component
@@ -141,6 +146,16 @@
     last_tick :: undefined | integer(),
     waiters = [] :: [{term(), [node()], integer()}],
     leaving :: undefined | removed | deleted,
+    mode = available :: available | majority,
+    born = 0 :: integer(),          % when this process began
+    remembers = false :: boolean(), % a file told whom a former life of this node promised
+    majority = unknown :: unknown | boolean(),       % whether there is one, as clients are told
+    majority_at = 0 :: integer(),   % when there last was
+    promised = #{} :: #{node() => term()},           % coordinator: the lives of members that promised this epoch
+    newcomers = #{} :: #{node() => not_live | non_neg_integer()},  % came back empty; until which batch they do not vote
+    leads_since = 0 :: integer(),
+    leases = #{} :: #{node() => integer()},          % members out of reach, and since when
+    differs = [] :: [node()],       % nodes that were told of for another consistency
     unknown = 0 :: non_neg_integer(),
     faults = [] :: [sderl_core:fault()],
     fx = [] :: [term()]

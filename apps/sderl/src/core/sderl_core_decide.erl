@@ -12,7 +12,7 @@
 %% of them and every member decodes every one; {r, Name, Pid, Opts} register with options; {x, Name,
 %% Pid, Old, Opts} register where a read showed Old, dead on its own node (rule 17: counts as free
 %% if still held by Old); {rr, Name, Pid, Opts} re-register; {d, Name, Pid} unregister if held by
-%% Pid; {add, Nodes}; {remove, Nodes, Time}; delete.
+%% Pid; {read, Name} look up, in order; {add, Nodes}; {remove, Nodes, Time}; delete.
 %%
 %% Items of a batch: {seg, Origin, Session, Number, Ops, Answers} (`default` where each answers what
 %% it does when nothing stands against it; {Answer, Home} where it changes a name of another home than
@@ -32,6 +32,7 @@
     pids = #{} :: #{pid() => term()},          % [Name] or none, as the index will be
     mem,
     view,
+    mode = available :: available | majority,
     drops = [] :: [node()],                    % homes whose rows this batch takes away
     clashes = #{} :: #{term() => {tuple(), tuple()}},
     then = [] :: [term()]
@@ -101,8 +102,8 @@ plain_ops([], _, P, _, true) -> {default, P};
 plain_ops([], _, P, As, false) -> {lists:reverse(As), P};
 plain_ops(_, _, _, _, _) -> false.
 
-overlay(Mod, Store, #s{d = D}) ->
-    #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, clashes = D#d.clashes}.
+overlay(Mod, Store, #s{d = D} = S) ->
+    #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, mode = S#s.mode, clashes = D#d.clashes}.
 
 overlaid(Mod, Store, #s{reqs = Reqs0, held = Held, d = D} = S) ->
     {Later, Reqs} = lists:partition(fun({O, _, _, _}) -> is_tuple(maps:get(O, D#d.view, none)) end, Reqs0),
@@ -137,10 +138,16 @@ special({prune, Before}, {Items, C, S}) ->
 special({forget, Nodes, Time}, {Items, C, S}) ->
     Away = [N || N <- Nodes, not is_map_key(N, C#c.view), not sderl_core:present(N, S)],
     Mem = sderl_membership:forget(Away, Time, C#c.mem),
-    {[{mem, Mem, []} || Away =/= []] ++ Items, C#c{mem = Mem}, S};
+    case Away =/= [] andalso keeps_majority(Mem, C) of
+        true -> {[{mem, Mem, []} | Items], C#c{mem = Mem}, S};
+        false -> {Items, C, S}
+    end;
 special({mem, Mem0, From}, {Items, C, S}) ->
     Mem = sderl_core:union(Mem0, C#c.mem, S),
-    {[mem_item(Mem, C#c.mem) | Items], C#c{mem = Mem, then = [{adopt, [From]} | C#c.then]}, S};
+    case keeps_majority(Mem, C) of
+        true -> {[mem_item(Mem, C#c.mem) | Items], C#c{mem = Mem, then = [{adopt, [From]} | C#c.then]}, S};
+        false -> {Items, C, S}
+    end;
 special({shard, N, Id, K, Rows, Last}, {Items, #c{mem = Mem} = C0, S0}) ->
     case sderl_membership:is_member(N, Mem) of
         false -> {Items, C0, S0};
@@ -311,14 +318,28 @@ op({d, Name, Pid}, Origin, C) ->
 op({add, Nodes}, _, #c{mem = Mem0} = C) ->
     Mem = sderl_membership:add(Nodes, Mem0),
     New = sderl_membership:members(Mem) -- sderl_membership:members(Mem0),
-    {{ok, New}, mem_item(Mem, Mem0), C#c{mem = Mem}};
+    change({ok, New}, Mem, C);
 op({remove, Nodes, Time}, _, #c{mem = Mem0} = C) ->
-    Mem = sderl_membership:remove(Nodes, Time, Mem0),
-    {ok, mem_item(Mem, Mem0), C#c{mem = Mem}};
+    change(ok, sderl_membership:remove(Nodes, Time, Mem0), C);
+op({read, Name}, _, C) ->
+    case name(Name, C) of
+        none -> {{read, undefined}, C};
+        {_, Pid, _, _, _} -> {{read, Pid}, C}
+    end;
 op(delete, _, #c{mem = Mem} = C) ->
     {ok, delete, C#c{mem = sderl_membership:remove(sderl_membership:members(Mem), 0, Mem)}};
 op(_Unknown, _, C) ->
     {{no, unknown_operation}, C}.
+
+%% Rule 32: what counts has to be a majority of the new membership, too.
+change(Answer, Mem, #c{mem = Mem0} = C) ->
+    case keeps_majority(Mem, C) of
+        true -> {Answer, mem_item(Mem, Mem0), C#c{mem = Mem}};
+        false -> {{no, no_majority}, C}
+    end.
+
+keeps_majority(Mem, #c{mode = Mode, view = V, mem = Mem0}) ->
+    Mem =:= Mem0 orelse sderl_core_quorum:may_change(Mode, V, Mem).
 
 remove(none, _, C) -> {ok, C};
 remove({_, _, Home, _, _} = Row, Origin, C) ->

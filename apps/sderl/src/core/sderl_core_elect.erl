@@ -14,7 +14,7 @@
 -export([wake/1, alone/1, orphan/1, step_down/1, elect/1, candidate/1, finish/1, maybe_finish/1]).
 -export([collect/5, joined/5, apart/5, nack/5, lead/6, lost_report/4, handover/3]).
 -export([withdraw/1, leave_office/1, lead_info/1]).
--export([become_follower/2, become_orphan/1]).
+-export([become_follower/2, become_orphan/1, lead_from/4, drops/2]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2]).
 
@@ -47,6 +47,8 @@ alone(#s{self = Self} = S) ->
     sderl_core_peers:waiters(sderl_core_peers:heartbeat(fx({index, build}, S#s{role = coord, lead = Self}))).
 
 -spec orphan(#s{}) -> #s{}.
+%% (One that the majority has not removed for certain has a say yet.)
+orphan(#s{leaving = removed, mode = majority, num = Num, committed = C} = S) when C < Num -> step_down(S);
 orphan(#s{leaving = Why} = S) when Why =/= undefined -> sderl_core_write:leave(Why, S);
 orphan(S) -> elect(step_down(S)).
 
@@ -83,6 +85,7 @@ become_follower(Coordinator, #s{now = Now} = S) ->
 -spec elect(#s{}) -> #s{}.
 elect(#s{groggy = [_ | _]} = S) -> S;
 elect(#s{stand_at = At, now = Now} = S) when Now < At -> S;
+elect(#s{role = orphan, mode = majority} = S) -> sderl_core_quorum:elect(S);
 elect(#s{role = orphan, self = Self, d = #d{view = V, syncing = Syncing}, now = Now,
          orphan_since = At, tick_ms = T, aside_ms = A} = S) ->
     Here = [N || N := _ <- V, present(N, S), N =/= S#s.suspect],
@@ -125,6 +128,7 @@ expected(#s{d = #d{view = V, lineage = Lin}, linked = L, peers = P, self = Self,
 -spec candidate(#s{}) -> #s{}.
 candidate(S) -> candidate(#{}, S).
 
+candidate(Flags, #s{mode = majority} = S) -> sderl_core_quorum:candidate(Flags, S);
 candidate(Flags, #s{self = Self, d = #d{view = V, epoch = Was, lineage = Lin} = D, now = Now} = S0) ->
     {C, Self} = E = sderl_core:epoch(S0),
     Live = [N || N := live <- V, N =/= Self, present(N, S0)],
@@ -139,6 +143,7 @@ candidate(Flags, #s{self = Self, d = #d{view = V, epoch = Was, lineage = Lin} = 
     maybe_finish(lists:foldl(fun(N, S) -> send(N, {collect, E, Lin, Flags}, S) end, S1, Ask)).
 
 -spec collect(epoch(), epoch(), map(), node(), #s{}) -> #s{}.
+collect(E, _, Flags, N, #s{mode = majority} = S) -> sderl_core_quorum:promise(E, Flags, N, S);
 collect(E, Lin, _, N, #s{lead = L, d = #d{lineage = Own}} = S) when Lin =/= Own -> send(N, {apart, E, Own, L}, S);
 collect(E, _, _, N, #s{role = orphan, d = #d{syncing = true, lineage = Own}} = S) -> send(N, {apart, E, Own, undefined}, S);
 collect({C, _} = E, _, Flags, N, #s{d = #d{epoch = Mine, syncing = Sy} = D, role = R, lead = L} = S0) ->
@@ -174,8 +179,9 @@ joined(_, _, _, _, S) -> S.
 nack(E, {C, _}, L, N, #s{role = candidate, cand = #cand{epoch = E}, tries = T, tick_ms = Tick, aside_ms = A, now = Now} = S0) ->
     %% Rule 11: it follows a coordinator that we cannot see.
     Unseen = L =/= undefined andalso not present(L, S0),
+    Alone = Unseen andalso S0#s.mode =:= available,
     Since = case S0#s.shut_out of undefined -> Now; At -> At end,
-    case Unseen andalso Now - Since > 2 * A andalso not faulty(rule_11, S0) of
+    case Alone andalso Now - Since > 2 * A andalso not faulty(rule_11, S0) of
         true -> secede(S0);
         false ->
             #s{d = #d{lineage = Lin}} = S1 = (withdraw(S0))#s{ceil = max(C, S0#s.ceil), tries = T + 1,
@@ -205,6 +211,7 @@ maybe_finish(S) -> S.
 %% A batch that let a node go removed its names. Who was not there to see it does not undo that by
 %% applying it, but brings its names back by a merge (a link to the old coordinator that broke a
 %% moment before all of them did must not cost a name whose process lives).
+-spec drops(node(), [term()]) -> boolean().
 drops(Node, Items) ->
     lists:any(fun({view, _, Drops, _, _}) -> lists:member(Node, Drops); (_) -> false end, Items).
 
@@ -214,6 +221,7 @@ drops(Node, Items) ->
 %% among the others and it has the lowest-named of them; with fewer only after a time in which
 %% those others, if they are well, have been heard.
 -spec finish(#s{}) -> #s{}.
+finish(#s{mode = majority} = S) -> sderl_core_quorum:finish(S);
 finish(#s{cand = Cand, now = Now, tick_ms = T, outnumbered = Since0} = S) ->
     case is_outnumbered(S) of
         false -> take_over(S#s{outnumbered = undefined});
@@ -262,9 +270,11 @@ take_over(#s{cand = #cand{joined = J}, num = Mine, self = Self, d = D} = S0) ->
     end.
 
 %% This member coordinates from here on, with those that promised it and are at most one batch behind.
+-spec lead_from(non_neg_integer(), [term()], [node()], #s{}) -> #s{}.
 lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = Self, now = Now, d = D} = S0) ->
     #d{view = V, mem = Mem, lineage = Old, history = H, syncing = Syncing} = D,
-    Lost = [N || N := _ <- V, N =/= Self, Alone orelse maps:get(N, S0#s.linked, mute) =:= mute],
+    Majority = S0#s.mode =:= majority,
+    Lost = [N || N := _ <- V, not Majority, N =/= Self, Alone orelse maps:get(N, S0#s.linked, mute) =:= mute],
     Place = fun(N, At) ->
         case lists:member(N, Joined) of
             true -> live;
@@ -280,7 +290,7 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = 
         true -> {#{Self => live}, [], #{}}
     end,
     Others = [N || N <- Joined, N =/= Self, is_map_key(N, View)],
-    Missing = [N || N := live <- V, N =/= Self, not lists:member(N, Others)],
+    Missing = [N || N := live <- V, not Majority, N =/= Self, not lists:member(N, Others)],
     S1 = S0#s{role = coord,
               lead = Self,
               cand = undefined,
@@ -305,8 +315,10 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = 
     end.
 
 -spec lead_info(#s{}) -> map().
-lead_info(#s{d = D}) ->
-    #{prev => D#d.lineage, history => D#d.history, view => D#d.view, mem => D#d.mem, clashes => D#d.clashes}.
+lead_info(#s{d = #d{before = undefined} = D}) ->
+    #{prev => D#d.lineage, history => D#d.history, view => D#d.view, mem => D#d.mem, clashes => D#d.clashes};
+lead_info(#s{d = #d{before = Before} = D} = S) ->
+    (lead_info(S#s{d = D#d{before = undefined}}))#{before => Before}.
 
 -spec lead(epoch(), non_neg_integer(), [term()], map(), node(), #s{}) -> #s{}.
 lead(E, Num, Items, Info, N, #s{role = R, self = Self, num = Has, d = #d{epoch = Mine}} = S)

@@ -36,6 +36,15 @@ tick(#s{now = Now, aside_ms = A, joins = Joins} = S) ->
 
 -doc "A coordinator of a higher epoch is there: this component, or this orphan, goes to it.".
 -spec give_up(node(), epoch(), #s{}) -> #s{}.
+%% In a majority group each member goes by itself, and what is not committed in its log is dropped.
+give_up(A, E, #s{mode = majority, role = coord, d = #d{lineage = Mine}} = S) when E > Mine ->
+    give_up(A, E, sderl_core_elect:step_down(S));
+give_up(A, E, #s{mode = majority, role = orphan, now = Now} = S) ->
+    case sderl_core_quorum:may_join(S) of
+        true -> send_join(S#s{role = joining, to = {A, E, Now}});
+        false -> S
+    end;
+give_up(_, _, #s{mode = majority} = S) -> S;
 give_up(A, E, #s{role = coord, flight = Flight, d = #d{lineage = Mine, view = V}} = S0)
   when E > Mine ->
     S = send_offers_on(A, E, S0#s{role = joining, to = {A, E, S0#s.now}}),
@@ -163,6 +172,7 @@ take_offers(#s{offers = Offers, now = Now, tick_ms = T} = S0) ->
                       end, S0#s{offers = #{}}, maps:iterator(Offers, ordered))
     end.
 
+take(Position, N, #s{mode = majority} = S) -> sderl_core_quorum:take_in(Position, N, S);
 take(Position, N, #s{d = D0} = S0) ->
     S1 = sderl_core_write:forget_list(N, S0),
     S = case D0#d.view of

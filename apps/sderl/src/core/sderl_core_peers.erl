@@ -12,7 +12,7 @@
 
 -define(MEMORY, 86_400).
 
--export([look/1, unmet/1, tick/1, lone_ms/1, hung_aside/1, heartbeat/1, waiters/1, lost/2, away/2, hello/5, mem/3]).
+-export([look/1, unmet/1, tick/1, lone_ms/1, hung_aside/1, heartbeat/1, waiters/1, lost/2, ended/2, away/2, hello/5, mem/3]).
 -export([hb/4, hb_ack/4, low/4, found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2, change_view/3]).
@@ -32,7 +32,7 @@ look(S) -> S.
 -spec tick(#s{}) -> #s{}.
 tick(#s{now = Now} = S0) ->
     S = groggy_tick(count_down(S0#s{last_tick = Now})),
-    sderl_core_write:requeue(waiters(hellos(role_tick(S)))).
+    sderl_core_write:requeue(waiters(hellos(role_tick(sderl_core_quorum:tick(S))))).
 
 late(#s{now = Now, peers = P, flight = F, cand = C} = S0) ->
     S1 = S0#s{groggy = maps:keys(P), groggy_since = Now, lead_heard = Now, orphan_since = Now,
@@ -92,6 +92,7 @@ heartbeat(#s{peers = P, d = #d{lineage = E}} = S0) ->
 %% Rule 12: a member that does not acknowledge in time no longer counts. Where more than half of the
 %% members are silent it may be our messages that do not come through: they choose another coordinator
 %% then, and we hear of it. Only after a longer time do we go on without them.
+slow(#s{mode = majority} = S) -> sderl_core_quorum:slow(S);
 slow(#s{flight = #flight{wait = [_ | _] = W, since = At}, num = Num, now = Now, aside_ms = A, d = #d{lineage = E, view = V}} = S)
   when Now - At > A ->
     Silent = [N || N <- W, is_map_key(N, V)],
@@ -176,7 +177,14 @@ waiters(#s{waiters = W, now = Now, d = #d{view = V, mem = M}} = S0) ->
 %% ---------------------------------------------------------------- links and processes that come and go
 
 -spec lost(node(), #s{}) -> #s{}.
+%% (A majority group cannot know whether it is the node or the link: names stay until their lease is over.)
+lost(N, #s{mode = majority} = S) -> lost(N, keep, S);
 lost(N, S) -> lost(N, drop, S).
+
+-doc "The library of that node said that it stops: what has its home there goes.".
+-spec ended(node(), #s{}) -> #s{}.
+ended(N, #s{mode = majority} = S) -> lost(N, drop, S);
+ended(_, S) -> S.
 
 -doc "As `lost/2`, but what has its home there stays.".
 -spec away(node(), #s{}) -> #s{}.
@@ -248,6 +256,13 @@ hello_as(_, _, _, S) -> S.
 %% Rule 4. Only the coordinator changes the membership; who hears of another one tells it.
 -spec mem(sderl_membership:t(), node(), #s{}) -> #s{}.
 mem(Mem, _N, #s{d = #d{mem = Mem}} = S) -> S;
+%% In a majority group only what was ordered counts; but one that was forgotten returns by itself.
+mem(_, N, #s{mode = majority, role = R, d = #d{mem = Mine}, specials = Sp} = S) ->
+    Back = sderl_membership:recall(N, Mine),
+    case R =:= coord andalso Back =/= Mine andalso not lists:keymember(mem, 1, Sp) of
+        true -> S#s{specials = [{mem, Back, N} | Sp]};
+        false -> S
+    end;
 mem(Mem, N, #s{role = R, d = #d{mem = Mine}, specials = Sp, lead = L} = S) ->
     case sderl_core:union(Mem, Mine, S) of
         Mine -> S;
@@ -296,6 +311,9 @@ hb(E, Num, N, #s{role = follower, lead = N, d = #d{lineage = E}} = S0) ->
         true -> send(N, {gap, E, S#s.num}, S);
         false -> send(N, {hb_ack, E, maps:keys(S#s.linked)}, S)
     end;
+%% (In a majority group it need not be the coordinator of our log.)
+hb(E, Num, N, #s{mode = majority, role = candidate, cand = #cand{joined = J, was = Was}, d = #d{lineage = Lin}} = S)
+  when map_size(J) =:= 1, E > Lin, E >= Was -> hb(E, Num, N, sderl_core_elect:withdraw(S));
 %% The coordinator that we want to succeed lives. What we promised ourselves is for nobody to hear: to
 %% answer with it would have that coordinator take a new epoch.
 hb(E, Num, N, #s{role = candidate, cand = #cand{joined = J}, d = #d{lineage = E}} = S) ->
@@ -309,6 +327,9 @@ hb(E, _, N, #s{role = orphan, d = #d{lineage = E}} = S) ->
     send(N, sderl_core:hello_msg(S), S);
 hb(E, _, N, #s{role = orphan, groggy = []} = S) -> sderl_core_merge:give_up(N, E, S);
 hb(E, _, N, #s{role = coord, groggy = []} = S) -> sderl_core_merge:give_up(N, E, S);
+%% A majority promised that epoch: ours has ended, and our coordinator does not know it yet.
+hb(E, _, N, #s{mode = majority, role = follower, lead = L} = S) when L =/= N ->
+    sderl_core_merge:give_up(N, E, sderl_core_elect:step_down(S));
 hb(E, _, N, #s{role = follower, lead = L} = S) when L =/= N -> send(L, {found, N, E}, S);
 hb(_, _, N, #s{role = follower} = S) ->
     %% Our own coordinator leads another epoch and we missed its taking over.

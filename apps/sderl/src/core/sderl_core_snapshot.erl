@@ -89,7 +89,8 @@ synced(E, Id, N, #s{role = coord, syncs = Syncs, d = #d{lineage = E, view = V}} 
     case {Syncs, V} of
         {#{N := #sync{id = Id}}, #{N := {_, _}}} ->
             S1 = change_view(V#{N => live}, [], S#s{syncs = maps:remove(N, Syncs)}),
-            sderl_core_write:unhold(N, sderl_core_peers:waiters(S1));
+            S2 = sderl_core_write:reorder(sderl_core_quorum:committed({live, N}, S1)),
+            sderl_core_write:unhold(N, sderl_core_peers:waiters(S2));
         _ -> S
     end;
 synced(_, _, _, S) -> S.
@@ -98,6 +99,13 @@ synced(_, _, _, S) -> S.
 
 -spec adopt(epoch(), non_neg_integer(), map(), node(), #s{}) -> #s{}.
 adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine -> send(N, {refused, Mine, L}, S);
+adopt(E, Num, #{view := V} = Info, N, #s{mode = majority, role = R, self = Self, d = #d{lineage = {C, _}}} = S) ->
+    %% An empty member has to be placed as that: its former life's names are not its own.
+    Placed = C >= 0 orelse maps:get(Self, V, none) =:= sderl_core_merge:position(S),
+    case Placed andalso R =/= coord of
+        true -> adopted(E, Num, Info, N, S);
+        false -> sderl_core_merge:give_up(N, E, S)
+    end;
 adopt(E, Num, #{history := H, view := V, mem := M} = Info, N, #s{role = R, self = Self, d = D} = S) ->
     case sderl_core:union(M, D#d.mem, S) of
         M when R =/= coord ->
@@ -127,7 +135,8 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
               mine = undefined,
               ack = undefined,
               booting = false,
-              d = D#d{epoch = E, lineage = E, history = H, view = V, clashes = Clashes, syncing = true}},
+              d = D#d{epoch = E, lineage = E, history = H, view = V, clashes = Clashes, syncing = true,
+                      before = maps:get(before, Info, undefined), founding = false}},
     S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sessions}, sderl_core:save(S2)))),
     sderl_core_write:membership(M, S3).
 

@@ -26,6 +26,9 @@
 %% ---------------------------------------------------------------- the member's side
 
 -spec op(term(), sderl_core:op(), #s{}) -> #s{}.
+%% Never sent, so never applied.
+op(From, _Op, #s{majority = false, leaving = undefined} = S) when From =/= none ->
+    fx({replies, [{From, {no, no_majority}}]}, S);
 op(From, Op, #s{leaving = undefined, queue = Q} = S) -> S#s{queue = [{From, Op} | Q]};
 op(From, _Op, S) -> fx({replies, [{From, {no, not_member}}]}, S).
 
@@ -261,10 +264,14 @@ left(S) -> S.
 
 %% (Never beyond what we have: a member that lags may end as the coordinator of a split.)
 -spec committed(non_neg_integer(), #s{}) -> #s{}.
-committed(Num, #s{mine = {At, As}, out = {_, List}} = S) when At =< Num ->
+committed(Num, #s{num = Num, d = #d{before = Before, votes = Votes}} = S) when Before =/= undefined; not Votes ->
+    kept(Num, sderl_core_quorum:confirmed(S));
+committed(Num, S) -> kept(Num, S).
+
+kept(Num, #s{mine = {At, As}, out = {_, List}} = S) when At =< Num ->
     reply(List, As, S#s{mine = undefined, out = undefined, committed = max(min(Num, S#s.num), S#s.committed)});
-committed(Num, #s{committed = C, num = Has} = S) when Num > C -> S#s{committed = min(Num, Has)};
-committed(_, S) -> S.
+kept(Num, #s{committed = C, num = Has} = S) when Num > C -> S#s{committed = min(Num, Has)};
+kept(_, S) -> S.
 
 %% ---------------------------------------------------------------- applying a batch
 
@@ -434,9 +441,14 @@ new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) 
     Was = sderl_membership:members(Old),
     Is = sderl_membership:members(Mem),
     %% (The batch is not committed yet: the coordinator has to tell who goes, and to be told.)
-    Peers = case S0#s.role of coord -> S0#s.peers; _ -> maps:with([S0#s.lead | Is], S0#s.peers) end,
-    S1 = fx({members, Is}, S0#s{d = D#d{mem = Mem, view = maps:with(Is, V)}, down = maps:with(Is, S0#s.down),
-                                peers = Peers}),
+    Peers = case S0 of
+        #s{role = coord} -> S0#s.peers;
+        #s{mode = majority} -> S0#s.peers;
+        _ -> maps:with([S0#s.lead | Is], S0#s.peers)
+    end,
+    Before = case S0#s.mode of majority -> Old; available -> undefined end,
+    S1 = fx({members, Is}, S0#s{d = D#d{mem = Mem, view = maps:with(Is, V), before = Before},
+                                down = maps:with(Is, S0#s.down), peers = Peers}),
     S2 = case Is -- Was of
         [] -> S1;
         In -> lists:foldl(fun(N, S) ->
@@ -598,7 +610,9 @@ ack(E, Num, Seg, N, #s{lead = Self, self = Self, d = #d{lineage = E}} = S0) ->
         _ -> S1
     end,
     case S2#s.flight of
-        #flight{num = Num, wait = W} = F -> landed(S2#s{flight = F#flight{wait = lists:delete(N, W)}});
+        #flight{num = Num, wait = W, had = Had} = F ->
+            Has = case sderl_core_quorum:counts_acknowledgements(S2) of true -> [N | Had]; false -> Had end,
+            landed(S2#s{flight = F#flight{wait = lists:delete(N, W), had = Has}});
         _ -> S2
     end;
 ack(E, _Num, Seg, N, #s{d = #d{epoch = Mine}} = S) when Seg =/= none, E =< Mine ->
@@ -607,12 +621,16 @@ ack(_, _, _, _, S) -> S.
 
 %% Every live member has the batch. A coordinator that was itself stopped decides nothing before
 %% it has exchanged epochs (rule 10).
-landed(#s{flight = #flight{wait = []}, groggy = []} = S) -> commit_flight(S);
+landed(#s{flight = #flight{wait = []}, groggy = []} = S) ->
+    case sderl_core_quorum:decides(S) of
+        true -> commit_flight(S);
+        false -> S
+    end;
 landed(S) -> S.
 
 commit_flight(#s{flight = #flight{num = Num, origins = Os, then = Then}, self = Self, owed = Owed} = S0) ->
     S1 = committed(Num, S0#s{flight = undefined, owed = lists:usort(lists:delete(Self, Os) ++ Owed)}),
-    S2 = lists:foldl(fun then/2, S1, Then),
+    S2 = sderl_core_quorum:committed(Num, lists:foldl(fun then/2, S1, Then)),
     case S2 of
         #s{leaving = undefined, role = joining} -> sderl_core_merge:disband(pay(S2));
         #s{leaving = undefined} -> S2;
@@ -649,7 +667,7 @@ reorder(S) -> S.
 %% (A node that boots or joins does not decide alone what a member to which it has a link may decide.)
 propose(Mod, Store, #s{role = coord, flight = undefined, groggy = [], leaving = undefined} = S0) ->
     S = sderl_core_clash:decisions(sderl_core_clash:ask(sderl_core_merge:take_offers(S0))),
-    case sderl_core_peers:unmet(S) of
+    case sderl_core_peers:unmet(S) orelse not sderl_core_quorum:decides(S) of
         true -> S;
         false -> proposed(Mod, Store, S)
     end;

@@ -50,6 +50,8 @@ message(_, {not_lead, E}) -> epoch(E);
 message(_, {dropped, E}) -> epoch(E);
 message(_, {collect, E, Lineage, Flags}) -> epoch(E) andalso epoch(Lineage) andalso is_map(Flags);
 message(_, {joined, E, Num, Items}) -> epoch(E) andalso count(Num) andalso all(fun item/1, Items);
+message(_, {promised, E, Position, Items, Whole}) ->
+    epoch(E) andalso position(Position) andalso all(fun item/1, Items) andalso is_boolean(Whole);
 message(_, {apart, E, Lineage, Lead}) -> epoch(E) andalso epoch(Lineage) andalso is_atom(Lead);
 message(_, {nack, E, Promised, Lead}) -> epoch(E) andalso epoch(Promised) andalso is_atom(Lead);
 message(_, {lead, E, Num, Items, Info}) ->
@@ -85,6 +87,7 @@ operation({rr, _, Pid, Options}) -> is_pid(Pid) andalso options(Options);
 operation({d, _, Pid}) -> is_pid(Pid);
 operation({add, Nodes}) -> nodes_list(Nodes);
 operation({remove, Nodes, Time}) -> nodes_list(Nodes) andalso count(Time);
+operation({read, _Name}) -> true;
 operation(delete) -> true;
 operation(_) -> false.
 
@@ -116,6 +119,7 @@ answer({yes, Home}) when is_atom(Home) -> true;
 answer({yes, Homes}) -> nodes_list(Homes);
 answer({ok, Home}) when is_atom(Home) -> true;
 answer({ok, Nodes}) -> nodes_list(Nodes);
+answer({read, Read}) -> Read =:= undefined orelse is_pid(Read);
 answer({no, _}) -> true;
 answer(_) -> false.
 
@@ -188,6 +192,8 @@ field(mem, Mem) -> membership(Mem);
 field(view, View) -> view(View);
 field(history, History) -> all(fun position/1, History);
 field(clashes, Clashes) -> clashes(Clashes);
+field(before, Mem) -> membership(Mem);
+field(mode, Mode) -> Mode =:= available orelse Mode =:= majority;
 field(sessions, Sessions) -> sessions(Sessions);
 field(_, _) -> true.
 

@@ -1,0 +1,383 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_core_quorum).
+-moduledoc false.
+%% Groups with `consistency => majority`.
+%%
+%% Such a group has one log. A coordinator is promised its epoch by more than half of the membership,
+%% and a batch is committed when all live members have it and those are more than half (rule 32). Any two
+%% such halves have a member in common, so that no two sides of a split decide, and every coordinator
+%% begins with all that was ever answered. Nothing is merged, therefore: who comes back takes a
+%% snapshot, and what was not committed in its own log is dropped.
+%%
+%% A member that comes back *empty*, after a restart of its node or application, knows neither its log nor
+%% whom it promised. It does not vote (rule 33) until a coordinator has taken it in that has a majority
+%% without it, and lets itself be taken in only when no candidate can be left that counts on a promise of
+%% its former life. Where all members take part an empty one counts: nobody else can know more.
+%%
+%% A member whose link is gone is set aside, as one that is silent, and its names stay for a time in which
+%% it has noticed that it has no majority any more (the lease, rule 34).
+
+-include("sderl_core.hrl").
+
+-export([decides/1, counts_acknowledgements/1, may_change/3, is_voter/1, lease_ms/1]).
+-export([tick/1, slow/1, take_in/3, committed/2, confirmed/1, gained/1, may_join/1]).
+-export([elect/1, candidate/2, promise/4, promised/5, finish/1]).
+-export([recover/3]).
+
+-import(sderl_core, [fx/2, send/3, event/3, present/2]).
+
+%% ---------------------------------------------------------------- what a majority is
+
+-doc "Whether the members that count in this component may order and commit.".
+-spec decides(#s{}) -> boolean().
+decides(#s{mode = available}) -> true;
+decides(#s{newcomers = New, d = #d{mem = Mem, before = Before, view = V}} = S) ->
+    Live = maps:filter(fun(N, Place) -> Place =:= live andalso not is_map_key(N, New) end, V),
+    is_majority(Live, Mem) andalso
+        (Before =:= undefined orelse is_majority(maps:merge(acknowledged(S), Live), Before)).
+
+%% Members that a batch removes acknowledge it too, and are in no view any more.
+acknowledged(#s{flight = undefined}) -> #{};
+acknowledged(#s{self = Self, flight = #flight{had = Had}, d = #d{view = V}}) ->
+    maps:from_keys([N || N <- [Self | Had], not is_map_key(N, V)], []).
+
+is_majority(Nodes, Mem) ->
+    Members = sderl_membership:members(Mem),
+    2 * length([N || N <- Members, is_map_key(N, Nodes)]) > length(Members).
+
+set(Nodes) -> maps:from_keys(Nodes, []).
+
+-doc "Whether it has to be known who acknowledged a batch, beside the live members.".
+-spec counts_acknowledgements(#s{}) -> boolean().
+counts_acknowledgements(#s{mode = majority, d = #d{before = Before}}) -> Before =/= undefined;
+counts_acknowledgements(_) -> false.
+
+-doc "Whether a component with these live members may change the membership to that.".
+-spec may_change(available | majority, #{node() => place()}, sderl_membership:t()) -> boolean().
+may_change(available, _, _) -> true;
+may_change(majority, View, Mem) -> is_majority(maps:filter(fun(_, Place) -> Place =:= live end, View), Mem).
+
+-doc "Whether this member's promise counts (rule 33).".
+-spec is_voter(#s{}) -> boolean().
+is_voter(#s{d = #d{syncing = Syncing, votes = Votes}}) -> Votes andalso not Syncing.
+
+is_empty(#s{d = #d{lineage = {C, _}}}) -> C < 0.
+
+members(#s{d = #d{mem = Mem, before = undefined}}) -> sderl_membership:members(Mem);
+members(#s{d = #d{mem = Mem, before = Before}}) ->
+    lists:usort(sderl_membership:members(Mem) ++ sderl_membership:members(Before)).
+
+%% Of those that take part, the voters have to be a majority, unless nobody is missing.
+is_enough(_, _, #s{d = #d{founding = true}}) -> true;
+is_enough(Voters, All, #s{d = #d{mem = Mem, before = Before}} = S) ->
+    members(S) -- All =:= []
+        orelse (is_majority(set(Voters), Mem) andalso (Before =:= undefined orelse is_majority(set(Voters), Before))).
+
+-doc """
+So long names of an unreachable home stay, in milliseconds. In it that home has declared that it has no
+majority: its coordinator steps down `aside_ms` and three ticks after the last word of the majority, a
+follower that hears no more of that one gives it up as much later, and says so `aside_ms` after that.
+Three ticks are left for clocks, pauses and delays.
+""".
+-spec lease_ms(#s{}) -> pos_integer().
+lease_ms(#s{aside_ms = A, tick_ms = T}) -> 3 * A + 10 * T.
+
+%% ---------------------------------------------------------------- time
+
+-doc "What a member of a majority group looks at with every tick, before its role does.".
+-spec tick(#s{}) -> #s{}.
+tick(#s{mode = available} = S) -> S;
+tick(#s{groggy = [_ | _]} = S) -> S;
+tick(S) -> watch(free_names(hold_office(S))).
+
+%% A coordinator that hears less than a majority is none any more, nor one that hears them and cannot
+%% make them count. Who makes a new group waits for the others instead: nobody else can lead it.
+hold_office(#s{role = coord, lead = Self, self = Self, d = #d{founding = false}} = S) ->
+    #s{now = Now, aside_ms = A, tick_ms = T, peers = Peers, majority_at = At, leads_since = Since, d = #d{mem = Mem}} = S,
+    Heard = [N || N := #peer{heard = Last} <- Peers, Now - Last =< A + 2 * T],
+    case is_majority(set([Self | Heard]), Mem) andalso (Now - max(At, Since) =< 3 * A orelse decides(S)) of
+        true -> S;
+        false -> resign(S)
+    end;
+hold_office(S) -> S.
+
+%% Its followers need not wait until they miss its heartbeats.
+resign(#s{self = Self, peers = Peers, d = #d{epoch = E}} = S0) ->
+    S = event(coordinator_changed, #{old => Self, reason => no_majority}, S0),
+    Told = lists:foldl(fun(N, X) -> send(N, {not_lead, E}, X) end, S, maps:keys(Peers)),
+    sderl_core_elect:orphan(Told).
+
+%% Rule 34: names whose home has been out of reach for the lease go, by a change that is ordered.
+free_names(#s{role = coord, self = Self, lead = Self, leases = Before, now = Now, linked = Linked, d = #d{view = V}} = S) ->
+    Leases = #{N => maps:get(N, Before, Now) || N := {_, _} <- V, maps:get(N, Linked, mute) =:= mute},
+    Over = case decides(S) of
+        true -> [N || N := Since <- Leases, Now - Since > lease_ms(S)];
+        false -> []
+    end,
+    case Over of
+        [] -> S#s{leases = Leases};
+        _ ->
+            S1 = S#s{leases = maps:without(Over, Leases)},
+            sderl_core_write:reorder(sderl_core:change_view(maps:without(Over, V), Over, S1))
+    end;
+free_names(S) -> S.
+
+-doc "Rule 12: silent members count no more, as long as those who are left are a majority.".
+-spec slow(#s{}) -> #s{}.
+slow(#s{flight = #flight{wait = [_ | _] = Wait, since = At}, now = Now, aside_ms = A} = S) when Now - At > A ->
+    #s{num = Num, d = #d{lineage = E, view = V}} = S,
+    View = maps:merge(V, #{N => {E, Num} || N <- Wait, maps:get(N, V, none) =:= live}),
+    case View =/= V andalso decides(S#s{d = (S#s.d)#d{view = View}}) of
+        true -> sderl_core_write:reorder(sderl_core:change_view(View, [], S));
+        false -> S
+    end;
+slow(S) -> S.
+
+%% ---------------------------------------------------------------- to have a majority, and to lose it
+
+has(#s{role = follower}) -> true;
+has(#s{role = coord} = S) -> decides(S);
+has(_) -> false.
+
+watch(#s{now = Now, majority_at = At, aside_ms = A, majority = Is} = S) ->
+    case has(S) of
+        true -> gained(S#s{majority_at = Now});
+        false when Is =/= false, Now - At > A -> lost(S);
+        false -> S
+    end.
+
+-doc "This member may have a coordinator with a majority again.".
+-spec gained(#s{}) -> #s{}.
+gained(#s{mode = majority, majority = Is, lead = Lead, now = Now} = S) when Is =/= true ->
+    case has(S) of
+        true when Is =:= false ->
+            S1 = fx({majority, regained}, S#s{majority = true, majority_at = Now}),
+            event(majority_regained, #{coordinator => Lead}, S1);
+        true -> S#s{majority = true, majority_at = Now};
+        false -> S
+    end;
+gained(S) -> S.
+
+%% What was never sent was not applied. What was sent may be in a batch that the majority goes on with.
+lost(#s{peers = Peers, self = Self, d = #d{mem = Mem}} = S0) ->
+    S1 = let_go(S0#s{majority = false}),
+    S2 = event(majority_lost,
+               #{members => sderl_membership:members(Mem), live => lists:sort([Self | maps:keys(Peers)])}, S1),
+    S3 = fx({majority, lost}, S2),
+    case S3#s.leaving of
+        undefined -> S3;
+        %% Nobody is left to say that it was ordered.
+        Why -> sderl_core_write:left_out(Why, S3)
+    end.
+
+let_go(#s{queue = Queue, deferred = Deferred, out = Out, abroad = Abroad, req = R, self = Self} = S0) ->
+    {Sent, Unsent} = case Out of
+        undefined -> {[], []};
+        {_, List} when Abroad =:= [] -> {[], List};
+        {_, List} -> {List, []}
+    end,
+    Waiting = Unsent ++ [{F, Op} || {_, F, Op} <- Deferred] ++ Queue,
+    Replies = [{F, {no, no_majority}} || {F, _} <- Waiting, F =/= none]
+        ++ [{F, unknown} || {F, _} <- Sent, F =/= none],
+    %% Nobody waits for these; they are of processes that died, and have to be asked for.
+    Own = [X || {none, _} = X <- Waiting ++ Sent],
+    S = sderl_core_write:forget_list(Self, S0#s{queue = Own, deferred = [], waited = #{}, old = undefined}),
+    Left = case Out of
+        undefined -> S;
+        _ -> fx({outbox, R + 1, []}, S#s{out = undefined, mine = undefined, abroad = [], req = R + 1})
+    end,
+    fx({replies, Replies}, Left).
+
+%% ---------------------------------------------------------------- members that come back
+
+-doc "A coordinator takes a member in: its place in the view, and a snapshot.".
+-spec take_in(position(), node(), #s{}) -> #s{}.
+take_in({{Counter, _}, _} = Position, N, #s{d = #d{view = V}} = S0) ->
+    Empty = Counter < 0,
+    S1 = sderl_core_write:forget_list(N, S0),
+    S2 = case V of
+        #{N := Position} when Empty -> S1;
+        #{N := {_, _}} when not Empty -> S1;
+        %% A new life: the names of the former one are of processes that are no more.
+        _ ->
+            Drops = [N || Empty, is_map_key(N, V)],
+            sderl_core_write:reorder(sderl_core:change_view(V#{N => Position}, Drops, S1))
+    end,
+    sderl_core_snapshot:start([N], note_newcomer(N, S2)).
+
+%% Rule 33. Who promised this epoch in its present life counts; and nobody else leads a new group.
+note_newcomer(N, #s{promised = Promised, newcomers = New, peers = Peers, d = #d{founding = false}} = S) ->
+    case {Promised, Peers} of
+        {#{N := Life}, #{N := #peer{inc = Life}}} -> S;
+        _ -> S#s{newcomers = New#{N => not_live}}
+    end;
+note_newcomer(_, S) -> S.
+
+-doc "A batch was committed, or (`live`) a member counts from the next one on.".
+-spec committed(non_neg_integer() | {live, node()}, #s{}) -> #s{}.
+committed(_, #s{mode = available} = S) -> S;
+committed({live, N}, #s{newcomers = New, num = Num} = S) when is_map_key(N, New) ->
+    S#s{newcomers = New#{N := Num + 1}};
+committed({live, _}, S) -> S;
+committed(Num, #s{newcomers = New, promised = Promised, peers = Peers, d = D} = S) ->
+    Confirmed = [N || N := At <- New, At =/= not_live, At =< Num],
+    gained(S#s{newcomers = maps:without(Confirmed, New),
+               promised = maps:merge(Promised, #{N => Life || N <- Confirmed, #peer{inc = Life} <- [maps:get(N, Peers, none)]}),
+               d = D#d{founding = false}}).
+
+-doc "All batches that this member has are committed.".
+-spec confirmed(#s{}) -> #s{}.
+confirmed(#s{mode = available} = S) -> S;
+confirmed(#s{self = Self, d = #d{view = V, syncing = Syncing, votes = Votes} = D} = S) ->
+    Counts = maps:get(Self, V, none) =:= live andalso not Syncing,
+    S#s{d = D#d{before = undefined, votes = Votes orelse Counts}}.
+
+-doc """
+Whether this member may ask a coordinator to take it in. A former life of an empty one may have promised
+an epoch to a candidate, which is none any more after this time; a file of the node says which.
+""".
+-spec may_join(#s{}) -> boolean().
+may_join(#s{mode = available}) -> true;
+may_join(#s{now = Now, born = Born, aside_ms = A, tick_ms = T, d = #d{votes = Votes}} = S) ->
+    not is_empty(S) orelse Votes orelse S#s.remembers orelse Now - Born > A + 2 * T.
+
+%% ---------------------------------------------------------------- elections
+
+-doc "Rule 32. Who could be elected with those it sees stands, the lowest name first.".
+-spec elect(#s{}) -> #s{}.
+elect(#s{leaving = undefined, self = Self, suspect = Suspect, orphan_since = At, now = Now, tick_ms = T} = S) ->
+    Seen = [N || N <- members(S), present(N, S), N =/= Suspect orelse N =:= Self],
+    Voters = case is_voter(S) of true -> Seen; false -> [] end,
+    Rank = length(lists:takewhile(fun(N) -> N =/= Self end, Seen)),
+    case is_enough(Voters, Seen, S) andalso not is_expected(S) of
+        true when Rank =:= 0; Now - At > T * (1 + Rank) -> candidate(#{}, S);
+        _ -> S
+    end;
+elect(S) -> S.
+
+%% A coordinator that said hello since we are alone calls us in, and so does a candidate that has our
+%% promise: for a while we wait. And for members whose process has said nothing yet.
+is_expected(#s{d = #d{founding = true}}) -> false;
+is_expected(#s{now = Now, orphan_since = At, aside_ms = A}) when Now - At > A -> false;
+is_expected(#s{d = #d{epoch = {_, To} = E, lineage = Lin}, self = Self, peers = P})
+  when E > Lin, To =/= Self, is_map_key(To, P) -> true;
+is_expected(#s{linked = Linked, peers = P, orphan_since = At, self = Self, d = #d{lineage = Lin}} = S) ->
+    lists:any(fun(N) ->
+        N =/= Self andalso maps:get(N, Linked, none) =:= [] andalso
+            case P of
+                #{N := #peer{lead = Lead, said = Said, epoch = E}} -> Lead =:= N andalso Said >= At andalso E >= Lin;
+                _ -> true
+            end
+    end, members(S)).
+
+-spec candidate(map(), #s{}) -> #s{}.
+candidate(Flags, #s{self = Self, suspect = Suspect, now = Now, d = #d{epoch = Was, lineage = Lin} = D} = S0) ->
+    {C, Self} = E = sderl_core:epoch(S0),
+    Ask = [N || N <- members(S0), N =/= Self, present(N, S0)],
+    Cand = #cand{epoch = E, wait = lists:delete(Suspect, Ask), since = Now, was = Was,
+                 joined = #{Self => vote(S0)}},
+    S1 = S0#s{role = candidate, lead = undefined, d = D#d{epoch = E}, cand = Cand, ceil = C},
+    sderl_core_elect:maybe_finish(lists:foldl(fun(N, S) -> send(N, {collect, E, Lin, Flags}, S) end, S1, Ask)).
+
+vote(#s{num = Num, last = Last, d = #d{lineage = Lin}} = S) -> {{Lin, Num}, Last, is_voter(S)}.
+
+-doc "A candidate asks for our promise.".
+-spec promise(epoch(), map(), node(), #s{}) -> #s{}.
+promise({C, _} = E, Flags, N, #s{role = R, lead = L, d = #d{epoch = Mine} = D} = S0) ->
+    S = S0#s{ceil = max(C, S0#s.ceil)},
+    Agreed = is_map_key(handover, Flags) orelse L =:= N,
+    Follows = R =:= coord orelse R =:= joining orelse (R =:= follower andalso not Agreed),
+    case lists:member(N, members(S)) of
+        false -> S;
+        true when E =< Mine; Follows -> send(N, {nack, E, Mine, L}, S);
+        true ->
+            {Position, Items, Whole} = vote(S),
+            S1 = sderl_core_elect:become_orphan(S#s{d = D#d{epoch = E}}),
+            send(N, {promised, E, Position, Items, Whole}, S1)
+    end.
+
+-doc "A member promised, with its log and whether it votes.".
+-spec promised(epoch(), {position(), [term()]}, boolean(), node(), #s{}) -> #s{}.
+promised(E, {Position, Items}, Whole, N, #s{role = candidate, cand = #cand{epoch = E, wait = W, joined = J} = C} = S) ->
+    Cand = C#cand{wait = lists:delete(N, W), joined = J#{N => {Position, Items, Whole}}},
+    sderl_core_elect:maybe_finish(S#s{cand = Cand});
+promised(_, _, _, _, S) -> S.
+
+-doc "Ends an election: this member leads, or the one with the longest log, or nobody.".
+-spec finish(#s{}) -> #s{}.
+finish(#s{cand = #cand{joined = J, since = At, epoch = {C, _}}, now = Now, aside_ms = A, tick_ms = T} = S) ->
+    Voters = [N || N := {_, _, true} <- J],
+    %% (A promise is good for a time: who gave it may have come back empty since.)
+    case is_enough(Voters, maps:keys(J), S) andalso Now - At =< A + T of
+        true -> lead_or_hand_over(Voters, S);
+        false -> fx({wake, T}, sderl_core_elect:withdraw(S#s{ceil = C}))
+    end.
+
+%% The log of the latest epoch, and of those the longest, has all that was committed.
+lead_or_hand_over([], #s{cand = #cand{joined = J}, num = Num, last = Last, self = Self} = S) ->
+    lead(Num, Last, #{Self => map_get(Self, J)}, S);
+lead_or_hand_over(Voters, #s{cand = #cand{joined = J}, self = Self} = S) ->
+    {{{Lin, Max}, Items, true}, Best} = best(Voters, J, Self),
+    {{MyLin, Mine}, _, Whole} = map_get(Self, J),
+    if
+        Best =:= Self -> lead(Max, Items, J, S);
+        Whole, Lin =:= MyLin, Max =:= Mine + 1, Items =/= [] ->
+            case sderl_core_elect:drops(Self, Items) of
+                true -> hand_over(Best, Lin, S);
+                false -> lead_applied(Max, Items, J, S)
+            end;
+        true -> hand_over(Best, Lin, S)
+    end.
+
+best(Voters, J, Self) ->
+    {_, _, _, N} = lists:max([{Position, Items =/= [], N =:= Self, N} || N <- Voters, {Position, Items, _} <- [map_get(N, J)]]),
+    {map_get(N, J), N}.
+
+hand_over(Best, Lineage, S) -> send(Best, {handover, Lineage}, sderl_core_elect:withdraw(S)).
+
+%% The batch that we lack may have changed the membership, and with it what a majority is.
+lead_applied(Max, Items, J, S0) ->
+    S = sderl_core_write:apply_items(Max, Items, none, S0),
+    Voters = [N || N := {_, _, true} <- J],
+    case is_enough(Voters, maps:keys(J), S) of
+        true -> lead(Max, Items, J, S);
+        false -> fx({wake, S#s.tick_ms}, sderl_core_elect:withdraw(S))
+    end.
+
+lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, d = #d{lineage = Lin}} = S) ->
+    Least = case Items of [] -> Max; _ -> Max - 1 end,
+    Joined = [N || N := {{L, Num}, _, Whole} <- J, N =:= Self orelse (Whole andalso L =:= Lin andalso Num >= Least)],
+    Had = [N || N := {{L, Num}, _, _} <- J, L =:= Lin, Num =:= Max],
+    Counting = case members(S) -- maps:keys(J) of
+        [] -> maps:keys(J);
+        _ -> [N || N := {_, _, true} <- J]
+    end,
+    Promised = #{N => Life || N <- Counting, #peer{inc = Life} <- [maps:get(N, Peers, none)]},
+    S1 = S#s{promised = Promised, newcomers = #{}, leases = #{}, leads_since = Now},
+    case sderl_core_elect:lead_from(Max, Items, Joined, S1) of
+        #s{flight = #flight{} = F} = S2 -> sderl_core_write:reorder(S2#s{flight = F#flight{had = Had}});
+        S2 -> S2
+    end.
+
+%% ---------------------------------------------------------------- the operator's call
+
+-doc "A majority is lost for good: the survivors are the membership from here on.".
+-spec recover(term(), [node()], #s{}) -> #s{}.
+recover(From, Survivors, #s{now = Now, clock = Clock, d = #d{mem = Mem} = D} = S0) ->
+    case refuses(Survivors, S0) of
+        false ->
+            Lost = sderl_membership:members(Mem) -- Survivors,
+            Left = sderl_membership:remove(Lost, (Now + Clock) div 1000, Mem),
+            S1 = sderl_core_elect:step_down(let_go(S0#s{d = D#d{before = undefined}})),
+            #s{d = Changed} = S2 = sderl_core_write:membership(Left, S1),
+            sderl_core_elect:elect(fx({replies, [{From, ok}]}, S2#s{d = Changed#d{before = undefined}}));
+        Why -> fx({replies, [{From, {no, Why}}]}, S0)
+    end.
+
+refuses(_, #s{mode = available}) -> available_mode;
+refuses(Survivors, #s{self = Self, d = #d{mem = Mem}} = S) ->
+    Members = lists:all(fun(N) -> sderl_membership:is_member(N, Mem) end, Survivors),
+    case Members andalso lists:member(Self, Survivors) of
+        false -> not_member;
+        true -> has(S) andalso has_majority
+    end.
