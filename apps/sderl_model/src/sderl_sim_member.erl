@@ -281,7 +281,7 @@ effect(N, G, _, sync_end, W) -> store(N, G, fun(St) -> sderl_sim_store:sync_end(
 effect(N, G, _, {read_chunk, To, K}, W) -> read(N, G, chunk_read, {chunk, To}, To, K, all, W);
 effect(N, G, _, {look_up, Names}, W) ->
     #m{store = St} = member(N, G, W),
-    {feed, {looked_up, [Name || Name <- Names, sderl_sim_store:lookup(St, Name) =:= none]}, W};
+    {feed, {looked_up, [Row || Name <- Names, Row <- [sderl_sim_store:lookup(St, Name)], Row =/= none]}, W};
 effect(N, G, _, {read_homes, To, K, Homes}, W) -> read(N, G, homes_read, {homes, To}, To, K, Homes, W);
 effect(N, G, _, {read_stop, To}, W) ->
     #m{p = #p{cursors = Cs} = P} = M = member(N, G, W),

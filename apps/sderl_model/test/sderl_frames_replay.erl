@@ -92,7 +92,7 @@ effect(_, R) -> R.
 store(#r{store = St} = R, Fun) -> R#r{store = Fun(St)}.
 
 looked_up(Names, #r{store = St, inner = In} = R) ->
-    R#r{inner = [{looked_up, [N || N <- Names, sderl_sim_store:lookup(St, N) =:= none]} | In]}.
+    R#r{inner = [{looked_up, [Row || Name <- Names, Row <- [sderl_sim_store:lookup(St, Name)], Row =/= none]} | In]}.
 
 read(Kind, Node, K, Which, #r{store = St, cursors = Cs, inner = In} = R) ->
     {Rows, Last, Cursor} = case Cs of

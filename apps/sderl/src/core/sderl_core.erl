@@ -73,7 +73,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
     | tick | wake | depart
     | {chunk_read, node(), pos_integer(), [row()], Last :: boolean()}
     | {homes_read, node(), pos_integer(), [row()], Last :: boolean()}
-    | {looked_up, Absent :: [term()]}
+    | {looked_up, [row()]}
     | {resolved, Name :: term(), row(), row(), Keep :: pid() | none, Effects :: [term()]}
     | {await_live, From :: term(), [node()], TimeoutMs :: non_neg_integer()}
     | {recover, From :: term(), Survivors :: [node()]}.
@@ -397,7 +397,7 @@ handle(tick, S) -> sderl_core_peers:tick(S);
 handle(wake, S) -> sderl_core_elect:wake(S);
 handle(depart, S) -> sderl_core_write:depart(S);
 handle({chunk_read, N, K, Rows, Last}, S) -> sderl_core_snapshot:chunk_read(N, K, Rows, Last, S);
-handle({looked_up, Absent}, S) -> S#s{absent = Absent};
+handle({looked_up, Rows}, S) -> sderl_core_write:looked_up(Rows, S);
 handle({homes_read, N, K, Rows, Last}, S) -> sderl_core_merge:shard_read(N, K, Rows, Last, S);
 handle({resolved, Name, A, B, Keep, Fx}, S) -> sderl_core_clash:resolved(Name, A, B, Keep, Fx, S);
 handle({recover, From, Survivors}, S) -> sderl_core_quorum:recover(From, Survivors, S);

@@ -138,8 +138,7 @@
     offers = #{} :: #{node() => {integer(), position()}},  % who wants to join while we may decide nothing, and since when
     cand :: undefined | #cand{},
     bringing :: undefined | {epoch(), pos_integer(), pos_integer()},  % by whom our shard is asked for, which reading, which piece
-    absent = [] :: [term()],        % names that our list would remove, and that our table has not
-    held_here = #{} :: #{term() => pid()},  % names of our shard that our list would remove or replace
+    found = #{} :: #{term() => tuple()},  % of the names that our list would remove or replace: the rows that our table has
     to :: undefined | {node(), epoch(), integer()},  % the coordinator that we join
     groggy = [] :: [node()],
     groggy_since = 0 :: integer(),

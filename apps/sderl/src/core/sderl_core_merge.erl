@@ -105,7 +105,7 @@ resume(S) -> S.
 -doc "The coordinator that we join asks for a piece of our shard.".
 -spec bring(epoch(), {pos_integer(), pos_integer()}, node(), #s{}) -> #s{}.
 bring(E, {Id, 1}, N, #s{role = joining, to = {N, _, _}, now = Now, flight = undefined} = S) ->
-    S1 = sderl_core_write:look_up_removed(S#s{bringing = {E, Id, 1}, to = {N, E, Now}, held_here = #{}}),
+    S1 = sderl_core_write:look_up_removed(S#s{bringing = {E, Id, 1}, to = {N, E, Now}}),
     fx({read_homes, N, 1, [S#s.self]}, S1);
 bring(E, {Id, K}, N, #s{role = joining, to = {N, E, _}, now = Now, bringing = {E, Id, Before}} = S)
   when K =:= Before + 1 ->
@@ -114,11 +114,10 @@ bring(_, _, _, S) -> S.
 
 -doc "A piece of our shard was read. The last one has our session, and rows that no table holds.".
 -spec shard_read(node(), pos_integer(), [sderl_core:row()], boolean(), #s{}) -> #s{}.
-shard_read(N, K, Rows, Last, #s{role = joining, to = {N, E, _}, bringing = {E, Id, K}} = S0) ->
-    #s{self = Self} = S0,
+shard_read(N, K, Rows, Last, #s{role = joining, to = {N, E, _}, bringing = {E, Id, K}} = S) ->
+    #s{self = Self} = S,
     Piece = {Id, K},
     Own = [R || R <- Rows, element(3, R) =:= Self],
-    S = sderl_core_write:note_held(Own, S0),
     case Last of
         false -> send(N, {shard, E, Piece, Own, more}, S);
         true ->

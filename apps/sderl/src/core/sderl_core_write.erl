@@ -19,7 +19,7 @@
 -define(WAIT_MS, 10_000).
 
 -export([depart/1, op/3, again/3, default/1, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, answers/4, gone/4, restore/2]).
--export([unhold/2, forget_list/2, origins/1, committed/2, leave_log/1, note_held/2, look_up_removed/1, requeue/1, unknown_answers/2, forget_answers/1, told_committed/1, apply_items/4, resend/1, leave/2, left_out/2, reorder/1, membership/2, view_events/3]).
+-export([unhold/2, forget_list/2, origins/1, committed/2, leave_log/1, looked_up/2, look_up_removed/1, requeue/1, unknown_answers/2, forget_answers/1, told_committed/1, apply_items/4, resend/1, leave/2, left_out/2, reorder/1, membership/2, view_events/3]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3]).
 
@@ -172,7 +172,6 @@ name; of others its outcome is unknown.
 """.
 -spec leave_log(#s{}) -> #s{}.
 leave_log(#s{out = {R, List}, abroad = [_ | _], self = Self, sessions = Sessions, d = #d{sid = Sid}} = S) ->
-    #s{held_here = Held} = S,
     case Sessions of
         %% Applied here, and not known to be on all members: what it did to others' names may be here alone.
         #{Self := {Sid, R, As}} when is_list(As) ->
@@ -182,9 +181,9 @@ leave_log(#s{out = {R, List}, abroad = [_ | _], self = Self, sessions = Sessions
         #{Self := {Sid, R, _}} -> S;
         _ ->
             {Once, Again0} = lists:partition(fun({F, Op}) ->
-                F =/= none andalso lists:any(fun(Name) -> not is_map_key(Name, Held) end, removed_by(Op))
+                F =/= none andalso lists:any(fun(Name) -> not is_own(Name, S) end, removed_by(Op))
             end, List),
-            Again = [{F, again_if_held(Op, Held)} || {F, Op} <- Again0],
+            Again = [{F, again_if_held(Op, S)} || {F, Op} <- Again0],
             S1 = fx({replies, [{F, removed(Op, S)} || {F, Op} <- Once]}, S#s{old = undefined}),
             case Again of
                 [] -> fx({outbox, R + 1, []}, S1#s{req = R + 1, out = undefined, abroad = []});
@@ -194,34 +193,33 @@ leave_log(#s{out = {R, List}, abroad = [_ | _], self = Self, sessions = Sessions
 leave_log(S) -> S.
 
 %% A name that our table has not was free when its removal was asked for.
-removed({Name}, #s{absent = Absent}) ->
-    case lists:member(Name, Absent) of
-        true -> ok;
-        false -> unknown
-    end;
+removed({Name}, #s{found = Found}) when not is_map_key(Name, Found) -> ok;
 removed(_, _) -> unknown.
 
--doc "Asks which of the names that our list would remove our table has.".
+-doc "Asks for the rows of the names that our list would remove or replace, before its shard goes to another log.".
 -spec look_up_removed(#s{}) -> #s{}.
 look_up_removed(#s{out = {_, List}} = S) ->
-    case [Name || {F, {Name}} <- List, F =/= none] of
-        [] -> S#s{absent = []};
-        Names -> fx({look_up, Names}, S#s{absent = []})
+    case lists:usort([Name || {_, Op} <- List, Name <- removed_by(Op)]) of
+        [] -> S#s{found = #{}};
+        Names -> fx({look_up, Names}, S#s{found = #{}})
     end;
-look_up_removed(S) -> S.
+look_up_removed(S) -> S#s{found = #{}}.
 
--doc "Rows of our own shard whose names our list would remove or replace.".
--spec note_held([sderl_core:row()], #s{}) -> #s{}.
-note_held(Rows, #s{out = {_, List}, held_here = Held} = S) ->
-    Names = maps:from_keys(lists:append([removed_by(Op) || {_, Op} <- List]), []),
-    S#s{held_here = maps:merge(Held, #{Name => Pid || {Name, Pid, _, _, _} <- Rows, is_map_key(Name, Names)})};
-note_held(_, S) -> S.
+-doc "These rows our table has.".
+-spec looked_up([sderl_core:row()], #s{}) -> #s{}.
+looked_up(Rows, S) -> S#s{found = #{element(1, Row) => Row || Row <- Rows}}.
 
 removed_by({Name}) -> [Name];
 removed_by({rr, Name, _, _}) -> [Name];
 removed_by(_) -> [].
 
-again_if_held({Name}, Held) -> {d, Name, map_get(Name, Held)};
+is_own(Name, #s{self = Self, found = Found}) ->
+    case Found of
+        #{Name := {_, _, Self, _, _}} -> true;
+        _ -> false
+    end.
+
+again_if_held({Name}, #s{found = Found}) -> {d, Name, element(2, map_get(Name, Found))};
 again_if_held(Op, _) -> Op.
 
 %% What an operation answers when nothing stands against it. A list of operations that all

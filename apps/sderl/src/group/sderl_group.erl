@@ -355,7 +355,7 @@ effect(sync_end, #g{group = Group, store = St, local = L0, stale = S} = G) ->
     G#g{local = L, stale = #{}};
 effect({read_chunk, Node, K}, G) -> read(chunk_read, Node, K, all, G);
 effect({look_up, Names}, #g{store = St, inner = In} = G) ->
-    G#g{inner = [{looked_up, [N || N <- Names, sderl_store:lookup(St, N) =:= none]} | In]};
+    G#g{inner = [{looked_up, [Row || Name <- Names, Row <- [sderl_store:lookup(St, Name)], Row =/= none]} | In]};
 effect({read_homes, Node, K, Homes}, G) -> read(homes_read, Node, K, Homes, G);
 effect({read_stop, Node}, #g{cursors = Cs} = G) ->
     case maps:take(Node, Cs) of
