@@ -211,13 +211,8 @@ right_answers(Items, Store, W) ->
                 end, {#{}, #{}}, Items),
     ok.
 
-answers(default, Ops) -> [sderl_core_write:default(Op) || Op <- Ops];
-answers(As, _) -> [answer(A) || A <- As].
-
-%% Without the homes that have to have it.
-answer({yes, _}) -> yes;
-answer({ok, Home}) when is_atom(Home) -> ok;
-answer(A) -> A.
+answers(default, Ops) -> [sderl_core_answer:default(Op) || Op <- Ops];
+answers(As, _) -> [sderl_core_answer:plain(A) || A <- As].
 
 right_answer(_, {no, later}, _, Held, Pids, _, _) -> {Held, Pids};
 right_answer([Name | Pid], A, O, Held, Pids, Store, W) -> right_answer({r, Name, Pid, []}, A, O, Held, Pids, Store, W);

@@ -135,9 +135,9 @@ index_entry({Pid, none}, I) -> maps:remove(Pid, I);
 index_entry({Pid, [Name]}, I) -> I#{Pid => Name}.
 
 item({seg, O, Inc, R, Ops, default}, Epoch, {St, Seq, New}) ->
-    ops(Ops, [sderl_core_write:default(Op) || Op <- Ops], O, Epoch, {put_sessions(#{O => {Inc, R, default}}, St), Seq, New});
+    ops(Ops, [sderl_core_answer:default(Op) || Op <- Ops], O, Epoch, {put_sessions(#{O => {Inc, R, default}}, St), Seq, New});
 item({seg, O, Inc, R, Ops, As}, Epoch, Acc) ->
-    {St, Seq, New} = ops(Ops, As, O, Epoch, Acc),
+    {St, Seq, New} = ops(Ops, [sderl_core_answer:plain(A) || A <- As], O, Epoch, Acc),
     {put_sessions(#{O => {Inc, R, As}}, St), Seq, New};
 item({view, _, [], [], _}, _, Acc) -> Acc;
 item({view, _, Drops, Live, _}, _, {St0, Seq, New}) ->
@@ -169,7 +169,6 @@ drop_homes(Homes, #st{rows = Rows, index = I} = St) ->
     Index = case I of undefined -> I; _ -> maps:without([element(2, R) || R <- Gone], I) end,
     (drop_rows([element(1, R) || R <- Gone], St))#st{index = Index}.
 
-op(Op, {A, _}, O, V, Acc) when A =:= yes; A =:= ok -> op(Op, A, O, V, Acc);
 op([Name | Pid], yes, O, V, Acc) -> put(Name, Pid, [], O, V, Acc);
 op({r, Name, Pid, Opts}, yes, O, V, Acc) -> put(Name, Pid, Opts, O, V, Acc);
 op({x, Name, Pid, _, Opts}, yes, O, V, Acc) -> put(Name, Pid, Opts, O, V, Acc);

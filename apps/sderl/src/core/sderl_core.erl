@@ -374,10 +374,10 @@ change_view(View, Drops, #s{last = Last, flight = Flight, specials = Specials, d
     Went = [N || N <- Out, maps:get(N, View, none) =/= live],
     %% (In the one log of a majority group the answer stands, and the home takes it over when it is back.)
     Unknown = case S0#s.mode of
-        available -> sderl_core_write:unknown_answers(Last, Went);
+        available -> sderl_core_answer:unknown_answers(Last, Went);
         majority -> []
     end,
-    S = sderl_core_write:forget_answers(S0#s{unknown_answers = Unknown ++ S0#s.unknown_answers}),
+    S = sderl_core_answer:forget_answers(S0#s{unknown_answers = Unknown ++ S0#s.unknown_answers}),
     sderl_core_write:view_events(D#d.view, View,
                                  S#s{d = D#d{view = View}, specials = [{view, Drops, Live} | Specials]}).
 
@@ -397,7 +397,7 @@ handle(tick, S) -> sderl_core_peers:tick(S);
 handle(wake, S) -> sderl_core_elect:wake(S);
 handle(depart, S) -> sderl_core_write:depart(S);
 handle({chunk_read, N, K, Rows, Last}, S) -> sderl_core_snapshot:chunk_read(N, K, Rows, Last, S);
-handle({looked_up, Rows}, S) -> sderl_core_write:looked_up(Rows, S);
+handle({looked_up, Rows}, S) -> sderl_core_answer:looked_up(Rows, S);
 handle({homes_read, N, K, Rows, Last}, S) -> sderl_core_merge:shard_read(N, K, Rows, Last, S);
 handle({resolved, Name, A, B, Keep, Fx}, S) -> sderl_core_clash:resolved(Name, A, B, Keep, Fx, S);
 handle({recover, From, Survivors}, S) -> sderl_core_quorum:recover(From, Survivors, S);
@@ -412,13 +412,13 @@ stranger(N, Msg, S) when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack; ele
     end;
 stranger(_, _, S) -> S.
 
-start(#s{leaving = Why} = S) when Why =/= undefined -> sderl_core_write:leave(Why, S);
+start(#s{leaving = Why} = S) when Why =/= undefined -> sderl_core_answer:leave(Why, S);
 start(#s{linked = L, self = Self} = S0) ->
     Out = not member(Self, S0),
     S1 = maps:fold(fun(N, _, Acc) -> hello(N, Acc) end, S0, L),
     case S1#s.booting of
         %% Our predecessor died when it had heard that it is out, and had not left.
-        _ when Out -> sderl_core_write:left_out(removed, S1);
+        _ when Out -> sderl_core_answer:left_out(removed, S1);
         true when S1#s.mode =:= available -> sderl_core_elect:alone(S1);
         _ -> sderl_core_elect:orphan(S1)
     end.
@@ -493,7 +493,7 @@ message({req, E, Seg}, N, S) -> sderl_core_write:req(E, Seg, N, S);
 message({ack, E, Num, Seg}, N, S) -> sderl_core_write:ack(E, Num, Seg, N, S);
 message({batch, E, Num, Commit, Items}, N, S) -> sderl_core_write:batch(E, Num, Commit, Items, N, S);
 message({commit, E, Num}, N, S) -> sderl_core_write:commit(E, Num, N, S);
-message({answers, E, Req, As}, _N, S) -> sderl_core_write:answers(E, Req, As, S);
+message({answers, E, Req, As}, _N, S) -> sderl_core_answer:answers(E, Req, As, S);
 message({gap, E, _Num}, N, S) -> sderl_core_snapshot:gap(E, N, S);
 message({dropped, E}, N, S) -> sderl_core_peers:dropped(E, N, S);
 message({refused, E, L}, N, S) -> sderl_core_peers:refused(E, L, N, S);

@@ -288,9 +288,9 @@ ops([Op | Ops], Origin, As, Default, Extra, #c{mem = Mem} = C0) ->
         true ->
             case op(Op, Origin, C0) of
                 {A, C} ->
-                    ops(Ops, Origin, [A | As], Default andalso A =:= sderl_core_write:default(Op), Extra, C);
+                    ops(Ops, Origin, [A | As], Default andalso A =:= sderl_core_answer:default(Op), Extra, C);
                 {A, Item, C} ->
-                    ops(Ops, Origin, [A | As], Default andalso A =:= sderl_core_write:default(Op), [Item | Extra], C)
+                    ops(Ops, Origin, [A | As], Default andalso A =:= sderl_core_answer:default(Op), [Item | Extra], C)
             end
     end.
 

@@ -49,7 +49,7 @@ alone(#s{self = Self} = S) ->
 -spec orphan(#s{}) -> #s{}.
 %% (One that the majority has not removed for certain has a say yet.)
 orphan(#s{leaving = removed, mode = majority, num = Num, committed = C} = S) when C < Num -> step_down(S);
-orphan(#s{leaving = Why} = S) when Why =/= undefined -> sderl_core_write:leave(Why, S);
+orphan(#s{leaving = Why} = S) when Why =/= undefined -> sderl_core_answer:leave(Why, S);
 orphan(S) -> elect(step_down(S)).
 
 -spec step_down(#s{}) -> #s{}.
@@ -297,7 +297,7 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = 
               suspect = undefined,
               tries = 0,
               shut_out = undefined,
-              unknown_answers = sderl_core_write:unknown_answers(Items, Missing),
+              unknown_answers = sderl_core_answer:unknown_answers(Items, Missing),
               d = D#d{epoch = E, lineage = E, view = View, syncing = false, history = History, clashes = Clashes}},
     Info = (lead_info(S1))#{prev => Old},
     S2 = lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S1, Others),
@@ -306,12 +306,12 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = 
     S3 = S2#s{flight = #flight{num = Max, wait = Others, since = Now, origins = sderl_core_write:origins(Items)},
               specials = [rehome, {view, sderl_membership:members(Mem) -- maps:keys(View), []}]},
     S4 = event(coordinator_changed, #{new => Self, epoch => E, live => lists:sort(Joined), lost => Lost},
-               fx({index, build}, sderl_core_write:forget_answers(S3))),
+               fx({index, build}, sderl_core_answer:forget_answers(S3))),
     S5 = sderl_core_peers:heartbeat(sderl_core_write:view_events(V, View, S4)),
     S6 = sderl_core_write:reorder(sderl_core_peers:waiters(sderl_core_write:resend(S5))),
     case S0#s.leaving of
         undefined -> S6;
-        Why -> sderl_core_write:leave(Why, S6)
+        Why -> sderl_core_answer:leave(Why, S6)
     end.
 
 -spec lead_info(#s{}) -> map().

@@ -6,7 +6,7 @@
 %% A member's *shard* is its rows (the names whose home it is), its session (number and answers of
 %% its last list of operations) and its position in the log. Rows and session live and die
 %% together, and a member's own copy of its shard is the newest that anybody was answered about
-%% (`sderl_core_write` says why). So every member speaks for itself, and for nobody else:
+%% (`sderl_core_answer` says why). So every member speaks for itself, and for nobody else:
 %%
 %% The lower coordinator lets its batch land, tells its followers to go (`follow`), and is one no
 %% more. It and each of them asks the higher coordinator to be taken in (`join`). Where that one's
@@ -105,7 +105,7 @@ resume(S) -> S.
 -doc "The coordinator that we join asks for a piece of our shard.".
 -spec bring(epoch(), {pos_integer(), pos_integer()}, node(), #s{}) -> #s{}.
 bring(E, {Id, 1}, N, #s{role = joining, to = {N, _, _}, now = Now, flight = undefined} = S) ->
-    S1 = sderl_core_write:look_up_removed(S#s{bringing = {E, Id, 1}, to = {N, E, Now}}),
+    S1 = sderl_core_answer:look_up_removed(S#s{bringing = {E, Id, 1}, to = {N, E, Now}}),
     fx({read_homes, N, 1, [S#s.self]}, S1);
 bring(E, {Id, K}, N, #s{role = joining, to = {N, E, _}, now = Now, bringing = {E, Id, Before}} = S)
   when K =:= Before + 1 ->
@@ -121,7 +121,7 @@ shard_read(N, K, Rows, Last, #s{role = joining, to = {N, E, _}, bringing = {E, I
     case Last of
         false -> send(N, {shard, E, Piece, Own, more}, S);
         true ->
-            #s{sessions = Sessions} = Left = sderl_core_write:leave_log(S),
+            #s{sessions = Sessions} = Left = sderl_core_answer:leave_log(S),
             Session = maps:get(Self, Sessions, none),
             Clashing = sderl_core_clash:rows_of(Self, Left),
             send(N, {shard, E, Piece, Own ++ Clashing, {last, Session}}, Left)

@@ -32,7 +32,7 @@ look(S) -> S.
 -spec tick(#s{}) -> #s{}.
 tick(#s{now = Now} = S0) ->
     S = groggy_tick(count_down(S0#s{last_tick = Now})),
-    sderl_core_write:requeue(waiters(hellos(role_tick(sderl_core_quorum:tick(S))))).
+    sderl_core_answer:requeue(waiters(hellos(role_tick(sderl_core_quorum:tick(S))))).
 
 late(#s{now = Now, peers = P, flight = F, cand = C} = S0) ->
     S1 = S0#s{groggy = maps:keys(P), groggy_since = Now, lead_heard = Now, orphan_since = Now,
@@ -86,7 +86,7 @@ role_tick(S) -> S.
 
 -spec heartbeat(#s{}) -> #s{}.
 heartbeat(#s{peers = P, d = #d{lineage = E}} = S0) ->
-    C = sderl_core_write:told_committed(S0),
+    C = sderl_core_answer:told_committed(S0),
     maps:fold(fun(N, _, S) -> send(N, {hb, E, C}, S) end, S0, P).
 
 %% Rule 12: a member that does not acknowledge in time no longer counts. Where more than half of the
@@ -239,7 +239,7 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, d = #d{view = V, lineage 
         #{N := {_, _}} -> S;
         %% Our link broke and came back: we have let it go, and it waits for us.
         _ when map_get(lineage, Info) =:= E -> send(N, {dropped, E}, S);
-        _ -> send(N, {hb, E, sderl_core_write:told_committed(S)}, S)
+        _ -> send(N, {hb, E, sderl_core_answer:told_committed(S)}, S)
     end;
 %% Its process is a new one, which does not know that we join it.
 hello_as(N, true, Info, #s{role = joining, to = {N, _, _}, lead = Self, self = Self} = S) ->

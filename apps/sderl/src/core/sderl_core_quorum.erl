@@ -167,7 +167,7 @@ lost(#s{peers = Peers, self = Self, d = #d{mem = Mem}} = S0) ->
     case S3#s.leaving of
         undefined -> S3;
         %% Nobody is left to say that it was ordered.
-        Why -> sderl_core_write:left_out(Why, S3)
+        Why -> sderl_core_answer:left_out(Why, S3)
     end.
 
 let_go(#s{queue = Queue, deferred = Deferred, out = Out, abroad = Abroad, req = R, self = Self} = S0) ->

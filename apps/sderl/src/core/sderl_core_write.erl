@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_write).
 -moduledoc false.
-%% Writes: from a client's operation to its answer.
+%% Writes: from a client's operation to its answer (`sderl_core_answer` says what the client hears).
 %%
 %% A member has one list of operations out at a time (`out`), numbered since it became a member. The
 %% coordinator decides all lists it has in one batch; every live member applies and acknowledges
@@ -15,11 +15,9 @@
 -include("sderl_core.hrl").
 
 -define(LEARNER_LAG, 2048).
-%% So long an operation on a name of a member that is set aside is asked again.
--define(WAIT_MS, 10_000).
 
--export([depart/1, op/3, again/3, default/1, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, answers/4, gone/4, restore/2]).
--export([unhold/2, forget_list/2, origins/1, committed/2, leave_log/1, looked_up/2, look_up_removed/1, requeue/1, unknown_answers/2, forget_answers/1, told_committed/1, apply_items/4, resend/1, leave/2, left_out/2, reorder/1, membership/2, view_events/3]).
+-export([depart/1, op/3, again/3, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, gone/4, restore/2]).
+-export([unhold/2, forget_list/2, origins/1, committed/2, apply_items/4, resend/1, reorder/1, membership/2, view_events/3]).
 
 -import(sderl_core, [faulty/2, fx/2, send/3, event/3]).
 
@@ -99,140 +97,10 @@ seg(R, List, #s{self = Self, d = #d{sid = Sid}}) -> {Self, Sid, R, [Op || {_, Op
 resend(#s{out = undefined} = S) -> S;
 resend(S) -> S#s{send_out = true}.
 
--spec answers(term(), pos_integer(), [term()] | default, #s{}) -> #s{}.
-answers(_E, R, As, #s{out = {R, List}} = S) when As =:= default; length(As) =:= length(List) ->
-    reply(List, As, S#s{out = undefined, mine = undefined});
-answers(_, _, _, S) -> S.
-
-reply(List, As, #s{old = Old, deferred = Deferred, waited = Waited, now = Now} = S0) ->
-    Answers = settled(List, As, S0),
-    Later = [{maps:get(F, Waited, Now), F, Op} || {F, Op, {no, later}} <- Answers],
-    S = S0#s{deferred = Later ++ Deferred, waited = maps:without([F || {F, _, _} <- Answers], Waited)},
-    Rs = [{F, A} || {F, _, A} <- Answers, F =/= none, A =/= {no, later}],
-    %% The list that our predecessor left: who saw it die may ask again after this answer.
-    case Old of
-        {asked, List} -> fx({replies, Rs}, S#s{old = {answered, Rs}});
-        _ -> fx({replies, Rs}, S)
-    end.
-
-settled(List, default, #s{waited = Waited}) when map_size(Waited) =:= 0 ->
-    [{F, Op, default(Op)} || {F, Op} <- List];
-settled(List, default, S) ->
-    [{F, Op, settled(F, Op, default(Op), S)} || {F, Op} <- List];
-settled(List, As, S) ->
-    [{F, Op, settled(F, Op, A, S)} || {{F, Op}, A} <- lists:zip(List, As)].
-
-%% An answer as the client hears it. An operation that went to a coordinator whose log we left may
-%% have been applied there, and stand at another home: `no` would say that it was not.
-settled(_, _, {yes, _}, _) -> yes;
-settled(_, _, {ok, Home}, _) when is_atom(Home) -> ok;
-%% The name went while its home was set aside, maybe with that home, which will have it again.
-settled(F, {_}, ok, #s{waited = Waited}) when is_map_key(F, Waited) -> unknown;
-settled(_, Op, {no, _} = A, S) ->
-    case elsewhere(Op, S) of
-        true -> unknown;
-        false -> A
-    end;
-settled(_, _, A, _) -> A.
-
-elsewhere(Op, #s{abroad = Abroad, self = Self, d = #d{lineage = E}}) ->
-    case {lists:delete(E, Abroad), pid_in(Op)} of
-        {[], _} -> false;
-        {_, none} -> false;
-        {_, _} when element(1, Op) =:= rr -> true;
-        {_, Pid} -> node(Pid) =/= Self
-    end.
-
-pid_in([_ | Pid]) -> Pid;
-pid_in({r, _, Pid, _}) -> Pid;
-pid_in({x, _, Pid, _, _}) -> Pid;
-pid_in({rr, _, Pid, _}) -> Pid;
-pid_in(_) -> none.
-
--doc """
-Operations on names of members that are set aside wait: nobody but its home changes a frozen shard.
-With every tick they are asked again, until nobody waits for their answers any more.
-""".
--spec requeue(#s{}) -> #s{}.
-requeue(#s{deferred = []} = S) -> S;
-requeue(#s{deferred = Deferred, waited = Waited, queue = Queue, now = Now} = S) ->
-    {Late, Again} = lists:partition(fun({At, F, _}) -> F =/= none andalso Now - At > ?WAIT_MS end, Deferred),
-    fx({replies, [{F, unknown} || {_, F, _} <- Late]},
-       S#s{deferred = [],
-           waited = maps:merge(Waited, #{F => At || {At, F, _} <- Again, F =/= none}),
-           queue = [{F, Op} || {_, F, Op} <- Again] ++ Queue}).
-
--doc """
-This member takes its shard to another log. Its list may have been decided in the one that it leaves,
-in a batch that it has not: what that did to names of other homes stands there, and its own rows are
-as they were. A registration can be decided again, and an answer `no` to one that may stand elsewhere
-is unknown (`elsewhere`). A removal that was done once must not be done again: of a name of our own
-shard it was not, as far as anybody will know, and is asked for again if the same process holds the
-name; of others its outcome is unknown.
-""".
--spec leave_log(#s{}) -> #s{}.
-leave_log(#s{out = {R, List}, abroad = [_ | _], self = Self, sessions = Sessions, d = #d{sid = Sid}} = S) ->
-    case Sessions of
-        %% Applied here, and not known to be on all members: what it did to others' names may be here alone.
-        #{Self := {Sid, R, As}} when is_list(As) ->
-            Own = {Sid, R, [case homes(A) of [] -> A; _ -> unknown end || A <- As]},
-            Sessions1 = Sessions#{Self := Own},
-            fx({sessions, Sessions1}, S#s{sessions = Sessions1});
-        #{Self := {Sid, R, _}} -> S;
-        _ ->
-            {Once, Again0} = lists:partition(fun({F, Op}) ->
-                F =/= none andalso lists:any(fun(Name) -> not is_own(Name, S) end, removed_by(Op))
-            end, List),
-            Again = [{F, again_if_held(Op, S)} || {F, Op} <- Again0],
-            S1 = fx({replies, [{F, removed(Op, S)} || {F, Op} <- Once]}, S#s{old = undefined}),
-            case Again of
-                [] -> fx({outbox, R + 1, []}, S1#s{req = R + 1, out = undefined, abroad = []});
-                _ -> fx({outbox, R + 1, Again}, S1#s{req = R + 1, out = {R + 1, Again}})
-            end
-    end;
-leave_log(S) -> S.
-
-%% A name that our table has not was free when its removal was asked for.
-removed({Name}, #s{found = Found}) when not is_map_key(Name, Found) -> ok;
-removed(_, _) -> unknown.
-
--doc "Asks for the rows of the names that our list would remove or replace, before its shard goes to another log.".
--spec look_up_removed(#s{}) -> #s{}.
-look_up_removed(#s{out = {_, List}} = S) ->
-    case lists:usort([Name || {_, Op} <- List, Name <- removed_by(Op)]) of
-        [] -> S#s{found = #{}};
-        Names -> fx({look_up, Names}, S#s{found = #{}})
-    end;
-look_up_removed(S) -> S#s{found = #{}}.
-
--doc "These rows our table has.".
--spec looked_up([sderl_core:row()], #s{}) -> #s{}.
-looked_up(Rows, S) -> S#s{found = #{element(1, Row) => Row || Row <- Rows}}.
-
-removed_by({Name}) -> [Name];
-removed_by({rr, Name, _, _}) -> [Name];
-removed_by(_) -> [].
-
-is_own(Name, #s{self = Self, found = Found}) ->
-    case Found of
-        #{Name := {_, _, Self, _, _}} -> true;
-        _ -> false
-    end.
-
-again_if_held({Name}, #s{found = Found}) -> {d, Name, element(2, map_get(Name, Found))};
-again_if_held(Op, _) -> Op.
-
-%% What an operation answers when nothing stands against it. A list of operations that all
-%% answer so travels, and is kept, without its answers.
--spec default(sderl_core:op()) -> yes | ok.
-default([_ | _]) -> yes;
-default(Op) when tuple_size(Op) =:= 1 -> ok;
-default(Op) when element(1, Op) =:= r; element(1, Op) =:= x; element(1, Op) =:= rr -> yes;
-default(_) -> ok.
-
 -spec batch(term(), non_neg_integer(), non_neg_integer(), [term()], node(), #s{}) -> #s{}.
 batch(E, Num, Commit, Items, N, #s{d = #d{lineage = E, epoch = E}, lead = N, role = follower} = S0) ->
-    S = (committed(Commit, amend(unknown_in(Items), S0)))#s{lead_heard = S0#s.now},
+    Unknown = sderl_core_answer:unknown_in(Items),
+    S = (committed(Commit, sderl_core_answer:amend(Unknown, S0)))#s{lead_heard = S0#s.now},
     case S#s.num of
         Have when Num =:= Have + 1 ->
             (apply_items(Num, Items, none, S))#s{ack = {E, Num}};
@@ -257,7 +125,7 @@ left(#s{leaving = undefined, lead = L, peers = P, d = #d{mem = M}} = S) ->
         true -> S;
         false -> sderl_core_elect:orphan(S#s{peers = maps:remove(L, P)})
     end;
-left(#s{leaving = Why, num = Num, committed = C} = S) when C >= Num -> leave(Why, S);
+left(#s{leaving = Why, num = Num, committed = C} = S) when C >= Num -> sderl_core_answer:leave(Why, S);
 left(S) -> S.
 
 %% (Never beyond what we have: a member that lags may end as the coordinator of a split.)
@@ -267,7 +135,8 @@ committed(Num, #s{num = Num, d = #d{before = Before, votes = Votes}} = S) when B
 committed(Num, S) -> kept(Num, S).
 
 kept(Num, #s{mine = {At, As}, out = {_, List}} = S) when At =< Num ->
-    reply(List, As, S#s{mine = undefined, out = undefined, committed = max(min(Num, S#s.num), S#s.committed)});
+    S1 = S#s{mine = undefined, out = undefined, committed = max(min(Num, S#s.num), S#s.committed)},
+    sderl_core_answer:reply(List, As, S1);
 kept(Num, #s{committed = C, num = Has} = S) when Num > C -> S#s{committed = min(Num, Has)};
 kept(_, S) -> S.
 
@@ -298,7 +167,7 @@ restore(Items, #s{num = Num, d = #d{clashes = Clashes}} = S) ->
         #s{mine = undefined, self = Self, out = {R, _}, sessions = Sess, d = #d{lineage = E, sid = Sid, syncing = false}} = S1 ->
             case Sess of
                 %% In an earlier batch: all have it.
-                #{Self := {Sid, R, As}} -> answers(E, R, As, S1);
+                #{Self := {Sid, R, As}} -> sderl_core_answer:answers(E, R, As, S1);
                 _ -> S1
             end;
         S1 -> S1
@@ -309,8 +178,9 @@ item({seg, O, Sid, R, _Ops, As}, Num, #s{self = O, d = #d{sid = Sid}, out = {R, 
 item({seg, O, Sid, R, _Ops, As}, _Num, S) ->
     S#s{sessions = (S#s.sessions)#{O => {Sid, R, As}}};
 item({view, View, _Drops, _Live, Unknown}, _Num, #s{d = D} = S0) ->
-    #s{sessions = Sessions} = S = amend(Unknown, S0),
-    S1 = S#s{d = D#d{view = View}, sessions = amend_sessions(Unknown, Sessions)},
+    #s{sessions = Sessions} = S = sderl_core_answer:amend(Unknown, S0),
+    S1 = S#s{d = D#d{view = View},
+             sessions = sderl_core_answer:amend_sessions(Unknown, Sessions)},
     S2 = case Unknown of
         [] -> S1;
         _ -> fx({sessions, S1#s.sessions}, S1)
@@ -358,57 +228,6 @@ rehome(Row, Removed, Coord) ->
 fresh([_ | _] = Rows, #s{d = #d{syncing = true}} = S) -> fx({put_rows, Rows}, S);
 fresh(_, S) -> S.
 
-%% ---------------------------------------------------------------- answers that nobody will know
-
-%% An operation may change a name of another home than its client's node. That home has it in its
-%% own copy of its shard before anybody is answered, as it acknowledges the batch. Where it goes
-%% without, set aside or let go, its copy may come back without the change: the answer is unknown.
-%% The coordinator orders that with the change of the component, before it tells of the commit.
-
--doc "Of a batch: the answers about names of homes that went without acknowledging it.".
--spec unknown_answers([term()], [node()]) -> [{node(), integer(), pos_integer(), [pos_integer()]}].
-unknown_answers(_, []) -> [];
-unknown_answers(Items, Homes) ->
-    [{O, Sid, R, Positions} || {seg, O, Sid, R, _, As} <- Items, is_list(As),
-        [_ | _] = Positions <- [[I || {I, A} <- lists:enumerate(As), homes(A) -- Homes =/= homes(A)]]].
-
-%% The homes that an answer depends on, beside its client's node.
-homes({yes, [_ | _] = Homes}) -> Homes;
-homes({yes, Home}) -> [Home];
-homes({ok, Home}) when is_atom(Home) -> [Home];
-homes(_) -> [].
-
-unknown_in(Items) -> lists:append([U || {view, _, _, _, U} <- Items]).
-
-amend([], S) -> S;
-amend(Unknown, #s{self = Self, d = #d{sid = Sid}, mine = {At, As}, out = {R, _}} = S) ->
-    case [Ps || {N, Of, Number, Ps} <- Unknown, N =:= Self, Of =:= Sid, Number =:= R] of
-        [] -> S;
-        Positions -> S#s{mine = {At, without_answers(lists:append(Positions), As)}}
-    end;
-amend(_, S) -> S.
-
-amend_sessions(Unknown, Sessions) ->
-    lists:foldl(fun({O, Sid, R, Positions}, Acc) ->
-        case Acc of
-            #{O := {Sid, R, As}} -> Acc#{O := {Sid, R, without_answers(Positions, As)}};
-            _ -> Acc
-        end
-    end, Sessions, Unknown).
-
-without_answers(_, default) -> default;
-without_answers(Positions, As) ->
-    [case lists:member(I, Positions) of true -> unknown; false -> A end || {I, A} <- lists:enumerate(As)].
-
--doc "Of the coordinator's own clients, as soon as it knows.".
--spec forget_answers(#s{}) -> #s{}.
-forget_answers(#s{unknown_answers = Unknown} = S) -> amend(Unknown, S).
-
--doc "The last batch of which members may tell their clients.".
--spec told_committed(#s{}) -> non_neg_integer().
-told_committed(#s{unknown_answers = [], committed = C}) -> C;
-told_committed(#s{num = Num, committed = C}) -> min(C, Num - 1).
-
 %% What subscribers and the log hear of a change of the component, on every member.
 -spec view_events(#{node() => place()}, #{node() => place()}, #s{}) -> #s{}.
 view_events(Old, New, S) when Old =:= New -> S;
@@ -431,7 +250,7 @@ membership(Mem, S0) ->
     %% (Or the batch that came with it said that the group was deleted.)
     case new_mem(Mem, S0) of
         #s{leaving = undefined} = S -> S;
-        #s{leaving = Why} = S -> left_out(Why, S)
+        #s{leaving = Why} = S -> sderl_core_answer:left_out(Why, S)
     end.
 
 new_mem(Mem, #s{d = #d{mem = Mem}} = S) -> S;
@@ -464,67 +283,20 @@ new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) 
         false -> S3#s{leaving = removed}
     end.
 
-%% The last thing this member does for the group (rule 5): answers that the last batch holds are
-%% given, everything else was not applied.
--spec leave(removed | deleted, #s{}) -> #s{}.
-leave(Why, #s{self = Self, out = Out, abroad = Abroad, sessions = Sess, d = #d{sid = Sid, lineage = E}} = S) ->
-    case {Out, Sess, lists:delete(E, Abroad)} of
-        {undefined, _, _} -> left(Why, S);
-        {{R, List}, #{Self := {Sid, R, As}}, _} -> left(Why, reply(List, As, S));
-        %% (Not in this log. A coordinator of another epoch, to which it went too, may have gone on with it without us.)
-        {{_, List}, _, [_ | _]} when Why =:= removed -> left(Why, unsettled(List, S));
-        {{_, List}, _, _} -> left(Why, refuse(List, S))
-    end.
-
-left(Why, #s{queue = Q, deferred = Deferred, d = #d{mem = Mem}} = S) ->
-    Waiting = Q ++ [{F, Op} || {_, F, Op} <- Deferred],
-    fx({left, Why, Mem}, refuse(Waiting, S#s{out = undefined, queue = [], deferred = [], leaving = Why})).
-
-%% The same where no batch of our own log says so. A list that went to a coordinator may be in a batch that did not
-%% reach us, and stand where they go on without us: `no` would say that it was not applied.
-%% And a batch that did reach us may have reached nobody else, as long as nobody has said that all have it: `yes` would
-%% be on this member alone.
--spec left_out(removed | deleted, #s{}) -> #s{}.
-left_out(removed, #s{self = Self, abroad = [_ | _], out = {R, List}, sessions = Sess, mine = Mine, d = #d{sid = Sid}} = S) ->
-    case Sess of
-        #{Self := {Sid, R, _}} when Mine =:= undefined -> leave(removed, S);
-        _ -> left(removed, unsettled(List, S))
-    end;
-left_out(Why, S) -> leave(Why, S).
-
 %% The shell ends this member without waiting until the others have ordered that. They are told.
 -spec depart(#s{}) -> #s{}.
 depart(#s{self = Self, now = Now, clock = Clock, d = #d{mem = Mem} = D} = S0) ->
     Without = sderl_membership:remove([Self], (Now + Clock) div 1000, Mem),
     S = lists:foldl(fun(N, A) -> send(N, {mem, Without}, send(N, away, A)) end, S0, maps:keys(S0#s.peers)),
-    left_out(removed, S#s{d = D#d{mem = Without}}).
-
-%% Nobody here will ever know. (But that we are no member any more is so. Who asked for that and was told so by our
-%% predecessor, which died as it left, has the same answer from us.)
-unsettled(List, #s{self = Self, mine = Mine} = S) ->
-    {Settled, Open} = lists:partition(fun({_, Op}) -> settles(Op, Self) end, List),
-    {Out, Refused} = case Mine of
-        {_, As} ->
-            Ours = [{F, A} || {F, _, A} <- settled(List, As, S), F =/= none],
-            lists:partition(fun({F, Op}) -> Op =/= delete andalso lists:member({F, ok}, Ours) end, Settled);
-        undefined -> {[], Settled}
-    end,
-    Replies = [{F, unknown} || {F, _} <- Open, F =/= none] ++ [{F, ok} || {F, _} <- Out],
-    %% (Who saw our predecessor die asks again, in this very step.)
-    refuse(Refused, fx({replies, Replies}, S#s{mine = undefined, old = {answered, Replies}})).
-
-settles({remove, Nodes, _}, Self) -> Nodes -- [Self] =:= [];
-settles(Op, _) -> Op =:= delete.
-
-refuse(List, S) -> fx({replies, [{F, {no, not_member}} || {F, _} <- List, F =/= none]}, S).
+    sderl_core_answer:left_out(removed, S#s{d = D#d{mem = Without}}).
 
 -spec gone(removed | deleted, sderl_membership:t(), node(), #s{}) -> #s{}.
 %% (Nobody is left to say that all have the batch by which we go: we had promised to follow another.)
-gone(_, _, _, #s{leaving = L, role = orphan} = S) when L =/= undefined -> left_out(L, S);
+gone(_, _, _, #s{leaving = L, role = orphan} = S) when L =/= undefined -> sderl_core_answer:left_out(L, S);
 gone(_, _, _, #s{leaving = L} = S) when L =/= undefined -> S;
 gone(deleted, _, N, S) ->
     case in_order(delete, N, S) of
-        alone -> leave(deleted, S);
+        alone -> sderl_core_answer:leave(deleted, S);
         S1 -> S1
     end;
 gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Mine} = D} = S) ->
@@ -534,7 +306,7 @@ gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Min
         true -> sderl_core_peers:mem(Mem, N, S);
         false ->
             case in_order({remove, [Self], (Now + Clock) div 1000}, N, S) of
-                alone -> left_out(removed, S#s{d = D#d{mem = M}});
+                alone -> sderl_core_answer:left_out(removed, S#s{d = D#d{mem = M}});
                 S1 -> S1
             end
     end.
@@ -597,7 +369,7 @@ unhold(O, #s{held = Held} = S) ->
         _ -> S
     end.
 
-answer_again(O, E, R, As, #s{self = O} = S) -> answers(E, R, As, S);
+answer_again(O, E, R, As, #s{self = O} = S) -> sderl_core_answer:answers(E, R, As, S);
 answer_again(O, E, R, As, S) -> send(O, {answers, E, R, As}, S).
 
 -spec ack(term(), non_neg_integer(), tuple() | none, node(), #s{}) -> #s{}.
@@ -632,7 +404,7 @@ commit_flight(#s{flight = #flight{num = Num, origins = Os, then = Then}, self = 
     case S2 of
         #s{leaving = undefined, role = joining} -> sderl_core_merge:disband(pay(S2));
         #s{leaving = undefined} -> S2;
-        #s{leaving = Why} -> leave(Why, pay(S2))
+        #s{leaving = Why} -> sderl_core_answer:leave(Why, pay(S2))
     end.
 
 then({adopt, Ns}, S) -> sderl_core_snapshot:start(Ns, S);

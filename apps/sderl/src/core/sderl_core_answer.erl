@@ -1,0 +1,277 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_core_answer).
+-moduledoc false.
+%% What clients hear of their operations.
+%%
+%% A batch answers each operation, and names with the answer the homes that have to have it beside
+%% the client's node (`plain` strips them). A client hears that answer where it is certain: an
+%% operation whose name is frozen waits, and where nobody will know, because a home went or this
+%% member leaves the log in which its list may stand, the answer is unknown.
+
+-include("sderl_core.hrl").
+
+%% So long an operation on a name of a member that is set aside is asked again.
+-define(WAIT_MS, 10_000).
+
+-export([default/1, plain/1, answers/4, reply/3, requeue/1]).
+-export([unknown_answers/2, unknown_in/1, amend/2, amend_sessions/2, forget_answers/1, told_committed/1]).
+-export([look_up_removed/1, looked_up/2, leave_log/1, leave/2, left_out/2]).
+
+-import(sderl_core, [fx/2]).
+
+%% Of whose list, and the positions in it of answers that nobody will know.
+-type unknown() :: {node(), Sid :: integer(), Number :: pos_integer(), Positions :: [pos_integer()]}.
+
+%% What an operation answers when nothing stands against it. A list of operations that all
+%% answer so travels, and is kept, without its answers.
+-spec default(sderl_core:op()) -> yes | ok.
+default([_ | _]) -> yes;
+default(Op) when tuple_size(Op) =:= 1 -> ok;
+default(Op) when element(1, Op) =:= r; element(1, Op) =:= x; element(1, Op) =:= rr -> yes;
+default(_) -> ok.
+
+-doc "An answer of a batch without the homes that have to have what it answers.".
+-spec plain(term()) -> term().
+plain({yes, _}) -> yes;
+plain({ok, Home}) when is_atom(Home) -> ok;
+plain(A) -> A.
+
+%% ---------------------------------------------------------------- a list that is settled
+
+-spec answers(term(), pos_integer(), [term()] | default, #s{}) -> #s{}.
+answers(_E, R, As, #s{out = {R, List}} = S) when As =:= default; length(As) =:= length(List) ->
+    reply(List, As, S#s{out = undefined, mine = undefined});
+answers(_, _, _, S) -> S.
+
+-doc "The answers of a list that is settled; operations that have to wait are asked again.".
+-spec reply([{term(), sderl_core:op()}], [term()] | default, #s{}) -> #s{}.
+reply(List, As, #s{old = Old, deferred = Deferred, waited = Waited, now = Now} = S0) ->
+    Answers = settled(List, As, S0),
+    Later = [{maps:get(F, Waited, Now), F, Op} || {F, Op, {no, later}} <- Answers],
+    S = S0#s{deferred = Later ++ Deferred, waited = maps:without([F || {F, _, _} <- Answers], Waited)},
+    Rs = [{F, A} || {F, _, A} <- Answers, F =/= none, A =/= {no, later}],
+    %% The list that our predecessor left: who saw it die may ask again after this answer.
+    case Old of
+        {asked, List} -> fx({replies, Rs}, S#s{old = {answered, Rs}});
+        _ -> fx({replies, Rs}, S)
+    end.
+
+settled(List, default, #s{waited = Waited}) when map_size(Waited) =:= 0 ->
+    [{F, Op, default(Op)} || {F, Op} <- List];
+settled(List, default, S) ->
+    [{F, Op, settled(F, Op, default(Op), S)} || {F, Op} <- List];
+settled(List, As, S) ->
+    [{F, Op, settled(F, Op, A, S)} || {{F, Op}, A} <- lists:zip(List, As)].
+
+%% An answer as the client hears it.
+settled(F, Op, A, S) ->
+    case plain(A) of
+        A -> certain(F, Op, A, S);
+        Plain -> Plain
+    end.
+
+%% The name went while its home was set aside, maybe with that home, which will have it again.
+certain(F, {_}, ok, #s{waited = Waited}) when is_map_key(F, Waited) -> unknown;
+%% An operation that went to a coordinator whose log we left may have been applied there, and stand at
+%% another home: `no` would say that it was not.
+certain(_, Op, {no, _} = A, S) ->
+    case elsewhere(Op, S) of
+        true -> unknown;
+        false -> A
+    end;
+certain(_, _, A, _) -> A.
+
+elsewhere(Op, #s{abroad = Abroad, self = Self, d = #d{lineage = E}}) ->
+    case {lists:delete(E, Abroad), pid_in(Op)} of
+        {[], _} -> false;
+        {_, none} -> false;
+        {_, _} when element(1, Op) =:= rr -> true;
+        {_, Pid} -> node(Pid) =/= Self
+    end.
+
+pid_in([_ | Pid]) -> Pid;
+pid_in({r, _, Pid, _}) -> Pid;
+pid_in({x, _, Pid, _, _}) -> Pid;
+pid_in({rr, _, Pid, _}) -> Pid;
+pid_in(_) -> none.
+
+-doc """
+Operations on names of members that are set aside wait: nobody but its home changes a frozen shard.
+With every tick they are asked again, until nobody waits for their answers any more.
+""".
+-spec requeue(#s{}) -> #s{}.
+requeue(#s{deferred = []} = S) -> S;
+requeue(#s{deferred = Deferred, waited = Waited, queue = Queue, now = Now} = S) ->
+    {Late, Again} = lists:partition(fun({At, F, _}) -> F =/= none andalso Now - At > ?WAIT_MS end, Deferred),
+    fx({replies, [{F, unknown} || {_, F, _} <- Late]},
+       S#s{deferred = [],
+           waited = maps:merge(Waited, #{F => At || {At, F, _} <- Again, F =/= none}),
+           queue = [{F, Op} || {_, F, Op} <- Again] ++ Queue}).
+
+%% ---------------------------------------------------------------- answers that nobody will know
+
+%% An operation may change a name of another home than its client's node. That home has it in its
+%% own copy of its shard before anybody is answered, as it acknowledges the batch. Where it goes
+%% without, set aside or let go, its copy may come back without the change: the answer is unknown.
+%% The coordinator orders that with the change of the component, before it tells of the commit.
+
+-doc "Of a batch: the answers about names of homes that went without acknowledging it.".
+-spec unknown_answers([term()], [node()]) -> [unknown()].
+unknown_answers(_, []) -> [];
+unknown_answers(Items, Homes) ->
+    [{O, Sid, R, Positions} || {seg, O, Sid, R, _, As} <- Items, is_list(As),
+        [_ | _] = Positions <- [[I || {I, A} <- lists:enumerate(As), homes(A) -- Homes =/= homes(A)]]].
+
+%% The homes that an answer depends on, beside its client's node.
+homes({yes, [_ | _] = Homes}) -> Homes;
+homes({yes, Home}) -> [Home];
+homes({ok, Home}) when is_atom(Home) -> [Home];
+homes(_) -> [].
+
+-doc "What a batch says of answers that nobody will know.".
+-spec unknown_in([term()]) -> [unknown()].
+unknown_in(Items) -> lists:append([U || {view, _, _, _, U} <- Items]).
+
+-doc "Of our own clients: what the last batch of theirs answered is unknown.".
+-spec amend([unknown()], #s{}) -> #s{}.
+amend([], S) -> S;
+amend(Unknown, #s{self = Self, d = #d{sid = Sid}, mine = {At, As}, out = {R, _}} = S) ->
+    case [Ps || {N, Of, Number, Ps} <- Unknown, N =:= Self, Of =:= Sid, Number =:= R] of
+        [] -> S;
+        Positions -> S#s{mine = {At, without_answers(lists:append(Positions), As)}}
+    end;
+amend(_, S) -> S.
+
+-doc "The same for the answers that are kept of every member.".
+-spec amend_sessions([unknown()], #{node() => session()}) -> #{node() => session()}.
+amend_sessions(Unknown, Sessions) ->
+    lists:foldl(fun({O, Sid, R, Positions}, Acc) ->
+        case Acc of
+            #{O := {Sid, R, As}} -> Acc#{O := {Sid, R, without_answers(Positions, As)}};
+            _ -> Acc
+        end
+    end, Sessions, Unknown).
+
+without_answers(_, default) -> default;
+without_answers(Positions, As) ->
+    [case lists:member(I, Positions) of true -> unknown; false -> A end || {I, A} <- lists:enumerate(As)].
+
+-doc "Of the coordinator's own clients, as soon as it knows.".
+-spec forget_answers(#s{}) -> #s{}.
+forget_answers(#s{unknown_answers = Unknown} = S) -> amend(Unknown, S).
+
+-doc "The last batch of which members may tell their clients.".
+-spec told_committed(#s{}) -> non_neg_integer().
+told_committed(#s{unknown_answers = [], committed = C}) -> C;
+told_committed(#s{num = Num, committed = C}) -> min(C, Num - 1).
+
+%% ---------------------------------------------------------------- leaving a log
+
+-doc """
+This member takes its shard to another log. Its list may have been decided in the one that it leaves,
+in a batch that it has not: what that did to names of other homes stands there, and its own rows are
+as they were. A registration can be decided again, and an answer `no` to one that may stand elsewhere
+is unknown (`elsewhere`). A removal that was done once must not be done again: of a name of our own
+shard it was not, as far as anybody will know, and is asked for again if the same process holds the
+name; of others its outcome is unknown.
+""".
+-spec leave_log(#s{}) -> #s{}.
+leave_log(#s{out = {R, List}, abroad = [_ | _], self = Self, sessions = Sessions, d = #d{sid = Sid}} = S) ->
+    case Sessions of
+        %% Applied here, and not known to be on all members: what it did to others' names may be here alone.
+        #{Self := {Sid, R, As}} when is_list(As) ->
+            Own = {Sid, R, [case homes(A) of [] -> A; _ -> unknown end || A <- As]},
+            Sessions1 = Sessions#{Self := Own},
+            fx({sessions, Sessions1}, S#s{sessions = Sessions1});
+        #{Self := {Sid, R, _}} -> S;
+        _ ->
+            {Once, Again0} = lists:partition(fun({F, Op}) ->
+                F =/= none andalso lists:any(fun(Name) -> not is_own(Name, S) end, removed_by(Op))
+            end, List),
+            Again = [{F, again_if_held(Op, S)} || {F, Op} <- Again0],
+            S1 = fx({replies, [{F, removed(Op, S)} || {F, Op} <- Once]}, S#s{old = undefined}),
+            case Again of
+                [] -> fx({outbox, R + 1, []}, S1#s{req = R + 1, out = undefined, abroad = []});
+                _ -> fx({outbox, R + 1, Again}, S1#s{req = R + 1, out = {R + 1, Again}})
+            end
+    end;
+leave_log(S) -> S.
+
+%% A name that our table has not was free when its removal was asked for.
+removed({Name}, #s{found = Found}) when not is_map_key(Name, Found) -> ok;
+removed(_, _) -> unknown.
+
+-doc "Asks for the rows of the names that our list would remove or replace, before our shard goes.".
+-spec look_up_removed(#s{}) -> #s{}.
+look_up_removed(#s{out = {_, List}} = S) ->
+    case lists:usort([Name || {_, Op} <- List, Name <- removed_by(Op)]) of
+        [] -> S#s{found = #{}};
+        Names -> fx({look_up, Names}, S#s{found = #{}})
+    end;
+look_up_removed(S) -> S#s{found = #{}}.
+
+-doc "These rows our table has.".
+-spec looked_up([sderl_core:row()], #s{}) -> #s{}.
+looked_up(Rows, S) -> S#s{found = #{element(1, Row) => Row || Row <- Rows}}.
+
+removed_by({Name}) -> [Name];
+removed_by({rr, Name, _, _}) -> [Name];
+removed_by(_) -> [].
+
+is_own(Name, #s{self = Self, found = Found}) ->
+    case Found of
+        #{Name := {_, _, Self, _, _}} -> true;
+        _ -> false
+    end.
+
+again_if_held({Name}, #s{found = Found}) -> {d, Name, element(2, map_get(Name, Found))};
+again_if_held(Op, _) -> Op.
+
+%% ---------------------------------------------------------------- leaving the group
+
+%% The last thing this member does for the group (rule 5): answers that the last batch holds are
+%% given, everything else was not applied.
+-spec leave(removed | deleted, #s{}) -> #s{}.
+leave(Why, #s{self = Self, out = Out, abroad = Abroad, sessions = Sess, d = #d{sid = Sid, lineage = E}} = S) ->
+    case {Out, Sess, lists:delete(E, Abroad)} of
+        {undefined, _, _} -> left(Why, S);
+        {{R, List}, #{Self := {Sid, R, As}}, _} -> left(Why, reply(List, As, S));
+        %% (Not in this log. A coordinator of another epoch, to which it went too, may have gone on with it without us.)
+        {{_, List}, _, [_ | _]} when Why =:= removed -> left(Why, unsettled(List, S));
+        {{_, List}, _, _} -> left(Why, refuse(List, S))
+    end.
+
+left(Why, #s{queue = Q, deferred = Deferred, d = #d{mem = Mem}} = S) ->
+    Waiting = Q ++ [{F, Op} || {_, F, Op} <- Deferred],
+    fx({left, Why, Mem}, refuse(Waiting, S#s{out = undefined, queue = [], deferred = [], leaving = Why})).
+
+%% The same where no batch of our own log says so. A list that went to a coordinator may be in a batch that did not
+%% reach us, and stand where they go on without us: `no` would say that it was not applied.
+%% And a batch that did reach us may have reached nobody else, as long as nobody has said that all have it: `yes` would
+%% be on this member alone.
+-spec left_out(removed | deleted, #s{}) -> #s{}.
+left_out(removed, #s{self = Self, abroad = [_ | _], out = {R, List}, sessions = Sess, mine = Mine, d = #d{sid = Sid}} = S) ->
+    case Sess of
+        #{Self := {Sid, R, _}} when Mine =:= undefined -> leave(removed, S);
+        _ -> left(removed, unsettled(List, S))
+    end;
+left_out(Why, S) -> leave(Why, S).
+
+%% Nobody here will ever know. (But that we are no member any more is so. Who asked for that and was told so by our
+%% predecessor, which died as it left, has the same answer from us.)
+unsettled(List, #s{self = Self, mine = Mine} = S) ->
+    {Settled, Open} = lists:partition(fun({_, Op}) -> settles(Op, Self) end, List),
+    {Out, Refused} = case Mine of
+        {_, As} ->
+            Ours = [{F, A} || {F, _, A} <- settled(List, As, S), F =/= none],
+            lists:partition(fun({F, Op}) -> Op =/= delete andalso lists:member({F, ok}, Ours) end, Settled);
+        undefined -> {[], Settled}
+    end,
+    Replies = [{F, unknown} || {F, _} <- Open, F =/= none] ++ [{F, ok} || {F, _} <- Out],
+    %% (Who saw our predecessor die asks again, in this very step.)
+    refuse(Refused, fx({replies, Replies}, S#s{mine = undefined, old = {answered, Replies}})).
+
+settles({remove, Nodes, _}, Self) -> Nodes -- [Self] =:= [];
+settles(Op, _) -> Op =:= delete.
+
+refuse(List, S) -> fx({replies, [{F, {no, not_member}} || {F, _} <- List, F =/= none]}, S).
