@@ -498,7 +498,7 @@ listed with `t:sderl_subs:event/0`.
 """.
 -spec subscribe(group() | all, [group | name, ...]) -> {ok, reference()} | {error, atom()}.
 subscribe(Group, Kinds) ->
-    case sderl_config:proper_list(Kinds) andalso Kinds =/= []
+    case sderl_check:proper_list(Kinds) andalso Kinds =/= []
         andalso Kinds -- [group, name] =:= [] of
         true -> running(fun() -> sderl_subs:subscribe(Group, self(), Kinds) end);
         false -> misuse(subscribe, 2, 2, Kinds, "a list of group, name")
@@ -543,7 +543,7 @@ common member give `[]`. `m:sderl_place` chooses by values, loads and distances 
 -spec choose_nodes([{s_group, group()} | {attribute, term()}]) -> [node()] | {error, not_running | connect_all}.
 choose_nodes(Constraints) ->
     Right = fun({s_group, _}) -> true; ({attribute, _}) -> true; (_) -> false end,
-    case sderl_config:proper_list(Constraints) andalso lists:all(Right, Constraints) of
+    case sderl_check:proper_list(Constraints) andalso lists:all(Right, Constraints) of
         true -> running(fun() -> sderl_place_published:choose(Constraints) end);
         false -> misuse(choose_nodes, 1, 1, Constraints, "a list of {s_group, Group} and {attribute, Attribute}")
     end.
@@ -566,7 +566,7 @@ change_attributes(How, Nodes, Attributes, F) ->
         false -> {error, both_parameters_should_be_lists};
         true ->
             ok = nodes_arg(Nodes, F, 2, 1),
-            sderl_config:proper_list(Attributes) orelse misuse(F, 2, 2, Attributes, "a list of attributes"),
+            sderl_check:proper_list(Attributes) orelse misuse(F, 2, 2, Attributes, "a list of attributes"),
             running(fun() -> sderl_place_published:change(How, Nodes, Attributes) end)
     end.
 
@@ -591,7 +591,7 @@ options_arg(Options, F, A, I) when is_map(Options) ->
 options_arg(Other, F, A, I) -> misuse(F, A, I, Other, "a map with meta, resolver or both").
 
 nodes_arg(Nodes, F, A, I) ->
-    case sderl_config:proper_list(Nodes) of
+    case sderl_check:proper_list(Nodes) of
         false -> misuse(F, A, I, Nodes, "a list of names of nodes");
         true ->
             case [N || N <- Nodes, not is_atom(N)] of
@@ -602,7 +602,7 @@ nodes_arg(Nodes, F, A, I) ->
 
 pids_arg(Pid, _) when is_pid(Pid) -> ok;
 pids_arg(Pids, F) ->
-    case sderl_config:proper_list(Pids) andalso lists:all(fun is_pid/1, Pids) of
+    case sderl_check:proper_list(Pids) andalso lists:all(fun is_pid/1, Pids) of
         true -> ok;
         false -> misuse(F, 3, 3, Pids, "a pid or a list of pids")
     end.

@@ -60,7 +60,6 @@ The module is pure: it reads no environment, starts nothing and asks no node.
 -export([parse/3]).
 -export([format_error/1]).
 -export([format_warning/1]).
--export([proper_list/1]).
 
 -export_type([config/0, group/0, error/0, warning/0, path/0, expected/0]).
 
@@ -161,7 +160,7 @@ given(undefined) -> [];
 given(Value) -> Value.
 
 environment(Env) ->
-    case proper_list(Env) of
+    case sderl_check:proper_list(Env) of
         true ->
             maybe
                 {ok, _} ?= each(fun environment_entry/2, [sderl], Env),
@@ -256,7 +255,7 @@ await(_Path, false) ->
 await(Path, {all, Timeout}) ->
     await(Path, all, Timeout);
 await(Path, {Groups, Timeout} = Await) when is_list(Groups) ->
-    case proper_list(Groups) of
+    case sderl_check:proper_list(Groups) of
         true -> await(Path, Groups, Timeout);
         false -> bad(Path, Await, await)
     end;
@@ -297,7 +296,7 @@ short_write_timeout(_Options) ->
 
 -spec groups(path(), term()) -> {ok, [located()]} | {error, error()}.
 groups(Path, Value) ->
-    case proper_list(Value) of
+    case sderl_check:proper_list(Value) of
         true ->
             maybe
                 {ok, Located} ?= each(fun group/2, Path, Value),
@@ -339,7 +338,7 @@ node_list(Path, []) ->
     bad(Path, [], some_node);
 node_list(Path, Value) ->
     %% A string is a list too; without this its first character would be "no node name".
-    case proper_list(Value) andalso not io_lib:printable_unicode_list(Value) of
+    case sderl_check:proper_list(Value) andalso not io_lib:printable_unicode_list(Value) of
         true ->
             maybe
                 {ok, Nodes} ?= each(fun node_name/2, Path, Value),
@@ -413,10 +412,6 @@ await_not_own(_ThisNode, _Await, _Own) ->
     [].
 
 %% Lists
-
--doc "Whether a term is a list to its end.".
--spec proper_list(term()) -> boolean().
-proper_list(List) -> sderl_check:proper_list(List).
 
 %% Check every element with its position; the first that fails decides.
 each(Check, Path, List) ->

@@ -51,6 +51,8 @@ process may change attributes. The rest is ours.
 -export([share_ms/0]).
 -export_type([name/0, spec/0, call/0, source/0, answer/0, attribute/0, fetch_options/0, fetched/0]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -doc "Names an attribute; see above.".
 -type name() :: term().
 -doc "What is called; it is looked up when it is run.".
@@ -223,7 +225,7 @@ Of a node whose link goes nothing is held any more. One that hangs is seen by th
 a group tell each other every 5 s (`attribute_share_ms`) that all is as it was.
 """.
 -spec cached(node(), name()) -> answer() | unknown.
-cached(Node, Name) -> cached(Node, Name, erlang:monotonic_time(millisecond)).
+cached(Node, Name) -> cached(Node, Name, now_ms()).
 
 -doc "The same for a caller that reads many and looks at the clock, `erlang:monotonic_time(millisecond)`, once.".
 -spec cached(node(), name(), Now :: integer()) -> answer() | unknown.

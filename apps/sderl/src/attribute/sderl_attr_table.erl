@@ -28,6 +28,8 @@
 -export([are_entries/1]).
 -export_type([kind/0, answer/0]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -doc "Static, or computed and kept for so many milliseconds.".
 -type kind() :: static | KeepMs :: non_neg_integer().
 -type answer() :: {ok, Value :: term(), AgeMs :: non_neg_integer()}
@@ -62,7 +64,7 @@ new() ->
 
 -doc "What is known of an attribute of a node, however old.".
 -spec cached(node(), sderl_attr:name()) -> answer() | unknown.
-cached(Node, Name) -> cached(Node, Name, erlang:monotonic_time(millisecond)).
+cached(Node, Name) -> cached(Node, Name, now_ms()).
 
 -doc "The same for a caller that reads many and looks at the clock once.".
 -spec cached(node(), sderl_attr:name(), Now :: integer()) -> answer() | unknown.

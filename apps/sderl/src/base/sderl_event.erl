@@ -81,6 +81,8 @@ and subscribers get every event.
 -export([events/0]).
 -export([format/1]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -export_type([event/0, meta/0]).
 
 -doc "One of the table's, or any other atom.".
@@ -171,7 +173,7 @@ write(Level, Report) ->
 
 %% Whether the log may have another line of this cause, and how many were left out before it.
 permitted(Cause) ->
-    try permitted(Cause, erlang:monotonic_time(millisecond))
+    try permitted(Cause, now_ms())
     catch error:badarg -> {true, 0}
     end.
 

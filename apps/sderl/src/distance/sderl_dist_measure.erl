@@ -5,12 +5,14 @@
 
 -export([run/2, model/2]).
 
+-import(sderl_clock, [now_ms/0]).
+
 %% The process that gathers answers with its exit reason.
 -dialyzer({nowarn_function, [run/2]}).
 
 -spec run(sderl_dist:scope(), map()) -> {ok, sderl_dist:measurement()} | {error, not_running}.
 run(Scope, Options) ->
-    Started = erlang:monotonic_time(millisecond),
+    Started = now_ms(),
     %% A process of its own: late reports find nobody.
     {Pid, Ref} = spawn_monitor(fun() -> exit({gathered, gather(Scope, Options)}) end),
     receive
@@ -23,14 +25,14 @@ run(Scope, Options) ->
             {ok, Model#{
                 unreached => Missing,
                 cost => sderl_dist_reports:cost(Reports),
-                took_ms => erlang:monotonic_time(millisecond) - Started
+                took_ms => now_ms() - Started
             }};
         {'DOWN', Ref, process, Pid, {gathered, Error}} -> Error;
         {'DOWN', Ref, process, Pid, Why} -> exit(Why)
     end.
 
 gather(Scope, #{timeout_ms := Timeout} = Options) ->
-    Until = erlang:monotonic_time(millisecond) + Timeout,
+    Until = now_ms() + Timeout,
     Spec = maps:with([peers, batches, batch, window, spread_ms], Options),
     Groups = case Scope of
         {groups, Names} -> Names;
@@ -62,7 +64,7 @@ collect(Id, Ref, Until, Reports) ->
                     end;
                 {'DOWN', Ref, process, _, _} ->
                     {error, not_running}
-            after max(0, Until - erlang:monotonic_time(millisecond)) -> {ok, Reports}
+            after max(0, Until - now_ms()) -> {ok, Reports}
             end
     end.
 

@@ -7,6 +7,8 @@
 -export([run/2]).
 -export_type([options/0, outcome/0]).
 
+-import(sderl_clock, [now_ms/0]).
+
 %% No answer for so long: a peer that hangs, or one without such a server.
 -define(PATIENCE, 2000).
 
@@ -32,7 +34,7 @@ run(Peers, #{batches := Batches, batch := Batch, window := Window, spread_ms := 
     _ = process_flag(async_dist, true),
     Ref = make_ref(),
     _ = erlang:start_timer(Until, self(), Ref, [{abs, true}]),
-    Start = erlang:monotonic_time(millisecond),
+    Start = now_ms(),
     %% Far peers take longer than to release their batches.
     Spread = max(1, min(Spread0, (Until - Start) div 2)),
     Mixed = [Peer || {_, Peer} <- lists:sort([{rand:uniform(), Peer} || Peer <- Peers])],
@@ -63,7 +65,7 @@ loop(Ref, Pace, {Sends, State}) ->
 %% At times that are not the same on all nodes.
 release(Ref, #{start := Start, spread := Spread, step := Step}, State) ->
     _ = erlang:start_timer(rand:uniform(2 * Step + 1), self(), {Ref, release}),
-    sderl_dist_probing:release((erlang:monotonic_time(millisecond) - Start) / Spread, State).
+    sderl_dist_probing:release((now_ms() - Start) / Spread, State).
 
 send(Peer, Ref, Number) ->
     _ = erlang:start_timer(?PATIENCE, self(), {Ref, Peer, Number}),

@@ -13,6 +13,8 @@
 -export([run/3, valid/1, request/4, send/2]).
 -export_type([spec/0, report/0]).
 
+-import(sderl_clock, [now_ms/0]).
+
 %% The prober answers with its exit reason.
 -dialyzer({nowarn_function, [run/3]}).
 
@@ -68,7 +70,7 @@ request(Node, Id, ReplyTo, Spec) ->
 -spec run(reference(), pid(), spec()) -> ok.
 run(Id, ReplyTo, #{left_ms := Left} = Spec) ->
     _ = process_flag(async_dist, true),
-    Until = erlang:monotonic_time(millisecond) + Left,
+    Until = now_ms() + Left,
     Groups = groups(Spec),
     New = [{Uid, Name, Members} || {Uid, Name, Members} <- Groups, not lists:member(Uid, maps:get(asked, Spec))],
     {Asked, Unlinked} = ask(Id, Groups, New, Spec),

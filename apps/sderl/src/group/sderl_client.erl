@@ -11,6 +11,8 @@
 
 -export([write/2, request/3, await/2]).
 
+-import(sderl_clock, [now_ms/0]).
+
 %% How long a caller waits before it looks whether its group's process is alive.
 -define(LOOK, 25).
 %% As long as a process can wait at once, in milliseconds, or nearly.
@@ -19,7 +21,8 @@
 -doc """
 Runs an operation in a group of this node. Exits `{timeout, {s_group, write, [Group, Op]}}`
 after the configured time (10 s by default), or as soon as it is clear that nobody here will ever know what became of
-it: the node was removed from the group while the operation was under way, and heard so from outside.
+it: while the operation was under way the node was cut off from its coordinator and went to another, or was removed
+from the group and heard so from outside, or the home of a name that it changes went without acknowledging that.
 """.
 -spec write(term(), sderl_core:op()) -> {ok, term()} | {error, not_member | not_running | connect_all}.
 write(Group, Op) ->
@@ -124,7 +127,7 @@ stop(From, Why) ->
 
 deadline(write) -> deadline(sderl_options:value(write_timeout_ms) - ?LOOK);
 deadline(infinity) -> infinity;
-deadline(Ms) -> erlang:monotonic_time(millisecond) + Ms.
+deadline(Ms) -> now_ms() + Ms.
 
 left(infinity) -> 1_000_000;
-left(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
+left(Deadline) -> max(0, Deadline - now_ms()).

@@ -16,6 +16,8 @@
 -export([start_link/0, watch/3, drop/1, exit/2, send/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -define(TABLE, sderl_watches).
 -define(SWEEP, 5000).
 
@@ -98,7 +100,7 @@ handle_info(sweep, S0) ->
     Held = #{Key => Group || {Key, Group} <- ets:tab2list(?TABLE), held(Key, Group)},
     S = unwatch(fun(Key) -> not is_map_key(Key, Held) end, S0),
     Nodes = lists:usort([{node(Pid), Group} || {_, _, Pid} := Group <- Held]),
-    ok = sderl_links:forget_monitors(Nodes, erlang:monotonic_time(millisecond) - ?SWEEP),
+    ok = sderl_links:forget_monitors(Nodes, now_ms() - ?SWEEP),
     {noreply, next(S)};
 handle_info(_, S) -> {noreply, unknown(S)}.
 

@@ -10,6 +10,8 @@
 -export([start_link/0, ask/3, ask_first/3, namespace/3, connect_and_send/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
+-import(sderl_clock, [now_ms/0]).
+
 %% The helper processes of these answer with their exit reason.
 -dialyzer({nowarn_function, [connect_and_ask/3]}).
 
@@ -66,11 +68,11 @@ about(_) -> undefined.
 -doc "Asks nodes in turn, at most `Timeout` ms in all, until one that can answer does.".
 -spec ask_first([node()], term(), pos_integer()) -> {ok, term()} | {error, unreachable}.
 ask_first(Nodes, Question, Timeout) ->
-    ask_first(Nodes, Question, Timeout, erlang:monotonic_time(millisecond) + Timeout).
+    ask_first(Nodes, Question, Timeout, now_ms() + Timeout).
 
 ask_first([], _, _, _) -> {error, unreachable};
 ask_first([N | Ns], Question, Timeout, Until) ->
-    case max(0, Until - erlang:monotonic_time(millisecond)) of
+    case max(0, Until - now_ms()) of
         0 -> {error, unreachable};
         Left ->
             %% A share each, so that one that is down does not use up everyone's time.

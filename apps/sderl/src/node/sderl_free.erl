@@ -29,6 +29,8 @@
 -export([depart/0, depart/2, departed/0]).
 -export([merges/2, met/3, greeted/4]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -include("../core/sderl_version.hrl").
 %% A word may be lost with a process: for so long it is said again, in milliseconds.
 -define(AGAIN, 30_000).
@@ -91,7 +93,7 @@ meet(Nodes) ->
 -doc "Our island and those of these nodes shall be one, now or soon.".
 -spec met([node()]) -> ok.
 met(Nodes) ->
-    Until = erlang:monotonic_time(millisecond) + ?AGAIN,
+    Until = now_ms() + ?AGAIN,
     true = ets:insert(sderl_state, [{{met, N}, Until} || N <- Nodes]),
     meet(Nodes).
 
@@ -102,7 +104,7 @@ again() ->
         [] -> ok;
         Wanted ->
             %% Also those that are in it for now: one that had no island at that moment declines, and is out.
-            Now = erlang:monotonic_time(millisecond),
+            Now = now_ms(),
             {Done, Left} = lists:partition(fun({_, Until}) -> Until =< Now end, Wanted),
             lists:foreach(fun({N, _}) -> ets:delete(sderl_state, {met, N}) end, Done),
             meet([N || {N, _} <- Left, lists:member(N, nodes(visible))])

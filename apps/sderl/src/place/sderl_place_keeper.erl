@@ -14,6 +14,8 @@
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([args/0]).
 
+-import(sderl_clock, [now_ms/0]).
+
 %% The helpers answer with their exit reason.
 -dialyzer({nowarn_function, [help/2]}).
 
@@ -129,7 +131,7 @@ handle_info(_, K) -> {noreply, K}.
 %% ---------------------------------------------------------------- effects
 
 step(Event, #k{moves = M0} = K) ->
-    {Effects, M} = sderl_place_moves:step(erlang:monotonic_time(millisecond), Event, M0),
+    {Effects, M} = sderl_place_moves:step(now_ms(), Event, M0),
     effects(Effects, K#k{moves = M}).
 
 effects([], K) -> {noreply, K};
@@ -211,7 +213,7 @@ choose(Spec, Keeper) ->
 
 register(Group, Name, Pid, Before) ->
     At = case sderl_store:is_member(Group) of true -> node(); false -> node(Pid) end,
-    register(At, Group, Name, Pid, Before, erlang:monotonic_time(millisecond) + ?PATIENCE).
+    register(At, Group, Name, Pid, Before, now_ms() + ?PATIENCE).
 
 register(At, Group, Name, Pid, Before, Until) ->
     case at(At, register_name, [Group, Name, Pid]) of
@@ -219,7 +221,7 @@ register(At, Group, Name, Pid, Before, Until) ->
         {no, name_or_pid_already_registered} ->
             case at(At, whereis_name, [Group, Name]) of
                 Other when Other =:= Before; Other =:= undefined ->
-                    case erlang:monotonic_time(millisecond) < Until of
+                    case now_ms() < Until of
                         true ->
                             receive after ?LOOK -> ok end,
                             register(At, Group, Name, Pid, Before, Until);

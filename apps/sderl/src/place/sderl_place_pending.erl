@@ -13,6 +13,8 @@
 -export([new/0, clear/0, note/1, note/2, any/0, since/2, known/3]).
 -export_type([marks/0]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -doc "`{At1, Before1, At2, Before2, ...}`, the newest first: flat, as every look at a candidate copies it.".
 -type marks() :: tuple().
 
@@ -35,7 +37,7 @@ clear() ->
 
 -doc "A node was chosen now.".
 -spec note(node()) -> ok.
-note(Node) -> note(Node, erlang:monotonic_time(millisecond)).
+note(Node) -> note(Node, now_ms()).
 
 -spec note(node(), NowMs :: integer()) -> ok.
 note(Node, Now) ->

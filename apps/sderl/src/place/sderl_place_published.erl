@@ -8,6 +8,8 @@
 %% On the other node.
 -export([change_here/2]).
 
+-import(sderl_clock, [now_ms/0]).
+
 %% The helpers answer with their exit reason.
 -dialyzer({nowarn_function, [change/3]}).
 
@@ -18,12 +20,12 @@ Has each of the nodes add or remove the attributes; gives those that have done i
 """.
 -spec change(add | remove, [node()], [term()]) -> [node()].
 change(How, Nodes, Names) ->
-    Until = erlang:monotonic_time(millisecond) + ?TIMEOUT,
+    Until = now_ms() + ?TIMEOUT,
     Helpers = [{N, spawn_monitor(fun() -> exit({done, change_at(N, How, Names)}) end)} || N <- lists:usort(Nodes)],
     [N || {N, {Pid, Mon}} <- Helpers,
           receive
               {'DOWN', Mon, process, Pid, Result} -> Result =:= {done, ok}
-          after max(0, Until - erlang:monotonic_time(millisecond)) ->
+          after max(0, Until - now_ms()) ->
               demonitor(Mon, [flush]),
               exit(Pid, kill),
               false

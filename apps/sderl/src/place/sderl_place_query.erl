@@ -11,6 +11,8 @@
 -export([choose/1, survey/1, candidates/1, host/1]).
 -export_type([survey/0, candidate/0]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -doc "A candidate, how it can be read, and whether it fits: then with its entry for the chooser.".
 -type candidate() :: {node(), sderl_place_filter:read(), sderl_place_pick:entry() | {dropped, Why :: term()}}.
 -type survey() :: #{candidates := [candidate()], distances := sderl_place_filter:distances(), adds := auto | number(),
@@ -192,7 +194,7 @@ query(#{where := Where, prefer := Prefer, choose := Choose, max_age_ms := MaxAge
     #q{spec = Spec, where = Where, prefer = Prefer, choose = Choose,
        %% `infinity` is greater than all numbers.
        max_age = min(MaxAge, ?MAX_MS), slack = 2 * sderl_attr:share_ms(),
-       now = erlang:monotonic_time(millisecond), pending = sderl_place_pending:any(), groups = Groups,
+       now = now_ms(), pending = sderl_place_pending:any(), groups = Groups,
        distances = distances(refs(Where, Prefer, Choose), Spec, Nodes)}.
 
 refs(Where, Prefer, Choose) ->

@@ -21,6 +21,8 @@
 -export([system_continue/3, system_terminate/4, system_code_change/4]).
 -export_type([entry/0]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -define(VSN, 1).
 %% How many messages between two looks at the own queue.
 -define(LOOK, 128).
@@ -61,7 +63,7 @@ loop(init, Parent, Name) ->
     _ = process_flag(message_queue_data, off_heap),
     ok = proc_lib:init_ack({ok, self()}),
     Limit = sderl_route_config:value(route_queue),
-    idle(Parent, #f{name = Name, counts = sderl_traffic:routed(), limit = Limit, told = erlang:monotonic_time(millisecond) - ?TELL_MS}).
+    idle(Parent, #f{name = Name, counts = sderl_traffic:routed(), limit = Limit, told = now_ms() - ?TELL_MS}).
 
 %% ---------------------------------------------------------------- the loop
 
@@ -328,7 +330,7 @@ note(_, _, _, F) -> F.
 
 tell(_, #f{failed = Failed} = F) when map_size(Failed) =:= 0 -> F;
 tell(Which, #f{failed = Failed, told = Told} = F) ->
-    Now = erlang:monotonic_time(millisecond),
+    Now = now_ms(),
     case Which =:= all orelse map_size(Failed) >= ?MANY orelse Now - Told >= ?TELL_MS of
         true -> F#f{failed = report(Failed), told = Now};
         false -> F

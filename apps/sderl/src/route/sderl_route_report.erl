@@ -9,6 +9,8 @@
 -export([new/0, start_link/0, failed/1, subscribe/1, info/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -define(TABLE, sderl_undelivered).
 %% So many receivers are told apart.
 -define(MOST, 1000).
@@ -111,7 +113,7 @@ note(Where, From, To, Reason, N, Subs) ->
         true -> {To, Reason};
         false -> {other, Reason}
     end,
-    Now = erlang:monotonic_time(millisecond),
+    Now = now_ms(),
     case ets:lookup(?TABLE, Key) of
         [{_, Sum, At, Untold}] when Now - At < ?QUIET_MS -> true = ets:insert(?TABLE, {Key, Sum + N, At, Untold + N});
         Before ->
