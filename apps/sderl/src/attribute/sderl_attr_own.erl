@@ -3,7 +3,7 @@
 -moduledoc false.
 %% One attribute of this node: what its spec makes of it, when it is to be computed, what an outcome changes. Pure.
 
--export([check/1, check_value/1, check_label/1, check_name/1]).
+-export([check/1, check_label/1, check_name/1]).
 -export([new/4, kind/1, call/1, due/3, due_soon/3, wanted/3, later/2, started/2, pending/1, outcome/3, entry/2]).
 -export_type([t/0]).
 
@@ -56,7 +56,7 @@ check({dynamic, Call, Opts}) when is_map(Opts) ->
 check({Kind, _, _}) when Kind =:= dynamic; Kind =:= automatic -> {error, expected(Kind)};
 check(Value) -> check_value(Value).
 
--doc "Whether a term may be a value.".
+%% Whether a term may be a value.
 -spec check_value(term()) -> ok | {error, Expected :: string()}.
 check_value(Value) ->
     case sderl_attr_eval:value(Value) of

@@ -25,7 +25,7 @@
 %% node that was stopped, would look younger than it is; `delay/2` tells the receiver how long it may have
 %% been under way at most, by its own clock alone.
 
--export([new/1, step/1, version/1, removed/1, forget/2, told/2, frames/4]).
+-export([new/1, step/1, removed/1, forget/2, told/2, frames/4]).
 -export([is_body/1, decide/2, delay/2, aged/2, visible/2, group/1]).
 -export_type([state/0, body/0, seen/0, verdict/0]).
 
@@ -50,9 +50,6 @@
 
 -spec new(Life :: term()) -> state().
 new(Life) -> #{life => Life, version => 0, all_since => 0, told => #{}}.
-
--spec version(state()) -> version().
-version(#{version := V}) -> V.
 
 -doc "A value changed: the version of that change.".
 -spec step(state()) -> {version(), state()}.

@@ -13,7 +13,7 @@
 %% at the coordinator alone and is private to the group's process: it is rebuilt at a takeover.
 
 -export([new/2, members/2, index/2]).
--export([lookup/2, name_of/2, row/1]).
+-export([lookup/2, name_of/2]).
 -export([apply/6, redo/5, put_rows/5, sync_begin/3, sync_end/4, foreign/1, local/1]).
 -export([read/3, read_next/1, read_stop/1]).
 -export([durable/2, outbox/3, sessions/2, recover/1, drop_unsound/1, purge/1, purge_names/1]).

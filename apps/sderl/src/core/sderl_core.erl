@@ -54,9 +54,9 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -include("sderl_core.hrl").
 
 -export([init/1, handle/3, step/3, propose/4]).
--export([highest/1, batch_of/1, seq/2, durable/1, moved/2, info/1, inspect/1, settled/1, unheard/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
+-export([highest/1, batch_of/1, seq/2, durable/1, moved/2, info/1, inspect/1, settled/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
 %% For the other sderl_core_* modules.
--export([faulty/2, union/3, fx/2, save/1, epoch/1, send/3, peer/2, present/2, ask/2, hello_msg/1, change_view/3, event/3]).
+-export([faulty/2, union/3, fx/2, save/1, epoch/1, send/3, present/2, ask/2, hello_msg/1, change_view/3, event/3]).
 -export_type([state/0, event/0, effect/0, row/0, op/0, fault/0]).
 
 -opaque state() :: #s{}.
@@ -213,11 +213,6 @@ settled(#s{role = Role, d = #d{view = V, syncing = false}, self = Self, peers = 
         andalso lists:all(fun(N) -> is_map_key(N, V) orelse not member(N, S) end, maps:keys(P));
 settled(_) -> false.
 
--doc "Members with a link whose process has not been heard yet.".
--spec unheard(state()) -> [node()].
-unheard(#s{linked = L, peers = P, self = Self} = S) ->
-    [N || N := [] <- L, N =/= Self, not is_map_key(N, P), member(N, S)].
-
 -doc "The role of this member.".
 -spec role(state()) -> orphan | candidate | follower | coord | joining.
 role(#s{role = R}) -> R.
@@ -308,7 +303,6 @@ send(N, Msg, #s{peers = P} = S) ->
         _ -> S
     end.
 
--doc false.
 -spec peer(node(), #s{}) -> #peer{} | undefined.
 peer(N, #s{peers = P}) -> maps:get(N, P, undefined).
 

@@ -12,7 +12,7 @@
 %%
 %% Each list is read once. A registration costs one clause of `operations/1`.
 
--export([message/2, operation/1, item/1, row/1, membership/1]).
+-export([message/2, operation/1, row/1]).
 
 %% Epoch counters follow the clock in milliseconds, and batches and requests are counted: no such
 %% number comes near this. A number that is larger would stay with the group for ever, in each
@@ -125,7 +125,7 @@ answer(_) -> false.
 
 %% ---------------------------------------------------------------- batches
 
--doc "Whether this is an item of a batch.".
+%% Whether this is an item of a batch.
 -spec item(term()) -> boolean().
 item({seg, Member, Session, Number, Operations, Answers}) ->
     list_of_operations({Member, Session, Number, Operations})
@@ -169,7 +169,7 @@ version(_) -> false.
 
 %% ---------------------------------------------------------------- parts
 
--doc "Whether this is the versioned membership of a group.".
+%% Whether this is the versioned membership of a group.
 -spec membership(term()) -> boolean().
 membership(Mem) ->
     entries(fun(Node, {Counter, RemovedAt}) ->

@@ -7,7 +7,7 @@
 %% one point, as selectors of labels do elsewhere: a node that is known not to have the label is one of
 %% those that `not_in`, `not_equals` and `not_exists` select.
 
--export([fits/4, score/4, verdict/4, test/3]).
+-export([fits/4, score/4, verdict/4]).
 -export_type([reading/0, read/0, distances/0]).
 
 -doc "`stale`: what is known is older than the query takes, or nothing is known yet.".
@@ -55,7 +55,7 @@ distance(Ref, Node, Distances) ->
         #{} -> {error, no_distance}
     end.
 
--doc "Whether a value passes a test.".
+%% Whether a value passes a test.
 -spec test(sderl_place_spec:test(), attr | label | dist, reading()) -> boolean().
 test({op, Op, Const}, _, {ok, Value, _}) -> sderl_compare:holds(Op, Value, Const);
 test({is, Flag}, _, {ok, Value, _}) -> Value =:= Flag;

@@ -10,7 +10,7 @@
 %% choice may count too long, but not too short. Counting is atomic; two processes that set marks at once may lose one,
 %% which makes another choice or two count longer.
 
--export([new/0, clear/0, note/1, note/2, any/0, since/2, known/3]).
+-export([new/0, clear/0, note/1, note/2, any/0, since/2]).
 -export_type([marks/0]).
 
 -import(sderl_clock, [now_ms/0]).
@@ -88,7 +88,7 @@ since(Node, Since) ->
         [] -> 0
     end.
 
--doc "How many of `Total` choices had been made at a moment.".
+%% How many of `Total` choices had been made at a moment.
 -spec known(marks(), SinceMs :: integer(), Total :: non_neg_integer()) -> non_neg_integer().
 known(Marks, Since, Total) -> known(1, Marks, Since, Total).
 

@@ -8,7 +8,7 @@
 %% for all such nodes together and within the time of the query. A candidate that another condition
 %% drops anyway is not asked.
 
--export([choose/1, survey/1, candidates/1, host/1]).
+-export([choose/1, survey/1, host/1]).
 -export_type([survey/0, candidate/0]).
 
 -import(sderl_clock, [now_ms/0]).
@@ -148,7 +148,7 @@ down(Node) ->
 
 %% ---------------------------------------------------------------- candidates
 
--doc "The candidates, each once, and the groups that they were listed by.".
+%% The candidates, each once, and the groups that they were listed by.
 -spec candidates(sderl_place_spec:t()) ->
     {ok, [node()], [{term(), [node()]}]} | {error, {unknown_group, term()}}.
 candidates(#{candidates := Sources, member_of := MemberOf, exclude := Exclude}) ->

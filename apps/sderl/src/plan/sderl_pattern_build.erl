@@ -8,7 +8,7 @@
 %% A cell lends as many nodes as the edges from it have gateways, and borrows those of the edges to it. Its
 %% members are those at home and those borrowed, and `size` is about members.
 
--export([build/3, skeleton/3, tree_fit/2]).
+-export([build/3, tree_fit/2]).
 -export_type([skeleton/0, id/0]).
 
 -type id() :: pos_integer() | {hub, pos_integer()}.
@@ -45,7 +45,7 @@ distinct(Nodes) ->
 
 %% ---------------------------------------------------------------- skeletons
 
--doc "The cells and edges of a pattern: of so many groups of workers, of a tree with so many levels.".
+%% The cells and edges of a pattern: of so many groups of workers, of a tree with so many levels.
 -spec skeleton(sderl_pattern:pattern(), pos_integer(), map()) -> {ok, skeleton()} | {error, sderl_pattern:reason()}.
 skeleton(star, G, _) when G < 2 -> {error, {too_few_groups, star, G, 2}};
 skeleton(star, G, #{gateways := K, hubs := H, masters := M}) ->
