@@ -40,7 +40,7 @@ tick(#s{now = Now, aside_ms = A, joins = Joins} = S) ->
 give_up(A, E, #s{mode = majority, role = coord, d = #d{lineage = Mine}} = S) when E > Mine ->
     give_up(A, E, sderl_core_elect:step_down(S));
 give_up(A, E, #s{mode = majority, role = orphan, now = Now} = S) ->
-    case sderl_core_quorum:may_join(S) of
+    case sderl_core_quorum:may_join(E, S) of
         true -> send_join(S#s{role = joining, to = {A, E, Now}});
         false -> S
     end;

@@ -20,7 +20,7 @@
 -include("sderl_core.hrl").
 
 -export([decides/1, counts_acknowledgements/1, may_change/3, is_voter/1, lease_ms/1]).
--export([tick/1, slow/1, take_in/3, committed/2, confirmed/1, gained/1, may_join/1]).
+-export([tick/1, slow/1, take_in/3, committed/2, confirmed/1, gained/1, may_join/2]).
 -export([elect/1, candidate/2, promise/4, promised/5, finish/1]).
 -export([recover/3]).
 
@@ -196,9 +196,8 @@ take_in({{Counter, _}, _} = Position, N, #s{d = #d{view = V}} = S0) ->
     Empty = Counter < 0,
     S1 = sderl_core_write:forget_list(N, S0),
     S2 = case V of
-        #{N := Position} when Empty -> S1;
-        #{N := {_, _}} when not Empty -> S1;
-        %% A new life: the names of the former one are of processes that are no more.
+        #{N := {_, _} = Place} when not Empty; Place =:= Position -> S1;
+        %% Of a new life, the names of the former one are of processes that are no more.
         _ ->
             Drops = [N || Empty, is_map_key(N, V)],
             sderl_core_write:reorder(sderl_core:change_view(V#{N => Position}, Drops, S1))
@@ -233,13 +232,14 @@ confirmed(#s{self = Self, d = #d{view = V, syncing = Syncing, votes = Votes} = D
     S#s{d = D#d{before = undefined, votes = Votes orelse Counts}}.
 
 -doc """
-Whether this member may ask a coordinator to take it in. A former life of an empty one may have promised
-an epoch to a candidate, which is none any more after this time; a file of the node says which.
+Whether this member may ask the coordinator of an epoch to take it in. A former life of an empty one may
+have promised another to a candidate, which is none any more after this time; a file of the node says which.
+What it promised in this life it may do at once.
 """.
--spec may_join(#s{}) -> boolean().
-may_join(#s{mode = available}) -> true;
-may_join(#s{now = Now, born = Born, aside_ms = A, tick_ms = T, d = #d{votes = Votes}} = S) ->
-    not is_empty(S) orelse Votes orelse S#s.remembers orelse Now - Born > A + 2 * T.
+-spec may_join(epoch(), #s{}) -> boolean().
+may_join(_, #s{mode = available}) -> true;
+may_join(E, #s{now = Now, born = Born, aside_ms = A, tick_ms = T, d = #d{votes = Votes, epoch = Mine}} = S) ->
+    E =:= Mine orelse not is_empty(S) orelse Votes orelse S#s.remembers orelse Now - Born > A + 2 * T.
 
 %% ---------------------------------------------------------------- elections
 
@@ -314,8 +314,8 @@ finish(#s{cand = #cand{joined = J, since = At, epoch = {C, _}}, now = Now, aside
     end.
 
 %% The log of the latest epoch, and of those the longest, has all that was committed.
-lead_or_hand_over([], #s{cand = #cand{joined = J}, num = Num, last = Last, self = Self} = S) ->
-    lead(Num, Last, #{Self => map_get(Self, J)}, S);
+lead_or_hand_over([], #s{cand = #cand{joined = J}, num = Num, last = Last} = S) ->
+    lead(Num, Last, J, S);
 lead_or_hand_over(Voters, #s{cand = #cand{joined = J}, self = Self} = S) ->
     {{{Lin, Max}, Items, true}, Best} = best(Voters, J, Self),
     {{MyLin, Mine}, _, Whole} = map_get(Self, J),
