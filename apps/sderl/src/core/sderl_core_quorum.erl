@@ -20,7 +20,7 @@
 -include("sderl_core.hrl").
 
 -export([decides/1, counts_acknowledgements/1, may_change/3, is_voter/1, lease_ms/1]).
--export([tick/1, slow/1, take_in/3, committed/2, confirmed/1, gained/1, may_join/2]).
+-export([tick/1, slow/1, take_in/3, counts/3, committed/2, confirmed/1, gained/1, may_join/2]).
 -export([elect/1, candidate/2, promise/4, promised/5, finish/1]).
 -export([recover/3]).
 
@@ -212,12 +212,17 @@ note_newcomer(N, #s{promised = Promised, newcomers = New, peers = Peers, d = #d{
     end;
 note_newcomer(_, S) -> S.
 
--doc "A batch was committed, or (`live`) a member counts from the next one on.".
--spec committed(non_neg_integer() | {live, node()}, #s{}) -> #s{}.
+-doc "A member has caught up, and acknowledged so far. It counts; of a batch that is out when it has that, too.".
+-spec counts(node(), non_neg_integer(), #s{}) -> #s{}.
+counts(_, _, #s{mode = available} = S) -> S;
+counts(N, _, #s{newcomers = New, num = Num} = S) when is_map_key(N, New) -> S#s{newcomers = New#{N := Num + 1}};
+counts(N, Acked, #s{flight = #flight{num = Num, wait = Wait} = F} = S) when Acked < Num ->
+    S#s{flight = F#flight{wait = [N | Wait]}};
+counts(_, _, S) -> S.
+
+-doc "A batch was committed.".
+-spec committed(non_neg_integer(), #s{}) -> #s{}.
 committed(_, #s{mode = available} = S) -> S;
-committed({live, N}, #s{newcomers = New, num = Num} = S) when is_map_key(N, New) ->
-    S#s{newcomers = New#{N := Num + 1}};
-committed({live, _}, S) -> S;
 committed(Num, #s{newcomers = New, promised = Promised, peers = Peers, d = D} = S) ->
     Confirmed = [N || N := At <- New, At =/= not_live, At =< Num],
     gained(S#s{newcomers = maps:without(Confirmed, New),

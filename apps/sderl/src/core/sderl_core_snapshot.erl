@@ -87,9 +87,9 @@ chunk_ok(_, _, _, _, S) -> S.
 -spec synced(epoch(), pos_integer(), node(), #s{}) -> #s{}.
 synced(E, Id, N, #s{role = coord, syncs = Syncs, d = #d{lineage = E, view = V}} = S) ->
     case {Syncs, V} of
-        {#{N := #sync{id = Id}}, #{N := {_, _}}} ->
+        {#{N := #sync{id = Id, acked = Acked}}, #{N := {_, _}}} ->
             S1 = change_view(V#{N => live}, [], S#s{syncs = maps:remove(N, Syncs)}),
-            S2 = sderl_core_write:reorder(sderl_core_quorum:committed({live, N}, S1)),
+            S2 = sderl_core_write:reorder(sderl_core_quorum:counts(N, Acked, S1)),
             sderl_core_write:unhold(N, sderl_core_peers:waiters(S2));
         _ -> S
     end;
