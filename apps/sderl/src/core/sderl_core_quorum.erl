@@ -250,8 +250,8 @@ may_join(E, #s{now = Now, born = Born, aside_ms = A, tick_ms = T, d = #d{votes =
 
 -doc "Rule 32. Who could be elected with those it sees stands, the lowest name first.".
 -spec elect(#s{}) -> #s{}.
-elect(#s{leaving = undefined, self = Self, suspect = Suspect, orphan_since = At, now = Now, tick_ms = T} = S) ->
-    Seen = [N || N <- members(S), present(N, S), N =/= Suspect orelse N =:= Self],
+elect(#s{leaving = undefined, self = Self, orphan_since = At, now = Now, tick_ms = T} = S) ->
+    Seen = [N || N <- members(S), present(N, S), not is_silent(N, S)],
     Voters = case is_voter(S) of true -> Seen; false -> [] end,
     Rank = length(lists:takewhile(fun(N) -> N =/= Self end, Seen)),
     case is_enough(Voters, Seen, S) andalso not is_expected(S) of
@@ -259,6 +259,14 @@ elect(#s{leaving = undefined, self = Self, suspect = Suspect, orphan_since = At,
         _ -> S
     end;
 elect(S) -> S.
+
+%% The coordinator that was given up because it fell silent, until it is heard again.
+is_silent(N, #s{suspect = N, peers = P, now = Now, aside_ms = A}) ->
+    case P of
+        #{N := #peer{heard = At}} -> Now - At > A;
+        _ -> true
+    end;
+is_silent(_, _) -> false.
 
 %% A coordinator that said hello since we are alone calls us in, and so does a candidate that has our
 %% promise: for a while we wait. And for members whose process has said nothing yet.
@@ -276,10 +284,10 @@ is_expected(#s{linked = Linked, peers = P, orphan_since = At, self = Self, d = #
     end, members(S)).
 
 -spec candidate(map(), #s{}) -> #s{}.
-candidate(Flags, #s{self = Self, suspect = Suspect, now = Now, d = #d{epoch = Was, lineage = Lin} = D} = S0) ->
+candidate(Flags, #s{self = Self, now = Now, d = #d{epoch = Was, lineage = Lin} = D} = S0) ->
     {C, Self} = E = sderl_core:epoch(S0),
     Ask = [N || N <- members(S0), N =/= Self, present(N, S0)],
-    Cand = #cand{epoch = E, wait = lists:delete(Suspect, Ask), since = Now, was = Was,
+    Cand = #cand{epoch = E, wait = [N || N <- Ask, not is_silent(N, S0)], since = Now, was = Was,
                  joined = #{Self => vote(S0)}},
     S1 = S0#s{role = candidate, lead = undefined, d = D#d{epoch = E}, cand = Cand, ceil = C},
     sderl_core_elect:maybe_finish(lists:foldl(fun(N, S) -> send(N, {collect, E, Lin, Flags}, S) end, S1, Ask)).
