@@ -153,6 +153,7 @@
     promised = #{} :: #{node() => term()},           % coordinator: the lives of members that promised this epoch
     newcomers = #{} :: #{node() => not_live | non_neg_integer()},  % came back empty; until which batch they do not vote
     leads_since = 0 :: integer(),
+    ended = #{} :: #{node() => []},   % removed members that have left: they have no say any more, and agreed
     leases = #{} :: #{node() => integer()},          % members out of reach, and since when
     differs = [] :: [node()],       % nodes that were told of for another consistency
     unknown = 0 :: non_neg_integer(),

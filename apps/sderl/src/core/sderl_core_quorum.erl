@@ -19,7 +19,7 @@
 
 -include("sderl_core.hrl").
 
--export([decides/1, counts_acknowledgements/1, may_change/3, is_voter/1, lease_ms/1]).
+-export([ended/3, decides/1, counts_acknowledgements/1, may_change/3, is_voter/1, lease_ms/1]).
 -export([tick/1, slow/1, take_in/3, counts/3, committed/2, confirmed/1, gained/1, may_join/2]).
 -export([elect/1, candidate/2, promise/4, promised/5, finish/1]).
 -export([recover/3]).
@@ -37,9 +37,18 @@ decides(#s{newcomers = New, d = #d{mem = Mem, before = Before, view = V}} = S) -
         (Before =:= undefined orelse is_majority(maps:merge(acknowledged(S), Live), Before)).
 
 %% Members that a batch removes acknowledge it too, and are in no view any more.
-acknowledged(#s{flight = undefined}) -> #{};
-acknowledged(#s{self = Self, flight = #flight{had = Had}, d = #d{view = V}}) ->
-    maps:from_keys([N || N <- [Self | Had], not is_map_key(N, V)], []).
+acknowledged(#s{flight = undefined, ended = Ended}) -> Ended;
+acknowledged(#s{self = Self, flight = #flight{had = Had}, ended = Ended, d = #d{view = V}}) ->
+    maps:merge(Ended, set([N || N <- [Self | Had], not is_map_key(N, V)])).
+
+-doc "A member that a batch removes, and that is not known to be committed, says that it has left.".
+-spec ended(node(), sderl_membership:t(), #s{}) -> #s{}.
+ended(N, Mem, #s{ended = Ended, d = #d{before = Before}} = S) when Before =/= undefined ->
+    case sderl_membership:is_member(N, Mem) of
+        true -> S;
+        false -> S#s{ended = Ended#{N => []}}
+    end;
+ended(_, _, S) -> S.
 
 is_majority(Nodes, Mem) ->
     Members = sderl_membership:members(Mem),
@@ -69,9 +78,10 @@ members(#s{d = #d{mem = Mem, before = Before}}) ->
 
 %% Of those that take part, the voters have to be a majority, unless nobody is missing.
 is_enough(_, _, #s{d = #d{founding = true}}) -> true;
-is_enough(Voters, All, #s{d = #d{mem = Mem, before = Before}} = S) ->
-    members(S) -- All =:= []
-        orelse (is_majority(set(Voters), Mem) andalso (Before =:= undefined orelse is_majority(set(Voters), Before))).
+is_enough(Voters, All, #s{ended = Ended, d = #d{mem = Mem, before = Before}} = S) ->
+    (members(S) -- All) -- maps:keys(Ended) =:= []
+        orelse (is_majority(set(Voters), Mem) andalso
+                (Before =:= undefined orelse is_majority(maps:merge(Ended, set(Voters)), Before))).
 
 -doc """
 So long names of an unreachable home stay, in milliseconds. In it that home has declared that it has no
@@ -234,7 +244,7 @@ committed(Num, #s{newcomers = New, promised = Promised, peers = Peers, d = D} = 
 confirmed(#s{mode = available} = S) -> S;
 confirmed(#s{self = Self, d = #d{view = V, syncing = Syncing, votes = Votes} = D} = S) ->
     Counts = maps:get(Self, V, none) =:= live andalso not Syncing,
-    S#s{d = D#d{before = undefined, votes = Votes orelse Counts}}.
+    S#s{ended = #{}, d = D#d{before = undefined, votes = Votes orelse Counts}}.
 
 -doc """
 Whether this member may ask the coordinator of an epoch to take it in. A former life of an empty one may
@@ -361,7 +371,7 @@ lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, d = #d{lineage = L
     Least = case Items of [] -> Max; _ -> Max - 1 end,
     Joined = [N || N := {{L, Num}, _, Whole} <- J, N =:= Self orelse (Whole andalso L =:= Lin andalso Num >= Least)],
     Had = [N || N := {{L, Num}, _, _} <- J, L =:= Lin, Num =:= Max],
-    Counting = case members(S) -- maps:keys(J) of
+    Counting = case (members(S) -- maps:keys(J)) -- maps:keys(S#s.ended) of
         [] -> maps:keys(J);
         _ -> [N || N := {_, _, true} <- J]
     end,

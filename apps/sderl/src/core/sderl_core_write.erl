@@ -265,7 +265,7 @@ new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) 
     end,
     Before = case S0#s.mode of majority -> Old; available -> undefined end,
     S1 = fx({members, Is}, S0#s{d = D#d{mem = Mem, view = maps:with(Is, V), before = Before},
-                                down = maps:with(Is, S0#s.down), peers = Peers}),
+                                down = maps:with(Is, S0#s.down), peers = Peers, ended = #{}}),
     S2 = case Is -- Was of
         [] -> S1;
         In -> lists:foldl(fun(N, S) ->
@@ -303,7 +303,7 @@ gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Min
     M = sderl_core:union(Mem, Mine, S),
     case sderl_membership:is_member(Self, M) of
         %% It is it that is out, by an order that did not reach us.
-        true -> sderl_core_peers:mem(Mem, N, S);
+        true -> sderl_core_peers:mem(Mem, N, sderl_core_quorum:ended(N, Mem, S));
         false ->
             case in_order({remove, [Self], (Now + Clock) div 1000}, N, S) of
                 alone -> sderl_core_answer:left_out(removed, S#s{d = D#d{mem = M}});
