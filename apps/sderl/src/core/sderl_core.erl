@@ -454,7 +454,7 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
         _ -> S0
     end,
     Fresh = case peer(N, S1) of #peer{addr = Addr} -> false; _ -> true end,
-    S2 = S1#s{linked = (S1#s.linked)#{N => []}, down = maps:remove(N, S1#s.down)},
+    S2 = S1#s{linked = (S1#s.linked)#{N => []}, down = maps:remove(N, S1#s.down), ended = maps:remove(N, S1#s.ended)},
     Both = union(Mem, S2#s.d#d.mem, S2),
     case known(N, S2) orelse sderl_membership:is_known(N, Both) of
         false ->
@@ -503,8 +503,8 @@ message({apart, E, Lin, L}, N, S) -> sderl_core_elect:apart(E, Lin, L, N, S);
 message({nack, E, Mine, L}, N, S) -> sderl_core_elect:nack(E, Mine, L, N, S);
 message({lead, E, Num, Items, Info}, N, S) -> sderl_core_elect:lead(E, Num, Items, Info, N, S);
 message({lost, E, C}, N, S) -> sderl_core_elect:lost_report(E, C, N, S);
-message({promised, E, Position, Items, Whole}, N, S) ->
-    sderl_core_quorum:promised(E, {Position, Items}, Whole, N, S);
+message({promised, E, Position, Items, Standing}, N, S) ->
+    sderl_core_quorum:promised(E, {Position, Items, Standing}, N, S);
 message({handover, E}, N, S) -> sderl_core_elect:handover(E, N, S);
 message(query, N, S) -> send(N, {state, S#s.d#d.epoch, S#s.lead}, S);
 message({mem, Mem}, N, S) -> sderl_core_peers:mem(Mem, N, S);

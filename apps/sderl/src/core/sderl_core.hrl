@@ -54,7 +54,7 @@
 -record(cand, {
     epoch :: epoch(),
     wait = [] :: [node()],
-    joined = #{} :: #{node() => {non_neg_integer(), term()} | {position(), [term()], boolean()}},
+    joined = #{} :: #{node() => {non_neg_integer(), term()} | {position(), [term()], votes | whole | partial}},
     since = 0 :: integer(),
     was :: epoch(),                 % what was promised before, should this come to nothing
     elsewhere = [] :: [node()],     % members that answered, and belong to another component

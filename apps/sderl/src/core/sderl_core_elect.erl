@@ -272,8 +272,10 @@ take_over(#s{cand = #cand{joined = J}, num = Mine, self = Self, d = D} = S0) ->
 %% This member coordinates from here on, with those that promised it and are at most one batch behind.
 -spec lead_from(non_neg_integer(), [term()], [node()], #s{}) -> #s{}.
 lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = Self, now = Now, d = D} = S0) ->
-    #d{view = V, mem = Mem, lineage = Old, history = H, syncing = Syncing} = D,
+    #d{view = V, mem = Mem, lineage = Old, history = H} = D,
     Majority = S0#s.mode =:= majority,
+    %% (In a majority group nobody leads so while any member has a whole table.)
+    Syncing = D#d.syncing andalso not Majority,
     Lost = [N || N := _ <- V, not Majority, N =/= Self, Alone orelse maps:get(N, S0#s.linked, mute) =:= mute],
     Place = fun(N, At) ->
         case lists:member(N, Joined) of
@@ -372,6 +374,7 @@ hand_over(To, #s{now = Now, tick_ms = T, d = #d{lineage = E}} = S) ->
 
 %% The coordinator agreed that we see more than it does.
 -spec handover(epoch(), node(), #s{}) -> #s{}.
-handover(E, _N, #s{role = R, d = #d{lineage = E, syncing = false}} = S) when R =:= follower; R =:= orphan ->
+handover(E, _N, #s{role = R, mode = Mode, d = #d{lineage = E, syncing = Syncing}} = S)
+  when (R =:= follower orelse R =:= orphan) andalso (not Syncing orelse Mode =:= majority) ->
     candidate(#{handover => true}, S);
 handover(_, _, S) -> S.

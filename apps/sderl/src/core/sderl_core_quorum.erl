@@ -21,7 +21,7 @@
 
 -export([ended/3, decides/1, counts_acknowledgements/1, may_change/3, is_voter/1, lease_ms/1]).
 -export([tick/1, slow/1, take_in/3, counts/3, committed/2, confirmed/1, gained/1, may_join/2]).
--export([elect/1, candidate/2, promise/4, promised/5, finish/1]).
+-export([elect/1, candidate/2, promise/4, promised/4, finish/1]).
 -export([recover/3]).
 
 -import(sderl_core, [fx/2, send/3, event/3, present/2]).
@@ -41,12 +41,20 @@ acknowledged(#s{flight = undefined, ended = Ended}) -> Ended;
 acknowledged(#s{self = Self, flight = #flight{had = Had}, ended = Ended, d = #d{view = V}}) ->
     maps:merge(Ended, set([N || N <- [Self | Had], not is_map_key(N, V)])).
 
--doc "A member that a batch removes, and that is not known to be committed, says that it has left.".
+-doc "A node says that it has left. It has no say any more, and agreed to its removal.".
 -spec ended(node(), sderl_membership:t(), #s{}) -> #s{}.
-ended(N, Mem, #s{ended = Ended, d = #d{before = Before}} = S) when Before =/= undefined ->
-    case sderl_membership:is_member(N, Mem) of
-        true -> S;
-        false -> S#s{ended = Ended#{N => []}}
+ended(N, Mem, #s{mode = majority, ended = Ended, role = R, specials = Sp, d = #d{mem = Mine}} = S0) ->
+    Both = sderl_membership:merge(Mem, Mine),
+    Own = maps:with([N], Both),
+    S = S0#s{ended = Ended#{N => []}},
+    case {sderl_membership:is_member(N, Both), sderl_membership:is_member(N, Mine)} of
+        {true, _} -> S0;
+        {false, true} when R =:= coord ->
+            case lists:keymember(mem, 1, Sp) of
+                true -> S;
+                false -> S#s{specials = [{mem, maps:merge(Mine, Own), N} | Sp]}
+            end;
+        _ -> S
     end;
 ended(_, _, S) -> S.
 
@@ -302,7 +310,14 @@ candidate(Flags, #s{self = Self, now = Now, d = #d{epoch = Was, lineage = Lin} =
     S1 = S0#s{role = candidate, lead = undefined, d = D#d{epoch = E}, cand = Cand, ceil = C},
     sderl_core_elect:maybe_finish(lists:foldl(fun(N, S) -> send(N, {collect, E, Lin, Flags}, S) end, S1, Ask)).
 
-vote(#s{num = Num, last = Last, d = #d{lineage = Lin}} = S) -> {{Lin, Num}, Last, is_voter(S)}.
+vote(#s{num = Num, last = Last, d = #d{lineage = Lin}} = S) -> {{Lin, Num}, Last, standing(S)}.
+
+standing(#s{d = #d{syncing = true}}) -> partial;
+standing(S) ->
+    case is_voter(S) of
+        true -> votes;
+        false -> whole
+    end.
 
 -doc "A candidate asks for our promise.".
 -spec promise(epoch(), map(), node(), #s{}) -> #s{}.
@@ -310,70 +325,69 @@ promise({C, _} = E, Flags, N, #s{role = R, lead = L, d = #d{epoch = Mine} = D} =
     S = S0#s{ceil = max(C, S0#s.ceil)},
     Agreed = is_map_key(handover, Flags) orelse L =:= N,
     Follows = R =:= coord orelse R =:= joining orelse (R =:= follower andalso not Agreed),
-    case lists:member(N, members(S)) of
+    %% (Also to one that became a member where we have not heard of it.)
+    case present(N, S) of
         false -> S;
         true when E =< Mine; Follows -> send(N, {nack, E, Mine, L}, S);
         true ->
-            {Position, Items, Whole} = vote(S),
+            {Position, Items, Standing} = vote(S),
             S1 = sderl_core_elect:become_orphan(S#s{d = D#d{epoch = E}}),
-            send(N, {promised, E, Position, Items, Whole}, S1)
+            send(N, {promised, E, Position, Items, Standing}, S1)
     end.
 
 -doc "A member promised, with its log and whether it votes.".
--spec promised(epoch(), {position(), [term()]}, boolean(), node(), #s{}) -> #s{}.
-promised(E, {Position, Items}, Whole, N, #s{role = candidate, cand = #cand{epoch = E, wait = W, joined = J} = C} = S) ->
-    Cand = C#cand{wait = lists:delete(N, W), joined = J#{N => {Position, Items, Whole}}},
+-spec promised(epoch(), {position(), [term()], votes | whole | partial}, node(), #s{}) -> #s{}.
+promised(E, Vote, N, #s{role = candidate, cand = #cand{epoch = E, wait = W, joined = J} = C} = S) ->
+    Cand = C#cand{wait = lists:delete(N, W), joined = J#{N => Vote}},
     sderl_core_elect:maybe_finish(S#s{cand = Cand});
-promised(_, _, _, _, S) -> S.
+promised(_, _, _, S) -> S.
 
 -doc "Ends an election: this member leads, or the one with the longest log, or nobody.".
 -spec finish(#s{}) -> #s{}.
 finish(#s{cand = #cand{joined = J, since = At, epoch = {C, _}}, now = Now, aside_ms = A, tick_ms = T} = S) ->
-    Voters = [N || N := {_, _, true} <- J],
     %% (A promise is good for a time: who gave it may have come back empty since.)
-    case is_enough(Voters, maps:keys(J), S) andalso Now - At =< A + T of
-        true -> lead_or_hand_over(Voters, S);
+    case is_enough(of_standing(votes, J), maps:keys(J), S) andalso Now - At =< A + T of
+        true -> lead_or_hand_over(S);
         false -> fx({wake, T}, sderl_core_elect:withdraw(S#s{ceil = C}))
     end.
 
-%% The log of the latest epoch, and of those the longest, has all that was committed.
-lead_or_hand_over([], #s{cand = #cand{joined = J}, num = Num, last = Last} = S) ->
-    lead(Num, Last, J, S);
-lead_or_hand_over(Voters, #s{cand = #cand{joined = J}, self = Self} = S) ->
-    {{{Lin, Max}, Items, true}, Best} = best(Voters, J, Self),
-    {{MyLin, Mine}, _, Whole} = map_get(Self, J),
+of_standing(Standing, J) -> [N || N := {_, _, Of} <- J, Of =:= Standing].
+
+%% The log of the latest epoch, and of those the longest, has all that was committed. Where nobody votes
+%% all take part, and what the fullest table has is all that there is.
+lead_or_hand_over(#s{cand = #cand{joined = J}, self = Self} = S) ->
+    [Those | _] = [Ns || Standing <- [votes, whole, partial], [_ | _] = Ns <- [of_standing(Standing, J)]],
+    Best = best(Those, J, Self),
+    {{Lin, Max}, Items, Standing} = map_get(Best, J),
+    {{MyLin, Mine}, _, MyStanding} = map_get(Self, J),
+    Behind = MyStanding =:= Standing andalso Lin =:= MyLin andalso Max =:= Mine + 1 andalso Items =/= []
+        andalso not sderl_core_elect:drops(Self, Items),
     if
         Best =:= Self -> lead(Max, Items, J, S);
-        Whole, Lin =:= MyLin, Max =:= Mine + 1, Items =/= [] ->
-            case sderl_core_elect:drops(Self, Items) of
-                true -> hand_over(Best, Lin, S);
-                false -> lead_applied(Max, Items, J, S)
-            end;
-        true -> hand_over(Best, Lin, S)
+        Behind -> lead_applied(Max, Items, J, S);
+        true -> send(Best, {handover, Lin}, sderl_core_elect:withdraw(S))
     end.
 
-best(Voters, J, Self) ->
-    {_, _, _, N} = lists:max([{Position, Items =/= [], N =:= Self, N} || N <- Voters, {Position, Items, _} <- [map_get(N, J)]]),
-    {map_get(N, J), N}.
-
-hand_over(Best, Lineage, S) -> send(Best, {handover, Lineage}, sderl_core_elect:withdraw(S)).
+best(Those, J, Self) ->
+    {_, _, _, N} = lists:max([{Position, Items =/= [], N =:= Self, N} || N <- Those, {Position, Items, _} <- [map_get(N, J)]]),
+    N.
 
 %% The batch that we lack may have changed the membership, and with it what a majority is.
 lead_applied(Max, Items, J, S0) ->
     S = sderl_core_write:apply_items(Max, Items, none, S0),
-    Voters = [N || N := {_, _, true} <- J],
-    case is_enough(Voters, maps:keys(J), S) of
+    case is_enough(of_standing(votes, J), maps:keys(J), S) of
         true -> lead(Max, Items, J, S);
         false -> fx({wake, S#s.tick_ms}, sderl_core_elect:withdraw(S))
     end.
 
 lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, d = #d{lineage = Lin}} = S) ->
     Least = case Items of [] -> Max; _ -> Max - 1 end,
-    Joined = [N || N := {{L, Num}, _, Whole} <- J, N =:= Self orelse (Whole andalso L =:= Lin andalso Num >= Least)],
+    Joined = [N || N := {{L, Num}, _, Standing} <- J,
+                   N =:= Self orelse (Standing =/= partial andalso L =:= Lin andalso Num >= Least)],
     Had = [N || N := {{L, Num}, _, _} <- J, L =:= Lin, Num =:= Max],
     Counting = case (members(S) -- maps:keys(J)) -- maps:keys(S#s.ended) of
         [] -> maps:keys(J);
-        _ -> [N || N := {_, _, true} <- J]
+        _ -> of_standing(votes, J)
     end,
     Promised = #{N => Life || N <- Counting, #peer{inc = Life} <- [maps:get(N, Peers, none)]},
     S1 = S#s{promised = Promised, newcomers = #{}, leases = #{}, leads_since = Now},
