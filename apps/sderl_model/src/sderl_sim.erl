@@ -23,6 +23,9 @@ random.
 | `longest` | most of them last at most so long (9000 ms) |
 | `patience` | a client gives up after so many ms (never) |
 | `keep` | names that a node registers in each group and keeps for its life (0) |
+| `mode` | of the groups: `available`, or `majority` (without the island) |
+| `reads` | so many of a hundred operations are reads through the log (0; 15 in majority mode) |
+| `files` | `true`: a node finds uid, membership and highest epoch again when it restarts (`false`) |
 | `door` | `fun(From, Message)`: whether the library lets it in (`sderl_wire`, where there is one) |
 | `delay` | of links, `{Min, Max}` in ms (`{1, 20}`) |
 | `late` | so many of a hundred messages take ten times as long (2) |
@@ -59,7 +62,7 @@ faults by kind, operations of clients, and in how many ms after the last fault a
 
 -define(OPTIONS, [seed, nodes, spare, groups, script, faults, kinds, time, longest, clients, delay, late, boot_spread, broken,
                   aside_ms, forget_ms, trace, return, chunk, relink, resolver, launch, strict, patience, keep, made, core,
-                  door]).
+                  door, mode, reads, files]).
 
 -doc "Runs one schedule: a seed, or options with one.".
 -spec run(integer() | map()) -> outcome().
@@ -111,6 +114,10 @@ known(Opts) ->
     case sderl_core_fault:unknown(maps:get(broken, Opts, [])) of
         [] -> ok;
         Faults -> error({unknown_faults, Faults, "sderl_core_fault:all() lists them"})
+    end,
+    case maps:get(mode, Opts, available) of
+        Mode when Mode =:= available; Mode =:= majority -> ok;
+        Other -> error({unknown_mode, Other, {known, [available, majority]}})
     end,
     case maps:get(strict, Opts, []) -- sderl_sim_strict:names() of
         [] -> ok;

@@ -20,6 +20,8 @@
     p :: undefined | #p{},
     store :: undefined | sderl_sim_store:store(),
     gone = #{} :: #{sderl_hello:uid() => {removed | deleted, map()}},   % groups of that name that it left
+    %% What outlives the node where schedules have files: uid, membership and highest epoch, or that it left.
+    file = none :: none | {sderl_hello:uid(), sderl_membership:t(), integer()} | left,
     %% The process dies in its next step that has effects; or while it writes rows.
     crash = false :: boolean() | half
 }).
@@ -76,6 +78,7 @@
     told = #{} :: map(),        % pid that was told that it lost
     out = [] :: [node()],       % nodes whose removal somebody asked for
     deleted = false :: boolean(),
+    majority = none :: term(),          % of sderl_sim_majority, in majority mode
     made = false :: boolean() | island  % at run time: it may be deleted and made again, and be there twice
 }).
 
@@ -96,6 +99,7 @@
     links = #{} :: #{{node(), node()} => #l{}},
     apart = #{} :: #{{node(), node()} => integer()},    % pairs without a link => when they try again
     cuts = #{} :: #{{node(), node()} => []},
+    unlinked = #{} :: #{{node(), node()} => integer()}, % since when the first knows of no link to the second
     %% Ways on which nothing arrives although the link stands, with what waits there, newest first.
     silent = #{} :: #{{node(), node()} => [{Link :: pos_integer(), term()}]},
     delays = #{} :: #{{node(), node()} => {integer(), integer()}},

@@ -44,15 +44,15 @@ asked(N, G, R, List, W) ->
     #{session := Sid} = seen(N, G, W),
     #b{lists = Ls, asked = Asked} = B = book(G, W),
     Key = {N, Sid, R},
-    keep_book(G, B#b{lists = maps:merge(Ls, #{From => Key || {From, _} <- List, From =/= none}),
-                     asked = Asked#{Key => [Op || {_, Op} <- List]}}, W).
+    sderl_sim_majority:asked(G, Key, List, keep_book(G, B#b{lists = maps:merge(Ls, #{From => Key || {From, _} <- List, From =/= none}),
+                     asked = Asked#{Key => [Op || {_, Op} <- List]}}, W)).
 
 -doc "A message goes out.".
 -spec sent(node(), term(), term(), #w{}) -> #w{}.
 sent(_, _, _, #w{checks = false} = W) -> W;
-sent(N, G, {ack, E, _, _}, W) -> no_way_back(N, G, E, W);
-sent(N, G, {joined, E, _, _}, W) -> no_way_back(N, G, E, W);
-sent(_, _, _, W) -> W.
+sent(N, G, {ack, E, _, _} = Msg, W) -> sderl_sim_majority:sent(N, G, Msg, no_way_back(N, G, E, W));
+sent(N, G, {joined, E, _, _} = Msg, W) -> sderl_sim_majority:sent(N, G, Msg, no_way_back(N, G, E, W));
+sent(N, G, Msg, W) -> sderl_sim_majority:sent(N, G, Msg, W).
 
 -doc "A batch is about to change a member's table.".
 -spec applying(node(), term(), term(), non_neg_integer(), [term()], #w{}) -> #w{}.
@@ -68,7 +68,7 @@ applying(N, G, E, Num, Items, W0) ->
             right_answers(Items, Store, W1),
             as_decided(N, Items, W1),
             sderl_sim_strict:decided(Items, Seen, W1),
-            taken_away(G, {E, Num}, Items, Store, View, W1);
+            sderl_sim_majority:decided(N, G, {E, Num}, Items, taken_away(G, {E, Num}, Items, Store, View, W1));
         _ -> W1
     end.
 
@@ -88,7 +88,7 @@ recorded(N, G, E, Num, Items, W) ->
                 [{N1, Sid, R} || {shard, N1, _, _, {_, {Sid, R, _}}} <- Items],
             W1 = keep_book(G, B#b{log = Log#{Pos => {W#w.now, Items}},
                                   answered = lists:foldl(fun(L, A) -> A#{L => [Pos | maps:get(L, A, [])]} end, Done, Lists)}, W),
-            sderl_sim_strict:recorded(G, Pos, Items, W1)
+            sderl_sim_majority:recorded(G, Pos, Items, sderl_sim_strict:recorded(G, Pos, Items, W1))
     end.
 
 -doc "A batch has changed a member's table.".
@@ -140,7 +140,7 @@ answered(N, G, Id, V, #w{ops = Ops} = W) ->
         #{Id := #{op := Op}} ->
             V =:= yes andalso everywhere(N, G, Id, Op, W),
             one_acknowledges(N, G, V, W),
-            refused(G, Id, Op, V, ordered(N, G, Id, V, W));
+            refused(G, Id, Op, V, ordered(N, G, Id, V, sderl_sim_majority:answered(N, G, Id, V, W)));
         _ -> violation(first_answer, [to_nobody, Id, V], W)
     end.
 
@@ -222,6 +222,13 @@ right_answer({d, Name, Pid}, ok, _, Held, Pids, Store, _) ->
         Pid -> freed(Name, Held, Pids, Store);
         _ -> {Held, Pids}
     end;
+right_answer({read, Name} = Op, {read, A}, O, Held, Pids, Store, W) ->
+    Shows = case holder(Name, Held, Store) of
+        none -> undefined;
+        Pid -> Pid
+    end,
+    A =:= Shows orelse violation(right_answer, [O, Op, A, Shows], W),
+    {Held, Pids};
 right_answer(Op, A, O, Held, Pids, Store, W) when element(1, Op) =:= r; element(1, Op) =:= x; element(1, Op) =:= rr ->
     {Name, Pid} = {element(2, Op), element(3, Op)},
     Holder = holder(Name, Held, Store),
@@ -322,6 +329,7 @@ one_name(N, Store, W) ->
 
 index(N, Store, W) -> sderl_sim_store:indexed(Store) orelse violation(index, [N], W).
 
+refused(_, _, _, {no, no_majority}, W) -> W;
 refused(G, Id, Op, {no, _}, W) when is_list(Op); element(1, Op) =:= r; element(1, Op) =:= x; element(1, Op) =:= rr ->
     Pid = case Op of [_ | P] -> P; _ -> element(3, Op) end,
     #b{used = Used, refused = R, lists = Lists, answered = Done} = B = book(G, W),

@@ -16,12 +16,14 @@ touches: more rows for snapshots and merges, none of which may be lost.
 %% A registration is a name and a pid in one cell (see sderl_core_decide).
 -dialyzer(no_improper_lists).
 
--export([start/3, turn/5, keep/5, gives_up/2, submit/5, submit/6, answered/5, contested/0]).
+-export([start/3, turn/5, keep/5, gives_up/2, not_known/4, submit/5, submit/6, answered/5, contested/0]).
 
 %% The own names of a client that has given up have other numbers.
 -define(ANOTHER, 1000).
 %% And such a client takes its time: names of which nothing is known are never unregistered.
 -define(RECOVERS_MS, 1000).
+%% So many of a hundred operations are reads, in majority mode.
+-define(READS, 15).
 
 -import(sderl_sim_world, [rnd/3, chance/2, pick/2, in/3, node/2, member/3, book/2, keep_book/3, rows/3, pid/2]).
 
@@ -54,7 +56,7 @@ turn(N, G, Life, K, W0) ->
     case {node(N, W0), member(N, G, W0)} of
         {#n{up = true, life = Life, paused = false}, #m{p = #p{}}} ->
             sderl_sim_check:reads_own_writes(N, G, Life, K, W0),
-            {Op, W1} = choose(N, G, Life, K, W0),
+            {Op, W1} = asks(N, G, Life, K, W0),
             succeeded(N, Op, submit(N, G, {client, K}, Op, W1));
         {#n{up = true, life = Life}, _} -> in(1000, {client, N, G, Life, K}, W0);
         _ -> W0
@@ -73,7 +75,7 @@ submit(N, G, Id, Who, Op, W0) ->
     #n{life = Life} = node(N, W0),
     W1 = sderl_sim_strict:asked(G, Op, used(G, Op, pending(N, G, Who, Op, W0))),
     W2 = W1#w{ops = (W1#w.ops)#{Id => #{op => Op, node => N, group => G, life => Life, who => Who, since => W0#w.now,
-                                        contest => contest(name_in(Op), book(G, W1))}}},
+                                        contest => contest(concerns(Op), book(G, W1))}}},
     sderl_sim_world:tell({asks, N, G, Id, Op}, W2),
     sderl_sim_member:mail(N, G, {op, Id, Op}, patient(Id, Who, W2)).
 
@@ -127,7 +129,46 @@ next(#{who := {client, K}, node := N, group := G, life := Life}, W0) ->
 next(#{who := {then, Do}} = O, W) -> Do(O, W);
 next(_, W) -> W.
 
+-doc "Nothing is known any more of the own names of a node's life: all of them, or these.".
+-spec not_known(node(), term(), all | [term()], #w{}) -> #w{}.
+not_known(N, G, Which, W) ->
+    #n{life = Life} = node(N, W),
+    #b{truth = Truth} = B = book(G, W),
+    Unknown = #{Own => unknown || {own, Of, L, _} = Own := _ <- Truth, Of =:= N, L =:= Life,
+                                  Which =:= all orelse lists:member(Own, Which)},
+    keep_book(G, B#b{truth = maps:merge(Truth, Unknown)}, W).
+
 %% ---------------------------------------------------------------- what they ask
+
+asks(N, G, Life, K, W0) ->
+    case sderl_sim_world:option(reads, default_reads(G, W0), W0) of
+        0 -> choose(N, G, Life, K, W0);
+        Percent ->
+            case chance(Percent, W0) of
+                {true, W} -> read(G, {own, N, Life, K}, W);
+                {false, W} -> choose(N, G, Life, K, W)
+            end
+    end.
+
+default_reads(G, W) ->
+    case sderl_sim_world:mode(G, W) of
+        available -> 0;
+        majority -> ?READS
+    end.
+
+%% A look-up through the log: of its own name, of somebody else's, or of one for which all fight.
+read(G, Own, W0) ->
+    #b{truth = Truth} = book(G, W0),
+    {X, W1} = rnd(1, 10, W0),
+    case [O || {own, _, _, _} = O <- lists:sort(maps:keys(Truth)), X > 8] of
+        [] when X > 4 ->
+            {C, W2} = pick(contested(), W1),
+            {{read, C}, W2};
+        [] -> {{read, Own}, W1};
+        Owns ->
+            {Other, W2} = pick(Owns, W1),
+            {{read, Other}, W2}
+    end.
 
 choose(N, G, Life, K, W0) ->
     {X, W1} = rnd(1, 100, W0),
@@ -202,6 +243,10 @@ whose(_, _, _) -> none.
 
 contest(Name, #b{contest = C}) -> maps:get(Name, C, {0, 0}).
 
+%% A read changes nothing: who reads an own name of somebody else contends for nothing.
+concerns({read, Name}) -> Name;
+concerns(Op) -> name_in(Op).
+
 name_in({r, Name, _, _}) -> Name;
 name_in({x, Name, _, _, _}) -> Name;
 name_in({rr, Name, _, _}) -> Name;
@@ -216,6 +261,12 @@ pid_in({x, _, Pid, _, _}) -> Pid;
 pid_in({rr, _, Pid, _}) -> Pid;
 pid_in(_) -> none.
 
+learned(#{op := {read, Name}, node := N, group := G, who := Who} = O, V, W) ->
+    case whose(N, Who, Name) of
+        {own, Own} -> read_own(Own, V, O, book(G, W), W);
+        _ -> ok
+    end,
+    W;
 learned(#{op := Op, node := N, group := G, life := Life, who := Who, contest := Contest}, V, W) ->
     #b{truth = T, contest = C, left = Left} = B = book(G, W),
     case whose(N, Who, name_in(Op)) of
@@ -233,7 +284,24 @@ learned(#{op := Op, node := N, group := G, life := Life, who := Who, contest := 
         _ -> W
     end.
 
+%% What an own name reads as is what its client was last answered of it.
+read_own(Own, {read, Shown}, #{node := N, life := Life, contest := Contest}, B, W) ->
+    #b{truth = Truth, left = Left} = B,
+    Alone = Contest =:= contest(Own, B) andalso element(2, Contest) =:= 0
+        andalso not is_map_key({N, Life}, Left),
+    Legal = case maps:get(Own, Truth, unknown) of
+        {present, Pid} when Alone ->
+            Shown =:= Pid orelse (Shown =:= undefined andalso not sderl_sim_world:alive(Pid, W));
+        absent when Alone -> Shown =:= undefined;
+        _ -> true
+    end,
+    Legal orelse sderl_sim_world:violation(read_own, [Own, maps:get(Own, Truth), {read, Shown}], W),
+    ok;
+read_own(_, _, _, _, _) -> ok.
+
 truth(_, unknown, _, _, _) -> unknown;
+%% It was never applied.
+truth(_, {no, no_majority}, _, Was, _) -> Was;
 truth(Op, yes, _, _, _) -> {present, pid_in(Op)};
 truth({_}, ok, _, _, _) -> absent;
 truth({d, _, P}, ok, _, {present, P}, _) -> absent;

@@ -27,6 +27,7 @@ The commands of a script: what happens to the simulated world, at a time or at o
 | `{add, N, M}`, `{remove, N, M}`, `{delete, N}` | `N` asks for a change of the members, or the end of the group |
 | `{create, N}` | `N` creates the group of that name, which it is not a member of (the caller counts its members) |
 | `{make, N}` | `N` creates the group, unless it is in one of that name, and adds all others |
+| `{recover, N, Survivors}` | an operator tells `N` that a group in majority mode goes on with these members only |
 | `{meet, N, M}` | `N` tells `M` of its island, so that these become one |
 | `{die, Pid}`, `{die_name, N, Name}`, `{die_own, K}` | a registered process dies |
 | `{on_coord, C}`, `{on_coord, C, X}` | `{C, N}`, `{C, N, X}` for the coordinator, if there is one |
@@ -111,6 +112,7 @@ run({make, N}, #w{group = G} = W0) ->
             sderl_sim_world:in(?ADD_MS, {cmd, {in, G, {all, [{add, N, M} || M <- Others]}}}, W2);
         _ -> W0
     end;
+run({recover, N, Survivors}, #w{group = G} = W) -> sderl_sim_member:mail(N, G, {recover, none, Survivors}, W);
 run({meet, N, M}, #w{group = G} = W) ->
     case node(N, W) of
         #n{up = true, paused = false} -> sderl_sim_node:meet(N, M, G, W);

@@ -54,7 +54,8 @@ new_member(N, G, Uid, #{mem := Mem} = Args, W) ->
 begin_member(N, G, Args, Store, #w{core = Core, ids = Id, opts = Opts, now = Now} = W0) ->
     #n{life = Life, clock = Off} = node(N, W0),
     #m{uid = Uid} = M = member(N, G, W0),
-    A = maps:merge((maps:with([aside_ms, forget_ms], Opts))#{faults => maps:get(broken, Opts, [])}, Args),
+    A = maps:merge((maps:with([aside_ms, forget_ms], Opts))#{faults => maps:get(broken, Opts, [])},
+                   sderl_sim_majority:arguments(G, Args, M, W0)),
     St = Core:init(A#{group => G, uid => Uid, self => N, addr => {N, G, Id}, inc => {N, Life},
                             now => Now, clock => Now + ?EPOCH_MS + Off, linked => sderl_sim_net:linked(N, G, W0)}),
     P = #p{id = Id, st = St, seen = Core:inspect(St)},
@@ -179,7 +180,7 @@ step(N, G, Id, W0) ->
             end,
             W5 = proposed(N, G, Id, W4),
             W6 = case process(N, G, Id, W5) of
-                true -> sderl_sim_check:stepped(N, G, W5);
+                true -> ticked(Now, N, G, sderl_sim_check:stepped(N, G, W5));
                 false -> W5
             end,
             case lists:member(tick, Now) andalso seen(N, G, W6) of
@@ -187,6 +188,12 @@ step(N, G, Id, W0) ->
                 _ -> W6
             end;
         _ -> W0
+    end.
+
+ticked(Events, N, G, W) ->
+    case lists:member(tick, Events) of
+        true -> sderl_sim_majority:ticked(N, G, W);
+        false -> W
     end.
 
 stepped(N, G, Id, F, Events, #w{core = Core} = W0, More) ->
@@ -214,7 +221,12 @@ proposed(N, G, Id, W0) ->
 
 set_state(N, G, S, W) ->
     #m{p = P} = M = member(N, G, W),
-    keep(N, G, M#m{p = P#p{st = S, seen = (W#w.core):inspect(S)}}, W).
+    keep(N, G, filed(S, M#m{p = P#p{st = S, seen = (W#w.core):inspect(S)}}, W), W).
+
+%% The file is written before anybody hears of what it holds.
+filed(S, #m{uid = Uid} = M, #w{core = Core, opts = #{files := true}}) ->
+    M#m{file = {Uid, Core:membership(S), Core:highest(S)}};
+filed(_, M, _) -> M.
 
 %% ---------------------------------------------------------------- effects
 
@@ -297,12 +309,14 @@ effect(N, G, _, {clash_effects, Fx}, W0) ->
     lists:foldl(fun({notice, Pid, _}, W) -> sderl_sim_strict:told(G, Pid, W);
                    ({exit, Pid, _}, W) -> exits(N, G, Pid, W)
                 end, W0, Fx);
+effect(N, G, _, {majority, Is}, W) -> sderl_sim_majority:declared(N, G, Is, W);
 effect(_, _, _, {event, _, _}, W) -> W;
 effect(N, G, _, {left, Why, Mem}, W) ->
     #n{life = Life} = node(N, W),
     #b{left = Left, promised = P} = B = book(G, W),
     #m{uid = Uid, gone = Gone} = M = member(N, G, W),
-    W1 = keep(N, G, M#m{p = undefined, store = undefined, gone = Gone#{Uid => {Why, Mem}}},
+    File = case M#m.file of none -> none; _ -> left end,
+    W1 = keep(N, G, M#m{p = undefined, store = undefined, gone = Gone#{Uid => {Why, Mem}}, file = File},
               keep_book(G, B#b{left = Left#{{N, Life} => Why}, promised = maps:remove({N, Life}, P)}, W)),
     %% A client whose question it did not read finds that this is no member any more (sderl_client).
     lists:foldl(fun({Unread, _}, Acc) -> sderl_sim_client:answered(N, G, Unread, {no, not_member}, Acc) end,

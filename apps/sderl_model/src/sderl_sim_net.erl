@@ -12,7 +12,7 @@ other again and again, unless the pair is cut.
 
 -export([pair/2, connect/3, connect_all/1, relink/1, send/5, deliver/4, cut/4, unlink/2]).
 -export([silence/3, speak/3, speak_all/1]).
--export([linked/3, linked_since/3, stands/3]).
+-export([linked/3, linked_since/3, stands/3, unlinked_since/3, reach/3]).
 
 -import(sderl_sim_world, [rnd/3, chance/2, at/3, in/3, node/2, up/2, tell/2]).
 
@@ -125,11 +125,12 @@ deliver({P, Id}, To, {From, Item}, #w{links = Ls} = W) ->
         _ -> {none, W}
     end.
 
-arrived(nodeup, From, To, P, #l{up = Up} = L, #w{links = Ls, now = Now} = W) ->
-    {{nodeup, From}, W#w{links = Ls#{P := L#l{up = Up#{To => up}, since = Now}}}};
-arrived(nodedown, From, To, P, #l{up = Up} = L, W) ->
+arrived(nodeup, From, To, P, #l{up = Up} = L, #w{links = Ls, now = Now, unlinked = Unlinked} = W) ->
+    {{nodeup, From}, W#w{links = Ls#{P := L#l{up = Up#{To => up}, since = Now}},
+                         unlinked = maps:remove({To, From}, Unlinked)}};
+arrived(nodedown, From, To, P, #l{up = Up} = L, #w{now = Now, unlinked = Unlinked} = W) ->
     Item = case Up of #{To := up} -> {nodedown, From}; _ -> none end,
-    {Item, noticed(To, P, L#l{up = Up#{To => down}}, W)};
+    {Item, noticed(To, P, L#l{up = Up#{To => down}}, W#w{unlinked = Unlinked#{{To, From} => Now}})};
 arrived({V, Addr, Msg}, From, To, _, _, W) ->
     %% A node understands the version before its own, and a newer one speaks so to it.
     case node(To, W) of
@@ -204,3 +205,21 @@ linked_since(A, B, #w{links = Ls, delays = Delays, silent = Silent}) ->
                not is_map_key({A, B}, Silent), not is_map_key({B, A}, Silent) -> T;
         _ -> never
     end.
+
+-doc "Since when a node knows of no link to another; `linked` where it knows of one.".
+-spec unlinked_since(node(), node(), #w{}) -> integer() | linked.
+unlinked_since(N, M, #w{links = Ls, unlinked = Unlinked}) ->
+    P = pair(N, M),
+    case Ls of
+        #{P := #l{up = #{N := up}}} -> linked;
+        _ -> maps:get({N, M}, Unlinked, 0)
+    end.
+
+-doc "The nodes of a group to which links lead from a node that runs, over any number of others.".
+-spec reach(node(), term(), #w{}) -> [node()].
+reach(N, G, W) -> reach([N], lists:delete(N, sderl_sim_world:nodes_of(G, W)), [N], W).
+
+reach([], _, Found, _) -> Found;
+reach([N | Ns], Others, Found, W) ->
+    {Here, Not} = lists:partition(fun(M) -> stands(N, M, W) end, Others),
+    reach(Here ++ Ns, Not, Here ++ Found, W).

@@ -31,12 +31,23 @@ start(N, W0) ->
 
 configured(N, G, W) ->
     case member(N, G, W) of
+        #m{config = none, file = {Uid, Mem, Epoch}} -> kept(N, G, Uid, Mem, Epoch, W);
         #m{config = none} -> W;
         #m{config = island} ->
             {Uid, W1} = island(W),
             sderl_sim_member:new_member(N, G, Uid, #{mem => sderl_membership:new([N]), found => true}, W1);
-        #m{config = Ms} -> sderl_sim_member:new_member(N, G, launched(G, Ms, W), #{mem => sderl_membership:new(Ms)}, W)
+        #m{config = Ms} = M -> launch(N, G, launched(G, Ms, W), sderl_membership:new(Ms), M, W)
     end.
+
+%% As `sderl_node` begins a group of the launch configuration: with what its file has, if there is one.
+launch(N, G, Uid, New, #m{file = {Uid, Mem, Epoch}}, W) ->
+    sderl_sim_member:new_member(N, G, Uid, #{mem => sderl_membership:merge(Mem, New), ceil => Epoch}, W);
+launch(N, G, _, _, #m{file = {Uid, Mem, Epoch}}, W) -> kept(N, G, Uid, Mem, Epoch, W);
+launch(N, G, Uid, New, _, W) -> sderl_sim_member:new_member(N, G, Uid, #{mem => New}, W).
+
+%% One that was made at run time.
+kept(N, G, Uid, Mem, Epoch, W) ->
+    sderl_sim_member:new_member(N, G, Uid, #{mem => sderl_membership:recall(N, Mem), ceil => Epoch}, W).
 
 %% The older island has the lower uid (sderl_free:uid/0).
 island(#w{now = Now, ids = Id} = W) -> {<<Now:64, Id:64>>, W#w{ids = Id + 1}}.
@@ -62,8 +73,8 @@ crash(N, How, W0) ->
         #n{up = true, groups = Gs, life = Life} = X ->
             W1 = keep(X#n{up = false, paused = false, held = [], relayed = 0, life = Life + 1}, W0),
             W2 = lists:foldl(fun(G, W) ->
-                #m{config = Config} = member(N, G, W),
-                keep(N, G, #m{config = Config}, W)
+                #m{config = Config, file = File} = member(N, G, W),
+                sderl_sim_majority:crashed(G, keep(N, G, #m{config = Config, file = File}, W))
             end, W1, Gs),
             W3 = lists:foldl(fun(M, W) -> sderl_sim_net:cut(N, M, How, W) end, W2, others(N, Gs, W2)),
             %% Ends that nobody is left to notice.
@@ -71,12 +82,18 @@ crash(N, How, W0) ->
         _ -> W0
     end.
 
--doc "The node dies and never comes back, unless it is one of the last two.".
+-doc "The node dies and never comes back, unless it is one of the last two, or of the last majority in majority mode.".
 -spec lose(node(), fast | slow, #w{}) -> #w{}.
 lose(N, How, W) ->
-    Left = [M || M <- sderl_sim_world:all(W), M =/= N, not (node(M, W))#n.lost],
+    All = sderl_sim_world:all(W),
+    Left = [M || M <- All, M =/= N, not (node(M, W))#n.lost],
+    %% Without a majority nothing goes on before somebody decides that it shall.
+    Least = case sderl_sim_world:option(mode, available, W) of
+        available -> 2;
+        majority -> length(All) div 2 + 1
+    end,
     case node(N, W) of
-        #n{lost = false, up = true} when length(Left) >= 2 ->
+        #n{lost = false, up = true} when length(Left) >= Least ->
             W1 = crash(N, How, W),
             keep((node(N, W1))#n{lost = true}, W1);
         _ -> W

@@ -74,7 +74,8 @@ build(Groups, W) ->
                                        end}
                       || {G, Ms, Xs} <- Groups, lists:member(N, Ms ++ Xs)}
                || N <- Names},
-        books = #{G => #b{made = case G of island -> island; _ -> Ms =:= [] end} || {G, Ms, _} <- Groups},
+        books = #{G => #b{made = case G of island -> island; _ -> Ms =:= [] end,
+                          majority = sderl_sim_majority:new(sderl_sim_world:mode(G, W), Ms)} || {G, Ms, _} <- Groups},
         apart = #{{A, B} => 0 || _ := Ns <- Nodes, A <- Ns, B <- Ns, A < B}}.
 
 -doc "All nodes start, within the time that the options say.".
@@ -86,12 +87,21 @@ boot(#w{names = Names, opts = Opts} = W0) ->
     end, W0, Names).
 
 finish(#w{now = Healed} = W0) ->
-    W1 = step_until(fun sderl_sim_settle:together/1, Healed + ?CONVERGE_MS, W0),
+    Stuck = step_until(fun sderl_sim_settle:together/1, Healed + ?CONVERGE_MS, W0),
+    W1 = recovered(sderl_sim_settle:together(Stuck), Stuck),
     W2 = until(W1#w.now + ?CALM_MS, W1#w{converged = W1#w.now - Healed}),
     W3 = until(W2#w.now + 1000, sderl_sim_settle:probe(W2#w{asking = false})),
     W4 = step_until(fun sderl_sim_settle:answered/1, W3#w.now + ?ANSWER_MS, W3),
     W5 = sderl_sim_settle:deaths(until(W4#w.now + 2000, W4)),
     sderl_sim_settle:settled(until(W5#w.now + ?GONE_MS + sderl_sim_world:slack(W5), W5)).
+
+%% Where a majority is lost for good somebody has to say so.
+recovered(true, W) -> W;
+recovered(false, W0) ->
+    case sderl_sim_majority:recover(W0) of
+        W0 -> W0;
+        W -> step_until(fun sderl_sim_settle:together/1, W#w.now + ?CONVERGE_MS, W)
+    end.
 
 step_until(Done, Deadline, #w{now = Now} = W) ->
     case Now >= Deadline orelse Done(W) of

@@ -57,8 +57,9 @@ there(G, Mem, Ns, W) ->
 
 in_component(N, G, C, E, Mem, W) ->
     case seen(N, G, W) of
-        #{role := R, lead := C, lineage := E, membership := Mem, syncing := false} when R =:= coord; R =:= follower ->
-            sderl_core:settled(state(N, G, W));
+        #{role := R, lead := C, lineage := E, membership := Mem, syncing := false} = Seen
+          when R =:= coord; R =:= follower ->
+            maps:get(majority, Seen, true) =/= false andalso sderl_core:settled(state(N, G, W));
         _ -> false
     end.
 
@@ -139,6 +140,7 @@ one_component(C, G, Ns, #b{truth = Truth} = B, Infos, W) ->
     _ = [violation(home, [R], W) || _ := {_, _, Home, _, _} = R <- Rows, not lists:member(Home, Members)],
     _ = [violation(dead_pid, [R], W) || _ := {_, Pid, _, _, _} = R <- Rows, not alive(Pid, W)],
     sderl_sim_strict:settled(G, Members, W),
+    sderl_sim_majority:settled(G, Members, W),
     %% (Names of nodes that are in another group of this name are there.)
     _ = [expect(Own, T, maps:get(Own, Rows, none), B, W)
          || {own, Of, _, _} = Own := T <- Truth, B#b.made =:= false orelse lists:member(Of, Ns)],

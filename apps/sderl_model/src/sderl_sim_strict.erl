@@ -17,7 +17,7 @@ it): one function for each, under its name. What is always looked at is in `m:sd
 """.
 -include("sderl_sim.hrl").
 
--export([names/0, usual/0, broke/1, ticked/3, decided/3, answered/4, wrote/4, recorded/4, told/3, refused/4, asked/3, settled/3]).
+-export([names/0, usual/0, usual/1, broke/1, ticked/3, decided/3, answered/4, wrote/4, recorded/4, told/3, refused/4, asked/3, settled/3]).
 
 -import(sderl_sim_world, [violation/3, node/2, member/3, book/2, keep_book/3, seen/3, nodes_of/2, alive/2]).
 
@@ -31,6 +31,14 @@ names() -> [one_answers, tokens_grow, losers_hear, no_means_no, explained_no, no
 -doc "Those that are looked at where nobody says which: all but the two that a home breaks which went without a decision.".
 -spec usual() -> [atom()].
 usual() -> names() -- [tokens_grow, losers_hear].
+
+-doc """
+Those that are looked at in groups of a mode. In majority mode nothing clashes, so that tokens always grow. And a
+minority's table may hold what the majority refused: there `sderl_sim_majority` says what a `no` means.
+""".
+-spec usual(available | majority) -> [atom()].
+usual(available) -> usual();
+usual(majority) -> names() -- [no_means_no, losers_hear].
 
 asks(Promise, #w{strict = Strict}) -> lists:member(Promise, Strict).
 

@@ -13,7 +13,7 @@ goes in the order of the names, since these are anybody's.
 """.
 -include("sderl_sim.hrl").
 
--export([new/2, names/2, in_order/1, now_ms/1, slack/1]).
+-export([new/2, names/2, in_order/1, now_ms/1, slack/1, mode/2, option/3]).
 -export([rnd/3, chance/2, pick/2, at/3, in/3, until/3]).
 -export([node/2, keep/2, member/3, keep/4, seen/3, state/3, rows/3, process/4, up/2, undisturbed/2, touch/2]).
 -export([all/1, nodes_of/2, groups/1, live_members/2, coordinators/2, alive/2, pid/2, life_of/1]).
@@ -33,7 +33,8 @@ new(Seed, Opts) ->
         #{trace := Fun} when is_function(Fun, 1) -> Fun;
         _ -> none
     end,
-    #w{seed = Seed, opts = Opts, core = maps:get(core, Opts, sderl_core), rng = rand:seed_s(exsss, Seed), trace = Trace, strict = maps:get(strict, Opts, sderl_sim_strict:usual())}.
+    #w{seed = Seed, opts = Opts, core = maps:get(core, Opts, sderl_core), rng = rand:seed_s(exsss, Seed),
+       trace = Trace, strict = maps:get(strict, Opts, sderl_sim_strict:usual(maps:get(mode, Opts, available)))}.
 
 -doc "The names of the first `K` nodes that are members, or that are none, at the start.".
 -spec names(member | spare, non_neg_integer()) -> [node()].
@@ -66,6 +67,15 @@ slack(#w{opts = Opts}) ->
         #{delay := {_, Max}} when is_integer(Max), Max > 20 -> 40 * (Max - 20);
         _ -> 0
     end.
+
+-doc "An option of the schedule.".
+-spec option(atom(), Default, #w{}) -> Default | term().
+option(Key, Default, #w{opts = Opts}) -> maps:get(Key, Opts, Default).
+
+-doc "The consistency of a group. An island is always available.".
+-spec mode(term(), #w{}) -> available | majority.
+mode(island, _) -> available;
+mode(_, W) -> option(mode, available, W).
 
 %% ---------------------------------------------------------------- dice
 
