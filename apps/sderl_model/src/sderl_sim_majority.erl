@@ -349,7 +349,7 @@ found(N, G, Id, #q{places = Places}, W) ->
         _ -> none
     end.
 
-decided_answer(I, Ops, default) -> sderl_core_write:default(lists:nth(I, Ops));
+decided_answer(I, Ops, default) -> sderl_core_answer:default(lists:nth(I, Ops));
 decided_answer(I, _, As) ->
     case lists:nth(I, As) of
         {yes, _} -> yes;
