@@ -27,7 +27,7 @@ A group that is made at run time may be there twice under one name. It is left o
 """.
 -include("sderl_sim.hrl").
 
--export([new/2, arguments/4, asked/4, sent/4, decided/5, recorded/4, answered/5, declared/4, ticked/3, crashed/2]).
+-export([new/2, arguments/4, asked/4, sent/4, decided/5, recorded/4, answered/5, begun/3, declared/4, ticked/3, crashed/2]).
 -export([recover/1, settled/3]).
 
 -import(sderl_sim_world, [violation/3, node/2, member/3, book/2, keep_book/3, seen/3]).
@@ -106,12 +106,24 @@ sent(N, G, Msg, W) ->
 
 said({ack, E, Num, _}, N, G, #q{acks = Acks} = Q, W) ->
     keep_of(G, Q#q{acks = Acks#{{N, E} => max(Num, maps:get({N, E}, Acks, 0))}}, W);
+%% A learner has what its snapshot has.
+said({synced, E, _}, N, G, Q, W) ->
+    #{num := Num} = seen(N, G, W),
+    said({ack, E, Num, none}, N, G, Q, W);
 said({promised, E, _, _, _}, N, G, #q{promises = Promises} = Q, W) ->
     keep_of(G, Q#q{promises = Promises#{E => [N | maps:get(E, Promises, [])]}}, W);
 said({commit, E, Num}, N, G, _, W) -> claimed(N, G, {E, Num}, W);
 said({batch, E, _, Commit, _}, N, G, _, W) -> claimed(N, G, {E, Commit}, W);
 said({hb, E, Num}, N, G, _, W) -> claimed(N, G, {E, Num}, W);
 said(_, _, _, _, W) -> W.
+
+-doc "A process of the protocol begins: what its predecessor declared it does not know.".
+-spec begun(node(), term(), #w{}) -> #w{}.
+begun(N, G, W) ->
+    case of_group(G, W) of
+        none -> W;
+        #q{lost = Lost} = Q -> keep_of(G, Q#q{lost = maps:remove({N, (node(N, W))#n.life}, Lost)}, W)
+    end.
 
 -doc "A member says that it has lost the majority, or has it again.".
 -spec declared(node(), term(), lost | regained, #w{}) -> #w{}.
@@ -350,19 +362,19 @@ found(N, G, Id, #q{places = Places}, W) ->
     end.
 
 decided_answer(I, Ops, default) -> sderl_core_answer:default(lists:nth(I, Ops));
-decided_answer(I, _, As) ->
-    case lists:nth(I, As) of
-        {yes, _} -> yes;
-        {ok, _} -> ok;
-        A -> A
-    end.
+decided_answer(I, _, As) -> sderl_core_answer:plain(lists:nth(I, As)).
 
 never_applied(G, {O, Sid, R} = Key, Pos, Items, W) ->
     #q{never = #{Key := Ids}, places = Places} = of_group(G, W),
     _ = [violation(never_applied, [Id, Pos, lists:nth(I, Ops)], W)
          || {seg, O1, Sid1, R1, Ops, As} <- Items, {O1, Sid1, R1} =:= {O, Sid, R},
-            Id <- Ids, #{Id := {Of, I}} <- [Places], Of =:= Key, decided_answer(I, Ops, As) =/= {no, later}],
+            Id <- Ids, #{Id := {Of, I}} <- [Places], Of =:= Key, is_applied(decided_answer(I, Ops, As))],
     ok.
+
+%% (A change of the membership for which too few members count is refused in its place in the log.)
+is_applied({no, later}) -> false;
+is_applied({no, no_majority}) -> false;
+is_applied(_) -> true.
 
 %% ---------------------------------------------------------------- minorities
 

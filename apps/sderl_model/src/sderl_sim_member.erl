@@ -59,7 +59,7 @@ begin_member(N, G, Args, Store, #w{core = Core, ids = Id, opts = Opts, now = Now
     St = Core:init(A#{group => G, uid => Uid, self => N, addr => {N, G, Id}, inc => {N, Life},
                             now => Now, clock => Now + ?EPOCH_MS + Off, linked => sderl_sim_net:linked(N, G, W0)}),
     P = #p{id = Id, st = St, seen = Core:inspect(St)},
-    W1 = keep(N, G, M#m{p = P, store = Store}, sderl_sim_strict:broke(W0#w{ids = Id + 1})),
+    W1 = sderl_sim_majority:begun(N, G, keep(N, G, M#m{p = P, store = Store}, sderl_sim_strict:broke(W0#w{ids = Id + 1}))),
     tick_later(N, G, Id, mail(N, G, start, sderl_sim_world:touch(N, W1))).
 
 -spec tick_later(node(), term(), pos_integer(), #w{}) -> #w{}.
