@@ -332,6 +332,8 @@ heard(V, N, G, Id, #q{lost = Lost} = Q, #w{ops = Ops, now = Now} = W) ->
     case found(N, G, Id, Q, W) of
         none when V =:= yes; V =:= ok; element(1, V) =:= read -> violation(as_committed, [Id, V, in_no_log_of, N], W);
         none -> W;
+        %% It was to be asked again when this member left.
+        {_, _, _, {no, later}} when V =:= {no, not_member} -> W;
         {Pos, SegNo, OpNo, Decided} ->
             is_map_key({N, Life}, Lost) andalso violation(silent_minority, [N, Id, V], W),
             Decided =:= V orelse violation(as_committed, [Id, Pos, {decided, Decided}, {answered, V}], W),

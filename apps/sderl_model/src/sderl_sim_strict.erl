@@ -174,13 +174,16 @@ decided(Items, #{view := View, membership := Mem}, W) ->
             Why =:= unreachable_pid orelse Why =:= not_member],
     ok.
 
-is_explained(unreachable_pid, Op, _, View, Mem, _) ->
+is_explained(unreachable_pid, Op, _, View, Mem, Items) ->
     Node = node(pid_of(Op)),
-    sderl_membership:is_member(Node, Mem) andalso maps:get(Node, View, none) =/= live;
-%% (Who is removed by an operation before in the same batch is none any more.)
+    Member = sderl_membership:is_member(Node, Mem) orelse is_taken_out(Node, Items),
+    Member andalso maps:get(Node, View, none) =/= live;
 is_explained(not_member, _, Origin, _, Mem, Items) ->
-    not sderl_membership:is_member(Origin, Mem)
-        orelse lists:any(fun(Op) -> takes_out(Op, Origin) end, lists:append([Ops || {seg, _, _, _, Ops, _} <- Items])).
+    not sderl_membership:is_member(Origin, Mem) orelse is_taken_out(Origin, Items).
+
+%% The membership is that after the batch: one of its own operations may have removed the node.
+is_taken_out(Node, Items) ->
+    lists:any(fun(Op) -> takes_out(Op, Node) end, lists:append([Ops || {seg, _, _, _, Ops, _} <- Items])).
 
 takes_out(delete, _) -> true;
 takes_out({remove, Nodes, _}, Node) -> lists:member(Node, Nodes);
