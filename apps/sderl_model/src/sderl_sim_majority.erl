@@ -452,7 +452,7 @@ new_log(#q{acks = Acks, commits = Commits, promises = Promises} = Q, W) ->
     one_order(Q, W),
     Epochs = [E || {_, E} := _ <- Acks] ++ maps:keys(Commits) ++ maps:keys(Promises),
     Q#q{last = none, commits = #{}, reigns = #{}, acks = #{}, promises = #{}, answers = [], unleased = #{},
-        floor = lists:max(Epochs)}.
+        floor = case Epochs of [] -> Q#q.floor; _ -> lists:max(Epochs) end}.
 
 -doc """
 Where too many members are lost for good, or have forgotten the log while others are lost, an operator lets
@@ -467,9 +467,9 @@ recover(G, W0) ->
         #q{electors = Electors} = Q ->
             Live = [N || N <- sderl_sim_world:live_members(G, W0), lists:member(N, Electors)],
             Lost = [N || N <- Electors, (node(N, W0))#n.lost],
-            Remember = [N || N <- Live, remembers(N, G, W0)],
+            Vote = [N || N <- Live, #{votes := true} <- [seen(N, G, W0)]],
             Has = [N || N <- Live, #{majority := true} <- [seen(N, G, W0)]],
-            case Lost =/= [] andalso Has =:= [] andalso not is_majority(Remember, Electors) of
+            case Lost =/= [] andalso Has =:= [] andalso not is_majority(Vote, Electors) of
                 true ->
                     W1 = keep_of(G, (new_log(Q, W0))#q{electors = lists:sort(Live)}, W0),
                     lists:foldl(fun(N, W) -> sderl_sim_command:run({in, G, {recover, N, Live}}, W) end,

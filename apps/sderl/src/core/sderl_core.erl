@@ -261,7 +261,7 @@ be ordered, `pending` whether operations of clients are not answered yet.
 -spec inspect(state()) -> map().
 inspect(#s{d = D, flight = F} = S) ->
     #{role => S#s.role, lead => S#s.lead, epoch => D#d.epoch, lineage => D#d.lineage, num => S#s.num, last => S#s.last,
-      mode => S#s.mode, majority => S#s.majority,
+      mode => S#s.mode, majority => S#s.majority, votes => sderl_core_quorum:is_voter(S),
       history => D#d.history, view => D#d.view, membership => D#d.mem, clashes => D#d.clashes, syncing => D#d.syncing,
       session => D#d.sid, leaving => S#s.leaving, ordering => S#s.specials =/= [],
       pending => S#s.queue =/= [] orelse S#s.out =/= undefined orelse S#s.deferred =/= [],
