@@ -161,13 +161,19 @@ decided(N, G, Pos, Items, W) ->
         _ -> lists:foldl(fun(Item, Acc) -> decided_item(Item, N, G, Pos, Acc) end, W, Items)
     end.
 
-decided_item({view, _, [_ | _] = Drops, _, _}, N, G, Pos, W0) ->
+decided_item({view, View, [_ | _] = Drops, _, _}, N, G, Pos, W0) ->
     Rows = sderl_sim_world:rows(N, G, W0),
     lists:foldl(fun(Home, W) ->
         case lists:sort([Name || Name := {_, Pid, H, _, _} <- Rows, H =:= Home, node(Pid) =:= Home,
                                  sderl_sim_world:alive(Pid, W)]) of
             [] -> W;
-            Names -> sderl_sim_client:not_known(Home, G, Names, leased(N, Home, G, Pos, Names, W))
+            Names ->
+                %% A new life of the home comes empty, also where a process of it had a name before.
+                W1 = case View of
+                    #{Home := {{Counter, _}, _}} when Counter < 0 -> W;
+                    _ -> leased(N, Home, G, Pos, Names, W)
+                end,
+                sderl_sim_client:not_known(Home, G, Names, W1)
         end
     end, W0, Drops);
 decided_item({mem, Mem, _}, N, G, Pos, W) ->
@@ -231,6 +237,10 @@ place({E, Num}, History) ->
 
 committed(_, _, {E, Num}, _, _, #q{commits = Commits}, W) when map_get(E, Commits) >= Num -> W;
 committed(_, _, {E, _}, _, _, #q{floor = Floor}, W) when Floor =/= none, E =< Floor -> W;
+%% The first one of a new log: what it holds nobody can say better.
+committed(N, G, Pos, _, _, #q{last = none, floor = Floor} = Q, W) when Floor =/= none ->
+    #{membership := Mem} = seen(N, G, W),
+    keep_of(G, Q#q{electors = sderl_membership:members(Mem), last = Pos}, W);
 committed(N, G, {E, Num} = Pos, Lineage, History, Q0, W) ->
     one_log(N, Pos, History, Q0, W),
     promised(N, Lineage, Q0, W),
@@ -452,7 +462,7 @@ new_log(#q{acks = Acks, commits = Commits, promises = Promises} = Q, W) ->
     one_order(Q, W),
     Epochs = [E || {_, E} := _ <- Acks] ++ maps:keys(Commits) ++ maps:keys(Promises),
     Q#q{last = none, commits = #{}, reigns = #{}, acks = #{}, promises = #{}, answers = [], unleased = #{},
-        floor = case Epochs of [] -> Q#q.floor; _ -> lists:max(Epochs) end}.
+        floor = lists:max([Q#q.floor | Epochs])}.
 
 -doc """
 Where too many members are lost for good, or have forgotten the log while others are lost, an operator lets
