@@ -259,6 +259,10 @@ left_out(Why, S) -> leave(Why, S).
 
 %% Nobody here will ever know. (But that we are no member any more is so. Who asked for that and was told so by our
 %% predecessor, which died as it left, has the same answer from us.)
+unsettled(List, #s{mode = majority} = S) ->
+    %% Not even that we are no member any more: the majority may go on without that batch.
+    Replies = [{F, unknown} || {F, _} <- List, F =/= none],
+    fx({replies, Replies}, S#s{mine = undefined, old = {answered, Replies}});
 unsettled(List, #s{self = Self, mine = Mine} = S) ->
     {Settled, Open} = lists:partition(fun({_, Op}) -> settles(Op, Self) end, List),
     {Out, Refused} = case Mine of
