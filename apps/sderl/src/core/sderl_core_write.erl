@@ -188,7 +188,12 @@ item({view, View, _Drops, _Live, Unknown}, _Num, #s{d = D} = S0) ->
     view_events(D#d.view, View, sderl_core_peers:waiters(S2));
 item({mem, Mem, Removed}, _Num, #s{self = Self, sessions = Sess, d = #d{lineage = {_, Coord}, clashes = Clashes} = D} = S) ->
     Rehomed = maps:map(fun(_, {A, B}) -> {rehome(A, Removed, Coord), rehome(B, Removed, Coord)} end, Clashes),
-    new_mem(Mem, S#s{sessions = maps:without(lists:delete(Self, Removed), Sess), d = D#d{clashes = Rehomed}});
+    %% Nobody brings a session to one log: who was removed and added again unheard asks under the old one.
+    Kept = case S#s.mode of
+        available -> [Self];
+        majority -> sderl_membership:members(Mem) ++ sderl_membership:removed(Mem)
+    end,
+    new_mem(Mem, S#s{sessions = maps:without(Removed -- Kept, Sess), d = D#d{clashes = Rehomed}});
 item(delete, _Num, S) -> S#s{leaving = deleted};
 item({shard, N, _First, Rows, more}, _Num, #s{d = #d{view = V} = D} = S) ->
     fresh(Rows, S#s{sessions = maps:remove(N, S#s.sessions), d = D#d{view = V#{N => {partial, 0}}}});
