@@ -129,7 +129,7 @@
     owed = [] :: [node()],
     sessions = #{} :: #{node() => session()},
     session :: undefined | session(),   % ours as the snapshot has it that is being installed
-    shard = [] :: [[tuple()]] | none,   % our rows in it: they and the session are taken together, at its end; of a former life: none
+    shard = [] :: [[tuple()]],          % our rows in it: they and the session are taken together, at its end
     syncs = #{} :: #{node() => #sync{}},
     sync = 0 :: non_neg_integer(),  % the last one begun; of a learner: the one it is in
     joins = #{} :: #{node() => #join{}},

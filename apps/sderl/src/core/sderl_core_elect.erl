@@ -292,8 +292,6 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = 
         true -> {#{Self => live}, [], #{}}
     end,
     Others = [N || N <- Joined, N =/= Self, is_map_key(N, View)],
-    %% (Taken in with nothing, in a majority group: whether their former names went was not ordered, maybe.)
-    Empty = [N || N := {{C, _}, _} <- View, C < 0, Majority],
     Missing = [N || N := live <- V, not Majority, N =/= Self, not lists:member(N, Others)],
     S1 = S0#s{role = coord,
               lead = Self,
@@ -308,7 +306,7 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = 
     %% A component drops names whose home left (rule 15), including departures that the last
     %% coordinator saw but died before ordering.
     S3 = S2#s{flight = #flight{num = Max, wait = Others, since = Now, origins = sderl_core_write:origins(Items)},
-              specials = [rehome, {view, (sderl_membership:members(Mem) -- maps:keys(View)) ++ Empty, []}]},
+              specials = [rehome, {view, sderl_membership:members(Mem) -- maps:keys(View), []}]},
     S4 = event(coordinator_changed, #{new => Self, epoch => E, live => lists:sort(Joined), lost => Lost},
                fx({index, build}, sderl_core_answer:forget_answers(S3))),
     S5 = sderl_core_peers:heartbeat(sderl_core_write:view_events(V, View, S4)),

@@ -131,7 +131,7 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
               committed = 0,
               sessions = Sessions,
               session = maps:get(Self, Theirs, undefined),
-              shard = case {S0#s.mode, D#d.lineage} of {majority, {C, _}} when C < 0 -> none; _ -> [] end,
+              shard = [],
               mine = undefined,
               ack = undefined,
               booting = false,
@@ -144,7 +144,7 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
 chunk(E, Id, K, Rows, Last, N, #s{role = follower, lead = N, sync = Id, d = #d{lineage = E, syncing = true}} = S0) ->
     #s{self = Self, shard = Shard, now = Now} = S0,
     {Own, Others} = lists:partition(fun(R) -> element(3, R) =:= Self end, Rows),
-    S = fx({put_rows, Others}, S0#s{lead_heard = Now, shard = case Shard of none -> none; _ -> [Own | Shard] end}),
+    S = fx({put_rows, Others}, S0#s{lead_heard = Now, shard = [Own | Shard]}),
     case Last of
         false -> send(N, {chunk_ok, E, Id, K}, S);
         true -> send(N, {synced, E, Id}, whole(S))
@@ -157,5 +157,4 @@ whole(#s{self = Self, shard = Shard, session = Session, sessions = Sessions0, d 
         _ -> Sessions0#{Self => Session}
     end,
     S = S0#s{sessions = Sessions, session = undefined, shard = [], d = D#d{syncing = false}},
-    Rows = case Shard of none -> []; _ -> lists:append(lists:reverse(Shard)) end,
-    fx(sync_end, fx({sessions, Sessions}, fx({put_rows, Rows}, S))).
+    fx(sync_end, fx({sessions, Sessions}, fx({put_rows, lists:append(lists:reverse(Shard))}, S))).

@@ -177,8 +177,8 @@ item({seg, O, Sid, R, _Ops, As}, Num, #s{self = O, d = #d{sid = Sid}, out = {R, 
     S#s{mine = {Num, As}, sessions = (S#s.sessions)#{O => {Sid, R, As}}};
 item({seg, O, Sid, R, _Ops, As}, _Num, S) ->
     S#s{sessions = (S#s.sessions)#{O => {Sid, R, As}}};
-item({view, View, _Drops, _Live, Unknown}, _Num, #s{d = D} = S0) ->
-    #s{sessions = Sessions} = S = sderl_core_answer:amend(Unknown, S0),
+item({view, View, Drops, _Live, Unknown}, _Num, #s{d = D, self = Self} = S0) ->
+    #s{sessions = Sessions} = S = sderl_core_answer:amend(Unknown, gone_from_snapshot(Self, Drops, S0)),
     S1 = S#s{d = D#d{view = View},
              sessions = sderl_core_answer:amend_sessions(Unknown, Sessions)},
     S2 = case Unknown of
@@ -220,6 +220,13 @@ item({settle, Name, _, Row, _}, _Num, #s{d = #d{clashes = Cl} = D} = S0) ->
     case Row of
         {_, _, _, {_, _}, _} -> fresh([Row], S);
         _ -> S
+    end.
+
+%% A learner's own rows are taken at the end: what a batch takes away meanwhile is none of them.
+gone_from_snapshot(Self, Drops, S) ->
+    case lists:member(Self, Drops) of
+        true -> S#s{shard = []};
+        false -> S
     end.
 
 rehome(Row, Removed, Coord) ->
