@@ -128,6 +128,7 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
                 {R, Ops} -> {R, {R, Ops}, {asked, Ops}}
             end,
             S1 = S0#s{d = D, num = Num, last = Items, req = Req, out = Out, old = Old, send_out = true, abroad = [unknown],
+                      majority = case D#d.lost of true -> false; false -> unknown end,
                       sessions = maps:get(sessions, A, #{})},
             %% Where the log is of an epoch before, what we kept is newer than it.
             Newer = maps:get(log_epoch, A, D#d.lineage) =/= D#d.lineage,

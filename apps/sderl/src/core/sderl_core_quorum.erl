@@ -166,10 +166,10 @@ watch(#s{now = Now, majority_at = At, aside_ms = A, majority = Is} = S) ->
 
 -doc "This member may have a coordinator with a majority again.".
 -spec gained(#s{}) -> #s{}.
-gained(#s{mode = majority, majority = Is, lead = Lead, now = Now} = S) when Is =/= true ->
+gained(#s{mode = majority, majority = Is, lead = Lead, now = Now, d = D} = S) when Is =/= true ->
     case has(S) of
-        true when Is =:= false ->
-            S1 = fx({majority, regained}, S#s{majority = true, majority_at = Now}),
+        true when D#d.lost ->
+            S1 = fx({majority, regained}, S#s{majority = true, majority_at = Now, d = D#d{lost = false}}),
             event(majority_regained, #{coordinator => Lead}, S1);
         true -> S#s{majority = true, majority_at = Now};
         false -> S
@@ -177,8 +177,8 @@ gained(#s{mode = majority, majority = Is, lead = Lead, now = Now} = S) when Is =
 gained(S) -> S.
 
 %% What was never sent was not applied. What was sent may be in a batch that the majority goes on with.
-lost(#s{peers = Peers, self = Self, d = #d{mem = Mem}} = S0) ->
-    S1 = let_go(S0#s{majority = false}),
+lost(#s{peers = Peers, self = Self, d = #d{mem = Mem} = D} = S0) ->
+    S1 = let_go(S0#s{majority = false, d = D#d{lost = true}}),
     S2 = event(majority_lost,
                #{members => sderl_membership:members(Mem), live => lists:sort([Self | maps:keys(Peers)])}, S1),
     S3 = fx({majority, lost}, S2),
@@ -200,10 +200,8 @@ let_go(#s{queue = Queue, deferred = Deferred, out = Out, abroad = Abroad, req = 
     %% Nobody waits for these; they are of processes that died, and have to be asked for.
     Own = [X || {none, _} = X <- Waiting ++ Sent],
     S = sderl_core_write:forget_list(Self, S0#s{queue = Own, deferred = [], waited = #{}, old = undefined}),
-    Left = case Out of
-        undefined -> S;
-        _ -> fx({outbox, R + 1, []}, S#s{out = undefined, mine = undefined, abroad = [], req = R + 1})
-    end,
+    %% (A successor of this process finds no list, also not one whose operations wait to be asked again.)
+    Left = fx({outbox, R + 1, []}, S#s{out = undefined, mine = undefined, abroad = [], req = R + 1}),
     fx({replies, Replies}, Left).
 
 %% ---------------------------------------------------------------- members that come back
