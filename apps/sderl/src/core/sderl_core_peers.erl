@@ -256,11 +256,13 @@ hello_as(_, _, _, S) -> S.
 %% Rule 4. Only the coordinator changes the membership; who hears of another one tells it.
 -spec mem(sderl_membership:t(), node(), #s{}) -> #s{}.
 mem(Mem, _N, #s{d = #d{mem = Mem}} = S) -> S;
-%% In a majority group only what was ordered counts; but one that was forgotten returns by itself.
-mem(_, N, #s{mode = majority, role = R, d = #d{mem = Mine}, specials = Sp} = S) ->
-    Back = sderl_membership:recall(N, Mine),
-    case R =:= coord andalso Back =/= Mine andalso not lists:keymember(mem, 1, Sp) of
-        true -> S#s{specials = [{mem, Back, N} | Sp]};
+%% In a majority group only what was ordered counts. But a node speaks for itself: one that was forgotten
+%% returns, and one whose adding was not committed where it heard of it is added now.
+mem(Mem, N, #s{mode = majority, role = R, d = #d{mem = Mine}, specials = Sp} = S) ->
+    With = sderl_membership:recall(N, sderl_membership:merge(maps:with([N], Mem), Mine)),
+    case R =:= coord andalso sderl_membership:is_member(N, With) andalso not sderl_membership:is_member(N, Mine)
+        andalso not lists:keymember(mem, 1, Sp) of
+        true -> S#s{specials = [{mem, With, N} | Sp]};
         false -> S
     end;
 mem(Mem, N, #s{role = R, d = #d{mem = Mine}, specials = Sp, lead = L} = S) ->
