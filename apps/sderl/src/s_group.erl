@@ -45,13 +45,13 @@ attributes, load and distance: `m:sderl_place`.
 %% The library
 -export([start/0, start_link/0, stop/0]).
 %% Groups
--export([new_s_group/1, new_s_group/2, delete_s_group/1, add_nodes/2, remove_nodes/2]).
--export([enter/2, leave/1, connect/1, connect/2, await/2]).
+-export([new_s_group/1, new_s_group/2, new_s_group/3, delete_s_group/1, add_nodes/2, remove_nodes/2]).
+-export([enter/2, leave/1, recover_majority/2, connect/1, connect/2, await/2]).
 -export([s_groups/0, own_s_groups/0, own_nodes/0, own_nodes/1, info/0, links/0, sync/0]).
 %% Names
 -export([register_name/3, register_name/4, re_register_name/3, unregister_name/2]).
 -export([register_name_external/3, unregister_name_external/2]).
--export([whereis_name/2, whereis_name/3, lookup/2, send/3, send/4, registered_names/1]).
+-export([whereis_name/2, whereis_name/3, read/2, lookup/2, send/3, send/4, registered_names/1]).
 %% The via callbacks
 -export([register_name/2, unregister_name/1, whereis_name/1, send/2]).
 %% Events
@@ -61,7 +61,7 @@ attributes, load and distance: `m:sderl_place`.
 %% Placement
 -export([choose_nodes/1, add_attribute/2, remove_attribute/2, registered_attributes/0]).
 
--export_type([group/0, name/0, options/0]).
+-export_type([group/0, name/0, options/0, group_options/0]).
 
 -doc "Names a group. The free namespace is `undefined`, which no group may be called.".
 -type group() :: term().
@@ -72,8 +72,24 @@ Of a registration. `meta` is kept with the name and read by `lookup/2`. `resolve
 healed split finds the name on both sides: `random_exit_name` (default), `random_notify_name`,
 `notify_all_name` as in `global`, or `{Module, Function}` called with the name and both pids, on
 the node that decides, to give the pid to keep or `none`.
+
+`majority_lost` says what becomes of the process when the name's member loses the majority of a group
+that decides by majority: `notify` sends it `{s_group_majority, lost, Group, Name}`, and
+`{s_group_majority, regained, Group, Name}` when the member has the majority again; `exit` sends it an
+exit signal with the reason `{s_group_no_majority, Group, Name}`; `ignore` does nothing. Without it the
+configuration key `majority_lost` decides, `ignore` by default.
 """.
--type options() :: #{meta => term(), resolver => sderl_resolver:resolver()}.
+-type options() :: #{
+    meta => term(),
+    resolver => sderl_resolver:resolver(),
+    majority_lost => sderl_options:majority_lost()
+}.
+-doc """
+Of a new group. `consistency`: with `available` each side of a split decides for itself, with
+`majority` only one that has more than half of all members. Without it the configuration key
+`consistency` decides, `available` by default.
+""".
+-type group_options() :: #{consistency => sderl_options:consistency()}.
 
 %% ---------------------------------------------------------------- the library
 
@@ -146,20 +162,53 @@ and their tests run on it as they are. It keeps them when it gets a name, and is
         | connect_all}.
 new_s_group(Group, Nodes) ->
     ok = nodes_arg(Nodes, new_s_group, 2, 2),
+    new_group(Group, Nodes, configured).
+
+-doc """
+`new_s_group/2` with options. A group that decides by majority begins with all nodes that accept the
+invitation as members, and decides when more than half of them have joined; `docs/majority.md` says
+what it promises. The free namespace `undefined` is
+always available.
+
+Errors: those of `new_s_group/2`, and `consistency_differs`: the configuration of this node has
+another consistency for a group of this name. A node whose configuration has another is left out.
+""".
+-spec new_s_group(group(), [node()], group_options()) ->
+    {ok, group(), Joined :: [node()]}
+    | {error, remote_s_group | s_group_name_is_in_use | reserved_s_group_name | not_running
+        | connect_all | consistency_differs}.
+new_s_group(Group, Nodes, Options) ->
+    ok = nodes_arg(Nodes, new_s_group, 3, 2),
+    new_group(Group, Nodes, consistency_arg(Options)).
+
+new_group(Group, Nodes, Consistency) ->
     case {Nodes, lists:member(node(), Nodes)} of
         _ when Group =:= undefined -> {error, reserved_s_group_name};
         {[], _} -> {ok, Group, []};
         {_, false} -> {error, remote_s_group};
-        _ -> running(fun() -> sderl_admin:create(Group, lists:usort(Nodes)) end)
+        _ -> running(fun() -> sderl_admin:create(Group, lists:usort(Nodes), Consistency) end)
     end.
+
+consistency_arg(#{consistency := Consistency} = Options) when map_size(Options) =:= 1 ->
+    case Consistency =:= available orelse Consistency =:= majority of
+        true -> Consistency;
+        false -> misuse(new_s_group, 3, 3, Consistency, "available or majority as consistency")
+    end;
+consistency_arg(Options) when map_size(Options) =:= 0 -> configured;
+consistency_arg(Options) when is_map(Options) ->
+    [Key | _] = maps:keys(Options) -- [consistency],
+    misuse(new_s_group, 3, 3, Key, "a map with consistency or nothing");
+consistency_arg(Options) ->
+    misuse(new_s_group, 3, 3, Options, "a map with consistency or nothing").
 
 -doc """
 Deletes a group and its names on all its members. All members that are there have agreed when this returns; one that is slow
 may still show the group for a moment. Members that are away are told when they return.
 
-Errors: `remote_s_group` (the calling node is no member).
+Errors: `remote_s_group` (the calling node is no member), `no_majority`.
 """.
--spec delete_s_group(group()) -> ok | {error, remote_s_group | not_running | connect_all}.
+-spec delete_s_group(group()) ->
+    ok | {error, remote_s_group | no_majority | not_running | connect_all}.
 delete_s_group(undefined) -> {error, remote_s_group};
 delete_s_group(Group) -> running(fun() -> sderl_admin:delete(Group) end).
 
@@ -170,11 +219,13 @@ Adds nodes to a group of the calling node.
 out and `info/0` says why. Returns when the new members have all names, or after the write timeout.
 The calling node is ignored, so a list with nobody else gives `{ok, Group, []}` whatever the group.
 
-Errors: `node_does_not_belong_to_the_s_group` (the calling node is no member).
+Errors: `node_does_not_belong_to_the_s_group` (the calling node is no member), `no_majority` (the group
+decides by majority, and the members that count now are none, or would be none of the members then:
+add fewer nodes at a time).
 """.
 -spec add_nodes(group(), [node()]) ->
     {ok, group(), Added :: [node()]}
-    | {error, node_does_not_belong_to_the_s_group | not_running | connect_all}.
+    | {error, node_does_not_belong_to_the_s_group | no_majority | not_running | connect_all}.
 add_nodes(Group, Nodes) ->
     ok = nodes_arg(Nodes, add_nodes, 2, 2),
     running(fun() ->
@@ -190,10 +241,13 @@ Removes nodes from a group of the calling node. Nodes that are no members are ig
 list gives `ok` whatever the group. Names whose process lives on a removed node stay. Removed nodes
 that are away are told when they return.
 
-Errors: `cannot_remove_itself` (use `leave/1`), `node_does_not_belong_to_the_s_group`.
+Errors: `cannot_remove_itself` (use `leave/1`), `node_does_not_belong_to_the_s_group`, `no_majority` (see
+`recover_majority/2` for members that are lost for good).
 """.
 -spec remove_nodes(group(), [node()]) ->
-    ok | {error, cannot_remove_itself | node_does_not_belong_to_the_s_group | not_running | connect_all}.
+    ok
+    | {error, cannot_remove_itself | node_does_not_belong_to_the_s_group | no_majority
+        | not_running | connect_all}.
 remove_nodes(Group, Nodes) ->
     ok = nodes_arg(Nodes, remove_nodes, 2, 2),
     running(fun() ->
@@ -221,11 +275,42 @@ enter(Group, Seeds) ->
 -doc """
 Takes the calling node out of a group. The last member's leaving deletes the group.
 
-Errors: `node_does_not_belong_to_the_s_group`.
+Errors: `node_does_not_belong_to_the_s_group`, `no_majority`.
 """.
--spec leave(group()) -> ok | {error, node_does_not_belong_to_the_s_group | not_running | connect_all}.
+-spec leave(group()) ->
+    ok
+    | {error, node_does_not_belong_to_the_s_group | no_majority | not_running | connect_all}.
 leave(undefined) -> {error, node_does_not_belong_to_the_s_group};
 leave(Group) -> running(fun() -> sderl_admin:leave(Group) end).
+
+-doc """
+For the operator of a group that decides by majority, when so many members are lost for good that
+those that are left are no majority and never will be one. The `Survivors` are the members from then
+on, the others are removed, and writes go on with what the survivors know.
+
+**Call it only when the other members are known to be down and will not come back with what they
+know.** Should they be only cut off, they may have written more meanwhile, both sides decide from
+then on, and what the survivors lack is lost when they meet. Each survivor logs a warning, as the
+event `majority_recovered`.
+
+It is called on one survivor and asks all of them first, each of which must be a member without a
+majority; if one refuses or does not answer, nothing is changed anywhere.
+
+Errors: `{Reason, [{Node, Why}]}` with the reason `refused` where nothing was changed, and
+`incomplete` where some survivors have done it and others ended meanwhile: call it again. Each `Why`
+is `available_mode` (the group does not decide by majority), `has_majority`, `not_member`, `not_running`
+or `unreachable`. Without asking: `not_a_survivor` (the calling node is not in the list),
+`{not_members, [Node]}`, `node_does_not_belong_to_the_s_group`.
+""".
+-spec recover_majority(group(), Survivors :: [node()]) ->
+    ok
+    | {error, not_a_survivor | {not_members, [node()]}
+        | node_does_not_belong_to_the_s_group
+        | {refused | incomplete, [{node(), Why :: atom()}]}
+        | not_running | connect_all}.
+recover_majority(Group, Survivors) ->
+    ok = nodes_arg(Survivors, recover_majority, 2, 2),
+    running(fun() -> sderl_admin:recover(Group, lists:usort(Survivors)) end).
 
 -doc """
 Connects to a node: visibly if it runs this application, hidden if not.
@@ -339,12 +424,13 @@ node; on a node that is no member the coordinator must be able to link to it, an
 (one that has been set aside counts again when it has caught up).
 
 `{no, Reason}`: `name_or_pid_already_registered`, `cannot_register_in_remote_group`, `not_a_pid`,
-`dead_pid`, `unreachable_pid`, `not_running`, `connect_all`.
+`dead_pid`, `unreachable_pid`, `no_majority` (the group decides by majority, and this side of it has
+none), `not_running`, `connect_all`.
 """.
 -spec register_name(group(), name(), pid()) -> yes | {no, atom()}.
 register_name(Group, Name, Pid) -> register_name(Group, Name, Pid, #{}).
 
--doc "`register_name/3` with metadata and a resolver.".
+-doc "`register_name/3` with options: metadata, a resolver, what becomes of the process without a majority.".
 -spec register_name(group(), name(), pid(), options()) -> yes | {no, atom()}.
 register_name(Group, Name, Pid, Options) ->
     Opts = options_arg(Options, register_name, 4, 4),
@@ -354,8 +440,8 @@ register_name(Group, Name, Pid, Options) ->
 Registers a process under a name, in place of whoever has it.
 
 `{no, Reason}`: `pid_is_already_registered` (in this group, under any name),
-`cannot_re_register_in_remote_group`, `not_a_pid`, `dead_pid`, `unreachable_pid`, `not_running`,
-`connect_all`.
+`cannot_re_register_in_remote_group`, `not_a_pid`, `dead_pid`, `unreachable_pid`, `no_majority`,
+`not_running`, `connect_all`.
 """.
 -spec re_register_name(group(), name(), pid()) -> yes | {no, atom()}.
 re_register_name(Group, Name, Pid) -> sderl_register:re_register(Group, Name, Pid).
@@ -363,7 +449,7 @@ re_register_name(Group, Name, Pid) -> sderl_register:re_register(Group, Name, Pi
 -doc """
 Unregisters a name; `ok` also when there is none.
 
-`{no, Reason}`: `cannot_unregister_from_remote_group`, `not_running`, `connect_all`.
+`{no, Reason}`: `cannot_unregister_from_remote_group`, `no_majority`, `not_running`, `connect_all`.
 """.
 -spec unregister_name(group(), name()) -> ok | {no, atom()}.
 unregister_name(Group, Name) -> sderl_register:unregister(Group, Name).
@@ -390,6 +476,27 @@ names whatever the group; a node outside the group says `undefined`.
 -spec whereis_name(node(), group(), name()) -> pid() | undefined.
 whereis_name(Node, Group, Name) when is_atom(Node) -> sderl_read:whereis_at(Node, Group, Name);
 whereis_name(Node, _, _) -> misuse(whereis_name, 3, 1, Node, "the name of a node").
+
+-doc """
+The process of a name, read through the log of the group: every write that was answered before the call
+is seen, whichever node made it. It costs what a write does, while `whereis_name/2` reads the
+caller's own table, which may be behind. In a group that decides by majority this holds whatever
+happens to nodes and links; in any other it holds within one side of a split.
+
+A node that is no member has a member read: its known members are asked, at most three.
+
+Errors: `no_majority` (this side of the group has no majority of its members, so nobody here can
+know), `timeout` (no answer within `write_timeout_ms`, or the coordinator went; ask again),
+`no_information_about_remote_group` (no member is known), `unreachable` (none could be asked), `not_running`,
+`connect_all`.
+""".
+-spec read(group(), name()) ->
+    pid()
+    | undefined
+    | {error, no_majority | timeout | no_information_about_remote_group | unreachable
+        | not_running | connect_all}.
+read(Group, Name) ->
+    running(fun() -> sderl_read:read(Group, Name) end).
 
 -doc """
 What a member knows of a name: `pid`, `meta` (`undefined` if none was given), `home` (the member
@@ -452,12 +559,15 @@ registered_names(Other) -> misuse(registered_names, 1, 1, Other, "{s_group, Grou
 -doc """
 For `{via, s_group, {Group, Name}}`. A start that ends as `{error, {already_started, undefined}}`
 was refused for another reason than a name that is taken: the log has it, as the event
-`via_refused`.
+`via_refused`. Where the group decides by majority and this side has none, it exits with
+`{no_majority, {s_group, register_name, [Group, Name]}}`, which the start gives as its error.
 """.
 -spec register_name({group(), name()}, pid()) -> yes | no.
 register_name({Group, Name}, Pid) ->
     case register_name(Group, Name, Pid) of
         yes -> yes;
+        {no, no_majority} ->
+            exit({no_majority, {?MODULE, register_name, [Group, Name]}});
         {no, Why} ->
             sderl_via:refused(Group, Name, Why),
             no
@@ -578,17 +688,24 @@ registered_attributes() -> running(fun sderl_place_published:own/0).
 
 running(Fun) -> sderl_running:call(Fun).
 
+-define(OPTIONS, "a map with meta, resolver and majority_lost, or some of them").
+
 options_arg(Options, F, A, I) when is_map(Options) ->
-    case maps:keys(Options) -- [meta, resolver] of
+    case maps:keys(Options) -- [meta, resolver, majority_lost] of
         [] when map_size(Options) =:= 0 -> [];
         [] ->
             case sderl_resolver:validate(maps:get(resolver, Options, random_exit_name)) of
-                ok -> Options;
+                ok -> majority_lost_arg(Options, F, A, I);
                 {error, {bad_resolver, Term, Expected}} -> misuse(F, A, I, Term, Expected)
             end;
-        [Key | _] -> misuse(F, A, I, Key, "a map with meta, resolver or both")
+        [Key | _] -> misuse(F, A, I, Key, ?OPTIONS)
     end;
-options_arg(Other, F, A, I) -> misuse(F, A, I, Other, "a map with meta, resolver or both").
+options_arg(Other, F, A, I) -> misuse(F, A, I, Other, ?OPTIONS).
+
+majority_lost_arg(#{majority_lost := Asked}, F, A, I)
+  when Asked =/= notify, Asked =/= exit, Asked =/= ignore ->
+    misuse(F, A, I, Asked, "notify, exit or ignore as majority_lost");
+majority_lost_arg(Options, _, _, _) -> Options.
 
 nodes_arg(Nodes, F, A, I) ->
     case sderl_check:proper_list(Nodes) of

@@ -27,6 +27,8 @@ Times are milliseconds, whole numbers from 1 to 4294967295.
 | `s_groups` | `[{Name, normal \| hidden, [Node] \| {seeds, [Node]}}]` | `[]` | the groups; `seeds` means: enter the group through whichever of these nodes is a member |
 | `cluster` | string or binary | `<<>>` | part of every group's uid: clusters that may meet and share group names get different strings |
 | `await` | `false`, `{all, Ms}`, `{[Name], Ms}`; `Ms` may be `infinity` | `false` | the application's start waits until these groups are ready |
+| `consistency` | `#{Name => available \| majority}` | `#{}` | what a component of a group needs to decide writes: nothing more (`available`, also of groups that the map lacks), or more than half of all members (`majority`); alike on all nodes |
+| `majority_lost` | `ignore`, `notify`, `exit`, `#{Name => ...}` | `ignore` | what holders of names are told when their node loses the majority of such a group, where the registration did not say |
 | `forget_down_after` | `infinity`, `Ms`, `#{Name => Ms \| infinity}` | `infinity` | a member that was away so long is forgotten, until it comes back; a group that the map lacks: `infinity` |
 | `state_dir` | `none`, a folder | `none` | where one small file for each group keeps its uid, its members and the highest epoch over a restart of the node |
 | `free_islands` | boolean | `true` | whether free normal nodes merge into islands |
@@ -82,6 +84,8 @@ or the group is given by seeds. `other_groups` are the rest, kept as knowledge.
     warnings := [warning()],
     cluster := binary(),
     await := false | {all | [term()], pos_integer() | infinity},
+    consistency := #{term() => sderl_options:consistency()},
+    majority_lost := sderl_options:majority_lost() | #{term() => sderl_options:majority_lost()},
     forget_down_after := infinity | pos_integer() | #{term() => infinity | pos_integer()},
     state_dir := none | file:name_all(),
     free_islands := boolean(),
@@ -208,6 +212,10 @@ option(await, Path, Value) ->
     await(Path, Value);
 option(forget_down_after, Path, Value) ->
     forget(Path, Value);
+option(consistency, Path, Value) ->
+    consistency(Path, Value);
+option(majority_lost, Path, Value) ->
+    majority_lost(Path, Value);
 option(state_dir, Path, Value) ->
     folder(Path, Value);
 option(free_islands, Path, Value) ->
@@ -281,6 +289,32 @@ forget(Path, Value) ->
         {ok, _} = Ok -> Ok;
         {error, _} -> bad(Path, Value, forget_down_after)
     end.
+
+consistency(Path, PerGroup) when is_map(PerGroup) ->
+    Check = fun
+        (_Position, {undefined, Value}) -> bad(Path ++ [{key, undefined}], Value, always_available);
+        (_Position, {_, available}) -> {ok, available};
+        (_Position, {_, majority}) -> {ok, majority};
+        (_Position, {Group, Value}) -> bad(Path ++ [{key, Group}], Value, consistency)
+    end,
+    maybe
+        {ok, _} ?= each(Check, Path, lists:sort(maps:to_list(PerGroup))),
+        {ok, PerGroup}
+    end;
+consistency(Path, Value) ->
+    bad(Path, Value, consistencies).
+
+majority_lost(Path, PerGroup) when is_map(PerGroup) ->
+    Check = fun(_Position, {Group, Value}) -> told(Path ++ [{key, Group}], Value, told) end,
+    maybe
+        {ok, _} ?= each(Check, Path, lists:sort(maps:to_list(PerGroup))),
+        {ok, PerGroup}
+    end;
+majority_lost(Path, Value) ->
+    told(Path, Value, majority_lost).
+
+told(_Path, Value, _) when Value =:= notify; Value =:= exit; Value =:= ignore -> {ok, Value};
+told(Path, Value, Expected) -> bad(Path, Value, Expected).
 
 %% With less than two ticks one late heartbeat would set a healthy member aside.
 two_ticks(#{set_aside_ms := Aside, tick_ms := Tick}) when Aside >= 2 * Tick -> ok;

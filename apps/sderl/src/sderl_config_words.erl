@@ -91,6 +91,16 @@ remedy(milliseconds_or_infinity) ->
     "is not a number of milliseconds; write a whole number from 1 to 4294967295, or infinity";
 remedy(forget_down_after) ->
     "is not a time; write infinity, a number of milliseconds, or a map from groups to such times";
+remedy(consistencies) ->
+    "is not a map from groups to what they need to decide; write #{Group => majority}";
+remedy(consistency) ->
+    "is not what a group needs to decide; write available or majority";
+remedy(always_available) ->
+    "is asked of the free namespace, which is always available; take the key undefined out";
+remedy(majority_lost) ->
+    "does not say what to tell; write ignore, notify or exit, or a map from groups to these";
+remedy(told) ->
+    "does not say what to tell; write ignore, notify or exit";
 remedy(await) ->
     "does not say what to wait for; write false, {all, Milliseconds} or {[Group], Milliseconds}";
 remedy({at_least_two_ticks, Least}) ->

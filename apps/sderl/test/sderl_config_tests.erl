@@ -27,6 +27,8 @@ nothing_configured_test() ->
             warnings => [],
             cluster => <<>>,
             await => false,
+            consistency => #{},
+            majority_lost => ignore,
             forget_down_after => infinity,
             state_dir => none,
             free_islands => true,
@@ -140,6 +142,13 @@ malformed_options_test_() ->
             {{forget_down_after, -1}, [forget_down_after], forget_down_after},
             {{forget_down_after, #{g => 1.5}}, [forget_down_after, {key, g}],
                 milliseconds_or_infinity},
+            {{consistency, majority}, [consistency], consistencies},
+            {{consistency, [{g, majority}]}, [consistency], consistencies},
+            {{consistency, #{g => strong}}, [consistency, {key, g}], consistency},
+            {{consistency, #{undefined => majority}}, [consistency, {key, undefined}],
+                always_available},
+            {{majority_lost, tell}, [majority_lost], majority_lost},
+            {{majority_lost, #{g => true}}, [majority_lost, {key, g}], told},
             {{state_dir, state}, [state_dir], folder},
             {{state_dir, ""}, [state_dir], folder},
             {{state_dir, ["state", <<255>>]}, [state_dir], folder},
@@ -175,6 +184,10 @@ options_test() ->
     ),
     ?assertEqual(5, sderl_options:forget_down_after(g, Config)),
     ?assertEqual(infinity, sderl_options:forget_down_after(h, Config)),
+    {ok, #{consistency := PerGroup}} = parse([{consistency, #{g => majority, h => available}}]),
+    ?assertEqual(#{g => majority, h => available}, PerGroup),
+    {ok, #{majority_lost := exit}} = parse([{majority_lost, exit}]),
+    {ok, #{majority_lost := #{g := notify}}} = parse([{majority_lost, #{g => notify}}]),
     {ok, ForAll} = parse([{forget_down_after, 7}]),
     ?assertEqual(7, sderl_options:forget_down_after(g, ForAll)).
 
@@ -267,14 +280,15 @@ env() ->
 
 option_name() ->
     oneof([
-        s_groups, cluster, await, forget_down_after, state_dir, free_islands, link_policy, link_idle_ms,
+        s_groups, cluster, await, consistency, majority_lost, forget_down_after, state_dir, free_islands, link_policy, link_idle_ms,
         tick_ms, set_aside_ms, write_timeout_ms, resolver, resolver_timeout_ms, route_beat_ms, route_queue, stand_in_idle_ms, route_hops, other
     ]).
 
 option_value() ->
     oneof([
         list(broken(group())), string(), true, report, integer(), {all, integer()},
-        #{name() => integer()}, {list(name()), integer()}, random_exit_name
+        #{name() => integer()}, {list(name()), integer()}, random_exit_name,
+        #{name() => oneof([majority, available, notify, ignore])}
     ]).
 
 group() -> {name(), oneof([normal, hidden]), oneof([node_list(), {seeds, node_list()}])}.

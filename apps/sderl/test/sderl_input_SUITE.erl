@@ -394,6 +394,8 @@ malformed() ->
      {set_aside_ms, 1500, [sderl, set_aside_ms], "at least 2000"},
      {await, {all, soon}, [sderl, await, timeout], "await"},
      {forget_down_after, #{g => never}, [sderl, forget_down_after, {key, g}], "forget_down_after"},
+     {consistency, #{g => most}, [sderl, consistency, {key, g}], "available or majority"},
+     {majority_lost, shout, [sderl, majority_lost], "ignore, notify or exit"},
      {resolver, nobody, [sderl, resolver], "is not a resolver"},
      {link_policy, shut, [sderl, link_policy], "report or close"},
      {free_islands, yes, [sderl, free_islands], "neither true nor false"},

@@ -14,6 +14,7 @@ in_folder(Fun) ->
 
 entry(Node, Group) ->
     #{node => Node, group => Group, uid => <<1:128>>, configured => false, epoch => 17, left => no,
+      consistency => majority,
       membership => sderl_membership:forget(['b@h'], 5, sderl_membership:new([Node, 'b@h']))}.
 
 file(Dir) ->
@@ -70,6 +71,20 @@ a_folder_that_cannot_be_is_named_test_() ->
         File = file(Dir),
         ?assertEqual({[], [{File, enotdir}]}, sderl_kept:read(File, 'a@h')),
         ?assertMatch({error, {_, enotdir}}, sderl_kept:write(File, entry('a@h', g)))
+    end).
+
+%% As files were before there were groups by majority, and as none is.
+a_file_without_consistency_is_of_an_available_group_test_() ->
+    in_folder(fun(Dir) ->
+        Entry = entry('a@h', g),
+        ?assertNot(sderl_kept:is_there(Dir, 'a@h', g)),
+        ok = sderl_kept:write(Dir, maps:remove(consistency, Entry)),
+        ?assertEqual({[Entry#{consistency := available}], []}, sderl_kept:read(Dir, 'a@h')),
+        ok = sderl_kept:write(Dir, Entry#{consistency := most}),
+        ?assertEqual({[], [{file(Dir), damaged}]}, sderl_kept:read(Dir, 'a@h')),
+        %% A damaged file is one all the same: the node may have voted.
+        ?assert(sderl_kept:is_there(Dir, 'a@h', g)),
+        ?assertNot(sderl_kept:is_there(Dir, 'b@h', g))
     end).
 
 %% Whatever happens to its bytes, it is the entry or none.

@@ -31,6 +31,10 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `coordinator_changed` | notice | `[sderl, coordinator, changed]` | group, [new], [epoch], [live], [lost], [old], [reason] | a new epoch began under `new`, or the coordinator `old` was given up |
 | `component_split` | warning | `[sderl, component, split]` | group, nodes, [lost] | the group's component shrank to `nodes` |
 | `component_merged` | notice | `[sderl, component, merged]` | group, nodes, [names] | two components became one |
+| `majority_lost` | error | `[sderl, majority, lost]` | group, members, live | this node is on a side of the group that has no majority of its members: nothing is written there |
+| `majority_regained` | notice | `[sderl, majority, regained]` | group, [coordinator] | a coordinator with a majority is there again |
+| `majority_recovered` | warning | `[sderl, majority, recovered]` | group, nodes, by | an operator made these nodes all members of a group that had lost its majority for good |
+| `consistency_differs` | warning | `[sderl, consistency, differs]` | group, node, [ours], [theirs] | a node runs the group with another `consistency` and is no part of it here: one event for each node |
 | `name_clash` | warning | `[sderl, name, clash]` | group, name, pids, [kept], [resolver] | a name was registered on both sides of a split |
 | `resolver_failed` | warning | `[sderl, resolver, failed]` | group, name, [resolver], reason | a resolver gave no decision and `random_exit_name` stepped in |
 | `config_differs` | warning | `[sderl, config, differs]` | group, node, [added], [removed] | a node came with another list of members, from its launch configuration or from a split; the lists were merged |
@@ -250,6 +254,18 @@ table() ->
             ["s_group ", group, " split; this component has ", nodes, {", without ", lost}]},
         {component_merged, notice, [sderl, component, merged],
             ["s_group ", group, " merged; this component has ", nodes, {", names taken over: ", names}]},
+        {majority_lost, error, [sderl, majority, lost],
+            ["s_group ", group, " has no majority of its members here: of ", members, " only ", live,
+                " are heard; nothing is written until more of them are back, for good losses see ",
+                "s_group:recover_majority/2"]},
+        {majority_regained, notice, [sderl, majority, regained],
+            ["s_group ", group, " has a majority of its members again", {"; the coordinator is ", coordinator}]},
+        {majority_recovered, warning, [sderl, majority, recovered],
+            ["s_group ", group, " had lost its majority for good: all its members are ", nodes, " now, as ", by, " asked"]},
+        {consistency_differs, warning, [sderl, consistency, differs],
+            ["s_group ", group, " and ", node, " stay apart: the consistency of the group is ", ours,
+                " here and ", theirs, " there; give all nodes the same, in the configuration key ",
+                "consistency or the options of new_s_group, and restart those that differ"]},
         {name_clash, warning, [sderl, name, clash],
             ["s_group ", group, ": ", name, " was registered as each of ", pids, {"; kept: ", kept},
                 {", decided by ", resolver}]},

@@ -5,14 +5,14 @@ What a node keeps of its groups over a restart: one small file for each group, i
 configuration's `state_dir` names.
 
 A file holds the group's name and uid, its versioned membership and the highest epoch that this node
-promised, or that this node left the group. It is written when one of these changes and never for
+promised, whether it decides by majority, or that this node left the group. It is written when one of these changes and never for
 an operation on a name, beside the old one and then renamed, so that a crash leaves the one or the other.
 
 A file tells by itself what it is: a mark, the version of the format, a checksum, and the node that it
 is of, since nodes of one machine may share the folder. Its name is a hash of node and group. What is
 damaged, of another version or not under its name is ignored, told of and left where it is.
 """.
--export([write/2, read/2, file/3, forget_left/4]).
+-export([write/2, read/2, file/3, is_there/3, forget_left/4]).
 -export_type([entry/0, ignored/0, reason/0, failure/0]).
 
 -define(MARK, "sderl state\n").
@@ -32,7 +32,8 @@ counter. `left` says when (system time, seconds) and why the node left.
     configured := boolean(),
     membership := sderl_membership:t(),
     epoch := integer(),
-    left := no | {removed | deleted, At :: integer()}
+    left := no | {removed | deleted, At :: integer()},
+    consistency := sderl_options:consistency()
 }.
 
 -doc "A file that is not used, and why.".
@@ -108,8 +109,13 @@ entry(Content) ->
           membership := Membership, epoch := Epoch, left := Left} = Entry
           when is_atom(Node), is_binary(Uid), is_boolean(Configured),
                is_map(Membership), is_integer(Epoch) ->
-            case is_left(Left) andalso lists:all(fun is_member/1, maps:to_list(Membership)) of
-                true -> {ok, Entry};
+            %% Files that were written before there were groups by majority lack the key.
+            Consistency = maps:get(consistency, Entry, available),
+            case is_left(Left)
+                andalso is_consistency(Consistency)
+                andalso lists:all(fun is_member/1, maps:to_list(Membership))
+            of
+                true -> {ok, Entry#{consistency => Consistency}};
                 false -> {error, damaged}
             end;
         _ -> {error, damaged}
@@ -120,6 +126,8 @@ entry(Content) ->
 is_left(no) -> true;
 is_left({Why, At}) -> (Why =:= removed orelse Why =:= deleted) andalso is_integer(At);
 is_left(_) -> false.
+
+is_consistency(Consistency) -> Consistency =:= available orelse Consistency =:= majority.
 
 is_member({Node, {Counter, At}}) when is_atom(Node), is_integer(Counter), is_integer(At) ->
     Counter > 0 andalso At >= 0;
@@ -133,6 +141,13 @@ forget_left(Dir, Node, Group, Uid) ->
         {ok, #{uid := Uid, left := {_, _}}} -> _ = file:delete(File), ok;
         _ -> ok
     end.
+
+-doc """
+Whether the node has a file of the group, be it damaged or of a former group of the name. A folder
+that cannot be read may have one.
+""".
+-spec is_there(file:name_all(), node(), term()) -> boolean().
+is_there(Dir, Node, Group) -> file:read_file_info(file(Dir, Node, Group)) =/= {error, enoent}.
 
 -doc "The file of a node's group.".
 -spec file(file:name_all(), node(), term()) -> file:filename_all().

@@ -6,6 +6,17 @@
 %% have a module of this behaviour with their own keys.
 
 -export([defaults/0, value/1, value/2, forget_down_after/2]).
+-export([consistency/1, consistency/2, majority_lost/1]).
+-export_type([consistency/0, majority_lost/0]).
+
+-doc "Whether each component of a group decides, or only one with a majority of the members.".
+-type consistency() :: available | majority.
+
+-doc """
+What becomes of the holder of a name on a node that lost the majority of its group: it is sent a
+message, it is sent an exit signal, or nothing.
+""".
+-type majority_lost() :: notify | exit | ignore.
 
 -doc "The keys of a part with their defaults.".
 -callback defaults() -> [{Key :: atom(), Default :: term()}].
@@ -20,6 +31,8 @@ defaults() ->
     [
         {cluster, <<>>},
         {await, false},
+        {consistency, #{}},
+        {majority_lost, ignore},
         {forget_down_after, infinity},
         {state_dir, none},
         {free_islands, true},
@@ -53,3 +66,24 @@ forget_down_after(Group, #{forget_down_after := PerGroup}) when is_map(PerGroup)
     maps:get(Group, PerGroup, infinity);
 forget_down_after(_Group, #{forget_down_after := ForAll}) ->
     ForAll.
+
+-doc "The consistency that the configuration gives a group, or `none`.".
+-spec consistency(Group :: term()) -> consistency() | none.
+consistency(undefined) -> available;
+consistency(Group) -> maps:get(Group, value(consistency), none).
+
+-doc "The same, and what holds where the configuration says nothing.".
+-spec consistency(Group :: term(), Otherwise :: consistency()) -> consistency().
+consistency(Group, Otherwise) ->
+    case consistency(Group) of
+        none -> Otherwise;
+        Configured -> Configured
+    end.
+
+-doc "What becomes of holders of the group's names that were registered without saying so.".
+-spec majority_lost(Group :: term()) -> majority_lost().
+majority_lost(Group) ->
+    case value(majority_lost) of
+        PerGroup when is_map(PerGroup) -> maps:get(Group, PerGroup, ignore);
+        ForAll -> ForAll
+    end.

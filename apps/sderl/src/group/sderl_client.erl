@@ -9,7 +9,7 @@
 %% which costs a waiting caller next to nothing and one that is answered at once nothing at all;
 %% a monitor would cost every operation. What is not answered in time has an unknown outcome.
 
--export([write/2, request/3, await/2]).
+-export([write/2, read/2, request/3, await/2]).
 
 -import(sderl_clock, [now_ms/0]).
 
@@ -33,6 +33,23 @@ write(Group, Op) ->
                 {ok, unknown} -> exit({timeout, {s_group, write, [Group, Op]}});
                 {error, timeout} -> exit({timeout, {s_group, write, [Group, Op]}});
                 Result -> Result
+            end;
+        Why -> {error, Why}
+    end.
+
+-doc """
+Reads a name through the group's log. Nothing is at stake where no answer comes, so that is a value and
+no exit.
+""".
+-spec read(term(), term()) -> {ok, pid() | undefined} | {error, atom()}.
+read(Group, Name) ->
+    case sderl_dir:refuse() of
+        undefined ->
+            case request(Group, {read, Name}, write) of
+                {ok, {read, Found}} -> {ok, Found};
+                {ok, {no, Why}} -> {error, Why};
+                {ok, unknown} -> {error, timeout};
+                {error, Why} -> {error, Why}
             end;
         Why -> {error, Why}
     end.

@@ -40,6 +40,7 @@
     %% What the file of this group holds (`sderl_kept`), or why it could not be written.
     state_dir = none :: none | file:name_all(),
     configured = false :: boolean(),        % the launch configuration makes this group
+    mode = available :: sderl_options:consistency(),
     kept :: undefined | {sderl_membership:t(), integer()},
     unkept :: undefined | term(),
     strange = 0 :: non_neg_integer()
@@ -97,13 +98,14 @@ start(Group, Uid, #{options := Options} = Args) ->
     _ = process_flag(trap_exit, true),
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
     #{tick_ms := Tick} = Options,
+    Mode = maps:get(mode, Args, available),
     Had = sound(Group, sderl_store:recover(Group)),
     Core0 = maps:merge(
         maps:with([tick_ms, aside_ms, forget_ms, faults], Options),
-        #{group => Group, uid => Uid, self => node(), addr => self(), inc => sderl_dir:incarnation(),
+        #{group => Group, uid => Uid, mode => Mode, self => node(), addr => self(), inc => sderl_dir:incarnation(),
           now => now_ms(), clock => erlang:system_time(millisecond), linked => nodes(connected)}),
     Core = sderl_core:init(case Had of
-        none -> maps:merge(Core0, maps:with([mem, found, ceil], Args));
+        none -> maps:merge(Core0, maps:with([mem, found, ceil, fresh], Args));
         _ -> maps:merge(Core0, maps:with([durable, log, log_epoch, sessions, outbox], Had))
     end),
     Store = sderl_store:new(Group, sderl_core:members(Core)),
@@ -121,7 +123,7 @@ start(Group, Uid, #{options := Options} = Args) ->
     Timer = sderl_timer:next(none, rand:uniform(Tick), tick),
     #g{timer = Timer, group = Group, uid = Uid, core = Core, store = Store, local = Local, tick_ms = Tick,
        tally = sderl_traffic:group(Group), state_dir = state_dir(Group),
-       configured = maps:get(configured, Args, false), resolver_ms = sderl_options:value(resolver_timeout_ms)}.
+       configured = maps:get(configured, Args, false), mode = Mode, resolver_ms = sderl_options:value(resolver_timeout_ms)}.
 
 %% An island of free nodes is not kept: its nodes meet again or do not. Nor are groups of a node without a name.
 state_dir(Group) when Group =:= undefined; node() =:= nonode@nohost -> none;
@@ -216,6 +218,8 @@ event({'DOWN', _, process, Pid, _}, #g{local = L}) ->
 event({sderl_pid_gone, Name, Pid}, _) when is_pid(Pid) -> {op, none, {d, Name, Pid}};
 event({nodeup, N, _}, _) when is_atom(N) -> {nodeup, N};
 event({nodedown, N, _}, _) when is_atom(N) -> {nodedown, N};
+event({sderl_recover, From, Survivors}, _) when is_reference(From), length(Survivors) >= 0 ->
+    {recover, From, Survivors};
 event(wake, _) -> wake;
 event(sderl_depart, _) -> depart;
 event(_, _) -> none.
@@ -389,9 +393,26 @@ effect({left, Why, Mem}, #g{group = Group, uid = Uid, core = C} = G) ->
                          #{group => Group, nodes => [node()]}),
     sderl_subs:notify(Group, {group, case Why of deleted -> group_deleted; removed -> left end, #{}}),
     G#g{left = true};
+effect({majority, Which}, #g{group = Group} = G) ->
+    lists:foreach(fun({Name, Pid, Opts}) ->
+        tell_holder(Which, asked_for(Opts, Group), Group, Name, Pid)
+    end, sderl_store:held_at(node(), Group)),
+    G;
 effect({wake, Ms}, G) ->
     _ = erlang:send_after(Ms, self(), wake),
     G.
+
+%% What the holder of a name asked to be told when this node loses the majority of the group, or has it
+%% again. The option may have come over the wire, where its values are not checked.
+tell_holder(Which, notify, Group, Name, Pid) ->
+    sderl_watch:send(Pid, {s_group_majority, Which, Group, Name});
+tell_holder(lost, exit, Group, Name, Pid) ->
+    sderl_watch:exit(Pid, {s_group_no_majority, Group, Name});
+tell_holder(_, _, _, _, _) ->
+    ok.
+
+asked_for(#{majority_lost := Asked}, _) -> Asked;
+asked_for(_, Group) -> sderl_options:majority_lost(Group).
 
 %% What must survive this life of the node, before anybody else hears of it. This waits for the disk,
 %% and so is done where the membership or an epoch changes and never for an operation. What could not
@@ -416,9 +437,9 @@ kept(_, {error, {File, Reason} = Why}, #g{group = Group} = G) ->
     G#g{unkept = Why}.
 
 write_kept(_, _, _, #g{state_dir = none}) -> ok;
-write_kept(Mem, Epoch, Left, #g{state_dir = Dir, group = Group, uid = Uid, configured = Configured}) ->
+write_kept(Mem, Epoch, Left, #g{state_dir = Dir, group = Group, uid = Uid, configured = Configured, mode = Mode}) ->
     sderl_kept:write(Dir, #{node => node(), group => Group, uid => Uid, membership => Mem, epoch => Epoch,
-                            configured => Configured, left => Left}).
+                            configured => Configured, left => Left, consistency => Mode}).
 
 %% To clients here, who are counted for monitoring.
 replies([{From, Value} | Rest], Yes, Gone, No, Tally) when is_reference(From) ->

@@ -7,7 +7,7 @@
 %% library, or owns another group of that name is left out and does not become a member that
 %% never comes. The order that makes it a member is an operation of the group like any other.
 
--export([create/2, add/2, admit/2, remove/2, delete/1, enter/2, leave/1]).
+-export([create/3, add/2, admit/2, remove/2, delete/1, enter/2, leave/1, recover/2, recover_here/5]).
 
 %% The helper processes of these answer with their exit reason.
 -dialyzer({nowarn_function, [each/2]}).
@@ -15,15 +15,43 @@
 -include("../core/sderl_version.hrl").
 -define(INVITE, 8000).
 
--spec create(term(), [node()]) -> {ok, term(), [node()]} | {error, term()}.
-create(Group, Nodes) ->
+-spec create(term(), [node()], sderl_options:consistency() | configured) ->
+    {ok, term(), [node()]} | {error, term()}.
+create(Group, Nodes, Asked) ->
+    Others = lists:delete(node(), Nodes),
+    case {Asked, sderl_options:consistency(Group)} of
+        {configured, majority} -> create_by_majority(Group, Others);
+        {configured, _} -> create_available(Group, Others);
+        {majority, available} -> {error, consistency_differs};
+        {available, majority} -> {error, consistency_differs};
+        {majority, _} -> create_by_majority(Group, Others);
+        {available, _} -> create_available(Group, Others)
+    end.
+
+create_available(Group, Others) ->
     case sderl_node:create(Group) of
         ok ->
-            case grow(Group, lists:delete(node(), Nodes)) of
+            case grow(Group, Others) of
                 {ok, Added} -> {ok, Group, lists:sort([node() | Added])};
                 Error -> Error
             end;
         Error -> Error
+    end.
+
+%% A founder alone could add nobody, as it would be no majority of the group with them. So the group
+%% begins with all that are willing, and decides when a majority of these has joined.
+create_by_majority(Group, Others) ->
+    Uid = sderl_node:new_uid(Group),
+    case sderl_dir:group(Group) of
+        none ->
+            Willing = willing(Group, Uid, #{mode => majority, new => true}, Others),
+            case sderl_node:create(Group, Uid, [node() | Willing]) of
+                ok ->
+                    await_live(Group, Willing),
+                    {ok, Group, lists:sort([node() | Willing])};
+                Error -> Error
+            end;
+        #{} -> {error, s_group_name_is_in_use}
     end.
 
 -spec add(term(), [node()]) -> {ok, term(), [node()]} | {error, term()}.
@@ -55,28 +83,37 @@ grow(_, []) -> {ok, []};
 grow(Group, Nodes) ->
     case sderl_dir:group(Group) of
         #{uid := Uid} ->
-            case [N || {N, ok} <- each(Nodes, fun(N) -> invite(N, Group, Uid) end)] of
+            How = #{mode => sderl_dir:consistency(Group), new => false},
+            case willing(Group, Uid, How, Nodes) of
                 [] -> {ok, []};
                 Willing -> grow_by(Group, Willing)
             end;
         none -> {error, node_does_not_belong_to_the_s_group}
     end.
 
+%% The nodes that accept an invitation. The others are noted with their reasons.
+willing(Group, Uid, How, Nodes) ->
+    [N || {N, ok} <- each(Nodes, fun(N) -> invite(N, Group, Uid, How) end)].
+
 grow_by(Group, Willing) ->
     case sderl_client:write(Group, {add, Willing}) of
         {ok, {ok, _}} ->
-            %% They are members now; the answer waits, for a while, until they count.
-            Timeout = sderl_options:value(write_timeout_ms),
-            _ = sderl_client:request(Group, fun(From) -> {sderl_await_live, From, Willing, Timeout} end,
-                                     Timeout + 2000),
+            await_live(Group, Willing),
             {ok, lists:sort(Willing)};
         {ok, {no, Why}} -> {error, Why};
         {error, not_member} -> {error, node_does_not_belong_to_the_s_group};
         {error, Why} -> {error, Why}
     end.
 
-invite(Node, Group, Uid) ->
-    case is_alive() andalso invite(Node, Group, Uid, 2) of
+%% They are members now; the answer waits, for a while, until they count.
+await_live(Group, Nodes) ->
+    Timeout = sderl_options:value(write_timeout_ms),
+    _ = sderl_client:request(Group, fun(From) -> {sderl_await_live, From, Nodes, Timeout} end,
+                             Timeout + 2000),
+    ok.
+
+invite(Node, Group, Uid, How) ->
+    case is_alive() andalso send_invitation(Node, Group, invitation(Group, Uid, How), 2) of
         ok -> ok;
         false ->
             sderl_dir:refused(Group, Node, not_distributed),
@@ -86,18 +123,22 @@ invite(Node, Group, Uid) ->
             {error, Why}
     end.
 
-invite(_, _, _, 0) -> {error, unreachable};
-invite(Node, Group, Uid, Times) ->
+%% Nodes that know of no groups by majority understand the invitation to any other.
+invitation(Group, Uid, #{mode := available}) -> {invite, ?VSN, Group, Uid, node()};
+invitation(Group, Uid, How) -> {invite, ?VSN, Group, Uid, node(), How}.
+
+send_invitation(_, _, _, 0) -> {error, unreachable};
+send_invitation(Node, Group, Invitation, Times) ->
     case sderl_connector:connect(Node, group) of
         true ->
-            try gen_server:call({sderl_node, Node}, {invite, ?VSN, Group, Uid, node()}, ?INVITE) of
+            try gen_server:call({sderl_node, Node}, Invitation, ?INVITE) of
                 {error, Why} -> {error, refusal(Why)};
                 ok -> ok
             catch
                 exit:{noproc, _} -> {error, application_not_running};
                 %% The other end may have closed a link that it did not need any more just when it was needed here. To be
                 %% invited twice is to be invited once.
-                exit:{{nodedown, _}, _} -> invite(Node, Group, Uid, Times - 1);
+                exit:{{nodedown, _}, _} -> send_invitation(Node, Group, Invitation, Times - 1);
                 exit:_ -> {error, unreachable}
             end;
         false -> {error, unreachable}
@@ -194,4 +235,80 @@ enter(Group, [Seed | Seeds], Whys) ->
                 exit:_ -> enter(Group, Seeds, [{Seed, unreachable} | Whys])
             end;
         false -> enter(Group, Seeds, [{Seed, unreachable} | Whys])
+    end.
+
+%% ---------------------------------------------------------------- a majority that is lost for good
+
+-doc """
+Makes these nodes all members of a group that has lost its majority. All are asked before any of them
+does it, as half of them would be as lost as before.
+""".
+-spec recover(term(), [node()]) ->
+    ok
+    | {error, not_a_survivor | {not_members, [node()]} | node_does_not_belong_to_the_s_group
+        | {refused | incomplete, [{node(), atom()}]}}.
+recover(Group, Survivors) ->
+    case {sderl_dir:group(Group), lists:member(node(), Survivors)} of
+        {none, _} -> {error, node_does_not_belong_to_the_s_group};
+        {_, false} -> {error, not_a_survivor};
+        {#{uid := Uid, members := Members}, true} ->
+            case Survivors -- Members of
+                [] -> recover(Group, Uid, Survivors);
+                Others -> {error, {not_members, Others}}
+            end
+    end.
+
+recover(Group, Uid, Survivors) ->
+    Each = fun(Step) ->
+        Asked = {recover, ?VSN, Group, Uid, Survivors, Step, node()},
+        [{N, Why} || {N, Why} <- each(Survivors, fun(N) -> ask_survivor(N, Asked) end), Why =/= ok]
+    end,
+    case Each(check) of
+        [] ->
+            case Each(do) of
+                [] -> ok;
+                Failed -> {error, {incomplete, Failed}}
+            end;
+        Refused -> {error, {refused, Refused}}
+    end.
+
+ask_survivor(Node, Asked) ->
+    case Node =:= node() orelse sderl_connector:connect(Node, group) of
+        true ->
+            try gen_server:call({sderl_node, Node}, Asked, ?INVITE) of
+                ok -> ok;
+                {error, Why} when is_atom(Why) -> Why;
+                {error, _} -> unreachable
+            catch
+                exit:{noproc, _} -> not_running;
+                exit:_ -> unreachable
+            end;
+        false -> unreachable
+    end.
+
+-doc """
+What a survivor does that was asked so: it says whether it could, or it does it. Waits for the process of
+the group.
+""".
+-spec recover_here(term(), binary(), [node()], check | do, Asker :: node()) -> ok | {error, atom()}.
+recover_here(Group, Uid, Survivors, Step, Asker) ->
+    case sderl_dir:group(Group) of
+        #{uid := Uid, process := Pid} when Step =:= check ->
+            case sderl_group:info(Pid, ?INVITE div 2) of
+                {ok, #{consistency := majority, majority := false}} -> ok;
+                {ok, #{consistency := majority}} -> {error, has_majority};
+                {ok, _} -> {error, available_mode};
+                {error, Why} -> {error, Why}
+            end;
+        #{uid := Uid} ->
+            Ask = fun(From) -> {sderl_recover, From, Survivors} end,
+            case sderl_client:request(Group, Ask, ?INVITE div 2) of
+                {ok, ok} ->
+                    sderl_event:emit(majority_recovered,
+                                     #{group => Group, nodes => Survivors, by => Asker});
+                {ok, {no, Why}} -> {error, Why};
+                {error, not_member} -> {error, not_member};
+                {error, _} -> {error, unreachable}
+            end;
+        _ -> {error, not_member}
     end.

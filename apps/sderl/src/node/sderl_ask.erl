@@ -99,6 +99,10 @@ handle_call({reach, Group, Pid}, From, S) when is_pid(Pid) ->
         gen_server:reply(From, Answer)
     end),
     {noreply, S};
+handle_call({read, Group, Name}, From, S) ->
+    %% Waits for the group's coordinator.
+    _ = spawn(fun() -> gen_server:reply(From, answer({read, Group, Name})) end),
+    {noreply, S};
 handle_call(Question, _, S) -> {reply, answer(Question), S}.
 
 -spec handle_cast(term(), undefined) -> {noreply, undefined}.
@@ -125,6 +129,11 @@ answer({whereis, Group, Name}) ->
     case sderl_store:is_member(Group) of
         true -> {found, sderl_store:whereis(Group, Name)};
         false -> {error, not_member}
+    end;
+answer({read, Group, Name}) ->
+    case sderl_client:read(Group, Name) of
+        {ok, Found} -> {found, Found};
+        {error, Why} -> {error, Why}
     end;
 answer({send, Group, Name, Msg}) ->
     case sderl_store:is_member(Group) of

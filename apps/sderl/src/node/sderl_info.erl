@@ -47,10 +47,12 @@ problems(#{group := G, error := Why}, _) ->
     [text("~0tp: its process does not answer (~0tp)", [G, Why])];
 problems(#{group := G, role := Role, members := Ms, live := Live, aside := Aside, talking := Talking,
            acknowledgements_missing := Missing, exchanging_epochs_with := Groggy, waiting := Waiting,
-           unknown_messages := Unknown}, Linked) ->
+           unknown_messages := Unknown} = Info, Linked) ->
     Down = Ms -- Linked,
     Silent = [N || N <- Ms, N =/= node(), lists:member(N, Linked), not lists:member(N, Talking)],
     lists:append([
+        [text("~0tp: no majority of the members here: nothing is written until more of them are back", [G])
+         || #{majority := false} <- [Info]],
         [text("~0tp: no link to ~0tp; they are tried again and again", [G, Down]) || Down =/= []],
         [text("~0tp: ~0tp are linked but the application does not answer there", [G, Silent]) || Silent =/= []],
         [text("~0tp: ~0tp are set aside: they do not acknowledge or are catching up", [G, Aside]) || Aside =/= []],
@@ -74,6 +76,8 @@ left_out({G, Node, Why}) ->
 because(unreachable) -> "it cannot be connected (is it up, reachable, and of the same cookie?)";
 because(application_not_running) -> "the application sderl is not running there";
 because(s_group_conflict) -> "it is in another group of this name";
+because(consistency_differs) ->
+    "its configuration gives the group another consistency; give all nodes the same";
 because(not_distributed) -> "this node has no name; start it with -sname or -name";
 because(connect_all) -> "it runs with connect_all true; start it with -connect_all false";
 because({other_version, Version}) ->

@@ -14,7 +14,7 @@
 -behaviour(gen_server).
 -behaviour(sderl_part).
 
--export([start_link/1, precondition/0, create/1, settle/0, met/2, hidden/0]).
+-export([start_link/1, precondition/0, create/1, create/3, new_uid/1, settle/0, met/2, hidden/0]).
 -export([handle_group_changed/1, handle_group_left/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 -import(sderl_clock, [now_ms/0]).
@@ -30,7 +30,14 @@
 %% How long ended groups and removed members are remembered, in seconds.
 -define(MEMORY, 86_400).
 
--record(n, {node = node(), reconfigure :: fun(() -> ok), reserved = #{} :: #{term() => {binary(), integer()}},
+-record(reservation, {
+    uid :: binary(),
+    until :: integer(),
+    new :: boolean()        % the group is being made: nobody had a part in it before
+}).
+-type reservation() :: #reservation{}.
+
+-record(n, {node = node(), reconfigure :: fun(() -> ok), reserved = #{} :: #{term() => reservation()},
             timer = none :: none | reference(),
             departing = none :: none | {pid(), Until :: integer()},   % the island that is left
             entering = #{} :: #{reference() => term()},
@@ -69,6 +76,17 @@ hidden() -> init:get_argument(hidden) =/= error.
 -doc "Creates a group with this node alone in it.".
 -spec create(term()) -> ok | {error, term()}.
 create(Group) -> call({create, Group}).
+
+-doc """
+Creates a group that decides by majority, of this node and others that were invited under the uid. It
+decides when a majority of them has joined.
+""".
+-spec create(term(), Uid :: binary(), [node()]) -> ok | {error, term()}.
+create(Group, Uid, Members) -> call({create, Group, Uid, Members}).
+
+-doc "The uid of a group that is about to be made at run time.".
+-spec new_uid(term()) -> binary().
+new_uid(Group) -> sderl_hello:founded({Group, sderl_group:uid(Group)}, sderl_dir:faults()).
 
 call(Request) ->
     try gen_server:call(?MODULE, Request, 15_000)
@@ -113,34 +131,32 @@ handle_continue(start, N) ->
 %% The node may have got its name a moment ago: what is asked now is asked of the node of that name.
 -spec handle_call(term(), gen_server:from(), #n{}) -> {reply, term(), #n{}} | {noreply, #n{}}.
 handle_call(Request, From, #n{node = Node} = N) when Node =/= node() -> handle_call(Request, From, renamed(N));
-handle_call({create, Group}, _, #n{reserved = R} = N) ->
-    case {sderl_dir:refuse(), sderl_dir:uid(Group)} of
-        {Why, _} when Why =/= undefined -> {reply, {error, Why}, N};
-        {_, none} when not is_map_key(Group, R) ->
-            {reply, found(Group), N};
-        _ -> {reply, {error, s_group_name_is_in_use}, N}
+handle_call({create, Group}, _, N) ->
+    created_at_run_time(Group, new_uid(Group), available, [node()], N);
+handle_call({create, Group, Uid, Members}, _, N) when is_binary(Uid), length(Members) >= 0 ->
+    case lists:all(fun is_atom/1, Members) of
+        true -> created_at_run_time(Group, Uid, majority, Members, N);
+        false -> {reply, {error, unknown_call}, unknown(N)}
     end;
-handle_call({invite, ?VSN, Group, Uid, From}, _, #n{reserved = R} = N) when is_binary(Uid), is_atom(From) ->
-    Taken = case {sderl_dir:uid(Group), R} of
-        {none, #{Group := {Other, _}}} -> Other =/= Uid;
-        {none, _} -> false;
-        {Own, _} -> Own =/= Uid
-    end,
-    case {sderl_dir:refuse(), Taken} of
-        {undefined, false} ->
-            %% Asked to join again after it left: what it remembers of that is over.
-            ok = sderl_dir:forget_gone(Uid),
-            case sderl_dir:uid(Group) of
-                %% Invited by two at once, it is a member by now: to keep the name for it would keep it beyond its end.
-                Uid -> {reply, ok, N};
-                _ -> {reply, ok, N#n{reserved = R#{Group => {Uid, now_ms() + ?RESERVED}}}}
-            end;
-        {undefined, true} -> {reply, {error, s_group_conflict}, N};
-        {Why, _} -> {reply, {error, Why}, N}
-    end;
+handle_call({invite, ?VSN, Group, Uid, From}, _, N) when is_binary(Uid), is_atom(From) ->
+    invited(Group, Uid, available, false, N);
+handle_call({invite, ?VSN, Group, Uid, From, #{mode := Mode, new := New}}, _, N)
+  when is_binary(Uid), is_atom(From), is_boolean(New), Mode =:= available orelse Mode =:= majority ->
+    invited(Group, Uid, Mode, New, N);
 handle_call({enter, ?VSN, Group, Node}, From, N) when is_atom(Node) ->
     _ = spawn(fun() -> gen_server:reply(From, sderl_admin:admit(Group, Node)) end),
     {noreply, N};
+handle_call({recover, ?VSN, Group, Uid, Survivors, Step, Asker}, From, N)
+  when is_binary(Uid), length(Survivors) >= 0, Step =:= check orelse Step =:= do, is_atom(Asker) ->
+    case lists:all(fun is_atom/1, Survivors) of
+        true ->
+            _ = spawn(fun() ->
+                Done = sderl_admin:recover_here(Group, Uid, Survivors, Step, Asker),
+                gen_server:reply(From, Done)
+            end),
+            {noreply, N};
+        false -> {reply, {error, unknown_call}, unknown(N)}
+    end;
 handle_call(settle, _, N) -> {reply, ok, N};
 handle_call(Request, _, N) ->
     case strange(Request) of
@@ -148,6 +164,35 @@ handle_call(Request, _, N) ->
             ok = sderl_dir:refuse_version(From, Version),
             {reply, {error, {other_version, ?VSN}}, unknown(N)};
         none -> {reply, {error, unknown_call}, unknown(N)}
+    end.
+
+created_at_run_time(Group, Uid, Mode, Members, #n{reserved = R} = N) ->
+    case {sderl_dir:refuse(), sderl_dir:uid(Group)} of
+        {Why, _} when Why =/= undefined -> {reply, {error, Why}, N};
+        {_, none} when not is_map_key(Group, R) -> {reply, found(Group, Uid, Mode, Members), N};
+        _ -> {reply, {error, s_group_name_is_in_use}, N}
+    end.
+
+invited(Group, Uid, Mode, New, #n{reserved = R} = N) ->
+    Taken = case {sderl_dir:uid(Group), R} of
+        {none, #{Group := #reservation{uid = Other}}} -> Other =/= Uid;
+        {none, _} -> false;
+        {Own, _} -> Own =/= Uid
+    end,
+    case {sderl_dir:refuse(), Taken, sderl_options:consistency(Group, Mode)} of
+        {undefined, false, Mode} ->
+            %% Asked to join again after it left: what it remembers of that is over.
+            ok = sderl_dir:forget_gone(Uid),
+            case sderl_dir:uid(Group) of
+                %% Invited by two at once, it is a member by now: to keep the name for it would keep it beyond its end.
+                Uid -> {reply, ok, N};
+                _ ->
+                    Reservation = #reservation{uid = Uid, until = now_ms() + ?RESERVED, new = New},
+                    {reply, ok, N#n{reserved = R#{Group => Reservation}}}
+            end;
+        {undefined, false, _} -> {reply, {error, consistency_differs}, N};
+        {undefined, true, _} -> {reply, {error, s_group_conflict}, N};
+        {Why, _, _} -> {reply, {error, Why}, N}
     end.
 
 -spec handle_cast(term(), #n{}) -> {noreply, #n{}}.
@@ -199,7 +244,7 @@ handle_info(tick, #n{reserved = R, timer = Timer} = N) ->
     sderl_dir:prune(erlang:system_time(second) - ?MEMORY),
     sderl_free:again(),
     {noreply, N#n{departing = sderl_free:depart(N#n.departing, Now),
-                  reserved = maps:filter(fun(_, {_, Until}) -> Until > Now end, R),
+                  reserved = maps:filter(fun(_, #reservation{until = Until}) -> Until > Now end, R),
                   timer = sderl_timer:next(Timer, ?TICK, tick)}};
 handle_info({nodeup, Node, #{connection_id := Connection}}, #n{connections = Cs} = N0) when is_atom(Node) ->
     N = N0#n{connections = Cs#{Node => Connection}},
@@ -241,6 +286,8 @@ said_by({sderl_known, Version, From, _}) -> {From, Version};
 said_by({sderl_free, Version, From, _}) -> {From, Version};
 said_by({sderl_tell, Version, From}) -> {From, Version};
 said_by({invite, Version, _, _, From}) -> {From, Version};
+said_by({invite, Version, _, _, From, _}) -> {From, Version};
+said_by({recover, Version, _, _, _, _, From}) -> {From, Version};
 said_by({enter, Version, _, From}) -> {From, Version};
 %% Version 1 did not say that it was this one.
 said_by({invite, _, _, From}) -> {From, 1};
@@ -265,7 +312,10 @@ start(Group, Uid, Args) ->
     ok = sderl_group_sup:await_left(Group),
     %% A node is in s_groups or in an island, never in both.
     Group =/= undefined andalso sderl_free:depart(),
-    sderl_dir:start_args(Group, Uid, Args#{options => Opts, configured => is_configured(Group, Uid)}),
+    sderl_dir:start_args(Group, Uid, remembering(Group, Args#{
+        options => Opts,
+        configured => is_configured(Group, Uid)
+    })),
     case sderl_group_sup:start_group(Group, Uid) of
         {ok, Pid} ->
             #{mem := Mem} = Args,
@@ -278,11 +328,21 @@ start(Group, Uid, Args) ->
             {error, Why}
     end.
 
-%% A new group, of this node alone.
-found(Group) ->
-    Uid = sderl_hello:founded({Group, sderl_group:uid(Group)}, sderl_dir:faults()),
-    case start(Group, Uid, #{mem => sderl_membership:new([node()]), found => true}) of
-        ok -> created(Group, [node()]);
+%% Where a group decides by majority a node may have forgotten what it promised in a former life. It has
+%% not if the group is new, or if the node keeps files and has none of the group.
+remembering(Group, #{mode := majority} = Args) when not is_map_key(fresh, Args) ->
+    Fresh = case sderl_options:value(state_dir) of
+        Dir when Dir =/= none, node() =/= nonode@nohost -> not sderl_kept:is_there(Dir, node(), Group);
+        _ -> false
+    end,
+    Args#{fresh => Fresh};
+remembering(_, Args) -> Args.
+
+%% A new group. Who founds it has no former life in it.
+found(Group, Uid, Mode, Members) ->
+    Args = #{mem => sderl_membership:new(Members), found => true, mode => Mode, fresh => true},
+    case start(Group, Uid, Args) of
+        ok -> created(Group, Members);
         Error -> Error
     end.
 
@@ -329,21 +389,26 @@ begin_configured(G, Uid, Ms, #{uid := Uid, membership := Mem, epoch := Epoch, le
         no -> sderl_membership:merge(Mem, New);
         _ -> New
     end,
-    _ = start(G, Uid, #{mem => Begin, ceil => Epoch}),
+    Mode = sderl_options:consistency(G, available),
+    _ = start(G, Uid, #{mem => Begin, ceil => Epoch, mode => Mode}),
     created(G, Ms);
 begin_configured(_, _, _, #{left := no} = Entry) ->
     %% One of that name that was made at run time.
     begin_kept(Entry);
 begin_configured(G, Uid, Ms, _) ->
     case sderl_dir:gone(Uid) of
-        undefined -> _ = start(G, Uid, #{mem => sderl_membership:new(Ms)}), created(G, Ms);
+        undefined ->
+            Mode = sderl_options:consistency(G, available),
+            _ = start(G, Uid, #{mem => sderl_membership:new(Ms), mode => Mode}),
+            created(G, Ms);
         _ -> ok
     end.
 
-begin_kept(#{group := G, uid := Uid, membership := Mem, epoch := Epoch}) ->
+begin_kept(#{group := G, uid := Uid, membership := Mem, epoch := Epoch, consistency := Kept}) ->
     case sderl_dir:uid(G) of
         none ->
-            _ = start(G, Uid, #{mem => sderl_membership:recall(node(), Mem), ceil => Epoch}),
+            Mode = sderl_options:consistency(G, Kept),
+            _ = start(G, Uid, #{mem => sderl_membership:recall(node(), Mem), ceil => Epoch, mode => Mode}),
             created(G, sderl_membership:members(Mem));
         _ -> ok
     end.
@@ -431,13 +496,23 @@ hello(Group, Uid, From, {hello, Addr, _, Mem, Info} = Msg, N) ->
         join ->
             case sderl_dir:refuse() of
                 undefined ->
-                    _ = start(Group, Uid, #{mem => sderl_membership:recall(node(), Mem)}),
+                    _ = start(Group, Uid, joining(Group, Uid, Mem, Info, N)),
                     sderl_event:emit(node_joined, #{group => Group, node => node(), through => From}),
                     N#n{reserved = maps:remove(Group, N#n.reserved)};
                 _ -> N
             end;
         apart -> conflict(Group, Uid, Own, Pid, From, Mem, Info, N);
         nothing -> N
+    end.
+
+%% What this node's process of a group starts from that others run. The configuration says whether it
+%% decides by majority; where it does not, the others do.
+joining(Group, Uid, Mem, Info, #n{reserved = R}) ->
+    Args = #{mem => sderl_membership:recall(node(), Mem),
+             mode => sderl_options:consistency(Group, maps:get(mode, Info, available))},
+    case R of
+        #{Group := #reservation{uid = Uid, new = true}} -> Args#{fresh => true};
+        #{} -> Args
     end.
 
 connection(From, #n{connections = Cs}) -> maps:get(From, Cs, undefined).
@@ -454,7 +529,7 @@ conflict(Group, Uid, Own, Pid, From, Mem, Info, N) ->
         true ->
             ok = sderl_group_sup:stop_group(Pid),
             sderl_dir:forget(Group),
-            _ = start(Group, Uid, #{mem => sderl_membership:recall(node(), Mem)}),
+            _ = start(Group, Uid, joining(Group, Uid, Mem, Info, N)),
             N;
         false ->
             _ = erlang:send({?MODULE, From}, {sderl_conflict, ?VSN, Group, Uid, node(), Own}, [noconnect]),
@@ -503,8 +578,9 @@ mates() -> lists:usort(lists:append([Ms || {_, Ms} <- sderl_dir:named_membership
 renamed(#n{node = Node} = N) when Node =:= node() -> N;
 renamed(#n{node = Before, reconfigure = Reconfigure, timer = Timer}) ->
     sderl_free:departed(),
-    Alone = [Group || {Group, [Node]} <- lists:reverse(sderl_dir:newest_first()), Node =:= Before],
-    Names = [{Group, registrations(Group)} || Group <- [undefined | Alone]],
+    Alone = [{Group, sderl_dir:consistency(Group)}
+             || {Group, [Node]} <- lists:reverse(sderl_dir:newest_first()), Node =:= Before],
+    Names = [{Group, registrations(Group)} || Group <- [undefined | [G || {G, _} <- Alone]]],
     lists:foreach(fun({G, #{process := Pid}}) -> sderl_group_sup:stop_group(Pid), sderl_dir:forget(G) end, sderl_dir:all()),
     ok = sderl_dir:reborn(),
     sderl_kernel_env:changed(),
@@ -515,7 +591,10 @@ renamed(#n{node = Before, reconfigure = Reconfigure, timer = Timer}) ->
             %% Where the configuration has a group of that name for the new name of the node, the
             %% names go there.
             Configured = [Group || #{name := Group} <- maps:get(groups, sderl_dir:options(), [])],
-            lists:foreach(fun found/1, Alone -- Configured),
+            lists:foreach(fun({Group, Mode}) ->
+                lists:member(Group, Configured) orelse
+                    found(Group, new_uid(Group), Mode, [node()])
+            end, Alone),
             N1 = configured(begun(Reconfigure, Timer)),
             lists:foreach(fun({Group, Operations}) ->
                 order(sderl_dir:process(Group), Operations)

@@ -4,7 +4,7 @@
 %% Reads of names. A member's read is one lookup in its own table; everything else is asked of a
 %% node that is a member, in a helper and within a time limit, so that no read ever hangs.
 
--export([whom/3, whereis/2, whereis_at/3, send/3, send_at/4, names_of/1, names_at/1]).
+-export([whom/3, whereis/2, whereis_at/3, read/2, send/3, send_at/4, names_of/1, names_at/1]).
 
 %% Rule 23: a non-member asks at most three nodes and waits at most five seconds.
 -define(NODES, 3).
@@ -51,6 +51,45 @@ whereis_at(Node, Group, Name) ->
         {ok, {found, Found, Class}} -> sderl_node:met(Node, Class), Found;
         _ -> undefined
     end.
+
+-doc """
+The arguments and values of `s_group:read/2`. A node that is no member has members read, in turn: one
+that has lost the majority may not be the last that can be reached.
+""".
+-spec read(term(), term()) -> pid() | undefined | {error, atom()}.
+read(Group, Name) ->
+    case sderl_client:read(Group, Name) of
+        {ok, Pid} when is_pid(Pid), node(Pid) =:= node() ->
+            %% As with whereis/2, a process of this node that is dead does not count (rule 17).
+            case is_process_alive(Pid) of
+                true -> Pid;
+                false -> undefined
+            end;
+        {ok, Found} -> Found;
+        {error, not_member} -> have_read(Group, Name);
+        {error, Why} -> {error, Why}
+    end.
+
+have_read(undefined, _) -> {error, no_information_about_remote_group};
+have_read(Group, Name) ->
+    Known = sderl_dir:known(Group) -- [node()],
+    Until = erlang:monotonic_time(millisecond) + sderl_options:value(write_timeout_ms),
+    have_read(whom(Known, nodes(connected), sderl_dir:faults()), {read, Group, Name}, Until,
+              no_information_about_remote_group).
+
+have_read([], _, _, Why) -> {error, Why};
+have_read([Node | Nodes], Question, Until, Why) ->
+    Share = max(1, Until - erlang:monotonic_time(millisecond)) div (1 + length(Nodes)),
+    case sderl_ask:ask(Node, Question, max(1, Share)) of
+        {ok, {found, Found}} -> Found;
+        {ok, {error, Reason}} -> have_read(Nodes, Question, Until, reason(Reason, Why));
+        {error, Reason} -> have_read(Nodes, Question, Until, reason(Reason, Why))
+    end.
+
+%% The most telling one: that there is no majority, then that nobody could be asked.
+reason(_, no_majority) -> no_majority;
+reason(not_member, Why) -> Why;
+reason(Why, _) -> Why.
 
 -spec send(term(), term(), term()) -> pid() | undefined.
 send(Group, Name, Msg) ->
