@@ -219,6 +219,17 @@ members_test() ->
     ?assertEqual(#{'a@h' => [g], 'b@h' => [], 'c@h' => [g, h], 'd@h' => []}, Members),
     ?assertMatch(#{<<"g">> := #{nodes := [<<"a@h">>, <<"c@h">>], coordinator := <<"a@h">>, names := 3, agent := <<"m@h">>}, <<"h">> := #{nodes := [<<"c@h">>]}},
                  sderl_mon_members:group_infos(Reports, Members, #{{group, g} => 'm@h'})),
+    %% Only who says so itself, and is up, has lost the majority.
+    Lost = fun(Status) ->
+        #{facts := #{groups := [Group]}} = Report = Says(Status, [{g, ['a@h', 'b@h', 'c@h']}]),
+        Report#{facts := #{groups => [Group#{majority => false}]}}
+    end,
+    #{<<"g">> := Whole} = sderl_mon_members:group_infos(Reports, Members, #{}),
+    ?assertNot(is_map_key(minority, Whole)),
+    ?assertMatch(
+        #{<<"g">> := #{minority := [<<"a@h">>]}},
+        sderl_mon_members:group_infos(Reports#{'a@h' := Lost(up), 'c@h' := Lost(down)}, Members, #{})
+    ),
     Config = #{seeds => ['s@h'], nodes => all},
     ?assertEqual(['a@h', 'b@h', 'c@h', 'd@h', 's@h'], sderl_mon_members:found(Reports, Config, ['m@h'])),
     ?assertEqual(['a@h', 'x@h'], sderl_mon_members:found(Reports, Config#{nodes := ['a@h', 'x@h']}, ['m@h'])).

@@ -95,6 +95,13 @@ no_coordinator_test() ->
     Down = #{N => #{status => down} || N <- [~"a2", ~"a3", ~"gw"]},
     ?assertEqual([], found(no_coordinator, #{coordinators => #{~"a" => undefined}, nodes => Down})).
 
+majority_lost_test() ->
+    ?assertMatch(
+        [#{where := #{group := ~"a"}, severity := critical}],
+        found(majority_lost, #{minorities => #{~"a" => [~"a1"]}})
+    ),
+    ?assertEqual([], found(majority_lost, #{})).
+
 node_down_test() ->
     ?assertMatch([#{where := #{node := ~"a1"}, severity := critical}], found(node_down, #{nodes => #{~"a1" => #{status => down}}})),
     ?assertEqual([], found(node_down, #{})).
@@ -286,7 +293,13 @@ cluster(Given) ->
         (topology) ->
             #{
                 epoch => 1, t => T, nodes => Nodes,
-                groups => #{G => #{nodes => Ms, coordinator => maps:get(G, Get(coordinators, #{}), hd(Ms)), names => 0, agent => ~"m1"} || G := Ms <- Groups},
+                groups => #{
+                    G => maps:merge(
+                        #{nodes => Ms, coordinator => maps:get(G, Get(coordinators, #{}), hd(Ms)), names => 0, agent => ~"m1"},
+                        #{minority => Lost || {ok, Lost} <- [maps:find(G, Get(minorities, #{}))]}
+                    )
+                 || G := Ms <- Groups
+                },
                 monitors => [#{node => M, status => S, master => false, agents => 1} || {M, S} <- Get(monitors, [])]
             };
         (frame) ->

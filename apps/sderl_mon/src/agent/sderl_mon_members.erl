@@ -83,9 +83,23 @@ group_infos(Reports, Members, Placement) ->
         [Info || _ := #{status := up, facts := Facts} <- Reports, #{group := _} = Info <- maps:get(groups, Facts, [])]
     ),
     #{
-        sderl_mon_types:id({group, G}) => group_info(Nodes, maps:get(G, Said, []), maps:find({group, G}, Placement))
+        sderl_mon_types:id({group, G}) =>
+            minority(G, Reports, group_info(Nodes, maps:get(G, Said, []), maps:find({group, G}, Placement)))
      || G := Nodes <- ByGroup
     }.
+
+%% The members that have lost the majority of a group, as they say themselves.
+minority(Group, Reports, Info) ->
+    Lost = [
+        sderl_mon_types:id(Node)
+     || Node := #{status := up, facts := Facts} <- maps:iterator(Reports, ordered),
+        #{group := G, majority := false} <- maps:get(groups, Facts, []),
+        G =:= Group
+    ],
+    case Lost of
+        [] -> Info;
+        [_ | _] -> Info#{minority => Lost}
+    end.
 
 group_info(Nodes, Said, Agent) ->
     Coordinators = [C || #{coordinator := C} <- Said, C =/= undefined],

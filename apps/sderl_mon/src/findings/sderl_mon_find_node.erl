@@ -14,7 +14,7 @@
 -doc "For `m:sderl_mon_findings`.".
 -spec candidates(sderl_mon_find_view:view(), sderl_mon_find:limits()) -> [sderl_mon_find:candidate()].
 candidates(View, Limits) ->
-    down(View) ++ converged(View) ++ coordinators(View) ++ near_limits(View, Limits) ++ memory(View, Limits) ++ queues(View, Limits) ++ busy(View, Limits).
+    down(View) ++ converged(View) ++ coordinators(View) ++ majorities(View) ++ near_limits(View, Limits) ++ memory(View, Limits) ++ queues(View, Limits) ++ busy(View, Limits).
 
 down(#{member_of := Of, topology := #{nodes := Nodes}}) ->
     lists:append([
@@ -63,6 +63,21 @@ coordinators(#{topology := #{groups := Groups, nodes := Nodes}}) ->
         end)
      || Group := #{nodes := Members, coordinator := undefined} <- Groups,
         [_, _ | _] = Up <- [[Node || Node <- Members, #{Node := #{status := up, source := probe}} <- [Nodes]]]
+    ]).
+
+majorities(#{topology := #{groups := Groups}}) ->
+    lists:append([
+        candidate(majority_lost, over, #{group => Group}, fun() ->
+            #{
+                severity => critical,
+                fast => true,
+                weight => length(Minority),
+                text => text("~ts has no majority of its members on ~ts: nothing can be registered in it there.", [Group, lists:join(", ", Minority)]),
+                evidence => [evidence("members without a majority", length(Minority), ""), evidence("members", length(Members), "")],
+                remedy => text("They go on by themselves when more than half of the members reach each other: start those that are down, mend the network. Only if so many are lost for good, on '~ts': s_group:recover_majority(Group, Survivors).", [hd(Minority)])
+            }
+        end)
+     || Group := #{nodes := Members, minority := [_ | _] = Minority} <- Groups
     ]).
 
 near_limits(#{member_of := Of, details := Details}, Limits) ->

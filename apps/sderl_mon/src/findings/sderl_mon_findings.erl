@@ -108,7 +108,7 @@ validate(Other) ->
 -spec kinds() -> [atom()].
 kinds() ->
     [
-        bypass, idle_link, misplaced_node, gateway_saturated, group_too_large, hot_name, not_converged, no_coordinator, node_down, limit_near,
+        bypass, idle_link, misplaced_node, gateway_saturated, group_too_large, hot_name, not_converged, no_coordinator, majority_lost, node_down, limit_near,
         memory_outlier, long_queue, overloaded, not_watched, samples_lost, probe_cost, one_monitor
     ].
 

@@ -673,7 +673,7 @@ info(Info) when is_list(Info) ->
           _ -> Problems
       end,
       known => proplists:get_value(other_groups, Info, []),
-      live => #{G => maps:with([live, names, role], I) || #{group := G} = I <- proplists:get_value(groups, Info, []), G =/= undefined}};
+      live => #{G => maps:with([live, names, role, majority], I) || #{group := G} = I <- proplists:get_value(groups, Info, []), G =/= undefined}};
 info({error, Why}) -> #{problems => [text("the application sderl does not answer: ~0tp", [Why])]}.
 
 reasons(Links) when is_list(Links) ->
