@@ -61,7 +61,8 @@ start(Config) -> {proplists:get_value(fleet, Config), proplists:get_value(nodes,
 
 %% Every exported function, with arguments that are right and what each is.
 functions() ->
-    [{start, []}, {start_link, []}, {stop, []}, {new_s_group, [nodes]}, {new_s_group, [any, nodes]}, {delete_s_group, [any]}, {add_nodes, [any, nodes]},
+    [{start, []}, {start_link, []}, {stop, []}, {new_s_group, [nodes]}, {new_s_group, [any, nodes]}, {new_s_group, [any, nodes, group_options]},
+     {recover_majority, [any, nodes]}, {read, [any, any]}, {delete_s_group, [any]}, {add_nodes, [any, nodes]},
      {remove_nodes, [any, nodes]}, {enter, [any, nodes]}, {leave, [any]}, {connect, [node]}, {connect, [any, node]},
      {await, [any, timeout]}, {s_groups, []}, {own_s_groups, []}, {own_nodes, []}, {own_nodes, [any]}, {info, []},
      {links, []}, {sync, []}, {register_name, [any, any, pid]}, {register_name, [any, any, pid, options]},
@@ -102,7 +103,7 @@ outcome(F, Args) ->
 
 terms() ->
     [42, -1, 1 bsl 70, 1.5, <<"binary">>, <<1:3>>, "text", [], [a | b], [[]], [1], [x, 1], {}, {a}, {a, b, c}, #{},
-     #{meta => 1, other => 2}, #{resolver => none}, self(), make_ref(), fun lists:map/2, unknown, undefined, '',
+     #{meta => 1, other => 2}, #{resolver => none}, #{majority_lost => shout}, #{consistency => most}, self(), make_ref(), fun lists:map/2, unknown, undefined, '',
      {s_group, undefined}, {node, 7}, [self() | self()], [group | name], [group, other]].
 
 right(any) -> unknown;
@@ -111,6 +112,7 @@ right(node) -> node();
 right(timeout) -> 0;
 right(pid) -> self();
 right(options) -> #{};
+right(group_options) -> #{};
 right(what) -> {s_group, g};
 right(via) -> {g, unknown};
 right(kinds) -> [group];
@@ -127,6 +129,7 @@ is(nodes, T) -> is_list(T) andalso catch_all(fun is_atom/1, T);
 is(timeout, T) -> T =:= infinity orelse is_integer(T) andalso T >= 0;
 is(pid, _) -> true;
 is(options, T) -> T =:= #{};
+is(group_options, T) -> T =:= #{};
 is(what, T) -> case T of {s_group, _} -> true; {node, N} -> is_atom(N); _ -> false end;
 is(via, T) -> is_tuple(T) andalso tuple_size(T) =:= 2;
 is(kinds, _) -> false;
@@ -155,6 +158,8 @@ fits(_, _, _, _, _, _) -> false.
 %% Of a list or a map the part that is wrong may be named.
 within(Found, Bad) when is_list(Bad) -> lists:any(fun(E) -> E =:= Found end, Bad);
 within(Found, #{resolver := Found}) -> true;
+within(Found, #{majority_lost := Found}) -> true;
+within(Found, #{consistency := Found}) -> true;
 within(Found, Bad) when is_map(Bad) -> is_map_key(Found, Bad);
 within(_, _) -> false.
 
