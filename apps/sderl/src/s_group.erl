@@ -37,8 +37,8 @@ argument of the wrong type raises `{badarg, {s_group, Function, Arity}, Details}
 The operations and their values are those published for SD Erlang (Chechina et al., *Improving
 the network scalability of Erlang*, JPDC 2016; Trinder et al., *Scaling Reliably*, 2017).
 Programs written for the published module run unmodified, but for what the table *Where the sources
-differ* in `docs/semantics.md` lists. `enter/2`, `leave/1`, `lookup/2`,
-options, subscriptions, `await/2`, `links/0` and the `via` callbacks are ours. Choosing nodes by
+differ* in `docs/semantics.md` lists. `new_s_group/3`, `enter/2`, `leave/1`,
+`recover_majority/2`, `read/2`, `lookup/2`, options, subscriptions, `await/2`, `links/0` and the `via` callbacks are ours. Choosing nodes by
 attributes, load and distance: `m:sderl_place`.
 """.
 
