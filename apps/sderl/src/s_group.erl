@@ -37,15 +37,16 @@ argument of the wrong type raises `{badarg, {s_group, Function, Arity}, Details}
 The operations and their values are those published for SD Erlang (Chechina et al., *Improving
 the network scalability of Erlang*, JPDC 2016; Trinder et al., *Scaling Reliably*, 2017).
 Programs written for the published module run unmodified, but for what the table *Where the sources
-differ* in `docs/semantics.md` lists. `new_s_group/3`, `enter/2`, `leave/1`,
-`recover_majority/2`, `read/2`, `lookup/2`, options, subscriptions, `await/2`, `links/0` and the `via` callbacks are ours. Choosing nodes by
-attributes, load and distance: `m:sderl_place`.
+differ* in `docs/semantics.md` lists. `new_s_group/3`, `enter/2`, `leave/1`, `recover_majority/2`,
+`read/2`, `lookup/2`, options, subscriptions, `await/2`, `links/0` and the `via` callbacks are ours.
+Choosing nodes by attributes, load and distance: `m:sderl_place`.
 """.
 
 %% The library
 -export([start/0, start_link/0, stop/0]).
 %% Groups
--export([new_s_group/1, new_s_group/2, new_s_group/3, delete_s_group/1, add_nodes/2, remove_nodes/2]).
+-export([new_s_group/1, new_s_group/2, new_s_group/3, delete_s_group/1]).
+-export([add_nodes/2, remove_nodes/2]).
 -export([enter/2, leave/1, recover_majority/2, connect/1, connect/2, await/2]).
 -export([s_groups/0, own_s_groups/0, own_nodes/0, own_nodes/1, info/0, links/0, sync/0]).
 %% Names
@@ -73,11 +74,11 @@ healed split finds the name on both sides: `random_exit_name` (default), `random
 `notify_all_name` as in `global`, or `{Module, Function}` called with the name and both pids, on
 the node that decides, to give the pid to keep or `none`.
 
-`majority_lost` says what becomes of the process when the name's member loses the majority of a group
-that decides by majority: `notify` sends it `{s_group_majority, lost, Group, Name}`, and
-`{s_group_majority, regained, Group, Name}` when the member has the majority again; `exit` sends it an
-exit signal with the reason `{s_group_no_majority, Group, Name}`; `ignore` does nothing. Without it the
-configuration key `majority_lost` decides, `ignore` by default.
+`majority_lost` says what becomes of the process when the name's member loses the majority of a
+group that decides by majority: `notify` sends it `{s_group_majority, lost, Group, Name}`, and
+`{s_group_majority, regained, Group, Name}` when the member has the majority again; `exit` sends it
+an exit signal with the reason `{s_group_no_majority, Group, Name}`; `ignore` does nothing. Without
+it the configuration key `majority_lost` decides, `ignore` by default.
 """.
 -type options() :: #{
     meta => term(),
@@ -219,9 +220,9 @@ Adds nodes to a group of the calling node.
 out and `info/0` says why. Returns when the new members have all names, or after the write timeout.
 The calling node is ignored, so a list with nobody else gives `{ok, Group, []}` whatever the group.
 
-Errors: `node_does_not_belong_to_the_s_group` (the calling node is no member), `no_majority` (the group
-decides by majority, and the members that count now are none, or would be none of the members then:
-add fewer nodes at a time).
+Errors: `node_does_not_belong_to_the_s_group` (the calling node is no member), `no_majority` (the
+group decides by majority, and the members that count now are none, or would be none of the members
+then: add fewer nodes at a time).
 """.
 -spec add_nodes(group(), [node()]) ->
     {ok, group(), Added :: [node()]}
@@ -241,8 +242,8 @@ Removes nodes from a group of the calling node. Nodes that are no members are ig
 list gives `ok` whatever the group. Names whose process lives on a removed node stay. Removed nodes
 that are away are told when they return.
 
-Errors: `cannot_remove_itself` (use `leave/1`), `node_does_not_belong_to_the_s_group`, `no_majority` (see
-`recover_majority/2` for members that are lost for good).
+Errors: `cannot_remove_itself` (use `leave/1`), `node_does_not_belong_to_the_s_group`, `no_majority`
+(see `recover_majority/2` for members that are lost for good).
 """.
 -spec remove_nodes(group(), [node()]) ->
     ok
@@ -297,10 +298,11 @@ It is called on one survivor and asks all of them first, each of which must be a
 majority; if one refuses or does not answer, nothing is changed anywhere.
 
 Errors: `{Reason, [{Node, Why}]}` with the reason `refused` where nothing was changed, and
-`incomplete` where some survivors have done it and others ended meanwhile: call it again. Each `Why`
-is `available_mode` (the group does not decide by majority), `has_majority`, `not_member`, `not_running`
-or `unreachable`. Without asking: `not_a_survivor` (the calling node is not in the list),
-`{not_members, [Node]}`, `node_does_not_belong_to_the_s_group`.
+`incomplete` where some survivors have done it and others ended meanwhile: call it again, unless the
+group has a majority by then. Each `Why`
+is `available_mode` (the group does not decide by majority), `has_majority`, `not_member`,
+`not_running` or `unreachable`. Without asking: `not_a_survivor` (the calling node is not in the
+list), `{not_members, [Node]}`, `node_does_not_belong_to_the_s_group`.
 """.
 -spec recover_majority(group(), Survivors :: [node()]) ->
     ok
@@ -430,7 +432,7 @@ none), `not_running`, `connect_all`.
 -spec register_name(group(), name(), pid()) -> yes | {no, atom()}.
 register_name(Group, Name, Pid) -> register_name(Group, Name, Pid, #{}).
 
--doc "`register_name/3` with options: metadata, a resolver, what becomes of the process without a majority.".
+-doc "`register_name/3` with options, see `t:options/0`.".
 -spec register_name(group(), name(), pid(), options()) -> yes | {no, atom()}.
 register_name(Group, Name, Pid, Options) ->
     Opts = options_arg(Options, register_name, 4, 4),
@@ -478,8 +480,8 @@ whereis_name(Node, Group, Name) when is_atom(Node) -> sderl_read:whereis_at(Node
 whereis_name(Node, _, _) -> misuse(whereis_name, 3, 1, Node, "the name of a node").
 
 -doc """
-The process of a name, read through the log of the group: every write that was answered before the call
-is seen, whichever node made it. It costs what a write does, while `whereis_name/2` reads the
+The process of a name, read through the log of the group: every write that was answered before the
+call is seen, whichever node made it. It costs what a write does, while `whereis_name/2` reads the
 caller's own table, which may be behind. In a group that decides by majority this holds whatever
 happens to nodes and links; in any other it holds within one side of a split.
 
@@ -487,8 +489,8 @@ A node that is no member has a member read: its known members are asked, at most
 
 Errors: `no_majority` (this side of the group has no majority of its members, so nobody here can
 know), `timeout` (no answer within `write_timeout_ms`, or the coordinator went; ask again),
-`no_information_about_remote_group` (no member is known), `unreachable` (none could be asked), `not_running`,
-`connect_all`.
+`no_information_about_remote_group` (no member is known), `unreachable` (none could be asked),
+`not_running`, `connect_all`.
 """.
 -spec read(group(), name()) ->
     pid()

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_majority_SUITE).
 
-%% Groups that decide by majority, on real nodes: how they begin, what a side without a majority does
-%% and is told, when its names are free for the others, and how it comes back.
+%% Groups that decide by majority, on real nodes: how they begin, what a side without a majority
+%% does and is told, when its names are free for the others, and how it comes back.
 
 -compile([export_all, nowarn_export_all]).
 
@@ -197,8 +197,8 @@ a_minority(Config) ->
     ?assertEqual(yes, register_at(F, C, g, new, New)),
     ok = call(F, A, delete_s_group, [g]).
 
-%% The names of a member that is cut off are the others' to give after the lease, and not before; when
-%% it comes back its processes have them no more.
+%% The names of a member that is cut off are the others' to give after the lease, and not before;
+%% when it comes back its processes have them no more.
 freed_after_the_lease(Config) ->
     {F, [A, B, C, _]} = fleet(Config),
     group(F, g, [A, B, C]),
@@ -290,8 +290,8 @@ sderl_ct_logged(F, Node, Text) -> sderl_ct_nodes:logged(F, Node, Text).
 
 %% ---------------------------------------------------------------- members come and go
 
-%% A member that was killed comes back with nothing, and is taken in by the others. While it is away they
-%% are a majority; its own names are free at once when it is there again.
+%% A member that was killed comes back with nothing, and is taken in by the others. While it is away
+%% they are a majority; its own names are free at once when it is there again.
 restarted_member(Config) ->
     {F, [A, B, C, _]} = fleet(Config),
     group(F, g, [A, B, C]),
@@ -336,7 +336,8 @@ membership(Config) ->
     together(F, two, [A, B]),
     ok = call(F, A, delete_s_group, [two]).
 
-%% Two of three are gone for good: the operator says so, and the group goes on with the one that is left.
+%% Two of three are gone for good: the operator says so, and the group goes on with the one that is
+%% left.
 lost_for_good(Config) ->
     {F, [A, B, C, D]} = fleet(Config),
     group(F, g, [A, B, C]),
@@ -375,8 +376,8 @@ family({Name, Count, Env}) ->
 of_configuration(Nodes) ->
     [{s_groups, [{g, normal, Nodes}]}, {consistency, #{g => majority}}].
 
-%% Nodes that keep nothing cannot know whether they ever voted: all members make the first start, and
-%% the start after a failure of all.
+%% Nodes that keep nothing cannot know whether they ever voted: all members make the first start,
+%% and the start after a failure of all.
 first_start(_) ->
     Env = of_configuration([n(f, 1), n(f, 2)]),
     sderl_ct_nodes:with(plan([{f, 2, Env}]), fun(F, [A, B] = Nodes) ->

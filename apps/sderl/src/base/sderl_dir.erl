@@ -13,7 +13,8 @@
 -export([leaving/0, leaver/1, finish/1]).
 -export([forgotten/0, forgotten/1, forgotten/2]).
 -export([depart/0, departing/0, departs/2]).
--export([start_args/2, start_args/3, start_uid/1, consistency/1, gone/1, gone/5, forget_gone/1, gone_all/0, prune/1]).
+-export([start_args/2, start_args/3, start_uid/1, consistency/1]).
+-export([gone/1, gone/5, forget_gone/1, gone_all/0, prune/1]).
 -export([known/0, known/1, know/3, unknow_from/1, unknow_strangers/0, refused/3, refusals/0]).
 -export([refuse/0, refuse/1, is_free/0, unknown/1, unknowns/0, first/3]).
 -export([refuse_version/2, accept_version/1, refused_versions/0, version_remedy/1]).

@@ -5,7 +5,8 @@ What a node keeps of its groups over a restart: one small file for each group, i
 configuration's `state_dir` names.
 
 A file holds the group's name and uid, its versioned membership and the highest epoch that this node
-promised, whether it decides by majority, or that this node left the group. It is written when one of these changes and never for
+promised, whether it decides by majority, or that this node left the group. It is written when one
+of these changes and never for
 an operation on a name, beside the old one and then renamed, so that a crash leaves the one or the other.
 
 A file tells by itself what it is: a mark, the version of the format, a checksum, and the node that it

@@ -17,7 +17,8 @@
 -export([apply/6, redo/5, put_rows/5, sync_begin/3, sync_end/4, foreign/1, local/1]).
 -export([read/3, read_next/1, read_stop/1]).
 -export([durable/2, outbox/3, sessions/2, recover/1, drop_unsound/1, purge/1, purge_names/1]).
--export([is_member/1, whereis/2, pid/2, registration/2, registrations/1, held_at/2, names/0, names/1, names/2, more_names/1]).
+-export([is_member/1, whereis/2, pid/2, registration/2, registrations/1, held_at/2]).
+-export([names/0, names/1, names/2, more_names/1]).
 -export([matching/2, size/0, count/1, count_at/1]).
 -export_type([store/0, local/0, stale/0, cursor/0]).
 

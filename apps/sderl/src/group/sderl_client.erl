@@ -38,8 +38,8 @@ write(Group, Op) ->
     end.
 
 -doc """
-Reads a name through the group's log. Nothing is at stake where no answer comes, so that is a value and
-no exit.
+Reads a name through the group's log. Nothing is at stake where no answer comes, so that is a value
+and no exit.
 """.
 -spec read(term(), term()) -> {ok, pid() | undefined} | {error, atom()}.
 read(Group, Name) ->

@@ -102,7 +102,8 @@ start(Group, Uid, #{options := Options} = Args) ->
     Had = sound(Group, sderl_store:recover(Group)),
     Core0 = maps:merge(
         maps:with([tick_ms, aside_ms, forget_ms, faults], Options),
-        #{group => Group, uid => Uid, mode => Mode, self => node(), addr => self(), inc => sderl_dir:incarnation(),
+        #{mode => Mode, group => Group, uid => Uid, self => node(), addr => self(),
+          inc => sderl_dir:incarnation(),
           now => now_ms(), clock => erlang:system_time(millisecond), linked => nodes(connected)}),
     Core = sderl_core:init(case Had of
         none -> maps:merge(Core0, maps:with([mem, found, ceil, fresh], Args));
@@ -123,7 +124,8 @@ start(Group, Uid, #{options := Options} = Args) ->
     Timer = sderl_timer:next(none, rand:uniform(Tick), tick),
     #g{timer = Timer, group = Group, uid = Uid, core = Core, store = Store, local = Local, tick_ms = Tick,
        tally = sderl_traffic:group(Group), state_dir = state_dir(Group),
-       configured = maps:get(configured, Args, false), mode = Mode, resolver_ms = sderl_options:value(resolver_timeout_ms)}.
+       configured = maps:get(configured, Args, false), mode = Mode,
+       resolver_ms = sderl_options:value(resolver_timeout_ms)}.
 
 %% An island of free nodes is not kept: its nodes meet again or do not. Nor are groups of a node without a name.
 state_dir(Group) when Group =:= undefined; node() =:= nonode@nohost -> none;
@@ -402,8 +404,8 @@ effect({wake, Ms}, G) ->
     _ = erlang:send_after(Ms, self(), wake),
     G.
 
-%% What the holder of a name asked to be told when this node loses the majority of the group, or has it
-%% again. The option may have come over the wire, where its values are not checked.
+%% What the holder of a name asked to be told when this node loses the majority of the group, or has
+%% it again. The option may have come over the wire, where its values are not checked.
 tell_holder(Which, notify, Group, Name, Pid) ->
     sderl_watch:send(Pid, {s_group_majority, Which, Group, Name});
 tell_holder(lost, exit, Group, Name, Pid) ->
@@ -437,7 +439,8 @@ kept(_, {error, {File, Reason} = Why}, #g{group = Group} = G) ->
     G#g{unkept = Why}.
 
 write_kept(_, _, _, #g{state_dir = none}) -> ok;
-write_kept(Mem, Epoch, Left, #g{state_dir = Dir, group = Group, uid = Uid, configured = Configured, mode = Mode}) ->
+write_kept(Mem, Epoch, Left, #g{state_dir = Dir, group = Group, uid = Uid} = G) ->
+    #g{configured = Configured, mode = Mode} = G,
     sderl_kept:write(Dir, #{node => node(), group => Group, uid => Uid, membership => Mem, epoch => Epoch,
                             configured => Configured, left => Left, consistency => Mode}).
 

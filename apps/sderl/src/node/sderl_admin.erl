@@ -7,7 +7,8 @@
 %% library, or owns another group of that name is left out and does not become a member that
 %% never comes. The order that makes it a member is an operation of the group like any other.
 
--export([create/3, add/2, admit/2, remove/2, delete/1, enter/2, leave/1, recover/2, recover_here/5]).
+-export([create/3, add/2, admit/2, remove/2, delete/1, enter/2, leave/1]).
+-export([recover/2, recover_here/5]).
 
 %% The helper processes of these answer with their exit reason.
 -dialyzer({nowarn_function, [each/2]}).
@@ -240,8 +241,8 @@ enter(Group, [Seed | Seeds], Whys) ->
 %% ---------------------------------------------------------------- a majority that is lost for good
 
 -doc """
-Makes these nodes all members of a group that has lost its majority. All are asked before any of them
-does it, as half of them would be as lost as before.
+Makes these nodes all members of a group that has lost its majority. All are asked before any of
+them does it, as half of them would be as lost as before.
 """.
 -spec recover(term(), [node()]) ->
     ok
@@ -287,8 +288,8 @@ ask_survivor(Node, Asked) ->
     end.
 
 -doc """
-What a survivor does that was asked so: it says whether it could, or it does it. Waits for the process of
-the group.
+What a survivor does that was asked so: it says whether it could, or it does it. Waits for the
+process of the group.
 """.
 -spec recover_here(term(), binary(), [node()], check | do, Asker :: node()) -> ok | {error, atom()}.
 recover_here(Group, Uid, Survivors, Step, Asker) ->

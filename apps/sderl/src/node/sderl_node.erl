@@ -37,7 +37,8 @@
 }).
 -type reservation() :: #reservation{}.
 
--record(n, {node = node(), reconfigure :: fun(() -> ok), reserved = #{} :: #{term() => reservation()},
+-record(n, {node = node(), reconfigure :: fun(() -> ok),
+            reserved = #{} :: #{term() => reservation()},
             timer = none :: none | reference(),
             departing = none :: none | {pid(), Until :: integer()},   % the island that is left
             entering = #{} :: #{reference() => term()},
@@ -78,8 +79,8 @@ hidden() -> init:get_argument(hidden) =/= error.
 create(Group) -> call({create, Group}).
 
 -doc """
-Creates a group that decides by majority, of this node and others that were invited under the uid. It
-decides when a majority of them has joined.
+Creates a group that decides by majority, of this node and others that were invited under the uid.
+It decides when a majority of them has joined.
 """.
 -spec create(term(), Uid :: binary(), [node()]) -> ok | {error, term()}.
 create(Group, Uid, Members) -> call({create, Group, Uid, Members}).
@@ -141,7 +142,8 @@ handle_call({create, Group, Uid, Members}, _, N) when is_binary(Uid), length(Mem
 handle_call({invite, ?VSN, Group, Uid, From}, _, N) when is_binary(Uid), is_atom(From) ->
     invited(Group, Uid, available, false, N);
 handle_call({invite, ?VSN, Group, Uid, From, #{mode := Mode, new := New}}, _, N)
-  when is_binary(Uid), is_atom(From), is_boolean(New), Mode =:= available orelse Mode =:= majority ->
+  when is_binary(Uid), is_atom(From), is_boolean(New),
+       Mode =:= available orelse Mode =:= majority ->
     invited(Group, Uid, Mode, New, N);
 handle_call({enter, ?VSN, Group, Node}, From, N) when is_atom(Node) ->
     _ = spawn(fun() -> gen_server:reply(From, sderl_admin:admit(Group, Node)) end),
@@ -328,11 +330,12 @@ start(Group, Uid, Args) ->
             {error, Why}
     end.
 
-%% Where a group decides by majority a node may have forgotten what it promised in a former life. It has
-%% not if the group is new, or if the node keeps files and has none of the group.
+%% Where a group decides by majority a node may have forgotten what it promised in a former life. It
+%% has not if the group is new, or if the node keeps files and has none of the group.
 remembering(Group, #{mode := majority} = Args) when not is_map_key(fresh, Args) ->
     Fresh = case sderl_options:value(state_dir) of
-        Dir when Dir =/= none, node() =/= nonode@nohost -> not sderl_kept:is_there(Dir, node(), Group);
+        Dir when Dir =/= none, node() =/= nonode@nohost ->
+            not sderl_kept:is_there(Dir, node(), Group);
         _ -> false
     end,
     Args#{fresh => Fresh};
@@ -408,7 +411,8 @@ begin_kept(#{group := G, uid := Uid, membership := Mem, epoch := Epoch, consiste
     case sderl_dir:uid(G) of
         none ->
             Mode = sderl_options:consistency(G, Kept),
-            _ = start(G, Uid, #{mem => sderl_membership:recall(node(), Mem), ceil => Epoch, mode => Mode}),
+            Members = sderl_membership:recall(node(), Mem),
+            _ = start(G, Uid, #{mem => Members, ceil => Epoch, mode => Mode}),
             created(G, sderl_membership:members(Mem));
         _ -> ok
     end.
@@ -505,8 +509,8 @@ hello(Group, Uid, From, {hello, Addr, _, Mem, Info} = Msg, N) ->
         nothing -> N
     end.
 
-%% What this node's process of a group starts from that others run. The configuration says whether it
-%% decides by majority; where it does not, the others do.
+%% What this node's process of a group starts from that others run. The configuration says whether
+%% it decides by majority; where it does not, the others do.
 joining(Group, Uid, Mem, Info, #n{reserved = R}) ->
     Args = #{mem => sderl_membership:recall(node(), Mem),
              mode => sderl_options:consistency(Group, maps:get(mode, Info, available))},

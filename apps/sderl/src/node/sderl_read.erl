@@ -53,8 +53,8 @@ whereis_at(Node, Group, Name) ->
     end.
 
 -doc """
-The arguments and values of `s_group:read/2`. A node that is no member has members read, in turn: one
-that has lost the majority may not be the last that can be reached.
+The arguments and values of `s_group:read/2`. A node that is no member has members read, in turn:
+one that has lost the majority may not be the last that can be reached.
 """.
 -spec read(term(), term()) -> pid() | undefined | {error, atom()}.
 read(Group, Name) ->

@@ -52,8 +52,8 @@ from; `why` says what is wrong with a node that is not `up`, or not fully seen.
 }.
 
 -doc """
-An s_group. `agent` is the monitoring node on which its agent runs; `minority` are the members that say
-that they are on a side without a majority, where there are any.
+An s_group. `agent` is the monitoring node on which its agent runs; `minority` are the members that
+say that they are on a side without a majority, where there are any.
 """.
 -type group_info() :: #{
     nodes := [id()],

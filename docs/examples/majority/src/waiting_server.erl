@@ -2,8 +2,9 @@
 -module(waiting_server).
 
 %% A server of which there is one in a group that decides by majority, wherever it is started. It
-%% starts without a name, so its supervisor sees no failure while there is no majority, and serves from
-%% the moment on at which the name is its own. Started on every member, one serves and the others stand by.
+%% starts without a name, so its supervisor sees no failure while there is no majority, and serves
+%% from the moment on at which the name is its own. Started on every member, one serves and the
+%% others stand by.
 
 -behaviour(gen_server).
 
@@ -29,7 +30,8 @@ handle_info(register, State) -> {noreply, register_name(State)};
 handle_info({s_group_majority, lost, _Group, _Name}, State) -> {noreply, again(State)};
 handle_info({s_group_majority, regained, _Group, _Name}, State) -> {noreply, State}.
 
-%% With `exit` in place of `notify` the server would end, and its supervisor start another that waits.
+%% With `exit` in place of `notify` the server would end, and its supervisor start another that
+%% waits.
 register_name(#{as := {Group, Name}} = State) ->
     try s_group:register_name(Group, Name, self(), #{majority_lost => notify}) of
         yes -> State#{serving := true};
