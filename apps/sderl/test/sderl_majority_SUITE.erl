@@ -24,10 +24,9 @@ all() ->
 env() -> [{tick_ms, ?TICK}, {set_aside_ms, ?ASIDE}, {write_timeout_ms, 20_000}].
 
 init_per_suite(Config) ->
-    case {sderl_wire:operation({read, name}), examples()} of
-        {false, _} -> {skip, "the core does not decide by majority yet"};
-        {_, none} -> {skip, "the documents are not in this tree"};
-        {_, Ebin} ->
+    case examples() of
+        none -> {skip, "the documents are not in this tree"};
+        Ebin ->
             true = code:add_pathz(Ebin),
             sderl_ct:hold(4, env()) ++ Config
     end.
