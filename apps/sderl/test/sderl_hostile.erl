@@ -169,7 +169,8 @@ well_typed({group, G}, #{groups := Groups, pids := Pids, members := Nodes}) ->
     Pid = pick(Pids),
     Asked = [{raw, {pick([sderl_op, sderl_again]), pick([none, make_ref()]), Op}} || Op <- operations(Pid, Nodes)],
     [{core, M} || M <- core(About, Pid)] ++ Asked ++ Asked
-        ++ [{raw, {sderl_await, make_ref(), 10}}, {raw, {sderl_await_live, make_ref(), Nodes, 10}}, {raw, {sderl_pid_gone, name, Pid}},
+        ++ [{raw, {sderl_await, make_ref(), 10}}, {raw, {sderl_await_live, make_ref(), Nodes, 10}},
+            {raw, {sderl_recover, make_ref(), Nodes}}, {raw, {sderl_pid_gone, name, Pid}},
             {raw, {nodeup, 'x@nowhere', []}}, {raw, {nodedown, 'x@nowhere', []}}, {raw, {'DOWN', make_ref(), process, Pid, gone}},
             {raw, {resolved, {name, row(Pid), row(Pid)}, #{keep => Pid, effects => [{exit, Pid, clash}], failed => undefined}}},
             {call, info}, {cast, info}];
@@ -183,12 +184,14 @@ well_typed(sderl_node, #{groups := Groups, peers := [Peer | _], members := Nodes
      {raw, {sderl_known, 2, Peer, [{G, Nodes}, {other, [Peer]}]}}, {raw, {sderl_tell, 2, Peer}},
      {raw, {sderl_conflict, 2, G, Uid, Peer, rand:bytes(16)}}, {raw, {sderl_free, 2, Peer, {meet, Uid, Nodes}}},
      {raw, {sderl_free, 2, Peer, freed}}, {raw, {nodeup, 'x@nowhere', []}}, {raw, {nodedown, 'x@nowhere', []}},
-     {call, {invite, 2, G, Uid, Peer}}, {call, {enter, 2, nowhere, Peer}}, {call, settle}, {cast, {changed, G}}, {cast, {left, nowhere, [Peer]}},
+     {call, {invite, 2, G, Uid, Peer}}, {call, {enter, 2, nowhere, Peer}},
+     {call, {invite, 2, G, Uid, Peer, #{mode => pick([available, majority]), new => pick([true, false])}}},
+     {call, {recover, 2, G, Uid, Nodes, pick([check, do]), Peer}}, {call, settle}, {cast, {changed, G}}, {cast, {left, nowhere, [Peer]}},
      {cast, {met, Peer}}];
 well_typed(sderl_ask, #{groups := Groups, pids := Pids}) ->
     [G | _] = maps:keys(Groups),
     [{call, Q} || Q <- [hello, names, {alive, pick(Pids)}, {reach, G, pick(Pids)}, {whereis, G, name}, {send, G, name, hello},
-                        {whereis_at, G, name}, {send_at, G, name, hello}, {names, G}]] ++ [{cast, hello}, {raw, {hello, 1}}];
+                        {whereis_at, G, name}, {send_at, G, name, hello}, {names, G}, {read, G, name}]] ++ [{cast, hello}, {raw, {hello, 1}}];
 well_typed(sderl_subs, #{pids := Pids, local := Local}) ->
     [{call, {subscribe, g, pick(Local), [group, name]}}, {call, {subscribe, g, pick(Pids), [event]}}, {call, {unsubscribe, make_ref()}},
      {call, {monitor_nodes, pick(Pids), true}}, {call, {monitor_nodes, pick(Pids), false}}, {raw, {'DOWN', make_ref(), process, pick(Pids), gone}}];
