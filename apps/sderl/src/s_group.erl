@@ -569,7 +569,7 @@ register_name({Group, Name}, Pid) ->
     case register_name(Group, Name, Pid) of
         yes -> yes;
         {no, no_majority} ->
-            exit({no_majority, {?MODULE, register_name, [Group, Name]}});
+            sderl_via:no_majority(Group, Name);
         {no, Why} ->
             sderl_via:refused(Group, Name, Why),
             no

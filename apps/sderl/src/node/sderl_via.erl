@@ -5,7 +5,7 @@
 %% no. Then it looks the name up, and reports `{already_started, undefined}` where nobody has it, so
 %% the reason would be nowhere. It is logged here, once a minute for each group and reason.
 
--export([refused/3]).
+-export([refused/3, no_majority/2]).
 
 -define(AGAIN_S, 60).
 %% So many groups and reasons are told apart. More are not logged before the first are forgotten.
@@ -28,6 +28,13 @@ refused(Group, Name, Why) ->
                                             sentence => Sentence})
     end),
     ok.
+
+-doc """
+Ends the start of a process in a group that has no majority here. OTP gives the reason of an exit as
+the error of the start, so that it need not be looked for in the log.
+""".
+-spec no_majority(Group :: term(), Name :: term()) -> no_return().
+no_majority(Group, Name) -> exit({no_majority, {s_group, register_name, [Group, Name]}}).
 
 explain(_, not_running) ->
     {not_running, "the application sderl does not run here; name it among the applications that "

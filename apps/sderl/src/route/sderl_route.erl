@@ -260,6 +260,7 @@ is_options(_) -> false.
 register_name({Group, Name}, Pid) ->
     case sderl_register:register(Group, Name, Pid, []) of
         yes -> yes;
+        {no, no_majority} -> sderl_via:no_majority(Group, Name);
         {no, _} -> no
     end;
 register_name(Other, _) -> misuse(register_name, 2, 1, Other, "{Group, Name}").
