@@ -28,7 +28,7 @@ A group that is made at run time may be there twice under one name. It is left o
 -include("sderl_sim.hrl").
 
 -export([new/2, arguments/4, asked/4, sent/4, decided/5, recorded/4, answered/5, begun/3, declared/4, ticked/3, crashed/2]).
--export([recover/1, settled/3]).
+-export([recover/1, leases_ms/1, settled/3]).
 
 -import(sderl_sim_world, [violation/3, node/2, member/3, book/2, keep_book/3, seen/3]).
 
@@ -489,6 +489,15 @@ recover(G, W0) ->
     end.
 
 %% ---------------------------------------------------------------- in the end
+
+-doc "So long the names of nodes that are lost for good may stay, where there are any.".
+-spec leases_ms(#w{}) -> non_neg_integer().
+leases_ms(W) ->
+    Lost = lists:any(fun(N) -> (node(N, W))#n.lost end, sderl_sim_world:all(W)),
+    case sderl_sim_world:option(mode, available, W) of
+        majority when Lost -> lease_ms(W) + ?SPARE_MS + sderl_sim_world:slack(W);
+        _ -> 0
+    end.
 
 -doc "What must hold of a group once the faults are over.".
 -spec settled(term(), [node()], #w{}) -> ok.

@@ -92,7 +92,8 @@ finish(#w{now = Healed} = W0) ->
     W2 = until(W1#w.now + ?CALM_MS, W1#w{converged = W1#w.now - Healed}),
     W3 = until(W2#w.now + 1000, sderl_sim_settle:probe(W2#w{asking = false})),
     W4 = step_until(fun sderl_sim_settle:answered/1, W3#w.now + ?ANSWER_MS, W3),
-    W5 = sderl_sim_settle:deaths(until(W4#w.now + 2000, W4)),
+    Leases = W1#w.now + sderl_sim_majority:leases_ms(W1),
+    W5 = sderl_sim_settle:deaths(until(max(W4#w.now + 2000, Leases), W4)),
     sderl_sim_settle:settled(until(W5#w.now + ?GONE_MS + sderl_sim_world:slack(W5), W5)).
 
 %% Where a majority is lost for good somebody has to say so.
