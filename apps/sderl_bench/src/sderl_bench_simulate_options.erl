@@ -29,7 +29,14 @@ simulator calls it, what it may be and what it is where nobody says. `--hard` ch
     {aside, aside_ms, "MS", {100, ?MOST_MS}, 4000, "who is silent for so long is set aside"},
     {forget, forget_ms, "MS", {0, ?MOST_MS}, 0, "who is away for so long is forgotten; 0: nobody"},
     {patience, patience, "MS", {0, ?MOST_MS}, 0, "a client gives up after so long; 0: never"},
-    {keep, keep, "K", {0, 10_000}, 0, "names that a node keeps for its life, in each group"}
+    {keep, keep, "K", {0, 10_000}, 0, "names that a node keeps for its life, in each group"},
+    {reads, reads, "PERCENT", {0, 100}, 10, "operations that are reads through the log"}
+]).
+
+%% What is so or not: its option, and what it says.
+-define(FLAGS, [
+    {majority, "groups with consistency => majority"},
+    {files, "a node that restarts finds its group, its members and the highest epoch in a file"}
 ]).
 
 %% What --hard stands for; what is said beside it holds.
@@ -56,7 +63,18 @@ arguments() ->
             name => hard, long => "-hard", type => boolean, action => {store, true}, default => false,
             help => {"[--hard]", ["slow links, more faults and nodes that never return: ", hard_text()]}
         }
+        | [flag_argument(Name, Text) || {Name, Text} <- ?FLAGS]
     ].
+
+flag_argument(Name, Text) ->
+    #{
+        name => Name,
+        long => [$- | flag(Name)],
+        type => boolean,
+        action => {store, true},
+        default => false,
+        help => {lists:flatten(["[--", flag(Name), "]"]), [Text]}
+    }.
 
 argument(Name, Type, Shape, Text) ->
     Long = [$- | flag(Name)],
@@ -76,8 +94,12 @@ text(Value) -> Value.
 names(Atoms) -> [atom_to_list(A) || A <- Atoms].
 
 default(delay) -> {1, 20};
-default(faults) -> sderl_sim_faults:usual();
-default(strict) -> sderl_sim_strict:usual().
+default(faults) -> sderl_sim_faults:usual().
+
+default_strict(Options) -> sderl_sim_strict:usual(mode(Options)).
+
+mode(#{majority := true}) -> majority;
+mode(_) -> available.
 
 %% ---------------------------------------------------------------- from the command line
 
@@ -96,7 +118,8 @@ checked(Given) ->
         {ok, Broken} ?= known("--broken", "deliberate fault", words(maps:get(broken, Options, "")),
                               names([F || {F, _} <- sderl_core_fault:all()])),
         Parameters = Numbers#{delay => Delay, faults => Kinds, strict => Strict, broken => Broken},
-        {ok, maps:merge(maps:remove(hard, Options), Parameters)}
+        Flags = #{Name => maps:get(Name, Options, false) || {Name, _} <- ?FLAGS},
+        {ok, maps:merge(maps:remove(hard, Options), maps:merge(Flags, Parameters))}
     end.
 
 numbers([], _, Done) -> {ok, Done};
@@ -129,7 +152,7 @@ strict(Options) ->
     case words(maps:get(strict, Options, "usual")) of
         ["none"] -> {ok, []};
         ["all"] -> {ok, sderl_sim_strict:names()};
-        ["usual"] -> {ok, default(strict)};
+        ["usual"] -> {ok, default_strict(Options)};
         Words -> known("--strict", "promise", lists:uniq(Words), All)
     end.
 
@@ -150,16 +173,24 @@ known(Option, What, Words, Known) ->
 
 -doc "The parameters as `m:sderl_sim` takes them.".
 -spec simulated(#{atom() => term()}) -> #{atom() => term()}.
-simulated(#{faults := Kinds, strict := Strict, broken := Broken, delay := Delay} = Options) ->
+simulated(#{faults := Kinds, strict := Strict, broken := Broken, delay := Delay, files := Files} = Options) ->
     Numbers = #{Key => map_get(Name, Options) || {Name, Key, _, _, _, _} <- ?NUMBERS,
                                                 not (lists:member(Name, [forget, patience]) andalso map_get(Name, Options) =:= 0)},
-    Numbers#{kinds => Kinds, strict => Strict, broken => Broken, delay => Delay}.
+    Numbers#{
+        mode => mode(Options),
+        files => Files,
+        kinds => Kinds,
+        strict => Strict,
+        broken => Broken,
+        delay => Delay
+    }.
 
 -doc "The parameters as results show them.".
 -spec shown(#{atom() => term()}) -> #{atom() => term()}.
 shown(#{delay := {Min, Max}} = Options) ->
     Names = [Name || {Name, _, _, _, _, _} <- ?NUMBERS],
-    (maps:with([faults, strict, broken | Names], Options))#{delay => [Min, Max]}.
+    Flags = [Name || {Name, _} <- ?FLAGS],
+    (maps:with([faults, strict, broken | Names ++ Flags], Options))#{delay => [Min, Max]}.
 
 -doc "What a command line must say to get these parameters, without `--hard`.".
 -spec command_line(#{atom() => term()}) -> unicode:chardata().
@@ -170,8 +201,9 @@ command_line(#{faults := Kinds} = Options) ->
         said(faults, case Kinds =:= default(faults) of true -> "usual"; false -> lists:join(",", names(Kinds)) end),
         [said(delay, delay_text(Delay)) || #{delay := Delay} <- [Options], Delay =/= default(delay)],
         [said(strict, case Strict of [] -> "none"; _ -> lists:join(",", names(Strict)) end)
-         || #{strict := Strict} <- [Options], Strict =/= default(strict)],
-        [said(broken, lists:join(",", names(Broken))) || #{broken := [_ | _] = Broken} <- [Options]]
+         || #{strict := Strict} <- [Options], Strict =/= default_strict(Options)],
+        [said(broken, lists:join(",", names(Broken))) || #{broken := [_ | _] = Broken} <- [Options]],
+        [[" --", flag(Name)] || {Name, _} <- ?FLAGS, map_get(Name, Options)]
     ].
 
 said(Name, Value) -> [" --", flag(Name), " ", text(Value)].

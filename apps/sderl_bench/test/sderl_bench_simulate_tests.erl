@@ -12,6 +12,7 @@ defaults_test() ->
     ?assertEqual(sderl_sim_faults:usual(), maps:get(faults, Options)),
     ?assertMatch(#{delay := {1, 20}, kinds := _, faults := 12}, sderl_bench_simulate_options:simulated(Options)),
     ?assertNot(is_map_key(forget_ms, sderl_bench_simulate_options:simulated(Options))),
+    ?assertMatch(#{mode := available, files := false, reads := 10}, sderl_bench_simulate_options:simulated(Options)),
     ?assert(is_integer(maps:get(seed, Options))).
 
 options_test() ->
@@ -23,6 +24,9 @@ options_test() ->
     ?assertMatch({ok, #{broken := [early_yes, rule_9]}}, options(["--broken", "early_yes,rule_9"])),
     ?assertMatch({ok, #{delay := {5, 50}, forget := 3000, chunk := 1}},
                  options(["--delay", "5-50", "--forget", "3000", "--chunk", "1"])),
+    {ok, Majority} = options(["--majority", "--files", "--reads", "40"]),
+    ?assertEqual(sderl_sim_strict:usual(majority), maps:get(strict, Majority)),
+    ?assertMatch(#{mode := majority, files := true, reads := 40}, sderl_bench_simulate_options:simulated(Majority)),
     ?assertMatch({ok, #{nightly := true, seed := 5, log := "f"}}, options(["--nightly", "--seed", "5", "--log", "f"])).
 
 hard_test() ->
@@ -40,7 +44,7 @@ every_parameter_is_in_the_command_test_() ->
         {ok, Options} = options(Args ++ ["--seed", "9", "--schedules", "1"]),
         ["bin/sderl", "bench", "simulate" | Again] = string:lexemes(unicode:characters_to_list(?E:replay(9, Options)), " "),
         ?assertEqual({ok, Options}, options(Again))
-     end || Args <- [[], ["--hard"], ["--strict", "none"], ["--time", "9000", "--longest", "70", "--late", "0", "--boot-spread", "1", "--relink", "99",
+     end || Args <- [[], ["--hard"], ["--strict", "none"], ["--majority", "--hard"], ["--majority", "--files", "--reads", "3", "--strict", "all"], ["--time", "9000", "--longest", "70", "--late", "0", "--boot-spread", "1", "--relink", "99",
                                       "--chunk", "2", "--aside", "900", "--forget", "8000", "--patience", "700", "--keep", "9", "--made", "1", "--delay", "2-3", "--faults", "loss,cut",
                                       "--broken", "rule_9", "--groups", "2", "--strict", "all"]]].
 
