@@ -472,23 +472,28 @@ those go on that are left.
 recover(W) -> lists:foldl(fun recover/2, W, sderl_sim_world:groups(W)).
 
 recover(G, W0) ->
-    case of_group(G, W0) of
-        none -> W0;
-        #q{electors = Electors} = Q ->
-            Live = [N || N <- sderl_sim_world:live_members(G, W0), lists:member(N, Electors)],
+    case {of_group(G, W0), sderl_sim_world:live_members(G, W0)} of
+        {#q{} = Q, [_ | _] = Live} ->
+            Electors = members_of_longest(G, Live, W0),
+            Survivors = [N || N <- Live, lists:member(N, Electors)],
             Lost = [N || N <- Electors, (node(N, W0))#n.lost],
-            Vote = [N || N <- Live, #{votes := true} <- [seen(N, G, W0)]],
+            Vote = [N || N <- Survivors, #{votes := true} <- [seen(N, G, W0)]],
             Has = [N || N <- Live, #{majority := true} <- [seen(N, G, W0)]],
             case Lost =/= [] andalso Has =:= [] andalso not is_majority(Vote, Electors) of
                 true ->
-                    W1 = keep_of(G, (new_log(Q, W0))#q{electors = lists:sort(Live)}, W0),
-                    lists:foldl(fun(N, W) -> sderl_sim_command:run({in, G, {recover, N, Live}}, W) end,
-                                sderl_sim_world:count(recover, W1), Live);
+                    W1 = keep_of(G, (new_log(Q, W0))#q{electors = Survivors}, W0),
+                    lists:foldl(fun(N, W) -> sderl_sim_command:run({in, G, {recover, N, Survivors}}, W) end,
+                                sderl_sim_world:count(recover, W1), Survivors);
                 false -> W0
-            end
+            end;
+        _ -> W0
     end.
 
-%% ---------------------------------------------------------------- in the end
+%% An operator asks those who are left for their members, and believes the one that knows most.
+members_of_longest(G, Live, W) ->
+    {_, Mem} = lists:max([{{E, Num}, Mem} || N <- Live,
+                                             #{lineage := E, num := Num, membership := Mem} <- [seen(N, G, W)]]),
+    sderl_membership:members(Mem).
 
 -doc "So long the names of nodes that are lost for good may stay, where there are any.".
 -spec leases_ms(#w{}) -> non_neg_integer().
