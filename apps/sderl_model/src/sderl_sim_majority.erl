@@ -14,7 +14,7 @@ answer. The committed batches of all epochs are one log.
 | `as_committed` | an answer is the one that the committed log has for that operation |
 | `one_order` | answered operations are in the log in an order in which they can have happened: none is after one that was asked only when it was answered |
 | `leased` | the names of a process that lives are freed only when its node has had no link to the coordinator for the lease, and its member has declared the majority lost before |
-| `never_applied` | what was answered `no_majority` is in no batch |
+| `never_applied` | what was answered `no_majority` is in no committed batch |
 | `silent_minority` | a member that declared the majority lost answers nothing but that, until it has regained it |
 | `bounded_waiting` | a member that no links join to a majority declares it lost in time, and keeps no client waiting from then on |
 | `forgets_nobody` | a coordinator without a majority orders nobody's being forgotten |
@@ -144,11 +144,9 @@ declared(N, G, Is, #w{now = Now} = W) ->
 recorded(G, Pos, Items, W) ->
     case of_group(G, W) of
         none -> ok;
-        #q{never = Never} ->
+        _ ->
             _ = [violation(one_log, [Pos, merges, Item], W)
                  || Item <- Items, is_tuple(Item), lists:member(element(1, Item), [shard, clashes, settle])],
-            _ = [never_applied(G, Key, Pos, Items, W)
-                 || {seg, O, Sid, R, _, _} <- Items, Key <- [{O, Sid, R}], is_map_key(Key, Never)],
             ok
     end,
     W.
@@ -243,7 +241,7 @@ committed(N, G, Pos, _, _, #q{last = none, floor = Floor} = Q, W) when Floor =/=
     keep_of(G, Q#q{electors = sderl_membership:members(Mem), last = Pos}, W);
 committed(N, G, {E, Num} = Pos, Lineage, History, Q0, W) ->
     one_log(N, Pos, History, Q0, W),
-    promised(N, Lineage, Q0, W),
+    promised(N, G, Lineage, Q0, W),
     Q1 = lists:foldl(fun(Next, Q) -> agreed(N, G, Next, Lineage, History, Q, W) end, Q0,
                      positions(Pos, History, Q0)),
     #q{commits = Commits, reigns = Reigns, last = Last} = Q1,
@@ -290,28 +288,37 @@ agreed(N, G, Pos, Lineage, History, #q{electors = Before, unleased = Unleased} =
     After = lists:foldl(fun({mem, Mem, _}, _) -> sderl_membership:members(Mem);
                            (_, Members) -> Members
                         end, Before, Items),
-    by_majority(N, Pos, Lineage, History, Before, Q, W),
-    After =:= Before orelse by_majority(N, Pos, Lineage, History, After, Q, W),
+    by_majority(N, G, Pos, Lineage, History, Before, Q, W),
+    After =:= Before orelse by_majority(N, G, Pos, Lineage, History, After, Q, W),
+    _ = [never_applied(Q, Key, Pos, Items, W)
+         || {seg, O, Sid, R, _, _} <- Items, Key <- [{O, Sid, R}], is_map_key(Key, Q#q.never)],
     case Unleased of
         #{Pos := Why} -> violation(leased, [N, Pos, Why], W);
         _ -> Q#q{electors = After}
     end.
 
-by_majority(_, _, _, _, [], _, _) -> ok;
-by_majority(N, {E, Num} = Pos, Lineage, History, Members, #q{acks = Acks}, W) ->
+by_majority(_, _, _, _, _, [], _, _) -> ok;
+by_majority(N, G, {E, Num} = Pos, Lineage, History, Members, #q{acks = Acks}, W) ->
     Epochs = [Lineage | [X || {X, _} <- History, X >= E]],
-    Have = [M || M <- Members,
-                 lists:any(fun({_, Coord} = X) -> Coord =:= M orelse maps:get({M, X}, Acks, -1) >= Num end, Epochs)],
+    Acked = fun(M) ->
+        lists:any(fun({_, Coord} = X) -> Coord =:= M orelse maps:get({M, X}, Acks, -1) >= Num end, Epochs)
+    end,
+    Have = [M || M <- Members, Acked(M) orelse has_left(M, G, W)],
     is_majority(Have, Members) orelse violation(by_majority, [N, {commits, Pos}, {members, Members}, {have, Have}], W),
     ok.
 
-promised(N, {_, Coord} = E, #q{promises = Promises, electors = Electors, reigns = Reigns}, W) ->
+promised(N, G, {_, Coord} = E, #q{promises = Promises, electors = Electors, reigns = Reigns}, W) ->
     Promised = lists:usort([Coord | maps:get(E, Promises, [])]),
     is_map_key(E, Reigns)
-        orelse is_majority([M || M <- Electors, lists:member(M, Promised)], Electors)
+        orelse is_majority([M || M <- Electors, lists:member(M, Promised) orelse has_left(M, G, W)], Electors)
         orelse length(Electors) < 2
         orelse violation(by_majority, [N, {epoch, E}, {members, Electors}, {promised, Promised}], W),
     ok.
+
+%% Who has left agrees to all that others do without it.
+has_left(N, G, W) ->
+    #b{left = Left} = book(G, W),
+    is_map_key({N, (node(N, W))#n.life}, Left) andalso seen(N, G, W) =:= none.
 
 is_majority(Some, All) -> 2 * length(Some) > length(All).
 
@@ -327,13 +334,14 @@ answered(N, G, Id, V, W) ->
 
 heard(unknown, _, _, _, _, W) -> W;
 heard({live, _}, _, _, _, _, W) -> W;
-heard({no, no_majority}, _, G, Id, #q{places = Places, never = Never} = Q, W) ->
+heard({no, no_majority}, _, G, Id, #q{places = Places, never = Never, commits = Commits} = Q, W) ->
     case Places of
         #{Id := {Key, _}} ->
             #b{answered = Done, log = Log} = book(G, W),
-            NewQ = Q#q{never = Never#{Key => [Id | maps:get(Key, Never, [])]}},
-            W1 = keep_of(G, NewQ, W),
-            _ = [never_applied(G, Key, Pos, element(2, map_get(Pos, Log)), W1) || Pos <- maps:get(Key, Done, [])],
+            Q1 = Q#q{never = Never#{Key => [Id | maps:get(Key, Never, [])]}},
+            W1 = keep_of(G, Q1, W),
+            _ = [never_applied(Q1, Key, Pos, element(2, map_get(Pos, Log)), W1)
+                 || {E, Num} = Pos <- maps:get(Key, Done, []), Num =< maps:get(E, Commits, -1)],
             W1;
         _ -> W
     end;
@@ -376,8 +384,8 @@ found(N, G, Id, #q{places = Places}, W) ->
 decided_answer(I, Ops, default) -> sderl_core_answer:default(lists:nth(I, Ops));
 decided_answer(I, _, As) -> sderl_core_answer:plain(lists:nth(I, As)).
 
-never_applied(G, {O, Sid, R} = Key, Pos, Items, W) ->
-    #q{never = #{Key := Ids}, places = Places} = of_group(G, W),
+never_applied(#q{never = Never, places = Places}, {O, Sid, R} = Key, Pos, Items, W) ->
+    #{Key := Ids} = Never,
     _ = [violation(never_applied, [Id, Pos, lists:nth(I, Ops)], W)
          || {seg, O1, Sid1, R1, Ops, As} <- Items, {O1, Sid1, R1} =:= {O, Sid, R},
             Id <- Ids, #{Id := {Of, I}} <- [Places], Of =:= Key, is_applied(decided_answer(I, Ops, As))],
