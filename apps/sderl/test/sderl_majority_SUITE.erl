@@ -328,8 +328,12 @@ membership(Config) ->
     has_majority(F, A, g, false),
     ?assertEqual({error, no_majority}, call(F, A, remove_nodes, [g, [B, C]])),
     ?assertEqual({error, no_majority}, call(F, A, add_nodes, [g, [D]])),
+    %% The others have a coordinator again, where it was on the losing side.
+    P = holder(F, B, g, x, #{}),
+    ?assertEqual(P, call(F, C, read, [g, x])),
     back(F, [A], [B, C]),
     together(F, g, [A, B, C]),
+    ?assertEqual(P, call(F, A, read, [g, x])),
     ok = call(F, A, delete_s_group, [g]),
     %% Of two, both are needed.
     group(F, two, [A, B]),
@@ -405,7 +409,10 @@ first_start_with_files(Config) ->
     sderl_ct_nodes:with(plan([{k, 2, Env}]), fun(F, [A, B] = Up) ->
         together(F, g, Up),
         P = holder(F, A, g, x, #{}),
-        [?assertMatch({[#{group := g, consistency := majority}], []}, sderl_kept:read(Dir, N))
+        %% One that is made at run time is kept with what it is.
+        group(F, h, Up),
+        [?assertMatch([{g, majority}, {h, majority}],
+                      lists:sort([{G, C} || #{group := G, consistency := C} <- element(1, sderl_kept:read(Dir, N))]))
          || N <- Up],
         ok = sderl_fleet:kill(F, B),
         {ok, B} = sderl_fleet:restart(F, B),
@@ -417,7 +424,7 @@ first_start_with_files(Config) ->
         %% All that are members now know nothing: together they may begin again.
         [ok = sderl_fleet:kill(F, N) || N <- Up],
         [{ok, N} = sderl_fleet:restart(F, N) || N <- Up],
-        together(F, g, Up),
+        [together(F, G, Up) || G <- [g, h]],
         ?assertEqual(undefined, call(F, B, read, [g, x]))
     end).
 
