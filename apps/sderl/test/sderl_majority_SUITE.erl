@@ -19,7 +19,8 @@ suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [made_at_run_time, a_minority, freed_after_the_lease, supervised_in_a_minority, restarted_member,
-     membership, lost_for_good, first_start, first_start_with_files, differing_modes].
+     membership, lost_for_good, first_start, first_start_with_files,
+     differing_modes, goodbye].
 
 env() -> [{tick_ms, ?TICK}, {set_aside_ms, ?ASIDE}, {write_timeout_ms, 20_000}].
 
@@ -446,4 +447,17 @@ differing_modes(_) ->
                      call(F, B, new_s_group, [h, [B], #{consistency => majority}])),
         ?assertEqual({error, consistency_differs},
                      call(F, A, new_s_group, [g, [A], #{consistency => available}]))
+    end).
+
+%% Where the library stops on a node nobody waits for its names: here the lease is a minute.
+goodbye(_) ->
+    Slow = [{tick_ms, 300}, {set_aside_ms, 20_000}, {write_timeout_ms, 60_000}],
+    sderl_ct:with(3, Slow, fun(F, [A, B, C] = Nodes) ->
+        group(F, g, Nodes),
+        _ = holder(F, C, g, x, #{}),
+        New = sderl_ct:process(F, A),
+        ok = on(F, C, fun() -> application:stop(sderl) end),
+        ok = sderl_fleet:await(fun() -> register_at(F, A, g, x, New) =:= yes end, 30_000),
+        ?assertEqual(New, call(F, B, read, [g, x])),
+        ?assertEqual({error, not_running}, call(F, C, read, [g, x]))
     end).
