@@ -99,7 +99,8 @@ slow(#s{flight = #flight{wait = [_ | _] = W, since = At}, num = Num, now = Now, 
     Hung = hung_aside(S),
     Outnumbered = 2 * length(Silent ++ Hung) > length([N || N := live <- V] ++ Hung),
     case Outnumbered andalso Now - At =< A + lone_ms(S) andalso not faulty(rule_9, S) of
-        _ when Silent =:= [] -> S;
+        %% (Those that the batch removed may have gone without a word.)
+        _ when Silent =:= [] -> sderl_core_write:reorder(S);
         true -> S;
         false ->
             View = maps:merge(V, #{N => {E, Num} || N <- Silent}),

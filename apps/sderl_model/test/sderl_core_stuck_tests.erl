@@ -1,0 +1,84 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_core_stuck_tests).
+-moduledoc """
+Members that waited for what never comes. Found by the simulator, as operations that nobody
+answered; here the few messages that it takes.
+""".
+-include_lib("eunit/include/eunit.hrl").
+
+-define(NODES, ['n1@t', 'n2@t', 'n3@t', 'n4@t']).
+-define(EPOCH, {10_000, 'n2@t'}).
+
+%% The batch that removes a member reaches it when it follows nobody: it takes no batch then, hears
+%% from another that it is out, and leaves without an acknowledgement.
+a_removed_member_that_left_is_not_waited_for_test() ->
+    Client = make_ref(),
+    {S0, Store} = coordinator(),
+    {_, S1} = sderl_core:step(20, [{op, Client, {remove, ['n4@t'], 1}}], S0),
+    {Fx1, S2} = sderl_core:propose(20, sderl_sim_store, Store, S1),
+    [{Epoch, Num}] = lists:usort([{E, N} || {send, _, {batch, E, N, _, _}} <- Fx1]),
+    {_, S3} = sderl_core:step(30, [{msg, 'n3@t', {ack, Epoch, Num, none}},
+                                   hello('n4@t', undefined)], S2),
+    ?assertEqual({Num, ['n4@t']}, maps:get(flight, sderl_core:inspect(S3))),
+    {Fx, _} = ticks(1000, 6000, S3),
+    ?assertEqual([{Client, ok}], replies(Fx)).
+
+%% ---------------------------------------------------------------- a member of four
+
+%% The first member coordinates the third and the fourth: the second went.
+coordinator() ->
+    {Fx, S1} = sderl_core:step(15, [{nodedown, 'n2@t'}], follower()),
+    [{Epoch, Lineage}] = lists:usort([{E, L} || {send, _, {collect, E, L, _}} <- Fx]),
+    ?assertEqual(?EPOCH, Lineage),
+    {_, S2} = sderl_core:step(16, [{msg, N, {joined, Epoch, 7, []}} || N <- ['n3@t', 'n4@t']], S1),
+    ?assertEqual(coord, sderl_core:role(S2)),
+    {_, S3} = sderl_core:step(17, [{msg, N, {ack, Epoch, 7, none}} || N <- ['n3@t', 'n4@t']], S2),
+    Store = sderl_sim_store:index(build, sderl_sim_store:new('n1@t', ?NODES)),
+    {Fx4, S4} = sderl_core:propose(18, sderl_sim_store, Store, S3),
+    [{Num, Items, Index}] = [{N, I, X} || {apply, _, N, I, X} <- Fx4],
+    {Store1, _} = sderl_sim_store:apply(Store, Epoch, Num, Items, Index),
+    {_, S5} = sderl_core:step(19, [{msg, N, {ack, Epoch, Num, none}} || N <- ['n3@t', 'n4@t']], S4),
+    ?assertEqual(none, maps:get(flight, sderl_core:inspect(S5))),
+    {S5, Store1}.
+
+%% The first member follows the second, with all others.
+follower() ->
+    View = maps:from_keys(?NODES, live),
+    S = learner(View#{'n1@t' := {{-1000, 'n1@t'}, 0}}),
+    {_, S1} = sderl_core:step(11, [{msg, 'n2@t', {chunk, ?EPOCH, 1, 1, [], true}},
+                                   {msg, 'n2@t', {batch, ?EPOCH, 7, 6, [{view, View, [], ['n1@t'], []}]}}], S),
+    ?assertEqual({follower, 7, false}, {sderl_core:role(S1), number(S1), syncing(S1)}),
+    S1.
+
+%% The first member, to which the second sends a snapshot.
+learner(View) ->
+    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => 'n1@t', addr => addr('n1@t'), inc => 1,
+                           now => 0, clock => 1000, mem => membership(),
+                           linked => ?NODES -- ['n1@t']}),
+    Info = #{history => [], view => View, mem => membership(), clashes => #{}, sessions => #{},
+             sync => 1, prev => ?EPOCH},
+    {_, S} = sderl_core:step(10, [start] ++ [hello(N, 'n2@t') || N <- ?NODES, N =/= 'n1@t'] ++
+                                 [{msg, 'n2@t', {hb, ?EPOCH, 6}}, {msg, 'n2@t', {adopt, ?EPOCH, 6, Info}}], S0),
+    ?assertEqual({follower, true}, {sderl_core:role(S), syncing(S)}),
+    S.
+
+hello(N, Lead) ->
+    {msg, N, {hello, addr(N), 1, membership(),
+              #{epoch => ?EPOCH, lineage => ?EPOCH, num => 7, lead => Lead, syncing => false}}}.
+
+addr(N) -> {addr, N}.
+
+membership() -> sderl_membership:new(?NODES).
+
+%% A tick a second, until then.
+ticks(From, To, S0) ->
+    lists:foldl(fun(Now, {Fx, S}) ->
+        {More, Next} = sderl_core:step(Now, [tick], S),
+        {Fx ++ More, Next}
+    end, {[], S0}, lists:seq(From, To, 1000)).
+
+number(S) -> maps:get(num, sderl_core:inspect(S)).
+
+syncing(S) -> maps:get(syncing, sderl_core:inspect(S)).
+
+replies(Fx) -> lists:append([Rs || {replies, Rs} <- Fx]).
