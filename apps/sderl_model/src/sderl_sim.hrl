@@ -76,6 +76,7 @@
     tokens = #{} :: map(),      % {node, life, name} => {pid, highest token}
     losers = #{} :: map(),      % pid => {name that it lost in a clash, position}
     told = #{} :: map(),        % pid that was told that it lost
+    gave_up = #{} :: map(),     % {pid, name} that an operation took from it where it lives
     out = [] :: [node()],       % nodes whose removal somebody asked for
     deleted = false :: boolean(),
     majority = none :: term(),          % of sderl_sim_majority, in majority mode

@@ -61,7 +61,7 @@ applying(N, G, E, Num, Items, W0) ->
     #m{store = Store} = member(N, G, W0),
     applied_once(N, Items, Store, W0),
     First = not is_map_key({E, Num}, (book(G, W0))#b.log),
-    W1 = recorded(N, G, E, Num, Items, W0),
+    W1 = sderl_sim_strict:applying(N, G, Items, Store, recorded(N, G, E, Num, Items, W0)),
     %% Who decided it goes first, and all others do the same.
     case First andalso seen(N, G, W1) of
         #{role := coord, view := View} = Seen ->

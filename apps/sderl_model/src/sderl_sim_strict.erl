@@ -8,7 +8,7 @@ it): one function for each, under its name. What is always looked at is in `m:sd
 | promise | what it says |
 |---|---|
 | `one_answers` | since all members were one component last, no older epoch has ordered and answered anything after a younger one did, unless a link was lost, a process ended or began, or the documented bound passed |
-| `tokens_grow` | the token of a registration never falls, on no node: not at a merge, and not when a clash is settled for it |
+| `tokens_grow` | the token of a registration never falls, on no node where its home counts: not at a merge, and not when a clash is settled for it |
 | `losers_hear` | a process that lost its name in a clash was told, where its node still runs |
 | `no_means_no` | what was answered `no` is in no table, of whatever component, and in no batch that is ordered after it |
 | `explained_no` | a registration is refused as one of an unreachable process only where its node is a member that does not count in the component, and as one of no member only where the asking node is none |
@@ -17,7 +17,8 @@ it): one function for each, under its name. What is always looked at is in `m:sd
 """.
 -include("sderl_sim.hrl").
 
--export([names/0, usual/0, usual/1, broke/1, ticked/3, decided/3, answered/4, wrote/4, recorded/4, told/3, refused/4, asked/3, settled/3]).
+-export([names/0, usual/0, usual/1, broke/1, ticked/3, decided/3, answered/4, wrote/4, recorded/4, applying/5, told/3, refused/4,
+         asked/3, settled/3]).
 
 -import(sderl_sim_world, [violation/3, node/2, member/3, book/2, keep_book/3, seen/3, nodes_of/2, alive/2]).
 
@@ -28,9 +29,9 @@ it): one function for each, under its name. What is always looked at is in `m:sd
 -spec names() -> [atom()].
 names() -> [one_answers, tokens_grow, losers_hear, no_means_no, explained_no, no_ghosts, all_return].
 
--doc "Those that are looked at where nobody says which: all but the two that a home breaks which went without a decision.".
+-doc "Those that are looked at where nobody says which: all.".
 -spec usual() -> [atom()].
-usual() -> names() -- [tokens_grow, losers_hear].
+usual() -> names().
 
 -doc """
 Those that are looked at in groups of a mode. In majority mode nothing clashes, so that tokens always grow. And a
@@ -121,14 +122,25 @@ wrote(N, G, Names, W) ->
     end.
 
 %% (A registration that comes with a merge keeps its token. One that ended on this side meanwhile may have
-%% had a higher one.)
-tokens_grow(N, G, Life, {Name, Pid, _, Token, _}, W) ->
+%% had a higher one. The shard of a home that does not count is as old as the component's own copy of it. And the name
+%% of a process whose node was removed has a home on each side.)
+tokens_grow(_, _, _, {_, Pid, Home, _, _}, W) when node(Pid) =/= Home -> W;
+tokens_grow(N, G, Life, {Name, Pid, Home, Token, _}, W) ->
     #b{tokens = Tokens} = B = book(G, W),
     Key = {N, Life, Name},
     case Tokens of
-        #{Key := {Pid, Was}} when Token < Was -> violation(tokens_grow, [N, Name, {same, Pid}, Was, Token], W);
+        #{Key := {Pid, Was}} when Token < Was ->
+            counts(Home, N, G, W) andalso violation(tokens_grow, [N, Name, {same, Pid}, Was, Token], W),
+            W;
         #{Key := {Pid, Token}} -> W;
         _ -> keep_book(G, B#b{tokens = Tokens#{Key => {Pid, Token}}}, W)
+    end.
+
+counts(N, N, _, _) -> true;
+counts(Home, N, G, W) ->
+    case seen(N, G, W) of
+        #{view := #{Home := Place}} -> Place =:= live;
+        _ -> false
     end.
 
 %% ---------------------------------------------------------------- no means no
@@ -205,6 +217,26 @@ recorded(G, Pos, Items, W) ->
             keep_book(G, B#b{losers = lists:foldl(fun({Pid, Name}, Acc) -> Acc#{Pid => {Name, Pos}} end, Losers, Lost)}, W)
     end.
 
+-doc "A member is about to change its table. (What a client takes from a process where that lives, no clash does.)".
+-spec applying(node(), term(), [term()], sderl_sim_store:store(), #w{}) -> #w{}.
+applying(N, G, Items, Store, W) ->
+    case asks(losers_hear, W) andalso [{Pid, Name} || {seg, _, _, _, Ops, As} <- Items, Name <- given_up(Ops, As),
+                                                      {_, Pid, _, _, _} <- [sderl_sim_store:lookup(Store, Name)], node(Pid) =:= N] of
+        false -> W;
+        [] -> W;
+        Given ->
+            #b{gave_up = Before} = B = book(G, W),
+            keep_book(G, B#b{gave_up = maps:merge(Before, maps:from_keys(Given, []))}, W)
+    end.
+
+given_up(Ops, default) -> lists:append([taken_by(Op) || Op <- Ops]);
+given_up(Ops, As) -> lists:append([taken_by(Op) || {Op, A} <- lists:zip(Ops, As), not is_tuple(A) orelse element(1, A) =/= no]).
+
+taken_by({Name}) -> [Name];
+taken_by({rr, Name, _, _}) -> [Name];
+taken_by({x, Name, _, _, _}) -> [Name];
+taken_by(_) -> [].
+
 -doc "A process gets a message that it lost its name. (Where one wins, the others exit.)".
 -spec told(term(), pid(), #w{}) -> #w{}.
 told(G, Pid, W) ->
@@ -230,17 +262,28 @@ asked(_, _, W) -> W.
 -spec settled(term(), [node()], #w{}) -> ok.
 settled(G, Members, #w{strict = Strict} = W) ->
     lists:foreach(fun(losers_hear) -> losers_hear(G, Members, W);
+                     (tokens_grow) -> highest_tokens(G, Members, W);
                      (no_ghosts) -> no_ghosts(G, Members, W);
                      (all_return) -> all_return(G, Members, W);
                      (_) -> ok
                   end, Strict).
 
-%% (A node that left the group, or died, hears of no clash. One whose settling was not kept has its name.)
+%% Of all that any node has seen.
+highest_tokens(G, Members, W) ->
+    #b{tokens = Tokens} = book(G, W),
+    #m{store = Store} = member(hd(Members), G, W),
+    _ = [violation(tokens_grow, [in_the_end, N, Name, {same, Pid}, Was, Token], W)
+         || {N, _, Name} := {Pid, Was} <- maps:iterator(Tokens, ordered),
+            {_, P, _, Token, _} <- [sderl_sim_store:lookup(Store, Name)], P =:= Pid, Token < Was],
+    ok.
+
+%% (A node that left the group, or died, hears of no clash. One whose settling was not kept has its name, or had it
+%% until somebody unregistered it.)
 losers_hear(G, Members, W) ->
-    #b{losers = Losers, told = Told, left = Left} = book(G, W),
+    #b{losers = Losers, told = Told, gave_up = GaveUp, left = Left} = book(G, W),
     _ = [violation(losers_hear, [Pid, Name, Pos], W)
          || Pid := {Name, Pos} <- maps:iterator(Losers, ordered), alive(Pid, W), not is_map_key(Pid, Told),
-            lists:member(node(Pid), Members),
+            not is_map_key({Pid, Name}, GaveUp), lists:member(node(Pid), Members),
             not is_map_key({node(Pid), (node(node(Pid), W))#n.life}, Left),
             sderl_sim_store:held_by((member(hd(Members), G, W))#m.store, Pid) =:= none],
     ok.

@@ -113,7 +113,10 @@ shape(version) -> {tuple, [epoch, integer]};
 shape(row) -> {tuple, [term, pid, node, version, options]};
 %% One that this batch decides: its version is its place there.
 shape(new_row) -> {any_of, [row, {tuple, [term, pid, node, {is, new}, options]}]};
-shape(clashes) -> {map, term, {tuple, [row, row]}};
+%% Found, or decided as well: who keeps the name, and what the homes are to do.
+shape(clashes) ->
+    {map, term, {any_of, [{tuple, [row, row]},
+                          {tuple, [row, row, {any_of, [{is, none}, pid]}, {list, clash_effect}]}]}};
 %% `exit` and `send`; to the protocol it is the resolver's word, and the simulator's has others.
 shape(clash_effect) -> {tuple, [atom, pid, term]};
 shape(sessions) -> {map, node, session};

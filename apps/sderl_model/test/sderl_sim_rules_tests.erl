@@ -257,6 +257,16 @@ scenarios() ->
       #{nodes => 4, clients => 0, resolver => [],
         script => [{6000, {split, [n(1), n(2)], [n(3), n(4)], fast}}, reg(8000, 1, alpha), reg(8000, 3, alpha), {9000, join},
                    all(22_000, [1, 2, 3, 4], alpha), same(22_000, [1, 2, 3, 4], alpha)]}},
+     {rule_18_a_loser_whose_home_is_aside_hears_when_that_is_back, [],
+      %% Its home has the decision, and the batch that settles it comes when the home does not count any more.
+      #{nodes => 4, clients => 0, resolver => [],
+        script => clash() ++ [{9000, once(fun(W) -> decided(loser, W) end, fun slow_home/2)}, settled_without_home(20_000),
+                              {20_000, {'fun', fun(W) -> {C, N, _} = sderl_sim:noted(home, W), sderl_sim:apply_cmd({no_delay, C, N}, W) end}},
+                              {34_000, {check, fun(W) -> {_, _, Pid} = sderl_sim:noted(home, W), not sderl_sim_world:alive(Pid, W) end}}, same(34_000, [1, 2, 3, 4], alpha)]}},
+     {rule_18_a_winner_whose_home_went_comes_back_with_its_new_token, [],
+      #{nodes => 4, clients => 0, resolver => [],
+        script => clash() ++ [{9000, once(fun(W) -> decided(winner, W) end, fun slow_and_lose_home/2)}, settled_without_home(18_000),
+                              {20_000, join}, all(34_000, [1, 2, 3, 4], alpha), same(34_000, [1, 2, 3, 4], alpha)]}},
      {rule_19_writes_are_answered_over_a_chain_of_failures, [rule_19],
       #{nodes => 5, clients => 3,
         script => [{6000, {on_coord, crash, fast}}, {7000, {on_coord, kill}}, {8000, {on_coord, pause}}, {15_000, {on_coord, crash, slow}}]}},
@@ -401,6 +411,54 @@ keep_registering(W) ->
 race(W) ->
     {P, W1} = sderl_sim:pid(n(2), W),
     sderl_sim:apply_cmd({op, n(2), [raced | P]}, W1).
+
+%% A member of each of two sides, that coordinates neither, registers the name; then they meet.
+clash() ->
+    Sides = [[n(1), n(2)], [n(3), n(4)]],
+    [{6000, {split, hd(Sides), lists:last(Sides), fast}},
+     {8000, {'fun', fun(W0) ->
+         lists:foldl(fun(Side, W) ->
+             [N | _] = Side -- sderl_sim:coord(W),
+             {P, W1} = sderl_sim:pid(N, W),
+             sderl_sim:apply_cmd({op, N, {r, alpha, P, #{}}}, W1)
+         end, W0, Sides)
+     end}},
+     {9000, join}].
+
+%% As soon as something is so, and not again.
+once(Is, Do) ->
+    {'fun', fun(W) ->
+        case Is(W) of
+            false -> sderl_sim_world:in(1, {cmd, once(Is, Do)}, W);
+            What -> Do(What, W)
+        end
+    end}.
+
+%% The coordinator, the home of the one who wins or loses, which has just heard of it, and the process.
+decided(Who, W) ->
+    case [{C, N, Pid} || N <- [n(I) || I <- [1, 2, 3, 4]], C <- [info_of(N, coordinator, W)], C =/= N, C =/= undefined,
+                         #{alpha := {A, B, Keep, _}} <- [clashes(N, W)], {_, Pid, Home, _, _} <- [A, B],
+                         Home =:= N, (Pid =:= Keep) =:= (Who =:= winner)] of
+        [Found | _] -> Found;
+        [] -> false
+    end.
+
+clashes(N, W) -> maps:get(clashes, sderl_core:inspect(sderl_sim:state(N, W))).
+
+slow_home({C, N, _} = Found, W) -> sderl_sim:apply_cmd({delay, C, N, {9000, 9000}}, sderl_sim:note(home, Found, W)).
+
+slow_and_lose_home({C, _, _} = Found, W) ->
+    Settled = fun(X) -> clashes(C, X) =:= #{} andalso Found end,
+    sderl_sim:apply_cmd(once(Settled, fun lose_home/2), slow_home(Found, W)).
+
+lose_home({C, N, _}, W) ->
+    sderl_sim:apply_cmd({split, [N], [n(I) || I <- [1, 2, 3, 4]] -- [N], fast}, sderl_sim:apply_cmd({no_delay, C, N}, W)).
+
+settled_without_home(T) ->
+    {T, {check, fun(W) ->
+        {C, N, _} = sderl_sim:noted(home, W),
+        clashes(C, W) =:= #{} andalso not lists:member(N, info_of(C, live, W))
+    end}}.
 
 replace_dead(W0) ->
     {_, Old, _, _, _} = has(n(2), alpha, W0),

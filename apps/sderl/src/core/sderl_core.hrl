@@ -10,6 +10,12 @@
 -type place() :: live | position() | {partial, 0}.
 -type position() :: {epoch(), non_neg_integer()}.
 
+%% A name that two components gave to different processes: our row, theirs; once that is decided, who
+%% keeps it, in whose row is its new version then, and what the homes are to do when it is settled.
+-type clash() ::
+    {Ours :: tuple(), Theirs :: tuple()}
+    | {Ours :: tuple(), Theirs :: tuple(), Keep :: pid() | none, Effects :: [term()]}.
+
 %% The number and the answers of a member's last list of operations.
 -type session() :: {Sid :: integer(), Number :: non_neg_integer(), [term()] | default}.
 
@@ -22,7 +28,9 @@
     lineage :: epoch(),             % the epoch of the component whose log this node holds
     history = [] :: [{epoch(), non_neg_integer()}],  % ended epochs of that log, last number of each
     view = #{} :: #{node() => place()},              % the component
-    clashes = #{} :: #{term() => {tuple(), tuple()}},  % found at merges and not decided: our row, theirs
+    clashes = #{} :: #{term() => clash()},  % found at merges and not settled
+    %% Those of its own names in the log that it had before the snapshot that is being installed.
+    clashes_before = #{} :: #{term() => clash()},
     told = 0 :: 0 | position(),  % up to which batch the processes of this node heard of clashes
     syncing = false :: boolean(),   % a snapshot is being installed: the table is not whole
     %% of majority groups

@@ -5,13 +5,22 @@
 %%
 %% A clash is found when a member's shard is ordered. Our row stays, theirs is kept beside it, in the
 %% replicated state of every member, until the clash is settled. The coordinator asks the resolver
-%% once, when both homes count, and orders what it decided. The homes then tell their own
-%% processes: a home that applies the decision has taken the name from its shard, whatever becomes
-%% of the coordinator. A coordinator that takes over asks for what is not decided yet.
+%% once, when both homes count, and orders what it decided, in two batches. With the first one nobody
+%% reads anything else than before, but both homes know who keeps the name, and the winner's
+%% version. Once all have that and both homes count, the second one settles it: the tables change,
+%% and the homes tell their own processes.
+%%
+%% Between the two a home may go. The one of the winner brings it back with the version that it may
+%% have been read with. The one of the loser brings the loser, and there is a clash again; or its
+%% shard was kept, and it finds in the snapshot that the name is another's: then it tells its process.
+%%
+%% A coordinator that takes over asks for what is not decided yet, and settles what is.
 
 -include("sderl_core.hrl").
 
--export([ask/1, resolved/6, decisions/1, forget/1, rows_of/2, effects_for/3, tell/3]).
+-export([ask/1, resolved/6, decisions/1, forget/1, effects_for/3, tell/3]).
+-export([rows/1, rows_of/2, latest/2, is_settled/1]).
+-export([own/2, overwritten/2, caught_up/2]).
 
 -import(sderl_core, [faulty/2, fx/2]).
 
@@ -45,27 +54,50 @@ resolved(_, _, _, _, Fx, S) ->
         true -> fx({clash_effects, Fx}, S)
     end.
 
--doc "What can be ordered now: decisions whose homes count, so that both hear of them.".
+-doc "What can be ordered now, while both homes count: decisions, and what all have the decision of.".
 -spec decisions(#s{}) -> #s{}.
-decisions(#s{decided = Decided} = S) when map_size(Decided) =:= 0 -> S;
+decisions(#s{d = #d{clashes = Clashes}} = S) when map_size(Clashes) =:= 0 -> S;
 decisions(#s{decided = Decided, d = #d{clashes = Clashes}, specials = Specials} = S) ->
     Open = maps:filter(fun(Name, {A, B, _, _}) -> maps:get(Name, Clashes, none) =:= {A, B} end, Decided),
     Ready = maps:filter(fun(_, {A, B, _, _}) -> both_live(A, B, S) end, Open),
-    Settle = [{settle, Name, A, B, Keep, Fx} || Name := {A, B, Keep, Fx} <- maps:iterator(Ready, ordered)],
-    S#s{decided = maps:without(maps:keys(Ready), Open), specials = lists:reverse(Settle, Specials)}.
+    Decide = [{decide, Name, A, B, Keep, Fx}
+              || Name := {A, B, Keep, Fx} <- maps:iterator(Ready, ordered)],
+    Waiting = maps:from_keys([Name || {settle, Name} <- Specials], []),
+    Settle = [{settle, Name} || Name := {A, B, _, _} <- maps:iterator(Clashes, ordered),
+                                not is_map_key(Name, Waiting), both_live(A, B, S)],
+    S#s{decided = maps:without(maps:keys(Ready), Open),
+        specials = lists:reverse(Decide ++ Settle, Specials)}.
 
 -doc "One who coordinates no more decides nothing.".
 -spec forget(#s{}) -> #s{}.
 forget(S) -> S#s{asked = #{}, decided = #{}}.
 
+-doc "Whether a batch tells somebody that a name is lost, or who has it now.".
+-spec is_settled([term()]) -> boolean().
+is_settled(Items) -> lists:any(fun({settle, _, [_ | _], _, _}) -> true; (_) -> false end, Items).
+
+-doc "The two rows of a clash.".
+-spec rows(clash()) -> {sderl_core:row(), sderl_core:row()}.
+rows({A, B}) -> {A, B};
+rows({A, B, _, _}) -> {A, B}.
+
 -doc "Rows of clashes that no table holds, and whose home is this member: part of its shard.".
 -spec rows_of(node(), #s{}) -> [sderl_core:row()].
-rows_of(N, #s{d = #d{clashes = Clashes}}) ->
-    [B || _ := {_, B} <- maps:iterator(Clashes, ordered), element(3, B) =:= N].
+rows_of(N, #s{d = D}) ->
+    Pairs = [rows(Clash) || _ := Clash <- maps:iterator(own(N, D), ordered)],
+    [B || {_, B} <- Pairs, element(3, B) =:= N].
+
+-doc "A row of our shard, with the version of a decision that it won and that is not settled here.".
+-spec latest(sderl_core:row(), #s{}) -> sderl_core:row().
+latest({Name, Pid, _, Version, _} = Row, #s{d = #d{clashes = Clashes, clashes_before = Before}}) ->
+    Rows = lists:append([[A, B] || #{Name := {A, B, _, _}} <- [Clashes, Before]]),
+    Versions = [V || {_, P, _, V, _} <- Rows, P =:= Pid],
+    setelement(4, Row, lists:max([Version | Versions])).
 
 -doc "Of the effects of a decision, those that are this home's to run.".
--spec effects_for(node(), [term()], {sderl_core:row(), sderl_core:row()}) -> [term()].
-effects_for(N, Fx, {A, B}) ->
+-spec effects_for(node(), [term()], clash()) -> [term()].
+effects_for(N, Fx, Clash) ->
+    {A, B} = rows(Clash),
     Home = #{element(2, A) => element(3, A), element(2, B) => element(3, B)},
     [F || F <- Fx, maps:get(element(2, F), Home, none) =:= N].
 
@@ -76,4 +108,49 @@ tell(Num, Fx, #s{d = #d{lineage = E, told = Told} = D} = S) ->
     case {E, Num} > Told of
         true -> fx({clash_effects, Fx}, S#s{d = D#d{told = {E, Num}}});
         false -> S
+    end.
+
+%% ---------------------------------------------------------------- what was settled without us
+
+-doc "Clashes of this member's own names, in the log that its own copy of its shard is of.".
+-spec own(node(), #d{}) -> #{term() => clash()}.
+own(N, #d{clashes = Clashes, clashes_before = Before}) ->
+    Own = maps:filter(fun(_, Clash) ->
+        {A, B} = rows(Clash),
+        element(3, A) =:= N orelse element(3, B) =:= N
+    end, Clashes),
+    maps:merge(Own, Before).
+
+-doc "A snapshot has written these rows, maybe over one of ours.".
+-spec overwritten([sderl_core:row()], #s{}) -> #s{}.
+overwritten(_, #s{d = #d{clashes_before = Before}} = S) when map_size(Before) =:= 0 -> S;
+overwritten(Rows, S) -> lost([Name || {Name, _, _, _, _} <- Rows], Rows, S).
+
+-doc "Our table is the snapshot's: who lost a name and has it not in there hears of it.".
+-spec caught_up([sderl_core:row()], #s{}) -> #s{}.
+caught_up(_, #s{d = #d{clashes_before = Before}} = S) when map_size(Before) =:= 0 -> S;
+caught_up(Own, #s{d = #d{clashes_before = Before}} = S0) ->
+    #s{d = D} = S = lost(maps:keys(Before), Own, S0),
+    S#s{d = D#d{clashes_before = #{}}}.
+
+%% Of the names, those of which a decision was known here that was settled since. (Where the rows
+%% are still beside each other it was not, and who is in the table stands.)
+lost(Names, Rows, #s{self = Self, d = #d{clashes = Clashes, clashes_before = Before} = D} = S0) ->
+    Standing = #{Pid => [] || {_, Pid, _, _, _} <- Rows},
+    Told = [{Name, F} || Name <- Names, #{Name := {_, _, _, Fx} = Clash} <- [Before],
+                         F <- effects_for(Self, Fx, Clash),
+                         not is_map_key(element(2, F), Standing),
+                         not lists:member(element(2, F), beside(Name, Clashes))],
+    S = S0#s{d = D#d{clashes_before = maps:without([Name || {Name, _} <- Told], Before)}},
+    case Told of
+        [] -> S;
+        _ -> fx({clash_effects, [F || {_, F} <- Told]}, S)
+    end.
+
+beside(Name, Clashes) ->
+    case Clashes of
+        #{Name := Clash} ->
+            {A, B} = rows(Clash),
+            [element(2, A), element(2, B)];
+        _ -> []
     end.

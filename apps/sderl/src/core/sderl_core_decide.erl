@@ -18,8 +18,9 @@
 %% it does when nothing stands against it; {Answer, Home} where it changes a name of another home than
 %% its origin, which has to acknowledge that); {view, View, Drops, Live, Unknown} (members whose names
 %% go, and those that count from now on); {mem, Membership, Removed};
-%% {shard, Member, First, Rows, more | {Place, Session}}; {clashes, Name to {Ours, Theirs}};
-%% {settle, Name, Losers, Row | none, Effects}; delete.
+%% {shard, Member, First, Rows, more | {Place, Session}}; {clashes, Name to {Ours, Theirs} where one
+%% is found, to {Ours, Theirs, Keep | none, Effects} where it is decided}; {settle, Name, Losers,
+%% Row | none, Effects}; delete.
 
 -include("sderl_core.hrl").
 
@@ -34,7 +35,8 @@
     view,
     mode = available :: available | majority,
     drops = [] :: [node()],                    % homes whose rows this batch takes away
-    clashes = #{} :: #{term() => {tuple(), tuple()}},
+    clashes = #{} :: #{term() => clash()},
+    decided = 0 :: non_neg_integer(),          % clashes, in this batch
     then = [] :: [term()]
 }).
 
@@ -165,17 +167,22 @@ special({shard, N, Id, K, Rows, Last}, {Items, #c{mem = Mem} = C0, S0}) ->
             {[{clashes, Found} || map_size(Found) > 0] ++ [Item | Left] ++ Items,
              C2#c{then = [{brought, N, Id, Last} | C2#c.then]}, S}
     end;
-special({settle, Name, A, B, Keep, Fx}, {Items, #c{clashes = Clashes} = C0, S}) ->
+special({decide, Name, A, B, Keep, Fx}, {Items, #c{clashes = Clashes} = C0, S}) ->
     case Clashes of
         #{Name := {A, B}} ->
-            case kept(Name, C0) of
-                {_, Pid, _, _, _} = Held when Pid =/= element(2, A), Pid =/= element(2, B) ->
-                    %% Ours was replaced while the resolver ran: it is asked about the present one.
-                    Again = #{Name => {Held, B}},
-                    {[{clashes, Again} | Items], C0#c{clashes = maps:merge(Clashes, Again)}, S};
-                _ ->
+            {Decided, C} = decided(Name, A, B, Keep, Fx, C0, S),
+            {[{clashes, Decided} | Items], C#c{clashes = maps:merge(Clashes, Decided)}, S};
+        _ -> {Items, C0, S}
+    end;
+special({settle, Name}, {Items, #c{clashes = Clashes, view = V} = C0, S}) ->
+    case Clashes of
+        #{Name := {{_, _, HomeA, _, _} = A, {_, _, HomeB, _, _} = B, Keep, Fx}}
+          when map_get(HomeA, V) =:= live, map_get(HomeB, V) =:= live ->
+            case replaced(Name, A, B, C0) of
+                false ->
                     {Item, C} = settle(Name, A, B, Keep, Fx, C0#c{clashes = maps:remove(Name, Clashes)}),
-                    {[Item | Items], C, S}
+                    {[Item | Items], C, S};
+                Again -> {[{clashes, Again} | Items], C0#c{clashes = maps:merge(Clashes, Again)}, S}
             end;
         _ -> {Items, C0, S}
     end.
@@ -235,8 +242,28 @@ kept(Name, #c{names = Ns, drops = Drops} = C) ->
 
 %% ---------------------------------------------------------------- clashes
 
-%% The winner gets a new version, above both: a token of either process is below it. Homes hear of
-%% the decision by the batch, also where no row changes.
+%% The winner gets a new version, above both: a token of either process is below it. No row changes
+%% yet: its home is to have that version before anybody reads it.
+decided(Name, A, B, Keep, Fx, #c{decided = Before} = C, #s{num = Num, d = #d{lineage = E}}) ->
+    case replaced(Name, A, B, C) of
+        false ->
+            Version = {E, sderl_core:seq(Num + 1, Before + 1)},
+            Decided = {won(A, Keep, Version), won(B, Keep, Version), Keep, Fx},
+            {#{Name => Decided}, C#c{decided = Before + 1}};
+        Again -> {Again, C}
+    end.
+
+won({_, Keep, _, _, _} = Row, Keep, Version) -> setelement(4, Row, Version);
+won(Row, _, _) -> Row.
+
+%% Ours was replaced while the resolver ran: it is asked about the present one.
+replaced(Name, {_, PidA, _, _, _}, {_, PidB, _, _, _} = B, C) ->
+    case kept(Name, C) of
+        {_, Pid, _, _, _} = Held when Pid =/= PidA, Pid =/= PidB -> #{Name => {Held, B}};
+        _ -> false
+    end.
+
+%% Homes hear of the decision by the batch, also where no row changes.
 settle(Name, A, B, Keep, Fx, C0) ->
     {PidA, PidB} = {element(2, A), element(2, B)},
     HomeB = element(3, B),
@@ -246,24 +273,24 @@ settle(Name, A, B, Keep, Fx, C0) ->
         %% One of the two went while the resolver ran: nothing is left to decide.
         none when Here -> {[], B, []};
         none -> {[], none, []};
-        {_, PidA, _, _, _} = Held when not Here -> {[], Held, []};
-        {_, PidA, _, _, _} = Held when Keep =:= PidA -> {[PidB], won(Held), Fx};
-        {_, PidA, _, _, _} when Keep =:= PidB -> {[PidA], won(B), Fx};
+        {_, PidA, _, _, _} = Held when not Here -> {[], latest(Held, A), []};
+        {_, PidA, _, _, _} = Held when Keep =:= PidA -> {[PidB], latest(Held, A), Fx};
+        {_, PidA, _, _, _} when Keep =:= PidB -> {[PidA], B, Fx};
         {_, PidA, _, _, _} -> {[PidA, PidB], none, Fx};
         %% Ours went, and theirs came again.
-        {_, PidB, _, _, _} = Held -> {[], Held, []};
+        {_, PidB, _, _, _} = Held -> {[], latest(Held, B), []};
         Held -> {[], Held, []}
     end,
     C1 = case name(Name, C0) of none -> C0; Old -> del_row(Old, C0) end,
     C = case Row of none -> C1; _ -> put_row(Row, C1) end,
     {{settle, Name, Lost, Row, Now}, C}.
 
-won(Row) -> setelement(4, Row, new).
-
-%% Of a clash whose one home leaves the other side stands.
+%% Of a clash whose one home leaves the other side stands. Where it was decided for that one, it has
+%% the new version: the home that went may have shown it.
 left_clashes([], C) -> {[], C};
 left_clashes(Drops, #c{clashes = Clashes} = C0) ->
-    Left = [{Name, A, B} || Name := {A, B} <- maps:iterator(Clashes, ordered),
+    Left = [{Name, A, B} || Name := Clash <- maps:iterator(Clashes, ordered),
+                            {A, B} <- [sderl_core_clash:rows(Clash)],
                             lists:member(element(3, A), Drops) orelse lists:member(element(3, B), Drops)],
     lists:foldl(fun({Name, A, B}, {Items, C}) ->
         {Item, C1} = settle(Name, A, B, neither, [], C#c{clashes = maps:remove(Name, C#c.clashes)}),

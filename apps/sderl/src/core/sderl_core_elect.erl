@@ -289,7 +289,7 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = 
             {maps:map(Place, maps:without(Lost, V#{Self => live})),
              lists:sublist([{Old, Max} | H], ?HISTORY), D#d.clashes};
         %% What we have is neither all of that log nor all of anybody's names but our own.
-        true -> {#{Self => live}, [], #{}}
+        true -> {#{Self => live}, [], sderl_core_clash:own(Self, D)}
     end,
     Others = [N || N <- Joined, N =/= Self, is_map_key(N, View)],
     Missing = [N || N := live <- V, not Majority, N =/= Self, not lists:member(N, Others)],
@@ -300,7 +300,8 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = 
               tries = 0,
               shut_out = undefined,
               unknown_answers = sderl_core_answer:unknown_answers(Items, Missing),
-              d = D#d{epoch = E, lineage = E, view = View, syncing = false, history = History, clashes = Clashes}},
+              d = D#d{epoch = E, lineage = E, view = View, syncing = false, history = History,
+                      clashes = Clashes, clashes_before = #{}}},
     Info = (lead_info(S1))#{prev => Old},
     S2 = lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S1, Others),
     %% A component drops names whose home left (rule 15), including departures that the last

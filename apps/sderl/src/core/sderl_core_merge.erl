@@ -89,10 +89,15 @@ send_join(#s{to = {A, _, _}} = S) ->
 
 -doc """
 How much of our log another one has to cover: of a log that we led ourselves, what was committed.
-The tail that not all acknowledged was answered to nobody, and is decided anew (rule 9).
+The tail that not all acknowledged was answered to nobody, and is decided anew (rule 9). Unless it
+settled a clash: processes have heard of that.
 """.
 -spec position(#s{}) -> position().
-position(#s{self = Self, committed = C, d = #d{lineage = {_, Self} = E}}) when C > 0 -> {E, C};
+position(#s{self = Self, committed = C, d = #d{lineage = {_, Self} = E}} = S) when C > 0 ->
+    case sderl_core_clash:is_settled(S#s.last) of
+        true -> {E, S#s.num};
+        false -> {E, C}
+    end;
 position(#s{num = Num, d = #d{lineage = E}}) -> {E, Num}.
 
 -doc "Nobody took this member in.".
@@ -117,7 +122,7 @@ bring(_, _, _, S) -> S.
 shard_read(N, K, Rows, Last, #s{role = joining, to = {N, E, _}, bringing = {E, Id, K}} = S) ->
     #s{self = Self} = S,
     Piece = {Id, K},
-    Own = [R || R <- Rows, element(3, R) =:= Self],
+    Own = [sderl_core_clash:latest(R, S) || R <- Rows, element(3, R) =:= Self],
     case Last of
         false -> send(N, {shard, E, Piece, Own, more}, S);
         true ->

@@ -135,7 +135,8 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
               mine = undefined,
               ack = undefined,
               booting = false,
-              d = D#d{epoch = E, lineage = E, history = H, view = V, clashes = Clashes, syncing = true,
+              d = D#d{epoch = E, lineage = E, history = H, view = V, clashes = Clashes,
+                      clashes_before = sderl_core_clash:own(Self, D), syncing = true,
                       before = maps:get(before, Info, undefined), founding = false}},
     S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sessions}, sderl_core:save(S2)))),
     sderl_core_write:membership(M, S3).
@@ -144,7 +145,8 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
 chunk(E, Id, K, Rows, Last, N, #s{role = follower, lead = N, sync = Id, d = #d{lineage = E, syncing = true}} = S0) ->
     #s{self = Self, shard = Shard, now = Now} = S0,
     {Own, Others} = lists:partition(fun(R) -> element(3, R) =:= Self end, Rows),
-    S = fx({put_rows, Others}, S0#s{lead_heard = Now, shard = [Own | Shard]}),
+    S1 = fx({put_rows, Others}, S0#s{lead_heard = Now, shard = [Own | Shard]}),
+    S = sderl_core_clash:overwritten(Others, S1),
     case Last of
         false -> send(N, {chunk_ok, E, Id, K}, S);
         true -> send(N, {synced, E, Id}, whole(S))
@@ -156,5 +158,7 @@ whole(#s{self = Self, shard = Shard, session = Session, sessions = Sessions0, d 
         undefined -> maps:remove(Self, Sessions0);
         _ -> Sessions0#{Self => Session}
     end,
-    S = S0#s{sessions = Sessions, session = undefined, shard = [], d = D#d{syncing = false}},
-    fx(sync_end, fx({sessions, Sessions}, fx({put_rows, lists:append(lists:reverse(Shard))}, S))).
+    S1 = S0#s{sessions = Sessions, session = undefined, shard = [], d = D#d{syncing = false}},
+    Own = lists:append(lists:reverse(Shard)),
+    S = fx(sync_end, fx({sessions, Sessions}, fx({put_rows, Own}, S1))),
+    sderl_core_clash:caught_up(Own, S).

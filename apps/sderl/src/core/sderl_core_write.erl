@@ -187,7 +187,10 @@ item({view, View, Drops, _Live, Unknown}, _Num, #s{d = D, self = Self} = S0) ->
     end,
     view_events(D#d.view, View, sderl_core_peers:waiters(S2));
 item({mem, Mem, Removed}, _Num, #s{self = Self, sessions = Sess, d = #d{lineage = {_, Coord}, clashes = Clashes} = D} = S) ->
-    Rehomed = maps:map(fun(_, {A, B}) -> {rehome(A, Removed, Coord), rehome(B, Removed, Coord)} end, Clashes),
+    Rehomed = maps:map(fun(_, Clash) ->
+        {A, B} = sderl_core_clash:rows(Clash),
+        setelement(1, setelement(2, Clash, rehome(B, Removed, Coord)), rehome(A, Removed, Coord))
+    end, Clashes),
     %% Nobody brings a session to one log: who was removed and added again unheard asks under the old one.
     Kept = case S#s.mode of
         available -> [Self];
@@ -213,7 +216,10 @@ item({clashes, Open}, _Num, #s{d = #d{clashes = Cl} = D} = S0) ->
              d = D#d{clashes = maps:merge(Cl, Open)}},
     case faulty(rule_18, S) of
         false -> S;
-        true -> maps:fold(fun(Name, {A, B}, X) -> fx({resolve, Name, A, B}, X) end, S, maps:iterator(Open, ordered))
+        true ->
+            maps:fold(fun(Name, {A, B}, X) -> fx({resolve, Name, A, B}, X);
+                         (_, _, X) -> X
+                      end, S, maps:iterator(Open, ordered))
     end;
 item({settle, Name, _, Row, _}, _Num, #s{d = #d{clashes = Cl} = D} = S0) ->
     S = S0#s{d = D#d{clashes = maps:remove(Name, Cl)}},

@@ -211,6 +211,9 @@ position(_) -> false.
 
 clashes(Clashes) ->
     entries(fun(_Name, {Ours, Theirs}) -> row(Ours) andalso row(Theirs);
+               (_Name, {Ours, Theirs, Keep, Effects}) ->
+                    row(Ours) andalso row(Theirs) andalso (Keep =:= none orelse is_pid(Keep))
+                        andalso all(fun effect/1, Effects);
                (_, _) -> false
             end, Clashes).
 
