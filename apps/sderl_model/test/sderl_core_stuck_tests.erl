@@ -23,6 +23,22 @@ a_removed_member_that_left_is_not_waited_for_test() ->
     {Fx, _} = ticks(1000, 6000, S3),
     ?assertEqual([{Client, ok}], replies(Fx)).
 
+%% The coordinator of a snapshot goes before it ends. The only other live member that is left has been
+%% removed, by a batch that did not reach this one: it will not lead.
+a_learner_whose_live_members_are_gone_goes_on_alone_test() ->
+    Client = make_ref(),
+    View = #{'n1@t' => {{-1000, 'n1@t'}, 0}, 'n2@t' => live, 'n3@t' => live},
+    {_, S1} = sderl_core:step(20, [{op, Client, [x | self()]}, {nodedown, 'n4@t'}, {nodedown, 'n2@t'}], learner(View)),
+    ?assertEqual({orphan, true}, {sderl_core:role(S1), syncing(S1)}),
+    Gone = {msg, 'n3@t', {gone, removed, sderl_membership:remove(['n3@t'], 1, membership())}},
+    {_, S2} = sderl_core:step(30, [Gone], S1),
+    {_, S3} = ticks(1000, 12_000, S2),
+    ?assertEqual({coord, false}, {sderl_core:role(S3), syncing(S3)}),
+    Store = sderl_sim_store:index(build, sderl_sim_store:new('n1@t', ?NODES)),
+    {_, S4} = sderl_core:propose(12_000, sderl_sim_store, Store, S3),
+    {Fx, _} = sderl_core:propose(12_000, sderl_sim_store, Store, S4),
+    ?assertEqual([{Client, yes}], replies(Fx)).
+
 %% ---------------------------------------------------------------- a member of four
 
 %% The first member coordinates the third and the fourth: the second went.

@@ -321,13 +321,22 @@ gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Min
     M = sderl_core:union(Mem, Mine, S),
     case sderl_membership:is_member(Self, M) of
         %% It is it that is out, by an order that did not reach us.
-        true -> sderl_core_peers:mem(Mem, N, sderl_core_quorum:ended(N, Mem, S));
+        true -> sderl_core_peers:mem(Mem, N, not_awaited(N, M, sderl_core_quorum:ended(N, Mem, S)));
         false ->
             case in_order({remove, [Self], (Now + Clock) div 1000}, N, S) of
                 alone -> sderl_core_answer:left_out(removed, S#s{d = D#d{mem = M}});
                 S1 -> S1
             end
     end.
+
+%% Its process is no more, whatever our view says: it will not lead us. (Should it be added again, it says
+%% hello.)
+not_awaited(N, Mem, #s{mode = available, role = orphan, peers = P} = S) ->
+    case sderl_membership:is_member(N, Mem) of
+        true -> S;
+        false -> S#s{peers = maps:remove(N, P)}
+    end;
+not_awaited(_, _, S) -> S.
 
 %% Who is told this by another component does not vanish from its own: a coordinator would leave
 %% followers that wait for it, a follower a batch that waits for its acknowledgement, and names
