@@ -286,7 +286,7 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = 
     end,
     {View, History, Clashes} = case Syncing of
         false ->
-            {maps:map(Place, maps:without(Lost, V#{Self => live})),
+            {maps:map(Place, maps:without(Lost, (unplaced(S0))#{Self => live})),
              lists:sublist([{Old, Max} | H], ?HISTORY), D#d.clashes};
         %% What we have is neither all of that log nor all of anybody's names but our own.
         true -> {#{Self => live}, [], sderl_core_clash:own(Self, D)}
@@ -316,6 +316,12 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = 
         undefined -> S6;
         Why -> sderl_core_answer:leave(Why, S6)
     end.
+
+%% In a majority group names go by an ordered change only (rule 34). A member that no place is known of, because a
+%% change was seen and never ordered or it was removed and added again, gets one, and its lease begins.
+unplaced(#s{mode = available, d = #d{view = V}}) -> V;
+unplaced(#s{num = Num, d = #d{view = V, mem = Mem, lineage = Lin}}) ->
+    maps:merge(maps:from_keys(sderl_membership:members(Mem), {Lin, Num}), V).
 
 -spec lead_info(#s{}) -> map().
 lead_info(#s{d = #d{before = undefined} = D}) ->
