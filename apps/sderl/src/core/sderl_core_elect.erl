@@ -318,10 +318,12 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = 
     end.
 
 %% In a majority group names go by an ordered change only (rule 34). A member that no place is known of, because a
-%% change was seen and never ordered or it was removed and added again, gets one, and its lease begins.
+%% change was seen and never ordered or it was removed and added again, gets one, and its lease begins. A former
+%% coordinator that was removed as it led has none.
 unplaced(#s{mode = available, d = #d{view = V}}) -> V;
 unplaced(#s{num = Num, d = #d{view = V, mem = Mem, lineage = Lin}}) ->
-    maps:merge(maps:from_keys(sderl_membership:members(Mem), {Lin, Num}), V).
+    Members = sderl_membership:members(Mem),
+    maps:merge(maps:from_keys(Members, {Lin, Num}), maps:with(Members, V)).
 
 -spec lead_info(#s{}) -> map().
 lead_info(#s{d = #d{before = undefined} = D}) ->
