@@ -504,7 +504,7 @@ members_of_longest(G, Live, W) ->
     sderl_membership:members(Mem).
 
 -doc "So long the names of nodes that are lost for good may stay, where there are any.".
--spec leases_ms(#w{}) -> non_neg_integer().
+-spec leases_ms(#w{}) -> number().
 leases_ms(W) ->
     Lost = lists:any(fun(N) -> (node(N, W))#n.lost end, sderl_sim_world:all(W)),
     case sderl_sim_world:option(mode, available, W) of
