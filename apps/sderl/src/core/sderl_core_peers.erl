@@ -34,10 +34,11 @@ tick(#s{now = Now} = S0) ->
     S = groggy_tick(count_down(S0#s{last_tick = Now})),
     sderl_core_answer:requeue(waiters(hellos(role_tick(sderl_core_quorum:tick(S))))).
 
-late(#s{now = Now, peers = P, flight = F, cand = C} = S0) ->
+late(#s{now = Now, peers = P, flight = F, cand = C, mode = Mode} = S0) ->
     S1 = S0#s{groggy = maps:keys(P), groggy_since = Now, lead_heard = Now, orphan_since = Now,
               flight = case F of undefined -> undefined; _ -> F#flight{since = Now} end,
-              cand = case C of undefined -> undefined; _ -> C#cand{since = Now} end,
+              %% (What a majority group promised is good for a time, whatever its candidate does in it.)
+              cand = case C of #cand{} when Mode =:= available -> C#cand{since = Now}; _ -> C end,
               peers = maps:map(fun(_, X) -> X#peer{heard = Now} end, P)},
     lists:foldl(fun(N, S) -> send(N, query, S) end, S1, S1#s.groggy).
 

@@ -354,7 +354,9 @@ of_standing(Standing, J) -> [N || N := {_, _, Of} <- J, Of =:= Standing].
 %% The log of the latest epoch, and of those the longest, has all that was committed. Where nobody votes
 %% all take part, and what the fullest table has is all that there is.
 lead_or_hand_over(#s{cand = #cand{joined = J}, self = Self} = S) ->
-    [Those | _] = [Ns || Standing <- [votes, whole, partial], [_ | _] = Ns <- [of_standing(Standing, J)]],
+    Had = maps:filter(fun(_, {{{C, _}, _}, _, _}) -> C >= 0 end, J),
+    Kinds = [of_standing(votes, J), of_standing(whole, Had), of_standing(partial, Had), maps:keys(J)],
+    [Those | _] = [Ns || [_ | _] = Ns <- Kinds],
     Best = best(Those, J, Self),
     {{Lin, Max}, Items, Standing} = map_get(Best, J),
     {{MyLin, Mine}, _, MyStanding} = map_get(Self, J),
