@@ -208,8 +208,24 @@ let_go(#s{queue = Queue, deferred = Deferred, out = Out, abroad = Abroad, req = 
 
 -doc "A coordinator takes a member in: its place in the view, and a snapshot.".
 -spec take_in(position(), node(), #s{}) -> #s{}.
-take_in({{Counter, _}, _} = Position, N, #s{d = #d{view = V}} = S0) ->
-    Empty = Counter < 0,
+take_in({{Counter, _}, _} = Position, N, S) ->
+    case Counter < 0 andalso not has_waited(N, S) of
+        true -> S;
+        false -> take_in(Counter < 0, Position, N, S)
+    end.
+
+%% An empty member asks at once whom it has promised (`may_join`). That is right where its promise counted.
+has_waited(_, #s{d = #d{founding = true}}) -> true;
+has_waited(N, #s{now = Now, leads_since = Since, aside_ms = A, tick_ms = T} = S) ->
+    is_promised(N, S) orelse Now - Since > A + 2 * T.
+
+is_promised(N, #s{promised = Promised, peers = Peers}) ->
+    case {Promised, Peers} of
+        {#{N := Life}, #{N := #peer{inc = Life}}} -> true;
+        _ -> false
+    end.
+
+take_in(Empty, Position, N, #s{d = #d{view = V}} = S0) ->
     S1 = sderl_core_write:forget_list(N, S0),
     S2 = case V of
         #{N := {_, _} = Place} when not Empty; Place =:= Position -> S1;
@@ -221,10 +237,10 @@ take_in({{Counter, _}, _} = Position, N, #s{d = #d{view = V}} = S0) ->
     sderl_core_snapshot:start([N], note_newcomer(N, S2)).
 
 %% Rule 33. Who promised this epoch in its present life counts; and nobody else leads a new group.
-note_newcomer(N, #s{promised = Promised, newcomers = New, peers = Peers, d = #d{founding = false}} = S) ->
-    case {Promised, Peers} of
-        {#{N := Life}, #{N := #peer{inc = Life}}} -> S;
-        _ -> S#s{newcomers = New#{N => not_live}}
+note_newcomer(N, #s{newcomers = New, d = #d{founding = false}} = S) ->
+    case is_promised(N, S) of
+        true -> S;
+        false -> S#s{newcomers = New#{N => not_live}}
     end;
 note_newcomer(_, S) -> S.
 
@@ -351,16 +367,17 @@ finish(#s{cand = #cand{joined = J, since = At, epoch = {C, _}}, now = Now, aside
 
 of_standing(Standing, J) -> [N || N := {_, _, Of} <- J, Of =:= Standing].
 
-%% The log of the latest epoch, and of those the longest, has all that was committed. Where nobody votes
-%% all take part, and what the fullest table has is all that there is.
+%% The log of the latest epoch, and of those the longest, has all that was committed: also a whole table of one
+%% that has no vote is of a log that a majority promised. Where there is none all take part, and what the
+%% fullest table has is all that there is.
 lead_or_hand_over(#s{cand = #cand{joined = J}, self = Self} = S) ->
     Had = maps:filter(fun(_, {{{C, _}, _}, _, _}) -> C >= 0 end, J),
-    Kinds = [of_standing(votes, J), of_standing(whole, Had), of_standing(partial, Had), maps:keys(J)],
+    Kinds = [of_standing(votes, J) ++ of_standing(whole, Had), of_standing(partial, Had), maps:keys(J)],
     [Those | _] = [Ns || [_ | _] = Ns <- Kinds],
     Best = best(Those, J, Self),
-    {{Lin, Max}, Items, Standing} = map_get(Best, J),
+    {{Lin, Max}, Items, _} = map_get(Best, J),
     {{MyLin, Mine}, _, MyStanding} = map_get(Self, J),
-    Behind = MyStanding =:= Standing andalso Lin =:= MyLin andalso Max =:= Mine + 1 andalso Items =/= []
+    Behind = MyStanding =/= partial andalso Lin =:= MyLin andalso Max =:= Mine + 1 andalso Items =/= []
         andalso not sderl_core_elect:drops(Self, Items),
     if
         Best =:= Self -> lead(Max, Items, J, S);
