@@ -39,6 +39,24 @@ a_learner_whose_live_members_are_gone_goes_on_alone_test() ->
     {Fx, _} = sderl_core:propose(12_000, sderl_sim_store, Store, S4),
     ?assertEqual([{Client, yes}], replies(Fx)).
 
+%% The higher coordinator was added where this member has not heard of it. It brings its shard in as many
+%% pieces as that takes: with every tick it began anew.
+an_unheard_of_coordinator_is_joined_once_test() ->
+    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => 'n1@t', addr => addr('n1@t'), inc => 1,
+                           now => 0, clock => 1000, mem => membership(), found => true, linked => ['n5@t']}),
+    {_, S1} = sderl_core:step(10, [start], S0),
+    Epoch = {20_000, 'n5@t'},
+    Hello = {msg, 'n5@t', {hello, addr('n5@t'), 1, sderl_membership:add(['n5@t'], membership()),
+                           #{epoch => Epoch, lineage => Epoch, num => 7, lead => 'n5@t', syncing => false}}},
+    Beat = {msg, 'n5@t', {hb, Epoch, 7}},
+    {Fx1, S2} = sderl_core:step(20, [Hello, Beat], S1),
+    {Fx2, S3} = sderl_core:step(1000, [tick, Beat], S2),
+    ?assertMatch([_], [E || {send, _, {join, _, _}} = E <- Fx1 ++ Fx2]),
+    ?assertEqual(joining, sderl_core:role(S3)),
+    %% One that is silent, and no member as far as this one knows, is waited for no longer.
+    {_, S4} = ticks(2000, 4000, S3),
+    ?assertEqual(coord, sderl_core:role(S4)).
+
 %% ---------------------------------------------------------------- a member of four
 
 %% The first member coordinates the third and the fourth: the second went.

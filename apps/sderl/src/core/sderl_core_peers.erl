@@ -76,14 +76,22 @@ role_tick(#s{role = orphan} = S0) ->
         #s{role = orphan, peers = P} = S -> lists:foldl(fun sderl_core:ask/2, S, maps:keys(P));
         S -> S
     end;
-role_tick(#s{role = joining, to = {To, _, At}, now = Now, aside_ms = A, d = #d{mem = Mem}, lead = L, self = Self} = S) ->
-    %% Who is no member any more, as we have heard since, takes nobody in.
-    case Now - At > 2 * A orelse not sderl_membership:is_known(To, Mem) of
+role_tick(#s{role = joining, to = {To, _, At}, now = Now, aside_ms = A, lead = L, self = Self} = S) ->
+    case Now - At > 2 * A orelse is_gone(To, S) of
         true -> sderl_core_merge:resume(S);
         false when L =:= Self -> slow(heartbeat(S));
         false -> S
     end;
 role_tick(S) -> S.
+
+%% Who is no member any more, as we have heard since, takes nobody in. (One that goes on with its
+%% heartbeats was added where we have not heard of it: that comes with the snapshot.)
+is_gone(To, #s{now = Now, tick_ms = T, peers = P, d = #d{mem = Mem}}) ->
+    Talks = case P of
+        #{To := #peer{heard = At}} -> Now - At =< 2 * T;
+        _ -> false
+    end,
+    not (Talks orelse sderl_membership:is_known(To, Mem)).
 
 -spec heartbeat(#s{}) -> #s{}.
 heartbeat(#s{peers = P, d = #d{lineage = E}} = S0) ->
