@@ -337,8 +337,8 @@ standing(S) ->
 -spec promise(epoch(), map(), node(), #s{}) -> #s{}.
 promise({C, _} = E, Flags, N, #s{role = R, lead = L, d = #d{epoch = Mine} = D} = S0) ->
     S = S0#s{ceil = max(C, S0#s.ceil)},
-    Agreed = is_map_key(handover, Flags) orelse L =:= N,
-    Follows = R =:= coord orelse R =:= joining orelse (R =:= follower andalso not Agreed),
+    Agreed = is_map_key(handover, Flags) orelse L =:= N orelse joins(N, S0),
+    Follows = R =:= coord orelse ((R =:= joining orelse R =:= follower) andalso not Agreed),
     %% (Also to one that became a member where we have not heard of it.)
     case present(N, S) of
         false -> S;
@@ -348,6 +348,10 @@ promise({C, _} = E, Flags, N, #s{role = R, lead = L, d = #d{epoch = Mine} = D} =
             S1 = sderl_core_elect:become_orphan(S#s{d = D#d{epoch = E}}),
             send(N, {promised, E, Position, Items, Standing}, S1)
     end.
+
+%% The coordinator that we would join is none any more, and stands again.
+joins(N, #s{role = joining, lead = undefined, to = {N, _, _}}) -> true;
+joins(_, _) -> false.
 
 -doc "A member promised, with its log and whether it votes.".
 -spec promised(epoch(), {position(), [term()], votes | whole | partial}, node(), #s{}) -> #s{}.
