@@ -191,9 +191,13 @@ leased(N, Home, G, Pos, Names, #w{now = Now} = W) ->
     end,
     %% A node that stood still, or whose process has just begun, could not declare anything.
     Disturbed = sderl_sim_world:undisturbed(Home, W) < lease_ms(W),
+    %% Who left and was added again is as good as a new life.
+    #b{left = Left} = book(G, W),
+    Anew = is_map_key({Home, Life}, Left),
     Declared = is_map_key({Home, Life}, Lost) orelse Disturbed orelse seen(Home, G, W) =:= none,
     Leased = Unlinked >= lease_ms(W),
     Why = if
+        Anew -> none;
         not Declared -> has_not_declared;
         not Leased -> {unlinked_for, Unlinked};
         true -> none
