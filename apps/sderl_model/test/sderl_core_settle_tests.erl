@@ -116,6 +116,16 @@ a_loser_hears_of_what_was_settled_without_its_home_test() ->
     ?assertEqual({[], 1}, Told(sderl_core_clash:overwritten([setelement(1, A, y)], S))),
     ?assertEqual({[], 1}, Told(sderl_core_clash:overwritten([A], Beside))).
 
+%% A row that stands in a batch whose next item takes its home away is not in a learner's table either.
+a_learner_has_rows_before_the_batch_that_may_take_them_away_test() ->
+    {A, _, _} = clash(),
+    S = state(),
+    D = S#s.d,
+    Learner = S#s{role = follower, self = 'n2@t', d = D#d{syncing = true}},
+    Items = [{settle, x, [], A, []}, {shard, 'n1@t', true, [], {{{1, 'n1@t'}, 0}, none}}],
+    #s{fx = Fx} = sderl_core_write:apply_items(1, Items, none, Learner),
+    ?assertMatch([{put_rows, [A]}, {apply, _, 1, Items, none} | _], lists:reverse(Fx)).
+
 clash() ->
     A = row(x, pid(1), 'n1@t', 1),
     {A, row(x, pid(2), 'n2@t', 2), {#{x => A}, #{pid(1) => x}}}.

@@ -151,7 +151,7 @@ apply_items(Num, Items, Index, S0) ->
         true -> [];
         false -> Items
     end,
-    S1 = fx({apply, E, Num, Rows, Index}, S0#s{num = Num, last = Items}),
+    S1 = fx({apply, E, Num, Rows, Index}, fresh(Items, S0#s{num = Num, last = Items})),
     tell(Num, Items, Clashes, lists:foldl(fun(I, S) -> item(I, Num, S) end, S1, Items)).
 
 %% The homes of those whose clash is settled tell them.
@@ -198,16 +198,16 @@ item({mem, Mem, Removed}, _Num, #s{self = Self, sessions = Sess, d = #d{lineage 
     end,
     new_mem(Mem, S#s{sessions = maps:without(Removed -- Kept, Sess), d = D#d{clashes = Rehomed}});
 item(delete, _Num, S) -> S#s{leaving = deleted};
-item({shard, N, _First, Rows, more}, _Num, #s{d = #d{view = V} = D} = S) ->
-    fresh(Rows, S#s{sessions = maps:remove(N, S#s.sessions), d = D#d{view = V#{N => {partial, 0}}}});
-item({shard, N, _First, Rows, {Place, Session}}, _Num, #s{sessions = Sessions, d = #d{view = V} = D} = S) ->
+item({shard, N, _First, _Rows, more}, _Num, #s{d = #d{view = V} = D} = S) ->
+    S#s{sessions = maps:remove(N, S#s.sessions), d = D#d{view = V#{N => {partial, 0}}}};
+item({shard, N, _First, _Rows, {Place, Session}}, _Num, #s{sessions = Sessions, d = #d{view = V} = D} = S) ->
     View = V#{N => Place},
     S1 = S#s{d = D#d{view = View},
              sessions = case Session of
                  none -> case faulty(rule_3, S) of false -> maps:remove(N, Sessions); true -> Sessions end;
                  _ -> Sessions#{N => Session}
              end},
-    view_events(maps:remove(N, V), View, fresh(Rows, S1));
+    view_events(maps:remove(N, V), View, S1);
 item({clashes, Open}, _Num, #s{d = #d{clashes = Cl} = D} = S0) ->
     %% The same two rows may clash again: the resolver is asked again.
     Names = maps:keys(Open),
@@ -221,12 +221,8 @@ item({clashes, Open}, _Num, #s{d = #d{clashes = Cl} = D} = S0) ->
                          (_, _, X) -> X
                       end, S, maps:iterator(Open, ordered))
     end;
-item({settle, Name, _, Row, _}, _Num, #s{d = #d{clashes = Cl} = D} = S0) ->
-    S = S0#s{d = D#d{clashes = maps:remove(Name, Cl)}},
-    case Row of
-        {_, _, _, {_, _}, _} -> fresh([Row], S);
-        _ -> S
-    end.
+item({settle, Name, _, _, _}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
+    S#s{d = D#d{clashes = maps:remove(Name, Cl)}}.
 
 %% A learner's own rows are taken at the end: what a batch takes away meanwhile is none of them.
 gone_from_snapshot(Self, Drops, S) ->
@@ -242,9 +238,17 @@ rehome(Row, Removed, Coord) ->
     end.
 
 %% Rows that keep their version: a learner that had them before must not take them for old ones when
-%% its snapshot ends.
-fresh([_ | _] = Rows, #s{d = #d{syncing = true}} = S) -> fx({put_rows, Rows}, S);
+%% its snapshot ends. It has them before it applies the batch, which may take them away again.
+fresh(Items, #s{d = #d{syncing = true}} = S) ->
+    case lists:append([fresh_rows(Item) || Item <- Items]) of
+        [] -> S;
+        Rows -> fx({put_rows, Rows}, S)
+    end;
 fresh(_, S) -> S.
+
+fresh_rows({shard, _, _, Rows, _}) -> Rows;
+fresh_rows({settle, _, _, {_, _, _, {_, _}, _} = Row, _}) -> [Row];
+fresh_rows(_) -> [].
 
 %% What subscribers and the log hear of a change of the component, on every member.
 -spec view_events(#{node() => place()}, #{node() => place()}, #s{}) -> #s{}.
