@@ -395,7 +395,10 @@ taken_away(G, Pos, Items, Store, View, W) ->
         {[], []} -> W;
         _ ->
             #b{removed = R} = B = book(G, W),
-            R1 = lists:foldl(fun({P, {Home, _} = Row}, A) -> A#{P => {Pos, Row, maps:get(Home, View, none) =:= live}} end,
+            %% (One that the batch removes has it to apply too.)
+            Out = lists:append([Ns || {mem, _, Ns} <- Items]),
+            Counted = fun(Home) -> maps:get(Home, View, none) =:= live orelse lists:member(Home, Out) end,
+            R1 = lists:foldl(fun({P, {Home, _} = Row}, A) -> A#{P => {Pos, Row, Counted(Home)}} end,
                              maps:without(Back, R), Gone),
             keep_book(G, B#b{removed = R1}, W)
     end.
@@ -441,18 +444,25 @@ stays_away(N, G, Names, Store, Seen, W) ->
         case sderl_sim_store:lookup(Store, Name) of
             {_, Pid, Now, Ver, _} = Row when is_map_key(Pid, Removed) ->
                 #{Pid := {{E, Num} = Pos, {Home, Was}, Counted}} = Removed,
-                #n{life = Life} = node(Home, Acc),
+                Behind = Counted andalso is_behind(Home, E, Num, Applied),
                 case covers(Seen, Pos) of
                     false -> Acc;
                     %% The name of a process whose node left while the group was split has a home on each side.
                     %% And a list of operations that only a part of it had is applied again in the other.
-                    true when Now =/= Home; Was =/= new, Ver =/= Was; Counted, map_get({Home, Life, E}, Applied) < Num ->
+                    true when Now =/= Home; Was =/= new, Ver =/= Was; Behind ->
                         keep_book(G, B#b{removed = maps:remove(Pid, Removed)}, Acc);
                     true -> violation(stays_away, [N, Row, Pos, {home, Home, Counted}], Acc)
                 end;
             _ -> Acc
         end
     end, W, Names).
+
+%% (What it brought counts also where its node went right after.)
+is_behind(Home, E, Num, Applied) ->
+    case [Has || {N, _, Of} := Has <- Applied, N =:= Home, Of =:= E] of
+        [] -> false;
+        Lives -> lists:max(Lives) < Num
+    end.
 
 %% The resolver's word: whoever is to exit has lost the name.
 as_decided(N, Items, W) ->
