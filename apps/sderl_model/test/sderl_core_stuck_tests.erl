@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_stuck_tests).
 -moduledoc """
-Members that waited for what never comes. Found by the simulator, as operations that nobody
-answered; here the few messages that it takes.
+Members that waited for what never comes, and learners that missed what a batch did to their own rows.
+Found by the simulator; here the few messages that it takes.
 """.
 -include_lib("eunit/include/eunit.hrl").
 
@@ -56,6 +56,28 @@ an_unheard_of_coordinator_is_joined_once_test() ->
     %% One that is silent, and no member as far as this one knows, is waited for no longer.
     {_, S4} = ticks(2000, 4000, S3),
     ?assertEqual(coord, sderl_core:role(S4)).
+
+%% A learner holds the rows that are its own back until the snapshot ends. What a batch does to one of
+%% them meanwhile stands.
+a_batch_changes_rows_that_a_learner_holds_test_() ->
+    Row = {x, self(), 'n1@t', {?EPOCH, 1}, []},
+    Theirs = {x, self(), 'n3@t', {?EPOCH, 1}, []},
+    Again = sderl_membership:add(['n1@t'], sderl_membership:remove(['n1@t'], 1, membership())),
+    [{What, ?_assertEqual(Put, rows_after(Items, Row))}
+     || {What, Items, Put} <-
+            [{"nothing", [], [Row]},
+             {"settled for nobody", [{settle, x, [self()], none, []}], []},
+             {"brought by another", [{shard, 'n3@t', false, [Theirs], more}], [Theirs]},
+             {"its home was removed and added", [{mem, Again, ['n1@t']}], [setelement(3, Row, 'n2@t')]},
+             {"another home went", [{view, maps:from_keys(?NODES -- ['n4@t'], live), ['n4@t'], [], []}], [Row]}]].
+
+rows_after(Items, Row) ->
+    View = (maps:from_keys(?NODES, live))#{'n1@t' := {{-1000, 'n1@t'}, 0}},
+    {Fx, S} = sderl_core:step(11, [{msg, 'n2@t', {chunk, ?EPOCH, 1, 1, [Row], false}},
+                                   {msg, 'n2@t', {batch, ?EPOCH, 7, 6, Items}},
+                                   {msg, 'n2@t', {chunk, ?EPOCH, 1, 2, [], true}}], learner(View)),
+    ?assertEqual(false, syncing(S)),
+    lists:append([Rows || {put_rows, Rows} <- Fx]).
 
 %% ---------------------------------------------------------------- a member of four
 

@@ -177,8 +177,8 @@ item({seg, O, Sid, R, _Ops, As}, Num, #s{self = O, d = #d{sid = Sid}, out = {R, 
     S#s{mine = {Num, As}, sessions = (S#s.sessions)#{O => {Sid, R, As}}};
 item({seg, O, Sid, R, _Ops, As}, _Num, S) ->
     S#s{sessions = (S#s.sessions)#{O => {Sid, R, As}}};
-item({view, View, Drops, _Live, Unknown}, _Num, #s{d = D, self = Self} = S0) ->
-    #s{sessions = Sessions} = S = sderl_core_answer:amend(Unknown, gone_from_snapshot(Self, Drops, S0)),
+item({view, View, Drops, Live, Unknown}, _Num, #s{d = D, self = Self} = S0) ->
+    #s{sessions = Sessions} = S = sderl_core_answer:amend(Unknown, come_home(Live, gone_from_snapshot(Self, Drops, S0))),
     S1 = S#s{d = D#d{view = View},
              sessions = sderl_core_answer:amend_sessions(Unknown, Sessions)},
     S2 = case Unknown of
@@ -186,7 +186,11 @@ item({view, View, Drops, _Live, Unknown}, _Num, #s{d = D, self = Self} = S0) ->
         _ -> fx({sessions, S1#s.sessions}, S1)
     end,
     view_events(D#d.view, View, sderl_core_peers:waiters(S2));
-item({mem, Mem, Removed}, _Num, #s{self = Self, sessions = Sess, d = #d{lineage = {_, Coord}, clashes = Clashes} = D} = S) ->
+item({mem, Mem, Removed}, _Num, #s{self = Self, sessions = Sess, d = #d{lineage = {_, Coord}, clashes = Clashes} = D} = S0) ->
+    S = case lists:member(Self, Removed) of
+        true -> moved(fun(_) -> Coord end, S0);
+        false -> S0
+    end,
     Rehomed = maps:map(fun(_, Clash) ->
         {A, B} = sderl_core_clash:rows(Clash),
         setelement(1, setelement(2, Clash, rehome(B, Removed, Coord)), rehome(A, Removed, Coord))
@@ -198,9 +202,11 @@ item({mem, Mem, Removed}, _Num, #s{self = Self, sessions = Sess, d = #d{lineage 
     end,
     new_mem(Mem, S#s{sessions = maps:without(Removed -- Kept, Sess), d = D#d{clashes = Rehomed}});
 item(delete, _Num, S) -> S#s{leaving = deleted};
-item({shard, N, _First, _Rows, more}, _Num, #s{d = #d{view = V} = D} = S) ->
+item({shard, N, _First, Rows, more}, _Num, #s{d = #d{view = V} = D} = S0) ->
+    S = superseded(names(Rows), S0),
     S#s{sessions = maps:remove(N, S#s.sessions), d = D#d{view = V#{N => {partial, 0}}}};
-item({shard, N, _First, _Rows, {Place, Session}}, _Num, #s{sessions = Sessions, d = #d{view = V} = D} = S) ->
+item({shard, N, _First, Rows, {Place, Session}}, _Num, #s{sessions = Sessions, d = #d{view = V} = D} = S0) ->
+    S = superseded(names(Rows), S0),
     View = V#{N => Place},
     S1 = S#s{d = D#d{view = View},
              sessions = case Session of
@@ -222,13 +228,39 @@ item({clashes, Open}, _Num, #s{d = #d{clashes = Cl} = D} = S0) ->
                       end, S, maps:iterator(Open, ordered))
     end;
 item({settle, Name, _, _, _}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
-    S#s{d = D#d{clashes = maps:remove(Name, Cl)}}.
+    superseded(#{Name => []}, S#s{d = D#d{clashes = maps:remove(Name, Cl)}}).
 
-%% A learner's own rows are taken at the end: what a batch takes away meanwhile is none of them.
+%% A learner's own rows are taken at the end: what a batch takes away meanwhile is none of them, and what
+%% it changes is as the batch says.
 gone_from_snapshot(Self, Drops, S) ->
     case lists:member(Self, Drops) of
         true -> S#s{shard = []};
         false -> S
+    end.
+
+superseded(_, #s{shard = []} = S) -> S;
+superseded(Names, #s{shard = Shard} = S) ->
+    S#s{shard = [[R || R <- Rows, not is_map_key(element(1, R), Names)] || Rows <- Shard]}.
+
+names(Rows) -> #{element(1, R) => [] || R <- Rows}.
+
+%% Names of processes on nodes that count again are theirs.
+come_home(Live, #s{self = Self} = S) ->
+    moved(fun(Row) ->
+        Node = node(element(2, Row)),
+        case lists:member(Node, Live) of
+            true -> Node;
+            false -> Self
+        end
+    end, S).
+
+moved(_, #s{shard = []} = S) -> S;
+moved(HomeOf, #s{self = Self, shard = Shard} = S) ->
+    {Own, Others} = lists:partition(fun(Row) -> HomeOf(Row) =:= Self end,
+                                    lists:append(lists:reverse(Shard))),
+    case Others of
+        [] -> S#s{shard = [Own]};
+        _ -> fx({put_rows, [setelement(3, Row, HomeOf(Row)) || Row <- Others]}, S#s{shard = [Own]})
     end.
 
 rehome(Row, Removed, Coord) ->
