@@ -27,7 +27,8 @@ A group that is made at run time may be there twice under one name. It is left o
 """.
 -include("sderl_sim.hrl").
 
--export([new/2, arguments/4, asked/4, sent/4, decided/5, recorded/4, answered/5, begun/3, declared/4, ticked/3, crashed/2]).
+-export([new/2, arguments/4, asked/4, sent/4, decided/5, recorded/4, answered/5]).
+-export([begun/3, declared/4, ticked/3, crashed/2]).
 -export([recover/1, leases_ms/1, settled/3]).
 
 -import(sderl_sim_world, [violation/3, node/2, member/3, book/2, keep_book/3, seen/3]).

@@ -11,22 +11,30 @@ the first seed.
 
 %% For other virtual machines.
 -export([digests/1]).
+%% For the other tests that run random schedules.
+-export([schedules/2]).
 
 random_test_() ->
     {"random schedules", {timeout, 3600, fun random/0}}.
 
 random() ->
+    {Count, First} = schedules("group protocol", 200),
+    %% One in four has two groups.
+    ?assertEqual([], failed(First, Count div 4 * 3, #{}) ++ failed(First + Count, Count div 4, #{groups => 2})).
+
+-doc "How many schedules a random run has, this many in a short one, and the first seed.".
+-spec schedules(string(), pos_integer()) -> {pos_integer(), integer()}.
+schedules(Of, Short) ->
     {Count, Default} = case os:getenv("SDERL_LONG") of
-        false -> {200, 1};
+        false -> {Short, 1};
         _ -> {2000, rand:uniform(1_000_000_000)}
     end,
     First = case os:getenv("SDERL_SIM_SEED") of
         false -> Default;
         Given -> list_to_integer(Given)
     end,
-    io:format(user, "group protocol: ~b random schedules, SDERL_SIM_SEED=~b~n", [Count, First]),
-    %% One in four has two groups.
-    ?assertEqual([], failed(First, Count div 4 * 3, #{}) ++ failed(First + Count, Count div 4, #{groups => 2})).
+    io:format(user, "~ts: ~b random schedules, SDERL_SIM_SEED=~b~n", [Of, Count, First]),
+    {Count, First}.
 
 failed(First, Count, Opts) ->
     #{schedules := Count, failed := Failed} = sderl_sim_batch:run(First, Opts, #{more => fun(Begun) -> Begun < Count end}),

@@ -1,0 +1,107 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_sim_majority_tests).
+-moduledoc """
+Majority groups under random schedules of faults, and that the promises of `m:sderl_sim_majority` are seen
+to be broken where they are: by cores with planted faults.
+
+`SDERL_LONG=1` makes the run long, and new every time; `SDERL_SIM_SEED` sets the first seed.
+""".
+-include_lib("eunit/include/eunit.hrl").
+
+%% So many schedules are tried until a planted fault must have been seen.
+-define(TRIES, 200).
+
+random_test_() ->
+    {"random schedules of majority groups", {timeout, 3600, fun random/0}}.
+
+random() ->
+    {Count, First} = sderl_sim_tests:schedules("majority groups, of each kind", 30),
+    Kinds = [#{}, #{files => true}, hard()],
+    ?assertEqual([], lists:append([failed(First, Count, Options) || Options <- Kinds])).
+
+failed(First, Count, Options0) ->
+    Options = Options0#{mode => majority},
+    #{schedules := Count, failed := Failed} =
+        sderl_sim_batch:run(First, Options, #{more => fun(Begun) -> Begun < Count end}),
+    [{Seed, Options, Why} || #{seed := Seed, why := Why} <- Failed].
+
+hard() ->
+    #{nodes => 5, clients => 3, faults => 20, delay => {1, 200},
+      kinds => [loss | sderl_sim_faults:usual()]}.
+
+%% Schedules that once broke a promise.
+found_test_() ->
+    [{lists:concat([Seed, " ", Kind]), {timeout, 120, fun() ->
+        ?assertEqual(ok, sderl_sim:run(Options#{mode => majority, seed => Seed}))
+     end}}
+     || {Kind, Options, Seeds} <- [{usual, #{}, [1251, 1102, 1135, 99]},
+                                   {files, #{files => true}, [20405, 20955, 21320]},
+                                   {hard, hard(), [72, 31236]},
+                                   {hard_7, (hard())#{nodes => 7}, [5010, 5296, 5281]}],
+        Seed <- Seeds].
+
+%% ---------------------------------------------------------------- planted faults
+
+planted_test_() ->
+    [{atom_to_list(Name), {timeout, 300, fun() -> is_seen(Name, Plants, Options, Promises) end}}
+     || {Name, Plants, Options, Promises} <- planted()].
+
+%% What is planted, in which schedules it is looked for, and as which broken promise it may be seen.
+planted() ->
+    [{an_epoch_without_a_majority,
+      [{sderl_core_quorum, "is_enough(_, _, _) -> true."}],
+      #{}, [by_majority, one_log]},
+     {a_commit_without_a_majority,
+      [{sderl_core_quorum, "decides(_) -> true."}],
+      #{}, [by_majority, one_log]},
+     {an_empty_member_votes,
+      [{sderl_core_quorum, "is_voter(#s{d = #d{syncing = Syncing}}) -> not Syncing."}],
+      #{nodes => 3, kinds => [crash, split, cut, pause]}, [one_log, by_majority, as_committed]},
+     {a_change_of_members_by_the_new_ones_only,
+      [{sderl_core_quorum,
+        "decides(#s{d = D} = S) -> former_decides(S#s{d = D#d{before = undefined}}). "
+        "may_change(_, _, _) -> true. "
+        "is_enough(Voters, All, #s{d = D} = S) ->"
+        " former_is_enough(Voters, All, S#s{d = D#d{before = undefined}})."}],
+      #{nodes => 3, spare => 2, kinds => [member, split, pause, crash], faults => 25},
+      [by_majority, one_log]},
+     {a_successor_goes_on_from_its_own_log,
+      [{sderl_core_quorum, "best(_, _, Self) -> Self."}],
+      #{}, [one_log, as_committed, one_batch]},
+     {names_are_freed_without_a_lease,
+      [{sderl_core_quorum, "lease_ms(_) -> 0."}],
+      #{kinds => [split, cut]}, [leased]},
+     {a_minority_declares_nothing,
+      [{sderl_core_quorum, "watch(S) -> S."}],
+      #{kinds => [split], longest => 40_000}, [bounded_waiting, leased]},
+     {what_was_sent_counts_as_never_sent,
+      [{sderl_core_quorum, "let_go(S) -> former_let_go(S#s{abroad = []})."}],
+      #{kinds => [split, pause, cut]}, [never_applied]},
+     {operations_wait_for_a_majority,
+      [{sderl_core_write,
+        "op(From, Op, #s{majority = false} = S) ->"
+        " (former_op(From, Op, S#s{majority = true}))#s{majority = false}; "
+        "op(From, Op, S) -> former_op(From, Op, S)."}],
+      #{kinds => [split], longest => 40_000}, [bounded_waiting, silent_minority]},
+     {a_read_does_not_look_at_the_table,
+      [{sderl_core_decide,
+        "op({read, _}, _, C) -> {{read, undefined}, C};"
+        "op(Op, O, C) -> former_op(Op, O, C)."}],
+      #{}, [right_answer]}].
+
+is_seen(Name, Plants, Options, Promises) ->
+    Core = sderl_plant:core(Plants),
+    case seen(Options#{mode => majority, core => Core}, lists:seq(1, ?TRIES)) of
+        #{seed := Seed, at_ms := At, why := Why} ->
+            io:format(user, "~w: seen in seed ~b at ~w ms: ~0P~n", [Name, Seed, At, Why, 12]),
+            ?assert(lists:member(element(1, Why), Promises), {element(1, Why), Promises});
+        none -> error({not_seen, Name})
+    end.
+
+seen(_, []) -> none;
+seen(Options, [Seed | Seeds]) ->
+    case sderl_sim:schedule(Options#{seed => Seed}) of
+        #{outcome := ok} -> seen(Options, Seeds);
+        %% A core that crashes shows nothing.
+        #{outcome := failed, at_ms := At} = Seen when At =/= undefined -> Seen
+    end.
