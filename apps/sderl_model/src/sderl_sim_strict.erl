@@ -296,7 +296,7 @@ no_ghosts(G, Members, W) ->
 
 all_return(G, Members, W) ->
     #b{out = Out} = book(G, W),
-    Launched = [N || N <- nodes_of(G, W), (member(N, G, W))#m.config =/= none, (node(N, W))#n.up],
+    Launched = [N || N <- nodes_of(G, W), is_list((member(N, G, W))#m.config), (node(N, W))#n.up],
     case (Launched -- Out) -- Members of
         [] -> ok;
         Missing -> violation(all_return, [Missing, Members], W)
