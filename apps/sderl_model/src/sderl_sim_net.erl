@@ -12,7 +12,7 @@ other again and again, unless the pair is cut.
 
 -export([pair/2, connect/3, connect_all/1, relink/1, send/5, deliver/4, cut/4, unlink/2]).
 -export([silence/3, speak/3, speak_all/1]).
--export([linked/3, linked_since/3, stands/3, unlinked_since/3, reach/3]).
+-export([linked/3, linked_since/3, stands/3, connection/3, unlinked_since/3, reach/3]).
 
 -import(sderl_sim_world, [rnd/3, chance/2, at/3, in/3, node/2, up/2, tell/2]).
 
@@ -204,6 +204,15 @@ linked_since(A, B, #w{links = Ls, delays = Delays, silent = Silent}) ->
           when not is_map_key({A, B}, Delays), not is_map_key({B, A}, Delays),
                not is_map_key({A, B}, Silent), not is_map_key({B, A}, Silent) -> T;
         _ -> never
+    end.
+
+-doc "The link to another that a node knows of.".
+-spec connection(node(), node(), #w{}) -> pos_integer() | none.
+connection(N, M, #w{links = Ls}) ->
+    P = pair(N, M),
+    case Ls of
+        #{P := #l{id = Id, up = #{N := up}}} -> Id;
+        _ -> none
     end.
 
 -doc "Since when a node knows of no link to another; `linked` where it knows of one.".

@@ -127,7 +127,7 @@ is_tick({proc, _, _, tick}) -> true;
 is_tick(_) -> false.
 
 held(N, {again, G, Id}, W) -> in(0, {step, N, G, Id}, W);
-held(N, {relayed, Item}, W) -> greeting(N, Item, W);
+held(N, {relayed, Item}, W) -> connected(N, Item, W);
 held(N, Item, W) -> take(N, Item, W).
 
 -doc "A node that is to be added is asked first: what it remembers of having left is over.".
@@ -185,7 +185,7 @@ take(N, {msg, {meet, G}, From, {meet, Theirs, Nodes}}, W) ->
         answer -> meet(N, From, G, W);
         _ -> W
     end;
-take(N, {msg, {hello, _, _}, _, _} = Item, W0) ->
+take(N, {msg, {hello, _, _}, From, _} = Item, W0) ->
     %% The node's own process gets it and passes it on. What is for the process of the group itself, and the word
     %% that a link has gone, may be there before.
     case node(N, W0) of
@@ -193,7 +193,8 @@ take(N, {msg, {hello, _, _}, _, _} = Item, W0) ->
         #n{relay = {Min, Max}, relayed = Last, life = Life} ->
             {D, W} = sderl_sim_world:rnd(Min, Max, W0),
             T = max(W#w.now + D, Last),
-            sderl_sim_world:at(T, {relayed, N, Life, Item}, keep((node(N, W))#n{relayed = T}, W))
+            Relayed = {relayed, N, Life, {sderl_sim_net:connection(N, From, W), Item}},
+            sderl_sim_world:at(T, Relayed, keep((node(N, W))#n{relayed = T}, W))
     end.
 
 -doc "The node's own process has got to a greeting.".
@@ -201,7 +202,14 @@ take(N, {msg, {hello, _, _}, _, _} = Item, W0) ->
 relayed(N, Life, Item, W) ->
     case node(N, W) of
         #n{up = true, life = Life, paused = true, held = H} = X -> keep(X#n{held = [{relayed, Item} | H]}, W);
-        #n{up = true, life = Life} -> greeting(N, Item, W);
+        #n{up = true, life = Life} -> connected(N, Item, W);
+        _ -> W
+    end.
+
+%% (As `sderl_group` does with `sderl_links:connected/2`.) What came over a link that is no more is no greeting.
+connected(N, {Connection, {msg, _, From, _} = Item}, W) ->
+    case sderl_sim_net:connection(N, From, W) of
+        Connection -> greeting(N, Item, W);
         _ -> W
     end.
 
