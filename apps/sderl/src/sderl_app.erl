@@ -8,16 +8,14 @@
 
 -export([start/2, stop/1, reconfigure/0]).
 
--spec start(application:start_type(), [{faults, [sderl_core:fault()]}]) -> {ok, pid()} | {error, term()}.
-start(_Type, Args) ->
+-spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
+start(_Type, _Args) ->
     maybe
         ok ?= sderl_node:precondition(),
         {ok, Config} ?= config(),
         ok ?= sderl_dist_config:use(maps:get(distances, Config)),
         ok = sderl_dir:refuse(undefined),
-        %% Deliberate faults are no configuration: they come with the start arguments, which are
-        %% in the application's specification. A test loads another.
-        ok = sderl_dir:options(Config#{faults => sderl_core_fault:named(proplists:get_value(faults, Args, []))}),
+        ok = sderl_dir:options(Config),
         {ok, Sup} ?= sderl_sup:start_link(fun ?MODULE:reconfigure/0),
         %% When the application has started its groups are there, ready or not.
         ok = sderl_node:settle(),
@@ -36,7 +34,7 @@ stop(_) -> ok.
 -spec reconfigure() -> ok.
 reconfigure() ->
     case config() of
-        {ok, Config} -> sderl_dir:options(Config#{faults => sderl_dir:faults()});
+        {ok, Config} -> sderl_dir:options(Config);
         {error, Why} -> sderl_event:emit(start_refused, #{sentence => sderl_config:format_error(Why)})
     end.
 

@@ -49,17 +49,17 @@ prop_converges() ->
 %% Nodes boot, link to each other and ask each other, in any order: only who asked is in one island with
 %% whom it asked (rule 22). Without that rule every link would do.
 rule_22_links_alone_merge_nothing_test_() ->
-    sderl_prop:eunit("free islands: links alone merge nothing", 300, fun() -> prop_links([]) end).
+    sderl_prop:eunit("free islands: links alone merge nothing", 300, fun() -> prop_links(sderl_free) end).
 
 without_rule_22_test_() ->
-    sderl_prop:refuted("free islands: links alone merge nothing, without rule 22", 300, fun() -> prop_links([rule_22]) end).
+    sderl_prop:refuted("free islands: links alone merge nothing, without rule 22", 300, fun() -> prop_links(sderl_plant:module(sderl_free, [rule_22])) end).
 
-prop_links(Faults) ->
+prop_links(Free) ->
     ?FORALL({Count, Events, Order}, {integer(2, 6), list({oneof([linked, asked, {freed, false}]), integer(1, 6), integer(1, 6)}), list(nat())},
             begin
                 Pairs = [{What, 1 + A rem Count, 1 + B rem Count} || {What, A, B} <- Events],
                 Start = #{N => {N, [N]} || N <- lists:seq(1, Count)},
-                Msgs = [{meet, A, B} || {What, A, B} <- Pairs, A =/= B, What =:= asked orelse sderl_free:merges(What, Faults)],
+                Msgs = [{meet, A, B} || {What, A, B} <- Pairs, A =/= B, What =:= asked orelse Free:merges(What)],
                 End = settle(run(Msgs, Order, Start), Count),
                 Asked = [{A, B} || {asked, A, B} <- Pairs],
                 Expected = #{N => {lists:min(P), P} || P <- parts(Asked, Count), N <- P},

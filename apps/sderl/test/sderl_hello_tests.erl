@@ -10,15 +10,15 @@ Identities, greetings and what nodes tell each other, in small models: each with
 
 uids_test() ->
     Random = <<7:128>>,
-    ?assertEqual(Random, sderl_hello:founded({g, Random}, [])),
-    ?assertNotEqual(sderl_hello:launched(g, [], <<"a">>, []), sderl_hello:launched(g, [], <<"b">>, [])),
-    ?assertNotEqual(sderl_hello:launched(g, [], <<>>, []), sderl_hello:launched(h, [], <<>>, [])).
+    ?assertEqual(Random, sderl_hello:founded(g, Random)),
+    ?assertNotEqual(sderl_hello:launched(g, [], <<"a">>), sderl_hello:launched(g, [], <<"b">>)),
+    ?assertNotEqual(sderl_hello:launched(g, [], <<>>), sderl_hello:launched(h, [], <<>>)).
 
 %% Half of the nodes have the new file: one group all the same.
 rule_2_a_file_half_rolled_out_test() ->
-    Launch = fun(Faults) -> [sderl_hello:launched(g, Ms, <<>>, Faults) || Ms <- [[a, b], [a, b], [a, b, c], [c, b, a]]] end,
-    ?assertMatch([_], lists:usort(Launch([]))),
-    ?assertMatch([_, _], lists:usort(Launch([rule_2]))).
+    Launch = fun(Hello) -> [Hello:launched(g, Ms, <<>>) || Ms <- [[a, b], [a, b], [a, b, c], [c, b, a]]] end,
+    ?assertMatch([_], lists:usort(Launch(sderl_hello))),
+    ?assertMatch([_, _], lists:usort(Launch(sderl_plant:module(sderl_hello, [rule_2])))).
 
 greeted_test_() ->
     M = sderl_membership:new([a, b]),
@@ -42,12 +42,12 @@ rule_2_what_does_not_run_is_nobody_to_give_way_to_test_() ->
 %% Groups over nodes 1 to 6 at random. Whoever tells whom how often: a node knows the groups of those with whom it
 %% shares one, and no others.
 rule_24_what_is_known_is_one_hop_away_test_() ->
-    sderl_prop:eunit("what is known of other groups is one hop away", 300, fun() -> prop_one_hop([]) end).
+    sderl_prop:eunit("what is known of other groups is one hop away", 300, fun() -> prop_one_hop(sderl_hello) end).
 
 without_rule_24_test_() ->
-    sderl_prop:refuted("what is known of other groups, without rule 24", 500, fun() -> prop_one_hop([rule_24]) end).
+    sderl_prop:refuted("what is known of other groups, without rule 24", 500, fun() -> prop_one_hop(sderl_plant:module(sderl_hello, [rule_24])) end).
 
-prop_one_hop(Faults) ->
+prop_one_hop(Hello) ->
     ?FORALL({Lists, Tellers}, {list(non_empty(list(integer(1, 6)))), list(integer(1, 6))},
             begin
                 Groups = [{K, lists:usort(Ns)} || {K, Ns} <- lists:enumerate(Lists)],
@@ -55,7 +55,7 @@ prop_one_hop(Faults) ->
                 Mates = fun(N) -> lists:usort(lists:append([Ns || {_, Ns} <- Own(N)])) -- [N] end,
                 %% Everyone tells once, when its links come up; some tell again later.
                 Told = lists:foldl(fun(N, Known) ->
-                    Word = sderl_hello:told(Own(N), maps:get(N, Known, []), Faults),
+                    Word = Hello:told(Own(N), maps:get(N, Known, [])),
                     lists:foldl(fun(M, K) -> K#{M => lists:usort(maps:get(M, K, []) ++ (Word -- Own(M)))} end, Known, Mates(N))
                 end, #{}, lists:seq(1, 6) ++ Tellers),
                 Expected = #{N => lists:usort(lists:append([Own(M) || M <- Mates(N)])) -- Own(N) || N <- lists:seq(1, 6), Mates(N) =/= []},
@@ -67,17 +67,17 @@ prop_one_hop(Faults) ->
 %% A reader and the members that it knows, some linked to it, some dead: it asks three at most, makes no link where
 %% a linked member lives, and finds out where the first three have one alive.
 rule_23_a_reader_asks_the_linked_first_and_three_at_most_test_() ->
-    sderl_prop:eunit("whom a reader asks", 500, fun() -> prop_asks([]) end).
+    sderl_prop:eunit("whom a reader asks", 500, fun() -> prop_asks(sderl_read) end).
 
 without_rule_23_test_() ->
-    sderl_prop:refuted("whom a reader asks, without rule 23", 500, fun() -> prop_asks([rule_23]) end).
+    sderl_prop:refuted("whom a reader asks, without rule 23", 500, fun() -> prop_asks(sderl_plant:module(sderl_read, [rule_23])) end).
 
-prop_asks(Faults) ->
+prop_asks(Read) ->
     ?FORALL({Known, Linked, Dead}, {list(integer(1, 12)), list(integer(1, 12)), list(integer(1, 12))},
             begin
                 Members = lists:usort(Known),
                 Up = lists:usort(Linked) -- Dead,
-                {Asked, Answer} = walk(sderl_read:whom(Members, Linked, Faults), Dead, []),
+                {Asked, Answer} = walk(Read:whom(Members, Linked), Dead, []),
                 Near = [M || M <- Members, lists:member(M, Linked)],
                 First = lists:sublist(Near ++ (Members -- Near), 3),
                 length(Asked) =< 3
@@ -94,9 +94,10 @@ walk([N | Ns], Dead, Asked) ->
 
 %% A free node has its names in one namespace only, whatever group a reader names.
 rule_23_a_free_node_answers_from_its_own_names_test_() ->
-    [?_assertEqual(Expected, sderl_ask:namespace(Free, Group, Faults)) || {Free, Group, Faults, Expected} <- [
-        {true, g, [], {names, undefined}}, {true, undefined, [], {names, undefined}}, {false, g, [], {names, g}},
-        {false, undefined, [], none}, {true, g, [rule_23], {names, g}}]].
+    Ask = sderl_plant:module(sderl_ask, [rule_23]),
+    [?_assertEqual(Expected, Module:namespace(Free, Group)) || {Module, Free, Group, Expected} <- [
+        {sderl_ask, true, g, {names, undefined}}, {sderl_ask, true, undefined, {names, undefined}}, {sderl_ask, false, g, {names, g}},
+        {sderl_ask, false, undefined, none}, {Ask, true, g, {names, g}}]].
 
 %% The word of one that has left is not heeded, nor that of one that was removed together with this node.
 only_a_fellow_members_word_test_() ->

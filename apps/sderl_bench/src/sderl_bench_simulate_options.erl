@@ -116,7 +116,7 @@ checked(Given) ->
         {ok, Kinds} ?= kinds(Options),
         {ok, Strict} ?= strict(Options),
         {ok, Broken} ?= known("--broken", "deliberate fault", words(maps:get(broken, Options, "")),
-                              names([F || {F, _} <- sderl_core_fault:all()])),
+                              names([F || {F, _} <- sderl_planted:all()])),
         Parameters = Numbers#{delay => Delay, faults => Kinds, strict => Strict, broken => Broken},
         Flags = #{Name => maps:get(Name, Options, false) || {Name, _} <- ?FLAGS},
         {ok, maps:merge(maps:remove(hard, Options), maps:merge(Flags, Parameters))}

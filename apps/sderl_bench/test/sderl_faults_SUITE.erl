@@ -149,7 +149,7 @@ notices(_) ->
 
 %% The library again, started with a deliberate fault.
 family(#{spoilt := Spoilt} = Params) ->
-    Eval = io_lib:format("{ok, _} = sderl_fault:start([~w]).", [Spoilt]),
+    Eval = io_lib:format("{ok, _} = sderl_plant:start(sderl_plant:beams([~w])).", [Spoilt]),
     (sderl_bench_faults_s_group:family(Params))#{apps => [], args => ["-eval", lists:flatten(Eval)]}.
 
 group() -> sderl_bench_faults_s_group:group().

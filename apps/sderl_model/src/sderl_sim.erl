@@ -33,8 +33,8 @@ random.
 | `chunk` | rows in a piece of a snapshot or merge (3) |
 | `boot_spread` | nodes start within so many ms (3000) |
 | `strict` | which promises of `m:sderl_sim_strict` are looked at (the usual ones) |
-| `broken` | what the core does wrong on purpose, `t:sderl_core:fault/0` |
-| `core` | the core that runs: `sderl_core`, or one with planted faults (`m:sderl_plant`) |
+| `broken` | faults that are planted in the library: `t:sderl_plant:plant/0` |
+| `core` | the core that runs: `sderl_core`, or one with faults of your own (`sderl_plant:core/1`) |
 | `resolver` | what a clash may be decided for beside the two processes: `[none]`, or nothing |
 | `launch` | node to the members that its launch configuration has, where these are not all |
 | `aside_ms`, `forget_ms` | of the groups |
@@ -111,9 +111,9 @@ known(Opts) ->
         [] -> ok;
         Unknown -> error({unknown_options, Unknown, {known, ?OPTIONS}})
     end,
-    case sderl_core_fault:unknown(maps:get(broken, Opts, [])) of
+    case sderl_planted:unknown([F || F <- maps:get(broken, Opts, []), not is_tuple(F)]) of
         [] -> ok;
-        Faults -> error({unknown_faults, Faults, "sderl_core_fault:all() lists them"})
+        Faults -> error({unknown_faults, Faults, "sderl_planted:all() lists them"})
     end,
     case maps:get(mode, Opts, available) of
         Mode when Mode =:= available; Mode =:= majority -> ok;

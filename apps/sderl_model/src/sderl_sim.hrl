@@ -87,6 +87,7 @@
     seed :: integer(),
     opts :: map(),
     core = sderl_core :: module(),              % or one with planted faults (sderl_plant)
+    hello = sderl_hello :: module(),            % so, too
     rng :: rand:state(),
     now = 0 :: integer(),
     queue = #{} :: #{integer() => [term()]},    % ms => events, newest first

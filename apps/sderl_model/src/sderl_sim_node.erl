@@ -52,16 +52,14 @@ kept(N, G, Uid, Mem, Epoch, W) ->
 %% The older island has the lower uid (sderl_free:uid/0).
 island(#w{now = Now, ids = Id} = W) -> {<<Now:64, Id:64>>, W#w{ids = Id + 1}}.
 
-launched(G, Ms, W) -> sderl_hello:launched(G, Ms, <<>>, broken(W)).
-
-broken(#w{opts = Opts}) -> sderl_core_fault:named(maps:get(broken, Opts, [])).
+launched(G, Ms, #w{hello = Hello}) -> Hello:launched(G, Ms, <<>>).
 
 -doc "A group of that name is made at run time, by one node and for it alone.".
 -spec create(node(), term(), #w{}) -> #w{}.
-create(N, G, #w{ids = Id} = W) ->
+create(N, G, #w{ids = Id, hello = Hello} = W) ->
     case member(N, G, W) of
         #m{store = undefined} ->
-            Uid = sderl_hello:founded({G, <<Id:128>>}, broken(W)),
+            Uid = Hello:founded(G, <<Id:128>>),
             sderl_sim_member:new_member(N, G, Uid, #{mem => sderl_membership:new([N]), found => true}, W);
         _ -> W
     end.

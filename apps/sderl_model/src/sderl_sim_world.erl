@@ -33,7 +33,9 @@ new(Seed, Opts) ->
         #{trace := Fun} when is_function(Fun, 1) -> Fun;
         _ -> none
     end,
-    #w{seed = Seed, opts = Opts, core = maps:get(core, Opts, sderl_core), rng = rand:seed_s(exsss, Seed),
+    Broken = maps:get(broken, Opts, []),
+    #w{seed = Seed, opts = Opts, rng = rand:seed_s(exsss, Seed),
+       core = maps:get(core, Opts, sderl_plant:core(Broken)), hello = sderl_plant:module(sderl_hello, Broken),
        trace = Trace, strict = maps:get(strict, Opts, sderl_sim_strict:usual(maps:get(mode, Opts, available)))}.
 
 -doc "The names of the first `K` nodes that are members, or that are none, at the start.".

@@ -85,7 +85,7 @@ reset(Fleet, Variant, Tries) ->
     await(fun() -> lists:all(fun(Free) -> Free end, each(Fleet, unlink, [])) end),
     #{start := Start, resolver := Resolver, faults := Faults} = variant(Variant),
     Groups = case Start of plain -> undefined; launch -> launch() end,
-    ok = all(Fleet, start, [[{s_groups, Groups}, {resolver, Resolver}], Faults]),
+    ok = all(Fleet, start, [[{s_groups, Groups}, {resolver, Resolver}], sderl_plant:beams(Faults)]),
     Pids = [{{pid, N, K}, sderl_fleet:call(Fleet, N, sderl_conformance_node, spawned, [])} || {N, _} <- types(), K <- [1, 2]],
     Dead = lists:zip([N || {N, _} <- types()], each(Fleet, dead, [])),
     W = #w{fleet = Fleet, table = maps:from_list(Pids), dead = maps:from_list(Dead)},

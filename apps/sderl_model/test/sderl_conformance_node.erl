@@ -18,11 +18,11 @@ unlink() ->
     [erlang:disconnect_node(N) || N <- nodes(connected)],
     nodes(connected) =:= [].
 
-start(Env, Faults) ->
+start(Env, Planted) ->
     lists:foreach(fun({Key, undefined}) -> application:unset_env(sderl, Key);
                      ({Key, Value}) -> application:set_env(sderl, Key, Value)
                   end, Env),
-    {ok, _} = sderl_fault:start(Faults),
+    {ok, _} = sderl_plant:start(Planted),
     ok.
 
 %% ---------------------------------------------------------------- commands

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mutants_SUITE).
 
-%% The checks prove themselves: each deliberate fault of the library (`sderl_core_fault`), started on
+%% The checks prove themselves: each deliberate fault (`sderl_planted`), planted in the library on
 %% real nodes, is caught, and how many commands that took is printed.
 %%
 %% Faults in how writes are made are hunted with the cases of sderl_concurrent_SUITE and their
@@ -232,7 +232,8 @@ one_of(List) -> lists:nth(rand:uniform(length(List)), List).
 started(Config, Faults, Fun) ->
     {Fleet, Nodes} = {proplists:get_value(fleet, Config), proplists:get_value(nodes, Config)},
     _ = sderl_ct:seed(),
-    Results = sderl_ct:all_on(Fleet, Nodes, fun() -> sderl_fault:start(Faults) end),
+    Beams = sderl_plant:beams(Faults),
+    Results = sderl_ct:all_on(Fleet, Nodes, fun() -> sderl_plant:start(Beams) end),
     [{ok, _} = R || R <- Results],
     try Fun(Fleet, Nodes)
     after

@@ -24,8 +24,35 @@ former() ->
     [{sderl_core, Beam}] = sderl_plant:beams([{sderl_core, "batch_of(_) -> 0."}]),
     ?assert(is_binary(Beam)).
 
+%% One expression in the place of another; faults at one place and in one function go together.
+pieces_test_() -> {timeout, 120, fun pieces/0}.
+
+pieces() ->
+    [{sderl_core, Beam}] = sderl_plant:beams([{sderl_core, "S0#s{booting = true}", "S0"}]),
+    ?assert(is_binary(Beam)),
+    Whole = sderl_plant:module(sderl_core, [{sderl_core, "Seq bsr 24", "Seq"}]),
+    ?assertEqual(7, Whole:batch_of(7)),
+    ?assertEqual(ok, sderl_plant:check([{sderl_core, "Seq  bsr\n24", "Seq"}])),
+    ?assertMatch([{sderl_core, _}, {sderl_core_merge, _}, {sderl_core_write, _}, {sderl_hello, _}],
+                 sderl_plant:beams([rule_1, rule_2, lose_down, rule_16, rule_17])).
+
+%% Copies are made of what changes; where nothing does, it is the module itself.
+copies_test_() -> {timeout, 120, fun copies/0}.
+
+copies() ->
+    ?assertEqual(sderl_core, sderl_plant:core([])),
+    ?assertEqual(sderl_core, sderl_plant:core([rule_24])),
+    ?assertEqual(sderl_hello, sderl_plant:module(sderl_hello, [rule_7])),
+    Hello = sderl_plant:module(sderl_hello, [rule_1, rule_2]),
+    ?assertNotEqual(sderl_hello, Hello),
+    Uid = fun(Members) -> Hello:launched(g, Members, <<>>) end,
+    ?assertNotEqual(Uid([a]), Uid([b])).
+
 what_is_not_there_is_an_error_test_() -> {timeout, 120, fun what_is_not_there/0}.
 
 what_is_not_there() ->
     ?assertError({no_such_function, {sderl_core, batch_of, 2}, _}, sderl_plant:core([{sderl_core, "batch_of(_, _) -> 0."}])),
+    ?assertError({not_once, {sderl_core, "batch_of(Sequence)", {found, 0}}, _},
+                 sderl_plant:check([{sderl_core, "batch_of(Sequence)", "0"}])),
+    ?assertError({unknown_faults, [rule_99], _}, sderl_plant:core([rule_99])),
     ?assertError({planted_fault_does_not_compile, _}, sderl_plant:core([{sderl_core, "batch_of(_) -> X."}])).

@@ -21,14 +21,21 @@ table_test_() ->
 
 %% Nothing is a fault that the list of faults does not explain.
 faults_test() ->
-    All = sderl_core_fault:all(),
+    All = sderl_planted:all(),
     ?assertEqual(length(All), length(lists:usort([F || {F, _} <- All]))),
     ?assertEqual([], [F || {F, Text} <- All, Text =:= ""]),
     Seen = lists:append([Fs || {_, Fs, _} <- ?SCENARIOS:scenarios()]),
     ?assertEqual([], lists:usort(Seen) -- [F || {F, _} <- All]).
 
+%% What each fault replaces is in the library, once.
+places_test_() ->
+    [{atom_to_list(Fault), {timeout, 60, fun() ->
+        ?assertNotEqual([], sderl_planted:changes(Fault)),
+        ?assertEqual(ok, sderl_plant:check([Fault]))
+     end}} || {Fault, _} <- sderl_planted:all()].
+
 wrong_faults_are_named_test() ->
-    ?assertMatch({error, {unknown_faults, [rule_20], _}}, sderl_fault:start([rule_19, rule_20])),
+    ?assertError({unknown_faults, [rule_20], _}, sderl_plant:check([rule_19, rule_20])),
     ?assertError({unknown_faults, [rule_0], _}, sderl_sim:run(#{seed => 1, broken => [rule_0]})).
 
 rows(Text) ->
@@ -44,7 +51,7 @@ names(Cell) ->
 
 switch(N) -> list_to_atom("rule_" ++ integer_to_list(N)).
 
-switches() -> lists:sort([F || {F, _} <- sderl_core_fault:all(), lists:prefix("rule_", atom_to_list(F))]).
+switches() -> lists:sort([F || {F, _} <- sderl_planted:all(), lists:prefix("rule_", atom_to_list(F))]).
 
 exists(Test) ->
     [Module, Name] = [list_to_atom(X) || X <- string:split(Test, ":")],

@@ -5,7 +5,7 @@ The rules of the group protocol, each forced in the simulator, and each with wha
 
 Every scenario runs with several seeds (delays and clients differ) and under all the checks of
 `sderl_sim`: these tests add what is particular to their rule. Beside a scenario stand the
-deliberate faults (`m:sderl_core_fault`) under which it must fail, `rule_N` for the rule switched off.
+deliberate faults (`m:sderl_planted`) under which it must fail, `rule_N` for the rule switched off.
 """.
 -include_lib("eunit/include/eunit.hrl").
 

@@ -54,7 +54,8 @@ with(Count, Faults, Fun) ->
     {ok, Fleet} = sderl_fleet:start(#{families => [#{name => n, count => Count, env => Env}], owner => self()}),
     try
         Nodes = sderl_fleet:nodes(Fleet),
-        [{ok, _} = on(Fleet, N, fun() -> sderl_fault:start(Faults) end) || N <- Nodes],
+        Beams = sderl_plant:beams(Faults),
+        [{ok, _} = on(Fleet, N, fun() -> sderl_plant:start(Beams) end) || N <- Nodes],
         Fun(Fleet, Nodes)
     after
         sderl_fleet:stop(Fleet)

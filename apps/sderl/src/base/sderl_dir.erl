@@ -5,7 +5,7 @@
 %% and why a node did not join. Plain tables, owned by the supervisor, so that every process of
 %% the library may die and find them again.
 
--export([new/0, options/0, options/1, faulty/1, faults/0, incarnation/0, reborn/0]).
+-export([new/0, options/0, options/1, incarnation/0, reborn/0]).
 -export([is_running/0, group/1, all/0, groups/0, named_groups/0, uid/1, members/1, process/1, processes/0]).
 -export([memberships/0, named_memberships/0, newest_first/0, coordinated/0, groups_with/1]).
 -export([shares_group/1, shares_named_group/1]).
@@ -57,13 +57,6 @@ new() ->
 options() -> persistent_term:get(?OPTIONS, #{}).
 -spec options(map()) -> ok.
 options(Map) -> persistent_term:put(?OPTIONS, Map).
-
--doc "Whether this node is to do this wrong (`m:sderl_core_fault`).".
--spec faulty(sderl_core:fault()) -> boolean().
-faulty(Fault) -> lists:member(Fault, faults()).
-
--spec faults() -> [sderl_core:fault()].
-faults() -> maps:get(faults, options(), []).
 
 -doc "Why group calls are refused on this node, or `undefined`.".
 -spec refuse() -> undefined | connect_all.
@@ -380,7 +373,7 @@ forget_tables(Group, How) ->
     ok = forgotten(Group, []),
     true = sderl_store:purge(Group),
     true = sderl_traffic:forget(Group),
-    true = faulty(keep_names) orelse sderl_store:purge_names(Group),
+    true = sderl_store:purge_names(Group),
     ok = tell_left(Group, How),
     Was = start_uid(Group),
     true = ets:delete(sderl_state, {init, Group}),

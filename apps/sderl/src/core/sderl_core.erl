@@ -56,14 +56,12 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -export([init/1, handle/3, step/3, propose/4]).
 -export([highest/1, batch_of/1, seq/2, durable/1, moved/2, info/1, inspect/1, settled/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
 %% For the other sderl_core_* modules.
--export([faulty/2, union/3, fx/2, save/1, epoch/1, send/3, present/2, ask/2, hello_msg/1, change_view/3, event/3]).
--export_type([state/0, event/0, effect/0, row/0, op/0, fault/0]).
+-export([union/3, fx/2, save/1, epoch/1, send/3, present/2, ask/2, hello_msg/1, change_view/3, event/3]).
+-export_type([state/0, event/0, effect/0, row/0, op/0]).
 
 -opaque state() :: #s{}.
 -doc "A registered name as the protocol sees it. The version is the batch and the place in it.".
 -type row() :: {Name :: term(), pid(), Home :: node(), Version :: {term(), non_neg_integer()}, Opts :: term()}.
--doc "A deliberate defect: a rule that is not kept, a message that is lost. Only tests ask for any.".
--type fault() :: sderl_core_fault:fault().
 -doc "An operation of a member's client; `sderl_core_decide` lists them.".
 -type op() :: nonempty_improper_list(Name :: term(), pid()) | tuple() | delete.
 -type event() ::
@@ -104,8 +102,7 @@ time in milliseconds; new epochs follow it, so that lives that forgot theirs nev
 process of the same life left behind, with `log` `{Num, Items}`, `log_epoch`, `sessions`, `outbox`) or
 `mem` with `found`: true where this node creates the group at run time, false where it joins
 or boots. Optional: `linked`, `tick_ms`, `aside_ms`, `forget_ms`, `mode` (`majority`, with `fresh` where this node never
-was a member before; see `sderl_core_quorum`), `faults` (what this state machine does
-wrong, on purpose, so that a test can show that it would see it).
+was a member before; see `sderl_core_quorum`).
 """.
 -spec init(map()) -> state().
 init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := Now, clock := Clock} = A) ->
@@ -113,7 +110,6 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
             clock = Clock - Now,
             tick_ms = maps:get(tick_ms, A, 1000), aside_ms = maps:get(aside_ms, A, 4000),
             forget_ms = maps:get(forget_ms, A, infinity), ceil = maps:get(ceil, A, 0),
-            faults = sderl_core_fault:named(maps:get(faults, A, [])),
             linked = #{N => [] || N <- maps:get(linked, A, [])}, d = fresh(A, Self),
             mode = maps:get(mode, A, available), born = Now, majority_at = Now,
             remembers = maps:get(ceil, A, 0) > 0},
@@ -134,21 +130,14 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
             Newer = maps:get(log_epoch, A, D#d.lineage) =/= D#d.lineage,
             sderl_core_write:restore([I || I <- Items, not Newer orelse (is_tuple(I) andalso element(1, I) =:= seg)], S1);
         _ ->
-            S0#s{booting = true, d = first_life(S0)}
-    end.
-
-first_life(#s{d = D} = S) ->
-    case faulty(rule_3, S) of
-        false -> D;
-        true -> D#d{sid = 0}
+            S0#s{booting = true}
     end.
 
 fresh(#{durable := D}, _) -> D;
 fresh(#{mem := Mem} = A, Self) ->
     %% One who founds a group outranks those who boot or join, the one who waits longest leads these.
     Clock = maps:get(clock, A),
-    Outranks = maps:get(found, A, false) orelse lists:member(rule_2, maps:get(faults, A, [])),
-    C = case Outranks of true -> Clock; false -> -Clock end,
+    C = case maps:get(found, A, false) of true -> Clock; false -> -Clock end,
     D = #d{mem = Mem, sid = Clock, epoch = {C, Self}, lineage = {C, Self}, view = #{Self => live}},
     case A of
         #{mode := majority} ->
@@ -283,12 +272,6 @@ batch_of(Seq) -> Seq bsr 24.
 -spec fx(effect(), #s{}) -> #s{}.
 fx(E, #s{fx = Fx} = S) -> S#s{fx = [E | Fx]}.
 
-%% Asked on paths that few steps take: not once per operation.
--doc false.
--spec faulty(fault(), #s{}) -> boolean().
-faulty(_, #s{faults = []}) -> false;
-faulty(Fault, #s{faults = Fs}) -> lists:member(Fault, Fs).
-
 %% The process may die between any two effects: its successor must know what was promised before
 %% any other member does, and must not know of a change of rows before the rows are changed.
 -doc false.
@@ -309,12 +292,9 @@ peer(N, #s{peers = P}) -> maps:get(N, P, undefined).
 
 -doc false.
 -spec union(sderl_membership:t(), sderl_membership:t(), #s{}) -> sderl_membership:t().
-union(A, B, S) ->
-    case faulty(rule_4, S) of
-        %% Whatever others have forgotten, we are here.
-        false -> sderl_membership:recall(S#s.self, sderl_membership:merge(A, B));
-        true -> maps:merge_with(fun(_, {X, _} = V, {Y, _}) when X rem 2 > Y rem 2 -> V; (_, _, V) -> V end, A, B)
-    end.
+union(A, B, #s{self = Self}) ->
+    %% Whatever others have forgotten, we are here.
+    sderl_membership:recall(Self, sderl_membership:merge(A, B)).
 
 -doc false.
 -spec present(node(), #s{}) -> boolean().
@@ -326,12 +306,11 @@ present(N, #s{peers = P}) -> is_map_key(N, P).
 %% are ahead of our clock (it was set back, say), lives step by different widths.
 -doc false.
 -spec epoch(#s{}) -> {integer(), node()}.
-epoch(#s{self = Self, inc = Inc, ceil = Ceil, now = Now, clock = Clock, d = #d{epoch = {C, _}}} = S) ->
+epoch(#s{self = Self, inc = Inc, ceil = Ceil, now = Now, clock = Clock, d = #d{epoch = {C, _}}}) ->
     Heard = max(C, Ceil) + 1,
-    case faulty(rule_13, S) of
-        false when Heard > Now + Clock + 10_000 -> {Heard + erlang:phash2(Inc, 1024), Self};
-        false -> {max(Heard, Now + Clock), Self};
-        true -> {max(Heard, 1), Self}
+    case Heard > Now + Clock + 10_000 of
+        true -> {Heard + erlang:phash2(Inc, 1024), Self};
+        false -> {max(Heard, Now + Clock), Self}
     end.
 
 -doc false.
@@ -431,10 +410,7 @@ nodeup(N, #s{linked = L} = S) ->
 %% A member's own nodedown removes no name: only the coordinator orders that (rule 14).
 nodedown(N, #s{linked = L, peers = P} = S0) ->
     S1 = S0#s{linked = maps:remove(N, L), peers = maps:remove(N, P)},
-    sderl_core_peers:lost(N, case faulty(rule_14, S1) of false -> S1; true -> forget_names(N, S1) end).
-
-forget_names(N, #s{num = Num, last = Items, d = #d{lineage = E, view = V}} = S) ->
-    fx({apply, E, Num, Items ++ [{view, V, [N], [], []}], none}, S).
+    sderl_core_peers:lost(N, S1).
 
 %% Two members of one group that were given different promises: neither can keep them with the other.
 differs(N, Theirs, #s{mode = Mode, differs = Told} = S) ->
@@ -451,7 +427,7 @@ message({hello, _, _, _, #{mode := Theirs}}, N, #s{mode = Mode} = S) when Theirs
     differs(N, Theirs, S);
 message({hello, Addr, Inc, Mem, Info}, N, S0) ->
     S1 = case peer(N, S0) of
-        #peer{inc = Old} when Old =/= Inc -> case faulty(rule_3, S0) of false -> nodedown(N, S0); true -> S0 end;
+        #peer{inc = Old} when Old =/= Inc -> nodedown(N, S0);
         _ -> S0
     end,
     Fresh = case peer(N, S1) of #peer{addr = Addr} -> false; _ -> true end,

@@ -166,7 +166,6 @@
     leases = #{} :: #{node() => integer()},          % members out of reach, and since when
     differs = [] :: [node()],       % nodes that were told of for another consistency
     unknown = 0 :: non_neg_integer(),
-    faults = [] :: [sderl_core:fault()],
     fx = [] :: [term()]
 }).
 

@@ -22,7 +22,7 @@
 -export([rows/1, rows_of/2, latest/2, is_settled/1]).
 -export([own/2, overwritten/2, caught_up/2]).
 
--import(sderl_core, [faulty/2, fx/2]).
+-import(sderl_core, [fx/2]).
 
 -doc "Asks the resolver about every clash whose two homes count.".
 -spec ask(#s{}) -> #s{}.
@@ -39,20 +39,12 @@ both_live(A, B, #s{d = #d{view = V}}) ->
 
 -doc "A resolver has decided.".
 -spec resolved(term(), sderl_core:row(), sderl_core:row(), pid() | none, [term()], #s{}) -> #s{}.
-resolved(Name, A, B, Keep0, Fx, #s{role = coord, decided = Decided, d = #d{clashes = Clashes}} = S) ->
-    Keep = case faulty(wrong_winner, S) of
-        true -> hd([element(2, A), element(2, B)] -- [Keep0]);
-        false -> Keep0
-    end,
+resolved(Name, A, B, Keep, Fx, #s{role = coord, decided = Decided, d = #d{clashes = Clashes}} = S) ->
     case Clashes of
         #{Name := {A, B}} -> S#s{decided = Decided#{Name => {A, B, Keep, Fx}}};
         _ -> S
     end;
-resolved(_, _, _, _, Fx, S) ->
-    case faulty(rule_18, S) of
-        false -> S;
-        true -> fx({clash_effects, Fx}, S)
-    end.
+resolved(_, _, _, _, _, S) -> S.
 
 -doc "What can be ordered now, while both homes count: decisions, and what all have the decision of.".
 -spec decisions(#s{}) -> #s{}.

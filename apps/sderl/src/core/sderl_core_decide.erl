@@ -42,21 +42,18 @@
 
 %% The common case in the making: what was read (names in a tuple, pids), how much, and what the
 %% index will be.
--record(p, {mod :: module(), store :: term(), view, keys = [], count = 0, index = [], blind = false :: boolean()}).
+-record(p, {mod :: module(), store :: term(), view, keys = [], count = 0, index = []}).
 
 -spec batch(module(), term(), #s{}) -> {[term()], [{pid(), [term()] | none}], [term()], #s{}}.
 batch(Mod, Store, #s{specials = [], reqs = Reqs, d = #d{view = V, mem = M}} = S) ->
-    P0 = #p{mod = Mod, store = Store, view = V, blind = sderl_core:faulty(double_yes, S)},
+    P0 = #p{mod = Mod, store = Store, view = V},
     Known = fun({O, _, _, _}) -> maps:get(O, V, none) =:= live andalso sderl_membership:is_member(O, M) end,
     case lists:all(Known, Reqs) andalso plain(lists:reverse(Reqs), P0, []) of
         {Items, Index} -> {Items, Index, [], S#s{reqs = []}};
         false -> overlaid(Mod, Store, S)
     end;
 batch(Mod, Store, #s{specials = Specials, unknown_answers = Unknown, d = D} = S0) ->
-    Drops = case sderl_core:faulty(resurrect, S0) of
-        true -> [];
-        false -> lists:usort(lists:append([Ns || {view, Ns, _} <- Specials]))
-    end,
+    Drops = lists:usort(lists:append([Ns || {view, Ns, _} <- Specials])),
     Live = lists:usort(lists:append([Ns || {view, _, Ns} <- Specials])),
     View = [{view, D#d.view, Drops, Live, Unknown} || lists:keymember(view, 1, Specials)],
     C0 = (overlay(Mod, Store, S0))#c{drops = Drops},
@@ -76,8 +73,8 @@ plain([{O, Inc, R, Ops} | Segs], P0, Items) ->
         {As, P} -> plain(Segs, P, [{seg, O, Inc, R, Ops, As} | Items]);
         false -> false
     end;
-plain([], #p{keys = Keys, count = N, index = Index, blind = Blind}, Items) ->
-    case Blind orelse map_size(maps:from_keys(Keys, [])) =:= N of
+plain([], #p{keys = Keys, count = N, index = Index}, Items) ->
+    case map_size(maps:from_keys(Keys, [])) =:= N of
         true -> {lists:reverse(Items), Index};
         false -> false
     end.
@@ -155,7 +152,7 @@ special({shard, N, Id, K, Rows, Last}, {Items, #c{mem = Mem} = C0, S0}) ->
         false -> {Items, C0, S0};
         true ->
             %% The first piece takes away what our log had of this home.
-            First = K =:= 1 andalso not sderl_core:faulty(resurrect, S0),
+            First = K =:= 1,
             {Left, C1} = case First of
                 true -> left_clashes([N], drop_home(N, C0));
                 false -> {[], C0}

@@ -16,7 +16,7 @@
 -export([withdraw/1, leave_office/1, lead_info/1]).
 -export([become_follower/2, become_orphan/1, lead_from/4, drops/2]).
 
--import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2]).
+-import(sderl_core, [fx/2, send/3, event/3, present/2]).
 
 -spec wake(#s{}) -> #s{}.
 wake(#s{role = orphan} = S) -> elect(S);
@@ -148,7 +148,7 @@ collect(E, Lin, _, N, #s{lead = L, d = #d{lineage = Own}} = S) when Lin =/= Own 
 collect(E, _, _, N, #s{role = orphan, d = #d{syncing = true, lineage = Own}} = S) -> send(N, {apart, E, Own, undefined}, S);
 collect({C, _} = E, _, Flags, N, #s{d = #d{epoch = Mine, syncing = Sy} = D, role = R, lead = L} = S0) ->
     S = S0#s{ceil = max(C, S0#s.ceil)},
-    Agreed = is_map_key(handover, Flags) orelse L =:= N orelse faulty(rule_9, S),
+    Agreed = is_map_key(handover, Flags) orelse L =:= N,
     if
         E =< Mine; Sy -> send(N, {nack, E, Mine, L}, S);
         R =:= coord; R =:= joining -> send(N, {nack, E, Mine, L}, S);
@@ -181,7 +181,7 @@ nack(E, {C, _}, L, N, #s{role = candidate, cand = #cand{epoch = E}, tries = T, t
     Unseen = L =/= undefined andalso not present(L, S0),
     Alone = Unseen andalso S0#s.mode =:= available,
     Since = case S0#s.shut_out of undefined -> Now; At -> At end,
-    case Alone andalso Now - Since > 2 * A andalso not faulty(rule_11, S0) of
+    case Alone andalso Now - Since > 2 * A of
         true -> secede(S0);
         false ->
             #s{d = #d{lineage = Lin}} = S1 = (withdraw(S0))#s{ceil = max(C, S0#s.ceil), tries = T + 1,
@@ -227,7 +227,7 @@ finish(#s{cand = Cand, now = Now, tick_ms = T, outnumbered = Since0} = S) ->
         false -> take_over(S#s{outnumbered = undefined});
         true ->
             Since = case Since0 of undefined -> Now; _ -> Since0 end,
-            case Now - Since > sderl_core_peers:lone_ms(S) orelse faulty(rule_9, S) of
+            case Now - Since > sderl_core_peers:lone_ms(S) of
                 true -> take_over(S#s{outnumbered = undefined});
                 false ->
                     %% Those that promised learn of it as of any takeover that came to nothing.
@@ -248,10 +248,7 @@ is_outnumbered(#s{cand = #cand{joined = Joined, elsewhere = Elsewhere}, self = S
             (lists:member(Suspect, Silent) orelse lists:min(Silent) < lists:min(Reached -- Silent))).
 
 take_over(#s{cand = #cand{joined = J}, num = Mine, self = Self, d = D} = S0) ->
-    Max = case faulty(rule_7, S0) of
-        false -> lists:max([N || _ := {N, _} <- J]);
-        true -> Mine
-    end,
+    Max = lists:max([N || _ := {N, _} <- J]),
     %% (One that got there by a snapshot has the rows of the last batch and not the batch: then it is of
     %% no use to those who lack it.)
     {Items, Best} = lists:max([{I, N} || N := {Num, I} <- J, Num =:= Max]),
@@ -370,7 +367,7 @@ lost_report(E, Who, _N, #s{role = coord, d = #d{lineage = E, view = V}, self = S
     Ours = Sees(maps:keys(S0#s.linked), Self),
     Better = [{-Count, N} || N := live <- V, N =/= Self, #peer{links = Ls} <- [maps:get(N, P, none)],
                              Count <- [Sees(Ls, N)], Count > Ours],
-    case lists:sort([B || B <- Better, not faulty(rule_11, S0)]) of
+    case lists:sort(Better) of
         [] -> S0;
         [{_, To} | _] ->
             hand_over(To, S0)

@@ -25,7 +25,7 @@
 -export([bring/4, shard_read/5]).
 -export([join/4, take_offers/1, shard/6, forget_join/2, brought/4, covered/3]).
 
--import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2]).
+-import(sderl_core, [fx/2, send/3, event/3, present/2]).
 
 %% Members that stopped bringing their shards begin anew with their next offer.
 -spec tick(#s{}) -> #s{}.
@@ -45,12 +45,10 @@ give_up(A, E, #s{mode = majority, role = orphan, now = Now} = S) ->
         false -> S
     end;
 give_up(_, _, #s{mode = majority} = S) -> S;
-give_up(A, E, #s{role = coord, flight = Flight, d = #d{lineage = Mine, view = V}} = S0)
+give_up(A, E, #s{role = coord, flight = Flight, d = #d{lineage = Mine}} = S0)
   when E > Mine ->
     S = send_offers_on(A, E, S0#s{role = joining, to = {A, E, S0#s.now}}),
-    Stale = is_map_key(A, V) andalso faulty(stale_coordinator, S0),
     case Flight of
-        _ when Stale -> S0;
         undefined -> disband(S);
         #flight{wait = Wait} ->
             case lists:member(A, Wait) of
@@ -146,7 +144,7 @@ join(E, Num, N, #s{role = coord, groggy = [], offers = Offers, now = Now, d = #d
         true ->
             %% Two that boot side by side do not outrank what runs: that may call us in at any
             %% moment (rule 2).
-            case sderl_core_peers:unmet(S) andalso not faulty(rule_2, S) of
+            case sderl_core_peers:unmet(S) of
                 true -> S#s{offers = Offers#{N => {Now, {E, Num}}}};
                 false -> take({E, Num}, N, found(S))
             end;

@@ -15,7 +15,7 @@
 -export([look/1, unmet/1, tick/1, lone_ms/1, hung_aside/1, heartbeat/1, waiters/1, lost/2, ended/2, away/2, hello/5, mem/3]).
 -export([hb/4, hb_ack/4, low/4, found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 
--import(sderl_core, [faulty/2, fx/2, send/3, event/3, present/2, change_view/3]).
+-import(sderl_core, [fx/2, send/3, event/3, present/2, change_view/3]).
 
 %% ---------------------------------------------------------------- ticks
 
@@ -23,10 +23,7 @@
 %% all of it lies before the next tick.
 -spec look(#s{}) -> #s{}.
 look(#s{now = Now, last_tick = Last, tick_ms = T} = S) when is_integer(Last), Now - Last > (5 * T) div 2 ->
-    case faulty(rule_10, S) of
-        false -> late(S#s{last_tick = Now});
-        true -> S
-    end;
+    late(S#s{last_tick = Now});
 look(S) -> S.
 
 -spec tick(#s{}) -> #s{}.
@@ -107,16 +104,13 @@ slow(#s{flight = #flight{wait = [_ | _] = W, since = At}, num = Num, now = Now, 
     Silent = [N || N <- W, is_map_key(N, V)],
     Hung = hung_aside(S),
     Outnumbered = 2 * length(Silent ++ Hung) > length([N || N := live <- V] ++ Hung),
-    case Outnumbered andalso Now - At =< A + lone_ms(S) andalso not faulty(rule_9, S) of
+    case Outnumbered andalso Now - At =< A + lone_ms(S) of
         %% (Those that the batch removed may have gone without a word.)
         _ when Silent =:= [] -> sderl_core_write:reorder(S);
         true -> S;
         false ->
             View = maps:merge(V, #{N => {E, Num} || N <- Silent}),
-            case faulty(rule_12, S) of
-                false -> sderl_core_write:reorder(change_view(View, [], S));
-                true -> S
-            end
+            sderl_core_write:reorder(change_view(View, [], S))
     end;
 slow(S) -> S.
 
@@ -154,7 +148,7 @@ forget(#s{forget_ms = Ms, down = Down, now = Now, linked = L, peers = P, special
     Seen = fun(N) ->
         not is_map_key(N, L) andalso lists:any(fun(Ls) -> lists:member(N, Ls) end, Links)
     end,
-    Ordered = faulty(rule_6, S) orelse lists:keymember(forget, 1, Sp),
+    Ordered = lists:keymember(forget, 1, Sp),
     case [N || N := At <- Down, Now - At > Ms, not Ordered, not Seen(N)] of
         [] -> S;
         Ns -> S#s{specials = [{forget, Ns, seconds(S)} | Sp]}
@@ -421,8 +415,7 @@ follow(_, _, _, S) -> S.
 state({C, _} = E, L, N, #s{groggy = G} = S0) ->
     S1 = S0#s{groggy = lists:delete(N, G), ceil = max(C, S0#s.ceil)},
     #s{role = R, self = Self, d = #d{view = V, lineage = Mine}} = S1,
-    case R =:= coord andalso E > Mine andalso L =/= undefined andalso L =/= Self andalso is_map_key(N, V)
-        andalso not faulty(stale_coordinator, S1) of
+    case R =:= coord andalso E > Mine andalso L =/= undefined andalso L =/= Self andalso is_map_key(N, V) of
         true -> sderl_core_elect:orphan(S1#s{groggy = []});
         false when G =/= [], S1#s.groggy =:= [] -> awake(S1);
         false -> S1
@@ -441,10 +434,7 @@ dropped(_, _, S) -> S.
 refused(E, L, N, #s{role = R, self = Self, lead = Self, flight = F, d = #d{lineage = Mine}} = S)
   when E > Mine, (R =:= coord orelse R =:= joining) ->
     Out = F =/= undefined andalso lists:member(N, F#flight.wait),
-    case faulty(stale_coordinator, S) of
-        true -> S;
-        false -> ruled(Out, E, L, N, S)
-    end;
+    ruled(Out, E, L, N, S);
 refused(_, _, _, S) -> S.
 
 ruled(_, E, undefined, N, #s{role = coord} = S) -> low(E, undefined, N, S);

@@ -19,7 +19,7 @@
 -export([depart/1, op/3, again/3, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, gone/4, restore/2]).
 -export([unhold/2, forget_list/2, origins/1, committed/2, apply_items/4, resend/1, reorder/1, membership/2, view_events/3]).
 
--import(sderl_core, [faulty/2, fx/2, send/3, event/3]).
+-import(sderl_core, [fx/2, send/3, event/3]).
 
 %% ---------------------------------------------------------------- the member's side
 
@@ -33,13 +33,7 @@ op(From, _Op, S) -> fx({replies, [{From, {no, not_member}}]}, S).
 %% A client that saw our predecessor die asks again under the same identity, maybe what we have
 %% answered meanwhile.
 -spec again(term(), sderl_core:op(), #s{}) -> #s{}.
-again(From, Op, S) ->
-    case faulty(rule_19, S) of
-        false -> once(From, Op, S);
-        true -> op(From, Op, S)
-    end.
-
-once(From, Op, #s{queue = Q, out = Out} = S) ->
+again(From, Op, #s{queue = Q, out = Out} = S) ->
     Known = lists:keymember(From, 1, Q)
         orelse lists:keymember(From, 2, S#s.deferred)
         orelse (Out =/= undefined andalso lists:keymember(From, 1, element(2, Out))),
@@ -70,7 +64,7 @@ flush(S0) ->
 next_list(#s{role = R, leaving = L} = S) when R =/= coord, R =/= follower; L =/= undefined -> {none, S};
 next_list(#s{out = undefined, queue = []} = S) -> {none, S};
 next_list(#s{out = undefined, queue = Q, req = R} = S) ->
-    List = spoiled(lists:reverse(Q), S),
+    List = lists:reverse(Q),
     S1 = S#s{queue = [], req = R + 1, out = {R + 1, List}, send_out = false, abroad = []},
     {seg(R + 1, List, S1), fx({outbox, R + 1, List}, S1)};
 next_list(#s{out = {R, List}, send_out = true} = S) ->
@@ -78,17 +72,6 @@ next_list(#s{out = {R, List}, send_out = true} = S) ->
 next_list(S) -> {none, S}.
 
 abroad(E, Abroad) -> [E | lists:delete(E, Abroad)].
-
-%% A list as it is; as it should not be, where a test wants that.
-spoiled(List, #s{faults = []}) -> List;
-spoiled(List, S) ->
-    lists:filtermap(fun({none, {d, Name, _}}) ->
-                            not faulty(lose_down, S) andalso
-                                (not faulty(unconditional_removal, S) orelse {true, {none, {Name}}});
-                       ({From, {x, Name, Pid, _, Opts}}) ->
-                            not faulty(rule_17, S) orelse {true, {From, {r, Name, Pid, Opts}}};
-                       (_) -> true
-                    end, List).
 
 seg(R, List, #s{self = Self, d = #d{sid = Sid}}) -> {Self, Sid, R, [Op || {_, Op} <- List]}.
 
@@ -107,11 +90,8 @@ batch(E, Num, Commit, Items, N, #s{d = #d{lineage = E, epoch = E}, lead = N, rol
         Have when Num =< Have -> S#s{ack = {E, Have}};
         Have -> send(N, {gap, E, Have}, S)
     end;
-batch(E, Num, _, Items, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine ->
-    case faulty(stale_coordinator, S) of
-        true -> send(N, {ack, E, Num, none}, fx({apply, E, Num, Items, none}, S));
-        false -> send(N, {refused, Mine, L}, S)
-    end;
+batch(E, _, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine ->
+    send(N, {refused, Mine, L}, S);
 batch(_, _, _, _, _, S) -> S.
 
 -spec commit(term(), non_neg_integer(), node(), #s{}) -> #s{}.
@@ -147,11 +127,7 @@ kept(_, S) -> S.
 -spec apply_items(non_neg_integer(), [term()], [{pid(), [term()] | none}] | none, #s{}) -> #s{}.
 apply_items(Num, Items, Index, S0) ->
     #s{d = #d{lineage = E, clashes = Clashes}} = S0,
-    Rows = case faulty(skip_apply, S0) andalso S0#s.role =:= follower andalso Num rem 3 =:= 0 of
-        true -> [];
-        false -> Items
-    end,
-    S1 = fx({apply, E, Num, Rows, Index}, fresh(Items, S0#s{num = Num, last = Items})),
+    S1 = fx({apply, E, Num, Items, Index}, fresh(Items, S0#s{num = Num, last = Items})),
     tell(Num, Items, Clashes, lists:foldl(fun(I, S) -> item(I, Num, S) end, S1, Items)).
 
 %% The homes of those whose clash is settled tell them.
@@ -210,23 +186,16 @@ item({shard, N, _First, Rows, {Place, Session}}, _Num, #s{sessions = Sessions, d
     View = V#{N => Place},
     S1 = S#s{d = D#d{view = View},
              sessions = case Session of
-                 none -> case faulty(rule_3, S) of false -> maps:remove(N, Sessions); true -> Sessions end;
+                 none -> maps:remove(N, Sessions);
                  _ -> Sessions#{N => Session}
              end},
     view_events(maps:remove(N, V), View, S1);
-item({clashes, Open}, _Num, #s{d = #d{clashes = Cl} = D} = S0) ->
+item({clashes, Open}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
     %% The same two rows may clash again: the resolver is asked again.
     Names = maps:keys(Open),
-    S = S0#s{asked = maps:without(Names, S0#s.asked),
-             decided = maps:without(Names, S0#s.decided),
-             d = D#d{clashes = maps:merge(Cl, Open)}},
-    case faulty(rule_18, S) of
-        false -> S;
-        true ->
-            maps:fold(fun(Name, {A, B}, X) -> fx({resolve, Name, A, B}, X);
-                         (_, _, X) -> X
-                      end, S, maps:iterator(Open, ordered))
-    end;
+    S#s{asked = maps:without(Names, S#s.asked),
+        decided = maps:without(Names, S#s.decided),
+        d = D#d{clashes = maps:merge(Cl, Open)}};
 item({settle, Name, _, _, _}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
     superseded(#{Name => []}, S#s{d = D#d{clashes = maps:remove(Name, Cl)}}).
 
@@ -402,8 +371,7 @@ req(_, _, N, #s{d = #d{epoch = E}} = S) -> send(N, {not_lead, E}, S).
 enqueue({O, _, _, _} = Seg, #s{held = Held, d = #d{view = V}} = S) when is_tuple(map_get(O, V)) ->
     S#s{held = Held#{O => Seg}};
 enqueue({O, Sid, R, _} = Seg, #s{reqs = Rs, d = #d{lineage = E}} = S) ->
-    Sess = case faulty(forget_session, S) of true -> #{}; false -> S#s.sessions end,
-    case Sess of
+    case S#s.sessions of
         #{O := {Sid, R, As}} ->
             %% Applied before: answered again, if it is still in flight once that has landed (a
             %% member that got the batch as part of a snapshot has no answers of its own).
@@ -507,10 +475,8 @@ propose(Mod, Store, #s{role = coord, flight = undefined, groggy = [], leaving = 
 propose(_, _, S) -> S.
 
 proposed(Mod, Store, S) ->
-    Stalled = map_size(S#s.syncs) > 0 andalso faulty(rule_5, S),
     case S of
         #s{reqs = [], specials = []} -> pay(S);
-        _ when Stalled -> S;
         _ -> pay(sent(sderl_core_decide:batch(Mod, Store, S)))
     end.
 
@@ -519,11 +485,7 @@ sent({Items, Index, Then, S0}) ->
     #s{num = Prev, d = #d{lineage = E, view = View}, self = Self, now = Now, committed = C} = S0,
     Num = Prev + 1,
     %% The nodes that this batch removes still get it: it is the last they apply (rule 5).
-    Out = case faulty(rule_5, S0) of
-        false -> [];
-        true -> lists:append([Ns || {mem, _, Ns} <- Items])
-    end,
-    Live = [N || N := live <- View, N =/= Self, is_map_key(N, S0#s.peers), not lists:member(N, Out)],
+    Live = [N || N := live <- View, N =/= Self, is_map_key(N, S0#s.peers)],
     %% A learner that does not keep up is let go before it costs memory; it starts again.
     Learners = [N || N := Sy <- S0#s.syncs, Num - Sy#sync.acked < ?LEARNER_LAG],
     Msg = {batch, E, Num, C, Items},
@@ -532,9 +494,8 @@ sent({Items, Index, Then, S0}) ->
     S2 = pay(S1#s{owed = (S0#s.owed -- Live) -- Learners}),
     Syncs = maps:with(Learners, S2#s.syncs),
     S3 = (apply_items(Num, Items, Index, S2#s{syncs = Syncs}))#s{unknown_answers = []},
-    Wait = case faulty(early_yes, S0) of true -> []; false -> Live end,
     Origins = origins(Items),
-    landed(S3#s{flight = #flight{num = Num, wait = Wait, since = Now, then = Then, origins = Origins},
+    landed(S3#s{flight = #flight{num = Num, wait = Live, since = Now, then = Then, origins = Origins},
                 abroad = case lists:member(Self, Origins) of true -> abroad(E, S3#s.abroad); false -> S3#s.abroad end}).
 
 %% Members whose lists a batch answers.

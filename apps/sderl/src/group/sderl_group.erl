@@ -101,7 +101,7 @@ start(Group, Uid, #{options := Options} = Args) ->
     Mode = maps:get(mode, Args, available),
     Had = sound(Group, sderl_store:recover(Group)),
     Core0 = maps:merge(
-        maps:with([tick_ms, aside_ms, forget_ms, faults], Options),
+        maps:with([tick_ms, aside_ms, forget_ms], Options),
         #{mode => Mode, group => Group, uid => Uid, self => node(), addr => self(),
           inc => sderl_dir:incarnation(),
           now => now_ms(), clock => erlang:system_time(millisecond), linked => nodes(connected)}),

@@ -7,7 +7,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/0, ask/3, ask_first/3, namespace/3, connect_and_send/3]).
+-export([start_link/0, ask/3, ask_first/3, namespace/2, connect_and_send/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -import(sderl_clock, [now_ms/0]).
@@ -154,20 +154,16 @@ answer(_Unknown) ->
     {error, unknown_question}.
 
 at(Group, Name) ->
-    case namespace(sderl_dir:is_free(), Group, sderl_dir:faults()) of
+    case namespace(sderl_dir:is_free(), Group) of
         none -> undefined;
         {names, In} -> sderl_store:whereis(In, Name)
     end.
 
 -doc "Where a named node looks for a name of a group: a free one among its own names, whatever the group.".
--spec namespace(Free :: boolean(), Group :: term(), [sderl_core:fault()]) -> {names, Group :: term()} | none.
-namespace(true, Group, Faults) ->
-    case lists:member(rule_23, Faults) of
-        false -> {names, undefined};
-        true -> {names, Group}
-    end;
-namespace(false, undefined, _) -> none;
-namespace(false, Group, _) -> {names, Group}.
+-spec namespace(Free :: boolean(), Group :: term()) -> {names, Group :: term()} | none.
+namespace(true, _) -> {names, undefined};
+namespace(false, undefined) -> none;
+namespace(false, Group) -> {names, Group}.
 
 class() ->
     case {sderl_dir:is_free(), sderl_node:hidden()} of

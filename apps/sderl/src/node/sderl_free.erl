@@ -27,7 +27,7 @@
 
 -export([uid/0, met/1, again/0, freed/1, linked/1, message/2, hello/5, resume/0]).
 -export([depart/0, depart/2, departed/0]).
--export([merges/2, met/3, greeted/4]).
+-export([merges/1, met/3, greeted/4]).
 
 -import(sderl_clock, [now_ms/0]).
 
@@ -49,9 +49,9 @@ uid() ->
 Whether a link between free nodes makes one island of two (rule 22). A link that comes up does not (`linked`). When a
 node becomes free, its links do that are the library's or to nodes of the group that it left, and no others.
 """.
--spec merges(linked | {freed, Library :: boolean()}, [sderl_core:fault()]) -> boolean().
-merges({freed, true}, _) -> true;
-merges(_, Faults) -> lists:member(rule_22, Faults).
+-spec merges(linked | {freed, Library :: boolean()}) -> boolean().
+merges(linked) -> false;
+merges({freed, Library}) -> Library.
 
 -doc """
 What to do about another island that a node of it told us of: its nodes become members here
@@ -113,7 +113,7 @@ again() ->
 -doc "A link came up. That alone is no reason to meet.".
 -spec linked(node()) -> ok.
 linked(Node) ->
-    case merges(linked, sderl_dir:faults()) of
+    case merges(linked) of
         true -> met([Node]);
         false -> ok
     end.
@@ -124,8 +124,7 @@ linked it to; at which end of a link that was the other end may know better.
 """.
 -spec freed(Mates :: [node()]) -> ok.
 freed(Mates) ->
-    Faults = sderl_dir:faults(),
-    Near = [N || N <- nodes(visible), merges({freed, lists:member(N, Mates) orelse ours(N)}, Faults)],
+    Near = [N || N <- nodes(visible), merges({freed, lists:member(N, Mates) orelse ours(N)})],
     met(Near),
     lists:foreach(fun(N) -> tell(N, freed) end, nodes(visible) -- Near).
 

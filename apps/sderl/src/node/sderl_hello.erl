@@ -13,7 +13,7 @@ made by launch configuration has the same uid wherever it is started, whatever l
 file has there (rule 2): with the list in it, a file that is rolled out node by node would make two
 groups that never become one.
 """.
--export([uid/2, launched/4, founded/2, greeted/5, yields/5, told/3, is_told/1, heeded/3]).
+-export([uid/2, launched/3, founded/2, greeted/5, yields/5, told/2, is_told/1, heeded/3]).
 -export_type([uid/0]).
 
 -type uid() :: binary().
@@ -33,22 +33,13 @@ uid(Name, Cluster) when is_binary(Cluster) ->
         term_to_binary({sderl_uid, 1, Name, Cluster}, [{minor_version, 2}, deterministic])
     ).
 
--doc "The uid of a group of the launch configuration.".
--spec launched(Group :: term(), Members :: [node()], Cluster :: binary(), [sderl_core:fault()]) -> uid().
-launched(Group, Members, Cluster, Faults) ->
-    case {lists:member(rule_1, Faults), lists:member(rule_2, Faults)} of
-        {false, false} -> uid(Group, Cluster);
-        {true, _} -> uid(Group, <<>>);
-        {false, true} -> uid({Group, lists:sort(Members)}, Cluster)
-    end.
+-doc "The uid of a group of the launch configuration, whatever members that has for it (rule 2).".
+-spec launched(Group :: term(), Members :: [node()], Cluster :: binary()) -> uid().
+launched(Group, _Members, Cluster) -> uid(Group, Cluster).
 
--doc "The uid of a group that is made at run time, of this one that is different every time.".
--spec founded({Group :: term(), Different :: uid()}, [sderl_core:fault()]) -> uid().
-founded({Group, Different}, Faults) ->
-    case lists:member(rule_1, Faults) of
-        false -> Different;
-        true -> uid(Group, <<>>)
-    end.
+-doc "The uid of a group that is made at run time: this one, which is different every time (rule 1).".
+-spec founded(Group :: term(), Different :: uid()) -> uid().
+founded(_Group, Different) -> Different.
 
 -doc """
 What to do about a greeting from a group `Theirs` whose membership is `Mem`, on the node `Self` that runs
@@ -89,12 +80,8 @@ yields(_, _, _, _, _) -> false.
 What a node tells the members of its own groups: its own groups, and not what others told it (rule 24).
 So a node knows of the groups of those with whom it shares one, and no word goes around in circles.
 """.
--spec told(Own :: [{term(), [node()]}], Heard :: [{term(), [node()]}], [sderl_core:fault()]) -> [{term(), [node()]}].
-told(Own, Heard, Faults) ->
-    case lists:member(rule_24, Faults) of
-        false -> Own;
-        true -> Own ++ Heard
-    end.
+-spec told(Own :: [{term(), [node()]}], Heard :: [{term(), [node()]}]) -> [{term(), [node()]}].
+told(Own, _Heard) -> Own.
 
 -doc "Whether a term is what a node tells of its groups.".
 -spec is_told(term()) -> boolean().

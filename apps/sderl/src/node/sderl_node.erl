@@ -87,7 +87,7 @@ create(Group, Uid, Members) -> call({create, Group, Uid, Members}).
 
 -doc "The uid of a group that is about to be made at run time.".
 -spec new_uid(term()) -> binary().
-new_uid(Group) -> sderl_hello:founded({Group, sderl_group:uid(Group)}, sderl_dir:faults()).
+new_uid(Group) -> sderl_hello:founded(Group, sderl_group:uid(Group)).
 
 call(Request) ->
     try gen_server:call(?MODULE, Request, 15_000)
@@ -309,8 +309,7 @@ unknown(N) ->
 start(Group, Uid, Args) ->
     #{tick_ms := Tick, set_aside_ms := Aside} = Options = sderl_dir:options(),
     Opts = #{tick_ms => Tick, aside_ms => Aside,
-             forget_ms => sderl_options:forget_down_after(Group, Options),
-             faults => sderl_dir:faults()},
+             forget_ms => sderl_options:forget_down_after(Group, Options)},
     ok = sderl_group_sup:await_left(Group),
     %% A node is in s_groups or in an island, never in both.
     Group =/= undefined andalso sderl_free:depart(),
@@ -365,7 +364,7 @@ configured(N0) ->
             {none, {seeds, _}, _} -> enter(G, Acc);
             {none, _, _} ->
                 sderl_dir:know(G, Ms, config),
-                Uid = sderl_hello:launched(G, Ms, maps:get(cluster, Options), sderl_dir:faults()),
+                Uid = sderl_hello:launched(G, Ms, maps:get(cluster, Options)),
                 begin_configured(G, Uid, Ms, maps:get(G, Kept, none)),
                 Acc;
             _ -> Acc
@@ -381,7 +380,7 @@ is_configured(Group, Uid) ->
     Options = sderl_dir:options(),
     lists:any(fun(#{name := G, members := Ms}) ->
         G =:= Group andalso is_list(Ms) andalso
-            sderl_hello:launched(G, Ms, maps:get(cluster, Options), sderl_dir:faults()) =:= Uid
+            sderl_hello:launched(G, Ms, maps:get(cluster, Options)) =:= Uid
     end, maps:get(groups, Options, [])).
 
 begin_configured(G, Uid, Ms, #{uid := Uid, membership := Mem, epoch := Epoch, left := Left}) ->
@@ -561,7 +560,7 @@ alone(Pid) ->
 share() -> share(mates()).
 
 share(Nodes) ->
-    List = sderl_hello:told(sderl_dir:named_memberships(), sderl_dir:known(), sderl_dir:faults()),
+    List = sderl_hello:told(sderl_dir:named_memberships(), sderl_dir:known()),
     lists:foreach(fun(Node) ->
         sderl_traffic:send({?MODULE, Node}, {sderl_known, ?VSN, node(), List}, control, List)
     end, Nodes).

@@ -4,7 +4,7 @@
 %% Reads of names. A member's read is one lookup in its own table; everything else is asked of a
 %% node that is a member, in a helper and within a time limit, so that no read ever hangs.
 
--export([whom/3, whereis/2, whereis_at/3, read/2, send/3, send_at/4, names_of/1, names_at/1]).
+-export([whom/2, whereis/2, whereis_at/3, read/2, send/3, send_at/4, names_of/1, names_at/1]).
 
 %% Rule 23: a non-member asks at most three nodes and waits at most five seconds.
 -define(NODES, 3).
@@ -27,7 +27,7 @@ remote(Group, Name) ->
     end.
 
 ask(Group, Question) ->
-    case whom(sderl_dir:known(Group) -- [node()], nodes(connected), sderl_dir:faults()) of
+    case whom(sderl_dir:known(Group) -- [node()], nodes(connected)) of
         [] -> none;
         Nodes ->
             case sderl_ask:ask_first(Nodes, Question, ?TIMEOUT) of
@@ -37,13 +37,10 @@ ask(Group, Question) ->
     end.
 
 -doc "Whom a non-member asks, in turn: members that are linked, then the lowest-named, a few in all.".
--spec whom(Known :: [node()], Linked :: [node()], [sderl_core:fault()]) -> [node()].
-whom(Known, Linked, Faults) ->
+-spec whom(Known :: [node()], Linked :: [node()]) -> [node()].
+whom(Known, Linked) ->
     {Near, Far} = lists:partition(fun(N) -> lists:member(N, Linked) end, lists:sort(Known)),
-    case lists:member(rule_23, Faults) of
-        false -> lists:sublist(Near ++ Far, ?NODES);
-        true -> lists:sort(Known)
-    end.
+    lists:sublist(Near ++ Far, ?NODES).
 
 -spec whereis_at(node(), term(), term()) -> pid() | undefined.
 whereis_at(Node, Group, Name) ->
@@ -74,7 +71,7 @@ have_read(undefined, _) -> {error, no_information_about_remote_group};
 have_read(Group, Name) ->
     Known = sderl_dir:known(Group) -- [node()],
     Until = erlang:monotonic_time(millisecond) + sderl_options:value(write_timeout_ms),
-    have_read(whom(Known, nodes(connected), sderl_dir:faults()), {read, Group, Name}, Until,
+    have_read(whom(Known, nodes(connected)), {read, Group, Name}, Until,
               no_information_about_remote_group).
 
 have_read([], _, _, Why) -> {error, Why};
