@@ -79,6 +79,30 @@ rows_after(Items, Row) ->
     ?assertEqual(false, syncing(S)),
     lists:append([Rows || {put_rows, Rows} <- Fx]).
 
+%% A member has brought its shard to another component, with a list that is out under a new number. That
+%% component goes before it takes the member in, and the old log has the list, under its old number.
+a_list_that_is_decided_twice_is_not_denied_test() ->
+    Client = make_ref(),
+    Other = {20_000, 'n3@t'},
+    {Fx1, S1} = sderl_core:step(20, [{op, Client, [x | self()]}], follower()),
+    [{'n1@t', Sid, 1, Ops}] = lists(Fx1),
+    {Fx2, S2} = sderl_core:step(30, [{msg, 'n2@t', {follow, 'n3@t', Other}},
+                                     {msg, 'n3@t', {bring, Other, {1, 1}}},
+                                     {looked_up, []},
+                                     {homes_read, 'n3@t', 1, [], true}], S1),
+    ?assertMatch([_], [E || {send, _, {shard, _, _, _, {last, _}}} = E <- Fx2]),
+    Info = #{history => [], view => maps:from_keys(?NODES, live), mem => membership(), clashes => #{}, prev => ?EPOCH},
+    {Fx3, S3} = sderl_core:step(40, [{nodedown, 'n3@t'},
+                                     {msg, 'n2@t', {hb, ?EPOCH, 7}},
+                                     {msg, 'n2@t', {lead, ?EPOCH, 8, [{seg, 'n1@t', Sid, 1, Ops, default}], Info}}], S2),
+    ?assertEqual([{'n1@t', Sid, 2, Ops}], lists(Fx3)),
+    No = {seg, 'n1@t', Sid, 2, Ops, [{no, name_or_pid_already_registered}]},
+    {Fx, _} = sderl_core:step(50, [{msg, 'n2@t', {batch, ?EPOCH, 9, 8, [No]}}, {msg, 'n2@t', {commit, ?EPOCH, 9}}], S3),
+    ?assertEqual([{Client, unknown}], replies(Fx)).
+
+lists(Fx) ->
+    [List || {send, _, {req, _, List}} <- Fx] ++ [List || {send, _, {ack, _, _, List}} <- Fx].
+
 %% ---------------------------------------------------------------- a member of four
 
 %% The first member coordinates the third and the fourth: the second went.

@@ -126,7 +126,9 @@
     mine :: undefined | {non_neg_integer(), [term()]},
     ack :: undefined | {epoch(), non_neg_integer()},
     send_out = false :: boolean(),
-    abroad = [] :: [epoch() | unknown],  % of which epochs others have the list that is out: it may be in a batch that we lack
+    %% Of which epochs others have the list that is out: it may be in a batch that we lack. And under which
+    %% number it was out before, in a log that was left; whether it was decided as that.
+    abroad = [] :: [epoch() | unknown | {left, pos_integer()} | decided],
     %% coordinator
     reqs = [] :: [tuple()],
     held = #{} :: #{node() => tuple()},   % lists of members that are aside, until they count

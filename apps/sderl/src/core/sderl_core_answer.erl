@@ -15,7 +15,7 @@
 
 -export([default/1, plain/1, answers/4, reply/3, requeue/1]).
 -export([unknown_answers/2, unknown_in/1, amend/2, amend_sessions/2, forget_answers/1, told_committed/1]).
--export([look_up_removed/1, looked_up/2, leave_log/1, leave/2, left_out/2]).
+-export([look_up_removed/1, looked_up/2, leave_log/1, decided_before/3, leave/2, left_out/2]).
 
 -import(sderl_core, [fx/2]).
 
@@ -86,7 +86,7 @@ elsewhere(Op, #s{abroad = Abroad, self = Self, d = #d{lineage = E}}) ->
         {[], _} -> false;
         {_, none} -> false;
         {_, _} when element(1, Op) =:= rr -> true;
-        {_, Pid} -> node(Pid) =/= Self
+        {_, Pid} -> node(Pid) =/= Self orelse lists:member(decided, Abroad)
     end.
 
 pid_in([_ | Pid]) -> Pid;
@@ -192,10 +192,22 @@ leave_log(#s{out = {R, List}, abroad = [_ | _], self = Self, sessions = Sessions
             S1 = fx({replies, [{F, removed(Op, S)} || {F, Op} <- Once]}, S#s{old = undefined}),
             case Again of
                 [] -> fx({outbox, R + 1, []}, S1#s{req = R + 1, out = undefined, abroad = []});
-                _ -> fx({outbox, R + 1, Again}, S1#s{req = R + 1, out = {R + 1, Again}})
+                _ -> fx({outbox, R + 1, Again}, S1#s{req = R + 1, out = {R + 1, Again}, abroad = [{left, R} | S1#s.abroad]})
             end
     end;
 leave_log(S) -> S.
+
+-doc """
+A list stands in our log. If it is one that is out again under a later number, because nobody took this
+member in after it had left the log, then it is decided twice: what the second answer denies may be so.
+""".
+-spec decided_before(node(), session() | undefined, #s{}) -> #s{}.
+decided_before(Self, {Sid, R, _}, #s{self = Self, abroad = Abroad, d = #d{sid = Sid}} = S) ->
+    case lists:member({left, R}, Abroad) of
+        true -> S#s{abroad = [decided | Abroad]};
+        false -> S
+    end;
+decided_before(_, _, S) -> S.
 
 %% A name that our table has not was free when its removal was asked for.
 removed({Name}, #s{found = Found}) when not is_map_key(Name, Found) -> ok;

@@ -160,5 +160,6 @@ whole(#s{self = Self, shard = Shard, session = Session, sessions = Sessions0, d 
     end,
     S1 = S0#s{sessions = Sessions, session = undefined, shard = [], d = D#d{syncing = false}},
     Own = lists:append(lists:reverse(Shard)),
-    S = fx(sync_end, fx({sessions, Sessions}, fx({put_rows, Own}, S1))),
+    S2 = sderl_core_answer:decided_before(Self, Session, S1),
+    S = fx(sync_end, fx({sessions, Sessions}, fx({put_rows, Own}, S2))),
     sderl_core_clash:caught_up(Own, S).

@@ -152,7 +152,7 @@ restore(Items, #s{num = Num, d = #d{clashes = Clashes}} = S) ->
 item({seg, O, Sid, R, _Ops, As}, Num, #s{self = O, d = #d{sid = Sid}, out = {R, _}} = S) ->
     S#s{mine = {Num, As}, sessions = (S#s.sessions)#{O => {Sid, R, As}}};
 item({seg, O, Sid, R, _Ops, As}, _Num, S) ->
-    S#s{sessions = (S#s.sessions)#{O => {Sid, R, As}}};
+    sderl_core_answer:decided_before(O, {Sid, R, As}, S#s{sessions = (S#s.sessions)#{O => {Sid, R, As}}});
 item({view, View, Drops, Live, Unknown}, _Num, #s{d = D, self = Self} = S0) ->
     #s{sessions = Sessions} = S = sderl_core_answer:amend(Unknown, come_home(Live, gone_from_snapshot(Self, Drops, S0))),
     S1 = S#s{d = D#d{view = View},
