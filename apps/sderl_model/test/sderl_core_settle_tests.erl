@@ -116,6 +116,28 @@ a_loser_hears_of_what_was_settled_without_its_home_test() ->
     ?assertEqual({[], 1}, Told(sderl_core_clash:overwritten([setelement(1, A, y)], S))),
     ?assertEqual({[], 1}, Told(sderl_core_clash:overwritten([A], Beside))).
 
+%% A third process under a name that two clash for meets who has won.
+a_third_one_waits_test() ->
+    {A, B, Store} = clash(),
+    C = row(x, pid(3), 'n3@t', 3),
+    Key = sderl_core_clash:third(C),
+    Clash = {won(A), B, pid(1), []},
+    {Brought, _} = ordered([{shard, 'n3@t', 1, 1, [C], more}], Store, #{x => Clash}),
+    ?assertEqual([{shard, 'n3@t', true, [], more}, {clashes, #{Key => {C, C}}}], Brought),
+    Beside = #{x => Clash, Key => {C, C}},
+    %% It is not asked about, and goes with its home.
+    #s{d = D} = S = state(),
+    #s{fx = Asked, specials = Waits} = sderl_core_clash:decisions(sderl_core_clash:ask(S#s{d = D#d{clashes = Beside}})),
+    ?assertEqual({[], [{settle, x}]}, {Asked, Waits}),
+    ?assertMatch([{settle, Key, [], none, []} | _], lists:reverse(element(1, ordered([{view, ['n3@t'], []}], Store, Beside)))),
+    #s{specials = Contends} = sderl_core_clash:decisions(S#s{d = D#d{clashes = #{Key => {C, C}}}}),
+    ?assertEqual([{contend, Key}], Contends),
+    {Met, _} = ordered(Contends, Store, #{Key => {C, C}}),
+    ?assertEqual([{settle, Key, [], none, []}, {clashes, #{x => {A, C}}}], Met),
+    %% Nobody has the name any more.
+    {Stands, _} = ordered(Contends, {#{}, #{}}, #{Key => {C, C}}),
+    ?assertEqual([{settle, Key, [], none, []}, {settle, x, [], C, []}], Stands).
+
 %% A row that stands in a batch whose next item takes its home away is not in a learner's table either.
 a_learner_has_rows_before_the_batch_that_may_take_them_away_test() ->
     {A, _, _} = clash(),
@@ -132,7 +154,7 @@ clash() ->
 
 state() ->
     E = {5, 'n1@t'},
-    Mem = sderl_membership:new(['n1@t', 'n2@t']),
+    Mem = sderl_membership:new(['n1@t', 'n2@t', 'n3@t']),
     #s{group = g, uid = <<1>>, self = 'n1@t', role = coord,
        d = #d{mem = Mem, sid = 1, epoch = E, lineage = E, view = #{'n1@t' => live, 'n2@t' => live}}}.
 

@@ -19,7 +19,7 @@
 -include("sderl_core.hrl").
 
 -export([ask/1, resolved/6, decisions/1, forget/1, effects_for/3, tell/3]).
--export([rows/1, rows_of/2, latest/2, is_settled/1]).
+-export([rows/1, third/1, rows_of/2, latest/2, is_settled/1]).
 -export([own/2, overwritten/2, caught_up/2]).
 
 -import(sderl_core, [fx/2]).
@@ -29,7 +29,8 @@
 ask(#s{d = #d{clashes = Clashes}} = S) when map_size(Clashes) =:= 0 -> S;
 ask(#s{asked = Asked, d = #d{clashes = Clashes}} = S0) ->
     New = [{Name, A, B} || Name := {A, B} <- maps:iterator(Clashes, ordered),
-                           maps:get(Name, Asked, none) =/= {A, B}, both_live(A, B, S0)],
+                           element(1, A) =:= Name, maps:get(Name, Asked, none) =/= {A, B},
+                           both_live(A, B, S0)],
     lists:foldl(fun({Name, A, B}, #s{asked = Now} = S) ->
         fx({resolve, Name, A, B}, S#s{asked = Now#{Name => {A, B}}})
     end, S0#s{asked = maps:with(maps:keys(Clashes), Asked)}, New).
@@ -54,11 +55,14 @@ decisions(#s{decided = Decided, d = #d{clashes = Clashes}, specials = Specials} 
     Ready = maps:filter(fun(_, {A, B, _, _}) -> both_live(A, B, S) end, Open),
     Decide = [{decide, Name, A, B, Keep, Fx}
               || Name := {A, B, Keep, Fx} <- maps:iterator(Ready, ordered)],
-    Waiting = maps:from_keys([Name || {settle, Name} <- Specials], []),
     Settle = [{settle, Name} || Name := {A, B, _, _} <- maps:iterator(Clashes, ordered),
-                                not is_map_key(Name, Waiting), both_live(A, B, S)],
-    S#s{decided = maps:without(maps:keys(Ready), Open),
-        specials = lists:reverse(Decide ++ Settle, Specials)}.
+                                both_live(A, B, S)],
+    Contend = [{contend, Third} || Third := {Row, _} <- maps:iterator(Clashes, ordered),
+                                   Third =/= element(1, Row),
+                                   not is_map_key(element(1, Row), Clashes)],
+    Known = maps:from_keys(Specials, []),
+    More = [X || X <- Decide ++ Settle ++ Contend, not is_map_key(X, Known)],
+    S#s{decided = maps:without(maps:keys(Ready), Open), specials = lists:reverse(More, Specials)}.
 
 -doc "One who coordinates no more decides nothing.".
 -spec forget(#s{}) -> #s{}.
@@ -72,6 +76,10 @@ is_settled(Items) -> lists:any(fun({settle, _, [_ | _], _, _}) -> true; (_) -> f
 -spec rows(clash()) -> {sderl_core:row(), sderl_core:row()}.
 rows({A, B}) -> {A, B};
 rows({A, B, _, _}) -> {A, B}.
+
+-doc "Under what a row is kept whose name two others clash for: it waits until these are settled.".
+-spec third(sderl_core:row()) -> term().
+third({Name, _, Home, _, _}) -> {third, Name, Home}.
 
 -doc "Rows of clashes that no table holds, and whose home is this member: part of its shard.".
 -spec rows_of(node(), #s{}) -> [sderl_core:row()].
@@ -132,17 +140,13 @@ lost(Names, Rows, #s{self = Self, d = #d{clashes = Clashes, clashes_before = Bef
     Told = [{Name, F} || Name <- Names, #{Name := {_, _, _, Fx} = Clash} <- [Before],
                          F <- effects_for(Self, Fx, Clash),
                          not is_map_key(element(2, F), Standing),
-                         not lists:member(element(2, F), beside(Name, Clashes))],
+                         not lists:member(element(2, F), beside(Name, Self, Clashes))],
     S = S0#s{d = D#d{clashes_before = maps:without([Name || {Name, _} <- Told], Before)}},
     case Told of
         [] -> S;
         _ -> fx({clash_effects, [F || {_, F} <- Told]}, S)
     end.
 
-beside(Name, Clashes) ->
-    case Clashes of
-        #{Name := Clash} ->
-            {A, B} = rows(Clash),
-            [element(2, A), element(2, B)];
-        _ -> []
-    end.
+beside(Name, Self, Clashes) ->
+    Beside = maps:with([Name, {third, Name, Self}], Clashes),
+    [element(2, Row) || _ := Clash <- Beside, Row <- tuple_to_list(rows(Clash))].

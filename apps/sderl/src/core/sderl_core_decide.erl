@@ -171,6 +171,17 @@ special({decide, Name, A, B, Keep, Fx}, {Items, #c{clashes = Clashes} = C0, S}) 
             {[{clashes, Decided} | Items], C#c{clashes = maps:merge(Clashes, Decided)}, S};
         _ -> {Items, C0, S}
     end;
+special({contend, Third}, {Items, #c{clashes = Clashes} = C0, S0}) ->
+    case Clashes of
+        #{Third := {{Name, _, _, _, _} = Row, _}} when not is_map_key(Name, Clashes) ->
+            C1 = C0#c{clashes = maps:remove(Third, Clashes)},
+            {Kept, C, S} = shard_row(Row, {[], C1, S0}),
+            Found = maps:without(maps:keys(C1#c.clashes), C#c.clashes),
+            Now = [{settle, Name, [], Stands, []} || Stands <- Kept]
+                ++ [{clashes, Found} || map_size(Found) > 0],
+            {Now ++ [{settle, Third, [], none, []} | Items], C, S};
+        _ -> {Items, C0, S0}
+    end;
 special({settle, Name}, {Items, #c{clashes = Clashes, view = V} = C0, S}) ->
     case Clashes of
         #{Name := {{_, _, HomeA, _, _} = A, {_, _, HomeB, _, _} = B, Keep, Fx}}
@@ -206,7 +217,10 @@ shard_row({Name, Pid, _, _, _} = Row0, {Kept, #c{clashes = Clashes} = C, S}) ->
                 false -> {Kept, Gone, S}
             end;
         {_, Pid, _, _, _} = Same -> {[Row | Kept], put_row(Row, del_row(Same, C)), S};
-        _ when is_map_key(Name, Clashes) -> {Kept, C, S};
+        %% A third one waits until the two are settled.
+        _ when is_map_key(Name, Clashes) ->
+            Third = #{sderl_core_clash:third(Row) => {Row, Row}},
+            {Kept, C#c{clashes = maps:merge(Third, Clashes)}, S};
         Ours ->
             S1 = sderl_core:event(name_clash, #{name => Name, pids => [element(2, Ours), Pid]}, S),
             {Kept, C#c{clashes = Clashes#{Name => {Ours, Row}}}, S1}
