@@ -407,7 +407,9 @@ answer_again(O, E, R, As, S) -> send(O, {answers, E, R, As}, S).
 ack(E, Num, Seg, N, #s{lead = Self, self = Self, d = #d{lineage = E}} = S0) ->
     S1 = case Seg of none -> S0; _ -> enqueue(Seg, S0) end,
     S2 = case S1#s.syncs of
-        #{N := Sy} = Syncs -> S1#s{syncs = Syncs#{N := Sy#sync{acked = Num}}};
+        %% (One of before may come late: what the snapshot brought is acknowledged with its end.)
+        #{N := #sync{acked = Was} = Sync} = Syncs ->
+            S1#s{syncs = Syncs#{N := Sync#sync{acked = max(Num, Was)}}};
         _ -> S1
     end,
     case S2#s.flight of
