@@ -9,7 +9,7 @@
 
 -export([with/3, hold/2, release/1, env/1, seed/0]).
 -export([on/3, on/4, all_on/3, await/2, await/3]).
--export([group/3, settled/3, agreed/3, hold_all/4, state/3, lead/3, delete/3]).
+-export([group/3, group/4, settled/3, agreed/3, hold_all/4, state/3, lead/3, delete/3]).
 -export([process/2, processes/3, listener/4, heard/2, kill/3, alive/2, names/3]).
 -export([cut/3, heal/3, linked/3]).
 %% On the nodes.
@@ -80,8 +80,10 @@ await(What, Fun, Timeout) ->
 
 %% ---------------------------------------------------------------- groups
 
-group(Fleet, Group, [First | _] = Nodes) ->
-    {ok, Group, Joined} = on(Fleet, First, fun() -> s_group:new_s_group(Group, Nodes) end),
+group(Fleet, Group, Nodes) -> group(Fleet, Group, Nodes, #{}).
+
+group(Fleet, Group, [First | _] = Nodes, Options) ->
+    {ok, Group, Joined} = on(Fleet, First, fun() -> s_group:new_s_group(Group, Nodes, Options) end),
     Joined = lists:sort(Nodes),
     settled(Fleet, Group, Nodes).
 

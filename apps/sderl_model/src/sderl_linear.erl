@@ -18,6 +18,7 @@ is what the library promises within a component, and no more:
 - A write is answered when it is in the prefix of every node.
 - A read (`whereis`, `lookup`) gives what the prefix of its own node says at an instant between its
   call and its answer.
+- A read through the log (`read`) has its place in the order as a write has, and gives what the order says there.
 
 So writes are linearisable. A read may show a write that is not answered yet, and two nodes may
 differ in which unanswered writes they show, but not in the order in which they come to show
@@ -59,11 +60,11 @@ memory of Lowe, *Testing for linearizability*, 2017, with the nodes' prefixes ad
 -type process() :: term().
 -type call() ::
     {register | re_register, Name :: term(), process()}
-    | {unregister | whereis | lookup, Name :: term()}
+    | {unregister | whereis | lookup | read, Name :: term()}
     | {kill, process()}
     | {off | on, node()}.
 -doc """
-`yes`, `{no, Reason}`, `ok`; of `whereis` a process or `undefined`, of `lookup` `{Process, Token}` or
+`yes`, `{no, Reason}`, `ok`; of `whereis` and `read` a process or `undefined`, of `lookup` `{Process, Token}` or
 `undefined`. `unknown` where there is none.
 """.
 -type answer() :: term().
@@ -201,8 +202,11 @@ ends(#op{id = Id} = Op, Cs, #x{writes = Ws} = X) ->
 
 answered(#op{id = Id, answer = Answer} = Op, #c{seen = Seen, done = Done} = C, X) ->
     Still = fun() -> [nothing(Id, D) || D <- extend(C, fun(D) -> is_map_key(Id, D#c.seen) end, Op, X)] end,
+    %% (What a read shows is all that tells whether it may be here.)
+    IsRead = is_ordered_read(Op),
     Change = fun() -> [everywhere(Id, D) || D <- extend(C, fun(D) -> is_map_key(Id, D#c.done) end, Op, X)] end,
     case {ordered(Op), Answer, is_map_key(Id, Done)} of
+        _ when IsRead -> Still();
         {true, yes, _} -> Change();
         {true, ok, true} -> Change();
         {true, ok, false} -> Change() ++ Still();
@@ -294,6 +298,9 @@ extend(C0, Goal, Op, X) ->
 is_read(#op{call = {K, _}}) -> K =:= whereis orelse K =:= lookup;
 is_read(_) -> false.
 
+is_ordered_read(#op{call = {read, _}}) -> true;
+is_ordered_read(_) -> false.
+
 extend([], _, _, _, _, _, Found) -> Found;
 extend([C | Cs], Goal, Op, All, X, Visited0, Found0) ->
     map_size(Visited0) > X#x.limit andalso throw({gave_up, map_size(Visited0)}),
@@ -328,7 +335,7 @@ contested(#op{id = Id, stop = Now} = Op, #c{seen = Seen} = C, #x{readers = Reade
     end, related(candidates(C, X), keys(Op, C))).
 
 candidates(#c{done = Done, now = Now} = C, #x{writes = Ws, dying = Dying}) ->
-    [{keys(W, C), W} || Id := W <- Ws, not is_map_key(Id, Done)]
+    [{keys(W, C), W} || Id := W <- Ws, not is_map_key(Id, Done), not is_ordered_read(W)]
         ++ [{[{name, N}, {process, P}], {gone, N, P}} || N := {P, _} <- Now, lists:member(P, Dying)].
 
 keys(#op{call = {_, N, P}}, C) -> [{process, P} | keys_of(N, C)];
@@ -364,6 +371,12 @@ still(#op{id = Id} = Op, #c{seen = Seen, tail = Tail, now = Now} = C, X) ->
         false -> C
     end.
 
+outcomes(#op{call = {read, N}, answer = Answer}, Now, _) ->
+    Shows = case Now of
+        #{N := {P, _}} -> P;
+        _ -> undefined
+    end,
+    [{Answer, none} || Answer =:= Shows];
 outcomes(#op{call = {unregister, N}}, Now, _) ->
     [{ok, case Now of #{N := _} -> {N, none}; _ -> none end}];
 outcomes(#op{id = Id, call = {Kind, N, P}} = Op, Now, X) ->
@@ -409,7 +422,7 @@ refusal({#op{stop = Until} = Op, Cs, X}, Ops) ->
 alternatives(#op{call = {register, _, _}}, _, _) -> [yes, {no, name_or_pid_already_registered}];
 alternatives(#op{call = {re_register, _, _}}, _, _) -> [yes, {no, pid_is_already_registered}];
 alternatives(#op{call = {unregister, _}}, _, _) -> [ok];
-alternatives(#op{call = {whereis, N}}, Ops, Cs) -> [undefined | processes(N, Ops, Cs)];
+alternatives(#op{call = {K, N}}, Ops, Cs) when K =:= whereis; K =:= read -> [undefined | processes(N, Ops, Cs)];
 alternatives(#op{call = {lookup, N}, answer = A}, Ops, Cs) ->
     Token = case A of {_, T} -> T; undefined -> 0 end,
     [undefined | [{P, Token} || P <- processes(N, Ops, Cs)]].

@@ -49,7 +49,7 @@ command(Node, Nodes, Kills) ->
     Name = oneof(?NAMES),
     Who = frequency([{3, {range(1, Nodes), range(1, 2)}}, {2, {Node, range(1, 2)}}, {2, new}]),
     frequency([{6, {register, Name, Who}}, {3, {re_register, Name, Who}}, {4, {unregister, Name}}, {5, {whereis, Name}},
-               {2, {lookup, Name}}, {1, {kill, {Node, range(1, 2)}}}]
+               {2, {lookup, Name}}, {2, {read, Name}}, {1, {kill, {Node, range(1, 2)}}}]
               ++ [{4, kill_group} || Kills]).
 
 count(Case) -> lists:sum([length(Cs) || {_, _, Cs} <- Case]).
@@ -141,6 +141,11 @@ answer(G, {register, N, P}) -> s_group:register_name(G, N, P);
 answer(G, {re_register, N, P}) -> s_group:re_register_name(G, N, P);
 answer(G, {unregister, N}) -> s_group:unregister_name(G, N);
 answer(G, {whereis, N}) -> s_group:whereis_name(G, N);
+answer(G, {read, N}) ->
+    case s_group:read(G, N) of
+        {error, timeout} -> exit({timeout, {s_group, read}});
+        Pid -> Pid
+    end;
 answer(G, {lookup, N}) ->
     case s_group:lookup(G, N) of
         #{pid := P, token := T} -> {P, T};
