@@ -18,6 +18,7 @@ pg_test_() ->
             {"the scope dies", fun scope_dies/0},
             {"the keeper dies", fun keeper_dies/0},
             {"the supervisor dies", fun supervisor_dies/0},
+            {"the supervisor dies before its keeper", fun supervisor_dies_first/0},
             {"drop and join again", fun drop_and_join_again/0},
             {"a node that leaves while it joins", fun leaves_while_joining/0},
             {"stopped", fun stopped/0}
@@ -189,6 +190,29 @@ keeper_dies() ->
     ?assertEqual([A, A], members(w)),
     ok = join(w, A),
     ?assertEqual([A, A, A], members(w)).
+
+%% The keeper has joins in its mailbox when its supervisor dies, and hears of that behind them, when a new
+%% one may be there. What it answers is kept.
+supervisor_dies_first() ->
+    [A, B] = [process(), process()],
+    ok = join(workers, A),
+    Old = keeper(),
+    true = erlang:suspend_process(Old),
+    {_, Client} = spawn_monitor(fun() -> exit({answer, join(workers, B)}) end),
+    await_new(none, fun() -> process_info(Old, message_queue_len) =:= {message_queue_len, 1} andalso A end),
+    kill(sderl_pg_sup),
+    start_sup(),
+    _ = settle(),
+    _ = is_process_alive(Old) andalso ended(Old, fun() -> erlang:resume_process(Old) end),
+    Joined = receive
+        {'DOWN', Client, process, _, {answer, ok}} -> [A, B];
+        {'DOWN', Client, process, _, _} -> [A]
+    end,
+    Scope = whereis(sderl_pg:scope(g)),
+    kill(Scope),
+    _ = await_new(Scope, fun() -> whereis(sderl_pg:scope(g)) end),
+    _ = settle(),
+    ?assertEqual(Joined, lists:sort(members(workers))).
 
 supervisor_dies() ->
     A = process(),

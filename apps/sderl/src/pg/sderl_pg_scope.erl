@@ -10,6 +10,7 @@ out of it before, so the table is what `pg` must be told when it starts anew:
   table, and the replay that follows its `'EXIT'` makes it;
 - this process dies between the two: the supervisor starts it again, it ends the scope that
   its predecessor may have left and starts an empty one, so no join is made twice;
+- the supervisor dies first: the new keeper ends its predecessor before it reads the table;
 - a process that joined dies: its rows go, and `pg` sees the death itself.
 
 Calls to `pg` may wait for a member that was stopped. They are made here and not in a process
@@ -42,6 +43,7 @@ start_link(Group, Uid) ->
 -spec init({term(), binary()}) -> {ok, state(), {continue, start}} | ignore.
 init({Group, Uid}) ->
     process_flag(trap_exit, true),
+    ok = end_predecessor(Uid),
     %% No row: dropped while it was dead.
     case ets:update_element(?TABLE, {scope, Uid}, {4, self()}) of
         true ->
@@ -50,6 +52,20 @@ init({Group, Uid}) ->
         false ->
             forgotten(Uid),
             ignore
+    end.
+
+%% Where the supervisor died, a keeper may live yet that has still to hear of it, and makes the joins
+%% that came before: those we would miss, or make twice.
+end_predecessor(Uid) ->
+    case ets:lookup(?TABLE, {scope, Uid}) of
+        [{_Key, _Group, _Scope, Keeper}] when is_pid(Keeper) ->
+            Monitor = monitor(process, Keeper),
+            exit(Keeper, kill),
+            receive
+                {'DOWN', Monitor, process, Keeper, _} -> ok
+            end;
+        _ ->
+            ok
     end.
 
 -doc false.
