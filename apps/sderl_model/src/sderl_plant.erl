@@ -63,6 +63,8 @@ module(Module, Plants) ->
 
 is_loaded(Module) -> code:is_loaded(Module) =/= false.
 
+is_copy(Module) -> lists:member($@, atom_to_list(Module)).
+
 load(Names, Changes) ->
     Beams = [{Name, ?PLANTED, compiled(renamed(planted(M, Changes), Names), ?QUICK)}
              || M := Name <- Names],
@@ -91,8 +93,8 @@ beams(Plants) ->
     [{M, compiled(planted(M, Changes), [])} || M <- lists:usort([element(1, C) || C <- Changes])].
 
 -doc """
-Starts `sderl` on this node with these modules of it changed, and no others. The application must not
-be running: `{error, {already_started, sderl}}` otherwise; other errors are those of
+Starts `sderl` on this node with these modules of it changed, and no others. The application must
+not be running: `{error, {already_started, sderl}}` otherwise; other errors are those of
 `application:ensure_all_started/1`.
 """.
 -spec start([{module(), binary()}]) -> {ok, [atom()]} | {error, term()}.
@@ -100,7 +102,7 @@ start(Beams) ->
     case lists:keymember(sderl, 1, application:which_applications()) of
         true -> {error, {already_started, sderl}};
         false ->
-            Former = [M || {M, ?PLANTED} <- code:all_loaded(), not lists:member($@, atom_to_list(M))],
+            Former = [M || {M, ?PLANTED} <- code:all_loaded(), not is_copy(M)],
             lists:foreach(fun(M) ->
                 _ = code:purge(M),
                 {module, M} = code:load_file(M)
