@@ -30,6 +30,15 @@ circles() ->
     [
         [sderl_admin, sderl_free, sderl_node],
         [sderl_attr_fetch, sderl_attr_server],
+        %% The roles of a member turn into each other.
+        [
+            sderl_core_elect,
+            sderl_core_merge,
+            sderl_core_peers,
+            sderl_core_quorum,
+            sderl_core_snapshot,
+            sderl_core_write
+        ],
         [sderl_pattern, sderl_pattern_change]
     ].
 
@@ -44,7 +53,9 @@ architecture_test_() ->
                 {"every folder has a row", ?_test(every_folder(Folders))},
                 {"calls go the allowed ways", ?_test(directions(Folders, Calls))},
                 {"no folders call each other in a circle", ?_test(no_circle_of_folders())},
-                {"modules in circles", ?_test(circles_of_modules(Folders, Calls))}
+                {"modules in circles", ?_test(circles_of_modules(Calls))},
+                {"nothing in the core calls sderl_core", ?_test(nobody_calls_the_entrance(Folders, Calls))},
+                {"the bottom of the core", ?_test(the_bottom_of_the_core(Folders, Calls))}
             ]
         end}.
 
@@ -83,9 +94,19 @@ directions(Folders, Calls) ->
 no_circle_of_folders() ->
     ?assertEqual([], strong([{From, To} || From := Tos <- allowed(), To <- Tos])).
 
-%% The circle of the group protocol's modules is known and not listed.
-circles_of_modules(Folders, Calls) ->
-    ?assertEqual(circles(), [C || [M | _] = C <- strong(Calls), map_get(M, Folders) =/= core]).
+circles_of_modules(Calls) ->
+    ?assertEqual(circles(), strong(Calls)).
+
+%% The modules of the protocol have the state in common and not its entrance: `sderl_core` takes an
+%% event apart and hands it on.
+nobody_calls_the_entrance(Folders, Calls) ->
+    ?assertEqual([], [Caller || {Caller, sderl_core} <- Calls, map_get(Caller, Folders) =:= core]).
+
+%% What is below all of the protocol: these call at most each other and memberships.
+the_bottom_of_the_core(Folders, Calls) ->
+    Bottom = [sderl_core_state, sderl_core_answer, sderl_core_clash, sderl_core_decide, sderl_membership],
+    ?assertEqual([], [Call || {Caller, Callee} = Call <- Calls, lists:member(Caller, Bottom),
+                              map_get(Callee, Folders) =:= core, not lists:member(Callee, Bottom)]).
 
 strong(Edges) ->
     Graph = digraph:new(),

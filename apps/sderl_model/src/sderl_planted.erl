@@ -111,7 +111,7 @@ changes(rule_3) ->
      {sderl_core, "case peer(N, S0) of #peer{inc = Old} when Old =/= Inc -> nodedown(N, S0); _ -> S0 end", "S0"},
      {sderl_core_write, "maps:remove(N, Sessions)", "Sessions"}];
 changes(rule_4) ->
-    [{sderl_core,
+    [{sderl_core_state,
       "union(A, B, _) ->"
       "    maps:merge_with(fun(_, {X, _} = V, {Y, _}) when X rem 2 > Y rem 2 -> V; (_, _, V) -> V end, A, B)."}];
 changes(rule_5) ->
@@ -140,7 +140,7 @@ changes(rule_11) ->
 changes(rule_12) ->
     [{sderl_core_peers, "sderl_core_write:reorder(change_view(View, [], S))", "S"}];
 changes(rule_13) ->
-    [{sderl_core,
+    [{sderl_core_state,
       "case Heard > Now + Clock + 10_000 of"
       "    true -> {Heard + erlang:phash2(Inc, 1024), Self};"
       "    false -> {max(Heard, Now + Clock), Self}"

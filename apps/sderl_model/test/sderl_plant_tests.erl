@@ -30,9 +30,9 @@ pieces_test_() -> {timeout, 120, fun pieces/0}.
 pieces() ->
     [{sderl_core, Beam}] = sderl_plant:beams([{sderl_core, "S0#s{booting = true}", "S0"}]),
     ?assert(is_binary(Beam)),
-    Whole = sderl_plant:module(sderl_core, [{sderl_core, "Seq bsr 24", "Seq"}]),
+    Whole = sderl_plant:module(sderl_core, [{sderl_core_state, "Seq bsr 24", "Seq"}]),
     ?assertEqual(7, Whole:batch_of(7)),
-    ?assertEqual(ok, sderl_plant:check([{sderl_core, "Seq  bsr\n24", "Seq"}])),
+    ?assertEqual(ok, sderl_plant:check([{sderl_core_state, "Seq  bsr\n24", "Seq"}])),
     ?assertMatch([{sderl_core, _}, {sderl_core_merge, _}, {sderl_core_write, _}, {sderl_hello, _}],
                  sderl_plant:beams([rule_1, rule_2, lose_down, rule_16, rule_17])).
 

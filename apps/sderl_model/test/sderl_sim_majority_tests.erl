@@ -60,9 +60,9 @@ planted() ->
      {a_change_of_members_by_the_new_ones_only,
       [{sderl_core_quorum,
         "decides(#s{d = D} = S) -> former_decides(S#s{d = D#d{before = undefined}}). "
-        "may_change(_, _, _) -> true. "
         "is_enough(Voters, All, #s{d = D} = S) ->"
-        " former_is_enough(Voters, All, S#s{d = D#d{before = undefined}})."}],
+        " former_is_enough(Voters, All, S#s{d = D#d{before = undefined}})."},
+       {sderl_core_decide, "keeps_majority(_, _) -> true."}],
       #{nodes => 3, spare => 2, kinds => [member, split, pause, crash], faults => 25},
       [by_majority, one_log]},
      {a_successor_goes_on_from_its_own_log,

@@ -55,9 +55,10 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 
 -export([init/1, handle/3, step/3, propose/4]).
 -export([highest/1, batch_of/1, seq/2, durable/1, moved/2, info/1, inspect/1, settled/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
-%% For the other sderl_core_* modules.
--export([union/3, fx/2, save/1, epoch/1, send/3, present/2, ask/2, hello_msg/1, change_view/3, event/3]).
 -export_type([state/0, event/0, effect/0, row/0, op/0]).
+
+-import(sderl_core_state, [fx/2, save/1, send/3, event/3, peer/2, is_member/2, is_known/2, union/3,
+                           hello_msg/1, ask/2]).
 
 -opaque state() :: #s{}.
 -doc "A registered name as the protocol sees it. The version is the batch and the place in it.".
@@ -200,7 +201,7 @@ highest(#s{ceil = Ceil, d = #d{epoch = {Counter, _}}}) -> max(Counter, Ceil).
 settled(#s{role = Role, d = #d{view = V, syncing = false}, self = Self, peers = P} = S)
   when Role =:= coord; Role =:= follower ->
     maps:get(Self, V, none) =:= live
-        andalso lists:all(fun(N) -> is_map_key(N, V) orelse not member(N, S) end, maps:keys(P));
+        andalso lists:all(fun(N) -> is_map_key(N, V) orelse not is_member(N, S) end, maps:keys(P));
 settled(_) -> false.
 
 -doc "The role of this member.".
@@ -257,103 +258,13 @@ inspect(#s{d = D, flight = F} = S) ->
       pending => S#s.queue =/= [] orelse S#s.out =/= undefined orelse S#s.deferred =/= [],
       flight => case F of undefined -> none; #flight{num = N, wait = W} -> {N, W} end}.
 
-%% A version is an epoch and this number: the batch and the place of the operation in it.
--doc false.
+-doc "A version's second element: the number of the batch, and the place of the operation in it.".
 -spec seq(non_neg_integer(), non_neg_integer()) -> integer().
-seq(Num, Pos) -> (Num bsl 24) bor Pos.
+seq(Num, Pos) -> sderl_core_state:seq(Num, Pos).
 
 -doc "The number of the batch that a version's second element speaks of.".
 -spec batch_of(non_neg_integer()) -> non_neg_integer().
-batch_of(Seq) -> Seq bsr 24.
-
-%% ---------------------------------------------------------------- helpers for the core modules
-
--doc false.
--spec fx(effect(), #s{}) -> #s{}.
-fx(E, #s{fx = Fx} = S) -> S#s{fx = [E | Fx]}.
-
-%% The process may die between any two effects: its successor must know what was promised before
-%% any other member does, and must not know of a change of rows before the rows are changed.
--doc false.
--spec save(#s{}) -> #s{}.
-save(#s{d = D, saved = D} = S) -> S;
-save(#s{d = D} = S) -> fx({durable, D}, S#s{saved = D}).
-
--doc false.
--spec send(node(), term(), #s{}) -> #s{}.
-send(N, Msg, #s{peers = P} = S) ->
-    case P of
-        #{N := #peer{addr = A}} -> fx({send, A, Msg}, save(S));
-        _ -> S
-    end.
-
--spec peer(node(), #s{}) -> #peer{} | undefined.
-peer(N, #s{peers = P}) -> maps:get(N, P, undefined).
-
--doc false.
--spec union(sderl_membership:t(), sderl_membership:t(), #s{}) -> sderl_membership:t().
-union(A, B, #s{self = Self}) ->
-    %% Whatever others have forgotten, we are here.
-    sderl_membership:recall(Self, sderl_membership:merge(A, B)).
-
--doc false.
--spec present(node(), #s{}) -> boolean().
-present(N, #s{self = N}) -> true;
-present(N, #s{peers = P}) -> is_map_key(N, P).
-
-%% A new epoch, above all heard of. It follows the clock, because a node that comes back empty does
-%% not know which ones its former lives have used, and logs are told apart by them. Where others' epochs
-%% are ahead of our clock (it was set back, say), lives step by different widths.
--doc false.
--spec epoch(#s{}) -> {integer(), node()}.
-epoch(#s{self = Self, inc = Inc, ceil = Ceil, now = Now, clock = Clock, d = #d{epoch = {C, _}}}) ->
-    Heard = max(C, Ceil) + 1,
-    case Heard > Now + Clock + 10_000 of
-        true -> {Heard + erlang:phash2(Inc, 1024), Self};
-        false -> {max(Heard, Now + Clock), Self}
-    end.
-
--doc false.
--spec event(atom(), map(), #s{}) -> #s{}.
-event(Name, Meta, #s{group = G} = S) -> fx({event, Name, Meta#{group => G}}, S).
-
-member(N, #s{d = #d{mem = M}}) -> sderl_membership:is_member(N, M).
-
-%% (In a majority group one that an uncommitted batch removes has a say in that.)
-known(N, #s{d = #d{mem = M, before = Before}}) ->
-    sderl_membership:is_known(N, M)
-        orelse (Before =/= undefined andalso sderl_membership:is_known(N, Before)).
-
--doc false.
--spec ask(node(), #s{}) -> #s{}.
-ask(N, S) ->
-    %% One that we do not know may know us (it never heard that it was removed and added again).
-    {hello, Addr, Inc, Mem, Info} = hello_msg(S),
-    fx({hello, N, {hello, Addr, Inc, Mem, Info#{ask => true}}}, S).
-
--doc false.
--spec hello_msg(#s{}) -> term().
-hello_msg(#s{d = D} = S) ->
-    Info = #{epoch => D#d.epoch, lineage => D#d.lineage, num => S#s.num, lead => S#s.lead, syncing => D#d.syncing},
-    {hello, S#s.addr, S#s.inc, D#d.mem, case S#s.mode of available -> Info; Mode -> Info#{mode => Mode} end}.
-
-%% A change of the component is in force at once for the coordinator that decides it and ordered
-%% for everyone with the next batch; should the coordinator die between, its successor sees the
-%% same links gone and decides the same.
--doc false.
--spec change_view(#{node() => place()}, [node()], #s{}) -> #s{}.
-change_view(View, Drops, #s{last = Last, flight = Flight, specials = Specials, d = D} = S0) ->
-    Out = case Flight of undefined -> []; #flight{wait = Wait} -> Wait end,
-    Live = [N || N := live <- View, maps:get(N, D#d.view, none) =/= live],
-    Went = [N || N <- Out, maps:get(N, View, none) =/= live],
-    %% (In the one log of a majority group the answer stands, and the home takes it over when it is back.)
-    Unknown = case S0#s.mode of
-        available -> sderl_core_answer:unknown_answers(Last, Went);
-        majority -> []
-    end,
-    S = sderl_core_answer:forget_answers(S0#s{unknown_answers = Unknown ++ S0#s.unknown_answers}),
-    sderl_core_write:view_events(D#d.view, View,
-                                 S#s{d = D#d{view = View}, specials = [{view, Drops, Live} | Specials]}).
+batch_of(Seq) -> sderl_core_state:batch_of(Seq).
 
 %% ---------------------------------------------------------------- dispatch
 
@@ -380,7 +291,7 @@ handle({await_live, From, Nodes, Ms}, #s{waiters = W, now = Now} = S) ->
 
 %% Somebody who does not know that it was removed learns it from our membership.
 stranger(N, Msg, S) when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack; element(1, Msg) =:= collect ->
-    case member(N, S) of
+    case is_member(N, S) of
         true -> S;
         false -> ask(N, S)
     end;
@@ -388,7 +299,7 @@ stranger(_, _, S) -> S.
 
 start(#s{leaving = Why} = S) when Why =/= undefined -> sderl_core_answer:leave(Why, S);
 start(#s{linked = L, self = Self} = S0) ->
-    Out = not member(Self, S0),
+    Out = not is_member(Self, S0),
     S1 = maps:fold(fun(N, _, Acc) -> hello(N, Acc) end, S0, L),
     case S1#s.booting of
         %% Our predecessor died when it had heard that it is out, and had not left.
@@ -398,7 +309,7 @@ start(#s{linked = L, self = Self} = S0) ->
     end.
 
 hello(N, #s{} = S) ->
-    case known(N, S) andalso N =/= S#s.self of
+    case is_known(N, S) andalso N =/= S#s.self of
         true -> ask(N, S);
         false -> S
     end.
@@ -433,7 +344,7 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
     Fresh = case peer(N, S1) of #peer{addr = Addr} -> false; _ -> true end,
     S2 = S1#s{linked = (S1#s.linked)#{N => []}, down = maps:remove(N, S1#s.down), ended = maps:remove(N, S1#s.ended)},
     Both = union(Mem, S2#s.d#d.mem, S2),
-    case known(N, S2) orelse sderl_membership:is_known(N, Both) of
+    case is_known(N, S2) orelse sderl_membership:is_known(N, Both) of
         false ->
             %% What it knows of others' removals counts all the same (rule 4).
             sderl_core_peers:mem(Mem, N, fx({send, Addr, {gone, removed, S2#s.d#d.mem}}, S2));

@@ -17,7 +17,7 @@
 -export([unknown_answers/2, unknown_in/1, amend/2, amend_sessions/2, forget_answers/1, told_committed/1]).
 -export([look_up_removed/1, looked_up/2, leave_log/1, decided_before/3, leave/2, left_out/2]).
 
--import(sderl_core, [fx/2]).
+-import(sderl_core_state, [fx/2]).
 
 %% Of whose list, and the positions in it of answers that nobody will know.
 -type unknown() :: {node(), Sid :: integer(), Number :: pos_integer(), Positions :: [pos_integer()]}.

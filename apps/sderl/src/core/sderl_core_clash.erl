@@ -22,7 +22,7 @@
 -export([rows/1, third/1, rows_of/2, latest/2, is_settled/1]).
 -export([own/2, overwritten/2, caught_up/2]).
 
--import(sderl_core, [fx/2]).
+-import(sderl_core_state, [fx/2]).
 
 -doc "Asks the resolver about every clash whose two homes count.".
 -spec ask(#s{}) -> #s{}.

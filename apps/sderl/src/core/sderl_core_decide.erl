@@ -135,14 +135,14 @@ special({prune, Before}, {Items, C, S}) ->
     {[{mem, Mem, Pruned} | Items], C#c{mem = Mem}, S};
 %% A node that has come back meanwhile is not forgotten.
 special({forget, Nodes, Time}, {Items, C, S}) ->
-    Away = [N || N <- Nodes, not is_map_key(N, C#c.view), not sderl_core:present(N, S)],
+    Away = [N || N <- Nodes, not is_map_key(N, C#c.view), not sderl_core_state:present(N, S)],
     Mem = sderl_membership:forget(Away, Time, C#c.mem),
     case Away =/= [] andalso keeps_majority(Mem, C) of
         true -> {[{mem, Mem, []} | Items], C#c{mem = Mem}, S};
         false -> {Items, C, S}
     end;
 special({mem, Mem0, From}, {Items, C, S}) ->
-    Mem = sderl_core:union(Mem0, C#c.mem, S),
+    Mem = sderl_core_state:union(Mem0, C#c.mem, S),
     case keeps_majority(Mem, C) of
         true -> {[mem_item(Mem, C#c.mem) | Items], C#c{mem = Mem, then = [{adopt, [From]} | C#c.then]}, S};
         false -> {Items, C, S}
@@ -222,7 +222,7 @@ shard_row({Name, Pid, _, _, _} = Row0, {Kept, #c{clashes = Clashes} = C, S}) ->
             Third = #{sderl_core_clash:third(Row) => {Row, Row}},
             {Kept, C#c{clashes = maps:merge(Third, Clashes)}, S};
         Ours ->
-            S1 = sderl_core:event(name_clash, #{name => Name, pids => [element(2, Ours), Pid]}, S),
+            S1 = sderl_core_state:event(name_clash, #{name => Name, pids => [element(2, Ours), Pid]}, S),
             {Kept, C#c{clashes = Clashes#{Name => {Ours, Row}}}, S1}
     end.
 
@@ -258,7 +258,7 @@ kept(Name, #c{names = Ns, drops = Drops} = C) ->
 decided(Name, A, B, Keep, Fx, #c{decided = Before} = C, #s{num = Num, d = #d{lineage = E}}) ->
     case replaced(Name, A, B, C) of
         false ->
-            Version = {E, sderl_core:seq(Num + 1, Before + 1)},
+            Version = {E, sderl_core_state:seq(Num + 1, Before + 1)},
             Decided = {won(A, Keep, Version), won(B, Keep, Version), Keep, Fx},
             {#{Name => Decided}, C#c{decided = Before + 1}};
         Again -> {Again, C}
@@ -376,8 +376,9 @@ change(Answer, Mem, #c{mem = Mem0} = C) ->
         false -> {{no, no_majority}, C}
     end.
 
-keeps_majority(Mem, #c{mode = Mode, view = V, mem = Mem0}) ->
-    Mem =:= Mem0 orelse sderl_core_quorum:may_change(Mode, V, Mem).
+keeps_majority(_, #c{mode = available}) -> true;
+keeps_majority(Mem, #c{mem = Mem}) -> true;
+keeps_majority(Mem, #c{view = V}) -> sderl_membership:is_majority(#{N => [] || N := live <- V}, Mem).
 
 remove(none, _, C) -> {ok, C};
 remove({_, _, Home, _, _} = Row, Origin, C) ->

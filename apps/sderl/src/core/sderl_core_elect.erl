@@ -16,7 +16,7 @@
 -export([withdraw/1, leave_office/1, lead_info/1]).
 -export([become_follower/2, become_orphan/1, lead_from/4, drops/2]).
 
--import(sderl_core, [fx/2, send/3, event/3, present/2]).
+-import(sderl_core_state, [fx/2, send/3, event/3, present/2]).
 
 -spec wake(#s{}) -> #s{}.
 wake(#s{role = orphan} = S) -> elect(S);
@@ -130,7 +130,7 @@ candidate(S) -> candidate(#{}, S).
 
 candidate(Flags, #s{mode = majority} = S) -> sderl_core_quorum:candidate(Flags, S);
 candidate(Flags, #s{self = Self, d = #d{view = V, epoch = Was, lineage = Lin} = D, now = Now} = S0) ->
-    {C, Self} = E = sderl_core:epoch(S0),
+    {C, Self} = E = sderl_core_state:epoch(S0),
     Live = [N || N := live <- V, N =/= Self, present(N, S0)],
     Ask = case maps:get(Self, V, live) of
         _ when D#d.syncing -> [];

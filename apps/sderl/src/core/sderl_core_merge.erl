@@ -25,7 +25,7 @@
 -export([bring/4, shard_read/5]).
 -export([join/4, take_offers/1, shard/6, forget_join/2, brought/4, covered/3]).
 
--import(sderl_core, [fx/2, send/3, event/3, present/2]).
+-import(sderl_core_state, [fx/2, send/3, event/3, present/2]).
 
 %% Members that stopped bringing their shards begin anew with their next offer.
 -spec tick(#s{}) -> #s{}.
@@ -149,7 +149,7 @@ join(E, Num, N, #s{role = coord, groggy = [], offers = Offers, now = Now, d = #d
                 false -> take({E, Num}, N, found(S))
             end;
         %% It was added where we have not heard of it: its hello says so.
-        false -> sderl_core:ask(N, S)
+        false -> sderl_core_state:ask(N, S)
     end;
 %% We join another ourselves, or follow one: there it is taken.
 join(_, _, N, #s{role = joining, to = {A, E, _}} = S) when A =/= N -> send(N, {low, E, A}, S);
@@ -216,7 +216,7 @@ ended_after(Lineage, Num, History) ->
 %% from then on it outranks the nodes that boot. Nobody else has promised anything to it yet.
 found(#s{self = Self, num = Num, flight = undefined, d = #d{lineage = {C, Self} = Old, epoch = Old} = D} = S)
   when C < 0, map_size(D#d.view) =:= 1 ->
-    New = sderl_core:epoch(S),
+    New = sderl_core_state:epoch(S),
     S#s{d = D#d{lineage = New, epoch = New, history = [{Old, Num} | D#d.history]}};
 found(S) -> S.
 

@@ -15,7 +15,8 @@
 -export([look/1, unmet/1, tick/1, lone_ms/1, hung_aside/1, heartbeat/1, waiters/1, lost/2, ended/2, away/2, hello/5, mem/3]).
 -export([hb/4, hb_ack/4, low/4, found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 
--import(sderl_core, [fx/2, send/3, event/3, present/2, change_view/3]).
+-import(sderl_core_state, [fx/2, send/3, event/3, present/2]).
+-import(sderl_core_write, [change_view/3]).
 
 %% ---------------------------------------------------------------- ticks
 
@@ -57,7 +58,7 @@ hellos(#s{linked = L, peers = P, self = Self, role = R, now = Now, aside_ms = A,
             _ -> true
         end
     end,
-    lists:foldl(fun sderl_core:ask/2, S, [N || N <- maps:keys(L), N =/= Self, Silent(N), sderl_membership:is_known(N, S#s.d#d.mem)]).
+    lists:foldl(fun sderl_core_state:ask/2, S, [N || N <- maps:keys(L), N =/= Self, Silent(N), sderl_membership:is_known(N, S#s.d#d.mem)]).
 
 role_tick(#s{groggy = [_ | _]} = S) -> S;
 role_tick(#s{role = coord} = S) ->
@@ -70,7 +71,7 @@ role_tick(#s{role = candidate, cand = #cand{since = At} = C, now = Now, aside_ms
 role_tick(#s{role = orphan} = S0) ->
     case sderl_core_elect:elect(S0) of
         %% They may have gone on without us, or removed us: ask.
-        #s{role = orphan, peers = P} = S -> lists:foldl(fun sderl_core:ask/2, S, maps:keys(P));
+        #s{role = orphan, peers = P} = S -> lists:foldl(fun sderl_core_state:ask/2, S, maps:keys(P));
         S -> S
     end;
 role_tick(#s{role = joining, to = {To, _, At}, now = Now, aside_ms = A, lead = L, self = Self} = S) ->
@@ -270,7 +271,7 @@ mem(Mem, N, #s{mode = majority, role = R, d = #d{mem = Mine}, specials = Sp} = S
         false -> S
     end;
 mem(Mem, N, #s{role = R, d = #d{mem = Mine}, specials = Sp, lead = L} = S) ->
-    case sderl_core:union(Mem, Mine, S) of
+    case sderl_core_state:union(Mem, Mine, S) of
         Mine -> S;
         Merged when R =:= coord ->
             case lists:member({mem, Mem, N}, Sp) of
@@ -330,7 +331,7 @@ hb(E, Num, N, #s{role = candidate, cand = #cand{joined = J}, d = #d{lineage = E}
 hb({C, _} = E, _, N, #s{d = #d{epoch = Mine}, lead = L} = S0) when E < Mine ->
     send(N, {low, Mine, L}, S0#s{ceil = max(C, S0#s.ceil)});
 hb(E, _, N, #s{role = orphan, d = #d{lineage = E}} = S) ->
-    send(N, sderl_core:hello_msg(S), S);
+    send(N, sderl_core_state:hello_msg(S), S);
 hb(E, _, N, #s{role = orphan, groggy = []} = S) -> sderl_core_merge:give_up(N, E, S);
 hb(E, _, N, #s{role = coord, groggy = []} = S) -> sderl_core_merge:give_up(N, E, S);
 %% A majority promised that epoch: ours has ended, and our coordinator does not know it yet.
@@ -339,7 +340,7 @@ hb(E, _, N, #s{mode = majority, role = follower, lead = L} = S) when L =/= N ->
 hb(E, _, N, #s{role = follower, lead = L} = S) when L =/= N -> send(L, {found, N, E}, S);
 hb(_, _, N, #s{role = follower} = S) ->
     %% Our own coordinator leads another epoch and we missed its taking over.
-    sderl_core_elect:orphan(send(N, sderl_core:hello_msg(S), S));
+    sderl_core_elect:orphan(send(N, sderl_core_state:hello_msg(S), S));
 %% It could not take our offer when that came, or has forgotten it with a role: once more.
 hb(E, _, N, #s{role = joining, to = {N, _, At}, flight = undefined, now = Now, tick_ms = T} = S) when Now - At >= 2 * T ->
     sderl_core_merge:send_join(S#s{to = {N, E, Now}});
@@ -373,7 +374,7 @@ low({C, _} = E, L, N, #s{role = coord, d = #d{lineage = Mine}, self = Self, grog
                 false -> sderl_core_elect:candidate(sderl_core_elect:leave_office(S))
             end;
         Self -> S;
-        _ -> send(L, sderl_core:hello_msg(S), S)
+        _ -> send(L, sderl_core_state:hello_msg(S), S)
     end;
 %% The one that we give ourselves up to gave itself up to another: we go there too.
 low({C, _} = E, L, N, #s{role = joining, to = {To, Offered, _}, self = Self, now = Now} = S0)

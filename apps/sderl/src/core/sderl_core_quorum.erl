@@ -19,12 +19,13 @@
 
 -include("sderl_core.hrl").
 
--export([ended/3, decides/1, counts_acknowledgements/1, may_change/3, is_voter/1, lease_ms/1]).
+-export([ended/3, decides/1, counts_acknowledgements/1, is_voter/1, lease_ms/1]).
 -export([tick/1, slow/1, take_in/3, counts/3, committed/2, confirmed/1, gained/1, may_join/2]).
 -export([elect/1, candidate/2, promise/4, promised/4, finish/1]).
 -export([recover/3]).
 
--import(sderl_core, [fx/2, send/3, event/3, present/2]).
+-import(sderl_core_state, [fx/2, send/3, event/3, present/2]).
+-import(sderl_membership, [is_majority/2]).
 
 %% ---------------------------------------------------------------- what a majority is
 
@@ -58,21 +59,12 @@ ended(N, Mem, #s{mode = majority, ended = Ended, role = R, specials = Sp, d = #d
     end;
 ended(_, _, S) -> S.
 
-is_majority(Nodes, Mem) ->
-    Members = sderl_membership:members(Mem),
-    2 * length([N || N <- Members, is_map_key(N, Nodes)]) > length(Members).
-
 set(Nodes) -> maps:from_keys(Nodes, []).
 
 -doc "Whether it has to be known who acknowledged a batch, beside the live members.".
 -spec counts_acknowledgements(#s{}) -> boolean().
 counts_acknowledgements(#s{mode = majority, d = #d{before = Before}}) -> Before =/= undefined;
 counts_acknowledgements(_) -> false.
-
--doc "Whether a component with these live members may change the membership to that.".
--spec may_change(available | majority, #{node() => place()}, sderl_membership:t()) -> boolean().
-may_change(available, _, _) -> true;
-may_change(majority, View, Mem) -> is_majority(maps:filter(fun(_, Place) -> Place =:= live end, View), Mem).
 
 -doc "Whether this member's promise counts (rule 33).".
 -spec is_voter(#s{}) -> boolean().
@@ -136,7 +128,7 @@ free_names(#s{role = coord, self = Self, lead = Self, leases = Before, now = Now
         [] -> S#s{leases = Leases};
         _ ->
             S1 = S#s{leases = maps:without(Over, Leases)},
-            sderl_core_write:reorder(sderl_core:change_view(maps:without(Over, V), Over, S1))
+            sderl_core_write:reorder(sderl_core_write:change_view(maps:without(Over, V), Over, S1))
     end;
 free_names(S) -> S.
 
@@ -146,7 +138,7 @@ slow(#s{flight = #flight{wait = [_ | _] = Wait, since = At}, now = Now, aside_ms
     #s{num = Num, d = #d{lineage = E, view = V}} = S,
     View = maps:merge(V, #{N => {E, Num} || N <- Wait, maps:get(N, V, none) =:= live}),
     case View =/= V andalso decides(S#s{d = (S#s.d)#d{view = View}}) of
-        true -> sderl_core_write:reorder(sderl_core:change_view(View, [], S));
+        true -> sderl_core_write:reorder(sderl_core_write:change_view(View, [], S));
         false -> S
     end;
 slow(S) -> S.
@@ -232,7 +224,7 @@ take_in(Empty, Position, N, #s{d = #d{view = V}} = S0) ->
         %% Of a new life, the names of the former one are of processes that are no more.
         _ ->
             Drops = [N || Empty, is_map_key(N, V)],
-            sderl_core_write:reorder(sderl_core:change_view(V#{N => Position}, Drops, S1))
+            sderl_core_write:reorder(sderl_core_write:change_view(V#{N => Position}, Drops, S1))
     end,
     sderl_core_snapshot:start([N], note_newcomer(N, S2)).
 
@@ -317,7 +309,7 @@ is_expected(#s{linked = Linked, peers = P, orphan_since = At, self = Self, d = #
 
 -spec candidate(map(), #s{}) -> #s{}.
 candidate(Flags, #s{self = Self, now = Now, d = #d{epoch = Was, lineage = Lin} = D} = S0) ->
-    {C, Self} = E = sderl_core:epoch(S0),
+    {C, Self} = E = sderl_core_state:epoch(S0),
     Ask = [N || N <- members(S0), N =/= Self, present(N, S0)],
     Cand = #cand{epoch = E, wait = [N || N <- Ask, not is_silent(N, S0)], since = Now, was = Was,
                  joined = #{Self => vote(S0)}},

@@ -16,7 +16,8 @@
 -export([chunk_read/5, chunk_ok/5, synced/4]).
 -export([adopt/5, chunk/7]).
 
--import(sderl_core, [fx/2, send/3, present/2, change_view/3]).
+-import(sderl_core_state, [fx/2, send/3, present/2]).
+-import(sderl_core_write, [change_view/3]).
 
 %% Transfers that stopped moving; the next heartbeat answer or probe begins a new one.
 -spec tick(#s{}) -> #s{}.
@@ -107,7 +108,7 @@ adopt(E, Num, #{view := V} = Info, N, #s{mode = majority, role = R, self = Self,
         false -> sderl_core_merge:give_up(N, E, S)
     end;
 adopt(E, Num, #{history := H, view := V, mem := M} = Info, N, #s{role = R, self = Self, d = D} = S) ->
-    case sderl_core:union(M, D#d.mem, S) of
+    case sderl_core_state:union(M, D#d.mem, S) of
         M when R =/= coord ->
             case sderl_core_merge:covered(Self, sderl_core_merge:position(S), D#d{lineage = E, history = H, view = V}) of
                 true -> adopted(E, Num, Info, N, S);
@@ -138,7 +139,7 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
               d = D#d{epoch = E, lineage = E, history = H, view = V, clashes = Clashes,
                       clashes_before = sderl_core_clash:own(Self, D), syncing = true,
                       before = maps:get(before, Info, undefined), founding = false}},
-    S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sessions}, sderl_core:save(S2)))),
+    S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sessions}, sderl_core_state:save(S2)))),
     sderl_core_write:membership(M, S3).
 
 -spec chunk(epoch(), pos_integer(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.

@@ -17,9 +17,9 @@
 -define(LEARNER_LAG, 2048).
 
 -export([depart/1, op/3, again/3, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, gone/4, restore/2]).
--export([unhold/2, forget_list/2, origins/1, committed/2, apply_items/4, resend/1, reorder/1, membership/2, view_events/3]).
+-export([unhold/2, forget_list/2, origins/1, committed/2, apply_items/4, resend/1, reorder/1, membership/2, change_view/3, view_events/3]).
 
--import(sderl_core, [fx/2, send/3, event/3]).
+-import(sderl_core_state, [fx/2, send/3, event/3]).
 
 %% ---------------------------------------------------------------- the member's side
 
@@ -251,6 +251,24 @@ fresh_rows({shard, _, _, Rows, _}) -> Rows;
 fresh_rows({settle, _, _, {_, _, _, {_, _}, _} = Row, _}) -> [Row];
 fresh_rows(_) -> [].
 
+-doc """
+A change of the component is in force at once for the coordinator that decides it and ordered
+for everyone with the next batch; should the coordinator die between, its successor sees the
+same links gone and decides the same.
+""".
+-spec change_view(#{node() => place()}, [node()], #s{}) -> #s{}.
+change_view(View, Drops, #s{last = Last, flight = Flight, specials = Specials, d = D} = S0) ->
+    Out = case Flight of undefined -> []; #flight{wait = Wait} -> Wait end,
+    Live = [N || N := live <- View, maps:get(N, D#d.view, none) =/= live],
+    Went = [N || N <- Out, maps:get(N, View, none) =/= live],
+    %% (In the one log of a majority group the answer stands, and the home takes it over when it is back.)
+    Unknown = case S0#s.mode of
+        available -> sderl_core_answer:unknown_answers(Last, Went);
+        majority -> []
+    end,
+    S = sderl_core_answer:forget_answers(S0#s{unknown_answers = Unknown ++ S0#s.unknown_answers}),
+    view_events(D#d.view, View, S#s{d = D#d{view = View}, specials = [{view, Drops, Live} | Specials]}).
+
 %% What subscribers and the log hear of a change of the component, on every member.
 -spec view_events(#{node() => place()}, #{node() => place()}, #s{}) -> #s{}.
 view_events(Old, New, S) when Old =:= New -> S;
@@ -293,7 +311,7 @@ new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) 
         [] -> S1;
         In -> lists:foldl(fun(N, S) ->
                   case is_map_key(N, L) of
-                      true when N =/= Self -> sderl_core:ask(N, S);
+                      true when N =/= Self -> sderl_core_state:ask(N, S);
                       _ -> S
                   end
               end, event(members_added, #{nodes => In}, S1), In)
@@ -323,7 +341,7 @@ gone(deleted, _, N, S) ->
         S1 -> S1
     end;
 gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Mine} = D} = S) ->
-    M = sderl_core:union(Mem, Mine, S),
+    M = sderl_core_state:union(Mem, Mine, S),
     case sderl_membership:is_member(Self, M) of
         %% It is it that is out, by an order that did not reach us.
         true -> sderl_core_peers:mem(Mem, N, not_awaited(N, M, sderl_core_quorum:ended(N, Mem, S)));
@@ -351,7 +369,7 @@ not_awaited(_, _, S) -> S.
 in_order(Op, Teller, #s{role = joining, self = Self, lead = Self} = S) ->
     in_order(Op, Teller, sderl_core_merge:resume(S));
 in_order(Op, Teller, #s{role = R, self = Self, queue = Q, out = Out, d = #d{view = V, syncing = Syncing}} = S) ->
-    Others = [N || N := live <- V, N =/= Self, sderl_core:present(N, S)],
+    Others = [N || N := live <- V, N =/= Self, sderl_core_state:present(N, S)],
     Asked = lists:keymember(none, 1, Q) orelse (Out =/= undefined andalso lists:keymember(none, 1, element(2, Out))),
     Left = R =:= orphan andalso (Syncing orelse lists:member(Teller, Others)),
     if

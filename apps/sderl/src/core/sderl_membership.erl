@@ -17,7 +17,7 @@ Removed and forgotten nodes keep their entry with the time at which that was, so
 one that returns can be told and a forgotten one is looked for; `prune/2` drops old entries.
 """.
 -export([new/1, add/2, remove/3, forget/3, recall/2, merge/2, prune/2]).
--export([members/1, is_member/2, is_known/2, forgotten/1, removed/1]).
+-export([members/1, is_member/2, is_known/2, is_majority/2, forgotten/1, removed/1]).
 -export_type([t/0]).
 
 -doc """
@@ -98,6 +98,12 @@ is_known(N, M) ->
         #{N := {C, _}} -> C rem 2 =:= 1;
         _ -> false
     end.
+
+-doc "Whether the nodes (the keys) are more than half of the members.".
+-spec is_majority(#{node() => term()}, t()) -> boolean().
+is_majority(Nodes, M) ->
+    Members = members(M),
+    2 * length([N || N <- Members, is_map_key(N, Nodes)]) > length(Members).
 
 -doc "The nodes that were members and were forgotten, sorted.".
 -spec forgotten(t()) -> [node()].
