@@ -4,7 +4,7 @@
 Many clashes that are decided in one batch and settled in another: what these say of each, and how long that takes.
 """.
 -include_lib("eunit/include/eunit.hrl").
--include("../../sderl/src/core/sderl_core.hrl").
+-include("../src/core/sderl_core.hrl").
 
 %% The store that the decisions read.
 -export([lookup/2, name_of/2]).
