@@ -227,7 +227,8 @@ hello(N, Fresh, Mem, Info, S0) ->
     S = mem(Mem, N, S0),
     hello_as(N, Fresh, Info, S).
 
-hello_as(N, Fresh, Info, #s{role = coord, self = Self, d = #d{view = V, lineage = E}, num = Num} = S) ->
+hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view = V, lineage = E}, num = Num} = S) ->
+    Majority = Mode =:= majority,
     case V of
         #{N := live} when Fresh; map_get(lead, Info) =/= Self ->
             %% Its process is a new one, or lost sight of us. One batch behind is what the last
@@ -238,6 +239,12 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, d = #d{view = V, lineage 
                 _ -> sderl_core_snapshot:set_aside(N, S)
             end;
         #{N := live} -> S;
+        %% Only its link was gone, and in a majority group it was set aside for that.
+        #{N := {_, _}} when Majority, not is_map_key(N, S#s.syncs), map_get(lineage, Info) =:= E,
+                            not map_get(syncing, Info), Num - map_get(num, Info) =< 1, Num >= map_get(num, Info) ->
+            S1 = change_view(V#{N := live}, [], S),
+            S2 = send(N, {lead, E, Num, S1#s.last, sderl_core_elect:lead_info(S1)}, S1),
+            sderl_core_write:reorder(sderl_core_quorum:counts(N, Num - 1, S2));
         %% It began to bring its shard, and gave up or died: it begins anew.
         #{N := {partial, _}} -> send(N, {dropped, E}, S);
         #{N := {_, _}} when Fresh; not is_map_key(N, S#s.syncs) -> sderl_core_snapshot:start([N], S);

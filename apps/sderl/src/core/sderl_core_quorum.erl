@@ -258,7 +258,7 @@ committed(Num, #s{newcomers = New, promised = Promised, peers = Peers, d = D} = 
 confirmed(#s{mode = available} = S) -> S;
 confirmed(#s{self = Self, d = #d{view = V, syncing = Syncing, votes = Votes} = D} = S) ->
     Counts = maps:get(Self, V, none) =:= live andalso not Syncing,
-    S#s{ended = #{}, d = D#d{before = undefined, votes = Votes orelse Counts}}.
+    gained(S#s{ended = #{}, d = D#d{before = undefined, votes = Votes orelse Counts}}).
 
 -doc """
 Whether this member may ask the coordinator of an epoch to take it in. A former life of an empty one may
