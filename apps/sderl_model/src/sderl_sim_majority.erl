@@ -458,9 +458,15 @@ crashed(G, W) ->
         #q{electors = Electors} = Q ->
             case is_majority([N || N <- Electors, remembers(N, G, W)], Electors) of
                 true -> W;
-                false -> keep_of(G, new_log(Q, W), W)
+                false -> forgotten(G, keep_of(G, new_log(Q, W), W))
             end
     end.
+
+%% What a batch took away may be there again, and what was answered may be gone.
+forgotten(G, W0) ->
+    B = book(G, W0),
+    lists:foldl(fun(N, W) -> sderl_sim_client:not_known(N, G, all, W) end,
+                keep_book(G, B#b{removed = #{}}, W0), sderl_sim_world:nodes_of(G, W0)).
 
 remembers(N, G, W) ->
     case {member(N, G, W), seen(N, G, W)} of
