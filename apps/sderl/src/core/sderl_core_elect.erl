@@ -311,6 +311,8 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = 
     S6 = sderl_core_write:reorder(sderl_core_peers:waiters(sderl_core_write:resend(S5))),
     case S0#s.leaving of
         undefined -> S6;
+        %% When a majority has the batch by which it goes, which it leads them to.
+        _ when Majority -> S6;
         Why -> sderl_core_answer:leave(Why, S6)
     end.
 
