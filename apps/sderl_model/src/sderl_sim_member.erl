@@ -144,7 +144,7 @@ exits(N, G, Pid, W) ->
         false -> W
     end.
 
-%% Pids of nodes that are no members are watched by the coordinator, over links that are there.
+%% Pids whose names have another home are watched by the coordinator, over links that are there.
 foreign_deaths(N, G, W) ->
     case member(N, G, W) of
         #m{p = #p{}, store = St} ->

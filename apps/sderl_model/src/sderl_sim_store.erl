@@ -269,10 +269,10 @@ read_next(#st{rows = Rows}, Names, Chunk) ->
     {Now, Later} = lists:split(min(Chunk, length(Names)), Names),
     {[R || N <- Now, #{N := R} <- [Rows]], false, Later}.
 
--doc "Names whose pids live on nodes that are no members.".
+-doc "Names whose home is not the node of their pid: that was no member, and may not be back yet.".
 -spec foreign(store()) -> [{term(), pid()}].
-foreign(#st{rows = Rows, members = Ms}) ->
-    [{N, P} || N := {_, P, _, _, _} <- Rows, not lists:member(node(P), Ms)].
+foreign(#st{rows = Rows}) ->
+    [{N, P} || N := {_, P, Home, _, _} <- Rows, Home =/= node(P)].
 
 %% ---------------------------------------------------------------- what a new process needs
 

@@ -238,7 +238,7 @@ news(Name, Pid, #a{st = #st{group = G}, notify = true}) ->
     end;
 news(_, _, _) -> same.
 
-insert(Name, Pid, Home, E, Seq, Opts, Kind, #a{st = #st{group = G, members = Ms, index = I}, local = L0} = A) ->
+insert(Name, Pid, Home, E, Seq, Opts, Kind, #a{st = #st{group = G, index = I}, local = L0} = A) ->
     true = ets:insert(?NAMES, {{G, Name}, Pid, Home, E, Seq, Opts}),
     L = case node(Pid) =:= node() of
         true -> watched(Name, Pid, L0);
@@ -248,7 +248,7 @@ insert(Name, Pid, Home, E, Seq, Opts, Kind, #a{st = #st{group = G, members = Ms,
         same -> A#a{local = L};
         _ -> note({name, Kind, Name, Pid}, A#a{local = L})
     end,
-    case I =/= undefined andalso not is_map_key(node(Pid), Ms) of
+    case I =/= undefined andalso Home =/= node(Pid) of
         true -> A1#a{foreign = [{Name, Pid} | A1#a.foreign]};
         false -> A1
     end.
@@ -340,12 +340,15 @@ read_result({Rows, Cont}) -> {[row(R) || R <- Rows], false, Cont}.
 read_stop(done) -> true;
 read_stop(_) -> ets:safe_fixtable(?NAMES, false).
 
--doc "The names whose pid is on no member: the coordinator watches them.".
+-doc """
+The names whose home is not the node of their pid, which was no member, and may be one that is not back
+yet: the coordinator watches them.
+""".
 -spec foreign(store()) -> [{term(), pid()}].
-foreign(#st{group = G, members = Ms}) ->
-    fold(G, fun({{_, N}, Pid, _, _, _, _}, Acc) ->
-        case Ms of #{node(Pid) := _} -> Acc; _ -> [{N, Pid} | Acc] end
-    end, []).
+foreign(#st{group = G}) ->
+    fold(G, fun({{_, _}, Pid, Home, _, _, _}, Acc) when Home =:= node(Pid) -> Acc;
+               ({{_, N}, Pid, _, _, _, _}, Acc) -> [{N, Pid} | Acc]
+            end, []).
 
 -doc "Monitors every registered pid of this node anew.".
 -spec local(store()) -> local().

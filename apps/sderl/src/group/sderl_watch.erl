@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_watch).
 -moduledoc false.
-%% Pids with names that live on nodes outside the group: the coordinator's node watches them
-%% (rule 16), here and not in the group's process, because to monitor a pid on another node may
-%% connect or block. A pid that dies, or whose node's link goes, is reported to the group's
-%% process, which has the name removed if that pid still holds it.
+%% Pids with names whose home is another node, as theirs was outside the group and may not be back yet:
+%% the coordinator's node watches them (rule 16), here and not in the group's process, because to monitor
+%% a pid on another node may connect or block. A pid that dies, or whose node's link goes, is reported to
+%% the group's process, which has the name removed if that pid still holds it.
 %%
 %% What is watched stands in a table: a new process of this module monitors it all again. Nobody says
 %% when a name is unregistered, or when the process of a group was killed: every few seconds what no
