@@ -1,8 +1,12 @@
 --------------------------- MODULE SderlMajority ---------------------------
 (***************************************************************************)
-(* Groups with `consistency => majority`: a component decides only with a  *)
-(* majority of the membership, an epoch needs one, and a change of the     *)
-(* membership needs one of the old and one of the new.                     *)
+(* Groups with `consistency => majority`: sderl_core_quorum.  There is one *)
+(* log.  An epoch needs the promises of a majority of the membership, and  *)
+(* a batch its acknowledgements; a change of the membership needs both of  *)
+(* the old and of the new one.  A member that comes back empty knows       *)
+(* neither its log nor whom it promised: it has no say until it is taken   *)
+(* in by a coordinator that has a majority without it.  Where all members  *)
+(* take part, empty ones count.                                            *)
 (*                                                                         *)
 (* Messages are facts: what was promised, led, ordered and acknowledged in *)
 (* an epoch is never taken back, and anybody may hear of it late, twice or *)
@@ -14,101 +18,179 @@ EXTENDS Naturals, Integers, Sequences, FiniteSets, TLC
 CONSTANTS
     Node,
     First,            \* the first membership
+    Start,            \* "running": all have an empty log of one epoch; "empty": all boot; "fresh": with files
     None,
     MaxEpoch,
     MaxNum,           \* batches in any log
     Changes,          \* the memberships that may be asked for
     MaxChange,        \* how often
-    MaxBoot,          \* nodes that come back empty
+    MaxBoot,          \* how often a node comes back empty
+    Tolerated,        \* only where those who still vote are a majority
+    Files,            \* nodes whose file knows the highest epoch that they promised
+    Leads,            \* who may lead at the start; {None}: nobody that lives
+    Stands,           \* who may stand for election
+    Boots,            \* who may come back empty
     Same,             \* nodes that may be exchanged for each other
     Fault             \* rules that are not kept
 
 VARIABLES
-    epoch,            \* of each node: the highest epoch promised (also in its file)
+    epoch,            \* of each node: the highest epoch promised
     log,              \* of each node: [lineage, num], or Empty
+    votes,            \* of each node: Votes, or NotYet, or from which batch on it is live: it votes when it knows that to be committed
+    former,           \* of each node: the epochs that had been taken when its present life began
     owner,            \* of each epoch: who took it
-    promised,         \* promised[e][n]: None, or the log that n had when it promised e
-    led,              \* led[e]: what the coordinator of e has ordered, or None while it does not lead
+    was,              \* of each epoch: what its owner had promised before
+    promised,         \* promised[e][n]: NoPromise, or the log that n had when it promised e, and whether it voted
+    led,              \* led[e]: what the coordinator of e has ordered, or NoLed
+    joined,           \* joined[e]: who was so near to its log that the takeover brings it there
+    counting,         \* counting[e]: whose promise made the coordinator of e one
+    newcomers,        \* newcomers[e][n]: Counts, or the first batch that has to be committed without it
     acked,            \* acked[e][n]: how much of it n has acknowledged
     committed,        \* in which epochs what logs were answered
+    forgotten,        \* those of them that nobody had any more when all began anew
+    left,             \* who was removed, knows it, and has ended
     spent
 
-vars == <<epoch, log, owner, promised, led, acked, committed, spent>>
+vars == <<epoch, log, votes, former, owner, was, promised, led, joined, counting, newcomers, acked, committed,
+          forgotten, left, spent>>
+facts == <<promised, led, joined, counting, newcomers, acked, committed, forgotten, left>>
 
 Epoch == 1..MaxEpoch
 Empty == [lineage |-> 0, num |-> 0]
-NoLog == [lineage |-> -1, num |-> -1]
+NoPromise == [lineage |-> -1, num |-> -1, votes |-> FALSE]
 NoLed == <<[t |-> "none", by |-> None, members |-> {}]>>
+Votes == -1
+NotYet == 99
+Counts == -1
 
 Write(n) == [t |-> "write", by |-> n, members |-> {}]
 Change(S) == [t |-> "members", by |-> None, members |-> S]
 Entries(l) == IF l.lineage = 0 THEN <<>> ELSE SubSeq(led[l.lineage], 1, l.num)
+Prefix(a, b) == Len(a) <= Len(b) /\ SubSeq(b, 1, Len(a)) = a
 
-\* The memberships of which a majority is needed, for one who has these entries: the last batch may
-\* not be committed, so before and after a change both.
+\* What a majority is needed of, for one who has these entries.
 Membership(entries) ==
     LET at == {i \in 1..Len(entries) : entries[i].t = "members"}
     IN  IF at = {} THEN First ELSE entries[CHOOSE i \in at : \A j \in at : j <= i].members
-Memberships(entries) ==
-    IF entries = <<>> THEN {First}
-    ELSE IF "new_only" \in Fault THEN {Membership(entries)}
-    ELSE {Membership(entries), Membership(SubSeq(entries, 1, Len(entries) - 1))}
+\* The field `before`: the last batch changes it, and is not known to be committed.
+HasBefore(entries) ==
+    /\ "new_only" \notin Fault
+    /\ entries # <<>> /\ entries[Len(entries)].t = "members"
+    /\ ~\E a \in committed : Prefix(entries, a.log)
+Before(entries) == Membership(SubSeq(entries, 1, Len(entries) - 1))
+Members(entries) == Membership(entries) \union (IF HasBefore(entries) THEN Before(entries) ELSE {})
 
 Majority(S, members) == 2 * Cardinality(S \intersect members) > Cardinality(members)
-Decides(S, entries) == \A m \in Memberships(entries) : Majority(S, m)
+\* Who was removed and has ended agreed to that, as who acknowledged it.
+Decides(S, agreed, entries) ==
+    /\ Majority(S, Membership(entries))
+    /\ HasBefore(entries) => Majority(S \union agreed \union left, Before(entries))
+
+All(J, entries) ==
+    LET missing == (Members(entries) \ J) \ left
+    IN  missing = {} \/ ("all_but_one" \in Fault /\ Cardinality(missing) = 1)
 
 \* Which log contains the other: that of the later epoch, then the longer one.
 AtLeast(a, b) == a.lineage > b.lineage \/ (a.lineage = b.lineage /\ a.num >= b.num)
 
 Init ==
-    \E c \in First :
-        /\ epoch = [n \in Node |-> IF n \in First THEN 1 ELSE 0]
-        /\ log = [n \in Node |-> IF n \in First THEN [lineage |-> 1, num |-> 0] ELSE Empty]
-        /\ owner = [e \in Epoch |-> IF e = 1 THEN c ELSE None]
-        /\ promised = [e \in Epoch |-> [n \in Node |-> NoLog]]
-        /\ led = [e \in Epoch |-> IF e = 1 THEN <<>> ELSE NoLed]
-        /\ acked = [e \in Epoch |-> [n \in Node |-> IF e = 1 /\ n \in First THEN 0 ELSE -1]]
-        /\ committed = {}
-        /\ spent = [change |-> 0, boot |-> 0]
+    \E c \in Leads :
+        LET runs == Start = "running"
+        IN  /\ epoch = [n \in Node |-> IF runs /\ n \in First THEN 1 ELSE 0]
+            /\ log = [n \in Node |-> IF runs /\ n \in First THEN [lineage |-> 1, num |-> 0] ELSE Empty]
+            /\ votes = [n \in Node |-> IF (runs \/ Start = "fresh") /\ n \in First THEN Votes ELSE NotYet]
+            /\ former = [n \in Node |-> {}]
+            /\ owner = [e \in Epoch |-> IF runs /\ e = 1 THEN c ELSE None]
+            /\ was = [e \in Epoch |-> 0]
+            /\ promised = [e \in Epoch |-> [n \in Node |-> NoPromise]]
+            /\ led = [e \in Epoch |-> IF runs /\ e = 1 THEN <<>> ELSE NoLed]
+            /\ joined = [e \in Epoch |-> {}]
+            /\ counting = [e \in Epoch |-> IF runs /\ e = 1 THEN First ELSE {}]
+            /\ newcomers = [e \in Epoch |-> [n \in Node |-> Counts]]
+            /\ acked = [e \in Epoch |-> [n \in Node |-> IF runs /\ e = 1 /\ n \in First THEN 0 ELSE -1]]
+            /\ committed = IF runs THEN {[epoch |-> 1, log |-> <<>>]} ELSE {}
+            /\ forgotten = {}
+            /\ left = {}
+            /\ spent = [change |-> 0, boot |-> 0]
 
 -----------------------------------------------------------------------------
-\* A member that has a log asks for a higher epoch.
+Here(n) == n \notin left
+\* A candidate still collects: it has not promised another, and not given up.  (Time is here: after
+\* `aside_ms` and a tick `finish` gives it up.)
+Collects(e) ==
+    LET n == owner[e] IN n # None /\ led[e] = NoLed /\ epoch[n] = e /\ e \notin former[n] /\ Here(n)
+
+Standing(n) == [lineage |-> log[n].lineage, num |-> log[n].num,
+                votes |-> votes[n] = Votes \/ "empty_votes" \in Fault]
+
+\* A member asks for a higher epoch.
 Candidate(n) ==
-    /\ log[n] # Empty
+    /\ Here(n) /\ n \in Stands
     /\ \E e \in Epoch :
         /\ e > epoch[n] /\ owner[e] = None
         /\ owner' = [owner EXCEPT ![e] = n]
+        /\ was' = [was EXCEPT ![e] = epoch[n]]
         /\ epoch' = [epoch EXCEPT ![n] = e]
-        /\ promised' = [promised EXCEPT ![e][n] = log[n]]
-    /\ UNCHANGED <<log, led, acked, committed, spent>>
+        /\ promised' = [promised EXCEPT ![e][n] = Standing(n)]
+    /\ UNCHANGED <<log, votes, former, led, joined, counting, newcomers, acked, committed, forgotten, left, spent>>
 
-\* A member promises; one that came back empty has no voice.
-Collect(n, e) ==
-    /\ owner[e] # None /\ led[e] = NoLed /\ e > epoch[n]
-    /\ log[n] # Empty \/ "empty_votes" \in Fault
-    /\ epoch' = [epoch EXCEPT ![n] = e]
-    /\ promised' = [promised EXCEPT ![e][n] = log[n]]
-    /\ UNCHANGED <<log, owner, led, acked, committed, spent>>
-
-\* The candidate has a majority, and the longest log among it.  (Where another has that, it hands over:
-\* here the other is a candidate itself.)
-Finish(n) ==
+\* It gives that up: nobody else was told of this promise of its own.
+Withdraw(n) ==
     LET e == epoch[n]
-        J == {m \in Node : promised[e][m] # NoLog}
-        mine == Entries(log[n])
-    IN  /\ e \in Epoch /\ owner[e] = n /\ led[e] = NoLed /\ log[n] # Empty
-        /\ Decides(J, mine)
-        /\ "any_log" \in Fault \/ \A m \in J : AtLeast(log[n], promised[e][m])
-        /\ led' = [led EXCEPT ![e] = mine]
-        /\ log' = [log EXCEPT ![n] = [lineage |-> e, num |-> Len(mine)]]
-        /\ acked' = [acked EXCEPT ![e][n] = Len(mine)]
-        /\ UNCHANGED <<epoch, owner, promised, committed, spent>>
+    IN  /\ e \in Epoch /\ owner[e] = n /\ Collects(e)
+        /\ epoch' = [epoch EXCEPT ![n] = was[e]]
+        /\ UNCHANGED <<log, votes, former, owner, was, spent, facts>>
 
+\* A member promises.  What a candidate sent to a former life of a node its present one does not get.
+Promise(n, e) ==
+    /\ Here(n) /\ owner[e] \notin {None, n} /\ e > epoch[n] /\ e \notin former[n]
+    /\ epoch' = [epoch EXCEPT ![n] = e]
+    /\ promised' = [promised EXCEPT ![e][n] = Standing(n)]
+    /\ UNCHANGED <<log, votes, former, owner, was, led, joined, counting, newcomers, acked, committed, forgotten,
+                   left, spent>>
+
+\* The candidate has promises enough, and the longest log among them, or lacks its last batch.  (Where
+\* another has more, it hands over: here the other is a candidate itself.)
+Finish(n) ==
+    LET e == epoch[n] IN
+    /\ e \in Epoch /\ owner[e] = n /\ Collects(e)
+    /\ \E J \in SUBSET {m \in Node : promised[e][m] # NoPromise} :
+        LET mine == promised[e][n]
+            V == {m \in J : promised[e][m].votes}
+            those == IF V # {} /\ "votes_first" \in Fault THEN V ELSE J
+            best == CHOOSE m \in those : \A x \in those : AtLeast(promised[e][m], promised[e][x])
+            most == promised[e][best]
+            log0 == Entries(mine)
+            log1 == IF "any_log" \in Fault THEN log0 ELSE Entries(most)
+            enough(l) == All(J, l) \/ Decides(V, {}, l)
+            all == All(J, log1)
+            new == [lineage |-> e, num |-> Len(log1)]
+            at(m) == promised[e][m].lineage = most.lineage
+        IN  /\ n \in J
+            /\ \/ AtLeast(mine, most) /\ n \in those
+               \/ "any_log" \in Fault
+               \/ mine.lineage = most.lineage /\ mine.num + 1 = most.num
+            /\ enough(log0) /\ enough(log1)
+            /\ led' = [led EXCEPT ![e] = log1]
+            /\ log' = [log EXCEPT ![n] = new]
+            /\ joined' = [joined EXCEPT ![e] = {m \in J :
+                    at(m) /\ promised[e][m].num <= most.num /\ promised[e][m].num + 1 >= most.num}]
+            /\ counting' = [counting EXCEPT ![e] = IF all THEN J ELSE V]
+            \* (Who is removed by the last batch is in no view any more; that it has it counts.)
+            /\ acked' = [acked EXCEPT ![e] = [m \in Node |->
+                    IF m = n \/ (m \in J \ Membership(log1) /\ at(m) /\ promised[e][m].num = most.num)
+                    THEN Len(log1) ELSE -1]]
+            /\ votes' = [votes EXCEPT ![n] = IF @ = Votes THEN Votes ELSE Len(log1)]
+            /\ forgotten' = IF ~all \/ Decides(V, {}, log1) THEN forgotten
+                            ELSE forgotten \union
+                                {a \in committed : \A m \in J : ~Prefix(a.log, Entries(promised[e][m]))}
+            /\ UNCHANGED <<epoch, former, owner, was, promised, newcomers, committed, left, spent>>
+
+-----------------------------------------------------------------------------
 \* (One that stops leading, or dies, just takes no step any more.)
-Leader(n) == log[n] # Empty /\ epoch[n] \in Epoch /\ owner[epoch[n]] = n /\ led[epoch[n]] # NoLed
-\* All that count have the last batch, and are a majority.  Who counts is left open until then: the
-\* others are set aside.
-AllHave(e) == Decides({m \in Node : acked[e][m] = Len(led[e])}, led[e])
+Leader(n) ==
+    /\ Here(n) /\ epoch[n] \in Epoch /\ owner[epoch[n]] = n /\ epoch[n] \notin former[n]
+    /\ led[epoch[n]] # NoLed /\ log[n].lineage = epoch[n]
 Landed(e) == [epoch |-> e, log |-> led[e]] \in committed
 
 \* The coordinator's next batch: a client's write, or a change of the membership.
@@ -121,64 +203,115 @@ Propose(n) ==
             /\ log' = [log EXCEPT ![n].num = @ + 1]
             /\ acked' = [acked EXCEPT ![e][n] = Len(led[e]) + 1]
             /\ spent' = [spent EXCEPT !.change = IF entry.t = "members" THEN @ + 1 ELSE @]
-        /\ UNCHANGED <<epoch, owner, promised, committed>>
+        /\ UNCHANGED <<epoch, votes, former, owner, was, promised, joined, counting, newcomers, committed, forgotten,
+                       left>>
 
 \* What an epoch began with.
-Begins(e) == IF e = 1 THEN 0 ELSE promised[e][owner[e]].num
+Begins(e) == CHOOSE k \in 0..MaxNum :
+    /\ \E m \in joined[e] : promised[e][m].num = k
+    /\ \A m \in joined[e] : promised[e][m].num <= k
 
-\* A member gets the coordinator's log, by its takeover, a batch, or a snapshot, and acknowledges.
-Adopt(n, e, k) ==
-    /\ led[e] # NoLed /\ owner[e] # n /\ e >= epoch[n] /\ k <= Len(led[e]) /\ n \in Membership(SubSeq(led[e], 1, k)) \union First
-    /\ AtLeast([lineage |-> e, num |-> k], log[n]) /\ log[n] # [lineage |-> e, num |-> k]
-    /\ k >= Begins(e)
-    \* A new life of a node gets no message of the one before: a snapshot is of when it is asked for.
-    /\ log[n] = Empty => k = Len(led[e])
-    /\ epoch' = [epoch EXCEPT ![n] = e]
-    /\ log' = [log EXCEPT ![n] = [lineage |-> e, num |-> k]]
-    /\ acked' = [acked EXCEPT ![e][n] = IF k > @ THEN k ELSE @]
-    /\ UNCHANGED <<owner, promised, led, committed, spent>>
+Acknowledge(n, e, k) == acked' = [acked EXCEPT ![e][n] = k]
 
+\* The takeover brings who promised to the log that the epoch begins with.
+Lead(n, e) ==
+    /\ Here(n) /\ led[e] # NoLed /\ owner[e] # n /\ n \in joined[e] /\ e = epoch[n]
+    /\ log[n].lineage = promised[e][n].lineage /\ log[n].lineage > 0 /\ log[n].lineage < e
+    /\ log' = [log EXCEPT ![n] = [lineage |-> e, num |-> Begins(e)]]
+    /\ votes' = [votes EXCEPT ![n] = IF @ = Votes THEN Votes ELSE Begins(e)]
+    /\ Acknowledge(n, e, Begins(e))
+    /\ UNCHANGED <<epoch, former, owner, was, promised, led, joined, counting, newcomers, committed, forgotten, left,
+                   spent>>
+
+Batch(n, e) ==
+    /\ Here(n) /\ led[e] # NoLed /\ owner[e] # n /\ epoch[n] = e /\ log[n].lineage = e /\ log[n].num < Len(led[e])
+    /\ log' = [log EXCEPT ![n].num = @ + 1]
+    /\ Acknowledge(n, e, log[n].num + 1)
+    /\ UNCHANGED <<epoch, votes, former, owner, was, promised, led, joined, counting, newcomers, committed, forgotten,
+                   left, spent>>
+
+\* An empty member waits until no candidate can count a promise of its former life.
+MayJoin(n, e) ==
+    \/ log[n] # Empty \/ votes[n] = Votes \/ n \in Files \/ "no_wait" \in Fault
+    \/ epoch[n] = e /\ ("early_join" \in Fault \/ n \in counting[e])
+    \/ \A x \in former[n] : ~Collects(x)
+
+\* A coordinator takes a member in: a snapshot, and from the next batch on it is live.  Who promised
+\* this epoch in its present life counts at once, and others when that batch is committed without them.
+TakeIn(n, e) ==
+    LET at == Len(led[e]) + 1
+        counts == (n \in counting[e] /\ e \notin former[n]) \/ {"empty_votes", "newcomers_count"} \intersect Fault # {}
+    IN  /\ Here(n) /\ led[e] # NoLed /\ owner[e] \notin {n, None} /\ Leader(owner[e]) /\ epoch[owner[e]] = e
+        /\ e >= epoch[n] /\ log[n].lineage < e /\ n \in Membership(led[e])
+        /\ MayJoin(n, e)
+        /\ epoch' = [epoch EXCEPT ![n] = e]
+        /\ log' = [log EXCEPT ![n] = [lineage |-> e, num |-> Len(led[e])]]
+        /\ Acknowledge(n, e, Len(led[e]))
+        /\ newcomers' = [newcomers EXCEPT ![e][n] = IF counts THEN Counts ELSE at]
+        /\ votes' = [votes EXCEPT ![n] = IF @ = Votes \/ "newcomers_count" \in Fault THEN Votes ELSE at]
+        /\ UNCHANGED <<former, owner, was, promised, led, joined, counting, committed, forgotten, left, spent>>
+
+\* Those that count have the batch, and are a majority.  Who counts is left open until then: the others
+\* are set aside.
 Commit(n) ==
     LET e == epoch[n]
-    IN  /\ Leader(n) /\ ~Landed(e) /\ AllHave(e)
+        had == {m \in Node : acked[e][m] = Len(led[e])}
+    IN  /\ Leader(n) /\ ~Landed(e)
+        /\ Decides({m \in had : newcomers[e][m] = Counts}, had \ Membership(led[e]), led[e])
         /\ committed' = committed \union {[epoch |-> e, log |-> led[e]]}
-        /\ UNCHANGED <<epoch, log, owner, promised, led, acked, spent>>
+        /\ newcomers' = [newcomers EXCEPT ![e] = [m \in Node |-> IF @[m] <= Len(led[e]) THEN Counts ELSE @[m]]]
+        /\ UNCHANGED <<epoch, log, votes, former, owner, was, promised, led, joined, counting, acked, forgotten, left,
+                       spent>>
 
-\* A node comes back with its file alone: the highest epoch that it promised.
+\* A member that is live hears that all that it has is committed: it votes.
+Confirmed(n) ==
+    /\ Here(n) /\ votes[n] # Votes /\ log[n].num >= votes[n] /\ epoch[n] = log[n].lineage
+    /\ [epoch |-> epoch[n], log |-> Entries(log[n])] \in committed
+    /\ votes' = [votes EXCEPT ![n] = Votes]
+    /\ UNCHANGED <<epoch, log, former, owner, was, spent, facts>>
+
+\* A removed member that has the batch by which it goes ends.  It has no say any more.
+Leave(n) ==
+    /\ Here(n) /\ log[n] # Empty /\ n \notin Membership(Entries(log[n]))
+    /\ left' = left \union {n}
+    /\ UNCHANGED <<epoch, log, votes, former, owner, was, promised, led, joined, counting, newcomers, acked, committed,
+                   forgotten, spent>>
+
+\* A node comes back with nothing, or with its file alone.
+Memberships == {First} \union {Membership(led[e]) : e \in {x \in Epoch : led[x] # NoLed}}
 Boot(n) ==
-    /\ spent.boot < MaxBoot /\ log[n] # Empty
+    /\ Here(n) /\ n \in Boots /\ spent.boot < MaxBoot /\ log[n] # Empty
+    /\ Tolerated => \A m \in Memberships : Majority({x \in Node : x # n /\ votes[x] = Votes /\ Here(x)}, m)
     /\ spent' = [spent EXCEPT !.boot = @ + 1]
     /\ log' = [log EXCEPT ![n] = Empty]
-    /\ epoch' = IF "no_file" \in Fault THEN [epoch EXCEPT ![n] = 0] ELSE epoch
-    /\ UNCHANGED <<owner, promised, led, acked, committed>>
+    /\ votes' = [votes EXCEPT ![n] = NotYet]
+    /\ former' = [former EXCEPT ![n] = {e \in Epoch : owner[e] # None}]
+    /\ epoch' = [epoch EXCEPT ![n] = IF n \in Files THEN @ ELSE 0]
+    /\ UNCHANGED <<owner, was, facts>>
 
 Next ==
-    \/ \E n \in Node : Candidate(n) \/ Finish(n) \/ Propose(n) \/ Commit(n) \/ Boot(n)
-    \/ \E n \in Node, e \in Epoch : Collect(n, e) \/ \E k \in 0..MaxNum : Adopt(n, e, k)
+    \/ \E n \in Node : \/ Candidate(n) \/ Withdraw(n) \/ Finish(n) \/ Propose(n) \/ Commit(n) \/ Confirmed(n)
+                       \/ Leave(n) \/ Boot(n)
+    \/ \E n \in Node, e \in Epoch : Promise(n, e) \/ Lead(n, e) \/ Batch(n, e) \/ TakeIn(n, e)
 
 Spec == Init /\ [][Next]_vars
 
 -----------------------------------------------------------------------------
-Prefix(a, b) == Len(a) <= Len(b) /\ SubSeq(b, 1, Len(a)) = a
+Answered == committed \ forgotten
 
 \* What was answered is in one order everywhere, whatever is cut.
-OneOrder == \A a, b \in committed : Prefix(a.log, b.log) \/ Prefix(b.log, a.log)
+OneOrder == \A a, b \in Answered : Prefix(a.log, b.log) \/ Prefix(b.log, a.log)
 
-\* And is never lost: every later epoch begins with it.
+\* And is never lost: every later epoch begins with it.  Where a majority came back empty: with all that any
+\* member still had.
 NothingLost ==
-    \A a \in committed : \A e \in Epoch : (e > a.epoch /\ led[e] # NoLed) => Prefix(a.log, led[e])
+    \A a \in Answered : \A e \in Epoch : (e > a.epoch /\ led[e] # NoLed) => Prefix(a.log, led[e])
 
 \* So a name that the first of its writers has is answered `yes` to nobody else, in any component.
 Winner(l) ==
     LET W == {i \in 1..Len(l) : l[i].t = "write"}
     IN  IF W = {} THEN None ELSE l[CHOOSE i \in W : \A j \in W : i <= j].by
-OneWinner == Cardinality({Winner(a.log) : a \in committed} \ {None}) <= 1
-
-\* Two memberships that follow each other never decide apart: a majority of each has the change.
-Acknowledged ==
-    \A a \in committed :
-        \A m \in Memberships(a.log) :
-            Majority({n \in Node : acked[a.epoch][n] >= Len(a.log)}, m)
+OneWinner == Cardinality({Winner(a.log) : a \in Answered} \ {None}) <= 1
 
 Symmetry == Permutations(Same)
 =============================================================================
