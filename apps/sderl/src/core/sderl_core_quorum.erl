@@ -187,14 +187,15 @@ let_go(#s{queue = Queue, deferred = Deferred, out = Out, abroad = Abroad, req = 
         {_, List} -> {List, []}
     end,
     Waiting = Unsent ++ [{F, Op} || {_, F, Op} <- Deferred] ++ Queue,
-    Replies = [{F, {no, no_majority}} || {F, _} <- Waiting, F =/= none]
-        ++ [{F, unknown} || {F, _} <- Sent, F =/= none],
     %% Nobody waits for these; they are of processes that died, and have to be asked for.
     Own = [X || {none, _} = X <- Waiting ++ Sent],
     S = sderl_core_write:forget_list(Self, S0#s{queue = Own, deferred = [], waited = #{}, old = undefined}),
+    %% This process may die in between. A list that was sent is forgotten when its clients have been answered, or they
+    %% would ask again what may have been applied; one that was not sent before they are, or it would be sent.
+    Told = fx({replies, [{F, unknown} || {F, _} <- Sent, F =/= none]}, S),
     %% (A successor of this process finds no list, also not one whose operations wait to be asked again.)
-    Left = fx({outbox, R + 1, []}, S#s{out = undefined, mine = undefined, abroad = [], req = R + 1}),
-    fx({replies, Replies}, Left).
+    Left = fx({outbox, R + 1, []}, Told#s{out = undefined, mine = undefined, abroad = [], req = R + 1}),
+    fx({replies, [{F, {no, no_majority}} || {F, _} <- Waiting, F =/= none]}, Left).
 
 %% ---------------------------------------------------------------- members that come back
 
