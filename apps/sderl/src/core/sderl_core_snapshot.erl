@@ -15,6 +15,7 @@
 -export([tick/1, set_place/2, set_aside/2, gap/3, start/2, stop/2]).
 -export([chunk_read/5, chunk_ok/5, synced/4]).
 -export([adopt/5, chunk/7]).
+-export([view/3, superseded/2, moved/2, fresh/2]).
 
 -import(sderl_core_state, [fx/2, send/3, present/2]).
 -import(sderl_core_write, [change_view/3]).
@@ -164,3 +165,54 @@ whole(#s{self = Self, shard = Shard, session = Session, sessions = Sessions0, d 
     S2 = sderl_core_answer:decided_before(Self, Session, S1),
     S = fx(sync_end, fx({sessions, Sessions}, fx({put_rows, Own}, S2))),
     sderl_core_clash:caught_up(Own, S).
+
+%% A learner's own rows are taken at the end: what a batch takes away meanwhile is none of them, and what
+%% it changes is as the batch says.
+-spec view([node()], [node()], #s{}) -> #s{}.
+view(Drops, Live, #s{self = Self} = S) ->
+    case lists:member(Self, Drops) of
+        true -> S#s{shard = []};
+        false -> come_home(Live, S)
+    end.
+
+-doc "Rows of these names come with a batch.".
+-spec superseded([tuple()], #s{}) -> #s{}.
+superseded(_, #s{shard = []} = S) -> S;
+superseded(Named, #s{shard = Shard} = S) ->
+    Names = #{element(1, R) => [] || R <- Named},
+    S#s{shard = [[R || R <- Rows, not is_map_key(element(1, R), Names)] || Rows <- Shard]}.
+
+%% Names of processes on nodes that count again are theirs.
+come_home(Live, #s{self = Self} = S) ->
+    moved(fun(Row) ->
+        Node = node(element(2, Row)),
+        case lists:member(Node, Live) of
+            true -> Node;
+            false -> Self
+        end
+    end, S).
+
+-doc "Own rows whose home is another by now are the table's, like those of others.".
+-spec moved(fun((tuple()) -> node()), #s{}) -> #s{}.
+moved(_, #s{shard = []} = S) -> S;
+moved(HomeOf, #s{self = Self, shard = Shard} = S) ->
+    {Own, Others} = lists:partition(fun(Row) -> HomeOf(Row) =:= Self end,
+                                    lists:append(lists:reverse(Shard))),
+    case Others of
+        [] -> S#s{shard = [Own]};
+        _ -> fx({put_rows, [setelement(3, Row, HomeOf(Row)) || Row <- Others]}, S#s{shard = [Own]})
+    end.
+
+%% Rows that keep their version: a learner that had them before must not take them for old ones when
+%% its snapshot ends. It has them before it applies the batch, which may take them away again.
+-spec fresh([term()], #s{}) -> #s{}.
+fresh(Items, #s{d = #d{syncing = true}} = S) ->
+    case lists:append([fresh_rows(Item) || Item <- Items]) of
+        [] -> S;
+        Rows -> fx({put_rows, Rows}, S)
+    end;
+fresh(_, S) -> S.
+
+fresh_rows({shard, _, _, Rows, _}) -> Rows;
+fresh_rows({settle, _, _, {_, _, _, {_, _}, _} = Row, _}) -> [Row];
+fresh_rows(_) -> [].

@@ -127,7 +127,7 @@ kept(_, S) -> S.
 -spec apply_items(non_neg_integer(), [term()], [{pid(), [term()] | none}] | none, #s{}) -> #s{}.
 apply_items(Num, Items, Index, S0) ->
     #s{d = #d{lineage = E, clashes = Clashes}} = S0,
-    S1 = fx({apply, E, Num, Items, Index}, fresh(Items, S0#s{num = Num, last = Items})),
+    S1 = fx({apply, E, Num, Items, Index}, sderl_core_snapshot:fresh(Items, S0#s{num = Num, last = Items})),
     tell(Num, Items, Clashes, lists:foldl(fun(I, S) -> item(I, Num, S) end, S1, Items)).
 
 %% The homes of those whose clash is settled tell them.
@@ -153,8 +153,8 @@ item({seg, O, Sid, R, _Ops, As}, Num, #s{self = O, d = #d{sid = Sid}, out = {R, 
     S#s{mine = {Num, As}, sessions = (S#s.sessions)#{O => {Sid, R, As}}};
 item({seg, O, Sid, R, _Ops, As}, _Num, S) ->
     sderl_core_answer:decided_before(O, {Sid, R, As}, S#s{sessions = (S#s.sessions)#{O => {Sid, R, As}}});
-item({view, View, Drops, Live, Unknown}, _Num, #s{d = D, self = Self} = S0) ->
-    #s{sessions = Sessions} = S = sderl_core_answer:amend(Unknown, come_home(Live, gone_from_snapshot(Self, Drops, S0))),
+item({view, View, Drops, Live, Unknown}, _Num, #s{d = D} = S0) ->
+    #s{sessions = Sessions} = S = sderl_core_answer:amend(Unknown, sderl_core_snapshot:view(Drops, Live, S0)),
     S1 = S#s{d = D#d{view = View},
              sessions = sderl_core_answer:amend_sessions(Unknown, Sessions)},
     S2 = case Unknown of
@@ -164,7 +164,7 @@ item({view, View, Drops, Live, Unknown}, _Num, #s{d = D, self = Self} = S0) ->
     view_events(D#d.view, View, sderl_core_peers:waiters(S2));
 item({mem, Mem, Removed}, _Num, #s{self = Self, sessions = Sess, d = #d{lineage = {_, Coord}, clashes = Clashes} = D} = S0) ->
     S = case lists:member(Self, Removed) of
-        true -> moved(fun(_) -> Coord end, S0);
+        true -> sderl_core_snapshot:moved(fun(_) -> Coord end, S0);
         false -> S0
     end,
     Rehomed = maps:map(fun(_, Clash) ->
@@ -179,10 +179,10 @@ item({mem, Mem, Removed}, _Num, #s{self = Self, sessions = Sess, d = #d{lineage 
     new_mem(Mem, S#s{sessions = maps:without(Removed -- Kept, Sess), d = D#d{clashes = Rehomed}});
 item(delete, _Num, S) -> S#s{leaving = deleted};
 item({shard, N, _First, Rows, more}, _Num, #s{d = #d{view = V} = D} = S0) ->
-    S = superseded(names(Rows), S0),
+    S = sderl_core_snapshot:superseded(Rows, S0),
     S#s{sessions = maps:remove(N, S#s.sessions), d = D#d{view = V#{N => {partial, 0}}}};
 item({shard, N, _First, Rows, {Place, Session}}, _Num, #s{sessions = Sessions, d = #d{view = V} = D} = S0) ->
-    S = superseded(names(Rows), S0),
+    S = sderl_core_snapshot:superseded(Rows, S0),
     View = V#{N => Place},
     S1 = S#s{d = D#d{view = View},
              sessions = case Session of
@@ -197,59 +197,13 @@ item({clashes, Open}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
         decided = maps:without(Names, S#s.decided),
         d = D#d{clashes = maps:merge(Cl, Open)}};
 item({settle, Name, _, _, _}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
-    superseded(#{Name => []}, S#s{d = D#d{clashes = maps:remove(Name, Cl)}}).
-
-%% A learner's own rows are taken at the end: what a batch takes away meanwhile is none of them, and what
-%% it changes is as the batch says.
-gone_from_snapshot(Self, Drops, S) ->
-    case lists:member(Self, Drops) of
-        true -> S#s{shard = []};
-        false -> S
-    end.
-
-superseded(_, #s{shard = []} = S) -> S;
-superseded(Names, #s{shard = Shard} = S) ->
-    S#s{shard = [[R || R <- Rows, not is_map_key(element(1, R), Names)] || Rows <- Shard]}.
-
-names(Rows) -> #{element(1, R) => [] || R <- Rows}.
-
-%% Names of processes on nodes that count again are theirs.
-come_home(Live, #s{self = Self} = S) ->
-    moved(fun(Row) ->
-        Node = node(element(2, Row)),
-        case lists:member(Node, Live) of
-            true -> Node;
-            false -> Self
-        end
-    end, S).
-
-moved(_, #s{shard = []} = S) -> S;
-moved(HomeOf, #s{self = Self, shard = Shard} = S) ->
-    {Own, Others} = lists:partition(fun(Row) -> HomeOf(Row) =:= Self end,
-                                    lists:append(lists:reverse(Shard))),
-    case Others of
-        [] -> S#s{shard = [Own]};
-        _ -> fx({put_rows, [setelement(3, Row, HomeOf(Row)) || Row <- Others]}, S#s{shard = [Own]})
-    end.
+    sderl_core_snapshot:superseded([{Name}], S#s{d = D#d{clashes = maps:remove(Name, Cl)}}).
 
 rehome(Row, Removed, Coord) ->
     case lists:member(element(3, Row), Removed) of
         true -> setelement(3, Row, Coord);
         false -> Row
     end.
-
-%% Rows that keep their version: a learner that had them before must not take them for old ones when
-%% its snapshot ends. It has them before it applies the batch, which may take them away again.
-fresh(Items, #s{d = #d{syncing = true}} = S) ->
-    case lists:append([fresh_rows(Item) || Item <- Items]) of
-        [] -> S;
-        Rows -> fx({put_rows, Rows}, S)
-    end;
-fresh(_, S) -> S.
-
-fresh_rows({shard, _, _, Rows, _}) -> Rows;
-fresh_rows({settle, _, _, {_, _, _, {_, _}, _} = Row, _}) -> [Row];
-fresh_rows(_) -> [].
 
 -doc """
 A change of the component is in force at once for the coordinator that decides it and ordered
