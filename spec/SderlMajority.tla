@@ -248,7 +248,8 @@ TakeIn(n, e) ==
         /\ log' = [log EXCEPT ![n] = [lineage |-> e, num |-> Len(led[e])]]
         /\ Acknowledge(n, e, Len(led[e]))
         /\ newcomers' = [newcomers EXCEPT ![e][n] = IF counts THEN Counts ELSE at]
-        /\ votes' = [votes EXCEPT ![n] = IF @ = Votes \/ "newcomers_count" \in Fault THEN Votes ELSE at]
+        /\ votes' = [votes EXCEPT ![n] = IF @ = Votes \/ "newcomers_count" \in Fault THEN Votes
+                                        ELSE IF "early_live" \in Fault THEN at - 1 ELSE at]
         /\ UNCHANGED <<former, owner, was, promised, led, joined, counting, committed, forgotten, left, spent>>
 
 \* Those that count have the batch, and are a majority.  Who counts is left open until then: the others
