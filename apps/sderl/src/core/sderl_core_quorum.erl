@@ -137,7 +137,9 @@ free_names(S) -> S.
 slow(#s{flight = #flight{wait = [_ | _] = Wait, since = At}, now = Now, aside_ms = A} = S) when Now - At > A ->
     #s{num = Num, d = #d{lineage = E, view = V}} = S,
     View = maps:merge(V, #{N => {E, Num} || N <- Wait, maps:get(N, V, none) =:= live}),
-    case View =/= V andalso decides(S#s{d = (S#s.d)#d{view = View}}) of
+    case View =:= V orelse decides(S#s{d = (S#s.d)#d{view = View}}) of
+        %% (Those that the batch removed may have gone without a word.)
+        true when View =:= V -> sderl_core_write:reorder(S);
         true -> sderl_core_write:reorder(sderl_core_write:change_view(View, [], S));
         false -> S
     end;
