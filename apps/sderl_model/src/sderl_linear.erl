@@ -18,9 +18,11 @@ is what the library promises within a component, and no more:
 - A write is answered when it is in the prefix of every node.
 - A read (`whereis`, `lookup`) gives what the prefix of its own node says at an instant between its
   call and its answer.
-- A read through the log (`read`) has its place in the order as a write has, and gives what the order says there.
+- `read` goes through the order as a write does that changes nothing, and gives what the names at its
+  place say. A process of its own node that is dead by its answer need not be shown, and one that was
+  dead at its call is not.
 
-So writes are linearisable. A read may show a write that is not answered yet, and two nodes may
+So writes and `read` are linearisable. Any other read may show a write that is not answered yet, and two nodes may
 differ in which unanswered writes they show, but not in the order in which they come to show
 them; what was answered, everyone shows. Two reads on one node never go backwards.
 
@@ -60,11 +62,11 @@ memory of Lowe, *Testing for linearizability*, 2017, with the nodes' prefixes ad
 -type process() :: term().
 -type call() ::
     {register | re_register, Name :: term(), process()}
-    | {unregister | whereis | lookup | read, Name :: term()}
+    | {unregister | read | whereis | lookup, Name :: term()}
     | {kill, process()}
     | {off | on, node()}.
 -doc """
-`yes`, `{no, Reason}`, `ok`; of `whereis` and `read` a process or `undefined`, of `lookup` `{Process, Token}` or
+`yes`, `{no, Reason}`, `ok`; of `read` and `whereis` a process or `undefined`, of `lookup` `{Process, Token}` or
 `undefined`. `unknown` where there is none.
 """.
 -type answer() :: term().
@@ -169,7 +171,9 @@ begins(#op{call = {kill, P}}, Cs, #x{dying = Ps, reads = Rs, where = Where} = X0
     end, Cs, Here), X};
 begins(#op{call = {off, N}}, Cs, #x{off = Off} = X) -> leave(N, Cs, X#x{off = Off#{N => []}});
 begins(#op{call = {on, _}}, Cs, X) -> {Cs, X};
-begins(#op{answer = unknown, call = {K, _}}, Cs, X) when K =:= whereis; K =:= lookup -> {Cs, X};
+begins(#op{answer = unknown, call = {K, _}}, Cs, X)
+  when K =:= whereis; K =:= lookup; K =:= read ->
+    {Cs, X};
 begins(#op{id = Id, call = {K, Name}, node = N} = Op, Cs, #x{reads = Rs, off = Off} = X) when K =:= whereis; K =:= lookup ->
     case is_map_key(N, Off) of
         true -> {Cs, X};
@@ -211,6 +215,7 @@ answered(#op{id = Id, answer = Answer} = Op, #c{seen = Seen, done = Done} = C, X
         {true, ok, true} -> Change();
         {true, ok, false} -> Change() ++ Still();
         {true, {no, _}, false} -> Still();
+        {true, _, false} when element(1, Op#op.call) =:= read -> Still();
         {false, _, false} -> [C#c{seen = maps:remove(Id, Seen)} || believable(Op, X)];
         _ -> []
     end.
@@ -335,7 +340,8 @@ contested(#op{id = Id, stop = Now} = Op, #c{seen = Seen} = C, #x{readers = Reade
     end, related(candidates(C, X), keys(Op, C))).
 
 candidates(#c{done = Done, now = Now} = C, #x{writes = Ws, dying = Dying}) ->
-    [{keys(W, C), W} || Id := W <- Ws, not is_map_key(Id, Done), not is_ordered_read(W)]
+    [{keys(W, C), W}
+     || Id := #op{call = Call} = W <- Ws, element(1, Call) =/= read, not is_map_key(Id, Done)]
         ++ [{[{name, N}, {process, P}], {gone, N, P}} || N := {P, _} <- Now, lists:member(P, Dying)].
 
 keys(#op{call = {_, N, P}}, C) -> [{process, P} | keys_of(N, C)];
@@ -371,12 +377,8 @@ still(#op{id = Id} = Op, #c{seen = Seen, tail = Tail, now = Now} = C, X) ->
         false -> C
     end.
 
-outcomes(#op{call = {read, N}, answer = Answer}, Now, _) ->
-    Shows = case Now of
-        #{N := {P, _}} -> P;
-        _ -> undefined
-    end,
-    [{Answer, none} || Answer =:= Shows];
+outcomes(#op{call = {read, N}} = Op, Now, X) ->
+    [{Found, none} || Found <- finds(Op, maps:get(N, Now, none), X)];
 outcomes(#op{call = {unregister, N}}, Now, _) ->
     [{ok, case Now of #{N := _} -> {N, none}; _ -> none end}];
 outcomes(#op{id = Id, call = {Kind, N, P}} = Op, Now, X) ->
@@ -388,6 +390,15 @@ outcomes(#op{id = Id, call = {Kind, N, P}} = Op, Now, X) ->
         {_, #{N := Row}} when Kind =:= register -> over(Op, Row, Yes, {no, none}, X);
         _ -> [Yes]
     end.
+
+%% What an ordered read finds that is answered as this one is: whether the process lives is seen after the
+%% order is, on the process's node alone.
+finds(#op{answer = undefined}, none, _) -> [undefined];
+finds(#op{answer = P} = Op, {P, _}, #x{where = Where} = X) ->
+    [P || Where(P) =/= Op#op.node orelse not dead_before(Op, P, X)];
+finds(#op{answer = undefined, node = N, stop = E}, {P, _}, #x{deaths = Ds, where = Where}) ->
+    [undefined || #{P := {Dies, _}} <- [Ds], Where(P) =:= N, Dies =< E];
+finds(_, _, _) -> [].
 
 %% A name whose process is dead counts as free on that process's node, where that could be known.
 over(#op{node = N, start = S} = Op, {Q, Reg}, Yes, Refused, #x{written = Written, dying = Dying, where = Where} = X) ->
@@ -422,7 +433,8 @@ refusal({#op{stop = Until} = Op, Cs, X}, Ops) ->
 alternatives(#op{call = {register, _, _}}, _, _) -> [yes, {no, name_or_pid_already_registered}];
 alternatives(#op{call = {re_register, _, _}}, _, _) -> [yes, {no, pid_is_already_registered}];
 alternatives(#op{call = {unregister, _}}, _, _) -> [ok];
-alternatives(#op{call = {K, N}}, Ops, Cs) when K =:= whereis; K =:= read -> [undefined | processes(N, Ops, Cs)];
+alternatives(#op{call = {K, N}}, Ops, Cs) when K =:= whereis; K =:= read ->
+    [undefined | processes(N, Ops, Cs)];
 alternatives(#op{call = {lookup, N}, answer = A}, Ops, Cs) ->
     Token = case A of {_, T} -> T; undefined -> 0 end,
     [undefined | [{P, Token} || P <- processes(N, Ops, Cs)]].

@@ -16,6 +16,11 @@
 %% processes go at some time after the cut. After the heal all members have the union, but of a name
 %% that both had one, whose other process is ended.
 %%
+%% A group that decides by majority has one history, whichever sides there are. In it
+%% - the names of members that are cut off from the majority go after the lease, and none before;
+%% - `no_majority` says that nothing was done;
+%% - the tables of a side without a majority need not be current until the links are back.
+%%
 %% A member that was set aside because the machine is busy may show old names, and says so by an event: its
 %% reads are left out then. A failing schedule is printed with its seed, and shrunk by leaving out
 %% steps. SDERL_SEED=N runs the same schedules again.
@@ -29,35 +34,46 @@
 -define(REFUSALS, [unreachable_pid, cannot_register_in_remote_group, cannot_re_register_in_remote_group,
                    cannot_unregister_from_remote_group]).
 -define(PACE, [{tick_ms, 300}, {set_aside_ms, 5000}, {write_timeout_ms, 60_000}]).
+%% Of the groups that decide by majority.
+-define(TICK, 200).
+-define(ASIDE, 1000).
+-define(LEASE, (3 * ?ASIDE + 10 * ?TICK)).
 
 suite() -> [{timetrap, {minutes, 60}}].
 
-all() -> [one_component, two_components, joins_at_work, boot_side_by_side].
+all() -> [one_component, two_components, one_majority, joins_at_work, boot_side_by_side].
 
-one_component(Config) -> schedules(Config, fun one/3, fun step/0, rounds(2, 15), rounds(6, 12)).
+one_component(Config) -> schedules(Config, available(fun one/3), fun step/1, rounds(2, 15), rounds(6, 12)).
 
-two_components(Config) -> schedules(Config, fun two/3, fun mild_step/0, rounds(2, 10), rounds(2, 4)).
+two_components(Config) -> schedules(Config, available(fun two/3), fun mild_step/1, rounds(2, 10), rounds(2, 4)).
+
+one_majority(Config) ->
+    Kind = #{run => fun by_steps/3, group => #{consistency => majority}, refusals => [no_majority | ?REFUSALS],
+             pace => [{tick_ms, ?TICK}, {set_aside_ms, ?ASIDE}, {write_timeout_ms, 60_000}]},
+    schedules(Config, Kind, fun majority_step/1, rounds(1, 15), rounds(3, 8)).
+
+available(Run) -> #{run => Run, group => #{}, refusals => ?REFUSALS, pace => ?PACE}.
 
 rounds(Short, Long) -> case os:getenv("SDERL_LONG") of false -> Short; _ -> Long end.
 
 %% ---------------------------------------------------------------- schedules
 
-schedules(Config, Run, Step, Count, Length) ->
+schedules(Config, Kind, Step, Count, Length) ->
     _ = sderl_ct:seed(),
     lists:foreach(fun(I) ->
-        Schedule = [Step() || _ <- lists:seq(1, Length)],
+        Schedule = [Step(K) || K <- lists:seq(1, Length)],
         Dir = filename:join([proplists:get_value(priv_dir, Config), integer_to_list(erlang:unique_integer([positive]))]),
-        case run(Run, Schedule, Dir) of
+        case run(Kind, Schedule, Dir) of
             {ok, Counts} -> ct:pal("schedule ~b: ~0p~n~0p", [I, Schedule, Counts]);
             {bad, Why} ->
                 ct:pal("schedule ~0p~n~ts", [Schedule, Why]),
                 Until = erlang:monotonic_time(second) + rounds(120, 1200),
-                error({broken, shrunk(Run, Schedule, Dir, 0, Until)})
+                error({broken, shrunk(Kind, Schedule, Dir, 0, Until)})
         end
     end, lists:seq(1, Count)).
 
 %% What happens is chosen when its turn comes, from these numbers and who coordinates then.
-step() ->
+step(_) ->
     I = rand:uniform(1000),
     Steps = [{kill, I}, {kill, I}, {burst, I}, {crash, lead}, {crash, I}, {two, I}, {pause, lead}, {pause, I}, {cut, I}, {rejoin, lead}, {rejoin, I}]
         %% These take seconds.
@@ -65,16 +81,26 @@ step() ->
     lists:nth(rand:uniform(length(Steps)), Steps).
 
 %% Before a split: what ends no client.
-mild_step() ->
+mild_step(_) ->
     I = rand:uniform(1000),
     lists:nth(rand:uniform(3), [{kill, I}, {burst, I}, {cut, I}]).
 
-run(Run, Schedule, Dir) ->
+%% Every second one is a split; these take seconds.
+majority_step(K) when K rem 2 =:= 0 ->
+    lists:nth(rand:uniform(4), [{split, lead}, {split, rand:uniform(1000)}, {lease, lead}, {lease, rand:uniform(1000)}]);
+majority_step(_) ->
+    I = rand:uniform(1000),
+    Steps = [{kill, I}, {burst, I}, {crash, lead}, {crash, I}, {two, I}, {pause, lead}, {pause, I}, {cut, I}, {rejoin, I}]
+        ++ [{shatter, I} || rounds(0, 1) =:= 1],
+    lists:nth(rand:uniform(length(Steps)), Steps).
+
+run(#{run := Run, pace := Pace, group := Options, refusals := Refusals}, Schedule, Dir) ->
     ok = filelib:ensure_path(Dir),
-    try sderl_ct:with(5, ?PACE, fun(Fleet, Nodes) ->
+    try sderl_ct:with(5, Pace, fun(Fleet, Nodes) ->
         ok = sderl_histories:clocks(Fleet, Nodes),
-        [] = sderl_ct:group(Fleet, g, Nodes),
-        Run(Schedule, Dir, #{fleet => Fleet, nodes => Nodes, dir => Dir, env => [], clients => [], past => [], counts => #{}})
+        [] = sderl_ct:group(Fleet, g, Nodes, Options),
+        Run(Schedule, Dir, #{fleet => Fleet, nodes => Nodes, dir => Dir, env => [], clients => [], past => [], counts => #{},
+                             refusals => Refusals, splits => [], since => 0, initial => #{}})
     end)
     catch
         throw:{bad, Why} -> {bad, Why};
@@ -82,16 +108,16 @@ run(Run, Schedule, Dir) ->
     end.
 
 %% Without each step in turn, as long as it still fails in one of two tries, and there is time.
-shrunk(Run, Schedule, Dir, At, Until) when At < length(Schedule) ->
+shrunk(Kind, Schedule, Dir, At, Until) when At < length(Schedule) ->
     {Before, [_ | After]} = lists:split(At, Schedule),
     Shorter = Before ++ After,
     Fails = fun(Try) ->
         erlang:monotonic_time(second) < Until
-            andalso element(1, run(Run, Shorter, filename:join(Dir, lists:concat([length(Shorter), "-", At, "-", Try])))) =:= bad
+            andalso element(1, run(Kind, Shorter, filename:join(Dir, lists:concat([length(Shorter), "-", At, "-", Try])))) =:= bad
     end,
     case Fails(1) orelse Fails(2) of
-        true -> shrunk(Run, Shorter, Dir, At, Until);
-        false -> shrunk(Run, Schedule, Dir, At + 1, Until)
+        true -> shrunk(Kind, Shorter, Dir, At, Until);
+        false -> shrunk(Kind, Schedule, Dir, At + 1, Until)
     end;
 shrunk(_, Schedule, _, _, _) -> {schedule, Schedule}.
 
@@ -104,8 +130,26 @@ one(Schedule, _, S0) ->
     #{nodes := Nodes} = S,
     Shown = shown(S, Nodes),
     Ops = operations(S),
-    legal(current(S, Ops ++ maps:get(env, S) ++ Shown)),
+    legal(current(S, Ops ++ maps:get(env, S) ++ Shown), S),
     {ok, (maps:get(counts, S))#{operations => length(Ops), shown => length(Shown)}}.
+
+%% The same, with a pause of all clients after each step: what is so then is what the next one begins with.
+%% A write whose outcome was not known has happened by then, or does not.
+by_steps(Schedule, _, #{nodes := Nodes} = S0) ->
+    S1 = clients(1, Nodes, listening(Nodes, S0)),
+    S = stopped(lists:foldl(fun(Step, S) -> paused(busy(happens(Step, busy(S)))) end, S1, Schedule)),
+    {ok, (maps:get(counts, S))#{operations => length(operations(S))}}.
+
+paused(#{fleet := Fleet, nodes := Nodes, clients := Clients, past := Past, since := Since, env := Env} = S) ->
+    [ok = sderl_recorder:hold(Fleet, C) || C <- Clients],
+    Shown = shown(whole(S), Nodes),
+    {Before, Ops} = lists:partition(fun(#{start := Start}) -> Start < Since end, operations(S#{past := Clients ++ Past}) ++ Env),
+    Used = #{P => [] || #{call := {_, _, P}} <- Ops},
+    Dead = [Op || #{call := {kill, P}} = Op <- Before, is_map_key(P, Used)],
+    legal(current(S, Dead ++ Ops ++ lapses(S, Ops) ++ Shown), S),
+    Now = sderl_histories:clock(),
+    [ok = sderl_recorder:go_on(Fleet, C) || C <- Clients],
+    S#{since := Now, initial := #{N => P || #{call := {read, N}, answer := P} <- Shown, is_pid(P)}}.
 
 %% All nodes agree, and no name is a dead process's.
 whole(#{fleet := Fleet, nodes := Nodes} = S) ->
@@ -175,7 +219,76 @@ happens({cut, I}, #{fleet := Fleet, nodes := Nodes} = S) ->
     S1 = busy(S),
     sderl_ct:heal(Fleet, A, B),
     await(linked, fun() -> sderl_ct:linked(Fleet, A, B) end),
-    counted(cut_pair, S1).
+    counted(cut_pair, S1);
+%% One or two members are cut off: they lose the majority, and the others go on.
+happens({split, Who}, S) -> counted(split, split_off(minority(Who, S), fun(_, _) -> ok end, S));
+%% Until their names are free.
+happens({lease, Who}, #{fleet := Fleet} = S) ->
+    [Node | _] = Minority = minority(Who, S),
+    Start = erlang:monotonic_time(millisecond),
+    Name = {held, Start},
+    Holder = sderl_ct:process(Fleet, Node),
+    yes = on(Fleet, Node, fun() -> s_group:register_name(g, Name, Holder) end),
+    counted(lease, split_off(Minority, fun(_, [At | _]) ->
+        await(free, fun() ->
+            case on(Fleet, At, fun() -> s_group:read(g, Name) end) of
+                undefined -> true;
+                Other -> Other
+            end
+        end),
+        Took = erlang:monotonic_time(millisecond) - Start,
+        Took >= ?LEASE orelse throw({bad, io_lib:format("a name was free after ~b ms", [Took])})
+    end, S));
+%% No side is a majority.
+happens({shatter, I}, #{nodes := Nodes} = S) ->
+    [A, B, C, D, E] = rotated(I, Nodes),
+    counted(shatter, split([[A, B], [C, D], [E]], none, fun(_, _) -> ok end, S)).
+
+minority(Who, #{nodes := Nodes} = S) ->
+    First = who(Who, S),
+    [First | lists:sublist(rotated(rand:uniform(4), Nodes -- [First]), rand:uniform(2) - 1)].
+
+split_off(Minority, Meanwhile, #{nodes := Nodes} = S) ->
+    Majority = Nodes -- Minority,
+    split([Minority, Majority], Majority, Meanwhile, S).
+
+%% All clients go on. The minorities know that they are, and the majority decides without them.
+split(Parts, Majority, Meanwhile, #{fleet := Fleet, nodes := Nodes, env := Env, splits := Splits} = S0) ->
+    Lost = case Majority of none -> Nodes; _ -> Nodes -- Majority end,
+    Start = sderl_histories:clock(),
+    apart(Fleet, Parts),
+    S1 = case Majority of none -> S0; _ -> together(S0, Majority) end,
+    Settled = sderl_histories:clock(),
+    await({lost, Lost}, fun() ->
+        Has = [{N, on(Fleet, N, fun() -> has_majority() end)} || N <- Lost],
+        lists:all(fun({_, M}) -> M =:= false end, Has) orelse Has
+    end),
+    Majority =:= none orelse await(decides, fun() ->
+        Read = [on(Fleet, N, fun() -> s_group:read(g, nobody) end) || N <- Majority],
+        lists:usort(Read) =:= [undefined] orelse Read
+    end),
+    _ = Meanwhile(Lost, Majority),
+    S2 = busy(S1),
+    _ = [sderl_ct:heal(Fleet, A, B) || Left <- Parts, A <- Left, B <- Nodes -- Left, A < B],
+    #{} = together(S2, Nodes),
+    Back = sderl_histories:clock(),
+    Off = [op(N, Start, Start, {off, N}) || N <- Nodes],
+    On = [op(N, At, At, {on, N}) || N <- Nodes, At <- [case lists:member(N, Lost) of true -> Back; false -> Settled end]],
+    S2#{env := Off ++ On ++ Env, splits := [{Lost, Start, Back} | Splits]}.
+
+%% On a node.
+has_majority() ->
+    [M] = [M || #{group := g, majority := M} <- proplists:get_value(groups, s_group:info())],
+    M.
+
+%% Names of processes on members that were cut off for that long may have been freed. (A node's clock may be
+%% slower than ours.)
+lapses(#{splits := Splits, since := Since, initial := Initial}, Ops) ->
+    Named = lists:usort([{P, Since} || P <- maps:values(Initial)]
+                        ++ [{P, S} || #{call := {_, _, P}, start := S, answer := A} <- Ops, A =:= yes orelse A =:= unknown]),
+    [#{node => node(P), start => Lapses, stop => infinity, call => {kill, P}, answer => unknown}
+     || {Lost, Start, Back} <- Splits, Start >= Since, Lapses <- [Start + ?LEASE * 990_000], Lapses < Back,
+        P <- lists:usort([P || {P, S} <- Named, S < Back, lists:member(node(P), Lost)])].
 
 %% On a node.
 kill_one(I) ->
@@ -244,7 +357,7 @@ two(Schedule, _, #{fleet := Fleet, nodes := Nodes} = S0) ->
     Start = sderl_histories:clock(),
     %% What is under way now is enough; nobody waits for it.
     Holders = [spawn_monitor(fun() -> sderl_recorder:hold(Fleet, C) end) || C <- maps:get(clients, S2)],
-    cut(Fleet, Left, Right),
+    apart(Fleet, [Left, Right]),
     [receive {'DOWN', Ref, process, _, normal} -> ok; {'DOWN', Ref, process, _, Why} -> error(Why) end || {_, Ref} <- Holders],
     S3 = lists:foldl(fun(Side, S) -> together(S, Side) end, S2, [Left, Right]),
     Stop = sderl_histories:clock(),
@@ -253,7 +366,7 @@ two(Schedule, _, #{fleet := Fleet, nodes := Nodes} = S0) ->
     _ = [sderl_ct_client:pause(Fleet, C) || C <- Others],
     Tables = [maps:with(names(S), clean(Fleet, Side, Nodes)) || Side <- [Left, Right]],
     Ops = operations(S),
-    [split_legal({Start, Stop}, current(S, side(Side, {Start, Stop}, Ops ++ shown(S, Side)))) || Side <- [Left, Right]],
+    [split_legal({Start, Stop}, current(S, side(Side, {Start, Stop}, Ops ++ shown(S, Side))), S) || Side <- [Left, Right]],
     [sderl_ct_client:go_on(Fleet, C) || C <- Others],
     [sderl_ct:heal(Fleet, A, B) || A <- Left, B <- Right],
     _ = together(S, Nodes),
@@ -261,13 +374,14 @@ two(Schedule, _, #{fleet := Fleet, nodes := Nodes} = S0) ->
     united(S, Tables, Held),
     {ok, (maps:get(counts, S))#{operations => length(Ops), clashes => length(clashes(Tables)), split => {length(Left), length(Right)}}}.
 
-%% All links between two sides at once, and they cannot be made again.
-cut(Fleet, Left, Right) ->
-    Apart = maps:from_list([{N, Right} || N <- Left] ++ [{N, Left} || N <- Right]),
-    _ = sderl_ct:all_on(Fleet, Left ++ Right, fun() -> [erlang:set_cookie(M, node()) || M <- map_get(node(), Apart)], ok end),
+%% All links between the sides at once, and they cannot be made again.
+apart(Fleet, Sides) ->
+    Nodes = lists:append(Sides),
+    Apart = #{N => Nodes -- Side || Side <- Sides, N <- Side},
+    _ = sderl_ct:all_on(Fleet, Nodes, fun() -> [erlang:set_cookie(M, node()) || M <- map_get(node(), Apart)], ok end),
     await(cut, fun() ->
-        _ = sderl_ct:all_on(Fleet, Left ++ Right, fun() -> [erlang:disconnect_node(M) || M <- map_get(node(), Apart)], ok end),
-        not lists:any(fun({A, B}) -> sderl_ct:linked(Fleet, A, B) end, [{A, B} || A <- Left, B <- Right])
+        _ = sderl_ct:all_on(Fleet, Nodes, fun() -> [erlang:disconnect_node(M) || M <- map_get(node(), Apart)], ok end),
+        not lists:any(fun({A, B}) -> sderl_ct:linked(Fleet, A, B) end, [{A, B} || A := Others <- Apart, B <- Others])
     end).
 
 clashes([L, R]) -> [N || N := P <- L, is_map_key(N, R), map_get(N, R) =/= P].
@@ -341,36 +455,41 @@ together(#{fleet := Fleet} = S, Side) ->
     S.
 
 %% Without the reads of members that were set aside when they were meant to be there.
-current(#{fleet := Fleet, ears := Ears}, Ops) ->
+current(#{fleet := Fleet, ears := Ears, splits := Splits, since := Since}, Ops) ->
     Up = sderl_fleet:nodes(Fleet),
     Away = fun(M, At) ->
         Times = [{S, What} || #{call := {What, N}, start := S} <- Ops, N =:= M, What =:= off orelse What =:= on, S =< At],
         case lists:sort(Times) of [] -> false; Sorted -> element(2, lists:last(Sorted)) =:= off end
     end,
-    Aside = lists:usort([M || {N, Ear} <- Ears, lists:member(N, Up), {At, M} <- sderl_recorder:heard(Fleet, Ear), not Away(M, At)]),
+    %% A minority decides nothing, whomever it sets aside.
+    Split = fun(N, At) ->
+        lists:any(fun({Lost, S, E}) -> lists:member(N, Lost) andalso S =< At andalso At =< E end, Splits)
+    end,
+    Aside = lists:usort([M || {N, Ear} <- Ears, lists:member(N, Up), {At, M} <- sderl_recorder:heard(Fleet, Ear),
+                              At >= Since, not Away(M, At), not Split(N, At)]),
     Aside =:= [] orelse ct:pal("set aside: ~0p", [Aside]),
     [Op || #{node := N, call := Call} = Op <- Ops,
            not (lists:member(N, Aside) andalso lists:member(element(1, Call), [whereis, lookup]))].
 
-legal(Ops) ->
-    case verdict(Ops) of
+legal(Ops, S) ->
+    case verdict(Ops, S) of
         ok -> ok;
         {refused, Refusal} -> throw({bad, sderl_linear_text:format(Refusal)})
     end.
 
 %% The links of a cut do not go at the same instant. A write that was under way may have been answered in a
 %% part of a side that met the rest of it later, as two components meet: then it says nothing.
-split_legal({Start, Stop}, Ops) ->
-    case verdict(Ops) of
+split_legal({Start, Stop}, Ops, State) ->
+    case verdict(Ops, State) of
         ok -> ok;
         {refused, Refusal} ->
             Between = [element(2, Call) || #{start := S, stop := E, call := Call} <- Ops, element(1, Call) =/= kill, S < Stop, E > Start],
             ct:pal("with writes under way at the cut:~n~ts", [sderl_linear_text:format(Refusal)]),
-            legal([Op || #{call := Call} = Op <- Ops, not lists:member(element(2, Call), Between)])
+            legal([Op || #{call := Call} = Op <- Ops, not lists:member(element(2, Call), Between)], State)
     end.
 
-verdict(Ops) ->
-    case sderl_linear:check(Ops, #{refusals => ?REFUSALS}) of
+verdict(Ops, #{refusals := Refusals, initial := Initial}) ->
+    case sderl_linear:check(Ops, #{refusals => Refusals, initial => Initial}) of
         {gave_up, States} -> ct:pal("not searched to the end: ~b states, ~b operations", [States, length(Ops)]);
         Verdict -> Verdict
     end.

@@ -151,6 +151,14 @@ answer(G, {lookup, N}) ->
         #{pid := P, token := T} -> {P, T};
         %% `undefined`, or that this is no member.
         None -> None
+    end;
+answer(G, {read, N}) ->
+    case s_group:read(G, N) of
+        {error, no_majority} -> {no, no_majority};
+        %% It saw nothing.
+        {error, Why} -> exit({timeout, Why});
+        Found -> Found
     end.
 
-show(Group, Names) -> [Op || N <- Names, Op <- perform(Group, {whereis, N})].
+show(Group, Names) ->
+    [Op || N <- Names, Kind <- [whereis, read], Op <- perform(Group, {Kind, N})].

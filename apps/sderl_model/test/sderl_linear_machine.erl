@@ -52,7 +52,8 @@ step({call, {Node, _} = C}, I, #m{time = T, idle = Idle, busy = Busy} = M) ->
         K when K < 5 -> {re_register, Name, P};
         5 -> {unregister, Name};
         6 -> {lookup, Name};
-        K when K < 9 -> {whereis, Name};
+        7 -> {whereis, Name};
+        8 -> {read, Name};
         _ -> case (I div 80) rem 3 =:= 0 andalso element(1, P) =:= Node andalso not lists:member(P, M#m.dying) of
                  true -> {kill, P};
                  false -> {whereis, Name}
@@ -98,7 +99,8 @@ step({answer, C}, _, #m{time = T, busy = Busy, idle = Idle, history = H} = M) ->
     M#m{busy = Rest, idle = [C | Idle], history = [Op#{stop => T, answer => Answer} | H]}.
 
 is_write({K, _, _}) -> K =:= register orelse K =:= re_register;
-is_write({K, _}) -> K =:= unregister.
+%% What has a place in the order.
+is_write({K, _}) -> K =:= unregister orelse K =:= read.
 
 is_read({K, _}) -> K =:= whereis orelse K =:= lookup;
 is_read(_) -> false.
@@ -185,6 +187,8 @@ grow(Name, Order, Ts) ->
     Known = [maps:get(I, Ts) || {I, {N, P}} <- Order, P =/= none, N =:= Name, is_map_key(I, Ts)],
     Known =:= lists:usort(Known).
 
+decides(#{call := {read, N}} = Op, Now, _, Ops) ->
+    [{A, none} || A <- finds(Op, maps:get(N, Now, none), Ops)];
 decides(#{call := {unregister, N}}, Now, _, _) -> [{ok, case Now of #{N := _} -> {N, none}; _ -> none end}];
 decides(#{call := {K, N, P}, node := Node, start := S}, Now, Dying, Ops) ->
     No = {{no, case K of register -> name_or_pid_already_registered; _ -> pid_is_already_registered end}, none},
@@ -201,3 +205,11 @@ decides(#{call := {K, N, P}, node := Node, start := S}, Now, Dying, Ops) ->
             end;
         _ -> [Yes]
     end.
+
+%% Whether the process lives is looked at after the order is, on its own node.
+finds(_, none, _) -> [undefined];
+finds(#{node := Node, start := Start, stop := Stop}, {{Node, _} = P, _}, Ops) ->
+    Kills = [{S, E} || _ := #{call := {kill, Q}, start := S, stop := E} <- Ops, Q =:= P],
+    [P || not lists:any(fun({_, E}) -> E =< Start end, Kills)]
+        ++ [undefined || lists:any(fun({S, _}) -> S =< Stop end, Kills)];
+finds(_, {P, _}, _) -> [P].

@@ -105,6 +105,36 @@ off_test() ->
     illegal({whereis, x}, [p(1)], Away ++ [{c, 9, 10, {whereis, x}, undefined}]),
     illegal({whereis, x}, [p(1)], Away ++ [{b, 5, 6, {whereis, x}, undefined}]).
 
+%% One that goes through the order sees all that was answered, by whomever it was read.
+ordered_read_test() ->
+    Had = [{b, 0, 1, {register, x, p(1)}, yes}],
+    legal(Had ++ [{b, 2, 3, {read, x}, p(1)}, {c, 2, 3, {read, y}, undefined}]),
+    illegal({read, x}, [p(1)], Had ++ [{b, 2, 3, {read, x}, undefined}]),
+    Under_way = Had ++ [{a, 2, 20, {re_register, x, p(2)}, yes}],
+    legal(Under_way ++ [{b, 3, 4, {read, x}, p(1)}, {c, 5, 6, {read, x}, p(2)}]),
+    illegal({read, x}, [p(2)], Under_way ++ [{b, 3, 4, {read, x}, p(2)}, {c, 5, 6, {read, x}, p(1)}]),
+    %% Two of the table may differ so, and what was read from the order everybody shows.
+    legal(Under_way ++ [{b, 3, 4, {whereis, x}, p(2)}, {c, 5, 6, {whereis, x}, p(1)}]),
+    illegal({whereis, x}, [p(2)],
+            Under_way ++ [{b, 3, 4, {read, x}, p(2)}, {c, 5, 6, {whereis, x}, p(1)}]),
+    %% It sees what one may see that was never answered, or not.
+    Maybe = [{a, 0, infinity, {register, x, p(1)}, unknown}],
+    legal(Maybe ++ [{b, 2, 3, {read, x}, undefined}, {b, 4, 5, {read, x}, p(1)}]),
+    illegal({read, x}, [p(1)], Maybe ++ [{b, 2, 3, {read, x}, p(1)}, {b, 4, 5, {read, x}, undefined}]),
+    %% The dead are not found where they lived.
+    Killed = Had ++ [{a, 10, 12, {kill, p(1)}, ok}],
+    legal(Killed ++ [{a, 13, 14, {read, x}, undefined}, {b, 13, 14, {read, x}, p(1)}]),
+    illegal({read, x}, [undefined], Killed ++ [{a, 13, 14, {read, x}, p(1)}]),
+    legal(Killed ++ [{a, 2, 11, {read, x}, undefined}, {b, 13, 14, {read, x}, p(1)}]),
+    illegal({read, x}, [p(1)], Killed ++ [{a, 2, 9, {read, x}, undefined}]),
+    illegal({read, x}, [undefined],
+            Killed ++ [{b, 13, 14, {read, x}, undefined}, {c, 15, 16, {read, x}, p(1)}]),
+    %% One that is refused never was.
+    Refused = [{a, 2, 3, {read, x}, {no, no_majority}}],
+    ?assertEqual(ok, sderl_linear:check(h(Had ++ Refused), (sderl_linear_machine:options())
+                                                           #{refusals => [no_majority]})),
+    illegal({read, x}, [p(1)], Had ++ Refused).
+
 tokens_test() ->
     Two = [{a, 0, 1, {register, x, p(1)}, yes}, {a, 2, 9, {re_register, x, p(2)}, yes}, {a, 10, 11, {re_register, x, p(1)}, yes}],
     legal(Two ++ [{b, 3, 4, {lookup, x}, {p(1), 5}}, {c, 3, 4, {lookup, x}, {p(2), 7}}, {b, 5, 6, {lookup, x}, {p(1), 5}},
@@ -158,7 +188,8 @@ change(_, History) -> History.
 changed(answer, K, #{call := {Kind, _, _}, answer := A} = Op) when A =/= unknown ->
     No = case Kind of register -> ?TAKEN; _ -> {no, pid_is_already_registered} end,
     Op#{answer := lists:nth(1 + K rem 3, [yes, No, {no, dead_pid}])};
-changed(answer, K, #{call := {whereis, _}, answer := A} = Op) when A =/= unknown ->
+changed(answer, K, #{call := {Kind, _}, answer := A} = Op)
+  when A =/= unknown, Kind =:= whereis orelse Kind =:= read ->
     Op#{answer := lists:nth(1 + K rem 4, [undefined, {a, 1}, {b, 1}, {c, 1}])};
 changed(answer, K, #{call := {lookup, _}, answer := {P, T}} = Op) -> Op#{answer := {P, T + K rem 3 - 1}};
 changed(start, K, #{start := S} = Op) -> Op#{start := max(1, S - K rem 60)};

@@ -12,7 +12,8 @@
 %% On the nodes.
 -export([init/4, ear/3]).
 
--record(r, {group, names, fd, mine = [] :: [pid()], met = [] :: [pid()], done = 0, holding = false}).
+%% `most`: of milliseconds between two operations.
+-record(r, {group, names, fd, mine = [] :: [pid()], met = [] :: [pid()], done = 0, holding = false, most = 3}).
 
 %% ---------------------------------------------------------------- from the test
 
@@ -93,13 +94,13 @@ init(Group, Names, Seed, File) ->
     {ok, Fd} = file:open(File, [raw, binary, append]),
     loop(#r{group = Group, names = Names, fd = Fd}).
 
-loop(#r{done = Done, fd = Fd, holding = Holding} = R) ->
+loop(#r{done = Done, fd = Fd, holding = Holding, most = Most} = R) ->
     receive
         {count, From, Ref} -> From ! {Ref, Done}, loop(R);
         {hold, From, Ref} -> From ! {Ref, ok}, loop(R#r{holding = true});
         {go_on, From, Ref} -> From ! {Ref, ok}, loop(R#r{holding = false});
         {stop, From, Ref} -> ok = file:close(Fd), From ! {Ref, ok}
-    after case Holding of true -> infinity; false -> rand:uniform(4) - 1 end ->
+    after case Holding of true -> infinity; false -> rand:uniform(Most + 1) - 1 end ->
         loop(step(R))
     end.
 
@@ -114,6 +115,7 @@ step(#r{names = Names, mine = Mine, met = Met} = R) ->
             does({kill, P}, R#r{mine = Mine -- [P]});
         12 when Met =/= [] -> does({register, Name, hd(Met)}, R);
         13 -> does({lookup, Name}, R);
+        N when N =< 15 -> does({read, Name}, R);
         _ -> does({whereis, Name}, R)
     end.
 
@@ -132,5 +134,7 @@ write(Fd, Term) ->
     Binary = term_to_binary(Term),
     file:write(Fd, <<(byte_size(Binary)):32, Binary/binary>>).
 
-met(P, #r{met = Met} = R) when is_pid(P) -> R#r{met = lists:sublist([P | Met], 4)};
-met(_, R) -> R.
+met(P, #r{met = Met} = R) when is_pid(P) -> R#r{met = lists:sublist([P | Met], 4), most = 3};
+%% That says little, and is said at once.
+met({no, no_majority}, R) -> R#r{most = 50};
+met(_, R) -> R#r{most = 3}.
