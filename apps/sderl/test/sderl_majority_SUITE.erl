@@ -335,7 +335,13 @@ membership(Config) ->
     [has_majority(F, N, two, false) || N <- [A, B]],
     back(F, [A], [B]),
     together(F, two, [A, B]),
-    ok = call(F, A, delete_s_group, [two]).
+    ok = call(F, A, delete_s_group, [two]),
+    %% A member that is added waits before it is taken in, and has lost nothing meanwhile.
+    group(F, grows, [A, B]),
+    ?assertEqual({ok, grows, [C]}, call(F, A, add_nodes, [grows, [C]])),
+    together(F, grows, [A, B, C]),
+    ?assertEqual(nomatch, string:find(sderl_ct_nodes:log(F, C), "s_group grows has no majority")),
+    ok = call(F, A, delete_s_group, [grows]).
 
 %% Two of three are gone for good: the operator says so, and the group goes on with the one that is
 %% left.

@@ -151,11 +151,20 @@ has(#s{role = follower}) -> true;
 has(#s{role = coord} = S) -> decides(S);
 has(_) -> false.
 
-watch(#s{now = Now, majority_at = At, aside_ms = A, majority = Is} = S) ->
+watch(#s{now = Now, majority_at = At, majority = Is} = S) ->
+    Patience = patience(S),
     case has(S) of
         true -> gained(S#s{majority_at = Now});
-        false when Is =/= false, Now - At > A -> lost(S);
+        false when Is =/= false, Now - At > Patience -> lost(S);
         false -> S
+    end.
+
+%% An empty member without a vote has no coordinator before it may join one (`may_join`), and no names
+%% that it could believe in.
+patience(#s{aside_ms = A, tick_ms = T, d = #d{votes = Votes}} = S) ->
+    case is_empty(S) andalso not Votes of
+        true -> 2 * A + 2 * T;
+        false -> A
     end.
 
 -doc "This member may have a coordinator with a majority again.".
