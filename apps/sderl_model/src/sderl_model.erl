@@ -33,6 +33,9 @@ Some links nobody can foretell: the member that happens to coordinate a group li
 process that has a name there and is on no member. `may_link/1` lists those links, and
 `linked/3` adds one that was seen.
 
+No node of a group that decides by majority can crash here: what happens then depends on which others are
+up, and in what order they come back (`docs/majority.md`). `run/3` raises `{decides_by_majority, Group}`.
+
 `docs/semantics.md` explains the rules with examples.
 """.
 
@@ -57,14 +60,16 @@ process that has a name there and is on no member. `may_link/1` lists those link
 -type name() :: term().
 -type pid_() :: sderl_model_names:process().
 -type command() ::
-    {new_s_group, [node()]} | {new_s_group, group(), [node()]} | {delete_s_group, group()}
+    {new_s_group, [node()]} | {new_s_group, group(), [node()]}
+    | {new_s_group, group(), [node()], #{consistency => available | majority}}
+    | {delete_s_group, group()} | {recover_majority, group(), Survivors :: [node()]}
     | {add_nodes, group(), [node()]} | {remove_nodes, group(), [node()]}
     | {enter, group(), Seeds :: [node()]} | {leave, group()}
     | {register_name, group(), name(), pid_()} | {register_name, group(), name(), pid_(), map()}
     | {re_register_name, group(), name(), pid_()} | {unregister_name, group(), name()}
     | {whereis_name, group(), name()} | {whereis_name, node(), group(), name()}
     | {send, group(), name(), Message :: term()} | {send, node(), group(), name(), Message :: term()}
-    | {lookup, group(), name()} | {registered_names, {s_group, group()} | {node, node()}}
+    | {read, group(), name()} | {lookup, group(), name()} | {registered_names, {s_group, group()} | {node, node()}}
     | own_nodes | {own_nodes, group()} | own_s_groups | s_groups
     | spawn | {exit, pid_()} | crash | restart.
 -type value() :: term().
@@ -139,6 +144,13 @@ rule({new_s_group, G, Nodes}, N, S0) ->
             Joined = lists:sort([N | Willing]),
             {{ok, G, Joined}, sderl_model_state:create(G, Joined, S)}
     end;
+%% new_s_group/3 (D: rule 32). With all nodes up a group that decides by majority is as any other.
+rule({new_s_group, G, Nodes, Options}, N, S0) ->
+    case {rule({new_s_group, G, Nodes}, N, S0), Options} of
+        {{{ok, G, [_ | _] = Joined}, S}, #{consistency := majority}} ->
+            {{ok, G, Joined}, sderl_model_state:decided_by_majority(G, Joined, S)};
+        {Result, _} -> Result
+    end;
 %% delete_s_group/1 (JPDC, M, L). Links stay; who is in no other group becomes free.
 rule({delete_s_group, G}, N, S) ->
     case mine(G, N, S) of
@@ -153,7 +165,10 @@ rule({add_nodes, G, Nodes}, N, S0) ->
         {_, none} -> {{error, node_does_not_belong_to_the_s_group}, S0};
         {Others, #{members := Ms}} ->
             {Willing, S} = invite(G, Others -- Ms, N, S0),
-            {{ok, G, Willing}, sderl_model_state:join(G, Ms, Willing, S)}
+            case may_grow(G, Ms, Willing, S) of
+                true -> {{ok, G, Willing}, sderl_model_state:join(G, Ms, Willing, S)};
+                false -> {{error, no_majority}, S}
+            end
     end;
 %% remove_nodes/2 (JPDC, L: not itself, and nobody from any group; M). Names of processes there stay
 %% (M; D for their homes).
@@ -178,6 +193,18 @@ rule({leave, G}, N, S) ->
         #{members := [N]} = Group -> {ok, sderl_model_state:delete(Group, S)};
         Group -> {ok, remove([N], Group, S)}
     end;
+%% recover_majority/2 (D). Here nobody has lost it.
+rule({recover_majority, G, Nodes}, N, S) ->
+    Survivors = lists:usort(Nodes),
+    {case {own(G, N, S), lists:member(N, Survivors)} of
+         {none, _} -> {error, node_does_not_belong_to_the_s_group};
+         {_, false} -> {error, not_a_survivor};
+         {#{members := Ms}, true} ->
+             case Survivors -- Ms of
+                 [] -> {error, {refused, [{M, survives(G, M, S)} || M <- Survivors]}};
+                 Others -> {error, {not_members, Others}}
+             end
+     end, S};
 
 %% ---------------------------------------------------------------- names
 
@@ -197,6 +224,18 @@ rule({unregister_name, G, _} = Op, N, S) ->
 rule({whereis_name, G, Name}, N, S0) ->
     {At, S} = reader(G, N, S0),
     {find(G, Name, At, S), S};
+%% read/2 (D). As whereis_name/2 where nothing is under way; that nobody answers is an error.
+rule({read, G, Name}, N, S0) ->
+    case reader(G, N, S0) of
+        {{ok, _} = At, S} -> {find(G, Name, At, S), S};
+        {none, S} when G =:= undefined -> {{error, no_information_about_remote_group}, S};
+        {none, S} ->
+            Why = case [M || M <- sderl_model_state:asked(G, N, S0), not is_up(M, S0)] of
+                [] -> no_information_about_remote_group;
+                _ -> unreachable
+            end,
+            {{error, Why}, S}
+    end;
 %% lookup/2 (D). `home` is `any` where the group chose it.
 rule({lookup, G, Name}, N, S) ->
     {case own(G, N, S) of
@@ -250,7 +289,11 @@ rule(spawn, N, S) -> sderl_model_state:spawned(N, S);
 %% exit/2 with `kill` (D: its names go, on all members; rules 14 to 17).
 rule({exit, Pid}, _, S) -> {true, sderl_model_state:die(Pid, S)};
 %% The node's VM ends (D: rules 3, 14, 15).
-rule(crash, N, S) -> {ok, sderl_model_state:crash(N, S)}.
+rule(crash, N, #{majority := Majority} = S) ->
+    case lists:keyfind(N, 2, Majority) of
+        {G, N} -> error({decides_by_majority, G});
+        false -> {ok, sderl_model_state:crash(N, S)}
+    end.
 
 %% ---------------------------------------------------------------- parts of rules
 
@@ -263,6 +306,17 @@ invite(G, Nodes, N, S0) ->
     S = lists:foldl(fun(M, Acc) -> link(N, M, Acc) end, S0, Nodes),
     {[M || M <- Nodes, is_up(M, S), own(G, M, S) =:= none], S}.
 
+%% The members that there are have to be a majority with the new ones, too (rule 32).
+may_grow(G, [M | _] = Ms, New, S) ->
+    New =:= [] orelse length(New) < length(Ms) orelse not sderl_model_state:is_majority(G, M, S).
+
+survives(G, M, S) ->
+    case {is_up(M, S), sderl_model_state:is_majority(G, M, S)} of
+        {false, _} -> unreachable;
+        {true, true} -> has_majority;
+        {true, false} -> available_mode
+    end.
+
 remove([], _, S) -> S;
 remove(Out, Group, S) -> sderl_model_state:leave(Out, Group, S).
 
@@ -273,7 +327,11 @@ enter(G, [Seed | Seeds], Whys, N, S0) ->
     case is_up(Seed, S) andalso own(G, Seed, S) of
         false -> enter(G, Seeds, [{Seed, unreachable} | Whys], N, S);
         none -> enter(G, Seeds, [{Seed, node_does_not_belong_to_the_s_group} | Whys], N, S);
-        #{members := Ms} -> {{ok, G, lists:sort([N | Ms])}, sderl_model_state:join(G, Ms, [N], S)}
+        #{members := Ms} ->
+            case may_grow(G, Ms, [N], S) of
+                true -> {{ok, G, lists:sort([N | Ms])}, sderl_model_state:join(G, Ms, [N], S)};
+                false -> enter(G, Seeds, [{Seed, no_majority} | Whys], N, S)
+            end
     end.
 
 %% Whether the process lives is asked first where this node can know: of its own, of members, and,

@@ -27,6 +27,7 @@ The invariants that a state breaks, each with what breaks it; `[]` if it is soun
 | `links` | both ends have a link, no node has one to itself, none leads to a node that is down |
 | `mesh` | members of a group that are up are linked to each other, and so are those of an island |
 | `hidden` | islands have normal nodes only |
+| `majority` | a group decides by majority on all of its members or on none |
 """.
 -spec state(sderl_model:state()) -> [{atom(), term()}].
 state(S) ->
@@ -36,7 +37,7 @@ state(S) ->
         [{one_name, {G, A, B}} || {G, A, _} <- maps:get(s_groups, S), {H, B, _} <- maps:get(s_groups, S),
                                   G =:= H, A < B, A -- B =/= A],
         lists:append([names(Sp, S) || Sp <- spaces(S)]),
-        links(S),
+        links(S), majority(S),
         [{mesh, {G, A, B}} || {G, Ms, _} <- spaces(S), A <- Ms, B <- Ms, A < B, sderl_model_state:is_up(A, S),
                               sderl_model_state:is_up(B, S), not sderl_model_state:linked(A, B, S)],
         [{hidden, N} || {Ms, _} <- maps:get(free_groups, S), N <- Ms, #{N := {hidden, _, _}} <- [maps:get(nodes, S)]]
@@ -67,6 +68,12 @@ names({G, Ms, Ns}, #{processes := Ps, open := Open}) ->
     [{pid_twice, {G, Ms, P}} || Open =:= [], P <- lists:usort(Pids -- lists:usort(Pids))]
         ++ [{dead_name, {G, N, P}} || N := #{pid := P} <- Ns, not is_map_key(P, Ps)]
         ++ [{home, {G, N, H}} || N := #{home := H} <- Ns, H =/= any, not lists:member(H, Ms)].
+
+majority(#{s_groups := Groups, majority := Majority}) ->
+    Known = lists:append([[{G, N} || N <- Ms] || {G, Ms, _} <- Groups]),
+    [{majority, Strays} || Strays <- [Majority -- Known], Strays =/= []]
+        ++ [{majority, {G, Ms}} || {G, Ms, _} <- Groups,
+                                   length(lists:usort([lists:member({G, N}, Majority) || N <- Ms])) > 1].
 
 links(#{nodes := Nodes} = S) ->
     [{links, {A, B}} || A := {_, Links, _} <- Nodes, B <- Links,
@@ -117,6 +124,7 @@ same(_, _) -> false.
 kind({whereis_name, _, _}) -> query;
 kind({send, _, _, _}) -> query;
 kind({lookup, _, _}) -> query;
+kind({read, _, _}) -> query;
 kind({registered_names, _}) -> query;
 kind({own_nodes, _}) -> query;
 kind({register_name, _, _, _}) -> name;

@@ -20,7 +20,8 @@ they are made of: linking, joining, becoming free, what nodes are told of others
 %% one of its members.
 
 -export([new/1, is_up/2, class/2, own/3, names/3, put_names/4]).
--export([link/3, mesh/2, linked/3, ask/3]).
+-export([link/3, mesh/2, linked/3, ask/3, asked/3]).
+-export([is_majority/3, decided_by_majority/3]).
 -export([create/3, join/4, leave/3, delete/2, meet/3]).
 -export([spawned/2, alive/2, sent/4, die/2, crash/2, restart/2]).
 -export([known/3, known/2, told/1, watched/1]).
@@ -41,6 +42,7 @@ they are made of: linking, joining, becoming free, what nodes are told of others
 - `free_hidden_groups`: a free hidden node, its names
 - `nodes`: type, links that the library made, own groups (the one that was entered last first; after
   a restart the nodes take their groups up in any order) or the class of a free node
+- `majority`: groups that decide by majority, each with its members
 - `down`: nodes that crashed and were not restarted
 - `processes`: those alive, with what they were sent; `spawned`: how many each node ever had
 - `heard`: what a node was told of groups, by whom; by `config` at its start
@@ -54,6 +56,7 @@ they are made of: linking, joining, becoming free, what nodes are told of others
     free_groups := [{[node()], sderl_model_names:names()}],
     free_hidden_groups := [{node(), sderl_model_names:names()}],
     nodes := #{node() => {normal | hidden, Links :: [node()], Groups :: [group()]}},
+    majority := [{group(), node()}],
     down := [node()],
     processes := #{sderl_model_names:process() => [Message :: term()]},
     spawned := #{node() => non_neg_integer()},
@@ -77,7 +80,7 @@ new(#{nodes := Nodes} = Options) ->
     S0 = #{s_groups => [], free_groups => [{[N], #{}} || {N, normal} <- Nodes],
            free_hidden_groups => [{N, #{}} || {N, hidden} <- Nodes],
            nodes => #{N => {Type, [], [free(Type)]} || {N, Type} <- Nodes},
-           down => [], processes => #{}, spawned => #{N => 0 || {N, _} <- Nodes},
+           majority => [], down => [], processes => #{}, spawned => #{N => 0 || {N, _} <- Nodes},
            heard => #{N => #{config => Gs} || N := Gs <- Known},
            resolver => maps:get(resolver, Options, random_exit_name),
            open => [], may_link => [], generated => 0},
@@ -168,9 +171,13 @@ linked(A, B, #{nodes := Nodes}) ->
 ones first. Gives the first that is a member. It is linked to all that it asked.
 """.
 -spec ask(group(), node(), state()) -> {{ok, node()} | none, state()}.
-ask(G, N, S) ->
+ask(G, N, S) -> ask(asked(G, N, S), G, N, S).
+
+-doc "The nodes that are asked as long as none is a member, in their order.".
+-spec asked(group(), node(), state()) -> [node()].
+asked(G, N, S) ->
     {Near, Far} = lists:partition(fun(M) -> linked(N, M, S) end, known(G, N, S) -- [N]),
-    ask(lists:sublist(Near ++ Far, 3), G, N, S).
+    lists:sublist(Near ++ Far, 3).
 
 ask([], _, _, S) -> {none, S};
 ask([M | Ms], G, N, S0) ->
@@ -186,6 +193,15 @@ ask([M | Ms], G, N, S0) ->
 -spec create(group(), [node()], state()) -> state().
 create(G, Nodes, S) -> join(G, [], Nodes, add(G, S)).
 
+-doc "Whether the group that has the node as a member decides by majority.".
+-spec is_majority(group(), node(), state()) -> boolean().
+is_majority(G, N, #{majority := Majority}) -> lists:member({G, N}, Majority).
+
+-doc "The group of these nodes decides by majority.".
+-spec decided_by_majority(group(), [node()], state()) -> state().
+decided_by_majority(G, Nodes, #{majority := Majority} = S) ->
+    S#{majority := lists:usort([{G, N} || N <- Nodes] ++ Majority)}.
+
 -doc "**join**: nodes become members of the group of these, and all are linked to all.".
 -spec join(group(), Members :: [node()], New :: [node()], state()) -> state().
 join(G, Ms0, New, S0) ->
@@ -195,7 +211,11 @@ join(G, Ms0, New, S0) ->
     S2 = S1#{s_groups := lists:sort([{G, Ms, Ns} | Rest]),
              nodes := maps:merge(Nodes, #{N => {T, L, [G | Gs -- [free_normal_group, free_hidden_group]]}
                                           || N := {T, L, Gs} <- maps:with(New, Nodes)})},
-    mesh(Ms, S2).
+    S3 = case lists:any(fun(M) -> is_majority(G, M, S2) end, Ms0) of
+        true -> decided_by_majority(G, New, S2);
+        false -> S2
+    end,
+    mesh(Ms, S3).
 
 %% Who leaves an island leaves its names there; a free hidden node's are lost.
 leave_free(Nodes, #{free_groups := Free, free_hidden_groups := Hidden} = S) ->
@@ -217,9 +237,10 @@ delete(#{group := G, members := Ms}, #{s_groups := Groups, heard := Heard} = S) 
 
 except(G, Ms, Groups) -> [O || {Name, Members, _} = O <- Groups, Name =/= G orelse Members =/= Ms].
 
-lose(G, Out, #{nodes := Nodes} = S) ->
+lose(G, Out, #{nodes := Nodes, majority := Majority} = S) ->
     Left = #{N => {T, L, Gs -- [G]} || N := {T, L, Gs} <- maps:with(Out, Nodes)},
-    freed(lists:sort([N || N := {_, _, []} <- Left]), S#{nodes := maps:merge(Nodes, Left)}).
+    freed(lists:sort([N || N := {_, _, []} <- Left]),
+          S#{nodes := maps:merge(Nodes, Left), majority := Majority -- [{G, N} || N <- Out]}).
 
 -doc """
 **freed**: nodes in no group any more.

@@ -55,6 +55,8 @@ variant(plain) -> #{start => plain, resolver => random_exit_name, weights => sde
 variant(launch) -> (variant(plain))#{start := launch, resolver := notify_all_name};
 %% Nodes are free as a rule, and have the same few names, so that islands meet and names clash.
 variant(islands) -> (variant(plain))#{resolver := random_notify_name, weights := sderl_model_gen:free()};
+%% Groups that decide by majority, which nobody loses here.
+variant(majority) -> (variant(plain))#{weights := sderl_model_gen:majority()};
 variant(Map) when is_map(Map) -> maps:merge(variant(plain), Map).
 
 %% Three groups that overlap.

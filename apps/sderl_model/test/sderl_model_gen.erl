@@ -11,7 +11,7 @@
 
 -include_lib("proper/include/proper.hrl").
 
--export([steps/3, plain/0, free/0, failing/0, applicable/2, run/2, settle/1]).
+-export([steps/3, plain/0, free/0, majority/0, failing/0, applicable/2, run/2, settle/1]).
 
 %% How often which command. The published model gave 5 to what changes groups and 10 to what
 %% changes names; what only asks and what is new has less.
@@ -24,6 +24,11 @@ plain() ->
 free() ->
     #{new_s_group => 3, delete_s_group => 8, leave => 4, add_nodes => 2, remove_nodes => 4, register_name => 25,
       re_register_name => 3, unregister_name => 5, whereis_at => 12, send_at => 6, send => 1, exit => 3, spawn => 1}.
+
+%% Most groups decide by majority.
+majority() ->
+    (plain())#{new_s_group => 1, new_majority => 6, add_nodes => 6, read => 14, recover_majority => 2,
+               whereis_at => 3, send_at => 3}.
 
 failing() -> (plain())#{crash => 3, restart => 5}.
 
@@ -58,8 +63,8 @@ applicable({Node, _}, State) -> sderl_model_state:is_up(Node, State).
 
 %% Where there are no groups the commands have little to say.
 step(#{down := Down, s_groups := Groups} = State, Weights) ->
-    Factor = fun(new_s_group) when length(Groups) < 2 -> 6;
-                (Kind) when Groups =:= [] -> case lists:member(Kind, [whereis_at, send_at, register_name]) of true -> 1; false -> 0.3 end;
+    Factor = fun(Kind) when Kind =:= new_s_group orelse Kind =:= new_majority, length(Groups) < 2 -> 6;
+                (Kind) when Groups =:= [] -> case lists:member(Kind, [whereis_at, send_at, register_name, read]) of true -> 1; false -> 0.3 end;
                 (_) -> 1
              end,
     Kinds = [{ceil(W * Factor(Kind)), Kind} || Kind := W <- Weights, Kind =/= restart orelse Down =/= []],
@@ -69,7 +74,8 @@ step_of(restart, #{down := Down}) -> {oneof(Down), restart};
 step_of(crash, #{down := Down} = S) when length(Down) > 2 -> step_of(own, S);
 step_of(crash, S) -> {up(S), crash};
 %% Who is in a group has more to say about it.
-step_of(Kind, S) when Kind =:= delete_s_group; Kind =:= add_nodes; Kind =:= remove_nodes; Kind =:= leave ->
+step_of(new_majority, S) -> ?LET(Node, up(S), {Node, command(new_majority, Node, S)});
+step_of(Kind, S) when Kind =:= recover_majority; Kind =:= delete_s_group; Kind =:= add_nodes; Kind =:= remove_nodes; Kind =:= leave ->
     ?LET(Node, frequency([{15, member(S)}, {1, up(S)}]), {Node, command(Kind, Node, S)});
 step_of(new_s_group, S) -> ?LET(Node, up(S), {Node, command(new_s_group, Node, S)});
 step_of(Kind, S) -> ?LET(Node, frequency([{4, member(S)}, {3, up(S)}]), {Node, command(Kind, Node, S)}).
@@ -87,6 +93,17 @@ command(new_s_group, N, S) ->
                {2, ?LET({G, Ns}, {named(N, S), some(S)}, {new_s_group, G, [N | Ns]})},
                {1, {new_s_group, group(N, S), some(S)}},
                {1, ?LET(Ns, some(S), {new_s_group, [N | Ns]})}]);
+command(new_majority, N, S) ->
+    ?LET(Command, command(new_s_group, N, S), case Command of
+        {new_s_group, G, Nodes} -> {new_s_group, G, Nodes, #{consistency => majority}};
+        _ -> Command
+    end);
+command(recover_majority, N, S) ->
+    ?LET(G, named(N, S), case sderl_model_state:own(G, N, S) of
+        #{members := Ms} -> {recover_majority, G, frequency([{3, sublist(Ms)}, {3, [N]}, {1, [N | some(S)]}])};
+        _ -> {recover_majority, G, [N]}
+    end);
+command(read, N, S) -> ?LET(G, foreign(N, S), {read, G, known_name(G, N, S)});
 command(delete_s_group, N, S) -> {delete_s_group, named(N, S)};
 command(add_nodes, N, S) -> {add_nodes, named(N, S), some(S)};
 command(remove_nodes, N, S) ->

@@ -13,6 +13,8 @@ invariants_test_() ->
                       fun() -> sound(start(), 60, sderl_model_gen:plain()) end),
      sderl_prop:eunit("semantics: the same from a launch configuration", 100,
                       fun() -> sound(launched(), 60, sderl_model_gen:plain()) end),
+     sderl_prop:eunit("semantics: the same with groups that decide by majority", 100,
+                      fun() -> sound(start(), 60, sderl_model_gen:majority()) end),
      sderl_prop:eunit("semantics: the same with crashes", 200,
                       fun() -> sound(start(), 60, sderl_model_gen:failing()) end)].
 
