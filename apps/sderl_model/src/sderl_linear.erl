@@ -206,11 +206,8 @@ ends(#op{id = Id} = Op, Cs, #x{writes = Ws} = X) ->
 
 answered(#op{id = Id, answer = Answer} = Op, #c{seen = Seen, done = Done} = C, X) ->
     Still = fun() -> [nothing(Id, D) || D <- extend(C, fun(D) -> is_map_key(Id, D#c.seen) end, Op, X)] end,
-    %% (What a read shows is all that tells whether it may be here.)
-    IsRead = is_ordered_read(Op),
     Change = fun() -> [everywhere(Id, D) || D <- extend(C, fun(D) -> is_map_key(Id, D#c.done) end, Op, X)] end,
     case {ordered(Op), Answer, is_map_key(Id, Done)} of
-        _ when IsRead -> Still();
         {true, yes, _} -> Change();
         {true, ok, true} -> Change();
         {true, ok, false} -> Change() ++ Still();
@@ -302,9 +299,6 @@ extend(C0, Goal, Op, X) ->
 
 is_read(#op{call = {K, _}}) -> K =:= whereis orelse K =:= lookup;
 is_read(_) -> false.
-
-is_ordered_read(#op{call = {read, _}}) -> true;
-is_ordered_read(_) -> false.
 
 extend([], _, _, _, _, _, Found) -> Found;
 extend([C | Cs], Goal, Op, All, X, Visited0, Found0) ->

@@ -25,10 +25,6 @@ end_per_suite(Config) -> sderl_ct:release(Config).
 %% Five members.
 one_group(Config) -> conforms(Config, fun(Nodes) -> [{g, Nodes}] end, 400).
 
-%% Five members that decide by majority.
-one_majority_group(Config) ->
-    conforms(Config, fun(Nodes) -> [{m, Nodes}] end, 100, #{consistency => majority}).
-
 %% Two groups that share a member; clients there work in both, and processes have names in both.
 two_groups(Config) -> conforms(Config, fun([A, B, C, D, E]) -> [{left, [A, B, C]}, {right, [C, D, E]}] end, 200).
 

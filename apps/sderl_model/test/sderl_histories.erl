@@ -141,11 +141,6 @@ answer(G, {register, N, P}) -> s_group:register_name(G, N, P);
 answer(G, {re_register, N, P}) -> s_group:re_register_name(G, N, P);
 answer(G, {unregister, N}) -> s_group:unregister_name(G, N);
 answer(G, {whereis, N}) -> s_group:whereis_name(G, N);
-answer(G, {read, N}) ->
-    case s_group:read(G, N) of
-        {error, timeout} -> exit({timeout, {s_group, read}});
-        Pid -> Pid
-    end;
 answer(G, {lookup, N}) ->
     case s_group:lookup(G, N) of
         #{pid := P, token := T} -> {P, T};

@@ -37,21 +37,6 @@ answered_is_everywhere_test() ->
     illegal({whereis, x}, [p(1)], [{a, 0, 100, {register, x, p(1)}, yes}, {b, 2, 3, {register, x, p(2)}, ?TAKEN},
                                    {c, 4, 5, {whereis, x}, undefined}]).
 
-reads_through_the_log_test() ->
-    legal([{a, 0, 1, {register, x, p(1)}, yes}, {b, 2, 3, {read, x}, p(1)}, {a, 4, 5, {unregister, x}, ok},
-           {c, 6, 7, {read, x}, undefined}]),
-    %% What one has shown is everywhere.
-    illegal({whereis, x}, [p(1)], [{a, 0, 9, {register, x, p(1)}, yes}, {b, 2, 3, {read, x}, p(1)},
-                                   {c, 4, 5, {whereis, x}, undefined}]),
-    illegal({read, x}, [p(1)], [{a, 0, 9, {register, x, p(1)}, yes}, {b, 2, 3, {read, x}, p(1)},
-                                {c, 4, 5, {read, x}, undefined}]),
-    illegal({read, x}, [undefined], [{a, 0, 1, {register, x, p(1)}, yes}, {b, 2, 3, {unregister, x}, ok},
-                                     {c, 4, 5, {read, x}, p(1)}]),
-    legal([{a, 0, infinity, {register, x, p(1)}, unknown}, {b, 2, 3, {read, x}, undefined}, {b, 4, 5, {read, x}, p(1)},
-           {c, 6, 9, {read, x}, unknown}]),
-    legal([{a, 0, 1, {register, x, p(1)}, yes}, {a, 2, 3, {kill, p(1)}, ok}, {b, 4, 5, {read, x}, p(1)},
-           {b, 6, 7, {read, x}, undefined}]).
-
 unanswered_may_be_seen_test() ->
     legal([{a, 0, 9, {register, x, p(1)}, yes}, {b, 2, 3, {whereis, x}, p(1)}, {c, 4, 5, {whereis, x}, undefined}]),
     %% But not unseen again.
