@@ -350,7 +350,7 @@ led(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage = 
     S2 = (become_follower(N, S1))#s{
               ack = {E, Num},
               d = D#d{epoch = E, lineage = E, history = H, view = V, clashes = Clashes}},
-    sderl_core_write:membership(M, sderl_core_write:resend(sderl_core_peers:waiters(S2)));
+    sderl_core_quorum:gained(sderl_core_write:membership(M, sderl_core_write:resend(sderl_core_peers:waiters(S2))));
 led(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->
     case E < Mine of
         true -> send(N, {refused, Mine, L}, S);

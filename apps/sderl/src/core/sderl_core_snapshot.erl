@@ -141,7 +141,7 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
                       clashes_before = sderl_core_clash:own(Self, D), syncing = true,
                       before = maps:get(before, Info, undefined), founding = false}},
     S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sessions}, sderl_core_state:save(S2)))),
-    sderl_core_write:membership(M, S3).
+    sderl_core_quorum:gained(sderl_core_write:membership(M, S3)).
 
 -spec chunk(epoch(), pos_integer(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
 chunk(E, Id, K, Rows, Last, N, #s{role = follower, lead = N, sync = Id, d = #d{lineage = E, syncing = true}} = S0) ->

@@ -493,19 +493,26 @@ send_node(N, Msg, #g{core = C, uid = Uid}) ->
 %% ---------------------------------------------------------------- what others see of us
 
 %% The directory follows; what it shows changes rarely.
-show(#g{group = Group, uid = Uid, core = C, shown = Shown, store = St} = G) ->
+show(#g{group = Group, core = C, shown = Shown} = G) ->
     case {sderl_core:membership(C), sderl_core:lead(C)} of
         Shown -> ready(G);
-        {Mem, Lead} = Now ->
+        {Mem, _Lead} = Now ->
             Members = sderl_membership:members(Mem),
-            ok = sderl_dir:forgotten(Group, sderl_membership:forgotten(Mem)),
-            %% An island has a place there only once its node has made one, and none when the node leaves it.
-            case sderl_dir:show(Group, Uid, self(), Members, Lead) of
-                true -> ready(G#g{shown = Now, store = sderl_store:members(Members, St)});
-                false ->
-                    ok = sderl_dir:forgotten(Group, []),
-                    ready(G#g{store = sderl_store:members(Members, St)})
+            %% The batch that removes this node is applied before it is true: it is in the group until it leaves.
+            case Group =:= undefined orelse lists:member(node(), Members) of
+                true -> show(Mem, Members, Now, G);
+                false -> ready(G)
             end
+    end.
+
+show(Mem, Members, {_, Lead} = Now, #g{group = Group, uid = Uid, store = St} = G) ->
+    ok = sderl_dir:forgotten(Group, sderl_membership:forgotten(Mem)),
+    %% An island has a place there only once its node has made one, and none when the node leaves it.
+    case sderl_dir:show(Group, Uid, self(), Members, Lead) of
+        true -> ready(G#g{shown = Now, store = sderl_store:members(Members, St)});
+        false ->
+            ok = sderl_dir:forgotten(Group, []),
+            ready(G#g{store = sderl_store:members(Members, St)})
     end.
 
 quiet(#g{core = C, quiet = {Q, Were}} = G) ->
