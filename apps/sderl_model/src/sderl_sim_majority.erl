@@ -175,7 +175,9 @@ decided_item({view, View, [_ | _] = Drops, _, _}, N, G, Pos, W0) ->
                 sderl_sim_client:not_known(Home, G, Names, W1)
         end
     end, W0, Drops);
-decided_item({mem, Mem, _}, N, G, Pos, W) ->
+decided_item({mem, Mem, Removed}, N, G, Pos, W0) ->
+    %% Its names are those of an outsider from here on, also where it is added again: they go with the link.
+    W = lists:foldl(fun(Out, Acc) -> sderl_sim_client:not_known(Out, G, all, Acc) end, W0, Removed),
     #q{forgotten = Known} = Q = of_group(G, W),
     Forgotten = sderl_membership:forgotten(Mem),
     forgets_nobody(Forgotten -- Known, N, G, Pos, Q, W),
