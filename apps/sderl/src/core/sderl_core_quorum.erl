@@ -159,10 +159,10 @@ watch(#s{now = Now, majority_at = At, majority = Is} = S) ->
         false -> S
     end.
 
-%% An empty member without a vote has no coordinator before it may join one (`may_join`), and no names
-%% that it could believe in.
-patience(#s{aside_ms = A, tick_ms = T, d = #d{votes = Votes}} = S) ->
-    case is_empty(S) andalso not Votes of
+%% An empty member has no coordinator before it may join one (`may_join`), and no names that it could
+%% believe in.
+patience(#s{aside_ms = A, tick_ms = T} = S) ->
+    case is_empty(S) of
         true -> 2 * A + 2 * T;
         false -> A
     end.
