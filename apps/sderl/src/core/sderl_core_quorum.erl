@@ -167,9 +167,12 @@ patience(#s{aside_ms = A, tick_ms = T} = S) ->
         false -> A
     end.
 
--doc "This member may have a coordinator with a majority again.".
+-doc """
+This member may have a coordinator with a majority again. Holders of names hear so when the table is whole:
+before, it has names that went meanwhile.
+""".
 -spec gained(#s{}) -> #s{}.
-gained(#s{mode = majority, majority = Is, lead = Lead, now = Now, d = D} = S) when Is =/= true ->
+gained(#s{mode = majority, majority = Is, lead = Lead, now = Now, d = #d{syncing = false} = D} = S) when Is =/= true ->
     case has(S) of
         true when D#d.lost ->
             S1 = fx({majority, regained}, S#s{majority = true, majority_at = Now, d = D#d{lost = false}}),

@@ -141,7 +141,7 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
                       clashes_before = sderl_core_clash:own(Self, D), syncing = true,
                       before = maps:get(before, Info, undefined), founding = false}},
     S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sessions}, sderl_core_state:save(S2)))),
-    sderl_core_quorum:gained(sderl_core_write:membership(M, S3)).
+    sderl_core_write:membership(M, S3).
 
 -spec chunk(epoch(), pos_integer(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
 chunk(E, Id, K, Rows, Last, N, #s{role = follower, lead = N, sync = Id, d = #d{lineage = E, syncing = true}} = S0) ->
@@ -164,7 +164,7 @@ whole(#s{self = Self, shard = Shard, session = Session, sessions = Sessions0, d 
     Own = lists:append(lists:reverse(Shard)),
     S2 = sderl_core_answer:decided_before(Self, Session, S1),
     S = fx(sync_end, fx({sessions, Sessions}, fx({put_rows, Own}, S2))),
-    sderl_core_clash:caught_up(Own, S).
+    sderl_core_quorum:gained(sderl_core_clash:caught_up(Own, S)).
 
 %% A learner's own rows are taken at the end: what a batch takes away meanwhile is none of them, and what
 %% it changes is as the batch says.
