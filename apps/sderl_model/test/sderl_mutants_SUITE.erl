@@ -208,9 +208,16 @@ commands(K, Fleet, Nodes, Done, Names0) ->
     [F | Args] = tuple_to_list(Command),
     Home = case Command of {register_name, _, P, _} -> node(P); _ -> Node end,
     {Expected, Names} = sderl_model_names:step(Command, Home, Names0),
-    case on(Fleet, Node, fun() -> apply(s_group, F, [g | Args]) end) of
+    case answer(Fleet, Node, fun() -> apply(s_group, F, [g | Args]) end) of
         Expected -> commands(K - 1, Fleet, Nodes, Done + 1, Names);
         Found -> throw({diverged, Done + 1, {Node, Command, {expected, Expected}, {found, Found}}})
+    end.
+
+%% An operation without an answer is one that differs: a fault may leave a component with a name that
+%% it asks a home for that is away.
+answer(Fleet, Node, Ask) ->
+    try on(Fleet, Node, Ask)
+    catch exit:{timeout, _} = Unknown -> {exit, Unknown}
     end.
 
 %% All nodes come to have these names and no others.
