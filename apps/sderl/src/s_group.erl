@@ -191,7 +191,7 @@ new_group(Group, Nodes, Consistency) ->
     end.
 
 consistency_arg(#{consistency := Consistency} = Options) when map_size(Options) =:= 1 ->
-    case Consistency =:= available orelse Consistency =:= majority of
+    case sderl_check:is_consistency(Consistency) of
         true -> Consistency;
         false -> misuse(new_s_group, 3, 3, Consistency, "available or majority as consistency")
     end;
@@ -704,10 +704,12 @@ options_arg(Options, F, A, I) when is_map(Options) ->
     end;
 options_arg(Other, F, A, I) -> misuse(F, A, I, Other, ?OPTIONS).
 
-majority_lost_arg(#{majority_lost := Asked}, F, A, I)
-  when Asked =/= notify, Asked =/= exit, Asked =/= ignore ->
-    misuse(F, A, I, Asked, "notify, exit or ignore as majority_lost");
-majority_lost_arg(Options, _, _, _) -> Options.
+majority_lost_arg(Options, F, A, I) ->
+    Asked = maps:get(majority_lost, Options, ignore),
+    case sderl_check:is_majority_lost(Asked) of
+        true -> Options;
+        false -> misuse(F, A, I, Asked, "notify, exit or ignore as majority_lost")
+    end.
 
 nodes_arg(Nodes, F, A, I) ->
     case sderl_check:proper_list(Nodes) of

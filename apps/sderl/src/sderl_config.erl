@@ -277,13 +277,7 @@ await(Path, Groups, Timeout) ->
     end.
 
 forget(Path, PerGroup) when is_map(PerGroup) ->
-    Check = fun(_Position, {Group, Value}) ->
-        milliseconds_or_infinity(Path ++ [{key, Group}], Value)
-    end,
-    maybe
-        {ok, _} ?= each(Check, Path, lists:sort(maps:to_list(PerGroup))),
-        {ok, PerGroup}
-    end;
+    per_group(fun(_Group, At, Value) -> milliseconds_or_infinity(At, Value) end, Path, PerGroup);
 forget(Path, Value) ->
     case milliseconds_or_infinity(Path, Value) of
         {ok, _} = Ok -> Ok;
@@ -292,29 +286,35 @@ forget(Path, Value) ->
 
 consistency(Path, PerGroup) when is_map(PerGroup) ->
     Check = fun
-        (_Position, {undefined, Value}) -> bad(Path ++ [{key, undefined}], Value, always_available);
-        (_Position, {_, available}) -> {ok, available};
-        (_Position, {_, majority}) -> {ok, majority};
-        (_Position, {Group, Value}) -> bad(Path ++ [{key, Group}], Value, consistency)
+        (undefined, At, Value) -> bad(At, Value, always_available);
+        (_Group, At, Value) -> one_of(fun sderl_check:is_consistency/1, At, Value, consistency)
     end,
-    maybe
-        {ok, _} ?= each(Check, Path, lists:sort(maps:to_list(PerGroup))),
-        {ok, PerGroup}
-    end;
+    per_group(Check, Path, PerGroup);
 consistency(Path, Value) ->
     bad(Path, Value, consistencies).
 
 majority_lost(Path, PerGroup) when is_map(PerGroup) ->
-    Check = fun(_Position, {Group, Value}) -> told(Path ++ [{key, Group}], Value, told) end,
-    maybe
-        {ok, _} ?= each(Check, Path, lists:sort(maps:to_list(PerGroup))),
-        {ok, PerGroup}
-    end;
+    per_group(fun(_Group, At, Value) -> majority_lost(At, Value, told) end, Path, PerGroup);
 majority_lost(Path, Value) ->
-    told(Path, Value, majority_lost).
+    majority_lost(Path, Value, majority_lost).
 
-told(_Path, Value, _) when Value =:= notify; Value =:= exit; Value =:= ignore -> {ok, Value};
-told(Path, Value, Expected) -> bad(Path, Value, Expected).
+majority_lost(Path, Value, Expected) ->
+    one_of(fun sderl_check:is_majority_lost/1, Path, Value, Expected).
+
+one_of(Is, Path, Value, Expected) ->
+    case Is(Value) of
+        true -> {ok, Value};
+        false -> bad(Path, Value, Expected)
+    end.
+
+%% A map of groups whose values `Check` accepts; what stands wrong in it is told in the order of the
+%% groups.
+per_group(Check, Path, PerGroup) ->
+    CheckOne = fun(_Position, {Group, Value}) -> Check(Group, Path ++ [{key, Group}], Value) end,
+    maybe
+        {ok, _} ?= each(CheckOne, Path, lists:sort(maps:to_list(PerGroup))),
+        {ok, PerGroup}
+    end.
 
 %% With less than two ticks one late heartbeat would set a healthy member aside.
 two_ticks(#{set_aside_ms := Aside, tick_ms := Tick}) when Aside >= 2 * Tick -> ok;

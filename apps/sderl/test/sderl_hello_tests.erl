@@ -9,14 +9,15 @@ Identities, greetings and what nodes tell each other, in small models: each with
 %% ---------------------------------------------------------------- identities (rules 1 and 2)
 
 uids_test() ->
-    Random = <<7:128>>,
-    ?assertEqual(Random, sderl_hello:founded(g, Random)),
-    ?assertNotEqual(sderl_hello:launched(g, [], <<"a">>), sderl_hello:launched(g, [], <<"b">>)),
-    ?assertNotEqual(sderl_hello:launched(g, [], <<>>), sderl_hello:launched(h, [], <<>>)).
+    ?assertNotEqual(sderl_hello:founded(g, 1), sderl_hello:founded(g, 2)),
+    Of = fun(Name) -> #{name => Name, members => []} end,
+    ?assertNotEqual(sderl_hello:launched(Of(g), <<"a">>), sderl_hello:launched(Of(g), <<"b">>)),
+    ?assertNotEqual(sderl_hello:launched(Of(g), <<>>), sderl_hello:launched(Of(h), <<>>)).
 
 %% Half of the nodes have the new file: one group all the same.
 rule_2_a_file_half_rolled_out_test() ->
-    Launch = fun(Hello) -> [Hello:launched(g, Ms, <<>>) || Ms <- [[a, b], [a, b], [a, b, c], [c, b, a]]] end,
+    Files = [[a, b], [a, b], [a, b, c], [c, b, a]],
+    Launch = fun(Hello) -> [Hello:launched(#{name => g, members => Ms}, <<>>) || Ms <- Files] end,
     ?assertMatch([_], lists:usort(Launch(sderl_hello))),
     ?assertMatch([_, _], lists:usort(Launch(sderl_plant:module(sderl_hello, [rule_2])))).
 

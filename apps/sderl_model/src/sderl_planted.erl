@@ -100,10 +100,10 @@ changes(forget_session) ->
       "enqueue(Seg, #s{sessions = Sessions} = S) ->"
       "    (former_enqueue(Seg, S#s{sessions = #{}}))#s{sessions = Sessions}."}];
 changes(rule_1) ->
-    [{sderl_hello, "launched(Group, _, _) -> uid(Group, <<>>)."},
+    [{sderl_hello, "launched(#{name := Group}, _) -> uid(Group, <<>>)."},
      {sderl_hello, "founded(Group, _) -> uid(Group, <<>>)."}];
 changes(rule_2) ->
-    [{sderl_hello, "launched(Group, Members, Cluster) -> uid({Group, lists:sort(Members)}, Cluster)."},
+    [{sderl_hello, "launched(#{name := Group, members := Members}, Cluster) -> uid({Group, lists:sort(Members)}, Cluster)."},
      {sderl_core, "case maps:get(found, A, false) of true -> Clock; false -> -Clock end", "Clock"},
      {sderl_core_merge, "sderl_core_peers:unmet(S)", "false"}];
 changes(rule_3) ->

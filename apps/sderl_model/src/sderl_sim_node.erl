@@ -52,14 +52,14 @@ kept(N, G, Uid, Mem, Epoch, W) ->
 %% The older island has the lower uid (sderl_free:uid/0).
 island(#w{now = Now, ids = Id} = W) -> {<<Now:64, Id:64>>, W#w{ids = Id + 1}}.
 
-launched(G, Ms, #w{hello = Hello}) -> Hello:launched(G, Ms, <<>>).
+launched(G, Ms, #w{hello = Hello}) -> Hello:launched(#{name => G, members => Ms}, <<>>).
 
 -doc "A group of that name is made at run time, by one node and for it alone.".
 -spec create(node(), term(), #w{}) -> #w{}.
 create(N, G, #w{ids = Id, hello = Hello} = W) ->
     case member(N, G, W) of
         #m{store = undefined} ->
-            Uid = Hello:founded(G, <<Id:128>>),
+            Uid = Hello:founded(G, Id),
             sderl_sim_member:new_member(N, G, Uid, #{mem => sderl_membership:new([N]), found => true}, W);
         _ -> W
     end.

@@ -45,7 +45,7 @@ copies() ->
     ?assertEqual(sderl_hello, sderl_plant:module(sderl_hello, [rule_7])),
     Hello = sderl_plant:module(sderl_hello, [rule_1, rule_2]),
     ?assertNotEqual(sderl_hello, Hello),
-    Uid = fun(Members) -> Hello:launched(g, Members, <<>>) end,
+    Uid = fun(Members) -> Hello:launched(#{name => g, members => Members}, <<>>) end,
     ?assertNotEqual(Uid([a]), Uid([b])).
 
 what_is_not_there_is_an_error_test_() -> {timeout, 120, fun what_is_not_there/0}.

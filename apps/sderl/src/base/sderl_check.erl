@@ -4,7 +4,7 @@
 %% Checks of terms that come from outside, and the words for those that do not fit: what all parts
 %% of the configuration share.
 
--export([proper_list/1, bad/3, boolean/2, count/3, milliseconds/2]).
+-export([proper_list/1, is_consistency/1, is_majority_lost/1, bad/3, boolean/2, count/3, milliseconds/2]).
 -export([sentence/3, place/1]).
 -export_type([path/0, expected/0, error/0]).
 
@@ -25,6 +25,14 @@
 %% In a guard length/1 fails where there is none.
 proper_list(List) when length(List) >= 0 -> true;
 proper_list(_) -> false.
+
+-doc "Whether a term is a `t:sderl_options:consistency/0`.".
+-spec is_consistency(term()) -> boolean().
+is_consistency(Term) -> lists:member(Term, [available, majority]).
+
+-doc "Whether a term is a `t:sderl_options:majority_lost/0`.".
+-spec is_majority_lost(term()) -> boolean().
+is_majority_lost(Term) -> lists:member(Term, [notify, exit, ignore]).
 
 -spec bad(path(), term(), expected()) -> {error, error()}.
 bad(Path, Found, Expected) -> {error, {bad_config, Path, Found, Expected}}.

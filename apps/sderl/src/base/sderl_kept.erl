@@ -113,7 +113,7 @@ entry(Content) ->
             %% Files that were written before there were groups by majority lack the key.
             Consistency = maps:get(consistency, Entry, available),
             case is_left(Left)
-                andalso is_consistency(Consistency)
+                andalso sderl_check:is_consistency(Consistency)
                 andalso lists:all(fun is_member/1, maps:to_list(Membership))
             of
                 true -> {ok, Entry#{consistency => Consistency}};
@@ -127,8 +127,6 @@ entry(Content) ->
 is_left(no) -> true;
 is_left({Why, At}) -> (Why =:= removed orelse Why =:= deleted) andalso is_integer(At);
 is_left(_) -> false.
-
-is_consistency(Consistency) -> Consistency =:= available orelse Consistency =:= majority.
 
 is_member({Node, {Counter, At}}) when is_atom(Node), is_integer(Counter), is_integer(At) ->
     Counter > 0 andalso At >= 0;

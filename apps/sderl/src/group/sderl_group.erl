@@ -18,7 +18,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/2, uid/1, info/2, greet/5]).
+-export([start_link/2, info/2, greet/5]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -import(sderl_clock, [now_ms/0]).
 
@@ -50,13 +50,6 @@
 start_link(Group, Uid) ->
     %% Room for a batch or two: fewer collections, each of little that lives.
     gen_server:start_link(?MODULE, {Group, Uid}, [{spawn_opt, [{min_heap_size, 20_000}]}]).
-
--doc "A new identity for a group created at run time.".
--spec uid(term()) -> binary().
-uid(Group) ->
-    %% Not a secret: it must only differ from every other creation of the name.
-    erlang:md5(term_to_binary({Group, node(), erlang:unique_integer(), erlang:system_time(),
-                               erlang:monotonic_time(), self(), rand:uniform(1 bsl 58)})).
 
 -spec info(pid(), timeout()) -> {ok, map()} | {error, not_running}.
 info(Pid, Timeout) ->

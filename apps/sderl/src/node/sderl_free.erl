@@ -40,7 +40,7 @@
 -doc "The identity of a new island: the older one compares lower.".
 -spec uid() -> binary().
 uid() ->
-    Random = binary:part(sderl_group:uid(undefined), 0, 8),
+    Random = binary:part(sderl_node:new_uid(undefined), 0, 8),
     <<(erlang:system_time(microsecond)):64, Random/binary>>.
 
 %% ---------------------------------------------------------------- decisions

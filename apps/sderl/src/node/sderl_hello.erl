@@ -13,7 +13,7 @@ made by launch configuration has the same uid wherever it is started, whatever l
 file has there (rule 2): with the list in it, a file that is rolled out node by node would make two
 groups that never become one.
 """.
--export([uid/2, launched/3, founded/2, greeted/5, yields/5, told/2, is_told/1, heeded/3]).
+-export([uid/2, launched/2, founded/2, greeted/5, yields/5, told/2, is_told/1, heeded/3]).
 -export_type([uid/0]).
 
 -type uid() :: binary().
@@ -34,12 +34,15 @@ uid(Name, Cluster) when is_binary(Cluster) ->
     ).
 
 -doc "The uid of a group of the launch configuration, whatever members that has for it (rule 2).".
--spec launched(Group :: term(), Members :: [node()], Cluster :: binary()) -> uid().
-launched(Group, _Members, Cluster) -> uid(Group, Cluster).
+-spec launched(#{name := Group :: term(), members := term(), _ => _}, Cluster :: binary()) -> uid().
+launched(#{name := Group}, Cluster) -> uid(Group, Cluster).
 
--doc "The uid of a group that is made at run time: this one, which is different every time (rule 1).".
--spec founded(Group :: term(), Different :: uid()) -> uid().
-founded(_Group, Different) -> Different.
+-doc """
+The uid of a group that is made at run time, from what is so once only (rule 1). It is no secret: it must
+differ from that of every other group of the name.
+""".
+-spec founded(Group :: term(), Unique :: term()) -> uid().
+founded(Group, Unique) -> erlang:md5(term_to_binary({Group, Unique})).
 
 -doc """
 What to do about a greeting from a group `Theirs` whose membership is `Mem`, on the node `Self` that runs

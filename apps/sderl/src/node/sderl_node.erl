@@ -87,7 +87,10 @@ create(Group, Uid, Members) -> call({create, Group, Uid, Members}).
 
 -doc "The uid of a group that is about to be made at run time.".
 -spec new_uid(term()) -> binary().
-new_uid(Group) -> sderl_hello:founded(Group, sderl_group:uid(Group)).
+new_uid(Group) ->
+    Unique = {node(), erlang:unique_integer(), erlang:system_time(), erlang:monotonic_time(), self(),
+              rand:uniform(1 bsl 58)},
+    sderl_hello:founded(Group, Unique).
 
 call(Request) ->
     try gen_server:call(?MODULE, Request, 15_000)
@@ -358,13 +361,13 @@ configured(N0) ->
         is_list(Ms) andalso sderl_dir:know(G, Ms, config)
     end, maps:get(other_groups, Options, [])),
     Kept = kept(Options),
-    N = lists:foldl(fun(#{name := G, members := Ms}, Acc) ->
+    N = lists:foldl(fun(#{name := G, members := Ms} = Entry, Acc) ->
         case {sderl_dir:uid(G), Ms, Kept} of
-            {none, {seeds, _}, #{G := Entry}} -> begin_kept(Entry), Acc;
+            {none, {seeds, _}, #{G := Before}} -> begin_kept(Before), Acc;
             {none, {seeds, _}, _} -> enter(G, Acc);
             {none, _, _} ->
                 sderl_dir:know(G, Ms, config),
-                Uid = sderl_hello:launched(G, Ms, maps:get(cluster, Options)),
+                Uid = sderl_hello:launched(Entry, maps:get(cluster, Options)),
                 begin_configured(G, Uid, Ms, maps:get(G, Kept, none)),
                 Acc;
             _ -> Acc
@@ -378,9 +381,9 @@ configured(N0) ->
 %% Whether the launch configuration has the group, with its members, under this uid.
 is_configured(Group, Uid) ->
     Options = sderl_dir:options(),
-    lists:any(fun(#{name := G, members := Ms}) ->
+    lists:any(fun(#{name := G, members := Ms} = Entry) ->
         G =:= Group andalso is_list(Ms) andalso
-            sderl_hello:launched(G, Ms, maps:get(cluster, Options)) =:= Uid
+            sderl_hello:launched(Entry, maps:get(cluster, Options)) =:= Uid
     end, maps:get(groups, Options, [])).
 
 begin_configured(G, Uid, Ms, #{uid := Uid, membership := Mem, epoch := Epoch, left := Left}) ->
