@@ -240,6 +240,21 @@ scenarios() ->
      {rule_15_what_its_home_never_heard_of_is_unknown, [],
       #{nodes => 5, clients => 0,
         script => unseen(5000) ++ [{15_000, {'fun', fun all_fast/1}}, {15_000, join}, coords(30_000, 1), none(30_000, [1, 2, 3, 4, 5], alpha)]}},
+     {rule_15_what_a_removed_member_unregistered_alone_stays_away, [],
+      %% Set aside for its silence it goes on alone, unregisters the name and leaves: the others have it yet.
+      #{nodes => 3, clients => 0,
+        script => [reg(6000, 3, alpha),
+                   {8000, {'fun', fun silent_third/1}},
+                   reg(9000, 3, beta),
+                   all(40_000, [1, 2], alpha),
+                   {40_000, {op, n(3), unregistered, {alpha}}},
+                   answered(41_000, unregistered, ok),
+                   {41_000, {remove, n(3), n(3)}},
+                   {42_000, {check, fun(W) -> sderl_sim:state(n(3), W) =:= none end}},
+                   all(42_000, [1, 2], alpha),
+                   {43_000, {'fun', fun third_speaks/1}},
+                   info_is(80_000, 1, members, [n(1), n(2)]),
+                   none(80_000, [1, 2], alpha)]}},
      {rule_16_the_name_of_a_pid_that_died_goes, [lose_down],
       #{nodes => 3, clients => 1, script => [reg(6000, 2, alpha), all(6500, [1, 2, 3], alpha), {7000, {die_name, n(1), alpha}}, none(7500, [1, 2, 3], alpha)]}},
      {rule_16_a_foreign_pid_is_watched_by_the_coordinator_and_its_successor, [lose_down],
@@ -424,6 +439,14 @@ clash() ->
          end, W0, Sides)
      end}},
      {9000, join}].
+
+%% The links stand, and nothing comes over that the third member says or is told.
+silent_third(W) -> all_cmds(fun(N, M) -> {silence, N, [M]} end, W).
+third_speaks(W) -> all_cmds(fun(N, M) -> {speak, N, [M]} end, W).
+
+all_cmds(Command, W0) ->
+    Pairs = [{n(1), n(3)}, {n(2), n(3)}, {n(3), n(1)}, {n(3), n(2)}],
+    lists:foldl(fun({N, M}, W) -> sderl_sim:apply_cmd(Command(N, M), W) end, W0, Pairs).
 
 %% As soon as something is so, and not again.
 once(Is, Do) ->

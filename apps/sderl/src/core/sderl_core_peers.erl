@@ -296,10 +296,19 @@ mem(Mem, N, #s{role = R, d = #d{mem = Mine}, specials = Sp, lead = L} = S) ->
                         {In, Out} -> event(config_differs, #{node => N, added => In, removed => Out}, S)
                     end,
                     %% Who knew of it before is adopted with it.
-                    sderl_core_snapshot:stop(N, S1#s{specials = [{mem, Mem, N} | Sp]})
+                    S2 = sderl_core_snapshot:stop(N, S1#s{specials = [{mem, Mem, N} | Sp]}),
+                    drop_frozen(element(2, Diff), S2)
             end;
         _ when R =:= follower, L =/= N -> send(L, {mem, Mem}, S);
         _ -> S
+    end.
+
+%% The frozen shards of members that were removed in another component go. What these names became since, only
+%% that one knows, and its members bring them: here they might be names that their clients have unregistered.
+drop_frozen(Removed, #s{d = #d{view = V}} = S) ->
+    case [N || N <- Removed, is_tuple(maps:get(N, V, none))] of
+        [] -> S;
+        Frozen -> change_view(maps:without(Frozen, V), Frozen, S)
     end.
 
 %% ---------------------------------------------------------------- heartbeats, probes, epochs
