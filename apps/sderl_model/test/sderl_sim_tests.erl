@@ -48,6 +48,16 @@ found_test_() ->
      || S <- [777235]] ++
     [{"slow links, " ++ integer_to_list(S), {timeout, 120, fun() -> ?assertEqual(ok, sderl_sim:run((slow_links())#{seed => S})) end}} || S <- [724, 10382, 10621, 11028, 11197, 30168, 31595, 31894, 32261, 32574, 33216, 33388, 33855, 71314, 71844, 92875, 102912]].
 
+%% The schedules of `bin/sderl bench simulate --hard` with so many nodes.
+hard_test_() ->
+    [{lists:concat(["hard, ", Nodes, " nodes, ", Seed]), {timeout, 120, fun() ->
+        ?assertEqual(ok, sderl_sim:run((hard())#{nodes => Nodes, seed => Seed}))
+     end}}
+     || {Nodes, Seeds} <- [{4, [1138, 30000599, 30002908]}, {7, [820206]}], Seed <- Seeds].
+
+hard() ->
+    #{spare => 1, clients => 3, reads => 10, faults => 20, delay => {1, 200}, kinds => [loss | sderl_sim_faults:usual()]}.
+
 two_groups() -> #{nodes => 5, spare => 2, groups => 2, clients => 2, faults => 25}.
 
 slow_links() -> #{nodes => 7, spare => 1, clients => 3, faults => 20, delay => {1, 200}}.

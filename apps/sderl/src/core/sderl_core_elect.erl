@@ -297,6 +297,9 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = 
               tries = 0,
               shut_out = undefined,
               unknown_answers = sderl_core_answer:unknown_answers(Items, Missing),
+              %% (A snapshot that ended early brought these rows: they are of no log that goes on.)
+              shard = [],
+              session = undefined,
               d = D#d{epoch = E, lineage = E, view = View, syncing = false, history = History,
                       clashes = Clashes, clashes_before = #{}}},
     Info = (lead_info(S1))#{prev => Old},
