@@ -217,10 +217,13 @@ shard_row({Name, Pid, _, _, _} = Row0, {Kept, #c{clashes = Clashes} = C, S}) ->
                 false -> {Kept, Gone, S}
             end;
         {_, Pid, _, _, _} = Same -> {[Row | Kept], put_row(Row, del_row(Same, C)), S};
-        %% A third one waits until the two are settled.
         _ when is_map_key(Name, Clashes) ->
-            Third = #{sderl_core_clash:third(Row) => {Row, Row}},
-            {Kept, C#c{clashes = maps:merge(Third, Clashes)}, S};
+            case sderl_core_clash:rows(map_get(Name, Clashes)) of
+                %% Its home has the row in its table, and beside another in a clash of the log that it left.
+                {_, {_, Pid, _, _, _}} -> {Kept, C, S};
+                %% A third one waits until the two are settled.
+                _ -> {Kept, C#c{clashes = maps:merge(#{sderl_core_clash:third(Row) => {Row, Row}}, Clashes)}, S}
+            end;
         Ours ->
             S1 = sderl_core_state:event(name_clash, #{name => Name, pids => [element(2, Ours), Pid]}, S),
             {Kept, C#c{clashes = Clashes#{Name => {Ours, Row}}}, S1}
