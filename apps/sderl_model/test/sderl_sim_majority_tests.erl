@@ -71,8 +71,8 @@ planted() ->
       #{kinds => [split, pause, cut]}, [never_applied]},
      {operations_wait_for_a_majority,
       [{sderl_core_write,
-        "op(From, Op, #s{majority = false} = S) ->"
-        " (former_op(From, Op, S#s{majority = true}))#s{majority = false}; "
+        "op(From, Op, #s{quorum = #quorum{has = false} = Q} = S) ->"
+        " (former_op(From, Op, S#s{quorum = Q#quorum{has = true}}))#s{quorum = Q}; "
         "op(From, Op, S) -> former_op(From, Op, S)."}],
       #{kinds => [split], longest => 40_000}, [bounded_waiting, silent_minority]},
      {a_read_does_not_look_at_the_table,

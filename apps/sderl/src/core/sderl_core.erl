@@ -57,7 +57,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -export([highest/1, batch_of/1, seq/2, durable/1, moved/2, info/1, inspect/1, settled/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
 -export_type([state/0, event/0, effect/0, row/0, op/0]).
 
--import(sderl_core_state, [fx/2, save/1, send/3, event/3, peer/2, is_member/2, is_known/2, union/3,
+-import(sderl_core_state, [fx/2, save/1, send/3, peer/2, is_member/2, is_known/2, union/3,
                            hello_msg/1, ask/2]).
 
 -opaque state() :: #s{}.
@@ -112,8 +112,8 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
             tick_ms = maps:get(tick_ms, A, 1000), aside_ms = maps:get(aside_ms, A, 4000),
             forget_ms = maps:get(forget_ms, A, infinity), ceil = maps:get(ceil, A, 0),
             linked = #{N => [] || N <- maps:get(linked, A, [])}, d = fresh(A, Self),
-            mode = maps:get(mode, A, available), born = Now, majority_at = Now,
-            remembers = maps:get(ceil, A, 0) > 0},
+            mode = maps:get(mode, A, available),
+            quorum = sderl_core_quorum:new(Now, maps:get(ceil, A, 0) > 0)},
     case A of
         #{durable := #d{} = D} ->
             %% Same life of the node, new process (rules 8, 30): the log row was written before
@@ -125,11 +125,12 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
                 {R, Ops} -> {R, {R, Ops}, {asked, Ops}}
             end,
             S1 = S0#s{d = D, num = Num, last = Items, req = Req, out = Out, old = Old, send_out = true, abroad = [unknown],
-                      majority = case D#d.lost of true -> false; false -> unknown end,
                       sessions = maps:get(sessions, A, #{})},
             %% Where the log is of an epoch before, what we kept is newer than it.
             Newer = maps:get(log_epoch, A, D#d.lineage) =/= D#d.lineage,
-            sderl_core_write:restore([I || I <- Items, not Newer orelse (is_tuple(I) andalso element(1, I) =:= seg)], S1);
+            Restored = [I || I <- Items,
+                             not Newer orelse (is_tuple(I) andalso element(1, I) =:= seg)],
+            sderl_core_write:restore(Restored, sderl_core_quorum:restore(S1));
         _ ->
             S0#s{booting = true}
     end.
@@ -240,7 +241,8 @@ info(#s{d = D} = S) ->
       linked => lists:sort(maps:keys(S#s.linked)), talking => lists:sort(maps:keys(S#s.peers)),
       waiting => length(S#s.queue) + case S#s.out of undefined -> 0; {_, L} -> length(L) end,
       acknowledgements_missing => case S#s.flight of undefined -> []; F -> F#flight.wait end,
-      consistency => S#s.mode, majority => S#s.mode =:= available orelse S#s.majority =:= true,
+      consistency => S#s.mode,
+      majority => S#s.mode =:= available orelse sderl_core_quorum:status(S) =:= true,
       exchanging_epochs_with => S#s.groggy, learning => maps:keys(S#s.syncs),
       syncing => D#d.syncing, unknown_messages => S#s.unknown}.
 
@@ -252,7 +254,9 @@ be ordered, `pending` whether operations of clients are not answered yet.
 -spec inspect(state()) -> map().
 inspect(#s{d = D, flight = F} = S) ->
     #{role => S#s.role, lead => S#s.lead, epoch => D#d.epoch, lineage => D#d.lineage, num => S#s.num, last => S#s.last,
-      mode => S#s.mode, majority => S#s.majority, votes => sderl_core_quorum:is_voter(S),
+      mode => S#s.mode,
+      majority => sderl_core_quorum:status(S),
+      votes => sderl_core_quorum:is_voter(S),
       history => D#d.history, view => D#d.view, membership => D#d.mem, clashes => D#d.clashes, syncing => D#d.syncing,
       session => D#d.sid, leaving => S#s.leaving, ordering => S#s.specials =/= [],
       pending => S#s.queue =/= [] orelse S#s.out =/= undefined orelse S#s.deferred =/= [],
@@ -323,26 +327,20 @@ nodedown(N, #s{linked = L, peers = P} = S0) ->
     S1 = S0#s{linked = maps:remove(N, L), peers = maps:remove(N, P)},
     sderl_core_peers:lost(N, S1).
 
-%% Two members of one group that were given different promises: neither can keep them with the other.
-differs(N, Theirs, #s{mode = Mode, differs = Told} = S) ->
-    case lists:member(N, Told) of
-        true -> S;
-        false -> event(consistency_differs, #{node => N, ours => Mode, theirs => Theirs}, S#s{differs = [N | Told]})
-    end.
-
 %% A process that came back is a new peer; a new life of its node is a node that went down first
 %% (the nodedown of the old link came before; a restart of the application gives none).
 message({hello, _, _, _, Info}, N, #s{mode = Mode} = S) when not is_map_key(mode, Info), Mode =/= available ->
-    differs(N, available, S);
+    sderl_core_quorum:report_difference(N, available, S);
 message({hello, _, _, _, #{mode := Theirs}}, N, #s{mode = Mode} = S) when Theirs =/= Mode ->
-    differs(N, Theirs, S);
+    sderl_core_quorum:report_difference(N, Theirs, S);
 message({hello, Addr, Inc, Mem, Info}, N, S0) ->
     S1 = case peer(N, S0) of
         #peer{inc = Old} when Old =/= Inc -> nodedown(N, S0);
         _ -> S0
     end,
     Fresh = case peer(N, S1) of #peer{addr = Addr} -> false; _ -> true end,
-    S2 = S1#s{linked = (S1#s.linked)#{N => []}, down = maps:remove(N, S1#s.down), ended = maps:remove(N, S1#s.ended)},
+    S2 = sderl_core_quorum:came_back(N, S1#s{linked = (S1#s.linked)#{N => []},
+                                             down = maps:remove(N, S1#s.down)}),
     Both = union(Mem, S2#s.d#d.mem, S2),
     case is_known(N, S2) orelse sderl_membership:is_known(N, Both) of
         false ->

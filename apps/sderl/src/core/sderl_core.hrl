@@ -86,6 +86,23 @@
     since = 0 :: integer()
 }).
 
+%% What only majority groups use. `sderl_core_quorum` has it.
+-record(quorum, {
+    has = unknown :: unknown | boolean(),   % whether there is a majority, as clients are told
+    had_at = 0 :: integer(),                % when there last was
+    began = 0 :: integer(),                 % when this process did
+    remembers = false :: boolean(),         % a file told whom a former life of this node promised
+    %% Coordinator: the lives of members that promised its epoch, and since when it leads.
+    promised = #{} :: #{node() => term()},
+    leads_since = 0 :: integer(),
+    %% Members that came back empty, and until which batch they do not vote.
+    newcomers = #{} :: #{node() => not_live | non_neg_integer()},
+    %% Removed members that have left: they have no say any more, and agreed.
+    ended = #{} :: #{node() => []},
+    leases = #{} :: #{node() => integer()}, % members out of reach, and since when
+    differs = [] :: [node()]                % nodes whose consistency differs, of which we told
+}).
+
 -record(s, {
     group :: term(),
     uid :: binary(),
@@ -157,16 +174,7 @@
     waiters = [] :: [{term(), [node()], integer()}],
     leaving :: undefined | removed | deleted,
     mode = available :: available | majority,
-    born = 0 :: integer(),          % when this process began
-    remembers = false :: boolean(), % a file told whom a former life of this node promised
-    majority = unknown :: unknown | boolean(),       % whether there is one, as clients are told
-    majority_at = 0 :: integer(),   % when there last was
-    promised = #{} :: #{node() => term()},           % coordinator: the lives of members that promised this epoch
-    newcomers = #{} :: #{node() => not_live | non_neg_integer()},  % came back empty; until which batch they do not vote
-    leads_since = 0 :: integer(),
-    ended = #{} :: #{node() => []},   % removed members that have left: they have no say any more, and agreed
-    leases = #{} :: #{node() => integer()},          % members out of reach, and since when
-    differs = [] :: [node()],       % nodes that were told of for another consistency
+    quorum = #quorum{} :: #quorum{},
     unknown = 0 :: non_neg_integer(),
     fx = [] :: [term()]
 }).

@@ -229,20 +229,21 @@ hello(N, Fresh, Mem, Info, S0) ->
 
 hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view = V, lineage = E}, num = Num} = S) ->
     Majority = Mode =:= majority,
+    Newcomer = sderl_core_quorum:is_newcomer(N, S),
     case V of
         #{N := live} when Fresh; map_get(lead, Info) =/= Self ->
             %% Its process is a new one, or lost sight of us. One batch behind is what the last
             %% batch mends, anything else is a snapshot.
             case Info of
                 #{lineage := E, num := Has, syncing := false}
-                  when Has =:= Num orelse Has =:= Num - 1, not is_map_key(N, S#s.newcomers) ->
+                  when Has =:= Num orelse Has =:= Num - 1, not Newcomer ->
                     send(N, {lead, E, Num, S#s.last, sderl_core_elect:lead_info(S)}, S);
                 _ -> sderl_core_snapshot:set_aside(N, S)
             end;
         #{N := live} -> S;
         %% Only its link was gone, and in a majority group it was set aside for that.
         %% (Not one that came back empty: it would see itself among the live ones, and vote too early.)
-        #{N := {_, _}} when Majority, not is_map_key(N, S#s.syncs), not is_map_key(N, S#s.newcomers),
+        #{N := {_, _}} when Majority, not is_map_key(N, S#s.syncs), not Newcomer,
                             map_get(lineage, Info) =:= E,
                             not map_get(syncing, Info), Num - map_get(num, Info) =< 1, Num >= map_get(num, Info) ->
             S1 = change_view(V#{N := live}, [], S),

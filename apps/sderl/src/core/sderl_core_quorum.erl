@@ -19,7 +19,9 @@
 
 -include("sderl_core.hrl").
 
--export([ended/3, decides/1, counts_acknowledgements/1, is_voter/1, lease_ms/1]).
+-export([new/2, restore/1, status/1, report_difference/3, is_newcomer/2]).
+-export([ended/3, came_back/2, membership_changed/1]).
+-export([decides/1, counts_acknowledgements/1, is_voter/1, lease_ms/1]).
 -export([tick/1, slow/1, take_in/3, counts/3, committed/2, confirmed/1, gained/1, may_join/2]).
 -export([elect/1, candidate/2, promise/4, promised/4, finish/1]).
 -export([recover/3]).
@@ -27,27 +29,52 @@
 -import(sderl_core_state, [fx/2, send/3, event/3, present/2]).
 -import(sderl_membership, [is_majority/2]).
 
+-doc "The part of the state, as a process begins; whether a file told whom a former life promised.".
+-spec new(integer(), boolean()) -> #quorum{}.
+new(Now, Remembers) -> #quorum{began = Now, had_at = Now, remembers = Remembers}.
+
+-doc "A former process of this life may have told its clients that there is no majority.".
+-spec restore(#s{}) -> #s{}.
+restore(#s{d = #d{lost = false}} = S) -> S;
+restore(#s{quorum = Quorum} = S) -> S#s{quorum = Quorum#quorum{has = false}}.
+
+-doc "Whether there is a majority, as clients are told.".
+-spec status(#s{}) -> unknown | boolean().
+status(#s{quorum = #quorum{has = Is}}) -> Is.
+
+-doc "Two members of a group were given different promises: neither can keep them with the other.".
+-spec report_difference(node(), available | majority, #s{}) -> #s{}.
+report_difference(N, Theirs, #s{mode = Ours, quorum = #quorum{differs = Told} = Quorum} = S) ->
+    case lists:member(N, Told) of
+        true -> S;
+        false ->
+            event(consistency_differs, #{node => N, ours => Ours, theirs => Theirs},
+                  S#s{quorum = Quorum#quorum{differs = [N | Told]}})
+    end.
+
 %% ---------------------------------------------------------------- what a majority is
 
 -doc "Whether the members that count in this component may order and commit.".
 -spec decides(#s{}) -> boolean().
 decides(#s{mode = available}) -> true;
-decides(#s{newcomers = New, d = #d{mem = Mem, before = Before, view = V}} = S) ->
+decides(#s{quorum = #quorum{newcomers = New}, d = #d{mem = Mem, before = Before, view = V}} = S) ->
     Live = maps:filter(fun(N, Place) -> Place =:= live andalso not is_map_key(N, New) end, V),
     is_majority(Live, Mem) andalso
         (Before =:= undefined orelse is_majority(maps:merge(acknowledged(S), Live), Before)).
 
 %% Members that a batch removes acknowledge it too, and are in no view any more.
-acknowledged(#s{flight = undefined, ended = Ended}) -> Ended;
-acknowledged(#s{self = Self, flight = #flight{had = Had}, ended = Ended, d = #d{view = V}}) ->
+acknowledged(#s{flight = undefined, quorum = #quorum{ended = Ended}}) -> Ended;
+acknowledged(#s{self = Self, flight = #flight{had = Had}, quorum = #quorum{ended = Ended},
+                d = #d{view = V}}) ->
     maps:merge(Ended, set([N || N <- [Self | Had], not is_map_key(N, V)])).
 
 -doc "A node says that it has left. It has no say any more, and agreed to its removal.".
 -spec ended(node(), sderl_membership:t(), #s{}) -> #s{}.
-ended(N, Mem, #s{mode = majority, ended = Ended, role = R, specials = Sp, d = #d{mem = Mine}} = S0) ->
+ended(N, Mem, #s{mode = majority, quorum = #quorum{ended = Ended} = Quorum, role = R,
+                 specials = Sp, d = #d{mem = Mine}} = S0) ->
     Both = sderl_membership:merge(Mem, Mine),
     Own = maps:with([N], Both),
-    S = S0#s{ended = Ended#{N => []}},
+    S = S0#s{quorum = Quorum#quorum{ended = Ended#{N => []}}},
     case {sderl_membership:is_member(N, Both), sderl_membership:is_member(N, Mine)} of
         {true, _} -> S0;
         {false, true} when R =:= coord ->
@@ -58,6 +85,16 @@ ended(N, Mem, #s{mode = majority, ended = Ended, role = R, specials = Sp, d = #d
         _ -> S
     end;
 ended(_, _, S) -> S.
+
+-doc "A node that had left says hello.".
+-spec came_back(node(), #s{}) -> #s{}.
+came_back(N, #s{quorum = #quorum{ended = Ended} = Quorum} = S) when is_map_key(N, Ended) ->
+    S#s{quorum = Quorum#quorum{ended = maps:remove(N, Ended)}};
+came_back(_, S) -> S.
+
+-doc "What those say who left, of the membership before, is of no meaning for the new one.".
+-spec membership_changed(#s{}) -> #s{}.
+membership_changed(#s{quorum = Quorum} = S) -> S#s{quorum = Quorum#quorum{ended = #{}}}.
 
 set(Nodes) -> maps:from_keys(Nodes, []).
 
@@ -78,7 +115,8 @@ members(#s{d = #d{mem = Mem, before = Before}}) ->
 
 %% Of those that take part, the voters have to be a majority, unless nobody is missing.
 is_enough(_, _, #s{d = #d{founding = true}}) -> true;
-is_enough(Voters, All, #s{ended = Ended, d = #d{mem = Mem, before = Before}} = S) ->
+is_enough(Voters, All, #s{quorum = #quorum{ended = Ended},
+                          d = #d{mem = Mem, before = Before}} = S) ->
     (members(S) -- All) -- maps:keys(Ended) =:= []
         orelse (is_majority(set(Voters), Mem) andalso
                 (Before =:= undefined orelse is_majority(maps:merge(Ended, set(Voters)), Before))).
@@ -103,7 +141,8 @@ tick(S) -> watch(free_names(hold_office(S))).
 %% A coordinator that hears less than a majority is none any more, nor one that hears them and cannot
 %% make them count. Who makes a new group waits for the others instead: nobody else can lead it.
 hold_office(#s{role = coord, lead = Self, self = Self, d = #d{founding = false}} = S) ->
-    #s{now = Now, aside_ms = A, tick_ms = T, peers = Peers, majority_at = At, leads_since = Since, d = #d{mem = Mem}} = S,
+    #s{now = Now, aside_ms = A, tick_ms = T, peers = Peers,
+       quorum = #quorum{had_at = At, leads_since = Since}, d = #d{mem = Mem}} = S,
     Heard = [N || N := #peer{heard = Last} <- Peers, Now - Last =< A + 2 * T],
     case is_majority(set([Self | Heard]), Mem) andalso (Now - max(At, Since) =< 3 * A orelse decides(S)) of
         true -> S;
@@ -118,16 +157,17 @@ resign(#s{self = Self, peers = Peers, d = #d{epoch = E}} = S0) ->
     sderl_core_elect:orphan(Told).
 
 %% Rule 34: names whose home has been out of reach for the lease go, by a change that is ordered.
-free_names(#s{role = coord, self = Self, lead = Self, leases = Before, now = Now, linked = Linked, d = #d{view = V}} = S) ->
+free_names(#s{role = coord, self = Self, lead = Self, quorum = #quorum{leases = Before} = Quorum,
+              now = Now, linked = Linked, d = #d{view = V}} = S) ->
     Leases = #{N => maps:get(N, Before, Now) || N := {_, _} <- V, maps:get(N, Linked, mute) =:= mute},
     Over = case decides(S) of
         true -> [N || N := Since <- Leases, Now - Since > lease_ms(S)];
         false -> []
     end,
     case Over of
-        [] -> S#s{leases = Leases};
+        [] -> S#s{quorum = Quorum#quorum{leases = Leases}};
         _ ->
-            S1 = S#s{leases = maps:without(Over, Leases)},
+            S1 = S#s{quorum = Quorum#quorum{leases = maps:without(Over, Leases)}},
             sderl_core_write:reorder(sderl_core_write:change_view(maps:without(Over, V), Over, S1))
     end;
 free_names(S) -> S.
@@ -151,10 +191,10 @@ has(#s{role = follower}) -> true;
 has(#s{role = coord} = S) -> decides(S);
 has(_) -> false.
 
-watch(#s{now = Now, majority_at = At, majority = Is} = S) ->
+watch(#s{now = Now, quorum = #quorum{had_at = At, has = Is} = Quorum} = S) ->
     Patience = patience(S),
     case has(S) of
-        true -> gained(S#s{majority_at = Now});
+        true -> gained(S#s{quorum = Quorum#quorum{had_at = Now}});
         false when Is =/= false, Now - At > Patience -> lost(S);
         false -> S
     end.
@@ -172,19 +212,21 @@ This member may have a coordinator with a majority again. Holders of names hear 
 before, it has names that went meanwhile.
 """.
 -spec gained(#s{}) -> #s{}.
-gained(#s{mode = majority, majority = Is, lead = Lead, now = Now, d = #d{syncing = false} = D} = S) when Is =/= true ->
+gained(#s{mode = majority, quorum = #quorum{has = Is} = Quorum, lead = Lead, now = Now,
+          d = #d{syncing = false} = D} = S) when Is =/= true ->
     case has(S) of
         true when D#d.lost ->
-            S1 = fx({majority, regained}, S#s{majority = true, majority_at = Now, d = D#d{lost = false}}),
+            S1 = fx({majority, regained}, S#s{quorum = Quorum#quorum{has = true, had_at = Now},
+                                              d = D#d{lost = false}}),
             event(majority_regained, #{coordinator => Lead}, S1);
-        true -> S#s{majority = true, majority_at = Now};
+        true -> S#s{quorum = Quorum#quorum{has = true, had_at = Now}};
         false -> S
     end;
 gained(S) -> S.
 
 %% What was never sent was not applied. What was sent may be in a batch that the majority goes on with.
-lost(#s{peers = Peers, self = Self, d = #d{mem = Mem} = D} = S0) ->
-    S1 = let_go(S0#s{majority = false, d = D#d{lost = true}}),
+lost(#s{peers = Peers, self = Self, d = #d{mem = Mem} = D, quorum = Quorum} = S0) ->
+    S1 = let_go(S0#s{quorum = Quorum#quorum{has = false}, d = D#d{lost = true}}),
     S2 = event(majority_lost,
                #{members => sderl_membership:members(Mem), live => lists:sort([Self | maps:keys(Peers)])}, S1),
     S3 = fx({majority, lost}, S2),
@@ -223,10 +265,11 @@ take_in({{Counter, _}, _} = Position, N, S) ->
 
 %% An empty member asks at once whom it has promised (`may_join`). That is right where its promise counted.
 has_waited(_, #s{d = #d{founding = true}}) -> true;
-has_waited(N, #s{now = Now, leads_since = Since, aside_ms = A, tick_ms = T} = S) ->
+has_waited(N, #s{now = Now, aside_ms = A, tick_ms = T,
+                 quorum = #quorum{leads_since = Since}} = S) ->
     is_promised(N, S) orelse Now - Since > A + 2 * T.
 
-is_promised(N, #s{promised = Promised, peers = Peers}) ->
+is_promised(N, #s{quorum = #quorum{promised = Promised}, peers = Peers}) ->
     case {Promised, Peers} of
         {#{N := Life}, #{N := #peer{inc = Life}}} -> true;
         _ -> false
@@ -244,17 +287,23 @@ take_in(Empty, Position, N, #s{d = #d{view = V}} = S0) ->
     sderl_core_snapshot:start([N], note_newcomer(N, S2)).
 
 %% Rule 33. Who promised this epoch in its present life counts; and nobody else leads a new group.
-note_newcomer(N, #s{newcomers = New, d = #d{founding = false}} = S) ->
+note_newcomer(N, #s{quorum = #quorum{newcomers = New} = Quorum, d = #d{founding = false}} = S) ->
     case is_promised(N, S) of
         true -> S;
-        false -> S#s{newcomers = New#{N => not_live}}
+        false -> S#s{quorum = Quorum#quorum{newcomers = New#{N => not_live}}}
     end;
 note_newcomer(_, S) -> S.
+
+-doc "Whether the member came back empty, and does not vote yet.".
+-spec is_newcomer(node(), #s{}) -> boolean().
+is_newcomer(N, #s{quorum = #quorum{newcomers = New}}) -> is_map_key(N, New).
 
 -doc "A member has caught up, and acknowledged so far. It counts; of a batch that is out when it has that, too.".
 -spec counts(node(), non_neg_integer(), #s{}) -> #s{}.
 counts(_, _, #s{mode = available} = S) -> S;
-counts(N, _, #s{newcomers = New, num = Num} = S) when is_map_key(N, New) -> S#s{newcomers = New#{N := Num + 1}};
+counts(N, _, #s{quorum = #quorum{newcomers = New} = Quorum, num = Num} = S)
+  when is_map_key(N, New) ->
+    S#s{quorum = Quorum#quorum{newcomers = New#{N := Num + 1}}};
 counts(N, Acked, #s{flight = #flight{num = Num, wait = Wait} = F} = S) when Acked < Num ->
     S#s{flight = F#flight{wait = [N | Wait]}};
 counts(_, _, S) -> S.
@@ -262,18 +311,22 @@ counts(_, _, S) -> S.
 -doc "A batch was committed.".
 -spec committed(non_neg_integer(), #s{}) -> #s{}.
 committed(_, #s{mode = available} = S) -> S;
-committed(Num, #s{newcomers = New, promised = Promised, peers = Peers, d = D} = S) ->
+committed(Num, #s{quorum = #quorum{newcomers = New, promised = Promised} = Quorum, peers = Peers,
+                  d = D} = S) ->
     Confirmed = [N || N := At <- New, At =/= not_live, At =< Num],
-    gained(S#s{newcomers = maps:without(Confirmed, New),
-               promised = maps:merge(Promised, #{N => Life || N <- Confirmed, #peer{inc = Life} <- [maps:get(N, Peers, none)]}),
+    Lives = #{N => Life || N <- Confirmed, #peer{inc = Life} <- [maps:get(N, Peers, none)]},
+    gained(S#s{quorum = Quorum#quorum{newcomers = maps:without(Confirmed, New),
+                                      promised = maps:merge(Promised, Lives)},
                d = D#d{founding = false}}).
 
 -doc "All batches that this member has are committed.".
 -spec confirmed(#s{}) -> #s{}.
 confirmed(#s{mode = available} = S) -> S;
-confirmed(#s{self = Self, d = #d{view = V, syncing = Syncing, votes = Votes} = D} = S) ->
+confirmed(#s{self = Self, quorum = Quorum, d = D} = S) ->
+    #d{view = V, syncing = Syncing, votes = Votes} = D,
     Counts = maps:get(Self, V, none) =:= live andalso not Syncing,
-    gained(S#s{ended = #{}, d = D#d{before = undefined, votes = Votes orelse Counts}}).
+    gained(S#s{quorum = Quorum#quorum{ended = #{}},
+               d = D#d{before = undefined, votes = Votes orelse Counts}}).
 
 -doc """
 Whether this member may ask the coordinator of an epoch to take it in. A former life of an empty one may
@@ -282,8 +335,9 @@ What it promised in this life it may do at once.
 """.
 -spec may_join(epoch(), #s{}) -> boolean().
 may_join(_, #s{mode = available}) -> true;
-may_join(E, #s{now = Now, born = Born, aside_ms = A, tick_ms = T, d = #d{votes = Votes, epoch = Mine}} = S) ->
-    E =:= Mine orelse not is_empty(S) orelse Votes orelse S#s.remembers orelse Now - Born > A + 2 * T.
+may_join(E, #s{now = Now, aside_ms = A, tick_ms = T, d = #d{votes = Votes, epoch = Mine}} = S) ->
+    #s{quorum = #quorum{began = Began, remembers = Remembers}} = S,
+    E =:= Mine orelse not is_empty(S) orelse Votes orelse Remembers orelse Now - Began > A + 2 * T.
 
 %% ---------------------------------------------------------------- elections
 
@@ -408,17 +462,21 @@ lead_applied(Max, Items, J, S0) ->
         false -> fx({wake, S#s.tick_ms}, sderl_core_elect:withdraw(S))
     end.
 
-lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, d = #d{lineage = Lin}} = S) ->
+lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, d = #d{lineage = Lin},
+                       quorum = Quorum} = S) ->
     Least = case Items of [] -> Max; _ -> Max - 1 end,
     Joined = [N || N := {{L, Num}, _, Standing} <- J,
                    N =:= Self orelse (Standing =/= partial andalso L =:= Lin andalso Num >= Least)],
     Had = [N || N := {{L, Num}, _, _} <- J, L =:= Lin, Num =:= Max],
-    Counting = case (members(S) -- maps:keys(J)) -- maps:keys(S#s.ended) of
+    Counting = case (members(S) -- maps:keys(J)) -- maps:keys(S#s.quorum#quorum.ended) of
         [] -> maps:keys(J);
         _ -> of_standing(votes, J)
     end,
     Promised = #{N => Life || N <- Counting, #peer{inc = Life} <- [maps:get(N, Peers, none)]},
-    S1 = S#s{promised = Promised, newcomers = #{}, leases = #{}, leads_since = Now},
+    S1 = S#s{quorum = Quorum#quorum{promised = Promised,
+                                    newcomers = #{},
+                                    leases = #{},
+                                    leads_since = Now}},
     case sderl_core_elect:lead_from(Max, Items, Joined, S1) of
         #s{flight = #flight{} = F} = S2 -> sderl_core_write:reorder(S2#s{flight = F#flight{had = Had}});
         S2 -> S2

@@ -25,7 +25,7 @@
 
 -spec op(term(), sderl_core:op(), #s{}) -> #s{}.
 %% Never sent, so never applied.
-op(From, _Op, #s{majority = false, leaving = undefined} = S) when From =/= none ->
+op(From, _Op, #s{quorum = #quorum{has = false}, leaving = undefined} = S) when From =/= none ->
     fx({replies, [{From, {no, no_majority}}]}, S);
 op(From, Op, #s{leaving = undefined, queue = Q} = S) -> S#s{queue = [{From, Op} | Q]};
 op(From, _Op, S) -> fx({replies, [{From, {no, not_member}}]}, S).
@@ -259,8 +259,10 @@ new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) 
         _ -> maps:with([S0#s.lead | Is], S0#s.peers)
     end,
     Before = case S0#s.mode of majority -> Old; available -> undefined end,
-    S1 = fx({members, Is}, S0#s{d = D#d{mem = Mem, view = maps:with(Is, V), before = Before},
-                                down = maps:with(Is, S0#s.down), peers = Peers, ended = #{}}),
+    Changed = sderl_core_quorum:membership_changed(S0),
+    S1 = fx({members, Is}, Changed#s{d = D#d{mem = Mem, view = maps:with(Is, V), before = Before},
+                                     down = maps:with(Is, S0#s.down),
+                                     peers = Peers}),
     S2 = case Is -- Was of
         [] -> S1;
         In -> lists:foldl(fun(N, S) ->
