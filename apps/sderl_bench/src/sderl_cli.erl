@@ -17,6 +17,7 @@ signal stopped it, which `bin/sderl` makes that of the signal it got: 130 for Ct
     {"reproduce", sderl_reproduce_command},
     {"report", sderl_report_command},
     {"chaos", sderl_chaos_command},
+    {"recover", sderl_recover_command},
     {"mon", sderl_web_mon_command},
     {"top", sderl_web_top_command}
 ]).

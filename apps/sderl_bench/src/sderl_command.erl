@@ -16,7 +16,7 @@ run(Args) ->
 ```
 """.
 
--export([parse/3, option/4, flag/2]).
+-export([parse/3, option/4, flag/2, may_ask/1, confirm/2]).
 -export_type([result/0, text/0]).
 
 -doc "What a person reads.".
@@ -64,6 +64,42 @@ option(Name, Shape, Type, Help) ->
 -spec flag(atom(), Help :: string()) -> argparse:argument().
 flag(Name, Help) ->
     #{name => Name, long => [$- | dashed(Name)], type => boolean, default => false, help => {usage(Name, ""), [Help]}}.
+
+-doc "Whether a command that asks before it acts can do so here: with its options `--yes` and `--dry-run` it need not.".
+-spec may_ask(#{yes := boolean(), dry_run := boolean(), atom() => term()}) -> ok | {error, text()}.
+may_ask(#{yes := false, dry_run := false}) ->
+    case os:getenv("SDERL_TTY") of
+        "1" -> ok;
+        _ -> {error, "without a terminal nobody can be asked: say --yes, or --dry-run"}
+    end;
+may_ask(_) ->
+    ok.
+
+-doc "Asks the person at the terminal. An error, which begins with `Otherwise`, unless the answer is `yes`.".
+-spec confirm(Question :: text(), Otherwise :: text()) -> ok | {error, text()}.
+confirm(Question, Otherwise) ->
+    io:put_chars(standard_error, [Question, " Type yes to go on: "]),
+    case read_terminal() of
+        {ok, "yes"} -> ok;
+        {ok, _} -> {error, Otherwise};
+        {error, _} -> {error, [Otherwise, ": the terminal cannot be read; say --yes"]}
+    end.
+
+%% The virtual machine itself has no input.
+read_terminal() ->
+    maybe
+        {ok, Terminal} ?= file:open("/dev/tty", [read, raw, binary]),
+        Line = read_line(Terminal, []),
+        ok = file:close(Terminal),
+        {ok, string:trim(Line)}
+    end.
+
+%% A raw read waits until it has all that it was asked for, also beyond the end of the line.
+read_line(Terminal, Read) ->
+    case file:read(Terminal, 1) of
+        {ok, <<C>>} when C =/= $\n -> read_line(Terminal, [C | Read]);
+        _ -> lists:reverse(Read)
+    end.
 
 usage(Name, Shape) -> lists:flatten(["[--", dashed(Name), Shape, "]"]).
 

@@ -279,7 +279,7 @@ command(Config) ->
         ok = file:make_dir(Home),
         #{home := Theirs} = sderl_fleet:connection_info(Fleet),
         CookieFile = filename:join(filename:absname(Theirs), ".erlang.cookie"),
-        {0, _} = rest(open(Fleet, Home, Args ++ ["--dry-run", "--kills", "1", "--cookie-file", CookieFile]), <<>>),
+        {0, _} = sderl_bench_program:rest(sderl_bench_program:open(Fleet, Home, ["chaos" | Args] ++ ["--dry-run", "--kills", "1", "--cookie-file", CookieFile])),
         ?assertEqual({error, enoent}, file:read_file(filename:join(Home, ".erlang.cookie"))),
         Cookie = filename:join(proplists:get_value(priv_dir, Config), "cookie"),
         ok = file:write_file(Cookie, "another\n"),
@@ -296,35 +296,17 @@ interrupted(Config) ->
         true = call(Fleet, A, net_kernel, connect_node, [B]),
         [ok = call(Fleet, N, ?V, start, [[{local, here}]]) || N <- Nodes],
         Log = filename:join(proplists:get_value(priv_dir, Config), "interrupted.jsonl"),
-        Port = open(Fleet, ["--node", atom_to_list(A), "--target", "supervisor:sderl_chaos_victim", "--every", "100ms", "--yes", "--log", Log]),
+        Port = sderl_bench_program:open(Fleet, ["chaos", "--node", atom_to_list(A), "--target", "supervisor:sderl_chaos_victim", "--every", "100ms", "--yes", "--log", Log]),
         {os_pid, OsPid} = erlang:port_info(Port, os_pid),
         ok = sderl_fleet:await(fun() -> {ok, T} = file:read_file(Log), length(binary:matches(T, <<"\"back_us\":">>)) >= 4 end, ?WAIT_MS),
         "" = os:cmd(io_lib:format("kill -INT ~w", [OsPid])),
-        {0, _} = rest(Port, <<>>),
+        {0, _} = sderl_bench_program:rest(Port),
         no_agents(Fleet, Nodes),
         {ok, Text} = file:read_file(Log),
         ?assertMatch(#{<<"event">> := <<"end">>}, json:decode(lists:last(binary:split(Text, <<"\n">>, [global, trim]))))
     end).
 
-program(Fleet, Args) -> rest(open(Fleet, Args), <<>>).
-
-open(Fleet, Args) ->
-    #{home := Home} = sderl_fleet:connection_info(Fleet),
-    open(Fleet, filename:absname(Home), Args).
-
-open(Fleet, Home, Args) ->
-    #{epmd_port := Epmd} = sderl_fleet:connection_info(Fleet),
-    open_port({spawn_executable, sderl_bench_program:file()}, [
-        {args, ["chaos" | Args]},
-        {env, [{"HOME", Home}, {"ERL_EPMD_PORT", integer_to_list(Epmd)}]},
-        exit_status, binary, use_stdio, stderr_to_stdout
-    ]).
-
-rest(Port, Seen) ->
-    receive
-        {Port, {data, Data}} -> rest(Port, <<Seen/binary, Data/binary>>);
-        {Port, {exit_status, Status}} -> {Status, Seen}
-    end.
+program(Fleet, Args) -> sderl_bench_program:run(Fleet, ["chaos" | Args]).
 
 alive(Fleet, Pids) -> [call(Fleet, node(P), erlang, is_process_alive, [P]) || P <- Pids].
 

@@ -50,6 +50,7 @@ help_test_() ->
             {["bench", "registry", "--help"], "--group-size"},
             {["help", "bench", "join"], "--names"},
             {["demo", "--help"], "--nodes"},
+            {["recover", "--help"], "--survivors"},
             {["version"], "OTP " ++ erlang:system_info(otp_release)}
         ]
     ].

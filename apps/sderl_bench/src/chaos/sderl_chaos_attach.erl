@@ -7,11 +7,16 @@ It listens nowhere, is registered nowhere and starts no epmd: it only calls. The
 shows it; `bin/sderl` starts this program with `-nocookie`, so that it neither needs nor writes a file of its own. Another port of epmd is that of `ERL_EPMD_PORT`, TLS and the like come from `ERL_FLAGS`, as everywhere.
 """.
 
--export([cookie/1, node_name/1, attach/2, attach/3, discover/1]).
+-export([cookie_file/1, cookie/1, node_name/1, attach/2, attach/3, discover/1]).
 
 %% More than anybody runs; a cluster that has more is none that one program should kill.
 -define(MOST_NODES, 5000).
 -define(ASK_MS, 5000).
+
+-doc "The file with the cookie: that of the option `--cookie-file`, or the user's own.".
+-spec cookie_file(#{cookie_file => file:filename(), atom() => term()}) -> file:filename().
+cookie_file(#{cookie_file := File}) -> File;
+cookie_file(_) -> filename:join(os:getenv("HOME", "/"), ".erlang.cookie").
 
 -doc "The cookie in a file: its one line.".
 -spec cookie(file:filename()) -> {ok, atom()} | {error, sderl_command:text()}.

@@ -100,11 +100,11 @@ checked(Parsed) ->
         {ok, Never} ?= each(fun(Text) -> named("--never", sderl_chaos_words:term(Text)) end, maps:get(never, Parsed, [])),
         {ok, NeverNodes} ?= each(fun(Text) -> node_name("--never-node", Text) end, maps:get(never_node, Parsed, [])),
         {ok, Only} ?= only(Parsed),
-        ok ?= asks(Parsed),
+        ok ?= sderl_command:may_ask(Parsed),
         Limits = maps:with([kills, at_once, library], Parsed),
         {ok, #{
             node => Node,
-            cookie_file => cookie_file(Parsed),
+            cookie_file => sderl_chaos_attach:cookie_file(Parsed),
             only => Only,
             settle => Settle,
             log => maps:get(log, Parsed, undefined),
@@ -165,17 +165,6 @@ time(Key, Parsed, Default, Min) ->
 scope("cluster") -> {ok, cluster};
 scope("node") -> {ok, node};
 scope(Other) -> {error, ["--scope \"", Other, "\": it is cluster or node"]}.
-
-asks(#{yes := No, dry_run := No}) when No =:= false ->
-    case os:getenv("SDERL_TTY") of
-        "1" -> ok;
-        _ -> {error, "without a terminal nobody can be asked: say --yes, or --dry-run"}
-    end;
-asks(_) ->
-    ok.
-
-cookie_file(#{cookie_file := File}) -> File;
-cookie_file(_) -> filename:join(os:getenv("HOME", "/"), ".erlang.cookie").
 
 %% On the cluster
 
@@ -249,31 +238,8 @@ limits(Limits, Scope) ->
         | [io_lib:format("never ~0tp", [Name]) || Name <- maps:get(never, Limits) ++ maps:get(never_nodes, Limits)]
     ]).
 
-%% The virtual machine itself has no input.
-agreed(#{yes := true}) ->
-    ok;
-agreed(_) ->
-    io:put_chars(standard_error, "Kill these? Type yes to go on: "),
-    case terminal() of
-        {ok, "yes"} -> ok;
-        {ok, _} -> {error, "nothing was killed"};
-        {error, _} -> {error, "nothing was killed: the terminal cannot be read; say --yes"}
-    end.
-
-terminal() ->
-    maybe
-        {ok, Terminal} ?= file:open("/dev/tty", [read, raw, binary]),
-        Line = line(Terminal, []),
-        ok = file:close(Terminal),
-        {ok, string:trim(Line)}
-    end.
-
-%% A raw read waits until it has all that it was asked for, also beyond the end of the line.
-line(Terminal, Read) ->
-    case file:read(Terminal, 1) of
-        {ok, <<C>>} when C =/= $\n -> line(Terminal, [C | Read]);
-        _ -> lists:reverse(Read)
-    end.
+agreed(#{yes := true}) -> ok;
+agreed(_) -> sderl_command:confirm("Kill these?", "nothing was killed").
 
 started({ok, Service}, Nodes, #{settle := Settle, chaos := Chaos}, Log) ->
     Written = sderl_chaos_log:write(Log, start, sderl_chaos_log:options(Chaos#{nodes => Nodes})),

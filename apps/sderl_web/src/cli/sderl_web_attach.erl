@@ -36,7 +36,7 @@ check(#{synthetic := true} = Parsed) ->
 check(#{seed := Text, inject := Inject} = Parsed) ->
     case sderl_chaos_attach:node_name(Text) of
         {ok, Seed} ->
-            File = maps:get(cookie_file, Parsed, filename:join(os:getenv("HOME", "/"), ".erlang.cookie")),
+            File = sderl_chaos_attach:cookie_file(Parsed),
             Config = maps:merge(#{seeds => [Seed], inject => Inject}, maps:with([interval_ms], Parsed)),
             {ok, #{source => #{seed => Seed, cookie_file => File}, config => Config}};
         {error, Message} ->
