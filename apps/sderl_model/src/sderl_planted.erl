@@ -130,7 +130,7 @@ changes(rule_8) -> changes(forget_session);
 changes(rule_9) ->
     [{sderl_core_peers, "Outnumbered andalso Now - At =< A + lone_ms(S)", "false"},
      {sderl_core_elect, "is_map_key(handover, Flags) orelse L =:= N", "true"},
-     {sderl_core_elect, "Now - Since > sderl_core_peers:lone_ms(S)", "true"}
+     {sderl_core_elect, "Now - Since =< sderl_core_peers:lone_ms(S)", "false"}
      | changes(stale_coordinator)];
 changes(rule_10) ->
     [{sderl_core_peers, "late(S#s{last_tick = Now})", "S"}];

@@ -107,10 +107,10 @@ was a member before; see `sderl_core_quorum`).
 """.
 -spec init(map()) -> state().
 init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := Now, clock := Clock} = A) ->
-    S0 = #s{group = G, uid = Uid, self = Self, addr = Addr, inc = Inc, now = Now, orphan_since = Now,
-            clock = Clock - Now,
+    S0 = #s{group = G, uid = Uid, self = Self, addr = Addr, inc = Inc, now = Now,
+            election = #election{orphan_since = Now}, clock = Clock - Now,
             tick_ms = maps:get(tick_ms, A, 1000), aside_ms = maps:get(aside_ms, A, 4000),
-            forget_ms = maps:get(forget_ms, A, infinity), ceil = maps:get(ceil, A, 0),
+            forget_ms = maps:get(forget_ms, A, infinity), highest = maps:get(ceil, A, 0),
             linked = #{N => [] || N <- maps:get(linked, A, [])}, d = fresh(A, Self),
             mode = maps:get(mode, A, available),
             quorum = sderl_core_quorum:new(Now, maps:get(ceil, A, 0) > 0)},
@@ -195,7 +195,7 @@ moved(#d{view = V} = D, Mem) -> D#d{mem = Mem, view = maps:with(sderl_membership
 
 -doc "The counter of the highest epoch that this member has promised or heard of.".
 -spec highest(state()) -> integer().
-highest(#s{ceil = Ceil, d = #d{epoch = {Counter, _}}}) -> max(Counter, Ceil).
+highest(#s{highest = Highest, d = #d{epoch = {Counter, _}}}) -> max(Counter, Highest).
 
 -doc "Whether this member is in a component, counted, and every member it can talk to is in it too.".
 -spec settled(state()) -> boolean().

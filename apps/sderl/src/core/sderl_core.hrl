@@ -86,6 +86,20 @@
     since = 0 :: integer()
 }).
 
+%% What a member without a coordinator goes by, until it has one. `sderl_core_elect` has it.
+-record(election, {
+    orphan_since = 0 :: integer(),
+    %% The coordinator that fell silent: a takeover does not wait for it.
+    suspect :: node() | undefined,
+    %% Since when more are silent over their links than answer.
+    outnumbered_since :: undefined | integer(),
+    attempts = 0 :: non_neg_integer(),
+    %% Since when others follow a coordinator that we have no link to.
+    shut_out_since :: undefined | integer(),
+    %% We do not stand before: the role was handed over.
+    not_before = -(1 bsl 59) :: integer()
+}).
+
 %% What only majority groups use. `sderl_core_quorum` has it.
 -record(quorum, {
     has = unknown :: unknown | boolean(),   % whether there is a majority, as clients are told
@@ -126,13 +140,7 @@
     lead :: node() | undefined,
     lead_heard = 0 :: integer(),
     booting = false :: boolean(),
-    orphan_since = 0 :: integer(),
-    suspect :: node() | undefined,  % the coordinator that fell silent: a takeover does not wait for it
-    outnumbered :: undefined | integer(),  % since when more are silent over their links than answer
-    tries = 0 :: non_neg_integer(),
-    shut_out :: undefined | integer(),  % since when others follow a coordinator that we have no link to
-    stand_at = -(1 bsl 59) :: integer(),   % not for election before: the role was handed over
-    ceil = 0 :: integer(),          % the highest epoch counter heard of
+    highest = 0 :: integer(),       % the highest epoch counter heard of
     %% requests of this node's clients
     queue = [] :: [{term(), term()}],
     out :: undefined | {pos_integer(), [{term(), term()}]},
@@ -174,6 +182,7 @@
     waiters = [] :: [{term(), [node()], integer()}],
     leaving :: undefined | removed | deleted,
     mode = available :: available | majority,
+    election = #election{} :: #election{},
     quorum = #quorum{} :: #quorum{},
     unknown = 0 :: non_neg_integer(),
     fx = [] :: [term()]

@@ -55,40 +55,42 @@ orphan(S) -> elect(step_down(S)).
 -spec step_down(#s{}) -> #s{}.
 step_down(S0) ->
     S = become_orphan(leave_office(S0)),
-    sderl_core_write:resend(S#s{to = undefined,
-                                bringing = undefined,
-                                tries = 0,
-                                shut_out = undefined}).
+    Election = (S#s.election)#election{attempts = 0, shut_out_since = undefined},
+    sderl_core_write:resend(S#s{to = undefined, bringing = undefined, election = Election}).
+
+%% Somebody leads.
+elected(Election) -> Election#election{attempts = 0,
+                                       shut_out_since = undefined,
+                                       suspect = undefined}.
 
 -doc "Nobody is followed any more, and nothing that a coordinator asked for is owed to it.".
 -spec become_orphan(#s{}) -> #s{}.
-become_orphan(#s{now = Now} = S) ->
+become_orphan(#s{now = Now, election = Election} = S) ->
     S#s{role = orphan,
         lead = undefined,
         cand = undefined,
         ack = undefined,
-        orphan_since = Now}.
+        election = Election#election{orphan_since = Now}}.
 
 -doc "A coordinator took this member in, by a takeover or with a snapshot.".
 -spec become_follower(node(), #s{}) -> #s{}.
-become_follower(Coordinator, #s{now = Now} = S) ->
+become_follower(Coordinator, #s{now = Now, election = Election} = S) ->
     S#s{role = follower,
         lead = Coordinator,
         lead_heard = Now,
         cand = undefined,
-        suspect = undefined,
+        election = elected(Election),
         to = undefined,
-        bringing = undefined,
-        tries = 0,
-        shut_out = undefined}.
+        bringing = undefined}.
 
 -spec elect(#s{}) -> #s{}.
 elect(#s{groggy = [_ | _]} = S) -> S;
-elect(#s{stand_at = At, now = Now} = S) when Now < At -> S;
+elect(#s{election = #election{not_before = At}, now = Now} = S) when Now < At -> S;
 elect(#s{role = orphan, mode = majority} = S) -> sderl_core_quorum:elect(S);
 elect(#s{role = orphan, self = Self, d = #d{view = V, syncing = Syncing}, now = Now,
-         orphan_since = At, tick_ms = T, aside_ms = A} = S) ->
-    Here = [N || N := _ <- V, present(N, S), N =/= S#s.suspect],
+         election = #election{orphan_since = At,
+                              suspect = Suspect}, tick_ms = T, aside_ms = A} = S) ->
+    Here = [N || N := _ <- V, present(N, S), N =/= Suspect],
     Live = [N || N <- Here, map_get(N, V) =:= live],
     %% A table that is not whole may lead nobody; alone it serves what it has.
     Can = lists:sort(case Live of [] -> [Self | lists:delete(Self, Here)]; _ -> Live end),
@@ -115,9 +117,12 @@ elect(S) -> S.
 %% is) may follow a living coordinator; a coordinator that said hello calls us in, and so does a
 %% candidate that has our promise: for a while we wait. Not for one that has just booted, and waits
 %% for us: the epoch that it leads is below our log.
-expected(#s{now = Now, orphan_since = At, aside_ms = A}) when Now - At > A -> false;
+expected(#s{now = Now, election = #election{orphan_since = At},
+            aside_ms = A})
+  when Now - At > A -> false;
 expected(#s{d = #d{epoch = {_, To} = E, lineage = Lin}, peers = P}) when E > Lin, is_map_key(To, P) -> true;
-expected(#s{d = #d{view = V, lineage = Lin}, linked = L, peers = P, self = Self, orphan_since = At}) ->
+expected(#s{d = #d{view = V, lineage = Lin}, linked = L, peers = P, self = Self,
+            election = #election{orphan_since = At}}) ->
     lists:any(fun(N) -> N =/= Self andalso is_map_key(N, L) andalso map_get(N, L) =/= away andalso
                   case P of
                       #{N := #peer{lead = Lead, said = T, epoch = E}} -> Lead =:= N andalso T >= At andalso E >= Lin;
@@ -137,17 +142,18 @@ candidate(Flags, #s{self = Self, d = #d{view = V, epoch = Was, lineage = Lin} = 
         {_, _} when Live =:= [] -> [N || N := _ <- V, N =/= Self, present(N, S0)];
         _ -> Live
     end,
-    Cand = #cand{epoch = E, wait = lists:delete(S0#s.suspect, Ask), since = Now, was = Was,
+    #s{election = #election{suspect = Suspect}} = S0,
+    Cand = #cand{epoch = E, wait = lists:delete(Suspect, Ask), since = Now, was = Was,
                  joined = #{Self => {S0#s.num, S0#s.last}}},
-    S1 = S0#s{role = candidate, lead = undefined, d = D#d{epoch = E}, cand = Cand, ceil = C},
+    S1 = S0#s{role = candidate, lead = undefined, d = D#d{epoch = E}, cand = Cand, highest = C},
     maybe_finish(lists:foldl(fun(N, S) -> send(N, {collect, E, Lin, Flags}, S) end, S1, Ask)).
 
 -spec collect(epoch(), epoch(), map(), node(), #s{}) -> #s{}.
 collect(E, _, Flags, N, #s{mode = majority} = S) -> sderl_core_quorum:promise(E, Flags, N, S);
 collect(E, Lin, _, N, #s{lead = L, d = #d{lineage = Own}} = S) when Lin =/= Own -> send(N, {apart, E, Own, L}, S);
 collect(E, _, _, N, #s{role = orphan, d = #d{syncing = true, lineage = Own}} = S) -> send(N, {apart, E, Own, undefined}, S);
-collect({C, _} = E, _, Flags, N, #s{d = #d{epoch = Mine, syncing = Sy} = D, role = R, lead = L} = S0) ->
-    S = S0#s{ceil = max(C, S0#s.ceil)},
+collect(E, _, Flags, N, #s{d = #d{epoch = Mine, syncing = Sy} = D, role = R, lead = L} = S0) ->
+    S = sderl_core_state:heard(E, S0),
     Agreed = is_map_key(handover, Flags) orelse L =:= N,
     if
         E =< Mine; Sy -> send(N, {nack, E, Mine, L}, S);
@@ -176,19 +182,24 @@ joined(_, _, _, _, S) -> S.
 
 %% Somebody still follows a coordinator, or promised a higher epoch: back, and again a little later.
 -spec nack(epoch(), epoch(), node() | undefined, node(), #s{}) -> #s{}.
-nack(E, {C, _}, L, N, #s{role = candidate, cand = #cand{epoch = E}, tries = T, tick_ms = Tick, aside_ms = A, now = Now} = S0) ->
+nack(E, Theirs, L, N, #s{role = candidate, cand = #cand{epoch = E}} = S0) ->
+    #s{now = Now, tick_ms = Tick, aside_ms = A,
+       election = #election{attempts = T, shut_out_since = ShutOut}} = S0,
     %% Rule 11: it follows a coordinator that we cannot see.
     Unseen = L =/= undefined andalso not present(L, S0),
     Alone = Unseen andalso S0#s.mode =:= available,
-    Since = case S0#s.shut_out of undefined -> Now; At -> At end,
+    Since = case ShutOut of undefined -> Now; At -> At end,
     case Alone andalso Now - Since > 2 * A of
         true -> secede(S0);
         false ->
-            #s{d = #d{lineage = Lin}} = S1 = (withdraw(S0))#s{ceil = max(C, S0#s.ceil), tries = T + 1,
-                                                             shut_out = case Unseen of true -> Since; false -> undefined end},
+            S1 = sderl_core_state:heard(Theirs, withdraw(S0)),
+            #s{self = Self, election = Election, d = #d{lineage = Lin}} = S1,
+            Again = Election#election{attempts = T + 1},
             S2 = case Unseen of
-                true -> send(N, {lost, Lin, S1#s.self}, S1);
-                false -> S1
+                true ->
+                    Shut = Again#election{shut_out_since = Since},
+                    send(N, {lost, Lin, Self}, S1#s{election = Shut});
+                false -> S1#s{election = Again#election{shut_out_since = undefined}}
             end,
             fx({wake, min(Tick, 20 bsl min(T, 6))}, S2)
     end;
@@ -201,8 +212,11 @@ secede(#s{self = Self, num = Num, last = Last, cand = C} = S) ->
 
 %% Nobody else was told of this promise of our own.
 -spec withdraw(#s{}) -> #s{}.
-withdraw(#s{cand = #cand{was = Was}, d = D, now = Now} = S) ->
-    S#s{role = orphan, cand = undefined, orphan_since = Now, d = D#d{epoch = Was}}.
+withdraw(#s{cand = #cand{was = Was}, d = D, now = Now, election = Election} = S) ->
+    S#s{role = orphan,
+        cand = undefined,
+        election = Election#election{orphan_since = Now},
+        d = D#d{epoch = Was}}.
 
 -spec maybe_finish(#s{}) -> #s{}.
 maybe_finish(#s{role = candidate, cand = #cand{wait = []}} = S) -> finish(S);
@@ -222,23 +236,21 @@ drops(Node, Items) ->
 %% those others, if they are well, have been heard.
 -spec finish(#s{}) -> #s{}.
 finish(#s{mode = majority} = S) -> sderl_core_quorum:finish(S);
-finish(#s{cand = Cand, now = Now, tick_ms = T, outnumbered = Since0} = S) ->
-    case is_outnumbered(S) of
-        false -> take_over(S#s{outnumbered = undefined});
+finish(#s{election = #election{outnumbered_since = Before} = Election, now = Now} = S) ->
+    Since = case Before of undefined -> Now; _ -> Before end,
+    case is_outnumbered(S) andalso Now - Since =< sderl_core_peers:lone_ms(S) of
+        false -> take_over(S#s{election = Election#election{outnumbered_since = undefined}});
         true ->
-            Since = case Since0 of undefined -> Now; _ -> Since0 end,
-            case Now - Since > sderl_core_peers:lone_ms(S) of
-                true -> take_over(S#s{outnumbered = undefined});
-                false ->
-                    %% Those that promised learn of it as of any takeover that came to nothing.
-                    fx({wake, T}, (withdraw(S#s{ceil = element(1, Cand#cand.epoch)}))#s{outnumbered = Since})
-            end
+            %% Those that promised learn of it as of any takeover that came to nothing.
+            #s{tick_ms = T, cand = #cand{epoch = {Counter, _}}} = S,
+            fx({wake, T}, withdraw(S#s{highest = Counter,
+                                       election = Election#election{outnumbered_since = Since}}))
     end.
 
 is_outnumbered(#s{cand = #cand{alone = true}}) -> false;
 is_outnumbered(#s{d = #d{syncing = true}}) -> false;
 is_outnumbered(#s{cand = #cand{joined = Joined, elsewhere = Elsewhere}, self = Self} = S) ->
-    #s{linked = Linked, suspect = Suspect, d = #d{view = V}} = S,
+    #s{linked = Linked, election = #election{suspect = Suspect}, d = #d{view = V}} = S,
     Hung = sderl_core_peers:hung_aside(S),
     Reached = Hung ++ [N || N := live <- V, N =:= Self orelse maps:get(N, Linked, mute) =:= [], not lists:member(N, Elsewhere)],
     Silent = [N || N <- Reached, not is_map_key(N, Joined)],
@@ -293,9 +305,7 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = 
     S1 = S0#s{role = coord,
               lead = Self,
               cand = undefined,
-              suspect = undefined,
-              tries = 0,
-              shut_out = undefined,
+              election = elected(S0#s.election),
               unknown_answers = sderl_core_answer:unknown_answers(Items, Missing),
               %% (A snapshot that ended early brought these rows: they are of no log that goes on.)
               shard = [],
@@ -380,8 +390,8 @@ lost_report(E, Who, _N, #s{role = coord, d = #d{lineage = E, view = V}, self = S
 lost_report(_, _, _, S) -> S.
 
 %% For a while we do not stand for election ourselves: its request may be slow on one link only.
-hand_over(To, #s{now = Now, tick_ms = T, d = #d{lineage = E}} = S) ->
-    (step_down(send(To, {handover, E}, S)))#s{stand_at = Now + 2 * T}.
+hand_over(To, #s{now = Now, tick_ms = T, d = #d{lineage = E}, election = Election} = S) ->
+    step_down(send(To, {handover, E}, S#s{election = Election#election{not_before = Now + 2 * T}})).
 
 %% The coordinator agreed that we see more than it does.
 -spec handover(epoch(), node(), #s{}) -> #s{}.

@@ -15,7 +15,7 @@
 -export([look/1, unmet/1, tick/1, lone_ms/1, hung_aside/1, heartbeat/1, waiters/1, lost/2, ended/2, away/2, hello/5, mem/3]).
 -export([hb/4, hb_ack/4, low/4, found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 
--import(sderl_core_state, [fx/2, send/3, event/3, present/2]).
+-import(sderl_core_state, [fx/2, send/3, event/3, present/2, heard/2]).
 -import(sderl_core_write, [change_view/3]).
 
 %% ---------------------------------------------------------------- ticks
@@ -32,8 +32,11 @@ tick(#s{now = Now} = S0) ->
     S = groggy_tick(count_down(S0#s{last_tick = Now})),
     sderl_core_answer:requeue(waiters(hellos(role_tick(sderl_core_quorum:tick(S))))).
 
-late(#s{now = Now, peers = P, flight = F, cand = C, mode = Mode} = S0) ->
-    S1 = S0#s{groggy = maps:keys(P), groggy_since = Now, lead_heard = Now, orphan_since = Now,
+late(#s{now = Now, peers = P, flight = F, cand = C, mode = Mode, election = Election} = S0) ->
+    S1 = S0#s{groggy = maps:keys(P),
+              groggy_since = Now,
+              lead_heard = Now,
+              election = Election#election{orphan_since = Now},
               flight = case F of undefined -> undefined; _ -> F#flight{since = Now} end,
               %% (What a majority group promised is good for a time, whatever its candidate does in it.)
               cand = case C of #cand{} when Mode =:= available -> C#cand{since = Now}; _ -> C end,
@@ -63,9 +66,11 @@ hellos(#s{linked = L, peers = P, self = Self, role = R, now = Now, aside_ms = A,
 role_tick(#s{groggy = [_ | _]} = S) -> S;
 role_tick(#s{role = coord} = S) ->
     sderl_core_merge:tick(sderl_core_snapshot:tick(prune(forget(slow(heartbeat(S))))));
-role_tick(#s{role = follower, lead_heard = H, now = Now, aside_ms = A, tick_ms = T} = S)
+role_tick(#s{role = follower, lead = Lead, lead_heard = H, now = Now, aside_ms = A, tick_ms = T,
+             election = Election} = S)
   when Now - H > A + 2 * T ->
-    sderl_core_elect:orphan(event(coordinator_changed, #{old => S#s.lead, reason => silent}, S#s{suspect = S#s.lead}));
+    S1 = event(coordinator_changed, #{old => Lead, reason => silent}, S),
+    sderl_core_elect:orphan(S1#s{election = Election#election{suspect = Lead}});
 role_tick(#s{role = candidate, cand = #cand{since = At} = C, now = Now, aside_ms = A} = S) when Now - At > A ->
     sderl_core_elect:finish(S#s{cand = C#cand{wait = []}});
 role_tick(#s{role = orphan} = S0) ->
@@ -321,8 +326,11 @@ drop_frozen(Removed, #s{d = #d{view = V}} = S) ->
 %% chosen another. Nor does it take others in, which would outrank what runs.
 -spec unmet(#s{}) -> boolean().
 unmet(#s{d = #d{lineage = {C, _}}}) when C >= 0 -> false;
-unmet(#s{now = Now, orphan_since = At, aside_ms = A, tick_ms = T}) when Now - At > 2 * A, Now - At > A + 4 * T -> false;
-unmet(#s{self = Self, linked = L, peers = P, now = Now, orphan_since = At, aside_ms = A, d = #d{lineage = E, mem = M, view = V}}) ->
+unmet(#s{now = Now, election = #election{orphan_since = At}, aside_ms = A,
+         tick_ms = T})
+  when Now - At > 2 * A, Now - At > A + 4 * T -> false;
+unmet(#s{self = Self, linked = L, peers = P, now = Now, election = #election{orphan_since = At},
+         aside_ms = A, d = #d{lineage = E, mem = M, view = V}}) ->
     lists:any(fun(N) ->
         N =/= Self andalso not is_map_key(N, V) andalso sderl_membership:is_member(N, M) andalso
             case P of
@@ -348,8 +356,8 @@ hb(E, Num, N, #s{role = candidate, cand = #cand{joined = J}, d = #d{lineage = E}
         1 -> hb(E, Num, N, sderl_core_elect:withdraw(S));
         _ -> S
     end;
-hb({C, _} = E, _, N, #s{d = #d{epoch = Mine}, lead = L} = S0) when E < Mine ->
-    send(N, {low, Mine, L}, S0#s{ceil = max(C, S0#s.ceil)});
+hb(E, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine ->
+    send(N, {low, Mine, L}, heard(E, S));
 hb(E, _, N, #s{role = orphan, d = #d{lineage = E}} = S) ->
     send(N, sderl_core_state:hello_msg(S), S);
 hb(E, _, N, #s{role = orphan, groggy = []} = S) -> sderl_core_merge:give_up(N, E, S);
@@ -382,9 +390,12 @@ hb_ack(_, _, _, S) -> S.
 %% Our heartbeat met a higher promise. Its coordinator will probe us; one that promised a
 %% candidate that came to nothing follows nobody, and only a higher epoch gets it back.
 -spec low(epoch(), node() | undefined, node(), #s{}) -> #s{}.
-low({C, _} = E, L, N, #s{role = coord, d = #d{lineage = Mine}, self = Self, groggy = [], offers = Offers, peers = P} = S0) when E > Mine ->
+low(E, L, N, #s{role = coord, self = Self, groggy = [], d = #d{lineage = Mine}} = S0)
+  when E > Mine ->
+    #s{offers = Offers, peers = P} = S0,
     %% (Whoever it is, it is not waiting to be taken in by us any more.)
-    S = S0#s{ceil = max(C, S0#s.ceil), offers = maps:remove(N, Offers),
+    S1 = heard(E, S0),
+    S = S1#s{offers = maps:remove(N, Offers),
              peers = case P of #{N := Peer} -> P#{N := Peer#peer{epoch = E}}; _ -> P end},
     case L of
         undefined ->
@@ -397,9 +408,9 @@ low({C, _} = E, L, N, #s{role = coord, d = #d{lineage = Mine}, self = Self, grog
         _ -> send(L, sderl_core_state:hello_msg(S), S)
     end;
 %% The one that we give ourselves up to gave itself up to another: we go there too.
-low({C, _} = E, L, N, #s{role = joining, to = {To, Offered, _}, self = Self, now = Now} = S0)
+low(E, L, N, #s{role = joining, to = {To, Offered, _}, self = Self, now = Now} = S0)
   when E > Offered orelse N =:= To, L =/= undefined, L =/= To, L =/= Self ->
-    S = S0#s{ceil = max(C, S0#s.ceil)},
+    S = heard(E, S0),
     case S of
         #s{flight = undefined, peers = #{L := _}} -> sderl_core_merge:send_join(S#s{to = {L, E, Now}});
         #s{peers = #{L := _}} -> S#s{to = {L, E, Now}};
@@ -408,13 +419,14 @@ low({C, _} = E, L, N, #s{role = joining, to = {To, Offered, _}, self = Self, now
 low(_, _, _, S) -> S.
 
 -spec found(node(), epoch(), node(), #s{}) -> #s{}.
-found(C, {Count, _} = E, N, #s{role = coord, ceil = Ceil, groggy = G, d = #d{lineage = Mine, view = V}} = S) when E > Mine ->
+found(C, E, N, #s{role = coord, groggy = G, d = #d{lineage = Mine, view = V}} = S) when E > Mine ->
     case {present(C, S), V} of
         {true, _} -> sderl_core_merge:give_up(C, E, S);
         %% We cannot go there, but somebody may see all of us and that one too (rule 11). Who told us
         %% can, but would lose others that we see: the other component would stay as it is, and the next
         %% word of this kind would come from them.
-        {false, #{N := live}} when G =:= [] -> sderl_core_elect:lost_report(Mine, C, N, S#s{ceil = max(Count, Ceil)});
+        {false, #{N := live}} when G =:= [] ->
+            sderl_core_elect:lost_report(Mine, C, N, heard(E, S));
         _ -> S
     end;
 %% We gave our component up when the one it went to could not see this member yet.
@@ -433,8 +445,8 @@ follow(C, E, N, #s{role = follower, lead = N, d = #d{epoch = Mine}} = S) when E 
 follow(_, _, _, S) -> S.
 
 -spec state(epoch(), node() | undefined, node(), #s{}) -> #s{}.
-state({C, _} = E, L, N, #s{groggy = G} = S0) ->
-    S1 = S0#s{groggy = lists:delete(N, G), ceil = max(C, S0#s.ceil)},
+state(E, L, N, #s{groggy = G} = S0) ->
+    S1 = heard(E, S0#s{groggy = lists:delete(N, G)}),
     #s{role = R, self = Self, d = #d{view = V, lineage = Mine}} = S1,
     case R =:= coord andalso E > Mine andalso L =/= undefined andalso L =/= Self andalso is_map_key(N, V) of
         true -> sderl_core_elect:orphan(S1#s{groggy = []});
@@ -459,8 +471,8 @@ refused(E, L, N, #s{role = R, self = Self, lead = Self, flight = F, d = #d{linea
 refused(_, _, _, S) -> S.
 
 ruled(_, E, undefined, N, #s{role = coord} = S) -> low(E, undefined, N, S);
-ruled(true, {C, _} = E, L, _, #s{ceil = Ceil} = S0) ->
-    S = S0#s{ceil = max(C, Ceil)},
+ruled(true, E, L, _, S0) ->
+    S = heard(E, S0),
     case L =/= undefined andalso present(L, S) of
         true -> sderl_core_merge:give_up(L, E, sderl_core_elect:step_down(S));
         false -> sderl_core_elect:orphan(S)
@@ -473,5 +485,5 @@ ruled(false, E, L, _, #s{role = coord} = S) ->
 ruled(false, _, _, _, S) -> S.
 
 -spec not_lead(epoch(), node(), #s{}) -> #s{}.
-not_lead({C, _}, N, #s{role = follower, lead = N} = S) -> sderl_core_elect:orphan(S#s{ceil = max(C, S#s.ceil)});
+not_lead(E, N, #s{role = follower, lead = N} = S) -> sderl_core_elect:orphan(heard(E, S));
 not_lead(_, _, S) -> S.

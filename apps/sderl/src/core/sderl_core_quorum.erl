@@ -343,7 +343,8 @@ may_join(E, #s{now = Now, aside_ms = A, tick_ms = T, d = #d{votes = Votes, epoch
 
 -doc "Rule 32. Who could be elected with those it sees stands, the lowest name first.".
 -spec elect(#s{}) -> #s{}.
-elect(#s{leaving = undefined, self = Self, orphan_since = At, now = Now, tick_ms = T} = S) ->
+elect(#s{leaving = undefined, self = Self, election = #election{orphan_since = At}, now = Now,
+         tick_ms = T} = S) ->
     Seen = [N || N <- members(S), present(N, S), not is_silent(N, S)],
     Voters = case is_voter(S) of true -> Seen; false -> [] end,
     Rank = length(lists:takewhile(fun(N) -> N =/= Self end, Seen)),
@@ -354,7 +355,7 @@ elect(#s{leaving = undefined, self = Self, orphan_since = At, now = Now, tick_ms
 elect(S) -> S.
 
 %% The coordinator that was given up because it fell silent, until it is heard again.
-is_silent(N, #s{suspect = N, peers = P, now = Now, aside_ms = A}) ->
+is_silent(N, #s{election = #election{suspect = N}, peers = P, now = Now, aside_ms = A}) ->
     case P of
         #{N := #peer{heard = At}} -> Now - At > A;
         _ -> true
@@ -364,10 +365,13 @@ is_silent(_, _) -> false.
 %% A coordinator that said hello since we are alone calls us in, and so does a candidate that has our
 %% promise: for a while we wait. And for members whose process has said nothing yet.
 is_expected(#s{d = #d{founding = true}}) -> false;
-is_expected(#s{now = Now, orphan_since = At, aside_ms = A}) when Now - At > A -> false;
+is_expected(#s{now = Now, election = #election{orphan_since = At},
+               aside_ms = A})
+  when Now - At > A -> false;
 is_expected(#s{d = #d{epoch = {_, To} = E, lineage = Lin}, self = Self, peers = P})
   when E > Lin, To =/= Self, is_map_key(To, P) -> true;
-is_expected(#s{linked = Linked, peers = P, orphan_since = At, self = Self, d = #d{lineage = Lin}} = S) ->
+is_expected(#s{linked = Linked, peers = P, election = #election{orphan_since = At}, self = Self,
+               d = #d{lineage = Lin}} = S) ->
     lists:any(fun(N) ->
         N =/= Self andalso maps:get(N, Linked, none) =:= [] andalso
             case P of
@@ -382,7 +386,7 @@ candidate(Flags, #s{self = Self, now = Now, d = #d{epoch = Was, lineage = Lin} =
     Ask = [N || N <- members(S0), N =/= Self, present(N, S0)],
     Cand = #cand{epoch = E, wait = [N || N <- Ask, not is_silent(N, S0)], since = Now, was = Was,
                  joined = #{Self => vote(S0)}},
-    S1 = S0#s{role = candidate, lead = undefined, d = D#d{epoch = E}, cand = Cand, ceil = C},
+    S1 = S0#s{role = candidate, lead = undefined, d = D#d{epoch = E}, cand = Cand, highest = C},
     sderl_core_elect:maybe_finish(lists:foldl(fun(N, S) -> send(N, {collect, E, Lin, Flags}, S) end, S1, Ask)).
 
 vote(#s{num = Num, last = Last, d = #d{lineage = Lin}} = S) -> {{Lin, Num}, Last, standing(S)}.
@@ -396,8 +400,8 @@ standing(S) ->
 
 -doc "A candidate asks for our promise.".
 -spec promise(epoch(), map(), node(), #s{}) -> #s{}.
-promise({C, _} = E, Flags, N, #s{role = R, lead = L, d = #d{epoch = Mine} = D} = S0) ->
-    S = S0#s{ceil = max(C, S0#s.ceil)},
+promise(E, Flags, N, #s{role = R, lead = L, d = #d{epoch = Mine} = D} = S0) ->
+    S = sderl_core_state:heard(E, S0),
     Agreed = is_map_key(handover, Flags) orelse L =:= N orelse joins(N, S0),
     Follows = R =:= coord orelse ((R =:= joining orelse R =:= follower) andalso not Agreed),
     %% (Also to one that became a member where we have not heard of it.)
@@ -427,7 +431,7 @@ finish(#s{cand = #cand{joined = J, since = At, epoch = {C, _}}, now = Now, aside
     %% (A promise is good for a time: who gave it may have come back empty since.)
     case is_enough(of_standing(votes, J), maps:keys(J), S) andalso Now - At =< A + T of
         true -> lead_or_hand_over(S);
-        false -> fx({wake, T}, sderl_core_elect:withdraw(S#s{ceil = C}))
+        false -> fx({wake, T}, sderl_core_elect:withdraw(S#s{highest = C}))
     end.
 
 of_standing(Standing, J) -> [N || N := {_, _, Of} <- J, Of =:= Standing].

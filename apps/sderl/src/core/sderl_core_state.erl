@@ -8,7 +8,7 @@
 
 -export([fx/2, save/1, send/3, event/3, hello_msg/1, ask/2]).
 -export([peer/2, present/2, is_member/2, is_known/2, union/3]).
--export([epoch/1, seq/2, batch_of/1]).
+-export([heard/2, epoch/1, seq/2, batch_of/1]).
 
 %% ---------------------------------------------------------------- effects
 
@@ -87,14 +87,20 @@ union(A, B, #s{self = Self}) -> sderl_membership:recall(Self, sderl_membership:m
 
 %% ---------------------------------------------------------------- epochs and versions
 
+-doc "Others know of this epoch: one of ours has to be above it.".
+-spec heard(epoch(), #s{}) -> #s{}.
+heard({Counter, _}, #s{highest = Highest} = S) ->
+    S#s{highest = max(Counter, Highest)}.
+
 -doc """
 A new epoch, above all heard of. It follows the clock, because a node that comes back empty does not
 know which ones its former lives have used, and logs are told apart by them. Where others' epochs are
 ahead of our clock (it was set back, say), lives step by different widths.
 """.
 -spec epoch(#s{}) -> {integer(), node()}.
-epoch(#s{self = Self, inc = Inc, ceil = Ceil, now = Now, clock = Clock, d = #d{epoch = {C, _}}}) ->
-    Heard = max(C, Ceil) + 1,
+epoch(#s{self = Self, inc = Inc, highest = Highest, now = Now, clock = Clock,
+         d = #d{epoch = {C, _}}}) ->
+    Heard = max(C, Highest) + 1,
     case Heard > Now + Clock + 10_000 of
         true -> {Heard + erlang:phash2(Inc, 1024), Self};
         false -> {max(Heard, Now + Clock), Self}
