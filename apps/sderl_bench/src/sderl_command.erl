@@ -157,6 +157,7 @@ shown(Value) -> io_lib:format("~tp", [Value]).
 wanted(#{type := {integer, Limits}}, _) -> [": it is a whole number", limits(Limits)];
 wanted(#{type := {float, Limits}}, _) -> [": it is a number", limits(Limits)];
 wanted(#{type := integer}, _) -> ": it is a whole number";
+wanted(#{type := {atom, [_ | _] = Choices}}, _) -> [": it is ", lists:join(" or ", [atom_to_list(C) || C <- Choices])];
 wanted(_, <<>>) -> "";
 wanted(_, Details) -> [": ", Details].
 

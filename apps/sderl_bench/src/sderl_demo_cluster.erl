@@ -26,18 +26,20 @@ number of nodes that run. Errors are those of `sderl_fleet:start/1`.
 start(Side, Layout, Owner, Progress) ->
     sderl_fleet:start((plan(Side, Layout))#{owner => Owner, progress => Progress}).
 
-plan(Side, Layout) ->
+plan(Side, #{consistency := Consistency} = Layout) ->
     Family = #{name => node, count => length(sderl_demo_layout:indexes(Layout))},
     Plan = #{tag => ""},
     case Side of
         stock ->
             Plan#{families => [Family#{connect_all => true}]};
         sd ->
+            Groups = sderl_demo_layout:groups(Layout),
+            Modes = #{Name => Consistency || #{name := Name} <- Groups},
             Plan#{
-                families => [Family#{apps => [sderl]}],
+                families => [Family#{apps => [sderl], env => [{sderl, consistency, Modes}]}],
                 s_groups => [
                     {Name, normal, [{node, Members}]}
-                 || #{name := Name, members := Members} <- sderl_demo_layout:groups(Layout)
+                 || #{name := Name, members := Members} <- Groups
                 ],
                 %% So that nodes know of the groups that they are no members of.
                 s_groups_known => all

@@ -52,6 +52,12 @@ arguments() ->
                 "length of each of the four phases of either side (3)"
             ),
             option(
+                consistency,
+                "C",
+                #{type => {atom, [available, majority]}, default => available},
+                "of the s_groups: available or majority (available)"
+            ),
+            option(
                 seed,
                 "X",
                 #{type => integer},
@@ -87,10 +93,10 @@ option(Name, Shape, More, Help) ->
     ).
 
 %% Everything that can be refused is, before a node starts.
-checked(#{nodes := Nodes, group_size := Size} = Options) ->
+checked(#{nodes := Nodes, group_size := Size, consistency := Consistency} = Options) ->
     maybe
         ok ?= sderl_fleet:fits(max(0, Nodes)),
-        {ok, Layout} ?= sderl_demo_layout:new(Nodes, Size),
+        {ok, Layout} ?= sderl_demo_layout:new(Nodes, Size, Consistency),
         {ok, Output} ?= sderl_bench_output:open(maps:get(json, Options, undefined)),
         Settings = #{
             layout => Layout,
@@ -112,13 +118,13 @@ closed(ok, Result) -> Result;
 closed({error, _} = Error, ok) -> Error;
 closed({error, _}, Result) -> Result.
 
-measure(Settings, Options, Output) ->
+measure(Settings, #{consistency := Consistency} = Options, Output) ->
     Started = sderl_bench_output:now(),
     ok = sderl_bench_output:say(Output, sderl_demo_text:header(Settings)),
     Owner = sderl_demo_attach:start(),
     case sderl_demo:run(Owner, Settings, show(Settings)) of
         {ok, Results, Fleet} ->
-            ok = sderl_bench_output:say(Output, sderl_demo_table:text(Results)),
+            ok = sderl_bench_output:say(Output, sderl_demo_table:text(Results, Consistency)),
             Written = sderl_bench_output:write(Output, result(Settings, Options, Results, Started)),
             Verdict = verdict(Output, Results),
             Stayed = stay(stays(Options, Output), Owner, Fleet, Settings, Options),
@@ -131,7 +137,7 @@ measure(Settings, Options, Output) ->
     end.
 
 result(#{seconds := Seconds, seed := Seed}, Options, Results, Started) ->
-    Params = (maps:with([nodes, group_size], Options))#{seconds => Seconds, seed => Seed},
+    Params = (maps:with([nodes, group_size, consistency], Options))#{seconds => Seconds, seed => Seed},
     sderl_bench_output:result(demo, Params, Results, Started).
 
 verdict(Output, Results) ->
@@ -177,11 +183,11 @@ stays(#{once := Once} = Options, Output) ->
 
 stay(false, _Owner, _Fleet, _Settings, _Options) ->
     ok;
-stay(true, Owner, Fleet, #{layout := Layout}, Options) ->
+stay(true, Owner, Fleet, #{layout := #{consistency := Consistency} = Layout}, Options) ->
     Site = #{nodes := [Seed | _] = Nodes} = sderl_demo_cluster:site(sd, Fleet, Layout),
     Port = maps:get(port, Options, any),
     Dashboard = sderl_progress:during("starting the dashboard", 4_000, fun() ->
-        sderl_demo_dashboard:start(Fleet, Seed, Port, ~"demo")
+        sderl_demo_dashboard:start(Fleet, Seed, Port, cluster(Consistency))
     end),
     case sderl_demo_attach:write(Owner, Fleet) of
         ok ->
@@ -191,6 +197,9 @@ stay(true, Owner, Fleet, #{layout := Layout}, Options) ->
         {error, {Reason, File}} ->
             {error, sderl_demo_text:no_shell(Reason, File)}
     end.
+
+cluster(available) -> ~"demo";
+cluster(majority) -> ~"demo, by majority".
 
 %% From here on Ctrl-C is for us: it is how this ends.
 until_stopped(Fleet, Nodes) ->

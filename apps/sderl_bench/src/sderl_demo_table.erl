@@ -2,15 +2,18 @@
 -module(sderl_demo_table).
 -moduledoc "The demo's table: what both sides measured, side by side.".
 
--export([text/1]).
+-export([text/2]).
 
 -doc "The table as lines of text.".
--spec text(sderl_demo:results()) -> unicode:chardata().
-text(#{stock := Stock, sd := Sd}) ->
+-spec text(sderl_demo:results(), sderl_demo_layout:consistency()) -> unicode:chardata().
+text(#{stock := Stock, sd := Sd}, Consistency) ->
     sderl_bench_table:text(
-        ["", "stock mesh, global", "s_groups"],
+        ["", "stock mesh, global", title(Consistency)],
         [[Label, Cell(Stock), Cell(Sd)] || {Label, Cell} <- rows()]
     ).
+
+title(available) -> "s_groups";
+title(majority) -> "s_groups, by majority".
 
 rows() ->
     [

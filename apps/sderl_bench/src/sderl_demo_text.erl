@@ -12,7 +12,7 @@ misfit(group_size_above_nodes) -> "--group-size must not be above the number of 
 
 -doc "What is going to be run, before it runs.".
 -spec header(sderl_demo:settings()) -> unicode:chardata().
-header(#{layout := Layout, seconds := Seconds, seed := Seed}) ->
+header(#{layout := #{consistency := Consistency} = Layout, seconds := Seconds, seed := Seed}) ->
     Groups = length(sderl_demo_layout:groups(Layout)),
     [
         io_lib:format("~w nodes on this machine (~ts), ~w named servers on them.\n", [
@@ -20,8 +20,12 @@ header(#{layout := Layout, seconds := Seconds, seed := Seed}) ->
             sderl_bench_machine:text(),
             length(sderl_demo_layout:names(Layout))
         ]),
-        io_lib:format("First as a full mesh with global, then as ~ts:\n\n", [
-            plural(Groups, "s_group", "s_groups")
+        io_lib:format("First as a full mesh with global, then as ~ts~ts:\n\n", [
+            plural(Groups, "s_group", "s_groups"),
+            case Consistency of
+                available -> "";
+                majority -> " with the consistency majority"
+            end
         ]),
         [["  ", Line, "\n"] || Line <- sderl_demo_layout:picture(Layout)],
         io_lib:format(

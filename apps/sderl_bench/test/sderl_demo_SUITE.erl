@@ -12,7 +12,7 @@ suite() ->
     [{timetrap, {minutes, 4}}].
 
 all() ->
-    [once_json, failing_node, interrupted, dashboard, attach, attach_caller_killed, attach_not_private].
+    [once_json, by_majority, failing_node, interrupted, dashboard, attach, attach_caller_killed, attach_not_private].
 
 %% The command as a script runs it: structure and promises, no speeds.
 once_json(Config) ->
@@ -38,6 +38,23 @@ once_json(Config) ->
     ?assert(Links >= 13 andalso Links < 15),
     Promised = [<<"lost_calls">>, <<"missing_names">>, <<"leftover_names">>, <<"errors">>],
     ?assertEqual(#{Key => 0 || Key <- Promised}, maps:with(Promised, Sd)).
+
+%% The same in groups that decide by majority. (Its other side is that of the case above.)
+by_majority(_) ->
+    {ok, Layout} = sderl_demo_layout:new(5, 3, majority),
+    Settings = #{layout => Layout, seconds => 0.5, seed => 7},
+    {ok, Fleet} = sderl_demo_cluster:start(sd, Layout, self(), fun(_, _) -> ok end),
+    ok = sderl_demo_cluster:link(sd, Fleet, Layout),
+    Orders = sderl_demo_kill:plan(Layout, 0.5, 7),
+    {ok, Metrics} = sderl_demo_side:run(sd, Fleet, Settings, Orders, fun(_, Step) -> Step() end),
+    [Node | _] = sderl_fleet:nodes(Fleet),
+    Info = sderl_fleet:call(Fleet, Node, s_group, info, []),
+    ok = sderl_fleet:stop(Fleet),
+    ?assertEqual([majority], [C || #{consistency := C, group := G} <- proplists:get_value(groups, Info), G =/= undefined]),
+    ?assertEqual(ok, sderl_demo:verdict(#{sd => Metrics})),
+    Words = fun(Text) -> unicode:characters_to_list(Text) end,
+    ?assertNotEqual(nomatch, string:find(Words(sderl_demo_text:header(Settings)), "with the consistency majority")),
+    ?assertNotEqual(nomatch, string:find(Words(sderl_demo_table:text(#{stock => Metrics, sd => Metrics}, majority)), "s_groups, by majority")).
 
 %% Ctrl-C at a terminal while a bar is drawn: the line is wiped, with the ^C behind it, and the exit status says
 %% which signal it was.
