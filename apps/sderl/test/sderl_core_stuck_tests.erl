@@ -100,6 +100,30 @@ a_list_that_is_decided_twice_is_not_denied_test() ->
     {Fx, _} = sderl_core:step(50, [{msg, 'n2@t', {batch, ?EPOCH, 9, 8, [No]}}, {msg, 'n2@t', {commit, ?EPOCH, 9}}], S3),
     ?assertEqual([{Client, unknown}], replies(Fx)).
 
+%% A list waits at the coordinator, whose member gives it up and sends another when it is aside. That one is
+%% ordered when it counts again, and the former one not in its place.
+the_last_list_of_a_member_that_was_aside_is_ordered_test() ->
+    {S0, Store0} = coordinator(),
+    #{lineage := Epoch} = sderl_core:inspect(S0),
+    Lists = [{'n4@t', 1000, R, [[Name | self()]]} || {R, Name} <- [{10, former}, {12, last}]],
+    [Former, Last] = [{msg, 'n4@t', {req, Epoch, List}} || List <- Lists],
+    {Fx, S1} = sderl_core:step(20, [Former, {msg, 'n4@t', {gap, Epoch, 3}}, Last, {op, make_ref(), [x | self()]}], S0),
+    [Sync] = [Id || {send, _, {adopt, _, _, #{sync := Id}}} <- Fx],
+    {[_], S2, Store1} = committed(['n3@t'], S1, Store0),
+    {[{seg, 'n1@t', _, _, _, _}], S3, Store2} = committed(['n3@t'], S2, Store1),
+    {_, S4} = sderl_core:step(30, [{msg, 'n4@t', {synced, Epoch, Sync}}], S3),
+    {[_], S5, Store3} = committed(['n3@t', 'n4@t'], S4, Store2),
+    {Items, _, _} = committed(['n3@t', 'n4@t'], S5, Store3),
+    ?assertMatch([{seg, 'n4@t', 1000, 12, _, _}], Items).
+
+%% The next batch, which these have.
+committed(Followers, S0, Store0) ->
+    {Fx, S1} = sderl_core:propose(25, sderl_sim_store, Store0, S0),
+    [{Epoch, Num, Items, Index}] = [{E, N, I, X} || {apply, E, N, I, X} <- Fx],
+    {Store, _} = sderl_sim_store:apply(Store0, Epoch, Num, Items, Index),
+    {_, S} = sderl_core:step(25, [{msg, N, {ack, Epoch, Num, none}} || N <- Followers], S1),
+    {Items, S, Store}.
+
 lists(Fx) ->
     [List || {send, _, {req, _, List}} <- Fx] ++ [List || {send, _, {ack, _, _, List}} <- Fx].
 

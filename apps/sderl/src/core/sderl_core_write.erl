@@ -341,9 +341,10 @@ req(E, Seg, _N, #s{lead = Self, self = Self, d = #d{lineage = E}} = S) ->
     enqueue(Seg, S);
 req(_, _, N, #s{d = #d{epoch = E}} = S) -> send(N, {not_lead, E}, S).
 
-%% (A member that is aside has not the names that it asks for: its own waits until it has them.)
-enqueue({O, _, _, _} = Seg, #s{held = Held, d = #d{view = V}} = S) when is_tuple(map_get(O, V)) ->
-    S#s{held = Held#{O => Seg}};
+%% (A member that is aside has not the names that it asks for: its own waits until it has them. Only its last list
+%% counts: one before that it has given up.)
+enqueue({O, _, _, _} = Seg, #s{held = Held, reqs = Rs, d = #d{view = V}} = S) when is_tuple(map_get(O, V)) ->
+    S#s{held = Held#{O => Seg}, reqs = lists:keydelete(O, 1, Rs)};
 enqueue({O, Sid, R, _} = Seg, #s{reqs = Rs, d = #d{lineage = E}} = S) ->
     case S#s.sessions of
         #{O := {Sid, R, As}} ->
@@ -358,7 +359,7 @@ enqueue({O, Sid, R, _} = Seg, #s{reqs = Rs, d = #d{lineage = E}} = S) ->
                 undefined -> answer_again(O, E, R, As, S)
             end;
         #{O := {Sid, Newer, _}} when Newer > R -> S;
-        _ -> S#s{reqs = [Seg | lists:keydelete(O, 1, Rs)]}
+        _ -> S#s{reqs = [Seg | lists:keydelete(O, 1, Rs)], held = maps:remove(O, S#s.held)}
     end.
 
 -doc "A member begins anew with us: lists that it sent before are not its last ones.".
