@@ -37,7 +37,10 @@ found_test_() ->
      || {Kind, Options, Seeds} <- [{usual, #{}, [1251, 1102, 1135, 99]},
                                    {files, #{files => true}, [20405, 20955, 21320]},
                                    {hard, hard(), [72, 31236]},
-                                   {hard_7, (hard())#{nodes => 7}, [5010, 5296, 5281]}],
+                                   {hard_7, (hard())#{nodes => 7}, [5010, 5296, 5281]},
+                                   %% (Those of `bin/sderl bench simulate --hard --majority --nodes 4`.)
+                                   {bench_4, (hard())#{nodes => 4, spare => 1, reads => 10},
+                                    [30000058, 30000891]}],
         Seed <- Seeds].
 
 %% ---------------------------------------------------------------- planted faults

@@ -59,8 +59,13 @@ report_difference(N, Theirs, #s{mode = Ours, quorum = #quorum{differs = Told} = 
 decides(#s{mode = available}) -> true;
 decides(#s{quorum = #quorum{newcomers = New}, d = #d{mem = Mem, before = Before, view = V}} = S) ->
     Live = maps:filter(fun(N, Place) -> Place =:= live andalso not is_map_key(N, New) end, V),
-    is_majority(Live, Mem) andalso
+    is_all_there_is(Live, Mem, S) andalso
         (Before =:= undefined orelse is_majority(maps:merge(acknowledged(S), Live), Before)).
+
+%% A majority, or all that have not left: their removal cannot be ordered before that.
+is_all_there_is(Nodes, Mem, #s{quorum = #quorum{ended = Ended}}) ->
+    is_majority(Nodes, Mem)
+        orelse sderl_membership:members(Mem) -- maps:keys(maps:merge(Ended, Nodes)) =:= [].
 
 %% Members that a batch removes acknowledge it too, and are in no view any more.
 acknowledged(#s{flight = undefined, quorum = #quorum{ended = Ended}}) -> Ended;
@@ -144,7 +149,7 @@ hold_office(#s{role = coord, lead = Self, self = Self, d = #d{founding = false}}
     #s{now = Now, aside_ms = A, tick_ms = T, peers = Peers,
        quorum = #quorum{had_at = At, leads_since = Since}, d = #d{mem = Mem}} = S,
     Heard = [N || N := #peer{heard = Last} <- Peers, Now - Last =< A + 2 * T],
-    case is_majority(set([Self | Heard]), Mem) andalso (Now - max(At, Since) =< 3 * A orelse decides(S)) of
+    case is_all_there_is(set([Self | Heard]), Mem, S) andalso (Now - max(At, Since) =< 3 * A orelse decides(S)) of
         true -> S;
         false -> resign(S)
     end;

@@ -300,7 +300,8 @@ gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Min
     M = sderl_core_state:union(Mem, Mine, S),
     case sderl_membership:is_member(Self, M) of
         %% It is it that is out, by an order that did not reach us.
-        true -> sderl_core_peers:mem(Mem, N, not_awaited(N, M, sderl_core_quorum:ended(N, Mem, S)));
+        %% (The batch that removes it may have waited for nothing else.)
+        true -> reorder(sderl_core_peers:mem(Mem, N, not_awaited(N, M, sderl_core_quorum:ended(N, Mem, S))));
         false ->
             case in_order({remove, [Self], (Now + Clock) div 1000}, N, S) of
                 alone -> sderl_core_answer:left_out(removed, S#s{d = D#d{mem = M}});
