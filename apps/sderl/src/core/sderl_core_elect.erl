@@ -344,6 +344,12 @@ lead_info(#s{d = #d{before = Before} = D} = S) ->
     (lead_info(S#s{d = D#d{before = undefined}}))#{before => Before}.
 
 -spec lead(epoch(), non_neg_integer(), [term()], map(), node(), #s{}) -> #s{}.
+lead(E, Num, Items, #{prev := Prev, history := H} = Info, N, #s{mode = majority, d = #d{lineage = Lin}} = S)
+  when Prev =/= Lin, E =/= Lin ->
+    case sderl_core_quorum:is_of_log(Lin, Prev, Num, H) of
+        true -> lead(E, Num, Items, Info#{prev := Lin}, N, S);
+        false -> led(E, Num, Items, Info, N, S)
+    end;
 lead(E, Num, Items, Info, N, #s{role = R, self = Self, num = Has, d = #d{epoch = Mine}} = S)
   when E >= Mine, Has =:= Num - 1, R =/= coord ->
     case drops(Self, Items) of

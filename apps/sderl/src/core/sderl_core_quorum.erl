@@ -23,7 +23,7 @@
 -export([ended/3, came_back/2, membership_changed/1]).
 -export([decides/1, counts_acknowledgements/1, is_voter/1, lease_ms/1]).
 -export([tick/1, slow/1, take_in/3, counts/3, committed/2, confirmed/1, gained/1, may_join/2]).
--export([elect/1, candidate/2, promise/4, promised/4, finish/1]).
+-export([elect/1, candidate/2, promise/4, promised/4, finish/1, is_of_log/4]).
 -export([recover/3]).
 
 -import(sderl_core_state, [fx/2, send/3, event/3, present/2]).
@@ -471,11 +471,13 @@ lead_applied(Max, Items, J, S0) ->
         false -> fx({wake, S#s.tick_ms}, sderl_core_elect:withdraw(S))
     end.
 
-lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, d = #d{lineage = Lin},
-                       quorum = Quorum} = S) ->
+lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, quorum = Quorum,
+                       d = #d{lineage = Lin, history = H}} = S) ->
     Least = case Items of [] -> Max; _ -> Max - 1 end,
     Joined = [N || N := {{L, Num}, _, Standing} <- J,
-                   N =:= Self orelse (Standing =/= partial andalso L =:= Lin andalso Num >= Least)],
+                   N =:= Self orelse
+                       (Standing =/= partial andalso is_of_log(L, Lin, Max, H)
+                        andalso Num >= Least andalso Num =< Max)],
     Had = [N || N := {{L, Num}, _, _} <- J, L =:= Lin, Num =:= Max],
     Counting = case (members(S) -- maps:keys(J)) -- maps:keys(S#s.quorum#quorum.ended) of
         [] -> maps:keys(J);
@@ -486,10 +488,25 @@ lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, d = #d{lineage = L
                                     newcomers = #{},
                                     leases = #{},
                                     leads_since = Now}},
-    case sderl_core_elect:lead_from(Max, Items, Joined, S1) of
+    Led = sderl_core_elect:lead_from(Max, Items, Joined, S1),
+    case tell_removed(Max, Items, Lin, Joined, Led) of
         #s{flight = #flight{} = F} = S2 -> sderl_core_write:reorder(S2#s{flight = F#flight{had = Had}});
         S2 -> S2
     end.
+
+%% Those that the batch removes have a say in that, too.
+tell_removed(Max, Items, Old, Joined, #s{d = #d{epoch = E, view = V}} = S0) ->
+    Info = (sderl_core_elect:lead_info(S0))#{prev => Old},
+    lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S0,
+                [N || N <- Joined, not is_map_key(N, V)]).
+
+-doc """
+Whether a log of an epoch is that of another at this number, but for its last batch: the epochs that came after it
+brought none.
+""".
+-spec is_of_log(epoch(), epoch(), non_neg_integer(), [position()]) -> boolean().
+is_of_log(Lineage, Lineage, _, _) -> true;
+is_of_log(Lineage, _, Num, History) -> lists:member({Lineage, Num}, History).
 
 %% ---------------------------------------------------------------- the operator's call
 

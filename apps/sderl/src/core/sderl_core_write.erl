@@ -245,7 +245,12 @@ membership(Mem, S0) ->
     %% (Or the batch that came with it said that the group was deleted.)
     case new_mem(Mem, S0) of
         #s{leaving = undefined} = S -> S;
-        #s{leaving = Why} = S -> sderl_core_answer:left_out(Why, S)
+        #s{leaving = Why, self = Self, mode = Mode, d = #d{before = Before}} = S ->
+            case sderl_membership:is_member(Self, Mem) of
+                %% (It has a say in that, until the majority has it.)
+                false when Mode =:= majority, Before =/= undefined -> S;
+                _ -> sderl_core_answer:left_out(Why, S)
+            end
     end.
 
 new_mem(Mem, #s{d = #d{mem = Mem}} = S) -> S;
