@@ -426,9 +426,20 @@ joins(_, _) -> false.
 -doc "A member promised, with its log and whether it votes.".
 -spec promised(epoch(), {position(), [term()], votes | whole | partial}, node(), #s{}) -> #s{}.
 promised(E, Vote, N, #s{role = candidate, cand = #cand{epoch = E, wait = W, joined = J} = C} = S) ->
-    Cand = C#cand{wait = lists:delete(N, W), joined = J#{N => Vote}},
+    Cand = C#cand{wait = lists:delete(N, W), joined = confirmed_votes(J#{N => Vote})},
     sderl_core_elect:maybe_finish(S#s{cand = Cand});
 promised(_, _, _, S) -> S.
+
+%% Who came back empty and has not heard that the batch is committed by which it counts: another has the next one.
+confirmed_votes(J) ->
+    Ends = maps:fold(fun(_, {{Lin, Num}, _, _}, Acc) -> Acc#{Lin => max(Num, maps:get(Lin, Acc, 0))} end, #{}, J),
+    maps:map(fun(N, {{Lin, Num} = Position, Items, whole}) when map_get(Lin, Ends) > Num ->
+                     case [V || {view, V, _, _, _} <- Items, maps:get(N, V, none) =:= live] of
+                         [] -> {Position, Items, whole};
+                         _ -> {Position, Items, votes}
+                     end;
+                (_, Vote) -> Vote
+             end, J).
 
 -doc "Ends an election: this member leads, or the one with the longest log, or nobody.".
 -spec finish(#s{}) -> #s{}.
