@@ -57,6 +57,7 @@
 %% What is written down of a group, to check its promises.
 -record(b, {
     log = #{} :: map(),         % position => {when it was first seen, batch}
+    change = none :: none | {term(), term()},   % the batch applied last, and what it made of what table
     tables = #{} :: map(),      % position => {hash of the table, who had it, rows}
     answered = #{} :: map(),    % {origin, session, number of a list} => positions where it was answered
     lists = #{} :: map(),       % operation => {origin, session, number of its list}
@@ -88,9 +89,9 @@
     opts :: map(),
     core = sderl_core :: module(),              % or one with planted faults (sderl_plant)
     hello = sderl_hello :: module(),            % so, too
-    rng :: rand:state(),
+    dice :: sderl_sim_dice:dice(),
     now = 0 :: integer(),
-    queue = #{} :: #{integer() => [term()]},    % ms => events, newest first
+    queue = sderl_sim_queue:new() :: sderl_sim_queue:queue(),
     trace = none :: none | fun((iodata()) -> term()),
     names = [] :: [node()],                     % all nodes, sorted
     groups = #{} :: #{term() => [node()]},      % nodes that may have a part in it, sorted
@@ -98,7 +99,7 @@
     nodes = #{} :: #{node() => #n{}},
     ms = #{} :: #{node() => #{term() => #m{}}},
     books = #{} :: #{term() => #b{}},
-    links = #{} :: #{{node(), node()} => #l{}},
+    links = #{} :: #{node() => #{node() => #l{}}},      % by the lower end, then by the other
     apart = #{} :: #{{node(), node()} => integer()},    % pairs without a link => when they try again
     cuts = #{} :: #{{node(), node()} => []},
     unlinked = #{} :: #{{node(), node()} => integer()}, % since when the first knows of no link to the second

@@ -478,8 +478,9 @@ one_acknowledges(N, G, V, W) when V =:= yes; V =:= ok ->
             case seen(Lead, G, W) of
                 #{role := coord, lineage := E} ->
                     lists:foreach(fun(Other) ->
-                        case Other =/= Lead andalso is_one_group(Other, Lead, G, W) andalso seen(Other, G, W) of
-                            #{role := coord, lineage := E2} when E2 =/= E -> together(G, Lead, E, Other, E2, W);
+                        case Other =/= Lead andalso seen(Other, G, W) of
+                            #{role := coord, lineage := E2} when E2 =/= E ->
+                                is_one_group(Other, Lead, G, W) andalso together(G, Lead, E, Other, E2, W);
                             _ -> ok
                         end
                     end, nodes_of(G, W));

@@ -73,7 +73,7 @@ let_in(From, Msg, _) ->
 
 %% What a member is reached by is no pid here, and must be one there.
 with_pid(From, {hello, {From, _, _}, Inc, Mem, Info}) ->
-    {Pid, _} = sderl_sim_world:pid(From, #w{seed = 0, opts = #{}, rng = rand:seed_s(exsss, 0), nodes = #{From => #n{name = From}}}),
+    {Pid, _} = sderl_sim_world:pid(From, #w{seed = 0, opts = #{}, dice = sderl_sim_dice:new(0), nodes = #{From => #n{name = From}}}),
     {hello, Pid, Inc, Mem, Info};
 with_pid(_, Msg) -> Msg.
 

@@ -214,8 +214,11 @@ proposed(N, G, Id, W0) ->
         false -> W0;
         true ->
             #m{store = Store} = member(N, G, W0),
-            {Fx, S} = (W0#w.core):propose(W0#w.now, sderl_sim_store, Store, sderl_sim_world:state(N, G, W0)),
-            ran(N, G, Id, Fx, S, W0, [])
+            S0 = sderl_sim_world:state(N, G, W0),
+            case (W0#w.core):propose(W0#w.now, sderl_sim_store, Store, S0) of
+                {[], S0} -> W0;
+                {Fx, S} -> ran(N, G, Id, Fx, S, W0, [])
+            end
     end.
 
 set_state(N, G, S, W) ->
@@ -346,8 +349,23 @@ read(N, G, Kind, Key, To, K, Which, W) ->
 applied(N, G, E, Num, Items, Index, W0) ->
     W1 = sderl_sim_check:applying(N, G, E, Num, Items, W0),
     #m{store = St0} = M = member(N, G, W1),
+    {St, New, W2} = changed(G, {E, Num, Items}, Index, St0, W1),
+    W3 = sderl_sim_check:applied(N, G, E, Num, St, keep(N, G, M#m{store = St}, W2)),
+    deaths(N, G, New, written(New, W3)).
+
+%% What a batch makes of a table is worked out for the first member that applies it, and for whoever had another table.
+changed(G, Batch, Index, St0, W) ->
+    case book(G, W) of
+        #b{change = {Batch, Change}} = B ->
+            case sderl_sim_store:follow(St0, Change) of
+                none -> changed(G, Batch, Index, St0, B, W);
+                {St, New} -> {St, New, W}
+            end;
+        B -> changed(G, Batch, Index, St0, B, W)
+    end.
+
+changed(G, {E, Num, Items} = Batch, Index, St0, B, W) ->
     {St, New} = sderl_sim_store:apply(St0, E, Num, Items, Index),
-    W2 = sderl_sim_check:applied(N, G, E, Num, St, keep(N, G, M#m{store = St}, W1)),
-    deaths(N, G, New, written(New, W2)).
+    {St, New, keep_book(G, B#b{change = {Batch, {St0, St, New}}}, W)}.
 
 written(Rows, #w{written = Names} = W) -> W#w{written = [element(1, R) || R <- Rows] ++ Names}.

@@ -46,15 +46,26 @@ connect_all(#w{apart = Apart} = W0) ->
     lists:foldl(fun({A, B}, W) -> connect(A, B, W) end, W0, lists:sort(maps:keys(Apart))).
 
 -spec connect(node(), node(), #w{}) -> #w{}.
-connect(A, B, #w{links = Ls, apart = Apart, cuts = Cuts, ids = Id} = W0) ->
+connect(A, B, #w{apart = Apart, cuts = Cuts, ids = Id} = W0) ->
     P = pair(A, B),
-    case ready(A, W0) andalso ready(B, W0) andalso not is_map_key(P, Cuts) andalso not is_map_key(P, Ls) of
+    case ready(A, W0) andalso ready(B, W0) andalso not is_map_key(P, Cuts) andalso known_link(P, W0) =:= none of
         false -> W0;
         true ->
             tell({linked, A, B}, W0),
-            W1 = W0#w{links = Ls#{P => #l{id = Id, a = A, b = B}}, apart = maps:remove(P, Apart), ids = Id + 1},
+            W1 = keep_link(P, #l{id = Id, a = A, b = B}, W0#w{apart = maps:remove(P, Apart), ids = Id + 1}),
             transmit(B, A, Id, nodeup, transmit(A, B, Id, nodeup, W1))
     end.
+
+%% By the lower end and then by the other: a table of pairs would compare them one by one, for each message.
+known_link({A, B}, #w{links = Links}) ->
+    case Links of
+        #{A := #{B := Link}} -> Link;
+        _ -> none
+    end.
+
+keep_link({A, B}, Link, #w{links = Links} = W) ->
+    Of = maps:get(A, Links, #{}),
+    W#w{links = Links#{A => Of#{B => Link}}}.
 
 %% Puts an item on a link, behind everything that went the same way before.
 transmit(From, To, Id, Item, #w{last = Last, delays = Delays} = W0) ->
@@ -74,10 +85,9 @@ transmit(From, To, Id, Item, #w{last = Last, delays = Delays} = W0) ->
 
 -doc "Sends where there is a link that the sender knows of; else it is lost.".
 -spec send(node(), node(), term(), term(), #w{}) -> #w{}.
-send(From, To, Addr, Msg, #w{links = Ls} = W) ->
-    P = pair(From, To),
-    case Ls of
-        #{P := #l{id = Id, up = #{From := up}}} ->
+send(From, To, Addr, Msg, W) ->
+    case known_link(pair(From, To), W) of
+        #l{id = Id, up = #{From := up}} ->
             #n{version = V} = node(From, W),
             on_its_way(From, To, Id, {V, Addr, Msg}, counted(Msg, W));
         _ -> W
@@ -118,16 +128,16 @@ counted(Msg, #w{sent = Sent} = W) ->
 
 -doc "An item of a link is there. Gives what its node gets, or `none`.".
 -spec deliver({{node(), node()}, pos_integer()}, node(), {node(), term()}, #w{}) -> {none | term(), #w{}}.
-deliver({P, Id}, To, {From, Item}, #w{links = Ls} = W) ->
-    case Ls of
-        #{P := #l{id = Id, cutoff = Cut} = L} when Item =:= nodedown; Cut =:= none; W#w.now =< Cut ->
+deliver({P, Id}, To, {From, Item}, W) ->
+    case known_link(P, W) of
+        #l{id = Id, cutoff = Cut} = L when Item =:= nodedown; Cut =:= none; W#w.now =< Cut ->
             arrived(Item, From, To, P, L, W);
         _ -> {none, W}
     end.
 
-arrived(nodeup, From, To, P, #l{up = Up} = L, #w{links = Ls, now = Now, unlinked = Unlinked} = W) ->
-    {{nodeup, From}, W#w{links = Ls#{P := L#l{up = Up#{To => up}, since = Now}},
-                         unlinked = maps:remove({To, From}, Unlinked)}};
+arrived(nodeup, From, To, P, #l{up = Up} = L, #w{now = Now, unlinked = Unlinked} = W) ->
+    Known = W#w{unlinked = maps:remove({To, From}, Unlinked)},
+    {{nodeup, From}, keep_link(P, L#l{up = Up#{To => up}, since = Now}, Known)};
 arrived(nodedown, From, To, P, #l{up = Up} = L, #w{now = Now, unlinked = Unlinked} = W) ->
     Item = case Up of #{To := up} -> {nodedown, From}; _ -> none end,
     {Item, noticed(To, P, L#l{up = Up#{To => down}}, W#w{unlinked = Unlinked#{{To, From} => Now}})};
@@ -139,29 +149,30 @@ arrived({V, Addr, Msg}, From, To, _, _, W) ->
     end.
 
 %% An end was told; the link is forgotten once both were, or are no more.
-noticed(N, P, #l{a = A, b = B, down = Down0} = L, #w{links = Ls} = W) ->
+noticed(N, P, #l{a = A, b = B, down = Down0} = L, W) ->
     Down = [N | Down0],
     case lists:all(fun(X) -> lists:member(X, Down) orelse not up(X, W) end, [A, B]) of
         true -> forget(P, W);
-        false -> W#w{links = Ls#{P := L#l{down = Down}}}
+        false -> keep_link(P, L#l{down = Down}, W)
     end.
 
-forget(P, #w{links = Ls, apart = Apart, now = Now} = W) ->
-    W#w{links = maps:remove(P, Ls), apart = Apart#{P => Now}}.
+forget({A, B} = P, #w{links = Links, apart = Apart, now = Now} = W) ->
+    #{A := Of} = Links,
+    W#w{links = Links#{A := maps:remove(B, Of)}, apart = Apart#{P => Now}}.
 
 -doc """
 The link goes: what is under way may still come for a moment, then each end notices in its own
 time. `slow`: nobody says so, only silence does.
 """.
 -spec cut(node(), node(), fast | slow, #w{}) -> #w{}.
-cut(A, B, How, #w{links = Ls} = W0) ->
+cut(A, B, How, W0) ->
     P = pair(A, B),
-    case Ls of
-        #{P := #l{cutoff = none, id = Id} = L} ->
+    case known_link(P, W0) of
+        #l{cutoff = none, id = Id} = L ->
             tell({cut, A, B, How}, W0),
             {C, W1} = rnd(0, 20, W0),
             Cutoff = W1#w.now + C,
-            W2 = sderl_sim_strict:broke(W1#w{links = Ls#{P := L#l{cutoff = Cutoff}}}),
+            W2 = sderl_sim_strict:broke(keep_link(P, L#l{cutoff = Cutoff}, W1)),
             lists:foldl(fun({X, Y}, W) ->
                 {D, Wa} = case How of fast -> rnd(0, 100, W); slow -> rnd(0, 9000, W) end,
                 at(Cutoff + D, {deliver, {P, Id}, Y, {X, nodedown}}, Wa)
@@ -174,33 +185,31 @@ cut(A, B, How, #w{links = Ls} = W0) ->
 unlink(N, W0) ->
     #n{groups = Gs} = node(N, W0),
     Others = lists:usort(lists:append([sderl_sim_world:nodes_of(G, W0) || G <- Gs])),
-    lists:foldl(fun(P, #w{links = Ls} = W) ->
-        case Ls of
-            #{P := #l{up = Up} = L} -> noticed(N, P, L#l{up = Up#{N => down}}, W);
-            _ -> W
+    lists:foldl(fun(P, W) ->
+        case known_link(P, W) of
+            #l{up = Up} = L -> noticed(N, P, L#l{up = Up#{N => down}}, W);
+            none -> W
         end
     end, W0, [pair(N, M) || M <- Others, M =/= N]).
 
 -doc "The nodes of a group to which a node has a link that it knows of.".
 -spec linked(node(), term(), #w{}) -> [node()].
-linked(N, G, #w{links = Ls} = W) ->
-    [M || M <- sderl_sim_world:nodes_of(G, W), M =/= N, P <- [pair(N, M)], #{P := #l{up = #{N := up}}} <- [Ls]].
+linked(N, G, W) ->
+    [M || M <- sderl_sim_world:nodes_of(G, W), M =/= N, #l{up = #{N := up}} <- [known_link(pair(N, M), W)]].
 
 -doc "Whether there is a link that both ends know of, and that has not broken.".
 -spec stands(node(), node(), #w{}) -> boolean().
-stands(A, B, #w{links = Ls}) ->
-    P = pair(A, B),
-    case Ls of
-        #{P := #l{cutoff = none, up = #{A := up, B := up}}} -> true;
+stands(A, B, W) ->
+    case known_link(pair(A, B), W) of
+        #l{cutoff = none, up = #{A := up, B := up}} -> true;
         _ -> false
     end.
 
 -doc "Since when a link is there at both ends and nothing is wrong with it; `never` otherwise.".
 -spec linked_since(node(), node(), #w{}) -> integer() | never.
-linked_since(A, B, #w{links = Ls, delays = Delays, silent = Silent}) ->
-    P = pair(A, B),
-    case Ls of
-        #{P := #l{cutoff = none, since = T, up = #{A := up, B := up}}}
+linked_since(A, B, #w{delays = Delays, silent = Silent} = W) ->
+    case known_link(pair(A, B), W) of
+        #l{cutoff = none, since = T, up = #{A := up, B := up}}
           when not is_map_key({A, B}, Delays), not is_map_key({B, A}, Delays),
                not is_map_key({A, B}, Silent), not is_map_key({B, A}, Silent) -> T;
         _ -> never
@@ -208,19 +217,17 @@ linked_since(A, B, #w{links = Ls, delays = Delays, silent = Silent}) ->
 
 -doc "The link to another that a node knows of.".
 -spec connection(node(), node(), #w{}) -> pos_integer() | none.
-connection(N, M, #w{links = Ls}) ->
-    P = pair(N, M),
-    case Ls of
-        #{P := #l{id = Id, up = #{N := up}}} -> Id;
+connection(N, M, W) ->
+    case known_link(pair(N, M), W) of
+        #l{id = Id, up = #{N := up}} -> Id;
         _ -> none
     end.
 
 -doc "Since when a node knows of no link to another; `linked` where it knows of one.".
 -spec unlinked_since(node(), node(), #w{}) -> integer() | linked.
-unlinked_since(N, M, #w{links = Ls, unlinked = Unlinked}) ->
-    P = pair(N, M),
-    case Ls of
-        #{P := #l{up = #{N := up}}} -> linked;
+unlinked_since(N, M, #w{unlinked = Unlinked} = W) ->
+    case known_link(pair(N, M), W) of
+        #l{up = #{N := up}} -> linked;
         _ -> maps:get({N, M}, Unlinked, 0)
     end.
 

@@ -137,7 +137,8 @@ waits(Open, Since, Done, #w{now = Now} = W) ->
     waits(Not, Since, [Now - Since || _ <- Are] ++ Done, sderl_sim_run:until(Now + ?STEP_MS, W)).
 
 links(Members, #w{links = Ls}) ->
-    Per = maps:fold(fun({A, B}, _, Acc) -> plus(A, plus(B, Acc)) end, maps:from_keys(Members, 0), Ls),
+    Ends = [N || A := Of <- Ls, B := _ <- Of, N <- [A, B]],
+    Per = lists:foldl(fun plus/2, maps:from_keys(Members, 0), Ends),
     Counts = maps:values(maps:with(Members, Per)),
     {lists:sum(Counts) / length(Counts), lists:max(Counts)}.
 

@@ -8,7 +8,7 @@ the rows it wrote, and the simulator looks whether their pids live.
 """.
 -export([new/2, node_of/1, rows/1, hash/1, members/2, index/2, indexed/1, whole/1]).
 -export([lookup/2, name_of/2, held_by/2, one_name_each/1, sessions/1]).
--export([log/4, apply/5, part/3, redo/1, sync_begin/3, put_rows/2, sync_end/1, read/3, read_next/3, foreign/1]).
+-export([log/4, apply/5, follow/2, part/3, redo/1, sync_begin/3, put_rows/2, sync_end/1, read/3, read_next/3, foreign/1]).
 -export([durable/2, outbox/3, sessions/2, recover/1]).
 
 -export_type([store/0]).
@@ -94,6 +94,19 @@ log(St, Epoch, Num, Items) -> St#st{log = {Epoch, Num, Items}}.
 -doc "Applies a batch: the store and the rows written.".
 -spec apply(store(), term(), non_neg_integer(), [term()], [{pid(), [term()] | none}] | none) -> {store(), [sderl_core:row()]}.
 apply(St, Epoch, Num, Items, Index) -> write(log(St, Epoch, Num, Items), Epoch, Num, Items, Index).
+
+-doc """
+The same for a member that had the table that another had before it applied this batch: it has that one's
+table now. `none` where it had not, or where it keeps an index.
+""".
+-spec follow(store(), {Before :: store(), After :: store(), [sderl_core:row()]}) -> {store(), [sderl_core:row()]} | none.
+follow(#st{rows = Rows, members = Members, sessions = Sessions, hash = Hash, names = Names, more = More,
+           index = undefined, stale = none, left = infinity} = St,
+       {#st{rows = Rows, members = Members, sessions = Sessions, hash = Hash, names = Names, more = More,
+            stale = none, left = infinity},
+        #st{rows = NewRows, sessions = NewSessions, hash = NewHash, names = NewNames, more = NewMore, log = Log}, New}) ->
+    {St#st{rows = NewRows, sessions = NewSessions, hash = NewHash, names = NewNames, more = NewMore, log = Log}, New};
+follow(_, _) -> none.
 
 -doc """
 What is there when the process dies in the middle of an effect that writes: so many writes were done. `none` for

@@ -34,7 +34,7 @@ new(Seed, Opts) ->
         _ -> none
     end,
     Broken = maps:get(broken, Opts, []),
-    #w{seed = Seed, opts = Opts, rng = rand:seed_s(exsss, Seed),
+    #w{seed = Seed, opts = Opts, dice = sderl_sim_dice:new(Seed),
        core = maps:get(core, Opts, sderl_plant:core(Broken)), hello = sderl_plant:module(sderl_hello, Broken),
        trace = Trace, strict = maps:get(strict, Opts, sderl_sim_strict:usual(maps:get(mode, Opts, available)))}.
 
@@ -83,9 +83,9 @@ mode(_, W) -> option(mode, available, W).
 
 -doc "A number from `A` to `B`.".
 -spec rnd(integer(), integer(), #w{}) -> {integer(), #w{}}.
-rnd(A, B, #w{rng = R0} = W) ->
-    {X, R} = rand:uniform_s(B - A + 1, R0),
-    {A + X - 1, W#w{rng = R}}.
+rnd(A, B, #w{dice = Dice} = W) ->
+    {X, Left} = sderl_sim_dice:roll(B - A + 1, Dice),
+    {A + X - 1, W#w{dice = Left}}.
 
 -doc "True in so many of a hundred cases.".
 -spec chance(0..100, #w{}) -> {boolean(), #w{}}.
@@ -103,12 +103,8 @@ pick(L, W0) ->
 
 -doc "Schedules an event at a time, or now if that is past.".
 -spec at(integer(), term(), #w{}) -> #w{}.
-at(T0, Event, #w{queue = Q, now = Now} = W) ->
-    T = max(T0, Now),
-    case Q of
-        #{T := Es} -> W#w{queue = Q#{T := [Event | Es]}};
-        _ -> W#w{queue = Q#{T => [Event]}}
-    end.
+at(T, Event, #w{queue = Queue, now = Now} = W) ->
+    W#w{queue = sderl_sim_queue:put(max(T, Now), Event, Queue)}.
 
 -doc "Schedules an event in `D` ms.".
 -spec in(integer(), term(), #w{}) -> #w{}.
@@ -116,17 +112,11 @@ in(D, Event, #w{now = Now} = W) -> at(Now + D, Event, W).
 
 -doc "Lets time pass until `T`: `Do` runs each event.".
 -spec until(integer(), fun((term(), #w{}) -> #w{}), #w{}) -> #w{}.
-until(T, Do, #w{queue = Q, now = Now} = W) ->
-    case next(Now, T, Q) of
-        none -> W#w{now = max(T, Now)};
-        At ->
-            {Events, Later} = maps:take(At, Q),
-            until(T, Do, lists:foldl(Do, W#w{now = At, queue = Later}, lists:reverse(Events)))
+until(T, Do, #w{queue = Queue, now = Now} = W) ->
+    case sderl_sim_queue:take(Now, T, Queue) of
+        {none, Left} -> W#w{now = max(T, Now), queue = Left};
+        {At, Events, Left} -> until(T, Do, lists:foldl(Do, W#w{now = At, queue = Left}, Events))
     end.
-
-next(At, _, Q) when is_map_key(At, Q) -> At;
-next(At, T, Q) when At < T -> next(At + 1, T, Q);
-next(_, _, _) -> none.
 
 %% ---------------------------------------------------------------- what is where
 
@@ -135,7 +125,7 @@ next(_, _, _) -> none.
 node(N, #w{nodes = Ns}) -> map_get(N, Ns).
 
 -spec keep(#n{}, #w{}) -> #w{}.
-keep(#n{name = N} = X, #w{nodes = Ns} = W) -> W#w{nodes = Ns#{N => X}}.
+keep(#n{name = N} = X, #w{nodes = Ns} = W) -> W#w{nodes = Ns#{N := X}}.
 
 -doc "What a node has of a group.".
 -spec member(node(), term(), #w{}) -> #m{} | none.
@@ -148,7 +138,7 @@ member(N, G, #w{ms = Ms}) ->
 -spec keep(node(), term(), #m{}, #w{}) -> #w{}.
 keep(N, G, M, #w{ms = Ms} = W) ->
     #{N := Of} = Ms,
-    W#w{ms = Ms#{N := Of#{G => M}}}.
+    W#w{ms = Ms#{N := Of#{G := M}}}.
 
 -doc "What `sderl_core:inspect/1` says of the member on a node that is up, or `none`.".
 -spec seen(node(), term(), #w{}) -> map() | none.
