@@ -52,6 +52,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 """.
 
 -include("sderl_core.hrl").
+-include("sderl_op.hrl").
 
 -export([init/1, handle/3, step/3, propose/4]).
 -export([highest/1, batch_of/1, seq/2, durable/1, moved/2, info/1, inspect/1, settled/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
@@ -62,9 +63,9 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 
 -opaque state() :: #s{}.
 -doc "A registered name as the protocol sees it. The version is the batch and the place in it.".
--type row() :: {Name :: term(), pid(), Home :: node(), Version :: {term(), non_neg_integer()}, Opts :: term()}.
--doc "An operation of a member's client; `sderl_core_decide` lists them.".
--type op() :: nonempty_improper_list(Name :: term(), pid()) | tuple() | delete.
+-type row() :: sderl_row:t().
+-doc "An operation of a member's client; `sderl_op.hrl` describes them.".
+-type op() :: operation().
 -type event() ::
     {op | again, From :: term(), op()}
     | {msg, node(), term()}
@@ -128,9 +129,8 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
                       sessions = maps:get(sessions, A, #{})},
             %% Where the log is of an epoch before, what we kept is newer than it.
             Newer = maps:get(log_epoch, A, D#d.lineage) =/= D#d.lineage,
-            Restored = [I || I <- Items,
-                             not Newer orelse (is_tuple(I) andalso element(1, I) =:= seg)],
-            sderl_core_write:restore(Restored, sderl_core_quorum:restore(S1));
+            Known = [Item || Item <- Items, not Newer orelse is_record(Item, seg)],
+            sderl_core_write:restore(Known, sderl_core_quorum:restore(S1));
         _ ->
             S0#s{booting = true}
     end.

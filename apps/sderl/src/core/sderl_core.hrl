@@ -13,8 +13,8 @@
 %% A name that two components gave to different processes: our row, theirs; once that is decided, who
 %% keeps it, in whose row is its new version then, and what the homes are to do when it is settled.
 -type clash() ::
-    {Ours :: tuple(), Theirs :: tuple()}
-    | {Ours :: tuple(), Theirs :: tuple(), Keep :: pid() | none, Effects :: [term()]}.
+    {Ours :: sderl_row:t(), Theirs :: sderl_row:t()}
+    | {Ours :: sderl_row:t(), Theirs :: sderl_row:t(), Keep :: pid() | none, Effects :: [term()]}.
 
 %% The number and the answers of a member's last list of operations.
 -type session() :: {Sid :: integer(), Number :: non_neg_integer(), [term()] | default}.

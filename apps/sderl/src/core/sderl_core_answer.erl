@@ -9,6 +9,8 @@
 %% member leaves the log in which its list may stand, the answer is unknown.
 
 -include("sderl_core.hrl").
+-include("sderl_op.hrl").
+-include("sderl_row.hrl").
 
 %% So long an operation on a name of a member that is set aside is asked again.
 -define(WAIT_MS, 10_000).
@@ -25,9 +27,11 @@
 %% What an operation answers when nothing stands against it. A list of operations that all
 %% answer so travels, and is kept, without its answers.
 -spec default(sderl_core:op()) -> yes | ok.
-default([_ | _]) -> yes;
-default(Op) when tuple_size(Op) =:= 1 -> ok;
-default(Op) when element(1, Op) =:= r; element(1, Op) =:= x; element(1, Op) =:= rr -> yes;
+default(?REGISTER(_, _)) -> yes;
+default(?UNREGISTER(_)) -> ok;
+default(#?REGISTER_WITH{}) -> yes;
+default(#?REGISTER_OVER{}) -> yes;
+default(#?RE_REGISTER{}) -> yes;
 default(_) -> ok.
 
 -doc "An answer of a batch without the homes that have to have what it answers.".
@@ -71,7 +75,7 @@ settled(F, Op, A, S) ->
     end.
 
 %% The name went while its home was set aside, maybe with that home, which will have it again.
-certain(F, {_}, ok, #s{waited = Waited}) when is_map_key(F, Waited) -> unknown;
+certain(F, ?UNREGISTER(_), ok, #s{waited = Waited}) when is_map_key(F, Waited) -> unknown;
 %% An operation that went to a coordinator whose log we left may have been applied there, and stand at
 %% another home: `no` would say that it was not.
 certain(_, Op, {no, _} = A, S) ->
@@ -85,14 +89,15 @@ elsewhere(Op, #s{abroad = Abroad, self = Self, d = #d{lineage = E}}) ->
     case {lists:delete(E, Abroad), pid_in(Op)} of
         {[], _} -> false;
         {_, none} -> false;
-        {_, _} when element(1, Op) =:= rr -> true;
+        {_, _} when is_record(Op, ?RE_REGISTER) -> true;
         {_, Pid} -> node(Pid) =/= Self orelse lists:member(decided, Abroad)
     end.
 
-pid_in([_ | Pid]) -> Pid;
-pid_in({r, _, Pid, _}) -> Pid;
-pid_in({x, _, Pid, _, _}) -> Pid;
-pid_in({rr, _, Pid, _}) -> Pid;
+%% The process that an operation registers.
+pid_in(?REGISTER(_, Pid)) -> Pid;
+pid_in(#?REGISTER_WITH{pid = Pid}) -> Pid;
+pid_in(#?REGISTER_OVER{pid = Pid}) -> Pid;
+pid_in(#?RE_REGISTER{pid = Pid}) -> Pid;
 pid_in(_) -> none.
 
 -doc """
@@ -102,7 +107,9 @@ With every tick they are asked again, until nobody waits for their answers any m
 -spec requeue(#s{}) -> #s{}.
 requeue(#s{deferred = []} = S) -> S;
 requeue(#s{deferred = Deferred, waited = Waited, queue = Queue, now = Now} = S) ->
-    {Late, Again} = lists:partition(fun({At, F, _}) -> F =/= none andalso Now - At > ?WAIT_MS end, Deferred),
+    {Late, Again} = lists:partition(fun({At, F, _}) ->
+        F =/= none andalso Now - At > ?WAIT_MS
+    end, Deferred),
     fx({replies, [{F, unknown} || {_, F, _} <- Late]},
        S#s{deferred = [],
            waited = maps:merge(Waited, #{F => At || {At, F, _} <- Again, F =/= none}),
@@ -119,7 +126,8 @@ requeue(#s{deferred = Deferred, waited = Waited, queue = Queue, now = Now} = S) 
 -spec unknown_answers([term()], [node()]) -> [unknown()].
 unknown_answers(_, []) -> [];
 unknown_answers(Items, Homes) ->
-    [{O, Sid, R, Positions} || {seg, O, Sid, R, _, As} <- Items, is_list(As),
+    [{O, Sid, R, Positions}
+     || #seg{member = O, session = Sid, number = R, answers = As} <- Items, is_list(As),
         [_ | _] = Positions <- [[I || {I, A} <- lists:enumerate(As), homes(A) -- Homes =/= homes(A)]]].
 
 %% The homes that an answer depends on, beside its client's node.
@@ -130,7 +138,7 @@ homes(_) -> [].
 
 -doc "What a batch says of answers that nobody will know.".
 -spec unknown_in([term()]) -> [unknown()].
-unknown_in(Items) -> lists:append([U || {view, _, _, _, U} <- Items]).
+unknown_in(Items) -> lists:append([Unknown || #view{unknown = Unknown} <- Items]).
 
 -doc "Of our own clients: what the last batch of theirs answered is unknown.".
 -spec amend([unknown()], #s{}) -> #s{}.
@@ -210,7 +218,7 @@ decided_before(Self, {Sid, R, _}, #s{self = Self, abroad = Abroad, d = #d{sid = 
 decided_before(_, _, S) -> S.
 
 %% A name that our table has not was free when its removal was asked for.
-removed({Name}, #s{found = Found}) when not is_map_key(Name, Found) -> ok;
+removed(?UNREGISTER(Name), #s{found = Found}) when not is_map_key(Name, Found) -> ok;
 removed(_, _) -> unknown.
 
 -doc "Asks for the rows of the names that our list would remove or replace, before our shard goes.".
@@ -224,19 +232,20 @@ look_up_removed(S) -> S#s{found = #{}}.
 
 -doc "These rows our table has.".
 -spec looked_up([sderl_core:row()], #s{}) -> #s{}.
-looked_up(Rows, S) -> S#s{found = #{element(1, Row) => Row || Row <- Rows}}.
+looked_up(Rows, S) -> S#s{found = #{sderl_row:name(Row) => Row || Row <- Rows}}.
 
-removed_by({Name}) -> [Name];
-removed_by({rr, Name, _, _}) -> [Name];
+removed_by(?UNREGISTER(Name)) -> [Name];
+removed_by(#?RE_REGISTER{name = Name}) -> [Name];
 removed_by(_) -> [].
 
 is_own(Name, #s{self = Self, found = Found}) ->
     case Found of
-        #{Name := {_, _, Self, _, _}} -> true;
+        #{Name := ?ROW_AT(Self)} -> true;
         _ -> false
     end.
 
-again_if_held({Name}, #s{found = Found}) -> {d, Name, element(2, map_get(Name, Found))};
+again_if_held(?UNREGISTER(Name), #s{found = Found}) ->
+    ?UNREGISTER_OF(Name, sderl_row:pid(map_get(Name, Found)));
 again_if_held(Op, _) -> Op.
 
 %% ---------------------------------------------------------------- leaving the group
@@ -287,7 +296,7 @@ unsettled(List, #s{self = Self, mine = Mine} = S) ->
     %% (Who saw our predecessor die asks again, in this very step.)
     refuse(Refused, fx({replies, Replies}, S#s{mine = undefined, old = {answered, Replies}})).
 
-settles({remove, Nodes, _}, Self) -> Nodes -- [Self] =:= [];
+settles(#remove{nodes = Nodes}, Self) -> Nodes -- [Self] =:= [];
 settles(Op, _) -> Op =:= delete.
 
 refuse(List, S) -> fx({replies, [{F, {no, not_member}} || {F, _} <- List, F =/= none]}, S).

@@ -8,28 +8,18 @@
 %% or members' lists of operations, never both: the first kind changes rows by scans, which the
 %% overlay would not see.
 %%
-%% Operations: [Name | Pid] register and {Name} unregister, short because nearly everything is one
-%% of them and every member decodes every one; {r, Name, Pid, Opts} register with options; {x, Name,
-%% Pid, Old, Opts} register where a read showed Old, dead on its own node (rule 17: counts as free
-%% if still held by Old); {rr, Name, Pid, Opts} re-register; {d, Name, Pid} unregister if held by
-%% Pid; {read, Name} look up, in order; {add, Nodes}; {remove, Nodes, Time}; delete.
-%%
-%% Items of a batch: {seg, Origin, Session, Number, Ops, Answers} (`default` where each answers what
-%% it does when nothing stands against it; {Answer, Home} where it changes a name of another home than
-%% its origin, which has to acknowledge that); {view, View, Drops, Live, Unknown} (members whose names
-%% go, and those that count from now on); {mem, Membership, Removed};
-%% {shard, Member, First, Rows, more | {Place, Session}}; {clashes, Name to {Ours, Theirs} where one
-%% is found, to {Ours, Theirs, Keep | none, Effects} where it is decided}; {settle, Name, Losers,
-%% Row | none, Effects}; delete.
+%% `sderl_op.hrl` describes operations and items, `sderl_row.hrl` rows.
 
 -include("sderl_core.hrl").
+-include("sderl_op.hrl").
+-include("sderl_row.hrl").
 
 -export([batch/3]).
 
 -record(c, {
     mod :: module(),
     store :: term(),
-    names = #{} :: #{term() => tuple() | none},
+    names = #{} :: #{term() => sderl_row:t() | none},
     pids = #{} :: #{pid() => term()},          % [Name] or none, as the index will be
     mem,
     view,
@@ -40,14 +30,22 @@
     then = [] :: [term()]
 }).
 
-%% The common case in the making: what was read (names in a tuple, pids), how much, and what the
-%% index will be.
--record(p, {mod :: module(), store :: term(), view, keys = [], count = 0, index = []}).
+%% The common case in the making.
+-record(p, {
+    mod :: module(),
+    store :: term(),
+    view,
+    keys = [],          % what was read: names in a tuple, pids
+    count = 0,          % how much that was
+    index = []          % what the index will be
+}).
 
 -spec batch(module(), term(), #s{}) -> {[term()], [{pid(), [term()] | none}], [term()], #s{}}.
 batch(Mod, Store, #s{specials = [], reqs = Reqs, d = #d{view = V, mem = M}} = S) ->
     P0 = #p{mod = Mod, store = Store, view = V},
-    Known = fun({O, _, _, _}) -> maps:get(O, V, none) =:= live andalso sderl_membership:is_member(O, M) end,
+    Known = fun(?LIST(O, _, _, _)) ->
+        maps:get(O, V, none) =:= live andalso sderl_membership:is_member(O, M)
+    end,
     case lists:all(Known, Reqs) andalso plain(lists:reverse(Reqs), P0, []) of
         {Items, Index} -> {Items, Index, [], S#s{reqs = []}};
         false -> overlaid(Mod, Store, S)
@@ -55,12 +53,13 @@ batch(Mod, Store, #s{specials = [], reqs = Reqs, d = #d{view = V, mem = M}} = S)
 batch(Mod, Store, #s{specials = Specials, unknown_answers = Unknown, d = D} = S0) ->
     Drops = lists:usort(lists:append([Ns || {view, Ns, _} <- Specials])),
     Live = lists:usort(lists:append([Ns || {view, _, Ns} <- Specials])),
-    View = [{view, D#d.view, Drops, Live, Unknown} || lists:keymember(view, 1, Specials)],
+    View = [#view{places = D#d.view, drops = Drops, live = Live, unknown = Unknown}
+            || lists:keymember(view, 1, Specials)],
     C0 = (overlay(Mod, Store, S0))#c{drops = Drops},
     {Left, C1} = left_clashes(Drops, C0),
     {Items, C, S} = lists:foldl(fun special/2, {Left ++ View, C1, S0#s{specials = []}},
                                 lists:reverse(Specials)),
-    {Last, First} = lists:partition(fun(I) -> element(1, I) =:= mem end, lists:reverse(Items)),
+    {Last, First} = lists:partition(fun(I) -> is_record(I, mem) end, lists:reverse(Items)),
     {First ++ Last, maps:to_list(C#c.pids), left(Last, D) ++ lists:reverse(C#c.then), S}.
 
 %% ---------------------------------------------------------------- the common case
@@ -68,9 +67,9 @@ batch(Mod, Store, #s{specials = Specials, unknown_answers = Unknown, d = D} = S0
 %% Registrations and removals of which no two touch the same name or pid need no overlay: each is
 %% decided against the table alone. Whether that was so is seen at the end, at once; if not, or if
 %% there is anything else among the operations, the batch is decided again with the overlay.
-plain([{O, Inc, R, Ops} | Segs], P0, Items) ->
+plain([?LIST(O, Sid, R, Ops) | Lists], P0, Items) ->
     case plain_ops(Ops, O, P0, [], true) of
-        {As, P} -> plain(Segs, P, [{seg, O, Inc, R, Ops, As} | Items]);
+        {As, P} -> plain(Lists, P, [decided_list(O, Sid, R, Ops, As) | Items]);
         false -> false
     end;
 plain([], #p{keys = Keys, count = N, index = Index}, Items) ->
@@ -79,43 +78,68 @@ plain([], #p{keys = Keys, count = N, index = Index}, Items) ->
         false -> false
     end.
 
-plain_ops([[Name | Pid] | Ops], O, #p{mod = Mod, store = St, view = V, keys = Ks, count = N, index = Ix} = P, As, Default)
+plain_ops([?REGISTER(Name, Pid) | Ops], O, #p{view = V} = P0, As, Default)
   when map_get(node(Pid), V) =:= live ->
+    #p{mod = Mod, store = St, keys = Ks, count = N, index = Ix} = P0,
     Free = Mod:lookup(St, Name) =:= none andalso Mod:name_of(St, Pid) =:= none,
-    P1 = P#p{keys = [{Name}, Pid | Ks], count = N + 2},
+    P = P0#p{keys = [{Name}, Pid | Ks], count = N + 2},
     case Free of
-        true when node(Pid) =:= O -> plain_ops(Ops, O, P1#p{index = [{Pid, [Name]} | Ix]}, [yes | As], Default);
-        true -> plain_ops(Ops, O, P1#p{index = [{Pid, [Name]} | Ix]}, [{yes, node(Pid)} | As], false);
-        false -> plain_ops(Ops, O, P1, [{no, name_or_pid_already_registered} | As], false)
+        true when node(Pid) =:= O ->
+            plain_ops(Ops, O, P#p{index = [{Pid, [Name]} | Ix]}, [yes | As], Default);
+        true ->
+            plain_ops(Ops, O, P#p{index = [{Pid, [Name]} | Ix]}, [{yes, node(Pid)} | As], false);
+        false ->
+            plain_ops(Ops, O, P, [{no, name_or_pid_already_registered} | As], false)
     end;
-plain_ops([{Name} | Ops], O, #p{mod = Mod, store = St, view = V, keys = Ks, count = N, index = Ix} = P, As, Default) ->
+plain_ops([?UNREGISTER(Name) | Ops], O, P, As, Default) ->
+    #p{mod = Mod, store = St, view = V, keys = Ks, count = N, index = Ix} = P,
     case Mod:lookup(St, Name) of
-        none -> plain_ops(Ops, O, P#p{keys = [{Name} | Ks], count = N + 1}, [ok | As], Default);
-        {_, Pid, O, _, _} ->
-            plain_ops(Ops, O, P#p{keys = [{Name}, Pid | Ks], count = N + 2, index = [{Pid, none} | Ix]}, [ok | As], Default);
-        {_, Pid, Home, _, _} when map_get(Home, V) =:= live ->
-            plain_ops(Ops, O, P#p{keys = [{Name}, Pid | Ks], count = N + 2, index = [{Pid, none} | Ix]}, [{ok, Home} | As], false);
+        none ->
+            plain_ops(Ops, O, P#p{keys = [{Name} | Ks], count = N + 1}, [ok | As], Default);
+        ?ROW_OF_AT(Pid, O) ->
+            Gone = P#p{keys = [{Name}, Pid | Ks], count = N + 2, index = [{Pid, none} | Ix]},
+            plain_ops(Ops, O, Gone, [ok | As], Default);
+        ?ROW_OF_AT(Pid, Home) when map_get(Home, V) =:= live ->
+            Gone = P#p{keys = [{Name}, Pid | Ks], count = N + 2, index = [{Pid, none} | Ix]},
+            plain_ops(Ops, O, Gone, [{ok, Home} | As], false);
         _ -> false
     end;
 plain_ops([], _, P, _, true) -> {default, P};
 plain_ops([], _, P, As, false) -> {lists:reverse(As), P};
 plain_ops(_, _, _, _, _) -> false.
 
+decided_list(Member, Session, Number, Operations, Answers) ->
+    #seg{
+        member = Member,
+        session = Session,
+        number = Number,
+        operations = Operations,
+        answers = Answers
+    }.
+
 overlay(Mod, Store, #s{d = D} = S) ->
-    #c{mod = Mod, store = Store, mem = D#d.mem, view = D#d.view, mode = S#s.mode, clashes = D#d.clashes}.
+    #c{mod = Mod,
+       store = Store,
+       mem = D#d.mem,
+       view = D#d.view,
+       mode = S#s.mode,
+       clashes = D#d.clashes}.
 
 overlaid(Mod, Store, #s{reqs = Reqs0, held = Held, d = D} = S) ->
-    {Later, Reqs} = lists:partition(fun({O, _, _, _}) -> is_tuple(maps:get(O, D#d.view, none)) end, Reqs0),
-    {Items, Last, C} = lists:foldl(fun seg/2, {[], [], overlay(Mod, Store, S)}, lists:reverse(Reqs)),
+    {Later, Reqs} = lists:partition(fun(?LIST(O, _, _, _)) ->
+        is_tuple(maps:get(O, D#d.view, none))
+    end, Reqs0),
+    Nothing = {[], [], overlay(Mod, Store, S)},
+    {Items, Last, C} = lists:foldl(fun seg/2, Nothing, lists:reverse(Reqs)),
     {lists:reverse(Items, lists:reverse(Last)), maps:to_list(C#c.pids), left(Last, D),
-     S#s{reqs = [], held = maps:merge(Held, #{O => Seg || {O, _, _, _} = Seg <- Later})}}.
+     S#s{reqs = [], held = maps:merge(Held, #{O => List || ?LIST(O, _, _, _) = List <- Later})}}.
 
 %% Whom this batch removes: told once it is committed.
 left([], _) -> [];
 left(Last, #d{mem = Mem}) ->
     case lists:member(delete, Last) of
         true -> [{left, sderl_membership:members(Mem)}];
-        false -> [{left, Ns} || {mem, _, Ns} <- Last, Ns =/= []]
+        false -> [{left, Ns} || #mem{removed = Ns} <- Last, Ns =/= []]
     end.
 
 %% ---------------------------------------------------------------- changes of the component
@@ -126,25 +150,27 @@ special({view, _, _}, Acc) -> Acc;
 special(rehome, {Items, #c{mem = Mem} = C, S}) ->
     case sderl_membership:removed(Mem) of
         [] -> {Items, C, S};
-        Removed -> {[{mem, Mem, Removed} | Items], C, S}
+        Removed -> {[#mem{membership = Mem, removed = Removed} | Items], C, S}
     end;
 %% Forgotten nodes keep their sessions until they are pruned: they may return.
 special({prune, Before}, {Items, C, S}) ->
     Mem = sderl_membership:prune(Before, C#c.mem),
     Pruned = sderl_membership:forgotten(C#c.mem) -- sderl_membership:forgotten(Mem),
-    {[{mem, Mem, Pruned} | Items], C#c{mem = Mem}, S};
+    {[#mem{membership = Mem, removed = Pruned} | Items], C#c{mem = Mem}, S};
 %% A node that has come back meanwhile is not forgotten.
 special({forget, Nodes, Time}, {Items, C, S}) ->
     Away = [N || N <- Nodes, not is_map_key(N, C#c.view), not sderl_core_state:present(N, S)],
     Mem = sderl_membership:forget(Away, Time, C#c.mem),
     case Away =/= [] andalso keeps_majority(Mem, C) of
-        true -> {[{mem, Mem, []} | Items], C#c{mem = Mem}, S};
+        true -> {[#mem{membership = Mem, removed = []} | Items], C#c{mem = Mem}, S};
         false -> {Items, C, S}
     end;
 special({mem, Mem0, From}, {Items, C, S}) ->
     Mem = sderl_core_state:union(Mem0, C#c.mem, S),
     case keeps_majority(Mem, C) of
-        true -> {[mem_item(Mem, C#c.mem) | Items], C#c{mem = Mem, then = [{adopt, [From]} | C#c.then]}, S};
+        true ->
+            Then = [{adopt, [From]} | C#c.then],
+            {[changed(Mem, C#c.mem) | Items], C#c{mem = Mem, then = Then}, S};
         false -> {Items, C, S}
     end;
 special({shard, N, Id, K, Rows, Last}, {Items, #c{mem = Mem} = C0, S0}) ->
@@ -157,48 +183,64 @@ special({shard, N, Id, K, Rows, Last}, {Items, #c{mem = Mem} = C0, S0}) ->
                 true -> left_clashes([N], drop_home(N, C0));
                 false -> {[], C0}
             end,
-            {Kept, C2, S} = lists:foldl(fun shard_row/2, {[], C1, S0}, [R || R <- Rows, speaks(N, R, C1, S0)]),
-            Found = maps:without(maps:keys(C1#c.clashes), C2#c.clashes),
-            End = case Last of more -> more; {last, Place, Session} -> {Place, Session} end,
-            Item = {shard, N, First, lists:reverse(Kept), End},
-            {[{clashes, Found} || map_size(Found) > 0] ++ [Item | Left] ++ Items,
+            Own = [R || R <- Rows, speaks(N, R, C1, S0)],
+            {Kept, C2, S} = lists:foldl(fun shard_row/2, {[], C1, S0}, Own),
+            Item = #shard{
+                member = N,
+                is_first = First,
+                rows = lists:reverse(Kept),
+                rest = case Last of
+                    more -> more;
+                    {last, Place, Session} -> {Place, Session}
+                end
+            },
+            {found(C1, C2) ++ [Item | Left] ++ Items,
              C2#c{then = [{brought, N, Id, Last} | C2#c.then]}, S}
     end;
 special({decide, Name, A, B, Keep, Fx}, {Items, #c{clashes = Clashes} = C0, S}) ->
     case Clashes of
         #{Name := {A, B}} ->
             {Decided, C} = decided(Name, A, B, Keep, Fx, C0, S),
-            {[{clashes, Decided} | Items], C#c{clashes = maps:merge(Clashes, Decided)}, S};
+            {[#clashes{clashes = Decided} | Items], C#c{clashes = maps:merge(Clashes, Decided)}, S};
         _ -> {Items, C0, S}
     end;
 special({contend, Third}, {Items, #c{clashes = Clashes} = C0, S0}) ->
     case Clashes of
-        #{Third := {{Name, _, _, _, _} = Row, _}} when not is_map_key(Name, Clashes) ->
+        #{Third := {?ROW(Name, _, _, _, _) = Row, _}} when not is_map_key(Name, Clashes) ->
             C1 = C0#c{clashes = maps:remove(Third, Clashes)},
             {Kept, C, S} = shard_row(Row, {[], C1, S0}),
-            Found = maps:without(maps:keys(C1#c.clashes), C#c.clashes),
-            Now = [{settle, Name, [], Stands, []} || Stands <- Kept]
-                ++ [{clashes, Found} || map_size(Found) > 0],
-            {Now ++ [{settle, Third, [], none, []} | Items], C, S};
+            Now = [unopposed(Name, Stands) || Stands <- Kept] ++ found(C1, C),
+            {Now ++ [unopposed(Third, none) | Items], C, S};
         _ -> {Items, C0, S0}
     end;
 special({settle, Name}, {Items, #c{clashes = Clashes, view = V} = C0, S}) ->
     case Clashes of
-        #{Name := {{_, _, HomeA, _, _} = A, {_, _, HomeB, _, _} = B, Keep, Fx}}
+        #{Name := {?ROW_AT(HomeA) = A, ?ROW_AT(HomeB) = B, Keep, Fx}}
           when map_get(HomeA, V) =:= live, map_get(HomeB, V) =:= live ->
             case replaced(Name, A, B, C0) of
                 false ->
-                    {Item, C} = settle(Name, A, B, Keep, Fx, C0#c{clashes = maps:remove(Name, Clashes)}),
+                    C1 = C0#c{clashes = maps:remove(Name, Clashes)},
+                    {Item, C} = settle(Name, A, B, Keep, Fx, C1),
                     {[Item | Items], C, S};
-                Again -> {[{clashes, Again} | Items], C0#c{clashes = maps:merge(Clashes, Again)}, S}
+                Again ->
+                    C = C0#c{clashes = maps:merge(Clashes, Again)},
+                    {[#clashes{clashes = Again} | Items], C, S}
             end;
         _ -> {Items, C0, S}
     end.
 
+%% The clashes that a piece of a shard added.
+found(#c{clashes = Before}, #c{clashes = After}) ->
+    Found = maps:without(maps:keys(Before), After),
+    [#clashes{clashes = Found} || map_size(Found) > 0].
+
+%% Nobody lost it.
+unopposed(Name, Row) -> #settle{name = Name, losers = [], row = Row, effects = []}.
+
 %% Names of processes on a node that left the group are at home with a coordinator. A node that was
 %% removed on the joiner's side alone speaks for itself: the joiner has a name that was registered
 %% since that node became a member as it was when it was removed.
-speaks(N, {_, Pid, _, {{Counter, _}, _}, _}, #c{view = V}, #s{sessions = Sessions}) ->
+speaks(N, ?ROW(_, Pid, _, {{Counter, _}, _}, _), #c{view = V}, #s{sessions = Sessions}) ->
     Node = node(Pid),
     case Sessions of
         #{Node := {Sid, _, _}} when Node =/= N, is_map_key(Node, V) -> Counter < Sid;
@@ -207,7 +249,7 @@ speaks(N, {_, Pid, _, {{Counter, _}, _}, _}, #c{view = V}, #s{sessions = Session
 
 %% The union by home (rule 15): what a member brings of its own is its own to say; only a name that
 %% both sides hold for different processes is a clash (rule 18).
-shard_row({Name, Pid, _, _, _} = Row0, {Kept, #c{clashes = Clashes} = C, S}) ->
+shard_row(?ROW(Name, Pid, _, _, _) = Row0, {Kept, #c{clashes = Clashes} = C, S}) ->
     Row = latest(Row0, name(Name, C)),
     case kept(Name, C) of
         none ->
@@ -216,26 +258,32 @@ shard_row({Name, Pid, _, _, _} = Row0, {Kept, #c{clashes = Clashes} = C, S}) ->
                 true -> {[Row | Kept], put_row(Row, Gone), S};
                 false -> {Kept, Gone, S}
             end;
-        {_, Pid, _, _, _} = Same -> {[Row | Kept], put_row(Row, del_row(Same, C)), S};
+        ?ROW_OF(Pid) = Same -> {[Row | Kept], put_row(Row, del_row(Same, C)), S};
         _ when is_map_key(Name, Clashes) ->
             case sderl_core_clash:rows(map_get(Name, Clashes)) of
                 %% Its home has the row in its table, and beside another in a clash of the log that it left.
-                {_, {_, Pid, _, _, _}} -> {Kept, C, S};
+                {_, ?ROW_OF(Pid)} -> {Kept, C, S};
                 %% A third one waits until the two are settled.
-                _ -> {Kept, C#c{clashes = maps:merge(#{sderl_core_clash:third(Row) => {Row, Row}}, Clashes)}, S}
+                _ ->
+                    Third = #{sderl_core_clash:third(Row) => {Row, Row}},
+                    {Kept, C#c{clashes = maps:merge(Third, Clashes)}, S}
             end;
         Ours ->
-            S1 = sderl_core_state:event(name_clash, #{name => Name, pids => [element(2, Ours), Pid]}, S),
-            {Kept, C#c{clashes = Clashes#{Name => {Ours, Row}}}, S1}
+            Told = #{name => Name, pids => [sderl_row:pid(Ours), Pid]},
+            {Kept, C#c{clashes = Clashes#{Name => {Ours, Row}}},
+             sderl_core_state:event(name_clash, Told, S)}
     end.
 
 %% What this batch brought of that home before goes with the rest.
 drop_home(N, #c{names = Ns, drops = Drops} = C) ->
-    lists:foldl(fun del_row/2, C#c{drops = [N | Drops]}, [Row || _ := {_, _, Home, _, _} = Row <- Ns, Home =:= N]).
+    lists:foldl(fun del_row/2, C#c{drops = [N | Drops]},
+                [Row || _ := ?ROW_AT(Home) = Row <- Ns, Home =:= N]).
 
-%% A registration that won a clash here has the version of that, also where its home went without having it.
-latest({_, Pid, _, Version, _} = Row, {_, Pid, _, Here, _}) when Here > Version, Here =/= new ->
-    setelement(4, Row, Here);
+%% A registration that won a clash here has the version of that, also where its home went without
+%% having it.
+latest(?ROW(_, Pid, _, Version, _) = Row, ?ROW(_, Pid, _, Here, _))
+  when Here > Version, Here =/= new ->
+    sderl_row:with_version(Here, Row);
 latest(Row, _) -> Row.
 
 is_free(Pid, Name, C) ->
@@ -249,8 +297,11 @@ is_free(Pid, Name, C) ->
 %% before is newer than that.
 kept(Name, #c{names = Ns, drops = Drops} = C) ->
     case name(Name, C) of
-        {_, _, Home, _, _} = Row when not is_map_key(Name, Ns) ->
-            case lists:member(Home, Drops) of true -> none; false -> Row end;
+        ?ROW_AT(Home) = Row when not is_map_key(Name, Ns) ->
+            case lists:member(Home, Drops) of
+                true -> none;
+                false -> Row
+            end;
         Row -> Row
     end.
 
@@ -267,57 +318,56 @@ decided(Name, A, B, Keep, Fx, #c{decided = Before} = C, #s{num = Num, d = #d{lin
         Again -> {Again, C}
     end.
 
-won({_, Keep, _, _, _} = Row, Keep, Version) -> setelement(4, Row, Version);
+won(?ROW_OF(Keep) = Row, Keep, Version) -> sderl_row:with_version(Version, Row);
 won(Row, _, _) -> Row.
 
 %% Ours was replaced while the resolver ran: it is asked about the present one.
-replaced(Name, {_, PidA, _, _, _}, {_, PidB, _, _, _} = B, C) ->
+replaced(Name, ?ROW_OF(PidA), ?ROW_OF(PidB) = B, C) ->
     case kept(Name, C) of
-        {_, Pid, _, _, _} = Held when Pid =/= PidA, Pid =/= PidB -> #{Name => {Held, B}};
+        ?ROW_OF(Pid) = Held when Pid =/= PidA, Pid =/= PidB -> #{Name => {Held, B}};
         _ -> false
     end.
 
 %% Homes hear of the decision by the batch, also where no row changes.
-settle(Name, A, B, Keep, Fx, C0) ->
-    {PidA, PidB} = {element(2, A), element(2, B)},
-    HomeB = element(3, B),
+settle(Name, ?ROW_OF(PidA) = A, ?ROW_OF_AT(PidB, HomeB) = B, Keep, Fx, C0) ->
     Here = is_map_key(HomeB, C0#c.view) andalso not lists:member(HomeB, C0#c.drops)
         andalso is_free(PidB, Name, C0),
     {Lost, Row, Now} = case kept(Name, C0) of
         %% One of the two went while the resolver ran: nothing is left to decide.
         none when Here -> {[], B, []};
         none -> {[], none, []};
-        {_, PidA, _, _, _} = Held when not Here -> {[], latest(Held, A), []};
-        {_, PidA, _, _, _} = Held when Keep =:= PidA -> {[PidB], latest(Held, A), Fx};
-        {_, PidA, _, _, _} when Keep =:= PidB -> {[PidA], B, Fx};
-        {_, PidA, _, _, _} -> {[PidA, PidB], none, Fx};
+        ?ROW_OF(PidA) = Held when not Here -> {[], latest(Held, A), []};
+        ?ROW_OF(PidA) = Held when Keep =:= PidA -> {[PidB], latest(Held, A), Fx};
+        ?ROW_OF(PidA) when Keep =:= PidB -> {[PidA], B, Fx};
+        ?ROW_OF(PidA) -> {[PidA, PidB], none, Fx};
         %% Ours went, and theirs came again.
-        {_, PidB, _, _, _} = Held -> {[], latest(Held, B), []};
+        ?ROW_OF(PidB) = Held -> {[], latest(Held, B), []};
         Held -> {[], Held, []}
     end,
     C1 = case name(Name, C0) of none -> C0; Old -> del_row(Old, C0) end,
     C = case Row of none -> C1; _ -> put_row(Row, C1) end,
-    {{settle, Name, Lost, Row, Now}, C}.
+    {#settle{name = Name, losers = Lost, row = Row, effects = Now}, C}.
 
 %% Of a clash whose one home leaves the other side stands. Where it was decided for that one, it has
 %% the new version: the home that went may have shown it.
 left_clashes([], C) -> {[], C};
 left_clashes(Drops, #c{clashes = Clashes} = C0) ->
-    Left = [{Name, A, B} || Name := Clash <- maps:iterator(Clashes, ordered),
-                            {A, B} <- [sderl_core_clash:rows(Clash)],
-                            lists:member(element(3, A), Drops) orelse lists:member(element(3, B), Drops)],
+    Left = [{Name, A, B}
+            || Name := Clash <- maps:iterator(Clashes, ordered),
+               {?ROW_AT(HomeA) = A, ?ROW_AT(HomeB) = B} <- [sderl_core_clash:rows(Clash)],
+               lists:member(HomeA, Drops) orelse lists:member(HomeB, Drops)],
     lists:foldl(fun({Name, A, B}, {Items, C}) ->
         {Item, C1} = settle(Name, A, B, neither, [], C#c{clashes = maps:remove(Name, C#c.clashes)}),
-        {[setelement(3, Item, []) | Items], C1}
+        {[Item#settle{losers = []} | Items], C1}
     end, {[], C0}, Left).
 
 %% ---------------------------------------------------------------- members' operations
 
 %% Changes of the membership come behind all lists: homes in a batch are told by the membership
 %% before it.
-seg({Origin, Sid, R, Ops}, {Items, Last, #c{view = V} = C0}) when is_map_key(Origin, V) ->
+seg(?LIST(Origin, Sid, R, Ops), {Items, Last, #c{view = V} = C0}) when is_map_key(Origin, V) ->
     {As, Extra, C} = ops(Ops, Origin, [], true, [], C0),
-    {[{seg, Origin, Sid, R, Ops, As} | Items], Extra ++ Last, C};
+    {[decided_list(Origin, Sid, R, Ops, As) | Items], Extra ++ Last, C};
 %% It went while its list waited here: it asks where it is now.
 seg(_, Acc) -> Acc.
 
@@ -327,45 +377,45 @@ ops([Op | Ops], Origin, As, Default, Extra, #c{mem = Mem} = C0) ->
     case sderl_membership:is_member(Origin, Mem) of
         false -> ops(Ops, Origin, [{no, not_member} | As], false, Extra, C0);
         true ->
-            case op(Op, Origin, C0) of
-                {A, C} ->
-                    ops(Ops, Origin, [A | As], Default andalso A =:= sderl_core_answer:default(Op), Extra, C);
-                {A, Item, C} ->
-                    ops(Ops, Origin, [A | As], Default andalso A =:= sderl_core_answer:default(Op), [Item | Extra], C)
-            end
+            {A, Items, C} = case op(Op, Origin, C0) of
+                {Answer, C1} -> {Answer, [], C1};
+                {Answer, Item, C1} -> {Answer, [Item], C1}
+            end,
+            IsDefault = Default andalso A =:= sderl_core_answer:default(Op),
+            ops(Ops, Origin, [A | As], IsDefault, Items ++ Extra, C)
     end.
 
-op([Name | Pid], Origin, C) ->
-    op({r, Name, Pid, []}, Origin, C);
-op({r, Name, Pid, Opts}, Origin, C) ->
+op(?REGISTER(Name, Pid), Origin, C) ->
+    op(#?REGISTER_WITH{name = Name, pid = Pid, options = []}, Origin, C);
+op(#?REGISTER_WITH{name = Name, pid = Pid, options = Options}, Origin, C) ->
     case name(Name, C) of
-        none -> take(Name, Pid, Opts, Origin, none, name_or_pid_already_registered, C);
+        none -> take(Name, Pid, Options, Origin, none, name_or_pid_already_registered, C);
         _ -> {{no, name_or_pid_already_registered}, C}
     end;
-op({x, Name, Pid, Old, Opts}, Origin, C) ->
+op(#?REGISTER_OVER{name = Name, pid = Pid, dead = Dead, options = Options}, Origin, C) ->
     case name(Name, C) of
-        {_, Held, _, _, _} when Held =/= Old -> {{no, name_or_pid_already_registered}, C};
-        Found -> take(Name, Pid, Opts, Origin, Found, name_or_pid_already_registered, C)
+        ?ROW_OF(Held) when Held =/= Dead -> {{no, name_or_pid_already_registered}, C};
+        Found -> take(Name, Pid, Options, Origin, Found, name_or_pid_already_registered, C)
     end;
-op({rr, Name, Pid, Opts}, Origin, C) ->
-    take(Name, Pid, Opts, Origin, name(Name, C), pid_is_already_registered, C);
-op({Name}, Origin, C) ->
+op(#?RE_REGISTER{name = Name, pid = Pid, options = Options}, Origin, C) ->
+    take(Name, Pid, Options, Origin, name(Name, C), pid_is_already_registered, C);
+op(?UNREGISTER(Name), Origin, C) ->
     remove(name(Name, C), Origin, C);
-op({d, Name, Pid}, Origin, C) ->
+op(?UNREGISTER_OF(Name, Pid), Origin, C) ->
     case name(Name, C) of
-        {_, Pid, _, _, _} = Row -> remove(Row, Origin, C);
+        ?ROW_OF(Pid) = Row -> remove(Row, Origin, C);
         _ -> {ok, C}
     end;
-op({add, Nodes}, _, #c{mem = Mem0} = C) ->
+op(#add{nodes = Nodes}, _, #c{mem = Mem0} = C) ->
     Mem = sderl_membership:add(Nodes, Mem0),
     New = sderl_membership:members(Mem) -- sderl_membership:members(Mem0),
     change({ok, New}, Mem, C);
-op({remove, Nodes, Time}, _, #c{mem = Mem0} = C) ->
+op(#remove{nodes = Nodes, time = Time}, _, #c{mem = Mem0} = C) ->
     change(ok, sderl_membership:remove(Nodes, Time, Mem0), C);
-op({read, Name}, _, C) ->
+op(#read{name = Name}, _, C) ->
     case name(Name, C) of
         none -> {{read, undefined}, C};
-        {_, Pid, _, _, _} -> {{read, Pid}, C}
+        ?ROW_OF(Pid) -> {{read, Pid}, C}
     end;
 op(delete, _, #c{mem = Mem} = C) ->
     {ok, delete, C#c{mem = sderl_membership:remove(sderl_membership:members(Mem), 0, Mem)}};
@@ -375,33 +425,36 @@ op(_Unknown, _, C) ->
 %% Rule 32: what counts has to be a majority of the new membership, too.
 change(Answer, Mem, #c{mem = Mem0} = C) ->
     case keeps_majority(Mem, C) of
-        true -> {Answer, mem_item(Mem, Mem0), C#c{mem = Mem}};
+        true -> {Answer, changed(Mem, Mem0), C#c{mem = Mem}};
         false -> {{no, no_majority}, C}
     end.
 
 keeps_majority(_, #c{mode = available}) -> true;
 keeps_majority(Mem, #c{mem = Mem}) -> true;
-keeps_majority(Mem, #c{view = V}) -> sderl_membership:is_majority(#{N => [] || N := live <- V}, Mem).
+keeps_majority(Mem, #c{view = V}) ->
+    sderl_membership:is_majority(#{N => [] || N := live <- V}, Mem).
 
 remove(none, _, C) -> {ok, C};
-remove({_, _, Home, _, _} = Row, Origin, C) ->
+remove(?ROW_AT(Home) = Row, Origin, C) ->
     case may_change(Home, C) of
         true -> {about(ok, Origin, [Home]), del_row(Row, C)};
         false -> {{no, later}, C}
     end.
 
 %% The version is set where the row is written: it is the place in the batch.
-take(Name, Pid, Opts, Origin, Old, Why, C) ->
+take(Name, Pid, Options, Origin, Old, Why, C) ->
     case {pid_name(Pid, C), home(Pid, Origin, C), Old} of
         {{ok, _}, _, _} -> {{no, Why}, C};
         {none, outside, _} -> {{no, unreachable_pid}, C};
         {none, Home, none} ->
-            {about(yes, Origin, [Home]), put_row({Name, Pid, Home, new, Opts}, C)};
-        {none, Home, {_, _, Before, _, _}} ->
+            Row = ?ROW(Name, Pid, Home, new, Options),
+            {about(yes, Origin, [Home]), put_row(Row, C)};
+        {none, Home, ?ROW_AT(Before)} ->
             case may_change(Before, C) of
                 true ->
-                    {about(yes, Origin, lists:usort([Home, Before])),
-                     put_row({Name, Pid, Home, new, Opts}, del_row(Old, C))};
+                    Row = ?ROW(Name, Pid, Home, new, Options),
+                    Homes = lists:usort([Home, Before]),
+                    {about(yes, Origin, Homes), put_row(Row, del_row(Old, C))};
                 false -> {{no, later}, C}
             end
     end.
@@ -431,8 +484,9 @@ home(Pid, Origin, #c{view = V, mem = Mem}) ->
             end
     end.
 
-mem_item(Mem, Old) ->
-    {mem, Mem, sderl_membership:members(Old) -- sderl_membership:members(Mem)}.
+changed(Mem, Old) ->
+    Removed = sderl_membership:members(Old) -- sderl_membership:members(Mem),
+    #mem{membership = Mem, removed = Removed}.
 
 %% ---------------------------------------------------------------- table and overlay
 
@@ -449,8 +503,8 @@ pid_name(Pid, #c{pids = Ps, mod = Mod, store = St}) ->
         _ -> Mod:name_of(St, Pid)
     end.
 
-put_row({Name, Pid, _, _, _} = Row, #c{names = Ns, pids = Ps} = C) ->
+put_row(?ROW(Name, Pid, _, _, _) = Row, #c{names = Ns, pids = Ps} = C) ->
     C#c{names = Ns#{Name => Row}, pids = Ps#{Pid => [Name]}}.
 
-del_row({Name, Pid, _, _, _}, #c{names = Ns, pids = Ps} = C) ->
+del_row(?ROW(Name, Pid, _, _, _), #c{names = Ns, pids = Ps} = C) ->
     C#c{names = Ns#{Name => none}, pids = Ps#{Pid => none}}.
