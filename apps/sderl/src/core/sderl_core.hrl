@@ -86,6 +86,18 @@
     since = 0 :: integer()
 }).
 
+%% A member on its way into another component (`sderl_core_merge`), which then gets a snapshot of it
+%% (`sderl_core_snapshot`).
+-record(joining, {
+    %% The coordinator that we join, its epoch, and when it was last asked or heard.
+    to :: undefined | {node(), epoch(), integer()},
+    %% By whom our shard is asked for, which reading of it, which piece.
+    bringing :: undefined | {epoch(), pos_integer(), pos_integer()},
+    %% Ours as the snapshot has them that is being installed: taken together, at its end.
+    session :: undefined | session(),
+    shard = [] :: [[tuple()]]
+}).
+
 %% What a member without a coordinator goes by, until it has one. `sderl_core_elect` has it.
 -record(election, {
     orphan_since = 0 :: integer(),
@@ -164,8 +176,6 @@
     flight :: undefined | #flight{},
     owed = [] :: [node()],
     sessions = #{} :: #{node() => session()},
-    session :: undefined | session(),   % ours as the snapshot has it that is being installed
-    shard = [] :: [[tuple()]],          % our rows in it: they and the session are taken together, at its end
     syncs = #{} :: #{node() => #sync{}},
     sync = 0 :: non_neg_integer(),  % the last one begun; of a learner: the one it is in
     joins = #{} :: #{node() => #join{}},
@@ -173,15 +183,14 @@
     decided = #{} :: #{term() => tuple()},  % what resolvers decided, until both homes count
     offers = #{} :: #{node() => {integer(), position()}},  % who wants to join while we may decide nothing, and since when
     cand :: undefined | #cand{},
-    bringing :: undefined | {epoch(), pos_integer(), pos_integer()},  % by whom our shard is asked for, which reading, which piece
     found = #{} :: #{term() => tuple()},  % of the names that our list would remove or replace: the rows that our table has
-    to :: undefined | {node(), epoch(), integer()},  % the coordinator that we join
     groggy = [] :: [node()],
     groggy_since = 0 :: integer(),
     last_tick :: undefined | integer(),
     waiters = [] :: [{term(), [node()], integer()}],
     leaving :: undefined | removed | deleted,
     mode = available :: available | majority,
+    joining = #joining{} :: #joining{},
     election = #election{} :: #election{},
     quorum = #quorum{} :: #quorum{},
     unknown = 0 :: non_neg_integer(),

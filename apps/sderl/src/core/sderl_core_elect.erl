@@ -56,12 +56,13 @@ orphan(S) -> elect(step_down(S)).
 step_down(S0) ->
     S = become_orphan(leave_office(S0)),
     Election = (S#s.election)#election{attempts = 0, shut_out_since = undefined},
-    sderl_core_write:resend(S#s{to = undefined, bringing = undefined, election = Election}).
+    sderl_core_write:resend(sderl_core_merge:give_up_joining(S#s{election = Election})).
 
 %% Somebody leads.
-elected(Election) -> Election#election{attempts = 0,
-                                       shut_out_since = undefined,
-                                       suspect = undefined}.
+elected(Election) ->
+    Election#election{attempts = 0,
+                      shut_out_since = undefined,
+                      suspect = undefined}.
 
 -doc "Nobody is followed any more, and nothing that a coordinator asked for is owed to it.".
 -spec become_orphan(#s{}) -> #s{}.
@@ -74,14 +75,13 @@ become_orphan(#s{now = Now, election = Election} = S) ->
 
 -doc "A coordinator took this member in, by a takeover or with a snapshot.".
 -spec become_follower(node(), #s{}) -> #s{}.
-become_follower(Coordinator, #s{now = Now, election = Election} = S) ->
+become_follower(Coordinator, #s{now = Now, election = Election} = S0) ->
+    S = sderl_core_merge:give_up_joining(S0),
     S#s{role = follower,
         lead = Coordinator,
         lead_heard = Now,
         cand = undefined,
-        election = elected(Election),
-        to = undefined,
-        bringing = undefined}.
+        election = elected(Election)}.
 
 -spec elect(#s{}) -> #s{}.
 elect(#s{groggy = [_ | _]} = S) -> S;
@@ -280,7 +280,8 @@ take_over(#s{cand = #cand{joined = J}, num = Mine, self = Self, d = D} = S0) ->
 
 %% This member coordinates from here on, with those that promised it and are at most one batch behind.
 -spec lead_from(non_neg_integer(), [term()], [node()], #s{}) -> #s{}.
-lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = Self, now = Now, d = D} = S0) ->
+lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) ->
+    #s{self = Self, now = Now, d = D, joining = Joining} = S0,
     #d{view = V, mem = Mem, lineage = Old, history = H} = D,
     Majority = S0#s.mode =:= majority,
     %% (In a majority group nobody leads so while any member has a whole table.)
@@ -308,8 +309,7 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}, self = 
               election = elected(S0#s.election),
               unknown_answers = sderl_core_answer:unknown_answers(Items, Missing),
               %% (A snapshot that ended early brought these rows: they are of no log that goes on.)
-              shard = [],
-              session = undefined,
+              joining = Joining#joining{session = undefined, shard = []},
               d = D#d{epoch = E, lineage = E, view = View, syncing = false, history = History,
                       clashes = Clashes, clashes_before = #{}}},
     Info = (lead_info(S1))#{prev => Old},

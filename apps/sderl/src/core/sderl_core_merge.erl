@@ -21,7 +21,8 @@
 
 -define(OFFER_TICKS, 4).
 
--export([tick/1, give_up/3, disband/1, send_join/1, position/1, resume/1]).
+-export([tick/1, give_up/3, join_next/3, give_up_joining/1, send_join/3]).
+-export([disband/1, position/1, resume/1]).
 -export([bring/4, shard_read/5]).
 -export([join/4, take_offers/1, shard/6, forget_join/2, brought/4, covered/3]).
 
@@ -39,15 +40,15 @@ tick(#s{now = Now, aside_ms = A, joins = Joins} = S) ->
 %% In a majority group each member goes by itself, and what is not committed in its log is dropped.
 give_up(A, E, #s{mode = majority, role = coord, d = #d{lineage = Mine}} = S) when E > Mine ->
     give_up(A, E, sderl_core_elect:step_down(S));
-give_up(A, E, #s{mode = majority, role = orphan, now = Now} = S) ->
+give_up(A, E, #s{mode = majority, role = orphan} = S) ->
     case sderl_core_quorum:may_join(E, S) of
-        true -> send_join(S#s{role = joining, to = {A, E, Now}});
+        true -> send_join(A, E, S#s{role = joining});
         false -> S
     end;
 give_up(_, _, #s{mode = majority} = S) -> S;
 give_up(A, E, #s{role = coord, flight = Flight, d = #d{lineage = Mine}} = S0)
   when E > Mine ->
-    S = send_offers_on(A, E, S0#s{role = joining, to = {A, E, S0#s.now}}),
+    S = send_offers_on(A, E, join_next(A, E, S0#s{role = joining})),
     case Flight of
         undefined -> disband(S);
         #flight{wait = Wait} ->
@@ -58,9 +59,18 @@ give_up(A, E, #s{role = coord, flight = Flight, d = #d{lineage = Mine}} = S0)
                 false -> S
             end
     end;
-give_up(A, E, #s{role = orphan, now = Now} = S) ->
-    send_join(S#s{role = joining, to = {A, E, Now}});
+give_up(A, E, #s{role = orphan} = S) -> send_join(A, E, S#s{role = joining});
 give_up(_, _, S) -> S.
+
+-doc "The coordinator of that epoch is the one that this member joins, and is asked when it may.".
+-spec join_next(node(), epoch(), #s{}) -> #s{}.
+join_next(A, E, #s{now = Now, joining = Joining} = S) ->
+    S#s{joining = Joining#joining{to = {A, E, Now}}}.
+
+-doc "This member joins nobody any more.".
+-spec give_up_joining(#s{}) -> #s{}.
+give_up_joining(#s{joining = Joining} = S) ->
+    S#s{joining = Joining#joining{to = undefined, bringing = undefined}}.
 
 %% Members that offered themselves to this coordinator go there too.
 send_offers_on(A, E, #s{offers = Offers} = S) ->
@@ -69,7 +79,8 @@ send_offers_on(A, E, #s{offers = Offers} = S) ->
 
 -doc "Ends a component: everyone in it goes to the higher coordinator by itself.".
 -spec disband(#s{}) -> #s{}.
-disband(#s{role = joining, self = Self, lead = Self, to = {A, E, _}, d = #d{view = V}} = S) ->
+disband(#s{role = joining, self = Self, lead = Self, joining = #joining{to = {A, E, _}},
+           d = #d{view = V}} = S) ->
     case [N || N := _ <- V, N =/= Self, N =/= A, present(N, S)] of
         %% A component of one stays what it is until it is taken in: one that boots keeps its
         %% lowest epoch, should nothing come of it.
@@ -80,8 +91,11 @@ disband(#s{role = joining, self = Self, lead = Self, to = {A, E, _}, d = #d{view
     end;
 disband(S) -> S.
 
--spec send_join(#s{}) -> #s{}.
-send_join(#s{to = {A, _, _}} = S) ->
+-doc "Asks the coordinator of that epoch to take this member in.".
+-spec send_join(node(), epoch(), #s{}) -> #s{}.
+send_join(A, E, S) -> send_join(join_next(A, E, S)).
+
+send_join(#s{joining = #joining{to = {A, _, _}}} = S) ->
     {E, Num} = position(S),
     send(A, {join, E, Num}, S).
 
@@ -100,24 +114,31 @@ position(#s{num = Num, d = #d{lineage = E}}) -> {E, Num}.
 
 -doc "Nobody took this member in.".
 -spec resume(#s{}) -> #s{}.
-resume(#s{role = joining, lead = Self, self = Self} = S) ->
-    sderl_core_write:reorder(S#s{role = coord, to = undefined});
-resume(#s{role = joining} = S) -> sderl_core_elect:orphan(S#s{to = undefined});
+resume(#s{role = joining, lead = Self, self = Self, joining = Joining} = S) ->
+    sderl_core_write:reorder(S#s{role = coord, joining = Joining#joining{to = undefined}});
+resume(#s{role = joining, joining = Joining} = S) ->
+    sderl_core_elect:orphan(S#s{joining = Joining#joining{to = undefined}});
 resume(S) -> S.
 
 -doc "The coordinator that we join asks for a piece of our shard.".
 -spec bring(epoch(), {pos_integer(), pos_integer()}, node(), #s{}) -> #s{}.
-bring(E, {Id, 1}, N, #s{role = joining, to = {N, _, _}, now = Now, flight = undefined} = S) ->
-    S1 = sderl_core_answer:look_up_removed(S#s{bringing = {E, Id, 1}, to = {N, E, Now}}),
+bring(E, {Id, 1}, N, #s{role = joining, joining = #joining{to = {N, _, _}} = Joining, now = Now,
+                        flight = undefined} = S) ->
+    S1 = sderl_core_answer:look_up_removed(S#s{joining = Joining#joining{bringing = {E, Id, 1},
+                                                                         to = {N, E, Now}}}),
     fx({read_homes, N, 1, [S#s.self]}, S1);
-bring(E, {Id, K}, N, #s{role = joining, to = {N, E, _}, now = Now, bringing = {E, Id, Before}} = S)
+bring(E, {Id, K}, N, #s{role = joining,
+                        joining = #joining{to = {N, E, _}, bringing = {E, Id, Before}} = Joining,
+                        now = Now} = S)
   when K =:= Before + 1 ->
-    fx({read_homes, N, K, []}, S#s{bringing = {E, Id, K}, to = {N, E, Now}});
+    fx({read_homes, N, K, []}, S#s{joining = Joining#joining{bringing = {E, Id, K},
+                                                             to = {N, E, Now}}});
 bring(_, _, _, S) -> S.
 
 -doc "A piece of our shard was read. The last one has our session, and rows that no table holds.".
 -spec shard_read(node(), pos_integer(), [sderl_core:row()], boolean(), #s{}) -> #s{}.
-shard_read(N, K, Rows, Last, #s{role = joining, to = {N, E, _}, bringing = {E, Id, K}} = S) ->
+shard_read(N, K, Rows, Last, #s{role = joining,
+                                joining = #joining{to = {N, E, _}, bringing = {E, Id, K}}} = S) ->
     #s{self = Self} = S,
     Piece = {Id, K},
     Own = [sderl_core_clash:latest(R, S) || R <- Rows, element(3, R) =:= Self],
@@ -131,7 +152,8 @@ shard_read(N, K, Rows, Last, #s{role = joining, to = {N, E, _}, bringing = {E, I
     end;
 %% Asked anew in the same step: what was read for the question before is of no use, and the reading
 %% that is open is the one for this.
-shard_read(N, _, _, _, #s{role = joining, to = {N, E, _}, bringing = {E, _, _}} = S) -> S;
+shard_read(N, _, _, _, #s{role = joining,
+                          joining = #joining{to = {N, E, _}, bringing = {E, _, _}}} = S) -> S;
 shard_read(N, _, _, _, S) -> fx({read_stop, N}, S).
 
 %% ---------------------------------------------------------------- the coordinator that takes it in
@@ -152,7 +174,8 @@ join(E, Num, N, #s{role = coord, groggy = [], offers = Offers, now = Now, d = #d
         false -> sderl_core_state:ask(N, S)
     end;
 %% We join another ourselves, or follow one: there it is taken.
-join(_, _, N, #s{role = joining, to = {A, E, _}} = S) when A =/= N -> send(N, {low, E, A}, S);
+join(_, _, N, #s{role = joining, joining = #joining{to = {A, E, _}}} = S) when A =/= N ->
+    send(N, {low, E, A}, S);
 join(_, _, N, #s{role = follower, lead = L, d = #d{epoch = E}} = S) when L =/= N ->
     send(N, {low, E, L}, S);
 join(_, _, _, S) -> S.

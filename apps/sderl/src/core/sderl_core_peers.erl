@@ -52,7 +52,8 @@ awake(S) -> sderl_core_write:reorder(S).
 
 %% Members that are linked and have not said hello. And of a coordinator, whose heartbeats all
 %% answer: those who do not; it may be that their process is no more, and their node knows why.
-hellos(#s{linked = L, peers = P, self = Self, role = R, now = Now, aside_ms = A, tick_ms = T, to = To} = S) ->
+hellos(#s{linked = L, peers = P, self = Self, role = R, now = Now, aside_ms = A, tick_ms = T,
+          joining = #joining{to = To}} = S) ->
     Silent = fun(N) ->
         case P of
             %% (The process that we gave ourselves up to may be no more, moved to another group, say.)
@@ -79,7 +80,8 @@ role_tick(#s{role = orphan} = S0) ->
         #s{role = orphan, peers = P} = S -> lists:foldl(fun sderl_core_state:ask/2, S, maps:keys(P));
         S -> S
     end;
-role_tick(#s{role = joining, to = {To, _, At}, now = Now, aside_ms = A, lead = L, self = Self} = S) ->
+role_tick(#s{role = joining, joining = #joining{to = {To, _, At}}, now = Now, aside_ms = A,
+             lead = L, self = Self} = S) ->
     case Now - At > 2 * A orelse is_gone(To, S) of
         true -> sderl_core_merge:resume(S);
         false when L =:= Self -> slow(heartbeat(S));
@@ -216,11 +218,12 @@ lost_as(N, Names, #s{lead = Self, self = Self, num = Num, d = #d{lineage = E, vi
         _ -> S0
     end,
     S2 = sderl_core_write:reorder(waiters(S1)),
-    case S2#s.to of
+    case S2#s.joining#joining.to of
         {N, _, _} -> sderl_core_merge:resume(S2);
         _ -> S2
     end;
-lost_as(N, _, #s{role = joining, to = {N, _, _}} = S) -> sderl_core_merge:resume(S);
+lost_as(N, _, #s{role = joining, joining = #joining{to = {N, _, _}}} = S) ->
+    sderl_core_merge:resume(S);
 lost_as(N, _, #s{role = follower, lead = N} = S) -> sderl_core_elect:orphan(S);
 lost_as(N, _, #s{role = candidate, cand = #cand{wait = W, joined = J} = C} = S) ->
     sderl_core_elect:maybe_finish(S#s{cand = C#cand{wait = lists:delete(N, W), joined = maps:remove(N, J)}});
@@ -263,7 +266,8 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view 
         _ -> send(N, {hb, E, sderl_core_answer:told_committed(S)}, S)
     end;
 %% Its process is a new one, which does not know that we join it.
-hello_as(N, true, Info, #s{role = joining, to = {N, _, _}, lead = Self, self = Self} = S) ->
+hello_as(N, true, Info, #s{role = joining, joining = #joining{to = {N, _, _}}, lead = Self,
+                           self = Self} = S) ->
     hello_as(N, true, Info, sderl_core_merge:resume(S));
 hello_as(N, true, _, #s{role = follower, lead = N} = S) -> sderl_core_elect:orphan(S);
 hello_as(N, true, _, #s{role = candidate, cand = #cand{wait = W, epoch = E}} = S) ->
@@ -370,8 +374,10 @@ hb(_, _, N, #s{role = follower} = S) ->
     %% Our own coordinator leads another epoch and we missed its taking over.
     sderl_core_elect:orphan(send(N, sderl_core_state:hello_msg(S), S));
 %% It could not take our offer when that came, or has forgotten it with a role: once more.
-hb(E, _, N, #s{role = joining, to = {N, _, At}, flight = undefined, now = Now, tick_ms = T} = S) when Now - At >= 2 * T ->
-    sderl_core_merge:send_join(S#s{to = {N, E, Now}});
+hb(E, _, N, #s{role = joining, joining = #joining{to = {N, _, At}}, flight = undefined, now = Now,
+               tick_ms = T} = S)
+  when Now - At >= 2 * T ->
+    sderl_core_merge:send_join(N, E, S);
 hb(E, _, N, #s{role = joining} = S) -> low(E, N, N, S);
 hb(_, _, _, S) -> S.
 
@@ -408,12 +414,12 @@ low(E, L, N, #s{role = coord, self = Self, groggy = [], d = #d{lineage = Mine}} 
         _ -> send(L, sderl_core_state:hello_msg(S), S)
     end;
 %% The one that we give ourselves up to gave itself up to another: we go there too.
-low(E, L, N, #s{role = joining, to = {To, Offered, _}, self = Self, now = Now} = S0)
+low(E, L, N, #s{role = joining, joining = #joining{to = {To, Offered, _}}, self = Self} = S0)
   when E > Offered orelse N =:= To, L =/= undefined, L =/= To, L =/= Self ->
     S = heard(E, S0),
     case S of
-        #s{flight = undefined, peers = #{L := _}} -> sderl_core_merge:send_join(S#s{to = {L, E, Now}});
-        #s{peers = #{L := _}} -> S#s{to = {L, E, Now}};
+        #s{flight = undefined, peers = #{L := _}} -> sderl_core_merge:send_join(L, E, S);
+        #s{peers = #{L := _}} -> sderl_core_merge:join_next(L, E, S);
         _ -> S
     end;
 low(_, _, _, S) -> S.

@@ -420,7 +420,7 @@ promise(E, Flags, N, #s{role = R, lead = L, d = #d{epoch = Mine} = D} = S0) ->
     end.
 
 %% The coordinator that we would join is none any more, and stands again.
-joins(N, #s{role = joining, lead = undefined, to = {N, _, _}}) -> true;
+joins(N, #s{role = joining, lead = undefined, joining = #joining{to = {N, _, _}}}) -> true;
 joins(_, _) -> false.
 
 -doc "A member promised, with its log and whether it votes.".

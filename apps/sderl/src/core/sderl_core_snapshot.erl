@@ -126,14 +126,14 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
     S1 = sderl_core_elect:leave_office(S0),
     %% The session of a learner is its own until its rows are the snapshot's.
     Sessions = maps:merge(maps:remove(Self, Theirs), maps:with([Self], Own)),
-    S2 = (sderl_core_elect:become_follower(N, S1))#s{
+    #s{joining = Joining} = Follower = sderl_core_elect:become_follower(N, S1),
+    S2 = Follower#s{
               sync = Id,
               num = Num,
               last = [],
               committed = 0,
               sessions = Sessions,
-              session = maps:get(Self, Theirs, undefined),
-              shard = [],
+              joining = Joining#joining{session = maps:get(Self, Theirs, undefined), shard = []},
               mine = undefined,
               ack = undefined,
               booting = false,
@@ -145,9 +145,10 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
 
 -spec chunk(epoch(), pos_integer(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
 chunk(E, Id, K, Rows, Last, N, #s{role = follower, lead = N, sync = Id, d = #d{lineage = E, syncing = true}} = S0) ->
-    #s{self = Self, shard = Shard, now = Now} = S0,
+    #s{self = Self, joining = #joining{shard = Shard} = Joining, now = Now} = S0,
     {Own, Others} = lists:partition(fun(R) -> element(3, R) =:= Self end, Rows),
-    S1 = fx({put_rows, Others}, S0#s{lead_heard = Now, shard = [Own | Shard]}),
+    S1 = fx({put_rows, Others}, S0#s{lead_heard = Now,
+                                     joining = Joining#joining{shard = [Own | Shard]}}),
     S = sderl_core_clash:overwritten(Others, S1),
     case Last of
         false -> send(N, {chunk_ok, E, Id, K}, S);
@@ -155,12 +156,15 @@ chunk(E, Id, K, Rows, Last, N, #s{role = follower, lead = N, sync = Id, d = #d{l
     end;
 chunk(_, _, _, _, _, _, S) -> S.
 
-whole(#s{self = Self, shard = Shard, session = Session, sessions = Sessions0, d = D} = S0) ->
+whole(#s{self = Self, joining = #joining{shard = Shard, session = Session} = Joining,
+         sessions = Sessions0, d = D} = S0) ->
     Sessions = case Session of
         undefined -> maps:remove(Self, Sessions0);
         _ -> Sessions0#{Self => Session}
     end,
-    S1 = S0#s{sessions = Sessions, session = undefined, shard = [], d = D#d{syncing = false}},
+    S1 = S0#s{sessions = Sessions,
+              joining = Joining#joining{session = undefined, shard = []},
+              d = D#d{syncing = false}},
     Own = lists:append(lists:reverse(Shard)),
     S2 = sderl_core_answer:decided_before(Self, Session, S1),
     S = fx(sync_end, fx({sessions, Sessions}, fx({put_rows, Own}, S2))),
@@ -169,18 +173,19 @@ whole(#s{self = Self, shard = Shard, session = Session, sessions = Sessions0, d 
 %% A learner's own rows are taken at the end: what a batch takes away meanwhile is none of them, and what
 %% it changes is as the batch says.
 -spec view([node()], [node()], #s{}) -> #s{}.
-view(Drops, Live, #s{self = Self} = S) ->
+view(Drops, Live, #s{self = Self, joining = Joining} = S) ->
     case lists:member(Self, Drops) of
-        true -> S#s{shard = []};
+        true -> S#s{joining = Joining#joining{shard = []}};
         false -> come_home(Live, S)
     end.
 
 -doc "Rows of these names come with a batch.".
 -spec superseded([tuple()], #s{}) -> #s{}.
-superseded(_, #s{shard = []} = S) -> S;
-superseded(Named, #s{shard = Shard} = S) ->
+superseded(_, #s{joining = #joining{shard = []}} = S) -> S;
+superseded(Named, #s{joining = #joining{shard = Shard} = Joining} = S) ->
     Names = #{element(1, R) => [] || R <- Named},
-    S#s{shard = [[R || R <- Rows, not is_map_key(element(1, R), Names)] || Rows <- Shard]}.
+    Left = [[R || R <- Rows, not is_map_key(element(1, R), Names)] || Rows <- Shard],
+    S#s{joining = Joining#joining{shard = Left}}.
 
 %% Names of processes on nodes that count again are theirs.
 come_home(Live, #s{self = Self} = S) ->
@@ -194,13 +199,14 @@ come_home(Live, #s{self = Self} = S) ->
 
 -doc "Own rows whose home is another by now are the table's, like those of others.".
 -spec moved(fun((tuple()) -> node()), #s{}) -> #s{}.
-moved(_, #s{shard = []} = S) -> S;
-moved(HomeOf, #s{self = Self, shard = Shard} = S) ->
+moved(_, #s{joining = #joining{shard = []}} = S) -> S;
+moved(HomeOf, #s{self = Self, joining = #joining{shard = Shard} = Joining} = S) ->
     {Own, Others} = lists:partition(fun(Row) -> HomeOf(Row) =:= Self end,
                                     lists:append(lists:reverse(Shard))),
+    S1 = S#s{joining = Joining#joining{shard = [Own]}},
     case Others of
-        [] -> S#s{shard = [Own]};
-        _ -> fx({put_rows, [setelement(3, Row, HomeOf(Row)) || Row <- Others]}, S#s{shard = [Own]})
+        [] -> S1;
+        _ -> fx({put_rows, [setelement(3, Row, HomeOf(Row)) || Row <- Others]}, S1)
     end.
 
 %% Rows that keep their version: a learner that had them before must not take them for old ones when
