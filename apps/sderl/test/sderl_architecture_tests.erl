@@ -104,8 +104,15 @@ nobody_calls_the_entrance(Folders, Calls) ->
 
 %% What is below all of the protocol: these call at most each other and memberships.
 the_bottom_of_the_core(Folders, Calls) ->
-    Bottom = [sderl_core_state, sderl_core_answer, sderl_core_clash, sderl_core_decide,
-              sderl_membership, sderl_row],
+    Bottom = [
+        sderl_core_state,
+        sderl_core_answer,
+        sderl_core_clash,
+        sderl_core_clients,
+        sderl_core_decide,
+        sderl_membership,
+        sderl_row
+    ],
     ?assertEqual([], [Call || {Caller, Callee} = Call <- Calls, lists:member(Caller, Bottom),
                               map_get(Callee, Folders) =:= core, not lists:member(Callee, Bottom)]).
 

@@ -64,7 +64,7 @@ changes(skip_apply) ->
     [{sderl_core_write, "{apply, E, Num, Items, Index}",
       "{apply, E, Num, case S0#s.role =:= follower andalso Num rem 3 =:= 0 of true -> []; false -> Items end, Index}"}];
 changes(lose_down) ->
-    [{sderl_core_write, "lists:reverse(Q)",
+    [{sderl_core_clients, "lists:reverse(Queue)",
       "lists:filter(fun({none, {d, _, _}}) -> false; (_) -> true end, lists:reverse(Q))"}];
 changes(keep_names) ->
     [{sderl_dir, "sderl_store:purge_names(Group)", "true"}];
@@ -85,7 +85,7 @@ changes(stale_coordinator) ->
       "    send(N, {ack, E, Num, none}, fx({apply, E, Num, Items, none}, S));"
       "batch(E, Num, Commit, Items, N, S) -> former_batch(E, Num, Commit, Items, N, S)."}];
 changes(unconditional_removal) ->
-    [{sderl_core_write, "lists:reverse(Q)",
+    [{sderl_core_clients, "lists:reverse(Queue)",
       "lists:map(fun({none, {d, Name, _}}) -> {none, {Name}}; (Asked) -> Asked end, lists:reverse(Q))"}];
 changes(early_yes) ->
     [{sderl_core_write, "#flight{num = Num, wait = Live, since = Now, then = Then, origins = Origins}",
@@ -153,7 +153,7 @@ changes(rule_14) ->
 changes(rule_15) -> changes(resurrect);
 changes(rule_16) -> changes(unconditional_removal);
 changes(rule_17) ->
-    [{sderl_core_write, "lists:reverse(Q)",
+    [{sderl_core_clients, "lists:reverse(Queue)",
       "lists:map(fun({From, {x, Name, Pid, _, Opts}}) -> {From, {r, Name, Pid, Opts}}; (Asked) -> Asked end,"
       "          lists:reverse(Q))"}];
 changes(rule_18) ->
@@ -166,7 +166,7 @@ changes(rule_18) ->
       "              former_item(Item, Num, S), maps:iterator(Open, ordered));"
       "item(Item, Num, S) -> former_item(Item, Num, S)."}];
 changes(rule_19) ->
-    [{sderl_core_write, "again(From, Op, S) -> op(From, Op, S)."}];
+    [{sderl_core_clients, "again(From, Op, S) -> op(From, Op, S)."}];
 changes(rule_22) ->
     [{sderl_free, "merges(_) -> true."}];
 changes(rule_23) ->

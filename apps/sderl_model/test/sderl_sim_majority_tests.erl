@@ -70,10 +70,11 @@ planted() ->
       [{sderl_core_quorum, "watch(S) -> S."}],
       #{kinds => [split], longest => 40_000}, [bounded_waiting, leased]},
      {what_was_sent_counts_as_never_sent,
-      [{sderl_core_quorum, "let_go(S) -> former_let_go(S#s{abroad = []})."}],
+      [{sderl_core_quorum, "let_go(#s{clients = Clients} = S) ->"
+        " former_let_go(S#s{clients = Clients#clients{abroad = []}})."}],
       #{kinds => [split, pause, cut]}, [never_applied]},
      {operations_wait_for_a_majority,
-      [{sderl_core_write,
+      [{sderl_core_clients,
         "op(From, Op, #s{quorum = #quorum{has = false} = Q} = S) ->"
         " (former_op(From, Op, S#s{quorum = Q#quorum{has = true}}))#s{quorum = Q}; "
         "op(From, Op, S) -> former_op(From, Op, S)."}],

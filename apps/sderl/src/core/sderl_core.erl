@@ -120,17 +120,15 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
             %% Same life of the node, new process (rules 8, 30): the log row was written before
             %% the rows, so the shell has applied it again and it is what we have.
             {Num, Items} = maps:get(log, A, {0, []}),
-            {Req, Out, Old} = case maps:get(outbox, A, undefined) of
-                undefined -> {0, undefined, undefined};
-                {R, []} -> {R, undefined, undefined};
-                {R, Ops} -> {R, {R, Ops}, {asked, Ops}}
-            end,
-            S1 = S0#s{d = D, num = Num, last = Items, req = Req, out = Out, old = Old, send_out = true, abroad = [unknown],
+            S1 = S0#s{d = D,
+                      num = Num,
+                      last = Items,
                       sessions = maps:get(sessions, A, #{})},
+            S2 = sderl_core_clients:restore(maps:get(outbox, A, undefined), S1),
             %% Where the log is of an epoch before, what we kept is newer than it.
             Newer = maps:get(log_epoch, A, D#d.lineage) =/= D#d.lineage,
             Known = [Item || Item <- Items, not Newer orelse is_record(Item, seg)],
-            sderl_core_write:restore(Known, sderl_core_quorum:restore(S1));
+            sderl_core_write:restore(Known, sderl_core_quorum:restore(S2));
         _ ->
             S0#s{booting = true}
     end.
@@ -239,7 +237,7 @@ info(#s{d = D} = S) ->
       forgotten => sderl_membership:forgotten(D#d.mem),
       live => live(S), aside => lists:sort([N || N := {_, _} <- D#d.view]),
       linked => lists:sort(maps:keys(S#s.linked)), talking => lists:sort(maps:keys(S#s.peers)),
-      waiting => length(S#s.queue) + case S#s.out of undefined -> 0; {_, L} -> length(L) end,
+      waiting => sderl_core_clients:waiting(S),
       acknowledgements_missing => case S#s.flight of undefined -> []; F -> F#flight.wait end,
       consistency => S#s.mode,
       majority => S#s.mode =:= available orelse sderl_core_quorum:status(S) =:= true,
@@ -259,7 +257,7 @@ inspect(#s{d = D, flight = F} = S) ->
       votes => sderl_core_quorum:is_voter(S),
       history => D#d.history, view => D#d.view, membership => D#d.mem, clashes => D#d.clashes, syncing => D#d.syncing,
       session => D#d.sid, leaving => S#s.leaving, ordering => S#s.specials =/= [],
-      pending => S#s.queue =/= [] orelse S#s.out =/= undefined orelse S#s.deferred =/= [],
+      pending => sderl_core_clients:is_pending(S),
       flight => case F of undefined -> none; #flight{num = N, wait = W} -> {N, W} end}.
 
 -doc "A version's second element: the number of the batch, and the place of the operation in it.".
@@ -272,8 +270,8 @@ batch_of(Seq) -> sderl_core_state:batch_of(Seq).
 
 %% ---------------------------------------------------------------- dispatch
 
-handle({op, From, Op}, S) -> sderl_core_write:op(From, Op, S);
-handle({again, From, Op}, S) -> sderl_core_write:again(From, Op, S);
+handle({op, From, Op}, S) -> sderl_core_clients:op(From, Op, S);
+handle({again, From, Op}, S) -> sderl_core_clients:again(From, Op, S);
 handle({msg, N, Msg}, #s{peers = P, now = Now} = S) ->
     case P of
         #{N := Peer} -> message(Msg, N, S#s{peers = P#{N := Peer#peer{heard = Now}}});

@@ -129,6 +129,27 @@
     differs = [] :: [node()]                % nodes whose consistency differs, of which we told
 }).
 
+%% The requests of this node's clients: `sderl_core_clients`, and `sderl_core_answer` for their answers.
+-record(clients, {
+    %% What waits, the newest first; the list that is out under its number, and the last number.
+    queue = [] :: [{term(), term()}],
+    out :: undefined | {pos_integer(), [{term(), term()}]},
+    number = 0 :: non_neg_integer(),
+    resend = false :: boolean(),            % the list is out, and nobody has it now
+    %% Of which epochs others have the list that is out: it may be in a batch that we lack. And under
+    %% which number it was out before, in a log that was left; whether it was decided as that.
+    abroad = [] :: [epoch() | unknown | {left, pos_integer()} | decided],
+    %% The batch that has the list, and its answers: told when that is committed.
+    answers :: undefined | {non_neg_integer(), [term()]},
+    %% Since when they wait; asked again with the next tick.
+    deferred = [] :: [{integer(), term(), term()}],
+    waited = #{} :: #{term() => integer()}, % clients whose operations were deferred, and since when
+    %% The last list of this process' predecessor.
+    predecessor :: undefined | {asked, [{term(), term()}]} | {answered, [{term(), term()}]},
+    %% Of the names that our list would remove or replace: the rows that our table has.
+    rows = #{} :: #{term() => tuple()}
+}).
+
 -record(s, {
     group :: term(),
     uid :: binary(),
@@ -153,19 +174,7 @@
     lead_heard = 0 :: integer(),
     booting = false :: boolean(),
     highest = 0 :: integer(),       % the highest epoch counter heard of
-    %% requests of this node's clients
-    queue = [] :: [{term(), term()}],
-    out :: undefined | {pos_integer(), [{term(), term()}]},
-    old :: undefined | {asked, [{term(), term()}]} | {answered, [{term(), term()}]},  % the predecessor's last list
-    deferred = [] :: [{integer(), term(), term()}],  % since when; asked again with the next tick
-    waited = #{} :: #{term() => integer()},          % clients whose operations were, and since when
-    req = 0 :: non_neg_integer(),
-    mine :: undefined | {non_neg_integer(), [term()]},
     ack :: undefined | {epoch(), non_neg_integer()},
-    send_out = false :: boolean(),
-    %% Of which epochs others have the list that is out: it may be in a batch that we lack. And under which
-    %% number it was out before, in a log that was left; whether it was decided as that.
-    abroad = [] :: [epoch() | unknown | {left, pos_integer()} | decided],
     %% coordinator
     reqs = [] :: [tuple()],
     held = #{} :: #{node() => tuple()},   % lists of members that are aside, until they count
@@ -183,13 +192,13 @@
     decided = #{} :: #{term() => tuple()},  % what resolvers decided, until both homes count
     offers = #{} :: #{node() => {integer(), position()}},  % who wants to join while we may decide nothing, and since when
     cand :: undefined | #cand{},
-    found = #{} :: #{term() => tuple()},  % of the names that our list would remove or replace: the rows that our table has
     groggy = [] :: [node()],
     groggy_since = 0 :: integer(),
     last_tick :: undefined | integer(),
     waiters = [] :: [{term(), [node()], integer()}],
     leaving :: undefined | removed | deleted,
     mode = available :: available | majority,
+    clients = #clients{} :: #clients{},
     joining = #joining{} :: #joining{},
     election = #election{} :: #election{},
     quorum = #quorum{} :: #quorum{},

@@ -43,24 +43,29 @@ plain(A) -> A.
 %% ---------------------------------------------------------------- a list that is settled
 
 -spec answers(term(), pos_integer(), [term()] | default, #s{}) -> #s{}.
-answers(_E, R, As, #s{out = {R, List}} = S) when As =:= default; length(As) =:= length(List) ->
-    reply(List, As, S#s{out = undefined, mine = undefined});
+answers(_E, R, As, #s{clients = #clients{out = {R, List}} = Clients} = S)
+  when As =:= default; length(As) =:= length(List) ->
+    reply(List, As, S#s{clients = Clients#clients{out = undefined, answers = undefined}});
 answers(_, _, _, S) -> S.
 
 -doc "The answers of a list that is settled; operations that have to wait are asked again.".
 -spec reply([{term(), sderl_core:op()}], [term()] | default, #s{}) -> #s{}.
-reply(List, As, #s{old = Old, deferred = Deferred, waited = Waited, now = Now} = S0) ->
+reply(List, As, #s{clients = Clients0, now = Now} = S0) ->
+    #clients{predecessor = Predecessor, deferred = Deferred, waited = Waited} = Clients0,
     Answers = settled(List, As, S0),
     Later = [{maps:get(F, Waited, Now), F, Op} || {F, Op, {no, later}} <- Answers],
-    S = S0#s{deferred = Later ++ Deferred, waited = maps:without([F || {F, _, _} <- Answers], Waited)},
+    Clients = Clients0#clients{deferred = Later ++ Deferred,
+                               waited = maps:without([F || {F, _, _} <- Answers], Waited)},
+    S = S0#s{clients = Clients},
     Rs = [{F, A} || {F, _, A} <- Answers, F =/= none, A =/= {no, later}],
     %% The list that our predecessor left: who saw it die may ask again after this answer.
-    case Old of
-        {asked, List} -> fx({replies, Rs}, S#s{old = {answered, Rs}});
+    case Predecessor of
+        {asked, List} ->
+            fx({replies, Rs}, S#s{clients = Clients#clients{predecessor = {answered, Rs}}});
         _ -> fx({replies, Rs}, S)
     end.
 
-settled(List, default, #s{waited = Waited}) when map_size(Waited) =:= 0 ->
+settled(List, default, #s{clients = #clients{waited = Waited}}) when map_size(Waited) =:= 0 ->
     [{F, Op, default(Op)} || {F, Op} <- List];
 settled(List, default, S) ->
     [{F, Op, settled(F, Op, default(Op), S)} || {F, Op} <- List];
@@ -75,7 +80,9 @@ settled(F, Op, A, S) ->
     end.
 
 %% The name went while its home was set aside, maybe with that home, which will have it again.
-certain(F, ?UNREGISTER(_), ok, #s{waited = Waited}) when is_map_key(F, Waited) -> unknown;
+certain(F, ?UNREGISTER(_), ok, #s{clients = #clients{waited = Waited}})
+  when is_map_key(F, Waited) ->
+    unknown;
 %% An operation that went to a coordinator whose log we left may have been applied there, and stand at
 %% another home: `no` would say that it was not.
 certain(_, Op, {no, _} = A, S) ->
@@ -85,7 +92,7 @@ certain(_, Op, {no, _} = A, S) ->
     end;
 certain(_, _, A, _) -> A.
 
-elsewhere(Op, #s{abroad = Abroad, self = Self, d = #d{lineage = E}}) ->
+elsewhere(Op, #s{clients = #clients{abroad = Abroad}, self = Self, d = #d{lineage = E}}) ->
     case {lists:delete(E, Abroad), pid_in(Op)} of
         {[], _} -> false;
         {_, none} -> false;
@@ -105,15 +112,17 @@ Operations on names of members that are set aside wait: nobody but its home chan
 With every tick they are asked again, until nobody waits for their answers any more.
 """.
 -spec requeue(#s{}) -> #s{}.
-requeue(#s{deferred = []} = S) -> S;
-requeue(#s{deferred = Deferred, waited = Waited, queue = Queue, now = Now} = S) ->
+requeue(#s{clients = #clients{deferred = []}} = S) -> S;
+requeue(#s{clients = #clients{deferred = Deferred, waited = Waited, queue = Queue} = Clients,
+           now = Now} = S) ->
     {Late, Again} = lists:partition(fun({At, F, _}) ->
         F =/= none andalso Now - At > ?WAIT_MS
     end, Deferred),
+    Since = #{F => At || {At, F, _} <- Again, F =/= none},
     fx({replies, [{F, unknown} || {_, F, _} <- Late]},
-       S#s{deferred = [],
-           waited = maps:merge(Waited, #{F => At || {At, F, _} <- Again, F =/= none}),
-           queue = [{F, Op} || {_, F, Op} <- Again] ++ Queue}).
+       S#s{clients = Clients#clients{deferred = [],
+                                     waited = maps:merge(Waited, Since),
+                                     queue = [{F, Op} || {_, F, Op} <- Again] ++ Queue}}).
 
 %% ---------------------------------------------------------------- answers that nobody will know
 
@@ -143,10 +152,13 @@ unknown_in(Items) -> lists:append([Unknown || #view{unknown = Unknown} <- Items]
 -doc "Of our own clients: what the last batch of theirs answered is unknown.".
 -spec amend([unknown()], #s{}) -> #s{}.
 amend([], S) -> S;
-amend(Unknown, #s{self = Self, d = #d{sid = Sid}, mine = {At, As}, out = {R, _}} = S) ->
+amend(Unknown, #s{self = Self, d = #d{sid = Sid},
+                  clients = #clients{answers = {At, As}, out = {R, _}} = Clients} = S) ->
     case [Ps || {N, Of, Number, Ps} <- Unknown, N =:= Self, Of =:= Sid, Number =:= R] of
         [] -> S;
-        Positions -> S#s{mine = {At, without_answers(lists:append(Positions), As)}}
+        Positions ->
+            Known = without_answers(lists:append(Positions), As),
+            S#s{clients = Clients#clients{answers = {At, Known}}}
     end;
 amend(_, S) -> S.
 
@@ -184,7 +196,8 @@ shard it was not, as far as anybody will know, and is asked for again if the sam
 name; of others its outcome is unknown.
 """.
 -spec leave_log(#s{}) -> #s{}.
-leave_log(#s{out = {R, List}, abroad = [_ | _], self = Self, sessions = Sessions, d = #d{sid = Sid}} = S) ->
+leave_log(#s{clients = #clients{out = {R, List}, abroad = [_ | _]} = Clients, self = Self,
+             sessions = Sessions, d = #d{sid = Sid}} = S) ->
     case Sessions of
         %% Applied here, and not known to be on all members: what it did to others' names may be here alone.
         #{Self := {Sid, R, As}} when is_list(As) ->
@@ -197,11 +210,14 @@ leave_log(#s{out = {R, List}, abroad = [_ | _], self = Self, sessions = Sessions
                 F =/= none andalso lists:any(fun(Name) -> not is_own(Name, S) end, removed_by(Op))
             end, List),
             Again = [{F, again_if_held(Op, S)} || {F, Op} <- Again0],
-            S1 = fx({replies, [{F, removed(Op, S)} || {F, Op} <- Once]}, S#s{old = undefined}),
-            case Again of
-                [] -> fx({outbox, R + 1, []}, S1#s{req = R + 1, out = undefined, abroad = []});
-                _ -> fx({outbox, R + 1, Again}, S1#s{req = R + 1, out = {R + 1, Again}, abroad = [{left, R} | S1#s.abroad]})
-            end
+            Number = R + 1,
+            Left = Clients#clients{predecessor = undefined, number = Number},
+            Now = case Again of
+                [] -> Left#clients{out = undefined, abroad = []};
+                _ -> Left#clients{out = {Number, Again}, abroad = [{left, R} | Left#clients.abroad]}
+            end,
+            S1 = fx({replies, [{F, removed(Op, S)} || {F, Op} <- Once]}, S),
+            fx({outbox, Number, Again}, S1#s{clients = Now})
     end;
 leave_log(S) -> S.
 
@@ -210,41 +226,45 @@ A list stands in our log. If it is one that is out again under a later number, b
 member in after it had left the log, then it is decided twice: what the second answer denies may be so.
 """.
 -spec decided_before(node(), session() | undefined, #s{}) -> #s{}.
-decided_before(Self, {Sid, R, _}, #s{self = Self, abroad = Abroad, d = #d{sid = Sid}} = S) ->
+decided_before(Self, {Sid, R, _}, #s{self = Self, clients = #clients{abroad = Abroad} = Clients,
+                                     d = #d{sid = Sid}} = S) ->
     case lists:member({left, R}, Abroad) of
-        true -> S#s{abroad = [decided | Abroad]};
+        true -> S#s{clients = Clients#clients{abroad = [decided | Abroad]}};
         false -> S
     end;
 decided_before(_, _, S) -> S.
 
 %% A name that our table has not was free when its removal was asked for.
-removed(?UNREGISTER(Name), #s{found = Found}) when not is_map_key(Name, Found) -> ok;
+removed(?UNREGISTER(Name), #s{clients = #clients{rows = Found}})
+  when not is_map_key(Name, Found) ->
+    ok;
 removed(_, _) -> unknown.
 
 -doc "Asks for the rows of the names that our list would remove or replace, before our shard goes.".
 -spec look_up_removed(#s{}) -> #s{}.
-look_up_removed(#s{out = {_, List}} = S) ->
+look_up_removed(#s{clients = #clients{out = {_, List}}} = S) ->
     case lists:usort([Name || {_, Op} <- List, Name <- removed_by(Op)]) of
-        [] -> S#s{found = #{}};
-        Names -> fx({look_up, Names}, S#s{found = #{}})
+        [] -> looked_up([], S);
+        Names -> fx({look_up, Names}, looked_up([], S))
     end;
-look_up_removed(S) -> S#s{found = #{}}.
+look_up_removed(S) -> looked_up([], S).
 
 -doc "These rows our table has.".
 -spec looked_up([sderl_core:row()], #s{}) -> #s{}.
-looked_up(Rows, S) -> S#s{found = #{sderl_row:name(Row) => Row || Row <- Rows}}.
+looked_up(Rows, #s{clients = Clients} = S) ->
+    S#s{clients = Clients#clients{rows = #{sderl_row:name(Row) => Row || Row <- Rows}}}.
 
 removed_by(?UNREGISTER(Name)) -> [Name];
 removed_by(#?RE_REGISTER{name = Name}) -> [Name];
 removed_by(_) -> [].
 
-is_own(Name, #s{self = Self, found = Found}) ->
+is_own(Name, #s{self = Self, clients = #clients{rows = Found}}) ->
     case Found of
         #{Name := ?ROW_AT(Self)} -> true;
         _ -> false
     end.
 
-again_if_held(?UNREGISTER(Name), #s{found = Found}) ->
+again_if_held(?UNREGISTER(Name), #s{clients = #clients{rows = Found}}) ->
     ?UNREGISTER_OF(Name, sderl_row:pid(map_get(Name, Found)));
 again_if_held(Op, _) -> Op.
 
@@ -253,7 +273,8 @@ again_if_held(Op, _) -> Op.
 %% The last thing this member does for the group (rule 5): answers that the last batch holds are
 %% given, everything else was not applied.
 -spec leave(removed | deleted, #s{}) -> #s{}.
-leave(Why, #s{self = Self, out = Out, abroad = Abroad, sessions = Sess, d = #d{sid = Sid, lineage = E}} = S) ->
+leave(Why, #s{self = Self, clients = #clients{out = Out, abroad = Abroad}, sessions = Sess,
+              d = #d{sid = Sid, lineage = E}} = S) ->
     case {Out, Sess, lists:delete(E, Abroad)} of
         {undefined, _, _} -> left(Why, S);
         {{R, List}, #{Self := {Sid, R, As}}, _} -> left(Why, reply(List, As, S));
@@ -262,16 +283,19 @@ leave(Why, #s{self = Self, out = Out, abroad = Abroad, sessions = Sess, d = #d{s
         {{_, List}, _, _} -> left(Why, refuse(List, S))
     end.
 
-left(Why, #s{queue = Q, deferred = Deferred, d = #d{mem = Mem}} = S) ->
+left(Why, #s{clients = #clients{queue = Q, deferred = Deferred} = Clients,
+             d = #d{mem = Mem}} = S) ->
     Waiting = Q ++ [{F, Op} || {_, F, Op} <- Deferred],
-    fx({left, Why, Mem}, refuse(Waiting, S#s{out = undefined, queue = [], deferred = [], leaving = Why})).
+    Left = Clients#clients{out = undefined, queue = [], deferred = []},
+    fx({left, Why, Mem}, refuse(Waiting, S#s{clients = Left, leaving = Why})).
 
 %% The same where no batch of our own log says so. A list that went to a coordinator may be in a batch that did not
 %% reach us, and stand where they go on without us: `no` would say that it was not applied.
 %% And a batch that did reach us may have reached nobody else, as long as nobody has said that all have it: `yes` would
 %% be on this member alone.
 -spec left_out(removed | deleted, #s{}) -> #s{}.
-left_out(removed, #s{self = Self, abroad = [_ | _], out = {R, List}, sessions = Sess, mine = Mine, d = #d{sid = Sid}} = S) ->
+left_out(removed, #s{clients = #clients{abroad = [_ | _], out = {R, List}}} = S) ->
+    #s{self = Self, sessions = Sess, clients = #clients{answers = Mine}, d = #d{sid = Sid}} = S,
     case Sess of
         #{Self := {Sid, R, _}} when Mine =:= undefined -> leave(removed, S);
         _ -> left(removed, unsettled(List, S))
@@ -280,11 +304,12 @@ left_out(Why, S) -> leave(Why, S).
 
 %% Nobody here will ever know. (But that we are no member any more is so. Who asked for that and was told so by our
 %% predecessor, which died as it left, has the same answer from us.)
-unsettled(List, #s{mode = majority} = S) ->
+unsettled(List, #s{mode = majority, clients = Clients} = S) ->
     %% Not even that we are no member any more: the majority may go on without that batch.
     Replies = [{F, unknown} || {F, _} <- List, F =/= none],
-    fx({replies, Replies}, S#s{mine = undefined, old = {answered, Replies}});
-unsettled(List, #s{self = Self, mine = Mine} = S) ->
+    fx({replies, Replies}, S#s{clients = Clients#clients{answers = undefined,
+                                                         predecessor = {answered, Replies}}});
+unsettled(List, #s{self = Self, clients = #clients{answers = Mine} = Clients} = S) ->
     {Settled, Open} = lists:partition(fun({_, Op}) -> settles(Op, Self) end, List),
     {Out, Refused} = case Mine of
         {_, As} ->
@@ -294,7 +319,8 @@ unsettled(List, #s{self = Self, mine = Mine} = S) ->
     end,
     Replies = [{F, unknown} || {F, _} <- Open, F =/= none] ++ [{F, ok} || {F, _} <- Out],
     %% (Who saw our predecessor die asks again, in this very step.)
-    refuse(Refused, fx({replies, Replies}, S#s{mine = undefined, old = {answered, Replies}})).
+    Told = Clients#clients{answers = undefined, predecessor = {answered, Replies}},
+    refuse(Refused, fx({replies, Replies}, S#s{clients = Told})).
 
 settles(#remove{nodes = Nodes}, Self) -> Nodes -- [Self] =:= [];
 settles(Op, _) -> Op =:= delete.

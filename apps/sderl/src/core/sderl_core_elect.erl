@@ -56,7 +56,7 @@ orphan(S) -> elect(step_down(S)).
 step_down(S0) ->
     S = become_orphan(leave_office(S0)),
     Election = (S#s.election)#election{attempts = 0, shut_out_since = undefined},
-    sderl_core_write:resend(sderl_core_merge:give_up_joining(S#s{election = Election})).
+    sderl_core_clients:resend(sderl_core_merge:give_up_joining(S#s{election = Election})).
 
 %% Somebody leads.
 elected(Election) ->
@@ -321,7 +321,7 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
     S4 = event(coordinator_changed, #{new => Self, epoch => E, live => lists:sort(Joined), lost => Lost},
                fx({index, build}, sderl_core_answer:forget_answers(S3))),
     S5 = sderl_core_peers:heartbeat(sderl_core_write:view_events(V, View, S4)),
-    S6 = sderl_core_write:reorder(sderl_core_peers:waiters(sderl_core_write:resend(S5))),
+    S6 = sderl_core_write:reorder(sderl_core_peers:waiters(sderl_core_clients:resend(S5))),
     case S0#s.leaving of
         undefined -> S6;
         %% When a majority has the batch by which it goes, which it leads them to.
@@ -369,7 +369,8 @@ led(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage = 
     S2 = (become_follower(N, S1))#s{
               ack = {E, Num},
               d = D#d{epoch = E, lineage = E, history = H, view = V, clashes = Clashes}},
-    sderl_core_quorum:gained(sderl_core_write:membership(M, sderl_core_write:resend(sderl_core_peers:waiters(S2))));
+    S3 = sderl_core_clients:resend(sderl_core_peers:waiters(S2)),
+    sderl_core_quorum:gained(sderl_core_write:membership(M, S3));
 led(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->
     case E < Mine of
         true -> send(N, {refused, Mine, L}, S);

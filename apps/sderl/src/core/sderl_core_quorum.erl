@@ -229,7 +229,6 @@ gained(#s{mode = majority, quorum = #quorum{has = Is} = Quorum, lead = Lead, now
     end;
 gained(S) -> S.
 
-%% What was never sent was not applied. What was sent may be in a batch that the majority goes on with.
 lost(#s{peers = Peers, self = Self, d = #d{mem = Mem} = D, quorum = Quorum} = S0) ->
     S1 = let_go(S0#s{quorum = Quorum#quorum{has = false}, d = D#d{lost = true}}),
     S2 = event(majority_lost,
@@ -241,22 +240,7 @@ lost(#s{peers = Peers, self = Self, d = #d{mem = Mem} = D, quorum = Quorum} = S0
         Why -> sderl_core_answer:left_out(Why, S3)
     end.
 
-let_go(#s{queue = Queue, deferred = Deferred, out = Out, abroad = Abroad, req = R, self = Self} = S0) ->
-    {Sent, Unsent} = case Out of
-        undefined -> {[], []};
-        {_, List} when Abroad =:= [] -> {[], List};
-        {_, List} -> {List, []}
-    end,
-    Waiting = Unsent ++ [{F, Op} || {_, F, Op} <- Deferred] ++ Queue,
-    %% Nobody waits for these; they are of processes that died, and have to be asked for.
-    Own = [X || {none, _} = X <- Waiting ++ Sent],
-    S = sderl_core_write:forget_list(Self, S0#s{queue = Own, deferred = [], waited = #{}, old = undefined}),
-    %% This process may die in between. A list that was sent is forgotten when its clients have been answered, or they
-    %% would ask again what may have been applied; one that was not sent before they are, or it would be sent.
-    Told = fx({replies, [{F, unknown} || {F, _} <- Sent, F =/= none]}, S),
-    %% (A successor of this process finds no list, also not one whose operations wait to be asked again.)
-    Left = fx({outbox, R + 1, []}, Told#s{out = undefined, mine = undefined, abroad = [], req = R + 1}),
-    fx({replies, [{F, {no, no_majority}} || {F, _} <- Waiting, F =/= none]}, Left).
+let_go(#s{self = Self} = S) -> sderl_core_clients:let_go(sderl_core_write:forget_list(Self, S)).
 
 %% ---------------------------------------------------------------- members that come back
 

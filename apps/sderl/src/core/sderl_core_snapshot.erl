@@ -126,7 +126,7 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
     S1 = sderl_core_elect:leave_office(S0),
     %% The session of a learner is its own until its rows are the snapshot's.
     Sessions = maps:merge(maps:remove(Self, Theirs), maps:with([Self], Own)),
-    #s{joining = Joining} = Follower = sderl_core_elect:become_follower(N, S1),
+    #s{joining = Joining, clients = Clients} = Follower = sderl_core_elect:become_follower(N, S1),
     S2 = Follower#s{
               sync = Id,
               num = Num,
@@ -134,14 +134,14 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
               committed = 0,
               sessions = Sessions,
               joining = Joining#joining{session = maps:get(Self, Theirs, undefined), shard = []},
-              mine = undefined,
+              clients = Clients#clients{answers = undefined},
               ack = undefined,
               booting = false,
               d = D#d{epoch = E, lineage = E, history = H, view = V, clashes = Clashes,
                       clashes_before = sderl_core_clash:own(Self, D), syncing = true,
                       before = maps:get(before, Info, undefined), founding = false}},
-    S3 = sderl_core_write:resend(fx({sync_begin, E, Num}, fx({sessions, Sessions}, sderl_core_state:save(S2)))),
-    sderl_core_write:membership(M, S3).
+    S3 = fx({sync_begin, E, Num}, fx({sessions, Sessions}, sderl_core_state:save(S2))),
+    sderl_core_write:membership(M, sderl_core_clients:resend(S3)).
 
 -spec chunk(epoch(), pos_integer(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
 chunk(E, Id, K, Rows, Last, N, #s{role = follower, lead = N, sync = Id, d = #d{lineage = E, syncing = true}} = S0) ->

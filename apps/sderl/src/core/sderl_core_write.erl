@@ -16,69 +16,29 @@
 
 -define(LEARNER_LAG, 2048).
 
--export([depart/1, op/3, again/3, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, gone/4, restore/2]).
--export([unhold/2, forget_list/2, origins/1, committed/2, apply_items/4, resend/1, reorder/1, membership/2, change_view/3, view_events/3]).
+-export([depart/1, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, gone/4, restore/2]).
+-export([unhold/2, forget_list/2, origins/1, committed/2, apply_items/4, reorder/1]).
+-export([membership/2, change_view/3, view_events/3]).
 
 -import(sderl_core_state, [fx/2, send/3, event/3]).
 
 %% ---------------------------------------------------------------- the member's side
-
--spec op(term(), sderl_core:op(), #s{}) -> #s{}.
-%% Never sent, so never applied.
-op(From, _Op, #s{quorum = #quorum{has = false}, leaving = undefined} = S) when From =/= none ->
-    fx({replies, [{From, {no, no_majority}}]}, S);
-op(From, Op, #s{leaving = undefined, queue = Q} = S) -> S#s{queue = [{From, Op} | Q]};
-op(From, _Op, S) -> fx({replies, [{From, {no, not_member}}]}, S).
-
-%% A client that saw our predecessor die asks again under the same identity, maybe what we have
-%% answered meanwhile.
--spec again(term(), sderl_core:op(), #s{}) -> #s{}.
-again(From, Op, #s{queue = Q, out = Out} = S) ->
-    Known = lists:keymember(From, 1, Q)
-        orelse lists:keymember(From, 2, S#s.deferred)
-        orelse (Out =/= undefined andalso lists:keymember(From, 1, element(2, Out))),
-    case {Known, S#s.old} of
-        {true, _} -> S;
-        {false, {answered, Rs}} ->
-            case lists:keyfind(From, 1, Rs) of
-                false -> op(From, Op, S);
-                R -> fx({replies, [R]}, S)
-            end;
-        {false, _} -> op(From, Op, S)
-    end.
 
 %% At the end of every step: send what there is, in one message where an acknowledgement goes
 %% the same way.
 -spec flush(#s{}) -> #s{}.
 flush(#s{groggy = [_ | _]} = S) -> S;
 flush(S0) ->
-    {Seg, S1} = next_list(S0),
+    {Seg, S1} = sderl_core_clients:next_list(S0),
     case S1 of
         #s{role = coord} when Seg =/= none -> enqueue(Seg, S1#s{ack = undefined});
-        #s{ack = {E, Num}, lead = L, abroad = Abroad} ->
-            send(L, {ack, E, Num, Seg}, S1#s{ack = undefined, abroad = case Seg of none -> Abroad; _ -> abroad(E, Abroad) end});
-        #s{lead = L, abroad = Abroad, d = #d{lineage = E}} when Seg =/= none -> send(L, {req, E, Seg}, S1#s{abroad = abroad(E, Abroad)});
+        #s{ack = {E, Num}, lead = L} ->
+            S2 = case Seg of none -> S1; _ -> sderl_core_clients:sent_to(E, S1) end,
+            send(L, {ack, E, Num, Seg}, S2#s{ack = undefined});
+        #s{lead = L, d = #d{lineage = E}} when Seg =/= none ->
+            send(L, {req, E, Seg}, sderl_core_clients:sent_to(E, S1));
         _ -> S1
     end.
-
-next_list(#s{role = R, leaving = L} = S) when R =/= coord, R =/= follower; L =/= undefined -> {none, S};
-next_list(#s{out = undefined, queue = []} = S) -> {none, S};
-next_list(#s{out = undefined, queue = Q, req = R} = S) ->
-    List = lists:reverse(Q),
-    S1 = S#s{queue = [], req = R + 1, out = {R + 1, List}, send_out = false, abroad = []},
-    {seg(R + 1, List, S1), fx({outbox, R + 1, List}, S1)};
-next_list(#s{out = {R, List}, send_out = true} = S) ->
-    {seg(R, List, S), S#s{send_out = false}};
-next_list(S) -> {none, S}.
-
-abroad(E, Abroad) -> [E | lists:delete(E, Abroad)].
-
-seg(R, List, #s{self = Self, d = #d{sid = Sid}}) -> {Self, Sid, R, [Op || {_, Op} <- List]}.
-
-%% There is a new coordinator: what is not answered goes to it, under its old number.
--spec resend(#s{}) -> #s{}.
-resend(#s{out = undefined} = S) -> S;
-resend(S) -> S#s{send_out = true}.
 
 -spec batch(term(), non_neg_integer(), non_neg_integer(), [term()], node(), #s{}) -> #s{}.
 batch(E, Num, Commit, Items, N, #s{d = #d{lineage = E, epoch = E}, lead = N, role = follower} = S0) ->
@@ -114,8 +74,10 @@ committed(Num, #s{num = Num, d = #d{before = Before, votes = Votes}} = S) when B
     kept(Num, sderl_core_quorum:confirmed(S));
 committed(Num, S) -> kept(Num, S).
 
-kept(Num, #s{mine = {At, As}, out = {_, List}} = S) when At =< Num ->
-    S1 = S#s{mine = undefined, out = undefined, committed = max(min(Num, S#s.num), S#s.committed)},
+kept(Num, #s{clients = #clients{answers = {At, As}, out = {_, List}} = Clients} = S)
+  when At =< Num ->
+    S1 = S#s{clients = Clients#clients{answers = undefined, out = undefined},
+             committed = max(min(Num, S#s.num), S#s.committed)},
     sderl_core_answer:reply(List, As, S1);
 kept(Num, #s{committed = C, num = Has} = S) when Num > C -> S#s{committed = min(Num, Has)};
 kept(_, S) -> S.
@@ -140,7 +102,8 @@ tell(Num, Items, Clashes, #s{self = Self} = S) ->
 -spec restore([term()], #s{}) -> #s{}.
 restore(Items, #s{num = Num, d = #d{clashes = Clashes}} = S) ->
     case tell(Num, Items, Clashes, lists:foldl(fun(I, A) -> item(I, Num, A) end, S, Items)) of
-        #s{mine = undefined, self = Self, out = {R, _}, sessions = Sess, d = #d{lineage = E, sid = Sid, syncing = false}} = S1 ->
+        #s{clients = #clients{answers = undefined, out = {R, _}}, self = Self, sessions = Sess,
+           d = #d{lineage = E, sid = Sid, syncing = false}} = S1 ->
             case Sess of
                 %% In an earlier batch: all have it.
                 #{Self := {Sid, R, As}} -> sderl_core_answer:answers(E, R, As, S1);
@@ -149,8 +112,10 @@ restore(Items, #s{num = Num, d = #d{clashes = Clashes}} = S) ->
         S1 -> S1
     end.
 
-item({seg, O, Sid, R, _Ops, As}, Num, #s{self = O, d = #d{sid = Sid}, out = {R, _}} = S) ->
-    S#s{mine = {Num, As}, sessions = (S#s.sessions)#{O => {Sid, R, As}}};
+item({seg, O, Sid, R, _Ops, As}, Num, #s{self = O, d = #d{sid = Sid},
+                                         clients = #clients{out = {R, _}} = Clients} = S) ->
+    S#s{clients = Clients#clients{answers = {Num, As}},
+        sessions = (S#s.sessions)#{O => {Sid, R, As}}};
 item({seg, O, Sid, R, _Ops, As}, _Num, S) ->
     sderl_core_answer:decided_before(O, {Sid, R, As}, S#s{sessions = (S#s.sessions)#{O => {Sid, R, As}}});
 item({view, View, Drops, Live, Unknown}, _Num, #s{d = D} = S0) ->
@@ -330,14 +295,14 @@ not_awaited(_, _, S) -> S.
 %% And no component gives itself up to one that takes its coordinator for none of its members.
 in_order(Op, Teller, #s{role = joining, self = Self, lead = Self} = S) ->
     in_order(Op, Teller, sderl_core_merge:resume(S));
-in_order(Op, Teller, #s{role = R, self = Self, queue = Q, out = Out, d = #d{view = V, syncing = Syncing}} = S) ->
+in_order(Op, Teller, #s{role = R, self = Self, d = #d{view = V, syncing = Syncing}} = S) ->
     Others = [N || N := live <- V, N =/= Self, sderl_core_state:present(N, S)],
-    Asked = lists:keymember(none, 1, Q) orelse (Out =/= undefined andalso lists:keymember(none, 1, element(2, Out))),
+    Asked = sderl_core_clients:is_asked(none, S),
     Left = R =:= orphan andalso (Syncing orelse lists:member(Teller, Others)),
     if
         Others =:= []; Left -> alone;
         Asked; R =/= coord, R =/= follower -> S;
-        true -> op(none, Op, S)
+        true -> sderl_core_clients:op(none, Op, S)
     end.
 
 %% ---------------------------------------------------------------- the coordinator's side
@@ -478,8 +443,15 @@ sent({Items, Index, Then, S0}) ->
     Syncs = maps:with(Learners, S2#s.syncs),
     S3 = (apply_items(Num, Items, Index, S2#s{syncs = Syncs}))#s{unknown_answers = []},
     Origins = origins(Items),
-    landed(S3#s{flight = #flight{num = Num, wait = Live, since = Now, then = Then, origins = Origins},
-                abroad = case lists:member(Self, Origins) of true -> abroad(E, S3#s.abroad); false -> S3#s.abroad end}).
+    S4 = case lists:member(Self, Origins) of
+        true -> sderl_core_clients:sent_to(E, S3);
+        false -> S3
+    end,
+    landed(S4#s{flight = #flight{num = Num,
+                                 wait = Live,
+                                 since = Now,
+                                 then = Then,
+                                 origins = Origins}}).
 
 %% Members whose lists a batch answers.
 -spec origins([term()]) -> [node()].
