@@ -65,7 +65,7 @@ changes(skip_apply) ->
       "{apply, E, Num, case S0#s.role =:= follower andalso Num rem 3 =:= 0 of true -> []; false -> Items end, Index}"}];
 changes(lose_down) ->
     [{sderl_core_clients, "lists:reverse(Queue)",
-      "lists:filter(fun({none, {d, _, _}}) -> false; (_) -> true end, lists:reverse(Q))"}];
+      "lists:filter(fun({none, {d, _, _}}) -> false; (_) -> true end, lists:reverse(Queue))"}];
 changes(keep_names) ->
     [{sderl_dir, "sderl_store:purge_names(Group)", "true"}];
 changes(wrong_winner) ->
@@ -86,7 +86,7 @@ changes(stale_coordinator) ->
       "batch(E, Num, Commit, Items, N, S) -> former_batch(E, Num, Commit, Items, N, S)."}];
 changes(unconditional_removal) ->
     [{sderl_core_clients, "lists:reverse(Queue)",
-      "lists:map(fun({none, {d, Name, _}}) -> {none, {Name}}; (Asked) -> Asked end, lists:reverse(Q))"}];
+      "lists:map(fun({none, {d, Name, _}}) -> {none, {Name}}; (Asked) -> Asked end, lists:reverse(Queue))"}];
 changes(early_yes) ->
     [{sderl_core_write, "#flight{num = Num, wait = Live, since = Now, then = Then, origins = Origins}",
       "#flight{num = Num, wait = [], since = Now, then = Then, origins = Origins}"}];
@@ -155,7 +155,7 @@ changes(rule_16) -> changes(unconditional_removal);
 changes(rule_17) ->
     [{sderl_core_clients, "lists:reverse(Queue)",
       "lists:map(fun({From, {x, Name, Pid, _, Opts}}) -> {From, {r, Name, Pid, Opts}}; (Asked) -> Asked end,"
-      "          lists:reverse(Q))"}];
+      "          lists:reverse(Queue))"}];
 changes(rule_18) ->
     [{sderl_core_clash,
       "resolved(_, _, _, _, Fx, #s{role = Role} = S) when Role =/= coord -> fx({clash_effects, Fx}, S);"
