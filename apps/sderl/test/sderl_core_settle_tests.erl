@@ -62,7 +62,7 @@ settled(Count) ->
 ordered(Specials, Store, Clashes) ->
     S = state(),
     D = S#s.d,
-    S1 = S#s{specials = lists:reverse(Specials), d = D#d{clashes = Clashes}},
+    S1 = S#s{office = (S#s.office)#office{changes = lists:reverse(Specials)}, d = D#d{clashes = Clashes}},
     {Micros, {Items, _, _, _}} = timer:tc(fun() -> sderl_core_decide:batch(?MODULE, Store, S1) end),
     {Items, Micros}.
 
@@ -79,7 +79,8 @@ a_clash_is_settled_while_both_homes_count_test() ->
     ?assertMatch({[{settle, x, [_], {x, _, _, {{5, _}, 7}, _}, []}], _}, ordered([{settle, x}], Store, Decided)),
     S = state(),
     D = S#s.d,
-    Aside = S#s{specials = [{settle, x}], d = D#d{clashes = Decided, view = (D#d.view)#{'n2@t' := {{5, 'n1@t'}, 1}}}},
+    Aside = S#s{office = #office{changes = [{settle, x}]},
+                d = D#d{clashes = Decided, view = (D#d.view)#{'n2@t' := {{5, 'n1@t'}, 1}}}},
     ?assertMatch({[], _, _, _}, sderl_core_decide:batch(?MODULE, Store, Aside)).
 
 %% The home of the other may have shown the winner's new version, and be gone.
@@ -127,10 +128,10 @@ a_third_one_waits_test() ->
     Beside = #{x => Clash, Key => {C, C}},
     %% It is not asked about, and goes with its home.
     #s{d = D} = S = state(),
-    #s{fx = Asked, specials = Waits} = sderl_core_clash:decisions(sderl_core_clash:ask(S#s{d = D#d{clashes = Beside}})),
+    #s{fx = Asked, office = #office{changes = Waits}} = sderl_core_clash:decisions(sderl_core_clash:ask(S#s{d = D#d{clashes = Beside}})),
     ?assertEqual({[], [{settle, x}]}, {Asked, Waits}),
     ?assertMatch([{settle, Key, [], none, []} | _], lists:reverse(element(1, ordered([{view, ['n3@t'], []}], Store, Beside)))),
-    #s{specials = Contends} = sderl_core_clash:decisions(S#s{d = D#d{clashes = #{Key => {C, C}}}}),
+    #s{office = #office{changes = Contends}} = sderl_core_clash:decisions(S#s{d = D#d{clashes = #{Key => {C, C}}}}),
     ?assertEqual([{contend, Key}], Contends),
     {Met, _} = ordered(Contends, Store, #{Key => {C, C}}),
     ?assertEqual([{settle, Key, [], none, []}, {clashes, #{x => {A, C}}}], Met),

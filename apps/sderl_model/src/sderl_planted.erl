@@ -116,14 +116,14 @@ changes(rule_4) ->
       "    maps:merge_with(fun(_, {X, _} = V, {Y, _}) when X rem 2 > Y rem 2 -> V; (_, _, V) -> V end, A, B)."}];
 changes(rule_5) ->
     [{sderl_core_write,
-      "proposed(_, _, #s{syncs = Syncs, reqs = Reqs, specials = Specials} = S)"
-      "  when map_size(Syncs) > 0, (Reqs =/= [] orelse Specials =/= []) -> S;"
+      "proposed(_, _, #s{office = #office{snapshots = Snapshots, requests = Lists, changes = Changes}} = S)"
+      "  when map_size(Snapshots) > 0, (Lists =/= [] orelse Changes =/= []) -> S;"
       "proposed(Mod, Store, S) -> former_proposed(Mod, Store, S)."},
      {sderl_core_write, "[N || N := live <- View, N =/= Self, is_map_key(N, S0#s.peers)]",
       "[N || N := live <- View, N =/= Self, is_map_key(N, S0#s.peers)]"
       "  -- lists:append([Ns || {mem, _, Ns} <- Items])"}];
 changes(rule_6) ->
-    [{sderl_core_peers, "lists:keymember(forget, 1, Sp)", "true"}];
+    [{sderl_core_peers, "is_ordered(forget, S)", "true"}];
 changes(rule_7) ->
     [{sderl_core_elect, "lists:max([N || _ := {N, _} <- J])", "Mine"}];
 changes(rule_8) -> changes(forget_session);

@@ -231,17 +231,17 @@ addr(N, #s{peers = P}) ->
 
 -doc "The state for people: `s_group:info/0` shows it.".
 -spec info(state()) -> map().
-info(#s{d = D} = S) ->
+info(#s{d = D, office = #office{flight = Flight, snapshots = Snapshots}} = S) ->
     #{role => S#s.role, coordinator => S#s.lead, epoch => D#d.epoch, lineage => D#d.lineage,
       number => S#s.num, members => members(S), removed => sderl_membership:removed(D#d.mem),
       forgotten => sderl_membership:forgotten(D#d.mem),
       live => live(S), aside => lists:sort([N || N := {_, _} <- D#d.view]),
       linked => lists:sort(maps:keys(S#s.linked)), talking => lists:sort(maps:keys(S#s.peers)),
       waiting => sderl_core_clients:waiting(S),
-      acknowledgements_missing => case S#s.flight of undefined -> []; F -> F#flight.wait end,
+      acknowledgements_missing => case Flight of undefined -> []; #flight{wait = Wait} -> Wait end,
       consistency => S#s.mode,
       majority => S#s.mode =:= available orelse sderl_core_quorum:status(S) =:= true,
-      exchanging_epochs_with => S#s.groggy, learning => maps:keys(S#s.syncs),
+      exchanging_epochs_with => S#s.groggy, learning => maps:keys(Snapshots),
       syncing => D#d.syncing, unknown_messages => S#s.unknown}.
 
 -doc """
@@ -250,13 +250,13 @@ out and whose acknowledgements it lacks, `ordering` whether a change of the comp
 be ordered, `pending` whether operations of clients are not answered yet.
 """.
 -spec inspect(state()) -> map().
-inspect(#s{d = D, flight = F} = S) ->
+inspect(#s{d = D, office = #office{flight = F, changes = Changes}} = S) ->
     #{role => S#s.role, lead => S#s.lead, epoch => D#d.epoch, lineage => D#d.lineage, num => S#s.num, last => S#s.last,
       mode => S#s.mode,
       majority => sderl_core_quorum:status(S),
       votes => sderl_core_quorum:is_voter(S),
       history => D#d.history, view => D#d.view, membership => D#d.mem, clashes => D#d.clashes, syncing => D#d.syncing,
-      session => D#d.sid, leaving => S#s.leaving, ordering => S#s.specials =/= [],
+      session => D#d.sid, leaving => S#s.leaving, ordering => Changes =/= [],
       pending => sderl_core_clients:is_pending(S),
       flight => case F of undefined -> none; #flight{num = N, wait = W} -> {N, W} end}.
 

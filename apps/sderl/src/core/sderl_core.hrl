@@ -150,6 +150,32 @@
     rows = #{} :: #{term() => tuple()}
 }).
 
+%% The coordinator's work. Who leaves the office leaves all of it.
+-record(office, {
+    %% Members' lists of operations for the next batch, the newest first; and those of members that are
+    %% aside, until they count.
+    requests = [] :: [tuple()],
+    held = #{} :: #{node() => tuple()},
+    %% Changes of the component for the next batch, the newest first (`sderl_core_decide`).
+    changes = [] :: [term()],
+    %% The batch that is out; members that are owed the notice that theirs was committed.
+    flight :: undefined | #flight{},
+    owed = [] :: [node()],
+    %% Answers of the batch that is out, or was last, that nobody will know: a home that they are about
+    %% went without acknowledging it. Ordered with the change of the component.
+    unknown_answers = [] :: [{node(), integer(), pos_integer(), [pos_integer()]}],
+    %% Members that get a snapshot (`sderl_core_snapshot`).
+    snapshots = #{} :: #{node() => #sync{}},
+    %% Members that bring their shards, and who wants to while we may decide nothing: since when, and
+    %% where its log ends (`sderl_core_merge`).
+    joins = #{} :: #{node() => #join{}},
+    offers = #{} :: #{node() => {integer(), position()}},
+    %% Clashes whose resolver runs, or has decided; what it decided, until both homes count
+    %% (`sderl_core_clash`).
+    asked = #{} :: #{term() => {tuple(), tuple()}},
+    decided = #{} :: #{term() => tuple()}
+}).
+
 -record(s, {
     group :: term(),
     uid :: binary(),
@@ -175,22 +201,8 @@
     booting = false :: boolean(),
     highest = 0 :: integer(),       % the highest epoch counter heard of
     ack :: undefined | {epoch(), non_neg_integer()},
-    %% coordinator
-    reqs = [] :: [tuple()],
-    held = #{} :: #{node() => tuple()},   % lists of members that are aside, until they count
-    specials = [] :: [term()],
-    %% Answers of the batch that is out, or was last, that nobody will know: a home that they are about
-    %% went without acknowledging it. Ordered with the change of the component.
-    unknown_answers = [] :: [{node(), integer(), pos_integer(), [pos_integer()]}],
-    flight :: undefined | #flight{},
-    owed = [] :: [node()],
     sessions = #{} :: #{node() => session()},
-    syncs = #{} :: #{node() => #sync{}},
     sync = 0 :: non_neg_integer(),  % the last one begun; of a learner: the one it is in
-    joins = #{} :: #{node() => #join{}},
-    asked = #{} :: #{term() => {tuple(), tuple()}},  % clashes whose resolver runs, or has decided
-    decided = #{} :: #{term() => tuple()},  % what resolvers decided, until both homes count
-    offers = #{} :: #{node() => {integer(), position()}},  % who wants to join while we may decide nothing, and since when
     cand :: undefined | #cand{},
     groggy = [] :: [node()],
     groggy_since = 0 :: integer(),
@@ -198,6 +210,7 @@
     waiters = [] :: [{term(), [node()], integer()}],
     leaving :: undefined | removed | deleted,
     mode = available :: available | majority,
+    office = #office{} :: #office{},
     clients = #clients{} :: #clients{},
     joining = #joining{} :: #joining{},
     election = #election{} :: #election{},

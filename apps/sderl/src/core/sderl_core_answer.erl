@@ -178,11 +178,11 @@ without_answers(Positions, As) ->
 
 -doc "Of the coordinator's own clients, as soon as it knows.".
 -spec forget_answers(#s{}) -> #s{}.
-forget_answers(#s{unknown_answers = Unknown} = S) -> amend(Unknown, S).
+forget_answers(#s{office = #office{unknown_answers = Unknown}} = S) -> amend(Unknown, S).
 
 -doc "The last batch of which members may tell their clients.".
 -spec told_committed(#s{}) -> non_neg_integer().
-told_committed(#s{unknown_answers = [], committed = C}) -> C;
+told_committed(#s{office = #office{unknown_answers = []}, committed = C}) -> C;
 told_committed(#s{num = Num, committed = C}) -> min(C, Num - 1).
 
 %% ---------------------------------------------------------------- leaving a log

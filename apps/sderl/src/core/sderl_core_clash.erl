@@ -18,7 +18,7 @@
 
 -include("sderl_core.hrl").
 
--export([ask/1, resolved/6, decisions/1, forget/1, effects_for/3, tell/3]).
+-export([ask/1, resolved/6, decisions/1, forget/2, effects_for/3, tell/3]).
 -export([rows/1, third/1, rows_of/2, latest/2, is_settled/1]).
 -export([own/2, overwritten/2, caught_up/2]).
 
@@ -27,22 +27,25 @@
 -doc "Asks the resolver about every clash whose two homes count.".
 -spec ask(#s{}) -> #s{}.
 ask(#s{d = #d{clashes = Clashes}} = S) when map_size(Clashes) =:= 0 -> S;
-ask(#s{asked = Asked, d = #d{clashes = Clashes}} = S0) ->
+ask(#s{office = #office{asked = Asked} = Office, d = #d{clashes = Clashes}} = S0) ->
     New = [{Name, A, B} || Name := {A, B} <- maps:iterator(Clashes, ordered),
                            element(1, A) =:= Name, maps:get(Name, Asked, none) =/= {A, B},
                            both_live(A, B, S0)],
-    lists:foldl(fun({Name, A, B}, #s{asked = Now} = S) ->
-        fx({resolve, Name, A, B}, S#s{asked = Now#{Name => {A, B}}})
-    end, S0#s{asked = maps:with(maps:keys(Clashes), Asked)}, New).
+    Known = maps:with(maps:keys(Clashes), Asked),
+    Now = maps:merge(Known, #{Name => {A, B} || {Name, A, B} <- New}),
+    S1 = S0#s{office = Office#office{asked = Now}},
+    lists:foldl(fun({Name, A, B}, S) -> fx({resolve, Name, A, B}, S) end, S1, New).
 
 both_live(A, B, #s{d = #d{view = V}}) ->
     maps:get(element(3, A), V, none) =:= live andalso maps:get(element(3, B), V, none) =:= live.
 
 -doc "A resolver has decided.".
 -spec resolved(term(), sderl_core:row(), sderl_core:row(), pid() | none, [term()], #s{}) -> #s{}.
-resolved(Name, A, B, Keep, Fx, #s{role = coord, decided = Decided, d = #d{clashes = Clashes}} = S) ->
+resolved(Name, A, B, Keep, Fx, #s{role = coord, office = #office{decided = Decided} = Office,
+                                  d = #d{clashes = Clashes}} = S) ->
     case Clashes of
-        #{Name := {A, B}} -> S#s{decided = Decided#{Name => {A, B, Keep, Fx}}};
+        #{Name := {A, B}} ->
+            S#s{office = Office#office{decided = Decided#{Name => {A, B, Keep, Fx}}}};
         _ -> S
     end;
 resolved(_, _, _, _, _, S) -> S.
@@ -50,7 +53,8 @@ resolved(_, _, _, _, _, S) -> S.
 -doc "What can be ordered now, while both homes count: decisions, and what all have the decision of.".
 -spec decisions(#s{}) -> #s{}.
 decisions(#s{d = #d{clashes = Clashes}} = S) when map_size(Clashes) =:= 0 -> S;
-decisions(#s{decided = Decided, d = #d{clashes = Clashes}, specials = Specials} = S) ->
+decisions(#s{office = #office{decided = Decided, changes = Specials} = Office,
+             d = #d{clashes = Clashes}} = S) ->
     Open = maps:filter(fun(Name, {A, B, _, _}) -> maps:get(Name, Clashes, none) =:= {A, B} end, Decided),
     Ready = maps:filter(fun(_, {A, B, _, _}) -> both_live(A, B, S) end, Open),
     Decide = [{decide, Name, A, B, Keep, Fx}
@@ -62,11 +66,14 @@ decisions(#s{decided = Decided, d = #d{clashes = Clashes}, specials = Specials} 
                                    not is_map_key(element(1, Row), Clashes)],
     Known = maps:from_keys(Specials, []),
     More = [X || X <- Decide ++ Settle ++ Contend, not is_map_key(X, Known)],
-    S#s{decided = maps:without(maps:keys(Ready), Open), specials = lists:reverse(More, Specials)}.
+    S#s{office = Office#office{decided = maps:without(maps:keys(Ready), Open),
+                               changes = lists:reverse(More, Specials)}}.
 
--doc "One who coordinates no more decides nothing.".
--spec forget(#s{}) -> #s{}.
-forget(S) -> S#s{asked = #{}, decided = #{}}.
+-doc "The same two rows may clash again: then the resolver is asked again.".
+-spec forget([term()], #s{}) -> #s{}.
+forget(Names, #s{office = #office{asked = Asked, decided = Decided} = Office} = S) ->
+    S#s{office = Office#office{asked = maps:without(Names, Asked),
+                               decided = maps:without(Names, Decided)}}.
 
 -doc "Whether a batch tells somebody that a name is lost, or who has it now.".
 -spec is_settled([term()]) -> boolean().

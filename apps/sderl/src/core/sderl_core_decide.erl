@@ -41,23 +41,26 @@
 }).
 
 -spec batch(module(), term(), #s{}) -> {[term()], [{pid(), [term()] | none}], [term()], #s{}}.
-batch(Mod, Store, #s{specials = [], reqs = Reqs, d = #d{view = V, mem = M}} = S) ->
+batch(Mod, Store, #s{office = #office{changes = [], requests = Reqs} = Office,
+                     d = #d{view = V, mem = M}} = S) ->
     P0 = #p{mod = Mod, store = Store, view = V},
     Known = fun(?LIST(O, _, _, _)) ->
         maps:get(O, V, none) =:= live andalso sderl_membership:is_member(O, M)
     end,
     case lists:all(Known, Reqs) andalso plain(lists:reverse(Reqs), P0, []) of
-        {Items, Index} -> {Items, Index, [], S#s{reqs = []}};
+        {Items, Index} -> {Items, Index, [], S#s{office = Office#office{requests = []}}};
         false -> overlaid(Mod, Store, S)
     end;
-batch(Mod, Store, #s{specials = Specials, unknown_answers = Unknown, d = D} = S0) ->
+batch(Mod, Store, #s{office = #office{changes = Specials, unknown_answers = Unknown} = Office,
+                     d = D} = S0) ->
     Drops = lists:usort(lists:append([Ns || {view, Ns, _} <- Specials])),
     Live = lists:usort(lists:append([Ns || {view, _, Ns} <- Specials])),
     View = [#view{places = D#d.view, drops = Drops, live = Live, unknown = Unknown}
             || lists:keymember(view, 1, Specials)],
-    C0 = (overlay(Mod, Store, S0))#c{drops = Drops},
+    S1 = S0#s{office = Office#office{changes = []}},
+    C0 = (overlay(Mod, Store, S1))#c{drops = Drops},
     {Left, C1} = left_clashes(Drops, C0),
-    {Items, C, S} = lists:foldl(fun special/2, {Left ++ View, C1, S0#s{specials = []}},
+    {Items, C, S} = lists:foldl(fun special/2, {Left ++ View, C1, S1},
                                 lists:reverse(Specials)),
     {Last, First} = lists:partition(fun(I) -> is_record(I, mem) end, lists:reverse(Items)),
     {First ++ Last, maps:to_list(C#c.pids), left(Last, D) ++ lists:reverse(C#c.then), S}.
@@ -125,14 +128,15 @@ overlay(Mod, Store, #s{d = D} = S) ->
        mode = S#s.mode,
        clashes = D#d.clashes}.
 
-overlaid(Mod, Store, #s{reqs = Reqs0, held = Held, d = D} = S) ->
+overlaid(Mod, Store, #s{office = #office{requests = Reqs0, held = Held} = Office, d = D} = S) ->
     {Later, Reqs} = lists:partition(fun(?LIST(O, _, _, _)) ->
         is_tuple(maps:get(O, D#d.view, none))
     end, Reqs0),
     Nothing = {[], [], overlay(Mod, Store, S)},
     {Items, Last, C} = lists:foldl(fun seg/2, Nothing, lists:reverse(Reqs)),
+    Waiting = #{O => List || ?LIST(O, _, _, _) = List <- Later},
     {lists:reverse(Items, lists:reverse(Last)), maps:to_list(C#c.pids), left(Last, D),
-     S#s{reqs = [], held = maps:merge(Held, #{O => List || ?LIST(O, _, _, _) = List <- Later})}}.
+     S#s{office = Office#office{requests = [], held = maps:merge(Held, Waiting)}}}.
 
 %% Whom this batch removes: told once it is committed.
 left([], _) -> [];

@@ -26,18 +26,11 @@ wake(S) -> S.
 
 -doc "A coordinator, or one that joins another, is none any more.".
 -spec leave_office(#s{}) -> #s{}.
-leave_office(#s{role = Role, lead = Self, self = Self, syncs = Syncs} = S0) when Role =:= coord; Role =:= joining ->
-    S1 = lists:foldl(fun sderl_core_snapshot:stop/2, S0, maps:keys(Syncs)),
-    S2 = S1#s{lead = undefined,
-              flight = undefined,
-              reqs = [],
-              held = #{},
-              specials = [],
-              unknown_answers = [],
-              owed = [],
-              joins = #{},
-              offers = #{}},
-    fx({index, drop}, sderl_core_clash:forget(S2));
+leave_office(#s{role = Role, lead = Self, self = Self,
+                office = #office{snapshots = Snapshots}} = S0)
+  when Role =:= coord; Role =:= joining ->
+    S = lists:foldl(fun sderl_core_snapshot:stop/2, S0, maps:keys(Snapshots)),
+    fx({index, drop}, S#s{lead = undefined, office = #office{}});
 leave_office(S) -> S.
 
 %% The first process of a node's life in this group is a component of its own, at the epoch it
@@ -281,7 +274,7 @@ take_over(#s{cand = #cand{joined = J}, num = Mine, self = Self, d = D} = S0) ->
 %% This member coordinates from here on, with those that promised it and are at most one batch behind.
 -spec lead_from(non_neg_integer(), [term()], [node()], #s{}) -> #s{}.
 lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) ->
-    #s{self = Self, now = Now, d = D, joining = Joining} = S0,
+    #s{self = Self, now = Now, d = D, joining = Joining, office = Office} = S0,
     #d{view = V, mem = Mem, lineage = Old, history = H} = D,
     Majority = S0#s.mode =:= majority,
     %% (In a majority group nobody leads so while any member has a whole table.)
@@ -303,11 +296,12 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
     end,
     Others = [N || N <- Joined, N =/= Self, is_map_key(N, View)],
     Missing = [N || N := live <- V, not Majority, N =/= Self, not lists:member(N, Others)],
+    Unknown = sderl_core_answer:unknown_answers(Items, Missing),
     S1 = S0#s{role = coord,
               lead = Self,
               cand = undefined,
               election = elected(S0#s.election),
-              unknown_answers = sderl_core_answer:unknown_answers(Items, Missing),
+              office = Office#office{unknown_answers = Unknown},
               %% (A snapshot that ended early brought these rows: they are of no log that goes on.)
               joining = Joining#joining{session = undefined, shard = []},
               d = D#d{epoch = E, lineage = E, view = View, syncing = false, history = History,
@@ -316,8 +310,12 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
     S2 = lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S1, Others),
     %% A component drops names whose home left (rule 15), including departures that the last
     %% coordinator saw but died before ordering.
-    S3 = S2#s{flight = #flight{num = Max, wait = Others, since = Now, origins = sderl_core_write:origins(Items)},
-              specials = [rehome, {view, sderl_membership:members(Mem) -- maps:keys(View), []}]},
+    Flight = #flight{num = Max,
+                     wait = Others,
+                     since = Now,
+                     origins = sderl_core_write:origins(Items)},
+    Gone = {view, sderl_membership:members(Mem) -- maps:keys(View), []},
+    S3 = S2#s{office = (S2#s.office)#office{flight = Flight, changes = [rehome, Gone]}},
     S4 = event(coordinator_changed, #{new => Self, epoch => E, live => lists:sort(Joined), lost => Lost},
                fx({index, build}, sderl_core_answer:forget_answers(S3))),
     S5 = sderl_core_peers:heartbeat(sderl_core_write:view_events(V, View, S4)),

@@ -24,14 +24,15 @@
 -export([tick/1, give_up/3, join_next/3, give_up_joining/1, send_join/3]).
 -export([disband/1, position/1, resume/1]).
 -export([bring/4, shard_read/5]).
--export([join/4, take_offers/1, shard/6, forget_join/2, brought/4, covered/3]).
+-export([join/4, forget_offer/2, take_offers/1, shard/6, forget_join/2, brought/4, covered/3]).
 
--import(sderl_core_state, [fx/2, send/3, event/3, present/2]).
+-import(sderl_core_state, [fx/2, send/3, event/3, present/2, order/2]).
 
 %% Members that stopped bringing their shards begin anew with their next offer.
 -spec tick(#s{}) -> #s{}.
-tick(#s{now = Now, aside_ms = A, joins = Joins} = S) ->
-    S#s{joins = maps:filter(fun(_, #join{since = At}) -> Now - At =< 2 * A end, Joins)}.
+tick(#s{now = Now, aside_ms = A, office = #office{joins = Joins} = Office} = S) ->
+    Moving = maps:filter(fun(_, #join{since = At}) -> Now - At =< 2 * A end, Joins),
+    S#s{office = Office#office{joins = Moving}}.
 
 %% ---------------------------------------------------------------- the member that joins
 
@@ -46,7 +47,7 @@ give_up(A, E, #s{mode = majority, role = orphan} = S) ->
         false -> S
     end;
 give_up(_, _, #s{mode = majority} = S) -> S;
-give_up(A, E, #s{role = coord, flight = Flight, d = #d{lineage = Mine}} = S0)
+give_up(A, E, #s{role = coord, office = #office{flight = Flight}, d = #d{lineage = Mine}} = S0)
   when E > Mine ->
     S = send_offers_on(A, E, join_next(A, E, S0#s{role = joining})),
     case Flight of
@@ -73,9 +74,9 @@ give_up_joining(#s{joining = Joining} = S) ->
     S#s{joining = Joining#joining{to = undefined, bringing = undefined}}.
 
 %% Members that offered themselves to this coordinator go there too.
-send_offers_on(A, E, #s{offers = Offers} = S) ->
-    lists:foldl(fun(N, X) -> send(N, {low, E, A}, X) end, S#s{offers = #{}},
-                lists:delete(A, maps:keys(Offers))).
+send_offers_on(A, E, #s{office = #office{offers = Offers} = Office} = S) ->
+    S1 = S#s{office = Office#office{offers = #{}}},
+    lists:foldl(fun(N, X) -> send(N, {low, E, A}, X) end, S1, lists:delete(A, maps:keys(Offers))).
 
 -doc "Ends a component: everyone in it goes to the higher coordinator by itself.".
 -spec disband(#s{}) -> #s{}.
@@ -123,7 +124,7 @@ resume(S) -> S.
 -doc "The coordinator that we join asks for a piece of our shard.".
 -spec bring(epoch(), {pos_integer(), pos_integer()}, node(), #s{}) -> #s{}.
 bring(E, {Id, 1}, N, #s{role = joining, joining = #joining{to = {N, _, _}} = Joining, now = Now,
-                        flight = undefined} = S) ->
+                        office = #office{flight = undefined}} = S) ->
     S1 = sderl_core_answer:look_up_removed(S#s{joining = Joining#joining{bringing = {E, Id, 1},
                                                                          to = {N, E, Now}}}),
     fx({read_homes, N, 1, [S#s.self]}, S1);
@@ -160,14 +161,14 @@ shard_read(N, _, _, _, S) -> fx({read_stop, N}, S).
 
 -doc "A member whose log ends there wants to join.".
 -spec join(epoch(), non_neg_integer(), node(), #s{}) -> #s{}.
-join(E, Num, N, #s{role = coord, groggy = [], offers = Offers, now = Now, d = #d{lineage = Mine}} = S)
-  when E =< Mine ->
+join(E, Num, N, #s{role = coord, groggy = [], d = #d{lineage = Mine}} = S) when E =< Mine ->
+    #s{office = #office{offers = Offers} = Office, now = Now} = S,
     case is_member(N, S) of
         true ->
             %% Two that boot side by side do not outrank what runs: that may call us in at any
             %% moment (rule 2).
             case sderl_core_peers:unmet(S) of
-                true -> S#s{offers = Offers#{N => {Now, {E, Num}}}};
+                true -> S#s{office = Office#office{offers = Offers#{N => {Now, {E, Num}}}}};
                 false -> take({E, Num}, N, found(S))
             end;
         %% It was added where we have not heard of it: its hello says so.
@@ -183,18 +184,24 @@ join(_, _, _, S) -> S.
 is_member(N, #s{self = Self, d = #d{mem = Mem}}) ->
     N =/= Self andalso sderl_membership:is_member(N, Mem).
 
+-doc "That member does not wait for us any more.".
+-spec forget_offer(node(), #s{}) -> #s{}.
+forget_offer(N, #s{office = #office{offers = Offers} = Office} = S) ->
+    S#s{office = Office#office{offers = maps:remove(N, Offers)}}.
+
 -doc "Takes in those whose offers had to wait until nobody was left that may outrank us.".
 -spec take_offers(#s{}) -> #s{}.
-take_offers(#s{offers = Offers} = S) when map_size(Offers) =:= 0 -> S;
-take_offers(#s{offers = Offers, now = Now, tick_ms = T} = S0) ->
+take_offers(#s{office = #office{offers = Offers}} = S) when map_size(Offers) =:= 0 -> S;
+take_offers(#s{office = #office{offers = Offers} = Office, now = Now, tick_ms = T} = S0) ->
     case sderl_core_peers:unmet(S0) of
         true -> S0;
         false ->
+            S1 = S0#s{office = Office#office{offers = #{}}},
             %% Members that still wait have said so again since: they answer each heartbeat so,
             %% when two ticks have passed.
             maps:fold(fun(N, {At, {E, Num}}, S) when Now - At =< ?OFFER_TICKS * T -> join(E, Num, N, S);
                          (_, _, S) -> S
-                      end, S0#s{offers = #{}}, maps:iterator(Offers, ordered))
+                      end, S1, maps:iterator(Offers, ordered))
     end.
 
 take(Position, N, #s{mode = majority} = S) -> sderl_core_quorum:take_in(Position, N, S);
@@ -210,9 +217,13 @@ take(Position, N, #s{d = D0} = S0) ->
     end.
 
 ask_for_shard(Position, N, S0) ->
-    #s{sync = Id0, now = Now, d = #d{lineage = E}} = S = sderl_core_snapshot:stop(N, forget_join(N, S0)),
-    Join = #join{place = Position, id = Id0 + 1, since = Now},
-    send(N, {bring, E, {Id0 + 1, 1}}, S#s{sync = Id0 + 1, joins = (S#s.joins)#{N => Join}}).
+    S1 = sderl_core_snapshot:stop(N, forget_join(N, S0)),
+    #s{sync = Before, now = Now, office = #office{joins = Joins}, d = #d{lineage = E}} = S1,
+    Id = Before + 1,
+    S = set_joins(Joins#{N => #join{place = Position, id = Id, since = Now}}, S1),
+    send(N, {bring, E, {Id, 1}}, S#s{sync = Id}).
+
+set_joins(Joins, #s{office = Office} = S) -> S#s{office = Office#office{joins = Joins}}.
 
 -doc """
 Whether a log, of this epoch, history and view, has everything that a member at a position of its
@@ -237,7 +248,8 @@ ended_after(Lineage, Num, History) ->
 
 %% A component that was one booting node becomes a running one when it takes in its first member:
 %% from then on it outranks the nodes that boot. Nobody else has promised anything to it yet.
-found(#s{self = Self, num = Num, flight = undefined, d = #d{lineage = {C, Self} = Old, epoch = Old} = D} = S)
+found(#s{self = Self, num = Num, office = #office{flight = undefined},
+         d = #d{lineage = {C, Self} = Old, epoch = Old} = D} = S)
   when C < 0, map_size(D#d.view) =:= 1 ->
     New = sderl_core_state:epoch(S),
     S#s{d = D#d{lineage = New, epoch = New, history = [{Old, Num} | D#d.history]}};
@@ -245,32 +257,34 @@ found(S) -> S.
 
 -doc "A piece of a member's shard has come: it is ordered.".
 -spec shard(epoch(), {pos_integer(), pos_integer()}, [sderl_core:row()], more | {last, session() | none}, node(), #s{}) -> #s{}.
-shard(E, {Id, K}, Rows, End, N, #s{role = coord, joins = Joins, now = Now, d = #d{lineage = E}} = S) ->
+shard(E, {Id, K}, Rows, End, N, #s{role = coord, d = #d{lineage = E}} = S) ->
+    #s{office = #office{joins = Joins}, now = Now} = S,
     case Joins of
         #{N := #join{id = Id, piece = K, place = Place, names = Names} = Join} ->
             Own = [R || R <- Rows, element(3, R) =:= N],
             Last = case End of more -> more; {last, Session} -> {last, Place, Session} end,
-            S#s{joins = Joins#{N := Join#join{piece = K + 1, since = Now, names = Names + length(Own)}},
-                specials = [{shard, N, Id, K, Own, Last} | S#s.specials]};
+            Next = Join#join{piece = K + 1, since = Now, names = Names + length(Own)},
+            order({shard, N, Id, K, Own, Last}, set_joins(Joins#{N := Next}, S));
         _ -> S
     end;
 shard(_, _, _, _, _, S) -> S.
 
 -doc "Nothing of what this member brings, and is not ordered yet, counts.".
 -spec forget_join(node(), #s{}) -> #s{}.
-forget_join(N, #s{joins = Joins, specials = Specials} = S) when is_map_key(N, Joins) ->
-    S#s{joins = maps:remove(N, Joins),
-        specials = [X || X <- Specials, not (element(1, X) =:= shard andalso element(2, X) =:= N)]};
+forget_join(N, #s{office = #office{joins = Joins, changes = Changes} = Office} = S)
+  when is_map_key(N, Joins) ->
+    Others = [X || X <- Changes, not (element(1, X) =:= shard andalso element(2, X) =:= N)],
+    S#s{office = Office#office{joins = maps:remove(N, Joins), changes = Others}};
 forget_join(_, S) -> S.
 
 -doc "All have the piece: the next one, or, behind the last, a snapshot.".
 -spec brought(node(), pos_integer(), more | tuple(), #s{}) -> #s{}.
-brought(N, Id, Last, #s{joins = Joins, now = Now, d = #d{lineage = E}} = S) ->
+brought(N, Id, Last, #s{office = #office{joins = Joins}, now = Now, d = #d{lineage = E}} = S) ->
     case Joins of
         #{N := #join{id = Id, piece = Next} = Join} when Last =:= more ->
-            send(N, {bring, E, {Id, Next}}, S#s{joins = Joins#{N := Join#join{since = Now}}});
+            send(N, {bring, E, {Id, Next}}, set_joins(Joins#{N := Join#join{since = Now}}, S));
         #{N := #join{id = Id, names = Names}} ->
-            S1 = event(component_merged, #{nodes => [N], names => Names}, S#s{joins = maps:remove(N, Joins)}),
-            sderl_core_snapshot:start([N], S1);
+            S1 = event(component_merged, #{nodes => [N], names => Names}, S),
+            sderl_core_snapshot:start([N], set_joins(maps:remove(N, Joins), S1));
         _ -> S
     end.

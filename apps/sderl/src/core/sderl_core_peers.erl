@@ -15,7 +15,7 @@
 -export([look/1, unmet/1, tick/1, lone_ms/1, hung_aside/1, heartbeat/1, waiters/1, lost/2, ended/2, away/2, hello/5, mem/3]).
 -export([hb/4, hb_ack/4, low/4, found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 
--import(sderl_core_state, [fx/2, send/3, event/3, present/2, heard/2]).
+-import(sderl_core_state, [fx/2, send/3, event/3, present/2, heard/2, order/2, is_ordered/2]).
 -import(sderl_core_write, [change_view/3]).
 
 %% ---------------------------------------------------------------- ticks
@@ -32,12 +32,14 @@ tick(#s{now = Now} = S0) ->
     S = groggy_tick(count_down(S0#s{last_tick = Now})),
     sderl_core_answer:requeue(waiters(hellos(role_tick(sderl_core_quorum:tick(S))))).
 
-late(#s{now = Now, peers = P, flight = F, cand = C, mode = Mode, election = Election} = S0) ->
+late(#s{now = Now, peers = P, office = #office{flight = F} = Office, cand = C, mode = Mode,
+        election = Election} = S0) ->
+    Waiting = case F of undefined -> undefined; _ -> F#flight{since = Now} end,
     S1 = S0#s{groggy = maps:keys(P),
               groggy_since = Now,
               lead_heard = Now,
               election = Election#election{orphan_since = Now},
-              flight = case F of undefined -> undefined; _ -> F#flight{since = Now} end,
+              office = Office#office{flight = Waiting},
               %% (What a majority group promised is good for a time, whatever its candidate does in it.)
               cand = case C of #cand{} when Mode =:= available -> C#cand{since = Now}; _ -> C end,
               peers = maps:map(fun(_, X) -> X#peer{heard = Now} end, P)},
@@ -107,7 +109,8 @@ heartbeat(#s{peers = P, d = #d{lineage = E}} = S0) ->
 %% members are silent it may be our messages that do not come through: they choose another coordinator
 %% then, and we hear of it. Only after a longer time do we go on without them.
 slow(#s{mode = majority} = S) -> sderl_core_quorum:slow(S);
-slow(#s{flight = #flight{wait = [_ | _] = W, since = At}, num = Num, now = Now, aside_ms = A, d = #d{lineage = E, view = V}} = S)
+slow(#s{office = #office{flight = #flight{wait = [_ | _] = W, since = At}}, num = Num, now = Now,
+        aside_ms = A, d = #d{lineage = E, view = V}} = S)
   when Now - At > A ->
     Silent = [N || N <- W, is_map_key(N, V)],
     Hung = hung_aside(S),
@@ -151,23 +154,23 @@ count_down(#s{self = Self, linked = L, down = Down, now = Now, d = #d{mem = Mem,
 %% come back. Not a member to which one of the others has a link. Forgetting is no removal: a
 %% forgotten node that says hello is a member again.
 forget(#s{forget_ms = infinity} = S) -> S;
-forget(#s{forget_ms = Ms, down = Down, now = Now, linked = L, peers = P, specials = Sp} = S) ->
+forget(#s{forget_ms = Ms, down = Down, now = Now, linked = L, peers = P} = S) ->
     Links = [Ls || _ := #peer{links = Ls} <- P],
     Seen = fun(N) ->
         not is_map_key(N, L) andalso lists:any(fun(Ls) -> lists:member(N, Ls) end, Links)
     end,
-    Ordered = lists:keymember(forget, 1, Sp),
+    Ordered = is_ordered(forget, S),
     case [N || N := At <- Down, Now - At > Ms, not Ordered, not Seen(N)] of
         [] -> S;
-        Ns -> S#s{specials = [{forget, Ns, seconds(S)} | Sp]}
+        Ns -> order({forget, Ns, seconds(S)}, S)
     end.
 
 %% Rule 1: removed members are remembered for a day, so that one that returns is told; forgotten
 %% ones too, so that they are looked for.
-prune(#s{d = #d{mem = Mem}, specials = Sp} = S) ->
+prune(#s{d = #d{mem = Mem}} = S) ->
     Before = seconds(S) - ?MEMORY,
     case sderl_membership:prune(Before, Mem) =/= Mem of
-        true -> S#s{specials = [{prune, Before} | Sp]};
+        true -> order({prune, Before}, S);
         false -> S
     end.
 
@@ -202,9 +205,10 @@ ended(_, S) -> S.
 -spec away(node(), #s{}) -> #s{}.
 away(N, S) -> lost(N, keep, S).
 
-lost(N, Names, #s{groggy = G, offers = Offers, held = Held} = S0) ->
-    S1 = S0#s{groggy = lists:delete(N, G), offers = maps:remove(N, Offers), held = maps:remove(N, Held)},
-    S2 = sderl_core_snapshot:stop(N, sderl_core_merge:forget_join(N, S1)),
+lost(N, Names, #s{groggy = G, office = #office{held = Held} = Office} = S0) ->
+    S1 = S0#s{groggy = lists:delete(N, G), office = Office#office{held = maps:remove(N, Held)}},
+    Left = sderl_core_merge:forget_join(N, sderl_core_merge:forget_offer(N, S1)),
+    S2 = sderl_core_snapshot:stop(N, Left),
     S3 = lost_as(N, Names, S2),
     case G =/= [] andalso S3#s.groggy =:= [] of
         true -> awake(S3);
@@ -238,6 +242,7 @@ hello(N, Fresh, Mem, Info, S0) ->
 hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view = V, lineage = E}, num = Num} = S) ->
     Majority = Mode =:= majority,
     Newcomer = sderl_core_quorum:is_newcomer(N, S),
+    Learns = sderl_core_snapshot:is_learner(N, S),
     case V of
         #{N := live} when Fresh; map_get(lead, Info) =/= Self ->
             %% Its process is a new one, or lost sight of us. One batch behind is what the last
@@ -251,7 +256,7 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view 
         #{N := live} -> S;
         %% Only its link was gone, and in a majority group it was set aside for that.
         %% (Not one that came back empty: it would see itself among the live ones, and vote too early.)
-        #{N := {_, _}} when Majority, not is_map_key(N, S#s.syncs), not Newcomer,
+        #{N := {_, _}} when Majority, not Learns, not Newcomer,
                             map_get(lineage, Info) =:= E,
                             not map_get(syncing, Info), Num - map_get(num, Info) =< 1, Num >= map_get(num, Info) ->
             S1 = change_view(V#{N := live}, [], S),
@@ -259,7 +264,7 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view 
             sderl_core_write:reorder(sderl_core_quorum:counts(N, Num - 1, S2));
         %% It began to bring its shard, and gave up or died: it begins anew.
         #{N := {partial, _}} -> send(N, {dropped, E}, S);
-        #{N := {_, _}} when Fresh; not is_map_key(N, S#s.syncs) -> sderl_core_snapshot:start([N], S);
+        #{N := {_, _}} when Fresh; not Learns -> sderl_core_snapshot:start([N], S);
         #{N := {_, _}} -> S;
         %% Our link broke and came back: we have let it go, and it waits for us.
         _ when map_get(lineage, Info) =:= E -> send(N, {dropped, E}, S);
@@ -283,18 +288,18 @@ hello_as(_, _, _, S) -> S.
 mem(Mem, _N, #s{d = #d{mem = Mem}} = S) -> S;
 %% In a majority group only what was ordered counts. But a node speaks for itself: one that was forgotten
 %% returns, and one whose adding was not committed where it heard of it is added now.
-mem(Mem, N, #s{mode = majority, role = R, d = #d{mem = Mine}, specials = Sp} = S) ->
+mem(Mem, N, #s{mode = majority, role = R, d = #d{mem = Mine}} = S) ->
     With = sderl_membership:recall(N, sderl_membership:merge(maps:with([N], Mem), Mine)),
     case R =:= coord andalso sderl_membership:is_member(N, With) andalso not sderl_membership:is_member(N, Mine)
-        andalso not lists:keymember(mem, 1, Sp) of
-        true -> S#s{specials = [{mem, With, N} | Sp]};
+        andalso not is_ordered(mem, S) of
+        true -> order({mem, With, N}, S);
         false -> S
     end;
-mem(Mem, N, #s{role = R, d = #d{mem = Mine}, specials = Sp, lead = L} = S) ->
+mem(Mem, N, #s{role = R, d = #d{mem = Mine}, office = #office{changes = Changes}, lead = L} = S) ->
     case sderl_core_state:union(Mem, Mine, S) of
         Mine -> S;
         Merged when R =:= coord ->
-            case lists:member({mem, Mem, N}, Sp) of
+            case lists:member({mem, Mem, N}, Changes) of
                 true -> S;
                 false ->
                     %% (That a forgotten node returns is no difference.)
@@ -306,7 +311,7 @@ mem(Mem, N, #s{role = R, d = #d{mem = Mine}, specials = Sp, lead = L} = S) ->
                         {In, Out} -> event(config_differs, #{node => N, added => In, removed => Out}, S)
                     end,
                     %% Who knew of it before is adopted with it.
-                    S2 = sderl_core_snapshot:stop(N, S1#s{specials = [{mem, Mem, N} | Sp]}),
+                    S2 = sderl_core_snapshot:stop(N, order({mem, Mem, N}, S1)),
                     drop_frozen(element(2, Diff), S2)
             end;
         _ when R =:= follower, L =/= N -> send(L, {mem, Mem}, S);
@@ -374,8 +379,8 @@ hb(_, _, N, #s{role = follower} = S) ->
     %% Our own coordinator leads another epoch and we missed its taking over.
     sderl_core_elect:orphan(send(N, sderl_core_state:hello_msg(S), S));
 %% It could not take our offer when that came, or has forgotten it with a role: once more.
-hb(E, _, N, #s{role = joining, joining = #joining{to = {N, _, At}}, flight = undefined, now = Now,
-               tick_ms = T} = S)
+hb(E, _, N, #s{role = joining, joining = #joining{to = {N, _, At}},
+               office = #office{flight = undefined}, now = Now, tick_ms = T} = S)
   when Now - At >= 2 * T ->
     sderl_core_merge:send_join(N, E, S);
 hb(E, _, N, #s{role = joining} = S) -> low(E, N, N, S);
@@ -387,9 +392,9 @@ hb_ack(E, Links, N, #s{role = coord, d = #d{lineage = E, view = V}, peers = P} =
         #{N := Peer} -> S0#s{peers = P#{N := Peer#peer{links = Links}}};
         _ -> S0
     end,
-    case V of
-        #{N := {_, _}} when not is_map_key(N, S#s.syncs) -> sderl_core_snapshot:start([N], S);
-        _ -> S
+    case is_tuple(maps:get(N, V, none)) andalso not sderl_core_snapshot:is_learner(N, S) of
+        true -> sderl_core_snapshot:start([N], S);
+        false -> S
     end;
 hb_ack(_, _, _, S) -> S.
 
@@ -398,11 +403,9 @@ hb_ack(_, _, _, S) -> S.
 -spec low(epoch(), node() | undefined, node(), #s{}) -> #s{}.
 low(E, L, N, #s{role = coord, self = Self, groggy = [], d = #d{lineage = Mine}} = S0)
   when E > Mine ->
-    #s{offers = Offers, peers = P} = S0,
     %% (Whoever it is, it is not waiting to be taken in by us any more.)
-    S1 = heard(E, S0),
-    S = S1#s{offers = maps:remove(N, Offers),
-             peers = case P of #{N := Peer} -> P#{N := Peer#peer{epoch = E}}; _ -> P end},
+    #s{peers = P} = S1 = heard(E, sderl_core_merge:forget_offer(N, S0)),
+    S = S1#s{peers = case P of #{N := Peer} -> P#{N := Peer#peer{epoch = E}}; _ -> P end},
     case L of
         undefined ->
             %% (It has the log of what ran before we booted, and will lead that, or follow who does.)
@@ -418,7 +421,8 @@ low(E, L, N, #s{role = joining, joining = #joining{to = {To, Offered, _}}, self 
   when E > Offered orelse N =:= To, L =/= undefined, L =/= To, L =/= Self ->
     S = heard(E, S0),
     case S of
-        #s{flight = undefined, peers = #{L := _}} -> sderl_core_merge:send_join(L, E, S);
+        #s{office = #office{flight = undefined}, peers = #{L := _}} ->
+            sderl_core_merge:send_join(L, E, S);
         #s{peers = #{L := _}} -> sderl_core_merge:join_next(L, E, S);
         _ -> S
     end;
@@ -470,7 +474,8 @@ dropped(_, _, S) -> S.
 %% alone: to wait for the others, or to lead them in a new epoch, would have it answer what they
 %% have not. One that has nothing out takes its component along.
 -spec refused(epoch(), node() | undefined, node(), #s{}) -> #s{}.
-refused(E, L, N, #s{role = R, self = Self, lead = Self, flight = F, d = #d{lineage = Mine}} = S)
+refused(E, L, N, #s{role = R, self = Self, lead = Self, office = #office{flight = F},
+                    d = #d{lineage = Mine}} = S)
   when E > Mine, (R =:= coord orelse R =:= joining) ->
     Out = F =/= undefined andalso lists:member(N, F#flight.wait),
     ruled(Out, E, L, N, S);

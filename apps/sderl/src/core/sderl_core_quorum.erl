@@ -26,7 +26,7 @@
 -export([elect/1, candidate/2, promise/4, promised/4, finish/1, is_of_log/4]).
 -export([recover/3]).
 
--import(sderl_core_state, [fx/2, send/3, event/3, present/2]).
+-import(sderl_core_state, [fx/2, send/3, event/3, present/2, set_flight/2]).
 -import(sderl_membership, [is_majority/2]).
 
 -doc "The part of the state, as a process begins; whether a file told whom a former life promised.".
@@ -68,24 +68,24 @@ is_all_there_is(Nodes, Mem, #s{quorum = #quorum{ended = Ended}}) ->
         orelse sderl_membership:members(Mem) -- maps:keys(maps:merge(Ended, Nodes)) =:= [].
 
 %% Members that a batch removes acknowledge it too, and are in no view any more.
-acknowledged(#s{flight = undefined, quorum = #quorum{ended = Ended}}) -> Ended;
-acknowledged(#s{self = Self, flight = #flight{had = Had}, quorum = #quorum{ended = Ended},
-                d = #d{view = V}}) ->
+acknowledged(#s{office = #office{flight = undefined}, quorum = #quorum{ended = Ended}}) -> Ended;
+acknowledged(#s{self = Self, office = #office{flight = #flight{had = Had}},
+                quorum = #quorum{ended = Ended}, d = #d{view = V}}) ->
     maps:merge(Ended, set([N || N <- [Self | Had], not is_map_key(N, V)])).
 
 -doc "A node says that it has left. It has no say any more, and agreed to its removal.".
 -spec ended(node(), sderl_membership:t(), #s{}) -> #s{}.
 ended(N, Mem, #s{mode = majority, quorum = #quorum{ended = Ended} = Quorum, role = R,
-                 specials = Sp, d = #d{mem = Mine}} = S0) ->
+                 d = #d{mem = Mine}} = S0) ->
     Both = sderl_membership:merge(Mem, Mine),
     Own = maps:with([N], Both),
     S = S0#s{quorum = Quorum#quorum{ended = Ended#{N => []}}},
     case {sderl_membership:is_member(N, Both), sderl_membership:is_member(N, Mine)} of
         {true, _} -> S0;
         {false, true} when R =:= coord ->
-            case lists:keymember(mem, 1, Sp) of
+            case sderl_core_state:is_ordered(mem, S) of
                 true -> S;
-                false -> S#s{specials = [{mem, maps:merge(Mine, Own), N} | Sp]}
+                false -> sderl_core_state:order({mem, maps:merge(Mine, Own), N}, S)
             end;
         _ -> S
     end;
@@ -179,7 +179,9 @@ free_names(S) -> S.
 
 -doc "Rule 12: silent members count no more, as long as those who are left are a majority.".
 -spec slow(#s{}) -> #s{}.
-slow(#s{flight = #flight{wait = [_ | _] = Wait, since = At}, now = Now, aside_ms = A} = S) when Now - At > A ->
+slow(#s{office = #office{flight = #flight{wait = [_ | _] = Wait, since = At}}, now = Now,
+        aside_ms = A} = S)
+  when Now - At > A ->
     #s{num = Num, d = #d{lineage = E, view = V}} = S,
     View = maps:merge(V, #{N => {E, Num} || N <- Wait, maps:get(N, V, none) =:= live}),
     case View =:= V orelse decides(S#s{d = (S#s.d)#d{view = View}}) of
@@ -293,8 +295,9 @@ counts(_, _, #s{mode = available} = S) -> S;
 counts(N, _, #s{quorum = #quorum{newcomers = New} = Quorum, num = Num} = S)
   when is_map_key(N, New) ->
     S#s{quorum = Quorum#quorum{newcomers = New#{N := Num + 1}}};
-counts(N, Acked, #s{flight = #flight{num = Num, wait = Wait} = F} = S) when Acked < Num ->
-    S#s{flight = F#flight{wait = [N | Wait]}};
+counts(N, Acked, #s{office = #office{flight = #flight{num = Num, wait = Wait} = F}} = S)
+  when Acked < Num ->
+    set_flight(F#flight{wait = [N | Wait]}, S);
 counts(_, _, S) -> S.
 
 -doc "A batch was committed.".
@@ -485,7 +488,8 @@ lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, quorum = Quorum,
                                     leads_since = Now}},
     Led = sderl_core_elect:lead_from(Max, Items, Joined, S1),
     case tell_removed(Max, Items, Lin, Joined, Led) of
-        #s{flight = #flight{} = F} = S2 -> sderl_core_write:reorder(S2#s{flight = F#flight{had = Had}});
+        #s{office = #office{flight = #flight{} = F}} = S2 ->
+            sderl_core_write:reorder(set_flight(F#flight{had = Had}, S2));
         S2 -> S2
     end.
 

@@ -12,7 +12,10 @@
 
 -include("sderl_core.hrl").
 
+-define(LEARNER_LAG, 2048).
+
 -export([tick/1, set_place/2, set_aside/2, gap/3, start/2, stop/2]).
+-export([is_learner/2, acknowledged/3, keep_up/2]).
 -export([chunk_read/5, chunk_ok/5, synced/4]).
 -export([adopt/5, chunk/7]).
 -export([view/3, superseded/2, moved/2, fresh/2]).
@@ -22,7 +25,7 @@
 
 %% Transfers that stopped moving; the next heartbeat answer or probe begins a new one.
 -spec tick(#s{}) -> #s{}.
-tick(#s{now = Now, aside_ms = A, syncs = Syncs} = S) ->
+tick(#s{now = Now, aside_ms = A, office = #office{snapshots = Syncs}} = S) ->
     Old = [N || N := #sync{since = At} <- Syncs, Now - At > 2 * A],
     lists:foldl(fun stop/2, S, Old).
 
@@ -48,25 +51,49 @@ gap(_, _, S) -> S.
 
 -doc "Snapshots for members whose shards our log has.".
 -spec start([node()], #s{}) -> #s{}.
-start(Ns, #s{d = #d{view = V}, joins = Joins} = S0) ->
+start(Ns, #s{d = #d{view = V}, office = #office{joins = Joins}} = S0) ->
     Whole = [N || N <- Ns, {E, _} <- [maps:get(N, V, none)], E =/= partial, not is_map_key(N, Joins)],
     lists:foldl(fun start_one/2, S0, [N || N <- Whole, present(N, S0)]).
 
-start_one(N, #s{num = Num, now = Now, syncs = Syncs, sync = Id0, d = #d{lineage = E}} = S0) ->
-    Id = Id0 + 1,
-    Info = (sderl_core_elect:lead_info(S0))#{sessions => S0#s.sessions, sync => Id},
-    Sync = #sync{id = Id, acked = Num, since = Now},
-    S1 = send(N, {adopt, E, Num, Info}, S0#s{sync = Id, syncs = Syncs#{N => Sync}}),
-    fx({read_chunk, N, 1}, S1).
+start_one(N, #s{num = Num, now = Now, sync = Before, sessions = Sessions,
+                d = #d{lineage = E}} = S0) ->
+    #s{office = #office{snapshots = Snapshots}} = S0,
+    Id = Before + 1,
+    Info = (sderl_core_elect:lead_info(S0))#{sessions => Sessions, sync => Id},
+    S1 = set_snapshots(Snapshots#{N => #sync{id = Id, acked = Num, since = Now}}, S0#s{sync = Id}),
+    fx({read_chunk, N, 1}, send(N, {adopt, E, Num, Info}, S1)).
+
+set_snapshots(Snapshots, #s{office = Office} = S) ->
+    S#s{office = Office#office{snapshots = Snapshots}}.
+
+-doc "Whether the member gets a snapshot from us.".
+-spec is_learner(node(), #s{}) -> boolean().
+is_learner(N, #s{office = #office{snapshots = Snapshots}}) -> is_map_key(N, Snapshots).
+
+-doc "It has everything up to this batch.".
+-spec acknowledged(node(), non_neg_integer(), #s{}) -> #s{}.
+acknowledged(N, Num, #s{office = #office{snapshots = Snapshots}} = S) ->
+    case Snapshots of
+        %% (One of before may come late: what the snapshot brought is acknowledged with its end.)
+        #{N := #sync{acked = Was} = Sync} ->
+            set_snapshots(Snapshots#{N := Sync#sync{acked = max(Num, Was)}}, S);
+        _ -> S
+    end.
+
+-doc "Of the learners, those that keep up go on; the others start again, before they cost memory.".
+-spec keep_up(non_neg_integer(), #s{}) -> {[node()], #s{}}.
+keep_up(Num, #s{office = #office{snapshots = Snapshots}} = S) ->
+    Kept = maps:filter(fun(_, #sync{acked = Acked}) -> Num - Acked < ?LEARNER_LAG end, Snapshots),
+    {maps:keys(Kept), set_snapshots(Kept, S)}.
 
 -spec stop(node(), #s{}) -> #s{}.
-stop(N, #s{syncs = Syncs} = S) when is_map_key(N, Syncs) ->
-    fx({read_stop, N}, S#s{syncs = maps:remove(N, Syncs)});
+stop(N, #s{office = #office{snapshots = Snapshots}} = S) when is_map_key(N, Snapshots) ->
+    fx({read_stop, N}, set_snapshots(maps:remove(N, Snapshots), S));
 stop(_, S) -> S.
 
 -spec chunk_read(node(), pos_integer(), [sderl_core:row()], boolean(), #s{}) -> #s{}.
-chunk_read(N, K, Rows, Last, #s{role = coord, syncs = Syncs, d = #d{lineage = E}} = S) ->
-    case Syncs of
+chunk_read(N, K, Rows, Last, #s{role = coord, office = Office, d = #d{lineage = E}} = S) ->
+    case Office#office.snapshots of
         #{N := #sync{id = Id, chunk = K}} -> send(N, {chunk, E, Id, K, Rows, Last}, S);
         %% Begun anew in the same step.
         #{N := _} -> S;
@@ -75,11 +102,11 @@ chunk_read(N, K, Rows, Last, #s{role = coord, syncs = Syncs, d = #d{lineage = E}
 chunk_read(N, _, _, _, S) -> fx({read_stop, N}, S).
 
 -spec chunk_ok(epoch(), pos_integer(), pos_integer(), node(), #s{}) -> #s{}.
-chunk_ok(E, Id, K, N, #s{role = coord, syncs = Syncs, now = Now, d = #d{lineage = E}} = S) ->
-    case Syncs of
-        #{N := #sync{id = Id, chunk = K} = Sync} ->
-            S1 = S#s{syncs = Syncs#{N := Sync#sync{chunk = K + 1, since = Now}}},
-            fx({read_chunk, N, K + 1}, S1);
+chunk_ok(E, Id, K, N, #s{role = coord, office = Office, now = Now, d = #d{lineage = E}} = S) ->
+    case Office#office.snapshots of
+        #{N := #sync{id = Id, chunk = K} = Sync} = Snapshots ->
+            Next = Sync#sync{chunk = K + 1, since = Now},
+            fx({read_chunk, N, K + 1}, set_snapshots(Snapshots#{N := Next}, S));
         _ -> S
     end;
 chunk_ok(_, _, _, _, S) -> S.
@@ -87,10 +114,10 @@ chunk_ok(_, _, _, _, S) -> S.
 %% It has everything up to the last batch sent, and what comes next comes in order: it counts
 %% from the next batch on. (An answer to a snapshot that was begun anew says nothing.)
 -spec synced(epoch(), pos_integer(), node(), #s{}) -> #s{}.
-synced(E, Id, N, #s{role = coord, syncs = Syncs, d = #d{lineage = E, view = V}} = S) ->
-    case {Syncs, V} of
-        {#{N := #sync{id = Id, acked = Acked}}, #{N := {_, _}}} ->
-            S1 = change_view(V#{N => live}, [], S#s{syncs = maps:remove(N, Syncs)}),
+synced(E, Id, N, #s{role = coord, office = Office, d = #d{lineage = E, view = V}} = S) ->
+    case {Office#office.snapshots, V} of
+        {#{N := #sync{id = Id, acked = Acked}} = Snapshots, #{N := {_, _}}} ->
+            S1 = change_view(V#{N => live}, [], set_snapshots(maps:remove(N, Snapshots), S)),
             S2 = sderl_core_write:reorder(sderl_core_quorum:counts(N, Acked, S1)),
             sderl_core_write:unhold(N, sderl_core_peers:waiters(S2));
         _ -> S

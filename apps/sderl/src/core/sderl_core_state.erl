@@ -8,6 +8,7 @@
 
 -export([fx/2, save/1, send/3, event/3, hello_msg/1, ask/2]).
 -export([peer/2, present/2, is_member/2, is_known/2, union/3]).
+-export([order/2, is_ordered/2, set_flight/2]).
 -export([heard/2, epoch/1, seq/2, batch_of/1]).
 
 %% ---------------------------------------------------------------- effects
@@ -84,6 +85,21 @@ is_known(N, #s{d = #d{mem = M, before = Before}}) ->
 -doc "Two memberships as one. Whatever others have forgotten, this member is here.".
 -spec union(sderl_membership:t(), sderl_membership:t(), #s{}) -> sderl_membership:t().
 union(A, B, #s{self = Self}) -> sderl_membership:recall(Self, sderl_membership:merge(A, B)).
+
+%% ---------------------------------------------------------------- the coordinator's next batch
+
+-doc "A change of the component that the next batch is to order (`sderl_core_decide` lists them).".
+-spec order(term(), #s{}) -> #s{}.
+order(Change, #s{office = #office{changes = Changes} = Office} = S) ->
+    S#s{office = Office#office{changes = [Change | Changes]}}.
+
+-doc "Whether a change of that kind waits to be ordered.".
+-spec is_ordered(atom(), #s{}) -> boolean().
+is_ordered(Kind, #s{office = #office{changes = Changes}}) -> lists:keymember(Kind, 1, Changes).
+
+-doc "The batch that is out is this from now on.".
+-spec set_flight(#flight{} | undefined, #s{}) -> #s{}.
+set_flight(Flight, #s{office = Office} = S) -> S#s{office = Office#office{flight = Flight}}.
 
 %% ---------------------------------------------------------------- epochs and versions
 

@@ -14,13 +14,11 @@
 
 -include("sderl_core.hrl").
 
--define(LEARNER_LAG, 2048).
-
 -export([depart/1, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, gone/4, restore/2]).
 -export([unhold/2, forget_list/2, origins/1, committed/2, apply_items/4, reorder/1]).
 -export([membership/2, change_view/3, view_events/3]).
 
--import(sderl_core_state, [fx/2, send/3, event/3]).
+-import(sderl_core_state, [fx/2, send/3, event/3, order/2, set_flight/2]).
 
 %% ---------------------------------------------------------------- the member's side
 
@@ -156,11 +154,7 @@ item({shard, N, _First, Rows, {Place, Session}}, _Num, #s{sessions = Sessions, d
              end},
     view_events(maps:remove(N, V), View, S1);
 item({clashes, Open}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
-    %% The same two rows may clash again: the resolver is asked again.
-    Names = maps:keys(Open),
-    S#s{asked = maps:without(Names, S#s.asked),
-        decided = maps:without(Names, S#s.decided),
-        d = D#d{clashes = maps:merge(Cl, Open)}};
+    sderl_core_clash:forget(maps:keys(Open), S#s{d = D#d{clashes = maps:merge(Cl, Open)}});
 item({settle, Name, _, _, _}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
     sderl_core_snapshot:superseded([{Name}], S#s{d = D#d{clashes = maps:remove(Name, Cl)}}).
 
@@ -176,7 +170,8 @@ for everyone with the next batch; should the coordinator die between, its succes
 same links gone and decides the same.
 """.
 -spec change_view(#{node() => place()}, [node()], #s{}) -> #s{}.
-change_view(View, Drops, #s{last = Last, flight = Flight, specials = Specials, d = D} = S0) ->
+change_view(View, Drops, #s{last = Last, office = Office, d = D} = S0) ->
+    #office{flight = Flight, unknown_answers = Before} = Office,
     Out = case Flight of undefined -> []; #flight{wait = Wait} -> Wait end,
     Live = [N || N := live <- View, maps:get(N, D#d.view, none) =/= live],
     Went = [N || N <- Out, maps:get(N, View, none) =/= live],
@@ -185,8 +180,9 @@ change_view(View, Drops, #s{last = Last, flight = Flight, specials = Specials, d
         available -> sderl_core_answer:unknown_answers(Last, Went);
         majority -> []
     end,
-    S = sderl_core_answer:forget_answers(S0#s{unknown_answers = Unknown ++ S0#s.unknown_answers}),
-    view_events(D#d.view, View, S#s{d = D#d{view = View}, specials = [{view, Drops, Live} | Specials]}).
+    S1 = S0#s{office = Office#office{unknown_answers = Unknown ++ Before}},
+    S = order({view, Drops, Live}, sderl_core_answer:forget_answers(S1)),
+    view_events(D#d.view, View, S#s{d = D#d{view = View}}).
 
 %% What subscribers and the log hear of a change of the component, on every member.
 -spec view_events(#{node() => place()}, #{node() => place()}, #s{}) -> #s{}.
@@ -312,37 +308,43 @@ req(E, Seg, _N, #s{lead = Self, self = Self, d = #d{lineage = E}} = S) ->
     enqueue(Seg, S);
 req(_, _, N, #s{d = #d{epoch = E}} = S) -> send(N, {not_lead, E}, S).
 
-%% (A member that is aside has not the names that it asks for: its own waits until it has them. Only its last list
-%% counts: one before that it has given up.)
-enqueue({O, _, _, _} = Seg, #s{held = Held, reqs = Rs, d = #d{view = V}} = S) when is_tuple(map_get(O, V)) ->
-    S#s{held = Held#{O => Seg}, reqs = lists:keydelete(O, 1, Rs)};
-enqueue({O, Sid, R, _} = Seg, #s{reqs = Rs, d = #d{lineage = E}} = S) ->
+%% (A member that is aside has not the names that it asks for: its own waits until it has them. Only
+%% its last list counts: one before that it has given up.)
+enqueue({O, _, _, _} = Seg, #s{office = Office, d = #d{view = V}} = S)
+  when is_tuple(map_get(O, V)) ->
+    #office{held = Held, requests = Requests} = Office,
+    S#s{office = Office#office{held = Held#{O => Seg}, requests = lists:keydelete(O, 1, Requests)}};
+enqueue({O, Sid, R, _} = Seg, #s{office = Office, d = #d{lineage = E}} = S) ->
+    #office{requests = Requests, held = Held, flight = Flight} = Office,
     case S#s.sessions of
         #{O := {Sid, R, As}} ->
             %% Applied before: answered again, if it is still in flight once that has landed (a
             %% member that got the batch as part of a snapshot has no answers of its own).
-            case S#s.flight of
+            case Flight of
                 #flight{origins = Os, then = Then} = F ->
                     case lists:member(O, Os) of
-                        true -> S#s{flight = F#flight{then = [{answer, O} | Then]}};
+                        true -> set_flight(F#flight{then = [{answer, O} | Then]}, S);
                         false -> answer_again(O, E, R, As, S)
                     end;
                 undefined -> answer_again(O, E, R, As, S)
             end;
         #{O := {Sid, Newer, _}} when Newer > R -> S;
-        _ -> S#s{reqs = [Seg | lists:keydelete(O, 1, Rs)], held = maps:remove(O, S#s.held)}
+        _ ->
+            S#s{office = Office#office{requests = [Seg | lists:keydelete(O, 1, Requests)],
+                                       held = maps:remove(O, Held)}}
     end.
 
 -doc "A member begins anew with us: lists that it sent before are not its last ones.".
 -spec forget_list(node(), #s{}) -> #s{}.
-forget_list(O, #s{held = Held, reqs = Reqs} = S) ->
-    S#s{held = maps:remove(O, Held), reqs = lists:keydelete(O, 1, Reqs)}.
+forget_list(O, #s{office = #office{held = Held, requests = Reqs} = Office} = S) ->
+    S#s{office = Office#office{held = maps:remove(O, Held),
+                               requests = lists:keydelete(O, 1, Reqs)}}.
 
 %% It counts again.
 -spec unhold(node(), #s{}) -> #s{}.
-unhold(O, #s{held = Held} = S) ->
+unhold(O, #s{office = #office{held = Held} = Office} = S) ->
     case Held of
-        #{O := Seg} -> enqueue(Seg, S#s{held = maps:remove(O, Held)});
+        #{O := Seg} -> enqueue(Seg, S#s{office = Office#office{held = maps:remove(O, Held)}});
         _ -> S
     end.
 
@@ -352,16 +354,14 @@ answer_again(O, E, R, As, S) -> send(O, {answers, E, R, As}, S).
 -spec ack(term(), non_neg_integer(), tuple() | none, node(), #s{}) -> #s{}.
 ack(E, Num, Seg, N, #s{lead = Self, self = Self, d = #d{lineage = E}} = S0) ->
     S1 = case Seg of none -> S0; _ -> enqueue(Seg, S0) end,
-    S2 = case S1#s.syncs of
-        %% (One of before may come late: what the snapshot brought is acknowledged with its end.)
-        #{N := #sync{acked = Was} = Sync} = Syncs ->
-            S1#s{syncs = Syncs#{N := Sync#sync{acked = max(Num, Was)}}};
-        _ -> S1
-    end,
-    case S2#s.flight of
+    S2 = sderl_core_snapshot:acknowledged(N, Num, S1),
+    case S2#s.office#office.flight of
         #flight{num = Num, wait = W, had = Had} = F ->
-            Has = case sderl_core_quorum:counts_acknowledgements(S2) of true -> [N | Had]; false -> Had end,
-            landed(S2#s{flight = F#flight{wait = lists:delete(N, W), had = Has}});
+            Has = case sderl_core_quorum:counts_acknowledgements(S2) of
+                true -> [N | Had];
+                false -> Had
+            end,
+            landed(set_flight(F#flight{wait = lists:delete(N, W), had = Has}, S2));
         _ -> S2
     end;
 ack(E, _Num, Seg, N, #s{d = #d{epoch = Mine}} = S) when Seg =/= none, E =< Mine ->
@@ -370,15 +370,17 @@ ack(_, _, _, _, S) -> S.
 
 %% Every live member has the batch. A coordinator that was itself stopped decides nothing before
 %% it has exchanged epochs (rule 10).
-landed(#s{flight = #flight{wait = []}, groggy = []} = S) ->
+landed(#s{office = #office{flight = #flight{wait = []}}, groggy = []} = S) ->
     case sderl_core_quorum:decides(S) of
         true -> commit_flight(S);
         false -> S
     end;
 landed(S) -> S.
 
-commit_flight(#s{flight = #flight{num = Num, origins = Os, then = Then}, self = Self, owed = Owed} = S0) ->
-    S1 = committed(Num, S0#s{flight = undefined, owed = lists:usort(lists:delete(Self, Os) ++ Owed)}),
+commit_flight(#s{self = Self, office = #office{flight = Flight, owed = Owed} = Office} = S0) ->
+    #flight{num = Num, origins = Origins, then = Then} = Flight,
+    Owes = lists:usort(lists:delete(Self, Origins) ++ Owed),
+    S1 = committed(Num, S0#s{office = Office#office{flight = undefined, owed = Owes}}),
     S2 = sderl_core_quorum:committed(Num, lists:foldl(fun then/2, S1, Then)),
     case S2 of
         #s{leaving = undefined, role = joining} -> sderl_core_merge:disband(pay(S2));
@@ -400,21 +402,25 @@ then({left, Ns}, #s{self = Self, peers = P, committed = C, d = #d{lineage = E}} 
     S1#s{peers = maps:without(Ns, P)}.
 
 %% Tells the members whose lists were in the batch that it is committed.
-pay(#s{owed = []} = S) -> S;
-pay(#s{owed = Owed, unknown_answers = Unknown, d = #d{lineage = E}, committed = C} = S) ->
+pay(#s{office = #office{owed = []}} = S) -> S;
+pay(#s{office = #office{owed = Owed, unknown_answers = Unknown}} = S) ->
+    #s{committed = C, d = #d{lineage = E}} = S,
     %% Members whose answers are unknown hear so with the batch that says it.
-    lists:foldl(fun(N, A) -> send(N, {commit, E, C}, A) end, S#s{owed = []},
+    lists:foldl(fun(N, A) -> send(N, {commit, E, C}, A) end, set_owed([], S),
                 [N || N <- Owed, not lists:keymember(N, 1, Unknown)]).
+
+set_owed(Owed, #s{office = Office} = S) -> S#s{office = Office#office{owed = Owed}}.
 
 %% Rechecks the flight after links or the view changed.
 -spec reorder(#s{}) -> #s{}.
-reorder(#s{flight = #flight{wait = W} = F, d = #d{view = V}} = S) ->
-    landed(S#s{flight = F#flight{wait = [N || N <- W, maps:get(N, V, none) =:= live]}});
+reorder(#s{office = #office{flight = #flight{wait = W} = F}, d = #d{view = V}} = S) ->
+    landed(set_flight(F#flight{wait = [N || N <- W, maps:get(N, V, none) =:= live]}, S));
 reorder(S) -> S.
 
 -spec propose(module(), term(), #s{}) -> #s{}.
 %% (A node that boots or joins does not decide alone what a member to which it has a link may decide.)
-propose(Mod, Store, #s{role = coord, flight = undefined, groggy = [], leaving = undefined} = S0) ->
+propose(Mod, Store, #s{role = coord, office = #office{flight = undefined}, groggy = [],
+                       leaving = undefined} = S0) ->
     S = sderl_core_clash:decisions(sderl_core_clash:ask(sderl_core_merge:take_offers(S0))),
     case sderl_core_peers:unmet(S) orelse not sderl_core_quorum:decides(S) of
         true -> S;
@@ -424,7 +430,7 @@ propose(_, _, S) -> S.
 
 proposed(Mod, Store, S) ->
     case S of
-        #s{reqs = [], specials = []} -> pay(S);
+        #s{office = #office{requests = [], changes = []}} -> pay(S);
         _ -> pay(sent(sderl_core_decide:batch(Mod, Store, S)))
     end.
 
@@ -434,24 +440,19 @@ sent({Items, Index, Then, S0}) ->
     Num = Prev + 1,
     %% The nodes that this batch removes still get it: it is the last they apply (rule 5).
     Live = [N || N := live <- View, N =/= Self, is_map_key(N, S0#s.peers)],
-    %% A learner that does not keep up is let go before it costs memory; it starts again.
-    Learners = [N || N := Sy <- S0#s.syncs, Num - Sy#sync.acked < ?LEARNER_LAG],
+    {Learners, #s{office = #office{owed = Owed}} = S1} = sderl_core_snapshot:keep_up(Num, S0),
     Msg = {batch, E, Num, C, Items},
-    S1 = lists:foldl(fun(N, A) -> send(N, Msg, A) end, S0#s{owed = []}, Live ++ Learners),
+    S2 = lists:foldl(fun(N, A) -> send(N, Msg, A) end, S1, Live ++ Learners),
     %% A commit that was owed rode on the batch; who does not get the batch is told.
-    S2 = pay(S1#s{owed = (S0#s.owed -- Live) -- Learners}),
-    Syncs = maps:with(Learners, S2#s.syncs),
-    S3 = (apply_items(Num, Items, Index, S2#s{syncs = Syncs}))#s{unknown_answers = []},
+    S3 = pay(set_owed((Owed -- Live) -- Learners, S2)),
+    #s{office = Office} = S4 = apply_items(Num, Items, Index, S3),
     Origins = origins(Items),
-    S4 = case lists:member(Self, Origins) of
-        true -> sderl_core_clients:sent_to(E, S3);
-        false -> S3
+    S5 = case lists:member(Self, Origins) of
+        true -> sderl_core_clients:sent_to(E, S4);
+        false -> S4
     end,
-    landed(S4#s{flight = #flight{num = Num,
-                                 wait = Live,
-                                 since = Now,
-                                 then = Then,
-                                 origins = Origins}}).
+    Flight = #flight{num = Num, wait = Live, since = Now, then = Then, origins = Origins},
+    landed(S5#s{office = Office#office{flight = Flight, unknown_answers = []}}).
 
 %% Members whose lists a batch answers.
 -spec origins([term()]) -> [node()].
