@@ -57,6 +57,13 @@ planted() ->
      {a_commit_without_a_majority,
       [{sderl_core_quorum, "decides(_) -> true."}],
       #{}, [by_majority, one_log]},
+     {the_new_members_alone_decide_a_change,
+      [{sderl_core_quorum,
+        "decides(#s{d = D} = S) -> former_decides(S#s{d = D#d{before = undefined}}). "
+        "is_enough(Voters, All, #s{d = D} = S) ->"
+        " former_is_enough(Voters, All, S#s{d = D#d{before = undefined}})."}],
+      #{nodes => 5, script => [{12_000, {'fun', fun remove_those_who_do_not_hear/1}}, {20_000, heal}]},
+      [by_majority]},
      {an_empty_member_votes,
       [{sderl_core_quorum, "is_voter(#s{d = #d{syncing = Syncing}}) -> not Syncing."}],
       #{nodes => 3, kinds => [crash, split, cut, pause]}, [one_log, by_majority, as_committed]},
@@ -84,6 +91,13 @@ planted() ->
         "op({read, _}, _, C) -> {{read, undefined}, C};"
         "op(Op, O, C) -> former_op(Op, O, C)."}],
       #{}, [right_answer]}].
+
+%% The coordinator and one other are a majority of the members that are left, and none of those before.
+remove_those_who_do_not_hear(W) ->
+    [Coord] = sderl_sim:coord(W),
+    [_ | Others] = lists:delete(Coord, sderl_sim:all(W)),
+    Commands = [{silence, Coord, Others}, {op, Coord, {remove, Others, 1}}],
+    lists:foldl(fun sderl_sim:apply_cmd/2, W, Commands).
 
 is_seen(Name, Plants, Options, Promises) ->
     Core = sderl_plant:core(Plants),
