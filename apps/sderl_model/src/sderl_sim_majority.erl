@@ -26,39 +26,16 @@ new log is looked at (`crashed/2`).
 A group that is made at run time may be there twice under one name. It is left out.
 """.
 -include("sderl_sim.hrl").
+-include("sderl_sim_majority.hrl").
 
 -export([new/2, arguments/4, asked/4, sent/4, decided/5, recorded/4, answered/5]).
--export([begun/3, declared/4, ticked/3, crashed/2]).
+-export([begun/3, declared/4, crashed/2]).
 -export([recover/1, leases_ms/1, settled/3]).
 
 -import(sderl_sim_world, [violation/3, node/2, member/3, book/2, keep_book/3, seen/3]).
-
--type epoch() :: term().
--type position() :: {epoch(), non_neg_integer()}.
-
-%% What is known of the committed log of a group.
--record(q, {
-    electors = [] :: [node()],                  % the members after the last committed batch
-    last = none :: none | position(),           % that batch
-    commits = #{} :: #{epoch() => non_neg_integer()},   % the last number committed of each epoch
-    reigns = #{} :: #{epoch() => [position()]},         % what the log was when an epoch committed first
-    acks = #{} :: #{{node(), epoch()} => non_neg_integer()},
-    promises = #{} :: #{epoch() => [node()]},
-    places = #{} :: #{term() => {term(), pos_integer()}},   % operation => its list, and where it is there
-    answers = [] :: [{Place :: term(), Asked :: integer(), Answered :: integer(), term()}],
-    never = #{} :: #{term() => [term()]},       % list of operations => those answered `no_majority`
-    unleased = #{} :: #{position() => term()},  % batches that free names too early, should they be committed
-    lost = #{} :: #{{node(), pos_integer()} => integer()},  % who has declared the majority lost, and when
-    alone = #{} :: #{node() => integer()},      % since when no links join a member to a majority
-    forgotten = [] :: [node()],
-    floor = none :: none | epoch()              % the last epoch of the log before this one
-}).
-
--define(TICK_MS, 1000).
--define(ASIDE_MS, 4000).
--define(HISTORY, 64).
-%% For mailboxes, and for links of which the two ends learn at different times.
--define(SPARE_MS, 10_000).
+-import(sderl_sim_majority_log, [of_group/2, keep_of/3, claimed/4, place/2, is_majority/2,
+                                 decided_answer/3, never_applied/5]).
+-import(sderl_sim_majority_wait, [lease_ms/1, spare_ms/1]).
 
 -doc "What is known of a group with these members at the start.".
 -spec new(available | majority, [node()]) -> #q{} | none.
@@ -74,16 +51,6 @@ arguments(G, Args, #m{file = File}, W) ->
             Fresh = sderl_sim_world:option(files, false, W) andalso File =:= none,
             Args#{mode => majority, fresh => Fresh}
     end.
-
-aside_ms(W) -> sderl_sim_world:option(aside_ms, ?ASIDE_MS, W).
-
-lease_ms(W) -> 3 * aside_ms(W) + 10 * ?TICK_MS.
-
-lost_ms(W) -> 3 * aside_ms(W) + 7 * ?TICK_MS.
-
-of_group(G, W) -> (book(G, W))#b.majority.
-
-keep_of(G, Q, W) -> keep_book(G, (book(G, W))#b{majority = Q}, W).
 
 %% ---------------------------------------------------------------- what is noted
 
@@ -219,116 +186,6 @@ forgets_nobody(Nodes, N, G, Pos, #q{lost = Lost}, W) ->
         _ -> violation(forgets_nobody, [Pos, N, Nodes], W)
     end.
 
-%% ---------------------------------------------------------------- what is committed
-
-%% Somebody holds the batch at this position for committed, and all before it in its log.
-claimed(_, _, {_, 0}, W) -> W;
-claimed(N, G, {E, _} = Claim, W) ->
-    case {seen(N, G, W), of_group(G, W)} of
-        {#{lineage := Lineage, history := History}, #q{} = Q} ->
-            case E =:= Lineage orelse lists:keymember(E, 1, History) of
-                true -> committed(N, G, place(Claim, History), Lineage, History, Q, W);
-                false -> W
-            end;
-        _ -> W
-    end.
-
-%% The epoch in which a batch of this log was decided. A new coordinator repeats the last one.
-place({E, Num}, History) ->
-    case [Old || {Old, Last} <- lists:reverse(History), Old < E, Last >= Num] of
-        [Old | _] -> {Old, Num};
-        [] -> {E, Num}
-    end.
-
-committed(_, _, {E, Num}, _, _, #q{commits = Commits}, W) when map_get(E, Commits) >= Num -> W;
-committed(_, _, {E, _}, _, _, #q{floor = Floor}, W) when Floor =/= none, E =< Floor -> W;
-%% The first one of a new log: what it holds nobody can say better.
-committed(N, G, Pos, _, _, #q{last = none, floor = Floor} = Q, W) when Floor =/= none ->
-    #{membership := Mem} = seen(N, G, W),
-    keep_of(G, Q#q{electors = sderl_membership:members(Mem), last = Pos}, W);
-committed(N, G, {E, Num} = Pos, Lineage, History, Q0, W) ->
-    one_log(N, Pos, History, Q0, W),
-    promised(N, G, Lineage, Q0, W),
-    Q1 = lists:foldl(fun(Next, Q) -> agreed(N, G, Next, Lineage, History, Q, W) end, Q0,
-                     positions(Pos, History, Q0)),
-    #q{commits = Commits, reigns = Reigns, last = Last} = Q1,
-    Reign = [P || {Old, _} = P <- History, Old < E],
-    keep_of(G, Q1#q{commits = Commits#{E => Num}, reigns = maps:merge(#{E => Reign}, Reigns),
-                    last = case Last of none -> Pos; _ -> max(Last, Pos) end}, W).
-
-one_log(N, {E, Num} = Pos, History, #q{commits = Commits, reigns = Reigns}, W) ->
-    _ = [violation(one_log, [N, {commits, Pos}, {without, {Old, Least}}, History], W)
-         || Old := Least <- maps:iterator(Commits, ordered), Old < E, not has({Old, Least}, History)],
-    _ = [violation(one_log, [N, {commits, Pos}, {beside, Younger}, Reign], W)
-         || Younger := Reign <- maps:iterator(Reigns, ordered), Younger > E, not has({E, Num}, Reign)],
-    ok.
-
-has({E, Num}, History) ->
-    case lists:keyfind(E, 1, History) of
-        {_, Last} -> Num =< Last;
-        false -> length(History) >= ?HISTORY
-    end.
-
-%% The positions of this log that are committed by now, and were not known to be.
-positions({E, Num}, History, #q{last = Last}) ->
-    Segments = [P || {Old, _} = P <- lists:reverse(History), Old < E] ++ [{E, Num}],
-    {After, From} = case Last of
-        none -> {first, 0};
-        {_, _} -> Last
-    end,
-    {Positions, _} = lists:foldl(fun({Epoch, To}, {Acc, Was}) ->
-        New = if
-            After =:= first; Epoch > After -> [{Epoch, K} || K <- lists:seq(Was + 1, To)];
-            Epoch =:= After -> [{Epoch, K} || K <- lists:seq(max(From, Was) + 1, To)];
-            true -> []
-        end,
-        {Acc ++ New, max(Was, To)}
-    end, {[], 0}, Segments),
-    Positions.
-
-agreed(N, G, Pos, Lineage, History, #q{electors = Before, unleased = Unleased} = Q, W) ->
-    #b{log = Log} = book(G, W),
-    Items = case Log of
-        #{Pos := {_, Known}} -> Known;
-        _ -> []
-    end,
-    After = lists:foldl(fun({mem, Mem, _}, _) -> sderl_membership:members(Mem);
-                           (_, Members) -> Members
-                        end, Before, Items),
-    by_majority(N, G, Pos, Lineage, History, Before, Q, W),
-    After =:= Before orelse by_majority(N, G, Pos, Lineage, History, After, Q, W),
-    _ = [never_applied(Q, Key, Pos, Items, W)
-         || {seg, O, Sid, R, _, _} <- Items, Key <- [{O, Sid, R}], is_map_key(Key, Q#q.never)],
-    case Unleased of
-        #{Pos := Why} -> violation(leased, [N, Pos, Why], W);
-        _ -> Q#q{electors = After}
-    end.
-
-by_majority(_, _, _, _, _, [], _, _) -> ok;
-by_majority(N, G, {E, Num} = Pos, Lineage, History, Members, #q{acks = Acks}, W) ->
-    Epochs = [Lineage | [X || {X, _} <- History, X >= E]],
-    Acked = fun(M) ->
-        lists:any(fun({_, Coord} = X) -> Coord =:= M orelse maps:get({M, X}, Acks, -1) >= Num end, Epochs)
-    end,
-    Have = [M || M <- Members, Acked(M) orelse has_left(M, G, W)],
-    is_majority(Have, Members) orelse violation(by_majority, [N, {commits, Pos}, {members, Members}, {have, Have}], W),
-    ok.
-
-promised(N, G, {_, Coord} = E, #q{promises = Promises, electors = Electors, reigns = Reigns}, W) ->
-    Promised = lists:usort([Coord | maps:get(E, Promises, [])]),
-    is_map_key(E, Reigns)
-        orelse is_majority([M || M <- Electors, lists:member(M, Promised) orelse has_left(M, G, W)], Electors)
-        orelse length(Electors) < 2
-        orelse violation(by_majority, [N, {epoch, E}, {members, Electors}, {promised, Promised}], W),
-    ok.
-
-%% Who has left agrees to all that others do without it.
-has_left(N, G, W) ->
-    #b{left = Left} = book(G, W),
-    is_map_key({N, (node(N, W))#n.life}, Left) andalso seen(N, G, W) =:= none.
-
-is_majority(Some, All) -> 2 * length(Some) > length(All).
-
 %% ---------------------------------------------------------------- answers
 
 -doc "An operation is answered on its node for the first time.".
@@ -386,66 +243,6 @@ found(N, G, Id, #q{places = Places}, W) ->
         {place(Pos, History), SegNo, OpNo, decided_answer(OpNo, Ops, As)}
     else
         _ -> none
-    end.
-
-decided_answer(I, Ops, default) -> sderl_core_answer:default(lists:nth(I, Ops));
-decided_answer(I, _, As) -> sderl_core_answer:plain(lists:nth(I, As)).
-
-never_applied(#q{never = Never, places = Places}, {O, Sid, R} = Key, Pos, Items, W) ->
-    #{Key := Ids} = Never,
-    _ = [violation(never_applied, [Id, Pos, lists:nth(I, Ops)], W)
-         || {seg, O1, Sid1, R1, Ops, As} <- Items, {O1, Sid1, R1} =:= {O, Sid, R},
-            Id <- Ids, #{Id := {Of, I}} <- [Places], Of =:= Key, is_applied(decided_answer(I, Ops, As))],
-    ok.
-
-%% (A change of the membership for which too few members count is refused in its place in the log.)
-is_applied({no, later}) -> false;
-is_applied({no, no_majority}) -> false;
-is_applied(_) -> true.
-
-%% ---------------------------------------------------------------- minorities
-
--doc "A member has had a tick.".
--spec ticked(node(), term(), #w{}) -> #w{}.
-ticked(_, _, #w{checks = false} = W) -> W;
-ticked(N, G, W) ->
-    case of_group(G, W) of
-        none -> W;
-        Q -> joined(N, G, Q, W)
-    end.
-
-joined(N, G, #q{electors = Electors, alone = Alone, lost = Lost} = Q, #w{now = Now} = W) ->
-    #n{life = Life} = node(N, W),
-    Reach = sderl_sim_net:reach(N, G, W),
-    is_map_key({N, Life}, Lost) andalso bounded_waiting(N, G, map_get({N, Life}, Lost), W),
-    case is_majority([M || M <- Electors, lists:member(M, Reach)], Electors) of
-        true -> keep_of(G, Q#q{alone = maps:remove(N, Alone)}, W);
-        false ->
-            Since = maps:get(N, Alone, Now),
-            Bound = lost_ms(W) + ?SPARE_MS + sderl_sim_world:slack(W),
-            case min(Now - Since, sderl_sim_world:undisturbed(N, W)) > Bound of
-                true -> declared_in_time(N, G, Since, W);
-                false -> ok
-            end,
-            keep_of(G, Q#q{alone = Alone#{N => Since}}, W)
-    end.
-
-declared_in_time(N, G, Since, W) ->
-    case seen(N, G, W) of
-        #{majority := true} -> violation(bounded_waiting, [N, {no_majority_since, Since}, has_not_declared], W);
-        _ -> bounded_waiting(N, G, Since, W)
-    end.
-
-%% (What a client asks is answered in the same step; its mail may wait for that.)
-bounded_waiting(N, G, Since, #w{now = Now, ops = Ops} = W) ->
-    #n{life = Life} = node(N, W),
-    Bound = ?SPARE_MS + sderl_sim_world:slack(W),
-    Undisturbed = sderl_sim_world:undisturbed(N, W) > Bound,
-    case [Id || Undisturbed, Id := #{node := ON, group := OG, life := OL, since := At} = O <- Ops,
-                ON =:= N, OG =:= G, OL =:= Life, not is_map_key(answer, O), not is_map_key(given_up, O),
-                Now - max(At, Since) > Bound] of
-        [] -> ok;
-        Ids -> violation(bounded_waiting, [N, {no_majority_since, Since}, {waiting, lists:sort(Ids)}], W)
     end.
 
 -doc """
@@ -521,7 +318,7 @@ members_of_longest(G, Live, W) ->
 leases_ms(W) ->
     Lost = lists:any(fun(N) -> (node(N, W))#n.lost end, sderl_sim_world:all(W)),
     case sderl_sim_world:option(mode, available, W) of
-        majority when Lost -> lease_ms(W) + ?SPARE_MS + sderl_sim_world:slack(W);
+        majority when Lost -> lease_ms(W) + spare_ms(W);
         _ -> 0
     end.
 

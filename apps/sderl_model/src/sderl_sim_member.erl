@@ -191,7 +191,7 @@ step(N, G, Id, W0) ->
 
 ticked(Events, N, G, W) ->
     case lists:member(tick, Events) of
-        true -> sderl_sim_majority:ticked(N, G, W);
+        true -> sderl_sim_majority_wait:ticked(N, G, W);
         false -> W
     end.
 

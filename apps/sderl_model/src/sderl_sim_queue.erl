@@ -20,7 +20,8 @@ until that is the next one. Events of one ms happen in the order in which they w
     number = 0 :: non_neg_integer(),        % of this page
     this :: page(),
     next :: page(),
-    later = #{} :: #{pos_integer() => nonempty_list({pos_integer(), term()})}  % by page, newest first
+    %% By page, newest first.
+    later = #{} :: #{pos_integer() => nonempty_list({Place :: pos_integer(), term()})}
 }).
 -opaque queue() :: #queue{}.
 
@@ -41,7 +42,7 @@ put(At, Event, #queue{number = Number, this = This, next = Next, later = Later} 
             Queue#queue{later = Later#{Page => [{Place, Event} | Known]}}
     end.
 
--doc "The first events from one time to another, where there is nothing before: when, and which, oldest first.".
+-doc "The first events from one time to another, the oldest first. There must be none before.".
 -spec take(non_neg_integer(), non_neg_integer(), queue()) ->
     {non_neg_integer(), nonempty_list(term()), queue()} | {none, queue()}.
 take(From, To, Queue) when From > To -> {none, Queue};

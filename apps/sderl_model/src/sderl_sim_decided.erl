@@ -1,0 +1,156 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_sim_decided).
+-moduledoc """
+What the coordinator of a simulated group decides in a batch, worked out a second time: the answers
+to operations, what they take away, and how clashes are settled. See `m:sderl_sim_check`.
+""".
+-include("sderl_sim.hrl").
+
+-export([right_answers/3, as_decided/3, taken_away/6]).
+
+-import(sderl_sim_world, [violation/3, book/2, keep_book/3]).
+
+%% ---------------------------------------------------------------- answers
+
+-doc "`right_answer`: the answers that a batch gives, in order, on the table before it.".
+-spec right_answers([term()], sderl_sim_store:store(), #w{}) -> ok.
+%% A batch that holds lists holds nothing else that changes rows. What the operations before in the
+%% batch made of names and pids stands beside the table: `none` where it is free now.
+right_answers(Items, Store, W) ->
+    lists:foldl(fun({seg, O, _, _, Ops, As}, Acc) ->
+        lists:foldl(fun({Op, A}, {Held, Pids}) -> right_answer(Op, A, O, Held, Pids, Store, W) end,
+                    Acc, lists:zip(Ops, answers(As, Ops)));
+       (_, Acc) -> Acc
+    end, {#{}, #{}}, Items),
+    ok.
+
+answers(default, Ops) -> [sderl_core_answer:default(Op) || Op <- Ops];
+answers(As, _) -> [sderl_core_answer:plain(A) || A <- As].
+
+right_answer(_, {no, later}, _, Held, Pids, _, _) -> {Held, Pids};
+right_answer([Name | Pid], A, O, Held, Pids, Store, W) ->
+    right_answer({r, Name, Pid, []}, A, O, Held, Pids, Store, W);
+right_answer({Name}, ok, _, Held, Pids, Store, _) -> freed(Name, Held, Pids, Store);
+right_answer({d, Name, Pid}, ok, _, Held, Pids, Store, _) ->
+    case holder(Name, Held, Store) of
+        Pid -> freed(Name, Held, Pids, Store);
+        _ -> {Held, Pids}
+    end;
+right_answer({read, Name} = Op, {read, A}, O, Held, Pids, Store, W) ->
+    Shows = case holder(Name, Held, Store) of
+        none -> undefined;
+        Pid -> Pid
+    end,
+    A =:= Shows orelse violation(right_answer, [O, Op, A, Shows], W),
+    {Held, Pids};
+right_answer(Op, A, O, Held, Pids, Store, W)
+  when element(1, Op) =:= r; element(1, Op) =:= x; element(1, Op) =:= rr ->
+    {Name, Pid} = {element(2, Op), element(3, Op)},
+    Holder = holder(Name, Held, Store),
+    NameFree = case Op of
+        {rr, _, _, _} -> true;
+        {x, _, _, Holder, _} -> true;
+        _ -> Holder =:= none
+    end,
+    Has = name_of(Pid, Pids, Store),
+    Free = NameFree andalso Has =:= none,
+    case A of
+        yes when Free ->
+            {H, P} = freed(Name, Held, Pids, Store),
+            {H#{Name => Pid}, P#{Pid => Name}};
+        {no, Why} when Why =:= unreachable_pid; Why =:= not_member; not Free -> {Held, Pids};
+        _ -> violation(right_answer, [O, Op, A, Holder, Has], W)
+    end;
+right_answer(_, _, _, Held, Pids, _, _) -> {Held, Pids}.
+
+freed(Name, Held, Pids, Store) ->
+    case holder(Name, Held, Store) of
+        none -> {Held, Pids};
+        Pid -> {Held#{Name => none}, Pids#{Pid => none}}
+    end.
+
+holder(Name, Held, Store) ->
+    case Held of
+        #{Name := Pid} -> Pid;
+        _ ->
+            case sderl_sim_store:lookup(Store, Name) of
+                {_, Pid, _, _, _} -> Pid;
+                none -> none
+            end
+    end.
+
+name_of(Pid, Pids, Store) ->
+    case Pids of
+        #{Pid := Name} -> Name;
+        _ ->
+            case sderl_sim_store:held_by(Store, Pid) of
+                {ok, Name} -> Name;
+                none -> none
+            end
+    end.
+
+-doc "`as_decided`: the resolver's word. Whoever is to exit has lost the name.".
+-spec as_decided(node(), [term()], #w{}) -> ok.
+as_decided(N, Items, W) ->
+    _ = [violation(as_decided, [N, Name, Pid, Fx], W)
+         || {settle, Name, _, {_, Pid, _, _, _}, Fx} <- Items,
+            {exit, Loser, _} <- Fx, Loser =:= Pid],
+    ok.
+
+%% ---------------------------------------------------------------- what is taken away
+
+-doc "Notes what a batch takes away on purpose, for `stays_away`; not what leaves with its home.".
+-spec taken_away(term(), term(), [term()], sderl_sim_store:store(), map(), #w{}) -> #w{}.
+taken_away(G, Pos, Items, Store, View, W) ->
+    Take = fun(Item, Acc) -> taken(Item, Store, Acc) end,
+    {_, Gone, Back} = lists:foldl(Take, {#{}, [], []}, Items),
+    case {Gone, Back} of
+        {[], []} -> W;
+        _ ->
+            #b{removed = R} = B = book(G, W),
+            %% (One that the batch removes has it to apply too.)
+            Out = lists:append([Ns || {mem, _, Ns} <- Items]),
+            Counted = fun(Home) ->
+                maps:get(Home, View, none) =:= live orelse lists:member(Home, Out)
+            end,
+            R1 = lists:foldl(fun({P, {Home, _} = Row}, A) -> A#{P => {Pos, Row, Counted(Home)}} end,
+                             maps:without(Back, R), Gone),
+            keep_book(G, B#b{removed = R1}, W)
+    end.
+
+taken({seg, _, _, _, Ops, As}, Store, Acc) ->
+    Answered = lists:zip(Ops, answers(As, Ops)),
+    lists:foldl(fun({Op, A}, Took) -> took(Op, A, Store, Took) end, Acc, Answered);
+%% (Both sides of a clash are names again, whichever it is settled for.)
+taken({clashes, Open}, _, {Held, Gone, Back}) ->
+    {Held, Gone, [element(2, R) || _ := {A, B} <- Open, R <- [A, B]] ++ Back};
+taken(_, _, Acc) -> Acc.
+
+%% (What the batch made of a name stands beside the table, as in right_answers/3.)
+took({Name}, ok, Store, {Held, Gone, Back} = Acc) ->
+    case had(Name, Held, Store) of
+        none -> Acc;
+        Had -> {Held#{Name => none}, [Had | Gone], Back}
+    end;
+took({d, Name, Pid}, ok, Store, {Held, Gone, Back} = Acc) ->
+    case had(Name, Held, Store) of
+        {Pid, _} = Had -> {Held#{Name => none}, [Had | Gone], Back};
+        _ -> Acc
+    end;
+took([Name | Pid], yes, Store, Acc) -> took({r, Name, Pid, []}, yes, Store, Acc);
+took(Op, yes, Store, {Held, Gone, Back}) when tuple_size(Op) > 2 ->
+    {Name, Pid} = {element(2, Op), element(3, Op)},
+    Replaced = [Had || {_, _} = Had <- [had(Name, Held, Store)]],
+    {Held#{Name => {Pid, {node(Pid), new}}},
+     Replaced ++ lists:keydelete(Pid, 1, Gone), [Pid | Back]};
+took(_, _, _, Acc) -> Acc.
+
+had(Name, Held, Store) ->
+    case Held of
+        #{Name := Had} -> Had;
+        _ ->
+            case sderl_sim_store:lookup(Store, Name) of
+                {_, Pid, Home, Version, _} -> {Pid, {Home, Version}};
+                none -> none
+            end
+    end.

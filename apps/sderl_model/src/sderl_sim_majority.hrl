@@ -1,0 +1,24 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% What the sderl_sim_majority* modules know of a group. Private to them.
+
+-type epoch() :: term().
+-type position() :: {epoch(), non_neg_integer()}.
+
+%% What is known of the committed log of a group.
+-record(q, {
+    electors = [] :: [node()],                  % the members after the last committed batch
+    last = none :: none | position(),           % that batch
+    commits = #{} :: #{epoch() => non_neg_integer()},   % the last number committed of each epoch
+    reigns = #{} :: #{epoch() => [position()]},     % what the log was when an epoch committed first
+    acks = #{} :: #{{node(), epoch()} => non_neg_integer()},
+    promises = #{} :: #{epoch() => [node()]},
+    places = #{} :: #{term() => {term(), pos_integer()}},   % operation => its list, and where in it
+    answers = [] :: [{Place :: term(), Asked :: integer(), Answered :: integer(), term()}],
+    never = #{} :: #{term() => [term()]},       % list of operations => those answered `no_majority`
+    %% Batches that free names too early, should they be committed.
+    unleased = #{} :: #{position() => term()},
+    lost = #{} :: #{{node(), pos_integer()} => integer()},  % who declared the majority lost: when
+    alone = #{} :: #{node() => integer()},      % since when no links join a member to a majority
+    forgotten = [] :: [node()],
+    floor = none :: none | epoch()              % the last epoch of the log before this one
+}).

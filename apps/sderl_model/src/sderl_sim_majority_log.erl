@@ -1,0 +1,167 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_sim_majority_log).
+-moduledoc """
+The committed log of a simulated group in majority mode: what is in it, and that it is one, as
+`m:sderl_sim_majority` says (`one_log`, `by_majority`, `never_applied`).
+
+A batch is committed when somebody says so who has it: `claimed/4`. Then so are those before it.
+""".
+-include("sderl_sim.hrl").
+-include("sderl_sim_majority.hrl").
+
+-export([of_group/2, keep_of/3, claimed/4, place/2, is_majority/2]).
+-export([decided_answer/3, never_applied/5]).
+
+-import(sderl_sim_world, [violation/3, node/2, book/2, keep_book/3, seen/3]).
+
+-define(HISTORY, 64).
+
+-doc "What is known of a group's log, or `none` where none is looked at.".
+-spec of_group(term(), #w{}) -> #q{} | none.
+of_group(G, W) -> (book(G, W))#b.majority.
+
+-spec keep_of(term(), #q{}, #w{}) -> #w{}.
+keep_of(G, Q, W) -> keep_book(G, (book(G, W))#b{majority = Q}, W).
+
+%% ---------------------------------------------------------------- what is committed
+
+-doc "Somebody holds the batch at this position for committed, and all before it in its log.".
+-spec claimed(node(), term(), position(), #w{}) -> #w{}.
+claimed(_, _, {_, 0}, W) -> W;
+claimed(N, G, {E, _} = Claim, W) ->
+    case {seen(N, G, W), of_group(G, W)} of
+        {#{lineage := Lineage, history := History}, #q{} = Q} ->
+            case E =:= Lineage orelse lists:keymember(E, 1, History) of
+                true -> committed(N, G, place(Claim, History), Lineage, History, Q, W);
+                false -> W
+            end;
+        _ -> W
+    end.
+
+-doc "The epoch in which a batch of this log was decided. A new coordinator repeats the last one.".
+-spec place(position(), [position()]) -> position().
+place({E, Num}, History) ->
+    case [Old || {Old, Last} <- lists:reverse(History), Old < E, Last >= Num] of
+        [Old | _] -> {Old, Num};
+        [] -> {E, Num}
+    end.
+
+committed(_, _, {E, Num}, _, _, #q{commits = Commits}, W) when map_get(E, Commits) >= Num -> W;
+committed(_, _, {E, _}, _, _, #q{floor = Floor}, W) when Floor =/= none, E =< Floor -> W;
+%% The first one of a new log: what it holds nobody can say better.
+committed(N, G, Pos, _, _, #q{last = none, floor = Floor} = Q, W) when Floor =/= none ->
+    #{membership := Mem} = seen(N, G, W),
+    keep_of(G, Q#q{electors = sderl_membership:members(Mem), last = Pos}, W);
+committed(N, G, {E, Num} = Pos, Lineage, History, Q0, W) ->
+    one_log(N, Pos, History, Q0, W),
+    promised(N, G, Lineage, Q0, W),
+    Q1 = lists:foldl(fun(Next, Q) -> agreed(N, G, Next, Lineage, History, Q, W) end, Q0,
+                     positions(Pos, History, Q0)),
+    #q{commits = Commits, reigns = Reigns, last = Last} = Q1,
+    Reign = [P || {Old, _} = P <- History, Old < E],
+    keep_of(G, Q1#q{commits = Commits#{E => Num}, reigns = maps:merge(#{E => Reign}, Reigns),
+                    last = case Last of none -> Pos; _ -> max(Last, Pos) end}, W).
+
+one_log(N, {E, Num} = Pos, History, #q{commits = Commits, reigns = Reigns}, W) ->
+    _ = [violation(one_log, [N, {commits, Pos}, {without, {Old, Least}}, History], W)
+         || Old := Least <- maps:iterator(Commits, ordered), Old < E,
+            not has({Old, Least}, History)],
+    _ = [violation(one_log, [N, {commits, Pos}, {beside, Younger}, Reign], W)
+         || Younger := Reign <- maps:iterator(Reigns, ordered), Younger > E,
+            not has({E, Num}, Reign)],
+    ok.
+
+has({E, Num}, History) ->
+    case lists:keyfind(E, 1, History) of
+        {_, Last} -> Num =< Last;
+        false -> length(History) >= ?HISTORY
+    end.
+
+%% The positions of this log that are committed by now, and were not known to be.
+positions({E, Num}, History, #q{last = Last}) ->
+    Segments = [P || {Old, _} = P <- lists:reverse(History), Old < E] ++ [{E, Num}],
+    {After, From} = case Last of
+        none -> {first, 0};
+        {_, _} -> Last
+    end,
+    {Positions, _} = lists:foldl(fun({Epoch, To}, {Acc, Was}) ->
+        New = if
+            After =:= first; Epoch > After -> [{Epoch, K} || K <- lists:seq(Was + 1, To)];
+            Epoch =:= After -> [{Epoch, K} || K <- lists:seq(max(From, Was) + 1, To)];
+            true -> []
+        end,
+        {Acc ++ New, max(Was, To)}
+    end, {[], 0}, Segments),
+    Positions.
+
+agreed(N, G, Pos, Lineage, History, #q{electors = Before, unleased = Unleased} = Q, W) ->
+    #b{log = Log} = book(G, W),
+    Items = case Log of
+        #{Pos := {_, Known}} -> Known;
+        _ -> []
+    end,
+    After = lists:foldl(fun({mem, Mem, _}, _) -> sderl_membership:members(Mem);
+                           (_, Members) -> Members
+                        end, Before, Items),
+    by_majority(N, G, Pos, Lineage, History, Before, Q, W),
+    After =:= Before orelse by_majority(N, G, Pos, Lineage, History, After, Q, W),
+    _ = [never_applied(Q, Key, Pos, Items, W)
+         || {seg, O, Sid, R, _, _} <- Items, Key <- [{O, Sid, R}], is_map_key(Key, Q#q.never)],
+    case Unleased of
+        #{Pos := Why} -> violation(leased, [N, Pos, Why], W);
+        _ -> Q#q{electors = After}
+    end.
+
+by_majority(_, _, _, _, _, [], _, _) -> ok;
+by_majority(N, G, {E, Num} = Pos, Lineage, History, Members, #q{acks = Acks}, W) ->
+    Epochs = [Lineage | [X || {X, _} <- History, X >= E]],
+    Acked = fun(M) ->
+        lists:any(fun({_, Coord} = X) ->
+            Coord =:= M orelse maps:get({M, X}, Acks, -1) >= Num
+        end, Epochs)
+    end,
+    Have = [M || M <- Members, Acked(M) orelse has_left(M, G, W)],
+    is_majority(Have, Members)
+        orelse violation(by_majority, [N, {commits, Pos}, {members, Members}, {have, Have}], W),
+    ok.
+
+promised(N, G, {_, Coord} = E, #q{promises = Promises, electors = Electors, reigns = Reigns}, W) ->
+    Promised = lists:usort([Coord | maps:get(E, Promises, [])]),
+    Agree = [M || M <- Electors, lists:member(M, Promised) orelse has_left(M, G, W)],
+    is_map_key(E, Reigns)
+        orelse is_majority(Agree, Electors)
+        orelse length(Electors) < 2
+        orelse violation(by_majority, [N, {epoch, E}, {members, Electors}, {promised, Promised}],
+                         W),
+    ok.
+
+%% Who has left agrees to all that others do without it.
+has_left(N, G, W) ->
+    #b{left = Left} = book(G, W),
+    is_map_key({N, (node(N, W))#n.life}, Left) andalso seen(N, G, W) =:= none.
+
+-doc "Whether these are more than half.".
+-spec is_majority([node()], [node()]) -> boolean().
+is_majority(Some, All) -> 2 * length(Some) > length(All).
+
+%% ---------------------------------------------------------------- what it answers
+
+-doc "What a batch answers an operation of one of its lists.".
+-spec decided_answer(pos_integer(), [term()], default | [term()]) -> term().
+decided_answer(I, Ops, default) -> sderl_core_answer:default(lists:nth(I, Ops));
+decided_answer(I, _, As) -> sderl_core_answer:plain(lists:nth(I, As)).
+
+-doc "A batch that holds a list of which some were answered `no_majority` is committed.".
+-spec never_applied(#q{}, term(), position(), [term()], #w{}) -> ok.
+never_applied(#q{never = Never, places = Places}, {O, Sid, R} = Key, Pos, Items, W) ->
+    #{Key := Ids} = Never,
+    _ = [violation(never_applied, [Id, Pos, lists:nth(I, Ops)], W)
+         || {seg, O1, Sid1, R1, Ops, As} <- Items, {O1, Sid1, R1} =:= {O, Sid, R},
+            Id <- Ids, #{Id := {Of, I}} <- [Places], Of =:= Key,
+            is_applied(decided_answer(I, Ops, As))],
+    ok.
+
+%% (A change of the membership for which too few members count is refused in its place in the log.)
+is_applied({no, later}) -> false;
+is_applied({no, no_majority}) -> false;
+is_applied(_) -> true.
