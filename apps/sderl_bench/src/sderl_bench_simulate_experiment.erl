@@ -10,6 +10,7 @@ Metrics, as in the JSON output:
 |---|---|
 | `schedules` | how many were run |
 | `schedules_per_min`, `steps_per_s` | how fast; a step is a turn of the protocol's process |
+| `cpu_ms` | of a core, for a schedule: says more than the time where the machine is shared |
 | `operations` | what clients asked |
 | `faults` | how many faults struck, by kind |
 | `converge_ms` | simulated time from the end of the last fault until all members were one component: `p50`, `p99`, `max` |
@@ -205,10 +206,12 @@ run(#{schedules := K, seed := First} = Options, Output) ->
 measured(Run, Options, Output) ->
     Started = sderl_bench_output:now(),
     Start = erlang:monotonic_time(microsecond),
+    {Cpu, _} = statistics(runtime),
     Summary = Run(),
+    {CpuThen, _} = statistics(runtime),
     Seconds = (erlang:monotonic_time(microsecond) - Start) / 1_000_000,
     sderl_progress:done(),
-    Metrics = metrics(Summary, Seconds),
+    Metrics = metrics(Summary, Seconds, CpuThen - Cpu),
     maybe
         ok ?= sderl_bench_output:write(Output, sderl_bench_output:result(simulate, params(Options), Metrics, Started)),
         sderl_bench_output:say(Output, text(Options, Metrics)),
@@ -245,12 +248,15 @@ total(Name, #{schedules := K, failed := Failed}) ->
 
 %% ---------------------------------------------------------------- results
 
-metrics(#{schedules := K, steps := Steps, operations := Ops, faults := Faults, converge_ms := Ms, failed := Failed}, Seconds) ->
+metrics(Summary, Seconds, CpuMs) ->
+    #{schedules := K, steps := Steps, operations := Ops, faults := Faults} = Summary,
+    #{converge_ms := Ms, failed := Failed} = Summary,
     #{
         schedules => K,
         seconds => Seconds,
         schedules_per_min => 60 * K / Seconds,
         steps_per_s => Steps / Seconds,
+        cpu_ms => CpuMs / max(1, K),
         operations => Ops,
         faults => Faults,
         converge_ms => percentiles(lists:sort(Ms)),
@@ -271,13 +277,15 @@ promise(_) -> unknown.
 
 text(#{nodes := Nodes, groups := Groups, seed := First}, #{schedules := K, faults := Faults, converge_ms := Converge} = Metrics) ->
     #{p50 := P50, p99 := P99, max := Max} = Converge,
-    #{schedules_per_min := PerMin, steps_per_s := PerS, seconds := Seconds, operations := Ops} = Metrics,
+    #{schedules_per_min := PerMin, steps_per_s := PerS, cpu_ms := Cpu} = Metrics,
+    #{seconds := Seconds, operations := Ops} = Metrics,
     [
         io_lib:format("\n~w schedules of ~w nodes~ts, seeds ~w to ~w; ~ts\n\n", [
             K, Nodes, [io_lib:format(" in ~w groups", [Groups]) || Groups > 1], First, First + K - 1, sderl_bench_machine:text()
         ]),
         line("time", [sderl_bench_table:number(Seconds), " s: ", sderl_bench_table:number(PerMin), " schedules/min, ",
-                      sderl_bench_table:number(PerS), " steps/s"]),
+                      sderl_bench_table:number(PerS), " steps/s, ",
+                      sderl_bench_table:number(Cpu), " ms of a core each"]),
         line("operations", sderl_bench_table:number(Ops)),
         line("faults", [sderl_bench_table:number(lists:sum(maps:values(Faults))), ": ",
                         lists:join(", ", [[atom_to_list(Kind), " ", sderl_bench_table:number(N)] || Kind := N <- maps:iterator(Faults, ordered)])]),

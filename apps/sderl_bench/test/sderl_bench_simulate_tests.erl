@@ -90,7 +90,7 @@ json_test_() ->
         {ok, Line} = file:read_file(File),
         #{<<"experiment">> := <<"simulate">>, <<"metrics">> := Metrics, <<"params">> := Params} = json:decode(Line),
         ?assertEqual(ok, Outcome),
-        ?assertMatch(#{<<"schedules">> := 2, <<"violations">> := 0, <<"steps_per_s">> := _,
+        ?assertMatch(#{<<"schedules">> := 2, <<"violations">> := 0, <<"steps_per_s">> := _, <<"cpu_ms">> := _,
                        <<"faults">> := #{}, <<"converge_ms">> := #{<<"max">> := _}}, Metrics),
         ?assertMatch(#{<<"seed">> := 1, <<"faults">> := [<<"crash">>, <<"pause">>]}, Params)
     end) end}.
