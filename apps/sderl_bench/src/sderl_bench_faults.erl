@@ -16,7 +16,7 @@ Nodes are used again for the next repetition. After one that did not end as it s
 -doc "A registry, and a fault for it.".
 -type job() :: {Impl :: string(), module(), sderl_bench_faults_kind:kind()}.
 
--doc "`tick_ms` and `set_aside_ms` may be left out: the library's own then. Without `far`: with far writers.".
+-doc "`tick_ms` and `set_aside_ms` may be left out: the library's own then. Without `far`: with far writers; without `consistency`: an available group.".
 -type params() :: #{
     nodes := pos_integer(),
     clients := pos_integer(),
@@ -26,6 +26,7 @@ Nodes are used again for the next repetition. After one that did not end as it s
     short := pos_integer(),
     links := namespaces | cookies,
     far => boolean(),
+    consistency => available | majority,
     tick_ms => pos_integer(),
     set_aside_ms => pos_integer()
 }.
@@ -163,6 +164,10 @@ start_clients(#{nodes := Nodes, registry := Registry, params := #{clients := Wri
      || maps:get(far, Params, true),
         {Node, Other} <- lists:zip(Nodes, [lists:last(Nodes) | lists:droplast(Nodes)])
     ],
+    _ = [
+        {_, {ok, ok}} = Started
+     || maps:get(consistency, Params, available) =:= majority, Registry:group() =/= none, Started <- each(World, Nodes, compete, [Registry, Nodes])
+    ],
     sderl_fleet:await(
         fun() ->
             Counts = each(World, Nodes, answers, []),
@@ -175,6 +180,7 @@ befall(#{name := Name, module := Module, lasts := Lasts} = Kind, #{nodes := Node
     Marked = [Node || {Node, {ok, ok}} <- each(World, Nodes, mark, [])],
     Called = now_us(),
     Injected = Module:inject(Name, World),
+    _ = each(World, maps:get(cut_off, Injected, []), cut_off, [true]),
     At = maps:get(at, Injected, Called),
     Stalling = Marked -- maps:get(away, Injected, []),
     receive
@@ -217,7 +223,8 @@ rejoin(ConvergeMs, Undone, Stalled, Clients, Injected, #{nodes := Nodes} = World
 
 undone(_, #{undo := none}, _) ->
     none;
-undone(#{name := Name, module := Module}, #{undo := Undo}, World) ->
+undone(#{name := Name, module := Module}, #{undo := Undo} = Injected, World) ->
+    _ = each(World, maps:get(cut_off, Injected, []), cut_off, [false]),
     ok = Module:undo(Name, Undo, World),
     now_us().
 
@@ -308,10 +315,12 @@ finish(ConvergeMs, RejoinMs, StalledMs, Clients, Converged, #{nodes := Nodes, re
      || {Node, Names} <- multicall(World, Nodes, sderl_bench_faults_watch, empty, [Registry, ?SETTLE_MS]),
         Names =/= {ok, []}
     ],
+    Twice = sderl_bench_faults_tally:held_twice(Journals),
     Why = [{converge, Reason} || {error, Reason} <- [Converged]] ++
         [{no_journal, length(Clients) - length(Journals)} || length(Journals) < length(Clients)] ++
         Wrong ++
-        [{left_over, brief_left(Left)} || Left =/= []],
+        [{left_over, brief_left(Left)} || Left =/= []] ++
+        [{held_twice, lists:sublist(Twice, 3)} || Twice =/= []],
     Sum = fun(Key) -> lists:sum([maps:get(Key, Journal) || Journal <- Journals]) end,
     {
         #{
@@ -323,6 +332,10 @@ finish(ConvergeMs, RejoinMs, StalledMs, Clients, Converged, #{nodes := Nodes, re
             came_back => length(maps:get(came_back, Found)),
             unknown => Sum(unknown),
             refused => Sum(refused),
+            no_majority => Sum(no_majority),
+            cut_off_yes => Sum(cut_off_yes),
+            claims => lists:sum([length(Claims) || #{claims := Claims} <- Journals]),
+            held_twice => length(Twice),
             hung => Sum(hung),
             answers => Sum(answers)
         },

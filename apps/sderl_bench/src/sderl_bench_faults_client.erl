@@ -16,6 +16,11 @@ One leader process a node owns the journal, a table with one row a name, `{Name,
 | `gone` | its unregistration was answered: it must not be there |
 | `open` | an operation is under way, or ended without an answer |
 
+In a group that decides by majority a held name becomes `open` when its process is told that the majority is lost: it may go to others.
+
+*Rivals* exist only there. One for each node's name runs on every node, and all try to register it again and again, for a process that ends when it is told
+so. The journal has from when until when which of them had it, as far as they were told.
+
 It can be read while clients wait for answers. Of a far name the process itself keeps the row, on its own node, and only once it was told
 that it has the name; so the journal of a node that is killed is never needed.
 """.
@@ -23,11 +28,13 @@ that it has the name; so the journal of a node that is killed is never needed.
 %% Called over the fleet's control channel.
 -export([start/2, holders/1, far/2, mark/0, answers/0, gap/0, pin/0, journal/1, since/1, stop/0]).
 -export([burst/2, burst_answers/0, burst_done/1, short/1, short_end/0]).
--export_type([journal/0]).
+-export([compete/2, cut_off/1]).
+-export_type([journal/0, claim/0]).
 
 -doc """
 `refused`: answers `no`, which nobody
-should get. `hung`: clients that still waited for an answer.
+should get; but for those for want of a majority, `no_majority`. `hung`: clients that still waited for an answer. `cut_off_yes`: writes that were answered `yes`
+although they were begun and answered on a side of a split without a majority. `claims`: those of the rivals.
 """.
 -type journal() :: #{
     held := [{term(), pid()}],
@@ -36,8 +43,14 @@ should get. `hung`: clients that still waited for an answer.
     answers := non_neg_integer(),
     unknown := non_neg_integer(),
     refused := non_neg_integer(),
+    no_majority := non_neg_integer(),
+    cut_off_yes := non_neg_integer(),
+    claims := [claim()],
     hung := non_neg_integer()
 }.
+
+-doc "A rival's process had a name from the answer on until it was told of the loss, in us of the system's clock; `infinity`: to the end.".
+-type claim() :: {Name :: term(), pid(), From :: integer(), To :: integer() | infinity}.
 
 -record(w, {registry :: module(), counters :: atomics:atomics_ref(), class :: term(), number = 1, kept = [] :: [term()], pinned = 0}).
 
@@ -45,6 +58,7 @@ should get. `hung`: clients that still waited for an answer.
 -define(KEEP, 10).
 -define(PAUSE_MS, 5).
 -define(FAR_PAUSE_MS, 25).
+-define(RIVAL_PAUSE_MS, 200).
 
 %% Counters that all clients of a node share. Moments are in us of the system's clock.
 -define(LAST, 1).
@@ -55,6 +69,9 @@ should get. `hung`: clients that still waited for an answer.
 -define(BURST, 6).
 -define(UNKNOWN, 7).
 -define(REFUSED, 8).
+-define(NO_MAJORITY, 9).
+-define(CUT_OFF, 10).
+-define(CUT_OFF_YES, 11).
 
 -doc "Starts so many writers, and ends those that were there.".
 -spec start(module(), non_neg_integer()) -> ok.
@@ -71,7 +88,7 @@ leader(Caller, Registry, Writers) ->
     true = register(?MODULE, self()),
     _ = process_flag(trap_exit, true),
     ?MODULE = ets:new(?MODULE, [named_table, public, {write_concurrency, true}]),
-    Counters = atomics:new(8, []),
+    Counters = atomics:new(11, []),
     atomics:put(Counters, ?LAST, now_us()),
     ets:insert(?MODULE, {counters, Counters}),
     Pids = [
@@ -157,10 +174,12 @@ give_back(#w{counters = Counters, pinned = Pinned} = W) ->
 
 give_oldest(#w{kept = [Name | Kept]} = W) when length(Kept) >= ?KEEP ->
     #w{registry = Registry, counters = Counters, pinned = Pinned} = W,
-    [{Name, Pid, held, _}] = Row = ets:lookup(?MODULE, Name),
+    [{Name, Pid, State, _}] = Row = ets:lookup(?MODULE, Name),
     note(Name, Pid, open),
     %% Pinned in this moment: who pinned reads the rows after that, and may have seen it held before.
     case atomics:get(Counters, ?PINNED) of
+        _ when State =/= held ->
+            W#w{kept = Kept};
         Pinned ->
             case answered(Counters, fun() -> Registry:unregister(Name) end) of
                 yes ->
@@ -186,6 +205,8 @@ claim(Registry, Counters, Name, Pid) ->
     case answered(Counters, fun() -> Registry:register(Name, Pid) end) of
         yes ->
             note(Name, Pid, held),
+            %% Its process may have been told before.
+            _ = [note(Name, Pid, open) || ets:member(?MODULE, {told, Pid})],
             true;
         no ->
             ets:delete(?MODULE, Name),
@@ -197,18 +218,33 @@ claim(Registry, Counters, Name, Pid) ->
 
 %% Also `no` is an answer, but one that is counted: nothing that clients ask for can be refused.
 answered(Counters, Ask) ->
-    try Ask() of
+    case ask_registry(Counters, Ask) of
         yes ->
             answer(Counters),
             yes;
-        {no, _} ->
+        {no, Why} ->
             answer(Counters),
-            atomics:add(Counters, ?REFUSED, 1),
-            no
-    catch
-        _:_ ->
+            atomics:add(Counters, case Why of no_majority -> ?NO_MAJORITY; _ -> ?REFUSED end, 1),
+            no;
+        unknown ->
             atomics:add(Counters, ?UNKNOWN, 1),
             unknown
+    end.
+
+%% Nothing gets through to who has been cut off since before it asked until after the answer.
+ask_registry(Counters, Ask) ->
+    Before = atomics:get(Counters, ?CUT_OFF),
+    try Ask() of
+        yes when Before > 0 ->
+            case atomics:get(Counters, ?CUT_OFF) of
+                Before -> atomics:add(Counters, ?CUT_OFF_YES, 1);
+                _ -> ok
+            end,
+            yes;
+        Answer ->
+            Answer
+    catch
+        _:_ -> unknown
     end.
 
 answer(Counters) ->
@@ -229,11 +265,20 @@ longer(Counters, Gap) ->
     end.
 
 %% Has a name, and ends with the clients.
-holder() -> spawn(fun() -> hold(monitor(process, ?MODULE)) end).
+holder() ->
+    spawn(fun() ->
+        _ = process_flag(trap_exit, true),
+        hold(monitor(process, ?MODULE))
+    end).
 
 hold(Clients) ->
     receive
-        {'DOWN', Clients, process, _, _} -> ok
+        {'DOWN', Clients, process, _, _} ->
+            ok;
+        {'EXIT', _, {s_group_no_majority, _, Name}} ->
+            true = ets:insert(?MODULE, {{told, self()}}),
+            _ = [note(Name, Pid, open) || {_, Pid, held, _} <- ets:lookup(?MODULE, Name)],
+            hold(Clients)
     end.
 
 pause(Ms) -> receive after Ms -> ok end.
@@ -241,7 +286,13 @@ pause(Ms) -> receive after Ms -> ok end.
 -doc "Processes of this node for another node's far writer. Each keeps the row of its name.".
 -spec holders(non_neg_integer()) -> [pid()].
 holders(Count) ->
-    [spawn(fun() -> told(monitor(process, ?MODULE)) end) || _ <- lists:seq(1, Count)].
+    [
+        spawn(fun() ->
+            _ = process_flag(trap_exit, true),
+            told(monitor(process, ?MODULE))
+        end)
+     || _ <- lists:seq(1, Count)
+    ].
 
 told(Clients) ->
     receive
@@ -280,6 +331,65 @@ far(Registry, Counters, [Holder | Holders], I) ->
             pause(?FAR_PAUSE_MS),
             far(Registry, Counters, Holders, I + 1)
     end.
+
+%% ---------------------------------------------------------------- rivals
+
+-doc "Starts a rival for the name of each of these nodes. The name of this node is tried at once, so that each node has its own as a rule.".
+-spec compete(module(), [node()]) -> ok.
+compete(_Registry, Nodes) ->
+    ask({clients, [
+        fun(Registry, Counters) ->
+            pause(case Node =:= node() of true -> 0; false -> 2 * ?RIVAL_PAUSE_MS end),
+            rival(Registry, Counters, {{rival, Node}, 1})
+        end
+     || Node <- Nodes
+    ]}).
+
+rival(Registry, Counters, Name) ->
+    case atomics:get(Counters, ?PAUSED) of
+        1 ->
+            ok;
+        0 ->
+            Holder = spawn(fun() ->
+                _ = process_flag(trap_exit, true),
+                contend(monitor(process, ?MODULE))
+            end),
+            true = ets:insert(?MODULE, {{claim, Holder}, Name, undefined, infinity}),
+            case ask_registry(Counters, fun() -> Registry:register(Name, Holder) end) of
+                yes ->
+                    _ = ets:update_element(?MODULE, {claim, Holder}, {3, now_us()}),
+                    held_until_paused(Counters, monitor(process, Holder));
+                {no, _} ->
+                    ets:delete(?MODULE, {claim, Holder}),
+                    exit(Holder, kill);
+                unknown ->
+                    ok
+            end,
+            pause(?RIVAL_PAUSE_MS),
+            rival(Registry, Counters, Name)
+    end.
+
+held_until_paused(Counters, Monitor) ->
+    receive
+        {'DOWN', Monitor, process, _, _} -> ok
+    after ?RIVAL_PAUSE_MS ->
+        case atomics:get(Counters, ?PAUSED) of
+            1 -> ok;
+            0 -> held_until_paused(Counters, Monitor)
+        end
+    end.
+
+%% It has the name no more when it is gone, but does nothing under it from here on.
+contend(Clients) ->
+    receive
+        {'DOWN', Clients, process, _, _} -> ok;
+        {'EXIT', _, _} -> ets:update_element(?MODULE, {claim, self()}, {4, now_us()})
+    end.
+
+-doc "Says whether this node is on a side of a split that has no majority: what is asked and answered meanwhile must not be answered `yes`.".
+-spec cut_off(boolean()) -> ok.
+cut_off(true) -> atomics:put(counters(), ?CUT_OFF, erlang:unique_integer([positive]));
+cut_off(false) -> atomics:put(counters(), ?CUT_OFF, 0).
 
 %% ---------------------------------------------------------------- bursts
 
@@ -389,6 +499,9 @@ journal(Ms) ->
         answers => atomics:get(Counters, ?ANSWERS),
         unknown => atomics:get(Counters, ?UNKNOWN),
         refused => atomics:get(Counters, ?REFUSED),
+        no_majority => atomics:get(Counters, ?NO_MAJORITY),
+        cut_off_yes => atomics:get(Counters, ?CUT_OFF_YES),
+        claims => [{Name, Pid, From, To} || [Pid, Name, From, To] <- ets:match(?MODULE, {{claim, '$1'}, '$2', '$3', '$4'}), is_integer(From)],
         hung => Hung
     }.
 

@@ -17,12 +17,15 @@ Metrics of one fault, as in the JSON output:
 | `stalled_ms` | the longest time, from the fault to convergence, in which no write was answered on some node that was itself neither killed nor stopped |
 | `unknown`, `refused`, `hung` | writes that ended without an answer; that were refused; that had none 30 s after the rest |
 | `answers` | writes that were answered |
+| `no_majority` | writes that were answered so: they are none of the `refused` |
+| `cut_off_yes` | writes that were begun and answered `yes` on a side of a split without a majority, while it lasted |
+| `claims`, `held_twice` | majority groups: how often one of the processes that want the same names got one; how often two of them had it at one time |
 """.
 
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([table/2]).
+-export([table/3]).
 
 -import(sderl_bench_experiment, [at_least/3]).
 
@@ -41,13 +44,19 @@ command() ->
         help => lists:flatten([
             "Breaks real nodes while clients on all of them register and unregister names;\n"
             "counts what was answered and is lost, and times until all members agree again.\n"
-            "Exit status 1 when s_group loses something or does not come to agree.\n\n"
+            "Exit status 1 when s_group loses something or does not come to agree, and with\n"
+            "--consistency majority when a side without one answers yes, or two processes\n"
+            "have one name.\n\n"
             "Faults:\n",
             [io_lib:format("  ~-17ts ~ts~n", [Name, Text]) || #{name := Name, text := Text} <- sderl_bench_faults_kind:all()],
             "\nCut links need root on Linux (network namespaces); elsewhere they are closed at\nboth ends."
         ]),
         arguments => [
             text(fault, "-fault", "F,F", "some of the faults; all without this", "all"),
+            #{
+                name => consistency, long => "-consistency", type => {atom, [available, majority]}, default => available,
+                help => help("-consistency", "C", "of the group: available or majority", "available")
+            },
             text(impl, "-impl", "I,I", "registries: s_group, global", "s_group,global"),
             number(repetitions, "-repetitions", "R", "of each fault"),
             number(nodes, "-nodes", "N", "members of the group"),
@@ -140,11 +149,12 @@ run(#{fault := Kinds, impl := Registries} = Options, Output) ->
         end,
     {Jobs, Skipped} = lists:partition(
         fun({_, Registry, Kind}) ->
-            sderl_bench_faults_kind:applies(Kind, Registry) andalso sderl_bench_faults_world:possible(Kind, Links)
+            sderl_bench_faults_kind:applies(Kind, Registry) andalso sderl_bench_faults_world:possible(Kind, Links) andalso
+                not is_other_list(Kind, Options)
         end,
         [{Name, Registry, Kind} || {Name, Registry} <- Registries, Kind <- Kinds]
     ),
-    _ = [sderl_bench_output:say(Output, [skipped(Job, Links), "\n"]) || Job <- Skipped],
+    _ = [sderl_bench_output:say(Output, [skipped(Job, Links, Options), "\n"]) || Job <- Skipped],
     Collector = self(),
     Ref = make_ref(),
     Report = fun(Outcome) ->
@@ -154,8 +164,8 @@ run(#{fault := Kinds, impl := Registries} = Options, Output) ->
     case sderl_bench_faults:run(Jobs, Params, Report) of
         ok ->
             Outcomes = collected(Ref),
-            sderl_bench_output:say(Output, ["\n", title(Params), "\n\n", table(Form, Outcomes)]),
-            verdict(Outcomes);
+            sderl_bench_output:say(Output, ["\n", title(Params), "\n\n", table(Form, Outcomes, maps:get(consistency, Params))]),
+            verdict(Outcomes, Params);
         {error, Message} when is_list(Message); is_binary(Message) ->
             {error, Message};
         {error, Reason} ->
@@ -184,9 +194,15 @@ links(Kinds, Output) ->
             end
     end.
 
-skipped({Impl, Registry, #{name := Name} = Kind}, Links) ->
+%% The members of a majority group change by what it decides, not by lists that differ.
+is_other_list(#{needs := config}, #{consistency := majority}) -> true;
+is_other_list(_, _) -> false.
+
+skipped({Impl, Registry, #{name := Name} = Kind}, Links, Options) ->
     Why =
         case sderl_bench_faults_world:possible(Kind, Links) of
+            _ when map_get(needs, Kind) =:= config, map_get(consistency, Options) =:= majority ->
+                "the launch lists of a majority group must not differ";
             false -> "it needs network namespaces, as root on Linux";
             true when Registry =:= sderl_bench_faults_global -> "there is no such thing with global";
             true -> "it does not apply"
@@ -196,8 +212,8 @@ skipped({Impl, Registry, #{name := Name} = Kind}, Links) ->
 reported(#{job := {Impl, _, #{name := Name, from := From}}, metrics := Metrics, started := Started} = Outcome, Params, Output) ->
     #{wrong := Wrong} = Outcome,
     #{job := {_, _, #{needs := Needs}}} = Outcome,
-    Own = case lists:member(Needs, [links, silent]) of true -> Params; false -> maps:remove(links, Params) end,
-    Full = Own#{fault => Name, impl => list_to_binary(Impl), from => From},
+    Without = [links || not lists:member(Needs, [links, silent])] ++ [consistency || Impl =/= "s_group"],
+    Full = (maps:without(Without, Params))#{fault => Name, impl => list_to_binary(Impl), from => From},
     sderl_bench_output:say(Output, [
         string:pad([Impl, " ", atom_to_list(Name)], 28),
         pair(maps:get(converge_ms, Metrics)), " ms",
@@ -208,6 +224,7 @@ reported(#{job := {Impl, _, #{name := Name, from := From}}, metrics := Metrics, 
 
 title(#{nodes := Nodes, clients := Clients, hold_ms := HoldMs, repetitions := Repetitions} = Params) ->
     [
+        case Params of #{consistency := majority} -> "consistency majority; "; #{} -> "" end,
         io_lib:format("~w nodes, ~w writers on each; ~w repetitions, faults that last take ~w ms", [Nodes, Clients, Repetitions, HoldMs]),
         [io_lib:format("; ~w ~w", [Key, Ms]) || Key <- [tick_ms, set_aside_ms], #{Key := Ms} <- [Params]],
         "; ",
@@ -215,14 +232,23 @@ title(#{nodes := Nodes, clients := Clients, hold_ms := HoldMs, repetitions := Re
         "\nmilliseconds: p50 / p99"
     ].
 
--doc "The outcomes as a table in the given form.".
--spec table(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [sderl_bench_faults:outcome()]) ->
-    unicode:chardata().
-table(Form, Outcomes) ->
+-doc "The outcomes of groups of a consistency as a table in the given form.".
+-spec table(
+    fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [sderl_bench_faults:outcome()], available | majority
+) -> unicode:chardata().
+table(Form, Outcomes, Consistency) ->
+    More =
+        case Consistency of
+            available -> [];
+            majority -> [{"no majority", no_majority}, {"yes when cut off", cut_off_yes}, {"held twice", held_twice}]
+        end,
     Form(
-        ["fault", "registry", "repetitions", "lost", "came back", "unknown", "converged", "from", "until all agree", "rejoined", "no answer for"],
-        [row(Outcome) || Outcome <- Outcomes]
+        ["fault", "registry", "repetitions", "lost", "came back", "unknown", "converged", "from", "until all agree", "rejoined", "no answer for"] ++
+            [Title || {Title, _} <- More],
+        [row(Outcome) ++ counts(Outcome, [Key || {_, Key} <- More]) || Outcome <- Outcomes]
     ).
+
+counts(#{metrics := Metrics}, Keys) -> [sderl_bench_table:number(maps:get(Key, Metrics)) || Key <- Keys].
 
 row(#{job := {Impl, _, #{name := Name, from := From}}, metrics := Metrics}) ->
     #{repetitions := Repetitions, converged := Converged, lost_acknowledged := Lost, came_back := Back, unknown := Unknown} = Metrics,
@@ -245,15 +271,17 @@ pair(#{p50 := undefined}) -> "-";
 pair(#{p50 := P50, p99 := P99}) -> [sderl_bench_table:number(round(P50)), " / ", sderl_bench_table:number(round(P99))].
 
 %% What the library promises. What global does is reported.
-verdict(Outcomes) ->
-    Broken = [
-        atom_to_list(Name)
-     || #{job := {"s_group", _, #{name := Name}}, metrics := Metrics} <- Outcomes, broken(Metrics)
-    ],
-    case Broken of
-        [] -> ok;
+verdict(Outcomes, Params) ->
+    Own = [{atom_to_list(Name), Metrics} || #{job := {"s_group", _, #{name := Name}}, metrics := Metrics} <- Outcomes],
+    Broken = [Name || {Name, Metrics} <- Own, broken(Metrics)],
+    Apart = [Name || {Name, Metrics} <- Own, maps:get(consistency, Params) =:= majority, apart(Metrics)],
+    case {Broken, Apart} of
+        {[], []} -> ok;
+        {[], _} -> {error, ["two sides of s_group decided: ", lists:join(", ", Apart)]};
         _ -> {error, ["s_group lost something or did not converge: ", lists:join(", ", Broken)]}
     end.
+
+apart(#{cut_off_yes := CutOffYes, held_twice := Twice}) -> CutOffYes > 0 orelse Twice > 0.
 
 broken(#{repetitions := Repetitions, converged := Converged, lost_acknowledged := Lost, came_back := Back}) ->
     Lost > 0 orelse Back > 0 orelse Converged < Repetitions.

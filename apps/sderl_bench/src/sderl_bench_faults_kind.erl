@@ -43,12 +43,14 @@ A fault of `bin/sderl bench faults`: what it does to real nodes, and how it is u
 -doc """
 - `away`: nodes that cannot answer during the fault; `dead`: those whose processes ended
 - `at`: the moment of the fault in us, where that is not the one of the call
+- `cut_off`: nodes that reach no majority of all during the fault
 - `classes`: what of a class of names must be there from then on
 - `finish`: waits until what the fault began is done on these nodes
 - `undo`: what its `undo/3` needs; `none` when there is nothing to undo
 """.
 -type injected() :: #{
     away => [node()],
+    cut_off => [node()],
     dead => [node()],
     at => integer(),
     classes => #{atom() => sderl_bench_faults_watch:digest()},

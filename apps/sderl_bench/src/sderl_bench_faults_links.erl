@@ -13,13 +13,21 @@ different cookies and are disconnected: then both notice it at once.
 
 -doc false.
 -spec inject(sderl_bench_faults_kind:name(), sderl_bench_faults_kind:context()) -> sderl_bench_faults_kind:injected().
-inject(Name, #{net := Net, fleet := Fleet} = Context) ->
+inject(Name, #{net := Net, fleet := Fleet, nodes := Nodes} = Context) ->
     Pairs = pairs(Name, Context),
     case Net of
         none -> close(Fleet, Pairs);
         _ -> ok = sderl_fleet_netns:cut(Net, Pairs)
     end,
-    #{undo => Pairs}.
+    #{undo => Pairs, cut_off => [Node || Node <- Nodes, 2 * length(reached([Node], Nodes, Pairs)) =< length(Nodes)]}.
+
+%% All that a link leads to, over whichever nodes.
+reached(Seen, Nodes, Cut) ->
+    More = [N || N <- Nodes -- Seen, lists:any(fun(M) -> not (lists:member({N, M}, Cut) orelse lists:member({M, N}, Cut)) end, Seen)],
+    case More of
+        [] -> Seen;
+        _ -> reached(More ++ Seen, Nodes, Cut)
+    end.
 
 -doc false.
 -spec undo(sderl_bench_faults_kind:name(), term(), sderl_bench_faults_kind:context()) -> ok.

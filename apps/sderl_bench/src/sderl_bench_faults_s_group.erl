@@ -12,7 +12,13 @@
 -spec family(sderl_bench_faults_registry:params()) -> #{atom() => term()}.
 family(Params) ->
     Times = maps:to_list(maps:with([tick_ms, set_aside_ms], Params)),
-    #{connect_all => false, apps => [sderl], env => [{sderl, Key, Ms} || {Key, Ms} <- Times]}.
+    #{connect_all => false, apps => [sderl], env => [{sderl, Key, Ms} || {Key, Ms} <- Times] ++ mode(Params)}.
+
+%% The clients have to know when their names may go to others.
+mode(#{consistency := majority}) ->
+    [{sderl, consistency, #{?GROUP => majority}}, {sderl, majority_lost, #{?GROUP => exit}}];
+mode(_) ->
+    [].
 
 -doc false.
 -spec group() -> atom().

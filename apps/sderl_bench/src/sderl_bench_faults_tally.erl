@@ -2,7 +2,7 @@
 -module(sderl_bench_faults_tally).
 -moduledoc "What the journals of the clients and the nodes' tables tell; and the metrics of many repetitions.".
 
--export([compare/2, is_whole/1, is_far/1, failed/0, metrics/1]).
+-export([compare/2, is_whole/1, is_far/1, held_twice/1, failed/0, metrics/1]).
 -export_type([finding/0, turn/0]).
 
 -doc """
@@ -22,6 +22,10 @@
     came_back := non_neg_integer(),
     unknown := non_neg_integer(),
     refused := non_neg_integer(),
+    no_majority := non_neg_integer(),
+    cut_off_yes := non_neg_integer(),
+    claims := non_neg_integer(),
+    held_twice := non_neg_integer(),
     hung := non_neg_integer(),
     answers := non_neg_integer()
 }.
@@ -40,7 +44,10 @@ compare(Journals, Tables) ->
         lost => lists:usort(
             lists:append([sderl_bench_faults_watch:missing(Held, fun(Name) -> maps:get(Name, Map, undefined) end) || Map <- Maps])
         ),
-        came_back => lists:usort([Name || Map <- Maps, Name := _ <- Map, not is_map_key(Name, Known), not is_far(Name)]),
+        came_back => lists:usort([
+            Name
+         || Map <- Maps, Name := _ <- Map, not is_map_key(Name, Known), not is_far(Name), not is_contested(Name)
+        ]),
         equal => length(lists:usort(Maps)) =< 1
     }.
 
@@ -49,6 +56,22 @@ compare(Journals, Tables) ->
 is_far({{far, _}, _}) -> true;
 is_far(_) -> false.
 
+is_contested({{rival, _}, _}) -> true;
+is_contested(_) -> false.
+
+-doc "Names that two processes of rivals had at one time.".
+-spec held_twice([sderl_bench_faults_client:journal()]) -> [{Name :: term(), {pid(), pid()}}].
+held_twice(Journals) ->
+    Claims = lists:sort([{Name, From, To, Pid} || #{claims := Claims} <- Journals, {Name, Pid, From, To} <- Claims, From < To]),
+    overlapping(Claims).
+
+%% Sorted, one that overlaps another overlaps the one before it that lasts longest.
+overlapping([{Name, _, To, Pid} = Longest, {Name, From, To2, Pid2} = Next | Claims]) ->
+    Lasting = if To2 > To -> Next; true -> Longest end,
+    [{Name, {Pid, Pid2}} || From < To] ++ overlapping([Lasting | Claims]);
+overlapping([_ | Claims]) -> overlapping(Claims);
+overlapping([]) -> [].
+
 -doc "Nothing lost, nothing back, all tables equal.".
 -spec is_whole(finding()) -> boolean().
 is_whole(#{lost := Lost, came_back := Back, equal := Equal}) -> Lost =:= [] andalso Back =:= [] andalso Equal.
@@ -56,7 +79,7 @@ is_whole(#{lost := Lost, came_back := Back, equal := Equal}) -> Lost =:= [] anda
 -doc "A repetition that could not be done.".
 -spec failed() -> turn().
 failed() ->
-    Nothing = maps:from_keys([lost, came_back, unknown, refused, hung, answers], 0),
+    Nothing = maps:from_keys([lost, came_back, unknown, refused, no_majority, cut_off_yes, claims, held_twice, hung, answers], 0),
     (maps:merge(Nothing, maps:from_keys([converge_ms, rejoin_ms, stalled_ms], undefined)))#{converged => false}.
 
 -doc """
@@ -73,6 +96,10 @@ metrics(Turns) ->
         came_back => Sum(came_back),
         unknown => Sum(unknown),
         refused => Sum(refused),
+        no_majority => Sum(no_majority),
+        cut_off_yes => Sum(cut_off_yes),
+        claims => Sum(claims),
+        held_twice => Sum(held_twice),
         hung => Sum(hung),
         answers => Sum(answers),
         converge_ms => percentiles(converge_ms, Turns),

@@ -23,6 +23,15 @@ compare_test() ->
     ?assertMatch(#{lost := [], came_back := [{a, 2}]}, Find([[{{a, 2}, R} | Whole]])),
     ?assertMatch(#{lost := [], came_back := [{c, 1}]}, Find([[{{c, 1}, R} | Whole]])).
 
+held_twice_test() ->
+    [P, Q, R] = [pid(I) || I <- [1, 2, 3]],
+    Find = fun(Claims) -> sderl_bench_faults_tally:held_twice([#{claims => [C]} || C <- Claims]) end,
+    ?assertEqual([], Find([{a, P, 1, 5}, {a, Q, 5, 9}, {b, R, 2, infinity}])),
+    ?assertEqual([{a, {P, Q}}], Find([{a, Q, 4, 9}, {a, P, 1, 5}])),
+    %% One that is no end to overlaps all that come later; one that was told before its answer held nothing.
+    ?assertEqual([{a, {P, Q}}, {a, {P, R}}], Find([{a, P, 1, infinity}, {a, Q, 2, 3}, {a, R, 7, infinity}])),
+    ?assertEqual([], Find([{a, P, 4, 2}, {a, Q, 3, infinity}])).
+
 metrics_test() ->
     Turn = sderl_bench_faults_tally:failed(),
     Turns = [Turn#{converged := I =/= 20, converge_ms := I, lost := I rem 2, answers := 10} || I <- lists:seq(20, 1, -1)],
@@ -78,6 +87,7 @@ options_test_() ->
             {["--hold-ms", "x"], ["--hold-ms", "whole number"]},
             {["--tick-ms", "0"], ["--tick-ms", "at least 1"]},
             {["--set-aside-ms", "1500"], ["--set-aside-ms", "two ticks", "2000"]},
+            {["--consistency", "some"], ["--consistency", "available or majority"]},
             {["--faults", "kill"], ["--faults"]}
         ]
     ].

@@ -13,7 +13,7 @@
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [targets, nodes_and_links, limits, protected, dry, service_ends, controller_ends, strangers, command, interrupted].
+all() -> [targets, nodes_and_links, limits, protected, dry, by_majority, service_ends, controller_ends, strangers, command, interrupted].
 
 %% ---------------------------------------------------------------- what is killed
 
@@ -150,6 +150,23 @@ dry(_) ->
 different(Plan, Other) ->
     Both = [Round || Round := _ <- Plan, is_map_key(Round, Other)],
     {[{Round, A, B} || Round <- Both, A <- [maps:get(Round, Plan)], B <- [maps:get(Round, Other)], A =/= B], Both =/= []}.
+
+%% A group that decides by majority: names come back, and the command says what the group is.
+by_majority(Config) ->
+    Env = [{sderl, tick_ms, 200}, {sderl, set_aside_ms, 1000}],
+    with(#{count => 3, apps => [sderl], env => Env}, fun(Fleet, [A | _] = Nodes) ->
+        {ok, g, Nodes} = call(Fleet, A, s_group, new_s_group, [g, Nodes, #{consistency => majority}]),
+        [ok = call(Fleet, N, ?V, start, [[{via, s_group, {g, {in_group, I}}}]]) || {I, N} <- lists:enumerate(Nodes)],
+        Target = #{kind => name, group => g},
+        {ok, Kills} = run(Fleet, Nodes, #{targets => [Target], limits => #{kills => 6}}),
+        ?assertEqual(6, length([Us || #{back_us := Us} <- Kills, is_integer(Us)])),
+        Log = filename:join(proplists:get_value(priv_dir, Config), "majority.jsonl"),
+        {0, Said} = sderl_bench_program:run(Fleet, ["chaos", "--node", atom_to_list(A), "--target", "group:g", "--every", "50ms", "--kills", "2", "--yes", "--log", Log]),
+        ?assertMatch({match, _}, re:run(Said, "group g decides by majority")),
+        {ok, Text} = file:read_file(Log),
+        ?assertMatch(#{<<"majority_groups">> := [<<"g">>]}, json:decode(hd(binary:split(Text, <<"\n">>)))),
+        no_agents(Fleet, Nodes)
+    end).
 
 %% ---------------------------------------------------------------- nothing stays
 

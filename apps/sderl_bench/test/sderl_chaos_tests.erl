@@ -469,12 +469,12 @@ log_options_test() ->
         #{
             <<"nodes">> => [<<"a@h">>, <<"b@h">>], <<"targets">> => [#{<<"target">> => <<"link">>, <<"weight">> => 2}], <<"every_ms">> => 500,
             <<"window">> => #{<<"from_ms">> => 1000, <<"to_ms">> => null}, <<"scope">> => <<"node">>, <<"seed">> => 7, <<"dry_run">> => true,
-            <<"allow_halt">> => true,
+            <<"allow_halt">> => true, <<"majority_groups">> => [<<"{g,1}">>],
             <<"limits">> => #{
                 <<"at_once">> => 2, <<"kills">> => 3, <<"never">> => [<<"{a,1}">>], <<"never_nodes">> => [<<"b@h">>], <<"library">> => false
             }
         },
-        json:decode(iolist_to_binary(json:encode(sderl_chaos_log:options(Options))))
+        json:decode(iolist_to_binary(json:encode(sderl_chaos_log:options(Options#{majority_groups => [{g, 1}]}))))
     ).
 
 %% ---------------------------------------------------------------- what people type

@@ -19,7 +19,7 @@ suite() -> [{timetrap, {minutes, 60}}].
 all() ->
     [
         none, kill, kill_coordinator, stop, stop_coordinator, flood, slow, die_at_once, kill_in_burst,
-        cut, cut_coordinator, split, split_closed, glitch, rollout, with_global, command
+        cut, cut_coordinator, split, split_closed, split_by_majority, glitch, rollout, with_global, command
     ] ++ [notices || repetitions() > 1].
 
 none(_) -> fault(none, #{hold_ms => 500}).
@@ -40,6 +40,16 @@ split(_) -> fault(split, #{hold_ms => 6000}).
 
 %% As where there are no namespaces.
 split_closed(_) -> fault(split, #{links => cookies}).
+
+%% Long enough for names of the side that is cut off to go to others.
+split_by_majority(_) ->
+    Metrics = fault(split, by_majority()),
+    ?assertMatch(#{cut_off_yes := 0, held_twice := 0}, Metrics),
+    ?assert(maps:get(no_majority, Metrics) > 0),
+    #{repetitions := Repetitions, claims := Claims} = Metrics,
+    ?assert(Claims > 5 * Repetitions).
+
+by_majority() -> #{consistency => majority, nodes => 5, hold_ms => 8000, links => cookies}.
 
 glitch(_) ->
     case sderl_bench_faults_world:links() of
@@ -62,7 +72,8 @@ fault(Name, More) ->
     case Name of
         rollout -> ok;
         _ -> ?assert(maps:get(p50, maps:get(stalled_ms, Metrics)) > 0)
-    end.
+    end,
+    Metrics.
 
 run(Jobs, Params) ->
     Self = self(),
@@ -135,19 +146,22 @@ notices(_) ->
     [
         begin
             {ok, Kind} = sderl_bench_faults_kind:named(atom_to_list(Name)),
-            Params = (params(#{links => cookies, repetitions => 1}, Kind))#{spoilt => Spoilt},
+            Params = (params(maps:merge(More, #{links => cookies, repetitions => 1}), Kind))#{spoilt => Spoilt},
             {ok, [#{metrics := Metrics, wrong := Wrong}]} = run([{"spoilt", ?MODULE, Kind}], Params),
             ct:pal("~p, ~p: ~tp~n~ts", [Spoilt, Name, Metrics, Wrong]),
             ?assertNotEqual([], Wrong),
             ?assert(Noticed(Metrics))
         end
-     || {Spoilt, Name, Noticed} <- [
-            {lose_down, die_at_once, fun(#{converged := N}) -> N =:= 0 end},
-            {skip_apply, none, fun(#{converged := N}) -> N =:= 0 end}
+     || {Spoilt, Name, More, Noticed} <- [
+            {lose_down, die_at_once, #{}, fun(#{converged := N}) -> N =:= 0 end},
+            {skip_apply, none, #{}, fun(#{converged := N}) -> N =:= 0 end},
+            {no_majority, split, by_majority(), fun(#{cut_off_yes := N, held_twice := Twice}) -> N > 0 andalso Twice > 0 end}
         ]
     ].
 
-%% The library again, started with a deliberate fault.
+%% The library again, started with a deliberate fault, or with a group that is no majority group.
+family(#{spoilt := no_majority} = Params) ->
+    sderl_bench_faults_s_group:family(maps:remove(consistency, Params));
 family(#{spoilt := Spoilt} = Params) ->
     Eval = io_lib:format("{ok, _} = sderl_plant:start(sderl_plant:beams([~w])).", [Spoilt]),
     (sderl_bench_faults_s_group:family(Params))#{apps => [], args => ["-eval", lists:flatten(Eval)]}.

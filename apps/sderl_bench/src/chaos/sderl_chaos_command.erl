@@ -13,6 +13,7 @@ Nothing is killed before a person has typed `yes`, or without `--yes`. Ctrl-C en
 -import(sderl_command, [option/4, flag/2]).
 
 -define(LEASE_MS, 10_000).
+-define(INFO_MS, 5000).
 
 -doc "One line for the list of commands.".
 -spec summary() -> string().
@@ -175,9 +176,11 @@ attached(#{node := Node, cookie_file := CookieFile, only := Only} = Options) ->
         {Found, _} = Discovered = sderl_chaos_attach:discover(Node),
         {ok, Nodes} ?= nodes_of(Only, Discovered),
         {ok, Limited} ?= spared(Options, Found, Nodes),
+        Majority = majority_groups(Nodes, Limited),
         ok = say(header(Nodes, Limited)),
+        _ = [say(io_lib:format("group ~0tp decides by majority~n", [Group])) || Group <- Majority],
         ok ?= agreed(Limited),
-        logged(Limited, Nodes)
+        logged(Limited, Nodes, Majority)
     end.
 
 %% A name that is mistyped would protect nothing.
@@ -187,12 +190,26 @@ spared(#{chaos := #{limits := #{never_nodes := Never} = Limits} = Chaos} = Optio
         [Node | _] -> {error, io_lib:format("--never-node: ~ts is not in the cluster of --node, or cannot be reached; found: ~ts", [Node, names(Found)])}
     end.
 
-logged(#{chaos := Chaos, log := File} = Options, Nodes) ->
+%% Where what is cut off comes back later, and nothing is registered meanwhile.
+majority_groups(Nodes, #{chaos := #{targets := Targets}}) ->
+    Wanted = [Group || #{group := {s_group, Group}} <- Targets],
+    Answers = case Wanted of
+        [] -> [];
+        _ -> erpc:multicall(Nodes, s_group, info, [], ?INFO_MS)
+    end,
+    lists:usort([
+        Group
+     || {ok, [_ | _] = Info} <- Answers,
+        #{group := Group, consistency := majority} <- proplists:get_value(groups, Info, []),
+        lists:member(Group, Wanted)
+    ]).
+
+logged(#{chaos := Chaos, log := File} = Options, Nodes, Majority) ->
     maybe
         {ok, Log} ?= sderl_chaos_log:open(File),
         %% From here on Ctrl-C is for us. (Without the program around it nobody tells.)
         _ = sderl_bench_task:attempt(fun() -> sderl_cli_signals:tell(self()) end),
-        Result = started(sderl_chaos:start(Chaos#{nodes => Nodes}), Nodes, Options, Log),
+        Result = started(sderl_chaos:start(Chaos#{nodes => Nodes}), Nodes, Options#{majority => Majority}, Log),
         first_error([Result, sderl_chaos_log:close(Log)])
     end.
 
@@ -241,8 +258,9 @@ limits(Limits, Scope) ->
 agreed(#{yes := true}) -> ok;
 agreed(_) -> sderl_command:confirm("Kill these?", "nothing was killed").
 
-started({ok, Service}, Nodes, #{settle := Settle, chaos := Chaos}, Log) ->
-    Written = sderl_chaos_log:write(Log, start, sderl_chaos_log:options(Chaos#{nodes => Nodes})),
+started({ok, Service}, Nodes, #{settle := Settle, chaos := Chaos, majority := Majority}, Log) ->
+    Start = sderl_chaos_log:options(Chaos#{nodes => Nodes, majority_groups => Majority}),
+    Written = sderl_chaos_log:write(Log, start, Start),
     Monitor = monitor(process, Service),
     Stopped =
         case Written of

@@ -55,7 +55,7 @@ written(_, ok) -> ok;
 written(Name, {error, Reason}) -> unwritten(Name, Reason).
 
 -doc "The options of a run for `write/3`.".
--spec options(sderl_chaos:options()) -> #{atom() => json:encode_value()}.
+-spec options(#{atom() => dynamic()}) -> #{atom() => json:encode_value()}.
 options(#{nodes := Nodes, targets := Targets, every_ms := Every, window := {From, To}, scope := Scope, seed := Seed, limits := Limits} = Options) ->
     AtOnce =
         case Scope of
@@ -67,6 +67,7 @@ options(#{nodes := Nodes, targets := Targets, every_ms := Every, window := {From
         targets => [#{weight => Weight, target => text(Class)} || #{weight := Weight, class := Class} <- Targets],
         every_ms => Every,
         window => #{from_ms => From, to_ms => limit(To)},
+        majority_groups => [text(Group) || Group <- maps:get(majority_groups, Options, [])],
         scope => Scope,
         seed => Seed,
         dry_run => maps:get(dry_run, Options, false),
