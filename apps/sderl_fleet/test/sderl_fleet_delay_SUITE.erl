@@ -9,7 +9,7 @@
 -export([all/0, suite/0, init_per_testcase/2]).
 -export([delayed/1]).
 
-suite() -> [{timetrap, {minutes, 2}}].
+suite() -> [{timetrap, {minutes, 5}}].
 
 all() -> [delayed].
 
@@ -29,7 +29,7 @@ delayed(_) ->
                 || {Name, Host} <- lists:zip([a, b, c], Hosts)],
     {ok, Fleet} = sderl_fleet:start(#{families => Families}),
     [NodeA, NodeB, NodeC] = sderl_fleet:nodes(Fleet),
-    On = fun(Node, Fun) -> sderl_fleet:call(Fleet, Node, erlang, apply, [Fun, []], 30_000) end,
+    On = fun(Node, Fun) -> sderl_fleet:call(Fleet, Node, erlang, apply, [Fun, []], 120_000) end,
     %% Whoever opens the link. The least of some: only that is known to be the link's and not the machine's.
     [begin
         true = On(From, fun() -> net_kernel:connect_node(To) end),
