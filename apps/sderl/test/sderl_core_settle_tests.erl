@@ -30,21 +30,20 @@ settled(Count) ->
     end, #{}, lists:seq(1, Count)),
     Store = {#{Name => A || {Name, A, _} <- Clashes}, Pids},
     %% Each third is kept, replaced, lost by both.
-    Keep = fun(Name, A, B) -> element(Name rem 3 + 1, {element(2, A), element(2, B), none}) end,
+    Keep = fun(Name, A, B) -> element(Name rem 3 + 1, {sderl_row:pid(A), sderl_row:pid(B), none}) end,
     Open = #{Name => {A, B} || {Name, A, B} <- Clashes},
-    Decide = [{decide, Name, A, B, Keep(Name, A, B), []} || {Name, A, B} <- Clashes],
+    Decide = [decide(Name, A, B, Keep(Name, A, B)) || {Name, A, B} <- Clashes],
     {Decisions, Micros1} = ordered(Decide, Store, Open),
     %% Nobody reads anything else than before.
     ?assertEqual([clashes], lists:usort([element(1, Item) || Item <- Decisions])),
-    Decided = maps:from_list(lists:append([maps:to_list(Map) || {clashes, Map} <- Decisions])),
-    Versions = [V || _ := {{_, A, _, VA, _}, {_, B, _, VB, _}, Kept, _} <- Decided, {P, V} <- [{A, VA}, {B, VB}], P =:= Kept],
+    Decided = maps:from_list(lists:append([maps:to_list(Map) || #clashes{clashes = Map} <- Decisions])),
+    Versions = [V || _ := {A, B, Kept, _} <- Decided, ?ROW(_, Pid, _, V, _) <- [A, B], Pid =:= Kept],
     ?assertEqual(length(Versions), length(lists:usort(Versions))),
-    {Items, Micros2} = ordered([{settle, Name} || {Name, _, _} <- Clashes], Store, Decided),
+    {Items, Micros2} = ordered([#settle_clash{name = Name} || {Name, _, _} <- Clashes], Store, Decided),
     io:format(user, "~b clashes decided and settled in ~b ms~n", [Count, (Micros1 + Micros2) div 1000]),
-    Settled = #{Name => {Lost, Row} || {settle, Name, Lost, Row, _} <- Items},
-    ?assertEqual(Count, length([x || {settle, _, _, _, _} <- Items])),
-    lists:foreach(fun({Name, A, B}) ->
-        {PidA, PidB} = {element(2, A), element(2, B)},
+    Settled = #{Name => {Lost, Row} || #settle{name = Name, losers = Lost, row = Row} <- Items},
+    ?assertEqual(Count, length([x || #settle{} <- Items])),
+    lists:foreach(fun({Name, ?ROW_OF(PidA) = A, ?ROW_OF(PidB) = B}) ->
         {NewA, NewB, Kept, []} = map_get(Name, Decided),
         ?assertEqual(Keep(Name, A, B), Kept),
         %% The winner's version is above both, the other's is as it was.
@@ -54,10 +53,15 @@ settled(Count) ->
             none -> {[PidA, PidB], none}
         end,
         ?assertEqual(Expected, map_get(Name, Settled)),
+        Version = fun sderl_row:version/1,
+        Before = max(Version(A), Version(B)),
         ?assertEqual([{A, Kept =:= PidA}, {B, Kept =:= PidB}],
-                     [{setelement(4, New, element(4, Old)), element(4, New) > max(element(4, A), element(4, B))}
+                     [{sderl_row:with_version(Version(Old), New), Version(New) > Before}
                       || {New, Old} <- [{NewA, A}, {NewB, B}]])
     end, Clashes).
+
+decide(Name, A, B, Keep) ->
+    #decide_clash{name = Name, ours = A, theirs = B, keep = Keep, effects = []}.
 
 ordered(Specials, Store, Clashes) ->
     S = state(),
@@ -69,33 +73,39 @@ ordered(Specials, Store, Clashes) ->
 %% Two resolvers' words on one name: the first counts.
 a_name_is_decided_once_test() ->
     {A, B, Store} = clash(),
-    {Items, _} = ordered([{decide, x, A, B, Keep, []} || Keep <- [pid(1), pid(2)]], Store, #{x => {A, B}}),
-    ?assertMatch([{clashes, #{x := {{x, _, _, {{5, _}, _}, _}, B, Keep, []}}}] when Keep =:= element(2, A), Items).
+    Decisions = [decide(x, A, B, Keep) || Keep <- [pid(1), pid(2)]],
+    {Items, _} = ordered(Decisions, Store, #{x => {A, B}}),
+    Kept = sderl_row:pid(A),
+    ?assertMatch([#clashes{clashes = #{x := {?ROW(x, Kept, _, {{5, _}, _}, _), B, Kept, []}}}], Items).
 
 %% While one of the homes does not count it would not have the decision that it comes back to.
 a_clash_is_settled_while_both_homes_count_test() ->
     {A, B, Store} = clash(),
-    Decided = #{x => {setelement(4, A, {{5, 'n1@t'}, 7}), B, pid(1), []}},
-    ?assertMatch({[{settle, x, [_], {x, _, _, {{5, _}, 7}, _}, []}], _}, ordered([{settle, x}], Store, Decided)),
+    Decided = #{x => {won(A), B, pid(1), []}},
+    Settle = #settle_clash{name = x},
+    ?assertMatch({[#settle{name = x, losers = [_], row = ?ROW(x, _, _, {{5, _}, 7}, _), effects = []}], _},
+                 ordered([Settle], Store, Decided)),
     S = state(),
     D = S#s.d,
-    Aside = S#s{office = #office{changes = [{settle, x}]},
-                d = D#d{clashes = Decided, view = (D#d.view)#{'n2@t' := {{5, 'n1@t'}, 1}}}},
+    View = (D#d.view)#{'n2@t' := {{5, 'n1@t'}, 1}},
+    Aside = S#s{office = #office{changes = [Settle]}, d = D#d{clashes = Decided, view = View}},
     ?assertMatch({[], _, _, _}, sderl_core_decide:batch(?MODULE, Store, Aside)).
 
 %% The home of the other may have shown the winner's new version, and be gone.
 a_winner_that_stands_alone_has_its_new_version_test() ->
     {A, B, Store} = clash(),
-    [?assertMatch({settle, x, [], {x, Pid, _, {{5, _}, 7}, _}, []}, stands(Gone, Clash, Store))
+    [?assertMatch(#settle{name = x, losers = [], row = ?ROW(x, Pid, _, {{5, _}, 7}, _), effects = []},
+                  stands(Gone, Clash, Store))
      || {Gone, Pid, Clash} <- [{'n2@t', pid(1), {won(A), B, pid(1), []}}, {'n1@t', pid(2), {A, won(B), pid(2), []}}]],
     %% Of the loser nothing was shown.
-    ?assertMatch({settle, x, [], B, []}, stands('n1@t', {won(A), B, pid(1), []}, Store)).
+    ?assertMatch(#settle{name = x, losers = [], row = B, effects = []},
+                 stands('n1@t', {won(A), B, pid(1), []}, Store)).
 
 stands(Gone, Clash, Store) ->
-    {Items, _} = ordered([{view, [Gone], []}], Store, #{x => Clash}),
+    {Items, _} = ordered([#change_view{drops = [Gone], live = []}], Store, #{x => Clash}),
     lists:keyfind(settle, 1, Items).
 
-won(Row) -> setelement(4, Row, {{5, 'n1@t'}, 7}).
+won(Row) -> sderl_row:with_version({{5, 'n1@t'}, 7}, Row).
 
 %% A member whose shard was kept finds in the snapshot that its process lost, and tells it. Where the process still
 %% stands, or is beside another again, it does not.
@@ -123,21 +133,27 @@ a_third_one_waits_test() ->
     C = row(x, pid(3), 'n3@t', 3),
     Key = sderl_core_clash:third(C),
     Clash = {won(A), B, pid(1), []},
-    {Brought, _} = ordered([{shard, 'n3@t', 1, 1, [C], more}], Store, #{x => Clash}),
-    ?assertEqual([{shard, 'n3@t', true, [], more}, {clashes, #{Key => {C, C}}}], Brought),
+    Piece = #order_shard{member = 'n3@t', reading = 1, piece = 1, rows = [C], rest = more},
+    {Brought, _} = ordered([Piece], Store, #{x => Clash}),
+    ?assertEqual([#shard{member = 'n3@t', is_first = true, rows = [], rest = more},
+                  #clashes{clashes = #{Key => {C, C}}}], Brought),
     Beside = #{x => Clash, Key => {C, C}},
     %% It is not asked about, and goes with its home.
     #s{d = D} = S = state(),
-    #s{fx = Asked, office = #office{changes = Waits}} = sderl_core_clash:decisions(sderl_core_clash:ask(S#s{d = D#d{clashes = Beside}})),
-    ?assertEqual({[], [{settle, x}]}, {Asked, Waits}),
-    ?assertMatch([{settle, Key, [], none, []} | _], lists:reverse(element(1, ordered([{view, ['n3@t'], []}], Store, Beside)))),
-    #s{office = #office{changes = Contends}} = sderl_core_clash:decisions(S#s{d = D#d{clashes = #{Key => {C, C}}}}),
-    ?assertEqual([{contend, Key}], Contends),
+    Decisions = fun sderl_core_clash:decisions/1,
+    #s{fx = Asked, office = #office{changes = Waits}} =
+        Decisions(sderl_core_clash:ask(S#s{d = D#d{clashes = Beside}})),
+    ?assertEqual({[], [#settle_clash{name = x}]}, {Asked, Waits}),
+    Over = #settle{name = Key, losers = [], row = none, effects = []},
+    {Left, _} = ordered([#change_view{drops = ['n3@t'], live = []}], Store, Beside),
+    ?assertEqual(Over, lists:last(Left)),
+    #s{office = #office{changes = Contends}} = Decisions(S#s{d = D#d{clashes = #{Key => {C, C}}}}),
+    ?assertEqual([#contend{key = Key}], Contends),
     {Met, _} = ordered(Contends, Store, #{Key => {C, C}}),
-    ?assertEqual([{settle, Key, [], none, []}, {clashes, #{x => {A, C}}}], Met),
+    ?assertEqual([Over, #clashes{clashes = #{x => {A, C}}}], Met),
     %% Nobody has the name any more.
     {Stands, _} = ordered(Contends, {#{}, #{}}, #{Key => {C, C}}),
-    ?assertEqual([{settle, Key, [], none, []}, {settle, x, [], C, []}], Stands).
+    ?assertEqual([Over, #settle{name = x, losers = [], row = C, effects = []}], Stands).
 
 %% A row that stands in a batch whose next item takes its home away is not in a learner's table either.
 a_learner_has_rows_before_the_batch_that_may_take_them_away_test() ->
@@ -145,7 +161,8 @@ a_learner_has_rows_before_the_batch_that_may_take_them_away_test() ->
     S = state(),
     D = S#s.d,
     Learner = S#s{role = follower, self = 'n2@t', d = D#d{syncing = true}},
-    Items = [{settle, x, [], A, []}, {shard, 'n1@t', true, [], {{{1, 'n1@t'}, 0}, none}}],
+    Items = [#settle{name = x, losers = [], row = A, effects = []},
+             #shard{member = 'n1@t', is_first = true, rows = [], rest = {{{1, 'n1@t'}, 0}, none}}],
     #s{fx = Fx} = sderl_core_write:apply_items(1, Items, none, Learner),
     ?assertMatch([{put_rows, [A]}, {apply, _, 1, Items, none} | _], lists:reverse(Fx)).
 

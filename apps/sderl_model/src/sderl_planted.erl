@@ -91,7 +91,7 @@ changes(early_yes) ->
     [{sderl_core_write, "#flight{num = Num, wait = Live, since = Now, then = Then, origins = Origins}",
       "#flight{num = Num, wait = [], since = Now, then = Then, origins = Origins}"}];
 changes(resurrect) ->
-    [{sderl_core_decide, "lists:usort(lists:append([Ns || {view, Ns, _} <- Specials]))", "[]"},
+    [{sderl_core_decide, "lists:usort(lists:append([Ns || #change_view{drops = Ns} <- Changes]))", "[]"},
      {sderl_core_decide, "K =:= 1", "false"}];
 changes(double_yes) ->
     [{sderl_core_decide, "map_size(maps:from_keys(Keys, [])) =:= N", "true"}];

@@ -52,7 +52,6 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 """.
 
 -include("sderl_core.hrl").
--include("sderl_op.hrl").
 
 -export([init/1, handle/3, step/3, propose/4]).
 -export([highest/1, batch_of/1, seq/2, durable/1, moved/2, info/1, inspect/1, settled/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).

@@ -2,6 +2,10 @@
 %% The state of the group protocol's pure core. Private to the sderl_core* modules; the shell
 %% (sderl_group) reads it through sderl_core:get/2 and sderl_core:durable/1 only.
 
+-include("sderl_op.hrl").
+-include("sderl_row.hrl").
+-include("sderl_core_change.hrl").
+
 %% A number below 0: a node that boots or joins and has met nobody.
 -type epoch() :: {Counter :: integer(), Coordinator :: node()}.
 
@@ -95,7 +99,7 @@
     bringing :: undefined | {epoch(), pos_integer(), pos_integer()},
     %% Ours as the snapshot has them that is being installed: taken together, at its end.
     session :: undefined | session(),
-    shard = [] :: [[tuple()]]
+    shard = [] :: [[sderl_row:t()]]
 }).
 
 %% What a member without a coordinator goes by, until it has one. `sderl_core_elect` has it.
@@ -154,10 +158,10 @@
 -record(office, {
     %% Members' lists of operations for the next batch, the newest first; and those of members that are
     %% aside, until they count.
-    requests = [] :: [tuple()],
-    held = #{} :: #{node() => tuple()},
-    %% Changes of the component for the next batch, the newest first (`sderl_core_decide`).
-    changes = [] :: [term()],
+    requests = [] :: [list_of_operations()],
+    held = #{} :: #{node() => list_of_operations()},
+    %% Changes of the component for the next batch, the newest first.
+    changes = [] :: [change()],
     %% The batch that is out; members that are owed the notice that theirs was committed.
     flight :: undefined | #flight{},
     owed = [] :: [node()],

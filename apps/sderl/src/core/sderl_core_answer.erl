@@ -9,8 +9,6 @@
 %% member leaves the log in which its list may stand, the answer is unknown.
 
 -include("sderl_core.hrl").
--include("sderl_op.hrl").
--include("sderl_row.hrl").
 
 %% So long an operation on a name of a member that is set aside is asked again.
 -define(WAIT_MS, 10_000).

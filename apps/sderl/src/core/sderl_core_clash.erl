@@ -19,7 +19,7 @@
 -include("sderl_core.hrl").
 
 -export([ask/1, resolved/6, decisions/1, forget/2, effects_for/3, tell/3]).
--export([rows/1, third/1, rows_of/2, latest/2, is_settled/1]).
+-export([rows/1, map_rows/2, third/1, rows_of/2, latest/2, is_settled/1]).
 -export([own/2, overwritten/2, caught_up/2]).
 
 -import(sderl_core_state, [fx/2]).
@@ -28,16 +28,18 @@
 -spec ask(#s{}) -> #s{}.
 ask(#s{d = #d{clashes = Clashes}} = S) when map_size(Clashes) =:= 0 -> S;
 ask(#s{office = #office{asked = Asked} = Office, d = #d{clashes = Clashes}} = S0) ->
-    New = [{Name, A, B} || Name := {A, B} <- maps:iterator(Clashes, ordered),
-                           element(1, A) =:= Name, maps:get(Name, Asked, none) =/= {A, B},
-                           both_live(A, B, S0)],
+    New = [{Name, A, B}
+           || Name := {A, B} <- maps:iterator(Clashes, ordered),
+              sderl_row:name(A) =:= Name,
+              maps:get(Name, Asked, none) =/= {A, B},
+              both_live(A, B, S0)],
     Known = maps:with(maps:keys(Clashes), Asked),
     Now = maps:merge(Known, #{Name => {A, B} || {Name, A, B} <- New}),
     S1 = S0#s{office = Office#office{asked = Now}},
     lists:foldl(fun({Name, A, B}, S) -> fx({resolve, Name, A, B}, S) end, S1, New).
 
-both_live(A, B, #s{d = #d{view = V}}) ->
-    maps:get(element(3, A), V, none) =:= live andalso maps:get(element(3, B), V, none) =:= live.
+both_live(?ROW_AT(HomeA), ?ROW_AT(HomeB), #s{d = #d{view = V}}) ->
+    maps:get(HomeA, V, none) =:= live andalso maps:get(HomeB, V, none) =:= live.
 
 -doc "A resolver has decided.".
 -spec resolved(term(), sderl_core:row(), sderl_core:row(), pid() | none, [term()], #s{}) -> #s{}.
@@ -53,21 +55,22 @@ resolved(_, _, _, _, _, S) -> S.
 -doc "What can be ordered now, while both homes count: decisions, and what all have the decision of.".
 -spec decisions(#s{}) -> #s{}.
 decisions(#s{d = #d{clashes = Clashes}} = S) when map_size(Clashes) =:= 0 -> S;
-decisions(#s{office = #office{decided = Decided, changes = Specials} = Office,
+decisions(#s{office = #office{decided = Decided, changes = Changes} = Office,
              d = #d{clashes = Clashes}} = S) ->
     Open = maps:filter(fun(Name, {A, B, _, _}) -> maps:get(Name, Clashes, none) =:= {A, B} end, Decided),
     Ready = maps:filter(fun(_, {A, B, _, _}) -> both_live(A, B, S) end, Open),
-    Decide = [{decide, Name, A, B, Keep, Fx}
+    Decide = [#decide_clash{name = Name, ours = A, theirs = B, keep = Keep, effects = Fx}
               || Name := {A, B, Keep, Fx} <- maps:iterator(Ready, ordered)],
-    Settle = [{settle, Name} || Name := {A, B, _, _} <- maps:iterator(Clashes, ordered),
-                                both_live(A, B, S)],
-    Contend = [{contend, Third} || Third := {Row, _} <- maps:iterator(Clashes, ordered),
-                                   Third =/= element(1, Row),
-                                   not is_map_key(element(1, Row), Clashes)],
-    Known = maps:from_keys(Specials, []),
+    Settle = [#settle_clash{name = Name}
+              || Name := {A, B, _, _} <- maps:iterator(Clashes, ordered), both_live(A, B, S)],
+    Contend = [#contend{key = Third}
+               || Third := {?ROW(Name, _, _, _, _), _} <- maps:iterator(Clashes, ordered),
+                  Third =/= Name,
+                  not is_map_key(Name, Clashes)],
+    Known = maps:from_keys(Changes, []),
     More = [X || X <- Decide ++ Settle ++ Contend, not is_map_key(X, Known)],
     S#s{office = Office#office{decided = maps:without(maps:keys(Ready), Open),
-                               changes = lists:reverse(More, Specials)}}.
+                               changes = lists:reverse(More, Changes)}}.
 
 -doc "The same two rows may clash again: then the resolver is asked again.".
 -spec forget([term()], #s{}) -> #s{}.
@@ -77,36 +80,48 @@ forget(Names, #s{office = #office{asked = Asked, decided = Decided} = Office} = 
 
 -doc "Whether a batch tells somebody that a name is lost, or who has it now.".
 -spec is_settled([term()]) -> boolean().
-is_settled(Items) -> lists:any(fun({settle, _, [_ | _], _, _}) -> true; (_) -> false end, Items).
+is_settled(Items) ->
+    lists:any(fun(#settle{losers = [_ | _]}) -> true;
+                 (_) -> false
+              end, Items).
 
 -doc "The two rows of a clash.".
 -spec rows(clash()) -> {sderl_core:row(), sderl_core:row()}.
 rows({A, B}) -> {A, B};
 rows({A, B, _, _}) -> {A, B}.
 
+-doc "A clash with each of its rows changed.".
+-spec map_rows(fun((sderl_core:row()) -> sderl_core:row()), clash()) -> clash().
+map_rows(Change, {A, B}) -> {Change(A), Change(B)};
+map_rows(Change, {A, B, Keep, Fx}) -> {Change(A), Change(B), Keep, Fx}.
+
 -doc "Under what a row is kept whose name two others clash for: it waits until these are settled.".
 -spec third(sderl_core:row()) -> term().
-third({Name, _, Home, _, _}) -> {third, Name, Home}.
+third(?ROW(Name, _, Home, _, _)) -> {third, Name, Home}.
 
 -doc "Rows of clashes that no table holds, and whose home is this member: part of its shard.".
 -spec rows_of(node(), #s{}) -> [sderl_core:row()].
 rows_of(N, #s{d = D}) ->
     Pairs = [rows(Clash) || _ := Clash <- maps:iterator(own(N, D), ordered)],
-    [B || {_, B} <- Pairs, element(3, B) =:= N].
+    [B || {_, B} <- Pairs, sderl_row:home(B) =:= N].
 
 -doc "A row of our shard, with the version of a decision that it won and that is not settled here.".
 -spec latest(sderl_core:row(), #s{}) -> sderl_core:row().
-latest({Name, Pid, _, Version, _} = Row, #s{d = #d{clashes = Clashes, clashes_before = Before}}) ->
+latest(Row, #s{d = #d{clashes = Clashes, clashes_before = Before}}) ->
+    ?ROW(Name, Pid, _, Version, _) = Row,
     Rows = lists:append([[A, B] || #{Name := {A, B, _, _}} <- [Clashes, Before]]),
-    Versions = [V || {_, P, _, V, _} <- Rows, P =:= Pid],
-    setelement(4, Row, lists:max([Version | Versions])).
+    Versions = [V || ?ROW(_, P, _, V, _) <- Rows, P =:= Pid],
+    sderl_row:with_version(lists:max([Version | Versions]), Row).
 
 -doc "Of the effects of a decision, those that are this home's to run.".
 -spec effects_for(node(), [term()], clash()) -> [term()].
 effects_for(N, Fx, Clash) ->
-    {A, B} = rows(Clash),
-    Home = #{element(2, A) => element(3, A), element(2, B) => element(3, B)},
-    [F || F <- Fx, maps:get(element(2, F), Home, none) =:= N].
+    {?ROW_OF_AT(PidA, HomeA), ?ROW_OF_AT(PidB, HomeB)} = rows(Clash),
+    Home = #{PidA => HomeA, PidB => HomeB},
+    [F || F <- Fx, maps:get(affected(F), Home, none) =:= N].
+
+%% The process that an effect of a decision is for: {exit | send, Pid, What}.
+affected(Effect) -> element(2, Effect).
 
 -doc "The processes of this node hear of what a batch settled, once.".
 -spec tell(non_neg_integer(), [term()], #s{}) -> #s{}.
@@ -123,15 +138,15 @@ tell(Num, Fx, #s{d = #d{lineage = E, told = Told} = D} = S) ->
 -spec own(node(), #d{}) -> #{term() => clash()}.
 own(N, #d{clashes = Clashes, clashes_before = Before}) ->
     Own = maps:filter(fun(_, Clash) ->
-        {A, B} = rows(Clash),
-        element(3, A) =:= N orelse element(3, B) =:= N
+        {?ROW_AT(HomeA), ?ROW_AT(HomeB)} = rows(Clash),
+        HomeA =:= N orelse HomeB =:= N
     end, Clashes),
     maps:merge(Own, Before).
 
 -doc "A snapshot has written these rows, maybe over one of ours.".
 -spec overwritten([sderl_core:row()], #s{}) -> #s{}.
 overwritten(_, #s{d = #d{clashes_before = Before}} = S) when map_size(Before) =:= 0 -> S;
-overwritten(Rows, S) -> lost([Name || {Name, _, _, _, _} <- Rows], Rows, S).
+overwritten(Rows, S) -> lost([sderl_row:name(Row) || Row <- Rows], Rows, S).
 
 -doc "Our table is the snapshot's: who lost a name and has it not in there hears of it.".
 -spec caught_up([sderl_core:row()], #s{}) -> #s{}.
@@ -143,11 +158,11 @@ caught_up(Own, #s{d = #d{clashes_before = Before}} = S0) ->
 %% Of the names, those of which a decision was known here that was settled since. (Where the rows
 %% are still beside each other it was not, and who is in the table stands.)
 lost(Names, Rows, #s{self = Self, d = #d{clashes = Clashes, clashes_before = Before} = D} = S0) ->
-    Standing = #{Pid => [] || {_, Pid, _, _, _} <- Rows},
+    Standing = #{sderl_row:pid(Row) => [] || Row <- Rows},
     Told = [{Name, F} || Name <- Names, #{Name := {_, _, _, Fx} = Clash} <- [Before],
                          F <- effects_for(Self, Fx, Clash),
-                         not is_map_key(element(2, F), Standing),
-                         not lists:member(element(2, F), beside(Name, Self, Clashes))],
+                         not is_map_key(affected(F), Standing),
+                         not lists:member(affected(F), beside(Name, Self, Clashes))],
     S = S0#s{d = D#d{clashes_before = maps:without([Name || {Name, _} <- Told], Before)}},
     case Told of
         [] -> S;
@@ -156,4 +171,4 @@ lost(Names, Rows, #s{self = Self, d = #d{clashes = Clashes, clashes_before = Bef
 
 beside(Name, Self, Clashes) ->
     Beside = maps:with([Name, {third, Name, Self}], Clashes),
-    [element(2, Row) || _ := Clash <- Beside, Row <- tuple_to_list(rows(Clash))].
+    [sderl_row:pid(Row) || _ := Clash <- Beside, {A, B} <- [rows(Clash)], Row <- [A, B]].

@@ -72,7 +72,7 @@ is_pending(#s{clients = #clients{queue = [], out = undefined, deferred = []}}) -
 is_pending(_) -> true.
 
 -doc "The list that is to be sent now, if any.".
--spec next_list(#s{}) -> {tuple() | none, #s{}}.
+-spec next_list(#s{}) -> {list_of_operations() | none, #s{}}.
 next_list(#s{role = Role, leaving = Leaving} = S)
   when Role =/= coord, Role =/= follower; Leaving =/= undefined ->
     {none, S};
@@ -85,13 +85,13 @@ next_list(#s{clients = #clients{out = undefined, queue = Queue, number = Before}
                                        out = {Number, List},
                                        resend = false,
                                        abroad = []}},
-    {seg(Number, List, S1), fx({outbox, Number, List}, S1)};
+    {list(Number, List, S1), fx({outbox, Number, List}, S1)};
 next_list(#s{clients = #clients{out = {Number, List}, resend = true} = Clients} = S) ->
-    {seg(Number, List, S), S#s{clients = Clients#clients{resend = false}}};
+    {list(Number, List, S), S#s{clients = Clients#clients{resend = false}}};
 next_list(S) -> {none, S}.
 
-seg(Number, List, #s{self = Self, d = #d{sid = Sid}}) ->
-    {Self, Sid, Number, [Op || {_, Op} <- List]}.
+list(Number, Asked, #s{self = Self, d = #d{sid = Sid}}) ->
+    ?LIST(Self, Sid, Number, [Op || {_, Op} <- Asked]).
 
 -doc "A coordinator of this epoch has the list that is out.".
 -spec sent_to(epoch(), #s{}) -> #s{}.

@@ -11,8 +11,6 @@
 %% `sderl_op.hrl` describes operations and items, `sderl_row.hrl` rows.
 
 -include("sderl_core.hrl").
--include("sderl_op.hrl").
--include("sderl_row.hrl").
 
 -export([batch/3]).
 
@@ -51,17 +49,17 @@ batch(Mod, Store, #s{office = #office{changes = [], requests = Reqs} = Office,
         {Items, Index} -> {Items, Index, [], S#s{office = Office#office{requests = []}}};
         false -> overlaid(Mod, Store, S)
     end;
-batch(Mod, Store, #s{office = #office{changes = Specials, unknown_answers = Unknown} = Office,
+batch(Mod, Store, #s{office = #office{changes = Changes, unknown_answers = Unknown} = Office,
                      d = D} = S0) ->
-    Drops = lists:usort(lists:append([Ns || {view, Ns, _} <- Specials])),
-    Live = lists:usort(lists:append([Ns || {view, _, Ns} <- Specials])),
+    Drops = lists:usort(lists:append([Ns || #change_view{drops = Ns} <- Changes])),
+    Live = lists:usort(lists:append([Ns || #change_view{live = Ns} <- Changes])),
     View = [#view{places = D#d.view, drops = Drops, live = Live, unknown = Unknown}
-            || lists:keymember(view, 1, Specials)],
+            || lists:keymember(change_view, 1, Changes)],
     S1 = S0#s{office = Office#office{changes = []}},
     C0 = (overlay(Mod, Store, S1))#c{drops = Drops},
     {Left, C1} = left_clashes(Drops, C0),
     {Items, C, S} = lists:foldl(fun special/2, {Left ++ View, C1, S1},
-                                lists:reverse(Specials)),
+                                lists:reverse(Changes)),
     {Last, First} = lists:partition(fun(I) -> is_record(I, mem) end, lists:reverse(Items)),
     {First ++ Last, maps:to_list(C#c.pids), left(Last, D) ++ lists:reverse(C#c.then), S}.
 
@@ -148,7 +146,7 @@ left(Last, #d{mem = Mem}) ->
 
 %% ---------------------------------------------------------------- changes of the component
 
-special({view, _, _}, Acc) -> Acc;
+special(#change_view{}, Acc) -> Acc;
 %% Names of pids on nodes that left have their home on a coordinator (rule 15), and a new one takes
 %% over from one that left itself.
 special(rehome, {Items, #c{mem = Mem} = C, S}) ->
@@ -157,19 +155,19 @@ special(rehome, {Items, #c{mem = Mem} = C, S}) ->
         Removed -> {[#mem{membership = Mem, removed = Removed} | Items], C, S}
     end;
 %% Forgotten nodes keep their sessions until they are pruned: they may return.
-special({prune, Before}, {Items, C, S}) ->
+special(#prune{before = Before}, {Items, C, S}) ->
     Mem = sderl_membership:prune(Before, C#c.mem),
     Pruned = sderl_membership:forgotten(C#c.mem) -- sderl_membership:forgotten(Mem),
     {[#mem{membership = Mem, removed = Pruned} | Items], C#c{mem = Mem}, S};
 %% A node that has come back meanwhile is not forgotten.
-special({forget, Nodes, Time}, {Items, C, S}) ->
+special(#forget{nodes = Nodes, time = Time}, {Items, C, S}) ->
     Away = [N || N <- Nodes, not is_map_key(N, C#c.view), not sderl_core_state:present(N, S)],
     Mem = sderl_membership:forget(Away, Time, C#c.mem),
     case Away =/= [] andalso keeps_majority(Mem, C) of
         true -> {[#mem{membership = Mem, removed = []} | Items], C#c{mem = Mem}, S};
         false -> {Items, C, S}
     end;
-special({mem, Mem0, From}, {Items, C, S}) ->
+special(#merge_membership{membership = Mem0, from = From}, {Items, C, S}) ->
     Mem = sderl_core_state:union(Mem0, C#c.mem, S),
     case keeps_majority(Mem, C) of
         true ->
@@ -177,7 +175,8 @@ special({mem, Mem0, From}, {Items, C, S}) ->
             {[changed(Mem, C#c.mem) | Items], C#c{mem = Mem, then = Then}, S};
         false -> {Items, C, S}
     end;
-special({shard, N, Id, K, Rows, Last}, {Items, #c{mem = Mem} = C0, S0}) ->
+special(#order_shard{} = Piece, {Items, #c{mem = Mem} = C0, S0}) ->
+    #order_shard{member = N, reading = Id, piece = K, rows = Rows, rest = Last} = Piece,
     case sderl_membership:is_member(N, Mem) of
         false -> {Items, C0, S0};
         true ->
@@ -201,14 +200,15 @@ special({shard, N, Id, K, Rows, Last}, {Items, #c{mem = Mem} = C0, S0}) ->
             {found(C1, C2) ++ [Item | Left] ++ Items,
              C2#c{then = [{brought, N, Id, Last} | C2#c.then]}, S}
     end;
-special({decide, Name, A, B, Keep, Fx}, {Items, #c{clashes = Clashes} = C0, S}) ->
+special(#decide_clash{} = Decision, {Items, #c{clashes = Clashes} = C0, S}) ->
+    #decide_clash{name = Name, ours = A, theirs = B, keep = Keep, effects = Fx} = Decision,
     case Clashes of
         #{Name := {A, B}} ->
             {Decided, C} = decided(Name, A, B, Keep, Fx, C0, S),
             {[#clashes{clashes = Decided} | Items], C#c{clashes = maps:merge(Clashes, Decided)}, S};
         _ -> {Items, C0, S}
     end;
-special({contend, Third}, {Items, #c{clashes = Clashes} = C0, S0}) ->
+special(#contend{key = Third}, {Items, #c{clashes = Clashes} = C0, S0}) ->
     case Clashes of
         #{Third := {?ROW(Name, _, _, _, _) = Row, _}} when not is_map_key(Name, Clashes) ->
             C1 = C0#c{clashes = maps:remove(Third, Clashes)},
@@ -217,7 +217,7 @@ special({contend, Third}, {Items, #c{clashes = Clashes} = C0, S0}) ->
             {Now ++ [unopposed(Third, none) | Items], C, S};
         _ -> {Items, C0, S0}
     end;
-special({settle, Name}, {Items, #c{clashes = Clashes, view = V} = C0, S}) ->
+special(#settle_clash{name = Name}, {Items, #c{clashes = Clashes, view = V} = C0, S}) ->
     case Clashes of
         #{Name := {?ROW_AT(HomeA) = A, ?ROW_AT(HomeB) = B, Keep, Fx}}
           when map_get(HomeA, V) =:= live, map_get(HomeB, V) =:= live ->

@@ -220,7 +220,9 @@ maybe_finish(S) -> S.
 %% moment before all of them did must not cost a name whose process lives).
 -spec drops(node(), [term()]) -> boolean().
 drops(Node, Items) ->
-    lists:any(fun({view, _, Drops, _, _}) -> lists:member(Node, Drops); (_) -> false end, Items).
+    lists:any(fun(#view{drops = Drops}) -> lists:member(Node, Drops);
+                 (_) -> false
+              end, Items).
 
 %% Silence over a live link splits no group (rule 9): those that are linked and did not answer may be
 %% led by the coordinator whose messages do not come through, or choose another. A candidate goes on
@@ -314,7 +316,7 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
                      wait = Others,
                      since = Now,
                      origins = sderl_core_write:origins(Items)},
-    Gone = {view, sderl_membership:members(Mem) -- maps:keys(View), []},
+    Gone = #change_view{drops = sderl_membership:members(Mem) -- maps:keys(View), live = []},
     S3 = S2#s{office = (S2#s.office)#office{flight = Flight, changes = [rehome, Gone]}},
     S4 = event(coordinator_changed, #{new => Self, epoch => E, live => lists:sort(Joined), lost => Lost},
                fx({index, build}, sderl_core_answer:forget_answers(S3))),

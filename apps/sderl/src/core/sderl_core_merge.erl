@@ -142,7 +142,7 @@ shard_read(N, K, Rows, Last, #s{role = joining,
                                 joining = #joining{to = {N, E, _}, bringing = {E, Id, K}}} = S) ->
     #s{self = Self} = S,
     Piece = {Id, K},
-    Own = [sderl_core_clash:latest(R, S) || R <- Rows, element(3, R) =:= Self],
+    Own = [sderl_core_clash:latest(Row, S) || Row <- Rows, sderl_row:home(Row) =:= Self],
     case Last of
         false -> send(N, {shard, E, Piece, Own, more}, S);
         true ->
@@ -261,10 +261,19 @@ shard(E, {Id, K}, Rows, End, N, #s{role = coord, d = #d{lineage = E}} = S) ->
     #s{office = #office{joins = Joins}, now = Now} = S,
     case Joins of
         #{N := #join{id = Id, piece = K, place = Place, names = Names} = Join} ->
-            Own = [R || R <- Rows, element(3, R) =:= N],
-            Last = case End of more -> more; {last, Session} -> {last, Place, Session} end,
+            Own = [Row || Row <- Rows, sderl_row:home(Row) =:= N],
             Next = Join#join{piece = K + 1, since = Now, names = Names + length(Own)},
-            order({shard, N, Id, K, Own, Last}, set_joins(Joins#{N := Next}, S));
+            Change = #order_shard{
+                member = N,
+                reading = Id,
+                piece = K,
+                rows = Own,
+                rest = case End of
+                    more -> more;
+                    {last, Session} -> {last, Place, Session}
+                end
+            },
+            order(Change, set_joins(Joins#{N := Next}, S));
         _ -> S
     end;
 shard(_, _, _, _, _, S) -> S.
@@ -273,7 +282,9 @@ shard(_, _, _, _, _, S) -> S.
 -spec forget_join(node(), #s{}) -> #s{}.
 forget_join(N, #s{office = #office{joins = Joins, changes = Changes} = Office} = S)
   when is_map_key(N, Joins) ->
-    Others = [X || X <- Changes, not (element(1, X) =:= shard andalso element(2, X) =:= N)],
+    Others = lists:filter(fun(#order_shard{member = Member}) -> Member =/= N;
+                             (_) -> true
+                          end, Changes),
     S#s{office = Office#office{joins = maps:remove(N, Joins), changes = Others}};
 forget_join(_, S) -> S.
 

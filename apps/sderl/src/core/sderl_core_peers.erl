@@ -162,7 +162,7 @@ forget(#s{forget_ms = Ms, down = Down, now = Now, linked = L, peers = P} = S) ->
     Ordered = is_ordered(forget, S),
     case [N || N := At <- Down, Now - At > Ms, not Ordered, not Seen(N)] of
         [] -> S;
-        Ns -> order({forget, Ns, seconds(S)}, S)
+        Ns -> order(#forget{nodes = Ns, time = seconds(S)}, S)
     end.
 
 %% Rule 1: removed members are remembered for a day, so that one that returns is told; forgotten
@@ -170,7 +170,7 @@ forget(#s{forget_ms = Ms, down = Down, now = Now, linked = L, peers = P} = S) ->
 prune(#s{d = #d{mem = Mem}} = S) ->
     Before = seconds(S) - ?MEMORY,
     case sderl_membership:prune(Before, Mem) =/= Mem of
-        true -> order({prune, Before}, S);
+        true -> order(#prune{before = Before}, S);
         false -> S
     end.
 
@@ -290,16 +290,17 @@ mem(Mem, _N, #s{d = #d{mem = Mem}} = S) -> S;
 %% returns, and one whose adding was not committed where it heard of it is added now.
 mem(Mem, N, #s{mode = majority, role = R, d = #d{mem = Mine}} = S) ->
     With = sderl_membership:recall(N, sderl_membership:merge(maps:with([N], Mem), Mine)),
-    case R =:= coord andalso sderl_membership:is_member(N, With) andalso not sderl_membership:is_member(N, Mine)
-        andalso not is_ordered(mem, S) of
-        true -> order({mem, With, N}, S);
+    Returns = sderl_membership:is_member(N, With) andalso not sderl_membership:is_member(N, Mine),
+    case R =:= coord andalso Returns andalso not is_ordered(merge_membership, S) of
+        true -> order(#merge_membership{membership = With, from = N}, S);
         false -> S
     end;
 mem(Mem, N, #s{role = R, d = #d{mem = Mine}, office = #office{changes = Changes}, lead = L} = S) ->
     case sderl_core_state:union(Mem, Mine, S) of
         Mine -> S;
         Merged when R =:= coord ->
-            case lists:member({mem, Mem, N}, Changes) of
+            Change = #merge_membership{membership = Mem, from = N},
+            case lists:member(Change, Changes) of
                 true -> S;
                 false ->
                     %% (That a forgotten node returns is no difference.)
@@ -311,7 +312,7 @@ mem(Mem, N, #s{role = R, d = #d{mem = Mine}, office = #office{changes = Changes}
                         {In, Out} -> event(config_differs, #{node => N, added => In, removed => Out}, S)
                     end,
                     %% Who knew of it before is adopted with it.
-                    S2 = sderl_core_snapshot:stop(N, order({mem, Mem, N}, S1)),
+                    S2 = sderl_core_snapshot:stop(N, order(Change, S1)),
                     drop_frozen(element(2, Diff), S2)
             end;
         _ when R =:= follower, L =/= N -> send(L, {mem, Mem}, S);

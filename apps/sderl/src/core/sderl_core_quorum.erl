@@ -83,9 +83,10 @@ ended(N, Mem, #s{mode = majority, quorum = #quorum{ended = Ended} = Quorum, role
     case {sderl_membership:is_member(N, Both), sderl_membership:is_member(N, Mine)} of
         {true, _} -> S0;
         {false, true} when R =:= coord ->
-            case sderl_core_state:is_ordered(mem, S) of
+            Change = #merge_membership{membership = maps:merge(Mine, Own), from = N},
+            case sderl_core_state:is_ordered(merge_membership, S) of
                 true -> S;
-                false -> sderl_core_state:order({mem, maps:merge(Mine, Own), N}, S)
+                false -> sderl_core_state:order(Change, S)
             end;
         _ -> S
     end;
@@ -421,7 +422,7 @@ promised(_, _, _, S) -> S.
 confirmed_votes(J) ->
     Ends = maps:fold(fun(_, {{Lin, Num}, _, _}, Acc) -> Acc#{Lin => max(Num, maps:get(Lin, Acc, 0))} end, #{}, J),
     maps:map(fun(N, {{Lin, Num} = Position, Items, whole}) when map_get(Lin, Ends) > Num ->
-                     case [V || {view, V, _, _, _} <- Items, maps:get(N, V, none) =:= live] of
+                     case [V || #view{places = V} <- Items, maps:get(N, V, none) =:= live] of
                          [] -> {Position, Items, whole};
                          _ -> {Position, Items, votes}
                      end;

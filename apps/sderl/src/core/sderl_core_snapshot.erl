@@ -173,7 +173,7 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
 -spec chunk(epoch(), pos_integer(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
 chunk(E, Id, K, Rows, Last, N, #s{role = follower, lead = N, sync = Id, d = #d{lineage = E, syncing = true}} = S0) ->
     #s{self = Self, joining = #joining{shard = Shard} = Joining, now = Now} = S0,
-    {Own, Others} = lists:partition(fun(R) -> element(3, R) =:= Self end, Rows),
+    {Own, Others} = lists:partition(fun(Row) -> sderl_row:home(Row) =:= Self end, Rows),
     S1 = fx({put_rows, Others}, S0#s{lead_heard = Now,
                                      joining = Joining#joining{shard = [Own | Shard]}}),
     S = sderl_core_clash:overwritten(Others, S1),
@@ -207,17 +207,17 @@ view(Drops, Live, #s{self = Self, joining = Joining} = S) ->
     end.
 
 -doc "Rows of these names come with a batch.".
--spec superseded([tuple()], #s{}) -> #s{}.
+-spec superseded([Name :: term()], #s{}) -> #s{}.
 superseded(_, #s{joining = #joining{shard = []}} = S) -> S;
 superseded(Named, #s{joining = #joining{shard = Shard} = Joining} = S) ->
-    Names = #{element(1, R) => [] || R <- Named},
-    Left = [[R || R <- Rows, not is_map_key(element(1, R), Names)] || Rows <- Shard],
+    Names = maps:from_keys(Named, []),
+    Left = [[Row || Row <- Rows, not is_map_key(sderl_row:name(Row), Names)] || Rows <- Shard],
     S#s{joining = Joining#joining{shard = Left}}.
 
 %% Names of processes on nodes that count again are theirs.
 come_home(Live, #s{self = Self} = S) ->
     moved(fun(Row) ->
-        Node = node(element(2, Row)),
+        Node = node(sderl_row:pid(Row)),
         case lists:member(Node, Live) of
             true -> Node;
             false -> Self
@@ -225,7 +225,7 @@ come_home(Live, #s{self = Self} = S) ->
     end, S).
 
 -doc "Own rows whose home is another by now are the table's, like those of others.".
--spec moved(fun((tuple()) -> node()), #s{}) -> #s{}.
+-spec moved(fun((sderl_row:t()) -> node()), #s{}) -> #s{}.
 moved(_, #s{joining = #joining{shard = []}} = S) -> S;
 moved(HomeOf, #s{self = Self, joining = #joining{shard = Shard} = Joining} = S) ->
     {Own, Others} = lists:partition(fun(Row) -> HomeOf(Row) =:= Self end,
@@ -233,7 +233,7 @@ moved(HomeOf, #s{self = Self, joining = #joining{shard = Shard} = Joining} = S) 
     S1 = S#s{joining = Joining#joining{shard = [Own]}},
     case Others of
         [] -> S1;
-        _ -> fx({put_rows, [setelement(3, Row, HomeOf(Row)) || Row <- Others]}, S1)
+        _ -> fx({put_rows, [sderl_row:with_home(HomeOf(Row), Row) || Row <- Others]}, S1)
     end.
 
 %% Rows that keep their version: a learner that had them before must not take them for old ones when
@@ -246,6 +246,6 @@ fresh(Items, #s{d = #d{syncing = true}} = S) ->
     end;
 fresh(_, S) -> S.
 
-fresh_rows({shard, _, _, Rows, _}) -> Rows;
-fresh_rows({settle, _, _, {_, _, _, {_, _}, _} = Row, _}) -> [Row];
+fresh_rows(#shard{rows = Rows}) -> Rows;
+fresh_rows(#settle{row = ?ROW(_, _, _, {_, _}, _) = Row}) -> [Row];
 fresh_rows(_) -> [].

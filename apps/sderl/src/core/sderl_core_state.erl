@@ -88,8 +88,8 @@ union(A, B, #s{self = Self}) -> sderl_membership:recall(Self, sderl_membership:m
 
 %% ---------------------------------------------------------------- the coordinator's next batch
 
--doc "A change of the component that the next batch is to order (`sderl_core_decide` lists them).".
--spec order(term(), #s{}) -> #s{}.
+-doc "A change of the component that the next batch is to order.".
+-spec order(change(), #s{}) -> #s{}.
 order(Change, #s{office = #office{changes = Changes} = Office} = S) ->
     S#s{office = Office#office{changes = [Change | Changes]}}.
 

@@ -27,14 +27,17 @@
 -spec flush(#s{}) -> #s{}.
 flush(#s{groggy = [_ | _]} = S) -> S;
 flush(S0) ->
-    {Seg, S1} = sderl_core_clients:next_list(S0),
+    {List, S1} = sderl_core_clients:next_list(S0),
     case S1 of
-        #s{role = coord} when Seg =/= none -> enqueue(Seg, S1#s{ack = undefined});
+        #s{role = coord} when List =/= none -> enqueue(List, S1#s{ack = undefined});
         #s{ack = {E, Num}, lead = L} ->
-            S2 = case Seg of none -> S1; _ -> sderl_core_clients:sent_to(E, S1) end,
-            send(L, {ack, E, Num, Seg}, S2#s{ack = undefined});
-        #s{lead = L, d = #d{lineage = E}} when Seg =/= none ->
-            send(L, {req, E, Seg}, sderl_core_clients:sent_to(E, S1));
+            S2 = case List of
+                none -> S1;
+                _ -> sderl_core_clients:sent_to(E, S1)
+            end,
+            send(L, {ack, E, Num, List}, S2#s{ack = undefined});
+        #s{lead = L, d = #d{lineage = E}} when List =/= none ->
+            send(L, {req, E, List}, sderl_core_clients:sent_to(E, S1));
         _ -> S1
     end.
 
@@ -92,7 +95,7 @@ apply_items(Num, Items, Index, S0) ->
 
 %% The homes of those whose clash is settled tell them.
 tell(Num, Items, Clashes, #s{self = Self} = S) ->
-    Fx = [F || {settle, Name, _, _, All} <- Items, #{Name := Pair} <- [Clashes],
+    Fx = [F || #settle{name = Name, effects = All} <- Items, #{Name := Pair} <- [Clashes],
                F <- sderl_core_clash:effects_for(Self, All, Pair)],
     sderl_core_clash:tell(Num, Fx, S).
 
@@ -110,14 +113,16 @@ restore(Items, #s{num = Num, d = #d{clashes = Clashes}} = S) ->
         S1 -> S1
     end.
 
-item({seg, O, Sid, R, _Ops, As}, Num, #s{self = O, d = #d{sid = Sid},
-                                         clients = #clients{out = {R, _}} = Clients} = S) ->
+item(#seg{member = O, session = Sid, number = R, answers = As}, Num,
+     #s{self = O, d = #d{sid = Sid}, clients = #clients{out = {R, _}} = Clients} = S) ->
     S#s{clients = Clients#clients{answers = {Num, As}},
         sessions = (S#s.sessions)#{O => {Sid, R, As}}};
-item({seg, O, Sid, R, _Ops, As}, _Num, S) ->
-    sderl_core_answer:decided_before(O, {Sid, R, As}, S#s{sessions = (S#s.sessions)#{O => {Sid, R, As}}});
-item({view, View, Drops, Live, Unknown}, _Num, #s{d = D} = S0) ->
-    #s{sessions = Sessions} = S = sderl_core_answer:amend(Unknown, sderl_core_snapshot:view(Drops, Live, S0)),
+item(#seg{member = O, session = Sid, number = R, answers = As}, _Num, S0) ->
+    S = S0#s{sessions = (S0#s.sessions)#{O => {Sid, R, As}}},
+    sderl_core_answer:decided_before(O, {Sid, R, As}, S);
+item(#view{places = View, drops = Drops, live = Live, unknown = Unknown}, _Num, #s{d = D} = S0) ->
+    Viewed = sderl_core_snapshot:view(Drops, Live, S0),
+    #s{sessions = Sessions} = S = sderl_core_answer:amend(Unknown, Viewed),
     S1 = S#s{d = D#d{view = View},
              sessions = sderl_core_answer:amend_sessions(Unknown, Sessions)},
     S2 = case Unknown of
@@ -125,27 +130,29 @@ item({view, View, Drops, Live, Unknown}, _Num, #s{d = D} = S0) ->
         _ -> fx({sessions, S1#s.sessions}, S1)
     end,
     view_events(D#d.view, View, sderl_core_peers:waiters(S2));
-item({mem, Mem, Removed}, _Num, #s{self = Self, sessions = Sess, d = #d{lineage = {_, Coord}, clashes = Clashes} = D} = S0) ->
+item(#mem{membership = Mem, removed = Removed}, _Num, S0) ->
+    #s{self = Self, sessions = Sess, d = D} = S0,
+    #d{lineage = {_, Coord}, clashes = Clashes} = D,
     S = case lists:member(Self, Removed) of
         true -> sderl_core_snapshot:moved(fun(_) -> Coord end, S0);
         false -> S0
     end,
-    Rehomed = maps:map(fun(_, Clash) ->
-        {A, B} = sderl_core_clash:rows(Clash),
-        setelement(1, setelement(2, Clash, rehome(B, Removed, Coord)), rehome(A, Removed, Coord))
-    end, Clashes),
-    %% Nobody brings a session to one log: who was removed and added again unheard asks under the old one.
+    Rehome = fun(Row) -> rehome(Row, Removed, Coord) end,
+    Rehomed = #{Name => sderl_core_clash:map_rows(Rehome, Clash) || Name := Clash <- Clashes},
+    %% Nobody brings a session to one log: who was removed and added again unheard asks under the
+    %% old one.
     Kept = case S#s.mode of
         available -> [Self];
         majority -> sderl_membership:members(Mem) ++ sderl_membership:removed(Mem)
     end,
     new_mem(Mem, S#s{sessions = maps:without(Removed -- Kept, Sess), d = D#d{clashes = Rehomed}});
 item(delete, _Num, S) -> S#s{leaving = deleted};
-item({shard, N, _First, Rows, more}, _Num, #s{d = #d{view = V} = D} = S0) ->
-    S = sderl_core_snapshot:superseded(Rows, S0),
+item(#shard{member = N, rows = Rows, rest = more}, _Num, #s{d = #d{view = V} = D} = S0) ->
+    S = superseded(Rows, S0),
     S#s{sessions = maps:remove(N, S#s.sessions), d = D#d{view = V#{N => {partial, 0}}}};
-item({shard, N, _First, Rows, {Place, Session}}, _Num, #s{sessions = Sessions, d = #d{view = V} = D} = S0) ->
-    S = sderl_core_snapshot:superseded(Rows, S0),
+item(#shard{member = N, rows = Rows, rest = {Place, Session}}, _Num, S0) ->
+    #s{sessions = Sessions, d = #d{view = V} = D} = S0,
+    S = superseded(Rows, S0),
     View = V#{N => Place},
     S1 = S#s{d = D#d{view = View},
              sessions = case Session of
@@ -153,14 +160,16 @@ item({shard, N, _First, Rows, {Place, Session}}, _Num, #s{sessions = Sessions, d
                  _ -> Sessions#{N => Session}
              end},
     view_events(maps:remove(N, V), View, S1);
-item({clashes, Open}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
+item(#clashes{clashes = Open}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
     sderl_core_clash:forget(maps:keys(Open), S#s{d = D#d{clashes = maps:merge(Cl, Open)}});
-item({settle, Name, _, _, _}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
-    sderl_core_snapshot:superseded([{Name}], S#s{d = D#d{clashes = maps:remove(Name, Cl)}}).
+item(#settle{name = Name}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
+    sderl_core_snapshot:superseded([Name], S#s{d = D#d{clashes = maps:remove(Name, Cl)}}).
 
-rehome(Row, Removed, Coord) ->
-    case lists:member(element(3, Row), Removed) of
-        true -> setelement(3, Row, Coord);
+superseded(Rows, S) -> sderl_core_snapshot:superseded([sderl_row:name(Row) || Row <- Rows], S).
+
+rehome(?ROW_AT(Home) = Row, Removed, Coord) ->
+    case lists:member(Home, Removed) of
+        true -> sderl_row:with_home(Coord, Row);
         false -> Row
     end.
 
@@ -181,7 +190,7 @@ change_view(View, Drops, #s{last = Last, office = Office, d = D} = S0) ->
         majority -> []
     end,
     S1 = S0#s{office = Office#office{unknown_answers = Unknown ++ Before}},
-    S = order({view, Drops, Live}, sderl_core_answer:forget_answers(S1)),
+    S = order(#change_view{drops = Drops, live = Live}, sderl_core_answer:forget_answers(S1)),
     view_events(D#d.view, View, S#s{d = D#d{view = View}}).
 
 %% What subscribers and the log hear of a change of the component, on every member.
@@ -269,7 +278,7 @@ gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Min
         %% (The batch that removes it may have waited for nothing else.)
         true -> reorder(sderl_core_peers:mem(Mem, N, not_awaited(N, M, sderl_core_quorum:ended(N, Mem, S))));
         false ->
-            case in_order({remove, [Self], (Now + Clock) div 1000}, N, S) of
+            case in_order(#remove{nodes = [Self], time = (Now + Clock) div 1000}, N, S) of
                 alone -> sderl_core_answer:left_out(removed, S#s{d = D#d{mem = M}});
                 S1 -> S1
             end
@@ -303,18 +312,19 @@ in_order(Op, Teller, #s{role = R, self = Self, d = #d{view = V, syncing = Syncin
 
 %% ---------------------------------------------------------------- the coordinator's side
 
--spec req(term(), tuple(), node(), #s{}) -> #s{}.
-req(E, Seg, _N, #s{lead = Self, self = Self, d = #d{lineage = E}} = S) ->
-    enqueue(Seg, S);
+-spec req(term(), list_of_operations(), node(), #s{}) -> #s{}.
+req(E, List, _N, #s{lead = Self, self = Self, d = #d{lineage = E}} = S) ->
+    enqueue(List, S);
 req(_, _, N, #s{d = #d{epoch = E}} = S) -> send(N, {not_lead, E}, S).
 
 %% (A member that is aside has not the names that it asks for: its own waits until it has them. Only
 %% its last list counts: one before that it has given up.)
-enqueue({O, _, _, _} = Seg, #s{office = Office, d = #d{view = V}} = S)
+enqueue(?LIST(O, _, _, _) = List, #s{office = Office, d = #d{view = V}} = S)
   when is_tuple(map_get(O, V)) ->
     #office{held = Held, requests = Requests} = Office,
-    S#s{office = Office#office{held = Held#{O => Seg}, requests = lists:keydelete(O, 1, Requests)}};
-enqueue({O, Sid, R, _} = Seg, #s{office = Office, d = #d{lineage = E}} = S) ->
+    S#s{office = Office#office{held = Held#{O => List},
+                               requests = lists:keydelete(O, ?LIST_MEMBER, Requests)}};
+enqueue(?LIST(O, Sid, R, _) = List, #s{office = Office, d = #d{lineage = E}} = S) ->
     #office{requests = Requests, held = Held, flight = Flight} = Office,
     case S#s.sessions of
         #{O := {Sid, R, As}} ->
@@ -330,30 +340,33 @@ enqueue({O, Sid, R, _} = Seg, #s{office = Office, d = #d{lineage = E}} = S) ->
             end;
         #{O := {Sid, Newer, _}} when Newer > R -> S;
         _ ->
-            S#s{office = Office#office{requests = [Seg | lists:keydelete(O, 1, Requests)],
-                                       held = maps:remove(O, Held)}}
+            Others = lists:keydelete(O, ?LIST_MEMBER, Requests),
+            S#s{office = Office#office{requests = [List | Others], held = maps:remove(O, Held)}}
     end.
 
 -doc "A member begins anew with us: lists that it sent before are not its last ones.".
 -spec forget_list(node(), #s{}) -> #s{}.
 forget_list(O, #s{office = #office{held = Held, requests = Reqs} = Office} = S) ->
     S#s{office = Office#office{held = maps:remove(O, Held),
-                               requests = lists:keydelete(O, 1, Reqs)}}.
+                               requests = lists:keydelete(O, ?LIST_MEMBER, Reqs)}}.
 
 %% It counts again.
 -spec unhold(node(), #s{}) -> #s{}.
 unhold(O, #s{office = #office{held = Held} = Office} = S) ->
     case Held of
-        #{O := Seg} -> enqueue(Seg, S#s{office = Office#office{held = maps:remove(O, Held)}});
+        #{O := List} -> enqueue(List, S#s{office = Office#office{held = maps:remove(O, Held)}});
         _ -> S
     end.
 
 answer_again(O, E, R, As, #s{self = O} = S) -> sderl_core_answer:answers(E, R, As, S);
 answer_again(O, E, R, As, S) -> send(O, {answers, E, R, As}, S).
 
--spec ack(term(), non_neg_integer(), tuple() | none, node(), #s{}) -> #s{}.
-ack(E, Num, Seg, N, #s{lead = Self, self = Self, d = #d{lineage = E}} = S0) ->
-    S1 = case Seg of none -> S0; _ -> enqueue(Seg, S0) end,
+-spec ack(term(), non_neg_integer(), list_of_operations() | none, node(), #s{}) -> #s{}.
+ack(E, Num, List, N, #s{lead = Self, self = Self, d = #d{lineage = E}} = S0) ->
+    S1 = case List of
+        none -> S0;
+        _ -> enqueue(List, S0)
+    end,
     S2 = sderl_core_snapshot:acknowledged(N, Num, S1),
     case S2#s.office#office.flight of
         #flight{num = Num, wait = W, had = Had} = F ->
@@ -364,7 +377,7 @@ ack(E, Num, Seg, N, #s{lead = Self, self = Self, d = #d{lineage = E}} = S0) ->
             landed(set_flight(F#flight{wait = lists:delete(N, W), had = Has}, S2));
         _ -> S2
     end;
-ack(E, _Num, Seg, N, #s{d = #d{epoch = Mine}} = S) when Seg =/= none, E =< Mine ->
+ack(E, _Num, List, N, #s{d = #d{epoch = Mine}} = S) when List =/= none, E =< Mine ->
     send(N, {not_lead, Mine}, S);
 ack(_, _, _, _, S) -> S.
 
@@ -456,4 +469,4 @@ sent({Items, Index, Then, S0}) ->
 
 %% Members whose lists a batch answers.
 -spec origins([term()]) -> [node()].
-origins(Items) -> [O || {seg, O, _, _, _, _} <- Items].
+origins(Items) -> [Member || #seg{member = Member} <- Items].

@@ -87,6 +87,9 @@
 %% one, and its number since then.
 -define(LIST(Member, Session, Number, Operations), {Member, Session, Number, Operations}).
 
+%% Where its member stands in it, for `lists:keydelete/3`.
+-define(LIST_MEMBER, 1).
+
 -type list_of_operations() ::
     {Member :: node(), Session :: integer(), Number :: pos_integer(), [operation()]}.
 
