@@ -111,6 +111,7 @@ the_bottom_of_the_core(Folders, Calls) ->
         sderl_core_clients,
         sderl_core_decide,
         sderl_membership,
+        sderl_op,
         sderl_row
     ],
     ?assertEqual([], [Call || {Caller, Callee} = Call <- Calls, lists:member(Caller, Bottom),

@@ -3,7 +3,7 @@
 -moduledoc false.
 %% The tables of a node, as the group processes write them and everyone reads them.
 %%
-%% `sderl_names`: one row a name, `{{Group, Name}, Pid, Home, Epoch, Seq, Opts}`; a member's read
+%% `sderl_names`: one row a name, `?STORED`; a member's read
 %% is one lookup. `sderl_state`: what a new process of a group needs to go on where its
 %% predecessor was killed: `{{log, G}, Epoch, Num, Items}` (the last batch, written before its
 %% rows, so applying it again after a crash in between gives the same rows), `{{session, G, Node},
@@ -11,6 +11,9 @@
 %%
 %% `sderl_sup` owns them, which runs no protocol (rule 30). The index from pid to name exists
 %% at the coordinator alone and is private to the group's process: it is rebuilt at a takeover.
+
+-include("../core/sderl_op.hrl").
+-include("../core/sderl_row.hrl").
 
 -export([new/2, members/2, index/2]).
 -export([lookup/2, name_of/2]).
@@ -27,8 +30,19 @@
 -define(GROUPS, sderl_groups).
 -define(CHUNK, 2000).
 
-%% The table by its reference: to look it up by name would cost each operation of each member.
--record(st, {group, names :: ets:tid(), members = #{} :: #{node() => []}, index :: undefined | ets:tid()}).
+%% A row of `sderl_names`. The version of a name is epoch and number, in places of their own.
+-define(STORED(Group, Name, Pid, Home, Epoch, Seq, Options),
+        {{Group, Name}, Pid, Home, Epoch, Seq, Options}).
+-define(STORED_PID, 2).
+-define(STORED_HOME, 3).
+
+-record(st, {
+    group,
+    %% By its reference: to look it up by name would cost each operation of each member.
+    names :: ets:tid(),
+    members = #{} :: #{node() => []},
+    index :: undefined | ets:tid()
+}).
 -opaque store() :: #st{}.
 -doc """
 The processes of this node that are monitored, with the last name each got. A monitor stays when
@@ -42,11 +56,19 @@ the name goes: it costs nothing until the process ends, and many a process regis
 
 %% What one application of a batch changes: local monitors, foreign pids that got a name, and
 %% events for subscribers, collected only when somebody listens.
--record(a, {st :: #st{}, epoch, seq = 0, local = #{} :: local(), foreign = [] :: [{term(), pid()}],
-            notify = false :: boolean(), events = [] :: [term()]}).
+-record(a, {
+    st :: #st{},
+    epoch,
+    seq = 0,
+    local = #{} :: local(),
+    foreign = [] :: [{term(), pid()}],
+    notify = false :: boolean(),
+    events = [] :: [term()]
+}).
 
 -spec new(term(), [node()]) -> store().
-new(Group, Members) -> #st{group = Group, names = ets:whereis(?NAMES), members = #{N => [] || N <- Members}}.
+new(Group, Members) ->
+    #st{group = Group, names = ets:whereis(?NAMES), members = #{N => [] || N <- Members}}.
 
 -spec members([node()], store()) -> store().
 members(Ms, St) -> St#st{members = #{N => [] || N <- Ms}}.
@@ -56,7 +78,10 @@ index(drop, #st{index = undefined} = St) -> St;
 index(drop, #st{index = T} = St) -> true = ets:delete(T), St#st{index = undefined};
 index(build, #st{group = G} = St0) ->
     #st{index = T} = St = (index(drop, St0))#st{index = ets:new(sderl_index, [set, private])},
-    fold(G, fun({{_, Name}, Pid, _, _, _, _}, ok) -> true = ets:insert(T, {Pid, Name}), ok end, ok),
+    fold(G, fun(?STORED(_, Name, Pid, _, _, _, _), ok) ->
+        true = ets:insert(T, {Pid, Name}),
+        ok
+    end, ok),
     St.
 
 %% ---------------------------------------------------------------- reads of the protocol
@@ -76,12 +101,19 @@ name_of(#st{index = T}, Pid) ->
     end.
 
 -spec row(tuple()) -> sderl_core:row().
-row({{_, Name}, Pid, Home, Epoch, Seq, Opts}) -> {Name, Pid, Home, {Epoch, Seq}, Opts}.
+row(?STORED(_, Name, Pid, Home, Epoch, Seq, Options)) ->
+    ?ROW(Name, Pid, Home, {Epoch, Seq}, Options).
 
 %% ---------------------------------------------------------------- applying
 
--spec apply(store(), local(), {term(), non_neg_integer()}, [term()], [{pid(), [term()] | none}] | none, boolean()) ->
-    {store(), local(), [{term(), pid()}], [term()]}.
+-spec apply(Store, Local, Position, Items, Index, Notify :: boolean()) ->
+    {store(), local(), Foreign :: [{term(), pid()}], Events :: [term()]}
+when
+    Store :: store(),
+    Local :: local(),
+    Position :: {Epoch :: term(), non_neg_integer()},
+    Items :: [sderl_op:item()],
+    Index :: [{pid(), [Name :: term()] | none}] | none.
 apply(#st{group = G} = St, Local, {Epoch, Num}, Items, Index, Notify) ->
     true = ets:insert(?STATE, {{log, G}, Epoch, Num, Items}),
     write(St, Local, {Epoch, Num}, Items, Index, Notify).
@@ -89,15 +121,19 @@ apply(#st{group = G} = St, Local, {Epoch, Num}, Items, Index, Notify) ->
 %% The last batch once more, for a process whose predecessor may have died half-way through it.
 -spec redo(store(), local(), term(), non_neg_integer(), [term()]) -> local().
 redo(#st{group = G} = St, Local, Epoch, Num, Items) ->
-    %% Homes follow the membership before the batch, and what is known now may be the one after it. It
-    %% was kept when all rows were there: those that are have the right home.
-    There = ets:select(?NAMES, [{{{'$1', '_'}, '_', '_', '$2', '$3', '_'},
-                                 [{'>=', '$3', sderl_core:seq(Num, 0)}, {'=:=', '$2', {const, Epoch}},
-                                  {'=:=', '$1', {const, G}}], ['$_']}]),
+    %% Homes follow the membership before the batch, and what is known now may be the one after it.
+    %% It was kept when all rows were there: those that are have the right home.
+    There = ets:select(?NAMES, [{?STORED('$1', '_', '_', '_', '$2', '$3', '_'),
+                                 [{'>=', '$3', sderl_core:seq(Num, 0)},
+                                  {'=:=', '$2', {const, Epoch}},
+                                  {'=:=', '$1', {const, G}}],
+                                 ['$_']}]),
     {_, L, _, _} = write(St, Local, {Epoch, Num}, Items, none, false),
-    lists:foreach(fun({Key, _, Home, _, Seq, _}) ->
+    lists:foreach(fun(?STORED(_, Name, _, Home, _, Seq, _)) ->
+        Key = {G, Name},
         case ets:lookup(?NAMES, Key) of
-            [{_, _, _, Epoch, Seq, _}] -> ets:update_element(?NAMES, Key, {3, Home});
+            [?STORED(_, _, _, _, Epoch, Seq, _)] ->
+                ets:update_element(?NAMES, Key, {?STORED_HOME, Home});
             _ -> true
         end
     end, There),
@@ -113,53 +149,66 @@ index_write(T, [{Pid, none} | Rest]) -> ets:delete(T, Pid), index_write(T, Rest)
 index_write(T, [{Pid, [Name]} | Rest]) -> ets:insert(T, {Pid, Name}), index_write(T, Rest);
 index_write(_, []) -> true.
 
-item({seg, O, Inc, R, Ops, default}, #a{st = St, epoch = E, seq = Seq, local = L, notify = false} = A) ->
+item(#seg{operations = Ops, answers = default} = Item, #a{notify = false} = A) ->
     %% The way nearly everything goes.
-    true = ets:insert(?STATE, {{session, St#st.group, O}, Inc, R, default}),
+    #seg{member = O, session = Sid, number = R} = Item,
+    #a{st = St, epoch = E, seq = Seq, local = L} = A,
+    true = ets:insert(?STATE, {{session, St#st.group, O}, Sid, R, default}),
     plain(Ops, O, E, Seq, L, St, A);
-item({seg, O, Inc, R, Ops, As}, #a{st = #st{group = G}} = A0) ->
+item(#seg{operations = Ops, answers = As} = Item, #a{st = #st{group = G}} = A0) ->
+    #seg{member = O, session = Sid, number = R} = Item,
     A = ops(Ops, As, O, A0),
-    true = ets:insert(?STATE, {{session, G, O}, Inc, R, As}),
+    true = ets:insert(?STATE, {{session, G, O}, Sid, R, As}),
     A;
-item({view, _, Drops, Live, _}, A) -> come_home(Live, drop_homes(Drops, A));
+item(#view{drops = Drops, live = Live}, A) -> come_home(Live, drop_homes(Drops, A));
 %% From here on in the order of operations, the homes that later ones give follow the new members.
-item({mem, Mem, Removed}, #a{st = St} = A) ->
+item(#mem{membership = Mem, removed = Removed}, #a{st = St} = A) ->
     rehome(Removed, A#a{st = members(sderl_membership:members(Mem), St)});
-item({shard, N, First, Rows, End}, #a{st = #st{group = G}} = A) ->
-    true = case End of
-        {_, {Inc, R, As}} -> ets:insert(?STATE, {{session, G, N}, Inc, R, As});
+item(#shard{member = N, is_first = First, rows = Rows, rest = Rest}, A0) ->
+    #a{st = #st{group = G}} = A0,
+    true = case Rest of
+        {_, {Sid, R, As}} -> ets:insert(?STATE, {{session, G, N}, Sid, R, As});
         _ -> ets:delete(?STATE, {session, G, N})
     end,
-    lists:foldl(fun put_row/2, case First of true -> drop_homes([N], A); false -> A end, Rows);
-item({settle, Name, Lost, Row0, _}, #a{st = #st{group = G}, epoch = E, seq = Seq} = A1) ->
+    A = case First of
+        true -> drop_homes([N], A0);
+        false -> A0
+    end,
+    lists:foldl(fun put_row/2, A, Rows);
+item(#settle{name = Name, losers = Lost, row = Row0}, #a{st = #st{group = G}} = A1) ->
+    #a{epoch = E, seq = Seq} = A1,
     A0 = A1#a{seq = Seq + 1},
     Row = case Row0 of
-        {_, _, _, new, _} -> setelement(4, Row0, {E, Seq + 1});
+        ?ROW(_, _, _, new, _) -> sderl_row:with_version({E, Seq + 1}, Row0);
         _ -> Row0
     end,
     A = lists:foldl(fun(P, Acc) -> note({name, lost_clash, Name, P}, Acc) end, A0, Lost),
     %% Unconditional: a learner may still have another row of that name, an old one.
     case {Row, ets:lookup(?NAMES, {G, Name})} of
         {none, []} -> A;
-        {none, [{_, Pid, _, _, _, _}]} -> del(Name, Pid, A);
+        {none, [?STORED(_, _, Pid, _, _, _, _)]} -> del(Name, Pid, A);
         _ -> put_row(Row, A)
     end;
 item(_, A) -> A.
 
 drop_homes([], A) -> A;
 drop_homes(Homes, #a{st = #st{group = G}} = A0) ->
-    lists:foldl(fun({{_, Name}, Pid, _, _, _, _}, A) -> unindex(Pid, A), del(Name, Pid, A) end,
-                A0, at_home(G, Homes)).
+    lists:foldl(fun(?STORED(_, Name, Pid, _, _, _, _), A) ->
+        unindex(Pid, A),
+        del(Name, Pid, A)
+    end, A0, at_home(G, Homes)).
 
 %% A process had a name here before its node became a member: from now on the name is at home there.
 come_home([], A) -> A;
 come_home(Live, #a{st = #st{group = G}} = A0) ->
     OnLive = [{'=:=', {node, '$2'}, {const, N}} || N <- Live],
-    Rows = ets:select(?NAMES, [{{{'$1', '_'}, '$2', '$3', '_', '_', '_'},
-                                [{'=:=', '$1', {const, G}}, {'=/=', '$3', {node, '$2'}},
-                                 list_to_tuple(['orelse', false | OnLive])], ['$_']}]),
-    lists:foldl(fun({{_, Name} = Key, Pid, _, _, _, _}, #a{local = L} = A) ->
-        true = ets:update_element(?NAMES, Key, {3, node(Pid)}),
+    Rows = ets:select(?NAMES, [{?STORED('$1', '_', '$2', '$3', '_', '_', '_'),
+                                [{'=:=', '$1', {const, G}},
+                                 {'=/=', '$3', {node, '$2'}},
+                                 list_to_tuple(['orelse', false | OnLive])],
+                                ['$_']}]),
+    lists:foldl(fun(?STORED(_, Name, Pid, _, _, _, _), #a{local = L} = A) ->
+        true = ets:update_element(?NAMES, {G, Name}, {?STORED_HOME, node(Pid)}),
         case node(Pid) =:= node() of
             true -> A#a{local = watched(Name, Pid, L)};
             false -> A
@@ -169,8 +218,8 @@ come_home(Live, #a{st = #st{group = G}} = A0) ->
 %% Names whose pid lives on a node that left stay; the coordinator answers for them now.
 rehome([], A) -> A;
 rehome(Removed, #a{st = #st{group = G, index = I}, epoch = {_, Coord}} = A0) ->
-    lists:foldl(fun({{_, Name} = Key, Pid, _, _, _, _}, A) ->
-        true = ets:update_element(?NAMES, Key, {3, Coord}),
+    lists:foldl(fun(?STORED(_, Name, Pid, _, _, _, _), A) ->
+        true = ets:update_element(?NAMES, {G, Name}, {?STORED_HOME, Coord}),
         case I of
             undefined -> A;
             _ -> A#a{foreign = [{Name, Pid} | A#a.foreign]}
@@ -178,22 +227,26 @@ rehome(Removed, #a{st = #st{group = G, index = I}, epoch = {_, Coord}} = A0) ->
     end, A0, at_home(G, Removed)).
 
 %% Registrations and removals that all apply, with nobody to tell.
-plain([[Name | Pid] | Ops], O, E, Seq0, L, #st{group = G, names = T, members = Ms, index = I} = St, A) ->
+plain([?REGISTER(Name, Pid) | Ops], O, E, Seq0, L, St, A) ->
+    #st{group = G, names = T, members = Ms, index = I} = St,
     Seq = Seq0 + 1,
     Node = node(Pid),
     case Ms of
         #{Node := _} when Node =/= node() ->
-            true = ets:insert(T, {{G, Name}, Pid, Node, E, Seq, []}),
+            true = ets:insert(T, ?STORED(G, Name, Pid, Node, E, Seq, [])),
             plain(Ops, O, E, Seq, L, St, A);
         #{Node := _} ->
-            true = ets:insert(T, {{G, Name}, Pid, Node, E, Seq, []}),
+            true = ets:insert(T, ?STORED(G, Name, Pid, Node, E, Seq, [])),
             plain(Ops, O, E, Seq, watched(Name, Pid, L), St, A);
         _ ->
-            true = ets:insert(T, {{G, Name}, Pid, O, E, Seq, []}),
-            Foreign = case I of undefined -> A#a.foreign; _ -> [{Name, Pid} | A#a.foreign] end,
+            true = ets:insert(T, ?STORED(G, Name, Pid, O, E, Seq, [])),
+            Foreign = case I of
+                undefined -> A#a.foreign;
+                _ -> [{Name, Pid} | A#a.foreign]
+            end,
             plain(Ops, O, E, Seq, L, St, A#a{foreign = Foreign})
     end;
-plain([{Name} | Ops], O, E, Seq, L, #st{group = G, names = T} = St, A) ->
+plain([?UNREGISTER(Name) | Ops], O, E, Seq, L, #st{group = G, names = T} = St, A) ->
     true = ets:delete(T, {G, Name}),
     plain(Ops, O, E, Seq + 1, L, St, A);
 plain([Op | Ops], O, E, Seq, L, St, A0) ->
@@ -202,7 +255,8 @@ plain([Op | Ops], O, E, Seq, L, St, A0) ->
 plain([], _, _, Seq, L, _, A) -> A#a{seq = Seq, local = L}.
 
 ops([], _, _, A) -> A;
-ops([Op | Ops], default, O, #a{seq = Seq} = A) -> ops(Ops, default, O, op(Op, O, A#a{seq = Seq + 1}));
+ops([Op | Ops], default, O, #a{seq = Seq} = A) ->
+    ops(Ops, default, O, op(Op, O, A#a{seq = Seq + 1}));
 ops([Op | Ops], [Answer | As], O, #a{seq = Seq} = A0) ->
     A = A0#a{seq = Seq + 1},
     case Answer of
@@ -210,36 +264,46 @@ ops([Op | Ops], [Answer | As], O, #a{seq = Seq} = A0) ->
         _ -> ops(Ops, As, O, op(Op, O, A))
     end.
 
-op({r, Name, Pid, Opts}, O, A) -> put(Name, Pid, Opts, O, registered, A);
-op({Name}, _, A) -> del(Name, any, A);
-op([Name | Pid], O, A) -> put(Name, Pid, [], O, registered, A);
-op({d, Name, Pid}, _, #a{st = #st{group = G}} = A) ->
+op(#?REGISTER_WITH{name = Name, pid = Pid, options = Options}, O, A) ->
+    put(Name, Pid, Options, O, registered, A);
+op(?UNREGISTER(Name), _, A) ->
+    del(Name, any, A);
+op(?REGISTER(Name, Pid), O, A) ->
+    put(Name, Pid, [], O, registered, A);
+op(?UNREGISTER_OF(Name, Pid), _, #a{st = #st{group = G}} = A) ->
     %% Conditional on the pid: never the successor's name (rule 16).
-    case ets:lookup_element(?NAMES, {G, Name}, 2, none) of
+    case ets:lookup_element(?NAMES, {G, Name}, ?STORED_PID, none) of
         Pid -> del(Name, Pid, A);
         _ -> A
     end;
-op({x, Name, Pid, _, Opts}, O, A) -> put(Name, Pid, Opts, O, replaced, A);
-op({rr, Name, Pid, Opts}, O, A) -> put(Name, Pid, Opts, O, replaced, A);
+op(#?REGISTER_OVER{name = Name, pid = Pid, options = Options}, O, A) ->
+    put(Name, Pid, Options, O, replaced, A);
+op(#?RE_REGISTER{name = Name, pid = Pid, options = Options}, O, A) ->
+    put(Name, Pid, Options, O, replaced, A);
 op(_, _, A) -> A.
 
-put(Name, Pid, Opts, Origin, Kind, #a{st = #st{members = Ms}, epoch = E, seq = Seq} = A) ->
-    Home = case Ms of #{node(Pid) := _} -> node(Pid); _ -> Origin end,
-    insert(Name, Pid, Home, E, Seq, Opts, Kind, A).
+put(Name, Pid, Options, Origin, Kind, #a{st = #st{members = Ms}, epoch = E, seq = Seq} = A) ->
+    Home = case Ms of
+        #{node(Pid) := _} -> node(Pid);
+        _ -> Origin
+    end,
+    insert(Name, Pid, Home, E, Seq, Options, Kind, A).
 
-put_row({Name, Pid, Home, {E, Seq}, Opts}, A) -> insert(Name, Pid, Home, E, Seq, Opts, news(Name, Pid, A), A).
+put_row(?ROW(Name, Pid, Home, {E, Seq}, Options), A) ->
+    insert(Name, Pid, Home, E, Seq, Options, news(Name, Pid, A), A).
 
 %% A row that comes from elsewhere may be one that we have.
 news(Name, Pid, #a{st = #st{group = G}, notify = true}) ->
-    case ets:lookup_element(?NAMES, {G, Name}, 2, none) of
+    case ets:lookup_element(?NAMES, {G, Name}, ?STORED_PID, none) of
         none -> registered;
         Pid -> same;
         _ -> replaced
     end;
 news(_, _, _) -> same.
 
-insert(Name, Pid, Home, E, Seq, Opts, Kind, #a{st = #st{group = G, index = I}, local = L0} = A) ->
-    true = ets:insert(?NAMES, {{G, Name}, Pid, Home, E, Seq, Opts}),
+insert(Name, Pid, Home, E, Seq, Options, Kind, A) ->
+    #a{st = #st{group = G, index = I}, local = L0} = A,
+    true = ets:insert(?NAMES, ?STORED(G, Name, Pid, Home, E, Seq, Options)),
     L = case node(Pid) =:= node() of
         true -> watched(Name, Pid, L0);
         false -> L0
@@ -256,7 +320,7 @@ insert(Name, Pid, Home, E, Seq, Opts, Kind, #a{st = #st{group = G, index = I}, l
 del(Name, Pid, #a{st = #st{group = G}, notify = Notify} = A) ->
     Key = {G, Name},
     Old = case Notify andalso Pid =:= any of
-        true -> ets:lookup_element(?NAMES, Key, 2, none);
+        true -> ets:lookup_element(?NAMES, Key, ?STORED_PID, none);
         false -> Pid
     end,
     true = ets:delete(?NAMES, Key),
@@ -282,19 +346,22 @@ unindex(Pid, #a{st = #st{index = T}}) -> ets:delete(T, Pid).
 -spec sync_begin(store(), term(), non_neg_integer()) -> stale().
 sync_begin(#st{group = G}, Epoch, Num) ->
     true = ets:insert(?STATE, {{log, G}, Epoch, Num, []}),
-    fold(G, fun({{_, Name}, _, _, E, Seq, _}, Acc) -> Acc#{Name => {E, Seq}} end, #{}).
+    fold(G, fun(?STORED(_, Name, _, _, E, Seq, _), Acc) -> Acc#{Name => {E, Seq}} end, #{}).
 
--spec put_rows(store(), local(), stale(), [sderl_core:row()], boolean()) -> {local(), stale(), [term()]}.
+-spec put_rows(store(), local(), stale(), [sderl_core:row()], boolean()) ->
+    {local(), stale(), [term()]}.
 put_rows(St, Local, Stale, Rows, Notify) ->
     A = lists:foldl(fun put_row/2, #a{st = St, local = Local, notify = Notify}, Rows),
-    {A#a.local, lists:foldl(fun(R, Acc) -> maps:remove(element(1, R), Acc) end, Stale, Rows),
-     lists:reverse(A#a.events)}.
+    Unconfirmed = lists:foldl(fun(Row, Acc) ->
+        maps:remove(sderl_row:name(Row), Acc)
+    end, Stale, Rows),
+    {A#a.local, Unconfirmed, lists:reverse(A#a.events)}.
 
 -spec sync_end(store(), local(), stale(), boolean()) -> {local(), [term()]}.
 sync_end(#st{group = G} = St, Local, Stale, Notify) ->
     A = maps:fold(fun(Name, {E, Seq}, Acc) ->
         case ets:lookup(?NAMES, {G, Name}) of
-            [{_, Pid, _, E, Seq, _}] -> del(Name, Pid, Acc);
+            [?STORED(_, _, Pid, _, E, Seq, _)] -> del(Name, Pid, Acc);
             _ -> Acc
         end
     end, #a{st = St, local = Local, notify = Notify}, Stale),
@@ -305,10 +372,11 @@ sync_end(#st{group = G} = St, Local, Stale, Notify) ->
 %% Any term may be a group, also one that means something in a match pattern.
 -spec spec(term(), [tuple()]) -> ets:match_spec().
 spec(G, Guards) ->
-    [{{{'$1', '_'}, '_', '$2', '_', '_', '_'}, [{'=:=', '$1', {const, G}} | Guards], ['$_']}].
+    [{?STORED('$1', '_', '_', '$2', '_', '_', '_'), [{'=:=', '$1', {const, G}} | Guards], ['$_']}].
 
-at_home(G, Homes) ->
-    ets:select(?NAMES, spec(G, [list_to_tuple(['orelse', false | [{'=:=', '$2', {const, H}} || H <- Homes]])])).
+at_home(G, Homes) -> ets:select(?NAMES, spec(G, [is_home(Homes)])).
+
+is_home(Homes) -> list_to_tuple(['orelse', false | [{'=:=', '$2', {const, H}} || H <- Homes]]).
 
 fold(G, F, Acc) ->
     true = ets:safe_fixtable(?NAMES, true),
@@ -320,11 +388,12 @@ fold_next('$end_of_table', _, Acc) -> Acc;
 fold_next({Rows, Cont}, F, Acc) -> fold_next(ets:select(Cont), F, lists:foldl(F, Acc, Rows)).
 
 -doc "A cursor over the rows of a group: all of them or those with a home on the given nodes.".
--spec read(store(), all | [node()], pos_integer()) -> {[sderl_core:row()], Last :: boolean(), cursor()}.
+-spec read(store(), all | [node()], pos_integer()) ->
+    {[sderl_core:row()], Last :: boolean(), cursor()}.
 read(#st{group = G}, Which, Chunk) ->
     Guards = case Which of
         all -> [];
-        Homes -> [list_to_tuple(['orelse', false | [{'=:=', '$2', {const, H}} || H <- Homes]])]
+        Homes -> [is_home(Homes)]
     end,
     true = ets:safe_fixtable(?NAMES, true),
     read_result(ets:select(?NAMES, spec(G, Guards), Chunk)).
@@ -341,19 +410,19 @@ read_stop(done) -> true;
 read_stop(_) -> ets:safe_fixtable(?NAMES, false).
 
 -doc """
-The names whose home is not the node of their pid, which was no member, and may be one that is not back
-yet: the coordinator watches them.
+The names whose home is not the node of their pid, which was no member, and may be one that is not
+back yet: the coordinator watches them.
 """.
 -spec foreign(store()) -> [{term(), pid()}].
 foreign(#st{group = G}) ->
-    fold(G, fun({{_, _}, Pid, Home, _, _, _}, Acc) when Home =:= node(Pid) -> Acc;
-               ({{_, N}, Pid, _, _, _, _}, Acc) -> [{N, Pid} | Acc]
+    fold(G, fun(?STORED(_, _, Pid, Home, _, _, _), Acc) when Home =:= node(Pid) -> Acc;
+               (?STORED(_, Name, Pid, _, _, _, _), Acc) -> [{Name, Pid} | Acc]
             end, []).
 
 -doc "Monitors every registered pid of this node anew.".
 -spec local(store()) -> local().
 local(#st{group = G}) ->
-    fold(G, fun({{_, Name}, Pid, _, _, _, _}, L) when node(Pid) =:= node() ->
+    fold(G, fun(?STORED(_, Name, Pid, _, _, _, _), L) when node(Pid) =:= node() ->
                     watched(Name, Pid, L);
                (_, L) -> L
             end, #{}).
@@ -371,7 +440,9 @@ outbox(G, Req, List) -> ets:insert(?STATE, {{out, G}, Req, List}).
 sessions(G, Sessions) ->
     %% A process may die in between: a session that stays is never missed.
     true = ets:insert(?STATE, [{{session, G, N}, Sid, R, As} || N := {Sid, R, As} <- Sessions]),
-    Had = ets:select(?STATE, [{{{session, '$1', '$2'}, '_', '_', '_'}, [{'=:=', '$1', {const, G}}], ['$2']}]),
+    Had = ets:select(?STATE, [{{{session, '$1', '$2'}, '_', '_', '_'},
+                               [{'=:=', '$1', {const, G}}],
+                               ['$2']}]),
     lists:foreach(fun(N) -> ets:delete(?STATE, {session, G, N}) end, Had -- maps:keys(Sessions)),
     true.
 
@@ -388,7 +459,8 @@ recover(G) ->
                 [{_, R, List}] -> #{outbox => {R, List}};
                 [] -> #{}
             end,
-            Sess = ets:select(?STATE, [{{{session, '$1', '$2'}, '$3', '$4', '$5'}, [{'=:=', '$1', {const, G}}],
+            Sess = ets:select(?STATE, [{{{session, '$1', '$2'}, '$3', '$4', '$5'},
+                                        [{'=:=', '$1', {const, G}}],
                                         [{{'$2', {{'$3', '$4', '$5'}}}}]}]),
             maps:merge(maps:merge(Log, Out), #{durable => D, sessions => maps:from_list(Sess)})
     end.
@@ -397,20 +469,24 @@ recover(G) ->
 -spec drop_unsound(term()) -> non_neg_integer().
 drop_unsound(G) ->
     Unsound = {'orelse', {'not', {is_pid, '$2'}}, {'not', {is_atom, '$3'}}},
-    ets:select_delete(?NAMES, [{{{'$1', '_'}, '$2', '$3', '_', '_', '_'},
+    ets:select_delete(?NAMES, [{?STORED('$1', '_', '$2', '$3', '_', '_', '_'),
                                 [{'=:=', '$1', {const, G}}, Unsound], [true]}]).
 
 -doc "Forgets what a process of a group would need, as this node left the group.".
 -spec purge(term()) -> true.
 purge(G) ->
-    _ = ets:select_delete(?STATE, [{{{session, '$1', '_'}, '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [true]}]),
+    _ = ets:select_delete(?STATE, [{{{session, '$1', '_'}, '_', '_', '_'},
+                                    [{'=:=', '$1', {const, G}}],
+                                    [true]}]),
     [true, true, true] = [ets:delete(?STATE, {K, G}) || K <- [durable, log, out]],
     true.
 
--doc "Forgets its names. They go last: a reader that misses them finds that this is no member any more.".
+-doc """
+Forgets its names. They go last: a reader that misses them finds that this is no member any more.
+""".
 -spec purge_names(term()) -> true.
 purge_names(G) ->
-    _ = ets:select_delete(?NAMES, [{{{'$1', '_'}, '_', '_', '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [true]}]),
+    _ = ets:select_delete(?NAMES, of_group(G)),
     true.
 
 %% ---------------------------------------------------------------- reads of everyone
@@ -436,7 +512,7 @@ whereis(Group, Name) ->
 -spec pid(term(), term()) -> pid() | none.
 pid(Group, Name) ->
     case is_visible(Group) of
-        true -> ets:lookup_element(?NAMES, {Group, Name}, 2, none);
+        true -> ets:lookup_element(?NAMES, {Group, Name}, ?STORED_PID, none);
         false -> none
     end.
 
@@ -446,28 +522,37 @@ is_visible(_) -> true.
 
 -doc "All that is known of a name.".
 -spec registration(term(), term()) ->
-    #{pid := pid(), home := node(), token := {term(), non_neg_integer()}, options := [] | map()} | none.
+    none
+    | #{pid := pid(),
+        home := node(),
+        token := {term(), non_neg_integer()},
+        options := [] | map()}.
 registration(Group, Name) ->
     case is_visible(Group) andalso ets:lookup(?NAMES, {Group, Name}) of
         false -> none;
-        [{_, Pid, Home, Epoch, Seq, Opts}] -> #{pid => Pid, home => Home, token => {Epoch, Seq}, options => Opts};
+        [?STORED(_, _, Pid, Home, Epoch, Seq, Options)] ->
+            #{pid => Pid, home => Home, token => {Epoch, Seq}, options => Options};
         [] -> none
     end.
 
 -doc "All names of a group with what they were registered with.".
 -spec registrations(term()) -> [{Name :: term(), pid(), [] | map()}].
 registrations(Group) ->
-    fold(Group, fun({{_, Name}, Pid, _, _, _, Opts}, Acc) -> [{Name, Pid, Opts} | Acc] end, []).
+    fold(Group, fun(?STORED(_, Name, Pid, _, _, _, Options), Acc) ->
+        [{Name, Pid, Options} | Acc]
+    end, []).
 
 -doc "The names of a group whose home is that node, with what they were registered with.".
 -spec held_at(node(), term()) -> [{Name :: term(), pid(), [] | map()}].
 held_at(Home, Group) ->
-    [{Name, Pid, Opts} || {{_, Name}, Pid, _, _, _, Opts} <- at_home(Group, [Home])].
+    [{Name, Pid, Options} || ?STORED(_, Name, Pid, _, _, _, Options) <- at_home(Group, [Home])].
 
 -doc "The first of the names of a group, at most so many at once.".
 -spec names(term(), pos_integer()) -> {[{Name :: term(), pid()}], More :: term()} | '$end_of_table'.
 names(Group, Most) ->
-    ets:select(?NAMES, [{{{'$1', '$2'}, '$3', '_', '_', '_', '_'}, [{'=:=', '$1', {const, Group}}], [{{'$2', '$3'}}]}], Most).
+    ets:select(?NAMES, [{?STORED('$1', '$2', '$3', '_', '_', '_', '_'),
+                         [{'=:=', '$1', {const, Group}}],
+                         [{{'$2', '$3'}}]}], Most).
 
 -doc "The next of them.".
 -spec more_names(term()) -> {[{Name :: term(), pid()}], More :: term()} | '$end_of_table'.
@@ -476,7 +561,9 @@ more_names(More) -> ets:select(More).
 -doc "How many names, of all groups, have a process on this node or another.".
 -spec count_at(node()) -> non_neg_integer().
 count_at(Node) ->
-    ets:select_count(?NAMES, [{{'_', '$1', '_', '_', '_', '_'}, [{'=:=', {node, '$1'}, Node}], [true]}]).
+    ets:select_count(?NAMES, [{?STORED('_', '_', '$1', '_', '_', '_', '_'),
+                               [{'=:=', {node, '$1'}, Node}],
+                               [true]}]).
 
 -doc """
 The processes whose names match a pattern, in which `'_'` stands for anything. What is no pattern
@@ -484,18 +571,24 @@ matches nothing.
 """.
 -spec matching(term(), term()) -> [pid()].
 matching(Group, Pattern) ->
-    Head = {{{'$1', Pattern}, '$2', '_', '_', '_', '_'}, [{'=:=', '$1', {const, Group}}], ['$2']},
-    try [Pid || Pid <- ets:select(?NAMES, [Head]), is_pid(Pid)]
+    Spec = {?STORED('$1', Pattern, '$2', '_', '_', '_', '_'),
+            [{'=:=', '$1', {const, Group}}],
+            ['$2']},
+    try [Pid || Pid <- ets:select(?NAMES, [Spec]), is_pid(Pid)]
     catch error:badarg when is_map(Pattern); is_tuple(Pattern); is_list(Pattern) -> []
     end.
 
 -doc "All names of this node, also of a group that it left and that are about to go.".
 -spec names() -> [{{Group :: term(), Name :: term()}, pid()}].
-names() -> ets:select(?NAMES, [{{'$1', '$2', '_', '_', '_', '_'}, [], [{{'$1', '$2'}}]}]).
+names() ->
+    ets:select(?NAMES, [{?STORED('$1', '$2', '$3', '_', '_', '_', '_'),
+                         [],
+                         [{{{{'$1', '$2'}}, '$3'}}]}]).
 
 -doc "All rows of an own group as `{Name, Pid}`, in no order.".
 -spec names(term()) -> [{term(), pid()}].
-names(G) -> fold(G, fun({{_, N}, Pid, _, _, _, _}, Acc) -> [{N, Pid} | Acc] end, []).
+names(G) ->
+    fold(G, fun(?STORED(_, Name, Pid, _, _, _, _), Acc) -> [{Name, Pid} | Acc] end, []).
 
 -doc "How many names there are here, of all groups.".
 -spec size() -> non_neg_integer().
@@ -510,5 +603,7 @@ count(G) ->
         false -> counted(G)
     end.
 
-counted(G) ->
-    ets:select_count(?NAMES, [{{{'$1', '_'}, '_', '_', '_', '_', '_'}, [{'=:=', '$1', {const, G}}], [true]}]).
+counted(G) -> ets:select_count(?NAMES, of_group(G)).
+
+of_group(G) ->
+    [{?STORED('$1', '_', '_', '_', '_', '_', '_'), [{'=:=', '$1', {const, G}}], [true]}].

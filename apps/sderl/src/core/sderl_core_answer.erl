@@ -91,19 +91,12 @@ certain(_, Op, {no, _} = A, S) ->
 certain(_, _, A, _) -> A.
 
 elsewhere(Op, #s{clients = #clients{abroad = Abroad}, self = Self, d = #d{lineage = E}}) ->
-    case {lists:delete(E, Abroad), pid_in(Op)} of
+    case {lists:delete(E, Abroad), sderl_op:registers(Op)} of
         {[], _} -> false;
         {_, none} -> false;
         {_, _} when is_record(Op, ?RE_REGISTER) -> true;
         {_, Pid} -> node(Pid) =/= Self orelse lists:member(decided, Abroad)
     end.
-
-%% The process that an operation registers.
-pid_in(?REGISTER(_, Pid)) -> Pid;
-pid_in(#?REGISTER_WITH{pid = Pid}) -> Pid;
-pid_in(#?REGISTER_OVER{pid = Pid}) -> Pid;
-pid_in(#?RE_REGISTER{pid = Pid}) -> Pid;
-pid_in(_) -> none.
 
 -doc """
 Operations on names of members that are set aside wait: nobody but its home changes a frozen shard.

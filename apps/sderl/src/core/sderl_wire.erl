@@ -12,6 +12,9 @@
 %%
 %% Each list is read once. A registration costs one clause of `operations/1`.
 
+-include("sderl_op.hrl").
+-include("sderl_row.hrl").
+
 -export([message/2, operation/1, row/1]).
 
 %% Epoch counters follow the clock in milliseconds, and batches and requests are counted: no such
@@ -80,26 +83,27 @@ message(_, _) -> false.
 
 -doc "Whether this is an operation that a member's client may ask for.".
 -spec operation(term()) -> boolean().
-operation([_ | Pid]) -> is_pid(Pid);
-operation({_Name}) -> true;
-operation({r, _, Pid, Options}) -> is_pid(Pid) andalso options(Options);
-operation({x, _, Pid, Old, Options}) -> is_pid(Pid) andalso is_pid(Old) andalso options(Options);
-operation({rr, _, Pid, Options}) -> is_pid(Pid) andalso options(Options);
-operation({d, _, Pid}) -> is_pid(Pid);
-operation({add, Nodes}) -> nodes_list(Nodes);
-operation({remove, Nodes, Time}) -> nodes_list(Nodes) andalso count(Time);
-operation({read, _Name}) -> true;
+operation(?REGISTER(_, Pid)) -> is_pid(Pid);
+operation(?UNREGISTER(_)) -> true;
+operation(#?REGISTER_WITH{pid = Pid, options = Options}) -> is_pid(Pid) andalso options(Options);
+operation(#?REGISTER_OVER{pid = Pid, dead = Dead, options = Options}) ->
+    is_pid(Pid) andalso is_pid(Dead) andalso options(Options);
+operation(#?RE_REGISTER{pid = Pid, options = Options}) -> is_pid(Pid) andalso options(Options);
+operation(?UNREGISTER_OF(_, Pid)) -> is_pid(Pid);
+operation(#add{nodes = Nodes}) -> nodes_list(Nodes);
+operation(#remove{nodes = Nodes, time = Time}) -> nodes_list(Nodes) andalso count(Time);
+operation(#read{}) -> true;
 operation(delete) -> true;
 operation(_) -> false.
 
 %% First what nearly every operation is: a registration or an unregistration.
-operations([[_ | Pid] | Operations]) when is_pid(Pid) -> operations(Operations);
-operations([{_Name} | Operations]) -> operations(Operations);
+operations([?REGISTER(_, Pid) | Operations]) when is_pid(Pid) -> operations(Operations);
+operations([?UNREGISTER(_) | Operations]) -> operations(Operations);
 operations([Operation | Operations]) -> operation(Operation) andalso operations(Operations);
 operations([]) -> true;
 operations(_) -> false.
 
-list_of_operations({Member, Session, Number, Operations}) ->
+list_of_operations(?LIST(Member, Session, Number, Operations)) ->
     is_atom(Member) andalso is_integer(Session) andalso count(Number)
         andalso operations(Operations);
 list_of_operations(_) -> false.
@@ -128,40 +132,45 @@ answer(_) -> false.
 
 %% Whether this is an item of a batch.
 -spec item(term()) -> boolean().
-item({seg, Member, Session, Number, Operations, Answers}) ->
-    list_of_operations({Member, Session, Number, Operations})
+item(#seg{operations = Operations, answers = Answers} = Item) ->
+    #seg{member = Member, session = Session, number = Number} = Item,
+    list_of_operations(?LIST(Member, Session, Number, Operations))
         andalso answers(Answers)
         andalso (Answers =:= default orelse length(Answers) =:= length(Operations));
-item({view, View, Drops, Live, Unknown}) ->
-    view(View) andalso nodes_list(Drops) andalso nodes_list(Live) andalso all(fun unknown/1, Unknown);
-item({mem, Mem, Removed}) -> membership(Mem) andalso nodes_list(Removed);
-item({shard, Member, First, Rows, End}) ->
-    is_atom(Member) andalso is_boolean(First) andalso all(fun row/1, Rows) andalso shard_end(End);
-item({settle, _, Losers, Row, Effects}) ->
+item(#view{places = View, drops = Drops, live = Live, unknown = Unknown}) ->
+    view(View) andalso nodes_list(Drops) andalso nodes_list(Live)
+        andalso all(fun unknown/1, Unknown);
+item(#mem{membership = Mem, removed = Removed}) -> membership(Mem) andalso nodes_list(Removed);
+item(#shard{member = Member, is_first = First, rows = Rows, rest = Rest}) ->
+    is_atom(Member) andalso is_boolean(First) andalso all(fun row/1, Rows) andalso rest(Rest);
+item(#settle{losers = Losers, row = Row, effects = Effects}) ->
     all(fun is_pid/1, Losers) andalso (Row =:= none orelse settled_row(Row))
         andalso all(fun effect/1, Effects);
-item({clashes, Clashes}) -> clashes(Clashes);
+item(#clashes{clashes = Clashes}) -> clashes(Clashes);
 item(delete) -> true;
 item(_) -> false.
 
 %% Answers of a list that nobody will know.
 unknown({Member, Session, Number, Places}) ->
-    is_atom(Member) andalso is_integer(Session) andalso count(Number) andalso all(fun count/1, Places);
+    is_atom(Member) andalso is_integer(Session) andalso count(Number)
+        andalso all(fun count/1, Places);
 unknown(_) -> false.
 
-shard_end(more) -> true;
-shard_end({Place, Session}) -> position(Place) andalso session_or_none(Session);
-shard_end(_) -> false.
+%% What follows a piece of a shard.
+rest(more) -> true;
+rest({Place, Session}) -> position(Place) andalso session_or_none(Session);
+rest(_) -> false.
 
 %% The batch gives the winner its version.
-settled_row({Name, Pid, Home, new, Options}) -> row({Name, Pid, Home, {{0, Home}, 0}, Options});
+settled_row(?ROW(_, _, Home, new, _) = Row) -> row(sderl_row:with_version({{0, Home}, 0}, Row));
 settled_row(Row) -> row(Row).
 
-effect(Effect) -> is_tuple(Effect) andalso tuple_size(Effect) >= 2 andalso is_pid(element(2, Effect)).
+effect(Effect) ->
+    is_tuple(Effect) andalso tuple_size(Effect) >= 2 andalso is_pid(element(2, Effect)).
 
 -doc "Whether this is a registered name, as the protocol sees it.".
 -spec row(term()) -> boolean().
-row({_Name, Pid, Home, Version, Options}) ->
+row(?ROW(_, Pid, Home, Version, Options)) ->
     is_pid(Pid) andalso is_atom(Home) andalso version(Version) andalso options(Options);
 row(_) -> false.
 

@@ -11,6 +11,8 @@
 
 -export([write/2, read/2, request/3, await/2]).
 
+-include("../core/sderl_op.hrl").
+
 -import(sderl_clock, [now_ms/0]).
 
 %% How long a caller waits before it looks whether its group's process is alive.
@@ -45,7 +47,7 @@ and no exit.
 read(Group, Name) ->
     case sderl_dir:refuse() of
         undefined ->
-            case request(Group, {read, Name}, write) of
+            case request(Group, #read{name = Name}, write) of
                 {ok, {read, Found}} -> {ok, Found};
                 {ok, {no, Why}} -> {error, Why};
                 {ok, unknown} -> {error, timeout};

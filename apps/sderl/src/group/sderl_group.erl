@@ -22,6 +22,8 @@
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -import(sderl_clock, [now_ms/0]).
 
+-include("../core/sderl_op.hrl").
+-include("../core/sderl_row.hrl").
 -include("../core/sderl_version.hrl").
 -define(CHUNK, 2000).
 
@@ -207,10 +209,11 @@ event({sderl_await_live, From, Nodes, Ms}, _)
     {await_live, From, Nodes, Ms};
 event({'DOWN', _, process, Pid, _}, #g{local = L}) ->
     case L of
-        #{Pid := Name} -> {op, none, {d, Name, Pid}};
+        #{Pid := Name} -> {op, none, ?UNREGISTER_OF(Name, Pid)};
         _ -> none
     end;
-event({sderl_pid_gone, Name, Pid}, _) when is_pid(Pid) -> {op, none, {d, Name, Pid}};
+event({sderl_pid_gone, Name, Pid}, _) when is_pid(Pid) ->
+    {op, none, ?UNREGISTER_OF(Name, Pid)};
 event({nodeup, N, _}, _) when is_atom(N) -> {nodeup, N};
 event({nodedown, N, _}, _) when is_atom(N) -> {nodedown, N};
 event({sderl_recover, From, Survivors}, _) when is_reference(From), length(Survivors) >= 0 ->
@@ -354,7 +357,8 @@ effect(sync_end, #g{group = Group, store = St, local = L0, stale = S} = G) ->
     G#g{local = L, stale = #{}};
 effect({read_chunk, Node, K}, G) -> read(chunk_read, Node, K, all, G);
 effect({look_up, Names}, #g{store = St, inner = In} = G) ->
-    G#g{inner = [{looked_up, [Row || Name <- Names, Row <- [sderl_store:lookup(St, Name)], Row =/= none]} | In]};
+    Found = [Row || Name <- Names, Row <- [sderl_store:lookup(St, Name)], Row =/= none],
+    G#g{inner = [{looked_up, Found} | In]};
 effect({read_homes, Node, K, Homes}, G) -> read(homes_read, Node, K, Homes, G);
 effect({read_stop, Node}, #g{cursors = Cs} = G) ->
     case maps:take(Node, Cs) of
@@ -363,10 +367,14 @@ effect({read_stop, Node}, #g{cursors = Cs} = G) ->
     end;
 effect({resolve, Name, A, B}, #g{resolver_ms = Ms} = G) ->
     %% The resolver that came with the older entry decides.
-    {_, PidA, _, VerA, OptsA} = A,
-    {_, PidB, _, VerB, OptsB} = B,
-    Older = case VerA =< VerB of true -> OptsA; false -> OptsB end,
-    _ = sderl_resolver:start({Name, A, B}, Name, {PidA, meta(OptsA)}, {PidB, meta(OptsB)}, resolver(Older), Ms),
+    ?ROW(_, PidA, _, VersionA, OptionsA) = A,
+    ?ROW(_, PidB, _, VersionB, OptionsB) = B,
+    Older = case VersionA =< VersionB of
+        true -> OptionsA;
+        false -> OptionsB
+    end,
+    _ = sderl_resolver:start({Name, A, B}, Name, {PidA, meta(OptionsA)}, {PidB, meta(OptionsB)},
+                             resolver(Older), Ms),
     G;
 effect({clash_effects, Fx}, G) ->
     lists:foreach(fun({exit, Pid, Reason}) -> sderl_watch:exit(Pid, Reason);

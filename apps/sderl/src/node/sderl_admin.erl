@@ -13,6 +13,7 @@
 %% The helper processes of these answer with their exit reason.
 -dialyzer({nowarn_function, [each/2]}).
 
+-include("../core/sderl_op.hrl").
 -include("../core/sderl_version.hrl").
 -define(INVITE, 8000).
 
@@ -97,7 +98,7 @@ willing(Group, Uid, How, Nodes) ->
     [N || {N, ok} <- each(Nodes, fun(N) -> invite(N, Group, Uid, How) end)].
 
 grow_by(Group, Willing) ->
-    case sderl_client:write(Group, {add, Willing}) of
+    case sderl_client:write(Group, #add{nodes = Willing}) of
         {ok, {ok, _}} ->
             await_live(Group, Willing),
             {ok, lists:sort(Willing)};
@@ -171,7 +172,7 @@ remove(Group, Nodes) ->
     end.
 
 removed(Group, Nodes, Unknown) ->
-    case sderl_client:write(Group, {remove, Nodes, erlang:system_time(second)}) of
+    case sderl_client:write(Group, #remove{nodes = Nodes, time = erlang:system_time(second)}) of
         {ok, ok} -> ok;
         {ok, {no, Why}} -> {error, Why};
         {error, not_member} -> {error, Unknown};

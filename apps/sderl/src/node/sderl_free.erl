@@ -31,6 +31,7 @@
 
 -import(sderl_clock, [now_ms/0]).
 
+-include("../core/sderl_op.hrl").
 -include("../core/sderl_version.hrl").
 %% A word may be lost with a process: for so long it is said again, in milliseconds.
 -define(AGAIN, 30_000).
@@ -158,7 +159,7 @@ tell(Node, Msg) ->
 grow(Pid, Members, Nodes) ->
     case [N || N <- Nodes, is_atom(N)] -- Members of
         [] -> ok;
-        New -> Pid ! {sderl_op, none, {add, New}}, ok
+        New -> Pid ! {sderl_op, none, #add{nodes = New}}, ok
     end.
 
 %% ---------------------------------------------------------------- being greeted
@@ -250,7 +251,7 @@ depart(Asked, Now) ->
     end.
 
 ask_out(Pid) ->
-    Pid ! {sderl_op, none, {remove, [node()], erlang:system_time(second)}},
+    Pid ! {sderl_op, none, #remove{nodes = [node()], time = erlang:system_time(second)}},
     ok.
 
 -doc "Ends the process of the island that this node is leaving; the other members hear that it is out.".

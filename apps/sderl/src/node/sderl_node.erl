@@ -621,5 +621,5 @@ order(Pid, Operations) ->
 
 %% The operations that register the names of a group again.
 registrations(Group) ->
-    [case Opts of [] -> [Name | Pid]; _ -> {r, Name, Pid, Opts} end
-     || {Name, Pid, Opts} <- sderl_store:registrations(Group)].
+    [sderl_op:register(Name, Pid, Options)
+     || {Name, Pid, Options} <- sderl_store:registrations(Group)].

@@ -4,17 +4,22 @@
 %% Registrations, in the caller's process: whether the process lives is asked on its own node, and
 %% a name whose process is dead on this node counts as free here.
 
+-include("../core/sderl_op.hrl").
+
 -export([register/4, re_register/3, unregister/2]).
 
--doc "Arguments and answers are those of `s_group:register_name/4`; the options are checked already, `[]` for none.".
+-doc """
+Arguments and answers are those of `s_group:register_name/4`; the options are checked already, `[]`
+for none.
+""".
 -spec register(term(), term(), term(), [] | map()) -> yes | {no, atom()}.
-register(Group, Name, Pid, Opts) ->
+register(Group, Name, Pid, Options) ->
     case alive(Group, Pid) of
         ok ->
             Op = case held_by_dead(Group, Name) of
-                {dead, Old} -> {x, Name, Pid, Old, Opts};
-                _ when Opts =:= [] -> [Name | Pid];
-                _ -> {r, Name, Pid, Opts}
+                {dead, Dead} ->
+                    #?REGISTER_OVER{name = Name, pid = Pid, dead = Dead, options = Options};
+                _ -> sderl_op:register(Name, Pid, Options)
             end,
             answer(sderl_client:write(Group, Op), cannot_register_in_remote_group);
         No -> No
@@ -23,13 +28,15 @@ register(Group, Name, Pid, Opts) ->
 -spec re_register(term(), term(), term()) -> yes | {no, atom()}.
 re_register(Group, Name, Pid) ->
     case alive(Group, Pid) of
-        ok -> answer(sderl_client:write(Group, {rr, Name, Pid, []}), cannot_re_register_in_remote_group);
+        ok ->
+            Op = #?RE_REGISTER{name = Name, pid = Pid, options = []},
+            answer(sderl_client:write(Group, Op), cannot_re_register_in_remote_group);
         No -> No
     end.
 
 -spec unregister(term(), term()) -> ok | {no, atom()}.
 unregister(Group, Name) ->
-    answer(sderl_client:write(Group, {Name}), cannot_unregister_from_remote_group).
+    answer(sderl_client:write(Group, ?UNREGISTER(Name)), cannot_unregister_from_remote_group).
 
 answer({ok, Answer}, _) -> Answer;
 answer({error, not_member}, Remote) -> {no, Remote};
@@ -65,7 +72,11 @@ alive_is(false) -> {no, dead_pid}.
 %% that process still holds it when the group decides.
 held_by_dead(Group, Name) ->
     try sderl_store:pid(Group, Name) of
-        Pid when node(Pid) =:= node() -> case is_process_alive(Pid) of true -> held; false -> {dead, Pid} end;
+        Pid when node(Pid) =:= node() ->
+            case is_process_alive(Pid) of
+                true -> held;
+                false -> {dead, Pid}
+            end;
         _ -> held
     catch
         error:badarg -> held
