@@ -43,6 +43,30 @@ found_test_() ->
                                     [30000058, 30000588, 30000881, 30000891]}],
         Seed <- Seeds].
 
+%% A survivor of an operator's recovery lacks the last batch, which another has: it registers a name for a process of a
+%% node that is lost. Both have the same home for it, whoever leads.
+recovered_test_() ->
+    Cut = fun(W0) ->
+        [C] = sderl_sim:coord(W0),
+        [Behind, _, Third] = Others = [sderl_sim:name(I) || I <- [1, 2, 3, 4]] -- [C],
+        W1 = sderl_sim:note(all, {C, Others}, W0),
+        {Pid, W2} = sderl_sim:pid(Third, sderl_sim:apply_cmd({silence, C, [Behind]}, W1)),
+        sderl_sim:apply_cmd({op, Behind, {r, alpha, Pid, #{}}}, W2)
+    end,
+    Lose = fun(W) ->
+        {C, [_, _, Third]} = sderl_sim:noted(all, W),
+        sderl_sim:apply_cmd({all, [{lose, N, fast} || N <- [C, Third]]}, W)
+    end,
+    HaveIt = fun(W) ->
+        {_, [Behind, Ahead, _]} = sderl_sim:noted(all, W),
+        [is_map_key(alpha, sderl_sim:rows(N, W)) || N <- [Behind, Ahead]] =:= [false, true]
+    end,
+    %% (The operator is asked when all faults are over.)
+    Options = #{mode => majority, nodes => 4, spare => 1, clients => 0, boot_spread => 500,
+                script => [{10_000, {'fun', Cut}}, {10_500, {'fun', Lose}}, {20_000, {check, HaveIt}}]},
+    [{timeout, 120, ?_assertEqual({Seed, ok}, {Seed, sderl_sim:run(Options#{seed => Seed})})}
+     || Seed <- lists:seq(1, 4)].
+
 %% ---------------------------------------------------------------- planted faults
 
 planted_test_() ->

@@ -41,6 +41,7 @@
     before :: undefined | sderl_membership:t(),      % the last batch changed it, and may not be committed
     votes = true :: boolean(),      % its log and its promise are what they were since it became a member
     founding = false :: boolean(),  % made the group, and has committed nothing yet
+    recovered = false :: boolean(), % an operator set the membership: no batch of this log did
     lost = false :: boolean()       % clients and holders of names were told that there is no majority
 }).
 

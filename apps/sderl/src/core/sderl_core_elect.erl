@@ -306,7 +306,7 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
               office = Office#office{unknown_answers = Unknown},
               %% (A snapshot that ended early brought these rows: they are of no log that goes on.)
               joining = Joining#joining{session = undefined, shard = []},
-              d = D#d{epoch = E, lineage = E, view = View, syncing = false, history = History,
+              d = D#d{epoch = E, lineage = E, view = View, syncing = false, history = History, recovered = false,
                       clashes = Clashes, clashes_before = #{}}},
     Info = (lead_info(S1))#{prev => Old},
     S2 = lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S1, Others),
@@ -358,8 +358,9 @@ lead(E, Num, Items, Info, N, #s{role = R, self = Self, num = Has, d = #d{epoch =
     end;
 lead(E, Num, Items, Info, N, S) -> led(E, Num, Items, Info, N, S).
 
-led(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage = Lin, syncing = false}, num = Has, role = R} = S0)
-  when E >= Mine, (Prev =:= Lin orelse E =:= Lin), (Has =:= Num orelse Has =:= Num - 1), R =/= coord ->
+led(E, Num, Items, #{prev := Prev} = Info, N, #s{num = Has, role = R, d = D0} = S0)
+  when E >= D0#d.epoch, not D0#d.syncing, (Prev =:= D0#d.lineage orelse E =:= D0#d.lineage),
+       (Has =:= Num orelse (Has =:= Num - 1 andalso not D0#d.recovered)), R =/= coord ->
     S1 = case Has of
         Num -> S0;
         _ -> sderl_core_write:apply_items(Num, Items, none, S0)
@@ -368,7 +369,7 @@ led(E, Num, Items, #{prev := Prev} = Info, N, #s{d = #d{epoch = Mine, lineage = 
     #{history := H, view := V, mem := M, clashes := Clashes} = Info,
     S2 = (become_follower(N, S1))#s{
               ack = {E, Num},
-              d = D#d{epoch = E, lineage = E, history = H, view = V, clashes = Clashes}},
+              d = D#d{epoch = E, lineage = E, history = H, view = V, clashes = Clashes, recovered = false}},
     S3 = sderl_core_clients:resend(sderl_core_peers:waiters(S2)),
     sderl_core_quorum:gained(sderl_core_write:membership(M, S3));
 led(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->

@@ -451,7 +451,7 @@ lead_or_hand_over(#s{cand = #cand{joined = J}, self = Self} = S) ->
     {{Lin, Max}, Items, _} = map_get(Best, J),
     {{MyLin, Mine}, _, MyStanding} = map_get(Self, J),
     Behind = MyStanding =/= partial andalso Lin =:= MyLin andalso Max =:= Mine + 1 andalso Items =/= []
-        andalso not sderl_core_elect:drops(Self, Items),
+        andalso not sderl_core_elect:drops(Self, Items) andalso not S#s.d#d.recovered,
     if
         Best =:= Self -> lead(Max, Items, J, S);
         Behind -> lead_applied(Max, Items, J, S);
@@ -471,8 +471,9 @@ lead_applied(Max, Items, J, S0) ->
     end.
 
 lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, quorum = Quorum,
-                       d = #d{lineage = Lin, history = H}} = S) ->
-    Least = case Items of [] -> Max; _ -> Max - 1 end,
+                       d = #d{lineage = Lin, history = H, recovered = Recovered}} = S) ->
+    %% (The homes of names in a batch are told by the membership before it.)
+    Least = case Items =:= [] orelse Recovered of true -> Max; false -> Max - 1 end,
     Joined = [N || N := {{L, Num}, _, Standing} <- J,
                    N =:= Self orelse
                        (Standing =/= partial andalso is_of_log(L, Lin, Max, H)
@@ -519,7 +520,8 @@ recover(From, Survivors, #s{now = Now, clock = Clock, d = #d{mem = Mem} = D} = S
             Left = sderl_membership:remove(Lost, (Now + Clock) div 1000, Mem),
             S1 = sderl_core_elect:step_down(let_go(S0#s{d = D#d{before = undefined}})),
             #s{d = Changed} = S2 = sderl_core_write:membership(Left, S1),
-            sderl_core_elect:elect(fx({replies, [{From, ok}]}, S2#s{d = Changed#d{before = undefined}}));
+            S3 = S2#s{d = Changed#d{before = undefined, recovered = true}},
+            sderl_core_elect:elect(fx({replies, [{From, ok}]}, S3));
         Why -> fx({replies, [{From, {no, Why}}]}, S0)
     end.
 
