@@ -100,6 +100,22 @@ a_list_that_is_decided_twice_is_not_denied_test() ->
     {Fx, _} = sderl_core:step(50, [{msg, 'n2@t', {batch, ?EPOCH, 9, 8, [No]}}, {msg, 'n2@t', {commit, ?EPOCH, 9}}], S3),
     ?assertEqual([{Client, unknown}], replies(Fx)).
 
+%% A coordinator that comes to its messages once in some seconds finds the answers to its question among them, and
+%% that it was late again: others may coordinate since they gave these.
+answers_from_before_it_was_late_again_say_nothing_test() ->
+    Client = make_ref(),
+    {S0, Store} = coordinator(),
+    {_, S1} = sderl_core:step(20, [tick, {op, Client, [x | self()]}], S0),
+    {Fx1, S2} = sderl_core:propose(20, sderl_sim_store, Store, S1),
+    [{Epoch, Num}] = lists:usort([{E, N} || {send, _, {batch, E, N, _, _}} <- Fx1]),
+    {Fx2, S3} = sderl_core:step(4000, [], S2),
+    ?assertMatch([_, _], [To || {send, To, query} <- Fx2]),
+    States = [{msg, N, {state, Epoch, 'n1@t'}} || N <- ['n3@t', 'n4@t']],
+    {Fx3, S4} = sderl_core:step(8000, States ++ [{msg, N, {ack, Epoch, Num, none}} || N <- ['n3@t', 'n4@t']], S3),
+    ?assertEqual([], replies(Fx3)),
+    {Fx4, _} = sderl_core:step(8010, States, S4),
+    ?assertEqual([{Client, yes}], replies(Fx4)).
+
 %% A list waits at the coordinator, whose member gives it up and sends another when it is aside. That one is
 %% ordered when it counts again, and the former one not in its place.
 the_last_list_of_a_member_that_was_aside_is_ordered_test() ->

@@ -240,7 +240,7 @@ info(#s{d = D, office = #office{flight = Flight, snapshots = Snapshots}} = S) ->
       acknowledgements_missing => case Flight of undefined -> []; #flight{wait = Wait} -> Wait end,
       consistency => S#s.mode,
       majority => S#s.mode =:= available orelse sderl_core_quorum:status(S) =:= true,
-      exchanging_epochs_with => S#s.groggy, learning => maps:keys(Snapshots),
+      exchanging_epochs_with => lists:usort(S#s.groggy), learning => maps:keys(Snapshots),
       syncing => D#d.syncing, unknown_messages => S#s.unknown}.
 
 -doc """

@@ -35,7 +35,9 @@ tick(#s{now = Now} = S0) ->
 late(#s{now = Now, peers = P, office = #office{flight = F} = Office, cand = C, mode = Mode,
         election = Election} = S0) ->
     Waiting = case F of undefined -> undefined; _ -> F#flight{since = Now} end,
-    S1 = S0#s{groggy = maps:keys(P),
+    %% (Who has not answered when we are late again owes two answers, of which the first says nothing any more.)
+    Asked = maps:keys(P),
+    S1 = S0#s{groggy = Asked ++ [N || N <- S0#s.groggy, is_map_key(N, P)],
               groggy_since = Now,
               lead_heard = Now,
               election = Election#election{orphan_since = Now},
@@ -43,7 +45,7 @@ late(#s{now = Now, peers = P, office = #office{flight = F} = Office, cand = C, m
               %% (What a majority group promised is good for a time, whatever its candidate does in it.)
               cand = case C of #cand{} when Mode =:= available -> C#cand{since = Now}; _ -> C end,
               peers = maps:map(fun(_, X) -> X#peer{heard = Now} end, P)},
-    lists:foldl(fun(N, S) -> send(N, query, S) end, S1, S1#s.groggy).
+    lists:foldl(fun(N, S) -> send(N, query, S) end, S1, Asked).
 
 groggy_tick(#s{groggy = [_ | _], groggy_since = G, now = Now, aside_ms = A} = S) when Now - G > A ->
     awake(S#s{groggy = []});
@@ -206,7 +208,7 @@ ended(_, S) -> S.
 away(N, S) -> lost(N, keep, S).
 
 lost(N, Names, #s{groggy = G, office = #office{held = Held} = Office} = S0) ->
-    S1 = S0#s{groggy = lists:delete(N, G), office = Office#office{held = maps:remove(N, Held)}},
+    S1 = S0#s{groggy = [M || M <- G, M =/= N], office = Office#office{held = maps:remove(N, Held)}},
     Left = sderl_core_merge:forget_join(N, sderl_core_merge:forget_offer(N, S1)),
     S2 = sderl_core_snapshot:stop(N, Left),
     S3 = lost_as(N, Names, S2),
