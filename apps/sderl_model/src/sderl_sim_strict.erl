@@ -158,8 +158,12 @@ refused(G, Id, Pid, W) ->
 %% it not, and nobody else brings it anywhere. So may a member that is behind the home's log.
 is_kept(Id, N, G, Name, Store, #w{ops = Ops} = W) ->
     #{Id := #{node := Origin}} = Ops,
-    {_, _, Home, _, _} = sderl_sim_store:lookup(Store, Name),
+    {_, Pid, Home, {Epoch, Seq}, _} = sderl_sim_store:lookup(Store, Name),
     case {seen(N, G, W), seen(Home, G, W)} of
+        %% The tail of a log that nobody goes on with removed the process's node. (`not_applied` looks whether the row is
+        %% brought anywhere.)
+        {#{lead := undefined, lineage := {_, N} = Epoch, num := Num}, _} when node(Pid) =/= Home ->
+            sderl_core:batch_of(Seq) < Num;
         {#{lineage := E, num := Num}, #{lineage := Own, num := At}} when Home =:= Origin ->
             E =:= Own andalso Num >= At;
         _ -> true

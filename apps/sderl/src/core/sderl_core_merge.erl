@@ -18,6 +18,8 @@
 %% a while, or goes on alone where it was alone; the next heartbeat starts again.
 
 -include("sderl_core.hrl").
+-include("sderl_op.hrl").
+-include("sderl_row.hrl").
 
 -define(OFFER_TICKS, 4).
 
@@ -142,7 +144,8 @@ shard_read(N, K, Rows, Last, #s{role = joining,
                                 joining = #joining{to = {N, E, _}, bringing = {E, Id, K}}} = S) ->
     #s{self = Self} = S,
     Piece = {Id, K},
-    Own = [sderl_core_clash:latest(Row, S) || Row <- Rows, sderl_row:home(Row) =:= Self],
+    Own = [sderl_core_clash:latest(Row, S) || Row <- Rows,
+           sderl_row:home(Row) =:= Self, not is_void(Row, S)],
     case Last of
         false -> send(N, {shard, E, Piece, Own, more}, S);
         true ->
@@ -156,6 +159,14 @@ shard_read(N, K, Rows, Last, #s{role = joining,
 shard_read(N, _, _, _, #s{role = joining,
                           joining = #joining{to = {N, E, _}, bringing = {E, _, _}}} = S) -> S;
 shard_read(N, _, _, _, S) -> fx({read_stop, N}, S).
+
+%% Of a log that we led ourselves, a row that its tail made for a process of a member that it removes, and
+%% gave to us. That member speaks for itself: it may ask for the same where it is, and hear another answer.
+is_void(?ROW(_, Pid, _, {E, Seq}, _), #s{self = Self, num = Num, committed = C, last = Last, d = #d{lineage = {_, Self} = E}})
+  when C < Num ->
+    Removed = lists:append([Nodes || #mem{removed = Nodes} <- Last]),
+    sderl_core_state:batch_of(Seq) =:= Num andalso lists:member(node(Pid), Removed);
+is_void(_, _) -> false.
 
 %% ---------------------------------------------------------------- the coordinator that takes it in
 
