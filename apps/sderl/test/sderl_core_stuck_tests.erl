@@ -100,6 +100,17 @@ a_list_that_is_decided_twice_is_not_denied_test() ->
     {Fx, _} = sderl_core:step(50, [{msg, 'n2@t', {batch, ?EPOCH, 9, 8, [No]}}, {msg, 'n2@t', {commit, ?EPOCH, 9}}], S3),
     ?assertEqual([{Client, unknown}], replies(Fx)).
 
+%% The last batch of a coordinator that went removes its successor, which has it from another. It leads all to that
+%% batch, and leaves: in what it tells them it has no place, or nobody could register its processes again.
+a_successor_that_was_removed_has_no_place_test() ->
+    Removed = sderl_membership:remove(['n1@t'], 1, membership()),
+    {Fx1, S1} = sderl_core:step(20, [{nodedown, 'n2@t'}], follower()),
+    [Epoch] = lists:usort([E || {send, _, {collect, E, _, _}} <- Fx1]),
+    {Fx2, _} = sderl_core:step(21, [{msg, 'n3@t', {joined, Epoch, 8, [{mem, Removed, ['n1@t']}]}},
+                                    {msg, 'n4@t', {joined, Epoch, 7, []}}], S1),
+    [#{view := View}] = lists:usort([Info || {send, _, {lead, _, _, _, Info}} <- Fx2]),
+    ?assertEqual(['n3@t', 'n4@t'], lists:sort(maps:keys(View))).
+
 %% A coordinator that comes to its messages once in some seconds finds the answers to its question among them, and
 %% that it was late again: others may coordinate since they gave these.
 answers_from_before_it_was_late_again_say_nothing_test() ->

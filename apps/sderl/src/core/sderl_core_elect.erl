@@ -338,8 +338,13 @@ unplaced(#s{num = Num, d = #d{view = V, mem = Mem, lineage = Lin}}) ->
     maps:merge(maps:from_keys(Members, {Lin, Num}), maps:with(Members, V)).
 
 -spec lead_info(#s{}) -> map().
-lead_info(#s{d = #d{before = undefined} = D}) ->
-    #{prev => D#d.lineage, history => D#d.history, view => D#d.view, mem => D#d.mem, clashes => D#d.clashes};
+lead_info(#s{d = #d{before = undefined, mem = Mem, view = V} = D}) ->
+    %% (A successor that the last batch removes leads to that batch, and goes: it has no place with the others.)
+    #{prev => D#d.lineage,
+      history => D#d.history,
+      view => maps:with(sderl_membership:members(Mem), V),
+      mem => Mem,
+      clashes => D#d.clashes};
 lead_info(#s{d = #d{before = Before} = D} = S) ->
     (lead_info(S#s{d = D#d{before = undefined}}))#{before => Before}.
 
