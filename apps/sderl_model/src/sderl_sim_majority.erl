@@ -1,11 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_majority).
 -moduledoc """
-What must be true of a simulated group in majority mode, beside what `m:sderl_sim_check` says of all groups:
-one function for each promise, under its name.
+What must be true of a simulated group in majority mode, beside what `m:sderl_sim_check` says of all
+groups: one function for each promise, under its name.
 
-A batch counts as committed as soon as anybody says so: a coordinator in a message, or a member in an
-answer. The committed batches of all epochs are one log.
+A batch counts as committed as soon as anybody says so: a coordinator in a message, or a member in
+an answer. The committed batches of all epochs are one log (`m:sderl_sim_majority_log`).
+`bounded_waiting` is in `m:sderl_sim_majority_wait`.
 
 | promise | what it says |
 |---|---|
@@ -19,9 +20,9 @@ answer. The committed batches of all epochs are one log.
 | `bounded_waiting` | a member that no links join to a majority declares it lost in time, and keeps no client waiting from then on |
 | `forgets_nobody` | a coordinator without a majority orders nobody's being forgotten |
 
-All that holds as long as a majority of the members remembers the log. Where so many nodes have died at
-once, with their memory, that no majority does, what was committed may be gone with them: from then on a
-new log is looked at (`crashed/2`).
+All that holds as long as a majority of the members remembers the log. Where so many nodes have died
+at once, with their memory, that no majority does, what was committed may be gone with them: from
+then on a new log is looked at (`crashed/2`).
 
 A group that is made at run time may be there twice under one name. It is left out.
 """.
@@ -90,7 +91,9 @@ said(_, _, _, _, W) -> W.
 begun(N, G, W) ->
     case of_group(G, W) of
         none -> W;
-        #q{lost = Lost} = Q -> keep_of(G, Q#q{lost = maps:remove({N, (node(N, W))#n.life}, Lost)}, W)
+        #q{lost = Lost} = Q ->
+            #n{life = Life} = node(N, W),
+            keep_of(G, Q#q{lost = maps:remove({N, Life}, Lost)}, W)
     end.
 
 -doc "A member says that it has lost the majority, or has it again.".
@@ -101,7 +104,8 @@ declared(N, G, Is, #w{now = Now} = W) ->
         {_, none} -> W;
         {lost, #q{lost = Lost} = Q} ->
             %% From now on the majority may free its names.
-            sderl_sim_client:not_known(N, G, all, keep_of(G, Q#q{lost = Lost#{{N, Life} => Now}}, W));
+            Declared = keep_of(G, Q#q{lost = Lost#{{N, Life} => Now}}, W),
+            sderl_sim_client:not_known(N, G, all, Declared);
         {regained, #q{lost = Lost} = Q} -> keep_of(G, Q#q{lost = maps:remove({N, Life}, Lost)}, W)
     end.
 
@@ -114,7 +118,8 @@ recorded(G, Pos, Items, W) ->
         none -> ok;
         _ ->
             _ = [violation(one_log, [Pos, merges, Item], W)
-                 || Item <- Items, is_tuple(Item), lists:member(element(1, Item), [shard, clashes, settle])],
+                 || Item <- Items, is_tuple(Item),
+                    lists:member(element(1, Item), [shard, clashes, settle])],
             ok
     end,
     W.
@@ -143,8 +148,10 @@ decided_item({view, View, [_ | _] = Drops, _, _}, N, G, Pos, W0) ->
         end
     end, W0, Drops);
 decided_item({mem, Mem, Removed}, N, G, Pos, W0) ->
-    %% Its names are those of an outsider from here on, also where it is added again: they go with the link.
-    W = lists:foldl(fun(Out, Acc) -> sderl_sim_client:not_known(Out, G, all, Acc) end, W0, Removed),
+    %% Its names are those of an outsider from here on, also where it is added again: they go with
+    %% the link.
+    Forget = fun(Out, Acc) -> sderl_sim_client:not_known(Out, G, all, Acc) end,
+    W = lists:foldl(Forget, W0, Removed),
     #q{forgotten = Known} = Q = of_group(G, W),
     Forgotten = sderl_membership:forgotten(Mem),
     forgets_nobody(Forgotten -- Known, N, G, Pos, Q, W),
@@ -212,19 +219,23 @@ heard({no, no_majority}, _, G, Id, #q{places = Places, never = Never, commits = 
 heard(V, N, G, Id, #q{lost = Lost} = Q, #w{ops = Ops, now = Now} = W) ->
     #n{life = Life} = node(N, W),
     case found(N, G, Id, Q, W) of
-        none when V =:= yes; V =:= ok; element(1, V) =:= read -> violation(as_committed, [Id, V, in_no_log_of, N], W);
+        none when V =:= yes; V =:= ok; element(1, V) =:= read ->
+            violation(as_committed, [Id, V, in_no_log_of, N], W);
         none -> W;
         %% It was to be asked again when this member left.
         {_, _, _, {no, later}} when V =:= {no, not_member} -> W;
         {Pos, SegNo, OpNo, Decided} ->
             is_map_key({N, Life}, Lost) andalso violation(silent_minority, [N, Id, V], W),
-            Decided =:= V orelse violation(as_committed, [Id, Pos, {decided, Decided}, {answered, V}], W),
+            Decided =:= V
+                orelse violation(as_committed, [Id, Pos, {decided, Decided}, {answered, V}], W),
             W1 = claimed(N, G, Pos, W),
             #q{answers = Answers, floor = Floor} = Q1 = of_group(G, W1),
             #{Id := #{since := Since, op := Op}} = Ops,
             case Floor =/= none andalso element(1, Pos) =< Floor of
                 true -> W1;
-                false -> keep_of(G, Q1#q{answers = [{{Pos, SegNo, OpNo}, Since, Now, {Id, Op, V}} | Answers]}, W1)
+                false ->
+                    Answer = {{Pos, SegNo, OpNo}, Since, Now, {Id, Op, V}},
+                    keep_of(G, Q1#q{answers = [Answer | Answers]}, W1)
             end
     end.
 
@@ -238,16 +249,17 @@ found(N, G, Id, #q{places = Places}, W) ->
         [Pos | _] ?= [P || {E, At} = P <- maps:get(Key, Done, []),
                            {Epoch, Last} <- Own, Epoch =:= E, At =< Last],
         #{Pos := {_, Items}} = Log,
-        [{SegNo, Ops, As} | _] ?= [{I, Ops, As} || {I, {seg, O, Sid, R, Ops, As}} <- lists:enumerate(Items),
-                                                   {O, Sid, R} =:= Key],
+        [{SegNo, Ops, As} | _] ?=
+            [{I, Ops, As}
+             || {I, {seg, O, Sid, R, Ops, As}} <- lists:enumerate(Items), {O, Sid, R} =:= Key],
         {place(Pos, History), SegNo, OpNo, decided_answer(OpNo, Ops, As)}
     else
         _ -> none
     end.
 
 -doc """
-A node has died, with its memory. Where no majority of the members remembers the log any more, what was
-committed may be gone.
+A node has died, with its memory. Where no majority of the members remembers the log any more, what
+was committed may be gone.
 """.
 -spec crashed(term(), #w{}) -> #w{}.
 crashed(G, W) ->
@@ -279,12 +291,12 @@ remembers(N, G, W) ->
 new_log(#q{acks = Acks, commits = Commits, promises = Promises} = Q, W) ->
     one_order(Q, W),
     Epochs = [E || {_, E} := _ <- Acks] ++ maps:keys(Commits) ++ maps:keys(Promises),
-    Q#q{last = none, commits = #{}, reigns = #{}, acks = #{}, promises = #{}, answers = [], unleased = #{},
-        floor = lists:max([Q#q.floor | Epochs])}.
+    Q#q{last = none, commits = #{}, reigns = #{}, acks = #{}, promises = #{}, answers = [],
+        unleased = #{}, floor = lists:max([Q#q.floor | Epochs])}.
 
 -doc """
-Where too many members are lost for good, or have forgotten the log while others are lost, an operator lets
-those go on that are left.
+Where too many members are lost for good, or have forgotten the log while others are lost, an
+operator lets those go on that are left.
 """.
 -spec recover(#w{}) -> #w{}.
 recover(W) -> lists:foldl(fun recover/2, W, sderl_sim_world:groups(W)).
@@ -300,8 +312,9 @@ recover(G, W0) ->
             case Lost =/= [] andalso Has =:= [] andalso not is_majority(Vote, Electors) of
                 true ->
                     W1 = keep_of(G, (new_log(Q, W0))#q{electors = Survivors}, W0),
-                    lists:foldl(fun(N, W) -> sderl_sim_command:run({in, G, {recover, N, Survivors}}, W) end,
-                                sderl_sim_world:count(recover, W1), Survivors);
+                    lists:foldl(fun(N, W) ->
+                        sderl_sim_command:run({in, G, {recover, N, Survivors}}, W)
+                    end, sderl_sim_world:count(recover, W1), Survivors);
                 false -> W0
             end;
         _ -> W0
@@ -309,8 +322,9 @@ recover(G, W0) ->
 
 %% An operator asks those who are left for their members, and believes the one that knows most.
 members_of_longest(G, Live, W) ->
-    {_, Mem} = lists:max([{{E, Num}, Mem} || N <- Live,
-                                             #{lineage := E, num := Num, membership := Mem} <- [seen(N, G, W)]]),
+    {_, Mem} = lists:max([{{E, Num}, Mem}
+                          || N <- Live,
+                             #{lineage := E, num := Num, membership := Mem} <- [seen(N, G, W)]]),
     sderl_membership:members(Mem).
 
 -doc "So long the names of nodes that are lost for good may stay, where there are any.".
@@ -329,16 +343,18 @@ settled(G, Members, W) ->
         none -> ok;
         #q{lost = Lost} = Q ->
             one_order(Q, W),
-            _ = [violation(regained, [N], W) || N <- Members, is_map_key({N, (node(N, W))#n.life}, Lost)],
+            _ = [violation(regained, [N], W)
+                 || N <- Members, is_map_key({N, (node(N, W))#n.life}, Lost)],
             ok
     end.
 
-%% Each operation happened between its question and its answer: none that is later in the log was answered
-%% before it was asked.
+%% Each operation happened between its question and its answer: none that is later in the log was
+%% answered before it was asked.
 one_order(#q{answers = Answers}, W) ->
     _ = lists:foldl(fun({_, Asked, _, _} = Answer, none) -> _ = Asked, Answer;
                        ({_, Asked, _, What} = Answer, {_, _, Done, Later} = First) ->
-            Done >= Asked orelse violation(one_order, [{later, Later, {answered, Done}}, {earlier, What, {asked, Asked}}], W),
+            Details = [{later, Later, {answered, Done}}, {earlier, What, {asked, Asked}}],
+            Done >= Asked orelse violation(one_order, Details, W),
             case element(3, Answer) < Done of
                 true -> Answer;
                 false -> First
