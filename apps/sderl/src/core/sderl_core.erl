@@ -366,8 +366,8 @@ message(away, N, #s{linked = L, peers = P} = S) when is_map_key(N, L) ->
     sderl_core_peers:away(N, S#s{linked = L#{N := away}, peers = maps:remove(N, P)});
 message(away, _, S) -> S;
 message({gone, Why, Mem}, N, S) -> sderl_core_write:gone(Why, Mem, N, S);
-message({req, E, Seg}, N, S) -> sderl_core_write:req(E, Seg, N, S);
-message({ack, E, Num, Seg}, N, S) -> sderl_core_write:ack(E, Num, Seg, N, S);
+message({req, E, List}, N, S) -> sderl_core_write:req(E, List, N, S);
+message({ack, E, Num, List}, N, S) -> sderl_core_write:ack(E, Num, List, N, S);
 message({batch, E, Num, Commit, Items}, N, S) -> sderl_core_write:batch(E, Num, Commit, Items, N, S);
 message({commit, E, Num}, N, S) -> sderl_core_write:commit(E, Num, N, S);
 message({answers, E, Req, As}, _N, S) -> sderl_core_answer:answers(E, Req, As, S);
