@@ -218,7 +218,8 @@ clash_of_three(_) ->
         unsplit(F, [A], [B]), unsplit(F, [A, B], [C]),
         await(one_left, fun() ->
             #{x := P} = Names = names_of(settled(F, g, Nodes)),
-            map_size(Names) =:= 4 andalso [P] =:= [Q || Q <- Ps, sderl_ct:alive(F, Q)] orelse Names
+            Left = [Q || Q <- Ps, sderl_ct:alive(F, Q)],
+            map_size(Names) =:= 4 andalso [P] =:= Left orelse {Names, {left, Left}}
         end)
     end).
 
