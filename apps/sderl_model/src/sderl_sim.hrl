@@ -2,6 +2,9 @@
 %% The simulated world. Private to the sderl_sim* modules; what scripts and tests ask goes through
 %% sderl_sim.
 
+-include_lib("sderl/src/core/sderl_op.hrl").
+-include_lib("sderl/src/core/sderl_row.hrl").
+
 %% The protocol's process of one group on one node. `seen` is what sderl_core:inspect/1 says of `st`.
 -record(p, {
     id :: pos_integer(),

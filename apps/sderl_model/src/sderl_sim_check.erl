@@ -85,8 +85,8 @@ recorded(N, G, E, Num, Items, W) ->
             W;
         _ ->
             as_asked(N, Pos, Items, B, W),
-            Lists = [{O, Sid, R} || {seg, O, Sid, R, _, _} <- Items] ++
-                [{N1, Sid, R} || {shard, N1, _, _, {_, {Sid, R, _}}} <- Items],
+            Lists = [{O, Sid, R} || #seg{member = O, session = Sid, number = R} <- Items] ++
+                [{N1, Sid, R} || #shard{member = N1, rest = {_, {Sid, R, _}}} <- Items],
             W1 = keep_book(G, B#b{log = Log#{Pos => {W#w.now, Items}},
                                   answered = lists:foldl(fun(L, A) -> A#{L => [Pos | maps:get(L, A, [])]} end, Done, Lists)}, W),
             sderl_sim_majority:recorded(G, Pos, Items, sderl_sim_strict:recorded(G, Pos, Items, W1))
@@ -159,7 +159,7 @@ one_batch(_, _, Items, Items, _) -> ok;
 one_batch(N, Pos, Items, Known, W) -> violation(one_batch, [Pos, N, Items, Known], W).
 
 as_asked(N, Pos, Items, #b{asked = Asked}, W) ->
-    lists:foreach(fun({seg, O, Sid, R, Ops, _}) ->
+    lists:foreach(fun(#seg{member = O, session = Sid, number = R, operations = Ops}) ->
                           case Asked of
                               #{{O, Sid, R} := Ops} -> ok;
                               #{{O, Sid, R} := Others} -> violation(as_asked, [Pos, N, O, Ops, Others], W);
@@ -170,7 +170,7 @@ as_asked(N, Pos, Items, #b{asked = Asked}, W) ->
 
 applied_once(N, Items, Store, W) ->
     Before = sderl_sim_store:sessions(Store),
-    lists:foreach(fun({seg, O, Sid, R, _, _}) ->
+    lists:foreach(fun(#seg{member = O, session = Sid, number = R}) ->
                           case Before of
                               #{O := {Sid, Last, _}} when Last >= R -> violation(applied_once, [N, O, Sid, R, Last], W);
                               _ -> ok
@@ -219,7 +219,10 @@ everywhere(N, G, Id, Op, W) ->
     case Lead =/= undefined andalso Leaving =:= undefined andalso seen(Lead, G, W) of
         #{role := coord, ordering := false, flight := Flight, last := Last, view := View, lineage := Lin} ->
             %% Who has just caught up counts from the batch on that says so.
-            New = case Flight of {_, Wait} -> [M || {view, _, _, _, _} <- Last, M <- Wait]; none -> [] end,
+            New = case Flight of
+                {_, Wait} -> [M || #view{} <- Last, M <- Wait];
+                none -> []
+            end,
             Live = [M || M := live <- View, not lists:member(M, New)],
             Lacks = fun(Pos) -> [M || M <- Live, lacks(seen(M, G, W), Pos, Lin)] end,
             lists:any(fun(Pos) -> Lacks(Pos) =:= [] end, Where)
@@ -258,8 +261,12 @@ one_name(N, Store, W) ->
 index(N, Store, W) -> sderl_sim_store:indexed(Store) orelse violation(index, [N], W).
 
 refused(_, _, _, {no, no_majority}, W) -> W;
-refused(G, Id, Op, {no, _}, W) when is_list(Op); element(1, Op) =:= r; element(1, Op) =:= x; element(1, Op) =:= rr ->
-    Pid = case Op of [_ | P] -> P; _ -> element(3, Op) end,
+refused(G, Id, Op, {no, _}, W) ->
+    case sderl_op:registers(Op) of
+        none -> W;
+        Pid -> refused(G, Id, Op, Pid, W)
+    end;
+refused(G, Id, Op, Pid, W) when is_pid(Pid) ->
     #b{used = Used, refused = R, lists = Lists, answered = Done} = B = book(G, W),
     case {Used, Done, maps:get(Id, Lists, none)} of
         {#{Pid := 1}, _, List} when is_map_key(List, Done) ->
@@ -278,7 +285,7 @@ not_applied(N, G, Names, Store, Seen, W) ->
     #b{refused = Refused, used = Used} = book(G, W),
     lists:foreach(fun(Name) ->
         case sderl_sim_store:lookup(Store, Name) of
-            {_, Pid, _, _, _} = Row when is_map_key(Pid, Refused), map_get(Pid, Used) =:= 1 ->
+            ?ROW_OF(Pid) = Row when is_map_key(Pid, Refused), map_get(Pid, Used) =:= 1 ->
                 {Id, Pos, _} = map_get(Pid, Refused),
                 not covers(Seen, Pos) orelse violation(not_applied, [Id, Pos, N, Row], W);
             _ -> ok
@@ -303,7 +310,8 @@ reads_own_writes(N, G, Life, K, W) ->
     case maps:get(Own, T, unknown) of
         _ when is_map_key({N, Life}, Left) -> ok;
         {present, Pid} ->
-            (Row =/= none andalso element(2, Row) =:= Pid) orelse not sderl_sim_world:alive(Pid, W)
+            (Row =/= none andalso sderl_row:pid(Row) =:= Pid)
+                orelse not sderl_sim_world:alive(Pid, W)
                 orelse violation(own_writes, [Own, {present, Pid}, Row, learning(N, G, W)], W),
             ok;
         absent when Row =/= none -> violation(own_writes, [Own, absent, Row, learning(N, G, W)], W);
@@ -320,7 +328,7 @@ stays_away(N, G, Names, Store, Seen, W) ->
     lists:foldl(fun(Name, Acc) ->
         #b{removed = Removed, applied = Applied} = B = book(G, Acc),
         case sderl_sim_store:lookup(Store, Name) of
-            {_, Pid, Now, Ver, _} = Row when is_map_key(Pid, Removed) ->
+            ?ROW(_, Pid, Now, Ver, _) = Row when is_map_key(Pid, Removed) ->
                 #{Pid := {{E, Num} = Pos, {Home, Was}, Counted}} = Removed,
                 Behind = Counted andalso is_behind(Home, E, Num, Applied),
                 case covers(Seen, Pos) of

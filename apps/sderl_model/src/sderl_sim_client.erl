@@ -43,7 +43,7 @@ keep(N, G, Life, I, #w{asking = true} = W0) ->
     case {node(N, W0), member(N, G, W0)} of
         {#n{up = true, life = Life, paused = false}, #m{p = #p{}}} ->
             {P, W} = pid(N, W0),
-            submit(N, G, {keep, I}, {r, {own, N, Life, {keep, I}}, P, #{}}, W);
+            submit(N, G, {keep, I}, register_with({own, N, Life, {keep, I}}, P), W);
         {#n{up = true, life = Life}, _} -> in(1000, {keep, N, G, Life, I}, W0);
         _ -> W0
     end;
@@ -62,8 +62,18 @@ turn(N, G, Life, K, W0) ->
         _ -> W0
     end.
 
-%% Who registers in the place of a dead process of its node does so before its death is reported (rule 17).
-succeeded(N, {x, _, _, Old, _}, W) when node(Old) =:= N -> sderl_sim_member:dies(Old, W);
+%% With options, as a plain registration has no tag.
+register_with(Name, Pid) -> #?REGISTER_WITH{name = Name, pid = Pid, options = #{}}.
+
+register_over(Name, Pid, Dead) ->
+    #?REGISTER_OVER{name = Name, pid = Pid, dead = Dead, options = #{}}.
+
+re_register(Name, Pid) -> #?RE_REGISTER{name = Name, pid = Pid, options = #{}}.
+
+%% Who registers in the place of a dead process of its node does so before its death is reported
+%% (rule 17).
+succeeded(N, #?REGISTER_OVER{dead = Dead}, W) when node(Dead) =:= N ->
+    sderl_sim_member:dies(Dead, W);
 succeeded(_, _, W) -> W.
 
 -spec submit(node(), term(), term(), sderl_core:op(), #w{}) -> #w{}.
@@ -98,7 +108,7 @@ gives_up(Id, #w{ops = Ops} = W) ->
     end.
 
 used(G, Op, W) ->
-    case pid_in(Op) of
+    case sderl_op:registers(Op) of
         none -> W;
         Pid ->
             #b{used = U} = B = book(G, W),
@@ -163,11 +173,11 @@ read(G, Own, W0) ->
     case [O || {own, _, _, _} = O <- lists:sort(maps:keys(Truth)), X > 8] of
         [] when X > 4 ->
             {C, W2} = pick(contested(), W1),
-            {{read, C}, W2};
-        [] -> {{read, Own}, W1};
+            {#read{name = C}, W2};
+        [] -> {#read{name = Own}, W1};
         Owns ->
             {Other, W2} = pick(Owns, W1),
-            {{read, Other}, W2}
+            {#read{name = Other}, W2}
     end.
 
 choose(N, G, Life, K, W0) ->
@@ -180,7 +190,7 @@ choose(N, G, Life, K, W0) ->
             %% Somebody else's name.
             case [O || {own, _, _, Of} = O <- lists:sort(maps:keys(Truth)), is_integer(Of)] of
                 [] -> own(N, Own, absent, W1);
-                Os -> {O, W2} = pick(Os, W1), {{O}, W2}
+                Os -> {O, W2} = pick(Os, W1), {?UNREGISTER(O), W2}
             end;
         true -> contested(N, G, X > 96, W1)
     end.
@@ -189,15 +199,15 @@ own(N, Own, {present, Pid}, W0) ->
     {Y, W1} = rnd(1, 5, W0),
     {New, W2} = pid(N, W1),
     case Y of
-        1 -> {{Own}, W2};
-        2 -> {{rr, Own, New, #{}}, W2};
-        3 -> {{d, Own, Pid}, W2};
-        4 -> {{r, Own, New, #{}}, W2};
-        _ -> {{x, Own, New, Pid, #{}}, W2}
+        1 -> {?UNREGISTER(Own), W2};
+        2 -> {re_register(Own, New), W2};
+        3 -> {?UNREGISTER_OF(Own, Pid), W2};
+        4 -> {register_with(Own, New), W2};
+        _ -> {register_over(Own, New, Pid), W2}
     end;
 own(N, Own, _, W0) ->
     {P, W1} = pid(N, W0),
-    {[Own | P], W1}.
+    {?REGISTER(Own, P), W1}.
 
 -doc "The names for which all fight.".
 -spec contested() -> [atom()].
@@ -212,13 +222,13 @@ contested(N, G, Foreign, W0) ->
     {P, W3} = pid(Where, W2),
     {Y, W4} = rnd(1, 10, W3),
     Op = if
-        Y =< 5 -> [C | P];
-        Y =< 7 -> {C};
-        Y =< 8 -> {rr, C, P, #{}};
+        Y =< 5 -> ?REGISTER(C, P);
+        Y =< 7 -> ?UNREGISTER(C);
+        Y =< 8 -> re_register(C, P);
         true ->
             case rows(N, G, W4) of
-                #{C := {_, Old, _, _, _}} -> {x, C, P, Old, #{}};
-                _ -> {r, C, P, #{}}
+                #{C := ?ROW_OF(Old)} -> register_over(C, P, Old);
+                _ -> register_with(C, P)
             end
     end,
     {Op, W4}.
@@ -244,24 +254,16 @@ whose(_, _, _) -> none.
 contest(Name, #b{contest = C}) -> maps:get(Name, C, {0, 0}).
 
 %% A read changes nothing: who reads an own name of somebody else contends for nothing.
-concerns({read, Name}) -> Name;
+concerns(#read{name = Name}) -> Name;
 concerns(Op) -> name_in(Op).
 
-name_in({r, Name, _, _}) -> Name;
-name_in({x, Name, _, _, _}) -> Name;
-name_in({rr, Name, _, _}) -> Name;
-name_in({Name}) -> Name;
-name_in([Name | _]) -> Name;
-name_in({d, Name, _}) -> Name;
-name_in(_) -> none.
+name_in(Op) ->
+    case sderl_op:name(Op) of
+        {ok, Name} -> Name;
+        none -> none
+    end.
 
-pid_in([_ | Pid]) -> Pid;
-pid_in({r, _, Pid, _}) -> Pid;
-pid_in({x, _, Pid, _, _}) -> Pid;
-pid_in({rr, _, Pid, _}) -> Pid;
-pid_in(_) -> none.
-
-learned(#{op := {read, Name}, node := N, group := G, who := Who} = O, V, W) ->
+learned(#{op := #read{name = Name}, node := N, group := G, who := Who} = O, V, W) ->
     case whose(N, Who, Name) of
         {own, Own} -> read_own(Own, V, O, book(G, W), W);
         _ -> ok
@@ -275,7 +277,8 @@ learned(#{op := Op, node := N, group := G, life := Life, who := Who, contest := 
             keep_book(G, B#b{contest = C#{Own := {K + 1, Out - 1}}}, W);
         {own, Own} ->
             %% (Names of a node that left stay, and it meets them should it be added again.)
-            Alone = Contest =:= contest(Own, B) andalso element(2, Contest) =:= 0 andalso not is_map_key({N, Life}, Left),
+            Alone = Contest =:= contest(Own, B) andalso element(2, Contest) =:= 0
+                andalso not is_map_key({N, Life}, Left),
             Is = case Alone of
                 true -> truth(Op, V, Own, maps:get(Own, T, absent), W);
                 false -> unknown
@@ -302,13 +305,16 @@ read_own(_, _, _, _, _) -> ok.
 truth(_, unknown, _, _, _) -> unknown;
 %% It was never applied.
 truth(_, {no, no_majority}, _, Was, _) -> Was;
-truth(Op, yes, _, _, _) -> {present, pid_in(Op)};
-truth({_}, ok, _, _, _) -> absent;
-truth({d, _, P}, ok, _, {present, P}, _) -> absent;
+truth(Op, yes, _, _, _) -> {present, sderl_op:registers(Op)};
+truth(?UNREGISTER(_), ok, _, _, _) -> absent;
+truth(?UNREGISTER_OF(_, P), ok, _, {present, P}, _) -> absent;
 truth(_, {no, not_member}, _, _, _) -> unknown;
-truth(Op, {no, _}, Own, absent, W) when is_list(Op); element(1, Op) =:= r ->
+truth(?REGISTER(_, _) = Op, {no, _}, Own, absent, W) ->
     sderl_sim_world:violation(no_for_a_free_name, [Own, Op], W);
-truth({x, _, _, Old, _} = Op, {no, _} = V, Own, {present, Old}, W) ->
+truth(#?REGISTER_WITH{} = Op, {no, _}, Own, absent, W) ->
+    sderl_sim_world:violation(no_for_a_free_name, [Own, Op], W);
+truth(#?REGISTER_OVER{dead = Dead} = Op, {no, _} = V, Own, {present, Dead}, W) ->
     sderl_sim_world:violation(no_for_a_successor, [Own, Op, V], W);
-truth({rr, _, _, _} = Op, {no, _} = V, Own, _, W) -> sderl_sim_world:violation(no_for_a_new_pid, [Own, Op, V], W);
+truth(#?RE_REGISTER{} = Op, {no, _} = V, Own, _, W) ->
+    sderl_sim_world:violation(no_for_a_new_pid, [Own, Op, V], W);
 truth(_, _, _, Was, _) -> Was.

@@ -84,7 +84,7 @@ run({op, N, Id, Op}, #w{group = G} = W) -> sderl_sim_client:submit(N, G, Id, scr
 run({die, Pid}, W) -> sderl_sim_member:dies(Pid, W);
 run({die_name, N, Name}, #w{group = G} = W) ->
     case rows(N, G, W) of
-        #{Name := {_, Pid, _, _, _}} -> run({die, Pid}, W);
+        #{Name := ?ROW_OF(Pid)} -> run({die, Pid}, W);
         _ -> W
     end;
 run({die_own, K}, #w{group = G} = W) ->
@@ -93,8 +93,9 @@ run({die_own, K}, #w{group = G} = W) ->
         [] -> W;
         Ps -> run({die, lists:nth(K rem length(Ps) + 1, Ps)}, W)
     end;
-run({add, N, M}, #w{group = G} = W) -> asked(N, {add, [M]}, sderl_sim_node:invite(N, M, G, W));
-run({remove, N, M}, W) -> asked(N, {remove, [M], 1}, W);
+run({add, N, M}, #w{group = G} = W) ->
+    asked(N, #add{nodes = [M]}, sderl_sim_node:invite(N, M, G, W));
+run({remove, N, M}, W) -> asked(N, #remove{nodes = [M], time = 1}, W);
 run({delete, N}, #w{group = G} = W) ->
     B = sderl_sim_world:book(G, W),
     asked(N, delete, sderl_sim_world:keep_book(G, B#b{deleted = true}, W));

@@ -17,7 +17,7 @@ to operations, what they take away, and how clashes are settled. See `m:sderl_si
 %% A batch that holds lists holds nothing else that changes rows. What the operations before in the
 %% batch made of names and pids stands beside the table: `none` where it is free now.
 right_answers(Items, Store, W) ->
-    lists:foldl(fun({seg, O, _, _, Ops, As}, Acc) ->
+    lists:foldl(fun(#seg{member = O, operations = Ops, answers = As}, Acc) ->
         lists:foldl(fun({Op, A}, {Held, Pids}) -> right_answer(Op, A, O, Held, Pids, Store, W) end,
                     Acc, lists:zip(Ops, answers(As, Ops)));
        (_, Acc) -> Acc
@@ -28,28 +28,33 @@ answers(default, Ops) -> [sderl_core_answer:default(Op) || Op <- Ops];
 answers(As, _) -> [sderl_core_answer:plain(A) || A <- As].
 
 right_answer(_, {no, later}, _, Held, Pids, _, _) -> {Held, Pids};
-right_answer([Name | Pid], A, O, Held, Pids, Store, W) ->
-    right_answer({r, Name, Pid, []}, A, O, Held, Pids, Store, W);
-right_answer({Name}, ok, _, Held, Pids, Store, _) -> freed(Name, Held, Pids, Store);
-right_answer({d, Name, Pid}, ok, _, Held, Pids, Store, _) ->
+right_answer(?REGISTER(Name, Pid), A, O, Held, Pids, Store, W) ->
+    Op = #?REGISTER_WITH{name = Name, pid = Pid, options = []},
+    right_answer(Op, A, O, Held, Pids, Store, W);
+right_answer(?UNREGISTER(Name), ok, _, Held, Pids, Store, _) -> freed(Name, Held, Pids, Store);
+right_answer(?UNREGISTER_OF(Name, Pid), ok, _, Held, Pids, Store, _) ->
     case holder(Name, Held, Store) of
         Pid -> freed(Name, Held, Pids, Store);
         _ -> {Held, Pids}
     end;
-right_answer({read, Name} = Op, {read, A}, O, Held, Pids, Store, W) ->
+right_answer(#read{name = Name} = Op, {read, A}, O, Held, Pids, Store, W) ->
     Shows = case holder(Name, Held, Store) of
         none -> undefined;
         Pid -> Pid
     end,
     A =:= Shows orelse violation(right_answer, [O, Op, A, Shows], W),
     {Held, Pids};
-right_answer(Op, A, O, Held, Pids, Store, W)
-  when element(1, Op) =:= r; element(1, Op) =:= x; element(1, Op) =:= rr ->
-    {Name, Pid} = {element(2, Op), element(3, Op)},
+right_answer(Op, A, O, Held, Pids, Store, W) ->
+    case {sderl_op:registers(Op), sderl_op:name(Op)} of
+        {none, _} -> {Held, Pids};
+        {Pid, {ok, Name}} -> right_registration(Op, Name, Pid, A, O, Held, Pids, Store, W)
+    end.
+
+right_registration(Op, Name, Pid, A, O, Held, Pids, Store, W) ->
     Holder = holder(Name, Held, Store),
     NameFree = case Op of
-        {rr, _, _, _} -> true;
-        {x, _, _, Holder, _} -> true;
+        #?RE_REGISTER{} -> true;
+        #?REGISTER_OVER{dead = Holder} -> true;
         _ -> Holder =:= none
     end,
     Has = name_of(Pid, Pids, Store),
@@ -60,8 +65,7 @@ right_answer(Op, A, O, Held, Pids, Store, W)
             {H#{Name => Pid}, P#{Pid => Name}};
         {no, Why} when Why =:= unreachable_pid; Why =:= not_member; not Free -> {Held, Pids};
         _ -> violation(right_answer, [O, Op, A, Holder, Has], W)
-    end;
-right_answer(_, _, _, Held, Pids, _, _) -> {Held, Pids}.
+    end.
 
 freed(Name, Held, Pids, Store) ->
     case holder(Name, Held, Store) of
@@ -74,7 +78,7 @@ holder(Name, Held, Store) ->
         #{Name := Pid} -> Pid;
         _ ->
             case sderl_sim_store:lookup(Store, Name) of
-                {_, Pid, _, _, _} -> Pid;
+                ?ROW_OF(Pid) -> Pid;
                 none -> none
             end
     end.
@@ -93,7 +97,7 @@ name_of(Pid, Pids, Store) ->
 -spec as_decided(node(), [term()], #w{}) -> ok.
 as_decided(N, Items, W) ->
     _ = [violation(as_decided, [N, Name, Pid, Fx], W)
-         || {settle, Name, _, {_, Pid, _, _, _}, Fx} <- Items,
+         || #settle{name = Name, row = ?ROW_OF(Pid), effects = Fx} <- Items,
             {exit, Loser, _} <- Fx, Loser =:= Pid],
     ok.
 
@@ -109,7 +113,7 @@ taken_away(G, Pos, Items, Store, View, W) ->
         _ ->
             #b{removed = R} = B = book(G, W),
             %% (One that the batch removes has it to apply too.)
-            Out = lists:append([Ns || {mem, _, Ns} <- Items]),
+            Out = lists:append([Ns || #mem{removed = Ns} <- Items]),
             Counted = fun(Home) ->
                 maps:get(Home, View, none) =:= live orelse lists:member(Home, Out)
             end,
@@ -118,28 +122,28 @@ taken_away(G, Pos, Items, Store, View, W) ->
             keep_book(G, B#b{removed = R1}, W)
     end.
 
-taken({seg, _, _, _, Ops, As}, Store, Acc) ->
+taken(#seg{operations = Ops, answers = As}, Store, Acc) ->
     Answered = lists:zip(Ops, answers(As, Ops)),
     lists:foldl(fun({Op, A}, Took) -> took(Op, A, Store, Took) end, Acc, Answered);
 %% (Both sides of a clash are names again, whichever it is settled for.)
-taken({clashes, Open}, _, {Held, Gone, Back}) ->
-    {Held, Gone, [element(2, R) || _ := {A, B} <- Open, R <- [A, B]] ++ Back};
+taken(#clashes{clashes = Open}, _, {Held, Gone, Back}) ->
+    {Held, Gone, [sderl_row:pid(Row) || _ := {A, B} <- Open, Row <- [A, B]] ++ Back};
 taken(_, _, Acc) -> Acc.
 
 %% (What the batch made of a name stands beside the table, as in right_answers/3.)
-took({Name}, ok, Store, {Held, Gone, Back} = Acc) ->
+took(?UNREGISTER(Name), ok, Store, {Held, Gone, Back} = Acc) ->
     case had(Name, Held, Store) of
         none -> Acc;
         Had -> {Held#{Name => none}, [Had | Gone], Back}
     end;
-took({d, Name, Pid}, ok, Store, {Held, Gone, Back} = Acc) ->
+took(?UNREGISTER_OF(Name, Pid), ok, Store, {Held, Gone, Back} = Acc) ->
     case had(Name, Held, Store) of
         {Pid, _} = Had -> {Held#{Name => none}, [Had | Gone], Back};
         _ -> Acc
     end;
-took([Name | Pid], yes, Store, Acc) -> took({r, Name, Pid, []}, yes, Store, Acc);
-took(Op, yes, Store, {Held, Gone, Back}) when tuple_size(Op) > 2 ->
-    {Name, Pid} = {element(2, Op), element(3, Op)},
+took(Op, yes, Store, {Held, Gone, Back}) ->
+    Pid = sderl_op:registers(Op),
+    {ok, Name} = sderl_op:name(Op),
     Replaced = [Had || {_, _} = Had <- [had(Name, Held, Store)]],
     {Held#{Name => {Pid, {node(Pid), new}}},
      Replaced ++ lists:keydelete(Pid, 1, Gone), [Pid | Back]};
@@ -150,7 +154,7 @@ had(Name, Held, Store) ->
         #{Name := Had} -> Had;
         _ ->
             case sderl_sim_store:lookup(Store, Name) of
-                {_, Pid, Home, Version, _} -> {Pid, {Home, Version}};
+                ?ROW(_, Pid, Home, Version, _) -> {Pid, {Home, Version}};
                 none -> none
             end
     end.

@@ -117,12 +117,15 @@ recorded(G, Pos, Items, W) ->
     case of_group(G, W) of
         none -> ok;
         _ ->
-            _ = [violation(one_log, [Pos, merges, Item], W)
-                 || Item <- Items, is_tuple(Item),
-                    lists:member(element(1, Item), [shard, clashes, settle])],
+            _ = [violation(one_log, [Pos, merges, Item], W) || Item <- Items, is_of_a_merge(Item)],
             ok
     end,
     W.
+
+is_of_a_merge(#shard{}) -> true;
+is_of_a_merge(#clashes{}) -> true;
+is_of_a_merge(#settle{}) -> true;
+is_of_a_merge(_) -> false.
 
 -doc "The coordinator on this node has decided a batch, and is about to apply it.".
 -spec decided(node(), term(), position(), [term()], #w{}) -> #w{}.
@@ -132,11 +135,11 @@ decided(N, G, Pos, Items, W) ->
         _ -> lists:foldl(fun(Item, Acc) -> decided_item(Item, N, G, Pos, Acc) end, W, Items)
     end.
 
-decided_item({view, View, [_ | _] = Drops, _, _}, N, G, Pos, W0) ->
+decided_item(#view{places = View, drops = [_ | _] = Drops}, N, G, Pos, W0) ->
     Rows = sderl_sim_world:rows(N, G, W0),
     lists:foldl(fun(Home, W) ->
-        case lists:sort([Name || Name := {_, Pid, H, _, _} <- Rows, H =:= Home, node(Pid) =:= Home,
-                                 sderl_sim_world:alive(Pid, W)]) of
+        case lists:sort([Name || Name := ?ROW_OF_AT(Pid, H) <- Rows,
+                                 H =:= Home, node(Pid) =:= Home, sderl_sim_world:alive(Pid, W)]) of
             [] -> W;
             Names ->
                 %% A new life of the home comes empty, also where a process of it had a name before.
@@ -147,7 +150,7 @@ decided_item({view, View, [_ | _] = Drops, _, _}, N, G, Pos, W0) ->
                 sderl_sim_client:not_known(Home, G, Names, W1)
         end
     end, W0, Drops);
-decided_item({mem, Mem, Removed}, N, G, Pos, W0) ->
+decided_item(#mem{membership = Mem, removed = Removed}, N, G, Pos, W0) ->
     %% Its names are those of an outsider from here on, also where it is added again: they go with
     %% the link.
     Forget = fun(Out, Acc) -> sderl_sim_client:not_known(Out, G, all, Acc) end,
@@ -249,10 +252,11 @@ found(N, G, Id, #q{places = Places}, W) ->
         [Pos | _] ?= [P || {E, At} = P <- maps:get(Key, Done, []),
                            {Epoch, Last} <- Own, Epoch =:= E, At =< Last],
         #{Pos := {_, Items}} = Log,
-        [{SegNo, Ops, As} | _] ?=
-            [{I, Ops, As}
-             || {I, {seg, O, Sid, R, Ops, As}} <- lists:enumerate(Items), {O, Sid, R} =:= Key],
-        {place(Pos, History), SegNo, OpNo, decided_answer(OpNo, Ops, As)}
+        [{ListNo, #seg{operations = Ops, answers = As}} | _] ?=
+            [{I, List}
+             || {I, #seg{member = O, session = Sid, number = R} = List} <- lists:enumerate(Items),
+                {O, Sid, R} =:= Key],
+        {place(Pos, History), ListNo, OpNo, decided_answer(OpNo, Ops, As)}
     else
         _ -> none
     end.

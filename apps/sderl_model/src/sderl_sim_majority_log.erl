@@ -100,13 +100,14 @@ agreed(N, G, Pos, Lineage, History, #q{electors = Before, unleased = Unleased} =
         #{Pos := {_, Known}} -> Known;
         _ -> []
     end,
-    After = lists:foldl(fun({mem, Mem, _}, _) -> sderl_membership:members(Mem);
+    After = lists:foldl(fun(#mem{membership = Mem}, _) -> sderl_membership:members(Mem);
                            (_, Members) -> Members
                         end, Before, Items),
     by_majority(N, G, Pos, Lineage, History, Before, Q, W),
     After =:= Before orelse by_majority(N, G, Pos, Lineage, History, After, Q, W),
     _ = [never_applied(Q, Key, Pos, Items, W)
-         || {seg, O, Sid, R, _, _} <- Items, Key <- [{O, Sid, R}], is_map_key(Key, Q#q.never)],
+         || #seg{member = O, session = Sid, number = R} <- Items,
+            Key <- [{O, Sid, R}], is_map_key(Key, Q#q.never)],
     case Unleased of
         #{Pos := Why} -> violation(leased, [N, Pos, Why], W);
         _ -> Q#q{electors = After}
@@ -153,10 +154,11 @@ decided_answer(I, _, As) -> sderl_core_answer:plain(lists:nth(I, As)).
 
 -doc "A batch that holds a list of which some were answered `no_majority` is committed.".
 -spec never_applied(#q{}, term(), position(), [term()], #w{}) -> ok.
-never_applied(#q{never = Never, places = Places}, {O, Sid, R} = Key, Pos, Items, W) ->
+never_applied(#q{never = Never, places = Places}, Key, Pos, Items, W) ->
     #{Key := Ids} = Never,
     _ = [violation(never_applied, [Id, Pos, lists:nth(I, Ops)], W)
-         || {seg, O1, Sid1, R1, Ops, As} <- Items, {O1, Sid1, R1} =:= {O, Sid, R},
+         || #seg{member = O, session = Sid, number = R, operations = Ops, answers = As} <- Items,
+            {O, Sid, R} =:= Key,
             Id <- Ids, #{Id := {Of, I}} <- [Places], Of =:= Key,
             is_applied(decided_answer(I, Ops, As))],
     ok.

@@ -121,14 +121,15 @@ found(_, _, _, W) -> W.
 died(N, Pid, W0) ->
     #n{groups = Gs} = node(N, W0),
     lists:foldl(fun(G, W) ->
-        deaths(N, G, lists:sort([R || _ := {_, P, _, _, _} = R <- rows(N, G, W), P =:= Pid]), W)
+        Had = [Row || _ := Row <- rows(N, G, W), sderl_row:pid(Row) =:= Pid],
+        deaths(N, G, lists:sort(Had), W)
     end, W0, Gs).
 
 deaths(N, G, Rows, W) ->
-    lists:foldl(fun({Name, Pid, _, _, _}, Acc) when node(Pid) =:= N ->
+    lists:foldl(fun(?ROW(Name, Pid, _, _, _), Acc) when node(Pid) =:= N ->
                         case alive(Pid, Acc) of
                             true -> Acc;
-                            false -> mail(N, G, {op, none, {d, Name, Pid}}, Acc)
+                            false -> mail(N, G, {op, none, ?UNREGISTER_OF(Name, Pid)}, Acc)
                         end;
                    (_, Acc) -> Acc
                 end, W, Rows).
@@ -149,9 +150,10 @@ foreign_deaths(N, G, W) ->
     case member(N, G, W) of
         #m{p = #p{}, store = St} ->
             lists:foldl(fun({Name, Pid}, Acc) ->
-                case alive(Pid, Acc) andalso (node(Pid) =:= N orelse lists:member(node(Pid), sderl_sim_net:linked(N, G, Acc))) of
+                Linked = fun() -> lists:member(node(Pid), sderl_sim_net:linked(N, G, Acc)) end,
+                case alive(Pid, Acc) andalso (node(Pid) =:= N orelse Linked()) of
                     true -> Acc;
-                    false -> mail(N, G, {op, none, {d, Name, Pid}}, Acc)
+                    false -> mail(N, G, {op, none, ?UNREGISTER_OF(Name, Pid)}, Acc)
                 end
             end, W, lists:sort(sderl_sim_store:foreign(St)));
         _ -> W
@@ -295,17 +297,22 @@ effect(N, G, _, sync_end, W) -> store(N, G, fun(St) -> sderl_sim_store:sync_end(
 effect(N, G, _, {read_chunk, To, K}, W) -> read(N, G, chunk_read, {chunk, To}, To, K, all, W);
 effect(N, G, _, {look_up, Names}, W) ->
     #m{store = St} = member(N, G, W),
-    {feed, {looked_up, [Row || Name <- Names, Row <- [sderl_sim_store:lookup(St, Name)], Row =/= none]}, W};
+    Found = [Row || Name <- Names, Row <- [sderl_sim_store:lookup(St, Name)], Row =/= none],
+    {feed, {looked_up, Found}, W};
 effect(N, G, _, {read_homes, To, K, Homes}, W) -> read(N, G, homes_read, {homes, To}, To, K, Homes, W);
 effect(N, G, _, {read_stop, To}, W) ->
     #m{p = #p{cursors = Cs} = P} = M = member(N, G, W),
     keep(N, G, M#m{p = P#p{cursors = maps:without([{chunk, To}, {homes, To}], Cs)}}, W);
 effect(N, G, Id, {resolve, Name, A, B}, #w{opts = Opts} = W) ->
     {D, W1} = rnd(5, 300, W),
-    Pids = [element(2, A), element(2, B)],
+    Pids = [sderl_row:pid(A), sderl_row:pid(B)],
     {Keep, W2} = pick(Pids ++ maps:get(resolver, Opts, [none]), W1),
     %% The loser is to exit.
-    Fx = [case Keep of none -> {notice, P, Name}; _ -> {exit, P, Name} end || P <- Pids, P =/= Keep],
+    Kind = case Keep of
+        none -> notice;
+        _ -> exit
+    end,
+    Fx = [{Kind, Pid, Name} || Pid <- Pids, Pid =/= Keep],
     in(D, {mail, N, G, Id, {resolved, Name, A, B, Keep, Fx}}, W2);
 effect(N, G, _, {clash_effects, Fx}, W0) ->
     lists:foldl(fun({notice, Pid, _}, W) -> sderl_sim_strict:told(G, Pid, W);
@@ -368,4 +375,5 @@ changed(G, {E, Num, Items} = Batch, Index, St0, B, W) ->
     {St, New} = sderl_sim_store:apply(St0, E, Num, Items, Index),
     {St, New, keep_book(G, B#b{change = {Batch, {St0, St, New}}}, W)}.
 
-written(Rows, #w{written = Names} = W) -> W#w{written = [element(1, R) || R <- Rows] ++ Names}.
+written(Rows, #w{written = Names} = W) ->
+    W#w{written = [sderl_row:name(Row) || Row <- Rows] ++ Names}.

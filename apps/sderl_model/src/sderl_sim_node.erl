@@ -241,7 +241,7 @@ grow(N, G, #m{first = First, p = P}, Nodes, W) ->
     Members = case P of undefined -> sderl_membership:members(First); #p{st = St} -> sderl_core:members(St) end,
     case Nodes -- Members of
         [] -> W;
-        New -> mail(N, G, {op, none, {add, New}}, W)
+        New -> mail(N, G, {op, none, #add{nodes = New}}, W)
     end.
 
 -doc "A node tells another of its island, so that the two become one.".

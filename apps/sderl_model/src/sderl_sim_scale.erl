@@ -194,7 +194,8 @@ admit(Spare, W0) ->
         Ms = config(G, W),
         {N, W1} = sderl_sim_world:pick(Ms, W),
         Then = fun(_, Wa) -> lists:foldl(fun(M, Wb) -> sderl_sim_net:connect(M, X, Wb) end, Wa, Ms) end,
-        {Ms2, W2} = waits([{G, lists:usort([X | Ms])}], sderl_sim_client:submit(N, G, {then, Then}, {add, [X]}, W1)),
+        Asked = sderl_sim_client:submit(N, G, {then, Then}, #add{nodes = [X]}, W1),
+        {Ms2, W2} = waits([{G, lists:usort([X | Ms])}], Asked),
         {Ms2 ++ Done, W2}
     end, {[], start([X || _ := X <- Spare], W0)}, lists:sort(maps:to_list(Spare))).
 

@@ -68,14 +68,18 @@ in_component(N, G, C, E, Mem, W) ->
 probe(W0) ->
     lists:foldl(fun({G, N}, W) ->
         {P, W1} = sderl_sim_world:pid(N, W),
-        sderl_sim_client:submit(N, G, probe, {r, {probe, N}, P, #{}}, W1)
+        Op = #?REGISTER_WITH{name = {probe, N}, pid = P, options = #{}},
+        sderl_sim_client:submit(N, G, probe, Op, W1)
     end, W0, [{G, N} || G <- sderl_sim_world:groups(W0), N <- live_members(G, W0)]).
 
 -doc "One process in three of those that have a name dies (rule 16): nobody uses their names any more.".
 -spec deaths(#w{}) -> #w{}.
 deaths(W0) ->
-    Pids = lists:usort([P || G <- sderl_sim_world:groups(W0), [C] <- [coordinators(G, W0)], _ := {_, P, _, _, _} <- rows(C, G, W0)]),
-    lists:foldl(fun sderl_sim_member:dies/2, W0, [P || {I, P} <- lists:enumerate(Pids), I rem 3 =:= 1, alive(P, W0)]).
+    Pids = lists:usort([sderl_row:pid(Row) || G <- sderl_sim_world:groups(W0),
+                                              [C] <- [coordinators(G, W0)],
+                                              _ := Row <- rows(C, G, W0)]),
+    Die = [Pid || {I, Pid} <- lists:enumerate(Pids), I rem 3 =:= 1, alive(Pid, W0)],
+    lists:foldl(fun sderl_sim_member:dies/2, W0, Die).
 
 -doc "Whether nobody waits for an answer.".
 -spec answered(#w{}) -> boolean().
@@ -137,8 +141,8 @@ one_component(C, G, Ns, #b{truth = Truth} = B, Infos, W) ->
     Clashes =:= #{} orelse violation(clashes, [Clashes], W),
     Rows = rows(C, G, W),
     _ = [violation(equal_tables, [C, N, diff(rows(N, G, W), Rows)], W) || N <- Ns, rows(N, G, W) =/= Rows],
-    _ = [violation(home, [R], W) || _ := {_, _, Home, _, _} = R <- Rows, not lists:member(Home, Members)],
-    _ = [violation(dead_pid, [R], W) || _ := {_, Pid, _, _, _} = R <- Rows, not alive(Pid, W)],
+    _ = [violation(home, [Row], W) || _ := ?ROW_AT(Home) = Row <- Rows, not lists:member(Home, Members)],
+    _ = [violation(dead_pid, [Row], W) || _ := ?ROW_OF(Pid) = Row <- Rows, not alive(Pid, W)],
     sderl_sim_strict:settled(G, Members, W),
     sderl_sim_majority:settled(G, Members, W),
     %% (Names of nodes that are in another group of this name are there.)
@@ -159,7 +163,7 @@ expect({own, N, Life, _} = Own, Truth, Row, #b{left = Left}, W) ->
         {present, Pid} when Same, not is_map_key({N, Life}, Left) ->
             Expect = case alive(Pid, W) of true -> Pid; false -> none end,
             case Row of
-                {_, Expect, _, _, _} -> ok;
+                ?ROW_OF(Expect) -> ok;
                 none when Expect =:= none -> ok;
                 _ -> violation(lost_name, [Own, Truth, Row], W)
             end;

@@ -6,6 +6,9 @@ The store of one simulated node: what `sderl_store` does with tables, done with 
 Items of a batch change the rows exactly as there. Monitors do not exist: every change returns
 the rows it wrote, and the simulator looks whether their pids live.
 """.
+-include_lib("sderl/src/core/sderl_op.hrl").
+-include_lib("sderl/src/core/sderl_row.hrl").
+
 -export([new/2, node_of/1, rows/1, hash/1, members/2, index/2, indexed/1, whole/1]).
 -export([lookup/2, name_of/2, held_by/2, one_name_each/1, sessions/1]).
 -export([log/4, apply/5, follow/2, part/3, redo/1, sync_begin/3, put_rows/2, sync_end/1, read/3, read_next/3, foreign/1]).
@@ -50,7 +53,8 @@ members(Ms, St) -> St#st{members = Ms}.
 -doc "Makes or drops the index of pids.".
 -spec index(build | drop, store()) -> store().
 index(drop, St) -> St#st{index = undefined};
-index(build, #st{rows = Rows} = St) -> St#st{index = #{P => N || N := {_, P, _, _, _} <- Rows}}.
+index(build, #st{rows = Rows} = St) ->
+    St#st{index = #{sderl_row:pid(Row) => Name || Name := Row <- Rows}}.
 
 -doc "The name that a process has, or `none`.".
 -spec held_by(store(), pid()) -> {ok, term()} | none.
@@ -113,7 +117,10 @@ What is there when the process dies in the middle of an effect that writes: so m
 an effect that does not write rows.
 """.
 -spec part(tuple() | atom(), non_neg_integer(), store()) -> store() | none.
-part({apply, Epoch, Num, Items, Index}, K, St) -> died(element(1, write((log(St, Epoch, Num, Items))#st{left = K}, Epoch, Num, Items, Index)));
+part({apply, Epoch, Num, Items, Index}, K, St) ->
+    Logged = log(St, Epoch, Num, Items),
+    {Part, _} = write(Logged#st{left = K}, Epoch, Num, Items, Index),
+    died(Part);
 part({put_rows, Rows}, K, St) -> died(put_rows(St#st{left = K}, Rows));
 part(sync_end, K, St) -> died(sync_end(St#st{left = K}));
 %% (The new ones are written before the old ones are deleted.)
@@ -132,9 +139,11 @@ redo(#st{log = {Epoch, Num, Items}, rows = Had} = St0) ->
     {#st{rows = Rows} = St, New} = write(St0#st{stale = none}, Epoch, Num, Items, none),
     %% A row of the batch that was there keeps its home: the membership may be the one after the batch.
     First = {Epoch, sderl_core:seq(Num, 0)},
-    Homes = [setelement(3, Row, Was)
-             || Name := {_, _, Now, {E, _} = Version, _} = Row <- Rows, E =:= Epoch, Version >= First,
-                #{Name := {_, _, Was, V, _}} <- [Had], V =:= Version, Was =/= Now],
+    Homes = [Before
+             || Name := ?ROW(_, _, Now, {E, _} = Version, _) = Row <- Rows,
+                E =:= Epoch, Version >= First,
+                #{Name := ?ROW(_, _, Was, V, _)} <- [Had], V =:= Version, Was =/= Now,
+                Before <- [sderl_row:with_home(Was, Row)]],
     {lists:foldl(fun put_row/2, St, Homes), New}.
 
 write(St0, Epoch, Num, Items, Index) ->
@@ -147,60 +156,80 @@ write(St0, Epoch, Num, Items, Index) ->
 index_entry({Pid, none}, I) -> maps:remove(Pid, I);
 index_entry({Pid, [Name]}, I) -> I#{Pid => Name}.
 
-item({seg, O, Inc, R, Ops, default}, Epoch, {St, Seq, New}) ->
-    ops(Ops, [sderl_core_answer:default(Op) || Op <- Ops], O, Epoch, {put_sessions(#{O => {Inc, R, default}}, St), Seq, New});
-item({seg, O, Inc, R, Ops, As}, Epoch, Acc) ->
+item(#seg{answers = default} = Item, Epoch, {St, Seq, New}) ->
+    #seg{member = O, session = Sid, number = R, operations = Ops} = Item,
+    Answers = [sderl_core_answer:default(Op) || Op <- Ops],
+    ops(Ops, Answers, O, Epoch, {put_sessions(#{O => {Sid, R, default}}, St), Seq, New});
+item(#seg{answers = As} = Item, Epoch, Acc) ->
+    #seg{member = O, session = Sid, number = R, operations = Ops} = Item,
     {St, Seq, New} = ops(Ops, [sderl_core_answer:plain(A) || A <- As], O, Epoch, Acc),
-    {put_sessions(#{O => {Inc, R, As}}, St), Seq, New};
-item({view, _, [], [], _}, _, Acc) -> Acc;
-item({view, _, Drops, Live, _}, _, {St0, Seq, New}) ->
+    {put_sessions(#{O => {Sid, R, As}}, St), Seq, New};
+item(#view{drops = [], live = []}, _, Acc) -> Acc;
+item(#view{drops = Drops, live = Live}, _, {St0, Seq, New}) ->
     #st{rows = Rows} = St = drop_homes(Drops, St0),
-    Came = [{Name, P, node(P), V, O} || _ := {Name, P, Home, V, O} <- Rows, lists:member(node(P), Live), Home =/= node(P)],
+    Came = [sderl_row:with_home(node(Pid), Row)
+            || _ := ?ROW_OF_AT(Pid, Home) = Row <- Rows,
+               lists:member(node(Pid), Live), Home =/= node(Pid)],
     {lists:foldl(fun put_row/2, St, Came), Seq, Came ++ New};
-item({mem, _Mem, Removed}, {_, Coord}, {#st{rows = Rows} = St, Seq, New}) ->
-    Rehomed = [{N, P, Coord, V, O} || _ := {N, P, Home, V, O} <- Rows, lists:member(Home, Removed)],
+item(#mem{removed = Removed}, {_, Coord}, {#st{rows = Rows} = St, Seq, New}) ->
+    Rehomed = [sderl_row:with_home(Coord, Row)
+               || _ := ?ROW_AT(Home) = Row <- Rows, lists:member(Home, Removed)],
     {lists:foldl(fun put_row/2, St, Rehomed), Seq, New};
-item({shard, N, First, Rows, End}, _, {St0, Seq, New}) ->
-    St1 = case First of true -> drop_homes([N], St0); false -> St0 end,
-    St = case End of
+item(#shard{member = N, is_first = First, rows = Rows, rest = Rest}, _, {St0, Seq, New}) ->
+    St1 = case First of
+        true -> drop_homes([N], St0);
+        false -> St0
+    end,
+    St = case Rest of
         {_, {_, _, _} = Session} -> put_sessions(#{N => Session}, St1);
         _ -> drop_session(N, St1)
     end,
     {lists:foldl(fun put_row/2, St, Rows), Seq, Rows ++ New};
-item({settle, Name, _, none, _}, _, {St, Seq, New}) -> {drop_row(Name, St), Seq + 1, New};
-item({settle, _, _, {N, P, Home, new, O}, _}, Epoch, {St, Seq, New}) ->
-    Row = {N, P, Home, {Epoch, Seq + 1}, O},
+item(#settle{name = Name, row = none}, _, {St, Seq, New}) -> {drop_row(Name, St), Seq + 1, New};
+item(#settle{row = ?ROW(_, _, _, new, _) = Row0}, Epoch, {St, Seq, New}) ->
+    Row = sderl_row:with_version({Epoch, Seq + 1}, Row0),
     {put_row(Row, St), Seq + 1, [Row | New]};
-item({settle, _, _, Row, _}, _, {St, Seq, New}) -> {put_row(Row, St), Seq + 1, [Row | New]};
+item(#settle{row = Row}, _, {St, Seq, New}) -> {put_row(Row, St), Seq + 1, [Row | New]};
 item(_, _, Acc) -> Acc.
 
 ops(Ops, As, O, Epoch, {St0, Seq0, New0}) ->
-    lists:foldl(fun({Op, A}, {St, S, N}) -> op(Op, A, O, {Epoch, S + 1}, {St, S + 1, N}) end, {St0, Seq0, New0}, lists:zip(Ops, As)).
+    lists:foldl(fun({Op, A}, {St, S, N}) ->
+        op(Op, A, O, {Epoch, S + 1}, {St, S + 1, N})
+    end, {St0, Seq0, New0}, lists:zip(Ops, As)).
 
 drop_homes(Homes, #st{rows = Rows, index = I} = St) ->
-    Gone = [R || _ := {_, _, Home, _, _} = R <- Rows, lists:member(Home, Homes)],
-    Index = case I of undefined -> I; _ -> maps:without([element(2, R) || R <- Gone], I) end,
-    (drop_rows([element(1, R) || R <- Gone], St))#st{index = Index}.
+    Gone = [Row || _ := ?ROW_AT(Home) = Row <- Rows, lists:member(Home, Homes)],
+    Index = case I of
+        undefined -> I;
+        _ -> maps:without([sderl_row:pid(Row) || Row <- Gone], I)
+    end,
+    (drop_rows([sderl_row:name(Row) || Row <- Gone], St))#st{index = Index}.
 
-op([Name | Pid], yes, O, V, Acc) -> put(Name, Pid, [], O, V, Acc);
-op({r, Name, Pid, Opts}, yes, O, V, Acc) -> put(Name, Pid, Opts, O, V, Acc);
-op({x, Name, Pid, _, Opts}, yes, O, V, Acc) -> put(Name, Pid, Opts, O, V, Acc);
-op({rr, Name, Pid, Opts}, yes, O, V, Acc) -> put(Name, Pid, Opts, O, V, Acc);
-op({Name}, ok, _, _, {St, Seq, New}) -> {drop_row(Name, St), Seq, New};
-op({d, Name, Pid}, ok, _, _, {#st{rows = Rows} = St, Seq, New}) ->
+op(?REGISTER(Name, Pid), yes, O, V, Acc) -> put(Name, Pid, [], O, V, Acc);
+op(#?REGISTER_WITH{name = Name, pid = Pid, options = Options}, yes, O, V, Acc) ->
+    put(Name, Pid, Options, O, V, Acc);
+op(#?REGISTER_OVER{name = Name, pid = Pid, options = Options}, yes, O, V, Acc) ->
+    put(Name, Pid, Options, O, V, Acc);
+op(#?RE_REGISTER{name = Name, pid = Pid, options = Options}, yes, O, V, Acc) ->
+    put(Name, Pid, Options, O, V, Acc);
+op(?UNREGISTER(Name), ok, _, _, {St, Seq, New}) -> {drop_row(Name, St), Seq, New};
+op(?UNREGISTER_OF(Name, Pid), ok, _, _, {#st{rows = Rows} = St, Seq, New}) ->
     case Rows of
-        #{Name := {_, Pid, _, _, _}} -> {drop_row(Name, St), Seq, New};
+        #{Name := ?ROW_OF(Pid)} -> {drop_row(Name, St), Seq, New};
         _ -> {St, Seq, New}
     end;
 op(_, _, _, _, Acc) -> Acc.
 
-put(Name, Pid, Opts, Origin, Version, {#st{members = Ms} = St, Seq, New}) ->
-    Home = case lists:member(node(Pid), Ms) of true -> node(Pid); false -> Origin end,
-    Row = {Name, Pid, Home, Version, Opts},
+put(Name, Pid, Options, Origin, Version, {#st{members = Ms} = St, Seq, New}) ->
+    Home = case lists:member(node(Pid), Ms) of
+        true -> node(Pid);
+        false -> Origin
+    end,
+    Row = ?ROW(Name, Pid, Home, Version, Options),
     {put_row(Row, St), Seq, [Row | New]}.
 
 put_row(_, #st{left = 0} = St) -> St;
-put_row({Name, _, _, _, _} = Row, #st{rows = Rows} = St) ->
+put_row(?ROW(Name, _, _, _, _) = Row, #st{rows = Rows} = St) ->
     case Rows of
         #{Name := Row} -> St;
         #{Name := _} -> written(add_row(Row, remove_row(Name, St)));
@@ -222,7 +251,7 @@ put_sessions(Sessions, St0) ->
 written(#st{left = infinity} = St) -> St;
 written(#st{left = K} = St) -> St#st{left = K - 1}.
 
-add_row({Name, Pid, _, _, _} = Row, #st{rows = Rows, hash = Hash, names = Names, more = More} = St0) ->
+add_row(?ROW(Name, Pid, _, _, _) = Row, #st{rows = Rows, hash = Hash, names = Names, more = More} = St0) ->
     St = St0#st{rows = Rows#{Name => Row}, hash = Hash bxor hash_of(Row)},
     case Names of
         #{Pid := _} -> St#st{more = More#{Pid => [Name | maps:get(Pid, More, [])]}};
@@ -235,7 +264,7 @@ drop_row(Name, St) -> written(remove_row(Name, St)).
 remove_row(Name, #st{rows = Rows, hash = Hash, names = Names, more = More} = St0) ->
     case maps:take(Name, Rows) of
         error -> St0;
-        {{_, Pid, _, _, _} = Row, Left} ->
+        {?ROW_OF(Pid) = Row, Left} ->
             St = St0#st{rows = Left, hash = Hash bxor hash_of(Row)},
             case {Names, More} of
                 {_, #{Pid := Others}} ->
@@ -255,25 +284,27 @@ hash_of(Row) -> erlang:phash2(Row, 1 bsl 32).
 -doc "A snapshot begins: what is there and does not come again goes at its end.".
 -spec sync_begin(store(), term(), non_neg_integer()) -> store().
 sync_begin(#st{rows = Rows} = St, Epoch, Num) ->
-    St#st{log = {Epoch, Num, []}, stale = #{N => V || N := {_, _, _, V, _} <- Rows}}.
+    St#st{log = {Epoch, Num, []}, stale = #{Name => sderl_row:version(Row) || Name := Row <- Rows}}.
 
 -doc "Rows of a snapshot.".
 -spec put_rows(store(), [sderl_core:row()]) -> store().
 put_rows(#st{stale = none} = St, Rows) -> lists:foldl(fun put_row/2, St, Rows);
 put_rows(#st{stale = Stale} = St, Rows) ->
-    (lists:foldl(fun put_row/2, St, Rows))#st{stale = maps:without([element(1, R) || R <- Rows], Stale)}.
+    Left = maps:without([sderl_row:name(Row) || Row <- Rows], Stale),
+    (lists:foldl(fun put_row/2, St, Rows))#st{stale = Left}.
 
 -doc "The snapshot is complete.".
 -spec sync_end(store()) -> store().
 sync_end(#st{rows = Rows, stale = Stale} = St) ->
-    Gone = [N || N := V <- Stale, #{N := {_, _, _, Now, _}} <- [Rows], Now =:= V],
+    Gone = [Name || Name := V <- Stale, #{Name := Row} <- [Rows], sderl_row:version(Row) =:= V],
     (drop_rows(Gone, St))#st{stale = none}.
 
 -doc "The first rows, of all homes or of some, and a cursor: the names that were there when it was opened.".
 -spec read(store(), all | [node()], pos_integer()) -> {[sderl_core:row()], boolean(), [term()]}.
 read(#st{rows = Rows} = St, all, Chunk) -> read_next(St, lists:sort(maps:keys(Rows)), Chunk);
 read(#st{rows = Rows} = St, Homes, Chunk) ->
-    read_next(St, lists:sort([N || N := {_, _, Home, _, _} <- Rows, lists:member(Home, Homes)]), Chunk).
+    Names = [Name || Name := ?ROW_AT(Home) <- Rows, lists:member(Home, Homes)],
+    read_next(St, lists:sort(Names), Chunk).
 
 -doc "Further rows of a cursor.".
 -spec read_next(store(), [term()], pos_integer()) -> {[sderl_core:row()], boolean(), [term()]}.
@@ -285,7 +316,7 @@ read_next(#st{rows = Rows}, Names, Chunk) ->
 -doc "Names whose home is not the node of their pid: that was no member, and may not be back yet.".
 -spec foreign(store()) -> [{term(), pid()}].
 foreign(#st{rows = Rows}) ->
-    [{N, P} || N := {_, P, Home, _, _} <- Rows, Home =/= node(P)].
+    [{Name, Pid} || Name := ?ROW_OF_AT(Pid, Home) <- Rows, Home =/= node(Pid)].
 
 %% ---------------------------------------------------------------- what a new process needs
 

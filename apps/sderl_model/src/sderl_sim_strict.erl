@@ -124,8 +124,8 @@ wrote(N, G, Names, W) ->
 %% (A registration that comes with a merge keeps its token. One that ended on this side meanwhile may have
 %% had a higher one. The shard of a home that does not count is as old as the component's own copy of it. And the name
 %% of a process whose node was removed has a home on each side.)
-tokens_grow(_, _, _, {_, Pid, Home, _, _}, W) when node(Pid) =/= Home -> W;
-tokens_grow(N, G, Life, {Name, Pid, Home, Token, _}, W) ->
+tokens_grow(_, _, _, ?ROW_OF_AT(Pid, Home), W) when node(Pid) =/= Home -> W;
+tokens_grow(N, G, Life, ?ROW(Name, Pid, Home, Token, _), W) ->
     #b{tokens = Tokens} = B = book(G, W),
     Key = {N, Life, Name},
     case Tokens of
@@ -158,7 +158,7 @@ refused(G, Id, Pid, W) ->
 %% it not, and nobody else brings it anywhere. So may a member that is behind the home's log.
 is_kept(Id, N, G, Name, Store, #w{ops = Ops} = W) ->
     #{Id := #{node := Origin}} = Ops,
-    {_, Pid, Home, {Epoch, Seq}, _} = sderl_sim_store:lookup(Store, Name),
+    ?ROW(_, Pid, Home, {Epoch, Seq}, _) = sderl_sim_store:lookup(Store, Name),
     case {seen(N, G, W), seen(Home, G, W)} of
         %% The tail of a log that nobody goes on with removed the process's node. (`not_applied` looks whether the row is
         %% brought anywhere.)
@@ -186,12 +186,13 @@ no_means_no(N, G, {_, Pid, _, {E, Seq}, _} = Row, W) ->
 decided(Items, #{view := View, membership := Mem}, W) ->
     asks(explained_no, W) andalso
         [is_explained(Why, Op, Origin, View, Mem, Items) orelse violation(explained_no, [Origin, Op, Why], W)
-         || {seg, Origin, _, _, Ops, As} <- Items, is_list(As), {Op, {no, Why}} <- lists:zip(Ops, As),
+         || #seg{member = Origin, operations = Ops, answers = As} <- Items, is_list(As),
+            {Op, {no, Why}} <- lists:zip(Ops, As),
             Why =:= unreachable_pid orelse Why =:= not_member],
     ok.
 
 is_explained(unreachable_pid, Op, _, View, Mem, Items) ->
-    Node = node(pid_of(Op)),
+    Node = node(sderl_op:registers(Op)),
     Member = sderl_membership:is_member(Node, Mem) orelse is_taken_out(Node, Items),
     Member andalso maps:get(Node, View, none) =/= live;
 is_explained(not_member, _, Origin, _, Mem, Items) ->
@@ -199,14 +200,12 @@ is_explained(not_member, _, Origin, _, Mem, Items) ->
 
 %% The membership is that after the batch: one of its own operations may have removed the node.
 is_taken_out(Node, Items) ->
-    lists:any(fun(Op) -> takes_out(Op, Node) end, lists:append([Ops || {seg, _, _, _, Ops, _} <- Items])).
+    lists:any(fun(Op) -> takes_out(Op, Node) end,
+              lists:append([Ops || #seg{operations = Ops} <- Items])).
 
 takes_out(delete, _) -> true;
-takes_out({remove, Nodes, _}, Node) -> lists:member(Node, Nodes);
+takes_out(#remove{nodes = Nodes}, Node) -> lists:member(Node, Nodes);
 takes_out(_, _) -> false.
-
-pid_of([_ | Pid]) -> Pid;
-pid_of(Op) -> element(3, Op).
 
 %% ---------------------------------------------------------------- losers of clashes
 
@@ -224,8 +223,10 @@ recorded(G, Pos, Items, W) ->
 -doc "A member is about to change its table. (What a client takes from a process where that lives, no clash does.)".
 -spec applying(node(), term(), [term()], sderl_sim_store:store(), #w{}) -> #w{}.
 applying(N, G, Items, Store, W) ->
-    case asks(losers_hear, W) andalso [{Pid, Name} || {seg, _, _, _, Ops, As} <- Items, Name <- given_up(Ops, As),
-                                                      {_, Pid, _, _, _} <- [sderl_sim_store:lookup(Store, Name)], node(Pid) =:= N] of
+    case asks(losers_hear, W) andalso
+             [{Pid, Name}
+              || #seg{operations = Ops, answers = As} <- Items, Name <- given_up(Ops, As),
+                 ?ROW_OF(Pid) <- [sderl_sim_store:lookup(Store, Name)], node(Pid) =:= N] of
         false -> W;
         [] -> W;
         Given ->
@@ -234,11 +235,13 @@ applying(N, G, Items, Store, W) ->
     end.
 
 given_up(Ops, default) -> lists:append([taken_by(Op) || Op <- Ops]);
-given_up(Ops, As) -> lists:append([taken_by(Op) || {Op, A} <- lists:zip(Ops, As), not is_tuple(A) orelse element(1, A) =/= no]).
+given_up(Ops, As) ->
+    lists:append([taken_by(Op) || {Op, A} <- lists:zip(Ops, As),
+                                  not is_tuple(A) orelse element(1, A) =/= no]).
 
-taken_by({Name}) -> [Name];
-taken_by({rr, Name, _, _}) -> [Name];
-taken_by({x, Name, _, _, _}) -> [Name];
+taken_by(?UNREGISTER(Name)) -> [Name];
+taken_by(#?RE_REGISTER{name = Name}) -> [Name];
+taken_by(#?REGISTER_OVER{name = Name}) -> [Name];
 taken_by(_) -> [].
 
 -doc "A process gets a message that it lost its name. (Where one wins, the others exit.)".
@@ -248,18 +251,19 @@ told(G, Pid, W) ->
     keep_book(G, B#b{told = Told#{Pid => []}}, W).
 
 %% Who lost a name by this item of a batch, and was to be told.
-losers({settle, Name, Lost, {_, Winner, _, _, _}, _}) -> [{Pid, Name} || Pid <- Lost, Pid =/= Winner];
-losers({settle, Name, Lost, none, _}) -> [{Pid, Name} || Pid <- Lost];
+losers(#settle{name = Name, losers = Lost, row = ?ROW_OF(Winner)}) ->
+    [{Pid, Name} || Pid <- Lost, Pid =/= Winner];
+losers(#settle{name = Name, losers = Lost, row = none}) -> [{Pid, Name} || Pid <- Lost];
 losers(_) -> [].
 
 %% ---------------------------------------------------------------- in the end
 
 -doc "A client asks for this.".
 -spec asked(term(), term(), #w{}) -> #w{}.
-asked(G, {remove, Nodes, _}, W) ->
+asked(G, #remove{nodes = Nodes}, W) ->
     #b{out = Out} = B = book(G, W),
     keep_book(G, B#b{out = lists:usort(Nodes ++ Out)}, W);
-asked(G, delete, W) -> asked(G, {remove, nodes_of(G, W), 0}, W);
+asked(G, delete, W) -> asked(G, #remove{nodes = nodes_of(G, W), time = 0}, W);
 asked(_, _, W) -> W.
 
 -doc "What must hold of a group once the faults are over, with these members.".
@@ -278,7 +282,7 @@ highest_tokens(G, Members, W) ->
     #m{store = Store} = member(hd(Members), G, W),
     _ = [violation(tokens_grow, [in_the_end, N, Name, {same, Pid}, Was, Token], W)
          || {N, _, Name} := {Pid, Was} <- maps:iterator(Tokens, ordered),
-            {_, P, _, Token, _} <- [sderl_sim_store:lookup(Store, Name)], P =:= Pid, Token < Was],
+            ?ROW(_, P, _, Token, _) <- [sderl_sim_store:lookup(Store, Name)], P =:= Pid, Token < Was],
     ok.
 
 %% (A node that left the group, or died, hears of no clash. One whose settling was not kept has its name, or had it
