@@ -127,6 +127,19 @@ answers_from_before_it_was_late_again_say_nothing_test() ->
     {Fx4, _} = sderl_core:step(8010, States, S4),
     ?assertEqual([{Client, yes}], replies(Fx4)).
 
+%% A coordinator that was stopped is told that it is followed, just before it is given up, and waits for another answer
+%% that does not come. The promise of a higher epoch that it hears of meanwhile is asked about before it goes on.
+a_coordinator_that_was_stopped_goes_on_if_nobody_else_leads_test() ->
+    {S0, Store} = coordinator(),
+    #{lineage := {Counter, _} = Epoch} = sderl_core:inspect(S0),
+    {_, S1} = sderl_core:step(20, [tick, {op, make_ref(), [x | self()]}], S0),
+    {_, S2} = sderl_core:step(4000, [{msg, 'n3@t', {state, Epoch, 'n1@t'}},
+                                     {msg, 'n3@t', {collect, {Counter + 1, 'n3@t'}, Epoch, #{}}}], S1),
+    {Fx, S3} = ticks(5000, 9000, S2),
+    ?assertEqual(candidate, sderl_core:role(S3)),
+    ?assertMatch([_ | _], [E || {send, _, {collect, E, _, _}} <- Fx, E > {Counter + 1, 'n3@t'}]),
+    ?assertMatch({[], _}, sderl_core:propose(9000, sderl_sim_store, Store, S3)).
+
 %% A list waits at the coordinator, whose member gives it up and sends another when it is aside. That one is
 %% ordered when it counts again, and the former one not in its place.
 the_last_list_of_a_member_that_was_aside_is_ordered_test() ->

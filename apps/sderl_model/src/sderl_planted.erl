@@ -75,6 +75,7 @@ changes(stale_coordinator) ->
     [{sderl_core_peers,
       "R =:= coord andalso E > Mine andalso L =/= undefined andalso L =/= Self andalso is_map_key(N, V)",
       "false"},
+     {sderl_core_peers, "Highest > C", "false"},
      {sderl_core_peers, "ruled(Out, E, L, N, S)", "S"},
      {sderl_core_merge,
       "give_up(A, E, #s{mode = available, role = coord, d = #d{lineage = Mine, view = V}} = S)"

@@ -52,6 +52,10 @@ groggy_tick(#s{groggy = [_ | _], groggy_since = G, now = Now, aside_ms = A} = S)
 groggy_tick(S) -> S.
 
 awake(#s{role = orphan} = S) -> sderl_core_elect:elect(S);
+%% (A higher epoch was heard of since this one began, and who promised it may have said here that it follows us before
+%% that: only its promise of another one shows. Whoever leads says no to that.)
+awake(#s{role = coord, mode = available, highest = Highest, d = #d{lineage = {C, _}}} = S) when C >= 0, Highest > C ->
+    sderl_core_elect:candidate(sderl_core_elect:leave_office(S));
 awake(S) -> sderl_core_write:reorder(S).
 
 %% Members that are linked and have not said hello. And of a coordinator, whose heartbeats all
