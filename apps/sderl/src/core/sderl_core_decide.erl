@@ -20,6 +20,7 @@
     names = #{} :: #{term() => sderl_row:t() | none},
     pids = #{} :: #{pid() => term()},          % [Name] or none, as the index will be
     mem,
+    was,                                       % the membership before this batch
     view,
     mode = available :: available | majority,
     drops = [] :: [node()],                    % homes whose rows this batch takes away
@@ -122,6 +123,7 @@ overlay(Mod, Store, #s{d = D} = S) ->
     #c{mod = Mod,
        store = Store,
        mem = D#d.mem,
+       was = D#d.mem,
        view = D#d.view,
        mode = S#s.mode,
        clashes = D#d.clashes}.
@@ -435,8 +437,10 @@ change(Answer, Mem, #c{mem = Mem0} = C) ->
 
 keeps_majority(_, #c{mode = available}) -> true;
 keeps_majority(Mem, #c{mem = Mem}) -> true;
-keeps_majority(Mem, #c{view = V}) ->
-    sderl_membership:is_majority(#{N => [] || N := live <- V}, Mem).
+%% (Who is removed and added again in one batch has no place in the component when it is applied.)
+keeps_majority(Mem, #c{view = V, was = Was}) ->
+    Live = #{N => [] || N := live <- V, maps:get(N, Mem, none) =:= maps:get(N, Was, none)},
+    sderl_membership:is_majority(Live, Mem).
 
 remove(none, _, C) -> {ok, C};
 remove(?ROW_AT(Home) = Row, Origin, C) ->
