@@ -57,6 +57,9 @@ variant(launch) -> (variant(plain))#{start := launch, resolver := notify_all_nam
 variant(islands) -> (variant(plain))#{resolver := random_notify_name, weights := sderl_model_gen:free()};
 %% Groups that decide by majority, which nobody loses here.
 variant(majority) -> (variant(plain))#{weights := sderl_model_gen:majority()};
+%% The same without nodes that are added, each of which waits for as long as the library is patient.
+variant(majority_as_made) ->
+    (variant(plain))#{weights := maps:without([add_nodes, enter], sderl_model_gen:majority())};
 variant(Map) when is_map(Map) -> maps:merge(variant(plain), Map).
 
 %% Three groups that overlap.

@@ -9,7 +9,7 @@
 
 suite() -> [{timetrap, {minutes, 90}}].
 
-all() -> [plain, launch, islands, at_once, sees] ++ [C || long(), C <- [majority, shrinks]].
+all() -> [plain, launch, islands, majority_as_made, at_once, sees] ++ [C || long(), C <- [majority, shrinks]].
 
 %% The process that prepares a suite ends before the first case.
 init_per_suite(Config) ->
@@ -28,6 +28,9 @@ launch(Config) -> check(launch, count(6, 200), Config).
 
 %% Islands that meet, with the same names on both sides.
 islands(Config) -> check(islands, count(8, 300), Config).
+
+%% Groups that decide by majority, of the nodes that they were made of or of some of these.
+majority_as_made(Config) -> check(majority_as_made, count(6, 200), Config).
 
 %% Groups that decide by majority. A node that is added waits for 15 s, which makes this long.
 majority(Config) -> check(majority, count(3, 200), Config).
