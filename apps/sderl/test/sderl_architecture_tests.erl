@@ -30,15 +30,6 @@ circles() ->
     [
         [sderl_admin, sderl_free, sderl_node],
         [sderl_attr_fetch, sderl_attr_server],
-        %% The roles of a member turn into each other.
-        [
-            sderl_core_elect,
-            sderl_core_merge,
-            sderl_core_peers,
-            sderl_core_quorum,
-            sderl_core_snapshot,
-            sderl_core_write
-        ],
         [sderl_pattern, sderl_pattern_change]
     ].
 

@@ -77,7 +77,7 @@ changes(stale_coordinator) ->
       "false"},
      {sderl_core_peers, "Highest > C", "false"},
      {sderl_core_peers, "ruled(Out, E, L, N, S)", "S"},
-     {sderl_core_merge,
+     {sderl_core_join,
       "give_up(A, E, #s{mode = available, role = coord, d = #d{lineage = Mine, view = V}} = S)"
       "  when E > Mine, is_map_key(A, V) -> S;"
       "give_up(A, E, S) -> former_give_up(A, E, S)."},
@@ -106,7 +106,7 @@ changes(rule_1) ->
 changes(rule_2) ->
     [{sderl_hello, "launched(#{name := Group, members := Members}, Cluster) -> uid({Group, lists:sort(Members)}, Cluster)."},
      {sderl_core, "case maps:get(found, A, false) of true -> Clock; false -> -Clock end", "Clock"},
-     {sderl_core_merge, "sderl_core_peers:unmet(S)", "false"}];
+     {sderl_core_admit, "sderl_core_view:unmet(S)", "false"}];
 changes(rule_3) ->
     [{sderl_core, "S0#s{booting = true}", "S0#s{booting = true, d = (S0#s.d)#d{sid = 0}}"},
      {sderl_core, "case peer(N, S0) of #peer{inc = Old} when Old =/= Inc -> nodedown(N, S0); _ -> S0 end", "S0"},
@@ -129,9 +129,9 @@ changes(rule_7) ->
     [{sderl_core_elect, "lists:max([N || _ := {N, _} <- J])", "Mine"}];
 changes(rule_8) -> changes(forget_session);
 changes(rule_9) ->
-    [{sderl_core_peers, "Outnumbered andalso Now - At =< A + lone_ms(S)", "false"},
+    [{sderl_core_peers, "Outnumbered andalso Now - At =< A + sderl_core_elect:lone_ms(S)", "false"},
      {sderl_core_elect, "is_map_key(handover, Flags) orelse L =:= N", "true"},
-     {sderl_core_elect, "Now - Since =< sderl_core_peers:lone_ms(S)", "false"}
+     {sderl_core_elect, "Now - Since =< lone_ms(S)", "false"}
      | changes(stale_coordinator)];
 changes(rule_10) ->
     [{sderl_core_peers, "late(S#s{last_tick = Now})", "S"}];
@@ -139,7 +139,7 @@ changes(rule_11) ->
     [{sderl_core_elect, "Alone andalso Now - Since > 2 * A", "false"},
      {sderl_core_elect, "lists:sort(Better)", "[]"}];
 changes(rule_12) ->
-    [{sderl_core_peers, "sderl_core_write:reorder(change_view(View, [], S))", "S"}];
+    [{sderl_core_peers, "sderl_core_write:reorder(sderl_core_view:change_view(View, [], S))", "S"}];
 changes(rule_13) ->
     [{sderl_core_state,
       "case Heard > Now + Clock + 10_000 of"

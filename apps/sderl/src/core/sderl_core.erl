@@ -174,8 +174,11 @@ The next batch, when this member coordinates, nothing is out and something waits
 """.
 -spec propose(integer(), module(), term(), state()) -> {[effect()], state()}.
 propose(Now, Mod, Store, S0) ->
-    S1 = sderl_core_write:propose(Mod, Store, S0#s{now = Now}),
-    done(S1).
+    S1 = S0#s{now = Now},
+    case sderl_core_write:may_propose(S1) of
+        true -> done(sderl_core_write:propose(Mod, Store, sderl_core_admit:take_offers(S1)));
+        false -> done(S1)
+    end.
 
 %% ---------------------------------------------------------------- reading the state
 
@@ -281,14 +284,14 @@ handle({nodedown, N}, S) -> nodedown(N, S);
 handle(start, S) -> start(S);
 handle(tick, S) -> sderl_core_peers:tick(S);
 handle(wake, S) -> sderl_core_elect:wake(S);
-handle(depart, S) -> sderl_core_write:depart(S);
+handle(depart, S) -> sderl_core_leave:depart(S);
 handle({chunk_read, N, K, Rows, Last}, S) -> sderl_core_snapshot:chunk_read(N, K, Rows, Last, S);
 handle({looked_up, Rows}, S) -> sderl_core_answer:looked_up(Rows, S);
-handle({homes_read, N, K, Rows, Last}, S) -> sderl_core_merge:shard_read(N, K, Rows, Last, S);
+handle({homes_read, N, K, Rows, Last}, S) -> sderl_core_join:shard_read(N, K, Rows, Last, S);
 handle({resolved, Name, A, B, Keep, Fx}, S) -> sderl_core_clash:resolved(Name, A, B, Keep, Fx, S);
-handle({recover, From, Survivors}, S) -> sderl_core_quorum:recover(From, Survivors, S);
+handle({recover, From, Survivors}, S) -> sderl_core_majority:recover(From, Survivors, S);
 handle({await_live, From, Nodes, Ms}, #s{waiters = W, now = Now} = S) ->
-    sderl_core_peers:waiters(S#s{waiters = [{From, Nodes, Now + Ms} | W]}).
+    sderl_core_view:waiters(S#s{waiters = [{From, Nodes, Now + Ms} | W]}).
 
 %% Somebody who does not know that it was removed learns it from our membership.
 stranger(N, Msg, S) when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack; element(1, Msg) =:= collect ->
@@ -305,7 +308,7 @@ start(#s{linked = L, self = Self} = S0) ->
     case S1#s.booting of
         %% Our predecessor died when it had heard that it is out, and had not left.
         _ when Out -> sderl_core_answer:left_out(removed, S1);
-        true when S1#s.mode =:= available -> sderl_core_elect:alone(S1);
+        true when S1#s.mode =:= available -> sderl_core_lead:alone(S1);
         _ -> sderl_core_elect:orphan(S1)
     end.
 
@@ -365,13 +368,13 @@ message(bye, N, S0) ->
 message(away, N, #s{linked = L, peers = P} = S) when is_map_key(N, L) ->
     sderl_core_peers:away(N, S#s{linked = L#{N := away}, peers = maps:remove(N, P)});
 message(away, _, S) -> S;
-message({gone, Why, Mem}, N, S) -> sderl_core_write:gone(Why, Mem, N, S);
+message({gone, Why, Mem}, N, S) -> sderl_core_leave:gone(Why, Mem, N, S);
 message({req, E, List}, N, S) -> sderl_core_write:req(E, List, N, S);
 message({ack, E, Num, List}, N, S) -> sderl_core_write:ack(E, Num, List, N, S);
 message({batch, E, Num, Commit, Items}, N, S) -> sderl_core_write:batch(E, Num, Commit, Items, N, S);
-message({commit, E, Num}, N, S) -> sderl_core_write:commit(E, Num, N, S);
+message({commit, E, Num}, N, S) -> sderl_core_leave:commit(E, Num, N, S);
 message({answers, E, Req, As}, _N, S) -> sderl_core_answer:answers(E, Req, As, S);
-message({gap, E, _Num}, N, S) -> sderl_core_snapshot:gap(E, N, S);
+message({gap, E, _Num}, N, S) -> sderl_core_admit:gap(E, N, S);
 message({dropped, E}, N, S) -> sderl_core_peers:dropped(E, N, S);
 message({refused, E, L}, N, S) -> sderl_core_peers:refused(E, L, N, S);
 message({not_lead, E}, N, S) -> sderl_core_peers:not_lead(E, N, S);
@@ -384,19 +387,19 @@ message({collect, E, Lin, Flags}, N, S) -> sderl_core_elect:collect(E, Lin, Flag
 message({joined, E, Num, Items}, N, S) -> sderl_core_elect:joined(E, Num, Items, N, S);
 message({apart, E, Lin, L}, N, S) -> sderl_core_elect:apart(E, Lin, L, N, S);
 message({nack, E, Mine, L}, N, S) -> sderl_core_elect:nack(E, Mine, L, N, S);
-message({lead, E, Num, Items, Info}, N, S) -> sderl_core_elect:lead(E, Num, Items, Info, N, S);
+message({lead, E, Num, Items, Info}, N, S) -> sderl_core_lead:lead(E, Num, Items, Info, N, S);
 message({lost, E, C}, N, S) -> sderl_core_elect:lost_report(E, C, N, S);
 message({promised, E, Position, Items, Standing}, N, S) ->
-    sderl_core_quorum:promised(E, {Position, Items, Standing}, N, S);
+    sderl_core_ballot:promised(E, {Position, Items, Standing}, N, S);
 message({handover, E}, N, S) -> sderl_core_elect:handover(E, N, S);
 message(query, N, S) -> send(N, {state, S#s.d#d.epoch, S#s.lead}, S);
 message({mem, Mem}, N, S) -> sderl_core_peers:mem(Mem, N, S);
 message({state, E, L}, N, S) -> sderl_core_peers:state(E, L, N, S);
-message({join, E, Num}, N, S) -> sderl_core_merge:join(E, Num, N, S);
-message({bring, E, Piece}, N, S) -> sderl_core_merge:bring(E, Piece, N, S);
+message({join, E, Num}, N, S) -> sderl_core_admit:join(E, Num, N, S);
+message({bring, E, Piece}, N, S) -> sderl_core_join:bring(E, Piece, N, S);
 message({shard, E, Piece, Rows, End}, N, S) -> sderl_core_merge:shard(E, Piece, Rows, End, N, S);
 message({adopt, E, Num, Info}, N, S) -> sderl_core_snapshot:adopt(E, Num, Info, N, S);
 message({chunk, E, Id, K, Rows, Last}, N, S) -> sderl_core_snapshot:chunk(E, Id, K, Rows, Last, N, S);
 message({chunk_ok, E, Id, K}, N, S) -> sderl_core_snapshot:chunk_ok(E, Id, K, N, S);
-message({synced, E, Id}, N, S) -> sderl_core_snapshot:synced(E, Id, N, S);
+message({synced, E, Id}, N, S) -> sderl_core_admit:synced(E, Id, N, S);
 message(_Unknown, _N, #s{unknown = U} = S) -> S#s{unknown = U + 1}.

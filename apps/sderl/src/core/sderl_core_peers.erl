@@ -12,11 +12,10 @@
 
 -define(MEMORY, 86_400).
 
--export([look/1, unmet/1, tick/1, lone_ms/1, hung_aside/1, heartbeat/1, waiters/1, lost/2, ended/2, away/2, hello/5, mem/3]).
--export([hb/4, hb_ack/4, low/4, found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
+-export([look/1, tick/1, lost/2, ended/2, away/2, hello/5, mem/3, hb/4, hb_ack/4, low/4]).
+-export([found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 
--import(sderl_core_state, [fx/2, send/3, event/3, present/2, heard/2, order/2, is_ordered/2]).
--import(sderl_core_write, [change_view/3]).
+-import(sderl_core_state, [send/3, event/3, present/2, order/2, is_ordered/2, heard/2]).
 
 %% ---------------------------------------------------------------- ticks
 
@@ -30,7 +29,7 @@ look(S) -> S.
 -spec tick(#s{}) -> #s{}.
 tick(#s{now = Now} = S0) ->
     S = groggy_tick(count_down(S0#s{last_tick = Now})),
-    sderl_core_answer:requeue(waiters(hellos(role_tick(sderl_core_quorum:tick(S))))).
+    sderl_core_answer:requeue(sderl_core_view:waiters(hellos(role_tick(sderl_core_majority:tick(S))))).
 
 late(#s{now = Now, peers = P, office = #office{flight = F} = Office, cand = C, mode = Mode,
         election = Election} = S0) ->
@@ -55,7 +54,7 @@ awake(#s{role = orphan} = S) -> sderl_core_elect:elect(S);
 %% (A higher epoch was heard of since this one began, and who promised it may have said here that it follows us before
 %% that: only its promise of another one shows. Whoever leads says no to that.)
 awake(#s{role = coord, mode = available, highest = Highest, d = #d{lineage = {C, _}}} = S) when C >= 0, Highest > C ->
-    sderl_core_elect:candidate(sderl_core_elect:leave_office(S));
+    sderl_core_elect:candidate(sderl_core_role:leave_office(S));
 awake(S) -> sderl_core_write:reorder(S).
 
 %% Members that are linked and have not said hello. And of a coordinator, whose heartbeats all
@@ -74,7 +73,7 @@ hellos(#s{linked = L, peers = P, self = Self, role = R, now = Now, aside_ms = A,
 
 role_tick(#s{groggy = [_ | _]} = S) -> S;
 role_tick(#s{role = coord} = S) ->
-    sderl_core_merge:tick(sderl_core_snapshot:tick(prune(forget(slow(heartbeat(S))))));
+    sderl_core_merge:tick(sderl_core_snapshot:tick(prune(forget(slow(sderl_core_role:heartbeat(S))))));
 role_tick(#s{role = follower, lead = Lead, lead_heard = H, now = Now, aside_ms = A, tick_ms = T,
              election = Election} = S)
   when Now - H > A + 2 * T ->
@@ -91,8 +90,8 @@ role_tick(#s{role = orphan} = S0) ->
 role_tick(#s{role = joining, joining = #joining{to = {To, _, At}}, now = Now, aside_ms = A,
              lead = L, self = Self} = S) ->
     case Now - At > 2 * A orelse is_gone(To, S) of
-        true -> sderl_core_merge:resume(S);
-        false when L =:= Self -> slow(heartbeat(S));
+        true -> sderl_core_elect:resume(S);
+        false when L =:= Self -> slow(sderl_core_role:heartbeat(S));
         false -> S
     end;
 role_tick(S) -> S.
@@ -106,46 +105,25 @@ is_gone(To, #s{now = Now, tick_ms = T, peers = P, d = #d{mem = Mem}}) ->
     end,
     not (Talks orelse sderl_membership:is_known(To, Mem)).
 
--spec heartbeat(#s{}) -> #s{}.
-heartbeat(#s{peers = P, d = #d{lineage = E}} = S0) ->
-    C = sderl_core_answer:told_committed(S0),
-    maps:fold(fun(N, _, S) -> send(N, {hb, E, C}, S) end, S0, P).
-
 %% Rule 12: a member that does not acknowledge in time no longer counts. Where more than half of the
 %% members are silent it may be our messages that do not come through: they choose another coordinator
 %% then, and we hear of it. Only after a longer time do we go on without them.
-slow(#s{mode = majority} = S) -> sderl_core_quorum:slow(S);
+slow(#s{mode = majority} = S) -> sderl_core_majority:slow(S);
 slow(#s{office = #office{flight = #flight{wait = [_ | _] = W, since = At}}, num = Num, now = Now,
         aside_ms = A, d = #d{lineage = E, view = V}} = S)
   when Now - At > A ->
     Silent = [N || N <- W, is_map_key(N, V)],
-    Hung = hung_aside(S),
+    Hung = sderl_core_elect:hung_aside(S),
     Outnumbered = 2 * length(Silent ++ Hung) > length([N || N := live <- V] ++ Hung),
-    case Outnumbered andalso Now - At =< A + lone_ms(S) of
+    case Outnumbered andalso Now - At =< A + sderl_core_elect:lone_ms(S) of
         %% (Those that the batch removed may have gone without a word.)
         _ when Silent =:= [] -> sderl_core_write:reorder(S);
         true -> S;
         false ->
             View = maps:merge(V, #{N => {E, Num} || N <- Silent}),
-            sderl_core_write:reorder(change_view(View, [], S))
+            sderl_core_write:reorder(sderl_core_view:change_view(View, [], S))
     end;
 slow(S) -> S.
-
--doc """
-Members that were set aside, are linked, and have said nothing for long. They count where it is asked
-whether more are silent than not: otherwise one after the other could be set aside, until one is left.
-""".
--spec hung_aside(#s{}) -> [node()].
-hung_aside(#s{linked = Linked, peers = Peers, now = Now, aside_ms = A, tick_ms = T, d = #d{view = V}}) ->
-    [N || N := {_, _} <- V, maps:get(N, Linked, mute) =:= [],
-          case Peers of #{N := #peer{heard = At}} -> Now - At > A + 2 * T; _ -> true end].
-
--doc """
-So long a minority of members that are linked waits for the others, in milliseconds: in it the others have given up
-a coordinator that they do not hear, chosen another, and told us.
-""".
--spec lone_ms(#s{}) -> pos_integer().
-lone_ms(#s{aside_ms = A, tick_ms = T}) -> 2 * A + 4 * T.
 
 %% Every member counts how long each member has been away: outside the component and without a
 %% link to this node. So a takeover loses nothing, and a process that begins counts from then on
@@ -182,19 +160,6 @@ prune(#s{d = #d{mem = Mem}} = S) ->
 
 seconds(#s{now = Now, clock = Clock}) -> (Now + Clock) div 1000.
 
--spec waiters(#s{}) -> #s{}.
-waiters(#s{waiters = []} = S) -> S;
-waiters(#s{waiters = W, now = Now, d = #d{view = V, mem = M}} = S0) ->
-    {Done, Wait} = lists:partition(fun({_, Ns, Until}) ->
-        Now >= Until orelse lists:all(fun(N) ->
-            maps:get(N, V, none) =:= live orelse not sderl_membership:is_member(N, M) end, Ns)
-    end, W),
-    S = S0#s{waiters = Wait},
-    case Done of
-        [] -> S;
-        _ -> fx({replies, [{F, {live, [N || N <- Ns, maps:get(N, V, none) =:= live]}} || {F, Ns, _} <- Done]}, S)
-    end.
-
 %% ---------------------------------------------------------------- links and processes that come and go
 
 -spec lost(node(), #s{}) -> #s{}.
@@ -223,17 +188,17 @@ lost(N, Names, #s{groggy = G, office = #office{held = Held} = Office} = S0) ->
 
 lost_as(N, Names, #s{lead = Self, self = Self, num = Num, d = #d{lineage = E, view = V}} = S0) ->
     S1 = case V of
-        #{N := live} when Names =:= keep -> change_view(V#{N := {E, Num}}, [], S0);
-        #{N := _} when Names =:= drop -> change_view(maps:remove(N, V), [N], S0);
+        #{N := live} when Names =:= keep -> sderl_core_view:change_view(V#{N := {E, Num}}, [], S0);
+        #{N := _} when Names =:= drop -> sderl_core_view:change_view(maps:remove(N, V), [N], S0);
         _ -> S0
     end,
-    S2 = sderl_core_write:reorder(waiters(S1)),
+    S2 = sderl_core_write:reorder(sderl_core_view:waiters(S1)),
     case S2#s.joining#joining.to of
-        {N, _, _} -> sderl_core_merge:resume(S2);
+        {N, _, _} -> sderl_core_elect:resume(S2);
         _ -> S2
     end;
 lost_as(N, _, #s{role = joining, joining = #joining{to = {N, _, _}}} = S) ->
-    sderl_core_merge:resume(S);
+    sderl_core_elect:resume(S);
 lost_as(N, _, #s{role = follower, lead = N} = S) -> sderl_core_elect:orphan(S);
 lost_as(N, _, #s{role = candidate, cand = #cand{wait = W, joined = J} = C} = S) ->
     sderl_core_elect:maybe_finish(S#s{cand = C#cand{wait = lists:delete(N, W), joined = maps:remove(N, J)}});
@@ -256,8 +221,8 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view 
             case Info of
                 #{lineage := E, num := Has, syncing := false}
                   when Has =:= Num orelse Has =:= Num - 1, not Newcomer ->
-                    send(N, {lead, E, Num, S#s.last, sderl_core_elect:lead_info(S)}, S);
-                _ -> sderl_core_snapshot:set_aside(N, S)
+                    send(N, {lead, E, Num, S#s.last, sderl_core_role:lead_info(S)}, S);
+                _ -> sderl_core_admit:set_aside(N, S)
             end;
         #{N := live} -> S;
         %% Only its link was gone, and in a majority group it was set aside for that.
@@ -265,8 +230,8 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view 
         #{N := {_, _}} when Majority, not Learns, not Newcomer,
                             map_get(lineage, Info) =:= E,
                             not map_get(syncing, Info), Num - map_get(num, Info) =< 1, Num >= map_get(num, Info) ->
-            S1 = change_view(V#{N := live}, [], S),
-            S2 = send(N, {lead, E, Num, S1#s.last, sderl_core_elect:lead_info(S1)}, S1),
+            S1 = sderl_core_view:change_view(V#{N := live}, [], S),
+            S2 = send(N, {lead, E, Num, S1#s.last, sderl_core_role:lead_info(S1)}, S1),
             sderl_core_write:reorder(sderl_core_quorum:counts(N, Num - 1, S2));
         %% It began to bring its shard, and gave up or died: it begins anew.
         #{N := {partial, _}} -> send(N, {dropped, E}, S);
@@ -279,7 +244,7 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view 
 %% Its process is a new one, which does not know that we join it.
 hello_as(N, true, Info, #s{role = joining, joining = #joining{to = {N, _, _}}, lead = Self,
                            self = Self} = S) ->
-    hello_as(N, true, Info, sderl_core_merge:resume(S));
+    hello_as(N, true, Info, sderl_core_elect:resume(S));
 hello_as(N, true, _, #s{role = follower, lead = N} = S) -> sderl_core_elect:orphan(S);
 hello_as(N, true, _, #s{role = candidate, cand = #cand{wait = W, epoch = E}} = S) ->
     case lists:member(N, W) of
@@ -330,30 +295,10 @@ mem(Mem, N, #s{role = R, d = #d{mem = Mine}, office = #office{changes = Changes}
 drop_frozen(Removed, #s{d = #d{view = V}} = S) ->
     case [N || N <- Removed, is_tuple(maps:get(N, V, none))] of
         [] -> S;
-        Frozen -> change_view(maps:without(Frozen, V), Frozen, S)
+        Frozen -> sderl_core_view:change_view(maps:without(Frozen, V), Frozen, S)
     end.
 
 %% ---------------------------------------------------------------- heartbeats, probes, epochs
-
-%% Of a node that boots or joins: whether a member to which it has a link has not told us yet whom it follows,
-%% or told us of a higher epoch, to which we will go (rules 2, 9). Until then it decides nothing. One whose library does
-%% not run never tells: for a while. Those who have told, and have no coordinator or one that we cannot see, get as long
-%% as a member that no star covers; and as long as it takes until those who follow one that hangs have given it up and
-%% chosen another. Nor does it take others in, which would outrank what runs.
--spec unmet(#s{}) -> boolean().
-unmet(#s{d = #d{lineage = {C, _}}}) when C >= 0 -> false;
-unmet(#s{now = Now, election = #election{orphan_since = At}, aside_ms = A,
-         tick_ms = T})
-  when Now - At > 2 * A, Now - At > A + 4 * T -> false;
-unmet(#s{self = Self, linked = L, peers = P, now = Now, election = #election{orphan_since = At},
-         aside_ms = A, d = #d{lineage = E, mem = M, view = V}}) ->
-    lists:any(fun(N) ->
-        N =/= Self andalso not is_map_key(N, V) andalso sderl_membership:is_member(N, M) andalso
-            case P of
-                #{N := #peer{epoch = Theirs}} -> Theirs > E;
-                _ -> Now - At =< A
-            end
-    end, [N || N := [] <- L]).
 
 -spec hb(epoch(), non_neg_integer(), node(), #s{}) -> #s{}.
 hb(E, Num, N, #s{role = follower, lead = N, d = #d{lineage = E}} = S0) ->
@@ -364,23 +309,23 @@ hb(E, Num, N, #s{role = follower, lead = N, d = #d{lineage = E}} = S0) ->
     end;
 %% (In a majority group it need not be the coordinator of our log.)
 hb(E, Num, N, #s{mode = majority, role = candidate, cand = #cand{joined = J, was = Was}, d = #d{lineage = Lin}} = S)
-  when map_size(J) =:= 1, E > Lin, E >= Was -> hb(E, Num, N, sderl_core_elect:withdraw(S));
+  when map_size(J) =:= 1, E > Lin, E >= Was -> hb(E, Num, N, sderl_core_role:withdraw(S));
 %% The coordinator that we want to succeed lives. What we promised ourselves is for nobody to hear: to
 %% answer with it would have that coordinator take a new epoch.
 hb(E, Num, N, #s{role = candidate, cand = #cand{joined = J}, d = #d{lineage = E}} = S) ->
     case map_size(J) of
-        1 -> hb(E, Num, N, sderl_core_elect:withdraw(S));
+        1 -> hb(E, Num, N, sderl_core_role:withdraw(S));
         _ -> S
     end;
 hb(E, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine ->
     send(N, {low, Mine, L}, heard(E, S));
 hb(E, _, N, #s{role = orphan, d = #d{lineage = E}} = S) ->
     send(N, sderl_core_state:hello_msg(S), S);
-hb(E, _, N, #s{role = orphan, groggy = []} = S) -> sderl_core_merge:give_up(N, E, S);
-hb(E, _, N, #s{role = coord, groggy = []} = S) -> sderl_core_merge:give_up(N, E, S);
+hb(E, _, N, #s{role = orphan, groggy = []} = S) -> sderl_core_join:give_up(N, E, S);
+hb(E, _, N, #s{role = coord, groggy = []} = S) -> sderl_core_join:give_up(N, E, S);
 %% A majority promised that epoch: ours has ended, and our coordinator does not know it yet.
 hb(E, _, N, #s{mode = majority, role = follower, lead = L} = S) when L =/= N ->
-    sderl_core_merge:give_up(N, E, sderl_core_elect:step_down(S));
+    sderl_core_join:give_up(N, E, sderl_core_role:step_down(S));
 hb(E, _, N, #s{role = follower, lead = L} = S) when L =/= N -> send(L, {found, N, E}, S);
 hb(_, _, N, #s{role = follower} = S) ->
     %% Our own coordinator leads another epoch and we missed its taking over.
@@ -389,7 +334,7 @@ hb(_, _, N, #s{role = follower} = S) ->
 hb(E, _, N, #s{role = joining, joining = #joining{to = {N, _, At}},
                office = #office{flight = undefined}, now = Now, tick_ms = T} = S)
   when Now - At >= 2 * T ->
-    sderl_core_merge:send_join(N, E, S);
+    sderl_core_join:send_join(N, E, S);
 hb(E, _, N, #s{role = joining} = S) -> low(E, N, N, S);
 hb(_, _, _, S) -> S.
 
@@ -416,9 +361,9 @@ low(E, L, N, #s{role = coord, self = Self, groggy = [], d = #d{lineage = Mine}} 
     case L of
         undefined ->
             %% (It has the log of what ran before we booted, and will lead that, or follow who does.)
-            case unmet(S) of
+            case sderl_core_view:unmet(S) of
                 true -> S;
-                false -> sderl_core_elect:candidate(sderl_core_elect:leave_office(S))
+                false -> sderl_core_elect:candidate(sderl_core_role:leave_office(S))
             end;
         Self -> S;
         _ -> send(L, sderl_core_state:hello_msg(S), S)
@@ -429,8 +374,8 @@ low(E, L, N, #s{role = joining, joining = #joining{to = {To, Offered, _}}, self 
     S = heard(E, S0),
     case S of
         #s{office = #office{flight = undefined}, peers = #{L := _}} ->
-            sderl_core_merge:send_join(L, E, S);
-        #s{peers = #{L := _}} -> sderl_core_merge:join_next(L, E, S);
+            sderl_core_join:send_join(L, E, S);
+        #s{peers = #{L := _}} -> sderl_core_join:join_next(L, E, S);
         _ -> S
     end;
 low(_, _, _, S) -> S.
@@ -438,7 +383,7 @@ low(_, _, _, S) -> S.
 -spec found(node(), epoch(), node(), #s{}) -> #s{}.
 found(C, E, N, #s{role = coord, groggy = G, d = #d{lineage = Mine, view = V}} = S) when E > Mine ->
     case {present(C, S), V} of
-        {true, _} -> sderl_core_merge:give_up(C, E, S);
+        {true, _} -> sderl_core_join:give_up(C, E, S);
         %% We cannot go there, but somebody may see all of us and that one too (rule 11). Who told us
         %% can, but would lose others that we see: the other component would stay as it is, and the next
         %% word of this kind would come from them.
@@ -456,7 +401,7 @@ found(_, _, _, S) -> S.
 -spec follow(node(), epoch(), node(), #s{}) -> #s{}.
 follow(C, E, N, #s{role = follower, lead = N, d = #d{epoch = Mine}} = S) when E >= Mine ->
     case present(C, S) of
-        true -> sderl_core_merge:give_up(C, E, sderl_core_elect:become_orphan(S));
+        true -> sderl_core_join:give_up(C, E, sderl_core_role:become_orphan(S));
         false -> sderl_core_elect:orphan(S)
     end;
 follow(_, _, _, S) -> S.
@@ -472,9 +417,9 @@ state(E, L, N, #s{groggy = G} = S0) ->
     end.
 
 -spec dropped(epoch(), node(), #s{}) -> #s{}.
-dropped(E, N, #s{role = orphan, groggy = [], d = #d{lineage = E, epoch = E}} = S) -> sderl_core_merge:give_up(N, E, S);
+dropped(E, N, #s{role = orphan, groggy = [], d = #d{lineage = E, epoch = E}} = S) -> sderl_core_join:give_up(N, E, S);
 dropped(E, N, #s{role = follower, lead = N, groggy = [], d = #d{lineage = E, epoch = E}} = S) ->
-    sderl_core_merge:give_up(N, E, sderl_core_elect:step_down(S));
+    sderl_core_join:give_up(N, E, sderl_core_role:step_down(S));
 dropped(_, _, S) -> S.
 
 %% Rule 9: a coordinator whose batch a higher epoch refuses drops its unanswered tail and goes there
@@ -492,12 +437,12 @@ ruled(_, E, undefined, N, #s{role = coord} = S) -> low(E, undefined, N, S);
 ruled(true, E, L, _, S0) ->
     S = heard(E, S0),
     case L =/= undefined andalso present(L, S) of
-        true -> sderl_core_merge:give_up(L, E, sderl_core_elect:step_down(S));
+        true -> sderl_core_join:give_up(L, E, sderl_core_role:step_down(S));
         false -> sderl_core_elect:orphan(S)
     end;
 ruled(false, E, L, _, #s{role = coord} = S) ->
     case present(L, S) of
-        true -> sderl_core_merge:give_up(L, E, S);
+        true -> sderl_core_join:give_up(L, E, S);
         false -> S
     end;
 ruled(false, _, _, _, S) -> S.

@@ -19,14 +19,12 @@
 
 -include("sderl_core.hrl").
 
--export([new/2, restore/1, status/1, report_difference/3, is_newcomer/2]).
--export([ended/3, came_back/2, membership_changed/1]).
--export([decides/1, counts_acknowledgements/1, is_voter/1, lease_ms/1]).
--export([tick/1, slow/1, take_in/3, counts/3, committed/2, confirmed/1, gained/1, may_join/2]).
--export([elect/1, candidate/2, promise/4, promised/4, finish/1, is_of_log/4]).
--export([recover/3]).
+-export([new/2, restore/1, status/1, report_difference/3, decides/1, can_decide/2, ended/3]).
+-export([came_back/2, membership_changed/1, counts_acknowledgements/1, is_voter/1]).
+-export([is_empty/1, members/1, is_enough/3, lease_ms/1, has/1, gained/1, is_promised/2]).
+-export([note_newcomer/2, is_newcomer/2, counts/3, committed/2, confirmed/1, may_join/2]).
 
--import(sderl_core_state, [fx/2, send/3, event/3, present/2, set_flight/2]).
+-import(sderl_core_state, [fx/2, event/3, set_flight/2]).
 -import(sderl_membership, [is_majority/2]).
 
 -doc "The part of the state, as a process begins; whether a file told whom a former life promised.".
@@ -66,6 +64,10 @@ decides(#s{quorum = #quorum{newcomers = New}, d = #d{mem = Mem, before = Before,
 is_all_there_is(Nodes, Mem, #s{quorum = #quorum{ended = Ended}}) ->
     is_majority(Nodes, Mem)
         orelse sderl_membership:members(Mem) -- maps:keys(maps:merge(Ended, Nodes)) =:= [].
+
+-doc "Whether these members could decide.".
+-spec can_decide([node()], #s{}) -> boolean().
+can_decide(Nodes, #s{d = #d{mem = Mem}} = S) -> is_all_there_is(set(Nodes), Mem, S).
 
 %% Members that a batch removes acknowledge it too, and are in no view any more.
 acknowledged(#s{office = #office{flight = undefined}, quorum = #quorum{ended = Ended}}) -> Ended;
@@ -113,13 +115,18 @@ counts_acknowledgements(_) -> false.
 -spec is_voter(#s{}) -> boolean().
 is_voter(#s{d = #d{syncing = Syncing, votes = Votes}}) -> Votes andalso not Syncing.
 
+-doc "Whether this member came back empty, or never was in the log.".
+-spec is_empty(#s{}) -> boolean().
 is_empty(#s{d = #d{lineage = {C, _}}}) -> C < 0.
 
+-doc "Members of this membership, and of the one before while that has a say.".
+-spec members(#s{}) -> [node()].
 members(#s{d = #d{mem = Mem, before = undefined}}) -> sderl_membership:members(Mem);
 members(#s{d = #d{mem = Mem, before = Before}}) ->
     lists:usort(sderl_membership:members(Mem) ++ sderl_membership:members(Before)).
 
-%% Of those that take part, the voters have to be a majority, unless nobody is missing.
+-doc "Of those that take part, the voters have to be a majority, unless nobody is missing.".
+-spec is_enough(Voters :: [node()], All :: [node()], #s{}) -> boolean().
 is_enough(_, _, #s{d = #d{founding = true}}) -> true;
 is_enough(Voters, All, #s{quorum = #quorum{ended = Ended},
                           d = #d{mem = Mem, before = Before}} = S) ->
@@ -136,84 +143,13 @@ Three ticks are left for clocks, pauses and delays.
 -spec lease_ms(#s{}) -> pos_integer().
 lease_ms(#s{aside_ms = A, tick_ms = T}) -> 3 * A + 10 * T.
 
-%% ---------------------------------------------------------------- time
-
--doc "What a member of a majority group looks at with every tick, before its role does.".
--spec tick(#s{}) -> #s{}.
-tick(#s{mode = available} = S) -> S;
-tick(#s{groggy = [_ | _]} = S) -> S;
-tick(S) -> watch(free_names(hold_office(S))).
-
-%% A coordinator that hears less than a majority is none any more, nor one that hears them and cannot
-%% make them count. Who makes a new group waits for the others instead: nobody else can lead it.
-hold_office(#s{role = coord, lead = Self, self = Self, d = #d{founding = false}} = S) ->
-    #s{now = Now, aside_ms = A, tick_ms = T, peers = Peers,
-       quorum = #quorum{had_at = At, leads_since = Since}, d = #d{mem = Mem}} = S,
-    Heard = [N || N := #peer{heard = Last} <- Peers, Now - Last =< A + 2 * T],
-    case is_all_there_is(set([Self | Heard]), Mem, S) andalso (Now - max(At, Since) =< 3 * A orelse decides(S)) of
-        true -> S;
-        false -> resign(S)
-    end;
-hold_office(S) -> S.
-
-%% Its followers need not wait until they miss its heartbeats.
-resign(#s{self = Self, peers = Peers, d = #d{epoch = E}} = S0) ->
-    S = event(coordinator_changed, #{old => Self, reason => no_majority}, S0),
-    Told = lists:foldl(fun(N, X) -> send(N, {not_lead, E}, X) end, S, maps:keys(Peers)),
-    sderl_core_elect:orphan(Told).
-
-%% Rule 34: names whose home has been out of reach for the lease go, by a change that is ordered.
-free_names(#s{role = coord, self = Self, lead = Self, quorum = #quorum{leases = Before} = Quorum,
-              now = Now, linked = Linked, d = #d{view = V}} = S) ->
-    Leases = #{N => maps:get(N, Before, Now) || N := {_, _} <- V, maps:get(N, Linked, mute) =:= mute},
-    Over = case decides(S) of
-        true -> [N || N := Since <- Leases, Now - Since > lease_ms(S)];
-        false -> []
-    end,
-    case Over of
-        [] -> S#s{quorum = Quorum#quorum{leases = Leases}};
-        _ ->
-            S1 = S#s{quorum = Quorum#quorum{leases = maps:without(Over, Leases)}},
-            sderl_core_write:reorder(sderl_core_write:change_view(maps:without(Over, V), Over, S1))
-    end;
-free_names(S) -> S.
-
--doc "Rule 12: silent members count no more, as long as those who are left are a majority.".
--spec slow(#s{}) -> #s{}.
-slow(#s{office = #office{flight = #flight{wait = [_ | _] = Wait, since = At}}, now = Now,
-        aside_ms = A} = S)
-  when Now - At > A ->
-    #s{num = Num, d = #d{lineage = E, view = V}} = S,
-    View = maps:merge(V, #{N => {E, Num} || N <- Wait, maps:get(N, V, none) =:= live}),
-    case View =:= V orelse decides(S#s{d = (S#s.d)#d{view = View}}) of
-        %% (Those that the batch removed may have gone without a word.)
-        true when View =:= V -> sderl_core_write:reorder(S);
-        true -> sderl_core_write:reorder(sderl_core_write:change_view(View, [], S));
-        false -> S
-    end;
-slow(S) -> S.
-
 %% ---------------------------------------------------------------- to have a majority, and to lose it
 
+-doc "Whether this member has a coordinator with a majority, as far as it knows.".
+-spec has(#s{}) -> boolean().
 has(#s{role = follower}) -> true;
 has(#s{role = coord} = S) -> decides(S);
 has(_) -> false.
-
-watch(#s{now = Now, quorum = #quorum{had_at = At, has = Is} = Quorum} = S) ->
-    Patience = patience(S),
-    case has(S) of
-        true -> gained(S#s{quorum = Quorum#quorum{had_at = Now}});
-        false when Is =/= false, Now - At > Patience -> lost(S);
-        false -> S
-    end.
-
-%% An empty member has no coordinator before it may join one (`may_join`), and no names that it could
-%% believe in.
-patience(#s{aside_ms = A, tick_ms = T} = S) ->
-    case is_empty(S) of
-        true -> 2 * A + 2 * T;
-        false -> A
-    end.
 
 -doc """
 This member may have a coordinator with a majority again. Holders of names hear so when the table is whole:
@@ -232,53 +168,20 @@ gained(#s{mode = majority, quorum = #quorum{has = Is} = Quorum, lead = Lead, now
     end;
 gained(S) -> S.
 
-lost(#s{peers = Peers, self = Self, d = #d{mem = Mem} = D, quorum = Quorum} = S0) ->
-    S1 = let_go(S0#s{quorum = Quorum#quorum{has = false}, d = D#d{lost = true}}),
-    S2 = event(majority_lost,
-               #{members => sderl_membership:members(Mem), live => lists:sort([Self | maps:keys(Peers)])}, S1),
-    S3 = fx({majority, lost}, S2),
-    case S3#s.leaving of
-        undefined -> S3;
-        %% Nobody is left to say that it was ordered.
-        Why -> sderl_core_answer:left_out(Why, S3)
-    end.
-
-let_go(#s{self = Self} = S) -> sderl_core_clients:let_go(sderl_core_write:forget_list(Self, S)).
-
 %% ---------------------------------------------------------------- members that come back
 
--doc "A coordinator takes a member in: its place in the view, and a snapshot.".
--spec take_in(position(), node(), #s{}) -> #s{}.
-take_in({{Counter, _}, _} = Position, N, S) ->
-    case Counter < 0 andalso not has_waited(N, S) of
-        true -> S;
-        false -> take_in(Counter < 0, Position, N, S)
-    end.
-
-%% An empty member asks at once whom it has promised (`may_join`). That is right where its promise counted.
-has_waited(_, #s{d = #d{founding = true}}) -> true;
-has_waited(N, #s{now = Now, aside_ms = A, tick_ms = T,
-                 quorum = #quorum{leads_since = Since}} = S) ->
-    is_promised(N, S) orelse Now - Since > A + 2 * T.
-
+-doc "Whether the member has promised this epoch in its present life.".
+-spec is_promised(node(), #s{}) -> boolean().
 is_promised(N, #s{quorum = #quorum{promised = Promised}, peers = Peers}) ->
     case {Promised, Peers} of
         {#{N := Life}, #{N := #peer{inc = Life}}} -> true;
         _ -> false
     end.
 
-take_in(Empty, Position, N, #s{d = #d{view = V}} = S0) ->
-    S1 = sderl_core_write:forget_list(N, S0),
-    S2 = case V of
-        #{N := {_, _} = Place} when not Empty; Place =:= Position -> S1;
-        %% Of a new life, the names of the former one are of processes that are no more.
-        _ ->
-            Drops = [N || Empty, is_map_key(N, V)],
-            sderl_core_write:reorder(sderl_core_write:change_view(V#{N => Position}, Drops, S1))
-    end,
-    sderl_core_snapshot:start([N], note_newcomer(N, S2)).
-
-%% Rule 33. Who promised this epoch in its present life counts; and nobody else leads a new group.
+-doc """
+Rule 33. Who promised this epoch in its present life counts; and nobody else leads a new group.
+""".
+-spec note_newcomer(node(), #s{}) -> #s{}.
 note_newcomer(N, #s{quorum = #quorum{newcomers = New} = Quorum, d = #d{founding = false}} = S) ->
     case is_promised(N, S) of
         true -> S;
@@ -331,204 +234,3 @@ may_join(_, #s{mode = available}) -> true;
 may_join(E, #s{now = Now, aside_ms = A, tick_ms = T, d = #d{votes = Votes, epoch = Mine}} = S) ->
     #s{quorum = #quorum{began = Began, remembers = Remembers}} = S,
     E =:= Mine orelse not is_empty(S) orelse Votes orelse Remembers orelse Now - Began > A + 2 * T.
-
-%% ---------------------------------------------------------------- elections
-
--doc "Rule 32. Who could be elected with those it sees stands, the lowest name first.".
--spec elect(#s{}) -> #s{}.
-elect(#s{leaving = undefined, self = Self, election = #election{orphan_since = At}, now = Now,
-         tick_ms = T} = S) ->
-    Seen = [N || N <- members(S), present(N, S), not is_silent(N, S)],
-    Voters = case is_voter(S) of true -> Seen; false -> [] end,
-    Rank = length(lists:takewhile(fun(N) -> N =/= Self end, Seen)),
-    case is_enough(Voters, Seen, S) andalso not is_expected(S) of
-        true when Rank =:= 0; Now - At > T * (1 + Rank) -> candidate(#{}, S);
-        _ -> S
-    end;
-elect(S) -> S.
-
-%% The coordinator that was given up because it fell silent, until it is heard again.
-is_silent(N, #s{election = #election{suspect = N}, peers = P, now = Now, aside_ms = A}) ->
-    case P of
-        #{N := #peer{heard = At}} -> Now - At > A;
-        _ -> true
-    end;
-is_silent(_, _) -> false.
-
-%% A coordinator that said hello since we are alone calls us in, and so does a candidate that has our
-%% promise: for a while we wait. And for members whose process has said nothing yet.
-is_expected(#s{d = #d{founding = true}}) -> false;
-is_expected(#s{now = Now, election = #election{orphan_since = At},
-               aside_ms = A})
-  when Now - At > A -> false;
-is_expected(#s{d = #d{epoch = {_, To} = E, lineage = Lin}, self = Self, peers = P})
-  when E > Lin, To =/= Self, is_map_key(To, P) -> true;
-is_expected(#s{linked = Linked, peers = P, election = #election{orphan_since = At}, self = Self,
-               d = #d{lineage = Lin}} = S) ->
-    lists:any(fun(N) ->
-        N =/= Self andalso maps:get(N, Linked, none) =:= [] andalso
-            case P of
-                #{N := #peer{lead = Lead, said = Said, epoch = E}} -> Lead =:= N andalso Said >= At andalso E >= Lin;
-                _ -> true
-            end
-    end, members(S)).
-
--spec candidate(map(), #s{}) -> #s{}.
-candidate(Flags, #s{self = Self, now = Now, d = #d{epoch = Was, lineage = Lin} = D} = S0) ->
-    {C, Self} = E = sderl_core_state:epoch(S0),
-    Ask = [N || N <- members(S0), N =/= Self, present(N, S0)],
-    Cand = #cand{epoch = E, wait = [N || N <- Ask, not is_silent(N, S0)], since = Now, was = Was,
-                 joined = #{Self => vote(S0)}},
-    S1 = S0#s{role = candidate, lead = undefined, d = D#d{epoch = E}, cand = Cand, highest = C},
-    sderl_core_elect:maybe_finish(lists:foldl(fun(N, S) -> send(N, {collect, E, Lin, Flags}, S) end, S1, Ask)).
-
-vote(#s{num = Num, last = Last, d = #d{lineage = Lin}} = S) -> {{Lin, Num}, Last, standing(S)}.
-
-standing(#s{d = #d{syncing = true}}) -> partial;
-standing(S) ->
-    case is_voter(S) of
-        true -> votes;
-        false -> whole
-    end.
-
--doc "A candidate asks for our promise.".
--spec promise(epoch(), map(), node(), #s{}) -> #s{}.
-promise(E, Flags, N, #s{role = R, lead = L, d = #d{epoch = Mine} = D} = S0) ->
-    S = sderl_core_state:heard(E, S0),
-    Agreed = is_map_key(handover, Flags) orelse L =:= N orelse joins(N, S0),
-    Follows = R =:= coord orelse ((R =:= joining orelse R =:= follower) andalso not Agreed),
-    %% (Also to one that became a member where we have not heard of it.)
-    case present(N, S) of
-        false -> S;
-        true when E =< Mine; Follows -> send(N, {nack, E, Mine, L}, S);
-        true ->
-            {Position, Items, Standing} = vote(S),
-            S1 = sderl_core_elect:become_orphan(S#s{d = D#d{epoch = E}}),
-            send(N, {promised, E, Position, Items, Standing}, S1)
-    end.
-
-%% The coordinator that we would join is none any more, and stands again.
-joins(N, #s{role = joining, lead = undefined, joining = #joining{to = {N, _, _}}}) -> true;
-joins(_, _) -> false.
-
--doc "A member promised, with its log and whether it votes.".
--spec promised(epoch(), {position(), [term()], votes | whole | partial}, node(), #s{}) -> #s{}.
-promised(E, Vote, N, #s{role = candidate, cand = #cand{epoch = E, wait = W, joined = J} = C} = S) ->
-    Cand = C#cand{wait = lists:delete(N, W), joined = confirmed_votes(J#{N => Vote})},
-    sderl_core_elect:maybe_finish(S#s{cand = Cand});
-promised(_, _, _, S) -> S.
-
-%% Who came back empty and has not heard that the batch is committed by which it counts: another has the next one.
-confirmed_votes(J) ->
-    Ends = maps:fold(fun(_, {{Lin, Num}, _, _}, Acc) -> Acc#{Lin => max(Num, maps:get(Lin, Acc, 0))} end, #{}, J),
-    maps:map(fun(N, {{Lin, Num} = Position, Items, whole}) when map_get(Lin, Ends) > Num ->
-                     case [V || #view{places = V} <- Items, maps:get(N, V, none) =:= live] of
-                         [] -> {Position, Items, whole};
-                         _ -> {Position, Items, votes}
-                     end;
-                (_, Vote) -> Vote
-             end, J).
-
--doc "Ends an election: this member leads, or the one with the longest log, or nobody.".
--spec finish(#s{}) -> #s{}.
-finish(#s{cand = #cand{joined = J, since = At, epoch = {C, _}}, now = Now, aside_ms = A, tick_ms = T} = S) ->
-    %% (A promise is good for a time: who gave it may have come back empty since.)
-    case is_enough(of_standing(votes, J), maps:keys(J), S) andalso Now - At =< A + T of
-        true -> lead_or_hand_over(S);
-        false -> fx({wake, T}, sderl_core_elect:withdraw(S#s{highest = C}))
-    end.
-
-of_standing(Standing, J) -> [N || N := {_, _, Of} <- J, Of =:= Standing].
-
-%% The log of the latest epoch, and of those the longest, has all that was committed: also a whole table of one
-%% that has no vote is of a log that a majority promised. Where there is none all take part, and what the
-%% fullest table has is all that there is.
-lead_or_hand_over(#s{cand = #cand{joined = J}, self = Self} = S) ->
-    Had = maps:filter(fun(_, {{{C, _}, _}, _, _}) -> C >= 0 end, J),
-    Kinds = [of_standing(votes, J) ++ of_standing(whole, Had), of_standing(partial, Had), maps:keys(J)],
-    [Those | _] = [Ns || [_ | _] = Ns <- Kinds],
-    Best = best(Those, J, Self),
-    {{Lin, Max}, Items, _} = map_get(Best, J),
-    {{MyLin, Mine}, _, MyStanding} = map_get(Self, J),
-    Behind = MyStanding =/= partial andalso Lin =:= MyLin andalso Max =:= Mine + 1 andalso Items =/= []
-        andalso not sderl_core_elect:drops(Self, Items) andalso not S#s.d#d.recovered,
-    if
-        Best =:= Self -> lead(Max, Items, J, S);
-        Behind -> lead_applied(Max, Items, J, S);
-        true -> send(Best, {handover, Lin}, sderl_core_elect:withdraw(S))
-    end.
-
-best(Those, J, Self) ->
-    {_, _, _, N} = lists:max([{Position, Items =/= [], N =:= Self, N} || N <- Those, {Position, Items, _} <- [map_get(N, J)]]),
-    N.
-
-%% The batch that we lack may have changed the membership, and with it what a majority is.
-lead_applied(Max, Items, J, S0) ->
-    S = sderl_core_write:apply_items(Max, Items, none, S0),
-    case is_enough(of_standing(votes, J), maps:keys(J), S) of
-        true -> lead(Max, Items, J, S);
-        false -> fx({wake, S#s.tick_ms}, sderl_core_elect:withdraw(S))
-    end.
-
-lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, quorum = Quorum,
-                       d = #d{lineage = Lin, history = H, recovered = Recovered}} = S) ->
-    %% (The homes of names in a batch are told by the membership before it.)
-    Least = case Items =:= [] orelse Recovered of true -> Max; false -> Max - 1 end,
-    Joined = [N || N := {{L, Num}, _, Standing} <- J,
-                   N =:= Self orelse
-                       (Standing =/= partial andalso is_of_log(L, Lin, Max, H)
-                        andalso Num >= Least andalso Num =< Max)],
-    Had = [N || N := {{L, Num}, _, _} <- J, L =:= Lin, Num =:= Max],
-    Counting = case (members(S) -- maps:keys(J)) -- maps:keys(S#s.quorum#quorum.ended) of
-        [] -> maps:keys(J);
-        _ -> of_standing(votes, J)
-    end,
-    Promised = #{N => Life || N <- Counting, #peer{inc = Life} <- [maps:get(N, Peers, none)]},
-    S1 = S#s{quorum = Quorum#quorum{promised = Promised,
-                                    newcomers = #{},
-                                    leases = #{},
-                                    leads_since = Now}},
-    Led = sderl_core_elect:lead_from(Max, Items, Joined, S1),
-    case tell_removed(Max, Items, Lin, Joined, Led) of
-        #s{office = #office{flight = #flight{} = F}} = S2 ->
-            sderl_core_write:reorder(set_flight(F#flight{had = Had}, S2));
-        S2 -> S2
-    end.
-
-%% Those that the batch removes have a say in that, too.
-tell_removed(Max, Items, Old, Joined, #s{d = #d{epoch = E, view = V}} = S0) ->
-    Info = (sderl_core_elect:lead_info(S0))#{prev => Old},
-    lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S0,
-                [N || N <- Joined, not is_map_key(N, V)]).
-
--doc """
-Whether a log of an epoch is that of another at this number, but for its last batch: the epochs that came after it
-brought none.
-""".
--spec is_of_log(epoch(), epoch(), non_neg_integer(), [position()]) -> boolean().
-is_of_log(Lineage, Lineage, _, _) -> true;
-is_of_log(Lineage, _, Num, History) -> lists:member({Lineage, Num}, History).
-
-%% ---------------------------------------------------------------- the operator's call
-
--doc "A majority is lost for good: the survivors are the membership from here on.".
--spec recover(term(), [node()], #s{}) -> #s{}.
-recover(From, Survivors, #s{now = Now, clock = Clock, d = #d{mem = Mem} = D} = S0) ->
-    case refuses(Survivors, S0) of
-        false ->
-            Lost = sderl_membership:members(Mem) -- Survivors,
-            Left = sderl_membership:remove(Lost, (Now + Clock) div 1000, Mem),
-            S1 = sderl_core_elect:step_down(let_go(S0#s{d = D#d{before = undefined}})),
-            #s{d = Changed} = S2 = sderl_core_write:membership(Left, S1),
-            S3 = S2#s{d = Changed#d{before = undefined, recovered = true}},
-            sderl_core_elect:elect(fx({replies, [{From, ok}]}, S3));
-        Why -> fx({replies, [{From, {no, Why}}]}, S0)
-    end.
-
-refuses(_, #s{mode = available}) -> available_mode;
-refuses(Survivors, #s{self = Self, d = #d{mem = Mem}} = S) ->
-    Members = lists:all(fun(N) -> sderl_membership:is_member(N, Mem) end, Survivors),
-    case Members andalso lists:member(Self, Survivors) of
-        false -> not_member;
-        true -> has(S) andalso has_majority
-    end.

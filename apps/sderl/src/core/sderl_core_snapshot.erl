@@ -14,14 +14,10 @@
 
 -define(LEARNER_LAG, 2048).
 
--export([tick/1, set_place/2, set_aside/2, gap/3, start/2, stop/2]).
--export([is_learner/2, acknowledged/3, keep_up/2]).
--export([chunk_read/5, chunk_ok/5, synced/4]).
--export([adopt/5, chunk/7]).
--export([view/3, superseded/2, moved/2, fresh/2]).
+-export([tick/1, start/2, set_snapshots/2, is_learner/2, acknowledged/3, keep_up/2, stop/2]).
+-export([chunk_read/5, chunk_ok/5, adopt/5, chunk/7, view/3, superseded/2, moved/2, fresh/2]).
 
 -import(sderl_core_state, [fx/2, send/3, present/2]).
--import(sderl_core_write, [change_view/3]).
 
 %% Transfers that stopped moving; the next heartbeat answer or probe begins a new one.
 -spec tick(#s{}) -> #s{}.
@@ -30,24 +26,6 @@ tick(#s{now = Now, aside_ms = A, office = #office{snapshots = Syncs}} = S) ->
     lists:foldl(fun stop/2, S, Old).
 
 %% ---------------------------------------------------------------- the coordinator
-
--doc "A member counts no more; its shard is frozen as our log has it.".
--spec set_place(node(), #s{}) -> #s{}.
-set_place(N, #s{num = Num, d = #d{lineage = E, view = V}} = S) ->
-    case V of
-        #{N := live} -> sderl_core_write:reorder(change_view(V#{N := {E, Num}}, [], S));
-        _ -> S
-    end.
-
--doc "A member has to catch up.".
--spec set_aside(node(), #s{}) -> #s{}.
-set_aside(N, S) -> start([N], set_place(N, S)).
-
--doc "A member says that it lacks a batch.".
--spec gap(epoch(), node(), #s{}) -> #s{}.
-gap(E, N, #s{role = coord, d = #d{lineage = E, view = V}} = S) when is_map_key(N, V) -> set_aside(N, S);
-gap(E, N, #s{role = coord, d = #d{lineage = E}} = S) -> send(N, {dropped, E}, S);
-gap(_, _, S) -> S.
 
 -doc "Snapshots for members whose shards our log has.".
 -spec start([node()], #s{}) -> #s{}.
@@ -59,10 +37,11 @@ start_one(N, #s{num = Num, now = Now, sync = Before, sessions = Sessions,
                 d = #d{lineage = E}} = S0) ->
     #s{office = #office{snapshots = Snapshots}} = S0,
     Id = Before + 1,
-    Info = (sderl_core_elect:lead_info(S0))#{sessions => Sessions, sync => Id},
+    Info = (sderl_core_role:lead_info(S0))#{sessions => Sessions, sync => Id},
     S1 = set_snapshots(Snapshots#{N => #sync{id = Id, acked = Num, since = Now}}, S0#s{sync = Id}),
     fx({read_chunk, N, 1}, send(N, {adopt, E, Num, Info}, S1)).
 
+-spec set_snapshots(#{node() => #sync{}}, #s{}) -> #s{}.
 set_snapshots(Snapshots, #s{office = Office} = S) ->
     S#s{office = Office#office{snapshots = Snapshots}}.
 
@@ -111,49 +90,36 @@ chunk_ok(E, Id, K, N, #s{role = coord, office = Office, now = Now, d = #d{lineag
     end;
 chunk_ok(_, _, _, _, S) -> S.
 
-%% It has everything up to the last batch sent, and what comes next comes in order: it counts
-%% from the next batch on. (An answer to a snapshot that was begun anew says nothing.)
--spec synced(epoch(), pos_integer(), node(), #s{}) -> #s{}.
-synced(E, Id, N, #s{role = coord, office = Office, d = #d{lineage = E, view = V}} = S) ->
-    case {Office#office.snapshots, V} of
-        {#{N := #sync{id = Id, acked = Acked}} = Snapshots, #{N := {_, _}}} ->
-            S1 = change_view(V#{N => live}, [], set_snapshots(maps:remove(N, Snapshots), S)),
-            S2 = sderl_core_write:reorder(sderl_core_quorum:counts(N, Acked, S1)),
-            sderl_core_write:unhold(N, sderl_core_peers:waiters(S2));
-        _ -> S
-    end;
-synced(_, _, _, S) -> S.
-
 %% ---------------------------------------------------------------- the learner
 
 -spec adopt(epoch(), non_neg_integer(), map(), node(), #s{}) -> #s{}.
 adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine -> send(N, {refused, Mine, L}, S);
 adopt(E, Num, #{view := V} = Info, N, #s{mode = majority, role = R, self = Self, d = #d{lineage = {C, _}}} = S) ->
     %% An empty member has to be placed as that: its former life's names are not its own.
-    Placed = C >= 0 orelse maps:get(Self, V, none) =:= sderl_core_merge:position(S),
+    Placed = C >= 0 orelse maps:get(Self, V, none) =:= sderl_core_join:position(S),
     case Placed andalso R =/= coord of
         true -> adopted(E, Num, Info, N, S);
-        false -> sderl_core_merge:give_up(N, E, S)
+        false -> sderl_core_join:give_up(N, E, S)
     end;
 adopt(E, Num, #{history := H, view := V, mem := M} = Info, N, #s{role = R, self = Self, d = D} = S) ->
     case sderl_core_state:union(M, D#d.mem, S) of
         M when R =/= coord ->
-            case sderl_core_merge:covered(Self, sderl_core_merge:position(S), D#d{lineage = E, history = H, view = V}) of
+            case sderl_core_join:covered(Self, sderl_core_join:position(S), D#d{lineage = E, history = H, view = V}) of
                 true -> adopted(E, Num, Info, N, S);
                 %% We have what that log has not: it is a merge.
-                false -> sderl_core_merge:give_up(N, E, S)
+                false -> sderl_core_join:give_up(N, E, S)
             end;
-        M -> sderl_core_merge:give_up(N, E, S);
+        M -> sderl_core_join:give_up(N, E, S);
         %% We know of a change of the membership that is not ordered there yet (rule 4).
         _ -> send(N, {mem, D#d.mem}, S)
     end.
 
 adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
     #{sync := Id, sessions := Theirs, history := H, view := V, mem := M, clashes := Clashes} = Info,
-    S1 = sderl_core_elect:leave_office(S0),
+    S1 = sderl_core_role:leave_office(S0),
     %% The session of a learner is its own until its rows are the snapshot's.
     Sessions = maps:merge(maps:remove(Self, Theirs), maps:with([Self], Own)),
-    #s{joining = Joining, clients = Clients} = Follower = sderl_core_elect:become_follower(N, S1),
+    #s{joining = Joining, clients = Clients} = Follower = sderl_core_role:become_follower(N, S1),
     S2 = Follower#s{
               sync = Id,
               num = Num,
@@ -168,7 +134,7 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
                       clashes_before = sderl_core_clash:own(Self, D), syncing = true,
                       before = maps:get(before, Info, undefined), founding = false, recovered = false}},
     S3 = fx({sync_begin, E, Num}, fx({sessions, Sessions}, sderl_core_state:save(S2))),
-    sderl_core_write:membership(M, sderl_core_clients:resend(S3)).
+    sderl_core_view:membership(M, sderl_core_clients:resend(S3)).
 
 -spec chunk(epoch(), pos_integer(), pos_integer(), [sderl_core:row()], boolean(), node(), #s{}) -> #s{}.
 chunk(E, Id, K, Rows, Last, N, #s{role = follower, lead = N, sync = Id, d = #d{lineage = E, syncing = true}} = S0) ->

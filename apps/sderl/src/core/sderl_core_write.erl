@@ -14,11 +14,10 @@
 
 -include("sderl_core.hrl").
 
--export([depart/1, flush/1, propose/3, req/4, ack/5, batch/6, commit/4, gone/4, restore/2]).
--export([unhold/2, forget_list/2, origins/1, committed/2, apply_items/4, reorder/1]).
--export([membership/2, change_view/3, view_events/3]).
+-export([flush/1, batch/6, committed/2, apply_items/4, restore/2, req/4, forget_list/2]).
+-export([unhold/2, ack/5, reorder/1, may_propose/1, propose/3, origins/1]).
 
--import(sderl_core_state, [fx/2, send/3, event/3, order/2, set_flight/2]).
+-import(sderl_core_state, [fx/2, send/3, set_flight/2]).
 
 %% ---------------------------------------------------------------- the member's side
 
@@ -54,20 +53,6 @@ batch(E, Num, Commit, Items, N, #s{d = #d{lineage = E, epoch = E}, lead = N, rol
 batch(E, _, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine ->
     send(N, {refused, Mine, L}, S);
 batch(_, _, _, _, _, S) -> S.
-
--spec commit(term(), non_neg_integer(), node(), #s{}) -> #s{}.
-commit(E, Num, N, #s{d = #d{lineage = E}, lead = N, now = Now} = S) ->
-    left(committed(Num, S#s{lead_heard = Now}));
-commit(_, _, _, S) -> S.
-
-%% The batch that removed us, or the coordinator, is on all members: only now it is true.
-left(#s{leaving = undefined, lead = L, peers = P, d = #d{mem = M}} = S) ->
-    case sderl_membership:is_member(L, M) of
-        true -> S;
-        false -> sderl_core_elect:orphan(S#s{peers = maps:remove(L, P)})
-    end;
-left(#s{leaving = Why, num = Num, committed = C} = S) when C >= Num -> sderl_core_answer:leave(Why, S);
-left(S) -> S.
 
 %% (Never beyond what we have: a member that lags may end as the coordinator of a split.)
 -spec committed(non_neg_integer(), #s{}) -> #s{}.
@@ -129,7 +114,7 @@ item(#view{places = View, drops = Drops, live = Live, unknown = Unknown}, _Num, 
         [] -> S1;
         _ -> fx({sessions, S1#s.sessions}, S1)
     end,
-    view_events(D#d.view, View, sderl_core_peers:waiters(S2));
+    sderl_core_view:view_events(D#d.view, View, sderl_core_view:waiters(S2));
 item(#mem{membership = Mem, removed = Removed}, _Num, S0) ->
     #s{self = Self, sessions = Sess, d = D} = S0,
     #d{lineage = {_, Coord}, clashes = Clashes} = D,
@@ -145,7 +130,7 @@ item(#mem{membership = Mem, removed = Removed}, _Num, S0) ->
         available -> [Self];
         majority -> sderl_membership:members(Mem) ++ sderl_membership:removed(Mem)
     end,
-    new_mem(Mem, S#s{sessions = maps:without(Removed -- Kept, Sess), d = D#d{clashes = Rehomed}});
+    sderl_core_view:new_mem(Mem, S#s{sessions = maps:without(Removed -- Kept, Sess), d = D#d{clashes = Rehomed}});
 item(delete, _Num, S) -> S#s{leaving = deleted};
 item(#shard{member = N, rows = Rows, rest = more}, _Num, #s{d = #d{view = V} = D} = S0) ->
     S = superseded(Rows, S0),
@@ -159,7 +144,7 @@ item(#shard{member = N, rows = Rows, rest = {Place, Session}}, _Num, S0) ->
                  none -> maps:remove(N, Sessions);
                  _ -> Sessions#{N => Session}
              end},
-    view_events(maps:remove(N, V), View, S1);
+    sderl_core_view:view_events(maps:remove(N, V), View, S1);
 item(#clashes{clashes = Open}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
     sderl_core_clash:forget(maps:keys(Open), S#s{d = D#d{clashes = maps:merge(Cl, Open)}});
 item(#settle{name = Name}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
@@ -171,143 +156,6 @@ rehome(?ROW_AT(Home) = Row, Removed, Coord) ->
     case lists:member(Home, Removed) of
         true -> sderl_row:with_home(Coord, Row);
         false -> Row
-    end.
-
--doc """
-A change of the component is in force at once for the coordinator that decides it and ordered
-for everyone with the next batch; should the coordinator die between, its successor sees the
-same links gone and decides the same.
-""".
--spec change_view(#{node() => place()}, [node()], #s{}) -> #s{}.
-change_view(View, Drops, #s{last = Last, office = Office, d = D} = S0) ->
-    #office{flight = Flight, unknown_answers = Before} = Office,
-    Out = case Flight of undefined -> []; #flight{wait = Wait} -> Wait end,
-    Live = [N || N := live <- View, maps:get(N, D#d.view, none) =/= live],
-    Went = [N || N <- Out, maps:get(N, View, none) =/= live],
-    %% (In the one log of a majority group the answer stands, and the home takes it over when it is back.)
-    Unknown = case S0#s.mode of
-        available -> sderl_core_answer:unknown_answers(Last, Went);
-        majority -> []
-    end,
-    S1 = S0#s{office = Office#office{unknown_answers = Unknown ++ Before}},
-    S = order(#change_view{drops = Drops, live = Live}, sderl_core_answer:forget_answers(S1)),
-    view_events(D#d.view, View, S#s{d = D#d{view = View}}).
-
-%% What subscribers and the log hear of a change of the component, on every member.
--spec view_events(#{node() => place()}, #{node() => place()}, #s{}) -> #s{}.
-view_events(Old, New, S) when Old =:= New -> S;
-view_events(Old, New, S0) ->
-    S = case maps:keys(maps:without(maps:keys(New), Old)) of
-        [] -> S0;
-        Lost -> event(component_split, #{nodes => lists:sort(maps:keys(New)), lost => lists:sort(Lost)}, S0)
-    end,
-    maps:fold(fun(N, St, Acc) ->
-        case Old of
-            #{N := Was} when (Was =:= live) =:= (St =:= live) -> Acc;
-            _ when St =:= live -> event(member_live, #{node => N}, Acc);
-            _ -> event(member_aside, #{node => N}, Acc)
-        end
-    end, S, New).
-
-%% A membership that came with a snapshot rather than in a batch.
--spec membership(sderl_membership:t(), #s{}) -> #s{}.
-membership(Mem, S0) ->
-    %% (Or the batch that came with it said that the group was deleted.)
-    case new_mem(Mem, S0) of
-        #s{leaving = undefined} = S -> S;
-        #s{leaving = Why, self = Self, mode = Mode, d = #d{before = Before}} = S ->
-            case sderl_membership:is_member(Self, Mem) of
-                %% (It has a say in that, until the majority has it.)
-                false when Mode =:= majority, Before =/= undefined -> S;
-                _ -> sderl_core_answer:left_out(Why, S)
-            end
-    end.
-
-new_mem(Mem, #s{d = #d{mem = Mem}} = S) -> S;
-new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) ->
-    Was = sderl_membership:members(Old),
-    Is = sderl_membership:members(Mem),
-    %% (The batch is not committed yet: the coordinator has to tell who goes, and to be told.)
-    Peers = case S0 of
-        #s{role = coord} -> S0#s.peers;
-        #s{mode = majority} -> S0#s.peers;
-        _ -> maps:with([S0#s.lead | Is], S0#s.peers)
-    end,
-    Before = case S0#s.mode of majority -> Old; available -> undefined end,
-    Changed = sderl_core_quorum:membership_changed(S0),
-    S1 = fx({members, Is}, Changed#s{d = D#d{mem = Mem, view = maps:with(Is, V), before = Before},
-                                     down = maps:with(Is, S0#s.down),
-                                     peers = Peers}),
-    S2 = case Is -- Was of
-        [] -> S1;
-        In -> lists:foldl(fun(N, S) ->
-                  case is_map_key(N, L) of
-                      true when N =/= Self -> sderl_core_state:ask(N, S);
-                      _ -> S
-                  end
-              end, event(members_added, #{nodes => In}, S1), In)
-    end,
-    {Forgotten, Out} = lists:partition(fun(N) -> sderl_membership:is_known(N, Mem) end, Was -- Is),
-    S3 = lists:foldl(fun({Ns, Why}, S) -> event(members_removed, Why#{nodes => Ns}, S) end, S2,
-                     [E || {[_ | _], _} = E <- [{Out, #{}}, {Forgotten, #{reason => forgotten}}]]),
-    case lists:member(Self, Is) of
-        true -> S3;
-        false -> S3#s{leaving = removed}
-    end.
-
-%% The shell ends this member without waiting until the others have ordered that. They are told.
--spec depart(#s{}) -> #s{}.
-depart(#s{self = Self, now = Now, clock = Clock, d = #d{mem = Mem} = D} = S0) ->
-    Without = sderl_membership:remove([Self], (Now + Clock) div 1000, Mem),
-    S = lists:foldl(fun(N, A) -> send(N, {mem, Without}, send(N, away, A)) end, S0, maps:keys(S0#s.peers)),
-    sderl_core_answer:left_out(removed, S#s{d = D#d{mem = Without}}).
-
--spec gone(removed | deleted, sderl_membership:t(), node(), #s{}) -> #s{}.
-%% (Nobody is left to say that all have the batch by which we go: we had promised to follow another.)
-gone(_, _, _, #s{leaving = L, role = orphan} = S) when L =/= undefined -> sderl_core_answer:left_out(L, S);
-gone(_, _, _, #s{leaving = L} = S) when L =/= undefined -> S;
-gone(deleted, _, N, S) ->
-    case in_order(delete, N, S) of
-        alone -> sderl_core_answer:leave(deleted, S);
-        S1 -> S1
-    end;
-gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Mine} = D} = S) ->
-    M = sderl_core_state:union(Mem, Mine, S),
-    case sderl_membership:is_member(Self, M) of
-        %% It is it that is out, by an order that did not reach us.
-        %% (The batch that removes it may have waited for nothing else.)
-        true -> reorder(sderl_core_peers:mem(Mem, N, not_awaited(N, M, sderl_core_quorum:ended(N, Mem, S))));
-        false ->
-            case in_order(#remove{nodes = [Self], time = (Now + Clock) div 1000}, N, S) of
-                alone -> sderl_core_answer:left_out(removed, S#s{d = D#d{mem = M}});
-                S1 -> S1
-            end
-    end.
-
-%% Its process is no more, whatever our view says: it will not lead us. (Should it be added again, it says
-%% hello.)
-not_awaited(N, Mem, #s{mode = available, role = orphan, peers = P} = S) ->
-    case sderl_membership:is_member(N, Mem) of
-        true -> S;
-        false -> S#s{peers = maps:remove(N, P)}
-    end;
-not_awaited(_, _, S) -> S.
-
-%% Who is told this by another component does not vanish from its own: a coordinator would leave
-%% followers that wait for it, a follower a batch that waits for its acknowledgement, and names
-%% without a home. It is ordered as if a client had asked for it; meanwhile we are told again.
-%% Nobody waits for an orphan whose own component tells it, or whose table is not whole.
-%% And no component gives itself up to one that takes its coordinator for none of its members.
-in_order(Op, Teller, #s{role = joining, self = Self, lead = Self} = S) ->
-    in_order(Op, Teller, sderl_core_merge:resume(S));
-in_order(Op, Teller, #s{role = R, self = Self, d = #d{view = V, syncing = Syncing}} = S) ->
-    Others = [N || N := live <- V, N =/= Self, sderl_core_state:present(N, S)],
-    Asked = sderl_core_clients:is_asked(none, S),
-    Left = R =:= orphan andalso (Syncing orelse lists:member(Teller, Others)),
-    if
-        Others =:= []; Left -> alone;
-        Asked; R =/= coord, R =/= follower -> S;
-        true -> sderl_core_clients:op(none, Op, S)
     end.
 
 %% ---------------------------------------------------------------- the coordinator's side
@@ -396,7 +244,7 @@ commit_flight(#s{self = Self, office = #office{flight = Flight, owed = Owed} = O
     S1 = committed(Num, S0#s{office = Office#office{flight = undefined, owed = Owes}}),
     S2 = sderl_core_quorum:committed(Num, lists:foldl(fun then/2, S1, Then)),
     case S2 of
-        #s{leaving = undefined, role = joining} -> sderl_core_merge:disband(pay(S2));
+        #s{leaving = undefined, role = joining} -> sderl_core_join:disband(pay(S2));
         #s{leaving = undefined} -> S2;
         #s{leaving = Why} -> sderl_core_answer:leave(Why, pay(S2))
     end.
@@ -430,16 +278,23 @@ reorder(#s{office = #office{flight = #flight{wait = W} = F}, d = #d{view = V}} =
     landed(set_flight(F#flight{wait = [N || N <- W, maps:get(N, V, none) =:= live]}, S));
 reorder(S) -> S.
 
+-doc "Whether this member may make a batch now, if there is something to order.".
+-spec may_propose(#s{}) -> boolean().
+may_propose(#s{role = coord, office = Office, groggy = [], leaving = undefined}) ->
+    Office#office.flight =:= undefined;
+may_propose(_) -> false.
+
+-doc """
+Makes the next batch. A node that boots or joins does not decide alone what a member to which it has a
+link may decide.
+""".
 -spec propose(module(), term(), #s{}) -> #s{}.
-%% (A node that boots or joins does not decide alone what a member to which it has a link may decide.)
-propose(Mod, Store, #s{role = coord, office = #office{flight = undefined}, groggy = [],
-                       leaving = undefined} = S0) ->
-    S = sderl_core_clash:decisions(sderl_core_clash:ask(sderl_core_merge:take_offers(S0))),
-    case sderl_core_peers:unmet(S) orelse not sderl_core_quorum:decides(S) of
+propose(Mod, Store, S0) ->
+    S = sderl_core_clash:decisions(sderl_core_clash:ask(S0)),
+    case sderl_core_view:unmet(S) orelse not sderl_core_quorum:decides(S) of
         true -> S;
         false -> proposed(Mod, Store, S)
-    end;
-propose(_, _, S) -> S.
+    end.
 
 proposed(Mod, Store, S) ->
     case S of

@@ -1,0 +1,182 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_core_ballot).
+-moduledoc false.
+%% Elections of groups with `consistency => majority` (`sderl_core_quorum` says what a majority is).
+
+-include("sderl_core.hrl").
+
+-export([elect/1, candidate/2, promise/4, promised/4, finish/1]).
+
+-import(sderl_core_state, [fx/2, send/3, present/2, set_flight/2]).
+
+-doc "Rule 32. Who could be elected with those it sees stands, the lowest name first.".
+-spec elect(#s{}) -> #s{}.
+elect(#s{leaving = undefined, self = Self, election = #election{orphan_since = At}, now = Now,
+         tick_ms = T} = S) ->
+    Seen = [N || N <- sderl_core_quorum:members(S), present(N, S), not is_silent(N, S)],
+    Voters = case sderl_core_quorum:is_voter(S) of true -> Seen; false -> [] end,
+    Rank = length(lists:takewhile(fun(N) -> N =/= Self end, Seen)),
+    case sderl_core_quorum:is_enough(Voters, Seen, S) andalso not is_expected(S) of
+        true when Rank =:= 0; Now - At > T * (1 + Rank) -> candidate(#{}, S);
+        _ -> S
+    end;
+elect(S) -> S.
+
+%% The coordinator that was given up because it fell silent, until it is heard again.
+is_silent(N, #s{election = #election{suspect = N}, peers = P, now = Now, aside_ms = A}) ->
+    case P of
+        #{N := #peer{heard = At}} -> Now - At > A;
+        _ -> true
+    end;
+is_silent(_, _) -> false.
+
+%% A coordinator that said hello since we are alone calls us in, and so does a candidate that has our
+%% promise: for a while we wait. And for members whose process has said nothing yet.
+is_expected(#s{d = #d{founding = true}}) -> false;
+is_expected(#s{now = Now, election = #election{orphan_since = At},
+               aside_ms = A})
+  when Now - At > A -> false;
+is_expected(#s{d = #d{epoch = {_, To} = E, lineage = Lin}, self = Self, peers = P})
+  when E > Lin, To =/= Self, is_map_key(To, P) -> true;
+is_expected(#s{linked = Linked, peers = P, election = #election{orphan_since = At}, self = Self,
+               d = #d{lineage = Lin}} = S) ->
+    lists:any(fun(N) ->
+        N =/= Self andalso maps:get(N, Linked, none) =:= [] andalso
+            case P of
+                #{N := #peer{lead = Lead, said = Said, epoch = E}} -> Lead =:= N andalso Said >= At andalso E >= Lin;
+                _ -> true
+            end
+    end, sderl_core_quorum:members(S)).
+
+-spec candidate(map(), #s{}) -> #s{}.
+candidate(Flags, #s{self = Self, now = Now, d = #d{epoch = Was, lineage = Lin} = D} = S0) ->
+    {C, Self} = E = sderl_core_state:epoch(S0),
+    Ask = [N || N <- sderl_core_quorum:members(S0), N =/= Self, present(N, S0)],
+    Cand = #cand{epoch = E, wait = [N || N <- Ask, not is_silent(N, S0)], since = Now, was = Was,
+                 joined = #{Self => vote(S0)}},
+    S1 = S0#s{role = candidate, lead = undefined, d = D#d{epoch = E}, cand = Cand, highest = C},
+    maybe_finish(lists:foldl(fun(N, S) -> send(N, {collect, E, Lin, Flags}, S) end, S1, Ask)).
+
+vote(#s{num = Num, last = Last, d = #d{lineage = Lin}} = S) -> {{Lin, Num}, Last, standing(S)}.
+
+standing(#s{d = #d{syncing = true}}) -> partial;
+standing(S) ->
+    case sderl_core_quorum:is_voter(S) of
+        true -> votes;
+        false -> whole
+    end.
+
+-doc "A candidate asks for our promise.".
+-spec promise(epoch(), map(), node(), #s{}) -> #s{}.
+promise(E, Flags, N, #s{role = R, lead = L, d = #d{epoch = Mine} = D} = S0) ->
+    S = sderl_core_state:heard(E, S0),
+    Agreed = is_map_key(handover, Flags) orelse L =:= N orelse joins(N, S0),
+    Follows = R =:= coord orelse ((R =:= joining orelse R =:= follower) andalso not Agreed),
+    %% (Also to one that became a member where we have not heard of it.)
+    case present(N, S) of
+        false -> S;
+        true when E =< Mine; Follows -> send(N, {nack, E, Mine, L}, S);
+        true ->
+            {Position, Items, Standing} = vote(S),
+            S1 = sderl_core_role:become_orphan(S#s{d = D#d{epoch = E}}),
+            send(N, {promised, E, Position, Items, Standing}, S1)
+    end.
+
+%% The coordinator that we would join is none any more, and stands again.
+joins(N, #s{role = joining, lead = undefined, joining = #joining{to = {N, _, _}}}) -> true;
+joins(_, _) -> false.
+
+-doc "A member promised, with its log and whether it votes.".
+-spec promised(epoch(), {position(), [term()], votes | whole | partial}, node(), #s{}) -> #s{}.
+promised(E, Vote, N, #s{role = candidate, cand = #cand{epoch = E, wait = W, joined = J} = C} = S) ->
+    Cand = C#cand{wait = lists:delete(N, W), joined = confirmed_votes(J#{N => Vote})},
+    maybe_finish(S#s{cand = Cand});
+promised(_, _, _, S) -> S.
+
+%% Who came back empty and has not heard that the batch is committed by which it counts: another has the next one.
+confirmed_votes(J) ->
+    Ends = maps:fold(fun(_, {{Lin, Num}, _, _}, Acc) -> Acc#{Lin => max(Num, maps:get(Lin, Acc, 0))} end, #{}, J),
+    maps:map(fun(N, {{Lin, Num} = Position, Items, whole}) when map_get(Lin, Ends) > Num ->
+                     case [V || #view{places = V} <- Items, maps:get(N, V, none) =:= live] of
+                         [] -> {Position, Items, whole};
+                         _ -> {Position, Items, votes}
+                     end;
+                (_, Vote) -> Vote
+             end, J).
+
+maybe_finish(#s{cand = #cand{wait = []}} = S) -> finish(S);
+maybe_finish(S) -> S.
+
+-doc "Ends an election: this member leads, or the one with the longest log, or nobody.".
+-spec finish(#s{}) -> #s{}.
+finish(#s{cand = #cand{joined = J, since = At, epoch = {C, _}}, now = Now, aside_ms = A, tick_ms = T} = S) ->
+    %% (A promise is good for a time: who gave it may have come back empty since.)
+    Enough = sderl_core_quorum:is_enough(of_standing(votes, J), maps:keys(J), S),
+    case Enough andalso Now - At =< A + T of
+        true -> lead_or_hand_over(S);
+        false -> fx({wake, T}, sderl_core_role:withdraw(S#s{highest = C}))
+    end.
+
+of_standing(Standing, J) -> [N || N := {_, _, Of} <- J, Of =:= Standing].
+
+%% The log of the latest epoch, and of those the longest, has all that was committed: also a whole table of one
+%% that has no vote is of a log that a majority promised. Where there is none all take part, and what the
+%% fullest table has is all that there is.
+lead_or_hand_over(#s{cand = #cand{joined = J}, self = Self} = S) ->
+    Had = maps:filter(fun(_, {{{C, _}, _}, _, _}) -> C >= 0 end, J),
+    Kinds = [of_standing(votes, J) ++ of_standing(whole, Had), of_standing(partial, Had), maps:keys(J)],
+    [Those | _] = [Ns || [_ | _] = Ns <- Kinds],
+    Best = best(Those, J, Self),
+    {{Lin, Max}, Items, _} = map_get(Best, J),
+    {{MyLin, Mine}, _, MyStanding} = map_get(Self, J),
+    Behind = MyStanding =/= partial andalso Lin =:= MyLin andalso Max =:= Mine + 1 andalso Items =/= []
+        andalso not sderl_core_view:drops(Self, Items) andalso not S#s.d#d.recovered,
+    if
+        Best =:= Self -> lead(Max, Items, J, S);
+        Behind -> lead_applied(Max, Items, J, S);
+        true -> send(Best, {handover, Lin}, sderl_core_role:withdraw(S))
+    end.
+
+best(Those, J, Self) ->
+    {_, _, _, N} = lists:max([{Position, Items =/= [], N =:= Self, N} || N <- Those, {Position, Items, _} <- [map_get(N, J)]]),
+    N.
+
+%% The batch that we lack may have changed the membership, and with it what a majority is.
+lead_applied(Max, Items, J, S0) ->
+    S = sderl_core_write:apply_items(Max, Items, none, S0),
+    case sderl_core_quorum:is_enough(of_standing(votes, J), maps:keys(J), S) of
+        true -> lead(Max, Items, J, S);
+        false -> fx({wake, S#s.tick_ms}, sderl_core_role:withdraw(S))
+    end.
+
+lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, quorum = Quorum,
+                       d = #d{lineage = Lin, history = H, recovered = Recovered}} = S) ->
+    %% (The homes of names in a batch are told by the membership before it.)
+    Least = case Items =:= [] orelse Recovered of true -> Max; false -> Max - 1 end,
+    Joined = [N || N := {{L, Num}, _, Standing} <- J,
+                   N =:= Self orelse
+                       (Standing =/= partial andalso sderl_core_lead:is_of_log(L, Lin, Max, H)
+                        andalso Num >= Least andalso Num =< Max)],
+    Had = [N || N := {{L, Num}, _, _} <- J, L =:= Lin, Num =:= Max],
+    Missing = (sderl_core_quorum:members(S) -- maps:keys(J)) -- maps:keys(Quorum#quorum.ended),
+    Counting = case Missing of
+        [] -> maps:keys(J);
+        _ -> of_standing(votes, J)
+    end,
+    Promised = #{N => Life || N <- Counting, #peer{inc = Life} <- [maps:get(N, Peers, none)]},
+    S1 = S#s{quorum = Quorum#quorum{promised = Promised,
+                                    newcomers = #{},
+                                    leases = #{},
+                                    leads_since = Now}},
+    Led = sderl_core_lead:lead_from(Max, Items, Joined, S1),
+    case tell_removed(Max, Items, Lin, Joined, Led) of
+        #s{office = #office{flight = #flight{} = F}} = S2 ->
+            sderl_core_write:reorder(set_flight(F#flight{had = Had}, S2));
+        S2 -> S2
+    end.
+
+%% Those that the batch removes have a say in that, too.
+tell_removed(Max, Items, Old, Joined, #s{d = #d{epoch = E, view = V}} = S0) ->
+    Info = (sderl_core_role:lead_info(S0))#{prev => Old},
+    lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S0,
+                [N || N <- Joined, not is_map_key(N, V)]).

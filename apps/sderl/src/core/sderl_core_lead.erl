@@ -1,0 +1,124 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_core_lead).
+-moduledoc false.
+%% A new coordinator: what it begins with, and how the members follow it.
+
+-include("sderl_core.hrl").
+
+-export([alone/1, lead_from/4, lead/6, is_of_log/4]).
+
+-import(sderl_core_state, [fx/2, send/3, event/3]).
+
+%% The first process of a node's life in this group is a component of its own, at the epoch it
+%% came with: lowest for one that boots or joins, so that whatever runs already absorbs it.
+-spec alone(#s{}) -> #s{}.
+alone(#s{self = Self} = S) ->
+    S1 = fx({index, build}, S#s{role = coord, lead = Self}),
+    sderl_core_view:waiters(sderl_core_role:heartbeat(S1)).
+
+%% This member coordinates from here on, with those that promised it and are at most one batch behind.
+-spec lead_from(non_neg_integer(), [term()], [node()], #s{}) -> #s{}.
+lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) ->
+    #s{self = Self, now = Now, d = D, joining = Joining, office = Office} = S0,
+    #d{view = V, mem = Mem, lineage = Old, history = H} = D,
+    Majority = S0#s.mode =:= majority,
+    %% (In a majority group nobody leads so while any member has a whole table.)
+    Syncing = D#d.syncing andalso not Majority,
+    Lost = [N || N := _ <- V, not Majority, N =/= Self, Alone orelse maps:get(N, S0#s.linked, mute) =:= mute],
+    Place = fun(N, At) ->
+        case lists:member(N, Joined) of
+            true -> live;
+            false when At =:= live -> {Old, Max};
+            false -> At
+        end
+    end,
+    {View, History, Clashes} = case Syncing of
+        false ->
+            {maps:map(Place, maps:without(Lost, (unplaced(S0))#{Self => live})),
+             lists:sublist([{Old, Max} | H], ?HISTORY), D#d.clashes};
+        %% What we have is neither all of that log nor all of anybody's names but our own.
+        true -> {#{Self => live}, [], sderl_core_clash:own(Self, D)}
+    end,
+    Others = [N || N <- Joined, N =/= Self, is_map_key(N, View)],
+    Missing = [N || N := live <- V, not Majority, N =/= Self, not lists:member(N, Others)],
+    Unknown = sderl_core_answer:unknown_answers(Items, Missing),
+    S1 = S0#s{role = coord,
+              lead = Self,
+              cand = undefined,
+              election = sderl_core_role:elected(S0#s.election),
+              office = Office#office{unknown_answers = Unknown},
+              %% (A snapshot that ended early brought these rows: they are of no log that goes on.)
+              joining = Joining#joining{session = undefined, shard = []},
+              d = D#d{epoch = E, lineage = E, view = View, syncing = false, history = History, recovered = false,
+                      clashes = Clashes, clashes_before = #{}}},
+    Info = (sderl_core_role:lead_info(S1))#{prev => Old},
+    S2 = lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S1, Others),
+    %% A component drops names whose home left (rule 15), including departures that the last
+    %% coordinator saw but died before ordering.
+    Flight = #flight{num = Max,
+                     wait = Others,
+                     since = Now,
+                     origins = sderl_core_write:origins(Items)},
+    Gone = #change_view{drops = sderl_membership:members(Mem) -- maps:keys(View), live = []},
+    S3 = S2#s{office = (S2#s.office)#office{flight = Flight, changes = [rehome, Gone]}},
+    S4 = event(coordinator_changed, #{new => Self, epoch => E, live => lists:sort(Joined), lost => Lost},
+               fx({index, build}, sderl_core_answer:forget_answers(S3))),
+    S5 = sderl_core_role:heartbeat(sderl_core_view:view_events(V, View, S4)),
+    S6 = sderl_core_write:reorder(sderl_core_view:waiters(sderl_core_clients:resend(S5))),
+    case S0#s.leaving of
+        undefined -> S6;
+        %% When a majority has the batch by which it goes, which it leads them to.
+        _ when Majority -> S6;
+        Why -> sderl_core_answer:leave(Why, S6)
+    end.
+
+%% In a majority group names go by an ordered change only (rule 34). A member that no place is known of, because a
+%% change was seen and never ordered or it was removed and added again, gets one, and its lease begins. A former
+%% coordinator that was removed as it led has none.
+unplaced(#s{mode = available, d = #d{view = V}}) -> V;
+unplaced(#s{num = Num, d = #d{view = V, mem = Mem, lineage = Lin}}) ->
+    Members = sderl_membership:members(Mem),
+    maps:merge(maps:from_keys(Members, {Lin, Num}), maps:with(Members, V)).
+
+-spec lead(epoch(), non_neg_integer(), [term()], map(), node(), #s{}) -> #s{}.
+lead(E, Num, Items, #{prev := Prev, history := H} = Info, N, #s{mode = majority, d = #d{lineage = Lin}} = S)
+  when Prev =/= Lin, E =/= Lin ->
+    case is_of_log(Lin, Prev, Num, H) of
+        true -> lead(E, Num, Items, Info#{prev := Lin}, N, S);
+        false -> led(E, Num, Items, Info, N, S)
+    end;
+lead(E, Num, Items, Info, N, #s{role = R, self = Self, num = Has, d = #d{epoch = Mine}} = S)
+  when E >= Mine, Has =:= Num - 1, R =/= coord ->
+    case sderl_core_view:drops(Self, Items) of
+        true -> sderl_core_join:give_up(N, E, sderl_core_role:become_orphan(S));
+        false -> led(E, Num, Items, Info, N, S)
+    end;
+lead(E, Num, Items, Info, N, S) -> led(E, Num, Items, Info, N, S).
+
+led(E, Num, Items, #{prev := Prev} = Info, N, #s{num = Has, role = R, d = D0} = S0)
+  when E >= D0#d.epoch, not D0#d.syncing, (Prev =:= D0#d.lineage orelse E =:= D0#d.lineage),
+       (Has =:= Num orelse (Has =:= Num - 1 andalso not D0#d.recovered)), R =/= coord ->
+    S1 = case Has of
+        Num -> S0;
+        _ -> sderl_core_write:apply_items(Num, Items, none, S0)
+    end,
+    D = S1#s.d,
+    #{history := H, view := V, mem := M, clashes := Clashes} = Info,
+    S2 = (sderl_core_role:become_follower(N, S1))#s{
+              ack = {E, Num},
+              d = D#d{epoch = E, lineage = E, history = H, view = V, clashes = Clashes, recovered = false}},
+    S3 = sderl_core_clients:resend(sderl_core_view:waiters(S2)),
+    sderl_core_quorum:gained(sderl_core_view:membership(M, S3));
+led(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->
+    case E < Mine of
+        true -> send(N, {refused, Mine, L}, S);
+        false -> send(N, {gap, E, Num}, S)
+    end.
+
+-doc """
+Whether a log of an epoch is that of another at this number, but for its last batch: the epochs that came after it
+brought none.
+""".
+-spec is_of_log(epoch(), epoch(), non_neg_integer(), [position()]) -> boolean().
+is_of_log(Lineage, Lineage, _, _) -> true;
+is_of_log(Lineage, _, Num, History) -> lists:member({Lineage, Num}, History).

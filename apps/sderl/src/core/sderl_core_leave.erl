@@ -1,0 +1,79 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_core_leave).
+-moduledoc false.
+%% A member that leaves the group, or hears that it, or somebody else, has left.
+
+-include("sderl_core.hrl").
+
+-export([depart/1, commit/4, gone/4]).
+
+-import(sderl_core_state, [send/3]).
+
+%% The shell ends this member without waiting until the others have ordered that. They are told.
+-spec depart(#s{}) -> #s{}.
+depart(#s{self = Self, now = Now, clock = Clock, d = #d{mem = Mem} = D} = S0) ->
+    Without = sderl_membership:remove([Self], (Now + Clock) div 1000, Mem),
+    S = lists:foldl(fun(N, A) -> send(N, {mem, Without}, send(N, away, A)) end, S0, maps:keys(S0#s.peers)),
+    sderl_core_answer:left_out(removed, S#s{d = D#d{mem = Without}}).
+
+-spec commit(term(), non_neg_integer(), node(), #s{}) -> #s{}.
+commit(E, Num, N, #s{d = #d{lineage = E}, lead = N, now = Now} = S) ->
+    left(sderl_core_write:committed(Num, S#s{lead_heard = Now}));
+commit(_, _, _, S) -> S.
+
+%% The batch that removed us, or the coordinator, is on all members: only now it is true.
+left(#s{leaving = undefined, lead = L, peers = P, d = #d{mem = M}} = S) ->
+    case sderl_membership:is_member(L, M) of
+        true -> S;
+        false -> sderl_core_elect:orphan(S#s{peers = maps:remove(L, P)})
+    end;
+left(#s{leaving = Why, num = Num, committed = C} = S) when C >= Num -> sderl_core_answer:leave(Why, S);
+left(S) -> S.
+
+-spec gone(removed | deleted, sderl_membership:t(), node(), #s{}) -> #s{}.
+%% (Nobody is left to say that all have the batch by which we go: we had promised to follow another.)
+gone(_, _, _, #s{leaving = L, role = orphan} = S) when L =/= undefined -> sderl_core_answer:left_out(L, S);
+gone(_, _, _, #s{leaving = L} = S) when L =/= undefined -> S;
+gone(deleted, _, N, S) ->
+    case in_order(delete, N, S) of
+        alone -> sderl_core_answer:leave(deleted, S);
+        S1 -> S1
+    end;
+gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Mine} = D} = S) ->
+    M = sderl_core_state:union(Mem, Mine, S),
+    case sderl_membership:is_member(Self, M) of
+        %% It is it that is out, by an order that did not reach us.
+        %% (The batch that removes it may have waited for nothing else.)
+        true -> sderl_core_write:reorder(sderl_core_peers:mem(Mem, N, not_awaited(N, M, sderl_core_quorum:ended(N, Mem, S))));
+        false ->
+            case in_order(#remove{nodes = [Self], time = (Now + Clock) div 1000}, N, S) of
+                alone -> sderl_core_answer:left_out(removed, S#s{d = D#d{mem = M}});
+                S1 -> S1
+            end
+    end.
+
+%% Its process is no more, whatever our view says: it will not lead us. (Should it be added again, it says
+%% hello.)
+not_awaited(N, Mem, #s{mode = available, role = orphan, peers = P} = S) ->
+    case sderl_membership:is_member(N, Mem) of
+        true -> S;
+        false -> S#s{peers = maps:remove(N, P)}
+    end;
+not_awaited(_, _, S) -> S.
+
+%% Who is told this by another component does not vanish from its own: a coordinator would leave
+%% followers that wait for it, a follower a batch that waits for its acknowledgement, and names
+%% without a home. It is ordered as if a client had asked for it; meanwhile we are told again.
+%% Nobody waits for an orphan whose own component tells it, or whose table is not whole.
+%% And no component gives itself up to one that takes its coordinator for none of its members.
+in_order(Op, Teller, #s{role = joining, self = Self, lead = Self} = S) ->
+    in_order(Op, Teller, sderl_core_elect:resume(S));
+in_order(Op, Teller, #s{role = R, self = Self, d = #d{view = V, syncing = Syncing}} = S) ->
+    Others = [N || N := live <- V, N =/= Self, sderl_core_state:present(N, S)],
+    Asked = sderl_core_clients:is_asked(none, S),
+    Left = R =:= orphan andalso (Syncing orelse lists:member(Teller, Others)),
+    if
+        Others =:= []; Left -> alone;
+        Asked; R =/= coord, R =/= follower -> S;
+        true -> sderl_core_clients:op(none, Op, S)
+    end.

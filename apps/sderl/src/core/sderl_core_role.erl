@@ -1,0 +1,81 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_core_role).
+-moduledoc false.
+%% A member's roles, as far as one is left and another taken: what goes with it and what stays.
+
+-include("sderl_core.hrl").
+
+-export([leave_office/1, step_down/1, become_orphan/1, become_follower/2, elected/1, withdraw/1]).
+-export([lead_info/1, heartbeat/1]).
+
+-import(sderl_core_state, [fx/2, send/3]).
+
+-doc "A coordinator, or one that joins another, is none any more.".
+-spec leave_office(#s{}) -> #s{}.
+leave_office(#s{role = Role, lead = Self, self = Self,
+                office = #office{snapshots = Snapshots}} = S0)
+  when Role =:= coord; Role =:= joining ->
+    S = lists:foldl(fun(N, S1) -> fx({read_stop, N}, S1) end, S0, maps:keys(Snapshots)),
+    fx({index, drop}, S#s{lead = undefined, office = #office{}});
+leave_office(S) -> S.
+
+-spec step_down(#s{}) -> #s{}.
+step_down(S0) ->
+    S = become_orphan(leave_office(S0)),
+    Election = (S#s.election)#election{attempts = 0, shut_out_since = undefined},
+    sderl_core_clients:resend(give_up_joining(S#s{election = Election})).
+
+-doc "Nobody is followed any more, and nothing that a coordinator asked for is owed to it.".
+-spec become_orphan(#s{}) -> #s{}.
+become_orphan(#s{now = Now, election = Election} = S) ->
+    S#s{role = orphan,
+        lead = undefined,
+        cand = undefined,
+        ack = undefined,
+        election = Election#election{orphan_since = Now}}.
+
+-doc "A coordinator took this member in, by a takeover or with a snapshot.".
+-spec become_follower(node(), #s{}) -> #s{}.
+become_follower(Coordinator, #s{now = Now, election = Election} = S0) ->
+    S = give_up_joining(S0),
+    S#s{role = follower,
+        lead = Coordinator,
+        lead_heard = Now,
+        cand = undefined,
+        election = elected(Election)}.
+
+-doc "Somebody leads.".
+-spec elected(#election{}) -> #election{}.
+elected(Election) ->
+    Election#election{attempts = 0,
+                      shut_out_since = undefined,
+                      suspect = undefined}.
+
+%% Nobody else was told of this promise of our own.
+-spec withdraw(#s{}) -> #s{}.
+withdraw(#s{cand = #cand{was = Was}, d = D, now = Now, election = Election} = S) ->
+    S#s{role = orphan,
+        cand = undefined,
+        election = Election#election{orphan_since = Now},
+        d = D#d{epoch = Was}}.
+
+-spec lead_info(#s{}) -> map().
+lead_info(#s{d = #d{before = undefined, mem = Mem, view = V} = D}) ->
+    %% (A successor that the last batch removes leads to that batch, and goes: it has no place with the others.)
+    #{prev => D#d.lineage,
+      history => D#d.history,
+      view => maps:with(sderl_membership:members(Mem), V),
+      mem => Mem,
+      clashes => D#d.clashes};
+lead_info(#s{d = #d{before = Before} = D} = S) ->
+    (lead_info(S#s{d = D#d{before = undefined}}))#{before => Before}.
+
+-doc "This member joins nobody any more.".
+-spec give_up_joining(#s{}) -> #s{}.
+give_up_joining(#s{joining = Joining} = S) ->
+    S#s{joining = Joining#joining{to = undefined, bringing = undefined}}.
+
+-spec heartbeat(#s{}) -> #s{}.
+heartbeat(#s{peers = P, d = #d{lineage = E}} = S0) ->
+    C = sderl_core_answer:told_committed(S0),
+    maps:fold(fun(N, _, S) -> send(N, {hb, E, C}, S) end, S0, P).

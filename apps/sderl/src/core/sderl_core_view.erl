@@ -1,0 +1,138 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_core_view).
+-moduledoc false.
+%% Who counts in the component, who is a member, and what follows when that changes.
+
+-include("sderl_core.hrl").
+
+-export([change_view/3, view_events/3, waiters/1, unmet/1, membership/2, new_mem/2, drops/2]).
+
+-import(sderl_core_state, [fx/2, event/3, order/2]).
+
+-doc """
+A change of the component is in force at once for the coordinator that decides it and ordered
+for everyone with the next batch; should the coordinator die between, its successor sees the
+same links gone and decides the same.
+""".
+-spec change_view(#{node() => place()}, [node()], #s{}) -> #s{}.
+change_view(View, Drops, #s{last = Last, office = Office, d = D} = S0) ->
+    #office{flight = Flight, unknown_answers = Before} = Office,
+    Out = case Flight of undefined -> []; #flight{wait = Wait} -> Wait end,
+    Live = [N || N := live <- View, maps:get(N, D#d.view, none) =/= live],
+    Went = [N || N <- Out, maps:get(N, View, none) =/= live],
+    %% (In the one log of a majority group the answer stands, and the home takes it over when it is back.)
+    Unknown = case S0#s.mode of
+        available -> sderl_core_answer:unknown_answers(Last, Went);
+        majority -> []
+    end,
+    S1 = S0#s{office = Office#office{unknown_answers = Unknown ++ Before}},
+    S = order(#change_view{drops = Drops, live = Live}, sderl_core_answer:forget_answers(S1)),
+    view_events(D#d.view, View, S#s{d = D#d{view = View}}).
+
+%% What subscribers and the log hear of a change of the component, on every member.
+-spec view_events(#{node() => place()}, #{node() => place()}, #s{}) -> #s{}.
+view_events(Old, New, S) when Old =:= New -> S;
+view_events(Old, New, S0) ->
+    S = case maps:keys(maps:without(maps:keys(New), Old)) of
+        [] -> S0;
+        Lost -> event(component_split, #{nodes => lists:sort(maps:keys(New)), lost => lists:sort(Lost)}, S0)
+    end,
+    maps:fold(fun(N, St, Acc) ->
+        case Old of
+            #{N := Was} when (Was =:= live) =:= (St =:= live) -> Acc;
+            _ when St =:= live -> event(member_live, #{node => N}, Acc);
+            _ -> event(member_aside, #{node => N}, Acc)
+        end
+    end, S, New).
+
+-spec waiters(#s{}) -> #s{}.
+waiters(#s{waiters = []} = S) -> S;
+waiters(#s{waiters = W, now = Now, d = #d{view = V, mem = M}} = S0) ->
+    {Done, Wait} = lists:partition(fun({_, Ns, Until}) ->
+        Now >= Until orelse lists:all(fun(N) ->
+            maps:get(N, V, none) =:= live orelse not sderl_membership:is_member(N, M) end, Ns)
+    end, W),
+    S = S0#s{waiters = Wait},
+    case Done of
+        [] -> S;
+        _ -> fx({replies, [{F, {live, [N || N <- Ns, maps:get(N, V, none) =:= live]}} || {F, Ns, _} <- Done]}, S)
+    end.
+
+%% Of a node that boots or joins: whether a member to which it has a link has not told us yet whom it follows,
+%% or told us of a higher epoch, to which we will go (rules 2, 9). Until then it decides nothing. One whose library does
+%% not run never tells: for a while. Those who have told, and have no coordinator or one that we cannot see, get as long
+%% as a member that no star covers; and as long as it takes until those who follow one that hangs have given it up and
+%% chosen another. Nor does it take others in, which would outrank what runs.
+-spec unmet(#s{}) -> boolean().
+unmet(#s{d = #d{lineage = {C, _}}}) when C >= 0 -> false;
+unmet(#s{now = Now, election = #election{orphan_since = At}, aside_ms = A,
+         tick_ms = T})
+  when Now - At > 2 * A, Now - At > A + 4 * T -> false;
+unmet(#s{self = Self, linked = L, peers = P, now = Now, election = #election{orphan_since = At},
+         aside_ms = A, d = #d{lineage = E, mem = M, view = V}}) ->
+    lists:any(fun(N) ->
+        N =/= Self andalso not is_map_key(N, V) andalso sderl_membership:is_member(N, M) andalso
+            case P of
+                #{N := #peer{epoch = Theirs}} -> Theirs > E;
+                _ -> Now - At =< A
+            end
+    end, [N || N := [] <- L]).
+
+%% ---------------------------------------------------------------- memberships
+
+%% A membership that came with a snapshot rather than in a batch.
+-spec membership(sderl_membership:t(), #s{}) -> #s{}.
+membership(Mem, S0) ->
+    %% (Or the batch that came with it said that the group was deleted.)
+    case new_mem(Mem, S0) of
+        #s{leaving = undefined} = S -> S;
+        #s{leaving = Why, self = Self, mode = Mode, d = #d{before = Before}} = S ->
+            case sderl_membership:is_member(Self, Mem) of
+                %% (It has a say in that, until the majority has it.)
+                false when Mode =:= majority, Before =/= undefined -> S;
+                _ -> sderl_core_answer:left_out(Why, S)
+            end
+    end.
+
+-doc "A membership that was ordered.".
+-spec new_mem(sderl_membership:t(), #s{}) -> #s{}.
+new_mem(Mem, #s{d = #d{mem = Mem}} = S) -> S;
+new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) ->
+    Was = sderl_membership:members(Old),
+    Is = sderl_membership:members(Mem),
+    %% (The batch is not committed yet: the coordinator has to tell who goes, and to be told.)
+    Peers = case S0 of
+        #s{role = coord} -> S0#s.peers;
+        #s{mode = majority} -> S0#s.peers;
+        _ -> maps:with([S0#s.lead | Is], S0#s.peers)
+    end,
+    Before = case S0#s.mode of majority -> Old; available -> undefined end,
+    Changed = sderl_core_quorum:membership_changed(S0),
+    S1 = fx({members, Is}, Changed#s{d = D#d{mem = Mem, view = maps:with(Is, V), before = Before},
+                                     down = maps:with(Is, S0#s.down),
+                                     peers = Peers}),
+    S2 = case Is -- Was of
+        [] -> S1;
+        In -> lists:foldl(fun(N, S) ->
+                  case is_map_key(N, L) of
+                      true when N =/= Self -> sderl_core_state:ask(N, S);
+                      _ -> S
+                  end
+              end, event(members_added, #{nodes => In}, S1), In)
+    end,
+    {Forgotten, Out} = lists:partition(fun(N) -> sderl_membership:is_known(N, Mem) end, Was -- Is),
+    S3 = lists:foldl(fun({Ns, Why}, S) -> event(members_removed, Why#{nodes => Ns}, S) end, S2,
+                     [E || {[_ | _], _} = E <- [{Out, #{}}, {Forgotten, #{reason => forgotten}}]]),
+    case lists:member(Self, Is) of
+        true -> S3;
+        false -> S3#s{leaving = removed}
+    end.
+
+%% A batch that let a node go removed its names. Who was not there to see it does not undo that by
+%% applying it, but brings its names back by a merge (a link to the old coordinator that broke a
+%% moment before all of them did must not cost a name whose process lives).
+-spec drops(node(), [term()]) -> boolean().
+drops(Node, Items) ->
+    lists:any(fun(#view{drops = Drops}) -> lists:member(Node, Drops);
+                 (_) -> false
+              end, Items).
