@@ -91,7 +91,7 @@
     since = 0 :: integer()
 }).
 
-%% A member on its way into another component (`sderl_core_merge`), which then gets a snapshot of it
+%% A member on its way into another component (`sderl_core_join`), which then gets a snapshot of it
 %% (`sderl_core_snapshot`).
 -record(joining, {
     %% The coordinator that we join, its epoch, and when it was last asked or heard.
@@ -103,7 +103,7 @@
     shard = [] :: [[sderl_row:t()]]
 }).
 
-%% What a member without a coordinator goes by, until it has one. `sderl_core_elect` has it.
+%% What a member without a coordinator goes by: `sderl_core_elect`, `sderl_core_role`.
 -record(election, {
     orphan_since = 0 :: integer(),
     %% The coordinator that fell silent: a takeover does not wait for it.
@@ -117,7 +117,7 @@
     not_before = -(1 bsl 59) :: integer()
 }).
 
-%% What only majority groups use. `sderl_core_quorum` has it.
+%% What only majority groups use: `sderl_core_quorum`, and `sderl_core_majority` as time passes.
 -record(quorum, {
     has = unknown :: unknown | boolean(),   % whether there is a majority, as clients are told
     had_at = 0 :: integer(),                % when there last was
@@ -134,7 +134,7 @@
     differs = [] :: [node()]                % nodes whose consistency differs, of which we told
 }).
 
-%% The requests of this node's clients: `sderl_core_clients`, and `sderl_core_answer` for their answers.
+%% The requests of this node's clients: `sderl_core_clients`, `sderl_core_answer`.
 -record(clients, {
     %% What waits, the newest first; the list that is out under its number, and the last number.
     queue = [] :: [{term(), term()}],
@@ -182,46 +182,58 @@
 }).
 
 -record(s, {
+    %% Who this is, and with what settings.
     group :: term(),
     uid :: binary(),
     self :: node(),
-    addr :: term(),
-    inc :: term(),
+    addr :: term(),                 % what peers send to
+    inc :: term(),                  % the incarnation of this node
+    mode = available :: available | majority,
     tick_ms = 1000 :: pos_integer(),
     aside_ms = 4000 :: pos_integer(),
     forget_ms = infinity :: timeout(),
+
+    %% Time.
     now = 0 :: integer(),           % monotonic milliseconds, given with every step
     clock = 0 :: integer(),         % system time less that
+    last_tick :: undefined | integer(),
+
+    %% What is replicated: membership, component and log.
     d :: #d{},
     saved :: undefined | #d{},      % what the shell was last told to keep
     num = 0 :: non_neg_integer(),   % the last batch applied
     last = [] :: [term()],          % its items, for a member that lacks it at a takeover
     committed = 0 :: non_neg_integer(),
-    linked = #{} :: #{node() => [] | mute | away},   % mute: the library there said that it stops; away: this group's process
+    sessions = #{} :: #{node() => session()},
+    highest = 0 :: integer(),       % the highest epoch counter heard of
+
+    %% The others. `mute`: the library there said that it stops; `away`: this group's process did.
+    linked = #{} :: #{node() => [] | mute | away},
     peers = #{} :: #{node() => #peer{}},
-    down = #{} :: #{node() => integer()},
+    down = #{} :: #{node() => integer()},   % members out of the component, and since when
+    groggy = [] :: [node()],        % after a pause: peers whose epochs have to be heard
+    groggy_since = 0 :: integer(),
+    waiters = [] :: [{term(), [node()], integer()}],    % clients: for which members, until when
+
+    %% Role: who is followed, and what is to be said to it.
     role = orphan :: orphan | candidate | follower | coord | joining,
     lead :: node() | undefined,
     lead_heard = 0 :: integer(),
-    booting = false :: boolean(),
-    highest = 0 :: integer(),       % the highest epoch counter heard of
-    ack :: undefined | {epoch(), non_neg_integer()},
-    sessions = #{} :: #{node() => session()},
-    sync = 0 :: non_neg_integer(),  % the last one begun; of a learner: the one it is in
+    ack :: undefined | {epoch(), non_neg_integer()},    % the batch that is to be acknowledged
     cand :: undefined | #cand{},
-    groggy = [] :: [node()],
-    groggy_since = 0 :: integer(),
-    last_tick :: undefined | integer(),
-    waiters = [] :: [{term(), [node()], integer()}],
+    sync = 0 :: non_neg_integer(),  % the last snapshot begun; of a learner: the one that it gets
+    booting = false :: boolean(),
     leaving :: undefined | removed | deleted,
-    mode = available :: available | majority,
+
+    %% Parts, each with modules that have it.
     office = #office{} :: #office{},
     clients = #clients{} :: #clients{},
     joining = #joining{} :: #joining{},
     election = #election{} :: #election{},
     quorum = #quorum{} :: #quorum{},
-    unknown = 0 :: non_neg_integer(),
-    fx = [] :: [term()]
+
+    unknown = 0 :: non_neg_integer(),   % messages of no known kind
+    fx = [] :: [term()]             % the effects of this step, the last first
 }).
 
 -define(HISTORY, 64).
