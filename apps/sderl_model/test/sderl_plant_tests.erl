@@ -33,7 +33,7 @@ pieces() ->
     Whole = sderl_plant:module(sderl_core, [{sderl_core_state, "Seq bsr 24", "Seq"}]),
     ?assertEqual(7, Whole:batch_of(7)),
     ?assertEqual(ok, sderl_plant:check([{sderl_core_state, "Seq  bsr\n24", "Seq"}])),
-    ?assertMatch([{sderl_core, _}, {sderl_core_clients, _}, {sderl_core_merge, _}, {sderl_hello, _}],
+    ?assertMatch([{sderl_core, _}, {sderl_core_admit, _}, {sderl_core_clients, _}, {sderl_hello, _}],
                  sderl_plant:beams([rule_1, rule_2, lose_down, rule_16, rule_17])).
 
 %% Copies are made of what changes; where nothing does, it is the module itself.

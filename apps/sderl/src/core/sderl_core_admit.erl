@@ -97,7 +97,7 @@ has_waited(N, #s{now = Now, aside_ms = A, tick_ms = T,
                  quorum = #quorum{leads_since = Since}} = S) ->
     sderl_core_quorum:is_promised(N, S) orelse Now - Since > A + 2 * T.
 
-%% ---------------------------------------------------------------- members that are set aside, and count again
+%% ---------------------------------------------------------------- set aside, and counted again
 
 -doc "A member counts no more; its shard is frozen as our log has it.".
 -spec set_place(node(), #s{}) -> #s{}.

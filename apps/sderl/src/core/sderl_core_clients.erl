@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_clients).
 -moduledoc false.
-%% The requests of this node's clients, until they are answered (`sderl_core_answer` says with what).
+%% The requests of this node's clients, until they are answered (`sderl_core_answer`).
 %%
 %% A member has one list of operations out at a time, numbered since it became a member. What comes
 %% meanwhile waits in a queue, and is the next list.
@@ -39,8 +39,8 @@ op(From, Op, #s{leaving = undefined, clients = #clients{queue = Queue} = Clients
 op(From, _Op, S) -> fx({replies, [{From, {no, not_member}}]}, S).
 
 -doc """
-A client that saw our predecessor die asks again under the same identity, maybe what we have answered
-meanwhile.
+A client that saw our predecessor die asks again under the same identity, maybe what we have
+answered meanwhile.
 """.
 -spec again(term(), sderl_core:op(), #s{}) -> #s{}.
 again(From, Op, #s{clients = #clients{deferred = Deferred, predecessor = Predecessor}} = S) ->
@@ -104,12 +104,13 @@ resend(#s{clients = #clients{out = undefined}} = S) -> S;
 resend(#s{clients = Clients} = S) -> S#s{clients = Clients#clients{resend = true}}.
 
 -doc """
-There is no majority, and nobody waits for it. What was never sent was not applied. What was sent may be
-in a batch that the majority goes on with.
+There is no majority, and nobody waits for it. What was never sent was not applied. What was sent
+may be in a batch that the majority goes on with.
 """.
 -spec let_go(#s{}) -> #s{}.
 let_go(#s{clients = Clients} = S) ->
-    #clients{queue = Queue, deferred = Deferred, out = Out, abroad = Abroad, number = Before} = Clients,
+    #clients{queue = Queue, out = Out, number = Before, abroad = Abroad} = Clients,
+    #clients{deferred = Deferred} = Clients,
     {Sent, Unsent} = case Out of
         undefined -> {[], []};
         {_, List} when Abroad =:= [] -> {[], List};

@@ -24,7 +24,8 @@ wake(S) -> S.
 
 -spec orphan(#s{}) -> #s{}.
 %% (One that the majority has not removed for certain has a say yet.)
-orphan(#s{leaving = removed, mode = majority, num = Num, committed = C} = S) when C < Num -> sderl_core_role:step_down(S);
+orphan(#s{leaving = removed, mode = majority, num = Num, committed = C} = S) when C < Num ->
+    sderl_core_role:step_down(S);
 orphan(#s{leaving = Why} = S) when Why =/= undefined -> sderl_core_answer:leave(Why, S);
 orphan(S) -> elect(sderl_core_role:step_down(S)).
 
@@ -33,8 +34,8 @@ elect(#s{groggy = [_ | _]} = S) -> S;
 elect(#s{election = #election{not_before = At}, now = Now} = S) when Now < At -> S;
 elect(#s{role = orphan, mode = majority} = S) -> sderl_core_ballot:elect(S);
 elect(#s{role = orphan, self = Self, d = #d{view = V, syncing = Syncing}, now = Now,
-         election = #election{orphan_since = At,
-                              suspect = Suspect}, tick_ms = T, aside_ms = A} = S) ->
+         election = #election{orphan_since = At, suspect = Suspect},
+         tick_ms = T, aside_ms = A} = S) ->
     Here = [N || N := _ <- V, present(N, S), N =/= Suspect],
     Live = [N || N <- Here, map_get(N, V) =:= live],
     %% A table that is not whole may lead nobody; alone it serves what it has.
@@ -194,7 +195,8 @@ take_over(#s{cand = #cand{joined = J}, num = Mine, self = Self, d = D} = S0) ->
     %% (One that got there by a snapshot has the rows of the last batch and not the batch: then it is of
     %% no use to those who lack it.)
     {Items, Best} = lists:max([{I, N} || N := {Num, I} <- J, Num =:= Max]),
-    case Max > Mine + 1 orelse (Max > Mine andalso (Items =:= [] orelse sderl_core_view:drops(Self, Items))) of
+    Useless = Items =:= [] orelse sderl_core_view:drops(Self, Items),
+    case Max > Mine + 1 orelse (Max > Mine andalso Useless) of
         true ->
             %% We were set aside, or let go, without knowing: the one with the longest log leads.
             send(Best, {handover, D#d.lineage}, sderl_core_role:withdraw(S0));
@@ -229,7 +231,8 @@ lost_report(_, _, _, S) -> S.
 
 %% For a while we do not stand for election ourselves: its request may be slow on one link only.
 hand_over(To, #s{now = Now, tick_ms = T, d = #d{lineage = E}, election = Election} = S) ->
-    sderl_core_role:step_down(send(To, {handover, E}, S#s{election = Election#election{not_before = Now + 2 * T}})).
+    Later = Election#election{not_before = Now + 2 * T},
+    sderl_core_role:step_down(send(To, {handover, E}, S#s{election = Later})).
 
 %% The coordinator agreed that we see more than it does.
 -spec handover(epoch(), node(), #s{}) -> #s{}.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_core_join).
 -moduledoc false.
-%% A member that joins another component, and brings its shard (`sderl_core_merge` says how components
-%% become one).
+%% A member that joins another component, and brings its shard (`sderl_core_merge` says how
+%% components become one).
 
 -include("sderl_core.hrl").
 

@@ -116,8 +116,8 @@ led(E, Num, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) ->
     end.
 
 -doc """
-Whether a log of an epoch is that of another at this number, but for its last batch: the epochs that came after it
-brought none.
+Whether a log of an epoch is that of another at this number, but for its last batch: the epochs that
+came after it brought none.
 """.
 -spec is_of_log(epoch(), epoch(), non_neg_integer(), [position()]) -> boolean().
 is_of_log(Lineage, Lineage, _, _) -> true;

@@ -44,7 +44,9 @@ gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Min
     case sderl_membership:is_member(Self, M) of
         %% It is it that is out, by an order that did not reach us.
         %% (The batch that removes it may have waited for nothing else.)
-        true -> sderl_core_write:reorder(sderl_core_peers:mem(Mem, N, not_awaited(N, M, sderl_core_quorum:ended(N, Mem, S))));
+        true ->
+            Ended = not_awaited(N, M, sderl_core_quorum:ended(N, Mem, S)),
+            sderl_core_write:reorder(sderl_core_peers:mem(Mem, N, Ended));
         false ->
             case in_order(#remove{nodes = [Self], time = (Now + Clock) div 1000}, N, S) of
                 alone -> sderl_core_answer:left_out(removed, S#s{d = D#d{mem = M}});

@@ -29,7 +29,8 @@ look(S) -> S.
 -spec tick(#s{}) -> #s{}.
 tick(#s{now = Now} = S0) ->
     S = groggy_tick(count_down(S0#s{last_tick = Now})),
-    sderl_core_answer:requeue(sderl_core_view:waiters(hellos(role_tick(sderl_core_majority:tick(S))))).
+    Looked = hellos(role_tick(sderl_core_majority:tick(S))),
+    sderl_core_answer:requeue(sderl_core_view:waiters(Looked)).
 
 late(#s{now = Now, peers = P, office = #office{flight = F} = Office, cand = C, mode = Mode,
         election = Election} = S0) ->
@@ -73,7 +74,8 @@ hellos(#s{linked = L, peers = P, self = Self, role = R, now = Now, aside_ms = A,
 
 role_tick(#s{groggy = [_ | _]} = S) -> S;
 role_tick(#s{role = coord} = S) ->
-    sderl_core_merge:tick(sderl_core_snapshot:tick(prune(forget(slow(sderl_core_role:heartbeat(S))))));
+    S1 = prune(forget(slow(sderl_core_role:heartbeat(S)))),
+    sderl_core_merge:tick(sderl_core_snapshot:tick(S1));
 role_tick(#s{role = follower, lead = Lead, lead_heard = H, now = Now, aside_ms = A, tick_ms = T,
              election = Election} = S)
   when Now - H > A + 2 * T ->
@@ -417,7 +419,8 @@ state(E, L, N, #s{groggy = G} = S0) ->
     end.
 
 -spec dropped(epoch(), node(), #s{}) -> #s{}.
-dropped(E, N, #s{role = orphan, groggy = [], d = #d{lineage = E, epoch = E}} = S) -> sderl_core_join:give_up(N, E, S);
+dropped(E, N, #s{role = orphan, groggy = [], d = #d{lineage = E, epoch = E}} = S) ->
+    sderl_core_join:give_up(N, E, S);
 dropped(E, N, #s{role = follower, lead = N, groggy = [], d = #d{lineage = E, epoch = E}} = S) ->
     sderl_core_join:give_up(N, E, sderl_core_role:step_down(S));
 dropped(_, _, S) -> S.

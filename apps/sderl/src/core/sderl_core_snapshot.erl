@@ -104,7 +104,8 @@ adopt(E, Num, #{view := V} = Info, N, #s{mode = majority, role = R, self = Self,
 adopt(E, Num, #{history := H, view := V, mem := M} = Info, N, #s{role = R, self = Self, d = D} = S) ->
     case sderl_core_state:union(M, D#d.mem, S) of
         M when R =/= coord ->
-            case sderl_core_join:covered(Self, sderl_core_join:position(S), D#d{lineage = E, history = H, view = V}) of
+            Log = D#d{lineage = E, history = H, view = V},
+            case sderl_core_join:covered(Self, sderl_core_join:position(S), Log) of
                 true -> adopted(E, Num, Info, N, S);
                 %% We have what that log has not: it is a merge.
                 false -> sderl_core_join:give_up(N, E, S)

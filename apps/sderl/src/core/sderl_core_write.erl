@@ -130,7 +130,8 @@ item(#mem{membership = Mem, removed = Removed}, _Num, S0) ->
         available -> [Self];
         majority -> sderl_membership:members(Mem) ++ sderl_membership:removed(Mem)
     end,
-    sderl_core_view:new_mem(Mem, S#s{sessions = maps:without(Removed -- Kept, Sess), d = D#d{clashes = Rehomed}});
+    sderl_core_view:new_mem(Mem, S#s{sessions = maps:without(Removed -- Kept, Sess),
+                                     d = D#d{clashes = Rehomed}});
 item(delete, _Num, S) -> S#s{leaving = deleted};
 item(#shard{member = N, rows = Rows, rest = more}, _Num, #s{d = #d{view = V} = D} = S0) ->
     S = superseded(Rows, S0),
@@ -285,8 +286,8 @@ may_propose(#s{role = coord, office = Office, groggy = [], leaving = undefined})
 may_propose(_) -> false.
 
 -doc """
-Makes the next batch. A node that boots or joins does not decide alone what a member to which it has a
-link may decide.
+Makes the next batch. A node that boots or joins does not decide alone what a member to which it
+has a link may decide.
 """.
 -spec propose(module(), term(), #s{}) -> #s{}.
 propose(Mod, Store, S0) ->
