@@ -308,12 +308,14 @@ recover(W) -> lists:foldl(fun recover/2, W, sderl_sim_world:groups(W)).
 recover(G, W0) ->
     case {of_group(G, W0), sderl_sim_world:live_members(G, W0)} of
         {#q{} = Q, [_ | _] = Live} ->
-            Electors = members_of_longest(G, Live, W0),
+            {Electors, Before} = members_of_longest(G, Live, W0),
             Survivors = [N || N <- Live, lists:member(N, Electors)],
-            Lost = [N || N <- Electors, (node(N, W0))#n.lost],
-            Vote = [N || N <- Survivors, #{votes := true} <- [seen(N, G, W0)]],
+            Lost = [N || N <- lists:usort(Electors ++ Before), (node(N, W0))#n.lost],
+            Vote = [N || N <- Live, #{votes := true} <- [seen(N, G, W0)]],
             Has = [N || N <- Live, #{majority := true} <- [seen(N, G, W0)]],
-            case Lost =/= [] andalso Has =:= [] andalso not is_majority(Vote, Electors) of
+            %% (A change of the members that may not be committed needs a majority of both.)
+            Enough = is_majority(Vote, Electors) andalso is_majority(Vote, Before),
+            case Lost =/= [] andalso Has =:= [] andalso not Enough of
                 true ->
                     W1 = keep_of(G, (new_log(Q, W0))#q{electors = Survivors}, W0),
                     lists:foldl(fun(N, W) ->
@@ -324,12 +326,15 @@ recover(G, W0) ->
         _ -> W0
     end.
 
-%% An operator asks those who are left for their members, and believes the one that knows most.
+%% An operator asks those who are left for their members, and before the last change of these, and believes
+%% the one that knows most.
 members_of_longest(G, Live, W) ->
-    {_, Mem} = lists:max([{{E, Num}, Mem}
-                          || N <- Live,
-                             #{lineage := E, num := Num, membership := Mem} <- [seen(N, G, W)]]),
-    sderl_membership:members(Mem).
+    {_, Mem, Before} = lists:max([{{E, Num}, Mem, Before}
+                                  || N <- Live,
+                                     #{lineage := E, num := Num, membership := Mem, before := Before}
+                                         <- [seen(N, G, W)]]),
+    Members = sderl_membership:members(Mem),
+    {Members, case Before of undefined -> Members; _ -> sderl_membership:members(Before) end}.
 
 -doc "So long the names of nodes that are lost for good may stay, where there are any.".
 -spec leases_ms(#w{}) -> number().

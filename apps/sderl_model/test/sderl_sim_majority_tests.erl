@@ -40,7 +40,10 @@ found_test_() ->
                                    {hard_7, (hard())#{nodes => 7}, [5010, 5296, 5281]},
                                    %% (Those of `bin/sderl bench simulate --hard --majority --nodes 4`.)
                                    {bench_4, (hard())#{nodes => 4, spare => 1, reads => 10},
-                                    [30000058, 30000588, 30000881, 30000891, 31001101]}],
+                                    [30000058, 30000588, 30000881, 30000891, 31001101]},
+                                   {bench_4_files,
+                                    (hard())#{nodes => 4, spare => 1, reads => 10, files => true},
+                                    [32000131, 32000753]}],
         Seed <- Seeds].
 
 %% A survivor of an operator's recovery lacks the last batch, which another has: it registers a name for a process of a
