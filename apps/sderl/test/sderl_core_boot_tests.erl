@@ -62,6 +62,24 @@ waits_until_one_that_hangs_is_given_up_test() ->
     ?assertEqual([], [R || {replies, R} <- element(1, ticks(20, 4 * ?TICK, [hello('n3@t', ?RUNS, 'n1@t')], S))]),
     ?assertMatch([_], [R || {replies, R} <- element(1, ticks(20, 7 * ?TICK, [hello('n3@t', ?RUNS, 'n1@t')], S))]).
 
+%% Who makes a group by majority leads with the promises of all who accepted, whatever its name: those without would
+%% have to wait before they may be taken in. One that does not come is not waited for long.
+asks_all_who_accepted_test() ->
+    S = booted(#{mode => majority, found => true, fresh => true}),
+    [One, Two, Three] = [accepts(N) || N <- ['n1@t', 'n2@t', 'n3@t']],
+    {None, Waits} = step(20, [One, Two], S),
+    ?assertEqual([], collects(None)),
+    ?assertEqual(['n1@t', 'n2@t', 'n3@t'], collects(element(1, step(30, [Three], Waits)))),
+    {Fx, Waits2} = ticks(30, ?TICK, [], Waits),
+    ?assertEqual([], collects(Fx)),
+    ?assertEqual(['n1@t', 'n2@t'], collects(element(1, ticks(30 + ?TICK, ?TICK, [], Waits2)))).
+
+accepts(N) ->
+    {msg, N, {hello, Addr, Inc, Mem, Info}} = hello(N, ?BOOTS(N), undefined),
+    {msg, N, {hello, Addr, Inc, Mem, Info#{mode => majority}}}.
+
+collects(Fx) -> lists:usort([N || {send, {addr, N}, M} <- Fx, element(1, M) =:= collect]).
+
 %% ---------------------------------------------------------------- a member in the making
 
 booted() -> booted(#{}).

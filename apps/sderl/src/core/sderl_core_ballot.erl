@@ -17,7 +17,7 @@ elect(#s{leaving = undefined, self = Self, election = #election{orphan_since = A
     Voters = case sderl_core_quorum:is_voter(S) of true -> Seen; false -> [] end,
     Rank = length(lists:takewhile(fun(N) -> N =/= Self end, Seen)),
     case sderl_core_quorum:is_enough(Voters, Seen, S) andalso not is_expected(S) of
-        true when Rank =:= 0; Now - At > T * (1 + Rank) -> candidate(#{}, S);
+        true when Rank =:= 0; (S#s.d)#d.founding; Now - At > T * (1 + Rank) -> candidate(#{}, S);
         _ -> S
     end;
 elect(S) -> S.
@@ -32,7 +32,12 @@ is_silent(_, _) -> false.
 
 %% A coordinator that said hello since we are alone calls us in, and so does a candidate that has our
 %% promise: for a while we wait. And for members whose process has said nothing yet.
-is_expected(#s{d = #d{founding = true}}) -> false;
+%% Who makes a new group waits for those that accepted: a member that it leads without its promise would have
+%% to wait until it can be taken in.
+is_expected(#s{now = Now, tick_ms = T, election = #election{orphan_since = At},
+               d = #d{founding = true}} = S) ->
+    Now - At =< 2 * T andalso
+        lists:any(fun(N) -> not present(N, S) end, sderl_core_quorum:members(S));
 is_expected(#s{now = Now, election = #election{orphan_since = At},
                aside_ms = A})
   when Now - At > A -> false;
