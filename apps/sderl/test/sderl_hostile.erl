@@ -184,7 +184,7 @@ well_typed(sderl_node, #{groups := Groups, peers := [Peer | _], members := Nodes
      {raw, {sderl_known, 2, Peer, [{G, Nodes}, {other, [Peer]}]}}, {raw, {sderl_tell, 2, Peer}},
      {raw, {sderl_conflict, 2, G, Uid, Peer, rand:bytes(16)}}, {raw, {sderl_free, 2, Peer, {meet, Uid, Nodes}}},
      {raw, {sderl_free, 2, Peer, freed}}, {raw, {nodeup, 'x@nowhere', []}}, {raw, {nodedown, 'x@nowhere', []}},
-     {call, {invite, 2, G, Uid, Peer}}, {call, {enter, 2, nowhere, Peer}},
+     {call, {invite, 2, G, Uid, Peer}}, {call, {withdraw, 2, G, Uid}}, {call, {enter, 2, nowhere, Peer}},
      {call, {invite, 2, G, Uid, Peer, #{mode => pick([available, majority]), new => pick([true, false])}}},
      {call, {recover, 2, G, Uid, Nodes, pick([check, do]), Peer}}, {call, settle}, {cast, {changed, G}}, {cast, {left, nowhere, [Peer]}},
      {cast, {met, Peer}}];

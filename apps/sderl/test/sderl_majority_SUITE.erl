@@ -18,7 +18,8 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [made_at_run_time, a_minority, freed_after_the_lease, supervised_in_a_minority, restarted_member,
+    [made_at_run_time, made_by_two_at_once, a_minority, freed_after_the_lease,
+     supervised_in_a_minority, restarted_member,
      membership, lost_for_good, first_start, first_start_with_files,
      differing_modes, goodbye].
 
@@ -142,6 +143,23 @@ made_at_run_time(Config) ->
     ?assertEqual({error, s_group_name_is_in_use},
                  call(F, A, new_s_group, [g, [A], #{consistency => majority}])),
     [ok = call(F, A, delete_s_group, [G]) || G <- [g, h]],
+    ok.
+
+%% One of them makes it, of all nodes, and the other is told so.
+made_by_two_at_once(Config) ->
+    {F, [A, B, C, D] = Nodes} = fleet(Config),
+    Self = self(),
+    [begin
+         Made = [{at_once, I}, Nodes, #{consistency => majority}],
+         Makers = [spawn_link(fun() -> Self ! {self(), call(F, N, new_s_group, Made)} end)
+                   || N <- [A, C]],
+         Answers = [receive {Maker, Answer} -> Answer end || Maker <- Makers],
+         ?assertEqual([{error, s_group_name_is_in_use}, {ok, {at_once, I}, Nodes}],
+                      lists:sort(Answers)),
+         together(F, {at_once, I}, Nodes),
+         ok = call(F, B, delete_s_group, [{at_once, I}]),
+         await(deleted, fun() -> call(F, D, own_nodes, [{at_once, I}]) =:= [] end)
+     end || I <- lists:seq(1, 4)],
     ok.
 
 %% ---------------------------------------------------------------- a side without a majority

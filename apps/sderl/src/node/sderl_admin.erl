@@ -16,6 +16,10 @@
 -include("../core/sderl_op.hrl").
 -include("../core/sderl_version.hrl").
 -define(INVITE, 8000).
+%% Nodes that make a group of one name at once have invited each other, and all let go: by chance one of
+%% them is alone at its next try, and the others find that the name is in use.
+-define(TRIES, 5).
+-define(PAUSE_MS, 400).
 
 -spec create(term(), [node()], sderl_options:consistency() | configured) ->
     {ok, term(), [node()]} | {error, term()}.
@@ -42,18 +46,39 @@ create_available(Group, Others) ->
 
 %% A founder alone could add nobody, as it would be no majority of the group with them. So the group
 %% begins with all that are willing, and decides when a majority of these has joined.
-create_by_majority(Group, Others) ->
+create_by_majority(Group, Others) -> create_by_majority(Group, Others, ?TRIES).
+
+create_by_majority(Group, Others, Tries) ->
     Uid = sderl_node:new_uid(Group),
     case sderl_dir:group(Group) of
         none ->
-            Willing = willing(Group, Uid, #{mode => majority, new => true}, Others),
-            case sderl_node:create(Group, Uid, [node() | Willing]) of
+            Answers = invite_all(Group, Uid, #{mode => majority, new => true}, Others),
+            Willing = [N || {N, ok} <- Answers],
+            IsContested = Tries > 1 andalso lists:keymember({error, s_group_conflict}, 2, Answers),
+            case IsContested orelse sderl_node:create(Group, Uid, [node() | Willing]) of
                 ok ->
                     await_live(Group, Willing),
                     {ok, Group, lists:sort([node() | Willing])};
-                Error -> Error
+                Refused ->
+                    _ = each(Willing, fun(N) -> withdraw(N, Group, Uid) end),
+                    create_again(Refused, Group, Others, Tries - 1)
             end;
         #{} -> {error, s_group_name_is_in_use}
+    end.
+
+%% Another may make a group of that name, and have invited this node, or one of those that are asked.
+create_again(Refused, Group, Others, Tries)
+  when Tries > 0, Refused =:= true orelse Refused =:= {error, s_group_name_is_in_use} ->
+    receive
+    after rand:uniform(?PAUSE_MS) -> create_by_majority(Group, Others, Tries)
+    end;
+create_again({error, _} = Error, _, _, _) -> Error.
+
+%% The name is not kept any longer for a group that will not be.
+withdraw(Node, Group, Uid) ->
+    try gen_server:call({sderl_node, Node}, {withdraw, ?VSN, Group, Uid}, ?INVITE)
+    catch
+        exit:_ -> ok
     end.
 
 -spec add(term(), [node()]) -> {ok, term(), [node()]} | {error, term()}.
@@ -94,8 +119,9 @@ grow(Group, Nodes) ->
     end.
 
 %% The nodes that accept an invitation. The others are noted with their reasons.
-willing(Group, Uid, How, Nodes) ->
-    [N || {N, ok} <- each(Nodes, fun(N) -> invite(N, Group, Uid, How) end)].
+willing(Group, Uid, How, Nodes) -> [N || {N, ok} <- invite_all(Group, Uid, How, Nodes)].
+
+invite_all(Group, Uid, How, Nodes) -> each(Nodes, fun(N) -> invite(N, Group, Uid, How) end).
 
 grow_by(Group, Willing) ->
     case sderl_client:write(Group, #add{nodes = Willing}) of

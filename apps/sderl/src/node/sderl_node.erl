@@ -148,6 +148,11 @@ handle_call({invite, ?VSN, Group, Uid, From, #{mode := Mode, new := New}}, _, N)
   when is_binary(Uid), is_atom(From), is_boolean(New),
        Mode =:= available orelse Mode =:= majority ->
     invited(Group, Uid, Mode, New, N);
+handle_call({withdraw, ?VSN, Group, Uid}, _, #n{reserved = R} = N) when is_binary(Uid) ->
+    case R of
+        #{Group := #reservation{uid = Uid}} -> {reply, ok, N#n{reserved = maps:remove(Group, R)}};
+        #{} -> {reply, ok, N}
+    end;
 handle_call({enter, ?VSN, Group, Node}, From, N) when is_atom(Node) ->
     _ = spawn(fun() -> gen_server:reply(From, sderl_admin:admit(Group, Node)) end),
     {noreply, N};
