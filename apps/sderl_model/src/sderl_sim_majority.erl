@@ -326,13 +326,14 @@ recover(G, W0) ->
         _ -> W0
     end.
 
-%% An operator asks those who are left for their members, and before the last change of these, and believes
-%% the one that knows most.
+%% An operator asks those who are left for their members, and for those before the last change, and
+%% believes the one that knows most.
 members_of_longest(G, Live, W) ->
-    {_, Mem, Before} = lists:max([{{E, Num}, Mem, Before}
-                                  || N <- Live,
-                                     #{lineage := E, num := Num, membership := Mem, before := Before}
-                                         <- [seen(N, G, W)]]),
+    {_, Mem, Before} =
+        lists:max([{{E, Num}, Mem, Before}
+                   || N <- Live,
+                      #{lineage := E, num := Num, membership := Mem, before := Before} <-
+                          [seen(N, G, W)]]),
     Members = sderl_membership:members(Mem),
     {Members, case Before of undefined -> Members; _ -> sderl_membership:members(Before) end}.
 

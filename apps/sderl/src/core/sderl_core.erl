@@ -249,7 +249,8 @@ info(#s{d = D, office = #office{flight = Flight, snapshots = Snapshots}} = S) ->
 -doc """
 What the promises speak of, for a checker that looks at every step. `flight` is the batch that is
 out and whose acknowledgements it lacks, `before` the membership before the last batch where that
-changes it and may not be committed, `ordering` whether a change of the component waits to be ordered, `pending` whether operations of clients are not answered yet.
+changes it and may not be committed, `ordering` whether a change of the component waits to be
+ordered, `pending` whether operations of clients are not answered yet.
 """.
 -spec inspect(state()) -> map().
 inspect(#s{d = D, office = #office{flight = F, changes = Changes}} = S) ->
@@ -257,7 +258,8 @@ inspect(#s{d = D, office = #office{flight = F, changes = Changes}} = S) ->
       mode => S#s.mode,
       majority => sderl_core_quorum:status(S),
       votes => sderl_core_quorum:is_voter(S),
-      history => D#d.history, view => D#d.view, membership => D#d.mem, before => D#d.before, clashes => D#d.clashes, syncing => D#d.syncing,
+      history => D#d.history, view => D#d.view,
+      membership => D#d.mem, before => D#d.before, clashes => D#d.clashes, syncing => D#d.syncing,
       session => D#d.sid, leaving => S#s.leaving, ordering => Changes =/= [],
       pending => sderl_core_clients:is_pending(S),
       flight => case F of undefined -> none; #flight{num = N, wait = W} -> {N, W} end}.
