@@ -70,6 +70,21 @@ recovered_test_() ->
     [{timeout, 120, ?_assertEqual({Seed, ok}, {Seed, sderl_sim:run(Options#{seed => Seed})})}
      || Seed <- lists:seq(1, 4)].
 
+%% Most members are removed while they do not hear the coordinator. The change needs their
+%% acknowledgements, and is decided when the links are back: by whoever leads then.
+removed_unheard_test_() ->
+    [{lists:concat([Left, " are left, heard at ", Heal, " ms, ", Seed]), {timeout, 120, fun() ->
+        Remove = fun(W) -> remove_but(Left, W) end,
+        Script = [{12_000, {'fun', Remove}}, {Heal, heal}],
+        ?assertEqual(ok, sderl_sim:run(Options#{mode => majority, seed => Seed, script => Script}))
+     end}}
+     || {Options, Left, Heal, Seeds} <- [
+            {#{nodes => 5}, 2, 18_000, [4, 5, 8]},
+            {#{nodes => 5}, 2, 40_000, [12, 18]},
+            {#{nodes => 7}, 2, 40_000, [11]}
+        ],
+        Seed <- Seeds].
+
 %% ---------------------------------------------------------------- planted faults
 
 planted_test_() ->
@@ -120,9 +135,13 @@ planted() ->
       #{}, [right_answer]}].
 
 %% The coordinator and one other are a majority of the members that are left, and none of those before.
-remove_those_who_do_not_hear(W) ->
+remove_those_who_do_not_hear(W) -> remove_but(2, W).
+
+%% The coordinator and the members of the last names are left.
+remove_but(Left, W) ->
     [Coord] = sderl_sim:coord(W),
-    [_ | Others] = lists:delete(Coord, sderl_sim:all(W)),
+    Members = lists:delete(Coord, sderl_sim:all(W)),
+    Others = lists:sublist(Members, length(Members) - (Left - 1)),
     Commands = [{silence, Coord, Others}, {op, Coord, {remove, Others, 1}}],
     lists:foldl(fun sderl_sim:apply_cmd/2, W, Commands).
 

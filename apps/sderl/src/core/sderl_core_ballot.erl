@@ -7,7 +7,7 @@
 
 -export([elect/1, candidate/2, promise/4, promised/4, finish/1]).
 
--import(sderl_core_state, [fx/2, send/3, present/2, set_flight/2]).
+-import(sderl_core_state, [fx/2, send/3, present/2]).
 
 -doc "Rule 32. Who could be elected with those it sees stands, the lowest name first.".
 -spec elect(#s{}) -> #s{}.
@@ -162,7 +162,6 @@ lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, quorum = Quorum,
                    N =:= Self orelse
                        (Standing =/= partial andalso sderl_core_lead:is_of_log(L, Lin, Max, H)
                         andalso Num >= Least andalso Num =< Max)],
-    Had = [N || N := {{L, Num}, _, _} <- J, L =:= Lin, Num =:= Max],
     Missing = (sderl_core_quorum:members(S) -- maps:keys(J)) -- maps:keys(Quorum#quorum.ended),
     Counting = case Missing of
         [] -> maps:keys(J);
@@ -174,13 +173,10 @@ lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, quorum = Quorum,
                                     leases = #{},
                                     leads_since = Now}},
     Led = sderl_core_lead:lead_from(Max, Items, Joined, S1),
-    case tell_removed(Max, Items, Lin, Joined, Led) of
-        #s{office = #office{flight = #flight{} = F}} = S2 ->
-            sderl_core_write:reorder(set_flight(F#flight{had = Had}, S2));
-        S2 -> S2
-    end.
+    tell_removed(Max, Items, Lin, Joined, Led).
 
-%% Those that the batch removes have a say in that, too.
+%% Those that the batch removes have a say in that, too: by acknowledging it in this epoch. That they had it
+%% when they promised is not enough: a log of an epoch between, without it, would still win over theirs.
 tell_removed(Max, Items, Old, Joined, #s{d = #d{epoch = E, view = V}} = S0) ->
     Info = (sderl_core_role:lead_info(S0))#{prev => Old},
     lists:foldl(fun(N, S) -> send(N, {lead, E, Max, Items, Info}, S) end, S0,
