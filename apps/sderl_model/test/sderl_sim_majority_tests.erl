@@ -81,7 +81,8 @@ removed_unheard_test_() ->
      || {Options, Left, Heal, Seeds} <- [
             {#{nodes => 5}, 2, 18_000, [4, 5, 8]},
             {#{nodes => 5}, 2, 40_000, [12, 18]},
-            {#{nodes => 7}, 2, 40_000, [11]}
+            {#{nodes => 5, delay => {1, 200}}, 2, 25_000, [10, 11]},
+            {#{nodes => 7}, 2, 40_000, [11, 24]}
         ],
         Seed <- Seeds].
 

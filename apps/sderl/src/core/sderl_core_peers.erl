@@ -240,7 +240,11 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view 
         #{N := {_, _}} when Fresh; not Learns -> sderl_core_snapshot:start([N], S);
         #{N := {_, _}} -> S;
         %% Our link broke and came back: we have let it go, and it waits for us.
-        _ when map_get(lineage, Info) =:= E -> send(N, {dropped, E}, S);
+        _ when map_get(lineage, Info) =:= E ->
+            case sderl_core_quorum:has_say(N, Info, S) of
+                true -> send(N, {lead, E, Num, S#s.last, sderl_core_role:lead_info(S)}, S);
+                false -> send(N, {dropped, E}, S)
+            end;
         _ -> send(N, {hb, E, sderl_core_answer:told_committed(S)}, S)
     end;
 %% Its process is a new one, which does not know that we join it.

@@ -20,7 +20,7 @@
 -include("sderl_core.hrl").
 
 -export([new/2, restore/1, status/1, report_difference/3, decides/1, can_decide/2, ended/3]).
--export([came_back/2, membership_changed/1, counts_acknowledgements/1, is_voter/1]).
+-export([has_say/3, came_back/2, membership_changed/1, counts_acknowledgements/1, is_voter/1]).
 -export([is_empty/1, members/1, is_enough/3, lease_ms/1, has/1, gained/1, is_promised/2]).
 -export([note_newcomer/2, is_newcomer/2, counts/3, committed/2, confirmed/1, may_join/2]).
 
@@ -72,8 +72,19 @@ can_decide(Nodes, #s{d = #d{mem = Mem}} = S) -> is_all_there_is(set(Nodes), Mem,
 %% Members that a batch removes acknowledge it too, and are in no view any more.
 acknowledged(#s{office = #office{flight = undefined}, quorum = #quorum{ended = Ended}}) -> Ended;
 acknowledged(#s{self = Self, office = #office{flight = #flight{had = Had}},
-                quorum = #quorum{ended = Ended}, d = #d{view = V}}) ->
-    maps:merge(Ended, set([N || N <- [Self | Had], not is_map_key(N, V)])).
+                quorum = #quorum{ended = Ended, newcomers = New}, d = #d{view = V}}) ->
+    Voters = [N || N <- [Self | Had], not is_map_key(N, V), not is_map_key(N, New)],
+    maps:merge(Ended, set(Voters)).
+
+-doc """
+Whether a node that is no member any more, and says where its log of this epoch ends, has a say in the
+batch that removes it. It gets that one again, for its acknowledgement, and is not taken in.
+""".
+-spec has_say(node(), map(), #s{}) -> boolean().
+has_say(N, #{num := Has, syncing := false}, #s{num = Num, d = #d{before = Before}})
+  when Before =/= undefined, Num - Has >= 0, Num - Has =< 1 ->
+    sderl_membership:is_member(N, Before);
+has_say(_, _, _) -> false.
 
 -doc "A node says that it has left. It has no say any more, and agreed to its removal.".
 -spec ended(node(), sderl_membership:t(), #s{}) -> #s{}.
