@@ -56,7 +56,10 @@ is_expected(#s{linked = Linked, peers = P, election = #election{orphan_since = A
 -spec candidate(map(), #s{}) -> #s{}.
 candidate(Flags, #s{self = Self, now = Now, d = #d{epoch = Was, lineage = Lin} = D} = S0) ->
     {C, Self} = E = sderl_core_state:epoch(S0),
-    Ask = [N || N <- sderl_core_quorum:members(S0), N =/= Self, present(N, S0)],
+    #s{quorum = #quorum{ended = Ended}} = S0,
+    %% (Who waits for one that has left is overtaken by the next that stands.)
+    Ask = [N || N <- sderl_core_quorum:members(S0), N =/= Self, present(N, S0),
+                not is_map_key(N, Ended)],
     Cand = #cand{epoch = E, wait = [N || N <- Ask, not is_silent(N, S0)], since = Now, was = Was,
                  joined = #{Self => vote(S0)}},
     S1 = S0#s{role = candidate, lead = undefined, d = D#d{epoch = E}, cand = Cand, highest = C},

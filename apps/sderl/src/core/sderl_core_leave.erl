@@ -61,6 +61,11 @@ not_awaited(N, Mem, #s{mode = available, role = orphan, peers = P} = S) ->
         true -> S;
         false -> S#s{peers = maps:remove(N, P)}
     end;
+not_awaited(N, Mem, #s{mode = majority, role = candidate, cand = #cand{wait = Wait} = Cand} = S) ->
+    case sderl_membership:is_member(N, Mem) of
+        true -> S;
+        false -> sderl_core_elect:maybe_finish(S#s{cand = Cand#cand{wait = lists:delete(N, Wait)}})
+    end;
 not_awaited(_, _, S) -> S.
 
 %% Who is told this by another component does not vanish from its own: a coordinator would leave
@@ -70,10 +75,12 @@ not_awaited(_, _, S) -> S.
 %% And no component gives itself up to one that takes its coordinator for none of its members.
 in_order(Op, Teller, #s{role = joining, self = Self, lead = Self} = S) ->
     in_order(Op, Teller, sderl_core_elect:resume(S));
-in_order(Op, Teller, #s{role = R, self = Self, d = #d{view = V, syncing = Syncing}} = S) ->
+in_order(Op, Teller, #s{role = R, self = Self, mode = Mode, d = #d{view = V, syncing = Syncing}} = S) ->
     Others = [N || N := live <- V, N =/= Self, sderl_core_state:present(N, S)],
     Asked = sderl_core_clients:is_asked(none, S),
-    Left = R =:= orphan andalso (Syncing orelse lists:member(Teller, Others)),
+    %% (In a majority group also one that stands for election, or waits to be taken in: it would for ever.)
+    Alone = R =:= orphan orelse (Mode =:= majority andalso (R =:= candidate orelse R =:= joining)),
+    Left = Alone andalso (Syncing orelse lists:member(Teller, Others)),
     if
         Others =:= []; Left -> alone;
         Asked; R =/= coord, R =/= follower -> S;

@@ -83,6 +83,9 @@ role_tick(#s{role = follower, lead = Lead, lead_heard = H, now = Now, aside_ms =
     sderl_core_elect:orphan(S1#s{election = Election#election{suspect = Lead}});
 role_tick(#s{role = candidate, cand = #cand{since = At} = C, now = Now, aside_ms = A} = S) when Now - At > A ->
     sderl_core_elect:finish(S#s{cand = C#cand{wait = []}});
+%% (One that has left answers no candidate, and says so when it is asked who it is.)
+role_tick(#s{role = candidate, mode = majority, cand = #cand{wait = Wait}} = S) ->
+    lists:foldl(fun sderl_core_state:ask/2, S, Wait);
 role_tick(#s{role = orphan} = S0) ->
     case sderl_core_elect:elect(S0) of
         %% They may have gone on without us, or removed us: ask.
