@@ -125,8 +125,9 @@
     member :: node(),
     is_first :: boolean(),          % it replaces what the log had of that home
     rows :: [tuple()],
-    %% Other pieces follow; or this is the last, and has the member's position and session.
-    rest :: more | {Place :: term(), Session :: term()}
+    %% `more`: other pieces follow; `{Place, Session}`: this is the last, and has the member's
+    %% position and session. (`sderl_wire` asks this of what others sent: any term.)
+    rest :: term()
 }).
 
 %% Clashes that were found, each with our row and theirs; or decided, with who keeps the name and
