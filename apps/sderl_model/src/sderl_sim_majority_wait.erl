@@ -17,7 +17,10 @@ the majority lost, and keeps no client waiting (`bounded_waiting` of `m:sderl_si
 %% For mailboxes, and for links of which the two ends learn at different times.
 -define(SPARE_MS, 10_000).
 
-aside_ms(W) -> sderl_sim_world:option(aside_ms, ?ASIDE_MS, W).
+aside_ms(W) ->
+    Ms = sderl_sim_world:option(aside_ms, ?ASIDE_MS, W),
+    true = is_integer(Ms),
+    Ms.
 
 -doc "So long the names of a home that cannot be reached stay (rule 34).".
 -spec lease_ms(#w{}) -> pos_integer().
