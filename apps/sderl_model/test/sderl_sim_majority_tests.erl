@@ -41,6 +41,8 @@ found_test_() ->
                                    %% (Those of `bin/sderl bench simulate --hard --majority --nodes 4`.)
                                    {bench_4, (hard())#{nodes => 4, spare => 1, reads => 10},
                                     [30000058, 30000588, 30000881, 30000891, 31001101]},
+                                   {bench_5, (hard())#{nodes => 5, spare => 1, reads => 10},
+                                    [40006394]},
                                    {bench_4_files,
                                     (hard())#{nodes => 4, spare => 1, reads => 10, files => true},
                                     [32000131, 32000753]}],

@@ -70,7 +70,9 @@ hellos(#s{linked = L, peers = P, self = Self, role = R, now = Now, aside_ms = A,
             _ -> true
         end
     end,
-    lists:foldl(fun sderl_core_state:ask/2, S, [N || N <- maps:keys(L), N =/= Self, Silent(N), sderl_membership:is_known(N, S#s.d#d.mem)]).
+    %% (Also one that an uncommitted batch removes: that it has left may be all that the batch waits for.)
+    Asked = [N || N <- maps:keys(L), N =/= Self, Silent(N), sderl_core_state:is_known(N, S)],
+    lists:foldl(fun sderl_core_state:ask/2, S, Asked).
 
 role_tick(#s{groggy = [_ | _]} = S) -> S;
 role_tick(#s{role = coord} = S) ->
