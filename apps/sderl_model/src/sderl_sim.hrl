@@ -71,6 +71,7 @@
     contest = #{} :: map(),     % client's own name => others' operations on it {in all, unanswered}
     applied = #{} :: map(),     % {node, life, epoch} => number of the last batch applied
     removed = #{} :: map(),     % pid => {position where its name was taken away, {its home, version}, whether that home counted}
+    brought = #{} :: map(),     % pid => {epoch that its home brought it to, without the batch there}
     refused = #{} :: map(),     % pid => {operation that was answered no, where, when}
     used = #{} :: map(),        % pid => how many operations registered it: 1 or more
     left = #{} :: map(),        % {node, life} that left the group

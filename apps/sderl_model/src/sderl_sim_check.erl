@@ -21,7 +21,7 @@ once the faults are over is in `m:sderl_sim_settle`.
 | `everywhere` | what was answered `yes` is on every live member of the component |
 | `not_applied` | the pid of a registration that was answered `no` is in no table that grew out of the batch that said so |
 | `own_writes` | a client reads what it was last answered |
-| `stays_away` | what a batch took away does not come back to a member whose log has that batch (unless its home was cut off before the batch reached it: what that says of its names counts) |
+| `stays_away` | what a batch took away does not come back to a member whose log has that batch (unless its home was cut off before the batch reached it, or brought its shard before: what that says of its names counts) |
 | `as_decided` | a clash is settled as its resolver decided |
 | `one_acknowledges` | two coordinators do not both answer when they have coordinated, have been linked and left alone for a while |
 """.
@@ -52,6 +52,8 @@ asked(N, G, R, List, W) ->
 sent(_, _, _, #w{checks = false} = W) -> W;
 sent(N, G, {ack, E, _, _} = Msg, W) -> sderl_sim_majority:sent(N, G, Msg, no_way_back(N, G, E, W));
 sent(N, G, {joined, E, _, _} = Msg, W) -> sderl_sim_majority:sent(N, G, Msg, no_way_back(N, G, E, W));
+sent(N, G, {shard, E, _, Rows, _} = Msg, W) ->
+    sderl_sim_majority:sent(N, G, Msg, brings(N, G, E, Rows, W));
 sent(N, G, Msg, W) -> sderl_sim_majority:sent(N, G, Msg, W).
 
 -doc "A batch is about to change a member's table.".
@@ -326,11 +328,12 @@ learning(N, G, W) ->
 
 stays_away(N, G, Names, Store, Seen, W) ->
     lists:foldl(fun(Name, Acc) ->
-        #b{removed = Removed, applied = Applied} = B = book(G, Acc),
+        #b{removed = Removed, applied = Applied, brought = Brought} = B = book(G, Acc),
         case sderl_sim_store:lookup(Store, Name) of
             ?ROW(_, Pid, Now, Ver, _) = Row when is_map_key(Pid, Removed) ->
                 #{Pid := {{E, Num} = Pos, {Home, Was}, Counted}} = Removed,
-                Behind = Counted andalso is_behind(Home, E, Num, Applied),
+                Behind = Counted andalso is_behind(Home, E, Num, Applied)
+                    orelse maps:get(Pid, Brought, none) =:= {maps:get(lineage, Seen), Pos},
                 case covers(Seen, Pos) of
                     false -> Acc;
                     %% The name of a process whose node left while the group was split has a home on each side.
@@ -342,6 +345,17 @@ stays_away(N, G, Names, Store, Seen, W) ->
             _ -> Acc
         end
     end, W, Names).
+
+%% A piece of a shard is what its home had when it sent it. The home may get the batch from its former
+%% component while the piece is on its way: whom it joins cannot know, and asks for the whole shard
+%% anew when the home comes back.
+brings(N, G, E, Rows, W) ->
+    #b{removed = Removed, applied = Applied, brought = Brought} = B = book(G, W),
+    Lacking = #{Pid => {E, Pos}
+                || ?ROW_OF(Pid) <- Rows,
+                   #{Pid := {{Of, Num} = Pos, {Home, _}, true}} <- [Removed],
+                   Home =:= N, is_behind(N, Of, Num, Applied)},
+    keep_book(G, B#b{brought = maps:merge(Brought, Lacking)}, W).
 
 %% (What it brought counts also where its node went right after.)
 is_behind(Home, E, Num, Applied) ->
