@@ -156,10 +156,11 @@ refused(G, Id, Pid, W) ->
 
 %% A component that the home of a name has left, or is about to, may hold it until that is ordered: the home has
 %% it not, and nobody else brings it anywhere. So may a member that is behind the home's log.
+%% (A table whose process died is that of the log that the next one goes on with.)
 is_kept(Id, N, G, Name, Store, #w{ops = Ops} = W) ->
     #{Id := #{node := Origin}} = Ops,
     ?ROW(_, Pid, Home, {Epoch, Seq}, _) = sderl_sim_store:lookup(Store, Name),
-    case {seen(N, G, W), seen(Home, G, W)} of
+    case {table_log(N, G, Store, W), seen(Home, G, W)} of
         %% The tail of a log that nobody goes on with removed the process's node. (`not_applied` looks whether the row is
         %% brought anywhere.)
         {#{lead := undefined, lineage := {_, N} = Epoch, num := Num}, _} when node(Pid) =/= Home ->
@@ -167,6 +168,12 @@ is_kept(Id, N, G, Name, Store, #w{ops = Ops} = W) ->
         {#{lineage := E, num := Num}, #{lineage := Own, num := At}} when Home =:= Origin ->
             E =:= Own andalso Num >= At;
         _ -> true
+    end.
+
+table_log(N, G, Store, W) ->
+    case {seen(N, G, W), sderl_sim_store:recover(Store)} of
+        {none, #{log := {Num, _}, log_epoch := Epoch}} -> #{lineage => Epoch, num => Num};
+        {Seen, _} -> Seen
     end.
 
 %% (What was ordered before may still come to a member that is behind.)
