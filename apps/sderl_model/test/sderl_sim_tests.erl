@@ -54,7 +54,7 @@ hard_test_() ->
         ?assertEqual(ok, sderl_sim:run((hard())#{nodes => Nodes, seed => Seed}))
      end}}
      || {Nodes, Seeds} <- [{4, [1138, 30000599, 30002033, 30002908, 54003728]},
-                           {5, [33000617]},
+                           {5, [33000617, 55000274]},
                            {7, [509832, 820206, 30000192]}],
         Seed <- Seeds].
 

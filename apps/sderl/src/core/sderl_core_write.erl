@@ -118,10 +118,12 @@ item(#view{places = View, drops = Drops, live = Live, unknown = Unknown}, _Num, 
 item(#mem{membership = Mem, removed = Removed}, _Num, S0) ->
     #s{self = Self, sessions = Sess, d = D} = S0,
     #d{lineage = {_, Coord}, clashes = Clashes} = D,
-    S = case lists:member(Self, Removed) of
+    Moved = case lists:member(Self, Removed) of
         true -> sderl_core_snapshot:moved(fun(_) -> Coord end, S0);
         false -> S0
     end,
+    %% What these have brought has its home here now: should they be members again, they bring it anew.
+    S = lists:foldl(fun sderl_core_merge:forget_join/2, Moved, Removed),
     Rehome = fun(Row) -> rehome(Row, Removed, Coord) end,
     Rehomed = #{Name => sderl_core_clash:map_rows(Rehome, Clash) || Name := Clash <- Clashes},
     %% Nobody brings a session to one log: who was removed and added again unheard asks under the
