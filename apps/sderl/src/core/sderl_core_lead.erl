@@ -59,7 +59,10 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
                      wait = Others,
                      since = Now,
                      origins = sderl_core_write:origins(Items)},
-    Gone = #change_view{drops = sderl_membership:members(Mem) -- maps:keys(View), live = []},
+    %% (A table that is not whole may have names, of the log before, whose home the log that it was to become
+    %% has removed, and what these became we do not know. They are no names of processes outside.)
+    Homes = case Syncing of true -> maps:keys(Mem); false -> sderl_membership:members(Mem) end,
+    Gone = #change_view{drops = lists:sort(Homes) -- maps:keys(View), live = []},
     S3 = S2#s{office = (S2#s.office)#office{flight = Flight, changes = [rehome, Gone]}},
     S4 = event(coordinator_changed, #{new => Self, epoch => E, live => lists:sort(Joined), lost => Lost},
                fx({index, build}, sderl_core_answer:forget_answers(S3))),
