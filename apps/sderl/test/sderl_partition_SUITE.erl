@@ -15,7 +15,7 @@
 suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
-    [halves, no_zombies, clashes, resolver_fails, clash_of_three, partial_cut, partial_cut_of_coordinator, whom_no_star_covers,
+    [halves, no_zombies, clashes, resolver_fails, clash_of_three, losers_out_of_reach, partial_cut, partial_cut_of_coordinator, whom_no_star_covers,
      broken_links, hello_over_a_broken_link,
      forgotten_on_both_sides, removed_on_both_sides, removed_while_away, deleted_while_away, created_again_while_away].
 
@@ -221,6 +221,29 @@ clash_of_three(_) ->
             Left = [Q || Q <- Ps, sderl_ct:alive(F, Q)],
             map_size(Names) =:= 4 andalso [P] =:= Left orelse {Names, {left, Left}}
         end)
+    end).
+
+%% A home tells a process on another node that it lost its name, and the link between the two is down just then:
+%% nobody decides that clash again, so it must hear once there is a link.
+losers_out_of_reach(_) ->
+    with(2, calm, fun(F, [A, B]) ->
+        [Ends, Hears] = sderl_ct:processes(F, B, 2),
+        ok = cut(F, A, B),
+        on(F, A, fun() ->
+            ok = sderl_watch:tell_loser({exit, Ends, kill}),
+            ok = sderl_watch:tell_loser({send, Hears, {global_name_conflict, x}})
+        end),
+        await(both_wait, fun() ->
+            2 =:= on(F, A, fun() ->
+                length([P || P <- processes(),
+                             process_info(P, current_function) =:= {current_function, {sderl_watch, tell_again, 2}}])
+            end)
+        end),
+        ?assert(sderl_ct:alive(F, Ends)),
+        ?assertEqual([], sderl_ct:heard(F, Hears)),
+        heal(F, A, B),
+        await(ended, fun() -> not sderl_ct:alive(F, Ends) end),
+        await(told, fun() -> sderl_ct:heard(F, Hears) =:= [{global_name_conflict, x}] end)
     end).
 
 %% ---------------------------------------------------------------- links that some lack

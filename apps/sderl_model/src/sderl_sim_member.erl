@@ -10,7 +10,8 @@ the node finds what the tables keep.
 """.
 -include("sderl_sim.hrl").
 
--export([mail/4, new_member/5, join/5, moves/4, recover/3, step/4, kill/3, dies/2, tick_later/4]).
+-export([mail/4, new_member/5, join/5, moves/4, recover/3, step/4, kill/3, dies/2, tell_loser/5,
+         tick_later/4]).
 
 -import(sderl_sim_world, [rnd/3, chance/2, pick/2, in/3, node/2, keep/4, member/3, process/4, book/2, keep_book/3,
                           seen/3, rows/3, alive/2, tell/2]).
@@ -19,6 +20,8 @@ the node finds what the tables keep.
 -define(CHUNK, 3).
 %% A process that dies while it writes has done at most so many writes of the effect.
 -define(MOST_WRITES, 6).
+%% As `sderl_watch` does.
+-define(TELL_AGAIN_MS, 5000).
 %% The system time at which the world begins. Clocks are off by less, and nobody forgets removed
 %% members in it.
 -define(EPOCH_MS, 10_000_000).
@@ -138,12 +141,26 @@ deaths(N, G, Rows, W) ->
 -spec dies(pid(), #w{}) -> #w{}.
 dies(Pid, #w{dead = Dead} = W) -> died(node(Pid), Pid, W#w{dead = Dead#{Pid => []}}).
 
-%% An exit signal goes over a link that is there.
-exits(N, G, Pid, W) ->
-    case alive(Pid, W) andalso (node(Pid) =:= N orelse lists:member(node(Pid), sderl_sim_net:linked(N, G, W))) of
-        true -> dies(Pid, W);
+-doc """
+An effect of a clash goes over a link, when there is one (`sderl_watch`). Of a kill the node hears
+whether it arrived, of a message it does not.
+""".
+-spec tell_loser(node(), pos_integer(), term(), tuple(), #w{}) -> #w{}.
+tell_loser(N, Life, G, {What, Pid, _} = Effect, W) ->
+    Runs = sderl_sim_world:up(N, W) andalso (node(N, W))#n.life =:= Life,
+    case Runs andalso alive(Pid, W) of
+        true ->
+            case is_reached(What, N, node(Pid), G, W) of
+                true when What =:= notice -> sderl_sim_strict:told(G, Pid, W);
+                true -> dies(Pid, W);
+                false -> in(?TELL_AGAIN_MS, {tell_loser, N, Life, G, Effect}, W)
+            end;
         false -> W
     end.
+
+is_reached(_, N, N, _, _) -> true;
+is_reached(exit, N, M, _, W) -> sderl_sim_net:stands(N, M, W);
+is_reached(notice, N, M, G, W) -> lists:member(M, sderl_sim_net:linked(N, G, W)).
 
 %% Pids whose names have another home are watched by the coordinator, over links that are there.
 foreign_deaths(N, G, W) ->
@@ -315,9 +332,8 @@ effect(N, G, Id, {resolve, Name, A, B}, #w{opts = Opts} = W) ->
     Fx = [{Kind, Pid, Name} || Pid <- Pids, Pid =/= Keep],
     in(D, {mail, N, G, Id, {resolved, Name, A, B, Keep, Fx}}, W2);
 effect(N, G, _, {clash_effects, Fx}, W0) ->
-    lists:foldl(fun({notice, Pid, _}, W) -> sderl_sim_strict:told(G, Pid, W);
-                   ({exit, Pid, _}, W) -> exits(N, G, Pid, W)
-                end, W0, Fx);
+    #n{life = Life} = node(N, W0),
+    lists:foldl(fun(Effect, W) -> tell_loser(N, Life, G, Effect, W) end, W0, Fx);
 effect(N, G, _, {majority, Is}, W) -> sderl_sim_majority:declared(N, G, Is, W);
 effect(_, _, _, {event, _, _}, W) -> W;
 effect(N, G, _, {left, Why, Mem}, W) ->

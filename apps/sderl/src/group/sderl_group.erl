@@ -377,9 +377,7 @@ effect({resolve, Name, A, B}, #g{resolver_ms = Ms} = G) ->
                              resolver(Older), Ms),
     G;
 effect({clash_effects, Fx}, G) ->
-    lists:foreach(fun({exit, Pid, Reason}) -> sderl_watch:exit(Pid, Reason);
-                     ({send, Pid, Msg}) -> sderl_watch:send(Pid, Msg)
-                  end, Fx),
+    lists:foreach(fun sderl_watch:tell_loser/1, Fx),
     G;
 effect({event, members_removed, #{nodes := [N]}}, G) when N =:= node() ->
     %% What we say of that ourselves is that we left.

@@ -13,13 +13,16 @@
 
 -behaviour(gen_server).
 
--export([start_link/0, watch/3, drop/1, exit/2, send/2]).
+-export([start_link/0, watch/3, drop/1, exit/2, send/2, tell_loser/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -import(sderl_clock, [now_ms/0]).
 
 -define(TABLE, sderl_watches).
 -define(SWEEP, 5000).
+%% The loser of a clash that nobody reaches is tried again after so long, and given up after a day.
+-define(AGAIN, 5000).
+-define(GIVE_UP, 86_400_000).
 
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
@@ -39,6 +42,14 @@ exit(Pid, Reason) -> gen_server:cast(?MODULE, {exit, Pid, Reason}).
 -doc "Sends a message, never from a protocol process.".
 -spec send(pid(), term()) -> ok.
 send(Pid, Msg) -> gen_server:cast(?MODULE, {send, Pid, Msg}).
+
+-doc """
+Runs an effect of a clash that was settled, which nobody runs again: where the process is out of
+reach it waits until there is a link. An exit that cannot be trapped is sent until the process has
+ended; a message is sent once.
+""".
+-spec tell_loser(sderl_resolver:effect()) -> ok.
+tell_loser(Effect) -> gen_server:cast(?MODULE, {tell_loser, Effect}).
 
 %% What each monitor is for; and the timer of the next sweep.
 -type state() :: #{reference() => {pid(), term(), pid()}, sweep => reference()}.
@@ -88,6 +99,16 @@ handle_cast({exit, Pid, Reason}, S) when is_pid(Pid) ->
 handle_cast({send, Pid, Msg}, S) when is_pid(Pid) ->
     reach(Pid, fun() -> erlang:send(Pid, Msg, [noconnect]) end),
     {noreply, S};
+handle_cast({tell_loser, {What, Pid, _} = Effect}, S)
+  when is_pid(Pid), What =:= exit; is_pid(Pid), What =:= send ->
+    case node(Pid) =:= node() of
+        true -> tell(Effect);
+        false ->
+            GiveUp = now_ms() + ?GIVE_UP,
+            _ = spawn(fun() -> tell_remote(Effect, GiveUp) end),
+            ok
+    end,
+    {noreply, S};
 handle_cast(_, S) -> {noreply, unknown(S)}.
 
 -spec handle_info(term(), state()) -> {noreply, state()}.
@@ -127,13 +148,47 @@ unwatch(Which, S) ->
 
 linked(Pid) -> node(Pid) =:= node() orelse lists:member(node(Pid), nodes(connected)).
 
-%% The loser of a clash may live on a node that only the other side was linked to.
+%% The process may live on a node that has no link to this one.
 reach(Pid, Tell) ->
     _ = case linked(Pid) of
         true -> Tell();
         false -> spawn(fun() -> sderl_connector:connect(node(Pid), {lookup, undefined}) andalso Tell() end)
     end,
     ok.
+
+tell({exit, Pid, Reason}) ->
+    true = erlang:exit(Pid, Reason),
+    ok;
+tell({send, Pid, Message}) ->
+    _ = erlang:send(Pid, Message, [noconnect]),
+    ok.
+
+tell_remote({_, Pid, _} = Effect, GiveUp) ->
+    case sderl_connector:connect(node(Pid), {lookup, undefined}) andalso is_told(Effect) of
+        true -> ok;
+        false -> tell_again(Effect, GiveUp)
+    end.
+
+%% The link may go while the signal is under way. Only of a kill is there a sign that it arrived.
+is_told({exit, Pid, kill} = Effect) ->
+    Monitor = monitor(process, Pid),
+    ok = tell(Effect),
+    receive
+        {'DOWN', Monitor, process, Pid, Reason} -> Reason =/= noconnection
+    end;
+is_told(Effect) ->
+    ok = tell(Effect),
+    true.
+
+%% Not after this library was stopped: its tables are gone then.
+tell_again(Effect, GiveUp) ->
+    receive
+    after ?AGAIN -> ok
+    end,
+    case ets:whereis(?TABLE) =/= undefined andalso now_ms() < GiveUp of
+        true -> tell_remote(Effect, GiveUp);
+        false -> ok
+    end.
 
 start(For, Group, Name, Pid, S) ->
     case linked(Pid) of
