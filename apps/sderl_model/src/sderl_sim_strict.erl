@@ -232,8 +232,10 @@ recorded(G, Pos, Items, W) ->
 applying(N, G, Items, Store, W) ->
     case asks(losers_hear, W) andalso
              [{Pid, Name}
-              || #seg{operations = Ops, answers = As} <- Items, Name <- given_up(Ops, As),
-                 ?ROW_OF(Pid) <- [sderl_sim_store:lookup(Store, Name)], node(Pid) =:= N] of
+              || #seg{member = Asks, operations = Ops, answers = As} <- Items,
+                 {Name, From} <- given_up(Asks, Ops, As),
+                 ?ROW_OF(Pid) <- [sderl_sim_store:lookup(Store, Name)], node(Pid) =:= N,
+                 From =:= any orelse From =:= {Pid, N}] of
         false -> W;
         [] -> W;
         Given ->
@@ -241,15 +243,19 @@ applying(N, G, Items, Store, W) ->
             keep_book(G, B#b{gave_up = maps:merge(Before, maps:from_keys(Given, []))}, W)
     end.
 
-given_up(Ops, default) -> lists:append([taken_by(Op) || Op <- Ops]);
-given_up(Ops, As) ->
-    lists:append([taken_by(Op) || {Op, A} <- lists:zip(Ops, As),
-                                  not is_tuple(A) orelse element(1, A) =/= no]).
+given_up(Asks, Ops, default) -> lists:append([taken_by(Op, Asks) || Op <- Ops]);
+given_up(Asks, Ops, As) ->
+    lists:append([taken_by(Op, Asks) || {Op, A} <- lists:zip(Ops, As),
+                                        not is_tuple(A) orelse element(1, A) =/= no]).
 
-taken_by(?UNREGISTER(Name)) -> [Name];
-taken_by(#?RE_REGISTER{name = Name}) -> [Name];
-taken_by(#?REGISTER_OVER{name = Name}) -> [Name];
-taken_by(_) -> [].
+%% Each name, and from which process, asked by which member, if not from any. (A removal that is asked for
+%% again in another log is one from the process that had the name. One that another node asks for is of a
+%% process that it cannot see.)
+taken_by(?UNREGISTER(Name), _) -> [{Name, any}];
+taken_by(?UNREGISTER_OF(Name, Pid), Asks) -> [{Name, {Pid, Asks}}];
+taken_by(#?RE_REGISTER{name = Name}, _) -> [{Name, any}];
+taken_by(#?REGISTER_OVER{name = Name}, _) -> [{Name, any}];
+taken_by(_, _) -> [].
 
 -doc "A process gets a message that it lost its name. (Where one wins, the others exit.)".
 -spec told(term(), pid(), #w{}) -> #w{}.

@@ -41,6 +41,20 @@ losers_hear_test() ->
     %% It has a name all the same.
     ?assertEqual(ok, sderl_sim_strict:settled(g, ['n1@sim'], written(x, P, ?HIGH, W))).
 
+%% What its own node takes from a process it gave up; what another takes, which cannot see it, it did not.
+given_up_test() ->
+    {P, _, W0} = world([losers_hear]),
+    W = written(x, P, ?HIGH, sderl_sim_strict:recorded(g, {7, 1}, [{settle, x, [P], none, []}], W0)),
+    #m{store = Store} = sderl_sim_world:member('n1@sim', g, W),
+    After = fun(Asks) ->
+        Removal = #seg{member = Asks, session = 1, number = 1, operations = [?UNREGISTER_OF(x, P)], answers = default},
+        Applied = sderl_sim_strict:applying('n1@sim', g, [Removal], Store, W),
+        #m{} = M = sderl_sim_world:member('n1@sim', g, W0),
+        sderl_sim_strict:settled(g, ['n1@sim'], sderl_sim_world:keep('n1@sim', g, M, Applied))
+    end,
+    ?assertEqual(ok, After('n1@sim')),
+    ?assertThrow({violation, {losers_hear, P, x, {7, 1}}, _}, After('n2@sim')).
+
 %% Two epochs have answered since all were one component, the older one last.
 one_answers_test() ->
     {_, _, W0} = world([one_answers]),
