@@ -53,7 +53,7 @@ hard_test_() ->
     [{lists:concat(["hard, ", Nodes, " nodes, ", Seed]), {timeout, 120, fun() ->
         ?assertEqual(ok, sderl_sim:run((hard())#{nodes => Nodes, seed => Seed}))
      end}}
-     || {Nodes, Seeds} <- [{4, [1138, 30000599, 30002033, 30002908, 54003728, 52000452]},
+     || {Nodes, Seeds} <- [{4, [1138, 30000599, 30002033, 30002908, 54003728, 52000452, 92000734]},
                            {5, [33000617, 55000274, 33000058]},
                            {7, [509832, 820206, 30000192, 57002050]}],
         Seed <- Seeds].

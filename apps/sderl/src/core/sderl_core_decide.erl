@@ -53,7 +53,9 @@ batch(Mod, Store, #s{office = #office{changes = [], requests = Reqs} = Office,
 batch(Mod, Store, #s{office = #office{changes = Changes, unknown_answers = Unknown} = Office,
                      d = D} = S0) ->
     Drops = lists:usort(lists:append([Ns || #change_view{drops = Ns} <- Changes])),
-    Live = lists:usort(lists:append([Ns || #change_view{live = Ns} <- Changes])),
+    %% (Who went again before that was ordered has no names brought home.)
+    Live = [N || N <- lists:usort(lists:append([Ns || #change_view{live = Ns} <- Changes])),
+                 maps:get(N, D#d.view, none) =:= live],
     View = [#view{places = D#d.view, drops = Drops, live = Live, unknown = Unknown}
             || lists:keymember(change_view, 1, Changes)],
     S1 = S0#s{office = Office#office{changes = []}},
