@@ -165,8 +165,7 @@ lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, quorum = Quorum,
                    N =:= Self orelse
                        (Standing =/= partial andalso sderl_core_lead:is_of_log(L, Lin, Max, H)
                         andalso Num >= Least andalso Num =< Max)],
-    Missing = (sderl_core_quorum:members(S) -- maps:keys(J)) -- maps:keys(Quorum#quorum.ended),
-    Counting = case Missing of
+    Counting = case sderl_core_quorum:missing(maps:keys(J), S) of
         [] -> maps:keys(J);
         _ -> of_standing(votes, J)
     end,

@@ -42,8 +42,8 @@ gone(deleted, _, N, S) ->
 gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Mine} = D} = S) ->
     M = sderl_core_state:union(Mem, Mine, S),
     case sderl_membership:is_member(Self, M) of
-        %% It is it that is out, by an order that did not reach us.
-        %% (The batch that removes it may have waited for nothing else.)
+        %% It is out itself, by an order that did not reach us. The batch that removes it may have waited
+        %% for nothing else.
         true ->
             Ended = not_awaited(N, M, sderl_core_quorum:ended(N, Mem, S)),
             sderl_core_write:reorder(sderl_core_peers:mem(Mem, N, Ended));

@@ -21,7 +21,7 @@
 
 -export([new/2, restore/1, status/1, report_difference/3, decides/1, can_decide/2, ended/3]).
 -export([has_say/3, came_back/2, membership_changed/1, counts_acknowledgements/1, is_voter/1]).
--export([is_empty/1, members/1, is_enough/3, lease_ms/1, has/1, gained/1, is_promised/2]).
+-export([is_empty/1, members/1, missing/2, is_enough/3, lease_ms/1, has/1, gained/1, is_promised/2]).
 -export([note_newcomer/2, is_newcomer/2, counts/3, committed/2, confirmed/1, may_join/2]).
 
 -import(sderl_core_state, [fx/2, event/3, set_flight/2]).
@@ -136,12 +136,16 @@ members(#s{d = #d{mem = Mem, before = undefined}}) -> sderl_membership:members(M
 members(#s{d = #d{mem = Mem, before = Before}}) ->
     lists:usort(sderl_membership:members(Mem) ++ sderl_membership:members(Before)).
 
+-doc "Who of the members, but for those that have left, is not among these.".
+-spec missing([node()], #s{}) -> [node()].
+missing(Nodes, #s{quorum = #quorum{ended = Ended}} = S) -> (members(S) -- Nodes) -- maps:keys(Ended).
+
 -doc "Of those that take part, the voters have to be a majority, unless nobody is missing.".
 -spec is_enough(Voters :: [node()], All :: [node()], #s{}) -> boolean().
 is_enough(_, _, #s{d = #d{founding = true}}) -> true;
 is_enough(Voters, All, #s{quorum = #quorum{ended = Ended},
                           d = #d{mem = Mem, before = Before}} = S) ->
-    (members(S) -- All) -- maps:keys(Ended) =:= []
+    missing(All, S) =:= []
         orelse (is_majority(set(Voters), Mem) andalso
                 (Before =:= undefined orelse is_majority(maps:merge(Ended, set(Voters)), Before))).
 

@@ -93,11 +93,9 @@ handle_cast({linked, For, Name, Pid}, S) when is_pid(Pid) ->
         [] -> {noreply, S}
     end;
 handle_cast({unreachable, For, Name, Pid}, S) when is_pid(For) -> {noreply, gone(For, Name, Pid, S)};
-handle_cast({exit, Pid, Reason}, S) when is_pid(Pid) ->
-    reach(Pid, fun() -> erlang:exit(Pid, Reason) end),
-    {noreply, S};
-handle_cast({send, Pid, Msg}, S) when is_pid(Pid) ->
-    reach(Pid, fun() -> erlang:send(Pid, Msg, [noconnect]) end),
+handle_cast({What, Pid, _} = Effect, S)
+  when is_pid(Pid), What =:= exit; is_pid(Pid), What =:= send ->
+    reach(Effect),
     {noreply, S};
 handle_cast({tell_loser, {What, Pid, _} = Effect}, S)
   when is_pid(Pid), What =:= exit; is_pid(Pid), What =:= send ->
@@ -149,12 +147,15 @@ unwatch(Which, S) ->
 linked(Pid) -> node(Pid) =:= node() orelse lists:member(node(Pid), nodes(connected)).
 
 %% The process may live on a node that has no link to this one.
-reach(Pid, Tell) ->
-    _ = case linked(Pid) of
-        true -> Tell();
-        false -> spawn(fun() -> sderl_connector:connect(node(Pid), {lookup, undefined}) andalso Tell() end)
-    end,
-    ok.
+reach({_, Pid, _} = Effect) ->
+    case linked(Pid) of
+        true -> tell(Effect);
+        false ->
+            _ = spawn(fun() -> connect(Pid) andalso tell(Effect) end),
+            ok
+    end.
+
+connect(Pid) -> sderl_connector:connect(node(Pid), {lookup, undefined}).
 
 tell({exit, Pid, Reason}) ->
     true = erlang:exit(Pid, Reason),
@@ -164,7 +165,7 @@ tell({send, Pid, Message}) ->
     ok.
 
 tell_remote({_, Pid, _} = Effect, GiveUp) ->
-    case sderl_connector:connect(node(Pid), {lookup, undefined}) andalso is_told(Effect) of
+    case connect(Pid) andalso is_told(Effect) of
         true -> ok;
         false -> tell_again(Effect, GiveUp)
     end.

@@ -55,24 +55,27 @@ create_by_majority(Group, Others, Tries) ->
             Answers = invite_all(Group, Uid, #{mode => majority, new => true}, Others),
             Willing = [N || {N, ok} <- Answers],
             IsContested = Tries > 1 andalso lists:keymember({error, s_group_conflict}, 2, Answers),
-            case IsContested orelse sderl_node:create(Group, Uid, [node() | Willing]) of
+            Created = case IsContested of
+                true -> {error, s_group_name_is_in_use};
+                false -> sderl_node:create(Group, Uid, [node() | Willing])
+            end,
+            case Created of
                 ok ->
                     await_live(Group, Willing),
                     {ok, Group, lists:sort([node() | Willing])};
-                Refused ->
+                {error, Why} ->
                     _ = each(Willing, fun(N) -> withdraw(N, Group, Uid) end),
-                    create_again(Refused, Group, Others, Tries - 1)
+                    create_again(Why, Group, Others, Tries - 1)
             end;
         #{} -> {error, s_group_name_is_in_use}
     end.
 
 %% Another may make a group of that name, and have invited this node, or one of those that are asked.
-create_again(Refused, Group, Others, Tries)
-  when Tries > 0, Refused =:= true orelse Refused =:= {error, s_group_name_is_in_use} ->
+create_again(s_group_name_is_in_use, Group, Others, Tries) when Tries > 0 ->
     receive
     after rand:uniform(?PAUSE_MS) -> create_by_majority(Group, Others, Tries)
     end;
-create_again({error, _} = Error, _, _, _) -> Error.
+create_again(Why, _, _, _) -> {error, Why}.
 
 %% The name is not kept any longer for a group that will not be.
 withdraw(Node, Group, Uid) ->
