@@ -166,7 +166,7 @@ start_clients(#{nodes := Nodes, registry := Registry, params := #{clients := Wri
     ],
     _ = [
         {_, {ok, ok}} = Started
-     || maps:get(consistency, Params, available) =:= majority, Registry:group() =/= none, Started <- each(World, Nodes, compete, [Registry, Nodes])
+     || maps:get(consistency, Params, available) =:= majority, Registry:group() =/= none, Started <- each(World, Nodes, compete, [Nodes])
     ],
     sderl_fleet:await(
         fun() ->

@@ -28,7 +28,7 @@ that it has the name; so the journal of a node that is killed is never needed.
 %% Called over the fleet's control channel.
 -export([start/2, holders/1, far/2, mark/0, answers/0, gap/0, pin/0, journal/1, since/1, stop/0]).
 -export([burst/2, burst_answers/0, burst_done/1, short/1, short_end/0]).
--export([compete/2, cut_off/1]).
+-export([compete/1, cut_off/1]).
 -export_type([journal/0, claim/0]).
 
 -doc """
@@ -265,10 +265,13 @@ longer(Counters, Gap) ->
     end.
 
 %% Has a name, and ends with the clients.
-holder() ->
+holder() -> spawn_holder(fun hold/1).
+
+%% It hears of a lost majority as of an exit, and gets its monitor of the clients.
+spawn_holder(Body) ->
     spawn(fun() ->
         _ = process_flag(trap_exit, true),
-        hold(monitor(process, ?MODULE))
+        Body(monitor(process, ?MODULE))
     end).
 
 hold(Clients) ->
@@ -286,13 +289,7 @@ pause(Ms) -> receive after Ms -> ok end.
 -doc "Processes of this node for another node's far writer. Each keeps the row of its name.".
 -spec holders(non_neg_integer()) -> [pid()].
 holders(Count) ->
-    [
-        spawn(fun() ->
-            _ = process_flag(trap_exit, true),
-            told(monitor(process, ?MODULE))
-        end)
-     || _ <- lists:seq(1, Count)
-    ].
+    [spawn_holder(fun told/1) || _ <- lists:seq(1, Count)].
 
 told(Clients) ->
     receive
@@ -335,8 +332,8 @@ far(Registry, Counters, [Holder | Holders], I) ->
 %% ---------------------------------------------------------------- rivals
 
 -doc "Starts a rival for the name of each of these nodes. The name of this node is tried at once, so that each node has its own as a rule.".
--spec compete(module(), [node()]) -> ok.
-compete(_Registry, Nodes) ->
+-spec compete([node()]) -> ok.
+compete(Nodes) ->
     ask({clients, [
         fun(Registry, Counters) ->
             pause(case Node =:= node() of true -> 0; false -> 2 * ?RIVAL_PAUSE_MS end),
@@ -350,10 +347,7 @@ rival(Registry, Counters, Name) ->
         1 ->
             ok;
         0 ->
-            Holder = spawn(fun() ->
-                _ = process_flag(trap_exit, true),
-                contend(monitor(process, ?MODULE))
-            end),
+            Holder = spawn_holder(fun contend/1),
             true = ets:insert(?MODULE, {{claim, Holder}, Name, undefined, infinity}),
             case ask_registry(Counters, fun() -> Registry:register(Name, Holder) end) of
                 yes ->

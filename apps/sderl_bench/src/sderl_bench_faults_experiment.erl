@@ -200,12 +200,11 @@ is_other_list(_, _) -> false.
 
 skipped({Impl, Registry, #{name := Name} = Kind}, Links, Options) ->
     Why =
-        case sderl_bench_faults_world:possible(Kind, Links) of
-            _ when map_get(needs, Kind) =:= config, map_get(consistency, Options) =:= majority ->
-                "the launch lists of a majority group must not differ";
-            false -> "it needs network namespaces, as root on Linux";
-            true when Registry =:= sderl_bench_faults_global -> "there is no such thing with global";
-            true -> "it does not apply"
+        case {is_other_list(Kind, Options), sderl_bench_faults_world:possible(Kind, Links)} of
+            {true, _} -> "the launch lists of a majority group must not differ";
+            {false, false} -> "it needs network namespaces, as root on Linux";
+            {false, true} when Registry =:= sderl_bench_faults_global -> "there is no such thing with global";
+            {false, true} -> "it does not apply"
         end,
     io_lib:format("~ts ~ts: skipped, ~ts", [Impl, Name, Why]).
 

@@ -36,7 +36,7 @@ lists of them:
     partner/2,
     picture/1
 ]).
--export_type([layout/0, group/0, group_name/0, index/0, name/0, server/0, consistency/0]).
+-export_type([layout/0, group/0, group_name/0, index/0, name/0, server/0]).
 
 -doc "The number of a node, from 1.".
 -type index() :: pos_integer().
@@ -58,15 +58,12 @@ lists of them:
     members := [index(), ...]
 }.
 
--doc "That of all the groups: see `s_group:new_s_group/3`.".
--type consistency() :: available | majority.
-
 -doc "The whole: groups in ring order and the number of servers a node hosts for each group.".
 -type layout() :: #{
     nodes := pos_integer(),
     groups := [group(), ...],
     servers := pos_integer(),
-    consistency := consistency()
+    consistency := sderl_options:consistency()
 }.
 
 -define(SERVERS, 2).
@@ -81,7 +78,7 @@ Expected failures: fewer than 4 nodes, a size below 2 or above the number of nod
 new(Nodes, Size) -> new(Nodes, Size, available).
 
 -doc "The same for groups of a consistency.".
--spec new(integer(), integer(), consistency()) ->
+-spec new(integer(), integer(), sderl_options:consistency()) ->
     {ok, layout()} | {error, too_few_nodes | group_size_too_small | group_size_above_nodes}.
 new(Nodes, _Size, _) when Nodes < 4 -> {error, too_few_nodes};
 new(_Nodes, Size, _) when Size < 2 -> {error, group_size_too_small};

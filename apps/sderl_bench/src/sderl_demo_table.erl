@@ -5,7 +5,7 @@
 -export([text/2]).
 
 -doc "The table as lines of text.".
--spec text(sderl_demo:results(), sderl_demo_layout:consistency()) -> unicode:chardata().
+-spec text(sderl_demo:results(), sderl_options:consistency()) -> unicode:chardata().
 text(#{stock := Stock, sd := Sd}, Consistency) ->
     sderl_bench_table:text(
         ["", "stock mesh, global", title(Consistency)],

@@ -17,7 +17,6 @@ a person has typed `yes`, or without `--yes`.
 %% Longer than the two rounds of questions that the call asks.
 -define(CALL_MS, 60_000).
 -define(DECIDES_MS, 30_000).
--define(PAUSE_MS, 200).
 
 -doc "One line for the list of commands.".
 -spec summary() -> string().
@@ -242,7 +241,7 @@ confirmed(_, Lost) ->
 
 call(#{node := Node, group := Group, survivors := Survivors}) ->
     try erpc:call(Node, s_group, recover_majority, [Group, Survivors], ?CALL_MS) of
-        ok -> await_decision(Node, Group, now_ms() + ?DECIDES_MS);
+        ok -> await_decision(Node, Group);
         {error, Reason} -> {error, refusal(Reason)}
     catch
         error:{erpc, Reason} ->
@@ -271,20 +270,19 @@ why(unreachable) -> "does not answer";
 why(Why) -> io_lib:format("~0tp", [Why]).
 
 %% It is done; that it writes again is what the operator wants to see.
-await_decision(Node, Group, Deadline) ->
-    case look(Node, Group) of
-        {member, #{majority := true, members := Members}} ->
-            io:put_chars(io_lib:format("Done: ~0tp decides again, with ~ts.~n", [Group, terms(Members)]));
-        Look ->
-            case now_ms() > Deadline of
-                true ->
-                    {error, io_lib:format("it was done, but ~ts still ~ts; see the problems of s_group:info() there",
-                                          [Node, said(Look)])};
-                false ->
-                    receive
-                    after ?PAUSE_MS -> await_decision(Node, Group, Deadline)
-                    end
-            end
+await_decision(Node, Group) ->
+    Decides = fun() ->
+        case look(Node, Group) of
+            {member, #{majority := true, members := Members}} ->
+                io:put_chars(io_lib:format("Done: ~0tp decides again, with ~ts.~n", [Group, terms(Members)]));
+            Look ->
+                Look
+        end
+    end,
+    case sderl_fleet:await(Decides, ?DECIDES_MS) of
+        ok ->
+            ok;
+        {error, {timeout, Look}} ->
+            {error, io_lib:format("it was done, but ~ts still ~ts; see the problems of s_group:info() there",
+                                  [Node, said(Look)])}
     end.
-
-now_ms() -> erlang:monotonic_time(millisecond).
