@@ -692,9 +692,9 @@ running(Fun) -> sderl_running:call(Fun).
 
 -define(OPTIONS, "a map with meta, resolver and majority_lost, or some of them").
 
+options_arg(Options, _, _, _) when Options =:= #{} -> [];
 options_arg(Options, F, A, I) when is_map(Options) ->
     case maps:keys(Options) -- [meta, resolver, majority_lost] of
-        [] when map_size(Options) =:= 0 -> [];
         [] ->
             case sderl_resolver:validate(maps:get(resolver, Options, random_exit_name)) of
                 ok -> majority_lost_arg(Options, F, A, I);

@@ -154,12 +154,12 @@ clients run in between sends their next operations along.
 """.
 -spec handle(integer(), [event() | start], state()) -> {[effect()], state()}.
 handle(Now, Events, S0) ->
-    done(lists:foldl(fun handle/2, sderl_core_peers:look(S0#s{now = Now}), Events)).
+    done(handle_all(Events, sderl_core_peers:look(S0#s{now = Now}))).
 
 -doc "Runs all events at monotonic time `Now` (ms) and gives the effects in order.".
 -spec step(integer(), [event() | start], state()) -> {[effect()], state()}.
 step(Now, Events, S0) ->
-    S1 = lists:foldl(fun handle/2, sderl_core_peers:look(S0#s{now = Now}), Events),
+    S1 = handle_all(Events, sderl_core_peers:look(S0#s{now = Now})),
     done(sderl_core_write:flush(S1)).
 
 %% What is promised is kept before anyone is told (save/1 in send/3) and before clients are
@@ -274,7 +274,12 @@ batch_of(Seq) -> sderl_core_state:batch_of(Seq).
 
 %% ---------------------------------------------------------------- dispatch
 
-handle({op, From, Op}, S) -> sderl_core_clients:op(From, Op, S);
+handle_all([{op, _, _} | _] = Events, S0) ->
+    {Others, S} = sderl_core_clients:ops(Events, S0),
+    handle_all(Others, S);
+handle_all([Event | Events], S) -> handle_all(Events, handle(Event, S));
+handle_all([], S) -> S.
+
 handle({again, From, Op}, S) -> sderl_core_clients:again(From, Op, S);
 handle({msg, N, Msg}, #s{peers = P, now = Now} = S) ->
     case P of

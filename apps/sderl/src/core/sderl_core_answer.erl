@@ -48,6 +48,10 @@ answers(_, _, _, S) -> S.
 
 -doc "The answers of a list that is settled; operations that have to wait are asked again.".
 -spec reply([{term(), sderl_core:op()}], [term()] | default, #s{}) -> #s{}.
+reply(List, default, #s{clients = #clients{predecessor = undefined, waited = Waited}} = S)
+  when map_size(Waited) =:= 0 ->
+    %% The way nearly everything goes.
+    fx({replies, [{F, default(Op)} || {F, Op} <- List, F =/= none]}, S);
 reply(List, As, #s{clients = Clients0, now = Now} = S0) ->
     #clients{predecessor = Predecessor, deferred = Deferred, waited = Waited} = Clients0,
     Answers = settled(List, As, S0),

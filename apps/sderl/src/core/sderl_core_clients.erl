@@ -8,7 +8,7 @@
 
 -include("sderl_core.hrl").
 
--export([restore/2, op/3, again/3, is_asked/2, waiting/1, is_pending/1]).
+-export([restore/2, ops/2, op/3, again/3, is_asked/2, waiting/1, is_pending/1]).
 -export([next_list/1, sent_to/2, resend/1, let_go/1]).
 
 -import(sderl_core_state, [fx/2]).
@@ -28,6 +28,22 @@ restore(Outbox, S) ->
                                           out = Outbox,
                                           predecessor = {asked, List}}}
     end.
+
+-doc """
+Clients ask, one after the other: takes their operations off the head of a list of events. A step
+may have thousands of them, so the state changes once for all.
+""".
+-spec ops([sderl_core:event() | start], #s{}) -> {[sderl_core:event() | start], #s{}}.
+ops([{op, _, _} | _] = Events, #s{quorum = #quorum{has = Has}, leaving = undefined} = S)
+  when Has =/= false ->
+    #s{clients = #clients{queue = Before} = Clients} = S,
+    {Queue, Others} = queue(Events, Before),
+    {Others, S#s{clients = Clients#clients{queue = Queue}}};
+ops([{op, From, Op} | Events], S) -> ops(Events, op(From, Op, S));
+ops(Events, S) -> {Events, S}.
+
+queue([{op, From, Op} | Events], Queue) -> queue(Events, [{From, Op} | Queue]);
+queue(Events, Queue) -> {Queue, Events}.
 
 -doc "A client asks.".
 -spec op(term(), sderl_core:op(), #s{}) -> #s{}.

@@ -235,7 +235,11 @@ drain(Events, G) -> drain(Events, 5000, G).
 drain(Events, 0, G) -> {Events, G};
 drain(Events, Left, G) ->
     receive
-        {sderl_op, _, _} = M -> drained(M, Events, Left, G);
+        {sderl_op, From, Op} = M ->
+            case asked(op, From, Op) of
+                none -> drain(Events, Left - 1, strange(M, G));
+                E -> drain([E | Events], Left - 1, G)
+            end;
         {sderl, _, _, _, _} = M -> drained(M, Events, Left, G);
         {'DOWN', _, process, _, _} = M -> drained(M, Events, Left, G);
         {nodeup, _, _} = M -> drained(M, Events, Left, G);
