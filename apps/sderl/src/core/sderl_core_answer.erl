@@ -271,18 +271,21 @@ again_if_held(Op, _) -> Op.
 leave(Why, #s{self = Self, clients = #clients{out = Out, abroad = Abroad}, sessions = Sess,
               d = #d{sid = Sid, lineage = E}} = S) ->
     case {Out, Sess, lists:delete(E, Abroad)} of
-        {undefined, _, _} -> left(Why, S);
-        {{R, List}, #{Self := {Sid, R, As}}, _} -> left(Why, reply(List, As, S));
+        {undefined, _, _} -> left(Why, [], S);
+        {{R, List}, #{Self := {Sid, R, As}}, _} -> left(Why, [], reply(List, As, S));
         %% (Not in this log. A coordinator of another epoch, to which it went too, may have gone on with it without us.)
-        {{_, List}, _, [_ | _]} when Why =:= removed -> left(Why, unsettled(List, S));
-        {{_, List}, _, _} -> left(Why, refuse(List, S))
+        {{_, List}, _, [_ | _]} when Why =:= removed -> left_unsettled(Why, List, S);
+        {{_, List}, _, _} -> left(Why, List, S)
     end.
 
-left(Why, #s{clients = #clients{queue = Q, deferred = Deferred} = Clients,
-             d = #d{mem = Mem}} = S) ->
-    Waiting = Q ++ [{F, Op} || {_, F, Op} <- Deferred],
-    Left = Clients#clients{out = undefined, queue = [], deferred = []},
-    fx({left, Why, Mem}, refuse(Waiting, S#s{clients = Left, leaving = Why})).
+%% (This process may die in between, and its successor not know yet that it is out: it must find no list of which
+%% clients were told that it was not applied.)
+left(Why, Refused, #s{clients = Clients, d = #d{mem = Mem}} = S) ->
+    #clients{queue = Queue, deferred = Deferred, number = Before} = Clients,
+    Number = Before + 1,
+    Left = Clients#clients{out = undefined, queue = [], deferred = [], number = Number},
+    S1 = fx({outbox, Number, []}, S#s{clients = Left, leaving = Why}),
+    fx({left, Why, Mem}, refuse(Refused ++ Queue ++ [{F, Op} || {_, F, Op} <- Deferred], S1)).
 
 %% The same where no batch of our own log says so. A list that went to a coordinator may be in a batch that did not
 %% reach us, and stand where they go on without us: `no` would say that it was not applied.
@@ -293,18 +296,18 @@ left_out(removed, #s{clients = #clients{abroad = [_ | _], out = {R, List}}} = S)
     #s{self = Self, sessions = Sess, clients = #clients{answers = Mine}, d = #d{sid = Sid}} = S,
     case Sess of
         #{Self := {Sid, R, _}} when Mine =:= undefined -> leave(removed, S);
-        _ -> left(removed, unsettled(List, S))
+        _ -> left_unsettled(removed, List, S)
     end;
 left_out(Why, S) -> leave(Why, S).
 
 %% Nobody here will ever know. (But that we are no member any more is so. Who asked for that and was told so by our
 %% predecessor, which died as it left, has the same answer from us.)
-unsettled(List, #s{mode = majority, clients = Clients} = S) ->
+left_unsettled(Why, List, #s{mode = majority, clients = Clients} = S) ->
     %% Not even that we are no member any more: the majority may go on without that batch.
     Replies = [{F, unknown} || {F, _} <- List, F =/= none],
-    fx({replies, Replies}, S#s{clients = Clients#clients{answers = undefined,
-                                                         predecessor = {answered, Replies}}});
-unsettled(List, #s{self = Self, clients = #clients{answers = Mine} = Clients} = S) ->
+    left(Why, [], fx({replies, Replies}, S#s{clients = Clients#clients{answers = undefined,
+                                                                       predecessor = {answered, Replies}}}));
+left_unsettled(Why, List, #s{self = Self, clients = #clients{answers = Mine} = Clients} = S) ->
     {Settled, Open} = lists:partition(fun({_, Op}) -> settles(Op, Self) end, List),
     {Out, Refused} = case Mine of
         {_, As} ->
@@ -315,7 +318,7 @@ unsettled(List, #s{self = Self, clients = #clients{answers = Mine} = Clients} = 
     Replies = [{F, unknown} || {F, _} <- Open, F =/= none] ++ [{F, ok} || {F, _} <- Out],
     %% (Who saw our predecessor die asks again, in this very step.)
     Told = Clients#clients{answers = undefined, predecessor = {answered, Replies}},
-    refuse(Refused, fx({replies, Replies}, S#s{clients = Told})).
+    left(Why, Refused, fx({replies, Replies}, S#s{clients = Told})).
 
 settles(#remove{nodes = Nodes}, Self) -> Nodes -- [Self] =:= [];
 settles(Op, _) -> Op =:= delete.
