@@ -170,7 +170,8 @@ done(S0) ->
 
 -doc """
 The next batch, when this member coordinates, nothing is out and something waits. `Mod` and
-`Store` give `Mod:lookup(Store, Name) -> row() | none` and `Mod:name_of(Store, Pid) -> {ok, Name} | none`.
+`Store` give `Mod:lookup(Store, Name) -> row() | none`, `Mod:name_of(Store, Pid) -> {ok, Name} | none` and
+`Mod:foreign(Store) -> [{Name, Pid}]`, the names whose home is not the node of their process.
 """.
 -spec propose(integer(), module(), term(), state()) -> {[effect()], state()}.
 propose(Now, Mod, Store, S0) ->

@@ -22,6 +22,7 @@
     mem,
     was,                                       % the membership before this batch
     view,
+    sessions = #{} :: #{node() => session()},
     mode = available :: available | majority,
     drops = [] :: [node()],                    % homes whose rows this batch takes away
     clashes = #{} :: #{term() => clash()},
@@ -127,6 +128,7 @@ overlay(Mod, Store, #s{d = D} = S) ->
        mem = D#d.mem,
        was = D#d.mem,
        view = D#d.view,
+       sessions = S#s.sessions,
        mode = S#s.mode,
        clashes = D#d.clashes}.
 
@@ -190,8 +192,10 @@ special(#order_shard{} = Piece, {Items, #c{mem = Mem} = C0, S0}) ->
                 true -> left_clashes([N], drop_home(N, C0));
                 false -> {[], C0}
             end,
-            Own = [R || R <- Rows, speaks(N, R, C1, S0)],
-            {Kept, C2, S} = lists:foldl(fun shard_row/2, {[], C1, S0}, Own),
+            C2 = placed(N, Last, C1),
+            Own = [R || R <- Rows, speaks(N, R, C2)],
+            {Disowned, C3} = disowned(N, Last, Own, C2),
+            {Kept, C4, S} = lists:foldl(fun shard_row/2, {[], C3, S0}, Own),
             Item = #shard{
                 member = N,
                 is_first = First,
@@ -201,8 +205,8 @@ special(#order_shard{} = Piece, {Items, #c{mem = Mem} = C0, S0}) ->
                     {last, Place, Session} -> {Place, Session}
                 end
             },
-            {found(C1, C2) ++ [Item | Left] ++ Items,
-             C2#c{then = [{brought, N, Id, Last} | C2#c.then]}, S}
+            {found(C3, C4) ++ [Item | Disowned] ++ Left ++ Items,
+             C4#c{then = [{brought, N, Id, Last} | C4#c.then]}, S}
     end;
 special(#decide_clash{} = Decision, {Items, #c{clashes = Clashes} = C0, S}) ->
     #decide_clash{name = Name, ours = A, theirs = B, keep = Keep, effects = Fx} = Decision,
@@ -245,15 +249,63 @@ found(#c{clashes = Before}, #c{clashes = After}) ->
 %% Nobody lost it.
 unopposed(Name, Row) -> #settle{name = Name, losers = [], row = Row, effects = []}.
 
+%% From here on in the batch the member has this place, and this session.
+placed(N, more, #c{view = V, sessions = Sessions} = C) ->
+    C#c{view = V#{N => {partial, 0}}, sessions = maps:remove(N, Sessions)};
+placed(N, {last, Place, none}, #c{view = V, sessions = Sessions} = C) ->
+    C#c{view = V#{N => Place}, sessions = maps:remove(N, Sessions)};
+placed(N, {last, Place, Session}, #c{view = V, sessions = Sessions} = C) ->
+    C#c{view = V#{N => Place}, sessions = Sessions#{N => Session}}.
+
 %% Names of processes on a node that left the group are at home with a coordinator. A node that was
 %% removed on the joiner's side alone speaks for itself: the joiner has a name that was registered
 %% since that node became a member as it was when it was removed.
-speaks(N, ?ROW(_, Pid, _, {{Counter, _}, _}, _), #c{view = V}, #s{sessions = Sessions}) ->
+speaks(N, ?ROW(_, Pid, _, {{Counter, _}, _}, _), #c{view = V, sessions = Sessions}) ->
     Node = node(Pid),
     case Sessions of
         #{Node := {Sid, _, _}} when Node =/= N, is_map_key(Node, V) -> Counter < Sid;
         _ -> true
     end.
+
+%% The same where our own log has such names of the member that brings its shard: it was removed here, or on the
+%% side of another that came first. The last piece says since when it is a member. (Of epochs after that of its own
+%% log it can say nothing.) And a process of its own has the name that it says.
+disowned(N, Last, Own, #c{mod = Mod, store = Store, names = Names, clashes = Clashes} = C0) ->
+    Elsewhere = fun(?ROW_OF_AT(Pid, Home)) -> node(Pid) =:= N andalso Home =/= N end,
+    {Stale, Known} = case Last of
+        {last, {Lineage, _}, {_, _, _}} ->
+            {fun(?ROW(_, _, Home, {Epoch, _}, _) = Row) ->
+                 Elsewhere(Row) andalso Epoch =< Lineage andalso not speaks(Home, Row, C0)
+             end,
+             [Name || {Name, Pid} <- Mod:foreign(Store), node(Pid) =:= N] ++ maps:keys(Names)};
+        _ -> {fun(_) -> false end, []}
+    end,
+    Others = [Row || ?ROW(Name, Pid, _, _, _) <- Own, {ok, Other} <- [pid_name(Pid, C0)], Other =/= Name,
+                     Row <- held(Other, C0), Elsewhere(Row)],
+    Held = [Row || Name <- Known, Row <- held(Name, C0), Stale(Row)],
+    Beside = [{Name, A} || Name := Clash <- maps:iterator(Clashes, ordered),
+                           {A, B} <- [sderl_core_clash:rows(Clash)], Stale(B)],
+    Settled = lists:foldl(fun({Name, A}, {Items, C}) ->
+        Stands = case held(Name, C) of
+            [Row] -> latest(Row, A);
+            [] -> none
+        end,
+        {[unopposed(Name, Stands) | Items], C#c{clashes = maps:remove(Name, C#c.clashes)}}
+    end, {[], C0}, Beside),
+    lists:foldl(fun disowned/2, Settled, lists:usort(Held ++ Others)).
+
+disowned(Row, {Items, #c{clashes = Clashes} = C0}) ->
+    Name = sderl_row:name(Row),
+    C1 = del_row(Row, C0),
+    case Clashes of
+        #{Name := Clash} ->
+            {A, B} = sderl_core_clash:rows(Clash),
+            {Item, C} = settle(Name, A, B, neither, [], C1#c{clashes = maps:remove(Name, Clashes)}),
+            {[Item | Items], C};
+        _ -> {[unopposed(Name, none) | Items], C1}
+    end.
+
+held(Name, C) -> [Row || Row <- [kept(Name, C)], Row =/= none].
 
 %% The union by home (rule 15): what a member brings of its own is its own to say; only a name that
 %% both sides hold for different processes is a clash (rule 18).
