@@ -47,16 +47,23 @@ late(#s{now = Now, peers = P, office = #office{flight = F} = Office, cand = C, m
               peers = maps:map(fun(_, X) -> X#peer{heard = Now} end, P)},
     lists:foldl(fun(N, S) -> send(N, query, S) end, S1, Asked).
 
-groggy_tick(#s{groggy = [_ | _], groggy_since = G, now = Now, aside_ms = A} = S) when Now - G > A ->
-    awake(S#s{groggy = []});
+groggy_tick(#s{groggy = [_ | _] = Silent, groggy_since = G, now = Now, aside_ms = A} = S)
+  when Now - G > A ->
+    awake(Silent, S#s{groggy = []});
 groggy_tick(S) -> S.
 
-awake(#s{role = orphan} = S) -> sderl_core_elect:elect(S);
+awake(_, #s{role = orphan} = S) -> sderl_core_elect:elect(S);
 %% (A higher epoch was heard of since this one began, and who promised it may have said here that it follows us before
-%% that: only its promise of another one shows. Whoever leads says no to that.)
-awake(#s{role = coord, mode = available, highest = Highest, d = #d{lineage = {C, _}}} = S) when C >= 0, Highest > C ->
-    sderl_core_elect:candidate(sderl_core_role:leave_office(S));
-awake(S) -> sderl_core_write:reorder(S).
+%% that: only its promise of another one shows. Whoever leads says no to that. And who has not answered may have gone
+%% where it heard another answer to what it asked here.)
+awake(Silent, #s{role = coord, mode = available, highest = Highest,
+                 d = #d{lineage = {C, _}, view = V}} = S)
+  when C >= 0 ->
+    case Highest > C orelse lists:any(fun(N) -> maps:get(N, V, none) =:= live end, Silent) of
+        true -> sderl_core_elect:candidate(sderl_core_role:leave_office(S));
+        false -> sderl_core_write:reorder(S)
+    end;
+awake(_, S) -> sderl_core_write:reorder(S).
 
 %% Members that are linked and have not said hello. And of a coordinator, whose heartbeats all
 %% answer: those who do not; it may be that their process is no more, and their node knows why.
@@ -189,7 +196,7 @@ lost(N, Names, #s{groggy = G, office = #office{held = Held} = Office} = S0) ->
     S2 = sderl_core_snapshot:stop(N, Left),
     S3 = lost_as(N, Names, S2),
     case G =/= [] andalso S3#s.groggy =:= [] of
-        true -> awake(S3);
+        true -> awake([], S3);
         false -> S3
     end.
 
@@ -423,7 +430,7 @@ state(E, L, N, #s{groggy = G} = S0) ->
     #s{role = R, self = Self, d = #d{view = V, lineage = Mine}} = S1,
     case R =:= coord andalso E > Mine andalso L =/= undefined andalso L =/= Self andalso is_map_key(N, V) of
         true -> sderl_core_elect:orphan(S1#s{groggy = []});
-        false when G =/= [], S1#s.groggy =:= [] -> awake(S1);
+        false when G =/= [], S1#s.groggy =:= [] -> awake([], S1);
         false -> S1
     end.
 
