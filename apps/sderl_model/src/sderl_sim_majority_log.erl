@@ -48,9 +48,13 @@ place({E, Num}, History) ->
 
 committed(_, _, {E, Num}, _, _, #q{commits = Commits}, W) when map_get(E, Commits) >= Num -> W;
 committed(_, _, {E, _}, _, _, #q{floor = Floor}, W) when Floor =/= none, E =< Floor -> W;
-%% The first one of a new log: what it holds nobody can say better.
-committed(N, G, Pos, _, _, #q{last = none, floor = Floor} = Q, W) when Floor =/= none ->
-    #{membership := Mem} = seen(N, G, W),
+%% The first one of a new log: what it holds nobody can say better. (Its member may have the next batch already, which
+%% changed the membership and is not committed.)
+committed(N, G, {_, At} = Pos, _, _, #q{last = none, floor = Floor} = Q, W) when Floor =/= none ->
+    Mem = case seen(N, G, W) of
+        #{num := Num, before := #{} = Before} when Num > At -> Before;
+        #{membership := Now} -> Now
+    end,
     keep_of(G, Q#q{electors = sderl_membership:members(Mem), last = Pos}, W);
 committed(N, G, {E, Num} = Pos, Lineage, History, Q0, W) ->
     one_log(N, Pos, History, Q0, W),

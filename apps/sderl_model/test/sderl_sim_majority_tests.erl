@@ -45,7 +45,10 @@ found_test_() ->
                                     [40006394]},
                                    {bench_4_files,
                                     (hard())#{nodes => 4, spare => 1, reads => 10, files => true},
-                                    [32000131, 32000753]}],
+                                    [32000131, 32000753]},
+                                   {bench_7_files,
+                                    (hard())#{nodes => 7, spare => 1, reads => 10, files => true},
+                                    [117001682]}],
         Seed <- Seeds].
 
 %% A survivor of an operator's recovery lacks the last batch, which another has: it registers a name for a process of a
