@@ -92,6 +92,20 @@ removed_unheard_test_() ->
         ],
         Seed <- Seeds].
 
+%% One batch removes three members, each by an operation of its own, and a fourth does not hear it either. Those
+%% that do are a majority of the members after the second removal and after the third, and not of those before.
+removed_one_by_one_test_() ->
+    Remove = fun(W) ->
+        [Coord] = sderl_sim:coord(W),
+        [Silent | _] = Others = lists:delete(Coord, sderl_sim:all(W)),
+        Out = lists:sublist(Others, 2, 3),
+        Commands = [{silence, Coord, [Silent | Out]} | [{op, Coord, {remove, [N], 1}} || N <- Out]],
+        lists:foldl(fun sderl_sim:apply_cmd/2, W, Commands)
+    end,
+    Options = #{mode => majority, nodes => 7, script => [{12_000, {'fun', Remove}}, {25_000, heal}]},
+    [{timeout, 120, ?_assertEqual({Seed, ok}, {Seed, sderl_sim:run(Options#{seed => Seed})})}
+     || Seed <- [1, 4, 6]].
+
 %% ---------------------------------------------------------------- planted faults
 
 planted_test_() ->

@@ -106,7 +106,12 @@ new_mem(Mem, #s{self = Self, d = #d{mem = Old, view = V} = D, linked = L} = S0) 
         #s{mode = majority} -> S0#s.peers;
         _ -> maps:with([S0#s.lead | Is], S0#s.peers)
     end,
-    Before = case S0#s.mode of majority -> Old; available -> undefined end,
+    %% (A batch may change it more than once.)
+    Before = case S0#s.mode of
+        majority when D#d.before =:= undefined -> Old;
+        majority -> D#d.before;
+        available -> undefined
+    end,
     Changed = sderl_core_quorum:membership_changed(S0),
     S1 = fx({members, Is}, Changed#s{d = D#d{mem = Mem, view = maps:with(Is, V), before = Before},
                                      down = maps:with(Is, S0#s.down),

@@ -74,8 +74,10 @@ kept(_, S) -> S.
 %% the same items.
 -spec apply_items(non_neg_integer(), [term()], [{pid(), [term()] | none}] | none, #s{}) -> #s{}.
 apply_items(Num, Items, Index, S0) ->
-    #s{d = #d{lineage = E, clashes = Clashes}} = S0,
-    S1 = fx({apply, E, Num, Items, Index}, sderl_core_snapshot:fresh(Items, S0#s{num = Num, last = Items})),
+    #s{d = #d{lineage = E, clashes = Clashes} = D} = S0,
+    %% (The one before is committed, or this one would not be ordered.)
+    Next = S0#s{num = Num, last = Items, d = D#d{before = undefined}},
+    S1 = fx({apply, E, Num, Items, Index}, sderl_core_snapshot:fresh(Items, Next)),
     tell(Num, Items, Clashes, lists:foldl(fun(I, S) -> item(I, Num, S) end, S1, Items)).
 
 %% The homes of those whose clash is settled tell them.
