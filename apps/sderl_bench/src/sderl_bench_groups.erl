@@ -1,0 +1,172 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_groups).
+-moduledoc "One run of `bin/sderl bench groups`: many groups of two are made on a few nodes.".
+
+-export([run/3]).
+-export_type([params/0]).
+
+-doc """
+Groups are made until there are as many as each of `groups` says, by the nodes in turn, a pause of
+`pause_ms` before each. Meanwhile one client of each node writes in a group of all nodes.
+""".
+-type params() :: #{
+    nodes := pos_integer(),
+    groups := [pos_integer()],
+    pause_ms := non_neg_integer(),
+    atom() => term()
+}.
+
+-define(BASE, base).
+-define(WRITE_PAUSE_MS, 10).
+%% A node makes so many before it is the next one's turn.
+-define(TURN, 50).
+-define(CALL_MS, 60_000).
+-define(CREATE_MS, 3_600_000).
+%% So many are made while nobody writes, to count what is sent for one.
+-define(COUNTED, 20).
+-define(REST_MS, 2000).
+
+-doc "Runs it; `Report` gets the metrics of each number of groups when it is reached.".
+-spec run(params(), Label :: unicode:chardata(), Report :: fun((map()) -> ok)) ->
+    {ok, [map()]} | {error, term()}.
+run(#{nodes := Count} = Params, Label, Report) ->
+    maybe
+        ok ?= sderl_fleet:fits(Count),
+        {ok, Fleet} ?= sderl_fleet:start(#{
+            families => [#{name => n, count => Count, apps => [sderl]}],
+            s_groups => [{?BASE, normal, [{n, all}]}],
+            progress => sderl_progress:reporter([Label, ": starting nodes"])
+        }),
+        try
+            Nodes = sderl_fleet:nodes(Fleet),
+            maybe
+                ok ?= sderl_bench_impl_s_group:prepare(Fleet, [{?BASE, Nodes}], Params),
+                {ok, Empty} ?= memory(Fleet, Nodes),
+                stages(Fleet, Nodes, Params, Empty, Report)
+            end
+        after
+            sderl_fleet:stop(Fleet)
+        end
+    end.
+
+stages(Fleet, Nodes, #{groups := Numbers} = Params, Empty, Report) ->
+    Stage = fun
+        (_, {error, Reason}) ->
+            {error, Reason};
+        (Number, {ok, Have, Seen}) ->
+            case stage(Fleet, Nodes, Have, Number, Params, Empty) of
+                {ok, Metrics} ->
+                    ok = Report(Metrics),
+                    {ok, Number, [Metrics | Seen]};
+                {error, Reason} ->
+                    {error, Reason}
+            end
+    end,
+    case lists:foldl(Stage, {ok, 0, []}, Numbers) of
+        {ok, _, Seen} -> {ok, lists:reverse(Seen)};
+        {error, Reason} -> {error, Reason}
+    end.
+
+stage(Fleet, Nodes, Have, Number, #{pause_ms := Pause}, Empty) ->
+    Counted = min(?COUNTED, Number - Have - 1),
+    maybe
+        ok ?= start_writers(Fleet, Nodes),
+        {ok, Took} ?= create(Fleet, Nodes, lists:seq(Have + 1, Number - Counted), Pause),
+        {ok, Written} ?= stop_writers(Fleet, Nodes),
+        {Rested, Rest} = sderl_bench_meter:around(Fleet, Nodes, fun rest/0),
+        ok ?= Rested,
+        {Created, Usage} = sderl_bench_meter:around(Fleet, Nodes, fun() ->
+            create(Fleet, Nodes, lists:seq(Number - Counted + 1, Number), Pause)
+        end),
+        {ok, _} ?= Created,
+        {ok, Full} ?= memory(Fleet, Nodes),
+        {ok, Busiest} ?= all_ok(busiest, sderl_fleet:multicall(
+            Fleet, [hd(Nodes)], sderl_bench_groups_worker, busiest, [], ?CALL_MS
+        )),
+        {Samples, Errors} = lists:unzip(Written),
+        {ok, #{
+            groups => Number,
+            create_us => percentiles(Took),
+            write_us => percentiles([Us || {_, Us} <- lists:append(Samples)]),
+            errors => lists:sum(Errors),
+            messages_per_group => above(messages, Usage, Rest, Counted),
+            bytes_per_group => above(bytes, Usage, Rest, Counted),
+            messages_per_s_at_rest => rate(messages, Rest),
+            cpu_pct_at_rest => maps:get(cpu_pct, sderl_bench_meter:metrics(Rest, 0)),
+            bytes_per_member => (lists:sum(Full) - lists:sum(Empty)) / (2 * Number),
+            busiest => #{Name => Reductions || {Name, Reductions} <- hd(Busiest)}
+        }}
+    end.
+
+%% What was sent beyond what is sent at rest.
+above(What, #{seconds := Seconds, total := Total}, Rest, Count) ->
+    (maps:get(What, Total) - rate(What, Rest) * Seconds) / max(1, Count).
+
+rate(What, #{seconds := Seconds, total := Total}) -> maps:get(What, Total) / Seconds.
+
+rest() ->
+    receive
+    after ?REST_MS -> ok
+    end.
+
+create(Fleet, Nodes, Indexes, Pause) -> create(Fleet, Nodes, Indexes, Pause, []).
+
+create(_, _, [], _, Took) ->
+    {ok, Took};
+create(Fleet, [Node | Others] = Nodes, Indexes, Pause, Took) ->
+    {Now, Later} = lists:split(min(?TURN, length(Indexes)), Indexes),
+    Groups = [
+        {{many, Index}, lists:nth(1 + Index rem length(Others), Others)}
+     || Index <- Now
+    ],
+    Answers = sderl_fleet:multicall(
+        Fleet, [Node], sderl_bench_groups_worker, create, [Groups, Pause], ?CREATE_MS
+    ),
+    maybe
+        {ok, [Answer]} ?= all_ok(not_created, Answers),
+        {ok, Created} ?= Answer,
+        create(Fleet, tl(Nodes) ++ [Node], Later, Pause, Created ++ Took)
+    end.
+
+start_writers(Fleet, Nodes) ->
+    Answers = sderl_bench_task:at_once(lists:enumerate(Nodes), fun(Index, Node) ->
+        [{_, Answer}] = sderl_fleet:multicall(
+            Fleet, [Node], sderl_bench_join_worker, start_writers,
+            [?BASE, Index, 1, ?WRITE_PAUSE_MS], ?CALL_MS
+        ),
+        Answer
+    end),
+    maybe
+        {ok, _} ?= all_ok(no_writers, Answers),
+        ok
+    end.
+
+stop_writers(Fleet, Nodes) ->
+    all_ok(no_samples, sderl_fleet:multicall(
+        Fleet, Nodes, sderl_bench_join_worker, stop_writers, [], ?CALL_MS
+    )).
+
+memory(Fleet, Nodes) ->
+    all_ok(no_memory, sderl_fleet:multicall(
+        Fleet, Nodes, sderl_bench_groups_worker, memory, [], ?CALL_MS
+    )).
+
+all_ok(What, Answers) ->
+    case [{Node, Reason} || {Node, {error, Reason}} <- Answers] of
+        [] -> {ok, [Value || {_, {ok, Value}} <- Answers]};
+        [{Node, Reason} | _] -> {error, {What, Node, {error, Reason}}}
+    end.
+
+percentiles(Us) ->
+    Histogram = lists:foldl(
+        fun(Took, H) -> sderl_bench_histogram:add(round(Took * 1000), H) end,
+        sderl_bench_histogram:new(),
+        Us
+    ),
+    #{p50 => us(50, Histogram), p99 => us(99, Histogram), max => us(100, Histogram)}.
+
+us(Percent, Histogram) ->
+    case sderl_bench_histogram:percentile(Percent, Histogram) of
+        undefined -> undefined;
+        Ns -> Ns / 1000
+    end.
