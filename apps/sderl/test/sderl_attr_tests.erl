@@ -186,7 +186,7 @@ builtin_test() ->
               "runnable processes" => fun is_float/1, "0.0 to 1.0" => fun(U) -> is_float(U) andalso U >= 0.0 andalso U =< 1.0 end},
     [?assert(Is(Value)) || {Name, _, Unit} <- sderl_attr_builtin:all(), {ok, Value} <- [maps:get(Name, Values)], #{Unit := Is} <- [Types]],
     _ = erlang:system_flag(scheduler_wall_time, false),
-    [true = ets:delete(T) || T <- [sderl_names, sderl_groups, sderl_state, sderl_gone, sderl_known, sderl_refused, sderl_watches, sderl_tried,
+    [true = ets:delete(T) || T <- [sderl_names, sderl_groups, sderl_state, sderl_gone, sderl_known, sderl_refused, sderl_watches, sderl_forgotten, sderl_tried,
                                    sderl_attrs, sderl_attr_state]].
 
 linux_only(_) -> os:type() =/= {unix, linux}.

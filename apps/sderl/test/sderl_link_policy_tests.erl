@@ -15,7 +15,7 @@ report_test_() ->
      fun(_) ->
          true = persistent_term:erase({sderl, options}),
          [true = ets:delete(T) || T <- [sderl_names, sderl_groups, sderl_state, sderl_gone, sderl_known,
-                                        sderl_refused, sderl_watches, sderl_tried, sderl_links]]
+                                        sderl_refused, sderl_watches, sderl_forgotten, sderl_tried, sderl_links]]
      end,
      fun(_) ->
          ?_test(begin

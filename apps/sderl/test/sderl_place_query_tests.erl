@@ -37,7 +37,7 @@ tell(Is, Values) ->
 
 gone(Tables) ->
     [ets:delete(T) || T <- Tables ++ [sderl_names, sderl_groups, sderl_state, sderl_gone, sderl_known, sderl_refused, sderl_watches,
-                                      sderl_tried, sderl_attrs, sderl_attr_state], ets:whereis(T) =/= undefined].
+                                      sderl_forgotten, sderl_tried, sderl_attrs, sderl_attr_state], ets:whereis(T) =/= undefined].
 
 spec(More) -> maps:merge(#{group => ?GROUP, max_age_ms => infinity, timeout_ms => 0}, More).
 

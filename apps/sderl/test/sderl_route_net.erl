@@ -139,6 +139,10 @@ event(Node, Event, #net{nodes = Nodes, now = Now} = Net) ->
 effect(_, changed, Net) -> Net;
 effect(Node, {keep, {N, _, _, _} = Ad}, #net{kept = Kept} = Net) ->
     Net#net{kept = Kept#{Node => (maps:get(Node, Kept, #{}))#{N => Ad}}, told = Net#net.told + case N of Node -> 1; _ -> 0 end};
+effect(Node, {keep_change, {N, _, _, _, _} = Change}, #net{kept = Kept} = Net) ->
+    #{Node := #{N := Ad} = Ads} = Kept,
+    Net#net{kept = Kept#{Node := Ads#{N := sderl_route_state:changed(Change, Ad)}},
+            told = Net#net.told + case N of Node -> 1; _ -> 0 end};
 effect(Node, {drop, N}, #net{kept = Kept} = Net) -> Net#net{kept = Kept#{Node => maps:remove(N, maps:get(Node, Kept, #{}))}};
 effect(Node, {send, To, Message}, #net{wires = Wires, links = Links, news = News} = Net) ->
     true = To =/= Node,
@@ -146,7 +150,7 @@ effect(Node, {send, To, Message}, #net{wires = Wires, links = Links, news = News
         true ->
             Wire = {Node, To},
             Net#net{wires = Wires#{Wire => [Message | maps:get(Wire, Wires, [])]},
-                    news = News + case Message of {news, Ads} -> length(Ads); _ -> 0 end};
+                    news = News + case Message of {news, Ads} -> length(Ads); {change, _} -> 1; _ -> 0 end};
         false -> Net
     end.
 

@@ -131,11 +131,13 @@ shape(to_process) ->
     {any_of, [{tuple, [{is, sderl}, {is, 2}, uid, node, core]}, {tuple, [tag, answer]}]};
 shape(to_node) ->
     {any_of, [{tuple, [{is, sderl_hello}, {is, 2}, term, uid, node, hello]},
-              {tuple, [{is, sderl_known}, {is, 2}, node, {list, {tuple, [term, {list, node}]}}]},
+              {tuple, [{is, sderl_known}, {is, 2}, node, {any_of, [{list, known}, {tuple, [known, {list, known}]}]}]},
               {tuple, [{is, sderl_conflict}, {is, 2}, term, uid, node, uid]},
               {tuple, [{is, sderl_free}, {is, 2}, node, {any_of, [{is, freed}, msg(meet, [uid, {list, node}])]}]},
               {tuple, [{is, sderl_tell}, {is, 2}, node]},
               call({any_of, [msg(invite, [{is, 2}, term, uid, node]), msg(enter, [{is, 2}, term, node])]})]};
+%% A group with its members, none of one that the node left.
+shape(known) -> {tuple, [term, {list, node}]};
 shape(to_ask) ->
     call({any_of, [{is, hello}, {is, names},
                    msg(alive, [pid]),

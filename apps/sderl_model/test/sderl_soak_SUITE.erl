@@ -201,7 +201,7 @@ excess(#{ets := Tables, queues := Queues}, Names, Nodes) ->
 
 explained(Names, Nodes) ->
     #{sderl_names => Names, sderl_groups => 1, sderl_gone => 0, sderl_known => Nodes, sderl_refused => 0,
-      sderl_subs => 0, sderl_watches => 0, sderl_tried => Nodes, sderl_links => Nodes - 1,
+      sderl_subs => 0, sderl_watches => 0, sderl_tried => Nodes, sderl_forgotten => 0, sderl_links => Nodes - 1,
       %% A scope, and for each member the last list of its clients; the group's own rows and the node's.
       sderl_pg => 1, sderl_state => Nodes + 10,
       %% The built-in attributes of every node; which there are here, and who tells of others.

@@ -125,7 +125,8 @@ attribute(process_limit) -> {ok, erlang:system_info(process_limit)};
 attribute(cpu_model) -> of_file("/proc/cpuinfo", fun sderl_attr_proc:cpu_model/1);
 attribute(architecture) -> {ok, erlang:system_info(system_architecture)};
 attribute(applications) -> {ok, #{App => Version || {App, _, Version} <- application:loaded_applications()}};
-attribute(groups) -> {ok, lists:sort(sderl_dir:named_groups())};
+%% It is not computed in a helper process, which would see to it that it is not too large.
+attribute(groups) -> sderl_attr_eval:value(lists:sort(sderl_dir:named_groups()));
 attribute(link_count) -> {ok, length(nodes(connected))}.
 
 loadavg(N) ->

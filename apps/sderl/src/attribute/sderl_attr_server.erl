@@ -19,7 +19,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/0, write/1, keep/2, changed/0]).
+-export([start_link/0, write/1, keep/2, changed/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 -import(sderl_clock, [now_ms/0]).
 
@@ -32,6 +32,8 @@
 -define(HELPERS, 100).
 %% How long such a question may take at most.
 -define(PATIENCE, 60_000).
+%% In so many groups the attribute `groups` is told at once when they change, in more with the next period.
+-define(GROUPS_AT_ONCE, 100).
 %% How long values of nodes that tell nothing by themselves are kept, in periods of sharing.
 -define(OTHERS, 12).
 
@@ -44,6 +46,8 @@
             waiting = [] :: [{gen_server:from(), {Visible :: [sderl_attr:name()], Asked :: [sderl_attr:name()]},
                               Missing :: #{sderl_attr:name() => []}}],
             helpers = #{} :: #{reference() => []},
+            %% With whom this node shares which groups, the island of free nodes among these.
+            mates = sderl_mates:new(node(), sderl_dir:memberships()) :: sderl_mates:mates(),
             timer = none :: none | reference(),
             soon = none :: none | reference(),
             told = false :: boolean()}).
@@ -83,9 +87,9 @@ keep(Answers, Silent) ->
     catch exit:_ -> ok
     end.
 
--doc "The own groups or their members changed.".
--spec changed() -> ok.
-changed() -> gen_server:cast(?MODULE, changed).
+-doc "An own group or its members changed.".
+-spec changed(Group :: term()) -> ok.
+changed(Group) -> gen_server:cast(?MODULE, {changed, Group}).
 
 %% ---------------------------------------------------------------- gen_server
 
@@ -119,7 +123,7 @@ handle_continue(start, S) -> {noreply, tick(S)}.
 -spec handle_call(term(), gen_server:from(), #s{}) -> {reply, term(), #s{}} | {noreply, #s{}}.
 handle_call({sderl_attr, ?VSN, {get, Names, MaxAge}}, {Pid, _} = From, S) 
   when length(Names) >= 0, is_integer(MaxAge), is_pid(Pid) ->
-    {noreply, get(From, visible(node(Pid), Names), Names, MaxAge, S)};
+    {noreply, get(From, visible(node(Pid), Names, S), Names, MaxAge, S)};
 handle_call({sderl_attr, ?VSN, {'of', Nodes, Names, MaxAge, Timeout}}, From, S)
   when length(Nodes) >= 0, length(Names) >= 0, is_integer(MaxAge), is_integer(Timeout), Timeout >= 0 ->
     case lists:all(fun is_atom/1, Nodes) of
@@ -172,13 +176,13 @@ kept(Answers, Silent) ->
     end, Answers).
 
 -spec handle_cast(term(), #s{}) -> {noreply, #s{}}.
-handle_cast(changed, S) -> {noreply, soon(regrouped(renamed(S)))};
+handle_cast({changed, Group}, S) -> {noreply, changed_group(Group, renamed(S))};
 handle_cast(_, S) -> {noreply, unknown(S)}.
 
 -spec handle_info(term(), #s{}) -> {noreply, #s{}}.
 handle_info({sderl_attr, ?VSN, From, {Sent, Echo, Held} = Stamp, Body}, S)
   when is_atom(From), is_integer(Sent), is_integer(Held), is_integer(Echo) orelse Echo =:= none ->
-    case is_map_key(From, mates()) of
+    case sderl_mates:is_mate(From, S#s.mates) orelse sderl_dir:shares_group(From) of
         true -> {noreply, frame(From, Stamp, Body, S)};
         %% Not yet, or not any more. If not yet, the next frame will not fit and all is asked for.
         false -> {noreply, S}
@@ -198,7 +202,7 @@ handle_info({'DOWN', Ref, process, _, Why}, #s{jobs = Jobs} = S) ->
         [{Alias, Name}] -> {noreply, outcome(Alias, Name, sderl_attr_eval:fault(Why, ran), S)};
         [] -> {noreply, S}
     end;
-handle_info(tick, S) -> {noreply, tick(renamed(S))};
+handle_info(tick, S) -> {noreply, tick(compared(renamed(S)))};
 handle_info(computed, S) -> {noreply, told(S)};
 handle_info({timeout, Soon, soon}, #s{soon = Soon} = S) -> {noreply, share(S#s{soon = none})};
 handle_info({nodeup, _, _}, S) -> {noreply, soon(S)};
@@ -215,7 +219,7 @@ unknown(S) ->
 renamed(#s{node = Node} = S) when Node =:= node() -> S;
 renamed(#s{node = Old, own = Own} = S) ->
     sderl_attr_table:forget(Old),
-    maps:fold(fun show/3, S#s{node = node()}, Own).
+    maps:fold(fun show/3, S#s{node = node(), mates = sderl_mates:new(node(), sderl_dir:memberships())}, Own).
 
 %% Of this server, not of the node: mates have to notice its death, as it may have lost frames of theirs and
 %% forgot what it told.
@@ -270,13 +274,35 @@ changed({How, Name, Spec, Source, Once}, #s{own = Own} = S0) ->
             {ok, answer(Name, soon(compute(fun(A) -> sderl_attr_own:due(0, now_ms(), A) end, [Name], S)))}
     end.
 
-%% Which groups this node is in is known at once.
+%% Mates are told at once what is new to them: who is one now, and who may see more or less. Which groups this
+%% node is in is known at once, too, where these are not many: otherwise each new one would cost what all do.
+changed_group(Group, #s{mates = Mates0} = S0) ->
+    {Came, Went, Mates} = sderl_mates:change(Group, sderl_dir:members(Group), Mates0),
+    S = S0#s{mates = Mates},
+    {Groups, _} = sderl_mates:counts(Mates),
+    IsNews = Came =/= [] orelse Went =/= [] orelse is_map_key(Group, attribute_groups(S)),
+    case Groups =< ?GROUPS_AT_ONCE of
+        true -> soon(regrouped(S));
+        false when IsNews -> soon(S);
+        false -> S
+    end.
+
 regrouped(#s{own = #{groups := A}} = S) ->
     case sderl_attr_own:call(A) of
         {{sderl_attr_builtin, get, [groups]} = Call, _} -> start({{Call, 0}, groups}, S);
         _ -> S
     end;
 regrouped(S) -> S.
+
+%% The groups in which alone some attributes of this node are told.
+attribute_groups(#s{own = Own}) ->
+    #{Group => [] || Name := _ <- Own, {group, Group} <- [sderl_attr_share:group(Name)]}.
+
+%% A process of a group may end between its entry in the directory and the word of it.
+compared(#s{mates = Mates} = S) ->
+    Now = sderl_dir:memberships(),
+    Differing = sderl_mates:differing(Now, Mates) ++ sderl_mates:missing(Now, Mates),
+    lists:foldl(fun({Group, _}, Acc) -> changed_group(Group, Acc) end, S, Differing).
 
 %% First what the helper processes would spoil.
 compute(IsDue, Names, #s{own = Own} = S) ->
@@ -358,10 +384,12 @@ told(S) -> share((S#s{told = true})).
 soon(#s{soon = none} = S) -> S#s{soon = erlang:start_timer(?SOON, self(), soon)};
 soon(S) -> S.
 
-share(#s{own = Own, share = Share0, seen = Seen, stamps = Stamps} = S) ->
+share(#s{own = Own, share = Share0, seen = Seen, stamps = Stamps, mates = All} = S) ->
     Linked = nodes(connected),
-    All = mates(),
-    Mates = maps:with(Linked, All),
+    %% Of the groups that are shared with a mate those count of which it depends what the mate may see.
+    Of = attribute_groups(S),
+    Mates = #{Node => maps:keys(maps:intersect(Of, sderl_mates:shared(Node, All)))
+              || Node <- sderl_mates:nodes(All), lists:member(Node, Linked)},
     Now = now_ms(),
     %% Those that told us when we did not know yet that they are mates.
     _ = [tell(Node, again, Now, S)
@@ -369,7 +397,7 @@ share(#s{own = Own, share = Share0, seen = Seen, stamps = Stamps} = S) ->
     {Frames, Share} = sderl_attr_share:frames(Mates, [sderl_attr_own:entry(N, A) || N := A <- Own], Now, Share0),
     lists:foreach(fun({Nodes, Body}) -> lists:foreach(fun(Node) -> tell(Node, Body, Now, S) end, Nodes) end, Frames),
     %% Who shares no group any more tells nothing any more.
-    Gone = [Node || Node <- sderl_attr_table:peers(), not is_map_key(Node, All)],
+    Gone = [Node || Node <- sderl_attr_table:peers(), not sderl_mates:is_mate(Node, All)],
     lists:foreach(fun sderl_attr_table:forget/1, Gone),
     S#s{share = Share, seen = maps:without(Gone, Seen), stamps = maps:without(Gone, Stamps)}.
 
@@ -379,12 +407,6 @@ tell(Node, Body, Now, #s{stamps = Stamps}) ->
         _ -> {Now, none, 0}
     end,
     sderl_traffic:send({?MODULE, Node}, {sderl_attr, ?VSN, node(), Stamp, Body}, attributes, Body).
-
-%% The members of the own groups, the island of free nodes among these, with the groups that each shares with
-%% this node.
-mates() ->
-    maps:groups_from_list(fun({Node, _}) -> Node end, fun({_, Group}) -> Group end,
-                          [{Node, G} || {G, Members} <- sderl_dir:memberships(), Node <- Members, Node =/= node()]).
 
 %% ---------------------------------------------------------------- being told
 
@@ -425,12 +447,13 @@ sweep() -> sderl_attr_table:forget_older(now_ms() - ?OTHERS * period()).
 %% ---------------------------------------------------------------- being asked
 
 %% What that node may see of these.
-visible(Node, Names) ->
-    Groups = case Node =:= node() of
-        true -> all;
-        false -> sderl_dir:groups_with(Node)
-    end,
-    [Name || Name <- Names, Groups =:= all orelse sderl_attr_share:visible(Name, Groups)].
+visible(Node, Names, _) when Node =:= node() -> Names;
+visible(Node, Names, #s{mates = Mates}) ->
+    Shared = sderl_mates:shared(Node, Mates),
+    [Name || Name <- Names, case sderl_attr_share:group(Name) of
+        all -> true;
+        {group, Group} -> is_map_key(Group, Shared)
+    end].
 
 get(From, Visible, Asked, MaxAge, S0) ->
     Now = now_ms(),

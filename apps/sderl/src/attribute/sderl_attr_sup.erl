@@ -25,7 +25,7 @@ init([]) ->
 create_tables() -> sderl_attr_table:new().
 
 -spec handle_group_changed(term()) -> ok.
-handle_group_changed(_Group) -> sderl_attr_server:changed().
+handle_group_changed(Group) -> sderl_attr_server:changed(Group).
 
 -spec handle_group_left(term(), [node()]) -> ok.
-handle_group_left(_Group, _Mates) -> sderl_attr_server:changed().
+handle_group_left(Group, _Mates) -> sderl_attr_server:changed(Group).

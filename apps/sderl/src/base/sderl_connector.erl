@@ -7,14 +7,14 @@
 %% Members that a group has forgotten are tried too, seldom: should one come back to which nobody
 %% has a link and that has forgotten us as well, neither would hear of the other (rule 6).
 %%
-%% Which links are needed is read from the directory each time, so this process holds nothing
-%% that its successor would miss but the back-off.
+%% Which links are needed is read from the directory, again in full now and then, so this process
+%% holds nothing that its successor would miss but the back-off.
 
 -behaviour(gen_server).
 -behaviour(sderl_part).
 
 -export([start_link/0, tried/1, connect/2]).
--export([handle_group_changed/1]).
+-export([handle_group_changed/1, handle_group_left/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -import(sderl_clock, [now_ms/0]).
 
@@ -28,16 +28,26 @@
 %% With the spread below a forgotten member is tried once in 20 to 60 s.
 -define(LAST_FORGOTTEN, 40_000).
 -define(LOOK, 1000).
+%% The directory is read in full each time with few groups, and so often in any case.
+-define(COMPARE_MS, 10_000).
+-define(FEW, 100).
 
 -record(c, {busy = #{} :: #{reference() => node()}, wait = #{} :: #{node() => {pos_integer(), integer()}},
-            timer :: reference() | undefined}).
+            timer :: reference() | undefined,
+            node = node() :: node(),
+            mates = sderl_mates:new(node(), sderl_dir:memberships()) :: sderl_mates:mates(),
+            compare_at = now_ms() + ?COMPARE_MS :: integer()}).
 
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 -doc "Looks again which links are missing.".
 -spec handle_group_changed(term()) -> ok.
-handle_group_changed(_Group) -> gen_server:cast(?MODULE, look).
+handle_group_changed(Group) -> gen_server:cast(?MODULE, {look, Group}).
+
+-doc "This node left a group: links may be needed no more.".
+-spec handle_group_left(term(), [node()]) -> ok.
+handle_group_left(Group, _Mates) -> gen_server:cast(?MODULE, {look, Group}).
 
 -doc "Whether each of the nodes is linked or was tried since this library started.".
 -spec tried([node()]) -> boolean().
@@ -65,7 +75,13 @@ init([]) ->
 handle_call(_, _, C) -> {reply, {error, unknown_call}, C}.
 
 -spec handle_cast(term(), #c{}) -> {noreply, #c{}}.
-handle_cast(look, C) -> {noreply, look(C)};
+handle_cast({look, Group}, #c{mates = Mates} = C) ->
+    {Came, Went, Now} = sderl_mates:change(Group, sderl_dir:members(Group), Mates),
+    Next = C#c{mates = Now},
+    case {Came, Went} of
+        {[], []} -> {noreply, Next};
+        _ -> {noreply, look(Next)}
+    end;
 handle_cast(_, C) -> {noreply, C}.
 
 -spec handle_info(term(), #c{}) -> {noreply, #c{}}.
@@ -78,7 +94,7 @@ handle_info({'DOWN', Ref, process, _, Result}, #c{busy = B, wait = W} = C0) ->
             true = ets:insert(?TABLE, {Node}),
             C = C0#c{busy = Rest, wait = case Result of
                 linked -> maps:remove(Node, W);
-                _ -> W#{Node => later(maps:get(Node, W, none), last(Node))}
+                _ -> W#{Node => later(maps:get(Node, W, none), last(Node, C0))}
             end},
             %% Somebody may wait until every member has been tried.
             lists:foreach(fun(Pid) -> Pid ! sderl_poke end, sderl_dir:processes()),
@@ -93,15 +109,16 @@ later({D, _}, Last) ->
     %% Spread, so that nodes that lost the same node do not knock together.
     {Next, now_ms() + Next div 2 + rand:uniform(Next)}.
 
-last(Node) ->
-    case lists:member(Node, members()) of
+last(Node, #c{mates = Mates}) ->
+    case sderl_mates:is_mate(Node, Mates) of
         true -> ?LAST;
         false -> ?LAST_FORGOTTEN
     end.
 
-look(#c{busy = B, wait = W, timer = T} = C) ->
-    Wanted = wanted(),
+look(#c{busy = B, wait = W, timer = T} = C0) ->
     Now = now_ms(),
+    C = compared(Now, C0),
+    Wanted = wanted(C),
     Busy = maps:values(B),
     Due = [N || N <- Wanted, not lists:member(N, Busy), due(N, W, Now)],
     Start = lists:sublist(Due, max(0, ?PARALLEL - length(Busy))),
@@ -127,8 +144,16 @@ start(Node) ->
     end),
     Ref.
 
-members() -> lists:usort(lists:append([Ms || {_, Ms} <- sderl_dir:memberships()])).
+%% A process of a group may end between its entry in the directory and the word of it, and the node may
+%% have got another name.
+compared(Now, #c{node = Node, compare_at = At, mates = Mates} = C) ->
+    {Groups, _} = sderl_mates:counts(Mates),
+    case Now >= At orelse Groups =< ?FEW orelse Node =/= node() of
+        true -> C#c{node = node(), compare_at = Now + ?COMPARE_MS,
+                    mates = sderl_mates:new(node(), sderl_dir:memberships())};
+        false -> C
+    end.
 
-wanted() ->
+wanted(#c{mates = Mates}) ->
     Linked = ordsets:from_list([node() | nodes(connected)]),
-    ordsets:subtract(ordsets:union(members(), sderl_dir:forgotten()), Linked).
+    ordsets:subtract(ordsets:union(sderl_mates:nodes(Mates), sderl_dir:forgotten()), Linked).

@@ -6,7 +6,7 @@
 %% the library may die and find them again.
 
 -export([new/0, options/0, options/1, incarnation/0, reborn/0]).
--export([is_running/0, group/1, all/0, groups/0, named_groups/0, uid/1, members/1, process/1, processes/0]).
+-export([is_running/0, is_empty/0, group/1, all/0, groups/0, named_groups/0, uid/1, members/1, process/1, processes/0]).
 -export([memberships/0, named_memberships/0, newest_first/0, coordinated/0, groups_with/1]).
 -export([shares_group/1, shares_named_group/1]).
 -export([needs/0, show/4, show/5, moved/4, left/4, forget/1]).
@@ -15,7 +15,7 @@
 -export([depart/0, departing/0, departs/2]).
 -export([start_args/2, start_args/3, start_uid/1, consistency/1]).
 -export([gone/1, gone/5, forget_gone/1, gone_all/0, prune/1]).
--export([known/0, known/1, know/3, unknow_from/1, unknow_strangers/0, refused/3, refusals/0]).
+-export([known/0, known/1, know/3, unknow/2, unknow_from/1, unknow_strangers/0, refused/3, refusals/0]).
 -export([refuse/0, refuse/1, is_free/0, unknown/1, unknowns/0, first/3]).
 -export([refuse_version/2, accept_version/1, refused_versions/0, version_remedy/1]).
 -export_type([group/0]).
@@ -50,6 +50,7 @@ new() ->
     sderl_refused = ets:new(sderl_refused, [named_table, public]),
     sderl_watches = ets:new(sderl_watches, [named_table, public]),
     sderl_tried = ets:new(sderl_tried, Opts),
+    sderl_forgotten = ets:new(sderl_forgotten, [named_table, public]),
     reborn().
 
 -doc "The configuration in force.".
@@ -145,6 +146,10 @@ said() -> ets:select_count(sderl_state, [{{{said, '_'}, '_'}, [], [true]}]).
 -doc "Whether the application runs here, which has the tables. All questions below raise `badarg` without them.".
 -spec is_running() -> boolean().
 is_running() -> ets:whereis(?GROUPS) =/= undefined.
+
+-doc "Whether this node has no group, not even the free namespace.".
+-spec is_empty() -> boolean().
+is_empty() -> ets:info(?GROUPS, size) =:= 0.
 
 -doc "What is known of an own group, `none` of any other.".
 -spec group(term()) -> group() | none.
@@ -274,20 +279,20 @@ shown(Group, Members) ->
 -doc "The forgotten members of an own group, as its process shows them.".
 -spec forgotten(term(), [node()]) -> ok.
 forgotten(Group, []) ->
-    true = ets:delete(sderl_state, {forgotten, Group}),
+    true = ets:delete(sderl_forgotten, Group),
     ok;
 forgotten(Group, Nodes) ->
-    true = ets:insert(sderl_state, {{forgotten, Group}, Nodes}),
+    true = ets:insert(sderl_forgotten, {Group, Nodes}),
     ok.
 
 -doc "The members that an own group has forgotten. They are looked for, as they may return (rule 6).".
 -spec forgotten(term()) -> [node()].
-forgotten(Group) -> ets:lookup_element(sderl_state, {forgotten, Group}, 2, []).
+forgotten(Group) -> ets:lookup_element(sderl_forgotten, Group, 2, []).
 
 -doc "Those of all own groups.".
 -spec forgotten() -> [node()].
 forgotten() ->
-    lists:usort(lists:append([Ns || [Ns] <- ets:match(sderl_state, {{forgotten, '_'}, '$1'})])).
+    lists:usort(lists:append([Nodes || {_, Nodes} <- ets:tab2list(sderl_forgotten)])).
 
 -doc "The group goes on under another uid, in another process.".
 -spec moved(term(), binary(), binary(), pid()) -> ok.
@@ -388,7 +393,7 @@ forget_tables(Group, How) ->
 tell_left(_, forgotten) -> ok;
 tell_left(Group, {left, Why, Mates}) ->
     %% Of a group that was left others tell; one that was deleted nobody has any more.
-    Why =:= deleted andalso unknow(Group, Mates),
+    Why =:= deleted andalso unknow_all(Group, Mates),
     _ = [unrefuse(Group, N) || {G, N, _} <- refusals(), G =:= Group],
     sderl_part:group_left(Group, Mates).
 
@@ -486,6 +491,12 @@ know(Group, Nodes, From) ->
     true = ets:insert(sderl_known, {{Group, From}, Nodes}),
     ok.
 
+-doc "A node is not in the group any more, as it tells.".
+-spec unknow(term(), node()) -> ok.
+unknow(Group, From) ->
+    true = ets:delete(sderl_known, {Group, From}),
+    ok.
+
 -spec unknow_from(config | node()) -> ok.
 unknow_from(From) ->
     _ = ets:select_delete(sderl_known, [{{{'_', '$1'}, '_'}, [{'=:=', '$1', {const, From}}], [true]}]),
@@ -502,15 +513,17 @@ unknow_strangers() ->
     %% it keeps, should it be free then.
     case Own =/= [] andalso lists:all(fun({_, Ms}) -> lists:member(node(), Ms) end, Own) of
         true ->
-            lists:foreach(fun unknow_from/1,
-                          lists:usort([F || {{_, F}, _} <- ets:tab2list(sderl_known), F =/= config]) -- mates(Own));
-        false -> ok
+            Mates = #{Node => [] || Node <- mates(Own)},
+            Told = lists:usort(ets:select(sderl_known, [{{{'_', '$1'}, '_'}, [], ['$1']}])),
+            lists:foreach(fun unknow_from/1, [F || F <- Told, F =/= config, not is_map_key(F, Mates)]),
+            true;
+        false -> Own =:= []
     end.
 
 mates(Own) -> lists:append([Ms || {_, Ms} <- Own]).
 
 %% Another group of that name has none of these nodes.
-unknow(Group, Members) ->
+unknow_all(Group, Members) ->
     lists:foreach(fun({{G, _} = Key, Nodes}) ->
         G =:= Group andalso lists:any(fun(N) -> lists:member(N, Members) end, Nodes)
             andalso ets:delete(sderl_known, Key)

@@ -18,11 +18,14 @@
 -export([start_link/0, changed/0, at_launch/0]).
 -export([handle_group_changed/1, handle_group_left/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-import(sderl_clock, [now_ms/0]).
 
 -define(KEY, s_groups).
 -define(BESIDE, sderl_s_groups_at_launch).
-%% Changes that come together are written once.
+%% Changes that come together are written once. In many groups a writing takes long: so many times as long
+%% lies between two.
 -define(TOGETHER, 20).
+-define(REST, 20).
 
 -doc "The value that the key has, or `undefined`.".
 -type value() :: {ok, term()} | undefined.
@@ -56,26 +59,28 @@ at_launch(Now) ->
         undefined -> Now
     end.
 
--type state() :: idle | waiting.
+-type state() :: {idle | waiting, NotBefore :: integer()}.
 
 -spec init([]) -> {ok, state()}.
 init([]) ->
     changed(),
-    {ok, idle}.
+    {ok, {idle, now_ms()}}.
 
 -spec handle_call(term(), gen_server:from(), state()) -> {reply, {error, unknown_call}, state()}.
 handle_call(_, _, State) -> {reply, {error, unknown_call}, State}.
 
 -spec handle_cast(term(), state()) -> {noreply, state()}.
-handle_cast(changed, idle) ->
-    _ = erlang:send_after(?TOGETHER, self(), write),
-    {noreply, waiting};
+handle_cast(changed, {idle, NotBefore}) ->
+    _ = erlang:send_after(max(?TOGETHER, NotBefore - now_ms()), self(), write),
+    {noreply, {waiting, NotBefore}};
 handle_cast(_, State) -> {noreply, State}.
 
 -spec handle_info(term(), state()) -> {noreply, state()}.
-handle_info(write, waiting) ->
+handle_info(write, {waiting, _}) ->
+    Began = now_ms(),
     write(application:get_env(kernel, ?KEY), groups()),
-    {noreply, idle};
+    Ended = now_ms(),
+    {noreply, {idle, Ended + ?REST * (Ended - Began)}};
 handle_info(_, State) -> {noreply, State}.
 
 write(Now, Now) -> ok;

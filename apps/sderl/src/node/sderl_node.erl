@@ -37,6 +37,9 @@
 }).
 -type reservation() :: #reservation{}.
 
+%% So many ticks lie between two comparisons of what was told with the directory.
+-define(COMPARE_TICKS, 30).
+
 -record(n, {node = node(), reconfigure :: fun(() -> ok),
             reserved = #{} :: #{term() => reservation()},
             timer = none :: none | reference(),
@@ -45,7 +48,14 @@
             %% Over which link messages of a node come: the runtime tells us of a link before them,
             %% and of its end after them.
             connections = #{} :: #{node() => sderl_links:connection()},
-            told = #{} :: #{{term(), node()} => binary()}}).
+            told = #{} :: #{{term(), node()} => binary()},
+            %% The own s_groups as the mates were told of them, and the mates that told us all of theirs:
+            %% of these a change is enough.
+            mates :: sderl_mates:mates(),
+            heard = #{} :: #{node() => []},
+            %% Some of those that told something may share no group with this node any more.
+            strangers = false :: boolean(),
+            compare = ?COMPARE_TICKS :: pos_integer()}).
 
 -doc "`Reconfigure` reads the launch configuration anew, for the node's present name.".
 -spec start_link(Reconfigure :: fun(() -> ok)) -> gen_server:start_ret().
@@ -129,7 +139,9 @@ handle_continue(start, N) ->
     lists:foreach(fun sderl_group_sup:await_left/1, sderl_dir:leaving()),
     sderl_free:resume(),
     N1 = configured(N),
-    ask(),
+    ask(N1),
+    %% A predecessor may have ended before it told the last change.
+    share(N1),
     {noreply, N1}.
 
 %% The node may have got its name a moment ago: what is asked now is asked of the node of that name.
@@ -206,11 +218,10 @@ invited(Group, Uid, Mode, New, #n{reserved = R} = N) ->
     end.
 
 -spec handle_cast(term(), #n{}) -> {noreply, #n{}}.
-handle_cast({changed, _Group}, N) ->
-    dwell(),
-    {noreply, N};
-handle_cast({left, _Group, Mates}, N) when length(Mates) >= 0 ->
-    dwell(),
+handle_cast({changed, Group}, N) ->
+    {noreply, dwell([Group], N)};
+handle_cast({left, Group, Mates}, N0) when length(Mates) >= 0 ->
+    N = dwell([Group], N0),
     %% Free now, or again where its island let it go, and linked to free ones (rule 22).
     sderl_dir:is_free() andalso sderl_free:freed(Mates),
     {noreply, N};
@@ -228,15 +239,24 @@ handle_info({sderl_hello, ?VSN, Group, Uid, From, {hello, _, _, _, _} = Hello}, 
         true -> {noreply, hello(Group, Uid, From, Hello, N)};
         false -> {noreply, unknown(N)}
     end;
-handle_info({sderl_known, ?VSN, From, List}, N) when is_atom(From) ->
+handle_info({sderl_known, ?VSN, From, List}, N) when is_atom(From), not is_tuple(List) ->
     case sderl_hello:is_told(List) of
         true ->
-            _ = sderl_hello:heeded(node(), From, List) andalso know(From, List),
+            case sderl_hello:heeded(node(), From, List) of
+                true -> {noreply, know(From, List, N)};
+                false -> {noreply, N}
+            end;
+        false -> {noreply, unknown(N)}
+    end;
+handle_info({sderl_known, ?VSN, From, {Shared, Changes}}, N) when is_atom(From), is_list(Changes) ->
+    case sderl_hello:is_told([Shared | Changes]) of
+        true ->
+            _ = sderl_hello:heeded(node(), From, [Shared]) andalso know_changes(From, Changes, N),
             {noreply, N};
         false -> {noreply, unknown(N)}
     end;
-handle_info({sderl_tell, ?VSN, From}, N) when is_atom(From) ->
-    share([Node || Node <- mates(), Node =:= From]),
+handle_info({sderl_tell, ?VSN, From}, #n{mates = Mates} = N) when is_atom(From) ->
+    share([From || sderl_mates:is_mate(From, Mates)], N),
     {noreply, N};
 handle_info({sderl_conflict, ?VSN, Group, Uid, From, Other}, N) when is_atom(From), From =/= node(), is_binary(Other) ->
     %% It met our group of that name and keeps its own.
@@ -253,18 +273,18 @@ handle_info(tick, #n{reserved = R, timer = Timer} = N) ->
     Now = now_ms(),
     sderl_dir:prune(erlang:system_time(second) - ?MEMORY),
     sderl_free:again(),
-    {noreply, N#n{departing = sderl_free:depart(N#n.departing, Now),
-                  reserved = maps:filter(fun(_, #reservation{until = Until}) -> Until > Now end, R),
-                  timer = sderl_timer:next(Timer, ?TICK, tick)}};
+    {noreply, compare(N#n{departing = sderl_free:depart(N#n.departing, Now),
+                          reserved = maps:filter(fun(_, #reservation{until = Until}) -> Until > Now end, R),
+                          timer = sderl_timer:next(Timer, ?TICK, tick)})};
 handle_info({nodeup, Node, #{connection_id := Connection}}, #n{connections = Cs} = N0) when is_atom(Node) ->
     N = N0#n{connections = Cs#{Node => Connection}},
     sderl_links:nodeup(Node),
-    share(),
+    share([Node || sderl_mates:is_mate(Node, N#n.mates)], N),
     sderl_free:linked(Node),
     _ = sderl_dir:shares_group(Node) andalso sderl_subs:notify_node(nodeup, Node),
     {noreply, N};
-handle_info({nodedown, Node, _}, #n{connections = Cs} = N0) when is_atom(Node) ->
-    N = N0#n{connections = maps:remove(Node, Cs)},
+handle_info({nodedown, Node, _}, #n{connections = Cs, heard = Heard} = N0) when is_atom(Node) ->
+    N = N0#n{connections = maps:remove(Node, Cs), heard = maps:remove(Node, Heard)},
     sderl_links:nodedown(Node),
     ok = sderl_dir:accept_version(Node),
     _ = sderl_dir:shares_group(Node) andalso sderl_subs:notify_node(nodedown, Node),
@@ -304,9 +324,17 @@ said_by({invite, _, _, From}) -> {From, 1};
 said_by({enter, _, From}) -> {From, 1};
 said_by(_) -> none.
 
-know(From, List) ->
+know(From, List, #n{heard = Heard} = N) ->
     sderl_dir:unknow_from(From),
-    lists:foreach(fun({G, Nodes}) -> sderl_dir:know(G, Nodes, From) end, List).
+    lists:foreach(fun({G, Nodes}) -> sderl_dir:know(G, Nodes, From) end, List),
+    N#n{heard = Heard#{From => []}}.
+
+know_changes(From, Changes, #n{heard = Heard}) when is_map_key(From, Heard) ->
+    lists:foreach(fun({G, []}) -> sderl_dir:unknow(G, From);
+                     ({G, Nodes}) -> sderl_dir:know(G, Nodes, From)
+                  end, Changes);
+know_changes(From, _, _) ->
+    ask_node(From).
 
 unknown(N) ->
     sderl_dir:unknown(?MODULE),
@@ -465,17 +493,16 @@ entered(Group, Why, N) ->
 
 %% ---------------------------------------------------------------- the free namespace
 
-%% What follows from a change of the own groups.
-dwell() ->
+%% What follows from a change of these own groups.
+dwell(Groups, N) ->
     free(),
-    sderl_dir:unknow_strangers(),
-    share().
+    tell_changes([{Group, sderl_dir:members(Group)} || Group <- Groups, Group =/= undefined], N).
 
 %% A node without s_groups has the free namespace (one with s_groups has not: see start/3).
 free() ->
     Refuse = sderl_dir:refuse(),
-    case sderl_dir:groups() of
-        [] when Refuse =:= undefined ->
+    case sderl_dir:is_empty() of
+        true when Refuse =:= undefined ->
             sderl_free:departed(),
             _ = start(undefined, sderl_free:uid(),
                       #{mem => sderl_membership:new([node()]), found => true}),
@@ -564,21 +591,50 @@ alone(Pid) ->
 
 %% ---------------------------------------------------------------- what others may know
 
-%% Tells the members of the own groups about the own groups.
-share() -> share(mates()).
+%% Tells the members of the own groups about the own groups: all of them where nothing was told over
+%% the link yet, and what changed since to the others, so that a change costs the same in many groups.
+share(#n{mates = Mates} = N) -> share(sderl_mates:nodes(Mates), N).
 
-share(Nodes) ->
-    List = sderl_hello:told(sderl_dir:named_memberships(), sderl_dir:known()),
-    lists:foreach(fun(Node) ->
-        sderl_traffic:send({?MODULE, Node}, {sderl_known, ?VSN, node(), List}, control, List)
-    end, Nodes).
+share([], _) -> ok;
+share(Nodes, #n{mates = Mates}) ->
+    List = sderl_hello:told(sderl_mates:groups(Mates), []),
+    lists:foreach(fun(Node) -> tell_known(Node, List) end, Nodes).
+
+tell_known(Node, Told) ->
+    sderl_traffic:send({?MODULE, Node}, {sderl_known, ?VSN, node(), Told}, control, Told).
+
+%% Each change says of a group that is shared with its receiver, which heeds it for that
+%% (`sderl_hello:heeded/3`).
+tell_changes(Memberships, #n{mates = Mates0, heard = Heard, strangers = Strangers} = N0) ->
+    Changes = sderl_mates:differing(Memberships, Mates0),
+    {Came, Went, Mates} = lists:foldl(fun({Group, Members}, {In, Out, Acc0}) ->
+        {MoreIn, MoreOut, Acc} = sderl_mates:change(Group, Members, Acc0),
+        {MoreIn ++ In, MoreOut ++ Out, Acc}
+    end, {[], [], Mates0}, Changes),
+    Left = (Strangers orelse Went =/= []) andalso not sderl_dir:unknow_strangers(),
+    N = N0#n{mates = Mates, heard = maps:without(Went, Heard), strangers = Left},
+    _ = Changes =/= [] andalso lists:foreach(fun(Node) ->
+        case lists:member(Node, Came) of
+            true -> share([Node], N);
+            false -> tell_known(Node, {sderl_mates:some_shared(Node, Mates), Changes})
+        end
+    end, sderl_mates:nodes(Mates)),
+    N.
+
+%% A process of a group may end between its entry in the directory and the word of it.
+compare(#n{compare = 1, mates = Mates} = N) ->
+    Now = sderl_dir:named_memberships(),
+    tell_changes(Now ++ sderl_mates:missing(Now, Mates),
+                 N#n{compare = ?COMPARE_TICKS, strangers = true});
+compare(#n{compare = Ticks} = N) -> N#n{compare = Ticks - 1}.
 
 %% With links that were there before this process, what others told meanwhile went nowhere, and without a change
 %% they tell nothing again.
-ask() ->
-    lists:foreach(fun(Node) -> erlang:send({?MODULE, Node}, {sderl_tell, ?VSN, node()}, [noconnect]) end, mates()).
+ask(#n{mates = Mates}) -> lists:foreach(fun ask_node/1, sderl_mates:nodes(Mates)).
 
-mates() -> lists:usort(lists:append([Ms || {_, Ms} <- sderl_dir:named_memberships()])) -- [node()].
+ask_node(Node) ->
+    _ = erlang:send({?MODULE, Node}, {sderl_tell, ?VSN, node()}, [noconnect]),
+    ok.
 
 %% ---------------------------------------------------------------- a node that gets a name
 
@@ -618,7 +674,8 @@ renamed(#n{node = Before, reconfigure = Reconfigure, timer = Timer}) ->
     end.
 
 begun(Reconfigure, Timer) ->
-    #n{reconfigure = Reconfigure, timer = Timer, connections = sderl_links:connections()}.
+    #n{reconfigure = Reconfigure, timer = Timer, connections = sderl_links:connections(),
+       mates = sderl_mates:new(node(), sderl_dir:named_memberships())}.
 
 order(none, _) -> ok;
 order(Pid, Operations) ->

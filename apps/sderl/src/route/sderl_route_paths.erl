@@ -34,7 +34,8 @@ mates. `reached`: the gateways that a path leads to.
              #{node() => sderl_route_state:advertisement()}) -> routes().
 routes(Self, Own, Up, Db0) ->
     Db = maps:remove(Self, Db0),
-    First = [N || N := {_, _, Groups, _} <- Db, is_map_key(N, Up), shares(N, Groups, Own)],
+    OwnGroups = #{{G, Uid} => Ms || {G, Uid, Ms} <- Own},
+    First = [N || N := {_, _, Groups, _} <- Db, is_map_key(N, Up), shares(N, Groups, OwnGroups)],
     Reached = search([{N, [N]} || N <- lists:sort(First)], 1, Db, #{}),
     Identities = maps:fold(fun(N, Route, Acc) ->
         {_, _, Gs, _} = maps:get(N, Db),
@@ -57,7 +58,10 @@ routes(Self, Own, Up, Db0) ->
 
 shares(N, Theirs, Own) ->
     lists:any(fun({G, Uid, _}) ->
-        lists:any(fun({O, U, Ms}) -> O =:= G andalso U =:= Uid andalso lists:member(N, Ms) end, Own)
+        case Own of
+            #{{G, Uid} := Ms} -> lists:member(N, Ms);
+            #{} -> false
+        end
     end, Theirs).
 
 %% One ring of gateways after the other: each with the first steps of all shortest paths to it.

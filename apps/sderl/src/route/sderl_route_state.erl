@@ -13,7 +13,11 @@ travels: no routes, no distances, so that there is nothing to count to infinity.
 | message | sent | to |
 |---|---|---|
 | `{news, [Advertisement]}` | when an advertisement is newer than the one known | the mates in groups that the sender of it is not in |
+| `{change, Change}` | the same, where a gateway was and stays one: what is new in its advertisement | likewise |
 | `{digest, Answer, [{Node, Version}]}` | when a mate comes up, and now and then to one mate at random | that mate, which sends what is newer, and its own digest where it lacks something |
+
+A *change* says between which two versions it lies, and is applied to the first of them alone. Who has an older
+one asks for all with a digest. So what one more group costs does not grow with the groups that are there.
 
 A *mate* is a node of an own group to which there is a link. An advertisement crosses each group once for each gateway
 that leads into it. The digests repair what was lost with a link, and bring to members without a link to the teller
@@ -35,10 +39,13 @@ what their other mates have: that may take some rounds.
 Pure: `step/3` gives effects and a state. `sderl_router` runs it on a node.
 """.
 
--export([new/3, new/4, step/3, routes/1, gateways/1, advertisement/1, version/1]).
--export_type([state/0, event/0, effect/0, message/0, advertisement/0, version/0, membership/0]).
+-export([new/3, new/4, step/3, routes/1, gateways/1, gateway_mates/1, advertisement/1, change/1, version/1]).
+-export([changed/2]).
+-export_type([state/0, event/0, effect/0, message/0, advertisement/0, change/0, version/0, membership/0]).
 
 -define(FORGET_MS, 600_000).
+%% Of one gateway all is asked for once in so long.
+-define(ASK_MS, 1000).
 
 -doc """
 What orders the words of one gateway: an epoch, which is the clock of its life in ms unless a former life was above that; that
@@ -49,24 +56,44 @@ clock; and a number within this life.
 -type membership() :: {Group :: term(), Uid :: binary(), [node()]}.
 -doc "What a gateway tells. Without groups: it is a gateway no more.".
 -type advertisement() :: {node(), version(), [membership()], Gateways :: [node()]}.
--type message() :: {news, [advertisement()]} | {digest, Answer :: boolean(), [{node(), version()}]}.
+-doc """
+What is new in the advertisement of a gateway between two versions of it: groups with their members, none
+of a group that it is in no more, and all of its links.
+""".
+-type change() :: {node(), From :: version(), To :: version(), [membership()], Gateways :: [node()]}.
+-type message() ::
+    {news, [advertisement()]} | {change, change()} | {digest, Answer :: boolean(), [{node(), version()}]}.
 -type event() ::
     {groups, [membership()]}
+    | {group, Group :: term(), none | {Uid :: binary(), [node()]}}
     | {up | down, node()}
     | {message, From :: node(), message()}
     | {compare, Random :: non_neg_integer()}.
--doc "`changed`: routes are to be computed again. `keep`, `drop`: for a successor of this process, see `new/4`.".
--type effect() :: {send, node(), message()} | {keep, advertisement()} | {drop, node()} | changed.
+-doc """
+`changed`: routes are to be computed again. `keep`, `keep_change`, `drop`: for a successor of this process, see
+`new/4`.
+""".
+-type effect() ::
+    {send, node(), message()} | {keep, advertisement()} | {keep_change, change()} | {drop, node()} | changed.
+
+-record(ad, {
+    version :: version(),
+    groups = #{} :: #{Group :: term() => {Uid :: binary(), [node()]}},
+    links = [] :: [node()]
+}).
 
 -record(s, {
     self :: node(), version :: version(),
-    groups = [] :: [membership()],
+    groups = #{} :: #{Group :: term() => {Uid :: binary(), [node()]}},
+    mates :: sderl_mates:mates(),
     up = #{} :: #{node() => []},
-    db = #{} :: #{node() => advertisement()},
+    db = #{} :: #{node() => #ad{}},
     %% Advertisements that no path leads to, and since when.
     lost = #{} :: #{node() => integer()},
     %% Of these, what is not told any more.
-    quiet = #{} :: #{node() => []}
+    quiet = #{} :: #{node() => []},
+    %% Of whom all was asked for, and when.
+    asked = #{} :: #{node() => integer()}
 }).
 -opaque state() :: #s{}.
 
@@ -78,24 +105,39 @@ new(Self, Clock, Linked) -> new(Self, Clock, Linked, []).
 -spec new(node(), Clock :: integer(), [node()], Kept :: [advertisement()]) -> state().
 new(Self, Clock, Linked, Kept) ->
     #s{self = Self, version = lists:max([{Clock, Clock, 0} | [V || {N, V, _, _} <- Kept, N =:= Self]]),
-       up = #{N => [] || N <- Linked}, db = #{N => Ad || {N, _, _, _} = Ad <- Kept}}.
+       mates = sderl_mates:new(Self, []),
+       up = #{N => [] || N <- Linked}, db = #{N => taken(Ad) || {N, _, _, _} = Ad <- Kept}}.
+
+taken({_, Version, Groups, Links}) ->
+    #ad{version = Version, groups = #{G => {Uid, Ms} || {G, Uid, Ms} <- Groups}, links = Links}.
+
+given(Node, #ad{version = Version, groups = Groups, links = Links}) ->
+    {Node, Version, lists:sort(listed(Groups)), Links}.
+
+listed(Groups) -> [{G, Uid, Ms} || G := {Uid, Ms} <- Groups].
 
 -spec step(Now :: integer(), event(), state()) -> {[effect()], state()}.
-step(_, {groups, Groups}, #s{groups = Groups} = S) -> {[], S};
-step(_, {groups, Groups}, #s{} = S0) ->
-    Before = mates(S0),
-    S = S0#s{groups = Groups},
-    New = [{send, N, digest(true, S)} || N <- mates(S) -- Before],
-    told(New ++ [changed], S);
+step(_, {groups, Groups}, #s{self = Self, groups = Had, db = Db} = S) ->
+    New = maps:from_list([{G, {Uid, Ms}} || {G, Uid, Ms} <- Groups]),
+    %% What a predecessor told may be over.
+    Told = case Db of
+        #{Self := #ad{groups = Gs}} -> maps:keys(Gs);
+        #{} -> []
+    end,
+    regroup([{G, maps:get(G, New, none)} || G := _ <- maps:merge(Had, New)], Told, S);
+step(_, {group, Group, Now}, S) -> regroup([{Group, Now}], [], S);
 step(_, {up, Node}, #s{up = Up} = S0) ->
     S = S0#s{up = Up#{Node => []}},
-    case lists:member(Node, mates(S)) of
-        true -> told([{send, Node, digest(true, S)} || not is_map_key(Node, Up)] ++ [changed], S);
+    case sderl_mates:is_mate(Node, S#s.mates) of
+        true when is_map_key(Node, Up) -> told([changed], [], [], S);
+        true -> told([{send, Node, digest(true, S)}, changed], [], [Node], S);
         false -> {[changed], S}
     end;
-step(_, {down, Node}, #s{up = Up} = S) when is_map_key(Node, Up) -> told([changed], S#s{up = maps:remove(Node, Up)});
+step(_, {down, Node}, #s{up = Up} = S) when is_map_key(Node, Up) ->
+    told([changed], [], [], S#s{up = maps:remove(Node, Up)});
 step(_, {down, _}, S) -> {[], S};
 step(_, {message, From, {news, News}}, S) -> news(From, News, S);
+step(Now, {message, From, {change, Change}}, S) -> changed(Now, From, Change, S);
 step(_, {message, From, {digest, Answer, Digest}}, S) -> {compare(From, Answer, Digest, S), S};
 step(Now, {compare, Random}, S0) ->
     {Dropped, S} = forget(Now, S0),
@@ -104,22 +146,59 @@ step(Now, {compare, Random}, S0) ->
         Mates -> {Dropped ++ [{send, lists:nth(1 + Random rem length(Mates), Mates), digest(true, S)}], S}
     end.
 
+%% These groups are so now. What was told of some more is looked at, too.
+regroup(Groups, Told, #s{groups = Had} = S0) ->
+    case [{G, Now} || {G, Now} <- Groups, maps:get(G, Had, none) =/= Now] of
+        [] when Told =:= [] -> {[], S0};
+        Changed ->
+            {Came, S} = lists:foldl(fun regroup_one/2, {[], S0}, Changed),
+            New = [N || N <- lists:usort(Came), is_map_key(N, S#s.up)],
+            told([{send, N, digest(true, S)} || N <- New] ++ [changed || Changed =/= []],
+                 [G || {G, _} <- Changed] ++ Told, New, S)
+    end.
+
+regroup_one({G, none}, {Came, #s{groups = Groups, mates = Mates0} = S}) ->
+    {_, _, Mates} = sderl_mates:change(G, [], Mates0),
+    {Came, S#s{groups = maps:remove(G, Groups), mates = Mates}};
+regroup_one({G, {_, Ms} = Now}, {Came, #s{groups = Groups, mates = Mates0} = S}) ->
+    {More, _, Mates} = sderl_mates:change(G, Ms, Mates0),
+    {More ++ Came, S#s{groups = Groups#{G => Now}, mates = Mates}}.
+
 -doc "The routes from here: see `m:sderl_route_paths`.".
 -spec routes(state()) -> sderl_route_paths:routes().
-routes(#s{self = Self, groups = Groups, up = Up, db = Db}) -> sderl_route_paths:routes(Self, Groups, Up, Db).
+routes(#s{self = Self, groups = Groups, up = Up, db = Db}) ->
+    Ads = #{N => {N, Version, listed(Gs), Links}
+            || N := #ad{version = Version, groups = Gs, links = Links} <- Db},
+    sderl_route_paths:routes(Self, listed(Groups), Up, Ads).
 
 -doc "The gateways known, this node among them if it is one, by what they told last.".
 -spec gateways(state()) -> [advertisement()].
-gateways(#s{db = Db}) -> [Ad || {_, _, [_ | _], _} = Ad <- maps:values(Db)].
+gateways(#s{db = Db}) -> [given(N, Ad) || N := #ad{groups = Groups} = Ad <- Db, map_size(Groups) > 0].
+
+-doc "The gateways that share a group with this node, linked or not.".
+-spec gateway_mates(state()) -> [node()].
+gateway_mates(#s{mates = Mates} = S) -> [N || N <- sderl_mates:nodes(Mates), is_gateway(N, S)].
+
+is_gateway(N, #s{db = Db}) ->
+    case Db of
+        #{N := #ad{groups = Groups}} -> map_size(Groups) > 0;
+        #{} -> false
+    end.
 
 -doc "Checks what came from another node: an advertisement, or not.".
 -spec advertisement(term()) -> boolean().
 advertisement({Node, Version, Groups, Links}) when is_atom(Node), length(Groups) >= 0 ->
-    version(Version) andalso atoms(Links)
-        andalso lists:all(fun({_, Uid, Ms}) -> is_binary(Uid) andalso atoms(Ms);
-                             (_) -> false
-                          end, Groups);
+    version(Version) andalso atoms(Links) andalso lists:all(fun membership/1, Groups);
 advertisement(_) -> false.
+
+membership({_, Uid, Ms}) -> is_binary(Uid) andalso atoms(Ms);
+membership(_) -> false.
+
+-doc "Checks a change that came from another node.".
+-spec change(term()) -> boolean().
+change({Node, From, To, Groups, Links}) when is_atom(Node), length(Groups) >= 0 ->
+    version(From) andalso version(To) andalso atoms(Links) andalso lists:all(fun membership/1, Groups);
+change(_) -> false.
 
 -doc "Checks a version that came from another node.".
 -spec version(term()) -> boolean().
@@ -131,27 +210,50 @@ atoms(_) -> false.
 
 %% ---------------------------------------------------------------- own advertisement
 
-%% Tells what has changed about this node as a gateway, after the effects given.
-told(Effects, #s{self = Self, version = {Epoch, Clock, Number}, groups = Groups, db = Db} = S) ->
-    {Gs, Links} = case Groups of
-        [_, _ | _] -> {Groups, neighbours(S)};
-        _ -> {[], []}
+%% Tells what has changed about this node as a gateway, after the effects given: of these groups, and to those
+%% that are new as mates all.
+told(Effects, Changed, New, #s{self = Self, version = {Epoch, Clock, Number}, groups = Groups, db = Db} = S) ->
+    {Gs, Links} = case map_size(Groups) > 1 of
+        true -> {Groups, neighbours(S)};
+        false -> {#{}, []}
     end,
+    Version = {Epoch, Clock, Number + 1},
+    Ad = #ad{version = Version, groups = Gs, links = Links},
     case Db of
-        #{Self := {_, _, Gs, Links}} -> {Effects, S};
-        _ when Gs =:= [], not is_map_key(Self, Db) -> {Effects, S};
+        #{Self := #ad{version = Before, groups = Had, links = Were}} when map_size(Gs) > 0, map_size(Had) > 0 ->
+            case news_of(Changed, Had, Gs) of
+                [] when Were =:= Links -> {Effects, S};
+                News ->
+                    Change = {Self, Before, Version, News, Links},
+                    Sent = [{send, N, case lists:member(N, New) of
+                        true -> {news, [given(Self, Ad)]};
+                        false -> {change, Change}
+                    end} || N <- mates(S)],
+                    {Effects ++ [{keep_change, Change} | Sent], own(Ad, S)}
+            end;
+        #{Self := #ad{groups = Gs, links = Links}} -> {Effects, S};
+        _ when map_size(Gs) =:= 0, not is_map_key(Self, Db) -> {Effects, S};
         _ ->
-            Version = {Epoch, Clock, Number + 1},
-            Ad = {Self, Version, Gs, Links},
-            {Effects ++ [{keep, Ad} | [{send, N, {news, [Ad]}} || N <- mates(S)]],
-             S#s{version = Version, db = Db#{Self => Ad}, lost = maps:remove(Self, S#s.lost), quiet = maps:remove(Self, S#s.quiet)}}
+            All = given(Self, Ad),
+            {Effects ++ [{keep, All} | [{send, N, {news, [All]}} || N <- mates(S)]], own(Ad, S)}
     end.
 
-%% The other gateways that share a group with this node and are linked.
-neighbours(#s{db = Db} = S) -> [N || N <- mates(S), case Db of #{N := {_, _, [_ | _], _}} -> true; _ -> false end].
+own(#ad{version = Version} = Ad, #s{self = Self, db = Db, lost = Lost, quiet = Quiet} = S) ->
+    S#s{version = Version, db = Db#{Self => Ad}, lost = maps:remove(Self, Lost), quiet = maps:remove(Self, Quiet)}.
 
-mates(#s{self = Self, groups = Groups, up = Up}) ->
-    lists:usort([N || {_, _, Ms} <- Groups, N <- Ms, N =/= Self, is_map_key(N, Up)]).
+%% A group of which nothing was told has been none for the mates.
+news_of(Changed, Had, Gs) ->
+    lists:append([case {Had, Gs} of
+        {#{G := Same}, #{G := Same}} -> [];
+        {_, #{G := {Uid, Ms}}} -> [{G, Uid, Ms}];
+        {#{G := {Uid, _}}, _} -> [{G, Uid, []}];
+        _ -> []
+    end || G <- Changed]).
+
+%% The other gateways that share a group with this node and are linked.
+neighbours(S) -> [N || N <- mates(S), is_gateway(N, S)].
+
+mates(#s{mates = Mates, up = Up}) -> [N || N <- sderl_mates:nodes(Mates), is_map_key(N, Up)].
 
 %% ---------------------------------------------------------------- others' advertisements
 
@@ -164,47 +266,80 @@ news(From, News, #s{self = Self, db = Db} = S0) ->
         [{_, {Epoch, _, _}, _, _} | _] ->
             {E, Clock, Number} = S0#s.version,
             V = {max(E, Epoch + 1), Clock, Number},
-            S0#s{version = V, db = Db#{Self => {Self, V, [], [Self]}}}
+            S0#s{version = V, db = Db#{Self => #ad{version = V, links = [Self]}}}
     end,
     Nodes = [N || {N, _, _, _} <- Others],
-    S = S1#s{db = lists:foldl(fun({N, _, _, _} = Ad, D) -> D#{N => Ad} end, S1#s.db, Others),
-             lost = maps:without(Nodes, S1#s.lost), quiet = maps:without(Nodes, S1#s.quiet)},
+    S = S1#s{db = lists:foldl(fun({N, _, _, _} = Ad, D) -> D#{N => taken(Ad)} end, S1#s.db, Others),
+             lost = maps:without(Nodes, S1#s.lost), quiet = maps:without(Nodes, S1#s.quiet),
+             asked = maps:without(Nodes, S1#s.asked)},
     Forward = [{keep, Ad} || Ad <- Others] ++ [{send, N, {news, Others}} || Others =/= [], N <- beyond(From, S)],
     case New of
         [] -> {[], S};
-        _ -> told(Forward ++ [changed], S)
+        _ -> told(Forward ++ [changed], [], [], S)
     end.
+
+changed(Now, From, {N, Before, Version, _, _} = Change, #s{self = Self, db = Db, asked = Asked} = S0) ->
+    case Db of
+        #{N := #ad{version = Before} = Ad} when N =/= Self, Version > Before ->
+            S = S0#s{db = Db#{N := apply_change(Change, Ad)},
+                     lost = maps:remove(N, S0#s.lost), quiet = maps:remove(N, S0#s.quiet)},
+            Forward = [{keep_change, Change} | [{send, M, {change, Change}} || M <- beyond(From, S)]],
+            told(Forward ++ [changed], [], [], S);
+        #{N := #ad{version = Has}} when Has >= Version -> {[], S0};
+        _ ->
+            case Asked of
+                #{N := At} when Now - At < ?ASK_MS -> {[], S0};
+                _ -> {[{send, From, digest(true, S0)}], S0#s{asked = Asked#{N => Now}}}
+            end
+    end.
+
+apply_change({_, _, Version, News, Links}, #ad{groups = Groups} = Ad) ->
+    Ad#ad{version = Version, links = Links,
+          groups = lists:foldl(fun({G, _, []}, Acc) -> maps:remove(G, Acc);
+                                  ({G, Uid, Ms}, Acc) -> Acc#{G => {Uid, Ms}}
+                               end, Groups, News)}.
+
+-doc "What was kept of a gateway, after a change that was kept.".
+-spec changed(change(), advertisement()) -> advertisement().
+changed({Node, _, _, _, _} = Change, Ad) -> given(Node, apply_change(Change, taken(Ad))).
 
 newer(V, N, Db) ->
     case Db of
-        #{N := {_, Known, _, _}} -> V > Known;
+        #{N := #ad{version = Known}} -> V > Known;
         _ -> true
     end.
 
 %% Mates to which the node that told us does not tell it itself.
-beyond(From, #s{self = Self, groups = Groups} = S) ->
-    Reached = lists:append([Ms || {_, _, Ms} <- Groups, lists:member(From, Ms)]),
-    mates(S) -- [Self, From | Reached].
+beyond(From, #s{mates = Mates} = S) ->
+    Others = #{N => [] || N <- mates(S), N =/= From},
+    maps:keys(unreached(maps:next(maps:iterator(sderl_mates:shared(From, Mates))), Mates, Others)).
 
-digest(Answer, #s{db = Db, quiet = Quiet}) -> {digest, Answer, [{N, V} || N := {_, V, _, _} <- Db, not is_map_key(N, Quiet)]}.
+unreached(none, _, Others) -> Others;
+unreached(_, _, Others) when map_size(Others) =:= 0 -> Others;
+unreached({Group, _, More}, Mates, Others) ->
+    unreached(maps:next(More), Mates, maps:without(sderl_mates:members(Group, Mates), Others)).
+
+digest(Answer, #s{db = Db, quiet = Quiet}) ->
+    {digest, Answer, [{N, V} || N := #ad{version = V} <- Db, not is_map_key(N, Quiet)]}.
 
 %% What the other lacks, and our digest where we lack something that it has.
 compare(From, Answer, Digest, #s{db = Db, quiet = Quiet} = S) ->
     Theirs = maps:from_list(Digest),
-    Newer = [Ad || {N, V, _, _} = Ad <- maps:values(Db), not is_map_key(N, Quiet),
-                   case Theirs of #{N := T} -> V > T; _ -> true end],
+    Newer = [given(N, Ad) || N := #ad{version = V} = Ad <- Db, not is_map_key(N, Quiet),
+                             case Theirs of #{N := T} -> V > T; _ -> true end],
     Lacking = Answer andalso lists:any(fun({N, V}) -> newer(V, N, Db) end, Digest),
     [{send, From, {news, Newer}} || Newer =/= []] ++ [{send, From, digest(false, S)} || Lacking].
 
 %% ---------------------------------------------------------------- forgetting
 
-forget(Now, #s{self = Self, db = Db, lost = Lost0} = S) ->
+forget(Now, #s{self = Self, db = Db, lost = Lost0, asked = Asked} = S) ->
     #{reached := Reached} = routes(S),
     %% A node's own word that it is no gateway any more is forgotten like those of others.
-    Here = case Db of #{Self := {_, _, [_ | _], _}} -> [Self]; #{} -> [] end,
+    Here = [Self || is_gateway(Self, S)],
     Unreached = maps:without(Here ++ Reached, Db),
     Lost = #{N => maps:get(N, Lost0, Now) || N := _ <- Unreached},
     Over = [N || N := Since <- Lost, Now - Since > 2 * ?FORGET_MS],
     {[{drop, N} || N <- Over],
      S#s{db = maps:without(Over, Db), lost = maps:without(Over, Lost),
+         asked = #{N => At || N := At <- Asked, Now - At < ?ASK_MS},
          quiet = #{N => [] || N := Since <- Lost, Now - Since > ?FORGET_MS, not lists:member(N, Over)}}}.

@@ -38,7 +38,7 @@ create_tables() ->
     ok.
 
 -spec handle_group_changed(term()) -> ok.
-handle_group_changed(_Group) -> sderl_router:changed().
+handle_group_changed(Group) -> sderl_router:changed(Group).
 
 -spec handle_group_left(term(), [node()]) -> ok.
-handle_group_left(_Group, _Mates) -> sderl_router:changed().
+handle_group_left(Group, _Mates) -> sderl_router:changed(Group).

@@ -13,7 +13,7 @@
 %% | `{{node, Node}, Gateways, {First, ...}}` | the same for a member of such a group |
 %% | `{{members, Group}, [Node]}` | of a group that a route leads to |
 %% | `{{ready, Group}, Uid}` | this member has the names of the group |
-%% | `{{told, Node}, Advertisement}` | what a successor of this process begins with |
+%% | `{{told, Node}, Version, Gateways}`, `{{told, Node, Group}, Uid, [Node]}` | the advertisement of a gateway, and what it says of each group: what a successor of this process begins with |
 %%
 %% A member that was started a moment ago is no gateway until it has its group's names: it would say of each that
 %% there is none.
@@ -23,7 +23,7 @@
 
 -behaviour(gen_server).
 
--export([new/0, start_link/0, changed/0, info/0, ready/1]).
+-export([new/0, start_link/0, changed/1, info/0, ready/1]).
 -export([first/1, leads_to/1, memberships/0, ways/0, gateways_between/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -import(sderl_clock, [now_ms/0]).
@@ -35,6 +35,10 @@
 -define(BEATS, 3).
 %% A group that does not get ready, for whatever reason, is told after so long all the same.
 -define(READY_MS, 30_000).
+%% Between two computations of routes lies this many times what one took, and so long at most: in many
+%% groups one takes long, and changes come one after the other.
+-define(REST, 20).
+-define(REST_MS, 5000).
 
 -record(r, {
     self = node(), state :: sderl_route_state:state(),
@@ -46,8 +50,11 @@
     last :: integer(),
     %% Routes are about to be computed again: once for all that has come by then.
     due = false :: boolean(),
-    %% The processes that wait until a group is ready.
-    waiting = #{} :: #{reference() => {{Group :: term(), Uid :: binary()}, pid()}}
+    %% Not before then, in monotonic milliseconds.
+    due_at :: integer(),
+    %% The processes that wait until a group is ready, and which group each waits for.
+    waiting = #{} :: #{Group :: term() => {Uid :: binary(), pid(), reference()}},
+    monitors = #{} :: #{reference() => Group :: term()}
 }).
 
 -spec new() -> ets:table().
@@ -56,9 +63,9 @@ new() -> ets:new(?TABLE, [named_table, public, {read_concurrency, true}]).
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
--doc "The own groups, or their members, changed.".
--spec changed() -> ok.
-changed() -> gen_server:cast(?MODULE, changed).
+-doc "An own group, or its members, changed.".
+-spec changed(Group :: term()) -> ok.
+changed(Group) -> gen_server:cast(?MODULE, {changed, Group}).
 
 -doc "What gateways tell, and which of those next to this node are silent.".
 -spec info() -> #{gateways := [sderl_route_state:advertisement()], silent := [node()]}.
@@ -71,19 +78,32 @@ init([]) ->
     Beat = sderl_route_config:value(route_beat_ms),
     Timers = {sderl_timer:next(none, Beat, beat),
               sderl_timer:next(none, rand:uniform(?COMPARE), compare)},
-    {Sound, Unsound} = lists:partition(fun([Node, Ad]) ->
-        sderl_route_state:advertisement(Ad) andalso Node =:= element(1, Ad)
-    end, ets:match(?TABLE, {{told, '$1'}, '$2'})),
-    lists:foreach(fun([Node, _]) -> ets:delete(?TABLE, {told, Node}) end, Unsound),
+    {Sound, Unsound} = lists:partition(fun sderl_route_state:advertisement/1, kept()),
+    lists:foreach(fun drop/1, [Node || {Node, _, _, _} <- Unsound]),
     sderl_event:dropped(?MODULE, length(Unsound), #{}),
-    Kept = [Ad || [_, Ad] <- Sound],
     %% Also when nothing has changed for the state: the table may be what a predecessor left half done.
     self() ! show,
-    {ok, regrouped(begun(Beat, Timers, Kept))}.
+    {ok, regrouped(begun(Beat, Timers, Sound))}.
+
+%% The advertisements that a predecessor kept. A group that was left has no members in a row that was about
+%% to go.
+kept() ->
+    Groups = maps:groups_from_list(
+        fun({Node, _}) -> Node end, fun({_, Membership}) -> Membership end,
+        [{Node, {G, Uid, Ms}} || [Node, G, Uid, Ms] <- ets:match(?TABLE, {{told, '$1', '$2'}, '$3', '$4'}),
+                                 Ms =/= []]),
+    [{Node, Version, maps:get(Node, Groups, []), Links}
+     || [Node, Version, Links] <- ets:match(?TABLE, {{told, '$1'}, '$2', '$3'})].
+
+drop(Node) ->
+    true = ets:delete(?TABLE, {told, Node}),
+    true = ets:match_delete(?TABLE, {{told, Node, '_'}, '_', '_'}),
+    ok.
 
 begun(Beat, {BeatTimer, CompareTimer}, Kept) ->
     State = sderl_route_state:new(node(), erlang:system_time(millisecond), nodes(connected), Kept),
-    #r{state = State, beat_ms = Beat, beat = BeatTimer, compare = CompareTimer, last = now_ms()}.
+    Now = now_ms(),
+    #r{state = State, beat_ms = Beat, beat = BeatTimer, compare = CompareTimer, last = Now, due_at = Now}.
 
 groups() ->
     lists:sort([{G, Uid, lists:sort(Ms)} || {G, #{uid := Uid, members := Ms}} <- sderl_dir:all(), G =/= undefined,
@@ -116,30 +136,56 @@ gateways_between() ->
 -spec ready(term()) -> boolean().
 ready(Group) -> ets:member(?TABLE, {ready, Group}).
 
-%% Waits for those groups that are new, and forgets those that are over.
-await(#r{waiting = Waiting} = R) ->
-    Named = [{G, Uid} || {G, #{uid := Uid}} <- sderl_dir:all(), G =/= undefined],
-    Ready = [{G, Uid} || [G, Uid] <- ets:match(?TABLE, {{ready, '$1'}, '$2'})],
-    lists:foreach(fun({G, _}) -> ets:delete(?TABLE, {ready, G}) end, Ready -- Named),
-    Over = #{Mon => Pid || Mon := {Id, Pid} <- Waiting, not lists:member(Id, Named)},
-    maps:foreach(fun(Mon, Pid) -> true = demonitor(Mon, [flush]), exit(Pid, kill) end, Over),
-    Rest = maps:without(maps:keys(Over), Waiting),
-    New = [{Mon, {Id, Pid}} || {G, _} = Id <- (Named -- Ready) -- [Id || {Id, _} <- maps:values(Rest)],
-                               {Pid, Mon} <- [spawn_monitor(fun() -> _ = sderl_client:await(G, ?READY_MS), ok end)]],
-    R#r{waiting = maps:merge(Rest, maps:from_list(New))}.
+%% An own group is so as the directory has it. It is told of when it is ready.
+follow(Group, #r{waiting = Waiting} = R) ->
+    Ready = ets:lookup_element(?TABLE, {ready, Group}, 2, none),
+    case {sderl_dir:group(Group), Waiting} of
+        {#{uid := Ready, members := Ms}, _} -> {{Ready, lists:sort(Ms)}, R};
+        {#{uid := Uid}, #{Group := {Uid, _, _}}} -> {none, R};
+        {#{uid := Uid}, _} ->
+            true = ets:delete(?TABLE, {ready, Group}),
+            {none, await(Group, Uid, forget(Group, R))};
+        {none, _} ->
+            true = ets:delete(?TABLE, {ready, Group}),
+            {none, forget(Group, R)}
+    end.
 
-awaited(Mon, #r{waiting = Waiting} = R) ->
-    case maps:take(Mon, Waiting) of
-        {{{Group, Uid}, _}, Rest} ->
+await(Group, Uid, #r{waiting = Waiting, monitors = Monitors} = R) ->
+    {Pid, Monitor} = spawn_monitor(fun() -> _ = sderl_client:await(Group, ?READY_MS), ok end),
+    R#r{waiting = Waiting#{Group => {Uid, Pid, Monitor}}, monitors = Monitors#{Monitor => Group}}.
+
+forget(Group, #r{waiting = Waiting, monitors = Monitors} = R) ->
+    case maps:take(Group, Waiting) of
+        {{_, Pid, Monitor}, Rest} ->
+            true = demonitor(Monitor, [flush]),
+            true = exit(Pid, kill),
+            R#r{waiting = Rest, monitors = maps:remove(Monitor, Monitors)};
+        error -> R
+    end.
+
+awaited(Monitor, #r{waiting = Waiting, monitors = Monitors} = R) ->
+    case maps:take(Monitor, Monitors) of
+        {Group, Rest} ->
+            {{Uid, _, _}, Others} = maps:take(Group, Waiting),
             case sderl_dir:uid(Group) of
                 Uid -> true = ets:insert(?TABLE, {{ready, Group}, Uid});
                 _ -> true
             end,
-            regrouped(R#r{waiting = Rest});
+            regrouped(Group, R#r{waiting = Others, monitors = Rest});
         error -> unknown(R)
     end.
 
-regrouped(R) -> run([{groups, groups()}], await(R)).
+regrouped(undefined, R) -> R;
+regrouped(Group, R0) ->
+    {Now, R} = follow(Group, R0),
+    run([{group, Group, Now}], R).
+
+%% All of them: at the start, and now and then, as a process of a group may end before it says what changed.
+regrouped(#r{waiting = Waiting} = R0) ->
+    Ready = [G || [G] <- ets:match(?TABLE, {{ready, '$1'}, '_'})],
+    Names = lists:uniq(sderl_dir:named_groups() ++ Ready ++ maps:keys(Waiting)),
+    R = lists:foldl(fun(Group, Acc) -> element(2, follow(Group, Acc)) end, R0, Names),
+    run([{groups, groups()}], R).
 
 -spec handle_call(term(), gen_server:from(), #r{}) -> {reply, term(), #r{}}.
 handle_call(info, _, #r{state = S, silent = Silent} = R) ->
@@ -148,10 +194,10 @@ handle_call(_, _, R) -> {reply, {error, unknown_call}, R}.
 
 -spec handle_cast(term(), #r{}) -> {noreply, #r{}}.
 %% A node that got another name is another node.
-handle_cast(changed, #r{self = Self, beat_ms = Ms, beat = Beat, compare = Compare}) when Self =/= node() ->
+handle_cast({changed, _}, #r{self = Self, beat_ms = Ms, beat = Beat, compare = Compare}) when Self =/= node() ->
     true = ets:delete_all_objects(?TABLE),
     {noreply, regrouped(begun(Ms, {Beat, Compare}, []))};
-handle_cast(changed, R) -> {noreply, regrouped(R)};
+handle_cast({changed, Group}, R) -> {noreply, regrouped(Group, R)};
 handle_cast(_, R) -> {noreply, unknown(R)}.
 
 -spec handle_info(term(), #r{}) -> {noreply, #r{}}.
@@ -163,16 +209,23 @@ handle_info(beat, #r{beat_ms = Ms, beat = Timer} = R) ->
     {noreply, beat(R#r{beat = sderl_timer:next(Timer, Ms, beat)})};
 handle_info({'DOWN', Mon, process, _, _}, R) -> {noreply, awaited(Mon, R)};
 handle_info(show, #r{state = S} = R) ->
+    Began = now_ms(),
     show(sderl_route_state:routes(S)),
-    {noreply, R#r{due = false}};
+    Ended = now_ms(),
+    {noreply, R#r{due = false, due_at = Ended + min(?REST_MS, ?REST * (Ended - Began))}};
 handle_info(compare, #r{compare = Timer} = R) ->
     Next = R#r{compare = sderl_timer:next(Timer, ?COMPARE, compare)},
-    {noreply, run([{compare, rand:uniform(1 bsl 20)}], Next)};
+    {noreply, run([{compare, rand:uniform(1 bsl 20)}], regrouped(Next))};
 handle_info(_, R) -> {noreply, unknown(R)}.
 
 message(From, {news, News}, R) when length(News) >= 0 ->
     case lists:all(fun sderl_route_state:advertisement/1, News) of
         true -> run([{message, From, {news, News}}], heard(From, R));
+        false -> unknown(R)
+    end;
+message(From, {change, Change}, R) ->
+    case sderl_route_state:change(Change) of
+        true -> run([{message, From, {change, Change}}], heard(From, R));
         false -> unknown(R)
     end;
 message(From, {digest, Answer, Digest}, R) when is_boolean(Answer), length(Digest) >= 0 ->
@@ -196,8 +249,7 @@ unknown(R) ->
 beat(#r{state = S, heard = Heard0, silent = Silent, beat_ms = Ms, last = Last} = R0) ->
     Now = now_ms(),
     Linked = nodes(connected),
-    Mates = lists:append([M || {_, _, M} <- groups()]),
-    Next = [N || {N, _, _, _} <- sderl_route_state:gateways(S), N =/= node(), lists:member(N, Mates), lists:member(N, Linked)],
+    Next = [N || N <- sderl_route_state:gateway_mates(S), lists:member(N, Linked)],
     lists:foreach(fun(N) -> tell(N, beat) end, Next),
     %% Who was stopped itself knows nothing of the others' silence.
     Heard = case Now - Last > 2 * Ms of
@@ -225,13 +277,23 @@ run(Events, #r{state = S0, due = Due} = R) ->
     end, {[], S0}, Events),
     lists:foreach(fun effect/1, Effects),
     Changed = lists:member(changed, Effects),
-    _ = Changed andalso not Due andalso (self() ! show),
+    _ = Changed andalso not Due andalso erlang:send_after(max(0, R#r.due_at - Now), self(), show),
     R#r{state = S, due = Due orelse Changed}.
 
 effect({send, Node, Message}) -> tell(Node, Message);
-effect({keep, Ad}) -> true = ets:insert(?TABLE, {{told, element(1, Ad)}, Ad}), ok;
-effect({drop, Node}) -> true = ets:delete(?TABLE, {told, Node}), ok;
+effect({keep, {Node, Version, Groups, Links}}) ->
+    Now = #{G => [] || {G, _, _} <- Groups},
+    Over = [{G, <<>>, []} || [G] <- ets:match(?TABLE, {{told, Node, '$1'}, '_', '_'}), not is_map_key(G, Now)],
+    keep(Node, Version, Over ++ Groups, Links);
+effect({keep_change, {Node, _, Version, Groups, Links}}) -> keep(Node, Version, Groups, Links);
+effect({drop, Node}) -> drop(Node);
 effect(changed) -> ok.
+
+%% All at once, so that a successor finds the version with what belongs to it. Rows of groups that the node
+%% left have no members, and go after that.
+keep(Node, Version, Groups, Links) ->
+    true = ets:insert(?TABLE, [{{told, Node}, Version, Links} | [{{told, Node, G}, Uid, Ms} || {G, Uid, Ms} <- Groups]]),
+    lists:foreach(fun(G) -> ets:delete(?TABLE, {told, Node, G}) end, [G || {G, _, []} <- Groups]).
 
 tell(Node, Message) ->
     sderl_traffic:send({?MODULE, Node}, {sderl_route, ?VSN, node(), Message}, control, Message).
