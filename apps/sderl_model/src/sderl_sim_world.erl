@@ -209,10 +209,16 @@ alive(Pid, #w{dead = Dead} = W) ->
     #n{up = Up, life = Life} = node(node(Pid), W),
     Up andalso life_of(Pid) =:= Life andalso not is_map_key(Pid, Dead).
 
--doc "A new pid of a simulated node; its creation is the life of that node.".
+-doc """
+A new pid of a simulated node; its creation is the life of that node. Of one that is down it is the life
+that is over: nobody knows a process of the next one.
+""".
 -spec pid(node(), #w{}) -> {pid(), #w{}}.
 pid(N, #w{pids = K} = W) ->
-    #n{life = Life} = node(N, W),
+    Life = case node(N, W) of
+        #n{up = true, life = Now} -> Now;
+        #n{life = Next} -> Next - 1
+    end,
     Name = atom_to_binary(N),
     Bin = <<131, 88, 119, (byte_size(Name)), Name/binary, (K + 1):32, 0:32, Life:32>>,
     {binary_to_term(Bin), W#w{pids = K + 1}}.
