@@ -155,6 +155,31 @@ a_third_one_waits_test() ->
     {Stands, _} = ordered(Contends, {#{}, #{}}, #{Key => {C, C}}),
     ?assertEqual([Over, #settle{name = x, losers = [], row = C, effects = []}], Stands).
 
+%% Ours went, and the home of the other brings that again: it has the name when the clash is settled, and not
+%% before. Otherwise it would come back then to whoever unregistered it meanwhile.
+what_is_beside_comes_back_once_test() ->
+    {A, B, _} = clash(),
+    Clashes = #{x => {A, B}},
+    Nothing = {#{}, #{}},
+    Piece = #order_shard{member = 'n2@t', reading = 1, piece = 2, rows = [B], rest = more},
+    ?assertMatch({[#shard{rows = []}], _}, ordered([Piece], Nothing, Clashes)),
+    ?assertMatch({[#settle{name = x, losers = [], row = B, effects = []}], _},
+                 ordered([#settle_clash{name = x}], Nothing, #{x => {A, B, pid(1), []}})),
+    %% What registers it again may be, and changes no more until then.
+    Again = {#{x => B}, #{pid(2) => x}},
+    Answers = fun(Op, Store, Open) ->
+        #s{office = Office, d = D} = S = state(),
+        Lists = [?LIST('n2@t', 1, 1, [Op])],
+        Asked = S#s{office = Office#office{requests = Lists}, d = D#d{clashes = Open}},
+        {[#seg{answers = As}], _, _, _} = sderl_core_decide:batch(?MODULE, Store, Asked),
+        As
+    end,
+    ?assertEqual(default, Answers(?REGISTER(x, pid(2)), Nothing, Clashes)),
+    [?assertEqual([{no, later}], Answers(Op, Again, Clashes))
+     || Op <- [?UNREGISTER(x), ?UNREGISTER_OF(x, pid(2)),
+               #?RE_REGISTER{name = x, pid = pid(3), options = []}]],
+    ?assertEqual(default, Answers(?UNREGISTER(x), Again, #{})).
+
 %% A row that stands in a batch whose next item takes its home away is not in a learner's table either.
 a_learner_has_rows_before_the_batch_that_may_take_them_away_test() ->
     {A, _, _} = clash(),

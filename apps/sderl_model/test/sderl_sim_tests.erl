@@ -48,7 +48,14 @@ found_test_() ->
      || S <- [777235]] ++
     [{"slow links, " ++ integer_to_list(S), {timeout, 120, fun() -> ?assertEqual(ok, sderl_sim:run((slow_links())#{seed => S})) end}} || S <- [724, 10382, 10621, 11028, 11197, 30168, 31595, 31894, 32261, 32574, 33216, 33388, 33855, 71314, 71844, 92875, 102912]].
 
-%% The schedules of `bin/sderl bench simulate --hard` with so many nodes.
+%% The schedules of `bin/sderl bench simulate` with so many nodes, and with `--hard`.
+usual_test_() ->
+    [{lists:concat(["usual, ", Nodes, " nodes, ", Seed]), {timeout, 120, fun() ->
+        Usual = #{nodes => Nodes, spare => 1, clients => 2, reads => 10, faults => 12},
+        ?assertEqual(ok, sderl_sim:run(Usual#{seed => Seed}))
+     end}}
+     || {Nodes, Seed} <- [{5, 125000543}]].
+
 hard_test_() ->
     [{lists:concat(["hard, ", Nodes, " nodes, ", Seed]), {timeout, 120, fun() ->
         ?assertEqual(ok, sderl_sim:run((hard())#{nodes => Nodes, seed => Seed}))

@@ -19,7 +19,7 @@
 -include("sderl_core.hrl").
 
 -export([ask/1, resolved/6, decisions/1, forget/2, effects_for/3, tell/3]).
--export([rows/1, map_rows/2, third/1, rows_of/2, latest/2, is_settled/1]).
+-export([rows/1, map_rows/2, third/1, is_beside/2, rows_of/2, latest/2, is_settled/1]).
 -export([own/2, overwritten/2, caught_up/2]).
 
 -import(sderl_core_state, [fx/2]).
@@ -98,6 +98,12 @@ map_rows(Change, {A, B, Keep, Fx}) -> {Change(A), Change(B), Keep, Fx}.
 -doc "Under what a row is kept whose name two others clash for: it waits until these are settled.".
 -spec third(sderl_core:row()) -> term().
 third(?ROW(Name, _, Home, _, _)) -> {third, Name, Home}.
+
+-doc "Whether a row's process waits beside another for the name, to have it when that goes.".
+-spec is_beside(sderl_core:row(), #{term() => clash()}) -> boolean().
+is_beside(?ROW(Name, Pid, _, _, _) = Row, Clashes) ->
+    Beside = [rows(Clash) || _ := Clash <- maps:with([Name, third(Row)], Clashes)],
+    lists:any(fun({_, ?ROW_OF(Waits)}) -> Waits =:= Pid end, Beside).
 
 -doc "Rows of clashes that no table holds, and whose home is this member: part of its shard.".
 -spec rows_of(node(), #s{}) -> [sderl_core:row()].

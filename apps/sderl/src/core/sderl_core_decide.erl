@@ -42,12 +42,13 @@
 
 -spec batch(module(), term(), #s{}) -> {[term()], [{pid(), [term()] | none}], [term()], #s{}}.
 batch(Mod, Store, #s{office = #office{changes = [], requests = Reqs} = Office,
-                     d = #d{view = V, mem = M}} = S) ->
+                     d = #d{view = V, mem = M, clashes = Clashes}} = S) ->
     P0 = #p{mod = Mod, store = Store, view = V},
     Known = fun(?LIST(O, _, _, _)) ->
         maps:get(O, V, none) =:= live andalso sderl_membership:is_member(O, M)
     end,
-    case lists:all(Known, Reqs) andalso plain(lists:reverse(Reqs), P0, []) of
+    Plain = map_size(Clashes) =:= 0 andalso lists:all(Known, Reqs),
+    case Plain andalso plain(lists:reverse(Reqs), P0, []) of
         {Items, Index} -> {Items, Index, [], S#s{office = Office#office{requests = []}}};
         false -> overlaid(Mod, Store, S)
     end;
@@ -311,23 +312,22 @@ held(Name, C) -> [Row || Row <- [kept(Name, C)], Row =/= none].
 %% both sides hold for different processes is a clash (rule 18).
 shard_row(?ROW(Name, Pid, _, _, _) = Row0, {Kept, #c{clashes = Clashes} = C, S}) ->
     Row = latest(Row0, name(Name, C)),
+    Beside = sderl_core_clash:is_beside(Row, Clashes),
     case kept(Name, C) of
+        ?ROW_OF(Pid) = Same -> {[Row | Kept], put_row(Row, del_row(Same, C)), S};
+        %% Its home has the row in its table, and beside another in a clash of the log that it left. (Should
+        %% ours have gone since, it has the name when that clash is settled.)
+        _ when Beside -> {Kept, C, S};
         none ->
             Gone = case name(Name, C) of none -> C; Dropped -> del_row(Dropped, C) end,
             case is_free(Pid, Name, Gone) of
                 true -> {[Row | Kept], put_row(Row, Gone), S};
                 false -> {Kept, Gone, S}
             end;
-        ?ROW_OF(Pid) = Same -> {[Row | Kept], put_row(Row, del_row(Same, C)), S};
+        %% A third one waits until the two are settled.
         _ when is_map_key(Name, Clashes) ->
-            case sderl_core_clash:rows(map_get(Name, Clashes)) of
-                %% Its home has the row in its table, and beside another in a clash of the log that it left.
-                {_, ?ROW_OF(Pid)} -> {Kept, C, S};
-                %% A third one waits until the two are settled.
-                _ ->
-                    Third = #{sderl_core_clash:third(Row) => {Row, Row}},
-                    {Kept, C#c{clashes = maps:merge(Third, Clashes)}, S}
-            end;
+            Third = #{sderl_core_clash:third(Row) => {Row, Row}},
+            {Kept, C#c{clashes = maps:merge(Third, Clashes)}, S};
         Ours ->
             Told = #{name => Name, pids => [sderl_row:pid(Ours), Pid]},
             {Kept, C#c{clashes = Clashes#{Name => {Ours, Row}}},
@@ -498,7 +498,7 @@ keeps_majority(Mem, #c{view = V, was = Was}) ->
 
 remove(none, _, C) -> {ok, C};
 remove(?ROW_AT(Home) = Row, Origin, C) ->
-    case may_change(Home, C) of
+    case may_change(Row, C) of
         true -> {about(ok, Origin, [Home]), del_row(Row, C)};
         false -> {{no, later}, C}
     end.
@@ -512,7 +512,7 @@ take(Name, Pid, Options, Origin, Old, Why, C) ->
             Row = ?ROW(Name, Pid, Home, new, Options),
             {about(yes, Origin, [Home]), put_row(Row, C)};
         {none, Home, ?ROW_AT(Before)} ->
-            case may_change(Before, C) of
+            case may_change(Old, C) of
                 true ->
                     Row = ?ROW(Name, Pid, Home, new, Options),
                     Homes = lists:usort([Home, Before]),
@@ -521,8 +521,10 @@ take(Name, Pid, Options, Origin, Old, Why, C) ->
             end
     end.
 
-%% The shard of a member that is set aside is frozen: it would not hear of the change.
-may_change(Home, #c{view = V}) -> maps:get(Home, V, none) =:= live.
+%% The shard of a member that is set aside is frozen: it would not hear of the change. And what was registered
+%% again while it was beside another, which went, would come back as their clash is settled.
+may_change(?ROW_AT(Home) = Row, #c{view = V, clashes = Clashes}) ->
+    maps:get(Home, V, none) =:= live andalso not sderl_core_clash:is_beside(Row, Clashes).
 
 %% An answer, with the homes beside its client's node that have to acknowledge it.
 about(Answer, Origin, Homes) ->
