@@ -53,8 +53,9 @@ broke(#w{now = Now} = W) -> W#w{broke = Now}.
 -spec ticked(node(), term(), #w{}) -> #w{}.
 ticked(N, G, #w{now = Now} = W) ->
     case asks(one_answers, W) andalso seen(N, G, W) of
-        #{role := coord, lineage := E} ->
-            case lists:all(fun(M) -> is_with(M, G, N, E, W) end, nodes_of(G, W)) andalso is_meshed(G, W) of
+        #{role := coord, lineage := E, view := View} ->
+            All = lists:all(fun(M) -> is_with(M, G, N, E, View, W) end, nodes_of(G, W)),
+            case All andalso is_meshed(G, W) of
                 true ->
                     B = book(G, W),
                     keep_book(G, B#b{whole = Now, ordered = #{}}, W);
@@ -63,10 +64,12 @@ ticked(N, G, #w{now = Now} = W) ->
         _ -> W
     end.
 
-%% A node that has no part in the group is in nobody's way.
-is_with(M, G, N, E, W) ->
+%% A node that has no part in the group is in nobody's way. (One that still follows may have been let go: it has yet to
+%% hear that its link broke, which was before.)
+is_with(M, G, N, E, View, W) ->
     case {seen(M, G, W), node(M, W)} of
-        {#{lead := N, lineage := E, syncing := false}, #n{version = 1}} -> true;
+        {#{lead := N, lineage := E, syncing := false}, #n{version = 1}} ->
+            maps:get(M, View, none) =:= live;
         {none, _} -> member(M, G, W) =:= none orelse (member(M, G, W))#m.store =:= undefined;
         _ -> false
     end.
@@ -85,9 +88,11 @@ answered(N, G, Where, #w{broke = Broke} = W) ->
     end.
 
 answers(N, G, Where, #b{log = Log, ordered = Ordered0, whole = Whole} = B, W) ->
-    #{lineage := Own, history := History} = seen(N, G, W),
-    Epochs = [Own | [E || {E, _} <- History]],
-    case [{E, At} || {E, _} = Pos <- Where, lists:member(E, Epochs), #{Pos := {At, _}} <- [Log], At > Whole] of
+    %% (A list that is sent again may be in a batch, too, that its member never had.)
+    #{lineage := Own, num := Num, history := History} = seen(N, G, W),
+    Ends = maps:from_list([{Own, Num} | History]),
+    Here = [Pos || {E, K} = Pos <- Where, K =< maps:get(E, Ends, -1)],
+    case [{E, At} || {E, _} = Pos <- Here, #{Pos := {At, _}} <- [Log], At > Whole] of
         [] -> W;
         [{E, At} | _] ->
             {First, Last} = maps:get(E, Ordered0, {At, At}),
