@@ -22,6 +22,7 @@
 -include("sderl_row.hrl").
 
 -export([tick/1, forget_offer/2, ask_for_shard/3, shard/6, forget_join/2, brought/4]).
+-export([drop_frozen/2]).
 
 -import(sderl_core_state, [send/3, event/3, order/2]).
 
@@ -92,4 +93,19 @@ brought(N, Id, Last, #s{office = #office{joins = Joins}, now = Now, d = #d{linea
             S1 = event(component_merged, #{nodes => [N], names => Names}, S),
             sderl_core_snapshot:start([N], set_joins(maps:remove(N, Joins), S1));
         _ -> S
+    end.
+
+-doc """
+The frozen shards of members that are removed, here or in another component, go. What these names became
+since, only those members know, and the component that they are in, which brings them: here they
+might be names that their clients have unregistered.
+""".
+-spec drop_frozen([node()], #s{}) -> #s{}.
+drop_frozen(Removed, #s{d = #d{view = V}} = S0) ->
+    case [N || N <- Removed, is_tuple(maps:get(N, V, none))] of
+        [] -> S0;
+        Frozen ->
+            Stop = fun(N, S) -> sderl_core_snapshot:stop(N, forget_join(N, S)) end,
+            S1 = lists:foldl(Stop, S0, Frozen),
+            sderl_core_view:change_view(maps:without(Frozen, V), Frozen, S1)
     end.

@@ -302,18 +302,10 @@ mem(Mem, N, #s{role = R, d = #d{mem = Mine}, office = #office{changes = Changes}
                     end,
                     %% Who knew of it before is adopted with it.
                     S2 = sderl_core_snapshot:stop(N, order(Change, S1)),
-                    drop_frozen(element(2, Diff), S2)
+                    sderl_core_merge:drop_frozen(element(2, Diff), S2)
             end;
         _ when R =:= follower, L =/= N -> send(L, {mem, Mem}, S);
         _ -> S
-    end.
-
-%% The frozen shards of members that were removed in another component go. What these names became since, only
-%% that one knows, and its members bring them: here they might be names that their clients have unregistered.
-drop_frozen(Removed, #s{d = #d{view = V}} = S) ->
-    case [N || N <- Removed, is_tuple(maps:get(N, V, none))] of
-        [] -> S;
-        Frozen -> sderl_core_view:change_view(maps:without(Frozen, V), Frozen, S)
     end.
 
 %% ---------------------------------------------------------------- heartbeats, probes, epochs

@@ -304,8 +304,17 @@ propose(Mod, Store, S0) ->
 proposed(Mod, Store, S) ->
     case S of
         #s{office = #office{requests = [], changes = []}} -> pay(S);
-        _ -> pay(sent(sderl_core_decide:batch(Mod, Store, S)))
+        _ -> pay(sent(sderl_core_decide:batch(Mod, Store, without_frozen(S))))
     end.
+
+%% Before a member is removed that is aside its names go, in a batch of their own, as that is a scan.
+%% (In the one log of a majority group they are what that log says.)
+without_frozen(#s{mode = available, office = #office{requests = Requests}, d = #d{view = V}} = S) ->
+    Frozen = [N || N := {_, _} <- V],
+    Removed = [N || Frozen =/= [], ?LIST(O, _, _, Ops) <- Requests, maps:get(O, V, none) =:= live,
+                    #remove{nodes = Nodes} <- Ops, N <- Nodes],
+    sderl_core_merge:drop_frozen(Removed, S);
+without_frozen(S) -> S.
 
 sent({[], _, _, S}) -> S;
 sent({Items, Index, Then, S0}) ->
