@@ -9,8 +9,11 @@ A *group* is a set of nodes that share a namespace; its name is an atom. Where a
 knows no groups, one namespace holds all nodes.
 """.
 
--export([module/1, names/0, fleet_plan/3]).
+-export([module/1, names/0, peers/0, kind/1, fleet_plan/3]).
+-export([each_group/2, on_all/6, await_known/6, key/1]).
 -export_type([params/0, group/0, outcome/0, plan/0, namespace/0, namespace/1]).
+
+-define(CALL_MS, 300_000).
 
 -doc "What of the options decides how nodes are started; `group_size` divides `nodes`.".
 -type params() :: #{nodes := pos_integer(), group_size := pos_integer(), atom() => term()}.
@@ -25,12 +28,16 @@ knows no groups, one namespace holds all nodes.
 -type namespace(Node) :: {group(), [Node]}.
 -type namespace() :: namespace(node()).
 
--doc "What the nodes are started with besides the defaults, and the groups that they form.".
+-doc """
+What the nodes are started with besides the defaults, and the groups that they form; `paths` is the
+code path that they need beside ours.
+""".
 -type plan() :: #{
     connect_all := boolean(),
     apps := [atom()],
     s_groups := boolean(),
-    groups := [namespace(pos_integer())]
+    groups := [namespace(pos_integer())],
+    paths => [file:filename()]
 }.
 
 -doc "How to start the nodes.".
@@ -60,31 +67,103 @@ once. `eventual`: they agree some time later; the run waits for it.
 """.
 -callback consistency() -> strong | eventual.
 
+-doc "What has happened when `register/2` or `unregister/2` returns, in a line for people.".
+-callback promise() -> string().
+
 -doc "The module of an implementation by the name that users type.".
 -spec module(string()) -> {ok, module()} | error.
 module(Name) ->
     case lists:keyfind(Name, 1, known()) of
-        {Name, Module} -> {ok, Module};
+        {Name, Module, _} -> {ok, Module};
         false -> error
     end.
 
 -doc "The names that users type.".
 -spec names() -> [string()].
-names() -> [Name || {Name, _} <- known()].
+names() -> [Name || {Name, _, _} <- known()].
+
+-doc "Those of other projects, each named as its application.".
+-spec peers() -> [string()].
+peers() -> [Name || {Name, _, peer} <- known()].
+
+-doc "Whether it comes with this program, or is another project's, see `m:sderl_bench_peer`.".
+-spec kind(Name :: string()) -> included | peer | unknown.
+kind(Name) ->
+    case lists:keyfind(Name, 1, known()) of
+        {Name, _, Kind} -> Kind;
+        false -> unknown
+    end.
 
 known() ->
     [
-        {"s_group", sderl_bench_impl_s_group},
-        {"global", sderl_bench_impl_global},
-        {"pg", sderl_bench_impl_pg},
-        {"yardstick", sderl_bench_impl_yardstick}
+        {"s_group", sderl_bench_impl_s_group, included},
+        {"global", sderl_bench_impl_global, included},
+        {"pg", sderl_bench_impl_pg, included},
+        {"yardstick", sderl_bench_impl_yardstick, included},
+        {"syn", sderl_bench_impl_syn, peer},
+        {"group", sderl_bench_impl_group, peer},
+        {"khepri", sderl_bench_impl_khepri, peer}
     ].
 
--doc "So many nodes for an implementation, as a plan for `sderl_fleet:start/1`. `Label` stands before the progress bar.".
+-doc """
+So many nodes for an implementation, as a plan for `sderl_fleet:start/1`. `Label` stands before the
+progress bar.
+""".
 -spec fleet_plan(plan(), Count :: pos_integer(), Label :: unicode:chardata()) -> sderl_fleet:plan().
-fleet_plan(#{connect_all := ConnectAll, apps := Apps, s_groups := InConfig, groups := Groups}, Count, Label) ->
+fleet_plan(Plan, Count, Label) ->
+    #{connect_all := ConnectAll, apps := Apps, s_groups := InConfig, groups := Groups} = Plan,
+    Family = #{
+        name => n,
+        count => Count,
+        connect_all => ConnectAll,
+        apps => Apps,
+        args => lists:append([["-pz", Path] || Path <- maps:get(paths, Plan, [])])
+    },
     #{
-        families => [#{name => n, count => Count, connect_all => ConnectAll, apps => Apps}],
+        families => [Family],
         s_groups => [{Group, normal, [{n, Positions}]} || InConfig, {Group, Positions} <- Groups],
         progress => sderl_progress:reporter([Label, ": starting nodes"])
     }.
+
+%% For the implementations' prepare/3
+
+-doc "Calls a function of a group and its nodes, for all groups at the same time; the first error.".
+-spec each_group([namespace()], fun((group(), [node()]) -> ok | {error, Reason})) ->
+    ok | {error, Reason}.
+each_group(Namespaces, Fun) ->
+    case [Outcome || {_, Outcome} <- sderl_bench_task:at_once(Namespaces, Fun), Outcome =/= ok] of
+        [] -> ok;
+        [Error | _] -> Error
+    end.
+
+-doc "Calls a function on nodes, which is to give `Wanted` on each.".
+-spec on_all(Fleet :: pid(), [node()], module(), Function, Args :: [term()], Wanted :: term()) ->
+    ok | {error, {Function, node(), term()}}
+when
+    Function :: atom().
+on_all(Fleet, Nodes, Module, Function, Args, Wanted) ->
+    Answers = sderl_fleet:multicall(Fleet, Nodes, Module, Function, Args, ?CALL_MS),
+    case [{Node, Answer} || {Node, Answer} <- Answers, Answer =/= {ok, Wanted}] of
+        [] -> ok;
+        [{Node, Answer} | _] -> {error, {Function, Node, Answer}}
+    end.
+
+-doc "Waits until the list of nodes that a function gives is so long, on each of the nodes.".
+-spec await_known(
+    Fleet :: pid(), [node()], module(), Function :: atom(), [term()], Count :: non_neg_integer()
+) -> ok | {error, {timeout, Last :: term()}}.
+await_known(Fleet, Nodes, Module, Function, Args, Count) ->
+    sderl_fleet:await(
+        fun() ->
+            Answers = sderl_fleet:multicall(Fleet, Nodes, Module, Function, Args, ?CALL_MS),
+            [Answer || {_, {ok, Known}} = Answer <- Answers, length(Known) =:= Count] =:= Answers
+                orelse Answers
+        end,
+        ?CALL_MS
+    ).
+
+-doc "A client's name as text, for registries whose keys are text.".
+-spec key({pos_integer(), non_neg_integer(), pos_integer()}) -> binary().
+key({Node, Client, Number}) ->
+    Text = fun erlang:integer_to_binary/1,
+    <<(Text(Node))/binary, $/, (Text(Client))/binary, $/, (Text(Number))/binary>>.

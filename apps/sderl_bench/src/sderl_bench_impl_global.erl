@@ -4,9 +4,8 @@
 
 -behaviour(sderl_bench_impl).
 
--export([plan/1, prepare/3, register/2, unregister/2, whereis/2, names/1, consistency/0]).
-
--define(SYNC_MS, 300_000).
+-export([plan/1, prepare/3, register/2, unregister/2, whereis/2, names/1]).
+-export([consistency/0, promise/0]).
 
 -doc "Stock nodes, one namespace.".
 -spec plan(sderl_bench_impl:params()) -> sderl_bench_impl:plan().
@@ -18,12 +17,7 @@ plan(#{nodes := Nodes}) ->
 prepare(Fleet, [{all, Nodes}], _Params) ->
     maybe
         ok ?= sderl_bench_links:mesh(Fleet, Nodes),
-        Answers = sderl_fleet:multicall(Fleet, Nodes, global, sync, [], ?SYNC_MS),
-        [] ?= [{Node, Answer} || {Node, Answer} <- Answers, Answer =/= {ok, ok}],
-        ok
-    else
-        {error, Reason} -> {error, Reason};
-        [{Node, Answer} | _] -> {error, {not_synced, Node, Answer}}
+        sderl_bench_impl:on_all(Fleet, Nodes, global, sync, [], ok)
     end.
 
 -doc "`global:register_name/2`.".
@@ -52,3 +46,7 @@ names(_Group) ->
 -doc "All nodes have a change before the call returns.".
 -spec consistency() -> strong.
 consistency() -> strong.
+
+-doc false.
+-spec promise() -> string().
+promise() -> "every node has the change; names are unique".

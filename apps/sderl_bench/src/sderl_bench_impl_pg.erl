@@ -10,7 +10,8 @@ returns before any other node has heard of it. It shows what a mesh without `glo
 
 -behaviour(sderl_bench_impl).
 
--export([plan/1, prepare/3, register/2, unregister/2, whereis/2, names/1, consistency/0]).
+-export([plan/1, prepare/3, register/2, unregister/2, whereis/2, names/1]).
+-export([consistency/0, promise/0]).
 
 -define(SCOPE, sderl_bench).
 
@@ -63,3 +64,7 @@ names(_Group) ->
 -doc "A join reaches the other nodes when it does.".
 -spec consistency() -> eventual.
 consistency() -> eventual.
+
+-doc false.
+-spec promise() -> string().
+promise() -> "the process's own node has the change, others hear of it later; names are not unique".

@@ -4,7 +4,8 @@
 
 -behaviour(sderl_bench_impl).
 
--export([plan/1, prepare/3, register/2, unregister/2, whereis/2, names/1, consistency/0]).
+-export([plan/1, prepare/3, register/2, unregister/2, whereis/2, names/1]).
+-export([consistency/0, promise/0]).
 
 -define(AWAIT_MS, 120_000).
 
@@ -67,3 +68,7 @@ names(Group) ->
 -doc "All members have a change before the call returns.".
 -spec consistency() -> strong.
 consistency() -> strong.
+
+-doc false.
+-spec promise() -> string().
+promise() -> "every member that counts has the change; names are unique among these".

@@ -4,7 +4,8 @@
 
 -behaviour(sderl_bench_impl).
 
--export([plan/1, prepare/3, register/2, unregister/2, whereis/2, names/1, consistency/0]).
+-export([plan/1, prepare/3, register/2, unregister/2, whereis/2, names/1]).
+-export([consistency/0, promise/0]).
 
 -doc "Nodes as the library would have them, in groups of the size asked for.".
 -spec plan(sderl_bench_impl:params()) -> sderl_bench_impl:plan().
@@ -56,3 +57,7 @@ names(_Group) -> sderl_bench_yardstick:names().
 -doc "All members have a change before the call returns.".
 -spec consistency() -> strong.
 consistency() -> strong.
+
+-doc false.
+-spec promise() -> string().
+promise() -> "as with s_group, on nodes and links that never fail".

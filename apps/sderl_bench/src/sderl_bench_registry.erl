@@ -11,7 +11,7 @@ The nodes are new in each run, so that nothing is left of the run before.
 
 -doc """
 `names` is the number of names that each group holds all the time; there are always enough
-for the look-ups.
+for the look-ups. `paths` is the code path of another project's registry.
 """.
 -type params() :: #{
     nodes := pos_integer(),
@@ -19,6 +19,7 @@ for the look-ups.
     clients := pos_integer(),
     seconds := pos_integer(),
     names := non_neg_integer(),
+    paths => [file:filename()],
     atom() => term()
 }.
 
@@ -54,7 +55,7 @@ Runs it. `Label` stands before the progress bar. A reason is a term for
 run(Impl, #{nodes := Count} = Params, Label) ->
     maybe
         ok ?= sderl_fleet:fits(Count),
-        Plan = #{groups := Groups} = Impl:plan(Params),
+        Plan = #{groups := Groups} = maps:merge(Impl:plan(Params), maps:with([paths], Params)),
         {ok, Fleet} ?= sderl_fleet:start(sderl_bench_impl:fleet_plan(Plan, Count, Label)),
         try
             Namespaces = sderl_bench_layout:named(Groups, sderl_fleet:nodes(Fleet)),

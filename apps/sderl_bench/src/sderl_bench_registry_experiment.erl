@@ -19,7 +19,7 @@ Metrics of one run, as in the JSON output:
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([defaults/0, measure/2, table/1, markdown_row/3, verdict/1]).
+-export([defaults/0, measure/2, table/1, markdown_row/3, promises/1, verdict/1]).
 -export_type([run/0]).
 
 -import(sderl_bench_experiment, [option/5, at_least/3, words/1]).
@@ -41,10 +41,12 @@ command() ->
     #{
         help => "Clients on each node register and unregister fresh names, each again and again.\n"
         "Several implementations are run in turn, so that their ratios are from one machine\n"
-        "in one mood. Nodes run on this machine with one scheduler each.",
+        "in one mood. Nodes run on this machine with one scheduler each.\n"
+        "Those of other projects run where their compiled folders are given.",
         arguments => [
             option(impl, "LIST", string, "s_group,yardstick",
                 "implementations, with commas between them: " ++ lists:join(", ", sderl_bench_impl:names())),
+            sderl_bench_peer:option(),
             #{
                 name => group_size, long => "-group-size", type => integer, required => false,
                 help => {"[--group-size G]", ["nodes in a group (all of them)"]}
@@ -64,19 +66,34 @@ defaults() ->
 
 -doc false.
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
-check(#{impl := Given, compare := Compare} = Options) ->
-    Impls = if Compare -> lists:flatten(lists:join(",", sderl_bench_impl:names())); true -> Given end,
+check(#{impl := Text, compare := Compare} = Options) ->
     maybe
-        {ok, Modules} ?= impls(Impls),
+        {ok, Folders} ?= sderl_bench_peer:given(maps:get(peer, Options, [])),
+        {ok, Modules} ?= impls(if Compare -> all(Folders); true -> words(Text) end),
         {ok, #{nodes := Nodes} = Checked} ?= sderl_bench_series:check(Options),
         ok ?= at_least(1, [clients, seconds], Options),
         ok ?= at_least(0, [names], Options),
         ok ?= divides(Options, Nodes),
-        {ok, Checked#{impl := Modules}}
+        {ok, Peers} ?= peers([Name || {Name, _} <- Modules], Folders, #{}),
+        {ok, (maps:remove(peer, Checked))#{impl := Modules, peers => Peers}}
     end.
 
-impls(Text) ->
-    Names = words(Text),
+%% Of other projects those that are here.
+all(Folders) ->
+    [Name || Name <- sderl_bench_impl:names(), not is_peer(Name) orelse is_map_key(Name, Folders)].
+
+is_peer(Name) -> sderl_bench_impl:kind(Name) =:= peer.
+
+peers([], _Folders, Peers) ->
+    {ok, Peers};
+peers([Name | Names], Folders, Peers) ->
+    case is_peer(Name) andalso sderl_bench_peer:find(Name, Folders) of
+        false -> peers(Names, Folders, Peers);
+        {ok, Peer} -> peers(Names, Folders, Peers#{Name => Peer});
+        Error -> Error
+    end.
+
+impls(Names) ->
     case {[Name || Name <- Names, sderl_bench_impl:module(Name) =:= error], Names -- lists:uniq(Names)} of
         {[Unknown | _], _} ->
             {error, [
@@ -114,15 +131,21 @@ run(Options, Output) ->
     {ok, [run()]} | {error, sderl_command:text()}.
 measure(Options, Output) -> measure(Options, fun(_) -> ok end, Output).
 
-measure(#{impl := Impls, nodes := Nodes, repeat := Repeat} = Options, Show, Output) ->
-    Shared = maps:without([impl, repeat, compare], Options),
+measure(Options, Show, Output) ->
+    #{impl := Impls, peers := Peers, nodes := Nodes, repeat := Repeat} = Options,
+    Shared = maps:without([impl, peers, repeat, compare], Options),
     Points = [
-        Shared#{impl => list_to_binary(Name), nodes := N, group_size => maps:get(group_size, Options, N)}
+        (maps:merge(Shared, version(Name, Peers)))#{
+            impl => list_to_binary(Name),
+            nodes := N,
+            group_size => maps:get(group_size, Options, N)
+        }
      || N <- Nodes, {Name, _} <- Impls
     ],
     Run = fun(#{impl := Impl} = Params, Label) ->
-        {_, Module} = lists:keyfind(binary_to_list(Impl), 1, Impls),
-        case sderl_bench_registry:run(Module, Params, Label) of
+        {Name, Module} = lists:keyfind(binary_to_list(Impl), 1, Impls),
+        Paths = maps:with([paths], maps:get(Name, Peers, #{})),
+        case sderl_bench_registry:run(Module, maps:merge(Params, Paths), Label) of
             {ok, #{pairs_per_s := Rate} = Metrics} ->
                 sderl_bench_output:say(Output, [string:pad(Label, 24), sderl_bench_table:number(Rate), " pairs/s\n"]),
                 {ok, Metrics};
@@ -134,6 +157,8 @@ measure(#{impl := Impls, nodes := Nodes, repeat := Repeat} = Options, Show, Outp
         {ok, All} -> {ok, named(All)};
         Error -> Error
     end.
+
+version(Name, Peers) -> maps:with([version], maps:get(Name, Peers, #{})).
 
 named(Runs) -> [R#{impl => binary_to_list(Impl)} || #{params := #{impl := Impl}} = R <- Runs].
 
@@ -222,13 +247,25 @@ ratio(Name, Base, Runs) ->
 
 notes(Runs) ->
     [
-        [
-            "\npg: eventually consistent, names are not unique; a call returns before other nodes know of it.\n"
-         || lists:any(fun(#{impl := Name}) -> Name =:= "pg" end, Runs)
-        ],
+        promises(Runs),
         [
             ["\n", Name, ": ", lists:join("; ", Reasons), "\n"]
          || #{impl := Name, metrics := #{error_reasons := [_ | _] = Reasons}} <- Runs
+        ]
+    ].
+
+-doc "What an answer of each means: without it the numbers would compare what is not alike.".
+-spec promises([run()]) -> unicode:chardata().
+promises(Runs) ->
+    Names = lists:uniq([
+        {Name, maps:get(version, Params, <<>>)}
+     || #{impl := Name, params := Params} <- Runs
+    ]),
+    [
+        "\nWhen a call returns:\n",
+        [
+            ["  ", Name, [[" ", Version] || Version =/= <<>>], ": ", Module:promise(), "\n"]
+         || {Name, Version} <- Names, {ok, Module} <- [sderl_bench_impl:module(Name)]
         ]
     ].
 

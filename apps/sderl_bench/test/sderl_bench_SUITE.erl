@@ -16,6 +16,7 @@ how fast it is.
     registry_global/1,
     registry_pg/1,
     registry_s_group/1,
+    registry_peers/1,
     names_held/1,
     in_turn/1,
     yardstick_is_unique/1,
@@ -31,6 +32,7 @@ all() ->
         registry_global,
         registry_pg,
         registry_s_group,
+        registry_peers,
         names_held,
         in_turn,
         yardstick_is_unique,
@@ -50,6 +52,21 @@ registry_pg(_Config) ->
 
 registry_s_group(_Config) ->
     check(measure(sderl_bench_impl_s_group, 4, 2), 1).
+
+%% Those of other projects that this machine has.
+registry_peers(Config) ->
+    Program = filename:join([code:lib_dir(sderl_bench), "src", "../../../toolchain/peers"]),
+    case string:lexemes(os:cmd(Program), " \n") of
+        ["--peer" | _] = Given ->
+            Names = [hd(string:split(Value, "=")) || Value <- Given, Value =/= "--peer"],
+            File = filename:join(proplists:get_value(priv_dir, Config), "peers.json"),
+            Impls = lists:flatten(lists:join(",", Names)),
+            Args = ["bench", "registry", "--impl", Impls, "--nodes", "4", "--group-size", "2",
+                    "--clients", "2", "--seconds", "1", "--json", File],
+            ?assertMatch({0, stdout, _}, sderl_cli:run(Args ++ Given));
+        _ ->
+            {skip, "toolchain/peers has made none"}
+    end.
 
 measure(Impl, Nodes, Size) ->
     Params = #{nodes => Nodes, group_size => Size, clients => 2, seconds => 1, names => 0},

@@ -31,16 +31,29 @@ options_test() ->
         Options
     ).
 
+%% Folders of what is not measured are not looked at: one list of them serves all runs.
+other_projects_test() ->
+    Peers = ["--peer", "syn=nowhere/at/all", "--peer", "group=nowhere"],
+    ?assertMatch({ok, #{peers := Found}} when map_size(Found) =:= 0, options(["--impl", "pg" | Peers])),
+    {ok, #{impl := All}} = options(["--compare"]),
+    ?assertEqual(["s_group", "global", "pg", "yardstick"], [Name || {Name, _} <- All]),
+    ?assertMatch({error, "--peer syn: " ++ _}, options(["--compare" | Peers])).
+
 bad_options_test_() ->
     [
         {Text, ?_assertEqual({error, Text}, options(Args))}
      || {Text, Args} <- [
-            {"--impl: there is no implementation \"syn\"; there are s_group, global, pg, yardstick", [
-                "--impl", "pg,syn"
+            {"--impl: there is no implementation \"gproc\"; there are s_group, global, pg, yardstick, syn, group, khepri", [
+                "--impl", "pg,gproc"
             ]},
-            {"--impl: there is no implementation \"\"; there are s_group, global, pg, yardstick", [
+            {"--impl: there is no implementation \"\"; there are s_group, global, pg, yardstick, syn, group, khepri", [
                 "--impl", ""
             ]},
+            {"--impl syn is another project's: compile it (toolchain/peers does) and give its folder with --peer syn=DIR", [
+                "--impl", "pg,syn", "--peer", "group=."
+            ]},
+            {"--peer: \"syn\" is not NAME=DIR, a name and a folder", ["--peer", "syn"]},
+            {"--peer syn: there is no folder nowhere/at/all", ["--impl", "syn", "--peer", "syn=nowhere/at/all"]},
             {"--impl names pg twice; use --repeat to run it several times", ["--impl", "pg,global,pg"]},
             {"--nodes: \"0\" is no whole number from 1 to 1000000", ["--nodes", "0"]},
             {"--clients must be at least 1, not 0", ["--clients", "0"]},
@@ -126,6 +139,30 @@ table_test() ->
 
 no_ratio_to_itself_alone_test() ->
     ?assertMatch(nomatch, re:run(table([{"yardstick", 100}]), "x yardstick")).
+
+promises_test() ->
+    Runs = [run("pg", 1, true), run("s_group", 1, true), run("pg", 2, true)],
+    Of = fun(Name) -> {ok, Module} = sderl_bench_impl:module(Name), Module:promise() end,
+    ?assertEqual(
+        lists:flatten(["\nWhen a call returns:\n  pg: ", Of("pg"), "\n  s_group: ", Of("s_group"), "\n"]),
+        unicode:characters_to_list(?E:promises(Runs))
+    ),
+    Version = (run("syn", 1, true))#{params := #{nodes => 2, version => <<"3.4.1">>}},
+    ?assertMatch({match, _}, re:run(unicode:characters_to_list(?E:promises([Version])), "  syn 3.4.1: ")).
+
+%% Text that has no letters but these can be a key everywhere.
+key_test() ->
+    ?assertEqual(<<"1/0/23">>, sderl_bench_impl:key({1, 0, 23})).
+
+group_layout_test() ->
+    Plan = fun(Size) -> maps:get(groups, sderl_bench_impl_group:plan(#{nodes => 4, group_size => Size})) end,
+    ?assertEqual([{all, [1, 2, 3, 4]}], Plan(4)),
+    ?assertEqual([{g1, [1, 2]}, {g2, [3, 4]}], Plan(2)).
+
+paths_test() ->
+    Plan = (sderl_bench_impl_pg:plan(#{nodes => 2, group_size => 2}))#{paths => ["/a", "/b"]},
+    #{families := [Family]} = sderl_bench_impl:fleet_plan(Plan, 2, ""),
+    ?assertMatch(#{args := ["-pz", "/a", "-pz", "/b"], connect_all := true}, Family).
 
 verdict_test() ->
     ?assertEqual(ok, ?E:verdict([run("pg", 1, true)])),
