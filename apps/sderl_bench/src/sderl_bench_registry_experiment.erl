@@ -206,7 +206,7 @@ row(Name, Bases, Runs) ->
         [
             latencies(register_us, Mine),
             latencies(unregister_us, Mine),
-            median(Mine, fun(#{cpu_us_per_pair := V}) -> V end),
+            Spread(fun(#{cpu_us_per_pair := V}) -> V end),
             median(Mine, fun(#{bytes_per_op := V}) -> V end),
             median(Mine, fun(#{lookup_ns := V}) -> V end),
             sderl_bench_table:number(lists:max([V || #{links_per_node_max := V} <- Mine])),

@@ -20,7 +20,8 @@ command() ->
             "Runs the registry benchmark on 10 nodes with 1, 20 and 100 clients a node, and on\n"
             "100 nodes in 10 groups, then the benchmarks of joining, routing, placement and plans; prints\n"
             "their tables in Markdown.\n"
-            "Takes about a quarter of an hour.",
+            "Takes about a quarter of an hour; other projects' registries, where they are given,\n"
+            "run beside ours and make it longer.",
         arguments => [
             #{
                 name => seconds,
@@ -36,16 +37,10 @@ command() ->
                 default => 3,
                 help => {"[--repeat K]", ["runs of each (3)"]}
             },
+            sderl_bench_peer:option(),
             sderl_bench_experiment:json_option()
         ]
     }.
-
--doc false.
--spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
-check(#{seconds := Seconds, repeat := Repeat} = Options) when Seconds >= 1, Repeat >= 1 ->
-    {ok, Options};
-check(_) ->
-    {error, "--seconds and --repeat must be at least 1"}.
 
 %% {Implementations, Nodes, Group size, Clients a node}
 -define(RUNS, [
@@ -54,6 +49,34 @@ check(_) ->
     {"s_group,yardstick", 10, 10, 100},
     {"s_group,yardstick", 100, 10, 20}
 ]).
+
+-doc false.
+-spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
+check(#{seconds := Seconds, repeat := Repeat} = Options) when Seconds >= 1, Repeat >= 1 ->
+    maybe
+        {ok, Folders} ?= sderl_bench_peer:given(maps:get(peer, Options, [])),
+        {ok, Registry} ?= checked(?RUNS, lists:sort(maps:keys(Folders)), Options),
+        {ok, Options#{registry => Registry}}
+    end;
+check(_) ->
+    {error, "--seconds and --repeat must be at least 1"}.
+
+%% The options of each run of the registry's benchmark.
+checked([], _Peers, _Options) ->
+    {ok, []};
+checked([{Impls, Nodes, Size, Clients} | Runs], Peers, Options) ->
+    Given = (maps:with([seconds, repeat, peer], Options))#{
+        impl => lists:flatten(lists:join(",", [Impls | Peers])),
+        nodes => integer_to_list(Nodes),
+        group_size => Size,
+        clients => Clients
+    },
+    Defaults = sderl_bench_registry_experiment:defaults(),
+    maybe
+        {ok, Run} ?= sderl_bench_registry_experiment:check(maps:merge(Defaults, Given)),
+        {ok, Others} ?= checked(Runs, Peers, Options),
+        {ok, [Run | Others]}
+    end.
 
 %% {Name, Module, Arguments}: with their defaults but for these.
 -define(OTHERS, [
@@ -66,27 +89,20 @@ check(_) ->
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
 run(Options, Output) ->
     maybe
-        {ok, Registry} ?= registries(?RUNS, Options, Output, []),
+        {ok, Registry} ?= registries(maps:get(registry, Options), Output, []),
         {ok, Join} ?= join(Options, Output),
         {ok, Groups} ?= others(?OTHERS, Options, Output, []),
         sderl_bench_output:say(Output, ["\n", markdown(Registry, Options), "\n", Join, Groups]),
         sderl_bench_registry_experiment:verdict(Registry)
     end.
 
-registries([], _Options, _Output, Runs) ->
+registries([], _Output, Runs) ->
     {ok, Runs};
-registries([{Impls, Nodes, Size, Clients} | More], #{seconds := Seconds, repeat := Repeat} = Options, Output, Runs) ->
-    {ok, Checked} = sderl_bench_registry_experiment:check((sderl_bench_registry_experiment:defaults())#{
-        impl => Impls,
-        nodes => integer_to_list(Nodes),
-        group_size => Size,
-        clients => Clients,
-        seconds => Seconds,
-        repeat => Repeat
-    }),
-    sderl_bench_output:say(Output, io_lib:format("~w nodes, groups of ~w, ~w clients a node~n", [Nodes, Size, Clients])),
-    case sderl_bench_registry_experiment:measure(Checked, Output) of
-        {ok, New} -> registries(More, Options, Output, Runs ++ New);
+registries([#{nodes := [Nodes], group_size := Size, clients := Clients} = Run | More], Output, Runs) ->
+    Shape = io_lib:format("~w nodes, groups of ~w, ~w clients a node~n", [Nodes, Size, Clients]),
+    sderl_bench_output:say(Output, Shape),
+    case sderl_bench_registry_experiment:measure(Run, Output) of
+        {ok, New} -> registries(More, Output, Runs ++ New);
         {error, Message} -> {error, Message}
     end.
 

@@ -69,6 +69,17 @@ bad_options_test_() ->
         ]
     ].
 
+%% The runs behind README's table take other projects' registries, too.
+standard_test_() ->
+    [
+        ?_assertEqual({error, Text}, sderl_bench_options:checked("standard", sderl_bench_standard, Args))
+     || {Text, Args} <- [
+            {"--peer syn: there is no folder nowhere", ["--peer", "syn=nowhere"]},
+            {"--peer: \"syn\" is not NAME=DIR, a name and a folder", ["--peer", "syn"]},
+            {"--seconds and --repeat must be at least 1", ["--repeat", "0"]}
+        ]
+    ].
+
 options(Args) -> sderl_bench_options:checked("registry", ?E, Args).
 
 %% Layout
