@@ -191,6 +191,22 @@ a_learner_has_rows_before_the_batch_that_may_take_them_away_test() ->
     #s{fx = Fx} = sderl_core_write:apply_items(1, Items, none, Learner),
     ?assertMatch([{put_rows, [A]}, {apply, _, 1, Items, none} | _], lists:reverse(Fx)).
 
+%% Its own home says when a process dies. Another node watched it while the name had its home there.
+a_name_at_home_is_removed_by_its_home_alone_test() ->
+    Home = node(),
+    #s{d = D} = S0 = state(),
+    S = S0#s{d = D#d{mem = sderl_membership:add([Home], D#d.mem), view = (D#d.view)#{Home => live}}},
+    Answers = fun(Row, Asks) ->
+        List = ?LIST(Asks, 1, 1, [?UNREGISTER_OF(x, pid(1))]),
+        Asked = S#s{office = #office{requests = [List]}},
+        {[#seg{answers = As}], _, _, _} =
+            sderl_core_decide:batch(?MODULE, {#{x => Row}, #{pid(1) => x}}, Asked),
+        As
+    end,
+    [AtHome, Outside] = [row(x, pid(1), At, 1) || At <- [Home, 'n1@t']],
+    ?assertEqual([{no, not_its_home}], Answers(AtHome, 'n1@t')),
+    ?assertEqual([default, default], [Answers(AtHome, Home), Answers(Outside, 'n1@t')]).
+
 clash() ->
     A = row(x, pid(1), 'n1@t', 1),
     {A, row(x, pid(2), 'n2@t', 2), {#{x => A}, #{pid(1) => x}}}.

@@ -85,6 +85,8 @@ settled(F, Op, A, S) ->
 certain(F, ?UNREGISTER(_), ok, #s{clients = #clients{waited = Waited}})
   when is_map_key(F, Waited) ->
     unknown;
+%% Of a name of our shard, once: what its home there has done with it is not known here.
+certain(_, ?UNREGISTER_OF(_, _), {no, not_its_home}, _) -> unknown;
 %% An operation that went to a coordinator whose log we left may have been applied there, and stand at
 %% another home: `no` would say that it was not.
 certain(_, Op, {no, _} = A, S) ->

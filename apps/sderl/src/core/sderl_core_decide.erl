@@ -463,6 +463,9 @@ op(?UNREGISTER(Name), Origin, C) ->
     remove(name(Name, C), Origin, C);
 op(?UNREGISTER_OF(Name, Pid), Origin, C) ->
     case name(Name, C) of
+        %% At home with its process: that home says when it dies. Who watched it from another node, and
+        %% lost the link, did so before it had its home there.
+        ?ROW_OF_AT(Pid, Home) when Home =:= node(Pid), Home =/= Origin -> {{no, not_its_home}, C};
         ?ROW_OF(Pid) = Row -> remove(Row, Origin, C);
         _ -> {ok, C}
     end;
