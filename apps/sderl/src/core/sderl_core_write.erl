@@ -74,11 +74,14 @@ kept(_, S) -> S.
 %% the same items.
 -spec apply_items(non_neg_integer(), [term()], [{pid(), [term()] | none}] | none, #s{}) -> #s{}.
 apply_items(Num, Items, Index, S0) ->
-    #s{d = #d{lineage = E, clashes = Clashes} = D} = S0,
-    %% (The one before is committed, or this one would not be ordered.)
-    Next = S0#s{num = Num, last = Items, d = D#d{before = undefined}},
+    #s{d = #d{lineage = E, clashes = Clashes}} = S0,
+    Next = (without_before(S0))#s{num = Num, last = Items},
     S1 = fx({apply, E, Num, Items, Index}, sderl_core_snapshot:fresh(Items, Next)),
     tell(Num, Items, Clashes, lists:foldl(fun(I, S) -> item(I, Num, S) end, S1, Items)).
+
+%% The batch before is committed, or this one would not be ordered.
+without_before(#s{d = #d{before = undefined}} = S) -> S;
+without_before(#s{d = D} = S) -> S#s{d = D#d{before = undefined}}.
 
 %% The homes of those whose clash is settled tell them.
 tell(Num, Items, Clashes, #s{self = Self} = S) ->
