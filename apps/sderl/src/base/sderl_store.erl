@@ -7,7 +7,12 @@
 %% is one lookup. `sderl_state`: what a new process of a group needs to go on where its
 %% predecessor was killed: `{{log, G}, Epoch, Num, Items}` (the last batch, written before its
 %% rows, so applying it again after a crash in between gives the same rows), `{{session, G, Node},
-%% Inc, Req, Answers}`, `{{out, G}, Req, Ops}`, `{{durable, G}, Term}`.
+%% Inc, Req, Answers}`, `{{sessions, G}, [Node]}` (of which nodes there may be one), `{{out, G}, Req, Ops}`,
+%% `{{durable, G}, Term}`.
+%%
+%% The tables are those of all groups, and to look for the rows of one group goes through all. So the
+%% process of a group that has had no name yet does not look, and sessions are found by their keys: to make
+%% a group costs the same however many groups and names there are.
 %%
 %% `sderl_sup` owns them, which runs no protocol (rule 30). The index from pid to name exists
 %% at the coordinator alone and is private to the group's process: it is rebuilt at a takeover.
@@ -15,7 +20,7 @@
 -include("../core/sderl_op.hrl").
 -include("../core/sderl_row.hrl").
 
--export([new/2, members/2, index/2]).
+-export([new/2, empty/1, filled/2, members/2, index/2]).
 -export([lookup/2, name_of/2]).
 -export([apply/6, redo/5, put_rows/5, sync_begin/3, sync_end/4, foreign/1, local/1]).
 -export([read/3, read_next/1, read_stop/1]).
@@ -41,7 +46,11 @@
     %% By its reference: to look it up by name would cost each operation of each member.
     names :: ets:tid(),
     members = #{} :: #{node() => []},
-    index :: undefined | ets:tid()
+    index :: undefined | ets:tid(),
+    %% The group has had no name here since its process began, and had none before.
+    is_empty = false :: boolean(),
+    %% Members of which there may be a session.
+    sessions = #{} :: #{node() => []}
 }).
 -opaque store() :: #st{}.
 -doc """
@@ -68,7 +77,17 @@ the name goes: it costs nothing until the process ends, and many a process regis
 
 -spec new(term(), [node()]) -> store().
 new(Group, Members) ->
-    #st{group = Group, names = ets:whereis(?NAMES), members = #{N => [] || N <- Members}}.
+    #st{group = Group, names = ets:whereis(?NAMES), members = #{N => [] || N <- Members},
+        sessions = #{N => [] || N <- session_nodes(Group)}}.
+
+-doc "Of a group that is new on this node: there are no names to look for.".
+-spec empty(store()) -> store().
+empty(St) -> St#st{is_empty = true}.
+
+-doc "These rows came with a snapshot.".
+-spec filled([sderl_core:row()], store()) -> store().
+filled([_ | _], #st{is_empty = true} = St) -> St#st{is_empty = false};
+filled(_, St) -> St.
 
 -spec members([node()], store()) -> store().
 members(Ms, St) -> St#st{members = #{N => [] || N <- Ms}}.
@@ -76,9 +95,9 @@ members(Ms, St) -> St#st{members = #{N => [] || N <- Ms}}.
 -spec index(build | drop, store()) -> store().
 index(drop, #st{index = undefined} = St) -> St;
 index(drop, #st{index = T} = St) -> true = ets:delete(T), St#st{index = undefined};
-index(build, #st{group = G} = St0) ->
+index(build, St0) ->
     #st{index = T} = St = (index(drop, St0))#st{index = ets:new(sderl_index, [set, private])},
-    fold(G, fun(?STORED(_, Name, Pid, _, _, _, _), ok) ->
+    fold_own(St, fun(?STORED(_, Name, Pid, _, _, _, _), ok) ->
         true = ets:insert(T, {Pid, Name}),
         ok
     end, ok),
@@ -139,33 +158,45 @@ redo(#st{group = G} = St, Local, Epoch, Num, Items) ->
     end, There),
     L.
 
-write(St, Local, {Epoch, Num}, Items, Index, Notify) ->
+write(St0, Local, {Epoch, Num}, Items, Index, Notify) ->
+    #st{is_empty = IsEmpty} = St0,
+    St = St0#st{is_empty = IsEmpty andalso not lists:any(fun is_with_names/1, Items)},
     A0 = #a{st = St, epoch = Epoch, seq = sderl_core:seq(Num, 0), local = Local, notify = Notify},
     A = lists:foldl(fun item/2, A0, Items),
     Index =/= none andalso St#st.index =/= undefined andalso index_write(St#st.index, Index),
     {A#a.st, A#a.local, A#a.foreign, lists:reverse(A#a.events)}.
 
+is_with_names(#view{}) -> false;
+is_with_names(#mem{}) -> false;
+is_with_names(#shard{rows = []}) -> false;
+is_with_names(#seg{operations = Operations}) -> not lists:all(fun is_administration/1, Operations);
+is_with_names(_) -> true.
+
+is_administration(#add{}) -> true;
+is_administration(#remove{}) -> true;
+is_administration(_) -> false.
+
 index_write(T, [{Pid, none} | Rest]) -> ets:delete(T, Pid), index_write(T, Rest);
 index_write(T, [{Pid, [Name]} | Rest]) -> ets:insert(T, {Pid, Name}), index_write(T, Rest);
 index_write(_, []) -> true.
 
-item(#seg{operations = Ops, answers = default} = Item, #a{notify = false} = A) ->
+item(#seg{operations = Ops, answers = default} = Item, #a{notify = false} = A0) ->
     %% The way nearly everything goes.
     #seg{member = O, session = Sid, number = R} = Item,
-    #a{st = St, epoch = E, seq = Seq, local = L} = A,
+    #a{st = St, epoch = E, seq = Seq, local = L} = A = has_session(O, A0),
     true = ets:insert(?STATE, {{session, St#st.group, O}, Sid, R, default}),
     plain(Ops, O, E, Seq, L, St, A);
 item(#seg{operations = Ops, answers = As} = Item, #a{st = #st{group = G}} = A0) ->
     #seg{member = O, session = Sid, number = R} = Item,
-    A = ops(Ops, As, O, A0),
+    A = ops(Ops, As, O, has_session(O, A0)),
     true = ets:insert(?STATE, {{session, G, O}, Sid, R, As}),
     A;
 item(#view{drops = Drops, live = Live}, A) -> come_home(Live, drop_homes(Drops, A));
 %% From here on in the order of operations, the homes that later ones give follow the new members.
 item(#mem{membership = Mem, removed = Removed}, #a{st = St} = A) ->
     rehome(Removed, A#a{st = members(sderl_membership:members(Mem), St)});
-item(#shard{member = N, is_first = First, rows = Rows, rest = Rest}, A0) ->
-    #a{st = #st{group = G}} = A0,
+item(#shard{member = N, is_first = First, rows = Rows, rest = Rest}, A00) ->
+    #a{st = #st{group = G}} = A0 = has_session(N, A00),
     true = case Rest of
         {_, {Sid, R, As}} -> ets:insert(?STATE, {{session, G, N}, Sid, R, As});
         _ -> ets:delete(?STATE, {session, G, N})
@@ -192,14 +223,24 @@ item(#settle{name = Name, losers = Lost, row = Row0}, #a{st = #st{group = G}} = 
 item(_, A) -> A.
 
 drop_homes([], A) -> A;
-drop_homes(Homes, #a{st = #st{group = G}} = A0) ->
+drop_homes(Homes, #a{st = St} = A0) ->
     lists:foldl(fun(?STORED(_, Name, Pid, _, _, _, _), A) ->
         unindex(Pid, A),
         del(Name, Pid, A)
-    end, A0, at_home(G, Homes)).
+    end, A0, at_home_own(St, Homes)).
+
+%% Said before there is one, so that none is missed by whoever looks for them.
+has_session(Node, #a{st = #st{sessions = Has}} = A) when is_map_key(Node, Has) -> A;
+has_session(Node, #a{st = #st{group = G, sessions = Has} = St} = A) ->
+    Now = Has#{Node => []},
+    true = ets:insert(?STATE, {{sessions, G}, maps:keys(Now)}),
+    A#a{st = St#st{sessions = Now}}.
+
+session_nodes(G) -> ets:lookup_element(?STATE, {sessions, G}, 2, []).
 
 %% A process had a name here before its node became a member: from now on the name is at home there.
 come_home([], A) -> A;
+come_home(_, #a{st = #st{is_empty = true}} = A) -> A;
 come_home(Live, #a{st = #st{group = G}} = A0) ->
     OnLive = [{'=:=', {node, '$2'}, {const, N}} || N <- Live],
     Rows = ets:select(?NAMES, [{?STORED('$1', '_', '$2', '$3', '_', '_', '_'),
@@ -217,14 +258,14 @@ come_home(Live, #a{st = #st{group = G}} = A0) ->
 
 %% Names whose pid lives on a node that left stay; the coordinator answers for them now.
 rehome([], A) -> A;
-rehome(Removed, #a{st = #st{group = G, index = I}, epoch = {_, Coord}} = A0) ->
+rehome(Removed, #a{st = #st{group = G, index = I} = St, epoch = {_, Coord}} = A0) ->
     lists:foldl(fun(?STORED(_, Name, Pid, _, _, _, _), A) ->
         true = ets:update_element(?NAMES, {G, Name}, {?STORED_HOME, Coord}),
         case I of
             undefined -> A;
             _ -> A#a{foreign = [{Name, Pid} | A#a.foreign]}
         end
-    end, A0, at_home(G, Removed)).
+    end, A0, at_home_own(St, Removed)).
 
 %% Registrations and removals that all apply, with nobody to tell.
 plain([?REGISTER(Name, Pid) | Ops], O, E, Seq0, L, St, A) ->
@@ -344,9 +385,9 @@ unindex(Pid, #a{st = #st{index = T}}) -> ets:delete(T, Pid).
 %% The rows there are, with their versions: what the snapshot does not bring and no batch wrote
 %% in the meantime is deleted at its end.
 -spec sync_begin(store(), term(), non_neg_integer()) -> stale().
-sync_begin(#st{group = G}, Epoch, Num) ->
+sync_begin(#st{group = G} = St, Epoch, Num) ->
     true = ets:insert(?STATE, {{log, G}, Epoch, Num, []}),
-    fold(G, fun(?STORED(_, Name, _, _, E, Seq, _), Acc) -> Acc#{Name => {E, Seq}} end, #{}).
+    fold_own(St, fun(?STORED(_, Name, _, _, E, Seq, _), Acc) -> Acc#{Name => {E, Seq}} end, #{}).
 
 -spec put_rows(store(), local(), stale(), [sderl_core:row()], boolean()) ->
     {local(), stale(), [term()]}.
@@ -374,9 +415,15 @@ sync_end(#st{group = G} = St, Local, Stale, Notify) ->
 spec(G, Guards) ->
     [{?STORED('$1', '_', '_', '$2', '_', '_', '_'), [{'=:=', '$1', {const, G}} | Guards], ['$_']}].
 
+at_home_own(#st{is_empty = true}, _) -> [];
+at_home_own(#st{group = G}, Homes) -> at_home(G, Homes).
+
 at_home(G, Homes) -> ets:select(?NAMES, spec(G, [is_home(Homes)])).
 
 is_home(Homes) -> list_to_tuple(['orelse', false | [{'=:=', '$2', {const, H}} || H <- Homes]]).
+
+fold_own(#st{is_empty = true}, _, Acc) -> Acc;
+fold_own(#st{group = G}, F, Acc) -> fold(G, F, Acc).
 
 fold(G, F, Acc) ->
     true = ets:safe_fixtable(?NAMES, true),
@@ -390,6 +437,7 @@ fold_next({Rows, Cont}, F, Acc) -> fold_next(ets:select(Cont), F, lists:foldl(F,
 -doc "A cursor over the rows of a group: all of them or those with a home on the given nodes.".
 -spec read(store(), all | [node()], pos_integer()) ->
     {[sderl_core:row()], Last :: boolean(), cursor()}.
+read(#st{is_empty = true}, _, _) -> {[], true, done};
 read(#st{group = G}, Which, Chunk) ->
     Guards = case Which of
         all -> [];
@@ -414,15 +462,15 @@ The names whose home is not the node of their pid, which was no member, and may 
 back yet: the coordinator watches them.
 """.
 -spec foreign(store()) -> [{term(), pid()}].
-foreign(#st{group = G}) ->
-    fold(G, fun(?STORED(_, _, Pid, Home, _, _, _), Acc) when Home =:= node(Pid) -> Acc;
+foreign(St) ->
+    fold_own(St, fun(?STORED(_, _, Pid, Home, _, _, _), Acc) when Home =:= node(Pid) -> Acc;
                (?STORED(_, Name, Pid, _, _, _, _), Acc) -> [{Name, Pid} | Acc]
             end, []).
 
 -doc "Monitors every registered pid of this node anew.".
 -spec local(store()) -> local().
-local(#st{group = G}) ->
-    fold(G, fun(?STORED(_, Name, Pid, _, _, _, _), L) when node(Pid) =:= node() ->
+local(St) ->
+    fold_own(St, fun(?STORED(_, Name, Pid, _, _, _, _), L) when node(Pid) =:= node() ->
                     watched(Name, Pid, L);
                (_, L) -> L
             end, #{}).
@@ -436,15 +484,15 @@ durable(G, D) -> ets:insert(?STATE, {{durable, G}, D}).
 outbox(G, Req, List) -> ets:insert(?STATE, {{out, G}, Req, List}).
 
 -doc "Replaces what is known of all members' last lists: it came with a snapshot.".
--spec sessions(term(), #{node() => {term(), non_neg_integer(), term()}}) -> true.
-sessions(G, Sessions) ->
+-spec sessions(store(), #{node() => {term(), non_neg_integer(), term()}}) -> store().
+sessions(#st{group = G, sessions = Had} = St, Sessions) ->
     %% A process may die in between: a session that stays is never missed.
-    true = ets:insert(?STATE, [{{session, G, N}, Sid, R, As} || N := {Sid, R, As} <- Sessions]),
-    Had = ets:select(?STATE, [{{{session, '$1', '$2'}, '_', '_', '_'},
-                               [{'=:=', '$1', {const, G}}],
-                               ['$2']}]),
-    lists:foreach(fun(N) -> ets:delete(?STATE, {session, G, N}) end, Had -- maps:keys(Sessions)),
-    true.
+    Now = #{N => [] || N := _ <- Sessions},
+    true = ets:insert(?STATE, [{{sessions, G}, maps:keys(maps:merge(Had, Now))}
+                               | [{{session, G, N}, Sid, R, As} || N := {Sid, R, As} <- Sessions]]),
+    lists:foreach(fun(N) -> ets:delete(?STATE, {session, G, N}) end, maps:keys(maps:without(maps:keys(Now), Had))),
+    true = ets:insert(?STATE, {{sessions, G}, maps:keys(Now)}),
+    St#st{sessions = Now}.
 
 -spec recover(term()) -> none | map().
 recover(G) ->
@@ -459,9 +507,8 @@ recover(G) ->
                 [{_, R, List}] -> #{outbox => {R, List}};
                 [] -> #{}
             end,
-            Sess = ets:select(?STATE, [{{{session, '$1', '$2'}, '$3', '$4', '$5'},
-                                        [{'=:=', '$1', {const, G}}],
-                                        [{{'$2', {{'$3', '$4', '$5'}}}}]}]),
+            Sess = [{N, {Sid, R, As}} || N <- session_nodes(G),
+                                         {_, Sid, R, As} <- ets:lookup(?STATE, {session, G, N})],
             maps:merge(maps:merge(Log, Out), #{durable => D, sessions => maps:from_list(Sess)})
     end.
 
@@ -475,10 +522,8 @@ drop_unsound(G) ->
 -doc "Forgets what a process of a group would need, as this node left the group.".
 -spec purge(term()) -> true.
 purge(G) ->
-    _ = ets:select_delete(?STATE, [{{{session, '$1', '_'}, '_', '_', '_'},
-                                    [{'=:=', '$1', {const, G}}],
-                                    [true]}]),
-    [true, true, true] = [ets:delete(?STATE, {K, G}) || K <- [durable, log, out]],
+    lists:foreach(fun(N) -> ets:delete(?STATE, {session, G, N}) end, session_nodes(G)),
+    lists:foreach(fun(K) -> ets:delete(?STATE, {K, G}) end, [sessions, durable, log, out]),
     true.
 
 -doc """

@@ -26,6 +26,12 @@
 -include("../core/sderl_row.hrl").
 -include("../core/sderl_version.hrl").
 -define(CHUNK, 2000).
+%% A process at work has room for a batch or two: fewer collections, each of little that lives. Most of many
+%% groups are at rest, and that room would be most of what they cost. At work is who ran so often in a tick;
+%% at rest is who did not for so many ticks.
+-define(ROOM_WORDS, 20_000).
+-define(STEPS_AT_WORK, 50).
+-define(TICKS_AT_REST, 5).
 
 -record(g, {
     group, uid, core :: sderl_core:state(), store :: sderl_store:store(),
@@ -45,13 +51,14 @@
     mode = available :: sderl_options:consistency(),
     kept :: undefined | {sderl_membership:t(), integer()},
     unkept :: undefined | term(),
+    steps = 0 :: non_neg_integer(),         % since the last tick
+    %% How it stands with room for batches: there, or none for so many ticks of little work.
+    room = 0 :: there | non_neg_integer(),
     strange = 0 :: non_neg_integer()
 }).
 
 -spec start_link(term(), binary()) -> gen_server:start_ret() | ignore.
-start_link(Group, Uid) ->
-    %% Room for a batch or two: fewer collections, each of little that lives.
-    gen_server:start_link(?MODULE, {Group, Uid}, [{spawn_opt, [{min_heap_size, 20_000}]}]).
+start_link(Group, Uid) -> gen_server:start_link(?MODULE, {Group, Uid}, []).
 
 -spec info(pid(), timeout()) -> {ok, map()} | {error, not_running}.
 info(Pid, Timeout) ->
@@ -94,7 +101,10 @@ start(Group, Uid, #{options := Options} = Args) ->
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
     #{tick_ms := Tick} = Options,
     Mode = maps:get(mode, Args, available),
-    Had = sound(Group, sderl_store:recover(Group)),
+    Had = case sderl_store:recover(Group) of
+        none when Group =/= undefined -> none;
+        Found -> sound(Group, Found)
+    end,
     Core0 = maps:merge(
         maps:with([tick_ms, aside_ms, forget_ms], Options),
         #{mode => Mode, group => Group, uid => Uid, self => node(), addr => self(),
@@ -104,7 +114,12 @@ start(Group, Uid, #{options := Options} = Args) ->
         none -> maps:merge(Core0, maps:with([mem, found, ceil, fresh], Args));
         _ -> maps:merge(Core0, maps:with([durable, log, log_epoch, sessions, outbox], Had))
     end),
-    Store = sderl_store:new(Group, sderl_core:members(Core)),
+    Store0 = sderl_store:new(Group, sderl_core:members(Core)),
+    Store = case Had of
+        %% (What an island that this node leaves had may still be there.)
+        none when Group =/= undefined -> sderl_store:empty(Store0);
+        _ -> Store0
+    end,
     Local = case Had of
         #{log := {Num, Items}, log_epoch := E} ->
             %% The predecessor may have died between the log and the rows.
@@ -153,7 +168,7 @@ handle_cast(_, G) -> {noreply, G}.
 
 -spec handle_info(term(), #g{}) -> {noreply, #g{}} | {stop, normal, #g{}}.
 handle_info(tick, #g{tick_ms = T, timer = Timer} = G) ->
-    run([tick], quiet(keep_again(G#g{timer = sderl_timer:next(Timer, T, tick)})));
+    run([tick], quiet(keep_again(room(G#g{timer = sderl_timer:next(Timer, T, tick)}))));
 %% A node was tried (`sderl_connector`), or the directory has a place for this group: those who await
 %% the group may go on.
 handle_info(sderl_poke, G) -> {noreply, show(G)};
@@ -276,8 +291,9 @@ strange(Msg, #g{strange = S} = G) ->
 
 %% ---------------------------------------------------------------- a step
 
-run(Events, #g{core = C0} = G0) ->
+run(Events, #g{core = C0, steps = Steps} = G00) ->
     Now = now_ms(),
+    G0 = G00#g{steps = Steps + 1},
     {Fx1, C1} = sderl_core:handle(Now, Events, C0),
     G1 = effects(Fx1, G0#g{core = C1}),
     %% Clients that were just answered run and ask again; what they ask goes with our
@@ -305,6 +321,21 @@ inner(Now, #g{inner = Events} = G) ->
 answered([{replies, [_ | _]} | _]) -> true;
 answered([_ | Fx]) -> answered(Fx);
 answered([]) -> false.
+
+%% Once a tick.
+room(#g{steps = Steps, room = Room} = G) when Steps >= ?STEPS_AT_WORK ->
+    _ = Room =:= there orelse process_flag(min_heap_size, ?ROOM_WORDS),
+    G#g{steps = 0, room = there};
+room(#g{room = there} = G) ->
+    _ = process_flag(min_heap_size, element(2, erlang:system_info(min_heap_size))),
+    G#g{steps = 0, room = 1};
+%% What the heap grew to while there was work goes.
+room(#g{room = ?TICKS_AT_REST} = G) ->
+    true = garbage_collect(),
+    G#g{steps = 0, room = ?TICKS_AT_REST + 1};
+room(#g{room = Ticks} = G) when Ticks < ?TICKS_AT_REST -> G#g{steps = 0, room = Ticks + 1};
+room(#g{steps = Steps} = G) when Steps > 10 -> G#g{steps = 0, room = 1};
+room(G) -> G#g{steps = 0}.
 
 %% ---------------------------------------------------------------- effects
 
@@ -346,15 +377,14 @@ effect({index, What}, #g{store = St0} = G0) ->
         drop -> sderl_watch:drop(self())
     end,
     G;
-effect({sessions, Sessions}, #g{group = Group} = G) ->
-    true = sderl_store:sessions(Group, Sessions),
-    G;
+effect({sessions, Sessions}, #g{store = St} = G) ->
+    G#g{store = sderl_store:sessions(St, Sessions)};
 effect({sync_begin, Epoch, Num}, #g{store = St} = G) ->
     G#g{stale = sderl_store:sync_begin(St, Epoch, Num)};
 effect({put_rows, Rows}, #g{group = Group, store = St, local = L0, stale = S0} = G) ->
     {L, S, Events} = sderl_store:put_rows(St, L0, S0, Rows, sderl_subs:wanted(Group, name)),
     notify(Events, G),
-    G#g{local = L, stale = S};
+    G#g{store = sderl_store:filled(Rows, St), local = L, stale = S};
 effect(sync_end, #g{group = Group, store = St, local = L0, stale = S} = G) ->
     {L, Events} = sderl_store:sync_end(St, L0, S, sderl_subs:wanted(Group, name)),
     notify(Events, G),
