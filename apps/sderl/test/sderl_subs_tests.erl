@@ -16,6 +16,7 @@ subs_test_() ->
             {survives_a_crash, fun survives_a_crash/0},
             {a_death_during_a_crash, fun a_death_during_a_crash/0},
             {node_monitors, fun node_monitors/0},
+            {many, fun many/0},
             {stopped, fun stopped/0}
         ]
     ]}.
@@ -28,7 +29,8 @@ start() ->
 stop(_) ->
     kill(),
     drain(),
-    ets:delete(sderl_subs).
+    ets:delete(sderl_subs),
+    ets:delete(sderl_subs_to).
 
 kill() ->
     case whereis(sderl_subs) of
@@ -71,10 +73,12 @@ end_of(Pid) ->
 %% The server may hear of a death later than the test does.
 await_empty() ->
     settle(),
-    case ets:tab2list(sderl_subs) of
+    case rows() of
         [] -> ok;
         _ -> await_empty()
     end.
+
+rows() -> lists:sort(ets:tab2list(sderl_subs) ++ ets:tab2list(sderl_subs_to)).
 
 tells_what_was_asked_for() ->
     {ok, G} = sderl_subs:subscribe(g, self(), [group]),
@@ -132,8 +136,8 @@ unsubscribe_leaves_nothing() ->
     ok = sderl_subs:unsubscribe(B),
     sderl_subs:notify(g, {name, registered, n, self()}),
     ?assertEqual([], told()),
-    ?assertEqual([], ets:tab2list(sderl_subs)),
-    ?assertEqual(#{}, sys:get_state(sderl_subs)),
+    ?assertEqual([], rows()),
+    ?assertEqual({#{}, #{}}, sys:get_state(sderl_subs)),
     ?assertEqual({monitors, []}, process_info(whereis(sderl_subs), monitors)).
 
 death_leaves_nothing() ->
@@ -147,23 +151,25 @@ death_leaves_nothing() ->
 survives_a_crash() ->
     {ok, Ref} = sderl_subs:subscribe(g, self(), [name]),
     ok = sderl_subs:monitor_nodes(self(), true),
-    Before = lists:sort(ets:tab2list(sderl_subs)),
+    Before = rows(),
     kill(),
     %% Telling needs no server.
     sderl_subs:notify(g, {name, registered, n, self()}),
     ?assertMatch([{s_group_event, Ref, g, _}], told()),
     %% A crash between two writes: a row that nothing stands for, and one that is missing.
-    ets:insert(sderl_subs, {{to, gone}, [{self(), make_ref(), [name]}]}),
-    ets:delete(sderl_subs, {to, g}),
+    ets:insert(sderl_subs_to, {{1, name, make_ref()}, gone, self()}),
+    ets:insert(sderl_subs, {{wanted, gone, name}, 1}),
+    [ets:delete(sderl_subs_to, Key) || {{_, _, R} = Key, g, _} <- ets:tab2list(sderl_subs_to), R =:= Ref],
+    ets:delete(sderl_subs, {wanted, g, name}),
     {ok, Pid} = sderl_subs:start_link(fun sderl_event:dropped/3),
     unlink(Pid),
-    ?assertEqual(Before, lists:sort(ets:tab2list(sderl_subs))),
+    ?assertEqual(Before, rows()),
     sderl_subs:notify(g, {name, registered, n, self()}),
     sderl_subs:notify_node(nodeup, 'b@h'),
     ?assertMatch([{s_group_event, Ref, g, _}, {nodeup, 'b@h'}], told()),
     ok = sderl_subs:unsubscribe(Ref),
     ok = sderl_subs:monitor_nodes(self(), false),
-    ?assertEqual([], ets:tab2list(sderl_subs)).
+    ?assertEqual([], rows()).
 
 a_death_during_a_crash() ->
     Pid = bystander(),
@@ -183,6 +189,37 @@ node_monitors() ->
     ok = sderl_subs:monitor_nodes(self(), false),
     sderl_subs:notify_node(nodeup, 'b@h'),
     ?assertEqual([], told()).
+
+%% One more subscriber is as much work for the server among thousands as among hundreds, and so is its end.
+%% (Counted in reductions, of which a search through all would take as many as there are.)
+many() ->
+    Pids = [bystander() || _ <- lists:seq(1, 100)],
+    {First, _} = work(Pids, 100),
+    {Refs, _} = work_of(fun() -> [subscribed(Pid) || Pid <- Pids, _ <- lists:seq(1, 40)] end),
+    {Last, Ends} = work(Pids, 100),
+    ?assert(Last < 2 * First, {First, Last}),
+    ?assert(Ends < 3 * Last, {Last, Ends}),
+    {_, Left} = work_of(fun() -> [ok = sderl_subs:unsubscribe(Ref) || Ref <- Refs] end),
+    ?assert(Left div 40 < 3 * Last, {Left, Last}),
+    ?assertEqual([], rows()),
+    [end_of(Pid) || Pid <- Pids].
+
+%% What so many subscriptions are to the server, and their ends.
+work(Pids, Count) ->
+    {Refs, Begun} = work_of(fun() -> [subscribed(lists:nth(N, Pids)) || N <- lists:seq(1, Count)] end),
+    {_, Ended} = work_of(fun() -> [ok = sderl_subs:unsubscribe(Ref) || Ref <- Refs] end),
+    {Begun, Ended}.
+
+subscribed(Pid) ->
+    {ok, Ref} = sderl_subs:subscribe(g, Pid, [name, group]),
+    Ref.
+
+work_of(Fun) ->
+    Server = whereis(sderl_subs),
+    {reductions, Before} = process_info(Server, reductions),
+    Result = Fun(),
+    {reductions, After} = process_info(Server, reductions),
+    {Result, After - Before}.
 
 stopped() ->
     kill(),

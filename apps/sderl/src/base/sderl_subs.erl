@@ -9,25 +9,28 @@ node monitor gets `{nodeup, Node}` and `{nodedown, Node}`, as from the published
 `s_group:monitor_nodes/1`.
 
 The events come from the protocol's processes, so telling must cost next to nothing and never
-wait: `notify/2` reads one row of a table when nobody subscribed to anything, three when
-somebody did, and sends only to pids of this node, which never suspends the sender.
+wait: `notify/2` reads one row of a table when nobody subscribed to anything, and sends only to
+pids of this node, which never suspends the sender. A subscription costs the same however many
+there are.
 
 ## Shape
 
-The table is made by the supervisor (`new/0`), which therefore owns it: subscriptions survive
+The tables are made by the supervisor (`new/0`), which therefore owns them: subscriptions survive
 a crash of this server. Only the server writes; every process of the library reads.
 
-| row | for |
+| row of `sderl_subs` | for |
 |---|---|
 | `{{sub, Ref}, Group, Pid, Kinds}` | one subscription |
 | `{{node_monitor, Pid}}` | one node monitor |
-| `any` | there only while somebody subscribes to groups |
-| `{{to, Group}, [{Pid, Ref, Kinds}]}` | whom to tell about a group: derived from the first, so that telling reads one row |
-| `{nodes, [Pid]}` | whom to tell about nodes: derived likewise |
+| `{{wanted, Group, Kind}, Count}` | there only while somebody wants events of this kind from this group: derived from the first |
+| `{any, Count}` | there only while somebody subscribes to groups: derived likewise |
 
-A started server derives the last three again from the first two and monitors the subscribers
-anew, so a crash between two writes leaves nothing wrong; subscribers that died meanwhile go
-at once.
+| row of `sderl_subs_to` | for |
+|---|---|
+| `{{Hash, Kind, Ref}, Group, Pid}` | whom to tell about a group, in the order of its hash: derived likewise |
+
+A started server derives anew what is derived, and monitors the subscribers anew, so a crash between two
+writes leaves nothing wrong; subscribers that died meanwhile go at once.
 
 ## Not promised
 
@@ -48,6 +51,7 @@ an event that was on its way may still arrive. There is no replay: subscribe fir
 -export_type([ref/0, kind/0, event/0]).
 
 -define(TABLE, ?MODULE).
+-define(TO, sderl_subs_to).
 
 -doc "Names one subscription, in its messages and to end it.".
 -type ref() :: reference().
@@ -70,16 +74,19 @@ of both: ignore what you do not know.
     | {group, sderl_event:event() | left, Details :: map()}
     | {event, logger:level(), sderl_event:event(), sderl_event:meta()}.
 
--type state() :: #{Monitor :: reference() => {sub, ref()} | {node_monitor, pid()}}.
+-type key() :: {sub, ref()} | {node_monitor, pid()}.
+%% What each monitor is for, and which monitor is for it.
+-type state() :: {#{Monitor :: reference() => key()}, #{key() => Monitor :: reference()}}.
 
 %% Owner of the table
 
--doc "Makes the table. Called once by the process that shall own it, before `start_link/1`.".
+-doc "Makes the tables. Called once by the process that shall own them, before `start_link/1`.".
 -spec new() -> ets:table().
 new() ->
+    ?TO = ets:new(?TO, [named_table, public, ordered_set, {read_concurrency, true}]),
     ets:new(?TABLE, [named_table, public, set, {read_concurrency, true}]).
 
--doc "Starts the server, registered as `sderl_subs`, on the table of `new/0`.".
+-doc "Starts the server, registered as `sderl_subs`, on the tables of `new/0`.".
 -spec start_link(Report :: fun((module(), non_neg_integer(), map()) -> ok)) -> gen_server:start_ret().
 start_link(Report) ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, Report, []).
@@ -136,33 +143,40 @@ For a caller that would otherwise build many events in vain.
 """.
 -spec wanted(Group :: term(), kind()) -> boolean().
 wanted(Group, Kind) ->
-    ets:member(?TABLE, any) andalso
-        lists:any(fun({_Pid, _Ref, Kinds}) -> lists:member(Kind, Kinds) end, subscribers(Group)).
+    ets:member(?TABLE, any)
+        andalso (ets:member(?TABLE, {wanted, Group, Kind}) orelse ets:member(?TABLE, {wanted, all, Kind})).
 
 -doc "Tells the subscribers of a group, in the order of the calls of each calling process.".
 -spec notify(Group :: term(), event()) -> ok.
 notify(Group, Event) ->
     case ets:member(?TABLE, any) of
-        true -> tell(subscribers(Group), element(1, Event), Group, Event);
-        false -> ok
+        true ->
+            tell(Group, Group, Event),
+            %% A group whose name is `all` must not be told twice.
+            Group =:= all orelse tell(all, Group, Event),
+            ok;
+        false ->
+            ok
     end.
 
 -doc "Tells the node monitors.".
 -spec notify_node(nodeup | nodedown, node()) -> ok.
 notify_node(What, Node) when What =:= nodeup; What =:= nodedown ->
-    lists:foreach(fun(Pid) -> Pid ! {What, Node} end, row(nodes)).
+    Monitors = ets:select(?TABLE, [{{{node_monitor, '$1'}}, [], ['$1']}]),
+    lists:foreach(fun(Pid) -> Pid ! {What, Node} end, Monitors).
 
-tell([], _Kind, _Group, _Event) ->
-    ok;
-tell([{Pid, Ref, Kinds} | Rest], Kind, Group, Event) ->
-    _ = lists:member(Kind, Kinds) andalso (Pid ! {s_group_event, Ref, Group, Event}),
-    tell(Rest, Kind, Group, Event).
+tell(Of, Group, Event) ->
+    Kind = element(1, Event),
+    _ = ets:member(?TABLE, {wanted, Of, Kind}) andalso
+        lists:foreach(
+            fun({Ref, Pid}) -> Pid ! {s_group_event, Ref, Group, Event} end,
+            ets:select(?TO, [{{{hash(Of), Kind, '$1'}, '$2', '$3'},
+                              [{'=:=', '$2', {const, Of}}],
+                              [{{'$1', '$3'}}]}])
+        ),
+    ok.
 
-%% A group whose name is `all` must not be told twice.
-subscribers(all) -> row({to, all});
-subscribers(Group) -> row({to, Group}) ++ row({to, all}).
-
-row(Key) -> ets:lookup_element(?TABLE, Key, 2, []).
+hash(Group) -> erlang:phash2(Group).
 
 call(Request) ->
     try
@@ -181,14 +195,10 @@ call(Request) ->
 init(Report) ->
     %% Events are told to subscribers, so they are reported by a function that is given.
     ok = Report(?MODULE, drop_unsound(), #{}),
-    Subs = [{Ref, Pid} || {{sub, Ref}, _Group, Pid, _Kinds} <- ets:tab2list(?TABLE)],
-    Nodes = [Pid || {{node_monitor, Pid}} <- ets:tab2list(?TABLE)],
-    derive_all(),
-    {ok,
-        maps:from_list(
-            [{monitor(process, Pid), {sub, Ref}} || {Ref, Pid} <- Subs] ++
-                [{monitor(process, Pid), {node_monitor, Pid}} || Pid <- Nodes]
-        )}.
+    derive(),
+    Keys = [{{sub, Ref}, Pid} || {{sub, Ref}, _Group, Pid, _Kinds} <- ets:tab2list(?TABLE)]
+        ++ [{Key, Pid} || {{node_monitor, Pid} = Key} <- ets:tab2list(?TABLE)],
+    {ok, lists:foldl(fun({Key, Pid}, State) -> watch(Key, Pid, State) end, {#{}, #{}}, Keys)}.
 
 %% Each process that is started later would end by a row that this one cannot handle.
 drop_unsound() ->
@@ -209,9 +219,10 @@ handle_call({subscribe, Group, Pid, Kinds}, _From, State) ->
     case {is_local(Pid), are_kinds(Kinds)} of
         {true, true} ->
             Ref = make_ref(),
-            ets:insert(?TABLE, {{sub, Ref}, Group, Pid, Kinds}),
-            derive(Group),
-            {reply, {ok, Ref}, State#{monitor(process, Pid) => {sub, Ref}}};
+            true = ets:insert(?TABLE, {{sub, Ref}, Group, Pid, Kinds}),
+            true = ets:insert(?TO, told(Ref, Group, Pid, Kinds)),
+            lists:foreach(fun(Key) -> count(Key, 1) end, counted(Group, Kinds)),
+            {reply, {ok, Ref}, watch({sub, Ref}, Pid, State)};
         {true, false} ->
             {reply, {error, {bad_kinds, Kinds}}, State};
         {false, _} ->
@@ -222,8 +233,7 @@ handle_call({unsubscribe, Ref}, _From, State) ->
 handle_call({monitor_nodes, Pid, true}, _From, State) ->
     case is_local(Pid) andalso ets:insert_new(?TABLE, {{node_monitor, Pid}}) of
         true ->
-            derive_nodes(),
-            {reply, ok, State#{monitor(process, Pid) => {node_monitor, Pid}}};
+            {reply, ok, watch({node_monitor, Pid}, Pid, State)};
         false when is_pid(Pid), node(Pid) =:= node() ->
             {reply, ok, State};
         false ->
@@ -241,61 +251,74 @@ handle_cast(_Unknown, State) ->
 
 -doc false.
 -spec handle_info(term(), state()) -> {noreply, state()}.
-handle_info({'DOWN', Monitor, process, _Pid, _Reason}, State) ->
-    case State of
+handle_info({'DOWN', Monitor, process, _Pid, _Reason}, {Keys, _} = State) ->
+    case Keys of
         #{Monitor := Key} -> {noreply, forget(Key, State)};
         #{} -> {noreply, State}
     end;
 handle_info(_Unknown, State) ->
     {noreply, State}.
 
-%% A search through all monitors: subscriptions are few and end seldom.
-forget(Key, State) ->
-    remove(Key),
-    maps:filter(
-        fun
-            (Monitor, K) when K =:= Key -> not demonitor(Monitor, [flush]);
-            (_Monitor, _Other) -> true
-        end,
-        State
-    ).
+watch(Key, Pid, {Keys, Monitors}) ->
+    Monitor = monitor(process, Pid),
+    {Keys#{Monitor => Key}, Monitors#{Key => Monitor}}.
 
-remove({sub, _Ref} = Key) ->
+forget(Key, {Keys, Monitors} = State) ->
+    remove(Key),
+    case maps:take(Key, Monitors) of
+        {Monitor, Rest} ->
+            true = demonitor(Monitor, [flush]),
+            {maps:remove(Monitor, Keys), Rest};
+        error ->
+            State
+    end.
+
+remove({sub, Ref} = Key) ->
     case ets:take(?TABLE, Key) of
-        [{Key, Group, _Pid, _Kinds}] -> derive(Group);
-        [] -> ok
+        [{Key, Group, Pid, Kinds}] ->
+            lists:foreach(fun(Row) -> ets:delete(?TO, element(1, Row)) end, told(Ref, Group, Pid, Kinds)),
+            lists:foreach(fun(Counter) -> count(Counter, -1) end, counted(Group, Kinds));
+        [] ->
+            ok
     end;
 remove({node_monitor, _Pid} = Key) ->
-    ets:delete(?TABLE, Key),
-    derive_nodes().
+    true = ets:delete(?TABLE, Key),
+    ok.
 
 %% Rows for readers
 
-derive(Group) ->
-    put_row({to, Group}, [
-        {Pid, Ref, Kinds}
-     || {{sub, Ref}, G, Pid, Kinds} <- ets:tab2list(?TABLE), G =:= Group
-    ]),
-    derive_any().
+told(Ref, Group, Pid, Kinds) -> [{{hash(Group), Kind, Ref}, Group, Pid} || Kind <- lists:usort(Kinds)].
 
-derive_nodes() ->
-    put_row(nodes, [Pid || {{node_monitor, Pid}} <- ets:tab2list(?TABLE)]).
+counted(Group, Kinds) -> [any | [{wanted, Group, Kind} || Kind <- lists:usort(Kinds)]].
 
-derive_any() ->
-    case ets:match(?TABLE, {{sub, '_'}, '_', '_', '_'}, 1) of
-        '$end_of_table' -> true = ets:delete(?TABLE, any);
-        _ -> true = ets:insert(?TABLE, {any})
+%% No row for none, so that a group nobody asks for leaves nothing behind.
+count(Key, Step) ->
+    case ets:update_counter(?TABLE, Key, Step, {Key, 0}) of
+        0 -> true = ets:delete(?TABLE, Key);
+        _ -> true
     end.
 
-derive_all() ->
+%% All of them, from the subscriptions. First what there must be, then what must not: somebody may be told
+%% meanwhile.
+derive() ->
     Rows = ets:tab2list(?TABLE),
-    Derived = [Group || {{to, Group}, _} <- Rows],
-    Subscribed = [Group || {{sub, _}, Group, _, _} <- Rows],
-    %% Not usort, which takes the groups 1 and 1.0 for one.
-    lists:foreach(fun derive/1, lists:uniq(Derived ++ Subscribed)),
-    derive_nodes(),
-    derive_any().
-
-%% An empty list is no row, so that a group nobody asks for leaves nothing behind.
-put_row(Key, []) -> ets:delete(?TABLE, Key);
-put_row(Key, Value) -> ets:insert(?TABLE, {Key, Value}).
+    Subs = [{Ref, Group, Pid, Kinds} || {{sub, Ref}, Group, Pid, Kinds} <- Rows],
+    To = lists:append([told(Ref, Group, Pid, Kinds) || {Ref, Group, Pid, Kinds} <- Subs]),
+    Counts = lists:foldl(
+        fun(Key, Acc) -> Acc#{Key => maps:get(Key, Acc, 0) + 1} end,
+        #{},
+        lists:append([counted(Group, Kinds) || {_, Group, _, Kinds} <- Subs])
+    ),
+    true = ets:insert(?TO, To),
+    true = ets:insert(?TABLE, maps:to_list(Counts)),
+    Told = #{Key => [] || {Key, _, _} <- To},
+    Over = [Key || {Key, _, _} <- ets:tab2list(?TO), not is_map_key(Key, Told)],
+    lists:foreach(fun(Key) -> ets:delete(?TO, Key) end, Over),
+    lists:foreach(
+        fun
+            ({{sub, _}, _, _, _}) -> true;
+            ({{node_monitor, _}}) -> true;
+            (Row) -> is_map_key(element(1, Row), Counts) orelse ets:delete(?TABLE, element(1, Row))
+        end,
+        Rows
+    ).
