@@ -38,7 +38,7 @@ The operations and their values are those published for SD Erlang (Chechina et a
 the network scalability of Erlang*, JPDC 2016; Trinder et al., *Scaling Reliably*, 2017).
 Programs written for the published module run unmodified, but for what the table *Where the sources
 differ* in `docs/semantics.md` lists. `new_s_group/3`, `enter/2`, `leave/1`, `recover_majority/2`,
-`read/2`, `lookup/2`, options, subscriptions, `await/2`, `links/0` and the `via` callbacks are ours.
+`follow/1`, `read/2`, `lookup/2`, options, subscriptions, `await/2`, `links/0` and the `via` callbacks are ours.
 Choosing nodes by attributes, load and distance: `m:sderl_place`.
 """.
 
@@ -48,6 +48,7 @@ Choosing nodes by attributes, load and distance: `m:sderl_place`.
 -export([new_s_group/1, new_s_group/2, new_s_group/3, delete_s_group/1]).
 -export([add_nodes/2, remove_nodes/2]).
 -export([enter/2, leave/1, recover_majority/2, connect/1, connect/2, await/2]).
+-export([follow/1, unfollow/1]).
 -export([s_groups/0, own_s_groups/0, own_nodes/0, own_nodes/1, info/0, links/0, sync/0]).
 %% Names
 -export([register_name/3, register_name/4, re_register_name/3, unregister_name/2]).
@@ -344,6 +345,33 @@ added(Group, Node) ->
     end.
 
 -doc """
+Keeps a copy of the names of a group that this node is not in, with their metadata: `whereis_name/2`,
+`lookup/2` and `registered_names/1` of that group are reads of a local table then.
+
+The copy comes from one of the members, over links that there are or over gateways, and every change
+follows within moments; a new link is made only where no gateway leads to the group. It is read while
+it is whole and not older than `follow_max_age_ms`; otherwise, and for a group with more names than
+`follow_names`, members are asked as without it. **A copy may be behind**: a name may show a process
+that has ended or lost it, or be missing that is a moment old. `read/2` asks a member always. `info/0`
+says under `followed` how old each copy is.
+
+It ends with `unfollow/1`. Following twice is following once, and the group need not exist yet. While
+this node is a member of the group there is no copy. `docs/follow.md` has the promises and what it
+costs; the configuration key `follow` has the groups that a node follows from its start.
+
+Errors: `node_belongs_to_the_s_group`, `reserved_s_group_name` (`undefined`).
+""".
+-spec follow(group()) ->
+    ok
+    | {error, node_belongs_to_the_s_group | reserved_s_group_name | not_running | connect_all}.
+follow(undefined) -> {error, reserved_s_group_name};
+follow(Group) -> running(fun() -> sderl_follower:follow(Group) end).
+
+-doc "Drops the copy of a group that this node follows; `ok` also when it does not.".
+-spec unfollow(group()) -> ok | {error, not_running | connect_all}.
+unfollow(Group) -> running(fun() -> sderl_follower:unfollow(Group) end).
+
+-doc """
 Waits until a group is ready on this node: every member has been tried once and every one that
 answers is in one component with this node, which has all names.
 """.
@@ -389,7 +417,8 @@ What this node knows and why it is so, for people.
 The published keys (`state`, `own_group_names`, `own_group_nodes`, `synced_nodes`, `sync_error`,
 `no_contact`, `own_s_groups`, `other_groups`, `monitoring`), then `groups` (each own group's
 state: coordinator, epoch, who is counted, who is set aside, whose acknowledgement is missing),
-`left_out` (nodes that did not join, with the reason), `gone` (groups left or deleted, still
+`followed` (the groups of which this node has copies: whether each may be read, its names, who feeds
+it and how old it is at most), `left_out` (nodes that did not join, with the reason), `gone` (groups left or deleted, still
 remembered), `global` (what OTP's `global` can do on this node) and `problems`: sentences.
 """.
 -spec info() -> [{atom(), term()}] | {error, not_running | connect_all}.
@@ -465,8 +494,9 @@ register_name_external(Group, Name, Pid) -> register_name(Group, Name, Pid).
 unregister_name_external(Group, Name) -> unregister_name(Group, Name).
 
 -doc """
-The process of a name. A member reads its own table. For a group of other nodes its known members
-are asked, at most three and five seconds in all. `undefined` if there is none, or nobody to ask.
+The process of a name. A member reads its own table, and a node that follows the group its copy
+(`follow/1`). For any other group of other nodes its known members are asked, at most three and five
+seconds in all. `undefined` if there is none, or nobody to ask.
 """.
 -spec whereis_name(group(), name()) -> pid() | undefined.
 whereis_name(Group, Name) -> sderl_read:whereis(Group, Name).
@@ -501,9 +531,10 @@ read(Group, Name) ->
     running(fun() -> sderl_read:read(Group, Name) end).
 
 -doc """
-What a member knows of a name: `pid`, `meta` (`undefined` if none was given), `home` (the member
-that answers for it) and `token`, which grows with every registration of the name within the
-group's history and so fences off holders that were replaced. `undefined` if there is no such name.
+What a member, or a node that follows the group (`follow/1`), knows of a name: `pid`, `meta`
+(`undefined` if none was given), `home` (the member that answers for it) and `token`, which grows with
+every registration of the name within the group's history and so fences off holders that were
+replaced. `undefined` if there is no such name.
 """.
 -spec lookup(group(), name()) ->
     #{pid := pid(), meta := term(), home := node(), token := {term(), non_neg_integer()}}
@@ -521,10 +552,16 @@ lookup(Group, Name) ->
         none ->
             case sderl_store:is_member(Group) of
                 true -> undefined;
-                false -> {error, no_information_about_remote_group}
+                false -> copied(Group, Name)
             end
     catch
         error:badarg -> {error, not_running}
+    end.
+
+copied(Group, Name) ->
+    case sderl_copies:registration(Group, Name) of
+        {ok, Found} -> Found;
+        none -> {error, no_information_about_remote_group}
     end.
 
 -doc """

@@ -50,6 +50,9 @@ Times are milliseconds, whole numbers from 1 to 4294967295.
 | `stand_in_idle_ms` | `Ms` | 600000 | how long a stand-in for a process of another group is kept that nobody uses, monitors or is linked to; it ends after twice that |
 | `route_hops` | 1 to 1000 | 16 | how many gateways a message may cross |
 | `distances` | `none`, a file's name, a term | `none` | the tree of distances between nodes, see `m:sderl_dist` |
+| `follow` | `[Group]` | `[]` | groups of others whose names this node keeps a copy of, see `s_group:follow/1` |
+| `follow_names` | 1 to 100000000 | 100000 | a group with more names is not copied |
+| `follow_max_age_ms` | `Ms` | 10000 | a copy that may be older is not read; members are asked instead |
 
 Anything malformed is an error with the path to the bad term; `format_error/1` makes
 one sentence of it that ends with the remedy. What is only suspicious (an unknown key,
@@ -106,7 +109,10 @@ or the group is given by seeds. `other_groups` are the rest, kept as knowledge.
     route_queue := pos_integer(),
     stand_in_idle_ms := pos_integer(),
     route_hops := pos_integer(),
-    distances := none | file:name_all() | sderl_dist:network()
+    distances := none | file:name_all() | sderl_dist:network(),
+    follow := [Group :: term()],
+    follow_names := pos_integer(),
+    follow_max_age_ms := pos_integer()
 }.
 
 -doc "Where a term stands, outermost first: `[sderl, s_groups, 2, nodes, 3]`. Positions count from 1.".
@@ -185,7 +191,7 @@ unknown_options(Pairs) ->
 %% Options
 
 %% The parts that have keys and words of their own.
-parts() -> [sderl_route_config, sderl_dist_config, sderl_attr_config].
+parts() -> [sderl_route_config, sderl_dist_config, sderl_attr_config, sderl_follow_config].
 
 defaults() -> sderl_options:defaults() ++ lists:append([Part:defaults() || Part <- parts()]).
 

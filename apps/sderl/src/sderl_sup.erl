@@ -33,6 +33,8 @@ init(Reconfigure) ->
            worker(sderl_watch),
            worker(sderl_ask),
            supervisor(sderl_group_sup),
+           %% Followers ask as soon as a group is told of.
+           supervisor(sderl_follow_sup),
            worker(sderl_node, [Reconfigure]),
            worker(sderl_kernel_env),
            worker(sderl_link_policy),
@@ -40,7 +42,8 @@ init(Reconfigure) ->
 
 %% Who is told about this node's groups, in this order.
 parts() ->
-    [sderl_connector, sderl_node, sderl_kernel_env, sderl_route_sup, sderl_attr_sup, sderl_pg, sderl_place_sup].
+    [sderl_connector, sderl_node, sderl_kernel_env, sderl_route_sup, sderl_attr_sup, sderl_pg, sderl_place_sup,
+     sderl_follow_sup].
 
 worker(M) -> worker(M, []).
 

@@ -19,7 +19,8 @@ allowed() ->
         attribute => [base, route],
         distance => [base, route, attribute],
         place => [base, route, attribute, distance],
-        ?FACADE => [core, base, group, node, pg, route, attribute, distance, place],
+        follow => [core, base, route],
+        ?FACADE => [core, base, group, node, pg, route, attribute, distance, place, follow],
         %% Plans use the public interface as any program does.
         plan => [base, ?FACADE]
     }.

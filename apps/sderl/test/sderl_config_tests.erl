@@ -49,10 +49,29 @@ nothing_configured_test() ->
             route_queue => 10_000,
             stand_in_idle_ms => 600_000,
             route_hops => 16,
-            distances => none
+            distances => none,
+            follow => [],
+            follow_names => 100_000,
+            follow_max_age_ms => 10_000
         },
         Config
     ).
+
+followed_groups_test() ->
+    ?assertMatch({ok, #{follow := [g, "h"]}}, parse([{follow, [g, "h", g]}], undefined)),
+    Bad = [
+        {[{follow, g}], "bad configuration at sderl: follow: g is not a list of groups; write [Group, ...]"},
+        {[{follow, [g, undefined]}],
+            "bad configuration at sderl: follow[2]: undefined stands for the free nodes, which nobody can follow; "
+            "take it out"}
+    ],
+    [
+        begin
+            {error, Error} = parse(Env, undefined),
+            ?assertEqual(Sentence, sderl_config:format_error(Error))
+        end
+     || {Env, Sentence} <- Bad
+    ].
 
 own_and_other_groups_test() ->
     {ok, #{groups := Own, other_groups := Other, warnings := []}} = groups([
@@ -281,7 +300,8 @@ env() ->
 option_name() ->
     oneof([
         s_groups, cluster, await, consistency, majority_lost, forget_down_after, state_dir, free_islands, link_policy, link_idle_ms,
-        tick_ms, set_aside_ms, write_timeout_ms, resolver, resolver_timeout_ms, route_beat_ms, route_queue, stand_in_idle_ms, route_hops, other
+        tick_ms, set_aside_ms, write_timeout_ms, resolver, resolver_timeout_ms, route_beat_ms, route_queue, stand_in_idle_ms, route_hops, follow, follow_names,
+        follow_max_age_ms, other
     ]).
 
 option_value() ->

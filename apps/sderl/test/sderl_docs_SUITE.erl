@@ -19,7 +19,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 all() -> [links, functions, configuration, events, attributes | sessions()].
 
 sessions() ->
-    [readme, getting_started, from_global_and_syn, release, configuration_sessions, events_sessions, operations, majority, designing_groups, semantics, routing, placement, realtime, reliable_applications, monitoring].
+    [readme, getting_started, from_global_and_syn, release, configuration_sessions, events_sessions, operations, majority, designing_groups, semantics, routing, follow, placement, realtime, reliable_applications, monitoring].
 
 init_per_suite(Config) ->
     case filelib:is_regular(filename:join(root(), "README.md")) of
@@ -90,6 +90,7 @@ majority(_) -> run("docs/majority.md").
 designing_groups(_) -> run("docs/designing-groups.md").
 semantics(_) -> run("docs/semantics.md").
 routing(_) -> run("docs/routing.md").
+follow(_) -> run("docs/follow.md").
 placement(_) -> run("docs/placement.md").
 realtime(_) -> run("docs/realtime.md").
 %% The messenger is in the tools, which the oldest OTP has not.

@@ -236,6 +236,20 @@ well_typed(sderl_link_policy, #{peers := [Peer | _]}) ->
     [{raw, {sderl_link, 2, Peer, {may_close, View}}}, {raw, {sderl_link, 2, Peer, close}}, {call, hello}, {cast, hello}];
 well_typed(sderl_connector, #{pids := Pids}) ->
     [{cast, look}, {raw, {nodeup, 'x@nowhere', []}}, {raw, {nodedown, 'x@nowhere', []}}, {raw, {'DOWN', make_ref(), process, pick(Pids), linked}}, {call, hello}];
+well_typed(Target, #{groups := Groups, pids := Pids, peers := [Peer | _]})
+  when Target =:= sderl_feeder; Target =:= sderl_follower ->
+    [G | _] = maps:keys(Groups),
+    #{G := #{uid := Uid}} = Groups,
+    Feed = {Uid, pick([Peer, node()]), 7},
+    Stamp = pick([none, {1, erlang:monotonic_time(millisecond)}]),
+    Rows = [row(pick(Pids))],
+    [{raw, {sderl_follow, 1, Peer, pick([G, nowhere]), M}}
+     || M <- [{want, none, Stamp, 10}, {want, {at, Feed, 3}, Stamp, 10}, {want, {piece, Feed, 1, 2}, Stamp, 10}, stop,
+              {piece, Feed, 1, 1, Rows, more, Stamp}, {piece, Feed, 1, 2, Rows, {last, 3}, Stamp},
+              {delta, Feed, 1, 4, Rows, [other], Stamp}, {no, not_member}, {no, {over, 7}}]]
+        ++ [{raw, {s_group_event, make_ref(), G, {rows, [name]}}}, {raw, {push, G, make_ref()}}, {call, {unfollow, nowhere}},
+            {call, {follow, undefined}}, {cast, {changed, G}}, {raw, {nodeup, 'x@nowhere', []}}, {raw, {nodedown, 'x@nowhere', []}},
+            {raw, {'DOWN', make_ref(), process, pick(Pids), gone}}];
 %% The forwarding processes.
 well_typed(_, #{groups := Groups, pids := Pids, peers := [Peer | _]}) ->
     [G | _] = maps:keys(Groups),

@@ -64,6 +64,9 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `process_moved` | notice | `[sderl, process, moved]` | node, pid, old, reason | a process that `m:sderl_place` keeps runs on another node now |
 | `process_lost` | warning | `[sderl, process, lost]` | reason | there is no node left for it, or it moved too often |
 | `attribute_failed` | warning | `[sderl, attribute, failed]` | name, reason | an attribute of this node has no value any more, or another reason for that |
+| `copy_whole` | info | `[sderl, copy, whole]` | group, node | the copy of a group that this node follows may be read, fed by `node` |
+| `copy_stale` | warning | `[sderl, copy, stale]` | group, age_ms | no member confirmed the copy for `follow_max_age_ms`: members are asked instead until one does |
+| `copy_too_large` | warning | `[sderl, copy, too_large]` | group, names, most | the group has more names than `follow_names` and is not copied |
 | `name_registered` | debug | `[sderl, name, registered]` | group, name, pid | a name came into being |
 | `name_unregistered` | debug | `[sderl, name, unregistered]` | group, name, pid, [reason] | a name went |
 | `name_replaced` | debug | `[sderl, name, replaced]` | group, name, pid, [old] | a name changed its pid |
@@ -332,7 +335,14 @@ table() ->
         {pg_restarted, warning, [sderl, pg, restarted],
             ["s_group ", group, ": pg died and was started again; joins replayed: ", joins, {", ", reason}]},
         {attribute_failed, warning, [sderl, attribute, failed],
-            ["the attribute ", name, " of this node has no value: ", reason]}
+            ["the attribute ", name, " of this node has no value: ", reason]},
+        {copy_whole, info, [sderl, copy, whole],
+            ["the copy of s_group ", group, " may be read, fed by ", node]},
+        {copy_stale, warning, [sderl, copy, stale],
+            ["the copy of s_group ", group, " is too old, ms: ", age_ms,
+                "; its members are asked until one confirms it"]},
+        {copy_too_large, warning, [sderl, copy, too_large],
+            ["s_group ", group, " is not copied: it has ", names, " names and follow_names is ", most]}
     ].
 
 sentence(Parts, Report) ->

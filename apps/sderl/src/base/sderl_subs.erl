@@ -44,7 +44,7 @@ an event that was on its way may still arrive. There is no replay: subscribe fir
 -export([start_link/1]).
 -export([subscribe/3, unsubscribe/1]).
 -export([monitor_nodes/2]).
--export([wanted/2, notify/2, notify_node/2]).
+-export([wanted/1, wanted/2, notify/2, notify_node/2]).
 
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -52,12 +52,16 @@ an event that was on its way may still arrive. There is no replay: subscribe fir
 
 -define(TABLE, ?MODULE).
 -define(TO, sderl_subs_to).
+-define(KINDS, [group, name, event, rows]).
 
 -doc "Names one subscription, in its messages and to end it.".
 -type ref() :: reference().
 
--doc "Which events: those of the group, those of its names; everything that `m:sderl_event` reports.".
--type kind() :: group | name | event.
+-doc """
+Which events: those of the group, those of its names; everything that `m:sderl_event` reports. For the
+library's own processes also the rows that change, told once a batch.
+""".
+-type kind() :: group | name | event | rows.
 
 -doc """
 What happened. The first element is the kind.
@@ -72,7 +76,8 @@ of both: ignore what you do not know.
 -type event() ::
     {name, registered | unregistered | replaced | lost_clash, Name :: term(), pid()}
     | {group, sderl_event:event() | left, Details :: map()}
-    | {event, logger:level(), sderl_event:event(), sderl_event:meta()}.
+    | {event, logger:level(), sderl_event:event(), sderl_event:meta()}
+    | {rows, Names :: [term()] | all}.
 
 -type key() :: {sub, ref()} | {node_monitor, pid()}.
 %% What each monitor is for, and which monitor is for it.
@@ -114,7 +119,7 @@ subscribe(Group, Pid, Kinds) when is_pid(Pid) ->
         false -> {error, {bad_kinds, Kinds}}
     end.
 
-are_kinds([Kind]) -> Kind =:= group orelse Kind =:= name orelse Kind =:= event;
+are_kinds([Kind]) -> lists:member(Kind, ?KINDS);
 are_kinds([Kind | Kinds]) -> are_kinds([Kind]) andalso are_kinds(Kinds);
 are_kinds(_Other) -> false.
 
@@ -142,9 +147,18 @@ Whether anybody wants events of this kind from this group.
 For a caller that would otherwise build many events in vain.
 """.
 -spec wanted(Group :: term(), kind()) -> boolean().
-wanted(Group, Kind) ->
-    ets:member(?TABLE, any)
-        andalso (ets:member(?TABLE, {wanted, Group, Kind}) orelse ets:member(?TABLE, {wanted, all, Kind})).
+wanted(Group, Kind) -> ets:member(?TABLE, any) andalso is_wanted(Group, Kind).
+
+is_wanted(Group, Kind) ->
+    ets:member(?TABLE, {wanted, Group, Kind}) orelse ets:member(?TABLE, {wanted, all, Kind}).
+
+-doc "Which kinds anybody wants from this group: one read where nobody does.".
+-spec wanted(Group :: term()) -> [kind()].
+wanted(Group) ->
+    case ets:member(?TABLE, any) of
+        true -> [Kind || Kind <- ?KINDS, is_wanted(Group, Kind)];
+        false -> []
+    end.
 
 -doc "Tells the subscribers of a group, in the order of the calls of each calling process.".
 -spec notify(Group :: term(), event()) -> ok.

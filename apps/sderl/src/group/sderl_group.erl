@@ -353,9 +353,11 @@ effect({replies, List}, #g{tally = Tally} = G) ->
     G;
 effect({apply, Epoch, Num, Items, Index}, #g{store = St0, local = L0, group = Group} = G0) ->
     %% Kept before the rows change: should we die here, the successor does it again.
-    Notify = sderl_subs:wanted(Group, name),
+    Wanted = sderl_subs:wanted(Group),
+    Notify = lists:member(name, Wanted),
     {St, L, Foreign, Events} = sderl_store:apply(St0, L0, {Epoch, Num}, Items, Index, Notify),
     notify(Events, G0),
+    _ = lists:member(rows, Wanted) andalso sderl_subs:notify(Group, {rows, changed_rows(Items)}),
     watch(Foreign, G0),
     G0#g{store = St, local = L};
 effect({durable, D}, #g{group = Group} = G) ->
@@ -388,6 +390,7 @@ effect({put_rows, Rows}, #g{group = Group, store = St, local = L0, stale = S0} =
 effect(sync_end, #g{group = Group, store = St, local = L0, stale = S} = G) ->
     {L, Events} = sderl_store:sync_end(St, L0, S, sderl_subs:wanted(Group, name)),
     notify(Events, G),
+    sderl_subs:notify(Group, {rows, all}),
     G#g{local = L, stale = #{}};
 effect({read_chunk, Node, K}, G) -> read(chunk_read, Node, K, all, G);
 effect({look_up, Names}, #g{store = St, inner = In} = G) ->
@@ -495,6 +498,17 @@ reply(From, Value) when is_reference(From) ->
 reply(_, _) -> ok.
 
 notify(Events, #g{group = Group}) -> lists:foreach(fun(E) -> sderl_subs:notify(Group, E) end, Events).
+
+%% The names whose rows a batch may have changed; `all` where it does not name them.
+changed_rows([#seg{operations = Operations}]) -> changed_names(Operations);
+changed_rows(Items) ->
+    case lists:all(fun(Item) -> is_record(Item, seg) orelse is_record(Item, clashes) end, Items) of
+        true -> changed_names(lists:append([Ops || #seg{operations = Ops} <- Items]));
+        false -> all
+    end.
+
+changed_names(Operations) ->
+    [Name || Operation <- Operations, {ok, Name} <- [sderl_op:name(Operation)]].
 
 watch([], _) -> ok;
 watch(Foreign, #g{group = Group}) -> sderl_watch:watch(self(), Group, Foreign).

@@ -27,6 +27,7 @@ info() ->
      {other_groups, sderl_dir:known()},
      {monitoring, []},
      {groups, Groups},
+     {followed, sderl_copies:info()},
      {left_out, Refused},
      {refused, Versions},
      {gone, lists:sort(sderl_dir:gone_all())},

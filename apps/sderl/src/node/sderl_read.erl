@@ -1,8 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_read).
 -moduledoc false.
-%% Reads of names. A member's read is one lookup in its own table; everything else is asked of a
-%% node that is a member, in a helper and within a time limit, so that no read ever hangs.
+%% Reads of names. A member's read is one lookup in its own table, a follower's one in its copy;
+%% everything else is asked of a node that is a member, in a helper and within a time limit, so that
+%% no read ever hangs.
 
 -export([whom/2, whereis/2, whereis_at/3, read/2, send/3, send_at/4, names_of/1, names_at/1]).
 
@@ -13,10 +14,17 @@
 -spec whereis(term(), term()) -> pid() | undefined.
 whereis(Group, Name) ->
     try sderl_store:whereis(Group, Name) of
-        undefined -> case sderl_store:is_member(Group) of true -> undefined; false -> remote(Group, Name) end;
+        undefined -> case sderl_store:is_member(Group) of true -> undefined; false -> elsewhere(Group, Name) end;
         Pid -> Pid
     catch
         error:badarg -> undefined
+    end.
+
+%% In the copy of a group that this node follows, while that may be read.
+elsewhere(Group, Name) ->
+    case sderl_copies:whereis(Group, Name) of
+        {ok, Found} -> Found;
+        none -> remote(Group, Name)
     end.
 
 remote(undefined, _) -> undefined;
@@ -128,10 +136,16 @@ names_of(Group) ->
     case sderl_store:is_member(Group) of
         true -> [N || {N, _} <- sderl_store:names(Group)];
         false ->
-            case ask(Group, {names, Group}) of
-                {names, Names} -> Names;
-                _ -> []
+            case sderl_copies:names(Group) of
+                {ok, Names} -> Names;
+                none -> ask_names(Group)
             end
+    end.
+
+ask_names(Group) ->
+    case ask(Group, {names, Group}) of
+        {names, Names} -> Names;
+        _ -> []
     end.
 
 -spec names_at(node()) -> [{term(), [term()]}].

@@ -24,7 +24,7 @@
 -behaviour(gen_server).
 
 -export([new/0, start_link/0, changed/1, info/0, ready/1]).
--export([first/1, leads_to/1, memberships/0, ways/0, gateways_between/0]).
+-export([first/1, leads_to/1, members/1, memberships/0, ways/0, gateways_between/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -import(sderl_clock, [now_ms/0]).
 
@@ -116,6 +116,10 @@ first(Key) -> ets:lookup_element(?TABLE, Key, 3, {}).
 -doc "Whether there is a way to a group of other nodes.".
 -spec leads_to(term()) -> boolean().
 leads_to(Group) -> ets:member(?TABLE, {group, Group}).
+
+-doc "The members of a group that a route leads to, as gateways tell them.".
+-spec members(term()) -> [node()].
+members(Group) -> ets:lookup_element(?TABLE, {members, Group}, 2, []).
 
 -doc "The groups that routes lead to, with their members as gateways tell them.".
 -spec memberships() -> [{Group :: term(), [node()]}].

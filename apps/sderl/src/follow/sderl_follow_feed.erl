@@ -1,0 +1,308 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_follow_feed).
+-moduledoc false.
+%% How a member keeps the copies that other nodes have of a group: what it sends to which follower,
+%% and when. Pure; `sderl_feeder` runs it, `sderl_follow_copy` is the other end.
+%%
+%% The member numbers the names that change. A follower tells its position, and gets the rows of the
+%% names that changed after it, as they are when they are sent. So a name that changed ten times goes
+%% once, and a message that is lost is made good by the next one. Who has no position, or one that
+%% the log does not reach back to, gets all rows in pieces and then what changed since the first
+%% piece was read.
+%%
+%% A follower never holds up the group: the group's process sends this member's own feeder the names
+%% of each batch and knows no follower. One message for each follower is out at a time and has a
+%% bounded size. One that does not confirm it costs a number, and is sent what changed meanwhile when
+%% it does. One that falls behind the log begins again with all rows, and one that says nothing for
+%% `?GONE_MS` is forgotten.
+%%
+%% The stamp is the follower's: the time at which it asked. It comes back with the message that
+%% brings all that this member knew when the question came. So the follower knows by its own clock
+%% how old its copy is at most.
+
+-export([new/1, new/2, step/4, stop/2, followers/1]).
+-export_type([feed/0, limits/0, source/0, event/0, effect/0]).
+
+-define(GONE_MS, 10_000).
+-define(SLOW_MS, 3000).
+%% Changes that come together go together.
+-define(SOON_MS, 10).
+%% A change that touches more than single names seldom comes alone.
+-define(ALL_MS, 200).
+
+-doc """
+Rows of one message at most, and bytes together unless it is a single row; so many changes are kept
+for followers that are behind.
+""".
+-type limits() :: #{rows := pos_integer(), bytes := pos_integer(), log := pos_integer()}.
+
+-doc """
+Where rows are read: one by its name, all of them with a cursor, and how many there are at most (more
+than `Most` only if there are). A row that is there from `first` on to the last `next` is read.
+""".
+-type source() :: #{
+    row := fun((Name :: term()) -> sderl_row:t() | none),
+    first := fun((Rows :: pos_integer()) -> {[sderl_row:t()], Last :: boolean(), Cursor :: term()}),
+    next := fun((Cursor :: term()) -> {[sderl_row:t()], Last :: boolean(), Cursor :: term()}),
+    stop := fun((Cursor :: term()) -> term()),
+    count := fun((Most :: pos_integer()) -> non_neg_integer())
+}.
+
+-doc """
+`all`: rows changed without the names' being told, so positions are void. `push` is what comes of
+the effect `{push, Ms}`.
+""".
+-type event() ::
+    {want, node(), sderl_follow_wire:want()}
+    | {changed, Names :: [term()]}
+    | {all, sderl_follow_wire:feed()}
+    | push
+    | tick.
+
+-doc "`idle`: nobody follows any more.".
+-type effect() :: {send, node(), sderl_follow_wire:told()} | {push, Ms :: non_neg_integer()} | idle.
+
+%% A snapshot that is being sent: the piece that is out, the rows that were read after it, and where
+%% reading stands.
+-record(snap, {
+    number :: pos_integer(),
+    piece = 0 :: non_neg_integer(),
+    out = [] :: [sderl_row:t()],
+    rest = [] :: [sderl_row:t()],
+    cursor :: term(),
+    read = false :: boolean(),
+    %% The position at which it begins, and the question that it answers.
+    base :: non_neg_integer(),
+    stamp :: sderl_follow_wire:stamp() | none
+}).
+
+-record(follower, {
+    at = none :: none | non_neg_integer() | #snap{},
+    %% A delta up to there is not confirmed.
+    sent = none :: none | non_neg_integer(),
+    heard :: integer(),
+    stamp = none :: sderl_follow_wire:stamp() | none,
+    most :: pos_integer()
+}).
+
+-record(feed, {
+    id :: sderl_follow_wire:feed(),
+    limits :: limits(),
+    %% Changes are numbered up to `head`; those up to `floor` are not kept.
+    head = 0 :: non_neg_integer(),
+    floor = 0 :: non_neg_integer(),
+    log = #{} :: #{pos_integer() => Name :: term()},
+    snapshots = 0 :: non_neg_integer(),
+    followers = #{} :: #{node() => #follower{}},
+    due = false :: boolean()
+}).
+-opaque feed() :: #feed{}.
+
+-spec new(sderl_follow_wire:feed()) -> feed().
+new(Id) -> new(Id, #{rows => 500, bytes => 65_536, log => 50_000}).
+
+-spec new(sderl_follow_wire:feed(), limits()) -> feed().
+new(Id, Limits) -> #feed{id = Id, limits = Limits}.
+
+-doc "Ends the reading of rows.".
+-spec stop(source(), feed()) -> ok.
+stop(Source, #feed{followers = Followers}) ->
+    maps:foreach(fun(_, Follower) -> stop_reading(Follower, Source) end, Followers).
+
+-doc "Who follows, and how many changes each has yet to confirm; `all` while it gets all rows.".
+-spec followers(feed()) -> #{node() => non_neg_integer() | all}.
+followers(#feed{followers = Followers, head = Head}) ->
+    maps:map(fun(_, #follower{at = At}) when is_integer(At) -> Head - At;
+                (_, _) -> all
+             end, Followers).
+
+-spec step(Now :: integer(), event(), source(), feed()) -> {[effect()], feed()}.
+step(_, {want, Node, stop}, Source, F) -> {[], forget(Node, Source, F)};
+step(Now, {want, Node, {want, Position, Stamp, Most}}, Source, #feed{followers = Fs} = F) ->
+    Before = maps:get(Node, Fs, #follower{heard = Now, most = Most}),
+    Heard = Before#follower{
+        heard = Now,
+        most = Most,
+        stamp = case Stamp of none -> Before#follower.stamp; _ -> Stamp end
+    },
+    wanted(Node, Position, Stamp, Heard, Source, F);
+step(_, {changed, Names}, _, #feed{followers = Fs, head = Head} = F) when map_size(Fs) =:= 0 ->
+    %% Not kept for anybody, and yet counted: one that returns must not take itself for up to date.
+    After = Head + length(Names),
+    {[], F#feed{head = After, floor = After, log = #{}}};
+step(_, {changed, Names}, _, F) -> soon(?SOON_MS, trim(lists:foldl(fun note/2, F, Names)));
+step(_, {all, Id}, Source, #feed{followers = Fs} = F) ->
+    ok = stop(Source, F),
+    Void = maps:map(fun(_, Follower) -> Follower#follower{at = none, sent = none} end, Fs),
+    soon(?ALL_MS, F#feed{id = Id, head = 0, floor = 0, log = #{}, followers = Void});
+step(_, push, Source, #feed{followers = Fs} = F) ->
+    %% Most followers are at one position: what they get is made once.
+    {Ready, Begin} = maps:fold(fun
+        (Node, #follower{at = none}, {R, B}) -> {R, [Node | B]};
+        (Node, #follower{at = At, sent = none}, {R, B}) when is_integer(At), At < F#feed.head ->
+            {R#{At => [Node | maps:get(At, R, [])]}, B};
+        (_, _, Acc) -> Acc
+    end, {#{}, []}, Fs),
+    {Deltas, F1} = maps:fold(fun(At, Nodes, {Effects, Acc}) ->
+        pushed(At, Nodes, Source, Effects, Acc)
+    end, {[], F#feed{due = false}}, Ready),
+    lists:foldl(fun(Node, {Effects, Acc}) ->
+        {More, Acc1} = snapshot(Node, map_get(Node, Acc#feed.followers), Source, Acc),
+        {More ++ Effects, Acc1}
+    end, {Deltas, F1}, Begin);
+step(Now, tick, Source, #feed{followers = Fs} = F) ->
+    Gone = [Node || Node := #follower{heard = Heard} <- Fs, Now - Heard > ?GONE_MS],
+    case lists:foldl(fun(Node, Acc) -> forget(Node, Source, Acc) end, F, Gone) of
+        #feed{followers = Left} = F1 when map_size(Left) =:= 0 -> {[idle], F1};
+        F1 -> {[], confirmed(F1)}
+    end.
+
+soon(_, #feed{due = true} = F) -> {[], F};
+soon(_, #feed{followers = Fs} = F) when map_size(Fs) =:= 0 -> {[], F};
+soon(Ms, F) -> {[{push, Ms}], F#feed{due = true}}.
+
+put(Node, Follower, #feed{followers = Fs} = F) -> F#feed{followers = Fs#{Node => Follower}}.
+
+forget(Node, Source, #feed{followers = Fs} = F) ->
+    case maps:take(Node, Fs) of
+        {Follower, Rest} ->
+            stop_reading(Follower, Source),
+            F#feed{followers = Rest};
+        error -> F
+    end.
+
+stop_reading(#follower{at = #snap{read = false, cursor = Cursor}}, #{stop := Stop}) -> Stop(Cursor);
+stop_reading(_, _) -> ok.
+
+%% ---------------------------------------------------------------- the log
+
+note(Name, #feed{head = Head, log = Log} = F) ->
+    F#feed{head = Head + 1, log = Log#{Head + 1 => Name}}.
+
+trim(#feed{head = Head, limits = #{log := Most}} = F) -> floor(Head - Most, F).
+
+%% What every follower has is not kept.
+confirmed(#feed{followers = Fs, head = Head} = F) ->
+    floor(lists:min([Head | [position(At) || _ := #follower{at = At} <- Fs]]), F).
+
+position(#snap{base = Base}) -> Base;
+position(none) -> 0;
+position(At) -> At.
+
+floor(New, #feed{floor = Floor} = F) when New =< Floor -> F;
+floor(New, #feed{floor = Floor, log = Log} = F) ->
+    F#feed{floor = New, log = maps:without(lists:seq(Floor + 1, New), Log)}.
+
+%% ---------------------------------------------------------------- questions
+
+%% Only a question begins a snapshot, and not each one while the first piece is on a slow way. Of two confirmations that fit no more, as after a message that
+%% came twice, each would void what the other began, without end.
+wanted(Node, {at, Id, Seq}, Stamp, Follower0, Source, #feed{id = Id, head = Head, floor = Floor} = F)
+  when Seq >= Floor, Seq =< Head ->
+    stop_reading(Follower0, Source),
+    Follower = Follower0#follower{at = Seq, sent = none},
+    case Stamp of
+        %% A confirmation is not answered, unless there is more.
+        none when Seq =:= Head -> {[], put(Node, Follower, F)};
+        _ ->
+            {Delta, To} = delta(Seq, Stamp, Source, F),
+            {[{send, Node, Delta}], put(Node, sent(To, Follower), F)}
+    end;
+wanted(Node, {piece, Id, N, K}, Stamp, #follower{at = #snap{number = N} = Snap} = Follower, Source,
+       #feed{id = Id} = F) ->
+    case Snap of
+        #snap{piece = K} -> piece(Node, Snap, Follower, Source, F);
+        %% What is asked for again has been lost; what is confirmed again has not.
+        #snap{piece = Out} when Out =:= K + 1, Stamp =/= none ->
+            {[{send, Node, told_piece(Snap, F)}], put(Node, Follower, F)};
+        _ -> {[], put(Node, Follower, F)}
+    end;
+wanted(Node, _, none, Follower, _, #feed{followers = Fs} = F) ->
+    {[], case Fs of #{Node := _} -> put(Node, Follower, F); #{} -> F end};
+wanted(Node, none, {Life, Ms},
+       #follower{at = #snap{piece = 1, stamp = {Life, Asked}} = Snap} = Follower, _, F)
+  when Ms - Asked =< ?SLOW_MS ->
+    {[{send, Node, told_piece(Snap, F)}], put(Node, Follower, F)};
+wanted(Node, _, _, Follower, Source, F) ->
+    stop_reading(Follower, Source),
+    snapshot(Node, Follower#follower{at = none, sent = none}, Source, F).
+
+sent(To, #follower{at = To} = Follower) -> Follower;
+sent(To, Follower) -> Follower#follower{sent = To}.
+
+%% ---------------------------------------------------------------- deltas
+
+pushed(At, Nodes, Source, Effects, #feed{floor = Floor} = F) when At < Floor ->
+    lists:foldl(fun(Node, {Es, Acc}) ->
+        {More, Acc1} = snapshot(Node, map_get(Node, Acc#feed.followers), Source, Acc),
+        {More ++ Es, Acc1}
+    end, {Effects, F}, Nodes);
+pushed(At, Nodes, Source, Effects, F) ->
+    {Delta, To} = delta(At, none, Source, F),
+    lists:foldl(fun(Node, {Es, #feed{followers = Fs} = Acc}) ->
+        {[{send, Node, Delta} | Es], put(Node, sent(To, map_get(Node, Fs)), Acc)}
+    end, {Effects, F}, Nodes).
+
+%% The stamp goes with what brings the follower up to the present.
+delta(From, Stamp, #{row := Read}, #feed{id = Id, head = Head, log = Log, limits = Limits}) ->
+    #{rows := Most, bytes := Bytes} = Limits,
+    {To, Rows, Gone} = changes(From, min(Head, From + Most), Bytes, Log, Read, #{}, [], []),
+    Current = case To of
+        Head -> Stamp;
+        _ -> none
+    end,
+    {{delta, Id, From, To, Rows, Gone, Current}, To}.
+
+changes(To, To, _, _, _, _, Rows, Gone) -> {To, Rows, Gone};
+changes(At, _, Left, _, _, _, Rows, Gone) when Left =< 0 -> {At, Rows, Gone};
+changes(At, To, Left, Log, Read, Seen, Rows, Gone) ->
+    #{At + 1 := Name} = Log,
+    case is_map_key(Name, Seen) orelse Read(Name) of
+        true -> changes(At + 1, To, Left, Log, Read, Seen, Rows, Gone);
+        none ->
+            changes(At + 1, To, Left - bytes(Name), Log, Read, Seen#{Name => []}, Rows,
+                    [Name | Gone]);
+        Row ->
+            changes(At + 1, To, Left - bytes(Row), Log, Read, Seen#{Name => []}, [Row | Rows], Gone)
+    end.
+
+bytes(Term) -> erlang:external_size(Term).
+
+%% ---------------------------------------------------------------- all rows
+
+snapshot(Node, #follower{most = Most, stamp = Stamp} = Follower, Source, F0) ->
+    #{count := Count, first := First} = Source,
+    case Count(Most) of
+        Names when Names > Most ->
+            #feed{followers = Fs} = F0,
+            {[{send, Node, {no, {over, Names}}}], F0#feed{followers = maps:remove(Node, Fs)}};
+        _ ->
+            #feed{head = Head, snapshots = N, limits = #{rows := AtOnce}} = F0,
+            {Rows, Last, Cursor} = First(AtOnce),
+            Snap = #snap{number = N + 1, rest = Rows, cursor = Cursor, read = Last, base = Head,
+                         stamp = Stamp},
+            piece(Node, Snap, Follower#follower{sent = none}, Source, F0#feed{snapshots = N + 1})
+    end.
+
+%% The next piece. There is always one more than were confirmed, if only to say that it is the last.
+piece(Node, Snap0, Follower, Source, #feed{limits = #{bytes := Bytes}} = F) ->
+    #snap{piece = K} = Snap1 = more(Snap0, Source),
+    {Out, Rest} = cut(Snap1#snap.rest, Bytes, []),
+    Snap = more(Snap1#snap{piece = K + 1, out = Out, rest = Rest}, Source),
+    {[{send, Node, told_piece(Snap, F)}], put(Node, Follower#follower{at = Snap}, F)}.
+
+told_piece(#snap{number = N, piece = K, out = Rows, stamp = Stamp} = Snap, #feed{id = Id}) ->
+    End = case Snap of
+        #snap{rest = [], read = true, base = Base} -> {last, Base};
+        _ -> more
+    end,
+    {piece, Id, N, K, Rows, End, Stamp}.
+
+%% Rows to send, unless all were read.
+more(#snap{rest = [], read = false, cursor = Cursor} = Snap, #{next := Next} = Source) ->
+    {Rows, Last, Cursor1} = Next(Cursor),
+    more(Snap#snap{rest = Rows, read = Last, cursor = Cursor1}, Source);
+more(Snap, _) -> Snap.
+
+cut([Row | Rows], Left, Cut) when Left > 0 -> cut(Rows, Left - bytes(Row), [Row | Cut]);
+cut(Rest, _, Cut) -> {Cut, Rest}.
