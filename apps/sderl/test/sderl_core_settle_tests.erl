@@ -7,7 +7,7 @@ Many clashes that are decided in one batch and settled in another: what these sa
 -include("../src/core/sderl_core.hrl").
 
 %% The store that the decisions read.
--export([lookup/2, name_of/2]).
+-export([lookup/2, name_of/2, foreign/1]).
 
 lookup({Rows, _}, Name) -> maps:get(Name, Rows, none).
 
@@ -16,6 +16,9 @@ name_of({_, Names}, Pid) ->
         #{Pid := Name} -> {ok, Name};
         _ -> none
     end.
+
+foreign({Rows, _}) ->
+    [{Name, Pid} || Name := ?ROW_OF_AT(Pid, Home) <- Rows, Home =/= node(Pid)].
 
 %% The time is printed and not asserted; with eight times as many clashes it should be some eight times as long.
 many_clashes_are_settled_in_one_batch_test_() ->
@@ -179,6 +182,50 @@ what_is_beside_comes_back_once_test() ->
      || Op <- [?UNREGISTER(x), ?UNREGISTER_OF(x, pid(2)),
                #?RE_REGISTER{name = x, pid = pid(3), options = []}]],
     ?assertEqual(default, Answers(?UNREGISTER(x), Again, #{})).
+
+%% A member was removed and added again, and does not know it: our log has names of its processes at
+%% another home. They go with the last piece of its shard, but for those that are older than it is a
+%% member (since 5) or of an epoch that it has not been in (after 6). What it brings under one of
+%% these names, or for one of these processes, it has.
+what_others_kept_of_a_members_names_goes_test() ->
+    [Gone, Anew, Old, Later, Moved, New] = [pid('n3@t', N) || N <- lists:seq(1, 6)],
+    Kept = fun(Name, Pid, Counter) -> ?ROW(Name, Pid, 'n1@t', {{Counter, 'n1@t'}, 1}, []) end,
+    Own = fun(Name, Pid) -> ?ROW(Name, Pid, 'n3@t', {{6, 'n3@t'}, 1}, []) end,
+    Rows = [Kept(gone, Gone, 5),
+            Kept(anew, Anew, 6),
+            Kept(old, Old, 4),
+            Kept(later, Later, 7),
+            Kept(was, Moved, 4)],
+    Store = {#{sderl_row:name(Row) => Row || Row <- Rows},
+             #{sderl_row:pid(Row) => sderl_row:name(Row) || Row <- Rows}},
+    ?assertEqual({[], [{anew, none}, {gone, none}]}, brought([], #{}, Store)),
+    ?assertEqual({[Own(anew, New), Own(is, Moved)], [{anew, none}, {gone, none}, {was, none}]},
+                 brought([Own(anew, New), Own(is, Moved)], #{}, Store)),
+    %% Of a clash that an earlier piece found, or with what another brought, the other side stands.
+    Others = ?ROW(old, Gone, 'n2@t', {{5, 'n2@t'}, 1}, []),
+    Found = #{anew => {Kept(anew, Anew, 6), Own(anew, New)}, old => {Kept(old, Old, 4), Others}},
+    ?assertEqual({[], [{anew, Own(anew, New)}, {gone, none}, {old, Kept(old, Old, 4)}]},
+                 brought([], Found, Store)).
+
+%% What the last piece of that member's shard brings, and what is settled with it.
+brought(Rows, Clashes, Store) ->
+    Piece = #order_shard{
+        member = 'n3@t',
+        reading = 1,
+        piece = 2,
+        rows = Rows,
+        rest = {last, {{6, 'n3@t'}, 9}, {5, 1, default}}
+    },
+    {Items, _} = ordered([Piece], Store, Clashes),
+    {value, #shard{rows = Taken}, Others} = lists:keytake(shard, 1, Items),
+    Settled = [{Name, Row}
+               || #settle{name = Name, losers = [], row = Row, effects = []} <- Others],
+    ?assertEqual(length(Others), length(Settled)),
+    {lists:sort(Taken), lists:sort(Settled)}.
+
+pid(Node, N) ->
+    Text = atom_to_binary(Node),
+    binary_to_term(<<131, 88, 119, (byte_size(Text)), Text/binary, N:32, 0:32, 1:32>>).
 
 %% A row that stands in a batch whose next item takes its home away is not in a learner's table either.
 a_learner_has_rows_before_the_batch_that_may_take_them_away_test() ->

@@ -268,9 +268,9 @@ speaks(N, ?ROW(_, Pid, _, {{Counter, _}, _}, _), #c{view = V, sessions = Session
         _ -> true
     end.
 
-%% The same where our own log has such names of the member that brings its shard: it was removed here, or on the
-%% side of another that came first. The last piece says since when it is a member. (Of epochs after that of its own
-%% log it can say nothing.) And a process of its own has the name that it says.
+%% The same where our own log has such names of the member that brings its shard: it was removed here,
+%% or on the side of another that came first. The last piece says since when it is a member. (Of epochs
+%% after that of its own log it can say nothing.) And a process of its own has the name that it says.
 disowned(N, Last, Own, #c{mod = Mod, store = Store, names = Names, clashes = Clashes} = C0) ->
     Elsewhere = fun(?ROW_OF_AT(Pid, Home)) -> node(Pid) =:= N andalso Home =/= N end,
     {Stale, Known} = case Last of
@@ -281,7 +281,8 @@ disowned(N, Last, Own, #c{mod = Mod, store = Store, names = Names, clashes = Cla
              [Name || {Name, Pid} <- Mod:foreign(Store), node(Pid) =:= N] ++ maps:keys(Names)};
         _ -> {fun(_) -> false end, []}
     end,
-    Others = [Row || ?ROW(Name, Pid, _, _, _) <- Own, {ok, Other} <- [pid_name(Pid, C0)], Other =/= Name,
+    Others = [Row || ?ROW(Name, Pid, _, _, _) <- Own,
+                     {ok, Other} <- [pid_name(Pid, C0)], Other =/= Name,
                      Row <- held(Other, C0), Elsewhere(Row)],
     Held = [Row || Name <- Known, Row <- held(Name, C0), Stale(Row)],
     Beside = [{Name, A} || Name := Clash <- maps:iterator(Clashes, ordered),
