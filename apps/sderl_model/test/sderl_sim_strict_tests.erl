@@ -61,7 +61,7 @@ one_answers_test() ->
     B = sderl_sim_world:book(g, W0),
     Log = #{{{7, 'n1@sim'}, 1} => {120, []}, {{7, 'n1@sim'}, 2} => {140, []}, {{8, 'n2@sim'}, 1} => {130, []}},
     W = sderl_sim_world:keep_book(g, B#b{whole = 100, log = Log}, W0#w{now = 150, broke = 90}),
-    Answered = fun(Pos, {E, _}, X) -> sderl_sim_strict:answered('n1@sim', g, [Pos], at(E, X)) end,
+    Answered = fun(Pos, At, X) -> sderl_sim_strict:answered('n1@sim', g, [Pos], at(At, X)) end,
     Older = {{7, 'n1@sim'}, 1},
     Younger = {{8, 'n2@sim'}, 1},
     Late = {{7, 'n1@sim'}, 2},
@@ -69,9 +69,10 @@ one_answers_test() ->
     ?assertThrow({violation, {one_answers, {older, {7, _}, 140}, {younger, {8, _}, 130}, _}, _}, Answered(Late, Late, Both)),
     ?assertMatch(#w{}, Answered(Late, Late, sderl_sim_strict:broke(Both))).
 
-at(Epoch, W) ->
+at({Epoch, Num}, W) ->
     #m{p = P} = M = sderl_sim_world:member('n1@sim', g, W),
-    sderl_sim_world:keep('n1@sim', g, M#m{p = P#p{seen = #{lineage => Epoch, history => []}}}, W).
+    Seen = #{lineage => Epoch, num => Num, history => []},
+    sderl_sim_world:keep('n1@sim', g, M#m{p = P#p{seen = Seen}}, W).
 
 %% A group of one node that runs, two of whose processes are given.
 world(Strict) ->
