@@ -102,10 +102,9 @@ might be names that their clients have unregistered.
 """.
 -spec drop_frozen([node()], #s{}) -> #s{}.
 drop_frozen(Removed, #s{d = #d{view = V}} = S0) ->
+    Stop = fun(N, S) -> sderl_core_snapshot:stop(N, forget_join(N, S)) end,
+    S = lists:foldl(Stop, S0, Removed),
     case [N || N <- Removed, is_tuple(maps:get(N, V, none))] of
-        [] -> S0;
-        Frozen ->
-            Stop = fun(N, S) -> sderl_core_snapshot:stop(N, forget_join(N, S)) end,
-            S1 = lists:foldl(Stop, S0, Frozen),
-            sderl_core_view:change_view(maps:without(Frozen, V), Frozen, S1)
+        [] -> S;
+        Frozen -> sderl_core_view:change_view(maps:without(Frozen, V), Frozen, S)
     end.

@@ -301,8 +301,7 @@ mem(Mem, N, #s{role = R, d = #d{mem = Mine}, office = #office{changes = Changes}
                         {In, Out} -> event(config_differs, #{node => N, added => In, removed => Out}, S)
                     end,
                     %% Who knew of it before is adopted with it.
-                    S2 = sderl_core_snapshot:stop(N, order(Change, S1)),
-                    sderl_core_merge:drop_frozen(element(2, Diff), S2)
+                    sderl_core_snapshot:stop(N, order(Change, S1))
             end;
         _ when R =:= follower, L =/= N -> send(L, {mem, Mem}, S);
         _ -> S

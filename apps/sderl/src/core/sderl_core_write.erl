@@ -310,13 +310,18 @@ proposed(Mod, Store, S) ->
         _ -> pay(sent(sderl_core_decide:batch(Mod, Store, without_frozen(S))))
     end.
 
-%% Before a member is removed that is aside its names go, in a batch of their own, as that is a scan.
-%% (In the one log of a majority group they are what that log says.)
-without_frozen(#s{mode = available, office = #office{requests = Requests}, d = #d{view = V}} = S) ->
-    Frozen = [N || N := {_, _} <- V],
-    Removed = [N || Frozen =/= [], ?LIST(O, _, _, Ops) <- Requests, maps:get(O, V, none) =:= live,
-                    #remove{nodes = Nodes} <- Ops, N <- Nodes],
-    sderl_core_merge:drop_frozen(Removed, S);
+%% Before a member is removed that is aside its names go: with what another component told, or in a
+%% batch before that of the list that asks for it, as that is a scan. (In the one log of a majority group
+%% they are what that log says.)
+without_frozen(#s{mode = available, office = #office{requests = Requests, changes = Changes}} = S) ->
+    #s{d = #d{mem = Mem, view = V}} = S,
+    Aside = map_size(V) > length([N || N := live <- V]),
+    Asked = [N || Aside, ?LIST(O, _, _, Ops) <- Requests, maps:get(O, V, none) =:= live,
+                  #remove{nodes = Nodes} <- Ops, N <- Nodes],
+    Heard = [N || #merge_membership{membership = Theirs} <- Changes,
+                  N <- sderl_membership:members(Mem)
+                           -- sderl_membership:members(sderl_core_state:union(Theirs, Mem, S))],
+    sderl_core_merge:drop_frozen(Asked ++ Heard, S);
 without_frozen(S) -> S.
 
 sent({[], _, _, S}) -> S;
