@@ -104,6 +104,18 @@ a_winner_that_stands_alone_has_its_new_version_test() ->
     ?assertMatch(#settle{name = x, losers = [], row = B, effects = []},
                  stands('n1@t', {won(A), B, pid(1), []}, Store)).
 
+%% Ours was replaced while nothing was decided: theirs does not go unheard with the home of that.
+who_is_beside_a_successor_meets_it_when_the_home_of_its_rival_goes_test() ->
+    {A, B, _} = clash(),
+    Successor = row(x, pid(3), 'n3@t', 3),
+    Store = {#{x => Successor}, #{pid(3) => x}},
+    Gone = fun(Home) ->
+        {Items, _} = ordered([#change_view{drops = [Home], live = []}], Store, #{x => {A, B}}),
+        tl(Items)
+    end,
+    ?assertEqual([#clashes{clashes = #{x => {Successor, B}}}], Gone('n1@t')),
+    ?assertEqual([#settle{name = x, losers = [], row = Successor, effects = []}], Gone('n2@t')).
+
 stands(Gone, Clash, Store) ->
     {Items, _} = ordered([#change_view{drops = [Gone], live = []}], Store, #{x => Clash}),
     lists:keyfind(settle, 1, Items).

@@ -417,9 +417,14 @@ left_clashes(Drops, #c{clashes = Clashes} = C0) ->
             || Name := Clash <- maps:iterator(Clashes, ordered),
                {?ROW_AT(HomeA) = A, ?ROW_AT(HomeB) = B} <- [sderl_core_clash:rows(Clash)],
                lists:member(HomeA, Drops) orelse lists:member(HomeB, Drops)],
-    lists:foldl(fun({Name, A, B}, {Items, C}) ->
-        {Item, C1} = settle(Name, A, B, neither, [], C#c{clashes = maps:remove(Name, C#c.clashes)}),
-        {[Item#settle{losers = []} | Items], C1}
+    lists:foldl(fun({Name, A, ?ROW_AT(HomeB) = B}, {Items, #c{clashes = Open} = C}) ->
+        case not lists:member(HomeB, Drops) andalso replaced(Name, A, B, C) of
+            false ->
+                {Item, C1} = settle(Name, A, B, neither, [], C#c{clashes = maps:remove(Name, Open)}),
+                {[Item#settle{losers = []} | Items], C1};
+            %% Whoever was replaced may go: theirs still meets who has the name.
+            Again -> {[#clashes{clashes = Again} | Items], C#c{clashes = maps:merge(Open, Again)}}
+        end
     end, {[], C0}, Left).
 
 %% ---------------------------------------------------------------- members' operations
