@@ -16,7 +16,7 @@
 %%
 %% Or, without any order, `{messages, core, [Message]}`: what a core wanted to be sent.
 
--export([write/4, write_messages/2, read/1, messages/1, streams/1, final/1, loose/1]).
+-export([write/4, write_messages/3, read/1, messages/1, streams/1, final/1, loose/1]).
 
 %% ---------------------------------------------------------------- writing
 
@@ -29,7 +29,7 @@ write(File, Name, Seen, Final) ->
         ++ [{final, N, [T || T <- Of, not Free orelse element(1, T) =/= undefined]} || {N, Of} <- Final],
     write_terms(File, Name, Short, Terms).
 
-write_messages(File, Messages) -> write_terms(File, kinds, #{}, [{messages, core, Messages}]).
+write_messages(File, Name, Messages) -> write_terms(File, Name, #{}, [{messages, core, Messages}]).
 
 write_terms(File, Name, Short, Terms) ->
     Often = #{T => often || T := Count <- lists:foldl(fun count/2, #{}, Terms), Count > 1,

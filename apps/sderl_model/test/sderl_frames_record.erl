@@ -5,31 +5,64 @@
 %% script `record` beside the recordings. Nodes run the library of one folder and nothing of it
 %% is changed; `sderl_frames_tap` looks on. Each scenario is a file, see `sderl_frames`.
 
--export([run/2, run/3, kinds/1, sent/1, final/0]).
+-export([check/1, run/3, kinds/2, sent/1, final/0]).
 
 -import(sderl_ct, [on/3, await/2, process/2, processes/3, cut/3, heal/3]).
 
 -define(TICK, 800).
 
-%% `Ebin`: the library to be recorded; `Dir`: where the files go.
-run(Ebin, Dir) -> run(Ebin, Dir, all).
+%% What can be recorded is known by these names, or is `all`.
+check(all) -> ok;
+check(Names) ->
+    Known = [Name || {Name, _, _, _} <- scenarios()] ++ [Name || {Name, _} <- simulated()],
+    case Names -- Known of
+        [] -> ok;
+        Unknown -> error({unknown_recordings, Unknown, {known, Known}})
+    end.
 
+%% `Ebin`: the library to be recorded; `Dir`: where the files go; `Which` of the scenarios.
 run(Ebin, Dir, Which) ->
     [begin
          io:format("~s~n", [Name]),
-         ok = record(Name, Ebin, filename:join(Dir, atom_to_list(Name) ++ ".eterm"), Nodes, Env, Fun)
-     end || {Name, Nodes, Env, Fun} <- scenarios(), Which =:= all orelse lists:member(Name, Which)],
+         ok = record(Name, Ebin, file(Dir, Name), Nodes, Env, Fun)
+     end || {Name, Nodes, Env, Fun} <- scenarios(), is_wanted(Name, Which)],
     ok.
+
+is_wanted(Name, Which) -> Which =:= all orelse lists:member(Name, Which).
+
+file(Dir, Name) -> filename:join(Dir, atom_to_list(Name) ++ ".eterm").
 
 %% Kinds of messages that need more bad luck than a machine has in an hour: as that version's simulator, under
 %% random faults, sends them. A few of each.
-kinds(Dir) ->
-    Sent = sent(fun() -> [ok = sderl_sim:run(Seed) || Seed <- lists:seq(1, 400)] end),
-    Few = lists:append([lists:sublist(lists:usort(Ms), 3) || _ := Ms <- maps:groups_from_list(fun kind/1, Sent)]),
-    sderl_frames:write_messages(filename:join(Dir, "kinds.eterm"), Few).
+kinds(Dir, Which) ->
+    [begin
+         io:format("~s~n", [Name]),
+         Run = fun() -> [ok = sderl_sim:run(Schedule) || Schedule <- Schedules] end,
+         Sorts = maps:groups_from_list(fun sort/1, sent(Run)),
+         Few = lists:append([lists:sublist(lists:usort(Ms), 3) || _ := Ms <- Sorts]),
+         ok = sderl_frames:write_messages(file(Dir, Name), Name, Few)
+     end || {Name, Schedules} <- simulated(), is_wanted(Name, Which)],
+    ok.
 
-kind(Msg) when is_tuple(Msg) -> element(1, Msg);
-kind(Msg) -> Msg.
+simulated() ->
+    Usual = fun(Count) -> [#{seed => Seed} || Seed <- lists:seq(1, Count)] end,
+    Hard = #{mode => majority, nodes => 5, clients => 3, faults => 20, delay => {1, 200}},
+    [{kinds, Usual(400)},
+     {kinds_majority, [S#{mode => majority} || S <- Usual(100)]
+                          ++ [maps:merge(Hard, S) || S <- Usual(300)]}].
+
+%% Some kinds of messages are said in several ways.
+sort({hello, _, _, _, Info}) -> {hello, lists:sort(maps:keys(Info))};
+sort({lead, _, _, _, Info}) -> {lead, lists:sort(maps:keys(Info))};
+sort({adopt, _, _, Info}) -> {adopt, lists:sort(maps:keys(Info))};
+sort({collect, _, _, Flags}) -> {collect, Flags};
+sort({promised, _, _, Items, Standing}) -> {promised, Standing, Items =:= []};
+sort({req, _, {_, _, _, Operations}}) -> {req, lists:keymember(read, 1, Operations)};
+sort({ack, _, _, {_, _, _, Operations}}) -> {ack, lists:keymember(read, 1, Operations)};
+sort({answers, _, _, [_ | _] = Answers}) -> {answers, lists:keymember(read, 1, Answers)};
+sort({batch, _, _, _, Items}) -> {batch, lists:usort([element(1, Item) || Item <- Items, is_tuple(Item)])};
+sort(Msg) when is_tuple(Msg) -> element(1, Msg);
+sort(Msg) -> Msg.
 
 %% What the core in this VM wants to be sent while `Fun` runs.
 sent(Fun) ->
@@ -81,6 +114,8 @@ final() ->
 scenarios() ->
     Quiet = #{set_aside_ms => 4000},
     Quick = #{set_aside_ms => 1000, tick_ms => 300},
+    %% The names of a member that majority groups do not reach are free after a while.
+    Soon = #{set_aside_ms => 2000, tick_ms => 400},
     [{join, 2, Quiet, fun join/2},
      {boot, 3, Quiet, fun boot/2},
      {write, 4, Quiet, fun write/2},
@@ -93,7 +128,9 @@ scenarios() ->
      {processes, 3, Quiet, fun library_processes/2},
      {stranger, 3, Quiet, fun stranger/2},
      {islands, 3, Quiet, fun islands/2},
-     {conflict, 2, Quiet, fun conflict/2}].
+     {conflict, 2, Quiet, fun conflict/2},
+     {majority, 4, Soon, fun majority/2},
+     {majority_lost, 4, Soon, fun majority_lost/2}].
 
 start(F, Nodes) -> start(F, Nodes, []).
 
@@ -115,6 +152,8 @@ kill(F, N) ->
 group(F, G, [First | _] = Nodes) ->
     {ok, G, _} = on(F, First, fun() -> s_group:new_s_group(G, Nodes) end),
     settled(F, G, Nodes).
+
+majority_group(F, G, Nodes) -> sderl_ct:group(F, G, Nodes, #{consistency => majority}).
 
 settled(F, G, Nodes) -> sderl_ct:settled(F, G, Nodes).
 
@@ -398,3 +437,91 @@ conflict(F, [A, B]) ->
     end),
     await(conflict, fun() -> [] =/= on(F, A, fun() -> [N || {g, N, uid_conflict} <- sderl_dir:refusals()] end) end),
     [].
+
+%% A majority group. Every operation on names, and reads in the order of operations, at members of both
+%% roles and at a node that is none; the coordinator's node dies and returns empty; a member is a minority
+%% until its names are free for the others; the membership changes.
+majority(F, [A, B, C, D]) ->
+    start(F, [A, B, C, D]),
+    _ = majority_group(F, g, [A, B, C]),
+    Lead = sderl_ct:lead(F, A, g),
+    Others = [O1, O2] = [A, B, C] -- [Lead],
+    [begin
+         [P, Q, R] = processes(F, N, 3),
+         yes = register(F, N, g, {n, N}, P),
+         {no, name_or_pid_already_registered} = register(F, N, g, {n, N}, Q),
+         yes = on(F, N, fun() -> s_group:register_name(g, {m, N}, Q, #{meta => {here, N}}) end),
+         P = read(F, N, g, {n, N}),
+         yes = on(F, N, fun() -> s_group:re_register_name(g, {n, N}, R) end),
+         [R = read(F, M, g, {n, N}) || M <- [A, B, C]],
+         ok = on(F, N, fun() -> s_group:unregister_name(g, {m, N}) end),
+         undefined = read(F, N, g, {m, N})
+     end || N <- [Lead, O1]],
+    %% Of a node outside the group, which shares another one with a member.
+    group(F, h, [O2, D]),
+    Its = whereis(F, O1, g, {n, O1}),
+    await(known, fun() -> Its =:= read(F, D, g, {n, O1}) end),
+    undefined = read(F, D, g, none),
+
+    Dead = kill(F, Lead),
+    [P1, P2, P3] = [process(F, N) || N <- [O1, O2, O2]],
+    yes = register(F, O1, g, one, P1),
+    yes = register(F, O2, g, two, P2),
+    [P2 = read(F, N, g, two) || N <- Others],
+    {ok, Lead} = sderl_fleet:restart(F, Lead),
+    start(F, [Lead]),
+    settled(F, g, [A, B, C]),
+    registered(F, [A, B, C], g, {n, Lead}, undefined),
+
+    %% A minority decides nothing, and is told so.
+    New = sderl_ct:lead(F, A, g),
+    [Out, Stays] = lists:reverse(lists:sort([A, B, C] -- [New])),
+    In = [New, Stays],
+    Alone = process(F, Out),
+    yes = register(F, Out, g, alone, Alone),
+    [cut(F, Out, N) || N <- In],
+    await(minority, fun() -> {error, no_majority} =:= read(F, Out, g, alone) end),
+    Next = process(F, Stays),
+    %% The name is the others' to give when they have waited.
+    registered(F, In, g, alone, undefined),
+    yes = register(F, Stays, g, alone, Next),
+    [heal(F, Out, N) || N <- In],
+    settled(F, g, [A, B, C]),
+    registered(F, [A, B, C], g, alone, Next),
+
+    {ok, g, [D]} = on(F, Stays, fun() -> s_group:add_nodes(g, [D]) end),
+    settled(F, g, [A, B, C, D]),
+    Far = process(F, D),
+    yes = register(F, D, g, far, Far),
+    ok = on(F, New, fun() -> s_group:remove_nodes(g, [Out]) end),
+    Left = [New, Stays, D],
+    settled(F, g, Left),
+    yes = register(F, Stays, g, three, P3),
+    [Far = read(F, N, g, far) || N <- Left],
+    settled(F, g, Left),
+    [Dead].
+
+read(F, N, G, Name) -> on(F, N, fun() -> s_group:read(G, Name) end).
+
+%% Half of a majority group is lost for good, and the rest goes on by an operator's word. Before that
+%% another node has a group of that name, so who makes this one asks in vain.
+majority_lost(F, [A, B, C, D]) ->
+    start(F, [A, B, C, D]),
+    group(F, g, [D]),
+    {ok, g, _} = on(F, A, fun() -> s_group:new_s_group(g, [A, B, D], #{consistency => majority}) end),
+    [ok = on(F, N, fun() -> s_group:delete_s_group(g) end) || N <- [A, D]],
+    Nodes = [A, B, C, D],
+    _ = majority_group(F, g, Nodes),
+    Pids = [{N, process(F, N)} || N <- Nodes],
+    [yes = register(F, N, g, N, P) || {N, P} <- Pids],
+    Dead = [kill(F, N) || N <- [C, D]],
+    Lost = fun(N) -> {error, no_majority} =:= read(F, N, g, A) end,
+    await(lost, fun() -> lists:all(Lost, [A, B]) end),
+    ok = on(F, A, fun() -> s_group:recover_majority(g, [A, B]) end),
+    settled(F, g, [A, B]),
+    New = process(F, B),
+    yes = register(F, B, g, new, New),
+    [New = read(F, N, g, new) || N <- [A, B]],
+    ok = on(F, B, fun() -> s_group:leave(g) end),
+    settled(F, g, [A]),
+    Dead.
