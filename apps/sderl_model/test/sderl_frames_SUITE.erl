@@ -26,16 +26,23 @@ recordings(Config) ->
 shapes(Config) ->
     All = recordings(Config),
     Core = core(All),
-    ?assertEqual([], [Wrong || Msg <- Core, {error, _} = Wrong <- [sderl_frames_wire:core(Msg)]]),
+    ?assertEqual([], [Wrong || {Mode, Msg} <- Core,
+                               {error, _} = Wrong <- [sderl_frames_wire:core(Mode, Msg)]]),
     ?assertEqual([], [Wrong || R <- All, {_, To, Msg} <- sderl_frames:messages(R),
-                               {error, _} = Wrong <- [sderl_frames_wire:frame(To, Msg)]]),
-    ?assertEqual(sderl_frames_wire:kinds(), lists:usort([sderl_frames_wire:kind(M) || M <- Core])),
-    ?assertEqual([], [M || M <- Core, not let_in(M)]),
-    Items = lists:append([Is || {batch, _, _, _, Is} <- Core]),
+                               {error, _} = Wrong <- [sderl_frames_wire:frame(mode(R), To, Msg)]]),
+    ?assertEqual(sderl_frames_wire:kinds(), lists:usort([sderl_frames_wire:kind(M) || {_, M} <- Core])),
+    ?assertEqual([], [M || {_, M} <- Core, not let_in(M)]),
+    %% What only majority groups say was recorded, too.
+    Only = [M || {majority, M} <- Core, {error, _} <- [sderl_frames_wire:core(available, M)]],
+    ?assertEqual([ack, adopt, answers, batch, hello, lead, promised, req],
+                 lists:usort([sderl_frames_wire:kind(M) || M <- Only])),
+    ?assertEqual([partial, votes, whole],
+                 lists:usort([Standing || {promised, _, _, _, Standing} <- Only])),
+    Items = lists:append([Is || {_, {batch, _, _, _, Is}} <- Core]),
     ?assertEqual([clashes, delete, mem, seg, settle, shard, view], lists:usort([sderl_frames_wire:kind(I) || I <- Items])),
     Questions = lists:usort([{where(To), sderl_frames_wire:kind(Q)} || R <- All, {_, To, {'$gen_call', _, Q}} <- sderl_frames:messages(R)]),
-    ?assertEqual([{sderl_ask, K} || K <- [alive, names, reach, send, send_at, whereis, whereis_at]]
-                 ++ [{sderl_node, K} || K <- [enter, invite]],
+    ?assertEqual([{sderl_ask, K} || K <- [alive, names, reach, read, send, send_at, whereis, whereis_at]]
+                 ++ [{sderl_node, K} || K <- [enter, invite, recover, withdraw]],
                  Questions -- [{sderl_ask, hello}]),
     Other = lists:usort([element(1, M) || R <- All, {_, {sderl_node, _}, M} <- sderl_frames:messages(R)]),
     ?assertEqual(['$gen_call', sderl_conflict, sderl_free, sderl_hello, sderl_known, sderl_tell], Other),
@@ -47,10 +54,22 @@ where({Name, _}) -> Name.
 let_in({hello, _, Life, Mem, Info}) -> sderl_wire:message(node(), {hello, self(), Life, Mem, Info});
 let_in(Msg) -> sderl_wire:message(node(), Msg).
 
-%% Everything that processes of groups got from each other.
+%% Everything that processes of groups got from each other, each with how its group decides.
 core(All) ->
-    [Msg || R <- All, {_, _, Steps} <- sderl_frames:streams(R), Step <- Steps, {msg, _, Msg} <- element(3, Step)]
-        ++ lists:append([sderl_frames:loose(R) || R <- All]).
+    [{mode_of(Args), Msg} || R <- All, {_, Args, Steps} <- sderl_frames:streams(R),
+                             Step <- Steps, {msg, _, Msg} <- element(3, Step)]
+        ++ [{mode(R), Msg} || R <- All, Msg <- sderl_frames:loose(R)].
+
+%% Of the group of a recorded process. The first recordings are older than majority groups.
+mode_of(Args) -> maps:get(mode, Args, available).
+
+%% Of a recording: whether it has majority groups.
+mode(#{name := kinds_majority}) -> majority;
+mode(R) ->
+    case lists:any(fun({_, Args, _}) -> mode_of(Args) =:= majority end, sderl_frames:streams(R)) of
+        true -> majority;
+        false -> available
+    end.
 
 %% ---------------------------------------------------------------- the old ones' words
 
@@ -63,11 +82,13 @@ understood(Config) ->
 
 replayed(#{name := Scenario} = Recording) ->
     Final = sderl_frames:final(Recording),
-    {Wrong, Last} = lists:foldl(fun({Node, #{group := G}, _} = Stream, {Wrong, Last}) ->
+    {Wrong, Last} = lists:foldl(fun({Node, #{group := G} = Args, _} = Stream, {Wrong, Last}) ->
         #{store := Store, unknown := Unknown, sent := Sent} = Result =
             sderl_frames_replay:stream(Stream, case Last of #{{Node, G} := #{store := S}} -> S; _ -> none end),
         Misunderstood = [{Scenario, Node, G, unknown, Unknown} || Unknown > 0],
-        Strange = [{Scenario, Node, G, Error} || {_, Msg} <- Sent, {error, _} = Error <- [sderl_frames_wire:core(Msg)]],
+        Mode = mode_of(Args),
+        Strange = [{Scenario, Node, G, Error}
+                   || {_, Msg} <- Sent, {error, _} = Error <- [sderl_frames_wire:core(Mode, Msg)]],
         {Misunderstood ++ Strange ++ Wrong, Last#{{Node, G} => Result#{store := Store}}}
     end, {[], #{}}, sderl_frames:streams(Recording)),
     Wrong ++ [{Scenario, Node, G, {recorded, Members, Names}, {now, M, N, Role}}
@@ -85,8 +106,10 @@ is_otherwise(_, _) -> false.
 understood_in_any_role(Config) ->
     All = recordings(Config),
     Roles = roles(All),
-    ?assertEqual([candidate, coord, follower, joining, orphan], lists:sort(maps:keys(Roles))),
-    Messages = lists:usort(core(All)),
+    ?assertEqual([{Mode, Role} || Mode <- [available, majority],
+                                  Role <- [candidate, coord, follower, joining, orphan]],
+                 lists:sort(maps:keys(Roles))),
+    Messages = messages(All),
     Before = #{Role => unknown(S) || Role := {_, S} <- Roles},
     ?assertEqual([], [{Role, Msg, What}
                       || Role := {Now, S} <- Roles, Msg <- Messages, From <- lists:sublist(sderl_core:peers(S), 2),
@@ -98,7 +121,7 @@ lies_in_any_role(Config) ->
     sderl_ct:seed(),
     All = recordings(Config),
     Roles = maps:to_list(roles(All)),
-    Messages = [Msg || Msg <- lists:usort(core(All)), element(1, Msg) =/= hello],
+    Messages = [Msg || Msg <- messages(All), element(1, Msg) =/= hello],
     Tries = case long() of true -> 200_000; false -> 10_000 end,
     Pids = [Pid || {Pid, _} <- [spawn_monitor(fun() -> ok end) || _ <- [1, 2]]],
     World = #{pids => Pids, local => Pids},
@@ -124,6 +147,9 @@ lied(Lies, Now, S0) ->
         Class:Why:Stack -> {Class, Why, Stack, Lies}
     end.
 
+%% Of groups of both modes: nodes may have been told different ones for the same group.
+messages(All) -> lists:usort([Msg || {_, Msg} <- core(All)]).
+
 given(Msg, From, Now, S0) ->
     try
         {_, S} = sderl_core:step(Now + 1, [{msg, From, Msg}], S0),
@@ -134,11 +160,12 @@ given(Msg, From, Now, S0) ->
 
 unknown(S) -> maps:get(unknown_messages, sderl_core:info(S)).
 
-%% A member in each role, of the present version, with somebody to talk to.
+%% A member in each role, of the present version and of both modes, with somebody to talk to.
 roles(All) ->
-    lists:foldl(fun(Stream, Roles) ->
+    lists:foldl(fun({_, Args, _} = Stream, Roles) ->
         #{roles := Had} = try sderl_frames_replay:stream(Stream) catch error:_ -> #{roles => #{}} end,
-        maps:merge(Roles, maps:filter(fun(_, {_, S}) -> length(sderl_core:peers(S)) > 1 end, Had))
+        maps:merge(Roles, #{{mode_of(Args), Role} => At
+                            || Role := {_, S} = At <- Had, length(sderl_core:peers(S)) > 1})
     end, #{}, [S || R <- All, {_, Args, _} = S <- sderl_frames:streams(R), is_map_key(mem, Args)]).
 
 %% ---------------------------------------------------------------- what is said to old ones
@@ -148,15 +175,21 @@ said_under_faults(_) ->
     sderl_ct:seed(),
     First = rand:uniform(1 bsl 30),
     Rounds = case long() of true -> 30; false -> 2 end,
-    {Count, Kinds} = lists:foldl(fun(I, {Count, Kinds}) ->
-        Seeds = [First + 10 * I + J || J <- lists:seq(1, 10)],
-        Sent = sderl_frames_record:sent(fun() -> [sderl_sim:run(Seed) || Seed <- Seeds] end),
-        ?assertEqual([], lists:sublist([Wrong || M <- lists:usort(Sent), {error, _} = Wrong <- [sderl_frames_wire:core(M)]], 5)),
-        ?assertEqual([], lists:sublist([M || M <- lists:usort(Sent), not let_in(M)], 5)),
-        {Count + length(Sent), lists:umerge(Kinds, lists:usort([sderl_frames_wire:kind(M) || M <- Sent]))}
-    end, {0, []}, lists:seq(1, Rounds)),
-    ct:pal("~b messages of ~b kinds", [Count, length(Kinds)]),
-    ?assert(length(Kinds) > 25).
+    [begin
+         {Count, Kinds} = lists:foldl(fun(I, {Count, Kinds}) ->
+             Schedules = [#{mode => Mode, seed => First + 10 * I + J} || J <- lists:seq(1, 10)],
+             Run = fun() -> [sderl_sim:run(Schedule) || Schedule <- Schedules] end,
+             Sent = sderl_frames_record:sent(Run),
+             Said = lists:usort(Sent),
+             Wrong = [W || M <- Said, {error, _} = W <- [sderl_frames_wire:core(Mode, M)]],
+             ?assertEqual([], lists:sublist(Wrong, 5)),
+             ?assertEqual([], lists:sublist([M || M <- Said, not let_in(M)], 5)),
+             Now = lists:usort([sderl_frames_wire:kind(M) || M <- Said]),
+             {Count + length(Sent), lists:umerge(Kinds, Now)}
+         end, {0, []}, lists:seq(1, Rounds)),
+         ct:pal("~s: ~b messages of ~b kinds", [Mode, Count, length(Kinds)]),
+         ?assert(length(Kinds) > 20)
+     end || Mode <- [available, majority]].
 
 %% And between the nodes' other processes: the recorded scenarios with the present library.
 said_on_nodes(Config) ->
@@ -166,7 +199,8 @@ said_on_nodes(Config) ->
     ok = sderl_frames_record:run(Ebin, Dir, Which),
     Said = [{R, To, Msg} || F <- filelib:wildcard(filename:join(Dir, "*.eterm")), R <- [sderl_frames:read(F)],
                             {_, To, Msg} <- sderl_frames:messages(R)],
-    ?assertEqual([], [{Name, Wrong} || {#{name := Name}, To, Msg} <- Said, {error, _} = Wrong <- [sderl_frames_wire:frame(To, Msg)]]),
+    ?assertEqual([], [{Name, Wrong} || {#{name := Name} = R, To, Msg} <- Said,
+                                          {error, _} = Wrong <- [sderl_frames_wire:frame(mode(R), To, Msg)]]),
     ct:pal("~b messages", [length(Said)]).
 
 %% ---------------------------------------------------------------- on real nodes
@@ -196,7 +230,10 @@ conversation(Config) ->
         end),
         ?assertEqual([yes], Answer),
         %% And all the rest that it said is of the same shapes.
-        Fits = fun(M) -> ok =:= sderl_frames_wire:frame(P, M) orelse ok =:= sderl_frames_wire:frame({sderl_node, A}, M) end,
+        Fits = fun(M) ->
+            lists:any(fun(To) -> ok =:= sderl_frames_wire:frame(available, To, M) end,
+                      [P, {sderl_node, A}])
+        end,
         ?assertEqual([], [M || M <- Rest, not Fits(M)]),
         await(left, fun() -> [] =:= on(F, B, fun s_group:own_s_groups/0) end),
         ?assertEqual(0, on(F, B, fun() -> proplists:get_value(unknown_messages, s_group:info()) end))

@@ -20,7 +20,8 @@ stream(Stream) -> stream(Stream, none).
 
 %% With the table that a process before it in the same life of the node left behind.
 stream({Node, Args0, Steps}, Before) ->
-    Args1 = maps:with([group, uid, self, addr, inc, now, clock, tick_ms, aside_ms, forget_ms, ceil, linked], Args0),
+    Args1 = maps:with([group, uid, self, addr, inc, now, clock, tick_ms, aside_ms, forget_ms, ceil, linked,
+                      mode, fresh], Args0),
     {Store, Args} = case {Args0, Before} of
         {#{durable := _}, _} when Before =/= none ->
             %% What it kept is of its own version: of a node that is upgraded nothing is left.

@@ -6,25 +6,29 @@
 %% the recordings, in which every kind occurs; what the present library sends to a node of that version is
 %% held against it. So it does not change. A later version of the protocol has another such module.
 %%
+%% Groups that decide by majority came within the version. A node that has none of them does not
+%% understand what only they say, so what is said depends on the mode: of `available` groups, or of
+%% `majority` groups too.
+%%
 %% A shape is `{tuple, Shapes}`, `{list, Shape}`, `{map, Key, Value}`, `{fields, Needed, Optional}`, `{any_of, Shapes}`,
-%% `{is, Term}`, or the name of one (`shape/1`) or of a plain type.
+%% `{is, Term}`, or the name of one (`shape/1`) or of a plain type; `{majority, Shape}` is of majority groups only.
 
--export([core/1, frame/2, kinds/0, kind/1]).
+-export([core/2, frame/3, kinds/0, kind/1]).
 
 %% A message between processes of a group.
-core(Msg) -> check(Msg, core).
+core(Mode, Msg) -> check(Msg, core, Mode).
 
 %% What goes to a process of another node, `To` being where it is sent.
-frame(To, Msg) -> check(Msg, to(To)).
+frame(Mode, To, Msg) -> check(Msg, to(To), Mode).
 
 to({sderl_node, _}) -> to_node;
 to({sderl_ask, _}) -> to_ask;
 to(To) when is_pid(To); is_reference(To) -> to_process.
 
-check(Term, Shape) ->
-    case fits(Term, Shape) of
+check(Term, Shape, Mode) ->
+    case fits(Term, Shape, Mode) of
         true -> ok;
-        false -> {error, {Shape, Term}}
+        false -> {error, {Mode, Shape, Term}}
     end.
 
 %% All kinds of messages between processes of a group.
@@ -32,6 +36,7 @@ kinds() -> lists:usort([kind_of(S) || S <- element(2, shape(core))]).
 
 kind_of({is, Kind}) -> Kind;
 kind_of({tuple, [{is, Kind} | _]}) -> Kind;
+kind_of({majority, Shape}) -> kind_of(Shape);
 kind_of(Name) -> kind_of(shape(Name)).
 
 kind(Msg) when is_tuple(Msg) -> element(1, Msg);
@@ -58,9 +63,10 @@ shape(core) ->
               msg(follow, [node, epoch]),
               msg(collect, [epoch, epoch, {fields, #{}, #{handover => {is, true}}}]),
               msg(joined, [epoch, count, {list, item}]),
+              {majority, msg(promised, [epoch, position, {list, item}, standing])},
               msg(apart, [epoch, epoch, lead]),
               msg(nack, [epoch, epoch, lead]),
-              msg(lead, [epoch, count, {list, item}, {fields, log(), #{}}]),
+              msg(lead, [epoch, count, {list, item}, {fields, log(), before()}]),
               msg(lost, [epoch, node]),
               msg(handover, [epoch]),
               msg(mem, [membership]),
@@ -68,14 +74,16 @@ shape(core) ->
               msg(join, [epoch, count]),
               msg(bring, [epoch, piece]),
               msg(shard, [epoch, piece, {list, row}, {any_of, [{is, more}, {tuple, [{is, last}, own_session]}]}]),
-              msg(adopt, [epoch, count, {fields, (log())#{sessions => sessions, sync => count}, #{}}]),
+              msg(adopt, [epoch, count, {fields, (log())#{sessions => sessions, sync => count}, before()}]),
               msg(chunk, [epoch, count, count, {list, row}, boolean]),
               msg(chunk_ok, [epoch, count, count]),
               msg(synced, [epoch, count])]};
 shape(hello) ->
     msg(hello, [address, incarnation, membership,
                 {fields, #{epoch => epoch, lineage => epoch, num => count, lead => lead, syncing => boolean},
-                 #{ask => {is, true}}}]);
+                 #{ask => {is, true}, mode => {majority, {is, majority}}}}]);
+%% What a promise counts for: a vote; a whole table; a part of one.
+shape(standing) -> {any_of, [{is, votes}, {is, whole}, {is, partial}]};
 shape(item) ->
     {any_of, [msg(seg, [node, integer, count, {list, operation}, answers]),
               %% Whose names go, who counts from now on, and which answers nobody will know.
@@ -92,6 +100,7 @@ shape(operation) ->
               msg(x, [term, pid, pid, options]),
               msg(rr, [term, pid, options]),
               msg(d, [term, pid]),
+              {majority, msg(read, [term])},
               msg(add, [{list, node}]),
               msg(remove, [{list, node}, count])]};
 shape(answers) -> {any_of, [{is, default}, {list, operation_answer}]};
@@ -99,6 +108,7 @@ shape(operation_answer) ->
     {any_of, [{is, yes}, {is, ok}, {is, unknown},
               {tuple, [{is, no}, atom]},
               {tuple, [{is, ok}, {list, node}]},
+              {majority, msg(read, [found])},
               %% About a name of another home, or of two, which acknowledged it.
               {tuple, [{any_of, [{is, yes}, {is, ok}]}, {any_of, [node, {list, node}]}]}]};
 shape(options) -> {any_of, [{is, []}, {fields, #{}, #{meta => term, resolver => term}}]};
@@ -135,7 +145,13 @@ shape(to_node) ->
               {tuple, [{is, sderl_conflict}, {is, 2}, term, uid, node, uid]},
               {tuple, [{is, sderl_free}, {is, 2}, node, {any_of, [{is, freed}, msg(meet, [uid, {list, node}])]}]},
               {tuple, [{is, sderl_tell}, {is, 2}, node]},
-              call({any_of, [msg(invite, [{is, 2}, term, uid, node]), msg(enter, [{is, 2}, term, node])]})]};
+              call({any_of, [msg(invite, [{is, 2}, term, uid, node]), msg(enter, [{is, 2}, term, node]),
+                             {majority, msg(invite, [{is, 2}, term, uid, node, invitation])},
+                             {majority, msg(withdraw, [{is, 2}, term, uid])},
+                             {majority, msg(recover, [{is, 2}, term, uid, {list, node}, step, node])}]})]};
+%% Into a majority group, which may be about to be made.
+shape(invitation) -> {fields, #{mode => {is, majority}, new => boolean}, #{}};
+shape(step) -> {any_of, [{is, check}, {is, do}]};
 %% A group with its members, none of one that the node left.
 shape(known) -> {tuple, [term, {list, node}]};
 shape(to_ask) ->
@@ -146,6 +162,7 @@ shape(to_ask) ->
                    msg(send, [term, term, term]),
                    msg(whereis_at, [term, term]),
                    msg(send_at, [term, term, term]),
+                   {majority, msg(read, [term, term])},
                    msg(names, [term])]});
 shape(answer) ->
     {any_of, [{is, ok}, {is, hello}, boolean,
@@ -165,33 +182,47 @@ call(Question) -> {tuple, [{is, '$gen_call'}, {tuple, [pid, tag]}, Question]}.
 
 log() -> #{prev => epoch, history => {list, {tuple, [epoch, count]}}, view => view, mem => membership, clashes => clashes}.
 
+%% The membership before the last batch, which changes it and may not be committed.
+before() -> #{before => {majority, membership}}.
+
 %% ---------------------------------------------------------------- does it fit
 
-fits(T, {is, Term}) -> T =:= Term;
-fits(T, {any_of, Shapes}) -> lists:any(fun(S) -> fits(T, S) end, Shapes);
-fits(T, {tuple, Shapes}) ->
+fits(T, {is, Term}, _) -> T =:= Term;
+fits(T, {majority, Shape}, Mode) -> Mode =:= majority andalso fits(T, Shape, Mode);
+fits(T, {any_of, Shapes}, Mode) -> lists:any(fun(S) -> fits(T, S, Mode) end, Shapes);
+fits(T, {tuple, Shapes}, Mode) ->
     is_tuple(T) andalso tuple_size(T) =:= length(Shapes)
-        andalso lists:all(fun({E, S}) -> fits(E, S) end, lists:zip(tuple_to_list(T), Shapes));
-fits(T, {list, Shape}) -> is_list(T) andalso length(T) >= 0 andalso lists:all(fun(E) -> fits(E, Shape) end, T);
-fits(T, {map, Key, Value}) ->
-    is_map(T) andalso lists:all(fun({K, V}) -> fits(K, Key) andalso fits(V, Value) end, maps:to_list(T));
-fits(T, {fields, Needed, Optional}) ->
+        andalso lists:all(fun({E, S}) -> fits(E, S, Mode) end, lists:zip(tuple_to_list(T), Shapes));
+fits(T, {list, Shape}, Mode) ->
+    is_list(T) andalso length(T) >= 0 andalso lists:all(fun(E) -> fits(E, Shape, Mode) end, T);
+fits(T, {map, Key, Value}, Mode) ->
+    is_map(T) andalso lists:all(fun({K, V}) -> fits(K, Key, Mode) andalso fits(V, Value, Mode) end,
+                                maps:to_list(T));
+fits(T, {fields, Needed, Optional}, Mode) ->
     is_map(T) andalso maps:keys(maps:without(maps:keys(T), Needed)) =:= []
         andalso lists:all(fun({K, V}) ->
             case {Needed, Optional} of
-                {#{K := S}, _} -> fits(V, S);
-                {_, #{K := S}} -> fits(V, S);
+                {#{K := S}, _} -> fits(V, S, Mode);
+                {_, #{K := S}} -> fits(V, S, Mode);
                 _ -> false
             end
         end, maps:to_list(T));
-fits(_, term) -> true;
-fits(T, node) -> is_atom(T) andalso lists:member($@, atom_to_list(T));
-fits(T, atom) -> is_atom(T);
-fits(T, pid) -> is_pid(T);
-fits(T, pair) -> is_list(T) andalso T =/= [] andalso is_pid(tl(T));
-fits(T, count) -> is_integer(T) andalso T >= 0;
-fits(T, integer) -> is_integer(T);
-fits(T, boolean) -> is_boolean(T);
-fits(T, binary) -> is_binary(T);
-fits(T, tag) -> is_reference(T) orelse (is_list(T) andalso T =/= [] andalso hd(T) =:= alias andalso is_reference(tl(T)));
-fits(T, Name) -> fits(T, shape(Name)).
+fits(T, Name, Mode) when is_atom(Name) ->
+    case is_plain(T, Name) of
+        unknown -> fits(T, shape(Name), Mode);
+        Fits -> Fits
+    end.
+
+is_plain(_, term) -> true;
+is_plain(T, node) -> is_atom(T) andalso lists:member($@, atom_to_list(T));
+is_plain(T, atom) -> is_atom(T);
+is_plain(T, pid) -> is_pid(T);
+is_plain(T, pair) -> is_list(T) andalso T =/= [] andalso is_pid(tl(T));
+is_plain(T, count) -> is_integer(T) andalso T >= 0;
+is_plain(T, integer) -> is_integer(T);
+is_plain(T, boolean) -> is_boolean(T);
+is_plain(T, binary) -> is_binary(T);
+is_plain(T, tag) ->
+    is_reference(T)
+        orelse (is_list(T) andalso T =/= [] andalso hd(T) =:= alias andalso is_reference(tl(T)));
+is_plain(_, _) -> unknown.
