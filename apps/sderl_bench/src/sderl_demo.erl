@@ -1,11 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_demo).
 -moduledoc """
-The demo: one workload on the same nodes twice, first as a stock full mesh with `global`,
-then as s_groups. `sderl_demo_command` is its command line.
+The demo: one workload on the same nodes three times: as a stock full mesh with `global`, as
+s_groups whose nodes follow the other groups that they look names up in, and as s_groups
+that do not. `sderl_demo_command` is its command line.
 
-Each side gets the machine for itself. The nodes of the first are stopped before those of
-the second start.
+Each side gets the machine for itself. The nodes of one are stopped before those of the next
+start.
 """.
 
 -export([run/3, verdict/1]).
@@ -32,8 +33,8 @@ later step of a side.
 -type results() :: #{sderl_demo_cluster:side() := sderl_demo_side:metrics()}.
 
 -doc """
-Runs both sides. The fleet that comes back is that of the s_groups, still running. The
-process `Owner` owns the fleets: they end with it.
+Runs all sides. The fleet that comes back is that of the s_groups without copies, still
+running. The process `Owner` owns the fleets: they end with it.
 """.
 -spec run(Owner :: pid(), settings(), show()) ->
     {ok, results(), Fleet :: pid()} | {error, {sderl_demo_cluster:side(), Reason :: term()}}.
@@ -43,8 +44,10 @@ run(Owner, #{layout := Layout, seconds := Seconds, seed := Seed} = Settings, Sho
     maybe
         {ok, Stock, StockFleet} ?= Run(stock),
         ok = sderl_fleet:stop(StockFleet),
+        {ok, Following, FollowingFleet} ?= Run(following),
+        ok = sderl_fleet:stop(FollowingFleet),
         {ok, Sd, SdFleet} ?= Run(sd),
-        {ok, #{stock => Stock, sd => Sd}, SdFleet}
+        {ok, #{stock => Stock, sd => Sd, following => Following}, SdFleet}
     end.
 
 side(Side, Owner, #{layout := Layout} = Settings, Orders, #{nodes := Nodes, around := Around}) ->
@@ -72,14 +75,16 @@ measured(Side, Fleet, #{layout := Layout} = Settings, Orders, Around) ->
     end.
 
 -doc """
-Whether the s_groups kept what they promise: no call lost but those in flight at a kill,
-every name back on every member and no other name left, no error. What `global` did is
-shown and not judged.
+Whether the s_groups kept what they promise, with copies and without: no call lost but those
+in flight at a kill, every name back on every member and no other name left, no error. What
+`global` did is shown and not judged.
 """.
 -spec verdict(results()) -> ok | {error, [{Key :: atom(), Count :: pos_integer()}, ...]}.
-verdict(#{sd := Sd}) ->
+verdict(Results) ->
     Promised = [lost_calls, missing_names, leftover_names, errors],
-    case [{Key, Count} || Key <- Promised, Count <- [maps:get(Key, Sd)], Count > 0] of
+    Sides = maps:values(maps:with([sd, following], Results)),
+    case [{Key, Count} || Key <- Promised, Count <- [lists:sum([maps:get(Key, S) || S <- Sides])],
+                          Count > 0] of
         [] -> ok;
         Broken -> {error, Broken}
     end.

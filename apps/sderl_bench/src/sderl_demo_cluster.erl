@@ -2,7 +2,7 @@
 -module(sderl_demo_cluster).
 -moduledoc """
 The nodes of one side of the demo, started and linked: a stock full mesh, or the same
-number of nodes in s_groups.
+number of nodes in s_groups, with copies of other groups or without.
 
 Both sides have the same node names (`node1@127.0.0.1` and so on) and emulator flags; only
 the s_groups' nodes have `-connect_all false` and run the application `sderl`.
@@ -11,8 +11,11 @@ the s_groups' nodes have `-connect_all false` and run the application `sderl`.
 -export([start/4, link/3, site/3, on_all/6]).
 -export_type([side/0]).
 
--doc "`stock`: a full mesh with `global`. `sd`: s_groups.".
--type side() :: stock | sd.
+-doc """
+`stock`: a full mesh with `global`. `sd`: s_groups. `following`: s_groups, where each node
+follows the groups that it is not in and looks names up in.
+""".
+-type side() :: stock | sd | following.
 
 -define(LINK_TIMEOUT_MS, 120_000).
 
@@ -32,7 +35,7 @@ plan(Side, #{consistency := Consistency} = Layout) ->
     case Side of
         stock ->
             Plan#{families => [Family#{connect_all => true}]};
-        sd ->
+        _ ->
             Groups = sderl_demo_layout:groups(Layout),
             Modes = #{Name => Consistency || #{name := Name} <- Groups},
             Plan#{
@@ -59,11 +62,19 @@ link(stock, Fleet, Layout) ->
         {ok, _} ?= on_all(Fleet, Site, global, sync, [], ?LINK_TIMEOUT_MS),
         ok
     end;
-link(sd, Fleet, Layout) ->
-    Site = site(sd, Fleet, Layout),
+link(Side, Fleet, Layout) ->
+    Site = site(Side, Fleet, Layout),
     maybe
         Args = [Site, ?LINK_TIMEOUT_MS],
         {ok, _} ?= on_all(Fleet, Site, sderl_demo_groups, await, Args, ?LINK_TIMEOUT_MS),
+        ok ?= follow(Side, Fleet, Site)
+    end.
+
+follow(sd, _, _) -> ok;
+follow(following, Fleet, Site) ->
+    Args = [Site, ?LINK_TIMEOUT_MS],
+    maybe
+        {ok, _} ?= on_all(Fleet, Site, sderl_demo_groups, follow, Args, ?LINK_TIMEOUT_MS),
         ok
     end.
 
@@ -73,7 +84,7 @@ site(Side, Fleet, Layout) ->
     Registry =
         case Side of
             stock -> sderl_demo_global;
-            sd -> sderl_demo_groups
+            _ -> sderl_demo_groups
         end,
     #{registry => Registry, layout => Layout, nodes => sderl_fleet:nodes(Fleet)}.
 

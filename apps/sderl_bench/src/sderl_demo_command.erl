@@ -33,8 +33,9 @@ run(Args) ->
 arguments() ->
     #{
         help =>
-            "Starts nodes on this machine and runs one workload on them twice: as a stock\n"
-            "full mesh with global, then in s_groups that share gateway nodes. Prints what\n"
+            "Starts nodes on this machine and runs one workload on them three times: as a stock\n"
+            "full mesh with global, then in s_groups that share gateway nodes, where nodes keep copies\n"
+            "of the names of other groups (s_group:follow/1), and where they do not. Prints what\n"
             "was measured, side by side. The nodes of the s_groups stay up until Ctrl-C, and the dashboard\n"
             "shows them: its address is printed with the token that it needs.",
         arguments => [
@@ -49,7 +50,7 @@ arguments() ->
                 seconds,
                 "S",
                 #{type => {integer, [{min, 1}, {max, 600}]}, default => 3},
-                "length of each of the four phases of either side (3)"
+                "length of each of the four phases of each side (3)"
             ),
             option(
                 consistency,

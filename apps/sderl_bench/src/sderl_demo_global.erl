@@ -4,7 +4,7 @@
 
 -behaviour(sderl_demo_registry).
 
--export([via/1, register/3, unregister/2, whereis/2, names/1]).
+-export([via/1, register/3, unregister/2, whereis/2, names/1, tables/0]).
 
 -doc "A server's `via` name.".
 -spec via(sderl_demo_layout:server()) -> {via, module(), term()}.
@@ -32,3 +32,7 @@ whereis(Group, Name) -> global:whereis_name({Group, Name}).
 -doc "All names of a group.".
 -spec names(sderl_demo_layout:group_name()) -> [term()].
 names(Group) -> [Name || {G, Name} <- global:registered_names(), G =:= Group].
+
+-doc "Where `global` keeps names on each node.".
+-spec tables() -> [atom()].
+tables() -> [global_names, global_names_ext, global_pid_names, global_pid_ids].

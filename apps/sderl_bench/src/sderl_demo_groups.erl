@@ -4,8 +4,8 @@
 
 -behaviour(sderl_demo_registry).
 
--export([via/1, register/3, unregister/2, whereis/2, names/1]).
--export([await/2]).
+-export([via/1, register/3, unregister/2, whereis/2, names/1, tables/0]).
+-export([await/2, follow/2]).
 
 -doc "A server's `via` name.".
 -spec via(sderl_demo_layout:server()) -> {via, module(), term()}.
@@ -27,13 +27,32 @@ unregister(Group, Name) ->
         {no, Reason} -> {error, Reason}
     end.
 
--doc "A local read for members; for others, one question to a member of the group.".
+-doc "A local read for members and followers; for others, one question to a member of the group.".
 -spec whereis(sderl_demo_layout:group_name(), term()) -> pid() | undefined.
 whereis(Group, Name) -> s_group:whereis_name(Group, Name).
 
 -doc "All names of a group that this node is a member of.".
 -spec names(sderl_demo_layout:group_name()) -> [term()].
 names(Group) -> [Name || {_Group, Name} <- s_group:registered_names({s_group, Group})].
+
+-doc "This node's names, and its copies of those of groups that it follows.".
+-spec tables() -> [atom()].
+tables() -> [sderl_names, sderl_copies].
+
+-doc """
+Follows the groups that this node looks names up in and is no member of; returns when it has copies,
+and exits `{not_followed, Copies}` otherwise.
+""".
+-spec follow(sderl_demo_load:site(), timeout()) -> ok.
+follow(#{layout := Layout} = Site, TimeoutMs) ->
+    Others = sderl_demo_layout:other_names(sderl_demo_load:index(Site), Layout),
+    lists:foreach(fun(Group) -> ok = s_group:follow(Group) end, lists:uniq([G || {G, _} <- Others])),
+    case sderl_fleet:await(fun() -> [] =:= [C || #{state := S} = C <- followed(), S =/= whole] end, TimeoutMs) of
+        ok -> ok;
+        {error, _} -> exit({not_followed, followed()})
+    end.
+
+followed() -> proplists:get_value(followed, s_group:info()).
 
 -doc "Waits until this node's groups are complete; exits `{not_ready, Group, Reason}` otherwise.".
 -spec await(sderl_demo_load:site(), timeout()) -> ok.

@@ -35,9 +35,10 @@ number of client processes on each node, `orders` the servers that each kills in
 
 -doc """
 The pids of this node's own servers, what the registry says here of every server in this
-node's groups, and how many other names it has in them.
+node's groups, how many other names it has in them, and the bytes of its tables of names.
 """.
 -type seen() :: #{
+    bytes := non_neg_integer(),
     running := [{sderl_demo_layout:server(), pid()}],
     registered := [{sderl_demo_layout:server(), pid() | undefined}],
     leftover := non_neg_integer()
@@ -149,5 +150,10 @@ seen(#{registry := Registry, layout := Layout} = Site) ->
     #{
         running => sderl_demo_sup:servers(),
         registered => [{Server, Registry:whereis(G, Name)} || {G, Name} = Server <- Servers],
-        leftover => length(Names -- Servers)
+        leftover => length(Names -- Servers),
+        bytes => lists:sum([words(ets:info(Table, memory)) || Table <- Registry:tables()]) *
+            erlang:system_info(wordsize)
     }.
+
+words(undefined) -> 0;
+words(Words) -> Words.

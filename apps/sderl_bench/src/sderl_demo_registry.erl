@@ -27,3 +27,6 @@ the name, so that both sides hold the same names.
 
 -doc "All names of a group, as a member of it sees them.".
 -callback names(sderl_demo_layout:group_name()) -> [Name :: term()].
+
+-doc "The tables in which a node keeps names.".
+-callback tables() -> [atom()].

@@ -199,7 +199,7 @@ check(Fleet, Site) ->
         end
     end,
     case sderl_fleet:await(Look, ?CHECK_TIMEOUT_MS) of
-        ok -> {ok, #{missing_names => 0, leftover_names => 0}};
+        ok -> look(Fleet, Site);
         {error, {timeout, {ok, Found}}} -> {ok, Found};
         {error, {timeout, {error, _} = Error}} -> Error;
         {error, Reason} -> {error, Reason}
@@ -223,5 +223,6 @@ missing(Seen) ->
     ],
     #{
         missing_names => length(Wrong),
-        leftover_names => lists:sum([Count || #{leftover := Count} <- Seen])
+        leftover_names => lists:sum([Count || #{leftover := Count} <- Seen]),
+        names_bytes_per_node => lists:sum([Bytes || #{bytes := Bytes} <- Seen]) div length(Seen)
     }.

@@ -1,15 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_demo_table).
--moduledoc "The demo's table: what both sides measured, side by side.".
+-moduledoc "The demo's table: what the sides measured, side by side.".
 
 -export([text/2]).
 
 -doc "The table as lines of text.".
 -spec text(sderl_demo:results(), sderl_options:consistency()) -> unicode:chardata().
-text(#{stock := Stock, sd := Sd}, Consistency) ->
+text(#{stock := Stock, sd := Sd, following := Following}, Consistency) ->
     sderl_bench_table:text(
-        ["", "stock mesh, global", title(Consistency)],
-        [[Label, Cell(Stock), Cell(Sd)] || {Label, Cell} <- rows()]
+        ["", "stock mesh, global", title(Consistency), "following others"],
+        [[Label, Cell(Stock), Cell(Sd), Cell(Following)] || {Label, Cell} <- rows()]
     ).
 
 title(available) -> "s_groups";
@@ -34,6 +34,7 @@ rows() ->
         {"  one takes, p50 / p99", percentiles(other_call_us, 1000)},
         {"servers killed", number(kills)},
         {"  back under their name, p50 / p99", percentiles(recovery_ms, 1_000_000)},
+        {"memory of a node's names, bytes", number(names_bytes_per_node)},
         {"bytes between nodes, whole run", number(bytes)},
         {"messages between nodes, whole run", number(messages)},
         {"calls failed, in flight at a kill", number(calls_in_flight_at_kills)},

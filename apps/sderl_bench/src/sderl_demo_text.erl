@@ -20,7 +20,7 @@ header(#{layout := #{consistency := Consistency} = Layout, seconds := Seconds, s
             sderl_bench_machine:text(),
             length(sderl_demo_layout:names(Layout))
         ]),
-        io_lib:format("First as a full mesh with global, then as ~ts~ts:\n\n", [
+        io_lib:format("First as a full mesh with global, then twice as ~ts~ts, following others and not:\n\n", [
             plural(Groups, "s_group", "s_groups"),
             case Consistency of
                 available -> "";
@@ -31,7 +31,7 @@ header(#{layout := #{consistency := Consistency} = Layout, seconds := Seconds, s
         io_lib:format(
             "\n"
             "~ts"
-            "On both sides: ~ts s each of lookups, of calls by name (8 of 10 to servers of\n"
+            "On each side: ~ts s each of lookups, of calls by name (8 of 10 to servers of\n"
             "the caller's groups), of registrations of fresh names by all nodes at once, and of\n"
             "calls while servers are killed (seed ~w) and their supervisors restart them.\n\n",
             [
@@ -55,7 +55,8 @@ plural(N, _One, Many) -> [integer_to_list(N), " ", Many].
 step(Side, Step) -> [side(Side), ": ", step(Step)].
 
 side(stock) -> "full mesh";
-side(sd) -> "s_groups".
+side(sd) -> "s_groups";
+side(following) -> "s_groups, following others".
 
 step(nodes) -> "starting nodes";
 step(link) -> "linking nodes";
@@ -74,7 +75,8 @@ kept() ->
 
 -doc "Said when they did not, with the reasons of the calls that were lost.".
 -spec broken([{atom(), pos_integer()}], sderl_demo:results()) -> unicode:chardata().
-broken(Broken, #{sd := #{lost_reasons := Reasons}}) ->
+broken(Broken, Results) ->
+    Reasons = lists:append([R || #{lost_reasons := R} <- maps:values(maps:with([sd, following], Results))]),
     [
         "in the s_groups: ",
         lists:join(", ", [[integer_to_list(Count), " ", what(Key)] || {Key, Count} <- Broken]),

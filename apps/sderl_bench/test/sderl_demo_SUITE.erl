@@ -26,18 +26,18 @@ once_json(Config) ->
         <<"params">> := #{
             <<"nodes">> := 6, <<"group_size">> := 3, <<"seconds">> := 1, <<"seed">> := 7
         },
-        <<"metrics">> := #{<<"stock">> := Stock, <<"sd">> := Sd},
+        <<"metrics">> := #{<<"stock">> := Stock, <<"sd">> := Sd, <<"following">> := Following},
         <<"machine">> := #{<<"cores">> := _, <<"memory_mib">> := _, <<"otp">> := _},
         <<"started">> := _
     } = json:decode(Line),
-    lists:foreach(fun measured/1, [Stock, Sd]),
+    lists:foreach(fun measured/1, [Stock, Sd, Following]),
     ?assertMatch(#{<<"links_total">> := 15, <<"links_per_node_max">> := 5}, Stock),
     %% Two meshes of four that share a link, and those of the partners: 1 with 4, 2 with 5. A
     %% question to a member that was slow to answer may have made one more.
     #{<<"links_total">> := Links} = Sd,
     ?assert(Links >= 13 andalso Links < 15),
     Promised = [<<"lost_calls">>, <<"missing_names">>, <<"leftover_names">>, <<"errors">>],
-    ?assertEqual(#{Key => 0 || Key <- Promised}, maps:with(Promised, Sd)).
+    [?assertEqual(#{Key => 0 || Key <- Promised}, maps:with(Promised, Side)) || Side <- [Sd, Following]].
 
 %% The same in groups that decide by majority. (Its other side is that of the case above.)
 by_majority(_) ->
@@ -54,7 +54,7 @@ by_majority(_) ->
     ?assertEqual(ok, sderl_demo:verdict(#{sd => Metrics})),
     Words = fun(Text) -> unicode:characters_to_list(Text) end,
     ?assertNotEqual(nomatch, string:find(Words(sderl_demo_text:header(Settings)), "with the consistency majority")),
-    ?assertNotEqual(nomatch, string:find(Words(sderl_demo_table:text(#{stock => Metrics, sd => Metrics}, majority)), "s_groups, by majority")).
+    ?assertNotEqual(nomatch, string:find(Words(sderl_demo_table:text(#{stock => Metrics, sd => Metrics, following => Metrics}, majority)), "s_groups, by majority")).
 
 %% Ctrl-C at a terminal while a bar is drawn: the line is wiped, with the ^C behind it, and the exit status says
 %% which signal it was.

@@ -25,8 +25,10 @@
 
 -define(GONE_MS, 10_000).
 -define(SLOW_MS, 3000).
-%% Changes that come together go together.
+%% Changes that come together go together: while many come, more of them.
 -define(SOON_MS, 10).
+-define(BUSY_MS, 50).
+-define(BUSY, 100).
 %% A change that touches more than single names seldom comes alone.
 -define(ALL_MS, 200).
 
@@ -94,7 +96,10 @@ the effect `{push, Ms}`.
     log = #{} :: #{pos_integer() => Name :: term()},
     snapshots = 0 :: non_neg_integer(),
     followers = #{} :: #{node() => #follower{}},
-    due = false :: boolean()
+    due = false :: boolean(),
+    %% Where the numbers stood at the last push, and whether many changes came since the one before.
+    pushed = 0 :: non_neg_integer(),
+    is_busy = false :: boolean()
 }).
 -opaque feed() :: #feed{}.
 
@@ -130,22 +135,24 @@ step(_, {changed, Names}, _, #feed{followers = Fs, head = Head} = F) when map_si
     %% Not kept for anybody, and yet counted: one that returns must not take itself for up to date.
     After = Head + length(Names),
     {[], F#feed{head = After, floor = After, log = #{}}};
-step(_, {changed, Names}, _, F) -> soon(?SOON_MS, trim(lists:foldl(fun note/2, F, Names)));
+step(_, {changed, Names}, _, #feed{is_busy = Busy} = F) ->
+    soon(case Busy of true -> ?BUSY_MS; false -> ?SOON_MS end,
+         trim(lists:foldl(fun note/2, F, Names)));
 step(_, {all, Id}, Source, #feed{followers = Fs} = F) ->
     ok = stop(Source, F),
     Void = maps:map(fun(_, Follower) -> Follower#follower{at = none, sent = none} end, Fs),
-    soon(?ALL_MS, F#feed{id = Id, head = 0, floor = 0, log = #{}, followers = Void});
-step(_, push, Source, #feed{followers = Fs} = F) ->
+    soon(?ALL_MS, F#feed{id = Id, head = 0, floor = 0, log = #{}, pushed = 0, followers = Void});
+step(_, push, Source, #feed{followers = Fs, head = Head, pushed = Before} = F) ->
     %% Most followers are at one position: what they get is made once.
     {Ready, Begin} = maps:fold(fun
         (Node, #follower{at = none}, {R, B}) -> {R, [Node | B]};
-        (Node, #follower{at = At, sent = none}, {R, B}) when is_integer(At), At < F#feed.head ->
+        (Node, #follower{at = At, sent = none}, {R, B}) when is_integer(At), At < Head ->
             {R#{At => [Node | maps:get(At, R, [])]}, B};
         (_, _, Acc) -> Acc
     end, {#{}, []}, Fs),
     {Deltas, F1} = maps:fold(fun(At, Nodes, {Effects, Acc}) ->
         pushed(At, Nodes, Source, Effects, Acc)
-    end, {[], F#feed{due = false}}, Ready),
+    end, {[], F#feed{due = false, pushed = Head, is_busy = Head - Before >= ?BUSY}}, Ready),
     lists:foldl(fun(Node, {Effects, Acc}) ->
         {More, Acc1} = snapshot(Node, map_get(Node, Acc#feed.followers), Source, Acc),
         {More ++ Effects, Acc1}
