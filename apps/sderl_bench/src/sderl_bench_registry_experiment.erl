@@ -147,7 +147,7 @@ measure(Options, Show, Output) ->
         Paths = maps:with([paths], maps:get(Name, Peers, #{})),
         case sderl_bench_registry:run(Module, maps:merge(Params, Paths), Label) of
             {ok, #{pairs_per_s := Rate} = Metrics} ->
-                sderl_bench_output:say(Output, [string:pad(Label, 24), sderl_bench_table:number(Rate), " pairs/s\n"]),
+                sderl_bench_output:say(Output, [string:pad(Label, 28), sderl_bench_table:number(Rate), " pairs/s\n"]),
                 {ok, Metrics};
             Error ->
                 Error
@@ -195,18 +195,23 @@ table_of(Runs) ->
     Bases = [Base || Base <- ["yardstick", "global"], lists:member(Base, Names), length(Names) > 1],
     Header =
         ["", "pairs/s"] ++ ["x " ++ Base || Base <- Bases] ++
-            ["register us p50 / p99", "unregister us p50 / p99", "CPU us/pair", "bytes/pair", "look-up ns", "links", "errors", "converged"],
+            ["register us p50 / p99", "unregister us p50 / p99", "CPU us/pair"] ++
+            ["CPU x " ++ Base || Base <- Bases] ++
+            ["bytes/pair", "look-up ns", "links", "errors", "converged"],
     sderl_bench_table:text(Header, [row(Name, Bases, Runs) || Name <- Names]).
 
 row(Name, Bases, Runs) ->
     Mine = [Metrics || #{impl := N, metrics := Metrics} <- Runs, N =:= Name],
     Spread = fun(Get) -> sderl_bench_table:spread([Get(M) || M <- Mine]) end,
     [Name, Spread(fun(#{pairs_per_s := V}) -> V end)] ++
-        [ratio(Name, Base, Runs) || Base <- Bases] ++
+        [ratio(Name, Base, pairs_per_s, Runs) || Base <- Bases] ++
         [
             latencies(register_us, Mine),
             latencies(unregister_us, Mine),
-            Spread(fun(#{cpu_us_per_pair := V}) -> V end),
+            Spread(fun(#{cpu_us_per_pair := V}) -> V end)
+        ] ++
+        [ratio(Name, Base, cpu_us_per_pair, Runs) || Base <- Bases] ++
+        [
             median(Mine, fun(#{bytes_per_op := V}) -> V end),
             median(Mine, fun(#{lookup_ns := V}) -> V end),
             sderl_bench_table:number(lists:max([V || #{links_per_node_max := V} <- Mine])),
@@ -232,8 +237,8 @@ markdown_row(Label, Impl, Runs) ->
         Label,
         Impl,
         sderl_bench_table:spread([V || #{pairs_per_s := V} <- Mine]),
-        ratio(Impl, "yardstick", Runs),
-        ratio(Impl, "global", Runs),
+        ratio(Impl, "yardstick", pairs_per_s, Runs),
+        ratio(Impl, "global", pairs_per_s, Runs),
         latencies(register_us, Mine),
         median(Mine, fun(#{cpu_us_per_pair := V}) -> V end),
         median(Mine, fun(#{lookup_ns := V}) -> V end),
@@ -241,9 +246,10 @@ markdown_row(Label, Impl, Runs) ->
     ].
 
 %% Of runs that followed one another, so that what disturbs the machine disturbs both.
-ratio(Name, Base, Runs) ->
-    Rates = fun(Wanted) -> [Rate || #{impl := N, metrics := #{pairs_per_s := Rate}} <- Runs, N =:= Wanted] end,
-    sderl_bench_table:spread([A / B || {A, B} <- lists:zip(Rates(Name), Rates(Base), trim), B > 0]).
+ratio(Name, Base, Metric, Runs) ->
+    Of = fun(Wanted) -> [Value || #{impl := N, metrics := #{Metric := Value}} <- Runs, N =:= Wanted] end,
+    Both = lists:zip(Of(Name), Of(Base), trim),
+    sderl_bench_table:spread([A / B || {A, B} <- Both, is_number(A), is_number(B), B > 0]).
 
 notes(Runs) ->
     [
