@@ -34,6 +34,7 @@ for the look-ups. `paths` is the code path of another project's registry.
     errors := non_neg_integer(),
     error_reasons := [binary()],
     converged := boolean(),
+    settle_ms := non_neg_integer() | undefined,
     atom() => term()
 }.
 
@@ -73,7 +74,7 @@ measure(Impl, Fleet, Namespaces, Params, Label) ->
         ok ?= Impl:prepare(Fleet, Namespaces, Params),
         ok ?= preload(Impl, Fleet, Namespaces, Held),
         {{ok, Tallies}, Seen} ?= watched(Fleet, Members, Params, fun() -> load(Impl, Fleet, Members, Clients, Seconds, Label) end),
-        Converged = converged(Impl, Fleet, Namespaces, Held),
+        {Converged, SettleMs} = settle(Impl, Fleet, Namespaces, Held),
         {ok, LookupNs} ?= lookup(Impl, Fleet, Namespaces, Held),
         {ok, metrics(#{
             watched => Seen,
@@ -81,6 +82,7 @@ measure(Impl, Fleet, Namespaces, Params, Label) ->
             tallies => Tallies,
             seconds => Seconds,
             converged => Converged,
+            settle_ms => SettleMs,
             lookup_ns => LookupNs
         })}
     end.
@@ -149,13 +151,19 @@ call_each(Fleet, Function, Parts, Timeout) ->
     end).
 
 %% Every member has the held names and nothing else: what clients registered they removed.
-converged(Impl, Fleet, Namespaces, Held) ->
+settle(Impl, Fleet, Namespaces, Held) ->
     Agree = fun() ->
         lists:all(fun({Group, Nodes}) -> agree(Impl, Fleet, Group, Nodes, Held) end, Namespaces)
     end,
     case Impl:consistency() of
-        strong -> Agree();
-        eventual -> ok =:= sderl_fleet:await(Agree, ?SETTLE_MS)
+        strong ->
+            {Agree(), undefined};
+        eventual ->
+            Ended = erlang:monotonic_time(millisecond),
+            case sderl_fleet:await(Agree, ?SETTLE_MS) of
+                ok -> {true, erlang:monotonic_time(millisecond) - Ended};
+                {error, {timeout, _}} -> {false, undefined}
+            end
     end.
 
 agree(Impl, Fleet, Group, Nodes, Held) ->
@@ -189,6 +197,7 @@ lookup(Impl, Fleet, [{Group, [Node | _] = Nodes} | _], Held) ->
     tallies := [sderl_bench_registry_worker:tally()],
     seconds := pos_integer(),
     converged := boolean(),
+    settle_ms => non_neg_integer() | undefined,
     lookup_ns := number() | undefined,
     watched => sderl_bench_watch:seen()
 }) -> metrics().
@@ -206,7 +215,8 @@ metrics(#{nodes := Nodes, tallies := Tallies, seconds := Seconds} = Seen) ->
         cpu_us_per_pair => maps:get(cpu_us_per_op, Used),
         errors => Sum(errors),
         error_reasons => [text(R) || R <- lists:sublist(Reasons, 3)],
-        converged => maps:get(converged, Seen)
+        converged => maps:get(converged, Seen),
+        settle_ms => maps:get(settle_ms, Seen, undefined)
     }.
 
 percentiles(Key, Tallies) ->

@@ -14,6 +14,7 @@ Metrics of one run, as in the JSON output:
 | `links_per_node_max`, `bytes`, `bytes_per_op`, ... | connections, traffic and memory as `m:sderl_bench_meter` counts them, an operation being a pair |
 | `errors`, `error_reasons` | operations that failed, all told, and up to three reasons |
 | `converged` | after the run, all members' tables are the same and hold what they should |
+| `settle_ms` | how long after the last call that took, where a call returns before the other nodes have the change: work that is left over then is in no other figure |
 """.
 
 -behaviour(sderl_bench_experiment).
@@ -216,11 +217,19 @@ row(Name, Bases, Runs) ->
             median(Mine, fun(#{lookup_ns := V}) -> V end),
             sderl_bench_table:number(lists:max([V || #{links_per_node_max := V} <- Mine])),
             sderl_bench_table:number(lists:sum([V || #{errors := V} <- Mine])),
-            case lists:all(fun(#{converged := V}) -> V end, Mine) of
-                true -> "yes";
-                false -> "NO"
-            end
+            converged(Mine)
         ].
+
+converged(Metrics) ->
+    case lists:all(fun(#{converged := Converged}) -> Converged end, Metrics) of
+        true ->
+            case [Ms || #{settle_ms := Ms} <- Metrics, is_integer(Ms)] of
+                [] -> "yes";
+                Times -> ["after ", sderl_bench_table:spread(Times), " ms"]
+            end;
+        false ->
+            "NO"
+    end.
 
 median(Metrics, Get) ->
     sderl_bench_table:number(sderl_bench_table:median([V || M <- Metrics, V <- [Get(M)], is_number(V)])).

@@ -175,6 +175,13 @@ paths_test() ->
     #{families := [Family]} = sderl_bench_impl:fleet_plan(Plan, 2, ""),
     ?assertMatch(#{args := ["-pz", "/a", "-pz", "/b"], connect_all := true}, Family).
 
+%% Where calls return before all have the change, the table says when all had it.
+settled_test() ->
+    Settled = fun(Ms) -> (run("pg", 1, true))#{metrics := (metrics(1, true))#{settle_ms := Ms}} end,
+    Shown = fun(Runs) -> unicode:characters_to_list(?E:table(Runs)) end,
+    ?assertMatch({match, _}, re:run(Shown([Settled(7), Settled(30), Settled(9)]), "after 9 \\(7..30\\) ms")),
+    ?assertMatch({match, _}, re:run(Shown([Settled(undefined)]), " yes\n")).
+
 verdict_test() ->
     ?assertEqual(ok, ?E:verdict([run("pg", 1, true)])),
     {error, Text} = ?E:verdict([run("pg", 1, true), run("global", 1, false)]),
