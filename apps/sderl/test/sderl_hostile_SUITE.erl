@@ -170,7 +170,7 @@ unsound_rows(Config) ->
         ets:insert(sderl_undelivered, {42}),
         ets:insert(sderl_watches, {{Group, name, 42}, g}),
         ets:insert(sderl_monitors, {make_ref(), 42, 42, undefined}),
-        ets:insert(sderl_routes, {{told, somebody}, 42}),
+        ets:insert(sderl_routes, [{{told, somebody}, 42}, {{told, somebody, g}, 42, 42}]),
         ets:insert(sderl_names, {{g, unsound}, 42, node(), {1, node()}, 1, []}),
         Alias = alias([reply]),
         ets:insert(sderl_state, {{out, g}, 1 bsl 20, [{Alias, [x | 42]}]}),

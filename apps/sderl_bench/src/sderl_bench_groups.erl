@@ -23,7 +23,7 @@ Groups are made until there are as many as each of `groups` says, by the nodes i
 -define(CALL_MS, 60_000).
 -define(CREATE_MS, 3_600_000).
 %% So many are made while nobody writes, to count what is sent for one.
--define(COUNTED, 20).
+-define(COUNTED, 50).
 -define(REST_MS, 2000).
 
 -doc "Runs it; `Report` gets the metrics of each number of groups when it is reached.".
@@ -90,6 +90,7 @@ stage(Fleet, Nodes, Have, Number, #{pause_ms := Pause}, Empty) ->
             write_us => percentiles([Us || {_, Us} <- lists:append(Samples)]),
             errors => lists:sum(Errors),
             messages_per_group => above(messages, Usage, Rest, Counted),
+            cpu_us_per_group => 1000 * above(cpu_ms, Usage, Rest, Counted),
             bytes_per_group => above(bytes, Usage, Rest, Counted),
             messages_per_s_at_rest => rate(messages, Rest),
             cpu_pct_at_rest => maps:get(cpu_pct, sderl_bench_meter:metrics(Rest, 0)),

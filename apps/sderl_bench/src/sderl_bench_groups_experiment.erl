@@ -12,6 +12,7 @@ latencies are of all groups and writes since the number before.
 | `create_us` | latency of `s_group:new_s_group/2`: `p50`, `p99`, `max` |
 | `write_us` | latency of registrations in another group, of all nodes, meanwhile |
 | `messages_per_group`, `bytes_per_group` | sent by all nodes for one more group, without what they send at rest |
+| `cpu_us_per_group` | processor time of all nodes for one more group, likewise |
 | `messages_per_s_at_rest`, `cpu_pct_at_rest` | sent by all nodes, and used of all cores, while nothing is asked |
 | `bytes_per_member` | by how much the nodes' memory grew, for each group and member of it, garbage included |
 | `busiest` | reductions of the registered processes of one node that have worked most |
@@ -91,6 +92,7 @@ table(Stages) ->
         Row("a write in another group max, us", fun(#{write_us := #{max := Us}}) -> Us end),
         Row("messages a creation", fun(#{messages_per_group := N}) -> N end),
         Row("bytes a creation", fun(#{bytes_per_group := N}) -> N end),
+        Row("processor time a creation, us", fun(#{cpu_us_per_group := Us}) -> Us end),
         Row("bytes of memory a group and member", fun(#{bytes_per_member := N}) -> N end),
         Row("messages a second at rest", fun(#{messages_per_s_at_rest := N}) -> N end),
         Row("processor at rest, % of all cores", fun(#{cpu_pct_at_rest := N}) -> N end),

@@ -7,7 +7,7 @@
 
 -export([new/0, options/0, options/1, incarnation/0, reborn/0]).
 -export([is_running/0, is_empty/0, group/1, all/0, groups/0, named_groups/0, uid/1, members/1, process/1, processes/0]).
--export([memberships/0, named_memberships/0, newest_first/0, coordinated/0, groups_with/1]).
+-export([memberships/0, named_memberships/0, newest_first/0, coordinated/0]).
 -export([shares_group/1, shares_named_group/1]).
 -export([needs/0, show/4, show/5, moved/4, left/4, forget/1]).
 -export([leaving/0, leaver/1, finish/1]).
@@ -36,6 +36,8 @@
 %% So often, and for so many nodes, is it said that a node speaks another version.
 -define(VERSION_AGAIN_S, 3600).
 -define(VERSIONS, 100).
+%% So many groups are looked at at once.
+-define(SOME, 100).
 
 -doc "Makes the tables; the calling process, the supervisor, owns them.".
 -spec new() -> ok.
@@ -192,7 +194,9 @@ members(Group) -> ets:lookup_element(?GROUPS, Group, 4, []).
 
 -doc "All own groups with their members.".
 -spec memberships() -> [{Group :: term(), [node()]}].
-memberships() -> ets:select(?GROUPS, [{{'$1', '_', '_', '$2', '_'}, [], [{{'$1', '$2'}}]}]).
+memberships() -> ets:select(?GROUPS, memberships_spec()).
+
+memberships_spec() -> [{{'$1', '_', '_', '$2', '_'}, [], [{{'$1', '$2'}}]}].
 
 -doc "The own s_groups with their members, without the free namespace.".
 -spec named_memberships() -> [{Group :: term(), [node()]}].
@@ -204,17 +208,25 @@ coordinated() ->
     [{G, Members, Coordinator}
      || {G, #{members := Members, coordinator := Coordinator}} <- all(), G =/= undefined].
 
--doc "The own groups, the free namespace among them, that a node is a member of.".
--spec groups_with(node()) -> [Group :: term()].
-groups_with(Node) -> [G || {G, Members} <- memberships(), lists:member(Node, Members)].
-
 -doc "Whether a node is a member of an own group, or of this node's island.".
 -spec shares_group(node()) -> boolean().
-shares_group(Node) -> lists:any(fun({_, Members}) -> lists:member(Node, Members) end, memberships()).
+shares_group(Node) -> shares(Node, []).
 
 -doc "Whether a node is a member of an own s_group.".
 -spec shares_named_group(node()) -> boolean().
-shares_named_group(Node) -> lists:any(fun({_, Members}) -> lists:member(Node, Members) end, named_memberships()).
+shares_named_group(Node) -> shares(Node, [undefined]).
+
+%% A mate is found soon, as it is in many of many groups.
+shares(Node, Except) ->
+    true = ets:safe_fixtable(?GROUPS, true),
+    try shares(Node, Except, ets:select(?GROUPS, memberships_spec(), ?SOME))
+    after ets:safe_fixtable(?GROUPS, false)
+    end.
+
+shares(_, _, '$end_of_table') -> false;
+shares(Node, Except, {Some, More}) ->
+    lists:any(fun({G, Members}) -> lists:member(Node, Members) andalso not lists:member(G, Except) end, Some)
+        orelse shares(Node, Except, ets:select(More)).
 
 -doc "The own s_groups, the one that this node entered last first.".
 -spec newest_first() -> [{Group :: term(), [node()]}].
@@ -475,19 +487,26 @@ known() ->
 -doc "The nodes that a group is known to have: as its members tell, else as the launch configuration has it.".
 -spec known(term()) -> [node()].
 known(Group) ->
-    Rows0 = ets:select(sderl_known, [{{{'$1', '$2'}, '$3'}, [{'=:=', '$1', {const, Group}}], [{{'$2', '$3'}}]}]),
     %% The last word of a node that left our group may come after it left.
-    Rows = case named_memberships() of
-        [] -> Rows0;
-        Own -> [R || {From, _} = R <- Rows0, From =:= config orelse lists:member(From, mates(Own))]
-    end,
-    case [Ns || {From, Ns} <- Rows, From =/= config] of
-        [] -> lists:append([Ns || {config, Ns} <- Rows]);
-        Told -> lists:usort(lists:append(Told))
+    Told = [Nodes || From <- tellers(), {_, Nodes} <- ets:lookup(sderl_known, {Group, From}),
+                     is_free_or_none() orelse shares_named_group(From)],
+    case Told of
+        [] -> ets:lookup_element(sderl_known, {Group, config}, 2, []);
+        _ -> lists:usort(lists:append(Told))
     end.
 
+is_free_or_none() -> ets:info(?GROUPS, size) =:= 0 orelse is_free().
+
+%% The nodes that told something: there are few, and many groups.
+tellers() -> ets:lookup_element(sderl_state, tellers, 2, []).
+
+-doc "One process alone says what is known.".
 -spec know(term(), [node()], config | node()) -> ok.
 know(Group, Nodes, From) ->
+    case From =:= config orelse lists:member(From, tellers()) of
+        true -> ok;
+        false -> true = ets:insert(sderl_state, {tellers, [From | tellers()]}), ok
+    end,
     true = ets:insert(sderl_known, {{Group, From}, Nodes}),
     ok.
 
@@ -500,6 +519,7 @@ unknow(Group, From) ->
 -spec unknow_from(config | node()) -> ok.
 unknow_from(From) ->
     _ = ets:select_delete(sderl_known, [{{{'_', '$1'}, '_'}, [{'=:=', '$1', {const, From}}], [true]}]),
+    true = ets:insert(sderl_state, {tellers, lists:delete(From, tellers())}),
     ok.
 
 -doc """
@@ -514,8 +534,7 @@ unknow_strangers() ->
     case Own =/= [] andalso lists:all(fun({_, Ms}) -> lists:member(node(), Ms) end, Own) of
         true ->
             Mates = #{Node => [] || Node <- mates(Own)},
-            Told = lists:usort(ets:select(sderl_known, [{{{'_', '$1'}, '_'}, [], ['$1']}])),
-            lists:foreach(fun unknow_from/1, [F || F <- Told, F =/= config, not is_map_key(F, Mates)]),
+            lists:foreach(fun unknow_from/1, [From || From <- tellers(), not is_map_key(From, Mates)]),
             true;
         false -> Own =:= []
     end.
@@ -524,10 +543,11 @@ mates(Own) -> lists:append([Ms || {_, Ms} <- Own]).
 
 %% Another group of that name has none of these nodes.
 unknow_all(Group, Members) ->
-    lists:foreach(fun({{G, _} = Key, Nodes}) ->
-        G =:= Group andalso lists:any(fun(N) -> lists:member(N, Members) end, Nodes)
-            andalso ets:delete(sderl_known, Key)
-    end, ets:tab2list(sderl_known)).
+    lists:foreach(fun(From) ->
+        Nodes = ets:lookup_element(sderl_known, {Group, From}, 2, []),
+        lists:any(fun(N) -> lists:member(N, Members) end, Nodes)
+            andalso ets:delete(sderl_known, {Group, From})
+    end, [config | tellers()]).
 
 -doc """
 Notes why a node was left out of a group; `info/0` shows it. What is tried again and again for the

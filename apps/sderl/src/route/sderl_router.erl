@@ -78,22 +78,27 @@ init([]) ->
     Beat = sderl_route_config:value(route_beat_ms),
     Timers = {sderl_timer:next(none, Beat, beat),
               sderl_timer:next(none, rand:uniform(?COMPARE), compare)},
-    {Sound, Unsound} = lists:partition(fun sderl_route_state:advertisement/1, kept()),
-    lists:foreach(fun drop/1, [Node || {Node, _, _, _} <- Unsound]),
+    {Sound, Unsound} = kept(),
+    lists:foreach(fun(Key) -> ets:delete(?TABLE, Key) end, Unsound),
     sderl_event:dropped(?MODULE, length(Unsound), #{}),
     %% Also when nothing has changed for the state: the table may be what a predecessor left half done.
     self() ! show,
     {ok, regrouped(begun(Beat, Timers, Sound))}.
 
-%% The advertisements that a predecessor kept. A group that was left has no members in a row that was about
-%% to go.
+%% The advertisements that a predecessor kept, and the keys of rows that cannot be of one. A group that was left
+%% has no members in a row that was about to go.
 kept() ->
-    Groups = maps:groups_from_list(
-        fun({Node, _}) -> Node end, fun({_, Membership}) -> Membership end,
-        [{Node, {G, Uid, Ms}} || [Node, G, Uid, Ms] <- ets:match(?TABLE, {{told, '$1', '$2'}, '$3', '$4'}),
-                                 Ms =/= []]),
-    [{Node, Version, maps:get(Node, Groups, []), Links}
-     || [Node, Version, Links] <- ets:match(?TABLE, {{told, '$1'}, '$2', '$3'})].
+    Rows = [Row || Row <- ets:tab2list(?TABLE), element(1, element(1, Row)) =:= told],
+    Groups = maps:groups_from_list(fun({Node, _}) -> Node end, fun({_, Membership}) -> Membership end,
+                                   [{Node, {G, Uid, Ms}} || {{told, Node, G}, Uid, Ms} <- Rows, Ms =/= []]),
+    Ads = [{Node, Version, maps:get(Node, Groups, []), Links} || {{told, Node}, Version, Links} <- Rows],
+    Sound = [Ad || Ad <- Ads, sderl_route_state:advertisement(Ad)],
+    Nodes = #{Node => [] || {Node, _, _, _} <- Sound},
+    {Sound, [element(1, Row) || Row <- Rows, not is_sound(Row, Nodes)]}.
+
+is_sound({{told, Node}, _, _}, Nodes) -> is_map_key(Node, Nodes);
+is_sound({{told, Node, _}, _, [_ | _]}, Nodes) -> is_map_key(Node, Nodes);
+is_sound(_, _) -> false.
 
 drop(Node) ->
     true = ets:delete(?TABLE, {told, Node}),
