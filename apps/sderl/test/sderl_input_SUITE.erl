@@ -64,7 +64,7 @@ functions() ->
     [{start, []}, {start_link, []}, {stop, []}, {new_s_group, [nodes]}, {new_s_group, [any, nodes]}, {new_s_group, [any, nodes, group_options]},
      {recover_majority, [any, nodes]}, {read, [any, any]}, {delete_s_group, [any]}, {add_nodes, [any, nodes]},
      {remove_nodes, [any, nodes]}, {enter, [any, nodes]}, {leave, [any]}, {connect, [node]}, {connect, [any, node]},
-     {await, [any, timeout]}, {s_groups, []}, {own_s_groups, []}, {own_nodes, []}, {own_nodes, [any]}, {info, []},
+     {await, [any, timeout]}, {follow, [any]}, {unfollow, [any]}, {s_groups, []}, {own_s_groups, []}, {own_nodes, []}, {own_nodes, [any]}, {info, []},
      {links, []}, {sync, []}, {register_name, [any, any, pid]}, {register_name, [any, any, pid, options]},
      {re_register_name, [any, any, pid]}, {unregister_name, [any, any]},
      {register_name_external, [any, any, pid]}, {unregister_name_external, [any, any]},

@@ -104,7 +104,7 @@ the effect `{push, Ms}`.
 -opaque feed() :: #feed{}.
 
 -spec new(sderl_follow_wire:feed()) -> feed().
-new(Id) -> new(Id, #{rows => 500, bytes => 65_536, log => 50_000}).
+new(Id) -> new(Id, #{rows => 2000, bytes => 65_536, log => 50_000}).
 
 -spec new(sderl_follow_wire:feed(), limits()) -> feed().
 new(Id, Limits) -> #feed{id = Id, limits = Limits}.

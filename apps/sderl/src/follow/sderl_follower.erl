@@ -230,7 +230,8 @@ connect(Group, Members, #s{helpers = Helpers} = S) ->
 
 send(Group, Node, Want) ->
     %% A link that only this uses shall not be taken for one that nobody needs.
-    _ = sderl_links:is_up(Node) andalso sderl_links:note(Node, {lookup, Group}),
+    _ = sderl_links:is_up(Node) andalso not sderl_dir:shares_group(Node)
+        andalso sderl_links:note(Node, {lookup, Group}),
     Message = {sderl_follow, ?VSN, node(), Group, Want},
     _ = sderl_route_send:node(Node, {process, sderl_feeder}, none, Message,
                               sderl_route_send:hash(Group), [noconnect, nosuspend]),
