@@ -110,6 +110,9 @@ set_place(N, #s{num = Num, d = #d{lineage = E, view = V}} = S) ->
 
 -doc "A member has to catch up.".
 -spec set_aside(node(), #s{}) -> #s{}.
+%% (Not yet, where we were stopped: it may have gone on without us, and be asked whether it did. It says
+%% so again.)
+set_aside(_, #s{groggy = [_ | _]} = S) -> S;
 set_aside(N, S) -> sderl_core_snapshot:start([N], set_place(N, S)).
 
 -doc "A member says that it lacks a batch.".

@@ -49,7 +49,7 @@ late(#s{now = Now, peers = P, office = #office{flight = F} = Office, cand = C, m
 
 groggy_tick(#s{groggy = [_ | _] = Silent, groggy_since = G, now = Now, aside_ms = A} = S)
   when Now - G > A ->
-    awake(Silent, S#s{groggy = []});
+    awake(Silent, sderl_core_write:wait_again(Silent, S#s{groggy = []}));
 groggy_tick(S) -> S.
 
 awake(_, #s{role = orphan} = S) -> sderl_core_elect:elect(S);
@@ -420,7 +420,7 @@ state(E, L, N, #s{groggy = G} = S0) ->
     S1 = heard(E, S0#s{groggy = lists:delete(N, G)}),
     #s{role = R, self = Self, d = #d{view = V, lineage = Mine}} = S1,
     case R =:= coord andalso E > Mine andalso L =/= undefined andalso L =/= Self andalso is_map_key(N, V) of
-        true -> sderl_core_elect:orphan(S1#s{groggy = []});
+        true -> ruled(true, E, L, N, S1#s{groggy = []});
         false when G =/= [], S1#s.groggy =:= [] -> awake([], S1);
         false -> S1
     end.

@@ -15,7 +15,7 @@
 -include("sderl_core.hrl").
 
 -export([flush/1, batch/6, committed/2, apply_items/4, restore/2, req/4, forget_list/2]).
--export([unhold/2, ack/5, reorder/1, may_propose/1, propose/3, origins/1]).
+-export([unhold/2, ack/5, reorder/1, wait_again/2, may_propose/1, propose/3, origins/1]).
 
 -import(sderl_core_state, [fx/2, send/3, set_flight/2]).
 
@@ -285,6 +285,18 @@ set_owed(Owed, #s{office = Office} = S) -> S#s{office = Office#office{owed = Owe
 reorder(#s{office = #office{flight = #flight{wait = W} = F}, d = #d{view = V}} = S) ->
     landed(set_flight(F#flight{wait = [N || N <- W, maps:get(N, V, none) =:= live]}, S));
 reorder(S) -> S.
+
+-doc """
+We were stopped, and these members have not told us since whom they follow: that they acknowledged the
+batch that is out says nothing any more, and they get it again.
+""".
+-spec wait_again([node()], #s{}) -> #s{}.
+wait_again(Silent, #s{mode = available, office = #office{flight = #flight{wait = W} = F}} = S) ->
+    #s{num = Num, last = Items, committed = C, d = #d{lineage = E, view = V}} = S,
+    Gone = [N || N := live <- V, lists:member(N, Silent), not lists:member(N, W)],
+    S1 = set_flight(F#flight{wait = Gone ++ W}, S),
+    lists:foldl(fun(N, A) -> send(N, {batch, E, Num, C, Items}, A) end, S1, Gone);
+wait_again(_, S) -> S.
 
 -doc "Whether this member may make a batch now, if there is something to order.".
 -spec may_propose(#s{}) -> boolean().
