@@ -40,14 +40,18 @@ settled(Count) ->
     %% Nobody reads anything else than before.
     ?assertEqual([clashes], lists:usort([element(1, Item) || Item <- Decisions])),
     Decided = maps:from_list(lists:append([maps:to_list(Map) || #clashes{clashes = Map} <- Decisions])),
-    Versions = [V || _ := {A, B, Kept, _} <- Decided, ?ROW(_, Pid, _, V, _) <- [A, B], Pid =:= Kept],
+    Versions = [sderl_row:version(sderl_core_clash:won(Row, Clash))
+                || _ := {A, B, Kept, _} = Clash <- Decided,
+                   ?ROW_OF(Pid) = Row <- [A, B],
+                   Pid =:= Kept],
     ?assertEqual(length(Versions), length(lists:usort(Versions))),
     {Items, Micros2} = ordered([#settle_clash{name = Name} || {Name, _, _} <- Clashes], Store, Decided),
     io:format(user, "~b clashes decided and settled in ~b ms~n", [Count, (Micros1 + Micros2) div 1000]),
     Settled = #{Name => {Lost, Row} || #settle{name = Name, losers = Lost, row = Row} <- Items},
     ?assertEqual(Count, length([x || #settle{} <- Items])),
     lists:foreach(fun({Name, ?ROW_OF(PidA) = A, ?ROW_OF(PidB) = B}) ->
-        {NewA, NewB, Kept, []} = map_get(Name, Decided),
+        {_, _, Kept, []} = Clash = map_get(Name, Decided),
+        [NewA, NewB] = [sderl_core_clash:won(Row, Clash) || Row <- [A, B]],
         ?assertEqual(Keep(Name, A, B), Kept),
         %% The winner's version is above both, the other's is as it was.
         Expected = case Kept of
@@ -99,7 +103,8 @@ a_winner_that_stands_alone_has_its_new_version_test() ->
     {A, B, Store} = clash(),
     [?assertMatch(#settle{name = x, losers = [], row = ?ROW(x, Pid, _, {{5, _}, 7}, _), effects = []},
                   stands(Gone, Clash, Store))
-     || {Gone, Pid, Clash} <- [{'n2@t', pid(1), {won(A), B, pid(1), []}}, {'n1@t', pid(2), {A, won(B), pid(2), []}}]],
+     || {Gone, Pid, Clash} <- [{'n2@t', pid(1), {won(A), B, pid(1), []}}, {'n1@t', pid(2), {A, won(B), pid(2), []}},
+                            {'n1@t', pid(2), {won(A), B, pid(2), []}}]],
     %% Of the loser nothing was shown.
     ?assertMatch(#settle{name = x, losers = [], row = B, effects = []},
                  stands('n1@t', {won(A), B, pid(1), []}, Store)).
@@ -115,6 +120,35 @@ who_is_beside_a_successor_meets_it_when_the_home_of_its_rival_goes_test() ->
     end,
     ?assertEqual([#clashes{clashes = #{x => {Successor, B}}}], Gone('n1@t')),
     ?assertEqual([#settle{name = x, losers = [], row = Successor, effects = []}], Gone('n2@t')).
+
+%% One that is set aside may not have heard of the decision, and go on with the version that it has. It
+%% gets the new one when it counts again.
+a_winner_that_is_aside_keeps_its_version_until_it_counts_test() ->
+    {A, B, Store} = clash(),
+    [begin
+         {_, _, Pid, []} = Clash,
+         #s{d = D} = S0 = state(),
+         View = #{'n1@t' => live, 'n2@t' => live, Home => {{5, 'n1@t'}, 1}},
+         Drop = #change_view{drops = [Gone], live = []},
+         S = S0#s{office = #office{changes = [Drop]},
+                  d = D#d{clashes = #{x => Clash}, view = maps:remove(Gone, View)}},
+         {[#view{}, Settled, Later], _, _, _} = sderl_core_decide:batch(?MODULE, Store, S),
+         ?assertEqual(#settle{name = x, losers = [], row = Stands, effects = []}, Settled),
+         #clashes{clashes = #{x := {_, _, Pid, []}} = Owed} = Later,
+         Then = {#{x => Stands}, #{Pid => x}},
+         Settle = #settle_clash{name = x},
+         {[#settle{losers = [], row = New, effects = []}], _} = ordered([Settle], Then, Owed),
+         ?assertMatch(?ROW(x, Pid, Home, {{5, _}, 7}, _), New),
+         %% A process that is brought under the name waits so long.
+         C = row(x, pid(3), 'n3@t', 3),
+         Piece = #order_shard{member = 'n3@t', reading = 1, piece = 1, rows = [C], rest = more},
+         ?assertMatch({[#shard{rows = []}, #clashes{clashes = #{{third, x, 'n3@t'} := {C, C}}}], _},
+                      ordered([Piece], Then, Owed)),
+         %% Should its home leave, too, nothing is left of it.
+         {Left, _} = ordered([#change_view{drops = [Home], live = []}], Then, Owed),
+         ?assertEqual(#settle{name = x, losers = [], row = none, effects = []}, lists:last(Left))
+     end || {Gone, Home, Stands, Clash} <- [{'n2@t', 'n1@t', A, {won(A), B, pid(1), []}},
+                                            {'n1@t', 'n2@t', B, {won(A), B, pid(2), []}}]].
 
 stands(Gone, Clash, Store) ->
     {Items, _} = ordered([#change_view{drops = [Gone], live = []}], Store, #{x => Clash}),

@@ -19,7 +19,7 @@
 -include("sderl_core.hrl").
 
 -export([ask/1, resolved/6, decisions/1, forget/2, effects_for/3, tell/3]).
--export([rows/1, map_rows/2, third/1, is_beside/2, rows_of/2, latest/2, is_settled/1]).
+-export([rows/1, map_rows/2, third/1, is_beside/2, rows_of/2, latest/2, won/2, is_settled/1]).
 -export([own/2, overwritten/2, caught_up/2]).
 
 -import(sderl_core_state, [fx/2]).
@@ -107,17 +107,26 @@ is_beside(?ROW(Name, Pid, _, _, _) = Row, Clashes) ->
 
 -doc "Rows of clashes that no table holds, and whose home is this member: part of its shard.".
 -spec rows_of(node(), #s{}) -> [sderl_core:row()].
-rows_of(N, #s{d = D}) ->
+rows_of(N, #s{d = D} = S) ->
     Pairs = [rows(Clash) || _ := Clash <- maps:iterator(own(N, D), ordered)],
-    [B || {_, B} <- Pairs, sderl_row:home(B) =:= N].
+    [latest(B, S) || {_, B} <- Pairs, sderl_row:home(B) =:= N].
 
 -doc "A row of our shard, with the version of a decision that it won and that is not settled here.".
 -spec latest(sderl_core:row(), #s{}) -> sderl_core:row().
 latest(Row, #s{d = #d{clashes = Clashes, clashes_before = Before}}) ->
-    ?ROW(Name, Pid, _, Version, _) = Row,
-    Rows = lists:append([[A, B] || #{Name := {A, B, _, _}} <- [Clashes, Before]]),
-    Versions = [V || ?ROW(_, P, _, V, _) <- Rows, P =:= Pid],
-    sderl_row:with_version(lists:max([Version | Versions]), Row).
+    Name = sderl_row:name(Row),
+    lists:foldl(fun(Clash, R) -> won(R, Clash) end, Row,
+                [Clash || #{Name := Clash} <- [Clashes, Before]]).
+
+-doc """
+A row, with the version of a decision that it won: the higher one of the two rows that were decided
+about, whichever has it.
+""".
+-spec won(sderl_core:row(), clash()) -> sderl_core:row().
+won(?ROW_OF(Pid) = Row, {Ours, Theirs, Pid, _}) ->
+    Versions = [sderl_row:version(X) || X <- [Row, Ours, Theirs]],
+    sderl_row:with_version(lists:max(Versions), Row);
+won(Row, _) -> Row.
 
 -doc "Of the effects of a decision, those that are this home's to run.".
 -spec effects_for(node(), [term()], clash()) -> [term()].

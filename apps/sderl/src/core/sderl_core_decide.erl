@@ -228,12 +228,12 @@ special(#contend{key = Third}, {Items, #c{clashes = Clashes} = C0, S0}) ->
     end;
 special(#settle_clash{name = Name}, {Items, #c{clashes = Clashes, view = V} = C0, S}) ->
     case Clashes of
-        #{Name := {?ROW_AT(HomeA) = A, ?ROW_AT(HomeB) = B, Keep, Fx}}
+        #{Name := {?ROW_AT(HomeA) = A, ?ROW_AT(HomeB) = B, Keep, Fx} = Clash}
           when map_get(HomeA, V) =:= live, map_get(HomeB, V) =:= live ->
-            case replaced(Name, A, B, C0) of
+            case replaced(Name, A, sderl_core_clash:won(B, Clash), C0) of
                 false ->
                     C1 = C0#c{clashes = maps:remove(Name, Clashes)},
-                    {Item, C} = settle(Name, A, B, Keep, Fx, C1),
+                    {Item, C} = settle(Name, Clash, Keep, Fx, C1),
                     {[Item | Items], C, S};
                 Again ->
                     C = C0#c{clashes = maps:merge(Clashes, Again)},
@@ -285,14 +285,15 @@ disowned(N, Last, Own, #c{mod = Mod, store = Store, names = Names, clashes = Cla
                      {ok, Other} <- [pid_name(Pid, C0)], Other =/= Name,
                      Row <- held(Other, C0), Elsewhere(Row)],
     Held = [Row || Name <- Known, Row <- held(Name, C0), Stale(Row)],
-    Beside = [{Name, A} || Name := Clash <- maps:iterator(Clashes, ordered),
-                           {A, B} <- [sderl_core_clash:rows(Clash)], Stale(B)],
-    Settled = lists:foldl(fun({Name, A}, {Items, C}) ->
+    Beside = [{Name, Clash} || Name := Clash <- maps:iterator(Clashes, ordered),
+                               {_, B} <- [sderl_core_clash:rows(Clash)], Stale(B)],
+    Settled = lists:foldl(fun({Name, Clash}, {Items, C}) ->
         Stands = case held(Name, C) of
-            [Row] -> latest(Row, A);
+            [Row] -> raised(Row, Clash, C);
             [] -> none
         end,
-        {[unopposed(Name, Stands) | Items], C#c{clashes = maps:remove(Name, C#c.clashes)}}
+        C1 = C#c{clashes = maps:remove(Name, C#c.clashes)},
+        alone(unopposed(Name, Stands), Clash, {Items, C1})
     end, {[], C0}, Beside),
     lists:foldl(fun disowned/2, Settled, lists:usort(Held ++ Others)).
 
@@ -301,9 +302,9 @@ disowned(Row, {Items, #c{clashes = Clashes} = C0}) ->
     C1 = del_row(Row, C0),
     case Clashes of
         #{Name := Clash} ->
-            {A, B} = sderl_core_clash:rows(Clash),
-            {Item, C} = settle(Name, A, B, neither, [], C1#c{clashes = maps:remove(Name, Clashes)}),
-            {[Item | Items], C};
+            C2 = C1#c{clashes = maps:remove(Name, Clashes)},
+            {Item, C} = settle(Name, Clash, neither, [], C2),
+            alone(Item, Clash, {Items, C});
         _ -> {[unopposed(Name, none) | Items], C1}
     end.
 
@@ -369,20 +370,22 @@ kept(Name, #c{names = Ns, drops = Drops} = C) ->
 %% ---------------------------------------------------------------- clashes
 
 %% The winner gets a new version, above both: a token of either process is below it. No row changes
-%% yet: its home is to have that version before anybody reads it.
+%% yet: its home is to have that version before anybody reads it. It is in our row, whoever won: the
+%% table has our former version, and nobody else has theirs.
 decided(Name, A, B, Keep, Fx, #c{decided = Before} = C, #s{num = Num, d = #d{lineage = E}}) ->
     case replaced(Name, A, B, C) of
         false ->
             Version = {E, sderl_core_state:seq(Num + 1, Before + 1)},
-            Decided = {won(A, Keep, Version), won(B, Keep, Version), Keep, Fx},
-            {#{Name => Decided}, C#c{decided = Before + 1}};
+            Ours = case Keep of
+                none -> A;
+                _ -> sderl_row:with_version(Version, A)
+            end,
+            {#{Name => {Ours, B, Keep, Fx}}, C#c{decided = Before + 1}};
         Again -> {Again, C}
     end.
 
-won(?ROW_OF(Keep) = Row, Keep, Version) -> sderl_row:with_version(Version, Row);
-won(Row, _, _) -> Row.
-
 %% Ours was replaced while the resolver ran: it is asked about the present one.
+replaced(_, ?ROW_OF(Pid), ?ROW_OF(Pid), _) -> false;
 replaced(Name, ?ROW_OF(PidA), ?ROW_OF(PidB) = B, C) ->
     case kept(Name, C) of
         ?ROW_OF(Pid) = Held when Pid =/= PidA, Pid =/= PidB -> #{Name => {Held, B}};
@@ -390,21 +393,23 @@ replaced(Name, ?ROW_OF(PidA), ?ROW_OF(PidB) = B, C) ->
     end.
 
 %% Homes hear of the decision by the batch, also where no row changes.
-settle(Name, ?ROW_OF(PidA) = A, ?ROW_OF_AT(PidB, HomeB) = B, Keep, Fx, C0) ->
-    Here = is_map_key(HomeB, C0#c.view) andalso not lists:member(HomeB, C0#c.drops)
-        andalso is_free(PidB, Name, C0),
-    {Lost, Row, Now} = case kept(Name, C0) of
+settle(Name, Clash, Keep, Fx, #c{view = V} = C0) ->
+    {?ROW_OF(PidA), ?ROW_OF_AT(PidB, HomeB) = B} = sderl_core_clash:rows(Clash),
+    Here = PidA =/= PidB andalso is_map_key(HomeB, V)
+        andalso not lists:member(HomeB, C0#c.drops) andalso is_free(PidB, Name, C0),
+    {Lost, Stands, Now} = case kept(Name, C0) of
         %% One of the two went while the resolver ran: nothing is left to decide.
         none when Here -> {[], B, []};
         none -> {[], none, []};
-        ?ROW_OF(PidA) = Held when not Here -> {[], latest(Held, A), []};
-        ?ROW_OF(PidA) = Held when Keep =:= PidA -> {[PidB], latest(Held, A), Fx};
+        ?ROW_OF(PidA) = Held when not Here -> {[], Held, []};
+        ?ROW_OF(PidA) = Held when Keep =:= PidA -> {[PidB], Held, Fx};
         ?ROW_OF(PidA) when Keep =:= PidB -> {[PidA], B, Fx};
         ?ROW_OF(PidA) -> {[PidA, PidB], none, Fx};
         %% Ours went, and theirs came again.
         ?ROW_OF(PidB) = Held -> {[], latest(Held, B), []};
         Held -> {[], Held, []}
     end,
+    Row = raised(Stands, Clash, C0),
     C1 = case name(Name, C0) of none -> C0; Old -> del_row(Old, C0) end,
     C = case Row of none -> C1; _ -> put_row(Row, C1) end,
     {#settle{name = Name, losers = Lost, row = Row, effects = Now}, C}.
@@ -413,19 +418,36 @@ settle(Name, ?ROW_OF(PidA) = A, ?ROW_OF_AT(PidB, HomeB) = B, Keep, Fx, C0) ->
 %% the new version: the home that went may have shown it.
 left_clashes([], C) -> {[], C};
 left_clashes(Drops, #c{clashes = Clashes} = C0) ->
-    Left = [{Name, A, B}
+    Left = [{Name, Clash}
             || Name := Clash <- maps:iterator(Clashes, ordered),
-               {?ROW_AT(HomeA) = A, ?ROW_AT(HomeB) = B} <- [sderl_core_clash:rows(Clash)],
+               {?ROW_AT(HomeA), ?ROW_AT(HomeB)} <- [sderl_core_clash:rows(Clash)],
                lists:member(HomeA, Drops) orelse lists:member(HomeB, Drops)],
-    lists:foldl(fun({Name, A, ?ROW_AT(HomeB) = B}, {Items, #c{clashes = Open} = C}) ->
-        case not lists:member(HomeB, Drops) andalso replaced(Name, A, B, C) of
+    lists:foldl(fun({Name, Clash}, {Items, #c{clashes = Open} = C}) ->
+        {A, ?ROW_AT(HomeB) = B} = sderl_core_clash:rows(Clash),
+        case not lists:member(HomeB, Drops) andalso replaced(Name, A, raised(B, Clash, C), C) of
             false ->
-                {Item, C1} = settle(Name, A, B, neither, [], C#c{clashes = maps:remove(Name, Open)}),
-                {[Item#settle{losers = []} | Items], C1};
+                C1 = C#c{clashes = maps:remove(Name, Open)},
+                {Item, C2} = settle(Name, Clash, neither, [], C1),
+                alone(Item#settle{losers = []}, Clash, {Items, C2});
             %% Whoever was replaced may go: theirs still meets who has the name.
             Again -> {[#clashes{clashes = Again} | Items], C#c{clashes = maps:merge(Open, Again)}}
         end
     end, {[], C0}, Left).
+
+%% A home that is set aside may not have heard of the decision, and go on without us with the version
+%% that its row has. It gets the new one when it counts again.
+raised(?ROW_AT(Home) = Row, Clash, #c{view = V}) when map_get(Home, V) =:= live ->
+    sderl_core_clash:won(Row, Clash);
+raised(Row, _, _) -> Row.
+
+alone(#settle{row = none} = Item, _, {Items, C}) -> {[Item | Items], C};
+alone(#settle{name = Name, row = Row} = Item, Clash, {Items, #c{clashes = Clashes} = C}) ->
+    case sderl_core_clash:won(Row, Clash) of
+        Row -> {[Item | Items], C};
+        Won ->
+            Owed = #{Name => {Won, Row, sderl_row:pid(Row), []}},
+            {[#clashes{clashes = Owed}, Item | Items], C#c{clashes = maps:merge(Clashes, Owed)}}
+    end.
 
 %% ---------------------------------------------------------------- members' operations
 
