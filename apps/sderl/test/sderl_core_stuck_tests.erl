@@ -185,6 +185,30 @@ coordinator() ->
     ?assertEqual(none, maps:get(flight, sderl_core:inspect(S5))),
     {S5, Store1}.
 
+%% The coordinator is stopped while a removal of the first member's name is out, and the third goes on with it. The
+%% first one, which lacks that batch, brings its shard there, with the name. Before the snapshot comes, the coordinator
+%% goes on, hands it the batch, and answers its client that the name is gone.
+what_was_removed_after_it_was_brought_is_brought_anew_test() ->
+    Row = {x, self(), 'n1@t', {?EPOCH, 1}, []},
+    Higher = {20_000, 'n3@t'},
+    {_, S1} = ticks(1000, 7000, follower()),
+    ?assertEqual(candidate, sderl_core:role(S1)),
+    #{epoch := Mine} = sderl_core:inspect(S1),
+    {Fx1, S2} = sderl_core:step(7010, [{msg, 'n3@t', {apart, Mine, Higher, 'n3@t'}}], S1),
+    ?assertMatch([_], [Join || {send, _, {join, ?EPOCH, 7} = Join} <- Fx1]),
+    {Fx2, S3} = sderl_core:step(7020, [{msg, 'n3@t', {bring, Higher, {1, 1}}},
+                                       {homes_read, 'n3@t', 1, [Row], true}], S2),
+    ?assertMatch([[Row]], [Rows || {send, _, {shard, _, _, Rows, _}} <- Fx2]),
+    View = maps:from_keys(?NODES, live),
+    Removal = {seg, 'n2@t', 1, 1, [{x}], [{ok, 'n1@t'}]},
+    Info = #{history => [], view => View, mem => membership(), clashes => #{}, prev => ?EPOCH},
+    {Fx3, S4} = sderl_core:step(7030, [{msg, 'n2@t', {lead, ?EPOCH, 8, [Removal], Info}}], S3),
+    ?assertMatch([_], [Ack || {send, _, {ack, ?EPOCH, 8, none} = Ack} <- Fx3]),
+    Theirs = Info#{history => [{?EPOCH, 8}], view => #{'n1@t' => {?EPOCH, 7}, 'n3@t' => live},
+                   sessions => #{}, sync => 1, prev => Higher},
+    {Fx4, _} = sderl_core:step(7040, [{msg, 'n3@t', {adopt, Higher, 8, Theirs}}], S4),
+    ?assertEqual([], [Begun || {sync_begin, _, _} = Begun <- Fx4]).
+
 %% The first member follows the second, with all others.
 follower() ->
     View = maps:from_keys(?NODES, live),

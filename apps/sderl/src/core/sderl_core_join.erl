@@ -138,6 +138,9 @@ covered(M, {Lineage, Num}, #d{lineage = E, history = H, view = V}) ->
     case V of
         #{M := {partial, _}} -> false;
         #{M := {Lineage, At}} when Num =< At -> true;
+        %% It brought its shard from there, or was set aside, and what it has of that log since may come from
+        %% another coordinator than those that this log had: this is not what it brought.
+        #{M := {Lineage, _}} when Lineage =/= E -> false;
         #{M := _} -> Lineage =:= E orelse ended_after(Lineage, Num, H);
         %% Its names went with it.
         _ -> false
