@@ -23,8 +23,8 @@ Groups are made until there are as many as each of `groups` says, by the nodes i
 -define(CALL_MS, 60_000).
 -define(CREATE_MS, 3_600_000).
 %% So many are made while nobody writes, to count what is sent for one.
--define(COUNTED, 50).
--define(REST_MS, 2000).
+-define(COUNTED, 100).
+-define(REST_MS, 5000).
 
 -doc "Runs it; `Report` gets the metrics of each number of groups when it is reached.".
 -spec run(params(), Label :: unicode:chardata(), Report :: fun((map()) -> ok)) ->
@@ -86,8 +86,8 @@ stage(Fleet, Nodes, Have, Number, #{pause_ms := Pause}, Empty) ->
         {Samples, Errors} = lists:unzip(Written),
         {ok, #{
             groups => Number,
-            create_us => percentiles(Took),
-            write_us => percentiles([Us || {_, Us} <- lists:append(Samples)]),
+            create_us => sderl_bench_histogram:of_us(Took),
+            write_us => sderl_bench_histogram:of_us([Us || {_, Us} <- lists:append(Samples)]),
             errors => lists:sum(Errors),
             messages_per_group => above(messages, Usage, Rest, Counted),
             cpu_us_per_group => 1000 * above(cpu_ms, Usage, Rest, Counted),
@@ -156,18 +156,4 @@ all_ok(What, Answers) ->
     case [{Node, Reason} || {Node, {error, Reason}} <- Answers] of
         [] -> {ok, [Value || {_, {ok, Value}} <- Answers]};
         [{Node, Reason} | _] -> {error, {What, Node, {error, Reason}}}
-    end.
-
-percentiles(Us) ->
-    Histogram = lists:foldl(
-        fun(Took, H) -> sderl_bench_histogram:add(round(Took * 1000), H) end,
-        sderl_bench_histogram:new(),
-        Us
-    ),
-    #{p50 => us(50, Histogram), p99 => us(99, Histogram), max => us(100, Histogram)}.
-
-us(Percent, Histogram) ->
-    case sderl_bench_histogram:percentile(Percent, Histogram) of
-        undefined -> undefined;
-        Ns -> Ns / 1000
     end.

@@ -167,8 +167,8 @@ metrics(#{start_us := Start, began_us := Began, added_us := Added, answered_us :
     #{
         join_ms => (Answered - Began) / 1000,
         add_nodes_ms => (Added - Began) / 1000,
-        register_us_before => percentiles(Before),
-        register_us_during => percentiles(During),
+        register_us_before => sderl_bench_histogram:of_us(Before),
+        register_us_during => sderl_bench_histogram:of_us(During),
         pairs_per_s_before => length(Before) / max(1.0e-6, (Began - Start) / 1_000_000),
         pairs_per_s_during => length(During) / max(1.0e-6, (Answered - Began) / 1_000_000),
         bytes_per_name => Total / Names,
@@ -178,17 +178,3 @@ metrics(#{start_us := Start, began_us := Began, added_us := Added, answered_us :
         errors => lists:sum(Errors),
         converged => maps:get(converged, Seen)
     }.
-
-percentiles(Us) ->
-    Histogram = lists:foldl(
-        fun(Took, H) -> sderl_bench_histogram:add(round(Took * 1000), H) end,
-        sderl_bench_histogram:new(),
-        Us
-    ),
-    #{p50 => us(50, Histogram), p99 => us(99, Histogram), max => us(100, Histogram)}.
-
-us(Percent, Histogram) ->
-    case sderl_bench_histogram:percentile(Percent, Histogram) of
-        undefined -> undefined;
-        Ns -> Ns / 1000
-    end.

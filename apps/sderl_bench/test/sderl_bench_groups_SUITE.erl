@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_groups_SUITE).
 -moduledoc """
-The benchmarks of routing, placement and plans on a few real nodes and for a moment: that they run and what they
+The benchmarks of routing, placement, plans and many groups on a few real nodes and for a moment: that they run and what they
 give, never how fast it is.
 """.
 
@@ -10,11 +10,11 @@ give, never how fast it is.
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([route_messages/1, route_rest/1, placement/1, plan/1]).
+-export([route_messages/1, route_rest/1, placement/1, plan/1, groups/1]).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [route_messages, route_rest, placement, plan].
+all() -> [route_messages, route_rest, placement, plan, groups].
 
 route_messages(Config) ->
     Results = results(Config, ["route", "--parts", "messages", "--gateways", "2", "--sizes", "100", "--ms", "50", "--repeat", "1",
@@ -56,6 +56,15 @@ plan(Config) ->
     Applied = [{Pattern, M} || #{<<"params">> := #{<<"part">> := <<"apply">>, <<"pattern">> := Pattern}, <<"metrics">> := M} <- Results],
     ?assertEqual([<<"star">>, <<"ring">>, <<"tree">>, <<"chain">>], [Pattern || {Pattern, _} <- Applied]),
     [?assert(maps:get(<<"seen_hops_max">>, M) >= 1) || {_, M} <- Applied].
+
+groups(Config) ->
+    Results = results(Config, ["groups", "--nodes", "2", "--groups", "3,60", "--pause-ms", "0"]),
+    ?assertEqual([3, 60], [N || #{<<"params">> := #{<<"groups">> := N}} <- Results]),
+    [begin
+         ?assertMatch(#{<<"errors">> := 0, <<"create_us">> := #{<<"p50">> := _, <<"p99">> := _},
+                        <<"write_us">> := #{<<"max">> := _}}, M),
+         [?assert(maps:get(Key, M) > 0) || Key <- [<<"messages_per_group">>, <<"bytes_per_group">>, <<"bytes_per_member">>]]
+     end || #{<<"metrics">> := M} <- Results].
 
 results(Config, Args) ->
     File = filename:join(proplists:get_value(priv_dir, Config), hd(Args) ++ ".json"),

@@ -16,6 +16,8 @@ bad_usage_test_() ->
             {["bench", "registry", "--json"], "--json needs a value"},
             {["bench", "registry", "--nodes", "1000000"], "start fewer nodes"},
             {["bench", "join", "--names", "0"], "--names must be at least 1"},
+            {["bench", "groups", "--groups", "10,5"], "--groups takes numbers that grow"},
+            {["bench", "groups", "--nodes", "1"], "--nodes must be at least 2"},
             {["bench", "standard", "--repeat", "0"], "--repeat must be at least 1"}
         ]
     ].
