@@ -195,7 +195,7 @@ said_under_faults(_) ->
 said_on_nodes(Config) ->
     Dir = proplists:get_value(priv_dir, Config),
     Ebin = filename:dirname(code:which(sderl_core)),
-    Which = case long() of true -> all; false -> [members, stranger, islands, conflict] end,
+    Which = case long() of true -> all; false -> [members, stranger, islands, conflict, majority_lost] end,
     ok = sderl_frames_record:run(Ebin, Dir, Which),
     Said = [{R, To, Msg} || F <- filelib:wildcard(filename:join(Dir, "*.eterm")), R <- [sderl_frames:read(F)],
                             {_, To, Msg} <- sderl_frames:messages(R)],

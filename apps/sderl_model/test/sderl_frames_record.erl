@@ -200,8 +200,10 @@ join(F, [A, B]) ->
     registered(F, [A, B], g, new, Q),
     ok = on(F, A, fun() -> s_group:unregister_name(g, old) end),
     ok = on(F, A, fun() -> s_group:remove_nodes(g, [B]) end),
-    await(left, fun() -> [] =:= on(F, B, fun() -> s_group:own_s_groups() end) end),
+    await(left, fun() -> [] =:= own_groups(F, B) end),
     [].
+
+own_groups(F, N) -> on(F, N, fun s_group:own_s_groups/0).
 
 %% Every operation on names, at members of both roles.
 write(F, [A, B, C, D]) ->
@@ -511,6 +513,7 @@ majority_lost(F, [A, B, C, D]) ->
     {ok, g, _} = on(F, A, fun() -> s_group:new_s_group(g, [A, B, D], #{consistency => majority}) end),
     [ok = on(F, N, fun() -> s_group:delete_s_group(g) end) || N <- [A, D]],
     Nodes = [A, B, C, D],
+    await(deleted, fun() -> lists:all(fun(N) -> [] =:= own_groups(F, N) end, Nodes) end),
     _ = majority_group(F, g, Nodes),
     Pids = [{N, process(F, N)} || N <- Nodes],
     [yes = register(F, N, g, N, P) || {N, P} <- Pids],
