@@ -96,7 +96,8 @@ joins(_, _) -> false.
 
 -doc "A member promised, with its log and whether it votes.".
 -spec promised(epoch(), {position(), [term()], votes | whole | partial}, node(), #s{}) -> #s{}.
-promised(E, Vote, N, #s{role = candidate, cand = #cand{epoch = E, wait = W, joined = J} = C} = S) ->
+promised(E, Vote, N, #s{mode = majority, role = candidate,
+                        cand = #cand{epoch = E, wait = W, joined = J} = C} = S) ->
     Cand = C#cand{wait = lists:delete(N, W), joined = confirmed_votes(J#{N => Vote})},
     maybe_finish(S#s{cand = Cand});
 promised(_, _, _, S) -> S.

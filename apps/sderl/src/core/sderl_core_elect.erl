@@ -122,7 +122,8 @@ apart(E, Lin, L, N, #s{role = candidate, cand = #cand{epoch = E, wait = W} = C, 
 apart(_, _, _, _, S) -> S.
 
 -spec joined(epoch(), non_neg_integer(), [term()], node(), #s{}) -> #s{}.
-joined(E, Num, Items, N, #s{role = candidate, cand = #cand{epoch = E, wait = W, joined = J} = C} = S) ->
+joined(E, Num, Items, N, #s{mode = available, role = candidate,
+                            cand = #cand{epoch = E, wait = W, joined = J} = C} = S) ->
     maybe_finish(S#s{cand = C#cand{wait = lists:delete(N, W), joined = J#{N => {Num, Items}}}});
 joined(_, _, _, _, S) -> S.
 
