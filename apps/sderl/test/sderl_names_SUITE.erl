@@ -275,7 +275,7 @@ group_events(Config) ->
 node_events(Config) ->
     {F, G, [A, B | _]} = t(Config),
     L = on(F, A, fun() -> spawn(sderl_ct, idle, [fun() -> ok = s_group:monitor_nodes(true) end, []]) end),
-    await(monitors, fun() -> on(F, A, fun() -> ets:lookup_element(sderl_subs, nodes, 2, []) end) =:= [L] end),
+    await(monitors, fun() -> on(F, A, fun() -> ets:member(sderl_subs, {node_monitor, L}) end) end),
     true = on(F, A, fun() -> erlang:disconnect_node(B) end),
     await(down_and_up, fun() ->
         Heard = heard(F, L),
