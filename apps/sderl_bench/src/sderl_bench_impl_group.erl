@@ -2,7 +2,8 @@
 -module(sderl_bench_impl_group).
 -moduledoc """
 The registry of Phoenix' [Group](https://github.com/phoenixframework/group) on a stock full mesh of
-all nodes, with its default options. Of several groups of nodes each is a named cluster.
+all nodes, with its default options but for its log. Of several groups of nodes each is a named
+cluster.
 """.
 
 -behaviour(sderl_bench_impl).
@@ -50,7 +51,9 @@ prepare(Fleet, Namespaces, _Params) ->
 -doc "Runs on a node: starts the instance, as a supervisor of a user's would.".
 -spec start() -> ok | {error, term()}.
 start() ->
-    case supervisor:start_child(kernel_safe_sup, 'Elixir.Group':child_spec([{name, ?INSTANCE}])) of
+    %% It tells of each node that comes or goes, also when all nodes end.
+    Spec = 'Elixir.Group':child_spec([{name, ?INSTANCE}, {log, false}]),
+    case supervisor:start_child(kernel_safe_sup, Spec) of
         {ok, _} -> ok;
         Error -> Error
     end.
@@ -95,4 +98,4 @@ consistency() -> eventual.
 
 -doc false.
 -spec promise() -> string().
-promise() -> "as with syn".
+promise() -> sderl_bench_impl_syn:promise().

@@ -60,4 +60,4 @@ consistency() -> strong.
 
 -doc false.
 -spec promise() -> string().
-promise() -> "as with s_group, on nodes and links that never fail".
+promise() -> "every member has the change; no node or link may fail".
