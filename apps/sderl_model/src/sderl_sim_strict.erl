@@ -165,7 +165,10 @@ refused(G, Id, Pid, W) ->
 is_kept(Id, N, G, Name, Store, #w{ops = Ops} = W) ->
     #{Id := #{node := Origin}} = Ops,
     ?ROW(_, Pid, Home, {Epoch, Seq}, _) = sderl_sim_store:lookup(Store, Name),
+    Whole = sderl_sim_store:whole(Store),
     case {table_log(N, G, Store, W), seen(Home, G, W)} of
+        %% A learner has rows of the log that it left until its snapshot ends.
+        _ when N =/= Home, not Whole -> false;
         %% The tail of a log that nobody goes on with removed the process's node. (`not_applied` looks whether the row is
         %% brought anywhere.)
         {#{lead := undefined, lineage := {_, N} = Epoch, num := Num}, _} when node(Pid) =/= Home ->
