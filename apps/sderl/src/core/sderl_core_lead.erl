@@ -25,12 +25,15 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
     %% (In a majority group nobody leads so while any member has a whole table.)
     Syncing = D#d.syncing andalso not Majority,
     Lost = [N || N := _ <- V, not Majority, N =/= Self, Alone orelse maps:get(N, S0#s.linked, mute) =:= mute],
-    Place = fun(N, At) ->
-        case lists:member(N, Joined) of
-            true -> live;
-            false when At =:= live -> {Old, Max};
-            false -> At
-        end
+    Place = fun
+        %% It brings its shard, of which our log has not all. (It may lack the last batch, which began that.)
+        (_, {partial, _} = At) -> At;
+        (N, At) ->
+            case lists:member(N, Joined) of
+                true -> live;
+                false when At =:= live -> {Old, Max};
+                false -> At
+            end
     end,
     {View, History, Clashes} = case Syncing of
         false ->
