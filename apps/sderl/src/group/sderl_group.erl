@@ -27,8 +27,8 @@
 -include("../core/sderl_version.hrl").
 -define(CHUNK, 2000).
 %% A process at work has room for a batch or two: fewer collections, each of little that lives. Most of many
-%% groups are at rest, and that room would be most of what they cost. At work is who ran so often in a tick;
-%% at rest is who did not for so many ticks.
+%% groups are at rest, and that room would be most of what they cost: they have as little heap as they can, and
+%% collect all of it. At work is who ran so often in a tick; at rest is who did not for so many ticks.
 -define(ROOM_WORDS, 20_000).
 -define(STEPS_AT_WORK, 50).
 -define(TICKS_AT_REST, 5).
@@ -58,7 +58,8 @@
 }).
 
 -spec start_link(term(), binary()) -> gen_server:start_ret() | ignore.
-start_link(Group, Uid) -> gen_server:start_link(?MODULE, {Group, Uid}, []).
+start_link(Group, Uid) ->
+    gen_server:start_link(?MODULE, {Group, Uid}, [{spawn_opt, [{fullsweep_after, 0}]}]).
 
 -spec info(pid(), timeout()) -> {ok, map()} | {error, not_running}.
 info(Pid, Timeout) ->
@@ -323,10 +324,10 @@ answered([]) -> false.
 
 %% Once a tick.
 room(#g{steps = Steps, room = Room} = G) when Steps >= ?STEPS_AT_WORK ->
-    _ = Room =:= there orelse process_flag(min_heap_size, ?ROOM_WORDS),
+    _ = Room =:= there orelse heap(?ROOM_WORDS, element(2, erlang:system_info(fullsweep_after))),
     G#g{steps = 0, room = there};
 room(#g{room = there} = G) ->
-    _ = process_flag(min_heap_size, element(2, erlang:system_info(min_heap_size))),
+    heap(element(2, erlang:system_info(min_heap_size)), 0),
     G#g{steps = 0, room = 1};
 %% What the heap grew to while there was work goes.
 room(#g{room = ?TICKS_AT_REST} = G) ->
@@ -335,6 +336,11 @@ room(#g{room = ?TICKS_AT_REST} = G) ->
 room(#g{room = Ticks} = G) when Ticks < ?TICKS_AT_REST -> G#g{steps = 0, room = Ticks + 1};
 room(#g{steps = Steps} = G) when Steps > 10 -> G#g{steps = 0, room = 1};
 room(G) -> G#g{steps = 0}.
+
+heap(Words, Fullsweep) ->
+    _ = process_flag(min_heap_size, Words),
+    _ = process_flag(fullsweep_after, Fullsweep),
+    ok.
 
 %% ---------------------------------------------------------------- effects
 

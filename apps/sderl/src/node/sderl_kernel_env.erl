@@ -75,12 +75,13 @@ handle_cast(changed, {idle, NotBefore}) ->
     {noreply, {waiting, NotBefore}};
 handle_cast(_, State) -> {noreply, State}.
 
--spec handle_info(term(), state()) -> {noreply, state()}.
+-spec handle_info(term(), state()) -> {noreply, state()} | {noreply, state(), hibernate}.
 handle_info(write, {waiting, _}) ->
     Began = now_ms(),
     write(application:get_env(kernel, ?KEY), groups()),
     Ended = now_ms(),
-    {noreply, {idle, Ended + ?REST * (Ended - Began)}};
+    %% The list of all groups is garbage now.
+    {noreply, {idle, Ended + ?REST * (Ended - Began)}, hibernate};
 handle_info(_, State) -> {noreply, State}.
 
 write(Now, Now) -> ok;
