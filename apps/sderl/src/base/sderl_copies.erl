@@ -27,6 +27,7 @@
 
 -record(followed, {
     group :: term(),
+    %% In the unit of the clock.
     until = none :: none | integer(),
     copy = 0 :: integer(),
     as_of = none :: none | integer(),
@@ -105,9 +106,10 @@ drop(Group) ->
 
 copy() -> erlang:unique_integer().
 
--doc "The copy may be read until then, and is as of a time.".
--spec whole(term(), AsOf :: integer(), Until :: integer()) -> ok.
-whole(Group, AsOf, Until) ->
+-doc "The copy is as of a time, and may be read until it is so old.".
+-spec whole(term(), AsOf :: integer(), MaxAge :: pos_integer()) -> ok.
+whole(Group, AsOf, MaxAge) ->
+    Until = erlang:convert_time_unit(AsOf + MaxAge, millisecond, native),
     _ = ets:update_element(?FOLLOWED, Group, [{#followed.until, Until}, {#followed.as_of, AsOf}]),
     ok.
 
@@ -134,28 +136,45 @@ may have ended since. One of this node that has says that the copy is behind.
 """.
 -spec whereis(term(), term()) -> {ok, pid() | undefined} | none.
 whereis(Group, Name) ->
+    %% Nearly always these two rows and the clock are all that is looked at.
+    case is_fresh(ets:lookup_element(?FOLLOWED, Group, #followed.until, none)) of
+        false -> none;
+        true ->
+            case ets:lookup_element(?COPIES, {Group, Name}, ?ROW_PID, none) of
+                none -> look_again(Group, Name);
+                Pid -> alive(Pid)
+            end
+    end.
+
+look_again(Group, Name) ->
     case usable(Group) of
         none -> none;
         Copy ->
             case ets:lookup_element(?COPIES, {Group, Name}, ?ROW_PID, none) of
                 none -> absent(Group, Copy);
-                Pid when node(Pid) =:= node() ->
-                    case is_process_alive(Pid) of
-                        true -> {ok, Pid};
-                        false -> none
-                    end;
-                Pid -> {ok, Pid}
+                Pid -> alive(Pid)
             end
     end.
 
+alive(Pid) when node(Pid) =:= node() ->
+    case is_process_alive(Pid) of
+        true -> {ok, Pid};
+        false -> none
+    end;
+alive(Pid) -> {ok, Pid}.
+
+%% By the clock as it is: to make milliseconds of it would take as long again.
+is_fresh(none) -> false;
+is_fresh(Until) -> erlang:monotonic_time() =< Until.
+
 usable(Group) ->
     case ets:lookup(?FOLLOWED, Group) of
-        [#followed{until = Until, copy = Copy}] when is_integer(Until) ->
-            case now_ms() =< Until of
+        [#followed{until = Until, copy = Copy}] ->
+            case is_fresh(Until) of
                 true -> Copy;
                 false -> none
             end;
-        _ -> none
+        [] -> none
     end.
 
 %% Unless it was cleared in this moment.

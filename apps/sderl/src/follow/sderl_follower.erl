@@ -189,7 +189,7 @@ effect(clear, Group, #s{groups = Groups} = S) ->
     #{Group := Followed} = Groups,
     S#s{groups = Groups#{Group := Followed#followed{names = 0}}};
 effect({whole, AsOf}, Group, #s{max_age = MaxAge} = S) ->
-    ok = sderl_copies:whole(Group, AsOf, AsOf + MaxAge),
+    ok = sderl_copies:whole(Group, AsOf, MaxAge),
     S;
 effect({event, Event, Meta}, Group, S) ->
     sderl_event:emit(Event, Meta#{group => Group}),
