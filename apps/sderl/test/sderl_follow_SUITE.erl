@@ -14,7 +14,7 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [follows, over_gateways, too_large, stale, feeder_stands_still, processes_die, becomes_a_member,
+    [follows, over_gateways, cut_off, too_large, stale, feeder_stands_still, processes_die, becomes_a_member,
      made_again, bad_input, at_launch].
 
 init_per_suite(Config0) ->
@@ -118,8 +118,12 @@ follows(Config) ->
             end
         end)
     end),
-    ?assertMatch([#{group := right, state := whole, names := 1202, age_ms := Age}] when Age < 1500,
-                 followed(Fleet, N1)),
+    await(names, fun() ->
+        case followed(Fleet, N1) of
+            [#{group := right, state := whole, names := 1202, age_ms := Age}] -> Age < 1500;
+            Else -> Else
+        end
+    end),
     ok = on(Fleet, N1, fun() -> s_group:unfollow(right) end),
     ?assertEqual([], followed(Fleet, N1)),
     ?assertEqual(undefined, whereis_name(Fleet, N1, right, nobody)),
@@ -138,6 +142,20 @@ over_gateways(Config) ->
     ?assertEqual({ok, Pid}, on(Fleet, N5, fun() -> sderl_copies:whereis(left, shelf) end)),
     Other = register(Fleet, N1, left, other, #{}),
     await(other, fun() -> {ok, Other} =:= on(Fleet, N5, fun() -> sderl_copies:whereis(left, other) end) end).
+
+%% A break of a moment makes no link, and what changed meanwhile comes after it.
+cut_off(Config) ->
+    {Fleet, [N1, N2, N3, _, _]} = fleet(Config),
+    Pid = register(Fleet, N3, right, till, #{}),
+    ok = on(Fleet, N1, fun() -> s_group:follow(right) end),
+    whole(Fleet, N1, right),
+    sderl_ct:cut(Fleet, N1, N2),
+    Other = register(Fleet, N3, right, other, #{}),
+    sderl_ct:kill(Fleet, Pid, kill),
+    sderl_ct:heal(Fleet, N1, N2),
+    await(other, fun() -> {ok, Other} =:= on(Fleet, N1, fun() -> sderl_copies:whereis(right, other) end) end),
+    await(till, fun() -> {ok, undefined} =:= on(Fleet, N1, fun() -> sderl_copies:whereis(right, till) end) end),
+    sderl_ct:settled(Fleet, left, [N1, N2]).
 
 %% Whether it is so at first or grows so.
 too_large(Config) ->

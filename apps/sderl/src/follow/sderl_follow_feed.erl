@@ -20,7 +20,7 @@
 %% brings all that this member knew when the question came. So the follower knows by its own clock
 %% how old its copy is at most.
 
--export([new/1, new/2, step/4, stop/2, followers/1]).
+-export([new/1, new/2, step/4, stop/2]).
 -export_type([feed/0, limits/0, source/0, event/0, effect/0]).
 
 -define(GONE_MS, 10_000).
@@ -113,13 +113,6 @@ new(Id, Limits) -> #feed{id = Id, limits = Limits}.
 -spec stop(source(), feed()) -> ok.
 stop(Source, #feed{followers = Followers}) ->
     maps:foreach(fun(_, Follower) -> stop_reading(Follower, Source) end, Followers).
-
--doc "Who follows, and how many changes each has yet to confirm; `all` while it gets all rows.".
--spec followers(feed()) -> #{node() => non_neg_integer() | all}.
-followers(#feed{followers = Followers, head = Head}) ->
-    maps:map(fun(_, #follower{at = At}) when is_integer(At) -> Head - At;
-                (_, _) -> all
-             end, Followers).
 
 -spec step(Now :: integer(), event(), source(), feed()) -> {[effect()], feed()}.
 step(_, {want, Node, stop}, Source, F) -> {[], forget(Node, Source, F)};

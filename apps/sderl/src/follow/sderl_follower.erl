@@ -4,8 +4,9 @@
 %% One process a node: keeps the copies of the groups that this node follows
 %% (`sderl_follow_copy`), in the tables of `sderl_copies`.
 %%
-%% It asks members over links that there are, or over routes. Only where neither leads to any member
-%% a link is made to one, as a look-up would make it, by a helper: connecting may take seconds. A new
+%% It asks members over links that there are, or over routes. Only where neither has led to any member
+%% for a while, and the copy may be read no more, a link is made to one, as a look-up would make it:
+%% a gateway that is restarted makes no links. A helper does it, as connecting may take seconds. A new
 %% process finds which groups are followed in the table, and the copies, which may be read for as
 %% long as before; it has them sent once more.
 %%
@@ -18,10 +19,14 @@
 -import(sderl_clock, [now_ms/0]).
 
 -define(VSN, 1).
+%% Routes are told within this of a start, or of the loss of a gateway that has a twin.
+-define(PATIENCE_MS, 3000).
 
 -record(followed, {
     copy :: sderl_follow_copy:copy(),
     names = 0 :: non_neg_integer(),
+    %% Since when nobody can be asked.
+    cut_off = none :: none | integer(),
     is_member = false :: boolean()
 }).
 
@@ -149,14 +154,25 @@ tick(Group, #s{groups = Groups} = S) ->
             ok = sderl_copies:note(Group, #{names => 0, from => none, state => member}),
             S2#s{groups = (S2#s.groups)#{Group := Followed#followed{is_member = true}}};
         {#{Group := Followed}, false} ->
-            S1 = S#s{groups = Groups#{Group := Followed#followed{is_member = false}}},
             Members = members(Group),
-            case reachable(Members) of
-                [] -> step(Group, {tick, []}, connect(Group, Members, S1));
-                Reachable -> step(Group, {tick, Reachable}, S1)
+            Reachable = reachable(Members),
+            {Missing, Since} = cut_off(Reachable, Followed),
+            Now = Followed#followed{is_member = false, cut_off = Since},
+            S1 = step(Group, {tick, Reachable}, S#s{groups = Groups#{Group := Now}}),
+            case Missing of
+                true -> connect(Group, Members, S1);
+                false -> S1
             end;
         {#{}, _} -> S
     end.
+
+%% Whether a link is worth its while, and since when there is nobody to ask.
+cut_off([_ | _], _) -> {false, none};
+cut_off([], #followed{cut_off = none}) -> {false, now_ms()};
+cut_off([], #followed{cut_off = Since, copy = Copy}) ->
+    Now = now_ms(),
+    #{state := State} = sderl_follow_copy:info(Now, Copy),
+    {State =/= whole andalso Now - Since >= ?PATIENCE_MS, Since}.
 
 step(Group, Event, #s{groups = Groups} = S) ->
     case Groups of
