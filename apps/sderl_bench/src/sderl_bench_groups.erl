@@ -68,7 +68,7 @@ stages(Fleet, Nodes, #{groups := Numbers} = Params, Empty, Report) ->
     end.
 
 stage(Fleet, Nodes, Have, Number, #{pause_ms := Pause}, Empty) ->
-    Counted = min(?COUNTED, Number - Have - 1),
+    Counted = min(?COUNTED, (Number - Have) div 2),
     maybe
         ok ?= start_writers(Fleet, Nodes),
         {ok, Took} ?= create(Fleet, Nodes, lists:seq(Have + 1, Number - Counted), Pause),

@@ -526,7 +526,7 @@ unknow_from(From) ->
 Drops what nodes told that are in no own group any more: they tell no changes. A free node keeps
 what it heard last, as nobody will tell it anything newer.
 """.
--spec unknow_strangers() -> ok.
+-spec unknow_strangers() -> boolean().
 unknow_strangers() ->
     Own = named_memberships(),
     %% A group that this node is about to leave shows those that stay: what it knew from others that go with it
