@@ -57,7 +57,7 @@ unfollow(Group) ->
     Was.
 
 -spec followed() -> [term()].
-followed() -> ets:select(?FOLLOWED, [{#followed{group = '$1', _ = '_'}, [], ['$1']}]).
+followed() -> [Group || #followed{group = Group} <- ets:tab2list(?FOLLOWED)].
 
 -spec is_followed(term()) -> boolean().
 is_followed(Group) -> ets:member(?FOLLOWED, Group).
