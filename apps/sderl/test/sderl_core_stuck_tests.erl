@@ -209,6 +209,56 @@ what_was_removed_after_it_was_brought_is_brought_anew_test() ->
     {Fx4, _} = sderl_core:step(7040, [{msg, 'n3@t', {adopt, Higher, 8, Theirs}}], S4),
     ?assertEqual([], [Begun || {sync_begin, _, _} = Begun <- Fx4]).
 
+%% The others answer a candidate that they are of a higher log, and follow nobody. It waits for their
+%% coordinator as long as any minority does, and as long again where it has followed one meanwhile.
+a_minority_waits_for_the_coordinator_of_a_higher_log_test() ->
+    {_, S1} = ticks(1000, 6000, follower()),
+    {At, S2} = stood_back(7000, S1),
+    {Led, _} = leads(At, S2),
+    Waited = Led - At,
+    ?assert(Waited > 10_000),
+    Epoch = {15_000, 'n3@t'},
+    Collect = {msg, 'n3@t', {collect, Epoch, ?EPOCH, #{}}},
+    {Fx, S3} = sderl_core:step(At + 1000, [tick, Collect], S2),
+    ?assertMatch([_], [Joined || {send, _, {joined, E, 7, _} = Joined} <- Fx, E =:= Epoch]),
+    Info = #{history => [],
+             view => maps:from_keys(?NODES, live),
+             mem => membership(),
+             clashes => #{},
+             prev => ?EPOCH},
+    {_, S4} = sderl_core:step(At + 1010, [{msg, 'n3@t', {lead, Epoch, 7, [], Info}}], S3),
+    ?assertEqual(follower, sderl_core:role(S4)),
+    {Again, S5} = stood_back(At + 2000, S4),
+    {LedAgain, _} = leads(Again, S5),
+    ?assertEqual(Waited, LedAgain - Again).
+
+%% The first tick with which it stands for election, and its state when it has its answers.
+stood_back(Now, S0) ->
+    case answered(Now, S0) of
+        {[], S} ->
+            stood_back(Now + 1000, S);
+        {_, S} ->
+            ?assertEqual(orphan, sderl_core:role(S)),
+            {Now, S}
+    end.
+
+leads(Now, S) when Now < 100_000 ->
+    case sderl_core:role(S) of
+        coord ->
+            {Now, S};
+        _ ->
+            {_, Next} = answered(Now + 1000, S),
+            leads(Now + 1000, Next)
+    end.
+
+%% A tick, and the answers of those that it asks for a promise.
+answered(Now, S0) ->
+    {Fx, S1} = sderl_core:step(Now, [tick], S0),
+    Asked = [{msg, N, {apart, E, {20_000, 'n3@t'}, undefined}}
+             || {send, {addr, N}, {collect, E, _, _}} <- Fx],
+    {_, S} = sderl_core:step(Now + 10, Asked, S1),
+    {Asked, S}.
+
 %% The first member follows the second, with all others.
 follower() ->
     View = maps:from_keys(?NODES, live),

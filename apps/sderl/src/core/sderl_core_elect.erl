@@ -112,12 +112,17 @@ collect(E, _, Flags, N, #s{d = #d{epoch = Mine, syncing = Sy} = D, role = R, lea
     end.
 
 %% It is in another component by now, or holds no whole table: it has no part in this takeover. And
-%% if it follows a higher one, we should too rather than take over (rule 9).
+%% if it follows a higher one, we should too rather than take over (rule 9). A higher one that has no
+%% coordinator may be choosing one: a candidate of a minority waits to hear from that.
 -spec apart(epoch(), epoch(), node() | undefined, node(), #s{}) -> #s{}.
 apart(E, Lin, L, N, #s{role = candidate, cand = #cand{epoch = E, wait = W} = C, d = #d{lineage = Own}} = S) ->
     case Lin > Own andalso L =/= undefined andalso present(L, S) of
         true -> sderl_core_join:give_up(L, Lin, sderl_core_role:withdraw(S));
-        false -> maybe_finish(S#s{cand = C#cand{wait = lists:delete(N, W), elsewhere = [N | C#cand.elsewhere]}})
+        false ->
+            Outranked = C#cand.outranked orelse (Lin > Own andalso L =:= undefined),
+            maybe_finish(S#s{cand = C#cand{wait = lists:delete(N, W),
+                                           elsewhere = [N | C#cand.elsewhere],
+                                           outranked = Outranked}})
     end;
 apart(_, _, _, _, S) -> S.
 
@@ -181,13 +186,17 @@ finish(#s{election = #election{outnumbered_since = Before} = Election, now = Now
 
 is_outnumbered(#s{cand = #cand{alone = true}}) -> false;
 is_outnumbered(#s{d = #d{syncing = true}}) -> false;
-is_outnumbered(#s{cand = #cand{joined = Joined, elsewhere = Elsewhere}, self = Self} = S) ->
+is_outnumbered(#s{cand = Candidate, self = Self} = S) ->
+    #cand{joined = Joined, elsewhere = Elsewhere, outranked = Outranked} = Candidate,
     #s{linked = Linked, election = #election{suspect = Suspect}, d = #d{view = V}} = S,
     Hung = hung_aside(S),
-    Reached = Hung ++ [N || N := live <- V, N =:= Self orelse maps:get(N, Linked, mute) =:= [], not lists:member(N, Elsewhere)],
+    Here = [N || N := _ <- V, N =:= Self orelse maps:get(N, Linked, mute) =:= []],
+    Reached = Hung ++ [N || N <- Here, map_get(N, V) =:= live, not lists:member(N, Elsewhere)],
     Silent = [N || N <- Reached, not is_map_key(N, Joined)],
     {All, Quiet} = {length(Reached), length(Silent)},
-    2 * Quiet > All orelse
+    %% All other members may be with the higher component, also those that are set aside here.
+    (Outranked andalso 2 * map_size(Joined) =< length(Here)) orelse
+        2 * Quiet > All orelse
         (2 * Quiet =:= All andalso Quiet > 0 andalso
             (lists:member(Suspect, Silent) orelse lists:min(Silent) < lists:min(Reached -- Silent))).
 

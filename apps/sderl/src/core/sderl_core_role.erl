@@ -49,6 +49,7 @@ become_follower(Coordinator, #s{now = Now, election = Election} = S0) ->
 elected(Election) ->
     Election#election{attempts = 0,
                       shut_out_since = undefined,
+                      outnumbered_since = undefined,
                       suspect = undefined}.
 
 %% Nobody else was told of this promise of our own.
