@@ -176,6 +176,36 @@ a_loser_hears_of_what_was_settled_without_its_home_test() ->
     ?assertEqual({[], 1}, Told(sderl_core_clash:overwritten([setelement(1, A, y)], S))),
     ?assertEqual({[], 1}, Told(sderl_core_clash:overwritten([A], Beside))).
 
+%% The home of a loser that lives elsewhere may go before it has a link to it. The coordinator sends the exit, too, once
+%% that home has the batch: otherwise it brings the loser back.
+a_loser_outside_is_told_by_the_coordinator_too_test() ->
+    {A, B, Store} = clash(),
+    #s{d = D} = S0 = state(),
+    Then = fun(Self, Fx) ->
+        S = S0#s{self = Self,
+                 office = #office{changes = [#settle_clash{name = x}]},
+                 d = D#d{clashes = #{x => {won(A), B, pid(1), Fx}}}},
+        {[#settle{losers = [_]}], _, Told, _} = sderl_core_decide:batch(?MODULE, Store, S),
+        Told
+    end,
+    Exit = {exit, pid(2), kill},
+    ?assertEqual([{tell, 'n2@t', Exit}], Then('n1@t', [Exit])),
+    %% Where the two are one, it tells it anyway; a message would be there twice.
+    ?assertEqual([], Then('n2@t', [Exit])),
+    ?assertEqual([], Then('n1@t', [{send, pid(2), lost}])),
+    %% Of another process no home is known.
+    ?assertEqual([], Then('n1@t', [{exit, pid(3), kill}])),
+    Lands = fun(View) ->
+        Flight = #flight{num = 1, wait = ['n3@t'], then = [{tell, 'n2@t', Exit}]},
+        S = S0#s{lead = 'n1@t', num = 1, office = #office{flight = Flight}, d = D#d{view = View}},
+        #s{fx = Effects} = sderl_core_write:ack({5, 'n1@t'}, 1, none, 'n3@t', S),
+        [Told || {clash_effects, Told} <- Effects]
+    end,
+    Live = #{'n1@t' => live, 'n2@t' => live, 'n3@t' => live},
+    ?assertEqual([[Exit]], Lands(Live)),
+    ?assertEqual([], Lands(Live#{'n2@t' := {{5, 'n1@t'}, 0}})),
+    ?assertEqual([], Lands(maps:remove('n2@t', Live))).
+
 %% A third process under a name that two clash for meets who has won.
 a_third_one_waits_test() ->
     {A, B, Store} = clash(),

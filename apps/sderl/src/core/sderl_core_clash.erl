@@ -18,7 +18,7 @@
 
 -include("sderl_core.hrl").
 
--export([ask/1, resolved/6, decisions/1, forget/2, effects_for/3, tell/3]).
+-export([ask/1, resolved/6, decisions/1, forget/2, effects_for/3, effects_outside/3, tell/3]).
 -export([rows/1, map_rows/2, third/1, is_beside/2, rows_of/2, latest/2, won/2, is_settled/1]).
 -export([own/2, overwritten/2, caught_up/2]).
 
@@ -131,9 +131,26 @@ won(Row, _) -> Row.
 -doc "Of the effects of a decision, those that are this home's to run.".
 -spec effects_for(node(), [term()], clash()) -> [term()].
 effects_for(N, Fx, Clash) ->
+    Homes = homes(Clash),
+    [F || F <- Fx, maps:get(affected(F), Homes, none) =:= N].
+
+-doc """
+Of the effects of a decision, the exits of processes that live on another node than their home, each
+with that home. It may go before it has a link to them: the coordinator, `N`, tells them, too.
+(Twice does no harm to who exits. A message would be there twice.)
+""".
+-spec effects_outside(node(), [term()], clash()) -> [{node(), term()}].
+effects_outside(N, Fx, Clash) ->
+    Homes = homes(Clash),
+    [{Home, F}
+     || {exit, Pid, _} = F <- Fx,
+        #{Pid := Home} <- [Homes],
+        Home =/= N,
+        Home =/= node(Pid)].
+
+homes(Clash) ->
     {?ROW_OF_AT(PidA, HomeA), ?ROW_OF_AT(PidB, HomeB)} = rows(Clash),
-    Home = #{PidA => HomeA, PidB => HomeB},
-    [F || F <- Fx, maps:get(affected(F), Home, none) =:= N].
+    #{PidA => HomeA, PidB => HomeB}.
 
 %% The process that an effect of a decision is for: {exit | send, Pid, What}.
 affected(Effect) -> element(2, Effect).

@@ -233,8 +233,9 @@ special(#settle_clash{name = Name}, {Items, #c{clashes = Clashes, view = V} = C0
             case replaced(Name, A, sderl_core_clash:won(B, Clash), C0) of
                 false ->
                     C1 = C0#c{clashes = maps:remove(Name, Clashes)},
-                    {Item, C} = settle(Name, Clash, Keep, Fx, C1),
-                    {[Item | Items], C, S};
+                    {Item, #c{then = Then} = C} = settle(Name, Clash, Keep, Fx, C1),
+                    Lost = sderl_core_clash:effects_outside(S#s.self, Item#settle.effects, Clash),
+                    {[Item | Items], C#c{then = [{tell, Home, F} || {Home, F} <- Lost] ++ Then}, S};
                 Again ->
                     C = C0#c{clashes = maps:merge(Clashes, Again)},
                     {[#clashes{clashes = Again} | Items], C, S}
