@@ -122,6 +122,12 @@ scenarios() ->
         script => [{6000, {split, [n(1), n(2), n(4)], [n(3)], fast}}, {8000, {remove, n(1), n(3)}}, {8000, {remove, n(3), n(4)}},
                    {9000, join}, info_is(19_000, 1, members, [n(1), n(2)]),
                    {19_000, {check, fun(W) -> [sderl_sim:state(n(I), W) || I <- [3, 4]] =:= [none, none] end}}]}},
+     {rule_4_who_boots_and_was_removed_is_told_by_one_that_it_does_not_know, [],
+      %% Those of its launch configuration are gone for good.
+      #{nodes => 2, spare => 1, clients => 0,
+        script => [{6000, {add, n(1), x(1)}}, {8000, {remove, n(2), n(1)}}, {10_000, {crash, n(1), fast}},
+                   {11_000, {lose, n(2), fast}}, {12_000, {restart, n(1)}}, coords(20_000, 1),
+                   {20_000, {check, fun(W) -> sderl_sim:state(n(1), W) =:= none end}}]}},
      {rule_5_a_node_joins_while_writes_go_on, [rule_5],
       %% Its snapshot takes seconds: what is registered meanwhile is answered at once.
       #{nodes => 3, spare => 1, clients => 0,

@@ -320,8 +320,11 @@ start(#s{linked = L, self = Self} = S0) ->
         _ -> sderl_core_elect:orphan(S1)
     end.
 
-hello(N, #s{} = S) ->
-    case is_known(N, S) andalso N =/= S#s.self of
+%% (Also to one that was removed, which may have booted with a launch configuration that does not have us: it would
+%% not say hello here, and nobody else may be left to tell it.)
+hello(N, #s{d = #d{mem = Mem}} = S) ->
+    Told = is_known(N, S) orelse lists:member(N, sderl_membership:removed(Mem)),
+    case Told andalso N =/= S#s.self of
         true -> ask(N, S);
         false -> S
     end.
