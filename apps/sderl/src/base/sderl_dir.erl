@@ -15,7 +15,7 @@
 -export([depart/0, departing/0, departs/2]).
 -export([start_args/2, start_args/3, start_uid/1, consistency/1]).
 -export([gone/1, gone/5, forget_gone/1, gone_all/0, prune/1]).
--export([known/0, known/1, know/3, unknow/2, unknow_from/1, unknow_strangers/0, refused/3, refusals/0]).
+-export([known/0, known/1, know/3, unknow/2, unknow_from/1, unknow_strangers/1, refused/3, refusals/0]).
 -export([refuse/0, refuse/1, is_free/0, unknown/1, unknowns/0, first/3]).
 -export([refuse_version/2, accept_version/1, refused_versions/0, version_remedy/1]).
 -export_type([group/0]).
@@ -524,20 +524,24 @@ unknow_from(From) ->
 
 -doc """
 Drops what nodes told that are in no own group any more: they tell no changes. A free node keeps
-what it heard last, as nobody will tell it anything newer.
+what it heard last from those with which it shared groups until then, `Before`, as nobody will tell it
+anything newer, until it is in a group again. Whether nothing is left to do.
 """.
--spec unknow_strangers() -> boolean().
-unknow_strangers() ->
+-spec unknow_strangers(Before :: [node()]) -> boolean().
+unknow_strangers(Before) ->
     Own = named_memberships(),
     %% A group that this node is about to leave shows those that stay: what it knew from others that go with it
     %% it keeps, should it be free then.
     case Own =/= [] andalso lists:all(fun({_, Ms}) -> lists:member(node(), Ms) end, Own) of
-        true ->
-            Mates = #{Node => [] || Node <- mates(Own)},
-            lists:foreach(fun unknow_from/1, [From || From <- tellers(), not is_map_key(From, Mates)]),
-            true;
-        false -> Own =:= []
+        true -> unknow_all_but(mates(Own));
+        false when Own =:= [], Before =/= [] -> not unknow_all_but(Before);
+        false -> false
     end.
+
+unknow_all_but(Nodes) ->
+    Stay = #{Node => [] || Node <- Nodes},
+    lists:foreach(fun unknow_from/1, [From || From <- tellers(), not is_map_key(From, Stay)]),
+    true.
 
 mates(Own) -> lists:append([Ms || {_, Ms} <- Own]).
 

@@ -324,10 +324,12 @@ said_by({invite, _, _, From}) -> {From, 1};
 said_by({enter, _, From}) -> {From, 1};
 said_by(_) -> none.
 
-know(From, List, #n{heard = Heard} = N) ->
+know(From, List, #n{heard = Heard, mates = Mates, strangers = Strangers} = N) ->
     sderl_dir:unknow_from(From),
     lists:foreach(fun({G, Nodes}) -> sderl_dir:know(G, Nodes, From) end, List),
-    N#n{heard = Heard#{From => []}}.
+    %% (The last word of a node that left our group may come after it left.)
+    N#n{heard = Heard#{From => []},
+        strangers = Strangers orelse not sderl_mates:is_mate(From, Mates)}.
 
 know_changes(From, Changes, #n{heard = Heard}) when is_map_key(From, Heard) ->
     lists:foreach(fun({G, []}) -> sderl_dir:unknow(G, From);
@@ -611,7 +613,8 @@ tell_changes(Memberships, #n{mates = Mates0, heard = Heard, strangers = Stranger
         {MoreIn, MoreOut, Acc} = sderl_mates:change(Group, Members, Acc0),
         {MoreIn ++ In, MoreOut ++ Out, Acc}
     end, {[], [], Mates0}, Changes),
-    Left = (Strangers orelse Went =/= []) andalso not sderl_dir:unknow_strangers(),
+    Left = (Strangers orelse Went =/= [])
+        andalso not sderl_dir:unknow_strangers(sderl_mates:nodes(Mates0)),
     N = N0#n{mates = Mates, heard = maps:without(Went, Heard), strangers = Left},
     _ = Changes =/= [] andalso lists:foreach(fun(Node) ->
         case lists:member(Node, Came) of
