@@ -174,6 +174,11 @@ changes(rule_23) ->
     [{sderl_read, "whom(Known, _) -> lists:sort(Known)."},
      {sderl_ask, "namespace(true, Group) -> {names, Group}; namespace(Free, Group) -> former_namespace(Free, Group)."}];
 changes(rule_24) ->
-    [{sderl_hello, "told(Own, Heard) -> Own ++ Heard."}];
+    [{sderl_hello, "told(Own, Heard) -> Own ++ Heard."},
+     %% Over a new link, and with each change.
+     {sderl_node, "sderl_hello:told(sderl_mates:groups(Mates), [])",
+      "sderl_hello:told(sderl_mates:groups(Mates), sderl_dir:known())"},
+     {sderl_node, "{sderl_mates:some_shared(Node, Mates), Changes}",
+      "{sderl_mates:some_shared(Node, Mates), sderl_hello:told(Changes, sderl_dir:known())}"}];
 changes(Fault) ->
     error({unknown_faults, [Fault], "sderl_planted:all() lists them"}).

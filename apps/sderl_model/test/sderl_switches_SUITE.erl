@@ -24,10 +24,18 @@ outside_the_core(_) ->
         true = on(F, C, fun() -> net_kernel:connect_node(A) end),
         await(island, fun() -> on(F, C, fun() -> s_group:whereis_name(undefined, x) end) =:= P end),
         [[] = sderl_ct:group(F, G, Nodes) || {G, Nodes} <- [{g, [A, B]}, {h, [B, C]}, {k, [C, D]}]],
-        %% Two hops over gateways.
+        %% Two hops over gateways: with a change, and where a node is new to another.
         await(one_hop, fun() -> case on(F, B, fun s_group:s_groups/0) of {[g, h], [k]} -> true; Else -> Else end end),
         [] = sderl_ct:group(F, l, [B]),
         await(two_hops, fun() -> case on(F, A, fun s_group:s_groups/0) of {[g], [h, k, l]} -> true; Else -> Else end end),
+        [] = sderl_ct:group(F, m, [A, D]),
+        await(two_hops_when_new, fun() ->
+            case on(F, D, fun s_group:s_groups/0) of
+                {[k, m], [g, h, l]} -> true;
+                Else -> Else
+            end
+        end),
+        ok = on(F, A, fun() -> s_group:delete_s_group(m) end),
         %% The names of a group that is no more.
         yes = on(F, A, fun() -> s_group:register_name(g, y, P) end),
         ok = on(F, B, fun() -> s_group:delete_s_group(g) end),
