@@ -541,7 +541,10 @@ replaced. `undefined` if there is no such name.
     | undefined
     | {error, no_information_about_remote_group | not_running}.
 lookup(Group, Name) ->
-    try sderl_store:registration(Group, Name) of
+    sderl_running:while(fun() -> registration(Group, Name) end).
+
+registration(Group, Name) ->
+    case sderl_store:registration(Group, Name) of
         #{pid := Pid, home := Home, token := Token, options := Opts} ->
             case node(Pid) =/= node() orelse is_process_alive(Pid) of
                 true ->
@@ -554,8 +557,6 @@ lookup(Group, Name) ->
                 true -> undefined;
                 false -> copied(Group, Name)
             end
-    catch
-        error:badarg -> {error, not_running}
     end.
 
 copied(Group, Name) ->

@@ -14,8 +14,8 @@
 suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
-    [{group, pair}, bad_configuration, bad_configuration_at_boot, connect_all, stopped_here, cookie, missing,
-     stopped_there].
+    [{group, pair}, bad_configuration, bad_configuration_at_boot, connect_all, stopped_here, stops_meanwhile,
+     cookie, missing, stopped_there].
 
 groups() ->
     [{pair, [], [table_is_whole, wrong_types, unknown_nodes, pids, node_twice, group_of_one, no_nodes, large,
@@ -436,6 +436,39 @@ connect_all(_) ->
          fun(Fleet, [A]) -> ?assertEqual({ok, g, [A]}, s_group(Fleet, A, new_s_group, [g, [A]])) end).
 
 %% ---------------------------------------------------------------- the application stopped
+
+%% The library stops while it is asked: its tables go one after the other, in the middle of any call.
+stops_meanwhile(_) ->
+    with(#{families => [sd(1)]}, fun(Fleet) ->
+        [N] = sderl_fleet:nodes(Fleet),
+        ?assertEqual([], call(Fleet, N, {?MODULE, asked_while_it_stops}, [20]))
+    end).
+
+asked_while_it_stops(Rounds) ->
+    #{level := Level} = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none),
+    Askers = [spawn_monitor(?MODULE, asking, [Call])
+              || Call <- [{whereis_name, [g, x]}, {whereis_name, [node(), g, x]}, {send, [node(), g, x, m]},
+                          {lookup, [g, x]}, {registered_names, [{s_group, g}]},
+                          {registered_names, [{node, node()}]}, {own_s_groups, []}, {s_groups, []},
+                          {members, [g, x]}, {subscribe, [g]}, {read, [g, x]},
+                          {register_name, [g, x, self()]}, {unregister_name, [g, x]}]],
+    [begin
+        ok = application:stop(sderl),
+        {ok, _} = application:ensure_all_started(sderl)
+     end || _ <- lists:seq(1, Rounds)],
+    Ended = [begin Pid ! stop, receive {'DOWN', Ref, process, Pid, Why} -> Why end end || {Pid, Ref} <- Askers],
+    ok = logger:set_primary_config(level, Level),
+    [Why || Why <- Ended, Why =/= normal].
+
+asking({Function, Arguments} = Call) ->
+    receive
+        stop -> ok
+    after 0 ->
+        %% (`send/4` exits where nobody has the name, a write where nobody will know.)
+        _ = try apply(s_group, Function, Arguments) catch exit:_ -> exits end,
+        asking(Call)
+    end.
 
 stopped_here(_) ->
     with(#{families => [sd(2)]}, fun(Fleet, [A1, A2]) ->

@@ -20,8 +20,16 @@ while(Fun) ->
     try Fun()
     catch
         error:badarg:Stack ->
-            case sderl_dir:is_running() of
-                false -> {error, not_running};
-                true -> erlang:raise(error, badarg, Stack)
+            %% (Tables go one after the other, and it may have started again.)
+            case is_of_no_table(Stack) orelse not sderl_dir:is_running() of
+                true -> {error, not_running};
+                false -> erlang:raise(error, badarg, Stack)
             end
     end.
+
+is_of_no_table([{ets, _, _, Info} | _]) ->
+    case lists:keyfind(error_info, 1, Info) of
+        {error_info, #{cause := id}} -> true;
+        _ -> false
+    end;
+is_of_no_table(_) -> false.

@@ -13,11 +13,21 @@
 
 -spec whereis(term(), term()) -> pid() | undefined.
 whereis(Group, Name) ->
-    try sderl_store:whereis(Group, Name) of
-        undefined -> case sderl_store:is_member(Group) of true -> undefined; false -> elsewhere(Group, Name) end;
-        Pid -> Pid
+    try
+        found(Group, Name)
     catch
+        %% The application has stopped, before or on the way: its tables are gone.
         error:badarg -> undefined
+    end.
+
+found(Group, Name) ->
+    case sderl_store:whereis(Group, Name) of
+        undefined ->
+            case sderl_store:is_member(Group) of
+                true -> undefined;
+                false -> elsewhere(Group, Name)
+            end;
+        Pid -> Pid
     end.
 
 %% In the copy of a group that this node follows, while that may be read.
@@ -98,7 +108,14 @@ reason(Why, _) -> Why.
 
 -spec send(term(), term(), term()) -> pid() | undefined.
 send(Group, Name, Msg) ->
-    try sderl_store:whereis(Group, Name) of
+    try
+        sent(Group, Name, Msg)
+    catch
+        error:badarg -> undefined
+    end.
+
+sent(Group, Name, Msg) ->
+    case sderl_store:whereis(Group, Name) of
         undefined ->
             case Group =/= undefined andalso not sderl_store:is_member(Group) of
                 true ->
@@ -113,8 +130,6 @@ send(Group, Name, Msg) ->
                 ok -> Pid;
                 noconnect -> sderl_ask:connect_and_send(Pid, Group, Msg), Pid
             end
-    catch
-        error:badarg -> undefined
     end.
 
 -spec send_at(node(), term(), term(), term()) -> pid() | undefined.
@@ -126,7 +141,8 @@ send_at(Node, Group, Name, Msg) ->
 
 ask_at(Node, Question) ->
     case sderl_dir:is_running() of
-        true -> sderl_ask:ask(Node, Question, ?TIMEOUT);
+        %% (This node answers itself.)
+        true -> sderl_running:while(fun() -> sderl_ask:ask(Node, Question, ?TIMEOUT) end);
         false -> {error, not_running}
     end.
 
