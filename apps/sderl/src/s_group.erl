@@ -548,8 +548,7 @@ registration(Group, Name) ->
         #{pid := Pid, home := Home, token := Token, options := Opts} ->
             case node(Pid) =/= node() orelse is_process_alive(Pid) of
                 true ->
-                    #{pid => Pid, home => Home, token => Token,
-                      meta => case Opts of #{meta := M} -> M; _ -> undefined end};
+                    #{pid => Pid, home => Home, token => Token, meta => sderl_op:meta(Opts)};
                 false -> undefined
             end;
         none ->

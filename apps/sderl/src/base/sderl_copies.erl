@@ -67,7 +67,7 @@ is_followed(Group) -> ets:member(?FOLLOWED, Group).
 put(Group, Generation, Rows) -> put(Group, Generation, Rows, 0).
 
 put(Group, Generation, [?ROW(Name, Pid, Home, {Epoch, Seq}, Options) | Rows], New) ->
-    Row = {{Group, Name}, Pid, Home, Epoch, Seq, meta(Options), Generation},
+    Row = {{Group, Name}, Pid, Home, Epoch, Seq, sderl_op:meta(Options), Generation},
     case ets:insert_new(?COPIES, Row) of
         true -> put(Group, Generation, Rows, New + 1);
         false ->
@@ -75,9 +75,6 @@ put(Group, Generation, [?ROW(Name, Pid, Home, {Epoch, Seq}, Options) | Rows], Ne
             put(Group, Generation, Rows, New)
     end;
 put(_, _, [], New) -> New.
-
-meta(#{meta := Meta}) -> Meta;
-meta(_) -> undefined.
 
 -doc "How many of the names were there.".
 -spec delete(term(), [Name :: term()]) -> non_neg_integer().

@@ -489,13 +489,11 @@ known() ->
 known(Group) ->
     %% The last word of a node that left our group may come after it left.
     Told = [Nodes || From <- tellers(), {_, Nodes} <- ets:lookup(sderl_known, {Group, From}),
-                     is_free_or_none() orelse shares_named_group(From)],
+                     is_empty() orelse is_free() orelse shares_named_group(From)],
     case Told of
         [] -> ets:lookup_element(sderl_known, {Group, config}, 2, []);
         _ -> lists:usort(lists:append(Told))
     end.
-
-is_free_or_none() -> ets:info(?GROUPS, size) =:= 0 orelse is_free().
 
 %% The nodes that told something: there are few, and many groups.
 tellers() -> ets:lookup_element(sderl_state, tellers, 2, []).

@@ -169,12 +169,9 @@ write(St0, Local, {Epoch, Num}, Items, Index, Notify) ->
 is_with_names(#view{}) -> false;
 is_with_names(#mem{}) -> false;
 is_with_names(#shard{rows = []}) -> false;
-is_with_names(#seg{operations = Operations}) -> not lists:all(fun is_administration/1, Operations);
+is_with_names(#seg{operations = Operations}) ->
+    lists:any(fun(Operation) -> sderl_op:name(Operation) =/= none end, Operations);
 is_with_names(_) -> true.
-
-is_administration(#add{}) -> true;
-is_administration(#remove{}) -> true;
-is_administration(_) -> false.
 
 index_write(T, [{Pid, none} | Rest]) -> ets:delete(T, Pid), index_write(T, Rest);
 index_write(T, [{Pid, [Name]} | Rest]) -> ets:insert(T, {Pid, Name}), index_write(T, Rest);

@@ -5,7 +5,7 @@
 
 -include("sderl_op.hrl").
 
--export([register/3, name/1, registers/1]).
+-export([register/3, name/1, registers/1, meta/1]).
 -export_type([operation/0, options/0, item/0]).
 
 -doc "Register a name, in the shortest form that says it.".
@@ -30,3 +30,8 @@ registers(#?REGISTER_WITH{pid = Pid}) -> Pid;
 registers(#?REGISTER_OVER{pid = Pid}) -> Pid;
 registers(#?RE_REGISTER{pid = Pid}) -> Pid;
 registers(_) -> none.
+
+-doc "The metadata that a name was registered with.".
+-spec meta(options()) -> term().
+meta(#{meta := Meta}) -> Meta;
+meta(_) -> undefined.

@@ -415,7 +415,8 @@ effect({resolve, Name, A, B}, #g{resolver_ms = Ms} = G) ->
         true -> OptionsA;
         false -> OptionsB
     end,
-    _ = sderl_resolver:start({Name, A, B}, Name, {PidA, meta(OptionsA)}, {PidB, meta(OptionsB)},
+    _ = sderl_resolver:start({Name, A, B}, Name, {PidA, sderl_op:meta(OptionsA)},
+                             {PidB, sderl_op:meta(OptionsB)},
                              resolver(Older), Ms),
     G;
 effect({clash_effects, Fx}, G) ->
@@ -517,9 +518,6 @@ changed_names(Operations) ->
 
 watch([], _) -> ok;
 watch(Foreign, #g{group = Group}) -> sderl_watch:watch(self(), Group, Foreign).
-
-meta(#{meta := M}) -> M;
-meta(_) -> undefined.
 
 resolver(#{resolver := R}) -> R;
 resolver(_) -> sderl_options:value(resolver).
