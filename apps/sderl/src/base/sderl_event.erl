@@ -35,7 +35,7 @@ in brackets may be absent. Everything below `notice` is not logged by default.
 | `majority_regained` | notice | `[sderl, majority, regained]` | group, [coordinator] | a coordinator with a majority is there again |
 | `majority_recovered` | warning | `[sderl, majority, recovered]` | group, nodes, by | an operator made these nodes all members of a group that had lost its majority for good |
 | `consistency_differs` | warning | `[sderl, consistency, differs]` | group, node, [ours], [theirs] | a node runs the group with another `consistency` and is no part of it here: one event for each node |
-| `name_clash` | warning | `[sderl, name, clash]` | group, name, pids, [kept], [resolver] | a name was registered on both sides of a split |
+| `name_clash` | warning | `[sderl, name, clash]` | group, name, pids, [kept], [resolver] | a name was registered on both sides of a split (again if the merge was interrupted) |
 | `resolver_failed` | warning | `[sderl, resolver, failed]` | group, name, [resolver], reason | a resolver gave no decision and `random_exit_name` stepped in |
 | `config_differs` | warning | `[sderl, config, differs]` | group, node, [added], [removed] | a node came with another list of members, from its launch configuration or from a split; the lists were merged |
 | `state_ignored` | warning | `[sderl, state, ignored]` | file, reason | a file of the folder `state_dir` was not used, and the node starts without it |
