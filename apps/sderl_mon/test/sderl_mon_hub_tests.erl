@@ -222,6 +222,21 @@ a_feed_has_the_hub_alone_test_() ->
         ?assertMatch(#{mode := live}, sderl_mon_hub:info())
     end).
 
+%% The hub is suspended, so that the word of the first one's end is behind the call of the second.
+a_feed_that_ended_is_replaced_test_() ->
+    hub(fun() ->
+        Me = self(),
+        {Old, Ref} = spawn_monitor(fun() -> Me ! sderl_mon_hub:feed(), receive stop -> ok end end),
+        receive ok -> ok end,
+        Hub = whereis(sderl_mon_hub),
+        true = erlang:suspend_process(Hub),
+        Request = gen_server:send_request(Hub, {feed, self()}),
+        Old ! stop,
+        receive {'DOWN', Ref, process, Old, normal} -> ok end,
+        true = erlang:resume_process(Hub),
+        ?assertEqual({reply, ok}, gen_server:receive_response(Request, 5000))
+    end).
+
 the_same_seed_is_the_same_feed_test_() -> {timeout, 120, fun the_same_seed_is_the_same_feed/0}.
 
 the_same_seed_is_the_same_feed() ->

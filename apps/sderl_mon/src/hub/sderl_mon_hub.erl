@@ -312,8 +312,14 @@ handle_call({feed, Pid}, _From, #{feed := none} = State) ->
     {reply, ok, tell_all((anew(State))#{mode := synthetic, feed := {Pid, monitor(process, Pid)}})};
 handle_call({feed, Pid}, _From, #{feed := {Pid, _}} = State) ->
     {reply, ok, State};
-handle_call({feed, _Pid}, _From, State) ->
-    {reply, {error, busy}, State};
+handle_call({feed, Pid}, From, #{feed := {Other, Ref}} = State) ->
+    %% It may have ended, and the word of that be behind this call.
+    case is_process_alive(Other) of
+        true -> {reply, {error, busy}, State};
+        false ->
+            _ = demonitor(Ref, [flush]),
+            handle_call({feed, Pid}, From, State#{feed := none})
+    end;
 handle_call(_Other, _From, State) ->
     {reply, {error, unknown}, State}.
 
