@@ -20,22 +20,22 @@ id_test_() ->
 %% A socket counts packets with 32 bits; what shows less without having been near the end began again.
 wrapped_test_() ->
     [
-        ?_assertEqual(0, sderl_mon_probe:wrapped(5, 7)),
-        ?_assertEqual(0, sderl_mon_probe:wrapped(5, 5)),
-        ?_assertEqual(1 bsl 32, sderl_mon_probe:wrapped(1 bsl 32 - 1, 3)),
-        ?_assertEqual(5, sderl_mon_probe:wrapped(5, 0)),
-        ?_assertEqual(1 bsl 32 - 1, sderl_mon_probe:wrapped(1 bsl 32 - 1, 1 bsl 32 - 2))
+        ?_assertEqual(0, sderl_mon_probe_links:wrapped(5, 7)),
+        ?_assertEqual(0, sderl_mon_probe_links:wrapped(5, 5)),
+        ?_assertEqual(1 bsl 32, sderl_mon_probe_links:wrapped(1 bsl 32 - 1, 3)),
+        ?_assertEqual(5, sderl_mon_probe_links:wrapped(5, 0)),
+        ?_assertEqual(1 bsl 32 - 1, sderl_mon_probe_links:wrapped(1 bsl 32 - 1, 1 bsl 32 - 2))
     ].
 
 %% Of each kind the median, however seldom it is; waiting now and then is not charged, nor what was charged before.
 accounted_test() ->
-    Add = fun(List, Work) -> lists:foldl(fun({Kind, N, Us}, Acc) -> sderl_mon_probe:worked(Kind, N, Us, Acc) end, Work, List) end,
+    Add = fun(List, Work) -> lists:foldl(fun({Kind, N, Us}, Acc) -> sderl_mon_probe_work:add(Kind, N, Us, Acc) end, Work, List) end,
     One = Add([{light, 1, 10} || _ <- lists:seq(1, 30)] ++ [{heavy, 100, 30_000}, {light, 1, 9000}, {heavy, 10, 3000}, {none, 0, 500}], #{}),
-    {Us, Two} = sderl_mon_probe:accounted(One),
+    {Us, Two} = sderl_mon_probe_work:account(One),
     ?assertEqual(31 * 10.0 + 110 * 300.0, Us),
-    ?assertMatch({+0.0, Two}, sderl_mon_probe:accounted(Two)),
+    ?assertMatch({+0.0, Two}, sderl_mon_probe_work:account(Two)),
     %% Very many: all are charged, and some are kept.
-    {Many, Three} = sderl_mon_probe:accounted(Add([{light, 1, 20} || _ <- lists:seq(1, 10_000)], Two)),
+    {Many, Three} = sderl_mon_probe_work:account(Add([{light, 1, 20} || _ <- lists:seq(1, 10_000)], Two)),
     ?assertEqual(200_000.0, Many),
     ?assert(length(element(3, map_get(light, Three))) =< 32).
 
@@ -70,7 +70,7 @@ top_test() ->
 topology_test_() ->
     Two = [{node, [{processor, [{core, [{thread, {logical, 0}}, {thread, {logical, 4}}]}, {core, [{thread, {logical, 1}}]}]}]},
            {node, [{processor, [{core, {logical, 2}}, {core, {logical, 3}}]}]}],
-    Where = fun(Topology, Bound) -> [{S, So, C, T, B} || #{scheduler := S, socket := So, core := C, thread := T, bound := B} <- sderl_mon_probe:topology(Topology, Bound)] end,
+    Where = fun(Topology, Bound) -> [{S, So, C, T, B} || #{scheduler := S, socket := So, core := C, thread := T, bound := B} <- sderl_mon_probe_topology:schedulers(Topology, Bound)] end,
     [
         {"not known", ?_assertEqual([{1, 0, 0, 0, false}, {2, 0, 1, 0, false}], Where(undefined, [unbound, unbound]))},
         {"bound", ?_assertEqual([{1, 0, 0, 1, true}, {2, 0, 1, 0, true}], Where(Two, [4, 1]))},
@@ -84,12 +84,12 @@ topology_test_() ->
 %% Between nodes as counted, to groups as they are.
 edges_test() ->
     Of = #{a => ~"g", b => ~"h", me => ~"g"},
-    One = sderl_mon_probe:edges([{a, b, 5}, {me, b, 2}, {x, a, 1}], #{}, Of, me),
+    One = sderl_mon_probe_library:edges([{a, b, 5}, {me, b, 2}, {x, a, 1}], #{}, Of, me),
     Edges = fun(M) -> lists:sort([{F, T, N} || {F, T} := {edge, N} <- M]) end,
     ?assertEqual([{<<"(free)">>, <<"g">>, 1}, {<<"(gateway)">>, <<"h">>, 2}, {<<"g">>, <<"h">>, 5}], Edges(One)),
-    ?assertEqual(One, sderl_mon_probe:edges([{a, b, 5}, {me, b, 2}, {x, a, 1}], One, Of, me)),
+    ?assertEqual(One, sderl_mon_probe_library:edges([{a, b, 5}, {me, b, 2}, {x, a, 1}], One, Of, me)),
     %% What was counted before a change of the groups stays where it was.
-    Two = sderl_mon_probe:edges([{a, b, 9}, {me, b, 2}, {x, a, 1}], One, Of#{a := ~"k"}, me),
+    Two = sderl_mon_probe_library:edges([{a, b, 9}, {me, b, 2}, {x, a, 1}], One, Of#{a := ~"k"}, me),
     ?assertEqual([{<<"(free)">>, <<"g">>, 1}, {<<"(gateway)">>, <<"h">>, 2}, {<<"g">>, <<"h">>, 5}, {<<"k">>, <<"h">>, 4}], Edges(Two)).
 
 kind_test_() ->

@@ -4,8 +4,8 @@
 What runs on a monitored node: one process that counts there and pushes samples
 (the sample of [monitoring](monitoring.md)) to its owner, an agent on a monitoring node.
 
-It and the two modules beside it need stock OTP (27 or newer) and nothing else of ours, so that they can be
-loaded into a running node (`code/0`). Where the application `sderl` runs, it asks that too.
+It and the modules beside it (`code/0`) need stock OTP (27 or newer) and nothing else of ours, so that they can be
+loaded into a running node. Where the application `sderl` runs, it asks that too.
 
 - **Bounded.** At most one sample is under way; while it is not acknowledged (`{sderl_mon_ack, Seq}`)
   nothing is sent, and what happens goes into the next one: counters are cumulative, and of events the
@@ -14,22 +14,21 @@ loaded into a running node (`code/0`). Where the application `sderl` runs, it as
   wait (`s_group:info/0`, looking at processes) runs in helpers.
 - **A lease.** Without an acknowledgement for 15 s it ends and takes along all it has set; what was
   loaded into the node is deleted again.
-- **Nobody else's settings are touched.** System monitor events come through a session of their own
-  (OTP 28); on OTP 27 there is one setting for a node, and when somebody has it, it is left alone and
-  the facts say so. Traces are sessions of their own.
+- **Nobody else's settings are touched.** System monitor events come through a session of their own (`sderl_mon_probe_system`),
+  and so do traces.
 
-`probe_us` is an estimate of the CPU time spent here, in microseconds. Wall time of a process includes waiting, now and then
-much of it, so each piece of work is charged the median of what the last 32 of the same kind took: a sample with or without facts and
-of so many events, a process whose memory was asked or was not, and so on. The helpers and the tracer are in it; what the
-link to the owner costs is not.
+`probe_us` is an estimate of the CPU time spent here, in microseconds (`sderl_mon_probe_work`): a kind of work is a
+sample with or without facts and of so many events, a process whose memory was asked or was not, and so on. The helpers
+and the tracer are in it; what the link to the owner costs is not.
 """.
 
 -export([start/1, stop/0, code/0, names/2, lookup/2, process/1, trace/1]).
--export([init/1, slow/3, topology/2, wrapped/2, edges/4, worked/4, accounted/1]).
+-export([init/1, slow/3]).
 
 -import(sderl_mon_probe_look, [id/1, text/1, text/2, cut/2]).
 
--define(MODULES, [?MODULE, sderl_mon_probe_look, sderl_mon_probe_trace]).
+-define(MODULES, [?MODULE, sderl_mon_probe_library, sderl_mon_probe_links, sderl_mon_probe_look, sderl_mon_probe_system,
+                  sderl_mon_probe_topology, sderl_mon_probe_trace, sderl_mon_probe_work]).
 -define(LEASE_MS, 15_000).
 -define(EVENTS, 500).
 -define(EARLY_MS, 50).
@@ -37,11 +36,6 @@ link to the owner costs is not.
 -define(RARE_MS, 5000).
 %% A helper that says nothing for so long is ended.
 -define(PATIENCE_MS, 30_000).
--define(RING, 32).
--define(STAT, [recv_cnt, recv_oct, send_cnt, send_oct, send_pend]).
-
-%% By kind: how many since the last account, how many of these were kept, and what one of the last took.
--type work() :: #{Kind :: term() => {non_neg_integer(), non_neg_integer(), [number()]}}.
 
 -record(s, {
     owner :: pid(), friends :: all | [node()], term :: integer(), interval :: pos_integer(), lease = ?LEASE_MS :: pos_integer(), top = 10 :: pos_integer(),
@@ -51,12 +45,12 @@ link to the owner costs is not.
     %% What was left out, and how much of that an owner has acknowledged.
     lost = #{} :: #{atom() => non_neg_integer()}, lost_acked = #{} :: #{atom() => non_neg_integer()}, counts = #{} :: #{atom() => non_neg_integer()},
     facts = none :: none | map(), rare = none :: none | {integer(), tuple(), map(), map()}, known = #{} :: map(), slow = none :: none | {pid(), integer()}, slow_at = 0 :: integer(),
-    links = #{} :: map(), sockets = #{} :: #{pid() => port() | unknown},
+    links = #{} :: sderl_mon_probe_links:links(), sockets = #{} :: sderl_mon_probe_links:sockets(),
     %% The scanner, since when it owes an answer, and the events whose processes it is asked to name.
     scanner :: pid(), scan = #{top => [], mq_max => 0} :: map(), scanning = none :: none | integer(), naming = none :: none | {map(), integer()},
-    sysmon :: term(), sys = #{} :: map(), tracer = none :: none | pid(), edges = #{} :: map(),
+    sysmon :: sderl_mon_probe_system:watch(), sys = #{} :: map(), tracer = none :: none | pid(), edges = #{} :: map(),
     %% What traces showed: in the sample under way, and since.
-    traced = {#{}, #{}} :: {map(), map()}, work = #{} :: work(), us = 0.0 :: float(), pushed = {0, 0} :: {integer(), integer()}
+    traced = {#{}, #{}} :: {map(), map()}, work = #{} :: sderl_mon_probe_work:work(), us = 0.0 :: float(), pushed = {0, 0} :: {integer(), integer()}
 }).
 
 %% ---------------------------------------------------------------- interface
@@ -142,7 +136,7 @@ init(#{owner := Owner} = Opts) ->
     ok = net_kernel:monitor_nodes(true, #{node_type => all, nodedown_reason => true}),
     Now = now_ms(),
     S = #s{owner = Owner, friends = all, term = 0, interval = 1000, acked = Now, next = Now, last = Now - 1000,
-           scanner = sderl_mon_probe_look:start(self()), sysmon = sysmon_on()},
+           scanner = sderl_mon_probe_look:start(self()), sysmon = sderl_mon_probe_system:start(self())},
     proc_lib:init_ack({ok, self()}),
     {_, First} = tick(owned(Opts, S#s{slow_at = Now})),
     loop(First).
@@ -162,7 +156,7 @@ loop(S) ->
             #s{n = N} = Done when N > S#s.n -> {event, Done};
             Done -> {message(M), Done}
         end,
-        loop(New#s{work = worked(Kind, 1, 1 + mono() - T, New#s.work)})
+        loop(New#s{work = sderl_mon_probe_work:add(Kind, 1, 1 + mono() - T, New#s.work)})
     end.
 
 message(M) when is_atom(element(1, M)) -> {message, element(1, M)};
@@ -199,10 +193,10 @@ handle({slow, Pid, Wall, Known, Sockets}, #s{slow = {Pid, Since}, slow_at = At, 
     %% It may cost more on a node with many names: then seldom. What happened meanwhile is asked for at once.
     S#s{slow = none, known = maps:merge(Old, Known), sockets = maps:merge(Had, Sockets),
         slow_at = case At < Since + ?SLOW_MS of true -> At; false -> now_ms() + max(?SLOW_MS, Wall) end,
-        work = worked({slow, is_map_key(sup, Old)}, 1, Wall, Work)};
+        work = sderl_mon_probe_work:add({slow, is_map_key(sup, Old)}, 1, Wall, Work)};
 handle({scanned, Pid, Works, Scan}, #s{scanner = Pid, work = Work} = S) ->
-    S#s{scanning = none, scan = maps:merge(S#s.scan, Scan), work = helped(Works, Work)};
-handle({named, Pid, Works, Names}, #s{scanner = Pid, work = Work} = S) -> named(Names, S#s{work = helped(Works, Work)});
+    S#s{scanning = none, scan = maps:merge(S#s.scan, Scan), work = sderl_mon_probe_work:add(Works, Work)};
+handle({named, Pid, Works, Names}, #s{scanner = Pid, work = Work} = S) -> named(Names, S#s{work = sderl_mon_probe_work:add(Works, Work)});
 handle(early, S) ->
     {Kind, New} = send_sample(S#s{early = false}),
     {timed, Kind, New};
@@ -225,7 +219,7 @@ may_take(Owner, Term, #s{owner = Old, friends = Friends, acked = Acked, term = T
 %% Everything that we set is bound to this process, but for what is undone here.
 -spec ended(#s{}) -> no_return().
 ended(#s{sysmon = Sysmon}) ->
-    sysmon_off(Sysmon),
+    ok = sderl_mon_probe_system:stop(Sysmon),
     case code:where_is_file(?MODULE_STRING ".beam") of
         non_existing ->
             %% Loaded into this node: nothing of it stays. Whoever asked for the end runs this code too, for a moment.
@@ -239,30 +233,6 @@ ended(#s{sysmon = Sysmon}) ->
 
 now_ms() -> erlang:monotonic_time(millisecond).
 mono() -> erlang:monotonic_time(microsecond).
-
-%% So many of a kind took so long in all. Of very many the first are kept.
--doc false.
--spec worked(term(), non_neg_integer(), number(), work()) -> work().
-worked(_, 0, _, Work) -> Work;
-worked(Kind, Units, Wall, Work) ->
-    case Work of
-        #{Kind := {N, Kept, Ring}} when Kept < ?RING -> Work#{Kind := {N + Units, Kept + 1, [Wall / Units | Ring]}};
-        #{Kind := {N, Kept, Ring}} -> Work#{Kind := {N + Units, Kept, Ring}};
-        #{} -> Work#{Kind => {Units, 1, [Wall / Units]}}
-    end.
-
-helped(Works, Work) -> lists:foldl(fun({Kind, Units, Wall}, Acc) -> worked(Kind, Units, Wall, Acc) end, Work, Works).
-
-%% What all of it took since the last account, each its kind's median.
--doc false.
--spec accounted(work()) -> {Microseconds :: float(), work()}.
-accounted(Work) ->
-    maps:fold(fun
-        (_, {0, _, _}, Acc) -> Acc;
-        (Kind, {N, _, Ring0}, {Us, Acc}) ->
-            Ring = lists:sublist(Ring0, ?RING),
-            {Us + N * lists:nth(1 + length(Ring) div 2, lists:sort(Ring)), Acc#{Kind := {0, 0, Ring}}}
-    end, {0.0, Work}, Work).
 
 %% ---------------------------------------------------------------- when
 
@@ -291,7 +261,7 @@ scanner_again(S) -> named(#{}, S#s{scanner = sderl_mon_probe_look:start(self()),
 budget(Processes) -> min(1000, max(500, Processes div 20)).
 
 slow_round(Now, #s{slow = none, slow_at = At, known = Known} = S) when Now >= At ->
-    Unknown = [Ctrl || {Ctrl, unknown, _, _, _} <- maps:values(S#s.links), is_pid(Ctrl), not is_map_key(Ctrl, S#s.sockets)],
+    Unknown = sderl_mon_probe_links:unasked(S#s.links, S#s.sockets),
     S#s{slow = {spawn_link(?MODULE, slow, [self(), maps:get(sup, Known, undefined), Unknown]), Now}, slow_at = Now + ?SLOW_MS};
 slow_round(Now, #s{slow = {Pid, Since}} = S) when Now - Since > ?PATIENCE_MS ->
     true = unlink(Pid),
@@ -360,8 +330,6 @@ node_event(Up, Node, Info, #s{owner = Owner} = S0) ->
                             #{details => #{peer => atom_to_binary(Node)}}, S))
     end.
 
-words(Kind) -> string:replace(atom_to_list(Kind), "_", " ", all).
-
 traces(off, #s{tracer = none} = S) -> S;
 traces(off, #s{tracer = Pid} = S) -> true = unlink(Pid), true = exit(Pid, kill), event(trace_off, notice, <<"tracing was switched off">>, #{}, S#s{tracer = none});
 traces(Opts, #s{tracer = none} = S) ->
@@ -371,49 +339,9 @@ traces(Opts, S) -> traces(Opts, traces(off, S)).
 
 %% ---------------------------------------------------------------- system monitor
 
--define(WATCHED, [{long_gc, 200}, {long_schedule, 500}, {large_heap, 16 * 1024 * 1024}, {busy_port, true}, {busy_dist_port, true},
-                  {long_message_queue, {5000, 10_000}}]).
-
-sysmon_on() ->
-    case list_to_integer(erlang:system_info(otp_release)) >= 28 of
-        true ->
-            Session = trace:session_create(?MODULE, self(), []),
-            lists:foreach(fun({Event, Value}) -> _ = erlang:apply(trace, system, [Session, Event, Value]) end, ?WATCHED),
-            {session, Session};
-        false ->
-            case erlang:system_monitor() of
-                undefined ->
-                    _ = erlang:system_monitor(self(), [case V of true -> E; _ -> {E, V} end || {E, V} <- ?WATCHED]),
-                    own;
-                {Pid, _} -> {left, Pid}
-            end
-    end.
-
-sysmon_off({session, Session}) -> _ = trace:session_destroy(Session), ok;
-sysmon_off(own) ->
-    Self = self(),
-    case erlang:system_monitor() of
-        {Self, _} -> _ = erlang:system_monitor(undefined), ok;
-        _ -> ok
-    end;
-sysmon_off({left, _}) -> ok.
-
-sysmon_fact({session, _}) -> <<"own session">>;
-sysmon_fact(own) -> <<"own setting">>;
-sysmon_fact({left, Pid}) -> cut(["left alone: ", text(Pid), " of this node has it"], 200).
-
 %% A machine with more to do than it can has long schedules everywhere. There may be very many: each is counted, and a sample has one event for each kind.
 sysmon_event(Kind0, Who, What, #s{sys = Sys} = S) ->
-    {Kind, Key} = case {Kind0, What} of
-        {long_message_queue, false} -> {queue_short, sysmon_queue_short};
-        {long_gc, _} -> {long_gc, sysmon_long_gc};
-        {long_schedule, _} -> {long_schedule, sysmon_long_schedule};
-        {large_heap, _} -> {large_heap, sysmon_large_heap};
-        {busy_port, _} -> {busy_port, sysmon_busy_port};
-        {busy_dist_port, _} -> {busy_dist_port, sysmon_busy_dist_port};
-        {long_message_queue, _} -> {long_message_queue, sysmon_long_message_queue};
-        _ -> {other, sysmon_other}
-    end,
+    {Kind, Key} = sderl_mon_probe_system:kind(Kind0, What),
     {N, _, _} = maps:get(Kind, Sys, {0, Who, What}),
     count_up(Key, S#s{sys = Sys#{Kind => {N + 1, Who, What}}}).
 
@@ -427,34 +355,20 @@ named(_, #s{naming = none} = S) -> S;
 named(Names, #s{naming = {Sys, Asked}} = S0) ->
     T = erlang:system_time(millisecond) - (now_ms() - Asked),
     maps:fold(fun(Kind, {N, Who, What}, S) ->
-        event(Kind, case Kind of queue_short -> info; long_schedule -> notice; _ -> warning end, sysmon_text(Kind, N, Who, What, Names),
+        event(Kind, case Kind of queue_short -> info; long_schedule -> notice; _ -> warning end, sderl_mon_probe_system:describe(Kind, N, Who, What, Names),
               #{t => T, details => #{count => N, process => text(Who)}}, S)
     end, S0#s{naming = none}, Sys).
-
-sysmon_text(Kind, N, Who, What, Names) ->
-    Whose = lists:join(" ", [T || T <- [text(Who) | maps:get(Who, Names, [])], T =/= <<>>]),
-    text("~ts ~ts~ts", [Whose, did(Kind, What), case N of 1 -> ""; _ -> io_lib:format("; one of ~b such events", [N]) end]).
-
-did(long_gc, [{timeout, Ms} | _]) -> io_lib:format("collected its garbage for ~b ms", [Ms]);
-did(long_schedule, [{timeout, Ms} | _]) -> io_lib:format("ran for ~b ms without a break", [Ms]);
-did(large_heap, Sizes) when is_list(Sizes) -> io_lib:format("has a heap of ~b words", [lists:sum([V || {K, V} <- Sizes, K =:= heap_block_size orelse K =:= old_heap_block_size])]);
-did(long_message_queue, _) -> "has more than 10000 messages waiting";
-did(queue_short, _) -> "has less than 5000 messages waiting again";
-did(busy_port, Port) -> ["waited for a port that had too much to send: ", text(Port)];
-did(busy_dist_port, Port) ->
-    ["waited for a full link: ", case lists:keyfind(Port, 2, erlang:system_info(dist_ctrl)) of {Node, _} -> atom_to_binary(Node); false -> text(Port) end];
-did(Kind, What) -> [words(Kind), " ", text(What)].
 
 %% ---------------------------------------------------------------- a sample
 
 sample(Seq, #s{counts = Counts, lost = Lost, known = Known, scan = Scan, us = Us0, work = Work0, pushed = Pushed, fresh = Fresh} = S0) ->
-    Traffic = application_traffic(S0#s.edges),
-    {Worked, Work} = accounted(Work0),
+    Traffic = sderl_mon_probe_library:traffic(S0#s.edges),
+    {Worked, Work} = sderl_mon_probe_work:account(Work0),
     Us = Us0 + Worked,
     {Links, S1} = links(rare(S0#s{us = Us, work = Work})),
     {_, _, Mem, _} = S1#s.rare,
     S = case Traffic of
-        #{edges := [_ | _] = New} -> S1#s{edges = edges(New, S1#s.edges, group_of(), node())};
+        #{edges := [_ | _] = New} -> S1#s{edges = sderl_mon_probe_library:edges(New, S1#s.edges)};
         #{} -> S1
     end,
     Traced = element(2, S#s.traced),
@@ -476,7 +390,7 @@ sample(Seq, #s{counts = Counts, lost = Lost, known = Known, scan = Scan, us = Us
               mem_total => maps:get(total, Mem), mem_processes => maps:get(processes, Mem), mem_binary => maps:get(binary, Mem),
               mem_ets => maps:get(ets, Mem), mem_atom => maps:get(atom, Mem), mem_code => maps:get(code, Mem),
               mem_system => maps:get(system, Mem), run_queue => lists:sum(lists:sublist(Queues, Normal)), mq_max => maps:get(mq_max, Scan),
-              names => names(), probe_queue => Own, tracing => case S#s.tracer of none -> 0; _ -> 1 end,
+              names => sderl_mon_probe_library:names(), probe_queue => Own, tracing => case S#s.tracer of none -> 0; _ -> 1 end,
               uptime_s => erlang:convert_time_unit(erlang:monotonic_time() - erlang:system_info(start_time), native, second),
               schedulers => Normal, schedulers_online => erlang:system_info(schedulers_online)}),
         queues => Queues, sched => sched(Normal), links => Links,
@@ -505,7 +419,7 @@ rare(Before, S) ->
     end,
     S#s{rare = {Now, Gcs, maps:merge(Rates, maps:from_list(erlang:memory())),
         #{otp => list_to_binary(erlang:system_info(otp_release)), hidden => init:get_argument(hidden) =/= error, erts => list_to_binary(erlang:system_info(version)),
-          cpu_topology => topology(erlang:system_info(cpu_topology), tuple_to_list(erlang:system_info(scheduler_bindings)))}}}.
+          cpu_topology => sderl_mon_probe_topology:schedulers(erlang:system_info(cpu_topology), tuple_to_list(erlang:system_info(scheduler_bindings)))}}}.
 
 sched(Normal) ->
     Dirty = Normal + erlang:system_info(dirty_cpu_schedulers),
@@ -514,169 +428,25 @@ sched(Normal) ->
         List -> [{I, if I =< Normal -> normal; I =< Dirty -> dirty_cpu; true -> dirty_io end, A, T} || {I, A, T} <- lists:sort(List)]
     end.
 
-%% What the library counts itself.
-application_traffic(Edges) ->
-    try apply(sderl_traffic, sample, []) of
-        #{edges := Rows} = Sample -> Sample#{edges := [Row || {From, Next, N} = Row <- Rows, maps:get({row, From, Next}, Edges, 0) =/= N]};
-        Sample -> Sample
-    catch _:_ -> #{}
-    end.
-
-%% How many names the node has, of all its groups.
-names() ->
-    try apply(sderl_store, size, [])
-    catch _:_ -> 0
-    end.
-
-%% The group's id of each node, of the own groups first.
-group_of() ->
-    Groups = lists:sort(apply(sderl_dir, named_memberships, [])) ++ apply(sderl_dir, known, []),
-    lists:foldr(fun({G, Ms}, Acc) -> Id = id(G), lists:foldl(fun(N, A) -> A#{N => Id} end, Acc, Ms) end, #{}, Groups).
-
-%% Routed messages between nodes, as messages between groups as they are now. A node of several groups counts for the first.
--doc false.
--spec edges([{node(), node(), integer()}], map(), map(), node()) -> map().
-edges(Rows, Old, GroupOf, Self) ->
-    Of = fun(N) -> case GroupOf of #{N := G} when N =/= Self -> G; _ when N =:= Self -> <<"(gateway)">>; _ -> <<"(free)">> end end,
-    lists:foldl(fun({From, Next, N}, Acc) ->
-        Before = maps:get({row, From, Next}, Acc, 0),
-        Key = {Of(From), Of(Next)},
-        {edge, M} = maps:get(Key, Acc, {edge, 0}),
-        case N - Before of
-            0 -> Acc;
-            New -> Acc#{{row, From, Next} => N, Key => {edge, M + max(0, New)}}
-        end
-    end, Old, Rows).
-
-%% A link's counters are those of its socket, of 32 bits where they count packets. One that closes just now shows what it showed last.
-links(#s{links = Old, known = Known, sockets = Sockets} = S) ->
-    Hidden = nodes(hidden),
-    Reasons = maps:get(reasons, Known, #{}),
-    Now = erlang:system_time(second),
-    Ctrls = erlang:system_info(dist_ctrl),
-    Rows = [begin
-        {Port, Base, Raw, Since} = case Old of
-            #{Node := {Ctrl, unknown, B, R, At}} -> {socket(Ctrl, Sockets), B, R, At};
-            #{Node := {Ctrl, P, B, R, At}} -> {P, B, R, At};
-            _ -> {socket(Ctrl, Sockets), {0, 0}, {0, 0, 0, 0}, Now}
-        end,
-        {{In, InB, Out, OutB} = New, Pending} = counts(Port, Raw),
-        {B1, B2} = More = {element(1, Base) + wrapped(element(1, Raw), In), element(2, Base) + wrapped(element(3, Raw), Out)},
-        {Why, Age} = maps:get(Node, Reasons, {[], Now - Since}),
-        L = #{node => Node, type => case lists:member(Node, Hidden) of true -> hidden; false -> visible end,
-              in_msgs => In + B1, in_bytes => InB, out_msgs => Out + B2, out_bytes => OutB,
-              pending => Pending, reasons => Why, since_s => Age},
-        {case Port of unknown -> L#{counts => unknown}; _ -> L end, {Node, {Ctrl, Port, More, New, Since}}}
-    end || {Node, Ctrl} <- Ctrls],
+links(#s{links = Old, known = Known, sockets = Sockets0} = S) ->
+    {Rows, Links, Sockets, IsNew} = sderl_mon_probe_links:read(Old, Sockets0, maps:get(reasons, Known, #{})),
     %% Whose socket it is has to be asked: soon.
-    Soon = case [C || {Node, C} <- Ctrls, is_pid(C), element(1, maps:get(Node, Old, {none})) =/= C] of
-        [] -> S#s.slow_at;
-        _ -> min(S#s.slow_at, now_ms())
-    end,
-    {[L || {L, _} <- Rows], S#s{links = maps:from_list([K || {_, K} <- Rows]), sockets = maps:with([C || {_, C} <- Ctrls], Sockets), slow_at = Soon}}.
-
-socket(Port, _) when is_port(Port) -> Port;
-socket(Pid, Sockets) -> maps:get(Pid, Sockets, unknown).
-
-counts(unknown, Raw) -> {Raw, 0};
-counts(Port, Raw) ->
-    case inet:getstat(Port, ?STAT) of
-        {ok, L} ->
-            [In, InB, Out, OutB, Pending] = [proplists:get_value(K, L, 0) || K <- ?STAT],
-            {{In, InB, Out, OutB}, Pending};
-        {error, _} -> {Raw, 0}
-    end.
-
-%% What is to be added to a counter of 32 bits for that it now shows less than before: it went around, or began again.
--doc false.
--spec wrapped(non_neg_integer(), non_neg_integer()) -> non_neg_integer().
-wrapped(Before, Now) when Now >= Before -> 0;
-wrapped(Before, Now) when Before > 1 bsl 31, Now < 1 bsl 31 -> 1 bsl 32;
-wrapped(Before, _) -> Before.
-
-%% With TLS a process controls the link, and the socket belongs to another below the same supervisor. Of all ports
-%% near it there must be one that can be it.
-tls_socket(Pid) ->
-    Near = lists:usort([P || Q <- near(Pid), P <- [Q | near(Q)]]),
-    case [Port || P <- Near, Port <- sderl_mon_probe_look:linked(P), is_port(Port), erlang:port_info(Port, name) =:= {name, "tcp_inet"}] of
-        [Port] -> Port;
-        _ -> unknown
-    end.
-
-near(Pid) -> [P || P <- sderl_mon_probe_look:linked(Pid), is_pid(P), process_info(P, registered_name) =:= []].
+    Soon = case IsNew of true -> min(S#s.slow_at, now_ms()); false -> S#s.slow_at end,
+    {Rows, S#s{links = Links, sockets = Sockets, slow_at = Soon}}.
 
 %% ---------------------------------------------------------------- facts
 
 facts(#s{sysmon = Sysmon, known = Known, links = Links, rare = {_, _, _, Rare}}) ->
-    Live = maps:get(live, Known, #{}),
-    Groups = try apply(sderl_dir, coordinated, []) of
-        Own -> [maps:merge(#{group => G, members => Ms, coordinator => Lead, names => 0}, maps:get(G, Live, #{})) || {G, Ms, Lead} <- lists:sort(Own)]
-    catch _:_ -> []
-    end,
-    Rare#{system_monitor => sysmon_fact(Sysmon),
-      application => maps:get(sup, Known, undefined) =/= undefined, groups => Groups, known => maps:get(known, Known, []),
-      problems => maps:get(problems, Known, []), unknown_links => [atom_to_binary(N) || N := {_, unknown, _, _, _} <- Links]}.
-
--doc false.
--spec topology(term(), [unbound | integer()]) -> [map()].
-topology(undefined, Bindings) ->
-    [#{scheduler => I, socket => 0, core => I - 1, thread => 0, bound => false} || {I, _} <- lists:enumerate(Bindings)];
-topology(Levels, Bindings) ->
-    Logical = logical(Levels, [], #{socket => [], core => [], thread => 0}),
-    Sockets = lists:uniq([S || {_, #{socket := S}} <- Logical]),
-    Cores = fun(Socket) -> lists:uniq([C || {_, #{socket := S, core := C}} <- Logical, S =:= Socket]) end,
-    [begin
-        #{socket := S, core := C, thread := T} = case lists:keyfind(Bound, 1, Logical) of
-            {_, At} -> At;
-            %% Wherever the system lets it run: as if they were bound in order.
-            false -> element(2, lists:nth(1 + (I - 1) rem length(Logical), Logical))
-        end,
-        #{scheduler => I, socket => place(S, Sockets), core => place(C, Cores(S)), thread => T, bound => is_integer(Bound)}
-     end || {I, Bound} <- lists:enumerate(Bindings)].
-
-place(X, List) -> length(lists:takewhile(fun(Y) -> Y =/= X end, List)).
-
-%% The logical processors with the way to their socket and to their core, as both may be in groups of any kind.
-logical({logical, Id}, _, At) -> [{Id, At}];
-logical(Levels, Path, At) ->
-    lists:append([begin
-        {Tag, Sub} = case L of {T, _Info, X} -> {T, X}; {T, X} -> {T, X} end,
-        Way = [I | Path],
-        case Tag of
-            processor -> logical(Sub, Way, At#{socket := Way});
-            core -> logical(Sub, Way, At#{core := Way});
-            thread -> logical(Sub, Way, At#{thread := I});
-            logical -> [{Sub, At}];
-            _ -> logical(Sub, Way, At)
-        end
-     end || {I, L} <- lists:enumerate(0, Levels)]).
+    Rare#{system_monitor => sderl_mon_probe_system:fact(Sysmon),
+      application => maps:get(sup, Known, undefined) =/= undefined,
+      groups => sderl_mon_probe_library:groups(maps:get(live, Known, #{})), known => maps:get(known, Known, []),
+      problems => maps:get(problems, Known, []), unknown_links => [atom_to_binary(N) || N <- sderl_mon_probe_links:unknown(Links)]}.
 
 %% Asks the application, and processes of links, all of which may be waited for.
 -doc false.
 -spec slow(pid(), undefined | pid(), [pid()]) -> term().
 slow(Probe, Subscribed, Ctrls) ->
     T = mono(),
-    Sockets = #{Ctrl => tls_socket(Ctrl) || Ctrl <- Ctrls},
-    Known = case whereis(sderl_sup) of
-        undefined -> #{sup => undefined, reasons => #{}, live => #{}, known => [], problems => []};
-        Sup ->
-            %% Its subscriptions end with it.
-            _ = Sup =:= Subscribed orelse apply(sderl_subs, subscribe, [all, Probe, [event]]),
-            maps:merge(#{sup => Sup}, maps:merge(info(apply(s_group, info, [])), reasons(apply(s_group, links, []))))
-    end,
+    Sockets = #{Ctrl => sderl_mon_probe_links:tls_socket(Ctrl) || Ctrl <- Ctrls},
+    Known = sderl_mon_probe_library:ask(Probe, Subscribed),
     Probe ! {slow, self(), mono() - T, Known, Sockets}.
-
-info(Info) when is_list(Info) ->
-    Problems = [cut(P, 300) || P <- proplists:get_value(problems, Info, [])],
-    #{problems => case length(Problems) of
-          N when N > 50 -> lists:sublist(Problems, 50) ++ [text("and ~b more", [N - 50])];
-          _ -> Problems
-      end,
-      known => proplists:get_value(other_groups, Info, []),
-      live => #{G => maps:with([live, names, role, majority], I) || #{group := G} = I <- proplists:get_value(groups, Info, []), G =/= undefined}};
-info({error, Why}) -> #{problems => [text("the application sderl does not answer: ~0tp", [Why])]}.
-
-reasons(Links) when is_list(Links) ->
-    Now = erlang:system_time(second),
-    #{reasons => #{N => {[cut(text(R), 100) || R <- lists:sublist(Rs, 20)], max(0, Now - Since)} || #{node := N, since := Since, reasons := Rs} <- Links}};
-reasons(_) -> #{}.

@@ -109,6 +109,6 @@ one({Peer, Stat}, Hidden) ->
 
 facts(#{info := #{otp_release := Otp, version := Erts, schedulers := Normal}, own := Own, known := Known, topology := Topology, flag := Flag}) ->
     #{otp => list_to_binary(Otp), hidden => Flag =/= error, erts => list_to_binary(Erts), application => Own =/= [] orelse Known =/= [],
-      cpu_topology => sderl_mon_probe:topology(Topology, lists:duplicate(Normal, unbound)), problems => [], known => Known,
+      cpu_topology => sderl_mon_probe_topology:schedulers(Topology, lists:duplicate(Normal, unbound)), problems => [], known => Known,
       groups => [#{group => G, members => Members, coordinator => Lead, names => 0} || {G, Members, Lead} <- lists:sort(Own)],
       system_monitor => <<"not asked">>, unknown_links => []}.

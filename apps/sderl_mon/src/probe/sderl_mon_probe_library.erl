@@ -1,0 +1,82 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_probe_library).
+-moduledoc """
+What the probe asks of the application `sderl` where that runs. Nothing here fails where it does not: a
+node without it is monitored too.
+""".
+
+-export([traffic/1, names/0, edges/2, edges/4, groups/1, ask/2]).
+
+-import(sderl_mon_probe_look, [id/1, text/1, text/2, cut/2]).
+
+-doc "What it counts itself; of messages between nodes what is not in `Edges` yet.".
+-spec traffic(Edges :: map()) -> map().
+traffic(Edges) ->
+    try apply(sderl_traffic, sample, []) of
+        #{edges := Rows} = Sample -> Sample#{edges := [Row || {From, Next, N} = Row <- Rows, maps:get({row, From, Next}, Edges, 0) =/= N]};
+        Sample -> Sample
+    catch _:_ -> #{}
+    end.
+
+-doc "How many names the node has, of all its groups.".
+-spec names() -> non_neg_integer().
+names() ->
+    try apply(sderl_store, size, [])
+    catch _:_ -> 0
+    end.
+
+-doc "See `edges/4`; with the groups of this node, and those that it knows.".
+-spec edges([{node(), node(), integer()}], map()) -> map().
+edges(Rows, Old) -> edges(Rows, Old, group_of(), node()).
+
+%% The group's id of each node, of the own groups first.
+group_of() ->
+    Groups = lists:sort(apply(sderl_dir, named_memberships, [])) ++ apply(sderl_dir, known, []),
+    lists:foldr(fun({G, Ms}, Acc) -> Id = id(G), lists:foldl(fun(N, A) -> A#{N => Id} end, Acc, Ms) end, #{}, Groups).
+
+-doc "Routed messages between nodes, as messages between groups as they are now. A node of several groups counts for the first.".
+-spec edges([{node(), node(), integer()}], map(), map(), node()) -> map().
+edges(Rows, Old, GroupOf, Self) ->
+    Of = fun(N) -> case GroupOf of #{N := G} when N =/= Self -> G; _ when N =:= Self -> <<"(gateway)">>; _ -> <<"(free)">> end end,
+    lists:foldl(fun({From, Next, N}, Acc) ->
+        Before = maps:get({row, From, Next}, Acc, 0),
+        Key = {Of(From), Of(Next)},
+        {edge, M} = maps:get(Key, Acc, {edge, 0}),
+        case N - Before of
+            0 -> Acc;
+            New -> Acc#{{row, From, Next} => N, Key => {edge, M + max(0, New)}}
+        end
+    end, Old, Rows).
+
+-doc "The groups that this node is in, with what is known of each (`ask/2`).".
+-spec groups(Live :: #{term() => map()}) -> [map()].
+groups(Live) ->
+    try apply(sderl_dir, coordinated, []) of
+        Own -> [maps:merge(#{group => G, members => Ms, coordinator => Lead, names => 0}, maps:get(G, Live, #{})) || {G, Ms, Lead} <- lists:sort(Own)]
+    catch _:_ -> []
+    end.
+
+-doc "What may be waited for. `Subscribed`: the supervisor of the library that the probe has subscribed at; subscriptions end with it.".
+-spec ask(Probe :: pid(), Subscribed :: undefined | pid()) -> map().
+ask(Probe, Subscribed) ->
+    case whereis(sderl_sup) of
+        undefined -> #{sup => undefined, reasons => #{}, live => #{}, known => [], problems => []};
+        Sup ->
+            _ = Sup =:= Subscribed orelse apply(sderl_subs, subscribe, [all, Probe, [event]]),
+            maps:merge(#{sup => Sup}, maps:merge(info(apply(s_group, info, [])), reasons(apply(s_group, links, []))))
+    end.
+
+info(Info) when is_list(Info) ->
+    Problems = [cut(P, 300) || P <- proplists:get_value(problems, Info, [])],
+    #{problems => case length(Problems) of
+          N when N > 50 -> lists:sublist(Problems, 50) ++ [text("and ~b more", [N - 50])];
+          _ -> Problems
+      end,
+      known => proplists:get_value(other_groups, Info, []),
+      live => #{G => maps:with([live, names, role, majority], I) || #{group := G} = I <- proplists:get_value(groups, Info, []), G =/= undefined}};
+info({error, Why}) -> #{problems => [text("the application sderl does not answer: ~0tp", [Why])]}.
+
+reasons(Links) when is_list(Links) ->
+    Now = erlang:system_time(second),
+    #{reasons => #{N => {[cut(text(R), 100) || R <- lists:sublist(Rs, 20)], max(0, Now - Since)} || #{node := N, since := Since, reasons := Rs} <- Links}};
+reasons(_) -> #{}.
