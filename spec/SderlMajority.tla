@@ -238,11 +238,13 @@ MayJoin(n, e) ==
 
 \* A coordinator takes a member in: a snapshot, and from the next batch on it is live.  Who promised
 \* this epoch in its present life counts at once, and others when that batch is committed without them.
+\* Where the last batch removes it, it is taken in only if it counts: that batch may need it.
 TakeIn(n, e) ==
     LET at == Len(led[e]) + 1
         counts == (n \in counting[e] /\ e \notin former[n]) \/ {"empty_votes", "newcomers_count"} \intersect Fault # {}
     IN  /\ Here(n) /\ led[e] # NoLed /\ owner[e] \notin {n, None} /\ Leader(owner[e]) /\ epoch[owner[e]] = e
-        /\ e >= epoch[n] /\ log[n].lineage < e /\ n \in Membership(led[e])
+        /\ e >= epoch[n] /\ log[n].lineage < e
+        /\ n \in IF n \in counting[e] /\ e \notin former[n] THEN Members(led[e]) ELSE Membership(led[e])
         /\ MayJoin(n, e)
         /\ epoch' = [epoch EXCEPT ![n] = e]
         /\ log' = [log EXCEPT ![n] = [lineage |-> e, num |-> Len(led[e])]]

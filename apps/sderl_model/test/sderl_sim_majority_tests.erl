@@ -40,7 +40,8 @@ found_test_() ->
                                    {hard_7, (hard())#{nodes => 7}, [5010, 5296, 5281]},
                                    %% (Those of `bin/sderl bench simulate --hard --majority --nodes 4`.)
                                    {bench_4, (hard())#{nodes => 4, spare => 1, reads => 10},
-                                    [30000058, 30000588, 30000881, 30000891, 31001101]},
+                                    [30000058, 30000588, 30000881, 30000891, 31001101,
+                                     414003078]},
                                    {bench_5, (hard())#{nodes => 5, spare => 1, reads => 10},
                                     [40006394]},
                                    {bench_4_files,

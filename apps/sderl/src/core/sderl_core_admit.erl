@@ -23,8 +23,12 @@ join(E, Num, N, #s{role = coord, groggy = [], d = #d{lineage = Mine}} = S) when 
                 true -> S#s{office = Office#office{offers = Offers#{N => {Now, {E, Num}}}}};
                 false -> take({E, Num}, N, found(S))
             end;
-        %% It was added where we have not heard of it: its hello says so.
-        false -> sderl_core_state:ask(N, S)
+        false ->
+            case sderl_core_quorum:is_needed(N, S) of
+                true -> sderl_core_snapshot:start([N], S);
+                %% It was added where we have not heard of it: its hello says so.
+                false -> sderl_core_state:ask(N, S)
+            end
     end;
 %% We join another ourselves, or follow one: there it is taken.
 join(_, _, N, #s{role = joining, joining = #joining{to = {A, E, _}}} = S) when A =/= N ->
@@ -131,6 +135,9 @@ synced(E, Id, N, #s{role = coord, office = Office, d = #d{lineage = E, view = V}
             S1 = sderl_core_view:change_view(V#{N => live}, [], Done),
             S2 = sderl_core_write:reorder(sderl_core_quorum:counts(N, Acked, S1)),
             sderl_core_write:unhold(N, sderl_core_view:waiters(S2));
+        {#{N := #sync{id = Id, acked = Acked}} = Snapshots, _} when not is_map_key(N, V) ->
+            Done = sderl_core_snapshot:set_snapshots(maps:remove(N, Snapshots), S),
+            sderl_core_write:ack(E, Acked, none, N, Done);
         _ -> S
     end;
 synced(_, _, _, S) -> S.

@@ -251,6 +251,7 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view 
         #{N := {partial, _}} -> send(N, {dropped, E}, S);
         #{N := {_, _}} when Fresh; not Learns -> sderl_core_snapshot:start([N], S);
         #{N := {_, _}} -> S;
+        _ when Learns, not Fresh -> S;
         %% Our link broke and came back: we have let it go, and it waits for us.
         _ when map_get(lineage, Info) =:= E ->
             case sderl_core_quorum:has_say(N, Info, S) of

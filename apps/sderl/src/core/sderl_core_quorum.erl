@@ -20,7 +20,7 @@
 -include("sderl_core.hrl").
 
 -export([new/2, restore/1, status/1, report_difference/3, decides/1, can_decide/2, ended/3]).
--export([has_say/3, came_back/2, membership_changed/1, counts_acknowledgements/1, is_voter/1]).
+-export([has_say/3, is_needed/2, came_back/2, membership_changed/1, counts_acknowledgements/1, is_voter/1]).
 -export([is_empty/1, members/1, missing/2, is_enough/3, lease_ms/1, has/1, gained/1, is_promised/2]).
 -export([note_newcomer/2, is_newcomer/2, counts/3, committed/2, confirmed/1, may_join/2]).
 
@@ -85,6 +85,16 @@ has_say(N, #{num := Has, syncing := false}, #s{num = Num, d = #d{before = Before
   when Before =/= undefined, Num - Has >= 0, Num - Has =< 1 ->
     sderl_membership:is_member(N, Before);
 has_say(_, _, _) -> false.
+
+-doc """
+Whether this is a member that the last batch removes, whose acknowledgement of that counts: it may be needed, and
+its log may be another, or lack more. So it gets a snapshot, without a place in the view.
+""".
+-spec is_needed(node(), #s{}) -> boolean().
+is_needed(_, #s{d = #d{before = undefined}}) -> false;
+is_needed(N, #s{d = #d{mem = Mem, before = Before}} = S) ->
+    sderl_membership:is_member(N, Before) andalso not sderl_membership:is_member(N, Mem)
+        andalso is_promised(N, S).
 
 -doc "A node says that it has left. It has no say any more, and agreed to its removal.".
 -spec ended(node(), sderl_membership:t(), #s{}) -> #s{}.

@@ -31,7 +31,8 @@ tick(#s{now = Now, aside_ms = A, office = #office{snapshots = Syncs}} = S) ->
 -spec start([node()], #s{}) -> #s{}.
 start(Ns, #s{d = #d{view = V}, office = #office{joins = Joins}} = S0) ->
     Whole = [N || N <- Ns, {E, _} <- [maps:get(N, V, none)], E =/= partial, not is_map_key(N, Joins)],
-    lists:foldl(fun start_one/2, S0, [N || N <- Whole, present(N, S0)]).
+    Removed = [N || N <- Ns, sderl_core_quorum:is_needed(N, S0)],
+    lists:foldl(fun start_one/2, S0, [N || N <- Whole ++ Removed, present(N, S0)]).
 
 start_one(N, #s{num = Num, now = Now, sync = Before, sessions = Sessions,
                 d = #d{lineage = E}} = S0) ->
@@ -95,8 +96,9 @@ chunk_ok(_, _, _, _, S) -> S.
 -spec adopt(epoch(), non_neg_integer(), map(), node(), #s{}) -> #s{}.
 adopt(E, _, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine -> send(N, {refused, Mine, L}, S);
 adopt(E, Num, #{view := V} = Info, N, #s{mode = majority, role = R, self = Self, d = #d{lineage = {C, _}}} = S) ->
-    %% An empty member has to be placed as that: its former life's names are not its own.
-    Placed = C >= 0 orelse maps:get(Self, V, none) =:= sderl_core_join:position(S),
+    %% An empty member has to be placed as that: its former life's names are not its own. (One that is removed has none.)
+    Place = maps:get(Self, V, none),
+    Placed = C >= 0 orelse Place =:= none orelse Place =:= sderl_core_join:position(S),
     case Placed andalso R =/= coord of
         true -> adopted(E, Num, Info, N, S);
         false -> sderl_core_join:give_up(N, E, S)
