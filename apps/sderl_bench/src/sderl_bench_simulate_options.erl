@@ -7,7 +7,6 @@ simulator calls it, what it may be and what it is where nobody says. `--hard` ch
 
 -export([arguments/0, checked/1, simulated/1, shown/1, command_line/1]).
 
-%% Up to 32 nodes in a group replay in every virtual machine, see sderl_sim_world:in_order/1.
 -define(MOST_NODES, 28).
 -define(MOST_SPARES, 4).
 -define(MOST_MS, 100_000_000).

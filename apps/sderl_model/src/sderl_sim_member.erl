@@ -252,7 +252,8 @@ filed(_, M, _) -> M.
 %% ---------------------------------------------------------------- effects
 
 %% A process that is to die does so between two of them, or in one.
-effects(N, G, Id, Fx, W0) ->
+effects(N, G, Id, Unsorted, W0) ->
+    Fx = sends_sorted(Unsorted),
     case {member(N, G, W0), Fx} of
         {#m{crash = half} = M, [_ | _]} ->
             case lists:splitwith(fun(E) -> sderl_sim_store:part(E, 0, M#m.store) =:= none end, Fx) of
@@ -277,6 +278,19 @@ effects(N, G, Id, Fx, W0) ->
             {[], kill(N, G, W3)};
         _ -> run_effects(N, G, Id, Fx, W0)
     end.
+
+%% Messages to different nodes have no order among themselves: the core may send them in that of a map of nodes, which
+%% is another one in another virtual machine.
+sends_sorted([]) -> [];
+sends_sorted(Fx) ->
+    {Sends, Others} = lists:splitwith(fun(E) -> receiver(E) =/= none end, Fx),
+    {Before, Left} = lists:splitwith(fun(E) -> receiver(E) =:= none end, Others),
+    Sorted = lists:sort(fun(A, B) -> receiver(A) =< receiver(B) end, Sends),
+    Sorted ++ Before ++ sends_sorted(Left).
+
+receiver({send, {To, _, _}, _}) -> To;
+receiver({hello, To, _}) -> To;
+receiver(_) -> none.
 
 run_effects(N, G, Id, Fx, W0) ->
     lists:foldl(fun(E, {Feed, W}) ->

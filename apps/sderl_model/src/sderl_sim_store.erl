@@ -168,12 +168,12 @@ item(#view{drops = [], live = []}, _, Acc) -> Acc;
 item(#view{drops = Drops, live = Live}, _, {St0, Seq, New}) ->
     #st{rows = Rows} = St = drop_homes(Drops, St0),
     Came = [sderl_row:with_home(node(Pid), Row)
-            || _ := ?ROW_OF_AT(Pid, Home) = Row <- Rows,
+            || _ := ?ROW_OF_AT(Pid, Home) = Row <- maps:iterator(Rows, ordered),
                lists:member(node(Pid), Live), Home =/= node(Pid)],
     {lists:foldl(fun put_row/2, St, Came), Seq, Came ++ New};
 item(#mem{removed = Removed}, {_, Coord}, {#st{rows = Rows} = St, Seq, New}) ->
     Rehomed = [sderl_row:with_home(Coord, Row)
-               || _ := ?ROW_AT(Home) = Row <- Rows, lists:member(Home, Removed)],
+               || _ := ?ROW_AT(Home) = Row <- maps:iterator(Rows, ordered), lists:member(Home, Removed)],
     {lists:foldl(fun put_row/2, St, Rehomed), Seq, New};
 item(#shard{member = N, is_first = First, rows = Rows, rest = Rest}, _, {St0, Seq, New}) ->
     St1 = case First of
@@ -275,7 +275,7 @@ remove_row(Name, #st{rows = Rows, hash = Hash, names = Names, more = More} = St0
             end
     end.
 
-drop_rows(Names, St) -> lists:foldl(fun drop_row/2, St, Names).
+drop_rows(Names, St) -> lists:foldl(fun drop_row/2, St, lists:sort(Names)).
 
 hash_of(Row) -> erlang:phash2(Row, 1 bsl 32).
 

@@ -7,18 +7,17 @@ Nothing outside the value plays a part, so one seed gives one run, in whatever p
 whatever else. Events of one millisecond happen in the order in which they were put there.
 
 Chance comes from one generator in the world. Where a choice is made among nodes or names they are
-sorted first: maps of atoms are in the order in which the atoms were made. The protocol itself may
-go through such a map; hence the names of nodes are made in order, all at once (`names/2`). Through maps of names it
-goes in the order of the names, since these are anybody's.
+sorted first: maps of atoms are in the order in which a virtual machine met the atoms. The protocol goes through such
+maps, too, where it sends to several nodes; what it sends in a row to different nodes is put in their order
+(`m:sderl_sim_member`). Everything else that has an effect it does in the order of names.
 """.
 -include("sderl_sim.hrl").
 
--export([new/2, names/2, in_order/1, now_ms/1, slack/1, mode/2, option/3]).
+-export([new/2, names/2, now_ms/1, slack/1, mode/2, option/3]).
 -export([rnd/3, chance/2, pick/2, at/3, in/3, until/3]).
 -export([node/2, keep/2, member/3, keep/4, seen/3, state/3, rows/3, process/4, up/2, undisturbed/2, touch/2]).
 -export([all/1, nodes_of/2, groups/1, live_members/2, coordinators/2, alive/2, pid/2, life_of/1]).
 -export([book/2, keep_book/3, tell/2, violation/3, count/2]).
-%% Written out, so that they are made in this order when this module is loaded.
 -define(NAMES, ['n1@sim', 'n2@sim', 'n3@sim', 'n4@sim', 'n5@sim', 'n6@sim', 'n7@sim', 'n8@sim', 'n9@sim',
                 'n10@sim', 'n11@sim', 'n12@sim', 'n13@sim', 'n14@sim', 'n15@sim', 'n16@sim', 'n17@sim', 'n18@sim',
                 'n19@sim', 'n20@sim', 'n21@sim', 'n22@sim', 'n23@sim', 'n24@sim', 'n25@sim', 'n26@sim', 'n27@sim',
@@ -47,13 +46,6 @@ names(Kind, K) ->
         %% (Bounded by what a machine can simulate.)
         false -> Known ++ [list_to_atom(Letter ++ integer_to_list(I) ++ "@sim") || I <- lists:seq(length(Known) + 1, K)]
     end.
-
--doc """
-Whether a run of these nodes is the same in every virtual machine: a map of theirs is in the order of
-their names, as it is for up to 32 of them where nobody made these atoms before.
-""".
--spec in_order([node()]) -> boolean().
-in_order(Names) -> length(Names) =< 32 andalso maps:keys(maps:from_keys(Names, [])) =:= Names.
 
 -doc "The simulated time.".
 -spec now_ms(#w{}) -> integer().

@@ -88,10 +88,10 @@ a_seed_gives_one_run_test_() ->
         ?assert(Alone =:= Second)
     end}.
 
-%% The same in another virtual machine, for which the names that clients fight for are in another order.
+%% The same in another virtual machine, for which the nodes, and the names that clients fight for, are in another order.
 a_seed_gives_one_run_everywhere_test_() ->
     {timeout, 600, fun() ->
-        Names = [atom_to_list(N) || N <- sderl_sim_client:contested()],
+        Names = [atom_to_list(N) || N <- atoms()],
         Seeds = lists:seq(495919030, 495919037),
         [First, Second] = [elsewhere(Made, Seeds) || Made <- [Names, lists:reverse(Names)]],
         ?assertNotEqual(element(1, First), element(1, Second)),
@@ -106,7 +106,9 @@ elsewhere(Made, Seeds) ->
     peer:stop(Peer),
     Traces.
 
-digests(Seeds) -> {maps:keys(maps:from_keys(sderl_sim_client:contested(), [])), [{S, erlang:md5(trace(S, contended()))} || S <- Seeds]}.
+digests(Seeds) -> {maps:keys(maps:from_keys(atoms(), [])), [{S, erlang:md5(trace(S, contended()))} || S <- Seeds]}.
+
+atoms() -> sderl_sim_client:contested() ++ sderl_sim_world:names(member, 7) ++ sderl_sim_world:names(spare, 1).
 
 contended() -> #{nodes => 7, spare => 1, clients => 2}.
 

@@ -184,7 +184,7 @@ overwritten(Rows, S) -> lost([sderl_row:name(Row) || Row <- Rows], Rows, S).
 -spec caught_up([sderl_core:row()], #s{}) -> #s{}.
 caught_up(_, #s{d = #d{clashes_before = Before}} = S) when map_size(Before) =:= 0 -> S;
 caught_up(Own, #s{d = #d{clashes_before = Before}} = S0) ->
-    #s{d = D} = S = lost(maps:keys(Before), Own, S0),
+    #s{d = D} = S = lost(lists:sort(maps:keys(Before)), Own, S0),
     S#s{d = D#d{clashes_before = #{}}}.
 
 %% Of the names, those of which a decision was known here that was settled since. (Where the rows

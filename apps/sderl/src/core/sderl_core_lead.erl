@@ -67,7 +67,7 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
     Homes = case Syncing of true -> maps:keys(Mem); false -> sderl_membership:members(Mem) end,
     Gone = #change_view{drops = lists:sort(Homes) -- maps:keys(View), live = []},
     S3 = S2#s{office = (S2#s.office)#office{flight = Flight, changes = [rehome, Gone]}},
-    S4 = event(coordinator_changed, #{new => Self, epoch => E, live => lists:sort(Joined), lost => Lost},
+    S4 = event(coordinator_changed, #{new => Self, epoch => E, live => lists:sort(Joined), lost => lists:sort(Lost)},
                fx({index, build}, sderl_core_answer:forget_answers(S3))),
     S5 = sderl_core_role:heartbeat(sderl_core_view:view_events(V, View, S4)),
     S6 = sderl_core_write:reorder(sderl_core_view:waiters(sderl_core_clients:resend(S5))),

@@ -315,7 +315,7 @@ hb(E, Num, N, #s{role = follower, lead = N, d = #d{lineage = E}} = S0) ->
     S = (sderl_core_write:committed(Num, S0))#s{lead_heard = S0#s.now},
     case Num > S#s.num of
         true -> send(N, {gap, E, S#s.num}, S);
-        false -> send(N, {hb_ack, E, maps:keys(S#s.linked)}, S)
+        false -> send(N, {hb_ack, E, lists:sort(maps:keys(S#s.linked))}, S)
     end;
 %% (In a majority group it need not be the coordinator of our log.)
 hb(E, Num, N, #s{mode = majority, role = candidate, cand = #cand{joined = J, was = Was}, d = #d{lineage = Lin}} = S)

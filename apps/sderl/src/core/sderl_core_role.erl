@@ -15,7 +15,8 @@
 leave_office(#s{role = Role, lead = Self, self = Self,
                 office = #office{snapshots = Snapshots}} = S0)
   when Role =:= coord; Role =:= joining ->
-    S = lists:foldl(fun(N, S1) -> fx({read_stop, N}, S1) end, S0, maps:keys(Snapshots)),
+    S = lists:foldl(fun(N, S1) -> fx({read_stop, N}, S1) end, S0,
+                    lists:sort(maps:keys(Snapshots))),
     fx({index, drop}, S#s{lead = undefined, office = #office{}});
 leave_office(S) -> S.
 

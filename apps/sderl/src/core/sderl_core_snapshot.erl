@@ -23,7 +23,7 @@
 -spec tick(#s{}) -> #s{}.
 tick(#s{now = Now, aside_ms = A, office = #office{snapshots = Syncs}} = S) ->
     Old = [N || N := #sync{since = At} <- Syncs, Now - At > 2 * A],
-    lists:foldl(fun stop/2, S, Old).
+    lists:foldl(fun stop/2, S, lists:sort(Old)).
 
 %% ---------------------------------------------------------------- the coordinator
 

@@ -43,7 +43,7 @@ view_events(Old, New, S0) ->
             _ when St =:= live -> event(member_live, #{node => N}, Acc);
             _ -> event(member_aside, #{node => N}, Acc)
         end
-    end, S, New).
+    end, S, maps:iterator(New, ordered)).
 
 -spec waiters(#s{}) -> #s{}.
 waiters(#s{waiters = []} = S) -> S;
