@@ -9,6 +9,7 @@
 -define(EXPERIMENTS, [
     {"registry", sderl_bench_registry_experiment},
     {"join", sderl_bench_join_experiment},
+    {"names", sderl_bench_names_experiment},
     {"groups", sderl_bench_groups_experiment},
     {"placement", sderl_bench_placement_experiment},
     {"plan", sderl_bench_plan_experiment},

@@ -3,6 +3,7 @@
 -moduledoc "One run of `bin/sderl bench join`: a node is added to a group that is full and at work.".
 
 -export([run/2, metrics/1]).
+-export([with_members/3, places/2, memory/2, preload/4, add/5, all_ok/2]).
 -export_type([params/0]).
 
 -doc """
@@ -20,13 +21,21 @@
 
 -define(GROUP, g1).
 -define(WARMUP_MS, 1000).
--define(PRELOAD_MS, 600_000).
+-define(PRELOAD_MS, 3_600_000).
 -define(CALL_MS, 60_000).
--define(JOIN_MS, 120_000).
+-define(JOIN_MS, 600_000).
 
 -doc "Runs it. A reason is a term for `sderl_bench_reason:text/1`.".
 -spec run(params(), Label :: unicode:chardata()) -> {ok, map()} | {error, term()}.
 run(#{group_size := Size} = Params, Label) ->
+    with_members(Size, Label, fun(Fleet, Members, New) ->
+        measure(Fleet, Members, New, Params, Label)
+    end).
+
+-doc "A fleet whose nodes are the members of the group, but for the last one.".
+-spec with_members(pos_integer(), unicode:chardata(), fun((pid(), [node()], node()) -> Result)) ->
+    Result | {error, term()}.
+with_members(Size, Label, Fun) ->
     maybe
         ok ?= sderl_fleet:fits(Size + 1),
         {ok, Fleet} ?= sderl_fleet:start(#{
@@ -36,19 +45,19 @@ run(#{group_size := Size} = Params, Label) ->
         }),
         try
             {Members, [New]} = lists:split(Size, sderl_fleet:nodes(Fleet)),
-            measure(Fleet, Members, New, Params, Label)
+            Fun(Fleet, Members, New)
         after
             sderl_fleet:stop(Fleet)
         end
     end.
 
 measure(Fleet, Members, New, #{names := Names} = Params, Label) ->
-    Places = [{Place, 0, share(Names, length(Members), Place)} || Place <- lists:seq(1, length(Members))],
+    Places = places(Names, length(Members)),
     maybe
         ok ?= sderl_bench_impl_s_group:prepare(Fleet, [{?GROUP, Members}], Params),
         {ok, Empty} ?= memory(Fleet, Members),
         {ok, [EmptyNew]} ?= memory(Fleet, [New]),
-        ok ?= preload(Fleet, Members, Places, Names, Label),
+        ok ?= preload(Fleet, Members, Places, Label),
         {ok, Full} ?= memory(Fleet, Members),
         ok ?= start_writers(Fleet, Members, Params),
         {ok, Joined} ?= join(Fleet, Members, New, Places, Params, Label),
@@ -63,13 +72,23 @@ measure(Fleet, Members, New, #{names := Names} = Params, Label) ->
         })}
     end.
 
+-doc "The names that each of so many members registers, as `sderl_bench_join_worker:answers/3` has them.".
+-spec places(pos_integer(), pos_integer()) -> [{pos_integer(), 0, non_neg_integer()}].
+places(Names, Members) ->
+    [{Place, 0, share(Names, Members, Place)} || Place <- lists:seq(1, Members)].
+
 share(Total, Nodes, Place) when Place =< Total rem Nodes -> Total div Nodes + 1;
 share(Total, Nodes, _Place) -> Total div Nodes.
 
+-doc "Bytes that each node uses, in all and in tables.".
+-spec memory(pid(), [node()]) -> {ok, [{non_neg_integer(), non_neg_integer()}]} | {error, term()}.
 memory(Fleet, Nodes) ->
     all_ok(no_memory, sderl_fleet:multicall(Fleet, Nodes, sderl_bench_join_worker, memory, [], ?CALL_MS)).
 
-preload(Fleet, Members, Places, Names, Label) ->
+-doc "Registers the names.".
+-spec preload(pid(), [node()], [{pos_integer(), 0, non_neg_integer()}], unicode:chardata()) -> ok | {error, term()}.
+preload(Fleet, Members, Places, Label) ->
+    Names = lists:sum([Count || {_, 0, Count} <- Places]),
     %% About 20,000 names a second.
     Answers = sderl_progress:during([Label, ": registering names"], max(1, Names div 20), fun() ->
         each(Fleet, Members, sderl_bench_registry_worker, preload, ?PRELOAD_MS, [
@@ -102,10 +121,19 @@ join(Fleet, [First | _], New, Places, #{seconds := Seconds}, Label) ->
         after ?WARMUP_MS + 1000 * Seconds -> ok
         end
     end),
+    maybe
+        {ok, Moments} ?= add(Fleet, First, New, ?GROUP, Places),
+        {ok, Moments#{start_us => StartUs}}
+    end.
+
+-doc "Adds a node; when that began, when the call returned and when the node had answered for all names.".
+-spec add(pid(), node(), node(), atom(), [{pos_integer(), 0, non_neg_integer()}]) ->
+    {ok, #{began_us | added_us | answered_us => integer()}} | {error, term()}.
+add(Fleet, First, New, Group, Places) ->
     %% The new node looks for the names while the call is still under way.
     Calls = [
-        {First, {add, [?GROUP, New], ?JOIN_MS}},
-        {New, {answers, [?GROUP, Places, ?JOIN_MS], 2 * ?JOIN_MS}}
+        {First, {add, [Group, New], ?JOIN_MS}},
+        {New, {answers, [Group, Places, ?JOIN_MS], 2 * ?JOIN_MS}}
     ],
     Answers = sderl_bench_task:at_once(Calls, fun(Node, {F, Args, Timeout}) ->
         [{_, Answer}] = sderl_fleet:multicall(Fleet, [Node], sderl_bench_join_worker, F, Args, Timeout),
@@ -113,7 +141,7 @@ join(Fleet, [First | _], New, Places, #{seconds := Seconds}, Label) ->
     end),
     case Answers of
         [{_, {ok, {ok, Began, Added}}}, {_, {ok, {ok, Answered}}}] ->
-            {ok, #{start_us => StartUs, began_us => Began, added_us => Added, answered_us => max(Added, Answered)}};
+            {ok, #{began_us => Began, added_us => Added, answered_us => max(Added, Answered)}};
         [{Node, Answer}, {_, {ok, {ok, _}}}] ->
             {error, {not_added, Node, Answer}};
         [_, {Node, Answer}] ->
@@ -126,6 +154,8 @@ each(Fleet, Nodes, M, F, Timeout, ArgsOfEach) ->
         Answer
     end).
 
+-doc "What the nodes answered to `sderl_fleet:multicall/6`, or the first that did not.".
+-spec all_ok(What :: atom(), [{node(), {ok, term()} | {error, term()}}]) -> {ok, [term()]} | {error, term()}.
 all_ok(What, Answers) ->
     case [{Node, Reason} || {Node, {error, Reason}} <- Answers] of
         [] -> {ok, [Value || {_, {ok, Value}} <- Answers]};

@@ -21,7 +21,8 @@ how fast it is.
     in_turn/1,
     yardstick_is_unique/1,
     failures_are_counted/1,
-    join/1
+    join/1,
+    very_many_names/1
 ]).
 
 suite() -> [{timetrap, {minutes, 5}}].
@@ -37,7 +38,8 @@ all() ->
         in_turn,
         yardstick_is_unique,
         failures_are_counted,
-        join
+        join,
+        very_many_names
     ].
 
 registry_yardstick(_Config) ->
@@ -174,3 +176,20 @@ join(Config) ->
     ?assert(JoinMs > 0),
     ?assert(Bytes > 0),
     ?assert(Words > 0).
+
+very_many_names(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "names.json"),
+    Args = ["bench", "names", "--names", "2000", "--nodes", "2", "--json", File],
+    ?assertMatch({0, stdout, _}, sderl_cli:run(Args)),
+    {ok, Text} = file:read_file(File),
+    #{<<"experiment">> := <<"names">>, <<"metrics">> := Metrics} = json:decode(Text),
+    ct:log("~tp", [Metrics]),
+    ?assertMatch(
+        #{
+            <<"process_killed">> := #{<<"complete">> := true, <<"all_write_ms">> := _},
+            <<"node_killed">> := #{<<"complete">> := true, <<"first_write_ms">> := _},
+            <<"bytes_per_name_max">> := _,
+            <<"join_ms">> := _
+        },
+        Metrics
+    ).

@@ -1,0 +1,54 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_names_worker).
+-moduledoc """
+The part of `bin/sderl bench names` that runs on the measured nodes; the driver calls it over the
+fleet. Moments are `os:system_time(microsecond)`: the nodes share a machine.
+""".
+
+-export([coordinator/1, count/1, kill_process/2, write/3]).
+
+-doc "The coordinator that this node follows, or is.".
+-spec coordinator(Group :: atom()) -> node() | undefined.
+coordinator(Group) ->
+    #{coordinator := Node} = sderl_dir:group(Group),
+    Node.
+
+-doc "How many names this node has.".
+-spec count(Group :: atom()) -> non_neg_integer().
+count(Group) -> sderl_store:count(Group).
+
+-doc "Kills the group's process of this node at that moment; gives the moment of its death.".
+-spec kill_process(Group :: atom(), AtUs :: integer()) -> Us :: integer().
+kill_process(Group, At) ->
+    Process = sderl_dir:process(Group),
+    Monitor = monitor(process, Process),
+    wait(At),
+    Us = os:system_time(microsecond),
+    true = exit(Process, kill),
+    receive
+        {'DOWN', Monitor, process, Process, killed} -> Us
+    end.
+
+-doc "Registers and unregisters a fresh name from that moment on; gives the moment of the `yes`.".
+-spec write(Group :: atom(), Name :: term(), AtUs :: integer()) -> {ok, Us :: integer()} | {error, term()}.
+write(Group, Name, At) ->
+    wait(At),
+    write(Group, Name, At, 100).
+
+%% A call whose coordinator goes while it is under way may exit: then its client asks again.
+write(Group, Name, At, Tries) ->
+    case sderl_bench_task:attempt(fun() -> sderl_bench_impl_s_group:register(Group, Name) end) of
+        ok ->
+            Us = os:system_time(microsecond),
+            ok = sderl_bench_impl_s_group:unregister(Group, Name),
+            {ok, Us};
+        {error, _} when Tries > 1 ->
+            write(Group, Name, At, Tries - 1);
+        {error, Reason} ->
+            {error, Reason}
+    end.
+
+wait(At) ->
+    receive
+    after max(0, (At - os:system_time(microsecond)) div 1000) -> ok
+    end.
