@@ -11,7 +11,7 @@
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_Type, _Args) ->
     maybe
-        ok ?= sderl_node:precondition(),
+        ok ?= sderl_vm:precondition(),
         {ok, Config} ?= config(),
         ok ?= sderl_dist_config:use(maps:get(distances, Config)),
         ok = sderl_dir:refuse(undefined),

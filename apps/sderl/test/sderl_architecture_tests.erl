@@ -29,7 +29,7 @@ allowed() ->
 %% that no longer holds.
 circles() ->
     [
-        [sderl_admin, sderl_free, sderl_node],
+        [sderl_admin, sderl_node],
         [sderl_attr_fetch, sderl_attr_server],
         [sderl_pattern, sderl_pattern_change]
     ].

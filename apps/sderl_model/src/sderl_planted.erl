@@ -176,9 +176,9 @@ changes(rule_23) ->
 changes(rule_24) ->
     [{sderl_hello, "told(Own, Heard) -> Own ++ Heard."},
      %% Over a new link, and with each change.
-     {sderl_node, "sderl_hello:told(sderl_mates:groups(Mates), [])",
+     {sderl_announce, "sderl_hello:told(sderl_mates:groups(Mates), [])",
       "sderl_hello:told(sderl_mates:groups(Mates), sderl_dir:known())"},
-     {sderl_node, "{sderl_mates:some_shared(Node, Mates), Changes}",
+     {sderl_announce, "{sderl_mates:some_shared(Node, Mates), Changes}",
       "{sderl_mates:some_shared(Node, Mates), sderl_hello:told(Changes, sderl_dir:known())}"}];
 changes(Fault) ->
     error({unknown_faults, [Fault], "sderl_planted:all() lists them"}).

@@ -61,7 +61,7 @@ see(Processes) ->
       strange => [N || #{node := N, opened_by := other} <- sderl_links:list()]}.
 
 class(Own) ->
-    case {lists:keymember(undefined, 1, Own), sderl_node:hidden()} of
+    case {lists:keymember(undefined, 1, Own), sderl_vm:is_hidden()} of
         {false, _} -> s_group;
         {true, true} -> free_hidden;
         {true, false} -> free_normal

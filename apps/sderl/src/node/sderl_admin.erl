@@ -49,7 +49,7 @@ create_available(Group, Others) ->
 create_by_majority(Group, Others) -> create_by_majority(Group, Others, ?TRIES).
 
 create_by_majority(Group, Others, Tries) ->
-    Uid = sderl_node:new_uid(Group),
+    Uid = sderl_hello:founded(Group, sderl_vm:unique()),
     case sderl_dir:group(Group) of
         none ->
             Answers = invite_all(Group, Uid, #{mode => majority, new => true}, Others),

@@ -166,7 +166,7 @@ namespace(false, undefined) -> none;
 namespace(false, Group) -> {names, Group}.
 
 class() ->
-    case {sderl_dir:is_free(), sderl_node:hidden()} of
+    case {sderl_dir:is_free(), sderl_vm:is_hidden()} of
         {true, true} -> free_hidden;
         {true, false} -> free_normal;
         {false, _} -> s_group

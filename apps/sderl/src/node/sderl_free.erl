@@ -41,7 +41,7 @@
 -doc "The identity of a new island: the older one compares lower.".
 -spec uid() -> binary().
 uid() ->
-    Random = binary:part(sderl_node:new_uid(undefined), 0, 8),
+    Random = binary:part(sderl_hello:founded(undefined, sderl_vm:unique()), 0, 8),
     <<(erlang:system_time(microsecond)):64, Random/binary>>.
 
 %% ---------------------------------------------------------------- decisions
@@ -81,7 +81,7 @@ greeted(_, _, true, true) -> grow.
 %% ---------------------------------------------------------------- meeting
 
 %% Free hidden nodes keep their names to themselves.
-mixes() -> sderl_options:value(free_islands) andalso not sderl_node:hidden().
+mixes() -> sderl_options:value(free_islands) andalso not sderl_vm:is_hidden().
 
 %% Tells nodes of our island; those of another one make one island of the two.
 meet(Nodes) ->

@@ -5,16 +5,15 @@
 %%
 %% Its registered name is where other nodes' groups say hello first, so it decides what happens
 %% to a group that this node does not run: a member that was restarted takes it up again, one that
-%% left says so, one that owns another group of that name keeps it (rule 1). It starts the groups
-%% of the launch configuration, keeps the free namespace of a node without s_groups, and tells
-%% the members of each own group about the others (one hop, rule 24).
+%% left says so, one that owns another group of that name keeps it (rule 1). It alone starts groups
+%% (sderl_launch), and tells the members of each own group about the others (sderl_announce).
 %%
 %% It holds nothing that the tables do not: a successor goes on.
 
 -behaviour(gen_server).
 -behaviour(sderl_part).
 
--export([start_link/1, precondition/0, create/1, create/3, new_uid/1, settle/0, met/2, hidden/0]).
+-export([start_link/1, create/1, create/3, settle/0, met/2]).
 -export([handle_group_changed/1, handle_group_left/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 -import(sderl_clock, [now_ms/0]).
@@ -27,8 +26,6 @@
 -include("../core/sderl_version.hrl").
 -define(TICK, 1000).
 -define(RESERVED, 30_000).
-%% How long ended groups and removed members are remembered, in seconds.
--define(MEMORY, 86_400).
 
 -record(reservation, {
     uid :: binary(),
@@ -36,9 +33,6 @@
     new :: boolean()        % the group is being made: nobody had a part in it before
 }).
 -type reservation() :: #reservation{}.
-
-%% So many ticks lie between two comparisons of what was told with the directory.
--define(COMPARE_TICKS, 30).
 
 -record(n, {node = node(), reconfigure :: fun(() -> ok),
             reserved = #{} :: #{term() => reservation()},
@@ -49,40 +43,11 @@
             %% and of its end after them.
             connections = #{} :: #{node() => sderl_links:connection()},
             told = #{} :: #{{term(), node()} => binary()},
-            %% The own s_groups as the mates were told of them, and the mates that told us all of theirs:
-            %% of these a change is enough.
-            mates :: sderl_mates:mates(),
-            heard = #{} :: #{node() => []},
-            %% Some of those that told something may share no group with this node any more.
-            strangers = false :: boolean(),
-            compare = ?COMPARE_TICKS :: pos_integer()}).
+            announced :: sderl_announce:announced()}).
 
 -doc "`Reconfigure` reads the launch configuration anew, for the node's present name.".
 -spec start_link(Reconfigure :: fun(() -> ok)) -> gen_server:start_ret().
 start_link(Reconfigure) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Reconfigure, []).
-
--doc "Whether this VM runs with `connect_all` false, which OTP reads once when it starts.".
--spec precondition() -> ok | {error, {connect_all, string()}}.
-precondition() ->
-    case is_alive() andalso connect_all() of
-        true ->
-            {error, {connect_all,
-                     "sderl needs a node that does not connect to every other by itself: start it with "
-                     "`-connect_all false` (vm.args, or `erl -connect_all false`) or with "
-                     "{kernel, [{connect_all, false}]} in sys.config, and start it again"}};
-        false -> ok
-    end.
-
-connect_all() ->
-    case application:get_env(kernel, connect_all) of
-        {ok, false} -> false;
-        {ok, _} -> true;
-        undefined -> case init:get_argument(connect_all) of {ok, [["false" | _] | _]} -> false; _ -> true end
-    end.
-
--doc "Whether this node was started with `-hidden`.".
--spec hidden() -> boolean().
-hidden() -> init:get_argument(hidden) =/= error.
 
 -doc "Creates a group with this node alone in it.".
 -spec create(term()) -> ok | {error, term()}.
@@ -94,13 +59,6 @@ It decides when a majority of them has joined.
 """.
 -spec create(term(), Uid :: binary(), [node()]) -> ok | {error, term()}.
 create(Group, Uid, Members) -> call({create, Group, Uid, Members}).
-
--doc "The uid of a group that is about to be made at run time.".
--spec new_uid(term()) -> binary().
-new_uid(Group) ->
-    Unique = {node(), erlang:unique_integer(), erlang:system_time(), erlang:monotonic_time(), self(),
-              rand:uniform(1 bsl 58)},
-    sderl_hello:founded(Group, Unique).
 
 call(Request) ->
     try gen_server:call(?MODULE, Request, 15_000)
@@ -138,17 +96,17 @@ init(Reconfigure) ->
 handle_continue(start, N) ->
     lists:foreach(fun sderl_group_sup:await_left/1, sderl_dir:leaving()),
     sderl_free:resume(),
-    N1 = configured(N),
-    ask(N1),
+    #n{announced = Announced} = N1 = launched(N),
+    sderl_announce:ask(Announced),
     %% A predecessor may have ended before it told the last change.
-    share(N1),
+    sderl_announce:tell(Announced),
     {noreply, N1}.
 
 %% The node may have got its name a moment ago: what is asked now is asked of the node of that name.
 -spec handle_call(term(), gen_server:from(), #n{}) -> {reply, term(), #n{}} | {noreply, #n{}}.
 handle_call(Request, From, #n{node = Node} = N) when Node =/= node() -> handle_call(Request, From, renamed(N));
 handle_call({create, Group}, _, N) ->
-    created_at_run_time(Group, new_uid(Group), available, [node()], N);
+    created_at_run_time(Group, sderl_hello:founded(Group, sderl_vm:unique()), available, [node()], N);
 handle_call({create, Group, Uid, Members}, _, N) when is_binary(Uid), length(Members) >= 0 ->
     case lists:all(fun is_atom/1, Members) of
         true -> created_at_run_time(Group, Uid, majority, Members, N);
@@ -191,7 +149,7 @@ handle_call(Request, _, N) ->
 created_at_run_time(Group, Uid, Mode, Members, #n{reserved = R} = N) ->
     case {sderl_dir:refuse(), sderl_dir:uid(Group)} of
         {Why, _} when Why =/= undefined -> {reply, {error, Why}, N};
-        {_, none} when not is_map_key(Group, R) -> {reply, found(Group, Uid, Mode, Members), N};
+        {_, none} when not is_map_key(Group, R) -> {reply, sderl_launch:found(Group, Uid, Mode, Members), N};
         _ -> {reply, {error, s_group_name_is_in_use}, N}
     end.
 
@@ -243,7 +201,7 @@ handle_info({sderl_known, ?VSN, From, List}, N) when is_atom(From), not is_tuple
     case sderl_hello:is_told(List) of
         true ->
             case sderl_hello:heeded(node(), From, List) of
-                true -> {noreply, know(From, List, N)};
+                true -> {noreply, N#n{announced = sderl_announce:hear(From, List, N#n.announced)}};
                 false -> {noreply, N}
             end;
         false -> {noreply, unknown(N)}
@@ -251,12 +209,13 @@ handle_info({sderl_known, ?VSN, From, List}, N) when is_atom(From), not is_tuple
 handle_info({sderl_known, ?VSN, From, {Shared, Changes}}, N) when is_atom(From), is_list(Changes) ->
     case sderl_hello:is_told([Shared | Changes]) of
         true ->
-            _ = sderl_hello:heeded(node(), From, [Shared]) andalso know_changes(From, Changes, N),
+            _ = sderl_hello:heeded(node(), From, [Shared])
+                andalso sderl_announce:hear_changes(From, Changes, N#n.announced),
             {noreply, N};
         false -> {noreply, unknown(N)}
     end;
-handle_info({sderl_tell, ?VSN, From}, #n{mates = Mates} = N) when is_atom(From) ->
-    share([From || sderl_mates:is_mate(From, Mates)], N),
+handle_info({sderl_tell, ?VSN, From}, N) when is_atom(From) ->
+    sderl_announce:asked(From, N#n.announced),
     {noreply, N};
 handle_info({sderl_conflict, ?VSN, Group, Uid, From, Other}, N) when is_atom(From), From =/= node(), is_binary(Other) ->
     %% It met our group of that name and keeps its own.
@@ -271,20 +230,21 @@ handle_info({sderl_free, ?VSN, From, Msg}, N) when is_atom(From) ->
     end;
 handle_info(tick, #n{reserved = R, timer = Timer} = N) ->
     Now = now_ms(),
-    sderl_dir:prune(erlang:system_time(second) - ?MEMORY),
+    sderl_launch:prune(),
     sderl_free:again(),
-    {noreply, compare(N#n{departing = sderl_free:depart(N#n.departing, Now),
-                          reserved = maps:filter(fun(_, #reservation{until = Until}) -> Until > Now end, R),
-                          timer = sderl_timer:next(Timer, ?TICK, tick)})};
+    {noreply, N#n{departing = sderl_free:depart(N#n.departing, Now),
+                  announced = sderl_announce:tick(N#n.announced),
+                  reserved = maps:filter(fun(_, #reservation{until = Until}) -> Until > Now end, R),
+                  timer = sderl_timer:next(Timer, ?TICK, tick)}};
 handle_info({nodeup, Node, #{connection_id := Connection}}, #n{connections = Cs} = N0) when is_atom(Node) ->
     N = N0#n{connections = Cs#{Node => Connection}},
     sderl_links:nodeup(Node),
-    share([Node || sderl_mates:is_mate(Node, N#n.mates)], N),
+    sderl_announce:asked(Node, N#n.announced),
     sderl_free:linked(Node),
     _ = sderl_dir:shares_group(Node) andalso sderl_subs:notify_node(nodeup, Node),
     {noreply, N};
-handle_info({nodedown, Node, _}, #n{connections = Cs, heard = Heard} = N0) when is_atom(Node) ->
-    N = N0#n{connections = maps:remove(Node, Cs), heard = maps:remove(Node, Heard)},
+handle_info({nodedown, Node, _}, #n{connections = Cs, announced = Announced} = N0) when is_atom(Node) ->
+    N = N0#n{connections = maps:remove(Node, Cs), announced = sderl_announce:down(Node, Announced)},
     sderl_links:nodedown(Node),
     ok = sderl_dir:accept_version(Node),
     _ = sderl_dir:shares_group(Node) andalso sderl_subs:notify_node(nodedown, Node),
@@ -324,159 +284,13 @@ said_by({invite, _, _, From}) -> {From, 1};
 said_by({enter, _, From}) -> {From, 1};
 said_by(_) -> none.
 
-know(From, List, #n{heard = Heard, mates = Mates, strangers = Strangers} = N) ->
-    sderl_dir:unknow_from(From),
-    lists:foreach(fun({G, Nodes}) -> sderl_dir:know(G, Nodes, From) end, List),
-    %% (The last word of a node that left our group may come after it left.)
-    N#n{heard = Heard#{From => []},
-        strangers = Strangers orelse not sderl_mates:is_mate(From, Mates)}.
-
-know_changes(From, Changes, #n{heard = Heard}) when is_map_key(From, Heard) ->
-    lists:foreach(fun({G, []}) -> sderl_dir:unknow(G, From);
-                     ({G, Nodes}) -> sderl_dir:know(G, Nodes, From)
-                  end, Changes);
-know_changes(From, _, _) ->
-    ask_node(From).
-
 unknown(N) ->
     sderl_dir:unknown(?MODULE),
     N.
 
-%% ---------------------------------------------------------------- starting groups
+%% ---------------------------------------------------------------- groups begin
 
-start(Group, Uid, Args) ->
-    #{tick_ms := Tick, set_aside_ms := Aside} = Options = sderl_dir:options(),
-    Opts = #{tick_ms => Tick, aside_ms => Aside,
-             forget_ms => sderl_options:forget_down_after(Group, Options)},
-    ok = sderl_group_sup:await_left(Group),
-    %% A node is in s_groups or in an island, never in both.
-    Group =/= undefined andalso sderl_free:depart(),
-    sderl_dir:start_args(Group, Uid, remembering(Group, Args#{
-        options => Opts,
-        configured => is_configured(Group, Uid)
-    })),
-    case sderl_group_sup:start_group(Group, Uid) of
-        {ok, Pid} ->
-            #{mem := Mem} = Args,
-            sderl_dir:show(Group, Uid, Pid, sderl_membership:members(Mem)),
-            %% The process may have been there before its place in the directory.
-            Pid ! sderl_poke,
-            ok;
-        {error, Why} ->
-            Group =/= undefined andalso free(),
-            {error, Why}
-    end.
-
-%% Where a group decides by majority a node may have forgotten what it promised in a former life. It
-%% has not if the group is new, or if the node keeps files and has none of the group.
-remembering(Group, #{mode := majority} = Args) when not is_map_key(fresh, Args) ->
-    Fresh = case sderl_options:value(state_dir) of
-        Dir when Dir =/= none, node() =/= nonode@nohost ->
-            not sderl_kept:is_there(Dir, node(), Group);
-        _ -> false
-    end,
-    Args#{fresh => Fresh};
-remembering(_, Args) -> Args.
-
-%% A new group. Who founds it has no former life in it.
-found(Group, Uid, Mode, Members) ->
-    Args = #{mem => sderl_membership:new(Members), found => true, mode => Mode, fresh => true},
-    case start(Group, Uid, Args) of
-        ok -> created(Group, Members);
-        Error -> Error
-    end.
-
-created(Group, Nodes) -> sderl_event:emit(group_created, #{group => Group, nodes => Nodes}).
-
-%% The groups of the launch configuration, and those that this node was a member of when it ended,
-%% that do not run yet: all of them at the start, none for a successor of this process.
-configured(N0) ->
-    Options = sderl_dir:options(),
-    lists:foreach(fun(#{name := G, members := Ms}) ->
-        is_list(Ms) andalso sderl_dir:know(G, Ms, config)
-    end, maps:get(other_groups, Options, [])),
-    Kept = kept(Options),
-    N = lists:foldl(fun(#{name := G, members := Ms} = Entry, Acc) ->
-        case {sderl_dir:uid(G), Ms, Kept} of
-            {none, {seeds, _}, #{G := Before}} -> begin_kept(Before), Acc;
-            {none, {seeds, _}, _} -> enter(G, Acc);
-            {none, _, _} ->
-                sderl_dir:know(G, Ms, config),
-                Uid = sderl_hello:launched(Entry, maps:get(cluster, Options)),
-                begin_configured(G, Uid, Ms, maps:get(G, Kept, none)),
-                Acc;
-            _ -> Acc
-        end
-    end, N0, maps:get(groups, Options, [])),
-    Names = [G || #{name := G} <- maps:get(groups, Options, [])],
-    lists:foreach(fun begin_kept/1, maps:values(maps:without(Names, Kept))),
-    free(),
-    N.
-
-%% Whether the launch configuration has the group, with its members, under this uid.
-is_configured(Group, Uid) ->
-    Options = sderl_dir:options(),
-    lists:any(fun(#{name := G, members := Ms} = Entry) ->
-        G =:= Group andalso is_list(Ms) andalso
-            sderl_hello:launched(Entry, maps:get(cluster, Options)) =:= Uid
-    end, maps:get(groups, Options, [])).
-
-begin_configured(G, Uid, Ms, #{uid := Uid, membership := Mem, epoch := Epoch, left := Left}) ->
-    New = sderl_membership:new(Ms),
-    %% Who was removed is not back because the launch configuration has it. But that makes a group
-    %% again which this node left.
-    Begin = case Left of
-        no -> sderl_membership:merge(Mem, New);
-        _ -> New
-    end,
-    Mode = sderl_options:consistency(G, available),
-    _ = start(G, Uid, #{mem => Begin, ceil => Epoch, mode => Mode}),
-    created(G, Ms);
-begin_configured(_, _, _, #{left := no} = Entry) ->
-    %% One of that name that was made at run time.
-    begin_kept(Entry);
-begin_configured(G, Uid, Ms, _) ->
-    case sderl_dir:gone(Uid) of
-        undefined ->
-            Mode = sderl_options:consistency(G, available),
-            _ = start(G, Uid, #{mem => sderl_membership:new(Ms), mode => Mode}),
-            created(G, Ms);
-        _ -> ok
-    end.
-
-begin_kept(#{group := G, uid := Uid, membership := Mem, epoch := Epoch, consistency := Kept}) ->
-    case sderl_dir:uid(G) of
-        none ->
-            Mode = sderl_options:consistency(G, Kept),
-            Members = sderl_membership:recall(node(), Mem),
-            _ = start(G, Uid, #{mem => Members, ceil => Epoch, mode => Mode}),
-            created(G, sderl_membership:members(Mem));
-        _ -> ok
-    end.
-
-%% What a former life of this node kept, by group. Groups that were left are remembered as such, but
-%% for those that the launch configuration makes again; what it made and has no more is not begun.
-kept(#{state_dir := none}) -> #{};
-kept(#{state_dir := Dir}) when node() =/= nonode@nohost ->
-    {Entries, Ignored} = sderl_kept:read(Dir, node()),
-    lists:foreach(fun({File, Why}) -> ignored(File, Why) end, Ignored),
-    #{G => Entry || #{group := G, uid := Uid} = Entry <- Entries,
-                    is_begun(is_configured(G, Uid), Entry, Dir)};
-kept(_) -> #{}.
-
-is_begun(true, _, _) -> true;
-is_begun(false, #{group := G, uid := Uid, membership := Mem, left := {Why, At}}, Dir) ->
-    case At > erlang:system_time(second) - ?MEMORY of
-        true -> sderl_dir:gone(G, Uid, Why, Mem, At);
-        false -> sderl_kept:forget_left(Dir, node(), G, Uid)
-    end,
-    false;
-is_begun(false, #{group := G, configured := true}, Dir) ->
-    ignored(sderl_kept:file(Dir, node(), G), not_configured),
-    false;
-is_begun(false, _, _) -> true.
-
-ignored(File, Why) -> sderl_event:emit(state_ignored, #{file => File, reason => Why}).
+launched(N) -> lists:foldl(fun enter/2, N, sderl_launch:launched()).
 
 %% A group given by seeds: tried until one of them answers.
 enter(Group, #n{entering = E} = N) ->
@@ -493,24 +307,10 @@ entered(Group, Why, N) ->
     _ = erlang:send_after(2000, self(), {enter, Group}),
     N.
 
-%% ---------------------------------------------------------------- the free namespace
-
 %% What follows from a change of these own groups.
-dwell(Groups, N) ->
-    free(),
-    tell_changes([{Group, sderl_dir:members(Group)} || Group <- Groups, Group =/= undefined], N).
-
-%% A node without s_groups has the free namespace (one with s_groups has not: see start/3).
-free() ->
-    Refuse = sderl_dir:refuse(),
-    case sderl_dir:is_empty() of
-        true when Refuse =:= undefined ->
-            sderl_free:departed(),
-            _ = start(undefined, sderl_free:uid(),
-                      #{mem => sderl_membership:new([node()]), found => true}),
-            ok;
-        _ -> ok
-    end.
+dwell(Groups, #n{announced = Announced} = N) ->
+    sderl_launch:free(),
+    N#n{announced = sderl_announce:changed(Groups, Announced)}.
 
 %% ---------------------------------------------------------------- hello
 
@@ -536,7 +336,7 @@ hello(Group, Uid, From, {hello, Addr, _, Mem, Info} = Msg, N) ->
         join ->
             case sderl_dir:refuse() of
                 undefined ->
-                    _ = start(Group, Uid, joining(Group, Uid, Mem, Info, N)),
+                    _ = sderl_launch:join(Group, Uid, {Mem, Info}, is_new(Group, Uid, N)),
                     sderl_event:emit(node_joined, #{group => Group, node => node(), through => From}),
                     N#n{reserved = maps:remove(Group, N#n.reserved)};
                 _ -> N
@@ -545,14 +345,11 @@ hello(Group, Uid, From, {hello, Addr, _, Mem, Info} = Msg, N) ->
         nothing -> N
     end.
 
-%% What this node's process of a group starts from that others run. The configuration says whether
-%% it decides by majority; where it does not, the others do.
-joining(Group, Uid, Mem, Info, #n{reserved = R}) ->
-    Args = #{mem => sderl_membership:recall(node(), Mem),
-             mode => sderl_options:consistency(Group, maps:get(mode, Info, available))},
+%% Whether it was made while this node kept its name for it.
+is_new(Group, Uid, #n{reserved = R}) ->
     case R of
-        #{Group := #reservation{uid = Uid, new = true}} -> Args#{fresh => true};
-        #{} -> Args
+        #{Group := #reservation{uid = Uid, new = New}} -> New;
+        #{} -> false
     end.
 
 connection(From, #n{connections = Cs}) -> maps:get(From, Cs, undefined).
@@ -569,7 +366,7 @@ conflict(Group, Uid, Own, Pid, From, Mem, Info, N) ->
         true ->
             ok = sderl_group_sup:stop_group(Pid),
             sderl_dir:forget(Group),
-            _ = start(Group, Uid, joining(Group, Uid, Mem, Info, N)),
+            _ = sderl_launch:join(Group, Uid, {Mem, Info}, is_new(Group, Uid, N)),
             N;
         false ->
             _ = erlang:send({?MODULE, From}, {sderl_conflict, ?VSN, Group, Uid, node(), Own}, [noconnect]),
@@ -591,54 +388,6 @@ alone(Pid) ->
         _ -> false
     end.
 
-%% ---------------------------------------------------------------- what others may know
-
-%% Tells the members of the own groups about the own groups: all of them where nothing was told over
-%% the link yet, and what changed since to the others, so that a change costs the same in many groups.
-share(#n{mates = Mates} = N) -> share(sderl_mates:nodes(Mates), N).
-
-share([], _) -> ok;
-share(Nodes, #n{mates = Mates}) ->
-    List = sderl_hello:told(sderl_mates:groups(Mates), []),
-    lists:foreach(fun(Node) -> tell_known(Node, List) end, Nodes).
-
-tell_known(Node, Told) ->
-    sderl_traffic:send({?MODULE, Node}, {sderl_known, ?VSN, node(), Told}, control, Told).
-
-%% Each change says of a group that is shared with its receiver, which heeds it for that
-%% (`sderl_hello:heeded/3`).
-tell_changes(Memberships, #n{mates = Mates0, heard = Heard, strangers = Strangers} = N0) ->
-    Changes = sderl_mates:differing(Memberships, Mates0),
-    {Came, Went, Mates} = lists:foldl(fun({Group, Members}, {In, Out, Acc0}) ->
-        {MoreIn, MoreOut, Acc} = sderl_mates:change(Group, Members, Acc0),
-        {MoreIn ++ In, MoreOut ++ Out, Acc}
-    end, {[], [], Mates0}, Changes),
-    Left = (Strangers orelse Went =/= [])
-        andalso not sderl_dir:unknow_strangers(sderl_mates:nodes(Mates0)),
-    N = N0#n{mates = Mates, heard = maps:without(Went, Heard), strangers = Left},
-    _ = Changes =/= [] andalso lists:foreach(fun(Node) ->
-        case lists:member(Node, Came) of
-            true -> share([Node], N);
-            false -> tell_known(Node, {sderl_mates:some_shared(Node, Mates), Changes})
-        end
-    end, sderl_mates:nodes(Mates)),
-    N.
-
-%% A process of a group may end between its entry in the directory and the word of it.
-compare(#n{compare = 1, mates = Mates} = N) ->
-    Now = sderl_dir:named_memberships(),
-    tell_changes(Now ++ sderl_mates:missing(Now, Mates),
-                 N#n{compare = ?COMPARE_TICKS, strangers = true});
-compare(#n{compare = Ticks} = N) -> N#n{compare = Ticks - 1}.
-
-%% With links that were there before this process, what others told meanwhile went nowhere, and without a change
-%% they tell nothing again.
-ask(#n{mates = Mates}) -> lists:foreach(fun ask_node/1, sderl_mates:nodes(Mates)).
-
-ask_node(Node) ->
-    _ = erlang:send({?MODULE, Node}, {sderl_tell, ?VSN, node()}, [noconnect]),
-    ok.
-
 %% ---------------------------------------------------------------- a node that gets a name
 
 %% The application started on a node that was not distributed, and now it is (or changed its name):
@@ -654,7 +403,7 @@ renamed(#n{node = Before, reconfigure = Reconfigure, timer = Timer}) ->
     lists:foreach(fun({G, #{process := Pid}}) -> sderl_group_sup:stop_group(Pid), sderl_dir:forget(G) end, sderl_dir:all()),
     ok = sderl_dir:reborn(),
     sderl_kernel_env:changed(),
-    case precondition() of
+    case sderl_vm:precondition() of
         ok ->
             sderl_dir:refuse(undefined),
             ok = Reconfigure(),
@@ -662,10 +411,9 @@ renamed(#n{node = Before, reconfigure = Reconfigure, timer = Timer}) ->
             %% names go there.
             Configured = [Group || #{name := Group} <- maps:get(groups, sderl_dir:options(), [])],
             lists:foreach(fun({Group, Mode}) ->
-                lists:member(Group, Configured) orelse
-                    found(Group, new_uid(Group), Mode, [node()])
+                lists:member(Group, Configured) orelse begin_alone(Group, Mode)
             end, Alone),
-            N1 = configured(begun(Reconfigure, Timer)),
+            N1 = launched(begun(Reconfigure, Timer)),
             lists:foreach(fun({Group, Operations}) ->
                 order(sderl_dir:process(Group), Operations)
             end, Names),
@@ -676,9 +424,12 @@ renamed(#n{node = Before, reconfigure = Reconfigure, timer = Timer}) ->
             begun(Reconfigure, Timer)
     end.
 
+begin_alone(Group, Mode) ->
+    sderl_launch:found(Group, sderl_hello:founded(Group, sderl_vm:unique()), Mode, [node()]).
+
 begun(Reconfigure, Timer) ->
     #n{reconfigure = Reconfigure, timer = Timer, connections = sderl_links:connections(),
-       mates = sderl_mates:new(node(), sderl_dir:named_memberships())}.
+       announced = sderl_announce:new()}.
 
 order(none, _) -> ok;
 order(Pid, Operations) ->

@@ -1,0 +1,185 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_launch).
+-moduledoc """
+Groups begin to run on this node: those of the launch configuration, those of which a file of a former
+life tells, new ones, and the free namespace of a node without s_groups. `m:sderl_node` alone does that.
+""".
+
+-export([launched/0, found/4, join/4, free/0, prune/0]).
+
+%% How long ended groups and removed members are remembered, in seconds.
+-define(MEMORY, 86_400).
+
+-doc "A new group. Who founds it has no former life in it.".
+-spec found(Group :: term(), binary(), sderl_options:consistency(), [node()]) -> ok | {error, term()}.
+found(Group, Uid, Mode, Members) ->
+    Args = #{mem => sderl_membership:new(Members), found => true, mode => Mode, fresh => true},
+    case start(Group, Uid, Args) of
+        ok -> created(Group, Members);
+        Error -> Error
+    end.
+
+-doc """
+A group that others run, with the members and the kind that they say. The configuration says whether it
+decides by majority; where it does not, the others do. `IsNew`: this node had no part in it before.
+""".
+-spec join(Group :: term(), binary(), {sderl_membership:t(), Info :: map()}, IsNew :: boolean()) ->
+    ok | {error, term()}.
+join(Group, Uid, {Mem, Info}, IsNew) ->
+    Args = #{mem => sderl_membership:recall(node(), Mem),
+             mode => sderl_options:consistency(Group, maps:get(mode, Info, available))},
+    start(Group, Uid, case IsNew of
+        true -> Args#{fresh => true};
+        false -> Args
+    end).
+
+-doc "A node without s_groups has the free namespace. (One with s_groups has not: it departs as they start.)".
+-spec free() -> ok.
+free() ->
+    Refuse = sderl_dir:refuse(),
+    case sderl_dir:is_empty() of
+        true when Refuse =:= undefined ->
+            sderl_free:departed(),
+            _ = start(undefined, sderl_free:uid(),
+                      #{mem => sderl_membership:new([node()]), found => true}),
+            ok;
+        _ -> ok
+    end.
+
+-doc """
+The groups of the launch configuration, and those that this node was a member of when it ended,
+that do not run yet: all of them at the start, none for a successor of `m:sderl_node`. Gives the groups
+that are to be entered by seeds.
+""".
+-spec launched() -> [Group :: term()].
+launched() ->
+    Options = sderl_dir:options(),
+    lists:foreach(fun(#{name := G, members := Ms}) ->
+        is_list(Ms) andalso sderl_dir:know(G, Ms, config)
+    end, maps:get(other_groups, Options, [])),
+    Groups = maps:get(groups, Options, []),
+    Kept = kept(Options),
+    Enter = lists:append([launch(Entry, Kept, Options) || Entry <- Groups]),
+    Names = [G || #{name := G} <- Groups],
+    lists:foreach(fun begin_kept/1, maps:values(maps:without(Names, Kept))),
+    free(),
+    Enter.
+
+launch(#{name := G, members := Ms} = Entry, Kept, Options) ->
+    case {sderl_dir:uid(G), Ms, Kept} of
+        {none, {seeds, _}, #{G := Before}} -> begin_kept(Before), [];
+        {none, {seeds, _}, _} -> [G];
+        {none, _, _} ->
+            sderl_dir:know(G, Ms, config),
+            Uid = sderl_hello:launched(Entry, maps:get(cluster, Options)),
+            begin_configured(G, Uid, Ms, maps:get(G, Kept, none)),
+            [];
+        _ -> []
+    end.
+
+-doc "Forgets groups that ended, and members that were removed, a day ago.".
+-spec prune() -> ok.
+prune() -> sderl_dir:prune(oldest()).
+
+oldest() -> erlang:system_time(second) - ?MEMORY.
+
+start(Group, Uid, Args) ->
+    #{tick_ms := Tick, set_aside_ms := Aside} = Options = sderl_dir:options(),
+    Opts = #{tick_ms => Tick, aside_ms => Aside,
+             forget_ms => sderl_options:forget_down_after(Group, Options)},
+    ok = sderl_group_sup:await_left(Group),
+    %% A node is in s_groups or in an island, never in both.
+    Group =/= undefined andalso sderl_free:depart(),
+    sderl_dir:start_args(Group, Uid, remembering(Group, Args#{
+        options => Opts,
+        configured => is_configured(Group, Uid)
+    })),
+    case sderl_group_sup:start_group(Group, Uid) of
+        {ok, Pid} ->
+            #{mem := Mem} = Args,
+            sderl_dir:show(Group, Uid, Pid, sderl_membership:members(Mem)),
+            %% The process may have been there before its place in the directory.
+            Pid ! sderl_poke,
+            ok;
+        {error, Why} ->
+            Group =/= undefined andalso free(),
+            {error, Why}
+    end.
+
+%% Where a group decides by majority a node may have forgotten what it promised in a former life. It
+%% has not if the group is new, or if the node keeps files and has none of the group.
+remembering(Group, #{mode := majority} = Args) when not is_map_key(fresh, Args) ->
+    Fresh = case sderl_options:value(state_dir) of
+        Dir when Dir =/= none, node() =/= nonode@nohost ->
+            not sderl_kept:is_there(Dir, node(), Group);
+        _ -> false
+    end,
+    Args#{fresh => Fresh};
+remembering(_, Args) -> Args.
+
+created(Group, Nodes) -> sderl_event:emit(group_created, #{group => Group, nodes => Nodes}).
+
+%% Whether the launch configuration has the group, with its members, under this uid.
+is_configured(Group, Uid) ->
+    Options = sderl_dir:options(),
+    lists:any(fun(#{name := G, members := Ms} = Entry) ->
+        G =:= Group andalso is_list(Ms) andalso
+            sderl_hello:launched(Entry, maps:get(cluster, Options)) =:= Uid
+    end, maps:get(groups, Options, [])).
+
+begin_configured(G, Uid, Ms, #{uid := Uid, membership := Mem, epoch := Epoch, left := Left}) ->
+    New = sderl_membership:new(Ms),
+    %% Who was removed is not back because the launch configuration has it. But that makes a group
+    %% again which this node left.
+    Begin = case Left of
+        no -> sderl_membership:merge(Mem, New);
+        _ -> New
+    end,
+    Mode = sderl_options:consistency(G, available),
+    _ = start(G, Uid, #{mem => Begin, ceil => Epoch, mode => Mode}),
+    created(G, Ms);
+begin_configured(_, _, _, #{left := no} = Entry) ->
+    %% One of that name that was made at run time.
+    begin_kept(Entry);
+begin_configured(G, Uid, Ms, _) ->
+    case sderl_dir:gone(Uid) of
+        undefined ->
+            Mode = sderl_options:consistency(G, available),
+            _ = start(G, Uid, #{mem => sderl_membership:new(Ms), mode => Mode}),
+            created(G, Ms);
+        _ -> ok
+    end.
+
+begin_kept(#{group := G, uid := Uid, membership := Mem, epoch := Epoch, consistency := Kept}) ->
+    case sderl_dir:uid(G) of
+        none ->
+            Mode = sderl_options:consistency(G, Kept),
+            Members = sderl_membership:recall(node(), Mem),
+            _ = start(G, Uid, #{mem => Members, ceil => Epoch, mode => Mode}),
+            created(G, sderl_membership:members(Mem));
+        _ -> ok
+    end.
+
+%% What a former life of this node kept, by group. Groups that were left are remembered as such, but
+%% for those that the launch configuration makes again; what it made and has no more is not begun.
+kept(#{state_dir := none}) -> #{};
+kept(#{state_dir := Dir}) when node() =/= nonode@nohost ->
+    {Entries, Ignored} = sderl_kept:read(Dir, node()),
+    lists:foreach(fun({File, Why}) -> ignored(File, Why) end, Ignored),
+    #{G => Entry || #{group := G, uid := Uid} = Entry <- Entries,
+                    is_begun(is_configured(G, Uid), Entry, Dir)};
+kept(_) -> #{}.
+
+is_begun(true, _, _) -> true;
+is_begun(false, #{group := G, uid := Uid, membership := Mem, left := {Why, At}}, Dir) ->
+    case At > oldest() of
+        true -> sderl_dir:gone(G, Uid, Why, Mem, At);
+        false -> sderl_kept:forget_left(Dir, node(), G, Uid)
+    end,
+    false;
+is_begun(false, #{group := G, configured := true}, Dir) ->
+    ignored(sderl_kept:file(Dir, node(), G), not_configured),
+    false;
+is_begun(false, _, _) -> true.
+
+ignored(File, Why) -> sderl_event:emit(state_ignored, #{file => File, reason => Why}).
