@@ -139,14 +139,23 @@ next(#{who := {client, K}, node := N, group := G, life := Life}, W0) ->
 next(#{who := {then, Do}} = O, W) -> Do(O, W);
 next(_, W) -> W.
 
--doc "Nothing is known any more of the own names of a node's life: all of them, or these.".
+-doc """
+Nothing is known any more of the own names of a node's life: all of them, or these. Nor does the answer tell to what
+was asked before: that may have been decided before, too.
+""".
 -spec not_known(node(), term(), all | [term()], #w{}) -> #w{}.
-not_known(N, G, Which, W) ->
+not_known(N, G, Which, #w{ops = Ops} = W) ->
     #n{life = Life} = node(N, W),
-    #b{truth = Truth} = B = book(G, W),
-    Unknown = #{Own => unknown || {own, Of, L, _} = Own := _ <- Truth, Of =:= N, L =:= Life,
-                                  Which =:= all orelse lists:member(Own, Which)},
-    keep_book(G, B#b{truth = maps:merge(Truth, Unknown)}, W).
+    #b{truth = Truth, contest = Contest} = B = book(G, W),
+    Is = fun({own, Of, L, _} = Own) when Of =:= N, L =:= Life ->
+                 Which =:= all orelse lists:member(Own, Which);
+            (_) -> false
+         end,
+    Unknown = #{Own => unknown || Own := _ <- Truth, Is(Own)},
+    Asked = [concerns(Op) || _ := #{node := Of, group := In, op := Op} = O <- Ops,
+                             Of =:= N, In =:= G, not is_map_key(answer, O)],
+    Contends = #{Own => {K + 1, Out} || Own <- Asked, Is(Own), {K, Out} <- [contest(Own, B)]},
+    keep_book(G, B#b{truth = maps:merge(Truth, Unknown), contest = maps:merge(Contest, Contends)}, W).
 
 %% ---------------------------------------------------------------- what they ask
 
