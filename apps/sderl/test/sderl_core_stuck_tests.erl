@@ -232,6 +232,30 @@ a_minority_waits_for_the_coordinator_of_a_higher_log_test() ->
     {LedAgain, _} = leads(Again, S5),
     ?assertEqual(Waited, LedAgain - Again).
 
+%% The link to a member broke and is there again, and nobody says hello over it: its node is another life, which may
+%% have no part in this group. A new coordinator lets it go like one without a link, and keeps the names of one that
+%% is only silent.
+whose_link_broke_and_is_mute_since_is_let_go_test() ->
+    Lost = [{nodedown, 'n2@t'}],
+    ?assertEqual(['n1@t', 'n3@t', 'n4@t'], led_with(Lost)),
+    Back = Lost ++ [{nodedown, 'n4@t'}, {nodeup, 'n4@t'}],
+    ?assertEqual(['n1@t', 'n3@t'], led_with(Back)),
+    ?assertEqual(['n1@t', 'n3@t', 'n4@t'], led_with(Back ++ [hello('n4@t', undefined)])).
+
+%% Who has a place with the first member when it leads, where the third alone answers it.
+led_with(Events) ->
+    S0 = joined_by_third(20, Events, follower()),
+    S = lists:foldl(fun(Now, X) -> joined_by_third(Now, [tick], X) end, S0, lists:seq(1000, 10_000, 1000)),
+    ?assertEqual(coord, sderl_core:role(S)),
+    lists:sort(maps:keys(maps:get(view, sderl_core:inspect(S)))).
+
+joined_by_third(Now, Events, S0) ->
+    {Fx, S1} = sderl_core:step(Now, Events, S0),
+    Joined = [{msg, 'n3@t', {joined, E, 7, []}}
+              || {send, {addr, 'n3@t'}, {collect, E, _, _}} <- Fx],
+    {_, S} = sderl_core:step(Now + 10, Joined, S1),
+    S.
+
 %% The first tick with which it stands for election, and its state when it has its answers.
 stood_back(Now, S0) ->
     case answered(Now, S0) of

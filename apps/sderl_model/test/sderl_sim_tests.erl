@@ -56,6 +56,14 @@ usual_test_() ->
      end}}
      || {Nodes, Seed} <- [{5, 125000543}]].
 
+regroup_test_() ->
+    [{"regroup, " ++ integer_to_list(Seed), {timeout, 120, fun() ->
+        Kinds = [member, crash, loss, cut, split, kill, regroup],
+        Opts = #{nodes => 4, spare => 1, groups => 1, clients => 2, reads => 10, faults => 12, kinds => Kinds},
+        ?assertEqual(ok, sderl_sim:run(Opts#{seed => Seed}))
+     end}}
+     || Seed <- [871000077]].
+
 hard_test_() ->
     [{lists:concat(["hard, ", Nodes, " nodes, ", Seed]), {timeout, 120, fun() ->
         ?assertEqual(ok, sderl_sim:run((hard())#{nodes => Nodes, seed => Seed}))

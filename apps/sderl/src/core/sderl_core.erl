@@ -334,8 +334,12 @@ nodeup(N, #s{linked = L} = S) ->
     hello(N, S1).
 
 %% A member's own nodedown removes no name: only the coordinator orders that (rule 14).
-nodedown(N, #s{linked = L, peers = P} = S0) ->
-    S1 = S0#s{linked = maps:remove(N, L), peers = maps:remove(N, P)},
+nodedown(N, #s{linked = L, peers = P, d = D} = S0) ->
+    Broken = case is_map_key(N, D#d.view) of
+        true -> (S0#s.broken)#{N => []};
+        false -> S0#s.broken
+    end,
+    S1 = S0#s{linked = maps:remove(N, L), peers = maps:remove(N, P), broken = Broken},
     sderl_core_peers:lost(N, S1).
 
 %% A process that came back is a new peer; a new life of its node is a node that went down first
@@ -351,6 +355,7 @@ message({hello, Addr, Inc, Mem, Info}, N, S0) ->
     end,
     Fresh = case peer(N, S1) of #peer{addr = Addr} -> false; _ -> true end,
     S2 = sderl_core_quorum:came_back(N, S1#s{linked = (S1#s.linked)#{N => []},
+                                             broken = maps:remove(N, S1#s.broken),
                                              down = maps:remove(N, S1#s.down)}),
     Both = union(Mem, S2#s.d#d.mem, S2),
     case is_known(N, S2) orelse sderl_membership:is_known(N, Both) of

@@ -210,6 +210,7 @@
 
     %% The others. `mute`: the library there said that it stops; `away`: this group's process did.
     linked = #{} :: #{node() => [] | mute | away},
+    broken = #{} :: #{node() => []},        % members whose link broke, and that said no hello since
     peers = #{} :: #{node() => #peer{}},
     down = #{} :: #{node() => integer()},   % members out of the component, and since when
     groggy = [] :: [node()],        % after a pause: peers whose epochs have to be heard

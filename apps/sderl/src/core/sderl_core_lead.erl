@@ -24,7 +24,7 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
     Majority = S0#s.mode =:= majority,
     %% (In a majority group nobody leads so while any member has a whole table.)
     Syncing = D#d.syncing andalso not Majority,
-    Lost = [N || N := _ <- V, not Majority, N =/= Self, Alone orelse maps:get(N, S0#s.linked, mute) =:= mute],
+    Lost = [N || N := _ <- V, not Majority, N =/= Self, Alone orelse is_lost(N, S0)],
     Place = fun
         %% It brings its shard, of which our log has not all. (It may lack the last batch, which began that.)
         (_, {partial, _} = At) -> At;
@@ -77,6 +77,12 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
         _ when Majority -> S6;
         Why -> sderl_core_answer:leave(Why, S6)
     end.
+
+%% Its link broke, or its library said that it stops. A link that came since is one to the same life of that node only if
+%% somebody says so: to another one, which may run another group of this name, or no library at all, nobody would order
+%% that the names of the former one go.
+is_lost(N, #s{linked = Linked, broken = Broken}) ->
+    maps:get(N, Linked, mute) =:= mute orelse is_map_key(N, Broken).
 
 %% In a majority group names go by an ordered change only (rule 34). A member that no place is known of, because a
 %% change was seen and never ordered or it was removed and added again, gets one, and its lease begins. A former
