@@ -26,6 +26,15 @@ a_list_that_was_out_has_no_known_outcome_test() ->
     ?assertMatch([{left, removed, _}], [E || {left, _, _} = E <- Fx]),
     ?assertEqual(lists:sort([{Open, unknown} || Open <- [R, N, A, In, Out, Both]] ++ [{D, {no, not_member}}, {Late, {no, not_member}}]), replies(Fx)).
 
+%% The same where the group was deleted in another component: until others hear of it they have what stands in the batch.
+a_list_that_was_out_as_the_group_was_deleted_has_no_known_outcome_test() ->
+    [R, Late] = [make_ref(), make_ref()],
+    {_, S1} = sderl_core:step(20, [{op, R, [x | self()]}], follower()),
+    {_, S2} = sderl_core:step(30, [{nodedown, 'n1@t'}, {op, Late, [v | self()]}], S1),
+    {Fx, _} = sderl_core:step(50, [{msg, 'n2@t', {gone, deleted, membership()}}], S2),
+    ?assertMatch([{left, deleted, _}], [E || {left, _, _} = E <- Fx]),
+    ?assertEqual(lists:sort([{R, unknown}, {Late, {no, not_member}}]), replies(Fx)).
+
 %% The batch is here, and the coordinator went before it said that all have it. Once it has said so, it is known.
 a_batch_that_only_this_member_may_have_is_not_answered_test() ->
     [R, D] = [make_ref(), make_ref()],

@@ -62,7 +62,7 @@ regroup_test_() ->
         Opts = #{nodes => 4, spare => 1, groups => 1, clients => 2, reads => 10, faults => 12, kinds => Kinds},
         ?assertEqual(ok, sderl_sim:run(Opts#{seed => Seed}))
      end}}
-     || Seed <- [871000077]].
+     || Seed <- [871000077, 871000467]].
 
 hard_test_() ->
     [{lists:concat(["hard, ", Nodes, " nodes, ", Seed]), {timeout, 120, fun() ->

@@ -276,7 +276,7 @@ leave(Why, #s{self = Self, clients = #clients{out = Out, abroad = Abroad}, sessi
         {undefined, _, _} -> left(Why, [], S);
         {{R, List}, #{Self := {Sid, R, As}}, _} -> left(Why, [], reply(List, As, S));
         %% (Not in this log. A coordinator of another epoch, to which it went too, may have gone on with it without us.)
-        {{_, List}, _, [_ | _]} when Why =:= removed -> left_unsettled(Why, List, S);
+        {{_, List}, _, [_ | _]} -> left_unsettled(Why, List, S);
         {{_, List}, _, _} -> left(Why, List, S)
     end.
 
@@ -294,11 +294,11 @@ left(Why, Refused, #s{clients = Clients, d = #d{mem = Mem}} = S) ->
 %% And a batch that did reach us may have reached nobody else, as long as nobody has said that all have it: `yes` would
 %% be on this member alone.
 -spec left_out(removed | deleted, #s{}) -> #s{}.
-left_out(removed, #s{clients = #clients{abroad = [_ | _], out = {R, List}}} = S) ->
+left_out(Why, #s{clients = #clients{abroad = [_ | _], out = {R, List}}} = S) ->
     #s{self = Self, sessions = Sess, clients = #clients{answers = Mine}, d = #d{sid = Sid}} = S,
     case Sess of
-        #{Self := {Sid, R, _}} when Mine =:= undefined -> leave(removed, S);
-        _ -> left_unsettled(removed, List, S)
+        #{Self := {Sid, R, _}} when Mine =:= undefined -> leave(Why, S);
+        _ -> left_unsettled(Why, List, S)
     end;
 left_out(Why, S) -> leave(Why, S).
 

@@ -36,7 +36,7 @@ gone(_, _, _, #s{leaving = L, role = orphan} = S) when L =/= undefined -> sderl_
 gone(_, _, _, #s{leaving = L} = S) when L =/= undefined -> S;
 gone(deleted, _, N, S) ->
     case in_order(delete, N, S) of
-        alone -> sderl_core_answer:leave(deleted, S);
+        alone -> sderl_core_answer:left_out(deleted, S);
         S1 -> S1
     end;
 gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Mine} = D} = S) ->
