@@ -38,6 +38,11 @@
     rest :: more | {last, position(), session() | none}
 }).
 
+%% Removed, and silent when they were to acknowledge it.
+-record(forsake, {
+    nodes :: [node()]
+}).
+
 %% The resolver decided a clash, of these two rows.
 -record(decide_clash, {
     name :: term(),
@@ -64,6 +69,7 @@
     | #prune{}
     | #merge_membership{}
     | #order_shard{}
+    | #forsake{}
     | #decide_clash{}
     | #settle_clash{}
     | #contend{}.

@@ -209,6 +209,14 @@ special(#order_shard{} = Piece, {Items, #c{mem = Mem} = C0, S0}) ->
             {found(C3, C4) ++ [Item | Disowned] ++ Left ++ Items,
              C4#c{then = [{brought, N, Id, Last} | C4#c.then]}, S}
     end;
+%% The names of those that were removed have their home with a coordinator. Who does not know of its removal may
+%% unregister them alone: they go, like those of a member that is set aside as it is removed.
+special(#forsake{nodes = Nodes}, {Items, #c{mod = Mod, store = Store, mem = Mem} = C0, S}) ->
+    Out = [N || N <- Nodes, not sderl_membership:is_member(N, Mem)],
+    Theirs = fun(?ROW_OF_AT(Pid, Home)) -> Home =/= node(Pid) andalso lists:member(node(Pid), Out) end,
+    Names = [Name || {Name, Pid} <- Mod:foreign(Store), lists:member(node(Pid), Out)],
+    {Gone, C} = take_out(Theirs, Names, [], C0),
+    {Gone ++ Items, C, S};
 special(#decide_clash{} = Decision, {Items, #c{clashes = Clashes} = C0, S}) ->
     #decide_clash{name = Name, ours = A, theirs = B, keep = Keep, effects = Fx} = Decision,
     case Clashes of
@@ -272,7 +280,7 @@ speaks(N, ?ROW(_, Pid, _, {{Counter, _}, _}, _), #c{view = V, sessions = Session
 %% The same where our own log has such names of the member that brings its shard: it was removed here,
 %% or on the side of another that came first. The last piece says since when it is a member. (Of epochs
 %% after that of its own log it can say nothing.) And a process of its own has the name that it says.
-disowned(N, Last, Own, #c{mod = Mod, store = Store, names = Names, clashes = Clashes} = C0) ->
+disowned(N, Last, Own, #c{mod = Mod, store = Store, names = Names} = C0) ->
     Elsewhere = fun(?ROW_OF_AT(Pid, Home)) -> node(Pid) =:= N andalso Home =/= N end,
     {Stale, Known} = case Last of
         {last, {Lineage, _}, {_, _, _}} ->
@@ -285,6 +293,10 @@ disowned(N, Last, Own, #c{mod = Mod, store = Store, names = Names, clashes = Cla
     Others = [Row || ?ROW(Name, Pid, _, _, _) <- Own,
                      {ok, Other} <- [pid_name(Pid, C0)], Other =/= Name,
                      Row <- held(Other, C0), Elsewhere(Row)],
+    take_out(Stale, Known, Others, C0).
+
+%% Rows that are no more: of the known names and of those beside another in a clash, the stale ones.
+take_out(Stale, Known, Others, #c{clashes = Clashes} = C0) ->
     Held = [Row || Name <- Known, Row <- held(Name, C0), Stale(Row)],
     Beside = [{Name, Clash} || Name := Clash <- maps:iterator(Clashes, ordered),
                                {_, B} <- [sderl_core_clash:rows(Clash)], Stale(B)],

@@ -131,13 +131,17 @@ slow(#s{office = #office{flight = #flight{wait = [_ | _] = W, since = At}}, num 
     Outnumbered = 2 * length(Silent ++ Hung) > length([N || N := live <- V] ++ Hung),
     case Outnumbered andalso Now - At =< A + sderl_core_elect:lone_ms(S) of
         %% (Those that the batch removed may have gone without a word.)
-        _ when Silent =:= [] -> sderl_core_write:reorder(S);
+        _ when Silent =:= [] -> sderl_core_write:reorder(forsake(W, S));
         true -> S;
         false ->
             View = maps:merge(V, #{N => {E, Num} || N <- Silent}),
-            sderl_core_write:reorder(sderl_core_view:change_view(View, [], S))
+            Aside = sderl_core_view:change_view(View, [], forsake(W -- Silent, S)),
+            sderl_core_write:reorder(Aside)
     end;
 slow(S) -> S.
+
+forsake([], S) -> S;
+forsake(Removed, S) -> order(#forsake{nodes = Removed}, S).
 
 %% Every member counts how long each member has been away: outside the component and without a
 %% link to this node. So a takeover loses nothing, and a process that begins counts from then on
