@@ -177,7 +177,7 @@ a_loser_hears_of_what_was_settled_without_its_home_test() ->
     ?assertEqual({[], 1}, Told(sderl_core_clash:overwritten([A], Beside))).
 
 %% The home of a loser that lives elsewhere may go before it has a link to it. The coordinator sends the exit, too, once
-%% that home has the batch: otherwise it brings the loser back.
+%% that home has the batch: otherwise it brings the loser back. Unless it comes back in another life, with nothing.
 a_loser_outside_is_told_by_the_coordinator_too_test() ->
     {A, B, Store} = clash(),
     #s{d = D} = S0 = state(),
@@ -198,13 +198,22 @@ a_loser_outside_is_told_by_the_coordinator_too_test() ->
     Lands = fun(View) ->
         Flight = #flight{num = 1, wait = ['n3@t'], then = [{tell, 'n2@t', Exit}]},
         S = S0#s{lead = 'n1@t', num = 1, office = #office{flight = Flight}, d = D#d{view = View}},
-        #s{fx = Effects} = sderl_core_write:ack({5, 'n1@t'}, 1, none, 'n3@t', S),
-        [Told || {clash_effects, Told} <- Effects]
+        sderl_core_write:ack({5, 'n1@t'}, 1, none, 'n3@t', S)
     end,
+    Told = fun(#s{fx = Effects}) -> [Fx || {clash_effects, Fx} <- Effects] end,
     Live = #{'n1@t' => live, 'n2@t' => live, 'n3@t' => live},
-    ?assertEqual([[Exit]], Lands(Live)),
-    ?assertEqual([], Lands(Live#{'n2@t' := {{5, 'n1@t'}, 0}})),
-    ?assertEqual([], Lands(maps:remove('n2@t', Live))).
+    ?assertEqual([[Exit]], Told(Lands(Live))),
+    ?assertEqual([], Told(Lands(Live#{'n2@t' := {{5, 'n1@t'}, 0}}))),
+    Without = Lands(maps:remove('n2@t', Live)),
+    ?assertEqual([], Told(Without)),
+    Mem = sderl_membership:new(maps:keys(Live)),
+    Joins = fun(N, Counter, #s{d = Had} = S) ->
+        sderl_core_admit:join({Counter, N}, 0, N, S#s{role = coord, d = Had#d{mem = Mem}})
+    end,
+    ?assertEqual([[Exit]], Told(Joins('n2@t', -7, Without))),
+    ?assertEqual([[Exit]], Told(Joins('n2@t', -7, Joins('n3@t', -8, Without)))),
+    %% It speaks for itself.
+    ?assertEqual([], Told(Joins('n2@t', -7, Joins('n2@t', 4, Without)))).
 
 %% A third process under a name that two clash for meets who has won.
 a_third_one_waits_test() ->

@@ -179,7 +179,9 @@
     %% Clashes whose resolver runs, or has decided; what it decided, until both homes count
     %% (`sderl_core_clash`).
     asked = #{} :: #{term() => {tuple(), tuple()}},
-    decided = #{} :: #{term() => tuple()}
+    decided = #{} :: #{term() => tuple()},
+    %% Exits of losers that live elsewhere than their home, which went without the batch that settled their clash.
+    untold = [] :: [{Home :: node(), term()}]
 }).
 
 -record(s, {

@@ -56,8 +56,8 @@ take_offers(#s{office = #office{offers = Offers} = Office, now = Now, tick_ms = 
     end.
 
 take(Position, N, #s{mode = majority} = S) -> take_in(Position, N, S);
-take(Position, N, #s{d = D0} = S0) ->
-    S1 = sderl_core_write:forget_list(N, S0),
+take({{Counter, _}, _} = Position, N, #s{d = D0} = S0) ->
+    S1 = sderl_core_clash:came_back(N, Counter < 0, sderl_core_write:forget_list(N, S0)),
     S = case D0#d.view of
         #{N := live} -> set_place(N, S1);
         _ -> S1
@@ -134,7 +134,8 @@ synced(E, Id, N, #s{role = coord, office = Office, d = #d{lineage = E, view = V}
             Done = sderl_core_snapshot:set_snapshots(maps:remove(N, Snapshots), S),
             S1 = sderl_core_view:change_view(V#{N => live}, [], Done),
             S2 = sderl_core_write:reorder(sderl_core_quorum:counts(N, Acked, S1)),
-            sderl_core_write:unhold(N, sderl_core_view:waiters(S2));
+            S3 = sderl_core_clash:came_back(N, false, S2),
+            sderl_core_write:unhold(N, sderl_core_view:waiters(S3));
         {#{N := #sync{id = Id, acked = Acked}} = Snapshots, _} when not is_map_key(N, V) ->
             Done = sderl_core_snapshot:set_snapshots(maps:remove(N, Snapshots), S),
             sderl_core_write:ack(E, Acked, none, N, Done);

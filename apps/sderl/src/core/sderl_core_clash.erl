@@ -19,6 +19,7 @@
 -include("sderl_core.hrl").
 
 -export([ask/1, resolved/6, decisions/1, forget/2, effects_for/3, effects_outside/3, tell/3]).
+-export([tell_outside/3, came_back/3]).
 -export([rows/1, map_rows/2, third/1, is_beside/2, rows_of/2, latest/2, won/2, is_settled/1]).
 -export([own/2, overwritten/2, caught_up/2]).
 
@@ -162,6 +163,31 @@ tell(Num, Fx, #s{d = #d{lineage = E, told = Told} = D} = S) ->
     case {E, Num} > Told of
         true -> fx({clash_effects, Fx}, S#s{d = D#d{told = {E, Num}}});
         false -> S
+    end.
+
+-doc """
+The exit of a loser that lives elsewhere, once all have the batch that settled its clash. A home that went
+without having the batch brings the loser back, to clash again: it is waited for.
+""".
+-spec tell_outside(node(), term(), #s{}) -> #s{}.
+tell_outside(Home, Effect, #s{office = #office{untold = Untold} = Office, d = #d{view = V}} = S) ->
+    case V of
+        #{Home := live} -> fx({clash_effects, [Effect]}, S);
+        _ -> S#s{office = Office#office{untold = [{Home, Effect} | Untold]}}
+    end.
+
+-doc """
+That home is there again. In another life it knows nothing of the losers, and brings none: they hear what it
+would have told them.
+""".
+-spec came_back(node(), IsEmpty :: boolean(), #s{}) -> #s{}.
+came_back(_, _, #s{office = #office{untold = []}} = S) -> S;
+came_back(N, IsEmpty, #s{office = #office{untold = Untold} = Office} = S0) ->
+    {Its, Others} = lists:partition(fun({Home, _}) -> Home =:= N end, Untold),
+    S = S0#s{office = Office#office{untold = Others}},
+    case [Effect || {_, Effect} <- Its] of
+        [_ | _] = Effects when IsEmpty -> fx({clash_effects, Effects}, S);
+        _ -> S
     end.
 
 %% ---------------------------------------------------------------- what was settled without us

@@ -264,12 +264,7 @@ then({answer, O}, #s{sessions = Sess, d = #d{lineage = E}} = S) ->
         #{O := {_, R, As}} -> answer_again(O, E, R, As, S);
         _ -> S
     end;
-%% (A home that went without having the batch brings the loser back, to clash again.)
-then({tell, Home, Effect}, #s{d = #d{view = V}} = S) ->
-    case V of
-        #{Home := live} -> fx({clash_effects, [Effect]}, S);
-        _ -> S
-    end;
+then({tell, Home, Effect}, S) -> sderl_core_clash:tell_outside(Home, Effect, S);
 then({left, Ns}, #s{self = Self, peers = P, committed = C, d = #d{lineage = E}} = S) ->
     %% Where we go ourselves all must know, to choose another.
     Tell = case lists:member(Self, Ns) of true -> maps:keys(P); false -> Ns end,
