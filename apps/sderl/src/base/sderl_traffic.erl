@@ -154,8 +154,12 @@ add(N, I, Tally, C) ->
 -spec crossed(node(), node(), pos_integer()) -> ok.
 crossed(From, Next, N) ->
     Key = {edge, From, Next},
-    _ = case ets:member(?TABLE, Key) orelse ets:info(?TABLE, size) < ?EDGES of
-        true -> ets:update_counter(?TABLE, Key, N, {Key, 0});
-        false -> ets:update_counter(?TABLE, {edge, other, other}, N, {{edge, other, other}, 0})
-    end,
-    ok.
+    %% Nearly always it is there: one look at the table.
+    try ets:update_counter(?TABLE, Key, N) of
+        _ -> ok
+    catch
+        error:badarg ->
+            Edge = case ets:info(?TABLE, size) < ?EDGES of true -> Key; false -> {edge, other, other} end,
+            _ = ets:update_counter(?TABLE, Edge, N, {Edge, 0}),
+            ok
+    end.

@@ -7,7 +7,9 @@
 %% **In bundles.** What is for the same next node, and waits here together, goes there in one message to the process
 %% of the same name, the last stretch too. Most of what a message costs is the sending and taking of it by the
 %% distribution, so a busy gateway that bundles passes on about twice as many as a relay that does not. An idle one
-%% sends each at once. That all of it goes through the same processes keeps it in order: see `sderl_route`.
+%% sends each at once. That all of it goes through the same processes keeps it in order: see `sderl_route`. The last
+%% gateway sends what travels alone straight to the receiver when nothing for it can be on its way there any more:
+%% `sderl_straight`.
 %%
 %% **It never waits.** Sends do not connect and do not suspend. When a link is full, what goes over it
 %% goes to a process of its own (a *lane*, `sderl_lane`), which may be suspended; until the lane is
@@ -45,6 +47,9 @@
     out = #{} :: #{node() => nonempty_improper_list(pos_integer(), [entry()])},
     lanes = #{} :: #{node() => sderl_lane:t()},
     failed = #{} :: #{{pid(), term(), sderl_route_send:failure()} => pos_integer()},
+    straight = sderl_straight:new() :: sderl_straight:straight(),
+    %% Takes answers to the questions of `straight`.
+    alias :: reference(),
     told :: integer(),
     %% Of this process, and of those it sends to.
     name :: atom(),
@@ -63,7 +68,7 @@ loop(init, Parent, Name) ->
     _ = process_flag(message_queue_data, off_heap),
     ok = proc_lib:init_ack({ok, self()}),
     Limit = sderl_route_config:value(route_queue),
-    idle(Parent, #f{name = Name, counts = sderl_traffic:routed(), limit = Limit, told = now_ms() - ?TELL_MS}).
+    idle(Parent, #f{name = Name, counts = sderl_traffic:routed(), limit = Limit, told = now_ms() - ?TELL_MS, alias = alias()}).
 
 %% ---------------------------------------------------------------- the loop
 
@@ -75,9 +80,9 @@ run(Look, Parent, #f{limit = Limit} = F) when Look =< 0 ->
 run(Look, Parent, #f{out = Out} = F) ->
     receive Message -> take(Message, Look, Parent, F)
     after 0 ->
-        case maps:values(Out) of
+        case maps:to_list(Out) of
             [] -> rest(Parent, F);
-            [[1, _]] -> rest(Parent, F);
+            [{Node, [1 | Entry]}] -> rest(Parent, bundle(Node, Entry, F#f{out = #{}}));
             _ ->
                 %% What has come to this node and not yet to this process shall come along.
                 true = erlang:yield(),
@@ -90,14 +95,37 @@ run(Look, Parent, #f{out = Out} = F) ->
 rest(Parent, F) -> idle(Parent, tell(some, flush(F#f{flooded = false}))).
 
 idle(Parent, #f{failed = Failed} = F) when map_size(Failed) =:= 0 ->
-    receive Message -> take(Message, ?LOOK, Parent, F) end;
+    receive
+        {sderl_to, ?VSN, _, _, Group, {name, Name}, From, Message} = Frame ->
+            lone(sderl_store:whereis(Group, Name), Message, From, Frame, Parent, F);
+        Message -> take(Message, ?LOOK, Parent, F)
+    end;
 idle(Parent, F) ->
     receive Message -> take(Message, ?LOOK, Parent, F)
     after ?TELL_MS -> idle(Parent, tell(all, F))
     end.
 
+%% The shortest way of a message that came alone: an idle gateway adds little more than a relay would.
+lone(Pid, Message, From, Frame, Parent, #f{straight = S, lanes = Lanes} = F)
+  when is_pid(Pid), not is_map_key(node(Pid), Lanes) ->
+    case sderl_straight:is_known(node(Pid), Pid, S) of
+        true ->
+            receive
+                Next -> take(Next, ?LOOK, Parent, frame(Frame, F))
+            after 0 ->
+                case erlang:send(Pid, Message, [noconnect, nosuspend]) of
+                    ok -> idle(Parent, sent(node(Pid), From, 1, Message, F));
+                    _ -> take(Frame, ?LOOK, Parent, F)
+                end
+            end;
+        false -> take(Frame, ?LOOK, Parent, F)
+    end;
+lone(_, _, _, Frame, Parent, F) -> take(Frame, ?LOOK, Parent, F).
+
 take({_, ?VSN, _, _, _, _, _, _} = Frame, Look, Parent, F) -> run(Look - 1, Parent, frame(Frame, F));
 take({sderl_many, ?VSN, Entries}, Look, Parent, F) when is_list(Entries) -> run(Look - ?BUNDLE, Parent, many(Entries, 0, F));
+take({sderl_straight, ?VSN, Pid, Tag}, Look, Parent, #f{straight = S} = F) when is_pid(Pid) ->
+    run(Look, Parent, F#f{straight = sderl_straight:answered(node(Pid), Pid, Tag, S)});
 take({lane_failed, Node, Entries}, Look, Parent, F) when is_atom(Node), length(Entries) >= 0 ->
     run(Look, Parent, case lists:all(fun is_entry/1, Entries) of
         true -> undone(Node, Entries, F);
@@ -202,6 +230,9 @@ each(_, _, F) -> unknown(F).
 
 %% ---------------------------------------------------------------- frames to nodes
 
+at({_, _, _, _, Node, {straight, Pid}, Alias, Tag}, F) when Node =:= node(), is_pid(Pid), is_reference(Alias) ->
+    _ = spawn(fun() -> answer_straight(Pid, Alias, Tag) end),
+    F;
 at({_, _, _, _, Node, At, From, Message}, F) when Node =:= node() ->
     here(At, From, Message),
     count(?DELIVERED, 1, F);
@@ -212,6 +243,16 @@ at({_, _, _, _, Node, At, From, Message} = Frame, F) ->
         {true, _} -> add(Node, {Frame, {Node, At}, From}, F);
         {false, _} -> onward({node, Node}, Frame, none, F)
     end.
+
+%% All that came for the process before the question is in its queue: only then may other processes add to it.
+answer_straight(Pid, Alias, Tag) when node(Pid) =:= node() ->
+    case process_info(Pid, message_queue_data) of
+        {message_queue_data, on_heap} ->
+            _ = erlang:send(Alias, {sderl_straight, ?VSN, Pid, Tag}, [noconnect, nosuspend]),
+            ok;
+        _ -> ok
+    end;
+answer_straight(_, _, _) -> sderl_dir:unknown(?MODULE).
 
 here({group, Group, To}, From, Message) -> self() ! {sderl_to, ?VSN, 1, 0, Group, To, From, Message}, ok;
 here({groups, Groups, To}, From, Message) -> self() ! {sderl_each, ?VSN, sderl_route_send:hops(), erlang:phash2(From, 1 bsl 27), Groups, To, From, Message}, ok;
@@ -269,33 +310,63 @@ add(Node, Entry, #f{out = Out} = F) ->
 flush(#f{out = Out} = F) when map_size(Out) =:= 0 -> F;
 flush(#f{out = Out} = F) -> maps:fold(fun(Node, [_ | Entries], Acc) -> bundle(Node, Entries, Acc) end, F#f{out = #{}}, Out).
 
-bundle(Node, Reversed, #f{lanes = Lanes} = F) ->
+bundle(Node, [{[To | Message], _, _}] = Entries, #f{lanes = Lanes, straight = S0, alias = Alias} = F0)
+  when not is_map_key(Node, Lanes) ->
+    {How, S} = sderl_straight:alone(Node, To, S0),
+    F = F0#f{straight = S},
+    case How of
+        straight -> straight(Node, To, Message, Entries, F);
+        bundle -> direct(Node, Entries, [], F);
+        {ask, Tag} -> direct(Node, Entries, [{sderl_at, ?VSN, 1, 0, Node, {straight, To}, Alias, Tag}], F)
+    end;
+bundle(Node, Reversed, #f{lanes = Lanes, straight = S} = F0) ->
     Entries = lists:reverse(Reversed),
+    F = F0#f{straight = bundled(Node, Entries, [], S)},
     case Lanes of
         #{Node := Lane} ->
             case sderl_lane:put(Lane, Entries) of
-                ok -> forwarded(Node, Entries, F);
-                direct -> direct(Node, Entries, F);
+                ok -> queued(Node, Entries, F);
+                direct -> direct(Node, Entries, [], F);
                 full -> lists:foldl(fun({_, What, From}, Acc) -> failed(From, What, busy, Acc) end, F, Entries)
             end;
-        #{} -> direct(Node, Entries, F)
+        #{} -> direct(Node, Entries, [], F)
     end.
 
-direct(Node, Entries, #f{name = Name, lanes = Lanes, limit = Limit} = F) ->
-    Bundle = {sderl_many, ?VSN, [W || {W, _, _} <- Entries]},
+%% A frame for a process of its own does not keep an order with what is sent to processes.
+bundled(Node, [], Pids, S) -> sderl_straight:bundled(Node, Pids, S);
+bundled(Node, [{[To | _], _, _} | Entries], Pids, S) -> bundled(Node, Entries, [To | Pids], S);
+bundled(Node, [{{sderl_at, _, _, _, _, At, _, _}, _, _} | Entries], Pids, S)
+  when At =:= probe; At =:= report; element(1, At) =:= call; element(1, At) =:= whois; element(1, At) =:= stream ->
+    bundled(Node, Entries, Pids, S);
+bundled(Node, _, _, S) -> sderl_straight:forget(Node, S).
+
+straight(Node, To, Message, Entries, F) ->
+    case erlang:send(To, Message, [noconnect, nosuspend]) of
+        ok -> sent(Node, Entries, Message, F);
+        _ -> direct(Node, Entries, [], F#f{straight = sderl_straight:forget(Node, F#f.straight)})
+    end.
+
+direct(Node, Entries, Questions, #f{name = Name, lanes = Lanes, limit = Limit} = F) ->
+    Bundle = {sderl_many, ?VSN, [W || {W, _, _} <- Entries] ++ Questions},
     case erlang:send({Name, Node}, Bundle, [noconnect, nosuspend]) of
-        ok ->
-            sderl_traffic:sent(routing, Bundle),
-            forwarded(Node, Entries, F);
+        ok -> sent(Node, Entries, Bundle, F);
         noconnect -> undone(Node, Entries, F);
         nosuspend ->
             Lane = case Lanes of #{Node := L} -> L; #{} -> sderl_lane:start(Node, Name, Limit) end,
             ok = sderl_lane:first(Lane, Entries),
-            forwarded(Node, Entries, F#f{lanes = Lanes#{Node => Lane}})
+            queued(Node, Entries, F#f{lanes = Lanes#{Node => Lane}})
     end.
 
-forwarded(Node, [{_, _, From} | _] = Entries, F) ->
-    N = length(Entries),
+sent(Node, [{_, _, From} | _] = Entries, Message, F) -> sent(Node, From, length(Entries), Message, F).
+
+sent(Node, From, N, Message, F) ->
+    ok = sderl_traffic:sent(routing, Message),
+    forwarded(Node, From, N, F).
+
+%% A lane counts what it sends.
+queued(Node, [{_, _, From} | _] = Entries, F) -> forwarded(Node, From, length(Entries), F).
+
+forwarded(Node, From, N, F) ->
     _ = if
         is_pid(From); is_reference(From) -> sderl_traffic:crossed(node(From), Node, N);
         true -> ok

@@ -24,7 +24,7 @@
 -type what() :: {name | call | whois, Name :: term()} | {names, Pattern :: term()} | {nodes | call_any, Process :: atom()}.
 -doc "For whom it is on a node.".
 -type at() :: {to, pid() | reference()} | {pids, [pid()]} | {process, atom()} | {call, pid() | atom()} | {whois | stream, pid()}
-    | probe | report | {group, Group :: term(), what()} | {groups, [Group :: term()], what()}.
+    | {straight, pid()} | probe | report | {group, Group :: term(), what()} | {groups, [Group :: term()], what()}.
 -type from() :: pid() | reference() | none.
 -doc """
 Why something could not be delivered. `no_name`: the group has no such name. `no_route`: no gateway leads
@@ -39,7 +39,11 @@ the options say `nosuspend`.
 """.
 -spec group(term(), what(), from(), term(), non_neg_integer(), [noconnect | nosuspend]) -> ok | {error, no_route | busy}.
 group(Group, What, From, Message, Hash, Options) ->
-    onward({group, Group}, {sderl_to, ?VSN, hops(), Hash, Group, What, From, Message}, Options).
+    %% Of an own group no frame is made: whoever sends to one asks here first.
+    case sderl_router:first({group, Group}) of
+        {} -> {error, no_route};
+        First -> send_first(pick(First, Hash), First, forwarder(Hash), {sderl_to, ?VSN, hops(), Hash, Group, What, From, Message}, Options)
+    end.
 
 -doc """
 The same by every way at once, for what may come twice: of a call that got no sign a gateway may be to blame that
@@ -89,7 +93,7 @@ one(Error) -> Error.
 
 -doc "The hash for what the calling process sends into a group: all of it takes one way, so that all of it stays in order.".
 -spec hash(term()) -> non_neg_integer().
-hash(Group) -> erlang:phash2({self(), Group}, 1 bsl 27).
+hash(Group) -> erlang:phash2(self()) bxor erlang:phash2(Group).
 
 -doc "Sends to a node, over a link if there is one. `nosuspend`: rather not than wait for a full link.".
 -spec node(node(), at(), from(), term(), [noconnect | nosuspend]) -> ok | {error, no_route | busy}.
@@ -125,7 +129,11 @@ other() -> erlang:unique_integer([positive]) band (1 bsl 27 - 1).
 
 -doc "How many gateways a frame that begins here may cross.".
 -spec hops() -> pos_integer().
-hops() -> sderl_route_config:value(route_hops).
+hops() ->
+    case sderl_dir:options() of
+        #{route_hops := Hops} -> Hops;
+        #{} -> sderl_route_config:value(route_hops)
+    end.
 
 %% One step of a frame, by the routes of this node.
 onward(Key, Frame, Options) ->
