@@ -20,6 +20,7 @@ init(Reconfigure) ->
     sderl_traffic = sderl_traffic:new(),
     sderl_subs = sderl_subs:new(),
     sderl_links = sderl_links:new(),
+    ok = sderl_heart:new(),
     ok = sderl_part:register_all(parts()),
     {ok, {#{strategy => one_for_one, intensity => 1000, period => 1},
           %% Other members address routing and attributes as soon as this node's groups are
@@ -32,6 +33,7 @@ init(Reconfigure) ->
            worker(sderl_connector),
            worker(sderl_watch),
            worker(sderl_ask),
+           worker(sderl_heart),
            supervisor(sderl_group_sup),
            %% Followers ask as soon as a group is told of.
            supervisor(sderl_follow_sup),

@@ -236,6 +236,13 @@ well_typed(sderl_link_policy, #{peers := [Peer | _]}) ->
     [{raw, {sderl_link, 2, Peer, {may_close, View}}}, {raw, {sderl_link, 2, Peer, close}}, {call, hello}, {cast, hello}];
 well_typed(sderl_connector, #{pids := Pids}) ->
     [{cast, look}, {raw, {nodeup, 'x@nowhere', []}}, {raw, {nodedown, 'x@nowhere', []}}, {raw, {'DOWN', make_ref(), process, pick(Pids), linked}}, {call, hello}];
+well_typed(sderl_heart, #{groups := Groups, peers := [Peer | _]}) ->
+    [G | _] = maps:keys(Groups),
+    #{G := #{uid := Uid}} = Groups,
+    [{raw, {sderl_heart, 2, Peer, W}}
+     || W <- [{again, 300}, {beat, 300, {1, 0, [Uid], []}}, {beat, 300, {1, 1, [], [Uid]}}, {beat, 300, {7, 3, [], []}}]]
+        ++ [{cast, {stands, Uid}}, {cast, {probe, 'x@nowhere'}}, {raw, beat}, {raw, {nodeup, 'x@nowhere', []}},
+            {raw, {nodedown, 'x@nowhere', []}}, {call, hello}];
 well_typed(Target, #{groups := Groups, pids := Pids, peers := [Peer | _]})
   when Target =:= sderl_feeder; Target =:= sderl_follower ->
     [G | _] = maps:keys(Groups),

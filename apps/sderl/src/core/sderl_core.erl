@@ -68,6 +68,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 -type event() ::
     {op | again, From :: term(), op()}
     | {msg, node(), term()}
+    | {beat, node(), Heartbeat :: term(), At :: integer()}
     | {nodeup, node()} | {nodedown, node()}
     | tick | wake | depart
     | {chunk_read, node(), pos_integer(), [row()], Last :: boolean()}
@@ -286,6 +287,13 @@ handle({msg, N, Msg}, #s{peers = P, now = Now} = S) ->
     case P of
         #{N := Peer} -> message(Msg, N, S#s{peers = P#{N := Peer#peer{heard = Now}}});
         _ -> message(Msg, N, stranger(N, Msg, S))
+    end;
+handle({beat, N, Msg, At}, #s{peers = P} = S) ->
+    case P of
+        #{N := Peer} ->
+            Heard = S#s{peers = P#{N := Peer#peer{heard = max(At, Peer#peer.heard)}}},
+            sderl_core_peers:heard_at(At, N, S, message(Msg, N, Heard));
+        _ -> S
     end;
 handle({nodeup, N}, S) -> nodeup(N, S);
 handle({nodedown, N}, S) -> nodedown(N, S);

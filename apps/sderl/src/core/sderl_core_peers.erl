@@ -12,7 +12,7 @@
 
 -define(MEMORY, 86_400).
 
--export([look/1, tick/1, lost/2, ended/2, away/2, hello/5, mem/3, hb/4, hb_ack/4, low/4]).
+-export([look/1, tick/1, lost/2, ended/2, away/2, hello/5, mem/3, hb/4, hb_ack/4, heard_at/4, low/4]).
 -export([found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
 
 -import(sderl_core_state, [send/3, event/3, present/2, order/2, is_ordered/2, heard/2]).
@@ -363,6 +363,15 @@ hb_ack(E, Links, N, #s{role = coord, d = #d{lineage = E, view = V}, peers = P} =
         false -> S
     end;
 hb_ack(_, _, _, S) -> S.
+
+-doc """
+A heartbeat that says what one before it said was as good as sent then (`Before`: as it was handled): whoever
+looks at it later heard its coordinator at that time.
+""".
+-spec heard_at(integer(), node(), #s{}, #s{}) -> #s{}.
+heard_at(At, N, #s{role = follower, lead = N, lead_heard = Heard}, #s{role = follower, lead = N} = S) ->
+    S#s{lead_heard = max(At, Heard)};
+heard_at(_, _, _, S) -> S.
 
 %% Our heartbeat met a higher promise. Its coordinator will probe us; one that promised a
 %% candidate that came to nothing follows nobody, and only a higher epoch gets it back.

@@ -32,6 +32,9 @@
 -define(ROOM_WORDS, 20_000).
 -define(STEPS_AT_WORK, 50).
 -define(TICKS_AT_REST, 5).
+%% What the node is told of others' heartbeats is so many ticks old at most, with some room: it must not
+%% take them for silent.
+-define(SHARED_BEATS_TICKS, 4).
 
 -record(g, {
     group, uid, core :: sderl_core:state(), store :: sderl_store:store(),
@@ -54,7 +57,15 @@
     steps = 0 :: non_neg_integer(),         % since the last tick
     %% How it stands with room for batches: there, or none for so many ticks of little work.
     room = 0 :: there | non_neg_integer(),
-    strange = 0 :: non_neg_integer()
+    strange = 0 :: non_neg_integer(),
+    %% Whether heartbeats that say what was said before may be left to the node (`sderl_heart`).
+    shares_beats = false :: boolean(),
+    %% The last that each member was told, and that each told us, where that was a heartbeat.
+    said = #{} :: #{pid() => tuple()},
+    heard = #{} :: #{node() => tuple()},
+    %% Towards whom this process stands, and whom it told the same again in this tick.
+    stands = [] :: [node()],
+    repeated = no_tick :: no_tick | [node()]
 }).
 
 -spec start_link(term(), binary()) -> gen_server:start_ret() | ignore.
@@ -100,7 +111,8 @@ start(Group, Uid, #{options := Options} = Args) ->
     _ = process_flag(async_dist, true),
     _ = process_flag(trap_exit, true),
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
-    #{tick_ms := Tick} = Options,
+    #{tick_ms := Tick, aside_ms := Aside} = Options,
+    ok = sderl_heart:leave(Uid),
     Mode = maps:get(mode, Args, available),
     Had = case sderl_store:recover(Group) of
         none when Group =/= undefined -> none;
@@ -136,6 +148,7 @@ start(Group, Uid, #{options := Options} = Args) ->
     #g{timer = Timer, group = Group, uid = Uid, core = Core, store = Store, local = Local, tick_ms = Tick,
        tally = sderl_traffic:group(Group), state_dir = state_dir(Group),
        configured = maps:get(configured, Args, false), mode = Mode,
+       shares_beats = Aside >= ?SHARED_BEATS_TICKS * Tick,
        resolver_ms = sderl_options:value(resolver_timeout_ms)}.
 
 %% An island of free nodes is not kept: its nodes meet again or do not. Nor are groups of a node without a name.
@@ -168,8 +181,13 @@ handle_call(_, _, G) -> {reply, {error, unknown_call}, G}.
 handle_cast(_, G) -> {noreply, G}.
 
 -spec handle_info(term(), #g{}) -> {noreply, #g{}} | {stop, normal, #g{}}.
-handle_info(tick, #g{tick_ms = T, timer = Timer} = G) ->
-    run([tick], quiet(keep_again(room(G#g{timer = sderl_timer:next(Timer, T, tick)}))));
+handle_info(tick, #g{tick_ms = T, timer = Timer} = G0) ->
+    Ran = now_ms(),
+    G = quiet(keep_again(room(G0#g{timer = sderl_timer:next_together(Timer, T, tick)}))),
+    case run(beats(G) ++ [tick], G#g{repeated = []}) of
+        {noreply, Next} -> {noreply, stand(Ran, Next)};
+        Stop -> Stop
+    end;
 %% A node was tried (`sderl_connector`), or the directory has a place for this group: those who await
 %% the group may go on.
 handle_info(sderl_poke, G) -> {noreply, show(G)};
@@ -190,20 +208,24 @@ handle_info(Msg, G0) ->
     case event(Msg, G0) of
         none -> {noreply, strange(Msg, G0)};
         Event ->
-            {Events, G} = drain([Event], died(Msg, G0)),
+            {Events, G} = drain([Event], hear(Event, died(Msg, G0))),
             run(lists:reverse(Events), G)
     end.
 
 %% The application stops: the others need not wait to find out. Nobody expects more of a member
 %% that left, and from one that crashed its successor will be heard.
 -spec terminate(term(), #g{}) -> ok.
-terminate(shutdown, #g{core = C} = G) ->
+terminate(Why, #g{uid = Uid} = G) ->
+    ok = sderl_heart:leave(Uid),
+    take_leave(Why, G).
+
+take_leave(shutdown, #g{core = C} = G) ->
     lists:foreach(fun(N) -> send_node(N, bye, G) end, sderl_core:peers(C));
 %% This node left its island, or that became part of another: who did not hear so by a batch need not wait
 %% for it either.
-terminate(Why, #g{group = undefined, core = C, left = Left} = G) when Left; Why =:= {shutdown, moved} ->
+take_leave(Why, #g{group = undefined, core = C, left = Left} = G) when Left; Why =:= {shutdown, moved} ->
     lists:foreach(fun(N) -> send_node(N, away, G) end, sderl_core:peers(C));
-terminate(_, _) -> ok.
+take_leave(_, _) -> ok.
 
 %% ---------------------------------------------------------------- the mailbox
 
@@ -266,7 +288,7 @@ drain(Events, Left, G) ->
 drained(M, Events, Left, G) ->
     case event(M, G) of
         none -> drain(Events, Left - 1, strange(M, G));
-        E -> drain([E | Events], Left - 1, died(M, G))
+        E -> drain([E | Events], Left - 1, hear(E, died(M, G)))
     end.
 
 %% Its monitor is spent. A name that it is given by a batch behind this needs a new one, which says at
@@ -350,9 +372,11 @@ effects([E | Es], #g{left = true} = G) when element(1, E) =/= send, element(1, E
     effects(Es, G);
 effects([E | Es], G) -> effects(Es, effect(E, G)).
 
-effect({send, Addr, Msg}, #g{uid = Uid} = G) ->
-    ok = sderl_traffic:send(Addr, {sderl, ?VSN, Uid, node(), Msg}, group, Msg),
-    G;
+effect({send, Addr, Heartbeat}, G) when element(1, Heartbeat) =:= hb; element(1, Heartbeat) =:= hb_ack ->
+    say(Addr, Heartbeat, G);
+effect({send, Addr, Msg}, G) ->
+    ok = send(Addr, Msg, G),
+    unsaid(Addr, G);
 effect({replies, List}, #g{tally = Tally} = G) ->
     replies(List, 0, 0, 0, Tally),
     G;
@@ -375,7 +399,7 @@ effect({outbox, Req, List}, #g{group = Group} = G) ->
     G;
 effect({hello, Node, Msg}, #g{group = Group, uid = Uid} = G) ->
     ok = sderl_traffic:send({sderl_node, Node}, {sderl_hello, ?VSN, Group, Uid, node(), Msg}, control, Msg),
-    G;
+    unsaid_to_node(Node, G);
 effect({index, What}, #g{store = St0} = G0) ->
     St = sderl_store:index(What, St0),
     G = G0#g{store = St},
@@ -445,6 +469,9 @@ effect({majority, Which}, #g{group = Group} = G) ->
 effect({wake, Ms}, G) ->
     _ = erlang:send_after(Ms, self(), wake),
     G.
+
+send(Addr, Msg, #g{uid = Uid}) ->
+    sderl_traffic:send(Addr, {sderl, ?VSN, Uid, node(), Msg}, group, Msg).
 
 %% What the holder of a name asked to be told when this node loses the majority of the group, or has
 %% it again. The option may have come over the wire, where its values are not checked.
@@ -539,6 +566,70 @@ send_node(N, Msg, #g{core = C, uid = Uid}) ->
         undefined -> ok;
         Addr -> _ = erlang:send(Addr, {sderl, ?VSN, Uid, node(), Msg}, [noconnect]), ok
     end.
+
+%% ---------------------------------------------------------------- heartbeats that the node says
+
+%% A heartbeat that is said twice stands, and `sderl_heart` says it from then on, until anything else is said to
+%% that member. A member takes that for what it was told last, if it was told nothing else
+%% since: what it handles is what it would get if all were sent over the link, in this order.
+
+%% In the place of those that would have come.
+beats(#g{uid = Uid, heard = Heard}) ->
+    [{beat, N, Msg, At} || N := Msg <- Heard, At <- [sderl_heart:heard(Uid, N)], At =/= none].
+
+say(Addr, Msg, #g{said = Said, repeated = Repeated, stands = Stands} = G) ->
+    N = node(Addr),
+    case Said of
+        #{Addr := Msg} when Repeated =/= no_tick ->
+            case may_stand(N, Msg, G) of
+                true ->
+                    _ = lists:member(N, Stands) orelse send(Addr, Msg, G),
+                    G#g{repeated = [N | Repeated]};
+                false ->
+                    ok = send(Addr, Msg, G),
+                    G
+            end;
+        _ ->
+            ok = send(Addr, Msg, G),
+            G#g{said = Said#{Addr => Msg}}
+    end.
+
+%% Of the coordinator towards those who follow it, and of these towards it: whoever says anything else to a
+%% heartbeat has yet to be brought in.
+may_stand(_, _, #g{shares_beats = false}) -> false;
+may_stand(N, {hb, _, _}, #g{heard = Heard}) ->
+    case Heard of
+        #{N := {hb_ack, _, _}} -> sderl_heart:is_ready(N);
+        _ -> false
+    end;
+may_stand(N, {hb_ack, _, _}, _) -> sderl_heart:is_ready(N).
+
+unsaid(Addr, #g{said = Said} = G) when is_map_key(Addr, Said) -> G#g{said = maps:remove(Addr, Said)};
+unsaid(_, G) -> G.
+
+unsaid_to_node(N, #g{said = Said} = G) ->
+    G#g{said = #{Addr => Msg || Addr := Msg <- Said, node(Addr) =/= N}}.
+
+%% What came last of each member.
+hear({msg, N, Msg}, #g{heard = Heard} = G) when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack ->
+    G#g{heard = Heard#{N => Msg}};
+%% (Its process may be a new one.)
+hear({msg, N, Msg}, #g{} = G) when element(1, Msg) =:= hello -> unsaid_to_node(N, unheard(N, G));
+hear({msg, N, _}, G) -> unheard(N, G);
+hear({nodedown, N}, G) -> unsaid_to_node(N, unheard(N, G));
+hear(_, G) -> G.
+
+unheard(N, #g{heard = Heard} = G) when is_map_key(N, Heard) -> G#g{heard = maps:remove(N, Heard)};
+unheard(_, G) -> G.
+
+%% At the end of a tick.
+stand(_, #g{repeated = [], stands = []} = G) -> G#g{repeated = no_tick};
+stand(Ran, #g{uid = Uid, repeated = Repeated, stands = Stands} = G) ->
+    case lists:usort(Repeated) of
+        Stands -> _ = sderl_heart:tick(Uid, Ran) orelse sderl_heart:stand(Uid, Ran, Stands);
+        Now -> ok = sderl_heart:stand(Uid, Ran, Now)
+    end,
+    G#g{repeated = no_tick, stands = lists:usort(Repeated)}.
 
 %% ---------------------------------------------------------------- what others see of us
 
