@@ -9,11 +9,12 @@
 
 -import(sderl_core_state, [fx/2, send/3, present/2]).
 
--doc "Rule 32. Who could be elected with those it sees stands, the lowest name first.".
+-doc "Rule 32. Who could be elected with those it sees stands, in the order of all elections.".
 -spec elect(#s{}) -> #s{}.
 elect(#s{leaving = undefined, self = Self, election = #election{orphan_since = At}, now = Now,
          tick_ms = T} = S) ->
-    Seen = [N || N <- sderl_core_quorum:members(S), present(N, S), not is_silent(N, S)],
+    Seen = sderl_core_role:in_order(
+             [N || N <- sderl_core_quorum:members(S), present(N, S), not is_silent(N, S)], S),
     Voters = case sderl_core_quorum:is_voter(S) of true -> Seen; false -> [] end,
     Rank = length(lists:takewhile(fun(N) -> N =/= Self end, Seen)),
     case sderl_core_quorum:is_enough(Voters, Seen, S) andalso not is_expected(S) of

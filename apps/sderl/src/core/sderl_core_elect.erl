@@ -3,8 +3,8 @@
 -moduledoc false.
 %% Who coordinates: takeover and handing over.
 %%
-%% Takeover: the lowest-named live member that is linked asks every other one to promise a higher
-%% epoch (`collect`). Who still follows a living coordinator says no; who promised answers with
+%% Takeover: the live member that is linked and stands first asks every other one to promise a higher
+%% epoch (`collect`): the last coordinator, where only its process was another, or the lowest-named. Who still follows a living coordinator says no; who promised answers with
 %% its position and last batch. The candidate brings everyone to the longest log (`lead`) and
 %% that counts as a batch in flight: it is committed when all have it. Members that are linked
 %% but silent are set aside and keep their names; members whose link is gone lose theirs.
@@ -39,7 +39,7 @@ elect(#s{role = orphan, self = Self, d = #d{view = V, syncing = Syncing}, now = 
     Here = [N || N := _ <- V, present(N, S), N =/= Suspect],
     Live = [N || N <- Here, map_get(N, V) =:= live],
     %% A table that is not whole may lead nobody; alone it serves what it has.
-    Can = lists:sort(case Live of [] -> [Self | lists:delete(Self, Here)]; _ -> Live end),
+    Can = sderl_core_role:in_order(case Live of [] -> [Self | lists:delete(Self, Here)]; _ -> Live end, S),
     Wait = expected(S),
     case Can of
         _ when Wait -> S;

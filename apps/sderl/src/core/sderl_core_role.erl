@@ -6,7 +6,7 @@
 -include("sderl_core.hrl").
 
 -export([leave_office/1, step_down/1, become_orphan/1, become_follower/2, elected/1, withdraw/1]).
--export([lead_info/1, heartbeat/1]).
+-export([in_order/2, lead_info/1, heartbeat/1]).
 
 -import(sderl_core_state, [fx/2, send/3]).
 
@@ -60,6 +60,15 @@ withdraw(#s{cand = #cand{was = Was}, d = D, now = Now, election = Election} = S)
         cand = undefined,
         election = Election#election{orphan_since = Now},
         d = D#d{epoch = Was}}.
+
+-doc """
+Members in the order in which they stand. A new process of the coordinator that there was comes first: it has
+what is made of all names for whoever coordinates.
+""".
+-spec in_order([node()], #s{}) -> [node()].
+in_order(Nodes, #s{d = #d{lineage = {_, Last}}}) ->
+    {First, Others} = lists:partition(fun(N) -> N =:= Last end, lists:sort(Nodes)),
+    First ++ Others.
 
 -spec lead_info(#s{}) -> map().
 lead_info(#s{d = #d{before = undefined, mem = Mem, view = V} = D}) ->
