@@ -93,6 +93,57 @@ removed_unheard_test_() ->
         ],
         Seed <- Seeds].
 
+%% A member is removed that lacks more than one batch, and the coordinator is lost before anybody has
+%% heard that all have the last one. With that member the others are a majority of those before, and
+%% not without it.
+removed_behind_test_() -> holds(removed_behind()).
+
+holds(Options) ->
+    [{timeout, 120, fun() ->
+        ?assertEqual(ok, sderl_sim:run(Options#{mode => majority, seed => Seed}))
+     end}
+     || Seed <- lists:seq(1, 3)].
+
+removed_behind() ->
+    Cut = fun(W0) ->
+        [Coord] = sderl_sim:coord(W0),
+        [Behind | _] = Others = lists:delete(Coord, sderl_sim:all(W0) -- [x1@sim]),
+        W = sderl_sim:note(behind, Behind, W0),
+        sderl_sim:apply_cmd({islands, [[Behind], [Coord | Others -- [Behind]]], fast}, W)
+    end,
+    Remove = fun(W) ->
+        [Coord] = sderl_sim:coord(W),
+        sderl_sim:apply_cmd({op, Coord, {remove, [sderl_sim:noted(behind, W)], 1}}, W)
+    end,
+    Reads = [{At, {on_coord, op, {read, alpha}}} || At <- [9_000, 10_000, 11_000]],
+    #{nodes => 4, spare => 1, clients => 0, delay => {50, 60}, boot_spread => 500,
+      script => [{8_000, {'fun', Cut}} | Reads]
+          ++ [{12_000, {'fun', Remove}}, {12_090, {on_coord, lose, fast}}, {14_000, heal}]}.
+
+%% A member is removed and added again while it hears nothing. What it had asked for was done before
+%% that, and its names have gone since: its clients hear the answers when it is back.
+removed_and_added_test_() -> holds(removed_and_added()).
+
+removed_and_added() ->
+    Silence = fun(W0) ->
+        [Coord] = sderl_sim:coord(W0),
+        Deaf = lists:last(lists:delete(Coord, sderl_sim:all(W0) -- [x1@sim])),
+        sderl_sim:apply_cmd({silence, Coord, [Deaf]}, sderl_sim:note(all, {Coord, Deaf}, W0))
+    end,
+    Then = fun(Commands) ->
+        {'fun', fun(W) ->
+            {Coord, Deaf} = sderl_sim:noted(all, W),
+            lists:foldl(fun sderl_sim:apply_cmd/2, W, Commands(Coord, Deaf))
+        end}
+    end,
+    #{nodes => 5, spare => 1, clients => 3, delay => {1, 200},
+      script => [{12_000, {'fun', Silence}},
+                 {12_500, Then(fun(Coord, Deaf) ->
+                     [{cut, Coord, Deaf, slow}, {op, Coord, {remove, [Deaf], 1}}]
+                  end)},
+                 {16_800, Then(fun(Coord, Deaf) -> [{add, Coord, Deaf}] end)},
+                 {17_000, heal}]}.
+
 %% One batch removes three members, each by an operation of its own, and a fourth does not hear it either. Those
 %% that do are a majority of the members after the second removal and after the third, and not of those before.
 removed_one_by_one_test_() ->
@@ -134,6 +185,9 @@ planted() ->
      {a_successor_goes_on_from_its_own_log,
       [{sderl_core_ballot, "best(_, _, Self) -> Self."}],
       #{}, [one_log, as_committed, one_batch]},
+     {who_is_removed_learns_nothing,
+      [{sderl_core_quorum, "is_needed(_, _) -> false."}],
+      removed_behind(), [unanswered, one_coordinator]},
      {names_are_freed_without_a_lease,
       [{sderl_core_quorum, "lease_ms(_) -> 0."}],
       #{kinds => [split, cut]}, [leased]},
