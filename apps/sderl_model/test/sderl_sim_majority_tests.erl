@@ -144,6 +144,28 @@ removed_and_added() ->
                  {16_800, Then(fun(Coord, Deaf) -> [{add, Coord, Deaf}] end)},
                  {17_000, heal}]}.
 
+%% A member is removed in the middle of its snapshot. What it had asked for before is done: the
+%% snapshot says so.
+removed_as_it_learns_test_() -> holds(removed_as_it_learns()).
+
+removed_as_it_learns() ->
+    Ask = fun(W0) ->
+        [Coord] = sderl_sim:coord(W0),
+        Learner = lists:last(lists:delete(Coord, sderl_sim:all(W0) -- [x1@sim])),
+        {Pid, W} = sderl_sim:pid(Learner, W0),
+        sderl_sim:apply_cmd({op, Learner, {r, alpha, Pid, #{}}}, sderl_sim:note(learner, Learner, W))
+    end,
+    Cut = fun(W) ->
+        Learner = sderl_sim:noted(learner, W),
+        sderl_sim:apply_cmd({islands, [[Learner], lists:delete(Learner, sderl_sim:all(W))], fast}, W)
+    end,
+    Remove = fun(W) ->
+        [Coord] = sderl_sim:coord(W),
+        sderl_sim:apply_cmd({op, Coord, {remove, [sderl_sim:noted(learner, W)], 1}}, W)
+    end,
+    #{nodes => 4, spare => 1, clients => 0, keep => 5, delay => {50, 60}, boot_spread => 500,
+      script => [{12_000, {'fun', Ask}}, {12_080, {'fun', Cut}}, {13_000, heal}, {13_700, {'fun', Remove}}]}.
+
 %% One batch removes three members, each by an operation of its own, and a fourth does not hear it either. Those
 %% that do are a majority of the members after the second removal and after the third, and not of those before.
 removed_one_by_one_test_() ->

@@ -270,6 +270,10 @@ again_if_held(Op, _) -> Op.
 %% The last thing this member does for the group (rule 5): answers that the last batch holds are
 %% given, everything else was not applied.
 -spec leave(removed | deleted, #s{}) -> #s{}.
+%% (What the log of a learner has answered it came with its snapshot, and waited for the end of that.)
+leave(Why, #s{self = Self, sessions = Sess, joining = #joining{session = {_, _, _} = Session} = Joining,
+              d = #d{syncing = true}} = S) ->
+    leave(Why, S#s{sessions = Sess#{Self => Session}, joining = Joining#joining{session = undefined}});
 leave(Why, #s{self = Self, clients = #clients{out = Out, abroad = Abroad}, sessions = Sess,
               d = #d{sid = Sid, lineage = E}} = S) ->
     case {Out, Sess, lists:delete(E, Abroad)} of
