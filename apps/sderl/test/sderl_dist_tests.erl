@@ -183,6 +183,14 @@ ultrametric_test_() ->
                                             [{A, B, C} || A <- Nodes, B <- Nodes, C <- Nodes])},
                 {extremes, Pairs =:= [] orelse
                     {sderl_dist_tree:min(Tree), sderl_dist_tree:max(Tree)} =:= {lists:min(Pairs), lists:max(Pairs)}},
+                {nearest, lists:all(fun(A) ->
+                    Others = [x, y | Nodes -- [A]],
+                    Of = fun(N) -> case lists:member(N, Nodes) andalso A =/= z of true -> D(A, N); false -> unknown end end,
+                    lists:all(fun(Among) ->
+                        Least = lists:min([Of(N) || N <- Among]),
+                        sderl_dist_tree:nearest(A, Among, Tree) =:= [N || N <- Among, Of(N) =:= Least]
+                    end, [Others, [A | Others] -- [z], [x, y]])
+                end, [z | Nodes])},
                 {many, lists:all(fun(A) ->
                     sderl_dist_tree:distances(A, [x | Nodes], Tree) =:= #{B => D(A, B) || B <- Nodes}
                 end, Nodes)}

@@ -5,6 +5,7 @@
 table_test_() ->
     {foreach, fun sderl_place_pending:new/0, fun ets:delete/1,
      [fun(_) -> {"counts what came after", fun counts/0} end,
+      fun(_) -> {"from a base", fun base/0} end,
       fun(_) -> {"many at once", fun many/0} end,
       fun(_) -> {"a long stream", fun stream/0} end,
       fun(_) -> {"what is old goes", fun old/0} end]}.
@@ -19,6 +20,18 @@ counts() ->
     ?assertEqual([5, 5, 3, 2, 1, 0],
                  [sderl_place_pending:since(n, T) || T <- [0, 999, 1900, 2200, 2900, 3100]]),
     ?assertEqual(0, sderl_place_pending:since(m, 0)).
+
+%% From a base that was read before: the same, also when the row went meanwhile.
+base() ->
+    note([1000, 2000, 3000]),
+    Base = sderl_place_pending:before(n, 1500),
+    ?assertEqual({1, 0}, {Base, sderl_place_pending:before(m, 1500)}),
+    note([4000]),
+    ?assertEqual({3, 0}, {sderl_place_pending:since_base(n, Base, 1500), sderl_place_pending:since_base(m, 0, 1500)}),
+    ok = sderl_place_pending:clear(),
+    ?assertEqual(0, sderl_place_pending:since_base(n, Base, 1500)),
+    note([5000]),
+    ?assertEqual(1, sderl_place_pending:since_base(n, 7, 1500)).
 
 many() ->
     Self = self(),

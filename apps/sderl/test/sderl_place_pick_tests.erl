@@ -55,6 +55,8 @@ properties_test_() ->
      sderl_prop:eunit("a seed decides all", 200, fun prop_seed/0),
      sderl_prop:eunit("least is least", 300, fun prop_least/0),
      sderl_prop:eunit("quickly or thoroughly", 500, fun prop_best/0),
+     sderl_prop:eunit("a spread quickly or thoroughly", 500, fun prop_emptiest/0),
+     sderl_prop:eunit("the fewest choices", 300, fun prop_fewest/0),
      sderl_prop:eunit("spread is balanced", 300, fun prop_spread/0),
      sderl_prop:eunit("only the keys of a node that went move", 300, fun prop_hash/0),
      sderl_prop:eunit("two never takes the worst of several", 300, fun prop_two/0)].
@@ -129,8 +131,7 @@ prop_best() ->
             Values = [V || {_, _, V, _} <- Es],
             Step = sderl_place_pick:step(auto, lists:min(Values), lists:max(Values)),
             Load = fun(N) -> {_, _, V, P} = lists:keyfind(N, 1, Es), {sderl_place_pick:load(least, V, P, Step), P} end,
-            Of = fun(I) -> fun(N, _) -> element(I, lists:keyfind(N, 1, Es)) end end,
-            Best = sderl_place_best:best([N || {N, _, _, _} <- Es], fun(N) -> {(Of(3))(N, 0), 0} end, Of(4),
+            Best = sderl_place_best:best(cells(Es), fun(_, Base) -> Base end,
                                          fun({n, I}) -> not lists:member(I, Misfits) end,
                                          fun(Lo, Hi) -> sderl_place_pick:step(auto, Lo, Hi) end, sderl_place_pick:random(Seed)),
             case sderl_place_pick:pick({least, x}, 1, Step, Fit, sderl_place_pick:random(Seed)) of
@@ -140,6 +141,54 @@ prop_best() ->
                     lists:keymember(Node, 1, Fit) andalso Load(Node) == Load(Thorough)
             end
         end).
+
+%% Here the base of a cell stands for the pending choices.
+cells(Es) -> [{V, P, N} || {N, _, V, P} <- Es].
+
+%% A spread takes a node of a part with the fewest choices, and of these parts one whose node has the fewest.
+prop_emptiest() ->
+    ?FORALL({Es0, Misfits, Seed}, {some_entries(), list(range(1, 10)), integer()},
+        begin
+            Es = [{N, 0, V rem 3, P} || {N, _, V, P} <- Es0],
+            Fit = [E || {{n, I}, _, _, _} = E <- Es, not lists:member(I, Misfits)],
+            Emptiest = sderl_place_best:emptiest(cells(Es), fun(_, Base) -> Base end,
+                                                 fun({n, I}) -> not lists:member(I, Misfits) end, sderl_place_pick:random(Seed)),
+            Rank = fun(N) ->
+                {_, _, Part, P} = lists:keyfind(N, 1, Fit),
+                {lists:sum([Q || {_, _, Other, Q} <- Fit, Other =:= Part]), P}
+            end,
+            case sderl_place_pick:pick({spread, x}, 1, auto, Fit, sderl_place_pick:random(Seed)) of
+                [] -> Emptiest =:= none;
+                [Thorough] ->
+                    {ok, Node} = Emptiest,
+                    Rank(Node) =:= Rank(Thorough)
+            end
+        end).
+
+prop_fewest() ->
+    ?FORALL({Es, Seed}, {some_entries(), integer()},
+        begin
+            Pending = fun(N) -> element(4, lists:keyfind(N, 1, Es)) end,
+            {ok, Node} = sderl_place_best:fewest([N || {N, _, _, _} <- Es], Pending, sderl_place_pick:random(Seed)),
+            Pending(Node) =:= lists:min([P || {_, _, _, P} <- Es])
+        end).
+
+%% Equal ones are chosen about equally often, whichever come first.
+equal_test() ->
+    Ns = lists:seq(1, 8),
+    Often = fun(Choose) ->
+        lists:sort([length(L) || _ := L <- maps:groups_from_list(fun(N) -> N end, [Choose(sderl_place_pick:random(S)) || S <- lists:seq(1, 4000)])])
+    end,
+    Ok = fun({ok, N}) -> N end,
+    [begin
+         Counts = Often(Choose),
+         ?assertEqual(8, length(Counts)),
+         ?assert(hd(Counts) > 380 andalso lists:last(Counts) < 620)
+     end || Choose <- [
+         fun(R) -> Ok(sderl_place_best:fewest(Ns, fun(_) -> 1 end, R)) end,
+         fun(R) -> Ok(sderl_place_best:emptiest([{N rem 4, 0, N} || N <- Ns], fun(_, B) -> B end, fun(_) -> true end, R)) end,
+         fun(R) -> Ok(sderl_place_best:best([{1, 0, N} || N <- Ns], fun(_, B) -> B end, fun(_) -> true end, fun(_, _) -> 1 end, R)) end
+     ]].
 
 %% The keys lie on all nodes, about equally: bounds that 2,000 keys do not leave by chance.
 hash_balance_test() ->

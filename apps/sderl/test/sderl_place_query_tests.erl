@@ -12,14 +12,14 @@ table_test_() ->
     {foreach, fun tables/0, fun gone/1,
      [{"by a value", fun least/0}, {"nobody is asked", fun silent/0}, {"the same by drawing", {timeout, 60, fun drawn/0}},
       {"who is down is left out", fun down/0}, {"what is too old", fun old/0}, {"choices that do not show", fun pending/0},
-      {"explained", fun explained/0}, {"distances", fun distances/0}, {"a spread", fun spread/0}, {"a table for people", fun text/0},
+      {"explained", fun explained/0}, {"distances", fun distances/0}, {"a spread", fun spread/0}, {"prepared", fun prepared/0}, {"a table for people", fun text/0},
       sderl_prop:eunit("choices fit, and explanations agree with choices", 200, fun prop_agree/0)]}.
 
 n(I) -> list_to_atom(lists:concat([n, I, '@host', I rem 10])).
 
 tables() ->
     ok = sderl_dir:new(),
-    Tables = [sderl_links:new(), sderl_place_pending:new()],
+    Tables = [sderl_links:new(), sderl_place_pending:new(), sderl_place_cells:new()],
     ok = sderl_attr_table:new(),
     Nodes = [n(I) || I <- lists:seq(1, 100)],
     true = ets:insert(sderl_groups, {?GROUP, <<>>, self(), Nodes, hd(Nodes)}),
@@ -141,6 +141,10 @@ distances() ->
     try
         ?assertEqual([n(3), n(1)], [hd(sderl_place:choose_nodes(spec(#{choose => nearest, count => 1}))),
                                     sderl_place:choose_node(spec(#{choose => {nearest, {node, n(2)}}, exclude => [n(2)]}))]),
+        ?assertEqual([n(3), n(1), n(2)],
+                     [sderl_place:choose_node(spec(S#{pending => false})) || S <- [
+                         #{choose => nearest, where => {load, lt, 9}}, #{choose => {nearest, {node, n(1)}}},
+                         #{choose => {nearest, {node, n(1)}}, where => {even, true}}]]),
         ?assertEqual([n(3)], sderl_place:choose_nodes(spec(#{where => {dist, lt, 1}}))),
         ?assertEqual([n(1), n(2)], sderl_place:choose_nodes(spec(#{where => {dist, {node, n(1)}, lt, 1}}))),
         ?assertEqual([n(1), n(2)], sderl_place:choose_nodes(spec(#{where => {dist, lt, 1}, from => n(1)}))),
@@ -161,6 +165,38 @@ spread() ->
      || {Over, Value} <- [{host, "host1"}, {group, ?GROUP}, {{label, zone}, b}]],
     Zones = [element(2, sderl_attr_table:cached(N, {label, zone})) || N <- sderl_place:choose_nodes(spec(#{choose => {spread, {label, zone}}, count => 6}))],
     ?assertEqual([a, a, b, b, c, c], lists:sort(Zones)).
+
+%% What was prepared for the next choice holds no longer than what it was made of.
+prepared() ->
+    Choose = fun(Chooser) -> sderl_place:choose_node(spec(#{choose => Chooser, pending => false})) end,
+    Prepared = fun() -> length(ets:tab2list(sderl_place_cells)) end,
+    ?assertEqual([n(1), n(1)], [Choose({least, load}) || _ <- [1, 2]]),
+    ?assertEqual(1, Prepared()),
+    tell([70], fun(_) -> [{load, 0}] end),
+    ?assertEqual(n(70), Choose({least, load})),
+    ok = sderl_attr_table:forget(n(70)),
+    ok = sderl_attr_table:heard(n(70), erlang:monotonic_time(millisecond)),
+    ?assertEqual(n(1), Choose({least, load})),
+    ok = sderl_attr_table:drop(n(1), [load]),
+    ?assertEqual(n(2), Choose({least, load})),
+    ok = sderl_attr_table:keep(n(80), load, -1, ok, {erlang:monotonic_time(millisecond), 1000}, 9),
+    ?assertEqual(n(80), Choose({least, load})),
+    %% Other members.
+    true = ets:update_element(sderl_groups, ?GROUP, {4, [n(5), n(6)]}),
+    ?assertEqual(n(5), Choose({least, load})),
+    %% Other candidates are not the group's members.
+    ?assertEqual(n(6), sderl_place:choose_node(spec(#{choose => {least, load}, exclude => [n(5)], pending => false}))),
+    ?assertEqual(1, Prepared()),
+    %% Choices count from the same base, also when all were forgotten meanwhile.
+    true = ets:update_element(sderl_groups, ?GROUP, {4, [n(5), n(6), n(7)]}),
+    Spread = fun() -> lists:sort([sderl_place:choose_node(spec(#{choose => {spread, {label, zone}}})) || _ <- [1, 2, 3]]) end,
+    ?assertEqual([n(5), n(6), n(7)], Spread()),
+    ?assertEqual([n(5), n(6), n(7)], Spread()),
+    ok = sderl_place_pending:clear(),
+    ?assertEqual([n(5), n(6), n(7)], Spread()),
+    %% There are never many.
+    [sderl_place:choose_node(spec(#{choose => {spread, {attr, {x, I}}}})) || I <- lists:seq(1, 200)],
+    ?assert(Prepared() =< 64).
 
 %% What is chosen fits by every condition read one by one, is as many as asked for if so many fit, and the explanation
 %% calls the same nodes fit.

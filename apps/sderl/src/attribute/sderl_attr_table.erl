@@ -12,6 +12,7 @@
 %% | | `{{other, Node}}` | another node of which answers to questions are kept |
 %% | | `{{silent, Node}, Until}` | a node that did not answer in time and is not asked again before that; `{gateway, Node}`: for others |
 %% | | `{sample, Sample}` | where the schedulers stood (`sderl_attr_builtin`) |
+%% | | `{{version, Name}, Version}` | of an attribute that somebody has prepared choices by: another one as soon as a value changes |
 %%
 %% `At` is the moment, in this VM's monotonic milliseconds, at which the value was true or after which it was
 %% taken, never later than that: an age that is read here may be too great by what a message took, but not too
@@ -25,6 +26,7 @@
 -export([own/0, own/1, define/4, undefine/1, put_own/6]).
 -export([told/3, told_again/4, heard/2, silent/2, is_silent/2, spoke/1, keep/6]).
 -export([forget/1, drop/2, forget_older/1, names/1, peers/0]).
+-export([version/1, new_version/1, new_versions/0, limit/3]).
 -export([are_entries/1]).
 -export_type([kind/0, answer/0]).
 
@@ -92,14 +94,43 @@ fresh(Node, Name, Now, MaxAge, Slack) ->
         [{_, Value, pending, At, Kind, Version}] -> {stale, {Name, Value, pending, age(At, Now), Kind, Version}};
         [{_, Value, Why, At, Kind, Version}] ->
             Age = age(At, Now),
-            Limit = case Kind of static -> MaxAge; Keep -> max(MaxAge, Keep + Slack) end,
-            {fresh_if(Age =< Limit), {Name, Value, Why, Age, Kind, Version}};
+            {fresh_if(Age =< limit(Kind, MaxAge, Slack)), {Name, Value, Why, Age, Kind, Version}};
         [] ->
             case absent(Node, Now) of
                 unknown -> unknown;
                 {undefined, not_set, Age} -> {fresh_if(Age =< MaxAge), {Name, undefined, not_set, Age, static, 0}}
             end
     end.
+
+-doc "How old a value may be.".
+-spec limit(kind(), MaxAge :: non_neg_integer(), Slack :: non_neg_integer()) -> non_neg_integer().
+limit(static, MaxAge, _) -> MaxAge;
+limit(Keep, MaxAge, Slack) -> max(MaxAge, Keep + Slack).
+
+-doc "The version of an attribute's values, of all nodes; `none` until somebody asks for one.".
+-spec version(sderl_attr:name()) -> reference() | none.
+version(Name) -> ets:lookup_element(?STATE, {version, Name}, 2, none).
+
+-doc "The same, of now on: what is read after this call and changes later has another version.".
+-spec new_version(sderl_attr:name()) -> reference().
+new_version(Name) ->
+    _ = ets:insert_new(?STATE, {{version, Name}, make_ref()}),
+    case version(Name) of
+        none -> new_version(Name);
+        Version -> Version
+    end.
+
+%% Values of these were written.
+changed(Names) ->
+    lists:foreach(fun(Name) ->
+        ets:member(?STATE, {version, Name}) andalso ets:insert(?STATE, {{version, Name}, make_ref()})
+    end, Names).
+
+-doc "All values count as changed; nothing is kept of names that nobody asks for any more.".
+-spec new_versions() -> ok.
+new_versions() ->
+    true = ets:match_delete(?STATE, {{version, '_'}, '_'}),
+    ok.
 
 fresh_if(true) -> fresh;
 fresh_if(false) -> stale.
@@ -145,12 +176,12 @@ define(Name, Spec, Source, Once) ->
 undefine(Name) ->
     true = ets:delete(?STATE, {own, Name}),
     true = ets:delete(?ROWS, {Name, node()}),
-    ok.
+    changed([Name]).
 
 -spec put_own(sderl_attr:name(), term(), why(), now | integer(), kind(), non_neg_integer()) -> ok.
 put_own(Name, Value, Why, At, Kind, Version) ->
     true = ets:insert(?ROWS, {{Name, node()}, Value, Why, At, Kind, Version}),
-    ok.
+    changed([Name]).
 
 %% ---------------------------------------------------------------- others'
 
@@ -159,7 +190,7 @@ put_own(Name, Value, Why, At, Kind, Version) ->
 told(Node, Entries, At) ->
     true = ets:insert(?ROWS, [{{Name, Node}, Value, Why, At - Age, Kind, Version}
                               || {Name, Value, Why, Age, Kind, Version} <- Entries]),
-    ok.
+    changed([element(1, Entry) || Entry <- Entries]).
 
 -doc "It told that these are as they were, and how old they are.".
 -spec told_again(node(), Static, Aged, At :: integer()) -> ok when
@@ -207,7 +238,7 @@ keep(Node, Name, Value, Why, {At, Kind}, Version) ->
     end,
     true = not Newer orelse ets:insert(?ROWS, {{Name, Node}, Value, Why, At, Kind, Version}),
     true = ets:insert(?STATE, {{other, Node}}),
-    ok.
+    changed([Name || Newer]).
 
 -doc "Of a node that is down, or shares no group any more: all goes.".
 -spec forget(node()) -> ok.
@@ -215,11 +246,13 @@ forget(Node) ->
     true = ets:delete(?STATE, {peer, Node}),
     ok = spoke(Node),
     true = ets:match_delete(?ROWS, {{'_', Node}, '_', '_', '_', '_', '_'}),
-    ok.
+    new_versions().
 
 -doc "These it has no more.".
 -spec drop(node(), [sderl_attr:name()]) -> ok.
-drop(Node, Names) -> lists:foreach(fun(Name) -> ets:delete(?ROWS, {Name, Node}) end, Names).
+drop(Node, Names) ->
+    lists:foreach(fun(Name) -> ets:delete(?ROWS, {Name, Node}) end, Names),
+    changed(Names).
 
 -doc "Of nodes that tell nothing by themselves: what is older than a moment goes.".
 -spec forget_older(integer()) -> ok.
@@ -233,7 +266,8 @@ forget_older(Moment) ->
                 names(Node) =:= []
         end,
         true = not Gone orelse ets:delete(?STATE, {other, Node})
-    end, ets:match(?STATE, {{other, '$1'}})).
+    end, ets:match(?STATE, {{other, '$1'}})),
+    new_versions().
 
 -spec names(node()) -> [sderl_attr:name()].
 names(Node) -> [Name || [Name] <- ets:match(?ROWS, {{'$1', Node}, '_', '_', '_', '_', '_'})].

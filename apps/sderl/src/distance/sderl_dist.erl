@@ -59,7 +59,7 @@ SVG are ours.
 """.
 
 -export([init/1, load/1, set/1, tree/0, save/1, format_error/1]).
--export([nodenames/0, distance/2, distances/2, max_dist/0, min_dist/0]).
+-export([nodenames/0, distance/2, distances/2, nearest/2, max_dist/0, min_dist/0]).
 -export([choose_nodes/2, choose_nodes/3, choose_node/2, choose_node/3]).
 -export([render/0, render/1, render/2]).
 -export([measure/1, measure/2, derive/1, derive/2]).
@@ -251,6 +251,17 @@ distances(From, Nodes) when is_atom(From) ->
     sderl_dist_tree:distances(From, Nodes, get_tree());
 distances(From, _) ->
     misuse(distances, 2, 1, From, "the name of a node, an atom").
+
+-doc """
+Those of `Nodes` that are nearest to `From`, which may be one of them: several if equally near. A node
+that the tree does not have is farther than any other; all are equally far if it does not have `From`.
+""".
+-spec nearest(From :: node(), [node()]) -> [node()].
+nearest(From, Nodes) when is_atom(From) ->
+    nodes_arg(Nodes, nearest, 2, 2),
+    sderl_dist_tree:nearest(From, Nodes, get_tree());
+nearest(From, _) ->
+    misuse(nearest, 2, 1, From, "the name of a node, an atom").
 
 -doc "The largest distance of two nodes, 1.0 if the root has nodes on two branches. 0.0 with less than two nodes.".
 -spec max_dist() -> float().

@@ -17,7 +17,7 @@ Distributed Erlang*, IEEE TPDS 2017; reference to its format in `m:sderl_dist`).
 """.
 
 -export([parse/1, empty/0]).
--export([term/1, root/1, nodes/1, distance/3, distances/3, max/1, min/1]).
+-export([term/1, root/1, nodes/1, distance/3, distances/3, nearest/3, max/1, min/1]).
 
 -export_type([t/0, network/0, vertex/0, error/0, path/0]).
 
@@ -192,6 +192,33 @@ distances(From, Nodes, #{places := Places}) ->
             end || Node <- Nodes, is_map_key(Node, Places)};
         #{} ->
             #{}
+    end.
+
+-doc """
+Those of the nodes that are nearest to one: several if equally near. Those that the tree does not
+have are farther than any other; without the first all are.
+""".
+-spec nearest(From :: node(), [node()], t()) -> [node()].
+nearest(From, Nodes, #{places := Places}) ->
+    case Places of
+        #{From := Above} -> nearest(Nodes, From, lists:nthtail(min(1, length(Above)), Above), Places, -1, []);
+        #{} -> Nodes
+    end.
+
+%% The depth at which a place parts from the first one decides as the distance does.
+nearest([], _, _, _, _, Nearest) ->
+    lists:reverse(Nearest);
+nearest([Node | Nodes], From, Place, Places, Deepest, Nearest) ->
+    Depth =
+        case Places of
+            #{Node := _} when Node =:= From -> ?DEEPEST + 1;
+            #{Node := [_ | Other]} -> shared(Place, Other, 0);
+            #{} -> -1
+        end,
+    if
+        Depth > Deepest -> nearest(Nodes, From, Place, Places, Depth, [Node]);
+        Depth =:= Deepest -> nearest(Nodes, From, Place, Places, Deepest, [Node | Nearest]);
+        true -> nearest(Nodes, From, Place, Places, Deepest, Nearest)
     end.
 
 -doc "The largest distance of two nodes: 1.0 if the root has nodes on two branches. 0.0 if there are less than two nodes.".

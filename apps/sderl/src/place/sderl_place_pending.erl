@@ -10,7 +10,7 @@
 %% choice may count too long, but not too short. Counting is atomic; two processes that set marks at once may lose one,
 %% which makes another choice or two count longer.
 
--export([new/0, clear/0, note/1, note/2, any/0, since/2]).
+-export([new/0, clear/0, note/1, note/2, any/0, since/2, before/2, since_base/3]).
 -export_type([marks/0]).
 
 -import(sderl_clock, [now_ms/0]).
@@ -86,6 +86,23 @@ since(Node, Since) ->
     case ets:lookup(?TABLE, Node) of
         [{_, Total, Marks, _}] -> Total - known(Marks, Since, Total);
         [] -> 0
+    end.
+
+-doc "How often a node had been chosen at a moment: a base for `since_base/3`, as long as it is not much older.".
+-spec before(node(), SinceMs :: integer()) -> non_neg_integer().
+before(Node, Since) ->
+    case ets:lookup(?TABLE, Node) of
+        [{_, Total, Marks, _}] -> known(Marks, Since, Total);
+        [] -> 0
+    end.
+
+-doc "The same as `since/2`, with what `before/2` gave for that moment.".
+-spec since_base(node(), Base :: non_neg_integer(), SinceMs :: integer()) -> non_neg_integer().
+since_base(Node, Base, Since) ->
+    case ets:lookup_element(?TABLE, Node, 2, 0) of
+        Total when Total >= Base -> Total - Base;
+        %% The row went meanwhile.
+        _ -> since(Node, Since)
     end.
 
 %% How many of `Total` choices had been made at a moment.

@@ -46,7 +46,8 @@ choose(#{pending := Notes} = Spec) ->
         {error, _} = Error -> Error
     end.
 
-of_all(Nodes, #q{spec = #{choose := Choose, count := Count}} = Q, Random) ->
+of_all(Nodes, #q{spec = #{choose := Choose, count := Count}} = Q0, Random) ->
+    Q = measured_out(Nodes, Q0),
     Judged = judged(Nodes, Q),
     live(Choose, Count, adds(Judged, Q), [Entry || {_, _, {_, _, _, _} = Entry} <- Judged], Random).
 
@@ -55,7 +56,7 @@ of_all(Nodes, #q{spec = #{choose := Choose, count := Count}} = Q, Random) ->
 survey(#{choose := Choose, count := Count} = Spec) ->
     case candidates(Spec) of
         {ok, Nodes, Groups} ->
-            Q = query(Spec, Nodes, Groups),
+            Q = measured_out(Nodes, query(Spec, Nodes, Groups)),
             Judged = [case Entry of
                 {N, _, _, _} -> {N, Read, case down(N) of true -> {dropped, down}; false -> Entry end};
                 _ -> {N, Read, Entry}
@@ -81,29 +82,98 @@ adds(_, #q{spec = #{adds := Adds}}) -> Adds.
 %% A choice that need not judge every candidate.
 quickly(Nodes, #q{prefer = [], choose = {Way, Name}, spec = #{count := 1, adds := Adds}} = Q, Random)
   when Way =:= least; Way =:= most ->
-    #q{now = Now, max_age = MaxAge, slack = Slack, where = Where, distances = Distances} = Q,
-    Window = window(Q),
-    Read = fun(Node) ->
-        case sderl_attr_table:fresh(Node, Name, Now, MaxAge, Slack) of
-            {fresh, {_, Value, ok, Age, _, _}} when is_number(Value), Way =:= least -> {Value, Age};
-            {fresh, {_, Value, ok, Age, _, _}} when is_number(Value) -> {-Value, Age};
-            {fresh, _} -> none;
-            _ -> stale
-        end
-    end,
-    Pending = fun(Node, Age) -> pending(Node, Now - trunc(min(Age, Window)), Q) end,
-    Fits = fun(Node) -> sderl_place_filter:fits(Where, Node, cached(Node, Q), Distances) end,
     Step = fun(Least, Greatest) -> sderl_place_pick:step(Adds, Least, Greatest) end,
-    case sderl_place_best:best(Nodes, Read, Pending, Fits, Step, Random) of
-        {ok, Node} -> {ok, [Node]};
-        none -> {ok, []};
-        unknown -> unknown
+    case cells({attr, Name}, Nodes, fun(Node) -> measured_cell(Way, Name, Node, Q) end, Q) of
+        stale -> unknown;
+        Cells -> quick(sderl_place_best:best(Cells, since_base(Q), fits(Q), Step, Random))
+    end;
+quickly(Nodes, #q{prefer = [], choose = {spread, Over}, spec = #{count := 1}} = Q, Random) ->
+    Attribute = case Over of {attr, _} -> Over; _ -> none end,
+    case cells(Attribute, Nodes, fun(Node) -> spread_cell(Over, Node, Q) end, Q) of
+        stale -> unknown;
+        Cells -> quick(sderl_place_best:emptiest(Cells, since_base(Q), fits(Q), Random))
+    end;
+quickly(Nodes, #q{prefer = [], choose = {nearest, Ref}, spec = #{count := 1}, now = Now} = Q, Random)
+  when Ref =:= from; element(1, Ref) =:= node ->
+    case fitting(Nodes, Q) of
+        stale -> unknown;
+        Fit ->
+            From = case Ref of from -> maps:get(from, Q#q.spec); {node, Node} -> Node end,
+            Since = Now - window(Q),
+            quick(sderl_place_best:fewest(sderl_dist:nearest(From, Fit), fun(Node) -> pending(Node, Since, Q) end, Random))
     end;
 quickly(Nodes, #q{choose = Choose, spec = #{count := Count, adds := Adds}} = Q, Random) ->
     case drawn(Nodes, Q, Random) of
         {ok, Few} -> {ok, sderl_place_pick:pick(Choose, Count, Adds, Few, Random)};
         all -> unknown
     end.
+
+quick({ok, Node}) -> {ok, [Node]};
+quick(none) -> {ok, []};
+quick(unknown) -> unknown.
+
+fits(#q{where = []}) -> fun(_) -> true end;
+fits(#q{where = Where, distances = Distances} = Q) ->
+    fun(Node) -> sderl_place_filter:fits(Where, Node, cached(Node, Q), Distances) end.
+
+fitting(Nodes, #q{where = []}) -> Nodes;
+fitting(Nodes, Q) ->
+    Judged = [{Node, (fits(Q))(Node)} || Node <- Nodes],
+    case lists:keymember(stale, 2, Judged) of
+        true -> stale;
+        false -> [Node || {Node, true} <- Judged]
+    end.
+
+%% What is compared of all candidates. If these are a group's members, many choices find it prepared.
+cells(Attribute, Nodes, Cell, #q{choose = Choose, max_age = MaxAge, now = Now, groups = [{Group, Nodes}]}) ->
+    Make = fun() -> make_cells(Nodes, Cell, [], infinity) end,
+    sderl_place_cells:cells({Group, Choose, MaxAge}, Attribute, {Nodes, Now}, Make);
+cells(_, Nodes, Cell, _) ->
+    case make_cells(Nodes, Cell, [], infinity) of
+        {Cells, _} -> Cells;
+        stale -> stale
+    end.
+
+%% In the other order. The moment until which all are young enough is less than `infinity`, as numbers are.
+make_cells([], _, Cells, Until) -> {Cells, Until};
+make_cells([Node | Nodes], Cell, Cells, Until) ->
+    case Cell(Node) of
+        stale -> stale;
+        {none, FreshUntil} -> make_cells(Nodes, Cell, Cells, min(Until, FreshUntil));
+        {Value, Base, FreshUntil} -> make_cells(Nodes, Cell, [{Value, Base, Node} | Cells], min(Until, FreshUntil))
+    end.
+
+%% A load, the less the better; a node without a number is no candidate.
+measured_cell(Way, Name, Node, #q{now = Now} = Q) ->
+    case fresh(Node, Name, Q) of
+        {fresh, {_, Value, ok, Age, _, _}, Until} when is_number(Value) ->
+            Base = sderl_place_pending:before(Node, Now - trunc(min(Age, window(Q)))),
+            {case Way of least -> Value; most -> -Value end, Base, Until};
+        {fresh, _, Until} -> {none, Until};
+        stale -> stale
+    end.
+
+spread_cell({attr, Name}, Node, #q{now = Now} = Q) ->
+    case fresh(Node, Name, Q) of
+        {fresh, {_, Value, Why, _, _, _}, Until} ->
+            Part = case Why of ok -> {value, Value}; _ -> none end,
+            {Part, sderl_place_pending:before(Node, Now - window(Q)), Until};
+        stale -> stale
+    end;
+spread_cell(Over, Node, #q{now = Now} = Q) ->
+    {over(Over, Node, Q), sderl_place_pending:before(Node, Now - window(Q)), infinity}.
+
+fresh(Node, Name, #q{now = Now, max_age = MaxAge, slack = Slack}) ->
+    case sderl_attr_table:fresh(Node, Name, Now, MaxAge, Slack) of
+        {fresh, {_, _, _, Age, Kind, _} = Entry} ->
+            {fresh, Entry, Now - Age + sderl_attr_table:limit(Kind, MaxAge, Slack)};
+        _ -> stale
+    end.
+
+since_base(#q{pending = false}) -> fun(_, _) -> 0 end;
+since_base(#q{now = Now} = Q) ->
+    Since = Now - window(Q),
+    fun(Node, Base) -> sderl_place_pending:since_base(Node, Base, Since) end.
 
 %% Where a few at random will do, nodes are drawn until enough of them fit. `all` when that takes longer than to
 %% look at all, or one has to be asked.
@@ -195,11 +265,14 @@ query(#{where := Where, prefer := Prefer, choose := Choose, max_age_ms := MaxAge
        %% `infinity` is greater than all numbers.
        max_age = min(MaxAge, ?MAX_MS), slack = 2 * sderl_attr:share_ms(),
        now = now_ms(), pending = sderl_place_pending:any(), groups = Groups,
-       distances = distances(refs(Where, Prefer, Choose), Spec, Nodes)}.
+       distances = distances(refs(Where, Prefer), Spec, Nodes)}.
 
-refs(Where, Prefer, Choose) ->
-    lists:usort([Ref || {{dist, Ref}, _, _} <- Where] ++ [Ref || {_, {{dist, Ref}, _, _}} <- Prefer]
-                ++ case Choose of {nearest, Ref} -> [Ref]; _ -> [] end).
+refs(Where, Prefer) -> lists:usort([Ref || {{dist, Ref}, _, _} <- Where] ++ [Ref || {_, {{dist, Ref}, _, _}} <- Prefer]).
+
+%% With the distances that the chooser looks at.
+measured_out(Nodes, #q{choose = {nearest, Ref}, spec = Spec, distances = Distances} = Q) when not is_map_key(Ref, Distances) ->
+    Q#q{distances = maps:merge(Distances, distances([Ref], Spec, Nodes))};
+measured_out(_, Q) -> Q.
 
 distances([], _, _) -> #{};
 distances(Refs, #{from := From}, Nodes) ->
@@ -284,11 +357,11 @@ over(group, Node, #q{groups = Groups}) ->
 
 -doc "The host part of a node's name.".
 -spec host(node()) -> string().
-host(Node) ->
-    case lists:dropwhile(fun(C) -> C =/= $@ end, atom_to_list(Node)) of
-        [_ | Host] -> Host;
-        [] -> ""
-    end.
+host(Node) -> after_at(atom_to_list(Node)).
+
+after_at([$@ | Host]) -> Host;
+after_at([_ | Name]) -> after_at(Name);
+after_at([]) -> "".
 
 %% ---------------------------------------------------------------- values
 

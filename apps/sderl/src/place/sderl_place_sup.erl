@@ -22,4 +22,5 @@ init([]) ->
 -spec create_tables() -> ok.
 create_tables() ->
     sderl_place_pending = sderl_place_pending:new(),
+    sderl_place_cells = sderl_place_cells:new(),
     ok.
