@@ -12,7 +12,7 @@
 suite() -> [{timetrap, {minutes, 4}}].
 
 all() ->
-    [unique, exclusive, dead_before_its_new_name, killed_processes, killed_while_leaving, killed_coordinators, joins_and_leaves, restarted_node, supervised,
+    [unique, exclusive, dead_before_its_new_name, killed_processes, killed_while_leaving, killed_coordinators, killed_with_many_names, joins_and_leaves, restarted_node, supervised,
      stopped_member, stopped_coordinator, flooded_member, unanswered].
 
 %% ---------------------------------------------------------------- registration
@@ -282,6 +282,57 @@ where({keeper, Uid}) -> ets:lookup_element(sderl_pg, {scope, Uid}, 4);
 where({child, Id}) -> element(2, lists:keyfind(Id, 1, supervisor:which_children(sderl_sup))).
 
 %% ---------------------------------------------------------------- nodes
+
+%% The coordinator's process is killed: what its successor does until it answers is not more where there
+%% are more names. What it has to do with each of them it does later.
+killed_with_many_names(_) ->
+    with(2, [{tick_ms, 4000}, {set_aside_ms, 15_000}, {write_timeout_ms, 60_000}], fun(F, [A | _] = Nodes) ->
+        [] = group(F, g, Nodes),
+        [Lead] = lists:usort(all_on(F, Nodes, fun() -> maps:get(coordinator, sderl_dir:group(g)) end)),
+        Work = fun(Round) -> on(F, Lead, fun() -> work_until_write(Round) end) end,
+        Hold = fun(From, To) ->
+            _ = all_on(F, Nodes, fun() -> hold_names(From, To) end),
+            %% (The pieces of what is done later may come between.)
+            lists:min([Work({From, Round}) || Round <- lists:seq(1, 3)])
+        end,
+        Few = Hold(1, 500),
+        Many = Hold(501, 10_000),
+        ct:pal("reductions with 1,000 and 20,000 names: ~b ~b", [Few, Many]),
+        ?assert(Many < Few + 20_000),
+        ?assertEqual([20_000, 20_000], all_on(F, Nodes, fun() -> sderl_store:count(g) end)),
+        %% A process still has one name, and none when it has ended.
+        on(F, Lead, fun() ->
+            Held = sderl_store:pid(g, {Lead, 7}),
+            ?assertEqual({no, name_or_pid_already_registered}, s_group:register_name(g, another, Held)),
+            exit(sderl_dir:process(g), kill),
+            exit(Held, kill)
+        end),
+        await(removed, fun() -> on(F, A, fun() -> sderl_store:pid(g, {Lead, 7}) end) =:= none end),
+        _ = settled(F, g, Nodes)
+    end).
+
+%% The reductions of the new process.
+work_until_write(Round) ->
+    Before = sderl_dir:process(g),
+    Monitor = monitor(process, Before),
+    exit(Before, kill),
+    receive {'DOWN', Monitor, process, Before, killed} -> ok end,
+    yes = s_group:register_name(g, Round, self()),
+    After = sderl_dir:process(g),
+    ?assertNotEqual(Before, After),
+    {reductions, Work} = process_info(After, reductions),
+    ok = s_group:unregister_name(g, Round),
+    Work.
+
+%% Each by a process of its own.
+hold_names(From, To) ->
+    Self = self(),
+    Held = [spawn(fun() ->
+                yes = s_group:register_name(g, {node(), N}, self()),
+                Self ! {held, self()},
+                receive stop -> ok end
+            end) || N <- lists:seq(From, To)],
+    lists:foreach(fun(Pid) -> receive {held, Pid} -> ok end end, Held).
 
 %% kill -9 of the coordinator's node while all write, and its return, several times.
 killed_coordinators(_) ->

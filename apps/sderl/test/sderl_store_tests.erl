@@ -4,9 +4,7 @@
 
 %% A node was removed, its names got another home, and it was added again, and never came back: it is
 %% a member, and does not speak for these names. Whoever coordinates then watches their processes.
-names_with_another_home_are_watched_test() ->
-    {Pid, Monitor} = spawn_monitor(fun() -> {ok, _} = sderl_sup:init([]), watched() end),
-    receive {'DOWN', Monitor, process, Pid, Why} -> ?assertEqual(normal, Why) end.
+names_with_another_home_are_watched_test() -> in_tables(fun watched/0).
 
 watched() ->
     Other = 'other@host',
@@ -14,7 +12,7 @@ watched() ->
     Rows = [{mine, self(), node(), {{1, node()}, 1}, []},
             {theirs, process(Other), Other, {{1, node()}, 2}, []},
             {left, Foreign, node(), {{1, node()}, 3}, []}],
-    Store = sderl_store:index(build, sderl_store:new(g, [node(), Other])),
+    {Store, []} = sderl_store:build_index(undefined, sderl_store:new(g, [node(), Other])),
     Shard = {shard, node(), true, Rows, more},
     {_, _, Told, _} = sderl_store:apply(Store, #{}, {{1, node()}, 1}, [Shard], none, false),
     ?assertEqual([{left, Foreign}], Told),
@@ -24,3 +22,67 @@ watched() ->
 process(Node) ->
     binary_to_term(<<131, 88, (binary:part(term_to_binary(Node), 1, byte_size(term_to_binary(Node)) - 1))/binary,
                      (erlang:unique_integer([positive])):32, 0:32, 1:32>>).
+
+%% A coordinator's process was killed: its successor has the index that it had, also where it died between
+%% a row and the index.
+index_of_a_predecessor_test() ->
+    in_tables(fun() ->
+        Heir = self(),
+        {First, Ended} = spawn_monitor(fun() ->
+            {Store, []} = sderl_store:build_index(Heir, sderl_store:new(g, [node()])),
+            written(Store, 1, [{one, Heir}], [{Heir, [one]}])
+        end),
+        receive {'DOWN', Ended, process, First, Why} -> ?assertEqual(normal, Why) end,
+        Table = receive {'ETS-TRANSFER', T, First, index} -> T end,
+        {Table, Store} = sderl_store:take_index(sderl_store:new(g, [node()])),
+        ?assertEqual({ok, one}, sderl_store:name_of(Store, Heir)),
+        [Two, Three] = [process(node()), process(node())],
+        written(Store, 2, [{two, Two}], none),
+        ?assertEqual({ok, two}, sderl_store:name_of(Store, Two)),
+        ?assertEqual(none, sderl_store:name_of(Store, Three)),
+        %% (A pid too many in the index.)
+        ets:delete(sderl_names, {g, two}),
+        ?assertEqual(none, sderl_store:name_of(Store, Two)),
+        {Store, []} = sderl_store:build_index(Heir, Store),
+        true = sderl_store:purge(g),
+        ?assertEqual(undefined, ets:info(Table)),
+        ?assertMatch({none, _}, sderl_store:take_index(sderl_store:new(g, [node()])))
+    end).
+
+written(Store, Number, Named, Index) ->
+    Rows = [{Name, Pid, node(Pid), {{1, node()}, Number}, []} || {Name, Pid} <- Named],
+    sderl_store:apply(Store, #{}, {{1, node()}, Number}, [{shard, node(), false, Rows, more}], Index, false).
+
+%% What a new process does with the rows that it finds, piece by piece.
+sweep_test() ->
+    in_tables(fun() ->
+        Store = sderl_store:new(g, [node()]),
+        Me = self(),
+        Foreign = process('other@host'),
+        Many = [{{many, N}, process('third@host'), 'third@host'} || N <- lists:seq(1, 5000)],
+        ets:insert(sderl_names, [{{g, Name}, Pid, Home, {1, node()}, 1, []}
+                                 || {Name, Pid, Home} <- [{mine, Me, node()}, {foreign, Foreign, node()},
+                                                          {unsound, 42, node()} | Many]]),
+        {Local, [], Pieces} = swept(Store),
+        ?assert(Pieces > 2),
+        ?assertEqual(#{Me => mine}, Local),
+        ?assertEqual(5002, sderl_store:count(g)),
+        {Coordinator, [{foreign, Foreign}]} = sderl_store:build_index(undefined, Store),
+        {_, Watched, _} = swept(Coordinator),
+        ?assertEqual([{foreign, Foreign}], Watched),
+        ?assertNot(ets:info(sderl_names, safe_fixed))
+    end).
+
+swept(Store) -> swept(Store, #{}, start, [], 1).
+
+swept(Store, Local0, At, Foreign0, Pieces) ->
+    {Local, Foreign, _, Next} = sderl_store:sweep(Store, Local0, At),
+    case Next of
+        done -> {Local, Foreign ++ Foreign0, Pieces};
+        _ -> swept(Store, Local, Next, Foreign ++ Foreign0, Pieces + 1)
+    end.
+
+%% The tables are those of a process of their own.
+in_tables(Fun) ->
+    {Pid, Monitor} = spawn_monitor(fun() -> {ok, _} = sderl_sup:init([]), Fun() end),
+    receive {'DOWN', Monitor, process, Pid, Why} -> ?assertEqual(normal, Why) end.

@@ -210,8 +210,8 @@ explained(Names, Nodes) ->
       sderl_routes => Nodes + 1,
       %% So many causes of log lines are told apart at most, whatever groups there were.
       sderl_logged => 1000,
-      %% At the coordinator, whoever that is.
-      {sderl_index, {sderl_group, init, 1}} => Names}.
+      %% At the coordinator, whoever that is; and for a moment where that was killed.
+      {sderl_index, {sderl_group, init, 1}} => Names, {sderl_index, {sderl_watch, init, 1}} => Names}.
 
 of_kind(Nodes, Counts) -> maps:with(Nodes, Counts).
 

@@ -15,16 +15,20 @@
 %% a group costs the same however many groups and names there are.
 %%
 %% `sderl_sup` owns them, which runs no protocol (rule 30). The index from pid to name exists
-%% at the coordinator alone and is private to the group's process: it is rebuilt at a takeover.
+%% at the coordinator alone, is the group's process' own, and is built at a takeover. When that process is killed it
+%% goes to `sderl_watch` and from there to the successor (`{{index, G}, Table}`), so that nobody waits for
+%% a reading of all names. It may have a pid too many, as the process may die between a row and the index,
+%% and is asked together with the row.
 
 -include("../core/sderl_op.hrl").
 -include("../core/sderl_row.hrl").
 
--export([new/2, empty/1, filled/2, members/2, index/2]).
+-export([new/2, empty/1, filled/2, members/2]).
+-export([build_index/2, drop_index/1, take_index/1, own_index/3]).
 -export([lookup/2, name_of/2]).
--export([apply/6, redo/5, put_rows/5, sync_begin/3, sync_end/4, foreign/1, local/1]).
+-export([apply/6, redo/5, put_rows/5, sync_begin/3, sync_end/4, foreign/1, sweep/3]).
 -export([read/3, read_next/1, read_stop/1]).
--export([durable/2, outbox/3, sessions/2, recover/1, drop_unsound/1, purge/1, purge_names/1]).
+-export([durable/2, outbox/3, sessions/2, recover/1, purge/1, purge_names/1]).
 -export([is_member/1, whereis/2, pid/2, registration/2, registrations/1, held_at/2]).
 -export([names/0, names/1, names/2, more_names/1]).
 -export([matching/2, size/0, count/1, count_at/1]).
@@ -92,16 +96,55 @@ filled(_, St) -> St.
 -spec members([node()], store()) -> store().
 members(Ms, St) -> St#st{members = #{N => [] || N <- Ms}}.
 
--spec index(build | drop, store()) -> store().
-index(drop, #st{index = undefined} = St) -> St;
-index(drop, #st{index = T} = St) -> true = ets:delete(T), St#st{index = undefined};
-index(build, St0) ->
-    #st{index = T} = St = (index(drop, St0))#st{index = ets:new(sderl_index, [set, private])},
-    fold_own(St, fun(?STORED(_, Name, Pid, _, _, _, _), ok) ->
-        true = ets:insert(T, {Pid, Name}),
-        ok
-    end, ok),
-    St.
+-doc "For a coordinator; with the names that it watches (`foreign/1`), where all were read for it.".
+-spec build_index(pid() | undefined, store()) -> {store(), Foreign :: [{term(), pid()}]}.
+build_index(_, #st{index = T} = St) when T =/= undefined -> {St, []};
+build_index(Heir, #st{group = G} = St0) ->
+    T = ets:new(sderl_index, [set, public]),
+    Foreign = fold_some(St0, fun(Rows, Acc) ->
+        true = ets:insert(T, [{Pid, Name} || ?STORED(_, Name, Pid, _, _, _, _) <- Rows]),
+        foreign_of(Rows, Acc)
+    end, []),
+    St = own_index(T, Heir, St0#st{index = T}),
+    %% Not before it is whole.
+    true = ets:insert(?STATE, {{index, G}, T}),
+    {St, Foreign}.
+
+foreign_of(Rows, Acc) ->
+    [{Name, Pid} || ?STORED(_, Name, Pid, Home, _, _, _) <- Rows, is_pid(Pid), Home =/= node(Pid)] ++ Acc.
+
+-spec drop_index(store()) -> store().
+drop_index(#st{index = undefined} = St) -> St;
+drop_index(#st{group = G} = St) ->
+    forget_index(G),
+    St#st{index = undefined}.
+
+-doc "With the index that the process' predecessor left, if it did, and that table.".
+-spec take_index(store()) -> {ets:tid() | none, store()}.
+take_index(#st{group = G} = St) ->
+    case index_of(G) of
+        none -> {none, St};
+        T -> {T, St#st{index = T}}
+    end.
+
+-doc "The calling process has that table: when it dies the heir gets it.".
+-spec own_index(ets:tid(), Heir :: pid() | undefined, store()) -> store().
+own_index(T, Heir, #st{index = T} = St) when is_pid(Heir) ->
+    true = ets:setopts(T, {heir, Heir, index}),
+    St;
+own_index(_, _, St) -> St.
+
+index_of(G) ->
+    T = ets:lookup_element(?STATE, {index, G}, 2, none),
+    case T =/= none andalso ets:info(T, owner) of
+        Owner when is_pid(Owner) -> T;
+        _ -> none
+    end.
+
+forget_index(G) ->
+    Had = index_of(G),
+    true = ets:delete(?STATE, {index, G}),
+    true = Had =:= none orelse ets:delete(Had).
 
 %% ---------------------------------------------------------------- reads of the protocol
 
@@ -113,9 +156,13 @@ lookup(#st{group = G, names = T}, Name) ->
     end.
 
 -spec name_of(store(), pid()) -> {ok, term()} | none.
-name_of(#st{index = T}, Pid) ->
+name_of(#st{group = G, names = Names, index = T}, Pid) ->
     case ets:lookup(T, Pid) of
-        [{_, Name}] -> {ok, Name};
+        [{_, Name}] ->
+            case ets:lookup_element(Names, {G, Name}, ?STORED_PID, none) of
+                Pid -> {ok, Name};
+                _ -> none
+            end;
         [] -> none
     end.
 
@@ -142,11 +189,9 @@ apply(#st{group = G} = St, Local, {Epoch, Num}, Items, Index, Notify) ->
 redo(#st{group = G} = St, Local, Epoch, Num, Items) ->
     %% Homes follow the membership before the batch, and what is known now may be the one after it.
     %% It was kept when all rows were there: those that are have the right home.
-    There = ets:select(?NAMES, [{?STORED('$1', '_', '_', '_', '$2', '$3', '_'),
-                                 [{'>=', '$3', sderl_core:seq(Num, 0)},
-                                  {'=:=', '$2', {const, Epoch}},
-                                  {'=:=', '$1', {const, G}}],
-                                 ['$_']}]),
+    There = [Row || Name <- named(Items),
+                    ?STORED(_, _, _, _, E, Seq, _) = Row <- ets:lookup(?NAMES, {G, Name}),
+                    E =:= Epoch, Seq >= sderl_core:seq(Num, 0)],
     {_, L, _, _} = write(St, Local, {Epoch, Num}, Items, none, false),
     lists:foreach(fun(?STORED(_, Name, _, Home, _, Seq, _)) ->
         Key = {G, Name},
@@ -163,7 +208,7 @@ write(St0, Local, {Epoch, Num}, Items, Index, Notify) ->
     St = St0#st{is_empty = IsEmpty andalso not lists:any(fun is_with_names/1, Items)},
     A0 = #a{st = St, epoch = Epoch, seq = sderl_core:seq(Num, 0), local = Local, notify = Notify},
     A = lists:foldl(fun item/2, A0, Items),
-    Index =/= none andalso St#st.index =/= undefined andalso index_write(St#st.index, Index),
+    St#st.index =/= undefined andalso index_write(St, Index, Items),
     {A#a.st, A#a.local, A#a.foreign, lists:reverse(A#a.events)}.
 
 is_with_names(#view{}) -> false;
@@ -173,9 +218,24 @@ is_with_names(#seg{operations = Operations}) ->
     lists:any(fun(Operation) -> sderl_op:name(Operation) =/= none end, Operations);
 is_with_names(_) -> true.
 
+%% (Of a batch that another coordinator made, or a predecessor, we have the rows.)
+index_write(#st{group = G, index = T}, none, Items) ->
+    ets:insert(T, [{Pid, Name} || Name <- named(Items),
+                                  ?STORED(_, _, Pid, _, _, _, _) <- ets:lookup(?NAMES, {G, Name})]);
+index_write(#st{index = T}, Index, _) -> index_write(T, Index).
+
 index_write(T, [{Pid, none} | Rest]) -> ets:delete(T, Pid), index_write(T, Rest);
 index_write(T, [{Pid, [Name]} | Rest]) -> ets:insert(T, {Pid, Name}), index_write(T, Rest);
 index_write(_, []) -> true.
+
+%% The names whose rows the items give.
+named(Items) -> lists:append([item_names(Item) || Item <- Items]).
+
+item_names(#seg{operations = Operations}) ->
+    [Name || Operation <- Operations, {ok, Name} <- [sderl_op:name(Operation)]];
+item_names(#shard{rows = Rows}) -> [sderl_row:name(Row) || Row <- Rows];
+item_names(#settle{name = Name}) -> [Name];
+item_names(_) -> [].
 
 item(#seg{operations = Ops, answers = default} = Item, #a{notify = false} = A0) ->
     %% The way nearly everything goes.
@@ -422,14 +482,19 @@ is_home(Homes) -> list_to_tuple(['orelse', false | [{'=:=', '$2', {const, H}} ||
 fold_own(#st{is_empty = true}, _, Acc) -> Acc;
 fold_own(#st{group = G}, F, Acc) -> fold(G, F, Acc).
 
-fold(G, F, Acc) ->
+fold(G, F, Acc) -> fold_chunks(G, fun(Rows, A) -> lists:foldl(F, A, Rows) end, Acc).
+
+fold_some(#st{is_empty = true}, _, Acc) -> Acc;
+fold_some(#st{group = G}, F, Acc) -> fold_chunks(G, F, Acc).
+
+fold_chunks(G, F, Acc) ->
     true = ets:safe_fixtable(?NAMES, true),
     try fold_next(ets:select(?NAMES, spec(G, []), ?CHUNK), F, Acc)
     after ets:safe_fixtable(?NAMES, false)
     end.
 
 fold_next('$end_of_table', _, Acc) -> Acc;
-fold_next({Rows, Cont}, F, Acc) -> fold_next(ets:select(Cont), F, lists:foldl(F, Acc, Rows)).
+fold_next({Rows, Cont}, F, Acc) -> fold_next(ets:select(Cont), F, F(Rows, Acc)).
 
 -doc "A cursor over the rows of a group: all of them or those with a home on the given nodes.".
 -spec read(store(), all | [node()], pos_integer()) ->
@@ -459,18 +524,38 @@ The names whose home is not the node of their pid, which was no member, and may 
 back yet: the coordinator watches them.
 """.
 -spec foreign(store()) -> [{term(), pid()}].
-foreign(St) ->
-    fold_own(St, fun(?STORED(_, _, Pid, Home, _, _, _), Acc) when Home =:= node(Pid) -> Acc;
-               (?STORED(_, Name, Pid, _, _, _, _), Acc) -> [{Name, Pid} | Acc]
-            end, []).
+foreign(St) -> fold_some(St, fun foreign_of/2, []).
 
--doc "Monitors every registered pid of this node anew.".
--spec local(store()) -> local().
-local(St) ->
-    fold_own(St, fun(?STORED(_, Name, Pid, _, _, _, _), L) when node(Pid) =:= node() ->
-                    watched(Name, Pid, L);
-               (_, L) -> L
-            end, #{}).
+-doc """
+What a new process has to do with each row that its predecessor left, in pieces: names of processes of
+this node are monitored anew, at the coordinator foreign ones are to be watched, and rows that no process
+can have are dropped. Nobody waits for it: a process that has died says so when it is monitored.
+""".
+-spec sweep(store(), local(), start | cursor()) ->
+    {local(), Foreign :: [{term(), pid()}], Dropped :: non_neg_integer(), cursor()}.
+sweep(#st{is_empty = true}, L, start) -> {L, [], 0, done};
+sweep(#st{group = G} = St, L, start) ->
+    true = ets:safe_fixtable(?NAMES, true),
+    swept(ets:select(?NAMES, spec(G, []), ?CHUNK div 2), L, St);
+sweep(St, L, Cursor) -> swept(ets:select(Cursor), L, St).
+
+swept('$end_of_table', L, _) ->
+    true = ets:safe_fixtable(?NAMES, false),
+    {L, [], 0, done};
+swept({Rows, Cursor}, L0, #st{index = Index}) ->
+    {Sound, Unsound} = lists:partition(fun(?STORED(_, _, Pid, Home, _, _, _)) ->
+        is_pid(Pid) andalso is_atom(Home)
+    end, Rows),
+    lists:foreach(fun(Row) -> ets:delete(?NAMES, element(1, Row)) end, Unsound),
+    L = lists:foldl(fun(?STORED(_, Name, Pid, _, _, _, _), Acc) when node(Pid) =:= node() ->
+                           watched(Name, Pid, Acc);
+                       (_, Acc) -> Acc
+                    end, L0, Sound),
+    Foreign = case Index of
+        undefined -> [];
+        _ -> foreign_of(Sound, [])
+    end,
+    {L, Foreign, length(Unsound), Cursor}.
 
 %% ---------------------------------------------------------------- what a new process needs
 
@@ -509,16 +594,10 @@ recover(G) ->
             maps:merge(maps:merge(Log, Out), #{durable => D, sessions => maps:from_list(Sess)})
     end.
 
--doc "Drops names that no process can have; says how many.".
--spec drop_unsound(term()) -> non_neg_integer().
-drop_unsound(G) ->
-    Unsound = {'orelse', {'not', {is_pid, '$2'}}, {'not', {is_atom, '$3'}}},
-    ets:select_delete(?NAMES, [{?STORED('$1', '_', '$2', '$3', '_', '_', '_'),
-                                [{'=:=', '$1', {const, G}}, Unsound], [true]}]).
-
 -doc "Forgets what a process of a group would need, as this node left the group.".
 -spec purge(term()) -> true.
 purge(G) ->
+    forget_index(G),
     lists:foreach(fun(N) -> ets:delete(?STATE, {session, G, N}) end, session_nodes(G)),
     lists:foreach(fun(K) -> ets:delete(?STATE, {K, G}) end, [sessions, durable, log, out]),
     true.

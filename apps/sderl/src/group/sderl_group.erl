@@ -42,6 +42,8 @@
     stale = #{} :: sderl_store:stale(),
     cursors = #{} :: #{node() => sderl_store:cursor()},
     inner = [] :: [sderl_core:event()],     % rows that effects read
+    %% Where the reading of the names that the predecessor left stands.
+    sweep = done :: start | done | sderl_store:cursor(),
     left = false :: boolean(),
     shown :: term(),                        % what the directory shows
     waiting = [] :: [{term(), integer()}],  % who awaits the group, until when
@@ -133,19 +135,19 @@ start(Group, Uid, #{options := Options} = Args) ->
         none when Group =/= undefined -> sderl_store:empty(Store0);
         _ -> Store0
     end,
+    {Index, Store1} = sderl_store:take_index(Store),
+    _ = Index =:= none orelse sderl_watch:give_index(Index),
     Local = case Had of
         #{log := {Num, Items}, log_epoch := E} ->
             %% The predecessor may have died between the log and the rows.
-            %% The monitors of this are replaced by those of the scan: a message of theirs
-            %% finds that its reference is not the one we keep.
-            _ = sderl_store:redo(Store, #{}, E, Num, Items),
             %% A free namespace that became part of another was not restarted for a fault.
             is_map_key(moved, Args) orelse sderl_event:emit(process_restarted, #{group => Group}),
-            sderl_store:local(Store);
-        _ -> sderl_store:local(Store)
+            sderl_store:redo(Store1, #{}, E, Num, Items);
+        _ -> #{}
     end,
     Timer = sderl_timer:next(none, rand:uniform(Tick), tick),
-    #g{timer = Timer, group = Group, uid = Uid, core = Core, store = Store, local = Local, tick_ms = Tick,
+    #g{timer = Timer, group = Group, uid = Uid, core = Core, store = Store1, local = Local,
+       sweep = start, tick_ms = Tick,
        tally = sderl_traffic:group(Group), state_dir = state_dir(Group),
        configured = maps:get(configured, Args, false), mode = Mode,
        shares_beats = Aside >= ?SHARED_BEATS_TICKS * Tick,
@@ -157,16 +159,14 @@ state_dir(_) -> sderl_options:value(state_dir).
 
 %% A value of a wrong type that got past an earlier version's door would end each process that is started.
 sound(Group, Had) ->
-    Rows = sderl_store:drop_unsound(Group),
-    {Dropped, Sound} = case Had of
+    case Had of
         #{outbox := {Number, List}} ->
             {Good, Bad} = lists:partition(fun({_, Op}) -> sderl_wire:operation(Op) end, List),
             lists:foreach(fun({From, _}) -> reply(From, {no, unknown_operation}) end, Bad),
-            {Rows + length(Bad), Had#{outbox := {Number, Good}}};
-        _ -> {Rows, Had}
-    end,
-    sderl_event:dropped(?MODULE, Dropped, #{group => Group}),
-    Sound.
+            sderl_event:dropped(?MODULE, length(Bad), #{group => Group}),
+            Had#{outbox := {Number, Good}};
+        _ -> Had
+    end.
 
 -spec handle_continue(start, #g{}) -> {noreply, #g{}} | {stop, normal, #g{}}.
 handle_continue(start, G) -> run([start], G).
@@ -181,13 +181,18 @@ handle_call(_, _, G) -> {reply, {error, unknown_call}, G}.
 handle_cast(_, G) -> {noreply, G}.
 
 -spec handle_info(term(), #g{}) -> {noreply, #g{}} | {stop, normal, #g{}}.
-handle_info(tick, #g{tick_ms = T, timer = Timer} = G0) ->
+handle_info(tick, #g{tick_ms = T, timer = Timer, sweep = Sweep} = G0) ->
+    %% (Not at once: clients wait for a coordinator, and nobody for this.)
+    _ = Sweep =:= start andalso (self() ! sderl_sweep),
     Ran = now_ms(),
     G = quiet(keep_again(room(G0#g{timer = sderl_timer:next_together(Timer, T, tick)}))),
     case run(beats(G) ++ [tick], G#g{repeated = []}) of
         {noreply, Next} -> {noreply, stand(Ran, Next)};
         Stop -> Stop
     end;
+handle_info(sderl_sweep, G) -> {noreply, sweep(G)};
+handle_info({'ETS-TRANSFER', Table, _, index}, #g{store = St} = G) ->
+    {noreply, G#g{store = sderl_store:own_index(Table, whereis(sderl_watch), St)}};
 %% A node was tried (`sderl_connector`), or the directory has a place for this group: those who await
 %% the group may go on.
 handle_info(sderl_poke, G) -> {noreply, show(G)};
@@ -400,17 +405,15 @@ effect({outbox, Req, List}, #g{group = Group} = G) ->
 effect({hello, Node, Msg}, #g{group = Group, uid = Uid} = G) ->
     ok = sderl_traffic:send({sderl_node, Node}, {sderl_hello, ?VSN, Group, Uid, node(), Msg}, control, Msg),
     unsaid_to_node(Node, G);
-effect({index, What}, #g{store = St0} = G0) ->
-    St = sderl_store:index(What, St0),
-    G = G0#g{store = St},
-    case What of
-        build -> watch(sderl_store:foreign(St), G);
-        drop -> sderl_watch:drop(self())
-    end,
-    G;
+effect({index, build}, #g{store = St0} = G) ->
+    {St, Foreign} = sderl_store:build_index(whereis(sderl_watch), St0),
+    watch(Foreign, G),
+    G#g{store = St};
+effect({index, drop}, G) -> drop_index(G);
 effect({sessions, Sessions}, #g{store = St} = G) ->
     G#g{store = sderl_store:sessions(St, Sessions)};
-effect({sync_begin, Epoch, Num}, #g{store = St} = G) ->
+effect({sync_begin, Epoch, Num}, G0) ->
+    #g{store = St} = G = drop_index(G0),
     G#g{stale = sderl_store:sync_begin(St, Epoch, Num)};
 effect({put_rows, Rows}, #g{group = Group, store = St, local = L0, stale = S0} = G) ->
     {L, S, Events} = sderl_store:put_rows(St, L0, S0, Rows, sderl_subs:wanted(Group, name)),
@@ -634,10 +637,15 @@ stand(Ran, #g{uid = Uid, repeated = Repeated, stands = Stands} = G) ->
 %% ---------------------------------------------------------------- what others see of us
 
 %% The directory follows; what it shows changes rarely.
-show(#g{group = Group, core = C, shown = Shown} = G) ->
+show(#g{group = Group, core = C, shown = Shown} = G0) ->
     case {sderl_core:membership(C), sderl_core:lead(C)} of
-        Shown -> ready(G);
-        {Mem, _Lead} = Now ->
+        Shown -> ready(G0);
+        {Mem, Lead} = Now ->
+            %% The index of a predecessor that coordinated.
+            G = case Lead =:= node() orelse Lead =:= undefined of
+                true -> G0;
+                false -> drop_index(G0)
+            end,
             Members = sderl_membership:members(Mem),
             %% The batch that removes this node is applied before it is true: it is in the group until it leaves.
             case Group =:= undefined orelse lists:member(node(), Members) of
@@ -655,6 +663,23 @@ show(Mem, Members, {_, Lead} = Now, #g{group = Group, uid = Uid, store = St} = G
             ok = sderl_dir:forgotten(Group, []),
             ready(G#g{store = sderl_store:members(Members, St)})
     end.
+
+drop_index(#g{store = St} = G) ->
+    case sderl_store:drop_index(St) of
+        St -> G;
+        Without ->
+            sderl_watch:drop(self()),
+            G#g{store = Without}
+    end.
+
+%% The names that the predecessor left, some at a time.
+sweep(#g{sweep = done} = G) -> G;
+sweep(#g{sweep = At, store = St, local = L0, group = Group} = G) ->
+    {L, Foreign, Dropped, Next} = sderl_store:sweep(St, L0, At),
+    sderl_event:dropped(?MODULE, Dropped, #{group => Group}),
+    watch(Foreign, G),
+    _ = Next =:= done orelse (self() ! sderl_sweep),
+    G#g{local = L, sweep = Next}.
 
 quiet(#g{core = C, quiet = {Q, Were}} = G) ->
     case silent(C) of

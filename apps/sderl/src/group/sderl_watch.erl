@@ -10,10 +10,12 @@
 %% when a name is unregistered, or when the process of a group was killed: every few seconds what no
 %% longer has a name, or nobody to report to, is watched no more, and the links opened for it are
 %% needed no more.
+%%
+%% It also keeps the index of a coordinator (`sderl_store`) from its death until there is a successor.
 
 -behaviour(gen_server).
 
--export([start_link/0, watch/3, drop/1, exit/2, send/2, tell_loser/1]).
+-export([start_link/0, watch/3, drop/1, give_index/1, exit/2, send/2, tell_loser/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -import(sderl_clock, [now_ms/0]).
@@ -34,6 +36,10 @@ watch(For, Group, Named) -> gen_server:cast(?MODULE, {watch, For, Group, Named})
 -doc "The process coordinates no more.".
 -spec drop(pid()) -> ok.
 drop(For) -> gen_server:cast(?MODULE, {drop, For}).
+
+-doc "The calling process gets the index that a coordinator left when it died, and that this one has since.".
+-spec give_index(ets:tid()) -> ok.
+give_index(Table) -> gen_server:cast(?MODULE, {give_index, Table, self()}).
 
 -doc "Sends an exit signal, never from a protocol process. Links to the node for it if need be.".
 -spec exit(pid(), term()) -> ok.
@@ -86,6 +92,12 @@ handle_cast({watch, For, Group, Named}, S0) when length(Named) >= 0 ->
     end;
 handle_cast({drop, For}, S) ->
     {noreply, unwatch(fun({F, _, _}) -> F =:= For end, S)};
+handle_cast({give_index, Table, To}, S) when is_reference(Table) ->
+    case is_local(To) andalso ets:info(Table, owner) =:= self() of
+        true -> give(Table, To);
+        false -> ok
+    end,
+    {noreply, S};
 handle_cast({linked, For, Name, Pid}, S) when is_pid(Pid) ->
     %% Unless it was dropped while the helper connected.
     case ets:lookup(?TABLE, {For, Name, Pid}) of
@@ -115,6 +127,8 @@ handle_info({'DOWN', Ref, process, _, _}, S) when is_reference(Ref) ->
         {{For, Name, Pid}, Rest} -> {noreply, gone(For, Name, Pid, Rest)};
         error -> {noreply, S}
     end;
+%% From a coordinator that died.
+handle_info({'ETS-TRANSFER', _, _, index}, S) -> {noreply, S};
 handle_info(sweep, S0) ->
     Held = #{Key => Group || {Key, Group} <- ets:tab2list(?TABLE), held(Key, Group)},
     S = unwatch(fun(Key) -> not is_map_key(Key, Held) end, S0),
@@ -126,6 +140,14 @@ handle_info(_, S) -> {noreply, unknown(S)}.
 unknown(S) ->
     sderl_dir:unknown(?MODULE),
     S.
+
+%% It may have died, too, and the next one asks again.
+give(Table, To) ->
+    try ets:give_away(Table, To, index) of
+        true -> ok
+    catch
+        error:badarg -> ok
+    end.
 
 %% The process that a watch reports to is one of this node.
 is_local(Pid) -> is_pid(Pid) andalso node(Pid) =:= node().
