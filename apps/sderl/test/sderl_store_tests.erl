@@ -12,7 +12,7 @@ watched() ->
     Rows = [{mine, self(), node(), {{1, node()}, 1}, []},
             {theirs, process(Other), Other, {{1, node()}, 2}, []},
             {left, Foreign, node(), {{1, node()}, 3}, []}],
-    {Store, []} = sderl_store:build_index(undefined, sderl_store:new(g, [node(), Other])),
+    {[], Store} = built(undefined, sderl_store:new(g, [node(), Other])),
     Shard = {shard, node(), true, Rows, more},
     {_, _, Told, _} = sderl_store:apply(Store, #{}, {{1, node()}, 1}, [Shard], none, false),
     ?assertEqual([{left, Foreign}], Told),
@@ -29,7 +29,7 @@ index_of_a_predecessor_test() ->
     in_tables(fun() ->
         Heir = self(),
         {First, Ended} = spawn_monitor(fun() ->
-            {Store, []} = sderl_store:build_index(Heir, sderl_store:new(g, [node()])),
+            {[], Store} = built(Heir, sderl_store:new(g, [node()])),
             written(Store, 1, [{one, Heir}], [{Heir, [one]}])
         end),
         receive {'DOWN', Ended, process, First, Why} -> ?assertEqual(normal, Why) end,
@@ -43,7 +43,7 @@ index_of_a_predecessor_test() ->
         %% (A pid too many in the index.)
         ets:delete(sderl_names, {g, two}),
         ?assertEqual(none, sderl_store:name_of(Store, Two)),
-        {Store, []} = sderl_store:build_index(Heir, Store),
+        {[], Store} = built(Heir, Store),
         true = sderl_store:purge(g),
         ?assertEqual(undefined, ets:info(Table)),
         ?assertMatch({none, _}, sderl_store:take_index(sderl_store:new(g, [node()])))
@@ -67,11 +67,19 @@ sweep_test() ->
         ?assert(Pieces > 2),
         ?assertEqual(#{Me => mine}, Local),
         ?assertEqual(5002, sderl_store:count(g)),
-        {Coordinator, [{foreign, Foreign}]} = sderl_store:build_index(undefined, Store),
+        {[{foreign, Foreign}], Coordinator} = built(undefined, Store),
         {_, Watched, _} = swept(Coordinator),
         ?assertEqual([{foreign, Foreign}], Watched),
         ?assertNot(ets:info(sderl_names, safe_fixed))
     end).
+
+built(Heir, Store) -> built(Heir, start, Store).
+
+built(Heir, At, Store) ->
+    case sderl_store:build_index(Heir, At, Store) of
+        {done, Foreign, Built} -> {Foreign, Built};
+        {more, Next} -> built(Heir, Next, Store)
+    end.
 
 swept(Store) -> swept(Store, #{}, start, [], 1).
 

@@ -33,17 +33,19 @@ kill_process(Group, At) ->
 -spec write(Group :: atom(), Name :: term(), AtUs :: integer()) -> {ok, Us :: integer()} | {error, term()}.
 write(Group, Name, At) ->
     wait(At),
-    write(Group, Name, At, 100).
+    try_write(Group, Name, 100).
 
-%% A call whose coordinator goes while it is under way may exit: then its client asks again.
-write(Group, Name, At, Tries) ->
-    case sderl_bench_task:attempt(fun() -> sderl_bench_impl_s_group:register(Group, Name) end) of
-        ok ->
-            Us = os:system_time(microsecond),
+%% A call whose coordinator goes while it is under way may exit: then its client looks, and asks again.
+try_write(Group, Name, Tries) ->
+    Outcome = sderl_bench_task:attempt(fun() -> sderl_bench_impl_s_group:register(Group, Name) end),
+    Us = os:system_time(microsecond),
+    IsWritten = Outcome =:= ok orelse sderl_bench_impl_s_group:whereis(Group, Name) =:= self(),
+    case Outcome of
+        _ when IsWritten ->
             ok = sderl_bench_impl_s_group:unregister(Group, Name),
             {ok, Us};
         {error, _} when Tries > 1 ->
-            write(Group, Name, At, Tries - 1);
+            try_write(Group, Name, Tries - 1);
         {error, Reason} ->
             {error, Reason}
     end.

@@ -24,7 +24,7 @@
 -include("../core/sderl_row.hrl").
 
 -export([new/2, empty/1, filled/2, members/2]).
--export([build_index/2, drop_index/1, take_index/1, own_index/3]).
+-export([build_index/3, stop_building/1, drop_index/1, take_index/1, own_index/3]).
 -export([lookup/2, name_of/2]).
 -export([apply/6, redo/5, put_rows/5, sync_begin/3, sync_end/4, foreign/1, sweep/3]).
 -export([read/3, read_next/1, read_stop/1]).
@@ -32,7 +32,7 @@
 -export([is_member/1, whereis/2, pid/2, registration/2, registrations/1, held_at/2]).
 -export([names/0, names/1, names/2, more_names/1]).
 -export([matching/2, size/0, count/1, count_at/1]).
--export_type([store/0, local/0, stale/0, cursor/0]).
+-export_type([building/0, store/0, local/0, stale/0, cursor/0]).
 
 -define(NAMES, sderl_names).
 -define(STATE, sderl_state).
@@ -64,6 +64,8 @@ the name goes: it costs nothing until the process ends, and many a process regis
 -type local() :: #{pid() => term()}.
 -doc "Rows that a snapshot has not confirmed yet: name to version.".
 -type stale() :: #{term() => {term(), non_neg_integer()}}.
+-doc "How far an index is built.".
+-opaque building() :: {ets:tid(), start | cursor(), Foreign :: [{term(), pid()}]}.
 -doc "Where a reading of rows stands, or `done`.".
 -type cursor() :: term().
 
@@ -96,19 +98,48 @@ filled(_, St) -> St.
 -spec members([node()], store()) -> store().
 members(Ms, St) -> St#st{members = #{N => [] || N <- Ms}}.
 
--doc "For a coordinator; with the names that it watches (`foreign/1`), where all were read for it.".
--spec build_index(pid() | undefined, store()) -> {store(), Foreign :: [{term(), pid()}]}.
-build_index(_, #st{index = T} = St) when T =/= undefined -> {St, []};
-build_index(Heir, #st{group = G} = St0) ->
-    T = ets:new(sderl_index, [set, public]),
-    Foreign = fold_some(St0, fun(Rows, Acc) ->
-        true = ets:insert(T, [{Pid, Name} || ?STORED(_, Name, Pid, _, _, _, _) <- Rows]),
-        foreign_of(Rows, Acc)
-    end, []),
-    St = own_index(T, Heir, St0#st{index = T}),
-    %% Not before it is whole.
-    true = ets:insert(?STATE, {{index, G}, T}),
-    {St, Foreign}.
+-doc """
+For a coordinator, in pieces: those that follow it are to hear of it meanwhile, however many names there are.
+In the end with the names that it watches (`foreign/1`), where all were read for this.
+""".
+-spec build_index(Heir :: pid() | undefined, start | building(), store()) ->
+    {done, Foreign :: [{term(), pid()}], store()} | {more, building()}.
+build_index(_, start, #st{index = T} = St) when T =/= undefined -> {done, [], St};
+build_index(Heir, start, St) ->
+    build_index(Heir, {ets:new(sderl_index, [set, public]), start, []}, St);
+build_index(Heir, {T, At, Foreign}, #st{group = G} = St0) ->
+    case read_rows(St0, At) of
+        '$end_of_table' ->
+            St = own_index(T, Heir, St0#st{index = T}),
+            %% Not before it is whole.
+            true = ets:insert(?STATE, {{index, G}, T}),
+            {done, Foreign, St};
+        {Rows, Next} ->
+            true = ets:insert(T, [{Pid, Name} || ?STORED(_, Name, Pid, _, _, _, _) <- Rows]),
+            Building = {T, Next, foreign_of(Rows, Foreign)},
+            case length(Rows) < ?CHUNK of
+                true -> build_index(Heir, Building, St0);
+                false -> {more, Building}
+            end
+    end.
+
+-doc "It is not wanted any more.".
+-spec stop_building(building()) -> true.
+stop_building({T, At, _}) ->
+    true = At =:= start orelse ets:safe_fixtable(?NAMES, false),
+    ets:delete(T).
+
+%% A piece of all rows. The table stays fixed until the end was read.
+read_rows(#st{is_empty = true}, start) -> '$end_of_table';
+read_rows(#st{group = G}, start) ->
+    true = ets:safe_fixtable(?NAMES, true),
+    read_end(ets:select(?NAMES, spec(G, []), ?CHUNK));
+read_rows(_, Cursor) -> read_end(ets:select(Cursor)).
+
+read_end('$end_of_table') ->
+    true = ets:safe_fixtable(?NAMES, false),
+    '$end_of_table';
+read_end(Piece) -> Piece.
 
 foreign_of(Rows, Acc) ->
     [{Name, Pid} || ?STORED(_, Name, Pid, Home, _, _, _) <- Rows, is_pid(Pid), Home =/= node(Pid)] ++ Acc.
@@ -280,11 +311,13 @@ item(#settle{name = Name, losers = Lost, row = Row0}, #a{st = #st{group = G}} = 
 item(_, A) -> A.
 
 drop_homes([], A) -> A;
-drop_homes(Homes, #a{st = St} = A0) ->
-    lists:foldl(fun(?STORED(_, Name, Pid, _, _, _, _), A) ->
+drop_homes(_, #a{st = #st{is_empty = true}} = A) -> A;
+drop_homes(Homes, #a{st = #st{group = G}} = A0) ->
+    %% (There may be very many: never all of them at once.)
+    fold_where(G, [is_home(Homes)], fun(?STORED(_, Name, Pid, _, _, _, _), A) ->
         unindex(Pid, A),
         del(Name, Pid, A)
-    end, A0, at_home_own(St, Homes)).
+    end, A0).
 
 %% Said before there is one, so that none is missed by whoever looks for them.
 has_session(Node, #a{st = #st{sessions = Has}} = A) when is_map_key(Node, Has) -> A;
@@ -482,19 +515,16 @@ is_home(Homes) -> list_to_tuple(['orelse', false | [{'=:=', '$2', {const, H}} ||
 fold_own(#st{is_empty = true}, _, Acc) -> Acc;
 fold_own(#st{group = G}, F, Acc) -> fold(G, F, Acc).
 
-fold(G, F, Acc) -> fold_chunks(G, fun(Rows, A) -> lists:foldl(F, A, Rows) end, Acc).
+fold(G, F, Acc) -> fold_where(G, [], F, Acc).
 
-fold_some(#st{is_empty = true}, _, Acc) -> Acc;
-fold_some(#st{group = G}, F, Acc) -> fold_chunks(G, F, Acc).
-
-fold_chunks(G, F, Acc) ->
+fold_where(G, Guards, F, Acc) ->
     true = ets:safe_fixtable(?NAMES, true),
-    try fold_next(ets:select(?NAMES, spec(G, []), ?CHUNK), F, Acc)
+    try fold_next(ets:select(?NAMES, spec(G, Guards), ?CHUNK), F, Acc)
     after ets:safe_fixtable(?NAMES, false)
     end.
 
 fold_next('$end_of_table', _, Acc) -> Acc;
-fold_next({Rows, Cont}, F, Acc) -> fold_next(ets:select(Cont), F, F(Rows, Acc)).
+fold_next({Rows, Cont}, F, Acc) -> fold_next(ets:select(Cont), F, lists:foldl(F, Acc, Rows)).
 
 -doc "A cursor over the rows of a group: all of them or those with a home on the given nodes.".
 -spec read(store(), all | [node()], pos_integer()) ->
@@ -524,7 +554,8 @@ The names whose home is not the node of their pid, which was no member, and may 
 back yet: the coordinator watches them.
 """.
 -spec foreign(store()) -> [{term(), pid()}].
-foreign(St) -> fold_some(St, fun foreign_of/2, []).
+foreign(St) ->
+    fold_own(St, fun(Row, Acc) -> foreign_of([Row], Acc) end, []).
 
 -doc """
 What a new process has to do with each row that its predecessor left, in pieces: names of processes of
@@ -533,16 +564,13 @@ can have are dropped. Nobody waits for it: a process that has died says so when 
 """.
 -spec sweep(store(), local(), start | cursor()) ->
     {local(), Foreign :: [{term(), pid()}], Dropped :: non_neg_integer(), cursor()}.
-sweep(#st{is_empty = true}, L, start) -> {L, [], 0, done};
-sweep(#st{group = G} = St, L, start) ->
-    true = ets:safe_fixtable(?NAMES, true),
-    swept(ets:select(?NAMES, spec(G, []), ?CHUNK div 2), L, St);
-sweep(St, L, Cursor) -> swept(ets:select(Cursor), L, St).
+sweep(#st{index = Index} = St, L0, At) ->
+    case read_rows(St, At) of
+        '$end_of_table' -> {L0, [], 0, done};
+        {Rows, Cursor} -> swept(Rows, Cursor, Index, L0)
+    end.
 
-swept('$end_of_table', L, _) ->
-    true = ets:safe_fixtable(?NAMES, false),
-    {L, [], 0, done};
-swept({Rows, Cursor}, L0, #st{index = Index}) ->
+swept(Rows, Cursor, Index, L0) ->
     {Sound, Unsound} = lists:partition(fun(?STORED(_, _, Pid, Home, _, _, _)) ->
         is_pid(Pid) andalso is_atom(Home)
     end, Rows),

@@ -42,6 +42,8 @@
     stale = #{} :: sderl_store:stale(),
     cursors = #{} :: #{node() => sderl_store:cursor()},
     inner = [] :: [sderl_core:event()],     % rows that effects read
+    %% A coordinator orders nothing before it has its index.
+    building = none :: none | sderl_store:building(),
     %% Where the reading of the names that the predecessor left stands.
     sweep = done :: start | done | sderl_store:cursor(),
     left = false :: boolean(),
@@ -190,6 +192,12 @@ handle_info(tick, #g{tick_ms = T, timer = Timer, sweep = Sweep} = G0) ->
         {noreply, Next} -> {noreply, stand(Ran, Next)};
         Stop -> Stop
     end;
+handle_info(sderl_build, #g{building = none} = G) -> {noreply, G};
+handle_info(sderl_build, #g{building = Building} = G0) ->
+    case build_index(Building, G0) of
+        #g{building = none} = G -> run([], G);
+        G -> {noreply, G}
+    end;
 handle_info(sderl_sweep, G) -> {noreply, sweep(G)};
 handle_info({'ETS-TRANSFER', Table, _, index}, #g{store = St} = G) ->
     {noreply, G#g{store = sderl_store:own_index(Table, whereis(sderl_watch), St)}};
@@ -331,12 +339,15 @@ run(Events, #g{core = C0, steps = Steps} = G0) ->
     end,
     {Fx2, C2} = sderl_core:step(Now, lists:reverse(More), G2#g.core),
     G3 = inner(Now, effects(Fx2, G2#g{core = C2})),
-    {Fx3, C3} = sderl_core:propose(Now, sderl_store, G3#g.store, G3#g.core),
-    G4 = inner(Now, effects(Fx3, G3#g{core = C3})),
-    case G4 of
-        #g{left = true} -> {stop, normal, G4};
-        _ -> {noreply, show(G4)}
+    case propose(Now, G3) of
+        #g{left = true} = G4 -> {stop, normal, G4};
+        G4 -> {noreply, show(G4)}
     end.
+
+propose(Now, #g{building = none, store = Store} = G) ->
+    {Fx, C} = sderl_core:propose(Now, sderl_store, Store, G#g.core),
+    inner(Now, effects(Fx, G#g{core = C}));
+propose(_, G) -> G.
 
 %% Rows read for a snapshot are sent before anything else happens: a batch that went out between
 %% reading and sending them would be overwritten by older rows.
@@ -405,10 +416,7 @@ effect({outbox, Req, List}, #g{group = Group} = G) ->
 effect({hello, Node, Msg}, #g{group = Group, uid = Uid} = G) ->
     ok = sderl_traffic:send({sderl_node, Node}, {sderl_hello, ?VSN, Group, Uid, node(), Msg}, control, Msg),
     unsaid_to_node(Node, G);
-effect({index, build}, #g{store = St0} = G) ->
-    {St, Foreign} = sderl_store:build_index(whereis(sderl_watch), St0),
-    watch(Foreign, G),
-    G#g{store = St};
+effect({index, build}, G) -> build_index(start, stop_building(G));
 effect({index, drop}, G) -> drop_index(G);
 effect({sessions, Sessions}, #g{store = St} = G) ->
     G#g{store = sderl_store:sessions(St, Sessions)};
@@ -664,7 +672,23 @@ show(Mem, Members, {_, Lead} = Now, #g{group = Group, uid = Uid, store = St} = G
             ready(G#g{store = sderl_store:members(Members, St)})
     end.
 
-drop_index(#g{store = St} = G) ->
+build_index(At, #g{store = St0} = G) ->
+    case sderl_store:build_index(whereis(sderl_watch), At, St0) of
+        {done, Foreign, St} ->
+            watch(Foreign, G),
+            G#g{store = St, building = none};
+        {more, Building} ->
+            self() ! sderl_build,
+            G#g{building = Building}
+    end.
+
+stop_building(#g{building = none} = G) -> G;
+stop_building(#g{building = Building} = G) ->
+    sderl_store:stop_building(Building),
+    G#g{building = none}.
+
+drop_index(G0) ->
+    #g{store = St} = G = stop_building(G0),
     case sderl_store:drop_index(St) of
         St -> G;
         Without ->
