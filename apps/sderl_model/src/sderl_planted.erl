@@ -95,7 +95,7 @@ changes(resurrect) ->
     [{sderl_core_decide, "lists:usort(lists:append([Ns || #change_view{drops = Ns} <- Changes]))", "[]"},
      {sderl_core_decide, "K =:= 1", "false"}];
 changes(double_yes) ->
-    [{sderl_core_decide, "map_size(maps:from_keys(Keys, [])) =:= N", "true"}];
+    [{sderl_core_decide, "map_size(maps:from_keys(Terms, [])) =:= length(Terms)", "is_list(Terms)"}];
 changes(forget_session) ->
     [{sderl_core_write,
       "enqueue(Seg, #s{sessions = Sessions} = S) ->"

@@ -35,8 +35,10 @@
     mod :: module(),
     store :: term(),
     view,
-    keys = [],          % what was read: names in a tuple, pids
-    count = 0,          % how much that was
+    given = [],         % names that were free, asked for or removed all the same
+    got = [],           % processes that are given one
+    taken = [],         % names and processes that were found, and go
+    refused = [],       % what is refused for what was found
     index = []          % what the index will be
 }).
 
@@ -70,49 +72,59 @@ batch(Mod, Store, #s{office = #office{changes = Changes, unknown_answers = Unkno
 
 %% ---------------------------------------------------------------- the common case
 
-%% Registrations and removals of which no two touch the same name or pid need no overlay: each is
-%% decided against the table alone. Whether that was so is seen at the end, at once; if not, or if
-%% there is anything else among the operations, the batch is decided again with the overlay.
+%% Registrations and removals none of which changes what another finds need no overlay: each is
+%% decided against the table alone. Whether that was so is seen at the end, at once (`is_plain`); if
+%% not, or if there is anything else among the operations, the batch is decided again with the overlay.
 plain([?LIST(O, Sid, R, Ops) | Lists], P0, Items) ->
     case plain_ops(Ops, O, P0, [], true) of
         {As, P} -> plain(Lists, P, [decided_list(O, Sid, R, Ops, As) | Items]);
         false -> false
     end;
-plain([], #p{keys = Keys, count = N, index = Index}, Items) ->
-    case map_size(maps:from_keys(Keys, [])) =:= N of
+plain([], #p{index = Index} = P, Items) ->
+    case is_plain(P) of
         true -> {lists:reverse(Items), Index};
         false -> false
     end.
 
-plain_ops([?REGISTER(Name, Pid) | Ops], O, #p{view = V} = P0, As, Default)
+%% What was found free is given at most once, and to a process that is given nothing else; what was
+%% refused was not refused for what is taken away.
+is_plain(#p{given = Names, got = Pids, taken = Taken, refused = Refused}) ->
+    is_set(Names) andalso is_set(Pids)
+        andalso (Refused =:= [] orelse Taken =:= []
+                 orelse Refused -- Taken =:= Refused).
+
+is_set(Terms) -> map_size(maps:from_keys(Terms, [])) =:= length(Terms).
+
+plain_ops([?REGISTER(Name, Pid) | Ops], O, #p{view = V} = P, As, Default)
   when map_get(node(Pid), V) =:= live ->
-    #p{mod = Mod, store = St, keys = Ks, count = N, index = Ix} = P0,
-    Free = Mod:lookup(St, Name) =:= none andalso Mod:name_of(St, Pid) =:= none,
-    P = P0#p{keys = [{Name}, Pid | Ks], count = N + 2},
-    case Free of
-        true when node(Pid) =:= O ->
-            plain_ops(Ops, O, P#p{index = [{Pid, [Name]} | Ix]}, [yes | As], Default);
+    #p{mod = Mod, store = St, given = Names, got = Pids, refused = Refused, index = Ix} = P,
+    case Mod:lookup(St, Name) =:= none andalso Mod:name_of(St, Pid) =:= none of
         true ->
-            plain_ops(Ops, O, P#p{index = [{Pid, [Name]} | Ix]}, [{yes, node(Pid)} | As], false);
+            Given = P#p{given = [Name | Names], got = [Pid | Pids], index = [{Pid, [Name]} | Ix]},
+            case node(Pid) of
+                O -> plain_ops(Ops, O, Given, [yes | As], Default);
+                Home -> plain_ops(Ops, O, Given, [{yes, Home} | As], false)
+            end;
         false ->
-            plain_ops(Ops, O, P, [{no, name_or_pid_already_registered} | As], false)
+            No = {no, name_or_pid_already_registered},
+            plain_ops(Ops, O, P#p{refused = [{Name}, Pid | Refused]}, [No | As], false)
     end;
-plain_ops([?UNREGISTER(Name) | Ops], O, P, As, Default) ->
-    #p{mod = Mod, store = St, view = V, keys = Ks, count = N, index = Ix} = P,
+plain_ops([?UNREGISTER(Name) | Ops], O, #p{mod = Mod, store = St, view = V} = P, As, Default) ->
     case Mod:lookup(St, Name) of
         none ->
-            plain_ops(Ops, O, P#p{keys = [{Name} | Ks], count = N + 1}, [ok | As], Default);
+            plain_ops(Ops, O, P#p{given = [Name | P#p.given]}, [ok | As], Default);
         ?ROW_OF_AT(Pid, O) ->
-            Gone = P#p{keys = [{Name}, Pid | Ks], count = N + 2, index = [{Pid, none} | Ix]},
-            plain_ops(Ops, O, Gone, [ok | As], Default);
+            plain_ops(Ops, O, take(Name, Pid, P), [ok | As], Default);
         ?ROW_OF_AT(Pid, Home) when map_get(Home, V) =:= live ->
-            Gone = P#p{keys = [{Name}, Pid | Ks], count = N + 2, index = [{Pid, none} | Ix]},
-            plain_ops(Ops, O, Gone, [{ok, Home} | As], false);
+            plain_ops(Ops, O, take(Name, Pid, P), [{ok, Home} | As], false);
         _ -> false
     end;
 plain_ops([], _, P, _, true) -> {default, P};
 plain_ops([], _, P, As, false) -> {lists:reverse(As), P};
 plain_ops(_, _, _, _, _) -> false.
+
+take(Name, Pid, #p{taken = Taken, index = Index} = P) ->
+    P#p{taken = [{Name}, Pid | Taken], index = [{Pid, none} | Index]}.
 
 decided_list(Member, Session, Number, Operations, Answers) ->
     #seg{
