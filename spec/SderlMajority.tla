@@ -40,8 +40,9 @@ VARIABLES
     former,           \* of each node: the epochs that had been taken when its present life began
     owner,            \* of each epoch: who took it
     was,              \* of each epoch: what its owner had promised before
-    promised,         \* promised[e][n]: NoPromise, or the log that n had when it promised e, and whether it voted
+    promised,         \* promised[e][n]: NoPromise, or the log that n had when it promised e, and its standing
     led,              \* led[e]: what the coordinator of e has ordered, or NoLed
+    began,            \* began[e]: the log that the coordinator of e began with, which is that of another epoch
     joined,           \* joined[e]: who was so near to its log that the takeover brings it there
     counting,         \* counting[e]: whose promise made the coordinator of e one
     newcomers,        \* newcomers[e][n]: Counts, or the first batch that has to be committed without it
@@ -51,20 +52,22 @@ VARIABLES
     left,             \* who was removed, knows it, and has ended
     spent
 
-vars == <<epoch, log, votes, former, owner, was, promised, led, joined, counting, newcomers, acked, committed,
+vars == <<epoch, log, votes, former, owner, was, promised, led, began, joined, counting, newcomers, acked, committed,
           forgotten, left, spent>>
-facts == <<promised, led, joined, counting, newcomers, acked, committed, forgotten, left>>
+facts == <<promised, led, began, joined, counting, newcomers, acked, committed, forgotten, left>>
 
 Epoch == 1..MaxEpoch
 Empty == [lineage |-> 0, num |-> 0]
-NoPromise == [lineage |-> -1, num |-> -1, votes |-> FALSE]
-NoLed == <<[t |-> "none", by |-> None, members |-> {}]>>
+NoPromise == [lineage |-> -1, num |-> -1, standing |-> ""]
+NoLed == <<[t |-> "none", by |-> None, members |-> {}, between |-> {}]>>
 Votes == -1
 NotYet == 99
 Counts == -1
 
-Write(n) == [t |-> "write", by |-> n, members |-> {}]
-Change(S) == [t |-> "members", by |-> None, members |-> S]
+Write(n) == [t |-> "write", by |-> n, members |-> {}, between |-> {}]
+\* A batch has an operation for each change.  Between: what the membership is before the last of these.
+Change(S, between) ==
+    [t |-> "members", by |-> None, members |-> S, between |-> IF "last_change" \in Fault THEN between ELSE {}]
 Entries(l) == IF l.lineage = 0 THEN <<>> ELSE SubSeq(led[l.lineage], 1, l.num)
 Prefix(a, b) == Len(a) <= Len(b) /\ SubSeq(b, 1, Len(a)) = a
 
@@ -77,14 +80,18 @@ HasBefore(entries) ==
     /\ "new_only" \notin Fault
     /\ entries # <<>> /\ entries[Len(entries)].t = "members"
     /\ ~\E a \in committed : Prefix(entries, a.log)
-Before(entries) == Membership(SubSeq(entries, 1, Len(entries) - 1))
+Before(entries) ==
+    IF "last_change" \in Fault THEN entries[Len(entries)].between
+    ELSE Membership(SubSeq(entries, 1, Len(entries) - 1))
 Members(entries) == Membership(entries) \union (IF HasBefore(entries) THEN Before(entries) ELSE {})
 
 Majority(S, members) == 2 * Cardinality(S \intersect members) > Cardinality(members)
 \* Who was removed and has ended agreed to that, as who acknowledged it.
+Agrees(S, entries) == HasBefore(entries) => Majority(S \union left, Before(entries))
+\* Those that count, or all that have not left.
 Decides(S, agreed, entries) ==
-    /\ Majority(S, Membership(entries))
-    /\ HasBefore(entries) => Majority(S \union agreed \union left, Before(entries))
+    /\ Majority(S, Membership(entries)) \/ Membership(entries) \ (S \union left) = {}
+    /\ Agrees(S \union agreed, entries)
 
 All(J, entries) ==
     LET missing == (Members(entries) \ J) \ left
@@ -92,6 +99,13 @@ All(J, entries) ==
 
 \* Which log contains the other: that of the later epoch, then the longer one.
 AtLeast(a, b) == a.lineage > b.lineage \/ (a.lineage = b.lineage /\ a.num >= b.num)
+
+\* Whether a log of an epoch is that of another at this number, but for its last batch: the epochs that
+\* came after it brought none.
+RECURSIVE IsOfLog(_, _, _)
+IsOfLog(lineage, other, num) ==
+    \/ lineage = other
+    \/ other > 1 /\ began[other].num = num /\ IsOfLog(lineage, began[other].lineage, num)
 
 Init ==
     \E c \in Leads :
@@ -104,6 +118,7 @@ Init ==
             /\ was = [e \in Epoch |-> 0]
             /\ promised = [e \in Epoch |-> [n \in Node |-> NoPromise]]
             /\ led = [e \in Epoch |-> IF runs /\ e = 1 THEN <<>> ELSE NoLed]
+            /\ began = [e \in Epoch |-> Empty]
             /\ joined = [e \in Epoch |-> {}]
             /\ counting = [e \in Epoch |-> IF runs /\ e = 1 THEN First ELSE {}]
             /\ newcomers = [e \in Epoch |-> [n \in Node |-> Counts]]
@@ -120,8 +135,18 @@ Here(n) == n \notin left
 Collects(e) ==
     LET n == owner[e] IN n # None /\ led[e] = NoLed /\ epoch[n] = e /\ e \notin former[n] /\ Here(n)
 
+\* A member that came back says whether its last batch is one by which it is live.
 Standing(n) == [lineage |-> log[n].lineage, num |-> log[n].num,
-                votes |-> votes[n] = Votes \/ "empty_votes" \in Fault]
+                standing |-> IF votes[n] = Votes \/ "empty_votes" \in Fault THEN "votes"
+                             ELSE IF log[n].num >= votes[n] THEN "live" ELSE "whole"]
+
+\* Who promised as one that votes: also who has not heard that the batch is committed by which it counts,
+\* where another has the next one.
+Voters(e, J) ==
+    {m \in J :
+        \/ promised[e][m].standing = "votes"
+        \/ /\ promised[e][m].standing = "live"
+           /\ \E x \in J : promised[e][x].lineage = promised[e][m].lineage /\ promised[e][x].num > promised[e][m].num}
 
 \* A member asks for a higher epoch.
 Candidate(n) ==
@@ -132,7 +157,7 @@ Candidate(n) ==
         /\ was' = [was EXCEPT ![e] = epoch[n]]
         /\ epoch' = [epoch EXCEPT ![n] = e]
         /\ promised' = [promised EXCEPT ![e][n] = Standing(n)]
-    /\ UNCHANGED <<log, votes, former, led, joined, counting, newcomers, acked, committed, forgotten, left, spent>>
+    /\ UNCHANGED <<log, votes, former, led, began, joined, counting, newcomers, acked, committed, forgotten, left, spent>>
 
 \* It gives that up: nobody else was told of this promise of its own.
 Withdraw(n) ==
@@ -146,7 +171,7 @@ Promise(n, e) ==
     /\ Here(n) /\ owner[e] \notin {None, n} /\ e > epoch[n] /\ e \notin former[n]
     /\ epoch' = [epoch EXCEPT ![n] = e]
     /\ promised' = [promised EXCEPT ![e][n] = Standing(n)]
-    /\ UNCHANGED <<log, votes, former, owner, was, led, joined, counting, newcomers, acked, committed, forgotten,
+    /\ UNCHANGED <<log, votes, former, owner, was, led, began, joined, counting, newcomers, acked, committed, forgotten,
                    left, spent>>
 
 \* The candidate has promises enough, and the longest log among them, or lacks its last batch.  (Where
@@ -156,32 +181,34 @@ Finish(n) ==
     /\ e \in Epoch /\ owner[e] = n /\ Collects(e)
     /\ \E J \in SUBSET {m \in Node : promised[e][m] # NoPromise} :
         LET mine == promised[e][n]
-            V == {m \in J : promised[e][m].votes}
+            V == Voters(e, J)
             those == IF V # {} /\ "votes_first" \in Fault THEN V ELSE J
             best == CHOOSE m \in those : \A x \in those : AtLeast(promised[e][m], promised[e][x])
             most == promised[e][best]
             log0 == Entries(mine)
             log1 == IF "any_log" \in Fault THEN log0 ELSE Entries(most)
-            enough(l) == All(J, l) \/ Decides(V, {}, l)
+            most_vote(l) == Majority(V, Membership(l)) /\ Agrees(V, l)
+            enough(l) == All(J, l) \/ most_vote(l)
             all == All(J, log1)
             new == [lineage |-> e, num |-> Len(log1)]
-            at(m) == promised[e][m].lineage = most.lineage
+            near(m) == /\ promised[e][m].lineage > 0 /\ IsOfLog(promised[e][m].lineage, most.lineage, most.num)
+                       /\ promised[e][m].num <= most.num /\ promised[e][m].num + 1 >= most.num
+            counted(m) == /\ "promise_acks" \in Fault /\ m \in J \ Membership(log1)
+                          /\ promised[e][m].lineage = most.lineage /\ promised[e][m].num = most.num
         IN  /\ n \in J
             /\ \/ AtLeast(mine, most) /\ n \in those
                \/ "any_log" \in Fault
-               \/ mine.lineage = most.lineage /\ mine.num + 1 = most.num
+               \/ mine.lineage = most.lineage /\ mine.num + 1 = most.num /\ n \in Membership(log1)
             /\ enough(log0) /\ enough(log1)
             /\ led' = [led EXCEPT ![e] = log1]
             /\ log' = [log EXCEPT ![n] = new]
-            /\ joined' = [joined EXCEPT ![e] = {m \in J :
-                    at(m) /\ promised[e][m].num <= most.num /\ promised[e][m].num + 1 >= most.num}]
+            /\ began' = [began EXCEPT ![e] = [lineage |-> most.lineage, num |-> Len(log1)]]
+            /\ joined' = [joined EXCEPT ![e] = {m \in J \ {n} : near(m)}]
             /\ counting' = [counting EXCEPT ![e] = IF all THEN J ELSE V]
-            \* (Who is removed by the last batch is in no view any more; that it has it counts.)
-            /\ acked' = [acked EXCEPT ![e] = [m \in Node |->
-                    IF m = n \/ (m \in J \ Membership(log1) /\ at(m) /\ promised[e][m].num = most.num)
-                    THEN Len(log1) ELSE -1]]
+            \* (Who is removed by the last batch is asked for its acknowledgement, too: `tell_removed`.)
+            /\ acked' = [acked EXCEPT ![e] = [m \in Node |-> IF m = n \/ counted(m) THEN Len(log1) ELSE -1]]
             /\ votes' = [votes EXCEPT ![n] = IF @ = Votes THEN Votes ELSE Len(log1)]
-            /\ forgotten' = IF ~all \/ Decides(V, {}, log1) THEN forgotten
+            /\ forgotten' = IF ~all \/ most_vote(log1) THEN forgotten
                             ELSE forgotten \union
                                 {a \in committed : \A m \in J : ~Prefix(a.log, Entries(promised[e][m]))}
             /\ UNCHANGED <<epoch, former, owner, was, promised, newcomers, committed, left, spent>>
@@ -197,43 +224,41 @@ Landed(e) == [epoch |-> e, log |-> led[e]] \in committed
 Propose(n) ==
     LET e == epoch[n]
     IN  /\ Leader(n) /\ Landed(e) /\ Len(led[e]) < MaxNum
-        /\ \E entry \in {Write(n)} \union {Change(S) : S \in Changes} :
-            /\ entry.t = "members" => spent.change < MaxChange /\ entry.members # Membership(led[e])
+        /\ \E entry \in {Write(n)} \union {Change(S, B) : S \in Changes, B \in {Membership(led[e])} \union Changes} :
+            \* (`keeps_majority`: those that are live, and so have the last batch, are one of the new membership, too.)
+            /\ entry.t = "members" =>
+                /\ spent.change < MaxChange /\ entry.members # Membership(led[e])
+                /\ Majority({m \in Node : acked[e][m] = Len(led[e])}, entry.members)
             /\ led' = [led EXCEPT ![e] = Append(@, entry)]
             /\ log' = [log EXCEPT ![n].num = @ + 1]
             /\ acked' = [acked EXCEPT ![e][n] = Len(led[e]) + 1]
             /\ spent' = [spent EXCEPT !.change = IF entry.t = "members" THEN @ + 1 ELSE @]
-        /\ UNCHANGED <<epoch, votes, former, owner, was, promised, joined, counting, newcomers, committed, forgotten,
-                       left>>
-
-\* What an epoch began with.
-Begins(e) == CHOOSE k \in 0..MaxNum :
-    /\ \E m \in joined[e] : promised[e][m].num = k
-    /\ \A m \in joined[e] : promised[e][m].num <= k
+        /\ UNCHANGED <<epoch, votes, former, owner, was, promised, began, joined, counting, newcomers, committed,
+                       forgotten, left>>
 
 Acknowledge(n, e, k) == acked' = [acked EXCEPT ![e][n] = k]
 
 \* The takeover brings who promised to the log that the epoch begins with.
 Lead(n, e) ==
     /\ Here(n) /\ led[e] # NoLed /\ owner[e] # n /\ n \in joined[e] /\ e = epoch[n]
-    /\ log[n].lineage = promised[e][n].lineage /\ log[n].lineage > 0 /\ log[n].lineage < e
-    /\ log' = [log EXCEPT ![n] = [lineage |-> e, num |-> Begins(e)]]
-    /\ votes' = [votes EXCEPT ![n] = IF @ = Votes THEN Votes ELSE Begins(e)]
-    /\ Acknowledge(n, e, Begins(e))
-    /\ UNCHANGED <<epoch, former, owner, was, promised, led, joined, counting, newcomers, committed, forgotten, left,
+    /\ log[n].lineage > 0 /\ log[n].lineage < e
+    /\ log' = [log EXCEPT ![n] = [lineage |-> e, num |-> began[e].num]]
+    /\ votes' = [votes EXCEPT ![n] = IF @ = Votes THEN Votes ELSE began[e].num]
+    /\ Acknowledge(n, e, began[e].num)
+    /\ UNCHANGED <<epoch, former, owner, was, promised, led, began, joined, counting, newcomers, committed, forgotten, left,
                    spent>>
 
 Batch(n, e) ==
     /\ Here(n) /\ led[e] # NoLed /\ owner[e] # n /\ epoch[n] = e /\ log[n].lineage = e /\ log[n].num < Len(led[e])
     /\ log' = [log EXCEPT ![n].num = @ + 1]
     /\ Acknowledge(n, e, log[n].num + 1)
-    /\ UNCHANGED <<epoch, votes, former, owner, was, promised, led, joined, counting, newcomers, committed, forgotten,
+    /\ UNCHANGED <<epoch, votes, former, owner, was, promised, led, began, joined, counting, newcomers, committed, forgotten,
                    left, spent>>
 
 \* An empty member waits until no candidate can count a promise of its former life.
 MayJoin(n, e) ==
     \/ log[n] # Empty \/ votes[n] = Votes \/ n \in Files \/ "no_wait" \in Fault
-    \/ epoch[n] = e /\ ("early_join" \in Fault \/ n \in counting[e])
+    \/ epoch[n] = e /\ n \in counting[e]
     \/ \A x \in former[n] : ~Collects(x)
 
 \* A coordinator takes a member in: a snapshot, and from the next batch on it is live.  Who promised
@@ -252,7 +277,7 @@ TakeIn(n, e) ==
         /\ newcomers' = [newcomers EXCEPT ![e][n] = IF counts THEN Counts ELSE at]
         /\ votes' = [votes EXCEPT ![n] = IF @ = Votes \/ "newcomers_count" \in Fault THEN Votes
                                         ELSE IF "early_live" \in Fault THEN at - 1 ELSE at]
-        /\ UNCHANGED <<former, owner, was, promised, led, joined, counting, committed, forgotten, left, spent>>
+        /\ UNCHANGED <<former, owner, was, promised, led, began, joined, counting, committed, forgotten, left, spent>>
 
 \* Those that count have the batch, and are a majority.  Who counts is left open until then: the others
 \* are set aside.
@@ -263,7 +288,7 @@ Commit(n) ==
         /\ Decides({m \in had : newcomers[e][m] = Counts}, had \ Membership(led[e]), led[e])
         /\ committed' = committed \union {[epoch |-> e, log |-> led[e]]}
         /\ newcomers' = [newcomers EXCEPT ![e] = [m \in Node |-> IF @[m] <= Len(led[e]) THEN Counts ELSE @[m]]]
-        /\ UNCHANGED <<epoch, log, votes, former, owner, was, promised, led, joined, counting, acked, forgotten, left,
+        /\ UNCHANGED <<epoch, log, votes, former, owner, was, promised, led, began, joined, counting, acked, forgotten, left,
                        spent>>
 
 \* A member that is live hears that all that it has is committed: it votes.
@@ -273,11 +298,15 @@ Confirmed(n) ==
     /\ votes' = [votes EXCEPT ![n] = Votes]
     /\ UNCHANGED <<epoch, log, former, owner, was, spent, facts>>
 
-\* A removed member that has the batch by which it goes ends.  It has no say any more.
+\* A removed member that has the batch by which it goes ends, and has no say any more.  That may be before
+\* the batch is committed, where nobody is left to say so; but not where it has promised another epoch: that one
+\* may begin without the batch, and the word that it has left would let the batch be committed.
 Leave(n) ==
     /\ Here(n) /\ log[n] # Empty /\ n \notin Membership(Entries(log[n]))
+    /\ \/ epoch[n] = log[n].lineage \/ "leaves_promised" \in Fault
+       \/ \E a \in committed : Prefix(Entries(log[n]), a.log)
     /\ left' = left \union {n}
-    /\ UNCHANGED <<epoch, log, votes, former, owner, was, promised, led, joined, counting, newcomers, acked, committed,
+    /\ UNCHANGED <<epoch, log, votes, former, owner, was, promised, led, began, joined, counting, newcomers, acked, committed,
                    forgotten, spent>>
 
 \* A node comes back with nothing, or with its file alone.
@@ -316,5 +345,28 @@ Winner(l) ==
     IN  IF W = {} THEN None ELSE l[CHOOSE i \in W : \A j \in W : i <= j].by
 OneWinner == Cardinality({Winner(a.log) : a \in Answered} \ {None}) <= 1
 
+\* A constraint of single models: nobody stands before the first batch is out, which is a change of the
+\* membership, and epochs are taken one after the other.
+BatchFirst ==
+    /\ led[1] # <<>> => led[1][1].t = "members"
+    /\ led[1] = <<>> => \A e \in Epoch : e > 1 => owner[e] = None
+    /\ \A e \in Epoch : (e > 2 /\ owner[e] # None) => owner[e - 1] # None
+
 Symmetry == Permutations(Same)
+
+\* What no step and no property depends on any more is not told apart: the promises to one that stands no
+\* more, and what a coordinator knew that leads no more.  (Who stood in vain may go on leading here.)
+MayLead(e) ==
+    LET n == owner[e]
+    IN  /\ n # None /\ Here(n) /\ led[e] # NoLed /\ log[n].lineage = e /\ e \notin former[n]
+        /\ epoch[n] = e \/ (epoch[n] \in Epoch /\ owner[epoch[n]] = n /\ Collects(epoch[n]) /\ was[epoch[n]] = e)
+Relevant ==
+    <<epoch, log, votes, led, began, committed, forgotten, left, spent,
+      [e \in Epoch |-> LET n == owner[e] IN
+                       IF n = None \/ MayLead(e) \/ (Here(n) /\ epoch[n] <= e) THEN n ELSE TRUE],
+      [n \in Node |-> {e \in former[n] : owner[e] # None}],
+      [e \in Epoch |-> IF Collects(e) THEN <<was[e], promised[e]>> ELSE <<>>],
+      [e \in Epoch |-> {n \in joined[e] : epoch[n] = e /\ log[n].lineage < e}],
+      [e \in Epoch |-> IF MayLead(e) THEN <<counting[e], newcomers[e]>> ELSE <<>>],
+      [e \in Epoch |-> IF MayLead(e) THEN {n \in Node : acked[e][n] = Len(led[e])} ELSE {}]>>
 =============================================================================

@@ -170,7 +170,7 @@ MergeProgress ==
 
 MergeFaults ==
     \/ Faults
-    \/ Rest /\ \E n \in Node : Boot(n) \/ \E m \in Node : Heal(n, m)
+    \/ ~spent.calm /\ Rest /\ \E n \in Node : Boot(n) \/ \E m \in Node : Heal(n, m)
 
 MergeNext == MergeProgress \/ MergeFaults \/ Clients
 MergeSpec == Init /\ [][MergeNext]_vars
@@ -214,11 +214,12 @@ FrozenIsOwn ==
 
 \* When nothing fails any more, components that see each other are one, and every clash is settled and
 \* told.
-MergeFairness == WF_vars(MergeProgress)
-FairMergeSpec == MergeSpec /\ MergeFairness
 AllTold == \A n \in Node : st[n].alive =>
     /\ \A x \in Name : st[n].clashes[x] = {}
     /\ st[n].effects = {}
 OneComponent == \E c \in Node : \A n \in Node : st[n].alive => st[n].lead = c
-WholeAgain == <>[](up = {{a, b} : a, b \in Node} \ {{a} : a \in Node} => OneComponent /\ AllTold) \/ <>Exhausted
+Whole == up = {{a, b} : a, b \in Node} \ {{a} : a \in Node} => OneComponent /\ AllTold
+MergeLiveNext == MergeNext \/ Calm \/ ((Exhausted \/ Whole) /\ UNCHANGED vars)
+MergeLiveSpec == Init /\ [][MergeLiveNext]_vars
+WholeAgain == GoesOn => <>[]Whole \/ <>Exhausted
 =============================================================================

@@ -14,6 +14,7 @@ EXTENDS Naturals, Integers, Sequences, FiniteSets, TLC
 CONSTANTS
     Node, Name,
     None,             \* no node
+    First,            \* the coordinator at the beginning: any, as nodes are exchanged for each other
     MaxEpoch,         \* epochs that may ever be taken
     MaxOp,            \* operations that clients may ask for
     Kinds,            \* a subset of {"register", "unregister"}
@@ -56,6 +57,9 @@ Live == <<0, 0>>
 Out == <<-1, 0>>
 IsAside(place) == place[1] >= 1
 LiveIn(view) == {n \in DOMAIN view : view[n] = Live}
+
+\* A shard of which not all pieces are ordered: its place covers nothing.
+Incomplete == <<MaxEpoch + 1, 0>>
 
 NoItem == [t |-> "none"]
 NoBatch == [op |-> 0, answer |-> "", item |-> NoItem, view |-> [n \in Node |-> Out]]
@@ -112,16 +116,15 @@ Dead(s) == [Volatile(s) EXCEPT !.alive = FALSE, !.committed = 0, !.token = [x \i
     !.view = [m \in Node |-> Out], !.live = [m \in Node |-> Out], !.bases = {}, !.history = NoHistory,
     !.queue = {}, !.out = 0, !.decided = {}, !.answers = {}]
 
-Nothing == [kill |-> 0, crash |-> 0, break |-> 0, heal |-> 0, silence |-> 0, boot |-> 0]
+Nothing == [kill |-> 0, crash |-> 0, break |-> 0, heal |-> 0, silence |-> 0, boot |-> 0, calm |-> FALSE]
 
 Init ==
-    \E lead \in Node :
-        /\ st = [n \in Node |-> StartOf(n, lead)]
-        /\ net = [a \in Node |-> [b \in Node |-> <<>>]]
-        /\ up = {{a, b} : a, b \in Node} \ {{a} : a \in Node}
-        /\ ops = <<>>
-        /\ owner = [e \in Epoch |-> IF e = 1 THEN lead ELSE None]
-        /\ spent = Nothing
+    /\ st = [n \in Node |-> StartOf(n, First)]
+    /\ net = [a \in Node |-> [b \in Node |-> <<>>]]
+    /\ up = {{a, b} : a, b \in Node} \ {{a} : a \in Node}
+    /\ ops = <<>>
+    /\ owner = [e \in Epoch |-> IF e = 1 THEN First ELSE None]
+    /\ spent = Nothing
 
 -----------------------------------------------------------------------------
 (* A step is a function of the world: the members, what is on its way, the *)
@@ -440,6 +443,8 @@ Finish(w, n) ==
         old == s.lineage
         place(m) == CASE m = n -> Live
                       [] m # n /\ m \notin s.seen -> Out
+                      \* It brings its shard, of which our log has not all.
+                      [] m # n /\ m \in s.seen /\ s1.view[m] = Incomplete /\ "partial_counts" \notin Fault -> Incomplete
                       [] m # n /\ m \in s.seen /\ m \in able -> Live
                       [] m # n /\ m \in s.seen /\ m \notin able ->
                             IF s1.view[m] = Live THEN <<old, top>> ELSE s1.view[m]
@@ -578,15 +583,15 @@ Adopt(w, n, m) ==
 
 SetAside(w, n, m) == Landed(Adopt([w EXCEPT !.st[n] = Demote(@, {m})], n, m), n)
 
-\* A shard of which not all pieces are ordered: its place covers nothing.
-Incomplete == <<MaxEpoch + 1, 0>>
-
 \* Whether a log of this epoch and history, which has a member's shard as of this place, has all that
-\* the member has at a position of its own log: it grew out of that log, or has exactly that shard.
+\* the member has at a position of its own log: it grew out of that log, or has that shard.  (What a
+\* member has beyond its place in an epoch that ended may come from another coordinator than those that
+\* this log had.)
 Covers(place, epoch, history, lineage, num) ==
-    /\ IsAside(place)
-    /\ \/ place = <<lineage, num>>
-       \/ place # Incomplete /\ (lineage = epoch \/ num <= history[lineage])
+    /\ IsAside(place) /\ place # Incomplete
+    /\ IF lineage = epoch THEN TRUE
+       ELSE IF lineage = place[1] /\ "covers_ended" \notin Fault THEN num <= place[2]
+       ELSE place = <<lineage, num>> \/ num <= history[lineage]
 
 \* The coordinator has waited too long for some.
 Slow(n, S) ==
@@ -837,24 +842,26 @@ StepEnds(n) ==
     \/ \E a \in st[n].answers : AnswerRelayed(n, a)
 
 Rest == {n \in Node : Urgent(n)} = {}
-Deliver(m, n) == Rest /\ (Message(m, n) \/ Nodedown(n, m) \/ Heartbeat(n, m))
-Stand1(n) == Rest /\ Candidate(n)
-Asking(o) == Rest /\ (RelayAgain(o) \/ RelayEnds(o))
 
 \* What goes by itself.
 Progress ==
-    \/ \E n \in Node : StepEnds(n) \/ Stand1(n)
-    \/ \E m, n \in Node : Deliver(m, n)
-    \/ \E o \in DOMAIN ops : Asking(o)
+    \/ \E n \in Node : StepEnds(n)
+    \/ /\ Rest
+       /\ \/ \E n \in Node : Candidate(n)
+          \/ \E m, n \in Node : Message(m, n) \/ Nodedown(n, m) \/ Heartbeat(n, m)
+          \/ \E o \in DOMAIN ops : RelayAgain(o) \/ RelayEnds(o)
 
-Faults ==
+\* From here on nothing fails, and nobody asks for anything (for liveness).
+Calm == Rest /\ ~spent.calm /\ spent' = [spent EXCEPT !.calm = TRUE] /\ UNCHANGED <<st, net, up, ops, owner>>
+
+Faults == ~spent.calm /\
     \/ \E n \in Node : CrashProposing(n)
     \/ /\ Rest
        /\ \/ \E n \in Node : Kill(n) \/ Crash(n) \/ Silent(n) \/ FinishWithout(n)
           \/ \E n, m \in Node : Break(n, m)
           \/ \E n \in Node : \E S \in SUBSET st[n].wait : Slow(n, S)
 
-Clients == Rest /\ \E c, h \in Node, x \in Name, k \in Kinds : Operation(c, k, x, h)
+Clients == ~spent.calm /\ Rest /\ \E c, h \in Node, x \in Name, k \in Kinds : Operation(c, k, x, h)
 
 Next == Progress \/ Faults \/ Clients
 Spec == Init /\ [][Next]_vars
@@ -929,22 +936,34 @@ OneBatchApart ==
 OneCoordinator ==
     \A n \in Node : (st[n].alive /\ st[n].role = "coord") => owner[st[n].lineage] = n
 
-\* Every operation ends: with an answer, or unknown where its client or its home died.  (Elections that
-\* were in vain may use up the model's epochs.)
-\* All that is assumed is that something which can go on does: no choice among the steps.
-Fairness == WF_vars(Progress)
-FairSpec == Spec /\ Fairness
 Exhausted == \A e \in Epoch : owner[e] # None
 Waits(o) == o \in DOMAIN ops /\ ops[o].status = "waits"
-Ends == \A o \in Op : Waits(o) ~> (~Waits(o) \/ Exhausted)
+AllEnded == Exhausted \/ \A o \in Op : ~Waits(o)
+
+\* Every operation ends: with an answer, or unknown where its client or its home died.  (Elections that
+\* were in vain may use up the model's epochs.)
+\* All that is assumed is that something which can go on does, with no choice among the steps: steps go on for
+\* ever, or end where none can go on.  There TLC finds a deadlock, unless all is as it should be.
+LiveNext == Next \/ Calm \/ (AllEnded /\ UNCHANGED vars)
+LiveSpec == Init /\ [][LiveNext]_vars
+GoesOn == []<><<TRUE>>_vars
+Ends == GoesOn => \A o \in Op : Waits(o) ~> (~Waits(o) \/ Exhausted)
 
 \* States with longer queues are not followed any further.
 Bound == \A a, b \in Node : Len(net[a][b]) <= 6
+
+\* Faults come where little is on its way: nothing, at most one message, or two (constraints of single models).
+OnTheirWay == LET Sum[L \in SUBSET (Node \X Node)] ==
+                      IF L = {} THEN 0 ELSE LET l == CHOOSE x \in L : TRUE IN Len(net[l[1]][l[2]]) + Sum[L \ {l}]
+              IN  Sum[Node \X Node]
+InQuiet0 == spent' # spent => OnTheirWay = 0
+InQuiet1 == spent' # spent => OnTheirWay <= 1
+InQuiet2 == spent' # spent => OnTheirWay <= 2
 
 \* For the search of a counterexample: the first operation is answered before anybody loses a coordinator.
 FirstAnswered ==
     (ops = <<>> \/ (ops # <<>> /\ ops[1].status = "waits"))
         => \A n \in Node : st[n].alive => st[n].role \in {"coord", "follower"}
 
-Symmetry == Permutations(Node) \union Permutations(Name)
+Symmetry == {p @@ q : p \in Permutations(Node \ {First}), q \in Permutations(Name)}
 =============================================================================
