@@ -90,8 +90,17 @@ it the configuration key `majority_lost` decides, `ignore` by default.
 Of a new group. `consistency`: with `available` each side of a split decides for itself, with
 `majority` only one that has more than half of all members. Without it the configuration key
 `consistency` decides, `available` by default.
+
+`answer`: with `committed` a write is answered when every member that counts has applied it. With
+`applied`, of available groups only, when the caller's own node has, where the write concerns no name that is at
+home on another member: sooner, and others see it a moment later. What that gives up is in
+`docs/faults.md` ("Answered at once"). Without it the configuration key `answer` decides, `committed` by
+default.
 """.
--type group_options() :: #{consistency => sderl_options:consistency()}.
+-type group_options() :: #{
+    consistency => sderl_options:consistency(),
+    answer => sderl_options:answer()
+}.
 
 %% ---------------------------------------------------------------- the library
 
@@ -164,7 +173,7 @@ and their tests run on it as they are. It keeps them when it gets a name, and is
         | connect_all}.
 new_s_group(Group, Nodes) ->
     ok = nodes_arg(Nodes, new_s_group, 2, 2),
-    new_group(Group, Nodes, configured).
+    new_group(Group, Nodes, #{}).
 
 -doc """
 `new_s_group/2` with options. A group that decides by majority begins with all nodes that accept the
@@ -172,36 +181,44 @@ invitation as members, and decides when more than half of them have joined; `doc
 what it promises. The free namespace `undefined` is
 always available.
 
-Errors: those of `new_s_group/2`, and `consistency_differs`: the configuration of this node has
-another consistency for a group of this name. A node whose configuration has another is left out.
+Errors: those of `new_s_group/2`, and `consistency_differs`, `answer_differs`: the configuration of this node has
+another consistency, or another `answer`, for a group of this name. A node whose configuration has another consistency is
+left out; one that has another `answer` answers its own callers so. `answer => applied` with
+`consistency => majority` is a `badarg`, and `consistency_differs` where the configuration has one of them.
 """.
 -spec new_s_group(group(), [node()], group_options()) ->
     {ok, group(), Joined :: [node()]}
     | {error, remote_s_group | s_group_name_is_in_use | reserved_s_group_name | not_running
-        | connect_all | consistency_differs}.
+        | connect_all | consistency_differs | answer_differs}.
 new_s_group(Group, Nodes, Options) ->
     ok = nodes_arg(Nodes, new_s_group, 3, 2),
-    new_group(Group, Nodes, consistency_arg(Options)).
+    new_group(Group, Nodes, group_options_arg(Options)).
 
-new_group(Group, Nodes, Consistency) ->
+new_group(Group, Nodes, Options) ->
     case {Nodes, lists:member(node(), Nodes)} of
         _ when Group =:= undefined -> {error, reserved_s_group_name};
         {[], _} -> {ok, Group, []};
         {_, false} -> {error, remote_s_group};
-        _ -> running(fun() -> sderl_admin:create(Group, lists:usort(Nodes), Consistency) end)
+        _ -> running(fun() -> sderl_admin:create(Group, lists:usort(Nodes), Options) end)
     end.
 
-consistency_arg(#{consistency := Consistency} = Options) when map_size(Options) =:= 1 ->
-    case sderl_check:is_consistency(Consistency) of
-        true -> Consistency;
-        false -> misuse(new_s_group, 3, 3, Consistency, "available or majority as consistency")
-    end;
-consistency_arg(Options) when map_size(Options) =:= 0 -> configured;
-consistency_arg(Options) when is_map(Options) ->
-    [Key | _] = maps:keys(Options) -- [consistency],
-    misuse(new_s_group, 3, 3, Key, "a map with consistency or nothing");
-consistency_arg(Options) ->
-    misuse(new_s_group, 3, 3, Options, "a map with consistency or nothing").
+group_options_arg(#{consistency := majority, answer := applied} = Options) ->
+    misuse(new_s_group, 3, 3, Options, "answer => applied of an available group only");
+group_options_arg(Options) when is_map(Options) ->
+    maps:foreach(fun
+        (consistency, Consistency) ->
+            sderl_check:is_consistency(Consistency)
+                orelse misuse(new_s_group, 3, 3, Consistency,
+                              "available or majority as consistency");
+        (answer, Answer) ->
+            sderl_check:is_answer(Answer)
+                orelse misuse(new_s_group, 3, 3, Answer, "committed or applied as answer");
+        (Key, _) ->
+            misuse(new_s_group, 3, 3, Key, "a map with consistency, answer or nothing")
+    end, Options),
+    Options;
+group_options_arg(Options) ->
+    misuse(new_s_group, 3, 3, Options, "a map with consistency, answer or nothing").
 
 -doc """
 Deletes a group and its names on all its members. All members that are there have agreed when this returns; one that is slow

@@ -28,6 +28,7 @@ Times are milliseconds, whole numbers from 1 to 4294967295.
 | `cluster` | string or binary | `<<>>` | part of every group's uid: clusters that may meet and share group names get different strings |
 | `await` | `false`, `{all, Ms}`, `{[Name], Ms}`; `Ms` may be `infinity` | `false` | the application's start waits until these groups are ready |
 | `consistency` | `#{Name => available \| majority}` | `#{}` | what a component of a group needs to decide writes: nothing more (`available`, also of groups that the map lacks), or more than half of all members (`majority`); alike on all nodes |
+| `answer` | `#{Name => committed \| applied}` | `#{}` | when clients of a group hear what became of a write: when every member that counts has applied it (`committed`, also of groups that the map lacks), or when their own node has (`applied`, of available groups only) |
 | `majority_lost` | `ignore`, `notify`, `exit`, `#{Name => ...}` | `ignore` | what holders of names are told when their node loses the majority of such a group, where the registration did not say |
 | `forget_down_after` | `infinity`, `Ms`, `#{Name => Ms \| infinity}` | `infinity` | a member that was away so long is forgotten, until it comes back; a group that the map lacks: `infinity` |
 | `state_dir` | `none`, a folder | `none` | where one small file for each group keeps its uid, its members and the highest epoch over a restart of the node |
@@ -88,6 +89,7 @@ or the group is given by seeds. `other_groups` are the rest, kept as knowledge.
     cluster := binary(),
     await := false | {all | [term()], pos_integer() | infinity},
     consistency := #{term() => sderl_options:consistency()},
+    answer := #{term() => sderl_options:answer()},
     majority_lost := sderl_options:majority_lost() | #{term() => sderl_options:majority_lost()},
     forget_down_after := infinity | pos_integer() | #{term() => infinity | pos_integer()},
     state_dir := none | file:name_all(),
@@ -203,6 +205,7 @@ options(Pairs) ->
         {ok, Values} ?= each(Read, [sderl], defaults()),
         Options = #{Key => Value || {{Key, _}, Value} <- lists:zip(defaults(), Values)},
         ok ?= two_ticks(Options),
+        ok ?= available_where_applied(Options),
         {ok, Options}
     end.
 
@@ -220,6 +223,8 @@ option(forget_down_after, Path, Value) ->
     forget(Path, Value);
 option(consistency, Path, Value) ->
     consistency(Path, Value);
+option(answer, Path, Value) ->
+    answer(Path, Value);
 option(majority_lost, Path, Value) ->
     majority_lost(Path, Value);
 option(state_dir, Path, Value) ->
@@ -299,6 +304,15 @@ consistency(Path, PerGroup) when is_map(PerGroup) ->
 consistency(Path, Value) ->
     bad(Path, Value, consistencies).
 
+answer(Path, PerGroup) when is_map(PerGroup) ->
+    Check = fun
+        (undefined, At, Value) -> bad(At, Value, always_committed);
+        (_Group, At, Value) -> one_of(fun sderl_check:is_answer/1, At, Value, answer)
+    end,
+    per_group(Check, Path, PerGroup);
+answer(Path, Value) ->
+    bad(Path, Value, answers).
+
 majority_lost(Path, PerGroup) when is_map(PerGroup) ->
     per_group(fun(_Group, At, Value) -> majority_lost(At, Value, told) end, Path, PerGroup);
 majority_lost(Path, Value) ->
@@ -326,6 +340,13 @@ per_group(Check, Path, PerGroup) ->
 two_ticks(#{set_aside_ms := Aside, tick_ms := Tick}) when Aside >= 2 * Tick -> ok;
 two_ticks(#{set_aside_ms := Aside, tick_ms := Tick}) ->
     bad([sderl, set_aside_ms], Aside, {at_least_two_ticks, 2 * Tick}).
+
+%% A majority decides when more than half of the members have a write, and not before.
+available_where_applied(#{answer := Answers, consistency := Consistencies}) ->
+    case lists:sort([G || G := applied <- Answers, maps:get(G, Consistencies, none) =:= majority]) of
+        [] -> ok;
+        [G | _] -> bad([sderl, answer, {key, G}], applied, available_where_applied)
+    end.
 
 short_write_timeout(#{write_timeout_ms := Write, set_aside_ms := Aside}) when Write =< Aside ->
     [{short_write_timeout, Write, Aside}];

@@ -97,6 +97,16 @@ remedy(consistency) ->
     "is not what a group needs to decide; write available or majority";
 remedy(always_available) ->
     "is asked of the free namespace, which is always available; take the key undefined out";
+remedy(answers) ->
+    "is not a map from groups to when their clients are answered; write #{Group => applied}";
+remedy(answer) ->
+    "does not say when clients are answered; write committed or applied";
+remedy(always_committed) ->
+    "is asked of the free namespace, whose writes are answered when committed; "
+    "take the key undefined out";
+remedy(available_where_applied) ->
+    "is asked of a group with the consistency majority, whose writes are answered when a majority "
+    "has them; write committed, or take the group out of consistency";
 remedy(majority_lost) ->
     "does not say what to tell; write ignore, notify or exit, or a map from groups to these";
 remedy(told) ->

@@ -28,6 +28,7 @@ nothing_configured_test() ->
             cluster => <<>>,
             await => false,
             consistency => #{},
+            answer => #{},
             majority_lost => ignore,
             forget_down_after => infinity,
             state_dir => none,
@@ -166,6 +167,9 @@ malformed_options_test_() ->
             {{consistency, #{g => strong}}, [consistency, {key, g}], consistency},
             {{consistency, #{undefined => majority}}, [consistency, {key, undefined}],
                 always_available},
+            {{answer, applied}, [answer], answers},
+            {{answer, #{g => at_once}}, [answer, {key, g}], answer},
+            {{answer, #{undefined => applied}}, [answer, {key, undefined}], always_committed},
             {{majority_lost, tell}, [majority_lost], majority_lost},
             {{majority_lost, #{g => true}}, [majority_lost, {key, g}], told},
             {{state_dir, state}, [state_dir], folder},
@@ -205,6 +209,11 @@ options_test() ->
     ?assertEqual(infinity, sderl_options:forget_down_after(h, Config)),
     {ok, #{consistency := PerGroup}} = parse([{consistency, #{g => majority, h => available}}]),
     ?assertEqual(#{g => majority, h => available}, PerGroup),
+    {ok, #{answer := Answers}} =
+        parse([{answer, #{g => committed, h => applied}}, {consistency, #{g => majority}}]),
+    ?assertEqual(#{g => committed, h => applied}, Answers),
+    ?assertEqual({[sderl, answer, {key, g}], available_where_applied},
+                 error_at(parse([{answer, #{g => applied}}, {consistency, #{g => majority}}]))),
     {ok, #{majority_lost := exit}} = parse([{majority_lost, exit}]),
     {ok, #{majority_lost := #{g := notify}}} = parse([{majority_lost, #{g => notify}}]),
     {ok, ForAll} = parse([{forget_down_after, 7}]),
@@ -299,7 +308,7 @@ env() ->
 
 option_name() ->
     oneof([
-        s_groups, cluster, await, consistency, majority_lost, forget_down_after, state_dir, free_islands, link_policy, link_idle_ms,
+        s_groups, cluster, await, consistency, answer, majority_lost, forget_down_after, state_dir, free_islands, link_policy, link_idle_ms,
         tick_ms, set_aside_ms, write_timeout_ms, resolver, resolver_timeout_ms, route_beat_ms, route_queue, stand_in_idle_ms, route_hops, follow, follow_names,
         follow_max_age_ms, other
     ]).
@@ -308,7 +317,7 @@ option_value() ->
     oneof([
         list(broken(group())), string(), true, report, integer(), {all, integer()},
         #{name() => integer()}, {list(name()), integer()}, random_exit_name,
-        #{name() => oneof([majority, available, notify, ignore])}
+        #{name() => oneof([majority, available, applied, notify, ignore])}
     ]).
 
 group() -> {name(), oneof([normal, hidden]), oneof([node_list(), {seeds, node_list()}])}.

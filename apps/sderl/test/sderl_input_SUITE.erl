@@ -103,7 +103,8 @@ outcome(F, Args) ->
 
 terms() ->
     [42, -1, 1 bsl 70, 1.5, <<"binary">>, <<1:3>>, "text", [], [a | b], [[]], [1], [x, 1], {}, {a}, {a, b, c}, #{},
-     #{meta => 1, other => 2}, #{resolver => none}, #{majority_lost => shout}, #{consistency => most}, self(), make_ref(), fun lists:map/2, unknown, undefined, '',
+     #{meta => 1, other => 2}, #{resolver => none}, #{majority_lost => shout}, #{consistency => most}, #{answer => never},
+     #{consistency => majority, answer => applied}, self(), make_ref(), fun lists:map/2, unknown, undefined, '',
      {s_group, undefined}, {node, 7}, [self() | self()], [group | name], [group, other]].
 
 right(any) -> unknown;
@@ -160,6 +161,7 @@ within(Found, Bad) when is_list(Bad) -> lists:any(fun(E) -> E =:= Found end, Bad
 within(Found, #{resolver := Found}) -> true;
 within(Found, #{majority_lost := Found}) -> true;
 within(Found, #{consistency := Found}) -> true;
+within(Found, #{answer := Found}) -> true;
 within(Found, Bad) when is_map(Bad) -> is_map_key(Found, Bad);
 within(_, _) -> false.
 
@@ -400,6 +402,7 @@ malformed() ->
      {await, {all, soon}, [sderl, await, timeout], "await"},
      {forget_down_after, #{g => never}, [sderl, forget_down_after, {key, g}], "forget_down_after"},
      {consistency, #{g => most}, [sderl, consistency, {key, g}], "available or majority"},
+     {answer, #{g => at_once}, [sderl, answer, {key, g}], "committed or applied"},
      {majority_lost, shout, [sderl, majority_lost], "ignore, notify or exit"},
      {resolver, nobody, [sderl, resolver], "is not a resolver"},
      {link_policy, shut, [sderl, link_policy], "report or close"},

@@ -14,7 +14,7 @@ in_folder(Fun) ->
 
 entry(Node, Group) ->
     #{node => Node, group => Group, uid => <<1:128>>, configured => false, epoch => 17, left => no,
-      consistency => majority,
+      consistency => majority, answer => committed,
       membership => sderl_membership:forget(['b@h'], 5, sderl_membership:new([Node, 'b@h']))}.
 
 file(Dir) ->
@@ -80,8 +80,12 @@ a_file_without_consistency_is_of_an_available_group_test_() ->
         ?assertNot(sderl_kept:is_there(Dir, 'a@h', g)),
         ok = sderl_kept:write(Dir, maps:remove(consistency, Entry)),
         ?assertEqual({[Entry#{consistency := available}], []}, sderl_kept:read(Dir, 'a@h')),
-        ok = sderl_kept:write(Dir, Entry#{consistency := most}),
-        ?assertEqual({[], [{file(Dir), damaged}]}, sderl_kept:read(Dir, 'a@h')),
+        ok = sderl_kept:write(Dir, maps:remove(answer, Entry)),
+        ?assertEqual({[Entry#{answer := committed}], []}, sderl_kept:read(Dir, 'a@h')),
+        [begin
+             ok = sderl_kept:write(Dir, Other),
+             ?assertEqual({[], [{file(Dir), damaged}]}, sderl_kept:read(Dir, 'a@h'))
+         end || Other <- [Entry#{answer := never}, Entry#{consistency := most}]],
         %% A damaged file is one all the same: the node may have voted.
         ?assert(sderl_kept:is_there(Dir, 'a@h', g)),
         ?assertNot(sderl_kept:is_there(Dir, 'b@h', g))

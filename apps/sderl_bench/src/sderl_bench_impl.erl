@@ -30,14 +30,15 @@ knows no groups, one namespace holds all nodes.
 
 -doc """
 What the nodes are started with besides the defaults, and the groups that they form; `paths` is the
-code path that they need beside ours.
+code path that they need beside ours, `env` configuration.
 """.
 -type plan() :: #{
     connect_all := boolean(),
     apps := [atom()],
     s_groups := boolean(),
     groups := [namespace(pos_integer())],
-    paths => [file:filename()]
+    paths => [file:filename()],
+    env => [{App :: atom(), Key :: atom(), Value :: term()}]
 }.
 
 -doc "How to start the nodes.".
@@ -97,6 +98,7 @@ kind(Name) ->
 known() ->
     [
         {"s_group", sderl_bench_impl_s_group, included},
+        {"s_group_applied", sderl_bench_impl_s_group_applied, included},
         {"global", sderl_bench_impl_global, included},
         {"pg", sderl_bench_impl_pg, included},
         {"yardstick", sderl_bench_impl_yardstick, included},
@@ -117,6 +119,7 @@ fleet_plan(Plan, Count, Label) ->
         count => Count,
         connect_all => ConnectAll,
         apps => Apps,
+        env => maps:get(env, Plan, []),
         args => lists:append([["-pz", Path] || Path <- maps:get(paths, Plan, [])])
     },
     #{

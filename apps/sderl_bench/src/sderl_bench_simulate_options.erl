@@ -35,6 +35,7 @@ simulator calls it, what it may be and what it is where nobody says. `--hard` ch
 %% What is so or not: its option, and what it says.
 -define(FLAGS, [
     {majority, "groups with consistency => majority"},
+    {applied, "groups with answer => applied"},
     {files, "a node that restarts finds its group, its members and the highest epoch in a file"}
 ]).
 
@@ -100,6 +101,9 @@ default_strict(Options) -> sderl_sim_strict:usual(mode(Options)).
 mode(#{majority := true}) -> majority;
 mode(_) -> available.
 
+answer(#{applied := true}) -> applied;
+answer(_) -> committed.
+
 %% ---------------------------------------------------------------- from the command line
 
 -doc "The options with every parameter in them, or what is wrong.".
@@ -110,6 +114,7 @@ checked(Given) ->
         _ -> Given
     end,
     maybe
+        ok ?= one_kind(Options),
         {ok, Numbers} ?= numbers(?NUMBERS, Options, #{}),
         {ok, Delay} ?= delay(Options),
         {ok, Kinds} ?= kinds(Options),
@@ -120,6 +125,10 @@ checked(Given) ->
         Flags = #{Name => maps:get(Name, Options, false) || {Name, _} <- ?FLAGS},
         {ok, maps:merge(maps:remove(hard, Options), maps:merge(Flags, Parameters))}
     end.
+
+one_kind(#{majority := true, applied := true}) ->
+    {error, "--applied is for available groups; take it out, or --majority"};
+one_kind(_) -> ok.
 
 numbers([], _, Done) -> {ok, Done};
 numbers([{Name, _, _, {Min, Max}, Default, _} | Rest], Options, Done) ->
@@ -177,6 +186,7 @@ simulated(#{faults := Kinds, strict := Strict, broken := Broken, delay := Delay,
                                                 not (lists:member(Name, [forget, patience]) andalso map_get(Name, Options) =:= 0)},
     Numbers#{
         mode => mode(Options),
+        answer => answer(Options),
         files => Files,
         kinds => Kinds,
         strict => Strict,

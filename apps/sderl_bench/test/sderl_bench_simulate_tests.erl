@@ -12,7 +12,7 @@ defaults_test() ->
     ?assertEqual(sderl_sim_faults:usual(), maps:get(faults, Options)),
     ?assertMatch(#{delay := {1, 20}, kinds := _, faults := 12}, sderl_bench_simulate_options:simulated(Options)),
     ?assertNot(is_map_key(forget_ms, sderl_bench_simulate_options:simulated(Options))),
-    ?assertMatch(#{mode := available, files := false, reads := 10}, sderl_bench_simulate_options:simulated(Options)),
+    ?assertMatch(#{mode := available, answer := committed, files := false, reads := 10}, sderl_bench_simulate_options:simulated(Options)),
     ?assert(is_integer(maps:get(seed, Options))).
 
 options_test() ->
@@ -27,6 +27,8 @@ options_test() ->
     {ok, Majority} = options(["--majority", "--files", "--reads", "40"]),
     ?assertEqual(sderl_sim_strict:usual(majority), maps:get(strict, Majority)),
     ?assertMatch(#{mode := majority, files := true, reads := 40}, sderl_bench_simulate_options:simulated(Majority)),
+    {ok, Applied} = options(["--applied"]),
+    ?assertMatch(#{mode := available, answer := applied}, sderl_bench_simulate_options:simulated(Applied)),
     ?assertMatch({ok, #{nightly := true, seed := 5, log := "f"}}, options(["--nightly", "--seed", "5", "--log", "f"])).
 
 hard_test() ->
@@ -44,7 +46,7 @@ every_parameter_is_in_the_command_test_() ->
         {ok, Options} = options(Args ++ ["--seed", "9", "--schedules", "1"]),
         ["bin/sderl", "bench", "simulate" | Again] = string:lexemes(unicode:characters_to_list(?E:replay(9, Options)), " "),
         ?assertEqual({ok, Options}, options(Again))
-     end || Args <- [[], ["--hard"], ["--strict", "none"], ["--majority", "--hard"], ["--majority", "--files", "--reads", "3", "--strict", "all"], ["--time", "9000", "--longest", "70", "--late", "0", "--boot-spread", "1", "--relink", "99",
+     end || Args <- [[], ["--hard"], ["--strict", "none"], ["--majority", "--hard"], ["--applied", "--hard"], ["--majority", "--files", "--reads", "3", "--strict", "all"], ["--time", "9000", "--longest", "70", "--late", "0", "--boot-spread", "1", "--relink", "99",
                                       "--chunk", "2", "--aside", "900", "--forget", "8000", "--patience", "700", "--keep", "9", "--made", "1", "--delay", "2-3", "--faults", "loss,cut",
                                       "--broken", "rule_9", "--groups", "2", "--strict", "all"]]].
 
@@ -71,6 +73,7 @@ bad_options_test_() ->
             {"--log is the file of --minutes, --overnight and --nightly", ["--log", "f"]},
             {"--strict: there is no promise \"flood\"; there are one_answers, ", ["--strict", "flood"]},
             {"--delay must be two numbers of ms such as 1-200, not 20-1", ["--delay", "20-1"]},
+            {"--applied is for available groups; take it out, or --majority", ["--applied", "--majority"]},
             {"--forget must be from 0 to ", ["--forget", "-1"]},
             {"--nightly goes on until it is stopped: leave out --schedules", ["--nightly", "--schedules", "2"]}
         ]

@@ -24,6 +24,7 @@ random.
 | `patience` | a client gives up after so many ms (never) |
 | `keep` | names that a node registers in each group and keeps for its life (0) |
 | `mode` | of the groups: `available`, or `majority` (without the island) |
+| `answer` | of available groups: clients are answered when a batch is `committed`, or `applied` on their node |
 | `reads` | so many of a hundred operations are reads through the log (0; 15 in majority mode) |
 | `files` | `true`: a node finds uid, membership and highest epoch again when it restarts (`false`) |
 | `door` | `fun(From, Message)`: whether the library lets it in (`sderl_wire`, where there is one) |
@@ -62,7 +63,7 @@ faults by kind, operations of clients, and in how many ms after the last fault a
 
 -define(OPTIONS, [seed, nodes, spare, groups, script, faults, kinds, time, longest, clients, delay, late, boot_spread, broken,
                   aside_ms, forget_ms, trace, return, chunk, relink, resolver, launch, strict, patience, keep, made, core,
-                  door, mode, reads, files]).
+                  door, mode, answer, reads, files]).
 
 -doc "Runs one schedule: a seed, or options with one.".
 -spec run(integer() | map()) -> outcome().
@@ -118,6 +119,11 @@ known(Opts) ->
     case maps:get(mode, Opts, available) of
         Mode when Mode =:= available; Mode =:= majority -> ok;
         Other -> error({unknown_mode, Other, {known, [available, majority]}})
+    end,
+    case {maps:get(answer, Opts, committed), maps:get(mode, Opts, available)} of
+        {committed, _} -> ok;
+        {applied, available} -> ok;
+        {Answer, Of} -> error({unknown_answer, Answer, {mode, Of}, {known, [committed, applied]}})
     end,
     case maps:get(strict, Opts, []) -- sderl_sim_strict:names() of
         [] -> ok;

@@ -77,7 +77,7 @@
     left = #{} :: map(),        % {node, life} that left the group
     %% Of sderl_sim_strict:
     whole :: undefined | integer(),     % when all members were last one component
-    ordered = #{} :: map(),     % epoch => when its first and its last batch were, since then and answered
+    ordered = #{} :: map(),     % epoch => when its batches were, since then and answered, sorted
     tokens = #{} :: map(),      % {node, life, name} => {pid, highest token}
     losers = #{} :: map(),      % pid => {name that it lost in a clash, position}
     told = #{} :: map(),        % pid that was told that it lost

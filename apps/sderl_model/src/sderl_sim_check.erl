@@ -18,7 +18,7 @@ once the faults are over is in `m:sderl_sim_settle`.
 | `within_one_batch` | live members have all but the batch that is out |
 | `no_way_back` | a member acknowledges no epoch below one that it promised |
 | `first_answer` | a list that is sent again gets its first answer |
-| `everywhere` | what was answered `yes` is on every live member of the component |
+| `everywhere` | what was answered `yes` is on every live member of the component (with `answer => applied`: but those whose acknowledgement of the batch that is out is missing) |
 | `not_applied` | the pid of a registration that was answered `no` is in no table that grew out of the batch that said so |
 | `own_writes` | a client reads what it was last answered |
 | `stays_away` | what a batch took away does not come back to a member whose log has that batch (unless its home was cut off before the batch reached it, or brought its shard before: what that says of its names counts) |
@@ -226,11 +226,22 @@ everywhere(N, G, Id, Op, W) ->
                 none -> []
             end,
             Live = [M || M := live <- View, not lists:member(M, New)],
-            Lacks = fun(Pos) -> [M || M <- Live, lacks(seen(M, G, W), Pos, Lin)] end,
+            Lacks = fun(Pos) ->
+                [M || M <- Live -- not_awaited(N, Pos, Lin, Flight, W), lacks(seen(M, G, W), Pos, Lin)]
+            end,
             lists:any(fun(Pos) -> Lacks(Pos) =:= [] end, Where)
                 orelse violation(everywhere, [N, Id, Op, [{Pos, Lacks(Pos)} || Pos <- Where]], W);
         _ -> ok
     end.
+
+%% Where clients hear what was applied on their node, others that count have it once they have
+%% acknowledged it, or it is not the batch that is out.
+not_awaited(N, {E, Num}, E, {Num, Wait}, W) ->
+    case sderl_sim_world:option(answer, committed, W) of
+        applied -> lists:delete(N, Wait);
+        committed -> []
+    end;
+not_awaited(_, _, _, _, _) -> [].
 
 lacks(#{syncing := false, lineage := E, num := Has}, {E, Num}, _) -> Has < Num;
 lacks(#{syncing := false, lineage := Own, history := H}, {E, Num}, Lin) ->

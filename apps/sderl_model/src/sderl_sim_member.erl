@@ -57,7 +57,7 @@ new_member(N, G, Uid, #{mem := Mem} = Args, W) ->
 begin_member(N, G, Args, Store, #w{core = Core, ids = Id, opts = Opts, now = Now} = W0) ->
     #n{life = Life, clock = Off} = node(N, W0),
     #m{uid = Uid} = M = member(N, G, W0),
-    A = maps:merge(maps:with([aside_ms, forget_ms], Opts), sderl_sim_majority:arguments(G, Args, M, W0)),
+    A = maps:merge(maps:with([aside_ms, forget_ms, answer], Opts), sderl_sim_majority:arguments(G, Args, M, W0)),
     St = Core:init(A#{group => G, uid => Uid, self => N, addr => {N, G, Id}, inc => {N, Life},
                             now => Now, clock => Now + ?EPOCH_MS + Off, linked => sderl_sim_net:linked(N, G, W0)}),
     P = #p{id = Id, st = St, seen = Core:inspect(St)},

@@ -59,7 +59,8 @@ given_up_test() ->
 one_answers_test() ->
     {_, _, W0} = world([one_answers]),
     B = sderl_sim_world:book(g, W0),
-    Log = #{{{7, 'n1@sim'}, 1} => {120, []}, {{7, 'n1@sim'}, 2} => {140, []}, {{8, 'n2@sim'}, 1} => {130, []}},
+    Log = #{{{7, 'n1@sim'}, 1} => {120, []}, {{7, 'n1@sim'}, 2} => {140, []}, {{8, 'n2@sim'}, 1} => {130, []},
+            {{7, 'n1@sim'}, 3} => {145, []}},
     W = sderl_sim_world:keep_book(g, B#b{whole = 100, log = Log}, W0#w{now = 150, broke = 90}),
     Answered = fun(Pos, At, X) -> sderl_sim_strict:answered('n1@sim', g, [Pos], at(At, X)) end,
     Older = {{7, 'n1@sim'}, 1},
@@ -67,7 +68,13 @@ one_answers_test() ->
     Late = {{7, 'n1@sim'}, 2},
     Both = Answered(Younger, Younger, Answered(Older, Older, W)),
     ?assertThrow({violation, {one_answers, {older, {7, _}, 140}, {younger, {8, _}, 130}, _}, _}, Answered(Late, Late, Both)),
-    ?assertMatch(#w{}, Answered(Late, Late, sderl_sim_strict:broke(Both))).
+    ?assertMatch(#w{}, Answered(Late, Late, sderl_sim_strict:broke(Both))),
+    %% Where clients hear at once one batch may be answered that those of the younger epoch lack.
+    Once = Answered(Late, Late, Both#w{opts = (Both#w.opts)#{answer => applied}}),
+    ?assertMatch(#w{}, Once),
+    Later = {{7, 'n1@sim'}, 3},
+    ?assertThrow({violation, {one_answers, {older, {7, _}, 145}, {younger, {8, _}, 130}, _}, _},
+                 Answered(Later, Later, Once)).
 
 at({Epoch, Num}, W) ->
     #m{p = P} = M = sderl_sim_world:member('n1@sim', g, W),

@@ -4,7 +4,8 @@
 %% Checks of terms that come from outside, and the words for those that do not fit: what all parts
 %% of the configuration share.
 
--export([proper_list/1, is_consistency/1, is_majority_lost/1, bad/3, boolean/2, count/3, milliseconds/2]).
+-export([proper_list/1, is_consistency/1, is_answer/1, is_majority_lost/1]).
+-export([bad/3, boolean/2, count/3, milliseconds/2]).
 -export([sentence/3, place/1]).
 -export_type([path/0, expected/0, error/0]).
 
@@ -29,6 +30,10 @@ proper_list(_) -> false.
 -doc "Whether a term is a `t:sderl_options:consistency/0`.".
 -spec is_consistency(term()) -> boolean().
 is_consistency(Term) -> lists:member(Term, [available, majority]).
+
+-doc "Whether a term is a `t:sderl_options:answer/0`.".
+-spec is_answer(term()) -> boolean().
+is_answer(Term) -> lists:member(Term, [committed, applied]).
 
 -doc "Whether a term is a `t:sderl_options:majority_lost/0`.".
 -spec is_majority_lost(term()) -> boolean().

@@ -13,14 +13,17 @@
 -export([leaving/0, leaver/1, finish/1]).
 -export([forgotten/0, forgotten/1, forgotten/2]).
 -export([depart/0, departing/0, departs/2]).
--export([start_args/2, start_args/3, start_uid/1, consistency/1]).
+-export([start_args/2, start_args/3, start_uid/1, consistency/1, kind/1]).
 -export([gone/1, gone/5, forget_gone/1, gone_all/0, prune/1]).
 -export([known/0, known/1, know/3, unknow/2, unknow_from/1, unknow_strangers/1, refused/3, refusals/0]).
 -export([refuse/0, refuse/1, is_free/0, unknown/1, unknowns/0, first/3]).
 -export([refuse_version/2, accept_version/1, refused_versions/0, version_remedy/1]).
--export_type([group/0]).
+-export_type([group/0, kind/0]).
 
 -include("../core/sderl_version.hrl").
+
+-doc "How a group decides, and when it answers.".
+-type kind() :: #{mode => sderl_options:consistency(), answer => sderl_options:answer()}.
 
 -doc "An own group, as its process has shown it last.".
 -type group() :: #{
@@ -430,10 +433,14 @@ start_uid(Group) -> ets:lookup_element(sderl_state, {init, Group}, 2, none).
 
 -doc "Whether an own group decides by majority; `available` also of any other.".
 -spec consistency(term()) -> available | majority.
-consistency(Group) ->
+consistency(Group) -> maps:get(mode, kind(Group), available).
+
+-doc "The kind of an own group, as far as it was said when it started.".
+-spec kind(term()) -> kind().
+kind(Group) ->
     case ets:lookup(sderl_state, {init, Group}) of
-        [{_, _, #{mode := Mode}, _}] -> Mode;
-        _ -> available
+        [{_, _, #{} = Args, _}] -> maps:with([mode, answer], Args);
+        _ -> #{}
     end.
 
 -spec gone(binary()) -> undefined | {removed | deleted, sderl_membership:t()}.

@@ -34,7 +34,8 @@ counter. `left` says when (system time, seconds) and why the node left.
     membership := sderl_membership:t(),
     epoch := integer(),
     left := no | {removed | deleted, At :: integer()},
-    consistency := sderl_options:consistency()
+    consistency := sderl_options:consistency(),
+    answer := sderl_options:answer()
 }.
 
 -doc "A file that is not used, and why.".
@@ -110,13 +111,15 @@ entry(Content) ->
           membership := Membership, epoch := Epoch, left := Left} = Entry
           when is_atom(Node), is_binary(Uid), is_boolean(Configured),
                is_map(Membership), is_integer(Epoch) ->
-            %% Files that were written before there were groups by majority lack the key.
+            %% Files that were written before there were such groups lack the key.
             Consistency = maps:get(consistency, Entry, available),
+            Answer = maps:get(answer, Entry, committed),
             case is_left(Left)
                 andalso sderl_check:is_consistency(Consistency)
+                andalso sderl_check:is_answer(Answer)
                 andalso lists:all(fun is_member/1, maps:to_list(Membership))
             of
-                true -> {ok, Entry#{consistency => Consistency}};
+                true -> {ok, Entry#{consistency => Consistency, answer => Answer}};
                 false -> {error, damaged}
             end;
         _ -> {error, damaged}

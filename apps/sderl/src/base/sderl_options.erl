@@ -6,11 +6,17 @@
 %% have a module of this behaviour with their own keys.
 
 -export([defaults/0, value/1, value/2, forget_down_after/2]).
--export([consistency/1, consistency/2, majority_lost/1]).
--export_type([consistency/0, majority_lost/0]).
+-export([consistency/1, consistency/2, answer/1, answer/2, majority_lost/1]).
+-export_type([consistency/0, answer/0, majority_lost/0]).
 
 -doc "Whether each component of a group decides, or only one with a majority of the members.".
 -type consistency() :: available | majority.
+
+-doc """
+When the clients of a group hear what became of a write: when every member that counts has applied it,
+or when their own node has.
+""".
+-type answer() :: committed | applied.
 
 -doc """
 What becomes of the holder of a name on a node that lost the majority of its group: it is sent a
@@ -32,6 +38,7 @@ defaults() ->
         {cluster, <<>>},
         {await, false},
         {consistency, #{}},
+        {answer, #{}},
         {majority_lost, ignore},
         {forget_down_after, infinity},
         {state_dir, none},
@@ -67,18 +74,33 @@ forget_down_after(Group, #{forget_down_after := PerGroup}) when is_map(PerGroup)
 forget_down_after(_Group, #{forget_down_after := ForAll}) ->
     ForAll.
 
--doc "The consistency that the configuration gives a group, or `none`.".
+-doc """
+The consistency that the configuration gives a group, or `none`. (No group by majority answers before
+that has decided.)
+""".
 -spec consistency(Group :: term()) -> consistency() | none.
 consistency(undefined) -> available;
-consistency(Group) -> maps:get(Group, value(consistency), none).
+consistency(Group) ->
+    case answer(Group) of
+        applied -> available;
+        _ -> maps:get(Group, value(consistency), none)
+    end.
 
 -doc "The same, and what holds where the configuration says nothing.".
 -spec consistency(Group :: term(), Otherwise :: consistency()) -> consistency().
-consistency(Group, Otherwise) ->
-    case consistency(Group) of
-        none -> Otherwise;
-        Configured -> Configured
-    end.
+consistency(Group, Otherwise) -> configured(consistency(Group), Otherwise).
+
+-doc "When the configuration has the clients of a group answered, or `none`.".
+-spec answer(Group :: term()) -> answer() | none.
+answer(undefined) -> committed;
+answer(Group) -> maps:get(Group, value(answer), none).
+
+-doc "The same, and what holds where the configuration says nothing.".
+-spec answer(Group :: term(), Otherwise :: answer()) -> answer().
+answer(Group, Otherwise) -> configured(answer(Group), Otherwise).
+
+configured(none, Otherwise) -> Otherwise;
+configured(Configured, _) -> Configured.
 
 -doc "What becomes of holders of the group's names that were registered without saying so.".
 -spec majority_lost(Group :: term()) -> majority_lost().

@@ -104,7 +104,8 @@ time in milliseconds; new epochs follow it, so that lives that forgot theirs nev
 process of the same life left behind, with `log` `{Num, Items}`, `log_epoch`, `sessions`, `outbox`) or
 `mem` with `found`: true where this node creates the group at run time, false where it joins
 or boots. Optional: `linked`, `tick_ms`, `aside_ms`, `forget_ms`, `mode` (`majority`, with `fresh` where this node never
-was a member before; see `sderl_core_quorum`).
+was a member before; see `sderl_core_quorum`), `answer` (`applied`, of an available group: see
+`sderl_core_answer`).
 """.
 -spec init(map()) -> state().
 init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := Now, clock := Clock} = A) ->
@@ -113,7 +114,7 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
             tick_ms = maps:get(tick_ms, A, 1000), aside_ms = maps:get(aside_ms, A, 4000),
             forget_ms = maps:get(forget_ms, A, infinity), highest = maps:get(ceil, A, 0),
             linked = #{N => [] || N <- maps:get(linked, A, [])}, d = fresh(A, Self),
-            mode = maps:get(mode, A, available),
+            mode = maps:get(mode, A, available), answer = maps:get(answer, A, committed),
             quorum = sderl_core_quorum:new(Now, maps:get(ceil, A, 0) > 0)},
     case A of
         #{durable := #d{} = D} ->
@@ -243,7 +244,7 @@ info(#s{d = D, office = #office{flight = Flight, snapshots = Snapshots}} = S) ->
       linked => lists:sort(maps:keys(S#s.linked)), talking => lists:sort(maps:keys(S#s.peers)),
       waiting => sderl_core_clients:waiting(S),
       acknowledgements_missing => case Flight of undefined -> []; #flight{wait = Wait} -> Wait end,
-      consistency => S#s.mode,
+      consistency => S#s.mode, answer => S#s.answer,
       majority => S#s.mode =:= available orelse sderl_core_quorum:status(S) =:= true,
       exchanging_epochs_with => lists:usort(S#s.groggy), learning => maps:keys(Snapshots),
       syncing => D#d.syncing, unknown_messages => S#s.unknown}.

@@ -192,6 +192,7 @@
     addr :: term(),                 % what peers send to
     inc :: term(),                  % the incarnation of this node
     mode = available :: available | majority,
+    answer = committed :: committed | applied,  % when clients hear what a batch says: `sderl_core_answer`
     tick_ms = 1000 :: pos_integer(),
     aside_ms = 4000 :: pos_integer(),
     forget_ms = infinity :: timeout(),

@@ -13,7 +13,7 @@
 %% So long an operation on a name of a member that is set aside is asked again.
 -define(WAIT_MS, 10_000).
 
--export([default/1, plain/1, answers/4, reply/3, requeue/1]).
+-export([default/1, plain/1, answers/4, reply/3, at_once/1, requeue/1]).
 -export([unknown_answers/2, unknown_in/1, amend/2, amend_sessions/2, forget_answers/1, told_committed/1]).
 -export([look_up_removed/1, looked_up/2, leave_log/1, decided_before/3, leave/2, left_out/2]).
 
@@ -66,6 +66,22 @@ reply(List, As, #s{clients = Clients0, now = Now} = S0) ->
             fx({replies, Rs}, S#s{clients = Clients#clients{predecessor = {answered, Rs}}});
         _ -> fx({replies, Rs}, S)
     end.
+
+-doc """
+This member has just applied a batch. Where the group's clients wait for no more (`answer`), they hear now
+what concerns this node's shard alone: an answer that names another home waits for that home's
+acknowledgement, and a change of the membership for everybody's. So does a member that was stopped:
+it may have applied a batch of a coordinator that the others follow no more.
+""".
+-spec at_once(#s{}) -> #s{}.
+at_once(#s{answer = applied, groggy = [],
+           clients = #clients{answers = {_, default}, out = {_, List}} = Clients} = S) ->
+    case lists:all(fun({_, Op}) -> sderl_op:name(Op) =/= none end, List) of
+        true ->
+            reply(List, default, S#s{clients = Clients#clients{answers = undefined, out = undefined}});
+        false -> S
+    end;
+at_once(S) -> S.
 
 settled(List, default, #s{clients = #clients{waited = Waited}}) when map_size(Waited) =:= 0 ->
     [{F, Op, default(Op)} || {F, Op} <- List];

@@ -73,10 +73,11 @@ send_join(#s{joining = #joining{to = {A, _, _}}} = S) ->
 -doc """
 How much of our log another one has to cover: of a log that we led ourselves, what was committed.
 The tail that not all acknowledged was answered to nobody, and is decided anew (rule 9). Unless it
-settled a clash: processes have heard of that.
+settled a clash: processes have heard of that. Or clients of a node are answered before: what it
+made of our own shard is so.
 """.
 -spec position(#s{}) -> position().
-position(#s{self = Self, committed = C, d = #d{lineage = {_, Self} = E}} = S) when C > 0 ->
+position(#s{self = Self, answer = committed, committed = C, d = #d{lineage = {_, Self} = E}} = S) when C > 0 ->
     case sderl_core_clash:is_settled(S#s.last) of
         true -> {E, S#s.num};
         false -> {E, C}

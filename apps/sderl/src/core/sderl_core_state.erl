@@ -43,9 +43,10 @@ event(Name, Meta, #s{group = G} = S) -> fx({event, Name, Meta#{group => G}}, S).
 hello_msg(#s{d = D} = S) ->
     Info = #{epoch => D#d.epoch, lineage => D#d.lineage, num => S#s.num, lead => S#s.lead,
              syncing => D#d.syncing},
-    Said = case S#s.mode of
-        available -> Info;
-        Mode -> Info#{mode => Mode}
+    Said = case S of
+        #s{mode = available, answer = committed} -> Info;
+        #s{mode = available, answer = Answer} -> Info#{answer => Answer};
+        #s{mode = Mode} -> Info#{mode => Mode}
     end,
     {hello, S#s.addr, S#s.inc, D#d.mem, Said}.
 

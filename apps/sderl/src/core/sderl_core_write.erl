@@ -46,7 +46,7 @@ batch(E, Num, Commit, Items, N, #s{d = #d{lineage = E, epoch = E}, lead = N, rol
     S = (committed(Commit, sderl_core_answer:amend(Unknown, S0)))#s{lead_heard = S0#s.now},
     case S#s.num of
         Have when Num =:= Have + 1 ->
-            (apply_items(Num, Items, none, S))#s{ack = {E, Num}};
+            sderl_core_answer:at_once((apply_items(Num, Items, none, S))#s{ack = {E, Num}});
         Have when Num =< Have -> S#s{ack = {E, Have}};
         Have -> send(N, {gap, E, Have}, S)
     end;
@@ -348,7 +348,7 @@ sent({Items, Index, Then, S0}) ->
     S2 = lists:foldl(fun(N, A) -> send(N, Msg, A) end, S1, Live ++ Learners),
     %% A commit that was owed rode on the batch; who does not get the batch is told.
     S3 = pay(set_owed((Owed -- Live) -- Learners, S2)),
-    #s{office = Office} = S4 = apply_items(Num, Items, Index, S3),
+    #s{office = Office} = S4 = sderl_core_answer:at_once(apply_items(Num, Items, Index, S3)),
     Origins = origins(Items),
     S5 = case lists:member(Self, Origins) of
         true -> sderl_core_clients:sent_to(E, S4);

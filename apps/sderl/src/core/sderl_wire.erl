@@ -204,6 +204,7 @@ field(history, History) -> all(fun position/1, History);
 field(clashes, Clashes) -> clashes(Clashes);
 field(before, Mem) -> membership(Mem);
 field(mode, Mode) -> Mode =:= available orelse Mode =:= majority;
+field(answer, Answer) -> Answer =:= committed orelse Answer =:= applied;
 field(sessions, Sessions) -> sessions(Sessions);
 field(_, _) -> true.
 

@@ -56,6 +56,7 @@
     state_dir = none :: none | file:name_all(),
     configured = false :: boolean(),        % the launch configuration makes this group
     mode = available :: sderl_options:consistency(),
+    answer = committed :: sderl_options:answer(),
     kept :: undefined | {sderl_membership:t(), integer()},
     unkept :: undefined | term(),
     steps = 0 :: non_neg_integer(),         % since the last tick
@@ -118,13 +119,14 @@ start(Group, Uid, #{options := Options} = Args) ->
     #{tick_ms := Tick, aside_ms := Aside} = Options,
     ok = sderl_heart:leave(Uid),
     Mode = maps:get(mode, Args, available),
+    Answer = maps:get(answer, Args, committed),
     Had = case sderl_store:recover(Group) of
         none when Group =/= undefined -> none;
         Found -> sound(Group, Found)
     end,
     Core0 = maps:merge(
         maps:with([tick_ms, aside_ms, forget_ms], Options),
-        #{mode => Mode, group => Group, uid => Uid, self => node(), addr => self(),
+        #{mode => Mode, answer => Answer, group => Group, uid => Uid, self => node(), addr => self(),
           inc => sderl_dir:incarnation(),
           now => now_ms(), clock => erlang:system_time(millisecond), linked => nodes(connected)}),
     Core = sderl_core:init(case Had of
@@ -151,7 +153,7 @@ start(Group, Uid, #{options := Options} = Args) ->
     #g{timer = Timer, group = Group, uid = Uid, core = Core, store = Store1, local = Local,
        sweep = start, tick_ms = Tick,
        tally = sderl_traffic:group(Group), state_dir = state_dir(Group),
-       configured = maps:get(configured, Args, false), mode = Mode,
+       configured = maps:get(configured, Args, false), mode = Mode, answer = Answer,
        shares_beats = Aside >= ?SHARED_BEATS_TICKS * Tick,
        resolver_ms = sderl_options:value(resolver_timeout_ms)}.
 
@@ -520,9 +522,10 @@ kept(_, {error, {File, Reason} = Why}, #g{group = Group} = G) ->
 
 write_kept(_, _, _, #g{state_dir = none}) -> ok;
 write_kept(Mem, Epoch, Left, #g{state_dir = Dir, group = Group, uid = Uid} = G) ->
-    #g{configured = Configured, mode = Mode} = G,
+    #g{configured = Configured, mode = Mode, answer = Answer} = G,
     sderl_kept:write(Dir, #{node => node(), group => Group, uid => Uid, membership => Mem, epoch => Epoch,
-                            configured => Configured, left => Left, consistency => Mode}).
+                            configured => Configured, left => Left, consistency => Mode,
+                            answer => Answer}).
 
 %% To clients here, who are counted for monitoring.
 replies([{From, Value} | Rest], Yes, Gone, No, Tally) when is_reference(From) ->

@@ -21,21 +21,33 @@
 -define(TRIES, 5).
 -define(PAUSE_MS, 400).
 
--spec create(term(), [node()], sderl_options:consistency() | configured) ->
+-doc "What the options do not say the configuration does.".
+-spec create(term(), [node()], s_group:group_options()) ->
     {ok, term(), [node()]} | {error, term()}.
-create(Group, Nodes, Asked) ->
+create(Group, Nodes, Options) ->
     Others = lists:delete(node(), Nodes),
-    case {Asked, sderl_options:consistency(Group)} of
-        {configured, majority} -> create_by_majority(Group, Others);
-        {configured, _} -> create_available(Group, Others);
-        {majority, available} -> {error, consistency_differs};
-        {available, majority} -> {error, consistency_differs};
-        {majority, _} -> create_by_majority(Group, Others);
-        {available, _} -> create_available(Group, Others)
+    Answer = maps:get(answer, Options, none),
+    %% Only an available group answers before its members have decided.
+    Consistency = case Answer of
+        applied -> available;
+        _ -> maps:get(consistency, Options, none)
+    end,
+    case {agreed(Consistency, sderl_options:consistency(Group), available),
+          agreed(Answer, sderl_options:answer(Group), committed)} of
+        {{ok, majority}, {ok, _}} -> create_by_majority(Group, Others);
+        {{ok, available}, {ok, When}} -> create_available(Group, When, Others);
+        {differs, _} -> {error, consistency_differs};
+        {_, differs} -> {error, answer_differs}
     end.
 
-create_available(Group, Others) ->
-    case sderl_node:create(Group) of
+%% What was asked for, what is configured (each may be `none`), and what holds otherwise.
+agreed(none, none, Default) -> {ok, Default};
+agreed(none, Configured, _) -> {ok, Configured};
+agreed(Asked, Configured, _) when Configured =:= none; Configured =:= Asked -> {ok, Asked};
+agreed(_, _, _) -> differs.
+
+create_available(Group, Answer, Others) ->
+    case sderl_node:create(Group, Answer) of
         ok ->
             case grow(Group, Others) of
                 {ok, Added} -> {ok, Group, lists:sort([node() | Added])};

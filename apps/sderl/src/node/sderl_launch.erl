@@ -11,23 +11,23 @@ life tells, new ones, and the free namespace of a node without s_groups. `m:sder
 -define(MEMORY, 86_400).
 
 -doc "A new group. Who founds it has no former life in it.".
--spec found(Group :: term(), binary(), sderl_options:consistency(), [node()]) -> ok | {error, term()}.
-found(Group, Uid, Mode, Members) ->
-    Args = #{mem => sderl_membership:new(Members), found => true, mode => Mode, fresh => true},
+-spec found(Group :: term(), binary(), sderl_dir:kind(), [node()]) -> ok | {error, term()}.
+found(Group, Uid, Kind, Members) ->
+    Args = Kind#{mem => sderl_membership:new(Members), found => true, fresh => true},
     case start(Group, Uid, Args) of
         ok -> created(Group, Members);
         Error -> Error
     end.
 
 -doc """
-A group that others run, with the members and the kind that they say. The configuration says whether it
-decides by majority; where it does not, the others do. `IsNew`: this node had no part in it before.
+A group that others run, with the members and the kind that they say. The configuration says how it
+decides and when it answers; where it does not, the others do. `IsNew`: this node had no part in it before.
 """.
 -spec join(Group :: term(), binary(), {sderl_membership:t(), Info :: map()}, IsNew :: boolean()) ->
     ok | {error, term()}.
 join(Group, Uid, {Mem, Info}, IsNew) ->
-    Args = #{mem => sderl_membership:recall(node(), Mem),
-             mode => sderl_options:consistency(Group, maps:get(mode, Info, available))},
+    Kind = kind(Group, maps:get(mode, Info, available), maps:get(answer, Info, committed)),
+    Args = Kind#{mem => sderl_membership:recall(node(), Mem)},
     start(Group, Uid, case IsNew of
         true -> Args#{fresh => true};
         false -> Args
@@ -135,8 +135,7 @@ begin_configured(G, Uid, Ms, #{uid := Uid, membership := Mem, epoch := Epoch, le
         no -> sderl_membership:merge(Mem, New);
         _ -> New
     end,
-    Mode = sderl_options:consistency(G, available),
-    _ = start(G, Uid, #{mem => Begin, ceil => Epoch, mode => Mode}),
+    _ = start(G, Uid, (configured_kind(G))#{mem => Begin, ceil => Epoch}),
     created(G, Ms);
 begin_configured(_, _, _, #{left := no} = Entry) ->
     %% One of that name that was made at run time.
@@ -144,21 +143,26 @@ begin_configured(_, _, _, #{left := no} = Entry) ->
 begin_configured(G, Uid, Ms, _) ->
     case sderl_dir:gone(Uid) of
         undefined ->
-            Mode = sderl_options:consistency(G, available),
-            _ = start(G, Uid, #{mem => sderl_membership:new(Ms), mode => Mode}),
+            _ = start(G, Uid, (configured_kind(G))#{mem => sderl_membership:new(Ms)}),
             created(G, Ms);
         _ -> ok
     end.
 
-begin_kept(#{group := G, uid := Uid, membership := Mem, epoch := Epoch, consistency := Kept}) ->
+begin_kept(#{group := G, uid := Uid, membership := Mem, epoch := Epoch} = Kept) ->
     case sderl_dir:uid(G) of
         none ->
-            Mode = sderl_options:consistency(G, Kept),
+            #{consistency := Mode, answer := Answer} = Kept,
             Members = sderl_membership:recall(node(), Mem),
-            _ = start(G, Uid, #{mem => Members, ceil => Epoch, mode => Mode}),
+            _ = start(G, Uid, (kind(G, Mode, Answer))#{mem => Members, ceil => Epoch}),
             created(G, sderl_membership:members(Mem));
         _ -> ok
     end.
+
+%% What the configuration says, and otherwise this.
+kind(Group, Mode, Answer) ->
+    #{mode => sderl_options:consistency(Group, Mode), answer => sderl_options:answer(Group, Answer)}.
+
+configured_kind(Group) -> kind(Group, available, committed).
 
 %% What a former life of this node kept, by group. Groups that were left are remembered as such, but
 %% for those that the launch configuration makes again; what it made and has no more is not begun.

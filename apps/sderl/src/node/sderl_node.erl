@@ -13,7 +13,7 @@
 -behaviour(gen_server).
 -behaviour(sderl_part).
 
--export([start_link/1, create/1, create/3, settle/0, met/2]).
+-export([start_link/1, create/2, create/3, settle/0, met/2]).
 -export([handle_group_changed/1, handle_group_left/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 -import(sderl_clock, [now_ms/0]).
@@ -49,9 +49,9 @@
 -spec start_link(Reconfigure :: fun(() -> ok)) -> gen_server:start_ret().
 start_link(Reconfigure) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Reconfigure, []).
 
--doc "Creates a group with this node alone in it.".
--spec create(term()) -> ok | {error, term()}.
-create(Group) -> call({create, Group}).
+-doc "Creates an available group with this node alone in it.".
+-spec create(term(), sderl_options:answer()) -> ok | {error, term()}.
+create(Group, Answer) -> call({create, Group, Answer}).
 
 -doc """
 Creates a group that decides by majority, of this node and others that were invited under the uid.
@@ -105,11 +105,12 @@ handle_continue(start, N) ->
 %% The node may have got its name a moment ago: what is asked now is asked of the node of that name.
 -spec handle_call(term(), gen_server:from(), #n{}) -> {reply, term(), #n{}} | {noreply, #n{}}.
 handle_call(Request, From, #n{node = Node} = N) when Node =/= node() -> handle_call(Request, From, renamed(N));
-handle_call({create, Group}, _, N) ->
-    created_at_run_time(Group, sderl_hello:founded(Group, sderl_vm:unique()), available, [node()], N);
+handle_call({create, Group, Answer}, _, N) when Answer =:= committed; Answer =:= applied ->
+    Uid = sderl_hello:founded(Group, sderl_vm:unique()),
+    created_at_run_time(Group, Uid, #{mode => available, answer => Answer}, [node()], N);
 handle_call({create, Group, Uid, Members}, _, N) when is_binary(Uid), length(Members) >= 0 ->
     case lists:all(fun is_atom/1, Members) of
-        true -> created_at_run_time(Group, Uid, majority, Members, N);
+        true -> created_at_run_time(Group, Uid, #{mode => majority}, Members, N);
         false -> {reply, {error, unknown_call}, unknown(N)}
     end;
 handle_call({invite, ?VSN, Group, Uid, From}, _, N) when is_binary(Uid), is_atom(From) ->
@@ -146,10 +147,10 @@ handle_call(Request, _, N) ->
         none -> {reply, {error, unknown_call}, unknown(N)}
     end.
 
-created_at_run_time(Group, Uid, Mode, Members, #n{reserved = R} = N) ->
+created_at_run_time(Group, Uid, Kind, Members, #n{reserved = R} = N) ->
     case {sderl_dir:refuse(), sderl_dir:uid(Group)} of
         {Why, _} when Why =/= undefined -> {reply, {error, Why}, N};
-        {_, none} when not is_map_key(Group, R) -> {reply, sderl_launch:found(Group, Uid, Mode, Members), N};
+        {_, none} when not is_map_key(Group, R) -> {reply, sderl_launch:found(Group, Uid, Kind, Members), N};
         _ -> {reply, {error, s_group_name_is_in_use}, N}
     end.
 
@@ -397,7 +398,7 @@ alone(Pid) ->
 renamed(#n{node = Node} = N) when Node =:= node() -> N;
 renamed(#n{node = Before, reconfigure = Reconfigure, timer = Timer}) ->
     sderl_free:departed(),
-    Alone = [{Group, sderl_dir:consistency(Group)}
+    Alone = [{Group, sderl_dir:kind(Group)}
              || {Group, [Node]} <- lists:reverse(sderl_dir:newest_first()), Node =:= Before],
     Names = [{Group, registrations(Group)} || Group <- [undefined | [G || {G, _} <- Alone]]],
     lists:foreach(fun({G, #{process := Pid}}) -> sderl_group_sup:stop_group(Pid), sderl_dir:forget(G) end, sderl_dir:all()),
@@ -410,8 +411,8 @@ renamed(#n{node = Before, reconfigure = Reconfigure, timer = Timer}) ->
             %% Where the configuration has a group of that name for the new name of the node, the
             %% names go there.
             Configured = [Group || #{name := Group} <- maps:get(groups, sderl_dir:options(), [])],
-            lists:foreach(fun({Group, Mode}) ->
-                lists:member(Group, Configured) orelse begin_alone(Group, Mode)
+            lists:foreach(fun({Group, Kind}) ->
+                lists:member(Group, Configured) orelse begin_alone(Group, Kind)
             end, Alone),
             N1 = launched(begun(Reconfigure, Timer)),
             lists:foreach(fun({Group, Operations}) ->
@@ -424,8 +425,8 @@ renamed(#n{node = Before, reconfigure = Reconfigure, timer = Timer}) ->
             begun(Reconfigure, Timer)
     end.
 
-begin_alone(Group, Mode) ->
-    sderl_launch:found(Group, sderl_hello:founded(Group, sderl_vm:unique()), Mode, [node()]).
+begin_alone(Group, Kind) ->
+    sderl_launch:found(Group, sderl_hello:founded(Group, sderl_vm:unique()), Kind, [node()]).
 
 begun(Reconfigure, Timer) ->
     #n{reconfigure = Reconfigure, timer = Timer, connections = sderl_links:connections(),
