@@ -36,17 +36,17 @@ other_projects_test() ->
     Peers = ["--peer", "syn=nowhere/at/all", "--peer", "group=nowhere"],
     ?assertMatch({ok, #{peers := Found}} when map_size(Found) =:= 0, options(["--impl", "pg" | Peers])),
     {ok, #{impl := All}} = options(["--compare"]),
-    ?assertEqual(["s_group", "global", "pg", "yardstick"], [Name || {Name, _} <- All]),
+    ?assertEqual(["s_group", "s_group_applied", "global", "pg", "yardstick"], [Name || {Name, _} <- All]),
     ?assertMatch({error, "--peer syn: " ++ _}, options(["--compare" | Peers])).
 
 bad_options_test_() ->
     [
         {Text, ?_assertEqual({error, Text}, options(Args))}
      || {Text, Args} <- [
-            {"--impl: there is no implementation \"gproc\"; there are s_group, global, pg, yardstick, syn, group, khepri", [
+            {"--impl: there is no implementation \"gproc\"; there are s_group, s_group_applied, global, pg, yardstick, syn, group, khepri", [
                 "--impl", "pg,gproc"
             ]},
-            {"--impl: there is no implementation \"\"; there are s_group, global, pg, yardstick, syn, group, khepri", [
+            {"--impl: there is no implementation \"\"; there are s_group, s_group_applied, global, pg, yardstick, syn, group, khepri", [
                 "--impl", ""
             ]},
             {"--impl syn is another project's: compile it (toolchain/peers does) and give its folder with --peer syn=DIR", [
