@@ -139,7 +139,7 @@ changes(rule_11) ->
     [{sderl_core_elect, "Alone andalso Now - Since > 2 * A", "false"},
      {sderl_core_elect, "lists:sort(Better)", "[]"}];
 changes(rule_12) ->
-    [{sderl_core_peers, "sderl_core_write:reorder(sderl_core_view:change_view(View, [], S))", "S"}];
+    [{sderl_core_peers, "sderl_core_write:reorder(Aside)", "S"}];
 changes(rule_13) ->
     [{sderl_core_state,
       "case Heard > Now + Clock + 10_000 of"
