@@ -180,7 +180,8 @@ done(Part, Params, Output) ->
 
 line(messages, #{gateways := K, run := Run}, Metrics) ->
     Number = fun(What) -> sderl_bench_table:number(maps:get(<<What/binary, (integer_to_binary(K))/binary>>, Metrics, undefined)) end,
-    io_lib:format("messages over ~w, ~w: throughput ~ts x raw, latency ~ts x raw", [K, Run, Number(<<"throughput_ratio_">>), Number(<<"latency_ratio_">>)]);
+    io_lib:format("messages over ~w, ~w: throughput ~ts x raw, latency ~ts x raw, ~ts x a relay's",
+                  [K, Run, Number(<<"throughput_ratio_">>), Number(<<"latency_ratio_">>), Number(<<"latency_to_relay_">>)]);
 line(calls, #{way := Way, gateways := K, callers := C, run := Run}, #{calls_per_s := Rate}) ->
     io_lib:format("calls, ~ts, ~w callers, ~w: ~ts a second", [way(Way, K), C, Run, sderl_bench_table:number(Rate)]);
 line(links, #{nodes := Nodes}, #{links_per_node_max := Links, routes_ms := Ms}) ->
@@ -217,7 +218,7 @@ table(messages, Form, Results) ->
         message_rows(K, Size, [M || {#{gateways := G}, M} <- Results, G =:= K])
      || K <- lists:uniq([K || {#{gateways := K}, _} <- Results]), Size <- sizes(K, Results)
     ]),
-    Form(["messages", "msgs/s", "x raw", "round trip p50 us", "p99 us", "x raw", "x raw, there only", "CPU us: sender", "gateway", "receiver"], Rows);
+    Form(["messages", "msgs/s", "x raw", "round trip p50 us", "p99 us", "x raw", "x relay", "x raw, there only", "CPU us: sender", "gateway", "receiver"], Rows);
 table(calls, Form, Results) ->
     Keys = lists:uniq([Key || {Key, _} <- Results]),
     Form(["calls", "callers", "calls/s", "p50 us", "p99 us", "CPU us", "bytes", "messages", "links", "failed"],
@@ -258,10 +259,15 @@ message_rows(K, Size, Metrics) ->
 message_row(Kind, Prefix, K, Size, Metrics) ->
     Name = fun(What) -> sderl_bench_route_messages:name(What, K, Size) end,
     Ratio = fun(What) -> case Prefix of none -> ""; _ -> spread(Name([Prefix, What]), Metrics) end end,
+    %% Without a relay there is nothing to compare with.
+    ToRelay = case [M || M <- Metrics, is_map_key(Name("latency_to_relay"), M)] of
+        [_ | _] = With when Kind =:= "routed" -> spread(Name("latency_to_relay"), With);
+        _ -> ""
+    end,
     Inner = fun(What, Key) -> spread(Key, [maps:get(Name([Kind, What]), M) || M <- Metrics]) end,
     Mid = fun(What, Key) -> sderl_bench_table:number(median([maps:get(Key, maps:get(Name([Kind, What]), M)) || M <- Metrics])) end,
     [io_lib:format("~ts, ~w b, ~w gateway~ts", [Kind, Size, K, [$s || K > 1]]),
-     spread(Name([Kind, "_msgs_per_s"]), Metrics), Ratio("throughput_ratio"), Inner("_us", p50), Mid("_us", p99), Ratio("latency_ratio"), Ratio("there_latency_ratio"),
+     spread(Name([Kind, "_msgs_per_s"]), Metrics), Ratio("throughput_ratio"), Inner("_us", p50), Mid("_us", p99), Ratio("latency_ratio"), ToRelay, Ratio("there_latency_ratio"),
      Mid("_cpu_us", sender), Mid("_cpu_us", gateway), Mid("_cpu_us", receiver)].
 
 call_row(#{way := Way, gateways := K, nodes := Nodes, callers := Callers}, Metrics) ->

@@ -12,6 +12,7 @@ gateways; those of messages other than 100 bytes end in their size, such as `_10
 | `throughput_ratio_K`, `relay_throughput_ratio_K` | routed, and relayed, to raw |
 | `routed_us_K`, `raw_us_K`, `relay_us_K` | `p50` and `p99` of a round trip, one at a time |
 | `latency_ratio_K`, `relay_latency_ratio_K` | routed, and relayed, to raw: `p50` |
+| `latency_to_relay_K` | routed to relayed: `p50` |
 | `there_latency_ratio_K`, `relay_there_latency_ratio_K` | the same when only the way there is routed, or relayed, and the answer comes over the direct link |
 | `routed_cpu_us_K`, `raw_cpu_us_K`, `relay_cpu_us_K` | processor time a message: `sender`, `gateway` (each), `receiver` |
 | `lost_messages_K` | sent and not arrived, of all three |
@@ -114,7 +115,8 @@ of_size(K, Size, Kinds, Seen) ->
         [{Name(Prefix, "throughput_ratio"), maps:get(Kind, Rates) / maps:get(raw, Rates)},
          {Name(Prefix, "latency_ratio"), Us(Kind, 50) / Us(raw, 50)},
          {Name(Prefix, "there_latency_ratio"), us(50, maps:get(Kind, There)) / us(50, maps:get(raw, There))}]
-     || {Kind, Prefix} <- [{routed, ""}, {relay, "relay_"}], lists:member(Kind, Kinds)]).
+     || {Kind, Prefix} <- [{routed, ""}, {relay, "relay_"}], lists:member(Kind, Kinds)])
+    ++ [{Name("latency_to_relay", ""), Us(routed, 50) / Us(relay, 50)} || lists:member(relay, Kinds)].
 
 us(Percent, Histogram) -> sderl_bench_histogram:percentile(Percent, Histogram) / 1000.
 

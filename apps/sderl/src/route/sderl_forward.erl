@@ -30,6 +30,8 @@
 -define(LOOK, 128).
 %% The most that goes in one bundle.
 -define(BUNDLE, 64).
+%% The most that a process does before another one runs, in reductions.
+-define(WORK, 4000).
 %% So many failures are told before nothing waits.
 -define(MANY, 1000).
 %% How long failures add up at most, in ms.
@@ -85,12 +87,21 @@ run(Look, Parent, #f{out = Out} = F) ->
             [{Node, [1 | Entry]}] -> rest(Parent, bundle(Node, Entry, F#f{out = #{}}));
             _ ->
                 %% What has come to this node and not yet to this process shall come along.
-                true = erlang:yield(),
+                look_at_links(),
                 receive Message -> take(Message, Look, Parent, F)
                 after 0 -> rest(Parent, F)
                 end
         end
     end.
+
+%% A scheduler that has processes to run looks at its links only when these have done so much work. A link is
+%% read in pieces of some kilobytes: without this a bundle of large messages ends with each piece.
+look_at_links() ->
+    true = erlang:bump_reductions(?WORK),
+    true = erlang:yield(),
+    true = erlang:bump_reductions(?WORK),
+    true = erlang:yield(),
+    ok.
 
 rest(Parent, F) -> idle(Parent, tell(some, flush(F#f{flooded = false}))).
 
@@ -347,7 +358,11 @@ straight(Node, To, Message, Entries, F) ->
     end.
 
 direct(Node, Entries, Questions, #f{name = Name, lanes = Lanes, limit = Limit} = F) ->
-    Bundle = {sderl_many, ?VSN, [W || {W, _, _} <- Entries] ++ Questions},
+    Bundle = case Entries of
+        %% On to the next gateway as from a sender.
+        [{Frame, _, _}] when is_tuple(Frame) -> Frame;
+        _ -> {sderl_many, ?VSN, [W || {W, _, _} <- Entries] ++ Questions}
+    end,
     case erlang:send({Name, Node}, Bundle, [noconnect, nosuspend]) of
         ok -> sent(Node, Entries, Bundle, F);
         noconnect -> undone(Node, Entries, F);

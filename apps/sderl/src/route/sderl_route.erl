@@ -315,7 +315,8 @@ Routes and counts of this node.
 
 `routes`: `{Group, Gateways, First}`: how many gateways are crossed, and which mates may be the first. `gateways`:
 what each tells: its groups, and the gateways next to it. `silent`: gateways next to this node that give no sign.
-`delivered`, `forwarded`, `failed`: messages that this node took for others. `undelivered`: what was sent here
+`delivered`, `forwarded`, `failed`: messages that this node took for others; one that the last gateway sent straight to its
+receiver is forwarded there and not delivered here. `undelivered`: what was sent here
 and failed, `{To, Reason, Messages}`.
 """.
 -spec info() -> map() | {error, not_running}.
