@@ -11,7 +11,7 @@
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [routes, sends, calls, many, fan_out, undelivered, bad_input, gateway_dies].
+all() -> [routes, sends, alone, calls, many, fan_out, undelivered, bad_input, gateway_dies].
 
 init_per_suite(Config0) ->
     Config = sderl_ct:hold(7, calm) ++ Config0,
@@ -63,6 +63,64 @@ sends(Config) ->
     [?assertEqual(lists:seq(1, 500), [K || {S, D1, K} <- heard(Fleet, To), S =:= N, D1 =:= D]) || N <- [N1, N7], D <- [{right, sink}, To]],
     ?assertEqual({error, no_name}, on(Fleet, N7, fun() -> sderl_route:send({right, nobody}, x) end)),
     ?assertEqual({error, no_route}, on(Fleet, N7, fun() -> sderl_route:send({nowhere, nobody}, x) end)).
+
+%% Messages that are answered one by one go straight from the last gateway, those that come many at a time in bundles: all
+%% in order, in turns, over two gateways. A process with its queue off the heap gets none straight.
+alone(Config) ->
+    {Fleet, [N1, _, _, _, _, _, N7]} = fleet(Config),
+    Delivered = fun() -> maps:get(delivered, on(Fleet, N7, fun() -> sderl_route:info() end)) end,
+    [begin
+         Echo = on(Fleet, N7, fun() -> spawn(?MODULE, echo, [Queue]) end),
+         yes = on(Fleet, N7, fun() -> s_group:register_name(right, Queue, Echo) end),
+         Ask = fun(From, To) -> on(Fleet, N1, fun() -> ask_each({right, Queue}, From, To) end) end,
+         %% The question is asked when some were alone; what is faster than the answer goes as before.
+         Straight = fun() ->
+             Before = Delivered(),
+             ok = Ask(1, 50),
+             Delivered() - Before
+         end,
+         case Queue of
+             on_heap -> await(straight, fun() -> case Straight() of N when N < 20 -> true; N -> N end end);
+             off_heap -> ?assert(Straight() >= 50 andalso Straight() >= 50)
+         end,
+         ?assertEqual(ok, on(Fleet, N1, fun() -> in_turns({right, Queue}, 1, 20) end))
+     end || Queue <- [on_heap, off_heap]].
+
+echo(Queue) ->
+    _ = process_flag(message_queue_data, Queue),
+    echo_next(0).
+
+%% Numbers come in order, each run of them from 1; who asks is told the last one.
+echo_next(Last) ->
+    receive
+        {ask, From, K} ->
+            ok = sderl_route:send(From, {told, K, Last}),
+            echo_next(Last);
+        1 -> echo_next(1);
+        K when K =:= Last + 1 -> echo_next(K);
+        K -> exit({after_number, Last, K})
+    end.
+
+ask_each(_, K, To) when K > To -> ok;
+ask_each(Name, K, To) ->
+    told(Name, K),
+    ask_each(Name, K + 1, To).
+
+told(Name, K) ->
+    ok = sderl_route:send(Name, {ask, self(), K}),
+    receive {told, K, Last} -> Last
+    after 10_000 -> exit({not_told, K})
+    end.
+
+in_turns(_, Turn, Turns) when Turn > Turns -> ok;
+in_turns(Name, Turn, Turns) ->
+    ok = ask_each(Name, 1, 10),
+    Count = 50 * (Turn rem 5),
+    [ok = sderl_route:send(Name, K) || K <- lists:seq(1, Count)],
+    case told(Name, Turn) of
+        Last when Last =:= Count; Count =:= 0 -> in_turns(Name, Turn + 1, Turns);
+        Last -> {turn, Turn, Count, Last}
+    end.
 
 calls(Config) ->
     {Fleet, [N1, _, _, _, _, _, N7]} = fleet(Config),

@@ -10,19 +10,19 @@ receivers: whatever waits where for how long, each receiver gets all in the orde
 -define(NODE, n).
 
 order_test_() ->
-    sderl_prop:eunit("what goes straight overtakes nothing", 2000, fun prop_order/0).
+    sderl_prop:eunit("what goes straight overtakes nothing", 1000, fun prop_order/0).
 
 %% Steps: so many messages are flushed together, each for one of three processes, as itself or in a
 %% frame of which the node finds the receiver; one message passes the link, or the
 %% forwarding process, or an answer comes.
 prop_order() ->
-    ?FORALL(Steps, list(frequency([
-        {4, {flush, [{alone, integer(1, 3)}]}},
-        {1, {flush, non_empty(list({oneof([alone, frame]), integer(1, 3)}))}},
-        {4, link},
-        {4, forward},
-        {4, answer}
-    ])), begin
+    ?FORALL(Steps, resize(200, list(frequency([
+        {8, {flush, [{alone, frequency([{6, 1}, {1, 2}, {1, 3}])}]}},
+        {1, {flush, non_empty(resize(3, list({frequency([{4, alone}, {1, frame}]), integer(1, 3)})))}},
+        {6, link},
+        {6, forward},
+        {3, answer}
+    ]))), begin
         #{got := Got} = drain(lists:foldl(fun step/2, begun(), Steps)),
         Sent = length([M || {flush, Ms} <- Steps, M <- Ms]),
         Ordered = [Ns =:= lists:sort(Ns) || _ := Reversed <- Got, Ns <- [lists:reverse(Reversed)]],
