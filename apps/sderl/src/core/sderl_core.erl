@@ -318,13 +318,24 @@ stranger(N, Msg, S) when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack; ele
     end;
 stranger(_, _, S) -> S.
 
-start(#s{leaving = Why} = S) when Why =/= undefined -> sderl_core_answer:leave(Why, S);
-start(#s{linked = L, self = Self} = S0) ->
-    Out = not is_member(Self, S0),
-    S1 = maps:fold(fun(N, _, Acc) -> hello(N, Acc) end, S0, L),
+start(#s{leaving = undefined, self = Self} = S) ->
+    %% Our predecessor died when it had heard that it is out, and had not left.
+    Out = not is_member(Self, S),
+    Leaving = case Out of true -> S#s{leaving = removed}; false -> S end,
+    case Out andalso sderl_core_quorum:may_go(Leaving) of
+        true -> sderl_core_answer:left_out(removed, said_hello(S));
+        false -> begun(said_hello(Leaving))
+    end;
+start(#s{leaving = Why} = S) ->
+    case sderl_core_quorum:may_go(S) of
+        true -> sderl_core_answer:leave(Why, S);
+        false -> begun(said_hello(S))
+    end.
+
+said_hello(#s{linked = L} = S0) -> maps:fold(fun(N, _, S) -> hello(N, S) end, S0, L).
+
+begun(#s{} = S1) ->
     case S1#s.booting of
-        %% Our predecessor died when it had heard that it is out, and had not left.
-        _ when Out -> sderl_core_answer:left_out(removed, S1);
         true when S1#s.mode =:= available -> sderl_core_lead:alone(S1);
         _ -> sderl_core_elect:orphan(S1)
     end.

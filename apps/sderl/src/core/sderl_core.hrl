@@ -130,7 +130,7 @@
     %% Members that came back empty, and until which batch they do not vote.
     newcomers = #{} :: #{node() => not_live | non_neg_integer()},
     %% Removed members that have left: they have no say any more, and agreed.
-    ended = #{} :: #{node() => []},
+    ended = #{} :: #{node() => agreed | left},
     leases = #{} :: #{node() => integer()}, % members out of reach, and since when
     differs = [] :: [node()]                % nodes whose consistency differs, of which we told
 }).

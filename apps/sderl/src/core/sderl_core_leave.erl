@@ -32,7 +32,11 @@ left(S) -> S.
 
 -spec gone(removed | deleted, sderl_membership:t(), node(), #s{}) -> #s{}.
 %% (Nobody is left to say that all have the batch by which we go: we had promised to follow another.)
-gone(_, _, _, #s{leaving = L, role = orphan} = S) when L =/= undefined -> sderl_core_answer:left_out(L, S);
+gone(_, Mem, N, #s{leaving = L, role = orphan} = S) when L =/= undefined ->
+    case sderl_core_quorum:may_go(S) orelse sderl_membership:is_member(N, Mem) of
+        true -> sderl_core_answer:left_out(L, S);
+        false -> S
+    end;
 gone(_, _, _, #s{leaving = L} = S) when L =/= undefined -> S;
 gone(deleted, _, N, S) ->
     case in_order(delete, N, S) of
@@ -41,12 +45,15 @@ gone(deleted, _, N, S) ->
     end;
 gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Mine} = D} = S) ->
     M = sderl_core_state:union(Mem, Mine, S),
+    TellerIn = sderl_membership:is_member(N, Mem),
     case sderl_membership:is_member(Self, M) of
         %% It is out itself, by an order that did not reach us. The batch that removes it may have waited
         %% for nothing else.
         true ->
             Ended = not_awaited(N, M, sderl_core_quorum:ended(N, Mem, S)),
             sderl_core_write:reorder(sderl_core_peers:mem(Mem, N, Ended));
+        %% (Who tells this may have gone by a batch that a majority does not have.)
+        false when S#s.mode =:= majority, not TellerIn -> S;
         false ->
             case in_order(#remove{nodes = [Self], time = (Now + Clock) div 1000}, N, S) of
                 alone -> sderl_core_answer:left_out(removed, S#s{d = D#d{mem = M}});

@@ -90,7 +90,11 @@ lost(#s{peers = Peers, self = Self, d = #d{mem = Mem} = D, quorum = Quorum} = S0
     case S3#s.leaving of
         undefined -> S3;
         %% Nobody is left to say that it was ordered.
-        Why -> sderl_core_answer:left_out(Why, S3)
+        Why ->
+            case sderl_core_quorum:may_go(S3) of
+                true -> sderl_core_answer:left_out(Why, S3);
+                false -> S3
+            end
     end.
 
 let_go(#s{self = Self} = S) -> sderl_core_clients:let_go(sderl_core_write:forget_list(Self, S)).

@@ -19,7 +19,7 @@
 
 -include("sderl_core.hrl").
 
--export([new/2, restore/1, status/1, report_difference/3, decides/1, can_decide/2, ended/3]).
+-export([new/2, restore/1, status/1, report_difference/3, decides/1, can_decide/2, ended/3, may_go/1]).
 -export([has_say/3, is_needed/2, came_back/2, membership_changed/1, counts_acknowledgements/1, is_voter/1]).
 -export([is_empty/1, members/1, missing/2, is_enough/3, lease_ms/1, has/1, gained/1, is_promised/2]).
 -export([note_newcomer/2, is_newcomer/2, counts/3, committed/2, confirmed/1, may_join/2]).
@@ -70,11 +70,14 @@ is_all_there_is(Nodes, Mem, #s{quorum = #quorum{ended = Ended}}) ->
 can_decide(Nodes, #s{d = #d{mem = Mem}} = S) -> is_all_there_is(set(Nodes), Mem, S).
 
 %% Members that a batch removes acknowledge it too, and are in no view any more.
-acknowledged(#s{office = #office{flight = undefined}, quorum = #quorum{ended = Ended}}) -> Ended;
+acknowledged(#s{office = #office{flight = undefined}} = S) -> agreed(S);
 acknowledged(#s{self = Self, office = #office{flight = #flight{had = Had}},
-                quorum = #quorum{ended = Ended, newcomers = New}, d = #d{view = V}}) ->
+                quorum = #quorum{newcomers = New}, d = #d{view = V}} = S) ->
     Voters = [N || N <- [Self | Had], not is_map_key(N, V), not is_map_key(N, New)],
-    maps:merge(Ended, set(Voters)).
+    maps:merge(agreed(S), set(Voters)).
+
+%% Those that went by the last batch.
+agreed(#s{quorum = #quorum{ended = Ended}}) -> maps:filter(fun(_, How) -> How =:= agreed end, Ended).
 
 -doc """
 Whether a node that is no member any more, and says where its log of this epoch ends, has a say in the
@@ -96,13 +99,21 @@ is_needed(N, #s{d = #d{mem = Mem, before = Before}} = S) ->
     sderl_membership:is_member(N, Before) andalso not sderl_membership:is_member(N, Mem)
         andalso is_promised(N, S).
 
--doc "A node says that it has left. It has no say any more, and agreed to its removal.".
+-doc """
+A node says that it has left, with the membership by which it went. It has no say any more, and agreed to that
+membership alone. Where that has members who are none here, they know more than we do: it is missing.
+""".
 -spec ended(node(), sderl_membership:t(), #s{}) -> #s{}.
 ended(N, Mem, #s{mode = majority, quorum = #quorum{ended = Ended} = Quorum, role = R,
                  d = #d{mem = Mine}} = S0) ->
     Both = sderl_membership:merge(Mem, Mine),
     Own = maps:with([N], Both),
-    S = S0#s{quorum = Quorum#quorum{ended = Ended#{N => []}}},
+    Without = case {Mem, sderl_membership:members(Mem) -- members(S0)} of
+        {Mine, _} -> Ended#{N => agreed};
+        {_, []} -> Ended#{N => left};
+        _ -> Ended
+    end,
+    S = S0#s{quorum = Quorum#quorum{ended = Without}},
     case {sderl_membership:is_member(N, Both), sderl_membership:is_member(N, Mine)} of
         {true, _} -> S0;
         {false, true} when R =:= coord ->
@@ -114,6 +125,15 @@ ended(N, Mem, #s{mode = majority, quorum = #quorum{ended = Ended} = Quorum, role
         _ -> S
     end;
 ended(_, _, S) -> S.
+
+-doc """
+Whether this member may go by the batch that removes it before it knows that all have that. Who has gone agreed
+to it (`ended`), and one whose vote does not count cannot.
+""".
+-spec may_go(#s{}) -> boolean().
+may_go(#s{mode = majority, leaving = removed, d = #d{before = Before, votes = Votes}}) ->
+    Votes orelse Before =:= undefined;
+may_go(_) -> true.
 
 -doc "A node that had left says hello.".
 -spec came_back(node(), #s{}) -> #s{}.
@@ -153,11 +173,10 @@ missing(Nodes, #s{quorum = #quorum{ended = Ended}} = S) -> (members(S) -- Nodes)
 -doc "Of those that take part, the voters have to be a majority, unless nobody is missing.".
 -spec is_enough(Voters :: [node()], All :: [node()], #s{}) -> boolean().
 is_enough(_, _, #s{d = #d{founding = true}}) -> true;
-is_enough(Voters, All, #s{quorum = #quorum{ended = Ended},
-                          d = #d{mem = Mem, before = Before}} = S) ->
+is_enough(Voters, All, #s{d = #d{mem = Mem, before = Before}} = S) ->
     missing(All, S) =:= []
         orelse (is_majority(set(Voters), Mem) andalso
-                (Before =:= undefined orelse is_majority(maps:merge(Ended, set(Voters)), Before))).
+                (Before =:= undefined orelse is_majority(maps:merge(agreed(S), set(Voters)), Before))).
 
 -doc """
 So long names of an unreachable home stay, in milliseconds. In it that home has declared that it has no

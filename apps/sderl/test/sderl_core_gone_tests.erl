@@ -1,0 +1,83 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_core_gone_tests).
+-moduledoc """
+Majority groups: for what those count who have left. A removed member that has gone agreed to the batch by which it
+went, and to no other; it knew all members of that time; and one whose vote does not count agrees to nothing.
+""".
+-include_lib("eunit/include/eunit.hrl").
+
+-define(SELF, 'n3@t').
+-define(EPOCH, {10_000, 'n1@t'}).
+-define(TICK, 1000).
+
+%% All other members have left: this one is all there is. Unless those had others with them, whom it never heard of.
+all_that_is_left_test() ->
+    Nodes = ['n1@t', 'n2@t', ?SELF],
+    {_, Alone} = step(20, [{nodedown, 'n1@t'}, {nodedown, 'n2@t'}], follower(Nodes, true)),
+    Mem = sderl_membership:remove(['n1@t', 'n2@t'], 1, sderl_membership:new(Nodes)),
+    Grown = sderl_membership:add(['n4@t', 'n5@t', 'n6@t'], Mem),
+    ?assertEqual(coord, sderl_core:role(told_gone(['n1@t', 'n2@t'], Mem, Alone))),
+    ?assertEqual(orphan, sderl_core:role(told_gone(['n1@t', 'n2@t'], Grown, Alone))).
+
+%% Of five members two are removed. With one of these the two that have the batch are a majority of the five: if it
+%% went by that batch, and not by another one that other members may have.
+who_went_by_this_batch_agreed_to_it_test() ->
+    Nodes = ['n1@t', 'n2@t', ?SELF, 'n4@t', 'n5@t'],
+    {_, S} = step(20, [removal(['n1@t', 'n2@t'], Nodes)], follower(Nodes, true)),
+    {_, Alone} = step(30, [{nodedown, N} || N <- ['n1@t', 'n2@t', 'n5@t']], S),
+    Ours = sderl_membership:remove(['n1@t', 'n2@t'], 1, sderl_membership:new(Nodes)),
+    Theirs = sderl_membership:remove(['n2@t', 'n5@t'], 1, sderl_membership:new(Nodes)),
+    ?assertEqual(candidate, sderl_core:role(told_gone(['n2@t'], Ours, Alone))),
+    ?assertEqual(orphan, sderl_core:role(told_gone(['n2@t'], Theirs, Alone))).
+
+%% A removed member that loses the majority goes. One that came back empty may have promised in a former life what it
+%% does not know of: it goes when the batch is known to be committed.
+who_does_not_vote_does_not_go_unheard_test() ->
+    Nodes = ['n1@t', 'n2@t', ?SELF],
+    Unheard = fun(Votes) ->
+        {_, S} = step(20, [removal([?SELF], Nodes)], follower(Nodes, Votes)),
+        step(30, [{nodedown, 'n1@t'}, {nodedown, 'n2@t'}], S)
+    end,
+    {_, Voter} = Unheard(true),
+    ?assertMatch({[{left, removed, _}], _}, ticks(30, Voter)),
+    {_, Empty} = Unheard(false),
+    {[], Waits} = ticks(30, Empty),
+    Without = sderl_membership:remove([?SELF], 1, sderl_membership:new(Nodes)),
+    Less = sderl_membership:remove(['n2@t'], 1, Without),
+    Told = fun(Mem) -> [E || {left, _, _} = E <- element(1, step(60_000, [gone('n2@t', Mem)], Waits))] end,
+    ?assertEqual([], Told(Less)),
+    ?assertMatch([{left, removed, _}], Told(Without)).
+
+told_gone(Nodes, Mem, S0) ->
+    {_, S1} = step(40, [gone(N, Mem) || N <- Nodes], S0),
+    element(2, ticks(40, S1)).
+
+gone(N, Mem) -> {msg, N, {gone, removed, Mem}}.
+
+removal(Out, Nodes) ->
+    Mem = sderl_membership:remove(Out, 1, sderl_membership:new(Nodes)),
+    {msg, 'n1@t', {batch, ?EPOCH, 8, 7, [{mem, Mem, Out}]}}.
+
+step(Now, Events, S) -> sderl_core:step(Now, Events, S).
+
+%% Six seconds without a word from anybody: what of it says that this member left, and what it is then.
+ticks(Now, S0) ->
+    lists:foldl(fun(I, {Left, S}) ->
+        {Fx, S1} = step(Now + I * ?TICK, [tick], S),
+        {Left ++ [E || {left, _, _} = E <- Fx], S1}
+    end, {[], S0}, lists:seq(1, 6)).
+
+%% A member that follows the first and is linked to all; it votes, or came back empty.
+follower(Nodes, Votes) ->
+    Others = lists:delete(?SELF, Nodes),
+    Mem = sderl_membership:new(Nodes),
+    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => ?SELF, addr => self, inc => 1, now => 0,
+                           clock => 1000, mem => Mem, linked => Others, mode => majority, fresh => Votes}),
+    Known = #{epoch => ?EPOCH, lineage => ?EPOCH, num => 7, lead => 'n1@t', syncing => false, mode => majority},
+    Hellos = [{msg, N, {hello, {addr, N}, 1, Mem, Known}} || N <- Others],
+    Info = #{history => [], view => (maps:from_keys(Others, live))#{?SELF => {{-1000, ?SELF}, 0}}, mem => Mem,
+             clashes => #{}, sessions => #{}, sync => 1, prev => ?EPOCH},
+    Taken = [{msg, 'n1@t', {adopt, ?EPOCH, 7, Info}}, {msg, 'n1@t', {chunk, ?EPOCH, 1, 1, [], true}}],
+    {_, S} = step(10, [start | Hellos] ++ Taken, S0),
+    ?assertEqual(follower, sderl_core:role(S)),
+    S.
