@@ -48,6 +48,15 @@ who_does_not_vote_does_not_go_unheard_test() ->
     ?assertEqual([], Told(Less)),
     ?assertMatch([{left, removed, _}], Told(Without)).
 
+%% Nor does one that has promised another epoch, which may begin without that batch.
+who_has_promised_does_not_go_unheard_test() ->
+    Nodes = ['n1@t', 'n2@t', ?SELF],
+    {_, S1} = step(20, [removal([?SELF], Nodes), {nodedown, 'n1@t'}], follower(Nodes, true)),
+    {Fx, S2} = step(30, [{msg, 'n2@t', {collect, {20_000, 'n2@t'}, ?EPOCH, #{}}}], S1),
+    ?assertMatch([_], [E || {send, _, M} = E <- Fx, element(1, M) =:= promised]),
+    {_, S3} = step(40, [{nodedown, 'n2@t'}], S2),
+    ?assertMatch({[], _}, ticks(40, S3)).
+
 told_gone(Nodes, Mem, S0) ->
     {_, S1} = step(40, [gone(N, Mem) || N <- Nodes], S0),
     element(2, ticks(40, S1)).

@@ -128,11 +128,12 @@ ended(_, _, S) -> S.
 
 -doc """
 Whether this member may go by the batch that removes it before it knows that all have that. Who has gone agreed
-to it (`ended`), and one whose vote does not count cannot.
+to it (`ended`), and one whose vote does not count cannot; nor can one that has promised another epoch since, which
+may begin without that batch.
 """.
 -spec may_go(#s{}) -> boolean().
-may_go(#s{mode = majority, leaving = removed, d = #d{before = Before, votes = Votes}}) ->
-    Votes orelse Before =:= undefined;
+may_go(#s{mode = majority, leaving = removed, d = #d{before = Before} = D}) when Before =/= undefined ->
+    D#d.votes andalso D#d.epoch =:= D#d.lineage;
 may_go(_) -> true.
 
 -doc "A node that had left says hello.".
