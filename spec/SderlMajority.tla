@@ -86,15 +86,18 @@ Before(entries) ==
 Members(entries) == Membership(entries) \union (IF HasBefore(entries) THEN Before(entries) ELSE {})
 
 Majority(S, members) == 2 * Cardinality(S \intersect members) > Cardinality(members)
-\* Who was removed and has ended agreed to that, as who acknowledged it.
-Agrees(S, entries) == HasBefore(entries) => Majority(S \union left, Before(entries))
+\* Who was removed by this batch and has ended agreed to it, as who acknowledged it.
+Ended(entries) == IF "any_leave" \in Fault THEN left ELSE {n \in left : Entries(log[n]) = entries}
+Agrees(S, entries) == HasBefore(entries) => Majority(S \union Ended(entries), Before(entries))
+\* Who went with members that are none here knows more: it is missing.
+Gone(entries) == {n \in left : Membership(Entries(log[n])) \subseteq Members(entries)}
 \* Those that count, or all that have not left.
 Decides(S, agreed, entries) ==
-    /\ Majority(S, Membership(entries)) \/ Membership(entries) \ (S \union left) = {}
+    /\ Majority(S, Membership(entries)) \/ Membership(entries) \ (S \union Gone(entries)) = {}
     /\ Agrees(S \union agreed, entries)
 
 All(J, entries) ==
-    LET missing == (Members(entries) \ J) \ left
+    LET missing == (Members(entries) \ J) \ Gone(entries)
     IN  missing = {} \/ ("all_but_one" \in Fault /\ Cardinality(missing) = 1)
 
 \* Which log contains the other: that of the later epoch, then the longer one.
@@ -283,9 +286,9 @@ TakeIn(n, e) ==
 \* are set aside.
 Commit(n) ==
     LET e == epoch[n]
-        had == {m \in Node : acked[e][m] = Len(led[e])}
+        had == {m \in Node : acked[e][m] = Len(led[e]) /\ newcomers[e][m] = Counts}
     IN  /\ Leader(n) /\ ~Landed(e)
-        /\ Decides({m \in had : newcomers[e][m] = Counts}, had \ Membership(led[e]), led[e])
+        /\ Decides(had, had \ Membership(led[e]), led[e])
         /\ committed' = committed \union {[epoch |-> e, log |-> led[e]]}
         /\ newcomers' = [newcomers EXCEPT ![e] = [m \in Node |-> IF @[m] <= Len(led[e]) THEN Counts ELSE @[m]]]
         /\ UNCHANGED <<epoch, log, votes, former, owner, was, promised, led, began, joined, counting, acked, forgotten, left,
@@ -300,10 +303,12 @@ Confirmed(n) ==
 
 \* A removed member that has the batch by which it goes ends, and has no say any more.  That may be before
 \* the batch is committed, where nobody is left to say so; but not where it has promised another epoch: that one
-\* may begin without the batch, and the word that it has left would let the batch be committed.
+\* may begin without the batch, and the word that it has left would let the batch be committed.  Nor where its vote
+\* does not count: its former life may have promised one.
 Leave(n) ==
     /\ Here(n) /\ log[n] # Empty /\ n \notin Membership(Entries(log[n]))
-    /\ \/ epoch[n] = log[n].lineage \/ "leaves_promised" \in Fault
+    /\ \/ /\ epoch[n] = log[n].lineage \/ "leaves_promised" \in Fault
+          /\ votes[n] = Votes \/ "early_leave" \in Fault
        \/ \E a \in committed : Prefix(Entries(log[n]), a.log)
     /\ left' = left \union {n}
     /\ UNCHANGED <<epoch, log, votes, former, owner, was, promised, led, began, joined, counting, newcomers, acked, committed,
