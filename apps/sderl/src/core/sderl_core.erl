@@ -53,7 +53,7 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
 
 -include("sderl_core.hrl").
 
--export([init/1, handle/3, step/3, propose/4]).
+-export([init/1, handle/3, step/3, may_propose/1, propose/4]).
 -export([highest/1, batch_of/1, seq/2, durable/1, moved/2, info/1, inspect/1, settled/1, role/1, members/1, live/1, lead/1, membership/1, peers/1, addr/2]).
 -export_type([state/0, event/0, effect/0, row/0, op/0]).
 
@@ -155,20 +155,30 @@ acknowledgement nor the clients' operations that a step ends with. A shell that 
 clients run in between sends their next operations along.
 """.
 -spec handle(integer(), [event() | start], state()) -> {[effect()], state()}.
-handle(Now, Events, S0) ->
-    done(handle_all(Events, sderl_core_peers:look(S0#s{now = Now}))).
+handle(Now, Events, S) ->
+    done(handle_all(Events, sderl_core_peers:look(at(Now, S)))).
 
 -doc "Runs all events at monotonic time `Now` (ms) and gives the effects in order.".
 -spec step(integer(), [event() | start], state()) -> {[effect()], state()}.
 step(Now, Events, S0) ->
-    S1 = handle_all(Events, sderl_core_peers:look(S0#s{now = Now})),
+    S1 = handle_all(Events, sderl_core_peers:look(at(Now, S0))),
     done(sderl_core_write:flush(S1)).
+
+%% The state is large, and most of what is done to it changes nothing.
+at(Now, #s{now = Now} = S) -> S;
+at(Now, S) -> S#s{now = Now}.
 
 %% What is promised is kept before anyone is told (save/1 in send/3) and before clients are
 %% answered; nothing else needs an order.
 done(S0) ->
-    #s{fx = Fx} = S = save(S0),
-    {lists:reverse(Fx), S#s{fx = []}}.
+    case save(S0) of
+        #s{fx = []} = S -> {[], S};
+        #s{fx = Fx} = S -> {lists:reverse(Fx), S#s{fx = []}}
+    end.
+
+-doc "Whether `propose/4` may make a batch now, or say anything else.".
+-spec may_propose(state()) -> boolean().
+may_propose(S) -> sderl_core_write:may_propose(S).
 
 -doc """
 The next batch, when this member coordinates, nothing is out and something waits. `Mod` and
@@ -177,10 +187,10 @@ The next batch, when this member coordinates, nothing is out and something waits
 """.
 -spec propose(integer(), module(), term(), state()) -> {[effect()], state()}.
 propose(Now, Mod, Store, S0) ->
-    S1 = S0#s{now = Now},
-    case sderl_core_write:may_propose(S1) of
-        true -> done(sderl_core_write:propose(Mod, Store, sderl_core_admit:take_offers(S1)));
-        false -> done(S1)
+    S = at(Now, S0),
+    case may_propose(S) of
+        true -> done(sderl_core_write:propose(Mod, Store, sderl_core_admit:take_offers(S)));
+        false -> done(S)
     end.
 
 %% ---------------------------------------------------------------- reading the state

@@ -346,9 +346,13 @@ run(Events, #g{core = C0, steps = Steps} = G0) ->
         G4 -> {noreply, show(G4)}
     end.
 
-propose(Now, #g{building = none, store = Store} = G) ->
-    {Fx, C} = sderl_core:propose(Now, sderl_store, Store, G#g.core),
-    inner(Now, effects(Fx, G#g{core = C}));
+propose(Now, #g{building = none, core = C0, store = Store} = G) ->
+    case sderl_core:may_propose(C0) of
+        true ->
+            {Fx, C} = sderl_core:propose(Now, sderl_store, Store, C0),
+            inner(Now, effects(Fx, G#g{core = C}));
+        false -> G
+    end;
 propose(_, G) -> G.
 
 %% Rows read for a snapshot are sent before anything else happens: a batch that went out between
