@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_client).
 -moduledoc false.
-%% A request to a group of this node from the caller's side (rule 19).
+%% A request to a group of this node from the caller's side (rule 19), and the answer to it.
 %%
 %% The answer comes to an alias that the caller makes once. It stays good while the process of the
 %% group dies and its successor takes over, and it names the operation: asking again after such a
@@ -10,6 +10,7 @@
 %% a monitor would cost every operation. What is not answered in time has an unknown outcome.
 
 -export([write/2, read/2, request/3, await/2]).
+-export([answer/2, answer_all/2]).
 
 -include("../core/sderl_op.hrl").
 
@@ -150,3 +151,25 @@ deadline(Ms) -> now_ms() + Ms.
 
 left(infinity) -> 1_000_000;
 left(Deadline) -> max(0, Deadline - now_ms()).
+
+-doc "Answers a caller; nobody where none waits.".
+-spec answer(From :: term(), term()) -> ok.
+answer(From, Value) when is_reference(From) ->
+    From ! {From, Value},
+    ok;
+answer(_, _) -> ok.
+
+-doc "Answers callers, who are counted for monitoring.".
+-spec answer_all([{From :: term(), term()}], sderl_traffic:tally()) -> ok.
+answer_all(List, Tally) -> answer_all(List, 0, 0, 0, Tally).
+
+answer_all([{From, Value} | Rest], Yes, Gone, No, Tally) when is_reference(From) ->
+    From ! {From, Value},
+    case Value of
+        yes -> answer_all(Rest, Yes + 1, Gone, No, Tally);
+        ok -> answer_all(Rest, Yes, Gone + 1, No, Tally);
+        {no, _} -> answer_all(Rest, Yes, Gone, No + 1, Tally);
+        _ -> answer_all(Rest, Yes, Gone, No, Tally)
+    end;
+answer_all([_ | Rest], Yes, Gone, No, Tally) -> answer_all(Rest, Yes, Gone, No, Tally);
+answer_all([], Yes, Gone, No, Tally) -> sderl_traffic:answered(Tally, Yes, Gone, No).

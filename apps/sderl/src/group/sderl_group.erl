@@ -9,9 +9,8 @@
 %% the sender for seconds (rule 20). What could block or take long (connecting, resolvers,
 %% monitors of pids on other nodes) runs elsewhere.
 %%
-%% What another process sends is checked at this door (`event/2`, `sderl_wire`): an ill-typed operation is
-%% refused, any other ill-typed message is dropped, and both are counted. The core keeps what it is given, so
-%% that what it cannot handle would be there for each process that is started after a crash.
+%% What another process sends is checked first (`sderl_group_door`): an ill-typed operation is refused, any
+%% other ill-typed message is dropped, and both are counted.
 %%
 %% Clients are answered through an alias they made (see `sderl_client`), so an answer finds its
 %% client also when it comes from a successor of the process that took the question.
@@ -26,15 +25,6 @@
 -include("../core/sderl_row.hrl").
 -include("../core/sderl_version.hrl").
 -define(CHUNK, 2000).
-%% A process at work has room for a batch or two: fewer collections, each of little that lives. Most of many
-%% groups are at rest, and that room would be most of what they cost: they have as little heap as they can, and
-%% collect all of it. At work is who ran so often in a tick; at rest is who did not for so many ticks.
--define(ROOM_WORDS, 20_000).
--define(STEPS_AT_WORK, 50).
--define(TICKS_AT_REST, 5).
-%% What the node is told of others' heartbeats is so many ticks old at most, with some room: it must not
-%% take them for silent.
--define(SHARED_BEATS_TICKS, 4).
 
 -record(g, {
     group, uid, core :: sderl_core:state(), store :: sderl_store:store(),
@@ -48,29 +38,13 @@
     sweep = done :: start | done | sderl_store:cursor(),
     left = false :: boolean(),
     shown :: term(),                        % what the directory shows
-    waiting = [] :: [{term(), integer()}],  % who awaits the group, until when
-    quiet = {0, []} :: {non_neg_integer(), [node()]},   % for so many ticks these say nothing
+    awaited = sderl_group_awaited:new() :: sderl_group_awaited:awaited(),
     tick_ms, timer = none :: none | reference(), resolver_ms,
     tally :: sderl_traffic:tally(),
-    %% What the file of this group holds (`sderl_kept`), or why it could not be written.
-    state_dir = none :: none | file:name_all(),
-    configured = false :: boolean(),        % the launch configuration makes this group
-    mode = available :: sderl_options:consistency(),
-    answer = committed :: sderl_options:answer(),
-    kept :: undefined | {sderl_membership:t(), integer()},
-    unkept :: undefined | term(),
-    steps = 0 :: non_neg_integer(),         % since the last tick
-    %% How it stands with room for batches: there, or none for so many ticks of little work.
-    room = 0 :: there | non_neg_integer(),
+    file :: sderl_group_file:file(),
+    heap = sderl_group_heap:new() :: sderl_group_heap:heap(),
     strange = 0 :: non_neg_integer(),
-    %% Whether heartbeats that say what was said before may be left to the node (`sderl_heart`).
-    shares_beats = false :: boolean(),
-    %% The last that each member was told, and that each told us, where that was a heartbeat.
-    said = #{} :: #{pid() => tuple()},
-    heard = #{} :: #{node() => tuple()},
-    %% Towards whom this process stands, and whom it told the same again in this tick.
-    stands = [] :: [node()],
-    repeated = no_tick :: no_tick | [node()]
+    beats :: sderl_group_beats:beats()
 }).
 
 -spec start_link(term(), binary()) -> gen_server:start_ret() | ignore.
@@ -152,21 +126,16 @@ start(Group, Uid, #{options := Options} = Args) ->
     Timer = sderl_timer:next(none, rand:uniform(Tick), tick),
     #g{timer = Timer, group = Group, uid = Uid, core = Core, store = Store1, local = Local,
        sweep = start, tick_ms = Tick,
-       tally = sderl_traffic:group(Group), state_dir = state_dir(Group),
-       configured = maps:get(configured, Args, false), mode = Mode, answer = Answer,
-       shares_beats = Aside >= ?SHARED_BEATS_TICKS * Tick,
+       tally = sderl_traffic:group(Group), file = sderl_group_file:new(Group, Uid, Args),
+       beats = sderl_group_beats:new(Tick, Aside),
        resolver_ms = sderl_options:value(resolver_timeout_ms)}.
-
-%% An island of free nodes is not kept: its nodes meet again or do not. Nor are groups of a node without a name.
-state_dir(Group) when Group =:= undefined; node() =:= nonode@nohost -> none;
-state_dir(_) -> sderl_options:value(state_dir).
 
 %% A value of a wrong type that got past an earlier version's door would end each process that is started.
 sound(Group, Had) ->
     case Had of
         #{outbox := {Number, List}} ->
             {Good, Bad} = lists:partition(fun({_, Op}) -> sderl_wire:operation(Op) end, List),
-            lists:foreach(fun({From, _}) -> reply(From, {no, unknown_operation}) end, Bad),
+            lists:foreach(fun({From, _}) -> sderl_client:answer(From, {no, unknown_operation}) end, Bad),
             sderl_event:dropped(?MODULE, length(Bad), #{group => Group}),
             Had#{outbox := {Number, Good}};
         _ -> Had
@@ -185,13 +154,16 @@ handle_call(_, _, G) -> {reply, {error, unknown_call}, G}.
 handle_cast(_, G) -> {noreply, G}.
 
 -spec handle_info(term(), #g{}) -> {noreply, #g{}} | {stop, normal, #g{}}.
-handle_info(tick, #g{tick_ms = T, timer = Timer, sweep = Sweep} = G0) ->
+handle_info(tick, #g{tick_ms = T, timer = Timer, sweep = Sweep, heap = Heap} = G0) ->
     %% (Not at once: clients wait for a coordinator, and nobody for this.)
     _ = Sweep =:= start andalso (self() ! sderl_sweep),
     Ran = now_ms(),
-    G = quiet(keep_again(room(G0#g{timer = sderl_timer:next_together(Timer, T, tick)}))),
-    case run(beats(G) ++ [tick], G#g{repeated = []}) of
-        {noreply, Next} -> {noreply, stand(Ran, Next)};
+    G = look(keep_again(G0#g{heap = sderl_group_heap:tick(Heap), timer = sderl_timer:next_together(Timer, T, tick)})),
+    #g{uid = Uid, beats = Beats} = G,
+    Due = sderl_group_beats:due(Uid, Beats),
+    case run(Due ++ [tick], G#g{beats = sderl_group_beats:begin_tick(Beats)}) of
+        {noreply, #g{beats = Said} = Next} ->
+            {noreply, Next#g{beats = sderl_group_beats:end_tick(Uid, Ran, Said)}};
         Stop -> Stop
     end;
 handle_info(sderl_build, #g{building = none} = G) -> {noreply, G};
@@ -206,8 +178,8 @@ handle_info({'ETS-TRANSFER', Table, _, index}, #g{store = St} = G) ->
 %% A node was tried (`sderl_connector`), or the directory has a place for this group: those who await
 %% the group may go on.
 handle_info(sderl_poke, G) -> {noreply, show(G)};
-handle_info({sderl_await, From, Ms}, #g{waiting = W} = G) when is_reference(From), is_integer(Ms) ->
-    {noreply, ready(G#g{waiting = [{From, now_ms() + Ms} | W]})};
+handle_info({sderl_await, From, Ms}, #g{awaited = A} = G) when is_reference(From), is_integer(Ms) ->
+    {noreply, ready(G#g{awaited = sderl_group_awaited:await(From, Ms, A)})};
 handle_info({resolved, {Name, A, B}, Decision} = Msg, G) ->
     case sderl_resolver:is_decision(Decision) andalso sderl_wire:row(A) andalso sderl_wire:row(B) of
         true ->
@@ -244,43 +216,7 @@ take_leave(_, _) -> ok.
 
 %% ---------------------------------------------------------------- the mailbox
 
-event({sderl_op, From, Op}, _) -> asked(op, From, Op);
-event({sderl_again, From, Op}, _) -> asked(again, From, Op);
-event({sderl, ?VSN, Uid, Node, Msg}, #g{uid = Uid}) when is_atom(Node), Node =/= node() ->
-    %% No message comes from this node itself: a member that heard of itself would take itself for another.
-    case sderl_wire:message(Node, Msg) of
-        true -> {msg, Node, Msg};
-        false -> none
-    end;
-event({sderl_greeted, Uid, Node, Connection, Hello}, #g{uid = Uid}) ->
-    case sderl_links:connected(Node, Connection) andalso sderl_wire:message(Node, Hello) of
-        true -> {msg, Node, Hello};
-        false -> none
-    end;
-event({sderl_await_live, From, Nodes, Ms}, _)
-  when is_reference(From), length(Nodes) >= 0, is_integer(Ms) ->
-    {await_live, From, Nodes, Ms};
-event({'DOWN', _, process, Pid, _}, #g{local = L}) ->
-    case L of
-        #{Pid := Name} -> {op, none, ?UNREGISTER_OF(Name, Pid)};
-        _ -> none
-    end;
-event({sderl_pid_gone, Name, Pid}, _) when is_pid(Pid) ->
-    {op, none, ?UNREGISTER_OF(Name, Pid)};
-event({nodeup, N, _}, _) when is_atom(N) -> {nodeup, N};
-event({nodedown, N, _}, _) when is_atom(N) -> {nodedown, N};
-event({sderl_recover, From, Survivors}, _) when is_reference(From), length(Survivors) >= 0 ->
-    {recover, From, Survivors};
-event(wake, _) -> wake;
-event(sderl_depart, _) -> depart;
-event(_, _) -> none.
-
-asked(How, From, Op) when is_reference(From); From =:= none ->
-    case sderl_wire:operation(Op) of
-        true -> {How, From, Op};
-        false -> none
-    end;
-asked(_, _, _) -> none.
+event(Msg, #g{uid = Uid, local = Local}) -> sderl_group_door:event(Msg, Uid, Local).
 
 %% Everything that is there, up to a bound that keeps a step short.
 drain(Events, G) -> drain(Events, 5000, G).
@@ -289,7 +225,7 @@ drain(Events, 0, G) -> {Events, G};
 drain(Events, Left, G) ->
     receive
         {sderl_op, From, Op} = M ->
-            case asked(op, From, Op) of
+            case sderl_group_door:asked(op, From, Op) of
                 none -> drain(Events, Left - 1, strange(M, G));
                 E -> drain([E | Events], Left - 1, G)
             end;
@@ -305,6 +241,8 @@ drained(M, Events, Left, G) ->
         none -> drain(Events, Left - 1, strange(M, G));
         E -> drain([E | Events], Left - 1, hear(E, died(M, G)))
     end.
+
+hear(Event, #g{beats = Beats} = G) -> G#g{beats = sderl_group_beats:hear(Event, Beats)}.
 
 %% Its monitor is spent. A name that it is given by a batch behind this needs a new one, which says at
 %% once that it is dead.
@@ -322,17 +260,17 @@ strange({sderl, Version, _, Node, _}, #g{strange = S} = G)
 strange(Msg, #g{strange = S} = G) ->
     case Msg of
         {Asked, From, _} when Asked =:= sderl_op; Asked =:= sderl_again ->
-            reply(From, {no, unknown_operation});
+            sderl_client:answer(From, {no, unknown_operation});
         _ -> ok
     end,
     G#g{strange = S + 1}.
 
 %% ---------------------------------------------------------------- a step
 
-run(Events, #g{core = C0, steps = Steps} = G0) ->
+run(Events, #g{core = C0, heap = Heap} = G0) ->
     Now = now_ms(),
     {Fx1, C1} = sderl_core:handle(Now, Events, C0),
-    G1 = effects(Fx1, G0#g{core = C1, steps = Steps + 1}),
+    G1 = effects(Fx1, G0#g{core = C1, heap = sderl_group_heap:step(Heap)}),
     %% Clients that were just answered run and ask again; what they ask goes with our
     %% acknowledgement, or into the batch we make, instead of after it.
     {More, G2} = case answered(Fx1) of
@@ -366,26 +304,6 @@ answered([{replies, [_ | _]} | _]) -> true;
 answered([_ | Fx]) -> answered(Fx);
 answered([]) -> false.
 
-%% Once a tick.
-room(#g{steps = Steps, room = Room} = G) when Steps >= ?STEPS_AT_WORK ->
-    _ = Room =:= there orelse heap(?ROOM_WORDS, element(2, erlang:system_info(fullsweep_after))),
-    G#g{steps = 0, room = there};
-room(#g{room = there} = G) ->
-    heap(element(2, erlang:system_info(min_heap_size)), 0),
-    G#g{steps = 0, room = 1};
-%% What the heap grew to while there was work goes.
-room(#g{room = ?TICKS_AT_REST} = G) ->
-    true = garbage_collect(),
-    G#g{steps = 0, room = ?TICKS_AT_REST + 1};
-room(#g{room = Ticks} = G) when Ticks < ?TICKS_AT_REST -> G#g{steps = 0, room = Ticks + 1};
-room(#g{steps = Steps} = G) when Steps > 10 -> G#g{steps = 0, room = 1};
-room(G) -> G#g{steps = 0}.
-
-heap(Words, Fullsweep) ->
-    _ = process_flag(min_heap_size, Words),
-    _ = process_flag(fullsweep_after, Fullsweep),
-    ok.
-
 %% ---------------------------------------------------------------- effects
 
 effects([], G) -> G;
@@ -394,13 +312,15 @@ effects([E | Es], #g{left = true} = G) when element(1, E) =/= send, element(1, E
     effects(Es, G);
 effects([E | Es], G) -> effects(Es, effect(E, G)).
 
-effect({send, Addr, Heartbeat}, G) when element(1, Heartbeat) =:= hb; element(1, Heartbeat) =:= hb_ack ->
-    say(Addr, Heartbeat, G);
+effect({send, Addr, Heartbeat}, #g{beats = Before} = G) when element(1, Heartbeat) =:= hb; element(1, Heartbeat) =:= hb_ack ->
+    {IsSent, Beats} = sderl_group_beats:say(Addr, Heartbeat, Before),
+    _ = IsSent andalso send(Addr, Heartbeat, G),
+    G#g{beats = Beats};
 effect({send, Addr, Msg}, G) ->
     ok = send(Addr, Msg, G),
-    unsaid(Addr, G);
+    G#g{beats = sderl_group_beats:unsaid(Addr, G#g.beats)};
 effect({replies, List}, #g{tally = Tally} = G) ->
-    replies(List, 0, 0, 0, Tally),
+    sderl_client:answer_all(List, Tally),
     G;
 effect({apply, Epoch, Num, Items, Index}, #g{store = St0, local = L0, group = Group} = G0) ->
     %% Kept before the rows change: should we die here, the successor does it again.
@@ -421,7 +341,7 @@ effect({outbox, Req, List}, #g{group = Group} = G) ->
     G;
 effect({hello, Node, Msg}, #g{group = Group, uid = Uid} = G) ->
     ok = sderl_traffic:send({sderl_node, Node}, {sderl_hello, ?VSN, Group, Uid, node(), Msg}, control, Msg),
-    unsaid_to_node(Node, G);
+    G#g{beats = sderl_group_beats:unsaid_to_node(Node, G#g.beats)};
 effect({index, build}, G) -> build_index(start, stop_building(G));
 effect({index, drop}, G) -> drop_index(G);
 effect({sessions, Sessions}, #g{store = St} = G) ->
@@ -470,8 +390,8 @@ effect({event, Name, #{group := Group} = Meta}, G) ->
     sderl_event:emit(Name, Meta),
     sderl_subs:notify(Group, {group, Name, maps:remove(group, Meta)}),
     G;
-effect({left, Why, Mem}, #g{group = Group, uid = Uid, core = C} = G) ->
-    _ = write_kept(Mem, sderl_core:highest(C), {Why, erlang:system_time(second)}, G),
+effect({left, Why, Mem}, #g{group = Group, uid = Uid, core = C, file = File} = G) ->
+    ok = sderl_group_file:left({Mem, sderl_core:highest(C)}, Why, File),
     sderl_dir:left(Group, Uid, Why, Mem),
     Group =/= undefined andalso
         sderl_event:emit(case Why of deleted -> group_deleted; removed -> group_left end,
@@ -480,7 +400,7 @@ effect({left, Why, Mem}, #g{group = Group, uid = Uid, core = C} = G) ->
     G#g{left = true};
 effect({majority, Which}, #g{group = Group} = G) ->
     lists:foreach(fun({Name, Pid, Opts}) ->
-        tell_holder(Which, asked_for(Opts, Group), Group, Name, Pid)
+        sderl_watch:tell_holder(Which, Opts, {Group, Name}, Pid)
     end, sderl_store:held_at(node(), Group)),
     G;
 effect({wake, Ms}, G) ->
@@ -490,63 +410,16 @@ effect({wake, Ms}, G) ->
 send(Addr, Msg, #g{uid = Uid}) ->
     sderl_traffic:send(Addr, {sderl, ?VSN, Uid, node(), Msg}, group, Msg).
 
-%% What the holder of a name asked to be told when this node loses the majority of the group, or has
-%% it again. The option may have come over the wire, where its values are not checked.
-tell_holder(Which, notify, Group, Name, Pid) ->
-    sderl_watch:send(Pid, {s_group_majority, Which, Group, Name});
-tell_holder(lost, exit, Group, Name, Pid) ->
-    sderl_watch:exit(Pid, {s_group_no_majority, Group, Name});
-tell_holder(_, _, _, _, _) ->
-    ok.
+keep(#g{core = C, file = File} = G) -> G#g{file = sderl_group_file:keep(C, File)}.
 
-asked_for(#{majority_lost := Asked}, _) -> Asked;
-asked_for(_, Group) -> sderl_options:majority_lost(Group).
+keep_again(#g{core = C, file = File} = G) -> G#g{file = sderl_group_file:keep_again(C, File)}.
 
-%% What must survive this life of the node, before anybody else hears of it. This waits for the disk,
-%% and so is done where the membership or an epoch changes and never for an operation. What could not
-%% be written is tried again with each tick.
-keep(#g{state_dir = none} = G) -> G;
-keep(#g{unkept = Why} = G) when Why =/= undefined -> G;
-keep(#g{core = C, kept = Kept} = G) ->
-    case {sderl_core:membership(C), sderl_core:highest(C)} of
-        Kept -> G;
-        {Mem, Epoch} = New -> kept(New, write_kept(Mem, Epoch, no, G), G)
-    end.
+ready(#g{core = C, awaited = A} = G) ->
+    {Answers, Rest} = sderl_group_awaited:answers(C, A),
+    lists:foreach(fun({From, Answer}) -> sderl_client:answer(From, Answer) end, Answers),
+    G#g{awaited = Rest}.
 
-keep_again(#g{unkept = undefined} = G) -> G;
-keep_again(#g{core = C} = G) ->
-    {Mem, Epoch} = New = {sderl_core:membership(C), sderl_core:highest(C)},
-    kept(New, write_kept(Mem, Epoch, no, G), G).
-
-kept(New, ok, G) -> G#g{kept = New, unkept = undefined};
-kept(_, {error, Why}, #g{unkept = Why} = G) -> G;
-kept(_, {error, {File, Reason} = Why}, #g{group = Group} = G) ->
-    sderl_event:emit(state_not_kept, #{group => Group, file => File, reason => Reason}),
-    G#g{unkept = Why}.
-
-write_kept(_, _, _, #g{state_dir = none}) -> ok;
-write_kept(Mem, Epoch, Left, #g{state_dir = Dir, group = Group, uid = Uid} = G) ->
-    #g{configured = Configured, mode = Mode, answer = Answer} = G,
-    sderl_kept:write(Dir, #{node => node(), group => Group, uid => Uid, membership => Mem, epoch => Epoch,
-                            configured => Configured, left => Left, consistency => Mode,
-                            answer => Answer}).
-
-%% To clients here, who are counted for monitoring.
-replies([{From, Value} | Rest], Yes, Gone, No, Tally) when is_reference(From) ->
-    From ! {From, Value},
-    case Value of
-        yes -> replies(Rest, Yes + 1, Gone, No, Tally);
-        ok -> replies(Rest, Yes, Gone + 1, No, Tally);
-        {no, _} -> replies(Rest, Yes, Gone, No + 1, Tally);
-        _ -> replies(Rest, Yes, Gone, No, Tally)
-    end;
-replies([_ | Rest], Yes, Gone, No, Tally) -> replies(Rest, Yes, Gone, No, Tally);
-replies([], Yes, Gone, No, Tally) -> sderl_traffic:answered(Tally, Yes, Gone, No).
-
-reply(From, Value) when is_reference(From) ->
-    From ! {From, Value},
-    ok;
-reply(_, _) -> ok.
+look(#g{core = C, awaited = A} = G) -> G#g{awaited = sderl_group_awaited:tick(C, A)}.
 
 notify(Events, #g{group = Group}) -> lists:foreach(fun(E) -> sderl_subs:notify(Group, E) end, Events).
 
@@ -584,70 +457,6 @@ send_node(N, Msg, #g{core = C, uid = Uid}) ->
         undefined -> ok;
         Addr -> _ = erlang:send(Addr, {sderl, ?VSN, Uid, node(), Msg}, [noconnect]), ok
     end.
-
-%% ---------------------------------------------------------------- heartbeats that the node says
-
-%% A heartbeat that is said twice stands, and `sderl_heart` says it from then on, until anything else is said to
-%% that member. A member takes that for what it was told last, if it was told nothing else
-%% since: what it handles is what it would get if all were sent over the link, in this order.
-
-%% In the place of those that would have come.
-beats(#g{uid = Uid, heard = Heard}) ->
-    [{beat, N, Msg, At} || N := Msg <- Heard, At <- [sderl_heart:heard(Uid, N)], At =/= none].
-
-say(Addr, Msg, #g{said = Said, repeated = Repeated, stands = Stands} = G) ->
-    N = node(Addr),
-    case Said of
-        #{Addr := Msg} when Repeated =/= no_tick ->
-            case may_stand(N, Msg, G) of
-                true ->
-                    _ = lists:member(N, Stands) orelse send(Addr, Msg, G),
-                    G#g{repeated = [N | Repeated]};
-                false ->
-                    ok = send(Addr, Msg, G),
-                    G
-            end;
-        _ ->
-            ok = send(Addr, Msg, G),
-            G#g{said = Said#{Addr => Msg}}
-    end.
-
-%% Of the coordinator towards those who follow it, and of these towards it: whoever says anything else to a
-%% heartbeat has yet to be brought in.
-may_stand(_, _, #g{shares_beats = false}) -> false;
-may_stand(N, {hb, _, _}, #g{heard = Heard}) ->
-    case Heard of
-        #{N := {hb_ack, _, _}} -> sderl_heart:is_ready(N);
-        _ -> false
-    end;
-may_stand(N, {hb_ack, _, _}, _) -> sderl_heart:is_ready(N).
-
-unsaid(Addr, #g{said = Said} = G) when is_map_key(Addr, Said) -> G#g{said = maps:remove(Addr, Said)};
-unsaid(_, G) -> G.
-
-unsaid_to_node(N, #g{said = Said} = G) ->
-    G#g{said = #{Addr => Msg || Addr := Msg <- Said, node(Addr) =/= N}}.
-
-%% What came last of each member.
-hear({msg, N, Msg}, #g{heard = Heard} = G) when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack ->
-    G#g{heard = Heard#{N => Msg}};
-%% (Its process may be a new one.)
-hear({msg, N, Msg}, #g{} = G) when element(1, Msg) =:= hello -> unsaid_to_node(N, unheard(N, G));
-hear({msg, N, _}, G) -> unheard(N, G);
-hear({nodedown, N}, G) -> unsaid_to_node(N, unheard(N, G));
-hear(_, G) -> G.
-
-unheard(N, #g{heard = Heard} = G) when is_map_key(N, Heard) -> G#g{heard = maps:remove(N, Heard)};
-unheard(_, G) -> G.
-
-%% At the end of a tick.
-stand(_, #g{repeated = [], stands = []} = G) -> G#g{repeated = no_tick};
-stand(Ran, #g{uid = Uid, repeated = Repeated, stands = Stands} = G) ->
-    case lists:usort(Repeated) of
-        Stands -> _ = sderl_heart:tick(Uid, Ran) orelse sderl_heart:stand(Uid, Ran, Stands);
-        Now -> ok = sderl_heart:stand(Uid, Ran, Now)
-    end,
-    G#g{repeated = no_tick, stands = lists:usort(Repeated)}.
 
 %% ---------------------------------------------------------------- what others see of us
 
@@ -711,26 +520,3 @@ sweep(#g{sweep = At, store = St, local = L0, group = Group} = G) ->
     watch(Foreign, G),
     _ = Next =:= done orelse (self() ! sderl_sweep),
     G#g{local = L, sweep = Next}.
-
-quiet(#g{core = C, quiet = {Q, Were}} = G) ->
-    case silent(C) of
-        Were -> G#g{quiet = {Q + 1, Were}};
-        Are -> G#g{quiet = {0, Are}}
-    end.
-
-%% Asked of the runtime, as the word of a link that has just come may not have reached the core.
-silent(C) ->
-    Heard = [node() | sderl_core:peers(C)],
-    Linked = nodes(connected),
-    [N || N <- sderl_core:members(C), not lists:member(N, Heard), lists:member(N, Linked)].
-
-%% Ready is: counted in a component, every member tried once and every one that answers in it.
-%% A linked member that says nothing (no application there) is waited for three ticks.
-ready(#g{waiting = []} = G) -> G;
-ready(#g{waiting = W, core = C, quiet = {Q, Quiet}} = G) ->
-    Ready = sderl_core:settled(C) andalso sderl_connector:tried(sderl_core:members(C))
-        andalso silent(C) -- [N || N <- Quiet, Q >= 3] =:= [],
-    Now = now_ms(),
-    {Done, Rest} = lists:partition(fun({_, Until}) -> Ready orelse Now >= Until end, W),
-    lists:foreach(fun({From, _}) -> reply(From, case Ready of true -> ok; false -> {error, timeout} end) end, Done),
-    G#g{waiting = Rest}.

@@ -14,8 +14,9 @@
 %% It also keeps the index of a coordinator (`sderl_store`) from its death until there is a successor.
 
 -behaviour(gen_server).
+-compile({no_auto_import, [exit/2]}).
 
--export([start_link/0, watch/3, drop/1, give_index/1, exit/2, send/2, tell_loser/1]).
+-export([start_link/0, watch/3, drop/1, give_index/1, exit/2, send/2, tell_loser/1, tell_holder/4]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -import(sderl_clock, [now_ms/0]).
@@ -56,6 +57,22 @@ ended; a message is sent once.
 """.
 -spec tell_loser(sderl_resolver:effect()) -> ok.
 tell_loser(Effect) -> gen_server:cast(?MODULE, {tell_loser, Effect}).
+
+-doc """
+What the holder of a name asked to be told when its node loses the majority of the group, or has it again.
+""".
+-spec tell_holder(lost | regained, Options :: term(), {Group :: term(), Name :: term()}, pid()) -> ok.
+tell_holder(Which, Options, {Group, Name}, Pid) ->
+    %% The option may have come over the wire, where its values are not checked.
+    Asked = case Options of
+        #{majority_lost := Value} -> Value;
+        _ -> sderl_options:majority_lost(Group)
+    end,
+    case {Which, Asked} of
+        {_, notify} -> send(Pid, {s_group_majority, Which, Group, Name});
+        {lost, exit} -> exit(Pid, {s_group_no_majority, Group, Name});
+        _ -> ok
+    end.
 
 %% What each monitor is for; and the timer of the next sweep.
 -type state() :: #{reference() => {pid(), term(), pid()}, sweep => reference()}.
