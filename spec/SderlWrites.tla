@@ -52,10 +52,10 @@ Epoch == 1..MaxEpoch
 Lineage == 0..MaxEpoch      \* 0: a node that has just booted
 
 \* What a view says of a member: it counts, it is not there, or it is set aside and all that its own
-\* log had up to this position is in our table.
-Live == <<0, 0>>
+\* log had up to this position is in our table (of one that booted: of epoch 0).
+Live == <<-2, 0>>
 Out == <<-1, 0>>
-IsAside(place) == place[1] >= 1
+IsAside(place) == place[1] >= 0
 LiveIn(view) == {n \in DOMAIN view : view[n] = Live}
 
 \* A shard of which not all pieces are ordered: its place covers nothing.
@@ -892,13 +892,14 @@ AnsweredAtHome ==
     \A o \in DOMAIN ops :
         (Registered(o) /\ st[Home(o)].alive) => st[Home(o)].table[ops[o].name] = o
 
-\* Every live member of the home's component has it too.
+\* Every live member of the home's component has it too.  (A home that just learned counts from the batch on
+\* whose view says so.)
 AnsweredEverywhere ==
     \A o \in DOMAIN ops : \A n, c \in Node :
         (/\ Registered(o) /\ st[Home(o)].alive
          /\ st[n].alive /\ st[n].role = "follower" /\ st[n].lead = c
          /\ st[c].role = "coord" /\ st[c].live[n] = Live /\ st[n].lineage = st[c].lineage
-         /\ \A b \in st[c].bases : n \in b.live
+         /\ \A b \in st[c].bases : n \in b.live /\ Home(o) \in b.live
          /\ st[Home(o)].lineage = st[c].lineage /\ st[c].live[Home(o)] = Live)
             => st[n].table[ops[o].name] = o \/ o \in st[n].clashes[ops[o].name]
 
@@ -952,12 +953,12 @@ Ends == GoesOn => \A o \in Op : Waits(o) ~> (~Waits(o) \/ Exhausted)
 \* States with longer queues are not followed any further.
 Bound == \A a, b \in Node : Len(net[a][b]) <= 6
 
-\* Faults come where little is on its way: nothing, at most one message, or two (constraints of single models).
+\* Faults come where little is on its way: nothing, or at most two messages (constraints of single models).
 OnTheirWay == LET Sum[L \in SUBSET (Node \X Node)] ==
                       IF L = {} THEN 0 ELSE LET l == CHOOSE x \in L : TRUE IN Len(net[l[1]][l[2]]) + Sum[L \ {l}]
               IN  Sum[Node \X Node]
 InQuiet0 == spent' # spent => OnTheirWay = 0
-InQuiet1 == spent' # spent => OnTheirWay <= 1
+AllInQuiet == (spent' # spent \/ Len(ops') # Len(ops)) => OnTheirWay = 0   \* and so do calls
 InQuiet2 == spent' # spent => OnTheirWay <= 2
 
 \* For the search of a counterexample: the first operation is answered before anybody loses a coordinator.
