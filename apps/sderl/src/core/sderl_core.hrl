@@ -146,7 +146,7 @@
     %% which number it was out before, in a log that was left; whether it was decided as that.
     abroad = [] :: [epoch() | unknown | {left, pos_integer()} | decided],
     %% The batch that has the list, and its answers: told when that is committed.
-    answers :: undefined | {non_neg_integer(), [term()]},
+    answers :: undefined | {non_neg_integer(), default | [term()]},
     %% Since when they wait; asked again with the next tick.
     deferred = [] :: [{integer(), term(), term()}],
     waited = #{} :: #{term() => integer()}, % clients whose operations were deferred, and since when

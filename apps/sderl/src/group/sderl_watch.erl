@@ -109,11 +109,8 @@ handle_cast({watch, For, Group, Named}, S0) when length(Named) >= 0 ->
     end;
 handle_cast({drop, For}, S) ->
     {noreply, unwatch(fun({F, _, _}) -> F =:= For end, S)};
-handle_cast({give_index, Table, To}, S) when is_reference(Table) ->
-    case is_local(To) andalso ets:info(Table, owner) =:= self() of
-        true -> give(Table, To);
-        false -> ok
-    end,
+handle_cast({give_index, Table, To}, S) ->
+    _ = is_local(To) andalso give(Table, To),
     {noreply, S};
 handle_cast({linked, For, Name, Pid}, S) when is_pid(Pid) ->
     %% Unless it was dropped while the helper connected.
@@ -160,10 +157,10 @@ unknown(S) ->
 
 %% It may have died, too, and the next one asks again.
 give(Table, To) ->
-    try ets:give_away(Table, To, index) of
-        true -> ok
+    try
+        ets:info(Table, owner) =:= self() andalso ets:give_away(Table, To, index)
     catch
-        error:badarg -> ok
+        error:badarg -> false
     end.
 
 %% The process that a watch reports to is one of this node.
