@@ -100,7 +100,7 @@ before(Node, Since) ->
 -spec since_base(node(), Base :: non_neg_integer(), SinceMs :: integer()) -> non_neg_integer().
 since_base(Node, Base, Since) ->
     case ets:lookup_element(?TABLE, Node, 2, 0) of
-        Total when is_integer(Total), Total >= Base -> Total - Base;
+        Total when is_integer(Total), is_integer(Base), Total >= Base -> Total - Base;
         %% The row went meanwhile.
         _ -> since(Node, Since)
     end.
