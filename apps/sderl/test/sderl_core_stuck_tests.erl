@@ -57,6 +57,21 @@ an_unheard_of_coordinator_is_joined_once_test() ->
     {_, S4} = ticks(2000, 4000, S3),
     ?assertEqual(coord, sderl_core:role(S4)).
 
+%% The higher coordinator is removed before it takes anybody in. It answers each question with that, and who took the
+%% answers for a sign of life waited on, beside others that waited for the same.
+a_coordinator_that_has_left_is_not_waited_for_test() ->
+    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => 'n1@t', addr => addr('n1@t'), inc => 1,
+                           now => 0, clock => 1000, mem => membership(), found => true, linked => ['n2@t']}),
+    {_, S1} = sderl_core:step(10, [start], S0),
+    Epoch = {20_000, 'n2@t'},
+    Hello = {msg, 'n2@t', {hello, addr('n2@t'), 1, membership(),
+                           #{epoch => Epoch, lineage => Epoch, num => 7, lead => 'n2@t', syncing => false}}},
+    {_, S2} = sderl_core:step(20, [Hello, {msg, 'n2@t', {hb, Epoch, 7}}], S1),
+    ?assertEqual(joining, sderl_core:role(S2)),
+    Without = sderl_membership:remove(['n2@t'], 1, membership()),
+    {_, S3} = sderl_core:step(30, [{msg, 'n2@t', {gone, removed, Without}}], S2),
+    ?assertEqual(coord, sderl_core:role(S3)).
+
 %% A learner holds the rows that are its own back until the snapshot ends. What a batch does to one of
 %% them meanwhile stands.
 a_batch_changes_rows_that_a_learner_holds_test_() ->

@@ -68,6 +68,12 @@ not_awaited(N, Mem, #s{mode = available, role = orphan, peers = P} = S) ->
         true -> S;
         false -> S#s{peers = maps:remove(N, P)}
     end;
+%% Nor does it take us in, however often it answers us.
+not_awaited(N, Mem, #s{mode = available, role = joining, joining = #joining{to = {N, _, _}}} = S) ->
+    case sderl_membership:is_member(N, Mem) of
+        true -> S;
+        false -> sderl_core_elect:resume(S)
+    end;
 not_awaited(N, Mem, #s{mode = majority, role = candidate, cand = #cand{wait = Wait} = Cand} = S) ->
     case sderl_membership:is_member(N, Mem) of
         true -> S;
