@@ -270,7 +270,9 @@ lone_ms(#s{aside_ms = A, tick_ms = T}) -> 2 * A + 4 * T.
 -doc "Nobody took this member in.".
 -spec resume(#s{}) -> #s{}.
 resume(#s{role = joining, lead = Self, self = Self, joining = Joining} = S) ->
-    sderl_core_write:reorder(S#s{role = coord, joining = Joining#joining{to = undefined}});
+    %% (Where our shard was brought, our own list that waits here went under another number since.)
+    Coordinator = S#s{role = coord, joining = Joining#joining{to = undefined}},
+    sderl_core_write:reorder(sderl_core_clients:resend(Coordinator));
 resume(#s{role = joining, joining = Joining} = S) ->
     orphan(S#s{joining = Joining#joining{to = undefined}});
 resume(S) -> S.
