@@ -144,7 +144,8 @@ handle_info({sderl_heart, ?VSN, Node, Word}, H) when is_atom(Node), Node =/= nod
         false -> {noreply, H}
     end;
 %% (Who asked for a node as its link went had it probed in vain.)
-handle_info({Change, Node, _}, H) when Change =:= nodeup; Change =:= nodedown ->
+handle_info({Change, Node, _}, H)
+  when is_atom(Node), Change =:= nodeup orelse Change =:= nodedown ->
     {noreply, forget_node(Node, H)};
 handle_info(_, H) -> {noreply, H}.
 
