@@ -94,7 +94,8 @@ Gone(entries) == {n \in left : Membership(Entries(log[n])) \subseteq Members(ent
 \* Those that count, or all that have not left.
 Decides(S, agreed, entries) ==
     /\ Majority(S, Membership(entries)) \/ Membership(entries) \ (S \union Gone(entries)) = {}
-    /\ Agrees(S \union agreed, entries)
+    /\ \/ Agrees(S \union agreed, entries)
+       \/ HasBefore(entries) /\ Before(entries) \ (S \union agreed \union Gone(entries)) = {}
 
 All(J, entries) ==
     LET missing == (Members(entries) \ J) \ Gone(entries)

@@ -41,7 +41,7 @@ found_test_() ->
                                    %% (Those of `bin/sderl bench simulate --hard --majority --nodes 4`.)
                                    {bench_4, (hard())#{nodes => 4, spare => 1, reads => 10},
                                     [30000058, 30000588, 30000881, 30000891, 31001101,
-                                     414003078]},
+                                     414003078, 910000914]},
                                    {bench_5, (hard())#{nodes => 5, spare => 1, reads => 10},
                                     [40006394, 514000423]},
                                    {bench_4_files,

@@ -58,7 +58,7 @@ decides(#s{mode = available}) -> true;
 decides(#s{quorum = #quorum{newcomers = New}, d = #d{mem = Mem, before = Before, view = V}} = S) ->
     Live = maps:filter(fun(N, Place) -> Place =:= live andalso not is_map_key(N, New) end, V),
     is_all_there_is(Live, Mem, S) andalso
-        (Before =:= undefined orelse is_majority(maps:merge(acknowledged(S), Live), Before)).
+        (Before =:= undefined orelse is_all_there_is(maps:merge(acknowledged(S), Live), Before, S)).
 
 %% A majority, or all that have not left: their removal cannot be ordered before that.
 is_all_there_is(Nodes, Mem, #s{quorum = #quorum{ended = Ended}}) ->
