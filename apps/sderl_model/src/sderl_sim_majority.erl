@@ -300,7 +300,8 @@ new_log(#q{acks = Acks, commits = Commits, promises = Promises} = Q, W) ->
 
 -doc """
 Where too many members are lost for good, or have forgotten the log while others are lost, an
-operator lets those go on that are left.
+operator lets those go on that are left. A member that was added at run time, and does not know of that
+any more, is as good as lost to those who hear of it from one that has left, and forgot it themselves.
 """.
 -spec recover(#w{}) -> #w{}.
 recover(W) -> lists:foldl(fun recover/2, W, sderl_sim_world:groups(W)).
@@ -310,7 +311,8 @@ recover(G, W0) ->
         {#q{} = Q, [_ | _] = Live} ->
             {Electors, Before} = members_of_longest(G, Live, W0),
             Survivors = [N || N <- Live, lists:member(N, Electors)],
-            Lost = [N || N <- lists:usort(Electors ++ Before), (node(N, W0))#n.lost],
+            Lost = [N || N <- lists:usort(Electors ++ Before), (node(N, W0))#n.lost] ++
+                (told_of(G, W0) -- (Electors ++ Before ++ Live)),
             Vote = [N || N <- Live, #{votes := true} <- [seen(N, G, W0)]],
             Has = [N || N <- Live, #{majority := true} <- [seen(N, G, W0)]],
             %% (A change of the members that may not be committed needs a majority of both.)
@@ -325,6 +327,12 @@ recover(G, W0) ->
             end;
         _ -> W0
     end.
+
+%% The members that those know who have left.
+told_of(G, W) ->
+    lists:usort([N || Left <- sderl_sim_world:nodes_of(G, W), seen(Left, G, W) =:= none,
+                      _ := {removed, Mem} <- (member(Left, G, W))#m.gone,
+                      N <- sderl_membership:members(Mem)]).
 
 %% An operator asks those who are left for their members, and for those before the last change, and
 %% believes the one that knows most.

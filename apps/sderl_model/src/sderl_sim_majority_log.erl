@@ -145,9 +145,9 @@ has_left(N, G, W) ->
     #b{left = Left} = book(G, W),
     is_map_key({N, (node(N, W))#n.life}, Left) andalso seen(N, G, W) =:= none.
 
--doc "Whether these are more than half.".
+-doc "Whether these have more than half of them among them.".
 -spec is_majority([node()], [node()]) -> boolean().
-is_majority(Some, All) -> 2 * length(Some) > length(All).
+is_majority(Some, All) -> 2 * length([N || N <- All, lists:member(N, Some)]) > length(All).
 
 %% ---------------------------------------------------------------- what it answers
 

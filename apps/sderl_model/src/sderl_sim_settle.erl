@@ -22,8 +22,15 @@ together(G, W) ->
 
 together(G, Ns, W) ->
     case {coordinators(G, W), Ns} of
-        {_, []} -> true;
+        {_, []} -> not lists:any(fun(N) -> comes_back(N, G, W) end, nodes_of(G, W));
         {Cs, _} -> together(G, Ns, [C || C <- Cs, lists:member(C, Ns)], W)
+    end.
+
+%% Its process has died, and starts in a moment.
+comes_back(N, G, W) ->
+    case {node(N, W), member(N, G, W)} of
+        {#n{up = true}, #m{p = undefined, store = Store}} -> Store =/= undefined;
+        _ -> false
     end.
 
 %% A group that was made again may be there twice: somebody did not hear that the one before was deleted.

@@ -41,9 +41,9 @@ found_test_() ->
                                    %% (Those of `bin/sderl bench simulate --hard --majority --nodes 4`.)
                                    {bench_4, (hard())#{nodes => 4, spare => 1, reads => 10},
                                     [30000058, 30000588, 30000881, 30000891, 31001101,
-                                     414003078, 910000914]},
+                                     414003078, 910000914, 910000097, 910001978]},
                                    {bench_5, (hard())#{nodes => 5, spare => 1, reads => 10},
-                                    [40006394, 514000423]},
+                                    [40006394, 514000423, 871201930]},
                                    {bench_4_files,
                                     (hard())#{nodes => 4, spare => 1, reads => 10, files => true},
                                     [32000131, 32000753]},
