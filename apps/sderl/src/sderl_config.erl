@@ -222,9 +222,9 @@ option(await, Path, Value) ->
 option(forget_down_after, Path, Value) ->
     forget(Path, Value);
 option(consistency, Path, Value) ->
-    consistency(Path, Value);
+    of_groups(fun sderl_check:is_consistency/1, consistency, {consistencies, always_available}, Path, Value);
 option(answer, Path, Value) ->
-    answer(Path, Value);
+    of_groups(fun sderl_check:is_answer/1, answer, {answers, always_committed}, Path, Value);
 option(majority_lost, Path, Value) ->
     majority_lost(Path, Value);
 option(state_dir, Path, Value) ->
@@ -295,23 +295,15 @@ forget(Path, Value) ->
         {error, _} -> bad(Path, Value, forget_down_after)
     end.
 
-consistency(Path, PerGroup) when is_map(PerGroup) ->
+%% A map with a value of a few for each group; that of the free namespace is given.
+of_groups(IsOne, One, {_, Given}, Path, PerGroup) when is_map(PerGroup) ->
     Check = fun
-        (undefined, At, Value) -> bad(At, Value, always_available);
-        (_Group, At, Value) -> one_of(fun sderl_check:is_consistency/1, At, Value, consistency)
+        (undefined, At, Value) -> bad(At, Value, Given);
+        (_Group, At, Value) -> one_of(IsOne, At, Value, One)
     end,
     per_group(Check, Path, PerGroup);
-consistency(Path, Value) ->
-    bad(Path, Value, consistencies).
-
-answer(Path, PerGroup) when is_map(PerGroup) ->
-    Check = fun
-        (undefined, At, Value) -> bad(At, Value, always_committed);
-        (_Group, At, Value) -> one_of(fun sderl_check:is_answer/1, At, Value, answer)
-    end,
-    per_group(Check, Path, PerGroup);
-answer(Path, Value) ->
-    bad(Path, Value, answers).
+of_groups(_, _, {All, _}, Path, Value) ->
+    bad(Path, Value, All).
 
 majority_lost(Path, PerGroup) when is_map(PerGroup) ->
     per_group(fun(_Group, At, Value) -> majority_lost(At, Value, told) end, Path, PerGroup);

@@ -99,32 +99,17 @@ verb(_) -> "e".
 -doc "Does the runs and writes the result of each.".
 -spec measure(#{atom() => term()}, sderl_bench_output:output()) ->
     {ok, [Metrics :: map()]} | {error, sderl_command:text()}.
-measure(#{repeat := Repeat} = Options, Output) ->
-    runs(1, Repeat, maps:remove(repeat, Options), Output, []).
-
-runs(Turn, Repeat, _Params, _Output, Runs) when Turn > Repeat ->
-    {ok, lists:reverse(Runs)};
-runs(Turn, Repeat, Params, Output, Runs) ->
-    Label = ["join", [io_lib:format(" ~w/~w", [Turn, Repeat]) || Repeat > 1]],
-    Started = sderl_bench_output:now(),
-    maybe
-        {measured, {ok, Metrics}} ?= {measured, sderl_bench_join:run(Params, Label)},
-        Result = sderl_bench_output:result(join, Params#{run => Turn}, Metrics, Started),
-        ok ?= sderl_bench_output:write(Output, Result),
-        sderl_bench_output:say(Output, [
-            string:pad(Label, 15), sderl_bench_table:number(maps:get(join_ms, Metrics)), " ms\n"
-        ]),
-        runs(Turn + 1, Repeat, Params, Output, [Metrics | Runs])
-    else
-        {measured, {error, Reason}} -> {error, sderl_bench_reason:text(Reason)};
-        {error, Message} -> {error, Message}
-    end.
+measure(Options, Output) ->
+    Said = fun(Label, #{join_ms := Ms}) ->
+        sderl_bench_output:say(Output, [string:pad(Label, 15), sderl_bench_table:number(Ms), " ms\n"])
+    end,
+    sderl_bench_experiment:repeat(join, Options, fun sderl_bench_join:run/2, Said, Output).
 
 -doc "The runs as a table in the given form, medians where there were several.".
 -spec table(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [map()]) ->
     unicode:chardata().
 table(Form, Runs) ->
-    Of = fun(Path) -> sderl_bench_table:spread([dig(Path, Run) || Run <- Runs]) end,
+    Of = fun(Path) -> sderl_bench_table:spread(Path, Runs) end,
     Form(["", "before", "during the join"], [
         ["register p50 us", Of([register_us_before, p50]), Of([register_us_during, p50])],
         ["register p99 us", Of([register_us_before, p99]), Of([register_us_during, p99])],
@@ -137,9 +122,6 @@ table(Form, Runs) ->
         ["bytes a name in tables, coordinator", Of([table_bytes_per_name_max]), ""],
         ["errors", "", Of([errors])]
     ]).
-
-dig([], Value) -> Value;
-dig([Key | Keys], Map) -> dig(Keys, maps:get(Key, Map)).
 
 -doc "An error when the tables differed after a run: its numbers are no result then.".
 -spec verdict([map()]) -> ok | {error, sderl_command:text()}.

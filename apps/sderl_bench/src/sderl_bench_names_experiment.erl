@@ -58,9 +58,11 @@ check(Options) ->
 
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
-run(#{names := Names, nodes := Nodes, repeat := Repeat} = Options, Output) ->
+run(#{names := Names, nodes := Nodes} = Options, Output) ->
     maybe
-        {ok, Runs} ?= runs(1, Repeat, maps:remove(repeat, Options), Output, []),
+        {ok, Runs} ?= sderl_bench_experiment:repeat(
+            names, Options, fun sderl_bench_names:run/2, fun(_, _) -> ok end, Output
+        ),
         sderl_bench_output:say(Output, [
             io_lib:format("~n~w names in a group of ~w nodes; ", [Names, Nodes]),
             sderl_bench_machine:text(),
@@ -70,26 +72,11 @@ run(#{names := Names, nodes := Nodes, repeat := Repeat} = Options, Output) ->
         verdict(Runs)
     end.
 
-runs(Turn, Repeat, _Params, _Output, Runs) when Turn > Repeat ->
-    {ok, lists:reverse(Runs)};
-runs(Turn, Repeat, Params, Output, Runs) ->
-    Label = ["names", [io_lib:format(" ~w/~w", [Turn, Repeat]) || Repeat > 1]],
-    Started = sderl_bench_output:now(),
-    maybe
-        {measured, {ok, Metrics}} ?= {measured, sderl_bench_names:run(Params, Label)},
-        Result = sderl_bench_output:result(names, Params#{run => Turn}, Metrics, Started),
-        ok ?= sderl_bench_output:write(Output, Result),
-        runs(Turn + 1, Repeat, Params, Output, [Metrics | Runs])
-    else
-        {measured, {error, Reason}} -> {error, sderl_bench_reason:text(Reason)};
-        {error, Message} -> {error, Message}
-    end.
-
 -doc "The runs as a table in the given form, medians where there were several.".
 -spec table(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [map()]) ->
     unicode:chardata().
 table(Form, Runs) ->
-    Row = fun(Text, Path) -> [Text, sderl_bench_table:spread([dig(Path, Run) || Run <- Runs])] end,
+    Row = fun(Text, Path) -> [Text, sderl_bench_table:spread(Path, Runs)] end,
     Form(["", "measured"], [
         Row("to register them, s", [load_s]),
         Row("names/s", [names_per_s]),
@@ -103,9 +90,6 @@ table(Form, Runs) ->
         Row("coordinator's node killed: first write after, ms", [node_killed, first_write_ms]),
         Row("coordinator's node killed: all members write, ms", [node_killed, all_write_ms])
     ]).
-
-dig([], Value) -> Value;
-dig([Key | Keys], Map) -> dig(Keys, maps:get(Key, Map)).
 
 -doc "An error when names were missing after a kill.".
 -spec verdict([map()]) -> ok | {error, sderl_command:text()}.

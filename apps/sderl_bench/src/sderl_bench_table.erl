@@ -3,7 +3,7 @@
 -moduledoc "Tables as text for a terminal and as Markdown, and numbers as people read them.".
 
 -export([text/2, markdown/2]).
--export([number/1, spread/1, median/1]).
+-export([number/1, spread/1, spread/2, median/1]).
 
 -doc "Columns lined up: the first to the left, the others to the right.".
 -spec text(Header :: [unicode:chardata()], Rows :: [[unicode:chardata()]]) -> unicode:chardata().
@@ -63,6 +63,10 @@ spread(Values) ->
                 Greatest -> [number(median(Sorted)), " (", number(Least), "..", number(Greatest), ")"]
             end
     end.
+
+-doc "The same of what each run has where the path of keys leads.".
+-spec spread([term()], Runs :: [map()]) -> unicode:chardata().
+spread(Path, Runs) -> spread([lists:foldl(fun maps:get/2, Run, Path) || Run <- Runs]).
 
 -doc "The middle one of the values, or the mean of the middle two; `undefined` for none.".
 -spec median([number()]) -> number() | undefined.

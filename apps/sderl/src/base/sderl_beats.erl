@@ -11,7 +11,7 @@ something else was said or because the process has not run for the interval. It 
 for one.
 
 Bundles to a node are a stream, numbered from 0, which begins with all there is. A node that got a bundle that
-does not follow the one before asks for a new stream (`again/2`).
+does not follow the one before asks for a new stream (the word `again`, `begin_again/2`).
 
 Pure; `m:sderl_heart` is the process.
 """.

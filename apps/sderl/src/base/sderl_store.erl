@@ -262,8 +262,7 @@ index_write(_, []) -> true.
 %% The names whose rows the items give.
 named(Items) -> lists:append([item_names(Item) || Item <- Items]).
 
-item_names(#seg{operations = Operations}) ->
-    [Name || Operation <- Operations, {ok, Name} <- [sderl_op:name(Operation)]];
+item_names(#seg{operations = Operations}) -> sderl_op:names(Operations);
 item_names(#shard{rows = Rows}) -> [sderl_row:name(Row) || Row <- Rows];
 item_names(#settle{name = Name}) -> [Name];
 item_names(_) -> [].

@@ -3,11 +3,12 @@
 -moduledoc false.
 %% Who coordinates: takeover and handing over.
 %%
-%% Takeover: the live member that is linked and stands first asks every other one to promise a higher
-%% epoch (`collect`): the last coordinator, where only its process was another, or the lowest-named. Who still follows a living coordinator says no; who promised answers with
-%% its position and last batch. The candidate brings everyone to the longest log (`lead`) and
-%% that counts as a batch in flight: it is committed when all have it. Members that are linked
-%% but silent are set aside and keep their names; members whose link is gone lose theirs.
+%% Takeover: the live member that is linked and stands first (the last coordinator, where only its
+%% process was another, or the lowest-named) asks every other one to promise a higher epoch
+%% (`collect`). Who still follows a living coordinator says no; who promised answers with its
+%% position and last batch. The candidate brings everyone to the longest log (`lead`) and that
+%% counts as a batch in flight: it is committed when all have it. Members that are linked but silent
+%% are set aside and keep their names; members whose link is gone lose theirs.
 
 -include("sderl_core.hrl").
 

@@ -5,7 +5,7 @@
 
 -include("sderl_op.hrl").
 
--export([register/3, name/1, registers/1, meta/1]).
+-export([register/3, name/1, names/1, registers/1, meta/1]).
 -export_type([operation/0, options/0, item/0]).
 
 -doc "Register a name, in the shortest form that says it.".
@@ -22,6 +22,10 @@ name(#?REGISTER_OVER{name = Name}) -> {ok, Name};
 name(#?RE_REGISTER{name = Name}) -> {ok, Name};
 name(?UNREGISTER_OF(Name, _)) -> {ok, Name};
 name(_) -> none.
+
+-doc "The names that operations register or remove.".
+-spec names([operation()]) -> [Name :: term()].
+names(Operations) -> [Name || Operation <- Operations, {ok, Name} <- [name(Operation)]].
 
 -doc "The process that an operation registers.".
 -spec registers(operation()) -> pid() | none.

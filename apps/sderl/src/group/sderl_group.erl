@@ -424,15 +424,12 @@ look(#g{core = C, awaited = A} = G) -> G#g{awaited = sderl_group_awaited:tick(C,
 notify(Events, #g{group = Group}) -> lists:foreach(fun(E) -> sderl_subs:notify(Group, E) end, Events).
 
 %% The names whose rows a batch may have changed; `all` where it does not name them.
-changed_rows([#seg{operations = Operations}]) -> changed_names(Operations);
+changed_rows([#seg{operations = Operations}]) -> sderl_op:names(Operations);
 changed_rows(Items) ->
     case lists:all(fun(Item) -> is_record(Item, seg) orelse is_record(Item, clashes) end, Items) of
-        true -> changed_names(lists:append([Ops || #seg{operations = Ops} <- Items]));
+        true -> sderl_op:names(lists:append([Ops || #seg{operations = Ops} <- Items]));
         false -> all
     end.
-
-changed_names(Operations) ->
-    [Name || Operation <- Operations, {ok, Name} <- [sderl_op:name(Operation)]].
 
 watch([], _) -> ok;
 watch(Foreign, #g{group = Group}) -> sderl_watch:watch(self(), Group, Foreign).

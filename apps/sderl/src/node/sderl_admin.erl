@@ -61,7 +61,7 @@ create_available(Group, Answer, Others) ->
 create_by_majority(Group, Others) -> create_by_majority(Group, Others, ?TRIES).
 
 create_by_majority(Group, Others, Tries) ->
-    Uid = sderl_hello:founded(Group, sderl_vm:unique()),
+    Uid = sderl_vm:new_uid(Group),
     case sderl_dir:group(Group) of
         none ->
             Answers = invite_all(Group, Uid, #{mode => majority, new => true}, Others),

@@ -41,7 +41,7 @@
 -doc "The identity of a new island: the older one compares lower.".
 -spec uid() -> binary().
 uid() ->
-    Random = binary:part(sderl_hello:founded(undefined, sderl_vm:unique()), 0, 8),
+    Random = binary:part(sderl_vm:new_uid(undefined), 0, 8),
     <<(erlang:system_time(microsecond)):64, Random/binary>>.
 
 %% ---------------------------------------------------------------- decisions

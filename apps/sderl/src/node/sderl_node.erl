@@ -108,7 +108,7 @@ handle_continue(start, N) ->
 -spec handle_call(term(), gen_server:from(), #n{}) -> {reply, term(), #n{}} | {noreply, #n{}}.
 handle_call(Request, From, #n{node = Node} = N) when Node =/= node() -> handle_call(Request, From, renamed(N));
 handle_call({create, Group, Answer}, _, N) when Answer =:= committed; Answer =:= applied ->
-    Uid = sderl_hello:founded(Group, sderl_vm:unique()),
+    Uid = sderl_vm:new_uid(Group),
     created_at_run_time(Group, Uid, #{mode => available, answer => Answer}, [node()], N);
 handle_call({create, Group, Uid, Members}, _, N) when is_binary(Uid), length(Members) >= 0 ->
     case lists:all(fun is_atom/1, Members) of
@@ -428,7 +428,7 @@ renamed(#n{node = Before, reconfigure = Reconfigure, timer = Timer}) ->
     end.
 
 begin_alone(Group, Kind) ->
-    sderl_launch:found(Group, sderl_hello:founded(Group, sderl_vm:unique()), Kind, [node()]).
+    sderl_launch:found(Group, sderl_vm:new_uid(Group), Kind, [node()]).
 
 begun(Reconfigure, Timer) ->
     #n{reconfigure = Reconfigure, timer = Timer, connections = sderl_links:connections(),

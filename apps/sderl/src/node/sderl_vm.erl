@@ -2,7 +2,7 @@
 -module(sderl_vm).
 -moduledoc "What the virtual machine of this node was started with, and what it alone can say.".
 
--export([precondition/0, is_hidden/0, unique/0]).
+-export([precondition/0, is_hidden/0, new_uid/1]).
 
 -doc "Whether this VM runs with `connect_all` false, which OTP reads once when it starts.".
 -spec precondition() -> ok | {error, {connect_all, string()}}.
@@ -27,7 +27,10 @@ connect_all() ->
 -spec is_hidden() -> boolean().
 is_hidden() -> init:get_argument(hidden) =/= error.
 
--doc "What no other node says, nor this one again, in this life or another.".
--spec unique() -> term().
-unique() ->
-    {node(), erlang:unique_integer(), erlang:system_time(), erlang:monotonic_time(), self(), rand:uniform(1 bsl 58)}.
+-doc "The uid of a group that is about to be made at run time.".
+-spec new_uid(Group :: term()) -> sderl_hello:uid().
+new_uid(Group) ->
+    %% What no other node says, nor this one again, in this life or another.
+    Unique = {node(), erlang:unique_integer(), erlang:system_time(), erlang:monotonic_time(), self(),
+              rand:uniform(1 bsl 58)},
+    sderl_hello:founded(Group, Unique).
