@@ -561,7 +561,7 @@ lookup(Group, Name) ->
     sderl_running:while(fun() -> registration(Group, Name) end).
 
 registration(Group, Name) ->
-    case sderl_store:registration(Group, Name) of
+    case sderl_names:registration(Group, Name) of
         #{pid := Pid, home := Home, token := Token, options := Opts} ->
             case node(Pid) =/= node() orelse is_process_alive(Pid) of
                 true ->
@@ -569,7 +569,7 @@ registration(Group, Name) ->
                 false -> undefined
             end;
         none ->
-            case sderl_store:is_member(Group) of
+            case sderl_names:is_member(Group) of
                 true -> undefined;
                 false -> copied(Group, Name)
             end
@@ -791,7 +791,7 @@ generated() ->
     Alphabet = "abcdefghjkmnpqrstuvwxyz023456789",
     Chars = [lists:nth(1 + B, Alphabet) || <<B:5>> <= rand:bytes(10)],
     Group = list_to_atom("s_group_" ++ Chars),
-    case sderl_dir:is_running() andalso sderl_store:is_member(Group) of
+    case sderl_dir:is_running() andalso sderl_names:is_member(Group) of
         true -> generated();
         false -> Group
     end.

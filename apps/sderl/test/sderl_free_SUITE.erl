@@ -34,7 +34,7 @@ one(Fleet, Nodes, Members) ->
         _ -> Seen
     end.
 
-names(Fleet, N) -> lists:sort(call(Fleet, N, {sderl_store, names}, [undefined])).
+names(Fleet, N) -> lists:sort(call(Fleet, N, {sderl_names, names}, [undefined])).
 
 live(Fleet, N) ->
     case [L || #{group := undefined, live := L} <- proplists:get_value(groups, s_group(Fleet, N, info, []))] of

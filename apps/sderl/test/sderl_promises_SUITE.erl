@@ -299,15 +299,15 @@ killed_with_many_names(_) ->
         Many = Hold(501, 10_000),
         ct:pal("reductions with 1,000 and 20,000 names: ~b ~b", [Few, Many]),
         ?assert(Many < Few + 20_000),
-        ?assertEqual([20_000, 20_000], all_on(F, Nodes, fun() -> sderl_store:count(g) end)),
+        ?assertEqual([20_000, 20_000], all_on(F, Nodes, fun() -> sderl_names:count(g) end)),
         %% A process still has one name, and none when it has ended.
         on(F, Lead, fun() ->
-            Held = sderl_store:pid(g, {Lead, 7}),
+            Held = sderl_names:pid(g, {Lead, 7}),
             ?assertEqual({no, name_or_pid_already_registered}, s_group:register_name(g, another, Held)),
             exit(sderl_dir:process(g), kill),
             exit(Held, kill)
         end),
-        await(removed, fun() -> on(F, A, fun() -> sderl_store:pid(g, {Lead, 7}) end) =:= none end),
+        await(removed, fun() -> on(F, A, fun() -> sderl_names:pid(g, {Lead, 7}) end) =:= none end),
         _ = settled(F, g, Nodes)
     end).
 

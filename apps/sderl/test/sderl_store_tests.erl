@@ -66,7 +66,7 @@ sweep_test() ->
         {Local, [], Pieces} = swept(Store),
         ?assert(Pieces > 2),
         ?assertEqual(#{Me => mine}, Local),
-        ?assertEqual(5002, sderl_store:count(g)),
+        ?assertEqual(5002, sderl_names:count(g)),
         {[{foreign, Foreign}], Coordinator} = built(undefined, Store),
         {_, Watched, _} = swept(Coordinator),
         ?assertEqual([{foreign, Foreign}], Watched),

@@ -15,7 +15,7 @@ coordinator(Group) ->
 
 -doc "How many names this node has.".
 -spec count(Group :: atom()) -> non_neg_integer().
-count(Group) -> sderl_store:count(Group).
+count(Group) -> sderl_names:count(Group).
 
 -doc "Kills the group's process of this node at that moment; gives the moment of its death.".
 -spec kill_process(Group :: atom(), AtUs :: integer()) -> Us :: integer().

@@ -67,7 +67,7 @@ changes(lose_down) ->
     [{sderl_core_clients, "lists:reverse(Queue)",
       "lists:filter(fun({none, {d, _, _}}) -> false; (_) -> true end, lists:reverse(Queue))"}];
 changes(keep_names) ->
-    [{sderl_dir, "sderl_store:purge_names(Group)", "true"}];
+    [{sderl_dir, "sderl_names:forget(Group)", "true"}];
 changes(wrong_winner) ->
     [{sderl_core_clash, "Decided#{Name => {A, B, Keep, Fx}}",
       "Decided#{Name => {A, B, hd([element(2, A), element(2, B)] -- [Keep]), Fx}}"}];

@@ -9,6 +9,8 @@ the rows it wrote, and the simulator looks whether their pids live.
 -include_lib("sderl/src/core/sderl_op.hrl").
 -include_lib("sderl/src/core/sderl_row.hrl").
 
+-behaviour(sderl_core).
+
 -export([new/2, node_of/1, rows/1, hash/1, members/2, index/2, indexed/1, whole/1]).
 -export([lookup/2, name_of/2, held_by/2, one_name_each/1, sessions/1]).
 -export([log/4, apply/5, follow/2, part/3, redo/1, sync_begin/3, put_rows/2, sync_end/1, read/3, read_next/3, foreign/1]).

@@ -53,7 +53,7 @@ see(Processes) ->
     Own = sderl_dir:memberships(),
     #{class => class(Own),
       groups => Own,
-      names => sderl_store:names(),
+      names => sderl_names:names(),
       links => lists:sort(nodes(connected)),
       known => [{G, lists:usort(Ns)} || {G, Ns} <- sderl_dir:known()],
       processes => [{Pid, messages(Pid)} || Pid <- Processes, node(Pid) =:= node(), is_process_alive(Pid)],

@@ -106,7 +106,7 @@ record(Name, Ebin, File, Count, Env, Fun) ->
 
 %% What its groups are in the end.
 final() ->
-    [{G, Members, lists:sort(sderl_store:names(G))} || {G, Members} <- lists:sort(sderl_dir:memberships())].
+    [{G, Members, lists:sort(sderl_names:names(G))} || {G, Members} <- lists:sort(sderl_dir:memberships())].
 
 %% ---------------------------------------------------------------- scenarios
 

@@ -125,7 +125,7 @@ Errors: `node_does_not_belong_to_the_s_group`.
 set(Group, Name, Spec) ->
     ok = name_arg({in, Group, Name}, set, 3, 2),
     ok = spec_arg(Spec, set, 3, 3),
-    case sderl_running:while(fun() -> sderl_store:is_member(Group) end) of
+    case sderl_running:while(fun() -> sderl_names:is_member(Group) end) of
         true -> set({in, Group, Name}, Spec);
         false -> {error, node_does_not_belong_to_the_s_group};
         {error, not_running} -> {error, not_running}

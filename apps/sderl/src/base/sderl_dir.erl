@@ -393,7 +393,7 @@ forget_tables(Group, How) ->
     ok = forgotten(Group, []),
     true = sderl_store:purge(Group),
     true = sderl_traffic:forget(Group),
-    true = sderl_store:purge_names(Group),
+    true = sderl_names:forget(Group),
     ok = tell_left(Group, How),
     Was = start_uid(Group),
     true = ets:delete(sderl_state, {init, Group}),

@@ -1,49 +1,35 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_store).
 -moduledoc false.
-%% The tables of a node, as the group processes write them and everyone reads them.
+%% The tables of a node, as the group processes write them. Everyone reads them, by `sderl_names`.
 %%
-%% `sderl_names`: one row a name, `?STORED`; a member's read
-%% is one lookup. `sderl_state`: what a new process of a group needs to go on where its
-%% predecessor was killed: `{{log, G}, Epoch, Num, Items}` (the last batch, written before its
-%% rows, so applying it again after a crash in between gives the same rows), `{{session, G, Node},
-%% Inc, Req, Answers}`, `{{sessions, G}, [Node]}` (of which nodes there may be one), `{{out, G}, Req, Ops}`,
-%% `{{durable, G}, Term}`.
+%% `sderl_names` has one row a name (`?STORED`): a member's read is one look-up. `sderl_state` has what a
+%% new process of a group needs to go on where its predecessor was killed: `{{log, G}, Epoch, Num, Items}`
+%% (the last batch, written before its rows, so applying it again after a crash in between gives the same
+%% rows), `{{session, G, Node}, Inc, Req, Answers}`, `{{sessions, G}, [Node]}` (the nodes that may have a
+%% session), `{{out, G}, Req, Ops}`, `{{durable, G}, Term}`, `{{index, G}, Table}` (`sderl_index`).
 %%
 %% The tables are those of all groups, and to look for the rows of one group goes through all. So the
 %% process of a group that has had no name yet does not look, and sessions are found by their keys: to make
 %% a group costs the same however many groups and names there are.
 %%
-%% `sderl_sup` owns them, which runs no protocol (rule 30). The index from pid to name exists
-%% at the coordinator alone, is the group's process' own, and is built at a takeover. When that process is killed it
-%% goes to `sderl_watch` and from there to the successor (`{{index, G}, Table}`), so that nobody waits for
-%% a reading of all names. It may have a pid too many, as the process may die between a row and the index,
-%% and is asked together with the row.
+%% `sderl_sup` owns the tables, which runs no protocol (rule 30).
+
+-behaviour(sderl_core).
 
 -include("../core/sderl_op.hrl").
 -include("../core/sderl_row.hrl").
+-include("sderl_rows.hrl").
 
 -export([new/2, empty/1, filled/2, members/2]).
--export([build_index/3, stop_building/1, drop_index/1, take_index/1, own_index/3]).
--export([lookup/2, name_of/2]).
--export([apply/6, redo/5, put_rows/5, sync_begin/3, sync_end/4, foreign/1, sweep/3]).
+-export([build_index/3, drop_index/1, take_index/1, own_index/3]).
+-export([lookup/2, name_of/2, foreign/1]).
+-export([apply/6, redo/5, put_rows/5, sync_begin/3, sync_end/4, sweep/3]).
 -export([read/3, read_next/1, read_stop/1]).
--export([durable/2, outbox/3, sessions/2, recover/1, purge/1, purge_names/1]).
--export([is_member/1, whereis/2, pid/2, registration/2, registrations/1, held_at/2]).
--export([names/0, names/1, names/2, more_names/1]).
--export([matching/2, size/0, count/1, count_at/1]).
--export_type([building/0, store/0, local/0, stale/0, cursor/0]).
+-export([durable/2, outbox/3, sessions/2, recover/1, purge/1]).
+-export_type([store/0, local/0, stale/0, cursor/0]).
 
--define(NAMES, sderl_names).
 -define(STATE, sderl_state).
--define(GROUPS, sderl_groups).
--define(CHUNK, 2000).
-
-%% A row of `sderl_names`. The version of a name is epoch and number, in places of their own.
--define(STORED(Group, Name, Pid, Home, Epoch, Seq, Options),
-        {{Group, Name}, Pid, Home, Epoch, Seq, Options}).
--define(STORED_PID, 2).
--define(STORED_HOME, 3).
 
 -record(st, {
     group,
@@ -64,10 +50,8 @@ the name goes: it costs nothing until the process ends, and many a process regis
 -type local() :: #{pid() => term()}.
 -doc "Rows that a snapshot has not confirmed yet: name to version.".
 -type stale() :: #{term() => {term(), non_neg_integer()}}.
--doc "How far an index is built.".
--opaque building() :: {ets:tid(), start | cursor(), Foreign :: [{term(), pid()}]}.
 -doc "Where a reading of rows stands, or `done`.".
--type cursor() :: term().
+-opaque cursor() :: sderl_rows:cursor() | done.
 
 %% What one application of a batch changes: local monitors, foreign pids that got a name, and
 %% events for subscribers, collected only when somebody listens.
@@ -98,108 +82,50 @@ filled(_, St) -> St.
 -spec members([node()], store()) -> store().
 members(Ms, St) -> St#st{members = #{N => [] || N <- Ms}}.
 
--doc """
-For a coordinator, in pieces: those that follow it are to hear of it meanwhile, however many names there are.
-In the end with the names that it watches (`foreign/1`), where all were read for this.
-""".
--spec build_index(Heir :: pid() | undefined, start | building(), store()) ->
-    {done, Foreign :: [{term(), pid()}], store()} | {more, building()}.
+-doc "Builds the index of a coordinator (`sderl_index:build/4`).".
+-spec build_index(Heir :: pid() | undefined, start | sderl_index:building(), store()) ->
+    {done, Foreign :: [{term(), pid()}], store()} | {more, sderl_index:building()}.
 build_index(_, start, #st{index = T} = St) when T =/= undefined -> {done, [], St};
-build_index(Heir, start, St) ->
-    build_index(Heir, {ets:new(sderl_index, [set, public]), start, []}, St);
-build_index(Heir, {T, At, Foreign}, #st{group = G} = St0) ->
-    case read_rows(St0, At) of
-        '$end_of_table' ->
-            St = own_index(T, Heir, St0#st{index = T}),
-            %% Not before it is whole.
-            true = ets:insert(?STATE, {{index, G}, T}),
-            {done, Foreign, St};
-        {Rows, Next} ->
-            true = ets:insert(T, [{Pid, Name} || ?STORED(_, Name, Pid, _, _, _, _) <- Rows]),
-            Building = {T, Next, foreign_of(Rows, Foreign)},
-            case length(Rows) < ?CHUNK of
-                true -> build_index(Heir, Building, St0);
-                false -> {more, Building}
-            end
+build_index(Heir, At, #st{group = G, is_empty = IsEmpty} = St) ->
+    case sderl_index:build(Heir, G, IsEmpty, At) of
+        {done, T, Foreign} -> {done, Foreign, St#st{index = T}};
+        {more, _} = More -> More
     end.
-
--doc "It is not wanted any more.".
--spec stop_building(building()) -> true.
-stop_building({T, At, _}) ->
-    true = At =:= start orelse ets:safe_fixtable(?NAMES, false),
-    ets:delete(T).
-
-%% A piece of all rows. The table stays fixed until the end was read.
-read_rows(#st{is_empty = true}, start) -> '$end_of_table';
-read_rows(#st{group = G}, start) ->
-    true = ets:safe_fixtable(?NAMES, true),
-    read_end(ets:select(?NAMES, spec(G, []), ?CHUNK));
-read_rows(_, Cursor) -> read_end(ets:select(Cursor)).
-
-read_end('$end_of_table') ->
-    true = ets:safe_fixtable(?NAMES, false),
-    '$end_of_table';
-read_end(Piece) -> Piece.
-
-foreign_of(Rows, Acc) ->
-    [{Name, Pid} || ?STORED(_, Name, Pid, Home, _, _, _) <- Rows, is_pid(Pid), Home =/= node(Pid)] ++ Acc.
 
 -spec drop_index(store()) -> store().
 drop_index(#st{index = undefined} = St) -> St;
 drop_index(#st{group = G} = St) ->
-    forget_index(G),
+    sderl_index:forget(G),
     St#st{index = undefined}.
 
 -doc "With the index that the process' predecessor left, if it did, and that table.".
 -spec take_index(store()) -> {ets:tid() | none, store()}.
 take_index(#st{group = G} = St) ->
-    case index_of(G) of
+    case sderl_index:take(G) of
         none -> {none, St};
         T -> {T, St#st{index = T}}
     end.
 
--doc "The calling process has that table: when it dies the heir gets it.".
--spec own_index(ets:tid(), Heir :: pid() | undefined, store()) -> store().
-own_index(T, Heir, #st{index = T} = St) when is_pid(Heir) ->
-    true = ets:setopts(T, {heir, Heir, index}),
-    St;
-own_index(_, _, St) -> St.
-
-index_of(G) ->
-    T = ets:lookup_element(?STATE, {index, G}, 2, none),
-    case T =/= none andalso ets:info(T, owner) of
-        Owner when is_pid(Owner) -> T;
-        _ -> none
-    end.
-
-forget_index(G) ->
-    Had = index_of(G),
-    true = ets:delete(?STATE, {index, G}),
-    true = Had =:= none orelse ets:delete(Had).
+-doc "The calling process has that table, if it is the index: when it dies the heir gets it.".
+-spec own_index(ets:tid(), Heir :: pid() | undefined, store()) -> ok.
+own_index(T, Heir, #st{index = T}) -> sderl_index:own(T, Heir);
+own_index(_, _, _) -> ok.
 
 %% ---------------------------------------------------------------- reads of the protocol
 
 -spec lookup(store(), term()) -> sderl_core:row() | none.
 lookup(#st{group = G, names = T}, Name) ->
     case ets:lookup(T, {G, Name}) of
-        [R] -> row(R);
+        [R] -> sderl_rows:row(R);
         [] -> none
     end.
 
 -spec name_of(store(), pid()) -> {ok, term()} | none.
-name_of(#st{group = G, names = Names, index = T}, Pid) ->
-    case ets:lookup(T, Pid) of
-        [{_, Name}] ->
-            case ets:lookup_element(Names, {G, Name}, ?STORED_PID, none) of
-                Pid -> {ok, Name};
-                _ -> none
-            end;
-        [] -> none
-    end.
+name_of(#st{group = G, index = T}, Pid) -> sderl_index:name(T, G, Pid).
 
--spec row(tuple()) -> sderl_core:row().
-row(?STORED(_, Name, Pid, Home, Epoch, Seq, Options)) ->
-    ?ROW(Name, Pid, Home, {Epoch, Seq}, Options).
+-spec foreign(store()) -> [{term(), pid()}].
+foreign(#st{is_empty = true}) -> [];
+foreign(#st{group = G}) -> sderl_rows:fold(G, fun(Row, Acc) -> sderl_rows:foreign([Row]) ++ Acc end, []).
 
 %% ---------------------------------------------------------------- applying
 
@@ -251,13 +177,9 @@ is_with_names(_) -> true.
 
 %% (Of a batch that another coordinator made, or a predecessor, we have the rows.)
 index_write(#st{group = G, index = T}, none, Items) ->
-    ets:insert(T, [{Pid, Name} || Name <- named(Items),
-                                  ?STORED(_, _, Pid, _, _, _, _) <- ets:lookup(?NAMES, {G, Name})]);
-index_write(#st{index = T}, Index, _) -> index_write(T, Index).
-
-index_write(T, [{Pid, none} | Rest]) -> ets:delete(T, Pid), index_write(T, Rest);
-index_write(T, [{Pid, [Name]} | Rest]) -> ets:insert(T, {Pid, Name}), index_write(T, Rest);
-index_write(_, []) -> true.
+    sderl_index:put(T, [{Pid, Name} || Name <- named(Items),
+                                       ?STORED(_, _, Pid, _, _, _, _) <- ets:lookup(?NAMES, {G, Name})]);
+index_write(#st{index = T}, Index, _) -> sderl_index:write(T, Index).
 
 %% The names whose rows the items give.
 named(Items) -> lists:append([item_names(Item) || Item <- Items]).
@@ -313,7 +235,7 @@ drop_homes([], A) -> A;
 drop_homes(_, #a{st = #st{is_empty = true}} = A) -> A;
 drop_homes(Homes, #a{st = #st{group = G}} = A0) ->
     %% (There may be very many: never all of them at once.)
-    fold_where(G, [is_home(Homes)], fun(?STORED(_, Name, Pid, _, _, _, _), A) ->
+    sderl_rows:fold_at_home(G, Homes, fun(?STORED(_, Name, Pid, _, _, _, _), A) ->
         unindex(Pid, A),
         del(Name, Pid, A)
     end, A0).
@@ -467,7 +389,7 @@ watched(Name, Pid, L) ->
     L#{Pid => Name}.
 
 unindex(_, #a{st = #st{index = undefined}}) -> true;
-unindex(Pid, #a{st = #st{index = T}}) -> ets:delete(T, Pid).
+unindex(Pid, #a{st = #st{index = T}}) -> sderl_index:delete(T, Pid).
 
 %% ---------------------------------------------------------------- snapshots
 
@@ -476,7 +398,10 @@ unindex(Pid, #a{st = #st{index = T}}) -> ets:delete(T, Pid).
 -spec sync_begin(store(), term(), non_neg_integer()) -> stale().
 sync_begin(#st{group = G} = St, Epoch, Num) ->
     true = ets:insert(?STATE, {{log, G}, Epoch, Num, []}),
-    fold_own(St, fun(?STORED(_, Name, _, _, E, Seq, _), Acc) -> Acc#{Name => {E, Seq}} end, #{}).
+    case St of
+        #st{is_empty = true} -> #{};
+        _ -> sderl_rows:fold(G, fun(?STORED(_, Name, _, _, E, Seq, _), Acc) -> Acc#{Name => {E, Seq}} end, #{})
+    end.
 
 -spec put_rows(store(), local(), stale(), [sderl_core:row()], boolean()) ->
     {local(), stale(), [term()]}.
@@ -499,62 +424,24 @@ sync_end(#st{group = G} = St, Local, Stale, Notify) ->
 
 %% ---------------------------------------------------------------- scans
 
-%% Any term may be a group, also one that means something in a match pattern.
--spec spec(term(), [tuple()]) -> ets:match_spec().
-spec(G, Guards) ->
-    [{?STORED('$1', '_', '_', '$2', '_', '_', '_'), [{'=:=', '$1', {const, G}} | Guards], ['$_']}].
-
 at_home_own(#st{is_empty = true}, _) -> [];
-at_home_own(#st{group = G}, Homes) -> at_home(G, Homes).
-
-at_home(G, Homes) -> ets:select(?NAMES, spec(G, [is_home(Homes)])).
-
-is_home(Homes) -> list_to_tuple(['orelse', false | [{'=:=', '$2', {const, H}} || H <- Homes]]).
-
-fold_own(#st{is_empty = true}, _, Acc) -> Acc;
-fold_own(#st{group = G}, F, Acc) -> fold(G, F, Acc).
-
-fold(G, F, Acc) -> fold_where(G, [], F, Acc).
-
-fold_where(G, Guards, F, Acc) ->
-    true = ets:safe_fixtable(?NAMES, true),
-    try fold_next(ets:select(?NAMES, spec(G, Guards), ?CHUNK), F, Acc)
-    after ets:safe_fixtable(?NAMES, false)
-    end.
-
-fold_next('$end_of_table', _, Acc) -> Acc;
-fold_next({Rows, Cont}, F, Acc) -> fold_next(ets:select(Cont), F, lists:foldl(F, Acc, Rows)).
+at_home_own(#st{group = G}, Homes) -> sderl_rows:at_home(G, Homes).
 
 -doc "A cursor over the rows of a group: all of them or those with a home on the given nodes.".
 -spec read(store(), all | [node()], pos_integer()) ->
     {[sderl_core:row()], Last :: boolean(), cursor()}.
 read(#st{is_empty = true}, _, _) -> {[], true, done};
-read(#st{group = G}, Which, Chunk) ->
-    Guards = case Which of
-        all -> [];
-        Homes -> [is_home(Homes)]
-    end,
-    true = ets:safe_fixtable(?NAMES, true),
-    read_result(ets:select(?NAMES, spec(G, Guards), Chunk)).
+read(#st{group = G}, Which, Most) -> read_result(sderl_rows:first(G, Which, Most)).
 
 -spec read_next(cursor()) -> {[sderl_core:row()], Last :: boolean(), cursor()}.
-read_next(Cont) -> read_result(ets:select(Cont)).
+read_next(Cursor) -> read_result(sderl_rows:next(Cursor)).
 
-read_result('$end_of_table') -> read_stop(ended), {[], true, done};
-read_result({Rows, Cont}) -> {[row(R) || R <- Rows], false, Cont}.
+read_result(none) -> {[], true, done};
+read_result({Rows, Cursor}) -> {[sderl_rows:row(R) || R <- Rows], false, Cursor}.
 
-%% The table stays fixed while a cursor is open: rows are neither missed nor given twice.
--spec read_stop(cursor() | ended) -> true.
+-spec read_stop(cursor()) -> true.
 read_stop(done) -> true;
-read_stop(_) -> ets:safe_fixtable(?NAMES, false).
-
--doc """
-The names whose home is not the node of their pid, which was no member, and may be one that is not
-back yet: the coordinator watches them.
-""".
--spec foreign(store()) -> [{term(), pid()}].
-foreign(St) ->
-    fold_own(St, fun(Row, Acc) -> foreign_of([Row], Acc) end, []).
+read_stop(Cursor) -> sderl_rows:stop(Cursor).
 
 -doc """
 What a new process has to do with each row that its predecessor left, in pieces: names of processes of
@@ -563,13 +450,12 @@ can have are dropped. Nobody waits for it: a process that has died says so when 
 """.
 -spec sweep(store(), local(), start | cursor()) ->
     {local(), Foreign :: [{term(), pid()}], Dropped :: non_neg_integer(), cursor()}.
-sweep(#st{index = Index} = St, L0, At) ->
-    case read_rows(St, At) of
-        '$end_of_table' -> {L0, [], 0, done};
-        {Rows, Cursor} -> swept(Rows, Cursor, Index, L0)
-    end.
+sweep(#st{is_empty = true}, L, start) -> {L, [], 0, done};
+sweep(#st{group = G} = St, L, start) -> swept(sderl_rows:first(G, all), St, L);
+sweep(St, L, Cursor) -> swept(sderl_rows:next(Cursor), St, L).
 
-swept(Rows, Cursor, Index, L0) ->
+swept(none, _, L) -> {L, [], 0, done};
+swept({Rows, Cursor}, #st{index = Index}, L0) ->
     {Sound, Unsound} = lists:partition(fun(?STORED(_, _, Pid, Home, _, _, _)) ->
         is_pid(Pid) andalso is_atom(Home)
     end, Rows),
@@ -580,7 +466,7 @@ swept(Rows, Cursor, Index, L0) ->
                     end, L0, Sound),
     Foreign = case Index of
         undefined -> [];
-        _ -> foreign_of(Sound, [])
+        _ -> sderl_rows:foreign(Sound)
     end,
     {L, Foreign, length(Unsound), Cursor}.
 
@@ -624,134 +510,7 @@ recover(G) ->
 -doc "Forgets what a process of a group would need, as this node left the group.".
 -spec purge(term()) -> true.
 purge(G) ->
-    forget_index(G),
+    sderl_index:forget(G),
     lists:foreach(fun(N) -> ets:delete(?STATE, {session, G, N}) end, session_nodes(G)),
     lists:foreach(fun(K) -> ets:delete(?STATE, {K, G}) end, [sessions, durable, log, out]),
     true.
-
--doc """
-Forgets its names. They go last: a reader that misses them finds that this is no member any more.
-""".
--spec purge_names(term()) -> true.
-purge_names(G) ->
-    _ = ets:select_delete(?NAMES, of_group(G)),
-    true.
-
-%% ---------------------------------------------------------------- reads of everyone
-
--doc "Whether this node is a member of the group.".
--spec is_member(term()) -> boolean().
-is_member(G) -> ets:member(?GROUPS, G).
-
--doc "The process of a name. A process of this node that is dead does not count (rule 17).".
--spec whereis(term(), term()) -> pid() | undefined.
-whereis(Group, Name) ->
-    case pid(Group, Name) of
-        none -> undefined;
-        Pid when node(Pid) =:= node() ->
-            case is_process_alive(Pid) of
-                true -> Pid;
-                false -> undefined
-            end;
-        Found -> Found
-    end.
-
--doc "The process of a name, alive or not.".
--spec pid(term(), term()) -> pid() | none.
-pid(Group, Name) ->
-    case is_visible(Group) of
-        true -> ets:lookup_element(?NAMES, {Group, Name}, ?STORED_PID, none);
-        false -> none
-    end.
-
-%% The names of an island that this node is leaving may still be in the table.
-is_visible(undefined) -> is_member(undefined);
-is_visible(_) -> true.
-
--doc "All that is known of a name.".
--spec registration(term(), term()) ->
-    none
-    | #{pid := pid(),
-        home := node(),
-        token := {term(), non_neg_integer()},
-        options := [] | map()}.
-registration(Group, Name) ->
-    case is_visible(Group) andalso ets:lookup(?NAMES, {Group, Name}) of
-        false -> none;
-        [?STORED(_, _, Pid, Home, Epoch, Seq, Options)] ->
-            #{pid => Pid, home => Home, token => {Epoch, Seq}, options => Options};
-        [] -> none
-    end.
-
--doc "All names of a group with what they were registered with.".
--spec registrations(term()) -> [{Name :: term(), pid(), [] | map()}].
-registrations(Group) ->
-    fold(Group, fun(?STORED(_, Name, Pid, _, _, _, Options), Acc) ->
-        [{Name, Pid, Options} | Acc]
-    end, []).
-
--doc "The names of a group whose home is that node, with what they were registered with.".
--spec held_at(node(), term()) -> [{Name :: term(), pid(), [] | map()}].
-held_at(Home, Group) ->
-    [{Name, Pid, Options} || ?STORED(_, Name, Pid, _, _, _, Options) <- at_home(Group, [Home])].
-
--doc "The first of the names of a group, at most so many at once.".
--spec names(term(), pos_integer()) -> {[{Name :: term(), pid()}], More :: term()} | '$end_of_table'.
-names(Group, Most) ->
-    ets:select(?NAMES, [{?STORED('$1', '$2', '$3', '_', '_', '_', '_'),
-                         [{'=:=', '$1', {const, Group}}],
-                         [{{'$2', '$3'}}]}], Most).
-
--doc "The next of them.".
--spec more_names(term()) -> {[{Name :: term(), pid()}], More :: term()} | '$end_of_table'.
-more_names(More) -> ets:select(More).
-
--doc "How many names, of all groups, have a process on this node or another.".
--spec count_at(node()) -> non_neg_integer().
-count_at(Node) ->
-    ets:select_count(?NAMES, [{?STORED('_', '_', '$1', '_', '_', '_', '_'),
-                               [{'=:=', {node, '$1'}, Node}],
-                               [true]}]).
-
--doc """
-The processes whose names match a pattern, in which `'_'` stands for anything. What is no pattern
-matches nothing.
-""".
--spec matching(term(), term()) -> [pid()].
-matching(Group, Pattern) ->
-    Spec = {?STORED('$1', Pattern, '$2', '_', '_', '_', '_'),
-            [{'=:=', '$1', {const, Group}}],
-            ['$2']},
-    try [Pid || Pid <- ets:select(?NAMES, [Spec]), is_pid(Pid)]
-    catch error:badarg when is_map(Pattern); is_tuple(Pattern); is_list(Pattern) -> []
-    end.
-
--doc "All names of this node, also of a group that it left and that are about to go.".
--spec names() -> [{{Group :: term(), Name :: term()}, pid()}].
-names() ->
-    ets:select(?NAMES, [{?STORED('$1', '$2', '$3', '_', '_', '_', '_'),
-                         [],
-                         [{{{{'$1', '$2'}}, '$3'}}]}]).
-
--doc "All rows of an own group as `{Name, Pid}`, in no order.".
--spec names(term()) -> [{term(), pid()}].
-names(G) ->
-    fold(G, fun(?STORED(_, Name, Pid, _, _, _, _), Acc) -> [{Name, Pid} | Acc] end, []).
-
--doc "How many names there are here, of all groups.".
--spec size() -> non_neg_integer().
-size() -> ets:info(?NAMES, size).
-
--doc "How many names the group has here.".
--spec count(term()) -> non_neg_integer().
-count(G) ->
-    case ets:info(?GROUPS, size) =:= 1 andalso ets:member(?GROUPS, G) of
-        %% No other group's names are there: a table knows its size.
-        true -> ets:info(?NAMES, size);
-        false -> counted(G)
-    end.
-
-counted(G) -> ets:select_count(?NAMES, of_group(G)).
-
-of_group(G) ->
-    [{?STORED('$1', '_', '_', '_', '_', '_', '_'), [{'=:=', '$1', {const, G}}], [true]}].

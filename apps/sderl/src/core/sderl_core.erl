@@ -98,6 +98,17 @@ The numbers are the rules of the protocol: see INTERNALS.md for the list.
     | {majority, lost | regained}
     | {wake, pos_integer()}.
 
+%% What a coordinator reads of its store while it makes a batch.
+-doc "The row of a name.".
+-callback lookup(Store :: term(), Name :: term()) -> row() | none.
+-doc "The name of a process.".
+-callback name_of(Store :: term(), pid()) -> {ok, Name :: term()} | none.
+-doc """
+The names whose home is not the node of their process: that node was no member, or is one that is not
+back yet. The coordinator watches these processes.
+""".
+-callback foreign(Store :: term()) -> [{Name :: term(), pid()}].
+
 -doc """
 The state of a member. Keys: `group`, `uid`, `self`, `addr` (what peers send to), `inc`, `now`, `clock` (system
 time in milliseconds; new epochs follow it, so that lives that forgot theirs never use one again; `ceil` is an epoch above which they are, too) and either `durable` (what a
@@ -181,9 +192,8 @@ done(S0) ->
 may_propose(S) -> sderl_core_write:may_propose(S).
 
 -doc """
-The next batch, when this member coordinates, nothing is out and something waits. `Mod` and
-`Store` give `Mod:lookup(Store, Name) -> row() | none`, `Mod:name_of(Store, Pid) -> {ok, Name} | none` and
-`Mod:foreign(Store) -> [{Name, Pid}]`, the names whose home is not the node of their process.
+The next batch, when this member coordinates, nothing is out and something waits. `Mod` is the store,
+a module with this behaviour, and `Store` its state.
 """.
 -spec propose(integer(), module(), term(), state()) -> {[effect()], state()}.
 propose(Now, Mod, Store, S0) ->

@@ -128,9 +128,9 @@ source(Group) ->
         stop => fun sderl_store:read_stop/1,
         count => fun(Most) ->
             %% To count the names of one group of several is to look at all names.
-            case sderl_store:size() of
+            case sderl_names:size() of
                 Size when Size =< Most -> Size;
-                _ -> sderl_store:count(Group)
+                _ -> sderl_names:count(Group)
             end
         end
     }.

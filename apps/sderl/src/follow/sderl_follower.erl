@@ -89,7 +89,7 @@ init([]) ->
 
 -spec handle_call(term(), gen_server:from(), #s{}) -> {reply, term(), #s{}}.
 handle_call({follow, Group}, _, #s{groups = Groups} = S) ->
-    case sderl_store:is_member(Group) of
+    case sderl_names:is_member(Group) of
         true -> {reply, {error, node_belongs_to_the_s_group}, S};
         false when Group =:= undefined -> {reply, {error, reserved_s_group_name}, S};
         false when is_map_key(Group, Groups) -> {reply, ok, S};
@@ -146,7 +146,7 @@ begin_copy(Group, #s{groups = Groups, most = Most, max_age = MaxAge} = S) ->
     S#s{groups = Groups#{Group => #followed{copy = Copy, names = sderl_copies:count(Group)}}}.
 
 tick(Group, #s{groups = Groups} = S) ->
-    case {Groups, sderl_store:is_member(Group)} of
+    case {Groups, sderl_names:is_member(Group)} of
         {#{Group := #followed{is_member = true}}, true} -> S;
         {#{Group := #followed{copy = Copy}}, true} ->
             S1 = effects(Group, sderl_follow_copy:stop(Copy), S),

@@ -33,7 +33,7 @@
     cursors = #{} :: #{node() => sderl_store:cursor()},
     inner = [] :: [sderl_core:event()],     % rows that effects read
     %% A coordinator orders nothing before it has its index.
-    building = none :: none | sderl_store:building(),
+    building = none :: none | sderl_index:building(),
     %% Where the reading of the names that the predecessor left stands.
     sweep = done :: start | done | sderl_store:cursor(),
     left = false :: boolean(),
@@ -147,7 +147,7 @@ handle_continue(start, G) -> run([start], G).
 -spec handle_call(term(), gen_server:from(), #g{}) -> {reply, term(), #g{}} | {noreply, #g{}}.
 handle_call(info, _, #g{core = C, group = Group, uid = Uid, strange = N} = G) ->
     #{unknown_messages := U} = I = sderl_core:info(C),
-    {reply, I#{group => Group, uid => Uid, names => sderl_store:count(Group), unknown_messages := U + N}, G};
+    {reply, I#{group => Group, uid => Uid, names => sderl_names:count(Group), unknown_messages := U + N}, G};
 handle_call(_, _, G) -> {reply, {error, unknown_call}, G}.
 
 -spec handle_cast(term(), #g{}) -> {noreply, #g{}}.
@@ -174,7 +174,8 @@ handle_info(sderl_build, #g{building = Building} = G0) ->
     end;
 handle_info(sderl_sweep, G) -> {noreply, sweep(G)};
 handle_info({'ETS-TRANSFER', Table, _, index}, #g{store = St} = G) ->
-    {noreply, G#g{store = sderl_store:own_index(Table, whereis(sderl_watch), St)}};
+    ok = sderl_store:own_index(Table, whereis(sderl_watch), St),
+    {noreply, G};
 %% A node was tried (`sderl_connector`), or the directory has a place for this group: those who await
 %% the group may go on.
 handle_info(sderl_poke, G) -> {noreply, show(G)};
@@ -401,7 +402,7 @@ effect({left, Why, Mem}, #g{group = Group, uid = Uid, core = C, file = File} = G
 effect({majority, Which}, #g{group = Group} = G) ->
     lists:foreach(fun({Name, Pid, Opts}) ->
         sderl_watch:tell_holder(Which, Opts, {Group, Name}, Pid)
-    end, sderl_store:held_at(node(), Group)),
+    end, sderl_names:held_at(node(), Group)),
     G;
 effect({wake, Ms}, G) ->
     _ = erlang:send_after(Ms, self(), wake),
@@ -497,7 +498,7 @@ build_index(At, #g{store = St0} = G) ->
 
 stop_building(#g{building = none} = G) -> G;
 stop_building(#g{building = Building} = G) ->
-    sderl_store:stop_building(Building),
+    sderl_index:stop(Building),
     G#g{building = none}.
 
 drop_index(G0) ->

@@ -11,7 +11,7 @@
 %% longer has a name, or nobody to report to, is watched no more, and the links opened for it are
 %% needed no more.
 %%
-%% It also keeps the index of a coordinator (`sderl_store`) from its death until there is a successor.
+%% It also keeps the index of a coordinator (`sderl_index`) from its death until there is a successor.
 
 -behaviour(gen_server).
 -compile({no_auto_import, [exit/2]}).
@@ -168,7 +168,7 @@ is_local(Pid) -> is_pid(Pid) andalso node(Pid) =:= node().
 
 %% A row of the name is written before the word to watch it is sent.
 held({For, Name, Pid}, Group) ->
-    is_process_alive(For) andalso sderl_store:pid(Group, Name) =:= Pid.
+    is_process_alive(For) andalso sderl_names:pid(Group, Name) =:= Pid.
 
 unwatch(Which, S) ->
     _ = [ets:delete(?TABLE, Key) || {Key, _} <- ets:tab2list(?TABLE), Which(Key)],

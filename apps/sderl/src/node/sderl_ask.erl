@@ -126,8 +126,8 @@ answer({reach, Group, Pid}) when is_pid(Pid) ->
     end;
 %% Of a member of the group: its name, or not.
 answer({whereis, Group, Name}) ->
-    case sderl_store:is_member(Group) of
-        true -> {found, sderl_store:whereis(Group, Name)};
+    case sderl_names:is_member(Group) of
+        true -> {found, sderl_names:whereis(Group, Name)};
         false -> {error, not_member}
     end;
 answer({read, Group, Name}) ->
@@ -136,17 +136,17 @@ answer({read, Group, Name}) ->
         {error, Why} -> {error, Why}
     end;
 answer({send, Group, Name, Msg}) ->
-    case sderl_store:is_member(Group) of
-        true -> {found, deliver(sderl_store:whereis(Group, Name), Group, Msg)};
+    case sderl_names:is_member(Group) of
+        true -> {found, deliver(sderl_names:whereis(Group, Name), Group, Msg)};
         false -> {error, not_member}
     end;
 %% Of a named node: rule 23. A free one answers from its own names whatever the group.
 answer({whereis_at, Group, Name}) -> {found, at(Group, Name), class()};
 answer({send_at, Group, Name, Msg}) -> {found, deliver(at(Group, Name), Group, Msg), class()};
-answer(names) -> [{G, [N || {N, _} <- sderl_store:names(G)]} || G <- sderl_dir:groups()];
+answer(names) -> [{G, [N || {N, _} <- sderl_names:names(G)]} || G <- sderl_dir:groups()];
 answer({names, Group}) ->
-    case sderl_store:is_member(Group) of
-        true -> {names, [N || {N, _} <- sderl_store:names(Group)]};
+    case sderl_names:is_member(Group) of
+        true -> {names, [N || {N, _} <- sderl_names:names(Group)]};
         false -> {error, not_member}
     end;
 answer(_Unknown) ->
@@ -156,7 +156,7 @@ answer(_Unknown) ->
 at(Group, Name) ->
     case namespace(sderl_dir:is_free(), Group) of
         none -> undefined;
-        {names, In} -> sderl_store:whereis(In, Name)
+        {names, In} -> sderl_names:whereis(In, Name)
     end.
 
 -doc "Where a named node looks for a name of a group: a free one among its own names, whatever the group.".

@@ -153,7 +153,7 @@ view(Node, Now, #p{seen = Seen}) ->
 
 %% The names known here whose process is there.
 names_at(Node) ->
-    sderl_store:count_at(Node).
+    sderl_names:count_at(Node).
 
 tell(Node, Msg) ->
     sderl_traffic:send({?MODULE, Node}, {sderl_link, ?VSN, node(), Msg}, control, Msg).

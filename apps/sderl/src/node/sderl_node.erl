@@ -441,4 +441,4 @@ order(Pid, Operations) ->
 %% The operations that register the names of a group again.
 registrations(Group) ->
     [sderl_op:register(Name, Pid, Options)
-     || {Name, Pid, Options} <- sderl_store:registrations(Group)].
+     || {Name, Pid, Options} <- sderl_names:registrations(Group)].

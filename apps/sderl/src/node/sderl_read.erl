@@ -21,9 +21,9 @@ whereis(Group, Name) ->
     end.
 
 found(Group, Name) ->
-    case sderl_store:whereis(Group, Name) of
+    case sderl_names:whereis(Group, Name) of
         undefined ->
-            case sderl_store:is_member(Group) of
+            case sderl_names:is_member(Group) of
                 true -> undefined;
                 false -> elsewhere(Group, Name)
             end;
@@ -115,9 +115,9 @@ send(Group, Name, Msg) ->
     end.
 
 sent(Group, Name, Msg) ->
-    case sderl_store:whereis(Group, Name) of
+    case sderl_names:whereis(Group, Name) of
         undefined ->
-            case Group =/= undefined andalso not sderl_store:is_member(Group) of
+            case Group =/= undefined andalso not sderl_names:is_member(Group) of
                 true ->
                     case ask(Group, {send, Group, Name, Msg}) of
                         {found, Found} -> Found;
@@ -149,8 +149,8 @@ ask_at(Node, Question) ->
 -doc "The names of a group; `[]`, as published, if nobody answers for it.".
 -spec names_of(term()) -> [term()].
 names_of(Group) ->
-    case sderl_store:is_member(Group) of
-        true -> [N || {N, _} <- sderl_store:names(Group)];
+    case sderl_names:is_member(Group) of
+        true -> [N || {N, _} <- sderl_names:names(Group)];
         false ->
             case sderl_copies:names(Group) of
                 {ok, Names} -> Names;

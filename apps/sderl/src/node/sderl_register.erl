@@ -71,7 +71,7 @@ alive_is(false) -> {no, dead_pid}.
 %% A name whose process is dead on this node counts as free here (rule 17), but only as long as
 %% that process still holds it when the group decides.
 held_by_dead(Group, Name) ->
-    try sderl_store:pid(Group, Name) of
+    try sderl_names:pid(Group, Name) of
         Pid when node(Pid) =:= node() ->
             case is_process_alive(Pid) of
                 true -> held;

@@ -179,7 +179,7 @@ scope(Group) ->
 
 env() ->
     #{
-        is_member => fun sderl_store:is_member/1,
+        is_member => fun sderl_names:is_member/1,
         uid => fun sderl_dir:uid/1,
         hidden => init:get_argument(hidden) =/= error
     }.

@@ -212,7 +212,7 @@ choose(Spec, Keeper) ->
 -define(LOOK, 50).
 
 register(Group, Name, Pid, Before) ->
-    At = case sderl_store:is_member(Group) of true -> node(); false -> node(Pid) end,
+    At = case sderl_names:is_member(Group) of true -> node(); false -> node(Pid) end,
     register(At, Group, Name, Pid, Before, now_ms() + ?PATIENCE).
 
 register(At, Group, Name, Pid, Before, Until) ->

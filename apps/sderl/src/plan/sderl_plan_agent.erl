@@ -104,7 +104,7 @@ free(Node) -> sderl_links:reasons(Node) =:= [] andalso not is_map_key(Node, sder
 
 %% A node that was removed learns of it from the members.
 settled(Left, Until) ->
-    case lists:any(fun sderl_store:is_member/1, Left) andalso now_ms() < Until of
+    case lists:any(fun sderl_names:is_member/1, Left) andalso now_ms() < Until of
         true -> receive after ?LOOK_MS -> settled(Left, Until) end;
         false -> ok
     end.
@@ -150,5 +150,5 @@ there(Node) ->
     end.
 
 view(Node) ->
-    Names = sderl_store:count_at(Node),
+    Names = sderl_names:count_at(Node),
     sderl_links:view(Node, sderl_dir:needs(), now_ms(), 0, #{names => Names, idle_ms => 0}).

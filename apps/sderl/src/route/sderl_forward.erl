@@ -108,7 +108,7 @@ rest(Parent, F) -> idle(Parent, tell(some, flush(F#f{flooded = false}))).
 idle(Parent, #f{failed = Failed} = F) when map_size(Failed) =:= 0 ->
     receive
         {sderl_to, ?VSN, _, _, Group, {name, Name}, From, Message} = Frame ->
-            lone(sderl_store:whereis(Group, Name), Message, From, Frame, Parent, F);
+            lone(sderl_names:whereis(Group, Name), Message, From, Frame, Parent, F);
         Message -> take(Message, ?LOOK, Parent, F)
     end;
 idle(Parent, F) ->
@@ -188,7 +188,7 @@ system_code_change(F, _, _, _) -> {ok, F}.
 
 to({_, _, _, _, Group, What, From, _}, #f{flooded = true} = F) -> failed(From, {Group, What}, busy, F);
 to({_, _, _, _, Group, {name, Name} = What, From, Message} = Frame, F) ->
-    case sderl_store:whereis(Group, Name) of
+    case sderl_names:whereis(Group, Name) of
         undefined -> elsewhere(Frame, F);
         Pid when node(Pid) =:= node() ->
             Pid ! Message,
@@ -196,18 +196,18 @@ to({_, _, _, _, Group, {name, Name} = What, From, Message} = Frame, F) ->
         Pid -> add(node(Pid), {[Pid | Message], {Group, What}, From}, F)
     end;
 to({_, _, Hops, Hash, Group, {Kind, Name}, From, Message} = Frame, F) when Kind =:= call; Kind =:= whois ->
-    case sderl_store:whereis(Group, Name) of
+    case sderl_names:whereis(Group, Name) of
         undefined -> elsewhere(Frame, F);
         Pid -> at({sderl_at, ?VSN, Hops, Hash, node(Pid), {Kind, Pid}, From, Message}, F)
     end;
 to({_, _, _, _, Group, _, _, _} = Frame, F) ->
-    case sderl_store:is_member(Group) of
+    case sderl_names:is_member(Group) of
         true -> all(Frame, F);
         false -> onward({group, Group}, Frame, none, F)
     end.
 
 elsewhere({_, _, _, _, Group, What, From, _} = Frame, F) ->
-    case sderl_store:is_member(Group) of
+    case sderl_names:is_member(Group) of
         true -> failed(From, {Group, What}, case sderl_router:ready(Group) of true -> no_name; false -> no_route end, F);
         false -> onward({group, Group}, Frame, none, F)
     end.
@@ -220,7 +220,7 @@ all({_, _, Hops, Hash, Group, {names, Pattern}, From, Message}, F0) ->
     maps:fold(fun(Node, Pids, F) ->
         To = case Pids of [Pid] -> {to, Pid}; _ -> {pids, Pids} end,
         at({sderl_at, ?VSN, Hops, Hash, Node, To, From, Message}, F)
-    end, F0, maps:groups_from_list(fun erlang:node/1, sderl_store:matching(Group, Pattern)));
+    end, F0, maps:groups_from_list(fun erlang:node/1, sderl_names:matching(Group, Pattern)));
 all({_, _, Hops, Hash, Group, {nodes, Process}, From, Message}, F0) when is_atom(Process) ->
     %% None if this node left the group in this moment.
     lists:foldl(fun(Node, F) -> at({sderl_at, ?VSN, Hops, Hash, Node, {process, Process}, From, Message}, F) end,
@@ -229,7 +229,7 @@ all(_, F) -> unknown(F).
 
 %% To several groups: one frame for each next node, with the groups that it is the way to.
 each({_, _, Hops, Hash, Groups, What, From, Message}, Except, F0) when length(Groups) >= 0 ->
-    {Own, Others} = lists:partition(fun sderl_store:is_member/1, Groups),
+    {Own, Others} = lists:partition(fun sderl_names:is_member/1, Groups),
     F1 = lists:foldl(fun(G, F) -> to({sderl_to, ?VSN, Hops, Hash, G, What, From, Message}, F) end, F0, Own),
     Ways = maps:groups_from_list(fun(G) -> next(sderl_router:first({group, G}), Hash, Except) end, Others),
     maps:fold(fun

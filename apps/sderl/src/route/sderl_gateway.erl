@@ -124,7 +124,7 @@ spawned({error, Reason}) -> {error, Reason}.
 is_node(Term) -> is_atom(Term) andalso lists:member($@, atom_to_list(Term)).
 
 is_group(Term) ->
-    try sderl_store:is_member(Term) orelse sderl_router:leads_to(Term)
+    try sderl_names:is_member(Term) orelse sderl_router:leads_to(Term)
     catch error:badarg -> false
     end.
 

@@ -148,9 +148,9 @@ mon(Pid, Kind, Ref, #m{own = Own, mons = Mons} = M) ->
     M#m{mons = Mons#{Mon => {Kind, Ref}}, own = Own#{Ref := [Mon | maps:get(Ref, Own)]}}.
 
 find({Group, Name}, Ref, M) ->
-    case sderl_store:is_member(Group) of
+    case sderl_names:is_member(Group) of
         true ->
-            case sderl_store:whereis(Group, Name) of
+            case sderl_names:whereis(Group, Name) of
                 undefined -> tell(Ref, noproc, M);
                 Pid -> near(Ref, Pid, M)
             end;

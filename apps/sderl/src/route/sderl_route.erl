@@ -79,8 +79,8 @@ send({Group, Name}, Message) ->
     try sderl_route_send:group(Group, {name, Name}, self(), Message, Hash, [noconnect]) of
         ok -> ok;
         {error, no_route} ->
-            case sderl_store:whereis(Group, Name) of
-                undefined -> {error, case sderl_store:is_member(Group) of true -> no_name; false -> no_route end};
+            case sderl_names:whereis(Group, Name) of
+                undefined -> {error, case sderl_names:is_member(Group) of true -> no_name; false -> no_route end};
                 Pid -> to_pid(Pid, Message)
             end
     catch
@@ -121,9 +121,9 @@ both may have been asked, each once.
 -spec call({Group :: term(), Name :: term()}, Request :: term(), timeout()) ->
     {ok, term()} | {error, sderl_route_call:error() | not_running}.
 call({Group, Name}, Request, Timeout) when ?is_timeout(Timeout) ->
-    try sderl_store:whereis(Group, Name) of
+    try sderl_names:whereis(Group, Name) of
         undefined ->
-            case sderl_store:is_member(Group) of
+            case sderl_names:is_member(Group) of
                 true -> {error, no_name};
                 false -> sderl_route_call:call(Group, {call, Name}, Request, Timeout)
             end;
@@ -149,7 +149,7 @@ route arrives. Errors as with `call/3`.
 -spec call_any(Group :: term(), Process :: atom(), Request :: term(), timeout()) ->
     {ok, term()} | {error, sderl_route_call:error() | not_running}.
 call_any(Group, Process, Request, Timeout) when is_atom(Process), ?is_timeout(Timeout) ->
-    try sderl_store:is_member(Group) of
+    try sderl_names:is_member(Group) of
         true -> direct(Process, Request, Timeout);
         false -> sderl_route_call:call(Group, {call_any, Process}, Request, Timeout)
     catch
@@ -166,7 +166,7 @@ atom on each member. The message crosses each link on its way once.
 -spec multi_send(Group :: term(), receivers(), Message :: term()) -> ok | {error, no_route | not_running}.
 multi_send(Group, To, Message) ->
     ok = receivers(To, multi_send),
-    try sderl_store:is_member(Group) of
+    try sderl_names:is_member(Group) of
         %% As it would be for others: by a forwarding process of this node.
         true -> sderl_route_send:node(node(), {group, Group, To}, self(), Message, [noconnect]);
         false -> sderl_route_send:group(Group, To, self(), Message, sderl_route_send:hash(Group), [noconnect])
@@ -287,9 +287,9 @@ the caller sent to the name before is there before the call is.
 """.
 -spec whereis_name({Group :: term(), Name :: term()}) -> pid() | undefined.
 whereis_name({Group, Name}) ->
-    try sderl_store:whereis(Group, Name) of
+    try sderl_names:whereis(Group, Name) of
         undefined ->
-            case sderl_store:is_member(Group) of
+            case sderl_names:is_member(Group) of
                 true -> undefined;
                 false -> stand_in(sderl_route_call:call(Group, {whois, Name}, none, ?FIND_MS))
             end;

@@ -21,7 +21,7 @@ traffic(Edges) ->
 -doc "How many names the node has, of all its groups.".
 -spec names() -> non_neg_integer().
 names() ->
-    try apply(sderl_store, size, [])
+    try apply(sderl_names, size, [])
     catch _:_ -> 0
     end.
 

@@ -33,9 +33,9 @@ names(Group, Opts, Told) ->
         {ok, #{names => Found, total => total(G, Prefix, Found, More, Told), more => More}}
     end).
 
-rows(G) -> apply(sderl_store, names, [G, 500]).
+rows(G) -> apply(sderl_names, names, [G, 500]).
 
-more_rows(More) -> apply(sderl_store, more_names, [More]).
+more_rows(More) -> apply(sderl_names, more_names, [More]).
 
 page('$end_of_table', _, _, _, Acc) -> {Acc, false};
 page({Rows, Cont}, Prefix, Limit, Until, Acc) ->
@@ -57,7 +57,7 @@ Errors: `not_found`, `timeout` (not found so far), `no_group`, `not_running`, `b
 -spec lookup(term(), binary()) -> {ok, map()} | {error, not_found | timeout | no_group | not_running | busy}.
 lookup(Group, Text) ->
     with_group(Group, fun(G) ->
-        case [Pid || Name <- meant(Text), Pid <- [apply(sderl_store, pid, [G, Name])], Pid =/= none] of
+        case [Pid || Name <- meant(Text), Pid <- [apply(sderl_names, pid, [G, Name])], Pid =/= none] of
             [Pid | _] -> {ok, named(Text, Pid)};
             [] -> find(rows(G), Text, now_ms() + 200)
         end
@@ -123,7 +123,7 @@ bounded([Name | Others], Fun) ->
 total(_, <<>>, Found, false, _) -> length(Found);
 total(G, _, Found, _, Told) ->
     case apply(sderl_dir, groups, []) of
-        [G] -> apply(sderl_store, size, []);
+        [G] -> apply(sderl_names, size, []);
         _ -> case Told(G) of none -> length(Found); N -> max(N, length(Found)) end
     end.
 
