@@ -263,7 +263,7 @@ bad_input(Config) ->
          {request_attrs, [N1, a, 1], 1}, {request_attrs, [[N1], a, -1], 3}]],
     ?assertEqual(unknown, cached(Fleet, N1, "no node", a)),
     %% Messages that are none harm nobody and are counted.
-    Before = on(Fleet, N1, fun() -> proplists:get_value(sderl_attr_server, sderl_dir:unknowns(), 0) end),
+    Before = on(Fleet, N1, fun() -> proplists:get_value(sderl_attr_server, sderl_refused:messages(), 0) end),
     [Mate | _] = lists:nthtail(1, proplists:get_value(nodes, Config)),
     Bodies = [nothing, {full, 1}, {full, l, 1, [x]}, {full, l, 1, [{n, v, ok, young, static, 1}]}, {full, l, v, x},
               {delta, l, 1, 2, [], []}, {delta, l, a, b, c, d}],
@@ -272,7 +272,7 @@ bad_input(Config) ->
     Pid = on(Fleet, N1, fun() -> [sderl_attr_server ! M || M <- Messages], gen_server:cast(sderl_attr_server, hello), whereis(sderl_attr_server) end),
     ?assertEqual({error, unknown_question}, on(Fleet, N1, fun() -> gen_server:call(sderl_attr_server, {sderl_attr, 2, {get, [a], 0}}) end)),
     ?assertEqual(Pid, on(Fleet, N1, fun() -> whereis(sderl_attr_server) end)),
-    After = on(Fleet, N1, fun() -> proplists:get_value(sderl_attr_server, sderl_dir:unknowns(), 0) end),
+    After = on(Fleet, N1, fun() -> proplists:get_value(sderl_attr_server, sderl_refused:messages(), 0) end),
     ?assert(After - Before >= 8),
     holds(Fleet, N1, Mate, role, db).
 

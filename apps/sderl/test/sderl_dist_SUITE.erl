@@ -155,14 +155,14 @@ unknown(Config) ->
     Spec = #{groups => own, asked => [], left_ms => 100, peers => 1, batches => 1, batch => 1, window => 1, spread_ms => 1},
     on(F, Node, fun() ->
         Server = whereis(sderl_dist_probe),
-        Before = proplists:get_value(sderl_dist_probe, sderl_dir:unknowns(), 0),
+        Before = proplists:get_value(sderl_dist_probe, sderl_refused:messages(), 0),
         Unknown = [foo, {sderl_dist, 2, ping, x, self()}, {sderl_dist, 1, ping, x, foo}, {sderl_dist, 1, survey, x, self(), foo},
                    {sderl_dist, 1, survey, x, self(), Spec#{batch := 1_000_000}}, {sderl_dist, 1, report, x, #{}}],
         [Server ! Message || Message <- Unknown],
         Server ! {sderl_dist, 1, ping, last, self()},
         receive {sderl_dist, 1, pong, last, Node} -> ok end,
         Server = whereis(sderl_dist_probe),
-        6 = proplists:get_value(sderl_dist_probe, sderl_dir:unknowns()) - Before,
+        6 = proplists:get_value(sderl_dist_probe, sderl_refused:messages()) - Before,
         %% A survey that is known is not begun again.
         [Server ! {sderl_dist, 1, survey, again, self(), Spec} || _ <- [1, 2, 3]],
         receive {sderl_dist, 1, report, again, #{node := Node}} -> ok end,

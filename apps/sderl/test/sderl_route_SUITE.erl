@@ -218,7 +218,7 @@ bad_input(Config) ->
         sderl_route_report:failed(nonsense), sderl_route_report:failed({node(), [nonsense]})
     end),
     await(counted, fun() ->
-        Counts = on(Fleet, N1, fun() -> sderl_dir:unknowns() end),
+        Counts = on(Fleet, N1, fun() -> sderl_refused:messages() end),
         [{sderl_forward, 3}, {sderl_route_report, 2}, {sderl_router, 3}] =:= [C || {M, _} = C <- Counts, lists:member(M, [sderl_forward, sderl_router, sderl_route_report])]
             orelse Counts
     end).

@@ -319,7 +319,7 @@ bad_input(Config) ->
     ?assertEqual({sderl_gateway, s_group_send, 2, 1}, Bad(sderl_gateway, s_group_send, ["x", x])),
     ?assertEqual({sderl_gateway, s_group_spawn, 4, 4}, Bad(sderl_gateway, s_group_spawn, [x, m, f, a])),
     %% Messages that make no sense are counted and harm nobody.
-    Count = fun() -> on(Fleet, N1, fun() -> [C || {M, _} = C <- sderl_dir:unknowns(), lists:member(M, [sderl_monitor, sderl_twin, sderl_gateway_agent])] end) end,
+    Count = fun() -> on(Fleet, N1, fun() -> [C || {M, _} = C <- sderl_refused:messages(), lists:member(M, [sderl_monitor, sderl_twin, sderl_gateway_agent])] end) end,
     Before = maps:from_list(Count()),
     on(Fleet, N1, fun() ->
         [sderl_monitor ! M || M <- [nonsense, {sderl_watch, 2, node(), {1, 1}, {have, 1, 1, [], [], []}}, {sderl_watch, 1, node(), {1, 1}, {want, a, [], [], []}}]],

@@ -437,7 +437,7 @@ conflict(F, [A, B]) ->
         Pid = sderl_dir:process(g),
         Pid ! {sderl_op, none, {add, [B]}}
     end),
-    await(conflict, fun() -> [] =/= on(F, A, fun() -> [N || {g, N, uid_conflict} <- sderl_dir:refusals()] end) end),
+    await(conflict, fun() -> [] =/= on(F, A, fun() -> [N || {g, N, uid_conflict} <- sderl_refused:joins()] end) end),
     [].
 
 %% A majority group. Every operation on names, and reads in the order of operations, at members of both

@@ -212,7 +212,7 @@ handle_info({timeout, _, soon}, S) -> {noreply, S};
 handle_info(_, S) -> {noreply, unknown(S)}.
 
 unknown(S) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     S.
 
 %% The node was not distributed, and now it is: its values are read under its name.

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_dir).
 -moduledoc false.
-%% What this node knows: its own groups, the groups it left or saw deleted, other nodes' groups,
-%% and why a node did not join. Plain tables, owned by the supervisor, so that every process of
+%% What this node knows: its own groups, the groups it left or saw deleted, and other nodes' groups.
+%% Plain tables, owned by the supervisor, so that every process of
 %% the library may die and find them again.
 
 -export([new/0, options/0, options/1, incarnation/0, reborn/0]).
@@ -15,12 +15,9 @@
 -export([depart/0, departing/0, departs/2]).
 -export([start_args/2, start_args/3, start_uid/1, consistency/1, kind/1]).
 -export([gone/1, gone/5, forget_gone/1, gone_all/0, prune/1]).
--export([known/0, known/1, know/3, unknow/2, unknow_from/1, unknow_strangers/1, refused/3, refusals/0]).
--export([refuse/0, refuse/1, is_free/0, unknown/1, unknowns/0, first/3]).
--export([refuse_version/2, accept_version/1, refused_versions/0, version_remedy/1]).
+-export([known/0, known/1, know/3, unknow/2, unknow_from/1, unknow_strangers/1]).
+-export([refuse/0, refuse/1, is_free/0]).
 -export_type([group/0, kind/0]).
-
--include("../core/sderl_version.hrl").
 
 -doc "How a group decides, and when it answers.".
 -type kind() :: #{mode => sderl_options:consistency(), answer => sderl_options:answer()}.
@@ -36,9 +33,6 @@
 -define(GROUPS, sderl_groups).
 -define(OPTIONS, {sderl, options}).
 -define(REFUSE, {sderl, refuse}).
-%% So often, and for so many nodes, is it said that a node speaks another version.
--define(VERSION_AGAIN_S, 3600).
--define(VERSIONS, 100).
 %% So many groups are looked at at once.
 -define(SOME, 100).
 
@@ -80,71 +74,6 @@ reborn() ->
     true = ets:insert(sderl_state, {incarnation, {erlang:system_info(creation), erlang:system_time(),
                                                   erlang:unique_integer()}}),
     ok.
-
--doc "Counts a message of an unknown kind or version that a process of this node ignored.".
--spec unknown(module()) -> ok.
-unknown(Process) ->
-    _ = ets:update_counter(sderl_state, {unknown, Process}, 1, {{unknown, Process}, 0}),
-    ok.
-
--doc "How many there were, by process.".
--spec unknowns() -> [{module(), pos_integer()}].
-unknowns() -> lists:sort([{P, N} || [P, N] <- ets:match(sderl_state, {{unknown, '$1'}, '$2'})]).
-
--doc """
-A node said something of another version of the protocol, and was not heard. That is an event once an
-hour for each node.
-""".
--spec refuse_version(node(), Version :: integer()) -> ok.
-refuse_version(Node, Version) ->
-    true = ets:insert(sderl_state, {{version, Node}, Version}),
-    case first({version_refused, Node}, ?VERSION_AGAIN_S, ?VERSIONS) of
-        true ->
-            sderl_event:emit(version_refused, #{node => Node, version => Version, own => ?VSN,
-                                                remedy => version_remedy(Version)});
-        false -> ok
-    end.
-
--doc "It speaks our version now, or is down.".
--spec accept_version(node()) -> ok.
-accept_version(Node) ->
-    true = ets:delete(sderl_state, {version, Node}),
-    ok.
-
--doc "The nodes that are not heard, with the version that they speak.".
--spec refused_versions() -> [{node(), integer()}].
-refused_versions() -> lists:sort([{N, V} || [N, V] <- ets:match(sderl_state, {{version, '$1'}, '$2'})]).
-
--doc "What to do about a node that speaks that version.".
--spec version_remedy(integer()) -> string().
-version_remedy(Version) when Version < ?VSN -> "upgrade the library on that node";
-version_remedy(_) -> "upgrade the library on this node".
-
--doc """
-Whether this is said for the first time in so many seconds. At most so many things are remembered,
-and while there is no room for another one it is not said.
-""".
--spec first(What :: term(), Seconds :: non_neg_integer(), Most :: pos_integer()) -> boolean().
-first(What, Seconds, Most) ->
-    Now = erlang:monotonic_time(second),
-    Until = Now + Seconds,
-    case ets:insert_new(sderl_state, {{said, What}, Until}) of
-        true -> has_room(What, Most, Now);
-        false ->
-            %% One of those that come at the same time says it.
-            Guards = [{'=:=', '$1', {const, What}}, {'=<', '$2', Now}],
-            Again = [{{{said, '$1'}, '$2'}, Guards, [{{{{said, '$1'}}, Until}}]}],
-            1 =:= ets:select_replace(sderl_state, Again)
-    end.
-
-has_room(What, Most, Now) ->
-    said() =< Most orelse begin
-        Over = [{{{said, '_'}, '$1'}, [{'=<', '$1', Now}], [true]}],
-        _ = ets:select_delete(sderl_state, Over),
-        said() =< Most orelse not ets:delete(sderl_state, {said, What})
-    end.
-
-said() -> ets:select_count(sderl_state, [{{{said, '_'}, '_'}, [], [true]}]).
 
 %% ---------------------------------------------------------------- own groups
 
@@ -288,7 +217,7 @@ show(Group, Uid, Pid, Members, Lead) ->
 
 shown(Group, Members) ->
     %% Who was left out and is a member now was not left out after all.
-    lists:foreach(fun(N) -> unrefuse(Group, N) end, Members),
+    lists:foreach(fun(N) -> sderl_refused:forget_join(Group, N) end, Members),
     sderl_part:group_changed(Group).
 
 -doc "The forgotten members of an own group, as its process shows them.".
@@ -409,7 +338,7 @@ tell_left(_, forgotten) -> ok;
 tell_left(Group, {left, Why, Mates}) ->
     %% Of a group that was left others tell; one that was deleted nobody has any more.
     Why =:= deleted andalso unknow_all(Group, Mates),
-    _ = [unrefuse(Group, N) || {G, N, _} <- refusals(), G =:= Group],
+    _ = [sderl_refused:forget_join(Group, N) || {G, N, _} <- sderl_refused:joins(), G =:= Group],
     sderl_part:group_left(Group, Mates).
 
 %% ---------------------------------------------------------------- starts
@@ -477,11 +406,7 @@ prune(Before) ->
             Dir -> sderl_kept:forget_left(Dir, node(), Group, Uid)
         end
     end, Ended),
-    _ = ets:select_delete(sderl_refused, [{{'_', '_', '$1'}, [{'<', '$1', Before}], [true]}]),
-    %% The other group says hello again and again; when it does no more, that is over.
-    Lately = erlang:system_time(second) - 60,
-    _ = ets:select_delete(sderl_refused, [{{'_', uid_conflict, '$1'}, [{'<', '$1', Lately}], [true]}]),
-    ok.
+    sderl_refused:prune_joins(Before).
 
 %% ---------------------------------------------------------------- other nodes' groups
 
@@ -557,25 +482,3 @@ unknow_all(Group, Members) ->
         lists:any(fun(N) -> lists:member(N, Members) end, Nodes)
             andalso ets:delete(sderl_known, {Group, From})
     end, [config | tellers()]).
-
--doc """
-Notes why a node was left out of a group; `info/0` shows it. What is tried again and again for the
-same reason is one event.
-""".
--spec refused(term(), node(), term()) -> ok.
-refused(Group, Node, Why) ->
-    Before = ets:lookup(sderl_refused, {Group, Node}),
-    true = ets:insert(sderl_refused, {{Group, Node}, Why, erlang:system_time(second)}),
-    case Before of
-        [{_, Why, _}] -> ok;
-        _ -> sderl_event:emit(join_refused, #{group => Group, node => Node, reason => Why})
-    end.
-
-%% That is over.
--spec unrefuse(term(), node()) -> ok.
-unrefuse(Group, Node) ->
-    true = ets:delete(sderl_refused, {Group, Node}),
-    ok.
-
--spec refusals() -> [{term(), node(), term()}].
-refusals() -> [{G, N, Why} || {{G, N}, Why, _} <- ets:tab2list(sderl_refused)].

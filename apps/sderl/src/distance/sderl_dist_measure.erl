@@ -58,7 +58,7 @@ collect(Id, Ref, Until, Reports) ->
                 {sderl_dist, 1, report, Id, Report} ->
                     case sderl_dist_reports:add(Report, Reports) of
                         unknown ->
-                            ok = sderl_dir:unknown(sderl_dist_probe),
+                            ok = sderl_refused:note_message(sderl_dist_probe),
                             collect(Id, Ref, Until, Reports);
                         More -> collect(Id, Ref, Until, More)
                     end;

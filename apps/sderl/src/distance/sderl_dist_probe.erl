@@ -31,12 +31,12 @@ init([]) ->
 
 -spec handle_call(term(), gen_server:from(), #p{}) -> {reply, {error, unknown}, #p{}}.
 handle_call(_, _, State) ->
-    ok = sderl_dir:unknown(?MODULE),
+    ok = sderl_refused:note_message(?MODULE),
     {reply, {error, unknown}, State}.
 
 -spec handle_cast(term(), #p{}) -> {noreply, #p{}}.
 handle_cast(_, State) ->
-    ok = sderl_dir:unknown(?MODULE),
+    ok = sderl_refused:note_message(?MODULE),
     {noreply, State}.
 
 -spec handle_info(term(), #p{}) -> {noreply, #p{}}.
@@ -47,7 +47,7 @@ handle_info({sderl_dist, 1, survey, Id, ReplyTo, Spec}, #p{surveys = Surveys} = 
     case sderl_dist_survey:valid(Spec) of
         _ when is_map_key(Id, Surveys) -> {noreply, State};
         false ->
-            ok = sderl_dir:unknown(?MODULE),
+            ok = sderl_refused:note_message(?MODULE),
             {noreply, State};
         true when map_size(Surveys) >= ?MOST ->
             _ = sderl_dist_survey:send(ReplyTo, {sderl_dist, 1, report, Id, #{node => node(), refused => busy}}),
@@ -68,5 +68,5 @@ handle_info({'DOWN', _, process, Pid, _}, #p{surveys = Surveys, pids = Pids} = S
         error -> {noreply, State}
     end;
 handle_info(_, State) ->
-    ok = sderl_dir:unknown(?MODULE),
+    ok = sderl_refused:note_message(?MODULE),
     {noreply, State}.

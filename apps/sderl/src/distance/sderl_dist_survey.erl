@@ -118,7 +118,7 @@ relay(Id, ReplyTo, Asked, {Pid, Ref, Report} = Prober) ->
         {timeout, _, Id} ->
             stop(Pid);
         _ ->
-            ok = sderl_dir:unknown(sderl_dist_probe),
+            ok = sderl_refused:note_message(sderl_dist_probe),
             relay(Id, ReplyTo, Asked, Prober)
     end.
 

@@ -80,7 +80,7 @@ handle_info(tick, #s{timer = Timer, feeds = Feeds} = S) ->
 handle_info(_, S) -> {noreply, unknown(S)}.
 
 unknown(S) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     S.
 
 %% ---------------------------------------------------------------- feeds

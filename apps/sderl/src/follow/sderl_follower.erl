@@ -135,7 +135,7 @@ handle_info({'DOWN', Helper, process, _, _}, #s{helpers = Helpers} = S) ->
 handle_info(_, S) -> {noreply, unknown(S)}.
 
 unknown(S) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     S.
 
 %% ---------------------------------------------------------------- copies

@@ -256,7 +256,7 @@ strange({sderl_greeted, _, _, _, _}, G) -> G;
 strange({'DOWN', _, process, _, _}, G) -> G;
 strange({sderl, Version, _, Node, _}, #g{strange = S} = G)
   when is_integer(Version), Version =/= ?VSN, is_atom(Node) ->
-    ok = sderl_dir:refuse_version(Node, Version),
+    ok = sderl_refused:note_version(Node, Version),
     G#g{strange = S + 1};
 strange(Msg, #g{strange = S} = G) ->
     case Msg of

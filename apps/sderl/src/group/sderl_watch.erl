@@ -152,7 +152,7 @@ handle_info(sweep, S0) ->
 handle_info(_, S) -> {noreply, unknown(S)}.
 
 unknown(S) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     S.
 
 %% It may have died, too, and the next one asks again.

@@ -114,7 +114,7 @@ add(Group, Nodes) ->
 admit(Group, Node) ->
     case add(Group, [Node]) of
         {ok, _, []} ->
-            case [Why || {G, N, Why} <- sderl_dir:refusals(), G =:= Group, N =:= Node] of
+            case [Why || {G, N, Why} <- sderl_refused:joins(), G =:= Group, N =:= Node] of
                 [] -> {ok, Group, []};
                 [Why] -> {error, Why}
             end;
@@ -159,10 +159,10 @@ invite(Node, Group, Uid, How) ->
     case is_alive() andalso send_invitation(Node, Group, invitation(Group, Uid, How), 2) of
         ok -> ok;
         false ->
-            sderl_dir:refused(Group, Node, not_distributed),
+            sderl_refused:note_join(Group, Node, not_distributed),
             {error, not_distributed};
         {error, Why} ->
-            sderl_dir:refused(Group, Node, Why),
+            sderl_refused:note_join(Group, Node, Why),
             {error, Why}
     end.
 

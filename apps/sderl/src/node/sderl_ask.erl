@@ -107,12 +107,12 @@ handle_call(Question, _, S) -> {reply, answer(Question), S}.
 
 -spec handle_cast(term(), undefined) -> {noreply, undefined}.
 handle_cast(_, S) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     {noreply, S}.
 
 -spec handle_info(term(), undefined) -> {noreply, undefined}.
 handle_info(_, S) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     {noreply, S}.
 
 %% Whether this library runs here: any answer says so.
@@ -150,7 +150,7 @@ answer({names, Group}) ->
         false -> {error, not_member}
     end;
 answer(_Unknown) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     {error, unknown_question}.
 
 at(Group, Name) ->

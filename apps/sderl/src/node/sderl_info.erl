@@ -14,9 +14,9 @@ info() ->
     Groups = [state(G, Pid) || {G, #{process := Pid}} <- lists:sort(sderl_dir:all())],
     Nodes = lists:usort(lists:append([Ms || {_, Ms} <- Own])),
     Linked = [node() | nodes(connected)],
-    Refused = lists:sort(sderl_dir:refusals()),
-    Versions = sderl_dir:refused_versions(),
-    Unknown = sderl_dir:unknowns(),
+    Refused = lists:sort(sderl_refused:joins()),
+    Versions = sderl_refused:versions(),
+    Unknown = sderl_refused:messages(),
     [{state, case Own of [] -> no_conf; _ -> synced end},
      {own_group_names, [G || {G, _} <- Own]},
      {own_group_nodes, Nodes},
@@ -83,7 +83,7 @@ because(not_distributed) -> "this node has no name; start it with -sname or -nam
 because(connect_all) -> "it runs with connect_all true; start it with -connect_all false";
 because({other_version, Version}) ->
     io_lib:format("it speaks version ~0tp of the protocol and this node ~b: ~ts",
-                  [Version, ?VSN, sderl_dir:version_remedy(Version)]);
+                  [Version, ?VSN, sderl_refused:version_remedy(Version)]);
 because(Why) -> io_lib:format("~0tp", [Why]).
 
 text(Format, Args) -> unicode:characters_to_list(io_lib:format(Format, Args)).

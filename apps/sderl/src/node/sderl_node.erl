@@ -144,7 +144,7 @@ handle_call(settle, _, N) -> {reply, ok, N};
 handle_call(Request, _, N) ->
     case strange(Request) of
         {From, Version} ->
-            ok = sderl_dir:refuse_version(From, Version),
+            ok = sderl_refused:note_version(From, Version),
             {reply, {error, {other_version, ?VSN}}, unknown(N)};
         none -> {reply, {error, unknown_call}, unknown(N)}
     end.
@@ -195,7 +195,7 @@ handle_cast(_, N) -> {noreply, unknown(N)}.
 handle_info(Message, #n{node = Node} = N) when Node =/= node() -> handle_info(Message, renamed(N));
 handle_info({sderl_hello, ?VSN, Group, Uid, From, {hello, _, _, _, _} = Hello}, N)
   when is_binary(Uid), is_atom(From), From =/= node() ->
-    ok = sderl_dir:accept_version(From),
+    ok = sderl_refused:accept_version(From),
     case sderl_wire:message(From, Hello) of
         true -> {noreply, hello(Group, Uid, From, Hello, N)};
         false -> {noreply, unknown(N)}
@@ -249,7 +249,7 @@ handle_info({nodeup, Node, #{connection_id := Connection}}, #n{connections = Cs}
 handle_info({nodedown, Node, _}, #n{connections = Cs, announced = Announced} = N0) when is_atom(Node) ->
     N = N0#n{connections = maps:remove(Node, Cs), announced = sderl_announce:down(Node, Announced)},
     sderl_links:nodedown(Node),
-    ok = sderl_dir:accept_version(Node),
+    ok = sderl_refused:accept_version(Node),
     _ = sderl_dir:shares_group(Node) andalso sderl_subs:notify_node(nodedown, Node),
     {noreply, N};
 handle_info({'DOWN', Ref, process, _, Reason}, #n{entering = E} = N) ->
@@ -260,7 +260,7 @@ handle_info({'DOWN', Ref, process, _, Reason}, #n{entering = E} = N) ->
 handle_info({enter, Group}, N) -> {noreply, enter(Group, N)};
 handle_info(Message, N) ->
     case strange(Message) of
-        {From, Version} -> sderl_dir:refuse_version(From, Version);
+        {From, Version} -> sderl_refused:note_version(From, Version);
         none -> ok
     end,
     {noreply, unknown(N)}.
@@ -288,7 +288,7 @@ said_by({enter, _, From}) -> {From, 1};
 said_by(_) -> none.
 
 unknown(N) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     N.
 
 %% ---------------------------------------------------------------- groups begin
@@ -306,7 +306,7 @@ enter(Group, #n{entering = E} = N) ->
 
 entered(_, {entered, {ok, _, _}}, N) -> N;
 entered(Group, Why, N) ->
-    sderl_dir:refused(Group, node(), Why),
+    sderl_refused:note_join(Group, node(), Why),
     _ = erlang:send_after(2000, self(), {enter, Group}),
     N.
 
@@ -377,7 +377,7 @@ conflict(Group, Uid, Own, Pid, From, Mem, Info, N) ->
     end.
 
 apart(Group, From, Uid, #n{told = Told} = N) ->
-    sderl_dir:refused(Group, From, uid_conflict),
+    sderl_refused:note_join(Group, From, uid_conflict),
     case Told of
         #{{Group, From} := Uid} -> N;
         _ ->

@@ -84,6 +84,6 @@ is_due(_, not_running) ->
             persistent_term:put(?NOT_RUNNING, Now + ?AGAIN_S),
             true
     end;
-is_due(Group, Reason) -> sderl_dir:first({via_refused, Group, Reason}, ?AGAIN_S, ?MOST).
+is_due(Group, Reason) -> sderl_refused:first({via_refused, Group, Reason}, ?AGAIN_S, ?MOST).
 
 text(Format, Args) -> unicode:characters_to_list(io_lib:format(Format, Args)).

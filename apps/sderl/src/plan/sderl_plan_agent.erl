@@ -84,7 +84,7 @@ joined(Group, Nodes, Members, Done, Before) ->
             end;
         Out ->
             lists:foreach(fun in_vain/1, Out -- Before),
-            Whys = #{N => Why || {G, N, Why} <- sderl_dir:refusals(), G =:= Group},
+            Whys = #{N => Why || {G, N, Why} <- sderl_refused:joins(), G =:= Group},
             {error, {partly, Done, {left_out, [{N, maps:get(N, Whys, unknown)} || N <- Out]}}}
     end.
 

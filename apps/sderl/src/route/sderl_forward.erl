@@ -174,7 +174,7 @@ frame({sderl_each, _, Hops, Hash, _, _, _, _} = Frame, F) when is_integer(Hops),
 frame(_, F) -> unknown(F).
 
 unknown(F) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     F.
 
 -spec system_continue(pid(), [sys:dbg_opt()], #f{}) -> no_return().
@@ -263,13 +263,13 @@ answer_straight(Pid, Alias, Tag) when node(Pid) =:= node() ->
             ok;
         _ -> ok
     end;
-answer_straight(_, _, _) -> sderl_dir:unknown(?MODULE).
+answer_straight(_, _, _) -> sderl_refused:note_message(?MODULE).
 
 here({group, Group, To}, From, Message) -> self() ! {sderl_to, ?VSN, 1, 0, Group, To, From, Message}, ok;
 here({groups, Groups, To}, From, Message) -> self() ! {sderl_each, ?VSN, sderl_route_send:hops(), erlang:phash2(From, 1 bsl 27), Groups, To, From, Message}, ok;
 here({to, To}, _, Message) when is_pid(To); is_reference(To) -> To ! Message, ok;
 here({pids, Pids}, _, Message) when length(Pids) >= 0 ->
-    lists:foreach(fun(P) when is_pid(P) -> P ! Message; (_) -> sderl_dir:unknown(?MODULE) end, Pids);
+    lists:foreach(fun(P) when is_pid(P) -> P ! Message; (_) -> sderl_refused:note_message(?MODULE) end, Pids);
 here({process, Process}, _, Message) when is_atom(Process) ->
     case whereis(Process) of
         undefined -> ok;
@@ -281,7 +281,7 @@ here({whois, Pid}, From, _) when is_pid(Pid) -> sderl_route_call:found(From, Pid
 here({stream, Pid}, _, Message) when is_pid(Pid) -> sderl_twin:deliver(Pid, Message);
 here(probe, From, _) when is_reference(From) -> sderl_route_call:probe(From);
 here(report, _, Report) -> sderl_route_report:failed(Report);
-here(_, _, _) -> sderl_dir:unknown(?MODULE).
+here(_, _, _) -> sderl_refused:note_message(?MODULE).
 
 %% ---------------------------------------------------------------- out
 

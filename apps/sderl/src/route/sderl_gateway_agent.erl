@@ -33,7 +33,7 @@ handle_call({spawn_in, Group, M, F, A}, From, S) when is_atom(M), is_atom(F), le
             end
     end;
 handle_call(_, _, S) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     {reply, {error, unknown_call}, S}.
 
 mate(Node, Request) ->
@@ -45,10 +45,10 @@ mate(Node, Request) ->
 
 -spec handle_cast(term(), undefined) -> {noreply, undefined}.
 handle_cast(_, S) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     {noreply, S}.
 
 -spec handle_info(term(), undefined) -> {noreply, undefined}.
 handle_info(_, S) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     {noreply, S}.

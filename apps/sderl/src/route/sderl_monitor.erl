@@ -126,7 +126,7 @@ handle_info({'DOWN', Mon, process, _, Reason}, #m{mons = Mons} = M) ->
 handle_info(_, M) -> {noreply, unknown(M)}.
 
 unknown(M) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     M.
 
 %% ---------------------------------------------------------------- for this node's processes

@@ -185,7 +185,7 @@ serve(Alias, Target, {Creation, Began, Request}) when is_integer(Creation), is_i
                 _ -> _ = spawn(fun() -> ask(Alias, Target, {Creation, Began}, Request) end), ok
             end
     end;
-serve(_, _, _) -> sderl_dir:unknown(?MODULE).
+serve(_, _, _) -> sderl_refused:note_message(?MODULE).
 
 -doc "The process that has a name, if it lives: an answer to `whois`.".
 -spec found(reference(), pid()) -> ok.
@@ -197,7 +197,7 @@ found(Alias, Pid) when node(Pid) =:= node(), is_reference(Alias) ->
     catch
         error:badarg -> failed(Alias, no_name)
     end;
-found(_, _) -> sderl_dir:unknown(?MODULE).
+found(_, _) -> sderl_refused:note_message(?MODULE).
 
 -doc "What has become of a call, to its caller.".
 -spec probe(reference()) -> ok.

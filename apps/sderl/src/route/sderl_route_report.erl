@@ -70,7 +70,7 @@ handle_call({subscribe, Pid, false}, _, Subs) ->
         #{} -> {reply, ok, Subs}
     end;
 handle_call(_, _, Subs) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     {reply, {error, unknown_call}, Subs}.
 
 -spec handle_cast(term(), subs()) -> {noreply, subs()}.
@@ -78,13 +78,13 @@ handle_cast({failed, {Where, List}}, Subs) when is_atom(Where), length(List) >= 
     lists:foreach(fun({From, To, Reason, N} = Report) ->
                           case is_report(Report) of
                               true -> note(Where, From, receiver(To), Reason, N, Subs);
-                              false -> sderl_dir:unknown(?MODULE)
+                              false -> sderl_refused:note_message(?MODULE)
                           end;
-                     (_) -> sderl_dir:unknown(?MODULE)
+                     (_) -> sderl_refused:note_message(?MODULE)
                   end, List),
     {noreply, Subs};
 handle_cast(_, Subs) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     {noreply, Subs}.
 
 -spec handle_info(term(), subs()) -> {noreply, subs()}.
@@ -93,7 +93,7 @@ handle_info(prune, Subs) ->
     {noreply, next(Subs)};
 handle_info({'DOWN', _, process, Pid, _}, Subs) when is_pid(Pid) -> {noreply, unsubscribed(Pid, Subs)};
 handle_info(_, Subs) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     {noreply, Subs}.
 
 is_report({From, _To, Reason, N}) ->

@@ -249,7 +249,7 @@ message(From, beaten, R) -> heard(From, R);
 message(_, _, R) -> unknown(R).
 
 unknown(R) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     R.
 
 %% ---------------------------------------------------------------- beats

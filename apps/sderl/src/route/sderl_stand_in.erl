@@ -148,7 +148,7 @@ stream(Frame, #i{stream = Stream0} = I) ->
             {Items, Stream} = sderl_stream:received(Frame, now_ms(), Stream0),
             lists:foldl(fun item/2, I#i{stream = Stream, twin = true}, Items);
         false ->
-            sderl_dir:unknown(?MODULE),
+            sderl_refused:note_message(?MODULE),
             I
     end.
 
@@ -160,7 +160,7 @@ item({reply, Id, Reply}, #i{calls = Calls} = I) ->
 %% When it has said that it knows.
 item({down, Reason}, #i{stream = Stream} = I) -> I#i{ended = {now, Reason}, stream = sderl_stream:beat(now_ms(), Stream)};
 item(_, I) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     I.
 
 %% As gen:reply/2, without connecting.

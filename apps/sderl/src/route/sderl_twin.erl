@@ -30,9 +30,9 @@ new() -> ets:new(?TABLE, [named_table, public, {read_concurrency, true}]).
 deliver(Pid, {sderl_stream, ?VSN, StandIn, Frame}) when is_pid(StandIn) ->
     case sderl_stream:is_frame(Frame) of
         true -> framed(Pid, StandIn, Frame);
-        false -> sderl_dir:unknown(?MODULE)
+        false -> sderl_refused:note_message(?MODULE)
     end;
-deliver(_, _) -> sderl_dir:unknown(?MODULE).
+deliver(_, _) -> sderl_refused:note_message(?MODULE).
 
 framed(Pid, StandIn, {Session, _, _, _, _} = Frame) ->
     case ets:lookup(?TABLE, StandIn) of
@@ -136,7 +136,7 @@ item({exit, Reason}, #t{pid = Pid} = T) ->
     true = exit(Pid, Reason),
     T;
 item(_, T) ->
-    sderl_dir:unknown(?MODULE),
+    sderl_refused:note_message(?MODULE),
     T.
 
 flush(#t{stream = Stream0, for = For} = T) ->
