@@ -346,9 +346,11 @@ start(#s{leaving = undefined, self = Self} = S) ->
         true -> sderl_core_answer:left_out(removed, said_hello(S));
         false -> begun(said_hello(Leaving))
     end;
-start(#s{leaving = Why} = S) ->
+start(#s{leaving = Why, mode = Mode} = S) ->
     case sderl_core_quorum:may_go(S) of
-        true -> sderl_core_answer:leave(Why, S);
+        %% (A deletion is one for all who hear of it.)
+        true when Why =:= deleted, Mode =:= available -> sderl_core_answer:leave(Why, S);
+        true -> sderl_core_answer:left_out(Why, S);
         false -> begun(said_hello(S))
     end.
 
