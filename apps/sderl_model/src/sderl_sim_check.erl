@@ -27,7 +27,8 @@ once the faults are over is in `m:sderl_sim_settle`.
 """.
 -include("sderl_sim.hrl").
 
--export([asked/5, sent/4, recorded/6, applying/6, applied/6, stepped/3, answered/5, reads_own_writes/5]).
+-export([asked/5, sent/4, recorded/6, applying/6, applied/6, caught_up/3, stepped/3, answered/5]).
+-export([reads_own_writes/5]).
 
 -import(sderl_sim_world, [violation/3, node/2, member/3, book/2, keep_book/3, seen/3, rows/3, nodes_of/2]).
 
@@ -98,12 +99,28 @@ recorded(N, G, E, Num, Items, W) ->
 -spec applied(node(), term(), term(), non_neg_integer(), sderl_sim_store:store(), #w{}) -> #w{}.
 applied(_, _, _, _, _, #w{checks = false} = W) -> W;
 applied(N, G, E, Num, Store, W0) ->
-    #n{life = Life} = node(N, W0),
-    #b{applied = Applied} = B = book(G, W0),
-    W = keep_book(G, B#b{applied = Applied#{{N, Life, E} => Num}}, W0),
+    W = has(N, G, E, Num, W0),
     case sderl_sim_store:whole(Store) of
         true -> one_owner(N, G, {E, Num}, Store, W);
         false -> W
+    end.
+
+-doc "A member's snapshot is complete.".
+-spec caught_up(node(), term(), #w{}) -> #w{}.
+caught_up(_, _, #w{checks = false} = W) -> W;
+caught_up(N, G, W) ->
+    #{lineage := E, num := Num} = seen(N, G, W),
+    has(N, G, E, Num, W).
+
+%% (The own names of a learner are what they were, whatever batches it applies: what those before its
+%% snapshot made of them it has when that is complete.)
+has(N, G, E, Num, W) ->
+    case seen(N, G, W) of
+        #{syncing := true} -> W;
+        _ ->
+            #n{life = Life} = node(N, W),
+            #b{applied = Applied} = B = book(G, W),
+            keep_book(G, B#b{applied = Applied#{{N, Life, E} => Num}}, W)
     end.
 
 -doc "A member has had its turn.".

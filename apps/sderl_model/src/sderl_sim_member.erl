@@ -324,7 +324,8 @@ effect(N, G, _, {index, What}, W) -> store(N, G, fun(St) -> sderl_sim_store:inde
 effect(N, G, _, {sync_begin, E, Num}, W) -> store(N, G, fun(St) -> sderl_sim_store:sync_begin(St, E, Num) end, W);
 effect(N, G, _, {put_rows, Rows}, W) ->
     deaths(N, G, Rows, written(Rows, store(N, G, fun(St) -> sderl_sim_store:put_rows(St, Rows) end, W)));
-effect(N, G, _, sync_end, W) -> store(N, G, fun(St) -> sderl_sim_store:sync_end(St) end, W);
+effect(N, G, _, sync_end, W) ->
+    sderl_sim_check:caught_up(N, G, store(N, G, fun sderl_sim_store:sync_end/1, W));
 effect(N, G, _, {read_chunk, To, K}, W) -> read(N, G, chunk_read, {chunk, To}, To, K, all, W);
 effect(N, G, _, {look_up, Names}, W) ->
     #m{store = St} = member(N, G, W),

@@ -82,6 +82,15 @@ hard_test_() ->
 hard() ->
     #{spare => 1, clients => 3, reads => 10, faults => 20, delay => {1, 200}, kinds => [loss | sderl_sim_faults:usual()]}.
 
+%% Members that are not heard over links that stand, for long.
+silent_test_() ->
+    [{lists:concat(["silent, ", Nodes, " nodes, ", Seed]), {timeout, 120, fun() ->
+        Kinds = [pause, slow, silence, split, drop, kill],
+        Options = (hard())#{groups => 1, kinds => Kinds, nodes => Nodes, seed => Seed},
+        ?assertEqual(ok, sderl_sim:run(Options))
+     end}}
+     || {Nodes, Seed} <- [{4, 441}]].
+
 two_groups() -> #{nodes => 5, spare => 2, groups => 2, clients => 2, faults => 25}.
 
 slow_links() -> #{nodes => 7, spare => 1, clients => 3, faults => 20, delay => {1, 200}}.
