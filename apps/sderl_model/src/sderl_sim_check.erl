@@ -200,9 +200,12 @@ applied_once(N, Items, Store, W) ->
 no_way_back(N, G, E, W) ->
     #n{life = Life} = node(N, W),
     #b{promised = P} = B = book(G, W),
+    Gone = seen(N, G, W) =:= none,
     case P of
         #{{N, Life} := E} -> W;
         #{{N, Life} := Max} when E < Max -> violation(no_way_back, [N, E, Max], W);
+        %% (What it says as it leaves binds it to nothing in a group of that name that is made anew.)
+        _ when Gone -> W;
         _ -> keep_book(G, B#b{promised = P#{{N, Life} => E}}, W)
     end.
 

@@ -62,7 +62,13 @@ regroup_test_() ->
         Opts = #{nodes => 4, spare => 1, groups => 1, clients => 2, reads => 10, faults => 12, kinds => Kinds},
         ?assertEqual(ok, sderl_sim:run(Opts#{seed => Seed}))
      end}}
-     || Seed <- [871000077, 871000467]].
+     || Seed <- [871000077, 871000467]] ++
+    [{"regroup, hard, " ++ integer_to_list(Seed), {timeout, 120, fun() ->
+        Kinds = [member, kill, crash, cut, split, drop, regroup],
+        Opts = (hard())#{nodes => 4, groups => 1, kinds => Kinds},
+        ?assertEqual(ok, sderl_sim:run(Opts#{seed => Seed}))
+     end}}
+     || Seed <- [61300215]].
 
 hard_test_() ->
     [{lists:concat(["hard, ", Nodes, " nodes, ", Seed]), {timeout, 120, fun() ->
