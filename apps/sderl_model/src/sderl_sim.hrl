@@ -78,6 +78,7 @@
     %% Of sderl_sim_strict:
     whole :: undefined | integer(),     % when all members were last one component
     ordered = #{} :: map(),     % epoch => when its batches were, since then and answered, sorted
+    unheard = #{} :: map(),     % epoch => when its coordinator last had links, since then, over which nothing came
     tokens = #{} :: map(),      % {node, life, name} => {pid, highest token}
     losers = #{} :: map(),      % pid => {name that it lost in a clash, position}
     told = #{} :: map(),        % pid that was told that it lost

@@ -24,6 +24,7 @@ it): one function for each, under its name. What is always looked at is in `m:sd
 
 %% A minority that is only silent goes on alone after so long, and not before.
 -define(BOUND_MS, 15_000).
+-define(TICK_MS, 1000).
 
 -doc "The promises.".
 -spec names() -> [atom()].
@@ -54,15 +55,20 @@ broke(#w{now = Now} = W) -> W#w{broke = Now}.
 ticked(N, G, #w{now = Now} = W) ->
     case asks(one_answers, W) andalso seen(N, G, W) of
         #{role := coord, lineage := E, view := View} ->
+            #b{unheard = Unheard} = B = book(G, W),
             All = lists:all(fun(M) -> is_with(M, G, N, E, View, W) end, nodes_of(G, W)),
-            case All andalso is_meshed(G, W) of
-                true ->
-                    B = book(G, W),
-                    keep_book(G, B#b{whole = Now, ordered = #{}}, W);
-                false -> W
+            case {is_heard(N, View, W), All andalso is_meshed(G, W)} of
+                {true, true} -> keep_book(G, B#b{whole = Now, ordered = #{}, unheard = #{}}, W);
+                {true, false} -> W;
+                {false, _} -> keep_book(G, B#b{unheard = Unheard#{E => Now}}, W)
             end;
         _ -> W
     end.
+
+%% (Where nothing comes over links that stand, the two ends have yet to miss each other.)
+is_heard(N, View, #w{silent = Silent}) ->
+    Ways = lists:append([[{N, M}, {M, N}] || M := _ <- View]),
+    not lists:any(fun(Way) -> is_map_key(Way, Silent) end, Ways).
 
 %% A node that has no part in the group is in nobody's way. (One that still follows may have been let go: it has yet to
 %% hear that its link broke, which was before.)
@@ -87,13 +93,15 @@ answered(N, G, Where, #w{broke = Broke} = W) ->
         _ -> W
     end.
 
-answers(N, G, Where, #b{log = Log, ordered = Ordered0, whole = Whole} = B, W) ->
+answers(N, G, Where, #b{log = Log, ordered = Ordered0, whole = Whole, unheard = Unheard} = B, W) ->
     %% (A list that is sent again may be in a batch, too, that its member never had.)
     #{lineage := Own, num := Num, history := History} = seen(N, G, W),
     Ends = maps:from_list([{Own, Num} | History]),
     Here = [Pos || {E, K} = Pos <- Where, K =< maps:get(E, Ends, -1)],
     case [{E, At} || {E, _} = Pos <- Here, #{Pos := {At, _}} <- [Log], At > Whole] of
         [] -> W;
+        %% A coordinator that hears too few over links that stand goes on without them, after the bound.
+        [{E, At} | _] when At - Whole > ?BOUND_MS, At - map_get(E, Unheard) =< 2 * ?TICK_MS -> W;
         [{E, At} | _] ->
             Ordered = Ordered0#{E => lists:usort([At | maps:get(E, Ordered0, [])])},
             _ = [violation(one_answers, [{older, Older, lists:max(Late)}, {younger, Younger, FirstYounger}, {whole, Whole}], W)

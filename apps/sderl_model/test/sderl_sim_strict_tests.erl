@@ -60,7 +60,7 @@ one_answers_test() ->
     {_, _, W0} = world([one_answers]),
     B = sderl_sim_world:book(g, W0),
     Log = #{{{7, 'n1@sim'}, 1} => {120, []}, {{7, 'n1@sim'}, 2} => {140, []}, {{8, 'n2@sim'}, 1} => {130, []},
-            {{7, 'n1@sim'}, 3} => {145, []}},
+            {{7, 'n1@sim'}, 3} => {145, []}, {{7, 'n1@sim'}, 4} => {16_000, []}},
     W = sderl_sim_world:keep_book(g, B#b{whole = 100, log = Log}, W0#w{now = 150, broke = 90}),
     Answered = fun(Pos, At, X) -> sderl_sim_strict:answered('n1@sim', g, [Pos], at(At, X)) end,
     Older = {{7, 'n1@sim'}, 1},
@@ -69,6 +69,15 @@ one_answers_test() ->
     Both = Answered(Younger, Younger, Answered(Older, Older, W)),
     ?assertThrow({violation, {one_answers, {older, {7, _}, 140}, {younger, {8, _}, 130}, _}, _}, Answered(Late, Late, Both)),
     ?assertMatch(#w{}, Answered(Late, Late, sderl_sim_strict:broke(Both))),
+    %% One that has not been heard over its links goes on alone after the bound, and no other one.
+    Last = {{7, 'n1@sim'}, 4},
+    Unheard = fun(At) ->
+        BookOfBoth = sderl_sim_world:book(g, Both),
+        sderl_sim_world:keep_book(g, BookOfBoth#b{unheard = #{{7, 'n1@sim'} => At}}, Both)
+    end,
+    ?assertMatch(#w{}, Answered(Last, Last, Unheard(15_500))),
+    ?assertThrow({violation, {one_answers, {older, {7, _}, 16_000}, {younger, {8, _}, 130}, _}, _},
+                 Answered(Last, Last, Unheard(10_000))),
     %% Where clients hear at once one batch may be answered that those of the younger epoch lack.
     Once = Answered(Late, Late, Both#w{opts = (Both#w.opts)#{answer => applied}}),
     ?assertMatch(#w{}, Once),

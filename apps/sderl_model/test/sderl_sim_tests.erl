@@ -95,7 +95,7 @@ silent_test_() ->
         Options = (hard())#{groups => 1, kinds => Kinds, nodes => Nodes, seed => Seed},
         ?assertEqual(ok, sderl_sim:run(Options))
      end}}
-     || {Nodes, Seed} <- [{4, 441}]].
+     || {Nodes, Seed} <- [{4, 441}, {4, 62000024}, {5, 63000220}]].
 
 two_groups() -> #{nodes => 5, spare => 2, groups => 2, clients => 2, faults => 25}.
 
