@@ -19,6 +19,38 @@ all_that_is_left_test() ->
     ?assertEqual(coord, sderl_core:role(told_gone(['n1@t', 'n2@t'], Mem, Alone))),
     ?assertEqual(orphan, sderl_core:role(told_gone(['n1@t', 'n2@t'], Grown, Alone))).
 
+%% It serves by itself, however often it is told, and has their removal when it asks for that and they agree. As soon as
+%% one of them is there again it decides nothing alone.
+the_last_one_serves_test() ->
+    Nodes = ['n1@t', 'n2@t', ?SELF],
+    {_, Alone} = step(20, [{nodedown, 'n1@t'}, {nodedown, 'n2@t'}], follower(Nodes, true)),
+    Mem = sderl_membership:remove(['n1@t', 'n2@t'], 1, sderl_membership:new(Nodes)),
+    Told = [gone('n1@t', Mem), gone('n2@t', Mem)],
+    Last = told_gone(['n1@t', 'n2@t'], Mem, Alone),
+    {Fx1, S1} = asked([x | self()], 10_000, Last),
+    ?assertEqual([yes], answers(Fx1)),
+    {_, S2} = step(11_000, Told, S1),
+    {Fx2, S3} = asked([y | list_to_pid("<0.0.0>")], 11_000, S2),
+    ?assertEqual({[yes], Nodes}, {answers(Fx2), sderl_core:members(S3)}),
+    {Fx3, S4} = asked({remove, ['n1@t', 'n2@t'], 1}, 12_000, S3),
+    {Fx4, S5} = step(13_000, Told, S4),
+    ?assertEqual({[], [ok], [?SELF]}, {answers(Fx3), answers(Fx4), sderl_core:members(S5)}),
+    Hello = {hello, {addr, 'n1@t'}, 2, sderl_membership:new(Nodes),
+             #{epoch => {-1, 'n1@t'}, lineage => {-1, 'n1@t'}, num => 0, lead => undefined, syncing => false,
+               mode => majority}},
+    {_, Back} = step(12_000, [{nodeup, 'n1@t'}, {msg, 'n1@t', Hello}], S3),
+    {Fx6, _} = asked({x}, 12_000, Back),
+    ?assertEqual([], answers(Fx6)).
+
+asked(Op, Now, S0) ->
+    Store = sderl_sim_store:index(build, sderl_sim_store:new(?SELF, sderl_core:members(S0))),
+    {Fx1, S1} = step(Now, [{op, make_ref(), Op}], S0),
+    {Fx2, S2} = sderl_core:propose(Now, sderl_sim_store, Store, S1),
+    {Fx3, S} = sderl_core:propose(Now, sderl_sim_store, Store, S2),
+    {Fx1 ++ Fx2 ++ Fx3, S}.
+
+answers(Fx) -> [V || {replies, Replies} <- Fx, {_, V} <- Replies].
+
 %% Of five members two are removed. With one of these the two that have the batch are a majority of the five: if it
 %% went by that batch, and not by another one that other members may have.
 who_went_by_this_batch_agreed_to_it_test() ->
