@@ -215,6 +215,33 @@ a_loser_outside_is_told_by_the_coordinator_too_test() ->
     %% It speaks for itself.
     ?assertEqual([], Told(Joins('n2@t', -7, Joins('n2@t', 4, Without)))).
 
+%% Another one coordinates when that home is back: whoever has the batch knows. And where the home counts again after
+%% it, that has told.
+a_loser_outside_is_told_by_another_coordinator_test() ->
+    {A, B, _} = clash(),
+    #s{d = D} = S0 = state(),
+    Live = #{'n1@t' => live, 'n2@t' => live, 'n3@t' => live},
+    Mem = sderl_membership:new(maps:keys(Live)),
+    Exit = {exit, pid(2), kill},
+    Clash = #{x => {won(A), B, pid(1), [Exit]}},
+    Settle = #settle{name = x, losers = [pid(2)], row = won(A), effects = [Exit]},
+    View = fun(Places) -> #view{places = Places, drops = [], live = [], unknown = []} end,
+    Follower = S0#s{self = 'n3@t', role = follower, lead = 'n1@t', d = D#d{mem = Mem, view = Live, clashes = Clash}},
+    Applied = fun(Batches) ->
+        lists:foldl(fun({Num, Items}, S) -> sderl_core_write:apply_items(Num, Items, none, S) end, Follower,
+                    lists:enumerate(Batches))
+    end,
+    Joins = fun(#s{d = Had} = S) ->
+        Leads = S#s{role = coord, lead = 'n3@t', fx = [], d = Had#d{view = maps:remove('n2@t', Had#d.view)}},
+        #s{fx = Fx} = sderl_core_admit:join({-7, 'n2@t'}, 0, 'n2@t', Leads),
+        [Told || {clash_effects, Told} <- Fx]
+    end,
+    ?assertEqual([[Exit]], Joins(Applied([[Settle]]))),
+    Gone = View(maps:remove('n2@t', Live)),
+    ?assertEqual([[Exit]], Joins(Applied([[Settle], [Gone], []]))),
+    ?assertEqual([], Joins(Applied([[Settle], []]))),
+    ?assertEqual([], Joins(Applied([[Settle], [Gone], [View(Live)]]))).
+
 %% A third process under a name that two clash for meets who has won.
 a_third_one_waits_test() ->
     {A, B, Store} = clash(),

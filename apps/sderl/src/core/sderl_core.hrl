@@ -180,9 +180,7 @@
     %% Clashes whose resolver runs, or has decided; what it decided, until both homes count
     %% (`sderl_core_clash`).
     asked = #{} :: #{term() => {tuple(), tuple()}},
-    decided = #{} :: #{term() => tuple()},
-    %% Exits of losers that live elsewhere than their home, which went without the batch that settled their clash.
-    untold = [] :: [{Home :: node(), term()}]
+    decided = #{} :: #{term() => tuple()}
 }).
 
 -record(s, {
@@ -210,6 +208,8 @@
     last = [] :: [term()],          % its items, for a member that lacks it at a takeover
     committed = 0 :: non_neg_integer(),
     sessions = #{} :: #{node() => session()},
+    %% Exits of losers of clashes that live elsewhere than their home, until that counts after the batch.
+    untold = [] :: [{Home :: node(), term()}],
     highest = 0 :: integer(),       % the highest epoch counter heard of
 
     %% The others. `mute`: the library there said that it stops; `away`: this group's process did.

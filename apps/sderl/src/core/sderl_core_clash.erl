@@ -19,7 +19,7 @@
 -include("sderl_core.hrl").
 
 -export([ask/1, resolved/6, decisions/1, forget/2, effects_for/3, effects_outside/3, tell/3]).
--export([tell_outside/3, came_back/3]).
+-export([note_untold/3, forget_told/2, tell_outside/3, came_back/3]).
 -export([rows/1, map_rows/2, third/1, is_beside/2, rows_of/2, latest/2, won/2, is_settled/1]).
 -export([own/2, overwritten/2, caught_up/2]).
 
@@ -166,14 +166,33 @@ tell(Num, Fx, #s{d = #d{lineage = E, told = Told} = D} = S) ->
     end.
 
 -doc """
+A clash is settled: every member notes the exits of losers that live elsewhere, as another one may
+coordinate when a home that goes without having the batch is back.
+""".
+-spec note_untold(term(), [term()], #s{}) -> #s{}.
+note_untold(Name, Fx, #s{self = Self, untold = Untold, d = #d{clashes = Clashes}} = S) ->
+    case Clashes of
+        #{Name := Clash} -> S#s{untold = effects_outside(Self, Fx, Clash) ++ Untold};
+        _ -> S
+    end.
+
+-doc "Of those that were noted before the last batch: a home that counts now has it, and tells.".
+-spec forget_told([{node(), term()}], #s{}) -> #s{}.
+forget_told([], S) -> S;
+forget_told(Before, #s{untold = Untold, d = #d{view = V}} = S) ->
+    Told = [Noted || {Home, _} = Noted <- Before, maps:get(Home, V, none) =:= live],
+    S#s{untold = Untold -- Told}.
+
+-doc """
 The exit of a loser that lives elsewhere, once all have the batch that settled its clash. A home that went
 without having the batch brings the loser back, to clash again: it is waited for.
 """.
 -spec tell_outside(node(), term(), #s{}) -> #s{}.
-tell_outside(Home, Effect, #s{office = #office{untold = Untold} = Office, d = #d{view = V}} = S) ->
+tell_outside(Home, Effect, #s{untold = Untold, d = #d{view = V}} = S) ->
+    Others = lists:delete({Home, Effect}, Untold),
     case V of
-        #{Home := live} -> fx({clash_effects, [Effect]}, S);
-        _ -> S#s{office = Office#office{untold = [{Home, Effect} | Untold]}}
+        #{Home := live} -> fx({clash_effects, [Effect]}, S#s{untold = Others});
+        _ -> S#s{untold = [{Home, Effect} | Others]}
     end.
 
 -doc """
@@ -181,10 +200,10 @@ That home is there again. In another life it knows nothing of the losers, and br
 would have told them.
 """.
 -spec came_back(node(), IsEmpty :: boolean(), #s{}) -> #s{}.
-came_back(_, _, #s{office = #office{untold = []}} = S) -> S;
-came_back(N, IsEmpty, #s{office = #office{untold = Untold} = Office} = S0) ->
+came_back(_, _, #s{untold = []} = S) -> S;
+came_back(N, IsEmpty, #s{untold = Untold} = S0) ->
     {Its, Others} = lists:partition(fun({Home, _}) -> Home =:= N end, Untold),
-    S = S0#s{office = Office#office{untold = Others}},
+    S = S0#s{untold = Others},
     case [Effect || {_, Effect} <- Its] of
         [_ | _] = Effects when IsEmpty -> fx({clash_effects, Effects}, S);
         _ -> S

@@ -127,6 +127,7 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
               sync = Id,
               num = Num,
               last = [],
+              untold = [],
               committed = 0,
               sessions = Sessions,
               joining = Joining#joining{session = maps:get(Self, Theirs, undefined), shard = []},

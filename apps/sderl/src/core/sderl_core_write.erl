@@ -74,10 +74,11 @@ kept(_, S) -> S.
 %% the same items.
 -spec apply_items(non_neg_integer(), [term()], [{pid(), [term()] | none}] | none, #s{}) -> #s{}.
 apply_items(Num, Items, Index, S0) ->
-    #s{d = #d{lineage = E, clashes = Clashes}} = S0,
+    #s{untold = Untold, d = #d{lineage = E, clashes = Clashes}} = S0,
     Next = (without_before(S0))#s{num = Num, last = Items},
     S1 = fx({apply, E, Num, Items, Index}, sderl_core_snapshot:fresh(Items, Next)),
-    tell(Num, Items, Clashes, lists:foldl(fun(I, S) -> item(I, Num, S) end, S1, Items)).
+    S2 = lists:foldl(fun(I, S) -> item(I, Num, S) end, S1, Items),
+    tell(Num, Items, Clashes, sderl_core_clash:forget_told(Untold, S2)).
 
 %% The batch before is committed, or this one would not be ordered.
 without_before(#s{d = #d{before = undefined}} = S) -> S;
@@ -155,7 +156,8 @@ item(#shard{member = N, rows = Rows, rest = {Place, Session}}, _Num, S0) ->
     sderl_core_view:view_events(maps:remove(N, V), View, S1);
 item(#clashes{clashes = Open}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
     sderl_core_clash:forget(maps:keys(Open), S#s{d = D#d{clashes = maps:merge(Cl, Open)}});
-item(#settle{name = Name}, _Num, #s{d = #d{clashes = Cl} = D} = S) ->
+item(#settle{name = Name, effects = Fx}, _Num, S0) ->
+    #s{d = #d{clashes = Cl} = D} = S = sderl_core_clash:note_untold(Name, Fx, S0),
     sderl_core_snapshot:superseded([Name], S#s{d = D#d{clashes = maps:remove(Name, Cl)}}).
 
 superseded(Rows, S) -> sderl_core_snapshot:superseded([sderl_row:name(Row) || Row <- Rows], S).
