@@ -103,6 +103,20 @@ nothing_is_said_without_a_group_test() ->
     ?assertMatch([{?THERE, {7, 0, [], []}}], Said),
     ?assertMatch({[], _}, sderl_beats:bundles(#{}, Beats)).
 
+%% A gateway need not hear of its mates.
+router_is_not_answered_test() ->
+    Beats = sderl_beats:stand(sderl_beats:router(), [?THERE], sderl_beats:new(7)),
+    {[{?THERE, {7, 0, [_], []} = First}], Told} = sderl_beats:bundles(#{}, Beats),
+    {anew, Alone} = sderl_beats:heard(First, sderl_beats:none_heard()),
+    ?assertEqual(0, sderl_beats:standing(Alone)),
+    {[{?THERE, Second}], Both} = sderl_beats:bundles(#{}, sderl_beats:stand(<<1>>, [?THERE], Told)),
+    {follows, Group} = sderl_beats:heard(Second, Alone),
+    ?assertEqual(1, sderl_beats:standing(Group)),
+    {[{?THERE, {7, 2, [], [_]} = Third}], _} =
+        sderl_beats:bundles(#{}, sderl_beats:stand(sderl_beats:router(), [], Both)),
+    {follows, Left} = sderl_beats:heard(Third, Group),
+    ?assertEqual(1, sderl_beats:standing(Left)).
+
 words_test() ->
     ?assert(sderl_beats:is_word({again, 1500})),
     [?assertNot(sderl_beats:is_word(Word))

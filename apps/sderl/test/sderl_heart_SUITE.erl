@@ -9,9 +9,10 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
--export([as_many_as_in_one_group/1, one_process_hangs/1, one_follower_hangs/1, hangs_itself/1, without_it/1]).
+-export([as_many_as_in_one_group/1, one_process_hangs/1, one_follower_hangs/1, hangs_itself/1, without_it/1,
+         routers/1]).
 %% On a node.
--export([count/1]).
+-export([count/1, asked/1]).
 
 -import(sderl_ct, [on/3, all_on/3, await/2]).
 
@@ -21,10 +22,11 @@
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [as_many_as_in_one_group, one_process_hangs, one_follower_hangs, hangs_itself, without_it].
+all() -> [as_many_as_in_one_group, one_process_hangs, one_follower_hangs, hangs_itself, without_it, routers].
 
 init_per_suite(Config) ->
-    sderl_ct:hold(3, [{tick_ms, ?TICK}, {set_aside_ms, 16 * ?TICK}, {write_timeout_ms, 60_000}]) ++ Config.
+    sderl_ct:hold(3, [{tick_ms, ?TICK}, {set_aside_ms, 16 * ?TICK}, {write_timeout_ms, 60_000},
+                      {route_beat_ms, ?TICK}]) ++ Config.
 
 end_per_suite(Config) -> sderl_ct:release(Config).
 
@@ -113,6 +115,45 @@ without_it(Config) ->
     at_rest(Fleet, A, Nodes, 3),
     ?assertEqual(Before, epochs(Fleet, Nodes, [1, 2, 3])).
 
+%% What a gateway's mates hear of its router comes with the heartbeats, in one direction where there are no others.
+routers(Config) ->
+    {Fleet, [A, B, C] = Nodes} = start(Config),
+    made(Fleet, Nodes, 1, 1),
+    {ok, _, [A, B]} = on(Fleet, B, fun() -> s_group:new_s_group({many, 2}, [A, B]) end),
+    at_rest(Fleet, A, Nodes, 1),
+    silent(Fleet, [A, C], []),
+    await(no_router_asks, fun() ->
+        Asked = all_on(Fleet, Nodes, fun() -> ?MODULE:asked(10) end),
+        Asked =:= [0, 0, 0] orelse Asked
+    end),
+    %% The one that is no gateway tells the coordinator of its heartbeats, and nobody else.
+    await(one_way, fun() ->
+        Counts = all_on(Fleet, Nodes, fun() -> ?MODULE:count(10) end),
+        lists:all(fun({Count, Most}) -> Count > 0 andalso Count =< Most end, lists:zip(Counts, [?FEW, ?FEW, ?FEW div 2]))
+            orelse Counts
+    end),
+    %% Where they do not come, routers ask.
+    Holder = hold(Fleet, B, sderl_heart),
+    await(routers_ask, fun() -> 0 < on(Fleet, C, fun() -> ?MODULE:asked(10) end) end),
+    silent(Fleet, [A, C], []),
+    release(Fleet, Holder),
+    await(no_router_asks, fun() -> 0 =:= on(Fleet, C, fun() -> ?MODULE:asked(10) end) end),
+    %% A gateway's process that hangs is as good as a node that stands still.
+    Router = hold(Fleet, B, sderl_router),
+    silent(Fleet, [A, C], [B]),
+    release(Fleet, Router),
+    silent(Fleet, [A, C], []),
+    ok = sderl_fleet:suspend(Fleet, B),
+    silent(Fleet, [A, C], [B]),
+    ok = sderl_fleet:resume(Fleet, B),
+    silent(Fleet, [A, C], []).
+
+silent(Fleet, Nodes, Silent) ->
+    await({silent, Silent}, fun() ->
+        Seen = all_on(Fleet, Nodes, fun() -> maps:with([gateways, silent], sderl_router:info()) end),
+        lists:all(fun(#{silent := S, gateways := Gs}) -> S =:= Silent andalso Gs =/= [] end, Seen) orelse Seen
+    end).
+
 %% ----------------------------------------------------------------
 
 %% All by the first node, which leads them.
@@ -143,12 +184,19 @@ few(Fleet, Nodes) ->
         lists:all(fun(Count) -> Count > 0 andalso Count =< ?FEW end, Counts) orelse Counts
     end).
 
+%% What the router of this node asks others while the process of all groups' heartbeats sends so often.
+asked(Intervals) ->
+    counted(Intervals, [{['_', {sderl_route, '_', '_', beat}], [], []}]).
+
 count(Intervals) ->
+    counted(Intervals, [{['_', {sderl, '_', '_', '_', {Kind, '_', '_'}}], [], []} || Kind <- [hb, hb_ack]]
+                           ++ [{['_', {sderl_heart, '_', '_', '_'}], [], []}]).
+
+counted(Intervals, Sent) ->
     Session = trace:session_create(?MODULE, self(), []),
     1 = trace:process(Session, whereis(sderl_heart), true, [send, 'receive']),
     _ = trace:process(Session, all, true, [send]),
-    _ = trace:send(Session, [{['_', {sderl, '_', '_', '_', {Kind, '_', '_'}}], [], []} || Kind <- [hb, hb_ack]]
-                       ++ [{['_', {sderl_heart, '_', '_', '_'}], [], []}], []),
+    _ = trace:send(Session, Sent, []),
     _ = trace:recv(Session, [{['_', '_', beat], [], []}], []),
     Count = count(Intervals, 0),
     true = trace:session_destroy(Session),

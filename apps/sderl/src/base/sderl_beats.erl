@@ -10,6 +10,9 @@ bundle has the changes only: those that are there besides, and those that are no
 something else was said or because the process has not run for the interval. It is as small for a thousand groups as
 for one.
 
+The router of a gateway stands towards its mates like the process of a group (`router/0`). That is not answered: the
+gateway need not know of them.
+
 Bundles to a node are a stream, numbered from 0, which begins with all there is. A node that got a bundle that
 does not follow the one before asks for a new stream (the word `again`, `begin_again/2`).
 
@@ -17,7 +20,7 @@ Pure; `m:sderl_heart` is the process.
 """.
 
 -export([new/1, stand/3, silent/2, begin_again/2, forget_node/2, bundles/2]).
--export([none_heard/0, heard/2, standing/1, is_word/1]).
+-export([none_heard/0, heard/2, standing/1, router/0, is_word/1]).
 -export_type([beats/0, hearing/0, bundle/0, word/0]).
 
 -type uid() :: binary().
@@ -44,6 +47,9 @@ it. `again`: this node is there, and wants a stream from its beginning.
     streams = #{} :: #{node() => #stream{}}
 }).
 -opaque beats() :: #beats{}.
+
+%% In the place of a group's uid.
+-define(ROUTER, <<"sderl_router">>).
 
 %% Of another node: its last bundle, and how many groups stand.
 -record(hearing, {
@@ -135,17 +141,23 @@ node counts until a stream begins.
 """.
 -spec heard(bundle(), hearing()) -> {anew | follows | gap, hearing()}.
 heard({Stream, 0, Added, _}, _) ->
-    {anew, #hearing{last = {Stream, 0}, standing = length(Added)}};
+    {anew, #hearing{last = {Stream, 0}, standing = count(Added)}};
 heard({Stream, Number, Added, Gone}, #hearing{last = {Stream, Last}, standing = Standing})
   when Number =:= Last + 1 ->
     {follows, #hearing{last = {Stream, Number},
-                       standing = max(0, Standing + length(Added) - length(Gone))}};
+                       standing = max(0, Standing + count(Added) - count(Gone))}};
 heard(_, _) ->
     {gap, none_heard()}.
 
--doc "For how many groups a node's processes stand.".
+count(Uids) -> length(lists:delete(?ROUTER, Uids)).
+
+-doc "For how many groups a node's processes stand. Such a node is answered.".
 -spec standing(hearing()) -> non_neg_integer().
 standing(#hearing{standing = Standing}) -> Standing.
+
+-doc "For what a router stands.".
+-spec router() -> uid().
+router() -> ?ROUTER.
 
 -doc "Whether a node may have sent this.".
 -spec is_word(term()) -> boolean().

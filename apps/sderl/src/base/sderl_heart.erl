@@ -15,18 +15,21 @@ does not say any more that it runs, and those of other groups go on.
 A node whose library does not have this process never answers it, and the processes of its groups are told heartbeats
 one by one (`is_ready/1`). So it is where this process hangs, here or there.
 
+The router of a gateway leaves its beats to this process in the same way: it stands towards its mates
+(`sderl_beats:router/0`), which look when it was told last (`last/2`).
+
 | table | row | |
 |---|---|---|
 | `sderl_stands` | `{Uid, Ran, Nodes}` | by the process of each group: when it ran last, towards which nodes it stands |
 | `sderl_heard` | `{{Uid, Node}}` | the process of the group on that node stands towards this one |
-| | `{Node, Ran, Until}` | all of these on that node ran then, or later; until when that may be read. `none`, 0: it has not answered |
+| | `{Node, Ran, Until, At}` | all of these on that node ran then, or later; until when that may be read; when it came. `none`, 0, `none`: it has not answered |
 | | `{?MODULE, Until}` | until when this process counts as well |
 """.
 
 -behaviour(gen_server).
 
 -export([new/0, start_link/0]).
--export([is_ready/1, stand/3, leave/1, tick/2, heard/2]).
+-export([is_ready/1, stand/3, leave/1, tick/2, heard/2, last/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -import(sderl_clock, [now_ms/0]).
 
@@ -70,9 +73,9 @@ Whether heartbeats to a node may be left to this process, and to the one there. 
 is_ready(Node) ->
     Now = now_ms(),
     case ets:lookup(?HEARD, Node) of
-        [{_, _, Until}] -> Until > Now andalso ets:lookup_element(?HEARD, ?MODULE, 2, 0) > Now;
+        [{_, _, Until, _}] -> Until > Now andalso ets:lookup_element(?HEARD, ?MODULE, 2, 0) > Now;
         [] ->
-            _ = ets:insert_new(?HEARD, {Node, none, 0})
+            _ = ets:insert_new(?HEARD, {Node, none, 0, none})
                 andalso gen_server:cast(?MODULE, {probe, Node}),
             false
     end.
@@ -101,10 +104,26 @@ was heard of that node lately.
 """.
 -spec heard(binary(), node()) -> integer() | none.
 heard(Uid, Node) ->
+    case standing(Uid, Node) of
+        {Ran, _} -> Ran;
+        none -> none
+    end.
+
+-doc """
+When this node heard last that the process of the group on a node stands towards it; `none` as for `heard/2`.
+""".
+-spec last(binary(), node()) -> integer() | none.
+last(Uid, Node) ->
+    case standing(Uid, Node) of
+        {_, At} -> At;
+        none -> none
+    end.
+
+standing(Uid, Node) ->
     case ets:member(?HEARD, {Uid, Node}) andalso ets:lookup(?HEARD, Node) of
-        [{_, Ran, Until}] when is_integer(Ran) ->
+        [{_, Ran, Until, At}] when is_integer(Ran) ->
             case Until > now_ms() of
-                true -> Ran;
+                true -> {Ran, At};
                 false -> none
             end;
         _ -> none
@@ -216,8 +235,9 @@ word(Node, {beat, Span, {_, _, Added, Gone} = Bundle}, #h{hearing = Hearing} = H
     end.
 
 counts(Node, Span, Ran, Heard, #h{hearing = Hearing, probes = Probes} = H) ->
-    Until = now_ms() + 2 * max(Span, span()),
-    true = ets:insert(?HEARD, {Node, Ran, Until}),
+    Now = now_ms(),
+    Until = Now + 2 * max(Span, span()),
+    true = ets:insert(?HEARD, {Node, Ran, Until, Now}),
     H#h{hearing = Hearing#{Node => {Until, Heard}}, probes = maps:remove(Node, Probes)}.
 
 unheard(Node, #h{hearing = Hearing} = H) ->

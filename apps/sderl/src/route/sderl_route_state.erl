@@ -39,7 +39,7 @@ what their other mates have: that may take some rounds.
 Pure: `step/3` gives effects and a state. `sderl_router` runs it on a node.
 """.
 
--export([new/3, new/4, step/3, routes/1, gateways/1, gateway_mates/1, advertisement/1, change/1, version/1]).
+-export([new/3, new/4, step/3, routes/1, gateways/1, gateway_mates/1, watchers/1, advertisement/1, change/1, version/1]).
 -export([changed/2]).
 -export_type([state/0, event/0, effect/0, message/0, advertisement/0, change/0, version/0, membership/0]).
 
@@ -178,6 +178,14 @@ gateways(#s{db = Db}) -> [given(N, Ad) || N := #ad{groups = Groups} = Ad <- Db, 
 -doc "The gateways that share a group with this node, linked or not.".
 -spec gateway_mates(state()) -> [node()].
 gateway_mates(#s{mates = Mates} = S) -> [N || N <- sderl_mates:nodes(Mates), is_gateway(N, S)].
+
+-doc "The mates, linked, to which this node is a gateway; none where it is no gateway.".
+-spec watchers(state()) -> [node()].
+watchers(#s{self = Self} = S) ->
+    case is_gateway(Self, S) of
+        true -> mates(S);
+        false -> []
+    end.
 
 is_gateway(N, #s{db = Db}) ->
     case Db of

@@ -3,9 +3,9 @@
 -moduledoc false.
 %% One process a node: runs `sderl_route_state` and keeps the table of routes.
 %%
-%% Between gateways and their mates a small beat goes to and fro: a gateway that is stopped, or
-%% whose host went without closing its links, is no way to anybody from three beats on, long before
-%% the runtime closes the link.
+%% A gateway that is stopped, or whose host went without closing its links, is no way to anybody from three beats on,
+%% long before the runtime closes the link. What its mates hear of it is what goes from node to node anyhow
+%% (`sderl_heart`), to which a gateway adds its mates. Where nothing is heard that way a small beat goes to and fro.
 %%
 %% | row of the table | |
 %% |---|---|
@@ -48,6 +48,8 @@
     heard = #{} :: #{node() => integer()},
     silent = #{} :: #{node() => []},
     last :: integer(),
+    %% The mates that this node's heart tells that this gateway is well.
+    stands = none :: none | [node()],
     %% Routes are about to be computed again: once for all that has come by then.
     due = false :: boolean(),
     %% Not before then, in monotonic milliseconds.
@@ -213,7 +215,9 @@ handle_cast(_, R) -> {noreply, unknown(R)}.
 handle_info({sderl_route, ?VSN, From, Message}, R) when is_atom(From) -> {noreply, message(From, Message, R)};
 handle_info({nodeup, Node, _}, R) when is_atom(Node) -> {noreply, run([{up, Node}], R)};
 handle_info({nodedown, Node, _}, #r{heard = Heard, silent = Silent} = R) when is_atom(Node) ->
-    {noreply, run([{down, Node}], R#r{heard = maps:remove(Node, Heard), silent = maps:remove(Node, Silent)})};
+    Stands = case R#r.stands of none -> none; Nodes -> lists:delete(Node, Nodes) end,
+    {noreply, run([{down, Node}], R#r{heard = maps:remove(Node, Heard), silent = maps:remove(Node, Silent),
+                                      stands = Stands})};
 handle_info(beat, #r{beat_ms = Ms, beat = Timer} = R) ->
     {noreply, beat(R#r{beat = sderl_timer:next(Timer, Ms, beat)})};
 handle_info({'DOWN', Mon, process, _, _}, R) -> {noreply, awaited(Mon, R)};
@@ -254,20 +258,44 @@ unknown(R) ->
 
 %% ---------------------------------------------------------------- beats
 
-%% Asks the gateways next to this node for a sign. One that gave none for three beats counts as down.
-beat(#r{state = S, heard = Heard0, silent = Silent, beat_ms = Ms, last = Last} = R0) ->
+%% Looks when the gateways next to this node were heard, and asks for a sign those that the hearts of the nodes did not
+%% tell of. One that gave none for three beats counts as down.
+beat(#r{state = S, heard = Heard0, silent = Silent0, beat_ms = Ms, last = Last} = R0) ->
     Now = now_ms(),
     Linked = nodes(connected),
     Next = [N || N <- sderl_route_state:gateway_mates(S), lists:member(N, Linked)],
-    lists:foreach(fun(N) -> tell(N, beat) end, Next),
+    Told = told(Next, Now - (Ms + Ms div 4)),
+    lists:foreach(fun(N) -> tell(N, beat) end, [N || N <- Next, not is_map_key(N, Told)]),
     %% Who was stopped itself knows nothing of the others' silence.
     Heard = case Now - Last > 2 * Ms of
         true -> #{N => Now || N <- Next};
-        false -> #{N => maps:get(N, Heard0, Now) || N <- Next}
+        false -> maps:merge_with(fun(_, A, B) -> max(A, B) end, #{N => maps:get(N, Heard0, Now) || N <- Next}, Told)
     end,
+    Again = [N || N := _ <- Told, is_map_key(N, Silent0)],
+    Silent = maps:without(Again, Silent0),
     New = [N || N := At <- Heard, Now - At > ?BEATS * Ms, not is_map_key(N, Silent)],
     lists:foreach(fun(N) -> sderl_event:emit(gateway_silent, #{node => N, silent_ms => Now - maps:get(N, Heard)}) end, New),
-    run([{down, N} || N <- New], R0#r{heard = Heard, last = Now, silent = maps:merge(Silent, #{N => [] || N <- New})}).
+    R = R0#r{heard = Heard, last = Now, silent = maps:merge(Silent, #{N => [] || N <- New})},
+    stand(Now, run([{up, N} || N <- Again] ++ [{down, N} || N <- New], R)).
+
+%% When a word of these came last, where that was after `Since`.
+told(Nodes, Since) ->
+    #{N => At || N <- Nodes, At <- [sderl_heart:last(sderl_beats:router(), N)], At =/= none, At > Since}.
+
+%% This gateway counts as well until its next beat. (Where hearts speak more seldom than routers look, these ask.)
+stand(Now, #r{state = S, beat_ms = Ms, stands = Stands} = R) ->
+    Uid = sderl_beats:router(),
+    Tick = sderl_options:value(tick_ms),
+    Until = Now + Ms - Tick,
+    case [N || Tick =< Ms, N <- lists:sort(sderl_route_state:watchers(S))] of
+        [] -> ok = sderl_heart:leave(Uid), R#r{stands = []};
+        Stands ->
+            _ = sderl_heart:tick(Uid, Until) orelse sderl_heart:stand(Uid, Until, Stands),
+            R;
+        Nodes ->
+            ok = sderl_heart:stand(Uid, Until, Nodes),
+            R#r{stands = Nodes}
+    end.
 
 heard(From, #r{heard = Heard, silent = Silent} = R) ->
     Again = R#r{heard = case Heard of #{From := _} -> Heard#{From := now_ms()}; _ -> Heard end},
