@@ -11,6 +11,7 @@
     {"join", sderl_bench_join_experiment},
     {"names", sderl_bench_names_experiment},
     {"groups", sderl_bench_groups_experiment},
+    {"cluster", sderl_bench_cluster_experiment},
     {"placement", sderl_bench_placement_experiment},
     {"plan", sderl_bench_plan_experiment},
     {"route", sderl_bench_route_experiment},

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_groups_SUITE).
 -moduledoc """
-The benchmarks of routing, placement, plans and many groups on a few real nodes and for a moment: that they run and what they
+The benchmarks of routing, placement, plans, many groups and a cluster on a few real nodes and for a moment: that they run and what they
 give, never how fast it is.
 """.
 
@@ -10,11 +10,11 @@ give, never how fast it is.
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([route_messages/1, route_rest/1, placement/1, plan/1, groups/1]).
+-export([route_messages/1, route_rest/1, placement/1, plan/1, groups/1, cluster/1]).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [route_messages, route_rest, placement, plan, groups].
+all() -> [route_messages, route_rest, placement, plan, groups, cluster].
 
 route_messages(Config) ->
     Results = results(Config, ["route", "--parts", "messages", "--gateways", "2", "--sizes", "100", "--ms", "50", "--repeat", "1",
@@ -65,6 +65,13 @@ groups(Config) ->
                         <<"write_us">> := #{<<"max">> := _}}, M),
          [?assert(maps:get(Key, M) > 0) || Key <- [<<"messages_per_group">>, <<"bytes_per_group">>, <<"bytes_per_member">>]]
      end || #{<<"metrics">> := M} <- Results].
+
+cluster(Config) ->
+    Args = ["cluster", "--nodes", "6", "--group-size", "4", "--max-links", "6", "--gateways", "1", "--settle-s", "0", "--rest-s", "1"],
+    [#{<<"params">> := #{<<"nodes">> := 6}, <<"metrics">> := Metrics}] = results(Config, Args),
+    ?assertMatch(#{<<"nodes_off">> := 0, <<"links_per_node_mean">> := Mean, <<"plan_links_per_node_mean">> := Mean}, Metrics),
+    [?assert(maps:get(Key, Metrics) > 0) || Key <- [<<"formed_s">>, <<"forming_messages_per_node">>, <<"messages_per_node_s">>]],
+    ?assertMatch(#{<<"messages_by_kind">> := #{<<"heartbeats">> := _}, <<"bytes_by_kind">> := #{<<"heartbeats">> := _}}, Metrics).
 
 results(Config, Args) ->
     File = filename:join(proplists:get_value(priv_dir, Config), hd(Args) ++ ".json"),

@@ -1,0 +1,152 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_cluster).
+-moduledoc "One run of `bin/sderl bench cluster`: real nodes in the groups of a plan, from their start until they are at rest.".
+
+-export([run/3, plan/2, metrics/1]).
+-export_type([params/0, seen/0]).
+
+-doc "The planner is asked for groups of `group_size` members at most, tied by `gateways` nodes each, and `max_links` of a node.".
+-type params() :: #{
+    nodes := pos_integer(),
+    group_size := pos_integer(),
+    gateways := pos_integer(),
+    max_links := pos_integer(),
+    settle_s := non_neg_integer(),
+    rest_s := pos_integer(),
+    atom() => term()
+}.
+
+-doc """
+What was seen: milliseconds from the start of the first node, what the nodes had done when they were formed, what they
+used at rest, and what they sent by kind afterwards, over so many milliseconds.
+""".
+-type seen() :: #{
+    prediction := sderl_plan:prediction(),
+    started_ms := non_neg_integer(),
+    formed_ms := non_neg_integer(),
+    formed := [sderl_bench_cluster_worker:formed()],
+    expected_links := [non_neg_integer()],
+    rest := sderl_bench_meter:usage(),
+    traced_ms := pos_integer(),
+    sent := [#{atom() => {Messages :: non_neg_integer(), Bytes :: non_neg_integer()}}]
+}.
+
+-define(FORM_MS, 600_000).
+-define(CALL_MS, 60_000).
+
+-doc "Runs it.".
+-spec run(params(), Label :: unicode:chardata(), sderl_pattern:plan()) -> {ok, map()} | {error, term()}.
+run(#{nodes := Count, settle_s := SettleS, rest_s := RestS}, Label, Plan) ->
+    Began = now_ms(),
+    maybe
+        ok ?= sderl_fleet:fits(Count),
+        {ok, Fleet} ?= sderl_fleet:start(#{
+            families => [#{name => n, count => Count, apps => [sderl]}],
+            s_groups => [{Name, normal, [{n, index(Node)} || Node <- Nodes]}
+                         || #{name := Name, nodes := Nodes} <- maps:get(groups, Plan)],
+            progress => sderl_progress:reporter([Label, ": starting nodes"])
+        }),
+        Started = now_ms(),
+        try
+            Nodes = sderl_fleet:nodes(Fleet),
+            maybe
+                {ok, Formed} ?= on_all(Fleet, Nodes, formed, [Plan, ?FORM_MS], ?FORM_MS + ?CALL_MS),
+                FormedAt = now_ms(),
+                ok = wait([Label, ": coming to rest"], SettleS),
+                {ok, Rest} = sderl_bench_meter:around(Fleet, Nodes, fun() -> wait([Label, ": at rest"], RestS) end),
+                {ok, Sent} ?= on_all(Fleet, Nodes, sent, [1000 * RestS], 1000 * RestS + ?CALL_MS),
+                #{links := #{each := Each}} = Prediction = sderl_plan:predict(Plan),
+                {ok, metrics(#{
+                    prediction => Prediction,
+                    started_ms => Started - Began,
+                    formed_ms => FormedAt - Began,
+                    formed => Formed,
+                    expected_links => [map_get(name(I), Each) || I <- lists:seq(1, Count)],
+                    rest => Rest,
+                    traced_ms => 1000 * RestS,
+                    sent => Sent
+                })}
+            end
+        after
+            sderl_fleet:stop(Fleet)
+        end
+    end.
+
+-doc "The groups of so many nodes, which are called after their places.".
+-spec plan(pos_integer(), params()) -> {ok, sderl_pattern:plan()} | {error, sderl_pattern:reason()}.
+plan(Count, #{group_size := Size, gateways := Gateways, max_links := Links}) ->
+    Limits = #{max_group => Size, max_links => Links, gateways => Gateways},
+    case sderl_plan:propose([name(I) || I <- lists:seq(1, Count)], Limits) of
+        {ok, Plan, _} -> {ok, Plan};
+        {error, Reason} -> {error, Reason}
+    end.
+
+name(I) -> list_to_atom("n" ++ integer_to_list(I) ++ "@plan").
+
+index(Name) ->
+    "n" ++ Digits = hd(string:split(atom_to_list(Name), "@")),
+    list_to_integer(Digits).
+
+on_all(Fleet, Nodes, Function, Args, Ms) ->
+    Answers = sderl_fleet:multicall(Fleet, Nodes, sderl_bench_cluster_worker, Function, Args, Ms),
+    case [{Node, Answer} || {Node, Answer} <- Answers, not is_well(Answer)] of
+        [] -> {ok, [Value || {_, {ok, Value}} <- Answers]};
+        [{Node, {ok, {error, Reason}}} | _] -> {error, {Function, Node, Reason}};
+        [{Node, Answer} | _] -> {error, {Function, Node, Answer}}
+    end.
+
+is_well({ok, {error, _}}) -> false;
+is_well({ok, _}) -> true;
+is_well({error, _}) -> false.
+
+wait(Label, Seconds) ->
+    sderl_progress:during(Label, max(1, 1000 * Seconds), fun() ->
+        receive
+        after 1000 * Seconds -> ok
+        end
+    end).
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+-doc "Pure: the metrics of `m:sderl_bench_cluster_experiment`.".
+-spec metrics(seen()) -> #{atom() => term()}.
+metrics(#{prediction := Prediction, started_ms := StartedMs, formed_ms := FormedMs, formed := Formed} = Seen) ->
+    #{expected_links := Expected, rest := Rest, traced_ms := TracedMs, sent := Sent} = Seen,
+    #{groups := Groups, group_size := #{min := Least, max := Most}, links := #{max := LinksMax, mean := LinksMean}} = Prediction,
+    #{seconds := Seconds, per_node := PerNode, total := #{memory_mib_mean := Memory}} = Rest,
+    Links = [Count || #{links := Count} <- Formed],
+    Mean = fun(Key) -> mean([maps:get(Key, Node) || Node <- Formed]) end,
+    AtRest = fun(Key) -> [maps:get(Key, Node) / Seconds || Node <- PerNode] end,
+    Kinds = lists:usort(lists:append([maps:keys(Node) || Node <- Sent])),
+    OfKind = fun(Place) ->
+        #{Kind => 1000 * mean([element(Place, maps:get(Kind, Node, {0, 0})) || Node <- Sent]) / TracedMs || Kind <- Kinds}
+    end,
+    #{
+        groups => Groups,
+        group_size_min => Least,
+        group_size_max => Most,
+        started_s => StartedMs / 1000,
+        formed_s => FormedMs / 1000,
+        formed_after_ms => FormedMs - StartedMs,
+        links_per_node_max => lists:max([0 | Links]),
+        links_per_node_mean => mean(Links),
+        plan_links_per_node_max => LinksMax,
+        plan_links_per_node_mean => LinksMean,
+        nodes_off => length([off || {Has, Ought} <- lists:zip(Links, Expected), Has =/= Ought]),
+        forming_messages_per_node => Mean(messages),
+        forming_bytes_per_node => Mean(bytes),
+        forming_reductions_per_node => Mean(reductions),
+        forming_cpu_ms_per_node => Mean(cpu_ms),
+        messages_per_node_s => mean(AtRest(messages)),
+        messages_per_node_s_max => lists:max([0.0 | AtRest(messages)]),
+        bytes_per_node_s => mean(AtRest(bytes)),
+        %% Milliseconds in a second are tenths of a percent.
+        cpu_pct_per_node => mean(AtRest(cpu_ms)) / 10,
+        cpu_pct_per_node_max => lists:max([0.0 | AtRest(cpu_ms)]) / 10,
+        memory_mib_per_node => Memory,
+        messages_by_kind => OfKind(1),
+        bytes_by_kind => OfKind(2)
+    }.
+
+mean([]) -> 0.0;
+mean(Values) -> lists:sum(Values) / length(Values).

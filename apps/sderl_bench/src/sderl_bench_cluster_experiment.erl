@@ -1,0 +1,136 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_bench_cluster_experiment).
+-moduledoc """
+`bin/sderl bench cluster`: many real nodes in the groups of a plan, from launch configuration, with nobody at work.
+
+For each number of nodes the planner is asked for groups (`sderl_plan:propose/2`), the nodes are started, eight at a time, and
+measured until they are formed, and then at rest. How its messages and bytes grow with the nodes shows the shape
+of a large cluster, whatever else the machine does meanwhile.
+
+| metric | meaning |
+|---|---|
+| `groups`, `group_size_min`, `group_size_max` | of the plan |
+| `started_s`, `formed_s` | from the start of the first node until all run, and until each group is one component that counts all of its members, on each of them |
+| `formed_after_ms` | from one to the other |
+| `links_per_node_max`, `links_per_node_mean` | connections of a node then |
+| `plan_links_per_node_max`, `plan_links_per_node_mean`, `nodes_off` | by the plan; nodes that have more or fewer: 0 is right |
+| `forming_messages_per_node`, `forming_bytes_per_node` | sent over links until then |
+| `forming_reductions_per_node`, `forming_cpu_ms_per_node` | the work of a node until then, its start included; processor time in user mode |
+| `messages_per_node_s`, `bytes_per_node_s` | sent over links in a second at rest, mean; `messages_per_node_s_max` of the node that sends most |
+| `cpu_pct_per_node`, `cpu_pct_per_node_max` | processor time at rest, in user mode, in percent of one core |
+| `memory_mib_per_node` | resident |
+| `messages_by_kind`, `bytes_by_kind` | in a second and node at rest, traced afterwards: `heartbeats`, `routes`, `attributes`, `distances`, `groups` (what else members say), `other`; bytes are those of the terms. (What goes over links but for these is the runtime's own ticks.) |
+""".
+
+-behaviour(sderl_bench_experiment).
+
+-export([summary/0, command/0, check/1, run/2]).
+
+-import(sderl_bench_experiment, [option/5, at_least/3, numbers/4]).
+
+-doc false.
+-spec summary() -> string().
+summary() -> "many real nodes in planned groups: until formed, links, and what they do at rest".
+
+-doc false.
+-spec command() -> argparse:command().
+command() ->
+    #{
+        help => "Starts many real nodes in the groups of a plan, with nobody at work: how long until all groups\n"
+        "are formed and what that costs a node, links beside those of the plan, and what a node sends\n"
+        "and needs at rest, by kind. A node takes some 50 MB.",
+        arguments => [
+            option(nodes, "LIST", string, "64", "numbers of nodes, measured one after the other"),
+            option(group_size, "G", integer, 16, "most members of a group"),
+            option(max_links, "N", integer, 30, "most links of a node"),
+            option(gateways, "K", integer, 2, "gateways between two groups"),
+            option(settle_s, "S", integer, 20, "seconds between formed and at rest"),
+            option(rest_s, "S", integer, 20, "seconds measured at rest, twice"),
+            sderl_bench_experiment:json_option()
+        ]
+    }.
+
+-doc false.
+-spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
+check(#{nodes := Text} = Options) ->
+    maybe
+        ok ?= at_least(2, [group_size], Options),
+        ok ?= at_least(1, [max_links, gateways, rest_s], Options),
+        ok ?= at_least(0, [settle_s], Options),
+        {ok, Counts} ?= numbers("--nodes", Text, 2, 2000),
+        {ok, Plans} ?= plans(Counts, Options, []),
+        {ok, Options#{nodes := Plans}}
+    end.
+
+plans([], _, Plans) -> {ok, lists:reverse(Plans)};
+plans([Count | Counts], Options, Plans) ->
+    case sderl_bench_cluster:plan(Count, Options) of
+        {ok, Plan} -> plans(Counts, Options, [{Count, Plan} | Plans]);
+        {error, Reason} -> {error, ["--nodes ", integer_to_list(Count), ": ", sderl_plan:format_error(Reason)]}
+    end.
+
+-doc false.
+-spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
+run(#{nodes := Plans} = Options, Output) ->
+    maybe
+        {ok, Results} ?= each(Plans, Options, Output, []),
+        sderl_bench_output:say(Output, [
+            io_lib:format("~nGroups of at most ~w, ~w gateways between two, nobody at work; ", [
+                maps:get(group_size, Options), maps:get(gateways, Options)
+            ]),
+            sderl_bench_machine:text(), "\n\n",
+            table(Results)
+        ])
+    end.
+
+each([], _, _, Results) ->
+    {ok, lists:reverse(Results)};
+each([{Count, Plan} | Plans], Options, Output, Results) ->
+    Started = sderl_bench_output:now(),
+    Params = Options#{nodes := Count},
+    maybe
+        {measured, {ok, #{formed_s := Formed} = Metrics}} ?=
+            {measured, sderl_bench_cluster:run(Params, io_lib:format("cluster of ~w", [Count]), Plan)},
+        ok ?= sderl_bench_output:write(Output, sderl_bench_output:result(
+            cluster, Params#{pattern => maps:get(pattern, Plan)}, Metrics, Started
+        )),
+        sderl_bench_output:say(Output, [
+            io_lib:format("~w nodes: formed after ", [Count]), sderl_bench_table:number(Formed), " s\n"
+        ]),
+        each(Plans, Options, Output, [{Count, Metrics} | Results])
+    else
+        {measured, {error, Reason}} -> {error, sderl_bench_reason:text(Reason)};
+        {error, Message} -> {error, Message}
+    end.
+
+table(Results) ->
+    Row = fun(Name, Of) -> [Name | [sderl_bench_table:number(Of(Metrics)) || {_, Metrics} <- Results]] end,
+    Both = fun(Name, Key, Other) ->
+        [Name | [[sderl_bench_table:number(maps:get(Key, M)), " / ", sderl_bench_table:number(maps:get(Other, M))]
+                 || {_, M} <- Results]]
+    end,
+    Kinds = lists:usort(lists:append([maps:keys(Ms) || {_, #{messages_by_kind := Ms}} <- Results])),
+    OfKind = fun(Key) ->
+        [Row(["  ", atom_to_list(Kind)], fun(#{Key := Of}) -> maps:get(Kind, Of, 0) end) || Kind <- Kinds]
+    end,
+    sderl_bench_table:text(["" | [io_lib:format("~w nodes", [Count]) || {Count, _} <- Results]], [
+        Row("groups", fun(#{groups := N}) -> N end),
+        Both("members, least / most", group_size_min, group_size_max),
+        Row("all nodes run after, s", fun(#{started_s := S}) -> S end),
+        Row("all groups formed after, s", fun(#{formed_s := S}) -> S end),
+        Both("links of a node, mean / planned", links_per_node_mean, plan_links_per_node_mean),
+        Both("links of a node, max / planned", links_per_node_max, plan_links_per_node_max),
+        Row("nodes with other links", fun(#{nodes_off := N}) -> N end),
+        Row("messages of a node until formed", fun(#{forming_messages_per_node := N}) -> N end),
+        Row("bytes", fun(#{forming_bytes_per_node := N}) -> N end),
+        Row("reductions, thousands", fun(#{forming_reductions_per_node := N}) -> N / 1000 end),
+        Row("processor time, ms", fun(#{forming_cpu_ms_per_node := N}) -> N end),
+        Row("messages a second of a node at rest", fun(#{messages_per_node_s := N}) -> N end),
+        Row("of the node that sends most", fun(#{messages_per_node_s_max := N}) -> N end)
+    ] ++ OfKind(messages_by_kind) ++ [
+        Row("bytes a second of a node at rest", fun(#{bytes_per_node_s := N}) -> N end)
+    ] ++ OfKind(bytes_by_kind) ++ [
+        Row("processor at rest, % of a core", fun(#{cpu_pct_per_node := N}) -> N end),
+        Row("of the node that needs most", fun(#{cpu_pct_per_node_max := N}) -> N end),
+        Row("memory of a node, MiB", fun(#{memory_mib_per_node := N}) -> N end)
+    ]).
