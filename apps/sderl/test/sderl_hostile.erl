@@ -207,7 +207,8 @@ well_typed(sderl_router, #{groups := Groups, peers := [Peer | _], members := Nod
     #{G := #{uid := Uid}} = Groups,
     Version = {erlang:system_time(millisecond), 1, 1},
     Ad = {'x@nowhere', Version, [{G, Uid, lists:sort(['x@nowhere' | Nodes])}, {far, <<"uid">>, ['x@nowhere', 'y@nowhere']}], Nodes},
-    [{raw, {sderl_route, 1, Peer, M}} || M <- [{news, [Ad]}, {news, [Ad, Ad]}, {digest, true, [{Peer, Version}]}, {digest, false, [{Peer, Version}]}, beat, beaten]]
+    [{raw, {sderl_route, 1, Peer, M}} || M <- [{news, [Ad]}, {news, [Ad, Ad]}, {digest, true, [{Peer, Version}]}, {digest, false, [{Peer, Version}]},
+                                                  {summary, 7}, beat, beaten]]
         ++ [{raw, {nodeup, 'x@nowhere', []}}, {raw, {nodedown, 'x@nowhere', []}}, {cast, changed}, {call, info}];
 well_typed(sderl_route_report, #{pids := Pids, peers := [Peer | _]}) ->
     Report = {pick(Pids), {g, {name, x}}, busy, 3},

@@ -14,14 +14,16 @@ travels: no routes, no distances, so that there is nothing to count to infinity.
 |---|---|---|
 | `{news, [Advertisement]}` | when an advertisement is newer than the one known | the mates in groups that the sender of it is not in |
 | `{change, Change}` | the same, where a gateway was and stays one: what is new in its advertisement | likewise |
-| `{digest, Answer, [{Node, Version}]}` | when a mate comes up, and now and then to one mate at random | that mate, which sends what is newer, and its own digest where it lacks something |
+| `{summary, Hash}` | now and then | one mate at random, which sends its digest where its own is another |
+| `{digest, Answer, [{Node, Version}]}` | when a mate comes up, and after such a summary | that mate, which sends what is newer, and its own digest where it lacks something |
 
 A *change* says between which two versions it lies, and is applied to the first of them alone. Who has an older
 one asks for all with a digest. So what one more group costs does not grow with the groups that are there.
 
 A *mate* is a node of an own group to which there is a link. An advertisement crosses each group once for each gateway
 that leads into it. The digests repair what was lost with a link, and bring to members without a link to the teller
-what their other mates have: that may take some rounds.
+what their other mates have: that may take some rounds. At rest the summaries are all that travels, and as small in a large
+cluster as in a small one.
 
 ## Races
 
@@ -62,7 +64,8 @@ of a group that it is in no more, and all of its links.
 """.
 -type change() :: {node(), From :: version(), To :: version(), [membership()], Gateways :: [node()]}.
 -type message() ::
-    {news, [advertisement()]} | {change, change()} | {digest, Answer :: boolean(), [{node(), version()}]}.
+    {news, [advertisement()]} | {change, change()} | {digest, Answer :: boolean(), [{node(), version()}]}
+    | {summary, Hash :: non_neg_integer()}.
 -type event() ::
     {groups, [membership()]}
     | {group, Group :: term(), none | {Uid :: binary(), [node()]}}
@@ -139,11 +142,12 @@ step(_, {down, _}, S) -> {[], S};
 step(_, {message, From, {news, News}}, S) -> news(From, News, S);
 step(Now, {message, From, {change, Change}}, S) -> changed(Now, From, Change, S);
 step(_, {message, From, {digest, Answer, Digest}}, S) -> {compare(From, Answer, Digest, S), S};
+step(_, {message, From, {summary, Hash}}, S) -> {[{send, From, digest(true, S)} || summary(S) =/= Hash], S};
 step(Now, {compare, Random}, S0) ->
     {Dropped, S} = forget(Now, S0),
     case mates(S) of
         [] -> {Dropped, S};
-        Mates -> {Dropped ++ [{send, lists:nth(1 + Random rem length(Mates), Mates), digest(true, S)}], S}
+        Mates -> {Dropped ++ [{send, lists:nth(1 + Random rem length(Mates), Mates), {summary, summary(S)}}], S}
     end.
 
 %% These groups are so now. What was told of some more is looked at, too.
@@ -329,6 +333,11 @@ unreached({Group, _, More}, Mates, Others) ->
 
 digest(Answer, #s{db = Db, quiet = Quiet}) ->
     {digest, Answer, [{N, V} || N := #ad{version = V} <- Db, not is_map_key(N, Quiet)]}.
+
+%% The same for all that have the same versions, in whatever order.
+summary(S) ->
+    {digest, _, Versions} = digest(false, S),
+    lists:foldl(fun(Version, Sum) -> Sum bxor erlang:phash2(Version, 1 bsl 32) end, 0, Versions).
 
 %% What the other lacks, and our digest where we lack something that it has.
 compare(From, Answer, Digest, #s{db = Db, quiet = Quiet} = S) ->

@@ -30,7 +30,7 @@
 
 -define(TABLE, sderl_routes).
 -define(VSN, 1).
-%% A digest goes to some mate this often, in ms.
+%% A summary goes to some mate this often, in ms.
 -define(COMPARE, 10_000).
 -define(BEATS, 3).
 %% A group that does not get ready, for whatever reason, is told after so long all the same.
@@ -246,6 +246,7 @@ message(From, {digest, Answer, Digest}, R) when is_boolean(Answer), length(Diges
         true -> run([{message, From, {digest, Answer, Digest}}], heard(From, R));
         false -> unknown(R)
     end;
+message(From, {summary, Hash}, R) when is_integer(Hash) -> run([{message, From, {summary, Hash}}], heard(From, R));
 message(From, beat, R) ->
     tell(From, beaten),
     heard(From, R);
