@@ -15,14 +15,14 @@ web: ## the dashboard's pages (needs Node.js; fetched on Debian)
 demo: ## a cluster on this machine, with and without groups (ARGS="--nodes 20")
 	@bin/sderl demo $(ARGS)
 
-test: ## everything that finishes in minutes
-	@toolchain/test
+test: ## everything that finishes in minutes (APP=sderl_web for one app)
+	@toolchain/test $(APP:%=--app %)
 
 test-long: ## all tests at full length, about two hours on 2 cores
-	@toolchain/test --long
+	@toolchain/test --long $(APP:%=--app %)
 
 test-otp27: ## the library's tests on the oldest supported OTP
-	@toolchain/test --otp 27
+	@toolchain/test --otp 27 $(APP:%=--app %)
 
 check: xref dialyzer test ## xref, dialyzer and the tests
 
