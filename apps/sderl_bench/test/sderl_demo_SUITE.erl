@@ -62,9 +62,8 @@ interrupted(_) ->
     case {os:type(), os:find_executable("script")} of
         {{unix, linux}, Script} when is_list(Script) ->
             Command = sderl_bench_program:file() ++ " demo --once --nodes 6 --group-size 3",
-            Port = open_port({spawn_executable, Script},
-                             [{args, ["-qefc", Command, "/dev/null"]}, {env, [{"TERM", "vt100"}, {"SDERL_TTY", false}]},
-                              exit_status, binary, use_stdio, stderr_to_stdout]),
+            Port = sderl_bench_program:interruptible([Script, "-qefc", Command, "/dev/null"],
+                                                     [{"TERM", "vt100"}, {"SDERL_TTY", false}]),
             true = port_command(Port, until_bar(Port, <<>>)),
             {Status, Screen} = rest(Port, <<>>),
             ?assertEqual({130, true}, {Status, binary:longest_common_suffix([Screen, <<"\r\e[K">>]) =:= 4}),
