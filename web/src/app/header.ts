@@ -4,10 +4,10 @@ import type { Store } from "../store/store";
 import type { Change } from "../store/signals";
 import { h, s, text as setText } from "../lib/dom";
 import { count } from "../lib/format";
-import { icon, type IconName } from "./icons";
+import { icon, type IconName } from "../ui/icons";
 import { TITLES } from "./pages";
-import { commonQuery, formatRoute, PAGES, type Route } from "./router";
-import type { Theme } from "./theme";
+import { commonQuery, formatRoute, PAGES, type Route } from "../ui/router";
+import type { Theme } from "../ui/theme";
 
 const SOURCES: Record<string, [string, string]> = {
   stock: ["Stock nodes", "Nothing was loaded on these nodes: only what OTP itself tells can be shown. Start with --inject for the rest."],

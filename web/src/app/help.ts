@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sheet of keyboard shortcuts, made from the shortcuts there are.
 import { h } from "../lib/dom";
-import type { Keys, Shortcut } from "./keys";
+import type { Keys, Shortcut } from "../ui/keys";
 
 const SYMBOLS: Record<string, string> = {
   ArrowLeft: "←",

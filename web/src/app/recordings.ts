@@ -2,9 +2,9 @@
 // Which recordings there are; one is opened in place of the live cluster.
 import { bytes, dateTime } from "../lib/format";
 import { h } from "../lib/dom";
-import type { Recording } from "../store/protocol";
+import type { Recording } from "../model/protocol";
 import { emptyState } from "./notice";
-import type { Ctx } from "./ctx";
+import type { Ctx } from "../ui/ctx";
 
 export class Recordings {
   readonly element = h("dialog", { class: "dialog", "aria-label": "Recordings" });

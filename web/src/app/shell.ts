@@ -4,14 +4,14 @@ import { keepToken } from "../store/token";
 import type { Store } from "../store/store";
 import type { Change } from "../store/signals";
 import { h } from "../lib/dom";
-import type { Ctx, MountedPage, Page } from "./ctx";
+import type { Ctx, MountedPage, Page } from "../ui/ctx";
 import { Header } from "./header";
 import { Help } from "./help";
-import { Keys } from "./keys";
+import { Keys } from "../ui/keys";
 import { Banner, emptyState, tokenForm } from "./notice";
 import { LOADERS, TITLES } from "./pages";
-import { commonQuery, formatRoute, PAGES, type PageName, parseRoute, type Route } from "./router";
-import { applyTheme, asTheme, onSystemTheme, type Palette, readPalette, storedTheme, type Theme } from "./theme";
+import { commonQuery, formatRoute, PAGES, type PageName, parseRoute, type Route } from "../ui/router";
+import { applyTheme, asTheme, onSystemTheme, type Palette, readPalette, storedTheme, type Theme } from "../ui/theme";
 import { TimeBar } from "./timebar";
 import { Toasts } from "./toast";
 

@@ -4,8 +4,8 @@
 import { ago, clock, dateTime } from "../lib/format";
 import { h, set, text as setText } from "../lib/dom";
 import type { Change } from "../store/signals";
-import type { Ctx } from "./ctx";
-import { icon } from "./icons";
+import type { Ctx } from "../ui/ctx";
+import { icon } from "../ui/icons";
 import { Recordings } from "./recordings";
 import { Track } from "./track";
 

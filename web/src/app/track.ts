@@ -2,8 +2,8 @@
 // The time bar's strip: all traffic over the history as a quiet area, events as marks on it.
 import { clock, number } from "../lib/format";
 import { h } from "../lib/dom";
-import type { ClusterEvent, Level, Series } from "../store/protocol";
-import type { Ctx } from "./ctx";
+import type { ClusterEvent, Level, Series } from "../model/protocol";
+import type { Ctx } from "../ui/ctx";
 
 const POINTS = 240;
 /** The area is asked for again when it ends visibly before now: after a twentieth of it, but not all the time. */

@@ -10,7 +10,7 @@ import type {
   NameRow,
   TopologyMessage,
   TopologyNode,
-} from "../store/protocol";
+} from "../model/protocol";
 import { random } from "./random";
 
 export interface ClusterOptions {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server inside the page: `npm run fixture`. The address says what is made up:
 //   ?nodes=200&groups=20&edges=1000&interval=1000&changes=1&seed=1&state=connecting|reconnecting|refused|empty
-import type { ServerMessage, TopologyMessage } from "../store/protocol";
+import type { ServerMessage, TopologyMessage } from "../model/protocol";
 import type { Transport, TransportEvents } from "../store/socket";
 import { FixtureCluster } from "./cluster";
 

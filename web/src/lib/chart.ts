@@ -14,7 +14,7 @@ import {
   type Box,
   type Domain,
   type Series,
-} from "./chart_model";
+} from "./chart-model";
 import { timeLabel, timeTicks, valueTicks } from "./ticks";
 import { children as fill, h, s, set, text as setText } from "./dom";
 import { clock, type Format } from "./format";

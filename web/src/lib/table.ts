@@ -2,7 +2,7 @@
 // A table that stays quick with thousands of rows: sorted by its headers, filtered, only the rows in sight are made.
 // Arrow keys move between rows, Enter chooses one.
 
-import { filtered, moved, nextOrder, sight, sorted, type Cell, type Order } from "./table_model";
+import { filtered, moved, nextOrder, sight, sorted, type Cell, type Order } from "./table-model";
 import {
   arrange as arrangeChildren,
   children as fill,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traffic between entities, in typed arrays: a frame's rates are summed into targets, and what is
 // shown runs after them, so that 5 frames a second look like 60.
-import { type Frame, LINK_STRIDE } from "../store/frame";
-import type { Topology } from "../store/topology";
-import type { Measure } from "../ui/traffic-scale";
-import { position } from "../ui/traffic-scale";
+import { type Frame, LINK_STRIDE } from "./frame";
+import type { Topology } from "./topology";
+import type { Measure } from "./traffic-scale";
+import { position } from "./traffic-scale";
 import type { Scene } from "./scene";
 
 /** Which edges are shown: from so many messages/s on, or only those past the gateways. */

@@ -2,8 +2,8 @@
 // Traffic by group, by the server's rule (sderl_mon_traffic): it counts to the groups that both
 // ends share, in equal parts; ends that share none count from each group of the sender to each of
 // the receiver, in equal parts; nodes of no group are one group, FREE.
-import { type Frame, LINK_STRIDE } from "../store/frame";
-import type { Topology } from "../store/topology";
+import { type Frame, LINK_STRIDE } from "./frame";
+import type { Topology } from "./topology";
 
 export const FREE = -1;
 export const FREE_NAME = "(free)";

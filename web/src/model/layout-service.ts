@@ -13,7 +13,7 @@ export class LayoutService {
 
   constructor(private readonly done: (result: LayoutResult) => void) {
     try {
-      this.worker = new Worker(new URL("./layout.worker.ts", import.meta.url), { type: "module" });
+      this.worker = new Worker(new URL("./layout-worker.ts", import.meta.url), { type: "module" });
       this.worker.onmessage = (event: MessageEvent<LayoutResult>) => {
         this.inWorker = true;
         this.done(event.data);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The same traffic as a matrix: groups by groups, or the nodes of one group by those of another.
-import { type Frame, LINK_STRIDE } from "../store/frame";
-import type { Topology } from "../store/topology";
+import { type Frame, LINK_STRIDE } from "./frame";
+import type { Topology } from "./topology";
 import { Flows, FREE, FREE_NAME } from "./flows";
 
 export interface Label {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What there is to draw: nodes and gateways one by one, or a group's own members as one bubble.
-import type { TopologyNode } from "../store/protocol";
-import type { Topology } from "../store/topology";
+import type { TopologyNode } from "./protocol";
+import type { Topology } from "./topology";
 import { FREE, FREE_NAME } from "./flows";
 import type { LayoutInput, LayoutResult } from "./layout";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions in flight, found again by the reference in the answer.
-import type { Op, Operations, ReplyError } from "./protocol";
+import type { Op, Operations, ReplyError } from "../model/protocol";
 
 export class RequestError extends Error {
   constructor(readonly code: string, message: string) {

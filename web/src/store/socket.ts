@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The connection: one socket, opened again with a growing pause when it is lost.
-import type { ServerMessage } from "./protocol";
+import type { ServerMessage } from "../model/protocol";
 
 /** What the store needs of a connection; the fixture's is another. */
 export interface Transport {

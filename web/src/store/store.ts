@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one place where what the server said is kept. Pages read `shown`: the cluster at the time
 // that the person looks at, which is now unless the time bar says otherwise.
-import { Frame } from "./frame";
+import { Frame } from "../model/frame";
 import type {
   AtResult,
   ClusterEvent,
@@ -13,12 +13,12 @@ import type {
   Operations,
   ServerMessage,
   TopologyMessage,
-} from "./protocol";
+} from "../model/protocol";
 import { RequestError, Requests } from "./requests";
-import { Ring } from "./ring";
+import { Ring } from "../lib/ring";
 import { type Kind, type Listener, Signals } from "./signals";
-import { Topology } from "./topology";
-import { forgetIds, meetGroups } from "../ui/identity";
+import { Topology } from "../model/topology";
+import { forgetIds, meetGroups } from "../model/identity";
 import type { Transport } from "./socket";
 
 export type Connection = "connecting" | "connected" | "reconnecting" | "refused";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A group's pattern for canvases and as a swatch, so that colour is never the only sign.
 import { s } from "../lib/dom";
-import { groupIdentity, type Identity, type Pattern } from "./identity";
+import { groupIdentity, type Identity, type Pattern } from "../model/identity";
 
 const TILE = 12;
 const cache = new Map<string, CanvasPattern | null>();

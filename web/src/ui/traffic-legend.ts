@@ -2,7 +2,7 @@
 // The traffic scale with its unit: what a width or a colour is in numbers.
 import { h, s } from "../lib/dom";
 import { bytes, number } from "../lib/format";
-import { color, type Measure, position, ticks, width, widthAt } from "./traffic-scale";
+import { color, type Measure, position, ticks, width, widthAt } from "../model/traffic-scale";
 
 const LENGTH = 216;
 const STEPS = 36;

@@ -11,7 +11,7 @@ import {
   stack,
   type Box,
   type Domain,
-} from "../../src/lib/chart_model";
+} from "../../src/lib/chart-model";
 import { timeLabel, timeTicks, valueTicks } from "../../src/lib/ticks";
 
 const box: Box = { x: 0, y: 0, width: 100, height: 100 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { filtered, moved, nextOrder, sight, sorted } from "../../src/lib/table_model";
+import { filtered, moved, nextOrder, sight, sorted } from "../../src/lib/table-model";
 
 describe("order", () => {
   it("is by size for numbers, also those in text", () => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pointer and keys on the map.
-import type { Ctx } from "../../app/ctx";
+import type { Ctx } from "../../ui/ctx";
 import type { Entity } from "../../model/scene";
 import type { GroupView } from "./view";
 

@@ -2,7 +2,7 @@
 // What widths, colours and signs mean, with the unit.
 import { h, s } from "../../lib/dom";
 import { trafficLegend } from "../../ui/traffic-legend";
-import { color, type Measure } from "../../ui/traffic-scale";
+import { color, type Measure } from "../../model/traffic-scale";
 
 export function legend(measure: Measure, dark: boolean, many: boolean): HTMLElement {
   return h(

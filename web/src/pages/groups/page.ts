@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups: the cluster from above.
-import type { Ctx, MountedPage, Page } from "../../app/ctx";
-import { takeHooks } from "../../app/hooks";
-import { icon } from "../../app/icons";
+import type { Ctx, MountedPage, Page } from "../../ui/ctx";
+import { takeHooks } from "../../ui/hooks";
+import { icon } from "../../ui/icons";
 import { emptyState } from "../../app/notice";
 import { h } from "../../lib/dom";
 import { FREE, FREE_NAME } from "../../model/flows";

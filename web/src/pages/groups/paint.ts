@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts the picture on the canvas. Knows nothing of time or input.
-import type { Palette } from "../../app/theme";
+import type { Palette } from "../../ui/theme";
 import { number } from "../../lib/format";
 import type { Edges } from "../../model/edges";
 import { FREE } from "../../model/flows";
 import type { Disc, Entity } from "../../model/scene";
-import { freeColor, groupIdentity, type Identity } from "../../ui/identity";
+import { freeColor, groupIdentity, type Identity } from "../../model/identity";
 import { canvasPattern } from "../../ui/patterns";
-import { color as trafficColor, widthAt } from "../../ui/traffic-scale";
+import { color as trafficColor, widthAt } from "../../model/traffic-scale";
 import { arrow, curve, type Curve } from "./geometry";
 import type { Item, Motion } from "./motion";
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The same as a list: groups, or the nodes of the open one. It is also what a screen reader reads
 // in place of the canvas, so it is never taken out of the page, only out of sight.
-import type { Ctx } from "../../app/ctx";
-import { icon } from "../../app/icons";
+import type { Ctx } from "../../ui/ctx";
+import { icon } from "../../ui/icons";
 import { byteRate, count, number } from "../../lib/format";
 import { h, text } from "../../lib/dom";
-import type { TopologyNode } from "../../store/protocol";
+import type { TopologyNode } from "../../model/protocol";
 import { FREE } from "../../model/flows";
-import { labeller } from "../../ui/node-names";
+import { labeller } from "../../model/node-names";
 import { swatch } from "../../ui/patterns";
 import type { GroupView } from "./view";
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Search, what is measured, how much of it is shown, how closely.
-import { icon } from "../../app/icons";
+import { icon } from "../../ui/icons";
 import { h, text } from "../../lib/dom";
 import type { Minimum } from "../../model/edges";
 import type { Level } from "../../model/scene";
-import type { Measure } from "../../ui/traffic-scale";
+import type { Measure } from "../../model/traffic-scale";
 import type { ViewOptions } from "./view";
 
 const LEVELS: [Level, string, string][] = [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The numbers of what is pointed at; pinned by a click, so that its link can be followed.
-import type { Ctx } from "../../app/ctx";
+import type { Ctx } from "../../ui/ctx";
 import { byteRate, bytes, count, number, share } from "../../lib/format";
 import { h } from "../../lib/dom";
 import { FREE } from "../../model/flows";

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The map: canvas, camera, what moves, what is pointed at. Draws only when something changed.
-import type { Ctx } from "../../app/ctx";
-import { countFrame, type HookGroup, type HookNode } from "../../app/hooks";
+import type { Ctx } from "../../ui/ctx";
+import { countFrame, type HookGroup, type HookNode } from "../../ui/hooks";
 import { byteRate } from "../../lib/format";
 import { Edges, type Minimum } from "../../model/edges";
 import { Flows } from "../../model/flows";
 import { LayoutService } from "../../model/layout-service";
 import type { LayoutResult } from "../../model/layout";
 import { type Entity, expandedGroups, extent, layoutInput, type Level, makeScene, type Scene } from "../../model/scene";
-import type { Topology } from "../../store/topology";
-import { labeller } from "../../ui/node-names";
-import type { Measure } from "../../ui/traffic-scale";
+import type { Topology } from "../../model/topology";
+import { labeller } from "../../model/node-names";
+import type { Measure } from "../../model/traffic-scale";
 import { type Box, Camera } from "./camera";
 import { FrameRate } from "./frame-rate";
 import { type Curve, distanceTo } from "./geometry";

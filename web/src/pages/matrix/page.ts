@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix: who sends how much to whom, groups by groups; a cell opens into its nodes.
-import type { Ctx, MountedPage, Page } from "../../app/ctx";
-import { countFrame } from "../../app/hooks";
+import type { Ctx, MountedPage, Page } from "../../ui/ctx";
+import { countFrame } from "../../ui/hooks";
 import { emptyState } from "../../app/notice";
 import { byteRate, number } from "../../lib/format";
 import { h, text } from "../../lib/dom";
 import { FREE, FREE_NAME } from "../../model/flows";
 import { groupMatrix, type Label, type Matrix, nodeMatrix } from "../../model/matrix";
 import type { Change } from "../../store/signals";
-import type { Topology } from "../../store/topology";
-import { labeller } from "../../ui/node-names";
+import type { Topology } from "../../model/topology";
+import { labeller } from "../../model/node-names";
 import { trafficLegend } from "../../ui/traffic-legend";
-import type { Measure } from "../../ui/traffic-scale";
+import type { Measure } from "../../model/traffic-scale";
 import { press, segmented } from "../groups/toolbar";
 import { type Grid, gridFor, paintMatrix } from "./paint";
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The matrix on its canvas: labels, cells, numbers where they fit.
-import type { Palette } from "../../app/theme";
+import type { Palette } from "../../ui/theme";
 import { bytes, number } from "../../lib/format";
 import type { Label, Matrix } from "../../model/matrix";
-import { color, type Measure, position } from "../../ui/traffic-scale";
+import { color, type Measure, position } from "../../model/traffic-scale";
 import { identityOf, mark } from "../groups/paint";
 
 export interface Grid {

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happened, newest first; one can go to the time of each.
+import type { Ctx, MountedPage, Page } from "../../ui/ctx";
+import { earlier, type Filter, kindsOf, LEVELS, merged, passing } from "./model";
+import { children as fill, h, text as setText } from "../../lib/dom";
+import { clock, dateTime, withUnit } from "../../lib/format";
+import { card, facts, groupLink, level, nodeLink, searchKey } from "../../ui/parts";
+import { exportButton } from "../../ui/exporting";
+import { stoppedAt } from "../../ui/period";
+import { TimeWatch } from "../../ui/time-watch";
+import { type Table, table } from "../../lib/table";
+import type { ClusterEvent, Level } from "../../model/protocol";
+import "../../styles/data.css";
+import "./events.css";
+
+const OLDER = 500;
+
+export const page: Page = {
+  title: "Events",
+  mount: (root, ctx): MountedPage => new EventsPage(root, ctx),
+};
+
+class EventsPage implements MountedPage {
+  private readonly table: Table<ClusterEvent>;
+  private readonly kind = h("select", { class: "select", "aria-label": "Kind" });
+  private readonly level = h(
+    "select",
+    { class: "select", "aria-label": "Level" },
+    ...LEVELS.map(([value, label]) => h("option", { value }, label)),
+  );
+  private readonly node = h("select", { class: "select", "aria-label": "Node" });
+  private readonly group = h("select", { class: "select", "aria-label": "Group" });
+  private readonly more = h(
+    "button",
+    { type: "button", class: "button", click: () => void this.older() },
+    "Load older",
+  );
+  private readonly chosen = h("div", { class: "event-chosen", hidden: true });
+  private readonly said = h("p", { class: "muted", role: "status" });
+  /** Asked for by this page, beside those that the store keeps. */
+  private extra: readonly ClusterEvent[] = [];
+  private shown: readonly ClusterEvent[] = [];
+  private readonly release: () => void;
+  private readonly time: TimeWatch;
+  private options = "";
+
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly ctx: Ctx,
+  ) {
+    this.table = table<ClusterEvent>({
+      caption: "Events",
+      id: (event) => String(event.id),
+      order: { key: "t", direction: "descending" },
+      filter: ctx.route.query["q"] ?? "",
+      onFilter: (words) => ctx.setQuery({ q: words }),
+      filterText: (event) => `${event.text} ${event.kind} ${event.node ?? ""} ${event.group ?? ""}`,
+      maxHeight: "max(20rem, calc(100dvh - 19rem))",
+      rowClass: (event) => `event-${event.level}`,
+      onChoose: (event) => this.choose(event),
+      columns: [
+        {
+          key: "t",
+          label: "Time",
+          // Ids grow with time, and order those of one millisecond.
+          value: (event) => event.id,
+          show: (event) => h("span", { class: "num", title: dateTime(event.t) }, clock(event.t)),
+          numeric: false,
+          width: "5.5rem",
+        },
+        {
+          key: "level",
+          label: "Level",
+          value: (event) => LEVELS.findIndex(([one]) => one === event.level),
+          show: (event) => level(event.level),
+          width: "6.5rem",
+          narrow: "2.4rem",
+        },
+        {
+          key: "text",
+          label: "What",
+          value: (event) => event.text,
+          show: (event) => h("span", { title: event.text }, event.text),
+        },
+        {
+          key: "kind",
+          label: "Kind",
+          value: (event) => event.kind,
+          show: (event) => h("span", { class: "muted" }, event.kind.replaceAll("_", " ")),
+          width: "10rem",
+          wide: true,
+        },
+        {
+          key: "where",
+          label: "Where",
+          value: (event) => event.group ?? event.node ?? null,
+          show: (event) =>
+            h(
+              "span",
+              { class: "event-where" },
+              event.group ? groupLink(ctx, event.group) : null,
+              event.node ? nodeLink(ctx, event.node) : null,
+            ),
+          width: "16rem",
+          wide: true,
+        },
+      ],
+    });
+    for (const [select, key] of [
+      [this.kind, "kind"],
+      [this.level, "level"],
+      [this.node, "node"],
+      [this.group, "group"],
+    ] as const) {
+      select.addEventListener("change", () => {
+        ctx.setQuery({ [key]: select.value });
+        this.draw();
+        void this.ask({});
+      });
+    }
+    root.append(
+      card(
+        "Events",
+        {
+          hint: "Choose one to see the cluster as it was then.",
+          tools: [this.level, this.kind, this.group, this.node],
+          testid: "events",
+        },
+        this.chosen,
+        this.table.root,
+        h(
+          "div",
+          { class: "row events-more" },
+          this.more,
+          exportButton(ctx, "All events that are kept, as a CSV file", () => ({ what: "events", from: 0 })),
+          this.said,
+        ),
+      ),
+    );
+    this.time = new TimeWatch(ctx, () => void this.ask({}));
+    this.release = searchKey(ctx, root);
+    this.draw();
+    if (this.filtered()) void this.ask({});
+  }
+
+  update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
+    if (change.has("hello")) this.extra = [];
+    if (["events", "topology", "route", "time", "hello"].some((kind) => change.has(kind as "events")))
+      this.draw();
+    this.time.update(change);
+  }
+
+  destroy(): void {
+    this.release();
+    this.time.destroy();
+    this.root.replaceChildren();
+  }
+
+  /** Shows one event in full, and the cluster as it was then. */
+  private choose(event: ClusterEvent): void {
+    const close = () => {
+      this.chosen.hidden = true;
+    };
+    const details = Object.entries(event.details ?? {});
+    fill(
+      this.chosen,
+      h(
+        "div",
+        { class: "row" },
+        level(event.level),
+        h("span", { class: "num" }, dateTime(event.t)),
+        h("span", { class: "muted" }, event.kind.replaceAll("_", " ")),
+        event.group ? groupLink(this.ctx, event.group) : null,
+        event.node ? nodeLink(this.ctx, event.node) : null,
+        h(
+          "button",
+          { type: "button", class: "icon-button event-close", "aria-label": "Close", click: close },
+          "×",
+        ),
+      ),
+      h("p", {}, event.text),
+      details.length > 0
+        ? facts(details.map(([key, value]) => [key.replaceAll("_", " "), withUnit(value, null)]))
+        : null,
+    );
+    this.chosen.hidden = false;
+    this.ctx.store.seek(event.t);
+    this.ctx.announce(`Shown as of ${clock(event.t)}`);
+  }
+
+  private filter(): Filter {
+    const { query } = this.ctx.route;
+    return {
+      kind: query["kind"] ?? "",
+      level: (query["level"] ?? "") as Level | "",
+      node: query["node"] ?? "",
+      group: query["group"] ?? "",
+      until: stoppedAt(this.ctx),
+    };
+  }
+
+  private filtered(): boolean {
+    const { kind, node, group } = this.filter();
+    return kind !== "" || node !== "" || group !== "" || stoppedAt(this.ctx) !== null;
+  }
+
+  private draw(): void {
+    const filter = this.filter();
+    const all = merged(this.ctx.store.events, this.extra);
+    this.shown = passing(all, filter);
+    this.drawOptions(all, filter);
+    const active = filter.kind || filter.level || filter.node || filter.group;
+    this.table.empty(
+      active
+        ? "No event passes these filters."
+        : filter.until !== null
+          ? `Nothing had happened by ${clock(filter.until)}, as far as the history goes.`
+          : "Nothing has happened yet: nodes and groups that come, go or change are listed here.",
+    );
+    this.table.rows(this.shown);
+    const last = filter.until === null ? undefined : this.shown[this.shown.length - 1];
+    this.table.mark(last ? String(last.id) : null);
+  }
+
+  private drawOptions(all: readonly ClusterEvent[], filter: Filter): void {
+    const { topology } = this.ctx.store.shown;
+    const kinds = kindsOf(all, filter.kind);
+    const nodes = names(topology?.nodes, filter.node);
+    const groups = names(topology?.groups, filter.group);
+    const key = JSON.stringify([kinds, nodes, groups, filter]);
+    if (key === this.options) return;
+    this.options = key;
+    this.level.value = filter.level;
+    options(this.kind, "All kinds", kinds, filter.kind, (kind) => kind.replaceAll("_", " "));
+    options(this.node, "All nodes", nodes, filter.node);
+    options(this.group, "All groups", groups, filter.group);
+  }
+
+  private async older(): Promise<void> {
+    const before = earlier(this.shown, merged(this.ctx.store.events, this.extra));
+    this.more.disabled = true;
+    const found = await this.ask(before === null ? {} : { before });
+    this.more.disabled = false;
+    setText(this.said, found === null ? "" : found === 0 ? "There are no older ones." : `${found} more.`);
+  }
+
+  /** Asks with the filters that the server knows; gives how many were new, null where it failed. */
+  private async ask(more: { before?: number }): Promise<number | null> {
+    const { kind, node, group, until } = this.filter();
+    try {
+      const { events } = await this.ctx.store.request("events", {
+        limit: OLDER,
+        ...more,
+        ...(kind === "" ? {} : { kinds: [kind] }),
+        ...(node === "" ? {} : { node }),
+        ...(group === "" ? {} : { group }),
+        ...(until === null ? {} : { to: until }),
+      });
+      const before = this.shown.length;
+      this.extra = merged(this.extra, events);
+      this.draw();
+      return this.shown.length - before;
+    } catch (error) {
+      if (more.before !== undefined) this.ctx.toast(error instanceof Error ? error.message : String(error));
+      return null;
+    }
+  }
+}
+
+const collator = new Intl.Collator("en", { numeric: true });
+
+function names(all: readonly { name: string }[] | undefined, chosen: string): string[] {
+  const found = new Set((all ?? []).map((one) => one.name));
+  if (chosen !== "") found.add(chosen);
+  return [...found].sort(collator.compare);
+}
+
+function options(
+  select: HTMLSelectElement,
+  all: string,
+  values: readonly string[],
+  chosen: string,
+  show = (value: string) => value,
+): void {
+  fill(
+    select,
+    h("option", { value: "" }, all),
+    ...values.map((value) => h("option", { value }, show(value))),
+  );
+  select.value = chosen;
+}

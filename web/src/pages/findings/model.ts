@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Findings in the order in which one would act on them.
+import type { Finding, Severity } from "../../model/protocol";
+
+export type Shown = Severity | "all";
+
+const RANK: Record<string, number> = { critical: 0, warning: 1, info: 2 };
+
+/** Worst first, and among equals the newest first. */
+export function inOrder(findings: readonly Finding[]): Finding[] {
+  return [...findings].sort(
+    (a, b) =>
+      (RANK[a.severity] ?? 3) - (RANK[b.severity] ?? 3) || b.since - a.since || (a.id < b.id ? -1 : 1),
+  );
+}
+
+export const wanted = (findings: readonly Finding[], shown: Shown, kind = ""): readonly Finding[] =>
+  findings.filter(
+    (finding) => (shown === "all" || finding.severity === shown) && (kind === "" || finding.kind === kind),
+  );
+
+/** All kinds with how many there are of each, the most frequent first; the chosen one in any case. */
+export function kindsOf(findings: readonly Finding[], chosen: string): [string, number][] {
+  const kinds = new Map<string, number>(chosen === "" ? [] : [[chosen, 0]]);
+  for (const finding of findings) kinds.set(finding.kind, (kinds.get(finding.kind) ?? 0) + 1);
+  return [...kinds].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+}
+
+/** How many are shown in full without being asked for. */
+const FEW = 4;
+
+/** Which are open at first: all of few, else the first of each kind. Many of one kind differ in their place only. */
+export function opened(ordered: readonly Finding[]): ReadonlySet<string> {
+  if (ordered.length <= FEW) return new Set(ordered.map((finding) => finding.id));
+  const kinds = new Set<string>();
+  return new Set(
+    ordered
+      .filter((finding) => {
+        const first = !kinds.has(finding.kind);
+        kinds.add(finding.kind);
+        return first;
+      })
+      .map((finding) => finding.id),
+  );
+}
+
+/** "2 critical, 1 warning". */
+export function counted(findings: readonly Finding[]): string {
+  if (findings.length === 0) return "None at this time.";
+  return Object.keys(RANK)
+    .map(
+      (severity) => [severity, findings.filter((finding) => finding.severity === severity).length] as const,
+    )
+    .filter(([, n]) => n > 0)
+    .map(([severity, n]) => `${n} ${severity}`)
+    .join(", ");
+}
+
+/** What is looked for; said where nothing was found. */
+export const CHECKS: readonly (readonly [string, string])[] = [
+  ["Traffic past the gateways", "between nodes that share no group"],
+  ["Links nobody needs", "up, without a reason and without traffic"],
+  ["Gateways near saturation", "by busy schedulers, bytes sent and bytes that wait"],
+  ["Nodes in the wrong group", "whose traffic goes to another group's members, with what a move would save"],
+  ["Groups too large", "for the rate at which names are registered in them"],
+  ["Hot names", "a process that gets most of what is traced"],
+  ["Nodes that are down or not converged", "that see other members than the rest, and why"],
+  ["Limits", "of processes, ports, atoms and ETS tables that are nearly used up"],
+  ["Load", "memory far above the other nodes', long message queues, busy schedulers with processes waiting"],
+  [
+    "The monitoring itself",
+    "nodes it does not reach, what was lost, what it costs, how many could take over",
+  ],
+];

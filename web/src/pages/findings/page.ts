@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was found in the numbers: where, since when, on what evidence, and what to do.
+import type { Ctx, MountedPage, Page } from "../../ui/ctx";
+import { CHECKS, counted, inOrder, kindsOf, opened, type Shown, wanted } from "./model";
+import { FindingCard } from "./finding-card";
+import { arrange, children as fill, h, set, text as setText } from "../../lib/dom";
+import { exportButton } from "../../ui/exporting";
+import { type Choice, choice } from "../../ui/parts";
+import { shownTime } from "../../ui/period";
+import type { Finding } from "../../model/protocol";
+import "../../styles/data.css";
+import "./findings.css";
+
+export const page: Page = {
+  title: "Findings",
+  mount: (root, ctx): MountedPage => new FindingsPage(root, ctx),
+};
+
+class FindingsPage implements MountedPage {
+  private readonly list = h("div", { class: "findings", "data-testid": "findings" });
+  private readonly head = h("p", { class: "muted", role: "status" });
+  private readonly kind = h("select", { class: "select", "aria-label": "Kind" });
+  private readonly switch: Choice<Shown>;
+  private drawn = new Map<string, FindingCard>();
+  /** What a person opened or closed; others are open as `opened` says. */
+  private readonly toggled = new Map<string, boolean>();
+  private empty = "";
+  private kinds = "";
+
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly ctx: Ctx,
+  ) {
+    this.switch = choice<Shown>(
+      "Severity",
+      [
+        ["all", "All"],
+        ["critical", "Critical"],
+        ["warning", "Warning"],
+        ["info", "Info"],
+      ],
+      this.severity(),
+      (value) => this.filter({ severity: value === "all" ? "" : value }),
+    );
+    this.kind.addEventListener("change", () => this.filter({ kind: this.kind.value }));
+    root.append(
+      h(
+        "div",
+        { class: "page-head" },
+        h("div", {}, h("h1", {}, "Findings"), this.head),
+        h(
+          "div",
+          { class: "card-tools" },
+          this.kind,
+          this.switch.root,
+          exportButton(ctx, "These findings as a CSV file", () => ({ what: "findings" })),
+        ),
+      ),
+      this.list,
+    );
+    this.draw();
+  }
+
+  update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
+    if (change.has("findings") || change.has("time") || change.has("route")) this.draw();
+  }
+
+  destroy(): void {
+    this.root.replaceChildren();
+  }
+
+  private severity(): Shown {
+    const asked = this.ctx.route.query["severity"];
+    return asked === "critical" || asked === "warning" || asked === "info" ? asked : "all";
+  }
+
+  private filter(query: Record<string, string>): void {
+    this.ctx.setQuery(query);
+    this.draw();
+  }
+
+  private draw(): void {
+    const { findings, topology } = this.ctx.store.shown;
+    const severity = this.severity();
+    const kind = this.ctx.route.query["kind"] ?? "";
+    const kept = wanted(inOrder(findings), severity, kind);
+    this.switch.choose(severity);
+    this.drawKinds(findings, kind);
+    setText(this.head, topology === null ? "Waiting for the server …" : counted(findings));
+    if (kept.length === 0) return this.drawNothing(topology === null, findings.length);
+    this.empty = "";
+    const now = shownTime(this.ctx);
+    const open = opened(kept);
+    const before = this.drawn;
+    this.drawn = new Map();
+    for (const finding of kept) {
+      const one =
+        before.get(finding.id) ??
+        new FindingCard(this.ctx, finding, () => this.toggled.set(finding.id, !one.root.open));
+      one.draw(finding, now);
+      set(one.root, "open", this.toggled.get(finding.id) ?? open.has(finding.id));
+      this.drawn.set(finding.id, one);
+    }
+    arrange(
+      this.list,
+      [...this.drawn.values()].map((one) => one.root),
+    );
+  }
+
+  private drawKinds(findings: readonly Finding[], chosen: string): void {
+    const kinds = kindsOf(findings, chosen);
+    const key = JSON.stringify([kinds, chosen]);
+    if (key === this.kinds) return;
+    this.kinds = key;
+    fill(
+      this.kind,
+      h("option", { value: "" }, "All kinds"),
+      ...kinds.map(([kind, n]) => h("option", { value: kind }, `${kind.replaceAll("_", " ")} (${n})`)),
+    );
+    this.kind.value = chosen;
+  }
+
+  private drawNothing(waiting: boolean, others: number): void {
+    this.drawn.clear();
+    const key = `${waiting} ${others > 0}`;
+    if (key === this.empty) return;
+    this.empty = key;
+    fill(this.list, waiting ? null : nothing(others > 0));
+  }
+}
+
+function nothing(others: boolean): HTMLElement {
+  return h(
+    "section",
+    { class: "card all-well" },
+    h("h2", {}, others ? "None passes these filters" : "Nothing to say: all is as it should be"),
+    h("p", { class: "muted" }, "Looked at every five seconds, by the means of the last 15 seconds:"),
+    h(
+      "ul",
+      {},
+      ...CHECKS.map(([title, text]) =>
+        h("li", {}, h("strong", {}, title), h("span", { class: "muted" }, ` ${text}`)),
+      ),
+    ),
+  );
+}

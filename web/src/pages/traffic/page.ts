@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who sends how much to whom: by link, group edge, gateway and group, with percentiles over the time chosen.
+import type { Ctx, MountedPage, Page } from "../../ui/ctx";
+import { type Chart, chart } from "../../lib/chart";
+import { type Choice, choice, searchKey } from "../../ui/parts";
+import { exportButton } from "../../ui/exporting";
+import { chartSpan, periodChoice, periodOf, POINTS, refreshMs, span, stoppedAt } from "../../ui/period";
+import { TimeWatch } from "../../ui/time-watch";
+import { Polled } from "../../ui/polled";
+import { type Column, type Table, table } from "../../lib/table";
+import { BY, type By, byOf, of, rowId, seriesFor, sourceOf, sums } from "./model";
+import { Kinds } from "../node/links";
+import type { Series, TrafficRow } from "../../model/protocol";
+import "../../styles/data.css";
+import "./traffic.css";
+import { measure } from "../../lib/columns";
+import { children as fill, h, text as setText } from "../../lib/dom";
+import { byteRate, bytes, count, messageRate, number } from "../../lib/format";
+
+/** How the server names the group of nodes without one. */
+const FREE = "(free)";
+
+export const page: Page = {
+  title: "Traffic",
+  mount: (root, ctx): MountedPage => new TrafficPage(root, ctx),
+};
+
+class TrafficPage implements MountedPage {
+  private by: By;
+  private chosen: string | null;
+  private rows: readonly TrafficRow[] = [];
+  private table: Table<TrafficRow>;
+  private readonly tableRoot = h("div", {});
+  private readonly failure = h("p", { class: "note", hidden: true });
+  private readonly switch: Choice<By>;
+  private readonly hint = h("p", { class: "muted" });
+  private readonly title = h("h2", {});
+  private readonly whole: HTMLButtonElement;
+  private readonly messages: Chart;
+  private readonly bytes: Chart;
+  private readonly kinds = new Kinds();
+  private readonly traffic: Polled<{ rows: TrafficRow[] }>;
+  private readonly series: Polled<Series>;
+  private readonly release: () => void;
+  private readonly time: TimeWatch;
+
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly ctx: Ctx,
+  ) {
+    this.by = byOf(ctx.route.query["by"]);
+    this.chosen = ctx.route.query["row"] ?? null;
+    const pick = (t: number) => ctx.store.seek(t);
+    this.messages = chart({
+      title: "Messages over time",
+      format: messageRate,
+      max: 10,
+      onPick: pick,
+      height: 140,
+    });
+    this.bytes = chart({
+      title: "Bytes over time",
+      format: byteRate,
+      base: 1024,
+      max: 1024,
+      onPick: pick,
+      height: 140,
+    });
+    this.whole = h(
+      "button",
+      { type: "button", class: "button", hidden: true, click: () => this.choose(null) },
+      "Show all traffic",
+    );
+    this.switch = choice(
+      "Traffic by",
+      BY.map(([key, label]) => [key, label] as const),
+      this.by,
+      (by) => {
+        this.by = by;
+        this.chosen = null;
+        ctx.setQuery({ by, row: "", q: "" });
+        this.rebuild();
+      },
+    );
+    this.table = this.makeTable();
+    root.append(
+      h(
+        "section",
+        { class: "card", "aria-label": "Over time" },
+        h(
+          "div",
+          { class: "card-head" },
+          h(
+            "div",
+            {},
+            this.title,
+            h("p", { class: "muted" }, "Choose a row below to see it here, a point to go back to its time."),
+          ),
+          h(
+            "div",
+            { class: "card-tools" },
+            this.whole,
+            periodChoice(ctx, () => this.refresh()),
+          ),
+        ),
+        h("div", { class: "traffic-charts" }, this.messages.root, this.bytes.root),
+      ),
+      h(
+        "section",
+        { class: "card", "aria-label": "Traffic" },
+        h(
+          "div",
+          { class: "card-head" },
+          h("div", {}, h("h2", {}, "Traffic"), this.hint),
+          h(
+            "div",
+            { class: "card-tools" },
+            this.switch.root,
+            exportButton(ctx, "This table as a CSV file", () => ({ what: "traffic", by: this.by })),
+          ),
+        ),
+        this.failure,
+        this.tableRoot,
+      ),
+      this.kinds.root,
+    );
+    this.traffic = new Polled(ctx, {
+      everyMs: () => refreshMs(ctx),
+      ask: () => {
+        const t = stoppedAt(ctx);
+        return ctx.store.request("traffic", {
+          by: this.by,
+          window_s: periodOf(ctx),
+          ...(t === null ? {} : { t }),
+        });
+      },
+      show: ({ rows }) => {
+        this.failure.hidden = true;
+        this.rows = rows;
+        this.draw();
+      },
+      failed: (message) => this.failed(message),
+    });
+    this.series = new Polled(ctx, {
+      everyMs: () => refreshMs(ctx),
+      ask: () =>
+        ctx.store.request("series", { of: seriesFor(this.by, this.chosen), ...span(ctx), points: POINTS }),
+      show: (answer) => this.drawCharts(answer),
+      failed: () => this.drawCharts({ t: [], columns: {} }),
+    });
+    this.time = new TimeWatch(ctx, () => this.refresh());
+    this.release = searchKey(ctx, root);
+    this.rebuild();
+  }
+
+  update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
+    if (change.has("frame")) this.kinds.draw(this.ctx.store.shown.frame?.kinds);
+    if (change.has("hello")) this.refresh();
+    this.time.update(change);
+    if (change.has("route")) {
+      const by = byOf(this.ctx.route.query["by"]);
+      const row = this.ctx.route.query["row"] ?? null;
+      if (by === this.by && row === this.chosen) return;
+      this.by = by;
+      this.chosen = row;
+      this.switch.choose(by);
+      this.rebuild();
+    }
+  }
+
+  destroy(): void {
+    this.release();
+    this.time.destroy();
+    this.traffic.destroy();
+    this.series.destroy();
+    this.messages.destroy();
+    this.bytes.destroy();
+    this.root.replaceChildren();
+  }
+
+  private refresh(): void {
+    this.traffic.refresh();
+    this.series.refresh();
+  }
+
+  /** Another kind of rows: other columns, and nothing of the old ones. */
+  private rebuild(): void {
+    this.rows = [];
+    this.table = this.makeTable();
+    this.table.empty("Asking …");
+    fill(this.tableRoot, this.table.root);
+    setText(this.hint, BY.find(([key]) => key === this.by)?.[2] ?? "");
+    this.table.mark(this.chosen);
+    this.drawTitle();
+    this.kinds.draw(this.ctx.store.shown.frame?.kinds);
+    this.refresh();
+  }
+
+  private choose(row: string | null): void {
+    this.chosen = row === this.chosen ? null : row;
+    this.ctx.setQuery({ by: this.by, row: this.chosen ?? "" });
+    this.table.mark(this.chosen);
+    this.drawTitle();
+    this.series.refresh();
+    if (this.chosen !== null) this.root.scrollTo({ top: 0 });
+  }
+
+  private drawTitle(): void {
+    setText(this.title, this.chosen === null ? "All traffic" : of(this.by, this.chosen));
+    this.whole.hidden = this.chosen === null;
+  }
+
+  private failed(message: string): void {
+    this.failure.hidden = false;
+    setText(this.failure, message);
+    this.table.empty("Nothing could be read.");
+  }
+
+  private draw(): void {
+    this.table.empty("No traffic was measured in this time.");
+    this.table.rows(this.rows);
+    this.table.mark(this.chosen);
+  }
+
+  private drawCharts(answer: Series): void {
+    const range = chartSpan(this.ctx);
+    const lines = (pattern: RegExp) =>
+      Object.keys(answer.columns)
+        .filter((key) => pattern.test(key))
+        .map((key) => ({ key, label: LABELS[key] ?? key.replaceAll("_", " "), values: answer.columns[key] }));
+    this.messages.draw({ t: answer.t, series: lines(/msgs_s$/), ...range });
+    this.bytes.draw({ t: answer.t, series: lines(/bytes_s$/), ...range });
+  }
+
+  private makeTable(): Table<TrafficRow> {
+    const { ctx, by } = this;
+    const ofGroups = by === "edge" || by === "group";
+    const place = (name: string): HTMLElement | string =>
+      // Nodes of no group are gathered under a name that is no group's.
+      ofGroups && name === FREE
+        ? "free nodes"
+        : h("a", { class: "place", href: ctx.href(ofGroups ? "groups" : "node", name) }, name);
+    const pair = by === "link" || by === "edge";
+    const first = { link: "From", edge: "From", gateway: "Gateway", group: "Group" }[by];
+    const second: Column<TrafficRow>[] = pair
+      ? [{ key: "to", label: "To", value: (row) => row.to ?? null, show: (row) => place(row.to ?? "–") }]
+      : by === "gateway"
+        ? [{ key: "to", label: "Groups", value: (row) => (row.groups ?? []).join(", "), wide: true }]
+        : [];
+    const names: Column<TrafficRow>[] = [
+      { key: "from", label: first, value: sourceOf, show: (row) => place(sourceOf(row)) },
+      ...second,
+    ];
+    return table<TrafficRow>({
+      caption: "Traffic",
+      id: rowId,
+      order: { key: ctx.route.query["sort"] ?? "msgs_s", direction: "descending" },
+      onOrder: (order) => ctx.setQuery({ sort: order.key === "msgs_s" ? "" : order.key }),
+      filter: ctx.route.query["q"] ?? "",
+      onFilter: (words) => ctx.setQuery({ q: words }),
+      filterText: (row) => `${sourceOf(row)} ${row.to ?? ""} ${(row.groups ?? []).join(" ")}`,
+      maxHeight: "max(20rem, calc(100dvh - 26rem))",
+      onChoose: (row) => this.choose(rowId(row)),
+      columns: [
+        ...names,
+        measure("msgs_s", "msg/s", (row) => row.msgs_s, number, {
+          width: "5.2rem",
+          hint: "Messages a second, mean over the time chosen",
+        }),
+        measure("p50", "p50", (row) => row.p50, number, {
+          width: "5.2rem",
+          wide: true,
+          hint: "msg/s: half of the time below this",
+        }),
+        measure("p95", "p95", (row) => row.p95, number, {
+          width: "5.2rem",
+          wide: true,
+          hint: "msg/s: 95 % of the time below this",
+        }),
+        measure("max", "Max.", (row) => row.max, number, {
+          width: "5.2rem",
+          wide: true,
+          hint: "msg/s: the most in the time chosen",
+        }),
+        measure("bytes_s", "Bytes/s", (row) => row.bytes_s, bytes, {
+          width: "5.8rem",
+          wide: pair,
+          hint: "Bytes a second, mean over the time chosen",
+        }),
+        measure("msgs", "Messages", (row) => row.msgs, count, {
+          width: "7.5rem",
+          wide: true,
+          hint: "All messages of the time chosen",
+        }),
+        measure("bytes", "Bytes", (row) => row.bytes, bytes, {
+          width: "6rem",
+          wide: true,
+          hint: "All bytes of the time chosen",
+        }),
+      ],
+      totals: (rows) => {
+        const sum = sums(rows);
+        const label = rows.length === 1 ? "1 row" : `Total of ${count(rows.length)} rows`;
+        return [
+          label,
+          ...second.map(() => null),
+          number(sum.msgs_s),
+          null,
+          null,
+          null,
+          bytes(sum.bytes_s),
+          count(sum.msgs),
+          bytes(sum.bytes),
+        ];
+      },
+    });
+  }
+}
+
+const LABELS: Record<string, string> = {
+  msgs_s: "messages",
+  bytes_s: "bytes",
+  in_msgs_s: "received",
+  out_msgs_s: "sent",
+  in_bytes_s: "received",
+  out_bytes_s: "sent",
+};
