@@ -1,7 +1,7 @@
 # Each target installs the toolchain first where the machine lacks it.
 with := toolchain/env
 
-.PHONY: help build web demo test test-long test-otp27 check xref dialyzer spec bench clean
+.PHONY: help build web demo test test-long test-otp27 check xref dialyzer check-web spec bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,13 +24,16 @@ test-long: ## all tests at full length, about two hours on 2 cores
 test-otp27: ## the library's tests on the oldest supported OTP
 	@toolchain/test --otp 27 $(APP:%=--app %)
 
-check: xref dialyzer test ## xref, dialyzer and the tests
+check: xref dialyzer check-web test ## xref, dialyzer, the dashboard's types and layout, and the tests
 
 xref:
 	@$(with) rebar3 xref
 
 dialyzer:
 	@$(with) rebar3 dialyzer
+
+check-web:
+	@toolchain/web --run npm run --silent check
 
 spec: ## the specification of the group protocol, by TLC (needs Java; ARGS=--long for hours)
 	@spec/check $(ARGS)
