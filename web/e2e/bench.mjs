@@ -39,14 +39,21 @@ async function open({ url }) {
 /** The hand holds the picture and draws it round in circles. */
 async function pan(until) {
   const box = await page.locator("canvas").first().boundingBox();
-  const [x, y, r] = [box.x + box.width / 2, box.y + box.height / 2, Math.min(box.width, box.height) / 5];
+  const [x, y, r] = [
+    box.x + box.width / 2,
+    box.y + box.height / 2,
+    Math.min(box.width, box.height) / 5,
+  ];
   // Empty ground: what begins on a node moves that node.
   const from = await page.evaluate(
     ([x, y, r]) => {
       const nodes = window.sderl.nodes();
       for (let i = 0; i < 400; i++) {
         const a = i * 2.4;
-        const p = [x + r * Math.sqrt(i / 400) * Math.cos(a) * 2, y + r * Math.sqrt(i / 400) * Math.sin(a) * 2];
+        const p = [
+          x + r * Math.sqrt(i / 400) * Math.cos(a) * 2,
+          y + r * Math.sqrt(i / 400) * Math.sin(a) * 2,
+        ];
         if (nodes.every((n) => Math.hypot(n.x - p[0], n.y - p[1]) > 25)) return p;
       }
       return [x, y];

@@ -12,7 +12,9 @@ import { chromium } from "playwright-core";
 export async function launch() {
   const executablePath =
     process.env.SDERL_BROWSER ??
-    execFileSync(fileURLToPath(new URL("../../toolchain/browser", import.meta.url)), { encoding: "utf8" }).trim();
+    execFileSync(fileURLToPath(new URL("../../toolchain/browser", import.meta.url)), {
+      encoding: "utf8",
+    }).trim();
   return chromium.launch({
     executablePath,
     headless: true,
@@ -49,5 +51,12 @@ export async function serve(ops, end = async () => {}) {
 
 /** Waits until the page has drawn the cluster. */
 export async function drawn(page, timeout = 20_000) {
-  await page.waitForFunction(() => window.sderl !== undefined && window.sderl.firstPaintMs > 0 && window.sderl.nodes().length > 0, null, { timeout });
+  await page.waitForFunction(
+    () =>
+      window.sderl !== undefined &&
+      window.sderl.firstPaintMs > 0 &&
+      window.sderl.nodes().length > 0,
+    null,
+    { timeout },
+  );
 }

@@ -13,14 +13,15 @@ export function reduced(png) {
 function decode(png) {
   let [width, height, channels] = [0, 0, 0];
   const parts = [];
-  for (let at = SIGNATURE.length; at < png.length; ) {
+  for (let at = SIGNATURE.length; at < png.length;) {
     const length = png.readUInt32BE(at);
     const type = png.toString("latin1", at + 4, at + 8);
     const data = png.subarray(at + 8, at + 8 + length);
     if (type === "IHDR") {
       [width, height] = [data.readUInt32BE(0), data.readUInt32BE(4)];
       channels = { 2: 3, 6: 4 }[data[9]];
-      if (data[8] !== 8 || channels === undefined || data[12] !== 0) throw new Error("not a PNG of the kind that browsers make");
+      if (data[8] !== 8 || channels === undefined || data[12] !== 0)
+        throw new Error("not a PNG of the kind that browsers make");
     }
     if (type === "IDAT") parts.push(data);
     at += length + 12;
@@ -30,9 +31,15 @@ function decode(png) {
   const pixels = new Uint32Array(width * height);
   let before = new Uint8Array(stride);
   for (let y = 0; y < height; y++) {
-    const line = unfiltered(lines[y * (stride + 1)], lines.subarray(y * (stride + 1) + 1, (y + 1) * (stride + 1)), before, channels);
+    const line = unfiltered(
+      lines[y * (stride + 1)],
+      lines.subarray(y * (stride + 1) + 1, (y + 1) * (stride + 1)),
+      before,
+      channels,
+    );
     for (let x = 0; x < width; x++) {
-      pixels[y * width + x] = (line[x * channels] << 16) | (line[x * channels + 1] << 8) | line[x * channels + 2];
+      pixels[y * width + x] =
+        (line[x * channels] << 16) | (line[x * channels + 1] << 8) | line[x * channels + 2];
     }
     before = line;
   }
@@ -44,7 +51,9 @@ function unfiltered(filter, line, above, channels) {
   for (let i = 0; i < made.length; i++) {
     const left = i >= channels ? made[i - channels] : 0;
     const corner = i >= channels ? above[i - channels] : 0;
-    const guess = [0, left, above[i], (left + above[i]) >> 1, paeth(left, above[i], corner)][filter];
+    const guess = [0, left, above[i], (left + above[i]) >> 1, paeth(left, above[i], corner)][
+      filter
+    ];
     made[i] = (made[i] + guess) & 255;
   }
   return made;
@@ -72,10 +81,16 @@ function indexed(pixels) {
     if (!(span > 0)) break;
     colors.sort((a, b) => channel(a, widest) - channel(b, widest));
     const middle = channel(colors[0], widest) + span / 2;
-    const cut = Math.max(1, colors.findIndex((color) => channel(color, widest) > middle));
+    const cut = Math.max(
+      1,
+      colors.findIndex((color) => channel(color, widest) > middle),
+    );
     boxes.splice(0, 1, boxOf(colors.slice(0, cut)), boxOf(colors.slice(cut)));
   }
-  const palette = [...kept, ...boxes.filter(({ colors }) => colors.length > 0).map(({ colors }) => mean(colors, counts))];
+  const palette = [
+    ...kept,
+    ...boxes.filter(({ colors }) => colors.length > 0).map(({ colors }) => mean(colors, counts)),
+  ];
   const index = new Map(kept.map((color, i) => [color, i]));
   for (const color of byCount.slice(KEPT)) index.set(color, nearest(color, palette));
   return { palette, indices: Uint8Array.from(pixels, (color) => index.get(color)) };
@@ -86,7 +101,8 @@ const channel = (color, i) => (color >> (16 - 8 * i)) & 255;
 function boxOf(colors) {
   const spans = [0, 1, 2].map((i) => {
     let [least, most] = [255, 0];
-    for (const color of colors) [least, most] = [Math.min(least, channel(color, i)), Math.max(most, channel(color, i))];
+    for (const color of colors)
+      [least, most] = [Math.min(least, channel(color, i)), Math.max(most, channel(color, i))];
     return most - least;
   });
   const widest = spans.indexOf(Math.max(...spans));
@@ -119,11 +135,15 @@ function encode(width, height, { palette, indices }) {
   head.writeUInt32BE(height, 4);
   head.set([8, 3, 0, 0, 0], 8);
   const lines = Buffer.alloc(height * (width + 1));
-  for (let y = 0; y < height; y++) lines.set(indices.subarray(y * width, (y + 1) * width), y * (width + 1) + 1);
+  for (let y = 0; y < height; y++)
+    lines.set(indices.subarray(y * width, (y + 1) * width), y * (width + 1) + 1);
   return Buffer.concat([
     SIGNATURE,
     chunk("IHDR", head),
-    chunk("PLTE", Buffer.from(palette.flatMap((color) => [color >> 16, (color >> 8) & 255, color & 255]))),
+    chunk(
+      "PLTE",
+      Buffer.from(palette.flatMap((color) => [color >> 16, (color >> 8) & 255, color & 255])),
+    ),
     chunk("IDAT", deflateSync(lines, { level: 9, memLevel: 9 })),
     chunk("IEND", Buffer.alloc(0)),
   ]);

@@ -36,14 +36,18 @@ class Stage {
 
   /** A fresh browser of a person: nothing kept from the others. */
   async person(options = {}) {
-    const context = await this.browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+    const context = await this.browser.newContext({
+      viewport: { width: 1280, height: 800 },
+      ...options,
+    });
     context.setDefaultTimeout(PATIENCE_MS);
     const page = await context.newPage();
     const note = (text) => {
       if (!this.expected?.test(text)) this.errors.push(text);
     };
     page.on("console", (message) => {
-      if (message.type() === "error" || message.type() === "warning") note(`console: ${message.text()}`);
+      if (message.type() === "error" || message.type() === "warning")
+        note(`console: ${message.text()}`);
     });
     page.on("pageerror", (error) => note(`uncaught: ${error.stack ?? error}`));
     page.on("requestfailed", (request) => {
@@ -63,11 +67,16 @@ class Stage {
   }
 
   address(route = "") {
-    return route === "" ? this.cluster.link : `${this.cluster.url}?token=${this.cluster.token}${route}`;
+    return route === ""
+      ? this.cluster.link
+      : `${this.cluster.url}?token=${this.cluster.token}${route}`;
   }
 
   async connected(page) {
-    await page.getByTestId("connection").filter({ hasText: /^connected$/i }).waitFor();
+    await page
+      .getByTestId("connection")
+      .filter({ hasText: /^connected$/i })
+      .waitFor();
   }
 
   /** Waits in the page until fn(arg) is true there; `what` is for the one who reads that it was not. */
@@ -75,7 +84,9 @@ class Stage {
     try {
       return await (await page.waitForFunction(fn, arg, { timeout: PATIENCE_MS })).jsonValue();
     } catch (error) {
-      throw new Error(`${what}: not seen in ${PATIENCE_MS} ms (${String(error.message).split("\n")[0]})`);
+      throw new Error(
+        `${what}: not seen in ${PATIENCE_MS} ms (${String(error.message).split("\n")[0]})`,
+      );
     }
   }
 
@@ -85,7 +96,9 @@ class Stage {
 }
 
 const name = process.argv[2];
-const input = createInterface({ input: process.stdin, crlfDelay: Infinity })[Symbol.asyncIterator]();
+const input = createInterface({ input: process.stdin, crlfDelay: Infinity })[
+  Symbol.asyncIterator
+]();
 const cluster = JSON.parse((await input.next()).value);
 const browser = await launch();
 const stage = new Stage(browser, cluster, input);
@@ -93,13 +106,18 @@ let last;
 try {
   const { default: scenario } = await import(`./scenarios/${name}.mjs`);
   await scenario(stage);
-  last = stage.errors.length === 0 ? { done: true } : { failed: `errors in the browser:\n${stage.errors.join("\n")}` };
+  last =
+    stage.errors.length === 0
+      ? { done: true }
+      : { failed: `errors in the browser:\n${stage.errors.join("\n")}` };
 } catch (error) {
   last = { failed: `${error.stack ?? error}\n${stage.errors.join("\n")}` };
 }
 if (last.failed && process.env.SDERL_SHOTS) {
   for (const [i, page] of stage.pages.entries()) {
-    await page.screenshot({ path: join(process.env.SDERL_SHOTS, `${name}-${i + 1}.png`), timeout: 5000 }).catch(() => {});
+    await page
+      .screenshot({ path: join(process.env.SDERL_SHOTS, `${name}-${i + 1}.png`), timeout: 5000 })
+      .catch(() => {});
   }
 }
 await browser.close();

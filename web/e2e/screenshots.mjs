@@ -9,7 +9,12 @@ import { launch } from "./browser.mjs";
 import { reduced } from "./palette.mjs";
 
 const DESK = { viewport: { width: 1280, height: 800 }, deviceScaleFactor: 1.5 };
-const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true };
+const PHONE = {
+  viewport: { width: 390, height: 844 },
+  deviceScaleFactor: 2,
+  isMobile: true,
+  hasTouch: true,
+};
 const SHOTS = {
   groups: { route: () => "#/groups", ...DESK },
   "groups-dark": { route: () => "#/groups", ...DESK, colorScheme: "dark" },
@@ -17,17 +22,26 @@ const SHOTS = {
   200: { route: () => "#/groups", ...DESK, deviceScaleFactor: 1.1 },
   matrix: { route: () => "#/matrix", ...DESK },
   node: { route: (busiest) => `#/node/${encodeURIComponent(busiest)}`, ...DESK },
-  "node-dark": { route: (busiest) => `#/node/${encodeURIComponent(busiest)}`, ...DESK, colorScheme: "dark" },
+  "node-dark": {
+    route: (busiest) => `#/node/${encodeURIComponent(busiest)}`,
+    ...DESK,
+    colorScheme: "dark",
+  },
   traffic: { route: () => "#/traffic?by=edge", ...DESK },
   names: { route: () => "#/names", ...DESK },
   events: { route: () => "#/events", ...DESK },
   findings: { route: () => "#/findings", ...DESK },
   "findings-dark": { route: () => "#/findings", ...DESK, colorScheme: "dark" },
   phone: { route: () => "#/groups", ...PHONE },
-  "phone-node": { route: (busiest) => `#/node/${encodeURIComponent(busiest)}`, ...PHONE, colorScheme: "dark" },
+  "phone-node": {
+    route: (busiest) => `#/node/${encodeURIComponent(busiest)}`,
+    ...PHONE,
+    colorScheme: "dark",
+  },
 };
 
-const [link, folder = fileURLToPath(new URL("../../docs/img", import.meta.url)), ...wanted] = process.argv.slice(2);
+const [link, folder = fileURLToPath(new URL("../../docs/img", import.meta.url)), ...wanted] =
+  process.argv.slice(2);
 if (link === undefined) {
   console.error("usage: toolchain/web --run node e2e/screenshots.mjs LINK [FOLDER [NAME ...]]");
   process.exit(2);
@@ -44,7 +58,11 @@ async function shoot(name, { route, ...options }) {
   const context = await browser.newContext({ reducedMotion: "no-preference", ...options });
   const page = await context.newPage();
   await page.goto(`${origin}/?token=${token}#/groups`);
-  await page.waitForFunction(() => window.sderl?.nodes().length > 0 && window.sderl.frames > 3, null, { timeout: 60_000 });
+  await page.waitForFunction(
+    () => window.sderl?.nodes().length > 0 && window.sderl.frames > 3,
+    null,
+    { timeout: 60_000 },
+  );
   busiest ??= await page.evaluate(() => {
     const up = window.sderl.nodes().filter((n) => n.status === "up");
     return up.reduce((a, b) => (b.groups.length > a.groups.length ? b : a)).name;

@@ -2,7 +2,12 @@
 // All pages and the time bar without a mouse, and one sees where one is.
 export default async function keyboard(stage) {
   const page = await stage.open();
-  await stage.until(page, "the cluster", (count) => window.sderl?.nodes().length >= count, stage.cluster.nodes.length);
+  await stage.until(
+    page,
+    "the cluster",
+    (count) => window.sderl?.nodes().length >= count,
+    stage.cluster.nodes.length,
+  );
 
   // Through all that can be focused, and back at the beginning: each has a name, and a ring to see it by.
   const seen = [];
@@ -14,9 +19,12 @@ export default async function keyboard(stage) {
       const style = getComputedStyle(e);
       const box = e.getBoundingClientRect();
       return {
-        name: e.getAttribute("aria-label") ?? e.labels?.[0]?.textContent ?? e.textContent?.trim() ?? "",
+        name:
+          e.getAttribute("aria-label") ?? e.labels?.[0]?.textContent ?? e.textContent?.trim() ?? "",
         tag: e.tagName,
-        ring: (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none",
+        ring:
+          (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) ||
+          style.boxShadow !== "none",
         shown: box.width > 0 && box.height > 0,
       };
     });
@@ -30,7 +38,15 @@ export default async function keyboard(stage) {
   }
 
   // Each page by its number.
-  for (const [key, name] of ["groups", "matrix", "node", "traffic", "names", "events", "findings"].entries()) {
+  for (const [key, name] of [
+    "groups",
+    "matrix",
+    "node",
+    "traffic",
+    "names",
+    "events",
+    "findings",
+  ].entries()) {
     await page.keyboard.press(String(key + 1));
     await page.waitForURL(new RegExp(`#/${name}`));
     await page.locator(`[aria-current="page"][data-testid="nav-${name}"]`).waitFor();
@@ -49,7 +65,12 @@ export default async function keyboard(stage) {
   await page.locator('[data-testid="live"][aria-pressed="false"]').waitFor();
   const [held] = [await page.getByTestId("scrub").inputValue()];
   await page.keyboard.press(",");
-  await stage.until(page, "one frame back", (t) => Number(document.querySelector('[data-testid="scrub"]').value) < t, Number(held));
+  await stage.until(
+    page,
+    "one frame back",
+    (t) => Number(document.querySelector('[data-testid="scrub"]').value) < t,
+    Number(held),
+  );
   await page.keyboard.press("l");
   await page.locator('[data-testid="live"][aria-pressed="true"]').waitFor();
 }

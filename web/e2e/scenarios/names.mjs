@@ -2,7 +2,11 @@
 // A name is found with the look-up box: who has it, and where.
 export default async function names(stage) {
   const { nodes } = stage.cluster;
-  const { pid } = await stage.act("register", { group: "red", node: nodes[1], name: "alice_of_the_tests" });
+  const { pid } = await stage.act("register", {
+    group: "red",
+    node: nodes[1],
+    name: "alice_of_the_tests",
+  });
   const page = await stage.open("#/names?group=red");
   const main = page.getByRole("main");
   await main.getByText("alice_of_the_tests").first().waitFor();
@@ -15,5 +19,8 @@ export default async function names(stage) {
 
   await box.fill("nobody_has_this_name");
   await box.press("Enter");
-  await main.getByText(/no name|not found|nobody|nothing/i).first().waitFor();
+  await main
+    .getByText(/no name|not found|nobody|nothing/i)
+    .first()
+    .waitFor();
 }

@@ -6,24 +6,43 @@ export default async function pages(stage) {
   const main = page.getByRole("main");
 
   // A node is opened from the picture.
-  const at = await stage.until(page, "a node that stands still", (name) => {
-    const n = window.sderl?.nodes().find((n) => n.name === name);
-    if (n === undefined) return false;
-    const last = (window.before ??= {});
-    const still = Math.hypot(n.x - (last.x ?? -9), n.y - (last.y ?? -9)) < 0.5;
-    window.before = { x: n.x, y: n.y };
-    return still ? { x: n.x, y: n.y } : false;
-  }, nodes[0]);
+  const at = await stage.until(
+    page,
+    "a node that stands still",
+    (name) => {
+      const n = window.sderl?.nodes().find((n) => n.name === name);
+      if (n === undefined) return false;
+      const last = (window.before ??= {});
+      const still = Math.hypot(n.x - (last.x ?? -9), n.y - (last.y ?? -9)) < 0.5;
+      window.before = { x: n.x, y: n.y };
+      return still ? { x: n.x, y: n.y } : false;
+    },
+    nodes[0],
+  );
   await page.mouse.dblclick(at.x, at.y);
   await page.waitForURL(/#\/node\//);
   await main.getByText(nodes[0]).first().waitFor();
-  await main.getByText(/scheduler/i).first().waitFor();
-  await main.getByText(/run queue/i).first().waitFor();
-  await main.getByText(/memory/i).first().waitFor();
+  await main
+    .getByText(/scheduler/i)
+    .first()
+    .waitFor();
+  await main
+    .getByText(/run queue/i)
+    .first()
+    .waitFor();
+  await main
+    .getByText(/memory/i)
+    .first()
+    .waitFor();
 
   await stage.act("traffic", { from: nodes[0], to: nodes[2] });
   await page.getByTestId("nav-traffic").click();
-  await main.getByRole("row").filter({ hasText: nodes[0] }).filter({ hasText: nodes[2] }).first().waitFor();
+  await main
+    .getByRole("row")
+    .filter({ hasText: nodes[0] })
+    .filter({ hasText: nodes[2] })
+    .first()
+    .waitFor();
 
   await page.getByTestId("nav-names").click();
   await main.getByText("red").first().waitFor();
@@ -32,10 +51,19 @@ export default async function pages(stage) {
   await page.getByTestId("nav-findings").click();
   await main.getByRole("heading").first().waitFor();
 
-  for (const route of ["#/matrix", `#/node/${encodeURIComponent(nodes[2])}`, "#/traffic?by=edge", "#/names?group=green", "#/findings"]) {
+  for (const route of [
+    "#/matrix",
+    `#/node/${encodeURIComponent(nodes[2])}`,
+    "#/traffic?by=edge",
+    "#/names?group=green",
+    "#/findings",
+  ]) {
     const other = await stage.open(route);
     await other.getByRole("main").getByText(/\w/).first().waitFor();
-    stage.must((await other.getByText("could not be loaded").count()) === 0, `${route} could not be loaded`);
+    stage.must(
+      (await other.getByText("could not be loaded").count()) === 0,
+      `${route} could not be loaded`,
+    );
     await other.context().close();
   }
 }

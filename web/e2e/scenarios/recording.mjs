@@ -3,7 +3,8 @@
 export default async function recording(stage) {
   const { nodes } = stage.cluster;
   const mortal = nodes[3];
-  const statusIs = ([name, up]) => (window.sderl?.nodes().find((n) => n.name === name)?.status === "up") === up;
+  const statusIs = ([name, up]) =>
+    (window.sderl?.nodes().find((n) => n.name === name)?.status === "up") === up;
   const page = await stage.open();
   const list = page.getByRole("dialog", { name: "Recordings" });
   await stage.until(page, "the node is up", statusIs, [mortal, true]);
@@ -12,7 +13,12 @@ export default async function recording(stage) {
   await list.getByRole("button", { name: "Start recording" }).click();
   await list.waitFor({ state: "hidden" });
   const begun = await page.evaluate(() => window.sderl.shown().seq);
-  await stage.until(page, "two frames in the recording", (seq) => window.sderl.shown().seq > seq + 2, begun);
+  await stage.until(
+    page,
+    "two frames in the recording",
+    (seq) => window.sderl.shown().seq > seq + 2,
+    begun,
+  );
   await stage.act("kill", { node: mortal });
   await stage.until(page, "the node is gone", statusIs, [mortal, false]);
   const gone = await page.evaluate(() => window.sderl.shown().seq);
@@ -29,7 +35,12 @@ export default async function recording(stage) {
   await list.waitFor({ state: "hidden" });
   await page.locator('[data-testid="live"][aria-pressed="false"]').waitFor();
   // Not the live cluster, where the node is back as well.
-  await stage.until(page, "a frame of its beginning", (seq) => window.sderl.shown().seq < seq, back);
+  await stage.until(
+    page,
+    "a frame of its beginning",
+    (seq) => window.sderl.shown().seq < seq,
+    back,
+  );
   await stage.until(page, "its beginning, with the node", statusIs, [mortal, true]);
   // To its end, by the keyboard.
   await page.getByTestId("scrub").press("End");

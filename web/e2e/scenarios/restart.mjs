@@ -2,12 +2,24 @@
 // The server goes away and comes back: the page says so, keeps what it has, and goes on by itself.
 export default async function restart(stage) {
   // The browser itself complains about each try that nobody answers.
-  stage.expected = /WebSocket connection to|Failed to load resource|net::ERR_CONNECTION_REFUSED|net::ERR_EMPTY_RESPONSE|net::ERR_CONNECTION_RESET/;
+  stage.expected =
+    /WebSocket connection to|Failed to load resource|net::ERR_CONNECTION_REFUSED|net::ERR_EMPTY_RESPONSE|net::ERR_CONNECTION_RESET/;
   const page = await stage.open();
-  await stage.until(page, "the cluster", (count) => window.sderl?.nodes().length >= count, stage.cluster.nodes.length);
+  await stage.until(
+    page,
+    "the cluster",
+    (count) => window.sderl?.nodes().length >= count,
+    stage.cluster.nodes.length,
+  );
   await stage.act("stop_server");
-  await page.getByTestId("connection").filter({ hasText: /reconnecting/i }).waitFor();
-  stage.must((await page.evaluate(() => window.sderl.nodes().length)) >= stage.cluster.nodes.length, "the last picture stays");
+  await page
+    .getByTestId("connection")
+    .filter({ hasText: /reconnecting/i })
+    .waitFor();
+  stage.must(
+    (await page.evaluate(() => window.sderl.nodes().length)) >= stage.cluster.nodes.length,
+    "the last picture stays",
+  );
   await stage.act("start_server");
   await stage.connected(page);
   const frames = await page.evaluate(() => window.sderl.frames);

@@ -10,7 +10,9 @@ export default async function takeover(stage) {
 
   await stage.act("kill", { node: watchers[0] });
   await stage.act("new_group", { group: "teal", nodes: [nodes[6], nodes[1]] });
-  await stage.until(page, "a group made after the death is seen", () => window.sderl.groups().some((g) => g.name === "teal"));
+  await stage.until(page, "a group made after the death is seen", () =>
+    window.sderl.groups().some((g) => g.name === "teal"),
+  );
   await stage.act("delete_group", { group: "teal", node: nodes[6] });
   await stage.until(page, "and goes", () => !window.sderl.groups().some((g) => g.name === "teal"));
   for (const node of nodes) await stage.until(page, `${node} is still up`, up, node);

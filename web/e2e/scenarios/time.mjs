@@ -4,10 +4,12 @@ export default async function time(stage) {
   const { nodes } = stage.cluster;
   const mortal = nodes[5];
   const page = await stage.open();
-  const statusIs = ([name, up]) => (window.sderl?.nodes().find((n) => n.name === name)?.status === "up") === up;
+  const statusIs = ([name, up]) =>
+    (window.sderl?.nodes().find((n) => n.name === name)?.status === "up") === up;
   await stage.until(page, "the node is up", statusIs, [mortal, true]);
   const scrub = page.getByTestId("scrub");
-  const range = () => scrub.evaluate((input) => [Number(input.min), Number(input.max), Number(input.value)]);
+  const range = () =>
+    scrub.evaluate((input) => [Number(input.min), Number(input.max), Number(input.value)]);
   await stage.until(page, "some history", () => {
     const input = document.querySelector('[data-testid="scrub"]');
     return Number(input.max) - Number(input.min) > 3000;
@@ -36,5 +38,10 @@ export default async function time(stage) {
 
   await page.getByTestId("live").click();
   await stage.until(page, "now it is there again", statusIs, [mortal, true]);
-  await stage.until(page, "and time goes on", (t) => Number(document.querySelector('[data-testid="scrub"]').value) > t, later);
+  await stage.until(
+    page,
+    "and time goes on",
+    (t) => Number(document.querySelector('[data-testid="scrub"]').value) > t,
+    later,
+  );
 }

@@ -11,12 +11,23 @@ export default async function tokens(stage) {
     const field = page.getByTestId("token");
     await field.waitFor();
     const text = await page.getByRole("main").innerText();
-    stage.must(nodes.every((name) => !text.includes(name)), "names of nodes are shown without the token");
-    stage.must((await page.evaluate(() => fetch("api/state").then((r) => r.status))) === 401, "the state is told without the token");
+    stage.must(
+      nodes.every((name) => !text.includes(name)),
+      "names of nodes are shown without the token",
+    );
+    stage.must(
+      (await page.evaluate(() => fetch("api/state").then((r) => r.status))) === 401,
+      "the state is told without the token",
+    );
     await field.fill(token);
     await field.press("Enter");
     await stage.connected(page);
-    await stage.until(page, "the cluster", (count) => window.sderl?.nodes().length >= count, nodes.length);
+    await stage.until(
+      page,
+      "the cluster",
+      (count) => window.sderl?.nodes().length >= count,
+      nodes.length,
+    );
     // What is in the address ends up in histories and logs.
     stage.must(!page.url().includes(token), "the token stays in the address");
     await page.context().close();

@@ -10,8 +10,14 @@ import { commonQuery, formatRoute, PAGES, type Route } from "../ui/router";
 import type { Theme } from "../ui/theme";
 
 const SOURCES: Record<string, [string, string]> = {
-  stock: ["Stock nodes", "Nothing was loaded on these nodes: only what OTP itself tells can be shown. Start with --inject for the rest."],
-  mixed: ["Some stock nodes", "On some nodes nothing was loaded: only what OTP itself tells can be shown of them. Start with --inject for the rest."],
+  stock: [
+    "Stock nodes",
+    "Nothing was loaded on these nodes: only what OTP itself tells can be shown. Start with --inject for the rest.",
+  ],
+  mixed: [
+    "Some stock nodes",
+    "On some nodes nothing was loaded: only what OTP itself tells can be shown of them. Start with --inject for the rest.",
+  ],
   synthetic: ["Synthetic", "Made-up data, no cluster."],
 };
 const THEMES: Record<Theme, [IconName, string]> = {
@@ -33,28 +39,54 @@ export class Header {
   private readonly source = h("span", { class: "chip" });
   private readonly monitors = h("span", { class: "chip", "data-testid": "monitors", hidden: true });
   private readonly losses = h("span", { class: "chip chip-warning" });
-  private readonly connection = h("span", { class: "connection", "data-testid": "connection", role: "status" });
+  private readonly connection = h("span", {
+    class: "connection",
+    "data-testid": "connection",
+    role: "status",
+  });
   private readonly badge = h("span", { class: "badge" });
   private readonly theme: HTMLButtonElement;
   private readonly menu: HTMLButtonElement;
 
-  constructor(private readonly store: Store, actions: HeaderActions) {
+  constructor(
+    private readonly store: Store,
+    actions: HeaderActions,
+  ) {
     for (const page of PAGES) {
-      const link = h("a", { class: "nav-link", "data-testid": `nav-${page}`, onclick: () => this.toggleMenu(false) }, TITLES[page]);
+      const link = h(
+        "a",
+        { class: "nav-link", "data-testid": `nav-${page}`, onclick: () => this.toggleMenu(false) },
+        TITLES[page],
+      );
       if (page === "findings") link.append(this.badge);
       this.links.set(page, link);
       this.nav.append(link);
     }
-    this.theme = h("button", { class: "icon-button", "data-testid": "theme", onclick: () => actions.cycleTheme() });
+    this.theme = h("button", {
+      class: "icon-button",
+      "data-testid": "theme",
+      onclick: () => actions.cycleTheme(),
+    });
     this.menu = h(
       "button",
-      { class: "icon-button menu-button", "aria-label": "Menu", "aria-controls": "nav", "aria-expanded": "false", onclick: () => this.toggleMenu() },
+      {
+        class: "icon-button menu-button",
+        "aria-label": "Menu",
+        "aria-controls": "nav",
+        "aria-expanded": "false",
+        onclick: () => this.toggleMenu(),
+      },
       icon("menu"),
     );
     this.element = h(
       "header",
       { class: "header" },
-      h("a", { class: "brand", href: "#/groups", "aria-label": "SD Erlang" }, logo(), h("span", { class: "brand-name" }, "SD Erlang")),
+      h(
+        "a",
+        { class: "brand", href: "#/groups", "aria-label": "SD Erlang" },
+        logo(),
+        h("span", { class: "brand-name" }, "SD Erlang"),
+      ),
       this.cluster,
       this.nav,
       h("span", { class: "spring" }),
@@ -63,7 +95,16 @@ export class Header {
       this.source,
       this.connection,
       this.theme,
-      h("button", { class: "icon-button help-button", "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts (?)", onclick: () => actions.help() }, icon("help")),
+      h(
+        "button",
+        {
+          class: "icon-button help-button",
+          "aria-label": "Keyboard shortcuts",
+          title: "Keyboard shortcuts (?)",
+          onclick: () => actions.help(),
+        },
+        icon("help"),
+      ),
       this.menu,
     );
     document.addEventListener("pointerdown", (event) => {
@@ -112,7 +153,9 @@ export class Header {
     const bad = this.store.shown.findings.filter((finding) => finding.severity !== "info");
     setText(this.badge, bad.length === 0 ? "" : String(bad.length));
     this.badge.hidden = bad.length === 0;
-    this.badge.dataset["severity"] = bad.some((finding) => finding.severity === "critical") ? "critical" : "warning";
+    this.badge.dataset["severity"] = bad.some((finding) => finding.severity === "critical")
+      ? "critical"
+      : "warning";
     this.badge.setAttribute("aria-label", `${bad.length} to look at`);
   }
 
@@ -122,20 +165,33 @@ export class Header {
     const up = monitors.filter((monitor) => monitor.status === "up").length;
     this.monitors.hidden = monitors.length < 2;
     this.monitors.classList.toggle("chip-warning", up < monitors.length);
-    setText(this.monitors, up < monitors.length ? `${up} of ${monitors.length} monitors` : `${up} monitors`);
-    this.monitors.title = monitors.map(({ node, status, master, agents }) => `${node}: ${status}${master ? ", master" : ""}, ${agents} ${agents === 1 ? "agent" : "agents"}`).join("\n");
+    setText(
+      this.monitors,
+      up < monitors.length ? `${up} of ${monitors.length} monitors` : `${up} monitors`,
+    );
+    this.monitors.title = monitors
+      .map(
+        ({ node, status, master, agents }) =>
+          `${node}: ${status}${master ? ", master" : ""}, ${agents} ${agents === 1 ? "agent" : "agents"}`,
+      )
+      .join("\n");
   }
 
   /** Nothing is left out without being said. */
   private showLosses(): void {
     const lost = [...this.store.losses];
-    if (this.store.missed > 0) lost.push(["frames this browser was too slow for", this.store.missed]);
-    if (this.store.missedEvents > 0) lost.push(["events this browser was too slow for", this.store.missedEvents]);
+    if (this.store.missed > 0)
+      lost.push(["frames this browser was too slow for", this.store.missed]);
+    if (this.store.missedEvents > 0)
+      lost.push(["events this browser was too slow for", this.store.missedEvents]);
     const sum = lost.reduce((total, [, n]) => total + n, 0);
     this.losses.hidden = sum === 0;
     if (sum === 0) return;
     setText(this.losses, `${count(sum)} not shown`);
-    this.losses.title = ["Since this page was connected:", ...lost.map(([what, n]) => `${what.replaceAll("_", " ")}: ${count(n)}`)].join("\n");
+    this.losses.title = [
+      "Since this page was connected:",
+      ...lost.map(([what, n]) => `${what.replaceAll("_", " ")}: ${count(n)}`),
+    ].join("\n");
   }
 
   private toggleMenu(open = !this.element.classList.contains("menu-open")): void {

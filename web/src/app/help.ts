@@ -35,7 +35,11 @@ export class Help {
         "header",
         { class: "dialog-head" },
         h("h2", {}, "Keyboard shortcuts"),
-        h("button", { class: "icon-button", "aria-label": "Close", onclick: () => this.element.close() }, "×"),
+        h(
+          "button",
+          { class: "icon-button", "aria-label": "Close", onclick: () => this.element.close() },
+          "×",
+        ),
       ),
       h(
         "div",
@@ -45,7 +49,14 @@ export class Help {
             "section",
             {},
             h("h3", {}, title),
-            h("dl", { class: "help-list" }, ...shortcuts.flatMap((shortcut) => [h("dt", {}, ...keyCaps(shortcut.key)), h("dd", {}, shortcut.text)])),
+            h(
+              "dl",
+              { class: "help-list" },
+              ...shortcuts.flatMap((shortcut) => [
+                h("dt", {}, ...keyCaps(shortcut.key)),
+                h("dd", {}, shortcut.text),
+              ]),
+            ),
           ),
         ),
       ),

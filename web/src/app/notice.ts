@@ -8,14 +8,19 @@ export class Banner {
   readonly element = h(
     "div",
     { class: "banner", role: "alert", hidden: true },
-    h("span", {}, "The connection to the server is lost. What you see is the last that came; trying again."),
+    h(
+      "span",
+      {},
+      "The connection to the server is lost. What you see is the last that came; trying again.",
+    ),
     h("button", { class: "button", onclick: () => this.store.retry() }, "Try now"),
   );
 
   constructor(private readonly store: Store) {}
 
   update(): void {
-    this.element.hidden = this.store.connection !== "reconnecting" || this.store.shown.topology === null;
+    this.element.hidden =
+      this.store.connection !== "reconnecting" || this.store.shown.topology === null;
   }
 }
 
@@ -35,8 +40,17 @@ export function tokenForm(enter: (token: string) => void): HTMLElement {
     "form",
     { class: "empty" },
     h("h2", {}, "A token is needed"),
-    h("p", {}, "Open the address that was printed where the dashboard was started: it ends in #token=…  Or put the token in here."),
-    h("div", { class: "row" }, input, h("button", { class: "button button-primary", type: "submit" }, "Connect")),
+    h(
+      "p",
+      {},
+      "Open the address that was printed where the dashboard was started: it ends in #token=…  Or put the token in here.",
+    ),
+    h(
+      "div",
+      { class: "row" },
+      input,
+      h("button", { class: "button button-primary", type: "submit" }, "Connect"),
+    ),
   );
   form.addEventListener("submit", (event) => {
     event.preventDefault();

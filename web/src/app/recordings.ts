@@ -12,7 +12,16 @@ export class Recordings {
 
   constructor(private readonly ctx: Ctx) {
     this.element.append(
-      h("header", { class: "dialog-head" }, h("h2", {}, "Recordings"), h("button", { class: "icon-button", "aria-label": "Close", onclick: () => this.element.close() }, "×")),
+      h(
+        "header",
+        { class: "dialog-head" },
+        h("h2", {}, "Recordings"),
+        h(
+          "button",
+          { class: "icon-button", "aria-label": "Close", onclick: () => this.element.close() },
+          "×",
+        ),
+      ),
       this.body,
     );
     this.element.addEventListener("click", (event) => {
@@ -27,24 +36,48 @@ export class Recordings {
       const result = await this.ctx.store.request("recordings", {});
       this.list(Array.isArray(result) ? result : (result?.recordings ?? []));
     } catch (error) {
-      this.body.replaceChildren(emptyState("Recordings could not be listed", (error as Error).message));
+      this.body.replaceChildren(
+        emptyState("Recordings could not be listed", (error as Error).message),
+      );
     }
   }
 
   private list(recordings: readonly Recording[]): void {
     const { store } = this.ctx;
-    const back = h("button", { class: "button", onclick: () => void this.run(() => store.closeRecording()) }, "Back to live");
+    const back = h(
+      "button",
+      { class: "button", onclick: () => void this.run(() => store.closeRecording()) },
+      "Back to live",
+    );
     const record = store.hello?.writable
       ? h(
           "div",
           { class: "row" },
-          h("button", { class: "button", onclick: () => void this.run(() => store.request("record", { on: true })) }, "Start recording"),
-          h("button", { class: "button", onclick: () => void this.run(() => store.request("record", { on: false })) }, "Stop recording"),
+          h(
+            "button",
+            {
+              class: "button",
+              onclick: () => void this.run(() => store.request("record", { on: true })),
+            },
+            "Start recording",
+          ),
+          h(
+            "button",
+            {
+              class: "button",
+              onclick: () => void this.run(() => store.request("record", { on: false })),
+            },
+            "Stop recording",
+          ),
         )
       : null;
     if (recordings.length === 0) {
       this.body.replaceChildren(
-        emptyState("No recordings", "A recording keeps all that was measured in files of bounded size. Recording is switched on in the monitor's configuration (record), or here when the dashboard may write.", ...(record === null ? [] : [record])),
+        emptyState(
+          "No recordings",
+          "A recording keeps all that was measured in files of bounded size. Recording is switched on in the monitor's configuration (record), or here when the dashboard may write.",
+          ...(record === null ? [] : [record]),
+        ),
       );
       return;
     }
@@ -55,7 +88,19 @@ export class Recordings {
         h("td", { class: "mono" }, recording.name),
         h("td", { class: "num" }, dateTime(recording.modified)),
         h("td", { class: "num" }, bytes(recording.bytes)),
-        h("td", {}, h("button", { class: "button", disabled: store.recording === recording.name, onclick: () => void this.run(() => store.open(recording.name)) }, "Open")),
+        h(
+          "td",
+          {},
+          h(
+            "button",
+            {
+              class: "button",
+              disabled: store.recording === recording.name,
+              onclick: () => void this.run(() => store.open(recording.name)),
+            },
+            "Open",
+          ),
+        ),
       );
     this.body.replaceChildren(
       h(
@@ -64,7 +109,18 @@ export class Recordings {
         h(
           "table",
           { class: "table" },
-          h("thead", {}, h("tr", {}, h("th", {}, "Recording"), h("th", { class: "num" }, "Last written"), h("th", { class: "num" }, "Size"), h("th", {}))),
+          h(
+            "thead",
+            {},
+            h(
+              "tr",
+              {},
+              h("th", {}, "Recording"),
+              h("th", { class: "num" }, "Last written"),
+              h("th", { class: "num" }, "Size"),
+              h("th", {}),
+            ),
+          ),
           h("tbody", {}, ...recordings.map(row)),
         ),
       ),

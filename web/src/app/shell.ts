@@ -10,8 +10,23 @@ import { Help } from "./help";
 import { Keys } from "../ui/keys";
 import { Banner, emptyState, tokenForm } from "./notice";
 import { LOADERS, TITLES } from "./pages";
-import { commonQuery, formatRoute, PAGES, type PageName, parseRoute, type Route } from "../ui/router";
-import { applyTheme, asTheme, onSystemTheme, type Palette, readPalette, storedTheme, type Theme } from "../ui/theme";
+import {
+  commonQuery,
+  formatRoute,
+  PAGES,
+  type PageName,
+  parseRoute,
+  type Route,
+} from "../ui/router";
+import {
+  applyTheme,
+  asTheme,
+  onSystemTheme,
+  type Palette,
+  readPalette,
+  storedTheme,
+  type Theme,
+} from "../ui/theme";
 import { TimeBar } from "./timebar";
 import { Toasts } from "./toast";
 
@@ -29,21 +44,35 @@ export class Shell implements Ctx {
   private readonly banner: Banner;
   private readonly timeBar: TimeBar;
   private readonly main = h("main", { class: "main", id: "main", tabindex: "-1" });
-  private readonly live = h("div", { class: "visually-hidden", role: "status", "aria-live": "polite" });
+  private readonly live = h("div", {
+    class: "visually-hidden",
+    role: "status",
+    "aria-live": "polite",
+  });
   private theme: Theme;
   private mounted: { name: PageName; page: MountedPage } | null = null;
   private mounting: PageName | null = null;
   private refusedShown = false;
 
-  constructor(readonly store: Store, root: HTMLElement) {
+  constructor(
+    readonly store: Store,
+    root: HTMLElement,
+  ) {
     this.theme = "theme" in this.route.query ? asTheme(this.route.query["theme"]) : storedTheme();
     applyTheme(this.theme, false);
     this.palette = readPalette();
-    this.header = new Header(store, { help: () => this.help.toggle(), cycleTheme: () => this.setTheme(NEXT_THEME[this.theme]) });
+    this.header = new Header(store, {
+      help: () => this.help.toggle(),
+      cycleTheme: () => this.setTheme(NEXT_THEME[this.theme]),
+    });
     this.banner = new Banner(store);
     this.timeBar = new TimeBar(this);
     root.replaceChildren(
-      h("a", { class: "skip", href: "#main", onclick: (event) => this.skip(event) }, "Skip to the page"),
+      h(
+        "a",
+        { class: "skip", href: "#main", onclick: (event) => this.skip(event) },
+        "Skip to the page",
+      ),
       this.header.element,
       this.banner.element,
       this.main,
@@ -74,7 +103,11 @@ export class Shell implements Ctx {
   }
 
   setQuery(query: Record<string, string>): void {
-    const next = formatRoute({ page: this.route.page, arg: this.route.arg, query: { ...this.route.query, ...query } });
+    const next = formatRoute({
+      page: this.route.page,
+      arg: this.route.arg,
+      query: { ...this.route.query, ...query },
+    });
     if (next === location.hash) return;
     history.replaceState(null, "", next);
     this.routed();
@@ -91,7 +124,8 @@ export class Shell implements Ctx {
   private changed(change: Change): void {
     this.header.update(change);
     this.timeBar.update(change);
-    if (change.has("hello") && this.store.hello?.version !== PROTOCOL) this.toast("The server speaks another version than this page: load the page again");
+    if (change.has("hello") && this.store.hello?.version !== PROTOCOL)
+      this.toast("The server speaks another version than this page: load the page again");
     if (change.has("connection")) this.connectionChanged();
     if (!this.refusedShown) this.mounted?.page.update?.(change);
   }
@@ -119,7 +153,9 @@ export class Shell implements Ctx {
     }
     this.header.showRoute(this.route);
     this.timeBar.routed();
-    document.title = [this.route.arg, TITLES[this.route.page], "SD Erlang"].filter(Boolean).join(" · ");
+    document.title = [this.route.arg, TITLES[this.route.page], "SD Erlang"]
+      .filter(Boolean)
+      .join(" · ");
     if (this.refusedShown) return;
     if (this.mounted?.name === this.route.page) this.mounted.page.update?.(new Set(["route"]));
     else void this.mount(this.route.page);
@@ -134,7 +170,12 @@ export class Shell implements Ctx {
     } catch {
       this.mounting = null;
       this.unmount();
-      this.main.replaceChildren(emptyState("This page could not be loaded", "The server does not answer, or it was updated: load the page again."));
+      this.main.replaceChildren(
+        emptyState(
+          "This page could not be loaded",
+          "The server does not answer, or it was updated: load the page again.",
+        ),
+      );
       return;
     }
     // Another page may have been asked for meanwhile.
@@ -173,10 +214,20 @@ export class Shell implements Ctx {
 
   private addKeys(): void {
     PAGES.forEach((page, i) =>
-      this.keys.add({ key: String(i + 1), text: TITLES[page], section: "Pages", run: () => this.go(page) }),
+      this.keys.add({
+        key: String(i + 1),
+        text: TITLES[page],
+        section: "Pages",
+        run: () => this.go(page),
+      }),
     );
     this.keys.add(
-      { key: "t", text: "Light, dark or as the system", section: "Everywhere", run: () => this.setTheme(NEXT_THEME[this.theme]) },
+      {
+        key: "t",
+        text: "Light, dark or as the system",
+        section: "Everywhere",
+        run: () => this.setTheme(NEXT_THEME[this.theme]),
+      },
       { key: "?", text: "This sheet", section: "Everywhere", run: () => this.help.toggle() },
     );
   }

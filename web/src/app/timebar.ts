@@ -18,7 +18,16 @@ export class TimeBar {
   readonly dialog: HTMLElement;
   private readonly pause: HTMLButtonElement;
   private readonly live: HTMLButtonElement;
-  private readonly scrub = h("input", { type: "range", class: "scrub", "data-testid": "scrub", "aria-label": "Time shown", min: "0", max: "1", step: "1", disabled: true });
+  private readonly scrub = h("input", {
+    type: "range",
+    class: "scrub",
+    "data-testid": "scrub",
+    "aria-label": "Time shown",
+    min: "0",
+    max: "1",
+    step: "1",
+    disabled: true,
+  });
   private readonly speed: HTMLSelectElement;
   private readonly label = h("output", { class: "time-label", "data-testid": "time" });
   private readonly since = h("span", { class: "time-since" });
@@ -34,25 +43,73 @@ export class TimeBar {
     this.recordings = new Recordings(ctx);
     this.dialog = this.recordings.element;
     this.track = new Track(ctx, this.scrub);
-    this.pause = h("button", { class: "icon-button", "data-testid": "pause", onclick: () => this.toggle() });
-    this.live = h("button", { class: "live-button", "data-testid": "live", title: "The newest (L)", onclick: () => void this.goLive() }, h("span", { class: "live-dot" }), "Live");
-    this.speed = h("select", { class: "select speed", "aria-label": "Speed of replay", title: "Speed of replay" }, ...SPEEDS.map((speed) => h("option", { value: speed, selected: speed === 1 }, `${speed}×`)));
-    this.speed.addEventListener("change", () => (store.time.mode === "playing" ? store.play(Number(this.speed.value)) : store.setSpeed(Number(this.speed.value))));
+    this.pause = h("button", {
+      class: "icon-button",
+      "data-testid": "pause",
+      onclick: () => this.toggle(),
+    });
+    this.live = h(
+      "button",
+      {
+        class: "live-button",
+        "data-testid": "live",
+        title: "The newest (L)",
+        onclick: () => void this.goLive(),
+      },
+      h("span", { class: "live-dot" }),
+      "Live",
+    );
+    this.speed = h(
+      "select",
+      { class: "select speed", "aria-label": "Speed of replay", title: "Speed of replay" },
+      ...SPEEDS.map((speed) => h("option", { value: speed, selected: speed === 1 }, `${speed}×`)),
+    );
+    this.speed.addEventListener("change", () =>
+      store.time.mode === "playing"
+        ? store.play(Number(this.speed.value))
+        : store.setSpeed(Number(this.speed.value)),
+    );
     this.scrub.addEventListener("input", () => store.seek(Number(this.scrub.value)));
     this.scrub.addEventListener("keydown", (event) => this.scrubKey(event));
     const step = (direction: 1 | -1, name: "back" | "forward", label: string) =>
-      h("button", { class: "icon-button step", "aria-label": label, title: label, onclick: () => store.step(direction) }, icon(name));
+      h(
+        "button",
+        {
+          class: "icon-button step",
+          "aria-label": label,
+          title: label,
+          onclick: () => store.step(direction),
+        },
+        icon(name),
+      );
     this.element = h(
       "footer",
       { class: "timebar", "aria-label": "Time" },
-      h("div", { class: "time-buttons" }, step(-1, "back", "One frame back (,)"), this.pause, step(1, "forward", "One frame on (.)"), this.live),
+      h(
+        "div",
+        { class: "time-buttons" },
+        step(-1, "back", "One frame back (,)"),
+        this.pause,
+        step(1, "forward", "One frame on (.)"),
+        this.live,
+      ),
       this.track.element,
       h("div", { class: "time-text" }, this.label, this.since),
       h(
         "div",
         { class: "time-more" },
         this.speed,
-        h("button", { class: "icon-button", "aria-label": "Recordings", title: "Recordings", "data-testid": "recordings", onclick: () => void this.recordings.show() }, icon("folder")),
+        h(
+          "button",
+          {
+            class: "icon-button",
+            "aria-label": "Recordings",
+            title: "Recordings",
+            "data-testid": "recordings",
+            onclick: () => void this.recordings.show(),
+          },
+          icon("folder"),
+        ),
       ),
     );
     this.addKeys();
@@ -74,8 +131,26 @@ export class TimeBar {
     const old = time.t !== null && Date.now() - time.t > 20 * 3600_000;
     setText(this.label, time.t === null ? "–" : old ? dateTime(time.t) : clock(time.t));
     const connected = this.ctx.store.connection === "connected";
-    setText(this.since, recording !== null ? "recording" : time.t === null || newest === null ? "" : time.mode !== "live" ? ago(time.t, newest) : connected ? "live" : "the last");
-    this.showPause(time.mode === "paused" ? "play" : "pause", time.mode === "live" ? "Pause (Space)" : time.mode === "paused" ? "Go on from here (Space)" : "Stop (Space)");
+    setText(
+      this.since,
+      recording !== null
+        ? "recording"
+        : time.t === null || newest === null
+          ? ""
+          : time.mode !== "live"
+            ? ago(time.t, newest)
+            : connected
+              ? "live"
+              : "the last",
+    );
+    this.showPause(
+      time.mode === "paused" ? "play" : "pause",
+      time.mode === "live"
+        ? "Pause (Space)"
+        : time.mode === "paused"
+          ? "Go on from here (Space)"
+          : "Stop (Space)",
+    );
     const isLive = time.mode === "live" && recording === null;
     set(this.live, "aria-pressed", String(isLive && connected && time.t !== null));
     this.element.classList.toggle("past", !isLive && time.t !== null);
@@ -107,7 +182,11 @@ export class TimeBar {
     const t = this.wanted;
     this.wanted = null;
     const [from] = this.ctx.store.range;
-    if (t < from) this.ctx.toast(`The history does not reach back to ${dateTime(t)}: the oldest is shown`, "info");
+    if (t < from)
+      this.ctx.toast(
+        `The history does not reach back to ${dateTime(t)}: the oldest is shown`,
+        "info",
+      );
     this.ctx.store.seek(t);
   }
 
@@ -175,10 +254,19 @@ export class TimeBar {
       { key: "l", text: "Live", section, run: () => void this.goLive() },
       { key: ",", text: "One frame back", section, run: () => store.step(-1) },
       { key: ".", text: "One frame on", section, run: () => store.step(1) },
-      { key: "<", text: "Ten seconds back", section, run: () => store.seek((store.time.t ?? 0) - PAGE_MS) },
-      { key: ">", text: "Ten seconds on", section, run: () => store.seek((store.time.t ?? 0) + PAGE_MS) },
+      {
+        key: "<",
+        text: "Ten seconds back",
+        section,
+        run: () => store.seek((store.time.t ?? 0) - PAGE_MS),
+      },
+      {
+        key: ">",
+        text: "Ten seconds on",
+        section,
+        run: () => store.seek((store.time.t ?? 0) + PAGE_MS),
+      },
       { key: "r", text: "Recordings", section, run: () => void this.recordings.show() },
     );
   }
 }
-

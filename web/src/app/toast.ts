@@ -15,7 +15,11 @@ export class Toasts {
       "div",
       { class: `toast toast-${level}` },
       h("span", {}, text),
-      h("button", { class: "icon-button", "aria-label": "Dismiss", onclick: () => toast.remove() }, "×"),
+      h(
+        "button",
+        { class: "icon-button", "aria-label": "Dismiss", onclick: () => toast.remove() },
+        "×",
+      ),
     );
     this.element.append(toast);
     while (this.element.children.length > AT_MOST) this.element.firstElementChild?.remove();

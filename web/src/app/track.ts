@@ -23,7 +23,10 @@ export class Track {
   private width = 0;
   private height = 0;
 
-  constructor(private readonly ctx: Ctx, input: HTMLInputElement) {
+  constructor(
+    private readonly ctx: Ctx,
+    input: HTMLInputElement,
+  ) {
     this.element = h("div", { class: "track" }, this.canvas, input, this.bubble);
     input.addEventListener("pointermove", (event) => this.hover(event.offsetX));
     input.addEventListener("pointerleave", () => (this.bubble.hidden = true));
@@ -47,19 +50,29 @@ export class Track {
     const now = performance.now();
     const another = range !== null && this.askedRange !== range[0];
     if (range === null || range[1] <= range[0] || store.connection !== "connected") return;
-    const pause = Math.min(REFRESH.most, Math.max(REFRESH.least, REFRESH.share * (range[1] - range[0])));
+    const pause = Math.min(
+      REFRESH.most,
+      Math.max(REFRESH.least, REFRESH.share * (range[1] - range[0])),
+    );
     if (this.asked !== 0 && !another && now - this.asked < pause) return;
     if (this.asked !== 0 && now - this.asked < 1000) return;
     this.asked = now;
     this.askedRange = range[0];
-    store.request("series", { of: { kind: "total" }, from: Math.round(range[0]), to: Math.round(range[1]), points: POINTS }).then(
-      (series) => {
-        this.series = series;
-        this.drawn = "";
-        this.draw();
-      },
-      () => undefined, // the strip is then without its area
-    );
+    store
+      .request("series", {
+        of: { kind: "total" },
+        from: Math.round(range[0]),
+        to: Math.round(range[1]),
+        points: POINTS,
+      })
+      .then(
+        (series) => {
+          this.series = series;
+          this.drawn = "";
+          this.draw();
+        },
+        () => undefined, // the strip is then without its area
+      );
   }
 
   private resized(): void {
@@ -90,7 +103,14 @@ export class Track {
     // The newest end moves each frame: a new picture where that is a pixel or more.
     const span = Math.max(1, store.range[1] - store.range[0]);
     const lastEvent = store.events[store.events.length - 1]?.id ?? 0;
-    const key = [Math.round((store.range[1] / span) * this.width), Math.round((store.range[0] / span) * this.width), lastEvent, store.events.length, palette.dark, this.series?.t.length].join();
+    const key = [
+      Math.round((store.range[1] / span) * this.width),
+      Math.round((store.range[0] / span) * this.width),
+      lastEvent,
+      store.events.length,
+      palette.dark,
+      this.series?.t.length,
+    ].join();
     if (key === this.drawn) return;
     this.drawn = key;
     const c = this.canvas.getContext("2d") as CanvasRenderingContext2D;
@@ -134,7 +154,12 @@ export class Track {
 
   private drawEvents(c: CanvasRenderingContext2D): void {
     const { palette, store } = this.ctx;
-    const colors: Record<Level, string> = { info: palette.faint, notice: palette.accent, warning: palette.warning, error: palette.critical };
+    const colors: Record<Level, string> = {
+      info: palette.faint,
+      notice: palette.accent,
+      warning: palette.warning,
+      error: palette.critical,
+    };
     // One mark a pixel, of the gravest.
     const marks = new Map<number, Level>();
     for (const event of store.events) {
@@ -159,7 +184,15 @@ export class Track {
     this.bubble.replaceChildren(
       h("strong", {}, clock(t)),
       value === null ? "" : `  ${number(value)} msg/s`,
-      ...(event === null ? [] : [h("div", { class: `track-event level-${event.level}` }, [event.node ?? event.group, event.text].filter(Boolean).join(": "))]),
+      ...(event === null
+        ? []
+        : [
+            h(
+              "div",
+              { class: `track-event level-${event.level}` },
+              [event.node ?? event.group, event.text].filter(Boolean).join(": "),
+            ),
+          ]),
     );
     this.bubble.hidden = false;
     const half = this.bubble.offsetWidth / 2;

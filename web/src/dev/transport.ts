@@ -23,7 +23,13 @@ export class FixtureTransport implements Transport {
     const field = (name: string, otherwise: number) => Number(this.fields.get(name) ?? otherwise);
     this.interval = field("interval", 1000);
     const empty = this.fields.get("state") === "empty";
-    this.cluster = new FixtureCluster({ nodes: empty ? 0 : field("nodes", 200), groups: empty ? 0 : field("groups", 20), edges: field("edges", field("nodes", 200) * 5), seed: field("seed", 1), t: this.started });
+    this.cluster = new FixtureCluster({
+      nodes: empty ? 0 : field("nodes", 200),
+      groups: empty ? 0 : field("groups", 20),
+      edges: field("edges", field("nodes", 200) * 5),
+      seed: field("seed", 1),
+      t: this.started,
+    });
     this.past.push(this.cluster.topology);
   }
 
@@ -31,13 +37,15 @@ export class FixtureTransport implements Transport {
     this.on = on;
     const state = this.fields.get("state");
     if (state === "connecting") return;
-    if (state === "refused") return void setTimeout(() => on.lost({ refused: true, retryMs: 1000 }), 20);
+    if (state === "refused")
+      return void setTimeout(() => on.lost({ refused: true, retryMs: 1000 }), 20);
     setTimeout(() => {
       on.opened();
       this.greet();
       this.timers.push(setInterval(() => this.tick(), this.interval));
       if (this.fields.get("changes")) this.timers.push(setInterval(() => this.happen(), 4000));
-      if (state === "reconnecting") setTimeout(() => (this.close(), on.lost({ refused: false, retryMs: 1e6 })), 300);
+      if (state === "reconnecting")
+        setTimeout(() => (this.close(), on.lost({ refused: false, retryMs: 1e6 })), 300);
     }, 30);
   }
 
@@ -45,9 +53,16 @@ export class FixtureTransport implements Transport {
     const request = message as { ref: number; op: string } & Record<string, unknown>;
     setTimeout(() => {
       const result = this.answer(request);
-      this.say(result instanceof Error
-        ? { type: "reply", ref: request.ref, ok: false, error: { code: "not_found", message: result.message } }
-        : { type: "reply", ref: request.ref, ok: true, result });
+      this.say(
+        result instanceof Error
+          ? {
+              type: "reply",
+              ref: request.ref,
+              ok: false,
+              error: { code: "not_found", message: result.message },
+            }
+          : { type: "reply", ref: request.ref, ok: true, result },
+      );
     }, 5);
     return true;
   }
@@ -117,27 +132,77 @@ export class FixtureTransport implements Transport {
       case "series": {
         const [from, to, points] = ["from", "to", "points"].map((key) => Number(request[key]));
         const of = request["of"] as { kind: string; metrics?: string[]; node?: string };
-        const t = Array.from({ length: Math.min(points, 300) }, (_, i, all = Math.min(points, 300)) => from + ((to - from) * i) / Math.max(1, all - 1));
-        const metrics = of.kind === "node" ? (of.metrics ?? []) : of.kind === "group" ? ["regs_s", "failed_s", "names", "in_msgs_s"] : ["msgs_s", "bytes_s"];
-        const height: Record<string, number> = { util: 1, mem: 9e7, procs: 300, bytes_s: 4e6, msgs_s: 9e3, in_bytes_s: 4e6, out_bytes_s: 4e6 };
-        return { t, columns: Object.fromEntries(metrics.map((metric, m) => [metric, t.map((at) => (height[metric] ?? 20) * (0.5 + 0.3 * Math.sin(at / 20_000 + m) + 0.15 * Math.sin(at / 3100 + m * 2)))])) };
+        const t = Array.from(
+          { length: Math.min(points, 300) },
+          (_, i, all = Math.min(points, 300)) => from + ((to - from) * i) / Math.max(1, all - 1),
+        );
+        const metrics =
+          of.kind === "node"
+            ? (of.metrics ?? [])
+            : of.kind === "group"
+              ? ["regs_s", "failed_s", "names", "in_msgs_s"]
+              : ["msgs_s", "bytes_s"];
+        const height: Record<string, number> = {
+          util: 1,
+          mem: 9e7,
+          procs: 300,
+          bytes_s: 4e6,
+          msgs_s: 9e3,
+          in_bytes_s: 4e6,
+          out_bytes_s: 4e6,
+        };
+        return {
+          t,
+          columns: Object.fromEntries(
+            metrics.map((metric, m) => [
+              metric,
+              t.map(
+                (at) =>
+                  (height[metric] ?? 20) *
+                  (0.5 + 0.3 * Math.sin(at / 20_000 + m) + 0.15 * Math.sin(at / 3100 + m * 2)),
+              ),
+            ]),
+          ),
+        };
       }
       case "traffic":
         return { rows: this.trafficRows(String(request["by"]), now) };
       case "events": {
         const before = Number(request["before"] ?? Infinity);
-        return { events: this.cluster.events.filter((event) => event.id < before).slice(-Number(request["limit"])) };
+        return {
+          events: this.cluster.events
+            .filter((event) => event.id < before)
+            .slice(-Number(request["limit"])),
+        };
       }
       case "names":
-        return this.cluster.names(String(request["group"]), String(request["prefix"] ?? ""), Number(request["limit"]));
+        return this.cluster.names(
+          String(request["group"]),
+          String(request["prefix"] ?? ""),
+          Number(request["limit"]),
+        );
       case "lookup":
-        return this.cluster.names(String(request["group"]), String(request["name"]), 1).names[0] ?? new Error("No such name in this group: look at the spelling");
+        return (
+          this.cluster.names(String(request["group"]), String(request["name"]), 1).names[0] ??
+          new Error("No such name in this group: look at the spelling")
+        );
       case "process":
-        return { pid: request["pid"], initial: "gen_server:init_it/6", current: "gen_server:loop/7", queue: 0, memory: 34_000, links: 2 };
+        return {
+          pid: request["pid"],
+          initial: "gen_server:init_it/6",
+          current: "gen_server:loop/7",
+          queue: 0,
+          memory: 34_000,
+          links: 2,
+        };
       case "trace":
         return request["confirm"] ? {} : { cost: "About 3 % of one core at 1,000 messages/s" };
       case "recordings":
-        return { recordings: [{ name: "2026-01-07T09-15.sderl", bytes: 4_200_000, modified: now - 3_600_000 }] };
+        return {
+          recordings: [
+            { name: "2026-01-07T09-15.sderl", bytes: 4_200_000, modified: now - 3_600_000 },
+          ],
+        };
       case "open":
       case "live":
         this.greet();
@@ -149,10 +214,33 @@ export class FixtureTransport implements Transport {
 
   private trafficRows(by: string, now: number): unknown[] {
     const { nodes, groups } = this.cluster.topology;
-    const row = (from: string, to: string | undefined, messages: number, bytes: number) => ({ from, to, msgs_s: messages, bytes_s: bytes, msgs: messages * 60, bytes: bytes * 60, p50: messages * 0.9, p95: messages * 1.8, max: messages * 2.2 });
-    if (by === "link") return this.cluster.frame(now).links.map(([from, to, messages, bytes]) => row(nodes[from].name, nodes[to].name, messages, bytes));
-    if (by === "gateway") return nodes.filter((node) => node.groups.length > 1).map((node, i) => row(node.name, undefined, 900 + i * 31, 4e5 + i * 9e3));
-    if (by === "group") return groups.map((group, i) => row(group.name, undefined, 3000 - i * 90, 1e6 - i * 2e4));
-    return groups.flatMap((from, i) => groups.filter((_, k) => k === i || (k + 1) % groups.length === i).map((to) => row(from.name, to.name, 500 + i * 17, 2e5)));
+    const row = (from: string, to: string | undefined, messages: number, bytes: number) => ({
+      from,
+      to,
+      msgs_s: messages,
+      bytes_s: bytes,
+      msgs: messages * 60,
+      bytes: bytes * 60,
+      p50: messages * 0.9,
+      p95: messages * 1.8,
+      max: messages * 2.2,
+    });
+    if (by === "link")
+      return this.cluster
+        .frame(now)
+        .links.map(([from, to, messages, bytes]) =>
+          row(nodes[from].name, nodes[to].name, messages, bytes),
+        );
+    if (by === "gateway")
+      return nodes
+        .filter((node) => node.groups.length > 1)
+        .map((node, i) => row(node.name, undefined, 900 + i * 31, 4e5 + i * 9e3));
+    if (by === "group")
+      return groups.map((group, i) => row(group.name, undefined, 3000 - i * 90, 1e6 - i * 2e4));
+    return groups.flatMap((from, i) =>
+      groups
+        .filter((_, k) => k === i || (k + 1) % groups.length === i)
+        .map((to) => row(from.name, to.name, 500 + i * 17, 2e5)),
+    );
   }
 }

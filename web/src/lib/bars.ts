@@ -36,7 +36,9 @@ export function bar(label: string, format: Format, warns = true): Bar {
       set(track, "aria-valuenow", known ? used : null);
       setText(
         value,
-        known ? `${format(used)} of ${format(limit)} (${percent((used / limit) * 100)})` : format(used),
+        known
+          ? `${format(used)} of ${format(limit)} (${percent((used / limit) * 100)})`
+          : format(used),
       );
     },
   };

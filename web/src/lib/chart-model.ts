@@ -33,15 +33,19 @@ export function largest(series: readonly Series[], stacked = false): number {
     }
     return max;
   }
-  for (const one of series) for (const value of one.values) if (value !== null && value > max) max = value;
+  for (const one of series)
+    for (const value of one.values) if (value !== null && value > max) max = value;
   return max;
 }
 
 export const xOf = (t: number, domain: Domain, box: Box): number =>
-  box.x + (domain.to > domain.from ? ((t - domain.from) / (domain.to - domain.from)) * box.width : 0);
+  box.x +
+  (domain.to > domain.from ? ((t - domain.from) / (domain.to - domain.from)) * box.width : 0);
 
 export const yOf = (value: number, domain: Domain, box: Box): number =>
-  box.y + box.height - (domain.max > 0 ? Math.min(1, Math.max(0, value / domain.max)) : 0) * box.height;
+  box.y +
+  box.height -
+  (domain.max > 0 ? Math.min(1, Math.max(0, value / domain.max)) : 0) * box.height;
 
 /**
  * The time between two points beyond which the line is broken: four times the usual step, so that one lost frame

@@ -61,9 +61,21 @@ export function chart(options: ChartOptions): Chart {
   const mark = s("line", { class: "chart-mark", visibility: "hidden" });
   const cross = s("line", { class: "chart-cross", visibility: "hidden" });
   const dots = s("g", { class: "chart-dots" });
-  const svg = s("svg", { height, width: "100%", "aria-hidden": "true" }, grid, lines, mark, cross, dots);
+  const svg = s(
+    "svg",
+    { height, width: "100%", "aria-hidden": "true" },
+    grid,
+    lines,
+    mark,
+    cross,
+    dots,
+  );
   const legend = h("div", { class: "chart-legend" });
-  const empty = h("p", { class: "chart-empty", hidden: true }, "Nothing was measured in this time.");
+  const empty = h(
+    "p",
+    { class: "chart-empty", hidden: true },
+    "Nothing was measured in this time.",
+  );
   const plot = h(
     "div",
     {
@@ -149,7 +161,13 @@ export function chart(options: ChartOptions): Chart {
     ticks.forEach((tick, i) => {
       const y = Math.round(yOf(tick, domain, box)) + 0.5;
       parts.push(
-        s("line", { x1: box.x, x2: box.x + box.width, y1: y, y2: y, class: i === 0 ? "axis" : null }),
+        s("line", {
+          x1: box.x,
+          x2: box.x + box.width,
+          y1: y,
+          y2: y,
+          class: i === 0 ? "axis" : null,
+        }),
       );
       parts.push(s("text", { x: box.x - 6, y: y + 3.5, "text-anchor": "end" }, labels[i] ?? ""));
     });
@@ -158,9 +176,17 @@ export function chart(options: ChartOptions): Chart {
       const x = xOf(t, domain, box);
       if (x > box.x + box.width - 16) continue;
       parts.push(
-        s("line", { x1: x, x2: x, y1: box.y + box.height, y2: box.y + box.height + 4, class: "axis" }),
+        s("line", {
+          x1: x,
+          x2: x,
+          y1: box.y + box.height,
+          y2: box.y + box.height + 4,
+          class: "axis",
+        }),
       );
-      parts.push(s("text", { x, y: height - 4, "text-anchor": "middle" }, timeLabel(t, times.stepMs)));
+      parts.push(
+        s("text", { x, y: height - 4, "text-anchor": "middle" }, timeLabel(t, times.stepMs)),
+      );
     }
     fill(grid, ...parts);
   }
@@ -206,7 +232,8 @@ export function chart(options: ChartOptions): Chart {
     chosen = index;
     chosenT = t[index] ?? null;
     const mark = data.mark;
-    const shown = index >= 0 ? index : typeof mark === "number" ? nearest(t, mark) : lastKnown(series);
+    const shown =
+      index >= 0 ? index : typeof mark === "number" ? nearest(t, mark) : lastKnown(series);
     series.forEach((one, i) => {
       const value = values[i];
       if (value) setText(value, options.format(shown >= 0 ? one.values[shown] : null));
@@ -242,13 +269,17 @@ export function chart(options: ChartOptions): Chart {
       ),
     );
     if (speak) {
-      const all = series.map((one) => `${one.label} ${options.format(one.values[index])}`).join(", ");
+      const all = series
+        .map((one) => `${one.label} ${options.format(one.values[index])}`)
+        .join(", ");
       setText(spoken, `${clock(t[index])}: ${all}`);
     }
   }
 
-  const timeAtX = (x: number): number => domain.from + ((x - box.x) / box.width) * (domain.to - domain.from);
-  const timeAt = (event: MouseEvent): number => timeAtX(event.clientX - plot.getBoundingClientRect().left);
+  const timeAtX = (x: number): number =>
+    domain.from + ((x - box.x) / box.width) * (domain.to - domain.from);
+  const timeAt = (event: MouseEvent): number =>
+    timeAtX(event.clientX - plot.getBoundingClientRect().left);
   plot.addEventListener("pointermove", (event) => {
     byKey = false;
     pointerX = event.clientX - plot.getBoundingClientRect().left;

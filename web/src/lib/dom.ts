@@ -7,7 +7,11 @@ export type Attributes = Record<string, Value>;
 
 const SVG = "http://www.w3.org/2000/svg";
 
-function fill<E extends Element>(element: E, attributes: Attributes, children: readonly Child[]): E {
+function fill<E extends Element>(
+  element: E,
+  attributes: Attributes,
+  children: readonly Child[],
+): E {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name.replace(/^on/, ""), value);
     else set(element, name, value);
@@ -62,7 +66,11 @@ export function children(element: Element, ...nodes: Child[]): void {
 }
 
 /** Sets one CSS property by the object model: the page's content policy forbids style attributes in text. */
-export function styled<E extends HTMLElement>(element: E, property: string, value: string | undefined): E {
+export function styled<E extends HTMLElement>(
+  element: E,
+  property: string,
+  value: string | undefined,
+): E {
   if (value !== undefined) element.style.setProperty(property, value);
   return element;
 }

@@ -8,7 +8,8 @@ export type Maybe = number | null | undefined;
 /** How a value is shown. */
 export type Format = (value: Maybe) => string;
 
-const known = (value: Maybe): value is number => typeof value === "number" && Number.isFinite(value);
+const known = (value: Maybe): value is number =>
+  typeof value === "number" && Number.isFinite(value);
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
@@ -120,7 +121,9 @@ export function withUnit(value: unknown, unit: string | null | undefined): strin
   if (value === null || value === undefined) return UNKNOWN;
   if (typeof value === "string") return unit ? `${value} ${unit}` : value;
   if (typeof value !== "number")
-    return Array.isArray(value) ? value.map((one) => withUnit(one, null)).join(", ") : JSON.stringify(value);
+    return Array.isArray(value)
+      ? value.map((one) => withUnit(one, null)).join(", ")
+      : JSON.stringify(value);
   switch (unit) {
     case "bytes":
     case "B":
@@ -153,6 +156,8 @@ export function withUnit(value: unknown, unit: string | null | undefined): strin
     case undefined:
       return Number.isInteger(value) ? count(value) : number(value);
     default:
-      return unit.startsWith("%") ? `${percent(value)}${unit.slice(1)}` : `${number(value)} ${unit}`;
+      return unit.startsWith("%")
+        ? `${percent(value)}${unit.slice(1)}`
+        : `${number(value)} ${unit}`;
   }
 }

@@ -33,12 +33,17 @@ export function sorted<R>(rows: readonly R[], cell: (row: R) => Cell, direction:
 
 /** The direction a column gets when it is chosen: the other one, or its first, which is the largest first for numbers. */
 export function nextOrder(now: Order | null, key: string, numeric: boolean): Order {
-  if (now?.key === key) return { key, direction: now.direction === "ascending" ? "descending" : "ascending" };
+  if (now?.key === key)
+    return { key, direction: now.direction === "ascending" ? "descending" : "ascending" };
   return { key, direction: numeric ? "descending" : "ascending" };
 }
 
 /** Rows in whose text all words of the filter are found, whatever their case. */
-export function filtered<R>(rows: readonly R[], words: string, textOf: (row: R) => string): readonly R[] {
+export function filtered<R>(
+  rows: readonly R[],
+  words: string,
+  textOf: (row: R) => string,
+): readonly R[] {
   const wanted = words
     .toLowerCase()
     .split(/\s+/)

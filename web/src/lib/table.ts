@@ -111,7 +111,11 @@ export function table<R>(options: TableOptions<R>): Table<R> {
     foot ? h("tfoot", {}, foot) : null,
   );
   const note = h("p", { class: "table-empty", hidden: true });
-  const scroller = styled(h("div", { class: "table-scroll" }, grid, note), "max-height", options.maxHeight);
+  const scroller = styled(
+    h("div", { class: "table-scroll" }, grid, note),
+    "max-height",
+    options.maxHeight,
+  );
   const search = h("input", {
     class: "input",
     type: "search",
@@ -215,9 +219,13 @@ export function table<R>(options: TableOptions<R>): Table<R> {
           ? "–"
           : String(value);
       if (content instanceof Node) {
-        if (!(cell.childNodes.length === 1 && cell.firstChild?.isEqualNode(content))) fill(cell, content);
+        if (!(cell.childNodes.length === 1 && cell.firstChild?.isEqualNode(content)))
+          fill(cell, content);
       } else
-        setText(cell, content === false || content === null || content === undefined ? "" : String(content));
+        setText(
+          cell,
+          content === false || content === null || content === undefined ? "" : String(content),
+        );
     });
     line.className = [
       options.onChoose ? "choosable" : "",
@@ -233,7 +241,8 @@ export function table<R>(options: TableOptions<R>): Table<R> {
   }
 
   const indexOf = (target: EventTarget | null): number => {
-    const id = target instanceof Element ? target.closest("tr[data-id]")?.getAttribute("data-id") : null;
+    const id =
+      target instanceof Element ? target.closest("tr[data-id]")?.getAttribute("data-id") : null;
     return id === null || id === undefined ? -1 : shown.findIndex((row) => options.id(row) === id);
   };
 
@@ -274,7 +283,8 @@ export function table<R>(options: TableOptions<R>): Table<R> {
     else if (top > scroller.scrollTop + inSight - ROW) scroller.scrollTop = top - inSight + ROW;
     paint(true);
     const row = shown[index];
-    if (row !== undefined) made.get(options.id(row))?.line.focus({ preventScroll: shown.length > 60 });
+    if (row !== undefined)
+      made.get(options.id(row))?.line.focus({ preventScroll: shown.length > 60 });
   }
 
   arrange();

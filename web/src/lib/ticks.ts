@@ -20,17 +20,23 @@ function niceStep(rough: number): number {
 }
 
 const STEPS_S = [
-  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800,
+  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800,
+  604800,
 ];
 
 /** Ticks of time between two times in Unix milliseconds, on round local times. */
-export function timeTicks(from: number, to: number, want: number): { at: number[]; stepMs: number } {
+export function timeTicks(
+  from: number,
+  to: number,
+  want: number,
+): { at: number[]; stepMs: number } {
   if (!(to > from)) return { at: [], stepMs: 1000 };
   const rough = (to - from) / 1000 / Math.max(1, want);
   const stepMs = (STEPS_S.find((one) => one >= rough) ?? Math.ceil(rough / 604800) * 604800) * 1000;
   const offset = new Date(from).getTimezoneOffset() * 60000;
   const at: number[] = [];
-  for (let t = Math.ceil((from - offset) / stepMs) * stepMs + offset; t <= to; t += stepMs) at.push(t);
+  for (let t = Math.ceil((from - offset) / stepMs) * stepMs + offset; t <= to; t += stepMs)
+    at.push(t);
   return { at, stepMs };
 }
 

@@ -28,7 +28,11 @@ export class Edges {
   rebuild(scene: Scene, before: Scene | null): void {
     const kept = new Map<string, number>();
     if (before !== null) {
-      for (let e = 0; e < this.count; e++) kept.set(`${before.entities[this.from[e]].key}>${before.entities[this.to[e]].key}`, this.shown[e]);
+      for (let e = 0; e < this.count; e++)
+        kept.set(
+          `${before.entities[this.from[e]].key}>${before.entities[this.to[e]].key}`,
+          this.shown[e],
+        );
     }
     this.count = 0;
     this.index.clear();
@@ -60,7 +64,9 @@ export class Edges {
       if (this.isDirect(topology, a, b)) this.direct[e] = 1;
     }
     const rates = measure === "msgs" ? this.msgs : this.bytes;
-    for (let e = 0; e < this.count; e++) this.goal[e] = this.msgs[e] > 0 && this.isShown(e, minimum) ? position(rates[e], measure) : -0.2;
+    for (let e = 0; e < this.count; e++)
+      this.goal[e] =
+        this.msgs[e] > 0 && this.isShown(e, minimum) ? position(rates[e], measure) : -0.2;
     this.starts.clear();
   }
 
@@ -113,7 +119,10 @@ export class Edges {
 
   private grow(): void {
     const size = this.from.length * 2;
-    const copy = <T extends Int32Array | Float64Array | Uint8Array | Float32Array>(into: T, old: T): T => {
+    const copy = <T extends Int32Array | Float64Array | Uint8Array | Float32Array>(
+      into: T,
+      old: T,
+    ): T => {
       into.set(old);
       return into;
     };

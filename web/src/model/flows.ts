@@ -39,11 +39,13 @@ export class Flows {
       const b = placesOf(to.groups);
       const shared = a.filter((group) => b.includes(group));
       if (shared.length > 0) {
-        for (const group of shared) this.add(group, group, msgs / shared.length, bytes / shared.length, 0);
+        for (const group of shared)
+          this.add(group, group, msgs / shared.length, bytes / shared.length, 0);
         continue;
       }
       const parts = a.length * b.length;
-      for (const x of a) for (const y of b) this.add(x, y, msgs / parts, bytes / parts, msgs / parts);
+      for (const x of a)
+        for (const y of b) this.add(x, y, msgs / parts, bytes / parts, msgs / parts);
     }
   }
 

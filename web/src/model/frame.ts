@@ -19,7 +19,10 @@ export class Frame {
   private readonly values: Float64Array;
   private readonly width: number;
 
-  constructor(message: Omit<FrameMessage, "type">, private readonly columns: ReadonlyMap<string, number>) {
+  constructor(
+    message: Omit<FrameMessage, "type">,
+    private readonly columns: ReadonlyMap<string, number>,
+  ) {
     this.seq = message.seq;
     this.t = message.t;
     this.spanMs = message.span_ms;

@@ -14,8 +14,30 @@ const PATTERNS: [Pattern, Pattern][] = [
 ];
 
 // Blue, orange, green, cyan, brown; violet, crimson, slate, magenta, olive.
-const LIGHT = ["#2f6fdb", "#d9822b", "#12836b", "#1f9ac4", "#8a6d1d", "#7a5bd0", "#c23b5a", "#5b6475", "#b0479e", "#5d8a1c"];
-const DARK = ["#6fa0ff", "#f0a355", "#3fbf9f", "#58c4e8", "#cfae4b", "#a78bfa", "#f0708c", "#9aa5b8", "#dd82cc", "#9ccb4f"];
+const LIGHT = [
+  "#2f6fdb",
+  "#d9822b",
+  "#12836b",
+  "#1f9ac4",
+  "#8a6d1d",
+  "#7a5bd0",
+  "#c23b5a",
+  "#5b6475",
+  "#b0479e",
+  "#5d8a1c",
+];
+const DARK = [
+  "#6fa0ff",
+  "#f0a355",
+  "#3fbf9f",
+  "#58c4e8",
+  "#cfae4b",
+  "#a78bfa",
+  "#f0708c",
+  "#9aa5b8",
+  "#dd82cc",
+  "#9ccb4f",
+];
 
 export interface Identity {
   color: string;
@@ -30,8 +52,10 @@ const placeOfId = new Map<number, number>();
  * the same, and later ones the next, so that none changes.
  */
 export function meetGroups(groups: readonly { id: number; name: string }[]): void {
-  const byName = (a: { name: string }, b: { name: string }) => a.name.localeCompare(b.name, "en", { numeric: true });
-  for (const { name } of groups.filter((group) => !placeOfName.has(group.name)).sort(byName)) placeOfName.set(name, placeOfName.size);
+  const byName = (a: { name: string }, b: { name: string }) =>
+    a.name.localeCompare(b.name, "en", { numeric: true });
+  for (const { name } of groups.filter((group) => !placeOfName.has(group.name)).sort(byName))
+    placeOfName.set(name, placeOfName.size);
   for (const { id, name } of groups) placeOfId.set(id, placeOfName.get(name) as number);
 }
 

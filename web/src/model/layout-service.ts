@@ -27,8 +27,10 @@ export class LayoutService {
   ask(input: LayoutInput): void {
     this.worker?.postMessage(input);
     // Both start from nothing and do the same, so that the worker's first answer changes nothing.
-    const bodies = input.groups.length + input.nodes.filter((node) => node.groups.length > 1).length;
-    if (this.worker === null || (!this.inWorker && bodies <= AT_ONCE)) this.done(this.here.update(input));
+    const bodies =
+      input.groups.length + input.nodes.filter((node) => node.groups.length > 1).length;
+    if (this.worker === null || (!this.inWorker && bodies <= AT_ONCE))
+      this.done(this.here.update(input));
   }
 
   stop(): void {

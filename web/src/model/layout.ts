@@ -2,7 +2,16 @@
 // Where groups and nodes lie. Each group is a disc in which its own members sit at slots; gateways,
 // and the discs, are bodies of a force layout. Positions are kept from topology to topology: what
 // stays moves little, what is new comes beside what it belongs to.
-import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY, type SimulationLinkDatum, type SimulationNodeDatum } from "d3-force";
+import {
+  forceCollide,
+  forceLink,
+  forceManyBody,
+  forceSimulation,
+  forceX,
+  forceY,
+  type SimulationLinkDatum,
+  type SimulationNodeDatum,
+} from "d3-force";
 import { walk } from "./walk";
 
 export interface LayoutInput {
@@ -60,22 +69,42 @@ export class Layout {
       const from = extent * 1.1;
       body(`g${group.id}`, discRadius(members.length), () => {
         const beside = this.beside(input, group.id);
-        return beside ?? [from * Math.cos(angle) * aspect ** 0.5, (from * Math.sin(angle)) / aspect ** 0.5];
+        return (
+          beside ?? [
+            from * Math.cos(angle) * aspect ** 0.5,
+            (from * Math.sin(angle)) / aspect ** 0.5,
+          ]
+        );
       });
     }
     for (const node of input.nodes) {
       if (node.groups.length < 2) continue;
-      const discs = node.groups.map((group) => bodies.get(`g${group}`)).filter((disc) => disc !== undefined);
+      const discs = node.groups
+        .map((group) => bodies.get(`g${group}`))
+        .filter((disc) => disc !== undefined);
       const gateway = body(`n${node.id}`, GATEWAY_R, () => {
         const jitter = (node.id * GOLDEN) % (2 * Math.PI);
         return [mean(discs, "x") + 12 * Math.cos(jitter), mean(discs, "y") + 12 * Math.sin(jitter)];
       });
       discs.forEach((disc, i) => {
-        links.push({ source: gateway, target: disc, length: disc.r + GATEWAY_R + 6, strength: 0.5 });
-        for (const other of discs.slice(i + 1)) links.push({ source: disc, target: other, length: disc.r + other.r + 2 * GATEWAY_R + GAP, strength: 0.12 });
+        links.push({
+          source: gateway,
+          target: disc,
+          length: disc.r + GATEWAY_R + 6,
+          strength: 0.5,
+        });
+        for (const other of discs.slice(i + 1))
+          links.push({
+            source: disc,
+            target: other,
+            length: disc.r + other.r + 2 * GATEWAY_R + GAP,
+            strength: 0.12,
+          });
       });
     }
-    const pull = forceLink<Body, (typeof links)[number]>(links).distance((link) => link.length).strength((link) => link.strength);
+    const pull = forceLink<Body, (typeof links)[number]>(links)
+      .distance((link) => link.length)
+      .strength((link) => link.strength);
     const horizontal = forceX<Body>(0);
     const vertical = forceY<Body>(0);
     const shape = (broad: number) => {
@@ -92,13 +121,21 @@ export class Layout {
       .force("links", pull);
     if (!warm) {
       // First they untangle, free to pass through each other, then they make room.
-      simulation.alphaDecay(0.02).force("charge", forceManyBody<Body>().strength((one) => -14 * one.r));
+      simulation.alphaDecay(0.02).force(
+        "charge",
+        forceManyBody<Body>().strength((one) => -14 * one.r),
+      );
       run(simulation, 150);
       simulation.force("charge", null).alpha(0.5).alphaDecay(0.025);
     } else {
       simulation.alpha(0.3).alphaDecay(0.03);
     }
-    simulation.force("apart", forceCollide<Body>((one) => one.r + GAP / 2).strength(0.9).iterations(3));
+    simulation.force(
+      "apart",
+      forceCollide<Body>((one) => one.r + GAP / 2)
+        .strength(0.9)
+        .iterations(3),
+    );
     run(simulation, warm ? 110 : 130);
     // Pressed into the shape of the place where it is shown.
     for (let tries = 0; !warm && tries < 3; tries++) {
@@ -126,7 +163,8 @@ export class Layout {
     });
     for (const node of input.nodes) {
       const gateway = this.bodies.get(`n${node.id}`);
-      if (gateway !== undefined) nodes.push({ id: node.id, x: gateway.x as number, y: gateway.y as number });
+      if (gateway !== undefined)
+        nodes.push({ id: node.id, x: gateway.x as number, y: gateway.y as number });
     }
     return { groups, nodes };
   }
@@ -142,7 +180,9 @@ export class Layout {
     for (const id of [...this.slots.keys()]) if (!members.has(id)) this.slots.delete(id);
     for (const [group, ids] of members) {
       const present = new Set(ids);
-      let slots = (this.slots.get(group) ?? []).map((node) => (node !== null && present.delete(node) ? node : null));
+      let slots = (this.slots.get(group) ?? []).map((node) =>
+        node !== null && present.delete(node) ? node : null,
+      );
       // A disc half empty is smaller in order than in its old places.
       if (slots.length > 2 * ids.length) slots = slots.filter((node) => node !== null);
       for (const id of ids) {
@@ -161,7 +201,10 @@ export class Layout {
   private beside(input: LayoutInput, group: number): [number, number] | null {
     const known = input.nodes
       .filter((node) => node.groups.includes(group))
-      .flatMap((node) => [this.bodies.get(`n${node.id}`), ...node.groups.map((id) => this.bodies.get(`g${id}`))])
+      .flatMap((node) => [
+        this.bodies.get(`n${node.id}`),
+        ...node.groups.map((id) => this.bodies.get(`g${id}`)),
+      ])
       .filter((body) => body !== undefined);
     return known.length === 0 ? null : [mean(known, "x") + 3, mean(known, "y") + 3];
   }
@@ -173,7 +216,9 @@ function run(simulation: { tick(): unknown }, ticks: number): void {
 
 /** Width over height of what the bodies take. */
 function proportions(bodies: readonly Body[]): number {
-  const span = (axis: "x" | "y") => Math.max(...bodies.map((body) => (body[axis] as number) + body.r)) - Math.min(...bodies.map((body) => (body[axis] as number) - body.r));
+  const span = (axis: "x" | "y") =>
+    Math.max(...bodies.map((body) => (body[axis] as number) + body.r)) -
+    Math.min(...bodies.map((body) => (body[axis] as number) - body.r));
   return bodies.length < 3 ? 1 : span("x") / span("y");
 }
 
@@ -197,5 +242,7 @@ export function slotPosition(slot: number, members: number): [number, number] {
 }
 
 function mean(bodies: readonly Body[], axis: "x" | "y"): number {
-  return bodies.length === 0 ? 0 : bodies.reduce((sum, body) => sum + (body[axis] as number), 0) / bodies.length;
+  return bodies.length === 0
+    ? 0
+    : bodies.reduce((sum, body) => sum + (body[axis] as number), 0) / bodies.length;
 }

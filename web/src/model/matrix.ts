@@ -21,13 +21,22 @@ export interface Matrix {
 
 export function groupMatrix(topology: Topology, frame: Frame): Matrix {
   const labels: Label[] = topology.groups.map(({ id, name }) => ({ id, name }));
-  if (topology.nodes.some((node) => node.groups.length === 0)) labels.push({ id: FREE, name: FREE_NAME });
+  if (topology.nodes.some((node) => node.groups.length === 0))
+    labels.push({ id: FREE, name: FREE_NAME });
   const matrix = empty("groups", labels, labels);
   const place = new Map(labels.map((label, i) => [label.id, i]));
   for (const flow of new Flows(topology, frame).all()) {
     const row = place.get(flow.from);
     const column = place.get(flow.to);
-    if (row !== undefined && column !== undefined) add(matrix, row, column, flow.msgs, flow.bytes, flow.direct > 0 && flow.from !== FREE && flow.to !== FREE);
+    if (row !== undefined && column !== undefined)
+      add(
+        matrix,
+        row,
+        column,
+        flow.msgs,
+        flow.bytes,
+        flow.direct > 0 && flow.from !== FREE && flow.to !== FREE,
+      );
   }
   return matrix;
 }
@@ -51,16 +60,33 @@ export function nodeMatrix(topology: Topology, frame: Frame, from: number, to: n
 }
 
 function members(topology: Topology, group: number): Label[] {
-  const nodes = group === FREE ? topology.nodes.filter((node) => node.groups.length === 0) : topology.nodes.filter((node) => node.groups.includes(group));
+  const nodes =
+    group === FREE
+      ? topology.nodes.filter((node) => node.groups.length === 0)
+      : topology.nodes.filter((node) => node.groups.includes(group));
   return nodes.map(({ id, name }) => ({ id, name }));
 }
 
 function empty(kind: Matrix["kind"], rows: readonly Label[], columns: readonly Label[]): Matrix {
   const size = rows.length * columns.length;
-  return { kind, rows, columns, msgs: new Float64Array(size), bytes: new Float64Array(size), direct: new Uint8Array(size) };
+  return {
+    kind,
+    rows,
+    columns,
+    msgs: new Float64Array(size),
+    bytes: new Float64Array(size),
+    direct: new Uint8Array(size),
+  };
 }
 
-function add(matrix: Matrix, row: number, column: number, msgs: number, bytes: number, direct: boolean): void {
+function add(
+  matrix: Matrix,
+  row: number,
+  column: number,
+  msgs: number,
+  bytes: number,
+  direct: boolean,
+): void {
   const at = row * matrix.columns.length + column;
   matrix.msgs[at] += msgs;
   matrix.bytes[at] += bytes;

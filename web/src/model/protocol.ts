@@ -221,7 +221,15 @@ export interface Operations {
     { rows: TrafficRow[] },
   ];
   events: [
-    { before?: number; limit: number; from?: number; to?: number; node?: string; group?: string; kinds?: string[] },
+    {
+      before?: number;
+      limit: number;
+      from?: number;
+      to?: number;
+      node?: string;
+      group?: string;
+      kinds?: string[];
+    },
     { events: ClusterEvent[] },
   ];
   names: [

@@ -50,20 +50,33 @@ export const AGGREGATE_ABOVE = 60;
 export type Level = "auto" | "groups" | "nodes";
 
 /** Which groups are shown node by node. */
-export function expandedGroups(topology: Topology, level: Level, open: number | null, close: boolean): Set<number> {
-  const all = level === "nodes" || (level === "auto" && (close || topology.nodes.length <= AGGREGATE_ABOVE));
+export function expandedGroups(
+  topology: Topology,
+  level: Level,
+  open: number | null,
+  close: boolean,
+): Set<number> {
+  const all =
+    level === "nodes" || (level === "auto" && (close || topology.nodes.length <= AGGREGATE_ABOVE));
   if (all) return new Set([...topology.groups.map((group) => group.id), FREE]);
   return new Set(open === null ? [] : [open]);
 }
 
 export function layoutInput(topology: Topology, aspect: number): LayoutInput {
   const groups: LayoutInput["groups"] = topology.groups.map((group) => ({ id: group.id }));
-  const nodes = topology.nodes.map((node) => ({ id: node.id, groups: node.groups.filter((id) => topology.group(id)) }));
+  const nodes = topology.nodes.map((node) => ({
+    id: node.id,
+    groups: node.groups.filter((id) => topology.group(id)),
+  }));
   if (nodes.some((node) => node.groups.length === 0)) groups.push({ id: FREE, free: true });
   return { aspect, groups, nodes };
 }
 
-export function makeScene(topology: Topology, layout: LayoutResult, expanded: ReadonlySet<number>): Scene {
+export function makeScene(
+  topology: Topology,
+  layout: LayoutResult,
+  expanded: ReadonlySet<number>,
+): Scene {
   const places = new Map(layout.nodes.map((place) => [place.id, place]));
   const entities: Entity[] = [];
   const highest = topology.nodes.reduce((most, node) => Math.max(most, node.id), -1);
@@ -75,7 +88,8 @@ export function makeScene(topology: Topology, layout: LayoutResult, expanded: Re
   };
   const own = new Map<number, TopologyNode[]>();
   const gateways = new Map<number, TopologyNode[]>();
-  const push = (map: Map<number, TopologyNode[]>, group: number, node: TopologyNode) => map.get(group)?.push(node) ?? map.set(group, [node]);
+  const push = (map: Map<number, TopologyNode[]>, group: number, node: TopologyNode) =>
+    map.get(group)?.push(node) ?? map.set(group, [node]);
   for (const node of topology.nodes) {
     if (node.groups.length > 1) for (const group of node.groups) push(gateways, group, node);
     else push(own, node.groups[0] ?? FREE, node);
@@ -98,7 +112,17 @@ export function makeScene(topology: Topology, layout: LayoutResult, expanded: Re
     };
     discs.push(disc);
     if (disc.expanded || members.length === 0) continue;
-    add({ key: `b:${disc.name}`, kind: "bubble", label: disc.name, groups: [disc.id], node: null, members: members.map((node) => node.id), x: place.x, y: place.y, r: place.r });
+    add({
+      key: `b:${disc.name}`,
+      kind: "bubble",
+      label: disc.name,
+      groups: [disc.id],
+      node: null,
+      members: members.map((node) => node.id),
+      x: place.x,
+      y: place.y,
+      r: place.r,
+    });
   }
   for (const node of topology.nodes) {
     const gateway = node.groups.length > 1;
@@ -120,7 +144,10 @@ export function makeScene(topology: Topology, layout: LayoutResult, expanded: Re
 }
 
 /** The rectangle around discs and gateways, for fitting: x, y, width, height. */
-export function extent(scene: Scene, only?: (disc: Disc) => boolean): [number, number, number, number] {
+export function extent(
+  scene: Scene,
+  only?: (disc: Disc) => boolean,
+): [number, number, number, number] {
   let [x0, y0, x1, y1] = [Infinity, Infinity, -Infinity, -Infinity];
   const grow = (x: number, y: number, r: number) => {
     x0 = Math.min(x0, x - r);
@@ -132,6 +159,8 @@ export function extent(scene: Scene, only?: (disc: Disc) => boolean): [number, n
   const groups = new Set(discs.map((disc) => disc.id));
   // Above a disc stands its label.
   for (const disc of discs) grow(disc.x, disc.y - 10, disc.r + 10);
-  for (const entity of scene.entities) if (entity.kind === "node" && entity.groups.some((group) => groups.has(group))) grow(entity.x, entity.y, entity.r + 4);
+  for (const entity of scene.entities)
+    if (entity.kind === "node" && entity.groups.some((group) => groups.has(group)))
+      grow(entity.x, entity.y, entity.r + 4);
   return x0 === Infinity ? [-100, -100, 200, 200] : [x0, y0, x1 - x0, y1 - y0];
 }

@@ -50,7 +50,8 @@ export function color(at: number, dark: boolean): string {
 export function ticks(measure: Measure): number[] {
   const [low, high] = DOMAIN[measure];
   const rates: number[] = [];
-  for (let rate = low; rate <= high * 1.0001; rate *= measure === "msgs" ? 10 : 16) rates.push(rate);
+  for (let rate = low; rate <= high * 1.0001; rate *= measure === "msgs" ? 10 : 16)
+    rates.push(rate);
   return rates;
 }
 

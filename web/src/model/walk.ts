@@ -15,7 +15,12 @@ export function walk({ groups, nodes }: Given): number[] {
   const open = (id: number) => [...neighbours(id).keys()].filter((other) => left.has(other)).length;
   /** Next: tied by most nodes, then with the fewest ways on, so that no end is left behind; then the first. */
   const best = (ids: number[], ties: (id: number) => number) =>
-    ids.sort((a, b) => ties(b) - ties(a) || open(a) - open(b) || (order.get(a) as number) - (order.get(b) as number))[0];
+    ids.sort(
+      (a, b) =>
+        ties(b) - ties(a) ||
+        open(a) - open(b) ||
+        (order.get(a) as number) - (order.get(b) as number),
+    )[0];
   const way: number[] = [];
   const go = (id: number) => {
     left.delete(id);
@@ -25,7 +30,7 @@ export function walk({ groups, nodes }: Given): number[] {
     // An end of a chain is where a walk begins.
     const linked = [...left].filter((id) => open(id) > 0);
     go(best(linked.length > 0 ? linked : [...left], () => 0));
-    for (let from = way.length - 1; from >= 0; ) {
+    for (let from = way.length - 1; from >= 0;) {
       const here = neighbours(way[from]);
       const next = [...here.keys()].filter((id) => left.has(id));
       if (next.length === 0) {

@@ -3,7 +3,10 @@
 import type { Op, Operations, ReplyError } from "../model/protocol";
 
 export class RequestError extends Error {
-  constructor(readonly code: string, message: string) {
+  constructor(
+    readonly code: string,
+    message: string,
+  ) {
     super(message);
     this.name = "RequestError";
   }
@@ -19,7 +22,10 @@ export class Requests {
   private next = 1;
   private readonly waiting = new Map<number, Waiting>();
 
-  constructor(private readonly send: (message: object) => boolean, private readonly timeoutMs = 10_000) {}
+  constructor(
+    private readonly send: (message: object) => boolean,
+    private readonly timeoutMs = 10_000,
+  ) {}
 
   ask<O extends Op>(op: O, args: Operations[O][0]): Promise<Operations[O][1]> {
     const ref = this.next++;
@@ -30,7 +36,9 @@ export class Requests {
       }, this.timeoutMs);
       this.waiting.set(ref, { resolve: resolve as (result: unknown) => void, reject, timer });
       if (!this.send({ ...args, ref, op })) {
-        this.drop(ref)?.reject(new RequestError("disconnected", "There is no connection to the server"));
+        this.drop(ref)?.reject(
+          new RequestError("disconnected", "There is no connection to the server"),
+        );
       }
     });
   }
@@ -38,7 +46,10 @@ export class Requests {
   answered(ref: number, ok: boolean, result: unknown, error?: ReplyError): void {
     const waiting = this.drop(ref);
     if (ok) waiting?.resolve(result);
-    else waiting?.reject(new RequestError(error?.code ?? "error", error?.message ?? "The server refused"));
+    else
+      waiting?.reject(
+        new RequestError(error?.code ?? "error", error?.message ?? "The server refused"),
+      );
   }
 
   failAll(message: string): void {

@@ -30,7 +30,10 @@ export class SocketTransport implements Transport {
   private closed = false;
   private on: TransportEvents | null = null;
 
-  constructor(private readonly base: string, private readonly token: () => string | null) {}
+  constructor(
+    private readonly base: string,
+    private readonly token: () => string | null,
+  ) {}
 
   open(on: TransportEvents): void {
     this.on = on;

@@ -78,7 +78,10 @@ export class Store {
   private playing: ReturnType<typeof setInterval> | undefined;
   private rangeTimer: ReturnType<typeof setInterval> | undefined;
 
-  constructor(private readonly transport: Transport, signals = new Signals()) {
+  constructor(
+    private readonly transport: Transport,
+    signals = new Signals(),
+  ) {
     this.signals = signals;
     this.requests = new Requests((message) => transport.send(message));
   }
@@ -172,7 +175,11 @@ export class Store {
     const t = this.time.t ?? this.live.frame?.t;
     if (t === undefined || t === null) return;
     const known = direction > 0 ? this.frames.after(t) : this.frames.at(t - 1);
-    this.seek(known !== undefined && this.isNear(known, t) ? known.t : t + direction * (this.hello?.interval_ms ?? 1000));
+    this.seek(
+      known !== undefined && this.isNear(known, t)
+        ? known.t
+        : t + direction * (this.hello?.interval_ms ?? 1000),
+    );
   }
 
   /** Runs on from the time shown, `speed` times as fast as it was. */
@@ -181,7 +188,11 @@ export class Store {
     const from = this.time.t ?? this.range?.[0];
     if (from === undefined) return;
     const atEnd = this.range !== null && from >= this.range[1] - 1;
-    this.time = { mode: "playing", t: atEnd && this.recording !== null ? this.range![0] : from, speed };
+    this.time = {
+      mode: "playing",
+      t: atEnd && this.recording !== null ? this.range![0] : from,
+      speed,
+    };
     let last = performance.now();
     this.playing = setInterval(() => {
       const now = performance.now();
@@ -302,12 +313,18 @@ export class Store {
       await this.request("open", { recording });
     } catch (error) {
       // Without a connection it is tried again with the next one.
-      if (this.chosen !== recording || (error instanceof RequestError && error.code === "disconnected")) return;
+      if (
+        this.chosen !== recording ||
+        (error instanceof RequestError && error.code === "disconnected")
+      )
+        return;
       this.chosen = null;
       this.recording = null;
       this.goLive();
       this.signals.tell("hello", "range");
-      this.notify(`The recording could not be opened again, this is the live cluster: ${(error as Error).message}`);
+      this.notify(
+        `The recording could not be opened again, this is the live cluster: ${(error as Error).message}`,
+      );
     }
   }
 
@@ -401,8 +418,12 @@ export class Store {
   private gotFrame(message: FrameMessage): void {
     const frame = new Frame(message, this.columns);
     this.frames.push(frame);
-    for (const [cause, n] of Object.entries(frame.lost)) if (n > 0) this.losses.set(cause, (this.losses.get(cause) ?? 0) + n);
-    this.range = [Math.min(this.range?.[0] ?? frame.t, frame.t), Math.max(this.range?.[1] ?? 0, frame.t)];
+    for (const [cause, n] of Object.entries(frame.lost))
+      if (n > 0) this.losses.set(cause, (this.losses.get(cause) ?? 0) + n);
+    this.range = [
+      Math.min(this.range?.[0] ?? frame.t, frame.t),
+      Math.max(this.range?.[1] ?? 0, frame.t),
+    ];
     this.signals.tell("range");
     this.gotLive({ frame });
   }
@@ -431,7 +452,11 @@ export class Store {
   }
 
   /** A request whose failure nobody needs to hear of: it is made again when connected again. */
-  private quietly<O extends Op>(op: O, args: Operations[O][0], then?: (result: Operations[O][1]) => void): void {
+  private quietly<O extends Op>(
+    op: O,
+    args: Operations[O][0],
+    then?: (result: Operations[O][1]) => void,
+  ): void {
     this.request(op, args).then(then ?? (() => undefined), () => undefined);
   }
 }

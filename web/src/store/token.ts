@@ -24,7 +24,8 @@ export function takeToken(href: string): Taken {
   if (token === null) return { token: null, clean: null };
   fields.delete("token");
   const rest = fields.toString();
-  url.hash = path === "" && rest === "" ? "" : (path || "/groups") + (rest === "" ? "" : `?${rest}`);
+  url.hash =
+    path === "" && rest === "" ? "" : (path || "/groups") + (rest === "" ? "" : `?${rest}`);
   return { token, clean: url.href };
 }
 

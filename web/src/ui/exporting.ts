@@ -28,7 +28,10 @@ export function exportOf(wanted: Required<Pick<Wanted, "from" | "to">> & Wanted)
     ...(by ? { by } : {}),
   });
   const stamp = new Date(to).toISOString().slice(0, 19).replaceAll(":", "-");
-  return { path: `api/export?${fields}`, file: `sderl-${by ? `${what}-${by}` : what}-${stamp}.csv` };
+  return {
+    path: `api/export?${fields}`,
+    file: `sderl-${by ? `${what}-${by}` : what}-${stamp}.csv`,
+  };
 }
 
 /** A button that saves what is wanted when it is pressed. Recordings have no export of their own. */

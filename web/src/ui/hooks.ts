@@ -58,7 +58,12 @@ export function installHooks(store: Store): void {
 /** The map takes the questions over while it is there; call the result to give them back. */
 export function takeHooks(store: Store, map: Pick<Hooks, "nodes" | "groups" | "fps">): () => void {
   Object.assign(window.sderl, map);
-  return () => Object.assign(window.sderl, { nodes: () => plainNodes(store), groups: () => plainGroups(store), fps: () => 0 });
+  return () =>
+    Object.assign(window.sderl, {
+      nodes: () => plainNodes(store),
+      groups: () => plainGroups(store),
+      fps: () => 0,
+    });
 }
 
 export function countFrame(): void {

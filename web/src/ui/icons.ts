@@ -28,6 +28,9 @@ export function icon(name: IconName): SVGSVGElement {
   return s(
     "svg",
     { viewBox: "0 0 16 16", class: "icon", "aria-hidden": "true", focusable: "false" },
-    s("path", { d: PATHS[name], fill: name === "play" || name === "record" ? "currentColor" : "none" }),
+    s("path", {
+      d: PATHS[name],
+      fill: name === "play" || name === "record" ? "currentColor" : "none",
+    }),
   );
 }

@@ -35,7 +35,10 @@ export class Keys {
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return false;
     if (document.querySelector("dialog[open]") !== null) return false;
     const now = event.timeStamp;
-    const sequence = now - this.prefixAt < SEQUENCE_MS && this.prefix !== "" ? `${this.prefix} ${event.key}` : event.key;
+    const sequence =
+      now - this.prefixAt < SEQUENCE_MS && this.prefix !== ""
+        ? `${this.prefix} ${event.key}`
+        : event.key;
     // The page's own shortcuts came last and win over the shell's.
     const found = this.shortcuts.findLast((shortcut) => shortcut.key === sequence);
     this.prefix = "";
@@ -57,7 +60,13 @@ function isTyping(event: KeyboardEvent): boolean {
   const target = event.target;
   if (!(target instanceof HTMLElement)) return false;
   // Space presses what has the focus.
-  if (event.key === " " && target.closest("button, a, summary, [role=button]") !== null) return true;
-  if (target instanceof HTMLInputElement) return !["range", "checkbox", "radio", "button"].includes(target.type);
-  return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement || target.isContentEditable;
+  if (event.key === " " && target.closest("button, a, summary, [role=button]") !== null)
+    return true;
+  if (target instanceof HTMLInputElement)
+    return !["range", "checkbox", "radio", "button"].includes(target.type);
+  return (
+    target instanceof HTMLTextAreaElement ||
+    target instanceof HTMLSelectElement ||
+    target.isContentEditable
+  );
 }

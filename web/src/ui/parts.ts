@@ -15,11 +15,20 @@ export interface CardOptions {
 export function card(title: string, options: CardOptions, ...content: Child[]): HTMLElement {
   return h(
     "section",
-    { class: `card ${options.class ?? ""}`.trim(), "aria-label": title, "data-testid": options.testid },
+    {
+      class: `card ${options.class ?? ""}`.trim(),
+      "aria-label": title,
+      "data-testid": options.testid,
+    },
     h(
       "div",
       { class: "card-head" },
-      h("div", {}, h("h2", {}, title), options.hint ? h("p", { class: "muted" }, options.hint) : null),
+      h(
+        "div",
+        {},
+        h("h2", {}, title),
+        options.hint ? h("p", { class: "muted" }, options.hint) : null,
+      ),
       options.tools ? h("div", { class: "card-tools" }, ...options.tools) : null,
     ),
     ...content,
@@ -61,7 +70,13 @@ export interface Stat {
 export function stat(label: string, hint?: string): Stat {
   const value = h("dd", { class: "stat-value num" });
   const more = h("dd", { class: "stat-more muted num" });
-  const root = h("div", { class: "stat", title: hint }, h("dt", { class: "muted" }, label), value, more);
+  const root = h(
+    "div",
+    { class: "stat", title: hint },
+    h("dt", { class: "muted" }, label),
+    value,
+    more,
+  );
   return {
     root,
     draw(text, extra = "") {
@@ -82,7 +97,13 @@ export function level(name: string): HTMLElement {
   );
 }
 
-const SIGNS: Record<string, string> = { info: "i", notice: "•", warning: "!", error: "×", critical: "×" };
+const SIGNS: Record<string, string> = {
+  info: "i",
+  notice: "•",
+  warning: "!",
+  error: "×",
+  critical: "×",
+};
 
 export const nodeLink = (ctx: Ctx, name: string, text = name): HTMLElement =>
   h("a", { href: ctx.href("node", name), class: "place" }, text);
@@ -103,7 +124,11 @@ export function dialog(title: string, ...content: Child[]): HTMLDialogElement {
       "div",
       { class: "dialog-head" },
       h("h2", {}, title),
-      h("button", { type: "button", class: "icon-button", "aria-label": "Close", click: close }, "×"),
+      h(
+        "button",
+        { type: "button", class: "icon-button", "aria-label": "Close", click: close },
+        "×",
+      ),
     ),
     h("div", { class: "dialog-body" }, ...content),
   );

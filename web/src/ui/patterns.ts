@@ -7,7 +7,11 @@ const TILE = 12;
 const cache = new Map<string, CanvasPattern | null>();
 
 /** A tile in that colour and alpha; null for the plain one. */
-export function canvasPattern(context: CanvasRenderingContext2D, identity: Identity, alpha: number): CanvasPattern | null {
+export function canvasPattern(
+  context: CanvasRenderingContext2D,
+  identity: Identity,
+  alpha: number,
+): CanvasPattern | null {
   if (identity.pattern === "plain") return null;
   const key = `${identity.color}/${identity.pattern}/${alpha}`;
   let pattern = cache.get(key);
@@ -30,7 +34,10 @@ export function canvasPattern(context: CanvasRenderingContext2D, identity: Ident
 function drawTile(c: CanvasRenderingContext2D, pattern: Pattern): void {
   c.beginPath();
   if (pattern === "dots") {
-    for (const [x, y] of [[3, 3], [9, 9]]) {
+    for (const [x, y] of [
+      [3, 3],
+      [9, 9],
+    ]) {
       c.moveTo(x + 1.5, y);
       c.arc(x, y, 1.5, 0, 7);
     }
@@ -50,7 +57,10 @@ function drawTile(c: CanvasRenderingContext2D, pattern: Pattern): void {
 
 /** A small sign of a group beside its name. */
 export function swatch(groupId: number, dark: boolean): SVGSVGElement {
-  const { color, pattern } = groupId < 0 ? { color: dark ? "#8b949e" : "#8a919c", pattern: "plain" as Pattern } : groupIdentity(groupId, dark);
+  const { color, pattern } =
+    groupId < 0
+      ? { color: dark ? "#8b949e" : "#8a919c", pattern: "plain" as Pattern }
+      : groupIdentity(groupId, dark);
   const marks: Record<Pattern, string> = {
     plain: "",
     stripes: "M1 9 9 1M5 13 13 5",
@@ -61,6 +71,12 @@ export function swatch(groupId: number, dark: boolean): SVGSVGElement {
     "svg",
     { viewBox: "0 0 14 14", class: "swatch", "aria-hidden": "true" },
     s("circle", { cx: 7, cy: 7, r: 6.5, fill: color }),
-    s("path", { d: marks[pattern], stroke: dark ? "#10141a" : "#ffffff", "stroke-width": pattern === "dots" ? 2.4 : 1.7, "stroke-linecap": "round", fill: "none" }),
+    s("path", {
+      d: marks[pattern],
+      stroke: dark ? "#10141a" : "#ffffff",
+      "stroke-width": pattern === "dots" ? 2.4 : 1.7,
+      "stroke-linecap": "round",
+      fill: "none",
+    }),
   );
 }

@@ -30,7 +30,8 @@ export function periodOf(ctx: Ctx): number {
   const asked = ctx.route.query["window"];
   // A table of all links over long is dear, and its rates are wanted as they are now.
   return Number(
-    PERIODS.find(([value]) => value === asked)?.[0] ?? (ctx.route.page === "traffic" ? "60" : "300"),
+    PERIODS.find(([value]) => value === asked)?.[0] ??
+      (ctx.route.page === "traffic" ? "60" : "300"),
   );
 }
 
@@ -45,12 +46,18 @@ export function span(ctx: Ctx): { from: number; to: number } {
   const period = periodOf(ctx) * 1000;
   const stopped = stoppedAt(ctx);
   const to =
-    stopped === null ? shownTime(ctx) : endAround(stopped, period, ctx.store.range ?? [stopped, stopped]);
+    stopped === null
+      ? shownTime(ctx)
+      : endAround(stopped, period, ctx.store.range ?? [stopped, stopped]);
   return { from: Math.round(to - period), to: Math.round(to) };
 }
 
 /** The end of a period around a time within a range. */
-export function endAround(t: number, period: number, [first, last]: readonly [number, number]): number {
+export function endAround(
+  t: number,
+  period: number,
+  [first, last]: readonly [number, number],
+): number {
   return Math.max(t, Math.min(last, Math.max(t + period / 4, first + period)));
 }
 

@@ -54,7 +54,8 @@ export class Polled<T> {
       // An answer to what is no longer asked would only flash by.
       if (!this.ended && !this.again) this.options.show(answer);
     } catch (error) {
-      if (!this.ended) this.options.failed?.(error instanceof Error ? error.message : String(error));
+      if (!this.ended)
+        this.options.failed?.(error instanceof Error ? error.message : String(error));
     } finally {
       this.busy = false;
       if (this.again && !this.ended) void this.run();

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deep links: #/PAGE/ARGUMENT?query, all of it percent-encoded, so that any node or group name fits.
 
-export const PAGES = ["groups", "matrix", "node", "traffic", "names", "events", "findings"] as const;
+export const PAGES = [
+  "groups",
+  "matrix",
+  "node",
+  "traffic",
+  "names",
+  "events",
+  "findings",
+] as const;
 export type PageName = (typeof PAGES)[number];
 
 export interface Route {
@@ -24,7 +32,11 @@ export function parseRoute(hash: string): Route {
   return { page, arg, query };
 }
 
-export function formatRoute(route: { page: PageName; arg?: string | null; query?: Record<string, string> }): string {
+export function formatRoute(route: {
+  page: PageName;
+  arg?: string | null;
+  query?: Record<string, string>;
+}): string {
   const path = route.arg == null || route.arg === "" ? "" : `/${encodeURIComponent(route.arg)}`;
   const fields = Object.entries(route.query ?? {}).filter(([, value]) => value !== "");
   const query = new URLSearchParams(fields).toString();

@@ -47,7 +47,9 @@ export function onSystemTheme(changed: () => void): void {
 
 function isDark(): boolean {
   const theme = document.documentElement.dataset["theme"];
-  return theme === "dark" || (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
+  return (
+    theme === "dark" || (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches)
+  );
 }
 
 export function readPalette(): Palette {

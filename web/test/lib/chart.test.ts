@@ -62,7 +62,9 @@ describe("lines", () => {
   it("show a lone point and keep to the axis' end", () => {
     expect(linePath([50], [20], domain, box)).toBe("M48.5,0.0L51.5,0.0");
     expect(linePath([0, 100], [0, 10], domain, box)).toBe("M0.0,100.0L100.0,0.0");
-    expect(areaPath([0, 100], [5, 5], null, domain, box)).toBe("M0.0,50.0L100.0,50.0L100.0,100.0L0.0,100.0Z");
+    expect(areaPath([0, 100], [5, 5], null, domain, box)).toBe(
+      "M0.0,50.0L100.0,50.0L100.0,100.0L0.0,100.0Z",
+    );
   });
   it("are stacked, unknown where one is unknown", () => {
     const series = [

@@ -16,7 +16,9 @@ import {
 
 describe("numbers", () => {
   it("have three digits at most and a prefix", () => {
-    expect([0, 0.5, 1, 9.99, 12.34, 123.4, 999.4, 999.6, 1234, 45_600, 1.2e6, 7e9].map(number)).toEqual([
+    expect(
+      [0, 0.5, 1, 9.99, 12.34, 123.4, 999.4, 999.6, 1234, 45_600, 1.2e6, 7e9].map(number),
+    ).toEqual([
       "0",
       "0.5",
       "1",
@@ -83,13 +85,9 @@ describe("times", () => {
     ]);
   });
   it("are before or after now", () => {
-    expect([1_000_000, 999_600, 988_000, 700_000, 1_003_000].map((t) => ago(t, 1_000_000))).toEqual([
-      "now",
-      "now",
-      "12 s ago",
-      "5 min ago",
-      "in 3 s",
-    ]);
+    expect([1_000_000, 999_600, 988_000, 700_000, 1_003_000].map((t) => ago(t, 1_000_000))).toEqual(
+      ["now", "now", "12 s ago", "5 min ago", "in 3 s"],
+    );
   });
 });
 

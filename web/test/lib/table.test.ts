@@ -9,7 +9,12 @@ describe("order", () => {
   });
   it("has what is not known after the rest, either way", () => {
     expect(sorted([null, 1, NaN, 2], (x) => x, "ascending")).toEqual([1, 2, null, NaN]);
-    expect(sorted([null, 1, undefined, 2], (x) => x, "descending")).toEqual([2, 1, null, undefined]);
+    expect(sorted([null, 1, undefined, 2], (x) => x, "descending")).toEqual([
+      2,
+      1,
+      null,
+      undefined,
+    ]);
   });
   it("keeps rows that are equal as they were", () => {
     const rows = [..."abcdef"].map((name, i) => ({ name, value: i % 2 }));

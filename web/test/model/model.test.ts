@@ -15,7 +15,16 @@ import { labeller } from "../../src/model/node-names";
 import { position, ticks, width } from "../../src/model/traffic-scale";
 
 function small(): Topology {
-  const node = (id: number, groups: number[]) => ({ id, name: `n${id}@h`, status: "up" as const, groups, hidden: false, source: null, why: null, otp: null });
+  const node = (id: number, groups: number[]) => ({
+    id,
+    name: `n${id}@h`,
+    status: "up" as const,
+    groups,
+    hidden: false,
+    source: null,
+    why: null,
+    otp: null,
+  });
   const message: Omit<TopologyMessage, "type"> = {
     epoch: 1,
     t: 0,
@@ -30,10 +39,21 @@ function small(): Topology {
 }
 
 const frame = (links: [number, number, number, number][]) =>
-  new Frame({ seq: 1, t: 0, span_ms: 1000, epoch: 1, nodes: [], links, kinds: {}, lost: {} }, new Map());
+  new Frame(
+    { seq: 1, t: 0, span_ms: 1000, epoch: 1, nodes: [], links, kinds: {}, lost: {} },
+    new Map(),
+  );
 
 describe("flows between groups", () => {
-  const flows = new Flows(small(), frame([[0, 1, 10, 100], [0, 2, 4, 40], [3, 1, 6, 60], [1, 2, 1, 1]]));
+  const flows = new Flows(
+    small(),
+    frame([
+      [0, 1, 10, 100],
+      [0, 2, 4, 40],
+      [3, 1, 6, 60],
+      [1, 2, 1, 1],
+    ]),
+  );
 
   it("are inside the shared group, else between the groups, with every message counted once", () => {
     expect(flows.get(0, 0)).toMatchObject({ msgs: 10, bytes: 100, direct: 0 });
@@ -49,29 +69,66 @@ describe("layout", () => {
   /** Groups 0 to n-1 in that order, tied by a gateway between neighbours, with four nodes of their own. */
   const ring = (order: number[], aspect: number) => {
     const ties = order.map((id, i) => [id, order[(i + 1) % order.length]]);
-    const nodes = [...ties, ...order.flatMap((id) => [[id], [id], [id], [id]])].map((groups, id) => ({ id, groups }));
-    return { input: { aspect, groups: [...order].sort((a, b) => a - b).map((id) => ({ id })), nodes }, ties };
+    const nodes = [...ties, ...order.flatMap((id) => [[id], [id], [id], [id]])].map(
+      (groups, id) => ({ id, groups }),
+    );
+    return {
+      input: { aspect, groups: [...order].sort((a, b) => a - b).map((id) => ({ id })), nodes },
+      ties,
+    };
   };
 
   it("walks along a ring and a chain, whatever the order of the groups", () => {
     const { input, ties } = ring([2, 0, 3, 1, 4], 1);
     const side = walk(input);
-    side.forEach((id, i) => expect(ties.some(([a, b]) => [a, b].sort().join() === [id, side[(i + 1) % side.length]].sort().join())).toBe(true));
-    const chain = [[3, 1], [1, 0], [0, 2]].map((groups) => ({ groups }));
-    expect([walk({ groups: [0, 1, 2, 3].map((id) => ({ id })), nodes: chain })].map((way) => (way[0] === 3 ? way : way.reverse()))).toEqual([[3, 1, 0, 2]]);
+    side.forEach((id, i) =>
+      expect(
+        ties.some(
+          ([a, b]) => [a, b].sort().join() === [id, side[(i + 1) % side.length]].sort().join(),
+        ),
+      ).toBe(true),
+    );
+    const chain = [
+      [3, 1],
+      [1, 0],
+      [0, 2],
+    ].map((groups) => ({ groups }));
+    expect(
+      [walk({ groups: [0, 1, 2, 3].map((id) => ({ id })), nodes: chain })].map((way) =>
+        way[0] === 3 ? way : way.reverse(),
+      ),
+    ).toEqual([[3, 1, 0, 2]]);
     expect(walk({ groups: [{ id: 5 }, { id: 6 }], nodes: [] })).toEqual([5, 6]);
   });
 
   it("draws a ring of groups without a crossing", () => {
-    const orders = [[0, 1, 2, 3], [0, 2, 1, 3], [3, 0, 2, 1], [4, 0, 3, 1, 2], [0, 3, 1, 5, 2, 4]];
+    const orders = [
+      [0, 1, 2, 3],
+      [0, 2, 1, 3],
+      [3, 0, 2, 1],
+      [4, 0, 3, 1, 2],
+      [0, 3, 1, 5, 2, 4],
+    ];
     for (const order of orders) {
       for (const aspect of [0.5, 1, 1.6]) {
         const { input, ties } = ring(order, aspect);
         const { groups } = new Layout().update(input);
-        const at = (id: number) => groups.find((group) => group.id === id) as { x: number; y: number };
-        const turns = (a: { x: number; y: number }, b: { x: number; y: number }, c: { x: number; y: number }) => Math.sign((b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x));
+        const at = (id: number) =>
+          groups.find((group) => group.id === id) as { x: number; y: number };
+        const turns = (
+          a: { x: number; y: number },
+          b: { x: number; y: number },
+          c: { x: number; y: number },
+        ) => Math.sign((b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x));
         const crossings = ties.flatMap(([a, b], i) =>
-          ties.slice(i + 1).filter(([c, d]) => new Set([a, b, c, d]).size === 4 && turns(at(a), at(b), at(c)) !== turns(at(a), at(b), at(d)) && turns(at(c), at(d), at(a)) !== turns(at(c), at(d), at(b))),
+          ties
+            .slice(i + 1)
+            .filter(
+              ([c, d]) =>
+                new Set([a, b, c, d]).size === 4 &&
+                turns(at(a), at(b), at(c)) !== turns(at(a), at(b), at(d)) &&
+                turns(at(c), at(d), at(a)) !== turns(at(c), at(d), at(b)),
+            ),
         );
         expect(crossings, `${order} at ${aspect}`).toEqual([]);
       }
@@ -87,13 +144,16 @@ describe("layout", () => {
     expect(first.nodes.length).toBe(120);
     for (const a of first.groups) {
       for (const b of first.groups) {
-        if (a.id < b.id) expect(Math.hypot(a.x - b.x, a.y - b.y)).toBeGreaterThan((a.r + b.r) * 0.97);
+        if (a.id < b.id)
+          expect(Math.hypot(a.x - b.x, a.y - b.y)).toBeGreaterThan((a.r + b.r) * 0.97);
       }
     }
     const gone = input.nodes.find((node) => node.groups.length === 1)!;
     const next = layout.update({ ...input, nodes: input.nodes.filter((node) => node !== gone) });
     const before = new Map(first.nodes.map((place) => [place.id, place]));
-    const moved = next.nodes.map((place) => Math.hypot(place.x - before.get(place.id)!.x, place.y - before.get(place.id)!.y));
+    const moved = next.nodes.map((place) =>
+      Math.hypot(place.x - before.get(place.id)!.x, place.y - before.get(place.id)!.y),
+    );
     expect(next.nodes.length).toBe(119);
     expect(Math.max(...moved)).toBeLessThan(60);
   });
@@ -107,7 +167,11 @@ describe("layout", () => {
     for (const members of [1, 2, 5, 6, 30]) {
       const slots = Array.from({ length: members }, (_, i) => slotPosition(i, members));
       for (const [x, y] of slots) expect(Math.hypot(x, y) + 10).toBeLessThan(discRadius(members));
-      slots.forEach(([x, y], i) => slots.slice(i + 1).forEach(([u, v]) => expect(Math.hypot(x - u, y - v)).toBeGreaterThan(21)));
+      slots.forEach(([x, y], i) =>
+        slots
+          .slice(i + 1)
+          .forEach(([u, v]) => expect(Math.hypot(x - u, y - v)).toBeGreaterThan(21)),
+      );
     }
   });
 });
@@ -124,7 +188,8 @@ describe("scene", () => {
     expect(near.entities.length).toBe(100);
     expect(open.discs.filter((disc) => disc.expanded).map((disc) => disc.id)).toEqual([3]);
     for (const scene of [far, near, open]) {
-      for (const node of topology.nodes) expect(scene.entities[scene.entityOfNode[node.id]].members).toContain(node.id);
+      for (const node of topology.nodes)
+        expect(scene.entities[scene.entityOfNode[node.id]].members).toContain(node.id);
     }
   });
 });
@@ -137,7 +202,11 @@ describe("edges", () => {
     const groups = makeScene(topology, layout, expandedGroups(topology, "groups", null, false));
     const edges = new Edges();
     edges.rebuild(nodes, null);
-    const links = frame([[0, 2, 5, 50], [0, 1, 1, 1], [2, 0, 0, 0]]);
+    const links = frame([
+      [0, 2, 5, 50],
+      [0, 1, 1, 1],
+      [2, 0, 0, 0],
+    ]);
     edges.update(topology, links, "msgs", 0);
     expect(edges.count).toBe(2);
     expect([edges.direct[0], edges.direct[1]]).toEqual([1, 0]);
@@ -172,9 +241,16 @@ describe("looks", () => {
   it("of groups go by their names, and stay", () => {
     const of = (id: number) => groupIdentity(id, false).color;
     const before = [of(0), of(1), of(2), of(3)];
-    meetGroups([{ id: 31, name: "g10" }, { id: 12, name: "g9" }]);
+    meetGroups([
+      { id: 31, name: "g10" },
+      { id: 12, name: "g9" },
+    ]);
     expect([of(12), of(31)]).toEqual(before.slice(0, 2));
-    meetGroups([{ id: 31, name: "g10" }, { id: 12, name: "g9" }, { id: 7, name: "a" }]);
+    meetGroups([
+      { id: 31, name: "g10" },
+      { id: 12, name: "g9" },
+      { id: 7, name: "a" },
+    ]);
     expect([of(12), of(31), of(7)]).toEqual(before.slice(0, 3));
     forgetIds();
     meetGroups([{ id: 1, name: "g9" }]);
@@ -194,7 +270,9 @@ describe("looks", () => {
     expect(position(1, "msgs")).toBe(0);
     expect(position(1000, "msgs")).toBeCloseTo(0.5);
     expect(position(1e9, "msgs")).toBe(1);
-    expect(ticks("msgs").map((rate) => Math.round(rate))).toEqual([1, 10, 100, 1000, 10_000, 100_000, 1_000_000]);
+    expect(ticks("msgs").map((rate) => Math.round(rate))).toEqual([
+      1, 10, 100, 1000, 10_000, 100_000, 1_000_000,
+    ]);
     expect(ticks("bytes").length).toBe(7);
   });
 

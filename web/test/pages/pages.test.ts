@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the pages of numbers show, without showing it.
 import { describe, expect, it } from "vitest";
-import { earlier, type Filter, kindsOf as eventKinds, merged, passing } from "../../src/pages/events/model";
+import {
+  earlier,
+  type Filter,
+  kindsOf as eventKinds,
+  merged,
+  passing,
+} from "../../src/pages/events/model";
 import { counted, inOrder, kindsOf, opened, wanted } from "../../src/pages/findings/model";
 import { endAround } from "../../src/ui/period";
 import { exportOf } from "../../src/ui/exporting";
@@ -41,7 +47,9 @@ describe("a node's detail", () => {
   });
   it("tells limits, whole pairs or apart", () => {
     const pairs = { procs: [10, 100], atoms: [5, 50] } as unknown as Record<string, number>;
-    expect(limitsOf(detail({ limits: pairs })).map((one) => [one.key, one.used, one.limit])).toEqual([
+    expect(
+      limitsOf(detail({ limits: pairs })).map((one) => [one.key, one.used, one.limit]),
+    ).toEqual([
       ["procs", 10, 100],
       ["atoms", 5, 50],
     ]);
@@ -74,14 +82,22 @@ describe("traffic", () => {
       kind: "gateway",
       node: "a@h",
     });
-    expect(seriesFor("group", rowId({ group: "g", ...rates }))).toEqual({ kind: "group", group: "g" });
+    expect(seriesFor("group", rowId({ group: "g", ...rates }))).toEqual({
+      kind: "group",
+      group: "g",
+    });
     expect(seriesFor("group", null)).toEqual({ kind: "total" });
   });
   it("is by link where nothing that is known is asked for", () => {
     expect(["edge", "x", undefined].map(byOf)).toEqual(["edge", "link", "link"]);
   });
   it("is summed", () => {
-    expect(sums([{ ...rates }, { ...rates }])).toEqual({ msgs_s: 2, bytes_s: 20, msgs: 120, bytes: 1200 });
+    expect(sums([{ ...rates }, { ...rates }])).toEqual({
+      msgs_s: 2,
+      bytes_s: 20,
+      msgs: 120,
+      bytes: 1200,
+    });
   });
 });
 
@@ -96,7 +112,9 @@ describe("events", () => {
   });
   const all: Filter = { kind: "", level: "", node: "", group: "", until: null };
   it("are merged by id", () => {
-    expect(merged([event(3), event(5)], [event(5), event(1)]).map((one) => one.id)).toEqual([1, 3, 5]);
+    expect(merged([event(3), event(5)], [event(5), event(1)]).map((one) => one.id)).toEqual([
+      1, 3, 5,
+    ]);
   });
   it("pass by kind, level and worse, place and time", () => {
     const events = [
@@ -104,7 +122,8 @@ describe("events", () => {
       event(2, { level: "error", node: "a@h" }),
       event(3, { kind: "x", level: "warning", group: "g" }),
     ];
-    const ids = (filter: Partial<Filter>) => passing(events, { ...all, ...filter }).map((one) => one.id);
+    const ids = (filter: Partial<Filter>) =>
+      passing(events, { ...all, ...filter }).map((one) => one.id);
     expect(ids({})).toEqual([1, 2, 3]);
     expect(ids({ level: "warning" })).toEqual([2, 3]);
     expect(ids({ kind: "x" })).toEqual([3]);
@@ -197,11 +216,15 @@ describe("what concerns a node", () => {
 
 describe("an export", () => {
   it("is asked for by what, by whom and when, and its file says so", () => {
-    expect(exportOf({ what: "traffic", by: "edge", from: 0, to: Date.UTC(2026, 0, 2, 3, 4, 5) })).toEqual({
+    expect(
+      exportOf({ what: "traffic", by: "edge", from: 0, to: Date.UTC(2026, 0, 2, 3, 4, 5) }),
+    ).toEqual({
       path: "api/export?format=csv&what=traffic&from=0&to=1767323045000&by=edge",
       file: "sderl-traffic-edge-2026-01-02T03-04-05.csv",
     });
-    expect(exportOf({ what: "events", from: 1, to: 2 }).file).toBe("sderl-events-1970-01-01T00-00-00.csv");
+    expect(exportOf({ what: "events", from: 1, to: 2 }).file).toBe(
+      "sderl-events-1970-01-01T00-00-00.csv",
+    );
   });
 });
 

@@ -78,10 +78,18 @@ describe("store", () => {
     store.seek(300);
     const answer = (n: number) => {
       const { ref, t } = line.asked("at")[n] as { ref: number; t: number };
-      line.say({ type: "reply", ref, ok: true, result: { topology: cluster.topology, frame: cluster.frame(t), findings: [] } });
+      line.say({
+        type: "reply",
+        ref,
+        ok: true,
+        result: { topology: cluster.topology, frame: cluster.frame(t), findings: [] },
+      });
     };
     answer(0);
-    await Promise.resolve().then(() => undefined).then(() => undefined).then(() => undefined);
+    await Promise.resolve()
+      .then(() => undefined)
+      .then(() => undefined)
+      .then(() => undefined);
     expect(line.asked("at").map((request) => request["t"])).toEqual([500, 300]);
     answer(1);
     await new Promise((done) => setTimeout(done));
@@ -128,9 +136,20 @@ describe("a store whose source changes", () => {
   const settled = () => new Promise((done) => setTimeout(done));
   const reply = (line: Line, op: string, ok: boolean, result: unknown = null) => {
     const ref = line.asked(op).at(-1)!["ref"] as number;
-    line.say({ type: "reply", ref, ok, result, ...(ok ? {} : { error: { code: "not_found", message: "gone" } }) } as ServerMessage);
+    line.say({
+      type: "reply",
+      ref,
+      ok,
+      result,
+      ...(ok ? {} : { error: { code: "not_found", message: "gone" } }),
+    } as ServerMessage);
   };
-  const hello = (cluster: FixtureCluster, t: number, range: [number, number], more: Partial<Hello> = {}): Hello => ({ ...cluster.hello(t, range), ...more });
+  const hello = (
+    cluster: FixtureCluster,
+    t: number,
+    range: [number, number],
+    more: Partial<Hello> = {},
+  ): Hello => ({ ...cluster.hello(t, range), ...more });
   const asRecording = { mode: "recording", recording: "r" };
 
   /** A recording of 100 to 300, opened by a person. */
@@ -155,7 +174,11 @@ describe("a store whose source changes", () => {
     line.say(hello(cluster, 9000, [100, 300], asRecording));
     expect([store.recording, store.time.mode, store.time.t]).toEqual(["r", "paused", 100]);
     expect(line.asked("at").map((request) => request["t"])).toEqual([100]);
-    reply(line, "at", true, { topology: cluster.topology, frame: cluster.frame(100), findings: [] });
+    reply(line, "at", true, {
+      topology: cluster.topology,
+      frame: cluster.frame(100),
+      findings: [],
+    });
     await settled();
     expect(store.shown.frame?.t).toBe(100);
     store.stop();
@@ -168,7 +191,11 @@ describe("a store whose source changes", () => {
     expect(await failed).toBe("not_found");
     line.on.lost({ refused: false, retryMs: 1 });
     line.on.opened();
-    expect([store.recording, store.time.mode, line.asked("open").length]).toEqual([null, "live", 1]);
+    expect([store.recording, store.time.mode, line.asked("open").length]).toEqual([
+      null,
+      "live",
+      1,
+    ]);
     store.stop();
   });
 
@@ -251,7 +278,12 @@ describe("a store whose source changes", () => {
     expect(store.events.map((one) => one.id)).toEqual([1]);
     // What was asked of the life before is none of this one's.
     const asked = line.asked("events");
-    line.say({ type: "reply", ref: asked[0]!["ref"] as number, ok: true, result: { events: [event(17)] } });
+    line.say({
+      type: "reply",
+      ref: asked[0]!["ref"] as number,
+      ok: true,
+      result: { events: [event(17)] },
+    });
     line.say(hello(cluster, 9500, null as never, { life: 3 }));
     expect([store.time.mode, store.range]).toEqual(["live", null]);
     store.stop();
@@ -294,7 +326,12 @@ describe("ring", () => {
     expect(ring.after(18)?.t).toBe(19);
     expect(ring.at(3)).toBeUndefined();
     ring.push({ t: 17 });
-    expect(ring.all().map((item) => item.t).slice(-2)).toEqual([17, 17]);
+    expect(
+      ring
+        .all()
+        .map((item) => item.t)
+        .slice(-2),
+    ).toEqual([17, 17]);
   });
 });
 

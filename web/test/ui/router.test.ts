@@ -4,7 +4,7 @@ import { commonQuery, formatRoute, parseRoute } from "../../src/ui/router";
 
 describe("router", () => {
   it("gives back what it made, for any name", () => {
-    for (const arg of ["g1", "{pool,\"a/b?c\",1}", "n1@10.0.0.1", "ünï#cø%dé", "a//b"]) {
+    for (const arg of ["g1", '{pool,"a/b?c",1}', "n1@10.0.0.1", "ünï#cø%dé", "a//b"]) {
       const hash = formatRoute({ page: "groups", arg, query: { t: "12", q: "x&y=z" } });
       expect(parseRoute(hash)).toEqual({ page: "groups", arg, query: { t: "12", q: "x&y=z" } });
     }
@@ -17,7 +17,9 @@ describe("router", () => {
   });
 
   it("leaves empty fields out and keeps the common ones", () => {
-    expect(formatRoute({ page: "traffic", query: { by: "link", q: "" } })).toBe("#/traffic?by=link");
+    expect(formatRoute({ page: "traffic", query: { by: "link", q: "" } })).toBe(
+      "#/traffic?by=link",
+    );
     expect(commonQuery({ t: "1", theme: "dark", by: "link" })).toEqual({ t: "1", theme: "dark" });
   });
 });

@@ -25,7 +25,10 @@ export const LEVELS: readonly (readonly [Level | "", string])[] = [
 const rank = (level: Level | ""): number => LEVELS.findIndex(([one]) => one === level);
 
 /** All events of both, each once, oldest first. */
-export function merged(a: readonly ClusterEvent[], b: readonly ClusterEvent[]): readonly ClusterEvent[] {
+export function merged(
+  a: readonly ClusterEvent[],
+  b: readonly ClusterEvent[],
+): readonly ClusterEvent[] {
   if (b.length === 0) return a;
   const byId = new Map<number, ClusterEvent>();
   for (const event of [...a, ...b]) byId.set(event.id, event);
@@ -52,6 +55,9 @@ export function kindsOf(events: readonly ClusterEvent[], chosen: string): string
 }
 
 /** Before which id older ones are asked for: the oldest shown, else the oldest known; null where none is. */
-export function earlier(shown: readonly ClusterEvent[], all: readonly ClusterEvent[]): number | null {
+export function earlier(
+  shown: readonly ClusterEvent[],
+  all: readonly ClusterEvent[],
+): number | null {
   return (shown[0] ?? all[0])?.id ?? null;
 }

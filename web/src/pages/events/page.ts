@@ -132,7 +132,10 @@ class EventsPage implements MountedPage {
           "div",
           { class: "row events-more" },
           this.more,
-          exportButton(ctx, "All events that are kept, as a CSV file", () => ({ what: "events", from: 0 })),
+          exportButton(ctx, "All events that are kept, as a CSV file", () => ({
+            what: "events",
+            from: 0,
+          })),
           this.said,
         ),
       ),
@@ -145,7 +148,9 @@ class EventsPage implements MountedPage {
 
   update(change: Parameters<NonNullable<MountedPage["update"]>>[0]): void {
     if (change.has("hello")) this.extra = [];
-    if (["events", "topology", "route", "time", "hello"].some((kind) => change.has(kind as "events")))
+    if (
+      ["events", "topology", "route", "time", "hello"].some((kind) => change.has(kind as "events"))
+    )
       this.draw();
     this.time.update(change);
   }
@@ -241,7 +246,10 @@ class EventsPage implements MountedPage {
     this.more.disabled = true;
     const found = await this.ask(before === null ? {} : { before });
     this.more.disabled = false;
-    setText(this.said, found === null ? "" : found === 0 ? "There are no older ones." : `${found} more.`);
+    setText(
+      this.said,
+      found === null ? "" : found === 0 ? "There are no older ones." : `${found} more.`,
+    );
   }
 
   /** Asks with the filters that the server knows; gives how many were new, null where it failed. */
@@ -261,7 +269,8 @@ class EventsPage implements MountedPage {
       this.draw();
       return this.shown.length - before;
     } catch (error) {
-      if (more.before !== undefined) this.ctx.toast(error instanceof Error ? error.message : String(error));
+      if (more.before !== undefined)
+        this.ctx.toast(error instanceof Error ? error.message : String(error));
       return null;
     }
   }

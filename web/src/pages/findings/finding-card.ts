@@ -83,7 +83,10 @@ export class FindingCard {
     );
     setText(this.remedy, remedy);
     const saved = Object.entries(saves ?? {}).filter(([, n]) => n > 0);
-    setText(this.saves, saved.length > 0 ? `Would save ${saved.map(savedText).join(" and ")}.` : "");
+    setText(
+      this.saves,
+      saved.length > 0 ? `Would save ${saved.map(savedText).join(" and ")}.` : "",
+    );
   }
 
   private places({ group, node, from, to }: Finding["where"]): (HTMLElement | null)[] {

@@ -10,13 +10,16 @@ const RANK: Record<string, number> = { critical: 0, warning: 1, info: 2 };
 export function inOrder(findings: readonly Finding[]): Finding[] {
   return [...findings].sort(
     (a, b) =>
-      (RANK[a.severity] ?? 3) - (RANK[b.severity] ?? 3) || b.since - a.since || (a.id < b.id ? -1 : 1),
+      (RANK[a.severity] ?? 3) - (RANK[b.severity] ?? 3) ||
+      b.since - a.since ||
+      (a.id < b.id ? -1 : 1),
   );
 }
 
 export const wanted = (findings: readonly Finding[], shown: Shown, kind = ""): readonly Finding[] =>
   findings.filter(
-    (finding) => (shown === "all" || finding.severity === shown) && (kind === "" || finding.kind === kind),
+    (finding) =>
+      (shown === "all" || finding.severity === shown) && (kind === "" || finding.kind === kind),
   );
 
 /** All kinds with how many there are of each, the most frequent first; the chosen one in any case. */
@@ -49,7 +52,8 @@ export function counted(findings: readonly Finding[]): string {
   if (findings.length === 0) return "None at this time.";
   return Object.keys(RANK)
     .map(
-      (severity) => [severity, findings.filter((finding) => finding.severity === severity).length] as const,
+      (severity) =>
+        [severity, findings.filter((finding) => finding.severity === severity).length] as const,
     )
     .filter(([, n]) => n > 0)
     .map(([severity, n]) => `${n} ${severity}`)
@@ -61,12 +65,18 @@ export const CHECKS: readonly (readonly [string, string])[] = [
   ["Traffic past the gateways", "between nodes that share no group"],
   ["Links nobody needs", "up, without a reason and without traffic"],
   ["Gateways near saturation", "by busy schedulers, bytes sent and bytes that wait"],
-  ["Nodes in the wrong group", "whose traffic goes to another group's members, with what a move would save"],
+  [
+    "Nodes in the wrong group",
+    "whose traffic goes to another group's members, with what a move would save",
+  ],
   ["Groups too large", "for the rate at which names are registered in them"],
   ["Hot names", "a process that gets most of what is traced"],
   ["Nodes that are down or not converged", "that see other members than the rest, and why"],
   ["Limits", "of processes, ports, atoms and ETS tables that are nearly used up"],
-  ["Load", "memory far above the other nodes', long message queues, busy schedulers with processes waiting"],
+  [
+    "Load",
+    "memory far above the other nodes', long message queues, busy schedulers with processes waiting",
+  ],
   [
     "The monitoring itself",
     "nodes it does not reach, what was lost, what it costs, how many could take over",

@@ -115,7 +115,9 @@ class FindingsPage implements MountedPage {
     fill(
       this.kind,
       h("option", { value: "" }, "All kinds"),
-      ...kinds.map(([kind, n]) => h("option", { value: kind }, `${kind.replaceAll("_", " ")} (${n})`)),
+      ...kinds.map(([kind, n]) =>
+        h("option", { value: kind }, `${kind.replaceAll("_", " ")} (${n})`),
+      ),
     );
     this.kind.value = chosen;
   }
@@ -134,7 +136,11 @@ function nothing(others: boolean): HTMLElement {
     "section",
     { class: "card all-well" },
     h("h2", {}, others ? "None passes these filters" : "Nothing to say: all is as it should be"),
-    h("p", { class: "muted" }, "Looked at every five seconds, by the means of the last 15 seconds:"),
+    h(
+      "p",
+      { class: "muted" },
+      "Looked at every five seconds, by the means of the last 15 seconds:",
+    ),
     h(
       "ul",
       {},

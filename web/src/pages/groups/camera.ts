@@ -23,7 +23,10 @@ export class Camera {
   private flight: { from: ZoomTransform; to: ZoomTransform; since: number | null } | null = null;
   private readonly behavior = zoom<HTMLCanvasElement, unknown>().scaleExtent(SCALES);
 
-  constructor(private readonly canvas: HTMLCanvasElement, private readonly moved: () => void) {
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    private readonly moved: () => void,
+  ) {
     this.behavior.on("zoom", (event: { transform: ZoomTransform; sourceEvent: unknown }) => {
       this.transform = event.transform;
       if (event.sourceEvent !== null && event.sourceEvent !== undefined) {
@@ -36,11 +39,17 @@ export class Camera {
   }
 
   /** The transform that shows a rectangle [x, y, w, h] in a box, at most so large. */
-  static fit([x, y, w, h]: readonly [number, number, number, number], box: Box, most: number): ZoomTransform {
+  static fit(
+    [x, y, w, h]: readonly [number, number, number, number],
+    box: Box,
+    most: number,
+  ): ZoomTransform {
     const width = Math.max(80, box.width - box.left - box.right);
     const height = Math.max(80, box.height - box.top - box.bottom);
     const k = Math.min(most, SCALES[1], Math.max(SCALES[0], Math.min(width / w, height / h)));
-    return zoomIdentity.translate(box.left + width / 2 - k * (x + w / 2), box.top + height / 2 - k * (y + h / 2)).scale(k);
+    return zoomIdentity
+      .translate(box.left + width / 2 - k * (x + w / 2), box.top + height / 2 - k * (y + h / 2))
+      .scale(k);
   }
 
   flyTo(to: ZoomTransform, still: boolean): void {
@@ -65,7 +74,9 @@ export class Camera {
 
   panBy(dx: number, dy: number): void {
     this.automatic = false;
-    this.jump(zoomIdentity.translate(this.transform.x + dx, this.transform.y + dy).scale(this.transform.k));
+    this.jump(
+      zoomIdentity.translate(this.transform.x + dx, this.transform.y + dy).scale(this.transform.k),
+    );
   }
 
   /** Goes on with a flight; true while it lasts. */

@@ -11,7 +11,16 @@ export interface Curve {
 }
 
 /** From the rim of one circle to that of another; `k` (px per unit) bounds the bend on the screen. */
-export function curve(ax: number, ay: number, ar: number, bx: number, by: number, br: number, k: number, into: Curve): void {
+export function curve(
+  ax: number,
+  ay: number,
+  ar: number,
+  bx: number,
+  by: number,
+  br: number,
+  k: number,
+  into: Curve,
+): void {
   const dx = bx - ax;
   const dy = by - ay;
   const length = Math.hypot(dx, dy) || 1e-6;

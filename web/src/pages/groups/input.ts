@@ -25,18 +25,29 @@ export class Input {
   private readonly ended = new AbortController();
   private readonly removeKeys: () => void;
 
-  constructor(private readonly ctx: Ctx, private readonly view: GroupView, private readonly actions: InputActions) {
+  constructor(
+    private readonly ctx: Ctx,
+    private readonly view: GroupView,
+    private readonly actions: InputActions,
+  ) {
     const { canvas } = view;
     canvas.setAttribute("role", "application");
-    canvas.setAttribute("aria-label", "Map of groups and nodes. Arrow keys go from one to the next, Enter opens. The same is in the list beside it.");
-    const on = <K extends keyof HTMLElementEventMap>(type: K, run: (event: HTMLElementEventMap[K]) => void) => canvas.addEventListener(type, run, { signal: this.ended.signal });
+    canvas.setAttribute(
+      "aria-label",
+      "Map of groups and nodes. Arrow keys go from one to the next, Enter opens. The same is in the list beside it.",
+    );
+    const on = <K extends keyof HTMLElementEventMap>(
+      type: K,
+      run: (event: HTMLElementEventMap[K]) => void,
+    ) => canvas.addEventListener(type, run, { signal: this.ended.signal });
     on("pointermove", (event) => this.move(event));
     on("pointerleave", () => this.point(null, -1));
     on("click", (event) => this.click(event));
     on("dblclick", (event) => this.doubleClick(event));
     on("keydown", (event) => this.key(event));
     on("focus", () => {
-      if (view.focused === null || view.indexOf(view.focused) < 0) view.focused = view.scene?.entities[0]?.key ?? null;
+      if (view.focused === null || view.indexOf(view.focused) < 0)
+        view.focused = view.scene?.entities[0]?.key ?? null;
       actions.pointed();
     });
     on("blur", () => actions.pointed());
@@ -47,7 +58,12 @@ export class Input {
       { key: "-", text: "Further", section, run: () => view.zoomBy(1 / 1.5) },
       { key: "0", text: "Show all", section, run: () => view.fit() },
       { key: "Escape", text: "Back: search, group, camera", section, run: () => actions.leave() },
-      { key: "f", text: "To the map: arrow keys go from node to node, Enter opens, Shift + arrow pans", section, run: () => canvas.focus() },
+      {
+        key: "f",
+        text: "To the map: arrow keys go from node to node, Enter opens, Shift + arrow pans",
+        section,
+        run: () => canvas.focus(),
+      },
     );
   }
 

@@ -26,12 +26,36 @@ function sign(mark: SVGSVGElement, text: string): HTMLElement {
 }
 
 function box(...children: SVGElement[]): SVGSVGElement {
-  return s("svg", { viewBox: "0 0 18 14", class: "legend-sign", "aria-hidden": "true" }, ...children);
+  return s(
+    "svg",
+    { viewBox: "0 0 18 14", class: "legend-sign", "aria-hidden": "true" },
+    ...children,
+  );
 }
 
 const gatewaySign = () =>
-  box(s("path", { d: "M9 1a6 6 0 0 1 0 12z", class: "sign-a" }), s("path", { d: "M9 1a6 6 0 0 0 0 12z", class: "sign-b" }));
-const dashSign = (dark: boolean) => box(s("path", { d: "M1 7h16", stroke: color(0.55, dark), "stroke-width": 3, "stroke-dasharray": "5 3.5", fill: "none" }));
+  box(
+    s("path", { d: "M9 1a6 6 0 0 1 0 12z", class: "sign-a" }),
+    s("path", { d: "M9 1a6 6 0 0 0 0 12z", class: "sign-b" }),
+  );
+const dashSign = (dark: boolean) =>
+  box(
+    s("path", {
+      d: "M1 7h16",
+      stroke: color(0.55, dark),
+      "stroke-width": 3,
+      "stroke-dasharray": "5 3.5",
+      fill: "none",
+    }),
+  );
 const bubbleSign = () => box(s("circle", { cx: 9, cy: 7, r: 6, class: "sign-bubble" }));
-const downSign = () => box(s("circle", { cx: 9, cy: 7, r: 5.2, class: "sign-down" }), s("path", { d: "M7 5l4 4M11 5l-4 4", class: "sign-cross" }));
-const unreachableSign = () => box(s("circle", { cx: 9, cy: 7, r: 5.2, class: "sign-lost" }), s("path", { d: "M7.8 5.6a1.3 1.3 0 1 1 1.8 1.3q-.6.3-.6.9M9 9.7v.1", class: "sign-question" }));
+const downSign = () =>
+  box(
+    s("circle", { cx: 9, cy: 7, r: 5.2, class: "sign-down" }),
+    s("path", { d: "M7 5l4 4M11 5l-4 4", class: "sign-cross" }),
+  );
+const unreachableSign = () =>
+  box(
+    s("circle", { cx: 9, cy: 7, r: 5.2, class: "sign-lost" }),
+    s("path", { d: "M7.8 5.6a1.3 1.3 0 1 1 1.8 1.3q-.6.3-.6.9M9 9.7v.1", class: "sign-question" }),
+  );

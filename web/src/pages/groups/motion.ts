@@ -33,15 +33,19 @@ export class Motion<T extends Item> {
     const before = [...this.items, ...this.ghosts];
     before.forEach((item, i) => old.set(item.key, i));
     const keys = new Set(items.map((item) => item.key));
-    const ghosts = before.filter((item, i) => !keys.has(item.key) && this.now[i * FIELDS + 2] > 0.02);
+    const ghosts = before.filter(
+      (item, i) => !keys.has(item.key) && this.now[i * FIELDS + 2] > 0.02,
+    );
     const size = (items.length + ghosts.length) * FIELDS;
     const start = new Float32Array(size);
     const goal = new Float32Array(size);
-    const write = (into: Float32Array, i: number, x: number, y: number, s: number, extra: number) => into.set([x, y, s, extra], i * FIELDS);
+    const write = (into: Float32Array, i: number, x: number, y: number, s: number, extra: number) =>
+      into.set([x, y, s, extra], i * FIELDS);
     items.forEach((item, i) => {
       write(goal, i, item.x, item.y, item.size, item.extra);
       const at = old.get(item.key);
-      if (at !== undefined) start.set(this.now.subarray(at * FIELDS, (at + 1) * FIELDS), i * FIELDS);
+      if (at !== undefined)
+        start.set(this.now.subarray(at * FIELDS, (at + 1) * FIELDS), i * FIELDS);
       else {
         const from = (before.length > 0 ? origin(item.key) : null) ?? item;
         write(start, i, from.x, from.y, 0, item.extra);
@@ -68,7 +72,8 @@ export class Motion<T extends Item> {
     if (!this.moving) return false;
     const share = still ? 1 : Math.min(1, Math.max(0, (time - this.since) / DURATION_MS));
     const eased = share < 0.5 ? 4 * share ** 3 : 1 - (2 - 2 * share) ** 3 / 2;
-    for (let i = 0; i < this.now.length; i++) this.now[i] = this.start[i] + (this.goal[i] - this.start[i]) * eased;
+    for (let i = 0; i < this.now.length; i++)
+      this.now[i] = this.start[i] + (this.goal[i] - this.start[i]) * eased;
     if (share >= 1) {
       this.moving = false;
       this.ghosts = [];

@@ -31,14 +31,20 @@ class GroupsPage implements MountedPage {
   private readonly wide = matchMedia(WIDE);
   private readonly widthChanged = () => this.showLegend();
 
-  constructor(private readonly root: HTMLElement, private readonly ctx: Ctx) {
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly ctx: Ctx,
+  ) {
     root.classList.add("groups-page");
     this.legendElement = h("div");
     root.append(this.map);
     this.view = new GroupView(ctx, this.map, () => this.insets());
     this.tooltip = new Tooltip(ctx, this.view);
     this.panel = new Panel(ctx, this.view, (key) => this.point(key));
-    this.toolbar = new Toolbar((options) => this.setOptions(options), () => this.enterSearch());
+    this.toolbar = new Toolbar(
+      (options) => this.setOptions(options),
+      () => this.enterSearch(),
+    );
     this.input = new Input(ctx, this.view, {
       pointed: () => this.pointed(),
       enter: (entity) => this.enter(entity),
@@ -53,7 +59,11 @@ class GroupsPage implements MountedPage {
     this.wide.addEventListener("change", this.widthChanged);
     this.view.onMoved = () => this.tooltip.update();
     this.view.onScene = () => this.tooltip.update();
-    this.giveBack = takeHooks(ctx.store, { nodes: () => this.view.hookNodes(), groups: () => this.view.hookGroups(), fps: () => this.view.fps() });
+    this.giveBack = takeHooks(ctx.store, {
+      nodes: () => this.view.hookNodes(),
+      groups: () => this.view.hookGroups(),
+      fps: () => this.view.fps(),
+    });
     this.routed();
     this.view.topologyChanged();
     this.showEmpty();
@@ -89,7 +99,10 @@ class GroupsPage implements MountedPage {
     const topology = this.ctx.store.shown.topology;
     const { query } = route;
     const options: ViewOptions = {
-      level: query["level"] === "groups" || query["level"] === "nodes" ? (query["level"] as Level) : "auto",
+      level:
+        query["level"] === "groups" || query["level"] === "nodes"
+          ? (query["level"] as Level)
+          : "auto",
       measure: query["by"] === "bytes" ? "bytes" : "msgs",
       minimum: asMinimum(query["min"]),
       search: query["q"] ?? "",
@@ -97,7 +110,12 @@ class GroupsPage implements MountedPage {
     this.view.setOptions(options);
     this.toolbar.show(options);
     this.toolbar.showFound(this.view.found()?.length ?? null);
-    const open = route.arg === null ? null : route.arg === FREE_NAME ? FREE : (topology?.groupNamed(route.arg)?.id ?? null);
+    const open =
+      route.arg === null
+        ? null
+        : route.arg === FREE_NAME
+          ? FREE
+          : (topology?.groupNamed(route.arg)?.id ?? null);
     this.view.setOpen(open);
   }
 
@@ -112,7 +130,12 @@ class GroupsPage implements MountedPage {
   }
 
   private openGroup(group: number | null): void {
-    const name = group === null ? null : group === FREE ? FREE_NAME : (this.ctx.store.shown.topology?.group(group)?.name ?? null);
+    const name =
+      group === null
+        ? null
+        : group === FREE
+          ? FREE_NAME
+          : (this.ctx.store.shown.topology?.group(group)?.name ?? null);
     this.view.pinned = null;
     this.ctx.go("groups", name, this.kept());
   }
@@ -134,7 +157,9 @@ class GroupsPage implements MountedPage {
   private enterSearch(): void {
     const found = this.view.found();
     if (found === null || found.length === 0) return;
-    const node = this.ctx.store.shown.topology?.nodes.find((one) => one.name.toLowerCase().includes(this.view.options.search.toLowerCase()));
+    const node = this.ctx.store.shown.topology?.nodes.find((one) =>
+      one.name.toLowerCase().includes(this.view.options.search.toLowerCase()),
+    );
     const first = found[0];
     if (first.kind === "bubble") return this.openGroup(first.groups[0]);
     this.view.pinned = node === undefined ? first.key : `n:${node.name}`;
@@ -153,20 +178,44 @@ class GroupsPage implements MountedPage {
 
   private kept(): Record<string, string> {
     const { level, by, min } = this.ctx.route.query;
-    return Object.fromEntries(Object.entries({ level, by, min }).filter(([, value]) => value !== undefined)) as Record<string, string>;
+    return Object.fromEntries(
+      Object.entries({ level, by, min }).filter(([, value]) => value !== undefined),
+    ) as Record<string, string>;
   }
 
   private buttons(): HTMLElement {
     const button = (name: Parameters<typeof icon>[0], label: string, run: () => void) =>
-      h("button", { class: "icon-button", "aria-label": label, title: label, onclick: run }, icon(name));
+      h(
+        "button",
+        { class: "icon-button", "aria-label": label, title: label, onclick: run },
+        icon(name),
+      );
     return h(
       "div",
       { class: "map-buttons card" },
       button("plus", "Closer (+)", () => this.view.zoomBy(1.5)),
       button("minus", "Further (-)", () => this.view.zoomBy(1 / 1.5)),
       button("fit", "Show all (0)", () => this.view.fit()),
-      h("button", { class: "icon-button list-button", "aria-label": "List", title: "List", onclick: () => this.showPanel(true) }, icon("menu")),
-      h("button", { class: "icon-button legend-button", "aria-label": "Legend", title: "Legend", onclick: () => this.root.classList.toggle("legend-open") }, icon("help")),
+      h(
+        "button",
+        {
+          class: "icon-button list-button",
+          "aria-label": "List",
+          title: "List",
+          onclick: () => this.showPanel(true),
+        },
+        icon("menu"),
+      ),
+      h(
+        "button",
+        {
+          class: "icon-button legend-button",
+          "aria-label": "Legend",
+          title: "Legend",
+          onclick: () => this.root.classList.toggle("legend-open"),
+        },
+        icon("help"),
+      ),
     );
   }
 
@@ -178,7 +227,16 @@ class GroupsPage implements MountedPage {
 
   private insets() {
     const top = this.toolbar.element.offsetHeight + (this.wide.matches ? 32 : 24);
-    return this.wide.matches ? { top, right: 24, bottom: 24, left: 24 } : { top, right: 12, bottom: this.root.classList.contains("panel-open") ? this.panel.element.offsetHeight + 12 : 64, left: 12 };
+    return this.wide.matches
+      ? { top, right: 24, bottom: 24, left: 24 }
+      : {
+          top,
+          right: 12,
+          bottom: this.root.classList.contains("panel-open")
+            ? this.panel.element.offsetHeight + 12
+            : 64,
+          left: 12,
+        };
   }
 
   private showLegend(): void {
@@ -202,8 +260,14 @@ class GroupsPage implements MountedPage {
     if (!nothing) return;
     this.empty.replaceChildren(
       topology === null
-        ? emptyState(store.connection === "connected" ? "Waiting for the cluster" : "Connecting", "The first picture comes with the first answer of the server.")
-        : emptyState("No nodes yet", "The monitor sees no node of this cluster. It shows the first one as soon as it is up and can be reached."),
+        ? emptyState(
+            store.connection === "connected" ? "Waiting for the cluster" : "Connecting",
+            "The first picture comes with the first answer of the server.",
+          )
+        : emptyState(
+            "No nodes yet",
+            "The monitor sees no node of this cluster. It shows the first one as soon as it is up and can be reached.",
+          ),
     );
   }
 }

@@ -115,11 +115,20 @@ function paintBubbles(c: CanvasRenderingContext2D, p: Picture): void {
 }
 
 function isLit(p: Picture, disc: Disc): boolean {
-  return p.lit === null || p.entities.items.some((item, e) => p.lit?.[e] === 1 && item.entity.groups.includes(disc.id));
+  return (
+    p.lit === null ||
+    p.entities.items.some((item, e) => p.lit?.[e] === 1 && item.entity.groups.includes(disc.id))
+  );
 }
 
 /** Fills the present path with a group's colour and pattern. */
-function tint(c: CanvasRenderingContext2D, identity: Identity, strength: number, alpha: number, patternAlpha: number): void {
+function tint(
+  c: CanvasRenderingContext2D,
+  identity: Identity,
+  strength: number,
+  alpha: number,
+  patternAlpha: number,
+): void {
   c.fillStyle = identity.color;
   c.globalAlpha = strength * alpha;
   c.fill();
@@ -130,7 +139,16 @@ function tint(c: CanvasRenderingContext2D, identity: Identity, strength: number,
   c.fill();
 }
 
-function rim(c: CanvasRenderingContext2D, p: Picture, disc: Disc, identity: Identity, x: number, y: number, r: number, alpha: number): void {
+function rim(
+  c: CanvasRenderingContext2D,
+  p: Picture,
+  disc: Disc,
+  identity: Identity,
+  x: number,
+  y: number,
+  r: number,
+  alpha: number,
+): void {
   c.beginPath();
   c.arc(x, y, r, 0, 2 * Math.PI);
   c.strokeStyle = identity.color;
@@ -142,7 +160,15 @@ function rim(c: CanvasRenderingContext2D, p: Picture, disc: Disc, identity: Iden
 }
 
 /** A tapered arm from a disc to a small circle, as part of the path (one direction of winding). */
-function arm(c: CanvasRenderingContext2D, x: number, y: number, r: number, gx: number, gy: number, gr: number): void {
+function arm(
+  c: CanvasRenderingContext2D,
+  x: number,
+  y: number,
+  r: number,
+  gx: number,
+  gy: number,
+  gr: number,
+): void {
   const angle = Math.atan2(gy - y, gx - x);
   const broad = Math.min(r, 30);
   const side = angle + Math.PI / 2;
@@ -219,7 +245,11 @@ function isBright(p: Picture, from: number, to: number, e: number): boolean {
   return p.lit === null || p.lit[from] === 1 || p.lit[to] === 1;
 }
 
-export function curveOf(p: Pick<Picture, "edges" | "entities" | "k">, e: number, into: Curve): void {
+export function curveOf(
+  p: Pick<Picture, "edges" | "entities" | "k">,
+  e: number,
+  into: Curve,
+): void {
   const { entities, edges, k } = p;
   const a = edges.from[e];
   const b = edges.to[e];
@@ -238,9 +268,11 @@ function paintEntities(c: CanvasRenderingContext2D, p: Picture): void {
     if (size <= 0.01) return;
     const x = p.entities.x(i);
     const y = p.entities.y(i);
-    const dimmed = !ghost && ((p.lit !== null && p.lit[i] === 0) || (neighbours !== null && !neighbours.has(i)));
+    const dimmed =
+      !ghost && ((p.lit !== null && p.lit[i] === 0) || (neighbours !== null && !neighbours.has(i)));
     c.globalAlpha = size * (dimmed ? 0.28 : 1);
-    if (entity.kind === "node") paintNode(c, p, entity, x, y, nodeRadius(entity.r, k) * (0.4 + 0.6 * size), k);
+    if (entity.kind === "node")
+      paintNode(c, p, entity, x, y, nodeRadius(entity.r, k) * (0.4 + 0.6 * size), k);
     if (i === p.ring || (!ghost && i === p.focus)) {
       const r = entity.kind === "bubble" ? entity.r + 3 / k : nodeRadius(entity.r, k) + 4 / k;
       c.globalAlpha = 1;
@@ -254,7 +286,15 @@ function paintEntities(c: CanvasRenderingContext2D, p: Picture): void {
   c.globalAlpha = 1;
 }
 
-function paintNode(c: CanvasRenderingContext2D, p: Picture, entity: Entity, x: number, y: number, r: number, k: number): void {
+function paintNode(
+  c: CanvasRenderingContext2D,
+  p: Picture,
+  entity: Entity,
+  x: number,
+  y: number,
+  r: number,
+  k: number,
+): void {
   const { palette } = p;
   const { dark } = palette;
   const status = entity.node?.status ?? "up";
@@ -276,7 +316,16 @@ function paintNode(c: CanvasRenderingContext2D, p: Picture, entity: Entity, x: n
     if (status === "up") {
       c.fillStyle = identity.color;
       c.fill();
-      if (r * k > 5) mark(c, identity, parts.length === 1 ? [x, y] : [x + 0.56 * r * Math.cos(a0 + step / 2), y + 0.56 * r * Math.sin(a0 + step / 2)], r * (parts.length === 1 ? 0.42 : 0.24), palette.bg);
+      if (r * k > 5)
+        mark(
+          c,
+          identity,
+          parts.length === 1
+            ? [x, y]
+            : [x + 0.56 * r * Math.cos(a0 + step / 2), y + 0.56 * r * Math.sin(a0 + step / 2)],
+          r * (parts.length === 1 ? 0.42 : 0.24),
+          palette.bg,
+        );
     } else {
       c.strokeStyle = status === "down" ? palette.faint : palette.warning;
       c.lineWidth = 1.5 / k;
@@ -316,7 +365,13 @@ function paintNode(c: CanvasRenderingContext2D, p: Picture, entity: Entity, x: n
 }
 
 /** The pattern of a group on something as small as a node. */
-export function mark(c: CanvasRenderingContext2D, identity: Identity, [x, y]: [number, number], d: number, ground: string): void {
+export function mark(
+  c: CanvasRenderingContext2D,
+  identity: Identity,
+  [x, y]: [number, number],
+  d: number,
+  ground: string,
+): void {
   if (identity.pattern === "plain") return;
   c.strokeStyle = c.fillStyle = ground;
   c.lineWidth = d * 0.5;
@@ -355,12 +410,15 @@ function paintLabels(c: CanvasRenderingContext2D, p: Picture): void {
   c.textBaseline = "alphabetic";
   c.textAlign = "center";
   const free = (rect: Rect) => {
-    if (rect[0] > p.width || rect[0] + rect[2] < 0 || rect[1] > p.height || rect[1] + rect[3] < 0) return false;
+    if (rect[0] > p.width || rect[0] + rect[2] < 0 || rect[1] > p.height || rect[1] + rect[3] < 0)
+      return false;
     if (taken.some((other) => overlap(rect, other))) return false;
     taken.push(rect);
     return true;
   };
-  const order = p.discs.items.map((_, i) => i).sort((a, b) => p.discs.items[b].disc.r - p.discs.items[a].disc.r);
+  const order = p.discs.items
+    .map((_, i) => i)
+    .sort((a, b) => p.discs.items[b].disc.r - p.discs.items[a].disc.r);
   for (const i of order) {
     const { disc } = p.discs.items[i];
     const x = p.discs.x(i) * p.k + p.tx;
@@ -379,7 +437,14 @@ function paintLabels(c: CanvasRenderingContext2D, p: Picture): void {
   nodeLabels(c, p, free);
 }
 
-function bubbleText(c: CanvasRenderingContext2D, p: Picture, disc: Disc, x: number, y: number, r: number): void {
+function bubbleText(
+  c: CanvasRenderingContext2D,
+  p: Picture,
+  disc: Disc,
+  x: number,
+  y: number,
+  r: number,
+): void {
   if (r < 13) return;
   const { palette } = p;
   const lines = r > 34 ? 2 : 1;
@@ -401,9 +466,12 @@ function bubbleText(c: CanvasRenderingContext2D, p: Picture, disc: Disc, x: numb
 
 function nodeLabels(c: CanvasRenderingContext2D, p: Picture, free: (rect: Rect) => boolean): void {
   const { palette } = p;
-  const nodes = p.entities.items.map((item, i) => ({ ...item, i })).filter(({ entity }) => entity.kind === "node");
+  const nodes = p.entities.items
+    .map((item, i) => ({ ...item, i }))
+    .filter(({ entity }) => entity.kind === "node");
   // Nodes that are looked at come first, then gateways: they are few and matter.
-  const rank = ({ i, entity }: { i: number; entity: Entity }) => (i === p.focus || i === p.ring ? 0 : entity.groups.length > 1 ? 1 : 2);
+  const rank = ({ i, entity }: { i: number; entity: Entity }) =>
+    i === p.focus || i === p.ring ? 0 : entity.groups.length > 1 ? 1 : 2;
   nodes.sort((a, b) => rank(a) - rank(b));
   const roomy = p.k * 34 > 42 || (nodes.length <= 24 && p.k > 0.8);
   for (const { entity, i } of nodes) {
@@ -421,7 +489,14 @@ function nodeLabels(c: CanvasRenderingContext2D, p: Picture, free: (rect: Rect) 
   c.globalAlpha = 1;
 }
 
-function outlined(c: CanvasRenderingContext2D, palette: Palette, text: string, x: number, y: number, fill: string): void {
+function outlined(
+  c: CanvasRenderingContext2D,
+  palette: Palette,
+  text: string,
+  x: number,
+  y: number,
+  fill: string,
+): void {
   c.strokeStyle = palette.bg;
   c.lineWidth = 3.5;
   c.strokeText(text, x, y);
@@ -440,6 +515,10 @@ function overlap(a: Rect, b: Rect): boolean {
   return a[0] < b[0] + b[2] && b[0] < a[0] + a[2] && a[1] < b[1] + b[3] && b[1] < a[1] + a[3];
 }
 
-export function rateText(value: number, measure: "msgs" | "bytes", bytes: (value: number) => string): string {
+export function rateText(
+  value: number,
+  measure: "msgs" | "bytes",
+  bytes: (value: number) => string,
+): string {
   return measure === "msgs" ? `${number(value)} msg/s` : bytes(value);
 }

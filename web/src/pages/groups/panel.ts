@@ -15,7 +15,11 @@ export class Panel {
   private readonly content = h("div", { class: "panel-content" });
   readonly element = h("aside", { class: "panel", "aria-label": "Groups and nodes" }, this.content);
   /** A phone's: there the list lies over the map. */
-  readonly close = h("button", { class: "icon-button panel-close", "aria-label": "Close the list" }, icon("close"));
+  readonly close = h(
+    "button",
+    { class: "icon-button panel-close", "aria-label": "Close the list" },
+    icon("close"),
+  );
   private readonly rates = new Map<string, HTMLElement>();
   private madeOf = "";
 
@@ -36,7 +40,12 @@ export class Panel {
     if (key !== this.madeOf) {
       this.madeOf = key;
       this.rates.clear();
-      if (open !== undefined) this.showGroup(open.name, open.id, open.nodes.map((id) => topology.node(id)).filter((node) => node !== undefined));
+      if (open !== undefined)
+        this.showGroup(
+          open.name,
+          open.id,
+          open.nodes.map((id) => topology.node(id)).filter((node) => node !== undefined),
+        );
       else if (this.view.open === FREE) this.showGroup("Nodes in no group", FREE, free);
       else this.showGroups(free.length);
     }
@@ -55,24 +64,43 @@ export class Panel {
         {},
         h(
           "a",
-          { class: "panel-row", href: id === FREE ? this.ctx.href("groups", "(free)") : this.ctx.href("groups", name), "data-group": name, onpointerenter: () => this.point(`b:${name}`), onpointerleave: () => this.point(null) },
+          {
+            class: "panel-row",
+            href: id === FREE ? this.ctx.href("groups", "(free)") : this.ctx.href("groups", name),
+            "data-group": name,
+            onpointerenter: () => this.point(`b:${name}`),
+            onpointerleave: () => this.point(null),
+          },
           swatch(id, this.ctx.palette.dark),
           h("span", { class: "panel-name", title: name }, name),
-          down > 0 ? h("span", { class: "panel-down", title: `${down} not up` }, `${down} !`) : null,
+          down > 0
+            ? h("span", { class: "panel-down", title: `${down} not up` }, `${down} !`)
+            : null,
           h("span", { class: "panel-count" }, count(nodes)),
           rate,
         ),
       );
     };
-    const notUp = (ids: readonly number[]) => ids.filter((id) => topology?.node(id)?.status !== "up").length;
+    const notUp = (ids: readonly number[]) =>
+      ids.filter((id) => topology?.node(id)?.status !== "up").length;
     this.content.replaceChildren(
       h(
         "header",
         { class: "panel-head" },
         h("h2", {}, count(groups.length), groups.length === 1 ? " group" : " groups"),
-        h("p", { class: "muted" }, `${count(topology?.nodes.length ?? 0)} nodes, ${count(gateways)} of them gateways`),
+        h(
+          "p",
+          { class: "muted" },
+          `${count(topology?.nodes.length ?? 0)} nodes, ${count(gateways)} of them gateways`,
+        ),
       ),
-      h("div", { class: "panel-columns", "aria-hidden": "true" }, h("span", {}, "group"), h("span", { class: "panel-count" }, "nodes"), h("span", { class: "panel-rate" }, "inside")),
+      h(
+        "div",
+        { class: "panel-columns", "aria-hidden": "true" },
+        h("span", {}, "group"),
+        h("span", { class: "panel-count" }, "nodes"),
+        h("span", { class: "panel-rate" }, "inside"),
+      ),
       h(
         "ul",
         { class: "panel-list" },
@@ -94,11 +122,29 @@ export class Panel {
         {},
         h(
           "a",
-          { class: "panel-row", href: this.ctx.href("node", node.name), "data-node": node.name, onpointerenter: () => this.point(`n:${node.name}`), onpointerleave: () => this.point(null) },
+          {
+            class: "panel-row",
+            href: this.ctx.href("node", node.name),
+            "data-node": node.name,
+            onpointerenter: () => this.point(`n:${node.name}`),
+            onpointerleave: () => this.point(null),
+          },
           h("span", { class: `status status-${node.status}`, title: node.status }),
           h("span", { class: "panel-name", title: node.name }, label(node.name)),
           node.status === "up" ? null : h("span", { class: "panel-down" }, node.status),
-          node.groups.length > 1 ? h("span", { class: "panel-swatches", title: topology?.groupsOf(node).map((one) => one.name).join(", ") }, ...node.groups.map((one) => swatch(one, this.ctx.palette.dark))) : null,
+          node.groups.length > 1
+            ? h(
+                "span",
+                {
+                  class: "panel-swatches",
+                  title: topology
+                    ?.groupsOf(node)
+                    .map((one) => one.name)
+                    .join(", "),
+                },
+                ...node.groups.map((one) => swatch(one, this.ctx.palette.dark)),
+              )
+            : null,
           rate,
         ),
       );
@@ -113,13 +159,37 @@ export class Panel {
         h(
           "p",
           { class: "muted" },
-          [`${count(nodes.length)} ${nodes.length === 1 ? "node" : "nodes"}`, group === undefined ? null : `${count(group.names)} names`, coordinator === undefined ? null : `coordinator ${label(coordinator.name)}`]
+          [
+            `${count(nodes.length)} ${nodes.length === 1 ? "node" : "nodes"}`,
+            group === undefined ? null : `${count(group.names)} names`,
+            coordinator === undefined ? null : `coordinator ${label(coordinator.name)}`,
+          ]
             .filter((part) => part !== null)
             .join(", "),
         ),
-        id === FREE ? null : h("div", { class: "row" }, h("a", { class: "button", href: this.ctx.href("names", null, { group: name }) }, "Names"), h("a", { class: "button", href: this.ctx.href("events", null, { group: name }) }, "Events")),
+        id === FREE
+          ? null
+          : h(
+              "div",
+              { class: "row" },
+              h(
+                "a",
+                { class: "button", href: this.ctx.href("names", null, { group: name }) },
+                "Names",
+              ),
+              h(
+                "a",
+                { class: "button", href: this.ctx.href("events", null, { group: name }) },
+                "Events",
+              ),
+            ),
       ),
-      h("div", { class: "panel-columns", "aria-hidden": "true" }, h("span", {}, "node"), h("span", { class: "panel-rate" }, "sends")),
+      h(
+        "div",
+        { class: "panel-columns", "aria-hidden": "true" },
+        h("span", {}, "node"),
+        h("span", { class: "panel-rate" }, "sends"),
+      ),
       h("ul", { class: "panel-list" }, ...nodes.map(row)),
     );
   }

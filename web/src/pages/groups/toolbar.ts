@@ -28,11 +28,23 @@ const MINIMA: [Minimum, string][] = [
 
 export class Toolbar {
   readonly element: HTMLElement;
-  readonly search = h("input", { class: "input", type: "search", placeholder: "Find a node or group", "aria-label": "Find a node or group", "data-testid": "search", spellcheck: "false", autocomplete: "off" });
+  readonly search = h("input", {
+    class: "input",
+    type: "search",
+    placeholder: "Find a node or group",
+    "aria-label": "Find a node or group",
+    "data-testid": "search",
+    spellcheck: "false",
+    autocomplete: "off",
+  });
   private readonly found = h("span", { class: "search-found", role: "status" });
   private readonly level: HTMLElement;
   private readonly measure: HTMLElement;
-  private readonly minimum = h("select", { class: "select", "aria-label": "Traffic shown" }, ...MINIMA.map(([value, label]) => h("option", { value }, label)));
+  private readonly minimum = h(
+    "select",
+    { class: "select", "aria-label": "Traffic shown" },
+    ...MINIMA.map(([value, label]) => h("option", { value }, label)),
+  );
 
   constructor(change: (options: Partial<ViewOptions>) => void, enter: () => void) {
     this.level = segmented("How closely", LEVELS, (level) => change({ level }));
@@ -46,8 +58,15 @@ export class Toolbar {
         this.search.blur();
       }
     });
-    this.minimum.addEventListener("change", () => change({ minimum: asMinimum(this.minimum.value) }));
-    this.element = h("div", { class: "toolbar" }, h("div", { class: "search" }, icon("search"), this.search, this.found), h("div", { class: "toolbar-row" }, this.level, this.measure, this.minimum));
+    this.minimum.addEventListener("change", () =>
+      change({ minimum: asMinimum(this.minimum.value) }),
+    );
+    this.element = h(
+      "div",
+      { class: "toolbar" },
+      h("div", { class: "search" }, icon("search"), this.search, this.found),
+      h("div", { class: "toolbar-row" }, this.level, this.measure, this.minimum),
+    );
   }
 
   show(options: ViewOptions): void {
@@ -66,14 +85,25 @@ export function asMinimum(text: string | undefined): Minimum {
   return text === "direct" ? text : Number(text) || 0;
 }
 
-export function segmented<T extends string>(label: string, choices: readonly (readonly [T, string, string])[], choose: (value: T) => void): HTMLElement {
+export function segmented<T extends string>(
+  label: string,
+  choices: readonly (readonly [T, string, string])[],
+  choose: (value: T) => void,
+): HTMLElement {
   return h(
     "div",
     { class: "segmented", role: "group", "aria-label": label },
-    ...choices.map(([value, name, title]) => h("button", { type: "button", title, "data-value": value, onclick: () => choose(value) }, name)),
+    ...choices.map(([value, name, title]) =>
+      h(
+        "button",
+        { type: "button", title, "data-value": value, onclick: () => choose(value) },
+        name,
+      ),
+    ),
   );
 }
 
 export function press(group: HTMLElement, value: string): void {
-  for (const button of group.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.dataset["value"] === value));
+  for (const button of group.querySelectorAll("button"))
+    button.setAttribute("aria-pressed", String(button.dataset["value"] === value));
 }

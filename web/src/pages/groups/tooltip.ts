@@ -11,26 +11,42 @@ import type { GroupView } from "./view";
 type Fact = [string, string];
 
 export class Tooltip {
-  readonly element = h("div", { class: "tooltip map-tooltip", hidden: true, "data-testid": "tooltip" });
+  readonly element = h("div", {
+    class: "tooltip map-tooltip",
+    hidden: true,
+    "data-testid": "tooltip",
+  });
   private shownFor = "";
 
-  constructor(private readonly ctx: Ctx, private readonly view: GroupView) {}
+  constructor(
+    private readonly ctx: Ctx,
+    private readonly view: GroupView,
+  ) {}
 
   /** Shows what is hovered, else what is pinned or has the keyboard's focus, else nothing. */
   update(): void {
     const { view } = this;
     const scene = view.scene;
-    const keyboard = document.activeElement === view.canvas && view.canvas.matches(":focus-visible") ? view.focused : null;
-    const index = view.indexOf(view.hovered ?? (view.hoveredEdge >= 0 ? null : (view.pinned ?? keyboard)));
+    const keyboard =
+      document.activeElement === view.canvas && view.canvas.matches(":focus-visible")
+        ? view.focused
+        : null;
+    const index = view.indexOf(
+      view.hovered ?? (view.hoveredEdge >= 0 ? null : (view.pinned ?? keyboard)),
+    );
     if (scene !== null && index >= 0) return this.showEntity(scene.entities[index], index);
-    if (scene !== null && view.hoveredEdge >= 0 && view.hoveredEdge < view.edges.count) return this.showEdge(view.hoveredEdge);
+    if (scene !== null && view.hoveredEdge >= 0 && view.hoveredEdge < view.edges.count)
+      return this.showEdge(view.hoveredEdge);
     this.element.hidden = true;
     this.shownFor = "";
   }
 
   /** What a screen reader is told of an entity. */
   describe(entity: Entity): string {
-    return [entity.label, ...this.factsOf(entity).map(([label, value]) => `${label} ${value}`)].join(", ");
+    return [
+      entity.label,
+      ...this.factsOf(entity).map(([label, value]) => `${label} ${value}`),
+    ].join(", ");
   }
 
   private showEntity(entity: Entity, index: number): void {
@@ -41,7 +57,13 @@ export class Tooltip {
         : entity.groups[0] === FREE
           ? null
           : h("a", { class: "button", href: this.ctx.href("groups", entity.label) }, "Open group");
-    this.show(`${entity.key}${pinned}`, entityTitle(this.ctx, entity), this.factsOf(entity), entity.node?.why ?? null, pinned ? more : null);
+    this.show(
+      `${entity.key}${pinned}`,
+      entityTitle(this.ctx, entity),
+      this.factsOf(entity),
+      entity.node?.why ?? null,
+      pinned ? more : null,
+    );
     this.element.classList.toggle("pinned", pinned);
     const place = this.view.placeOf(index);
     this.place(place.x, place.y, place.r);
@@ -60,20 +82,36 @@ export class Tooltip {
     const back = findBack(view, edge);
     if (back >= 0) facts.push(["the other way", `${number(view.edges.msgs[back])}/s`]);
     const title = h("h3", {}, `${view.labelOf(from)} → ${view.labelOf(to)}`);
-    this.show(`e${from.key}>${to.key}`, title, facts, view.edges.direct[edge] === 1 ? "The nodes share no group: past the gateways." : null, null);
+    this.show(
+      `e${from.key}>${to.key}`,
+      title,
+      facts,
+      view.edges.direct[edge] === 1 ? "The nodes share no group: past the gateways." : null,
+      null,
+    );
     this.element.classList.remove("pinned");
     const a = view.placeOf(view.edges.from[edge]);
     const b = view.placeOf(view.edges.to[edge]);
     this.place((a.x + b.x) / 2, (a.y + b.y) / 2, 12);
   }
 
-  private show(key: string, title: HTMLElement, facts: Fact[], note: string | null, more: HTMLElement | null): void {
+  private show(
+    key: string,
+    title: HTMLElement,
+    facts: Fact[],
+    note: string | null,
+    more: HTMLElement | null,
+  ): void {
     // The same numbers again would only disturb a text selection or a focused link.
     const now = key + facts.join();
     if (now === this.shownFor && !this.element.hidden) return;
     this.shownFor = now;
     this.element.hidden = false;
-    const list = h("dl", { class: "facts" }, ...facts.flatMap(([label, value]) => [h("dt", {}, label), h("dd", {}, value)]));
+    const list = h(
+      "dl",
+      { class: "facts" },
+      ...facts.flatMap(([label, value]) => [h("dt", {}, label), h("dd", {}, value)]),
+    );
     this.element.replaceChildren(title, list);
     if (note !== null) this.element.append(h("p", { class: "tooltip-note" }, note));
     if (more !== null) this.element.append(h("div", { class: "row tooltip-more" }, more));
@@ -100,21 +138,41 @@ export class Tooltip {
       const source = entity.node?.source;
       if (source === "stock") facts.push(["watched", "as stock OTP tells"]);
       else if (source === "none") facts.push(["watched", "not yet"]);
-      facts.push(["groups", topology && entity.node ? topology.groupsOf(entity.node).map((group) => group.name).join(", ") || "none" : ""]);
-      const add = (label: string, text: string, known: number) => Number.isFinite(known) && facts.push([label, text]);
+      facts.push([
+        "groups",
+        topology && entity.node
+          ? topology
+              .groupsOf(entity.node)
+              .map((group) => group.name)
+              .join(", ") || "none"
+          : "",
+      ]);
+      const add = (label: string, text: string, known: number) =>
+        Number.isFinite(known) && facts.push([label, text]);
       add("utilisation", share(value("util")), value("util"));
       add("run queue", count(value("run_queue")), value("run_queue"));
       add("processes", count(value("procs")), value("procs"));
       add("memory", bytes(value("mem")), value("mem"));
-      add("out", `${number(value("out_msgs_s"))} msg/s, ${byteRate(value("out_bytes_s"))}`, value("out_msgs_s"));
-      add("in", `${number(value("in_msgs_s"))} msg/s, ${byteRate(value("in_bytes_s"))}`, value("in_msgs_s"));
+      add(
+        "out",
+        `${number(value("out_msgs_s"))} msg/s, ${byteRate(value("out_bytes_s"))}`,
+        value("out_msgs_s"),
+      );
+      add(
+        "in",
+        `${number(value("in_msgs_s"))} msg/s, ${byteRate(value("in_bytes_s"))}`,
+        value("in_msgs_s"),
+      );
       return facts;
     }
     const id = entity.groups[0];
     const group = topology?.group(id);
     const disc = this.view.scene?.discs.find((one) => one.id === id);
     const inside = this.view.flows?.get(id, id);
-    facts.push(["own nodes", count(disc?.own.length ?? 0)], ["gateways", count(disc?.gateways.length ?? 0)]);
+    facts.push(
+      ["own nodes", count(disc?.own.length ?? 0)],
+      ["gateways", count(disc?.gateways.length ?? 0)],
+    );
     if (disc !== undefined && disc.down > 0) facts.push(["not up", count(disc.down)]);
     if (group !== undefined) facts.push(["names", count(group.names)]);
     facts.push(["inside", `${number(inside?.msgs ?? 0)} msg/s, ${byteRate(inside?.bytes ?? 0)}`]);
@@ -123,12 +181,22 @@ export class Tooltip {
 }
 
 function entityTitle(ctx: Ctx, entity: Entity): HTMLElement {
-  return h("h3", { class: "with-swatches" }, ...entity.groups.map((group) => swatch(group, ctx.palette.dark)), entity.label);
+  return h(
+    "h3",
+    { class: "with-swatches" },
+    ...entity.groups.map((group) => swatch(group, ctx.palette.dark)),
+    entity.label,
+  );
 }
 
 function findBack(view: GroupView, edge: number): number {
   for (let e = 0; e < view.edges.count; e++) {
-    if (view.edges.from[e] === view.edges.to[edge] && view.edges.to[e] === view.edges.from[edge] && view.edges.msgs[e] > 0) return e;
+    if (
+      view.edges.from[e] === view.edges.to[edge] &&
+      view.edges.to[e] === view.edges.from[edge] &&
+      view.edges.msgs[e] > 0
+    )
+      return e;
   }
   return -1;
 }

@@ -7,7 +7,15 @@ import { Edges, type Minimum } from "../../model/edges";
 import { Flows } from "../../model/flows";
 import { LayoutService } from "../../model/layout-service";
 import type { LayoutResult } from "../../model/layout";
-import { type Entity, expandedGroups, extent, layoutInput, type Level, makeScene, type Scene } from "../../model/scene";
+import {
+  type Entity,
+  expandedGroups,
+  extent,
+  layoutInput,
+  type Level,
+  makeScene,
+  type Scene,
+} from "../../model/scene";
 import type { Topology } from "../../model/topology";
 import { labeller } from "../../model/node-names";
 import type { Measure } from "../../model/traffic-scale";
@@ -15,7 +23,15 @@ import { type Box, Camera } from "./camera";
 import { FrameRate } from "./frame-rate";
 import { type Curve, distanceTo } from "./geometry";
 import { Motion } from "./motion";
-import { curveOf, type DiscItem, type EntityItem, nodeRadius, paint, type Picture, rateText } from "./paint";
+import {
+  curveOf,
+  type DiscItem,
+  type EntityItem,
+  nodeRadius,
+  paint,
+  type Picture,
+  rateText,
+} from "./paint";
 
 export interface ViewOptions {
   level: Level;
@@ -72,7 +88,11 @@ export class GroupView {
   private readonly reduced = matchMedia("(prefers-reduced-motion: reduce)");
   private insets: () => Omit<Box, "width" | "height">;
 
-  constructor(private readonly ctx: Ctx, root: HTMLElement, insets: () => Omit<Box, "width" | "height">) {
+  constructor(
+    private readonly ctx: Ctx,
+    root: HTMLElement,
+    insets: () => Omit<Box, "width" | "height">,
+  ) {
     this.insets = insets;
     this.canvas = document.createElement("canvas");
     this.canvas.className = "map-canvas";
@@ -158,21 +178,48 @@ export class GroupView {
     if (topology === null || this.places === null) return;
     const before = this.scene;
     const open = this.open !== null && topology.group(this.open) === undefined ? null : this.open;
-    const expanded = expandedGroups(topology, this.options.level, open, this.close && open === null);
+    const expanded = expandedGroups(
+      topology,
+      this.options.level,
+      open,
+      this.close && open === null,
+    );
     const scene = makeScene(topology, this.places, expanded);
     this.edges.rebuild(scene, before);
     this.scene = scene;
     const time = performance.now();
     const discs = new Map(scene.discs.map((disc) => [disc.id, disc]));
     const groupOf = new Map<string, number>();
-    for (const one of [before, scene]) for (const entity of one?.entities ?? []) groupOf.set(entity.key, entity.groups[0]);
+    for (const one of [before, scene])
+      for (const entity of one?.entities ?? []) groupOf.set(entity.key, entity.groups[0]);
     // What opens comes out of its group's middle, what closes goes back there.
     const origin = (key: string) => {
       const disc = discs.get(groupOf.get(key) ?? NaN);
       return disc === undefined ? null : { x: disc.x, y: disc.y };
     };
-    this.entities.set(scene.entities.map((entity) => ({ key: entity.key, x: entity.x, y: entity.y, size: 1, extra: 0, entity })), time, origin);
-    this.discs.set(scene.discs.map((disc) => ({ key: String(disc.id), x: disc.x, y: disc.y, size: 1, extra: disc.expanded ? 1 : 0, disc })), time);
+    this.entities.set(
+      scene.entities.map((entity) => ({
+        key: entity.key,
+        x: entity.x,
+        y: entity.y,
+        size: 1,
+        extra: 0,
+        entity,
+      })),
+      time,
+      origin,
+    );
+    this.discs.set(
+      scene.discs.map((disc) => ({
+        key: String(disc.id),
+        x: disc.x,
+        y: disc.y,
+        size: 1,
+        extra: disc.expanded ? 1 : 0,
+        disc,
+      })),
+      time,
+    );
     this.hoveredEdge = -1;
     this.markLit();
     this.frameChanged();
@@ -188,7 +235,9 @@ export class GroupView {
       this.lit = null;
       return;
     }
-    this.lit = Uint8Array.from(scene.entities, (entity) => (matches(entity, topology, words) ? 1 : 0));
+    this.lit = Uint8Array.from(scene.entities, (entity) =>
+      matches(entity, topology, words) ? 1 : 0,
+    );
   }
 
   /** How many nodes the search finds, and null without one. */
@@ -212,8 +261,17 @@ export class GroupView {
   private fitted() {
     const scene = this.scene as Scene;
     const box = { ...this.box, ...this.insets() };
-    if (this.open !== null) return Camera.fit(extent(scene, (disc) => disc.id === this.open), box, 2.4);
-    return Camera.fit(extent(scene), box, scene.entities.length <= 14 ? 2.3 : scene.entities.length <= 30 ? 1.7 : 1.25);
+    if (this.open !== null)
+      return Camera.fit(
+        extent(scene, (disc) => disc.id === this.open),
+        box,
+        2.4,
+      );
+    return Camera.fit(
+      extent(scene),
+      box,
+      scene.entities.length <= 14 ? 2.3 : scene.entities.length <= 30 ? 1.7 : 1.25,
+    );
   }
 
   private cameraMoved(): void {
@@ -240,7 +298,9 @@ export class GroupView {
   // What is where ------------------------------------------------------------
 
   indexOf(key: string | null): number {
-    return key === null || this.scene === null ? -1 : this.scene.entities.findIndex((entity) => entity.key === key);
+    return key === null || this.scene === null
+      ? -1
+      : this.scene.entities.findIndex((entity) => entity.key === key);
   }
 
   /** Middle and radius of an entity in the canvas, px. */
@@ -260,11 +320,16 @@ export class GroupView {
     let least = Infinity;
     scene.entities.forEach((entity, i) => {
       if (entity.kind !== "node") return;
-      const distance = Math.hypot(this.entities.x(i) - x, this.entities.y(i) - y) - nodeRadius(entity.r, k);
+      const distance =
+        Math.hypot(this.entities.x(i) - x, this.entities.y(i) - y) - nodeRadius(entity.r, k);
       if (distance < reach / k && distance < least) [best, least] = [entity, distance];
     });
     if (best !== null) return { entity: best, edge: -1 };
-    const bubble = scene.entities.findIndex((entity, i) => entity.kind === "bubble" && Math.hypot(this.entities.x(i) - x, this.entities.y(i) - y) < entity.r);
+    const bubble = scene.entities.findIndex(
+      (entity, i) =>
+        entity.kind === "bubble" &&
+        Math.hypot(this.entities.x(i) - x, this.entities.y(i) - y) < entity.r,
+    );
     // Edges pass behind bubbles.
     if (bubble >= 0) return { entity: scene.entities[bubble], edge: -1 };
     return { entity: null, edge: this.edgeAt(x, y, 5 / k) };
@@ -286,7 +351,11 @@ export class GroupView {
       if (this.edges.shown[e] <= -0.15) continue;
       curveOf(picture, e, shape);
       const slack = reach * 3;
-      if (x < Math.min(shape.x0, shape.cx, shape.x1) - slack || x > Math.max(shape.x0, shape.cx, shape.x1) + slack) continue;
+      if (
+        x < Math.min(shape.x0, shape.cx, shape.x1) - slack ||
+        x > Math.max(shape.x0, shape.cx, shape.x1) + slack
+      )
+        continue;
       const distance = distanceTo(shape, x, y);
       if (distance < least) [best, least] = [e, distance];
     }
@@ -314,7 +383,8 @@ export class GroupView {
     return best;
   }
 
-  labelOf = (entity: Entity): string => (entity.kind === "node" ? this.labels(entity.label) : entity.label);
+  labelOf = (entity: Entity): string =>
+    entity.kind === "node" ? this.labels(entity.label) : entity.label;
 
   hookNodes(): HookNode[] {
     const { topology } = this.ctx.store.shown;
@@ -343,7 +413,9 @@ export class GroupView {
       const at = discs.get(group.id);
       return {
         name: group.name,
-        nodes: group.nodes.map((id) => topology?.node(id)?.name).filter((name) => name !== undefined),
+        nodes: group.nodes
+          .map((id) => topology?.node(id)?.name)
+          .filter((name) => name !== undefined),
         expanded: at?.disc.expanded ?? false,
         x: at === undefined ? null : this.discs.x(at.i) * k + x + frame.left,
         y: at === undefined ? null : this.discs.y(at.i) * k + y + frame.top,
@@ -386,7 +458,10 @@ export class GroupView {
 
   private picture(): Picture {
     const { k, x, y } = this.camera.transform;
-    const ring = document.activeElement === this.canvas && this.canvas.matches(":focus-visible") ? this.indexOf(this.focused) : -1;
+    const ring =
+      document.activeElement === this.canvas && this.canvas.matches(":focus-visible")
+        ? this.indexOf(this.focused)
+        : -1;
     const focus = this.indexOf(this.hovered ?? this.pinned);
     return {
       palette: this.ctx.palette,
@@ -432,7 +507,8 @@ export class GroupView {
 }
 
 function matches(entity: Entity, topology: Topology, words: string): boolean {
-  if (entity.groups.some((group) => topology.group(group)?.name.toLowerCase().includes(words))) return true;
+  if (entity.groups.some((group) => topology.group(group)?.name.toLowerCase().includes(words)))
+    return true;
   return entity.members.some((id) => topology.node(id)?.name.toLowerCase().includes(words));
 }
 
@@ -442,6 +518,10 @@ function sameShape(a: Topology, b: Topology): boolean {
   if (!b.groups.every((group) => a.group(group.id) !== undefined)) return false;
   return b.nodes.every((node) => {
     const old = a.node(node.id);
-    return old !== undefined && old.groups.length === node.groups.length && old.groups.every((group, i) => group === node.groups[i]);
+    return (
+      old !== undefined &&
+      old.groups.length === node.groups.length &&
+      old.groups.every((group, i) => group === node.groups[i])
+    );
   });
 }

@@ -16,7 +16,13 @@ import { press, segmented } from "../groups/toolbar";
 import { type Grid, gridFor, paintMatrix } from "./paint";
 
 class MatrixPage implements MountedPage {
-  private readonly canvas = h("canvas", { class: "matrix-canvas", tabindex: 0, role: "application", "aria-label": "Traffic matrix: rows send, columns receive. Arrow keys go from cell to cell, Enter opens." });
+  private readonly canvas = h("canvas", {
+    class: "matrix-canvas",
+    tabindex: 0,
+    role: "application",
+    "aria-label":
+      "Traffic matrix: rows send, columns receive. Arrow keys go from cell to cell, Enter opens.",
+  });
   private readonly scroller: HTMLElement;
   private readonly trail = h("h2", { class: "matrix-trail" });
   private readonly says = h("p", { class: "matrix-says muted", role: "status" });
@@ -31,12 +37,28 @@ class MatrixPage implements MountedPage {
   private label: (one: Label) => string = (one) => one.name;
   private keyOf = "";
 
-  constructor(private readonly root: HTMLElement, private readonly ctx: Ctx) {
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly ctx: Ctx,
+  ) {
     root.classList.add("matrix-page");
-    this.measureButtons = segmented<Measure>("Measure", [["msgs", "Messages", "Messages/s"], ["bytes", "Bytes", "Bytes/s"]], (measure) => ctx.setQuery({ by: measure === "msgs" ? "" : measure }));
+    this.measureButtons = segmented<Measure>(
+      "Measure",
+      [
+        ["msgs", "Messages", "Messages/s"],
+        ["bytes", "Bytes", "Bytes/s"],
+      ],
+      (measure) => ctx.setQuery({ by: measure === "msgs" ? "" : measure }),
+    );
     this.scroller = h("div", { class: "matrix-scroll" }, this.canvas);
     root.append(
-      h("header", { class: "matrix-head" }, h("div", { class: "matrix-title" }, this.trail, this.says), this.key, this.measureButtons),
+      h(
+        "header",
+        { class: "matrix-head" },
+        h("div", { class: "matrix-title" }, this.trail, this.says),
+        this.key,
+        this.measureButtons,
+      ),
       this.scroller,
       this.empty,
     );
@@ -52,19 +74,39 @@ class MatrixPage implements MountedPage {
     this.resize = new ResizeObserver(() => this.draw());
     this.resize.observe(this.scroller);
     this.removeKeys = ctx.keys.add(
-      { key: "Escape", text: "Back to all groups", section: "Matrix", run: () => this.route() !== null && ctx.go("matrix", null, this.kept()) },
-      { key: "f", text: "To the matrix: arrow keys go from cell to cell, Enter opens", section: "Matrix", run: () => this.canvas.focus() },
+      {
+        key: "Escape",
+        text: "Back to all groups",
+        section: "Matrix",
+        run: () => this.route() !== null && ctx.go("matrix", null, this.kept()),
+      },
+      {
+        key: "f",
+        text: "To the matrix: arrow keys go from cell to cell, Enter opens",
+        section: "Matrix",
+        run: () => this.canvas.focus(),
+      },
     );
     this.update(new Set(["frame"]));
   }
 
   update(change: Change): void {
-    if (!["frame", "topology", "theme", "route", "connection"].some((kind) => change.has(kind as "frame"))) return;
+    if (
+      !["frame", "topology", "theme", "route", "connection"].some((kind) =>
+        change.has(kind as "frame"),
+      )
+    )
+      return;
     if (change.has("route")) this.at = null;
     const { topology, frame } = this.ctx.store.shown;
     const route = this.route();
     this.showHead(topology, route);
-    this.matrix = topology === null || frame === null ? null : route === null ? groupMatrix(topology, frame) : nodeMatrix(topology, frame, route[0], route[1]);
+    this.matrix =
+      topology === null || frame === null
+        ? null
+        : route === null
+          ? groupMatrix(topology, frame)
+          : nodeMatrix(topology, frame, route[0], route[1]);
     const names = labeller(topology?.nodes.map((node) => node.name) ?? []);
     this.label = (one) => (route === null ? one.name : names(one.name));
     this.showEmpty();
@@ -100,20 +142,36 @@ class MatrixPage implements MountedPage {
     const { palette } = this.ctx;
     press(this.measureButtons, this.measure);
     const name = (id: number) => (id === FREE ? FREE_NAME : (topology?.group(id)?.name ?? ""));
-    const trail = route === null ? "Groups" : route[0] === route[1] ? `inside ${name(route[0])}` : `${name(route[0])} → ${name(route[1])}`;
+    const trail =
+      route === null
+        ? "Groups"
+        : route[0] === route[1]
+          ? `inside ${name(route[0])}`
+          : `${name(route[0])} → ${name(route[1])}`;
     const key = `${trail}${this.measure}${palette.dark}${location.hash}`;
     if (key === this.keyOf) return;
     this.keyOf = key;
-    this.trail.replaceChildren(...(route === null ? [trail] : [h("a", { href: this.ctx.href("matrix", null, this.kept()) }, "Groups"), " › ", trail]));
+    this.trail.replaceChildren(
+      ...(route === null
+        ? [trail]
+        : [h("a", { href: this.ctx.href("matrix", null, this.kept()) }, "Groups"), " › ", trail]),
+    );
     this.key.replaceChildren(trafficLegend(this.measure, palette.dark, false));
     this.describe();
   }
 
   private showEmpty(): void {
-    const nothing = this.matrix === null || this.matrix.rows.length === 0 || this.matrix.columns.length === 0;
+    const nothing =
+      this.matrix === null || this.matrix.rows.length === 0 || this.matrix.columns.length === 0;
     this.empty.hidden = !nothing;
     this.scroller.hidden = nothing;
-    if (nothing) this.empty.replaceChildren(emptyState(this.matrix === null ? "Waiting for the cluster" : "No groups yet", "The matrix shows who sends to whom as soon as there are groups."));
+    if (nothing)
+      this.empty.replaceChildren(
+        emptyState(
+          this.matrix === null ? "Waiting for the cluster" : "No groups yet",
+          "The matrix shows who sends to whom as soon as there are groups.",
+        ),
+      );
   }
 
   private draw(): void {
@@ -122,7 +180,13 @@ class MatrixPage implements MountedPage {
     const c = canvas.getContext("2d") as CanvasRenderingContext2D;
     const { palette } = this.ctx;
     c.font = `450 12px ${palette.font}`;
-    const grid = gridFor(matrix, this.scroller.clientWidth, this.scroller.clientHeight, (words) => c.measureText(words).width, this.label);
+    const grid = gridFor(
+      matrix,
+      this.scroller.clientWidth,
+      this.scroller.clientHeight,
+      (words) => c.measureText(words).width,
+      this.label,
+    );
     this.grid = grid;
     const ratio = Math.min(2, devicePixelRatio || 1);
     const [width, height] = [Math.round(grid.width * ratio), Math.round(grid.height * ratio)];
@@ -133,13 +197,29 @@ class MatrixPage implements MountedPage {
       canvas.style.height = `${grid.height}px`;
     }
     const ring = document.activeElement === canvas && canvas.matches(":focus-visible");
-    paintMatrix(c, { matrix, grid, palette, measure: this.measure, ratio, at: this.at, ring, label: this.label });
+    paintMatrix(c, {
+      matrix,
+      grid,
+      palette,
+      measure: this.measure,
+      ratio,
+      at: this.at,
+      ring,
+      label: this.label,
+    });
     countFrame();
     this.describe();
   }
 
   private describe(): void {
-    text(this.says, this.at === null ? (this.route() === null ? "Rows send, columns receive; framed: inside the group; a marked corner: past the gateways. A cell opens its nodes." : "Rows send, columns receive; a marked corner: past the gateways.") : this.cellText(this.at));
+    text(
+      this.says,
+      this.at === null
+        ? this.route() === null
+          ? "Rows send, columns receive; framed: inside the group; a marked corner: past the gateways. A cell opens its nodes."
+          : "Rows send, columns receive; a marked corner: past the gateways."
+        : this.cellText(this.at),
+    );
   }
 
   private cellText([row, column]: [number, number]): string {
@@ -148,9 +228,14 @@ class MatrixPage implements MountedPage {
     const to = matrix?.columns[column];
     if (matrix === null || from === undefined || to === undefined) return "";
     const i = row * matrix.columns.length + column;
-    const where = from.id === to.id && matrix.kind === "groups" ? `Inside ${from.name}` : `${from.name} → ${to.name}`;
+    const where =
+      from.id === to.id && matrix.kind === "groups"
+        ? `Inside ${from.name}`
+        : `${from.name} → ${to.name}`;
     const past = matrix.direct[i] === 1 ? ", some of it past the gateways" : "";
-    return matrix.msgs[i] > 0 ? `${where}: ${number(matrix.msgs[i])} msg/s, ${byteRate(matrix.bytes[i])}${past}` : `${where}: no traffic`;
+    return matrix.msgs[i] > 0
+      ? `${where}: ${number(matrix.msgs[i])} msg/s, ${byteRate(matrix.bytes[i])}${past}`
+      : `${where}: no traffic`;
   }
 
   private point(event: PointerEvent | MouseEvent): void {
@@ -158,7 +243,8 @@ class MatrixPage implements MountedPage {
     if (grid === null || matrix === null) return;
     const column = Math.floor((event.offsetX - grid.left) / grid.cellWidth);
     const row = Math.floor((event.offsetY - grid.top) / grid.cellHeight);
-    const inside = row >= 0 && column >= 0 && row < matrix.rows.length && column < matrix.columns.length;
+    const inside =
+      row >= 0 && column >= 0 && row < matrix.rows.length && column < matrix.columns.length;
     this.canvas.classList.toggle("over", inside && matrix.kind === "groups");
     this.go(inside ? [row, column] : null);
   }
@@ -173,10 +259,18 @@ class MatrixPage implements MountedPage {
     const { matrix } = this;
     if (matrix === null) return;
     const [row, column] = this.at ?? [0, 0];
-    const moves: Record<string, [number, number]> = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+    const moves: Record<string, [number, number]> = {
+      ArrowUp: [-1, 0],
+      ArrowDown: [1, 0],
+      ArrowLeft: [0, -1],
+      ArrowRight: [0, 1],
+    };
     const move = moves[event.key];
     if (move !== undefined) {
-      this.go([Math.min(matrix.rows.length - 1, Math.max(0, row + move[0])), Math.min(matrix.columns.length - 1, Math.max(0, column + move[1]))]);
+      this.go([
+        Math.min(matrix.rows.length - 1, Math.max(0, row + move[0])),
+        Math.min(matrix.columns.length - 1, Math.max(0, column + move[1])),
+      ]);
       this.reveal();
     } else if (event.key === "Enter") this.enter();
     else return;
@@ -190,9 +284,11 @@ class MatrixPage implements MountedPage {
     const x = grid.left + at[1] * grid.cellWidth;
     const y = grid.top + at[0] * grid.cellHeight;
     if (x < scroller.scrollLeft + grid.left) scroller.scrollLeft = x - grid.left;
-    else if (x + grid.cellWidth > scroller.scrollLeft + scroller.clientWidth) scroller.scrollLeft = x + grid.cellWidth - scroller.clientWidth;
+    else if (x + grid.cellWidth > scroller.scrollLeft + scroller.clientWidth)
+      scroller.scrollLeft = x + grid.cellWidth - scroller.clientWidth;
     if (y < scroller.scrollTop) scroller.scrollTop = y;
-    else if (y + grid.cellHeight > scroller.scrollTop + scroller.clientHeight) scroller.scrollTop = y + grid.cellHeight - scroller.clientHeight;
+    else if (y + grid.cellHeight > scroller.scrollTop + scroller.clientHeight)
+      scroller.scrollTop = y + grid.cellHeight - scroller.clientHeight;
   }
 
   private enter(): void {
@@ -201,7 +297,11 @@ class MatrixPage implements MountedPage {
     const from = matrix.rows[at[0]];
     const to = matrix.columns[at[1]];
     if (from === undefined || to === undefined) return;
-    if (matrix.kind === "groups") ctx.go("matrix", from.name, { ...this.kept(), ...(to.name === from.name ? {} : { to: to.name }) });
+    if (matrix.kind === "groups")
+      ctx.go("matrix", from.name, {
+        ...this.kept(),
+        ...(to.name === from.name ? {} : { to: to.name }),
+      });
     else ctx.go("node", from.name);
   }
 }

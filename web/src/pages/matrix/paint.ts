@@ -21,8 +21,15 @@ const LABEL_FONT = "12px";
 const NARROW = 22;
 
 /** Cells as large as there is room, within bounds; larger than the room it scrolls. */
-export function gridFor(matrix: Matrix, width: number, height: number, textWidth: (text: string) => number, label: (one: Label) => string): Grid {
-  const longest = (labels: readonly Label[]) => Math.min(130, Math.max(30, ...labels.map((one) => textWidth(label(one)))));
+export function gridFor(
+  matrix: Matrix,
+  width: number,
+  height: number,
+  textWidth: (text: string) => number,
+  label: (one: Label) => string,
+): Grid {
+  const longest = (labels: readonly Label[]) =>
+    Math.min(130, Math.max(30, ...labels.map((one) => textWidth(label(one)))));
   const left = longest(matrix.rows) + 34;
   const columns = Math.max(1, matrix.columns.length);
   const slant = (width - left - 60) / columns < NARROW ? Math.PI / 2 : Math.PI / 4;
@@ -30,8 +37,19 @@ export function gridFor(matrix: Matrix, width: number, height: number, textWidth
   // The last column's label leans out to the right.
   const lean = longest(matrix.columns) * Math.cos(slant) * 0.8;
   const cellWidth = Math.min(128, Math.max(13, Math.floor((width - left - lean - 12) / columns)));
-  const cellHeight = Math.min(64, Math.max(13, Math.floor((height - top - 16) / Math.max(1, matrix.rows.length))));
-  return { left, top, cellWidth, cellHeight, width: left + cellWidth * matrix.columns.length + lean + 12, height: top + cellHeight * matrix.rows.length + 12, slant };
+  const cellHeight = Math.min(
+    64,
+    Math.max(13, Math.floor((height - top - 16) / Math.max(1, matrix.rows.length))),
+  );
+  return {
+    left,
+    top,
+    cellWidth,
+    cellHeight,
+    width: left + cellWidth * matrix.columns.length + lean + 12,
+    height: top + cellHeight * matrix.rows.length + 12,
+    slant,
+  };
 }
 
 export interface MatrixPicture {
@@ -58,10 +76,18 @@ export function paintMatrix(c: CanvasRenderingContext2D, p: MatrixPicture): void
   if (row >= matrix.rows.length || column >= matrix.columns.length) return;
   c.strokeStyle = p.palette.accent;
   c.lineWidth = p.ring ? 2.5 : 1.5;
-  c.strokeRect(grid.left + column * grid.cellWidth, grid.top + row * grid.cellHeight, grid.cellWidth - 1, grid.cellHeight - 1);
+  c.strokeRect(
+    grid.left + column * grid.cellWidth,
+    grid.top + row * grid.cellHeight,
+    grid.cellWidth - 1,
+    grid.cellHeight - 1,
+  );
 }
 
-function paintCells(c: CanvasRenderingContext2D, { matrix, grid, palette, measure, at }: MatrixPicture): void {
+function paintCells(
+  c: CanvasRenderingContext2D,
+  { matrix, grid, palette, measure, at }: MatrixPicture,
+): void {
   const rates = measure === "msgs" ? matrix.msgs : matrix.bytes;
   const format = measure === "msgs" ? number : bytes;
   const { cellWidth: w, cellHeight: hgt } = grid;
@@ -136,7 +162,13 @@ function paintLabels(c: CanvasRenderingContext2D, p: MatrixPicture): void {
   });
 }
 
-function dot(c: CanvasRenderingContext2D, p: MatrixPicture, one: Label, x: number, y: number): void {
+function dot(
+  c: CanvasRenderingContext2D,
+  p: MatrixPicture,
+  one: Label,
+  x: number,
+  y: number,
+): void {
   if (p.matrix.kind !== "groups") return;
   const identity = identityOf(one.id, p.palette.dark);
   c.fillStyle = identity.color;

@@ -5,7 +5,15 @@ import { type Chart, chart } from "../../lib/chart";
 import { children as fill, h, text as setText } from "../../lib/dom";
 import { ago, count, dateTime, rate } from "../../lib/format";
 import { card, facts, groupLink, level, nodeLink } from "../../ui/parts";
-import { chartSpan, periodChoice, POINTS, refreshMs, shownTime, span, stoppedAt } from "../../ui/period";
+import {
+  chartSpan,
+  periodChoice,
+  POINTS,
+  refreshMs,
+  shownTime,
+  span,
+  stoppedAt,
+} from "../../ui/period";
 import { Polled } from "../../ui/polled";
 import { TimeWatch } from "../../ui/time-watch";
 import { type Table, table } from "../../lib/table";
@@ -88,8 +96,20 @@ export class GroupView {
       ],
     });
     const pick = (t: number) => ctx.store.seek(t);
-    this.rates = chart({ title: "Registrations over time", format: rate, max: 1, onPick: pick, height: 130 });
-    this.total = chart({ title: "Names over time", format: count, max: 10, onPick: pick, height: 130 });
+    this.rates = chart({
+      title: "Registrations over time",
+      format: rate,
+      max: 1,
+      onPick: pick,
+      height: 130,
+    });
+    this.total = chart({
+      title: "Names over time",
+      format: count,
+      max: 10,
+      onPick: pick,
+      height: 130,
+    });
     const form = h(
       "form",
       { class: "row name-form", role: "search" },
@@ -142,7 +162,8 @@ export class GroupView {
     });
     this.series = new Polled(ctx, {
       everyMs: () => refreshMs(ctx),
-      ask: () => ctx.store.request("series", { of: { kind: "group", group }, ...span(ctx), points: POINTS }),
+      ask: () =>
+        ctx.store.request("series", { of: { kind: "group", group }, ...span(ctx), points: POINTS }),
       show: (answer) => this.drawCharts(answer),
       failed: () => this.drawCharts({ t: [], columns: {} }),
     });
@@ -155,7 +176,11 @@ export class GroupView {
     }
     this.time.update(change);
     const asked = this.ctx.route.query["q"] ?? "";
-    if (change.has("route") && asked !== this.search.value && document.activeElement !== this.search) {
+    if (
+      change.has("route") &&
+      asked !== this.search.value &&
+      document.activeElement !== this.search
+    ) {
       this.search.value = asked;
       this.list.refresh();
     }
@@ -164,11 +189,19 @@ export class GroupView {
   draw(): void {
     const { topology, frame } = this.ctx.store.shown;
     const group = topology?.groupNamed(this.group);
-    const nodes = (group?.nodes ?? []).map((id) => topology?.node(id)).filter((node) => node !== undefined);
+    const nodes = (group?.nodes ?? [])
+      .map((id) => topology?.node(id))
+      .filter((node) => node !== undefined);
     const coordinator =
-      group?.coordinator === null || group === undefined ? undefined : topology?.node(group.coordinator);
+      group?.coordinator === null || group === undefined
+        ? undefined
+        : topology?.node(group.coordinator);
     const names = group === undefined ? null : (frame?.group(group.id)?.["names"] ?? group.names);
-    const key = JSON.stringify([topology === null, group, nodes.map((node) => [node.name, node.status])]);
+    const key = JSON.stringify([
+      topology === null,
+      group,
+      nodes.map((node) => [node.name, node.status]),
+    ]);
     // It changes often, and the links beside it may have the focus.
     setText(this.held, count(names));
     if (key === this.described) return;
@@ -176,7 +209,11 @@ export class GroupView {
     if (!group) {
       fill(
         this.about,
-        h("p", { class: "muted" }, topology === null ? "Waiting …" : "There was no such group at this time."),
+        h(
+          "p",
+          { class: "muted" },
+          topology === null ? "Waiting …" : "There was no such group at this time.",
+        ),
       );
       return;
     }
@@ -186,7 +223,9 @@ export class GroupView {
         ["Names", this.held],
         [
           "Coordinator",
-          coordinator ? nodeLink(this.ctx, coordinator.name) : h("span", { class: "muted" }, "none known"),
+          coordinator
+            ? nodeLink(this.ctx, coordinator.name)
+            : h("span", { class: "muted" }, "none known"),
         ],
         [
           `${nodes.length} nodes`,
@@ -299,6 +338,10 @@ export class GroupView {
       ...range,
     });
     const names = columns["names"];
-    this.total.draw({ t, series: names ? [{ key: "names", label: "names", values: names }] : [], ...range });
+    this.total.draw({
+      t,
+      series: names ? [{ key: "names", label: "names", values: names }] : [],
+      ...range,
+    });
   }
 }

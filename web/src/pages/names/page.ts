@@ -106,7 +106,8 @@ class NamesPage implements MountedPage {
     this.groups.rows(
       groups.map((group) => ({
         group,
-        coordinator: group.coordinator === null ? null : (topology?.node(group.coordinator)?.name ?? null),
+        coordinator:
+          group.coordinator === null ? null : (topology?.node(group.coordinator)?.name ?? null),
         names: frame?.group(group.id)?.["names"] ?? group.names,
         registrations: frame?.group(group.id)?.["regs_s"] ?? null,
       })),
@@ -119,7 +120,9 @@ class NamesPage implements MountedPage {
       this.place.replaceChildren(
         this.view?.root ??
           note(
-            topology === null ? "Waiting for the server …" : "Where there are no groups, there are no names.",
+            topology === null
+              ? "Waiting for the server …"
+              : "Where there are no groups, there are no names.",
           ),
       );
     }

@@ -43,7 +43,13 @@ export class NodeCharts {
       {
         title: "Memory by kind",
         lines: MEMORY,
-        chart: chart({ title: "Memory by kind", format: bytes, base: 1024, stacked: true, onPick: pick }),
+        chart: chart({
+          title: "Memory by kind",
+          format: bytes,
+          base: 1024,
+          stacked: true,
+          onPick: pick,
+        }),
       },
       {
         title: "Messages",
@@ -111,7 +117,9 @@ export class NodeCharts {
   private ask(): Promise<Columns> {
     // A server may keep less than this page can show, and refuses a question for what it does not know.
     const known = Object.keys(this.ctx.store.hello?.units ?? {});
-    const wanted = [...new Set([...this.panels.flatMap((panel) => panel.lines.map(([key]) => key)), "mem"])];
+    const wanted = [
+      ...new Set([...this.panels.flatMap((panel) => panel.lines.map(([key]) => key)), "mem"]),
+    ];
     const metrics = wanted.filter((key) => known.includes(key));
     if (metrics.length === 0) return Promise.resolve({ t: [], columns: {} });
     return this.ctx.store.request("series", {
@@ -127,7 +135,8 @@ export class NodeCharts {
     for (const { chart: drawing, lines } of this.panels) {
       const known = lines.filter(([key]) => columns[key]?.some((value) => value !== null));
       // A stock node tells its whole memory at least.
-      const shown = known.length > 0 || lines !== MEMORY ? known : ([["mem", "all kinds"]] as const);
+      const shown =
+        known.length > 0 || lines !== MEMORY ? known : ([["mem", "all kinds"]] as const);
       const series = shown.map(([key, label]) => ({ key, label, values: columns[key] ?? [] }));
       drawing.draw({ t, series, ...range });
     }
@@ -148,7 +157,9 @@ function withOther(answer: Columns): Columns {
   const whole = columns["mem"];
   if (!whole || parts.every((part) => part.every((value) => value === null))) return answer;
   const other = whole.map((value, i) =>
-    value === null ? null : Math.max(0, value - parts.reduce((sum, part) => sum + (part[i] ?? 0), 0)),
+    value === null
+      ? null
+      : Math.max(0, value - parts.reduce((sum, part) => sum + (part[i] ?? 0), 0)),
   );
   return { t, columns: { ...columns, mem_other: other } };
 }

@@ -32,7 +32,9 @@ export function schedulersOf(detail: Detail): Schedulers {
   const ring: SchedulerDetail[] =
     normal.length > 0
       ? normal.map((one) => ({ ...one, queue: numeric(one.queue) ?? queues[one.id - 1] ?? null }))
-      : queues.slice(0, count).map((queue, i) => ({ id: i + 1, type: "normal", queue, util: null }));
+      : queues
+          .slice(0, count)
+          .map((queue, i) => ({ id: i + 1, type: "normal", queue, util: null }));
   const others = told.filter((one) => one.type !== "normal");
   return {
     all: [...ring, ...others],
@@ -65,10 +67,16 @@ export function limitsOf(detail: Detail): Limit[] {
   const limits = (detail.limits ?? {}) as Record<string, unknown>;
   return LIMITS.map(([key, limitKey, label]) => {
     const value = limits[key];
-    if (Array.isArray(value)) return { key, label, used: numeric(value[0]), limit: numeric(value[1]) };
+    if (Array.isArray(value))
+      return { key, label, used: numeric(value[0]), limit: numeric(value[1]) };
     if (typeof value === "object" && value !== null) {
       const pair = value as Record<string, unknown>;
-      return { key, label, used: numeric(pair["used"] ?? pair["count"]), limit: numeric(pair["limit"]) };
+      return {
+        key,
+        label,
+        used: numeric(pair["used"] ?? pair["count"]),
+        limit: numeric(pair["limit"]),
+      };
     }
     return { key, label, used: numeric(value), limit: numeric(limits[limitKey]) };
   }).filter((one) => one.used !== null);
@@ -97,7 +105,9 @@ export function memoryOf(memory: Readonly<Record<string, number>> | undefined): 
   const inSystem = (["binary", "ets", "atom", "code"] as const).map(get);
   const system = get("system");
   const rest =
-    system === null ? null : Math.max(0, system - inSystem.reduce<number>((sum, one) => sum + (one ?? 0), 0));
+    system === null
+      ? null
+      : Math.max(0, system - inSystem.reduce<number>((sum, one) => sum + (one ?? 0), 0));
   return {
     total: get("total"),
     kinds: {

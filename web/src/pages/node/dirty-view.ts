@@ -15,7 +15,13 @@ export class DirtyView {
   private readonly rows = KINDS.map(([type, label]) => {
     const cells = h("div", { class: "dirty-cells" });
     const queue = h("span", { class: "num" });
-    const root = h("div", { class: "dirty-row" }, h("span", { class: "dirty-label" }, label), cells, queue);
+    const root = h(
+      "div",
+      { class: "dirty-row" },
+      h("span", { class: "dirty-label" }, label),
+      cells,
+      queue,
+    );
     this.root.append(root);
     return { type, root, cells, queue };
   });
@@ -31,7 +37,11 @@ export class DirtyView {
         const util = typeof one.util === "number" ? one.util : null;
         element.title = `${row.type.replace("_", " ")} scheduler ${one.id}: ${share(util)} busy`;
         element.classList.toggle("unknown", util === null);
-        styled(element.firstElementChild as HTMLElement, "height", `${((util ?? 0) * 100).toFixed(0)}%`);
+        styled(
+          element.firstElementChild as HTMLElement,
+          "height",
+          `${((util ?? 0) * 100).toFixed(0)}%`,
+        );
       });
       const queue = queues[i] ?? null;
       row.queue.className = `num ${queue !== null && queue > 0 ? `queue-text q${queueStep(queue)}` : "muted"}`;

@@ -77,7 +77,9 @@ export class Heat {
     this.root.hidden = !measured;
     if (!measured) return;
     this.drawn = { cells: found, from, to, rows };
-    const last = found[found.length - 1].utils.map((util, i) => `${i + 1}: ${share(util)}`).join(", ");
+    const last = found[found.length - 1].utils
+      .map((util, i) => `${i + 1}: ${share(util)}`)
+      .join(", ");
     set(this.canvas, "aria-label", `Utilisation of each scheduler, at last ${last}`);
     this.paint();
   }
@@ -112,7 +114,8 @@ export class Heat {
     pen.textAlign = "right";
     pen.textBaseline = "middle";
     const step = Math.max(1, Math.ceil(14 / row));
-    for (let i = 0; i < rows; i += step) pen.fillText(String(i + 1), LEFT - 7, Math.max(6, (i + 0.5) * row));
+    for (let i = 0; i < rows; i += step)
+      pen.fillText(String(i + 1), LEFT - 7, Math.max(6, (i + 0.5) * row));
   }
 
   private point(event: PointerEvent): void {

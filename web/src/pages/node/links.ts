@@ -28,7 +28,12 @@ export class Links {
       empty: "This node has no links to other nodes.",
       filterText: (row) => `${row.node} ${row.type} ${(row.reasons ?? []).join(" ")}`,
       columns: [
-        { key: "node", label: "To", value: (row) => row.node, show: (row) => nodeLink(ctx, row.node) },
+        {
+          key: "node",
+          label: "To",
+          value: (row) => row.node,
+          show: (row) => nodeLink(ctx, row.node),
+        },
         {
           key: "why",
           label: "Why",
@@ -39,7 +44,10 @@ export class Links {
           width: "5.6rem",
           hint: "Messages sent to it a second",
         }),
-        measure("out_bytes", "Bytes/s out", of("out_bytes_s"), bytes, { width: "6.2rem", wide: true }),
+        measure("out_bytes", "Bytes/s out", of("out_bytes_s"), bytes, {
+          width: "6.2rem",
+          wide: true,
+        }),
         measure("in", "msg/s in", of("in_msgs_s"), number, {
           width: "5.2rem",
           wide: true,

@@ -31,7 +31,8 @@ export function mountPicker(root: HTMLElement, ctx: Ctx): MountedPage {
         key: "node",
         label: "Node",
         value: (row) => row.node.name,
-        show: (row) => h("a", { href: ctx.href("node", row.node.name), class: "place" }, row.node.name),
+        show: (row) =>
+          h("a", { href: ctx.href("node", row.node.name), class: "place" }, row.node.name),
       },
       {
         key: "status",
@@ -75,7 +76,9 @@ export function mountPicker(root: HTMLElement, ctx: Ctx): MountedPage {
       {
         hint: "Choose a node to see its schedulers, memory, processes and links.",
         tools: [
-          exportButton(ctx, "All nodes over the last five minutes, as a CSV file", () => ({ what: "nodes" })),
+          exportButton(ctx, "All nodes over the last five minutes, as a CSV file", () => ({
+            what: "nodes",
+          })),
         ],
       },
       list.root,
@@ -122,7 +125,8 @@ const busy = (value: Maybe): HTMLElement | string =>
 
 /** A node's status with its own sign. */
 export function status(node: TopologyNode): HTMLElement {
-  if (node.status === "up") return h("span", { class: "status-up" }, h("i", { class: "dot" }), "up");
+  if (node.status === "up")
+    return h("span", { class: "status-up" }, h("i", { class: "dot" }), "up");
   const shown = level(node.status === "down" ? "error" : "warning");
   shown.lastChild?.replaceWith(node.status);
   if (node.why) shown.title = node.why;

@@ -43,13 +43,18 @@ export class Processes {
     });
     this.root = card(
       "Top processes",
-      { hint: "By message queue, memory and reductions. Choose one to see more.", testid: "processes" },
+      {
+        hint: "By message queue, memory and reductions. Choose one to see more.",
+        testid: "processes",
+      },
       this.table.root,
     );
   }
 
   draw(rows: readonly ProcessRow[] | undefined, stock: boolean): void {
-    this.table.empty(stock ? "A stock node is not asked for its processes: that would cost it much." : NONE);
+    this.table.empty(
+      stock ? "A stock node is not asked for its processes: that would cost it much." : NONE,
+    );
     this.table.rows(rows ?? []);
   }
 
@@ -57,7 +62,10 @@ export class Processes {
     const body = h("div", {}, h("p", { class: "muted" }, "Asking the node …"));
     dialog(row.name ? `${row.name}  ${row.pid}` : row.pid, body);
     try {
-      fill(body, processFacts(await this.ctx.store.request("process", { node: this.node, pid: row.pid })));
+      fill(
+        body,
+        processFacts(await this.ctx.store.request("process", { node: this.node, pid: row.pid })),
+      );
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       fill(
@@ -81,7 +89,17 @@ const UNITS: Record<string, string> = {
   reds_per_s: "/s",
 };
 /** In this order; whatever else the node tells follows. */
-const FIRST = ["pid", "name", "initial", "current", "status", "queue", "memory", "reds_per_s", "reductions"];
+const FIRST = [
+  "pid",
+  "name",
+  "initial",
+  "current",
+  "status",
+  "queue",
+  "memory",
+  "reds_per_s",
+  "reductions",
+];
 const LABELS: Record<string, string> = {
   initial: "first call",
   current: "now in",

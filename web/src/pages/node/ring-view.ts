@@ -121,7 +121,10 @@ export class RingView {
       this.update(one, queue);
     }
     setText(this.middle, measured > 0 ? share(busy / measured) : "–");
-    setText(this.below, measured > 0 ? `busy · ${number(queued)} waiting` : `${number(queued)} waiting`);
+    setText(
+      this.below,
+      measured > 0 ? `busy · ${number(queued)} waiting` : `${number(queued)} waiting`,
+    );
     set(
       this.picture,
       "aria-label",
@@ -154,14 +157,21 @@ export class RingView {
     if (!drawn || !slot) return;
     const util = typeof one.util === "number" ? Math.min(1, Math.max(0, one.util)) : 0;
     set(drawn.fill, "d", util > 0.005 ? sector(slot, INNER, INNER + (OUTER - INNER) * util) : null);
-    set(drawn.bar, "d", queue > 0 ? sector(slot, BAR, BAR + BAR_LENGTH * queueLength(queue)) : null);
+    set(
+      drawn.bar,
+      "d",
+      queue > 0 ? sector(slot, BAR, BAR + BAR_LENGTH * queueLength(queue)) : null,
+    );
     set(drawn.bar, "class", `ring-bar q${queueStep(queue)}`);
     set(drawn.group, "class", typeof one.util === "number" ? "ring-slot" : "ring-slot unknown");
     const place =
       one.socket === null || one.socket === undefined
         ? ""
         : `, socket ${one.socket}, core ${one.core ?? "–"}`;
-    setText(drawn.title, `Scheduler ${one.id}${place}: ${number(queue)} waiting, ${share(one.util)} busy`);
+    setText(
+      drawn.title,
+      `Scheduler ${one.id}${place}: ${number(queue)} waiting, ${share(one.util)} busy`,
+    );
   }
 
   private rebuild(normal: readonly SchedulerDetail[]): void {
@@ -175,15 +185,28 @@ export class RingView {
     fill(
       this.still,
       ...sockets.map((one, i) =>
-        svg("path", { d: sector(one, CORE - 5, SOCKET_OUT), class: `ring-socket ${i % 2 ? "odd" : ""}` }),
+        svg("path", {
+          d: sector(one, CORE - 5, SOCKET_OUT),
+          class: `ring-socket ${i % 2 ? "odd" : ""}`,
+        }),
       ),
       ...MARKS.map((mark) =>
-        svg("circle", { r: BAR + BAR_LENGTH * queueLength(mark), class: "ring-mark", fill: "none" }),
+        svg("circle", {
+          r: BAR + BAR_LENGTH * queueLength(mark),
+          class: "ring-mark",
+          fill: "none",
+        }),
       ),
-      ...cores.map((one) => svg("path", { d: sector(one, CORE - 1.5, CORE + 1.5), class: "ring-core" })),
+      ...cores.map((one) =>
+        svg("path", { d: sector(one, CORE - 1.5, CORE + 1.5), class: "ring-core" }),
+      ),
       ...slots.map((slot) => this.slot(slot, slots.length)),
       ...MARKS.map((mark) =>
-        svg("text", { x: 0, y: -(BAR + BAR_LENGTH * queueLength(mark)) + 3, class: "ring-mark-text" }, mark),
+        svg(
+          "text",
+          { x: 0, y: -(BAR + BAR_LENGTH * queueLength(mark)) + 3, class: "ring-mark-text" },
+          mark,
+        ),
       ),
       ...(many ? sockets.map((one) => socketLabel(one.a0, one.a1, one.socket)) : []),
     );

@@ -71,7 +71,8 @@ export function ringLayout(schedulers: readonly RingScheduler[]): RingLayout {
     const slot: Slot = { id: one.id, socket: one.socket, core: one.core, a0: at, a1: at + width };
     slots.push(slot);
     const core = cores[cores.length - 1];
-    if (core && one.core !== null && core.core === one.core && core.socket === one.socket) join(core, slot);
+    if (core && one.core !== null && core.core === one.core && core.socket === one.socket)
+      join(core, slot);
     else if (one.core !== null)
       cores.push({ socket: one.socket, core: one.core, a0: slot.a0, a1: slot.a1, ids: [one.id] });
     const socket = sockets[sockets.length - 1];
@@ -137,7 +138,12 @@ export function sector(arc: Arc, inner: number, outer: number): string {
 }
 
 /** The path of a migration inside the ring: bent to the middle, the more the farther it goes. */
-export function migrationPath(layout: RingLayout, from: number, to: number, radius: number): string | null {
+export function migrationPath(
+  layout: RingLayout,
+  from: number,
+  to: number,
+  radius: number,
+): string | null {
   const a = layout.byId.get(from);
   const b = layout.byId.get(to);
   if (!a || !b || a === b) return null;

@@ -14,14 +14,36 @@ export class SchedulerTable {
     maxHeight: "18rem",
     columns: [
       { key: "id", label: "No.", value: (row) => row.id, numeric: true, width: "4rem" },
-      { key: "type", label: "Type", value: (row) => row.type, show: (row) => row.type.replace("_", " ") },
-      { key: "socket", label: "Socket", value: (row) => row.socket ?? null, numeric: true, width: "5rem" },
-      { key: "core", label: "Core", value: (row) => row.core ?? null, numeric: true, width: "5rem" },
+      {
+        key: "type",
+        label: "Type",
+        value: (row) => row.type,
+        show: (row) => row.type.replace("_", " "),
+      },
+      {
+        key: "socket",
+        label: "Socket",
+        value: (row) => row.socket ?? null,
+        numeric: true,
+        width: "5rem",
+      },
+      {
+        key: "core",
+        label: "Core",
+        value: (row) => row.core ?? null,
+        numeric: true,
+        width: "5rem",
+      },
       measure("queue", "Waiting", (row) => row.queue, number, { width: "6rem", narrow: "5rem" }),
       measure("util", "Busy", (row) => row.util, share, { width: "6rem", narrow: "4.4rem" }),
     ],
   });
-  readonly root = h("details", { class: "as-table" }, h("summary", {}, "As a table"), this.table.root);
+  readonly root = h(
+    "details",
+    { class: "as-table" },
+    h("summary", {}, "As a table"),
+    this.table.root,
+  );
 
   private latest: readonly SchedulerDetail[] = [];
 

@@ -113,14 +113,22 @@ export class TraceSwitch {
       // A node works out one cost at a time: another one's, or that of the values before.
       for (let left = ATTEMPTS; mine === asked; left -= 1) {
         try {
-          const answer = await this.ctx.store.request("trace", { node: this.node, on: true, ...wanted() });
+          const answer = await this.ctx.store.request("trace", {
+            node: this.node,
+            on: true,
+            ...wanted(),
+          });
           if (mine !== asked) return;
           setText(cost, answer.cost ?? "The server does not say what it costs.");
           go.disabled = false;
           return;
         } catch (error) {
           if (mine !== asked) return;
-          if (left === 0 || !element.open || !(error instanceof RequestError && error.code === "unavailable")) {
+          if (
+            left === 0 ||
+            !element.open ||
+            !(error instanceof RequestError && error.code === "unavailable")
+          ) {
             setText(cost, error instanceof Error ? error.message : String(error));
             return;
           }

@@ -171,7 +171,11 @@ class NodeView {
           "div",
           { class: "card-tools" },
           h("a", { class: "button", href: ctx.href("events", null, { node: name }) }, "Events"),
-          h("a", { class: "button", href: ctx.href("traffic", null, { by: "link", q: name }) }, "Traffic"),
+          h(
+            "a",
+            { class: "button", href: ctx.href("traffic", null, { by: "link", q: name }) },
+            "Traffic",
+          ),
           this.trace.root,
         ),
       ),

@@ -14,7 +14,8 @@ export const BY = [
 ] as const;
 export type By = (typeof BY)[number][0];
 
-export const byOf = (text: string | undefined): By => BY.find(([key]) => key === text)?.[0] ?? "link";
+export const byOf = (text: string | undefined): By =>
+  BY.find(([key]) => key === text)?.[0] ?? "link";
 
 // Names of nodes and groups hold any character but a line's end.
 const BETWEEN = "\n";

@@ -4,7 +4,15 @@ import type { Ctx, MountedPage, Page } from "../../ui/ctx";
 import { type Chart, chart } from "../../lib/chart";
 import { type Choice, choice, searchKey } from "../../ui/parts";
 import { exportButton } from "../../ui/exporting";
-import { chartSpan, periodChoice, periodOf, POINTS, refreshMs, span, stoppedAt } from "../../ui/period";
+import {
+  chartSpan,
+  periodChoice,
+  periodOf,
+  POINTS,
+  refreshMs,
+  span,
+  stoppedAt,
+} from "../../ui/period";
 import { TimeWatch } from "../../ui/time-watch";
 import { Polled } from "../../ui/polled";
 import { type Column, type Table, table } from "../../lib/table";
@@ -94,7 +102,11 @@ class TrafficPage implements MountedPage {
             "div",
             {},
             this.title,
-            h("p", { class: "muted" }, "Choose a row below to see it here, a point to go back to its time."),
+            h(
+              "p",
+              { class: "muted" },
+              "Choose a row below to see it here, a point to go back to its time.",
+            ),
           ),
           h(
             "div",
@@ -144,7 +156,11 @@ class TrafficPage implements MountedPage {
     this.series = new Polled(ctx, {
       everyMs: () => refreshMs(ctx),
       ask: () =>
-        ctx.store.request("series", { of: seriesFor(this.by, this.chosen), ...span(ctx), points: POINTS }),
+        ctx.store.request("series", {
+          of: seriesFor(this.by, this.chosen),
+          ...span(ctx),
+          points: POINTS,
+        }),
       show: (answer) => this.drawCharts(answer),
       failed: () => this.drawCharts({ t: [], columns: {} }),
     });
@@ -227,7 +243,11 @@ class TrafficPage implements MountedPage {
     const lines = (pattern: RegExp) =>
       Object.keys(answer.columns)
         .filter((key) => pattern.test(key))
-        .map((key) => ({ key, label: LABELS[key] ?? key.replaceAll("_", " "), values: answer.columns[key] }));
+        .map((key) => ({
+          key,
+          label: LABELS[key] ?? key.replaceAll("_", " "),
+          values: answer.columns[key],
+        }));
     this.messages.draw({ t: answer.t, series: lines(/msgs_s$/), ...range });
     this.bytes.draw({ t: answer.t, series: lines(/bytes_s$/), ...range });
   }
@@ -243,9 +263,23 @@ class TrafficPage implements MountedPage {
     const pair = by === "link" || by === "edge";
     const first = { link: "From", edge: "From", gateway: "Gateway", group: "Group" }[by];
     const second: Column<TrafficRow>[] = pair
-      ? [{ key: "to", label: "To", value: (row) => row.to ?? null, show: (row) => place(row.to ?? "–") }]
+      ? [
+          {
+            key: "to",
+            label: "To",
+            value: (row) => row.to ?? null,
+            show: (row) => place(row.to ?? "–"),
+          },
+        ]
       : by === "gateway"
-        ? [{ key: "to", label: "Groups", value: (row) => (row.groups ?? []).join(", "), wide: true }]
+        ? [
+            {
+              key: "to",
+              label: "Groups",
+              value: (row) => (row.groups ?? []).join(", "),
+              wide: true,
+            },
+          ]
         : [];
     const names: Column<TrafficRow>[] = [
       { key: "from", label: first, value: sourceOf, show: (row) => place(sourceOf(row)) },
