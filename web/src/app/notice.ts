@@ -58,8 +58,3 @@ export function tokenForm(enter: (token: string) => void): HTMLElement {
   });
   return form;
 }
-
-/** For pages: what there will be here, and why there is nothing yet. */
-export function emptyState(title: string, text: string, ...more: (Node | string)[]): HTMLElement {
-  return h("div", { class: "empty" }, h("h2", {}, title), h("p", {}, text), ...more);
-}

@@ -3,7 +3,7 @@
 import { bytes, dateTime } from "../lib/format";
 import { h } from "../lib/dom";
 import type { Recording } from "../model/protocol";
-import { emptyState } from "./notice";
+import { emptyState } from "../ui/parts";
 import type { Ctx } from "../ui/ctx";
 
 export class Recordings {

@@ -8,7 +8,8 @@ import type { Ctx, MountedPage, Page } from "../ui/ctx";
 import { Header } from "./header";
 import { Help } from "./help";
 import { Keys } from "../ui/keys";
-import { Banner, emptyState, tokenForm } from "./notice";
+import { Banner, tokenForm } from "./notice";
+import { emptyState } from "../ui/parts";
 import { LOADERS, TITLES } from "./pages";
 import {
   commonQuery,

@@ -4,10 +4,10 @@ import { h, set, styled, text as setText } from "./dom";
 import { percent, type Format } from "./format";
 
 /** From which share of a limit on a bar warns, and alarms. */
-export const WARN = 0.7;
-export const ALARM = 0.9;
+const WARN = 0.7;
+const ALARM = 0.9;
 
-export const barLevel = (share: number): "" | "warn" | "alarm" =>
+const barLevel = (share: number): "" | "warn" | "alarm" =>
   share >= ALARM ? "alarm" : share >= WARN ? "warn" : "";
 
 export interface Bar {

@@ -34,7 +34,7 @@ export interface ChartOptions {
   onPick?: (t: number) => void;
 }
 
-export interface ChartData {
+interface ChartData {
   t: readonly number[];
   series: readonly Series[];
   /** Shown between these times; of the data where left out. */

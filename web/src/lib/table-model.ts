@@ -15,7 +15,7 @@ const unknown = (value: Cell): boolean =>
   value === null || value === undefined || (typeof value === "number" && Number.isNaN(value));
 
 /** Numbers by size, text with its numbers by size (n2 before n10), what is not known always after the rest. */
-export function compare(a: Cell, b: Cell, direction: Direction): number {
+function compare(a: Cell, b: Cell, direction: Direction): number {
   if (unknown(a) || unknown(b)) return Number(unknown(a)) - Number(unknown(b));
   const order =
     typeof a === "string" || typeof b === "string"

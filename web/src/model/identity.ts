@@ -64,16 +64,12 @@ export function forgetIds(): void {
   placeOfId.clear();
 }
 
-/** Of the group with that id. */
+/** Of the group with that id; nodes in no group have a negative one. */
 export function groupIdentity(id: number, dark: boolean): Identity {
+  if (id < 0) return { color: dark ? "#8b949e" : "#8a919c", pattern: "plain" };
   const hues = dark ? DARK : LIGHT;
   const place = placeOfId.get(id) ?? id;
   const hue = place % hues.length;
   const [first, second] = PATTERNS[Math.floor(place / hues.length) % PATTERNS.length];
   return { color: hues[hue], pattern: hue < hues.length / 2 ? first : second };
-}
-
-/** Colour of a node in no group. */
-export function freeColor(dark: boolean): string {
-  return dark ? "#8b949e" : "#8a919c";
 }

@@ -3,7 +3,7 @@
 
 export type Level = "info" | "notice" | "warning" | "error";
 export type Severity = "info" | "warning" | "critical";
-export type NodeStatus = "up" | "down" | "unreachable";
+type NodeStatus = "up" | "down" | "unreachable";
 
 export interface Hello {
   type: "hello";
@@ -86,14 +86,14 @@ export interface ClusterEvent {
   details?: Record<string, unknown>;
 }
 
-export interface Where {
+interface Where {
   node?: string;
   group?: string;
   from?: string;
   to?: string;
 }
 
-export interface Evidence {
+interface Evidence {
   label: string;
   value: number | string;
   unit?: string | null;

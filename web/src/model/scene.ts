@@ -5,7 +5,7 @@ import type { Topology } from "./topology";
 import { FREE, FREE_NAME } from "./flows";
 import type { LayoutInput, LayoutResult } from "./layout";
 
-export type Kind = "node" | "bubble";
+type Kind = "node" | "bubble";
 
 export interface Entity {
   /** Stable from scene to scene: n:NAME or b:GROUP. */
@@ -43,7 +43,7 @@ export interface Scene {
 }
 
 const NODE_R = 9;
-export const GATEWAY_R = 11;
+const GATEWAY_R = 11;
 /** Above so many nodes groups are shown as bubbles unless one looks closer. */
 export const AGGREGATE_ABOVE = 60;
 

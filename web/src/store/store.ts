@@ -22,7 +22,7 @@ import { forgetIds, meetGroups } from "../model/identity";
 import type { Transport } from "./socket";
 
 export type Connection = "connecting" | "connected" | "reconnecting" | "refused";
-export type TimeMode = "live" | "paused" | "playing";
+type TimeMode = "live" | "paused" | "playing";
 
 export interface Shown {
   topology: Topology | null;

@@ -43,12 +43,12 @@ export interface Choice<V extends string> {
 /** A few alternatives side by side; one is chosen. */
 export function choice<V extends string>(
   label: string,
-  options: readonly (readonly [V, string])[],
+  options: readonly (readonly [value: V, name: string, title?: string])[],
   value: V,
   chosen: (value: V) => void,
 ): Choice<V> {
-  const buttons = options.map(([one, name]) =>
-    h("button", { type: "button", "data-value": one, click: () => pick(one) }, name),
+  const buttons = options.map(([one, name, title]) =>
+    h("button", { type: "button", title, "data-value": one, click: () => pick(one) }, name),
   );
   const root = h("div", { class: "segmented", role: "group", "aria-label": label }, ...buttons);
   const show = (now: V) =>
@@ -162,3 +162,8 @@ export const searchKey = (ctx: Ctx, root: HTMLElement, text = "Filter"): (() => 
         root.querySelector<HTMLElement>("input[type=search]")
       )?.focus(),
   });
+
+/** For pages: what there will be here, and why there is nothing yet. */
+export function emptyState(title: string, text: string, ...more: (Node | string)[]): HTMLElement {
+  return h("div", { class: "empty" }, h("h2", {}, title), h("p", {}, text), ...more);
+}

@@ -55,6 +55,32 @@ function drawTile(c: CanvasRenderingContext2D, pattern: Pattern): void {
   c.stroke();
 }
 
+/** The pattern of a group on something as small as a node. */
+export function mark(
+  c: CanvasRenderingContext2D,
+  identity: Identity,
+  [x, y]: [number, number],
+  d: number,
+  ground: string,
+): void {
+  if (identity.pattern === "plain") return;
+  c.strokeStyle = c.fillStyle = ground;
+  c.lineWidth = d * 0.5;
+  c.beginPath();
+  if (identity.pattern === "dots") {
+    c.arc(x, y, d * 0.62, 0, 2 * Math.PI);
+    c.fill();
+    return;
+  }
+  c.moveTo(x - d, y + d);
+  c.lineTo(x + d, y - d);
+  if (identity.pattern === "cross") {
+    c.moveTo(x - d, y - d);
+    c.lineTo(x + d, y + d);
+  }
+  c.stroke();
+}
+
 /** A small sign of a group beside its name. */
 export function swatch(groupId: number, dark: boolean): SVGSVGElement {
   const { color, pattern } =

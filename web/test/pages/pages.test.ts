@@ -8,7 +8,8 @@ import {
   merged,
   passing,
 } from "../../src/pages/events/model";
-import { counted, inOrder, kindsOf, opened, wanted } from "../../src/pages/findings/model";
+import { inOrder } from "../../src/model/findings";
+import { counted, kindsOf, opened, wanted } from "../../src/pages/findings/model";
 import { endAround } from "../../src/ui/period";
 import { exportOf } from "../../src/ui/exporting";
 import { about } from "../../src/pages/node/concerns";

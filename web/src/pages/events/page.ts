@@ -56,7 +56,6 @@ class EventsPage implements MountedPage {
       onFilter: (words) => ctx.setQuery({ q: words }),
       filterText: (event) => `${event.text} ${event.kind} ${event.node ?? ""} ${event.group ?? ""}`,
       maxHeight: "max(20rem, calc(100dvh - 19rem))",
-      rowClass: (event) => `event-${event.level}`,
       onChoose: (event) => this.choose(event),
       columns: [
         {

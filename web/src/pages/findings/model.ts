@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings in the order in which one would act on them.
+// Which findings the page shows, and which of them it opens.
+import { RANK } from "../../model/findings";
 import type { Finding, Severity } from "../../model/protocol";
 
 export type Shown = Severity | "all";
-
-const RANK: Record<string, number> = { critical: 0, warning: 1, info: 2 };
-
-/** Worst first, and among equals the newest first. */
-export function inOrder(findings: readonly Finding[]): Finding[] {
-  return [...findings].sort(
-    (a, b) =>
-      (RANK[a.severity] ?? 3) - (RANK[b.severity] ?? 3) ||
-      b.since - a.since ||
-      (a.id < b.id ? -1 : 1),
-  );
-}
 
 export const wanted = (findings: readonly Finding[], shown: Shown, kind = ""): readonly Finding[] =>
   findings.filter(

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What was found in the numbers: where, since when, on what evidence, and what to do.
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
-import { CHECKS, counted, inOrder, kindsOf, opened, type Shown, wanted } from "./model";
+import { inOrder } from "../../model/findings";
+import { CHECKS, counted, kindsOf, opened, type Shown, wanted } from "./model";
 import { FindingCard } from "./finding-card";
 import { arrange, children as fill, h, set, text as setText } from "../../lib/dom";
 import { exportButton } from "../../ui/exporting";

@@ -3,7 +3,7 @@
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
 import { takeHooks } from "../../ui/hooks";
 import { icon } from "../../ui/icons";
-import { emptyState } from "../../app/notice";
+import { emptyState } from "../../ui/parts";
 import { h } from "../../lib/dom";
 import { FREE, FREE_NAME } from "../../model/flows";
 import { AGGREGATE_ABOVE, type Entity, type Level } from "../../model/scene";
@@ -14,6 +14,7 @@ import { Panel } from "./panel";
 import { asMinimum, Toolbar } from "./toolbar";
 import { Tooltip } from "./tooltip";
 import { GroupView, type ViewOptions } from "./view";
+import "./groups.css";
 
 const WIDE = "(min-width: 861px)";
 

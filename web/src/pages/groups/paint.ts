@@ -1,43 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts the picture on the canvas. Knows nothing of time or input.
-import type { Palette } from "../../ui/theme";
-import { number } from "../../lib/format";
-import type { Edges } from "../../model/edges";
 import { FREE } from "../../model/flows";
 import type { Disc, Entity } from "../../model/scene";
-import { freeColor, groupIdentity, type Identity } from "../../model/identity";
-import { canvasPattern } from "../../ui/patterns";
+import { groupIdentity, type Identity } from "../../model/identity";
+import { canvasPattern, mark } from "../../ui/patterns";
 import { color as trafficColor, widthAt } from "../../model/traffic-scale";
+import { paintLabels } from "./labels";
+import { isLit, nodeRadius, type Picture } from "./picture";
 import { arrow, curve, type Curve } from "./geometry";
-import type { Item, Motion } from "./motion";
-
-export type EntityItem = Item & { entity: Entity };
-/** extra: 1 for a group shown node by node, 0 for a bubble. */
-export type DiscItem = Item & { disc: Disc };
-
-export interface Picture {
-  palette: Palette;
-  width: number;
-  height: number;
-  ratio: number;
-  k: number;
-  tx: number;
-  ty: number;
-  entities: Motion<EntityItem>;
-  discs: Motion<DiscItem>;
-  edges: Edges;
-  /** Whose edges stand out, or -1. */
-  focus: number;
-  /** Keyboard focus is to be seen on it, or -1. */
-  ring: number;
-  /** By entity: 0 is dimmed. */
-  lit: Uint8Array | null;
-  /** Traffic inside a group, for bubbles' text: messages/s or bytes/s with its unit. */
-  inside: (group: number) => string;
-  labelOf: (entity: Entity) => string;
-  edgeFocus: number;
-  alerts: ReadonlyMap<string, "warning" | "critical">;
-}
 
 const LEVELS = 24;
 const ARROWS_UP_TO = 260;
@@ -57,22 +27,13 @@ export function paint(c: CanvasRenderingContext2D, p: Picture): void {
   paintLabels(c, p);
 }
 
-export function identityOf(group: number, dark: boolean): Identity {
-  return group === FREE ? { color: freeColor(dark), pattern: "plain" } : groupIdentity(group, dark);
-}
-
-/** Radius in world units, within bounds on the screen. */
-export function nodeRadius(r: number, k: number): number {
-  return Math.min(24, Math.max(4.5, r * k)) / k;
-}
-
 /** Where a group reaches: its disc, with an arm to each of its gateways. Edges lie over it. */
 function paintAreas(c: CanvasRenderingContext2D, p: Picture): void {
   const dark = p.palette.dark;
   const place = new Map<string, number>();
   p.entities.items.forEach((item, i) => place.set(item.key, i));
   p.discs.each(({ disc }, i) => {
-    const identity = identityOf(disc.id, dark);
+    const identity = groupIdentity(disc.id, dark);
     const size = p.discs.size(i);
     const open = p.discs.extra(i);
     const x = p.discs.x(i);
@@ -98,7 +59,7 @@ function paintBubbles(c: CanvasRenderingContext2D, p: Picture): void {
     const closed = 1 - p.discs.extra(i);
     const size = p.discs.size(i);
     if (closed < 0.02 || disc.own.length === 0) return;
-    const identity = identityOf(disc.id, dark);
+    const identity = groupIdentity(disc.id, dark);
     const x = p.discs.x(i);
     const y = p.discs.y(i);
     const r = disc.r * (0.6 + 0.4 * size);
@@ -112,13 +73,6 @@ function paintBubbles(c: CanvasRenderingContext2D, p: Picture): void {
     rim(c, p, disc, identity, x, y, r, strength);
   });
   c.globalAlpha = 1;
-}
-
-function isLit(p: Picture, disc: Disc): boolean {
-  return (
-    p.lit === null ||
-    p.entities.items.some((item, e) => p.lit?.[e] === 1 && item.entity.groups.includes(disc.id))
-  );
 }
 
 /** Fills the present path with a group's colour and pattern. */
@@ -307,7 +261,7 @@ function paintNode(
   const parts = entity.groups;
   const step = (2 * Math.PI) / parts.length;
   parts.forEach((group, i) => {
-    const identity = identityOf(group, dark);
+    const identity = groupIdentity(group, dark);
     const a0 = -Math.PI / 2 + i * step;
     c.beginPath();
     if (parts.length > 1) c.moveTo(x, y);
@@ -364,32 +318,6 @@ function paintNode(
   c.globalAlpha = alpha;
 }
 
-/** The pattern of a group on something as small as a node. */
-export function mark(
-  c: CanvasRenderingContext2D,
-  identity: Identity,
-  [x, y]: [number, number],
-  d: number,
-  ground: string,
-): void {
-  if (identity.pattern === "plain") return;
-  c.strokeStyle = c.fillStyle = ground;
-  c.lineWidth = d * 0.5;
-  c.beginPath();
-  if (identity.pattern === "dots") {
-    c.arc(x, y, d * 0.62, 0, 2 * Math.PI);
-    c.fill();
-    return;
-  }
-  c.moveTo(x - d, y + d);
-  c.lineTo(x + d, y - d);
-  if (identity.pattern === "cross") {
-    c.moveTo(x - d, y - d);
-    c.lineTo(x + d, y + d);
-  }
-  c.stroke();
-}
-
 function neighboursOf(p: Picture): Set<number> {
   const near = new Set([p.focus]);
   for (let e = 0; e < p.edges.count; e++) {
@@ -398,127 +326,4 @@ function neighboursOf(p: Picture): Set<number> {
     if (p.edges.to[e] === p.focus) near.add(p.edges.from[e]);
   }
   return near;
-}
-
-// Text stands upright in one size, whatever the zoom; drawn in pixels of the screen. ---------------
-
-type Rect = [number, number, number, number];
-
-function paintLabels(c: CanvasRenderingContext2D, p: Picture): void {
-  const taken: Rect[] = [];
-  const { palette } = p;
-  c.textBaseline = "alphabetic";
-  c.textAlign = "center";
-  const free = (rect: Rect) => {
-    if (rect[0] > p.width || rect[0] + rect[2] < 0 || rect[1] > p.height || rect[1] + rect[3] < 0)
-      return false;
-    if (taken.some((other) => overlap(rect, other))) return false;
-    taken.push(rect);
-    return true;
-  };
-  const order = p.discs.items
-    .map((_, i) => i)
-    .sort((a, b) => p.discs.items[b].disc.r - p.discs.items[a].disc.r);
-  for (const i of order) {
-    const { disc } = p.discs.items[i];
-    const x = p.discs.x(i) * p.k + p.tx;
-    const y = p.discs.y(i) * p.k + p.ty;
-    const r = disc.r * p.k;
-    c.globalAlpha = p.discs.size(i) * (isLit(p, disc) ? 1 : 0.4);
-    if (!disc.expanded && disc.own.length > 0) bubbleText(c, p, disc, x, y, r);
-    c.font = `600 12.5px ${palette.font}`;
-    const text = clip(c, disc.name, Math.max(96, 2.2 * r));
-    const width = c.measureText(text).width;
-    const top = y - r - 7;
-    if (!free([x - width / 2 - 2, top - 12, width + 4, 15])) continue;
-    outlined(c, palette, text, x, top, identityOf(disc.id, palette.dark).color);
-  }
-  c.globalAlpha = 1;
-  nodeLabels(c, p, free);
-}
-
-function bubbleText(
-  c: CanvasRenderingContext2D,
-  p: Picture,
-  disc: Disc,
-  x: number,
-  y: number,
-  r: number,
-): void {
-  if (r < 13) return;
-  const { palette } = p;
-  const lines = r > 34 ? 2 : 1;
-  c.font = `650 ${Math.min(22, Math.max(12, r * 0.42))}px ${palette.font}`;
-  c.fillStyle = palette.text;
-  c.fillText(String(disc.own.length), x, y + (lines === 2 ? -1 : 5));
-  if (lines === 2) {
-    c.font = `11px ${palette.font}`;
-    c.fillStyle = palette.muted;
-    c.fillText(disc.own.length === 1 ? "node" : "nodes", x, y + 12);
-    if (r > 42) c.fillText(p.inside(disc.id), x, y + 26);
-  }
-  const down = disc.own.filter((node) => node.status !== "up").length;
-  if (down > 0) {
-    c.font = `650 11px ${palette.font}`;
-    outlined(c, palette, `${down} not up`, x, y + r - 6, palette.critical);
-  }
-}
-
-function nodeLabels(c: CanvasRenderingContext2D, p: Picture, free: (rect: Rect) => boolean): void {
-  const { palette } = p;
-  const nodes = p.entities.items
-    .map((item, i) => ({ ...item, i }))
-    .filter(({ entity }) => entity.kind === "node");
-  // Nodes that are looked at come first, then gateways: they are few and matter.
-  const rank = ({ i, entity }: { i: number; entity: Entity }) =>
-    i === p.focus || i === p.ring ? 0 : entity.groups.length > 1 ? 1 : 2;
-  nodes.sort((a, b) => rank(a) - rank(b));
-  const roomy = p.k * 34 > 42 || (nodes.length <= 24 && p.k > 0.8);
-  for (const { entity, i } of nodes) {
-    const wanted = rank({ i, entity });
-    if (wanted > 0 && !(roomy || (wanted === 1 && p.k * 34 > 30))) continue;
-    c.font = `${wanted === 0 ? 600 : 400} 11px ${palette.font}`;
-    const text = p.labelOf(entity);
-    const width = c.measureText(text).width;
-    const x = p.entities.x(i) * p.k + p.tx;
-    const y = p.entities.y(i) * p.k + p.ty + nodeRadius(entity.r, p.k) * p.k + 12;
-    if (!free([x - width / 2 - 1, y - 9, width + 2, 12])) continue;
-    c.globalAlpha = p.entities.size(i) * (p.lit !== null && p.lit[i] === 0 ? 0.3 : 1);
-    outlined(c, palette, text, x, y, wanted === 0 ? palette.text : palette.muted);
-  }
-  c.globalAlpha = 1;
-}
-
-function outlined(
-  c: CanvasRenderingContext2D,
-  palette: Palette,
-  text: string,
-  x: number,
-  y: number,
-  fill: string,
-): void {
-  c.strokeStyle = palette.bg;
-  c.lineWidth = 3.5;
-  c.strokeText(text, x, y);
-  c.fillStyle = fill;
-  c.fillText(text, x, y);
-}
-
-function clip(c: CanvasRenderingContext2D, text: string, width: number): string {
-  if (c.measureText(text).width <= width) return text;
-  let cut = text.length - 1;
-  while (cut > 3 && c.measureText(`${text.slice(0, cut)}…`).width > width) cut--;
-  return `${text.slice(0, cut)}…`;
-}
-
-function overlap(a: Rect, b: Rect): boolean {
-  return a[0] < b[0] + b[2] && b[0] < a[0] + a[2] && a[1] < b[1] + b[3] && b[1] < a[1] + a[3];
-}
-
-export function rateText(
-  value: number,
-  measure: "msgs" | "bytes",
-  bytes: (value: number) => string,
-): string {
-  return measure === "msgs" ? `${number(value)} msg/s` : bytes(value);
 }

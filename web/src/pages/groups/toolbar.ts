@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Search, what is measured, how much of it is shown, how closely.
+import { type Choice, choice } from "../../ui/parts";
 import { icon } from "../../ui/icons";
 import { h, text } from "../../lib/dom";
 import type { Minimum } from "../../model/edges";
@@ -38,8 +39,8 @@ export class Toolbar {
     autocomplete: "off",
   });
   private readonly found = h("span", { class: "search-found", role: "status" });
-  private readonly level: HTMLElement;
-  private readonly measure: HTMLElement;
+  private readonly level: Choice<Level>;
+  private readonly measure: Choice<Measure>;
   private readonly minimum = h(
     "select",
     { class: "select", "aria-label": "Traffic shown" },
@@ -47,8 +48,8 @@ export class Toolbar {
   );
 
   constructor(change: (options: Partial<ViewOptions>) => void, enter: () => void) {
-    this.level = segmented("How closely", LEVELS, (level) => change({ level }));
-    this.measure = segmented("Measure", MEASURES, (measure) => change({ measure }));
+    this.level = choice("How closely", LEVELS, "auto", (level) => change({ level }));
+    this.measure = choice("Measure", MEASURES, "msgs", (measure) => change({ measure }));
     this.search.addEventListener("input", () => change({ search: this.search.value }));
     this.search.addEventListener("keydown", (event) => {
       if (event.key === "Enter") enter();
@@ -65,14 +66,14 @@ export class Toolbar {
       "div",
       { class: "toolbar" },
       h("div", { class: "search" }, icon("search"), this.search, this.found),
-      h("div", { class: "toolbar-row" }, this.level, this.measure, this.minimum),
+      h("div", { class: "toolbar-row" }, this.level.root, this.measure.root, this.minimum),
     );
   }
 
   show(options: ViewOptions): void {
     if (document.activeElement !== this.search) this.search.value = options.search;
-    press(this.level, options.level);
-    press(this.measure, options.measure);
+    this.level.choose(options.level);
+    this.measure.choose(options.measure);
     this.minimum.value = String(options.minimum);
   }
 
@@ -83,27 +84,4 @@ export class Toolbar {
 
 export function asMinimum(text: string | undefined): Minimum {
   return text === "direct" ? text : Number(text) || 0;
-}
-
-export function segmented<T extends string>(
-  label: string,
-  choices: readonly (readonly [T, string, string])[],
-  choose: (value: T) => void,
-): HTMLElement {
-  return h(
-    "div",
-    { class: "segmented", role: "group", "aria-label": label },
-    ...choices.map(([value, name, title]) =>
-      h(
-        "button",
-        { type: "button", title, "data-value": value, onclick: () => choose(value) },
-        name,
-      ),
-    ),
-  );
-}
-
-export function press(group: HTMLElement, value: string): void {
-  for (const button of group.querySelectorAll("button"))
-    button.setAttribute("aria-pressed", String(button.dataset["value"] === value));
 }

@@ -2,7 +2,7 @@
 // The map: canvas, camera, what moves, what is pointed at. Draws only when something changed.
 import type { Ctx } from "../../ui/ctx";
 import { countFrame, type HookGroup, type HookNode } from "../../ui/hooks";
-import { byteRate } from "../../lib/format";
+import { byteRate, messageRate } from "../../lib/format";
 import { Edges, type Minimum } from "../../model/edges";
 import { Flows } from "../../model/flows";
 import { LayoutService } from "../../model/layout-service";
@@ -21,17 +21,10 @@ import { labeller } from "../../model/node-names";
 import type { Measure } from "../../model/traffic-scale";
 import { type Box, Camera } from "./camera";
 import { FrameRate } from "./frame-rate";
-import { type Curve, distanceTo } from "./geometry";
+import { edgeAt, nextTo } from "./nearby";
 import { Motion } from "./motion";
-import {
-  curveOf,
-  type DiscItem,
-  type EntityItem,
-  nodeRadius,
-  paint,
-  type Picture,
-  rateText,
-} from "./paint";
+import { paint } from "./paint";
+import { type DiscItem, type EntityItem, nodeRadius, type Picture } from "./picture";
 
 export interface ViewOptions {
   level: Level;
@@ -332,7 +325,10 @@ export class GroupView {
     );
     // Edges pass behind bubbles.
     if (bubble >= 0) return { entity: scene.entities[bubble], edge: -1 };
-    return { entity: null, edge: this.edgeAt(x, y, 5 / k) };
+    return {
+      entity: null,
+      edge: edgeAt({ edges: this.edges, entities: this.entities, k }, x, y, 5 / k),
+    };
   }
 
   /** The group whose disc is there, for clicks beside nodes. */
@@ -342,45 +338,11 @@ export class GroupView {
     return found?.id ?? null;
   }
 
-  private edgeAt(x: number, y: number, reach: number): number {
-    const shape: Curve = { x0: 0, y0: 0, cx: 0, cy: 0, x1: 0, y1: 0 };
-    const picture = { edges: this.edges, entities: this.entities, k: this.camera.transform.k };
-    let best = -1;
-    let least = reach;
-    for (let e = 0; e < this.edges.count; e++) {
-      if (this.edges.shown[e] <= -0.15) continue;
-      curveOf(picture, e, shape);
-      const slack = reach * 3;
-      if (
-        x < Math.min(shape.x0, shape.cx, shape.x1) - slack ||
-        x > Math.max(shape.x0, shape.cx, shape.x1) + slack
-      )
-        continue;
-      const distance = distanceTo(shape, x, y);
-      if (distance < least) [best, least] = [e, distance];
-    }
-    return best;
-  }
-
-  /** From the entity with keyboard focus to the next in a direction, by angle and distance. */
+  /** From the entity with keyboard focus to the next in a direction. */
   next(dx: number, dy: number): Entity | null {
-    const scene = this.scene;
-    if (scene === null || scene.entities.length === 0) return null;
+    if (this.scene === null || this.scene.entities.length === 0) return null;
     const from = this.indexOf(this.focused);
-    if (from < 0) return scene.entities[0];
-    let best: Entity | null = null;
-    let least = Infinity;
-    scene.entities.forEach((entity, i) => {
-      if (i === from) return;
-      const ox = this.entities.x(i) - this.entities.x(from);
-      const oy = this.entities.y(i) - this.entities.y(from);
-      const along = ox * dx + oy * dy;
-      const across = Math.abs(ox * dy - oy * dx);
-      if (along <= 0 || across > along * 1.2) return;
-      const cost = along + 2 * across;
-      if (cost < least) [best, least] = [entity, cost];
-    });
-    return best;
+    return from < 0 ? this.scene.entities[0] : nextTo(this.entities, from, dx, dy);
   }
 
   labelOf = (entity: Entity): string =>
@@ -487,7 +449,7 @@ export class GroupView {
   private inside(group: number): string {
     const flow = this.flows?.get(group, group);
     const { measure } = this.options;
-    return rateText((measure === "msgs" ? flow?.msgs : flow?.bytes) ?? 0, measure, byteRate);
+    return measure === "msgs" ? messageRate(flow?.msgs ?? 0) : byteRate(flow?.bytes ?? 0);
   }
 
   private alertsOf: readonly unknown[] | null = null;

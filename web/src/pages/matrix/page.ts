@@ -2,8 +2,8 @@
 // Matrix: who sends how much to whom, groups by groups; a cell opens into its nodes.
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
 import { countFrame } from "../../ui/hooks";
-import { emptyState } from "../../app/notice";
 import { byteRate, number } from "../../lib/format";
+import { type Choice, choice, emptyState } from "../../ui/parts";
 import { h, text } from "../../lib/dom";
 import { FREE, FREE_NAME } from "../../model/flows";
 import { groupMatrix, type Label, type Matrix, nodeMatrix } from "../../model/matrix";
@@ -12,8 +12,8 @@ import type { Topology } from "../../model/topology";
 import { labeller } from "../../model/node-names";
 import { trafficLegend } from "../../ui/traffic-legend";
 import type { Measure } from "../../model/traffic-scale";
-import { press, segmented } from "../groups/toolbar";
 import { type Grid, gridFor, paintMatrix } from "./paint";
+import "./matrix.css";
 
 class MatrixPage implements MountedPage {
   private readonly canvas = h("canvas", {
@@ -26,7 +26,7 @@ class MatrixPage implements MountedPage {
   private readonly scroller: HTMLElement;
   private readonly trail = h("h2", { class: "matrix-trail" });
   private readonly says = h("p", { class: "matrix-says muted", role: "status" });
-  private readonly measureButtons: HTMLElement;
+  private readonly measureChoice: Choice<Measure>;
   private readonly key = h("div", { class: "matrix-key" });
   private readonly empty = h("div", { class: "matrix-empty", hidden: true });
   private readonly resize: ResizeObserver;
@@ -42,12 +42,13 @@ class MatrixPage implements MountedPage {
     private readonly ctx: Ctx,
   ) {
     root.classList.add("matrix-page");
-    this.measureButtons = segmented<Measure>(
+    this.measureChoice = choice<Measure>(
       "Measure",
       [
         ["msgs", "Messages", "Messages/s"],
         ["bytes", "Bytes", "Bytes/s"],
       ],
+      "msgs",
       (measure) => ctx.setQuery({ by: measure === "msgs" ? "" : measure }),
     );
     this.scroller = h("div", { class: "matrix-scroll" }, this.canvas);
@@ -57,7 +58,7 @@ class MatrixPage implements MountedPage {
         { class: "matrix-head" },
         h("div", { class: "matrix-title" }, this.trail, this.says),
         this.key,
-        this.measureButtons,
+        this.measureChoice.root,
       ),
       this.scroller,
       this.empty,
@@ -140,7 +141,7 @@ class MatrixPage implements MountedPage {
 
   private showHead(topology: Topology | null, route: [number, number] | null): void {
     const { palette } = this.ctx;
-    press(this.measureButtons, this.measure);
+    this.measureChoice.choose(this.measure);
     const name = (id: number) => (id === FREE ? FREE_NAME : (topology?.group(id)?.name ?? ""));
     const trail =
       route === null

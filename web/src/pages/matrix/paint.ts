@@ -4,7 +4,8 @@ import type { Palette } from "../../ui/theme";
 import { bytes, number } from "../../lib/format";
 import type { Label, Matrix } from "../../model/matrix";
 import { color, type Measure, position } from "../../model/traffic-scale";
-import { identityOf, mark } from "../groups/paint";
+import { groupIdentity } from "../../model/identity";
+import { mark } from "../../ui/patterns";
 
 export interface Grid {
   left: number;
@@ -170,7 +171,7 @@ function dot(
   y: number,
 ): void {
   if (p.matrix.kind !== "groups") return;
-  const identity = identityOf(one.id, p.palette.dark);
+  const identity = groupIdentity(one.id, p.palette.dark);
   c.fillStyle = identity.color;
   c.beginPath();
   c.arc(x, y, 4.5, 0, 2 * Math.PI);

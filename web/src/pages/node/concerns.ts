@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is not as it should be on a node: what was found about it, and what its own s_groups say.
 import type { Ctx } from "../../ui/ctx";
-import { inOrder } from "../findings/model";
+import { inOrder } from "../../model/findings";
 import { children as fill, h } from "../../lib/dom";
 import { card, level } from "../../ui/parts";
 import type { Finding } from "../../model/protocol";

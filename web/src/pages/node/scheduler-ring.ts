@@ -20,13 +20,13 @@ export interface Slot extends Arc {
   core: number | null;
 }
 
-export interface CoreArc extends Arc {
+interface CoreArc extends Arc {
   socket: number | null;
   core: number | null;
   ids: number[];
 }
 
-export interface SocketArc extends Arc {
+interface SocketArc extends Arc {
   socket: number | null;
   ids: number[];
 }
@@ -98,7 +98,7 @@ export function distance(layout: RingLayout, from: number, to: number): Distance
 }
 
 /** Processes waiting that fill the whole length of a bar. */
-export const QUEUE_END = 100;
+const QUEUE_END = 100;
 
 /** The length of a bar, 0 to 1: logarithmic, 1 process is seen, 100 fill it, whatever the other bars are. */
 export function queueLength(queue: number): number {

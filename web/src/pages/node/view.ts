@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One node: what it does now (or at the time shown), and over time.
 import type { Ctx, MountedPage } from "../../ui/ctx";
-import { emptyState } from "../../app/notice";
 import { type Bar, bar } from "../../lib/bars";
-import { card, groupLink, note, stat, type Stat } from "../../ui/parts";
+import { card, groupLink, note, stat, type Stat, emptyState } from "../../ui/parts";
 import { shownTime } from "../../ui/period";
 import { TimeWatch } from "../../ui/time-watch";
 import type { Detail } from "../../model/protocol";
@@ -14,7 +13,8 @@ import { Concerns } from "./concerns";
 import { limitsOf, MEMORY_KINDS, memoryOf, schedulersOf } from "./detail-model";
 import { Heat } from "./heat";
 import { DirtyView } from "./dirty-view";
-import { Flows, Kinds, Links } from "./links";
+import { Flows, Links } from "./links";
+import { Kinds } from "../../ui/kinds";
 import { status } from "./picker";
 import { Processes } from "./processes";
 import { RingView } from "./ring-view";
@@ -358,7 +358,7 @@ class NodeView {
   ): void {
     if (wanted.length === 0 && !root.hasChildNodes())
       fill(root, h("p", { class: "muted" }, "Not known at this time."));
-    if (wanted.length > 0 && wanted.some(([key]) => !bars.has(key))) {
+    if (wanted.some(([key]) => !bars.has(key))) {
       bars.clear();
       for (const [key, label] of wanted) bars.set(key, bar(label, format, warns));
       fill(root, ...[...bars.values()].map((one) => one.root));

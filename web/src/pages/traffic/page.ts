@@ -17,7 +17,7 @@ import { TimeWatch } from "../../ui/time-watch";
 import { Polled } from "../../ui/polled";
 import { type Column, type Table, table } from "../../lib/table";
 import { BY, type By, byOf, of, rowId, seriesFor, sourceOf, sums } from "./model";
-import { Kinds } from "../node/links";
+import { Kinds } from "../../ui/kinds";
 import type { Series, TrafficRow } from "../../model/protocol";
 import "../../styles/data.css";
 import "./traffic.css";
