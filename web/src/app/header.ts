@@ -12,11 +12,11 @@ import type { Theme } from "../ui/theme";
 const SOURCES: Record<string, [string, string]> = {
   stock: [
     "Stock nodes",
-    "Nothing was loaded on these nodes: only what OTP itself tells can be shown. Start with --inject for the rest.",
+    "These nodes run no probe, so only what stock OTP reports is shown. Start the monitor with --inject to load one.",
   ],
   mixed: [
     "Some stock nodes",
-    "On some nodes nothing was loaded: only what OTP itself tells can be shown of them. Start with --inject for the rest.",
+    "Some nodes run no probe, so only what stock OTP reports is shown of them. Start the monitor with --inject to load one.",
   ],
   synthetic: ["Synthetic", "Made-up data, no cluster."],
 };

@@ -11,7 +11,7 @@ export class Banner {
     h(
       "span",
       {},
-      "The connection to the server is lost. What you see is the last that came; trying again.",
+      "The connection to the server is lost. The page shows the last data received, and keeps trying to connect.",
     ),
     h("button", { class: "button", onclick: () => this.store.retry() }, "Try now"),
   );
@@ -43,7 +43,7 @@ export function tokenForm(enter: (token: string) => void): HTMLElement {
     h(
       "p",
       {},
-      "Open the address that was printed where the dashboard was started: it ends in #token=…  Or put the token in here.",
+      "Open the address that was printed when the dashboard was started (it ends in #token=…), or enter the token here.",
     ),
     h(
       "div",

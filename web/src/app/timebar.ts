@@ -184,7 +184,7 @@ export class TimeBar {
     const [from] = this.ctx.store.range;
     if (t < from)
       this.ctx.toast(
-        `The history does not reach back to ${dateTime(t)}: the oldest is shown`,
+        `The history does not reach back to ${dateTime(t)}: its oldest state is shown`,
         "info",
       );
     this.ctx.store.seek(t);

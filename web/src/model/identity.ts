@@ -2,6 +2,7 @@
 // How a group is recognised: ten hues by four patterns, and always its label. The hues are in two
 // halves, each of five that stay apart also for people who see few colours; hues of different halves
 // that may be taken for each other never have the same pattern.
+import { byName } from "../lib/natural";
 
 export type Pattern = "plain" | "stripes" | "dots" | "cross";
 
@@ -52,8 +53,6 @@ const placeOfId = new Map<number, number>();
  * the same, and later ones the next, so that none changes.
  */
 export function meetGroups(groups: readonly { id: number; name: string }[]): void {
-  const byName = (a: { name: string }, b: { name: string }) =>
-    a.name.localeCompare(b.name, "en", { numeric: true });
   for (const { name } of groups.filter((group) => !placeOfName.has(group.name)).sort(byName))
     placeOfName.set(name, placeOfName.size);
   for (const { id, name } of groups) placeOfId.set(id, placeOfName.get(name) as number);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A topology as pages ask it: by id, by name, with the gateways told apart.
+// A topology as pages ask it: by id, by name, with the gateways told apart. Nodes and groups are in
+// the natural order of their names, and so are the nodes of a group.
+import { byName } from "../lib/natural";
 import type { Monitor, TopologyGroup, TopologyMessage, TopologyNode } from "./protocol";
 
 export class Topology {
@@ -16,8 +18,12 @@ export class Topology {
   constructor(message: Omit<TopologyMessage, "type">) {
     this.epoch = message.epoch;
     this.t = message.t;
-    this.nodes = message.nodes ?? [];
-    this.groups = message.groups ?? [];
+    this.nodes = [...(message.nodes ?? [])].sort(byName);
+    const place = new Map(this.nodes.map((node, i) => [node.id, i]));
+    const inOrder = (a: number, b: number) => (place.get(a) ?? -1) - (place.get(b) ?? -1);
+    this.groups = (message.groups ?? [])
+      .map((group) => ({ ...group, nodes: [...group.nodes].sort(inOrder) }))
+      .sort(byName);
     this.monitors = message.monitors ?? [];
     for (const node of this.nodes) {
       this.nodesById.set(node.id, node);

@@ -323,7 +323,7 @@ export class Store {
       this.goLive();
       this.signals.tell("hello", "range");
       this.notify(
-        `The recording could not be opened again, this is the live cluster: ${(error as Error).message}`,
+        `The recording could not be opened again, so the live cluster is shown: ${(error as Error).message}`,
       );
     }
   }

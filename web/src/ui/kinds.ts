@@ -41,7 +41,7 @@ export class Kinds {
     });
     this.root = card(
       "Traffic by kind",
-      { hint: "What the library itself sends, and what it is for." },
+      { hint: "Messages that the library itself sends, by purpose." },
       this.table.root,
     );
   }

@@ -3,6 +3,7 @@
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
 import { earlier, type Filter, kindsOf, LEVELS, merged, passing } from "./model";
 import { children as fill, h, text as setText } from "../../lib/dom";
+import { natural } from "../../lib/natural";
 import { clock, dateTime, withUnit } from "../../lib/format";
 import { card, facts, groupLink, level, nodeLink, searchKey } from "../../ui/parts";
 import { exportButton } from "../../ui/exporting";
@@ -218,7 +219,7 @@ class EventsPage implements MountedPage {
       active
         ? "No event passes these filters."
         : filter.until !== null
-          ? `Nothing had happened by ${clock(filter.until)}, as far as the history goes.`
+          ? `The history has no event before ${clock(filter.until)}.`
           : "Nothing has happened yet: nodes and groups that come, go or change are listed here.",
     );
     this.table.rows(this.shown);
@@ -275,12 +276,10 @@ class EventsPage implements MountedPage {
   }
 }
 
-const collator = new Intl.Collator("en", { numeric: true });
-
 function names(all: readonly { name: string }[] | undefined, chosen: string): string[] {
   const found = new Set((all ?? []).map((one) => one.name));
   if (chosen !== "") found.add(chosen);
-  return [...found].sort(collator.compare);
+  return [...found].sort(natural);
 }
 
 function options(

@@ -106,7 +106,7 @@ export class FindingCard {
   }
 }
 
-const SAVED: Record<string, string> = { msgs_s: "messages/s", bytes_s: "bytes/s" };
+const SAVED: Record<string, string> = { msgs_s: "msg/s", bytes_s: "bytes/s" };
 
 const savedText = ([what, n]: [string, number]): string =>
   what === "links" && n === 1 ? "1 link" : withUnit(n, SAVED[what] ?? what);

@@ -53,7 +53,7 @@ export function counted(findings: readonly Finding[]): string {
 export const CHECKS: readonly (readonly [string, string])[] = [
   ["Traffic past the gateways", "between nodes that share no group"],
   ["Links nobody needs", "up, without a reason and without traffic"],
-  ["Gateways near saturation", "by busy schedulers, bytes sent and bytes that wait"],
+  ["Gateways near saturation", "by utilisation, bytes sent and bytes queued on a link"],
   [
     "Nodes in the wrong group",
     "whose traffic goes to another group's members, with what a move would save",
@@ -64,7 +64,7 @@ export const CHECKS: readonly (readonly [string, string])[] = [
   ["Limits", "of processes, ports, atoms and ETS tables that are nearly used up"],
   [
     "Load",
-    "memory far above the other nodes', long message queues, busy schedulers with processes waiting",
+    "memory far above the other nodes', long message queues, long run queues at full utilisation",
   ],
   [
     "The monitoring itself",

@@ -136,11 +136,11 @@ function nothing(others: boolean): HTMLElement {
   return h(
     "section",
     { class: "card all-well" },
-    h("h2", {}, others ? "None passes these filters" : "Nothing to say: all is as it should be"),
+    h("h2", {}, others ? "No finding passes these filters" : "Nothing found"),
     h(
       "p",
       { class: "muted" },
-      "Looked at every five seconds, by the means of the last 15 seconds:",
+      "These are checked every five seconds, on means of the last 15 seconds:",
     ),
     h(
       "ul",

@@ -137,7 +137,7 @@ export class GroupView {
       card(
         "Names",
         {
-          hint: "As you type, those that begin so; Look up asks for exactly this name. Names are Erlang terms.",
+          hint: "Typing narrows the list; Look up asks the group for exactly this name. Names are Erlang terms.",
         },
         form,
         this.found,

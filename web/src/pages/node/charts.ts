@@ -37,7 +37,7 @@ export class NodeCharts {
       },
       {
         title: "Run queue",
-        lines: [["run_queue", "processes waiting"]],
+        lines: [["run_queue", "processes"]],
         chart: chart({ title: "Run queue", format: number, max: 4, onPick: pick }),
       },
       {

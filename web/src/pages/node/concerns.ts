@@ -22,7 +22,7 @@ export class Concerns {
     private readonly ctx: Ctx,
     private readonly node: string,
   ) {
-    this.root = card("Not as it should be", { class: "problem-card" }, this.list);
+    this.root = card("Problems", { class: "problem-card" }, this.list);
     this.root.hidden = true;
   }
 

@@ -35,7 +35,7 @@ export class DirtyView {
       mine.forEach((one, at) => {
         const element = row.cells.children[at] as HTMLElement;
         const util = typeof one.util === "number" ? one.util : null;
-        element.title = `${row.type.replace("_", " ")} scheduler ${one.id}: ${share(util)} busy`;
+        element.title = `${row.type.replace("_", " ")} scheduler ${one.id}: utilisation ${share(util)}`;
         element.classList.toggle("unknown", util === null);
         styled(
           element.firstElementChild as HTMLElement,
@@ -45,7 +45,7 @@ export class DirtyView {
       });
       const queue = queues[i] ?? null;
       row.queue.className = `num ${queue !== null && queue > 0 ? `queue-text q${queueStep(queue)}` : "muted"}`;
-      setText(row.queue, queue === null ? "queue not known" : `${number(queue)} waiting`);
+      setText(row.queue, queue === null ? "run queue unknown" : `run queue ${number(queue)}`);
     });
   }
 }

@@ -54,14 +54,14 @@ export class Heat {
     this.root = h(
       "div",
       { class: "heat-panel", hidden: true },
-      h("h3", {}, "Each scheduler, while this page is open"),
+      h("h3", {}, "Utilisation of each scheduler, while this page is open"),
       this.canvas,
       h(
         "div",
         { class: "row heat-legend" },
         h("span", { class: "muted" }, "0 %"),
         h("i", { class: "heat-scale" }),
-        h("span", { class: "muted" }, "100 % busy"),
+        h("span", { class: "muted" }, "100 %"),
         this.said,
       ),
     );

@@ -54,10 +54,10 @@ export class Links {
           hint: "Messages received from it a second",
         }),
         measure("in_bytes", "Bytes/s in", of("in_bytes_s"), bytes, { width: "6rem", wide: true }),
-        measure("pending", "Waiting", of("pending"), bytes, {
+        measure("pending", "Queued", of("pending"), bytes, {
           width: "5rem",
           wide: true,
-          hint: "Bytes that wait to be sent",
+          hint: "Bytes in the link's queue, not yet sent",
         }),
         measure("since", "Up for", (row) => (this.stock ? null : of("since_s")(row)), duration, {
           width: "6.8rem",
@@ -67,7 +67,10 @@ export class Links {
     });
     this.root = card(
       "Links",
-      { hint: "To which nodes, why, and what goes over them.", testid: "links" },
+      {
+        hint: "The nodes this one is linked to, why, and the traffic of each link.",
+        testid: "links",
+      },
       this.table.root,
     );
   }
@@ -122,7 +125,7 @@ export class Flows {
     });
     this.root = card(
       "Traced messages",
-      { hint: "Scaled up from the sample; since the last report." },
+      { hint: "Since the last report, estimated from the sample." },
       this.table.root,
     );
   }

@@ -49,15 +49,15 @@ export function mountPicker(root: HTMLElement, ctx: Ctx): MountedPage {
         show: (row) => row.groups || "free node",
         wide: true,
       },
-      measure("util", "Busy", of("util"), busy, {
+      measure("util", "Utilisation", of("util"), utilisation, {
         width: "7rem",
-        narrow: "5rem",
-        hint: "Mean of the normal schedulers",
+        narrow: "6rem",
+        hint: "Share of the time in which the normal schedulers work, on average",
       }),
-      measure("run_queue", "Waiting", of("run_queue"), number, {
+      measure("run_queue", "Run queue", of("run_queue"), number, {
         width: "5.5rem",
         narrow: "4.6rem",
-        hint: "Processes that wait for a scheduler",
+        hint: "Processes that could run and wait for a scheduler",
       }),
       measure("procs", "Processes", of("procs"), count, { width: "6.5rem", wide: true }),
       measure("mem", "Memory", of("mem"), bytes, { width: "6.5rem", wide: true }),
@@ -120,7 +120,7 @@ const of =
   (row: Row): number | null =>
     row.metric(name);
 
-const busy = (value: Maybe): HTMLElement | string =>
+const utilisation = (value: Maybe): HTMLElement | string =>
   typeof value === "number" ? cellBar(value, share(value)) : UNKNOWN;
 
 /** A node's status with its own sign. */

@@ -8,7 +8,7 @@ import { children as fill, h } from "../../lib/dom";
 import { measure } from "../../lib/columns";
 import { bytes, count, number, withUnit } from "../../lib/format";
 
-const NONE = "No process stands out, or they were not listed yet.";
+const NONE = "No process stands out, or the node has not listed them yet.";
 
 export class Processes {
   readonly root: HTMLElement;
@@ -27,16 +27,16 @@ export class Processes {
       columns: [
         { key: "pid", label: "Process", value: (row) => row.pid, width: "7rem", wide: true },
         { key: "name", label: "Name", value: (row) => row.name || row.initial, show: named },
-        measure("queue", "Queue", (row) => row.queue, count, {
+        measure("queue", "Messages", (row) => row.queue, count, {
           width: "6rem",
           narrow: "5rem",
-          hint: "Messages waiting in its queue",
+          hint: "Messages in its queue",
         }),
         measure("memory", "Memory", (row) => row.memory, bytes, { width: "7rem", narrow: "6rem" }),
         measure("reds", "Reductions/s", (row) => row.reds_per_s, number, {
           width: "8rem",
           wide: true,
-          hint: "Work done: about one function call each",
+          hint: "Work done: one reduction is about one function call",
         }),
       ],
       onChoose: (row) => void this.open(row),
@@ -44,7 +44,7 @@ export class Processes {
     this.root = card(
       "Top processes",
       {
-        hint: "By message queue, memory and reductions. Choose one to see more.",
+        hint: "Those with most messages, memory or reductions. Choose one to see more.",
         testid: "processes",
       },
       this.table.root,
@@ -70,7 +70,7 @@ export class Processes {
       const message = error instanceof Error ? error.message : String(error);
       fill(
         body,
-        note(`The node did not tell: ${message}. This is what the list had:`),
+        note(`The node gave no answer (${message}). The list had:`),
         processFacts({ ...row }),
       );
     }
@@ -103,7 +103,7 @@ const FIRST = [
 const LABELS: Record<string, string> = {
   initial: "first call",
   current: "now in",
-  queue: "messages waiting",
+  queue: "message queue",
   reds_per_s: "reductions",
   reductions: "reductions in all",
   gc: "minor collections",

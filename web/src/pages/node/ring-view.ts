@@ -69,11 +69,11 @@ export class RingView {
     );
     fill(
       this.legend,
-      h("span", { class: "legend-title" }, "Processes waiting"),
+      h("span", { class: "legend-title" }, "Run queue"),
       ...QUEUE_STEPS.map((text, i) =>
         h("span", { class: "legend-key" }, h("i", { class: `swatch q${i}` }), text),
       ),
-      h("span", { class: "legend-key" }, h("i", { class: "swatch util" }), "busy"),
+      h("span", { class: "legend-key" }, h("i", { class: "swatch util" }), "utilisation"),
     );
     fill(
       this.ways,
@@ -123,12 +123,12 @@ export class RingView {
     setText(this.middle, measured > 0 ? share(busy / measured) : "–");
     setText(
       this.below,
-      measured > 0 ? `busy · ${number(queued)} waiting` : `${number(queued)} waiting`,
+      measured > 0 ? `used · run queue ${number(queued)}` : `run queue ${number(queued)}`,
     );
     set(
       this.picture,
       "aria-label",
-      `${normal.length} schedulers, ${measured > 0 ? share(busy / measured) : "an unknown share"} busy, ${queued} processes waiting`,
+      `${normal.length} schedulers, utilisation ${measured > 0 ? share(busy / measured) : "unknown"}, run queue ${queued}`,
     );
     this.ways.hidden = !tracing;
   }
@@ -170,7 +170,7 @@ export class RingView {
         : `, socket ${one.socket}, core ${one.core ?? "–"}`;
     setText(
       drawn.title,
-      `Scheduler ${one.id}${place}: ${number(queue)} waiting, ${share(one.util)} busy`,
+      `Scheduler ${one.id}${place}: run queue ${number(queue)}, utilisation ${share(one.util)}`,
     );
   }
 

@@ -34,8 +34,8 @@ export class SchedulerTable {
         numeric: true,
         width: "5rem",
       },
-      measure("queue", "Waiting", (row) => row.queue, number, { width: "6rem", narrow: "5rem" }),
-      measure("util", "Busy", (row) => row.util, share, { width: "6rem", narrow: "4.4rem" }),
+      measure("queue", "Run queue", (row) => row.queue, number, { width: "6rem", narrow: "5rem" }),
+      measure("util", "Utilisation", (row) => row.util, share, { width: "7rem", narrow: "6rem" }),
     ],
   });
   readonly root = h(

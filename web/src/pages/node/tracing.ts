@@ -6,7 +6,7 @@ import { h, set, text as setText } from "../../lib/dom";
 import { RequestError } from "../../store/requests";
 
 const READ_ONLY =
-  "This dashboard is read-only, so tracing cannot be turned on here. Whoever started it can allow it with --write.";
+  "This dashboard is read-only, so tracing cannot be turned on here. It can when the dashboard is started with --write.";
 
 const ATTEMPTS = 8;
 const AGAIN_MS = 300;
@@ -91,7 +91,7 @@ export class TraceSwitch {
       h(
         "p",
         {},
-        "Traces processes on this node in a session of its own; nobody else's tracer is touched. What is not seen is counted.",
+        "Traces processes on this node in a trace session of its own, beside any other tracer. Messages that the limits leave out are counted.",
       ),
       h("label", { class: "field" }, "Share of processes traced (above 0, to 1)", sample),
       h("label", { class: "field" }, "Trace messages looked at, at most a second", most),
@@ -119,7 +119,7 @@ export class TraceSwitch {
             ...wanted(),
           });
           if (mine !== asked) return;
-          setText(cost, answer.cost ?? "The server does not say what it costs.");
+          setText(cost, answer.cost ?? "The cost is unknown.");
           go.disabled = false;
           return;
         } catch (error) {
@@ -158,7 +158,7 @@ export class TraceSwitch {
 export const stockNote = (): HTMLElement =>
   note(
     h("strong", {}, "Stock node. "),
-    "Nothing of ours runs there, so only what OTP itself tells is shown: no reasons of links, no kinds of traffic, no registrations, no tracing. Start the monitor with ",
+    "This node runs no probe, so only what stock OTP reports is shown: no reasons for links, no kinds of traffic, no registrations, no tracing. Start the monitor with ",
     h("code", {}, "--inject"),
     " to load the probe, three modules that leave with the monitor.",
   );

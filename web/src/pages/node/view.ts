@@ -29,22 +29,22 @@ const KEPT = 600;
 const STALE_INTERVALS = 5;
 
 const STATS: readonly (readonly [string, string, (value: number | null) => string, string])[] = [
-  ["cpu_pct", "CPU", percent, "Processor time of the Erlang VM, in per cent of one core"],
-  ["run_queue", "Waiting", number, "Processes that could run and wait for a scheduler"],
+  ["cpu_pct", "CPU", percent, "Processor time of the Erlang VM: 100 % is one core"],
+  ["run_queue", "Run queue", number, "Processes that could run and wait for a scheduler"],
   ["procs", "Processes", count, "Processes alive"],
   ["mem", "Memory", bytes, "Memory that the VM has allocated"],
-  ["mq_max", "Longest queue", count, "Messages in the longest message queue of a process"],
+  ["mq_max", "Message queue", count, "Messages in the longest queue of a process"],
   ["out_msgs_s", "Sent", messageRate, "Messages to other nodes a second"],
   ["in_msgs_s", "Received", messageRate, "Messages from other nodes a second"],
   ["out_bytes_s", "Bytes sent", byteRate, "Bytes to other nodes a second"],
 ];
 
 const NOT_KEPT =
-  "The history keeps a node's totals. Its schedulers, processes and links are shown for times at which this page was open; the charts reach further back.";
+  "The history keeps a node's totals. Its schedulers, processes and links are known only for times at which this page was open; the charts reach further back.";
 const STOCK_UTIL =
-  "How busy each scheduler is is not known: stock OTP does not measure it unless asked, and nothing of ours runs there.";
+  "The utilisation of the schedulers is unknown: stock OTP measures it only when asked, and no probe runs on this node.";
 const NO_UTIL =
-  "How busy each scheduler is is not known yet: it is measured between two reports of the node.";
+  "The utilisation of the schedulers is unknown until the node's second report: it is measured between two of them.";
 
 const REDRAWN: readonly Kind[] = ["frame", "topology", "detail", "findings", "hello", "theme"];
 
@@ -121,7 +121,7 @@ class NodeView {
       card(
         "Schedulers",
         {
-          hint: "Bars: run queues, on one scale for all nodes. Fill: share of time busy.",
+          hint: "Bars: run queues, on one scale for all nodes. Fill: utilisation.",
           class: "ring-card",
           testid: "schedulers",
         },
@@ -133,8 +133,12 @@ class NodeView {
       h(
         "div",
         { class: "node-side" },
-        card("Memory", { hint: "By kind, of all that is allocated." }, this.memory),
-        card("Limits", { hint: "At a limit the VM refuses, or ends." }, this.limitRoot),
+        card("Memory", { hint: "All that the VM has allocated, by kind." }, this.memory),
+        card(
+          "Limits",
+          { hint: "A VM at one of its limits refuses work, or ends." },
+          this.limitRoot,
+        ),
       ),
     );
     this.lists = h(
@@ -218,7 +222,7 @@ class NodeView {
           this.gone,
           emptyState(
             "Not there",
-            `No node ${this.name} was known at this time. It may be down, or not be watched.`,
+            `No node ${this.name} was known at this time. It may have been down, or not watched.`,
           ),
         );
       }
@@ -254,7 +258,7 @@ class NodeView {
       detail?.tracing ?? this.details.last?.tracing ?? false,
       node.source === "probe" || node.source === "synthetic"
         ? null
-        : "Tracing needs the probe on the node, and nothing of ours runs there.",
+        : "Tracing needs the probe, and this node runs none.",
     );
     this.heat.draw(this.details.all());
     this.concerns.draw(this.ctx.store.shown.findings, detail?.problems ?? []);
@@ -283,7 +287,7 @@ class NodeView {
         ? note(
             h("strong", {}, `This node is ${state}. `),
             why ? `${why}. ` : "",
-            "What is shown below is the last that is known.",
+            "The numbers below are the last that are known.",
           )
         : null,
     );
@@ -299,8 +303,8 @@ class NodeView {
         this.unkept,
         live
           ? up
-            ? "Waiting for the node to tell …"
-            : "It told nothing while this page was open."
+            ? "Waiting for the node's report …"
+            : "It reported nothing while this page was open."
           : NOT_KEPT,
       );
       return;
@@ -308,7 +312,7 @@ class NodeView {
     const schedulers = schedulersOf(detail);
     const none = schedulers.all.length === 0;
     const unknown = none
-      ? "This node does not tell of its schedulers."
+      ? "This node does not report its schedulers."
       : schedulers.measured
         ? ""
         : stock
