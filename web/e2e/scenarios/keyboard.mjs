@@ -53,6 +53,42 @@ export default async function keyboard(stage) {
   }
   await page.keyboard.press("1");
 
+  // A node is found by any part of its name: Enter goes to it, and again to its page.
+  const wanted = stage.cluster.nodes[1];
+  await page.keyboard.press("/");
+  await page.keyboard.type(wanted.slice(1));
+  await page.getByRole("option", { name: wanted }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.getByTestId("tooltip").filter({ hasText: wanted }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/#\/node\//);
+  await page.getByTestId("tooltip").waitFor({ state: "detached" });
+  // Of several, each in its turn.
+  await page.keyboard.press("1");
+  await page.keyboard.press("/");
+  await page.keyboard.type("127.0.0.1");
+  await stage.until(
+    page,
+    "a list of all",
+    () => document.querySelectorAll("[role=option]").length > 5,
+  );
+  for (const [i, node] of stage.cluster.nodes.slice(0, 3).entries()) {
+    await page.keyboard.press("Enter");
+    await page
+      .locator(`[role=option][aria-selected=true]#search-${i}`)
+      .filter({ hasText: node })
+      .waitFor();
+  }
+  await page.keyboard.press("Escape");
+  await page.getByRole("listbox", { name: "Found" }).waitFor({ state: "hidden" });
+
+  // A group that is not there is said not to be.
+  await page.evaluate(() => (location.hash = "#/groups/nowhere"));
+  await page.getByText("There is no group “nowhere”").waitFor();
+  await page.evaluate(() => (location.hash = "#/groups"));
+  await page.getByText("There is no group “nowhere”").waitFor({ state: "hidden" });
+  await page.keyboard.press("1");
+
   await page.keyboard.press("?");
   const sheet = page.getByRole("dialog");
   await sheet.waitFor();

@@ -3,8 +3,7 @@
 // shown runs after them, so that 5 frames a second look like 60.
 import { type Frame, LINK_STRIDE } from "./frame";
 import type { Topology } from "./topology";
-import type { Measure } from "./traffic-scale";
-import { position } from "./traffic-scale";
+import { absolute, type Measure, position, relative, type Scale } from "./traffic-scale";
 import type { Scene } from "./scene";
 
 /** Which edges are shown: from so many messages/s on, or only those past the gateways. */
@@ -43,7 +42,14 @@ export class Edges {
   private starts = new Map<string, number>();
   private scene: Scene | null = null;
 
-  update(topology: Topology, frame: Frame, measure: Measure, minimum: Minimum): void {
+  /** Of what was shown last. */
+  scale: Scale = absolute("msgs");
+
+  update(
+    topology: Topology,
+    frame: Frame,
+    { measure, minimum, scale }: { measure: Measure; minimum: Minimum; scale: "" | "relative" },
+  ): void {
     const scene = this.scene;
     if (scene === null) return;
     this.msgs.fill(0, 0, this.count);
@@ -64,9 +70,18 @@ export class Edges {
       if (this.isDirect(topology, a, b)) this.direct[e] = 1;
     }
     const rates = measure === "msgs" ? this.msgs : this.bytes;
+    const seen: number[] = [];
     for (let e = 0; e < this.count; e++)
-      this.goal[e] =
-        this.msgs[e] > 0 && this.isShown(e, minimum) ? position(rates[e], measure) : -0.2;
+      if (this.msgs[e] > 0 && this.isShown(e, minimum)) seen.push(e);
+    this.scale =
+      scale === "relative"
+        ? relative(
+            seen.map((e) => rates[e]),
+            measure,
+          )
+        : absolute(measure);
+    this.goal.fill(-0.2, 0, this.count);
+    for (const e of seen) this.goal[e] = position(rates[e], this.scale);
     this.starts.clear();
   }
 

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traffic as width and colour, on one absolute logarithmic scale: the same rate looks the same
-// today and tomorrow, in this cluster and in another.
+// Traffic as width and colour, on a logarithmic scale. On the absolute one the same rate looks the
+// same today and tomorrow, in this cluster and in another; a relative one spreads what is shown now.
 
 export type Measure = "msgs" | "bytes";
 
-const DOMAIN: Record<Measure, [number, number]> = {
-  msgs: [1, 1e6], // messages/s
-  bytes: [64, 2 ** 30], // bytes/s
+/** The rates a second that it begins and ends with, and how many times larger each tick is. */
+export interface Scale {
+  readonly low: number;
+  readonly high: number;
+  readonly step: number;
+}
+
+const ABSOLUTE: Record<Measure, Scale> = {
+  msgs: { low: 1, high: 1e6, step: 10 },
+  bytes: { low: 64, high: 2 ** 30, step: 16 },
 };
 const WIDTH: [number, number] = [0.9, 8];
 /** Above 1: most of the width is left for what is really much. */
@@ -16,16 +23,36 @@ const BEND = 1.35;
 const LIGHT = ["#b4bcc8", "#cfa06f", "#df8433", "#c2491d", "#7c1d23"];
 const DARK = ["#485162", "#80664a", "#b8772e", "#f0a03c", "#ffe9a8"];
 
+export const absolute = (measure: Measure): Scale => ABSOLUTE[measure];
+
+/**
+ * From the least to the most of these rates, in whole ticks, so that it does not change with each frame;
+ * the absolute one where there are none.
+ */
+export function relative(rates: Iterable<number>, measure: Measure): Scale {
+  let [least, most] = [Infinity, 0];
+  for (const rate of rates) {
+    if (!(rate > 0)) continue;
+    least = Math.min(least, rate);
+    most = Math.max(most, rate);
+  }
+  if (most === 0) return absolute(measure);
+  const { step } = ABSOLUTE[measure];
+  const power = (rate: number) => Math.log(rate) / Math.log(step);
+  const first = Math.floor(power(least) + 1e-9);
+  const last = Math.max(first + 1, Math.ceil(power(most) - 1e-9));
+  return { low: step ** first, high: step ** last, step };
+}
+
 /** Where a rate lies on the scale: 0 at its start, 1 at its end, both also beyond. */
-export function position(rate: number, measure: Measure): number {
-  const [low, high] = DOMAIN[measure];
+export function position(rate: number, { low, high }: Scale): number {
   if (!(rate > low)) return 0;
   return Math.min(1, Math.log(rate / low) / Math.log(high / low));
 }
 
 /** Width in pixels; 0 for no traffic at all. */
-export function width(rate: number, measure: Measure): number {
-  return rate > 0 ? widthAt(position(rate, measure)) : 0;
+export function width(rate: number, scale: Scale): number {
+  return rate > 0 ? widthAt(position(rate, scale)) : 0;
 }
 
 export function widthAt(at: number): number {
@@ -47,11 +74,9 @@ export function color(at: number, dark: boolean): string {
 }
 
 /** Rates to write at the legend: each ten times (messages) or sixteen times (bytes) the one before. */
-export function ticks(measure: Measure): number[] {
-  const [low, high] = DOMAIN[measure];
+export function ticks({ low, high, step }: Scale): number[] {
   const rates: number[] = [];
-  for (let rate = low; rate <= high * 1.0001; rate *= measure === "msgs" ? 10 : 16)
-    rates.push(rate);
+  for (let rate = low; rate <= high * 1.0001; rate *= step) rates.push(rate);
   return rates;
 }
 

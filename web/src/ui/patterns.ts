@@ -81,6 +81,23 @@ export function mark(
   c.stroke();
 }
 
+/** A small sign of a group or a node beside its name, for lists of both. */
+export const sign = (kind: "group" | "node", id: number, dark: boolean): SVGSVGElement =>
+  kind === "group"
+    ? swatch(id, dark)
+    : s(
+        "svg",
+        { viewBox: "0 0 14 14", class: "swatch", "aria-hidden": "true" },
+        s("circle", {
+          cx: 7,
+          cy: 7,
+          r: 4,
+          fill: "none",
+          stroke: "currentColor",
+          "stroke-width": 1.6,
+        }),
+      );
+
 /** A small sign of a group beside its name. */
 export function swatch(groupId: number, dark: boolean): SVGSVGElement {
   const { color, pattern } =

@@ -12,7 +12,7 @@ import type { TopologyMessage } from "../../src/model/protocol";
 import { Topology } from "../../src/model/topology";
 import { forgetIds, groupIdentity, meetGroups } from "../../src/model/identity";
 import { labeller } from "../../src/model/node-names";
-import { position, ticks, width } from "../../src/model/traffic-scale";
+import { absolute, position, relative, ticks, width } from "../../src/model/traffic-scale";
 
 function small(): Topology {
   const node = (id: number, groups: number[]) => ({
@@ -207,16 +207,39 @@ describe("edges", () => {
       [0, 1, 1, 1],
       [2, 0, 0, 0],
     ]);
-    edges.update(topology, links, "msgs", 0);
+    edges.update(topology, links, { measure: "msgs", minimum: 0, scale: "" });
     expect(edges.count).toBe(2);
     expect([edges.direct[0], edges.direct[1]]).toEqual([1, 0]);
     expect(edges.ease(1)).toBe(false);
-    expect(edges.shown[0]).toBeCloseTo(position(5, "msgs"));
+    expect(edges.shown[0]).toBeCloseTo(position(5, absolute("msgs")));
     edges.rebuild(groups, nodes);
-    edges.update(topology, links, "msgs", 2);
+    edges.update(topology, links, { measure: "msgs", minimum: 2, scale: "" });
     edges.ease(1);
-    expect(edges.shown[0]).toBeCloseTo(position(5, "msgs"));
+    expect(edges.shown[0]).toBeCloseTo(position(5, absolute("msgs")));
     expect(edges.shown[1]).toBeLessThan(0);
+  });
+
+  it("are spread over a relative scale of what is shown", () => {
+    const topology = small();
+    const layout = new Layout().update(layoutInput(topology, 1));
+    const edges = new Edges();
+    edges.rebuild(
+      makeScene(topology, layout, expandedGroups(topology, "nodes", null, false)),
+      null,
+    );
+    const links = frame([
+      [0, 2, 1, 50],
+      [0, 1, 20, 1],
+      [2, 0, 100, 0],
+    ]);
+    edges.update(topology, links, { measure: "msgs", minimum: 0, scale: "relative" });
+    edges.ease(1);
+    expect([edges.scale.low, edges.scale.high]).toEqual([1, 100]);
+    expect(edges.shown[2]).toBe(1);
+    // What is too little to be shown has no say in it.
+    edges.update(topology, links, { measure: "msgs", minimum: 10, scale: "relative" });
+    edges.ease(1);
+    expect([edges.scale.low, edges.scale.high]).toEqual([10, 100]);
   });
 });
 
@@ -266,14 +289,21 @@ describe("looks", () => {
   });
 
   it("of traffic are on an absolute scale", () => {
-    expect(width(0, "msgs")).toBe(0);
-    expect(position(1, "msgs")).toBe(0);
-    expect(position(1000, "msgs")).toBeCloseTo(0.5);
-    expect(position(1e9, "msgs")).toBe(1);
-    expect(ticks("msgs").map((rate) => Math.round(rate))).toEqual([
+    expect(width(0, absolute("msgs"))).toBe(0);
+    expect(position(1, absolute("msgs"))).toBe(0);
+    expect(position(1000, absolute("msgs"))).toBeCloseTo(0.5);
+    expect(position(1e9, absolute("msgs"))).toBe(1);
+    expect(ticks(absolute("msgs")).map((rate) => Math.round(rate))).toEqual([
       1, 10, 100, 1000, 10_000, 100_000, 1_000_000,
     ]);
-    expect(ticks("bytes").length).toBe(7);
+    expect(ticks(absolute("bytes")).length).toBe(7);
+  });
+
+  it("of traffic on a relative scale begin and end at whole ticks", () => {
+    expect(relative([3, 0, 250], "msgs")).toEqual({ low: 1, high: 1000, step: 10 });
+    expect(relative([1000], "msgs")).toEqual({ low: 1000, high: 10_000, step: 10 });
+    expect(ticks(relative([20, 300], "bytes"))).toEqual([16, 256, 4096]);
+    expect(relative([0, NaN], "bytes")).toBe(absolute("bytes"));
   });
 
   it("of node names are short where that is enough", () => {

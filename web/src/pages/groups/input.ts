@@ -54,13 +54,18 @@ export class Input {
     const section = "Map";
     this.removeKeys = ctx.keys.add(
       { key: "/", text: "Find a node or group", section, run: () => actions.search() },
-      { key: "+", text: "Closer", section, run: () => view.zoomBy(1.5) },
-      { key: "-", text: "Further", section, run: () => view.zoomBy(1 / 1.5) },
+      { key: "+", text: "Zoom in", section, run: () => view.zoomBy(1.5) },
+      { key: "-", text: "Zoom out", section, run: () => view.zoomBy(1 / 1.5) },
       { key: "0", text: "Show all", section, run: () => view.fit() },
-      { key: "Escape", text: "Back: search, group, camera", section, run: () => actions.leave() },
+      {
+        key: "Escape",
+        text: "Leave: what is pinned, the search, the group, the zoom",
+        section,
+        run: () => actions.leave(),
+      },
       {
         key: "f",
-        text: "To the map: arrow keys go from node to node, Enter opens, Shift + arrow pans",
+        text: "Focus the map: arrow keys go from node to node, Enter opens, Shift + arrow pans",
         section,
         run: () => canvas.focus(),
       },

@@ -2,13 +2,13 @@
 // What widths, colours and signs mean, with the unit.
 import { h, s } from "../../lib/dom";
 import { trafficLegend } from "../../ui/traffic-legend";
-import { color, type Measure } from "../../model/traffic-scale";
+import { color, type Measure, type Scale } from "../../model/traffic-scale";
 
-export function legend(measure: Measure, dark: boolean, many: boolean): HTMLElement {
+export function legend(measure: Measure, scale: Scale, dark: boolean, many: boolean): HTMLElement {
   return h(
     "section",
     { class: "legend card", "aria-label": "Legend" },
-    trafficLegend(measure, dark, true),
+    trafficLegend(measure, scale, dark, true),
     h(
       "ul",
       { class: "legend-signs" },

@@ -6,8 +6,10 @@ import { icon } from "../../ui/icons";
 import { emptyState } from "../../ui/parts";
 import { h } from "../../lib/dom";
 import { FREE, FREE_NAME } from "../../model/flows";
+import type { Match } from "../../model/search";
 import { AGGREGATE_ABOVE, type Entity, type Level } from "../../model/scene";
 import type { Change } from "../../store/signals";
+import { groupsOf, nodesOf } from "./answers";
 import { Input } from "./input";
 import { legend } from "./legend";
 import { Panel } from "./panel";
@@ -24,6 +26,11 @@ class GroupsPage implements MountedPage {
   private readonly tooltip: Tooltip;
   private readonly panel: Panel;
   private readonly toolbar: Toolbar;
+  /** Said where the address names a group that is not there. */
+  private readonly missing = h("p", { class: "map-notice", role: "status", hidden: true });
+  /** The address's group, and what is to be marked where the way leads. */
+  private arg: string | null = null;
+  private arriving: string | null = null;
   private readonly empty = h("div", { class: "map-empty", hidden: true });
   private legendElement: HTMLElement;
   private legendOf = "";
@@ -40,12 +47,15 @@ class GroupsPage implements MountedPage {
     this.legendElement = h("div");
     root.append(this.map);
     this.view = new GroupView(ctx, this.map, () => this.insets());
-    this.tooltip = new Tooltip(ctx, this.view);
+    this.tooltip = new Tooltip(ctx, this.view, () => this.taken());
     this.panel = new Panel(ctx, this.view, (key) => this.point(key));
-    this.toolbar = new Toolbar(
-      (options) => this.setOptions(options),
-      () => this.enterSearch(),
-    );
+    this.toolbar = new Toolbar((options) => this.setOptions(options), {
+      find: () => this.view.matches,
+      goTo: (match) => this.goTo(match),
+      open: (match) =>
+        match.kind === "node" ? ctx.go("node", match.name) : this.openGroup(match.id),
+      dark: () => ctx.palette.dark,
+    });
     this.input = new Input(ctx, this.view, {
       pointed: () => this.pointed(),
       enter: (entity) => this.enter(entity),
@@ -54,6 +64,7 @@ class GroupsPage implements MountedPage {
       search: () => this.toolbar.search.focus(),
       describe: (entity) => this.tooltip.describe(entity),
     });
+    this.toolbar.element.append(this.missing);
     this.map.append(this.toolbar.element, this.buttons(), this.tooltip.element, this.empty);
     root.append(this.panel.element);
     this.panel.close.addEventListener("click", () => this.showPanel(false));
@@ -61,8 +72,8 @@ class GroupsPage implements MountedPage {
     this.view.onMoved = () => this.tooltip.update();
     this.view.onScene = () => this.tooltip.update();
     this.giveBack = takeHooks(ctx.store, {
-      nodes: () => this.view.hookNodes(),
-      groups: () => this.view.hookGroups(),
+      nodes: () => nodesOf(ctx.store.shown.topology, this.view),
+      groups: () => groupsOf(ctx.store.shown.topology, this.view),
       fps: () => this.view.fps(),
     });
     this.routed();
@@ -106,18 +117,57 @@ class GroupsPage implements MountedPage {
           : "auto",
       measure: query["by"] === "bytes" ? "bytes" : "msgs",
       minimum: asMinimum(query["min"]),
+      scale: query["scale"] === "relative" ? "relative" : "",
       search: query["q"] ?? "",
     };
     this.view.setOptions(options);
     this.toolbar.show(options);
-    this.toolbar.showFound(this.view.found()?.length ?? null);
     const open =
       route.arg === null
         ? null
         : route.arg === FREE_NAME
           ? FREE
           : (topology?.groupNamed(route.arg)?.id ?? null);
+    if (route.arg !== this.arg) {
+      // What was pointed at belongs to where one was.
+      this.arg = route.arg;
+      this.view.forget(this.arriving);
+      this.arriving = null;
+    }
+    this.showMissing(open === null ? route.arg : null);
     this.view.setOpen(open);
+    if (this.view.pinned !== null) this.view.reveal(this.view.pinned);
+  }
+
+  /** A link or an old address may name a group that is not there. */
+  private showMissing(name: string | null): void {
+    const { topology } = this.ctx.store.shown;
+    this.missing.hidden = name === null || topology === null;
+    if (name === null || topology === null || this.missing.dataset["group"] === name) return;
+    this.missing.dataset["group"] = name;
+    this.missing.replaceChildren(
+      h("strong", {}, `There is no group “${name}” at this time.`),
+      " It may have been deleted, or not yet created. ",
+      h("a", { href: this.ctx.href("events", null, { group: name }) }, "Its events"),
+      " · ",
+      h("a", { href: this.ctx.href("groups", null, this.kept()) }, "All groups"),
+    );
+  }
+
+  /** What the search found: in sight, and marked. */
+  private goTo({ kind, id, name }: Match): void {
+    if (kind === "group") return this.openGroup(id);
+    const key = `n:${name}`;
+    const groups = this.ctx.store.shown.topology?.node(id)?.groups ?? [];
+    const places = groups.length === 0 ? [FREE] : groups;
+    const { open } = this.view;
+    if ((open !== null && !places.includes(open)) || this.view.indexOf(key) < 0) {
+      this.arriving = key;
+      this.openGroup(places[0]);
+    }
+    this.view.pinned = key;
+    this.view.reveal(key);
+    this.pointed();
   }
 
   private setOptions(options: Partial<ViewOptions>): void {
@@ -125,6 +175,7 @@ class GroupsPage implements MountedPage {
     this.ctx.setQuery({
       level: all.level === "auto" ? "" : all.level,
       by: all.measure === "msgs" ? "" : all.measure,
+      scale: all.scale,
       min: all.minimum === 0 ? "" : String(all.minimum),
       q: all.search,
     });
@@ -155,32 +206,25 @@ class GroupsPage implements MountedPage {
     this.pointed();
   }
 
-  private enterSearch(): void {
-    const found = this.view.found();
-    if (found === null || found.length === 0) return;
-    const node = this.ctx.store.shown.topology?.nodes.find((one) =>
-      one.name.toLowerCase().includes(this.view.options.search.toLowerCase()),
-    );
-    const first = found[0];
-    if (first.kind === "bubble") return this.openGroup(first.groups[0]);
-    this.view.pinned = node === undefined ? first.key : `n:${node.name}`;
-    this.pointed();
-  }
-
   private point(key: string | null): void {
     this.view.hovered = key !== null && this.view.indexOf(key) < 0 ? null : key;
     this.pointed();
   }
 
   private pointed(): void {
+    // What a finger chose on the map is not to be covered by the list.
+    if (this.view.pinned !== null || this.view.hoveredEdge >= 0) {
+      this.showPanel(false);
+      this.root.classList.remove("legend-open");
+    }
     this.tooltip.update();
     this.view.request();
   }
 
   private kept(): Record<string, string> {
-    const { level, by, min } = this.ctx.route.query;
+    const { level, by, min, scale, q } = this.ctx.route.query;
     return Object.fromEntries(
-      Object.entries({ level, by, min }).filter(([, value]) => value !== undefined),
+      Object.entries({ level, by, min, scale, q }).filter(([, value]) => value !== undefined),
     ) as Record<string, string>;
   }
 
@@ -194,8 +238,8 @@ class GroupsPage implements MountedPage {
     return h(
       "div",
       { class: "map-buttons card" },
-      button("plus", "Closer (+)", () => this.view.zoomBy(1.5)),
-      button("minus", "Further (-)", () => this.view.zoomBy(1 / 1.5)),
+      button("plus", "Zoom in (+)", () => this.view.zoomBy(1.5)),
+      button("minus", "Zoom out (-)", () => this.view.zoomBy(1 / 1.5)),
       button("fit", "Show all (0)", () => this.view.fit()),
       h(
         "button",
@@ -222,8 +266,18 @@ class GroupsPage implements MountedPage {
 
   /** On a phone: the list over the lower part of the map, which moves up. */
   private showPanel(open: boolean): void {
+    if (this.root.classList.contains("panel-open") === open) return;
+    if (open) this.view.forget(null);
     this.root.classList.toggle("panel-open", open);
     if (this.view.camera.automatic) this.view.fit();
+  }
+
+  private taken(): { top: number; bottom: number } {
+    const sheet = !this.wide.matches && this.root.classList.contains("panel-open");
+    return {
+      top: this.wide.matches ? 0 : this.toolbar.element.offsetHeight + 8,
+      bottom: sheet ? this.panel.element.offsetHeight : 0,
+    };
   }
 
   private insets() {
@@ -242,10 +296,11 @@ class GroupsPage implements MountedPage {
 
   private showLegend(): void {
     const many = (this.ctx.store.shown.topology?.nodes.length ?? 0) > AGGREGATE_ABOVE;
-    const key = `${this.wide.matches}${this.view.options.measure}${this.ctx.palette.dark}${many}`;
+    const { scale } = this.view.edges;
+    const key = `${this.wide.matches}${this.view.options.measure}${scale.low}/${scale.high}${this.ctx.palette.dark}${many}`;
     if (key === this.legendOf) return;
     this.legendOf = key;
-    const next = legend(this.view.options.measure, this.ctx.palette.dark, many);
+    const next = legend(this.view.options.measure, scale, this.ctx.palette.dark, many);
     this.legendElement.remove();
     this.legendElement = next;
     // Beside the map where there is room, else over it when asked for.
@@ -263,7 +318,7 @@ class GroupsPage implements MountedPage {
       topology === null
         ? emptyState(
             store.connection === "connected" ? "Waiting for the cluster" : "Connecting",
-            "The first picture comes with the first answer of the server.",
+            "The map appears with the server's first answer.",
           )
         : emptyState(
             "No nodes yet",

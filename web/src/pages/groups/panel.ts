@@ -7,6 +7,7 @@ import { byteRate, count, number } from "../../lib/format";
 import { h, text } from "../../lib/dom";
 import type { TopologyNode } from "../../model/protocol";
 import { FREE } from "../../model/flows";
+import { flowOf, namesOf } from "../../model/known";
 import { labeller } from "../../model/node-names";
 import { swatch } from "../../ui/patterns";
 import type { GroupView } from "./view";
@@ -36,7 +37,7 @@ export class Panel {
     if (topology === null) return;
     const open = this.view.open === null ? undefined : topology.group(this.view.open);
     const free = topology.nodes.filter((node) => node.groups.length === 0);
-    const key = `${topology.epoch}/${topology.t}/${open?.id ?? ""}/${this.ctx.palette.dark}/${this.ctx.route.query["t"] ?? ""}`;
+    const key = `${topology.epoch}/${topology.t}/${open?.id ?? ""}/${this.ctx.palette.dark}/${this.ctx.route.query["t"] ?? ""}/${this.view.options.measure}`;
     if (key !== this.madeOf) {
       this.madeOf = key;
       this.rates.clear();
@@ -55,6 +56,7 @@ export class Panel {
   private showGroups(free: number): void {
     const { topology } = this.ctx.store.shown;
     const groups = topology?.groups ?? [];
+    const messages = this.view.options.measure === "msgs";
     const gateways = (topology?.nodes ?? []).filter((node) => node.groups.length > 1).length;
     const row = (id: number, name: string, nodes: number, down: number) => {
       const rate = h("span", { class: "panel-rate" });
@@ -68,7 +70,7 @@ export class Panel {
             class: "panel-row",
             href: id === FREE ? this.ctx.href("groups", "(free)") : this.ctx.href("groups", name),
             "data-group": name,
-            onpointerenter: () => this.point(`b:${name}`),
+            onpointerenter: (event: Event) => this.hover(event, `b:${name}`),
             onpointerleave: () => this.point(null),
           },
           swatch(id, this.ctx.palette.dark),
@@ -99,7 +101,7 @@ export class Panel {
         { class: "panel-columns", "aria-hidden": "true" },
         h("span", {}, "group"),
         h("span", { class: "panel-count" }, "nodes"),
-        h("span", { class: "panel-rate" }, "inside"),
+        h("span", { class: "panel-rate" }, messages ? "msg/s inside" : "inside"),
       ),
       h(
         "ul",
@@ -114,6 +116,7 @@ export class Panel {
     const { topology } = this.ctx.store.shown;
     const label = labeller((topology?.nodes ?? []).map((node) => node.name));
     const group = topology?.group(id);
+    const messages = this.view.options.measure === "msgs";
     const row = (node: TopologyNode) => {
       const rate = h("span", { class: "panel-rate" });
       this.rates.set(`n${node.id}`, rate);
@@ -126,7 +129,7 @@ export class Panel {
             class: "panel-row",
             href: this.ctx.href("node", node.name),
             "data-node": node.name,
-            onpointerenter: () => this.point(`n:${node.name}`),
+            onpointerenter: (event: Event) => this.hover(event, `n:${node.name}`),
             onpointerleave: () => this.point(null),
           },
           h("span", { class: `status status-${node.status}`, title: node.status }),
@@ -161,7 +164,9 @@ export class Panel {
           { class: "muted" },
           [
             `${count(nodes.length)} ${nodes.length === 1 ? "node" : "nodes"}`,
-            group === undefined ? null : `${count(group.names)} names`,
+            group === undefined
+              ? null
+              : `${count(namesOf(topology, this.ctx.store.shown.frame, group))} names`,
             coordinator === undefined ? null : `coordinator ${label(coordinator.name)}`,
           ]
             .filter((part) => part !== null)
@@ -188,21 +193,33 @@ export class Panel {
         "div",
         { class: "panel-columns", "aria-hidden": "true" },
         h("span", {}, "node"),
-        h("span", { class: "panel-rate" }, "sends"),
+        h("span", { class: "panel-rate" }, messages ? "msg/s sent" : "sent"),
       ),
       h("ul", { class: "panel-list" }, ...nodes.map(row)),
     );
   }
 
+  private free(): number[] {
+    const nodes = this.ctx.store.shown.topology?.nodes ?? [];
+    return nodes.filter((node) => node.groups.length === 0).map((node) => node.id);
+  }
+
+  /** A finger does not hover: it goes where it touches. */
+  private hover(event: Event, key: string): void {
+    if ((event as PointerEvent).pointerType !== "touch") this.point(key);
+  }
+
   private showRates(): void {
-    const { frame } = this.ctx.store.shown;
+    const { topology, frame } = this.ctx.store.shown;
     const messages = this.view.options.measure === "msgs";
-    const format = (value: number) => (messages ? `${number(value)}/s` : byteRate(value));
+    const format = messages ? number : byteRate;
     for (const [key, element] of this.rates) {
       const id = Number(key.slice(1));
       if (key.startsWith("g")) {
         const flow = this.view.flows?.get(id, id);
-        text(element, format((messages ? flow?.msgs : flow?.bytes) ?? 0));
+        const nodes = topology?.group(id)?.nodes ?? this.free();
+        const { msgs, bytes } = flowOf(flow, frame, nodes);
+        text(element, format(messages ? msgs : bytes));
       } else {
         text(element, format(frame?.value(id, messages ? "out_msgs_s" : "out_bytes_s") ?? NaN));
       }

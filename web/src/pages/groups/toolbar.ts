@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Search, what is measured, how much of it is shown, how closely.
+import { scaleChoice } from "../../ui/traffic-legend";
 import { type Choice, choice } from "../../ui/parts";
-import { icon } from "../../ui/icons";
-import { h, text } from "../../lib/dom";
+import { h } from "../../lib/dom";
 import type { Minimum } from "../../model/edges";
 import type { Level } from "../../model/scene";
 import type { Measure } from "../../model/traffic-scale";
+import { type SearchActions, SearchBox } from "./search-box";
 import type { ViewOptions } from "./view";
 
 const LEVELS: [Level, string, string][] = [
@@ -14,7 +15,7 @@ const LEVELS: [Level, string, string][] = [
   ["nodes", "Nodes", "Every node"],
 ];
 const MEASURES: [Measure, string, string][] = [
-  ["msgs", "Messages", "Edges by messages/s"],
+  ["msgs", "Messages", "Edges by msg/s"],
   ["bytes", "Bytes", "Edges by bytes/s"],
 ];
 const MINIMA: [Minimum, string][] = [
@@ -29,56 +30,45 @@ const MINIMA: [Minimum, string][] = [
 
 export class Toolbar {
   readonly element: HTMLElement;
-  readonly search = h("input", {
-    class: "input",
-    type: "search",
-    placeholder: "Find a node or group",
-    "aria-label": "Find a node or group",
-    "data-testid": "search",
-    spellcheck: "false",
-    autocomplete: "off",
-  });
-  private readonly found = h("span", { class: "search-found", role: "status" });
+  readonly search: SearchBox;
   private readonly level: Choice<Level>;
   private readonly measure: Choice<Measure>;
+  private readonly scale: Choice<"" | "relative">;
   private readonly minimum = h(
     "select",
     { class: "select", "aria-label": "Traffic shown" },
     ...MINIMA.map(([value, label]) => h("option", { value }, label)),
   );
 
-  constructor(change: (options: Partial<ViewOptions>) => void, enter: () => void) {
+  constructor(change: (options: Partial<ViewOptions>) => void, actions: SearchActions) {
+    this.search = new SearchBox((search) => change({ search }), actions);
     this.level = choice("How closely", LEVELS, "auto", (level) => change({ level }));
     this.measure = choice("Measure", MEASURES, "msgs", (measure) => change({ measure }));
-    this.search.addEventListener("input", () => change({ search: this.search.value }));
-    this.search.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") enter();
-      if (event.key === "Escape") {
-        change({ search: "" });
-        this.search.value = "";
-        this.search.blur();
-      }
-    });
+    this.scale = scaleChoice((scale) => change({ scale }));
     this.minimum.addEventListener("change", () =>
       change({ minimum: asMinimum(this.minimum.value) }),
     );
     this.element = h(
       "div",
       { class: "toolbar" },
-      h("div", { class: "search" }, icon("search"), this.search, this.found),
-      h("div", { class: "toolbar-row" }, this.level.root, this.measure.root, this.minimum),
+      this.search.element,
+      h(
+        "div",
+        { class: "toolbar-row" },
+        this.level.root,
+        this.measure.root,
+        this.minimum,
+        this.scale.root,
+      ),
     );
   }
 
   show(options: ViewOptions): void {
-    if (document.activeElement !== this.search) this.search.value = options.search;
+    this.search.show(options.search);
     this.level.choose(options.level);
     this.measure.choose(options.measure);
+    this.scale.choose(options.scale);
     this.minimum.value = String(options.minimum);
-  }
-
-  showFound(n: number | null): void {
-    text(this.found, n === null ? "" : n === 0 ? "none" : String(n));
   }
 }
 

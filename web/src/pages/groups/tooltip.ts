@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The numbers of what is pointed at; pinned by a click, so that its link can be followed.
 import type { Ctx } from "../../ui/ctx";
-import { byteRate, bytes, count, number, share } from "../../lib/format";
+import { byteRate, bytes, count, messageRate, number, share, UNKNOWN } from "../../lib/format";
 import { h } from "../../lib/dom";
 import { FREE } from "../../model/flows";
+import { flowOf, namesOf } from "../../model/known";
 import type { Entity } from "../../model/scene";
+import { beside } from "./geometry";
 import { swatch } from "../../ui/patterns";
 import type { GroupView } from "./view";
 
@@ -21,6 +23,8 @@ export class Tooltip {
   constructor(
     private readonly ctx: Ctx,
     private readonly view: GroupView,
+    /** What the toolbar and the list take of the map, px. */
+    private readonly taken: () => { top: number; bottom: number },
   ) {}
 
   /** Shows what is hovered, else what is pinned or has the keyboard's focus, else nothing. */
@@ -76,23 +80,24 @@ export class Tooltip {
     const from = scene.entities[view.edges.from[edge]];
     const to = scene.entities[view.edges.to[edge]];
     const facts: Fact[] = [
-      ["messages", `${number(view.edges.msgs[edge])}/s`],
+      ["messages", messageRate(view.edges.msgs[edge])],
       ["bytes", byteRate(view.edges.bytes[edge])],
     ];
     const back = findBack(view, edge);
-    if (back >= 0) facts.push(["the other way", `${number(view.edges.msgs[back])}/s`]);
+    if (back >= 0) facts.push(["the other way", messageRate(view.edges.msgs[back])]);
     const title = h("h3", {}, `${view.labelOf(from)} → ${view.labelOf(to)}`);
     this.show(
       `e${from.key}>${to.key}`,
       title,
       facts,
-      view.edges.direct[edge] === 1 ? "The nodes share no group: past the gateways." : null,
+      view.edges.direct[edge] === 1
+        ? "These nodes share no group: the traffic goes past the gateways."
+        : null,
       null,
     );
     this.element.classList.remove("pinned");
-    const a = view.placeOf(view.edges.from[edge]);
-    const b = view.placeOf(view.edges.to[edge]);
-    this.place((a.x + b.x) / 2, (a.y + b.y) / 2, 12);
+    const { x, y } = view.middleOf(edge);
+    this.place(x, y, 12);
   }
 
   private show(
@@ -119,12 +124,9 @@ export class Tooltip {
 
   private place(x: number, y: number, r: number): void {
     const { element } = this;
-    const room = (element.parentElement as HTMLElement).getBoundingClientRect();
-    const { offsetWidth: w, offsetHeight: hgt } = element;
-    const right = x + r + 12 + w < room.width - 8;
-    let left = right ? x + r + 12 : x - r - 12 - w;
-    if (left < 8) left = Math.max(8, Math.min(room.width - w - 8, x - w / 2));
-    const top = Math.max(8, Math.min(room.height - hgt - 8, y - hgt / 2));
+    const { width, height } = (element.parentElement as HTMLElement).getBoundingClientRect();
+    const size = { width: element.offsetWidth, height: element.offsetHeight };
+    const { left, top } = beside({ x, y, r }, size, { width, height, ...this.taken() });
     element.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
   }
 
@@ -168,14 +170,18 @@ export class Tooltip {
     const id = entity.groups[0];
     const group = topology?.group(id);
     const disc = this.view.scene?.discs.find((one) => one.id === id);
-    const inside = this.view.flows?.get(id, id);
+    const members = group?.nodes ?? disc?.own.map((node) => node.id) ?? [];
+    const inside = flowOf(this.view.flows?.get(id, id), frame, members);
     facts.push(
       ["own nodes", count(disc?.own.length ?? 0)],
       ["gateways", count(disc?.gateways.length ?? 0)],
     );
     if (disc !== undefined && disc.down > 0) facts.push(["not up", count(disc.down)]);
-    if (group !== undefined) facts.push(["names", count(group.names)]);
-    facts.push(["inside", `${number(inside?.msgs ?? 0)} msg/s, ${byteRate(inside?.bytes ?? 0)}`]);
+    if (group !== undefined) facts.push(["names", count(namesOf(topology, frame, group))]);
+    facts.push([
+      "inside",
+      inside.msgs === null ? UNKNOWN : `${messageRate(inside.msgs)}, ${byteRate(inside.bytes)}`,
+    ]);
     return facts;
   }
 }

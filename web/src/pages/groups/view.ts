@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The map: canvas, camera, what moves, what is pointed at. Draws only when something changed.
 import type { Ctx } from "../../ui/ctx";
-import { countFrame, type HookGroup, type HookNode } from "../../ui/hooks";
+import { countFrame } from "../../ui/hooks";
 import { byteRate, messageRate } from "../../lib/format";
 import { Edges, type Minimum } from "../../model/edges";
 import { Flows } from "../../model/flows";
+import { flowOf } from "../../model/known";
 import { LayoutService } from "../../model/layout-service";
 import type { LayoutResult } from "../../model/layout";
 import {
@@ -16,6 +17,7 @@ import {
   makeScene,
   type Scene,
 } from "../../model/scene";
+import { type Match, search } from "../../model/search";
 import type { Topology } from "../../model/topology";
 import { labeller } from "../../model/node-names";
 import type { Measure } from "../../model/traffic-scale";
@@ -23,13 +25,15 @@ import { type Box, Camera } from "./camera";
 import { FrameRate } from "./frame-rate";
 import { edgeAt, nextTo } from "./nearby";
 import { Motion } from "./motion";
-import { paint } from "./paint";
+import type { Curve } from "./geometry";
+import { curveOf, paint } from "./paint";
 import { type DiscItem, type EntityItem, nodeRadius, type Picture } from "./picture";
 
 export interface ViewOptions {
   level: Level;
   measure: Measure;
   minimum: Minimum;
+  scale: "" | "relative";
   search: string;
 }
 
@@ -49,7 +53,7 @@ export class GroupView {
   readonly edges = new Edges();
   scene: Scene | null = null;
   flows: Flows | null = null;
-  options: ViewOptions = { level: "auto", measure: "msgs", minimum: 0, search: "" };
+  options: ViewOptions = { level: "auto", measure: "msgs", minimum: 0, scale: "", search: "" };
   open: number | null = null;
   /** Keys, which outlive scenes. */
   hovered: string | null = null;
@@ -64,7 +68,7 @@ export class GroupView {
 
   private readonly context: CanvasRenderingContext2D;
   private readonly entities = new Motion<EntityItem>();
-  private readonly discs = new Motion<DiscItem>();
+  readonly discs = new Motion<DiscItem>();
   private readonly layout: LayoutService;
   private readonly rate = new FrameRate();
   private readonly resize: ResizeObserver;
@@ -72,6 +76,8 @@ export class GroupView {
   private laidOut: Topology | null = null;
   private waiting: Topology[] = [];
   private lit: Uint8Array | null = null;
+  /** What the search finds, the likeliest first. */
+  matches: readonly Match[] = [];
   private labels: (name: string) => string = (name) => name;
   private close = false;
   private box: Box = { width: 1, height: 1, top: 0, right: 0, bottom: 0, left: 0 };
@@ -131,7 +137,7 @@ export class GroupView {
     const { topology, frame } = this.ctx.store.shown;
     if (topology === null || frame === null) return;
     this.flows = new Flows(topology, frame);
-    this.edges.update(topology, frame, this.options.measure, this.options.minimum);
+    this.edges.update(topology, frame, this.options);
     this.request();
   }
 
@@ -221,22 +227,26 @@ export class GroupView {
   }
 
   private markLit(): void {
-    const words = this.options.search.trim().toLowerCase();
-    const scene = this.scene;
-    const topology = this.ctx.store.shown.topology;
-    if (words === "" || scene === null || topology === null) {
+    const { topology } = this.ctx.store.shown;
+    const { scene } = this;
+    this.matches = topology === null ? [] : search(topology, this.options.search);
+    if (this.options.search.trim() === "" || scene === null) {
       this.lit = null;
       return;
     }
-    this.lit = Uint8Array.from(scene.entities, (entity) =>
-      matches(entity, topology, words) ? 1 : 0,
+    const of = (kind: Match["kind"]) =>
+      new Set(this.matches.filter((match) => match.kind === kind).map((match) => match.id));
+    const [groups, nodes] = [of("group"), of("node")];
+    this.lit = Uint8Array.from(scene.entities, ({ groups: mine, members }) =>
+      mine.some((id) => groups.has(id)) || members.some((id) => nodes.has(id)) ? 1 : 0,
     );
   }
 
-  /** How many nodes the search finds, and null without one. */
-  found(): Entity[] | null {
-    if (this.lit === null || this.scene === null) return null;
-    return this.scene.entities.filter((_, i) => this.lit?.[i] === 1);
+  /** What is pointed at is left, but for one that is pinned. */
+  forget(pinned: string | null): void {
+    this.hovered = null;
+    this.hoveredEdge = -1;
+    this.pinned = pinned;
   }
 
   // Camera -----------------------------------------------------------------
@@ -245,6 +255,20 @@ export class GroupView {
     if (this.scene === null) return;
     this.camera.automatic = true;
     this.camera.flyTo(this.fitted(), this.still);
+  }
+
+  /** Moves the map so far that an entity is in sight. */
+  reveal(key: string): void {
+    const i = this.indexOf(key);
+    if (i < 0) return;
+    const { x, y, r } = this.placeOf(i);
+    const { top, right, bottom, left } = this.insets();
+    const { width, height } = this.box;
+    const out = (at: number, least: number, most: number) =>
+      at < least ? least - at : at > most ? most - at : 0;
+    const dx = out(x, left + r, width - right - r);
+    const dy = out(y, top + r, height - bottom - r);
+    if (dx !== 0 || dy !== 0) this.camera.panBy(dx, dy);
   }
 
   zoomBy(factor: number): void {
@@ -304,6 +328,18 @@ export class GroupView {
     return { x: this.entities.x(index) * k + x, y: this.entities.y(index) * k + y, r };
   }
 
+  /** The middle of an edge in the canvas, px: of the curve, not between its ends. */
+  middleOf(edge: number): { x: number; y: number } {
+    const { k, x, y } = this.camera.transform;
+    const shape: Curve = { x0: 0, y0: 0, cx: 0, cy: 0, x1: 0, y1: 0 };
+    curveOf({ edges: this.edges, entities: this.entities, k }, edge, shape);
+    const middle = (a: number, c: number, b: number) => (a + 2 * c + b) / 4;
+    return {
+      x: middle(shape.x0, shape.cx, shape.x1) * k + x,
+      y: middle(shape.y0, shape.cy, shape.y1) * k + y,
+    };
+  }
+
   hit(px: number, py: number, reach: number): Hit {
     const scene = this.scene;
     if (scene === null) return { entity: null, edge: -1 };
@@ -347,44 +383,6 @@ export class GroupView {
 
   labelOf = (entity: Entity): string =>
     entity.kind === "node" ? this.labels(entity.label) : entity.label;
-
-  hookNodes(): HookNode[] {
-    const { topology } = this.ctx.store.shown;
-    const { scene } = this;
-    if (topology === null || scene === null) return [];
-    const frame = this.canvas.getBoundingClientRect();
-    return topology.nodes.map((node) => {
-      const i = node.id < scene.entityOfNode.length ? scene.entityOfNode[node.id] : -1;
-      const place = i < 0 ? null : this.placeOf(i);
-      return {
-        name: node.name,
-        status: node.status,
-        groups: topology.groupsOf(node).map((group) => group.name),
-        x: place === null ? null : place.x + frame.left,
-        y: place === null ? null : place.y + frame.top,
-      };
-    });
-  }
-
-  hookGroups(): HookGroup[] {
-    const { topology } = this.ctx.store.shown;
-    const frame = this.canvas.getBoundingClientRect();
-    const { k, x, y } = this.camera.transform;
-    const discs = new Map(this.discs.items.map(({ disc }, i) => [disc.id, { disc, i }]));
-    return (topology?.groups ?? []).map((group) => {
-      const at = discs.get(group.id);
-      return {
-        name: group.name,
-        nodes: group.nodes
-          .map((id) => topology?.node(id)?.name)
-          .filter((name) => name !== undefined),
-        expanded: at?.disc.expanded ?? false,
-        x: at === undefined ? null : this.discs.x(at.i) * k + x + frame.left,
-        y: at === undefined ? null : this.discs.y(at.i) * k + y + frame.top,
-        r: at === undefined ? null : at.disc.r * k,
-      };
-    });
-  }
 
   fps(): number {
     return this.rate.perSecond(performance.now());
@@ -447,9 +445,10 @@ export class GroupView {
   }
 
   private inside(group: number): string {
-    const flow = this.flows?.get(group, group);
-    const { measure } = this.options;
-    return measure === "msgs" ? messageRate(flow?.msgs ?? 0) : byteRate(flow?.bytes ?? 0);
+    const { topology, frame } = this.ctx.store.shown;
+    const nodes = topology?.group(group)?.nodes ?? [];
+    const { msgs, bytes } = flowOf(this.flows?.get(group, group), frame, nodes);
+    return this.options.measure === "msgs" ? messageRate(msgs) : byteRate(bytes);
   }
 
   private alertsOf: readonly unknown[] | null = null;
@@ -466,12 +465,6 @@ export class GroupView {
     }
     return this.alertMap;
   }
-}
-
-function matches(entity: Entity, topology: Topology, words: string): boolean {
-  if (entity.groups.some((group) => topology.group(group)?.name.toLowerCase().includes(words)))
-    return true;
-  return entity.members.some((id) => topology.node(id)?.name.toLowerCase().includes(words));
 }
 
 /** Nothing came, went or moved between groups: the places stand. */

@@ -10,10 +10,12 @@ import { groupMatrix, type Label, type Matrix, nodeMatrix } from "../../model/ma
 import type { Change } from "../../store/signals";
 import type { Topology } from "../../model/topology";
 import { labeller } from "../../model/node-names";
-import { trafficLegend } from "../../ui/traffic-legend";
-import type { Measure } from "../../model/traffic-scale";
+import { scaleChoice, trafficLegend } from "../../ui/traffic-legend";
+import { absolute, type Measure, relative, type Scale } from "../../model/traffic-scale";
 import { type Grid, gridFor, paintMatrix } from "./paint";
 import "./matrix.css";
+
+const EMPTY = "The matrix shows who sends to whom as soon as there are groups.";
 
 class MatrixPage implements MountedPage {
   private readonly canvas = h("canvas", {
@@ -27,6 +29,7 @@ class MatrixPage implements MountedPage {
   private readonly trail = h("h2", { class: "matrix-trail" });
   private readonly says = h("p", { class: "matrix-says muted", role: "status" });
   private readonly measureChoice: Choice<Measure>;
+  private readonly scaleChoice: Choice<"" | "relative">;
   private readonly key = h("div", { class: "matrix-key" });
   private readonly empty = h("div", { class: "matrix-empty", hidden: true });
   private readonly resize: ResizeObserver;
@@ -45,12 +48,13 @@ class MatrixPage implements MountedPage {
     this.measureChoice = choice<Measure>(
       "Measure",
       [
-        ["msgs", "Messages", "Messages/s"],
-        ["bytes", "Bytes", "Bytes/s"],
+        ["msgs", "Messages", "Cells by msg/s"],
+        ["bytes", "Bytes", "Cells by bytes/s"],
       ],
       "msgs",
       (measure) => ctx.setQuery({ by: measure === "msgs" ? "" : measure }),
     );
+    this.scaleChoice = scaleChoice((scale) => ctx.setQuery({ scale }));
     this.scroller = h("div", { class: "matrix-scroll" }, this.canvas);
     root.append(
       h(
@@ -58,7 +62,7 @@ class MatrixPage implements MountedPage {
         { class: "matrix-head" },
         h("div", { class: "matrix-title" }, this.trail, this.says),
         this.key,
-        this.measureChoice.root,
+        h("div", { class: "row" }, this.measureChoice.root, this.scaleChoice.root),
       ),
       this.scroller,
       this.empty,
@@ -83,7 +87,7 @@ class MatrixPage implements MountedPage {
       },
       {
         key: "f",
-        text: "To the matrix: arrow keys go from cell to cell, Enter opens",
+        text: "Focus the matrix: arrow keys go from cell to cell, Enter opens",
         section: "Matrix",
         run: () => this.canvas.focus(),
       },
@@ -101,16 +105,17 @@ class MatrixPage implements MountedPage {
     if (change.has("route")) this.at = null;
     const { topology, frame } = this.ctx.store.shown;
     const route = this.route();
-    this.showHead(topology, route);
+    const missing = this.missing();
     this.matrix =
-      topology === null || frame === null
+      topology === null || frame === null || missing !== null
         ? null
         : route === null
           ? groupMatrix(topology, frame)
           : nodeMatrix(topology, frame, route[0], route[1]);
     const names = labeller(topology?.nodes.map((node) => node.name) ?? []);
     this.label = (one) => (route === null ? one.name : names(one.name));
-    this.showEmpty();
+    this.showHead(topology, route);
+    this.showEmpty(missing);
     this.draw();
   }
 
@@ -124,8 +129,16 @@ class MatrixPage implements MountedPage {
     return this.ctx.route.query["by"] === "bytes" ? "bytes" : "msgs";
   }
 
+  /** Absolute, or over the cells that are shown. */
+  private get scale(): Scale {
+    const { matrix, measure } = this;
+    if (matrix === null || this.ctx.route.query["scale"] !== "relative") return absolute(measure);
+    return relative(measure === "msgs" ? matrix.msgs : matrix.bytes, measure);
+  }
+
   private kept(): Record<string, string> {
-    return this.measure === "bytes" ? { by: "bytes" } : {};
+    const { by, scale } = this.ctx.route.query;
+    return { by: by ?? "", scale: scale ?? "" };
   }
 
   /** The two groups that are open, or null for all groups. */
@@ -139,9 +152,20 @@ class MatrixPage implements MountedPage {
     return from === undefined || to === undefined ? null : [from, to];
   }
 
+  /** A group of the address that is not there. */
+  private missing(): string | null {
+    const { arg, query } = this.ctx.route;
+    const { topology } = this.ctx.store.shown;
+    if (topology === null) return null;
+    const unknown = (name: string | null | undefined) =>
+      name != null && name !== FREE_NAME && topology.groupNamed(name) === undefined;
+    return unknown(arg) ? arg : unknown(query["to"]) ? (query["to"] ?? null) : null;
+  }
+
   private showHead(topology: Topology | null, route: [number, number] | null): void {
     const { palette } = this.ctx;
     this.measureChoice.choose(this.measure);
+    this.scaleChoice.choose(this.ctx.route.query["scale"] === "relative" ? "relative" : "");
     const name = (id: number) => (id === FREE ? FREE_NAME : (topology?.group(id)?.name ?? ""));
     const trail =
       route === null
@@ -149,7 +173,7 @@ class MatrixPage implements MountedPage {
         : route[0] === route[1]
           ? `inside ${name(route[0])}`
           : `${name(route[0])} → ${name(route[1])}`;
-    const key = `${trail}${this.measure}${palette.dark}${location.hash}`;
+    const key = `${trail}${this.measure}${this.scale.low}/${this.scale.high}${palette.dark}${location.hash}`;
     if (key === this.keyOf) return;
     this.keyOf = key;
     this.trail.replaceChildren(
@@ -157,22 +181,23 @@ class MatrixPage implements MountedPage {
         ? [trail]
         : [h("a", { href: this.ctx.href("matrix", null, this.kept()) }, "Groups"), " › ", trail]),
     );
-    this.key.replaceChildren(trafficLegend(this.measure, palette.dark, false));
+    this.key.replaceChildren(trafficLegend(this.measure, this.scale, palette.dark, false));
     this.describe();
   }
 
-  private showEmpty(): void {
+  private showEmpty(missing: string | null): void {
     const nothing =
       this.matrix === null || this.matrix.rows.length === 0 || this.matrix.columns.length === 0;
     this.empty.hidden = !nothing;
     this.scroller.hidden = nothing;
-    if (nothing)
-      this.empty.replaceChildren(
-        emptyState(
-          this.matrix === null ? "Waiting for the cluster" : "No groups yet",
-          "The matrix shows who sends to whom as soon as there are groups.",
-        ),
-      );
+    if (!nothing) return;
+    const [title, words] =
+      missing !== null
+        ? [`There is no group “${missing}”`, "It may have been deleted, or not yet created."]
+        : this.matrix === null
+          ? ["Waiting for the cluster", EMPTY]
+          : ["No groups yet", EMPTY];
+    this.empty.replaceChildren(emptyState(title, words));
   }
 
   private draw(): void {
@@ -203,6 +228,7 @@ class MatrixPage implements MountedPage {
       grid,
       palette,
       measure: this.measure,
+      scale: this.scale,
       ratio,
       at: this.at,
       ring,
@@ -217,8 +243,8 @@ class MatrixPage implements MountedPage {
       this.says,
       this.at === null
         ? this.route() === null
-          ? "Rows send, columns receive; framed: inside the group; a marked corner: past the gateways. A cell opens its nodes."
-          : "Rows send, columns receive; a marked corner: past the gateways."
+          ? "Rows send, columns receive. A frame marks traffic inside a group, a cut corner traffic past the gateways. Choose a cell to see its nodes."
+          : "Rows send, columns receive. A cut corner marks traffic past the gateways."
         : this.cellText(this.at),
     );
   }

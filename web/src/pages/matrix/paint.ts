@@ -3,7 +3,7 @@
 import type { Palette } from "../../ui/theme";
 import { bytes, number } from "../../lib/format";
 import type { Label, Matrix } from "../../model/matrix";
-import { color, type Measure, position } from "../../model/traffic-scale";
+import { color, type Measure, position, type Scale } from "../../model/traffic-scale";
 import { groupIdentity } from "../../model/identity";
 import { mark } from "../../ui/patterns";
 
@@ -20,6 +20,10 @@ export interface Grid {
 const LABEL_FONT = "12px";
 /** Column labels lean; over narrow columns they stand upright. */
 const NARROW = 22;
+/** On a phone a few columns are as wide as their numbers, and the matrix scrolls. */
+const PHONE = 640;
+const FEW = 24;
+const READABLE = 44;
 
 /** Cells as large as there is room, within bounds; larger than the room it scrolls. */
 export function gridFor(
@@ -33,11 +37,14 @@ export function gridFor(
     Math.min(130, Math.max(30, ...labels.map((one) => textWidth(label(one)))));
   const left = longest(matrix.rows) + 34;
   const columns = Math.max(1, matrix.columns.length);
-  const slant = (width - left - 60) / columns < NARROW ? Math.PI / 2 : Math.PI / 4;
+  const slant =
+    (width - left - 60) / columns < (width < PHONE ? READABLE : NARROW) ? Math.PI / 2 : Math.PI / 4;
   const top = longest(matrix.columns) * Math.sin(slant) + 26;
   // The last column's label leans out to the right.
   const lean = longest(matrix.columns) * Math.cos(slant) * 0.8;
-  const cellWidth = Math.min(128, Math.max(13, Math.floor((width - left - lean - 12) / columns)));
+  const least = width < PHONE && columns <= FEW ? READABLE : 13;
+  const room = Math.floor((width - left - lean - 12) / columns);
+  const cellWidth = Math.min(128, Math.max(least, room));
   const cellHeight = Math.min(
     64,
     Math.max(13, Math.floor((height - top - 16) / Math.max(1, matrix.rows.length))),
@@ -58,6 +65,7 @@ export interface MatrixPicture {
   grid: Grid;
   palette: Palette;
   measure: Measure;
+  scale: Scale;
   ratio: number;
   /** Row and column pointed at, or null. */
   at: [number, number] | null;
@@ -87,7 +95,7 @@ export function paintMatrix(c: CanvasRenderingContext2D, p: MatrixPicture): void
 
 function paintCells(
   c: CanvasRenderingContext2D,
-  { matrix, grid, palette, measure, at }: MatrixPicture,
+  { matrix, grid, palette, measure, scale, at }: MatrixPicture,
 ): void {
   const rates = measure === "msgs" ? matrix.msgs : matrix.bytes;
   const format = measure === "msgs" ? number : bytes;
@@ -102,7 +110,7 @@ function paintCells(
       const x = grid.left + column * w;
       const y = grid.top + row * hgt;
       const rate = rates[i];
-      const place = position(rate, measure);
+      const place = position(rate, scale);
       const own = matrix.kind === "groups" ? from.id === to.id : false;
       const cross = at !== null && (at[0] === row || at[1] === column);
       c.fillStyle = rate > 0 ? color(place, palette.dark) : cross ? palette.line : palette.surface;
@@ -126,8 +134,11 @@ function paintCells(
         c.fill();
       }
       if (texts && rate > 0) {
+        const text = format(rate);
+        // Half a number would be another one.
+        if (c.measureText(text).width > w - 4) return;
         c.fillStyle = ink;
-        c.fillText(format(rate), x + w / 2, y + hgt / 2 + 0.5);
+        c.fillText(text, x + w / 2, y + hgt / 2 + 0.5);
       }
     });
   });

@@ -17,6 +17,7 @@ import {
 import { Polled } from "../../ui/polled";
 import { TimeWatch } from "../../ui/time-watch";
 import { type Table, table } from "../../lib/table";
+import { namesOf } from "../../model/known";
 import type { NameRow, Series } from "../../model/protocol";
 import type { Change } from "../../store/signals";
 
@@ -196,7 +197,7 @@ export class GroupView {
       group?.coordinator === null || group === undefined
         ? undefined
         : topology?.node(group.coordinator);
-    const names = group === undefined ? null : (frame?.group(group.id)?.["names"] ?? group.names);
+    const names = group === undefined ? null : namesOf(topology, frame, group);
     const key = JSON.stringify([
       topology === null,
       group,

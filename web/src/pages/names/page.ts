@@ -7,6 +7,7 @@ import { count, number } from "../../lib/format";
 import { card, note, searchKey } from "../../ui/parts";
 import { type Table, table } from "../../lib/table";
 import { GroupView } from "./group-view";
+import { namesOf } from "../../model/known";
 import type { TopologyGroup } from "../../model/protocol";
 import "../../styles/data.css";
 import "./names.css";
@@ -61,7 +62,7 @@ class NamesPage implements MountedPage {
       totals: (rows) => [
         `${count(rows.length)} groups`,
         null,
-        count(rows.reduce((sum, row) => sum + (row.names ?? 0), 0)),
+        count(total(rows.map((row) => row.names))),
         number(total(rows.map((row) => row.registrations))),
       ],
     });
@@ -108,7 +109,7 @@ class NamesPage implements MountedPage {
         group,
         coordinator:
           group.coordinator === null ? null : (topology?.node(group.coordinator)?.name ?? null),
-        names: frame?.group(group.id)?.["names"] ?? group.names,
+        names: namesOf(topology, frame, group),
         registrations: frame?.group(group.id)?.["regs_s"] ?? null,
       })),
     );

@@ -40,7 +40,7 @@ export function mountPicker(root: HTMLElement, ctx: Ctx): MountedPage {
         value: (row) => row.node.status,
         show: (row) => status(row.node),
         width: "7rem",
-        narrow: "5.6rem",
+        narrow: "2.2rem",
       },
       {
         key: "groups",
@@ -51,7 +51,7 @@ export function mountPicker(root: HTMLElement, ctx: Ctx): MountedPage {
       },
       measure("util", "Utilisation", of("util"), utilisation, {
         width: "7rem",
-        narrow: "6rem",
+        narrow: "5.8rem",
         hint: "Share of the time in which the normal schedulers work, on average",
       }),
       measure("run_queue", "Run queue", of("run_queue"), number, {
