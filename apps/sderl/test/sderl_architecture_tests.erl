@@ -35,21 +35,13 @@ circles() ->
     ].
 
 architecture_test_() ->
-    {setup,
-        fun() ->
-            {Folders, Calls} = calls(),
-            #{folders => Folders, calls => Calls}
-        end,
-        fun(#{folders := Folders, calls := Calls}) ->
+    {setup, fun() -> sderl_architecture:read(sderl) end, fun(#{folders := Folders, calls := Calls} = Read) ->
+        sderl_architecture:test_rooms(#{allowed => allowed(), circles => circles()}, Read) ++
             [
-                {"every folder has a row", ?_test(every_folder(Folders))},
-                {"calls go the allowed ways", ?_test(directions(Folders, Calls))},
-                {"no folders call each other in a circle", ?_test(no_circle_of_folders())},
-                {"modules in circles", ?_test(circles_of_modules(Calls))},
                 {"nothing in the core calls sderl_core", ?_test(nobody_calls_the_entrance(Folders, Calls))},
                 {"the bottom of the core", ?_test(the_bottom_of_the_core(Folders, Calls))}
             ]
-        end}.
+    end}.
 
 %% The application's description names the processes that it registers.
 registered_test_() ->
@@ -68,26 +60,6 @@ registered_test_() ->
             peer:stop(Peer)
         end
     end}.
-
-every_folder(Folders) ->
-    ?assertEqual(lists:sort(maps:keys(allowed())), lists:usort(maps:values(Folders))).
-
-directions(Folders, Calls) ->
-    Wrong = [
-        {From, Caller, calls, To, Callee}
-     || {Caller, Callee} <- Calls,
-        From <- [map_get(Caller, Folders)],
-        To <- [map_get(Callee, Folders)],
-        From =/= To,
-        not lists:member(To, map_get(From, allowed()))
-    ],
-    ?assertEqual([], Wrong).
-
-no_circle_of_folders() ->
-    ?assertEqual([], strong([{From, To} || From := Tos <- allowed(), To <- Tos])).
-
-circles_of_modules(Calls) ->
-    ?assertEqual(circles(), strong(Calls)).
 
 %% The modules of the protocol have the state in common and not its entrance: `sderl_core` takes an
 %% event apart and hands it on.
@@ -108,30 +80,3 @@ the_bottom_of_the_core(Folders, Calls) ->
     ],
     ?assertEqual([], [Call || {Caller, Callee} = Call <- Calls, lists:member(Caller, Bottom),
                               map_get(Callee, Folders) =:= core, not lists:member(Callee, Bottom)]).
-
-strong(Edges) ->
-    Graph = digraph:new(),
-    _ = [digraph:add_vertex(Graph, V) || {A, B} <- Edges, V <- [A, B]],
-    _ = [digraph:add_edge(Graph, A, B) || {A, B} <- Edges],
-    Circles = [lists:sort(C) || [_, _ | _] = C <- digraph_utils:strong_components(Graph)],
-    digraph:delete(Graph),
-    lists:sort(Circles).
-
-%% The folder of each module of the library, and the calls between its modules.
-calls() ->
-    Ebin = filename:dirname(code:which(sderl_app)),
-    Modules = [list_to_atom(filename:basename(F, ".beam")) || F <- filelib:wildcard(filename:join(Ebin, "*.beam"))],
-    Folders = #{M => folder(M) || M <- Modules},
-    {ok, Xref} = xref:start([{xref_mode, modules}]),
-    try
-        ok = xref:set_default(Xref, [{verbose, false}, {warnings, false}]),
-        {ok, _} = xref:add_directory(Xref, Ebin),
-        {ok, Edges} = xref:q(Xref, "ME"),
-        {Folders, [E || {A, B} = E <- Edges, A =/= B, is_map_key(A, Folders), is_map_key(B, Folders)]}
-    after
-        xref:stop(Xref)
-    end.
-
-folder(Module) ->
-    Source = proplists:get_value(source, Module:module_info(compile)),
-    list_to_atom(filename:basename(filename:dirname(Source))).

@@ -18,7 +18,8 @@ The keys of the configuration: `m:sderl_mon_config`. The cookie is the node's ow
 
 Nodes and groups are named by their ids (`t:sderl_mon_types:id/0`), which are looked up among those that are
 watched. Errors are `{unknown_node, Id}`, `{unknown_group, Id}`, `{no_probe, Id}` where the answer needs a probe,
-`{unreachable, Id}`, and what the functions of `m:sderl_mon_probe` say.
+`{unreachable, Id}`, and what the functions of `m:sderl_mon_probe` say. Where the hub shows a cluster that does not
+exist (`m:sderl_mon_synthetic`), the answers are made up as well.
 """.
 
 -export([config/0, set/1, info/0, status/0, overhead/0]).
@@ -73,19 +74,35 @@ overhead() ->
 
 -doc "Names of a group, from one of its members: see `sderl_mon_probe:names/2`.".
 -spec names(sderl_mon_types:id(), #{prefix => binary(), limit => pos_integer()}) -> {ok, map()} | error().
-names(GroupId, Opts) -> of_group(GroupId, fun(Group) -> {names, [Group, Opts]} end).
+names(GroupId, Opts) ->
+    case sderl_mon_synthetic:is_running() of
+        true -> sderl_mon_synthetic:names(GroupId, Opts);
+        false -> of_group(GroupId, fun(Group) -> {names, [Group, Opts]} end)
+    end.
 
 -doc "One name of a group, by its text: see `sderl_mon_probe:lookup/2`.".
 -spec lookup(sderl_mon_types:id(), binary()) -> {ok, map()} | error().
-lookup(GroupId, Name) -> of_group(GroupId, fun(Group) -> {lookup, [Group, Name]} end).
+lookup(GroupId, Name) ->
+    case sderl_mon_synthetic:is_running() of
+        true -> sderl_mon_synthetic:lookup(GroupId, Name);
+        false -> of_group(GroupId, fun(Group) -> {lookup, [Group, Name]} end)
+    end.
 
 -doc "Switches tracing on a node on or off: see `sderl_mon_probe:trace/1`. What it costs is in the answer.".
 -spec trace(sderl_mon_types:id(), map()) -> {ok, map()} | error().
-trace(NodeId, Opts) -> of_node(NodeId, trace, [Opts]).
+trace(NodeId, Opts) ->
+    case sderl_mon_synthetic:is_running() of
+        true -> sderl_mon_synthetic:trace(NodeId, Opts);
+        false -> of_node(NodeId, trace, [Opts])
+    end.
 
 -doc "A process of a node, by the text of its pid: see `sderl_mon_probe:process/1`.".
 -spec process(sderl_mon_types:id(), binary()) -> {ok, map()} | error().
-process(NodeId, Pid) -> of_node(NodeId, process, [Pid]).
+process(NodeId, Pid) ->
+    case sderl_mon_synthetic:is_running() of
+        true -> sderl_mon_synthetic:process(NodeId, Pid);
+        false -> of_node(NodeId, process, [Pid])
+    end.
 
 of_node(Id, Function, Args) ->
     case sderl_mon_master:node_of(Id) of

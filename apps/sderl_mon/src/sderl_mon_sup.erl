@@ -13,12 +13,15 @@ start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
-    Worker = fun(M) -> #{id => M, start => {M, start_link, []}} end,
+    Worker = fun(M, Args) -> #{id => M, start => {M, start_link, Args}} end,
+    Supervisor = fun(M) -> (Worker(M, []))#{type => supervisor} end,
+    %% Whom a change of the configuration is told.
+    Told = [sderl_mon_hub, sderl_mon_record_keeper, sderl_mon_master],
     {ok,
         {#{strategy => one_for_one, intensity => 20, period => 60}, [
-            Worker(sderl_mon_settings),
-            Worker(sderl_mon_pool),
-            Worker(sderl_mon_hub),
-            #{id => sderl_mon_agent_sup, start => {sderl_mon_agent_sup, start_link, []}, type => supervisor},
-            Worker(sderl_mon_master)
+            Worker(sderl_mon_settings, [Told]),
+            Worker(sderl_mon_pool, []),
+            Supervisor(sderl_mon_hub_sup),
+            Supervisor(sderl_mon_agent_sup),
+            Worker(sderl_mon_master, [])
         ]}}.

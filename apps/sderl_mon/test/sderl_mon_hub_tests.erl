@@ -32,11 +32,11 @@ an_update_becomes_a_frame_test_() ->
         ok = sderl_mon_hub:watch(~"a"),
         Topology = sderl_mon_gen:topology(#{~"g" => [~"a", ~"b"]}),
         Before = erlang:system_time(millisecond),
-        sderl_mon_hub:topology(sderl_mon_hub, Topology),
+        sderl_mon_hub:topology(node(), Topology),
         %% By the hub's clock, as the frames are.
         receive {sderl_mon, topology, #{t := Stamp} = T} -> ?assertEqual(Topology#{t := Stamp}, T), ?assert(Stamp >= Before) end,
         Detail = #{t => ?T0, node => ~"a", queues => [1, 2]},
-        sderl_mon_hub:update(sderl_mon_hub, update(1, #{
+        sderl_mon_hub:update(node(), update(1, #{
             nodes => #{~"a" => #{util => 0.5}},
             links => #{{~"a", ~"b"} => {2, 3}},
             details => #{~"a" => Detail, ~"b" => Detail#{node := ~"b"}},
@@ -64,15 +64,15 @@ what_a_deposed_agent_says_is_counted_test_() ->
     hub(fun() ->
         {ok, _} = sderl_mon_hub:subscribe(),
         Sample = fun(V) -> #{nodes => #{~"a" => #{util => V}}} end,
-        sderl_mon_hub:update(sderl_mon_hub, update(2, Sample(0.5))),
-        sderl_mon_hub:update(sderl_mon_hub, update(1, Sample(0.9))),
+        sderl_mon_hub:update(node(), update(2, Sample(0.5))),
+        sderl_mon_hub:update(node(), update(1, Sample(0.9))),
         ?assertMatch(#{nodes := #{~"a" := #{util := 0.5}}, lost := #{updates_stale := 1}}, frame(fun(#{nodes := N}) -> N =/= #{} end)),
         ?assertMatch(#{lost := #{updates_stale := 1}}, sderl_mon_hub:info())
     end).
 
 what_a_deposed_master_says_is_counted_test_() ->
     hub(fun() ->
-        Tell = fun(Epoch, T) -> sderl_mon_hub:topology(sderl_mon_hub, (sderl_mon_gen:topology(#{}))#{epoch := Epoch, t := T}) end,
+        Tell = fun(Epoch, T) -> sderl_mon_hub:topology(node(), (sderl_mon_gen:topology(#{}))#{epoch := Epoch, t := T}) end,
         %% Whatever their clocks say.
         [Tell(Epoch, T) || {Epoch, T} <- [{5, ?T0}, {4, ?T0 + 60_000}, {4, ?T0 - 60_000}]],
         ?assertMatch(#{epoch := 5}, sderl_mon_hub:now_topology()),
@@ -89,8 +89,8 @@ an_event_that_is_told_again_is_one_test_() ->
     hub(fun() ->
         {ok, _} = sderl_mon_hub:subscribe(),
         Event = sderl_mon_gen:event(?T0, ~"once"),
-        [sderl_mon_hub:update(sderl_mon_hub, (update(1, #{events => [Event]}))#{agent := {Scope, 1}}) || Scope <- [~"old", ~"new"]],
-        sderl_mon_hub:update(sderl_mon_hub, update(1, #{events => [sderl_mon_gen:event(?T0, ~"other")]})),
+        [sderl_mon_hub:update(node(), (update(1, #{events => [Event]}))#{agent := {Scope, 1}}) || Scope <- [~"old", ~"new"]],
+        sderl_mon_hub:update(node(), update(1, #{events => [sderl_mon_gen:event(?T0, ~"other")]})),
         receive {sderl_mon, events, [#{id := 2, text := ~"other"}]} -> ok end,
         ?assertMatch({ok, [#{id := 2}, #{id := 1, text := ~"once"}]}, sderl_mon_hub:events(live, #{}))
     end).
@@ -135,8 +135,8 @@ garbage_is_counted_and_harms_nothing_test_() ->
             #{agent => {~"g", 1}, t => 1, span_ms => 0},
             update(x, #{})
         ],
-        [sderl_mon_hub:update(Hub, U) || U <- Bad],
-        [sderl_mon_hub:topology(Hub, T) || T <- [x, #{}, #{epoch => 1, t => 1, nodes => #{a => b}, groups => #{}, monitors => []}]],
+        [sderl_mon_hub:update(node(), U) || U <- Bad],
+        [sderl_mon_hub:topology(node(), T) || T <- [x, #{}, #{epoch => 1, t => 1, nodes => #{a => b}, groups => #{}, monitors => []}]],
         gen_server:cast(Hub, {sderl_mon_update, 2, #{}}),
         gen_server:cast(Hub, hello),
         Hub ! hello,
@@ -147,7 +147,7 @@ garbage_is_counted_and_harms_nothing_test_() ->
             events => [#{}, (sderl_mon_gen:event(?T0, <<"cut in a character ", 195>>))#{details => lists:seq(1, 5000)}]
         }),
         {ok, _} = sderl_mon_hub:subscribe(),
-        sderl_mon_hub:update(Hub, Partly),
+        sderl_mon_hub:update(node(), Partly),
         receive {sderl_mon, events, [Event]} -> ?assertEqual(~"cut in a character ", maps:get(text, Event)) end,
         #{nodes := Nodes, links := Links} = frame(fun(#{nodes := N}) -> N =/= #{} end),
         ?assertEqual({[~"a"], [{~"a", ~"b"}]}, {maps:keys(Nodes), maps:keys(Links)}),
@@ -175,7 +175,7 @@ a_slow_subscriber_is_left_out_and_told_test_() ->
     hub(fun() ->
         {ok, #{life := Given}} = sderl_mon_hub:subscribe(),
         [self() ! filler || _ <- lists:seq(1, 150)],
-        sderl_mon_hub:update(sderl_mon_hub, update(1, #{events => [sderl_mon_gen:event(?T0 + I, ~"e") || I <- lists:seq(1, 7)]})),
+        sderl_mon_hub:update(node(), update(1, #{events => [sderl_mon_gen:event(?T0 + I, ~"e") || I <- lists:seq(1, 7)]})),
         %% Somebody who keeps up counts the frames.
         Me = self(),
         Other = spawn_link(fun() ->
@@ -207,7 +207,7 @@ a_feed_has_the_hub_alone_test_() ->
         {ok, _} = sderl_mon_hub:subscribe(),
         {ok, Feed} = sderl_mon_synthetic:start(#{nodes => 12, groups => 3, edges => 40, interval_ms => 100, seed => 4}),
         ?assertEqual({error, busy}, sderl_mon_hub:feed()),
-        sderl_mon_hub:update(sderl_mon_hub, update(1, #{nodes => #{~"intruder" => #{}}})),
+        sderl_mon_hub:update(node(), update(1, #{nodes => #{~"intruder" => #{}}})),
         #{nodes := Nodes} = frame(fun(#{links := L}) -> map_size(L) > 30 end),
         ?assertNot(is_map_key(~"intruder", Nodes)),
         ?assertMatch(#{mode := synthetic, interval_ms := 100}, sderl_mon_hub:info()),
@@ -259,14 +259,13 @@ options_test_() ->
         ?assertEqual({error, {bad_option, interval_ms, 5}}, sderl_mon_hub:configure(#{interval_ms => 5})),
         [
             ?assertEqual({error, {bad_option, Key, Value}}, sderl_mon_hub:configure(#{Key => Value}))
-         || {Key, Value} <- [{thresholds, #{window_ms => x}}, {thresholds, #{gateway_util => 0}}, {thresholds, #{nothing => 1}}, {history, #{raw => 0}}, {record, on}]
+         || {Key, Value} <- [{thresholds, #{window_ms => x}}, {thresholds, #{gateway_util => 0}}, {thresholds, #{nothing => 1}}, {history, #{raw => 0}}]
         ],
         %% A look at numbers of that window does no harm.
-        ?assertEqual(ok, sderl_mon_hub:configure(#{thresholds => #{window_ms => 15000.0, most => 0.5, queue_msgs => 0.001}})),
-        Hub = whereis(sderl_mon_hub),
-        _ = sys:replace_state(Hub, fun(State) -> State#{findings_at := 0} end),
-        Hub ! tick,
-        ?assertMatch(#{lost := Lost} when not is_map_key(findings_failed, Lost), sderl_mon_hub:info()),
+        Thresholds = #{window_ms => 15000.0, most => 0.5, queue_msgs => 0.001},
+        ?assertEqual(ok, sderl_mon_hub:configure(#{thresholds => Thresholds})),
+        Looks = sderl_mon_hub_findings:add_frame(sderl_mon_gen:frame(?T0, #{}), sderl_mon_hub_findings:new(Thresholds, ?T0)),
+        ?assertMatch({ok, {keep, []}, _}, sderl_mon_hub_findings:look(?T0 + 6000, sderl_mon_gen:topology(#{}), #{}, Looks)),
         ?assertEqual(ok, sderl_mon_hub:configure(#{interval_ms => 500, history => #{raw => 3}, unknown => 1})),
         ?assertMatch(#{interval_ms := 500}, sderl_mon_hub:info()),
         whereis(sderl_mon_hub) ! {sderl_mon_config, #{interval_ms => 200, seeds => []}},
@@ -280,10 +279,10 @@ telemetry_test_() ->
         Code = merl:quote(["-module(telemetry).", "-export([execute/3]).", "execute(N, M, X) -> sderl_mon_hub_tests ! {told, N, M, X}, error(x)."]),
         {ok, _} = merl:compile_and_load(Code, []),
         try
-            sderl_mon_hub:update(sderl_mon_hub, update(1, #{links => #{{~"a", ~"b"} => {2, 30}}, events => [sderl_mon_gen:event(?T0, ~"x")]})),
+            sderl_mon_hub:update(node(), update(1, #{links => #{{~"a", ~"b"} => {2, 30}}, events => [sderl_mon_gen:event(?T0, ~"x")]})),
             receive {told, [sderl_mon, event], #{count := 1}, #{id := 1, kind := node_down}} -> ok end,
             receive {told, [sderl_mon, frame], #{links := 1, msgs_s := 2, bytes_s := 30, lost := 0}, #{seq := _}} -> ok end,
-            sderl_mon_hub:findings(sderl_mon_hub, [#{id => ~"f", kind => bypass, severity => warning}]),
+            sderl_mon_telemetry:finding(#{id => ~"f", kind => bypass, severity => warning}),
             receive {told, [sderl_mon, finding], #{count := 1}, #{id := ~"f"}} -> ok end
         after
             true = code:delete(telemetry),
@@ -294,7 +293,7 @@ telemetry_test_() ->
 a_slower_agent_is_believed_longer_test_() ->
     hub(fun() ->
         {ok, _} = sderl_mon_hub:subscribe(),
-        sderl_mon_hub:update(sderl_mon_hub, (update(1, #{nodes => #{~"a" => #{util => 0.5}}}))#{span_ms := 300}),
+        sderl_mon_hub:update(node(), (update(1, #{nodes => #{~"a" => #{util => 0.5}}}))#{span_ms := 300}),
         _ = frame(fun(#{nodes := N}) -> N =/= #{} end),
         %% Three of its intervals are nine of the hub's.
         ?assertEqual(8, length([Seen || _ <- lists:seq(1, 8), #{nodes := #{~"a" := Seen}} <- [frame(fun(_) -> true end)]])),

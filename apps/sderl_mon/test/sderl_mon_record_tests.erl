@@ -167,19 +167,24 @@ same(_Frame, _Other) -> false.
 %% A hub that comes back at once finds the recorder of the one before still there.
 it_records_again_after_the_hub_restarted_test_() ->
     in_folder(fun(Dir) ->
-        Opts = #{interval_ms => 60_000, record => #{dir => Dir}},
+        Kept = fun(Test) ->
+            sderl_mon_gen:beside_hub(#{interval_ms => 60_000}, fun() ->
+                {ok, Keeper} = sderl_mon_record_keeper:start_link(#{dir => Dir}),
+                try Test() after gen_server:stop(Keeper) end
+            end)
+        end,
         Recording = fun(Not) ->
             ok = sderl_fleet:await(fun() -> whereis(sderl_mon_record) =/= Not end, 10_000),
             {ok, #{file := File}} = sderl_mon_record:status(),
             File
         end,
-        {Old, Recorder} = sderl_mon_gen:beside_hub(Opts, fun() ->
+        {Old, Recorder} = Kept(fun() ->
             File = Recording(undefined),
             Pid = whereis(sderl_mon_record),
             ok = sys:suspend(Pid),
             {File, Pid}
         end),
-        sderl_mon_gen:beside_hub(Opts, fun() ->
+        Kept(fun() ->
             ok = sderl_fleet:await(fun() -> {monitored_by, By} = process_info(Recorder, monitored_by), By =/= [] end, 10_000),
             Ended = monitor(process, Recorder),
             ok = sys:resume(Recorder),

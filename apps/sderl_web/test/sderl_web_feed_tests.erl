@@ -27,7 +27,7 @@ hub() ->
 events(From, To) ->
     Event = fun(I) -> #{t => I, kind => node_up, level => info, text => integer_to_binary(I)} end,
     Events = [Event(I) || I <- lists:seq(From, To)],
-    sderl_mon_hub:update(sderl_mon_hub, #{agent => {~"g", 1}, t => 1, span_ms => 1000, events => Events}),
+    sderl_mon_hub:update(node(), #{agent => {~"g", 1}, t => 1, span_ms => 1000, events => Events}),
     _ = sderl_mon_hub:info(),
     _ = sderl_web_feed:info(),
     ok.

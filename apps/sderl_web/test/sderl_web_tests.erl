@@ -135,7 +135,7 @@ frame_test() ->
     Far = sderl_web_ids:node(~"far@h", Ids),
     #{~"nodes" := [[A | Columns]], ~"links" := [[A, Far, 1.5, 100]], ~"kinds" := #{~"routing" := [1, 2], ~"of a recording" := [3, 4]}} =
         json:decode(iolist_to_binary(sderl_web_json:frame(frame(), Ids))),
-    ?assertEqual([maps:get(M, #{mem => 5, util => 0.25}, null) || M <- sderl_web_protocol:metrics()], Columns).
+    ?assertEqual([maps:get(M, #{mem => 5, util => 0.25}, null) || M <- sderl_mon_types:metrics()], Columns).
 
 %% A name keeps its number; what is gone is forgotten before the table grows without end.
 ids_test() ->

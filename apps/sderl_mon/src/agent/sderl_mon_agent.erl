@@ -12,7 +12,7 @@ most 500 events until the next update; what is dropped is counted.
 
 -behaviour(gen_server).
 
--export([start_link/1, assign/2, orders/1, report/1, seen/2, release/1]).
+-export([start_link/2, assign/2, orders/1, report/1, seen/2, release/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -export_type([spec/0]).
@@ -42,9 +42,9 @@ Orders. `nodes` is who is to be watched, `monitors` are all monitoring nodes, `h
 %% Each member tells these; the master tells them once, from the topology.
 -define(MASTERS, [group_created, group_deleted, group_left, left, members_added, members_removed, coordinator_changed]).
 
--doc "Starts an agent with its first orders.".
--spec start_link(spec()) -> gen_server:start_ret().
-start_link(Spec) -> gen_server:start_link(?MODULE, Spec, []).
+-doc "Starts an agent with its first orders. It reports to the masters, which are registered under that name.".
+-spec start_link(Masters :: atom(), spec()) -> gen_server:start_ret().
+start_link(Masters, Spec) -> gen_server:start_link(?MODULE, {Masters, Spec}, []).
 
 -doc "Gives new orders.".
 -spec assign(pid(), spec()) -> ok.
@@ -76,8 +76,8 @@ release(Agent) ->
         exit:_ -> ok
     end.
 
--spec init(spec()) -> {ok, map()}.
-init(#{config := #{interval_ms := Interval}} = Spec) ->
+-spec init({Masters :: atom(), spec()}) -> {ok, map()}.
+init({Masters, #{config := #{interval_ms := Interval}} = Spec}) ->
     %% What it holds is told also when it is stopped.
     _ = process_flag(trap_exit, true),
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
@@ -85,6 +85,7 @@ init(#{config := #{interval_ms := Interval}} = Spec) ->
     self() ! report_all,
     State = #{
         spec => Spec,
+        masters => Masters,
         watches => #{},
         timers => #{},
         bases => #{},
@@ -239,10 +240,10 @@ dirty(Nodes, #{dirty := Dirty, reporting := Reporting} = State) ->
     _ = Reporting orelse erlang:send_after(?REPORT_SOON_MS, self(), report),
     State#{dirty := lists:umerge(lists:usort(Nodes), Dirty), reporting := true}.
 
-report_dirty(#{dirty := Dirty, watches := Watches, spec := #{scope := Scope, term := Term, hubs := Hubs}} = State) ->
+report_dirty(#{dirty := Dirty, watches := Watches, masters := Masters, spec := #{scope := Scope, term := Term, hubs := Hubs}} = State) ->
     Reports = #{N => R || N <- Dirty, {ok, W} <- [maps:find(N, Watches)], #{} = R <- [sderl_mon_watch:report(W)]},
     Report = #{scope => Scope, term => Term, nodes => Reports},
-    lists:foreach(fun(Hub) -> _ = sderl_mon_tell:peer(Hub, report, Report) end, Hubs),
+    lists:foreach(fun(Hub) -> _ = sderl_mon_tell:master(Hub, Masters, report, Report) end, Hubs),
     State#{dirty := [], reporting := false}.
 
 %% ---------------------------------------------------------------- what it tells the hubs
@@ -291,7 +292,7 @@ tell_hubs(Numbers, #{spec := #{scope := Scope, term := Term, hubs := Hubs, confi
         lost => Lost
     },
     Update = maps:merge(Update0, Numbers),
-    Failed = length([H || H <- Hubs, not sderl_mon_tell:cast(H, sderl_mon_hub, {sderl_mon_update, 1, Update})]),
+    Failed = length([H || H <- Hubs, not sderl_mon_hub:update(H, Update)]),
     lose(updates_dropped, Failed, State1#{events := [], lost := #{}, told := Now, woke := Woke}).
 
 %% On a grid of intervals, away from the moments at which samples come.

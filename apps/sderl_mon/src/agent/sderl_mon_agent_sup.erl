@@ -6,15 +6,16 @@
 
 -behaviour(supervisor).
 
--export([start_link/0, start/1, stop/1, agents/0]).
+-export([start_link/0, start/2, stop/1, agents/0]).
 -export([init/1]).
 
 -spec start_link() -> supervisor:startlink_ret().
 start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 
--spec start(sderl_mon_agent:spec()) -> {ok, pid()} | {error, term()}.
-start(Spec) ->
-    case supervisor:start_child(?MODULE, [Spec]) of
+-doc "Starts an agent that reports to the masters, which are registered under one name on each monitoring node.".
+-spec start(Masters :: atom(), sderl_mon_agent:spec()) -> {ok, pid()} | {error, term()}.
+start(Masters, Spec) ->
+    case supervisor:start_child(?MODULE, [Masters, Spec]) of
         {ok, Pid} when is_pid(Pid) -> {ok, Pid};
         Other -> {error, Other}
     end.

@@ -5,7 +5,7 @@ How monitoring nodes tell each other, and monitored nodes, anything: never waiti
 one. A message that cannot go is told to the sender, who counts it; everything is told again in time.
 """.
 
--export([cast/3, message/2, peer/3]).
+-export([cast/3, message/2, master/4]).
 
 -doc "A cast to a registered process of a node, this one or another.".
 -spec cast(node(), atom(), term()) -> boolean().
@@ -15,6 +15,6 @@ cast(Node, Name, Message) -> message({Name, Node}, {'$gen_cast', Message}).
 -spec message(pid() | {atom(), node()}, term()) -> boolean().
 message(To, Message) -> erlang:send(To, Message, [noconnect, nosuspend]) =:= ok.
 
--doc "A message of the protocol between masters, of version 1.".
--spec peer(node(), Kind :: atom(), term()) -> boolean().
-peer(Node, Kind, Payload) -> cast(Node, sderl_mon_master, {sderl_mon, 1, Kind, node(), Payload}).
+-doc "A message of the protocol of masters, of version 1, to the one that is registered under a name there.".
+-spec master(node(), Name :: atom(), Kind :: atom(), term()) -> boolean().
+master(Node, Name, Kind, Payload) -> cast(Node, Name, {sderl_mon, 1, Kind, node(), Payload}).

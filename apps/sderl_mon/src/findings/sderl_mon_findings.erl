@@ -12,14 +12,6 @@ its threshold gives one finding and not many. What is a state and no measurement
 -export([thresholds/0, validate/1, kinds/0]).
 -export_type([state/0]).
 
--define(RULES, [
-    {sderl_mon_find_traffic, candidates},
-    {sderl_mon_find_place, candidates},
-    {sderl_mon_find_load, candidates},
-    {sderl_mon_find_node, candidates},
-    {sderl_mon_find_watch, candidates}
-]).
-
 -define(LEAST, 0.001).
 -define(MOST, 1.0e15).
 
@@ -123,10 +115,19 @@ check(_, [], _, #{seen := Seen} = State) ->
     {shown(Seen, State), State};
 check(Topology, Frames, Details, #{limits := #{window_ms := WindowMs} = Limits, seen := Seen} = State) ->
     #{t := Now} = View = sderl_mon_find_view:new(Topology, Frames, Details, WindowMs),
-    Candidates = #{id(C) => C || {Module, Function} <- ?RULES, C <- Module:Function(View, Limits)},
+    Candidates = #{id(C) => C || Rule <- rules(), C <- Rule(View, Limits)},
     Seen1 = maps:merge(kept(Candidates, Seen, Now, Limits), stepped(Candidates, Seen, Now, Limits)),
     State1 = State#{seen := Seen1},
     {shown(Seen1, State1), State1}.
+
+rules() ->
+    [
+        fun sderl_mon_find_traffic:candidates/2,
+        fun sderl_mon_find_place:candidates/2,
+        fun sderl_mon_find_load:candidates/2,
+        fun sderl_mon_find_node:candidates/2,
+        fun sderl_mon_find_watch:candidates/2
+    ].
 
 id(#{kind := Kind, where := Where}) ->
     iolist_to_binary(lists:join(<<"|">>, [atom_to_binary(Kind) | [map_get(Key, Where) || Key <- [group, node, from, to], is_map_key(Key, Where)]])).

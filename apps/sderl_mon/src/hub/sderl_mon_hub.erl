@@ -36,14 +36,11 @@ says so, where `Life` is not that of the snapshot. Whoever keeps something subsc
 -export([update/2, topology/2]).
 -export([subscribe/0, unsubscribe/0, watch/1, unwatch/1]).
 -export([range/1, at/2, series/5, events/2, traffic/2, store/1, detail/1, info/0, now_topology/0, watched/0]).
--export([configure/1, feed/0, findings/2]).
+-export([configure/1, feed/0, feed/1]).
 
--export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
--export_type([ref/0, snapshot/0]).
-
--doc "A hub: of this node, or `{sderl_mon_hub, Node}`.".
--type ref() :: pid() | atom() | {atom(), node()}.
+-export_type([snapshot/0]).
 
 -doc "What a new subscriber gets.".
 -type snapshot() :: #{
@@ -61,11 +58,8 @@ says so, where `Life` is not that of the snapshot. Whoever keeps something subsc
 %% Of a frame of a large cluster much is garbage at once, and the history's binaries make each new one
 %% look like a reason to collect it: with the usual sizes half of this process's time went there.
 -define(MEMORY, [{min_heap_size, 2_000_000}, {min_bin_vheap_size, 4_000_000}]).
--define(FINDINGS_MS, 5_000).
-%% The same findings with new numbers are told this often.
--define(REPEAT_MS, 30_000).
 %% The keys of the configuration that are ours.
--define(OPTIONS, [interval_ms, history, thresholds, record]).
+-define(OPTIONS, [interval_ms, history, thresholds]).
 -define(CAPS, #{links => 20_000, nodes => 2_000, groups => 1_000, kinds => 64}).
 -define(FIRST_EVENTS, 200).
 %% Terms grow, and so do epochs over takeovers. Only when the master of the highest has been silent for so long is a
@@ -80,17 +74,13 @@ start_link() -> start_link(#{}).
 -spec start_link(map()) -> gen_server:start_ret().
 start_link(Opts) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Opts, [{spawn_opt, ?MEMORY}]).
 
--doc "An agent's word; a cast.".
--spec update(ref(), sderl_mon_types:update()) -> ok.
-update(Hub, Update) -> gen_server:cast(Hub, {sderl_mon_update, 1, Update}).
+-doc "An agent's word to the hub of a monitoring node. Whether it is on its way: nobody waits for it.".
+-spec update(node(), sderl_mon_types:update()) -> boolean().
+update(Node, Update) -> sderl_mon_tell:cast(Node, ?MODULE, {sderl_mon_update, 1, Update}).
 
--doc "The master's word on who there is; a cast.".
--spec topology(ref(), sderl_mon_types:topology()) -> ok.
-topology(Hub, Topology) -> gen_server:cast(Hub, {sderl_mon_topology, 1, Topology}).
-
--doc "Findings of another source than this hub's own checks; a cast. Used by the synthetic feed.".
--spec findings(ref(), [sderl_mon_types:finding()]) -> ok.
-findings(Hub, Findings) -> gen_server:cast(Hub, {sderl_mon_findings, 1, Findings}).
+-doc "A master's word on who there is. Whether it is on its way: nobody waits for it.".
+-spec topology(node(), sderl_mon_types:topology()) -> boolean().
+topology(Node, Topology) -> sderl_mon_tell:cast(Node, ?MODULE, {sderl_mon_topology, 1, Topology}).
 
 -doc """
 Makes the calling process the only feed of this hub, as long as it lives: the history begins anew, and
@@ -98,6 +88,11 @@ what agents and masters send is ignored. Errors: `busy` when another process is 
 """.
 -spec feed() -> ok | {error, busy}.
 feed() -> gen_server:call(?MODULE, {feed, self()}).
+
+-doc "What the feed tells the hub of this node; from any other process it is ignored.".
+-spec feed({topology, sderl_mon_types:topology()} | {update, sderl_mon_types:update()}) -> ok.
+feed({topology, Topology}) -> gen_server:cast(?MODULE, {sderl_mon_feed, self(), {sderl_mon_topology, 1, Topology}});
+feed({update, Update}) -> gen_server:cast(?MODULE, {sderl_mon_feed, self(), {sderl_mon_update, 1, Update}}).
 
 -doc "Subscribes the calling process of this node. Errors: `too_many`.".
 -spec subscribe() -> {ok, snapshot()} | {error, too_many | not_local}.
@@ -178,14 +173,13 @@ history() -> gen_server:call(?MODULE, history).
 %% Server
 
 -doc false.
--spec init(map()) -> {ok, map(), {continue, record}} | {stop, term()}.
+-spec init(map()) -> {ok, map()} | {stop, term()}.
 init(Given) ->
     Opts = maps:merge(maps:with(?OPTIONS, sderl_mon_settings:get()), Given),
     State = #{
         interval_ms => ?INTERVAL_MS,
         history_opts => #{},
         thresholds => #{},
-        record => off,
         mode => live,
         feed => none,
         subscribers => sderl_mon_subscribers:new(),
@@ -193,9 +187,7 @@ init(Given) ->
     },
     case configured(Opts, State) of
         {ok, State1} ->
-            Now = now_ms(),
-            State2 = anew(State1),
-            {ok, tick_later(State2#{next => erlang:monotonic_time(millisecond), findings_at => Now}), {continue, record}};
+            {ok, tick_later((anew(State1))#{next => erlang:monotonic_time(millisecond)})};
         {error, Reason} ->
             {stop, Reason}
     end.
@@ -212,17 +204,12 @@ anew(#{history_opts := Opts, thresholds := Thresholds} = State) ->
         seq => 0,
         frame => none,
         last_t => now_ms(),
-        piece => sderl_mon_frame:new(),
-        recent => [],
         history => sderl_mon_history:new(Opts),
         updates => sderl_mon_updates:new(),
         details => #{},
         events => sderl_mon_events:new(),
         lost => #{},
-        findings => [],
-        findings_state => sderl_mon_findings:new(Thresholds),
-        findings_told => 0,
-        findings_given => false
+        findings => sderl_mon_hub_findings:new(Thresholds, now_ms())
     }.
 
 configured(Opts, State) ->
@@ -239,7 +226,6 @@ option(interval_ms, Ms, State) when is_integer(Ms), Ms >= 100, Ms =< 60_000 -> {
 option(interval_ms, Ms, _State) -> {error, {bad_option, interval_ms, Ms}};
 option(history, Opts, State) -> checked(history, Opts, State#{history_opts := Opts});
 option(thresholds, Map, State) -> checked(thresholds, Map, State#{thresholds := Map});
-option(record, Record, State) -> checked(record, Record, State#{record := Record});
 option(_Other, _Value, State) -> {ok, State}.
 
 %% What the configuration would not take would end this process, or the findings, later.
@@ -248,22 +234,6 @@ checked(Key, Value, State) ->
         {ok, _} -> {ok, State};
         {error, _} -> {error, {bad_option, Key, Value}}
     end.
-
--doc false.
--spec handle_continue(record, map()) -> {noreply, map()}.
-handle_continue(record, State) ->
-    record(State),
-    {noreply, State}.
-
-%% A recorder subscribes to this process: somebody else starts it.
-record(#{record := #{dir := Dir} = Record}) ->
-    _ = spawn(fun() -> recording(sderl_mon_record:start_in(Dir, maps:with([max_bytes], Record))) end),
-    ok;
-record(#{record := off}) ->
-    ok.
-
-recording({ok, #{file := File}}) -> ?LOG_NOTICE("Recording to ~ts", [File]);
-recording({error, Reason}) -> ?LOG_ERROR("Nothing is recorded: ~0tp", [Reason]).
 
 -doc false.
 -spec handle_call(term(), gen_server:from(), map()) -> {reply, term(), map()}.
@@ -323,16 +293,9 @@ handle_call({feed, Pid}, From, #{feed := {Other, Ref}} = State) ->
 handle_call(_Other, _From, State) ->
     {reply, {error, unknown}, State}.
 
-changed(#{history_opts := H0, thresholds := Th0, record := R0}, #{history_opts := H1, thresholds := Th1, record := R1} = State) ->
-    case R1 of
-        R0 ->
-            ok;
-        _ ->
-            _ = spawn(fun() -> _ = sderl_mon_record:stop(), record(State) end),
-            ok
-    end,
+changed(#{history_opts := H0, thresholds := Th0}, #{history_opts := H1, thresholds := Th1, findings := Findings} = State) ->
     State1 = case H1 of H0 -> State; _ -> State#{history := sderl_mon_history:new(H1), topology_new := true} end,
-    case Th1 of Th0 -> State1; _ -> State1#{findings_state := sderl_mon_findings:new(Th1)} end.
+    case Th1 of Th0 -> State1; _ -> State1#{findings := sderl_mon_hub_findings:change_thresholds(Th1, Findings)} end.
 
 -doc false.
 -spec handle_cast(term(), map()) -> {noreply, map()}.
@@ -356,8 +319,6 @@ told({sderl_mon_topology, 1, Topology}, #{topology := #{epoch := Epoch}, topolog
             tell_topology(State#{topology := Good#{t := now_ms()}, topology_new := true, topology_heard := Now});
         {error, not_a_topology} -> lose(topologies_malformed, 1, State)
     end;
-told({sderl_mon_findings, 1, Findings}, State) when is_list(Findings) ->
-    found(Findings, State#{findings_given := true});
 told({Tag, Version, _Body}, State) when is_atom(Tag), is_integer(Version) ->
     lose(other_version, 1, State);
 told(_Other, State) ->
@@ -386,12 +347,12 @@ lose(Key, N, #{lost := Lost, total_lost := Total} = State) ->
     Plus = fun(Count) -> Count + N end,
     State#{lost := maps:update_with(Key, Plus, N, Lost), total_lost := maps:update_with(Key, Plus, N, Total)}.
 
-snapshot(#{topology := Topology, frame := Frame, findings := Findings, history := History} = State) ->
+snapshot(#{topology := Topology, frame := Frame, history := History} = State) ->
     #{events := Events, mode := Mode, interval_ms := Interval, life := Life} = State,
     #{
         topology => Topology,
         frame => Frame,
-        findings => Findings,
+        findings => present(State),
         events => lists:sublist(lists:reverse(sderl_mon_events:to_list(Events)), ?FIRST_EVENTS),
         range => sderl_mon_history:range(History),
         mode => Mode,
@@ -440,7 +401,7 @@ tick(#{seq := Seq, last_t := Last, topology := #{epoch := Epoch} = Topology, los
     {Words, Updates1} = sderl_mon_updates:take(Interval, Updates),
     Base = #{seq => Seq + 1, t => Now, span_ms => Span, epoch => Epoch, lost => Lost},
     Frame = sderl_mon_frame:cap(sderl_mon_frame:combine(Words, Base), ?CAPS),
-    #{history := History, piece := Piece} = State,
+    #{history := History, findings := Findings, details := Details} = State,
     History1 = sderl_mon_history:frame(Frame, with_topology(State, Topology#{t := Now}, History)),
     State1 = State#{
         seq := Seq + 1,
@@ -450,11 +411,11 @@ tick(#{seq := Seq, last_t := Last, topology := #{epoch := Epoch} = Topology, los
         lost := #{},
         topology_new := false,
         history := History1,
-        piece := sderl_mon_frame:add(Frame, Piece),
-        details := maps:with(maps:keys(maps:get(nodes, Topology)), maps:get(details, State))
+        findings := sderl_mon_hub_findings:add_frame(Frame, Findings),
+        details := maps:with(maps:keys(maps:get(nodes, Topology)), Details)
     },
     sderl_mon_telemetry:frame(Frame),
-    check(Now, tell({sderl_mon, frame, Frame}, State1)).
+    look(Now, tell({sderl_mon, frame, Frame}, State1)).
 
 %% By this node's clock, as the frames are.
 with_topology(#{topology_new := true}, Topology, History) -> sderl_mon_history:topology(Topology, History);
@@ -462,44 +423,29 @@ with_topology(_State, _Topology, History) -> History.
 
 %% Findings
 
-%% They look at means over some seconds: the frames between two looks are one to them.
-check(Now, #{findings_given := false, findings_at := At} = State) when Now - At >= ?FINDINGS_MS; Now < At ->
-    #{topology := Topology, recent := Recent, piece := Piece, details := Details, findings_state := Known} = State,
-    Recent1 = lists:sublist([sderl_mon_frame:frame(Piece) | Recent], pieces(State)),
-    State1 = State#{findings_at := Now, recent := Recent1, piece := sderl_mon_frame:new()},
-    try sderl_mon_findings:check(Topology, Recent1, Details, Known) of
-        {Findings, Known1} -> found(Findings, State1#{findings_state := Known1})
-    catch
-        Class:Reason:Stack ->
-            ?LOG_ERROR("The findings of this look are lost, since their check failed: ~0tP", [{Class, Reason, Stack}, 30]),
-            lose(findings_failed, 1, State1)
-    end;
-check(_Now, State) ->
-    State.
+look(Now, #{topology := Topology, details := Details, findings := Findings} = State) ->
+    found(sderl_mon_hub_findings:look(Now, Topology, Details, Findings), State).
 
-%% Enough for the window that they look at, a minute at most.
-pieces(#{thresholds := Thresholds}) ->
-    max(3, min(12, 1 + trunc(maps:get(window_ms, Thresholds, 0)) div ?FINDINGS_MS)).
-
-%% Each look gives the same findings with other numbers: told at once are only those that come and go.
-found(Findings, #{findings := Before, findings_told := Told} = State) ->
-    Known = #{Id => Severity || #{id := Id, severity := Severity} <- Before},
-    Now = now_ms(),
-    New = [F || #{id := Id} = F <- Findings, not is_map_key(Id, Known)],
+found({ok, {Told, New}, Findings}, #{history := History} = State) ->
     lists:foreach(fun sderl_mon_telemetry:finding/1, New),
-    case #{Id => Severity || #{id := Id, severity := Severity} <- Findings} of
-        Known when Now - Told < ?REPEAT_MS; Known =:= #{} ->
-            State#{findings := Findings};
-        _Others ->
-            #{history := History} = State,
-            History1 = sderl_mon_history:findings({Now, Findings}, History),
-            tell({sderl_mon, findings, Findings}, State#{findings := Findings, findings_told := Now, history := History1})
-    end.
+    State1 = State#{findings := Findings},
+    case Told of
+        keep ->
+            State1;
+        tell ->
+            Present = present(State1),
+            tell({sderl_mon, findings, Present}, State1#{history := sderl_mon_history:findings({now_ms(), Present}, History)})
+    end;
+found({error, Why, Findings}, State) ->
+    ?LOG_ERROR("The findings of this look are lost, since their check failed: ~0tP", [Why, 30]),
+    lose(findings_failed, 1, State#{findings := Findings}).
+
+present(#{findings := Findings}) -> sderl_mon_hub_findings:all(Findings).
 
 %% Telling
 
-tell_all(#{findings := Findings, life := Life} = State) ->
-    tell({sderl_mon, findings, Findings}, tell_topology(tell({sderl_mon, anew, Life}, State))).
+tell_all(#{life := Life} = State) ->
+    tell({sderl_mon, findings, present(State)}, tell_topology(tell({sderl_mon, anew, Life}, State))).
 
 tell_topology(#{topology := Topology} = State) -> tell({sderl_mon, topology, Topology}, State).
 
@@ -512,8 +458,8 @@ tell_events(Agent, Given, #{events := Events} = State) ->
             tell({sderl_mon, events, New}, State#{events := Events1})
     end.
 
-tell(Message, #{subscribers := Subs, life := Life, topology := Topology, findings := Findings} = State) ->
-    Present = [{sderl_mon, anew, Life}, {sderl_mon, topology, Topology}, {sderl_mon, findings, Findings}],
+tell(Message, #{subscribers := Subs, life := Life, topology := Topology} = State) ->
+    Present = [{sderl_mon, anew, Life}, {sderl_mon, topology, Topology}, {sderl_mon, findings, present(State)}],
     State#{subscribers := sderl_mon_subscribers:tell(Message, Present, Subs)}.
 
 now_ms() -> erlang:system_time(millisecond).

@@ -103,7 +103,7 @@ step(Event, #{core := Core} = State) ->
     lists:foldl(fun effect/2, State#{core := Core1}, Effects).
 
 effect({tell, Node, Kind, Payload}, State) ->
-    _ = sderl_mon_tell:peer(Node, Kind, Payload),
+    _ = sderl_mon_tell:master(Node, ?MODULE, Kind, Payload),
     State;
 effect({connect, Node}, State) ->
     %% Monitoring nodes wait for no others.
@@ -122,11 +122,11 @@ effect({seen, Scope, Node}, #{agents := Agents} = State) ->
     end,
     State;
 effect({topology, Hubs, Topology}, State) ->
-    lists:foreach(fun(Hub) -> _ = sderl_mon_tell:cast(Hub, sderl_mon_hub, {sderl_mon_topology, 1, Topology}) end, Hubs),
+    lists:foreach(fun(Hub) -> _ = sderl_mon_hub:topology(Hub, Topology) end, Hubs),
     State;
 effect({events, Hubs, Term, Events}, State) ->
     Update = #{agent => {?SCOPE, Term}, t => erlang:system_time(millisecond), span_ms => ?TICK_MS, events => Events},
-    lists:foreach(fun(Hub) -> _ = sderl_mon_tell:cast(Hub, sderl_mon_hub, {sderl_mon_update, 1, Update}) end, Hubs),
+    lists:foreach(fun(Hub) -> _ = sderl_mon_hub:update(Hub, Update) end, Hubs),
     State;
 effect({run, Specs}, #{agents := Agents} = State) ->
     Wanted = #{Scope => Spec || #{scope := Scope} = Spec <- Specs},
@@ -145,7 +145,7 @@ ordered(Spec, #{pid := none} = Agent) -> Agent#{spec := Spec};
 ordered(Spec, #{pid := Pid} = Agent) -> ok = sderl_mon_agent:assign(Pid, Spec), Agent#{spec := Spec}.
 
 started(Spec) ->
-    {ok, Pid} = sderl_mon_agent_sup:start(Spec),
+    {ok, Pid} = sderl_mon_agent_sup:start(?MODULE, Spec),
     agent(Pid, Spec).
 
 agent(Pid, Spec) -> #{pid => Pid, mon => monitor(process, Pid), spec => Spec}.

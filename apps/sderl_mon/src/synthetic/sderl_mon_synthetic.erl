@@ -8,7 +8,7 @@ are answered from the feed.
 
 -behaviour(gen_server).
 
--export([start/1, stop/0]).
+-export([start/1, stop/0, is_running/0]).
 -export([names/2, lookup/2, process/2, trace/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -37,11 +37,15 @@ stop() ->
         exit:noproc -> ok
     end.
 
+-doc "Whether the hub of this node is fed from here.".
+-spec is_running() -> boolean().
+is_running() -> whereis(?MODULE) =/= undefined.
+
 -doc "Names of a group: `prefix` and `limit` (100; 500 at most). Errors: `not_found`.".
 -spec names(sderl_mon_types:id(), #{prefix => binary(), limit => pos_integer()}) ->
     {ok, #{names := [map()], total := non_neg_integer(), more := boolean()}} | {error, not_found}.
 names(Group, Opts) ->
-    case sderl_mon_synthetic_feed:names(Group, maps:get(prefix, Opts, <<>>), sderl_mon_hub:now_topology()) of
+    case sderl_mon_synthetic_names:names(Group, maps:get(prefix, Opts, <<>>), sderl_mon_hub:now_topology()) of
         {ok, All} ->
             First = lists:sublist(All, max(1, min(?MOST_NAMES, maps:get(limit, Opts, ?NAMES)))),
             {ok, #{names => First, total => length(All), more => length(All) > length(First)}};
@@ -118,14 +122,9 @@ handle_cast(_Other, State) -> {noreply, State}.
 -spec handle_info(term(), map()) -> {noreply, map()} | {stop, normal, map()}.
 handle_info(tick, #{feed := Feed} = State) ->
     {Outs, Feed1} = sderl_mon_synthetic_feed:next(erlang:system_time(millisecond), sderl_mon_hub:watched(), Feed),
-    lists:foreach(fun tell/1, Outs),
+    lists:foreach(fun sderl_mon_hub:feed/1, Outs),
     {noreply, later(State#{feed := Feed1})};
 handle_info({'DOWN', Hub, process, _Pid, _Reason}, #{hub := Hub} = State) ->
     {stop, normal, State};
 handle_info(_Other, State) ->
     {noreply, State}.
-
-tell({topology, Topology}) -> tell_hub({sderl_mon_topology, 1, Topology});
-tell({update, Update}) -> tell_hub({sderl_mon_update, 1, Update}).
-
-tell_hub(Message) -> gen_server:cast(sderl_mon_hub, {sderl_mon_feed, self(), Message}).

@@ -60,14 +60,15 @@ ask({events, Args}, Source, _) ->
 ask({Op, _}, {recording, _, _}, _) when Op =:= names; Op =:= lookup; Op =:= process; Op =:= trace ->
     {error, unavailable, [atom_to_binary(Op), ": a recording holds no names or processes; go back to the present first (live)"]};
 ask({names, #{group := Group, prefix := Prefix, limit := Limit}}, live, _) ->
-    mon(names, [Group, #{prefix => Prefix, limit => Limit}]);
+    of_place(names, Group, sderl_mon:names(Group, #{prefix => Prefix, limit => Limit}));
 ask({lookup, #{group := Group, name := Name}}, live, _) ->
-    mon(lookup, [Group, Name]);
+    of_place(lookup, Group, sderl_mon:lookup(Group, Name));
 ask({process, #{node := Node, pid := Pid}}, live, _) ->
-    mon(process, [Node, Pid]);
+    of_place(process, Node, sderl_mon:process(Node, Pid));
 ask({trace, #{node := Node, confirm := Confirm} = Args}, live, #{writable := Writable}) ->
     %% Not confirmed: only what it would cost. Who may not start it does not measure it either.
-    mon(trace, [Node, (maps:without([node, confirm], Args))#{dry => not Confirm, measure => Writable}]);
+    Options = (maps:without([node, confirm], Args))#{dry => not Confirm, measure => Writable},
+    of_place(trace, Node, sderl_mon:trace(Node, Options));
 ask({recordings, _}, _, #{recordings := Dir}) ->
     %% Where they are on the disk is nobody's business.
     ok(#{recordings => [maps:with([name, bytes, modified], Recording) || Recording <- recordings(Dir)]});
@@ -114,16 +115,9 @@ reason(Reason) -> io_lib:format("~0tP", [Reason, 12]).
 
 %% Of the nodes
 
-mon(Function, Args) ->
-    Module =
-        case sderl_web_feed:current() of
-            #{mode := synthetic} -> sderl_mon_synthetic;
-            #{mode := live} -> sderl_mon
-        end,
-    mon_answer(Function, Args, apply(Module, Function, Args)).
-
-mon_answer(_, _, {ok, Term}) -> ok(Term);
-mon_answer(Function, [Place | _], {error, Reason}) ->
+of_place(_, _, {ok, Term}) ->
+    ok(Term);
+of_place(Function, Place, {error, Reason}) ->
     {Code, Why} = mon_error(Function, Place, Reason),
     {error, Code, [atom_to_binary(Function), ": ", Why]}.
 

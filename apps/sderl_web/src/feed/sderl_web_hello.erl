@@ -41,7 +41,7 @@ hello(What) ->
         type => hello,
         version => ?VERSION,
         t => erlang:system_time(millisecond),
-        metrics => sderl_web_protocol:metrics(),
+        metrics => sderl_mon_types:metrics(),
         units => sderl_web_protocol:units()
     }).
 

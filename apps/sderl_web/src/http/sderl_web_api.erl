@@ -4,7 +4,7 @@
 What programs ask over plain HTTP: `/api/health` (without the token), `/api/state`, `/api/export` and `/metrics`.
 """.
 
--export([init/2, refused/4, no_token/0]).
+-export([init/2]).
 -export_type([options/0]).
 
 -doc "What handlers know of the settings. The token is a function, so that no report of a crash shows it.".
@@ -23,26 +23,21 @@ init(Req, #{token := Token} = Options) ->
     Reply =
         case What =:= [~"api", ~"health"] orelse sderl_web_guard:has_token(Req, Token) of
             true ->
-                guarded(What, Req, Options);
+                guarded(What, Req);
             false ->
                 sderl_web_notes:note(wrong_token, "a request without the right token was refused"),
-                refused(401, forbidden, no_token(), Req)
+                sderl_web_reply:no_token(Req)
         end,
     {ok, Reply, Options}.
 
--doc "What is said to who comes without the token.".
--spec no_token() -> unicode:chardata().
-no_token() ->
-    "the token is missing or wrong: it is in the address that the dashboard printed at its start; send it as ?token=T or as the header Authorization: Bearer T".
-
-guarded(What, Req, Options) ->
+guarded(What, Req) ->
     try
-        answer(What, Req, Options)
+        answer(What, Req)
     catch
         %% Not with the request, which holds the token. An export that ends early has sent its head.
         Class:Reason:Stack ->
             sderl_web_notes:note(failed, io_lib:format("~ts: ~0tP at ~0tP", [lists:join("/", What), {Class, shape(Reason)}, 12, places(Stack), 30])),
-            refused(503, unavailable, "this could not be answered now: the hub is not running, or the log says why", Req)
+            sderl_web_reply:refuse(503, unavailable, "this could not be answered now: the hub is not running, or the log says why", Req)
     end.
 
 shape({Reason, {M, F, A}}) when is_list(A) -> {Reason, {M, F, length(A)}};
@@ -50,33 +45,33 @@ shape(Reason) -> Reason.
 
 places(Stack) -> [{M, F} || {M, F, _, _} <- lists:sublist(Stack, 4)].
 
-answer([~"api", ~"health"], Req, _) ->
+answer([~"api", ~"health"], Req) ->
     #{hub := Hub, sockets := Sockets} = sderl_web_feed:health(),
     Status =
         case Hub of
             true -> 200;
             false -> 503
         end,
-    json(Status, sderl_web_json:term(#{status => word(Hub), sockets => Sockets}), Req);
-answer([~"api", ~"state"], Req, _) ->
+    sderl_web_reply:json(Status, sderl_web_json:term(#{status => word(Hub), sockets => Sockets}), Req);
+answer([~"api", ~"state"], Req) ->
     #{topology := Topology, mode := Mode} = Now = sderl_web_feed:current(),
     case Topology of
-        undefined -> refused(503, unavailable, "the hub has no topology yet: ask again", Req);
-        _ -> json(200, [~"{\"mode\":\"", atom_to_binary(Mode), ~"\",\"now\":", sderl_web_ask:state(Now), $}], Req)
+        undefined -> sderl_web_reply:refuse(503, unavailable, "the hub has no topology yet: ask again", Req);
+        _ -> sderl_web_reply:json(200, [~"{\"mode\":\"", atom_to_binary(Mode), ~"\",\"now\":", sderl_web_ask:state(Now), $}], Req)
     end;
-answer([~"metrics"], Req, _) ->
+answer([~"metrics"], Req) ->
     #{topology := Topology, frame := Frame, findings := Findings} = sderl_web_feed:current(),
     case {Topology, Frame} of
         {#{}, #{}} ->
             Headers = #{~"content-type" => ~"text/plain; version=0.0.4; charset=utf-8", ~"cache-control" => ~"no-store"},
             cowboy_req:reply(200, Headers, [sderl_mon_prometheus:text(Topology, Frame, Findings), own_metrics()], Req);
         _ ->
-            refused(503, unavailable, "the hub has no frame yet: ask again", Req)
+            sderl_web_reply:refuse(503, unavailable, "the hub has no frame yet: ask again", Req)
     end;
-answer([~"api", ~"export"], Req, Options) ->
-    sderl_web_export:answer(Req, Options);
-answer(_, Req, _) ->
-    refused(404, not_found, "there is no such path: /api/health, /api/state, /api/export and /metrics are there", Req).
+answer([~"api", ~"export"], Req) ->
+    sderl_web_export:answer(Req);
+answer(_, Req) ->
+    sderl_web_reply:refuse(404, not_found, "there is no such path: /api/health, /api/state, /api/export and /metrics are there", Req).
 
 word(true) -> ok;
 word(false) -> no_hub.
@@ -95,10 +90,3 @@ own_metrics() ->
         "~ts",
         [Sockets, Missed, [io_lib:format("sderl_web_refused_total{kind=\"~ts\"} ~w\n", [Kind, N]) || Kind := N <- sderl_web_notes:counts()]]
     ).
-
-json(Status, Json, Req) ->
-    cowboy_req:reply(Status, #{~"content-type" => ~"application/json", ~"cache-control" => ~"no-store"}, Json, Req).
-
--doc "An answer that says no, in the words and the shape of the WebSocket's errors.".
--spec refused(cowboy:http_status(), sderl_web_protocol:code(), unicode:chardata(), cowboy_req:req()) -> cowboy_req:req().
-refused(Status, Code, Why, Req) -> json(Status, sderl_web_protocol:error_message(Code, Why), Req).

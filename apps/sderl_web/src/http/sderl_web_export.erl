@@ -6,14 +6,14 @@
 A few at a time: each reads a long history.
 """.
 
--export([answer/2]).
+-export([answer/1]).
 
 %% A name for each place; it is free again when the process that has it ends, however it does.
 -define(PLACES, [sderl_web_export_1, sderl_web_export_2]).
 
 -doc "Answers with the file, or says which part of the query is wrong.".
--spec answer(cowboy_req:req(), sderl_web_api:options()) -> cowboy_req:req().
-answer(Req, _Options) ->
+-spec answer(cowboy_req:req()) -> cowboy_req:req().
+answer(Req) ->
     maybe
         {ok, Query} ?= query(Req),
         {ok, Format} ?= format(value(~"format", Query)),
@@ -24,7 +24,7 @@ answer(Req, _Options) ->
         Opts = maps:merge(maps:merge(What, By), #{Key => T || {Key, T} <- [{from, From}, {to, To}], T =/= none}),
         alone(fun() -> send(Format, Opts, Req) end, Req)
     else
-        {error, Why} -> sderl_web_api:refused(400, bad_request, Why, Req)
+        {error, Why} -> sderl_web_reply:refuse(400, bad_request, Why, Req)
     end.
 
 query(Req) ->
@@ -78,7 +78,7 @@ by(Text, _) ->
 alone(Fun, Req) ->
     case lists:any(fun taken/1, ?PLACES) of
         true -> Fun();
-        false -> sderl_web_api:refused(503, unavailable, "two exports are being made: ask again when one is done", Req)
+        false -> sderl_web_reply:refuse(503, unavailable, "two exports are being made: ask again when one is done", Req)
     end.
 
 taken(Place) ->

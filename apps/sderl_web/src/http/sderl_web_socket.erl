@@ -46,9 +46,9 @@ init(Req, #{token := Token, writable := Writable, max_sockets := Most} = Options
     case sderl_web_guard:has_token(Req, Token) andalso {true, full(Most)} of
         false ->
             sderl_web_notes:note(wrong_token, "a socket without the right token was refused"),
-            {ok, sderl_web_api:refused(401, forbidden, sderl_web_api:no_token(), Req), Options};
+            {ok, sderl_web_reply:no_token(Req), Options};
         {true, true} ->
-            {ok, sderl_web_api:refused(503, unavailable, "as many sockets are open as max_sockets allows: close a page", Req), Options};
+            {ok, sderl_web_reply:refuse(503, unavailable, "as many sockets are open as max_sockets allows: close a page", Req), Options};
         {true, false} ->
             State = #state{writable = Writable, settings = maps:with([recordings, replay], Options), counted = now_ms()},
             {cowboy_websocket, Req, State, #{

@@ -49,10 +49,10 @@ group(Id, #{nodes := Nodes} = Group, Ids) ->
 optional(_, undefined) -> null;
 optional(Fun, Value) -> Fun(Value).
 
--doc "A frame, as a message: columns of nodes in the order of `sderl_web_protocol:metrics/0`.".
+-doc "A frame, as a message: columns of nodes in the order of `sderl_mon_types:metrics/0`.".
 -spec frame(sderl_mon_types:frame(), sderl_web_ids:ids()) -> iodata().
 frame(#{seq := Seq, t := T, span_ms := Span, epoch := Epoch, nodes := Nodes, links := Links} = Frame, Ids) ->
-    Metrics = sderl_web_protocol:metrics(),
+    Metrics = sderl_mon_types:metrics(),
     [
         ~"{\"type\":\"frame\",\"seq\":", integer_to_binary(Seq), ~",\"t\":", integer_to_binary(T),
         ~",\"span_ms\":", integer_to_binary(Span), ~",\"epoch\":", integer_to_binary(Epoch),

@@ -8,7 +8,7 @@ Nothing that a browser sends becomes an atom: the words that are known are looke
 What is refused is told with the term that is wrong and with what belongs there.
 """.
 
--export([decode/1, reply/2, refusal/3, error_message/2, metrics/0, units/0]).
+-export([decode/1, reply/2, refusal/3, error_message/2, units/0]).
 -export_type([request/0, ref/0, code/0]).
 
 -doc "What a request and its answer are matched by: a whole number or a text, chosen by the browser; `null` where it gave none.".
@@ -24,13 +24,9 @@ What is refused is told with the term that is wrong and with what belongs there.
 -define(TEXT, 255).
 -define(LONG_TEXT, 4096).
 
--doc "The columns of a node in a frame, in this order.".
--spec metrics() -> [atom(), ...].
-metrics() -> sderl_mon_types:metrics().
-
 -doc "All numbers that a node may have, with their units for people.".
 -spec units() -> #{atom() => binary()}.
-units() -> #{Metric => sderl_mon_types:unit(Metric) || Metric <- metrics() ++ extra()}.
+units() -> #{Metric => sderl_mon_types:unit(Metric) || Metric <- sderl_mon_types:metrics() ++ extra()}.
 
 %% Kept for each node, asked for by series alone.
 extra() ->
@@ -215,7 +211,7 @@ word(Text, Words) ->
 kinds() ->
     Text = fun(Name, Key) -> {Name, Key, {text, ?TEXT}, required} end,
     [
-        {<<"node">>, node, [Text(<<"node">>, node), {<<"metrics">>, metrics, words, metrics()}]},
+        {<<"node">>, node, [Text(<<"node">>, node), {<<"metrics">>, metrics, words, sderl_mon_types:metrics()}]},
         {<<"link">>, link, [Text(<<"from">>, from), Text(<<"to">>, to)]},
         {<<"group">>, group, [Text(<<"group">>, group)]},
         {<<"edge">>, edge, [Text(<<"from">>, from), Text(<<"to">>, to)]},
