@@ -6,16 +6,16 @@
 %% Texts are cut between characters.
 cut_test_() ->
     [
-        ?_assertEqual(<<"abc">>, sderl_mon_probe_look:cut("abc", 3)),
-        ?_assertEqual(<<"ab">>, sderl_mon_probe_look:cut("abc", 2)),
-        ?_assertEqual(<<"ä"/utf8>>, sderl_mon_probe_look:cut("ää", 3)),
-        ?_assertEqual(<<>>, sderl_mon_probe_look:cut("ä", 1)),
-        ?_assertEqual(<<"?">>, sderl_mon_probe_look:cut(<<255, 254>>, 9))
+        ?_assertEqual(<<"abc">>, sderl_mon_probe_text:cut("abc", 3)),
+        ?_assertEqual(<<"ab">>, sderl_mon_probe_text:cut("abc", 2)),
+        ?_assertEqual(<<"ä"/utf8>>, sderl_mon_probe_text:cut("ää", 3)),
+        ?_assertEqual(<<>>, sderl_mon_probe_text:cut("ä", 1)),
+        ?_assertEqual(<<"?">>, sderl_mon_probe_text:cut(<<255, 254>>, 9))
     ].
 
 %% Ids are those of the hub.
 id_test_() ->
-    [?_assertEqual(sderl_mon_types:id({group, G}), sderl_mon_probe_look:id(G)) || G <- [g, "täxt", {a, 1}, <<"x">>, lists:seq(300, 900), 'odd name']].
+    [?_assertEqual(sderl_mon_types:id({group, G}), sderl_mon_probe_text:id(G)) || G <- [g, "täxt", {a, 1}, <<"x">>, lists:seq(300, 900), 'odd name']].
 
 %% A socket counts packets with 32 bits; what shows less without having been near the end began again.
 wrapped_test_() ->
@@ -44,7 +44,7 @@ bounded_test_() ->
     {spawn, fun() ->
         Names = [probe_test_one, probe_test_two],
         Self = self(),
-        Ask = fun() -> spawn(fun() -> Self ! {self(), sderl_mon_probe_look:bounded(Names, fun() -> Self ! {self(), in}, receive go -> done end end)} end) end,
+        Ask = fun() -> spawn(fun() -> Self ! {self(), sderl_mon_probe_bound:bounded(Names, fun() -> Self ! {self(), in}, receive go -> done end end)} end) end,
         In = [begin P = Ask(), receive {P, in} -> P end end || _ <- Names],
         Third = Ask(),
         receive {Third, Refused} -> ?assertEqual({error, busy}, Refused) end,
@@ -56,9 +56,9 @@ bounded_test_() ->
 
 %% What a text may stand for; no atom is made.
 meant_test_() ->
-    [?_assertEqual([Name], lists:usort(sderl_mon_probe_look:meant(sderl_mon_probe_look:id(Name))))
+    [?_assertEqual([Name], lists:usort(sderl_mon_probe_names:meant(sderl_mon_probe_text:id(Name))))
      || Name <- [user_1, 'odd name', <<"user_1">>, <<"täxt"/utf8>>, "user_1", "täxt", 17, -3]]
-    ++ [?_assertEqual([], sderl_mon_probe_look:meant(T)) || T <- [<<"no_such_atom_", "of_any_test">>, <<"{a,1}">>, <<>>, <<"'">>, <<"<<\"">>, <<255>>]].
+    ++ [?_assertEqual([], sderl_mon_probe_names:meant(T)) || T <- [<<"no_such_atom_", "of_any_test">>, <<"{a,1}">>, <<>>, <<"'">>, <<"<<\"">>, <<255>>]].
 
 %% The greatest few of any numbers.
 top_test() ->
@@ -94,7 +94,7 @@ edges_test() ->
 
 kind_test_() ->
     [
-        ?_assertEqual(Kind, sderl_mon_probe_trace:kind(Message))
+        ?_assertEqual(Kind, sderl_mon_probe_trace:kind(Message, sderl_observed:message_tags()))
      || {Kind, Message} <- [{call, {'$gen_call', {self(), x}, y}}, {cast, {'$gen_cast', y}}, {reply, {make_ref(), ok}},
                             {reply, {[alias | make_ref()], ok}}, {sderl, {sderl, 1, <<>>, node(), query}}, {send, hello}, {send, {}}]
     ].

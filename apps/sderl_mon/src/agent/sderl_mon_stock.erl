@@ -45,9 +45,9 @@ sample(Node, #{seq := Seq} = Opts) ->
 calls(Facts) ->
     Always = #{statistics => {lists, map, [fun erlang:statistics/1, ?STATISTICS]}, info => {lists, map, [fun erlang:system_info/1, ?INFO]},
                memory => {erlang, memory, []}, hidden => {erlang, nodes, [hidden]}, mono_us => {erlang, monotonic_time, [microsecond]},
-               mono => {erlang, monotonic_time, []}, names => {ets, info, [sderl_names, size]}},
+               mono => {erlang, monotonic_time, []}, names => {sderl_observed, count_names, []}},
     case Facts of
-        true -> Always#{own => {sderl_dir, coordinated, []}, known => {sderl_dir, known, []}, flag => {init, get_argument, [hidden]}, topology => {erlang, system_info, [cpu_topology]}};
+        true -> Always#{own => {sderl_observed, groups, []}, known => {sderl_observed, other_groups, []}, flag => {init, get_argument, [hidden]}, topology => {erlang, system_info, [cpu_topology]}};
         false -> Always
     end.
 
@@ -63,7 +63,9 @@ answer(Key, Request, Until) ->
         error:{erpc, timeout} -> throw(timeout);
         error:{erpc, noconnection} -> throw(noconnection);
         error:{erpc, Why} -> throw({call, Why});
+        %% The library does not run there.
         error:{exception, _, _} when Key =:= own; Key =:= known -> [];
+        error:{exception, _, _} when Key =:= names -> 0;
         _:Why -> throw({call, Why})
     end.
 
@@ -86,7 +88,7 @@ sample_of(#{statistics := St, info := Info, memory := Mem0, hidden := Hidden, mo
                   atom_count => atoms, atom_limit => atom_limit, ets_count => ets, ets_limit => ets_limit, schedulers => schedulers, schedulers_online => schedulers_online}},
             #{mem_total => maps:get(total, Mem), mem_processes => maps:get(processes, Mem), mem_binary => maps:get(binary, Mem), mem_ets => maps:get(ets, Mem),
               mem_atom => maps:get(atom, Mem), mem_code => maps:get(code, Mem), mem_system => maps:get(system, Mem),
-              run_queue => lists:sum(lists:sublist(Queues, Normal)), names => case maps:get(names, Answers) of N when is_integer(N) -> N; _ -> 0 end,
+              run_queue => lists:sum(lists:sublist(Queues, Normal)), names => maps:get(names, Answers),
               %% Both are in the node's own unit.
               uptime_s => (Mono - Started) * Us div Mono div 1_000_000}),
         queues => Queues, sched => sched(maps:get(scheduler_wall_time_all, St), Normal, maps:get(dirty_cpu_schedulers, Info)),

@@ -25,10 +25,23 @@ and the tracer are in it; what the link to the owner costs is not.
 -export([start/1, stop/0, code/0, names/2, lookup/2, process/1, trace/1]).
 -export([init/1, slow/3]).
 
--import(sderl_mon_probe_look, [id/1, text/1, text/2, cut/2]).
+-import(sderl_mon_probe_text, [id/1, text/1, text/2, cut/2]).
+-import(sderl_mon_probe_work, [now_ms/0, now_us/0]).
 
--define(MODULES, [?MODULE, sderl_mon_probe_library, sderl_mon_probe_links, sderl_mon_probe_look, sderl_mon_probe_system,
-                  sderl_mon_probe_topology, sderl_mon_probe_trace, sderl_mon_probe_work]).
+%% What is loaded into a node that lacks it.
+-define(MODULES, [
+    ?MODULE,
+    sderl_mon_probe_bound,
+    sderl_mon_probe_library,
+    sderl_mon_probe_links,
+    sderl_mon_probe_look,
+    sderl_mon_probe_names,
+    sderl_mon_probe_system,
+    sderl_mon_probe_text,
+    sderl_mon_probe_topology,
+    sderl_mon_probe_trace,
+    sderl_mon_probe_work
+]).
 -define(LEASE_MS, 15_000).
 -define(EVENTS, 500).
 -define(EARLY_MS, 50).
@@ -89,14 +102,14 @@ stop() ->
 -spec code() -> [{module(), string(), binary()}].
 code() -> [{M, File, Binary} || M <- ?MODULES, {_, Binary, File} <- [code:get_object_code(M)]].
 
--doc "See `sderl_mon_probe_look:names/3`.".
+-doc "See `sderl_mon_probe_names:names/3`.".
 -spec names(term(), map()) -> {ok, map()} | {error, no_group | not_running | busy}.
 names(Group, Opts) ->
-    sderl_mon_probe_look:names(Group, Opts, fun(G) -> case ask({total, G}) of {ok, N} -> N; {error, _} -> none end end).
+    sderl_mon_probe_names:names(Group, Opts, fun(G) -> case ask({total, G}) of {ok, N} -> N; {error, _} -> none end end).
 
--doc "See `sderl_mon_probe_look:lookup/2`.".
+-doc "See `sderl_mon_probe_names:lookup/2`.".
 -spec lookup(term(), binary()) -> {ok, map()} | {error, not_found | timeout | no_group | not_running | busy}.
-lookup(Group, Name) -> sderl_mon_probe_look:lookup(Group, Name).
+lookup(Group, Name) -> sderl_mon_probe_names:lookup(Group, Name).
 
 -doc "See `sderl_mon_probe_look:process/1`.".
 -spec process(binary() | string()) -> {ok, map()} | {error, bad_pid | dead | busy}.
@@ -149,14 +162,14 @@ owned(#{owner := Owner} = Opts, #s{sent = Sent, fresh = Fresh} = S) ->
 -spec loop(#s{}) -> no_return().
 loop(S) ->
     receive M ->
-        T = mono(),
+        T = now_us(),
         {Kind, New} = case handle(M, S) of
             {timed, K, Timed} -> {K, Timed};
             %% To put an event into words costs many times what it costs to count it.
             #s{n = N} = Done when N > S#s.n -> {event, Done};
             Done -> {message(M), Done}
         end,
-        loop(New#s{work = sderl_mon_probe_work:add(Kind, 1, 1 + mono() - T, New#s.work)})
+        loop(New#s{work = sderl_mon_probe_work:add(Kind, 1, 1 + now_us() - T, New#s.work)})
     end.
 
 message(M) when is_atom(element(1, M)) -> {message, element(1, M)};
@@ -231,9 +244,6 @@ ended(#s{sysmon = Sysmon}) ->
         _ -> exit(shutdown)
     end.
 
-now_ms() -> erlang:monotonic_time(millisecond).
-mono() -> erlang:monotonic_time(microsecond).
-
 %% ---------------------------------------------------------------- when
 
 tick(#s{next = Next, interval = Interval, acked = Acked} = S0) ->
@@ -305,7 +315,7 @@ event(Kind, Level, Text, More, #s{n = N} = S) ->
 
 %% Made only when it is kept.
 told({told, Report}) ->
-    try apply(sderl_event, format, [Report]) of {Format, Args} -> text(Format, Args)
+    try sderl_mon_probe_library:describe_event(Report) of {Format, Args} -> text(Format, Args)
     catch _:_ -> text(Report)
     end;
 told({Format, Args}) -> text(Format, Args);
@@ -378,11 +388,11 @@ sample(Seq, #s{counts = Counts, lost = Lost, known = Known, scan = Scan, us = Us
     {Runtime, _} = statistics(runtime),
     Facts = facts(S),
     {message_queue_len, Own} = process_info(self(), message_queue_len),
-    Sample = #{v => 1, node => node(), seq => Seq, at => erlang:system_time(millisecond), mono_us => mono(), source => probe,
+    Sample = #{v => 1, node => node(), seq => Seq, at => erlang:system_time(millisecond), mono_us => now_us(), source => probe,
         counters => maps:merge(maps:merge(Counts, maps:get(counters, Traffic, #{})),
             #{reductions => Reds, runtime_us => Runtime * 1000,
               probe_us => round(Us), context_switches => element(1, statistics(context_switches))}),
-        gauges => maps:merge(maps:merge(maps:with([procs_looked], Scan), #{top_age_s => (mono() - Began) div 1_000_000 || #{began := Began} <- [Scan]}),
+        gauges => maps:merge(maps:merge(maps:with([procs_looked], Scan), #{top_age_s => (now_us() - Began) div 1_000_000 || #{began := Began} <- [Scan]}),
             (maps:with([gc_s, gc_words_s], Mem))#{procs => erlang:system_info(process_count), proc_limit => erlang:system_info(process_limit),
               ports => erlang:system_info(port_count), port_limit => erlang:system_info(port_limit),
               atoms => erlang:system_info(atom_count), atom_limit => erlang:system_info(atom_limit),
@@ -446,7 +456,7 @@ facts(#s{sysmon = Sysmon, known = Known, links = Links, rare = {_, _, _, Rare}})
 -doc false.
 -spec slow(pid(), undefined | pid(), [pid()]) -> term().
 slow(Probe, Subscribed, Ctrls) ->
-    T = mono(),
+    T = now_us(),
     Sockets = #{Ctrl => sderl_mon_probe_links:tls_socket(Ctrl) || Ctrl <- Ctrls},
     Known = sderl_mon_probe_library:ask(Probe, Subscribed),
-    Probe ! {slow, self(), mono() - T, Known, Sockets}.
+    Probe ! {slow, self(), now_us() - T, Known, Sockets}.

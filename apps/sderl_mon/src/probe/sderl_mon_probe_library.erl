@@ -1,18 +1,18 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_probe_library).
 -moduledoc """
-What the probe asks of the application `sderl` where that runs. Nothing here fails where it does not: a
-node without it is monitored too.
+What the probe asks of the application `sderl` where that runs (`m:sderl_observed`, `m:s_group`): by functions alone.
+Nothing here fails where it does not: a node without it is monitored too.
 """.
 
--export([traffic/1, names/0, edges/2, edges/4, groups/1, ask/2]).
+-export([traffic/1, names/0, edges/2, edges/4, groups/1, ask/2, describe_event/1, message_tags/0]).
 
--import(sderl_mon_probe_look, [id/1, text/1, text/2, cut/2]).
+-import(sderl_mon_probe_text, [id/1, text/1, text/2, cut/2]).
 
 -doc "What it counts itself; of messages between nodes what is not in `Edges` yet.".
 -spec traffic(Edges :: map()) -> map().
 traffic(Edges) ->
-    try apply(sderl_traffic, sample, []) of
+    try sderl_observed:traffic() of
         #{edges := Rows} = Sample -> Sample#{edges := [Row || {From, Next, N} = Row <- Rows, maps:get({row, From, Next}, Edges, 0) =/= N]};
         Sample -> Sample
     catch _:_ -> #{}
@@ -21,7 +21,7 @@ traffic(Edges) ->
 -doc "How many names the node has, of all its groups.".
 -spec names() -> non_neg_integer().
 names() ->
-    try apply(sderl_names, size, [])
+    try sderl_observed:count_names()
     catch _:_ -> 0
     end.
 
@@ -31,7 +31,7 @@ edges(Rows, Old) -> edges(Rows, Old, group_of(), node()).
 
 %% The group's id of each node, of the own groups first.
 group_of() ->
-    Groups = lists:sort(apply(sderl_dir, named_memberships, [])) ++ apply(sderl_dir, known, []),
+    Groups = sderl_observed:group_members(),
     lists:foldr(fun({G, Ms}, Acc) -> Id = id(G), lists:foldl(fun(N, A) -> A#{N => Id} end, Acc, Ms) end, #{}, Groups).
 
 -doc "Routed messages between nodes, as messages between groups as they are now. A node of several groups counts for the first.".
@@ -51,7 +51,7 @@ edges(Rows, Old, GroupOf, Self) ->
 -doc "The groups that this node is in, with what is known of each (`ask/2`).".
 -spec groups(Live :: #{term() => map()}) -> [map()].
 groups(Live) ->
-    try apply(sderl_dir, coordinated, []) of
+    try sderl_observed:groups() of
         Own -> [maps:merge(#{group => G, members => Ms, coordinator => Lead, names => 0}, maps:get(G, Live, #{})) || {G, Ms, Lead} <- lists:sort(Own)]
     catch _:_ -> []
     end.
@@ -60,11 +60,19 @@ groups(Live) ->
 -spec ask(Probe :: pid(), Subscribed :: undefined | pid()) -> map().
 ask(Probe, Subscribed) ->
     case whereis(sderl_sup) of
-        undefined -> #{sup => undefined, reasons => #{}, live => #{}, known => [], problems => []};
-        Sup ->
-            _ = Sup =:= Subscribed orelse apply(sderl_subs, subscribe, [all, Probe, [event]]),
-            maps:merge(#{sup => Sup}, maps:merge(info(apply(s_group, info, [])), reasons(apply(s_group, links, []))))
+        undefined -> not_there([]);
+        Sup -> asked(Probe, Sup, Subscribed)
     end.
+
+asked(Probe, Sup, Subscribed) ->
+    try
+        _ = Sup =:= Subscribed orelse sderl_observed:subscribe(Probe),
+        maps:merge(#{sup => Sup}, maps:merge(info(s_group:info()), reasons(s_group:links())))
+    catch
+        error:undef -> not_there([~"the library here is of a version that this probe does not know"])
+    end.
+
+not_there(Problems) -> #{sup => undefined, reasons => #{}, live => #{}, known => [], problems => Problems}.
 
 info(Info) when is_list(Info) ->
     Problems = [cut(P, 300) || P <- proplists:get_value(problems, Info, [])],
@@ -80,3 +88,16 @@ reasons(Links) when is_list(Links) ->
     Now = erlang:system_time(second),
     #{reasons => #{N => {[cut(text(R), 100) || R <- lists:sublist(Rs, 20)], max(0, Now - Since)} || #{node := N, since := Since, reasons := Rs} <- Links}};
 reasons(_) -> #{}.
+
+-doc "The sentence for the report of an event of the library.".
+-spec describe_event(logger:report()) -> {io:format(), [term()]}.
+describe_event(Report) -> sderl_observed:describe_event(Report).
+
+-doc "What the library's messages begin with; none where it is not there.".
+-spec message_tags() -> [atom()].
+message_tags() ->
+    try
+        sderl_observed:message_tags()
+    catch
+        error:undef -> []
+    end.

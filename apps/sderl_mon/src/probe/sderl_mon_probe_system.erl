@@ -11,7 +11,7 @@ somebody has it, it is left alone.
 -export([start/1, stop/1, fact/1, kind/2, describe/5]).
 -export_type([watch/0, kind/0]).
 
--import(sderl_mon_probe_look, [text/1, text/2, cut/2]).
+-import(sderl_mon_probe_text, [text/1, text/2, cut/2]).
 
 -define(WATCHED, [{long_gc, 200}, {long_schedule, 500}, {large_heap, 16 * 1024 * 1024}, {busy_port, true}, {busy_dist_port, true},
                   {long_message_queue, {5000, 10_000}}]).

@@ -6,7 +6,9 @@ goes on beside them. Messages are counted on the node; no payload is kept or sen
 """.
 
 -export([trace/2, start/2]).
--export([tracer/2, kind/1, added/2]).
+-export([tracer/2, kind/2, added/2]).
+
+-import(sderl_mon_probe_work, [now_ms/0, now_us/0]).
 
 -define(FLAGS, [send, running, scheduler_id]).
 %% So many processes, and pairs of processes, are traced.
@@ -62,8 +64,8 @@ start(Probe, Opts) -> spawn_link(?MODULE, tracer, [Probe, Opts]).
 estimate(#{measure := false, max_per_s := Max} = Opts) ->
     All = erlang:system_info(process_count),
     Some = case Opts of #{pids := Pids} -> length(Pids); #{sample := Share} -> ceil(Share * All) end,
-    {ok, sderl_mon_probe_look:text("about ~b of ~b processes are traced; ~ts. How many messages they send is not known: this does not measure", [Some, All, bound(Max, Max)])};
-estimate(Opts) -> sderl_mon_probe_look:bounded([sderl_mon_estimate], fun() -> {ok, measured(Opts)} end).
+    {ok, sderl_mon_probe_text:text("about ~b of ~b processes are traced; ~ts. How many messages they send is not known: this does not measure", [Some, All, bound(Max, Max)])};
+estimate(Opts) -> sderl_mon_probe_bound:bounded([sderl_mon_estimate], fun() -> {ok, measured(Opts)} end).
 
 bound(Max, Seen) ->
     io_lib:format("at most ~b trace messages a second are looked at, which takes up to ~.1f % of one core (~b us each), and each message is copied once on its node",
@@ -75,12 +77,12 @@ measured(#{max_per_s := Max} = Opts) ->
     Some = lists:sublist(Chosen, 100),
     Session = trace:session_create(sderl_mon_estimate, self(), []),
     _ = [trace_on(Session, Pid) || Pid <- Some],
-    Began = mono(),
+    Began = now_us(),
     Got = got(0, now_ms() + 200, 2000),
     _ = trace:session_destroy(Session),
-    Rate = Got * 1_000_000 * length(Chosen) div (max(1, mono() - Began) * max(1, length(Some))),
+    Rate = Got * 1_000_000 * length(Chosen) div (max(1, now_us() - Began) * max(1, length(Some))),
     _ = got(0, now_ms(), infinity),
-    sderl_mon_probe_look:text("~b of ~b processes send or run so that about ~b trace messages a second come; ~ts",
+    sderl_mon_probe_text:text("~b of ~b processes send or run so that about ~b trace messages a second come; ~ts",
                               [length(Chosen), erlang:system_info(process_count), Rate, bound(Max, min(Rate, Max))]).
 
 got(N, _, Max) when N >= Max -> N;
@@ -118,14 +120,14 @@ tracer(Probe, #{for_s := For} = Opts) ->
     second(Probe, Opts, now_ms() + For * 1000, now_ms() - 60_000, #{}).
 
 second(Probe, #{max_per_s := Max} = Opts, End, Said, At0) ->
-    First = mono(),
+    First = now_us(),
     Session = trace:session_create(sderl_mon_trace, self(), []),
     Chosen = chosen(Opts, #{}),
     On = lists:sublist(Chosen, ?TRACED),
     lists:foreach(fun(P) -> _ = trace_on(Session, P) end, On),
-    Began = mono(),
-    {N, Flows, At} = seen(Max, now_ms() + 1000, 0, #{}, maps:with(On, At0)),
-    Ended = mono(),
+    Began = now_us(),
+    {N, Flows, At} = seen(Max, now_ms() + 1000, 0, #{}, maps:with(On, At0), sderl_mon_probe_library:message_tags()),
+    Ended = now_us(),
     Took = max(1, Ended - Began),
     _ = trace:session_destroy(Session),
     %% What had come by then and was not looked at is counted; what did not come is estimated.
@@ -135,37 +137,37 @@ second(Probe, #{max_per_s := Max} = Opts, End, Said, At0) ->
     Lost = maps:filter(fun(_, V) -> V > 0 end, #{trace_dropped => Dropped, trace_processes => length(Chosen) - length(On),
         trace_not_seen => case Capped of true -> max(0, N * (1_000_000 - Took) div Took - Dropped); false -> 0 end}),
     Say = Capped andalso now_ms() - Said >= 60_000,
-    Texts = [{trace_capped, sderl_mon_probe_look:text("more than ~b trace messages a second: off for the rest of each such second; ~b in ~b ms this time", [Max, N, Took div 1000])} || Say],
+    Texts = [{trace_capped, sderl_mon_probe_text:text("more than ~b trace messages a second: off for the rest of each such second; ~b in ~b ms this time", [Max, N, Took div 1000])} || Say],
     Shown = labelled(Flows, case Capped of true -> Scale; false -> Scale * Took / 1_000_000 end),
-    Probe ! {traced, self(), Began - First + N * ?US + mono() - Ended, Shown, Lost, Texts},
+    Probe ! {traced, self(), Began - First + N * ?US + now_us() - Ended, Shown, Lost, Texts},
     _ = now_ms() >= End andalso exit(normal),
     receive after max(0, 1000 - Took div 1000) -> ok end,
     second(Probe, Opts, End, case Say of true -> now_ms(); false -> Said end, At).
 
-seen(Max, _, Max, Flows, At) -> {Max, Flows, At};
-seen(Max, Until, N, Flows, At) when N band 255 =:= 255 ->
+seen(Max, _, Max, Flows, At, _) -> {Max, Flows, At};
+seen(Max, Until, N, Flows, At, Tags) when N band 255 =:= 255 ->
     %% More than it may look at waits already: no more shall come, as each holds a copy.
     case process_info(self(), message_queue_len) of
         {_, Waiting} when Waiting > Max -> {N, Flows, At};
-        _ -> seen_one(Max, Until, N, Flows, At)
+        _ -> seen_one(Max, Until, N, Flows, At, Tags)
     end;
-seen(Max, Until, N, Flows, At) -> seen_one(Max, Until, N, Flows, At).
+seen(Max, Until, N, Flows, At, Tags) -> seen_one(Max, Until, N, Flows, At, Tags).
 
-seen_one(Max, Until, N, Flows, At) ->
+seen_one(Max, Until, N, Flows, At, Tags) ->
     receive
         {trace, From, Send, Message, To, _} when Send =:= send; Send =:= send_to_non_existing_process ->
             Size = case N band 15 of 0 -> 16 * erlang:external_size(Message); _ -> 0 end,
-            Key = case {From, whom(To), kind(Message)} of K when is_map_key(K, Flows); map_size(Flows) < ?TRACED -> K; {_, _, Kind} -> {other, other, Kind} end,
+            Key = case {From, whom(To), kind(Message, Tags)} of K when is_map_key(K, Flows); map_size(Flows) < ?TRACED -> K; {_, _, Kind} -> {other, other, Kind} end,
             {M, B} = maps:get(Key, Flows, {0, 0}),
-            seen(Max, Until, N + 1, Flows#{Key => {M + 1, B + Size}}, At);
+            seen(Max, Until, N + 1, Flows#{Key => {M + 1, B + Size}}, At, Tags);
         {trace, Pid, in, _, Scheduler} ->
             case At of
                 #{Pid := Old} when Old =/= Scheduler ->
                     {M, _} = maps:get({migration, Old, Scheduler}, Flows, {0, 0}),
-                    seen(Max, Until, N + 1, Flows#{{migration, Old, Scheduler} => {M + 1, 0}}, At#{Pid := Scheduler});
-                #{} -> seen(Max, Until, N + 1, Flows, At#{Pid => Scheduler})
+                    seen(Max, Until, N + 1, Flows#{{migration, Old, Scheduler} => {M + 1, 0}}, At#{Pid := Scheduler}, Tags);
+                #{} -> seen(Max, Until, N + 1, Flows, At#{Pid => Scheduler}, Tags)
             end;
-        T when element(1, T) =:= trace -> seen(Max, Until, N + 1, Flows, At)
+        T when element(1, T) =:= trace -> seen(Max, Until, N + 1, Flows, At, Tags)
     after max(0, Until - now_ms()) -> {N, Flows, At}
     end.
 
@@ -174,18 +176,18 @@ whom({_, Node}) when is_atom(Node), Node =/= node() -> {node, Node};
 whom({Name, _}) -> Name;
 whom(To) -> To.
 
--doc false.
--spec kind(term()) -> call | cast | reply | sderl | send.
-kind({'$gen_call', _, _}) -> call;
-kind({'$gen_cast', _}) -> cast;
-kind({Ref, _}) when is_reference(Ref) -> reply;
-kind({[alias | _], _}) -> reply;
-kind(T) when is_tuple(T), tuple_size(T) > 0 ->
-    case element(1, T) of
-        Tag when Tag =:= sderl; Tag =:= sderl_op; Tag =:= sderl_to; Tag =:= sderl_at; Tag =:= sderl_each; Tag =:= sderl_many; Tag =:= sderl_route; Tag =:= sderl_attr -> sderl;
-        _ -> send
+-doc "What kind of message a term is. `Tags`: what messages of the library begin with.".
+-spec kind(term(), Tags :: [atom()]) -> call | cast | reply | sderl | send.
+kind({'$gen_call', _, _}, _) -> call;
+kind({'$gen_cast', _}, _) -> cast;
+kind({Ref, _}, _) when is_reference(Ref) -> reply;
+kind({[alias | _], _}, _) -> reply;
+kind(T, Tags) when is_tuple(T), tuple_size(T) > 0 ->
+    case lists:member(element(1, T), Tags) of
+        true -> sderl;
+        false -> send
     end;
-kind(_) -> send.
+kind(_, _) -> send.
 
 %% By what processes are rather than which, the most at first, the rest in one.
 labelled(Flows, Scale) ->
@@ -205,7 +207,3 @@ label(Pid) when is_pid(Pid), node(Pid) =:= node() -> case sderl_mon_probe_look:n
 label(Name) when is_atom(Name) -> atom_to_binary(Name);
 label(Port) when is_port(Port) -> <<"(port)">>;
 label(_) -> <<"(alias)">>.
-
-
-now_ms() -> erlang:monotonic_time(millisecond).
-mono() -> erlang:monotonic_time(microsecond).

@@ -8,6 +8,7 @@ median of what the last 32 of its kind took.
 """.
 
 -export([add/4, add/2, account/1]).
+-export([now_ms/0, now_us/0]).
 -export_type([work/0]).
 
 -define(RING, 32).
@@ -38,3 +39,11 @@ account(Work) ->
             Ring = lists:sublist(Ring0, ?RING),
             {Us + N * lists:nth(1 + length(Ring) div 2, lists:sort(Ring)), Acc#{Kind := {0, 0, Ring}}}
     end, {0.0, Work}, Work).
+
+-doc "Monotonic time, by which the probe does everything.".
+-spec now_ms() -> integer().
+now_ms() -> erlang:monotonic_time(millisecond).
+
+-doc "The same in microseconds: for what is measured.".
+-spec now_us() -> integer().
+now_us() -> erlang:monotonic_time(microsecond).

@@ -1,0 +1,100 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_observed).
+-moduledoc """
+What monitoring asks of a node: the one door through which a probe, or a reader on another node, sees the library.
+
+No answer shows a row or a table of ours, and none waits for a process. On a node where the library does not run a
+function may fail with `badarg`, `undef` or `noproc`: who asks expects that.
+""".
+
+-export([groups/0, own_groups/0, other_groups/0, group_members/0]).
+-export([count_names/0, names/2, more_names/1, pid/2]).
+-export([traffic/0, describe_event/1, subscribe/1, message_tags/0]).
+-export_type([group/0, page/0, traffic/0, counts/0, edge/0]).
+
+-doc "The name of an s_group; `undefined` is the free namespace of a node that is in none.".
+-type group() :: term().
+
+-doc "Some names of a group with their processes, and where the next ones begin.".
+-type page() :: {[{Name :: term(), pid()}], More :: term()} | '$end_of_table'.
+
+-doc "Registrations, unregistrations and failed registrations that clients on this node asked for.".
+-type counts() :: {non_neg_integer(), non_neg_integer(), non_neg_integer()}.
+
+-doc "Routed messages that came from processes of one node and went on from here to another.".
+-type edge() :: {From :: node(), Next :: node(), Messages :: non_neg_integer()}.
+
+-doc """
+What the library has counted since it started; nothing in it ever becomes smaller. `kinds` is messages and bytes that
+were sent, by what for. Of `counters`, `delivered`, `forwarded` and `undelivered` are routed messages, the others
+requests of clients on this node.
+""".
+-type traffic() :: #{
+    kinds := #{atom() => {Messages :: non_neg_integer(), Bytes :: non_neg_integer()}},
+    counters := #{
+        registrations := non_neg_integer(),
+        unregistrations := non_neg_integer(),
+        failed_registrations := non_neg_integer(),
+        delivered := non_neg_integer(),
+        forwarded := non_neg_integer(),
+        undelivered := non_neg_integer()
+    },
+    groups := [{group(), counts()}],
+    edges := [edge()]
+}.
+
+-doc "The s_groups that this node is in, with their members and their coordinator.".
+-spec groups() -> [{group(), [node()], Coordinator :: node() | undefined}].
+groups() -> sderl_dir:coordinated().
+
+-doc "Every group of whose names this node has a copy, the free namespace too.".
+-spec own_groups() -> [group()].
+own_groups() -> sderl_dir:groups().
+
+-doc "The s_groups of other nodes that this node has heard of.".
+-spec other_groups() -> [{group(), [node()]}].
+other_groups() -> sderl_dir:known().
+
+-doc "The s_groups that this node is in, in the order of terms, then those that it has heard of.".
+-spec group_members() -> [{group(), [node()]}].
+group_members() -> lists:sort(sderl_dir:named_memberships()) ++ sderl_dir:known().
+
+-doc "How many names this node has, of all its groups.".
+-spec count_names() -> non_neg_integer().
+count_names() ->
+    case sderl_dir:is_running() of
+        true -> sderl_names:size();
+        false -> 0
+    end.
+
+-doc "Names of an own group, in no order, at most so many at once.".
+-spec names(group(), pos_integer()) -> page().
+names(Group, Most) -> sderl_names:names(Group, Most).
+
+-doc "The next ones.".
+-spec more_names(More :: term()) -> page().
+more_names(More) -> sderl_names:more_names(More).
+
+-doc "The process of a name of an own group.".
+-spec pid(group(), Name :: term()) -> pid() | none.
+pid(Group, Name) -> sderl_names:pid(Group, Name).
+
+-doc "What the library has counted.".
+-spec traffic() -> traffic().
+traffic() -> sderl_traffic:sample().
+
+-doc "The sentence for the report of an event.".
+-spec describe_event(logger:report()) -> {io:format(), [term()]}.
+describe_event(Report) -> sderl_event:format(Report).
+
+-doc "A process of this node is told the events of all groups, until it ends.".
+-spec subscribe(pid()) -> ok | {error, term()}.
+subscribe(Pid) ->
+    case sderl_subs:subscribe(all, Pid, [event]) of
+        {ok, _} -> ok;
+        {error, _} = Error -> Error
+    end.
+
+-doc "What the tuples that the library's processes send each other begin with: so that a trace tells them apart.".
+-spec message_tags() -> [atom()].
+message_tags() -> [sderl, sderl_op, sderl_to, sderl_at, sderl_each, sderl_many, sderl_route, sderl_attr].

@@ -1,0 +1,100 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_probe_names).
+-moduledoc """
+What the probe reads of its node's names, on demand: bounded by number and by time.
+
+A node without the library answers `not_running`.
+""".
+
+-export([names/3, lookup/2]).
+-export([meant/1]).
+
+-import(sderl_mon_probe_text, [id/1, text/1]).
+
+-doc """
+Names of an own group, which is given itself or by its id, in no order: those whose text begins with
+`prefix`, at most `limit` (500). Looks for 200 ms at most; `more`: there may be others; `total`: all of the group, where that would
+have to be counted as `Told` says (none: it is not known).
+""".
+-spec names(term(), #{prefix => binary(), limit => pos_integer()}, fun((term()) -> non_neg_integer() | none)) ->
+    {ok, #{names := [map()], total := non_neg_integer(), more := boolean()}} | {error, no_group | not_running | busy}.
+names(Group, Opts, Told) ->
+    with_group(Group, fun(G) ->
+        Limit = min(500, maps:get(limit, Opts, 100)),
+        Prefix = maps:get(prefix, Opts, <<>>),
+        {Found, More} = page(sderl_observed:names(G, 500), Prefix, Limit, sderl_mon_probe_work:now_ms() + 200, []),
+        {ok, #{names => Found, total => total(G, Prefix, Found, More, Told), more => More}}
+    end).
+
+page('$end_of_table', _, _, _, Acc) -> {Acc, false};
+page({Rows, Cont}, Prefix, Limit, Until, Acc) ->
+    Size = byte_size(Prefix),
+    Found = [named(Text, Pid) || {Name, Pid} <- Rows, Text <- [id(Name)], Size =:= 0 orelse binary:longest_common_prefix([Text, Prefix]) =:= Size],
+    case lists:sublist(Acc ++ Found, Limit + 1) of
+        All when length(All) > Limit -> {lists:sublist(All, Limit), true};
+        All -> case sderl_mon_probe_work:now_ms() > Until of true -> {All, true}; false -> page(sderl_observed:more_names(Cont), Prefix, Limit, Until, All) end
+    end.
+
+named(Text, Pid) -> #{name => Text, pid => text(Pid), node => node(Pid)}.
+
+-doc """
+A name of an own group by its text. What a text may stand for is tried first; of names of other types (tuples) all are looked at, for 200 ms
+at most.
+
+Errors: `not_found`, `timeout` (not found so far), `no_group`, `not_running`, `busy`.
+""".
+-spec lookup(term(), binary()) -> {ok, map()} | {error, not_found | timeout | no_group | not_running | busy}.
+lookup(Group, Text) ->
+    with_group(Group, fun(G) ->
+        case [Pid || Name <- meant(Text), Pid <- [sderl_observed:pid(G, Name)], Pid =/= none] of
+            [Pid | _] -> {ok, named(Text, Pid)};
+            [] -> find(sderl_observed:names(G, 500), Text, sderl_mon_probe_work:now_ms() + 200)
+        end
+    end).
+
+find('$end_of_table', _, _) -> {error, not_found};
+find({Rows, Cont}, Text, Until) ->
+    case [Pid || {Name, Pid} <- Rows, id(Name) =:= Text] of
+        [Pid | _] -> {ok, named(Text, Pid)};
+        [] ->
+            case sderl_mon_probe_work:now_ms() > Until of
+                true -> {error, timeout};
+                false -> find(sderl_observed:more_names(Cont), Text, Until)
+            end
+    end.
+
+%% The atoms that there are, binaries, strings and integers that are written so.
+-doc false.
+-spec meant(binary()) -> [term()].
+meant(Text) ->
+    Inner = case Text of
+        <<$', Quoted/binary>> -> [Quoted];
+        <<$", Quoted/binary>> -> [Quoted];
+        <<"<<\"", Quoted/binary>> -> [Quoted];
+        _ -> []
+    end,
+    Bare = [binary:part(I, 0, byte_size(I) - N) || I <- Inner, N <- [1, 3, 8], byte_size(I) >= N],
+    Atoms = [fun() -> binary_to_existing_atom(T) end || T <- [Text | Bare]],
+    Others = [fun() -> binary_to_integer(Text) end | [F || B <- Bare, F <- [fun() -> B end, fun() -> unicode:characters_to_list(B) end,
+                                                                           fun() -> list_to_binary(unicode:characters_to_list(B)) end]]],
+    [Name || Try <- Atoms ++ Others, Name <- try [Try()] catch error:_ -> [] end, id(Name) =:= Text].
+
+with_group(Group, Fun) ->
+    sderl_mon_probe_bound:looking(fun() ->
+        try sderl_observed:own_groups() of
+            Groups ->
+                case [G || G <- Groups, G =:= Group orelse id(G) =:= Group] of
+                    [G | _] -> Fun(G);
+                    [] -> {error, no_group}
+                end
+        catch error:Reason when Reason =:= badarg; Reason =:= undef -> {error, not_running}
+        end
+    end).
+
+%% Counting walks the table: not for each question.
+total(_, <<>>, Found, false, _) -> length(Found);
+total(G, _, Found, _, Told) ->
+    case sderl_observed:own_groups() of
+        [G] -> sderl_observed:count_names();
+        _ -> case Told(G) of none -> length(Found); N -> max(N, length(Found)) end
+    end.

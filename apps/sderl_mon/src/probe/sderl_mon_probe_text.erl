@@ -1,0 +1,31 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_probe_text).
+-moduledoc "How the probe puts terms into text: always bounded.".
+
+-export([id/1, text/1, text/2, cut/2]).
+
+-doc "An id as everywhere in the monitoring: the text of a term, or of a node its name.".
+-spec id(term()) -> binary().
+id(Term) -> cut(io_lib:format("~0tp", [Term]), 255).
+
+-doc "A term, at most 200 bytes of it.".
+-spec text(term()) -> binary().
+text(MFA = {M, F, A}) when is_atom(M), is_atom(F), is_integer(A) -> cut(io_lib:format("~ts:~ts/~b", tuple_to_list(MFA)), 120);
+text(Term) -> cut(io_lib:format("~0tP", [Term, 20]), 200).
+
+-doc "As `io_lib:format/2`, at most 400 bytes.".
+-spec text(string(), [term()]) -> binary().
+text(Format, Args) -> cut(io_lib:format(Format, Args), 400).
+
+-doc "At most so many bytes of a text, as a binary, and no half character.".
+-spec cut(unicode:chardata(), pos_integer()) -> binary().
+cut(Text, Max) ->
+    case unicode:characters_to_binary(Text) of
+        Short when is_binary(Short), byte_size(Short) =< Max -> Short;
+        Long when is_binary(Long) ->
+            case unicode:characters_to_binary(binary:part(Long, 0, Max)) of
+                {incomplete, Whole, _} -> Whole;
+                Whole when is_binary(Whole) -> Whole
+            end;
+        _ -> <<"?">>
+    end.
