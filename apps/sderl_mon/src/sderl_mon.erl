@@ -45,7 +45,7 @@ set(Map) -> sderl_mon_settings:set(Map).
 Who leads, which monitoring nodes were heard, which nodes there are and how they are, and where the agents run:
 `node`, `role`, `master`, `term`, `monitors`, `heard`, `nodes`, `agents`.
 """.
--spec status() -> map().
+-spec status() -> sderl_mon_master_core:status().
 status() -> sderl_mon_master:status().
 
 -doc "`status/0` with the configuration, the hub's bounds and losses, the requests under way, and in sentences what is not as one would expect.".
@@ -73,7 +73,7 @@ overhead() ->
     end.
 
 -doc "Names of a group, from one of its members: see `sderl_mon_probe:names/2`.".
--spec names(sderl_mon_types:id(), #{prefix => binary(), limit => pos_integer()}) -> {ok, map()} | error().
+-spec names(sderl_mon_types:id(), sderl_mon_types:names_opts()) -> {ok, sderl_mon_types:names()} | error().
 names(GroupId, Opts) ->
     case sderl_mon_synthetic:is_running() of
         true -> sderl_mon_synthetic:names(GroupId, Opts);
@@ -81,7 +81,7 @@ names(GroupId, Opts) ->
     end.
 
 -doc "One name of a group, by its text: see `sderl_mon_probe:lookup/2`.".
--spec lookup(sderl_mon_types:id(), binary()) -> {ok, map()} | error().
+-spec lookup(sderl_mon_types:id(), binary()) -> {ok, sderl_mon_types:name()} | error().
 lookup(GroupId, Name) ->
     case sderl_mon_synthetic:is_running() of
         true -> sderl_mon_synthetic:lookup(GroupId, Name);
@@ -89,7 +89,7 @@ lookup(GroupId, Name) ->
     end.
 
 -doc "Switches tracing on a node on or off: see `sderl_mon_probe:trace/1`. What it costs is in the answer.".
--spec trace(sderl_mon_types:id(), map()) -> {ok, map()} | error().
+-spec trace(sderl_mon_types:id(), sderl_mon_types:trace_opts()) -> {ok, sderl_mon_types:traced()} | error().
 trace(NodeId, Opts) ->
     case sderl_mon_synthetic:is_running() of
         true -> sderl_mon_synthetic:trace(NodeId, Opts);
@@ -97,7 +97,7 @@ trace(NodeId, Opts) ->
     end.
 
 -doc "A process of a node, by the text of its pid: see `sderl_mon_probe:process/1`.".
--spec process(sderl_mon_types:id(), binary()) -> {ok, map()} | error().
+-spec process(sderl_mon_types:id(), binary()) -> {ok, sderl_mon_types:process()} | error().
 process(NodeId, Pid) ->
     case sderl_mon_synthetic:is_running() of
         true -> sderl_mon_synthetic:process(NodeId, Pid);

@@ -5,7 +5,7 @@ Watches one group, or one free node: has the probes of its nodes tell it, makes 
 the hubs of all monitoring nodes the sums once an interval. What changes (a node goes, comes, changes its groups)
 it tells the masters at once.
 
-It goes on doing so while there is no master: its orders (`t:spec/0`) stay in force until the next. Orders of an
+It goes on doing so while there is no master: its orders (`t:sderl_mon_message:orders/0`) stay in force until the next. Orders of an
 older term than its own are ignored. What it keeps is bounded: two samples and one set of facts a node, and at
 most 500 events until the next update; what is dropped is counted.
 """.
@@ -14,20 +14,6 @@ most 500 events until the next update; what is dropped is counted.
 
 -export([start_link/2, assign/2, orders/1, report/1, seen/2, release/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
-
--export_type([spec/0]).
-
--doc """
-Orders. `nodes` is who is to be watched, `monitors` are all monitoring nodes, `hubs` those that live.
-""".
--type spec() :: #{
-    scope := sderl_mon_layout:scope(),
-    term := integer(),
-    nodes := [node()],
-    monitors := [node()],
-    hubs := [node()],
-    config := map()
-}.
 
 -define(EVENTS, 500).
 -define(REPORT_SOON_MS, 20).
@@ -43,15 +29,15 @@ Orders. `nodes` is who is to be watched, `monitors` are all monitoring nodes, `h
 -define(MASTERS, [group_created, group_deleted, group_left, left, members_added, members_removed, coordinator_changed]).
 
 -doc "Starts an agent with its first orders. It reports to the masters, which are registered under that name.".
--spec start_link(Masters :: atom(), spec()) -> gen_server:start_ret().
+-spec start_link(Masters :: atom(), sderl_mon_message:orders()) -> gen_server:start_ret().
 start_link(Masters, Spec) -> gen_server:start_link(?MODULE, {Masters, Spec}, []).
 
 -doc "Gives new orders.".
--spec assign(pid(), spec()) -> ok.
+-spec assign(pid(), sderl_mon_message:orders()) -> ok.
 assign(Agent, Spec) -> gen_server:cast(Agent, {assign, Spec}).
 
 -doc "The orders in force, for a master that finds it running.".
--spec orders(pid()) -> {ok, spec()} | {error, gone}.
+-spec orders(pid()) -> {ok, sderl_mon_message:orders()} | {error, gone}.
 orders(Agent) ->
     try
         {ok, gen_server:call(Agent, orders)}
@@ -76,7 +62,7 @@ release(Agent) ->
         exit:_ -> ok
     end.
 
--spec init({Masters :: atom(), spec()}) -> {ok, map()}.
+-spec init({Masters :: atom(), sderl_mon_message:orders()}) -> {ok, map()}.
 init({Masters, #{config := #{interval_ms := Interval}} = Spec}) ->
     %% What it holds is told also when it is stopped.
     _ = process_flag(trap_exit, true),
@@ -112,14 +98,11 @@ handle_call(_, _, State) ->
     {reply, {error, unknown_call}, State}.
 
 -spec handle_cast(term(), map()) -> {noreply, map()}.
-handle_cast({assign, #{term := New, config := Config} = Spec}, #{spec := #{term := Old, config := Before}} = State) when New >= Old ->
-    State1 = watch_all(State#{spec := Spec}),
-    State2 = case maps:with(?READING, Config) =:= maps:with(?READING, Before) of
-        true -> State1;
-        false -> each({configured, maps:get(interval_ms, Config)}, State1)
-    end,
-    %% Another agent may have had the probes since.
-    {noreply, case New > Old of true -> each(retake, all_dirty(State2)); false -> State2 end};
+handle_cast({assign, Spec}, State) ->
+    case sderl_mon_message:check_orders(Spec) of
+        ok -> {noreply, ordered(Spec, State)};
+        {error, not_a_message} -> {noreply, State}
+    end;
 handle_cast(report, State) ->
     {noreply, all_dirty(State)};
 handle_cast({seen, Node}, State) ->
@@ -127,14 +110,24 @@ handle_cast({seen, Node}, State) ->
 handle_cast(_, State) ->
     {noreply, State}.
 
+ordered(#{term := New, config := Config} = Spec, #{spec := #{term := Old, config := Before}} = State) when New >= Old ->
+    State1 = watch_all(State#{spec := Spec}),
+    State2 = case maps:with(?READING, Config) =:= maps:with(?READING, Before) of
+        true -> State1;
+        false -> each({configured, maps:get(interval_ms, Config)}, State1)
+    end,
+    %% Another agent may have had the probes since.
+    case New > Old of true -> each(retake, all_dirty(State2)); false -> State2 end;
+ordered(_, State) ->
+    State.
+
 -spec handle_info(term(), map()) -> {noreply, map()}.
-handle_info({sderl_mon_sample, Pid, #{node := Node, seq := Seq} = Told}, #{watches := Watches} = State) when
-    is_map_key(Node, Watches), node(Pid) =:= Node
-->
-    _ = sderl_mon_tell:message(Pid, {sderl_mon_ack, Seq}),
-    Sample = sderl_mon_rates:here(Told, erlang:system_time(millisecond)),
-    #{probes := Probes} = State,
-    {noreply, step(Node, {sample, joined(Sample, State)}, kept(Sample, State#{probes := Probes#{Node => Pid}}))};
+handle_info({sderl_mon_sample, Pid, Told}, State) when is_pid(Pid) ->
+    case sderl_mon_samples:check(Told) of
+        {ok, Sample} -> {noreply, sampled(Pid, Sample, State)};
+        %% Without an acknowledgement that probe ends by itself.
+        {error, not_a_sample} -> {noreply, lose(samples_malformed, 1, State)}
+    end;
 handle_info({timeout, Timer, {due, Node}}, #{timers := Timers} = State) ->
     case Timers of
         #{Node := Timer} -> {noreply, due(Node, State#{timers := maps:remove(Node, Timers)})};
@@ -165,9 +158,19 @@ terminate(_, State) ->
     _ = tell_hubs(#{}, rated(State)),
     ok.
 
+sampled(Pid, #{node := Node, seq := Seq} = Told, #{watches := Watches, probes := Probes} = State) when
+    is_map_key(Node, Watches), node(Pid) =:= Node
+->
+    _ = sderl_mon_tell:message(Pid, {sderl_mon_ack, Seq}),
+    Sample = sderl_mon_rates:here(Told, erlang:system_time(millisecond)),
+    step(Node, {sample, joined(Sample, State)}, kept(Sample, State#{probes := Probes#{Node => Pid}}));
+sampled(_, _, State) ->
+    State.
+
 done({ok, Result}) -> Result;
 done({error, timeout}) -> {error, node, <<"does not answer">>};
-done({error, Why}) -> {error, node, text("~0tP", [Why, 12])}.
+done({error, Why}) -> {error, node, text("~0tP", [Why, 12])};
+done(Other) -> done({error, Other}).
 
 %% ---------------------------------------------------------------- whom it watches
 

@@ -13,7 +13,7 @@
 start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 
 -doc "Starts an agent that reports to the masters, which are registered under one name on each monitoring node.".
--spec start(Masters :: atom(), sderl_mon_agent:spec()) -> {ok, pid()} | {error, term()}.
+-spec start(Masters :: atom(), sderl_mon_message:orders()) -> {ok, pid()} | {error, term()}.
 start(Masters, Spec) ->
     case supervisor:start_child(?MODULE, [Masters, Spec]) of
         {ok, Pid} when is_pid(Pid) -> {ok, Pid};

@@ -15,10 +15,9 @@ tells nothing, because nobody watches it, it does not answer, or its counts cann
 """.
 
 -export([here/2, between/3, joined/2, detail/3, lost/2]).
--export_type([sample/0, context/0, rates/0]).
+-export_type([context/0, rates/0]).
 
--doc "What a probe tells, see the moduledoc of `m:sderl_mon_probe`.".
--type sample() :: #{atom() => term()}.
+-type sample() :: sderl_mon_samples:sample().
 
 -doc "From where the shadow network watches.".
 -type context() :: #{monitors := [node()]}.
@@ -28,7 +27,7 @@ tells nothing, because nobody watches it, it does not answer, or its counts cann
     links := #{sderl_mon_types:link() => sderl_mon_types:flow()},
     heard := #{sderl_mon_types:link() => sderl_mon_types:flow()},
     kinds := #{atom() => sderl_mon_types:flow()},
-    peers := #{node() => map()},
+    peers := #{node() => #{atom() => number()}},
     groups := #{sderl_mon_types:id() => sderl_mon_types:group_sample()},
     lost := #{atom() => non_neg_integer()}
 }.
@@ -217,7 +216,7 @@ added(List) -> lists:foldl(fun({Key, {A, B}}, Acc) -> maps:update_with(Key, fun(
 %% ---------------------------------------------------------------- the page of a node
 
 -doc "All that is known of a node at one time. `Facts` are the last that it told.".
--spec detail({sample() | undefined, sample()}, rates(), Facts :: map()) -> sderl_mon_types:detail().
+-spec detail({sample() | undefined, sample()}, rates(), sderl_mon_samples:facts() | #{}) -> sderl_mon_types:detail().
 detail({Before, Now}, #{peers := Peers, kinds := Kinds}, Facts) ->
     #{node := Node, at := At, gauges := Gauges} = Now,
     Detail = #{

@@ -67,15 +67,16 @@ inject(Node, [{Module, File, Binary} | Rest]) ->
     end.
 
 -doc "One sample, read from here.".
--spec read(node(), map()) -> {ok, sderl_mon_rates:sample()} | failure().
+-spec read(node(), map()) -> {ok, sderl_mon_samples:sample()} | failure().
 read(Node, Options) ->
     maybe
         ok ?= connect(Node),
         {ok, Sample} ?= sderl_mon_stock:sample(Node, Options),
-        {ok, Sample}
+        sderl_mon_samples:check(Sample)
     else
         {error, noconnection} -> {error, link, <<"the connection was lost">>};
         {error, timeout} -> {error, node, <<"connected, and does not answer">>};
+        {error, not_a_sample} -> {error, node, <<"answers what nobody understands">>};
         {error, Why} -> {error, node, text("cannot be read: ~0tP", [Why, 12])};
         {error, _, _} = Error -> Error
     end.

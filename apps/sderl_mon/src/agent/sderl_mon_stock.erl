@@ -24,7 +24,7 @@ Takes a sample, in the calling process, in at most 3 s. `seq` is the sample's nu
 Opens no link. Errors: `noconnection`, `timeout`, `{call, Reason}`.
 """.
 -spec sample(node(), #{seq := pos_integer(), facts => boolean(), top => pos_integer()}) ->
-    {ok, map()} | {error, noconnection | timeout | {call, term()}}.
+    {ok, sderl_mon_samples:sample()} | {error, noconnection | timeout | {call, term()}}.
 sample(Node, #{seq := Seq} = Opts) ->
     Until = erlang:monotonic_time(millisecond) + ?TIMEOUT,
     Facts = maps:get(facts, Opts, false),
@@ -74,7 +74,7 @@ named(#{statistics := Statistics, info := Info} = Answers) ->
 named(Answers) -> Answers.
 
 -doc "The sample that the answers make.".
--spec sample_of(map(), #{node := node(), seq := pos_integer(), facts := boolean()}) -> map().
+-spec sample_of(map(), #{node := node(), seq := pos_integer(), facts := boolean()}) -> sderl_mon_samples:sample().
 sample_of(#{statistics := St, info := Info, memory := Mem0, hidden := Hidden, mono := Mono, mono_us := Us, links := Links} = Answers,
           #{node := Node, seq := Seq, facts := Facts}) ->
     #{reductions := {Reds, _}, garbage_collection := {Gcs, Words, _}, io := {{input, In}, {output, Out}}, runtime := {Runtime, _},

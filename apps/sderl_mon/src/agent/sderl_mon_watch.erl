@@ -20,7 +20,7 @@ Only a sample makes a node `up`: one that is connected and stands still answers 
 -export([new/2, step/3, report/1, sample/1, is_up/1, lane/1, age/2, shift/2]).
 -export_type([watch/0, event/0, effect/0]).
 
--type status() :: up | down | unreachable.
+-type status() :: sderl_mon_message:status().
 -opaque watch() :: #{
     node := node(),
     interval := pos_integer(),
@@ -30,8 +30,8 @@ Only a sample makes a node `up`: one that is connected and stands still answers 
     source := probe | stock | none,
     tries := non_neg_integer(),
     job := non_neg_integer(),
-    last := undefined | sderl_mon_rates:sample(),
-    facts := map(),
+    last := undefined | sderl_mon_samples:sample(),
+    facts := sderl_mon_samples:facts() | #{},
     heard := integer() | undefined,
     asked := integer()
 }.
@@ -40,8 +40,8 @@ Only a sample makes a node `up`: one that is connected and stands still answers 
     | seen
     | nodedown
     | {attached, Job :: integer(), {ok, probe | {stock, Why :: binary()}} | {error, link | node | term, Why :: binary()}}
-    | {read, Job :: integer(), {ok, sderl_mon_rates:sample()} | {error, Where :: link | node, Why :: binary()}}
-    | {sample, sderl_mon_rates:sample()}
+    | {read, Job :: integer(), {ok, sderl_mon_samples:sample()} | {error, Where :: link | node, Why :: binary()}}
+    | {sample, sderl_mon_samples:sample()}
     | retake
     | woken
     | {configured, Interval :: pos_integer()}.
@@ -184,7 +184,7 @@ told(#{groups := Groups} = Facts) -> Facts#{groups := [maps:without([names], G) 
 told(Facts) -> Facts.
 
 -doc "What others are told of the node; nothing before it was tried: another agent may know more.".
--spec report(watch()) -> map() | none.
+-spec report(watch()) -> sderl_mon_message:node_report() | none.
 report(#{status := down, why := <<"not reached yet">>}) ->
     none;
 report(#{status := Status, why := Why, source := Source, facts := Facts, last := Last}) ->
@@ -194,7 +194,7 @@ visible(undefined) -> [];
 visible(Sample) -> lists:sort([Peer || #{node := Peer, type := visible} <- maps:get(links, Sample, [])]).
 
 -doc "The last sample since it was connected, with what the node said of itself last.".
--spec sample(watch()) -> {undefined | sderl_mon_rates:sample(), Facts :: map()}.
+-spec sample(watch()) -> {undefined | sderl_mon_samples:sample(), sderl_mon_samples:facts() | #{}}.
 sample(#{last := Last, facts := Facts}) -> {Last, Facts}.
 
 -doc "Whether it tells.".

@@ -165,7 +165,7 @@ is_name(_) -> false.
 bad(Path, Value, Expected) -> {error, {bad_config, Path, Value, Expected}}.
 
 -doc "The part that all monitoring nodes of a shadow network have in common: it is what a master goes by.".
--spec shared(config()) -> map().
+-spec shared(config()) -> sderl_mon_message:config().
 shared(Config) -> maps:with([seeds, monitors, nodes, inject, probe, interval_ms, thresholds], Config).
 
 %% ---------------------------------------------------------------- the file

@@ -25,7 +25,7 @@ get() -> persistent_term:get(?KEY, sderl_mon_config:defaults()).
 set(Map) -> gen_server:call(?MODULE, {set, Map}).
 
 -doc "Takes over what another monitoring node was told: not kept here unless it differs.".
--spec adopt(map()) -> ok.
+-spec adopt(sderl_mon_message:config()) -> ok.
 adopt(Map) -> gen_server:cast(?MODULE, {adopt, Map}).
 
 -spec init(told()) -> {ok, told()} | {stop, term()}.

@@ -16,5 +16,5 @@ cast(Node, Name, Message) -> message({Name, Node}, {'$gen_cast', Message}).
 message(To, Message) -> erlang:send(To, Message, [noconnect, nosuspend]) =:= ok.
 
 -doc "A message of the protocol of masters, of version 1, to the one that is registered under a name there.".
--spec master(node(), Name :: atom(), Kind :: atom(), term()) -> boolean().
+-spec master(node(), Name :: atom(), sderl_mon_message:kind(), Payload :: term()) -> boolean().
 master(Node, Name, Kind, Payload) -> cast(Node, Name, {sderl_mon, 1, Kind, node(), Payload}).

@@ -11,7 +11,6 @@ an error. What is bounded here: texts, the size of an event's details, the entri
 -export([update/1, topology/1]).
 
 -define(TEXT_BYTES, 1_000).
--define(ID_BYTES, 1_024).
 -define(DETAIL_WORDS, 500).
 -define(NODE_DETAIL_WORDS, 50_000).
 -define(EVENTS, 2_000).
@@ -22,8 +21,16 @@ an error. What is bounded here: texts, the size of an event's details, the entri
 -doc "The usable part of an update, and how many entries were not.".
 -spec update(term()) -> {ok, sderl_mon_types:update(), Bad :: non_neg_integer()} | {error, not_an_update}.
 update(#{agent := {Scope, Term}, t := T, span_ms := Span} = Update) when
-    is_binary(Scope), byte_size(Scope) =< ?ID_BYTES, is_integer(Term), is_integer(T), is_integer(Span), Span > 0, Span =< ?SPAN_MS
+    is_integer(Term), is_integer(T), is_integer(Span), Span > 0, Span =< ?SPAN_MS
 ->
+    case id(Scope) of
+        true -> usable(Update);
+        false -> {error, not_an_update}
+    end;
+update(_Other) ->
+    {error, not_an_update}.
+
+usable(#{agent := {Scope, Term}, t := T, span_ms := Span} = Update) ->
     {Parts, Bad} = lists:mapfoldl(
         fun({Key, Good}, Count) ->
             {Kept, Wrong} = entries(maps:get(Key, Update, #{}), Good),
@@ -41,9 +48,7 @@ update(#{agent := {Scope, Term}, t := T, span_ms := Span} = Update) when
     ),
     {Events, BadEvents} = events(maps:get(events, Update, [])),
     Base = #{agent => {Scope, Term}, t => T, span_ms => Span, events => Events},
-    {ok, maps:merge(Base, maps:from_list(Parts)), Bad + BadEvents};
-update(_Other) ->
-    {error, not_an_update}.
+    {ok, maps:merge(Base, maps:from_list(Parts)), Bad + BadEvents}.
 
 entries(Map, Good) when is_map(Map) ->
     Kept = maps:filter(fun(Key, Value) -> Good({Key, Value}) end, Map),
@@ -51,10 +56,7 @@ entries(Map, Good) when is_map(Map) ->
 entries(_Other, _Good) ->
     {#{}, 1}.
 
-id(Id) -> is_binary(Id) andalso byte_size(Id) > 0 andalso byte_size(Id) =< ?ID_BYTES andalso is_text(Id).
-
-%% What is no UTF-8 could be sent to no browser.
-is_text(Bytes) -> is_binary(unicode:characters_to_binary(Bytes)).
+id(Id) -> sderl_mon_shape:fits(id, Id).
 
 sample({Id, Sample}) ->
     id(Id) andalso is_map(Sample) andalso map_size(Sample) =< ?METRICS andalso
@@ -78,15 +80,20 @@ detail({Id, #{t := T, node := Id} = Detail}) ->
 detail(_Other) ->
     false.
 
-events(Events) when is_list(Events), length(Events) =< ?EVENTS ->
-    Kept = [event(E) || E <- Events, is_event(E)],
-    {Kept, length(Events) - length(Kept)};
-events(Events) when is_list(Events) ->
-    {First, Rest} = lists:split(?EVENTS, Events),
-    {Kept, Bad} = events(First),
-    {Kept, Bad + length(Rest)};
-events(_Other) ->
-    {[], 1}.
+events(Events) -> events(Events, ?EVENTS, [], 0).
+
+%% What follows the end of an improper list is one that is wrong.
+events([], _, Kept, Bad) ->
+    {lists:reverse(Kept), Bad};
+events([Event | Rest], Left, Kept, Bad) when Left > 0 ->
+    case is_event(Event) of
+        true -> events(Rest, Left - 1, [event(Event) | Kept], Bad);
+        false -> events(Rest, Left - 1, Kept, Bad + 1)
+    end;
+events([_ | Rest], 0, Kept, Bad) ->
+    events(Rest, 0, Kept, Bad + 1);
+events(_Other, _, Kept, Bad) ->
+    {lists:reverse(Kept), Bad + 1}.
 
 is_event(#{t := T, kind := Kind, level := Level, text := Text} = Event) ->
     is_integer(T) andalso is_integer(maps:get(node_t, Event, T)) andalso is_atom(Kind) andalso is_binary(Text) andalso
@@ -118,12 +125,9 @@ cut(Text) ->
 -doc "Whether a term is a topology.".
 -spec topology(term()) -> {ok, sderl_mon_types:topology()} | {error, not_a_topology}.
 topology(#{epoch := Epoch, t := T, nodes := Nodes, groups := Groups, monitors := Monitors} = Topology) when
-    is_integer(Epoch), is_integer(T), is_map(Nodes), is_map(Groups), is_list(Monitors)
+    is_integer(Epoch), is_integer(T), is_map(Nodes), is_map(Groups)
 ->
-    Good =
-        maps:fold(fun(Id, Node, Ok) -> Ok andalso id(Id) andalso node_info(Node) end, true, Nodes) andalso
-            maps:fold(fun(Id, Group, Ok) -> Ok andalso id(Id) andalso group_info(Group) end, true, Groups) andalso
-            lists:all(fun monitor_info/1, Monitors),
+    Good = infos(node_info(), Nodes) andalso infos(group_info(), Groups) andalso sderl_mon_shape:fits({list, monitor_info()}, Monitors),
     case Good of
         true -> {ok, maps:with([epoch, t, nodes, groups, monitors], Topology)};
         false -> {error, not_a_topology}
@@ -131,18 +135,29 @@ topology(#{epoch := Epoch, t := T, nodes := Nodes, groups := Groups, monitors :=
 topology(_Other) ->
     {error, not_a_topology}.
 
-node_info(#{status := Status, groups := Groups, hidden := Hidden, source := Source}) ->
-    lists:member(Status, [up, down, unreachable]) andalso ids(Groups) andalso is_boolean(Hidden) andalso
-        lists:member(Source, [probe, stock, none]);
-node_info(_Other) ->
-    false.
+infos(Shape, Infos) -> maps:fold(fun(Id, Info, Ok) -> Ok andalso id(Id) andalso sderl_mon_shape:fits(Shape, Info) end, true, Infos).
 
-group_info(#{nodes := Nodes, names := Names}) -> ids(Nodes) andalso is_integer(Names);
-group_info(_Other) -> false.
+node_info() ->
+    {fields,
+        #{
+            status => {either, [{value, up}, {value, down}, {value, unreachable}]},
+            groups => {list, id},
+            hidden => boolean,
+            source => {either, [{value, probe}, {value, stock}, {value, none}]}
+        },
+        #{home => maybe_id(), agent => id, why => binary, otp => binary}}.
 
-monitor_info(#{node := Node, status := Status, master := Master, agents := Agents}) ->
-    id(Node) andalso lists:member(Status, [up, down]) andalso is_boolean(Master) andalso is_integer(Agents);
-monitor_info(_Other) ->
-    false.
+group_info() ->
+    {fields, #{nodes => {list, id}, names => integer}, #{
+        coordinator => maybe_id(),
+        live => {list, id},
+        minority => {list, id},
+        agent => maybe_id()
+    }}.
 
-ids(Ids) -> is_list(Ids) andalso lists:all(fun id/1, Ids).
+monitor_info() ->
+    {fields,
+        #{node => id, status => {either, [{value, up}, {value, down}]}, master => boolean, agents => integer},
+        #{}}.
+
+maybe_id() -> {either, [{value, undefined}, id]}.

@@ -15,6 +15,7 @@ name ends in `_pct` (then per cent).
 -export_type([id/0, t/0, scope/0]).
 -export_type([topology/0, node_info/0, group_info/0, monitor_info/0]).
 -export_type([update/0, frame/0, node_sample/0, group_sample/0, link/0, flow/0]).
+-export_type([names/0, name/0, names_opts/0, process/0, trace_opts/0, traced/0, link_detail/0]).
 -export_type([detail/0, event/0, new_event/0, level/0, finding/0, evidence/0, severity/0]).
 -export_type([source/0, store/0, what/0, series/0, event_filter/0, traffic_by/0, traffic_opts/0, traffic_row/0]).
 
@@ -147,18 +148,78 @@ the node's. What is counted (`migrations`, `traffic`) is of the last `span_ms`.
     ],
     queues => [non_neg_integer()],
     memory => #{atom() => non_neg_integer()},
-    top => [#{atom() => binary() | number()}],
+    top => [sderl_mon_samples:process()],
     migrations => [[non_neg_integer()]],
-    links => [#{atom() => term()}],
+    links => [link_detail()],
     kinds => #{atom() => flow()},
-    traffic => [#{atom() => term()}],
+    traffic => [sderl_mon_samples:flow()],
     problems => [binary()],
     limits => #{atom() => number() | [number()]},
     otp => binary(),
     uptime_s => number(),
     tracing => boolean(),
-    atom() => term()
+    source => probe | stock
 }.
+
+-doc "A link of a node, as that node sees it, with its rates where there are two samples to make them of.".
+-type link_detail() :: #{
+    node := id(),
+    type => visible | hidden,
+    pending => non_neg_integer(),
+    reasons => [binary()],
+    since_s => non_neg_integer(),
+    counts => unknown,
+    in_msgs_s => number(),
+    in_bytes_s => number(),
+    out_msgs_s => number(),
+    out_bytes_s => number()
+}.
+
+-doc "Which names: those whose text begins with `prefix`, at most `limit`.".
+-type names_opts() :: #{prefix => binary(), limit => pos_integer()}.
+
+-doc "Some names of a group, how many it has (as far as that is known without counting), and whether there are others.".
+-type names() :: #{names := [name()], total := non_neg_integer(), more := boolean()}.
+
+-doc "A registered name as text, the process that has it, and where that runs. Since when is known of made-up ones alone.".
+-type name() :: #{name := binary(), pid := binary(), node := node() | id(), since => t()}.
+
+-doc "One process, without its messages, state or dictionary. Terms are texts; of links and monitors there are the numbers.".
+-type process() :: #{
+    pid := binary(),
+    name := binary(),
+    initial := binary(),
+    memory := non_neg_integer(),
+    queue := non_neg_integer(),
+    node => id(),
+    reds_per_s => non_neg_integer(),
+    status => atom(),
+    priority => atom(),
+    trap_exit => boolean(),
+    total_heap_size => non_neg_integer(),
+    stack_size => non_neg_integer(),
+    reductions => non_neg_integer(),
+    current => binary(),
+    stack => [binary()],
+    links => non_neg_integer(),
+    monitors => non_neg_integer(),
+    monitored_by => non_neg_integer(),
+    gc => non_neg_integer()
+}.
+
+-doc "What to trace and for how long: see `sderl_mon_probe_trace:trace/2`.".
+-type trace_opts() :: #{
+    on := boolean(),
+    sample => number(),
+    pids => [binary()],
+    max_per_s => pos_integer(),
+    for_s => pos_integer(),
+    dry => boolean(),
+    measure => boolean()
+}.
+
+-doc "What tracing costs on that node, as a sentence for people.".
+-type traced() :: #{cost := binary()}.
 
 -type level() :: info | notice | warning | error.
 

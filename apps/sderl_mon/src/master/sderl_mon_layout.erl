@@ -10,11 +10,9 @@ costs the history of rates that the agent has, so it must be worth it.
 """.
 
 -export([scopes/1, home/1, place/3, weight/1]).
--export_type([scope/0, placement/0]).
 
--doc "What one agent watches.".
--type scope() :: {group, term()} | {free, node()}.
--type placement() :: #{scope() => node()}.
+-type scope() :: sderl_mon_message:scope().
+-type placement() :: sderl_mon_message:placement().
 
 -doc "The home of a node, from the groups that it is in.".
 -spec home({node(), [Group :: term()]}) -> scope().

@@ -4,8 +4,8 @@
 The master of a monitoring node: does what `m:sderl_mon_master_core` decides. There is one on each; the lowest
 leads, the others run the agents that it gives them and are ready to take over.
 
-Messages between masters are casts `{sderl_mon, 1, Kind, From, Payload}`; those of another version or an unknown kind
-are ignored. None is waited for.
+Messages between masters are casts `{sderl_mon, 1, Kind, From, Payload}`; those of another version, of an unknown kind or not of
+their type (`m:sderl_mon_message`) are ignored. None is waited for.
 """.
 
 -behaviour(gen_server).
@@ -24,11 +24,11 @@ are ignored. None is waited for.
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 -doc "What this master knows, for people.".
--spec status() -> map().
+-spec status() -> sderl_mon_master_core:status().
 status() -> gen_server:call(?MODULE, status).
 
 -doc "The node that an id names, among those that are watched.".
--spec node_of(sderl_mon_types:id()) -> {ok, node(), up | down | unreachable} | {error, unknown}.
+-spec node_of(sderl_mon_types:id()) -> {ok, node(), sderl_mon_message:status()} | {error, unknown}.
 node_of(Id) -> gen_server:call(?MODULE, {node_of, Id}).
 
 -doc "The group that an id names, and its members that are up.".
@@ -36,7 +36,7 @@ node_of(Id) -> gen_server:call(?MODULE, {node_of, Id}).
 group_of(Id) -> gen_server:call(?MODULE, {group_of, Id}).
 
 -doc "All nodes, and what is known of each.".
--spec nodes() -> #{node() => map()}.
+-spec nodes() -> #{node() => sderl_mon_message:node_report()}.
 nodes() -> gen_server:call(?MODULE, nodes).
 
 -spec init([]) -> {ok, map()}.
@@ -65,8 +65,11 @@ handle_call(_, _, State) ->
     {reply, {error, unknown_call}, State}.
 
 -spec handle_cast(term(), map()) -> {noreply, map()}.
-handle_cast({sderl_mon, 1, Kind, From, Payload}, State) when is_atom(Kind), is_atom(From) ->
-    {noreply, step({peer, Kind, From, Payload}, State)};
+handle_cast({sderl_mon, 1, Kind, From, Payload}, State) when is_atom(From) ->
+    case sderl_mon_message:check(Kind, Payload) of
+        ok -> {noreply, step({peer, Kind, From, Payload}, State)};
+        {error, not_a_message} -> {noreply, State}
+    end;
 handle_cast(_, State) ->
     {noreply, State}.
 

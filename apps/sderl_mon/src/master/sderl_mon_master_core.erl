@@ -32,7 +32,7 @@ higher term; the other shows its nodes as watched by a newer master.
 
 -export([new/3, step/3]).
 -export([leads/1, term/1, status/1, node_of/2, group_of/2, nodes/1]).
--export_type([state/0, event/0, effect/0]).
+-export_type([state/0, event/0, effect/0, status/0]).
 
 -define(BEAT_MS, 500).
 -define(DEAD_MS, 3000).
@@ -49,22 +49,23 @@ higher term; the other shows its nodes as watched by a newer master.
 -type event() ::
     tick
     | settle
-    | {peer, Kind :: atom(), From :: node(), Payload :: term()}
+    %% Checked: see m:sderl_mon_message.
+    | {peer, sderl_mon_message:kind(), From :: node(), Payload :: term()}
     | {monitor_down, node()}
-    | {config, map()}
-    | {adopted, [sderl_mon_agent:spec()]}.
+    | {config, sderl_mon_message:config()}
+    | {adopted, [sderl_mon_message:orders()]}.
 -type effect() ::
-    {tell, node(), Kind :: atom(), Payload :: term()}
+    {tell, node(), sderl_mon_message:kind(), Payload :: term()}
     | {connect, node()}
     | {settle, pos_integer()}
-    | {seen, sderl_mon_layout:scope(), node()}
-    | {run, [sderl_mon_agent:spec()]}
-    | {adopt_config, map()}
+    | {seen, sderl_mon_message:scope(), node()}
+    | {run, [sderl_mon_message:orders()]}
+    | {adopt_config, sderl_mon_message:config()}
     | {topology, Hubs :: [node()], sderl_mon_types:topology()}
     | {events, Hubs :: [node()], Term :: integer(), [sderl_mon_types:new_event()]}.
 
 -doc "A master that has heard nothing yet. `Config` is `sderl_mon_config:shared/1`.".
--spec new(node(), map(), integer()) -> state().
+-spec new(node(), sderl_mon_message:config(), integer()) -> state().
 new(Self, Config, Now) ->
     #{
         self => Self,
@@ -227,9 +228,8 @@ followed(#{plan := #{hubs := Hubs}} = State) ->
 followed(_) ->
     none.
 
-heard(beat, From, #{term := Term, seen := Theirs, lead := Lead, version := Version, hears := Hears}, Now, #{beats := Beats, seen := Seen} = State) when
-    is_integer(Term), is_integer(Theirs), is_list(Hears)
-->
+heard(beat, From, #{term := Term, seen := Theirs, lead := Lead, version := Version, hears := Hears}, Now, State) ->
+    #{beats := Beats, seen := Seen} = State,
     State1 = State#{beats := Beats#{From => #{at => Now, term => Term, lead => Lead, version => Version, hears => Hears}}, seen := max(Seen, Theirs)},
     {Effects, State2} = elect(Now, follow(From, Lead, Term, State1)),
     case {State2, is_map_key(From, Beats)} of
@@ -255,7 +255,7 @@ heard(state, From, #{seen := Theirs, nodes := Nodes, placement := Placement, con
                 %% Its clock is another one.
                 nodes := maps:merge(#{N => R#{since := Now} || N := R <- Nodes}, Own),
                 placement := maps:merge(Mine, Placement),
-                epoch := max(Epoch, maps:get(epoch, Payload, 0))
+                epoch := max(Epoch, maps:get(epoch, Payload))
             });
         _ ->
             {[], State1}
@@ -265,11 +265,11 @@ heard(assign, From, #{term := Term, version := Version, placement := Placement, 
 ->
     {Effects, State1} = adopted(Config, State#{
         role := follower, leader := From, seen := Term, term := Term, version := Version, placement := Placement,
-        members := Members, plan := Plan, epoch := maps:get(epoch, Plan, 0)
+        members := Members, plan := Plan, epoch := maps:get(epoch, Plan)
     }),
     Nodes = maps:merge(#{N => unknown(0) || N := _ <- Members}, maps:get(nodes, State1)),
     {Effects ++ [{run, orders(Plan, State1)}], State1#{nodes := Nodes}};
-heard(config, _, Config, _, #{role := leader, config := Now} = State) when is_map(Config), Config =/= Now ->
+heard(config, _, Config, _, #{role := leader, config := Now} = State) when Config =/= Now ->
     {[{adopt_config, Config}], State};
 heard(report, From, #{scope := Scope, nodes := Reports}, Now, #{placement := Placement} = State) ->
     case maps:get(Scope, Placement, From) of
@@ -430,8 +430,20 @@ leads(#{role := Role}) -> Role =:= leader.
 -spec term(state()) -> integer().
 term(#{term := Term}) -> Term.
 
+-doc "What a master knows, for people.".
+-type status() :: #{
+    node := node(),
+    role := leader | follower,
+    master := node() | undefined,
+    term := integer(),
+    monitors := [node()],
+    heard := [node()],
+    nodes := #{node() => #{status := sderl_mon_message:status(), why := binary(), source := probe | stock | none}},
+    agents := sderl_mon_message:placement()
+}.
+
 -doc "For people.".
--spec status(state()) -> map().
+-spec status(state()) -> status().
 status(#{self := Self, role := Role, leader := Leader, term := Term, nodes := Nodes, placement := Placement, last_tick := Now} = State) ->
     #{
         node => Self,
@@ -445,7 +457,7 @@ status(#{self := Self, role := Role, leader := Leader, term := Term, nodes := No
     }.
 
 -doc "The node of an id; no atom is made of it.".
--spec node_of(sderl_mon_types:id(), state()) -> {ok, node(), up | down | unreachable} | {error, unknown}.
+-spec node_of(sderl_mon_types:id(), state()) -> {ok, node(), sderl_mon_message:status()} | {error, unknown}.
 node_of(Id, #{nodes := Nodes}) ->
     case [{N, S} || N := #{status := S} <- Nodes, sderl_mon_types:id(N) =:= Id] of
         [{Node, Status}] -> {ok, Node, Status};
@@ -464,5 +476,5 @@ group_of(Id, #{nodes := Nodes}) ->
     end.
 
 -doc "All nodes, and what is known of each.".
--spec nodes(state()) -> #{node() => map()}.
+-spec nodes(state()) -> #{node() => sderl_mon_message:node_report()}.
 nodes(#{nodes := Nodes}) -> Nodes.

@@ -12,7 +12,7 @@ none of them is up either, it is in the groups that it was in.
 -export_type([reports/0]).
 
 -doc "By node: what its agent reports (`sderl_mon_watch:report/1`).".
--type reports() :: #{node() => #{status := up | down | unreachable, facts := map(), peers := [node()], atom() => term()}}.
+-type reports() :: #{node() => sderl_mon_message:node_report()}.
 
 %% More than anybody runs.
 -define(MOST_NODES, 5000).
@@ -21,7 +21,7 @@ none of them is up either, it is in the groups that it was in.
 All nodes that are to be watched: those known before, the seeds, and whomever a node that is up is linked to or
 names as a member of a group; without the monitoring nodes, and only those that the configuration allows.
 """.
--spec found(reports(), map(), Monitors :: [node()]) -> [node()].
+-spec found(reports(), sderl_mon_message:config(), Monitors :: [node()]) -> [node()].
 found(Reports, #{seeds := Seeds, nodes := Which}, Monitors) ->
     Named = [[Peers, groups_nodes(Facts)] || _ := #{status := up, facts := Facts, peers := Peers} <- Reports],
     Allowed = case Which of all -> fun(_) -> true end; _ -> fun(N) -> lists:member(N, Which) end end,
@@ -54,7 +54,7 @@ groups_of(Node, #{facts := Facts}, Claims) ->
 own(Facts) -> lists:sort([G || #{group := G} <- maps:get(groups, Facts, [])]).
 
 -doc "The nodes of a topology.".
--spec node_infos(reports(), #{node() => [term()]}, sderl_mon_layout:placement()) -> #{sderl_mon_types:id() => sderl_mon_types:node_info()}.
+-spec node_infos(reports(), #{node() => [term()]}, sderl_mon_message:placement()) -> #{sderl_mon_types:id() => sderl_mon_types:node_info()}.
 node_infos(Reports, Members, Placement) ->
     #{sderl_mon_types:id(N) => node_info(R, sderl_mon_layout:home({N, Gs}), Gs, Placement) || N := R <- Reports, Gs <- [maps:get(N, Members, [])]}.
 
@@ -75,7 +75,7 @@ scope_id({group, _} = Group) -> sderl_mon_types:id(Group);
 scope_id({free, Node}) -> sderl_mon_types:id(Node).
 
 -doc "The groups of a topology.".
--spec group_infos(reports(), #{node() => [term()]}, sderl_mon_layout:placement()) -> #{sderl_mon_types:id() => sderl_mon_types:group_info()}.
+-spec group_infos(reports(), #{node() => [term()]}, sderl_mon_message:placement()) -> #{sderl_mon_types:id() => sderl_mon_types:group_info()}.
 group_infos(Reports, Members, Placement) ->
     ByGroup = maps:groups_from_list(fun({G, _}) -> G end, fun({_, N}) -> N end, [{G, N} || N := Gs <- Members, G <- Gs]),
     Said = maps:groups_from_list(

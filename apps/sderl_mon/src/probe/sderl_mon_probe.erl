@@ -72,20 +72,32 @@ and the tracer are in it; what the link to the owner costs is not.
 Starts the probe of this node, or takes it over. `term`: of several owners the highest wins;
 `friends`: the nodes whose owners may take it over at any time. `lease_ms`: 15,000.
 
-Errors: `{term, T}` (a later owner has it), `{busy, Node}` (an owner elsewhere, which answers), `timeout`.
+Errors: `{bad_option, Key, Value}`, `{term, T}` (a later owner has it), `{busy, Node}` (an owner elsewhere, which answers), `timeout`.
 """.
 -spec start(#{owner := pid(), term => integer(), interval_ms => pos_integer(), top => pos_integer(), friends => [node()],
               lease_ms => pos_integer()}) ->
-    {ok, pid()} | {error, {term, integer()} | {busy, node()} | timeout | term()}.
-start(#{owner := Owner} = Opts) when is_pid(Owner) ->
-    case whereis(?MODULE) of
-        undefined ->
+    {ok, pid()} | {error, {term, integer()} | {busy, node()} | timeout | {bad_option, term(), term()} | term()}.
+start(#{owner := _} = Opts) ->
+    case {bad_options(Opts), whereis(?MODULE)} of
+        {[{Key, Value} | _], _} ->
+            {error, {bad_option, Key, Value}};
+        {[], undefined} ->
             case proc_lib:start(?MODULE, init, [Opts], 5000, [{message_queue_data, off_heap}, {fullsweep_after, 20}]) of
                 {error, {running, _}} -> ask({start, Opts});
                 Answer -> Answer
             end;
-        _ -> ask({start, Opts})
+        {[], _} ->
+            ask({start, Opts})
     end.
+
+bad_options(Opts) -> [{Key, Value} || Key := Value <- Opts, not option(Key, Value)].
+
+option(owner, Owner) -> is_pid(Owner);
+option(term, Term) -> is_integer(Term);
+option(friends, all) -> true;
+option(friends, Nodes) when length(Nodes) >= 0 -> lists:all(fun is_atom/1, Nodes);
+option(Key, N) when Key =:= interval_ms; Key =:= top; Key =:= lease_ms -> is_integer(N) andalso N > 0;
+option(_, _) -> false.
 
 -doc "Ends the probe of this node; returns when it has ended.".
 -spec stop() -> ok.
@@ -103,20 +115,20 @@ stop() ->
 code() -> [{M, File, Binary} || M <- ?MODULES, {_, Binary, File} <- [code:get_object_code(M)]].
 
 -doc "See `sderl_mon_probe_names:names/3`.".
--spec names(term(), map()) -> {ok, map()} | {error, no_group | not_running | busy}.
+-spec names(Group :: term(), sderl_mon_types:names_opts()) -> {ok, sderl_mon_types:names()} | {error, no_group | not_running | busy}.
 names(Group, Opts) ->
     sderl_mon_probe_names:names(Group, Opts, fun(G) -> case ask({total, G}) of {ok, N} -> N; {error, _} -> none end end).
 
 -doc "See `sderl_mon_probe_names:lookup/2`.".
--spec lookup(term(), binary()) -> {ok, map()} | {error, not_found | timeout | no_group | not_running | busy}.
+-spec lookup(Group :: term(), binary()) -> {ok, sderl_mon_types:name()} | {error, not_found | timeout | no_group | not_running | busy}.
 lookup(Group, Name) -> sderl_mon_probe_names:lookup(Group, Name).
 
 -doc "See `sderl_mon_probe_look:process/1`.".
--spec process(binary() | string()) -> {ok, map()} | {error, bad_pid | dead | busy}.
+-spec process(binary() | string()) -> {ok, sderl_mon_types:process()} | {error, bad_pid | dead | busy}.
 process(Pid) -> sderl_mon_probe_look:process(Pid).
 
 -doc "See `sderl_mon_probe_trace:trace/2`.".
--spec trace(#{on := boolean(), atom() => term()}) -> {ok, map()} | {error, term()}.
+-spec trace(sderl_mon_types:trace_opts()) -> {ok, sderl_mon_types:traced()} | {error, term()}.
 trace(Opts) -> sderl_mon_probe_trace:trace(Opts, fun(Wanted) -> ask({trace, Wanted}) end).
 
 ask(Request) ->
@@ -180,24 +192,15 @@ handle({tick, At}, #s{next = At} = S) ->
     {timed, Kind, New};
 handle({sderl_mon_ack, Seq}, #s{out = {Seq, _, Facts, Lost}} = S) ->
     S#s{out = none, facts = Facts, lost_acked = Lost, acked = now_ms(), sent = [], n = length(S#s.fresh), traced = {#{}, element(2, S#s.traced)}};
-handle({?MODULE, Ref, {start, #{owner := Owner} = Opts}}, S) ->
-    case may_take(Owner, maps:get(term, Opts, 0), S) of
-        ok -> Ref ! {Ref, {ok, self()}}, push_soon(owned(Opts, S));
-        Error -> Ref ! {Ref, Error}, S
-    end;
 handle({?MODULE, stop}, S) -> ended(S);
-handle({?MODULE, Ref, {total, G}}, #s{known = Known} = S) ->
-    Ref ! {Ref, case Known of #{live := #{G := #{names := N}}} -> {ok, N}; #{} -> {error, unknown} end},
-    S;
-handle({?MODULE, Ref, {trace, Opts}}, S) ->
-    Ref ! {Ref, {ok, #{cost => <<"nothing">>}}},
-    traces(Opts, S);
+handle({?MODULE, Ref, Request}, S) when is_reference(Ref) -> asked(Request, Ref, S);
 handle({traced, Pid, Took, Flows, Lost, Texts}, #s{tracer = Pid, traced = {Out, New}, lost = Old, us = Us} = S0) ->
     S = S0#s{us = Us + Took, traced = {Out, sderl_mon_probe_trace:added(New, Flows)}, lost = maps:merge_with(fun(_, A, B) -> A + B end, Old, Lost)},
     lists:foldl(fun({Kind, Text}, A) -> event(Kind, notice, Text, #{}, A) end, S, Texts);
-handle({Up, Node, Info}, S) when Up =:= nodeup; Up =:= nodedown -> node_event(Up, Node, Info, S);
-handle({s_group_event, _, _, {event, Level, Kind, Meta}}, S) ->
-    Nodes = [N || N <- case Meta of #{nodes := Ns} when is_list(Ns) -> Ns; #{node := N1} -> [N1]; _ -> [] end, is_atom(N)],
+handle({Up, Node, Info}, S) when (Up =:= nodeup orelse Up =:= nodedown), is_atom(Node), is_map(Info) -> node_event(Up, Node, Info, S);
+handle({s_group_event, _, _, {event, Level, Kind, Meta}}, S) when is_atom(Kind), is_map(Meta) ->
+    %% (The length of an improper list is none.)
+    Nodes = [N || N <- case Meta of #{nodes := Ns} when length(Ns) >= 0 -> Ns; #{node := N1} -> [N1]; _ -> [] end, is_atom(N)],
     More = maps:merge(#{details => #{nodes => [atom_to_binary(N) || N <- lists:sublist(Nodes, 20)]}}, #{group => id(G) || #{group := G} <- [Meta]}),
     push_soon(event(Kind, level(Level), {told, Meta#{event => Kind}}, More,
                     count_up(group_events, S#s{slow_at = min(S#s.slow_at, now_ms() + 100)})));
@@ -220,6 +223,29 @@ handle({'EXIT', Pid, Why}, #s{slow = {Pid, _}} = S) ->
                                    S#s{slow = none, slow_at = now_ms() + ?SLOW_MS}));
 handle({'EXIT', Pid, _}, #s{tracer = Pid} = S) -> event(trace_off, notice, <<"tracing ended">>, #{}, S#s{tracer = none});
 handle(_, S) -> S.
+
+%% What callers on this node ask, who wait for an answer.
+asked({start, #{owner := Owner} = Opts}, Ref, S) ->
+    case bad_options(Opts) of
+        [] ->
+            case may_take(Owner, maps:get(term, Opts, 0), S) of
+                ok -> Ref ! {Ref, {ok, self()}}, push_soon(owned(Opts, S));
+                Error -> Ref ! {Ref, Error}, S
+            end;
+        [{Key, Value} | _] ->
+            Ref ! {Ref, {error, {bad_option, Key, Value}}},
+            S
+    end;
+asked({total, G}, Ref, #s{known = Known} = S) ->
+    Ref ! {Ref, case Known of #{live := #{G := #{names := N}}} -> {ok, N}; #{} -> {error, unknown} end},
+    S;
+asked({trace, off}, Ref, S) ->
+    Ref ! {Ref, {ok, #{cost => <<"nothing">>}}},
+    traces(off, S);
+asked({trace, #{for_s := For, max_per_s := Max} = Opts}, Ref, S) when is_integer(For), is_integer(Max) ->
+    Ref ! {Ref, {ok, #{cost => <<"nothing">>}}},
+    traces(Opts, S);
+asked(_, _, S) -> S.
 
 may_take(Owner, Term, #s{owner = Old, friends = Friends, acked = Acked, term = T}) ->
     Ours = Friends =:= all orelse lists:member(node(Owner), Friends) orelse node(Owner) =:= node(Old),

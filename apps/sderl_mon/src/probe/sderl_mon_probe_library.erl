@@ -10,7 +10,7 @@ Nothing here fails where it does not: a node without it is monitored too.
 -import(sderl_mon_probe_text, [id/1, text/1, text/2, cut/2]).
 
 -doc "What it counts itself; of messages between nodes what is not in `Edges` yet.".
--spec traffic(Edges :: map()) -> map().
+-spec traffic(Edges :: map()) -> sderl_observed:traffic() | #{}.
 traffic(Edges) ->
     try sderl_observed:traffic() of
         #{edges := Rows} = Sample -> Sample#{edges := [Row || {From, Next, N} = Row <- Rows, maps:get({row, From, Next}, Edges, 0) =/= N]};
@@ -49,7 +49,7 @@ edges(Rows, Old, GroupOf, Self) ->
     end, Old, Rows).
 
 -doc "The groups that this node is in, with what is known of each (`ask/2`).".
--spec groups(Live :: #{term() => map()}) -> [map()].
+-spec groups(Live :: #{term() => map()}) -> [sderl_mon_samples:group()].
 groups(Live) ->
     try sderl_observed:groups() of
         Own -> [maps:merge(#{group => G, members => Ms, coordinator => Lead, names => 0}, maps:get(G, Live, #{})) || {G, Ms, Lead} <- lists:sort(Own)]

@@ -22,7 +22,7 @@ socket has to be asked for.
 A link's counters are those of its socket, of 32 bits where they count packets. One that closes just now
 shows what it showed last. `Reasons` are what a link is for, and its age in seconds.
 """.
--spec read(links(), sockets(), Reasons :: #{node() => {[binary()], non_neg_integer()}}) -> {[map()], links(), sockets(), boolean()}.
+-spec read(links(), sockets(), Reasons :: #{node() => {[binary()], non_neg_integer()}}) -> {[sderl_mon_samples:link()], links(), sockets(), boolean()}.
 read(Old, Sockets, Reasons) ->
     Hidden = nodes(hidden),
     Now = erlang:system_time(second),

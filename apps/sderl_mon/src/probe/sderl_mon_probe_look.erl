@@ -18,7 +18,7 @@ Everything is bounded: by number and by time. Of processes neither messages nor 
 -define(DEEP, 4).
 
 -doc "One process of this node, without its messages, state or dictionary.".
--spec process(binary() | string()) -> {ok, map()} | {error, bad_pid | dead | busy}.
+-spec process(binary() | string()) -> {ok, sderl_mon_types:process()} | {error, bad_pid | dead | busy}.
 process(Text) -> sderl_mon_probe_bound:looking(fun() -> read(Text) end).
 
 read(Text) ->

@@ -16,8 +16,8 @@ Names of an own group, which is given itself or by its id, in no order: those wh
 `prefix`, at most `limit` (500). Looks for 200 ms at most; `more`: there may be others; `total`: all of the group, where that would
 have to be counted as `Told` says (none: it is not known).
 """.
--spec names(term(), #{prefix => binary(), limit => pos_integer()}, fun((term()) -> non_neg_integer() | none)) ->
-    {ok, #{names := [map()], total := non_neg_integer(), more := boolean()}} | {error, no_group | not_running | busy}.
+-spec names(Group :: term(), sderl_mon_types:names_opts(), fun((term()) -> non_neg_integer() | none)) ->
+    {ok, sderl_mon_types:names()} | {error, no_group | not_running | busy}.
 names(Group, Opts, Told) ->
     with_group(Group, fun(G) ->
         Limit = min(500, maps:get(limit, Opts, 100)),
@@ -43,7 +43,7 @@ at most.
 
 Errors: `not_found`, `timeout` (not found so far), `no_group`, `not_running`, `busy`.
 """.
--spec lookup(term(), binary()) -> {ok, map()} | {error, not_found | timeout | no_group | not_running | busy}.
+-spec lookup(Group :: term(), binary()) -> {ok, sderl_mon_types:name()} | {error, not_found | timeout | no_group | not_running | busy}.
 lookup(Group, Text) ->
     with_group(Group, fun(G) ->
         case [Pid || Name <- meant(Text), Pid <- [sderl_observed:pid(G, Name)], Pid =/= none] of

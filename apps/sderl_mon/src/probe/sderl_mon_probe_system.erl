@@ -69,9 +69,9 @@ describe(Kind, N, Who, What, Names) ->
     Whose = lists:join(" ", [T || T <- [text(Who) | maps:get(Who, Names, [])], T =/= <<>>]),
     text("~ts ~ts~ts", [Whose, did(Kind, What), case N of 1 -> ""; _ -> io_lib:format("; one of ~b such events", [N]) end]).
 
-did(long_gc, [{timeout, Ms} | _]) -> io_lib:format("collected its garbage for ~b ms", [Ms]);
-did(long_schedule, [{timeout, Ms} | _]) -> io_lib:format("ran for ~b ms without a break", [Ms]);
-did(large_heap, Sizes) when is_list(Sizes) -> io_lib:format("has a heap of ~b words", [lists:sum([V || {K, V} <- Sizes, K =:= heap_block_size orelse K =:= old_heap_block_size])]);
+did(long_gc, [{timeout, Ms} | _]) when is_integer(Ms) -> io_lib:format("collected its garbage for ~b ms", [Ms]);
+did(long_schedule, [{timeout, Ms} | _]) when is_integer(Ms) -> io_lib:format("ran for ~b ms without a break", [Ms]);
+did(large_heap, Sizes) when length(Sizes) > 0 -> io_lib:format("has a heap of ~b words", [lists:sum([V || {K, V} <- Sizes, is_integer(V), K =:= heap_block_size orelse K =:= old_heap_block_size])]);
 did(long_message_queue, _) -> "has more than 10000 messages waiting";
 did(queue_short, _) -> "has less than 5000 messages waiting again";
 did(busy_port, Port) -> ["waited for a port that had too much to send: ", text(Port)];

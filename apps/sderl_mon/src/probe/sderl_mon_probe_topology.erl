@@ -5,7 +5,7 @@
 -export([schedulers/2]).
 
 -doc "Of each scheduler where it runs: its socket, core and thread, and whether it is bound to it.".
--spec schedulers(term(), [unbound | integer()]) -> [map()].
+-spec schedulers(term(), [unbound | integer()]) -> [sderl_mon_samples:place()].
 schedulers(undefined, Bindings) ->
     [#{scheduler => I, socket => 0, core => I - 1, thread => 0, bound => false} || {I, _} <- lists:enumerate(Bindings)];
 schedulers(Levels, Bindings) ->

@@ -28,8 +28,8 @@ nothing starts, and with `measure => false` nothing is traced for it either. `As
 
 Errors: `not_running`, `busy` (somebody else asks just now), `{bad_option, Key, Value}`.
 """.
--spec trace(#{on := boolean(), atom() => term()}, fun((off | map()) -> {ok, map()} | {error, term()})) ->
-    {ok, #{cost := binary()}} | {error, term()}.
+-spec trace(sderl_mon_types:trace_opts(), fun((off | map()) -> {ok, sderl_mon_types:traced()} | {error, term()})) ->
+    {ok, sderl_mon_types:traced()} | {error, term()}.
 trace(#{on := false} = Opts, Ask) ->
     case Opts of
         #{dry := true} -> {ok, #{cost => <<"nothing">>}};

@@ -42,8 +42,7 @@ stop() ->
 is_running() -> whereis(?MODULE) =/= undefined.
 
 -doc "Names of a group: `prefix` and `limit` (100; 500 at most). Errors: `not_found`.".
--spec names(sderl_mon_types:id(), #{prefix => binary(), limit => pos_integer()}) ->
-    {ok, #{names := [map()], total := non_neg_integer(), more := boolean()}} | {error, not_found}.
+-spec names(sderl_mon_types:id(), sderl_mon_types:names_opts()) -> {ok, sderl_mon_types:names()} | {error, not_found}.
 names(Group, Opts) ->
     case sderl_mon_synthetic_names:names(Group, maps:get(prefix, Opts, <<>>), sderl_mon_hub:now_topology()) of
         {ok, All} ->
@@ -54,7 +53,7 @@ names(Group, Opts) ->
     end.
 
 -doc "Who has a name. Errors: `not_found`.".
--spec lookup(sderl_mon_types:id(), binary()) -> {ok, map()} | {error, not_found}.
+-spec lookup(sderl_mon_types:id(), binary()) -> {ok, sderl_mon_types:name()} | {error, not_found}.
 lookup(Group, Text) ->
     case names(Group, #{prefix => Text, limit => ?MOST_NAMES}) of
         {ok, #{names := Names}} ->
@@ -67,7 +66,7 @@ lookup(Group, Text) ->
     end.
 
 -doc "One process of a node, as its last details list it. Errors: `not_found`.".
--spec process(sderl_mon_types:id(), binary()) -> {ok, map()} | {error, not_found}.
+-spec process(sderl_mon_types:id(), binary()) -> {ok, sderl_mon_types:process()} | {error, not_found}.
 process(Node, Pid) ->
     case sderl_mon_hub:detail(Node) of
         {ok, #{top := Top}} ->
@@ -80,7 +79,7 @@ process(Node, Pid) ->
     end.
 
 -doc "There is nothing to trace; the answer says so.".
--spec trace(sderl_mon_types:id(), map()) -> {ok, #{cost := binary()}}.
+-spec trace(sderl_mon_types:id(), sderl_mon_types:trace_opts()) -> {ok, sderl_mon_types:traced()}.
 trace(_Node, _Opts) -> {ok, #{cost => <<"none: this cluster is made up">>}}.
 
 %% Server

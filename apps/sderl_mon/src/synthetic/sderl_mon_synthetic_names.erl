@@ -9,7 +9,7 @@ the topology gives for a group. Pure.
 
 -doc "Names of a group with a prefix, sorted. Errors: `not_found`: there is no such group.".
 -spec names(sderl_mon_types:id(), binary(), sderl_mon_types:topology()) ->
-    {ok, [#{name := binary(), pid := binary(), node := sderl_mon_types:id(), since := sderl_mon_types:t()}]} | {error, not_found}.
+    {ok, [sderl_mon_types:name()]} | {error, not_found}.
 names(Group, Prefix, #{t := T, groups := Groups}) ->
     case Groups of
         #{Group := #{names := N, live := [_ | _] = Live}} ->

@@ -1,0 +1,177 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_mon_message).
+-moduledoc """
+What masters and agents tell each other, by type, and the check that stands before each of them. Pure.
+
+Between masters, and from agents to masters, a message is `{sderl_mon, 1, Kind, From, Payload}` (`m:sderl_mon_tell`).
+Hubs are told `t:sderl_mon_types:update/0` and `t:sderl_mon_types:topology/0`, which `m:sderl_mon_clean` checks;
+probes tell `t:sderl_mon_samples:sample/0`.
+""".
+
+-export([check/2, check_orders/1]).
+-export_type([scope/0, placement/0, version/0, status/0, node_report/0, config/0, kind/0]).
+-export_type([beat/0, snapshot/0, plan/0, orders/0, report/0]).
+
+-doc "What one agent watches.".
+-type scope() :: {group, term()} | {free, node()}.
+
+-doc "On which monitoring node the agent of each scope runs.".
+-type placement() :: #{scope() => node()}.
+
+-doc "Which plan: who made it and how many were before. `{undefined, 0}` is none.".
+-type version() :: {node() | undefined, non_neg_integer()}.
+
+-doc "`unreachable`: there is a link, and the node does not answer.".
+-type status() :: up | down | unreachable.
+
+-doc """
+The part of the configuration that all monitoring nodes have in common (`sderl_mon_config:shared/1`). It is on its way
+from where it was set to the leader (`config`), and from there to all with each plan.
+""".
+-type config() :: #{
+    seeds := [node()],
+    monitors := [node()],
+    nodes := all | [node()],
+    inject := boolean(),
+    probe := auto | stock,
+    interval_ms := pos_integer(),
+    thresholds := #{atom() => number()}
+}.
+
+-doc """
+What an agent says of one node: how it is and why, where its numbers come from, what it said of itself last, and to
+which nodes it is linked. Masters keep it with the time since which the status holds, each by its own clock.
+""".
+-type node_report() :: #{
+    status := status(),
+    why := binary(),
+    source := probe | stock | none,
+    facts := sderl_mon_samples:facts() | #{},
+    peers := [node()],
+    since => integer()
+}.
+
+-doc """
+From each master to each other, every 500 ms: under which term it leads or follows, the highest term that it has seen,
+whether it leads, which plan it has, and whom it hears.
+""".
+-type beat() :: #{term := integer(), seen := integer(), lead := boolean(), version := version(), hears := [node()]}.
+
+-doc "From a master that is asked (`hello`) to one that has just begun: all that it knows.".
+-type snapshot() :: #{
+    seen := integer(),
+    nodes := #{node() => node_report()},
+    placement := placement(),
+    config := config(),
+    epoch := integer()
+}.
+
+-doc """
+From the leader to the other masters (`assign`): which nodes each agent watches, where each agent runs, in which groups
+each node is, which monitoring nodes live (`hubs`), and which there are. It is whole each time, and each master runs its
+part of it.
+""".
+-type plan() :: #{
+    term := integer(),
+    version := version(),
+    scopes := #{scope() => [node()]},
+    placement := placement(),
+    members := #{node() => [Group :: term()]},
+    hubs := [node()],
+    monitors := [node()],
+    config := config(),
+    epoch := integer()
+}.
+
+-doc """
+From a master to an agent of its node. `nodes` is who is to be watched, `monitors` are all monitoring nodes, `hubs`
+those that live. They hold until the next; those of a lower term are ignored.
+""".
+-type orders() :: #{
+    scope := scope(),
+    term := integer(),
+    nodes := [node()],
+    monitors := [node()],
+    hubs := [node()],
+    config := config()
+}.
+
+-doc "From an agent to all masters: what changed of its nodes, and now and then everything.".
+-type report() :: #{scope := scope(), term := integer(), nodes := #{node() => node_report()}}.
+
+-doc "The kinds of messages between masters, and of an agent to masters, with the type of their payload.".
+-type kind() :: beat | hello | state | assign | config | report.
+
+-doc "Whether a message to a master is one.".
+-spec check(Kind :: term(), Payload :: term()) -> ok | {error, not_a_message}.
+check(Kind, Payload) ->
+    case payload(Kind) of
+        unknown -> {error, not_a_message};
+        Shape -> checked(Shape, Payload)
+    end.
+
+-doc "Whether a term is orders.".
+-spec check_orders(term()) -> ok | {error, not_a_message}.
+check_orders(Term) -> checked(orders(), Term).
+
+checked(Shape, Term) ->
+    case sderl_mon_shape:fits(Shape, Term) of
+        true -> ok;
+        false -> {error, not_a_message}
+    end.
+
+payload(beat) -> fields(#{term => integer, seen => integer, lead => boolean, version => version(), hears => node_list()});
+payload(hello) -> {map, any, any};
+payload(state) ->
+    fields(#{
+        seen => integer,
+        nodes => {map, atom, {fields, (node_report())#{since => integer}, #{}}},
+        placement => placement(),
+        config => config(),
+        epoch => integer
+    });
+payload(assign) ->
+    fields(#{
+        term => integer,
+        version => version(),
+        scopes => {map, scope(), node_list()},
+        placement => placement(),
+        members => {map, atom, {list, any}},
+        hubs => node_list(),
+        monitors => node_list(),
+        config => config(),
+        epoch => integer
+    });
+payload(config) -> config();
+payload(report) -> fields(#{scope => scope(), term => integer, nodes => {map, atom, fields(node_report())}});
+payload(_) -> unknown.
+
+orders() ->
+    fields(#{scope => scope(), term => integer, nodes => node_list(), monitors => node_list(), hubs => node_list(), config => config()}).
+
+node_report() ->
+    #{
+        status => {either, [{value, up}, {value, down}, {value, unreachable}]},
+        why => binary,
+        source => {either, [{value, probe}, {value, stock}, {value, none}]},
+        facts => sderl_mon_samples:facts(),
+        peers => node_list()
+    }.
+
+%% A newer version may have more keys.
+config() ->
+    fields(#{
+        seeds => node_list(),
+        monitors => node_list(),
+        nodes => {either, [{value, all}, node_list()]},
+        inject => boolean,
+        probe => {either, [{value, auto}, {value, stock}]},
+        interval_ms => natural,
+        thresholds => {map, atom, number}
+    }).
+
+scope() -> {either, [{tuple, [{value, group}, any]}, {tuple, [{value, free}, atom]}]}.
+placement() -> {map, scope(), atom}.
+version() -> {tuple, [atom, natural]}.
+node_list() -> {list, atom}.
+fields(Must) -> {fields, Must, #{}}.
