@@ -74,6 +74,9 @@ the_bottom_of_the_core(Folders, Calls) ->
         sderl_core_clash,
         sderl_core_clients,
         sderl_core_decide,
+        sderl_core_operate,
+        sderl_core_overlay,
+        sderl_core_settle,
         sderl_membership,
         sderl_op,
         sderl_row

@@ -13,7 +13,7 @@ touches: more rows for snapshots and merges, none of which may be lost.
 """.
 -include("sderl_sim.hrl").
 
-%% A registration is a name and a pid in one cell (see sderl_core_decide).
+%% A registration is a name and a pid in one cell (see sderl_op.hrl).
 -dialyzer(no_improper_lists).
 
 -export([start/3, turn/5, keep/5, gives_up/2, not_known/4, submit/5, submit/6, answered/5, contested/0]).

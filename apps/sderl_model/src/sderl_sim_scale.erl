@@ -12,7 +12,7 @@ Promises are not checked here, see `m:sderl_sim_check`.
 """.
 -include("sderl_sim.hrl").
 
-%% A registration is a name and a pid in one cell (see sderl_core_decide).
+%% A registration is a name and a pid in one cell (see sderl_op.hrl).
 -dialyzer(no_improper_lists).
 
 -export([run/2]).

@@ -228,7 +228,7 @@ planted() ->
         "op(From, Op, S) -> former_op(From, Op, S)."}],
       #{kinds => [split], longest => 40_000}, [bounded_waiting, silent_minority]},
      {a_read_does_not_look_at_the_table,
-      [{sderl_core_decide,
+      [{sderl_core_operate,
         "op({read, _}, _, C) -> {{read, undefined}, C};"
         "op(Op, O, C) -> former_op(Op, O, C)."}],
       #{}, [right_answer]}].

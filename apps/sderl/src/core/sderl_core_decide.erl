@@ -2,7 +2,8 @@
 -module(sderl_core_decide).
 -moduledoc false.
 %% What the next batch is: the decisions of the coordinator, read against its own table and an
-%% overlay of what this batch itself changes.
+%% overlay of what this batch itself changes (`sderl_core_overlay`). `sderl_core_operate` decides what
+%% members' clients ask for, `sderl_core_settle` clashes; changes of the component are decided here.
 %%
 %% A batch holds either changes of the component (view, membership, merged rows, settled clashes)
 %% or members' lists of operations, never both: the first kind changes rows by scans, which the
@@ -11,24 +12,12 @@
 %% `sderl_op.hrl` describes operations and items, `sderl_row.hrl` rows.
 
 -include("sderl_core.hrl").
+-include("sderl_core_overlay.hrl").
 
 -export([batch/3]).
-
--record(c, {
-    mod :: module(),
-    store :: term(),
-    names = #{} :: #{term() => sderl_row:t() | none},
-    pids = #{} :: #{pid() => term()},          % [Name] or none, as the index will be
-    mem,
-    was,                                       % the membership before this batch
-    view,
-    sessions = #{} :: #{node() => session()},
-    mode = available :: available | majority,
-    drops = [] :: [node()],                    % homes whose rows this batch takes away
-    clashes = #{} :: #{term() => clash()},
-    decided = 0 :: non_neg_integer(),          % clashes, in this batch
-    then = [] :: [term()]
-}).
+-import(sderl_core_overlay, [name/2, pid_name/2, kept/2, is_free/3, put_row/2, del_row/2, drop_home/2]).
+-import(sderl_core_operate, [decided_list/5, keeps_majority/2, changed/2]).
+-import(sderl_core_settle, [decided/7, settle/5, alone/3, replaced/4, raised/3, left_clashes/2, unopposed/2, latest/2]).
 
 %% The common case in the making.
 -record(p, {
@@ -63,7 +52,7 @@ batch(Mod, Store, #s{office = #office{changes = Changes, unknown_answers = Unkno
     View = [#view{places = D#d.view, drops = Drops, live = Live, unknown = Unknown}
             || lists:keymember(change_view, 1, Changes)],
     S1 = S0#s{office = Office#office{changes = []}},
-    C0 = (overlay(Mod, Store, S1))#c{drops = Drops},
+    C0 = (sderl_core_overlay:new(Mod, Store, S1))#c{drops = Drops},
     {Left, C1} = left_clashes(Drops, C0),
     {Items, C, S} = lists:foldl(fun special/2, {Left ++ View, C1, S1},
                                 lists:reverse(Changes)),
@@ -126,31 +115,12 @@ plain_ops(_, _, _, _, _) -> false.
 take(Name, Pid, #p{taken = Taken, index = Index} = P) ->
     P#p{taken = [{Name}, Pid | Taken], index = [{Pid, none} | Index]}.
 
-decided_list(Member, Session, Number, Operations, Answers) ->
-    #seg{
-        member = Member,
-        session = Session,
-        number = Number,
-        operations = Operations,
-        answers = Answers
-    }.
-
-overlay(Mod, Store, #s{d = D} = S) ->
-    #c{mod = Mod,
-       store = Store,
-       mem = D#d.mem,
-       was = D#d.mem,
-       view = D#d.view,
-       sessions = S#s.sessions,
-       mode = S#s.mode,
-       clashes = D#d.clashes}.
-
 overlaid(Mod, Store, #s{office = #office{requests = Reqs0, held = Held} = Office, d = D} = S) ->
     {Later, Reqs} = lists:partition(fun(?LIST(O, _, _, _)) ->
         is_tuple(maps:get(O, D#d.view, none))
     end, Reqs0),
-    Nothing = {[], [], overlay(Mod, Store, S)},
-    {Items, Last, C} = lists:foldl(fun seg/2, Nothing, lists:reverse(Reqs)),
+    Nothing = {[], [], sderl_core_overlay:new(Mod, Store, S)},
+    {Items, Last, C} = lists:foldl(fun sderl_core_operate:seg/2, Nothing, lists:reverse(Reqs)),
     Waiting = #{O => List || ?LIST(O, _, _, _) = List <- Later},
     {lists:reverse(Items, lists:reverse(Last)), maps:to_list(C#c.pids), left(Last, D),
      S#s{office = Office#office{requests = [], held = maps:merge(Held, Waiting)}}}.
@@ -269,9 +239,6 @@ found(#c{clashes = Before}, #c{clashes = After}) ->
     [#clashes{clashes = Found} || map_size(Found) > 0].
 
 %% Nobody lost it.
-unopposed(Name, Row) -> #settle{name = Name, losers = [], row = Row, effects = []}.
-
-%% From here on in the batch the member has this place, and this session.
 placed(N, more, #c{view = V, sessions = Sessions} = C) ->
     C#c{view = V#{N => {partial, 0}}, sessions = maps:remove(N, Sessions)};
 placed(N, {last, Place, none}, #c{view = V, sessions = Sessions} = C) ->
@@ -360,271 +327,3 @@ shard_row(?ROW(Name, Pid, _, _, _) = Row0, {Kept, #c{clashes = Clashes} = C, S})
             {Kept, C#c{clashes = Clashes#{Name => {Ours, Row}}},
              sderl_core_state:event(name_clash, Told, S)}
     end.
-
-%% What this batch brought of that home before goes with the rest.
-drop_home(N, #c{names = Ns, drops = Drops} = C) ->
-    lists:foldl(fun del_row/2, C#c{drops = [N | Drops]},
-                [Row || _ := ?ROW_AT(Home) = Row <- Ns, Home =:= N]).
-
-%% A registration that won a clash here has the version of that, also where its home went without
-%% having it.
-latest(?ROW(_, Pid, _, Version, _) = Row, ?ROW(_, Pid, _, Here, _))
-  when Here > Version, Here =/= new ->
-    sderl_row:with_version(Here, Row);
-latest(Row, _) -> Row.
-
-is_free(Pid, Name, C) ->
-    case pid_name(Pid, C) of
-        none -> true;
-        {ok, Name} -> true;
-        {ok, Other} -> kept(Other, C) =:= none
-    end.
-
-%% The row of a name once this batch has let go of homes that left. What the batch itself brought
-%% before is newer than that.
-kept(Name, #c{names = Ns, drops = Drops} = C) ->
-    case name(Name, C) of
-        ?ROW_AT(Home) = Row when not is_map_key(Name, Ns) ->
-            case lists:member(Home, Drops) of
-                true -> none;
-                false -> Row
-            end;
-        Row -> Row
-    end.
-
-%% ---------------------------------------------------------------- clashes
-
-%% The winner gets a new version, above both: a token of either process is below it. No row changes
-%% yet: its home is to have that version before anybody reads it. It is in our row, whoever won: the
-%% table has our former version, and nobody else has theirs.
-decided(Name, A, B, Keep, Fx, #c{decided = Before} = C, #s{num = Num, d = #d{lineage = E}}) ->
-    case replaced(Name, A, B, C) of
-        false ->
-            Version = {E, sderl_core_state:seq(Num + 1, Before + 1)},
-            Ours = case Keep of
-                none -> A;
-                _ -> sderl_row:with_version(Version, A)
-            end,
-            {#{Name => {Ours, B, Keep, Fx}}, C#c{decided = Before + 1}};
-        Again -> {Again, C}
-    end.
-
-%% Ours was replaced while the resolver ran: it is asked about the present one.
-replaced(_, ?ROW_OF(Pid), ?ROW_OF(Pid), _) -> false;
-replaced(Name, ?ROW_OF(PidA), ?ROW_OF(PidB) = B, C) ->
-    case kept(Name, C) of
-        ?ROW_OF(Pid) = Held when Pid =/= PidA, Pid =/= PidB -> #{Name => {Held, B}};
-        _ -> false
-    end.
-
-%% Homes hear of the decision by the batch, also where no row changes.
-settle(Name, Clash, Keep, Fx, #c{view = V} = C0) ->
-    {?ROW_OF(PidA), ?ROW_OF_AT(PidB, HomeB) = B} = sderl_core_clash:rows(Clash),
-    Here = PidA =/= PidB andalso is_map_key(HomeB, V)
-        andalso not lists:member(HomeB, C0#c.drops) andalso is_free(PidB, Name, C0),
-    {Lost, Stands, Now} = case kept(Name, C0) of
-        %% One of the two went while the resolver ran: nothing is left to decide.
-        none when Here -> {[], B, []};
-        none -> {[], none, []};
-        ?ROW_OF(PidA) = Held when not Here -> {[], Held, []};
-        ?ROW_OF(PidA) = Held when Keep =:= PidA -> {[PidB], Held, Fx};
-        ?ROW_OF(PidA) when Keep =:= PidB -> {[PidA], B, Fx};
-        ?ROW_OF(PidA) -> {[PidA, PidB], none, Fx};
-        %% Ours went, and theirs came again.
-        ?ROW_OF(PidB) = Held -> {[], latest(Held, B), []};
-        Held -> {[], Held, []}
-    end,
-    Row = raised(Stands, Clash, C0),
-    C1 = case name(Name, C0) of none -> C0; Old -> del_row(Old, C0) end,
-    C = case Row of none -> C1; _ -> put_row(Row, C1) end,
-    {#settle{name = Name, losers = Lost, row = Row, effects = Now}, C}.
-
-%% Of a clash whose one home leaves the other side stands. Where it was decided for that one, it has
-%% the new version: the home that went may have shown it.
-left_clashes([], C) -> {[], C};
-left_clashes(Drops, #c{clashes = Clashes} = C0) ->
-    Left = [{Name, Clash}
-            || Name := Clash <- maps:iterator(Clashes, ordered),
-               {?ROW_AT(HomeA), ?ROW_AT(HomeB)} <- [sderl_core_clash:rows(Clash)],
-               lists:member(HomeA, Drops) orelse lists:member(HomeB, Drops)],
-    lists:foldl(fun({Name, Clash}, {Items, #c{clashes = Open} = C}) ->
-        {A, ?ROW_AT(HomeB) = B} = sderl_core_clash:rows(Clash),
-        case not lists:member(HomeB, Drops) andalso replaced(Name, A, raised(B, Clash, C), C) of
-            false ->
-                C1 = C#c{clashes = maps:remove(Name, Open)},
-                {Item, C2} = settle(Name, Clash, neither, [], C1),
-                alone(Item#settle{losers = []}, Clash, {Items, C2});
-            %% Whoever was replaced may go: theirs still meets who has the name.
-            Again -> {[#clashes{clashes = Again} | Items], C#c{clashes = maps:merge(Open, Again)}}
-        end
-    end, {[], C0}, Left).
-
-%% A home that is set aside may not have heard of the decision, and go on without us with the version
-%% that its row has. It gets the new one when it counts again.
-raised(?ROW_AT(Home) = Row, Clash, #c{view = V}) when map_get(Home, V) =:= live ->
-    sderl_core_clash:won(Row, Clash);
-raised(Row, _, _) -> Row.
-
-alone(#settle{row = none} = Item, _, {Items, C}) -> {[Item | Items], C};
-alone(#settle{name = Name, row = Row} = Item, Clash, {Items, #c{clashes = Clashes} = C}) ->
-    case sderl_core_clash:won(Row, Clash) of
-        Row -> {[Item | Items], C};
-        Won ->
-            Owed = #{Name => {Won, Row, sderl_row:pid(Row), []}},
-            {[#clashes{clashes = Owed}, Item | Items], C#c{clashes = maps:merge(Clashes, Owed)}}
-    end.
-
-%% ---------------------------------------------------------------- members' operations
-
-%% Changes of the membership come behind all lists: homes in a batch are told by the membership
-%% before it.
-seg(?LIST(Origin, Sid, R, Ops), {Items, Last, #c{view = V} = C0}) when is_map_key(Origin, V) ->
-    {As, Extra, C} = ops(Ops, Origin, [], true, [], C0),
-    {[decided_list(Origin, Sid, R, Ops, As) | Items], Extra ++ Last, C};
-%% It went while its list waited here: it asks where it is now.
-seg(_, Acc) -> Acc.
-
-ops([], _, _, true, Extra, C) -> {default, Extra, C};
-ops([], _, As, false, Extra, C) -> {lists:reverse(As), Extra, C};
-ops([Op | Ops], Origin, As, Default, Extra, #c{mem = Mem} = C0) ->
-    case sderl_membership:is_member(Origin, Mem) of
-        false -> ops(Ops, Origin, [{no, not_member} | As], false, Extra, C0);
-        true ->
-            {A, Items, C} = case op(Op, Origin, C0) of
-                {Answer, C1} -> {Answer, [], C1};
-                {Answer, Item, C1} -> {Answer, [Item], C1}
-            end,
-            IsDefault = Default andalso A =:= sderl_core_answer:default(Op),
-            ops(Ops, Origin, [A | As], IsDefault, Items ++ Extra, C)
-    end.
-
-op(?REGISTER(Name, Pid), Origin, C) ->
-    op(#?REGISTER_WITH{name = Name, pid = Pid, options = []}, Origin, C);
-op(#?REGISTER_WITH{name = Name, pid = Pid, options = Options}, Origin, C) ->
-    case name(Name, C) of
-        none -> take(Name, Pid, Options, Origin, none, name_or_pid_already_registered, C);
-        _ -> {{no, name_or_pid_already_registered}, C}
-    end;
-op(#?REGISTER_OVER{name = Name, pid = Pid, dead = Dead, options = Options}, Origin, C) ->
-    case name(Name, C) of
-        ?ROW_OF(Held) when Held =/= Dead -> {{no, name_or_pid_already_registered}, C};
-        Found -> take(Name, Pid, Options, Origin, Found, name_or_pid_already_registered, C)
-    end;
-op(#?RE_REGISTER{name = Name, pid = Pid, options = Options}, Origin, C) ->
-    take(Name, Pid, Options, Origin, name(Name, C), pid_is_already_registered, C);
-op(?UNREGISTER(Name), Origin, C) ->
-    remove(name(Name, C), Origin, C);
-op(?UNREGISTER_OF(Name, Pid), Origin, C) ->
-    case name(Name, C) of
-        %% At home with its process: that home says when it dies. Who watched it from another node, and
-        %% lost the link, did so before it had its home there.
-        ?ROW_OF_AT(Pid, Home) when Home =:= node(Pid), Home =/= Origin -> {{no, not_its_home}, C};
-        ?ROW_OF(Pid) = Row -> remove(Row, Origin, C);
-        _ -> {ok, C}
-    end;
-op(#add{nodes = Nodes}, _, #c{mem = Mem0} = C) ->
-    Mem = sderl_membership:add(Nodes, Mem0),
-    New = sderl_membership:members(Mem) -- sderl_membership:members(Mem0),
-    change({ok, New}, Mem, C);
-op(#remove{nodes = Nodes, time = Time}, _, #c{mem = Mem0} = C) ->
-    change(ok, sderl_membership:remove(Nodes, Time, Mem0), C);
-op(#read{name = Name}, _, C) ->
-    case name(Name, C) of
-        none -> {{read, undefined}, C};
-        ?ROW_OF(Pid) -> {{read, Pid}, C}
-    end;
-op(delete, _, #c{mem = Mem} = C) ->
-    {ok, delete, C#c{mem = sderl_membership:remove(sderl_membership:members(Mem), 0, Mem)}};
-op(_Unknown, _, C) ->
-    {{no, unknown_operation}, C}.
-
-%% Rule 32: what counts has to be a majority of the new membership, too.
-change(Answer, Mem, #c{mem = Mem0} = C) ->
-    case keeps_majority(Mem, C) of
-        true -> {Answer, changed(Mem, Mem0), C#c{mem = Mem}};
-        false -> {{no, no_majority}, C}
-    end.
-
-keeps_majority(_, #c{mode = available}) -> true;
-keeps_majority(Mem, #c{mem = Mem}) -> true;
-%% (Who is removed and added again in one batch has no place in the component when it is applied.)
-keeps_majority(Mem, #c{view = V, was = Was}) ->
-    Live = #{N => [] || N := live <- V, maps:get(N, Mem, none) =:= maps:get(N, Was, none)},
-    sderl_membership:is_majority(Live, Mem).
-
-remove(none, _, C) -> {ok, C};
-remove(?ROW_AT(Home) = Row, Origin, C) ->
-    case may_change(Row, C) of
-        true -> {about(ok, Origin, [Home]), del_row(Row, C)};
-        false -> {{no, later}, C}
-    end.
-
-%% The version is set where the row is written: it is the place in the batch.
-take(Name, Pid, Options, Origin, Old, Why, C) ->
-    case {pid_name(Pid, C), home(Pid, Origin, C), Old} of
-        {{ok, _}, _, _} -> {{no, Why}, C};
-        {none, outside, _} -> {{no, unreachable_pid}, C};
-        {none, Home, none} ->
-            Row = ?ROW(Name, Pid, Home, new, Options),
-            {about(yes, Origin, [Home]), put_row(Row, C)};
-        {none, Home, ?ROW_AT(Before)} ->
-            case may_change(Old, C) of
-                true ->
-                    Row = ?ROW(Name, Pid, Home, new, Options),
-                    Homes = lists:usort([Home, Before]),
-                    {about(yes, Origin, Homes), put_row(Row, del_row(Old, C))};
-                false -> {{no, later}, C}
-            end
-    end.
-
-%% The shard of a member that is set aside is frozen: it would not hear of the change. And what was registered
-%% again while it was beside another, which went, would come back as their clash is settled.
-may_change(?ROW_AT(Home) = Row, #c{view = V, clashes = Clashes}) ->
-    maps:get(Home, V, none) =:= live andalso not sderl_core_clash:is_beside(Row, Clashes).
-
-%% An answer, with the homes beside its client's node that have to acknowledge it.
-about(Answer, Origin, Homes) ->
-    case lists:delete(Origin, Homes) of
-        [] -> Answer;
-        [Home] -> {Answer, Home};
-        Both -> {Answer, Both}
-    end.
-
-%% No name has a home outside the component (rule 15).
-home(Pid, Origin, #c{view = V, mem = Mem}) ->
-    Node = node(Pid),
-    case V of
-        #{Node := live} -> Node;
-        %% Aside, it would not hear of it: the name would go with its link, and nobody had it then.
-        #{Node := _} -> outside;
-        _ ->
-            case sderl_membership:is_member(Node, Mem) of
-                true -> outside;
-                false -> Origin
-            end
-    end.
-
-changed(Mem, Old) ->
-    Removed = sderl_membership:members(Old) -- sderl_membership:members(Mem),
-    #mem{membership = Mem, removed = Removed}.
-
-%% ---------------------------------------------------------------- table and overlay
-
-name(Name, #c{names = Ns, mod = Mod, store = St}) ->
-    case Ns of
-        #{Name := Row} -> Row;
-        _ -> Mod:lookup(St, Name)
-    end.
-
-pid_name(Pid, #c{pids = Ps, mod = Mod, store = St}) ->
-    case Ps of
-        #{Pid := none} -> none;
-        #{Pid := [Name]} -> {ok, Name};
-        _ -> Mod:name_of(St, Pid)
-    end.
-
-put_row(?ROW(Name, Pid, _, _, _) = Row, #c{names = Ns, pids = Ps} = C) ->
-    C#c{names = Ns#{Name => Row}, pids = Ps#{Pid => [Name]}}.
-
-del_row(?ROW(Name, Pid, _, _, _), #c{names = Ns, pids = Ps} = C) ->
-    C#c{names = Ns#{Name => none}, pids = Ps#{Pid => none}}.

@@ -1,0 +1,129 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_core_settle).
+-moduledoc false.
+%% How a batch decides clashes and settles them: which of two rows stands, with which version, and who
+%% lost. `sderl_core_clash` keeps the clashes until then.
+
+-include("sderl_core.hrl").
+-include("sderl_core_overlay.hrl").
+
+-export([decided/7, settle/5, alone/3, replaced/4, raised/3, left_clashes/2, unopposed/2, latest/2]).
+-import(sderl_core_overlay, [name/2, kept/2, is_free/3, put_row/2, del_row/2]).
+
+%% What is kept of a clash, by its name.
+-type clashes() :: #{Name :: term() => clash()}.
+
+-doc "A resolver's decision on a clash, as it is kept until it is settled.".
+-spec decided(Name :: term(), sderl_row:t(), sderl_row:t(), Keep :: pid() | none, Effects :: [term()],
+              sderl_core_overlay:overlay(), #s{}) -> {clashes(), sderl_core_overlay:overlay()}.
+%% The winner gets a new version, above both: a token of either process is below it. No row changes
+%% yet: its home is to have that version before anybody reads it. It is in our row, whoever won: the
+%% table has our former version, and nobody else has theirs.
+decided(Name, A, B, Keep, Fx, #c{decided = Before} = C, #s{num = Num, d = #d{lineage = E}}) ->
+    case replaced(Name, A, B, C) of
+        false ->
+            Version = {E, sderl_core_state:seq(Num + 1, Before + 1)},
+            Ours = case Keep of
+                none -> A;
+                _ -> sderl_row:with_version(Version, A)
+            end,
+            {#{Name => {Ours, B, Keep, Fx}}, C#c{decided = Before + 1}};
+        Again -> {Again, C}
+    end.
+
+-doc "Whether ours was replaced while the resolver ran: then that is asked about the present one.".
+-spec replaced(Name :: term(), sderl_row:t(), sderl_row:t(), sderl_core_overlay:overlay()) -> false | clashes().
+replaced(_, ?ROW_OF(Pid), ?ROW_OF(Pid), _) -> false;
+replaced(Name, ?ROW_OF(PidA), ?ROW_OF(PidB) = B, C) ->
+    case kept(Name, C) of
+        ?ROW_OF(Pid) = Held when Pid =/= PidA, Pid =/= PidB -> #{Name => {Held, B}};
+        _ -> false
+    end.
+
+-doc "Settles a clash: homes hear of it by the batch, also where no row changes.".
+-spec settle(Name :: term(), clash(), Keep :: pid() | none | neither, Effects :: [term()],
+             sderl_core_overlay:overlay()) -> {#settle{}, sderl_core_overlay:overlay()}.
+settle(Name, Clash, Keep, Fx, #c{view = V} = C0) ->
+    {?ROW_OF(PidA), ?ROW_OF_AT(PidB, HomeB) = B} = sderl_core_clash:rows(Clash),
+    Here = PidA =/= PidB andalso is_map_key(HomeB, V)
+        andalso not lists:member(HomeB, C0#c.drops) andalso is_free(PidB, Name, C0),
+    {Lost, Stands, Now} = case kept(Name, C0) of
+        %% One of the two went while the resolver ran: nothing is left to decide.
+        none when Here -> {[], B, []};
+        none -> {[], none, []};
+        ?ROW_OF(PidA) = Held when not Here -> {[], Held, []};
+        ?ROW_OF(PidA) = Held when Keep =:= PidA -> {[PidB], Held, Fx};
+        ?ROW_OF(PidA) when Keep =:= PidB -> {[PidA], B, Fx};
+        ?ROW_OF(PidA) -> {[PidA, PidB], none, Fx};
+        %% Ours went, and theirs came again.
+        ?ROW_OF(PidB) = Held -> {[], latest(Held, B), []};
+        Held -> {[], Held, []}
+    end,
+    Row = raised(Stands, Clash, C0),
+    C1 = case name(Name, C0) of none -> C0; Old -> del_row(Old, C0) end,
+    C = case Row of none -> C1; _ -> put_row(Row, C1) end,
+    {#settle{name = Name, losers = Lost, row = Row, effects = Now}, C}.
+
+-doc """
+Settles the clashes whose one home leaves: the other side stands. Where it was decided for that one, it has
+the new version: the home that went may have shown it.
+""".
+-spec left_clashes(Drops :: [node()], sderl_core_overlay:overlay()) ->
+    {[sderl_op:item()], sderl_core_overlay:overlay()}.
+left_clashes([], C) -> {[], C};
+left_clashes(Drops, #c{clashes = Clashes} = C0) ->
+    Left = [{Name, Clash}
+            || Name := Clash <- maps:iterator(Clashes, ordered),
+               {?ROW_AT(HomeA), ?ROW_AT(HomeB)} <- [sderl_core_clash:rows(Clash)],
+               lists:member(HomeA, Drops) orelse lists:member(HomeB, Drops)],
+    lists:foldl(fun({Name, Clash}, {Items, #c{clashes = Open} = C}) ->
+        {A, ?ROW_AT(HomeB) = B} = sderl_core_clash:rows(Clash),
+        case not lists:member(HomeB, Drops) andalso replaced(Name, A, raised(B, Clash, C), C) of
+            false ->
+                C1 = C#c{clashes = maps:remove(Name, Open)},
+                {Item, C2} = settle(Name, Clash, neither, [], C1),
+                alone(Item#settle{losers = []}, Clash, {Items, C2});
+            %% Whoever was replaced may go: theirs still meets who has the name.
+            Again -> {[#clashes{clashes = Again} | Items], C#c{clashes = maps:merge(Open, Again)}}
+        end
+    end, {[], C0}, Left).
+
+-doc """
+The row with the version that a clash gave it. A home that is set aside may not have heard of the decision,
+and go on without us with the version that its row has: it gets the new one when it counts again.
+""".
+-spec raised(sderl_row:t() | none, clash(), sderl_core_overlay:overlay()) -> sderl_row:t() | none.
+raised(?ROW_AT(Home) = Row, Clash, #c{view = V}) when map_get(Home, V) =:= live ->
+    sderl_core_clash:won(Row, Clash);
+raised(Row, _, _) -> Row.
+
+-doc """
+Adds an item that settles a clash without its other side. Where the row that stands owes its home a new
+version, that is to be told.
+""".
+-spec alone(#settle{}, clash(), {[sderl_op:item()], sderl_core_overlay:overlay()}) ->
+    {[sderl_op:item()], sderl_core_overlay:overlay()}.
+alone(#settle{row = none} = Item, _, {Items, C}) -> {[Item | Items], C};
+alone(#settle{name = Name, row = Row} = Item, Clash, {Items, #c{clashes = Clashes} = C}) ->
+    case sderl_core_clash:won(Row, Clash) of
+        Row -> {[Item | Items], C};
+        Won ->
+            Owed = #{Name => {Won, Row, sderl_row:pid(Row), []}},
+            {[#clashes{clashes = Owed}, Item | Items], C#c{clashes = maps:merge(Clashes, Owed)}}
+    end.
+
+-doc """
+The row with its latest version: a registration that won a clash here has the version of that, also where
+its home went without having it.
+""".
+-spec latest(sderl_row:t(), Here :: sderl_row:t() | none) -> sderl_row:t().
+latest(?ROW(_, Pid, _, Version, _) = Row, ?ROW(_, Pid, _, Here, _))
+  when Here > Version, Here =/= new ->
+    sderl_row:with_version(Here, Row);
+latest(Row, _) -> Row.
+
+-doc "The item for a row that stands, or none, with nobody who lost.".
+-spec unopposed(Name :: term(), sderl_row:t() | none) -> #settle{}.
+unopposed(Name, Row) -> #settle{name = Name, losers = [], row = Row, effects = []}.
+
+%% From here on in the batch the member has this place, and this session.
