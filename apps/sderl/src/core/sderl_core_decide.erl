@@ -238,7 +238,7 @@ found(#c{clashes = Before}, #c{clashes = After}) ->
     Found = maps:without(maps:keys(Before), After),
     [#clashes{clashes = Found} || map_size(Found) > 0].
 
-%% Nobody lost it.
+%% The place and session of a member after a piece of its shard.
 placed(N, more, #c{view = V, sessions = Sessions} = C) ->
     C#c{view = V#{N => {partial, 0}}, sessions = maps:remove(N, Sessions)};
 placed(N, {last, Place, none}, #c{view = V, sessions = Sessions} = C) ->
