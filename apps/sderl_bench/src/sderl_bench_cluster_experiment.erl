@@ -95,7 +95,7 @@ each([{Count, Plan} | Plans], Options, Output, Results) ->
             cluster, Params#{pattern => maps:get(pattern, Plan)}, Metrics, Started
         )),
         sderl_bench_output:say(Output, [
-            io_lib:format("~w nodes: formed after ", [Count]), sderl_bench_table:number(Formed), " s\n"
+            io_lib:format("~w nodes: formed after ", [Count]), sderl_table:number(Formed), " s\n"
         ]),
         each(Plans, Options, Output, [{Count, Metrics} | Results])
     else
@@ -104,16 +104,16 @@ each([{Count, Plan} | Plans], Options, Output, Results) ->
     end.
 
 table(Results) ->
-    Row = fun(Name, Of) -> [Name | [sderl_bench_table:number(Of(Metrics)) || {_, Metrics} <- Results]] end,
+    Row = fun(Name, Of) -> [Name | [sderl_table:number(Of(Metrics)) || {_, Metrics} <- Results]] end,
     Both = fun(Name, Key, Other) ->
-        [Name | [[sderl_bench_table:number(maps:get(Key, M)), " / ", sderl_bench_table:number(maps:get(Other, M))]
+        [Name | [[sderl_table:number(maps:get(Key, M)), " / ", sderl_table:number(maps:get(Other, M))]
                  || {_, M} <- Results]]
     end,
     Kinds = lists:usort(lists:append([maps:keys(Ms) || {_, #{messages_by_kind := Ms}} <- Results])),
     OfKind = fun(Key) ->
         [Row(["  ", atom_to_list(Kind)], fun(#{Key := Of}) -> maps:get(Kind, Of, 0) end) || Kind <- Kinds]
     end,
-    sderl_bench_table:text(["" | [io_lib:format("~w nodes", [Count]) || {Count, _} <- Results]], [
+    sderl_table:text(["" | [io_lib:format("~w nodes", [Count]) || {Count, _} <- Results]], [
         Row("groups", fun(#{groups := N}) -> N end),
         Both("members, least / most", group_size_min, group_size_max),
         Row("all nodes run after, s", fun(#{started_s := S}) -> S end),

@@ -144,8 +144,8 @@ run(#{fault := Kinds, impl := Registries} = Options, Output) ->
     Params = (maps:without([fault, impl, markdown], Options))#{links => Links},
     Form =
         case Options of
-            #{markdown := true} -> fun sderl_bench_table:markdown/2;
-            #{} -> fun sderl_bench_table:text/2
+            #{markdown := true} -> fun sderl_table:markdown/2;
+            #{} -> fun sderl_table:text/2
         end,
     {Jobs, Skipped} = lists:partition(
         fun({_, Registry, Kind}) ->
@@ -247,7 +247,7 @@ table(Form, Outcomes, Consistency) ->
         [row(Outcome) ++ counts(Outcome, [Key || {_, Key} <- More]) || Outcome <- Outcomes]
     ).
 
-counts(#{metrics := Metrics}, Keys) -> [sderl_bench_table:number(maps:get(Key, Metrics)) || Key <- Keys].
+counts(#{metrics := Metrics}, Keys) -> [sderl_table:number(maps:get(Key, Metrics)) || Key <- Keys].
 
 row(#{job := {Impl, _, #{name := Name, from := From}}, metrics := Metrics}) ->
     #{repetitions := Repetitions, converged := Converged, lost_acknowledged := Lost, came_back := Back, unknown := Unknown} = Metrics,
@@ -255,11 +255,11 @@ row(#{job := {Impl, _, #{name := Name, from := From}}, metrics := Metrics}) ->
     [
         atom_to_list(Name),
         Impl,
-        sderl_bench_table:number(Repetitions),
-        sderl_bench_table:number(Lost),
-        sderl_bench_table:number(Back),
-        sderl_bench_table:number(Unknown + Hung),
-        sderl_bench_table:number(Converged),
+        sderl_table:number(Repetitions),
+        sderl_table:number(Lost),
+        sderl_table:number(Back),
+        sderl_table:number(Unknown + Hung),
+        sderl_table:number(Converged),
         case From of fault -> "fault"; done -> "its end" end,
         pair(Converge),
         pair(Rejoin),
@@ -267,7 +267,7 @@ row(#{job := {Impl, _, #{name := Name, from := From}}, metrics := Metrics}) ->
     ].
 
 pair(#{p50 := undefined}) -> "-";
-pair(#{p50 := P50, p99 := P99}) -> [sderl_bench_table:number(round(P50)), " / ", sderl_bench_table:number(round(P99))].
+pair(#{p50 := P50, p99 := P99}) -> [sderl_table:number(round(P50)), " / ", sderl_table:number(round(P99))].
 
 %% What the library promises. What global does is reported.
 verdict(Outcomes, Params) ->

@@ -13,7 +13,7 @@ disk, so no name survives; the nodes must all find together into one group, what
 -doc false.
 -spec inject(sderl_bench_faults_kind:name(), sderl_bench_faults_kind:context()) -> sderl_bench_faults_kind:injected().
 inject(rollout, #{fleet := Fleet, nodes := Nodes}) ->
-    _ = sderl_bench_task:at_once([{Node, kill} || Node <- Nodes], fun(Node, kill) -> ok = sderl_fleet:kill(Fleet, Node) end),
+    _ = sderl_fleet_task:at_once([{Node, kill} || Node <- Nodes], fun(Node, kill) -> ok = sderl_fleet:kill(Fleet, Node) end),
     #{away => Nodes, dead => [], undo => restart}.
 
 -doc "Starts the nodes again, as many at the same time as the fleet does.".

@@ -130,7 +130,7 @@ create(Fleet, [Node | Others] = Nodes, Indexes, Pause, Took) ->
     end.
 
 start_writers(Fleet, Nodes) ->
-    Answers = sderl_bench_task:at_once(lists:enumerate(Nodes), fun(Index, Node) ->
+    Answers = sderl_fleet_task:at_once(lists:enumerate(Nodes), fun(Index, Node) ->
         [{_, Answer}] = sderl_fleet:multicall(
             Fleet, [Node], sderl_bench_join_worker, start_writers,
             [?BASE, Index, 1, ?WRITE_PAUSE_MS], ?CALL_MS

@@ -66,8 +66,8 @@ run(#{nodes := Nodes} = Params, Output) ->
         Result = sderl_bench_output:result(groups, Params#{groups := Number}, Metrics, Started),
         ok = sderl_bench_output:write(Output, Result),
         sderl_bench_output:say(Output, [
-            io_lib:format("~w groups: p50 ", [Number]), sderl_bench_table:number(P50),
-            " us, p99 ", sderl_bench_table:number(P99), " us\n"
+            io_lib:format("~w groups: p50 ", [Number]), sderl_table:number(P50),
+            " us, p99 ", sderl_table:number(P99), " us\n"
         ])
     end,
     case sderl_bench_groups:run(Params, "groups", Report) of
@@ -83,8 +83,8 @@ run(#{nodes := Nodes} = Params, Output) ->
     end.
 
 table(Stages) ->
-    Row = fun(Name, Of) -> [Name | [sderl_bench_table:number(Of(Stage)) || Stage <- Stages]] end,
-    sderl_bench_table:text(["" | [io_lib:format("~w groups", [N]) || #{groups := N} <- Stages]], [
+    Row = fun(Name, Of) -> [Name | [sderl_table:number(Of(Stage)) || Stage <- Stages]] end,
+    sderl_table:text(["" | [io_lib:format("~w groups", [N]) || #{groups := N} <- Stages]], [
         Row("creation p50, us", fun(#{create_us := #{p50 := Us}}) -> Us end),
         Row("creation p99, us", fun(#{create_us := #{p99 := Us}}) -> Us end),
         Row("creation max, us", fun(#{create_us := #{max := Us}}) -> Us end),

@@ -134,7 +134,7 @@ fleet_plan(Plan, Count, Label) ->
 -spec each_group([namespace()], fun((group(), [node()]) -> ok | {error, Reason})) ->
     ok | {error, Reason}.
 each_group(Namespaces, Fun) ->
-    case [Outcome || {_, Outcome} <- sderl_bench_task:at_once(Namespaces, Fun), Outcome =/= ok] of
+    case [Outcome || {_, Outcome} <- sderl_fleet_task:at_once(Namespaces, Fun), Outcome =/= ok] of
         [] -> ok;
         [Error | _] -> Error
     end.

@@ -24,7 +24,7 @@ plan(Params) ->
 prepare(Fleet, Namespaces, _Params) ->
     Waiting = [
         {Node, Answer}
-     || {_, Answers} <- sderl_bench_task:at_once(Namespaces, fun(Group, Nodes) ->
+     || {_, Answers} <- sderl_fleet_task:at_once(Namespaces, fun(Group, Nodes) ->
             sderl_fleet:multicall(Fleet, Nodes, s_group, await, [Group, ?AWAIT_MS], ?AWAIT_MS + 5000)
         end),
         {Node, Answer} <- Answers,

@@ -135,7 +135,7 @@ add(Fleet, First, New, Group, Places) ->
         {First, {add, [Group, New], ?JOIN_MS}},
         {New, {answers, [Group, Places, ?JOIN_MS], 2 * ?JOIN_MS}}
     ],
-    Answers = sderl_bench_task:at_once(Calls, fun(Node, {F, Args, Timeout}) ->
+    Answers = sderl_fleet_task:at_once(Calls, fun(Node, {F, Args, Timeout}) ->
         [{_, Answer}] = sderl_fleet:multicall(Fleet, [Node], sderl_bench_join_worker, F, Args, Timeout),
         Answer
     end),
@@ -149,7 +149,7 @@ add(Fleet, First, New, Group, Places) ->
     end.
 
 each(Fleet, Nodes, M, F, Timeout, ArgsOfEach) ->
-    sderl_bench_task:at_once(lists:zip(Nodes, ArgsOfEach), fun(Node, Args) ->
+    sderl_fleet_task:at_once(lists:zip(Nodes, ArgsOfEach), fun(Node, Args) ->
         [{_, Answer}] = sderl_fleet:multicall(Fleet, [Node], M, F, Args, Timeout),
         Answer
     end).

@@ -88,7 +88,7 @@ run(#{names := Names, group_size := Size, clients := Clients, pause_ms := PauseM
             ),
             sderl_bench_machine:text(),
             "\n\n",
-            table(fun sderl_bench_table:text/2, Runs)
+            table(fun sderl_table:text/2, Runs)
         ]),
         verdict(Runs)
     end.
@@ -101,7 +101,7 @@ verb(_) -> "e".
     {ok, [Metrics :: map()]} | {error, sderl_command:text()}.
 measure(Options, Output) ->
     Said = fun(Label, #{join_ms := Ms}) ->
-        sderl_bench_output:say(Output, [string:pad(Label, 15), sderl_bench_table:number(Ms), " ms\n"])
+        sderl_bench_output:say(Output, [string:pad(Label, 15), sderl_table:number(Ms), " ms\n"])
     end,
     sderl_bench_experiment:repeat(join, Options, fun sderl_bench_join:run/2, Said, Output).
 
@@ -109,7 +109,7 @@ measure(Options, Output) ->
 -spec table(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [map()]) ->
     unicode:chardata().
 table(Form, Runs) ->
-    Of = fun(Path) -> sderl_bench_table:spread(Path, Runs) end,
+    Of = fun(Path) -> sderl_table:spread(Path, Runs) end,
     Form(["", "before", "during the join"], [
         ["register p50 us", Of([register_us_before, p50]), Of([register_us_during, p50])],
         ["register p99 us", Of([register_us_before, p99]), Of([register_us_during, p99])],

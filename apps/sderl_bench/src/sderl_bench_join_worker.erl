@@ -43,7 +43,7 @@ start_writers(Group, Index, Clients, PauseMs) ->
 %% Its pid, to tell it to stop, and the task that has its result.
 start_writer(Group, Name, PauseMs) ->
     Parent = self(),
-    Task = sderl_bench_task:start(fun() ->
+    Task = sderl_fleet_task:start(fun() ->
         Parent ! {writer, self()},
         write(Group, Name, PauseMs, [], 0)
     end),
@@ -58,9 +58,9 @@ write(Group, {Index, C, K}, PauseMs, Samples, Errors) ->
         Name = {Index, C, K},
         Began = os:system_time(microsecond),
         T0 = erlang:monotonic_time(nanosecond),
-        Registered = sderl_bench_task:attempt(fun() -> sderl_bench_impl_s_group:register(Group, Name) end),
+        Registered = sderl_fleet_task:attempt(fun() -> sderl_bench_impl_s_group:register(Group, Name) end),
         Took = (erlang:monotonic_time(nanosecond) - T0) / 1000,
-        Unregistered = sderl_bench_task:attempt(fun() -> sderl_bench_impl_s_group:unregister(Group, Name) end),
+        Unregistered = sderl_fleet_task:attempt(fun() -> sderl_bench_impl_s_group:unregister(Group, Name) end),
         Failed = length([failed || Outcome <- [Registered, Unregistered], Outcome =/= ok]),
         write(Group, {Index, C, K + 1}, PauseMs, [{Began, Took} | Samples], Errors + Failed)
     end.
@@ -79,7 +79,7 @@ collect(Writers) ->
     {lists:append(Samples), lists:sum(Errors)}.
 
 written(Task) ->
-    case sderl_bench_task:result(Task, ?STOP_MS) of
+    case sderl_fleet_task:result(Task, ?STOP_MS) of
         {ok, Written} -> Written;
         {error, _} -> {[], 1}
     end.

@@ -26,7 +26,7 @@ named(Groups, Nodes) ->
 -doc "Makes the groups, all at the same time, each on its first node, which asks the others to join and so links them.".
 -spec make(Fleet :: pid(), [{Group :: term(), [node()]}]) -> ok | {error, term()}.
 make(Fleet, Namespaces) ->
-    Answers = sderl_bench_task:at_once(Namespaces, fun(Group, [First | _] = Members) ->
+    Answers = sderl_fleet_task:at_once(Namespaces, fun(Group, [First | _] = Members) ->
         case sderl_fleet:multicall(Fleet, [First], s_group, new_s_group, [Group, Members], ?CALL_MS) of
             [{_, {ok, {ok, Group, Joined}}}] -> {Joined -- Members, Members -- Joined};
             [Other] -> Other
@@ -44,7 +44,7 @@ The nodes are free nodes then, which mesh.
 -spec delete(Fleet :: pid(), [{Group :: term(), [node()]}]) -> ok.
 delete(Fleet, Namespaces) ->
     Running = sderl_fleet:nodes(Fleet),
-    _ = sderl_bench_task:at_once(Namespaces, fun(Group, Members) ->
+    _ = sderl_fleet_task:at_once(Namespaces, fun(Group, Members) ->
         [] =/= lists:dropwhile(
             fun(Node) ->
                 [{Node, {ok, ok}}] =/= sderl_fleet:multicall(Fleet, [Node], s_group, delete_s_group, [Group], ?DELETE_MS)

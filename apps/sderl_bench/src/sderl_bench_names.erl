@@ -68,12 +68,12 @@ look_up(Fleet, [Node | _], Places) ->
 %% The process alone dies; its node and its tables stay.
 process_killed(Fleet, Coordinator, Members, Names, Label) ->
     At = os:system_time(microsecond) + ?AHEAD_US,
-    Killer = sderl_bench_task:start(fun() ->
+    Killer = sderl_fleet_task:start(fun() ->
         ask(not_killed, Fleet, Coordinator, kill_process, [?GROUP, At], ?CALL_MS)
     end),
     maybe
         {ok, Written} ?= writes([Label, ": the coordinator's process was killed"], Fleet, Members, At + ?BEHIND_US),
-        {ok, {ok, Died}} ?= sderl_bench_task:result(Killer, ?CALL_MS),
+        {ok, {ok, Died}} ?= sderl_fleet_task:result(Killer, ?CALL_MS),
         {ok, Counts} ?= counts(Fleet, Members),
         {ok, until(Died, Written, lists:usort(Counts) =:= [Names])}
     else
@@ -101,7 +101,7 @@ place(Node, [New | Members]) ->
 
 writes(Label, Fleet, Members, At) ->
     Answers = sderl_progress:during(Label, 2 * ?AHEAD_US div 1000, fun() ->
-        sderl_bench_task:at_once(lists:enumerate(Members), fun(Index, Node) ->
+        sderl_fleet_task:at_once(lists:enumerate(Members), fun(Index, Node) ->
             Args = [?GROUP, {written, Index}, At],
             {Node, ask(not_written, Fleet, Node, write, Args, ?WRITE_MS)}
         end)

@@ -67,7 +67,7 @@ run(#{names := Names, nodes := Nodes} = Options, Output) ->
             io_lib:format("~n~w names in a group of ~w nodes; ", [Names, Nodes]),
             sderl_bench_machine:text(),
             "\n\n",
-            table(fun sderl_bench_table:text/2, Runs)
+            table(fun sderl_table:text/2, Runs)
         ]),
         verdict(Runs)
     end.
@@ -76,7 +76,7 @@ run(#{names := Names, nodes := Nodes} = Options, Output) ->
 -spec table(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [map()]) ->
     unicode:chardata().
 table(Form, Runs) ->
-    Row = fun(Text, Path) -> [Text, sderl_bench_table:spread(Path, Runs)] end,
+    Row = fun(Text, Path) -> [Text, sderl_table:spread(Path, Runs)] end,
     Form(["", "measured"], [
         Row("to register them, s", [load_s]),
         Row("names/s", [names_per_s]),

@@ -37,7 +37,7 @@ write(Group, Name, At) ->
 
 %% A call whose coordinator goes while it is under way may exit: then its client looks, and asks again.
 try_write(Group, Name, Tries) ->
-    Outcome = sderl_bench_task:attempt(fun() -> sderl_bench_impl_s_group:register(Group, Name) end),
+    Outcome = sderl_fleet_task:attempt(fun() -> sderl_bench_impl_s_group:register(Group, Name) end),
     Us = os:system_time(microsecond),
     IsWritten = Outcome =:= ok orelse sderl_bench_impl_s_group:whereis(Group, Name) =:= self(),
     case Outcome of

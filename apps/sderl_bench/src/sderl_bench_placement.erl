@@ -61,7 +61,7 @@ run(#{nodes := Count} = Params, Done) ->
 %% Every node holds what all others tell.
 ready(Fleet, Nodes) ->
     Zones = [{Node, I rem 4} || {I, Node} <- lists:enumerate(Nodes)],
-    Zoned = sderl_bench_task:at_once(Zones, fun(Node, Zone) -> on(Fleet, Node, zone, [Zone]) end),
+    Zoned = sderl_fleet_task:at_once(Zones, fun(Node, Zone) -> on(Fleet, Node, zone, [Zone]) end),
     maybe
         [] ?= [Error || {_, {error, _} = Error} <- Zoned],
         {ok, _} ?= each(Fleet, Nodes, tree, [Nodes]),

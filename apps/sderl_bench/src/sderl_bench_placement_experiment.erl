@@ -69,7 +69,7 @@ run(#{nodes := Nodes, repeat := Repeat} = Options, Output) ->
         sderl_bench_output:say(Output, [
             io_lib:format("~nOne group of ~w nodes; ", [Nodes]), sderl_bench_machine:text(),
             [io_lib:format("; ~w turns: median (least..greatest)", [Repeat]) || Repeat > 1], "\n\n",
-            tables(fun sderl_bench_table:text/2, Results)
+            tables(fun sderl_table:text/2, Results)
         ]),
         verdict(Results)
     end.
@@ -99,7 +99,7 @@ measure(Options, Output) ->
 -doc "The summary.".
 -spec overall([result()]) -> map().
 overall(Results) ->
-    Median = fun(Key, List) -> sderl_bench_table:median([V || #{Key := V} <- List]) end,
+    Median = fun(Key, List) -> sderl_table:median([V || #{Key := V} <- List]) end,
     Each = [
         {Name, #{p50 => Median(p50, Us), p99 => Median(p99, Us)}}
      || Name <- lists:uniq([N || {choose, #{chooser := N}, _} <- Results]),
@@ -114,8 +114,8 @@ overall(Results) ->
 -doc "The results as tables in the given form.".
 -spec tables(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [result()]) -> unicode:chardata().
 tables(Form, Results) ->
-    Number = fun sderl_bench_table:number/1,
-    Spread = fun(Key, List) -> sderl_bench_table:spread([maps:get(Key, M) || M <- List]) end,
+    Number = fun sderl_table:number/1,
+    Spread = fun(Key, List) -> sderl_table:spread([maps:get(Key, M) || M <- List]) end,
     Keys = fun(Part) -> lists:uniq([K || {P, K, _} <- Results, P =:= Part]) end,
     Of = fun(Part, Key) -> [M || {P, K, M} <- Results, P =:= Part, K =:= Key] end,
     [

@@ -84,7 +84,7 @@ clear() -> sderl_place_pending:clear().
 -doc "So many processes choose once, all at that system time (us); how often each node was chosen.".
 -spec at_once(sderl_place:spec(), Processes :: pos_integer(), AtUs :: integer()) -> #{node() => pos_integer()}.
 at_once(Spec, Processes, AtUs) ->
-    Chosen = sderl_bench_task:at_once([{P, P} || P <- lists:seq(1, Processes)], fun(_, _) ->
+    Chosen = sderl_fleet_task:at_once([{P, P} || P <- lists:seq(1, Processes)], fun(_, _) ->
         receive
         after max(0, (AtUs - os:system_time(microsecond)) div 1000) -> sderl_place:choose_node(Spec)
         end

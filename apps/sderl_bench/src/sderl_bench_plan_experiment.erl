@@ -61,7 +61,7 @@ run(#{max_links := Links, running := Running} = Options, Output) ->
         {ok, Results} ?= measure(Options, Output),
         sderl_bench_output:say(Output, [
             io_lib:format("~nAt most ~w links a node; ", [Links]), sderl_bench_machine:text(), "\n\n",
-            tables(fun sderl_bench_table:text/2, Results),
+            tables(fun sderl_table:text/2, Results),
             [io_lib:format("~napplied to ~w running nodes~n", [Running]) || Running > 0]
         ])
     end.
@@ -115,7 +115,7 @@ tables(Form, Results) ->
     [proposed(Form, [{N, M} || {propose, N, M} <- Results]), [["\n", applied(Form, Applied)] || Applied =/= []]].
 
 proposed(Form, Results) ->
-    Number = fun sderl_bench_table:number/1,
+    Number = fun sderl_table:number/1,
     Form(
         ["nodes", "planned in ms", "pattern", "groups", "largest", "links max", "mean", "mesh", "hops max", "mean", "names a node", "in one namespace"],
         [[Number(N), spread(propose_ms, Ms), atom_to_list(Pattern) | [Number(maps:get(K, M)) || K <- [groups, group_size_max,
@@ -124,16 +124,16 @@ proposed(Form, Results) ->
     ).
 
 applied(Form, Results) ->
-    Both = fun(A, B, M) -> [sderl_bench_table:number(maps:get(A, M)), " / ", sderl_bench_table:number(maps:get(B, M))] end,
+    Both = fun(A, B, M) -> [sderl_table:number(maps:get(A, M)), " / ", sderl_table:number(maps:get(B, M))] end,
     Form(
         ["applied pattern", "groups", "applied in ms", "settled ms later", "links max, predicted / seen", "hops max", "hops mean", "nodes off"],
-        [[atom_to_list(P), sderl_bench_table:number(maps:get(groups, M)), spread(apply_ms, Ms), spread(routes_ms, Ms),
+        [[atom_to_list(P), sderl_table:number(maps:get(groups, M)), spread(apply_ms, Ms), spread(routes_ms, Ms),
           Both(links_per_node_max, seen_links_per_node_max, M), Both(hops_max, seen_hops_max, M), Both(hops_mean, seen_hops_mean, M),
-          sderl_bench_table:number(lists:sum([N || #{nodes_off := N} <- Ms]))]
+          sderl_table:number(lists:sum([N || #{nodes_off := N} <- Ms]))]
          || P <- lists:uniq([P || {P, _} <- Results]), [M | _] = Ms <- [[M || {Q, M} <- Results, Q =:= P]]]
     ).
 
-spread(Key, Metrics) -> sderl_bench_table:spread([maps:get(Key, M) || M <- Metrics]).
+spread(Key, Metrics) -> sderl_table:spread([maps:get(Key, M) || M <- Metrics]).
 
 -doc "Whatever comes out is a result: `nodes_off` says where a cluster is not as its plan has it.".
 -spec verdict([result()]) -> ok.

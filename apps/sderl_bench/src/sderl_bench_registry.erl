@@ -144,7 +144,7 @@ is_tally(_) -> false.
 
 %% Each node with arguments of its own.
 call_each(Fleet, Function, Parts, Timeout) ->
-    sderl_bench_task:at_once(Parts, fun(Node, Args) ->
+    sderl_fleet_task:at_once(Parts, fun(Node, Args) ->
         [{_, Answer}] =
             sderl_fleet:multicall(Fleet, [Node], sderl_bench_registry_worker, Function, Args, Timeout),
         Answer

@@ -148,7 +148,7 @@ measure(Options, Show, Output) ->
         Paths = maps:with([paths], maps:get(Name, Peers, #{})),
         case sderl_bench_registry:run(Module, maps:merge(Params, Paths), Label) of
             {ok, #{pairs_per_s := Rate} = Metrics} ->
-                sderl_bench_output:say(Output, [string:pad(Label, 28), sderl_bench_table:number(Rate), " pairs/s\n"]),
+                sderl_bench_output:say(Output, [string:pad(Label, 28), sderl_table:number(Rate), " pairs/s\n"]),
                 {ok, Metrics};
             Error ->
                 Error
@@ -199,11 +199,11 @@ table_of(Runs) ->
             ["register us p50 / p99", "unregister us p50 / p99", "CPU us/pair"] ++
             ["CPU x " ++ Base || Base <- Bases] ++
             ["bytes/pair", "look-up ns", "links", "errors", "converged"],
-    sderl_bench_table:text(Header, [row(Name, Bases, Runs) || Name <- Names]).
+    sderl_table:text(Header, [row(Name, Bases, Runs) || Name <- Names]).
 
 row(Name, Bases, Runs) ->
     Mine = [Metrics || #{impl := N, metrics := Metrics} <- Runs, N =:= Name],
-    Spread = fun(Get) -> sderl_bench_table:spread([Get(M) || M <- Mine]) end,
+    Spread = fun(Get) -> sderl_table:spread([Get(M) || M <- Mine]) end,
     [Name, Spread(fun(#{pairs_per_s := V}) -> V end)] ++
         [ratio(Name, Base, pairs_per_s, Runs) || Base <- Bases] ++
         [
@@ -215,8 +215,8 @@ row(Name, Bases, Runs) ->
         [
             median(Mine, fun(#{bytes_per_op := V}) -> V end),
             median(Mine, fun(#{lookup_ns := V}) -> V end),
-            sderl_bench_table:number(lists:max([V || #{links_per_node_max := V} <- Mine])),
-            sderl_bench_table:number(lists:sum([V || #{errors := V} <- Mine])),
+            sderl_table:number(lists:max([V || #{links_per_node_max := V} <- Mine])),
+            sderl_table:number(lists:sum([V || #{errors := V} <- Mine])),
             converged(Mine)
         ].
 
@@ -225,14 +225,14 @@ converged(Metrics) ->
         true ->
             case [Ms || #{settle_ms := Ms} <- Metrics, is_integer(Ms)] of
                 [] -> "yes";
-                Times -> ["after ", sderl_bench_table:spread(Times), " ms"]
+                Times -> ["after ", sderl_table:spread(Times), " ms"]
             end;
         false ->
             "NO"
     end.
 
 median(Metrics, Get) ->
-    sderl_bench_table:number(sderl_bench_table:median([V || M <- Metrics, V <- [Get(M)], is_number(V)])).
+    sderl_table:number(sderl_table:median([V || M <- Metrics, V <- [Get(M)], is_number(V)])).
 
 latencies(Key, Metrics) ->
     Of = fun(Percentile) -> median(Metrics, fun(#{Key := #{Percentile := V}}) -> V end) end,
@@ -245,20 +245,20 @@ markdown_row(Label, Impl, Runs) ->
     [
         Label,
         Impl,
-        sderl_bench_table:spread([V || #{pairs_per_s := V} <- Mine]),
+        sderl_table:spread([V || #{pairs_per_s := V} <- Mine]),
         ratio(Impl, "yardstick", pairs_per_s, Runs),
         ratio(Impl, "global", pairs_per_s, Runs),
         latencies(register_us, Mine),
         median(Mine, fun(#{cpu_us_per_pair := V}) -> V end),
         median(Mine, fun(#{lookup_ns := V}) -> V end),
-        sderl_bench_table:number(lists:max([V || #{links_per_node_max := V} <- Mine]))
+        sderl_table:number(lists:max([V || #{links_per_node_max := V} <- Mine]))
     ].
 
 %% Of runs that followed one another, so that what disturbs the machine disturbs both.
 ratio(Name, Base, Metric, Runs) ->
     Of = fun(Wanted) -> [Value || #{impl := N, metrics := #{Metric := Value}} <- Runs, N =:= Wanted] end,
     Both = lists:zip(Of(Name), Of(Base), trim),
-    sderl_bench_table:spread([A / B || {A, B} <- Both, is_number(A), is_number(B), B > 0]).
+    sderl_table:spread([A / B || {A, B} <- Both, is_number(A), is_number(B), B > 0]).
 
 notes(Runs) ->
     [

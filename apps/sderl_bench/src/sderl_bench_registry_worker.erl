@@ -76,7 +76,7 @@ now on. Gives the number of failures and a few of the reasons.
 preload(Impl, Group, Index, First, Last) ->
     Feeders = min(?FEEDERS, max(1, (Last - First + 1) div 20)),
     Parts = [{F, lists:seq(First + F, Last, Feeders)} || F <- lists:seq(0, Feeders - 1)],
-    Outcomes = sderl_bench_task:at_once(Parts, fun(_, Ks) -> feed(Impl, Group, Index, Ks) end),
+    Outcomes = sderl_fleet_task:at_once(Parts, fun(_, Ks) -> feed(Impl, Group, Index, Ks) end),
     Failed = lists:append([Reasons || {_, Reasons} <- Outcomes]),
     {length(Failed), lists:sublist(lists:usort(Failed), 3)}.
 
@@ -86,7 +86,7 @@ feed(Impl, Group, Index, Ks) ->
 hold(Impl, Group, Name) ->
     Holder = spawn(fun() ->
         receive
-            {hold, From} -> From ! {self(), sderl_bench_task:attempt(fun() -> Impl:register(Group, Name) end)}
+            {hold, From} -> From ! {self(), sderl_fleet_task:attempt(fun() -> Impl:register(Group, Name) end)}
         end,
         receive
             release -> ok
@@ -120,7 +120,7 @@ load(#{impl := Impl, group := Group, index := Index, clients := Clients} = Load)
     Running = [start(Begin, Template#client{id = {Index, C}}) || C <- lists:seq(1, Clients)],
     case erlang:monotonic_time(nanosecond) of
         Now when Now > From ->
-            _ = [ok = sderl_bench_task:stop(Client) || Client <- Running],
+            _ = [ok = sderl_fleet_task:stop(Client) || Client <- Running],
             {error, {late, (Now - From) div 1_000_000}};
         _ ->
             Used = used(From, Template#client.until),
@@ -143,13 +143,13 @@ sleep_until(At) ->
     end.
 
 start(Begin, Client) ->
-    sderl_bench_task:start(fun() ->
+    sderl_fleet_task:start(fun() ->
         ok = sleep_until(Begin),
         run(1, 0, Client)
     end).
 
 finish(Task, LastMs) ->
-    sderl_bench_task:result(Task, max(0, LastMs - erlang:monotonic_time(millisecond))).
+    sderl_fleet_task:result(Task, max(0, LastMs - erlang:monotonic_time(millisecond))).
 
 tally(Ended, Used, #client{register = Register, unregister = Unregister}) ->
     Done = [Client || {ok, Client} <- Ended],
@@ -172,10 +172,10 @@ run(K, Row, #client{impl = Impl, group = Group, id = {Index, C}, until = Until} 
     T0 = erlang:monotonic_time(nanosecond),
     case T0 < Until of
         true ->
-            case sderl_bench_task:attempt(fun() -> Impl:register(Group, Name) end) of
+            case sderl_fleet_task:attempt(fun() -> Impl:register(Group, Name) end) of
                 ok ->
                     T1 = erlang:monotonic_time(nanosecond),
-                    Outcome = sderl_bench_task:attempt(fun() -> Impl:unregister(Group, Name) end),
+                    Outcome = sderl_fleet_task:attempt(fun() -> Impl:unregister(Group, Name) end),
                     T2 = erlang:monotonic_time(nanosecond),
                     Client1 = latency(T0, T1, Client#client.register, Client),
                     case Outcome of

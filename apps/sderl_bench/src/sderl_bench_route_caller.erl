@@ -37,7 +37,7 @@ run(#{how := How, callers := Callers, bytes := Bytes, warm_ms := WarmMs, ms := M
     Message = binary:copy(<<"c">>, Bytes),
     From = now_ns() + 1_000_000 * WarmMs,
     Until = From + 1_000_000 * Ms,
-    Results = sderl_bench_task:at_once([{C, C} || C <- lists:seq(1, Callers)], fun(_, _) ->
+    Results = sderl_fleet_task:at_once([{C, C} || C <- lists:seq(1, Callers)], fun(_, _) ->
         loop(How, Message, Recorder, From, Until, 0, 0, [])
     end),
     #{
@@ -50,7 +50,7 @@ run(#{how := How, callers := Callers, bytes := Bytes, warm_ms := WarmMs, ms := M
 %% A latency counts when the call began in the measured time, a call when it ended then.
 loop(How, Message, Recorder, From, Until, N, All, Failed) ->
     T0 = now_ns(),
-    Outcome = sderl_bench_task:attempt(fun() -> call(How, Message) end),
+    Outcome = sderl_fleet_task:attempt(fun() -> call(How, Message) end),
     T1 = now_ns(),
     _ = T0 >= From andalso Outcome =:= {ok, Message} andalso sderl_bench_histogram:record(Recorder, T1 - T0),
     {N1, Failed1} = case Outcome of
@@ -80,7 +80,7 @@ keep(Name, C, K, Last, Pause, Failed) ->
     receive
         {stop, From, Ref} -> From ! {Ref, {C, K - 1, Pause, Failed}}
     after 0 ->
-        Outcome = sderl_bench_task:attempt(fun() -> sderl_route:call(Name, {do, {C, K}}, ?CALL_MS) end),
+        Outcome = sderl_fleet_task:attempt(fun() -> sderl_route:call(Name, {do, {C, K}}, ?CALL_MS) end),
         Now = now_ns(),
         Failed1 = case Outcome of
             {ok, {done, {C, K}}} -> Failed;

@@ -92,7 +92,7 @@ divides(#{nodes := Nodes, group_size := Size}) ->
 run(Options, Output) ->
     maybe
         {ok, Results} ?= measure(Options, Output),
-        sderl_bench_output:say(Output, ["\n", title(Options), "\n", tables(fun sderl_bench_table:text/2, Results)]),
+        sderl_bench_output:say(Output, ["\n", title(Options), "\n", tables(fun sderl_table:text/2, Results)]),
         verdict(Results)
     end.
 
@@ -179,16 +179,16 @@ done(Part, Params, Output) ->
     end.
 
 line(messages, #{gateways := K, run := Run}, Metrics) ->
-    Number = fun(What) -> sderl_bench_table:number(maps:get(<<What/binary, (integer_to_binary(K))/binary>>, Metrics, undefined)) end,
+    Number = fun(What) -> sderl_table:number(maps:get(<<What/binary, (integer_to_binary(K))/binary>>, Metrics, undefined)) end,
     io_lib:format("messages over ~w, ~w: throughput ~ts x raw, latency ~ts x raw, ~ts x a relay's",
                   [K, Run, Number(<<"throughput_ratio_">>), Number(<<"latency_ratio_">>), Number(<<"latency_to_relay_">>)]);
 line(calls, #{way := Way, gateways := K, callers := C, run := Run}, #{calls_per_s := Rate}) ->
-    io_lib:format("calls, ~ts, ~w callers, ~w: ~ts a second", [way(Way, K), C, Run, sderl_bench_table:number(Rate)]);
+    io_lib:format("calls, ~ts, ~w callers, ~w: ~ts a second", [way(Way, K), C, Run, sderl_table:number(Rate)]);
 line(links, #{nodes := Nodes}, #{links_per_node_max := Links, routes_ms := Ms}) ->
-    io_lib:format("~w nodes: at most ~w links a node, all routes after ~ts ms", [Nodes, Links, sderl_bench_table:number(Ms)]);
+    io_lib:format("~w nodes: at most ~w links a node, all routes after ~ts ms", [Nodes, Links, sderl_table:number(Ms)]);
 line(failover, #{kind := Kind, run := Run}, #{lost_acknowledged_calls := Lost} = Metrics) ->
     Ms = maps:get(pause(Kind), Metrics),
-    io_lib:format("gateway ~ts, ~w: longest pause ~ts ms, ~w calls lost", [Kind, Run, sderl_bench_table:number(Ms), Lost]).
+    io_lib:format("gateway ~ts, ~w: longest pause ~ts ms, ~w calls lost", [Kind, Run, sderl_table:number(Ms), Lost]).
 
 pause(killed) -> failover_ms;
 pause(stopped) -> failover_stopped_ms.
@@ -206,7 +206,7 @@ medians(Maps) ->
       || Key <- Keys, Key =/= failed_reasons, Values <- [[V || #{Key := V} <- Maps]]}.
 
 median([Map | _] = Maps) when is_map(Map) -> medians(Maps);
-median(Values) -> sderl_bench_table:median([V || V <- Values, is_number(V)]).
+median(Values) -> sderl_table:median([V || V <- Values, is_number(V)]).
 
 -doc "All parts as tables in the given form.".
 -spec tables(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [result()]) -> unicode:chardata().
@@ -225,7 +225,7 @@ table(calls, Form, Results) ->
         [call_row(Key, [M || {K, M} <- Results, K =:= Key])
          || Key <- lists:sort(fun(#{nodes := N, callers := A}, #{nodes := M, callers := B}) -> {N, A} =< {M, B} end, Keys)]);
 table(links, Form, [{#{nodes := Nodes, group_size := Size}, M} | _]) ->
-    Row = fun(Text, Key) -> [Text, sderl_bench_table:number(maps:get(Key, M))] end,
+    Row = fun(Text, Key) -> [Text, sderl_table:number(maps:get(Key, M))] end,
     Form([io_lib:format("~w nodes in groups of ~w", [Nodes, Size]), ""], [
         Row("links of a node, at most", links_per_node_max),
         Row("as predicted by the plan", predicted_links_per_node_max),
@@ -265,21 +265,21 @@ message_row(Kind, Prefix, K, Size, Metrics) ->
         _ -> ""
     end,
     Inner = fun(What, Key) -> spread(Key, [maps:get(Name([Kind, What]), M) || M <- Metrics]) end,
-    Mid = fun(What, Key) -> sderl_bench_table:number(median([maps:get(Key, maps:get(Name([Kind, What]), M)) || M <- Metrics])) end,
+    Mid = fun(What, Key) -> sderl_table:number(median([maps:get(Key, maps:get(Name([Kind, What]), M)) || M <- Metrics])) end,
     [io_lib:format("~ts, ~w b, ~w gateway~ts", [Kind, Size, K, [$s || K > 1]]),
      spread(Name([Kind, "_msgs_per_s"]), Metrics), Ratio("throughput_ratio"), Inner("_us", p50), Mid("_us", p99), Ratio("latency_ratio"), ToRelay, Ratio("there_latency_ratio"),
      Mid("_cpu_us", sender), Mid("_cpu_us", gateway), Mid("_cpu_us", receiver)].
 
 call_row(#{way := Way, gateways := K, nodes := Nodes, callers := Callers}, Metrics) ->
-    Us = fun(P) -> sderl_bench_table:number(median([maps:get(P, maps:get(call_us, M)) || M <- Metrics])) end,
+    Us = fun(P) -> sderl_table:number(median([maps:get(P, maps:get(call_us, M)) || M <- Metrics])) end,
     [io_lib:format("~ts, ~w nodes", [way(Way, K), Nodes]), integer_to_list(Callers), spread(calls_per_s, Metrics), Us(p50), Us(p99)]
-    ++ [sderl_bench_table:number(median([maps:get(Key, M) || M <- Metrics]))
+    ++ [sderl_table:number(median([maps:get(Key, M) || M <- Metrics]))
         || Key <- [cpu_us_per_call, bytes_per_call, messages_per_call, links_per_node_max]]
     ++ [total(failed_calls, Metrics)].
 
-spread(Key, Metrics) -> sderl_bench_table:spread([maps:get(Key, M) || M <- Metrics]).
+spread(Key, Metrics) -> sderl_table:spread([maps:get(Key, M) || M <- Metrics]).
 
-total(Key, Metrics) -> sderl_bench_table:number(lists:sum([maps:get(Key, M) || M <- Metrics])).
+total(Key, Metrics) -> sderl_table:number(lists:sum([maps:get(Key, M) || M <- Metrics])).
 
 %% ---------------------------------------------------------------- the verdict
 

@@ -87,7 +87,7 @@ known(Node, {ok, Routes}, Groups, Hubs) ->
 known(_, _, _, _) -> false.
 
 serve(Fleet, Groups) ->
-    Answers = sderl_bench_task:at_once(Groups, fun(Group, Members) ->
+    Answers = sderl_fleet_task:at_once(Groups, fun(Group, Members) ->
         sderl_bench_route_cluster:on(Fleet, lists:last(Members), sderl_bench_route_server, start, [Group, server])
     end),
     case [Error || {_, {error, _} = Error} <- Answers] of
@@ -97,7 +97,7 @@ serve(Fleet, Groups) ->
 
 ask(Fleet, Nodes, Groups) ->
     Others = [{Node, [G || {G, Ns} <- Groups, not lists:member(Node, Ns)]} || Node <- Nodes],
-    Answers = sderl_bench_task:at_once(Others, fun(Node, Gs) ->
+    Answers = sderl_fleet_task:at_once(Others, fun(Node, Gs) ->
         case sderl_bench_route_cluster:on(Fleet, Node, sderl_bench_route_caller, ask_all, [Gs, server, 20_000]) of
             {ok, Missing} -> Missing;
             {error, Reason} -> [{G, Reason} || G <- Gs]

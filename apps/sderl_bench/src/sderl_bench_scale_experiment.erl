@@ -101,7 +101,7 @@ progress(N, Size) ->
     fun(Part) -> Draw(map_get(Part, Begins), 100) end.
 
 metrics(N, #{groups := Groups, links_mean := Mean, links_max := Max, heartbeats_per_node_s := Beats} = R) ->
-    Median = fun(Key) -> sderl_bench_table:median(map_get(Key, R)) end,
+    Median = fun(Key) -> sderl_table:median(map_get(Key, R)) end,
     Times = maps:from_list([{Key, #{p50 => Median(Key), max => lists:max([0 | map_get(Key, R)])}}
                             || Key <- [admit_ms, heal_ms, takeover_ms, boot_ms]]),
     Messages = maps:from_list([{Key, Median(Key)} || Key <- [alone_messages, alone_bytes, busy_messages, busy_bytes]]),
@@ -114,8 +114,8 @@ title(#{samples := K, names := Names, delay := Delay, seed := Seed}) ->
     io_lib:format("links of ~w ms each way; ~w groups measured, with ~w names each: median / greatest; seed ~w", [Delay, K, Names, Seed]).
 
 table(Results) ->
-    Num = fun sderl_bench_table:number/1,
-    sderl_bench_table:text(
+    Num = fun sderl_table:number/1,
+    sderl_table:text(
         ["nodes", "group", "links mean", "links max", "full mesh", "msgs alone", "bytes alone", "msgs busy", "bytes busy",
          "hb/node/s", "admit ms", "heal ms", "takeover ms", "boot ms"],
         [

@@ -90,4 +90,4 @@ steps(Min, Max) -> [Min | steps(10 * Min, Max)].
 
 pow(E) -> round(math:pow(10, E)).
 
-number(V) -> sderl_bench_table:number(V).
+number(V) -> sderl_table:number(V).

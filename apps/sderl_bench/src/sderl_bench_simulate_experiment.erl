@@ -144,7 +144,7 @@ run(#{nightly := true, log := Name} = Options0, Output) ->
         {ok, Log} ?= sderl_bench_simulate_log:open(Name),
         {ok, #{last_seed := Last, failed := Before} = So} ?= sderl_bench_simulate_log:history(Name, known_by(Options0)),
         %% Told to stop, it lets the schedules that run come to their end.
-        _ = sderl_cli_signals:tell(self()),
+        _ = sderl_signals:tell(self()),
         Options = case Options0 of
             #{seed := next} -> Options0#{seed := Last + 1};
             _ -> Options0
@@ -224,7 +224,7 @@ seen_by(Log, Options) ->
 stopped() ->
     receive
         %% (It is asked again for each schedule that still runs.)
-        {sderl_cli_signals, stop} = Stop ->
+        {sderl_signals, stop} = Stop ->
             self() ! Stop,
             true
     after 0 -> false
@@ -243,8 +243,8 @@ begins(#{seed := First, log := Name}, #{schedules := K, failed := Failed}) ->
      [io_lib:format("not run again, as they failed before: ~w\n", [lists:sort(maps:keys(Failed))]) || map_size(Failed) > 0]].
 
 total(Name, #{schedules := K, failed := Failed}) ->
-    [line("in all", [sderl_bench_table:number(K), " schedules like these in ", Name, ", ",
-                     sderl_bench_table:number(map_size(Failed)), " seeds failed"])].
+    [line("in all", [sderl_table:number(K), " schedules like these in ", Name, ", ",
+                     sderl_table:number(map_size(Failed)), " seeds failed"])].
 
 %% ---------------------------------------------------------------- results
 
@@ -283,15 +283,15 @@ text(#{nodes := Nodes, groups := Groups, seed := First}, #{schedules := K, fault
         io_lib:format("\n~w schedules of ~w nodes~ts, seeds ~w to ~w; ~ts\n\n", [
             K, Nodes, [io_lib:format(" in ~w groups", [Groups]) || Groups > 1], First, First + K - 1, sderl_bench_machine:text()
         ]),
-        line("time", [sderl_bench_table:number(Seconds), " s: ", sderl_bench_table:number(PerMin), " schedules/min, ",
-                      sderl_bench_table:number(PerS), " steps/s, ",
-                      sderl_bench_table:number(Cpu), " ms of a core each"]),
-        line("operations", sderl_bench_table:number(Ops)),
-        line("faults", [sderl_bench_table:number(lists:sum(maps:values(Faults))), ": ",
-                        lists:join(", ", [[atom_to_list(Kind), " ", sderl_bench_table:number(N)] || Kind := N <- maps:iterator(Faults, ordered)])]),
-        line("one component", ["p50 / p99 / max ", lists:join(" / ", [sderl_bench_table:number(V) || V <- [P50, P99, Max]]),
+        line("time", [sderl_table:number(Seconds), " s: ", sderl_table:number(PerMin), " schedules/min, ",
+                      sderl_table:number(PerS), " steps/s, ",
+                      sderl_table:number(Cpu), " ms of a core each"]),
+        line("operations", sderl_table:number(Ops)),
+        line("faults", [sderl_table:number(lists:sum(maps:values(Faults))), ": ",
+                        lists:join(", ", [[atom_to_list(Kind), " ", sderl_table:number(N)] || Kind := N <- maps:iterator(Faults, ordered)])]),
+        line("one component", ["p50 / p99 / max ", lists:join(" / ", [sderl_table:number(V) || V <- [P50, P99, Max]]),
                                " ms after the last fault (simulated)"]),
-        line("violations", sderl_bench_table:number(map_get(violations, Metrics)))
+        line("violations", sderl_table:number(map_get(violations, Metrics)))
     ].
 
 line(Name, Text) -> ["  ", string:pad(Name, 15), Text, "\n"].

@@ -119,7 +119,7 @@ join(Options, Output) ->
 joined(Runs) ->
     maybe
         ok ?= sderl_bench_join_experiment:verdict(Runs),
-        {ok, sderl_bench_join_experiment:table(fun sderl_bench_table:markdown/2, Runs)}
+        {ok, sderl_bench_join_experiment:table(fun sderl_table:markdown/2, Runs)}
     end.
 
 others([], _, _, Tables) ->
@@ -132,7 +132,7 @@ others([{Name, Module, Args} | More], #{repeat := Repeat} = Options, Output, Tab
     maybe
         {ok, Results} ?= Module:measure(Checked, Output),
         ok ?= Module:verdict(Results),
-        others(More, Options, Output, [Tables, "\n", Module:tables(fun sderl_bench_table:markdown/2, Results)])
+        others(More, Options, Output, [Tables, "\n", Module:tables(fun sderl_table:markdown/2, Results)])
     end.
 
 markdown(Runs, #{seconds := Seconds, repeat := Repeat}) ->
@@ -151,7 +151,7 @@ markdown(Runs, #{seconds := Seconds, repeat := Repeat}) ->
         sderl_bench_machine:text(),
         [": medians (least..greatest)" || Repeat > 1],
         "\n\n",
-        sderl_bench_table:markdown(Header, Rows)
+        sderl_table:markdown(Header, Rows)
     ].
 
 key(#{params := #{nodes := Nodes, group_size := Size, clients := Clients}}) -> {Nodes, Size, Clients}.

@@ -31,7 +31,7 @@ main(Args) ->
     _ = io:setopts(standard_io, [{encoding, unicode}]),
     _ = io:setopts(standard_error, [{encoding, unicode}]),
     ok = log_to_stderr(),
-    ok = sderl_cli_signals:install(self()),
+    ok = sderl_signals:install(self()),
     Main = self(),
     {Runner, Monitor} = spawn_monitor(fun() -> Main ! {outcome, outcome(Args)} end),
     receive
@@ -44,7 +44,7 @@ main(Args) ->
             defect(Failure);
         {'DOWN', Monitor, process, Runner, Reason} ->
             defect(Reason);
-        {sderl_cli_signals, stop} ->
+        {sderl_signals, stop} ->
             stop(Runner, Monitor)
     end.
 

@@ -204,12 +204,12 @@ cluster(majority) -> ~"demo, by majority".
 
 %% From here on Ctrl-C is for us: it is how this ends.
 until_stopped(Fleet, Nodes) ->
-    ok = sderl_cli_signals:tell(self()),
+    ok = sderl_signals:tell(self()),
     watched(Fleet, Nodes, monitor(process, Fleet), #{}).
 
 watched(Fleet, Nodes, Monitor, Away) ->
     receive
-        {sderl_cli_signals, stop} -> io:put_chars("stopping ...\n");
+        {sderl_signals, stop} -> io:put_chars("stopping ...\n");
         {'DOWN', Monitor, process, Fleet, Reason} -> {error, sderl_bench_reason:text(Reason)}
     after ?LOOK_MS ->
         watched(Fleet, Nodes, Monitor, sderl_demo_live:mend(Fleet, Nodes, Away))

@@ -71,7 +71,7 @@ first(Fleet, Node, Port, Cluster) ->
     serve(Fleet, Node, #{port => Port, cluster => Cluster}).
 
 serve(Fleet, Node, Web) ->
-    Result = sderl_bench_task:attempt(fun() ->
+    Result = sderl_fleet_task:attempt(fun() ->
         case sderl_fleet:call(Fleet, Node, sderl_web_start, start, [Web], ?TIMEOUT_MS) of
             ok -> sderl_fleet:call(Fleet, Node, sderl_web, address, [], ?TIMEOUT_MS);
             {error, Text} -> {refused, Text}

@@ -103,7 +103,7 @@ mend(Fleet, Nodes, Away) ->
     #{Node => Since || Node := Since <- Down, Now - Since < ?BACK_MS orelse not back(Fleet, Node, maps:get(Node, Nodes))}.
 
 back(Fleet, Node, Again) ->
-    Back = sderl_bench_task:attempt(fun() ->
+    Back = sderl_fleet_task:attempt(fun() ->
         {ok, Node} = sderl_fleet:restart(Fleet, Node),
         Again()
     end),

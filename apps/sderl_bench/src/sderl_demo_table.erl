@@ -7,7 +7,7 @@
 -doc "The table as lines of text.".
 -spec text(sderl_demo:results(), sderl_options:consistency()) -> unicode:chardata().
 text(#{stock := Stock, sd := Sd, following := Following}, Consistency) ->
-    sderl_bench_table:text(
+    sderl_table:text(
         ["", "stock mesh, global", title(Consistency), "following others"],
         [[Label, Cell(Stock), Cell(Sd), Cell(Following)] || {Label, Cell} <- rows()]
     ).
@@ -44,7 +44,7 @@ rows() ->
     ].
 
 number(Key) ->
-    fun(Metrics) -> sderl_bench_table:number(maps:get(Key, Metrics)) end.
+    fun(Metrics) -> sderl_table:number(maps:get(Key, Metrics)) end.
 
 duration(Key, UnitNs) ->
     fun(Metrics) -> time(maps:get(Key, Metrics), UnitNs) end.
@@ -59,7 +59,7 @@ time(null, _UnitNs) ->
     "-";
 time(Value, UnitNs) ->
     {Unit, Name} = unit(Value * UnitNs),
-    [sderl_bench_table:number(Value * UnitNs / Unit), " ", Name].
+    [sderl_table:number(Value * UnitNs / Unit), " ", Name].
 
 unit(Ns) when Ns >= 1_000_000_000 -> {1_000_000_000, "s"};
 unit(Ns) when Ns >= 1_000_000 -> {1_000_000, "ms"};

@@ -136,10 +136,10 @@ stands_still(_) ->
             Params = (long(gr, 5))#{timeout_s := 3},
             with(Params, fun(Fleet) ->
                 Last = lists:last(sderl_fleet:nodes(Fleet)),
-                Task = sderl_bench_task:start(fun() -> sderl_aco_cluster:on(Fleet, Params, "test") end),
+                Task = sderl_fleet_task:start(fun() -> sderl_aco_cluster:on(Fleet, Params, "test") end),
                 ok = sderl_fleet:await(fun() -> done(Fleet) >= 1 end, 60_000),
                 ok = sderl_fleet:suspend(Fleet, Last),
-                {ok, {error, {aco, Silent}}} = sderl_bench_task:result(Task, 240_000),
+                {ok, {error, {aco, Silent}}} = sderl_fleet_task:result(Task, 240_000),
                 ?assertEqual({silent, [Last], 3}, Silent),
                 ok = sderl_fleet:resume(Fleet, Last)
             end);
@@ -149,11 +149,11 @@ stands_still(_) ->
 
 %% A run, and beside it something that is killed: it is as if there had been nothing.
 killed(Fleet, #{global_iterations := Rounds} = Params, Break) ->
-    Breaker = sderl_bench_task:start(Break),
-    Task = sderl_bench_task:start(fun() -> on(Fleet, Params) end),
-    {ok, #{round_best := Costs, best := {Cost, _}, names_left := 0} = Outcome} = sderl_bench_task:result(Task, 120_000),
+    Breaker = sderl_fleet_task:start(Break),
+    Task = sderl_fleet_task:start(fun() -> on(Fleet, Params) end),
+    {ok, #{round_best := Costs, best := {Cost, _}, names_left := 0} = Outcome} = sderl_fleet_task:result(Task, 120_000),
     %% It may have had nothing to kill, where the run was faster.
-    _ = sderl_bench_task:stop(Breaker),
+    _ = sderl_fleet_task:stop(Breaker),
     ?assertEqual(Rounds, length(Costs)),
     ?assertEqual(Cost, lists:last(Costs)),
     ?assertEqual(lists:reverse(lists:sort(Costs)), Costs),
@@ -162,10 +162,10 @@ killed(Fleet, #{global_iterations := Rounds} = Params, Break) ->
 
 %% What a run says of which something is broken when it has done a round.
 broken(Fleet, Params, Break) ->
-    Task = sderl_bench_task:start(fun() -> sderl_aco_cluster:on(Fleet, Params, "test") end),
+    Task = sderl_fleet_task:start(fun() -> sderl_aco_cluster:on(Fleet, Params, "test") end),
     ok = sderl_fleet:await(fun() -> done(Fleet) >= 1 end, 60_000),
     Break(),
-    {ok, {error, Reason}} = sderl_bench_task:result(Task, 120_000),
+    {ok, {error, Reason}} = sderl_fleet_task:result(Task, 120_000),
     unicode:characters_to_list(sderl_bench_reason:text(Reason)).
 
 %% One of a class, somewhere, as soon as there is one (set_up), or so many rounds are done.

@@ -157,8 +157,8 @@ run_counted(Variant, Nodes, P, More, Break) ->
         More
     ),
     ok = sderl_aco_node:start(Run),
-    Breaker = sderl_bench_task:start(fun() -> Break(Run) end),
-    Task = sderl_bench_task:start(fun() ->
+    Breaker = sderl_fleet_task:start(fun() -> Break(Run) end),
+    Task = sderl_fleet_task:start(fun() ->
         maybe
             {ok, Starter} ?= sderl_aco_starter:start(Conf, Layout),
             Result = sderl_aco_starter:result(Starter),
@@ -166,8 +166,8 @@ run_counted(Variant, Nodes, P, More, Break) ->
             Result
         end
     end),
-    Result = sderl_bench_task:result(Task, ?WAIT_MS),
-    _ = sderl_bench_task:stop(Breaker),
+    Result = sderl_fleet_task:result(Task, ?WAIT_MS),
+    _ = sderl_fleet_task:stop(Breaker),
     ok = sderl_fleet:await(fun() -> sderl_aco_node:kill(Run) =:= 0 end, ?WAIT_MS),
     Counts = sderl_aco_tally:read(Run),
     ok = sderl_aco_node:stop(Run),

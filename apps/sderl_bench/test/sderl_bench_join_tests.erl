@@ -47,7 +47,7 @@ metrics_test() ->
     near(20, maps:get(max, Before)),
     near(40, maps:get(p50, During)),
     near(500, maps:get(p99, During)),
-    Table = unicode:characters_to_list(?E:table(fun sderl_bench_table:markdown/2, [Metrics])),
+    Table = unicode:characters_to_list(?E:table(fun sderl_table:markdown/2, [Metrics])),
     ?assertMatch({match, _}, re:run(Table, "until it answers for all names, ms \\|  \\| 500 \\|")).
 
 near(Expected, Seen) ->

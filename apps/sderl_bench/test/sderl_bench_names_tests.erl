@@ -16,7 +16,7 @@ refused(Key, Value) ->
     unicode:characters_to_list(Text).
 
 table_test() ->
-    Table = unicode:characters_to_list(?E:table(fun sderl_bench_table:markdown/2, [metrics(true)])),
+    Table = unicode:characters_to_list(?E:table(fun sderl_table:markdown/2, [metrics(true)])),
     ?assertMatch({match, _}, re:run(Table, "process killed: all members write, ms \\| 20 \\|")),
     ?assertMatch({match, _}, re:run(Table, "node killed: first write after, ms \\| 10 \\|")).
 

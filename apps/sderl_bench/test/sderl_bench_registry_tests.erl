@@ -92,15 +92,15 @@ groups_test() ->
 at_once_test() ->
     ?assertEqual(
         [{g1, 2}, {g2, 1}],
-        sderl_bench_task:at_once([{g1, [a, b]}, {g2, [c]}], fun(_, Nodes) -> length(Nodes) end)
+        sderl_fleet_task:at_once([{g1, [a, b]}, {g2, [c]}], fun(_, Nodes) -> length(Nodes) end)
     ),
-    ?assertExit({failed, broken}, sderl_bench_task:at_once([{g1, [a]}], fun(_, _) -> exit(broken) end)).
+    ?assertExit({failed, broken}, sderl_fleet_task:at_once([{g1, [a]}], fun(_, _) -> exit(broken) end)).
 
 task_test_() -> {spawn, fun task_alone/0}.
 
 task_alone() ->
-    Endless = sderl_bench_task:start(fun() -> receive after infinity -> ok end end),
-    ?assertEqual({error, timeout}, sderl_bench_task:result(Endless, 0)),
+    Endless = sderl_fleet_task:start(fun() -> receive after infinity -> ok end end),
+    ?assertEqual({error, timeout}, sderl_fleet_task:result(Endless, 0)),
     ?assertEqual({messages, []}, process_info(self(), messages)).
 
 %% Results

@@ -161,7 +161,7 @@ nightly_test_() ->
         File = filename:join(Folder, "log"),
         Args = ["--nodes", "3", "--clients", "3", "--broken", "early_yes", "--nightly", "--log", File],
         {ok, None} = sderl_bench_output:open(undefined),
-        Stop = fun() -> self() ! {sderl_cli_signals, stop} end,
+        Stop = fun() -> self() ! {sderl_signals, stop} end,
         {ok, Options} = options(Args),
         %% A night before, in which seeds failed.
         {ok, Log} = sderl_bench_simulate_log:open(File),
@@ -172,7 +172,7 @@ nightly_test_() ->
         Stop(),
         ?assertEqual(ok, ?E:run(Options, None)),
         %% It counts for each schedule that runs.
-        ?assert(receive {sderl_cli_signals, stop} -> true after 0 -> false end),
+        ?assert(receive {sderl_signals, stop} -> true after 0 -> false end),
         {ok, Text} = file:read_file(File),
         Seeds = [Seed || Line <- binary:split(Text, <<"\n">>, [global, trim]),
                          #{<<"what">> := <<"begun">>, <<"params">> := #{<<"seed">> := Seed}} <- [json:decode(Line)]],

@@ -148,7 +148,7 @@ went_down(Node, Role) -> lists:flatten(io_lib:format("node ~ts went down, with ~
 %% something.
 broken(Fleet, Params, Stage, Break) ->
     Over = atomics:new(1, []),
-    Task = sderl_bench_task:start(fun() ->
+    Task = sderl_fleet_task:start(fun() ->
         Outcome = sderl_orbit_cluster:on(Fleet, Params, "test"),
         ok = atomics:put(Over, 1, 1),
         Outcome
@@ -160,13 +160,13 @@ broken(Fleet, Params, Stage, Break) ->
         ok = sderl_fleet:await(fun() -> IsOver() orelse 0 < found(Fleet, Master) end, ?WAIT_MS)
     end,
     Break(IsOver),
-    {ok, {error, Reason}} = sderl_bench_task:result(Task, ?WAIT_MS),
+    {ok, {error, Reason}} = sderl_fleet_task:result(Task, ?WAIT_MS),
     unicode:characters_to_list(sderl_bench_reason:text(Reason)).
 
 %% A master that has much to hear on a busy machine answers late: it is asked with more patience than the
 %% progress of a run has, which would find nothing for ever.
 found(Fleet, Master) ->
-    case sderl_fleet:call(Fleet, Master, sderl_bench_task, ask, [sderl_orbit_master, found, ?WAIT_MS div 2], ?WAIT_MS) of
+    case sderl_fleet:call(Fleet, Master, sderl_fleet_task, ask, [sderl_orbit_master, found, ?WAIT_MS div 2], ?WAIT_MS) of
         undefined -> 0;
         Found -> Found
     end.

@@ -161,12 +161,12 @@ run(#{repeat := Repeat} = Options, Output) ->
 
 line(Label, #{best_cost := Cost, best_known := Known, mean_excess_pct := Excess, seconds := Seconds, ants_per_s := Rate}) ->
     [
-        string:pad(Label, 32), " ", sderl_bench_table:number(Cost),
+        string:pad(Label, 32), " ", sderl_table:number(Cost),
         case Known of
             undefined -> "";
-            _ -> [" (best known ", sderl_bench_table:number(Known), [[", ", excess(Excess), " % over"] || Cost =/= Known], ")"]
+            _ -> [" (best known ", sderl_table:number(Known), [[", ", excess(Excess), " % over"] || Cost =/= Known], ")"]
         end,
-        ", ", sderl_bench_table:number(Seconds), " s, ", sderl_bench_table:number(Rate), " ants/s\n"
+        ", ", sderl_table:number(Seconds), " s, ", sderl_table:number(Rate), " ants/s\n"
     ].
 
 excess(undefined) -> "-";
@@ -233,7 +233,7 @@ title(#{repeat := Repeat, seed := Seed} = Options, Instances) ->
     [
         case Instances of
             [{#{name := Name, n := N}, Known}] ->
-                io_lib:format("~ts, ~w jobs~ts", [Name, N, [[", best known ", sderl_bench_table:number(Known)] || Known =/= undefined]]);
+                io_lib:format("~ts, ~w jobs~ts", [Name, N, [[", best known ", sderl_table:number(Known)] || Known =/= undefined]]);
             _ ->
                 io_lib:format("~w instances", [length(Instances)])
         end,
@@ -252,7 +252,7 @@ tables(_, Runs) -> overview(Runs).
 -spec table([sderl_bench_series:run()]) -> unicode:chardata().
 table(Runs) ->
     Plain = lists:any(fun(#{params := #{variant := Variant}}) -> Variant =:= plain end, Runs),
-    sderl_bench_table:text(
+    sderl_table:text(
         ["", "nodes", "colonies", "cost", "% over best", "s", "ants/s"] ++ ["x plain" || Plain] ++
             ["kills", "links, most", "packets", "CPU us/ant", "MiB a node"],
         [row(Params, Runs, Plain) || Params <- distinct(Runs)]
@@ -262,16 +262,16 @@ distinct(Runs) -> lists:uniq([maps:remove(run, Params) || #{params := Params} <-
 
 row(#{variant := Variant} = Params, Runs, Plain) ->
     Mine = [M || #{params := P, metrics := M} <- Runs, maps:remove(run, P) =:= Params],
-    Spread = fun(Key) -> sderl_bench_table:spread([maps:get(Key, M) || M <- Mine]) end,
-    Middle = fun(Key) -> sderl_bench_table:number(sderl_bench_table:median([V || #{Key := V} <- Mine, is_number(V)])) end,
+    Spread = fun(Key) -> sderl_table:spread([maps:get(Key, M) || M <- Mine]) end,
+    Middle = fun(Key) -> sderl_table:number(sderl_table:median([V || #{Key := V} <- Mine, is_number(V)])) end,
     [atom_to_list(Variant), Middle(nodes_used), Middle(colonies), Spread(best_cost), over(Mine), Spread(seconds), Spread(ants_per_s)] ++
-        [sderl_bench_table:spread(ratios(Params, Runs)) || Plain] ++
+        [sderl_table:spread(ratios(Params, Runs)) || Plain] ++
         [Middle(Key) || Key <- [kills, links_per_node_max, packets, cpu_us_per_op, memory_mib_max]].
 
 %% Of one instance: where its best-known cost is 0, one that missed it is not known in percent, and so not the median.
 over(Metrics) ->
     Over = [E || #{mean_excess_pct := E} <- Metrics],
-    excess(case lists:member(undefined, Over) of true -> undefined; false -> sderl_bench_table:median(Over) end).
+    excess(case lists:member(undefined, Over) of true -> undefined; false -> sderl_table:median(Over) end).
 
 ratios(Params, Runs) ->
     [
@@ -302,7 +302,7 @@ changes(Costs) -> lists:uniq(fun({_, Cost}) -> Cost end, Costs).
 -spec overview([sderl_bench_series:run()]) -> unicode:chardata().
 overview(Runs) ->
     Kinds = lists:uniq([{Variant, Nodes} || #{params := #{variant := Variant, nodes := Nodes}} <- Runs]),
-    sderl_bench_table:text(
+    sderl_table:text(
         ["", "nodes", "runs", "known", "at best known", "mean % over", "most % over", "mean cost", "s in all", "ants/s"],
         [
             begin
@@ -314,9 +314,9 @@ overview(Runs) ->
                     atom_to_list(Variant), integer_to_list(Nodes), integer_to_list(length(Mine)), integer_to_list(length(At)),
                     integer_to_list(lists:sum(At)), excess(mean(Over)),
                     excess(case Over of [] -> undefined; _ -> lists:max(Over) end),
-                    sderl_bench_table:number(mean([C || #{best_cost := C} <- Mine])),
-                    sderl_bench_table:number(Seconds),
-                    sderl_bench_table:number(lists:sum([A || #{ants := A} <- Mine]) / max(Seconds, 1.0e-6))
+                    sderl_table:number(mean([C || #{best_cost := C} <- Mine])),
+                    sderl_table:number(Seconds),
+                    sderl_table:number(lists:sum([A || #{ants := A} <- Mine]) / max(Seconds, 1.0e-6))
                 ]
             end
          || {Variant, Nodes} <- Kinds

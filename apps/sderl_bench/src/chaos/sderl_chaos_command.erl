@@ -208,7 +208,7 @@ logged(#{chaos := Chaos, log := File} = Options, Nodes, Majority) ->
     maybe
         {ok, Log} ?= sderl_chaos_log:open(File),
         %% From here on Ctrl-C is for us. (Without the program around it nobody tells.)
-        _ = sderl_bench_task:attempt(fun() -> sderl_cli_signals:tell(self()) end),
+        _ = sderl_fleet_task:attempt(fun() -> sderl_signals:tell(self()) end),
         Result = started(sderl_chaos:start(Chaos#{nodes => Nodes}), Nodes, Options#{majority => Majority}, Log),
         first_error([Result, sderl_chaos_log:close(Log)])
     end.
@@ -303,7 +303,7 @@ follow(Service, Monitor, Settle, Log) ->
                 ok -> follow(Service, Monitor, Settle, Log);
                 {error, _} = Error -> Error
             end;
-        {sderl_cli_signals, stop} ->
+        {sderl_signals, stop} ->
             stopped;
         {'DOWN', Monitor, process, Service, Reason} ->
             {error, io_lib:format("the service ended: ~0tP", [Reason, 12])}
@@ -318,7 +318,7 @@ settle(Service, Monitor, Settle, Log) ->
 
 ended(Stopped, Service, Log) ->
     Status = status(Service),
-    case sderl_bench_task:attempt(fun() -> sderl_chaos:stop(Service) end) of
+    case sderl_fleet_task:attempt(fun() -> sderl_chaos:stop(Service) end) of
         {ok, Kills} ->
             Told = rest(Service, Log),
             Away = [Kill || #{awaited := true, back_us := undefined} = Kill <- Kills],
@@ -335,7 +335,7 @@ worth(stopped) -> ok;
 worth(Other) -> Other.
 
 status(Service) ->
-    case sderl_bench_task:attempt(fun() -> sderl_chaos:status(Service) end) of
+    case sderl_fleet_task:attempt(fun() -> sderl_chaos:status(Service) end) of
         {error, _} -> #{};
         Status -> Status
     end.

@@ -67,7 +67,7 @@ restart(Fleet, Node, Ms) ->
     receive
     after Ms -> ok
     end,
-    _ = sderl_bench_task:attempt(fun() -> sderl_fleet:restart(Fleet, Node) end),
+    _ = sderl_fleet_task:attempt(fun() -> sderl_fleet:restart(Fleet, Node) end),
     ok.
 
 lives(Call, Node, Life, Ready) ->

@@ -122,9 +122,9 @@ try_call(Call, Node, M, F, A) ->
 -doc "`Fun` of all at the same time; what takes too long gives `Late`.".
 -spec at_once([Key], fun((Key) -> Result), Late :: Result) -> [{Key, Result}].
 at_once(Keys, Fun, Late) ->
-    Tasks = [{Key, sderl_bench_task:start(fun() -> Fun(Key) end)} || Key <- Keys],
+    Tasks = [{Key, sderl_fleet_task:start(fun() -> Fun(Key) end)} || Key <- Keys],
     Deadline = erlang:monotonic_time(millisecond) + ?ANSWER_MS,
-    [{Key, result(sderl_bench_task:result(Task, max(0, Deadline - erlang:monotonic_time(millisecond))), Late)} || {Key, Task} <- Tasks].
+    [{Key, result(sderl_fleet_task:result(Task, max(0, Deadline - erlang:monotonic_time(millisecond))), Late)} || {Key, Task} <- Tasks].
 
 result({ok, Result}, _) -> Result;
 result({error, _}, Late) -> Late.

@@ -158,7 +158,7 @@ own(#{ops_per_s := PerS, errors := Errors, p2p := #{latency_us := P2p}, global :
     #{ops_per_s => PerS, errors => Errors, latency_us => #{p2p => P2p, global => Global}}.
 
 prepare(Fleet, Impl, Parts, Params) ->
-    Outcomes = sderl_bench_task:at_once(lists:enumerate(Parts), fun(_, Part) -> Impl:prepare(Fleet, Part, Params) end),
+    Outcomes = sderl_fleet_task:at_once(lists:enumerate(Parts), fun(_, Part) -> Impl:prepare(Fleet, Part, Params) end),
     case [Reason || {_, {error, Reason}} <- Outcomes] of
         [] -> ok;
         [Reason | _] -> {error, Reason}
@@ -200,7 +200,7 @@ load(Fleet, Impl, Nodes, Loads, #{seconds := Seconds, warmup_s := WarmupS, timeo
     ),
     sderl_progress:during([Label, ": measuring"], Until - Now, fun() ->
         Running = [
-            {Node, sderl_bench_task:start(fun() ->
+            {Node, sderl_fleet_task:start(fun() ->
                 sderl_fleet:multicall(
                     Fleet, [Node], sderl_debench_node, load, [maps:merge(Common, Own)], Until - Now + TimeoutMs + ?SLACK_MS
                 )
@@ -209,7 +209,7 @@ load(Fleet, Impl, Nodes, Loads, #{seconds := Seconds, warmup_s := WarmupS, timeo
         ],
         ok = sleep_until(From),
         {ok, Usage} = sderl_bench_meter:around(Fleet, Nodes, fun() -> sleep_until(Until) end),
-        tallies([{Node, sderl_bench_task:result(Task, infinity)} || {Node, Task} <- Running], Usage)
+        tallies([{Node, sderl_fleet_task:result(Task, infinity)} || {Node, Task} <- Running], Usage)
     end).
 
 tallies(Answers, Usage) ->

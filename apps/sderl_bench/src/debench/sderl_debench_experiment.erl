@@ -210,7 +210,7 @@ measure(#{load := Load}, Output) ->
     fun(Params, Label) ->
         case sderl_debench:run((maps:without([rate, workers], Params))#{load => Load}, Label) of
             {ok, #{ops_per_s := PerS, completed_pct := Pct, global := #{latency_us := #{p50 := P50}}} = Metrics} ->
-                Number = fun sderl_bench_table:number/1,
+                Number = fun sderl_table:number/1,
                 sderl_bench_output:say(Output, [
                     string:pad(Label, 24), Number(PerS), " operations/s, ", Number(Pct), " % done, global p50 ", Number(P50), " us\n"
                 ]),
@@ -223,7 +223,7 @@ measure(#{load := Load}, Output) ->
 title(#{clusters := Clusters, load := Load, seconds := Seconds, repeat := Repeat, payload := Payload, compute_us := ComputeUs}) ->
     [
         case Load of
-            {open, Rate} -> ["open load, ", sderl_bench_table:number(Rate), " operations/s a node"];
+            {open, Rate} -> ["open load, ", sderl_table:number(Rate), " operations/s a node"];
             {closed, Workers} -> io_lib:format("closed load, ~w workers a node", [Workers])
         end,
         io_lib:format(", ~w s, ~w bytes, ~w us of computing", [Seconds, Payload, ComputeUs]),

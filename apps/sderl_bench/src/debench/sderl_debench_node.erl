@@ -82,7 +82,7 @@ point-to-point operations; `in_flight` is the most units that may be on their wa
 %% What operations call.
 -define(USED, [
     sderl_debench_mix, sderl_debench_op, sderl_debench_server, sderl_debench_statem, sderl_debench_tally,
-    sderl_bench_histogram, sderl_bench_pace, sderl_bench_task,
+    sderl_bench_histogram, sderl_bench_pace, sderl_fleet_task,
     rpc, erpc, gen, gen_server, gen_statem, rand, global, pg
 ]).
 
@@ -122,10 +122,10 @@ load(#{begin_us := BeginUs, warmup_ms := WarmupMs, measure_ms := MeasureMs, load
     Tasks = start(Rate, Begin, Until, Context, sderl_debench_tally:new(From, Until), Load),
     case now_ns() of
         Now when Now > From ->
-            _ = [ok = sderl_bench_task:stop(Task) || Task <- Tasks],
+            _ = [ok = sderl_fleet_task:stop(Task) || Task <- Tasks],
             {error, {late, (Now - From) div 1_000_000}};
         _ ->
-            ended([sderl_bench_task:result(Task, left_ms(Last + 2 * ?SLACK_NS)) || Task <- Tasks])
+            ended([sderl_fleet_task:result(Task, left_ms(Last + 2 * ?SLACK_NS)) || Task <- Tasks])
     end.
 
 ended(Results) ->
@@ -152,7 +152,7 @@ start({open, PerSecond}, Begin, Until, Context, Tally, Load) ->
         tally = Tally
     },
     [
-        sderl_bench_task:start(fun() ->
+        sderl_fleet_task:start(fun() ->
             %% Not behind the operations, of which there may be many.
             _ = process_flag(priority, high),
             open(next(Open))
@@ -160,7 +160,7 @@ start({open, PerSecond}, Begin, Until, Context, Tally, Load) ->
     ];
 start({closed, Workers}, Begin, Until, Context, Tally, #{index := Index, targets := Targets, seed := Seed} = Load) ->
     [
-        sderl_bench_task:start(fun() ->
+        sderl_fleet_task:start(fun() ->
             ok = sleep_until(Begin),
             closed(1, #worker{
                 context = Context,

@@ -48,7 +48,7 @@ run(Kind, Target, _, Due, Context) ->
 
 timed(Kind, Due, Fun) ->
     Begin = now_ns(),
-    Outcome = outcome(sderl_bench_task:attempt(Fun)),
+    Outcome = outcome(sderl_fleet_task:attempt(Fun)),
     {Kind, Due, Begin, now_ns(), Outcome}.
 
 outcome(ok) -> ok;

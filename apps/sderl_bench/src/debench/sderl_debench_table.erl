@@ -4,7 +4,7 @@
 
 -export([points/1, kinds/1, notes/1]).
 
--import(sderl_bench_table, [number/1]).
+-import(sderl_table, [number/1]).
 
 %% From so many percent of the processor on, latencies tell more of the machine than of the cluster.
 -define(BUSY_PCT, 70).
@@ -17,7 +17,7 @@ points(Runs) ->
         "", "ops/s", "done %", "p2p us p50 / p95", "global us p50 / p95", "local us p50 / p95", "late us p50", "CPU %", "CPU us/op",
         "messages/op", "links", "errors"
     ],
-    sderl_bench_table:text(Header, [
+    sderl_table:text(Header, [
         [
             name(Params, Points),
             spread([ops_per_s], M),
@@ -51,7 +51,7 @@ kinds(Runs) ->
     [
         [
             "\n",
-            sderl_bench_table:text(
+            sderl_table:text(
                 [name(Params, Points) | tl(Header)],
                 [
                     [

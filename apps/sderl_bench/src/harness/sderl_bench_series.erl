@@ -119,7 +119,7 @@ spreads(Maps) ->
 
 spread(Values) ->
     case {[V || V <- Values, is_number(V)], [M || M <- Values, is_map(M)]} of
-        {[_ | _] = Numbers, _} -> {ok, {sderl_bench_table:median(Numbers), lists:min(Numbers), lists:max(Numbers)}};
+        {[_ | _] = Numbers, _} -> {ok, {sderl_table:median(Numbers), lists:min(Numbers), lists:max(Numbers)}};
         {[], [_ | _] = Maps} -> {ok, spreads(Maps)};
         {[], []} -> none
     end.

@@ -71,7 +71,7 @@ again(#{views := Views} = Shadow) -> lists:foreach(fun({Node, View}) -> ok = cal
 -doc "What the first monitoring node that answers has seen: see `sderl_bench_shadow_view:seen/1`.".
 -spec seen(shadow()) -> map().
 seen(#{monitors := [Node | Others]} = Shadow) ->
-    case sderl_bench_task:attempt(fun() -> call(Shadow, Node, sderl_bench_shadow_view, seen, [viewer(Shadow, Node)]) end) of
+    case sderl_fleet_task:attempt(fun() -> call(Shadow, Node, sderl_bench_shadow_view, seen, [viewer(Shadow, Node)]) end) of
         {error, Reason} when Others =:= [] -> error(Reason);
         {error, _} -> seen(Shadow#{monitors := Others});
         Seen -> Seen

@@ -57,9 +57,9 @@ needed({error, Reason}) -> exit({?MODULE, Reason}).
 
 seen(#{overhead_pct := Shares, probe_ms_s := Times} = Seen) ->
     (maps:with([answers, silent, events, run_queue_max, lost], Seen))#{
-        overhead_pct => of_nodes(fun sderl_bench_table:median/1, Shares),
+        overhead_pct => of_nodes(fun sderl_table:median/1, Shares),
         overhead_pct_max => of_nodes(fun lists:max/1, Shares),
-        probe_ms_s => of_nodes(fun sderl_bench_table:median/1, Times)
+        probe_ms_s => of_nodes(fun sderl_table:median/1, Times)
     }.
 
 of_nodes(_, Values) when map_size(Values) =:= 0 -> undefined;

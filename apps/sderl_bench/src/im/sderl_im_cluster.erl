@@ -85,7 +85,7 @@ start(Fleet, #{mode := Mode} = Params) ->
     Namespaces = sderl_im_layout:namespaces(Conf, Params),
     maybe
         ok ?= prepare(Mode, Fleet, Namespaces, Params),
-        Started = sderl_bench_task:at_once(
+        Started = sderl_fleet_task:at_once(
             [{Node, Role} || {Node, {Kind, _} = Role} <- sderl_im_layout:roles(Conf), Kind =/= clients],
             fun(Node, Role) -> on_node(Fleet, Node, sderl_im_sup, start, [Conf, Role], ?CALL_MS) end
         ),
@@ -200,7 +200,7 @@ talk(Fleet, Conf, #{monitoring := Monitoring} = Params, Label) ->
     Nodes = lists:sort(maps:to_list(ClientNodes)),
     Clients = [Node || {_, Node} <- Nodes],
     maybe
-        Started = sderl_bench_task:at_once(shares(Nodes, Params), fun(Node, {J, Share}) ->
+        Started = sderl_fleet_task:at_once(shares(Nodes, Params), fun(Node, {J, Share}) ->
             on_node(Fleet, Node, sderl_im_traffic, start, [Conf, J, Share], ?LONG_MS)
         end),
         ok ?= every(no_clients, Started),
@@ -285,7 +285,7 @@ chaos(Fleet, Conf, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed, seco
                 Result = Fun(),
                 {killed(Service), Result}
             after
-                _ = sderl_bench_task:attempt(fun() -> sderl_chaos:stop(Service) end)
+                _ = sderl_fleet_task:attempt(fun() -> sderl_chaos:stop(Service) end)
             end;
         {error, Reason} ->
             throw({?MODULE, {chaos, Reason}})

@@ -116,8 +116,8 @@ run(#{repeat := Repeat} = Options, Output) ->
             maybe
                 {ok, #{delivered_per_min := PerMin, qos_pct := Qos} = Metrics} ?= sderl_im:run(Params, Label),
                 sderl_bench_output:say(Output, [
-                    string:pad([Label, kills(Params)], 44), sderl_bench_table:number(PerMin), " delivered/min, QoS ",
-                    sderl_bench_table:number(Qos), " %\n"
+                    string:pad([Label, kills(Params)], 44), sderl_table:number(PerMin), " delivered/min, QoS ",
+                    sderl_table:number(Qos), " %\n"
                 ]),
                 {ok, Metrics}
             end
@@ -131,7 +131,7 @@ growing(#{warmup := Warmup} = Options) ->
     case sderl_im:ramp_s(Options) of
         Ramp when Ramp > Warmup ->
             io_lib:format("Conversations begin one after the other, for ~ts s; --warmup is ~w s: what is measured grows at first.\n", [
-                sderl_bench_table:number(Ramp), Warmup
+                sderl_table:number(Ramp), Warmup
             ]);
         _ ->
             ""
@@ -153,7 +153,7 @@ kills(#{chaos := #{every_ms := Ms}}) -> io_lib:format(", a kill every ~w ms", [M
 title(#{clients := Clients, speed := Speed, repeat := Repeat, seconds := Seconds}) ->
     [
         io_lib:format("Instant messenger: ~ts clients, ~w s, waits divided by ~ts", [
-            sderl_bench_table:number(Clients), Seconds, sderl_bench_table:number(Speed)
+            sderl_table:number(Clients), Seconds, sderl_table:number(Speed)
         ]),
         [io_lib:format(", ~w turns: median (least..greatest)", [Repeat]) || Repeat > 1],
         "; ",
@@ -178,7 +178,7 @@ points(#{mode := Modes, servers := ServerList, chaos_every_ms := EveryList, chao
 -doc "A line for each point.".
 -spec table([sderl_bench_series:run()]) -> unicode:chardata().
 table(Runs) ->
-    sderl_bench_table:text(
+    sderl_table:text(
         ["", "servers", "kill every", "delivered/min", "QoS %", "p50 us", "p99 us", "kills", "back p50 ms", "p99 ms", "conversations", "killed",
             "broken", "messages lost", "links most", "total", "CPU us/message"],
         [row(Params, Medians, Runs) || {Params, Medians} <- sderl_bench_series:medians(Runs)]
@@ -186,12 +186,12 @@ table(Runs) ->
 
 row(#{mode := Mode, servers := Servers, chaos := Chaos} = Params, Medians, Runs) ->
     Mine = [M || #{params := P, metrics := M} <- Runs, maps:remove(run, P) =:= Params],
-    Spread = fun(Key) -> sderl_bench_table:spread([maps:get(Key, M, undefined) || M <- Mine]) end,
-    Middle = fun(Path) -> sderl_bench_table:number(middle(Path, Medians)) end,
+    Spread = fun(Key) -> sderl_table:spread([maps:get(Key, M, undefined) || M <- Mine]) end,
+    Middle = fun(Path) -> sderl_table:number(middle(Path, Medians)) end,
     [
         atom_to_list(Mode),
         integer_to_list(Servers),
-        case Chaos of none -> "-"; #{every_ms := Ms} -> [sderl_bench_table:number(Ms), " ms"] end,
+        case Chaos of none -> "-"; #{every_ms := Ms} -> [sderl_table:number(Ms), " ms"] end,
         Spread(delivered_per_min),
         Spread(qos_pct)
     ] ++

@@ -121,7 +121,7 @@ all(_, []) ->
     [];
 all(Fun, Clients) ->
     {Now, Later} = lists:split(min(?AT_ONCE, length(Clients)), Clients),
-    Answers = sderl_bench_task:at_once(Now, fun(_, Pid) -> Fun(Pid) end),
+    Answers = sderl_fleet_task:at_once(Now, fun(_, Pid) -> Fun(Pid) end),
     [{Name, Answer} || {Name, Answer} <- Answers, Answer =/= ok] ++ all(Fun, Later).
 
 -doc false.

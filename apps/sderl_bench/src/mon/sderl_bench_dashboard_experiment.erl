@@ -23,7 +23,7 @@ Metrics, as in the JSON output; each `#{median, least, most}` is over loads or t
 -export([summary/0, command/0, check/1, run/2]).
 
 -import(sderl_bench_experiment, [option/5, at_least/3, at_most/2]).
--import(sderl_bench_table, [number/1, median/1]).
+-import(sderl_table, [number/1, median/1]).
 
 -doc false.
 -spec summary() -> string().
@@ -116,7 +116,7 @@ table(#{first_paint_ms := Paint, frames_per_s := Rate, server_cpu_pct := Cpu, so
     #{start := M0, half := M1, 'end' := M2, max := M3} = Memory,
     #{start := P0, 'end' := P1} = Page,
     #{count := Count, frames := Frames, frames_missing := Missing, told := Told, closed := Closed} = Sockets,
-    sderl_bench_table:text(["", "measured", "goal"], [
+    sderl_table:text(["", "measured", "goal"], [
         ["first paint of the cluster, ms", spread(Paint), "< 1,000"],
         ["first contentful paint, ms", spread(Contentful), ""],
         ["pictures a second, moved by hand", spread(Rate), ">= 30"],

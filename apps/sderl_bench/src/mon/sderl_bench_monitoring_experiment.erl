@@ -27,7 +27,7 @@ The messenger's clients talk fast enough that all nodes have work: on a node tha
 -export([compared/2]).
 
 -import(sderl_bench_experiment, [option/5, at_least/3, at_most/2, chosen/4]).
--import(sderl_bench_table, [number/1, median/1]).
+-import(sderl_table, [number/1, median/1]).
 
 %% A pair more or less says little; fewer than these say nothing of a spread.
 -define(LEAST_PAIRS, 3).
@@ -184,13 +184,13 @@ middle(Values) -> median(Values).
 
 table(Runs) ->
     Workloads = lists:uniq([Mode || #{params := #{mode := Mode}} <- Runs]),
-    sderl_bench_table:text(
+    sderl_table:text(
         ["", "pairs", "operations/s without", "with", "CPU us/op without", "with", "change %", "probe % of a node", "worst node", "probe ms/s", "left out"],
         [row(Workload, Runs) || Workload <- Workloads]
     ).
 
 row(Workload, Runs) ->
-    Of = fun(Side, Get) -> sderl_bench_table:spread([Get(Workload, M) || #{params := #{mode := Mode, monitoring := S}, metrics := M} <- Runs, Mode =:= Workload, S =:= Side]) end,
+    Of = fun(Side, Get) -> sderl_table:spread([Get(Workload, M) || #{params := #{mode := Mode, monitoring := S}, metrics := M} <- Runs, Mode =:= Workload, S =:= Side]) end,
     #{overhead_pct := Pct, overhead_pct_worst := Worst, probe_ms_s := Ms, cpu_per_op_change_pct := Change, samples_lost := Lost} = compared(Workload, Runs),
     [
         atom_to_list(Workload), number(length([M || #{params := #{mode := M, monitoring := on}} <- Runs, M =:= Workload])), Of(off, fun rate/2), Of(on, fun rate/2), Of(off, fun cpu/2), Of(on, fun cpu/2),

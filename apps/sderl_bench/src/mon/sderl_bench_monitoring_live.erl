@@ -76,7 +76,7 @@ measured(Fleet, #{changes := Changes, events_s := PerS}) ->
         {ok, Takeover} ?= takeover(Fleet, Shadow, Nodes, Master, Other),
         {ok, Events#{
             all_seen_ms => AllSeen,
-            group_change_shown_ms => #{median => sderl_bench_table:median(Shown), max => lists:max(Shown)},
+            group_change_shown_ms => #{median => sderl_table:median(Shown), max => lists:max(Shown)},
             takeover_ms => Takeover,
             monitoring_cpu_pct => Idle
         }}
@@ -198,8 +198,8 @@ now_ms() -> erlang:monotonic_time(millisecond).
 
 table(#{group_change_shown_ms := #{median := Median, max := Max}, takeover_ms := Takeover, uncounted_losses := Lost, events_sent := Sent, events_shown := Shown} = Metrics) ->
     #{all_seen_ms := AllSeen, monitoring_cpu_pct := Cpu, events_counted := Counted} = Metrics,
-    Number = fun sderl_bench_table:number/1,
-    sderl_bench_table:text(
+    Number = fun sderl_table:number/1,
+    sderl_table:text(
         ["all seen ms", "group shown ms median", "max", "takeover ms", "events", "shown", "counted", "uncounted", "CPU % of a core"],
         [[Number(V) || V <- [AllSeen, Median, Max, Takeover, Sent, Shown, Counted, Lost, Cpu]]]
     ).

@@ -138,7 +138,7 @@ look(Fleet, Master, Start, Answered, StallS) ->
     case sderl_fleet:multicall(Fleet, [Master], sderl_orbit_master, found, [], ?LOOK_MS) of
         [{_, {ok, Found}}] when is_integer(Found) ->
             Rate = 1000 * Found / max(1, now_ms() - Start),
-            {[sderl_bench_table:number(Found), " elements, ", sderl_bench_table:number(Rate), " a second"], now_ms()};
+            {[sderl_table:number(Found), " elements, ", sderl_table:number(Rate), " a second"], now_ms()};
         [{_, {error, timeout}}] ->
             _ = now_ms() - Answered > 1000 * StallS andalso sderl_fleet:kill(Fleet, Master),
             {"the master's node does not answer", Answered};

@@ -114,7 +114,7 @@ run(#{repeat := Repeat} = Options, Output) ->
             case sderl_orbit:run(Params, Label) of
                 {ok, #{seconds := Seconds, elements_per_s := Rate} = Metrics} ->
                     sderl_bench_output:say(Output, [
-                        string:pad(Label, 24), sderl_bench_table:number(Seconds), " s, ", sderl_bench_table:number(Rate), " elements/s\n"
+                        string:pad(Label, 24), sderl_table:number(Seconds), " s, ", sderl_table:number(Rate), " elements/s\n"
                     ]),
                     {ok, Metrics};
                 Error ->
@@ -127,7 +127,7 @@ run(#{repeat := Repeat} = Options, Output) ->
 
 title(#{generators := Generators, size := Size, repeat := Repeat}) ->
     [
-        io_lib:format("Orbit ~ts, N = ~ts", [Generators, sderl_bench_table:number(Size)]),
+        io_lib:format("Orbit ~ts, N = ~ts", [Generators, sderl_table:number(Size)]),
         [io_lib:format(", ~w turns: median (least..greatest)", [Repeat]) || Repeat > 1],
         "; ",
         sderl_bench_machine:text()
@@ -162,7 +162,7 @@ points(#{mode := Modes, routing := Routings, nodes := Nodes, stall := StallS} = 
 table(Runs) ->
     Bases = [Mode || Mode <- [plain, seq], lists:any(fun(#{params := #{mode := M}}) -> M =:= Mode end, Runs)],
     Base = case Bases of [First | _] -> [First]; [] -> [] end,
-    sderl_bench_table:text(
+    sderl_table:text(
         ["", "nodes", "elements", "s", "elements/s"] ++ [["x ", atom_to_list(B)] || B <- Base] ++
             ["links: master", "submaster", "worker", "messages", "bytes/element", "CPU us/element", "MiB a node"],
         [row(Params, Medians, Base, Runs) || {Params, Medians} <- sderl_bench_series:medians(Runs)]
@@ -170,16 +170,16 @@ table(Runs) ->
 
 row(#{nodes := Nodes} = Params, Medians, Base, Runs) ->
     Mine = [M || #{params := P, metrics := M} <- Runs, maps:remove(run, P) =:= Params],
-    Spread = fun(Key) -> sderl_bench_table:spread([maps:get(Key, M, undefined) || M <- Mine]) end,
+    Spread = fun(Key) -> sderl_table:spread([maps:get(Key, M, undefined) || M <- Mine]) end,
     Middle = fun(Key) ->
         case Medians of
-            #{Key := {Median, _, _}} -> sderl_bench_table:number(Median);
+            #{Key := {Median, _, _}} -> sderl_table:number(Median);
             #{} -> "-"
         end
     end,
-    Most = fun(Key) -> sderl_bench_table:number(lists:max([undefined_as(0, maps:get(Key, M)) || M <- Mine])) end,
+    Most = fun(Key) -> sderl_table:number(lists:max([undefined_as(0, maps:get(Key, M)) || M <- Mine])) end,
     [name(Params), integer_to_list(Nodes), Middle(size), Spread(seconds), Spread(elements_per_s)] ++
-        [sderl_bench_table:spread(ratios(Params, B, Runs)) || B <- Base] ++
+        [sderl_table:spread(ratios(Params, B, Runs)) || B <- Base] ++
         [Most(Key) || Key <- [links_master, links_submaster_max, links_worker_max]] ++
         [Middle(messages), Middle(bytes_per_element), Middle(cpu_us_per_op), Middle(memory_mib_max)].
 

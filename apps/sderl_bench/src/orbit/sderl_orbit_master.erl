@@ -68,8 +68,8 @@ group.
 -spec run(conf()) -> {ok, result()} | {error, failure()}.
 run(Conf) ->
     Caller = self(),
-    Task = sderl_bench_task:start(fun() -> master(Caller, Conf) end),
-    case sderl_bench_task:result(Task, infinity) of
+    Task = sderl_fleet_task:start(fun() -> master(Caller, Conf) end),
+    case sderl_fleet_task:result(Task, infinity) of
         {ok, Result} -> Result;
         {error, {failed, Reason}} -> {error, {died, {master, node()}, Reason}}
     end.
@@ -78,13 +78,13 @@ run(Conf) ->
 -spec found() -> non_neg_integer() | undefined.
 found() ->
     %% One that answers nothing ends the run; the node is there all the same.
-    sderl_bench_task:ask(?MODULE, found, ?FOUND_MS).
+    sderl_fleet_task:ask(?MODULE, found, ?FOUND_MS).
 
 master(Caller, #{stall_ms := StallMs} = Conf) ->
     proc_lib:set_label({orbit, master}),
     _ = process_flag(trap_exit, true),
     %% Another run on this node has the name: then nobody sees the progress of this one.
-    _ = sderl_bench_task:attempt(fun() -> register(?MODULE, self()) end),
+    _ = sderl_fleet_task:attempt(fun() -> register(?MODULE, self()) end),
     M0 = #m{caller = monitor(process, Caller), stall_ms = StallMs, deadline = now_ms() + StallMs},
     {Team, Start} = start(Conf),
     try

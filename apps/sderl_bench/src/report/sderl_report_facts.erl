@@ -33,7 +33,7 @@ lead(Pages) ->
 machine(#{machine := #{cores := Cores, memory_mib := Memory, otp := Otp}}) ->
     [
         io_lib:format("~w core~ts, ", [Cores, [$s || Cores > 1]]),
-        [[sderl_bench_table:number(Memory), " MiB of memory, "] || is_number(Memory)],
+        [[sderl_table:number(Memory), " MiB of memory, "] || is_number(Memory)],
         "OTP ", Otp
     ].
 
@@ -48,11 +48,11 @@ time(#{used_s := Used, budget_s := Budget, points := Points}) ->
     [
         duration(Used),
         [[" of the ", duration(Budget), " that it may take"] || is_number(Budget)],
-        ", ", sderl_bench_table:number(Points), [" run", [$s || Points > 1]]
+        ", ", sderl_table:number(Points), [" run", [$s || Points > 1]]
     ].
 
 duration(Seconds) when Seconds < 120 -> io_lib:format("~w s", [round(Seconds)]);
-duration(Seconds) -> [sderl_bench_table:number(round(Seconds / 60)), " min"].
+duration(Seconds) -> [sderl_table:number(round(Seconds / 60)), " min"].
 
 remarks(#{ended := Ended, failed := Failed, command := Command}, NoPlots) ->
     lists:append([

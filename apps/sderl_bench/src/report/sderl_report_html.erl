@@ -160,7 +160,7 @@ row([]) -> "";
 row([First | Cells]) ->
     ["<th scope=\"row\">", cell(First), "</th>", [["<td>", cell(Cell), "</td>"] || Cell <- Cells]].
 
-cell(Number) when is_number(Number) -> sderl_bench_table:number(Number);
+cell(Number) when is_number(Number) -> sderl_table:number(Number);
 cell(Text) -> escape(Text).
 
 element_of(Tag, Text) -> ["<", Tag, ">", escape(Text), "</", Tag, ">"].

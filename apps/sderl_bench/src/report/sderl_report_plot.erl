@@ -63,8 +63,8 @@ value(#{y := Y} = Point) ->
     end.
 
 %% A number of nodes may come as a float.
-number(V) when is_float(V), V == round(V) -> sderl_bench_table:number(round(V));
-number(V) -> sderl_bench_table:number(V).
+number(V) when is_float(V), V == round(V) -> sderl_table:number(round(V));
+number(V) -> sderl_table:number(V).
 
 -doc "The content in words, for those who cannot see it.".
 -spec describe(sderl_claim:plot()) -> binary().

@@ -82,11 +82,11 @@ next(Port, Deadline) ->
 %% Writing to a program that has ended may end its port before its status is here: no reason to end the caller. And what
 %% a program says late is in no one's mailbox.
 apart(Fun) ->
-    Task = sderl_bench_task:start(fun() ->
+    Task = sderl_fleet_task:start(fun() ->
         _ = process_flag(trap_exit, true),
         Fun()
     end),
-    case sderl_bench_task:result(Task, infinity) of
+    case sderl_fleet_task:result(Task, infinity) of
         {ok, Result} -> Result;
         {error, {failed, Reason}} -> {error, {exit, Reason}}
     end.

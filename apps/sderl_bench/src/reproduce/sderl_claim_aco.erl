@@ -242,7 +242,7 @@ table(Title, Named) ->
         ]
     }.
 
-number(Params, Key) -> text(sderl_bench_table:number(maps:get(Key, Params, undefined))).
+number(Params, Key) -> text(sderl_table:number(maps:get(Key, Params, undefined))).
 
 -doc "What a reader must know of all these points.".
 -spec notes() -> [binary()].

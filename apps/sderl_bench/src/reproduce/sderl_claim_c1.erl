@@ -109,13 +109,13 @@ said({Pct, Groups}) ->
         N -> text("bent at ~w nodes", [N])
     end,
     Ratio = case sderl_claim_load:growth(Groups, sderl_claim_load:p(global, p50)) of
-        #{from := From, ratio := R} -> [sderl_bench_table:number(R), io_lib:format(" times that with ~w, ", [From])];
+        #{from := From, ratio := R} -> [sderl_table:number(R), io_lib:format(" times that with ~w, ", [From])];
         unknown -> "not known, "
     end,
     text("~ts % of global operations ~ts (at ~w p50 ~ts~ts % of them done, processor ~ts %).",
          [percent(Pct), Where, Last, Ratio, number(Group, global_done_pct), number(Group, cpu_pct)]).
 
-number(Group, Key) -> sderl_bench_table:number(value(Group, [Key])).
+number(Group, Key) -> sderl_table:number(value(Group, [Key])).
 
 -doc false.
 -spec page([sderl_claim_points:measured()]) -> sderl_claim:page().

@@ -83,7 +83,7 @@ judge(Both, Said) ->
 several(#{runs := Runs}) -> length(Runs) > 1.
 
 ratio({Plain, Killed}) ->
-    sderl_bench_table:median([A / B || {A, B} <- paired(Killed, Plain, [seconds]), B > 0]).
+    sderl_table:median([A / B || {A, B} <- paired(Killed, Plain, [seconds]), B > 0]).
 
 said(V, {#{params := Params} = Plain, Killed} = Pair) ->
     text("~ts on ~w nodes: ~ts s with ~w kills, ~ts s without, ~ts times; a process is back in ~ts ms (p99 ~ts, most ~ts).", [
@@ -91,7 +91,7 @@ said(V, {#{params := Params} = Plain, Killed} = Pair) ->
         | [number(value(Killed, scaled([recovery_us, P], 0.001))) || P <- [p50, p99, max]]
     ]).
 
-number(Value) -> sderl_bench_table:number(Value).
+number(Value) -> sderl_table:number(Value).
 
 %% Without kills and with them, all else being equal.
 both(Points, Variant) ->

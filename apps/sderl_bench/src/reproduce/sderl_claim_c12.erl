@@ -82,7 +82,7 @@ said(What, #{pairs := N, mean := Mean, low := Low, high := High, least := Least,
 said(What, none) ->
     text("~ts: not known.", [What]).
 
-number(Value) -> sderl_bench_table:number(Value).
+number(Value) -> sderl_table:number(Value).
 
 -spec programs([sderl_claim_points:measured()]) -> [{binary(), Cpu :: binary(), [pair()]}].
 programs(Points) ->
@@ -149,7 +149,7 @@ page(Points) ->
         command => <<>>
     }.
 
-spread(Pairs, Side, Key) -> text(sderl_bench_table:spread([V || Pair <- Pairs, #{Key := V} <- [element(Side, Pair)]])).
+spread(Pairs, Side, Key) -> text(sderl_table:spread([V || Pair <- Pairs, #{Key := V} <- [element(Side, Pair)]])).
 
 mean(#{mean := Mean}) -> text(number(Mean));
 mean(none) -> <<"-">>.

@@ -66,7 +66,7 @@ judge(_Global, _Others, Range, Said) when Range < 4 ->
     {not_shown, text("~ts The sizes are too close to each other to judge by.", [Said])};
 judge(Global, Others, Range, Said) ->
     {Flat, Steep} = {scaled_limit(?FLAT, Range), scaled_limit(?STEEP, Range)},
-    Limits = text("Over such a range flat is up to ~ts times, steep is over ~ts.", [sderl_bench_table:number(Flat), sderl_bench_table:number(Steep)]),
+    Limits = text("Over such a range flat is up to ~ts times, steep is over ~ts.", [sderl_table:number(Flat), sderl_table:number(Steep)]),
     Verdict =
         if
             Global > Steep, Others =< Flat -> confirmed;

@@ -73,7 +73,7 @@ judge(#{range := Range}, _, Said) when Range < 4 ->
     {not_shown, text("~ts The sizes are too close to each other to judge by.", [Said])};
 judge(#{ratio := Stock, range := Range, high := StockMs}, #{ratio := Sd, high := SdMs}, Said) ->
     {Flat, Steep} = {scaled_limit(?FLAT, Range), scaled_limit(?STEEP, Range)},
-    Limits = text("Over such a range flat is up to ~ts times, steep is over ~ts.", [sderl_bench_table:number(Flat), sderl_bench_table:number(Steep)]),
+    Limits = text("Over such a range flat is up to ~ts times, steep is over ~ts.", [sderl_table:number(Flat), sderl_table:number(Steep)]),
     Verdict =
         if
             Stock > Steep, Sd =< Flat, SdMs * ?APART < StockMs -> confirmed;
@@ -85,7 +85,7 @@ judge(#{ratio := Stock, range := Range, high := StockMs}, #{ratio := Sd, high :=
 said(#{from := From, to := To, high := StockMs} = Stock, #{high := SdMs} = Sd) ->
     text("From ~w to ~w nodes the p50 of global operations grew ~ts in stock Erlang and ~ts in s_groups. "
          "With ~w nodes an operation of stock Erlang takes ~ts times as long as one of an s_group.",
-         [From, To, grew(Stock), grew(Sd), To, sderl_bench_table:number(StockMs / SdMs)]).
+         [From, To, grew(Stock), grew(Sd), To, sderl_table:number(StockMs / SdMs)]).
 
 said_pg(unknown) -> "";
 said_pg(#{from := From, to := To} = Pg) -> text(" With pg, which gives no unique names, it changed ~ts from ~w to ~w nodes.", [grew(Pg), From, To]).
@@ -94,7 +94,7 @@ said_pg(#{from := From, to := To} = Pg) -> text(" With pg, which gives no unique
 crossing(Stock, Sd) ->
     Ratios = [{N, value(A, p(global, p50)) / value(B, p(global, p50))} || {N, A} <- Stock, {M, B} <- Sd, N =:= M],
     case lists:takewhile(fun({_, Ratio}) -> Ratio > ?APART end, lists:reverse(Ratios)) of
-        [] -> text("At no size are s_groups faster by more than ~ts times.", [sderl_bench_table:number(?APART)]);
+        [] -> text("At no size are s_groups faster by more than ~ts times.", [sderl_table:number(?APART)]);
         Faster ->
             {N, _} = lists:last(Faster),
             Equal = [M || {M, Ratio} <- Ratios, Ratio =< ?APART, Ratio * ?APART >= 1],

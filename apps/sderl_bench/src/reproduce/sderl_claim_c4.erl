@@ -195,7 +195,7 @@ formula(links_worker_max, Nodes, Groups) -> largest(Nodes, Groups) - 1.
 
 largest(Nodes, Groups) -> Nodes div Groups + Nodes rem Groups.
 
-number(Value) -> sderl_bench_table:number(Value).
+number(Value) -> sderl_table:number(Value).
 
 -doc false.
 -spec page([sderl_claim_points:measured()]) -> sderl_claim:page().

@@ -86,7 +86,7 @@ differences(A, B) ->
 
 mean(Values) -> lists:sum(Values) / length(Values).
 
-number(Value) -> sderl_bench_table:number(Value).
+number(Value) -> sderl_table:number(Value).
 
 -doc false.
 -spec page([sderl_claim_points:measured()]) -> sderl_claim:page().

@@ -106,11 +106,11 @@ growth(Points) ->
 
 grown(none) -> "";
 grown({Degree, {Few, Small}, {Most, Large}}) ->
-    text(" In trees of degree ~w GR takes ~ts times the processor time of SR with ~w colonies and ~ts times with ~w.", [Degree, sderl_bench_table:number(Small), Few, sderl_bench_table:number(Large), Most]).
+    text(" In trees of degree ~w GR takes ~ts times the processor time of SR with ~w colonies and ~ts times with ~w.", [Degree, sderl_table:number(Small), Few, sderl_table:number(Large), Most]).
 
 said(C, #{gr := Gr} = By) ->
     Of = fun(Key) ->
-        lists:join(", ", [text("~ts ~ts", [string:uppercase(atom_to_list(V)), sderl_bench_table:number(value(map_get(V, By), [Key]))]) || V <- sderl_claim_aco:variants()])
+        lists:join(", ", [text("~ts ~ts", [string:uppercase(atom_to_list(V)), sderl_table:number(value(map_get(V, By), [Key]))]) || V <- sderl_claim_aco:variants()])
     end,
     text("With ~w colonies, in trees of ~w nodes, a schedule takes this much processor time in µs: ~ts; a run this long in s: ~ts; packets: ~ts.", [C, sderl_claim_aco:nodes(Gr), Of(cpu_us_per_op), Of(seconds), Of(packets)]).
 

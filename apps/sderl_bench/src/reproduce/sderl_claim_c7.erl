@@ -101,9 +101,9 @@ at(C, Points) -> #{V => Group || V <- ?VARIANTS, {D, Group} <- sderl_claim_aco:s
 
 said(#{gr := Gr, ml := Ml, sr := Sr}, What) ->
     [A, B, C] = [value(Group, What) || Group <- [Gr, Ml, Sr]],
-    Times = fun(X) when is_number(X), is_number(C), C > 0 -> sderl_bench_table:number(X / C); (_) -> "-" end,
+    Times = fun(X) when is_number(X), is_number(C), C > 0 -> sderl_table:number(X / C); (_) -> "-" end,
     text("With ~w nodes SR sends ~ts, ML ~ts (~ts times as many), GR ~ts (~ts times).",
-         [sderl_claim_aco:nodes(Sr), sderl_bench_table:number(C), sderl_bench_table:number(B), Times(B), sderl_bench_table:number(A), Times(A)]).
+         [sderl_claim_aco:nodes(Sr), sderl_table:number(C), sderl_table:number(B), Times(B), sderl_table:number(A), Times(A)]).
 
 -doc false.
 -spec page([sderl_claim_points:measured()]) -> sderl_claim:page().

@@ -64,7 +64,7 @@ judge(Both, Nothing) ->
         [] -> {not_shown, <<"There is no number of servers at which both were measured.">>};
         [{First, FirstRd, FirstRsd, _} | _] ->
             {Last, A, B, _} = lists:last(Both),
-            {Off, At} = lists:max([{abs(sderl_bench_table:median(Ds)), N} || {N, _, _, Ds} <- Both]),
+            {Off, At} = lists:max([{abs(sderl_table:median(Ds)), N} || {N, _, _, Ds} <- Both]),
             Said = text(
                 "From ~w to ~w servers RSD and RD differ by ~ts % at most (with ~w servers). With ~w servers RD delivers ~ts messages a minute and RSD ~ts, in time ~ts and ~ts %, with ~ts and ~ts µs of processor time for each, processor ~ts and ~ts %.",
                 [First, Last, number(Off), At, Last | [number(value(G, [Key])) || Key <- [delivered_per_min, qos_pct, cpu_us_per_op, cpu_pct], G <- [A, B]]]
@@ -84,7 +84,7 @@ judge(Both, Nothing) ->
             end
     end.
 
-number(Value) -> sderl_bench_table:number(Value).
+number(Value) -> sderl_table:number(Value).
 
 %% By servers: with one router, without kills and without monitoring.
 sized(Points, Mode) ->

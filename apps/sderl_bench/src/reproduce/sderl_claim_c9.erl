@@ -72,7 +72,7 @@ verdict(Points) ->
 judge(Of, Missing) ->
     Kills = fun(Wanted) -> lists:sum([sum(Group, [kills]) || {Mode, Group, _} <- Of, lists:member(Mode, Wanted)]) end,
     Parts = [{Ratios, Mode, Group} || {Mode, Group, Plain} <- Of, [_ | _] = Ratios <- [percents(Group, Plain)]],
-    Known = [{sderl_bench_table:median(Ratios), Mode, Group} || {Ratios, Mode, Group} <- Parts],
+    Known = [{sderl_table:median(Ratios), Mode, Group} || {Ratios, Mode, Group} <- Parts],
     Sum = fun(Keys) -> lists:sum([sum(Group, [Key]) || {_, Group, _} <- Of, Key <- Keys]) end,
     Wrong = Sum(?WRONG),
     Behind = [{Key, Sum([Key])} || Key <- ?BEHIND, Sum([Key]) > 0],
@@ -99,7 +99,7 @@ judge(Of, Missing) ->
 least([]) -> "Throughput is not known.";
 least(Known) ->
     {Pct, Mode, #{params := #{<<"chaos">> := Chaos}}} = lists:min(Known),
-    text("With kills ~ts % of what is delivered without them at least (~ts, ~ts).", [sderl_bench_table:number(Pct), string:uppercase(atom_to_list(Mode)), sderl_claim_im:stage(Chaos, long)]).
+    text("With kills ~ts % of what is delivered without them at least (~ts, ~ts).", [sderl_table:number(Pct), string:uppercase(atom_to_list(Mode)), sderl_claim_im:stage(Chaos, long)]).
 
 words(Modes) -> lists:join(" and ", [string:uppercase(atom_to_list(Mode)) || Mode <- Modes]).
 
@@ -180,7 +180,7 @@ timeline(Points, Mode) ->
 over_time(Runs) ->
     Rates = [rates(lists:sort([{T, N} || #{<<"t_s">> := T, <<"delivered">> := N} <- Of, is_number(T), is_number(N)]), 0) || #{<<"timeline">> := Of} <- Runs, is_list(Of)],
     [
-        #{x => T, y => sderl_bench_table:median(Of), low => lists:min(Of), high => lists:max(Of)}
+        #{x => T, y => sderl_table:median(Of), low => lists:min(Of), high => lists:max(Of)}
      || T <- lists:usort([T || {T, _} <- lists:append(Rates)]), [_ | _] = Of <- [[R || {U, R} <- lists:append(Rates), U == T]]
     ].
 

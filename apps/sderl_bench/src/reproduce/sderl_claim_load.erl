@@ -142,7 +142,7 @@ grew(#{low := Low, high := High} = Growth) -> [times(Growth), " (", ms(Low), " t
 
 -doc "The ratio alone.".
 -spec times(growth() | unknown) -> unicode:chardata().
-times(#{ratio := Ratio}) -> [sderl_bench_table:number(Ratio), " times"];
+times(#{ratio := Ratio}) -> [sderl_table:number(Ratio), " times"];
 times(unknown) -> "not known".
 
 -doc """
@@ -217,8 +217,8 @@ mode_name(pg) -> "stock Erlang (pg, no unique names)".
 -spec percent(number()) -> binary().
 percent(Pct) -> text("~w", [case Pct == trunc(Pct) of true -> trunc(Pct); false -> Pct end]).
 
-ms(Ms) when Ms < 0.1 -> [sderl_bench_table:number(1000 * Ms), " µs"];
-ms(Ms) -> [sderl_bench_table:number(Ms), " ms"].
+ms(Ms) when Ms < 0.1 -> [sderl_table:number(1000 * Ms), " µs"];
+ms(Ms) -> [sderl_table:number(Ms), " ms"].
 
 -doc "What a reader must know of the points of a page, the rule about the processor with what was measured: whether the verdict rests on all or on those judged.".
 -spec notes([sized()], all | judged) -> [binary()].
@@ -242,7 +242,7 @@ processor(Which, Groups) ->
             <<"How much of the processor was used is not known.">>;
         Seen ->
             {Cpu, N} = lists:max(Seen),
-            text("The points that the verdict rests on used at most ~ts % of the processor (with ~w nodes).", [sderl_bench_table:number(Cpu), N])
+            text("The points that the verdict rests on used at most ~ts % of the processor (with ~w nodes).", [sderl_table:number(Cpu), N])
     end.
 
 judged_words(Groups) ->

@@ -170,13 +170,13 @@ plain(Other) -> Other.
 spread(Group, What) ->
     case numbers(Group, What) of
         [] -> undefined;
-        Numbers -> {sderl_bench_table:median(Numbers), lists:min(Numbers), lists:max(Numbers)}
+        Numbers -> {sderl_table:median(Numbers), lists:min(Numbers), lists:max(Numbers)}
     end.
 
 -doc "The median.".
 -spec value(group(), what()) -> number() | undefined.
 value(Group, What) ->
-    sderl_bench_table:median(numbers(Group, What)).
+    sderl_table:median(numbers(Group, What)).
 
 -doc "The sum over all runs: how many operations stand behind a point.".
 -spec sum(group(), what()) -> number().
@@ -236,7 +236,7 @@ series(Name, Groups, What) ->
 -doc "The median for a table, with the least and the greatest when there are several runs.".
 -spec cell(group(), what()) -> binary().
 cell(Group, What) ->
-    text(sderl_bench_table:spread(numbers(Group, What))).
+    text(sderl_table:spread(numbers(Group, What))).
 
 -doc "Text for a page.".
 -spec text(unicode:chardata()) -> binary().

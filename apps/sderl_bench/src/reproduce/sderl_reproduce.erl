@@ -80,7 +80,7 @@ drawn(#{series := Series} = Plot) -> Plot#{series := [S || #{points := [_ | _]} 
 
 notes(Id, #{scale := Scale, left_out := LeftOut, failed := Failed, ended := Ended, budget_s := Budget, used_s := Used}) ->
     Mine = fun(Of) -> [Element || #{claim := Claim} = Element <- Of, Claim =:= Id] end,
-    Minutes = fun(S) -> sderl_bench_table:number(S / 60) end,
+    Minutes = fun(S) -> sderl_table:number(S / 60) end,
     lists:append([
         [sderl_claim_points:text("Measured at the scale \"~ts\" in ~ts minutes, ~ts.", [
             Scale, Minutes(Used), case Budget of undefined -> "without a limit"; _ -> ["of ", Minutes(Budget), " that it may take"] end

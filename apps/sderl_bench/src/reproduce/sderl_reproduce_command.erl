@@ -111,7 +111,7 @@ dry_run(#{scale := Scale, budget_s := Budget} = Request) ->
         ],
         io:put_chars([
             sderl_reproduce_scale:described(Scale), "\n\n",
-            sderl_bench_table:text(["claim", "point", "runs", "s each"], Rows),
+            sderl_table:text(["claim", "point", "runs", "s each"], Rows),
             [["left out: ", sderl_reproduce:described(Point), ", ", seconds(S), " s\n"] || #{point := Point, seconds := S} <- LeftOut],
             "\n", io_lib:format("~w runs, ~ts", [length(Jobs), minutes(sderl_reproduce_plan:total(Jobs))]),
             case Budget of infinity -> ""; _ -> [" of ", minutes(Budget)] end,

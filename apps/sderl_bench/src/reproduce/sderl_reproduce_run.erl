@@ -123,7 +123,7 @@ text(Point) -> sderl_claim_points:text(sderl_reproduce:described(Point)).
 measure(#{point := #{workload := Workload, params := Params} = Point, run := Run}, Jobs, #{request := #{out := Dir}, say := Say, done := Done} = State) ->
     Started = sderl_bench_output:now(),
     StartMs = erlang:monotonic_time(millisecond),
-    Outcome = sderl_bench_task:attempt(fun() -> run(Workload, Params#{seed => Run}, label(Point, Jobs, Done)) end),
+    Outcome = sderl_fleet_task:attempt(fun() -> run(Workload, Params#{seed => Run}, label(Point, Jobs, Done)) end),
     Seconds = (erlang:monotonic_time(millisecond) - StartMs) / 1000,
     ok = sderl_progress:done(),
     {Metrics, Reasons} =
@@ -168,14 +168,14 @@ said(#{failed := Why}) ->
     ["not measured: ", Why];
 said(#{global := #{ops := Ops, latency_us := #{p50 := P50}}, global_done_pct := Completed} = Metrics) ->
     io_lib:format("~w global operations, p50 ~ts ms, ~ts % done, processor ~ts %", [
-        Ops, sderl_bench_table:number(case P50 of undefined -> undefined; _ -> P50 / 1000 end), sderl_bench_table:number(Completed), sderl_bench_table:number(maps:get(cpu_pct, Metrics, undefined))
+        Ops, sderl_table:number(case P50 of undefined -> undefined; _ -> P50 / 1000 end), sderl_table:number(Completed), sderl_table:number(maps:get(cpu_pct, Metrics, undefined))
     ]);
 said(#{best_cost := Cost, seconds := Seconds} = Metrics) ->
-    io_lib:format("best cost ~w, ~ts s~ts", [Cost, sderl_bench_table:number(Seconds), kills(Metrics)]);
+    io_lib:format("best cost ~w, ~ts s~ts", [Cost, sderl_table:number(Seconds), kills(Metrics)]);
 said(#{seconds := Seconds, links_per_node_max := Links}) ->
-    io_lib:format("~ts s, ~ts links of a node at most", [sderl_bench_table:number(Seconds), sderl_bench_table:number(Links)]);
+    io_lib:format("~ts s, ~ts links of a node at most", [sderl_table:number(Seconds), sderl_table:number(Links)]);
 said(#{delivered_per_min := Delivered} = Metrics) ->
-    io_lib:format("~ts messages a minute~ts", [sderl_bench_table:number(Delivered), kills(Metrics)]);
+    io_lib:format("~ts messages a minute~ts", [sderl_table:number(Delivered), kills(Metrics)]);
 said(_) ->
     "measured".
 

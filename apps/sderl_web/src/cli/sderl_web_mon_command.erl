@@ -95,10 +95,10 @@ served(#{once := Once} = Parsed) ->
 
 until_stopped() ->
     ok = say("Ctrl-C ends it.\n"),
-    _ = sderl_cli_signals:tell(self()),
+    _ = sderl_signals:tell(self()),
     Monitor = monitor(process, sderl_web_sup),
     receive
-        {sderl_cli_signals, stop} ->
+        {sderl_signals, stop} ->
             sderl_web_start:stop();
         {'DOWN', Monitor, process, _, Reason} ->
             {error, io_lib:format("the dashboard ended: ~0tP", [Reason, 20])}

@@ -103,7 +103,7 @@ merged(_, _, Data) -> Data.
 %% ---------------------------------------------------------------- on a screen
 
 watched(Data, Name) ->
-    _ = sderl_cli_signals:tell(self()),
+    _ = sderl_signals:tell(self()),
     _ = stty(Name, "-icanon -echo min 1 time 0"),
     Self = self(),
     _ = spawn_link(fun() -> typed(Self) end),
@@ -170,7 +170,7 @@ taken({keys, Keys}, Data, State) ->
         quit -> quit;
         State1 -> {Data, State1}
     end;
-taken({sderl_cli_signals, stop}, _, _) ->
+taken({sderl_signals, stop}, _, _) ->
     quit;
 taken({sderl_mon, What, Value}, Data, State) ->
     {merged(What, Value, Data), State};

@@ -319,7 +319,7 @@ with_chaos(Fleet, #{chaos := #{every_ms := EveryMs} = Chaos, seed := Seed}, #{ru
             catch
                 Class:Reason:Stack ->
                     %% Whatever it was: kills must not go on into the cleaning up. It may be the service that is gone.
-                    _ = sderl_bench_task:attempt(fun() -> sderl_chaos:stop(Service) end),
+                    _ = sderl_fleet_task:attempt(fun() -> sderl_chaos:stop(Service) end),
                     erlang:raise(Class, Reason, Stack)
             end;
         {error, Reason} ->

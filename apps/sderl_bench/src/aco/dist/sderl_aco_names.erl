@@ -24,7 +24,7 @@ start(Scope, Name, Pid) -> spawn_monitor(fun() -> register(Scope, Name, Pid, mon
 
 register(Scope, {aco, Run, _} = Name, Pid, Monitor) ->
     proc_lib:set_label({aco, Run, registrar}),
-    case sderl_bench_task:attempt(fun() -> try_register(Scope, Name, Pid) end) of
+    case sderl_fleet_task:attempt(fun() -> try_register(Scope, Name, Pid) end) of
         yes ->
             exit({shutdown, named});
         _ ->

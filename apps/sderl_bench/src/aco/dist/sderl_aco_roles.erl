@@ -45,7 +45,7 @@ stop(Run) ->
             ok;
         {Pid, _} ->
             _ = persistent_term:erase({?MODULE, Run}),
-            _ = sderl_bench_task:ask(Pid, stop, infinity),
+            _ = sderl_fleet_task:ask(Pid, stop, infinity),
             ok
     end.
 

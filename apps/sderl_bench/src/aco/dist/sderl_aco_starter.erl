@@ -59,12 +59,12 @@ stop(Pid) ->
 
 -doc "Rounds done and the least cost, for the run whose starter is on this node; `undefined` when there is none.".
 -spec progress() -> {non_neg_integer(), Cost :: non_neg_integer() | undefined} | undefined.
-progress() -> sderl_bench_task:ask(?MODULE, progress, ?PROGRESS_MS).
+progress() -> sderl_fleet_task:ask(?MODULE, progress, ?PROGRESS_MS).
 
 init(#{run := Run, naming := Naming} = Conf, #{master := Node, group := Group} = Layout) ->
     proc_lib:set_label({aco, Run, starter}),
     %% Another run on this node has the name: then nobody sees the progress of this one.
-    _ = sderl_bench_task:attempt(fun() -> register(?MODULE, self()) end),
+    _ = sderl_fleet_task:attempt(fun() -> register(?MODULE, self()) end),
     case Naming of
         none -> ok;
         global -> name(global, Run);

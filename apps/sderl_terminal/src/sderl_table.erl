@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_bench_table).
+-module(sderl_table).
 -moduledoc "Tables as text for a terminal and as Markdown, and numbers as people read them.".
 
 -export([text/2, markdown/2]).

@@ -3,7 +3,7 @@
 -moduledoc """
 A command of `bin/sderl`: what follows the program's name on the command line.
 
-A command's module is listed in `m:sderl_cli`. It parses its own arguments, and `parse/3`
+A command's module parses its own arguments, and `parse/3`
 does that with OTP's `m:argparse`, so that help, errors and exit statuses are the same
 everywhere:
 

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_bench_table_tests).
+-module(sderl_table_tests).
 -include_lib("eunit/include/eunit.hrl").
 
--define(T, sderl_bench_table).
+-define(T, sderl_table).
 
 number_test_() ->
     [

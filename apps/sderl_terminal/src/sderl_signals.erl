@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_cli_signals).
+-module(sderl_signals).
 -moduledoc """
 What SIGTERM (to which `bin/sderl` also turns Ctrl-C) and SIGHUP do to the program: a
 process is told, instead of the virtual machine being stopped under the feet of what runs
@@ -11,7 +11,7 @@ in it. Other signals do what OTP does with them.
 -export([install/1, tell/1]).
 -export([init/1, handle_event/2, handle_call/2]).
 
--doc "From now on the process gets `{sderl_cli_signals, stop}` for each signal to stop.".
+-doc "From now on the process gets `{sderl_signals, stop}` for each signal to stop.".
 -spec install(pid()) -> ok.
 install(Pid) ->
     ok = gen_event:swap_handler(erl_signal_server, {erl_signal_handler, []}, {?MODULE, Pid}),

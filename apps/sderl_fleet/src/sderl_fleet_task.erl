@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_bench_task).
+-module(sderl_fleet_task).
 -moduledoc "Work that may fail, and work that goes on in processes of its own until its result is asked for.".
 
 -export([attempt/1, start/1, result/2, stop/1, at_once/2, ask/3]).
