@@ -1,8 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_bench_experiment).
 -moduledoc """
-A benchmark: what follows `bin/sderl bench`. Its module is listed in
-`m:sderl_bench_command`. A result with `--json` is one object a line, see
+A benchmark: what follows `bin/sderl bench`. A result with `--json` is one object a line, see
 `m:sderl_bench_output`.
 """.
 

@@ -3,7 +3,7 @@
 -moduledoc """
 The demo: one workload on the same nodes three times: as a stock full mesh with `global`, as
 s_groups whose nodes follow the other groups that they look names up in, and as s_groups
-that do not. `sderl_demo_command` is its command line.
+that do not.
 
 Each side gets the machine for itself. The nodes of one are stopped before those of the next
 start.

@@ -132,6 +132,6 @@ dir(Config, Name) ->
     Dir.
 
 sderl(Args) ->
-    Line = unicode:characters_to_list([sderl_bench_program:file(), " bench aco ", Args, " 2>&1; echo \"status $?\""]),
+    Line = unicode:characters_to_list([sderl_cli_program:file(), " bench aco ", Args, " 2>&1; echo \"status $?\""]),
     [Text, Status] = string:split(string:trim(os:cmd(Line)), "status ", trailing),
     {list_to_integer(Status), Text}.

@@ -28,6 +28,6 @@ live(Config) ->
 
 results(Config, Args) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "results.json"),
-    ok = sderl_bench_command:run(["monitoring" | Args] ++ ["--json", File]),
+    ok = sderl_cli_bench:run(["monitoring" | Args] ++ ["--json", File]),
     {ok, Text} = file:read_file(File),
     [json:decode(Line) || Line <- binary:split(Text, ~"\n", [global, trim])].

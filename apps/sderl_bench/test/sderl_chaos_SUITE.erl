@@ -161,7 +161,7 @@ by_majority(Config) ->
         {ok, Kills} = run(Fleet, Nodes, #{targets => [Target], limits => #{kills => 6}}),
         ?assertEqual(6, length([Us || #{back_us := Us} <- Kills, is_integer(Us)])),
         Log = filename:join(proplists:get_value(priv_dir, Config), "majority.jsonl"),
-        {0, Said} = sderl_bench_program:run(Fleet, ["chaos", "--node", atom_to_list(A), "--target", "group:g", "--every", "50ms", "--kills", "2", "--yes", "--log", Log]),
+        {0, Said} = sderl_cli_program:run(Fleet, ["chaos", "--node", atom_to_list(A), "--target", "group:g", "--every", "50ms", "--kills", "2", "--yes", "--log", Log]),
         ?assertMatch({match, _}, re:run(Said, "group g decides by majority")),
         {ok, Text} = file:read_file(Log),
         ?assertMatch(#{<<"majority_groups">> := [<<"g">>]}, json:decode(hd(binary:split(Text, <<"\n">>)))),
@@ -296,7 +296,7 @@ command(Config) ->
         ok = file:make_dir(Home),
         #{home := Theirs} = sderl_fleet:connection_info(Fleet),
         CookieFile = filename:join(filename:absname(Theirs), ".erlang.cookie"),
-        {0, _} = sderl_bench_program:rest(sderl_bench_program:open(Fleet, Home, ["chaos" | Args] ++ ["--dry-run", "--kills", "1", "--cookie-file", CookieFile])),
+        {0, _} = sderl_cli_program:rest(sderl_cli_program:open(Fleet, Home, ["chaos" | Args] ++ ["--dry-run", "--kills", "1", "--cookie-file", CookieFile])),
         ?assertEqual({error, enoent}, file:read_file(filename:join(Home, ".erlang.cookie"))),
         Cookie = filename:join(proplists:get_value(priv_dir, Config), "cookie"),
         ok = file:write_file(Cookie, "another\n"),
@@ -313,17 +313,17 @@ interrupted(Config) ->
         true = call(Fleet, A, net_kernel, connect_node, [B]),
         [ok = call(Fleet, N, ?V, start, [[{local, here}]]) || N <- Nodes],
         Log = filename:join(proplists:get_value(priv_dir, Config), "interrupted.jsonl"),
-        Port = sderl_bench_program:open(Fleet, ["chaos", "--node", atom_to_list(A), "--target", "supervisor:sderl_chaos_victim", "--every", "100ms", "--yes", "--log", Log]),
+        Port = sderl_cli_program:open(Fleet, ["chaos", "--node", atom_to_list(A), "--target", "supervisor:sderl_chaos_victim", "--every", "100ms", "--yes", "--log", Log]),
         {os_pid, OsPid} = erlang:port_info(Port, os_pid),
         ok = sderl_fleet:await(fun() -> {ok, T} = file:read_file(Log), length(binary:matches(T, <<"\"back_us\":">>)) >= 4 end, ?WAIT_MS),
         "" = os:cmd(io_lib:format("kill -INT ~w", [OsPid])),
-        {0, _} = sderl_bench_program:rest(Port),
+        {0, _} = sderl_cli_program:rest(Port),
         no_agents(Fleet, Nodes),
         {ok, Text} = file:read_file(Log),
         ?assertMatch(#{<<"event">> := <<"end">>}, json:decode(lists:last(binary:split(Text, <<"\n">>, [global, trim]))))
     end).
 
-program(Fleet, Args) -> sderl_bench_program:run(Fleet, ["chaos" | Args]).
+program(Fleet, Args) -> sderl_cli_program:run(Fleet, ["chaos" | Args]).
 
 alive(Fleet, Pids) -> [call(Fleet, node(P), erlang, is_process_alive, [P]) || P <- Pids].
 

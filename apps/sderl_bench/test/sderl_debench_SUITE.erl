@@ -84,7 +84,7 @@ interrupted_there(Dir) ->
     Tmp = filename:join(Dir, "tmp"),
     Json = filename:join(Dir, "results.json"),
     ok = file:make_dir(Tmp),
-    Port = open_port({spawn_executable, sderl_bench_program:file()}, [
+    Port = open_port({spawn_executable, sderl_cli_program:file()}, [
         {args, ["bench", "debench", "--nodes", "2", "--seconds", "1", "--warmup", "0", "--repeat", "1000", "--json", Json]},
         {env, [{"TMPDIR", Tmp}]}, exit_status, binary, use_stdio, stderr_to_stdout
     ]),

@@ -18,7 +18,7 @@ all() ->
 once_json(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "demo.json"),
     Size = ["--nodes", "6", "--group-size", "3", "--seconds", "1", "--seed", "7"],
-    ?assertEqual(ok, sderl_demo_command:run(Size ++ ["--once", "--json", File])),
+    ?assertEqual(ok, sderl_cli_demo:run(Size ++ ["--once", "--json", File])),
     {ok, Json} = file:read_file(File),
     [Line] = binary:split(Json, <<"\n">>, [global, trim]),
     #{
@@ -61,8 +61,8 @@ by_majority(_) ->
 interrupted(_) ->
     case {os:type(), os:find_executable("script")} of
         {{unix, linux}, Script} when is_list(Script) ->
-            Command = sderl_bench_program:file() ++ " demo --once --nodes 6 --group-size 3",
-            Port = sderl_bench_program:interruptible([Script, "-qefc", Command, "/dev/null"],
+            Command = sderl_cli_program:file() ++ " demo --once --nodes 6 --group-size 3",
+            Port = sderl_cli_program:interruptible([Script, "-qefc", Command, "/dev/null"],
                                                      [{"TERM", "vt100"}, {"SDERL_TTY", false}]),
             true = port_command(Port, until_bar(Port, <<>>)),
             {Status, Screen} = rest(Port, <<>>),

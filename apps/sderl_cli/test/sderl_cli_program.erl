@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_bench_program).
+-module(sderl_cli_program).
 -moduledoc "The program, for tests that run it as a person does.".
 
 -export([file/0, run/2, open/2, open/3, interruptible/2, rest/1]).

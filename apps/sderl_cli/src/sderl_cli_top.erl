@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_web_top_command).
+-module(sderl_cli_top).
 -moduledoc """
 `bin/sderl top`: what the dashboard shows, in a terminal.
 
-Into a pipe, or with `--once`, it prints one table when the first numbers are there, and ends. The screen is that of `m:sderl_web_top`.
+Into a pipe, or with `--once`, it prints one table when the first numbers are there, and ends. The screen is that of `m:sderl_cli_top_screen`.
 """.
 
 -behaviour(sderl_command).
@@ -23,8 +23,8 @@ summary() -> "watch a running cluster in a terminal: groups, nodes, links, findi
 run(Args) ->
     maybe
         {ok, Parsed} ?= sderl_command:parse(Args, ["top"], command()),
-        {ok, Options} ?= checked(sderl_web_attach:check(Parsed)),
-        ok ?= sderl_web_attach:start(Options),
+        {ok, Options} ?= checked(sderl_cli_watch:check(Parsed)),
+        ok ?= sderl_cli_watch:start(Options),
         {ok, Data} ?= subscribed(),
         case terminal(Parsed) of
             none -> once(Data);
@@ -41,7 +41,7 @@ command() ->
             "\n"
             "  bin/sderl top --seed a@host --cookie-file ~/.erlang.cookie\n"
             "  bin/sderl top --seed a@host --once | less",
-        arguments => sderl_web_attach:arguments() ++ [
+        arguments => sderl_cli_watch:arguments() ++ [
             #{name => once, long => "-once", type => boolean, default => false, help => {"[--once]", ["print one table and end (so does a pipe)"]}}
         ]
     }.
@@ -72,7 +72,7 @@ once(Data) ->
     Deadline = now_ms() + ?FIRST_MS,
     case first(Data, 0, Deadline) of
         {ok, Full} ->
-            Lines = sderl_web_top:lines(Full, sderl_web_top:new(), #{columns => columns(), rows => infinity}),
+            Lines = sderl_cli_top_screen:lines(Full, sderl_cli_top_screen:new(), #{columns => columns(), rows => infinity}),
             io:put_chars([[Line, $\n] || Line <- Lines]);
         {error, _} = Error ->
             Error
@@ -110,7 +110,7 @@ watched(Data, Name) ->
     %% Another screen, so that what was there comes back; no cursor on it.
     io:put_chars("\e[?1049h\e[?25l"),
     try
-        look(Data, sderl_web_top:new(), Name, {dimensions(Name), now_ms()})
+        look(Data, sderl_cli_top_screen:new(), Name, {dimensions(Name), now_ms()})
     after
         io:put_chars("\e[?25h\e[?1049l")
     end.
@@ -131,7 +131,7 @@ typed(Owner, Terminal, Begun) ->
                 <<"\e[">> = Key -> typed(Owner, Terminal, Key);
                 <<"\e[", C>> = Key when C >= $0, C =< $9 -> typed(Owner, Terminal, Key);
                 Key ->
-                    Owner ! {keys, sderl_web_top:keys(Key)},
+                    Owner ! {keys, sderl_cli_top_screen:keys(Key)},
                     typed(Owner, Terminal, <<>>)
             end;
         _ ->
@@ -139,7 +139,7 @@ typed(Owner, Terminal, Begun) ->
     end.
 
 look(Data, State, Name, {{Columns, Rows}, SizedAt} = Size) ->
-    Lines = sderl_web_top:lines(Data, State, #{columns => Columns, rows => Rows, color => os:getenv("NO_COLOR") =:= false}),
+    Lines = sderl_cli_top_screen:lines(Data, State, #{columns => Columns, rows => Rows, color => os:getenv("NO_COLOR") =:= false}),
     io:put_chars(["\e[H", lists:join("\e[K\r\n", Lines), "\e[K\e[J"]),
     case changed(Data, State) of
         {Data1, State1} ->
@@ -166,7 +166,7 @@ drained({Data, State}) ->
     end.
 
 taken({keys, Keys}, Data, State) ->
-    case lists:foldl(fun(_, quit) -> quit; (Key, S) -> sderl_web_top:key(Key, S) end, State, Keys) of
+    case lists:foldl(fun(_, quit) -> quit; (Key, S) -> sderl_cli_top_screen:key(Key, S) end, State, Keys) of
         quit -> quit;
         State1 -> {Data, State1}
     end;

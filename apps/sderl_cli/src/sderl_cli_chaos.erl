@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_chaos_command).
+-module(sderl_cli_chaos).
 -moduledoc """
 `bin/sderl chaos`: `m:sderl_chaos` on a running cluster, from outside, as a hidden node.
 
@@ -25,7 +25,7 @@ run(Args) ->
     maybe
         {ok, Parsed} ?= sderl_command:parse(Args, ["chaos"], arguments()),
         {ok, Options} ?= checked(Parsed),
-        ok ?= sderl_chaos_log:check(maps:get(log, Parsed, undefined)),
+        ok ?= sderl_cli_chaos_log:check(maps:get(log, Parsed, undefined)),
         attached(Options)
     else
         {wrong, Message} -> {usage, [Message, "\n\"bin/sderl chaos --help\" tells the options."]};
@@ -92,20 +92,20 @@ checked(Parsed) ->
         ok ?= given(node, Parsed, "any node of the cluster, NAME@HOST"),
         ok ?= given(target, Parsed, "what is killed, such as supervisor:my_sup"),
         {ok, Node} ?= node_name("--node", maps:get(node, Parsed)),
-        {ok, Targets} ?= each(fun sderl_chaos_words:target/1, maps:get(target, Parsed)),
+        {ok, Targets} ?= each(fun sderl_cli_words:target/1, maps:get(target, Parsed)),
         ok ?= halts(Targets, Parsed),
         {ok, Every} ?= time(every, Parsed, "5s", 1),
         {ok, Settle} ?= time(settle, Parsed, "10s", 0),
-        {ok, Window} ?= named("--window", sderl_chaos_words:window(maps:get(window, Parsed, "0s.."))),
+        {ok, Window} ?= named("--window", sderl_cli_words:window(maps:get(window, Parsed, "0s.."))),
         {ok, Scope} ?= scope(maps:get(scope, Parsed, "cluster")),
-        {ok, Never} ?= each(fun(Text) -> named("--never", sderl_chaos_words:term(Text)) end, maps:get(never, Parsed, [])),
+        {ok, Never} ?= each(fun(Text) -> named("--never", sderl_cli_words:term(Text)) end, maps:get(never, Parsed, [])),
         {ok, NeverNodes} ?= each(fun(Text) -> node_name("--never-node", Text) end, maps:get(never_node, Parsed, [])),
         {ok, Only} ?= only(Parsed),
         ok ?= sderl_command:may_ask(Parsed),
         Limits = maps:with([kills, at_once, library], Parsed),
         {ok, #{
             node => Node,
-            cookie_file => sderl_chaos_attach:cookie_file(Parsed),
+            cookie_file => sderl_cli_attach:cookie_file(Parsed),
             only => Only,
             settle => Settle,
             log => maps:get(log, Parsed, undefined),
@@ -143,7 +143,7 @@ each(Fun, [Word | Words], Done) ->
 named(_, {ok, _} = Ok) -> Ok;
 named(Option, {error, Why}) -> {error, [Option, ": ", Why]}.
 
-node_name(Option, Text) -> named(Option, sderl_chaos_attach:node_name(Text)).
+node_name(Option, Text) -> named(Option, sderl_cli_attach:node_name(Text)).
 
 only(#{nodes := Text}) -> each(fun(Word) -> node_name("--nodes", Word) end, sderl_bench_experiment:words(Text));
 only(_) -> {ok, all}.
@@ -158,7 +158,7 @@ halts(_, _) ->
 
 time(Key, Parsed, Default, Min) ->
     Option = "--" ++ dashed(Key),
-    case named(Option, sderl_chaos_words:duration(maps:get(Key, Parsed, Default))) of
+    case named(Option, sderl_cli_words:duration(maps:get(Key, Parsed, Default))) of
         {ok, Ms} when Ms < Min -> {error, [Option, " must be at least ", integer_to_list(Min), "ms"]};
         Other -> Other
     end.
@@ -171,9 +171,9 @@ scope(Other) -> {error, ["--scope \"", Other, "\": it is cluster or node"]}.
 
 attached(#{node := Node, cookie_file := CookieFile, only := Only} = Options) ->
     maybe
-        {ok, Cookie} ?= sderl_chaos_attach:cookie(CookieFile),
-        ok ?= sderl_chaos_attach:attach(Node, Cookie),
-        {Found, _} = Discovered = sderl_chaos_attach:discover(Node),
+        {ok, Cookie} ?= sderl_cli_attach:cookie(CookieFile),
+        ok ?= sderl_cli_attach:attach(Node, Cookie),
+        {Found, _} = Discovered = sderl_cli_attach:discover(Node),
         {ok, Nodes} ?= nodes_of(Only, Discovered),
         {ok, Limited} ?= spared(Options, Found, Nodes),
         Majority = majority_groups(Nodes, Limited),
@@ -206,11 +206,11 @@ majority_groups(Nodes, #{chaos := #{targets := Targets}}) ->
 
 logged(#{chaos := Chaos, log := File} = Options, Nodes, Majority) ->
     maybe
-        {ok, Log} ?= sderl_chaos_log:open(File),
+        {ok, Log} ?= sderl_cli_chaos_log:open(File),
         %% From here on Ctrl-C is for us. (Without the program around it nobody tells.)
         _ = sderl_fleet_task:attempt(fun() -> sderl_signals:tell(self()) end),
         Result = started(sderl_chaos:start(Chaos#{nodes => Nodes}), Nodes, Options#{majority => Majority}, Log),
-        first_error([Result, sderl_chaos_log:close(Log)])
+        first_error([Result, sderl_cli_chaos_log:close(Log)])
     end.
 
 nodes_of(all, {Found, Lost}) ->
@@ -259,8 +259,8 @@ agreed(#{yes := true}) -> ok;
 agreed(_) -> sderl_command:confirm("Kill these?", "nothing was killed").
 
 started({ok, Service}, Nodes, #{settle := Settle, chaos := Chaos, majority := Majority}, Log) ->
-    Start = sderl_chaos_log:options(Chaos#{nodes => Nodes, majority_groups => Majority}),
-    Written = sderl_chaos_log:write(Log, start, Start),
+    Start = sderl_cli_chaos_log:options(Chaos#{nodes => Nodes, majority_groups => Majority}),
+    Written = sderl_cli_chaos_log:write(Log, start, Start),
     Monitor = monitor(process, Service),
     Stopped =
         case Written of
@@ -297,8 +297,8 @@ follow(Service, Monitor, Settle, Log) ->
         {sderl_chaos, Service, sure} ->
             settle(Service, Monitor, Settle, Log);
         {sderl_chaos, Service, {What, Kill} = Event} ->
-            ok = say([sderl_chaos_log:line(Event), "\n"]),
-            case sderl_chaos_log:write(Log, What, sderl_chaos_log:kill(Kill)) of
+            ok = say([sderl_cli_chaos_log:line(Event), "\n"]),
+            case sderl_cli_chaos_log:write(Log, What, sderl_cli_chaos_log:kill(Kill)) of
                 ok when What =:= back -> settle(Service, Monitor, Settle, Log);
                 ok -> follow(Service, Monitor, Settle, Log);
                 {error, _} = Error -> Error
@@ -322,9 +322,9 @@ ended(Stopped, Service, Log) ->
         {ok, Kills} ->
             Told = rest(Service, Log),
             Away = [Kill || #{awaited := true, back_us := undefined} = Kill <- Kills],
-            Missing = [sderl_chaos_log:write(Log, not_back, sderl_chaos_log:kill(Kill)) || Kill <- Away],
+            Missing = [sderl_cli_chaos_log:write(Log, not_back, sderl_cli_chaos_log:kill(Kill)) || Kill <- Away],
             Sums = #{kills => length(Kills), not_back => length(Away), skipped => maps:get(skipped, Status, #{})},
-            End = sderl_chaos_log:write(Log, 'end', Sums),
+            End = sderl_cli_chaos_log:write(Log, 'end', Sums),
             ok = say(summary(Kills, Status)),
             first_error([worth(Stopped), Told | Missing] ++ [End, verdict(Stopped, Kills, Away, Status)]);
         {error, {_, Reason}} ->
@@ -344,8 +344,8 @@ status(Service) ->
 rest(Service, Log) ->
     receive
         {sderl_chaos, Service, {What, Kill} = Event} ->
-            ok = say([sderl_chaos_log:line(Event), "\n"]),
-            first_error([sderl_chaos_log:write(Log, What, sderl_chaos_log:kill(Kill)), rest(Service, Log)]);
+            ok = say([sderl_cli_chaos_log:line(Event), "\n"]),
+            first_error([sderl_cli_chaos_log:write(Log, What, sderl_cli_chaos_log:kill(Kill)), rest(Service, Log)]);
         {sderl_chaos, Service, _} ->
             rest(Service, Log)
     after 0 -> ok
@@ -358,7 +358,7 @@ summary(Kills, Status) ->
             _ -> "killed"
         end,
     [
-        io_lib:format("~w ~ts~ts~n", [length(Kills), Verb, sderl_chaos_log:recovery(Kills)]),
+        io_lib:format("~w ~ts~ts~n", [length(Kills), Verb, sderl_cli_chaos_log:recovery(Kills)]),
         skipped(maps:get(skipped, Status, #{})),
         [
             io_lib:format("~ts on ~ts: ~0tP~n", [class(Class), Node, Why, 12])
@@ -391,7 +391,7 @@ verdict(_, _, [], _) ->
 verdict(_, _, Away, _) ->
     {error, [
         io_lib:format("~w not back by the end:", [length(Away)]),
-        [["\n", sderl_chaos_log:line({kill, Kill})] || Kill <- lists:sublist(Away, 20)]
+        [["\n", sderl_cli_chaos_log:line({kill, Kill})] || Kill <- lists:sublist(Away, 20)]
     ]}.
 
 first_error([]) -> ok;

@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_web_mon_command).
+-module(sderl_cli_mon).
 -moduledoc """
 `bin/sderl mon`: watches a running cluster from a hidden node and serves the dashboard, until Ctrl-C.
-
-A command of `m:sderl_command`, which is in an application that this one does not need to run.
 """.
+
+-behaviour(sderl_command).
 
 -export([summary/0, run/1]).
 
@@ -23,7 +23,7 @@ run(Args) ->
     maybe
         {ok, Parsed} ?= sderl_command:parse(Args, ["mon"], arguments()),
         {ok, Attach, Web} ?= checked(Parsed),
-        ok ?= sderl_web_attach:start(Attach),
+        ok ?= sderl_cli_watch:start(Attach),
         ok ?= sderl_web_start:start(Web),
         ok ?= recording(Parsed),
         served(Parsed)
@@ -43,7 +43,7 @@ arguments() ->
             "\n"
             "By default nothing is loaded into nodes that run without s_groups, and the page shows of them what plain OTP tells.\n"
             "The nodes' epmd is found by ERL_EPMD_PORT, TLS between nodes is set by ERL_FLAGS, as for erl.",
-        arguments => sderl_web_attach:arguments() ++ [
+        arguments => sderl_cli_watch:arguments() ++ [
             option(nodes, "N", {integer, [{min, 1}, {max, 2000}]}, "of the synthetic cluster (200)"),
             option(groups, "N", {integer, [{min, 1}, {max, 500}]}, "of the synthetic cluster (20)"),
             option(port, "P", {integer, [{min, 0}, {max, 65_535}]}, "of the dashboard, 0 for any that is free (8090)"),
@@ -70,7 +70,7 @@ checked(Parsed) ->
 attach(#{replay := _, synthetic := true}) -> {error, "--replay shows a recording, --synthetic a made-up cluster: one of them"};
 attach(#{replay := _, seed := _}) -> {error, "--replay shows a recording, --seed a running cluster: one of them"};
 attach(#{replay := _}) -> {ok, #{source => none, config => #{}}};
-attach(Parsed) -> sderl_web_attach:check(Parsed).
+attach(Parsed) -> sderl_cli_watch:check(Parsed).
 
 cluster(#{source := #{seed := Seed}}, _) -> atom_to_binary(Seed);
 cluster(#{source := synthetic}, _) -> ~"synthetic";

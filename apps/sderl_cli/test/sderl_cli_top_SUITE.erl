@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_web_top_SUITE).
+-module(sderl_cli_top_SUITE).
 -moduledoc "`bin/sderl top` as a person uses it, into a pipe: on a made-up cluster, and on one that runs, which nothing stays on.".
 
 -behaviour(ct_suite).
@@ -45,6 +45,6 @@ refused(_Config) ->
 %% Its exit status and what it said.
 top(Env, Args) ->
     Quoted = [[$\s, $', Arg, $'] || Arg <- Args],
-    Said = os:cmd(lists:flatten([Env, " ", sderl_bench_program:file(), " top", Quoted, " 2>&1 </dev/null; echo status=$?"])),
+    Said = os:cmd(lists:flatten([Env, " ", sderl_cli_program:file(), " top", Quoted, " 2>&1 </dev/null; echo status=$?"])),
     [Text, Status] = string:split(Said, "status=", trailing),
     {list_to_integer(string:trim(Status)), Text}.

@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_web_attach).
+-module(sderl_cli_watch).
 -moduledoc """
 What `bin/sderl mon` and `bin/sderl top` share: their options, and how this program becomes a monitoring node of a
 running cluster, or of one that is made up.
 
-The program is a hidden node that listens nowhere (`m:sderl_chaos_attach`) and runs the application `sderl_mon`. Whatever it loaded
+The program is a hidden node that listens nowhere (`m:sderl_cli_attach`) and runs the application `sderl_mon`. Whatever it loaded
 or started on the nodes ends there by itself when this program does.
 """.
 
@@ -34,9 +34,9 @@ check(#{synthetic := true} = Parsed) when is_map_key(seed, Parsed); is_map_key(c
 check(#{synthetic := true} = Parsed) ->
     {ok, #{source => synthetic, config => maps:with([nodes, groups, interval_ms], Parsed)}};
 check(#{seed := Text, inject := Inject} = Parsed) ->
-    case sderl_chaos_attach:node_name(Text) of
+    case sderl_cli_attach:node_name(Text) of
         {ok, Seed} ->
-            File = sderl_chaos_attach:cookie_file(Parsed),
+            File = sderl_cli_attach:cookie_file(Parsed),
             Config = maps:merge(#{seeds => [Seed], inject => Inject}, maps:with([interval_ms], Parsed)),
             {ok, #{source => #{seed => Seed, cookie_file => File}, config => Config}};
         {error, Message} ->
@@ -59,8 +59,8 @@ start(#{source := synthetic, config := Config}) ->
     end;
 start(#{source := #{seed := Seed, cookie_file := File}, config := Config}) ->
     maybe
-        {ok, Cookie} ?= sderl_chaos_attach:cookie(File),
-        ok ?= sderl_chaos_attach:attach(Seed, Cookie, "sderl-mon"),
+        {ok, Cookie} ?= sderl_cli_attach:cookie(File),
+        ok ?= sderl_cli_attach:attach(Seed, Cookie, "sderl-mon"),
         monitoring(Config)
     end.
 

@@ -1,9 +1,9 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_plan_command_tests).
+-module(sderl_cli_plan_tests).
 -include_lib("eunit/include/eunit.hrl").
 
 run(Args) ->
-    case sderl_plan_command:run(string:lexemes(Args, " ")) of
+    case sderl_cli_plan:run(string:lexemes(Args, " ")) of
         {Kind, Text} -> {Kind, unicode:characters_to_list(Text)};
         ok -> ok
     end.
@@ -35,7 +35,7 @@ wrong_test_() ->
 unwritable_test() -> ?assertEqual({error, "cannot write /nowhere/x: no such file or directory"}, run("--nodes 9 --svg /nowhere/x")).
 
 files_test() ->
-    Dir = filename:join(filename:basedir(user_cache, "sderl_plan_command_tests"), os:getpid()),
+    Dir = filename:join(filename:basedir(user_cache, "sderl_cli_plan_tests"), os:getpid()),
     File = fun(Name) -> filename:join(Dir, Name) end,
     ok = filelib:ensure_path(Dir),
     try

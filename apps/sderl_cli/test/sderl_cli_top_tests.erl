@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_web_top_tests).
+-module(sderl_cli_top_tests).
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
 whole_table_test() ->
-    Lines = [lists:flatten(unicode:characters_to_list(L)) || L <- sderl_web_top:lines(data(), sderl_web_top:new(), #{columns => 120, rows => infinity})],
+    Lines = [lists:flatten(unicode:characters_to_list(L)) || L <- sderl_cli_top_screen:lines(data(), sderl_cli_top_screen:new(), #{columns => 120, rows => infinity})],
     Text = lists:flatten(lists:join("\n", Lines)),
     [?assert(string:find(Text, Part) =/= nomatch) || Part <- ["2 nodes up of 3, 1 group, 1 finding", "105 messages/s, 2.5 kB/s", "a@h > b@h", "critical: c@h is down", "    Start it.", "33%"]],
     %% Nothing is said of keys where none are read.
@@ -13,8 +13,8 @@ whole_table_test() ->
 
 busiest_first_test() ->
     Order = fun(Keys) ->
-        State = lists:foldl(fun sderl_web_top:key/2, sderl_web_top:new(), Keys),
-        Lines = sderl_web_top:lines(data(), State, #{columns => 120, rows => 30}),
+        State = lists:foldl(fun sderl_cli_top_screen:key/2, sderl_cli_top_screen:new(), Keys),
+        Lines = sderl_cli_top_screen:lines(data(), State, #{columns => 120, rows => 30}),
         [C || Line <- Lines, [C, $@ | _] <- [unicode:characters_to_list([Line])]]
     end,
     ?assertEqual("bac", Order([{view, nodes}])),
@@ -23,15 +23,15 @@ busiest_first_test() ->
     ?assertEqual("bac", Order([{view, nodes}, down, up, up])).
 
 nothing_yet_test() ->
-    ?assertMatch([_], sderl_web_top:lines((data())#{topology := none}, sderl_web_top:new(), #{columns => 80, rows => 24})),
-    ?assertMatch([_ | _], sderl_web_top:lines((data())#{frame := none}, sderl_web_top:new(), #{columns => 80, rows => 24})).
+    ?assertMatch([_], sderl_cli_top_screen:lines((data())#{topology := none}, sderl_cli_top_screen:new(), #{columns => 80, rows => 24})),
+    ?assertMatch([_ | _], sderl_cli_top_screen:lines((data())#{frame := none}, sderl_cli_top_screen:new(), #{columns => 80, rows => 24})).
 
 keys_test() ->
-    ?assertEqual([up, right, {view, nodes}, sort, quit], sderl_web_top:keys(<<"\e[Ax\e[C3s", 0, "q">>)),
-    ?assertEqual(quit, sderl_web_top:key(quit, sderl_web_top:new())),
-    Round = lists:foldl(fun sderl_web_top:key/2, sderl_web_top:new(), lists:duplicate(5, right)),
-    ?assertEqual(sderl_web_top:new(), Round),
-    ?assertEqual(sderl_web_top:key({view, findings}, sderl_web_top:new()), sderl_web_top:key(left, sderl_web_top:new())).
+    ?assertEqual([up, right, {view, nodes}, sort, quit], sderl_cli_top_screen:keys(<<"\e[Ax\e[C3s", 0, "q">>)),
+    ?assertEqual(quit, sderl_cli_top_screen:key(quit, sderl_cli_top_screen:new())),
+    Round = lists:foldl(fun sderl_cli_top_screen:key/2, sderl_cli_top_screen:new(), lists:duplicate(5, right)),
+    ?assertEqual(sderl_cli_top_screen:new(), Round),
+    ?assertEqual(sderl_cli_top_screen:key({view, findings}, sderl_cli_top_screen:new()), sderl_cli_top_screen:key(left, sderl_cli_top_screen:new())).
 
 properties_test_() ->
     {timeout, 60, ?_assert(proper:quickcheck(any_screen(), [{numtests, 200}, {to_file, user}]))}.
@@ -44,8 +44,8 @@ any_screen() ->
             topology := T#{nodes := Nodes#{Name => node(up, [Name])}},
             frame := F#{nodes := Samples#{Name => #{util => 2, in_msgs_s => 1.0e12}}, links := #{{Name, Name} => {1.0e9, 1.0e12}}}
         },
-        State = lists:foldl(fun sderl_web_top:key/2, sderl_web_top:new(), Keys),
-        Lines = [unicode:characters_to_list([L]) || L <- sderl_web_top:lines(Data1, State, #{columns => Columns, rows => Rows})],
+        State = lists:foldl(fun sderl_cli_top_screen:key/2, sderl_cli_top_screen:new(), Keys),
+        Lines = [unicode:characters_to_list([L]) || L <- sderl_cli_top_screen:lines(Data1, State, #{columns => Columns, rows => Rows})],
         length(Lines) =< Rows andalso
             lists:all(fun(L) -> string:length(L) =< Columns andalso lists:all(fun(C) -> C >= 32 end, L) end, Lines)
     end).

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_recover_command).
+-module(sderl_cli_recover).
 -moduledoc """
 `bin/sderl recover`: `s_group:recover_majority/2` for a running cluster, from outside, as a hidden node.
 
@@ -64,7 +64,7 @@ arguments() ->
 
 check(Parsed) ->
     maybe
-        {ok, Node} ?= read(node, Parsed, fun sderl_chaos_attach:node_name/1, "one of the survivors, NAME@HOST"),
+        {ok, Node} ?= read(node, Parsed, fun sderl_cli_attach:node_name/1, "one of the survivors, NAME@HOST"),
         {ok, Group} ?= read(group, Parsed, fun read_group/1, "the group that lost its majority"),
         {ok, Survivors} ?= read(survivors, Parsed, fun read_nodes/1, "all members that are left, with commas between them"),
         ok ?= check_survivor(Node, Survivors),
@@ -73,7 +73,7 @@ check(Parsed) ->
             node => Node,
             group => Group,
             survivors => Survivors,
-            cookie_file => sderl_chaos_attach:cookie_file(Parsed)
+            cookie_file => sderl_cli_attach:cookie_file(Parsed)
         }}
     else
         {error, Message} -> {wrong, Message}
@@ -91,7 +91,7 @@ read(Key, Parsed, Read, What) ->
     end.
 
 read_group(Text) ->
-    case sderl_chaos_words:term(Text) of
+    case sderl_cli_words:term(Text) of
         {ok, undefined} -> {error, "free names (undefined) are of no group; each side has its own"};
         Other -> Other
     end.
@@ -101,7 +101,7 @@ read_nodes(Text) -> read_nodes(sderl_bench_experiment:words(Text), []).
 read_nodes([], Nodes) ->
     {ok, lists:usort(Nodes)};
 read_nodes([Word | Words], Nodes) ->
-    case sderl_chaos_attach:node_name(Word) of
+    case sderl_cli_attach:node_name(Word) of
         {ok, Node} -> read_nodes(Words, [Node | Nodes]);
         Error -> Error
     end.
@@ -116,8 +116,8 @@ check_survivor(Node, Survivors) ->
 
 recover(#{node := Node, group := Group, survivors := Survivors, cookie_file := File} = Options) ->
     maybe
-        {ok, Cookie} ?= sderl_chaos_attach:cookie(File),
-        ok ?= sderl_chaos_attach:attach(Node, Cookie, "sderl-recover"),
+        {ok, Cookie} ?= sderl_cli_attach:cookie(File),
+        ok ?= sderl_cli_attach:attach(Node, Cookie, "sderl-recover"),
         {ok, Members} ?= members(Node, Group),
         ok ?= check_members(Group, Survivors, Members),
         Seen = look_at(Members, Group),

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_chaos_attach).
+-module(sderl_cli_attach).
 -moduledoc """
 Makes this program a hidden node that knows a running cluster.
 

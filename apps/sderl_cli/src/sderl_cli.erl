@@ -11,15 +11,15 @@ signal stopped it, which `bin/sderl` makes that of the signal it got: 130 for Ct
 
 %% `shell` is in bin/sderl itself: it takes over the terminal.
 -define(COMMANDS, [
-    {"demo", sderl_demo_command},
-    {"plan", sderl_plan_command},
-    {"bench", sderl_bench_command},
+    {"demo", sderl_cli_demo},
+    {"plan", sderl_cli_plan},
+    {"bench", sderl_cli_bench},
     {"reproduce", sderl_reproduce_command},
     {"report", sderl_report_command},
-    {"chaos", sderl_chaos_command},
-    {"recover", sderl_recover_command},
-    {"mon", sderl_web_mon_command},
-    {"top", sderl_web_top_command}
+    {"chaos", sderl_cli_chaos},
+    {"recover", sderl_cli_recover},
+    {"mon", sderl_cli_mon},
+    {"top", sderl_cli_top}
 ]).
 
 %% How long nodes may take to go when a signal has ended the command.
@@ -143,8 +143,8 @@ summary(Module) ->
     end.
 
 version() ->
-    _ = application:load(sderl_bench),
-    {ok, Version} = application:get_key(sderl_bench, vsn),
+    _ = application:load(sderl_cli),
+    {ok, Version} = application:get_key(sderl_cli, vsn),
     Version.
 
 complain(Message) ->

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_web_top).
+-module(sderl_cli_top_screen).
 -moduledoc """
 The cluster in a terminal, as lines of text. Pure.
 

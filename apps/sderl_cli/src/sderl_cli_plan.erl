@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_plan_command).
+-module(sderl_cli_plan).
 -moduledoc """
 `bin/sderl plan`: which groups for so many nodes, and what they cost: a table, a picture, a file that
 `sderl_pattern:read/1` reads, launch configuration. No node is started.

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_recover_SUITE).
+-module(sderl_cli_recover_SUITE).
 -moduledoc "`bin/sderl recover` as an operator runs it: what it refuses, and that it is done otherwise.".
 
 -behaviour(ct_suite).
@@ -61,7 +61,7 @@ recover(Fleet, [A, B, C] = Nodes) ->
 options([Node], Survivors) ->
     ["--node", atom_to_list(Node), "--survivors", lists:flatten(lists:join(",", [atom_to_list(N) || N <- Survivors])), "--yes"].
 
-run(Fleet, Args) -> sderl_bench_program:run(Fleet, ["recover" | Args]).
+run(Fleet, Args) -> sderl_cli_program:run(Fleet, ["recover" | Args]).
 
 said(Text, Words) -> ?assertMatch({_, true}, {Text, string:find(Text, Words) =/= nomatch}).
 

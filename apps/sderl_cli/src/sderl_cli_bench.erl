@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_bench_command).
+-module(sderl_cli_bench).
 -moduledoc "`bin/sderl bench NAME [options]` and `bin/sderl bench list`.".
 
 -behaviour(sderl_command).

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_demo_command).
+-module(sderl_cli_demo).
 -moduledoc """
 `bin/sderl demo`: the same nodes and the same work as a stock full mesh with `global` and as
 s_groups, and one table of what was measured.

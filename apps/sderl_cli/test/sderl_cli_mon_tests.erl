@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_web_mon_tests).
+-module(sderl_cli_mon_tests).
 
 %% bin/sderl mon: what it refuses before it starts anything, and a synthetic cluster from beginning to end.
 
 -include_lib("eunit/include/eunit.hrl").
 
-run(Args) -> sderl_web_mon_command:run(string:lexemes(Args, " ")).
+run(Args) -> sderl_cli_mon:run(string:lexemes(Args, " ")).
 
 refused_test_() ->
     Says = fun(Args) ->

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_chaos_log).
+-module(sderl_cli_chaos_log).
 -moduledoc """
 What the chaos service did, for people and as JSON, one object a line, each as soon as it is known.
 
