@@ -4,8 +4,7 @@
 Opens the dashboard on the demo's nodes: two hidden monitoring nodes beside them, each with a hub and a listener, so that one can
 be killed and the other goes on.
 
-This application does not need the dashboard's: it starts it on nodes and asks it there. Whatever fails is told in words, and
-the demo goes on without.
+Whatever fails is told in words, and the demo goes on without.
 """.
 
 -export([start/4, nodes/2, text/1]).
@@ -27,7 +26,6 @@ its dashboard was started with.
     {ok, dashboard()} | {error, unicode:chardata()}.
 start(Fleet, Seed, Port, Cluster) ->
     maybe
-        ok ?= there(),
         {ok, [First | Others]} ?= monitors(Fleet, Seed),
         {ok, #{token := Token} = Address} ?= first(Fleet, First, Port, Cluster),
         Web = #{token => Token, cluster => Cluster},
@@ -40,13 +38,6 @@ start(Fleet, Seed, Port, Cluster) ->
     else
         {error, Reason} when is_tuple(Reason); is_atom(Reason) -> {error, sderl_bench_reason:text(Reason)};
         {error, Text} -> {error, Text}
-    end.
-
-%% A tree that was built in part has none.
-there() ->
-    case [App || App <- [sderl_mon, sderl_web], code:lib_dir(App) =:= {error, bad_name}] of
-        [] -> ok;
-        [App | _] -> {error, ["the application ", atom_to_list(App), " has not been built"]}
     end.
 
 monitors(Fleet, Seed) ->
