@@ -4,7 +4,10 @@
 
 -export([text/1]).
 
--doc "A reason of `sderl_bench_registry`, `sderl_bench_join` or `sderl_fleet:start/1` as text.".
+-doc """
+A reason of a benchmark or of `sderl_fleet:start/1` as text. `{said, Text}`: a program with reasons of
+its own has put it into words.
+""".
 -spec text(term()) -> unicode:chardata().
 text({memory, #{needed_mib := Needed, available_mib := Available}}) ->
     io_lib:format("the nodes need ~w MiB of memory and ~w are free; start fewer nodes", [Needed, Available]);
@@ -43,11 +46,7 @@ text({What, Node, {error, timeout}}) when is_atom(Node) ->
     io_lib:format("node ~ts did not answer in time (~ts)", [Node, What]);
 text({What, Node, Answer}) when is_atom(Node) ->
     io_lib:format("node ~ts failed (~ts): ~0tp", [Node, What, Answer]);
-text({orbit, Reason}) ->
-    sderl_orbit:text(Reason);
-text({aco, Reason}) ->
-    sderl_aco:text(Reason);
-text({instances, Text}) ->
+text({said, Text}) ->
     Text;
 text({monitoring, {not_monitoring, Node, Answer}}) ->
     io_lib:format("monitoring did not start on ~ts: ~0tP", [Node, Answer, 20]);
@@ -55,8 +54,6 @@ text({monitoring, {timeout, Missing}}) ->
     io_lib:format("monitoring did not see all nodes in time; missing: ~0tP", [Missing, 20]);
 text({monitoring, Reason}) ->
     io_lib:format("monitoring did not start: ~ts", [text(Reason)]);
-text({im, Reason}) ->
-    sderl_im:text(Reason);
 text({timeout, Last}) ->
     io_lib:format("it did not happen in time; last seen: ~0tP", [Last, 20]);
 text(Reason) ->

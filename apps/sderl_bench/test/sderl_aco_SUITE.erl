@@ -123,7 +123,7 @@ too_long(_) ->
     Params = (long(gr, 5))#{timeout_s := 1},
     with(Params, fun(Fleet) ->
         {error, Reason} = sderl_aco_cluster:on(Fleet, Params#{chaos => #{every_ms => 50}}, "test"),
-        ?assertMatch({match, _}, re:run(sderl_bench_reason:text(Reason), "^it took longer than 1 s")),
+        ?assertMatch({match, _}, re:run(sderl_papers_reason:text(Reason), "^it took longer than 1 s")),
         nothing_left(Fleet),
         %% Nor does anybody kill any more.
         ?assertEqual([], [Pid || Pid <- processes(), proc_lib:translate_initial_call(Pid) =:= {sderl_chaos_service, init, 1}])
@@ -166,7 +166,7 @@ broken(Fleet, Params, Break) ->
     ok = sderl_fleet:await(fun() -> done(Fleet) >= 1 end, 60_000),
     Break(),
     {ok, {error, Reason}} = sderl_fleet_task:result(Task, 120_000),
-    unicode:characters_to_list(sderl_bench_reason:text(Reason)).
+    unicode:characters_to_list(sderl_papers_reason:text(Reason)).
 
 %% One of a class, somewhere, as soon as there is one (set_up), or so many rounds are done.
 kill(Fleet, Class, Stage) ->

@@ -117,7 +117,7 @@ names_count_test() ->
 %% What people read names who and where.
 text_test_() ->
     [
-        ?_assertMatch({match, _}, re:run(sderl_bench_reason:text({aco, Reason}), Wanted))
+        ?_assertMatch({match, _}, re:run(sderl_papers_reason:text({aco, Reason}), Wanted))
      || {Reason, Wanted} <- [
             {{died, {supervisor, {colony, 3}}, n1, killed}, "the supervisor of colony node 3 on n1 died: killed"},
             {{died, {supervisor, {2, 1}}, n1, killed}, "the supervisor of node 1 of level 2"},

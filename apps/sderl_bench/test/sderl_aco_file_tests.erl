@@ -78,7 +78,7 @@ malformed_test_() ->
                 Text = unicode:characters_to_list(sderl_aco:text(Reason)),
                 ?assertEqual({Name, AtLine}, {filename:basename(File), Line}),
                 ?assertMatch({_, [_ | _]}, {Text, string:find(Text, Says)}),
-                ?assertEqual(Text, unicode:characters_to_list(sderl_bench_reason:text({aco, Reason})))
+                ?assertEqual(Text, unicode:characters_to_list(sderl_papers_reason:text({aco, Reason})))
             end)
         end}
      || {Name, Content, AtLine, Says} <- [

@@ -329,4 +329,4 @@ refused_test() ->
     ?assertEqual({error, {aco, {chaos, ml}}}, sderl_aco:run(Params#{variant := ml, chaos => #{every_ms => 5}}, "")),
     Large = #{variant => plain, instance => ?I:generate(#{n => 9000, rdd => 0.6, tf => 0.6, seed => 1}), colonies => 1000},
     ?assertMatch({error, {aco, {memory, _, _}}}, sderl_aco:run(Large, "")),
-    [?assertMatch([_ | _], unicode:characters_to_list(sderl_bench_reason:text({aco, Reason}))) || Reason <- [{mixed, smp}, {chaos, ml}, {timeout, 5}, {memory, 2, 1}, {wrong, 1, [1]}]].
+    [?assertMatch([_ | _], unicode:characters_to_list(sderl_papers_reason:text({aco, Reason}))) || Reason <- [{mixed, smp}, {chaos, ml}, {timeout, 5}, {memory, 2, 1}, {wrong, 1, [1]}]].

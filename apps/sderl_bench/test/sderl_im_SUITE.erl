@@ -329,7 +329,7 @@ client_node_dies(_) ->
         await(fun() -> is_pid(sderl_fleet:call(Fleet, Gone, erlang, whereis, [sderl_im_traffic])) end),
         ok = sderl_fleet:kill(Fleet, Gone),
         {ok, {error, Reason}} = sderl_fleet_task:result(Task, 120_000),
-        Text = unicode:characters_to_list(sderl_bench_reason:text(Reason)),
+        Text = unicode:characters_to_list(sderl_papers_reason:text(Reason)),
         ct:pal("~ts", [Text]),
         ?assertMatch({match, _}, re:run(Text, atom_to_list(Gone))),
         nothing_left(Fleet)

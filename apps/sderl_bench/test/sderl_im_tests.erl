@@ -418,7 +418,7 @@ impossible_test() ->
 
 words_test() ->
     [
-        ?assertMatch({match, _}, re:run(sderl_bench_reason:text({im, Reason}), Words))
+        ?assertMatch({match, _}, re:run(sderl_papers_reason:text({im, Reason}), Words))
      || {Reason, Words} <- [
             {{too_few_servers, 1, 2}, "2 routers need at least as many servers"},
             {{too_few_clients, 3, 2}, "2 client nodes need at least two clients each"},

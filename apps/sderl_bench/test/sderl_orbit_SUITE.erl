@@ -161,7 +161,7 @@ broken(Fleet, Params, Stage, Break) ->
     end,
     Break(IsOver),
     {ok, {error, Reason}} = sderl_fleet_task:result(Task, ?WAIT_MS),
-    unicode:characters_to_list(sderl_bench_reason:text(Reason)).
+    unicode:characters_to_list(sderl_papers_reason:text(Reason)).
 
 %% A master that has much to hear on a busy machine answers late: it is asked with more patience than the
 %% progress of a run has, which would find nothing for ever.

@@ -290,7 +290,7 @@ stall_test() ->
 
 text_test_() ->
     [
-        ?_assertEqual(Text, unicode:characters_to_list(sderl_bench_reason:text({orbit, Reason})))
+        ?_assertEqual(Text, unicode:characters_to_list(sderl_papers_reason:text({orbit, Reason})))
      || {Text, Reason} <- [
             {"worker 3 on n1@h died: killed; Orbit has no recovery", {died, {worker, 3, n1@h}, killed}},
             {"node n1@h went down, with a gateway of group 2; Orbit has no recovery", {died, {gateway, 2, n1@h}, noconnection}},
@@ -304,7 +304,7 @@ text_test_() ->
 
 group_text_test_() ->
     [
-        ?_assertEqual(Text, unicode:characters_to_list(sderl_bench_reason:text({group_not_made, {orbit, 1}, Answer})))
+        ?_assertEqual(Text, unicode:characters_to_list(sderl_papers_reason:text({group_not_made, {orbit, 1}, Answer})))
      || {Text, Answer} <- [
             {"these nodes did not join the group {orbit,1}, because they went down or could not be reached: n2@h", {[], [n2@h]}},
             {"node n1@h, which was to make the group {orbit,1}, went down", {n1@h, {error, down}}},

@@ -99,13 +99,13 @@ bad_program_test_() ->
 %% One that reads nothing.
 broken_pipe_test() ->
     with_programs([{"gone", "exec 0<&-; echo one; read -r line; exit 3\n"}], fun(_, Bin) ->
-        ?assertMatch({error, {_, _}}, sderl_report_program:ask(filename:join(Bin, "gone"), [], lists:duplicate(9, lists:duplicate(100_000, $x)), #{timeout => 60_000}))
+        ?assertMatch({error, {_, _}}, sderl_bench_program:ask(filename:join(Bin, "gone"), [], lists:duplicate(9, lists:duplicate(100_000, $x)), #{timeout => 60_000}))
     end).
 
 timeout_test() ->
     with_programs([{"slow", "exec /bin/sleep 1000\n"}], fun(_, Bin) ->
-        ?assertEqual({error, timeout}, sderl_report_program:run(filename:join(Bin, "slow"), [], #{timeout => 1})),
-        ?assertEqual({error, timeout}, sderl_report_program:ask(filename:join(Bin, "slow"), [], ["x"], #{timeout => 1}))
+        ?assertEqual({error, timeout}, sderl_bench_program:run(filename:join(Bin, "slow"), [], #{timeout => 1})),
+        ?assertEqual({error, timeout}, sderl_bench_program:ask(filename:join(Bin, "slow"), [], ["x"], #{timeout => 1}))
     end).
 
 %% Answers longer than a port's line come whole.
@@ -114,7 +114,7 @@ long_answer_test() ->
     with_programs([{"echo", "while read -r line; do echo \"$line\"; done\n"}], fun(_, Bin) ->
         Seen = self(),
         ?assertEqual({ok, [list_to_binary(Long), <<"y">>]},
-                     sderl_report_program:ask(filename:join(Bin, "echo"), [], [Long, "y"], #{timeout => 60_000, seen => fun(I) -> Seen ! {seen, I} end})),
+                     sderl_bench_program:ask(filename:join(Bin, "echo"), [], [Long, "y"], #{timeout => 60_000, seen => fun(I) -> Seen ! {seen, I} end})),
         [receive {seen, I} -> ok after 0 -> ?assert(false) end || I <- [1, 2]]
     end).
 

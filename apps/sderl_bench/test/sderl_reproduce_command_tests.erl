@@ -95,7 +95,7 @@ instances_test() ->
         %% A file that is not there, and one that says nothing.
         Run = fun(Name) ->
             {error, Reason} = sderl_reproduce_aco:run(#{instance => #{folder => <<"geiger">>, name => Name}}, ""),
-            unicode:characters_to_list(sderl_bench_reason:text(Reason))
+            unicode:characters_to_list(sderl_papers_reason:text(Reason))
         end,
         true = os:putenv("SDERL_INSTANCES", Dir),
         [?assertNotEqual({nomatch, Run(Name)}, {string:find(Run(Name), Dir), Run(Name)}) || Name <- [<<"none">>, <<"wt_100_prime_2">>]],

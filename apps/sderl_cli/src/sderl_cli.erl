@@ -9,13 +9,12 @@ signal stopped it, which `bin/sderl` makes that of the signal it got: 130 for Ct
 
 -export([main/1, run/1]).
 
-%% `shell` is in bin/sderl itself: it takes over the terminal.
+%% Beside these there are those that applications offer in their environment. `shell` is in
+%% bin/sderl itself: it takes over the terminal.
 -define(COMMANDS, [
     {"demo", sderl_cli_demo},
     {"plan", sderl_cli_plan},
     {"bench", sderl_cli_bench},
-    {"reproduce", sderl_reproduce_command},
-    {"report", sderl_report_command},
     {"chaos", sderl_cli_chaos},
     {"recover", sderl_cli_recover},
     {"mon", sderl_cli_mon},
@@ -113,10 +112,12 @@ run([Version]) when Version =:= "version"; Version =:= "--version" ->
     Otp = maps:get(otp, sderl_bench_machine:info()),
     {0, stdout, io_lib:format("sderl ~ts, OTP ~ts~n", [version(), Otp])};
 run([Name | Args]) ->
-    case lists:keyfind(Name, 1, ?COMMANDS) of
+    case lists:keyfind(Name, 1, commands()) of
         {Name, Module} -> status(Module:run(Args));
         false -> {2, stderr, ["there is no command ", Name, "\n\n", help()]}
     end.
+
+commands() -> ?COMMANDS ++ sderl_catalogue:all(commands).
 
 status(ok) -> {0, stdout, ""};
 status({help, Text}) -> {0, stdout, Text};
@@ -124,7 +125,7 @@ status({error, Message}) -> {1, stderr, Message};
 status({usage, Message}) -> {2, stderr, Message}.
 
 help() ->
-    Lines = [{Name, summary(Module)} || {Name, Module} <- ?COMMANDS] ++ [
+    Lines = [{Name, summary(Module)} || {Name, Module} <- commands()] ++ [
         {"shell", "an Erlang shell with the project's code, or on a running node"},
         {"version", "the versions of this program and of OTP"},
         {"help", "this list"}

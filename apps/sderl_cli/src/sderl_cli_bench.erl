@@ -6,27 +6,6 @@
 
 -export([summary/0, run/1]).
 
--define(EXPERIMENTS, [
-    {"registry", sderl_bench_registry_experiment},
-    {"join", sderl_bench_join_experiment},
-    {"names", sderl_bench_names_experiment},
-    {"groups", sderl_bench_groups_experiment},
-    {"cluster", sderl_bench_cluster_experiment},
-    {"placement", sderl_bench_placement_experiment},
-    {"plan", sderl_bench_plan_experiment},
-    {"route", sderl_bench_route_experiment},
-    {"orbit", sderl_orbit_experiment},
-    {"debench", sderl_debench_experiment},
-    {"aco", sderl_aco_experiment},
-    {"im", sderl_im_experiment},
-    {"simulate", sderl_bench_simulate_experiment},
-    {"scale", sderl_bench_scale_experiment},
-    {"faults", sderl_bench_faults_experiment},
-    {"dashboard", sderl_bench_dashboard_experiment},
-    {"monitoring", sderl_bench_monitoring_experiment},
-    {"standard", sderl_bench_standard}
-]).
-
 -doc false.
 -spec summary() -> string().
 summary() -> "measurements on this machine, one of those that \"bench list\" lists".
@@ -42,7 +21,7 @@ run(["list"]) ->
 run(["list" | _]) ->
     {usage, "\"bench list\" takes no options"};
 run([Name | Args]) ->
-    case lists:keyfind(Name, 1, ?EXPERIMENTS) of
+    case lists:keyfind(Name, 1, sderl_catalogue:all(experiments)) of
         {Name, Module} -> run(Module, Name, Args);
         false -> {usage, ["there is no benchmark ", Name, "\n\n", list()]}
     end.
@@ -65,6 +44,6 @@ run(Module, Name, Args) ->
 
 list() ->
     [
-        [io_lib:format("  ~-10ts ~ts~n", [Name, Module:summary()]) || {Name, Module} <- ?EXPERIMENTS],
+        [io_lib:format("  ~-10ts ~ts~n", [Name, Module:summary()]) || {Name, Module} <- sderl_catalogue:all(experiments)],
         "\n\"bin/sderl bench NAME --help\" tells a benchmark's options.\n"
     ].

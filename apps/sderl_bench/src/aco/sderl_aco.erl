@@ -109,7 +109,7 @@ defaults() ->
     }.
 
 -doc """
-Starts the nodes, runs it, and stops the nodes. `Label` stands before the progress. A reason is a term for `sderl_bench_reason:text/1`.
+Starts the nodes, runs it, and stops the nodes. `Label` stands before the progress. A reason is a term for `sderl_papers_reason:text/1`.
 """.
 -spec run(params(), Label :: unicode:chardata()) -> {ok, metrics()} | {error, term()}.
 run(Params0, Label) ->

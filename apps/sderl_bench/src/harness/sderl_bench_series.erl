@@ -8,7 +8,7 @@ a while disturbs all of them, and an interrupted series has something of everyth
 it is there.
 """.
 
--export([options/1, check/1, run/6, medians/1, label/2]).
+-export([options/1, check/1, run/6, medians/1, label/2, interval/1]).
 -export_type([run/0, spread/0]).
 
 -import(sderl_bench_experiment, [option/5, at_least/3, numbers/4]).
@@ -123,3 +123,17 @@ spread(Values) ->
         {[], [_ | _] = Maps} -> {ok, spreads(Maps)};
         {[], []} -> none
     end.
+
+-doc "The mean, and how far on both sides of it that of all there might be is, with a probability of 95 %. Of one value that is not known, and 0 here.".
+-spec interval([number(), ...]) -> {Mean :: float(), Half :: float()}.
+interval(Values) ->
+    N = length(Values),
+    Mean = lists:sum(Values) / N,
+    case N of
+        1 -> {Mean, 0.0};
+        _ -> {Mean, student(N - 1) * math:sqrt(lists:sum([(V - Mean) * (V - Mean) || V <- Values]) / (N - 1) / N)}
+    end.
+
+%% The 97.5 % point of Student's distribution.
+student(Freedom) when Freedom =< 10 -> element(Freedom, {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23});
+student(_) -> 2.2.

@@ -96,7 +96,7 @@ defaults() ->
 
 -doc """
 Starts the nodes, lets the clients talk, and stops the nodes. `Label` stands before the progress. A reason is a term for
-`sderl_bench_reason:text/1`, those of the messenger itself `{im, Reason}`: see `text/1`.
+`sderl_papers_reason:text/1`, those of the messenger itself `{im, Reason}`: see `text/1`.
 """.
 -spec run(params(), Label :: unicode:chardata()) -> {ok, metrics()} | {error, term()}.
 run(Given, Label) ->

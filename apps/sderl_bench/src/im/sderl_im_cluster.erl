@@ -169,7 +169,7 @@ stop(Fleet, #{clients := Clients} = Conf) ->
 
 -doc """
 A run on the nodes of a fleet that has been started with such a plan. The processes of the run are gone when it returns. A reason is a
-term for `sderl_bench_reason:text/1`.
+term for `sderl_papers_reason:text/1`.
 """.
 -spec on(Fleet :: pid(), params(), Label :: unicode:chardata()) -> {ok, outcome()} | {error, term()}.
 on(Fleet, Params, Label) ->

@@ -56,7 +56,7 @@ browser() ->
     end.
 
 said(File, Args, What) ->
-    case sderl_report_program:run(File, Args, #{timeout => 600_000}) of
+    case sderl_bench_program:run(File, Args, #{timeout => 600_000}) of
         {ok, 0, Said} -> {ok, unicode:characters_to_list(string:trim(Said))};
         {ok, _, Said} -> {error, [What, ": ", string:trim(Said)]};
         {error, Reason} -> {error, io_lib:format("~ts: ~ts: ~0tp", [What, File, Reason])}
@@ -127,7 +127,7 @@ measured(#{root := Root, program := Program}, Link, OsPid, Sockets, Options) ->
         _ = if I >= First, I =< First + length(Turns) -> Self ! {Tag, process(OsPid)}; true -> nothing end,
         Draw(I, length(Steps))
     end,
-    Answers = sderl_report_program:ask(
+    Answers = sderl_bench_program:ask(
         filename:join(Root, "toolchain/web"), ["--run", "node", "e2e/bench.mjs"], [json:encode(Step) || Step <- Steps],
         #{timeout => ?STEP_MS, env => [{"SDERL_BROWSER", Program}], seen => Seen}
     ),

@@ -46,7 +46,7 @@ command() ->
         arguments => [
             option(what, "LIST", string, "cost", "cost, live, with a comma between them"),
             option(compare, "LIST", string, "off,on", "cost: without monitoring and with it, or one of them"),
-            option(workload, "LIST", string, "registry,messenger", "cost: registry, messenger"),
+            option(workload, "LIST", string, workloads(), "cost: programs, each in turn"),
             option(pairs, "N", integer, 3, "cost: runs of each"),
             option(nodes, "N", integer, 10, "nodes; live: in groups of ten"),
             option(clients, "N", integer, 5, "cost, registry: clients on each node; messenger: 100 times as many in all"),
@@ -64,7 +64,7 @@ check(#{what := What, compare := Compare, workload := Workloads, nodes := Nodes}
     maybe
         {ok, Whats} ?= chosen("--what", "measurement", What, [cost, live]),
         {ok, Sides} ?= chosen("--compare", "side", Compare, [off, on]),
-        {ok, Programs} ?= chosen("--workload", "workload", Workloads, [registry, messenger]),
+        {ok, Programs} ?= chosen("--workload", "workload", Workloads, [list_to_atom(Name) || {Name, _} <- sderl_catalogue:all(workloads)]),
         ok ?= at_least(1, [pairs, clients, seconds, speed, changes, events_s], Options),
         ok ?= at_least(2, [nodes], Options),
         ok ?= at_most([{pairs, 1000}, {nodes, 5000}, {seconds, 86_400}, {events_s, 1_000_000}, {changes, 10_000}], Options),
@@ -121,26 +121,18 @@ written([Result | Others], Output) ->
         {error, _} = Error -> Error
     end.
 
-point(registry, #{nodes := Nodes, clients := Clients, seconds := Seconds}) ->
-    #{mode => registry, nodes => Nodes, group_size => Nodes, clients => Clients, seconds => Seconds, names => 0};
-point(messenger, #{nodes := Nodes, clients := Clients, seconds := Seconds, speed := Speed}) ->
-    Routers = max(1, Nodes div 5),
-    ClientNodes = max(1, Nodes div 5),
-    #{
-        mode => messenger, nodes => Nodes, servers => max(Routers, Nodes - Routers - ClientNodes), routers => Routers, client_nodes => ClientNodes,
-        clients => max(2 * ClientNodes, 100 * Clients), seconds => Seconds, speed => Speed
-    }.
+workloads() -> lists:flatten(lists:join(",", [Name || {Name, _} <- sderl_catalogue:all(workloads)])).
 
-measured(#{mode := registry} = Params, Label) ->
-    sderl_bench_registry:run(sderl_bench_impl_s_group, Params, Label);
-measured(#{mode := messenger} = Params, Label) ->
-    %% All conversations have begun before anything is measured.
-    Asked = Params#{mode := rsd},
-    sderl_im:run(Asked#{warmup_s => max(3, ceil(sderl_im:ramp_s(Asked)))}, Label).
+workload(Name) -> proplists:get_value(atom_to_list(Name), sderl_catalogue:all(workloads)).
 
--doc "Pure: the pairs of a workload's runs, compared.".
--spec compared(registry | messenger, [sderl_bench_series:run()]) -> #{atom() => term()}.
+point(Workload, Options) -> (workload(Workload)):point(Options).
+
+measured(#{mode := Workload} = Params, Label) -> (workload(Workload)):run(Params, Label).
+
+-doc "The pairs of a workload's runs, compared.".
+-spec compared(Workload :: atom(), [sderl_bench_series:run()]) -> #{atom() => term()}.
 compared(Workload, Runs) ->
+    Module = workload(Workload),
     Mine = [{Side, Run, M} || #{params := #{mode := Mode, monitoring := Side, run := Run}, metrics := M} <- Runs, Mode =:= Workload],
     Pairs = [{Off, On} || {off, Run, Off} <- Mine, {on, R, On} <- Mine, R =:= Run],
     Watched = [W || {on, _, #{watched := #{} = W}} <- Mine],
@@ -150,18 +142,10 @@ compared(Workload, Runs) ->
         overhead_pct => middle(Shares),
         probe_ms_s => middle([Ms || #{probe_ms_s := Ms} <- Watched, is_number(Ms)]),
         overhead_pct_worst => case Worst of [] -> undefined; _ -> lists:max(Worst) end,
-        cpu_per_op_change_pct => change(Pairs, fun(M) -> cpu(Workload, M) end),
-        throughput_change_pct => change(Pairs, fun(M) -> rate(Workload, M) end),
+        cpu_per_op_change_pct => change(Pairs, fun Module:cpu_us/1),
+        throughput_change_pct => change(Pairs, fun Module:rate/1),
         samples_lost => lists:sum([N || #{lost := Lost} <- Watched, _ := N <- Lost])
     }.
-
-cpu(registry, #{cpu_us_per_pair := Us}) -> Us;
-cpu(messenger, #{cpu_us_per_op := Us}) -> Us;
-cpu(_, _) -> undefined.
-
-rate(registry, #{pairs_per_s := Rate}) -> Rate;
-rate(messenger, #{delivered_per_min := PerMin}) -> PerMin / 60;
-rate(_, _) -> undefined.
 
 change(Pairs, Get) ->
     Changes = [100 * (B / A - 1) || {Off, On} <- Pairs, A <- [Get(Off)], B <- [Get(On)], is_number(A), is_number(B), A > 0],
@@ -172,7 +156,7 @@ change(Pairs, Get) ->
             Spread = #{median => median(Changes), least => lists:min(Changes), greatest => lists:max(Changes), pairs => length(Changes)},
             case length(Changes) >= ?LEAST_PAIRS of
                 true ->
-                    {Mean, Half} = sderl_claim_points:interval(Changes),
+                    {Mean, Half} = sderl_bench_series:interval(Changes),
                     Spread#{mean => Mean, low => Mean - Half, high => Mean + Half};
                 false ->
                     Spread
@@ -190,10 +174,11 @@ table(Runs) ->
     ).
 
 row(Workload, Runs) ->
-    Of = fun(Side, Get) -> sderl_table:spread([Get(Workload, M) || #{params := #{mode := Mode, monitoring := S}, metrics := M} <- Runs, Mode =:= Workload, S =:= Side]) end,
+    Module = workload(Workload),
+    Of = fun(Side, Get) -> sderl_table:spread([Get(M) || #{params := #{mode := Mode, monitoring := S}, metrics := M} <- Runs, Mode =:= Workload, S =:= Side]) end,
     #{overhead_pct := Pct, overhead_pct_worst := Worst, probe_ms_s := Ms, cpu_per_op_change_pct := Change, samples_lost := Lost} = compared(Workload, Runs),
     [
-        atom_to_list(Workload), number(length([M || #{params := #{mode := M, monitoring := on}} <- Runs, M =:= Workload])), Of(off, fun rate/2), Of(on, fun rate/2), Of(off, fun cpu/2), Of(on, fun cpu/2),
+        atom_to_list(Workload), number(length([M || #{params := #{mode := M, monitoring := on}} <- Runs, M =:= Workload])), Of(off, fun Module:rate/1), Of(on, fun Module:rate/1), Of(off, fun Module:cpu_us/1), Of(on, fun Module:cpu_us/1),
         case Change of
             #{median := Median, least := Least, greatest := Greatest} -> [number(Median), " (", number(Least), "..", number(Greatest), ")"];
             undefined -> "-"

@@ -104,7 +104,7 @@ defaults() ->
 
 -doc """
 Starts the nodes, runs it, and stops the nodes. `Label` stands before the progress. A reason is a term for
-`sderl_bench_reason:text/1`, those of Orbit itself `{orbit, Reason}` with
+`sderl_papers_reason:text/1`, those of Orbit itself `{orbit, Reason}` with
 
 - `{died, Who, Reason}`: a process or its node
 - `{stalled, Ms, Found}`: no progress for so long

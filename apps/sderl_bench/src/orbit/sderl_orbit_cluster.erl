@@ -56,7 +56,7 @@ families(_, _) ->
 
 -doc """
 A run on the nodes of a fleet that has been started with such a plan. The processes and groups of the run are gone when it returns.
-A reason is a term for `sderl_bench_reason:text/1`.
+A reason is a term for `sderl_papers_reason:text/1`.
 
 A master's node that answers nothing for as long as a run may stall is killed: nothing else would end the wait for it.
 """.

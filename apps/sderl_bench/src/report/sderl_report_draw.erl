@@ -31,7 +31,7 @@ pages(Pages, #{node := Node, script := Script}) ->
     Lines = [json:encode(#{id => Id, spec => Spec}) || {Id, Spec} <- Specs],
     Draw = sderl_progress:reporter("drawing"),
     Seen = fun(N) -> Draw(N, length(Lines)) end,
-    Answers = sderl_report_program:ask(Node, [Script], Lines, #{timeout => ?PLOT_MS, seen => Seen}),
+    Answers = sderl_bench_program:ask(Node, [Script], Lines, #{timeout => ?PLOT_MS, seen => Seen}),
     sderl_progress:done(),
     case Answers of
         {ok, Answered} ->

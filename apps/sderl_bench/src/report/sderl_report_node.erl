@@ -50,7 +50,7 @@ program(Name, Path) ->
     end.
 
 recent(Node) ->
-    case sderl_report_program:run(Node, ["--version"], #{timeout => ?VERSION_MS}) of
+    case sderl_bench_program:run(Node, ["--version"], #{timeout => ?VERSION_MS}) of
         {ok, 0, <<"v", Version/binary>>} ->
             case string:to_integer(Version) of
                 {Major, _} when is_integer(Major), Major >= ?OLDEST -> ok;
@@ -110,7 +110,7 @@ install(Source, New, Folder, Path) ->
 npm(Npm, Folder, Path) ->
     Args = ["ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--loglevel=error", "--prefer-offline",
             "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=2000"],
-    case sderl_report_program:run(Npm, Args, #{timeout => ?INSTALL_MS, cd => Folder, env => [{"PATH", Path}]}) of
+    case sderl_bench_program:run(Npm, Args, #{timeout => ?INSTALL_MS, cd => Folder, env => [{"PATH", Path}]}) of
         {ok, 0, _} -> ok;
         {ok, _, Said} -> {error, ["what draws them cannot be installed (npm: ", complaint(Said), ")"]};
         {error, timeout} -> {error, "what draws them cannot be installed (npm did not end in time)"};

@@ -104,7 +104,7 @@ overhead(Pairs, Key) ->
     case length(Ratios) of
         0 -> none;
         N ->
-            {Mean, Half} = sderl_claim_points:interval(Ratios),
+            {Mean, Half} = sderl_bench_series:interval(Ratios),
             #{pairs => N, mean => Mean, low => Mean - Half, high => Mean + Half, least => lists:min(Ratios), greatest => lists:max(Ratios), all => Ratios}
     end.
 

@@ -82,7 +82,7 @@ judge(Few, Most, Instances, {Fall, Half}, Curve) ->
 
 %% How much less the second is than the first, with half the interval of it over the instances.
 differences(A, B) ->
-    sderl_claim_points:interval([X - Y || {{I, X}, {J, Y}} <- lists:zip(A, B), I =:= J]).
+    sderl_bench_series:interval([X - Y || {{I, X}, {J, Y}} <- lists:zip(A, B), I =:= J]).
 
 mean(Values) -> lists:sum(Values) / length(Values).
 

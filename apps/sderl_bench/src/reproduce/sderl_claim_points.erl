@@ -8,7 +8,7 @@ Keys and words are binaries, as JSON gives them.
 """.
 
 -export([key/1, written/1, chosen/3, grouped/3, failed/3, broken/3, whole/2, pairs/3, lacking/2]).
--export([spread/2, value/2, sum/2, apart/3, interval/1, paired/3, series/3, scaled/2, cell/2, text/1, text/2]).
+-export([spread/2, value/2, sum/2, apart/3, paired/3, series/3, scaled/2, cell/2, text/1, text/2]).
 -export_type([measured/0, key/0, group/0, wanted/0, what/0, spread/0, failure/0]).
 
 -doc "One run of one point.".
@@ -194,20 +194,6 @@ apart(A, B, What) ->
         {{_, _, _}, {_, _, _}} -> overlap;
         _ -> unknown
     end.
-
--doc "The mean, and how far on both sides of it that of all there might be is, with a probability of 95 %. Of one value that is not known, and 0 here.".
--spec interval([number(), ...]) -> {Mean :: float(), Half :: float()}.
-interval(Values) ->
-    N = length(Values),
-    Mean = lists:sum(Values) / N,
-    case N of
-        1 -> {Mean, 0.0};
-        _ -> {Mean, student(N - 1) * math:sqrt(lists:sum([(V - Mean) * (V - Mean) || V <- Values]) / (N - 1) / N)}
-    end.
-
-%% The 97.5 % point of Student's distribution.
-student(Freedom) when Freedom =< 10 -> element(Freedom, {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23});
-student(_) -> 2.2.
 
 numbers(#{runs := Runs}, What) ->
     [Number || Metrics <- Runs, Number <- [metric(What, Metrics)], is_number(Number)].

@@ -14,7 +14,7 @@ The folder is the one that `SDERL_INSTANCES` names, with the published instances
 -define(FOLDER, "geiger").
 -define(HARD, "wt_100_prime_").
 
--doc "As `sderl_aco:run/2`, with an instance of a point. A reason is one of `sderl_bench_reason:text/1`.".
+-doc "As `sderl_aco:run/2`, with an instance of a point. A reason is one of `sderl_papers_reason:text/1`.".
 -spec run(#{atom() => term()}, Label :: unicode:chardata()) -> {ok, #{atom() => term()}} | {error, term()}.
 run(#{instance := Of} = Params, Label) ->
     maybe
@@ -27,7 +27,7 @@ instance(#{n := _, rdd := _, tf := _, seed := _} = Recipe) ->
 instance(#{folder := Folder, name := Name}) ->
     case os:getenv("SDERL_INSTANCES", "") of
         "" ->
-            {error, {instances, io_lib:format("the instance ~ts/~ts is read from the folder that SDERL_INSTANCES names, and it is not set", [Folder, Name])}};
+            {error, {said, io_lib:format("the instance ~ts/~ts is read from the folder that SDERL_INSTANCES names, and it is not set", [Folder, Name])}};
         Dir ->
             maybe
                 {ok, [{Instance, Best} | _]} ?= sderl_aco_instance:read_all(filename:join([Dir, binary_to_list(Folder), binary_to_list(Name) ++ ".txt"])),

@@ -130,7 +130,7 @@ measure(#{point := #{workload := Workload, params := Params} = Point, run := Run
         case Outcome of
             {ok, Measured} -> {Measured, #{}};
             {error, Reason} ->
-                Why = sderl_claim_points:text(sderl_bench_reason:text(Reason)),
+                Why = sderl_claim_points:text(sderl_papers_reason:text(Reason)),
                 {#{failed => Why, failed_in => failed_in(Reason)}, #{sderl_claim_points:key(Point) => Why}}
         end,
     Result = sderl_bench_output:result(Workload, (sderl_claim_points:written(Params))#{run => Run}, Metrics#{took_s => Seconds}, Started),

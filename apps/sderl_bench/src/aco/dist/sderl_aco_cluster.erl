@@ -120,7 +120,7 @@ colonies(Params, Each) ->
 A run on the nodes of a fleet that has been started with such a plan. Processes, names and groups of the run are gone when it returns, and also
 when its caller is killed.
 
-A reason is a term for `sderl_bench_reason:text/1`, those of the run itself `{aco, Reason}`, see `text/1`.
+A reason is a term for `sderl_papers_reason:text/1`, those of the run itself `{aco, Reason}`, see `text/1`.
 """.
 -spec on(Fleet :: pid(), params(), Label :: unicode:chardata()) -> {ok, outcome()} | {error, term()}.
 on(Fleet, Params, Label) ->

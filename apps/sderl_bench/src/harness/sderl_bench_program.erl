@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_report_program).
+-module(sderl_bench_program).
 -moduledoc """
 Programs of the machine: run to their end, or asked line by line. A program that takes too long is killed; one whose
 caller dies loses its input, and ends by that.
