@@ -25,13 +25,13 @@ few_test() ->
     Two = [run(off, 1, 100, 50, #{}), on(1, 90, 51, {0.3, 0.5}), run(off, 2, 200, 100, #{}), on(2, 210, 101, {0.4, 0.9})],
     #{cpu_per_op_change_pct := Cpu} = sderl_bench_monitoring_experiment:compared(registry, Two),
     ?assertNot(is_map_key(low, Cpu)),
-    ?assertMatch(#{overhead_pct := undefined, cpu_per_op_change_pct := undefined}, sderl_bench_monitoring_experiment:compared(messenger, Two)).
+    ?assertMatch(#{overhead_pct := undefined, cpu_per_op_change_pct := undefined}, sderl_bench_monitoring_experiment:compared(registry, [])).
 
 options_test() ->
     Check = fun(Changes) ->
         {ok, Parsed} = sderl_command:parse(Changes, ["bench", "monitoring"], sderl_bench_monitoring_experiment:command()),
         sderl_bench_monitoring_experiment:check(Parsed)
     end,
-    ?assertMatch({ok, #{what := [cost], compare := [off, on], workload := [registry, messenger], pairs := 3}}, Check([])),
+    ?assertMatch({ok, #{what := [cost], compare := [off, on], workload := [registry | _], pairs := 3}}, Check([])),
     ?assertMatch({ok, #{what := [cost, live], compare := [on, off]}}, Check(["--what", "cost,live", "--compare", "on,off"])),
     [?assertMatch({error, _}, Check(Wrong)) || Wrong <- [["--what", "x"], ["--compare", "maybe"], ["--workload", "orbit"], ["--pairs", "0"], ["--nodes", "1"], ["--events-s", "0"]]].

@@ -28,12 +28,12 @@ ready() -> ready(home(), os:getenv("PATH", "")).
 
 -doc "Where it is installed: `_build/report`.".
 -spec home() -> file:filename().
-home() -> code:lib_dir(sderl_bench) ++ "/../../../report".
+home() -> code:lib_dir(sderl_papers) ++ "/../../../report".
 
 -doc "Makes sure that plots can be drawn, with a library installed below `Home`. An error says what is missing.".
 -spec ready(Home :: file:filename(), Path :: string()) -> {ok, installed()} | {error, sderl_command:text()}.
 ready(Home, Path) ->
-    Source = filename:join(code:priv_dir(sderl_bench), "report"),
+    Source = filename:join(code:priv_dir(sderl_papers), "report"),
     maybe
         {ok, Node} ?= program("node", Path),
         ok ?= recent(Node),

@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
--module(sderl_bench_left).
+-module(sderl_papers_left).
 -moduledoc "That nothing is left of a workload on its nodes.".
 
 -export([nothing/2]).

@@ -5,8 +5,8 @@
 %% ---------------------------------------------------------------- what is installed
 
 files() ->
-    {ok, Package} = file:read_file(filename:join([code:priv_dir(sderl_bench), "report", "package.json"])),
-    {ok, Lock} = file:read_file(filename:join([code:priv_dir(sderl_bench), "report", "package-lock.json"])),
+    {ok, Package} = file:read_file(filename:join([code:priv_dir(sderl_papers), "report", "package.json"])),
+    {ok, Lock} = file:read_file(filename:join([code:priv_dir(sderl_papers), "report", "package-lock.json"])),
     {Package, Lock}.
 
 %% Where a file was once downloaded from is nobody's business, and not everybody can load it from there.
@@ -77,7 +77,7 @@ installed_once_test() ->
         ?assertEqual({ok, Installed}, sderl_report_node:ready(Home, Path)),
         ?assertEqual({ok, <<"run\n">>}, file:read_file(filename:join(Home, "runs"))),
         ?assert(filelib:is_dir(filename:join(filename:dirname(Script), "node_modules"))),
-        ?assertEqual(file:read_file(filename:join([code:priv_dir(sderl_bench), "report", "draw.mjs"])), file:read_file(Script))
+        ?assertEqual(file:read_file(filename:join([code:priv_dir(sderl_papers), "report", "draw.mjs"])), file:read_file(Script))
     end).
 
 %% A program that draws not, or other than it should, is a reason and no crash.

@@ -189,7 +189,7 @@ done(Fleet) ->
     end.
 
 %% No process of a run on any node that runs, and no group.
-nothing_left(Fleet) -> sderl_bench_left:nothing(Fleet, {sderl_aco_kill, all, []}).
+nothing_left(Fleet) -> sderl_papers_left:nothing(Fleet, {sderl_aco_kill, all, []}).
 
 on(Fleet, Params) ->
     {ok, Outcome} = sderl_aco_cluster:on(Fleet, Params, "test"),

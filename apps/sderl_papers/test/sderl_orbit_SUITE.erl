@@ -178,7 +178,7 @@ works(Fleet, Params) ->
     nothing_left(Fleet).
 
 %% No process of Orbit on any node that runs, and no group.
-nothing_left(Fleet) -> sderl_bench_left:nothing(Fleet, {sderl_orbit_kill, all, []}).
+nothing_left(Fleet) -> sderl_papers_left:nothing(Fleet, {sderl_orbit_kill, all, []}).
 
 on(Fleet, Params) ->
     {ok, Outcome} = sderl_orbit_cluster:on(Fleet, Params, "test"),
