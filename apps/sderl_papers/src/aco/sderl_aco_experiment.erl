@@ -144,7 +144,8 @@ run(#{repeat := Repeat} = Options, Output) ->
         Run = fun(#{instance := Name, variant := Variant} = Point, [Place, _]) ->
             #{Name := {Instance, Known}} = ByName,
             Label = [Place, atom_to_list(Variant), ", ", Name],
-            case sderl_papers_reason:said(sderl_aco:run(Point#{instance := Instance, best_known => Known}, Label)) of
+            Outcome = sderl_aco:run(Point#{instance := Instance, best_known => Known}, Label),
+            case sderl_bench_reason:said(aco, fun sderl_aco:text/1, Outcome) of
                 {ok, Metrics} ->
                     sderl_bench_output:say(Output, line(Label, Metrics)),
                     {ok, Metrics};

@@ -114,7 +114,8 @@ run(#{repeat := Repeat} = Options, Output) ->
         Show = fun(Runs) -> sderl_bench_output:say(Output, ["\n", title(Options), "\n\n", table(Runs)]) end,
         Run = fun(Params, Label) ->
             maybe
-                {ok, #{delivered_per_min := PerMin, qos_pct := Qos} = Metrics} ?= sderl_papers_reason:said(sderl_im:run(Params, Label)),
+                {ok, #{delivered_per_min := PerMin, qos_pct := Qos} = Metrics} ?=
+                    sderl_bench_reason:said(im, fun sderl_im:text/1, sderl_im:run(Params, Label)),
                 sderl_bench_output:say(Output, [
                     string:pad([Label, kills(Params)], 44), sderl_table:number(PerMin), " delivered/min, QoS ",
                     sderl_table:number(Qos), " %\n"

@@ -27,7 +27,8 @@ point(#{nodes := Nodes, clients := Clients, seconds := Seconds, speed := Speed})
 run(Params, Label) ->
     %% All conversations have begun before anything is measured.
     Asked = Params#{mode := rsd},
-    sderl_papers_reason:said(sderl_im:run(Asked#{warmup_s => max(3, ceil(sderl_im:ramp_s(Asked)))}, Label)).
+    Outcome = sderl_im:run(Asked#{warmup_s => max(3, ceil(sderl_im:ramp_s(Asked)))}, Label),
+    sderl_bench_reason:said(im, fun sderl_im:text/1, Outcome).
 
 -doc false.
 -spec cpu_us(#{atom() => term()}) -> number() | undefined.

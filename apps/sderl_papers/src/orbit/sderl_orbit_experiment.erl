@@ -111,7 +111,7 @@ run(#{repeat := Repeat} = Options, Output) ->
     maybe
         Show = fun(Runs) -> sderl_bench_output:say(Output, ["\n", title(Options), "\n\n", table(Runs)]) end,
         Run = fun(Params, Label) ->
-            case sderl_papers_reason:said(sderl_orbit:run(Params, Label)) of
+            case sderl_bench_reason:said(orbit, fun sderl_orbit:text/1, sderl_orbit:run(Params, Label)) of
                 {ok, #{seconds := Seconds, elements_per_s := Rate} = Metrics} ->
                     sderl_bench_output:say(Output, [
                         string:pad(Label, 24), sderl_table:number(Seconds), " s, ", sderl_table:number(Rate), " elements/s\n"

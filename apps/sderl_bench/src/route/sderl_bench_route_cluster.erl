@@ -9,7 +9,7 @@ all groups before anything is measured.
 -export_type([layout/0]).
 
 -doc "How many nodes, and groups of them by position.".
--type layout() :: #{nodes := pos_integer(), groups := [sderl_bench_impl:namespace(pos_integer())]}.
+-type layout() :: #{nodes := pos_integer(), groups := [sderl_bench_layout:namespace(pos_integer())]}.
 
 -define(CALL_MS, 60_000).
 -define(ROUTES_MS, 60_000).
@@ -53,7 +53,7 @@ with(#{nodes := Count, groups := Groups}, Label, Fun) ->
     end.
 
 -doc "Waits until every node of the groups knows a way to every group.".
--spec await_routes(Fleet :: pid(), [sderl_bench_impl:namespace()]) -> ok | {error, {timeout, Missing :: term()}}.
+-spec await_routes(Fleet :: pid(), [sderl_bench_layout:namespace()]) -> ok | {error, {timeout, Missing :: term()}}.
 await_routes(Fleet, Namespaces) ->
     sderl_fleet:await(fun() -> knows(Fleet, Namespaces) end, ?ROUTES_MS).
 

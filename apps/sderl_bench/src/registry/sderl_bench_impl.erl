@@ -11,7 +11,7 @@ knows no groups, one namespace holds all nodes.
 
 -export([module/1, names/0, peers/0, kind/1, fleet_plan/3]).
 -export([each_group/2, on_all/6, await_known/6, key/1]).
--export_type([params/0, group/0, outcome/0, plan/0, namespace/0, namespace/1]).
+-export_type([params/0, group/0, outcome/0, plan/0]).
 
 -define(CALL_MS, 300_000).
 
@@ -24,10 +24,6 @@ knows no groups, one namespace holds all nodes.
 -doc "A reason is the registry's own.".
 -type outcome() :: ok | {error, term()}.
 
--doc "A group and its nodes, these as positions in the family (from 1) or by name.".
--type namespace(Node) :: {group(), [Node]}.
--type namespace() :: namespace(node()).
-
 -doc """
 What the nodes are started with besides the defaults, and the groups that they form; `paths` is the
 code path that they need beside ours, `env` configuration.
@@ -36,7 +32,7 @@ code path that they need beside ours, `env` configuration.
     connect_all := boolean(),
     apps := [atom()],
     s_groups := boolean(),
-    groups := [namespace(pos_integer())],
+    groups := [sderl_bench_layout:namespace(pos_integer())],
     paths => [file:filename()],
     env => [{App :: atom(), Key :: atom(), Value :: term()}]
 }.
@@ -48,7 +44,7 @@ code path that they need beside ours, `env` configuration.
 Called once when the nodes run, on the node that drives them: links them and waits until
 every node can register.
 """.
--callback prepare(Fleet :: pid(), [namespace()], params()) -> ok | {error, term()}.
+-callback prepare(Fleet :: pid(), [sderl_bench_layout:namespace()], params()) -> ok | {error, term()}.
 
 -doc "Registers the calling process under `Name`, and returns when that is decided.".
 -callback register(group(), Name :: term()) -> outcome().
@@ -131,7 +127,7 @@ fleet_plan(Plan, Count, Label) ->
 %% For the implementations' prepare/3
 
 -doc "Calls a function of a group and its nodes, for all groups at the same time; the first error.".
--spec each_group([namespace()], fun((group(), [node()]) -> ok | {error, Reason})) ->
+-spec each_group([sderl_bench_layout:namespace()], fun((group(), [node()]) -> ok | {error, Reason})) ->
     ok | {error, Reason}.
 each_group(Namespaces, Fun) ->
     case [Outcome || {_, Outcome} <- sderl_fleet_task:at_once(Namespaces, Fun), Outcome =/= ok] of

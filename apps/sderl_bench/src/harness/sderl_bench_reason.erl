@@ -2,7 +2,7 @@
 -module(sderl_bench_reason).
 -moduledoc "Why a run did not work, in words that tell what to do about it.".
 
--export([text/1]).
+-export([text/1, said/3]).
 
 -doc """
 A reason of a benchmark or of `sderl_fleet:start/1` as text. `{said, Text}`: a program with reasons of
@@ -58,3 +58,9 @@ text({timeout, Last}) ->
     io_lib:format("it did not happen in time; last seen: ~0tP", [Last, 20]);
 text(Reason) ->
     io_lib:format("~0tp", [Reason]).
+
+-doc "The outcome of a program whose own reasons are `{Tag, Reason}`: in its words, so that the harness need not know them.".
+-spec said(Tag :: atom(), Text :: fun((Reason :: term()) -> unicode:chardata()), Outcome) -> Outcome when
+    Outcome :: {ok, Metrics :: #{atom() => term()}} | {error, term()}.
+said(Tag, Text, {error, {Tag, Reason}}) -> {error, {said, Text(Reason)}};
+said(_, _, Outcome) -> Outcome.

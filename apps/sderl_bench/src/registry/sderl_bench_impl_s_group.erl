@@ -20,7 +20,7 @@ plan(Params) ->
     }.
 
 -doc "Waits with `s_group:await/2` on each node.".
--spec prepare(pid(), [sderl_bench_impl:namespace()], sderl_bench_impl:params()) -> ok | {error, term()}.
+-spec prepare(pid(), [sderl_bench_layout:namespace()], sderl_bench_impl:params()) -> ok | {error, term()}.
 prepare(Fleet, Namespaces, _Params) ->
     Waiting = [
         {Node, Answer}

@@ -17,7 +17,7 @@ plan(Params) ->
     Plan#{env => [{sderl, answer, #{Group => applied || {Group, _} <- Groups}}]}.
 
 -doc "Waits with `s_group:await/2` on each node.".
--spec prepare(pid(), [sderl_bench_impl:namespace()], sderl_bench_impl:params()) ->
+-spec prepare(pid(), [sderl_bench_layout:namespace()], sderl_bench_impl:params()) ->
     ok | {error, term()}.
 prepare(Fleet, Namespaces, Params) -> sderl_bench_impl_s_group:prepare(Fleet, Namespaces, Params).
 

@@ -33,7 +33,7 @@ plan(Params) ->
 Meshes the nodes, starts a store on each, lets them join that of the group's first node, and waits
 for a leader.
 """.
--spec prepare(pid(), [sderl_bench_impl:namespace()], sderl_bench_impl:params()) ->
+-spec prepare(pid(), [sderl_bench_layout:namespace()], sderl_bench_impl:params()) ->
     ok | {error, term()}.
 prepare(Fleet, Namespaces, _Params) ->
     maybe

@@ -4,13 +4,19 @@
 
 -export([groups/1, named/2, make/2, delete/2]).
 
+-export_type([namespace/0, namespace/1]).
+
+-doc "A group, whose name is an atom, and its nodes, these as positions in the family (from 1) or by name.".
+-type namespace(Node) :: {Group :: atom(), [Node]}.
+-type namespace() :: namespace(node()).
+
 -define(CALL_MS, 120_000).
 -define(DELETE_MS, 20_000).
 %% A node that stands still answers nothing.
 -define(LOOK_MS, 1000).
 
 -doc "`[{g1, [1, 2]}, {g2, [3, 4]}]` for four nodes in groups of two.".
--spec groups(sderl_bench_impl:params()) -> [sderl_bench_impl:namespace(pos_integer())].
+-spec groups(#{nodes := pos_integer(), group_size := pos_integer(), atom() => term()}) -> [namespace(pos_integer())].
 groups(#{nodes := Nodes, group_size := Size}) when Nodes rem Size =:= 0 ->
     [
         {list_to_atom("g" ++ integer_to_list(K)), lists:seq((K - 1) * Size + 1, K * Size)}
@@ -18,7 +24,7 @@ groups(#{nodes := Nodes, group_size := Size}) when Nodes rem Size =:= 0 ->
     ].
 
 -doc "The groups with names of nodes in the place of their positions.".
--spec named([sderl_bench_impl:namespace(pos_integer())], [node()]) -> [sderl_bench_impl:namespace()].
+-spec named([namespace(pos_integer())], [node()]) -> [namespace()].
 named(Groups, Nodes) ->
     Names = list_to_tuple(Nodes),
     [{Group, [element(I, Names) || I <- Positions]} || {Group, Positions} <- Groups].

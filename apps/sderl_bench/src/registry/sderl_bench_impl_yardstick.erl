@@ -18,7 +18,7 @@ plan(Params) ->
     }.
 
 -doc "Meshes each group and starts its processes; the first node coordinates.".
--spec prepare(pid(), [sderl_bench_impl:namespace()], sderl_bench_impl:params()) -> ok | {error, term()}.
+-spec prepare(pid(), [sderl_bench_layout:namespace()], sderl_bench_impl:params()) -> ok | {error, term()}.
 prepare(Fleet, Namespaces, _Params) ->
     Outcomes = sderl_fleet_task:at_once(Namespaces, fun(_Group, Nodes) ->
         maybe

@@ -13,7 +13,7 @@ plan(#{nodes := Nodes}) ->
     #{connect_all => true, apps => [], s_groups => false, groups => [{all, lists:seq(1, Nodes)}]}.
 
 -doc "Meshes the nodes and waits for `global:sync/0` on each.".
--spec prepare(pid(), [sderl_bench_impl:namespace()], sderl_bench_impl:params()) -> ok | {error, term()}.
+-spec prepare(pid(), [sderl_bench_layout:namespace()], sderl_bench_impl:params()) -> ok | {error, term()}.
 prepare(Fleet, [{all, Nodes}], _Params) ->
     maybe
         ok ?= sderl_bench_links:mesh(Fleet, Nodes),

@@ -23,7 +23,7 @@ plan(Params) ->
     }.
 
 -doc "Meshes the nodes, adds them to their scopes, and waits until a scope's know each other.".
--spec prepare(pid(), [sderl_bench_impl:namespace()], sderl_bench_impl:params()) ->
+-spec prepare(pid(), [sderl_bench_layout:namespace()], sderl_bench_impl:params()) ->
     ok | {error, term()}.
 prepare(Fleet, Namespaces, _Params) ->
     maybe

@@ -2,7 +2,7 @@
 -module(sderl_papers_reason).
 -moduledoc "Why a run of one of the published programs did not work, in words. Other reasons are those of `m:sderl_bench_reason`.".
 
--export([text/1, said/1]).
+-export([text/1]).
 
 -doc "A reason as text.".
 -spec text(term()) -> unicode:chardata().
@@ -10,8 +10,3 @@ text({orbit, Reason}) -> sderl_orbit:text(Reason);
 text({aco, Reason}) -> sderl_aco:text(Reason);
 text({im, Reason}) -> sderl_im:text(Reason);
 text(Reason) -> sderl_bench_reason:text(Reason).
-
--doc "The outcome of a run for the harness, which knows no reasons of these programs: it gets their words.".
--spec said({ok, Metrics} | {error, term()}) -> {ok, Metrics} | {error, {said, unicode:chardata()}}.
-said({ok, Metrics}) -> {ok, Metrics};
-said({error, Reason}) -> {error, {said, text(Reason)}}.

@@ -27,7 +27,7 @@ plan(#{nodes := Nodes} = Params) ->
     #{connect_all => true, apps => [group], s_groups => false, groups => Groups}.
 
 -doc "Meshes the nodes, starts an instance on each, and waits until they know each other.".
--spec prepare(pid(), [sderl_bench_impl:namespace()], sderl_bench_impl:params()) ->
+-spec prepare(pid(), [sderl_bench_layout:namespace()], sderl_bench_impl:params()) ->
     ok | {error, term()}.
 prepare(Fleet, Namespaces, _Params) ->
     All = lists:append([Nodes || {_, Nodes} <- Namespaces]),
