@@ -1,0 +1,232 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_apps_tests).
+-moduledoc """
+Which application may know which, and which folder within an application. It is here because
+`sderl_cli` is above all others; the rooms of the library are in `sderl_architecture_tests`.
+
+A module knows another when its code has the other's name anywhere: in a call, a type, or as an
+atom that another node is asked to call. So nothing is hidden behind a macro.
+""".
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% Nothing knows sderl_cli and sderl_papers; what these offer is found by sderl_catalogue.
+allowed() ->
+    #{
+        sderl => [],
+        sderl_terminal => [],
+        sderl_fleet => [],
+        sderl_model => [sderl],
+        sderl_mon => [sderl],
+        sderl_web => [sderl_mon],
+        sderl_chaos => [sderl, sderl_fleet],
+        sderl_bench => [sderl, sderl_terminal, sderl_fleet, sderl_model, sderl_mon, sderl_web],
+        sderl_papers => [sderl, sderl_terminal, sderl_fleet, sderl_chaos, sderl_bench],
+        sderl_demo => [sderl, sderl_terminal, sderl_fleet, sderl_mon, sderl_web, sderl_bench],
+        sderl_cli => [
+            sderl,
+            sderl_terminal,
+            sderl_fleet,
+            sderl_mon,
+            sderl_web,
+            sderl_chaos,
+            sderl_bench,
+            sderl_demo
+        ]
+    }.
+
+%% The probe runs on nodes that have the library; on its own nodes sderl_mon must not start it.
+elsewhere() -> [{sderl_mon, sderl}].
+
+%% Started and not called: Cowboy calls it where the dashboard is served over TLS.
+started_only() -> [{sderl_web, ssl}].
+
+%% Modules in `src` itself may know all folders of their application.
+folders() ->
+    #{
+        sderl_bench => #{
+            harness => [],
+            registry => [harness],
+            groups => [harness, registry],
+            place => [harness, registry],
+            route => [harness, registry],
+            faults => [harness],
+            simulated => [harness],
+            monitoring => [harness]
+        },
+        sderl_papers => #{
+            orbit => [],
+            debench => [],
+            aco => [],
+            im => [],
+            claims => [orbit, debench, aco, im],
+            report => [claims]
+        }
+    }.
+
+apps_test_() ->
+    {setup, fun all_modules/0, fun(Modules) ->
+        Known = known(Modules),
+        [
+            {"every application has a row", ?_assertEqual([], applications(Modules) -- maps:keys(allowed()))},
+            {"applications know the allowed ones", ?_assertEqual([], forbidden(Known, allowed()))},
+            {"no circle of applications", ?_assertEqual([], circles(maps:to_list(allowed())))},
+            {"descriptions name what is called", ?_assertEqual([], undeclared(Modules, Known))},
+            {"descriptions name nothing else", ?_assertEqual([], unneeded(Modules, Known))},
+            {"what applications offer is theirs", ?_assertEqual([], foreign_entries(Modules))},
+            [
+                {atom_to_list(Application) ++ ": folders", ?_test(rooms(Application, Rows, Modules))}
+             || Application := Rows <- folders(), lists:member(Application, applications(Modules))
+            ]
+        ]
+    end}.
+
+%% ---------------------------------------------------------------- what there is
+
+%% Each module of the project: its application and folder, the modules of the project that it
+%% knows, and the modules that it calls.
+all_modules() ->
+    Files = [
+        File
+     || Path <- code:get_path(),
+        filelib:wildcard("sderl*.app", Path) =/= [],
+        File <- filelib:wildcard(filename:join(Path, "*.beam"))
+    ],
+    Own = #{list_to_atom(filename:basename(File, ".beam")) => [] || File <- Files},
+    #{Module => Facts || File <- Files, {Module, Facts} <- [facts(File, Own)]}.
+
+facts(File, Own) ->
+    {ok, {Module, [{abstract_code, {raw_abstract_v1, Forms}}, {compile_info, Info}]}} =
+        beam_lib:chunks(File, [abstract_code, compile_info]),
+    Code = [Form || Form <- Forms, not is_text(Form)],
+    {Module, #{
+        application => list_to_atom(filename:basename(filename:dirname(filename:dirname(File)))),
+        folder => folder(filename:split(proplists:get_value(source, Info))),
+        knows => [M || M <- lists:usort(atoms(Code, [])), is_map_key(M, Own), M =/= Module],
+        calls => lists:usort(called(Code, []))
+    }}.
+
+is_text({attribute, _, Name, _}) -> lists:member(Name, [file, module, doc, moduledoc]);
+is_text(_) -> false.
+
+folder(Path) ->
+    case lists:dropwhile(fun(Part) -> Part =/= "src" end, lists:nthtail(length(Path) - 5, Path)) of
+        ["src", Folder, _ | _] -> list_to_atom(Folder);
+        _ -> src
+    end.
+
+%% Atoms of the code, and those that attributes such as -behaviour and -import have bare.
+atoms({atom, _, Atom}, Found) when is_atom(Atom) -> [Atom | Found];
+atoms({attribute, _, _, Atom}, Found) when is_atom(Atom) -> [Atom | Found];
+atoms({attribute, _, import, {Atom, _}}, Found) -> [Atom | Found];
+atoms(Tuple, Found) when is_tuple(Tuple) -> atoms(tuple_to_list(Tuple), Found);
+atoms([Head | Tail], Found) -> atoms(Tail, atoms(Head, Found));
+atoms(_, Found) -> Found.
+
+called({remote, _, {atom, _, Module}, _}, Found) -> [Module | Found];
+called(Tuple, Found) when is_tuple(Tuple) -> called(tuple_to_list(Tuple), Found);
+called([Head | Tail], Found) -> called(Tail, called(Head, Found));
+called(_, Found) -> Found.
+
+applications(Modules) -> lists:usort([Application || _ := #{application := Application} <- Modules]).
+
+%% {Application, Module, Other application, Its module}
+known(Modules) ->
+    [
+        {Application, Module, Other, Name}
+     || Module := #{application := Application, knows := Names} <- Modules,
+        Name <- Names,
+        #{application := Other} <- [map_get(Name, Modules)],
+        Other =/= Application
+    ].
+
+%% ---------------------------------------------------------------- rules
+
+forbidden(Known, Allowed) ->
+    [Edge || {From, _, To, _} = Edge <- Known, not lists:member(To, map_get(From, Allowed))].
+
+circles(Rows) ->
+    Graph = digraph:new(),
+    _ = [digraph:add_vertex(Graph, From) || {From, _} <- Rows],
+    _ = [digraph:add_edge(Graph, From, To) || {From, Tos} <- Rows, To <- Tos],
+    Circles = [Circle || [_, _ | _] = Circle <- digraph_utils:strong_components(Graph)],
+    true = digraph:delete(Graph),
+    Circles.
+
+declared(Application) ->
+    _ = application:load(Application),
+    {ok, Named} = application:get_key(Application, applications),
+    Named.
+
+used(Modules, Known) ->
+    Own = [{From, To} || {From, _, To, _} <- Known] -- elsewhere(),
+    Others = [
+        {Application, Other}
+     || _ := #{application := Application, calls := Names} <- Modules,
+        Name <- Names,
+        not is_map_key(Name, Modules),
+        {ok, Other} <- [application_of(Name)]
+    ],
+    lists:usort(Own ++ Others ++ started_only()) -- elsewhere().
+
+%% What is neither here nor loaded belongs to what a user brings along, such as telemetry.
+application_of(Module) ->
+    case code:which(Module) of
+        File when is_list(File), File =/= [] ->
+            [Name | _] = string:split(filename:basename(filename:dirname(filename:dirname(File))), "-"),
+            {ok, list_to_atom(Name)};
+        _ ->
+            none
+    end.
+
+undeclared(Modules, Known) ->
+    [
+        Edge
+     || {From, To} = Edge <- used(Modules, Known),
+        lists:member(From, applications(Modules)),
+        not lists:member(To, declared(From))
+    ].
+
+unneeded(Modules, Known) ->
+    Used = used(Modules, Known),
+    [
+        {From, To}
+     || From <- applications(Modules),
+        To <- declared(From) -- [kernel, stdlib, telemetry],
+        not lists:member({From, To}, Used)
+    ].
+
+foreign_entries(Modules) ->
+    Behaviours = #{
+        commands => {run, 1},
+        experiments => {check, 1},
+        workloads => {cpu_us, 1}
+    },
+    [
+        {Application, Key, Name}
+     || Application <- applications(Modules),
+        Key := {Function, Arity} <- Behaviours,
+        {Name, Module} <- entries(Application, Key),
+        maps:get(application, maps:get(Module, Modules, #{}), none) =/= Application orelse
+            not lists:member({Function, Arity}, Module:module_info(exports))
+    ].
+
+entries(Application, Key) ->
+    _ = application:load(Application),
+    application:get_env(Application, Key, []).
+
+rooms(Application, Rows, Modules) ->
+    Mine = #{M => Folder || M := #{application := A, folder := Folder} <- Modules, A =:= Application},
+    ?assertEqual([], lists:usort(maps:values(Mine)) -- [src | maps:keys(Rows)]),
+    ?assertEqual([], maps:keys(Rows) -- maps:values(Mine)),
+    ?assertEqual([], circles(maps:to_list(Rows))),
+    ?assertEqual([], [
+        {From, Module, To, Name}
+     || Module := From <- Mine,
+        From =/= src,
+        Name <- maps:get(knows, map_get(Module, Modules)),
+        is_map_key(Name, Mine),
+        To <- [map_get(Name, Mine)],
+        To =/= From,
+        not lists:member(To, map_get(From, Rows))
+    ]).
