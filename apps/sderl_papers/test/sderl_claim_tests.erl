@@ -352,9 +352,9 @@ pages_test_() ->
               point(im, #{mode => rd, servers => 3, chaos => #{every_ms => 1000, classes => all}, monitoring => off, run => 1}, #{failed => <<"no">>}),
               point(debench, #{mode => stock, nodes => 10, clusters => 10, global_pct => 1, run => 1}, #{failed => <<"no">>})],
     [
-        {binary_to_list(Module:id()), fun() ->
-            Page = #{id := Id, plots := Plots, tables := Tables} = Module:page(Points),
-            ?assertEqual(Module:id(), Id),
+        {binary_to_list(sderl_claim:id(Module)), fun() ->
+            Page = #{id := Id, plots := Plots, tables := Tables} = sderl_claim:page(Module, Points, <<>>),
+            ?assertEqual(sderl_claim:id(Module), Id),
             #{<<"verdict">> := _} = json:decode(iolist_to_binary(json:encode(Page))),
             [?assertEqual(length(Header), length(Row)) || #{header := Header, rows := Rows} <- Tables, Row <- Rows],
             [?assert(L =< Y andalso Y =< H) || #{series := Series} <- Plots, #{points := Of} <- Series, #{y := Y, low := L, high := H} <- Of],

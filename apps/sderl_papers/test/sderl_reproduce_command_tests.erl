@@ -65,11 +65,11 @@ budgets_test_() ->
     [
         {atom_to_list(Name), fun() ->
             {ok, #{budget_s := Budget, runs := Runs} = Scale} = sderl_reproduce_scale:scale(Name, fun(_) -> ok end),
-            Claims = [#{id => Module:id(), share => Module:share(), points => Module:points(Scale)} || Module <- sderl_claim:all()],
+            Claims = [#{id => sderl_claim:id(Module), share => sderl_claim:share(Module), points => Module:points(Scale)} || Module <- sderl_claim:all()],
             #{jobs := Jobs, left_out := LeftOut} = sderl_reproduce_plan:plan(Claims, [], Budget, Runs),
             ?assert(Budget =:= infinity orelse sderl_reproduce_plan:total(Jobs) =< Budget),
             Planned = [Point || #{point := Point} <- Jobs],
-            Without = [Module:id() || Module <- sderl_claim:all(), not lists:any(fun(Point) -> lists:member(Point, Planned) end, Module:points(Scale))],
+            Without = [sderl_claim:id(Module) || Module <- sderl_claim:all(), not lists:any(fun(Point) -> lists:member(Point, Planned) end, Module:points(Scale))],
             ?assertEqual([], Without),
             ?assert(Name =:= small orelse LeftOut =:= [])
         end}

@@ -10,8 +10,8 @@ A claim's module is pure. Its verdict is computed from what was measured and fro
 The module is listed in `all/0`.
 """.
 
--export([all/0, named/1]).
--export_type([point/0, workload/0, page/0, plot/0, axis/0, series/0, mark/0, table/0, verdict/0]).
+-export([all/0, named/1, id/1, share/1, page/3]).
+-export_type([point/0, workload/0, about/0, said/0, page/0, plot/0, axis/0, series/0, mark/0, table/0, verdict/0]).
 
 -doc "What measures: `sderl_debench:run/2`, `sderl_orbit:run/2`, `sderl_reproduce_aco:run/2`, `sderl_im:run/2`.".
 -type workload() :: debench | orbit | aco | im.
@@ -32,6 +32,27 @@ takes very long, `least_runs` for one that says nothing with fewer.
 
 -doc "`not_shown`: at this scale, or with these points, neither can be told.".
 -type verdict() :: confirmed | refuted | not_shown.
+
+-doc """
+What a claim is. `id`: the name on the command line, `C1`. `title`: a few words. `question`: what is asked of the machine. `claim`: what
+was published, and where. `share`: the part of the budget of all claims that is this one's, as a weight.
+""".
+-type about() :: #{
+    id := binary(),
+    title := binary(),
+    question := binary(),
+    claim := binary(),
+    share := pos_integer()
+}.
+
+-doc "What the points say of one claim.".
+-type said() :: #{
+    verdict := verdict(),
+    verdict_text := binary(),
+    plots := [plot()],
+    tables := [table()],
+    notes := [binary()]
+}.
 
 -doc "What the report shows of one claim. All texts are for people.".
 -type page() :: #{
@@ -68,26 +89,14 @@ takes very long, `least_runs` for one that says nothing with fewer.
 -doc "Each row is as long as the header.".
 -type table() :: #{title := binary(), header := [binary()], rows := [[binary()]]}.
 
--doc "The name on the command line: `C1`.".
--callback id() -> binary().
-
--doc "A few words.".
--callback title() -> binary().
-
--doc "What is asked of the machine.".
--callback question() -> binary().
-
--doc "What was published, and where.".
--callback claim() -> binary().
-
--doc "The part of the budget of all claims that is this one's, as a weight.".
--callback share() -> pos_integer().
+-doc "What it is.".
+-callback about() -> about().
 
 -doc "What to measure, the most important first.".
 -callback points(sderl_reproduce_scale:scale()) -> [point()].
 
--doc "What the points say; there may be any of them, and none. `command` is empty here.".
--callback page([sderl_claim_points:measured()]) -> page().
+-doc "What the points say; there may be any of them, and none.".
+-callback page([sderl_claim_points:measured()]) -> said().
 
 -doc "The claims that there are, in their order.".
 -spec all() -> [module()].
@@ -101,7 +110,7 @@ all() ->
 -spec named(Id :: unicode:chardata()) -> {ok, module()} | {error, unbuilt | unknown}.
 named(Id) ->
     Upper = unicode:characters_to_binary(string:uppercase(Id)),
-    case {[Module || Module <- all(), Module:id() =:= Upper], number(Upper)} of
+    case {[Module || Module <- all(), id(Module) =:= Upper], number(Upper)} of
         {[Module], _} -> {ok, Module};
         {[], {ok, N}} when N >= 1, N =< 20 -> {error, unbuilt};
         {[], _} -> {error, unknown}
@@ -114,3 +123,17 @@ number(<<"C", Digits/binary>>) ->
     end;
 number(_) ->
     error.
+
+-doc "The name of a claim on the command line.".
+-spec id(module()) -> binary().
+id(Module) -> map_get(id, Module:about()).
+
+-doc "The weight of a claim in the budget.".
+-spec share(module()) -> pos_integer().
+share(Module) -> map_get(share, Module:about()).
+
+-doc "The page of a claim: what it is, what the points say, and the command that measures them again.".
+-spec page(module(), [sderl_claim_points:measured()], Command :: binary()) -> page().
+page(Module, Points, Command) ->
+    #{id := Id, title := Title, question := Question, claim := Claim} = Module:about(),
+    (Module:page(Points))#{id => Id, title => Title, question => Question, claim => Claim, command => Command}.

@@ -4,7 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
+-export([about/0, points/1, page/1]).
 -export([verdict/1]).
 
 -import(sderl_claim_load, [point/4, groups/3, percent/1, plot/4, axis/2, axis/3]).
@@ -18,27 +18,18 @@
 -define(RANGE, 10).
 
 -doc false.
--spec id() -> binary().
-id() -> <<"C1">>.
-
--doc false.
--spec title() -> binary().
-title() -> <<"Global operations stop stock Erlang">>.
-
--doc false.
--spec question() -> binary().
-question() ->
-    <<"At which number of nodes does a stock cluster no longer keep up with its global operations, and is it sooner the larger their share is?">>.
-
--doc false.
--spec claim() -> binary().
-claim() ->
-    <<"DE-Bench on 10 to 100 nodes: 0.005 to 0.01 % of global operations stop the growth of throughput at 40 to 60 nodes; the larger the share, "
-      "the sooner (Chechina et al. 2016, Fig. 2; RELEASE project, Fig. 9)">>.
-
--doc false.
--spec share() -> pos_integer().
-share() -> 18.
+-spec about() -> sderl_claim:about().
+about() ->
+    #{
+        id => <<"C1">>,
+        title => <<"Global operations stop stock Erlang">>,
+        question =>
+            <<"At which number of nodes does a stock cluster no longer keep up with its global operations, and is it sooner the larger their share is?">>,
+        claim =>
+            <<"DE-Bench on 10 to 100 nodes: 0.005 to 0.01 % of global operations stop the growth of throughput at 40 to 60 nodes; the larger the share, "
+              "the sooner (Chechina et al. 2016, Fig. 2; RELEASE project, Fig. 9)">>,
+        share => 18
+    }.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
@@ -118,13 +109,13 @@ said({Pct, Groups}) ->
 number(Group, Key) -> sderl_table:number(value(Group, [Key])).
 
 -doc false.
--spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
+-spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
     {Verdict, Text} = verdict(Points),
     Modes = [{Mode, Pct, groups(Points, Mode, Pct)} || Mode <- [stock, sd, pg], Pct <- sderl_claim_load:shares(Points, [Mode])],
     Shown = [{name(Mode, Pct), Groups} || {Mode, Pct, Groups} <- Modes, Mode =:= stock orelse shown(Points, Pct)],
     #{
-        id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
+        verdict => Verdict, verdict_text => Text,
         plots => [
             (plot("Global operations done of those asked for", axis("done", "%"), Shown, [global_done_pct]))#{
                 marks => [#{y => ?DONE_PCT, text => <<"95 %">>}]
@@ -142,8 +133,7 @@ page(Points) ->
             <<"Nodes make more operations a second with a small share of global operations, so that there are enough of these, and fewer with a large one, so that the processor has time: the rates "
               "are in the table. Both make a small share bend sooner and a large one later, against what is claimed.">>
             | sderl_claim_load:notes([Groups || {stock, _, Groups} <- Modes], all)
-        ],
-        command => <<>>
+        ]
     }.
 
 name(stock, Pct) -> text("~ts %", [percent(Pct)]);

@@ -4,7 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
+-export([about/0, points/1, page/1]).
 -export([verdict/1]).
 
 -import(sderl_claim_load, [axis/2, axis/3]).
@@ -19,26 +19,18 @@
 -define(VARIANTS, [gr, sr]).
 
 -doc false.
--spec id() -> binary().
-id() -> <<"C10">>.
-
--doc false.
--spec title() -> binary().
-title() -> <<"Ant colonies: failures">>.
-
--doc false.
--spec question() -> binary().
-question() -> <<"Do the ant colonies finish while a process is killed on each node every second, how much longer do they take, and how soon is a process back?">>.
-
--doc false.
--spec claim() -> binary().
-claim() ->
-    <<"One random process a second is killed on every node: GR and SR finish with their results, the run time does not change measurably, and a process is back in about 0.3 ms "
-      "(Chechina et al. 2017, 5.4.2)">>.
-
--doc false.
--spec share() -> pos_integer().
-share() -> 8.
+-spec about() -> sderl_claim:about().
+about() ->
+    #{
+        id => <<"C10">>,
+        title => <<"Ant colonies: failures">>,
+        question =>
+            <<"Do the ant colonies finish while a process is killed on each node every second, how much longer do they take, and how soon is a process back?">>,
+        claim =>
+            <<"One random process a second is killed on every node: GR and SR finish with their results, the run time does not change measurably, and a process is back in about 0.3 ms "
+              "(Chechina et al. 2017, 5.4.2)">>,
+        share => 8
+    }.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
@@ -110,12 +102,12 @@ killed(Points, Variant) -> grouped(Points, aco, #{variant => Variant, monitoring
 plain(Points, Variant) -> grouped(Points, aco, #{variant => Variant, monitoring => off, chaos => none}).
 
 -doc false.
--spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
+-spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
     {Verdict, Text} = verdict(Points),
     Both = [{V, Pair} || V <- ?VARIANTS, {_, _} = Pair <- [both(Points, V)]],
     #{
-        id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
+        verdict => Verdict, verdict_text => Text,
         plots => [
             #{
                 title => <<"Time until a process is back (published: about 0.3 ms)">>, x => axis("percentile", "%", linear), y => axis("recovery", "ms", log),
@@ -147,8 +139,7 @@ page(Points) ->
             <<"Kills come while the global iterations last, the first one period after these begin, and are `exit(Pid, kill)` to one process of the run on each node. Recovery is from each kill until another process "
               "for the same task is alive on that node, as the killer sees it. What a colony learned goes with it: a new one begins anew, and is told the best of all.">>
             | sderl_claim_aco:notes()
-        ],
-        command => <<>>
+        ]
     }.
 
 percentiles(Killed) ->

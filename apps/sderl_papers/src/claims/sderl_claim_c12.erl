@@ -4,7 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
+-export([about/0, points/1, page/1]).
 -export([verdict/1]).
 
 -import(sderl_claim_load, [axis/2, axis/3]).
@@ -24,25 +24,16 @@
 -type pair() :: {Off :: #{binary() => term()}, On :: #{binary() => term()}}.
 
 -doc false.
--spec id() -> binary().
-id() -> <<"C12">>.
-
--doc false.
--spec title() -> binary().
-title() -> <<"What monitoring costs">>.
-
--doc false.
--spec question() -> binary().
-question() -> <<"How much more does a run cost when all nodes are monitored?">>.
-
--doc false.
--spec claim() -> binary().
-claim() ->
-    <<"Monitoring by the tool of the published work takes at most 1.33 % of the run time of the ant colonies (Chechina et al. 2017, Fig. 18 and 19; 1.5 % in the report of the RELEASE project)">>.
-
--doc false.
--spec share() -> pos_integer().
-share() -> 10.
+-spec about() -> sderl_claim:about().
+about() ->
+    #{
+        id => <<"C12">>,
+        title => <<"What monitoring costs">>,
+        question => <<"How much more does a run cost when all nodes are monitored?">>,
+        claim =>
+            <<"Monitoring by the tool of the published work takes at most 1.33 % of the run time of the ant colonies (Chechina et al. 2017, Fig. 18 and 19; 1.5 % in the report of the RELEASE project)">>,
+        share => 10
+    }.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
@@ -109,12 +100,12 @@ overhead(Pairs, Key) ->
     end.
 
 -doc false.
--spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
+-spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
     {Verdict, Text} = verdict(Points),
     Programs = programs(Points),
     #{
-        id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
+        verdict => Verdict, verdict_text => Text,
         plots => [
             #{
                 title => <<"Overhead of each pair of runs, processor time of an operation">>,
@@ -145,8 +136,7 @@ page(Points) ->
             <<"That is not the tool of the published work, which traces every message between nodes; this one counts them. Monitoring while nodes are being started, which was published too, is not measured here.">>,
             <<"The two runs of a pair have the same seed and follow one another, the one without monitoring first in every other pair. What is compared is from when there is monitoring until it ends: the global iterations of "
               "the ant colonies, the measured time of the messenger. Processor time is compared because on one machine run time is bounded by it, and because in the messenger time is what the clients take.">>
-        ],
-        command => <<>>
+        ]
     }.
 
 spread(Pairs, Side, Key) -> text(sderl_table:spread([V || Pair <- Pairs, #{Key := V} <- [element(Side, Pair)]])).

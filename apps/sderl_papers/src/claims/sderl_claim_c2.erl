@@ -4,7 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
+-export([about/0, points/1, page/1]).
 -export([verdict/1]).
 
 -import(sderl_claim_load, [groups/3, growth/2, scaled_limit/2, p/2, plot/4, axis/3]).
@@ -20,26 +20,17 @@
 ]).
 
 -doc false.
--spec id() -> binary().
-id() -> <<"C2">>.
-
--doc false.
--spec title() -> binary().
-title() -> <<"Latency by kind of operation">>.
-
--doc false.
--spec question() -> binary().
-question() -> <<"Which operations of stock Erlang become slower as the cluster grows?">>.
-
--doc false.
--spec claim() -> binary().
-claim() ->
-    <<"DE-Bench: the latencies of point-to-point and of local operations stay flat with the number of nodes, that of global operations rises steeply "
-      "(RELEASE project, Fig. 10)">>.
-
--doc false.
--spec share() -> pos_integer().
-share() -> 1.
+-spec about() -> sderl_claim:about().
+about() ->
+    #{
+        id => <<"C2">>,
+        title => <<"Latency by kind of operation">>,
+        question => <<"Which operations of stock Erlang become slower as the cluster grows?">>,
+        claim =>
+            <<"DE-Bench: the latencies of point-to-point and of local operations stay flat with the number of nodes, that of global operations rises steeply "
+              "(RELEASE project, Fig. 10)">>,
+        share => 1
+    }.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
@@ -85,16 +76,15 @@ base(Points) ->
     end.
 
 -doc false.
--spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
+-spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
     {Verdict, Text} = verdict(Points),
     Groups = base(Points),
     #{
-        id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
+        verdict => Verdict, verdict_text => Text,
         plots => [classes(P, Groups) || P <- [p50, p95]] ++ [kinds(Groups)],
         tables => [table(P, Groups) || P <- [p50, p95]],
-        notes => sderl_claim_load:notes([Groups], judged),
-        command => <<>>
+        notes => sderl_claim_load:notes([Groups], judged)
     }.
 
 classes(P, Groups) ->

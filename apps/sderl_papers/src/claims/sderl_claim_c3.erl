@@ -4,7 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
+-export([about/0, points/1, page/1]).
 -export([verdict/1]).
 
 -import(sderl_claim_load, [point/4, groups/3, judged/1, growth/2, grew/1, scaled_limit/2, p/2, plot/4, axis/2, axis/3]).
@@ -19,26 +19,18 @@
 -define(MODES, [stock, sd, pg]).
 
 -doc false.
--spec id() -> binary().
-id() -> <<"C3">>.
-
--doc false.
--spec title() -> binary().
-title() -> <<"Stock Erlang against s_groups">>.
-
--doc false.
--spec question() -> binary().
-question() -> <<"Do s_groups of 10 nodes keep global operations as fast in a large cluster as in a small one, where stock Erlang does not?">>.
-
--doc false.
--spec claim() -> binary().
-claim() ->
-    <<"DE-Bench with 0.01 % of global operations, stock Erlang against SD Erlang with s_groups of 10: equal up to 40 nodes; beyond, stock Erlang stops growing, "
-      "and SD Erlang grows linearly to 100 (Chechina et al. 2016, Fig. 7; RELEASE project, Fig. 11)">>.
-
--doc false.
--spec share() -> pos_integer().
-share() -> 14.
+-spec about() -> sderl_claim:about().
+about() ->
+    #{
+        id => <<"C3">>,
+        title => <<"Stock Erlang against s_groups">>,
+        question =>
+            <<"Do s_groups of 10 nodes keep global operations as fast in a large cluster as in a small one, where stock Erlang does not?">>,
+        claim =>
+            <<"DE-Bench with 0.01 % of global operations, stock Erlang against SD Erlang with s_groups of 10: equal up to 40 nodes; beyond, stock Erlang stops growing, "
+              "and SD Erlang grows linearly to 100 (Chechina et al. 2016, Fig. 7; RELEASE project, Fig. 11)">>,
+        share => 14
+    }.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
@@ -108,12 +100,12 @@ base(Points, Mode) ->
     end.
 
 -doc false.
--spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
+-spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
     {Verdict, Text} = verdict(Points),
     Named = [{sderl_claim_load:mode_name(Mode), base(Points, Mode)} || Mode <- ?MODES],
     #{
-        id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
+        verdict => Verdict, verdict_text => Text,
         plots => sderl_claim_load:latency_plots("Global operations", Named) ++ [
             plot("Global operations done of those asked for", axis("done", "%"), Named, [global_done_pct]),
             plot("Links of a node, at most", axis("links", "", log), Named, [links_per_node_max]),
@@ -128,6 +120,5 @@ page(Points) ->
             <<"pg is the third column: the same mesh of links without global. Joining and leaving a group of processes is no registration: it gives no name that "
               "only one process has, and does not wait for the other nodes. It shows what links alone cost.">>
             | sderl_claim_load:notes([base(Points, Mode) || Mode <- ?MODES], judged)
-        ],
-        command => <<>>
+        ]
     }.

@@ -4,7 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
+-export([about/0, points/1, page/1]).
 -export([verdict/1]).
 
 -import(sderl_claim_load, [axis/2, axis/3, plot/4]).
@@ -20,27 +20,19 @@
 -define(VARIANTS, [{stock, none}, {sd, own}, {sd, library}]).
 
 -doc false.
--spec id() -> binary().
-id() -> <<"C4">>.
-
--doc false.
--spec title() -> binary().
-title() -> <<"Orbit, stock Erlang against s_groups">>.
-
--doc false.
--spec question() -> binary().
-question() -> <<"How do the run time and the links of a distributed orbit grow with the nodes, and from how many nodes on are s_groups ahead?">>.
-
--doc false.
--spec claim() -> binary().
-claim() ->
-    <<"Orbit, strong scaling: stock Erlang is fastest on 40 nodes (5 million elements) or 140 (2 million) and fails above 5 million; SD Erlang overtakes beyond 80 to 100 nodes "
-      "(RELEASE project, Fig. 29; Chechina et al. 2017, Fig. 6; 2016, Fig. 9). Of N nodes with S s_groups a node has N-1 links in stock Erlang; in SD Erlang the master has S, "
-      "a submaster (N-1)/S+S-1, a worker (N-1)/S-1">>.
-
--doc false.
--spec share() -> pos_integer().
-share() -> 12.
+-spec about() -> sderl_claim:about().
+about() ->
+    #{
+        id => <<"C4">>,
+        title => <<"Orbit, stock Erlang against s_groups">>,
+        question =>
+            <<"How do the run time and the links of a distributed orbit grow with the nodes, and from how many nodes on are s_groups ahead?">>,
+        claim =>
+            <<"Orbit, strong scaling: stock Erlang is fastest on 40 nodes (5 million elements) or 140 (2 million) and fails above 5 million; SD Erlang overtakes beyond 80 to 100 nodes "
+              "(RELEASE project, Fig. 29; Chechina et al. 2017, Fig. 6; 2016, Fig. 9). Of N nodes with S s_groups a node has N-1 links in stock Erlang; in SD Erlang the master has S, "
+              "a submaster (N-1)/S+S-1, a worker (N-1)/S-1">>,
+        share => 12
+    }.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
@@ -198,13 +190,13 @@ largest(Nodes, Groups) -> Nodes div Groups + Nodes rem Groups.
 number(Value) -> sderl_table:number(Value).
 
 -doc false.
--spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
+-spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
     {Verdict, Text} = verdict(Points),
     Named = [{name(Variant), variant(Points, Variant)} || Variant <- ?VARIANTS],
     Plot = fun(Title, Y, What) -> (plot(Title, Y, Named, What))#{x := axis("nodes, without the master", "", log)} end,
     #{
-        id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
+        verdict => Verdict, verdict_text => Text,
         plots => [
             Plot("Run time", (axis("run time", "s", log)), [seconds]),
             (Plot("Speedup", axis("times as fast as on one node", ""), []))#{series := [speedup(Name, Groups) || {Name, Groups} <- Named]},
@@ -224,8 +216,7 @@ page(Points) ->
                  [?GROUP_NODES]),
             <<"Links are counted on the nodes and compared with the formulas; none is taken from a formula. Messages, bytes and processor time are those of the whole run, in which each worker is told "
               "of the others first and tells what it has found in the end; the run time is without that.">>
-        ],
-        command => <<>>
+        ]
     }.
 
 name({stock, none}) -> "stock Erlang";

@@ -4,7 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
+-export([about/0, points/1, page/1]).
 -export([verdict/1]).
 
 -import(sderl_claim_load, [axis/2, axis/3]).
@@ -18,26 +18,18 @@
 -define(WIDE_RANGE, 16).
 
 -doc false.
--spec id() -> binary().
-id() -> <<"C5">>.
-
--doc false.
--spec title() -> binary().
-title() -> <<"Ant colonies: quality">>.
-
--doc false.
--spec question() -> binary().
-question() -> <<"Do schedules become better with the number of colonies that tell one another of their best?">>.
-
--doc false.
--spec claim() -> binary().
-claim() ->
-    <<"Ant colony optimisation on 25 hard instances of 100 jobs: the mean distance from the optimum falls as the colonies grow from 1 to 256 "
-      "(Chechina et al. 2017, Fig. 7)">>.
-
--doc false.
--spec share() -> pos_integer().
-share() -> 6.
+-spec about() -> sderl_claim:about().
+about() ->
+    #{
+        id => <<"C5">>,
+        title => <<"Ant colonies: quality">>,
+        question =>
+            <<"Do schedules become better with the number of colonies that tell one another of their best?">>,
+        claim =>
+            <<"Ant colony optimisation on 25 hard instances of 100 jobs: the mean distance from the optimum falls as the colonies grow from 1 to 256 "
+              "(Chechina et al. 2017, Fig. 7)">>,
+        share => 6
+    }.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
@@ -89,12 +81,12 @@ mean(Values) -> lists:sum(Values) / length(Values).
 number(Value) -> sderl_table:number(Value).
 
 -doc false.
--spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
+-spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
     {Verdict, Text} = verdict(Points),
     Excess = sderl_claim_aco:excess(Points, final),
     #{
-        id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
+        verdict => Verdict, verdict_text => Text,
         plots => [
             #{
                 title => <<"Excess over the best cost: mean of the instances, with the least and the greatest">>,
@@ -110,8 +102,7 @@ page(Points) ->
             best(Excess),
             <<"All colonies are in one virtual machine here. Which node a colony is on changes nothing of what it finds: after its local iterations each tells its best, and the best of all is told "
               "to the others. No local search is used, so what is seen is what the colonies learn.">>
-        ],
-        command => <<>>
+        ]
     }.
 
 best(none) ->

@@ -4,7 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
+-export([about/0, points/1, page/1]).
 -export([verdict/1]).
 
 -import(sderl_claim_load, [axis/2, axis/3]).
@@ -18,26 +18,18 @@
 -define(SAME, 1.05).
 
 -doc false.
--spec id() -> binary().
-id() -> <<"C6">>.
-
--doc false.
--spec title() -> binary().
-title() -> <<"Ant colonies: weak scaling">>.
-
--doc false.
--spec question() -> binary().
-question() -> <<"With the same work on each node, which of the four distributed programs costs most as the nodes grow, and which least?">>.
-
--doc false.
--spec claim() -> binary().
-claim() ->
-    <<"Weak scaling of the ant colonies on up to 250 nodes: GR, with names of `global`, takes by far the longest; ML, with many levels, slightly less than TL, with two; SR, with names of s_groups, the least "
-      "(Chechina et al. 2017, Fig. 9; RELEASE project, Fig. 31)">>.
-
--doc false.
--spec share() -> pos_integer().
-share() -> 13.
+-spec about() -> sderl_claim:about().
+about() ->
+    #{
+        id => <<"C6">>,
+        title => <<"Ant colonies: weak scaling">>,
+        question =>
+            <<"With the same work on each node, which of the four distributed programs costs most as the nodes grow, and which least?">>,
+        claim =>
+            <<"Weak scaling of the ant colonies on up to 250 nodes: GR, with names of `global`, takes by far the longest; ML, with many levels, slightly less than TL, with two; SR, with names of s_groups, the least "
+              "(Chechina et al. 2017, Fig. 9; RELEASE project, Fig. 31)">>,
+        share => 13
+    }.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
@@ -115,12 +107,12 @@ said(C, #{gr := Gr} = By) ->
     text("With ~w colonies, in trees of ~w nodes, a schedule takes this much processor time in µs: ~ts; a run this long in s: ~ts; packets: ~ts.", [C, sderl_claim_aco:nodes(Gr), Of(cpu_us_per_op), Of(seconds), Of(packets)]).
 
 -doc false.
--spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
+-spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
     {Verdict, Text} = verdict(Points),
     Plot = fun(Title, Y, What) -> sderl_claim_aco:plot(Title, Y, Points, What) end,
     #{
-        id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
+        verdict => Verdict, verdict_text => Text,
         plots => [
             Plot("Run time, bounded by the one processor", axis("time", "s", log), [seconds]),
             Plot("Processor time of a schedule", axis("CPU time", "µs"), [cpu_us_per_op]),
@@ -131,6 +123,5 @@ page(Points) ->
         tables => [
             sderl_claim_aco:table(Points)
         ],
-        notes => sderl_claim_aco:notes(),
-        command => <<>>
+        notes => sderl_claim_aco:notes()
     }.

@@ -4,7 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
+-export([about/0, points/1, page/1]).
 -export([verdict/1]).
 
 -import(sderl_claim_load, [axis/3]).
@@ -22,25 +22,17 @@
 -define(VARIANTS, [gr, ml, sr]).
 
 -doc false.
--spec id() -> binary().
-id() -> <<"C7">>.
-
--doc false.
--spec title() -> binary().
-title() -> <<"Ant colonies: network traffic">>.
-
--doc false.
--spec question() -> binary().
-question() -> <<"How many packets does a run take with many levels, with names of `global`, and with names of s_groups?">>.
-
--doc false.
--spec claim() -> binary().
-claim() ->
-    <<"At 145 nodes SR receives 0.5 million packets, ML twice and GR three times as many (Chechina et al. 2017, Fig. 10; RELEASE project, Fig. 32)">>.
-
--doc false.
--spec share() -> pos_integer().
-share() -> 1.
+-spec about() -> sderl_claim:about().
+about() ->
+    #{
+        id => <<"C7">>,
+        title => <<"Ant colonies: network traffic">>,
+        question =>
+            <<"How many packets does a run take with many levels, with names of `global`, and with names of s_groups?">>,
+        claim =>
+            <<"At 145 nodes SR receives 0.5 million packets, ML twice and GR three times as many (Chechina et al. 2017, Fig. 10; RELEASE project, Fig. 32)">>,
+        share => 1
+    }.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
@@ -106,12 +98,12 @@ said(#{gr := Gr, ml := Ml, sr := Sr}, What) ->
          [sderl_claim_aco:nodes(Sr), sderl_table:number(C), sderl_table:number(B), Times(B), sderl_table:number(A), Times(A)]).
 
 -doc false.
--spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
+-spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
     {Verdict, Text} = verdict(Points),
     Plot = fun(Title, Y, What) -> sderl_claim_aco:plot(Title, Y, Points, What) end,
     #{
-        id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
+        verdict => Verdict, verdict_text => Text,
         plots => [
             Plot("Packets sent in a run", axis("packets", "", log), [packets]),
             Plot("Messages between nodes", axis("messages", "", log), [messages]),
@@ -124,6 +116,5 @@ page(Points) ->
         notes => [
             <<"What is sent is counted on each node, so that the sum over the nodes counts all between them once; what they receive is the same sum.">>
             | sderl_claim_aco:notes()
-        ],
-        command => <<>>
+        ]
     }.

@@ -4,7 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
+-export([about/0, points/1, page/1]).
 -export([verdict/1]).
 
 -import(sderl_claim_load, [axis/2, axis/3]).
@@ -18,25 +18,17 @@
 -define(GROWTH, 0.8).
 
 -doc false.
--spec id() -> binary().
-id() -> <<"C8">>.
-
--doc false.
--spec title() -> binary().
-title() -> <<"Messenger: throughput">>.
-
--doc false.
--spec question() -> binary().
-question() -> <<"Does the messenger deliver as much in s_groups (RSD) as in one cluster (RD), on few servers and on many?">>.
-
--doc false.
--spec claim() -> binary().
-claim() ->
-    <<"Without failures, with one router and 3 to 16 servers, the throughput of RD-IM and of RSD-IM grows alike (Chechina et al. 2017, Fig. 11)">>.
-
--doc false.
--spec share() -> pos_integer().
-share() -> 12.
+-spec about() -> sderl_claim:about().
+about() ->
+    #{
+        id => <<"C8">>,
+        title => <<"Messenger: throughput">>,
+        question =>
+            <<"Does the messenger deliver as much in s_groups (RSD) as in one cluster (RD), on few servers and on many?">>,
+        claim =>
+            <<"Without failures, with one router and 3 to 16 servers, the throughput of RD-IM and of RSD-IM grows alike (Chechina et al. 2017, Fig. 11)">>,
+        share => 12
+    }.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
@@ -93,7 +85,7 @@ sized(Points, Mode) ->
     ]).
 
 -doc false.
--spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
+-spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
     {Verdict, Text} = verdict(Points),
     Sized = [{sderl_claim_im:name(Mode), sized(Points, Mode)} || Mode <- sderl_claim_im:modes()],
@@ -101,7 +93,7 @@ page(Points) ->
         #{title => Title, x => (axis("servers", "", linear))#{zero => true}, y => Y, series => [series(Name, Groups, What) || {Name, Groups} <- Sized]}
     end,
     #{
-        id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
+        verdict => Verdict, verdict_text => Text,
         plots => [
             Plot(<<"Messages delivered">>, axis("delivered", "messages/min"), [delivered_per_min]),
             Plot(<<"Latency of a message, median">>, axis("p50", "ms"), scaled([latency_us, p50], 0.001)),
@@ -110,6 +102,5 @@ page(Points) ->
             Plot(<<"Links of a node, at most">>, axis("links", ""), [links_per_node_max])
         ],
         tables => [sderl_claim_im:table("All points", [Group || {_, Of} <- Sized, {_, Group} <- Of])],
-        notes => [<<"Each server has as many clients whatever their number, so equal throughput of all servers together is growth in proportion to them.">> | sderl_claim_im:notes()],
-        command => <<>>
+        notes => [<<"Each server has as many clients whatever their number, so equal throughput of all servers together is growth in proportion to them.">> | sderl_claim_im:notes()]
     }.

@@ -4,7 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([id/0, title/0, question/0, claim/0, share/0, points/1, page/1]).
+-export([about/0, points/1, page/1]).
 -export([verdict/1]).
 
 -import(sderl_claim_load, [axis/2, axis/3]).
@@ -20,26 +20,18 @@
 -define(BEHIND, [not_back, clients_left, rows_left, processes_left]).
 
 -doc false.
--spec id() -> binary().
-id() -> <<"C9">>.
-
--doc false.
--spec title() -> binary().
-title() -> <<"Messenger: failures">>.
-
--doc false.
--spec question() -> binary().
-question() -> <<"Does the messenger go on delivering while its processes are killed, and does it lose no conversation but those whose processes were killed?">>.
-
--doc false.
--spec claim() -> binary().
-claim() ->
-    <<"With 2 routers and 12 servers, a random process killed every 15 s, then every 5 s, then a database every 5 s down to every second, from minute 5 to 15: no impact on the throughput of "
-      "RD-IM or of RSD-IM (Chechina et al. 2017, Fig. 12)">>.
-
--doc false.
--spec share() -> pos_integer().
-share() -> 14.
+-spec about() -> sderl_claim:about().
+about() ->
+    #{
+        id => <<"C9">>,
+        title => <<"Messenger: failures">>,
+        question =>
+            <<"Does the messenger go on delivering while its processes are killed, and does it lose no conversation but those whose processes were killed?">>,
+        claim =>
+            <<"With 2 routers and 12 servers, a random process killed every 15 s, then every 5 s, then a database every 5 s down to every second, from minute 5 to 15: no impact on the throughput of "
+              "RD-IM or of RSD-IM (Chechina et al. 2017, Fig. 12)">>,
+        share => 14
+    }.
 
 -doc false.
 -spec points(sderl_reproduce_scale:scale()) -> [sderl_claim:point()].
@@ -118,12 +110,12 @@ plain(Points, Mode) ->
     lists:sublist([Group || Group <- grouped(Points, im, #{mode => Mode, monitoring => off, chaos => none}), lists:member(Of(Group), Killed)], 1).
 
 -doc false.
--spec page([sderl_claim_points:measured()]) -> sderl_claim:page().
+-spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
     {Verdict, Text} = verdict(Points),
     Groups = [Group || Mode <- sderl_claim_im:modes(), Group <- plain(Points, Mode) ++ killed(Points, Mode)],
     #{
-        id => id(), title => title(), question => question(), claim => claim(), verdict => Verdict, verdict_text => Text,
+        verdict => Verdict, verdict_text => Text,
         plots => [parts(Points) | [timeline(Points, Mode) || Mode <- sderl_claim_im:modes()]],
         tables => [sderl_claim_im:table("All points", Groups)],
         notes => [
@@ -132,8 +124,7 @@ page(Points) ->
               "has no process in the end. Recovery is from the kill until there is a process for the same task again.">>,
             <<"Each rate of kills is a run of its own here, all else being equal, where the published experiment went through them in one.">>
             | sderl_claim_im:notes()
-        ],
-        command => <<>>
+        ]
     }.
 
 %% A database was killed every second at the most.

@@ -36,8 +36,8 @@ pages(Dir) ->
     maybe
         {ok, Head, Points} ?= sderl_reproduce_store:read(Dir),
         Run = #{claims := Claims} = run(Head, Points),
-        Modules = [Module || Module <- sderl_claim:all(), lists:member(Module:id(), Claims)],
-        {ok, Run, [page(Module:page(Points), {maps:get(<<"commands">>, Head, #{}), Run}) || Module <- Modules]}
+        Modules = [Module || Module <- sderl_claim:all(), lists:member(sderl_claim:id(Module), Claims)],
+        {ok, Run, [page(Module, Points, maps:get(<<"commands">>, Head, #{}), Run) || Module <- Modules]}
     end.
 
 run(Head, Points) ->
@@ -69,11 +69,12 @@ run(Head, Points) ->
         failed => [#{claim => C, point => P, reason => R} || #{<<"claim">> := C, <<"point">> := P, <<"reason">> := R} <- Get(<<"failed">>, [])]
     }.
 
-page(#{id := Id, notes := Notes, plots := Plots} = Page, {Commands, Run}) ->
+page(Module, Points, Commands, #{command := Command} = Run) ->
+    Id = sderl_claim:id(Module),
+    Page = #{notes := Notes, plots := Plots} = sderl_claim:page(Module, Points, maps:get(Id, Commands, Command)),
     Page#{
         plots := [Plot || #{series := [_ | _]} = Plot <- [drawn(Plot) || Plot <- Plots]],
-        notes := Notes ++ notes(Id, Run),
-        command := maps:get(Id, Commands, maps:get(command, Run))
+        notes := Notes ++ notes(Id, Run)
     }.
 
 drawn(#{series := Series} = Plot) -> Plot#{series := [S || #{points := [_ | _]} = S <- Series]}.

@@ -56,7 +56,7 @@ arguments() ->
         ]
     }.
 
-listed() -> lists:flatten([io_lib:format("  ~-3ts  ~ts~n", [Module:id(), Module:title()]) || Module <- sderl_claim:all()]).
+listed() -> lists:flatten([io_lib:format("  ~-3ts  ~ts~n", [sderl_claim:id(Module), map_get(title, Module:about())]) || Module <- sderl_claim:all()]).
 
 %% ---------------------------------------------------------------- options
 
@@ -87,14 +87,14 @@ instances(Scale) ->
 
 %% A scale's budget is for all claims; some of them have their part of it.
 request(Claims, #{budget_s := ForAll, name := Name} = Scale, Out, Minutes) ->
-    Share = fun(Modules) -> lists:sum([Module:share() || Module <- Modules]) end,
+    Share = fun(Modules) -> lists:sum([sderl_claim:share(Module) || Module <- Modules]) end,
     Budget =
         if
             is_integer(Minutes) -> 60 * Minutes;
             ForAll =:= infinity -> infinity;
             true -> ForAll * Share(Claims) / Share(sderl_claim:all())
         end,
-    Named = case Claims =:= sderl_claim:all() of true -> []; false -> [[" ", Module:id()] || Module <- Claims] end,
+    Named = case Claims =:= sderl_claim:all() of true -> []; false -> [[" ", sderl_claim:id(Module)] || Module <- Claims] end,
     Limit = [io_lib:format(" --budget-min ~w", [Minutes]) || is_integer(Minutes)],
     Command = sderl_claim_points:text("bin/sderl reproduce~ts --scale ~ts~ts --out DIR", [Named, Name, Limit]),
     #{claims => Claims, scale => Scale, out => Out, budget_s => Budget, command => Command}.

@@ -39,7 +39,7 @@ same(#{scale := #{name := Name, nodes := Nodes}}) ->
 plan(#{claims := Claims, scale := #{runs := Runs} = Scale, budget_s := Budget}, Tried) ->
     Planned = case Budget of infinity -> infinity; _ -> Budget * (1 - ?RESERVE) end,
     sderl_reproduce_plan:plan(
-        [#{id => Module:id(), share => Module:share(), points => Module:points(Scale)} || Module <- Claims], Tried, Planned, Runs
+        [#{id => sderl_claim:id(Module), share => sderl_claim:share(Module), points => Module:points(Scale)} || Module <- Claims], Tried, Planned, Runs
     ).
 
 %% A point that failed before this command is tried again, once.
@@ -77,11 +77,11 @@ head(Old, Same, #{claims := Modules, budget_s := Budget, command := Command}) ->
     Known = case Old of new -> #{<<"started">> => sderl_bench_output:now()}; #{} -> Old end,
     Before = maps:get(<<"claims">>, Known, []),
     maps:merge(Known, Same#{
-        <<"claims">> => [Id || Module <- sderl_claim:all(), Id <- [Module:id()], lists:member(Module, Modules) orelse lists:member(Id, Before)],
+        <<"claims">> => [Id || Module <- sderl_claim:all(), Id <- [sderl_claim:id(Module)], lists:member(Module, Modules) orelse lists:member(Id, Before)],
         <<"budget_s">> => case Budget of infinity -> null; _ -> Budget end,
         <<"command">> => Command,
         %% A folder may be filled by several commands.
-        <<"commands">> => maps:merge(maps:get(<<"commands">>, Known, #{}), #{Module:id() => Command || Module <- Modules}),
+        <<"commands">> => maps:merge(maps:get(<<"commands">>, Known, #{}), #{sderl_claim:id(Module) => Command || Module <- Modules}),
         <<"revision">> => revisions(maps:get(<<"revision">>, Known, null), revision())
     }).
 
@@ -105,7 +105,7 @@ next(#{request := Request, tried := Tried} = State) ->
     end.
 
 save(#{jobs := Jobs, left_out := LeftOut, failed := Failed}, #{request := #{out := Dir, claims := Modules}, head := Head, points := Points, reasons := Reasons}) ->
-    Now = [Module:id() || Module <- Modules],
+    Now = [sderl_claim:id(Module) || Module <- Modules],
     %% What another command of this folder had to say of its claims stays.
     Others = fun(Key) -> [Of || #{<<"claim">> := Id} = Of <- maps:get(Key, Head, []), not lists:member(Id, Now)] end,
     sderl_reproduce_store:save(Dir, Head#{
