@@ -271,7 +271,8 @@ crashed(G, W) ->
         none -> W;
         #q{last = none} -> W;
         #q{electors = Electors} = Q ->
-            case is_majority([N || N <- Electors, remembers(N, G, W)], Electors) of
+            Voters = voters(G, sderl_sim_world:live_members(G, W), W),
+            case is_majority([N || N <- Electors, remembers(N, G, Voters, W)], Electors) of
                 true -> W;
                 false -> forgotten(G, keep_of(G, new_log(Q, W), W))
             end
@@ -283,10 +284,11 @@ forgotten(G, W0) ->
     lists:foldl(fun(N, W) -> sderl_sim_client:not_known(N, G, all, W) end,
                 keep_book(G, B#b{removed = #{}}, W0), sderl_sim_world:nodes_of(G, W0)).
 
-remembers(N, G, W) ->
+remembers(N, G, Voters, W) ->
     case {member(N, G, W), seen(N, G, W)} of
         {#m{store = undefined}, _} -> false;
-        {_, #{lineage := {C, _}, syncing := Syncing}} -> C >= 0 andalso not Syncing;
+        {_, #{lineage := {C, _}, syncing := Syncing}} ->
+            C >= 0 andalso (not Syncing orelse lists:member(N, Voters));
         %% Its process is about to come back.
         {#m{}, none} -> true;
         _ -> false
@@ -313,7 +315,7 @@ recover(G, W0) ->
             Survivors = [N || N <- Live, lists:member(N, Electors)],
             Lost = [N || N <- lists:usort(Electors ++ Before), (node(N, W0))#n.lost] ++
                 (told_of(G, W0) -- (Electors ++ Before ++ Live)),
-            Vote = [N || N <- Live, #{votes := true} <- [seen(N, G, W0)]],
+            Vote = voters(G, Live, W0),
             Has = [N || N <- Live, #{majority := true} <- [seen(N, G, W0)]],
             %% (A change of the members that may not be committed needs a majority of both.)
             Enough = is_majority(Vote, Electors) andalso is_majority(Vote, Before),
@@ -327,6 +329,14 @@ recover(G, W0) ->
             end;
         _ -> W0
     end.
+
+%% Who remembers what it promised votes, but that somebody has to have a whole table of a log that goes as far as
+%% the one that a snapshot was to bring.
+voters(G, Live, W) ->
+    Seen = [{N, seen(N, G, W)} || N <- Live, seen(N, G, W) =/= none],
+    Logs = [{E, Num} || {_, #{lineage := E, num := Num, syncing := false}} <- Seen],
+    [N || {N, #{lineage := E, num := Num, remembers := true}} <- Seen,
+          lists:any(fun(Log) -> Log >= {E, Num} end, Logs)].
 
 %% The members that those know who have left.
 told_of(G, W) ->

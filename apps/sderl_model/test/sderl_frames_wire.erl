@@ -61,7 +61,7 @@ shape(core) ->
               msg(low, [epoch, lead]),
               msg(found, [node, epoch]),
               msg(follow, [node, epoch]),
-              msg(collect, [epoch, epoch, {fields, #{}, #{handover => {is, true}}}]),
+              msg(collect, [epoch, epoch, {fields, #{}, #{handover => {is, true}, learns => {is, true}}}]),
               msg(joined, [epoch, count, {list, item}]),
               {majority, msg(promised, [epoch, position, {list, item}, standing])},
               msg(apart, [epoch, epoch, lead]),
@@ -83,7 +83,8 @@ shape(hello) ->
                 {fields, #{epoch => epoch, lineage => epoch, num => count, lead => lead, syncing => boolean},
                  #{ask => {is, true}, mode => {majority, {is, majority}}}}]);
 %% What a promise counts for: a vote; a whole table; a part of one.
-shape(standing) -> {any_of, [{is, votes}, {is, whole}, {is, partial}]};
+%% (`learns` is said to those alone whose `collect` has that flag, and nobody else looks at it.)
+shape(standing) -> {any_of, [{is, votes}, {is, whole}, {is, learns}, {is, partial}]};
 shape(item) ->
     {any_of, [msg(seg, [node, integer, count, {list, operation}, answers]),
               %% Whose names go, who counts from now on, and which answers nobody will know.

@@ -42,7 +42,7 @@ found_test_() ->
                                    {bench_4, (hard())#{nodes => 4, spare => 1, reads => 10},
                                     [30000058, 30000588, 30000881, 30000891, 31001101,
                                      414003078, 910000914, 910000097, 910001978,
-                                     991004718]},
+                                     991004718, 1040000000, 1040000020, 1040000224]},
                                    {bench_5, (hard())#{nodes => 5, spare => 1, reads => 10},
                                     [40006394, 514000423, 871201930, 915000978]},
                                    {bench_4_files,
@@ -76,6 +76,28 @@ recovered_test_() ->
                 script => [{10_000, {'fun', Cut}}, {10_500, {'fun', Lose}}, {20_000, {check, HaveIt}}]},
     [{timeout, 120, ?_assertEqual({Seed, ok}, {Seed, sderl_sim:run(Options#{seed => Seed})})}
      || Seed <- lists:seq(1, 4)].
+
+%% The coordinator is lost for good while a member takes a snapshot that was set aside before. That one remembers what
+%% it promised, and the third has all that it ever had: the two go on, without an operator.
+lost_as_one_learns_test_() -> holds(lost_as_one_learns()).
+
+lost_as_one_learns() ->
+    Pause = fun(W0) ->
+        [Coord] = sderl_sim:coord(W0),
+        [Learner, Third] = lists:delete(Coord, sderl_sim:all(W0)),
+        sderl_sim:apply_cmd({pause, Learner}, sderl_sim:note(all, {Coord, Learner, Third}, W0))
+    end,
+    Resume = fun(W) ->
+        {_, Learner, _} = sderl_sim:noted(all, W),
+        sderl_sim:apply_cmd({resume, Learner}, W)
+    end,
+    Learns = fun(W) ->
+        {Coord, Learner, Third} = sderl_sim:noted(all, W),
+        [map_get(syncing, sderl_core:info(sderl_sim:state(N, W))) || N <- [Coord, Learner, Third]] =:= [false, true, false]
+    end,
+    #{nodes => 3, spare => 0, clients => 1, keep => 20, chunk => 1, delay => {50, 60}, boot_spread => 500,
+      script => [{12_000, {'fun', Pause}}, {20_000, {'fun', Resume}}, {22_000, {check, Learns}},
+                 {22_010, {on_coord, lose, fast}}]}.
 
 %% Most members are removed while they do not hear the coordinator. The change needs their
 %% acknowledgements, and is decided when the links are back: by whoever leads then.

@@ -280,7 +280,7 @@ inspect(#s{d = D, office = #office{flight = F, changes = Changes}} = S) ->
     #{role => S#s.role, lead => S#s.lead, epoch => D#d.epoch, lineage => D#d.lineage, num => S#s.num, last => S#s.last,
       mode => S#s.mode,
       majority => sderl_core_quorum:status(S),
-      votes => sderl_core_quorum:is_voter(S),
+      remembers => D#d.votes,
       history => D#d.history, view => D#d.view,
       membership => D#d.mem, before => D#d.before, clashes => D#d.clashes, syncing => D#d.syncing,
       session => D#d.sid, leaving => S#s.leaving, ordering => Changes =/= [],

@@ -68,7 +68,7 @@
 -record(cand, {
     epoch :: epoch(),
     wait = [] :: [node()],
-    joined = #{} :: #{node() => {non_neg_integer(), term()} | {position(), [term()], votes | whole | partial}},
+    joined = #{} :: #{node() => {non_neg_integer(), term()} | {position(), [term()], votes | whole | learns | partial}},
     since = 0 :: integer(),
     was :: epoch(),                 % what was promised before, should this come to nothing
     elsewhere = [] :: [node()],     % members that answered, and belong to another component

@@ -64,10 +64,12 @@ candidate(Flags, #s{self = Self, now = Now, d = #d{epoch = Was, lineage = Lin} =
     Cand = #cand{epoch = E, wait = [N || N <- Ask, not is_silent(N, S0)], since = Now, was = Was,
                  joined = #{Self => vote(S0)}},
     S1 = S0#s{role = candidate, lead = undefined, d = D#d{epoch = E}, cand = Cand, highest = C},
-    maybe_finish(lists:foldl(fun(N, S) -> send(N, {collect, E, Lin, Flags}, S) end, S1, Ask)).
+    Collect = {collect, E, Lin, Flags#{learns => true}},
+    maybe_finish(lists:foldl(fun(N, S) -> send(N, Collect, S) end, S1, Ask)).
 
 vote(#s{num = Num, last = Last, d = #d{lineage = Lin}} = S) -> {{Lin, Num}, Last, standing(S)}.
 
+standing(#s{d = #d{syncing = true, votes = true}}) -> learns;
 standing(#s{d = #d{syncing = true}}) -> partial;
 standing(S) ->
     case sderl_core_quorum:is_voter(S) of
@@ -88,15 +90,19 @@ promise(E, Flags, N, #s{role = R, lead = L, d = #d{epoch = Mine} = D} = S0) ->
         true ->
             {Position, Items, Standing} = vote(S),
             S1 = sderl_core_role:become_orphan(S#s{d = D#d{epoch = E}}),
-            send(N, {promised, E, Position, Items, Standing}, S1)
+            send(N, {promised, E, Position, Items, said(Standing, Flags)}, S1)
     end.
+
+%% (A candidate that knows of no such voters takes it for one of an empty member.)
+said(learns, Flags) when not is_map_key(learns, Flags) -> partial;
+said(Standing, _) -> Standing.
 
 %% The coordinator that we would join is none any more, and stands again.
 joins(N, #s{role = joining, lead = undefined, joining = #joining{to = {N, _, _}}}) -> true;
 joins(_, _) -> false.
 
 -doc "A member promised, with its log and whether it votes.".
--spec promised(epoch(), {position(), [term()], votes | whole | partial}, node(), #s{}) -> #s{}.
+-spec promised(epoch(), {position(), [term()], votes | whole | learns | partial}, node(), #s{}) -> #s{}.
 promised(E, Vote, N, #s{mode = majority, role = candidate,
                         cand = #cand{epoch = E, wait = W, joined = J} = C} = S) ->
     Cand = C#cand{wait = lists:delete(N, W), joined = confirmed_votes(J#{N => Vote})},
@@ -121,7 +127,7 @@ maybe_finish(S) -> S.
 -spec finish(#s{}) -> #s{}.
 finish(#s{cand = #cand{joined = J, since = At, epoch = {C, _}}, now = Now, aside_ms = A, tick_ms = T} = S) ->
     %% (A promise is good for a time: who gave it may have come back empty since.)
-    Enough = sderl_core_quorum:is_enough(of_standing(votes, J), maps:keys(J), S),
+    Enough = sderl_core_quorum:is_enough(voters(J), maps:keys(J), S),
     case Enough andalso Now - At =< A + T of
         true -> lead_or_hand_over(S);
         false -> fx({wake, T}, sderl_core_role:withdraw(S#s{highest = C}))
@@ -129,17 +135,28 @@ finish(#s{cand = #cand{joined = J, since = At, epoch = {C, _}}, now = Now, aside
 
 of_standing(Standing, J) -> [N || N := {_, _, Of} <- J, Of =:= Standing].
 
+%% A member whose table a snapshot was replacing remembers its promise, but not its log. Where that ends, it has
+%% acknowledged no more than the log of the snapshot has. So it votes where somebody has a whole table of a log
+%% that goes as far.
+voters(J) ->
+    Logs = [Position || _ := {Position, _, Standing} <- J, is_whole(Standing)],
+    of_standing(votes, J) ++
+        [N || N := {Position, _, learns} <- J, lists:any(fun(Log) -> Log >= Position end, Logs)].
+
+is_whole(Standing) -> Standing =:= votes orelse Standing =:= whole.
+
 %% The log of the latest epoch, and of those the longest, has all that was committed: also a whole table of one
 %% that has no vote is of a log that a majority promised. Where there is none all take part, and what the
 %% fullest table has is all that there is.
 lead_or_hand_over(#s{cand = #cand{joined = J}, self = Self} = S) ->
     Had = maps:filter(fun(_, {{{C, _}, _}, _, _}) -> C >= 0 end, J),
-    Kinds = [of_standing(votes, J) ++ of_standing(whole, Had), of_standing(partial, Had), maps:keys(J)],
+    Kinds = [of_standing(votes, J) ++ of_standing(whole, Had),
+             of_standing(learns, Had) ++ of_standing(partial, Had), maps:keys(J)],
     [Those | _] = [Ns || [_ | _] = Ns <- Kinds],
     Best = best(Those, J, Self),
     {{Lin, Max}, Items, _} = map_get(Best, J),
     {{MyLin, Mine}, _, MyStanding} = map_get(Self, J),
-    Behind = MyStanding =/= partial andalso Lin =:= MyLin andalso Max =:= Mine + 1 andalso Items =/= []
+    Behind = is_whole(MyStanding) andalso Lin =:= MyLin andalso Max =:= Mine + 1 andalso Items =/= []
         andalso not sderl_core_view:drops(Self, Items) andalso not S#s.d#d.recovered,
     if
         Best =:= Self -> lead(Max, Items, J, S);
@@ -154,7 +171,7 @@ best(Those, J, Self) ->
 %% The batch that we lack may have changed the membership, and with it what a majority is.
 lead_applied(Max, Items, J, S0) ->
     S = sderl_core_write:apply_items(Max, Items, none, S0),
-    case sderl_core_quorum:is_enough(of_standing(votes, J), maps:keys(J), S) of
+    case sderl_core_quorum:is_enough(voters(J), maps:keys(J), S) of
         true -> lead(Max, Items, J, S);
         false -> fx({wake, S#s.tick_ms}, sderl_core_role:withdraw(S))
     end.
@@ -165,11 +182,11 @@ lead(Max, Items, J, #s{self = Self, now = Now, peers = Peers, quorum = Quorum,
     Least = case Items =:= [] orelse Recovered of true -> Max; false -> Max - 1 end,
     Joined = [N || N := {{L, Num}, _, Standing} <- J,
                    N =:= Self orelse
-                       (Standing =/= partial andalso sderl_core_lead:is_of_log(L, Lin, Max, H)
+                       (is_whole(Standing) andalso sderl_core_lead:is_of_log(L, Lin, Max, H)
                         andalso Num >= Least andalso Num =< Max)],
     Counting = case sderl_core_quorum:missing(maps:keys(J), S) of
         [] -> maps:keys(J);
-        _ -> of_standing(votes, J)
+        _ -> voters(J)
     end,
     Promised = #{N => Life || N <- Counting, #peer{inc = Life} <- [maps:get(N, Peers, none)]},
     S1 = S#s{quorum = Quorum#quorum{promised = Promised,

@@ -55,7 +55,7 @@ message(_, {collect, E, Lineage, Flags}) -> epoch(E) andalso epoch(Lineage) anda
 message(_, {joined, E, Num, Items}) -> epoch(E) andalso count(Num) andalso all(fun item/1, Items);
 message(_, {promised, E, Position, Items, Standing}) ->
     epoch(E) andalso position(Position) andalso all(fun item/1, Items)
-        andalso lists:member(Standing, [votes, whole, partial]);
+        andalso lists:member(Standing, [votes, whole, learns, partial]);
 message(_, {apart, E, Lineage, Lead}) -> epoch(E) andalso epoch(Lineage) andalso is_atom(Lead);
 message(_, {nack, E, Promised, Lead}) -> epoch(E) andalso epoch(Promised) andalso is_atom(Lead);
 message(_, {lead, E, Num, Items, Info}) ->
