@@ -165,8 +165,13 @@ lead_or_hand_over(#s{cand = #cand{joined = J}, self = Self} = S) ->
     end.
 
 best(Those, J, Self) ->
-    {_, _, _, N} = lists:max([{Position, Items =/= [], N =:= Self, N} || N <- Those, {Position, Items, _} <- [map_get(N, J)]]),
+    {_, _, _, N} = lists:max([{end_of(Position), Items =/= [], N =:= Self, N}
+                              || N <- Those, {Position, Items, _} <- [map_get(N, J)]]),
     N.
+
+%% One empty table is like another: another member may not have heard who has left, and lead nobody.
+end_of({{Counter, _}, _}) when Counter < 0 -> empty;
+end_of(Position) -> Position.
 
 %% The batch that we lack may have changed the membership, and with it what a majority is.
 lead_applied(Max, Items, J, S0) ->
