@@ -98,4 +98,18 @@ export default async function cluster(stage) {
   // What happened is told.
   await page.getByTestId("nav-events").click();
   await page.getByRole("main").getByText("violet").first().waitFor();
+
+  // The death of the node is one incident, which opens into what the other nodes told of it.
+  const incident = page
+    .getByRole("row")
+    .filter({ hasText: `${mortal} is down` })
+    .filter({ has: page.getByRole("button", { name: /consequence/ }) })
+    .first();
+  await incident.waitFor();
+  await incident.getByRole("button").click();
+  await page
+    .locator("tr.incident-part")
+    .filter({ hasText: `link to ${mortal} is down` })
+    .first()
+    .waitFor();
 }

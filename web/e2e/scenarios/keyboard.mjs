@@ -55,6 +55,7 @@ export default async function keyboard(stage) {
 
   // A node is found by any part of its name: Enter goes to it, and again to its page.
   const wanted = stage.cluster.nodes[1];
+  await page.getByTestId("search").waitFor();
   await page.keyboard.press("/");
   await page.keyboard.type(wanted.slice(1));
   await page.getByRole("option", { name: wanted }).waitFor();
@@ -65,6 +66,7 @@ export default async function keyboard(stage) {
   await page.getByTestId("tooltip").waitFor({ state: "detached" });
   // Of several, each in its turn.
   await page.keyboard.press("1");
+  await page.getByTestId("search").waitFor();
   await page.keyboard.press("/");
   await page.keyboard.type("127.0.0.1");
   await stage.until(

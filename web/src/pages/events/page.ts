@@ -4,11 +4,23 @@ import type { Ctx, MountedPage, Page } from "../../ui/ctx";
 import { earlier, type Filter, kindsOf, LEVELS, merged, passing } from "./model";
 import { children as fill, h, text as setText } from "../../lib/dom";
 import { natural } from "../../lib/natural";
-import { clock, dateTime, withUnit } from "../../lib/format";
-import { card, facts, groupLink, level, nodeLink, searchKey } from "../../ui/parts";
+import { clock, count, dateTime, withUnit } from "../../lib/format";
+import {
+  card,
+  type Choice,
+  choice,
+  facts,
+  groupLink,
+  level,
+  nodeLink,
+  searchKey,
+} from "../../ui/parts";
 import { exportButton } from "../../ui/exporting";
 import { stoppedAt } from "../../ui/period";
 import { TimeWatch } from "../../ui/time-watch";
+import type { Order } from "../../lib/table-model";
+import { type Incident, incidents } from "../../model/incidents";
+import { levelOf, type Row, rowId, rowsOf, textOf } from "./rows";
 import { type Table, table } from "../../lib/table";
 import type { ClusterEvent, Level } from "../../model/protocol";
 import "../../styles/data.css";
@@ -22,7 +34,11 @@ export const page: Page = {
 };
 
 class EventsPage implements MountedPage {
-  private readonly table: Table<ClusterEvent>;
+  private readonly table: Table<Row>;
+  private readonly view: Choice<"" | "each">;
+  /** Incidents that are shown with all their events, by the id of the head. */
+  private readonly opened = new Set<number>();
+  private order: Order = { key: "t", direction: "descending" };
   private readonly kind = h("select", { class: "select", "aria-label": "Kind" });
   private readonly level = h(
     "select",
@@ -49,52 +65,58 @@ class EventsPage implements MountedPage {
     private readonly root: HTMLElement,
     private readonly ctx: Ctx,
   ) {
-    this.table = table<ClusterEvent>({
+    this.table = table<Row>({
       caption: "Events",
-      id: (event) => String(event.id),
-      order: { key: "t", direction: "descending" },
+      id: rowId,
+      order: this.order,
+      onOrder: (order) => {
+        this.order = order;
+        this.draw();
+      },
       filter: ctx.route.query["q"] ?? "",
       onFilter: (words) => ctx.setQuery({ q: words }),
-      filterText: (event) => `${event.text} ${event.kind} ${event.node ?? ""} ${event.group ?? ""}`,
+      filterText: ({ event, incident, part }) =>
+        (part ? [event] : (incident?.events ?? [event])).map(textOf).join(" "),
       maxHeight: "max(20rem, calc(100dvh - 19rem))",
-      onChoose: (event) => this.choose(event),
+      rowClass: ({ part }) => (part ? "incident-part" : null),
+      onChoose: ({ event }) => this.choose(event),
       columns: [
         {
           key: "t",
           label: "Time",
-          // Ids grow with time, and order those of one millisecond.
-          value: (event) => event.id,
-          show: (event) => h("span", { class: "num", title: dateTime(event.t) }, clock(event.t)),
+          value: (row) => row.place,
+          show: ({ event }) =>
+            h("span", { class: "num", title: dateTime(event.t) }, clock(event.t)),
           numeric: false,
           width: "5.5rem",
         },
         {
           key: "level",
           label: "Level",
-          value: (event) => LEVELS.findIndex(([one]) => one === event.level),
-          show: (event) => level(event.level),
+          value: (row) => LEVELS.findIndex(([one]) => one === levelOf(row)),
+          show: (row) => level(levelOf(row)),
           width: "6.5rem",
           narrow: "2.4rem",
         },
         {
           key: "text",
           label: "What",
-          value: (event) => event.text,
-          show: (event) => h("span", { title: event.text }, event.text),
+          value: ({ event }) => event.text,
+          show: (row) => this.what(row),
         },
         {
           key: "kind",
           label: "Kind",
-          value: (event) => event.kind,
-          show: (event) => h("span", { class: "muted" }, event.kind.replaceAll("_", " ")),
+          value: ({ event }) => event.kind,
+          show: ({ event }) => h("span", { class: "muted" }, event.kind.replaceAll("_", " ")),
           width: "10rem",
           wide: true,
         },
         {
           key: "where",
           label: "Where",
-          value: (event) => event.group ?? event.node ?? null,
-          show: (event) =>
+          value: ({ event }) => event.group ?? event.node ?? null,
+          show: ({ event }) =>
             h(
               "span",
               { class: "event-where" },
@@ -106,6 +128,18 @@ class EventsPage implements MountedPage {
         },
       ],
     });
+    this.view = choice<"" | "each">(
+      "Shown as",
+      [
+        ["", "Incidents", "Events of one cause in one line"],
+        ["each", "Each event", "One line for each event"],
+      ],
+      "",
+      (as) => {
+        ctx.setQuery({ as });
+        this.draw();
+      },
+    );
     for (const [select, key] of [
       [this.kind, "kind"],
       [this.level, "level"],
@@ -122,8 +156,8 @@ class EventsPage implements MountedPage {
       card(
         "Events",
         {
-          hint: "Choose one to see the cluster as it was then.",
-          tools: [this.level, this.kind, this.group, this.node],
+          hint: "Events of one cause are one incident, which opens. Choose one to see the cluster as it was then.",
+          tools: [this.view.root, this.level, this.kind, this.group, this.node],
           testid: "events",
         },
         this.chosen,
@@ -222,9 +256,49 @@ class EventsPage implements MountedPage {
           ? `The history has no event before ${clock(filter.until)}.`
           : "Nothing has happened yet: nodes and groups that come, go or change are listed here.",
     );
-    this.table.rows(this.shown);
+    const as = this.ctx.route.query["as"] === "each" ? "each" : "";
+    this.view.choose(as);
+    // In another order than that of time the events of an incident would stand apart.
+    const whole = as === "" && this.order.key === "t";
+    const rows = whole
+      ? rowsOf(this.incidents(all), new Set(this.shown), this.opened, this.order.direction)
+      : this.shown.map((event) => ({ event, place: event.id, part: false, incident: null }));
+    this.table.rows(rows);
     const last = filter.until === null ? undefined : this.shown[this.shown.length - 1];
-    this.table.mark(last ? String(last.id) : null);
+    const at =
+      last &&
+      (rows.find(({ event, part }) => part && event === last) ??
+        rows.find(({ event, incident }) => event === last || incident?.events.includes(last)));
+    this.table.mark(at ? rowId(at) : null);
+  }
+
+  private incidents(all: readonly ClusterEvent[]): (ClusterEvent | Incident)[] {
+    const { topology } = this.ctx.store.shown;
+    return incidents(all, (name) => {
+      const node = topology?.nodeNamed(name);
+      return node === undefined ? [] : (topology?.groupsOf(node) ?? []).map((group) => group.name);
+    });
+  }
+
+  private what({ event, incident, part }: Row): HTMLElement {
+    if (incident === null || part) return h("span", { title: event.text }, event.text);
+    const more = incident.events.length - 1;
+    const open = this.opened.has(event.id);
+    const toggle = () => {
+      if (!this.opened.delete(event.id)) this.opened.add(event.id);
+      this.draw();
+    };
+    return h(
+      "span",
+      { title: event.text },
+      h(
+        "button",
+        { type: "button", class: "incident-toggle", "aria-expanded": String(open), click: toggle },
+        count(more),
+        h("span", { class: "incident-word" }, more === 1 ? " consequence" : " consequences"),
+      ),
+      event.text,
+    );
   }
 
   private drawOptions(all: readonly ClusterEvent[], filter: Filter): void {

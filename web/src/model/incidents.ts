@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events of one cause as one incident: a node that went down or came up, or a group that was created
+// or deleted, with what followed from it on the other nodes.
+import type { ClusterEvent, Level } from "./protocol";
+
+export interface Incident {
+  /** The event that says it best: of the monitor itself, where that told it. */
+  head: ClusterEvent;
+  /** All of it, the head too, oldest first. */
+  events: readonly ClusterEvent[];
+  /** The worst of them. */
+  level: Level;
+}
+
+interface Cause {
+  what: "down" | "up" | "created" | "deleted";
+  /** The node's name, or the group's. */
+  of: string;
+}
+
+interface Open {
+  cause: Cause;
+  events: ClusterEvent[];
+  groups: ReadonlySet<string>;
+}
+
+/** Events further apart have other causes. */
+const QUIET_MS = 10_000;
+const LONGEST_MS = 60_000;
+/** So many of the newest incidents are looked through for the cause of an event. */
+const MOST_OPEN = 64;
+
+const NODE_CAUSES: Record<string, Cause["what"]> = {
+  node_down: "down",
+  node_unreachable: "down",
+  node_up: "up",
+};
+const GROUP_CAUSES: Record<string, Cause["what"]> = {
+  group_created: "created",
+  group_deleted: "deleted",
+};
+
+/** What members of a group tell when its members, or who is live of them, change. */
+const CHURN = new Set([
+  "group_created",
+  "group_deleted",
+  "group_left",
+  "members_added",
+  "members_removed",
+  "member_live",
+  "member_aside",
+  "coordinator_changed",
+  "component_split",
+  "component_merged",
+  "majority_lost",
+  "majority_regained",
+  "node_joined",
+  "config_differs",
+]);
+
+const RANK: readonly Level[] = ["info", "notice", "warning", "error"];
+
+/** The node at the other end of a link, where an event tells of one. */
+function peerOf(event: ClusterEvent): string | null {
+  const peer = event.details?.["peer"];
+  return typeof peer === "string" ? peer : null;
+}
+
+function causeOf(event: ClusterEvent): Cause | null {
+  const node = peerOf(event) ?? event.node;
+  const ofNode = NODE_CAUSES[event.kind];
+  if (ofNode !== undefined && node) return { what: ofNode, of: node };
+  const ofGroup = GROUP_CAUSES[event.kind];
+  return ofGroup !== undefined && event.group ? { what: ofGroup, of: event.group } : null;
+}
+
+/** The monitor's own word on a node is better than that of one at the other end of a link. */
+const isFirstHand = (event: ClusterEvent): boolean =>
+  peerOf(event) === null && causeOf(event) !== null;
+
+function names(event: ClusterEvent, node: string): boolean {
+  if (event.node === node || peerOf(event) === node) return true;
+  const text = `${event.text} ${JSON.stringify(event.details ?? {})}`;
+  // n1@h is not named by n1@host.
+  for (let at = text.indexOf(node); at >= 0; at = text.indexOf(node, at + 1)) {
+    const [before, after] = [text[at - 1] ?? " ", text[at + node.length] ?? " "];
+    if (!/[\w@-]/.test(before) && !/[\w@-]|\.\w/.test(after + (text[at + node.length + 1] ?? "")))
+      return true;
+  }
+  return false;
+}
+
+function belongs(event: ClusterEvent, { cause, events, groups }: Open): boolean {
+  const last = events[events.length - 1];
+  if (event.t - last.t > QUIET_MS || event.t - events[0].t > LONGEST_MS) return false;
+  const own = causeOf(event);
+  if (own !== null) return own.what === cause.what && own.of === cause.of;
+  const { group } = event;
+  if (cause.what === "created" || cause.what === "deleted")
+    return group === cause.of && CHURN.has(event.kind);
+  return names(event, cause.of) || (group != null && groups.has(group) && CHURN.has(event.kind));
+}
+
+/** Events that stand alone, and incidents in the place of those that do not; in the order of their last. */
+export function incidents(
+  events: readonly ClusterEvent[],
+  groupsOf: (node: string) => readonly string[] = () => [],
+): (ClusterEvent | Incident)[] {
+  const all: Open[] = [];
+  let open: Open[] = [];
+  const alone: ClusterEvent[] = [];
+  for (const event of events) {
+    const found = open.findLast((one) => belongs(event, one));
+    const cause = causeOf(event);
+    if (found !== undefined) found.events.push(event);
+    else if (cause === null) alone.push(event);
+    else {
+      const one = { cause, events: [event], groups: new Set(groupsOf(cause.of)) };
+      all.push(one);
+      open = [...open, one].slice(-MOST_OPEN);
+    }
+  }
+  const merged: (ClusterEvent | Incident)[] = [...alone];
+  for (const { events: those } of all) merged.push(those.length === 1 ? those[0] : incident(those));
+  return merged.sort((a, b) => lastOf(a).id - lastOf(b).id);
+}
+
+export const isIncident = (one: ClusterEvent | Incident): one is Incident => "head" in one;
+
+export const lastOf = (one: ClusterEvent | Incident): ClusterEvent =>
+  isIncident(one) ? one.events[one.events.length - 1] : one;
+
+function incident(events: readonly ClusterEvent[]): Incident {
+  const level = events.reduce((worst, event) => Math.max(worst, RANK.indexOf(event.level)), 0);
+  return { head: events.find(isFirstHand) ?? events[0], events, level: RANK[level] };
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from "vitest";
+import { type Incident, incidents, isIncident } from "../../src/model/incidents";
+import type { ClusterEvent, Level } from "../../src/model/protocol";
+
+let id = 0;
+const event = (
+  t: number,
+  kind: string,
+  more: Partial<ClusterEvent> = {},
+  level: Level = "notice",
+): ClusterEvent => ({ id: ++id, t, kind, level, text: kind, ...more });
+
+const link = (t: number, kind: "node_down" | "node_up", node: string, peer: string) =>
+  event(t, kind, { node, details: { peer }, text: `link to ${peer}` }, "warning");
+
+const shapes = (list: readonly (ClusterEvent | Incident)[]) =>
+  list.map((one) => (isIncident(one) ? [one.head.text, one.events.length] : one.kind));
+
+describe("incidents", () => {
+  const death = () => [
+    link(1000, "node_down", "n1@h", "n9@h"),
+    link(1010, "node_down", "n2@h", "n9@h"),
+    event(1500, "node_down", { node: "n9@h", text: "n9@h is down" }, "warning"),
+    event(1600, "coordinator_changed", { node: "n1@h", group: "red" }),
+    event(1700, "component_split", { node: "n1@h", group: "red" }, "error"),
+  ];
+
+  it("gather what followed from the death of a node, headed by the monitor's own word", () => {
+    const [one, ...rest] = incidents(death(), (node) => (node === "n9@h" ? ["red"] : []));
+    expect(rest).toEqual([]);
+    expect(shapes([one])).toEqual([["n9@h is down", 5]]);
+    expect((one as Incident).level).toBe("error");
+  });
+
+  it("leave what has another cause alone", () => {
+    const others = [
+      event(1650, "coordinator_changed", { node: "n5@h", group: "blue" }),
+      event(1660, "long_gc", { node: "n1@h" }),
+    ];
+    const events = [...death(), ...others].sort((a, b) => a.t - b.t);
+    expect(shapes(incidents(events, () => ["red"]))).toEqual([
+      "coordinator_changed",
+      "long_gc",
+      ["n9@h is down", 5],
+    ]);
+  });
+
+  it("are told apart by node, by what happened and by time", () => {
+    const events = [
+      link(0, "node_down", "n1@h", "n9@h"),
+      link(5, "node_down", "n1@h", "n8@h"),
+      link(10, "node_down", "n2@h", "n9@h"),
+      link(15, "node_down", "n2@h", "n8@h"),
+      link(900, "node_up", "n1@h", "n9@h"),
+      link(905, "node_up", "n2@h", "n9@h"),
+      link(60_000, "node_down", "n1@h", "n9@h"),
+    ];
+    expect(shapes(incidents(events))).toEqual([
+      ["link to n9@h", 2],
+      ["link to n8@h", 2],
+      ["link to n9@h", 2],
+      "node_down",
+    ]);
+  });
+
+  it("do not take one node's name for another's", () => {
+    const events = [
+      event(0, "node_down", { node: "n1@h" }),
+      event(10, "undelivered", { node: "n2@h", text: "n1@host did not answer" }),
+      event(20, "undelivered", { node: "n2@h", text: "to n1@h: no way" }),
+    ];
+    expect(shapes(incidents(events))).toEqual(["undelivered", ["node_down", 2]]);
+  });
+
+  it("are of a group's creation, too", () => {
+    const events = [
+      event(0, "group_created", { node: "n1@h", group: "g" }),
+      event(5, "group_created", { node: "n2@h", group: "g" }),
+      event(9, "member_live", { node: "n1@h", group: "g" }),
+      event(9, "name_clash", { node: "n1@h", group: "g" }),
+    ];
+    expect(shapes(incidents(events))).toEqual([["group_created", 3], "name_clash"]);
+  });
+});

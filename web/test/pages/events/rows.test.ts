@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from "vitest";
+import { sorted } from "../../../src/lib/table-model";
+import { incidents } from "../../../src/model/incidents";
+import type { ClusterEvent } from "../../../src/model/protocol";
+import { rowId, rowsOf } from "../../../src/pages/events/rows";
+
+const event = (id: number, kind: string, node: string): ClusterEvent => ({
+  id,
+  t: id,
+  kind,
+  level: "notice",
+  text: `${kind} ${node}`,
+  node,
+});
+const events = [
+  event(1, "long_gc", "n1@h"),
+  event(2, "node_down", "n9@h"),
+  event(3, "long_gc", "n2@h"),
+  event(4, "member_aside", "n9@h"),
+  event(5, "undelivered", "n9@h"),
+  event(6, "long_gc", "n3@h"),
+];
+const ids = (opened: number[], direction: "ascending" | "descending", passed = events) =>
+  sorted(
+    rowsOf(incidents(events), new Set(passed), new Set(opened), direction),
+    (row) => row.place,
+    direction,
+  ).map(rowId);
+
+describe("the rows of events", () => {
+  it("have an incident in one line, where its last event is", () => {
+    expect(ids([], "descending")).toEqual(["6", "i2", "3", "1"]);
+    expect(ids([], "ascending")).toEqual(["1", "3", "i2", "6"]);
+  });
+
+  it("have its events below it when it is open, in either direction", () => {
+    expect(ids([2], "descending")).toEqual(["6", "i2", "p5", "p4", "p2", "3", "1"]);
+    expect(ids([2], "ascending")).toEqual(["1", "3", "i2", "p2", "p4", "p5", "6"]);
+  });
+
+  it("have an incident as long as one of its events passes the filters", () => {
+    expect(ids([2], "descending", [events[4]])).toEqual(["i2", "p5"]);
+    expect(ids([2], "descending", [events[0]])).toEqual(["1"]);
+  });
+});
