@@ -150,7 +150,8 @@ export class Header {
   }
 
   private showFindings(): void {
-    const bad = this.store.shown.findings.filter((finding) => finding.severity !== "info");
+    const { shown, triage } = this.store;
+    const bad = triage.open(shown.findings).filter((finding) => finding.severity !== "info");
     setText(this.badge, bad.length === 0 ? "" : String(bad.length));
     this.badge.hidden = bad.length === 0;
     this.badge.dataset["severity"] = bad.some((finding) => finding.severity === "critical")

@@ -17,6 +17,7 @@ import type {
 import { RequestError, Requests } from "./requests";
 import { Ring } from "../lib/ring";
 import { type Kind, type Listener, Signals } from "./signals";
+import { TriageStore } from "./triage";
 import { Topology } from "../model/topology";
 import { forgetIds, meetGroups } from "../model/identity";
 import type { Transport } from "./socket";
@@ -63,6 +64,7 @@ export class Store {
   readonly details = new Map<string, Detail>();
   /** Told what a person should know and no page asked for. */
   notify: (text: string) => void = () => undefined;
+  readonly triage = new TriageStore(() => this.tell("findings"));
 
   private columns: ReadonlyMap<string, number> = new Map();
   private readonly topologies = new Ring<Topology>(200);

@@ -4,7 +4,10 @@ import type { Ctx } from "../../ui/ctx";
 import { children as fill, h, text as setText } from "../../lib/dom";
 import { ago, dateTime, withUnit } from "../../lib/format";
 import { groupLink, level, nodeLink } from "../../ui/parts";
+import { FOR_GOOD, type State } from "../../model/triage";
 import type { Finding } from "../../model/protocol";
+
+const HOUR_MS = 3_600_000;
 
 export class FindingCard {
   readonly root: HTMLDetailsElement;
@@ -15,11 +18,13 @@ export class FindingCard {
   private readonly evidence = h("dl", { class: "evidence" });
   private readonly remedy = h("p", { class: "remedy" });
   private readonly saves = h("p", { class: "saves" });
+  private readonly actions = h("p", { class: "row finding-actions" });
   private said = "";
+  private state: State | "" = "";
 
   constructor(
     private readonly ctx: Ctx,
-    finding: Finding,
+    private finding: Finding,
     toggled: () => void,
   ) {
     this.root = h(
@@ -59,11 +64,14 @@ export class FindingCard {
           ),
         ),
       ),
+      this.actions,
     );
   }
 
   /** `now` is the time shown, Unix ms. */
-  draw(finding: Finding, now: number): void {
+  draw(finding: Finding, now: number, state: State): void {
+    this.finding = finding;
+    this.drawActions(state);
     setText(this.since, ago(finding.since, now));
     const { severity, text, evidence, remedy, saves, where } = finding;
     const said = JSON.stringify([severity, text, evidence, remedy, saves, where]);
@@ -86,6 +94,33 @@ export class FindingCard {
     setText(
       this.saves,
       saved.length > 0 ? `Would save ${saved.map(savedText).join(" and ")}.` : "",
+    );
+  }
+
+  /** What is said here stays in this browser. */
+  private drawActions(state: State): void {
+    if (state === this.state) return;
+    this.state = state;
+    const { triage } = this.ctx.store;
+    const button = (text: string, hint: string, run: () => void) =>
+      h(
+        "button",
+        { type: "button", class: "button", title: `${hint}, in this browser`, click: run },
+        text,
+      );
+    const mute = (text: string, hint: string, until: () => number) =>
+      button(text, hint, () => triage.mute(this.finding, until()));
+    fill(
+      this.actions,
+      ...(state === "open"
+        ? [
+            button("Acknowledge", "Seen: not counted until it goes and comes again", () =>
+              triage.acknowledge(this.finding),
+            ),
+            mute("Mute for an hour", "Not counted for an hour", () => Date.now() + HOUR_MS),
+            mute("Mute", "Not counted any more", () => FOR_GOOD),
+          ]
+        : [button("Look at it again", "Counted again", () => triage.reopen(this.finding))]),
     );
   }
 

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which findings the page shows, and which of them it opens.
 import { RANK } from "../../model/findings";
+import type { State } from "../../model/triage";
 import type { Finding, Severity } from "../../model/protocol";
 
 export type Shown = Severity | "all";
+
+/** Which of them: those to look at, or those that were dealt with. */
+export const STATES: readonly (readonly [State, string, string])[] = [
+  ["open", "To look at", "What nobody here has acknowledged or muted"],
+  ["acknowledged", "Acknowledged", "Seen; one that goes and comes again is to look at again"],
+  ["muted", "Muted", "Not counted, and not marked on the map, for a while or for good"],
+];
 
 export const wanted = (findings: readonly Finding[], shown: Shown, kind = ""): readonly Finding[] =>
   findings.filter(
@@ -37,9 +45,10 @@ export function opened(ordered: readonly Finding[]): ReadonlySet<string> {
 }
 
 /** "2 critical, 1 warning". */
-export function counted(findings: readonly Finding[]): string {
-  if (findings.length === 0) return "None at this time.";
-  return Object.keys(RANK)
+export function counted(findings: readonly Finding[], others = 0): string {
+  const rest = others === 0 ? "" : `; ${others} in other states`;
+  if (findings.length === 0) return `None at this time${rest}.`;
+  const all = Object.keys(RANK)
     .map(
       (severity) =>
         [severity, findings.filter((finding) => finding.severity === severity).length] as const,
@@ -47,6 +56,7 @@ export function counted(findings: readonly Finding[]): string {
     .filter(([, n]) => n > 0)
     .map(([severity, n]) => `${n} ${severity}`)
     .join(", ");
+  return all + rest;
 }
 
 /** What is looked for; said where nothing was found. */

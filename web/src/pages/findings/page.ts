@@ -2,7 +2,8 @@
 // What was found in the numbers: where, since when, on what evidence, and what to do.
 import type { Ctx, MountedPage, Page } from "../../ui/ctx";
 import { inOrder } from "../../model/findings";
-import { CHECKS, counted, kindsOf, opened, type Shown, wanted } from "./model";
+import type { State } from "../../model/triage";
+import { CHECKS, counted, kindsOf, opened, type Shown, STATES, wanted } from "./model";
 import { FindingCard } from "./finding-card";
 import { arrange, children as fill, h, set, text as setText } from "../../lib/dom";
 import { exportButton } from "../../ui/exporting";
@@ -22,6 +23,7 @@ class FindingsPage implements MountedPage {
   private readonly head = h("p", { class: "muted", role: "status" });
   private readonly kind = h("select", { class: "select", "aria-label": "Kind" });
   private readonly switch: Choice<Shown>;
+  private readonly states: Choice<State>;
   private drawn = new Map<string, FindingCard>();
   /** What a person opened or closed; others are open as `opened` says. */
   private readonly toggled = new Map<string, boolean>();
@@ -43,6 +45,9 @@ class FindingsPage implements MountedPage {
       this.severity(),
       (value) => this.filter({ severity: value === "all" ? "" : value }),
     );
+    this.states = choice<State>("State", STATES, this.state(), (value) =>
+      this.filter({ state: value === "open" ? "" : value }),
+    );
     this.kind.addEventListener("change", () => this.filter({ kind: this.kind.value }));
     root.append(
       h(
@@ -52,6 +57,7 @@ class FindingsPage implements MountedPage {
         h(
           "div",
           { class: "card-tools" },
+          this.states.root,
           this.kind,
           this.switch.root,
           exportButton(ctx, "These findings as a CSV file", () => ({ what: "findings" })),
@@ -75,20 +81,30 @@ class FindingsPage implements MountedPage {
     return asked === "critical" || asked === "warning" || asked === "info" ? asked : "all";
   }
 
+  private state(): State {
+    const asked = this.ctx.route.query["state"];
+    return asked === "acknowledged" || asked === "muted" ? asked : "open";
+  }
+
   private filter(query: Record<string, string>): void {
     this.ctx.setQuery(query);
     this.draw();
   }
 
   private draw(): void {
-    const { findings, topology } = this.ctx.store.shown;
+    const { shown, triage } = this.ctx.store;
+    const { topology } = shown;
+    const state = this.state();
+    const findings = shown.findings.filter((finding) => triage.stateOf(finding) === state);
+    const others = shown.findings.length - findings.length;
+    this.states.choose(state);
     const severity = this.severity();
     const kind = this.ctx.route.query["kind"] ?? "";
     const kept = wanted(inOrder(findings), severity, kind);
     this.switch.choose(severity);
     this.drawKinds(findings, kind);
-    setText(this.head, topology === null ? "Waiting for the server …" : counted(findings));
-    if (kept.length === 0) return this.drawNothing(topology === null, findings.length);
+    setText(this.head, topology === null ? "Waiting for the server …" : counted(findings, others));
+    if (kept.length === 0) return this.drawNothing(topology === null, shown.findings.length);
     this.empty = "";
     const now = shownTime(this.ctx);
     const open = opened(kept);
@@ -98,7 +114,7 @@ class FindingsPage implements MountedPage {
       const one =
         before.get(finding.id) ??
         new FindingCard(this.ctx, finding, () => this.toggled.set(finding.id, !one.root.open));
-      one.draw(finding, now);
+      one.draw(finding, now, state);
       set(one.root, "open", this.toggled.get(finding.id) ?? open.has(finding.id));
       this.drawn.set(finding.id, one);
     }
@@ -136,7 +152,7 @@ function nothing(others: boolean): HTMLElement {
   return h(
     "section",
     { class: "card all-well" },
-    h("h2", {}, others ? "No finding passes these filters" : "Nothing found"),
+    h("h2", {}, others ? "None of the findings is here" : "Nothing found"),
     h(
       "p",
       { class: "muted" },

@@ -459,7 +459,7 @@ export class GroupView {
     if (this.alertsOf === findings) return this.alertMap;
     this.alertsOf = findings;
     this.alertMap = new Map();
-    for (const { severity, where } of findings) {
+    for (const { severity, where } of this.ctx.store.triage.open(findings)) {
       if (severity === "info" || where.node === undefined) continue;
       if (this.alertMap.get(where.node) !== "critical") this.alertMap.set(where.node, severity);
     }
