@@ -12,6 +12,16 @@ export default async function recording(stage) {
   await page.getByTestId("recordings").click();
   await list.getByRole("button", { name: "Start recording" }).click();
   await list.waitFor({ state: "hidden" });
+  // That it runs is said, to others too.
+  await page
+    .getByTestId("recordings")
+    .and(page.getByTitle(/is being written/))
+    .waitFor();
+  const other = await stage.open();
+  await other.getByTestId("recordings").click();
+  await other.getByRole("dialog").getByText("Recording runs").waitFor();
+  await other.context().close();
+  stage.pages.pop();
   const begun = await page.evaluate(() => window.sderl.shown().seq);
   await stage.until(
     page,
@@ -26,6 +36,10 @@ export default async function recording(stage) {
   await page.getByTestId("recordings").click();
   await list.getByRole("button", { name: "Stop recording" }).click();
   await list.waitFor({ state: "hidden" });
+  await page
+    .getByTestId("recordings")
+    .and(page.getByTitle("Recordings", { exact: true }))
+    .waitFor();
   await stage.act("restart", { node: mortal });
   await stage.until(page, "the node is back", statusIs, [mortal, true]);
   const back = await page.evaluate(() => window.sderl.shown().seq);

@@ -1,16 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which recordings there are; one is opened in place of the live cluster.
+// Which recordings there are, and whether one is being written; one is opened in place of the live
+// cluster.
 import { bytes, dateTime } from "../lib/format";
 import { h } from "../lib/dom";
 import type { Recording } from "../model/protocol";
-import { emptyState } from "../ui/parts";
+import { type Told, written } from "../model/recording";
 import type { Ctx } from "../ui/ctx";
+import { emptyState } from "../ui/parts";
+import { Polled } from "../ui/polled";
+
+const OPEN_EVERY_MS = 2000;
+const CLOSED_EVERY_MS = 30_000;
 
 export class Recordings {
   readonly element = h("dialog", { class: "dialog", "aria-label": "Recordings" });
   private readonly body = h("div", { class: "dialog-body" });
+  private readonly list: Polled<Recording[]>;
+  private recordings: readonly Recording[] = [];
+  private told: Told | null = null;
+  private drawn = "";
 
-  constructor(private readonly ctx: Ctx) {
+  /** `changed` gets the name of the recording that is being written, or null. */
+  constructor(
+    private readonly ctx: Ctx,
+    private readonly changed: (running: string | null) => void,
+  ) {
     this.element.append(
       h(
         "header",
@@ -27,66 +41,102 @@ export class Recordings {
     this.element.addEventListener("click", (event) => {
       if (event.target === this.element) this.element.close();
     });
+    this.list = new Polled(ctx, {
+      everyMs: () => (this.element.open ? OPEN_EVERY_MS : CLOSED_EVERY_MS),
+      ask: async () => {
+        const result = await ctx.store.request("recordings", {});
+        return Array.isArray(result) ? result : (result?.recordings ?? []);
+      },
+      show: (recordings) => {
+        this.recordings = recordings;
+        this.draw();
+      },
+      failed: (message) => {
+        this.drawn = "";
+        this.body.replaceChildren(emptyState("Recordings could not be listed", message));
+      },
+    });
   }
 
-  async show(): Promise<void> {
-    this.body.replaceChildren(h("p", { class: "muted" }, "Asking…"));
+  /** The server is there again, or another one. */
+  refresh(): void {
+    this.list.refresh();
+  }
+
+  show(): void {
+    if (this.ctx.store.connection !== "connected") {
+      this.drawn = "";
+      this.body.replaceChildren(
+        emptyState("Recordings could not be listed", "There is no connection to the server."),
+      );
+    } else if (this.drawn === "") this.body.replaceChildren(h("p", { class: "muted" }, "Asking…"));
     this.element.showModal();
-    try {
-      const result = await this.ctx.store.request("recordings", {});
-      this.list(Array.isArray(result) ? result : (result?.recordings ?? []));
-    } catch (error) {
-      this.body.replaceChildren(
-        emptyState("Recordings could not be listed", (error as Error).message),
-      );
-    }
+    this.list.refresh();
   }
 
-  private list(recordings: readonly Recording[]): void {
+  private running(): string | null {
+    const { hello, live, recording } = this.ctx.store;
+    // The server's clock, where it tells it.
+    const now = (recording === null ? live.frame?.t : null) ?? Date.now();
+    return written(this.recordings, now, hello?.interval_ms ?? 1000, this.told);
+  }
+
+  private draw(): void {
     const { store } = this.ctx;
-    const back = h(
-      "button",
-      { class: "button", onclick: () => void this.run(() => store.closeRecording()) },
-      "Back to live",
+    const running = this.running();
+    this.changed(running);
+    const writable = store.hello?.writable === true;
+    const drawn = JSON.stringify([this.recordings, running, writable, store.recording]);
+    if (drawn === this.drawn) return;
+    this.drawn = drawn;
+    this.body.replaceChildren(
+      this.state(running, writable),
+      this.recordings.length === 0
+        ? emptyState(
+            "No recordings",
+            "A recording keeps all that was measured, in files of bounded size. Recording is switched on in the monitor's configuration (record), or here when the dashboard is started with --write.",
+          )
+        : this.table(running),
     );
-    const record = store.hello?.writable
-      ? h(
-          "div",
-          { class: "row" },
-          h(
-            "button",
-            {
-              class: "button",
-              onclick: () => void this.run(() => store.request("record", { on: true })),
-            },
-            "Start recording",
+  }
+
+  private state(running: string | null, writable: boolean): HTMLElement {
+    const { store } = this.ctx;
+    const button = (text: string, action: () => Promise<unknown>) =>
+      h("button", { class: "button", onclick: () => void this.run(action) }, text);
+    return h(
+      "div",
+      { class: "row recording-state" },
+      running === null
+        ? h("p", { role: "status" }, "Nothing is being recorded.")
+        : h(
+            "p",
+            { role: "status" },
+            h("span", { class: "recording-dot", "aria-hidden": "true" }),
+            "Recording runs: ",
+            h("code", {}, running),
           ),
-          h(
-            "button",
-            {
-              class: "button",
-              onclick: () => void this.run(() => store.request("record", { on: false })),
-            },
-            "Stop recording",
-          ),
-        )
-      : null;
-    if (recordings.length === 0) {
-      this.body.replaceChildren(
-        emptyState(
-          "No recordings",
-          "A recording keeps all that was measured in files of bounded size. Recording is switched on in the monitor's configuration (record), or here when the dashboard may write.",
-          ...(record === null ? [] : [record]),
-        ),
-      );
-      return;
-    }
+      writable && running === null
+        ? button("Start recording", () => this.record(true))
+        : writable
+          ? button("Stop recording", () => this.record(false))
+          : null,
+      store.recording === null ? null : button("Back to live", () => store.closeRecording()),
+    );
+  }
+
+  private table(running: string | null): HTMLElement {
+    const { store } = this.ctx;
     const row = (recording: Recording) =>
       h(
         "tr",
         {},
         h("td", { class: "mono" }, recording.name),
-        h("td", { class: "num" }, dateTime(recording.modified)),
+        h(
+          "td",
+          { class: "num" },
+          recording.name === running ? "being written" : dateTime(recording.modified),
+        ),
         h("td", { class: "num" }, bytes(recording.bytes)),
         h(
           "td",
@@ -102,30 +152,35 @@ export class Recordings {
           ),
         ),
       );
-    this.body.replaceChildren(
+    return h(
+      "div",
+      { class: "table-scroll" },
       h(
-        "div",
-        { class: "table-scroll" },
+        "table",
+        { class: "table" },
         h(
-          "table",
-          { class: "table" },
+          "thead",
+          {},
           h(
-            "thead",
+            "tr",
             {},
-            h(
-              "tr",
-              {},
-              h("th", {}, "Recording"),
-              h("th", { class: "num" }, "Last written"),
-              h("th", { class: "num" }, "Size"),
-              h("th", {}),
-            ),
+            h("th", {}, "Recording"),
+            h("th", { class: "num" }, "Last written"),
+            h("th", { class: "num" }, "Size"),
+            h("th", {}),
           ),
-          h("tbody", {}, ...recordings.map(row)),
         ),
+        h("tbody", {}, ...this.recordings.map(row)),
       ),
-      h("div", { class: "row dialog-actions" }, record, store.recording === null ? null : back),
     );
+  }
+
+  private async record(on: boolean): Promise<void> {
+    const { store } = this.ctx;
+    const answer = (await store.request("record", { on })) as { recording?: string | null } | null;
+    this.told = { name: answer?.recording ?? null, at: store.live.frame?.t ?? Date.now() };
+    this.draw();
+    this.list.refresh();
   }
 
   private async run(action: () => Promise<unknown>): Promise<void> {

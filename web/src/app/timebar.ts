@@ -29,6 +29,7 @@ export class TimeBar {
     disabled: true,
   });
   private readonly speed: HTMLSelectElement;
+  private readonly folder: HTMLButtonElement;
   private readonly label = h("output", { class: "time-label", "data-testid": "time" });
   private readonly since = h("span", { class: "time-since" });
   private readonly track: Track;
@@ -40,7 +41,7 @@ export class TimeBar {
 
   constructor(private readonly ctx: Ctx) {
     const { store } = ctx;
-    this.recordings = new Recordings(ctx);
+    this.recordings = new Recordings(ctx, (running) => this.showRunning(running));
     this.dialog = this.recordings.element;
     this.track = new Track(ctx, this.scrub);
     this.pause = h("button", {
@@ -82,6 +83,17 @@ export class TimeBar {
         },
         icon(name),
       );
+    this.folder = h(
+      "button",
+      {
+        class: "icon-button",
+        "aria-label": "Recordings",
+        title: "Recordings",
+        "data-testid": "recordings",
+        onclick: () => this.recordings.show(),
+      },
+      icon("folder"),
+    );
     this.element = h(
       "footer",
       { class: "timebar", "aria-label": "Time" },
@@ -95,29 +107,17 @@ export class TimeBar {
       ),
       this.track.element,
       h("div", { class: "time-text" }, this.label, this.since),
-      h(
-        "div",
-        { class: "time-more" },
-        this.speed,
-        h(
-          "button",
-          {
-            class: "icon-button",
-            "aria-label": "Recordings",
-            title: "Recordings",
-            "data-testid": "recordings",
-            onclick: () => void this.recordings.show(),
-          },
-          icon("folder"),
-        ),
-      ),
+      h("div", { class: "time-more" }, this.speed, this.folder),
     );
     this.addKeys();
   }
 
   update(change: Change): void {
     const { time, range, recording } = this.ctx.store;
-    if (change.has("hello")) this.arrived();
+    if (change.has("hello")) {
+      this.arrived();
+      this.recordings.refresh();
+    }
     if (range !== null) {
       set(this.scrub, "min", Math.floor(range[0]));
       set(this.scrub, "max", Math.ceil(range[1]));
@@ -134,7 +134,7 @@ export class TimeBar {
     setText(
       this.since,
       recording !== null
-        ? "recording"
+        ? "recorded"
         : time.t === null || newest === null
           ? ""
           : time.mode !== "live"
@@ -204,6 +204,15 @@ export class TimeBar {
     }, ADDRESS_MS);
   }
 
+  /** Which recording is being written. */
+  private showRunning(running: string | null): void {
+    const title = running === null ? "Recordings" : `Recordings: ${running} is being written`;
+    this.folder.classList.toggle("recording-on", running !== null);
+    if (this.folder.title === title) return;
+    this.folder.title = title;
+    set(this.folder, "aria-label", title);
+  }
+
   private showPause(name: "play" | "pause", label: string): void {
     if (this.glyph === label) return;
     this.glyph = label;
@@ -266,7 +275,7 @@ export class TimeBar {
         section,
         run: () => store.seek((store.time.t ?? 0) + PAGE_MS),
       },
-      { key: "r", text: "Recordings", section, run: () => void this.recordings.show() },
+      { key: "r", text: "Recordings", section, run: () => this.recordings.show() },
     );
   }
 }

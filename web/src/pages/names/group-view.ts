@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One group's names: who has them, a search by their beginning, a look-up, and registrations over time.
+// One group's names: who has them, a search, a look-up, and registrations over time.
 import type { Ctx } from "../../ui/ctx";
 import { type Chart, chart } from "../../lib/chart";
 import { children as fill, h, text as setText } from "../../lib/dom";
@@ -19,6 +19,7 @@ import { TimeWatch } from "../../ui/time-watch";
 import { type Table, table } from "../../lib/table";
 import { namesOf } from "../../model/known";
 import type { NameRow, Series } from "../../model/protocol";
+import { containing, type Listed } from "./listed";
 import type { Change } from "../../store/signals";
 
 const LIMIT = 500;
@@ -31,12 +32,6 @@ const RATES: readonly (readonly [string, string])[] = [
   ["failed_regs_s", "refused"],
 ];
 
-interface Listed {
-  names: NameRow[];
-  total: number;
-  more: boolean;
-}
-
 export class GroupView {
   readonly root: HTMLElement;
   private readonly about = h("div", {});
@@ -44,8 +39,8 @@ export class GroupView {
   private readonly search = h("input", {
     class: "input",
     type: "search",
-    placeholder: "A name or its beginning",
-    "aria-label": "Name or its beginning",
+    placeholder: "Any part of a name",
+    "aria-label": "Any part of a name",
     autocomplete: "off",
     spellcheck: "false",
     "data-testid": "name-search",
@@ -58,6 +53,8 @@ export class GroupView {
   private readonly total: Chart;
   private readonly list: Polled<Listed>;
   private readonly series: Polled<Series>;
+  /** More names than the page lists at once. */
+  private many = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly time: TimeWatch;
   private described = "";
@@ -77,7 +74,8 @@ export class GroupView {
         {
           key: "name",
           label: "Name",
-          value: (row) => row.name,
+          // What is called exactly so comes first.
+          value: (row) => (row.name === this.search.value.trim() ? "" : row.name),
           show: (row) => h("code", { title: row.name }, row.name),
         },
         {
@@ -153,7 +151,7 @@ export class GroupView {
     this.time = new TimeWatch(ctx, () => this.series.refresh());
     this.list = new Polled(ctx, {
       everyMs: () => NAMES_EVERY_MS,
-      ask: () => ctx.store.request("names", { group, prefix: this.search.value, limit: LIMIT }),
+      ask: () => this.askNames(),
       show: (answer) => this.listed(answer),
       failed: (message) => {
         setText(this.counted, "");
@@ -267,6 +265,23 @@ export class GroupView {
     this.list.refresh();
   }
 
+  /**
+   * Names with what is typed anywhere in them, where the group has few enough to look through; else
+   * those that begin with it, which is what the server finds by itself.
+   */
+  private async askNames(): Promise<Listed> {
+    const { ctx, group } = this;
+    const typed = this.search.value;
+    if (typed !== "" && !this.many) {
+      const all = await ctx.store.request("names", { group, prefix: "", limit: LIMIT });
+      this.many = all.more;
+      if (!all.more) return containing(all, typed);
+    }
+    const found = await ctx.store.request("names", { group, prefix: typed, limit: LIMIT });
+    if (typed === "") this.many = found.more;
+    return found;
+  }
+
   private listed({ names, total, more }: Listed): void {
     const asked = this.search.value;
     setText(
@@ -282,7 +297,7 @@ export class GroupView {
     this.names.empty(
       asked === ""
         ? "No name is registered in this group."
-        : `No name begins with ${asked}. Text is written with its quotes: "text", 'Atom', {tuple,1}.`,
+        : `No name ${this.many ? "begins with" : "contains"} ${asked}. Text is written with its quotes: "text", 'Atom', {tuple,1}.`,
     );
     this.names.rows(names);
   }
