@@ -78,9 +78,12 @@ function causeOf(event: ClusterEvent): Cause | null {
 const isFirstHand = (event: ClusterEvent): boolean =>
   peerOf(event) === null && causeOf(event) !== null;
 
-function names(event: ClusterEvent, node: string): boolean {
+function names(event: ClusterEvent, text: () => string, node: string): boolean {
   if (event.node === node || peerOf(event) === node) return true;
-  const text = `${event.text} ${JSON.stringify(event.details ?? {})}`;
+  return isNamed(text(), node);
+}
+
+function isNamed(text: string, node: string): boolean {
   // n1@h is not named by n1@host.
   for (let at = text.indexOf(node); at >= 0; at = text.indexOf(node, at + 1)) {
     const [before, after] = [text[at - 1] ?? " ", text[at + node.length] ?? " "];
@@ -90,7 +93,11 @@ function names(event: ClusterEvent, node: string): boolean {
   return false;
 }
 
-function belongs(event: ClusterEvent, { cause, events, groups }: Open): boolean {
+function belongs(
+  event: ClusterEvent,
+  text: () => string,
+  { cause, events, groups }: Open,
+): boolean {
   const last = events[events.length - 1];
   if (event.t - last.t > QUIET_MS || event.t - events[0].t > LONGEST_MS) return false;
   const own = causeOf(event);
@@ -98,7 +105,9 @@ function belongs(event: ClusterEvent, { cause, events, groups }: Open): boolean 
   const { group } = event;
   if (cause.what === "created" || cause.what === "deleted")
     return group === cause.of && CHURN.has(event.kind);
-  return names(event, cause.of) || (group != null && groups.has(group) && CHURN.has(event.kind));
+  return (
+    names(event, text, cause.of) || (group != null && groups.has(group) && CHURN.has(event.kind))
+  );
 }
 
 /** Events that stand alone, and incidents in the place of those that do not; in the order of their last. */
@@ -110,7 +119,9 @@ export function incidents(
   let open: Open[] = [];
   const alone: ClusterEvent[] = [];
   for (const event of events) {
-    const found = open.findLast((one) => belongs(event, one));
+    let words = "";
+    const text = () => (words ||= `${event.text} ${JSON.stringify(event.details ?? {})}`);
+    const found = open.findLast((one) => belongs(event, text, one));
     const cause = causeOf(event);
     if (found !== undefined) found.events.push(event);
     else if (cause === null) alone.push(event);

@@ -33,6 +33,12 @@ export const page: Page = {
   mount: (root, ctx): MountedPage => new EventsPage(root, ctx),
 };
 
+interface Gathered {
+  from: readonly unknown[];
+  all: readonly ClusterEvent[];
+  incidents: readonly (ClusterEvent | Incident)[];
+}
+
 class EventsPage implements MountedPage {
   private readonly table: Table<Row>;
   private readonly view: Choice<"" | "each">;
@@ -60,6 +66,7 @@ class EventsPage implements MountedPage {
   private readonly release: () => void;
   private readonly time: TimeWatch;
   private options = "";
+  private gathered: Gathered | null = null;
 
   constructor(
     private readonly root: HTMLElement,
@@ -245,7 +252,7 @@ class EventsPage implements MountedPage {
 
   private draw(): void {
     const filter = this.filter();
-    const all = merged(this.ctx.store.events, this.extra);
+    const { all, incidents } = this.gather();
     this.shown = passing(all, filter);
     this.drawOptions(all, filter);
     const active = filter.kind || filter.level || filter.node || filter.group;
@@ -261,7 +268,7 @@ class EventsPage implements MountedPage {
     // In another order than that of time the events of an incident would stand apart.
     const whole = as === "" && this.order.key === "t";
     const rows = whole
-      ? rowsOf(this.incidents(all), new Set(this.shown), this.opened, this.order.direction)
+      ? rowsOf(incidents, new Set(this.shown), this.opened, this.order.direction)
       : this.shown.map((event) => ({ event, place: event.id, part: false, incident: null }));
     this.table.rows(rows);
     const last = filter.until === null ? undefined : this.shown[this.shown.length - 1];
@@ -272,12 +279,21 @@ class EventsPage implements MountedPage {
     this.table.mark(at ? rowId(at) : null);
   }
 
-  private incidents(all: readonly ClusterEvent[]): (ClusterEvent | Incident)[] {
-    const { topology } = this.ctx.store.shown;
-    return incidents(all, (name) => {
+  /** Worked out when events or the topology changed, and not for each frame. */
+  private gather(): Gathered {
+    const { events, shown } = this.ctx.store;
+    const { topology } = shown;
+    const { extra } = this;
+    const from = [events, extra, topology];
+    if (this.gathered !== null && from.every((one, i) => one === this.gathered?.from[i]))
+      return this.gathered;
+    const all = merged(events, extra);
+    const groupsOf = (name: string): string[] => {
       const node = topology?.nodeNamed(name);
       return node === undefined ? [] : (topology?.groupsOf(node) ?? []).map((group) => group.name);
-    });
+    };
+    this.gathered = { from, all, incidents: incidents(all, groupsOf) };
+    return this.gathered;
   }
 
   private what({ event, incident, part }: Row): HTMLElement {
@@ -316,7 +332,7 @@ class EventsPage implements MountedPage {
   }
 
   private async older(): Promise<void> {
-    const before = earlier(this.shown, merged(this.ctx.store.events, this.extra));
+    const before = earlier(this.shown, this.gather().all);
     this.more.disabled = true;
     const found = await this.ask(before === null ? {} : { before });
     this.more.disabled = false;
