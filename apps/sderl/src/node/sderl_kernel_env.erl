@@ -25,7 +25,7 @@
 %% Changes that come together are written once. In many groups a writing takes long: so many times as long
 %% lies between two.
 -define(TOGETHER, 20).
--define(REST, 20).
+-define(REST, 100).
 
 -doc "The value that the key has, or `undefined`.".
 -type value() :: {ok, term()} | undefined.

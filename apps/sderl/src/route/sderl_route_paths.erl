@@ -37,11 +37,16 @@ routes(Self, Own, Up, Db0) ->
     OwnGroups = #{{G, Uid} => Ms || {G, Uid, Ms} <- Own},
     First = [N || N := {_, _, Groups, _} <- Db, is_map_key(N, Up), shares(N, Groups, OwnGroups)],
     Reached = search([{N, [N]} || N <- lists:sort(First)], 1, Db, #{}),
-    Identities = maps:fold(fun(N, Route, Acc) ->
+    Others = maps:fold(fun(N, Route, Acc) ->
         {_, _, Gs, _} = maps:get(N, Db),
-        lists:foldl(fun({G, Uid, Ms}, A) -> better({G, Uid}, Route, Ms, A) end, Acc, Gs)
+        lists:foldl(fun({G, Uid, Ms}, A) ->
+            Identity = {G, Uid},
+            case OwnGroups of
+                #{Identity := _} -> A;
+                #{} -> better(Identity, Route, Ms, A)
+            end
+        end, Acc, Gs)
     end, #{}, Reached),
-    Others = maps:without([{G, Uid} || {G, Uid, _} <- Own], Identities),
     OwnNames = #{G => [] || {G, _, _} <- Own},
     %% There may be two groups of one name, which know nothing of each other: the nearer one.
     Groups = maps:fold(fun({G, _}, _, Acc) when is_map_key(G, OwnNames) -> Acc;

@@ -50,6 +50,8 @@
     last :: integer(),
     %% The mates that this node's heart tells that this gateway is well.
     stands = none :: none | [node()],
+    %% The routes of the table, where this process put them there.
+    shown = none :: none | sderl_route_paths:routes(),
     %% Routes are about to be computed again: once for all that has come by then.
     due = false :: boolean(),
     %% Not before then, in monotonic milliseconds.
@@ -221,11 +223,12 @@ handle_info({nodedown, Node, _}, #r{heard = Heard, silent = Silent} = R) when is
 handle_info(beat, #r{beat_ms = Ms, beat = Timer} = R) ->
     {noreply, beat(R#r{beat = sderl_timer:next(Timer, Ms, beat)})};
 handle_info({'DOWN', Mon, process, _, _}, R) -> {noreply, awaited(Mon, R)};
-handle_info(show, #r{state = S} = R) ->
+handle_info(show, #r{state = S, shown = Shown} = R) ->
     Began = now_ms(),
-    show(sderl_route_state:routes(S)),
+    Routes = sderl_route_state:routes(S),
+    show(Routes, Shown),
     Ended = now_ms(),
-    {noreply, R#r{due = false, due_at = Ended + min(?REST_MS, ?REST * (Ended - Began))}};
+    {noreply, R#r{shown = Routes, due = false, due_at = Ended + min(?REST_MS, ?REST * (Ended - Began))}};
 handle_info(compare, #r{compare = Timer} = R) ->
     Next = R#r{compare = sderl_timer:next(Timer, ?COMPARE, compare)},
     {noreply, run([{compare, rand:uniform(1 bsl 20)}], regrouped(Next))};
@@ -336,13 +339,29 @@ keep(Node, Version, Groups, Links) ->
 tell(Node, Message) ->
     sderl_traffic:send({?MODULE, Node}, {sderl_route, ?VSN, node(), Message}, control, Message).
 
-%% First what is new, then what is over: whoever reads meanwhile finds a way.
-show(#{groups := Groups, nodes := Nodes}) ->
-    Rows = lists:append([[{{group, G}, Far, list_to_tuple(First)}, {{members, G}, Ms}] || G := {{Far, First}, Ms} <- Groups])
-        ++ [{{node, N}, Far, list_to_tuple(First)} || N := {Far, First} <- Nodes],
-    Keys = #{element(1, Row) => [] || Row <- Rows},
-    Shown = ets:select(?TABLE, [{{{group, '$1'}, '_', '_'}, [], [{{group, '$1'}}]}, {{{node, '$1'}, '_', '_'}, [], [{{node, '$1'}}]},
-                                {{{members, '$1'}, '_'}, [], [{{members, '$1'}}]}]),
-    Old = [K || K <- Shown, not is_map_key(K, Keys)],
+%% First what is new, then what is over: whoever reads meanwhile finds a way. In many groups little of all that changes.
+show(#{groups := Groups, nodes := Nodes}, Shown) ->
+    {HadGroups, HadNodes} = case Shown of
+        #{groups := Gs, nodes := Ns} -> {Gs, Ns};
+        none -> {#{}, #{}}
+    end,
+    Rows = lists:append([[{{group, G}, Far, list_to_tuple(First)}, {{members, G}, Ms}]
+                         || {G, {{Far, First}, Ms}} <- differing(Groups, HadGroups)])
+        ++ [{{node, N}, Far, list_to_tuple(First)} || {N, {Far, First}} <- differing(Nodes, HadNodes)],
+    Over = case Shown of
+        none ->
+            Keys = #{element(1, Row) => [] || Row <- Rows},
+            [Key || Key <- keys(), not is_map_key(Key, Keys)];
+        _ ->
+            lists:append([[{group, G}, {members, G}] || G := _ <- HadGroups, not is_map_key(G, Groups)])
+                ++ [{node, N} || N := _ <- HadNodes, not is_map_key(N, Nodes)]
+    end,
     true = ets:insert(?TABLE, Rows),
-    lists:foreach(fun(K) -> ets:delete(?TABLE, K) end, Old).
+    lists:foreach(fun(Key) -> ets:delete(?TABLE, Key) end, Over).
+
+differing(Now, Had) -> [Entry || {Key, Value} = Entry <- maps:to_list(Now), maps:get(Key, Had, none) =/= Value].
+
+%% Of routes, by whomever they were put there.
+keys() ->
+    ets:select(?TABLE, [{{{group, '$1'}, '_', '_'}, [], [{{group, '$1'}}]}, {{{node, '$1'}, '_', '_'}, [], [{{node, '$1'}}]},
+                        {{{members, '$1'}, '_'}, [], [{{members, '$1'}}]}]).
