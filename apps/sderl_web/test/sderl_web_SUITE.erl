@@ -184,6 +184,14 @@ refused(Config) ->
     ?assertEqual(403, Ws(Good, [{"Origin", "null"}])),
     ?assertEqual(421, Ws(Good, [{"Host", "evil.example"}])),
     ?assertEqual(ok, Ws(Good, [{"Origin", Here}])),
+    %% What is no text is refused as any other, with the headers of every answer.
+    [
+        ?assertMatch({Status, #{~"x-frame-options" := ~"DENY"}, _}, sderl_web_client:http(Port, "/api/health", #{headers => [{Header, <<255>>}]}))
+     || {Status, Header} <- [{403, "Origin"}, {421, "Host"}]
+    ],
+    %% As many connections as the option says, however many processes hold them.
+    #{max_connections := Connections} = Transport = ranch:get_transport_options(sderl_web_listener),
+    ?assertEqual(520 + 200, Connections * maps:get(num_conns_sups, Transport, maps:get(num_acceptors, Transport))),
     %% The first wrong token of the minute is told, and none of the others.
     Counted = maps:get(wrong_token, sderl_web_notes:counts()),
     ?assertEqual(1, logged(fun() -> [401 = Ws("/ws?token=again", []) || _ <- lists:seq(1, 50)] end, Counted)),

@@ -44,6 +44,20 @@ next(Type) ->
 
 ids(#{~"events" := Events}) -> [Id || #{~"id" := Id} <- Events].
 
+%% Whatever is sent to it, the feed lives and its sockets stay.
+ill_typed_test_() ->
+    feed(fun() ->
+        Feed = whereis(sderl_web_feed),
+        Odd = [x, [x | y], [x], #{}, {a, b}, ~"x", 1.5, #{seq => 1}, #{nodes => [], groups => []}, fun erlang:node/0],
+        [Feed ! {sderl_mon, Kind, What} || Kind <- [frame, topology, events, findings, missed, events_missed, anew, other, 5], What <- Odd],
+        [Feed ! {sderl_mon, detail, Node, What} || Node <- [~"a", x, <<255>>], What <- Odd],
+        [Feed ! What || What <- Odd ++ [{sderl_mon}, {'DOWN', x, process, y, z}]],
+        [gen_server:cast(Feed, {ack, What}) || What <- Odd],
+        events(1, 2),
+        ?assertEqual([1, 2], ids(next(~"events"))),
+        ?assertEqual(Feed, whereis(sderl_web_feed))
+    end).
+
 %% Numbers of events begin at 1 again, and so does what a browser knows.
 a_hub_that_restarts_begins_anew_test_() ->
     feed(fun() ->

@@ -34,7 +34,7 @@ hosts_test_() ->
             unicode:characters_to_binary(Here)
         ]],
         [?_assertNot(sderl_web_guard:host_allowed(Host, [~"watch.example"])) || Host <- [
-            ~"", ~"evil.example", ~"127.0.0.1.evil.example:8090", ~"localhost.evil.example", ~"evil.watch.example", ~"1", ~":8090"
+            ~"", ~"evil.example", ~"127.0.0.1.evil.example:8090", ~"localhost.evil.example", ~"evil.watch.example", ~"1", ~":8090", <<255>>, <<"localhost", 255>>
         ]]
     ].
 
@@ -43,9 +43,30 @@ origins_test_() ->
     [
         [?_assert(Allowed(Origin)) || Origin <- [undefined, ~"http://127.0.0.1:8090", ~"https://127.0.0.1:8090", ~"https://watch.example"]],
         [?_assertNot(Allowed(Origin)) || Origin <- [
-            ~"null", ~"http://127.0.0.1", ~"http://127.0.0.1:8091", ~"http://evil.example", ~"http://watch.example", ~"https://watch.example.evil", ~""
+            ~"null", ~"http://127.0.0.1", ~"http://127.0.0.1:8091", ~"http://evil.example", ~"http://watch.example", ~"https://watch.example.evil", ~"", <<255>>, <<"http://127.0.0.1:8090", 255>>
         ]]
     ].
+
+%% A browser learns no path of the server: neither of a recording that cannot be read nor of one that cannot be made.
+paths_stay_here_test() ->
+    Dir = filename:join(filename:basedir(user_cache, "sderl_tests"), "sderl_web_" ++ os:getpid()),
+    Files = [{~"empty.sdmon", ~""}, {~"other.sdmon", ~"#!/bin/sh"}, {~"cut.sdmon", iolist_to_binary(sderl_mon_segment:header())}],
+    ok = filelib:ensure_path(Dir),
+    try
+        [ok = file:write_file(filename:join(Dir, Name), Bytes) || {Name, Bytes} <- Files],
+        Said = [sderl_web_ask:answer({open, #{recording => Name}}, live, #{recordings => Dir}) || {Name, _} <- Files],
+        In = filename:join([Dir, "empty.sdmon", "no folder"]),
+        Refused = sderl_web_ask:answer({record, #{on => true}}, live, #{recordings => In}),
+        [
+            begin
+                {error, unavailable, Why} = Answer,
+                ?assertEqual(nomatch, binary:match(unicode:characters_to_binary(Why), [list_to_binary(Dir), ~"/"]))
+            end
+         || Answer <- [Refused | Said]
+        ]
+    after
+        ok = file:del_dir_r(Dir)
+    end.
 
 paths_test_() ->
     [

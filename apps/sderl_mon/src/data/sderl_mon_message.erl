@@ -8,9 +8,9 @@ Hubs are told `t:sderl_mon_types:update/0` and `t:sderl_mon_types:topology/0`, w
 probes tell `t:sderl_mon_samples:sample/0`.
 """.
 
--export([check/2, check_orders/1]).
+-export([check/2, check_orders/1, check_news/1]).
 -export_type([scope/0, placement/0, version/0, status/0, node_report/0, config/0, kind/0]).
--export_type([beat/0, snapshot/0, plan/0, orders/0, report/0]).
+-export_type([beat/0, snapshot/0, plan/0, orders/0, report/0, news/0]).
 
 -doc "What one agent watches.".
 -type scope() :: {group, term()} | {free, node()}.
@@ -99,6 +99,20 @@ those that live. They hold until the next; those of a lower term are ignored.
 -doc "From an agent to all masters: what changed of its nodes, and now and then everything.".
 -type report() :: #{scope := scope(), term := integer(), nodes := #{node() => node_report()}}.
 
+-doc """
+From a hub to each subscriber of its node. `frame`, `topology`, `events` and `findings` come when there are new ones,
+`detail` of the nodes that the subscriber watches. One that is slow misses some and is told how many frames (`missed`)
+and events (`events_missed`). After `anew` nothing of before holds.
+""".
+-type news() ::
+    {sderl_mon, frame, sderl_mon_types:frame()}
+    | {sderl_mon, topology, sderl_mon_types:topology()}
+    | {sderl_mon, events, [sderl_mon_types:event()]}
+    | {sderl_mon, findings, [sderl_mon_types:finding()]}
+    | {sderl_mon, detail, sderl_mon_types:id(), sderl_mon_types:detail()}
+    | {sderl_mon, missed | events_missed, non_neg_integer()}
+    | {sderl_mon, anew, Life :: integer()}.
+
 -doc "The kinds of messages between masters, and of an agent to masters, with the type of their payload.".
 -type kind() :: beat | hello | state | assign | config | report.
 
@@ -113,6 +127,45 @@ check(Kind, Payload) ->
 -doc "Whether a term is orders.".
 -spec check_orders(term()) -> ok | {error, not_a_message}.
 check_orders(Term) -> checked(orders(), Term).
+
+-doc "Whether a message is one of a hub to its subscribers. (What is in details and findings is for people to read.)".
+-spec check_news(term()) -> {ok, news()} | {error, not_a_message}.
+check_news({sderl_mon, topology, Topology} = News) ->
+    case sderl_mon_clean:topology(Topology) of
+        {ok, _} -> {ok, News};
+        {error, _} -> {error, not_a_message}
+    end;
+check_news({sderl_mon, Kind, What} = News) -> checked_news(news(Kind), What, News);
+check_news({sderl_mon, detail, Node, Detail} = News) -> checked_news({tuple, [id, {map, atom, any}]}, {Node, Detail}, News);
+check_news(_) -> {error, not_a_message}.
+
+checked_news(unknown, _, _) ->
+    {error, not_a_message};
+checked_news(Shape, What, News) ->
+    case sderl_mon_shape:fits(Shape, What) of
+        true -> {ok, News};
+        false -> {error, not_a_message}
+    end.
+
+news(frame) ->
+    Flow = {tuple, [number, number]},
+    Samples = {map, id, {map, atom, number}},
+    fields(#{
+        seq => natural,
+        t => integer,
+        span_ms => natural,
+        epoch => integer,
+        nodes => Samples,
+        groups => Samples,
+        links => {map, {tuple, [id, id]}, Flow},
+        kinds => {map, atom, Flow},
+        lost => {map, atom, integer}
+    });
+news(events) -> {list, fields(#{id => natural, t => integer, kind => atom, level => atom, text => binary})};
+news(findings) -> {list, fields(#{id => binary, kind => atom, severity => atom})};
+news(Kind) when Kind =:= missed; Kind =:= events_missed -> natural;
+news(anew) -> integer;
+news(_) -> unknown.
 
 checked(Shape, Term) ->
     case sderl_mon_shape:fits(Shape, Term) of

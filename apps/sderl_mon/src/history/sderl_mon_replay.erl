@@ -38,8 +38,8 @@ seconds after the first has ended.
 }.
 
 -doc """
-Opens a recording, with its `.old` part if there is one. The error is a text for people: no such file, no
-recording, of a later version, or nothing in it that can be read.
+Opens a recording, with its `.old` part if there is one. The error is a text for people, which names the
+file without its folder: no such file, no recording, of a later version, or nothing in it that can be read.
 """.
 -spec open(file:name_all()) -> {ok, pid()} | {error, Text :: binary()}.
 open(File) -> open(File, self()).
@@ -51,7 +51,7 @@ open(File, Owner) ->
     case gen_server:start(?MODULE, {Name, Owner}, [{timeout, ?OPEN_MS}]) of
         {ok, Pid} -> {ok, Pid};
         {error, {recording, Text}} -> {error, Text};
-        {error, Reason} -> {error, text("~ts cannot be read: ~0tP", [Name, Reason, 20])}
+        {error, Reason} -> {error, text("~ts cannot be read: ~0tP", [filename:basename(Name), Reason, 20])}
     end.
 
 -doc "Closes a recording.".
@@ -123,7 +123,7 @@ ready(#{frames := #{0 := [_ | _]}} = State) ->
     {ok, State};
 ready(#{file := File, fds := Fds}) ->
     lists:foreach(fun close_file/1, Fds),
-    {error, {recording, text("~ts has no frame that can be read; it was cut off or damaged near its beginning", [File])}}.
+    {error, {recording, text("~ts has no frame that can be read; it was cut off or damaged near its beginning", [filename:basename(File)])}}.
 
 close_file(Fd) ->
     _ = file:close(Fd),
@@ -134,7 +134,7 @@ parts(File) ->
     Tried = [part(F) || F <- [<<File/binary, ".old">>, File]],
     case {[Fd || {ok, Fd} <- Tried], lists:last(Tried)} of
         {[_ | _] = Fds, _} -> {ok, Fds};
-        {[], {error, Reason}} -> {error, text("~ts ~ts", [File, why(Reason)])}
+        {[], {error, Reason}} -> {error, text("~ts ~ts", [filename:basename(File), why(Reason)])}
     end.
 
 part(File) ->

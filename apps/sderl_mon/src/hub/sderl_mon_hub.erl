@@ -15,10 +15,9 @@ does the work of answering: a slow question delays nobody else.
 
 ## Messages to subscribers
 
-`{sderl_mon, topology, T}`, `{sderl_mon, frame, F}`, `{sderl_mon, events, [E]}`, `{sderl_mon, findings, [F]}`,
-after `watch/1` also `{sderl_mon, detail, NodeId, D}`. To a subscriber with more than 100 messages in
-its queue nothing is sent; when it has caught up, `{sderl_mon, missed, N}` tells how many frames it
-missed, `{sderl_mon, events_missed, N}` how many events if any, followed by what is the case now.
+They are `t:sderl_mon_message:news/0`; details come after `watch/1`. To a subscriber with more than 100 messages in
+its queue nothing is sent; when it has caught up, it is told how many frames and events it missed, followed by what is
+the case now.
 When a feed begins or ends all begins anew, the numbers of the events too: `{sderl_mon, anew, Life}`
 says so, where `Life` is not that of the snapshot. Whoever keeps something subscribes again.
 

@@ -218,7 +218,8 @@ record(Dir) ->
     case started(sderl_mon_record:status(), Dir) of
         {ok, #{file := File}} -> {ok, File};
         {error, already_recording} -> {error, "a recording is being made already"};
-        {error, {file, File, Reason}} -> {error, [File, ": ", file:format_error(Reason)]};
+        {error, {file, File, Reason}} -> {error, [filename:basename(File), ": ", file:format_error(Reason)]};
+        {error, {exists, File}} -> {error, [filename:basename(File), ": there is such a recording already"]};
         {error, Reason} -> {error, reason(Reason)}
     end.
 

@@ -233,22 +233,14 @@ handle_cast(_, State) ->
 
 -doc false.
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
-handle_info({sderl_mon, frame, Frame}, State) ->
-    {noreply, frame(Frame, State)};
-handle_info({sderl_mon, topology, Topology}, State) ->
-    {noreply, topology(Topology, State)};
-handle_info({sderl_mon, events, Events}, State) ->
-    {noreply, events(Events, State)};
-handle_info({sderl_mon, findings, Findings}, State) ->
-    {noreply, findings(Findings, State)};
-handle_info({sderl_mon, detail, Node, Detail}, State) ->
-    {noreply, detail(Node, Detail, State)};
-handle_info({sderl_mon, missed, N}, State) ->
-    {noreply, all(fun(Socket, Known) -> left_out(Socket, N, Known) end, State)};
-handle_info({sderl_mon, events_missed, N}, State) ->
-    {noreply, all(fun(_, Known) -> events_missed(N, Known) end, State)};
-handle_info({sderl_mon, anew, Life}, #state{life = Known} = State) when Life =/= Known ->
-    {noreply, subscribe(State)};
+handle_info(Message, State) when element(1, Message) =:= sderl_mon ->
+    case sderl_mon_message:check_news(Message) of
+        {ok, News} ->
+            {noreply, heard(News, State)};
+        {error, not_a_message} ->
+            sderl_web_notes:note(failed, "a message that no hub sends was ignored"),
+            {noreply, State}
+    end;
 handle_info(subscribe, #state{hub = none} = State) ->
     {noreply, subscribe(State)};
 handle_info({'DOWN', Hub, process, _, _}, #state{hub = Hub} = State) ->
@@ -262,6 +254,25 @@ handle_info(_, State) ->
     {noreply, State}.
 
 %% What comes from the hub
+
+heard({sderl_mon, frame, Frame}, State) ->
+    frame(Frame, State);
+heard({sderl_mon, topology, Topology}, State) ->
+    topology(Topology, State);
+heard({sderl_mon, events, Events}, State) ->
+    events(Events, State);
+heard({sderl_mon, findings, Findings}, State) ->
+    findings(Findings, State);
+heard({sderl_mon, detail, Node, Detail}, State) ->
+    detail(Node, Detail, State);
+heard({sderl_mon, missed, N}, State) ->
+    all(fun(Socket, Known) -> left_out(Socket, N, Known) end, State);
+heard({sderl_mon, events_missed, N}, State) ->
+    all(fun(_, Known) -> events_missed(N, Known) end, State);
+heard({sderl_mon, anew, Life}, #state{life = Life} = State) ->
+    State;
+heard({sderl_mon, anew, _}, State) ->
+    subscribe(State).
 
 topology(Topology, State0) ->
     State1 = #state{encoded = Encoded} = numbered(Topology, undefined, State0#state{topology = Topology}),

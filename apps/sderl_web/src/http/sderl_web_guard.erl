@@ -96,10 +96,17 @@ policy(Host) ->
 -doc "Whether the `Host` of a request is one of ours: an address, this machine's name, or configured.".
 -spec host_allowed(binary(), [binary()]) -> boolean().
 host_allowed(Header, Hosts) ->
-    case name(string:lowercase(Header)) of
+    case name(lowercase(Header)) of
         <<>> -> false;
         <<"localhost">> -> true;
         Name -> is_address(Name) orelse lists:member(Name, Hosts) orelse lists:member(Name, own_names())
+    end.
+
+%% A header that is no UTF-8 is like an empty one, which is nobody's.
+lowercase(Header) ->
+    case unicode:characters_to_binary(Header) of
+        Header -> string:lowercase(Header);
+        _ -> <<>>
     end.
 
 own_names() ->
@@ -126,8 +133,8 @@ is_address(Name) ->
 origin_allowed(undefined, _Host, _Origins) ->
     true;
 origin_allowed(Origin0, Host0, Origins) ->
-    Origin = string:lowercase(Origin0),
-    Host = string:lowercase(Host0),
+    Origin = lowercase(Origin0),
+    Host = lowercase(Host0),
     Origin =:= <<"http://", Host/binary>> orelse Origin =:= <<"https://", Host/binary>> orelse lists:member(Origin, Origins).
 
 -doc "The token that a request brings: `Authorization: Bearer T`, `?token=T` or the cookie `sderl_token`.".

@@ -64,6 +64,8 @@ listen(#{ip := Ip, port := Port, tls := Tls, max_sockets := Most, hosts := Hosts
     ]),
     Transport = #{
         max_connections => Most + ?OTHER_CONNECTIONS,
+        %% Each supervisor of connections counts for itself: one, so that the limit is what it says.
+        num_conns_sups => 1,
         num_acceptors => 4,
         socket_opts => socket_opts(Ip, Port, Tls)
     },
