@@ -35,8 +35,8 @@ types() ->
     [{node_of("n" ++ integer_to_list(I)), normal} || I <- lists:seq(1, 14)] ++
         [{node_of("h" ++ integer_to_list(I)), hidden} || I <- lists:seq(1, 2)].
 
-%% The library's own patience: long, so that a busy machine sets nobody aside.
-env() -> [{sderl, tick_ms, 200}, {sderl, set_aside_ms, 15_000}, {sderl, write_timeout_ms, 60_000}].
+%% The library's own patience is long, so that a busy machine sets nobody aside: `patience_ms` of a variant.
+env() -> [{sderl, tick_ms, 200}, {sderl, write_timeout_ms, 60_000}].
 
 start(Owner) ->
     Family = #{apps => [sderl], env => env()},
@@ -49,17 +49,19 @@ stop(Fleet) -> sderl_fleet:stop(Fleet).
 %% ---------------------------------------------------------------- variants
 
 %% A variant is an atom, or a map to replace what it stands for: `nodes` as after which start, `resolver`,
-%% `weights` of the commands, deliberate `faults` of the library.
-variant(plain) -> #{start => plain, resolver => random_exit_name, weights => sderl_model_gen:plain(), faults => []};
+%% `weights` of the commands, deliberate `faults` of the library, its `patience_ms` with a silent node.
+variant(plain) ->
+    #{start => plain, resolver => random_exit_name, weights => sderl_model_gen:plain(), faults => [], patience_ms => 15_000};
 %% A launch configuration makes three groups.
 variant(launch) -> (variant(plain))#{start := launch, resolver := notify_all_name};
 %% Nodes are free as a rule, and have the same few names, so that islands meet and names clash.
 variant(islands) -> (variant(plain))#{resolver := random_notify_name, weights := sderl_model_gen:free()};
 %% Groups that decide by majority, which nobody loses here.
-variant(majority) -> (variant(plain))#{weights := sderl_model_gen:majority()};
-%% The same without nodes that are added, each of which waits for as long as the library is patient.
+%% Some of their changes wait for as long as the library is patient: it is less so here.
+variant(majority) -> (variant(plain))#{weights := sderl_model_gen:majority(), patience_ms := 5000};
+%% The same without nodes that are added, each of which waits so long.
 variant(majority_as_made) ->
-    (variant(plain))#{weights := maps:without([add_nodes, enter], sderl_model_gen:majority())};
+    (variant(majority))#{weights := maps:without([add_nodes, enter], sderl_model_gen:majority())};
 variant(Map) when is_map(Map) -> maps:merge(variant(plain), Map).
 
 %% Three groups that overlap.
@@ -88,9 +90,9 @@ reset(Fleet, Variant) -> reset(Fleet, Variant, 3).
 reset(Fleet, Variant, Tries) ->
     ok = all(Fleet, stop, []),
     await(fun() -> lists:all(fun(Free) -> Free end, each(Fleet, unlink, [])) end),
-    #{start := Start, resolver := Resolver, faults := Faults} = variant(Variant),
+    #{start := Start, resolver := Resolver, faults := Faults, patience_ms := Patience} = variant(Variant),
     Groups = case Start of plain -> undefined; launch -> launch() end,
-    ok = all(Fleet, start, [[{s_groups, Groups}, {resolver, Resolver}], sderl_plant:beams(Faults)]),
+    ok = all(Fleet, start, [[{s_groups, Groups}, {resolver, Resolver}, {set_aside_ms, Patience}], sderl_plant:beams(Faults)]),
     Pids = [{{pid, N, K}, sderl_fleet:call(Fleet, N, sderl_conformance_node, spawned, [])} || {N, _} <- types(), K <- [1, 2]],
     Dead = lists:zip([N || {N, _} <- types()], each(Fleet, dead, [])),
     W = #w{fleet = Fleet, table = maps:from_list(Pids), dead = maps:from_list(Dead)},

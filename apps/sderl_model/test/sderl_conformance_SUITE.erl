@@ -32,7 +32,7 @@ islands(Config) -> check(islands, count(8, 300), Config).
 %% Groups that decide by majority, of the nodes that they were made of or of some of these.
 majority_as_made(Config) -> check(majority_as_made, count(6, 200), Config).
 
-%% Groups that decide by majority. A node that is added waits for 15 s, which makes this long.
+%% Groups that decide by majority. A node that is added waits for 5 s, which makes this long.
 majority(Config) -> check(majority, count(3, 200), Config).
 
 %% Groups that end and begin without a pause: no node is seen in a group and in an island, and a name of the
