@@ -1,7 +1,7 @@
 # Each target installs the toolchain first where the machine lacks it.
 with := toolchain/env
 
-.PHONY: help build web demo test test-long test-otp27 check xref dialyzer check-web spec bench clean
+.PHONY: help build web demo test test-long test-otp27 check xref dialyzer check-web spec docs bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ check-web:
 
 spec: ## the specification of the group protocol, by TLC (needs Java; ARGS=--long for hours)
 	@spec/check $(ARGS)
+
+docs: ## the site: all pages and the manuals of the public modules (needs Elixir; ExDoc fetched on Debian)
+	@toolchain/docs || [ $$? -eq 77 ]
 
 bench: ## the standard benchmarks, a quarter of an hour (ARGS="NAME options" for one; ARGS=list)
 	@bin/sderl bench $(or $(ARGS),standard)

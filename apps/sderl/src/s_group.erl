@@ -683,7 +683,11 @@ monitor_nodes(_) -> {error, not_boolean}.
 
 %% ---------------------------------------------------------------- process groups
 
--doc "Joins processes to a process group of an s_group: OTP's `pg`, one scope a group. See `m:sderl_pg`.".
+-doc """
+Joins processes to a process group of an s_group. Each s_group is a scope of OTP's `m:pg`, so a process
+group reaches the members of the s_group and no other node. Like `pg` it is eventually consistent, several
+processes may join, and one may join several times.
+""".
 -spec join(group(), term(), pid() | [pid()]) -> ok | {error, atom()}.
 join(Group, PgGroup, Pids) ->
     pids_arg(Pids, join),

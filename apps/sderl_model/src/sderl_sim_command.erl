@@ -23,7 +23,7 @@ The commands of a script: what happens to the simulated world, at a time or at o
 | `{drop, A, B}` | a link breaks and may come back at once |
 | `{delay, A, B, {Min, Max}}`, `{no_delay, A, B}` | of what `A` sends to `B`, in ms |
 | `{silence, A, Bs}`, `{speak, A, Bs}` | what `A` sends to these waits, and goes on; the links stand |
-| `{op, N, Op}`, `{op, N, Id, Op}` | a client's operation, see `t:sderl_core:op/0` |
+| `{op, N, Op}`, `{op, N, Id, Op}` | a client's operation, see `sderl_core:op()` |
 | `{add, N, M}`, `{remove, N, M}`, `{delete, N}` | `N` asks for a change of the members, or the end of the group |
 | `{create, N}` | `N` creates the group of that name, which it is not a member of (the caller counts its members) |
 | `{make, N}` | `N` creates the group, unless it is in one of that name, and adds all others |

@@ -33,7 +33,7 @@ Further kinds, which a schedule has only where it is asked for them:
 | `prune` | a node's system clock jumps by days: it forgets who was removed |
 | `regroup` | a group that was made at run time is deleted, and one of its name is made |
 | `meet` | the islands of two free nodes become one (every node has one beside its groups) |
-| `mutate` | what a node sends comes a second time, changed, `m:sderl_sim_hostile` |
+| `mutate` | what a node sends comes a second time, changed, `sderl_sim_hostile` |
 """.
 -include("sderl_sim.hrl").
 

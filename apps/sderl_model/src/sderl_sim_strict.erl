@@ -1,9 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_sim_strict).
 -moduledoc """
-Promises of a simulated group that can be left out (`strict` names those that are looked at; `usual/0` without
-it): one function for each, under its name. What is always looked at is in `m:sderl_sim_check` and
-`m:sderl_sim_settle`.
+Promises of a simulated group that can be left out: one function for each, under its name.
+
+The option `strict` names those that are checked; without it they are those of `usual/0`. What is always checked is in
+`m:sderl_sim_check` and `m:sderl_sim_settle`.
 
 | promise | what it says |
 |---|---|

@@ -332,9 +332,18 @@ info() ->
     end.
 
 -doc """
-Whether the calling process is told of its messages that could not be delivered, as
-`{sderl_undelivered, To, Reason, Messages}` with how many of them (`t:sderl_route_send:failure/0`). Told or not, an event
-`undelivered` says so now and then, and `info/0` counts them.
+With `true` the calling process is told when messages that it sent could not be delivered:
+`{sderl_undelivered, To, Reason, Messages}`, where `Messages` is how many.
+
+| `Reason` | |
+|---|---|
+| `no_name` | the group has no such name |
+| `no_route` | no gateway leads to the group |
+| `unreachable` | the way ends before the receiver's node |
+| `busy` | a link or a gateway on the way is full |
+| `hop_limit` | the message crossed too many gateways |
+
+Told or not, the event `undelivered` reports such messages, and `info/0` counts them.
 """.
 -spec reports(boolean()) -> ok | {error, not_running}.
 reports(On) when is_boolean(On) ->

@@ -5,10 +5,10 @@ What a hub remembers: frames at several resolutions, the topologies and the find
 
 New frames are kept as they are, the last 600 of them (`raw`: ten minutes at one a second). Besides,
 each level of `levels`, a step and how long to keep, has one frame a step, merged from the level
-before (`m:sderl_mon_ladder`), so that totals stay what they were: by default a second for ten minutes,
+before (`sderl_mon_ladder`), so that totals stay what they were: by default a second for ten minutes,
 ten seconds for two hours, a minute for a day.
 
-Everything is packed (`m:sderl_mon_pack`): about 20 bytes a link and frame. `max_bytes` (64 MiB) bounds
+Everything is packed (`sderl_mon_pack`): about 20 bytes a link and frame. `max_bytes` (64 MiB) bounds
 the sum: beyond it the oldest of the fullest level goes. `info/1` says what is there.
 
 A question gets the finest frames there are for the newest part of its time and coarser ones for the
@@ -234,7 +234,7 @@ fold(From, To, StepMs, Want, Fun, Acc0, H) ->
 choose(StepMs, #{levels := Levels}) ->
     sderl_mon_ladder:choose(StepMs, [{Step, entries(Ring)} || #level{step = Step, ring = Ring} <- Levels]).
 
--doc "For `m:sderl_mon_query`.".
+-doc "For `sderl_mon_query`.".
 -spec store(history()) -> sderl_mon_types:store().
 store(H) ->
     #{

@@ -2,7 +2,7 @@
 -module(sderl_mon_replay).
 -moduledoc """
 Reads a recording of `m:sderl_mon_record` and answers the same questions as a hub: give the process of
-`open/1` to `sderl_mon_hub:range/1`, `at/2`, `series/5`, `events/2` and `traffic/2` as the source.
+a recording that is open to `sderl_mon_hub:range/1`, `at/2`, `series/5`, `events/2` and `traffic/2` as the source.
 
 Opening reads the file once and keeps where each record is (some 100 bytes each), not what is in it. A file
 that is cut in the middle of a record, or damaged, is read as far as it is good; `info/1` tells how much is
@@ -71,7 +71,7 @@ own(Replay) -> gen_server:call(Replay, {own, self()}).
 -spec info(pid()) -> map().
 info(Replay) -> gen_server:call(Replay, info).
 
--doc "For `m:sderl_mon_query`: this process reads, the caller unpacks and counts.".
+-doc "For `sderl_mon_query`: this process reads, the caller unpacks and counts.".
 -spec store(pid()) -> sderl_mon_types:store().
 store(Replay) ->
     #{

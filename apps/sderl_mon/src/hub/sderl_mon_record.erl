@@ -7,7 +7,7 @@ The recording `NAME.sdmon` is at most two files: when `NAME.sdmon` has reached h
 `NAME.sdmon.old`, in place of an earlier one, and a new file begins with the topology and the findings of
 then. So the newest half at least is always there, and each file can be read alone. Frames are
 written as they come, and merged to ten seconds and a minute, for series over a long time. The files'
-format is that of `m:sderl_mon_segment`; `m:sderl_mon_replay` reads them, also while they are written and
+format is that of `sderl_mon_segment`; `m:sderl_mon_replay` reads them, also while they are written and
 after the recorder was killed.
 
 One recording at a time. The recorder is a subscriber of the hub like others: where the disk is so slow
