@@ -3,10 +3,10 @@
 -moduledoc """
 Groups of nodes with their own links and their own names.
 
-An *s_group* is a set of nodes that are linked to each other, and to nobody else because of it,
-and that share one namespace of processes: each member has all names of the group and reads them
-locally. A node may be in any number of groups, or in none (then it is *free* and has a
-namespace under the group `undefined`). Groups are made, grown, shrunk and deleted at run time.
+An *s_group* is a set of nodes with a full mesh of links among them and one namespace of process names:
+each member has all names of the group and reads them locally. A node may be in any number of groups.
+A node in no group is *free*, and has a namespace under the group `undefined`. Groups are made, grown,
+shrunk and deleted at run time.
 
 ```erlang
 {ok, workers, _} = s_group:new_s_group(workers, [node(), 'b@host', 'c@host']),
@@ -24,22 +24,23 @@ Group names are any term but `undefined`, process names any term.
 
 ## Errors
 
-Expected failures are values, listed with each function. With the application stopped calls give
-`{error, not_running}`, registrations `{no, not_running}`, reads `undefined`. On a node whose VM
-connects to every node by itself (`connect_all` true) group calls give `{error, connect_all}`. A
-write that is not answered in time (10 s by default, `write_timeout_ms`) exits with
-`{timeout, {s_group, write, _}}`: its outcome is unknown then, and `whereis_name/2` tells. So does one
-that was under way when this node hears from outside that it was removed from the group, at once. An
-argument of the wrong type raises `{badarg, {s_group, Function, Arity}, Details}`.
+Expected failures are values, listed with each function. While the application is stopped, calls give
+`{error, not_running}`, registrations `{no, not_running}` and reads `undefined`. On a node whose VM
+connects to every node by itself (`connect_all` true) group calls give `{error, connect_all}`.
+
+A write that is not answered in time (10 s by default, `write_timeout_ms`) exits with
+`{timeout, {s_group, write, _}}`. Its outcome is unknown then; `whereis_name/2` tells. A write exits at
+once if this node learns meanwhile that it was removed from the group.
+
+An argument of the wrong type raises `{badarg, {s_group, Function, Arity}, Details}`.
 
 ## Sources
 
 The operations and their values are those published for SD Erlang (Chechina et al., *Improving
 the network scalability of Erlang*, JPDC 2016; Trinder et al., *Scaling Reliably*, 2017).
-Programs written for the published module run unmodified, but for what the table *Where the sources
-differ* in `docs/semantics.md` lists. `new_s_group/3`, `enter/2`, `leave/1`, `recover_majority/2`,
-`follow/1`, `read/2`, `lookup/2`, options, subscriptions, `await/2`, `links/0` and the `via` callbacks are ours.
-Choosing nodes by attributes, load and distance: `m:sderl_place`.
+A program for the published module runs without a change of its source, unless it depends on a row of
+the table *Where the sources differ* in `docs/semantics.md`. `new_s_group/3`, `enter/2`, `leave/1`, `recover_majority/2`,
+`follow/1`, `read/2`, `lookup/2`, options, subscriptions, `await/2`, `links/0` and the `via` callbacks are this library's own. `m:sderl_place` chooses nodes by attributes, load and distance.
 """.
 
 %% The library
@@ -70,16 +71,19 @@ Choosing nodes by attributes, load and distance: `m:sderl_place`.
 -doc "Names a process within a group.".
 -type name() :: term().
 -doc """
-Of a registration. `meta` is kept with the name and read by `lookup/2`. `resolver` decides when a
-healed split finds the name on both sides: `random_exit_name` (default), `random_notify_name`,
-`notify_all_name` as in `global`, or `{Module, Function}` called with the name and both pids, on
-the node that decides, to give the pid to keep or `none`.
+Options of a registration.
+
+`meta` is kept with the name, and `lookup/2` reads it.
+
+`resolver` decides when both sides of a split that heals have the name: `random_exit_name` (the default),
+`random_notify_name` or `notify_all_name` as in `global`, or `{Module, Function}`. The function is called
+with the name and both pids, on the node that decides, and returns the pid to keep, or `none`.
 
 `majority_lost` says what becomes of the process when the name's member loses the majority of a
 group that decides by majority: `notify` sends it `{s_group_majority, lost, Group, Name}`, and
 `{s_group_majority, regained, Group, Name}` when the member has the majority again; `exit` sends it
-an exit signal with the reason `{s_group_no_majority, Group, Name}`; `ignore` does nothing. Without
-it the configuration key `majority_lost` decides, `ignore` by default.
+an exit signal with the reason `{s_group_no_majority, Group, Name}`; `ignore` does nothing. Without this
+option the configuration key `majority_lost` decides, `ignore` by default.
 """.
 -type options() :: #{
     meta => term(),
@@ -87,15 +91,17 @@ it the configuration key `majority_lost` decides, `ignore` by default.
     majority_lost => sderl_options:majority_lost()
 }.
 -doc """
-Of a new group. `consistency`: with `available` each side of a split decides for itself, with
-`majority` only one that has more than half of all members. Without it the configuration key
-`consistency` decides, `available` by default.
+Options of a new group.
+
+`consistency`: with `available` each side of a split decides for itself; with `majority` only a side with
+more than half of all members decides. Without this option the configuration key `consistency` decides,
+`available` by default.
 
 `answer`: with `committed` a write is answered when every member that counts has applied it. With
-`applied`, of available groups only, when the caller's own node has, where the write concerns no name that is at
-home on another member: sooner, and others see it a moment later. What that gives up is in
-`docs/faults.md` ("Answered at once"). Without it the configuration key `answer` decides, `committed` by
-default.
+`applied`, which only available groups may have, it is answered when the caller's own node has applied it,
+unless it concerns a name that is at home on another member. That is sooner, and other members see the
+write a moment later; `docs/faults.md` ("Answered at once") says what it gives up. Without this option the
+configuration key `answer` decides, `committed` by default.
 """.
 -type group_options() :: #{
     consistency => sderl_options:consistency(),
@@ -105,11 +111,11 @@ default.
 %% ---------------------------------------------------------------- the library
 
 -doc """
-Starts the application `sderl` and what it needs; the process is that of its supervisor. For
-published programs, which boot with `erl -run s_group`; others name `sderl` among their applications.
+Starts the application `sderl` and the applications that it needs, and gives its supervisor. For published
+programs, which boot with `erl -run s_group`; other programs list `sderl` among their applications.
 
-Errors: `{already_started, Pid}`, and those of `application:start/1`; a node that connects to every
-other by itself gives `{sderl, {{connect_all, Sentence}, _}}`.
+Errors: `{already_started, Pid}`, and those of `application:start/1`; on a node that connects to every
+other node by itself `{sderl, {{connect_all, Sentence}, _}}`.
 """.
 -spec start() -> {ok, pid()} | {error, {already_started, pid()} | term()}.
 start() ->
@@ -164,8 +170,8 @@ gives `{ok, Group, []}` and creates nothing.
 Errors: `remote_s_group` (the calling node is not in the list), `s_group_name_is_in_use`,
 `reserved_s_group_name` (`undefined`).
 
-A node that is not distributed (`nonode@nohost`) may have groups in which it is alone: programs
-and their tests run on it as they are. It keeps them when it gets a name, and is in them under it.
+A node that is not distributed (`nonode@nohost`) may have groups of which it is the only member, so that
+programs and their tests run on it. It keeps these groups when it gets a name.
 """.
 -spec new_s_group(group(), [node()]) ->
     {ok, group(), Joined :: [node()]}
@@ -176,14 +182,13 @@ new_s_group(Group, Nodes) ->
     new_group(Group, Nodes, #{}).
 
 -doc """
-`new_s_group/2` with options. A group that decides by majority begins with all nodes that accept the
-invitation as members, and decides when more than half of them have joined; `docs/majority.md` says
-what it promises. The free namespace `undefined` is
-always available.
+`new_s_group/2` with options. All nodes that accept the invitation are members of a majority group from
+the beginning, and it decides as soon as more than half of them have joined; `docs/majority.md` says what
+it promises. The free namespace `undefined` is always available.
 
 Errors: those of `new_s_group/2`, and `consistency_differs`, `answer_differs`: the configuration of this node has
 another consistency, or another `answer`, for a group of this name. A node whose configuration has another consistency is
-left out; one that has another `answer` answers its own callers so. `answer => applied` with
+left out; a node whose configuration has another `answer` uses that for its own callers. `answer => applied` with
 `consistency => majority` is a `badarg`, and `consistency_differs` where the configuration has one of them.
 """.
 -spec new_s_group(group(), [node()], group_options()) ->
@@ -221,8 +226,9 @@ group_options_arg(Options) ->
     misuse(new_s_group, 3, 3, Options, "a map with consistency, answer or nothing").
 
 -doc """
-Deletes a group and its names on all its members. All members that are there have agreed when this returns; one that is slow
-may still show the group for a moment. Members that are away are told when they return.
+Deletes a group and its names on all its members. When this returns, all members that are there have
+agreed; a slow one may still show the group for a moment. Members that are away learn of it when they
+return.
 
 Errors: `remote_s_group` (the calling node is no member), `no_majority`.
 """.
@@ -234,13 +240,13 @@ delete_s_group(Group) -> running(fun() -> sderl_admin:delete(Group) end).
 -doc """
 Adds nodes to a group of the calling node.
 
-`Added` are those that were no members before and are now, sorted; who could not be added is left
-out and `info/0` says why. Returns when the new members have all names, or after the write timeout.
-The calling node is ignored, so a list with nobody else gives `{ok, Group, []}` whatever the group.
+`Added` are the nodes that are new members, sorted. A node that could not be added is left out, and
+`info/0` says why. Returns when the new members have all names, or after the write timeout. The calling
+node is ignored, so a list without other nodes gives `{ok, Group, []}` whatever the group.
 
-Errors: `node_does_not_belong_to_the_s_group` (the calling node is no member), `no_majority` (the
-group decides by majority, and the members that count now are none, or would be none of the members
-then: add fewer nodes at a time).
+Errors: `node_does_not_belong_to_the_s_group` (the calling node is no member), `no_majority` (in a
+majority group: the members that count are no majority of the members now, or would be none of the members
+then; in the second case add fewer nodes at a time).
 """.
 -spec add_nodes(group(), [node()]) ->
     {ok, group(), Added :: [node()]}
@@ -257,8 +263,7 @@ add_nodes(Group, Nodes) ->
 
 -doc """
 Removes nodes from a group of the calling node. Nodes that are no members are ignored, and an empty
-list gives `ok` whatever the group. Names whose process lives on a removed node stay. Removed nodes
-that are away are told when they return.
+list gives `ok` whatever the group. Names whose process lives on a removed node stay. Removed nodes that are away learn of it when they return.
 
 Errors: `cannot_remove_itself` (use `leave/1`), `node_does_not_belong_to_the_s_group`, `no_majority`
 (see `recover_majority/2` for members that are lost for good).
@@ -278,8 +283,8 @@ remove_nodes(Group, Nodes) ->
     end).
 
 -doc """
-Makes the calling node a member of a running group: the first of `Seeds` that can be reached and
-is a member adds it. Gives the members.
+Makes the calling node a member of a running group: the first of `Seeds` that can be reached and is a
+member adds it. Gives the members of the group.
 
 Errors: `no_seeds`, `{no_seed_answered, [{Node, Reason}]}`, `timeout`.
 """.
@@ -292,7 +297,7 @@ enter(Group, Seeds) ->
     end.
 
 -doc """
-Takes the calling node out of a group. The last member's leaving deletes the group.
+Takes the calling node out of a group. When the last member leaves, the group is deleted.
 
 Errors: `node_does_not_belong_to_the_s_group`, `no_majority`.
 """.
@@ -303,23 +308,22 @@ leave(undefined) -> {error, node_does_not_belong_to_the_s_group};
 leave(Group) -> running(fun() -> sderl_admin:leave(Group) end).
 
 -doc """
-For the operator of a group that decides by majority, when so many members are lost for good that
-those that are left are no majority and never will be one. The `Survivors` are the members from then
-on, the others are removed, and writes go on with what the survivors know.
+Makes the survivors of a majority group its only members. An operator calls it when so many members are
+lost for good that the others are no majority and never will be one. The members that are not among
+`Survivors` are removed, and writes go on with what the survivors know.
 
 **Call it only when the other members are known to be down and will not come back with what they
-know.** Should they be only cut off, they may have written more meanwhile, both sides decide from
-then on, and what the survivors lack is lost when they meet. Each survivor logs a warning, as the
+know.** If they are only cut off, both sides decide from then on, and what they wrote meanwhile is lost when they
+meet the survivors. Each survivor logs a warning, as the
 event `majority_recovered`.
 
-It is called on one survivor and asks all of them first, each of which must be a member without a
-majority; if one refuses or does not answer, nothing is changed anywhere.
+Call it on one survivor. It asks all survivors first, and each must be a member without a majority; if one
+refuses or does not answer, nothing changes anywhere.
 
-Errors: `{Reason, [{Node, Why}]}` with the reason `refused` where nothing was changed, and
-`incomplete` where some survivors have done it and others ended meanwhile: call it again, unless the
-group has a majority by then. Each `Why`
-is `available_mode` (the group does not decide by majority), `has_majority`, `not_member`,
-`not_running` or `unreachable`. Without asking: `not_a_survivor` (the calling node is not in the
+Errors: `{refused, [{Node, Why}]}` when nothing was changed, and `{incomplete, [{Node, Why}]}` when some
+survivors have done it and others ended meanwhile: call it again, unless the group has a majority by then.
+`Why` is `available_mode` (the group does not decide by majority), `has_majority`, `not_member`,
+`not_running` or `unreachable`. Without asking other nodes: `not_a_survivor` (the calling node is not in the
 list), `{not_members, [Node]}`, `node_does_not_belong_to_the_s_group`.
 """.
 -spec recover_majority(group(), Survivors :: [node()]) ->
@@ -336,16 +340,16 @@ recover_majority(Group, Survivors) ->
 Connects to a node: visibly if it runs this application, hidden if not.
 
 A visible link from a node with `connect_all` false makes `global:sync/0` hang on a stock node as
-long as it lasts; a hidden one does not. The link is noted as the caller's own: no policy closes it.
+long as it lasts; a hidden one does not. The link counts as the caller's own: no policy closes it.
 """.
 -spec connect(node()) -> boolean().
 connect(Node) when is_atom(Node) -> sderl_stock:connect(Node);
 connect(Other) -> misuse(connect, 1, 1, Other, "the name of a node").
 
 -doc """
-`enter/2` with one seed, as discovery libraries call a connect function: with libcluster,
-`connect: {:s_group, :connect, [:my_group]}`. A node that is a member already adds the other one. Whether
-both are members now.
+Makes both nodes members of the group, and tells whether they are now. The calling node adds the other one
+if it is a member itself, and enters through it if not. For discovery libraries that call a connect
+function: with libcluster, `connect: {:s_group, :connect, [:my_group]}`.
 """.
 -spec connect(group(), node()) -> boolean().
 connect(Group, Node) when is_atom(Node) ->
@@ -362,18 +366,18 @@ added(Group, Node) ->
     end.
 
 -doc """
-Keeps a copy of the names of a group that this node is not in, with their metadata: `whereis_name/2`,
-`lookup/2` and `registered_names/1` of that group are reads of a local table then.
+Keeps a copy of the names of a group that this node is not in, with their metadata, so that
+`whereis_name/2`, `lookup/2` and `registered_names/1` of that group read a local table.
 
-The copy comes from one of the members, over links that there are or over gateways, and every change
-follows within moments; a new link is made only where no gateway leads to the group. It is read while
-it is whole and not older than `follow_max_age_ms`; otherwise, and for a group with more names than
-`follow_names`, members are asked as without it. **A copy may be behind**: a name may show a process
-that has ended or lost it, or be missing that is a moment old. `read/2` asks a member always. `info/0`
-says under `followed` how old each copy is.
+One of the members sends the copy, over existing links or over gateways, and then every change within
+moments; a new link is opened only if no gateway leads to the group. The copy is read while it is whole and
+not older than `follow_max_age_ms`. Otherwise, and for a group with more names than `follow_names`, members
+are asked as without following. **A copy may be stale**: a name may show a process that has ended or lost
+it, and a name that is a moment old may be missing. `read/2` always asks a member. `info/0` has the age of
+each copy under `followed`.
 
-It ends with `unfollow/1`. Following twice is following once, and the group need not exist yet. While
-this node is a member of the group there is no copy. `docs/follow.md` has the promises and what it
+`unfollow/1` ends it. The call is idempotent, and the group need not exist yet. While this node is a member
+of the group there is no copy. `docs/follow.md` has the promises and what it
 costs; the configuration key `follow` has the groups that a node follows from its start.
 
 Errors: `node_belongs_to_the_s_group`, `reserved_s_group_name` (`undefined`).
@@ -389,8 +393,8 @@ follow(Group) -> running(fun() -> sderl_follower:follow(Group) end).
 unfollow(Group) -> running(fun() -> sderl_follower:unfollow(Group) end).
 
 -doc """
-Waits until a group is ready on this node: every member has been tried once and every one that
-answers is in one component with this node, which has all names.
+Waits until a group is ready on this node: every member has been tried once, every member that answers is
+in one component with this node, and this node has all names.
 """.
 -spec await(group(), timeout()) -> ok | {error, timeout | not_running | connect_all}.
 await(Group, Timeout) when Timeout =:= infinity; is_integer(Timeout), Timeout >= 0 ->
@@ -398,8 +402,8 @@ await(Group, Timeout) when Timeout =:= infinity; is_integer(Timeout), Timeout >=
 await(_, Timeout) -> misuse(await, 2, 2, Timeout, "milliseconds or infinity").
 
 -doc """
-The names of the own groups and of the groups known otherwise: from the launch configuration and
-from members of the own groups that are in others too. `undefined` on a free node.
+The names of the own groups, and of other known groups: those of the launch configuration, and those that
+members of the own groups are in. `undefined` on a free node.
 """.
 -spec s_groups() -> {Own :: [group()], Other :: [group()]} | undefined | {error, not_running | connect_all}.
 s_groups() ->
@@ -429,21 +433,21 @@ own_nodes(Group) ->
     running(fun() -> sderl_dir:members(Group) end).
 
 -doc """
-What this node knows and why it is so, for people.
+What this node knows of its groups, for people.
 
 The published keys (`state`, `own_group_names`, `own_group_nodes`, `synced_nodes`, `sync_error`,
 `no_contact`, `own_s_groups`, `other_groups`, `monitoring`), then `groups` (each own group's
-state: coordinator, epoch, who is counted, who is set aside, whose acknowledgement is missing),
-`followed` (the groups of which this node has copies: whether each may be read, its names, who feeds
-it and how old it is at most), `left_out` (nodes that did not join, with the reason), `gone` (groups left or deleted, still
+state: coordinator, epoch, the members that count, those that are set aside, those whose acknowledgement is
+missing), `followed` (the copies of groups: whether each may be read, its names, the member that feeds it,
+its greatest age), `left_out` (nodes that did not join, with the reason), `gone` (groups left or deleted, still
 remembered), `global` (what OTP's `global` can do on this node) and `problems`: sentences.
 """.
 -spec info() -> [{atom(), term()}] | {error, not_running | connect_all}.
 info() -> running(fun sderl_info:info/0).
 
 -doc """
-The links of this node: to whom, since when, visible or not, for what reasons, opened by whom, and
-whether anything still needs them. See `m:sderl_links` for the keys.
+The links of this node: to which node, since when, visible or not, for which reasons, whether the library
+opened it, and whether anything still needs it. `t:sderl_links:link/0` has the keys.
 """.
 -spec links() -> [sderl_links:link()] | {error, not_running | connect_all}.
 links() ->
@@ -464,12 +468,13 @@ sync() ->
 %% ---------------------------------------------------------------- names
 
 -doc """
-Registers a process under a name of a group. When it says `yes`, every member that counts has the
-name. `{no, _}` always means that nothing was applied.
+Registers a process under a name of a group. `yes` means that every member that counts has the name, and
+`{no, _}` that nothing was applied. Where the group has `answer => applied`, `yes` means that the caller's
+node has it.
 
-A pid has at most one name in a group, and may have names in several groups. The pid may live on any
-node; on a node that is no member the coordinator must be able to link to it, and a member must count
-(one that has been set aside counts again when it has caught up).
+A pid has at most one name in a group, and may have names in several groups. The process
+may live on any node. If that node is a member, the member must count (one that is set aside counts again when
+it has caught up); if not, the coordinator must be able to link to it.
 
 `{no, Reason}`: `name_or_pid_already_registered`, `cannot_register_in_remote_group`, `not_a_pid`,
 `dead_pid`, `unreachable_pid`, `no_majority` (the group decides by majority, and this side of it has
@@ -485,7 +490,7 @@ register_name(Group, Name, Pid, Options) ->
     sderl_register:register(Group, Name, Pid, Opts).
 
 -doc """
-Registers a process under a name, in place of whoever has it.
+Registers a process under a name, in place of the process that has the name.
 
 `{no, Reason}`: `pid_is_already_registered` (in this group, under any name),
 `cannot_re_register_in_remote_group`, `not_a_pid`, `dead_pid`, `unreachable_pid`, `no_majority`,
@@ -511,9 +516,9 @@ register_name_external(Group, Name, Pid) -> register_name(Group, Name, Pid).
 unregister_name_external(Group, Name) -> unregister_name(Group, Name).
 
 -doc """
-The process of a name. A member reads its own table, and a node that follows the group its copy
-(`follow/1`). For any other group of other nodes its known members are asked, at most three and five
-seconds in all. `undefined` if there is none, or nobody to ask.
+The process of a name. A member reads its own table, and a node that follows the group reads its copy
+(`follow/1`). Any other node asks known members of the group, at most three, for at most five seconds in
+all. `undefined` if there is no such name, or no member to ask.
 """.
 -spec whereis_name(group(), name()) -> pid() | undefined.
 whereis_name(Group, Name) -> sderl_read:whereis(Group, Name).
@@ -527,15 +532,14 @@ whereis_name(Node, Group, Name) when is_atom(Node) -> sderl_read:whereis_at(Node
 whereis_name(Node, _, _) -> misuse(whereis_name, 3, 1, Node, "the name of a node").
 
 -doc """
-The process of a name, read through the log of the group: every write that was answered before the
-call is seen, whichever node made it. It costs what a write does, while `whereis_name/2` reads the
-caller's own table, which may be behind. In a group that decides by majority this holds whatever
-happens to nodes and links; in any other it holds within one side of a split.
+The process of a name, read through the log of the group: it sees every write that was answered before the
+call, whichever node made it. It costs as much as a write, while `whereis_name/2` reads the caller's own
+table, which may be stale. In a majority group this holds whatever happens to nodes and links; in an
+available group it holds within one side of a split.
 
-A node that is no member has a member read: its known members are asked, at most three.
+On a node that is no member, a known member reads for it; at most three are asked.
 
-Errors: `no_majority` (this side of the group has no majority of its members, so nobody here can
-know), `timeout` (no answer within `write_timeout_ms`, or the coordinator went; ask again),
+Errors: `no_majority` (this side of the group has no majority of its members, so it cannot know), `timeout` (no answer within `write_timeout_ms`, or the coordinator went; ask again),
 `no_information_about_remote_group` (no member is known), `unreachable` (none could be asked),
 `not_running`, `connect_all`.
 """.
@@ -549,9 +553,9 @@ read(Group, Name) ->
 
 -doc """
 What a member, or a node that follows the group (`follow/1`), knows of a name: `pid`, `meta`
-(`undefined` if none was given), `home` (the member that answers for it) and `token`, which grows with
-every registration of the name within the group's history and so fences off holders that were
-replaced. `undefined` if there is no such name.
+(`undefined` if none was given), `home` (the member that answers for the name) and `token`. The token grows
+with every registration of the name in the group's history, so a resource that refuses a lower token than it has
+seen is safe from a stale holder. `undefined` if there is no such name.
 """.
 -spec lookup(group(), name()) ->
     #{pid := pid(), meta := term(), home := node(), token := {term(), non_neg_integer()}}
@@ -582,8 +586,8 @@ copied(Group, Name) ->
     end.
 
 -doc """
-Sends a message to the process of a name: its pid, or `{badarg, {Group, Name, Msg}}`. For a group of
-other nodes a member of it delivers.
+Sends a message to the process of a name, and gives its pid, or `{badarg, {Group, Name, Msg}}` if there is
+no such name. If this node is not in the group, a member delivers the message.
 """.
 -spec send(group(), name(), term()) -> pid() | {badarg, {group(), name(), term()}}.
 send(Group, Name, Msg) -> sent(sderl_read:send(Group, Name, Msg), Group, Name, Msg).
@@ -599,8 +603,7 @@ sent(Pid, _, _, _) -> Pid.
 
 -doc """
 The names of a group (`{s_group, Group}`), as `[{Group, Name}]`, or of all groups of a node
-(`{node, Node}`, with `undefined` for the free names). `[]` if nobody can be asked: `lookup/2` tells
-a group that this node is not in from one without names.
+(`{node, Node}`, with `undefined` for the free names). `[]` also if no member can be asked; `lookup/2` tells that apart from a group without names.
 """.
 -spec registered_names({s_group, group()} | {node, node()}) ->
     [{group(), name()}] | {error, not_running | connect_all}.
@@ -613,10 +616,10 @@ registered_names(Other) -> misuse(registered_names, 1, 1, Other, "{s_group, Grou
 %% ---------------------------------------------------------------- via
 
 -doc """
-For `{via, s_group, {Group, Name}}`. A start that ends as `{error, {already_started, undefined}}`
-was refused for another reason than a name that is taken: the log has it, as the event
-`via_refused`. Where the group decides by majority and this side has none, it exits with
-`{no_majority, {s_group, register_name, [Group, Name]}}`, which the start gives as its error.
+For `{via, s_group, {Group, Name}}`. If a start gives `{error, {already_started, undefined}}`, the name was
+not taken but refused for another reason, which the log has as the event `via_refused`. In a majority group,
+on a side without a majority, this exits with `{no_majority, {s_group, register_name, [Group, Name]}}`, which
+the start gives as its error.
 """.
 -spec register_name({group(), name()}, pid()) -> yes | no.
 register_name({Group, Name}, Pid) ->
@@ -658,9 +661,9 @@ send(Other, _) -> misuse(send, 2, 1, Other, "{Group, Name}").
 subscribe(Group) -> subscribe(Group, [group, name]).
 
 -doc """
-Sends the calling process `{s_group_event, Ref, Group, Event}` for what happens in a group (or in
-`all`) on this node: `group` events (members, coordinator, deletion) and `name` events. The events are
-listed with `t:sderl_subs:event/0`.
+Subscribes the calling process to what happens in a group, or in `all` groups of this node: it gets
+`{s_group_event, Ref, Group, Event}` for `group` events (members, coordinator, deletion) and `name` events.
+`t:sderl_subs:event/0` lists them.
 """.
 -spec subscribe(group() | all, [group | name, ...]) -> {ok, reference()} | {error, atom()}.
 subscribe(Group, Kinds) ->
@@ -707,7 +710,7 @@ members(Group, PgGroup) -> running(fun() -> sderl_pg:members(Group, PgGroup) end
 
 -doc """
 The nodes that are in all of the given groups and have all of the given attributes, without the calling
-one, sorted; among the nodes with a link if no group is given. As published, but that groups without a
+one, sorted; among the nodes with a link if no group is given. As published, except that groups without a
 common member give `[]`. `m:sderl_place` chooses by values, loads and distances too.
 """.
 -spec choose_nodes([{s_group, group()} | {attribute, term()}]) -> [node()] | {error, not_running | connect_all}.
