@@ -41,7 +41,7 @@ arguments() ->
             "  bin/sderl chaos --node a@host --target supervisor:my_sup --every 5s --dry-run\n"
             "  bin/sderl chaos --node a@host --target 3*group:g --target link --log chaos.jsonl\n"
             "\n"
-            "A target is one of these, perhaps after WEIGHT* (1*):\n"
+            "A target is one of these, with WEIGHT* before it if you like (1*):\n"
             "\n"
             "  module:MODULE         processes whose first function is of the module\n"
             "  supervisor:NAME       children of the supervisor of that local name\n"
@@ -63,17 +63,17 @@ arguments() ->
                 help => {"--target T [--target T ...]", ["what is killed, see above"]}
             },
             option(nodes, "LIST", string, "these nodes alone, with commas between them (all that are found)"),
-            option(every, "TIME", string, "one kill each: 500ms, 5s, 2min (5s)"),
+            option(every, "TIME", string, "time between kills: 500ms, 5s, 2min (5s)"),
             option(scope, "S", string, "cluster: a kill each time; node: one on every node each time (cluster)"),
-            option(window, "FROM..TO", string, "when, from the start: 10s..60s; the first kill is one period after FROM (0s.., until Ctrl-C)"),
-            option(kills, "N", {integer, [{min, 1}]}, "limit: so many in all"),
-            option(at_once, "N", {integer, [{min, 1}]}, "limit: so many that are not back (1; by node: that of nodes)"),
-            repeated(never, "NAME", "limit: never this name, whichever kind of name it is; again for more"),
-            repeated(never_node, "NODE", "limit: nothing on this node; again for more"),
+            option(window, "FROM..TO", string, "when to kill, counted from the start: 10s..60s; the first kill is one period after FROM (0s.., until Ctrl-C)"),
+            option(kills, "N", {integer, [{min, 1}]}, "limit: most kills in all"),
+            option(at_once, "N", {integer, [{min, 1}]}, "limit: most things that are not back (1; with --scope node the number of nodes)"),
+            repeated(never, "NAME", "limit: never this name, local, global or of a group; may be repeated"),
+            repeated(never_node, "NODE", "limit: nothing on this node; may be repeated"),
             flag(library, "also the processes of the application sderl"),
             flag(allow_halt, "whole nodes, and the first supervisors of applications, may be ended"),
             option(settle, "TIME", string, "how long to wait for things to be back at the end (10s)"),
-            option(seed, "N", integer, "the same seed and the same things: the same plan (printed; random)"),
+            option(seed, "N", integer, "seed: with the same things on the nodes it gives the same plan (random, and printed)"),
             flag(dry_run, "everything but the kills"),
             flag(yes, "do not ask"),
             option(log, "FILE", string, "the log, a line of JSON for each event; a new file")

@@ -39,7 +39,7 @@ arguments() ->
             "was measured, side by side. The nodes of the s_groups stay up until Ctrl-C, and the dashboard\n"
             "shows them: its address is printed with the token that it needs.",
         arguments => [
-            option(nodes, "N", #{type => integer, default => 24}, "from 4 on (24)"),
+            option(nodes, "N", #{type => integer, default => 24}, "nodes, 4 or more (24)"),
             option(
                 'group-size',
                 "G",
@@ -56,19 +56,19 @@ arguments() ->
                 consistency,
                 "C",
                 #{type => {atom, [available, majority]}, default => available},
-                "of the s_groups: available or majority (available)"
+                "consistency of the s_groups: available or majority (available)"
             ),
             option(
                 seed,
                 "X",
                 #{type => integer},
-                "who is called and who is killed, as in the run that printed it"
+                "seed of the choice of calls and kills, as another run printed it"
             ),
             option(
                 port,
                 "P",
                 #{type => {integer, [{min, 0}, {max, 65_535}]}},
-                "of the dashboard, 0 for any that is free (8090); stay up also without a terminal"
+                "port of the dashboard, 0 for any free one (8090); with it the nodes stay up also without a terminal"
             ),
             #{
                 name => once,

@@ -41,17 +41,17 @@ arguments() ->
             "  bin/sderl mon --seed a@host --cookie-file ~/.erlang.cookie\n"
             "  bin/sderl mon --synthetic --nodes 200 --groups 20\n"
             "\n"
-            "By default nothing is loaded into nodes that run without s_groups, and the page shows of them what plain OTP tells.\n"
+            "By default nothing is loaded into nodes that run without this library; of such nodes the page shows what plain OTP tells.\n"
             "The nodes' epmd is found by ERL_EPMD_PORT, TLS between nodes is set by ERL_FLAGS, as for erl.",
         arguments => sderl_cli_watch:arguments() ++ [
-            option(nodes, "N", {integer, [{min, 1}, {max, 2000}]}, "of the synthetic cluster (200)"),
-            option(groups, "N", {integer, [{min, 1}, {max, 500}]}, "of the synthetic cluster (20)"),
-            option(port, "P", {integer, [{min, 0}, {max, 65_535}]}, "of the dashboard, 0 for any that is free (8090)"),
-            option(ip, "ADDRESS", string, "what it listens on (127.0.0.1)"),
+            option(nodes, "N", {integer, [{min, 1}, {max, 2000}]}, "nodes of the synthetic cluster (200)"),
+            option(groups, "N", {integer, [{min, 1}, {max, 500}]}, "groups of the synthetic cluster (20)"),
+            option(port, "P", {integer, [{min, 0}, {max, 65_535}]}, "port of the dashboard, 0 for any free one (8090)"),
+            option(ip, "ADDRESS", string, "address to listen on (127.0.0.1)"),
             option(token, "T", string, "the token, 8 to 256 letters and digits (128 random bits)"),
             option(tls_cert, "FILE", string, "serve over TLS with this certificate (PEM)"),
-            option(tls_key, "FILE", string, "and this key"),
-            option(record, "DIR", string, "record into a file of this folder; browsers may open those that are there"),
+            option(tls_key, "FILE", string, "key of the certificate (PEM)"),
+            option(record, "DIR", string, "record into a file of this folder; browsers may open the recordings there"),
             option(replay, "FILE", string, "no cluster: show this recording"),
             flag(write, "browsers may switch tracing and recording on and off"),
             flag(once, "end when the first numbers are there")

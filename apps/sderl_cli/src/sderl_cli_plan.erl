@@ -28,25 +28,26 @@ arguments() ->
     Whole = {integer, [{min, 1}]},
     #{
         help =>
-            "Plans groups of nodes: who is in which, and which nodes (gateways) tie them\n"
-            "together. Prints the plan, with links of a node, hops between nodes, and nodes\n"
-            "whose loss parts groups. Without --pattern the plan that suits the limits best.",
+            "Plans groups of nodes: which nodes are in which group, and which nodes, the gateways,\n"
+            "tie groups together. Prints the plan with the links of a node, the hops between nodes,\n"
+            "and the nodes whose loss parts groups. Without --pattern it chooses the plan that\n"
+            "suits the limits best.",
         arguments => [
             #{name => nodes, long => "-nodes", type => string,
-              help => {"--nodes N|FILE", ["how many, or a file with their names, a word each or Erlang terms"]}},
+              help => {"--nodes N|FILE", ["how many nodes, or a file with their names: words, or Erlang terms"]}},
             option(pattern, "P", string, "star, tree, ring, chain, grid, or auto (auto)"),
             option(group_size, "S", Whole, "most members of a group"),
             option(groups, "G", Whole, "how many groups, in place of --group-size"),
-            option(gateways, "K", Whole, "of an edge; of a group in a star (1; auto: 2)"),
+            option(gateways, "K", Whole, "gateways of an edge; in a star, of a group (1; auto: 2)"),
             option(hubs, "H", Whole, "star: how many hubs share the gateways of each group (1)"),
             option(branching, "B", {integer, [{min, 2}]}, "tree: nodes below each node"),
-            option(levels, "L", {integer, [{min, 2}]}, "tree: with the bottom"),
+            option(levels, "L", {integer, [{min, 2}]}, "tree: levels, the bottom included"),
             option(leaves, "N", Whole, "tree: groups below each lowest node (branching)"),
-            option(remainder, "R", string, "spread, last, error or left_out (spread)"),
+            option(remainder, "R", string, "what to do with nodes that are over: spread, last, error or left_out (spread)"),
             option(max_links, "N", Whole, "limit: links of a node"),
             option(max_group, "N", Whole, "limit: members of a group, of a hub too"),
-            option(traffic, "FILE", string, "messages: {FromNodes, ToNodes, PerSecond}. a line; who talks is put together"),
-            option(names_per_node, "N", Whole, "names that each node registers: how many a node holds then"),
+            option(traffic, "FILE", string, "messages: {FromNodes, ToNodes, PerSecond}. a line; nodes that talk go together"),
+            option(names_per_node, "N", Whole, "names that each node registers; predicts how many a node holds"),
             option(svg, "FILE", string, "draw the plan"),
             option(out, "FILE", string, "write the plan for sderl_pattern:read/1"),
             option(config, "FILE", string, "write the plan as a sys.config"),

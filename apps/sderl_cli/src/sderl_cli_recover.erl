@@ -39,16 +39,16 @@ run(Args) ->
 arguments() ->
     #{
         help =>
-            "For a group with the consistency majority of which so many members are lost for good that\n"
-            "those that are left will never be a majority again. The survivors become all members, the others\n"
-            "are removed, and writes go on with what the survivors know. Name all survivors: what only the\n"
-            "others knew is lost.\n"
+            "Use it when so many members of a majority group are lost for good that the others will\n"
+            "never be a majority again. The survivors become the only members, the others are removed,\n"
+            "and writes go on with what the survivors know. Name all survivors: what only the others\n"
+            "knew is lost.\n"
             "\n"
             "  bin/sderl recover --node a@h --group shop --survivors a@h,b@h --dry-run\n"
             "\n"
-            "Be sure that the others are down, and that they are removed or wiped before they run again: should\n"
-            "they be cut off only, both sides decide from then on. This program looks at all members, and changes\n"
-            "nothing when one of the others still runs the group; it cannot see one that it cannot reach. The\n"
+            "Be sure that the others are down, and that they are removed or wiped before they run again: if\n"
+            "they are only cut off, both sides decide from then on. This program asks all members, and changes\n"
+            "nothing if one of the others still runs the group; it cannot see a member that it cannot reach. The\n"
             "nodes' epmd is found by ERL_EPMD_PORT, TLS is set by ERL_FLAGS, as for erl.",
         arguments => [
             option(node, "NODE@HOST", string, "one of the survivors, which is asked to do it"),

@@ -36,8 +36,9 @@ command() ->
     #{
         help =>
             "Attaches to a running cluster as a hidden node and shows its groups, nodes, links and findings,\n"
-            "a screen that is refreshed each second. By default only what stock erpc can read is shown of nodes that do\n"
-            "not run the probe. Keys: q ends it; left and right, or 1 to 5, choose what is shown; up and down scroll; s sorts.\n"
+            "on a screen that is refreshed each second. By default nothing is loaded into nodes that run without this library; of\n"
+            "such nodes it shows what plain OTP tells. Keys: q ends it; left and right, or 1 to 5, choose the table; up and\n"
+            "down scroll; s sorts.\n"
             "\n"
             "  bin/sderl top --seed a@host --cookie-file ~/.erlang.cookie\n"
             "  bin/sderl top --seed a@host --once | less",

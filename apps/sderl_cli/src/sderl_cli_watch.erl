@@ -22,7 +22,7 @@ arguments() ->
     [
         option(seed, "NODE@HOST", string, "any node of the cluster"),
         option(cookie_file, "FILE", string, "the file with the cookie (~/.erlang.cookie)"),
-        flag(inject, "load the probe, some modules, into nodes that run without s_groups: more is seen there"),
+        flag(inject, "load the probe (some modules) into nodes that run without this library, to see more"),
         option(interval_ms, "MS", {integer, [{min, 100}, {max, 60_000}]}, "how often a node tells its numbers (1000)"),
         flag(synthetic, "no cluster: 200 made-up nodes in 20 groups")
     ].

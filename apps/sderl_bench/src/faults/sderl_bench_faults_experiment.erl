@@ -43,10 +43,10 @@ command() ->
     #{
         help => lists:flatten([
             "Breaks real nodes while clients on all of them register and unregister names;\n"
-            "counts what was answered and is lost, and times until all members agree again.\n"
-            "Exit status 1 when s_group loses something or does not come to agree, and with\n"
-            "--consistency majority when a side without one answers yes, or two processes\n"
-            "have one name.\n\n"
+            "counts the names that were answered yes and are lost, and the time until all members\n"
+            "agree again. The exit status is 1 when s_group loses a name or its members do not\n"
+            "agree, and with --consistency majority when a side without a majority answers yes,\n"
+            "or two processes have one name.\n\n"
             "Faults:\n",
             [io_lib:format("  ~-17ts ~ts~n", [Name, Text]) || #{name := Name, text := Text} <- sderl_bench_faults_kind:all()],
             "\nCut links need root on Linux (network namespaces); elsewhere they are closed at\nboth ends."

@@ -31,8 +31,8 @@ summary() -> "one group with very many names: memory, a join, the coordinator ki
 command() ->
     #{names := Names, nodes := Nodes, repeat := Repeat} = defaults(),
     #{
-        help => "A group gets very many names, each of a process of its own: what they take,\n"
-        "how long nobody writes when the coordinator's process or its node is killed, and\n"
+        help => "A group gets very many names, each of a process of its own. Shows the memory that they\n"
+        "take, how long writes stop when the coordinator's process or its node is killed, and\n"
         "how long a node takes to join.",
         arguments => [
             option(names, "N", integer, Names, "names that the group holds"),

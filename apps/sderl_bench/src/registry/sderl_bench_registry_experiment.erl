@@ -41,9 +41,9 @@ summary() -> "clients on each node register and unregister fresh names".
 command() ->
     #{
         help => "Clients on each node register and unregister fresh names, each again and again.\n"
-        "Several implementations are run in turn, so that their ratios are from one machine\n"
-        "in one mood. Nodes run on this machine with one scheduler each.\n"
-        "Those of other projects run where their compiled folders are given.",
+        "Several implementations run in turns, so that their ratios are of runs under the same\n"
+        "conditions. Nodes run on this machine with one scheduler each. Implementations of other\n"
+        "projects need their compiled folders (--peer).",
         arguments => [
             option(impl, "LIST", string, "s_group,yardstick",
                 "implementations, with commas between them: " ++ lists:join(", ", sderl_bench_impl:names())),

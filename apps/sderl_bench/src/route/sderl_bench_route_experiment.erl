@@ -34,8 +34,8 @@ command() ->
     #{
         help => "Messages and calls over gateways, in four parts: messages (against a direct link and a\n"
         "bare relay), calls (against a direct link and erpc in a full mesh), links (of many nodes\n"
-        "in groups), failover (one of two gateways is killed, or stopped). What is compared takes\n"
-        "turns, so that ratios are from one machine in one mood.",
+        "in groups), failover (one of two gateways is killed, or stopped). What is compared runs\n"
+        "in turns, so that ratios are of runs under the same conditions.",
         arguments => [
             option(parts, "LIST", string, "of messages, calls, links, failover"),
             option(gateways, "LIST", string, "how many gateways lie between, 1 and 2"),

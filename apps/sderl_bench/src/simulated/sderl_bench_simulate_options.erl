@@ -15,21 +15,21 @@ simulator calls it, what it may be and what it is where nobody says. `--hard` ch
 -define(NUMBERS, [
     {nodes, nodes, "N", {2, ?MOST_NODES}, 7, "members of the group at the start"},
     {spare, spare, "X", {0, ?MOST_SPARES}, 1, "nodes that are no members at the start"},
-    {groups, groups, "G", {1, 8}, 1, "groups; the others have some of the nodes"},
+    {groups, groups, "G", {1, 8}, 1, "groups: the first has all nodes, the others some"},
     {made, made, "G", {0, 8}, 0, "groups of all nodes that are made at run time (1 with the kind regroup)"},
     {clients, clients, "C", {0, 20}, 2, "clients on each node, in each group"},
     {most_faults, faults, "K", {1, 1000}, 12, "faults in a schedule, at most"},
     {time, time, "MS", {2000, ?MOST_MS}, 40_000, "all faults begin within so many simulated ms"},
     {longest, longest, "MS", {50, ?MOST_MS}, 9000, "most faults last at most so long"},
-    {late, late, "PERCENT", {0, 100}, 2, "messages that take ten times as long as the others"},
+    {late, late, "PERCENT", {0, 100}, 2, "of a hundred messages, how many take ten times as long"},
     {boot_spread, boot_spread, "MS", {0, ?MOST_MS}, 3000, "nodes start within so many ms"},
-    {relink, relink, "MS", {1, ?MOST_MS}, 40, "pairs without a link try again so often"},
+    {relink, relink, "MS", {1, ?MOST_MS}, 40, "pairs without a link try again after so long"},
     {chunk, chunk, "ROWS", {1, 1_000_000}, 3, "rows in a piece of a snapshot or a merge"},
-    {aside, aside_ms, "MS", {100, ?MOST_MS}, 4000, "who is silent for so long is set aside"},
-    {forget, forget_ms, "MS", {0, ?MOST_MS}, 0, "who is away for so long is forgotten; 0: nobody"},
+    {aside, aside_ms, "MS", {100, ?MOST_MS}, 4000, "a member that is silent for so long is set aside"},
+    {forget, forget_ms, "MS", {0, ?MOST_MS}, 0, "a member that is away for so long is forgotten; 0: none is"},
     {patience, patience, "MS", {0, ?MOST_MS}, 0, "a client gives up after so long; 0: never"},
     {keep, keep, "K", {0, 10_000}, 0, "names that a node keeps for its life, in each group"},
-    {reads, reads, "PERCENT", {0, 100}, 10, "operations that are reads through the log"}
+    {reads, reads, "PERCENT", {0, 100}, 10, "of a hundred operations, how many are reads through the log"}
 ]).
 
 %% What is so or not: its option, and what it says.
@@ -54,10 +54,10 @@ arguments() ->
             lists:join(", ", names(sderl_sim_faults:kinds()))
         ]),
         argument(strict, string, "PROMISES", [
-            "further promises to look at: usual (the default), all, none, ", lists:join(", ", names(sderl_sim_strict:names()))
+            "further promises to check: usual (the default), all, none, ", lists:join(", ", names(sderl_sim_strict:names()))
         ]),
         argument(broken, string, "FAULTS", [
-            "make the protocol itself do wrong, to see it found: early_yes, rule_9, ..."
+            "plant faults in the protocol, which the checks must find: early_yes, rule_9, ..."
         ]),
         #{
             name => hard, long => "-hard", type => boolean, action => {store, true}, default => false,

@@ -25,7 +25,7 @@ summary() -> "DE-Bench: nodes talk to one another and register names, stock agai
 -spec command() -> argparse:command().
 command() ->
     #{
-        help => "DE-Bench: each node makes a mix of operations of its own, and nobody coordinates them: spawns and\n"
+        help => "DE-Bench: each node makes its own mix of operations, and no node directs the others: spawns and\n"
         "calls to other nodes, registrations of names that all nodes of its cluster or group have (a look-up\n"
         "and an unregistration follow on each), and the same of local names.\n"
         "Modes: stock (full mesh, global), pg (full mesh, process groups instead of global names, eventually\n"

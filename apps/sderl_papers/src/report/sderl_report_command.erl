@@ -33,9 +33,9 @@ arguments() ->
     #{
         help =>
             "Makes one HTML file of what \"bin/sderl reproduce --out DIR\" measured: a page for\n"
-            "each claim with plots, tables and a verdict. The file needs nothing but itself.\n"
-            "Plots are drawn with Node.js, and are tables where there is none; what draws them\n"
-            "is installed once, below _build.",
+            "each claim with plots, tables and a verdict. The file needs no other file.\n"
+            "Node.js draws the plots (its packages are installed once, below _build); without it\n"
+            "there are tables instead.",
         arguments => [
             #{name => 'DIR', type => string, help => {"DIR", ["the folder with what was measured"]}},
             #{name => out, long => "-out", type => string, required => false, help => {"[--out FILE]", ["the file (DIR/report.html)"]}},
