@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_chaos).
 -moduledoc """
-Kills processes, names, nodes and links of a running cluster on purpose, and tells when each was back: what the
-papers' "chaos monkeys" did, as one service.
+Kills processes, names, nodes and links of a running cluster on purpose, and measures when each is back. The papers
+call this "chaos monkeys".
 
 ```erlang
 {ok, Chaos} = sderl_chaos:start(#{
@@ -18,8 +18,8 @@ papers' "chaos monkeys" did, as one service.
 {ok, Kills} = sderl_chaos:stop(Chaos).
 ```
 
-An agent on each node does the kills and measures on its own node's clock until the thing is back. With the same seed
-and the same things on the nodes the same plan is made again. The guide is `docs/chaos.md`; the same from the command line is `bin/sderl chaos`.
+An agent on each node does the kills and measures on its own node's clock until the thing is back. The same seed
+and the same things on the nodes give the same plan. The guide is `docs/chaos.md`; the command is `bin/sderl chaos`.
 
 ## Options
 
@@ -41,7 +41,7 @@ and the same things on the nodes the same plan is made again. The guide is `docs
 | `lease_ms` | an agent that hears nothing for so long ends | 10,000 |
 
 A target is a map with `kind`, and for all kinds `weight` (a number, default 1: how often it is drawn, compared with the others), `class` (a term for the
-log), `nodes` (some of the option `nodes`) and `await` (default `true`; `false`: it is not expected back, so nobody waits for it and it counts for no limit):
+log), `nodes` (some of the option `nodes`) and `await` (default `true`; with `false` it is not expected back, so it counts for no limit and nothing waits for it):
 
 | kind | keys | a thing is | back when |
 |---|---|---|---|
@@ -97,8 +97,8 @@ supervisor): with that of a permanent application the node ends.
 
 -doc """
 One kill. `number` counts up; numbers of kills that missed are not there. `round`: of the plan, which is the same again with the same seed. `at_ms`: from the start of the service; `system_us`: the time of day in microseconds, on the clock of `node` (of a whole node: the service's). `pid`: the process,
-or the node that was killed, or that at the other end of the link. `back_us`: microseconds until it was back, `undefined` as long as it
-is not, where nobody waits for it (`awaited` is `false`), and where its node or the agent there went before it was.
+or the node that was killed, or that at the other end of the link. `back_us`: microseconds until it was back, `undefined` as long as it is not, if it is
+not waited for (`awaited` is `false`), and if its node or the agent there went before.
 """.
 -type kill() :: #{
     number := pos_integer(),
@@ -165,7 +165,7 @@ stop(Service, WaitMs) -> sderl_chaos_service:stop(Service, WaitMs).
 -spec log(pid()) -> [kill()].
 log(Service) -> sderl_chaos_service:log(Service).
 
--doc "How it goes.".
+-doc "The state of the service: counts, limits, problems.".
 -spec status(pid()) -> status().
 status(Service) -> sderl_chaos_service:status(Service).
 

@@ -1,8 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_fleet).
 -moduledoc """
-Sets of real Erlang nodes: start them from a plan, call them, break them, and be sure that
-nothing is left of them.
+Starts sets of real Erlang nodes from a plan, calls them, breaks them on purpose, and leaves nothing of them behind.
 
 ```erlang
 {ok, Fleet} = sderl_fleet:start(#{families => [#{name => worker, count => 3}]}),
@@ -24,7 +23,7 @@ start a fleet in the test case, or name another `owner`.
 
 ## The plan
 
-A map. `families` is the one key that must be there.
+The plan is a map. Only the key `families` is required.
 
 | key | value | default |
 |---|---|---|
@@ -63,8 +62,8 @@ for instance `[families, 2, count]` (positions from 1), and `Expected` says what
 
 ## Nodes
 
-A node is `running`, `suspended` or `down`. What is done to one node is done one after
-the other, in the order asked; different nodes do not wait for one another. Functions on a
+A node is `running`, `suspended` or `down`. Operations on one node run one after the
+other, in the order asked; those on different nodes do not wait for each other. Functions on a
 node that never was in the fleet give `{error, {unknown_node, Node}}`, calls raise it.
 """.
 
@@ -99,7 +98,7 @@ node that never was in the fleet give `{error, {unknown_node, Node}}`, calls rai
 -type added() :: sderl_fleet_plan:added().
 -doc "All there is to know to start one node; for drivers.".
 -type node_spec() :: sderl_fleet_plan:node_spec().
--doc "Why a plan is none.".
+-doc "What is wrong with a plan.".
 -type bad_plan() :: sderl_fleet_plan:bad_plan().
 -doc """
 One node. `started` is the system time in milliseconds at which it last came up,
@@ -127,7 +126,7 @@ Errors, with nothing left running:
   `{file, Path, Why}`, `{crashed, Why}`
 - `{no_program, Name}`, `{wrap, Wrap, Why}`, `{epmd, Why}`, `{mkdir, Dir, Why}`,
   `{file, Path, Why}`: the place could not be prepared
-- `{fleet_ended, Why}`: the owner ended, or somebody stopped the fleet
+- `{fleet_ended, Why}`: the owner ended, or the fleet was stopped
 """.
 -spec start(plan()) -> {ok, Fleet :: pid()} | {error, bad_plan() | term()}.
 start(Plan) ->
@@ -155,8 +154,7 @@ start_nodes(Fleet, Added) ->
     sderl_fleet_server:start_nodes(Fleet, Added).
 
 -doc """
-Ends all nodes at once and the fleet, and removes its files. The nodes get no chance to say
-goodbye. `ok` also when the fleet has ended.
+Kills all nodes at once, ends the fleet and removes its files. `ok` also when the fleet has ended already.
 """.
 -spec stop(Fleet :: pid()) -> ok.
 stop(Fleet) ->
@@ -176,8 +174,7 @@ kill(Fleet, Node) ->
     sderl_fleet_server:operate(Fleet, Node, kill).
 
 -doc """
-A new life under the same name and with the same arguments. A node that is up is ended in
-order first. Errors as for `start_nodes/2`; the node then is down.
+Starts a node again under the same name and with the same arguments. A node that is up is ended in order first. Errors as for `start_nodes/2`; the node then is down.
 """.
 -spec restart(Fleet :: pid(), node()) -> {ok, node()} | {error, term()}.
 restart(Fleet, Node) ->
@@ -241,7 +238,7 @@ info(Fleet) ->
     sderl_fleet_server:info(Fleet).
 
 -doc """
-What it takes to reach the nodes from outside. With the local driver: `home` (the nodes'
+What is needed to reach the nodes from outside. With the local driver: `home` (the nodes'
 `HOME`, with the cookie file), `log_dir`, `epmd_port`, `cookie`, and `tag` and `host`. To
 attach a shell:
 

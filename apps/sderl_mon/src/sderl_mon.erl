@@ -3,10 +3,9 @@
 -moduledoc """
 The shadow network: watches clusters of s_groups from hidden nodes.
 
-A *monitoring node* runs this application. It connects the monitored nodes with hidden links only, joins no group,
-and is seen by nobody who does not look for it. Several monitoring nodes share the work and take over from each
-other. Each has a hub (`m:sderl_mon_hub`) with everything; questions about what was and is go there. Here is what
-is asked of the monitored nodes themselves, and how the shadow network is set up.
+A *monitoring node* runs this application. It connects to the monitored nodes by hidden links only, and joins no group. Several
+monitoring nodes share the work and take over from each other. Each has a hub (`m:sderl_mon_hub`) with the present
+numbers and the history. This module asks the monitored nodes themselves, and sets up the shadow network.
 
 ```erlang
 application:set_env(sderl_mon, config, #{seeds => ['a@host'], monitors => ['m1@host', 'm2@host']}),
@@ -14,12 +13,11 @@ application:set_env(sderl_mon, config, #{seeds => ['a@host'], monitors => ['m1@h
 #{role := leader} = sderl_mon:status().
 ```
 
-The keys of the configuration: `m:sderl_mon_config`. The cookie is the node's own.
+`m:sderl_mon_config` has the keys of the configuration. The cookie is that of the monitoring node.
 
 Nodes and groups are named by their ids (`t:sderl_mon_types:id/0`), which are looked up among those that are
 watched. Errors are `{unknown_node, Id}`, `{unknown_group, Id}`, `{no_probe, Id}` where the answer needs a probe,
-`{unreachable, Id}`, and what the functions of `m:sderl_mon_probe` say. Where the hub shows a cluster that does not
-exist (`m:sderl_mon_synthetic`), the answers are made up as well.
+`{unreachable, Id}`, and what the functions of `m:sderl_mon_probe` say. While the hub shows a made-up cluster (`sderl_mon_synthetic`), the answers are made up as well.
 """.
 
 -export([config/0, set/1, info/0, status/0, overhead/0]).
@@ -35,14 +33,14 @@ exist (`m:sderl_mon_synthetic`), the answers are made up as well.
 config() -> sderl_mon_settings:get().
 
 -doc """
-Changes the configuration while everything runs, on all monitoring nodes; keys that are not given stay. With a
-`state_dir` it is kept over restarts.
+Changes the configuration on all monitoring nodes while they run; keys that are not given stay. With a `state_dir`
+the change survives restarts.
 """.
 -spec set(map()) -> ok | {error, sderl_mon_config:error()}.
 set(Map) -> sderl_mon_settings:set(Map).
 
 -doc """
-Who leads, which monitoring nodes were heard, which nodes there are and how they are, and where the agents run:
+Which monitoring node leads, which were heard, the monitored nodes with their status, and where the agents run:
 `node`, `role`, `master`, `term`, `monitors`, `heard`, `nodes`, `agents`.
 """.
 -spec status() -> sderl_mon_master_core:status().

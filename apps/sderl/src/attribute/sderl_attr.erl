@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_attr).
 -moduledoc """
-Attributes of nodes: what a node is and how it does, for choosing nodes by it.
+Attributes of nodes: what a node is and how loaded it is, for choosing nodes by them.
 
 Every node has attributes: built-in ones such as `loadavg1` and `memory_available` (docs/placement.md has the
 table with units), those of its configuration, and those that it is given at run time. A *spec* says what an
@@ -15,20 +15,19 @@ attribute is:
 | `{dynamic, Call, #{keep_ms => Ms, timeout_ms => Ms}}` | the same with times of its own |
 
 The calls are run on their node in processes of their own, with a time limit (`attribute_timeout_ms`, 1 s) and
-a heap limit (32 MiB), and a value is kept for a stated time (`keep_ms`, else `attribute_keep_ms`, 5 s),
-whoever asks. One that crashes, does not end or eats memory has the value `undefined` with the reason, and
-harms nothing else.
+a heap limit (32 MiB), and a value is kept for a stated time (`keep_ms`, else `attribute_keep_ms`, 5 s). If a call crashes, does not end or uses too much memory, the attribute
+has the value `undefined` with the reason, and nothing else is affected.
 
-The members of a group hold each other's values: every `attribute_share_ms` (5 s) a node tells its mates what
-changed. `cached/2` reads what this node holds and how old it is, without a message. `fetch/3` asks for what
-is not held or too old, and reaches nodes of other groups without a new link.
+Each member of a group holds the values of the others: every `attribute_share_ms` (5 s) a node tells its mates
+which values changed. `cached/2` reads a value that this node holds, with its age, without a message. `fetch/3`
+asks for values that are missing or too old, and reaches nodes of other groups without a new link.
 
 ## Names
 
 A name is any term; published programs use atoms. Two shapes mean something:
 
 - `{label, Key}` is a *label*, a static attribute that people set to choose by: zone, rack, disk. See `label/2`.
-- `{in, Group, Name}` is told in that group alone, and seen by no other node. See `set/3`.
+- `{in, Group, Name}` is told to the members of that group alone. See `set/3`.
 
 A value is any term but `undefined`, of at most 16 KiB, without funs.
 

@@ -24,29 +24,28 @@ One term, with a full stop, as published:
 ```
 
 `{network, Name, Inner}` and `{network, Inner}` are inner vertices. The names are for people, in
-pictures; a vertex without one is shown as `<v1>`, `<v2>`, .... A vertex may be anything that has
-things within: a region, a switch, a machine with several nodes.
+pictures; a vertex without one is shown as `<v1>`, `<v2>`, .... A vertex may be anything that
+contains nodes or vertices: a region, a switch, a machine with several nodes.
 
-A file may also be set in the configuration, `{sderl, [{distances, "network.config"}]}`, or the term itself.
+The configuration may name a file, `{sderl, [{distances, "network.config"}]}`, or have the term itself.
 
 ## Other sources
 
-`measure/2` measures round trips between nodes and clusters them into such a tree, `derive/2` makes one of the nodes' labels. Both give the
-term, for `set/1` and `save/1`, and set nothing themselves.
+`measure/2` measures round trips between nodes and clusters them into such a tree, `derive/2` makes such a
+tree from the nodes' labels. Both give the term, for `set/1` and `save/1`, and change nothing themselves.
 
 ## State
 
-There is one tree in a virtual machine, for all processes, from `load/1` or `set/1` until the next one. It
-does not depend on the application: it may be loaded before `sderl` starts and outlives its stop. (The published
-library keeps it in the dictionary of the process that loaded it.) Until then the tree has no nodes.
-Reading it copies nothing; replacing it makes the runtime look through all processes once, so that trees should change
-rarely.
+A virtual machine has one tree, for all processes, from one `load/1` or `set/1` until the next; before the first it
+has no nodes. The tree does not depend on the application: it may be loaded before `sderl` starts, and stays when
+that stops. (The published library keeps it in the dictionary of the process that loaded it.) Reading copies nothing;
+replacing the tree makes the runtime scan all processes once, so change it rarely.
 
 ## Predicates
 
 `{dist, Op, R}`, or a list of them that all must hold, about the distance from a given node. `Op` is one of `eq`,
 `ne`, `lt`, `le`, `gt`, `ge`. A node is at distance 0.0 of itself, so `lt` and `le` include it if it is a
-candidate. Nodes that the tree does not have are never chosen, whatever the predicate. (In the published library they
+candidate. Nodes that are not in the tree are never chosen, whatever the predicate. (In the published library they
 pass `gt`, `ge` and `ne`.)
 
 ## Errors
@@ -54,8 +53,8 @@ pass `gt`, `ge` and `ne`.)
 Files and terms give `{error, Reason}`, which `format_error/1` puts in a sentence with the place and the remedy. Arguments of the
 wrong type raise `{badarg, {sderl_dist, Function, Arity}, Details}`.
 
-Source: the `dist` library published with SD Erlang. `set/1`, `save/1`, `tree/0`, `distances/2`, `measure/2`, `derive/2` and pictures as
-SVG are ours.
+Source: the `dist` library published with SD Erlang. `set/1`, `save/1`, `tree/0`, `distances/2`, `measure/2`, `derive/2` and pictures as SVG are
+this library's own.
 """.
 
 -export([init/1, load/1, set/1, tree/0, save/1, format_error/1]).
@@ -179,7 +178,7 @@ level of which no node has a label is not there. `unlabelled`: the nodes that la
 -spec init(file:name_all()) -> ok | {error, error()}.
 init(File) -> read(File, init).
 
--doc "Reads the tree of this node from a file. On an error the one before stays.".
+-doc "Reads the tree of this node from a file. On an error the previous tree stays.".
 -spec load(file:name_all()) -> ok | {error, error()}.
 load(File) -> read(File, load).
 
@@ -190,7 +189,7 @@ read(File, Function) ->
         put_tree(Tree)
     end.
 
--doc "Sets the tree of this node. On an error the one before stays.".
+-doc "Sets the tree of this node. On an error the previous tree stays.".
 -spec set(network()) -> ok | {error, error()}.
 set(Term) ->
     maybe
@@ -390,16 +389,16 @@ ok = sderl_dist:save("measured.config").
 
 Each node of a group probes about half of its mates, at most `peers`, so that each two are probed by one of
 them: some batches of a few round trips of small messages. A pair's value is the least of its batches'
-medians, which noise on the nodes and between them spoils only if it is in all batches. Nodes of different groups are told of over
-gateways and no link is made; what is between them is the shortest sum of legs over the gateways that they
-share, as a message would travel. With the usual options a pair costs 40 messages of about 100 bytes: 2,000 for each node of a
+medians, which noise on the nodes and between them spoils only if it is in all batches. No link is opened between nodes of different
+groups: reports come over gateways, and the value of such a pair is the shortest sum of legs over the gateways that
+they share, the way of a message. With the usual options a pair costs 40 messages of about 100 bytes: 2,000 for each node of a
 group of 50.
 
 The round trips are clustered with complete linkage, and the levels of the tree are cut at the natural gaps between
-them. The result says how much was lost by that. Nothing is set: that is up to the caller, on each node that
-is to use it.
+them. The result says how well the tree fits. `measure/2` does not set the tree; call `set/1` on each node that is to
+use it.
 
-Nodes that are dead or slow are told as `missing` and delay the answer until the time limit at most.
+Nodes that are dead or slow are listed as `missing`, and delay the answer until the time limit at most.
 
 Source: the method is the one by which the published library was validated; there it is the mean of
 100 batches of 100 messages.
@@ -432,7 +431,7 @@ is_measuring(Key, N) -> lists:member(Key, [batches, batch, window]) andalso is_i
 derive(Nodes) -> derive(Nodes, 1, #{}).
 
 -doc """
-Makes a tree of what nodes say of themselves: the same host, rack, zone, region.
+Makes a tree from the labels of nodes: host, rack, zone, region.
 
 ```erlang
 {ok, #{tree := Tree}} = sderl_dist:derive(all),
@@ -443,8 +442,8 @@ The nodes are those given; `own`: this node and the members of its groups; `all`
 Labels are the attributes `{label, Key}` (`m:sderl_attr`), as the configuration's `labels` or a provider's metadata set them. They are taken
 as this node holds them, and asked for otherwise. Nothing is measured: two nodes are as near as their nearest label in common says.
 
-A node without a label is where its next nearer label puts it, apart from all others: nobody knows what it is near to. By their
-hosts nodes are always told apart, so `{ok, _} = sderl_dist:derive(own, #{levels => [host]})` needs no label at all.
+A node without a label is placed by its next nearer label, apart from all others, because its place is unknown. Nodes
+always have a host, so `{ok, _} = sderl_dist:derive(own, #{levels => [host]})` needs no label at all.
 """.
 -spec derive(own | all | [node()], deriving()) -> {ok, derivation()} | {error, not_running}.
 derive(Nodes, Options) -> derive(Nodes, 2, Options).

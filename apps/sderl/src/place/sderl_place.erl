@@ -1,10 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_place).
 -moduledoc """
-Chooses nodes: where to spawn, by what nodes are, how loaded they are and how far away.
+Chooses nodes by what they are, how loaded they are and how far away, and spawns processes there.
 
-A *spec* says who is a candidate, which conditions must hold, which are preferred, and how to choose
-among those that fit:
+A *spec* says which nodes are candidates, which conditions must hold, which are preferred, and how to choose
+among the nodes that fit:
 
 ```erlang
 sderl_place:choose_node(#{group => workers,
@@ -18,13 +18,13 @@ sderl_place:choose_nodes(#{group => storage, choose => {spread, {label, rack}}, 
 :sderl_place.choose_node(%{group: :workers, choose: {:two, :run_queue}, where: {:effective_processors, :ge, 4}})
 ```
 
-Filters come first, then the preferences, then the chooser. `explain/1` tells for each candidate what
-came out and why. Choosing does not spawn: `erlang:spawn/4` at the chosen node does, or `spawn/3`
-here, which also looks after the process.
+Filters come first, then the preferences, then the chooser. `explain/1` shows the outcome for each
+candidate, with the reason. Choosing does not spawn: use `erlang:spawn/4` on the chosen node, or `spawn/3` of this
+module, which also looks after the process.
 
 ## Specs
 
-A map. What it lacks has a default; another key is an error. A list of nodes stands for
+A spec is a map. A missing key has its default, and an unknown key is an error. A list of nodes stands for
 `#{nodes => Nodes}`.
 
 | key | values | default | meaning |
@@ -35,14 +35,14 @@ A map. What it lacks has a default; another key is an error. A list of nodes sta
 | `member_of` | `[Group]` | `[]` | candidates must be members of all of these |
 | `exclude` | `[Node]` | `[]` | these are no candidates |
 | `where` | condition or list | `[]` | must all hold |
-| `prefer` | condition, `{Weight, Condition}`, or list | `[]` | who has the greatest sum of weights (each 1 by default) comes first |
+| `prefer` | condition, `{Weight, Condition}`, or list | `[]` | nodes with the greatest sum of weights (each 1 by default) come first |
 | `choose` | chooser | see below | |
 | `count` | whole number, `all` | `all` | how many; fewer are given when fewer fit. `choose_node` gives one |
 | `from` | `Node` | this node | what distances are measured from |
 | `adds` | number, from 0 | see below | what one choice adds to the attribute that the chooser compares |
 | `pending` | boolean | see below | whether this choice counts as pending |
 | `max_age_ms` | ms, `infinity` | 10000 | how old a known value may be; older ones are asked for |
-| `timeout_ms` | ms | 5000 | how long to wait for all that has to be asked, together; 0: ask nobody |
+| `timeout_ms` | ms | 5000 | how long to wait for values that have to be asked for, all together; 0: ask no node |
 
 With no key for candidates they are this node and all members of its groups. Several keys give the
 union.
@@ -74,40 +74,40 @@ asked as names of attributes.
 | `in_order` | the first ones, in the order of the candidates; the default for all |
 | `{least, Attribute}`, `{most, Attribute}` | the least value, or the greatest; nodes whose value is no number are dropped |
 | `{two, Attribute}`, `{two, most, Attribute}` | the better one of two at random; the best choice when many nodes choose for themselves |
-| `nearest`, `{nearest, {node, Node} \| {group, Group}}` | the least distance; then, of equally near nodes, who was chosen least |
+| `nearest`, `{nearest, {node, Node} \| {group, Group}}` | the least distance; of equally near nodes the one that was chosen least |
 | `spread`, `{spread, group \| {label, Key} \| {attr, Attribute}}` | so that each host (group, value of the label) has equally many |
 | `{hash, Key}` | always the same for a key (rendezvous hashing): when a node goes, only its keys move; nodes with the same candidates agree |
 
 ## Choices that do not show yet
 
-Attributes are some seconds old, and a process that was just spawned weighs nothing. Were the least
-loaded node the answer until news comes, all would go there. So each choice of this node counts
-against the node it chose until a value comes that was measured later, ten seconds at the most. By
-default a choice weighs half of what lies between the least and the greatest value among the
-candidates, and at least 1 where these are whole numbers: rather too much, so that many who choose at
-once do not meet on one node. Where one node chooses, `adds` says it better (`adds => 1` for a count of
-processes). Choices of all that fit and of `{hash, _}` do not count, unless `pending` says so.
+Attributes are some seconds old, so the load of a process that was just spawned does not show yet, and the least
+loaded node would get all processes until new values come. So each choice of this node counts against the chosen
+node until a value comes that was measured later, for at most ten seconds. By default a choice adds half the
+difference between the least and the greatest value of the candidates, and at least 1 if these are whole numbers.
+That is rather too much, so that many nodes that choose at once do not meet on one node. Where one node chooses,
+set `adds` (`adds => 1` for a count of processes). Choices of all that fit and of `{hash, _}` do not count, unless
+`pending` says so.
 
-This is each node's own account: where many nodes choose at the same time from the same values,
+Each node counts its own choices only. When many nodes choose at the same time from the same values,
 `{two, Attribute}` keeps them from all taking the same node.
 
 ## Processes that stay
 
-`spawn/2,3` chooses a node, spawns a process there, and looks after it: should the process fail, or its
-node, it is started again on another node that fits, and the owner is told.
+`spawn/2,3` chooses a node, spawns a process there, and looks after it: if the process or its node fails, it is
+started again on another node that fits, and the owner gets a message.
 
-A keeper on the calling node does this. It is linked to the process, as a supervisor to its children: the
-process ends when the keeper's node is lost, so that there are never two for longer than both nodes take
-to notice. The keeper ends with its owner and takes the process along. A node without a link, of another
-group or of none, is linked for it; `s_group:links/0` shows the reason `{place, Keeper}`.
+A keeper on the calling node does this. It is linked to the process, as a supervisor is to its children: the
+process ends when the keeper's node is lost, so there are never two processes for longer than both nodes take to
+notice. The keeper ends with its owner and takes the process along. If the chosen node has no link, because it is
+in another group or in none, the keeper opens one; `s_group:links/0` shows it with the reason `{place, Keeper}`.
 
 The owner gets `{sderl_place, Keeper, Event}`:
 
 | event | when |
 |---|---|
 | `{moved, Old, New, Reason}` | `Old` ended with `Reason`; `New` runs, under the name if there is one |
-| `{ended, Pid, Reason}` | it ended and is not to run again |
-| `{failed, Reason}` | it does not run any more: `{no_node_left, [{Node, Reason}]}`, `{too_many_moves, Reason}`, `{name_taken, Pid}`, `{unknown_group, Group}` |
+| `{ended, Pid, Reason}` | the process ended and is not to run again |
+| `{failed, Reason}` | the process does not run any more: `{no_node_left, [{Node, Reason}]}`, `{too_many_moves, Reason}`, `{name_taken, Pid}`, `{unknown_group, Group}` |
 
 After the last two the keeper has ended.
 
@@ -115,7 +115,7 @@ After the last two the keeper has ended.
 
 A spec that is wrong in itself raises `{badarg, {sderl_place, Function, Arity}, Details}`, with the place
 in `path` and a sentence in `expected`; `check/1` gives that as a value. Expected failures are values:
-`none` or `[]` when nobody fits; `{error, {unknown_group, Group}}` for a group of which this node knows no
+`none` or `[]` when no node fits; `{error, {unknown_group, Group}}` for a group of which this node knows no
 member; `{error, not_running}` and `{error, connect_all}` as in `s_group`.
 
 ## Sources
@@ -198,7 +198,7 @@ choose_nodes(Spec) -> many(parsed(sderl_place_spec:parse(many, Spec), choose_nod
 
 -doc """
 The same with more conditions. As published: `choose_nodes(Nodes, Predicates)`, where a dead node or one whose
-attribute is undefined is left out and harms nobody.
+attribute is undefined is left out.
 """.
 -spec choose_nodes(spec(), condition() | [condition()]) -> [node()] | {error, failure()}.
 choose_nodes(Spec, Conditions) -> many(parsed(sderl_place_spec:add(many, Spec, Conditions), choose_nodes, 2)).

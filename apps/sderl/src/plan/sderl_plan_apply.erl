@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_plan_apply).
 -moduledoc """
-Makes a running cluster that of a plan.
+Changes the groups of a running cluster to those of a plan.
 
 ```erlang
 {ok, Plan} = sderl_pattern:star(Nodes, #{size => 10, gateways => 2}),
@@ -11,18 +11,17 @@ Makes a running cluster that of a plan.
 {ok, _} = sderl_plan_apply:change(Plan, Larger).
 ```
 
-`run/2` asks every node which groups it runs, compares that with the plan and does what is missing: groups
-are created, members added, then those removed that the plan does not have in a group. Groups that the
-plan does not know stay as they are; with `change/2,3` those of the old plan that the new one lacks are
-deleted at the end. When all is as planned nothing is done.
+`run/2` asks every node which groups it runs, and compares that with the plan. It creates missing groups, adds
+missing members, and then removes members that the plan does not have in a group. Groups that are not in the plan
+stay as they are; `change/2,3` deletes groups of the old plan that the new plan lacks, at the end. The calls are
+idempotent: when all is as planned they do nothing.
 
 - **Everything is looked at first.** A node that cannot be reached, runs no such library, or is in another
   group of a planned name is an error before anything changes.
-- **It can be called again**, also from another node, after the caller died half-way: what is done is
-  found done. (Where a node died that was just creating a group, others keep its name for it for 30
-  seconds, and say `s_group_conflict` until then.)
-- **A failure is undone**: only what this call did, in reverse order; names of a group that had been
-  deleted do not come back. Not with `undo => false`.
+- **It can be called again**, also from another node, after the caller died half-way. (If a node died while it was
+  creating a group, the others keep the name for it for 30 seconds, and answer `s_group_conflict` until then.)
+- **After a failure it undoes what it did**, in reverse order, unless the options say `undo => false`. Names of a
+  group that it had deleted do not come back.
 - **The caller need not be in any group** of the plan. It is linked to each node for a moment, and to one
   node of each group that changes until the end; links that were not there before are closed then (reason
   `plan` in `s_group:links/0`), and links between nodes that no longer share a group likewise, where both

@@ -1,12 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_route).
 -moduledoc """
-Messages and calls to processes of groups that this node is no member of, over gateways and without
-a new link.
+Sends to and calls processes of groups that this node is not in, over gateways and without a new link.
 
-A node in two groups is a *gateway* between them. Gateways tell what they are linked to, every node
-computes the shortest ways from that, and `{Group, Name}` can be reached from every group that a chain of
-gateways connects with `Group`:
+A node in two groups is a *gateway* between them. Gateways tell which other gateways they are linked to, and
+every node computes the shortest ways from that. So `{Group, Name}` can be reached from every group that a
+chain of gateways connects with `Group`:
 
 ```erlang
 ok = sderl_route:send({billing, ledger}, {entry, 42}),
@@ -26,20 +25,21 @@ In a group of this node the same calls go straight to the process.
 
 - **Order.** What one process sends to single names of one group arrives in the order sent, as long as the way
   stays the same. When a gateway comes or goes, some senders change to another way, and a message there may
-  overtake one on the old way. What is sent to many at once is in order with other such messages only.
-- **Calls.** A call that is answered was asked once, also when gateways died meanwhile. The errors tell the
-  death of the process asked, a lost way and a timeout apart: see `call/3`.
-- **Bounded queues.** A gateway holds at most `route_queue` messages for each full link. What is too much is
-  refused, and reported to the sender's node.
+  overtake one on the old way. A message to many processes keeps its order
+  with other such messages only.
+- **Calls.** A call that is answered was asked once, also when gateways died meanwhile. Different
+  errors say that the process died, that the way was lost, and that time ran out: see `call/3`.
+- **Bounded queues.** A gateway holds at most `route_queue` messages for each full link. It refuses
+  further messages, and reports them to the sender's node.
 - **Names for gen_server and others**: `{via, sderl_route, {Group, Name}}`, with calls, casts, monitors and links that mean what they
   mean locally: see `whereis_name/1`. `monitor/1` watches a process under its name.
-- **Nothing is lost in silence**, but what was on a link or in a gateway that died: see `reports/1`. A send is
-  not acknowledged; a call is.
+- **Losses are reported** (`reports/1`), except for messages that were on a link or in a gateway that died. A
+  send is not acknowledged; a call is.
 
 ## Errors
 
-Expected ones are values: `{error, Reason}`, as said at each function, and `{error, not_running}` where the application does not run. An argument
-of the wrong type raises `{badarg, {sderl_route, Function, Arity}, #{argument := N, found := Value, expected := Text}}`.
+Expected errors are values: `{error, Reason}`, listed with each function, and `{error, not_running}` while the
+application does not run. An argument of the wrong type raises `{badarg, {sderl_route, Function, Arity}, #{argument := N, found := Value, expected := Text}}`.
 """.
 
 -compile({no_auto_import, [demonitor/1, demonitor/2]}).
@@ -56,7 +56,7 @@ of the wrong type raises `{badarg, {sderl_route, Function, Arity}, #{argument :=
 -doc "A process by the group and the name it is registered under, or a process.".
 -type destination() :: {Group :: term(), Name :: term()} | pid().
 
--doc "Many processes of a group: those whose names match, or the one of that local name on each member.".
+-doc "Many processes of a group: those whose names match, or on each member the process of that local name.".
 -type receivers() :: {names, Pattern :: term()} | {nodes, Process :: atom()}.
 
 -define(CALL_MS, 5000).
@@ -68,9 +68,9 @@ of the wrong type raises `{badarg, {sderl_route, Function, Arity}, #{argument :=
 -doc """
 Sends a message to a process of any group, or to a process of any node of a group.
 
-`ok` says that the message is on its way. `{error, Reason}`: `no_name` (in an own group),
-`no_route`, `not_running`. What fails further on is reported: `reports/1`. Suspends the caller while
-the first link is full, as `erlang:send/2` does.
+`ok` says that the message is on its way. `{error, Reason}`: `no_name` (in an own group), `no_route`,
+`not_running`. A failure on the way is reported: `reports/1`. The call suspends the caller while the first
+link is full, as `erlang:send/2` does.
 """.
 -spec send(destination(), Message :: term()) -> ok | {error, no_name | no_route | not_running}.
 send({Group, Name}, Message) ->
@@ -94,7 +94,7 @@ send(Other, _) -> misuse(send, 2, 1, Other, "{Group, Name} or a pid").
 
 to_pid(Pid, Message) -> sderl_route_send:node(node(Pid), {to, Pid}, self(), Message, [noconnect]).
 
--doc "`send/2` of what `gen_server:cast/2` sends.".
+-doc "Sends what `gen_server:cast/2` sends, as `send/2` does.".
 -spec cast(destination(), Request :: term()) -> ok | {error, no_name | no_route | not_running}.
 cast(Destination, Request) -> send(Destination, {'$gen_cast', Request}).
 
@@ -103,20 +103,21 @@ cast(Destination, Request) -> send(Destination, {'$gen_cast', Request}).
 call(Destination, Request) -> call(Destination, Request, ?CALL_MS).
 
 -doc """
-Calls a `gen_server` (or whatever answers such calls) of any group. `Timeout` in milliseconds.
+Calls a `gen_server`, or another process that answers such calls, of any group. `Timeout` in milliseconds.
 
-Errors: `no_name`, `no_route`, `unreachable`, `busy`, `hop_limit`, `not_running`: it was not asked.
-`{down, Reason}`: the process that was asked ended, before its answer (`noproc`: before it was asked;
-`noconnection`: with its node, as that says which was started again since).
-`lost_route`: the way was lost, and whether it was asked is not known; also when nothing at all was heard of it for eight
-seconds. `timeout`: it was asked and has not answered in time.
+| `{error, Reason}` | meaning |
+|---|---|
+| `no_name`, `no_route`, `unreachable`, `busy`, `hop_limit`, `not_running` | the process was not asked |
+| `{down, Reason}` | the process ended before its answer (`noproc`: before it was asked; `noconnection`: with its node, as the node says, which was started again since) |
+| `lost_route` | the way was lost, or no word came of the call for eight seconds: whether the process was asked is not known |
+| `timeout` | the process was asked and has not answered in time |
 
 While no way is known the call waits up to a second for one, within its time limit, so that the death of a
-gateway is no error where there is another. Calls do not wait for a full link: it is `busy` when no other way is found
-in that time.
+gateway is no error where there is another gateway. A call does not wait for a full link: the error is `busy`
+when no other way is found in that time.
 
-A process is asked once, however often the call had to be sent. Where the name went to a process on another node meanwhile,
-both may have been asked, each once.
+A process is asked once, however often the call had to be sent. If the name went to a process on another node
+meanwhile, both processes may have been asked, each once.
 """.
 -spec call({Group :: term(), Name :: term()}, Request :: term(), timeout()) ->
     {ok, term()} | {error, sderl_route_call:error() | not_running}.
@@ -143,8 +144,8 @@ direct(Process, Request, Timeout) ->
     end.
 
 -doc """
-Calls the process registered locally as `Process` on some member of a group: that one at which the
-route arrives. Errors as with `call/3`.
+Calls the process registered locally as `Process` on some member of a group: the member at which the route
+arrives. Errors as with `call/3`.
 """.
 -spec call_any(Group :: term(), Process :: atom(), Request :: term(), timeout()) ->
     {ok, term()} | {error, sderl_route_call:error() | not_running}.
@@ -175,9 +176,9 @@ multi_send(Group, To, Message) ->
     end.
 
 -doc """
-`multi_send/3` to several groups, or to `all`: the own ones and those that routes lead to. One message goes as far
-as the ways to the groups are the same, so each link is crossed once. A node that is in two of the groups gets it
-for each. Groups that no route leads to are reported: `reports/1`.
+As `multi_send/3`, to several groups, or to `all`: the own groups and those that routes lead to. The message
+crosses each link once, and parts where the ways to the groups do. A node in two of the groups gets it once for
+each. Groups that no route leads to are reported: `reports/1`.
 """.
 -spec fan_out([Group :: term()] | all, receivers(), Message :: term()) -> ok | {error, not_running}.
 fan_out(all, To, Message) ->
@@ -202,14 +203,18 @@ receivers(Other, Function) -> misuse(Function, 3, 2, Other, "{names, Pattern} or
 -doc """
 Monitors the process that has a name now.
 
-The caller gets one `{'DOWN', Ref, process, {Group, Name}, Reason}`. `Reason` is the process's exit reason,
-`noproc` (nobody has the name), `noconnection` (its node went: nobody next to it has a link to it for 2 s, or it runs again),
-`lost_route` (nothing was heard from its node for 10 s, or no way to the group is known: what became of the process is not known),
-or `not_running` (the application, on this node). Another process that takes the name later is not the
-one that was monitored.
+The caller gets one `{'DOWN', Ref, process, {Group, Name}, Reason}`. A process that takes the name later is not
+monitored. `Reason` is the process's exit reason, or:
 
-The two nodes keep a lease for all that one monitors on the other, renewed every 2 s over the route. No link
-is made; when the monitoring node is gone the other forgets it after 30 s.
+| `Reason` | meaning |
+|---|---|
+| `noproc` | no process has the name |
+| `noconnection` | its node went: for 2 s none of its neighbours had a link to it, or it runs again |
+| `lost_route` | for 10 s no word came from its node, or no way to the group is known: the fate of the process is unknown |
+| `not_running` | the application does not run on this node |
+
+One lease covers all processes that a node monitors on another one; it is renewed every 2 s over the route. No
+link is opened. When the monitoring node is gone, the other node forgets the lease after 30 s.
 """.
 -spec monitor({Group :: term(), Name :: term()}) -> reference().
 monitor({Group, Name}) ->
@@ -276,14 +281,15 @@ unregister_name(Other) -> misuse(unregister_name, 1, 1, Other, "{Group, Name}").
 Via callback: the process in an own group; for a name in another group a *stand-in* on this node, `undefined` if the
 name is not there, or is not found within 5 s (1 s without a way).
 
-A stand-in is a local process. What it is sent goes to the other process in order, calls are answered, and each once, also when
-gateways die meanwhile. It ends when the other ends, with its exit reason, or as said at `monitor/1`, so that a
-monitor of it, a link to it and the monitor of a call mean what they mean for the other. There is one for each
-process on a node. One that nobody monitors, is linked to, or has used for 10 minutes leaves the table, and ends after as long again: keep
+A stand-in is a local process. It passes on what it is sent, in order, and calls through it are answered; each
+message arrives once, also when gateways die meanwhile. The stand-in ends when the other process ends, with the
+same exit reason, or with one of the reasons of `monitor/1`. So a monitor of it, a link to it and the monitor of
+a call work as with the process itself. A node has one stand-in for each process. A stand-in that no process
+monitors, is linked to, or has used for 10 minutes is no longer given out, and ends after as long again: keep
 names rather than pids.
 
-Each call asks for the name first, so a `gen_server:call/3` by name takes two round trips, and `call/3` one; what
-the caller sent to the name before is there before the call is.
+A `gen_server:call/3` by name asks for the name first, so it takes two round trips, where `call/3` takes one.
+Messages that the caller sent to the name before arrive before the call.
 """.
 -spec whereis_name({Group :: term(), Name :: term()}) -> pid() | undefined.
 whereis_name({Group, Name}) ->
@@ -313,11 +319,13 @@ groups() ->
 -doc """
 Routes and counts of this node.
 
-`routes`: `{Group, Gateways, First}`: how many gateways are crossed, and which mates may be the first. `gateways`:
-what each tells: its groups, and the gateways next to it. `silent`: gateways next to this node that give no sign.
-`delivered`, `forwarded`, `failed`: messages that this node took for others; one that the last gateway sent straight to its
-receiver is forwarded there and not delivered here. `undelivered`: what was sent here
-and failed, `{To, Reason, Messages}`.
+| key | |
+|---|---|
+| `routes` | `{Group, Gateways, First}`: how many gateways are crossed, and which mates may be the first |
+| `gateways` | what each gateway tells: its groups, and the gateways next to it |
+| `silent` | gateways next to this node that give no sign |
+| `delivered`, `forwarded`, `failed` | messages that this node handled for others; one that the last gateway sent straight to its receiver counts as forwarded there, and not as delivered here |
+| `undelivered` | messages of this node that failed, `{To, Reason, Messages}` |
 """.
 -spec info() -> map() | {error, not_running}.
 info() ->
