@@ -4,7 +4,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([read/1, test_rooms/2, strong/1]).
+-export([read/1, test_rooms/2, undeclared/1, strong/1]).
 -export_type([rooms/0, read/0]).
 
 %% Whom the modules of each folder may call, and the circles of modules that there are: a new circle
@@ -30,8 +30,14 @@
 read(App) ->
     Ebin = filename:join(code:lib_dir(App), "ebin"),
     Files = filelib:wildcard(filename:join(Ebin, "*.beam")),
-    Folders = #{M => folder(M) || File <- Files, M <- [list_to_atom(filename:basename(File, ".beam"))]},
-    #{app => App, folders => Folders, calls => calls(Ebin, Folders), names => names(App, Files, Folders)}.
+    Modules = [list_to_atom(filename:basename(File, ".beam")) || File <- Files],
+    Folders = #{M => folder(M) || M <- Modules},
+    #{
+        app => App,
+        folders => Folders,
+        calls => calls(Ebin, Folders),
+        names => names(App, Files, Folders)
+    }.
 
 folder(Module) ->
     Source = proplists:get_value(source, Module:module_info(compile)),
@@ -62,18 +68,25 @@ names(App, Files, Folders) ->
 
 %% Tests to be given to EUnit.
 -spec test_rooms(rooms(), read()) -> [term()].
-test_rooms(#{allowed := Allowed, circles := Circles} = Rooms, #{folders := Folders, calls := Calls} = Read) ->
+test_rooms(#{allowed := Allowed, circles := Circles} = Rooms, Read) ->
+    #{folders := Folders, calls := Calls} = Read,
+    Rows = lists:sort(maps:keys(Allowed)),
+    Ways = [{From, To} || From := Tos <- Allowed, To <- Tos],
     [
-        {"every folder has a row", ?_assertEqual(lists:sort(maps:keys(Allowed)), lists:usort(maps:values(Folders)))},
+        {"every folder has a row", ?_assertEqual(Rows, lists:usort(maps:values(Folders)))},
         {"no folder holds one module alone", ?_assertEqual([], alone(Folders))},
         {"calls go the allowed ways", ?_assertEqual([], wrong(Allowed, Folders, Calls))},
-        {"no folders call each other in a circle", ?_assertEqual([], strong([{From, To} || From := Tos <- Allowed, To <- Tos]))},
+        {"no folders call each other in a circle", ?_assertEqual([], strong(Ways))},
         {"modules in circles", ?_assertEqual(Circles, strong(Calls))}
-        | [{"nothing is called by a name that tools do not see", ?_assertEqual(lists:sort(Named), hidden(Allowed, Read))} || #{named := Named} <- [Rooms]]
+        | [
+            {"no name hides a call", ?_assertEqual(lists:sort(Named), hidden(Allowed, Read))}
+         || #{named := Named} <- [Rooms]
+        ]
     ].
 
 alone(Folders) ->
-    [Folder || Folder := [_] <- maps:groups_from_list(fun(M) -> map_get(M, Folders) end, maps:keys(Folders))].
+    Rooms = maps:groups_from_list(fun(M) -> map_get(M, Folders) end, maps:keys(Folders)),
+    [Folder || Folder := [_] <- Rooms].
 
 wrong(Allowed, Folders, Calls) ->
     [
@@ -87,6 +100,31 @@ wrong(Allowed, Folders, Calls) ->
 
 hidden(Allowed, #{folders := Folders, names := Names}) ->
     lists:sort([{Module, Named} || {_, Module, calls, _, Named} <- wrong(Allowed, Folders, Names)]).
+
+%% The applications whose modules an app calls and that its description does not name. What is not
+%% there is no application (telemetry on most machines).
+-spec undeclared(atom()) -> [atom()].
+undeclared(App) ->
+    _ = application:load(App),
+    Keys = [applications, optional_applications],
+    Declared = [Apps || Key <- Keys, {ok, Apps} <- [application:get_key(App, Key)]],
+    {ok, Xref} = xref:start([{xref_mode, modules}]),
+    try
+        ok = xref:set_default(Xref, [{verbose, false}, {warnings, false}]),
+        {ok, Own} = xref:add_directory(Xref, filename:join(code:lib_dir(App), "ebin")),
+        {ok, Edges} = xref:q(Xref, "ME"),
+        Others = lists:usort([Module || {_, Module} <- Edges]) -- Own,
+        Called = [Of || Module <- Others, {ok, Of} <- [application_of(code:which(Module))]],
+        lists:usort(Called) -- lists:append([[erts, App] | Declared])
+    after
+        xref:stop(Xref)
+    end.
+
+application_of(File) when is_list(File) ->
+    [_, "ebin", Dir | _] = lists:reverse(filename:split(File)),
+    {ok, list_to_atom(hd(string:split(Dir, "-")))};
+application_of(_Preloaded) ->
+    none.
 
 %% The sets of vertices that lead to each other.
 -spec strong([{Vertex, Vertex}]) -> [[Vertex]].

@@ -24,6 +24,8 @@ watched. Errors are `{unknown_node, Id}`, `{unknown_group, Id}`, `{no_probe, Id}
 -export([names/2, lookup/2, trace/2, process/2]).
 -export([format_error/1]).
 
+-import(sderl_mon_text, [text/2]).
+
 -define(CALL_MS, 5000).
 
 -type error() :: {error, term()}.
@@ -65,7 +67,7 @@ per cent; only where there is a probe), `mon_msgs_s` and `mon_bytes_s` (its traf
 """.
 -spec overhead() -> #{sderl_mon_types:id() => #{atom() => number()}}.
 overhead() ->
-    case sderl_mon_hub:at(live, erlang:system_time(millisecond)) of
+    case sderl_mon_hub:at(live, sderl_mon_clock:wall_ms()) of
         {ok, #{frame := #{nodes := Nodes}}} -> #{Id => maps:with([probe_pct, mon_msgs_s, mon_bytes_s], N) || Id := N <- Nodes};
         {error, none} -> #{}
     end.
@@ -152,5 +154,3 @@ format_error({no_probe, Id}) -> io_lib:format("~ts has no probe, which this need
 format_error({unreachable, Id}) -> io_lib:format("~ts does not answer; the events say since when", [Id]);
 format_error({failed, Id, Why}) -> io_lib:format("~ts failed to answer: ~0tP", [Id, Why, 12]);
 format_error(Other) -> io_lib:format("~0tP", [Other, 20]).
-
-text(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)).

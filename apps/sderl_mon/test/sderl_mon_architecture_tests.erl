@@ -9,6 +9,13 @@ architecture_test_() ->
      || {App, Rooms} <- [{sderl_mon, mon()}, {sderl_web, web()}]
     ].
 
+declared_test_() ->
+    [
+        {"sderl_mon", ?_assertEqual([], sderl_architecture:undeclared(sderl_mon))},
+        %% The commands, which are about to have an app of their own, are in sderl_web still.
+        {"sderl_web", ?_assertEqual([], sderl_architecture:undeclared(sderl_web) -- [sderl_bench])}
+    ].
+
 mon() ->
     #{
         allowed => #{

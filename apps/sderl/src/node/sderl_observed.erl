@@ -1,10 +1,12 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_observed).
 -moduledoc """
-What monitoring asks of a node: the one door through which a probe, or a reader on another node, sees the library.
+What monitoring asks of a node: the one door through which a probe, or a reader on another node,
+sees the library.
 
-No answer shows a row or a table of ours, and none waits for a process. On a node where the library does not run a
-function may fail with `badarg`, `undef` or `noproc`: who asks expects that.
+No answer shows a row or a table of ours, and none waits for a process. On a node where the
+library does not run a function may fail with `badarg`, `undef` or `noproc`: who asks expects
+that.
 """.
 
 -export([groups/0, own_groups/0, other_groups/0, group_members/0]).
@@ -25,9 +27,9 @@ function may fail with `badarg`, `undef` or `noproc`: who asks expects that.
 -type edge() :: {From :: node(), Next :: node(), Messages :: non_neg_integer()}.
 
 -doc """
-What the library has counted since it started; nothing in it ever becomes smaller. `kinds` is messages and bytes that
-were sent, by what for. Of `counters`, `delivered`, `forwarded` and `undelivered` are routed messages, the others
-requests of clients on this node.
+What the library has counted since it started; nothing in it ever becomes smaller. `kinds` is
+messages and bytes that were sent, by what for. Of `counters`, `delivered`, `forwarded` and
+`undelivered` are routed messages, the others requests of clients on this node.
 """.
 -type traffic() :: #{
     kinds := #{atom() => {Messages :: non_neg_integer(), Bytes :: non_neg_integer()}},
@@ -95,6 +97,10 @@ subscribe(Pid) ->
         {error, _} = Error -> Error
     end.
 
--doc "What the tuples that the library's processes send each other begin with: so that a trace tells them apart.".
+-doc """
+What the tuples that the library's processes send each other begin with: so that a trace tells
+them apart.
+""".
 -spec message_tags() -> [atom()].
-message_tags() -> [sderl, sderl_op, sderl_to, sderl_at, sderl_each, sderl_many, sderl_route, sderl_attr].
+message_tags() ->
+    [sderl, sderl_op, sderl_to, sderl_at, sderl_each, sderl_many, sderl_route, sderl_attr].

@@ -15,6 +15,10 @@ most 500 events until the next update; what is dropped is counted.
 -export([start_link/2, assign/2, orders/1, report/1, seen/2, release/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
+-import(sderl_mon_clock, [now_ms/0]).
+
+-import(sderl_mon_text, [text/2]).
+
 -define(EVENTS, 500).
 -define(REPORT_SOON_MS, 20).
 -define(REPORT_ALL_MS, 5000).
@@ -162,7 +166,7 @@ sampled(Pid, #{node := Node, seq := Seq} = Told, #{watches := Watches, probes :=
     is_map_key(Node, Watches), node(Pid) =:= Node
 ->
     _ = sderl_mon_tell:message(Pid, {sderl_mon_ack, Seq}),
-    Sample = sderl_mon_rates:here(Told, erlang:system_time(millisecond)),
+    Sample = sderl_mon_rates:here(Told, sderl_mon_clock:wall_ms()),
     step(Node, {sample, joined(Sample, State)}, kept(Sample, State#{probes := Probes#{Node => Pid}}));
 sampled(_, _, State) ->
     State.
@@ -218,7 +222,7 @@ effect({job, attach, Job}, Node, #{spec := #{term := Term, monitors := Monitors,
     ok = sderl_mon_pool:run(Lane, {attach, Node}, {attach, Node, Job}, fun() -> sderl_mon_reach:attach(Node, Self, Spec) end, ?JOB_MS),
     State;
 effect({job, read, Job}, Node, State) ->
-    ok = sderl_mon_pool:run(read, {read, Node}, {read, Node, Job}, fun() -> sderl_mon_reach:read(Node, #{seq => Job, top => 10, facts => true}) end, ?JOB_MS),
+    ok = sderl_mon_pool:run(read, {read, Node}, {read, Node, Job}, fun() -> sderl_mon_reach:read(Node, #{seq => Job, facts => true}) end, ?JOB_MS),
     State;
 effect(told, Node, State) ->
     dirty([Node], State).
@@ -288,8 +292,8 @@ tell_hubs(Numbers, #{spec := #{scope := Scope, term := Term, hubs := Hubs, confi
     Now = now_ms(),
     Woke = case Now - Told > Interval + ?STILL_MS of true -> Now; false -> maps:get(woke, State1) end,
     Update0 = #{
-        agent => {scope_id(Scope), Term},
-        t => erlang:system_time(millisecond),
+        agent => {sderl_mon_types:id(Scope), Term},
+        t => sderl_mon_clock:wall_ms(),
         span_ms => max(1, Now - Told),
         events => lists:reverse(Events),
         lost => Lost
@@ -306,9 +310,6 @@ next(Now, Due, Interval, #{watches := Watches}) ->
         0 -> Now + Interval;
         Shift -> Now + Shift
     end.
-
-scope_id({group, Group}) -> sderl_mon_types:id({group, Group});
-scope_id({free, Node}) -> sderl_mon_types:id(Node).
 
 %% New rates where there is a new sample; the old ones of a node that has just not told yet; none of one that is
 %% silent.
@@ -360,7 +361,3 @@ plus(_, {M1, B1}, {M2, B2}) -> {M1 + M2, B1 + B2}.
 
 add(_, One, Other) ->
     maps:merge_with(fun(names, N1, N2) -> max(N1, N2); (_, V1, V2) -> V1 + V2 end, One, Other).
-
-now_ms() -> erlang:monotonic_time(millisecond).
-
-text(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)).

@@ -10,6 +10,8 @@ no connection; `node`, there is one and the node does not do it; `term`, a newer
 
 -export([connect/1, attach/3, read/2]).
 
+-import(sderl_mon_text, [text/2]).
+
 -define(CALL_MS, 4000).
 
 -type failure() :: {error, link | node | term, Why :: binary()}.
@@ -31,7 +33,7 @@ attach(Node, Owner, #{probe := Which, inject := Inject} = Spec) ->
     maybe
         ok ?= connect(Node),
         auto ?= Which,
-        Options = (maps:with([term, interval_ms, friends], Spec))#{owner => Owner, top => 10},
+        Options = (maps:with([term, interval_ms, friends], Spec))#{owner => Owner},
         lacking ?= started(Node, Options),
         true ?= Inject,
         ok ?= inject(Node),
@@ -91,5 +93,3 @@ call(Node, M, F, A) ->
         error:{erpc, timeout} -> {error, node, <<"connected, and does not answer">>};
         Class:Reason -> {error, node, text("~0tp:~0tp failed there: ~0tP", [M, F, {Class, Reason}, 12])}
     end.
-
-text(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)).

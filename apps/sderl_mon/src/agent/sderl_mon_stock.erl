@@ -23,10 +23,10 @@ Takes a sample, in the calling process, in at most 3 s. `seq` is the sample's nu
 
 Opens no link. Errors: `noconnection`, `timeout`, `{call, Reason}`.
 """.
--spec sample(node(), #{seq := pos_integer(), facts => boolean(), top => pos_integer()}) ->
+-spec sample(node(), #{seq := pos_integer(), facts => boolean()}) ->
     {ok, sderl_mon_samples:sample()} | {error, noconnection | timeout | {call, term()}}.
 sample(Node, #{seq := Seq} = Opts) ->
-    Until = erlang:monotonic_time(millisecond) + ?TIMEOUT,
+    Until = sderl_mon_clock:now_ms() + ?TIMEOUT,
     Facts = maps:get(facts, Opts, false),
     try
         First = round(Node, calls(Facts), Until),
@@ -58,7 +58,7 @@ round(Node, Calls, Until) ->
     named(#{Key => answer(Key, Request, Until) || {Key, Request} <- Asked}).
 
 answer(Key, Request, Until) ->
-    try erpc:receive_response(Request, max(1, Until - erlang:monotonic_time(millisecond)))
+    try erpc:receive_response(Request, max(1, Until - sderl_mon_clock:now_ms()))
     catch
         error:{erpc, timeout} -> throw(timeout);
         error:{erpc, noconnection} -> throw(noconnection);
@@ -81,7 +81,7 @@ sample_of(#{statistics := St, info := Info, memory := Mem0, hidden := Hidden, mo
       context_switches := {Switches, _}, run_queue_lengths_all := Queues} = St,
     #{schedulers := Normal, start_time := Started, dist_ctrl := Ctrl} = Info,
     Mem = maps:from_list(Mem0),
-    Sample = #{v => 1, node => Node, seq => Seq, at => erlang:system_time(millisecond), mono_us => Us, source => stock,
+    Sample = #{v => 1, node => Node, seq => Seq, at => sderl_mon_clock:wall_ms(), mono_us => Us, source => stock,
         counters => #{reductions => Reds, gcs => Gcs, gc_words => Words, io_in => In, io_out => Out, runtime_us => Runtime * 1000, context_switches => Switches},
         gauges => maps:merge(
             #{To => maps:get(From, Info) || From := To <- #{process_count => procs, process_limit => proc_limit, port_count => ports, port_limit => port_limit,

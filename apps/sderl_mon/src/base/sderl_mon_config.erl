@@ -27,7 +27,7 @@ Pure, but for `load/1` and `store/2`. Errors are `{bad_config, Path, Value, Expe
 `format_error/1` makes a sentence of.
 """.
 
--export([defaults/0, check/1, change/2, shared/1]).
+-export([defaults/0, check/1, change/2, shared/1, least_bytes/0]).
 -export([load/1, store/2, file/1]).
 -export([format_error/1]).
 
@@ -54,8 +54,11 @@ Pure, but for `load/1` and `store/2`. Errors are `{bad_config, Path, Value, Expe
 
 -define(VERSION, 1).
 -define(MOST_NODES, 5000).
-%% A recording needs as much, see m:sderl_mon_record.
 -define(LEAST_BYTES, 65_536).
+
+-doc "How large a recording may become at least (`max_bytes`).".
+-spec least_bytes() -> pos_integer().
+least_bytes() -> ?LEAST_BYTES.
 
 -doc "What holds where nothing is said.".
 -spec defaults() -> config().

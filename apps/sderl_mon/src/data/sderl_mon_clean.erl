@@ -104,7 +104,7 @@ is_event(_Other) ->
 
 event(#{text := Text} = Event) ->
     Known = maps:with([t, node_t, kind, level, node, group], Event#{text := Text}),
-    details(Event, Known#{text => cut(Text)}).
+    details(Event, Known#{text => sderl_mon_text:cut(Text, ?TEXT_BYTES)}).
 
 details(#{details := Details}, Event) when is_map(Details) ->
     case erts_debug:flat_size(Details) =< ?DETAIL_WORDS of
@@ -113,14 +113,6 @@ details(#{details := Details}, Event) when is_map(Details) ->
     end;
 details(_None, Event) ->
     Event.
-
-cut(Text) ->
-    Cut = binary:part(Text, 0, min(byte_size(Text), ?TEXT_BYTES)),
-    case unicode:characters_to_binary(Cut) of
-        Good when is_binary(Good) -> binary:copy(Good);
-        %% In the middle of a character, or no UTF-8 at all.
-        {_Why, Good, _Rest} -> Good
-    end.
 
 -doc "Whether a term is a topology.".
 -spec topology(term()) -> {ok, sderl_mon_types:topology()} | {error, not_a_topology}.

@@ -1,11 +1,13 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_message).
 -moduledoc """
-What masters and agents tell each other, by type, and the check that stands before each of them. Pure.
+What masters and agents tell each other, by type, and the check that stands before each of them.
+Pure.
 
-Between masters, and from agents to masters, a message is `{sderl_mon, 1, Kind, From, Payload}` (`m:sderl_mon_tell`).
-Hubs are told `t:sderl_mon_types:update/0` and `t:sderl_mon_types:topology/0`, which `m:sderl_mon_clean` checks;
-probes tell `t:sderl_mon_samples:sample/0`.
+Between masters, and from agents to masters, a message is `{sderl_mon, 1, Kind, From, Payload}`
+(`m:sderl_mon_tell`). Hubs are told `t:sderl_mon_types:update/0` and
+`t:sderl_mon_types:topology/0`, which `m:sderl_mon_clean` checks; probes tell
+`t:sderl_mon_samples:sample/0`.
 """.
 
 -export([check/2, check_orders/1, check_news/1]).
@@ -25,8 +27,9 @@ probes tell `t:sderl_mon_samples:sample/0`.
 -type status() :: up | down | unreachable.
 
 -doc """
-The part of the configuration that all monitoring nodes have in common (`sderl_mon_config:shared/1`). It is on its way
-from where it was set to the leader (`config`), and from there to all with each plan.
+The part of the configuration that all monitoring nodes have in common
+(`sderl_mon_config:shared/1`). It is on its way from where it was set to the leader (`config`),
+and from there to all with each plan.
 """.
 -type config() :: #{
     seeds := [node()],
@@ -39,8 +42,9 @@ from where it was set to the leader (`config`), and from there to all with each 
 }.
 
 -doc """
-What an agent says of one node: how it is and why, where its numbers come from, what it said of itself last, and to
-which nodes it is linked. Masters keep it with the time since which the status holds, each by its own clock.
+What an agent says of one node: how it is and why, where its numbers come from, what it said of
+itself last, and to which nodes it is linked. Masters keep it with the time since which the status
+holds, each by its own clock.
 """.
 -type node_report() :: #{
     status := status(),
@@ -52,10 +56,16 @@ which nodes it is linked. Masters keep it with the time since which the status h
 }.
 
 -doc """
-From each master to each other, every 500 ms: under which term it leads or follows, the highest term that it has seen,
-whether it leads, which plan it has, and whom it hears.
+From each master to each other, every 500 ms: under which term it leads or follows, the highest
+term that it has seen, whether it leads, which plan it has, and whom it hears.
 """.
--type beat() :: #{term := integer(), seen := integer(), lead := boolean(), version := version(), hears := [node()]}.
+-type beat() :: #{
+    term := integer(),
+    seen := integer(),
+    lead := boolean(),
+    version := version(),
+    hears := [node()]
+}.
 
 -doc "From a master that is asked (`hello`) to one that has just begun: all that it knows.".
 -type snapshot() :: #{
@@ -67,9 +77,9 @@ whether it leads, which plan it has, and whom it hears.
 }.
 
 -doc """
-From the leader to the other masters (`assign`): which nodes each agent watches, where each agent runs, in which groups
-each node is, which monitoring nodes live (`hubs`), and which there are. It is whole each time, and each master runs its
-part of it.
+From the leader to the other masters (`assign`): which nodes each agent watches, where each agent
+runs, in which groups each node is, which monitoring nodes live (`hubs`), and which there are. It
+is whole each time, and each master runs its part of it.
 """.
 -type plan() :: #{
     term := integer(),
@@ -84,8 +94,9 @@ part of it.
 }.
 
 -doc """
-From a master to an agent of its node. `nodes` is who is to be watched, `monitors` are all monitoring nodes, `hubs`
-those that live. They hold until the next; those of a lower term are ignored.
+From a master to an agent of its node. `nodes` is who is to be watched, `monitors` are all
+monitoring nodes, `hubs` those that live. They hold until the next; those of a lower term are
+ignored.
 """.
 -type orders() :: #{
     scope := scope(),
@@ -100,9 +111,10 @@ those that live. They hold until the next; those of a lower term are ignored.
 -type report() :: #{scope := scope(), term := integer(), nodes := #{node() => node_report()}}.
 
 -doc """
-From a hub to each subscriber of its node. `frame`, `topology`, `events` and `findings` come when there are new ones,
-`detail` of the nodes that the subscriber watches. One that is slow misses some and is told how many frames (`missed`)
-and events (`events_missed`). After `anew` nothing of before holds.
+From a hub to each subscriber of its node. `frame`, `topology`, `events` and `findings` come when
+there are new ones, `detail` of the nodes that the subscriber watches. One that is slow misses
+some and is told how many frames (`missed`) and events (`events_missed`). After `anew` nothing of
+before holds.
 """.
 -type news() ::
     {sderl_mon, frame, sderl_mon_types:frame()}
@@ -113,7 +125,9 @@ and events (`events_missed`). After `anew` nothing of before holds.
     | {sderl_mon, missed | events_missed, non_neg_integer()}
     | {sderl_mon, anew, Life :: integer()}.
 
--doc "The kinds of messages between masters, and of an agent to masters, with the type of their payload.".
+-doc """
+The kinds of messages between masters, and of an agent to masters, with the type of their payload.
+""".
 -type kind() :: beat | hello | state | assign | config | report.
 
 -doc "Whether a message to a master is one.".
@@ -128,16 +142,22 @@ check(Kind, Payload) ->
 -spec check_orders(term()) -> ok | {error, not_a_message}.
 check_orders(Term) -> checked(orders(), Term).
 
--doc "Whether a message is one of a hub to its subscribers. (What is in details and findings is for people to read.)".
+-doc """
+Whether a message is one of a hub to its subscribers. (What is in details and findings is for
+people to read.)
+""".
 -spec check_news(term()) -> {ok, news()} | {error, not_a_message}.
 check_news({sderl_mon, topology, Topology} = News) ->
     case sderl_mon_clean:topology(Topology) of
         {ok, _} -> {ok, News};
         {error, _} -> {error, not_a_message}
     end;
-check_news({sderl_mon, Kind, What} = News) -> checked_news(news(Kind), What, News);
-check_news({sderl_mon, detail, Node, Detail} = News) -> checked_news({tuple, [id, {map, atom, any}]}, {Node, Detail}, News);
-check_news(_) -> {error, not_a_message}.
+check_news({sderl_mon, Kind, What} = News) ->
+    checked_news(news(Kind), What, News);
+check_news({sderl_mon, detail, Node, Detail} = News) ->
+    checked_news({tuple, [id, {map, atom, any}]}, {Node, Detail}, News);
+check_news(_) ->
+    {error, not_a_message}.
 
 checked_news(unknown, _, _) ->
     {error, not_a_message};
@@ -161,11 +181,17 @@ news(frame) ->
         kinds => {map, atom, Flow},
         lost => {map, atom, integer}
     });
-news(events) -> {list, fields(#{id => natural, t => integer, kind => atom, level => atom, text => binary})};
-news(findings) -> {list, fields(#{id => binary, kind => atom, severity => atom})};
-news(Kind) when Kind =:= missed; Kind =:= events_missed -> natural;
-news(anew) -> integer;
-news(_) -> unknown.
+news(events) ->
+    Event = #{id => natural, t => integer, kind => atom, level => atom, text => binary},
+    {list, fields(Event)};
+news(findings) ->
+    {list, fields(#{id => binary, kind => atom, severity => atom})};
+news(Kind) when Kind =:= missed; Kind =:= events_missed ->
+    natural;
+news(anew) ->
+    integer;
+news(_) ->
+    unknown.
 
 checked(Shape, Term) ->
     case sderl_mon_shape:fits(Shape, Term) of
@@ -173,8 +199,16 @@ checked(Shape, Term) ->
         false -> {error, not_a_message}
     end.
 
-payload(beat) -> fields(#{term => integer, seen => integer, lead => boolean, version => version(), hears => node_list()});
-payload(hello) -> {map, any, any};
+payload(beat) ->
+    fields(#{
+        term => integer,
+        seen => integer,
+        lead => boolean,
+        version => version(),
+        hears => node_list()
+    });
+payload(hello) ->
+    {map, any, any};
 payload(state) ->
     fields(#{
         seen => integer,
@@ -195,12 +229,22 @@ payload(assign) ->
         config => config(),
         epoch => integer
     });
-payload(config) -> config();
-payload(report) -> fields(#{scope => scope(), term => integer, nodes => {map, atom, fields(node_report())}});
-payload(_) -> unknown.
+payload(config) ->
+    config();
+payload(report) ->
+    fields(#{scope => scope(), term => integer, nodes => {map, atom, fields(node_report())}});
+payload(_) ->
+    unknown.
 
 orders() ->
-    fields(#{scope => scope(), term => integer, nodes => node_list(), monitors => node_list(), hubs => node_list(), config => config()}).
+    fields(#{
+        scope => scope(),
+        term => integer,
+        nodes => node_list(),
+        monitors => node_list(),
+        hubs => node_list(),
+        config => config()
+    }).
 
 node_report() ->
     #{

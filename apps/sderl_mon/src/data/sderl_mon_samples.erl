@@ -1,22 +1,22 @@
 %% SPDX-License-Identifier: Apache-2.0
 -module(sderl_mon_samples).
 -moduledoc """
-What is known of one node at one moment: what a probe tells its agent (`{sderl_mon_sample, Probe, Sample}`), and what
-an agent that reads a node from outside puts together itself. Pure.
+What is known of one node at one moment: what a probe tells its agent (`{sderl_mon_sample, Probe,
+Sample}`), and what an agent that reads a node from outside puts together itself. Pure.
 """.
 
 -export([check/1, facts/0]).
--export_type([sample/0, facts/0, group/0, place/0, link/0, process/0, flow/0, event/0, counts/0]).
+-export_type([sample/0, facts/0, group/0, place/0, link/0, flow/0, event/0, counts/0]).
 
 -doc """
-One sample. `counters`, the counts of `links`, `kinds`, `groups` and `edges` only grow as long as the node lives:
-rates are the differences of two samples over the difference of `mono_us`, the node's own monotonic clock. `gauges` are
-values of that moment. `at` and the times of events are by the node's clock until the agent gives them its own
-(`node_at` is the node's from then on).
+One sample. `counters`, the counts of `links`, `kinds`, `groups` and `edges` only grow as long as
+the node lives: rates are the differences of two samples over the difference of `mono_us`, the
+node's own monotonic clock. `gauges` are values of that moment. `at` and the times of events are
+by the node's clock until the agent gives them its own (`node_at` is the node's from then on).
 
-What a sample has once and no other has (`migrations`, `traffic`, `events`) is of the time since the sample before.
-`facts` are there when they have changed. Of `lost`, what was left out since the probe began, an owner before has
-acknowledged `lost_acked`.
+What a sample has once and no other has (`migrations`, `traffic`, `events`) is of the time since
+the sample before. `facts` are there when they have changed. Of `lost`, what was left out since
+the probe began, an owner before has acknowledged `lost_acked`.
 """.
 -type sample() :: #{
     v := 1,
@@ -31,12 +31,15 @@ acknowledged `lost_acked`.
     %% One run queue a normal scheduler, then that of the dirty ones.
     queues => [non_neg_integer()],
     %% Busy and total time of each scheduler, in the node's own unit.
-    sched => [{Scheduler :: pos_integer(), normal | dirty_cpu | dirty_io, Active :: integer(), Total :: integer()}],
+    sched => [
+        {Scheduler :: pos_integer(), normal | dirty_cpu | dirty_io, Active :: integer(), Total :: integer()}
+    ],
     links => [link()],
     kinds => #{atom() => {Messages :: number(), Bytes :: number()}},
     groups => #{sderl_mon_types:id() => counts()},
     edges => [#{from := binary(), to := binary(), msgs := non_neg_integer()}],
-    top => [process()],
+    %% Those with the most memory, the longest queues and the most reductions.
+    top => [sderl_mon_types:process()],
     migrations => [{From :: pos_integer(), To :: pos_integer(), Times :: non_neg_integer()}],
     traffic => [flow()],
     events => [event()],
@@ -45,12 +48,16 @@ acknowledged `lost_acked`.
     facts => facts()
 }.
 
--doc "Registrations, unregistrations and failed registrations that clients on the node asked for in a group.".
+-doc """
+Registrations, unregistrations and failed registrations that clients on the node asked for in a
+group.
+""".
 -type counts() :: {non_neg_integer(), non_neg_integer(), non_neg_integer()}.
 
 -doc """
-A link of the node: what went over it in each direction, and the bytes that wait to be sent. With `counts => unknown`
-the numbers mean nothing: the link cannot be read. `reasons` are what the library has it for.
+A link of the node: what went over it in each direction, and the bytes that wait to be sent. With
+`counts => unknown` the numbers mean nothing: the link cannot be read. `reasons` are what the
+library has it for.
 """.
 -type link() :: #{
     node := node(),
@@ -65,18 +72,17 @@ the numbers mean nothing: the link cannot be read. `reasons` are what the librar
     counts => unknown
 }.
 
--doc "One of the processes with the most memory, the longest queue or the most reductions.".
--type process() :: #{
-    pid := binary(),
-    name := binary(),
-    initial := binary(),
-    memory := non_neg_integer(),
-    queue := non_neg_integer(),
-    reds_per_s := non_neg_integer()
+-doc """
+Traced messages between processes, by what these are rather than which. Scaled from the share that
+was looked at.
+""".
+-type flow() :: #{
+    from := binary(),
+    to := binary(),
+    kind := atom(),
+    msgs := number(),
+    bytes := number()
 }.
-
--doc "Traced messages between processes, by what these are rather than which. Scaled from the share that was looked at.".
--type flow() :: #{from := binary(), to := binary(), kind := atom(), msgs := number(), bytes := number()}.
 
 -doc "An event of the node: its kind is the probe's word, which the agent may give another name.".
 -type event() :: #{
@@ -90,8 +96,9 @@ the numbers mean nothing: the link cannot be read. `reasons` are what the librar
 }.
 
 -doc """
-What changes seldom. `application` says whether the library runs there; `groups` are the node's own, `known` those that
-it has heard of, with their members. `problems` are sentences of `s_group:info/0`.
+What changes seldom. `application` says whether the library runs there; `groups` are the node's
+own, `known` those that it has heard of, with their members. `problems` are sentences of
+`s_group:info/0`.
 """.
 -type facts() :: #{
     otp := binary(),
@@ -108,9 +115,17 @@ it has heard of, with their members. `problems` are sentences of `s_group:info/0
 }.
 
 -doc "Where a scheduler runs.".
--type place() :: #{scheduler := pos_integer(), socket => non_neg_integer(), core => non_neg_integer(), atom() => term()}.
+-type place() :: #{
+    scheduler := pos_integer(),
+    socket => non_neg_integer(),
+    core => non_neg_integer(),
+    thread => non_neg_integer(),
+    bound => boolean()
+}.
 
--doc "A group as one of its members has it; `live`, `role` and `majority` are known to a probe alone.".
+-doc """
+A group as one of its members has it; `live`, `role` and `majority` are known to a probe alone.
+""".
 -type group() :: #{
     group := term(),
     members := [node()],
@@ -150,8 +165,8 @@ sample() ->
             edges => {list, {fields, #{from => binary, to => binary, msgs => number}, #{}}},
             top => {list, {map, atom, any}},
             migrations => {list, {tuple, [natural, natural, natural]}},
-            traffic => {list, {fields, #{from => binary, to => binary, kind => atom, msgs => number, bytes => number}, #{}}},
-            events => {list, {fields, #{kind => atom, t => integer, level => atom, text => binary}, #{}}},
+            traffic => {list, flow()},
+            events => {list, event()},
             lost => Counts,
             lost_acked => Counts,
             facts => facts()
@@ -159,14 +174,33 @@ sample() ->
 
 link() ->
     {fields,
-        #{node => atom, type => atom, in_msgs => number, in_bytes => number, out_msgs => number, out_bytes => number},
-        #{pending => number, reasons => {list, binary}, since_s => number, counts => {value, unknown}}}.
+        #{
+            node => atom,
+            type => atom,
+            in_msgs => number,
+            in_bytes => number,
+            out_msgs => number,
+            out_bytes => number
+        },
+        #{
+            pending => number,
+            reasons => {list, binary},
+            since_s => number,
+            counts => {value, unknown}
+        }}.
+
+flow() ->
+    {fields, #{from => binary, to => binary, kind => atom, msgs => number, bytes => number}, #{}}.
+
+event() ->
+    {fields, #{kind => atom, t => integer, level => atom, text => binary}, #{}}.
 
 -doc "What a report (`m:sderl_mon_message`) has of a node, too.".
 -spec facts() -> sderl_mon_shape:shape().
 facts() ->
     Nodes = {list, atom},
-    Group = {fields, #{group => any, members => Nodes}, #{coordinator => atom, names => natural, live => Nodes}},
+    Known = #{coordinator => atom, names => natural, live => Nodes},
+    Group = {fields, #{group => any, members => Nodes}, Known},
     {fields, #{}, #{
         otp => binary,
         cpu_topology => {list, {fields, #{scheduler => natural}, #{}}},

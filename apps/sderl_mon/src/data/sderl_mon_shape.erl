@@ -3,8 +3,8 @@
 -moduledoc """
 Whether a term is of a shape: what each process asks of a message before it looks into it. Pure.
 
-A node of another version, or a program that is none of ours, may send anything. A process that matched on it would
-end, and take along what it knows.
+A node of another version, or a program that is none of ours, may send anything. A process that
+matched on it would end, and take along what it knows.
 """.
 
 -export([fits/2]).
@@ -13,9 +13,11 @@ end, and take along what it knows.
 -define(ID_BYTES, 1_024).
 
 -doc """
-`id` is the id of a node or a group (`t:sderl_mon_types:id/0`): UTF-8 of at most 1,024 bytes. `{list, S}` is a proper list of `S`; `{map, K, V}` has keys `K` with values `V`; `{fields, Must, May}` is a map that has
-all keys of `Must`, perhaps some of `May`, and any others, of which nothing is said; `{tuple, [S]}` has these elements;
-`{value, V}` is that term; `{either, [S]}` fits one of them.
+`id` is the id of a node or a group (`t:sderl_mon_types:id/0`): UTF-8 of at most 1,024 bytes.
+`{list, S}` is a proper list of `S`; `{map, K, V}` has keys `K` with values `V`; `{fields, Must,
+May}` is a map that has all keys of `Must`, perhaps some of `May`, and any others, of which
+nothing is said; `{tuple, [S]}` has these elements; `{value, V}` is that term; `{either, [S]}`
+fits one of them.
 """.
 -type shape() ::
     any
@@ -40,7 +42,7 @@ fits(any, _) -> true;
 fits(atom, Term) -> is_atom(Term);
 fits(binary, Term) -> is_binary(Term);
 fits(boolean, Term) -> is_boolean(Term);
-fits(id, Term) -> is_binary(Term) andalso Term =/= <<>> andalso byte_size(Term) =< ?ID_BYTES andalso is_text(Term);
+fits(id, Term) -> is_binary(Term) andalso is_id(Term);
 fits(integer, Term) -> is_integer(Term);
 fits(natural, Term) -> is_integer(Term) andalso Term >= 0;
 fits(number, Term) -> is_number(Term);
@@ -49,11 +51,15 @@ fits({value, Value}, Term) -> Term =:= Value;
 fits({either, Shapes}, Term) -> lists:any(fun(Shape) -> fits(Shape, Term) end, Shapes);
 fits({list, Shape}, Term) -> is_list_of(Shape, Term);
 fits({tuple, Shapes}, Term) -> is_tuple(Term) andalso are(Shapes, tuple_to_list(Term));
-fits({map, Key, Value}, Term) -> is_map(Term) andalso is_map_of(Key, Value, maps:next(maps:iterator(Term)));
-fits({fields, Must, May}, Term) -> is_map(Term) andalso has(Must, Term) andalso has(maps:with(maps:keys(Term), May), Term).
+fits({map, Key, Value}, Term) ->
+    is_map(Term) andalso is_map_of(Key, Value, maps:next(maps:iterator(Term)));
+fits({fields, Must, May}, Term) ->
+    is_map(Term) andalso has(Must, Term) andalso has(maps:with(maps:keys(Term), May), Term).
 
 %% What is no UTF-8 could be sent to no browser.
-is_text(Bytes) -> is_binary(unicode:characters_to_binary(Bytes)).
+is_id(Bytes) ->
+    Bytes =/= <<>> andalso byte_size(Bytes) =< ?ID_BYTES andalso
+        is_binary(unicode:characters_to_binary(Bytes)).
 
 is_list_of(Shape, [First | Rest]) -> fits(Shape, First) andalso is_list_of(Shape, Rest);
 is_list_of(_, End) -> End =:= [].
@@ -61,8 +67,16 @@ is_list_of(_, End) -> End =:= [].
 are([Shape | Shapes], [Term | Terms]) -> fits(Shape, Term) andalso are(Shapes, Terms);
 are(Shapes, Terms) -> Shapes =:= [] andalso Terms =:= [].
 
-is_map_of(_, _, none) -> true;
-is_map_of(Key, Value, {K, V, Next}) -> fits(Key, K) andalso fits(Value, V) andalso is_map_of(Key, Value, maps:next(Next)).
+is_map_of(_, _, none) ->
+    true;
+is_map_of(Key, Value, {K, V, Next}) ->
+    fits(Key, K) andalso fits(Value, V) andalso is_map_of(Key, Value, maps:next(Next)).
 
 has(Fields, Map) ->
-    maps:fold(fun(Key, Shape, Ok) -> Ok andalso is_map_key(Key, Map) andalso fits(Shape, map_get(Key, Map)) end, true, Fields).
+    maps:fold(
+        fun(Key, Shape, Ok) ->
+            Ok andalso is_map_key(Key, Map) andalso fits(Shape, map_get(Key, Map))
+        end,
+        true,
+        Fields
+    ).

@@ -17,7 +17,7 @@ name ends in `_pct` (then per cent).
 -export_type([update/0, frame/0, node_sample/0, group_sample/0, link/0, flow/0]).
 -export_type([names/0, name/0, names_opts/0, process/0, trace_opts/0, traced/0, link_detail/0]).
 -export_type([detail/0, event/0, new_event/0, level/0, finding/0, evidence/0, severity/0]).
--export_type([source/0, store/0, what/0, series/0, event_filter/0, traffic_by/0, traffic_opts/0, traffic_row/0]).
+-export_type([moment/0, source/0, store/0, what/0, series/0, event_filter/0, traffic_by/0, traffic_opts/0, traffic_row/0]).
 
 -doc "A node: its name as text. A group: its name as `~0tp` prints it, cut to 255 bytes.".
 -type id() :: binary().
@@ -148,7 +148,7 @@ the node's. What is counted (`migrations`, `traffic`) is of the last `span_ms`.
     ],
     queues => [non_neg_integer()],
     memory => #{atom() => non_neg_integer()},
-    top => [sderl_mon_samples:process()],
+    top => [process()],
     migrations => [[non_neg_integer()]],
     links => [link_detail()],
     kinds => #{atom() => flow()},
@@ -268,6 +268,9 @@ as it is the same finding; `since` is when it was first seen, `t` when it was la
     saves => #{links | msgs_s => number()}
 }.
 
+-doc "What was at a time: the last frame at or before it, with the topology and the findings of then.".
+-type moment() :: #{topology := topology(), frame := frame(), findings := [finding()]}.
+
 -doc "Where an answer comes from: the hub of this node, or an opened recording (`m:sderl_mon_replay`).".
 -type source() :: live | pid().
 
@@ -372,15 +375,8 @@ peak(mq_max) -> true;
 peak(pending) -> true;
 peak(_Other) -> false.
 
--doc "The id of a node (an atom) or of a group (any other term is a group's name; so is an atom in `{group, _}`).".
--spec id(node() | {group, term()}) -> id().
+-doc "The id of a node, or of what one agent watches.".
+-spec id(node() | sderl_mon_message:scope()) -> id().
 id(Node) when is_atom(Node) -> atom_to_binary(Node);
-id({group, Group}) -> cut(unicode:characters_to_binary(io_lib:format("~0tp", [Group])), 255).
-
-%% Never in the middle of a character.
-cut(Text, Size) when byte_size(Text) =< Size -> Text;
-cut(Text, Size) ->
-    case unicode:characters_to_binary(binary:part(Text, 0, Size)) of
-        {_Incomplete, Good, _Rest} -> Good;
-        Good -> Good
-    end.
+id({free, Node}) -> atom_to_binary(Node);
+id({group, Group}) -> sderl_mon_text:cut(sderl_mon_text:text("~0tp", [Group]), 255).

@@ -5,7 +5,9 @@ What the rules of `m:sderl_mon_findings` have in common: a rule looks at a view 
 over its threshold or only near it.
 """.
 
--export([grade/2, both/2, candidate/4, evidence/3, text/2, number/1]).
+-export([grade/2, both/2, candidate/4, evidence/3, number/1]).
+
+-import(sderl_mon_text, [text/2]).
 -export_type([candidate/0, grade/0, limits/0, said/0]).
 
 -doc "`near`: not enough to begin with, enough to stay.".
@@ -62,13 +64,6 @@ evidence(Label, Value, Unit) ->
 rounded(Value) when is_float(Value), abs(Value) >= 100 -> round(Value);
 rounded(Value) when is_float(Value) -> round(Value * 100) / 100;
 rounded(Value) -> Value.
-
--doc "Words.".
--spec text(io:format(), [term()]) -> binary().
-text(Format, Args) ->
-    Text = unicode:characters_to_binary(io_lib:format(Format, Args)),
-    true = is_binary(Text),
-    Text.
 
 -doc "A number as it is read: no more digits than it is worth.".
 -spec number(number()) -> string().

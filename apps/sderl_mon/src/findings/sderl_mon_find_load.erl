@@ -11,7 +11,8 @@ group either way, about 245 `N` a registration alone and 80 `N` busy (docs/scali
 -export([candidates/2]).
 -export([registration/2]).
 
--import(sderl_mon_find, [grade/2, both/2, candidate/4, evidence/3, text/2, number/1]).
+-import(sderl_mon_find, [grade/2, both/2, candidate/4, evidence/3, number/1]).
+-import(sderl_mon_text, [text/2]).
 -import(sderl_mon_find_view, [number/2]).
 
 -define(BYTES_ALONE, 245).

@@ -4,7 +4,8 @@
 
 -export([candidates/2]).
 
--import(sderl_mon_find, [grade/2, candidate/4, evidence/3, text/2, number/1]).
+-import(sderl_mon_find, [grade/2, candidate/4, evidence/3, number/1]).
+-import(sderl_mon_text, [text/2]).
 
 %% Reasons of `m:sderl_links` which say that a link between groups is no accident.
 -define(MEANT, [~"caller", ~"route", ~"{place,"]).

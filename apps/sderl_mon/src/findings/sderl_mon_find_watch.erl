@@ -4,7 +4,8 @@
 
 -export([candidates/2]).
 
--import(sderl_mon_find, [grade/2, both/2, candidate/4, evidence/3, text/2, number/1]).
+-import(sderl_mon_find, [grade/2, both/2, candidate/4, evidence/3, number/1]).
+-import(sderl_mon_text, [text/2]).
 
 -doc "For `m:sderl_mon_findings`.".
 -spec candidates(sderl_mon_find_view:view(), sderl_mon_find:limits()) -> [sderl_mon_find:candidate()].

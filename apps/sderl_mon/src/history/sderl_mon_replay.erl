@@ -17,6 +17,8 @@ seconds after the first has ended.
 -export([open/1, open/2, own/1, close/1, info/1, store/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
+-import(sderl_mon_text, [text/2]).
+
 -define(EVENTS, 20_000).
 -define(CHUNK, 65_536).
 -define(ORPHAN_MS, 5_000).
@@ -287,7 +289,7 @@ range(#{frames := #{0 := [{First, Span, _} | _] = Frames}}) ->
     {Last, _Span, _Place} = lists:last(Frames),
     {First - Span, Last}.
 
--spec at(sderl_mon_types:t(), state()) -> {ok, map()} | {error, none}.
+-spec at(sderl_mon_types:t(), state()) -> {ok, sderl_mon_types:moment()} | {error, none}.
 at(T, #{frames := #{0 := Frames}, findings := Findings} = State) ->
     maybe
         {ok, {Ft, _Span, Place}} ?= sderl_mon_ladder:pick(T, Frames),
@@ -330,5 +332,3 @@ packed({Fd, Start, Length}) ->
         {ok, <<_Type, _Step:32, _T:64, _Span:32, Packed/binary>>} -> Packed;
         _Gone -> <<>>
     end.
-
-text(Format, Args) -> unicode:characters_to_binary(io_lib:format(Format, Args)).

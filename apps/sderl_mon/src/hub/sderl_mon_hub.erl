@@ -39,6 +39,8 @@ says so, where `Life` is not that of the snapshot. Whoever keeps something subsc
 
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
+-import(sderl_mon_clock, [now_ms/0, wall_ms/0]).
+
 -export_type([snapshot/0]).
 
 -doc "What a new subscriber gets.".
@@ -53,7 +55,6 @@ says so, where `Life` is not that of the snapshot. Whoever keeps something subsc
     life := integer()
 }.
 
--define(INTERVAL_MS, 1_000).
 %% Of a frame of a large cluster much is garbage at once, and the history's binaries make each new one
 %% look like a reason to collect it: with the usual sizes half of this process's time went there.
 -define(MEMORY, [{min_heap_size, 2_000_000}, {min_bin_vheap_size, 4_000_000}]).
@@ -119,9 +120,7 @@ range(live) -> sderl_mon_history:range(history());
 range(Replay) -> gen_server:call(Replay, range).
 
 -doc "What was at a time: the last frame at or before it, with the topology and the findings of then.".
--spec at(sderl_mon_types:source(), sderl_mon_types:t()) ->
-    {ok, #{topology := sderl_mon_types:topology(), frame := sderl_mon_types:frame(), findings := [sderl_mon_types:finding()]}}
-    | {error, none}.
+-spec at(sderl_mon_types:source(), sderl_mon_types:t()) -> {ok, sderl_mon_types:moment()} | {error, none}.
 at(live, T) -> sderl_mon_history:at(T, history());
 at(Replay, T) -> gen_server:call(Replay, {at, T}).
 
@@ -174,19 +173,19 @@ history() -> gen_server:call(?MODULE, history).
 -doc false.
 -spec init(map()) -> {ok, map()} | {stop, term()}.
 init(Given) ->
-    Opts = maps:merge(maps:with(?OPTIONS, sderl_mon_settings:get()), Given),
+    #{interval_ms := Interval, history := History, thresholds := Thresholds} = sderl_mon_settings:get(),
     State = #{
-        interval_ms => ?INTERVAL_MS,
-        history_opts => #{},
-        thresholds => #{},
+        interval_ms => Interval,
+        history_opts => History,
+        thresholds => Thresholds,
         mode => live,
         feed => none,
         subscribers => sderl_mon_subscribers:new(),
         total_lost => #{}
     },
-    case configured(Opts, State) of
+    case configured(Given, State) of
         {ok, State1} ->
-            {ok, tick_later((anew(State1))#{next => erlang:monotonic_time(millisecond)})};
+            {ok, tick_later((anew(State1))#{next => now_ms()})};
         {error, Reason} ->
             {stop, Reason}
     end.
@@ -196,19 +195,19 @@ anew(#{history_opts := Opts, thresholds := Thresholds} = State) ->
     State#{
         %% Browsers compare it over restarts of this node, too, and count up to 2^53.
         life => erlang:system_time(microsecond),
-        topology => #{epoch => 0, t => now_ms(), nodes => #{}, groups => #{}, monitors => []},
+        topology => #{epoch => 0, t => wall_ms(), nodes => #{}, groups => #{}, monitors => []},
         topology_new => false,
         %% By the monotonic clock.
-        topology_heard => erlang:monotonic_time(millisecond),
+        topology_heard => now_ms(),
         seq => 0,
         frame => none,
-        last_t => now_ms(),
+        last_t => wall_ms(),
         history => sderl_mon_history:new(Opts),
         updates => sderl_mon_updates:new(),
         details => #{},
         events => sderl_mon_events:new(),
         lost => #{},
-        findings => sderl_mon_hub_findings:new(Thresholds, now_ms())
+        findings => sderl_mon_hub_findings:new(Thresholds, wall_ms())
     }.
 
 configured(Opts, State) ->
@@ -309,13 +308,13 @@ told({sderl_mon_update, 1, Update}, State) ->
         {error, not_an_update} -> lose(updates_malformed, 1, State)
     end;
 told({sderl_mon_topology, 1, Topology}, #{topology := #{epoch := Epoch}, topology_heard := Heard} = State) ->
-    Now = erlang:monotonic_time(millisecond),
+    Now = now_ms(),
     case sderl_mon_clean:topology(Topology) of
         {ok, #{epoch := New}} when New < Epoch, Now - Heard < ?MASTER_SILENT_MS ->
             lose(topologies_stale, 1, State);
         {ok, Good} ->
             %% By this node's clock, as the frames are.
-            tell_topology(State#{topology := Good#{t := now_ms()}, topology_new := true, topology_heard := Now});
+            tell_topology(State#{topology := Good#{t := wall_ms()}, topology_new := true, topology_heard := Now});
         {error, not_a_topology} -> lose(topologies_malformed, 1, State)
     end;
 told({Tag, Version, _Body}, State) when is_atom(Tag), is_integer(Version) ->
@@ -386,7 +385,7 @@ updated(#{agent := Agent, details := New, events := Events, lost := Lost} = Upda
 %% Ticks
 
 tick_later(#{interval_ms := Interval, next := Next} = State) ->
-    Now = erlang:monotonic_time(millisecond),
+    Now = now_ms(),
     %% On a grid of intervals; one that was missed is left out.
     At = case Next + Interval of Due when Due > Now -> Due; _Late -> Now + Interval end,
     _ = erlang:send_after(At, self(), tick, [{abs, true}]),
@@ -394,7 +393,7 @@ tick_later(#{interval_ms := Interval, next := Next} = State) ->
 
 tick(#{seq := Seq, last_t := Last, topology := #{epoch := Epoch} = Topology, lost := Lost, updates := Updates} = State) ->
     #{interval_ms := Interval} = State,
-    Now = now_ms(),
+    Now = wall_ms(),
     %% A wall clock that was set back must not give a frame of no length.
     Span = max(1, Now - Last),
     {Words, Updates1} = sderl_mon_updates:take(Interval, Updates),
@@ -433,7 +432,7 @@ found({ok, {Told, New}, Findings}, #{history := History} = State) ->
             State1;
         tell ->
             Present = present(State1),
-            tell({sderl_mon, findings, Present}, State1#{history := sderl_mon_history:findings({now_ms(), Present}, History)})
+            tell({sderl_mon, findings, Present}, State1#{history := sderl_mon_history:findings({wall_ms(), Present}, History)})
     end;
 found({error, Why, Findings}, State) ->
     ?LOG_ERROR("The findings of this look are lost, since their check failed: ~0tP", [Why, 30]),
@@ -460,5 +459,3 @@ tell_events(Agent, Given, #{events := Events} = State) ->
 tell(Message, #{subscribers := Subs, life := Life, topology := Topology} = State) ->
     Present = [{sderl_mon, anew, Life}, {sderl_mon, topology, Topology}, {sderl_mon, findings, present(State)}],
     State#{subscribers := sderl_mon_subscribers:tell(Message, Present, Subs)}.
-
-now_ms() -> erlang:system_time(millisecond).

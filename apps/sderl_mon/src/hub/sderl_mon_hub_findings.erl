@@ -3,8 +3,9 @@
 -moduledoc """
 What a hub does about findings: when it looks for them, of which frames, and which it tells. Pure.
 
-A look is taken every five seconds, at means over some seconds: the frames between two looks are one to it. Each look
-gives the same findings with other numbers. Told at once are those that come and go; the rest every half minute.
+A look is taken every five seconds, at means over some seconds: the frames between two looks are
+one to it. Each look gives the same findings with other numbers. Told at once are those that come
+and go; the rest every half minute.
 """.
 
 -export([new/2, change_thresholds/2, add_frame/2, look/4, all/1]).
@@ -52,9 +53,13 @@ add_frame(Frame, #findings{piece = Piece} = State) ->
 all(#findings{present = Present}) -> Present.
 
 -doc "Takes a look if it is time. What goes wrong in a look costs that look alone, and is told.".
--spec look(sderl_mon_types:t(), sderl_mon_types:topology(), #{sderl_mon_types:id() => sderl_mon_types:detail()}, findings()) ->
-    {ok, told(), findings()} | {error, Why :: term(), findings()}.
-look(Now, Topology, Details, #findings{looked_at = At} = State) when Now - At >= ?LOOK_MS; Now < At ->
+-spec look(sderl_mon_types:t(), sderl_mon_types:topology(), Details, findings()) ->
+    {ok, told(), findings()} | {error, Why :: term(), findings()}
+when
+    Details :: #{sderl_mon_types:id() => sderl_mon_types:detail()}.
+look(Now, Topology, Details, #findings{looked_at = At} = State) when
+    Now - At >= ?LOOK_MS; Now < At
+->
     #findings{known = Known, piece = Piece, recent = Recent} = State,
     Recent1 = lists:sublist([sderl_mon_frame:frame(Piece) | Recent], pieces(State)),
     State1 = State#findings{looked_at = Now, recent = Recent1, piece = sderl_mon_frame:new()},

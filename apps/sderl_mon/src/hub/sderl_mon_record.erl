@@ -26,7 +26,6 @@ ends the recording with a log message; what was written stays.
 
 -define(EXTENSION, ".sdmon").
 -define(MAX_BYTES, 268_435_456).
--define(MIN_BYTES, 65_536).
 -define(STEPS, [10_000, 60_000]).
 %% What was written reaches the disk by itself, at the latest after this.
 %% Of those named by the time, in a folder. Each is two files and their bound in bytes at most.
@@ -42,8 +41,9 @@ folder is made. `max_bytes` is that of both files, 256 MiB by default, 64 KiB at
 """.
 -spec start(file:name_all(), #{max_bytes => pos_integer()}) -> {ok, #{file := binary()}} | {error, term()}.
 start(File, Opts) ->
+    Least = sderl_mon_config:least_bytes(),
     case maps:get(max_bytes, Opts, ?MAX_BYTES) of
-        Max when is_integer(Max), Max >= ?MIN_BYTES ->
+        Max when is_integer(Max), Max >= Least ->
             Named = named(unicode:characters_to_binary(File)),
             case gen_server:start({local, ?MODULE}, ?MODULE, {Named, Max}, []) of
                 {ok, _Pid} -> {ok, #{file => Named}};
@@ -79,7 +79,7 @@ start_in(Dir, Opts) ->
     Started.
 
 stamp() ->
-    Now = calendar:system_time_to_rfc3339(erlang:system_time(millisecond), [{unit, millisecond}, {offset, "Z"}]),
+    Now = calendar:system_time_to_rfc3339(sderl_mon_clock:wall_ms(), [{unit, millisecond}, {offset, "Z"}]),
     <<(binary:replace(list_to_binary(Now), <<":">>, <<"-">>, [global]))/binary, ?EXTENSION>>.
 
 ended() ->
@@ -191,7 +191,7 @@ begun(File, Max, ok) ->
                 missed => 0,
                 events_missed => 0,
                 gap => #{},
-                since => erlang:system_time(millisecond)
+                since => sderl_mon_clock:wall_ms()
             },
             continue(standing(State));
         {error, Reason} ->
@@ -214,7 +214,7 @@ create(File) ->
 
 %% What a file needs to be read alone.
 standing(#{topology := Topology, findings := Findings} = State) ->
-    Now = erlang:system_time(millisecond),
+    Now = sderl_mon_clock:wall_ms(),
     write(
         [
             sderl_mon_segment:record(topology, 0, Now, 0, sderl_mon_pack:pack(Topology)),
@@ -252,13 +252,13 @@ handle_info({sderl_mon, topology, Topology}, #{topology := Last} = State) ->
             {noreply, State};
         false ->
             %% By the clock that the frames have.
-            Now = erlang:system_time(millisecond),
+            Now = sderl_mon_clock:wall_ms(),
             done(sderl_mon_segment:record(topology, 0, Now, 0, sderl_mon_pack:pack(Topology)), State#{topology := Topology})
     end;
 handle_info({sderl_mon, events, [#{t := T} | _] = Events}, State) ->
     done(sderl_mon_segment:record(events, 0, T, 0, sderl_mon_pack:pack(Events)), State);
 handle_info({sderl_mon, findings, Findings}, State) ->
-    Now = erlang:system_time(millisecond),
+    Now = sderl_mon_clock:wall_ms(),
     done(sderl_mon_segment:record(findings, 0, Now, 0, sderl_mon_pack:pack(Findings)), State#{findings := Findings});
 handle_info({sderl_mon, missed, N}, #{missed := Missed} = State) ->
     {noreply, gap(frames_not_recorded, N, State#{missed := Missed + N})};

@@ -3,8 +3,8 @@
 -moduledoc """
 Starts and ends the recording that the configuration wants (`record`).
 
-It is started anew with each hub (`m:sderl_mon_hub_sup`): the recording of the hub before ends with that hub, and the
-next one begins. A recording that somebody else has started is left alone.
+It is started anew with each hub (`m:sderl_mon_hub_sup`): the recording of the hub before ends
+with that hub, and the next one begins. A recording that somebody else has started is left alone.
 """.
 
 -behaviour(gen_server).
@@ -29,7 +29,8 @@ start_link(Wanted) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Wanted, [
 -spec init(wanted()) -> {ok, wanted(), {continue, start}}.
 init(Wanted) -> {ok, Wanted, {continue, start}}.
 
-%% This may wait for seconds until the recording of the hub before has ended: nobody waits for this process.
+%% This may wait for seconds until the recording of the hub before has ended: nobody waits for
+%% this process.
 -doc false.
 -spec handle_continue(start, wanted()) -> {noreply, wanted()}.
 handle_continue(start, Wanted) ->

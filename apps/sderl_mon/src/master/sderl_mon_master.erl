@@ -13,6 +13,8 @@ their type (`m:sderl_mon_message`) are ignored. None is waited for.
 -export([start_link/0, status/0, node_of/1, group_of/1, nodes/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
+-import(sderl_mon_clock, [now_ms/0]).
+
 -define(TICK_MS, 200).
 -define(RESTART_MS, 500).
 -define(CONNECT_MS, 10_000).
@@ -128,7 +130,7 @@ effect({topology, Hubs, Topology}, State) ->
     lists:foreach(fun(Hub) -> _ = sderl_mon_hub:topology(Hub, Topology) end, Hubs),
     State;
 effect({events, Hubs, Term, Events}, State) ->
-    Update = #{agent => {?SCOPE, Term}, t => erlang:system_time(millisecond), span_ms => ?TICK_MS, events => Events},
+    Update = #{agent => {?SCOPE, Term}, t => sderl_mon_clock:wall_ms(), span_ms => ?TICK_MS, events => Events},
     lists:foreach(fun(Hub) -> _ = sderl_mon_hub:update(Hub, Update) end, Hubs),
     State;
 effect({run, Specs}, #{agents := Agents} = State) ->
@@ -152,5 +154,3 @@ started(Spec) ->
     agent(Pid, Spec).
 
 agent(Pid, Spec) -> #{pid => Pid, mon => monitor(process, Pid), spec => Spec}.
-
-now_ms() -> erlang:monotonic_time(millisecond).

@@ -383,7 +383,7 @@ essence(#{nodes := Nodes, groups := Groups, monitors := Monitors}) ->
 topology(Live, #{nodes := Nodes, members := Members, placement := Placement, leader := Leader} = State) ->
     #{
         epoch => 0,
-        t => erlang:system_time(millisecond),
+        t => sderl_mon_clock:wall_ms(),
         nodes => sderl_mon_members:node_infos(Nodes, Members, Placement),
         groups => sderl_mon_members:group_infos(Nodes, Members, Placement),
         monitors => [

@@ -62,7 +62,7 @@ node_info(#{status := Status, facts := Facts, source := Source, why := Why}, Hom
     Info = #{
         status => Status,
         groups => [sderl_mon_types:id({group, G}) || G <- Groups],
-        home => scope_id(Home),
+        home => sderl_mon_types:id(Home),
         hidden => maps:get(hidden, Facts, false) =:= true,
         source => case Status of down -> none; _ -> Source end
     },
@@ -70,9 +70,6 @@ node_info(#{status := Status, facts := Facts, source := Source, why := Why}, Hom
     Because = #{why => Why || Why =/= <<>>},
     Otp = #{otp => V || #{otp := V} <- [Facts]},
     maps:merge(maps:merge(Info, Agent), maps:merge(Because, Otp)).
-
-scope_id({group, _} = Group) -> sderl_mon_types:id(Group);
-scope_id({free, Node}) -> sderl_mon_types:id(Node).
 
 -doc "The groups of a topology.".
 -spec group_infos(reports(), #{node() => [term()]}, sderl_mon_message:placement()) -> #{sderl_mon_types:id() => sderl_mon_types:group_info()}.

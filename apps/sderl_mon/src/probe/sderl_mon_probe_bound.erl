@@ -9,7 +9,10 @@
 looking(Fun) ->
     bounded([sderl_mon_look_1, sderl_mon_look_2, sderl_mon_look_3, sderl_mon_look_4], Fun).
 
--doc "Does it under a registered name of these, which goes when the caller ends: so many do such a thing at a time; else `busy`.".
+-doc """
+Does it under a registered name of these, which goes when the caller ends: so many do such a thing
+at a time; else `busy`.
+""".
 -spec bounded([atom()], fun(() -> Answer)) -> Answer | {error, busy}.
 bounded([], _) -> {error, busy};
 bounded([Name | Others], Fun) ->

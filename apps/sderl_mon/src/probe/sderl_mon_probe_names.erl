@@ -10,45 +10,60 @@ A node without the library answers `not_running`.
 -export([meant/1]).
 
 -import(sderl_mon_probe_text, [id/1, text/1]).
+-import(sderl_mon_probe_work, [now_ms/0]).
+
+-define(LOOK_MS, 200).
 
 -doc """
-Names of an own group, which is given itself or by its id, in no order: those whose text begins with
-`prefix`, at most `limit` (500). Looks for 200 ms at most; `more`: there may be others; `total`: all of the group, where that would
-have to be counted as `Told` says (none: it is not known).
+Names of an own group, which is given itself or by its id, in no order: those whose text begins
+with `prefix`, at most `limit` (500). Looks for 200 ms at most; `more`: there may be others;
+`total`: all of the group, where that would have to be counted as `Told` says (none: it is not
+known).
 """.
--spec names(Group :: term(), sderl_mon_types:names_opts(), fun((term()) -> non_neg_integer() | none)) ->
-    {ok, sderl_mon_types:names()} | {error, no_group | not_running | busy}.
+-spec names(Group :: term(), sderl_mon_types:names_opts(), Told) ->
+    {ok, sderl_mon_types:names()} | {error, no_group | not_running | busy}
+when
+    Told :: fun((Group :: term()) -> non_neg_integer() | none).
 names(Group, Opts, Told) ->
     with_group(Group, fun(G) ->
         Limit = min(500, maps:get(limit, Opts, 100)),
         Prefix = maps:get(prefix, Opts, <<>>),
-        {Found, More} = page(sderl_observed:names(G, 500), Prefix, Limit, sderl_mon_probe_work:now_ms() + 200, []),
+        {Found, More} = page(sderl_observed:names(G, 500), Prefix, Limit, until(), []),
         {ok, #{names => Found, total => total(G, Prefix, Found, More, Told), more => More}}
     end).
 
 page('$end_of_table', _, _, _, Acc) -> {Acc, false};
 page({Rows, Cont}, Prefix, Limit, Until, Acc) ->
     Size = byte_size(Prefix),
-    Found = [named(Text, Pid) || {Name, Pid} <- Rows, Text <- [id(Name)], Size =:= 0 orelse binary:longest_common_prefix([Text, Prefix]) =:= Size],
-    case lists:sublist(Acc ++ Found, Limit + 1) of
-        All when length(All) > Limit -> {lists:sublist(All, Limit), true};
-        All -> case sderl_mon_probe_work:now_ms() > Until of true -> {All, true}; false -> page(sderl_observed:more_names(Cont), Prefix, Limit, Until, All) end
+    Found = [
+        named(Text, Pid)
+     || {Name, Pid} <- Rows,
+        Text <- [id(Name)],
+        Size =:= 0 orelse binary:longest_common_prefix([Text, Prefix]) =:= Size
+    ],
+    All = lists:sublist(Acc ++ Found, Limit + 1),
+    case length(All) > Limit orelse now_ms() > Until of
+        true -> {lists:sublist(All, Limit), true};
+        false -> page(sderl_observed:more_names(Cont), Prefix, Limit, Until, All)
     end.
+
+until() -> now_ms() + ?LOOK_MS.
 
 named(Text, Pid) -> #{name => Text, pid => text(Pid), node => node(Pid)}.
 
 -doc """
-A name of an own group by its text. What a text may stand for is tried first; of names of other types (tuples) all are looked at, for 200 ms
-at most.
+A name of an own group by its text. What a text may stand for is tried first; of names of other
+types (tuples) all are looked at, for 200 ms at most.
 
 Errors: `not_found`, `timeout` (not found so far), `no_group`, `not_running`, `busy`.
 """.
--spec lookup(Group :: term(), binary()) -> {ok, sderl_mon_types:name()} | {error, not_found | timeout | no_group | not_running | busy}.
+-spec lookup(Group :: term(), binary()) ->
+    {ok, sderl_mon_types:name()} | {error, not_found | timeout | no_group | not_running | busy}.
 lookup(Group, Text) ->
     with_group(Group, fun(G) ->
         case [Pid || Name <- meant(Text), Pid <- [sderl_observed:pid(G, Name)], Pid =/= none] of
             [Pid | _] -> {ok, named(Text, Pid)};
-            [] -> find(sderl_observed:names(G, 500), Text, sderl_mon_probe_work:now_ms() + 200)
+            [] -> find(sderl_observed:names(G, 500), Text, until())
         end
     end).
 
@@ -57,7 +72,7 @@ find({Rows, Cont}, Text, Until) ->
     case [Pid || {Name, Pid} <- Rows, id(Name) =:= Text] of
         [Pid | _] -> {ok, named(Text, Pid)};
         [] ->
-            case sderl_mon_probe_work:now_ms() > Until of
+            case now_ms() > Until of
                 true -> {error, timeout};
                 false -> find(sderl_observed:more_names(Cont), Text, Until)
             end
@@ -75,9 +90,14 @@ meant(Text) ->
     end,
     Bare = [binary:part(I, 0, byte_size(I) - N) || I <- Inner, N <- [1, 3, 8], byte_size(I) >= N],
     Atoms = [fun() -> binary_to_existing_atom(T) end || T <- [Text | Bare]],
-    Others = [fun() -> binary_to_integer(Text) end | [F || B <- Bare, F <- [fun() -> B end, fun() -> unicode:characters_to_list(B) end,
-                                                                           fun() -> list_to_binary(unicode:characters_to_list(B)) end]]],
-    [Name || Try <- Atoms ++ Others, Name <- try [Try()] catch error:_ -> [] end, id(Name) =:= Text].
+    Texts = [F || B <- Bare, F <- [fun() -> B end, fun() -> chars(B) end, fun() -> bytes(B) end]],
+    Integer = fun() -> binary_to_integer(Text) end,
+    Tries = Atoms ++ [Integer | Texts],
+    [Name || Try <- Tries, Name <- try [Try()] catch error:_ -> [] end, id(Name) =:= Text].
+
+chars(Text) -> unicode:characters_to_list(Text).
+
+bytes(Text) -> list_to_binary(chars(Text)).
 
 with_group(Group, Fun) ->
     sderl_mon_probe_bound:looking(fun() ->

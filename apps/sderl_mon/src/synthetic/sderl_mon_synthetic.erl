@@ -97,15 +97,15 @@ init(Opts) ->
 started(#{interval_ms := Interval} = Opts) ->
     case sderl_mon_hub:configure(#{interval_ms => Interval}) of
         ok ->
-            Feed = sderl_mon_synthetic_feed:new(maps:with([nodes, groups, edges, seed, changes], Opts), erlang:system_time(millisecond)),
-            State = #{hub => monitor(process, sderl_mon_hub), feed => Feed, interval => Interval, next => erlang:monotonic_time(millisecond)},
+            Feed = sderl_mon_synthetic_feed:new(maps:with([nodes, groups, edges, seed, changes], Opts), sderl_mon_clock:wall_ms()),
+            State = #{hub => monitor(process, sderl_mon_hub), feed => Feed, interval => Interval, next => sderl_mon_clock:now_ms()},
             {ok, later(State)};
         {error, {bad_option, Key, Value}} ->
             {error, {bad_option, Key, Value}}
     end.
 
 later(#{interval := Interval, next := Next} = State) ->
-    At = max(Next + Interval, erlang:monotonic_time(millisecond)),
+    At = max(Next + Interval, sderl_mon_clock:now_ms()),
     _ = erlang:send_after(At, self(), tick, [{abs, true}]),
     State#{next := At}.
 
@@ -120,7 +120,7 @@ handle_cast(_Other, State) -> {noreply, State}.
 -doc false.
 -spec handle_info(term(), map()) -> {noreply, map()} | {stop, normal, map()}.
 handle_info(tick, #{feed := Feed} = State) ->
-    {Outs, Feed1} = sderl_mon_synthetic_feed:next(erlang:system_time(millisecond), sderl_mon_hub:watched(), Feed),
+    {Outs, Feed1} = sderl_mon_synthetic_feed:next(sderl_mon_clock:wall_ms(), sderl_mon_hub:watched(), Feed),
     lists:foreach(fun sderl_mon_hub:feed/1, Outs),
     {noreply, later(State#{feed := Feed1})};
 handle_info({'DOWN', Hub, process, _Pid, _Reason}, #{hub := Hub} = State) ->

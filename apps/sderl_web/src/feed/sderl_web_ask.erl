@@ -14,7 +14,14 @@ Runs in a process for each question, which may take its time. Answers are JSON a
 
 -doc "What a socket looks at: the present, or a recording by its name.".
 -type source() :: live | {recording, binary(), pid()}.
--type settings() :: #{writable := boolean(), recordings := none | file:filename(), atom() => term()}.
+-doc "Of the server's settings what answers depend on: whether browsers may change anything, and where recordings are.".
+-type settings() :: #{
+    writable := boolean(),
+    recordings := none | file:filename(),
+    replay => none | file:filename()
+}.
+
+-doc "`opened`: a recording that has been opened, with what a socket sends first; it belongs to the process that asked.".
 -type answer() ::
     {ok, iodata()}
     | {opened, Name :: binary(), pid(), Messages :: [binary()]}
@@ -97,7 +104,7 @@ of_hub(live) -> live;
 of_hub({recording, _, Pid}) -> Pid.
 
 -doc "A topology, a frame and findings of one moment, as browsers get them.".
--spec state(#{topology := term(), frame := term(), findings := [term()], atom() => term()}) -> iodata().
+-spec state(sderl_mon_types:moment() | sderl_web_feed:present()) -> iodata().
 state(#{topology := Topology, frame := Frame} = State) ->
     Ids = sderl_web_feed:ids(Topology, Frame),
     [

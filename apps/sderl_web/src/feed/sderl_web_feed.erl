@@ -23,12 +23,20 @@ the numbers of the events do. It is the same when a hub changes between the clus
 
 -export([start_link/1, join/2, ack/1, pause/2, replay/2, watch/2, unwatch/2, snapshot/0, ids/2, current/0, count/0, health/0, info/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
--export_type([settings/0]).
+-export_type([settings/0, present/0]).
 
 -type settings() :: #{
     cluster := binary(),
     writable := boolean(),
     max_sockets := pos_integer()
+}.
+
+-doc "What the hub said last, and whether of a cluster that there is. Before it has said anything: `undefined`.".
+-type present() :: #{
+    mode := live | synthetic,
+    topology := sderl_mon_types:topology() | undefined,
+    frame := sderl_mon_types:frame() | undefined,
+    findings := [sderl_mon_types:finding()]
 }.
 
 %% What a browser on the same machine never reaches.
@@ -112,7 +120,7 @@ snapshot() -> gen_server:call(?MODULE, snapshot).
 ids(Topology, Frame) -> gen_server:call(?MODULE, {ids, Topology, Frame}).
 
 -doc "What the hub said last.".
--spec current() -> #{mode := live | synthetic, topology := sderl_mon_types:topology() | undefined, frame := sderl_mon_types:frame() | undefined, findings := [sderl_mon_types:finding()]}.
+-spec current() -> present().
 current() -> gen_server:call(?MODULE, current).
 
 -doc "How many sockets there are.".

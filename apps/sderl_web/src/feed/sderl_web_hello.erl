@@ -5,7 +5,15 @@
 -export([live/2, recording/3]).
 -export_type([settings/0]).
 
--type settings() :: #{mode := live | synthetic, interval_ms := pos_integer(), life := none | integer(), cluster := binary(), writable := boolean(), atom() => term()}.
+-doc "What a browser is told of the hub (`mode`, `interval_ms`, `life`) and of this server.".
+-type settings() :: #{
+    mode := live | synthetic,
+    interval_ms := pos_integer(),
+    life := none | integer(),
+    cluster := binary(),
+    writable := boolean(),
+    max_sockets => pos_integer()
+}.
 
 -define(VERSION, 1).
 
@@ -40,7 +48,7 @@ hello(What) ->
     sderl_web_json:term(What#{
         type => hello,
         version => ?VERSION,
-        t => erlang:system_time(millisecond),
+        t => sderl_mon_clock:wall_ms(),
         metrics => sderl_mon_types:metrics(),
         units => sderl_web_protocol:units()
     }).

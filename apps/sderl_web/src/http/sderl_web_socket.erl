@@ -14,6 +14,8 @@ sign of life (browsers answer the ping by themselves).
 
 -export([init/2, websocket_init/1, websocket_handle/2, websocket_info/2, terminate/3]).
 
+-import(sderl_mon_clock, [now_ms/0]).
+
 -define(MAX_FRAME, 65_536).
 -define(IDLE_MS, 60_000).
 -define(PING_MS, 20_000).
@@ -119,8 +121,6 @@ allowed(#state{left = Left0, counted = Counted, refused = Refused} = State) ->
         Left when Left >= 1 -> {true, State#state{left = Left - 1, counted = Now}};
         Left -> {false, State#state{left = Left, counted = Now, refused = Refused + 1}}
     end.
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 too_many(Text) ->
     sderl_web_notes:note(too_many_requests, "requests of a socket were refused: it sends too many a second"),

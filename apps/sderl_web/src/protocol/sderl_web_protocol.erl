@@ -14,9 +14,41 @@ What is refused is told with the term that is wrong and with what belongs there.
 -doc "What a request and its answer are matched by: a whole number or a text, chosen by the browser; `null` where it gave none.".
 -type ref() :: integer() | binary() | null.
 
--doc "A checked request: what is asked and its arguments.".
--type request() :: {Op :: atom(), #{atom() => term()}}.
+-doc """
+A checked request: what is asked and its arguments, from the socket to the process that answers (`m:sderl_web_ask`).
+Arguments that the browser left out have their defaults; where nothing is the default they are not there.
+""".
+-type request() ::
+    {watch | unwatch, #{node := sderl_mon_types:id()}}
+    | {pause | resume | range | recordings | live, #{}}
+    | {at, #{t := sderl_mon_types:t()}}
+    | {series, #{
+        'of' := sderl_mon_types:what(),
+        from := sderl_mon_types:t(),
+        to := sderl_mon_types:t(),
+        points := pos_integer()
+    }}
+    | {traffic, #{
+        by := sderl_mon_types:traffic_by(),
+        window_s := pos_integer(),
+        t := now | sderl_mon_types:t()
+    }}
+    | {events, sderl_mon_types:event_filter()}
+    | {names, #{group := sderl_mon_types:id(), prefix := binary(), limit := pos_integer()}}
+    | {lookup, #{group := sderl_mon_types:id(), name := binary()}}
+    | {process, #{node := sderl_mon_types:id(), pid := binary()}}
+    | {trace, #{
+        node := sderl_mon_types:id(),
+        on := boolean(),
+        sample := number(),
+        max_per_s := pos_integer(),
+        for_s := pos_integer(),
+        confirm := boolean()
+    }}
+    | {open, #{recording := binary()}}
+    | {record, #{on := boolean()}}.
 
+-doc "Why a request was not answered, in words for programs.".
 -type code() :: bad_request | not_found | forbidden | unavailable | too_large.
 
 %% Times and ids are exact in a browser up to here.
