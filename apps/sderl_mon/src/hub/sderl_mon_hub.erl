@@ -15,7 +15,7 @@ does the work of answering: a slow question delays nobody else.
 
 ## Messages to subscribers
 
-They are `t:sderl_mon_message:news/0`; details come after `watch/1`. To a subscriber with more than 100 messages in
+They are `sderl_mon_message:news()`; details come after `watch/1`. To a subscriber with more than 100 messages in
 its queue nothing is sent; when it has caught up, it is told how many frames and events it missed, followed by what is
 the case now.
 When a feed begins or ends all begins anew, the numbers of the events too: `{sderl_mon, anew, Life}`
