@@ -4,7 +4,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([read/1, test_rooms/2, undeclared/1, strong/1]).
+-export([read/1, test_rooms/2, strong/1]).
 -export_type([rooms/0, read/0]).
 
 %% Whom the modules of each folder may call, and the circles of modules that there are: a new circle
@@ -100,31 +100,6 @@ wrong(Allowed, Folders, Calls) ->
 
 hidden(Allowed, #{folders := Folders, names := Names}) ->
     lists:sort([{Module, Named} || {_, Module, calls, _, Named} <- wrong(Allowed, Folders, Names)]).
-
-%% The applications whose modules an app calls and that its description does not name. What is not
-%% there is no application (telemetry on most machines).
--spec undeclared(atom()) -> [atom()].
-undeclared(App) ->
-    _ = application:load(App),
-    Keys = [applications, optional_applications],
-    Declared = [Apps || Key <- Keys, {ok, Apps} <- [application:get_key(App, Key)]],
-    {ok, Xref} = xref:start([{xref_mode, modules}]),
-    try
-        ok = xref:set_default(Xref, [{verbose, false}, {warnings, false}]),
-        {ok, Own} = xref:add_directory(Xref, filename:join(code:lib_dir(App), "ebin")),
-        {ok, Edges} = xref:q(Xref, "ME"),
-        Others = lists:usort([Module || {_, Module} <- Edges]) -- Own,
-        Called = [Of || Module <- Others, {ok, Of} <- [application_of(code:which(Module))]],
-        lists:usort(Called) -- lists:append([[erts, App] | Declared])
-    after
-        xref:stop(Xref)
-    end.
-
-application_of(File) when is_list(File) ->
-    [_, "ebin", Dir | _] = lists:reverse(filename:split(File)),
-    {ok, list_to_atom(hd(string:split(Dir, "-")))};
-application_of(_Preloaded) ->
-    none.
 
 %% The sets of vertices that lead to each other.
 -spec strong([{Vertex, Vertex}]) -> [[Vertex]].

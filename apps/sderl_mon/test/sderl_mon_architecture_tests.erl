@@ -1,19 +1,16 @@
-%% The folders of sderl_mon and sderl_web: who may call whom (INTERNALS.md says what is in them).
+%% The folders of sderl_mon and sderl_web: who may call whom (INTERNALS.md and apps/sderl_web/README.md
+%% say what is in them). Who may know which application is in sderl_apps_tests.
 -module(sderl_mon_architecture_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
 architecture_test_() ->
     [
-        {atom_to_list(App), {setup, fun() -> sderl_architecture:read(App) end, fun(Read) -> sderl_architecture:test_rooms(Rooms, Read) end}}
+        {atom_to_list(App),
+            {setup, fun() -> sderl_architecture:read(App) end, fun(Read) ->
+                sderl_architecture:test_rooms(Rooms, Read)
+            end}}
      || {App, Rooms} <- [{sderl_mon, mon()}, {sderl_web, web()}]
-    ].
-
-declared_test_() ->
-    [
-        {"sderl_mon", ?_assertEqual([], sderl_architecture:undeclared(sderl_mon))},
-        %% The commands, which are about to have an app of their own, are in sderl_web still.
-        {"sderl_web", ?_assertEqual([], sderl_architecture:undeclared(sderl_web) -- [sderl_bench])}
     ].
 
 mon() ->
@@ -43,8 +40,7 @@ web() ->
             protocol => [],
             feed => [base, protocol],
             http => [base, protocol, feed],
-            src => [base, protocol, feed, http],
-            cli => [base, feed, http, src]
+            src => [base, protocol, feed, http]
         },
         circles => [],
         named => []
