@@ -17,7 +17,7 @@
 -doc "A row as it stands in the table.".
 -type stored() :: tuple().
 -doc "Where a scan in pieces stands.".
--opaque cursor() :: term().
+-type cursor() :: term().
 
 -doc "The row as the protocol has it.".
 -spec row(stored()) -> sderl_core:row().

@@ -51,7 +51,7 @@ the name goes: it costs nothing until the process ends, and many a process regis
 -doc "Rows that a snapshot has not confirmed yet: name to version.".
 -type stale() :: #{term() => {term(), non_neg_integer()}}.
 -doc "Where a reading of rows stands, or `done`.".
--opaque cursor() :: sderl_rows:cursor() | done.
+-type cursor() :: sderl_rows:cursor() | done.
 
 %% What one application of a batch changes: local monitors, foreign pids that got a name, and
 %% events for subscribers, collected only when somebody listens.

@@ -74,7 +74,8 @@ read(Node, Options) ->
     maybe
         ok ?= connect(Node),
         {ok, Sample} ?= sderl_mon_stock:sample(Node, Options),
-        sderl_mon_samples:check(Sample)
+        {ok, Checked} ?= sderl_mon_samples:check(Sample),
+        {ok, Checked}
     else
         {error, noconnection} -> {error, link, <<"the connection was lost">>};
         {error, timeout} -> {error, node, <<"connected, and does not answer">>};

@@ -28,7 +28,7 @@ frame(#{seq := Seq, t := T, epoch := Epoch, span_ms := Span, nodes := Nodes, lin
                 bytes_s => Bytes,
                 lost => lists:sum(maps:values(Lost))
             },
-            execute([sderl_mon, frame], Measured, #{seq => Seq, t => T, epoch => Epoch});
+            execute(telemetry, [sderl_mon, frame], Measured, #{seq => Seq, t => T, epoch => Epoch});
         false ->
             ok
     end.
@@ -43,15 +43,16 @@ finding(Finding) -> one([sderl_mon, finding], Finding).
 
 one(Name, Meta) ->
     case loaded() of
-        true -> execute(Name, #{count => 1}, Meta);
+        true -> execute(telemetry, Name, #{count => 1}, Meta);
         false -> ok
     end.
 
 loaded() -> erlang:function_exported(telemetry, execute, 3).
 
-execute(Name, Measured, Meta) ->
+%% The module is a parameter because this application does not depend on it.
+execute(Telemetry, Name, Measured, Meta) ->
     try
-        _ = telemetry:execute(Name, Measured, Meta),
+        _ = Telemetry:execute(Name, Measured, Meta),
         ok
     catch
         _Class:_Reason -> ok

@@ -13,8 +13,8 @@ Nothing here fails where it does not: a node without it is monitored too.
 -spec traffic(Edges :: map()) -> sderl_observed:traffic() | #{}.
 traffic(Edges) ->
     try sderl_observed:traffic() of
-        #{edges := Rows} = Sample -> Sample#{edges := [Row || {From, Next, N} = Row <- Rows, maps:get({row, From, Next}, Edges, 0) =/= N]};
-        Sample -> Sample
+        #{edges := Rows} = Sample ->
+            Sample#{edges := [Row || {From, Next, N} = Row <- Rows, maps:get({row, From, Next}, Edges, 0) =/= N]}
     catch _:_ -> #{}
     end.
 
