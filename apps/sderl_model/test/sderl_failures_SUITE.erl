@@ -40,7 +40,8 @@
 
 suite() -> [{timetrap, {minutes, 60}}].
 
-all() -> [one_component, two_components, one_majority, joins_at_work, boot_side_by_side].
+all() ->
+    [one_component, two_components, one_majority, refused_for_a_name_left_out, joins_at_work, boot_side_by_side].
 
 one_component(Config) -> schedules(Config, available(fun one/3), fun step/1, rounds(2, 15), rounds(6, 12)).
 
@@ -489,8 +490,19 @@ split_legal({Start, Stop}, Ops, State) ->
         {refused, Refusal} ->
             Between = [element(2, Call) || #{start := S, stop := E, call := Call} <- Ops, element(1, Call) =/= kill, S < Stop, E > Start],
             ct:pal("with writes under way at the cut:~n~ts", [sderl_linear_text:format(Refusal)]),
-            legal([Op || #{call := Call} = Op <- Ops, not lists:member(element(2, Call), Between)], State)
+            legal(without(Between, Ops), State)
     end.
+
+%% What the history says without these names. A process has one name in a group: one that had a name that is
+%% left out was rightly refused any other, and may have been ended for it as two parts met. So refusals of
+%% such a process are left out, too.
+without(Names, Ops) ->
+    {Out, Rest} = lists:partition(fun(#{call := Call}) -> lists:member(element(2, Call), Names) end, Ops),
+    Had = [P || #{call := {_, _, P}, answer := Answer} <- Out, Answer =:= yes orelse Answer =:= unknown],
+    lists:filter(fun
+        (#{call := {_, _, P}, answer := {no, _}}) -> not lists:member(P, Had);
+        (_) -> true
+    end, Rest).
 
 verdict(Ops, #{refusals := Refusals, initial := Initial}) ->
     case sderl_linear:check(Ops, #{refusals => Refusals, initial => Initial}) of
@@ -499,6 +511,25 @@ verdict(Ops, #{refusals := Refusals, initial := Initial}) ->
     end.
 
 %% ---------------------------------------------------------------- what was found so
+
+%% No nodes, a history of one side: a read was answered in a part of it, so its name is left out. The process
+%% that had this name was rightly refused another one; a process without a name was not.
+refused_for_a_name_left_out(_) ->
+    [P, Q] = [spawn(sderl_histories, idle, []) || _ <- [1, 2]],
+    State = #{refusals => ?REFUSALS, initial => #{}},
+    Op = fun(Start, Stop, Call, Answer) -> (op(node(), Start, Stop, Call))#{answer := Answer} end,
+    LeftOut = [Op(0, 10, {register, e, P}, yes), Op(90, 150, {read, e}, undefined)],
+    Refused = fun(Who) ->
+        [Op(20, 30, {register, a, Who}, {no, name_or_pid_already_registered}),
+         Op(40, 50, {re_register, a, Who}, {no, pid_is_already_registered})]
+    end,
+    ok = split_legal({100, 200}, LeftOut ++ Refused(P), State),
+    [try split_legal({100, 200}, [Wrong | LeftOut], State) of
+         ok -> error({legal, Wrong})
+     catch
+         throw:{bad, _} -> ok
+     end || Wrong <- Refused(Q)],
+    [exit(Pid, kill) || Pid <- [P, Q]].
 
 %% A node that is added is linked to members that have the group's names: it decides nothing alone.
 joins_at_work(_) ->
