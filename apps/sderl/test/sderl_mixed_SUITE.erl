@@ -203,7 +203,8 @@ gets_a_name(_) ->
         %% The file names this one: it takes up its group.
         named(Fleet, L1),
         await(fun() -> s_group(Fleet, L1, own_nodes, [file]) =:= [A1, L1] end),
-        ready(Fleet, [L1], file),
+        %% Until the two have met, each is alone in its component and answers for that.
+        _ = sderl_ct:settled(Fleet, file, [A1, L1]),
         Pid = call(Fleet, L1, proc, []),
         ?assertEqual(yes, s_group(Fleet, L1, register_name, [file, n, Pid])),
         ?assertEqual(Pid, s_group(Fleet, A1, whereis_name, [file, n])),
