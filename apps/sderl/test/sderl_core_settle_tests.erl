@@ -335,6 +335,45 @@ brought(Rows, Clashes, Store) ->
     ?assertEqual(length(Others), length(Settled)),
     {lists:sort(Taken), lists:sort(Settled)}.
 
+%% A member brings a name that it keeps for a process of another one. That one is a member since 5 and speaks for itself,
+%% but only of what it may have known: not of what was registered, or won a clash, where it was not.
+what_a_member_never_was_part_of_it_does_not_speak_for_test() ->
+    Row = fun(Counter) -> ?ROW(x, pid('n3@t', 1), 'n2@t', {{Counter, 'n2@t'}, 1}, []) end,
+    Taken = fun(Counter, Items) ->
+        #s{d = D} = S0 = state(),
+        %% Our log was of the epochs 2, 6 and 10; who brings the name comes from another.
+        E = {10, 'n1@t'},
+        History = [{{6, 'n2@t'}, 9}, {{2, 'n1@t'}, 9}],
+        Live = #{'n1@t' => live, 'n3@t' => live},
+        S1 = S0#s{sessions = #{'n3@t' => {5, 1, default}}, d = D#d{epoch = E, lineage = E, history = History, view = Live}},
+        #s{d = D2} = S2 = sderl_core_write:apply_items(1, Items, none, S1#s{role = follower}),
+        Piece = #order_shard{member = 'n2@t', reading = 1, piece = 1, rows = [Row(Counter)], rest = more},
+        S = S2#s{role = coord, office = #office{changes = [Piece]}, d = D2#d{view = Live}},
+        {[#shard{rows = Rows}], _, _, _} = sderl_core_decide:batch(?MODULE, {#{}, #{}}, S),
+        Rows =:= [Row(Counter)]
+    end,
+    %% It was in no other log: not of 7.
+    ?assertEqual([true, false, true], [Taken(Counter, []) || Counter <- [4, 6, 7]]),
+    %% It came from one of 8: it may have been in 7, before that.
+    Came = [#shard{member = 'n3@t', is_first = true, rows = [], rest = {{{8, 'n3@t'}, 3}, {5, 1, default}}}],
+    ?assertEqual([true, false, false, false, true], [Taken(Counter, Came) || Counter <- [4, 6, 7, 8, 9]]).
+
+%% Who takes a snapshot does not know where the members were before.
+a_learner_does_not_know_where_members_came_from_test() ->
+    #s{d = D} = S = state(),
+    Info = #{
+        sync => 1,
+        sessions => #{},
+        history => [],
+        view => #{'n1@t' => {{-1, 'n1@t'}, 0}, 'n2@t' => live, 'n3@t' => live},
+        mem => D#d.mem,
+        clashes => #{}
+    },
+    Boots = S#s{role = joining, d = D#d{epoch = {-1, 'n1@t'}, lineage = {-1, 'n1@t'}, view = #{'n1@t' => live}}},
+    E = {8, 'n2@t'},
+    #s{d = #d{lineage = E, came = Came}} = sderl_core_snapshot:adopt(E, 3, Info, 'n2@t', Boots),
+    ?assertEqual(#{'n1@t' => E, 'n2@t' => E, 'n3@t' => E}, Came).
+
 pid(Node, N) ->
     Text = atom_to_binary(Node),
     binary_to_term(<<131, 88, 119, (byte_size(Text)), Text/binary, N:32, 0:32, 1:32>>).

@@ -32,6 +32,8 @@
     lineage :: epoch(),             % the epoch of the component whose log this node holds
     history = [] :: [{epoch(), non_neg_integer()}],  % ended epochs of that log, last number of each
     view = #{} :: #{node() => place()},              % the component
+    %% Up to which epoch members that count may have been in other logs. (Else they were in this one alone.)
+    came = #{} :: #{node() => epoch()},
     clashes = #{} :: #{term() => clash()},  % found at merges and not settled
     %% Those of its own names in the log that it had before the snapshot that is being installed.
     clashes_before = #{} :: #{term() => clash()},

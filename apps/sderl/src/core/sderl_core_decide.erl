@@ -176,7 +176,7 @@ special(#order_shard{} = Piece, {Items, #c{mem = Mem} = C0, S0}) ->
                 false -> {[], C0}
             end,
             C2 = placed(N, Last, C1),
-            Own = [R || R <- Rows, speaks(N, R, C2)],
+            Own = [R || R <- Rows, speaks(N, R, C2, S0#s.d)],
             {Disowned, C3} = disowned(N, Last, Own, C2),
             {Kept, C4, S} = lists:foldl(fun shard_row/2, {[], C3, S0}, Own),
             Item = #shard{
@@ -248,12 +248,25 @@ placed(N, {last, Place, Session}, #c{view = V, sessions = Sessions} = C) ->
 
 %% Names of processes on a node that left the group are at home with a coordinator. A node that was
 %% removed on the joiner's side alone speaks for itself: the joiner has a name that was registered
-%% since that node became a member as it was when it was removed.
-speaks(N, ?ROW(_, Pid, _, {{Counter, _}, _}, _), #c{view = V, sessions = Sessions}) ->
+%% since that node became a member as it was when it was removed. But of an epoch that it was not in, of which the
+%% version of a clash may be, it does not know.
+speaks(N, ?ROW(_, Pid, _, {Epoch, _}, _) = Row, C, D) ->
+    node(Pid) =:= N orelse is_older(Row, C) orelse not may_know(node(Pid), Epoch, C, D).
+
+%% Whether a row is older than the membership of its process' node.
+is_older(?ROW(_, Pid, _, {{Counter, _}, _}, _), #c{view = V, sessions = Sessions}) ->
     Node = node(Pid),
     case Sessions of
-        #{Node := {Sid, _, _}} when Node =/= N, is_map_key(Node, V) -> Counter < Sid;
+        #{Node := {Sid, _, _}} when is_map_key(Node, V) -> Counter < Sid;
         _ -> true
+    end.
+
+%% Whether a member may have been in that epoch: one of this log, or not above that of the log that it came from.
+may_know(N, Epoch, #c{view = V}, #d{lineage = Lineage, history = History, came = Came}) ->
+    case V of
+        #{N := {From, _}} when Epoch =< From -> true;
+        #{N := live} when Epoch =< map_get(N, Came) -> true;
+        _ -> Epoch =:= Lineage orelse lists:keymember(Epoch, 1, History)
     end.
 
 %% The same where our own log has such names of the member that brings its shard: it was removed here,
@@ -263,8 +276,8 @@ disowned(N, Last, Own, #c{mod = Mod, store = Store, names = Names} = C0) ->
     Elsewhere = fun(?ROW_OF_AT(Pid, Home)) -> node(Pid) =:= N andalso Home =/= N end,
     {Stale, Known} = case Last of
         {last, {Lineage, _}, {_, _, _}} ->
-            {fun(?ROW(_, _, Home, {Epoch, _}, _) = Row) ->
-                 Elsewhere(Row) andalso Epoch =< Lineage andalso not speaks(Home, Row, C0)
+            {fun(?ROW(_, _, _, {Epoch, _}, _) = Row) ->
+                 Elsewhere(Row) andalso Epoch =< Lineage andalso not is_older(Row, C0)
              end,
              [Name || {Name, Pid} <- Mod:foreign(Store), node(Pid) =:= N] ++ maps:keys(Names)};
         _ -> {fun(_) -> false end, []}

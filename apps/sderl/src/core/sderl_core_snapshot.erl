@@ -134,8 +134,8 @@ adopted(E, Num, Info, N, #s{self = Self, d = D, sessions = Own} = S0) ->
               clients = Clients#clients{answers = undefined},
               ack = undefined,
               booting = false,
-              d = D#d{epoch = E, lineage = E, history = H, view = V, clashes = Clashes,
-                      clashes_before = sderl_core_clash:own(Self, D), syncing = true,
+              d = D#d{epoch = E, lineage = E, history = H, view = V, came = maps:map(fun(_, _) -> E end, V),
+                      clashes = Clashes, clashes_before = sderl_core_clash:own(Self, D), syncing = true,
                       before = maps:get(before, Info, undefined), founding = false, recovered = false}},
     S3 = fx({sync_begin, E, Num}, fx({sessions, Sessions}, sderl_core_state:save(S2))),
     sderl_core_view:membership(M, sderl_core_clients:resend(S3)).

@@ -148,7 +148,8 @@ item(#shard{member = N, rows = Rows, rest = {Place, Session}}, _Num, S0) ->
     #s{sessions = Sessions, d = #d{view = V} = D} = S0,
     S = superseded(Rows, S0),
     View = V#{N => Place},
-    S1 = S#s{d = D#d{view = View},
+    {Lineage, _} = Place,
+    S1 = S#s{d = D#d{view = View, came = (D#d.came)#{N => Lineage}},
              sessions = case Session of
                  none -> maps:remove(N, Sessions);
                  _ -> Sessions#{N => Session}
