@@ -85,6 +85,25 @@ a_name_is_decided_once_test() ->
     Kept = sderl_row:pid(A),
     ?assertMatch([#clashes{clashes = #{x := {?ROW(x, Kept, _, {{5, _}, _}, _), B, Kept, []}}}], Items).
 
+%% A coordinator hears of a higher one and joins it when its batch has landed. A resolver's word comes
+%% meanwhile, and the higher one goes: this one goes on, and asks no second time.
+a_resolvers_word_counts_while_the_last_batch_is_out_test() ->
+    {A, B, _} = clash(),
+    #s{d = D} = S0 = state(),
+    Asks = sderl_core_clash:ask(S0#s{lead = 'n1@t', num = 1, d = D#d{clashes = #{x => {A, B}}}}),
+    ?assertEqual([{resolve, x, A, B}], Asks#s.fx),
+    Flight = #flight{num = 1, wait = ['n2@t']},
+    Out = Asks#s{office = (Asks#s.office)#office{flight = Flight}},
+    #s{role = joining} = Joins = sderl_core_join:give_up('n3@t', {9, 'n3@t'}, Out),
+    Told = sderl_core_clash:resolved(x, A, B, pid(1), [], Joins),
+    #s{role = coord} = Again = sderl_core_elect:resume(Told),
+    #s{fx = Fx, office = Office} = sderl_core_clash:decisions(sderl_core_clash:ask(Again)),
+    ?assertEqual([decide(x, A, B, pid(1))], Office#office.changes),
+    ?assertEqual([x], [Name || {resolve, Name, _, _} <- Fx]),
+    %% One that gave its office up follows what another decides.
+    Follows = sderl_core_role:become_follower('n3@t', sderl_core_role:leave_office(Joins)),
+    ?assertEqual(Follows, sderl_core_clash:resolved(x, A, B, pid(1), [], Follows)).
+
 %% While one of the homes does not count it would not have the decision that it comes back to.
 a_clash_is_settled_while_both_homes_count_test() ->
     {A, B, Store} = clash(),

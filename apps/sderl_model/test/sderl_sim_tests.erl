@@ -83,7 +83,12 @@ hard_test_() ->
                                   205012880, 105001401, 105002013, 205008258, 805004295]},
                            {7, [509832, 820206, 30000192, 57002050, 91000220, 96000095,
                                   730000953, 66710849, 88712006]}],
-        Seed <- Seeds].
+        Seed <- Seeds] ++
+    [{"hard, merges, " ++ integer_to_list(Seed), {timeout, 120, fun() ->
+        Opts = (hard())#{nodes => 4, spare => 0, groups => 1, faults => 14, kinds => [member, split, cut, chain]},
+        ?assertEqual(ok, sderl_sim:run(Opts#{seed => Seed}))
+     end}}
+     || Seed <- [7700210]].
 
 hard() ->
     #{spare => 1, clients => 3, reads => 10, faults => 20, delay => {1, 200}, kinds => [loss | sderl_sim_faults:usual()]}.

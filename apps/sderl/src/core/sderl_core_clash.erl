@@ -42,10 +42,13 @@ ask(#s{office = #office{asked = Asked} = Office, d = #d{clashes = Clashes}} = S0
 both_live(?ROW_AT(HomeA), ?ROW_AT(HomeB), #s{d = #d{view = V}}) ->
     maps:get(HomeA, V, none) =:= live andalso maps:get(HomeB, V, none) =:= live.
 
--doc "A resolver has decided.".
+-doc """
+A resolver has decided. A coordinator that is about to join another still holds its office: should
+nothing come of that, it goes on with what it asked for, and asks for none of it again.
+""".
 -spec resolved(term(), sderl_core:row(), sderl_core:row(), pid() | none, [term()], #s{}) -> #s{}.
-resolved(Name, A, B, Keep, Fx, #s{role = coord, office = #office{decided = Decided} = Office,
-                                  d = #d{clashes = Clashes}} = S) ->
+resolved(Name, A, B, Keep, Fx, #s{self = Self, lead = Self, d = #d{clashes = Clashes},
+                                  office = #office{decided = Decided} = Office} = S) ->
     case Clashes of
         #{Name := {A, B}} ->
             S#s{office = Office#office{decided = Decided#{Name => {A, B, Keep, Fx}}}};
