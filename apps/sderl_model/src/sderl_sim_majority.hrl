@@ -12,6 +12,7 @@
     reigns = #{} :: #{epoch() => [position()]},     % what the log was when an epoch committed first
     acks = #{} :: #{{node(), epoch()} => non_neg_integer()},
     promises = #{} :: #{epoch() => [node()]},
+    out = [] :: [node()],                       % who has left, and has been in no log since
     places = #{} :: #{term() => {term(), pos_integer()}},   % operation => its list, and where in it
     answers = [] :: [{Place :: term(), Asked :: integer(), Answered :: integer(), term()}],
     never = #{} :: #{term() => [term()]},       % list of operations => those answered `no_majority`

@@ -114,25 +114,26 @@ agreed(N, G, Pos, Lineage, History, #q{electors = Before, unleased = Unleased} =
             Key <- [{O, Sid, R}], is_map_key(Key, Q#q.never)],
     case Unleased of
         #{Pos := Why} -> violation(leased, [N, Pos, Why], W);
-        _ -> Q#q{electors = After}
+        _ -> Q#q{electors = After, out = Q#q.out -- (After -- Before)}
     end.
 
 by_majority(_, _, _, _, _, [], _, _) -> ok;
-by_majority(N, G, {E, Num} = Pos, Lineage, History, Members, #q{acks = Acks}, W) ->
+by_majority(N, G, {E, Num} = Pos, Lineage, History, Members, #q{acks = Acks} = Q, W) ->
     Epochs = [Lineage | [X || {X, _} <- History, X >= E]],
     Acked = fun(M) ->
         lists:any(fun({_, Coord} = X) ->
             Coord =:= M orelse maps:get({M, X}, Acks, -1) >= Num
         end, Epochs)
     end,
-    Have = [M || M <- Members, Acked(M) orelse has_left(M, G, W)],
+    Have = [M || M <- Members, Acked(M) orelse has_left(M, G, Q, W)],
     is_majority(Have, Members)
         orelse violation(by_majority, [N, {commits, Pos}, {members, Members}, {have, Have}], W),
     ok.
 
-promised(N, G, {_, Coord} = E, #q{promises = Promises, electors = Electors, reigns = Reigns}, W) ->
+promised(N, G, {_, Coord} = E, Q, W) ->
+    #q{promises = Promises, electors = Electors, reigns = Reigns} = Q,
     Promised = lists:usort([Coord | maps:get(E, Promises, [])]),
-    Agree = [M || M <- Electors, lists:member(M, Promised) orelse has_left(M, G, W)],
+    Agree = [M || M <- Electors, lists:member(M, Promised) orelse has_left(M, G, Q, W)],
     is_map_key(E, Reigns)
         orelse is_majority(Agree, Electors)
         orelse length(Electors) < 2
@@ -140,10 +141,12 @@ promised(N, G, {_, Coord} = E, #q{promises = Promises, electors = Electors, reig
                          W),
     ok.
 
-%% Who has left agrees to all that others do without it.
-has_left(N, G, W) ->
+%% Who has left agrees to all that others do without it. So does the next life of its node, which
+%% begins with nothing and has no vote (rule 33), until it is in a log or is added again.
+has_left(N, G, #q{out = Out}, W) ->
     #b{left = Left} = book(G, W),
-    is_map_key({N, (node(N, W))#n.life}, Left) andalso seen(N, G, W) =:= none.
+    lists:member(N, Out)
+        orelse (is_map_key({N, (node(N, W))#n.life}, Left) andalso seen(N, G, W) =:= none).
 
 -doc "Whether these have more than half of them among them.".
 -spec is_majority([node()], [node()]) -> boolean().

@@ -356,8 +356,9 @@ effect(N, G, _, {left, Why, Mem}, W) ->
     #b{left = Left, promised = P} = B = book(G, W),
     #m{uid = Uid, gone = Gone} = M = member(N, G, W),
     File = case M#m.file of none -> none; _ -> left end,
+    Book = B#b{left = Left#{{N, Life} => Why}, promised = maps:remove({N, Life}, P)},
     W1 = keep(N, G, M#m{p = undefined, store = undefined, gone = Gone#{Uid => {Why, Mem}}, file = File},
-              keep_book(G, B#b{left = Left#{{N, Life} => Why}, promised = maps:remove({N, Life}, P)}, W)),
+              sderl_sim_majority:left(N, G, keep_book(G, Book, W))),
     %% A client whose question it did not read finds that this is no member any more (sderl_client).
     lists:foldl(fun({Unread, _}, Acc) -> sderl_sim_client:answered(N, G, Unread, {no, not_member}, Acc) end,
                 W1, unanswered(N, G, Life, W1));

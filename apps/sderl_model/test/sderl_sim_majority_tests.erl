@@ -43,7 +43,7 @@ found_test_() ->
                                     [30000058, 30000588, 30000881, 30000891, 31001101,
                                      414003078, 910000914, 910000097, 910001978,
                                      991004718, 1040000000, 1040000020, 1040000224,
-                                     1024002744]},
+                                     1024002744, 1300004207]},
                                    {bench_5, (hard())#{nodes => 5, spare => 1, reads => 10},
                                     [40006394, 514000423, 871201930, 915000978]},
                                    {bench_4_files,
@@ -189,6 +189,40 @@ removed_as_it_learns() ->
     end,
     #{nodes => 4, spare => 1, clients => 0, keep => 5, delay => {50, 60}, boot_spread => 500,
       script => [{12_000, {'fun', Ask}}, {12_080, {'fun', Cut}}, {13_000, heal}, {13_700, {'fun', Remove}}]}.
+
+%% A member that is removed hears of it, and goes; of the others only the coordinator has the batch.
+%% That one has the next epoch promised by one that lacks it: three of four, as who has gone agrees.
+%% The node of that one has been started anew before, and nobody has heard so.
+gone_and_started_anew_test_() -> holds(gone_and_started_anew()).
+
+gone_and_started_anew() ->
+    Then = fun(Command) ->
+        {'fun', fun(W) -> sderl_sim:apply_cmd(Command(sderl_sim:noted(all, W)), W) end}
+    end,
+    Cut = fun(W) ->
+        [Coord] = sderl_sim:coord(W),
+        [Away, Behind, Out] = lists:delete(Coord, sderl_sim:all(W)),
+        sderl_sim:apply_cmd({islands, [[Behind], [Coord, Away, Out]], fast},
+                            sderl_sim:note(all, {Coord, Away, Behind, Out}, W))
+    end,
+    Lead = fun(W) ->
+        {Coord, _, Behind, _} = sderl_sim:noted(all, W),
+        Of = [sderl_core:info(sderl_sim:state(N, W)) || N <- [Coord, Behind]],
+        [Coord, Coord] =:= [Leads || #{coordinator := Leads} <- Of]
+    end,
+    #{nodes => 4, spare => 0, clients => 0, delay => {50, 60}, boot_spread => 500,
+      script => [{8_000, {'fun', Cut}},
+                 {12_000, Then(fun({Coord, _, _, Out}) -> {remove, Coord, Out} end)},
+                 {12_010, Then(fun({Coord, Away, Behind, Out}) ->
+                     {islands, [[Away], [Behind], [Coord, Out]], fast}
+                  end)},
+                 {20_000, Then(fun({_, _, _, Out}) -> {crash, Out, fast} end)},
+                 {20_500, Then(fun({Coord, Away, Behind, Out}) ->
+                     {all, [join, {islands, [[Away], [Out], [Coord, Behind]], fast},
+                            {restart, Out}]}
+                  end)},
+                 {28_000, {check, Lead}},
+                 {30_000, heal}]}.
 
 %% One batch removes three members, each by an operation of its own, and a fourth does not hear it either. Those
 %% that do are a majority of the members after the second removal and after the third, and not of those before.
