@@ -43,7 +43,7 @@ found_test_() ->
                                     [30000058, 30000588, 30000881, 30000891, 31001101,
                                      414003078, 910000914, 910000097, 910001978,
                                      991004718, 1040000000, 1040000020, 1040000224,
-                                     1024002744, 1300004207]},
+                                     1024002744, 1300004207, 1300003661, 1300002033]},
                                    {bench_5, (hard())#{nodes => 5, spare => 1, reads => 10},
                                     [40006394, 514000423, 871201930, 915000978]},
                                    {bench_4_files,
@@ -99,6 +99,43 @@ lost_as_one_learns() ->
     #{nodes => 3, spare => 0, clients => 1, keep => 20, chunk => 1, delay => {50, 60}, boot_spread => 500,
       script => [{12_000, {'fun', Pause}}, {20_000, {'fun', Resume}}, {22_000, {check, Learns}},
                  {22_010, {on_coord, lose, fast}}]}.
+
+%% A member that does not hear the coordinator falls behind, another is removed, and the coordinator is lost for good.
+%% The two that are left are a majority of the members after the removal, and not of those that the one behind knows,
+%% which stands first in the order of elections. They go on, without an operator.
+lost_after_a_removal_test_() -> holds(lost_after_a_removal()).
+
+lost_after_a_removal() ->
+    Cut = fun(W0) ->
+        [Coord] = sderl_sim:coord(W0),
+        [Behind, _, Removed] = lists:delete(Coord, sderl_sim:all(W0)),
+        sderl_sim:apply_cmd({silence, Coord, [Behind]}, sderl_sim:note(removed, Removed, W0))
+    end,
+    Remove = fun(W) ->
+        [Coord] = sderl_sim:coord(W),
+        sderl_sim:apply_cmd({op, Coord, {remove, [sderl_sim:noted(removed, W)], 1}}, W)
+    end,
+    #{nodes => 4, spare => 0, clients => 0, boot_spread => 500, delay => {50, 60},
+      script => [{12_000, {'fun', Cut}}, {13_000, {on_coord, op, {read, alpha}}}, {20_000, {'fun', Remove}},
+                 {21_000, {on_coord, op, {read, alpha}}}, {23_000, {on_coord, lose, fast}}]}.
+
+%% The others elect another coordinator and remove the one before, together with the only member that it hears. When
+%% it hears the others again they are set aside in its view, and the one that is live there has left.
+removed_with_the_last_heard_test_() -> holds(removed_with_the_last_heard()).
+
+removed_with_the_last_heard() ->
+    Cut = fun(W0) ->
+        [Coord] = sderl_sim:coord(W0),
+        [A, B, Heard] = lists:delete(Coord, sderl_sim:all(W0)),
+        W = sderl_sim:note(removed, [Coord, Heard], W0),
+        lists:foldl(fun sderl_sim:apply_cmd/2, W, [{cut, Coord, N, fast} || N <- [A, B]])
+    end,
+    Remove = fun(W) ->
+        [Coord] = sderl_sim:coord(W),
+        sderl_sim:apply_cmd({op, Coord, {remove, sderl_sim:noted(removed, W), 1}}, W)
+    end,
+    #{nodes => 4, spare => 0, clients => 0, boot_spread => 500, delay => {50, 60},
+      script => [{12_000, {'fun', Cut}}, {35_000, {'fun', Remove}}, {40_000, heal}]}.
 
 %% Most members are removed while they do not hear the coordinator. The change needs their
 %% acknowledgements, and is decided when the links are back: by whoever leads then.

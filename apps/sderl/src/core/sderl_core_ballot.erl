@@ -12,9 +12,12 @@
 -doc "Rule 32. Who could be elected with those it sees stands, in the order of all elections.".
 -spec elect(#s{}) -> #s{}.
 elect(#s{leaving = undefined, self = Self, election = #election{orphan_since = At}, now = Now,
-         tick_ms = T} = S) ->
+         tick_ms = T, quorum = #quorum{ended = Ended}} = S) ->
+    %% (Who has left promises nothing. A member that stands with it again and again, without a chance,
+    %% has the promise of one that could be elected, and that waits as long.)
     Seen = sderl_core_role:in_order(
-             [N || N <- sderl_core_quorum:members(S), present(N, S), not is_silent(N, S)], S),
+             [N || N <- sderl_core_quorum:members(S), present(N, S), not is_silent(N, S),
+                   not is_map_key(N, Ended)], S),
     Voters = case sderl_core_quorum:is_voter(S) of true -> Seen; false -> [] end,
     Rank = length(lists:takewhile(fun(N) -> N =/= Self end, Seen)),
     case sderl_core_quorum:is_enough(Voters, Seen, S) andalso not is_expected(S) of

@@ -93,9 +93,20 @@ in_order(Op, Teller, #s{role = R, self = Self, mode = Mode, d = #d{view = V, syn
     Asked = sderl_core_clients:is_asked(none, S),
     %% (In a majority group also one that stands for election, or waits to be taken in: it would for ever.)
     Alone = R =:= orphan orelse (Mode =:= majority andalso (R =:= candidate orelse R =:= joining)),
-    Left = Alone andalso (Syncing orelse lists:member(Teller, Others)),
+    Left = Alone andalso
+        (Syncing orelse lists:member(Teller, Others) orelse follows_later(Teller, S)),
     if
         Others =:= []; Left -> alone;
         Asked; R =/= coord, R =/= follower -> S;
         true -> sderl_core_clients:op(none, Op, S)
     end.
+
+%% In a majority group a log of an epoch later than ours, and than what we promised, has all that was
+%% committed, whatever our view says of those that are in it.
+follows_later(N, #s{mode = majority, cand = Cand, peers = P, d = #d{epoch = Epoch, lineage = Lin}}) ->
+    Promised = case Cand of #cand{was = Was} -> Was; undefined -> Epoch end,
+    case P of
+        #{N := #peer{lead = Lead, epoch = E}} -> Lead =/= undefined andalso E > max(Promised, Lin);
+        _ -> false
+    end;
+follows_later(_, _) -> false.
