@@ -234,12 +234,12 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view 
     Learns = sderl_core_snapshot:is_learner(N, S),
     case V of
         #{N := live} when Fresh; map_get(lead, Info) =/= Self ->
-            %% Its process is a new one, or lost sight of us. One batch behind is what the last
-            %% batch mends, anything else is a snapshot.
+            %% Its process is a new one, or lost sight of us, or has yet to hear that we lead. One batch behind is
+            %% what the last batch mends, anything else is a snapshot.
             case Info of
-                #{lineage := E, num := Has, syncing := false}
+                #{lineage := Log, num := Has, syncing := false}
                   when Has =:= Num orelse Has =:= Num - 1, not Newcomer ->
-                    send(N, {lead, E, Num, S#s.last, sderl_core_role:lead_info(S)}, S);
+                    lead_again(N, Log, S);
                 _ -> sderl_core_admit:set_aside(N, S)
             end;
         #{N := live} -> S;
@@ -276,6 +276,14 @@ hello_as(N, true, _, #s{role = candidate, cand = #cand{wait = W, epoch = E}} = S
     end;
 hello_as(_, true, _, #s{role = orphan} = S) -> sderl_core_elect:elect(S);
 hello_as(_, _, _, S) -> S.
+
+%% A member that promised our epoch may have said so under the log that we took over. A snapshot would take that
+%% log from it, and so from a majority, until it has come.
+lead_again(N, Log, #s{num = Num, last = Last, d = #d{lineage = E, history = H}} = S) ->
+    case sderl_core_lead:is_of_log(Log, E, Num, H) of
+        true -> send(N, {lead, E, Num, Last, (sderl_core_role:lead_info(S))#{prev := Log}}, S);
+        false -> sderl_core_admit:set_aside(N, S)
+    end.
 
 %% Rule 4. Only the coordinator changes the membership; who hears of another one tells it.
 -spec mem(sderl_membership:t(), node(), #s{}) -> #s{}.
