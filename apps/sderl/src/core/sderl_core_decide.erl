@@ -337,6 +337,12 @@ shard_row(?ROW(Name, Pid, _, _, _) = Row0, {Kept, #c{clashes = Clashes} = C, S})
             {Kept, C#c{clashes = maps:merge(Third, Clashes)}, S};
         Ours ->
             Told = #{name => Name, pids => [sderl_row:pid(Ours), Pid]},
-            {Kept, C#c{clashes = Clashes#{Name => {Ours, Row}}},
+            {Kept, C#c{clashes = Clashes#{Name => {Ours, at_home(Row, C)}}},
              sderl_core_state:event(name_clash, Told, S)}
     end.
+
+%% The process of a clash hears of it from its own node, where that counts, whatever becomes of the member that
+%% brought its name.
+at_home(?ROW_OF(Pid) = Row, #c{view = V}) when map_get(node(Pid), V) =:= live ->
+    sderl_row:with_home(node(Pid), Row);
+at_home(Row, _) -> Row.
