@@ -11,6 +11,8 @@
 -include("sderl_core.hrl").
 
 -define(MEMORY, 86_400).
+%% So many peers an orphan asks with each tick.
+-define(ASKED, 8).
 
 -export([look/1, tick/1, lost/2, ended/2, away/2, hello/5, mem/3, hb/4, hb_ack/4, heard_at/4, low/4]).
 -export([found/4, follow/4, state/4, dropped/3, refused/4, not_lead/3]).
@@ -98,7 +100,7 @@ role_tick(#s{role = candidate, mode = majority, cand = #cand{wait = Wait}} = S) 
 role_tick(#s{role = orphan} = S0) ->
     case sderl_core_elect:elect(S0) of
         %% They may have gone on without us, or removed us: ask.
-        #s{role = orphan, peers = P} = S -> lists:foldl(fun sderl_core_state:ask/2, S, maps:keys(P));
+        #s{role = orphan} = S -> lists:foldl(fun sderl_core_state:ask/2, S, next_asked(S));
         S -> S
     end;
 role_tick(#s{role = joining, joining = #joining{to = {To, _, At}}, now = Now, aside_ms = A,
@@ -109,6 +111,18 @@ role_tick(#s{role = joining, joining = #joining{to = {To, _, At}}, now = Now, as
         false -> S
     end;
 role_tick(S) -> S.
+
+%% The peers that an orphan asks with this tick: each of them within some ticks. To ask all, with all
+%% members orphans, is a message with the whole membership for each pair of nodes and tick: a hundred
+%% nodes would do nothing else, and so remain orphans.
+next_asked(#s{self = Self, peers = P, now = Now, tick_ms = T}) ->
+    {Before, After} = lists:partition(fun(N) -> N < Self end, lists:sort(maps:keys(P))),
+    case After ++ Before of
+        Peers when length(Peers) =< ?ASKED -> Peers;
+        Peers ->
+            {Later, Next} = lists:split(abs(Now div T) * ?ASKED rem length(Peers), Peers),
+            lists:sublist(Next ++ Later, ?ASKED)
+    end.
 
 %% Who is no member any more, as we have heard since, takes nobody in. (One that goes on with its
 %% heartbeats was added where we have not heard of it: that comes with the snapshot.)
@@ -233,6 +247,9 @@ hello_as(N, Fresh, Info, #s{role = coord, self = Self, mode = Mode, d = #d{view 
     Newcomer = sderl_core_quorum:is_newcomer(N, S),
     Learns = sderl_core_snapshot:is_learner(N, S),
     case V of
+        %% It said so before it had our `lead`, which it answers. (A hello that its node's server passes on
+        %% comes late.) To set it aside for that would cost it a snapshot, and of many members all would.
+        #{N := live} when not Fresh, map_get(lineage, Info) < E, map_get(epoch, Info) =< E -> S;
         #{N := live} when Fresh; map_get(lead, Info) =/= Self ->
             %% Its process is a new one, or lost sight of us, or has yet to hear that we lead. One batch behind is
             %% what the last batch mends, anything else is a snapshot.
