@@ -285,6 +285,12 @@ class TrafficPage implements MountedPage {
       { key: "from", label: first, value: sourceOf, show: (row) => place(sourceOf(row)) },
       ...second,
     ];
+    const ofTime = (key: "p50" | "p95" | "max", label: string, hint: string) =>
+      measure<TrafficRow>(key, label, (row) => row[key], number, {
+        width: "5.2rem",
+        wide: true,
+        hint,
+      });
     return table<TrafficRow>({
       caption: "Traffic",
       id: rowId,
@@ -301,21 +307,9 @@ class TrafficPage implements MountedPage {
           width: "5.2rem",
           hint: "Messages a second, mean over the time chosen",
         }),
-        measure("p50", "p50", (row) => row.p50, number, {
-          width: "5.2rem",
-          wide: true,
-          hint: "msg/s: half of the time below this",
-        }),
-        measure("p95", "p95", (row) => row.p95, number, {
-          width: "5.2rem",
-          wide: true,
-          hint: "msg/s: 95 % of the time below this",
-        }),
-        measure("max", "Max.", (row) => row.max, number, {
-          width: "5.2rem",
-          wide: true,
-          hint: "msg/s: the most in the time chosen",
-        }),
+        ofTime("p50", "p50", "msg/s: half of the time below this"),
+        ofTime("p95", "p95", "msg/s: 95 % of the time below this"),
+        ofTime("max", "Max.", "msg/s: the most in the time chosen"),
         measure("bytes_s", "Bytes/s", (row) => row.bytes_s, bytes, {
           width: "5.8rem",
           wide: pair,
