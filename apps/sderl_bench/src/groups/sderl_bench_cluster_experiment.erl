@@ -72,35 +72,29 @@ plans([Count | Counts], Options, Plans) ->
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
 run(#{nodes := Plans} = Options, Output) ->
-    maybe
-        {ok, Results} ?= each(Plans, Options, Output, []),
+    Points = [Options#{nodes := Count, pattern => Pattern} || {Count, #{pattern := Pattern}} <- Plans],
+    Run = fun(#{nodes := Count} = Params, Label) ->
+        {_, Plan} = lists:keyfind(Count, 1, Plans),
+        maybe
+            {ok, #{formed_s := Formed} = Metrics} ?= sderl_bench_cluster:run(Params, Label, Plan),
+            sderl_bench_output:say(Output, [
+                io_lib:format("~w nodes: formed after ", [Count]), sderl_table:number(Formed), " s\n"
+            ]),
+            {ok, Metrics}
+        end
+    end,
+    Show = fun(Runs) ->
         sderl_bench_output:say(Output, [
             io_lib:format("~nGroups of at most ~w, ~w gateways between two, nobody at work; ", [
                 maps:get(group_size, Options), maps:get(gateways, Options)
             ]),
             sderl_bench_machine:text(), "\n\n",
-            table(Results)
+            table([{Count, Metrics} || #{params := #{nodes := Count}, metrics := Metrics} <- Runs])
         ])
-    end.
-
-each([], _, _, Results) ->
-    {ok, lists:reverse(Results)};
-each([{Count, Plan} | Plans], Options, Output, Results) ->
-    Started = sderl_bench_output:now(),
-    Params = Options#{nodes := Count},
+    end,
     maybe
-        {measured, {ok, #{formed_s := Formed} = Metrics}} ?=
-            {measured, sderl_bench_cluster:run(Params, io_lib:format("cluster of ~w", [Count]), Plan)},
-        ok ?= sderl_bench_output:write(Output, sderl_bench_output:result(
-            cluster, Params#{pattern => maps:get(pattern, Plan)}, Metrics, Started
-        )),
-        sderl_bench_output:say(Output, [
-            io_lib:format("~w nodes: formed after ", [Count]), sderl_table:number(Formed), " s\n"
-        ]),
-        each(Plans, Options, Output, [{Count, Metrics} | Results])
-    else
-        {measured, {error, Reason}} -> {error, sderl_bench_reason:text(Reason)};
-        {error, Message} -> {error, Message}
+        {ok, _} ?= sderl_bench_series:run(cluster, Points, 1, Run, Show, Output),
+        ok
     end.
 
 table(Results) ->

@@ -99,11 +99,18 @@ verb(_) -> "e".
 -doc "Does the runs and writes the result of each.".
 -spec measure(#{atom() => term()}, sderl_bench_output:output()) ->
     {ok, [Metrics :: map()]} | {error, sderl_command:text()}.
-measure(Options, Output) ->
-    Said = fun(Label, #{join_ms := Ms}) ->
-        sderl_bench_output:say(Output, [string:pad(Label, 15), sderl_table:number(Ms), " ms\n"])
+measure(#{repeat := Repeat} = Options, Output) ->
+    Run = fun(Params, Label) ->
+        maybe
+            {ok, #{join_ms := Ms} = Metrics} ?= sderl_bench_join:run(Params, Label),
+            sderl_bench_output:say(Output, [string:pad(Label, 15), sderl_table:number(Ms), " ms\n"]),
+            {ok, Metrics}
+        end
     end,
-    sderl_bench_experiment:repeat(join, Options, fun sderl_bench_join:run/2, Said, Output).
+    maybe
+        {ok, Runs} ?= sderl_bench_series:run(join, [maps:remove(repeat, Options)], Repeat, Run, fun(_) -> ok end, Output),
+        {ok, [Metrics || #{metrics := Metrics} <- Runs]}
+    end.
 
 -doc "The runs as a table in the given form, medians where there were several.".
 -spec table(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [map()]) ->

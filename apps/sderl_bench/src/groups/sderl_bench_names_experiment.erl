@@ -58,19 +58,21 @@ check(Options) ->
 
 -doc false.
 -spec run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
-run(#{names := Names, nodes := Nodes} = Options, Output) ->
-    maybe
-        {ok, Runs} ?= sderl_bench_experiment:repeat(
-            names, Options, fun sderl_bench_names:run/2, fun(_, _) -> ok end, Output
-        ),
+run(#{names := Names, nodes := Nodes, repeat := Repeat} = Options, Output) ->
+    Show = fun(Runs) ->
         sderl_bench_output:say(Output, [
             io_lib:format("~n~w names in a group of ~w nodes; ", [Names, Nodes]),
-            sderl_bench_machine:text(),
-            "\n\n",
-            table(fun sderl_table:text/2, Runs)
-        ]),
-        verdict(Runs)
+            sderl_bench_machine:text(), "\n\n",
+            table(fun sderl_table:text/2, metrics(Runs))
+        ])
+    end,
+    Point = maps:remove(repeat, Options),
+    maybe
+        {ok, Runs} ?= sderl_bench_series:run(names, [Point], Repeat, fun sderl_bench_names:run/2, Show, Output),
+        verdict(metrics(Runs))
     end.
+
+metrics(Runs) -> [Metrics || #{metrics := Metrics} <- Runs].
 
 -doc "The runs as a table in the given form, medians where there were several.".
 -spec table(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [map()]) ->

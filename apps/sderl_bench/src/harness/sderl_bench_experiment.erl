@@ -5,7 +5,7 @@ A benchmark: what follows `bin/sderl bench`. A result with `--json` is one objec
 `m:sderl_bench_output`.
 """.
 
--export([json_option/0, option/5, repeat/5]).
+-export([json_option/0, option/5]).
 -export([at_least/3, at_most/2, numbers/4, reals/4, real/4, chosen/4, words/1]).
 
 -doc "One line for `bin/sderl bench list`.".
@@ -22,34 +22,6 @@ message names the option and the remedy.
 
 -doc "Measures, prints tables with `sderl_bench_output:say/2` and writes results.".
 -callback run(#{atom() => term()}, sderl_bench_output:output()) -> ok | {error, sderl_command:text()}.
-
--doc """
-Runs an experiment so many times, each under a label, and writes each result. `Done` may say something of
-one that was written.
-""".
--spec repeat(Experiment :: atom(), #{repeat := pos_integer(), atom() => term()}, Run, Done, sderl_bench_output:output()) ->
-    {ok, [Metrics :: map()]} | {error, sderl_command:text()} when
-    Run :: fun((Params :: map(), Label :: unicode:chardata()) -> {ok, Metrics :: map()} | {error, term()}),
-    Done :: fun((Label :: unicode:chardata(), Metrics :: map()) -> term()).
-repeat(Experiment, #{repeat := Repeat} = Options, Run, Done, Output) ->
-    Params = maps:remove(repeat, Options),
-    turns(1, Repeat, {Experiment, Params, Run, Done}, Output, []).
-
-turns(Turn, Repeat, _, _, Runs) when Turn > Repeat ->
-    {ok, lists:reverse(Runs)};
-turns(Turn, Repeat, {Experiment, Params, Run, Done} = What, Output, Runs) ->
-    Label = [atom_to_list(Experiment), [io_lib:format(" ~w/~w", [Turn, Repeat]) || Repeat > 1]],
-    Started = sderl_bench_output:now(),
-    maybe
-        {measured, {ok, Metrics}} ?= {measured, Run(Params, Label)},
-        Result = sderl_bench_output:result(Experiment, Params#{run => Turn}, Metrics, Started),
-        ok ?= sderl_bench_output:write(Output, Result),
-        _ = Done(Label, Metrics),
-        turns(Turn + 1, Repeat, What, Output, [Metrics | Runs])
-    else
-        {measured, {error, Reason}} -> {error, sderl_bench_reason:text(Reason)};
-        {error, Message} -> {error, Message}
-    end.
 
 -doc "The option for results as JSON.".
 -spec json_option() -> argparse:argument().

@@ -57,7 +57,7 @@ fits(Count, Clusters) ->
     end.
 
 -doc """
-Measures all points `Repeat` times, with `Fun(Params, [Place, Words])`, a label in two parts (which run of how many, and which point), whose errors are terms for
+Measures all points `Repeat` times, with `Fun(Params, [Place, Words])`, a label in two parts (which run of how many, and which point, or which experiment), whose errors are terms for
 `sderl_bench_reason:text/1`. The first error ends the series; what was measured until then is written. `Show` gets all runs at
 the end, and those that there are before an error.
 """.
@@ -79,7 +79,11 @@ run(Experiment, Points, Repeat, Fun, Show, Output) ->
 turns([], _, _, _, _, Runs) ->
     {ok, Runs};
 turns([{Number, {Params, Turn}} | Turns], Total, Experiment, Fun, Output, Runs) ->
-    Label = [[io_lib:format("~w/~w ", [Number, Total]) || Total > 1], label(Params, [impl, mode, nodes])],
+    Words = case label(Params, [impl, mode, nodes]) of
+        [] -> atom_to_list(Experiment);
+        Point -> Point
+    end,
+    Label = [[io_lib:format("~w/~w ", [Number, Total]) || Total > 1], Words],
     Started = sderl_bench_output:now(),
     Full = Params#{run => Turn},
     maybe
