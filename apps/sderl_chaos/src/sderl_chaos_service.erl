@@ -10,6 +10,8 @@ The process behind `sderl_chaos:start/1`: keeps the time, the agents and the log
 -export([start/1, stop/2, log/1, status/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -record(state, {
     settings :: sderl_chaos_options:settings(),
     conf :: sderl_chaos_agent:conf(),
@@ -337,5 +339,3 @@ finish(#state{settings = #{call := Call}, agents = Agents, away = Away} = State)
     back(lists:append([Reports || {_, {ok, Reports}} <- Answers]), State).
 
 in_order(#state{kills = Kills}) -> [Kill || _ := Kill <- maps:iterator(Kills, ordered)].
-
-now_ms() -> erlang:monotonic_time(millisecond).

@@ -10,6 +10,8 @@ Into a pipe, or with `--once`, it prints one table when the first numbers are th
 
 -export([summary/0, run/1]).
 
+-import(sderl_clock, [now_ms/0]).
+
 %% Numbers of the second interval: rates need two looks.
 -define(FIRST_MS, 20_000).
 -define(SIZE_MS, 2000).
@@ -183,5 +185,3 @@ dimensions(Name) ->
         [{Rows, ""}, {Columns, ""}] when Rows > 0, Columns > 0 -> {Columns, Rows};
         _ -> {columns(), 24}
     end.
-
-now_ms() -> erlang:monotonic_time(millisecond).

@@ -13,6 +13,8 @@ Nodes are used again for the next repetition. After one that did not end as it s
 -export([run/3]).
 -export_type([job/0, params/0, outcome/0]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -doc "A registry, and a fault for it.".
 -type job() :: {Impl :: string(), module(), sderl_bench_faults_kind:kind()}.
 
@@ -281,10 +283,10 @@ expected(Names, Dead, Classes) -> #{names => Names, dead => Dead, classes => Cla
 
 %% The moment at which the last node had all, once all say the same.
 settle(World, Live, Expected, Ms) ->
-    settle_until(World, Live, Expected, erlang:monotonic_time(millisecond) + Ms).
+    settle_until(World, Live, Expected, now_ms() + Ms).
 
 settle_until(#{fleet := Fleet, registry := Registry} = World, Live, Expected, Deadline) ->
-    Left = max(0, Deadline - erlang:monotonic_time(millisecond)),
+    Left = max(0, Deadline - now_ms()),
     Answers = sderl_fleet:multicall(
         Fleet, Live, sderl_bench_faults_watch, settle, [Registry, Live, Expected, Left], Left + ?CALL_MS
     ),
@@ -366,8 +368,6 @@ compared(Look, Found, Since, Deadline) ->
                 Other -> compared(Look, Other, now_ms(), Deadline)
             end
     end.
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 %% With what the clients know of the first few, in ms from the fault.
 brief(#{lost := Lost, came_back := Back} = Found, Clients, #{times := [{fault, Zero} | _] = Times} = World) ->

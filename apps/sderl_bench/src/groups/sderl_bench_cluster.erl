@@ -2,7 +2,7 @@
 -module(sderl_bench_cluster).
 -moduledoc "One run of `bin/sderl bench cluster`: real nodes in the groups of a plan, from their start until they are at rest.".
 
--export([run/3, plan/2, metrics/1]).
+-export([run/3, plan/2, metrics/1, place/1, name/1]).
 -export_type([params/0, seen/0]).
 
 -doc "The planner is asked for groups of `group_size` members at most, tied by `gateways` nodes each, and `max_links` of a node.".
@@ -31,6 +31,9 @@ used at rest, and what they sent by kind afterwards, over so many milliseconds.
     sent := [#{atom() => {Messages :: non_neg_integer(), Bytes :: non_neg_integer()}}]
 }.
 
+-import(sderl_bench_meter, [mean/1]).
+-import(sderl_clock, [now_ms/0]).
+
 -define(FORM_MS, 600_000).
 -define(CALL_MS, 60_000).
 
@@ -38,39 +41,30 @@ used at rest, and what they sent by kind afterwards, over so many milliseconds.
 -spec run(params(), Label :: unicode:chardata(), sderl_pattern:plan()) -> {ok, map()} | {error, term()}.
 run(#{nodes := Count, settle_s := SettleS, rest_s := RestS}, Label, Plan) ->
     Began = now_ms(),
-    maybe
-        ok ?= sderl_fleet:fits(Count),
-        {ok, Fleet} ?= sderl_fleet:start(#{
-            families => [#{name => n, count => Count, apps => [sderl]}],
-            s_groups => [{Name, normal, [{n, index(Node)} || Node <- Nodes]}
-                         || #{name := Name, nodes := Nodes} <- maps:get(groups, Plan)],
-            progress => sderl_progress:reporter([Label, ": starting nodes"])
-        }),
+    Groups = [{Name, normal, [{n, place(Node)} || Node <- Nodes]} || #{name := Name, nodes := Nodes} <- maps:get(groups, Plan)],
+    sderl_bench_nodes:with(Count, Groups, Label, fun(Fleet, Nodes) ->
         Started = now_ms(),
-        try
-            Nodes = sderl_fleet:nodes(Fleet),
-            maybe
-                {ok, Formed} ?= on_all(Fleet, Nodes, formed, [Plan, ?FORM_MS], ?FORM_MS + ?CALL_MS),
-                FormedAt = now_ms(),
-                ok = wait([Label, ": coming to rest"], SettleS),
-                {ok, Rest} = sderl_bench_meter:around(Fleet, Nodes, fun() -> wait([Label, ": at rest"], RestS) end),
-                {ok, Sent} ?= on_all(Fleet, Nodes, sent, [1000 * RestS], 1000 * RestS + ?CALL_MS),
-                #{links := #{each := Each}} = Prediction = sderl_plan:predict(Plan),
-                {ok, metrics(#{
-                    prediction => Prediction,
-                    started_ms => Started - Began,
-                    formed_ms => FormedAt - Began,
-                    formed => Formed,
-                    expected_links => [map_get(name(I), Each) || I <- lists:seq(1, Count)],
-                    rest => Rest,
-                    traced_ms => 1000 * RestS,
-                    sent => Sent
-                })}
-            end
-        after
-            sderl_fleet:stop(Fleet)
+        maybe
+            {ok, Formed} ?=
+                sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_cluster_worker, formed, [Plan, ?FORM_MS], ?FORM_MS + ?CALL_MS),
+            FormedAt = now_ms(),
+            ok = wait([Label, ": coming to rest"], SettleS),
+            {ok, Rest} = sderl_bench_meter:around(Fleet, Nodes, fun() -> wait([Label, ": at rest"], RestS) end),
+            TracedMs = 1000 * RestS,
+            {ok, Sent} ?= sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_cluster_worker, sent, [TracedMs], TracedMs + ?CALL_MS),
+            #{links := #{each := Each}} = Prediction = sderl_plan:predict(Plan),
+            {ok, metrics(#{
+                prediction => Prediction,
+                started_ms => Started - Began,
+                formed_ms => FormedAt - Began,
+                formed => Formed,
+                expected_links => [map_get(name(I), Each) || I <- lists:seq(1, Count)],
+                rest => Rest,
+                traced_ms => TracedMs,
+                sent => Sent
+            })}
         end
-    end.
+    end).
 
 -doc "The groups of so many nodes, which are called after their places.".
 -spec plan(pos_integer(), params()) -> {ok, sderl_pattern:plan()} | {error, sderl_pattern:reason()}.
@@ -81,23 +75,16 @@ plan(Count, #{group_size := Size, gateways := Gateways, max_links := Links}) ->
         {error, Reason} -> {error, Reason}
     end.
 
-name(I) -> list_to_atom("n" ++ integer_to_list(I) ++ "@plan").
+-doc "The node of a plan in that place.".
+-spec name(pos_integer()) -> node().
+name(Place) -> list_to_atom("n" ++ integer_to_list(Place) ++ "@plan").
 
-index(Name) ->
-    "n" ++ Digits = hd(string:split(atom_to_list(Name), "@")),
-    list_to_integer(Digits).
-
-on_all(Fleet, Nodes, Function, Args, Ms) ->
-    Answers = sderl_fleet:multicall(Fleet, Nodes, sderl_bench_cluster_worker, Function, Args, Ms),
-    case [{Node, Answer} || {Node, Answer} <- Answers, not is_well(Answer)] of
-        [] -> {ok, [Value || {_, {ok, Value}} <- Answers]};
-        [{Node, {ok, {error, Reason}}} | _] -> {error, {Function, Node, Reason}};
-        [{Node, Answer} | _] -> {error, {Function, Node, Answer}}
-    end.
-
-is_well({ok, {error, _}}) -> false;
-is_well({ok, _}) -> true;
-is_well({error, _}) -> false.
+-doc "The place of a node, of a plan or of the fleet.".
+-spec place(node()) -> pos_integer().
+place(Node) ->
+    "n" ++ Rest = atom_to_list(Node),
+    {Place, _} = string:to_integer(Rest),
+    Place.
 
 wait(Label, Seconds) ->
     sderl_progress:during(Label, max(1, 1000 * Seconds), fun() ->
@@ -105,8 +92,6 @@ wait(Label, Seconds) ->
         after 1000 * Seconds -> ok
         end
     end).
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 -doc "Pure: the metrics of `m:sderl_bench_cluster_experiment`.".
 -spec metrics(seen()) -> #{atom() => term()}.
@@ -147,6 +132,3 @@ metrics(#{prediction := Prediction, started_ms := StartedMs, formed_ms := Formed
         messages_by_kind => OfKind(1),
         bytes_by_kind => OfKind(2)
     }.
-
-mean([]) -> 0.0;
-mean(Values) -> lists:sum(Values) / length(Values).

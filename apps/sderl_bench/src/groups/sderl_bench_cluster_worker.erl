@@ -24,9 +24,7 @@ members; then for a while until it has as many links as the plan says.
 """.
 -spec formed(sderl_pattern:plan(), Ms :: pos_integer()) -> formed() | {error, {not_formed, [term()]}}.
 formed(#{groups := Groups}, Ms) ->
-    "n" ++ Rest = atom_to_list(node()),
-    {Place, _} = string:to_integer(Rest),
-    Here = list_to_atom("n" ++ integer_to_list(Place) ++ "@plan"),
+    Here = sderl_bench_cluster:name(sderl_bench_cluster:place(node())),
     Own = [{Group, Nodes} || #{name := Group, nodes := Nodes} <- Groups, lists:member(Here, Nodes)],
     Mates = lists:usort(lists:append([Nodes || {_, Nodes} <- Own])) -- [Here],
     maybe

@@ -20,7 +20,6 @@ Groups are made until there are as many as each of `groups` says, by the nodes i
 -define(WRITE_PAUSE_MS, 10).
 %% A node makes so many before it is the next one's turn.
 -define(TURN, 50).
--define(CALL_MS, 60_000).
 -define(CREATE_MS, 3_600_000).
 %% So many are made while nobody writes, to count what is sent for one.
 -define(COUNTED, 100).
@@ -30,24 +29,13 @@ Groups are made until there are as many as each of `groups` says, by the nodes i
 -spec run(params(), Label :: unicode:chardata(), Report :: fun((map()) -> ok)) ->
     {ok, [map()]} | {error, term()}.
 run(#{nodes := Count} = Params, Label, Report) ->
-    maybe
-        ok ?= sderl_fleet:fits(Count),
-        {ok, Fleet} ?= sderl_fleet:start(#{
-            families => [#{name => n, count => Count, apps => [sderl]}],
-            s_groups => [{?BASE, normal, [{n, all}]}],
-            progress => sderl_progress:reporter([Label, ": starting nodes"])
-        }),
-        try
-            Nodes = sderl_fleet:nodes(Fleet),
-            maybe
-                ok ?= sderl_bench_impl_s_group:prepare(Fleet, [{?BASE, Nodes}], Params),
-                {ok, Empty} ?= memory(Fleet, Nodes),
-                stages(Fleet, Nodes, Params, Empty, Report)
-            end
-        after
-            sderl_fleet:stop(Fleet)
+    sderl_bench_nodes:with(Count, [{?BASE, normal, [{n, all}]}], Label, fun(Fleet, Nodes) ->
+        maybe
+            ok ?= sderl_bench_impl_s_group:prepare(Fleet, [{?BASE, Nodes}], Params),
+            {ok, Empty} ?= sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_groups_worker, memory, []),
+            stages(Fleet, Nodes, Params, Empty, Report)
         end
-    end.
+    end).
 
 stages(Fleet, Nodes, #{groups := Numbers} = Params, Empty, Report) ->
     Stage = fun
@@ -70,19 +58,17 @@ stages(Fleet, Nodes, #{groups := Numbers} = Params, Empty, Report) ->
 stage(Fleet, Nodes, Have, Number, #{pause_ms := Pause}, Empty) ->
     Counted = min(?COUNTED, (Number - Have) div 2),
     maybe
-        ok ?= start_writers(Fleet, Nodes),
+        ok ?= sderl_bench_join:start_writers(Fleet, Nodes, ?BASE, #{clients => 1, pause_ms => ?WRITE_PAUSE_MS}),
         {ok, Took} ?= create(Fleet, Nodes, lists:seq(Have + 1, Number - Counted), Pause),
-        {ok, Written} ?= stop_writers(Fleet, Nodes),
+        {ok, Written} ?= sderl_bench_join:stop_writers(Fleet, Nodes),
         {Rested, Rest} = sderl_bench_meter:around(Fleet, Nodes, fun rest/0),
         ok ?= Rested,
         {Created, Usage} = sderl_bench_meter:around(Fleet, Nodes, fun() ->
             create(Fleet, Nodes, lists:seq(Number - Counted + 1, Number), Pause)
         end),
         {ok, _} ?= Created,
-        {ok, Full} ?= memory(Fleet, Nodes),
-        {ok, Busiest} ?= all_ok(busiest, sderl_fleet:multicall(
-            Fleet, [hd(Nodes)], sderl_bench_groups_worker, busiest, [], ?CALL_MS
-        )),
+        {ok, Full} ?= sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_groups_worker, memory, []),
+        {ok, Busiest} ?= sderl_bench_nodes:on(Fleet, hd(Nodes), sderl_bench_groups_worker, busiest, []),
         {Samples, Errors} = lists:unzip(Written),
         {ok, #{
             groups => Number,
@@ -95,7 +81,7 @@ stage(Fleet, Nodes, Have, Number, #{pause_ms := Pause}, Empty) ->
             messages_per_s_at_rest => rate(messages, Rest),
             cpu_pct_at_rest => maps:get(cpu_pct, sderl_bench_meter:metrics(Rest, 0)),
             bytes_per_member => (lists:sum(Full) - lists:sum(Empty)) / (2 * Number),
-            busiest => #{Name => Reductions || {Name, Reductions} <- hd(Busiest)}
+            busiest => #{Name => Reductions || {Name, Reductions} <- Busiest}
         }}
     end.
 
@@ -120,40 +106,8 @@ create(Fleet, [Node | Others] = Nodes, Indexes, Pause, Took) ->
         {{many, Index}, lists:nth(1 + Index rem length(Others), Others)}
      || Index <- Now
     ],
-    Answers = sderl_fleet:multicall(
-        Fleet, [Node], sderl_bench_groups_worker, create, [Groups, Pause], ?CREATE_MS
-    ),
     maybe
-        {ok, [Answer]} ?= all_ok(not_created, Answers),
-        {ok, Created} ?= Answer,
+        {ok, {ok, Created}} ?=
+            sderl_bench_nodes:on(Fleet, Node, sderl_bench_groups_worker, create, [Groups, Pause], ?CREATE_MS),
         create(Fleet, tl(Nodes) ++ [Node], Later, Pause, Created ++ Took)
-    end.
-
-start_writers(Fleet, Nodes) ->
-    Answers = sderl_fleet_task:at_once(lists:enumerate(Nodes), fun(Index, Node) ->
-        [{_, Answer}] = sderl_fleet:multicall(
-            Fleet, [Node], sderl_bench_join_worker, start_writers,
-            [?BASE, Index, 1, ?WRITE_PAUSE_MS], ?CALL_MS
-        ),
-        Answer
-    end),
-    maybe
-        {ok, _} ?= all_ok(no_writers, Answers),
-        ok
-    end.
-
-stop_writers(Fleet, Nodes) ->
-    all_ok(no_samples, sderl_fleet:multicall(
-        Fleet, Nodes, sderl_bench_join_worker, stop_writers, [], ?CALL_MS
-    )).
-
-memory(Fleet, Nodes) ->
-    all_ok(no_memory, sderl_fleet:multicall(
-        Fleet, Nodes, sderl_bench_groups_worker, memory, [], ?CALL_MS
-    )).
-
-all_ok(What, Answers) ->
-    case [{Node, Reason} || {Node, {error, Reason}} <- Answers] of
-        [] -> {ok, [Value || {_, {ok, Value}} <- Answers]};
-        [{Node, Reason} | _] -> {error, {What, Node, {error, Reason}}}
     end.

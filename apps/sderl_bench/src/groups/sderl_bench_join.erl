@@ -3,7 +3,7 @@
 -moduledoc "One run of `bin/sderl bench join`: a node is added to a group that is full and at work.".
 
 -export([run/2, metrics/1]).
--export([with_members/3, places/2, memory/2, preload/4, add/5, all_ok/2]).
+-export([with_members/3, places/2, memory/2, preload/4, add/5, start_writers/4, stop_writers/2]).
 -export_type([params/0]).
 
 -doc """
@@ -36,20 +36,11 @@ run(#{group_size := Size} = Params, Label) ->
 -spec with_members(pos_integer(), unicode:chardata(), fun((pid(), [node()], node()) -> Result)) ->
     Result | {error, term()}.
 with_members(Size, Label, Fun) ->
-    maybe
-        ok ?= sderl_fleet:fits(Size + 1),
-        {ok, Fleet} ?= sderl_fleet:start(#{
-            families => [#{name => n, count => Size + 1, apps => [sderl]}],
-            s_groups => [{?GROUP, normal, [{n, lists:seq(1, Size)}]}],
-            progress => sderl_progress:reporter([Label, ": starting nodes"])
-        }),
-        try
-            {Members, [New]} = lists:split(Size, sderl_fleet:nodes(Fleet)),
-            Fun(Fleet, Members, New)
-        after
-            sderl_fleet:stop(Fleet)
-        end
-    end.
+    Groups = [{?GROUP, normal, [{n, lists:seq(1, Size)}]}],
+    sderl_bench_nodes:with(Size + 1, Groups, Label, fun(Fleet, Nodes) ->
+        {Members, [New]} = lists:split(Size, Nodes),
+        Fun(Fleet, Members, New)
+    end).
 
 measure(Fleet, Members, New, #{names := Names} = Params, Label) ->
     Places = places(Names, length(Members)),
@@ -59,7 +50,7 @@ measure(Fleet, Members, New, #{names := Names} = Params, Label) ->
         {ok, [EmptyNew]} ?= memory(Fleet, [New]),
         ok ?= preload(Fleet, Members, Places, Label),
         {ok, Full} ?= memory(Fleet, Members),
-        ok ?= start_writers(Fleet, Members, Params),
+        ok ?= start_writers(Fleet, Members, ?GROUP, Params),
         {ok, Joined} ?= join(Fleet, Members, New, Places, Params, Label),
         {ok, Written} ?= stop_writers(Fleet, Members),
         {ok, [FullNew]} ?= memory(Fleet, [New]),
@@ -83,7 +74,7 @@ share(Total, Nodes, _Place) -> Total div Nodes.
 -doc "Bytes that each node uses, in all and in tables.".
 -spec memory(pid(), [node()]) -> {ok, [{non_neg_integer(), non_neg_integer()}]} | {error, term()}.
 memory(Fleet, Nodes) ->
-    all_ok(no_memory, sderl_fleet:multicall(Fleet, Nodes, sderl_bench_join_worker, memory, [], ?CALL_MS)).
+    sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_join_worker, memory, []).
 
 -doc "Registers the names.".
 -spec preload(pid(), [node()], [{pos_integer(), 0, non_neg_integer()}], unicode:chardata()) -> ok | {error, term()}.
@@ -91,28 +82,35 @@ preload(Fleet, Members, Places, Label) ->
     Names = lists:sum([Count || {_, 0, Count} <- Places]),
     %% About 20,000 names a second.
     Answers = sderl_progress:during([Label, ": registering names"], max(1, Names div 20), fun() ->
-        each(Fleet, Members, sderl_bench_registry_worker, preload, ?PRELOAD_MS, [
-            [sderl_bench_impl_s_group, ?GROUP, Place, 1, Count]
-         || {Place, 0, Count} <- Places
-        ])
+        Calls = [
+            {Node, [sderl_bench_impl_s_group, ?GROUP, Place, 1, Count]}
+         || {Node, {Place, 0, Count}} <- lists:zip(Members, Places)
+        ],
+        sderl_bench_nodes:each(Fleet, Calls, sderl_bench_registry_worker, preload, ?PRELOAD_MS)
     end),
-    case [{Node, Answer} || {Node, Answer} <- Answers, Answer =/= {ok, {0, []}}] of
-        [] -> ok;
-        [{Node, Answer} | _] -> {error, {not_preloaded, Node, Answer}}
+    maybe
+        {ok, Failures} ?= Answers,
+        case [{Node, Failed} || {Node, Failed} <- lists:zip(Members, Failures), Failed =/= {0, []}] of
+            [] -> ok;
+            [{Node, Failed} | _] -> {error, {not_preloaded, Node, {ok, Failed}}}
+        end
     end.
 
-start_writers(Fleet, Members, #{clients := Clients, pause_ms := PauseMs}) ->
-    Answers = each(Fleet, Members, sderl_bench_join_worker, start_writers, ?CALL_MS, [
-        [?GROUP, Index, Clients, PauseMs]
-     || Index <- lists:seq(1, length(Members))
-    ]),
+-doc "So many clients of each node begin to register and unregister names in the group, with pauses between.".
+-spec start_writers(pid(), [node()], Group :: atom(), #{clients := pos_integer(), pause_ms := non_neg_integer(), atom() => term()}) ->
+    ok | {error, term()}.
+start_writers(Fleet, Nodes, Group, #{clients := Clients, pause_ms := PauseMs}) ->
+    Calls = [{Node, [Group, Index, Clients, PauseMs]} || {Index, Node} <- lists:enumerate(Nodes)],
     maybe
-        {ok, _} ?= all_ok(no_writers, Answers),
+        {ok, _} ?= sderl_bench_nodes:each(Fleet, Calls, sderl_bench_join_worker, start_writers, ?CALL_MS),
         ok
     end.
 
-stop_writers(Fleet, Members) ->
-    all_ok(no_samples, sderl_fleet:multicall(Fleet, Members, sderl_bench_join_worker, stop_writers, [], ?CALL_MS)).
+-doc "Ends them: the samples of each node, and how many writes failed.".
+-spec stop_writers(pid(), [node()]) ->
+    {ok, [{[sderl_bench_join_worker:sample()], Errors :: non_neg_integer()}]} | {error, term()}.
+stop_writers(Fleet, Nodes) ->
+    sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_join_worker, stop_writers, []).
 
 join(Fleet, [First | _], New, Places, #{seconds := Seconds}, Label) ->
     StartUs = os:system_time(microsecond) + 1000 * ?WARMUP_MS,
@@ -136,30 +134,13 @@ add(Fleet, First, New, Group, Places) ->
         {New, {answers, [Group, Places, ?JOIN_MS], 2 * ?JOIN_MS}}
     ],
     Answers = sderl_fleet_task:at_once(Calls, fun(Node, {F, Args, Timeout}) ->
-        [{_, Answer}] = sderl_fleet:multicall(Fleet, [Node], sderl_bench_join_worker, F, Args, Timeout),
-        Answer
+        sderl_bench_nodes:on(Fleet, Node, sderl_bench_join_worker, F, Args, Timeout)
     end),
     case Answers of
         [{_, {ok, {ok, Began, Added}}}, {_, {ok, {ok, Answered}}}] ->
             {ok, #{began_us => Began, added_us => Added, answered_us => max(Added, Answered)}};
-        [{Node, Answer}, {_, {ok, {ok, _}}}] ->
-            {error, {not_added, Node, Answer}};
-        [_, {Node, Answer}] ->
-            {error, {not_answered, Node, Answer}}
-    end.
-
-each(Fleet, Nodes, M, F, Timeout, ArgsOfEach) ->
-    sderl_fleet_task:at_once(lists:zip(Nodes, ArgsOfEach), fun(Node, Args) ->
-        [{_, Answer}] = sderl_fleet:multicall(Fleet, [Node], M, F, Args, Timeout),
-        Answer
-    end).
-
--doc "What the nodes answered to `sderl_fleet:multicall/6`, or the first that did not.".
--spec all_ok(What :: atom(), [{node(), {ok, term()} | {error, term()}}]) -> {ok, [term()]} | {error, term()}.
-all_ok(What, Answers) ->
-    case [{Node, Reason} || {Node, {error, Reason}} <- Answers] of
-        [] -> {ok, [Value || {_, {ok, Value}} <- Answers]};
-        [{Node, Reason} | _] -> {error, {What, Node, {error, Reason}}}
+        _ ->
+            hd([Error || {_, {error, _} = Error} <- Answers])
     end.
 
 converged(Fleet, Nodes, Names) ->

@@ -35,7 +35,7 @@ measure(Fleet, Members, New, #{names := Names} = Params, Label) ->
         LoadMs = erlang:monotonic_time(millisecond) - Began,
         {ok, Full} ?= sderl_bench_join:memory(Fleet, Members),
         {ok, LookupNs} ?= look_up(Fleet, Members, Places),
-        {ok, Coordinator} ?= ask(no_coordinator, Fleet, hd(Members), coordinator, [?GROUP], ?CALL_MS),
+        {ok, Coordinator} ?= sderl_bench_nodes:on(Fleet, hd(Members), sderl_bench_names_worker, coordinator, [?GROUP]),
         {ok, Process} ?= process_killed(Fleet, Coordinator, Members, Names, Label),
         {ok, JoinMs} ?= join(Fleet, hd(Members), New, Places, Label),
         {ok, [FullNew]} ?= sderl_bench_join:memory(Fleet, [New]),
@@ -69,7 +69,7 @@ look_up(Fleet, [Node | _], Places) ->
 process_killed(Fleet, Coordinator, Members, Names, Label) ->
     At = os:system_time(microsecond) + ?AHEAD_US,
     Killer = sderl_fleet_task:start(fun() ->
-        ask(not_killed, Fleet, Coordinator, kill_process, [?GROUP, At], ?CALL_MS)
+        sderl_bench_nodes:on(Fleet, Coordinator, sderl_bench_names_worker, kill_process, [?GROUP, At])
     end),
     maybe
         {ok, Written} ?= writes([Label, ": the coordinator's process was killed"], Fleet, Members, At + ?BEHIND_US),
@@ -84,7 +84,7 @@ process_killed(Fleet, Coordinator, Members, Names, Label) ->
 %% With the node its names go.
 node_killed(Fleet, Members, Names, Places, Label) ->
     maybe
-        {ok, Coordinator} ?= ask(no_coordinator, Fleet, hd(Members), coordinator, [?GROUP], ?CALL_MS),
+        {ok, Coordinator} ?= sderl_bench_nodes:on(Fleet, hd(Members), sderl_bench_names_worker, coordinator, [?GROUP]),
         {_, 0, Lost} = proplists:lookup(place(Coordinator, Members), Places ++ [{place(hd(Members), Members), 0, 0}]),
         Left = lists:delete(Coordinator, Members),
         Died = os:system_time(microsecond),
@@ -100,19 +100,12 @@ place(Node, [New | Members]) ->
     maps:get(Node, #{Name => Place || {Place, Name} <- [{0, New} | lists:enumerate(Members)]}).
 
 writes(Label, Fleet, Members, At) ->
-    Answers = sderl_progress:during(Label, 2 * ?AHEAD_US div 1000, fun() ->
-        sderl_fleet_task:at_once(lists:enumerate(Members), fun(Index, Node) ->
-            Args = [?GROUP, {written, Index}, At],
-            {Node, ask(not_written, Fleet, Node, write, Args, ?WRITE_MS)}
-        end)
-    end),
-    case [Error || {_, {_, {error, _} = Error}} <- Answers] of
-        [] ->
-            case [{error, {not_written, Node, Answer}} || {_, {Node, {ok, {error, _} = Answer}}} <- Answers] of
-                [] -> {ok, [Us || {_, {_, {ok, {ok, Us}}}} <- Answers]};
-                [Error | _] -> Error
-            end;
-        [Error | _] -> Error
+    Calls = [{Node, [?GROUP, {written, Index}, At]} || {Index, Node} <- lists:enumerate(Members)],
+    maybe
+        {ok, Written} ?= sderl_progress:during(Label, 2 * ?AHEAD_US div 1000, fun() ->
+            sderl_bench_nodes:each(Fleet, Calls, sderl_bench_names_worker, write, ?WRITE_MS)
+        end),
+        {ok, [Us || {ok, Us} <- Written]}
     end.
 
 until(Died, Written, IsComplete) ->
@@ -123,8 +116,7 @@ until(Died, Written, IsComplete) ->
     }.
 
 counts(Fleet, Nodes) ->
-    Answers = sderl_fleet:multicall(Fleet, Nodes, sderl_bench_names_worker, count, [?GROUP], ?CALL_MS),
-    sderl_bench_join:all_ok(not_counted, Answers).
+    sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_names_worker, count, [?GROUP]).
 
 join(Fleet, First, New, Places, Label) ->
     Expected = lists:sum([Count || {_, 0, Count} <- Places]) div 50,
@@ -134,10 +126,4 @@ join(Fleet, First, New, Places, Label) ->
     maybe
         {ok, #{began_us := Began, answered_us := Answered}} ?= Added,
         {ok, (Answered - Began) / 1000}
-    end.
-
-ask(What, Fleet, Node, F, Args, Timeout) ->
-    case sderl_fleet:multicall(Fleet, [Node], sderl_bench_names_worker, F, Args, Timeout) of
-        [{_, {ok, Answer}}] -> {ok, Answer};
-        [{_, {error, Reason}}] -> {error, {What, Node, {error, Reason}}}
     end.

@@ -25,7 +25,7 @@ links. Only what a node *sent* is read, so that the sum over all nodes counts ev
 """.
 
 -export([around/3, metrics/2]).
--export([snapshot/0, usage/2, sent/2, missing/2]).
+-export([snapshot/0, usage/2, sent/2, missing/2, mean/1]).
 -export_type([snapshot/0, usage/0, node_usage/0]).
 
 -doc "Counters of one node so far, and its own clock then; `sent` has those of each link.".
@@ -194,6 +194,8 @@ add(Values) ->
         false -> lists:sum(Values)
     end.
 
+-doc "The mean of numbers; of none 0.".
+-spec mean([number()]) -> float().
 mean([]) -> 0.0;
 mean(Values) -> lists:sum(Values) / length(Values).
 

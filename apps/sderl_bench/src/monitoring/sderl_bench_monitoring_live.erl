@@ -18,6 +18,8 @@ The events are reported as the library reports its own, at the level `debug`, wh
 -export([run/2]).
 -export([flood/3]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -define(GROUP, 10).
 -define(READY_MS, 120_000).
 -define(SOON_MS, 60_000).
@@ -191,8 +193,6 @@ pause(Ms) ->
     receive
     after Ms -> ok
     end.
-
-now_ms() -> erlang:monotonic_time(millisecond).
 
 %% ---------------------------------------------------------------- results
 

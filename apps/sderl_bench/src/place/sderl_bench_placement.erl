@@ -17,7 +17,6 @@ what it costs that members hold each other's attributes.
 -export([choosers/0, run/2, spread/2]).
 
 -define(GROUP, g1).
--define(CALL_MS, 120_000).
 -define(SHARED_MS, 60_000).
 -define(TRACED, 1000).
 -define(LEAD_MS, 300).
@@ -39,43 +38,28 @@ choosers() ->
 -spec run(Params :: map(), fun((Part :: atom(), Key :: map(), Metrics :: map()) -> ok | {error, term()})) ->
     {ok, [{Part :: atom(), Key :: map(), Metrics :: map()}]} | {error, term()}.
 run(#{nodes := Count} = Params, Done) ->
-    maybe
-        ok ?= sderl_fleet:fits(Count),
-        {ok, Fleet} ?= sderl_fleet:start(#{
-            families => [#{name => n, count => Count, apps => [sderl]}],
-            s_groups => [{?GROUP, normal, [{n, all}]}],
-            progress => sderl_progress:reporter("starting nodes")
-        }),
-        try
-            Nodes = sderl_fleet:nodes(Fleet),
-            maybe
-                ok ?= sderl_bench_impl_s_group:prepare(Fleet, [{?GROUP, Nodes}], Params),
-                ok ?= ready(Fleet, Nodes),
-                parts(Fleet, Nodes, Params, Done)
-            end
-        after
-            sderl_fleet:stop(Fleet)
+    sderl_bench_nodes:with(Count, [{?GROUP, normal, [{n, all}]}], "placement", fun(Fleet, Nodes) ->
+        maybe
+            ok ?= sderl_bench_impl_s_group:prepare(Fleet, [{?GROUP, Nodes}], Params),
+            ok ?= ready(Fleet, Nodes),
+            parts(Fleet, Nodes, Params, Done)
         end
-    end.
+    end).
 
 %% Every node holds what all others tell.
 ready(Fleet, Nodes) ->
-    Zones = [{Node, I rem 4} || {I, Node} <- lists:enumerate(Nodes)],
-    Zoned = sderl_fleet_task:at_once(Zones, fun(Node, Zone) -> on(Fleet, Node, zone, [Zone]) end),
+    Zones = [{Node, [I rem 4]} || {I, Node} <- lists:enumerate(Nodes)],
     maybe
-        [] ?= [Error || {_, {error, _} = Error} <- Zoned],
-        {ok, _} ?= each(Fleet, Nodes, tree, [Nodes]),
+        {ok, _} ?= sderl_bench_nodes:each(Fleet, Zones, sderl_bench_placement_worker, zone, ?SHARED_MS),
+        {ok, _} ?= all(Fleet, Nodes, tree, [Nodes]),
         sderl_progress:during("sharing attributes", ?SHARED_MS, fun() ->
             sderl_fleet:await(fun() -> all_hold(Fleet, Nodes) end, ?SHARED_MS)
         end)
-    else
-        [Error | _] -> Error;
-        Error -> Error
     end.
 
 all_hold(Fleet, Nodes) ->
     Names = [process_count, logical_processors, {label, zone}],
-    case each(Fleet, Nodes, lacking, [Nodes, Names]) of
+    case all(Fleet, Nodes, lacking, [Nodes, Names]) of
         {ok, Lacking} -> lists:append(Lacking) =:= [] orelse {not_held, length(lists:append(Lacking))};
         Error -> Error
     end.
@@ -103,13 +87,13 @@ walk([{I, {Part, Turn, What}} | Work], Total, Draw, Fleet, Nodes, Params, Done, 
 
 part(sharing, _, Fleet, Nodes, #{share_ms := Ms}) ->
     maybe
-        {ok, Told} ?= each(Fleet, Nodes, told, [Ms]),
-        {ok, Attributes} ?= each(Fleet, [hd(Nodes)], {sderl_attr, registered_attributes}, []),
+        {ok, Told} ?= all(Fleet, Nodes, told, [Ms]),
+        {ok, Attributes} ?= sderl_bench_nodes:on(Fleet, hd(Nodes), sderl_attr, registered_attributes, []),
         PerNode = length(Nodes) * Ms / 1000,
         {ok, #{}, #{
             messages_per_node_s => lists:sum([M || #{messages := M} <- Told]) / PerNode,
             bytes_per_node_s => lists:sum([B || #{bytes := B} <- Told]) / PerNode,
-            attributes => length(hd(Attributes))
+            attributes => length(Attributes)
         }}
     end;
 part(choose, {Name, Spec0}, Fleet, [Node | _], #{ms := Ms}) ->
@@ -133,8 +117,8 @@ part(spread, {Name, Spec, From}, Fleet, Nodes, #{choices := Choices, among := Am
     At = os:system_time(microsecond) + 1000 * (?LEAD_MS + 10 * length(Choosing)),
     Args = [Spec#{nodes => Candidates}, max(1, Choices div length(Choosing)), At],
     maybe
-        {ok, _} ?= each(Fleet, Choosing, clear, []),
-        {ok, Chosen} ?= each(Fleet, Choosing, at_once, Args),
+        {ok, _} ?= all(Fleet, Choosing, clear, []),
+        {ok, Chosen} ?= all(Fleet, Choosing, at_once, Args),
         {ok, #{chooser => Name, from => From}, spread(Candidates, Chosen)}
     end.
 
@@ -151,17 +135,6 @@ spread(Candidates, Chosen) ->
         stddev => math:sqrt(lists:sum([(C - Mean) * (C - Mean) || C <- Counts]) / length(Counts))
     }.
 
-on(Fleet, Node, F, Args) ->
-    case each(Fleet, [Node], F, Args) of
-        {ok, [Result]} -> {ok, Result};
-        Error -> Error
-    end.
+on(Fleet, Node, F, Args) -> sderl_bench_nodes:on(Fleet, Node, sderl_bench_placement_worker, F, Args).
 
-each(Fleet, Nodes, {M, F}, Args) ->
-    Answers = sderl_fleet:multicall(Fleet, Nodes, M, F, Args, ?CALL_MS),
-    case [{Node, Reason} || {Node, {error, Reason}} <- Answers] of
-        [] -> {ok, [Result || {_, {ok, Result}} <- Answers]};
-        [{Node, Reason} | _] -> {error, {F, Node, {error, Reason}}}
-    end;
-each(Fleet, Nodes, F, Args) ->
-    each(Fleet, Nodes, {sderl_bench_placement_worker, F}, Args).
+all(Fleet, Nodes, F, Args) -> sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_placement_worker, F, Args).

@@ -65,18 +65,9 @@ patterns(Size) ->
 -spec apply_all(Nodes :: pos_integer(), Size :: pos_integer(), fun((Pattern :: atom(), map()) -> ok | {error, term()})) ->
     {ok, [{Pattern :: atom(), Metrics :: map()}]} | {error, term()}.
 apply_all(Count, Size, Done) ->
-    maybe
-        ok ?= sderl_fleet:fits(Count),
-        {ok, Fleet} ?= sderl_fleet:start(#{
-            families => [#{name => n, count => Count, apps => [sderl]}],
-            progress => sderl_progress:reporter("starting nodes")
-        }),
-        try
-            each(patterns(Size), none, Fleet, sderl_fleet:nodes(Fleet), Done, [])
-        after
-            sderl_fleet:stop(Fleet)
-        end
-    end.
+    sderl_bench_nodes:with(Count, [], "plan", fun(Fleet, Nodes) ->
+        each(patterns(Size), none, Fleet, Nodes, Done, [])
+    end).
 
 each([], _, _, _, _, Results) ->
     {ok, lists:reverse(Results)};

@@ -30,7 +30,7 @@ run(Gateways, Params, Done) ->
     sderl_bench_route_cluster:with(Layout, Label, fun(Fleet, [First | _] = Nodes) ->
         maybe
             End = lists:last(Nodes),
-            {ok, Server} ?= sderl_bench_route_cluster:on(Fleet, End, sderl_bench_route_server, start, [Last, server]),
+            {ok, Server} ?= sderl_bench_nodes:on(Fleet, End, sderl_bench_route_server, start, [Last, server]),
             %% Links are added from one way to the next, and routes do not care.
             Ways = [
                 {routed, {route, {Last, server}}, []},
@@ -76,7 +76,7 @@ slots([{Round, Callers, {Name, How, Links}} | Slots], World, Seen) ->
     Measured = sderl_progress:during(io_lib:format("~ts ~w", [Label, Round]), WarmMs + Ms, fun() ->
         maybe
             {ok, Before} ?= state(Fleet, Nodes),
-            {ok, Result} ?= sderl_bench_route_cluster:on(Fleet, First, sderl_bench_route_caller, run, [Load]),
+            {ok, Result} ?= sderl_bench_nodes:on(Fleet, First, sderl_bench_route_caller, run, [Load]),
             {ok, After} ?= state(Fleet, Nodes),
             {ok, metrics(Result, Ms, Before, After, Links)}
         end
@@ -90,7 +90,7 @@ slots([{Round, Callers, {Name, How, Links}} | Slots], World, Seen) ->
 
 state(Fleet, Nodes) ->
     maybe
-        {ok, Snapshots} ?= sderl_bench_route_cluster:each(Fleet, Nodes, {sderl_bench_meter, snapshot}, []),
+        {ok, Snapshots} ?= sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_meter, snapshot, []),
         {ok, lists:zip(Nodes, Snapshots)}
     end.
 

@@ -5,7 +5,7 @@ Clusters for `bin/sderl bench route`: nodes in groups that overlap, and every no
 all groups before anything is measured.
 """.
 
--export([chain/1, doubled/0, with/3, await_routes/2, on/5, each/4]).
+-export([chain/1, doubled/0, with/3, await_routes/2]).
 -export_type([layout/0]).
 
 -doc "How many nodes, and groups of them by position.".
@@ -32,25 +32,15 @@ group, calls `Fun`, and ends the nodes. A reason is a term for `sderl_bench_reas
 -spec with(layout(), Label :: unicode:chardata(), fun((Fleet :: pid(), [node()]) -> Result)) ->
     Result | {error, term()}.
 with(#{nodes := Count, groups := Groups}, Label, Fun) ->
-    maybe
-        ok ?= sderl_fleet:fits(Count),
-        {ok, Fleet} ?= sderl_fleet:start(#{
-            families => [#{name => n, count => Count, apps => [sderl]}],
-            s_groups => [{Group, normal, [{n, Positions}]} || {Group, Positions} <- Groups],
-            progress => sderl_progress:reporter([Label, ": starting nodes"])
-        }),
-        try
-            Nodes = sderl_fleet:nodes(Fleet),
-            Namespaces = sderl_bench_layout:named(Groups, Nodes),
-            maybe
-                ok ?= sderl_bench_impl_s_group:prepare(Fleet, Namespaces, #{nodes => Count, group_size => Count}),
-                ok ?= await_routes(Fleet, Namespaces),
-                Fun(Fleet, Nodes)
-            end
-        after
-            sderl_fleet:stop(Fleet)
+    Launched = [{Group, normal, [{n, Positions}]} || {Group, Positions} <- Groups],
+    sderl_bench_nodes:with(Count, Launched, Label, fun(Fleet, Nodes) ->
+        Namespaces = sderl_bench_layout:named(Groups, Nodes),
+        maybe
+            ok ?= sderl_bench_impl_s_group:prepare(Fleet, Namespaces, #{nodes => Count, group_size => Count}),
+            ok ?= await_routes(Fleet, Namespaces),
+            Fun(Fleet, Nodes)
         end
-    end.
+    end).
 
 -doc "Waits until every node of the groups knows a way to every group.".
 -spec await_routes(Fleet :: pid(), [sderl_bench_layout:namespace()]) -> ok | {error, {timeout, Missing :: term()}}.
@@ -67,20 +57,3 @@ knows(Fleet, Namespaces) ->
         not lists:keymember(Group, 1, Routes)
     ],
     Missing =:= [] orelse Missing.
-
--doc "Calls a function on a node; what goes wrong is an error.".
--spec on(Fleet :: pid(), node(), module(), atom(), [term()]) -> {ok, term()} | {error, term()}.
-on(Fleet, Node, M, F, Args) ->
-    case sderl_fleet:multicall(Fleet, [Node], M, F, Args, ?CALL_MS) of
-        [{_, {ok, Result}}] -> {ok, Result};
-        [{_, {error, Reason}}] -> {error, {F, Node, {error, Reason}}}
-    end.
-
--doc "The same on several nodes, results in their order.".
--spec each(Fleet :: pid(), [node()], {module(), atom()}, [term()]) -> {ok, [term()]} | {error, term()}.
-each(Fleet, Nodes, {M, F}, Args) ->
-    Answers = sderl_fleet:multicall(Fleet, Nodes, M, F, Args, ?CALL_MS),
-    case [{Node, Reason} || {Node, {error, Reason}} <- Answers] of
-        [] -> {ok, [Result || {_, {ok, Result}} <- Answers]};
-        [{Node, Reason} | _] -> {error, {F, Node, {error, Reason}}}
-    end.

@@ -23,7 +23,7 @@ One of two gateways dies, or stops, while callers are at work.
 run(#{repeat := Repeat, clients := Clients, kinds := Kinds, after_ms := AfterMs}, Done) ->
     sderl_bench_route_cluster:with(sderl_bench_route_cluster:doubled(), "failover", fun(Fleet, [_, _, _, To] = Nodes) ->
         maybe
-            {ok, Server} ?= sderl_bench_route_cluster:on(Fleet, To, sderl_bench_route_server, start, [g2, server]),
+            {ok, Server} ?= sderl_bench_nodes:on(Fleet, To, sderl_bench_route_server, start, [g2, server]),
             World = #{fleet => Fleet, nodes => Nodes, server => Server, clients => Clients, after_ms => AfterMs, done => Done},
             rounds([{Round, Kind} || Round <- lists:seq(1, Repeat), Kind <- Kinds], World, [])
         end
@@ -50,8 +50,8 @@ both(Fleet, From, To, Gateways) ->
 
 one(Kind, Gateway, #{fleet := Fleet, nodes := [From, _, _, To], server := Server, clients := Clients, after_ms := AfterMs}) ->
     maybe
-        {ok, _} ?= sderl_bench_route_cluster:on(Fleet, To, sderl_bench_route_server, executed, [Server]),
-        {ok, Callers} ?= sderl_bench_route_cluster:on(
+        {ok, _} ?= sderl_bench_nodes:on(Fleet, To, sderl_bench_route_server, executed, [Server]),
+        {ok, Callers} ?= sderl_bench_nodes:on(
             Fleet, From, sderl_bench_route_caller, keep_calling, [{g2, server}, Clients]
         ),
         ok = sderl_progress:during("failover", ?BEFORE_MS + AfterMs, fun() ->
@@ -59,10 +59,10 @@ one(Kind, Gateway, #{fleet := Fleet, nodes := [From, _, _, To], server := Server
             ok = break(Kind, Fleet, Gateway),
             pass(AfterMs)
         end),
-        {ok, Kept} ?= sderl_bench_route_cluster:on(Fleet, From, sderl_bench_route_caller, stop, [Callers]),
+        {ok, Kept} ?= sderl_bench_nodes:on(Fleet, From, sderl_bench_route_caller, stop, [Callers]),
         %% What is still under way may come twice only now.
         ok ?= mend(Kind, Fleet, Gateway),
-        {ok, Executed} ?= sderl_bench_route_cluster:on(Fleet, To, sderl_bench_route_server, executed, [Server]),
+        {ok, Executed} ?= sderl_bench_nodes:on(Fleet, To, sderl_bench_route_server, executed, [Server]),
         {ok, metrics(Kind, Kept, Executed)}
     end.
 

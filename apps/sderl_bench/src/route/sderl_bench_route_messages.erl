@@ -43,7 +43,7 @@ ways(Fleet, [Sender | _] = Nodes, Gateways) ->
     maybe
         {ok, true} ?= on(Fleet, Sender, link, [[Receiver]]),
         {ok, Sink} ?= on(Fleet, Receiver, start_sink, [Last, sink]),
-        {ok, Relays} ?= sderl_bench_route_cluster:each(Fleet, Between, {sderl_bench_route_worker, start_relay}, []),
+        {ok, Relays} ?= sderl_bench_nodes:all(Fleet, Between, sderl_bench_route_worker, start_relay, []),
         {ok, [
             {raw, {direct, Sink}, {direct, []}},
             {routed, {route, {Last, sink}}, {route, {g1, sender}}}
@@ -58,7 +58,7 @@ last_group(Gateways) ->
     #{groups := Groups} = sderl_bench_route_cluster:chain(Gateways),
     element(1, lists:last(Groups)).
 
-on(Fleet, Node, F, Args) -> sderl_bench_route_cluster:on(Fleet, Node, sderl_bench_route_worker, F, Args).
+on(Fleet, Node, F, Args) -> sderl_bench_nodes:on(Fleet, Node, sderl_bench_route_worker, F, Args).
 
 rounds([], _, _, _, _, _, _, Rounds) ->
     {ok, lists:reverse(Rounds)};
@@ -89,12 +89,11 @@ slots([{Kind, Size, F, There, Back} | Slots], Fleet, [Sender | _] = Nodes, Param
         {ok, Before} ?= cpu(Fleet, Nodes),
         {ok, Result} ?= on(Fleet, Sender, Call, Args),
         {ok, After} ?= cpu(Fleet, Nodes),
-        ok ?= case Result of {error, Why} -> {error, {Call, Sender, Why}}; _ -> ok end,
         Used = lists:zipwith(fun(A, B) -> 1000 * (A - B) end, After, Before),
         slots(Slots, Fleet, Nodes, Params, Seen#{{F, Kind, Size} => {Result, Used}})
     end.
 
-cpu(Fleet, Nodes) -> sderl_bench_route_cluster:each(Fleet, Nodes, {sderl_bench_route_worker, cpu_ms}, []).
+cpu(Fleet, Nodes) -> sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_route_worker, cpu_ms, []).
 
 metrics(K, Sizes, Seen) ->
     Kinds = lists:usort([Kind || {_, Kind, _} <- maps:keys(Seen)]),

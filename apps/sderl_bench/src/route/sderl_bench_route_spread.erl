@@ -18,6 +18,8 @@ each of the two: any group is two gateways away, twice over.
 
 -export([run/2]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -define(CALL_MS, 120_000).
 -define(ROUTES_MS, 120_000).
 
@@ -25,20 +27,10 @@ each of the two: any group is two gateways away, twice over.
 -spec run(#{nodes := pos_integer(), group_size := pos_integer(), idle_ms := pos_integer(), atom() => term()}, unicode:chardata()) ->
     {ok, map()} | {error, term()}.
 run(#{nodes := Count, group_size := Size, idle_ms := IdleMs}, Label) ->
-    maybe
-        ok ?= sderl_fleet:fits(Count),
-        {ok, Fleet} ?= sderl_fleet:start(#{
-            families => [#{name => n, count => Count, apps => [sderl]}],
-            progress => sderl_progress:reporter([Label, ": starting nodes"])
-        }),
-        try
-            Nodes = sderl_fleet:nodes(Fleet),
-            {ok, Plan} = sderl_pattern:star(Nodes, #{size => Size, gateways => 2, hubs => 2}),
-            measure(Fleet, Nodes, Plan, IdleMs)
-        after
-            sderl_fleet:stop(Fleet)
-        end
-    end.
+    sderl_bench_nodes:with(Count, [], Label, fun(Fleet, Nodes) ->
+        {ok, Plan} = sderl_pattern:star(Nodes, #{size => Size, gateways => 2, hubs => 2}),
+        measure(Fleet, Nodes, Plan, IdleMs)
+    end).
 
 measure(Fleet, Nodes, #{groups := All} = Plan, IdleMs) ->
     Groups = [{G, Ns} || #{name := G, role := workers, nodes := Ns} <- All],
@@ -51,7 +43,7 @@ measure(Fleet, Nodes, #{groups := All} = Plan, IdleMs) ->
         T1 = now_ms(),
         ok ?= sderl_fleet:await(fun() -> all_known(Fleet, Nodes, Groups, Hubs) end, ?ROUTES_MS),
         T2 = now_ms(),
-        {ok, Routes} ?= sderl_bench_route_cluster:each(Fleet, Nodes, {sderl_bench_route_worker, routes}, []),
+        {ok, Routes} ?= sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_route_worker, routes, []),
         ok ?= serve(Fleet, Groups),
         Unanswered = ask(Fleet, Nodes, Groups),
         {ok, Before} ?= traffic(Fleet, Nodes),
@@ -88,7 +80,7 @@ known(_, _, _, _) -> false.
 
 serve(Fleet, Groups) ->
     Answers = sderl_fleet_task:at_once(Groups, fun(Group, Members) ->
-        sderl_bench_route_cluster:on(Fleet, lists:last(Members), sderl_bench_route_server, start, [Group, server])
+        sderl_bench_nodes:on(Fleet, lists:last(Members), sderl_bench_route_server, start, [Group, server])
     end),
     case [Error || {_, {error, _} = Error} <- Answers] of
         [] -> ok;
@@ -98,7 +90,7 @@ serve(Fleet, Groups) ->
 ask(Fleet, Nodes, Groups) ->
     Others = [{Node, [G || {G, Ns} <- Groups, not lists:member(Node, Ns)]} || Node <- Nodes],
     Answers = sderl_fleet_task:at_once(Others, fun(Node, Gs) ->
-        case sderl_bench_route_cluster:on(Fleet, Node, sderl_bench_route_caller, ask_all, [Gs, server, 20_000]) of
+        case sderl_bench_nodes:on(Fleet, Node, sderl_bench_route_caller, ask_all, [Gs, server, 20_000]) of
             {ok, Missing} -> Missing;
             {error, Reason} -> [{G, Reason} || G <- Gs]
         end
@@ -106,9 +98,7 @@ ask(Fleet, Nodes, Groups) ->
     [{Node, Missing} || {Node, List} <- Answers, Missing <- List].
 
 traffic(Fleet, Nodes) ->
-    case sderl_bench_route_cluster:each(Fleet, Nodes, {sderl_bench_meter, snapshot}, []) of
+    case sderl_bench_nodes:all(Fleet, Nodes, sderl_bench_meter, snapshot, []) of
         {ok, Snapshots} -> {ok, lists:zip(Nodes, Snapshots)};
         Error -> Error
     end.
-
-now_ms() -> erlang:monotonic_time(millisecond).

@@ -15,6 +15,8 @@ A message to a name that nobody has, or to a process that has just died, is lost
 
 -export([via/2, whereis/2, send/3, call/4, ask/4, to/3, backoff/2]).
 
+-import(sderl_clock, [now_ms/0]).
+
 %% Between two attempts at a database that is not there.
 -define(AGAIN_MS, 5).
 
@@ -98,5 +100,3 @@ to(#{mode := rsd}, Pid, Message) ->
 -spec backoff(sderl_im_layout:conf(), Try :: pos_integer()) -> pos_integer() | over.
 backoff(#{tries := Tries}, Try) when Try > Tries -> over;
 backoff(#{retry_ms := Ms}, Try) -> Ms bsl min(Try - 1, 3).
-
-now_ms() -> erlang:monotonic_time(millisecond).

@@ -10,6 +10,8 @@ scheduler each. What the program at hand does, which is no node of them, goes ov
 -export([plan/2, on/3, mode_of_links/1]).
 -export_type([params/0, outcome/0]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -doc "As of `sderl_orbit:run/2`, complete.".
 -type params() :: #{
     mode := plain | seq | par | stock | sd,
@@ -170,5 +172,3 @@ conf(Master, Nodes, Groups, #{mode := Mode, size := N, workers := Workers, stall
 %% Links are as in the formulas in the first run on a fleet only: without their groups nodes mesh.
 clean(sd, Fleet, Namespaces) -> sderl_bench_layout:delete(Fleet, Namespaces);
 clean(_, _, _) -> ok.
-
-now_ms() -> erlang:monotonic_time(millisecond).

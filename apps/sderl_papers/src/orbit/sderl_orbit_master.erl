@@ -18,6 +18,8 @@ there is no call without an end.
 -export([run/1, found/0]).
 -export_type([conf/0, result/0, failure/0, teams/0]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -doc """
 Who works where. `flat`: workers of the master. `groups`: a submaster for each group, on a node, with so many
 gateways and these workers; `routing` says how the groups' workers reach each other, and `names` is the term by which the library knows each
@@ -260,5 +262,3 @@ to(Index, Message, #m{workers = Workers}) ->
         {by, Submaster} -> Submaster ! {to, Index, Message}
     end,
     ok.
-
-now_ms() -> erlang:monotonic_time(millisecond).

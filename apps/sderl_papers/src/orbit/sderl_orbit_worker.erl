@@ -30,6 +30,8 @@ It is linked to its leader and ends with it. It has no recovery: what cannot be 
 -export([start/3, init/2]).
 -export_type([conf/0, route/0, report/0]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -doc """
 How to reach a worker: directly; by a gateway of the own group, which knows the others; or by its name in a group of others, over
 the library's routes.
@@ -309,5 +311,4 @@ dump(#conf{leader = Leader, index = Index}, W, Since) ->
         }},
     ok.
 
-now_ms() -> erlang:monotonic_time(millisecond).
 now_us() -> erlang:monotonic_time(microsecond).

@@ -22,6 +22,8 @@ Usage is metered from before the links or groups are made until the result is th
 -export([plan/2, on/3, shape/1, layout/2, names_count/1, text/1]).
 -export_type([params/0, outcome/0]).
 
+-import(sderl_clock, [now_ms/0]).
+
 -doc "As of `sderl_aco:run/2`, complete.".
 -type params() :: #{
     variant := sderl_aco_tree:variant(),
@@ -444,5 +446,3 @@ role({supervisor, {colony, Number}}) -> io_lib:format("the supervisor of colony 
 role({supervisor, {Level, Number}}) -> io_lib:format("the supervisor of node ~w of level ~w", [Number, Level]);
 role({submaster, Level, Node, Process}) -> io_lib:format("submaster ~w on node ~w of level ~w", [Process, Node, Level]);
 role({colony, Index}) -> io_lib:format("colony ~w", [Index]).
-
-now_ms() -> erlang:monotonic_time(millisecond).
