@@ -66,6 +66,8 @@ the table *Where the sources differ* in `docs/semantics.md`. `new_s_group/3`, `e
 
 -export_type([group/0, name/0, options/0, group_options/0]).
 
+-import(sderl_check, [misuse/5]).
+
 -doc "Names a group. The free namespace is `undefined`, which no group may be called.".
 -type group() :: term().
 -doc "Names a process within a group.".
@@ -208,22 +210,22 @@ new_group(Group, Nodes, Options) ->
     end.
 
 group_options_arg(#{consistency := majority, answer := applied} = Options) ->
-    misuse(new_s_group, 3, 3, Options, "answer => applied of an available group only");
+    misuse(?MODULE, {new_s_group, 3}, 3, Options, "answer => applied of an available group only");
 group_options_arg(Options) when is_map(Options) ->
     maps:foreach(fun
         (consistency, Consistency) ->
             sderl_check:is_consistency(Consistency)
-                orelse misuse(new_s_group, 3, 3, Consistency,
+                orelse misuse(?MODULE, {new_s_group, 3}, 3, Consistency,
                               "available or majority as consistency");
         (answer, Answer) ->
             sderl_check:is_answer(Answer)
-                orelse misuse(new_s_group, 3, 3, Answer, "committed or applied as answer");
+                orelse misuse(?MODULE, {new_s_group, 3}, 3, Answer, "committed or applied as answer");
         (Key, _) ->
-            misuse(new_s_group, 3, 3, Key, "a map with consistency, answer or nothing")
+            misuse(?MODULE, {new_s_group, 3}, 3, Key, "a map with consistency, answer or nothing")
     end, Options),
     Options;
 group_options_arg(Options) ->
-    misuse(new_s_group, 3, 3, Options, "a map with consistency, answer or nothing").
+    misuse(?MODULE, {new_s_group, 3}, 3, Options, "a map with consistency, answer or nothing").
 
 -doc """
 Deletes a group and its names on all its members. When this returns, all members that are there have
@@ -344,7 +346,7 @@ long as it lasts; a hidden one does not. The link counts as the caller's own: no
 """.
 -spec connect(node()) -> boolean().
 connect(Node) when is_atom(Node) -> sderl_stock:connect(Node);
-connect(Other) -> misuse(connect, 1, 1, Other, "the name of a node").
+connect(Other) -> misuse(?MODULE, {connect, 1}, 1, Other, "the name of a node").
 
 -doc """
 Makes both nodes members of the group, and tells whether they are now. The calling node adds the other one
@@ -357,7 +359,7 @@ connect(Group, Node) when is_atom(Node) ->
         {ok, _, Members} -> lists:member(Node, Members) orelse added(Group, Node);
         {error, _} -> false
     end;
-connect(_, Node) -> misuse(connect, 2, 2, Node, "the name of a node").
+connect(_, Node) -> misuse(?MODULE, {connect, 2}, 2, Node, "the name of a node").
 
 added(Group, Node) ->
     case add_nodes(Group, [Node]) of
@@ -399,7 +401,7 @@ in one component with this node, and this node has all names.
 -spec await(group(), timeout()) -> ok | {error, timeout | not_running | connect_all}.
 await(Group, Timeout) when Timeout =:= infinity; is_integer(Timeout), Timeout >= 0 ->
     sderl_client:await(Group, Timeout);
-await(_, Timeout) -> misuse(await, 2, 2, Timeout, "milliseconds or infinity").
+await(_, Timeout) -> misuse(?MODULE, {await, 2}, 2, Timeout, "milliseconds or infinity").
 
 -doc """
 The names of the own groups, and of other known groups: those of the launch configuration, and those that
@@ -529,7 +531,7 @@ names whatever the group; a node outside the group says `undefined`.
 """.
 -spec whereis_name(node(), group(), name()) -> pid() | undefined.
 whereis_name(Node, Group, Name) when is_atom(Node) -> sderl_read:whereis_at(Node, Group, Name);
-whereis_name(Node, _, _) -> misuse(whereis_name, 3, 1, Node, "the name of a node").
+whereis_name(Node, _, _) -> misuse(?MODULE, {whereis_name, 3}, 1, Node, "the name of a node").
 
 -doc """
 The process of a name, read through the log of the group: it sees every write that was answered before the
@@ -596,7 +598,7 @@ send(Group, Name, Msg) -> sent(sderl_read:send(Group, Name, Msg), Group, Name, M
 -spec send(node(), group(), name(), term()) -> pid() | {badarg, {group(), name(), term()}}.
 send(Node, Group, Name, Msg) when is_atom(Node) ->
     sent(sderl_read:send_at(Node, Group, Name, Msg), Group, Name, Msg);
-send(Node, _, _, _) -> misuse(send, 4, 1, Node, "the name of a node").
+send(Node, _, _, _) -> misuse(?MODULE, {send, 4}, 1, Node, "the name of a node").
 
 sent(undefined, Group, Name, Msg) -> {badarg, {Group, Name, Msg}};
 sent(Pid, _, _, _) -> Pid.
@@ -611,7 +613,7 @@ registered_names({s_group, Group}) ->
     running(fun() -> [{Group, N} || N <- sderl_read:names_of(Group)] end);
 registered_names({node, Node}) when is_atom(Node) ->
     running(fun() -> [{G, N} || {G, Ns} <- sderl_read:names_at(Node), N <- Ns] end);
-registered_names(Other) -> misuse(registered_names, 1, 1, Other, "{s_group, Group} or {node, Node}").
+registered_names(Other) -> misuse(?MODULE, {registered_names, 1}, 1, Other, "{s_group, Group} or {node, Node}").
 
 %% ---------------------------------------------------------------- via
 
@@ -631,19 +633,19 @@ register_name({Group, Name}, Pid) ->
             sderl_via:refused(Group, Name, Why),
             no
     end;
-register_name(Other, _) -> misuse(register_name, 2, 1, Other, "{Group, Name}").
+register_name(Other, _) -> misuse(?MODULE, {register_name, 2}, 1, Other, "{Group, Name}").
 
 -doc "For `{via, s_group, {Group, Name}}`.".
 -spec unregister_name({group(), name()}) -> ok.
 unregister_name({Group, Name}) ->
     _ = unregister_name(Group, Name),
     ok;
-unregister_name(Other) -> misuse(unregister_name, 1, 1, Other, "{Group, Name}").
+unregister_name(Other) -> misuse(?MODULE, {unregister_name, 1}, 1, Other, "{Group, Name}").
 
 -doc "For `{via, s_group, {Group, Name}}`.".
 -spec whereis_name({group(), name()}) -> pid() | undefined.
 whereis_name({Group, Name}) -> whereis_name(Group, Name);
-whereis_name(Other) -> misuse(whereis_name, 1, 1, Other, "{Group, Name}").
+whereis_name(Other) -> misuse(?MODULE, {whereis_name, 1}, 1, Other, "{Group, Name}").
 
 -doc "For `{via, s_group, {Group, Name}}`. Exits `{badarg, {{Group, Name}, Msg}}` if there is no such name.".
 -spec send({group(), name()}, term()) -> pid().
@@ -652,7 +654,7 @@ send({Group, Name}, Msg) ->
         Pid when is_pid(Pid) -> Pid;
         {badarg, _} -> exit({badarg, {{Group, Name}, Msg}})
     end;
-send(Other, _) -> misuse(send, 2, 1, Other, "{Group, Name}").
+send(Other, _) -> misuse(?MODULE, {send, 2}, 1, Other, "{Group, Name}").
 
 %% ---------------------------------------------------------------- events
 
@@ -670,13 +672,13 @@ subscribe(Group, Kinds) ->
     case sderl_check:proper_list(Kinds) andalso Kinds =/= []
         andalso Kinds -- [group, name] =:= [] of
         true -> running(fun() -> sderl_subs:subscribe(Group, self(), Kinds) end);
-        false -> misuse(subscribe, 2, 2, Kinds, "a list of group, name")
+        false -> misuse(?MODULE, {subscribe, 2}, 2, Kinds, "a list of group, name")
     end.
 
 -doc "Ends a subscription.".
 -spec unsubscribe(reference()) -> ok | {error, not_running}.
 unsubscribe(Ref) when is_reference(Ref) -> sderl_subs:unsubscribe(Ref);
-unsubscribe(Other) -> misuse(unsubscribe, 1, 1, Other, "the reference that subscribe gave").
+unsubscribe(Other) -> misuse(?MODULE, {unsubscribe, 1}, 1, Other, "the reference that subscribe gave").
 
 -doc "Starts or stops `{nodeup, Node}` and `{nodedown, Node}` messages for nodes of the own groups.".
 -spec monitor_nodes(boolean()) -> ok | {error, not_boolean | not_running | connect_all}.
@@ -718,7 +720,7 @@ choose_nodes(Constraints) ->
     Right = fun({s_group, _}) -> true; ({attribute, _}) -> true; (_) -> false end,
     case sderl_check:proper_list(Constraints) andalso lists:all(Right, Constraints) of
         true -> running(fun() -> sderl_place_published:choose(Constraints) end);
-        false -> misuse(choose_nodes, 1, 1, Constraints, "a list of {s_group, Group} and {attribute, Attribute}")
+        false -> misuse(?MODULE, {choose_nodes, 1}, 1, Constraints, "a list of {s_group, Group} and {attribute, Attribute}")
     end.
 
 -doc """
@@ -739,7 +741,7 @@ change_attributes(How, Nodes, Attributes, F) ->
         false -> {error, both_parameters_should_be_lists};
         true ->
             ok = nodes_arg(Nodes, F, 2, 1),
-            sderl_check:proper_list(Attributes) orelse misuse(F, 2, 2, Attributes, "a list of attributes"),
+            sderl_check:proper_list(Attributes) orelse misuse(?MODULE, {F, 2}, 2, Attributes, "a list of attributes"),
             running(fun() -> sderl_place_published:change(How, Nodes, Attributes) end)
     end.
 
@@ -759,26 +761,26 @@ options_arg(Options, F, A, I) when is_map(Options) ->
         [] ->
             case sderl_resolver:validate(maps:get(resolver, Options, random_exit_name)) of
                 ok -> majority_lost_arg(Options, F, A, I);
-                {error, {bad_resolver, Term, Expected}} -> misuse(F, A, I, Term, Expected)
+                {error, {bad_resolver, Term, Expected}} -> misuse(?MODULE, {F, A}, I, Term, Expected)
             end;
-        [Key | _] -> misuse(F, A, I, Key, ?OPTIONS)
+        [Key | _] -> misuse(?MODULE, {F, A}, I, Key, ?OPTIONS)
     end;
-options_arg(Other, F, A, I) -> misuse(F, A, I, Other, ?OPTIONS).
+options_arg(Other, F, A, I) -> misuse(?MODULE, {F, A}, I, Other, ?OPTIONS).
 
 majority_lost_arg(Options, F, A, I) ->
     Asked = maps:get(majority_lost, Options, ignore),
     case sderl_check:is_majority_lost(Asked) of
         true -> Options;
-        false -> misuse(F, A, I, Asked, "notify, exit or ignore as majority_lost")
+        false -> misuse(?MODULE, {F, A}, I, Asked, "notify, exit or ignore as majority_lost")
     end.
 
 nodes_arg(Nodes, F, A, I) ->
     case sderl_check:proper_list(Nodes) of
-        false -> misuse(F, A, I, Nodes, "a list of names of nodes");
+        false -> misuse(?MODULE, {F, A}, I, Nodes, "a list of names of nodes");
         true ->
             case [N || N <- Nodes, not is_atom(N)] of
                 [] -> ok;
-                [Bad | _] -> misuse(F, A, I, Bad, "the name of a node, an atom")
+                [Bad | _] -> misuse(?MODULE, {F, A}, I, Bad, "the name of a node, an atom")
             end
     end.
 
@@ -786,12 +788,8 @@ pids_arg(Pid, _) when is_pid(Pid) -> ok;
 pids_arg(Pids, F) ->
     case sderl_check:proper_list(Pids) andalso lists:all(fun is_pid/1, Pids) of
         true -> ok;
-        false -> misuse(F, 3, 3, Pids, "a pid or a list of pids")
+        false -> misuse(?MODULE, {F, 3}, 3, Pids, "a pid or a list of pids")
     end.
-
--spec misuse(atom(), arity(), pos_integer(), term(), iodata()) -> no_return().
-misuse(F, A, I, Found, Expected) ->
-    erlang:error({badarg, {?MODULE, F, A}, #{argument => I, found => Found, expected => Expected}}).
 
 %% 80 random bits, as 16 characters that can be read aloud.
 generated() ->

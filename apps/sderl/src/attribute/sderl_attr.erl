@@ -51,6 +51,7 @@ process may change attributes. The rest is ours.
 -export_type([name/0, spec/0, call/0, source/0, answer/0, attribute/0, fetch_options/0, fetched/0]).
 
 -import(sderl_clock, [now_ms/0]).
+-import(sderl_check, [misuse/5]).
 
 -doc "Names an attribute; see above.".
 -type name() :: term().
@@ -151,7 +152,7 @@ label(Key, Value) ->
     ok = name_arg({label, Key}, label, 2, 1),
     case sderl_attr_own:check_label(Value) of
         ok -> set({label, Key}, Value);
-        {error, Expected} -> misuse(label, 2, 2, Value, Expected)
+        {error, Expected} -> misuse(?MODULE, {label, 2}, 2, Value, Expected)
     end.
 
 -doc """
@@ -160,7 +161,7 @@ none if anything is wrong with it; `Msg` says what.
 """.
 -spec load(file:name_all()) -> ok | {error, {attr_config_error, Msg :: string()} | not_running}.
 load(File) ->
-    is_file(File) orelse misuse(load, 1, 1, File, "the name of a file"),
+    is_file(File) orelse misuse(?MODULE, {load, 1}, 1, File, "the name of a file"),
     maybe
         {ok, Attributes} ?= sderl_attr_config:file(File),
         [] ?= [E || {Name, Spec} <- Attributes, {error, _} = E <- [set(Name, Spec)]],
@@ -306,26 +307,26 @@ share_ms() -> sderl_attr_config:value(attribute_share_ms).
 name_arg(Name, F, A, I) ->
     case sderl_attr_own:check_name(Name) of
         ok -> ok;
-        {error, Expected} -> misuse(F, A, I, Name, Expected)
+        {error, Expected} -> misuse(?MODULE, {F, A}, I, Name, Expected)
     end.
 
 spec_arg(Spec, F, A, I) ->
     case sderl_attr_own:check(Spec) of
         ok -> ok;
-        {error, Expected} -> misuse(F, A, I, Spec, Expected)
+        {error, Expected} -> misuse(?MODULE, {F, A}, I, Spec, Expected)
     end.
 
 nodes_arg(Nodes, F, A) ->
     ok = list_arg(Nodes, F, A, 1, "a list of names of nodes"),
     case [N || N <- Nodes, not is_atom(N)] of
         [] -> ok;
-        [Bad | _] -> misuse(F, A, 1, Bad, "the name of a node, an atom")
+        [Bad | _] -> misuse(?MODULE, {F, A}, 1, Bad, "the name of a node, an atom")
     end.
 
 list_arg(List, F, A, I, Expected) ->
     case sderl_check:proper_list(List) of
         true -> ok;
-        false -> misuse(F, A, I, List, Expected)
+        false -> misuse(?MODULE, {F, A}, I, List, Expected)
     end.
 
 options_arg(Options, F, A) when is_map(Options) ->
@@ -336,13 +337,9 @@ options_arg(Options, F, A) when is_map(Options) ->
             ok = ms_arg(MaxAge, F, A, 3, Options),
             ok = ms_arg(Timeout, F, A, 3, Options),
             {MaxAge, Timeout};
-        _ -> misuse(F, A, 3, Options, "a map with max_age_ms, timeout_ms or both")
+        _ -> misuse(?MODULE, {F, A}, 3, Options, "a map with max_age_ms, timeout_ms or both")
     end;
-options_arg(Other, F, A) -> misuse(F, A, 3, Other, "a map with max_age_ms, timeout_ms or both").
+options_arg(Other, F, A) -> misuse(?MODULE, {F, A}, 3, Other, "a map with max_age_ms, timeout_ms or both").
 
 ms_arg(Ms, _, _, _, _) when is_integer(Ms), Ms >= 0, Ms =< ?MAX_MS -> ok;
-ms_arg(_, F, A, I, Found) -> misuse(F, A, I, Found, "milliseconds, a whole number from 0 to 4294967295").
-
--spec misuse(atom(), arity(), pos_integer(), term(), iodata()) -> no_return().
-misuse(F, A, I, Found, Expected) ->
-    erlang:error({badarg, {?MODULE, F, A}, #{argument => I, found => Found, expected => Expected}}).
+ms_arg(_, F, A, I, Found) -> misuse(?MODULE, {F, A}, I, Found, "milliseconds, a whole number from 0 to 4294967295").

@@ -7,6 +7,7 @@
 -export([proper_list/1, is_consistency/1, is_answer/1, is_majority_lost/1]).
 -export([bad/3, boolean/2, count/3, milliseconds/2]).
 -export([sentence/3, place/1]).
+-export([misuse/4, misuse/5]).
 -export_type([path/0, expected/0, error/0]).
 
 -define(MAX_MS, 16#FFFFFFFF).
@@ -73,3 +74,13 @@ steps([{key, Key} | Path], _Separator) ->
     [io_lib:format("[~0tp]", [Key]) | steps(Path, ".")];
 steps([Step | Path], Separator) ->
     [Separator, io_lib:format("~tp", [Step]) | steps(Path, ".")].
+
+-doc "Raises for an argument of a public function that is not of its type.".
+-spec misuse(module(), {Function :: atom(), arity()}, Argument :: pos_integer(), Found :: term(), Expected :: iodata()) -> no_return().
+misuse(Module, Function, Argument, Found, Expected) ->
+    misuse(Module, Function, Argument, #{found => Found, expected => Expected}).
+
+-doc "The same with details of its own.".
+-spec misuse(module(), {Function :: atom(), arity()}, Argument :: pos_integer(), Details :: map()) -> no_return().
+misuse(Module, {Function, Arity}, Argument, Details) ->
+    erlang:error({badarg, {Module, Function, Arity}, Details#{argument => Argument}}).

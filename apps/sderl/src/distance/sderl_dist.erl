@@ -66,6 +66,8 @@ this library's own.
 -export_type([network/0, error/0, predicate/0, operator/0, rendering/0]).
 -export_type([scope/0, measuring/0, measurement/0, deriving/0, derivation/0]).
 
+-import(sderl_check, [misuse/5]).
+
 -define(TREE, {sderl, distances}).
 
 -doc "A tree as data; see above.".
@@ -183,7 +185,7 @@ init(File) -> read(File, init).
 load(File) -> read(File, load).
 
 read(File, Function) ->
-    is_file(File) orelse misuse(Function, 1, 1, File, "the name of a file"),
+    is_file(File) orelse misuse(?MODULE, {Function, 1}, 1, File, "the name of a file"),
     maybe
         {ok, Tree} ?= sderl_dist_file:read(File),
         put_tree(Tree)
@@ -213,7 +215,7 @@ tree() -> sderl_dist_tree:term(get_tree()).
 -doc "Writes the tree to a file that `load/1` reads.".
 -spec save(file:name_all()) -> ok | {error, error()}.
 save(File) ->
-    is_file(File) orelse misuse(save, 1, 1, File, "the name of a file"),
+    is_file(File) orelse misuse(?MODULE, {save, 1}, 1, File, "the name of a file"),
     sderl_dist_file:write(File, unicode:characters_to_binary(io_lib:format("%% coding: utf-8~n~tp.~n", [tree()]))).
 
 -doc """
@@ -237,8 +239,8 @@ nodenames() -> sderl_dist_tree:nodes(get_tree()).
 -doc "How far apart two nodes are.".
 -spec distance(node(), node()) -> float() | {error, {node_not_found, node()}}.
 distance(A, B) when is_atom(A), is_atom(B) -> sderl_dist_tree:distance(A, B, get_tree());
-distance(A, B) when is_atom(A) -> misuse(distance, 2, 2, B, "the name of a node, an atom");
-distance(A, _) -> misuse(distance, 2, 1, A, "the name of a node, an atom").
+distance(A, B) when is_atom(A) -> misuse(?MODULE, {distance, 2}, 2, B, "the name of a node, an atom");
+distance(A, _) -> misuse(?MODULE, {distance, 2}, 1, A, "the name of a node, an atom").
 
 -doc """
 How far nodes are from `From`, for those that the tree has; none if it does not have `From`. A local
@@ -249,7 +251,7 @@ distances(From, Nodes) when is_atom(From) ->
     nodes_arg(Nodes, distances, 2, 2),
     sderl_dist_tree:distances(From, Nodes, get_tree());
 distances(From, _) ->
-    misuse(distances, 2, 1, From, "the name of a node, an atom").
+    misuse(?MODULE, {distances, 2}, 1, From, "the name of a node, an atom").
 
 -doc """
 Those of `Nodes` that are nearest to `From`, which may be one of them: several if equally near. A node
@@ -260,7 +262,7 @@ nearest(From, Nodes) when is_atom(From) ->
     nodes_arg(Nodes, nearest, 2, 2),
     sderl_dist_tree:nearest(From, Nodes, get_tree());
 nearest(From, _) ->
-    misuse(nearest, 2, 1, From, "the name of a node, an atom").
+    misuse(?MODULE, {nearest, 2}, 1, From, "the name of a node, an atom").
 
 -doc "The largest distance of two nodes, 1.0 if the root has nodes on two branches. 0.0 with less than two nodes.".
 -spec max_dist() -> float().
@@ -292,7 +294,7 @@ any([]) -> none;
 any(Nodes) -> lists:nth(rand:uniform(length(Nodes)), Nodes).
 
 choose(Node, Nodes, Predicates, F, A) ->
-    is_atom(Node) orelse misuse(F, A, 1, Node, "the name of a node, an atom"),
+    is_atom(Node) orelse misuse(?MODULE, {F, A}, 1, Node, "the name of a node, an atom"),
     Nodes =:= tree orelse nodes_arg(Nodes, F, A, 2),
     List = predicates_arg(Predicates, F, A),
     Tree = get_tree(),
@@ -316,7 +318,7 @@ render() -> render("network.dot").
 -doc "Writes the tree to a file: as a picture if its name ends in `.svg`, else for Graphviz.".
 -spec render(file:name_all()) -> {ok, file:name_all()} | {error, error()}.
 render(File) ->
-    is_file(File) orelse misuse(render, 1, 1, File, "the name of a file"),
+    is_file(File) orelse misuse(?MODULE, {render, 1}, 1, File, "the name of a file"),
     draw(File, #{}).
 
 -doc """
@@ -327,7 +329,7 @@ lead to them, and each node in a row of its own. It is made here and needs no ot
 """.
 -spec render(file:name_all(), rendering()) -> {ok, file:name_all()} | {error, error()}.
 render(File, Options) ->
-    is_file(File) orelse misuse(render, 2, 1, File, "the name of a file"),
+    is_file(File) orelse misuse(?MODULE, {render, 2}, 1, File, "the name of a file"),
     rendering_arg(Options),
     draw(File, Options).
 
@@ -357,9 +359,9 @@ format(File) ->
 rendering_arg(Options) when is_map(Options) ->
     Bad = [{Key, Value} || Key := Value <- Options, not is_rendering(Key, Value)],
     Bad =:= [] orelse
-        misuse(render, 2, 2, hd(Bad), "a map with format (dot or svg), network and title, a text of one line");
+        misuse(?MODULE, {render, 2}, 2, hd(Bad), "a map with format (dot or svg), network and title, a text of one line");
 rendering_arg(Other) ->
-    misuse(render, 2, 2, Other, "a map with format, network, title").
+    misuse(?MODULE, {render, 2}, 2, Other, "a map with format, network, title").
 
 is_rendering(format, Format) -> Format =:= dot orelse Format =:= svg;
 is_rendering(network, _) -> true;
@@ -407,10 +409,10 @@ Source: the method is the one by which the published library was validated; ther
 measure(Scope, Options) -> measure(Scope, 2, Options).
 
 measure(Scope, A, Options) ->
-    is_scope(Scope) orelse misuse(measure, A, 1, Scope, "own, all or {groups, [Group]}"),
-    is_map(Options) orelse misuse(measure, A, 2, Options, "a map of options"),
+    is_scope(Scope) orelse misuse(?MODULE, {measure, A}, 1, Scope, "own, all or {groups, [Group]}"),
+    is_map(Options) orelse misuse(?MODULE, {measure, A}, 2, Options, "a map of options"),
     Bad = [{Key, Value} || Key := Value <- Options, not is_measuring(Key, Value)],
-    Bad =:= [] orelse misuse(measure, A, 2, hd(Bad), "an option of sderl_dist:measuring() in its range"),
+    Bad =:= [] orelse misuse(?MODULE, {measure, A}, 2, hd(Bad), "an option of sderl_dist:measuring() in its range"),
     Defaults = #{timeout_ms => 10_000, peers => 32, batches => 4, batch => 5, window => 8, spread_ms => 2000, gap => 2, resolution_us => 50},
     sderl_dist_measure:run(Scope, maps:merge(Defaults, Options)).
 
@@ -450,9 +452,9 @@ derive(Nodes, Options) -> derive(Nodes, 2, Options).
 
 derive(Nodes, A, Options) ->
     Nodes =:= own orelse Nodes =:= all orelse nodes_arg(Nodes, derive, A, 1),
-    is_map(Options) orelse misuse(derive, A, 2, Options, "a map of options"),
+    is_map(Options) orelse misuse(?MODULE, {derive, A}, 2, Options, "a map of options"),
     Bad = [{Key, Value} || Key := Value <- Options, not is_deriving(Key, Value)],
-    Bad =:= [] orelse misuse(derive, A, 2, hd(Bad), "an option of sderl_dist:deriving()"),
+    Bad =:= [] orelse misuse(?MODULE, {derive, A}, 2, hd(Bad), "an option of sderl_dist:deriving()"),
     sderl_dist_derive:run(Nodes, maps:merge(#{levels => [region, zone, rack, host], timeout_ms => 2000}, Options)).
 
 is_deriving(levels, Levels) -> is_list(Levels) andalso length(Levels) > 0;
@@ -466,7 +468,7 @@ is_file([_ | _] = File) -> io_lib:char_list(File);
 is_file(_) -> false.
 
 nodes_arg(Nodes, _, _, _) when length(Nodes) >= 0 -> ok;
-nodes_arg(Nodes, F, A, I) -> misuse(F, A, I, Nodes, "a list of names of nodes").
+nodes_arg(Nodes, F, A, I) -> misuse(?MODULE, {F, A}, I, Nodes, "a list of names of nodes").
 
 predicates_arg({dist, _, _} = Predicate, F, A) ->
     predicates_arg([Predicate], F, A);
@@ -483,8 +485,4 @@ is_predicate(_) -> false.
 
 -spec no_predicate(term(), atom(), arity()) -> no_return().
 no_predicate(Found, F, A) ->
-    misuse(F, A, A, Found, "{dist, eq | ne | lt | le | gt | ge, Number} or a list of such").
-
--spec misuse(atom(), arity(), pos_integer(), term(), string()) -> no_return().
-misuse(F, A, I, Found, Expected) ->
-    erlang:error({badarg, {?MODULE, F, A}, #{argument => I, found => Found, expected => Expected}}).
+    misuse(?MODULE, {F, A}, A, Found, "{dist, eq | ne | lt | le | gt | ge, Number} or a list of such").

@@ -133,6 +133,8 @@ Thaler and Ravishankar (1998).
 
 -export_type([spec/0, condition/0, chooser/0, explanation/0, candidate/0, verdict/0, failure/0, spawn_options/0]).
 
+-import(sderl_check, [misuse/4, misuse/5]).
+
 -doc "See the table of keys above.".
 -type spec() :: #{atom() => term()} | [node()].
 -doc "See the table of conditions above.".
@@ -231,7 +233,7 @@ An explanation as a table: `io:put_chars(sderl_place:explain_text(Explanation))`
 """.
 -spec explain_text(explanation()) -> unicode:chardata().
 explain_text(#{choose := _, candidates := _} = Explanation) -> sderl_place_explain:text(Explanation);
-explain_text(Other) -> misuse(explain_text, 1, 1, #{found => Other, expected => "what explain gave"}).
+explain_text(Other) -> misuse(?MODULE, {explain_text, 1}, 1, Other, "what explain gave").
 
 -doc "Whether a spec is right, without choosing. `format_error/1` makes a sentence of what is wrong.".
 -spec check(term()) -> ok | {error, sderl_place_spec:error()}.
@@ -251,7 +253,7 @@ One sentence for people.
 """.
 -spec format_error(sderl_place_spec:error()) -> string().
 format_error({bad_spec, _, _, _} = Error) -> sderl_place_spec:sentence(Error);
-format_error(Other) -> misuse(format_error, 1, 1, #{found => Other, expected => "an error of check"}).
+format_error(Other) -> misuse(?MODULE, {format_error, 1}, 1, Other, "an error of check").
 
 %% ---------------------------------------------------------------- processes
 
@@ -317,19 +319,19 @@ keeper_arg(Keeper, _) when is_pid(Keeper) -> ok;
 keeper_arg(Other, F) -> no_keeper(Other, F).
 
 -spec no_keeper(term(), atom()) -> no_return().
-no_keeper(Found, F) -> misuse(F, 1, 1, #{found => Found, expected => "the keeper that spawn gave"}).
+no_keeper(Found, F) -> misuse(?MODULE, {F, 1}, 1, Found, "the keeper that spawn gave").
 
 mfa_arg({M, F, Args}, _) when is_atom(M), is_atom(F), length(Args) >= 0 -> ok;
-mfa_arg(Other, A) -> misuse(spawn, A, 2, #{found => Other, expected => "{Module, Function, Arguments}"}).
+mfa_arg(Other, A) -> misuse(?MODULE, {spawn, A}, 2, Other, "{Module, Function, Arguments}").
 
 options_arg(Options) when is_map(Options) ->
     lists:foreach(fun({Key, Value}) ->
         case option(Key, Value) of
             ok -> ok;
-            Expected -> misuse(spawn, 3, 3, #{path => [Key], found => Value, expected => Expected})
+            Expected -> misuse(?MODULE, {spawn, 3}, 3, #{path => [Key], found => Value, expected => Expected})
         end
     end, maps:to_list(Options));
-options_arg(Other) -> misuse(spawn, 3, 3, #{found => Other, expected => "a map of options"}).
+options_arg(Other) -> misuse(?MODULE, {spawn, 3}, 3, Other, "a map of options").
 
 option(name, {_, _}) -> ok;
 option(name, _) -> "{Group, Name}";
@@ -350,9 +352,6 @@ option(_, _) -> "one of the options start, name, owner, restart, max_moves, peri
 parsed({ok, Spec}, _, _) -> Spec;
 parsed({error, {bad_spec, Path, Found, _} = Error}, F, A) ->
     I = case Path of [conditions | _] -> 2; _ -> 1 end,
-    misuse(F, A, I, #{path => Path, found => Found, expected => sderl_place_spec:sentence(Error)}).
-
--spec misuse(atom(), arity(), pos_integer(), map()) -> no_return().
-misuse(F, A, I, Details) -> erlang:error({badarg, {?MODULE, F, A}, Details#{argument => I}}).
+    misuse(?MODULE, {F, A}, I, #{path => Path, found => Found, expected => sderl_place_spec:sentence(Error)}).
 
 running(Fun) -> sderl_running:call(Fun).

@@ -60,6 +60,8 @@ Tree: ACO on s_groups, Chechina et al., *Evaluating Scalable Distributed Erlang*
 
 -export_type([plan/0, group/0, edge/0, pattern/0, options/0, order/0, distances/0, traffic/0, changes/0, reason/0]).
 
+-import(sderl_check, [misuse/5]).
+
 -define(VSN, 1).
 
 -doc "A plan. `left_out`: nodes that are in no group; `options`: those it was made with.".
@@ -107,7 +109,7 @@ Which nodes go together.
 -spec new(pattern(), [node()], options()) -> {ok, plan()} | {error, reason()}.
 new(Pattern, Nodes, Options) when Pattern =:= star; Pattern =:= tree; Pattern =:= ring; Pattern =:= chain; Pattern =:= grid ->
     made(Pattern, Nodes, Options, {new, 3, 2});
-new(Pattern, _, _) -> misuse({new, 3}, 1, Pattern, "star, tree, ring, chain or grid").
+new(Pattern, _, _) -> misuse(?MODULE, {new, 3}, 1, Pattern, "star, tree, ring, chain or grid").
 
 -doc """
 Groups around a hub. With one gateway a group, one master and *S* groups of *n* nodes this is Orbit's: the
@@ -153,8 +155,8 @@ The largest ACO tree for so many nodes: its levels *X*, and how many nodes it us
 tree_fit(Nodes, Branching) when is_integer(Nodes), Nodes >= 0, is_integer(Branching), Branching >= 2 ->
     sderl_pattern_build:tree_fit(Nodes, Branching);
 tree_fit(Nodes, Branching) when is_integer(Nodes), Nodes >= 0 ->
-    misuse({tree_fit, 2}, 2, Branching, "a whole number from 2");
-tree_fit(Nodes, _) -> misuse({tree_fit, 2}, 1, Nodes, "a whole number from 0").
+    misuse(?MODULE, {tree_fit, 2}, 2, Branching, "a whole number from 2");
+tree_fit(Nodes, _) -> misuse(?MODULE, {tree_fit, 2}, 1, Nodes, "a whole number from 0").
 
 made(Pattern, Nodes, Options, {F, A, I}) ->
     ok = nodes_arg(Nodes, {F, A}, I),
@@ -178,7 +180,7 @@ nodes(Other) -> no_plan(Other, {nodes, 1}, 1).
 home(Name, #{groups := Groups, edges := Edges}) ->
     case [Ns || #{name := G, nodes := Ns} <- Groups, G =:= Name] of
         [Nodes] -> Nodes -- lists:append([Gs || #{to := To, gateways := Gs} <- Edges, member(Name, To)]);
-        [] -> misuse({home, 2}, 1, Name, "a group of the plan")
+        [] -> misuse(?MODULE, {home, 2}, 1, Name, "a group of the plan")
     end;
 home(_, Other) -> no_plan(Other, {home, 2}, 2).
 
@@ -284,7 +286,7 @@ changes(Other, _) -> no_plan(Other, {changes, 2}, 1).
 nodes_arg(Nodes, Where, I) ->
     case sderl_check:proper_list(Nodes) andalso lists:all(fun is_atom/1, Nodes) of
         true -> ok;
-        false -> misuse(Where, I, Nodes, "a list of names of nodes")
+        false -> misuse(?MODULE, Where, I, Nodes, "a list of names of nodes")
     end.
 
 plan_arg(Plan, Where, I) ->
@@ -294,15 +296,15 @@ plan_arg(Plan, Where, I) ->
     end.
 
 -spec no_plan(term(), {atom(), arity()}, pos_integer()) -> no_return().
-no_plan(Found, Where, I) -> misuse(Where, I, Found, "a plan, as check/1 has it").
+no_plan(Found, Where, I) -> misuse(?MODULE, Where, I, Found, "a plan, as check/1 has it").
 
 options_arg(Pattern, Options, Where, I) when is_map(Options) ->
     Bad = [{K, V, Expected} || K := V <- Options, {false, Expected} <- [option(K, V, Pattern)]],
     case lists:sort(Bad) of
         [] -> ok;
-        [{K, V, Expected} | _] -> misuse(Where, I, #{K => V}, Expected)
+        [{K, V, Expected} | _] -> misuse(?MODULE, Where, I, #{K => V}, Expected)
     end;
-options_arg(_, Options, Where, I) -> misuse(Where, I, Options, "a map of options").
+options_arg(_, Options, Where, I) -> misuse(?MODULE, Where, I, Options, "a map of options").
 
 option(K, V, _) when K =:= size; K =:= groups; K =:= gateways -> {is_integer(V) andalso V >= 1, "a whole number from 1"};
 option(K, V, star) when K =:= hubs -> {is_integer(V) andalso V >= 1, "a whole number from 1"};
@@ -322,7 +324,3 @@ order({attribute, Map}) -> is_map(Map);
 order({distance, D}) -> is_map(D) orelse is_function(D, 2);
 order({traffic, T}) -> is_list(T);
 order(_) -> false.
-
--spec misuse({atom(), arity()}, pos_integer(), term(), iodata()) -> no_return().
-misuse({F, A}, I, Found, Expected) ->
-    erlang:error({badarg, {?MODULE, F, A}, #{argument => I, found => Found, expected => Expected}}).

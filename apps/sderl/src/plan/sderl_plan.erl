@@ -31,6 +31,8 @@ itself is `{error, Reason}`, for `format_error/1`.
 -export([predict/1, predict/2, within/2, propose/2, format_error/1]).
 -export_type([prediction/0, limits/0]).
 
+-import(sderl_check, [misuse/5]).
+
 -define(LIKELY, 16).
 
 -doc "See the table above.".
@@ -73,8 +75,8 @@ predict(#{groups := Groups} = Plan, Of) when is_map(Of) ->
         },
         {ok, maps:merge(Prediction, maps:merge(traffic(Weights, Memberships), names(Plan, Memberships, Of)))}
     end;
-predict(#{groups := _}, Of) -> misuse({predict, 2}, 2, Of, "a map with traffic, names_per_node, names_per_group");
-predict(Other, _) -> misuse({predict, 2}, 1, Other, "a plan, as sderl_pattern:check/1 has it").
+predict(#{groups := _}, Of) -> misuse(?MODULE, {predict, 2}, 2, Of, "a map with traffic, names_per_node, names_per_group");
+predict(Other, _) -> misuse(?MODULE, {predict, 2}, 1, Other, "a plan, as sderl_pattern:check/1 has it").
 
 least([]) -> 0;
 least(Sizes) -> lists:min(Sizes).
@@ -120,11 +122,11 @@ Errors: `{no_plan, Nodes, Limits, Closest}`, where `Closest` is what would have 
 propose(Nodes, Limits) when is_map(Limits) ->
     case {unknown(Limits), [KV || {K, V} = KV <- maps:to_list(Limits), not limit(K, V)], Nodes} of
         {[Key | _], _, _} -> {error, {unknown_limit, Key}};
-        {[], [{K, V} | _], _} -> misuse({propose, 2}, 2, #{K => V}, "a limit with a value that it can have");
+        {[], [{K, V} | _], _} -> misuse(?MODULE, {propose, 2}, 2, #{K => V}, "a limit with a value that it can have");
         {[], [], []} -> {error, {no_nodes}};
         {[], [], _} -> among(Nodes, Limits)
     end;
-propose(_, Other) -> misuse({propose, 2}, 2, Other, "a map of limits").
+propose(_, Other) -> misuse(?MODULE, {propose, 2}, 2, Other, "a map of limits").
 
 unknown(Limits) ->
     maps:keys(Limits) -- [max_links, max_group, gateways, patterns, traffic, order, name, names_per_node, names_per_group].
@@ -252,7 +254,3 @@ closest(All, Limits) ->
 -doc "A sentence for an error of `m:sderl_pattern`, of this module or of `m:sderl_plan_apply`: what is wrong, and what to do.".
 -spec format_error(sderl_pattern:reason()) -> string().
 format_error(Reason) -> sderl_plan_words:error(Reason).
-
--spec misuse({atom(), arity()}, pos_integer(), term(), iodata()) -> no_return().
-misuse({F, A}, I, Found, Expected) ->
-    erlang:error({badarg, {?MODULE, F, A}, #{argument => I, found => Found, expected => Expected}}).

@@ -52,6 +52,7 @@ Nodes}`), `{undo, Step}` or `links`; `done` of `total` are done; `error` is ther
 
 -export([run/1, run/2, change/2, change/3]).
 -import(sderl_clock, [now_ms/0]).
+-import(sderl_check, [misuse/5]).
 -export_type([options/0, report/0, progress/0]).
 
 -doc "See the table above.".
@@ -394,9 +395,9 @@ options(Given, Where, I) when is_map(Given) ->
     Options = maps:merge(#{progress => none, undo => true, close_links => true, parallel => 8, timeout_ms => 30_000}, Given),
     case lists:sort([K || K := V <- Options, not option(K, V)]) of
         [] -> Options;
-        [K | _] -> misuse(Where, I, #{K => map_get(K, Options)}, "one of the options, with a value that it can have")
+        [K | _] -> misuse(?MODULE, Where, I, #{K => map_get(K, Options)}, "one of the options, with a value that it can have")
     end;
-options(Given, Where, I) -> misuse(Where, I, Given, "a map of options").
+options(Given, Where, I) -> misuse(?MODULE, Where, I, Given, "a map of options").
 
 option(progress, none) -> true;
 option(progress, {M, F, Args}) -> is_atom(M) andalso is_atom(F) andalso is_list(Args);
@@ -404,7 +405,3 @@ option(progress, To) -> is_pid(To);
 option(K, V) when K =:= undo; K =:= close_links -> is_boolean(V);
 option(K, V) when K =:= parallel; K =:= timeout_ms -> is_integer(V) andalso V > 0;
 option(_, _) -> false.
-
--spec misuse({atom(), arity()}, pos_integer(), term(), iodata()) -> no_return().
-misuse({F, A}, I, Found, Expected) ->
-    erlang:error({badarg, {?MODULE, F, A}, #{argument => I, found => Found, expected => Expected}}).

@@ -31,6 +31,8 @@ An argument of the wrong type raises `{badarg, {sderl_gateway, Function, Arity},
 
 -export_type([destination/0]).
 
+-import(sderl_check, [misuse/5]).
+
 -doc """
 A process anywhere; one registered in a group; one registered locally on a node; one registered here.
 A pair of atoms of which the second has an `@` is `{RegName, Node}`, unless the first is a group
@@ -63,7 +65,7 @@ s_group_send({First, Second} = To, Message) ->
                 {error, _} -> exit({badarg, {To, Message}})
             end
     end;
-s_group_send(Other, _) -> misuse(s_group_send, 2, 1, Other, "a pid, {Group, Name}, {RegName, Node} or an atom").
+s_group_send(Other, _) -> misuse(?MODULE, {s_group_send, 2}, 1, Other, "a pid, {Group, Name}, {RegName, Node} or an atom").
 
 to_pid(Pid, Message) when node(Pid) =:= node() -> Pid ! Message;
 to_pid(Pid, Message) ->
@@ -111,9 +113,9 @@ s_group_spawn(Where, M, F, A) when is_atom(M), is_atom(F), is_list(A) ->
                 Result -> spawned(Result)
             end
     end;
-s_group_spawn(_, M, F, A) when is_atom(M), is_atom(F) -> misuse(s_group_spawn, 4, 4, A, "a list of arguments");
-s_group_spawn(_, M, F, _) when is_atom(M) -> misuse(s_group_spawn, 4, 3, F, "the name of a function");
-s_group_spawn(_, M, _, _) -> misuse(s_group_spawn, 4, 2, M, "the name of a module").
+s_group_spawn(_, M, F, A) when is_atom(M), is_atom(F) -> misuse(?MODULE, {s_group_spawn, 4}, 4, A, "a list of arguments");
+s_group_spawn(_, M, F, _) when is_atom(M) -> misuse(?MODULE, {s_group_spawn, 4}, 3, F, "the name of a function");
+s_group_spawn(_, M, _, _) -> misuse(?MODULE, {s_group_spawn, 4}, 2, M, "the name of a module").
 
 spawned({ok, {ok, Pid}}) when is_pid(Pid) -> Pid;
 spawned({ok, {error, Reason}}) -> {error, Reason};
@@ -133,7 +135,3 @@ is_grouped() ->
     try not sderl_dir:is_free()
     catch error:badarg -> false
     end.
-
--spec misuse(atom(), arity(), pos_integer(), term(), string()) -> no_return().
-misuse(Function, Arity, Position, Value, Expected) ->
-    error({badarg, {?MODULE, Function, Arity}, #{argument => Position, found => Value, expected => Expected}}).

@@ -53,6 +53,8 @@ application does not run. An argument of the wrong type raises `{badarg, {sderl_
 
 -export_type([destination/0, receivers/0]).
 
+-import(sderl_check, [misuse/5]).
+
 -doc "A process by the group and the name it is registered under, or a process.".
 -type destination() :: {Group :: term(), Name :: term()} | pid().
 
@@ -90,7 +92,7 @@ send(Pid, Message) when is_pid(Pid) ->
     try to_pid(Pid, Message)
     catch error:badarg -> {error, not_running}
     end;
-send(Other, _) -> misuse(send, 2, 1, Other, "{Group, Name} or a pid").
+send(Other, _) -> misuse(?MODULE, {send, 2}, 1, Other, "{Group, Name} or a pid").
 
 to_pid(Pid, Message) -> sderl_route_send:node(node(Pid), {to, Pid}, self(), Message, [noconnect]).
 
@@ -132,8 +134,8 @@ call({Group, Name}, Request, Timeout) when ?is_timeout(Timeout) ->
     catch
         error:badarg -> {error, not_running}
     end;
-call({_, _}, _, Timeout) -> misuse(call, 3, 3, Timeout, ?TIMEOUT);
-call(Other, _, _) -> misuse(call, 3, 1, Other, "{Group, Name}").
+call({_, _}, _, Timeout) -> misuse(?MODULE, {call, 3}, 3, Timeout, ?TIMEOUT);
+call(Other, _, _) -> misuse(?MODULE, {call, 3}, 1, Other, "{Group, Name}").
 
 direct(Process, Request, Timeout) ->
     try {ok, gen_server:call(Process, Request, Timeout)}
@@ -156,8 +158,8 @@ call_any(Group, Process, Request, Timeout) when is_atom(Process), ?is_timeout(Ti
     catch
         error:badarg -> {error, not_running}
     end;
-call_any(_, Process, _, _) when not is_atom(Process) -> misuse(call_any, 4, 2, Process, "an atom");
-call_any(_, _, _, Timeout) -> misuse(call_any, 4, 4, Timeout, ?TIMEOUT).
+call_any(_, Process, _, _) when not is_atom(Process) -> misuse(?MODULE, {call_any, 4}, 2, Process, "an atom");
+call_any(_, _, _, Timeout) -> misuse(?MODULE, {call_any, 4}, 4, Timeout, ?TIMEOUT).
 
 -doc """
 Sends a message to many processes of a group: `{names, Pattern}`, all that are registered under a name
@@ -194,11 +196,11 @@ fan_out(Groups, To, Message) when is_list(Groups) ->
     catch
         error:badarg -> {error, not_running}
     end;
-fan_out(Other, _, _) -> misuse(fan_out, 3, 1, Other, "a list of groups, or all").
+fan_out(Other, _, _) -> misuse(?MODULE, {fan_out, 3}, 1, Other, "a list of groups, or all").
 
 receivers({names, _}, _) -> ok;
 receivers({nodes, Process}, _) when is_atom(Process) -> ok;
-receivers(Other, Function) -> misuse(Function, 3, 2, Other, "{names, Pattern} or {nodes, Atom}").
+receivers(Other, Function) -> misuse(?MODULE, {Function, 3}, 2, Other, "{names, Pattern} or {nodes, Atom}").
 
 -doc """
 Monitors the process that has a name now.
@@ -225,14 +227,14 @@ monitor({Group, Name}) ->
             self() ! {'DOWN', Ref, process, {Group, Name}, not_running},
             Ref
     end;
-monitor(Other) -> misuse(monitor, 1, 1, Other, "{Group, Name}").
+monitor(Other) -> misuse(?MODULE, {monitor, 1}, 1, Other, "{Group, Name}").
 
 -doc "Ends a monitor of the calling process: `demonitor/2` without options.".
 -spec demonitor(reference()) -> true.
 demonitor(Ref) when is_reference(Ref) ->
     _ = demonitor(Ref, []),
     true;
-demonitor(Other) -> misuse(demonitor, 1, 1, Other, "a reference").
+demonitor(Other) -> misuse(?MODULE, {demonitor, 1}, 1, Other, "a reference").
 
 -doc """
 Ends a monitor of the calling process. Its message may have come already: `flush` takes that out of the
@@ -240,7 +242,7 @@ queue, `info` gives false if the monitor was over. As `erlang:demonitor/2`.
 """.
 -spec demonitor(reference(), [flush | info]) -> boolean().
 demonitor(Ref, Options) when is_reference(Ref), is_list(Options) ->
-    _ = is_options(Options) orelse misuse(demonitor, 2, 2, Options, "a list of flush and info"),
+    _ = is_options(Options) orelse misuse(?MODULE, {demonitor, 2}, 2, Options, "a list of flush and info"),
     Had = try sderl_monitor:demonitor(Ref)
           catch error:badarg -> false
           end,
@@ -253,8 +255,8 @@ demonitor(Ref, Options) when is_reference(Ref), is_list(Options) ->
         %% With flush: whether there was no message to remove.
         true -> Had andalso not Flushed
     end;
-demonitor(Ref, Options) when is_reference(Ref) -> misuse(demonitor, 2, 2, Options, "a list of flush and info");
-demonitor(Other, _) -> misuse(demonitor, 2, 1, Other, "a reference").
+demonitor(Ref, Options) when is_reference(Ref) -> misuse(?MODULE, {demonitor, 2}, 2, Options, "a list of flush and info");
+demonitor(Other, _) -> misuse(?MODULE, {demonitor, 2}, 1, Other, "a reference").
 
 is_options([]) -> true;
 is_options([Option | Options]) -> lists:member(Option, [flush, info]) andalso is_options(Options);
@@ -268,14 +270,14 @@ register_name({Group, Name}, Pid) ->
         {no, no_majority} -> sderl_via:no_majority(Group, Name);
         {no, _} -> no
     end;
-register_name(Other, _) -> misuse(register_name, 2, 1, Other, "{Group, Name}").
+register_name(Other, _) -> misuse(?MODULE, {register_name, 2}, 1, Other, "{Group, Name}").
 
 -doc "Via callback: `s_group:unregister_name/1`.".
 -spec unregister_name({Group :: term(), Name :: term()}) -> ok.
 unregister_name({Group, Name}) ->
     _ = sderl_register:unregister(Group, Name),
     ok;
-unregister_name(Other) -> misuse(unregister_name, 1, 1, Other, "{Group, Name}").
+unregister_name(Other) -> misuse(?MODULE, {unregister_name, 1}, 1, Other, "{Group, Name}").
 
 -doc """
 Via callback: the process in an own group; for a name in another group a *stand-in* on this node, `undefined` if the
@@ -303,7 +305,7 @@ whereis_name({Group, Name}) ->
     catch
         error:badarg -> undefined
     end;
-whereis_name(Other) -> misuse(whereis_name, 1, 1, Other, "{Group, Name}").
+whereis_name(Other) -> misuse(?MODULE, {whereis_name, 1}, 1, Other, "{Group, Name}").
 
 stand_in({ok, Pid}) when is_pid(Pid), node(Pid) =:= node() -> Pid;
 stand_in({ok, Pid}) when is_pid(Pid) -> sderl_stand_in:find(Pid);
@@ -358,8 +360,4 @@ reports(On) when is_boolean(On) ->
     try sderl_route_report:subscribe(On)
     catch exit:_ -> {error, not_running}
     end;
-reports(Other) -> misuse(reports, 1, 1, Other, "true or false").
-
--spec misuse(atom(), arity(), pos_integer(), term(), string()) -> no_return().
-misuse(Function, Arity, Position, Value, Expected) ->
-    error({badarg, {?MODULE, Function, Arity}, #{argument => Position, found => Value, expected => Expected}}).
+reports(Other) -> misuse(?MODULE, {reports, 1}, 1, Other, "true or false").
