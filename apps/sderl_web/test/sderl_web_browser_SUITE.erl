@@ -18,7 +18,7 @@ browser or Node.js the suite is skipped.
 suite() -> [{timetrap, {minutes, 4}}].
 
 %% The last one leaves the first monitoring node at another port.
-all() -> [cluster, pages, names, time, together, restart, tokens, keyboard, sizes, tracing, recording, takeover].
+all() -> [cluster, pages, names, hostile, time, together, restart, tokens, keyboard, sizes, tracing, recording, takeover].
 
 %% ---------------------------------------------------------------- the cluster
 
@@ -93,6 +93,8 @@ cluster(Config) -> play(cluster, Config).
 pages(Config) -> play(pages, Config).
 
 names(Config) -> play(names, Config).
+
+hostile(Config) -> play(hostile, Config).
 
 time(Config) -> play(time, Config).
 

@@ -2,7 +2,7 @@
 // The bar at the top: where one is, where one can go, and how the connection is.
 import type { Store } from "../store/store";
 import type { Change } from "../store/signals";
-import { h, s, text as setText } from "../lib/dom";
+import { h, s, set, text as setText } from "../lib/dom";
 import { count } from "../lib/format";
 import { icon, type IconName } from "../ui/icons";
 import { TITLES } from "./pages";
@@ -140,7 +140,7 @@ export class Header {
     setText(this.connection, connection);
     this.connection.dataset["state"] = connection;
     setText(this.cluster, recording ?? hello?.cluster ?? "");
-    this.cluster.title = this.cluster.textContent ?? "";
+    set(this.cluster, "title", this.cluster.textContent);
     const known = SOURCES[hello?.source ?? ""];
     this.source.hidden = known === undefined;
     if (known) {
@@ -170,12 +170,13 @@ export class Header {
       this.monitors,
       up < monitors.length ? `${up} of ${monitors.length} monitors` : `${up} monitors`,
     );
-    this.monitors.title = monitors
+    const each = monitors
       .map(
         ({ node, status, master, agents }) =>
           `${node}: ${status}${master ? ", master" : ""}, ${agents} ${agents === 1 ? "agent" : "agents"}`,
       )
       .join("\n");
+    set(this.monitors, "title", each);
   }
 
   /** Nothing is left out without being said. */

@@ -4,6 +4,7 @@ import { keepToken } from "../store/token";
 import type { Store } from "../store/store";
 import type { Change } from "../store/signals";
 import { h } from "../lib/dom";
+import { visible } from "../lib/visible";
 import type { Ctx, MountedPage, Page } from "../ui/ctx";
 import { Header } from "./header";
 import { Help } from "./help";
@@ -119,7 +120,7 @@ export class Shell implements Ctx {
   }
 
   announce(text: string): void {
-    this.live.textContent = text;
+    this.live.textContent = visible(text);
   }
 
   private changed(change: Change): void {
@@ -154,9 +155,9 @@ export class Shell implements Ctx {
     }
     this.header.showRoute(this.route);
     this.timeBar.routed();
-    document.title = [this.route.arg, TITLES[this.route.page], "SD Erlang"]
-      .filter(Boolean)
-      .join(" · ");
+    document.title = visible(
+      [this.route.arg, TITLES[this.route.page], "SD Erlang"].filter(Boolean).join(" · "),
+    );
     if (this.refusedShown) return;
     if (this.mounted?.name === this.route.page) this.mounted.page.update?.(new Set(["route"]));
     else void this.mount(this.route.page);

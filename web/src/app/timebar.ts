@@ -208,8 +208,7 @@ export class TimeBar {
   private showRunning(running: string | null): void {
     const title = running === null ? "Recordings" : `Recordings: ${running} is being written`;
     this.folder.classList.toggle("recording-on", running !== null);
-    if (this.folder.title === title) return;
-    this.folder.title = title;
+    set(this.folder, "title", title);
     set(this.folder, "aria-label", title);
   }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes elements. Text is always text: nothing that came from a node is ever parsed as HTML.
+// Makes elements. Text is always text: nothing that came from a node is ever parsed as HTML, and what cannot be
+// seen in it is shown.
+import { visible } from "./visible";
 
 export type Child = Node | string | number | null | undefined | false;
 type Value = string | number | boolean | null | undefined | EventListener;
@@ -18,10 +20,13 @@ function fill<E extends Element>(
   }
   for (const child of children) {
     if (child === null || child === undefined || child === false) continue;
-    element.append(typeof child === "number" ? String(child) : child);
+    element.append(child instanceof Node ? child : visible(String(child)));
   }
   return element;
 }
+
+/** Attributes that people read or hear. */
+const READ: ReadonlySet<string> = new Set(["title", "aria-label", "placeholder", "alt"]);
 
 /** Sets an attribute, or takes it away: null, undefined and false. */
 export function set(
@@ -31,7 +36,7 @@ export function set(
 ): void {
   if (value === null || value === undefined || value === false) element.removeAttribute(name);
   else {
-    const text = value === true ? "" : String(value);
+    const text = value === true ? "" : READ.has(name) ? visible(String(value)) : String(value);
     if (element.getAttribute(name) !== text) element.setAttribute(name, text);
   }
 }
@@ -56,7 +61,8 @@ export function s<K extends keyof SVGElementTagNameMap>(
 
 /** Puts text in an element only when it is another one, which spares layout. */
 export function text(element: Element, value: string): void {
-  if (element.textContent !== value) element.textContent = value;
+  const shown = visible(value);
+  if (element.textContent !== shown) element.textContent = shown;
 }
 
 /** Replaces all children. */

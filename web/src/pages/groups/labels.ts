@@ -3,6 +3,7 @@
 import { groupIdentity } from "../../model/identity";
 import type { Disc, Entity } from "../../model/scene";
 import type { Palette } from "../../ui/theme";
+import { visible } from "../../lib/visible";
 import { isLit, nodeRadius, type Picture } from "./picture";
 
 type Rect = [number, number, number, number];
@@ -30,7 +31,7 @@ export function paintLabels(c: CanvasRenderingContext2D, p: Picture): void {
     c.globalAlpha = p.discs.size(i) * (isLit(p, disc) ? 1 : 0.4);
     if (!disc.expanded && disc.own.length > 0) bubbleText(c, p, disc, x, y, r);
     c.font = `600 12.5px ${palette.font}`;
-    const text = clip(c, disc.name, Math.max(96, 2.2 * r));
+    const text = clip(c, visible(disc.name), Math.max(96, 2.2 * r));
     const width = c.measureText(text).width;
     const top = y - r - 7;
     if (!free([x - width / 2 - 2, top - 12, width + 4, 15])) continue;

@@ -5,6 +5,7 @@ import { countFrame } from "../../ui/hooks";
 import { byteRate, messageRate } from "../../lib/format";
 import { Edges, type Minimum } from "../../model/edges";
 import { Flows } from "../../model/flows";
+import { visible } from "../../lib/visible";
 import { flowOf } from "../../model/known";
 import { LayoutService } from "../../model/layout-service";
 import type { LayoutResult } from "../../model/layout";
@@ -382,7 +383,7 @@ export class GroupView {
   }
 
   labelOf = (entity: Entity): string =>
-    entity.kind === "node" ? this.labels(entity.label) : entity.label;
+    visible(entity.kind === "node" ? this.labels(entity.label) : entity.label);
 
   fps(): number {
     return this.rate.perSecond(performance.now());

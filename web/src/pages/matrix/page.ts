@@ -4,7 +4,8 @@ import type { Ctx, MountedPage, Page } from "../../ui/ctx";
 import { countFrame } from "../../ui/hooks";
 import { byteRate, number } from "../../lib/format";
 import { type Choice, choice, emptyState } from "../../ui/parts";
-import { h, text } from "../../lib/dom";
+import { children as fill, h, text } from "../../lib/dom";
+import { visible } from "../../lib/visible";
 import { FREE, FREE_NAME } from "../../model/flows";
 import { groupMatrix, type Label, type Matrix, nodeMatrix } from "../../model/matrix";
 import type { Change } from "../../store/signals";
@@ -113,7 +114,7 @@ class MatrixPage implements MountedPage {
           ? groupMatrix(topology, frame)
           : nodeMatrix(topology, frame, route[0], route[1]);
     const names = labeller(topology?.nodes.map((node) => node.name) ?? []);
-    this.label = (one) => (route === null ? one.name : names(one.name));
+    this.label = (one) => visible(route === null ? one.name : names(one.name));
     this.showHead(topology, route);
     this.showEmpty(missing);
     this.draw();
@@ -176,7 +177,8 @@ class MatrixPage implements MountedPage {
     const key = `${trail}${this.measure}${this.scale.low}/${this.scale.high}${palette.dark}${location.hash}`;
     if (key === this.keyOf) return;
     this.keyOf = key;
-    this.trail.replaceChildren(
+    fill(
+      this.trail,
       ...(route === null
         ? [trail]
         : [h("a", { href: this.ctx.href("matrix", null, this.kept()) }, "Groups"), " › ", trail]),

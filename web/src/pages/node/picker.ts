@@ -6,7 +6,7 @@ import { cellBar } from "../../lib/bars";
 import { exportButton } from "../../ui/exporting";
 import { table } from "../../lib/table";
 import type { TopologyNode } from "../../model/protocol";
-import { h } from "../../lib/dom";
+import { h, set } from "../../lib/dom";
 import { measure } from "../../lib/columns";
 import { bytes, count, type Maybe, number, share, UNKNOWN } from "../../lib/format";
 
@@ -129,6 +129,6 @@ export function status(node: TopologyNode): HTMLElement {
     return h("span", { class: "status-up" }, h("i", { class: "dot" }), "up");
   const shown = level(node.status === "down" ? "error" : "warning");
   shown.lastChild?.replaceWith(node.status);
-  if (node.why) shown.title = node.why;
+  set(shown, "title", node.why);
   return shown;
 }
