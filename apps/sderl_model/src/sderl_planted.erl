@@ -89,8 +89,8 @@ changes(unconditional_removal) ->
     [{sderl_core_clients, "lists:reverse(Queue)",
       "lists:map(fun({none, {d, Name, _}}) -> {none, {Name}}; (Asked) -> Asked end, lists:reverse(Queue))"}];
 changes(early_yes) ->
-    [{sderl_core_write, "#flight{num = Num, wait = Live, since = Now, then = Then, origins = Origins}",
-      "#flight{num = Num, wait = [], since = Now, then = Then, origins = Origins}"}];
+    [{sderl_core_write, "#flight{num = Num, wait = Wait, since = Now, then = Then, origins = Origins}",
+      "#flight{num = Num, wait = #{}, since = Now, then = Then, origins = Origins}"}];
 changes(resurrect) ->
     [{sderl_core_decide, "lists:usort(lists:append([Ns || #change_view{drops = Ns} <- Changes]))", "[]"},
      {sderl_core_decide, "K =:= 1", "false"}];

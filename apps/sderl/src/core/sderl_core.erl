@@ -263,7 +263,7 @@ info(#s{d = D, office = #office{flight = Flight, snapshots = Snapshots}} = S) ->
       live => live(S), aside => lists:sort([N || N := {_, _} <- D#d.view]),
       linked => lists:sort(maps:keys(S#s.linked)), talking => lists:sort(maps:keys(S#s.peers)),
       waiting => sderl_core_clients:waiting(S),
-      acknowledgements_missing => case Flight of undefined -> []; #flight{wait = Wait} -> Wait end,
+      acknowledgements_missing => case Flight of undefined -> []; #flight{wait = Wait} -> maps:keys(Wait) end,
       consistency => S#s.mode, answer => S#s.answer,
       majority => S#s.mode =:= available orelse sderl_core_quorum:status(S) =:= true,
       exchanging_epochs_with => lists:usort(S#s.groggy), learning => maps:keys(Snapshots),
@@ -285,7 +285,7 @@ inspect(#s{d = D, office = #office{flight = F, changes = Changes}} = S) ->
       membership => D#d.mem, before => D#d.before, clashes => D#d.clashes, syncing => D#d.syncing,
       session => D#d.sid, leaving => S#s.leaving, ordering => Changes =/= [],
       pending => sderl_core_clients:is_pending(S),
-      flight => case F of undefined -> none; #flight{num = N, wait = W} -> {N, W} end}.
+      flight => case F of undefined -> none; #flight{num = N, wait = W} -> {N, maps:keys(W)} end}.
 
 -doc "A version's second element: the number of the batch, and the place of the operation in it.".
 -spec seq(non_neg_integer(), non_neg_integer()) -> integer().

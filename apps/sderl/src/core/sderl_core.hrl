@@ -60,7 +60,7 @@
 %% The one batch that is out, and what to do once every live member has it.
 -record(flight, {
     num :: non_neg_integer(),
-    wait = [] :: [node()],
+    wait = #{} :: #{node() => []},  % who has not acknowledged it
     since = 0 :: integer(),
     origins = [] :: [node()],
     had = [] :: [node()],           % who acknowledged it; counted where members are removed

@@ -59,7 +59,7 @@ lead_from(Max, Items, Joined, #s{cand = #cand{epoch = E, alone = Alone}} = S0) -
     %% A component drops names whose home left (rule 15), including departures that the last
     %% coordinator saw but died before ordering.
     Flight = #flight{num = Max,
-                     wait = Others,
+                     wait = maps:from_keys(Others, []),
                      since = Now,
                      origins = sderl_core_write:origins(Items)},
     %% (A table that is not whole may have names, of the log before, whose home the log that it was to become

@@ -246,7 +246,7 @@ counts(N, _, #s{quorum = #quorum{newcomers = New} = Quorum, num = Num} = S)
     S#s{quorum = Quorum#quorum{newcomers = New#{N := Num + 1}}};
 counts(N, Acked, #s{office = #office{flight = #flight{num = Num, wait = Wait} = F}} = S)
   when Acked < Num ->
-    set_flight(F#flight{wait = [N | Wait]}, S);
+    set_flight(F#flight{wait = Wait#{N => []}}, S);
 counts(_, _, S) -> S.
 
 -doc "A batch was committed.".

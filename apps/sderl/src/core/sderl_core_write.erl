@@ -199,8 +199,15 @@ enqueue(?LIST(O, Sid, R, _) = List, #s{office = Office, d = #d{lineage = E}} = S
             end;
         #{O := {Sid, Newer, _}} when Newer > R -> S;
         _ ->
-            Others = lists:keydelete(O, ?LIST_MEMBER, Requests),
-            S#s{office = Office#office{requests = [List | Others], held = maps:remove(O, Held)}}
+            S#s{office = Office#office{requests = [List | without_list(O, Requests)],
+                                       held = maps:remove(O, Held)}}
+    end.
+
+%% (Nearly always there is none: to look costs less than to copy the others.)
+without_list(O, Requests) ->
+    case lists:keymember(O, ?LIST_MEMBER, Requests) of
+        true -> lists:keydelete(O, ?LIST_MEMBER, Requests);
+        false -> Requests
     end.
 
 -doc "A member begins anew with us: lists that it sent before are not its last ones.".
@@ -233,7 +240,7 @@ ack(E, Num, List, N, #s{lead = Self, self = Self, d = #d{lineage = E}} = S0) ->
                 true -> [N | Had];
                 false -> Had
             end,
-            landed(set_flight(F#flight{wait = lists:delete(N, W), had = Has}, S2));
+            landed(set_flight(F#flight{wait = maps:remove(N, W), had = Has}, S2));
         _ -> S2
     end;
 ack(E, _Num, List, N, #s{d = #d{epoch = Mine}} = S) when List =/= none, E =< Mine ->
@@ -242,7 +249,8 @@ ack(_, _, _, _, S) -> S.
 
 %% Every live member has the batch. A coordinator that was itself stopped decides nothing before
 %% it has exchanged epochs (rule 10).
-landed(#s{office = #office{flight = #flight{wait = []}}, groggy = []} = S) ->
+landed(#s{office = #office{flight = #flight{wait = Wait}}, groggy = []} = S)
+  when map_size(Wait) =:= 0 ->
     case sderl_core_quorum:decides(S) of
         true -> commit_flight(S);
         false -> S
@@ -287,7 +295,7 @@ set_owed(Owed, #s{office = Office} = S) -> S#s{office = Office#office{owed = Owe
 %% Rechecks the flight after links or the view changed.
 -spec reorder(#s{}) -> #s{}.
 reorder(#s{office = #office{flight = #flight{wait = W} = F}, d = #d{view = V}} = S) ->
-    landed(set_flight(F#flight{wait = [N || N <- W, maps:get(N, V, none) =:= live]}, S));
+    landed(set_flight(F#flight{wait = #{N => [] || N := [] <- W, maps:get(N, V, none) =:= live}}, S));
 reorder(S) -> S.
 
 -doc """
@@ -297,8 +305,8 @@ batch that is out says nothing any more, and they get it again.
 -spec wait_again([node()], #s{}) -> #s{}.
 wait_again(Silent, #s{mode = available, office = #office{flight = #flight{wait = W} = F}} = S) ->
     #s{num = Num, last = Items, committed = C, d = #d{lineage = E, view = V}} = S,
-    Gone = [N || N := live <- V, lists:member(N, Silent), not lists:member(N, W)],
-    S1 = set_flight(F#flight{wait = Gone ++ W}, S),
+    Gone = [N || N := live <- V, lists:member(N, Silent), not is_map_key(N, W)],
+    S1 = set_flight(F#flight{wait = maps:merge(W, maps:from_keys(Gone, []))}, S),
     lists:foldl(fun(N, A) -> send(N, {batch, E, Num, C, Items}, A) end, S1, Gone);
 wait_again(_, S) -> S.
 
@@ -357,7 +365,8 @@ sent({Items, Index, Then, S0}) ->
         true -> sderl_core_clients:sent_to(E, S4);
         false -> S4
     end,
-    Flight = #flight{num = Num, wait = Live, since = Now, then = Then, origins = Origins},
+    Wait = maps:from_keys(Live, []),
+    Flight = #flight{num = Num, wait = Wait, since = Now, then = Then, origins = Origins},
     landed(S5#s{office = Office#office{flight = Flight, unknown_answers = []}}).
 
 %% Members whose lists a batch answers.
