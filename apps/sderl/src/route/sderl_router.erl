@@ -49,7 +49,7 @@
     silent = #{} :: #{node() => []},
     last :: integer(),
     %% The mates that this node's heart tells that this gateway is well.
-    stands = none :: none | [node()],
+    stands = [] :: [node()],
     %% The routes of the table, where this process put them there.
     shown = none :: none | sderl_route_paths:routes(),
     %% Routes are about to be computed again: once for all that has come by then.
@@ -217,9 +217,8 @@ handle_cast(_, R) -> {noreply, unknown(R)}.
 handle_info({sderl_route, ?VSN, From, Message}, R) when is_atom(From) -> {noreply, message(From, Message, R)};
 handle_info({nodeup, Node, _}, R) when is_atom(Node) -> {noreply, run([{up, Node}], R)};
 handle_info({nodedown, Node, _}, #r{heard = Heard, silent = Silent} = R) when is_atom(Node) ->
-    Stands = case R#r.stands of none -> none; Nodes -> lists:delete(Node, Nodes) end,
     {noreply, run([{down, Node}], R#r{heard = maps:remove(Node, Heard), silent = maps:remove(Node, Silent),
-                                      stands = Stands})};
+                                      stands = lists:delete(Node, R#r.stands)})};
 handle_info(beat, #r{beat_ms = Ms, beat = Timer} = R) ->
     {noreply, beat(R#r{beat = sderl_timer:next(Timer, Ms, beat)})};
 handle_info({'DOWN', Mon, process, _, _}, R) -> {noreply, awaited(Mon, R)};
