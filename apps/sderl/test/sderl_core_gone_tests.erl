@@ -19,6 +19,16 @@ all_that_is_left_test() ->
     ?assertEqual(coord, sderl_core:role(told_gone(['n1@t', 'n2@t'], Mem, Alone))),
     ?assertEqual(orphan, sderl_core:role(told_gone(['n1@t', 'n2@t'], Grown, Alone))).
 
+%% Who went by a batch that this one lacks, and that removes it, too, is no less gone.
+who_went_by_a_batch_that_removes_us_test() ->
+    Nodes = ['n1@t', 'n2@t', ?SELF],
+    {_, Alone} = step(20, [{nodedown, 'n1@t'}, {nodedown, 'n2@t'}], follower(Nodes, true)),
+    Mem = sderl_membership:remove(['n2@t', ?SELF], 1, sderl_membership:new(Nodes)),
+    Nobody = sderl_membership:remove(['n1@t'], 1, Mem),
+    Waits = told_gone(['n2@t'], Mem, Alone),
+    ?assertEqual(orphan, sderl_core:role(Waits)),
+    ?assertEqual(coord, sderl_core:role(told_gone(['n1@t'], Nobody, Waits))).
+
 %% It serves by itself, however often it is told, and has their removal when it asks for that and they agree. As soon as
 %% one of them is there again it decides nothing alone.
 the_last_one_serves_test() ->

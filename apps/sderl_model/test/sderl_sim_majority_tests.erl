@@ -100,6 +100,20 @@ lost_as_one_learns() ->
       script => [{12_000, {'fun', Pause}}, {20_000, {'fun', Resume}}, {22_000, {check, Learns}},
                  {22_010, {on_coord, lose, fast}}]}.
 
+%% All but the coordinator come back empty, and their snapshots take longer than a coordinator waits that cannot make
+%% its members count. It stays, or its successor would begin them anew, for ever.
+slow_snapshots_test_() -> holds(slow_snapshots()).
+
+slow_snapshots() ->
+    Crash = fun(W0) ->
+        [Coord] = sderl_sim:coord(W0),
+        Others = lists:delete(Coord, sderl_sim:all(W0)),
+        sderl_sim:apply_cmd({all, [{crash, N, fast} || N <- Others]}, sderl_sim:note(crashed, Others, W0))
+    end,
+    Start = fun(W) -> sderl_sim:apply_cmd({all, [{start, N} || N <- sderl_sim:noted(crashed, W)]}, W) end,
+    #{nodes => 3, spare => 0, clients => 0, keep => 40, chunk => 1, delay => {100, 110}, boot_spread => 500,
+      script => [{30_000, {'fun', Crash}}, {31_000, {'fun', Start}}]}.
+
 %% A member that does not hear the coordinator falls behind, another is removed, and the coordinator is lost for good.
 %% The two that are left are a majority of the members after the removal, and not of those that the one behind knows,
 %% which stands first in the order of elections. They go on, without an operator.

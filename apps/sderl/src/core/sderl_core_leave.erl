@@ -32,12 +32,13 @@ left(S) -> S.
 
 -spec gone(removed | deleted, sderl_membership:t(), node(), #s{}) -> #s{}.
 %% (Nobody is left to say that all have the batch by which we go: we had promised to follow another.)
-gone(_, Mem, N, #s{leaving = L, role = orphan} = S) when L =/= undefined ->
-    case sderl_core_quorum:may_go(S) orelse sderl_membership:is_member(N, Mem) of
+gone(Why, Mem, N, #s{leaving = L, role = Role, mode = Mode} = S) when L =/= undefined ->
+    TellerIn = sderl_membership:is_member(N, Mem),
+    case Role =:= orphan andalso (TellerIn orelse sderl_core_quorum:may_go(S)) of
         true -> sderl_core_answer:left_out(L, S);
+        false when Mode =:= majority, Why =:= removed -> count_out(N, Mem, S);
         false -> S
     end;
-gone(_, _, _, #s{leaving = L} = S) when L =/= undefined -> S;
 gone(deleted, _, N, S) ->
     case in_order(delete, N, S) of
         alone -> sderl_core_answer:left_out(deleted, S);
@@ -47,19 +48,21 @@ gone(removed, Mem, N, #s{self = Self, now = Now, clock = Clock, d = #d{mem = Min
     M = sderl_core_state:union(Mem, Mine, S),
     TellerIn = sderl_membership:is_member(N, Mem),
     case sderl_membership:is_member(Self, M) of
-        %% It is out itself, by an order that did not reach us. The batch that removes it may have waited
-        %% for nothing else.
-        true ->
-            Ended = not_awaited(N, M, sderl_core_quorum:ended(N, Mem, S)),
-            sderl_core_write:reorder(sderl_core_peers:mem(Mem, N, Ended));
+        true -> sderl_core_peers:mem(Mem, N, count_out(N, Mem, S));
         %% (Who tells this may have gone by a batch that a majority does not have.)
-        false when S#s.mode =:= majority, not TellerIn -> S;
+        false when S#s.mode =:= majority, not TellerIn -> count_out(N, Mem, S);
         false ->
             case in_order(#remove{nodes = [Self], time = (Now + Clock) div 1000}, N, S) of
                 alone -> sderl_core_answer:left_out(removed, S#s{d = D#d{mem = M}});
                 S1 -> S1
             end
     end.
+
+%% Who tells this is out itself, by an order that may not have reached us. The batch that removes it, or us both,
+%% may have waited for nothing else.
+count_out(N, Mem, #s{d = #d{mem = Mine}} = S) ->
+    Out = sderl_core_quorum:ended(N, Mem, S),
+    sderl_core_write:reorder(not_awaited(N, sderl_core_state:union(Mem, Mine, S), Out)).
 
 %% Its process is no more, whatever our view says: it will not lead us. (Should it be added again, it says
 %% hello.)

@@ -23,11 +23,16 @@ hold_office(#s{role = coord, lead = Self, self = Self, d = #d{founding = false}}
        quorum = #quorum{had_at = At, leads_since = Since}} = S,
     Heard = [N || N := #peer{heard = Last} <- Peers, Now - Last =< A + 2 * T],
     case sderl_core_quorum:can_decide([Self | Heard], S)
-        andalso (Now - max(At, Since) =< 3 * A orelse sderl_core_quorum:decides(S)) of
+        andalso (Now - max(At, Since) =< 3 * A orelse sderl_core_quorum:decides(S) orelse learns(S)) of
         true -> S;
         false -> resign(S)
     end;
 hold_office(S) -> S.
+
+%% A large table takes as long as it takes: whoever leads next would begin its snapshots anew. (One that stops
+%% moving is given up, and one that was just begun may be begun for the last time again and again.)
+learns(#s{office = #office{snapshots = Snapshots}}) ->
+    lists:any(fun(#sync{chunk = Chunk}) -> Chunk > 1 end, maps:values(Snapshots)).
 
 %% Its followers need not wait until they miss its heartbeats.
 resign(#s{self = Self, peers = Peers, d = #d{epoch = E}} = S0) ->
