@@ -30,7 +30,7 @@ A group that is made at run time may be there twice under one name. It is left o
 -include("sderl_sim_majority.hrl").
 
 -export([new/2, arguments/4, asked/4, sent/4, decided/5, recorded/4, answered/5]).
--export([begun/3, declared/4, left/3, crashed/2]).
+-export([begun/3, declared/4, left/4, crashed/2]).
 -export([recover/1, leases_ms/1, settled/3]).
 
 -import(sderl_sim_world, [violation/3, node/2, member/3, book/2, keep_book/3, seen/3]).
@@ -75,7 +75,7 @@ sent(N, G, Msg, W) ->
 
 said({ack, E, Num, _}, N, G, #q{acks = Acks, out = Out} = Q, W) ->
     keep_of(G, Q#q{acks = Acks#{{N, E} => max(Num, maps:get({N, E}, Acks, 0))},
-                   out = lists:delete(N, Out)}, W);
+                   out = maps:remove(N, Out)}, W);
 %% A learner has what its snapshot has.
 said({synced, E, _}, N, G, Q, W) ->
     #{num := Num} = seen(N, G, W),
@@ -97,12 +97,12 @@ begun(N, G, W) ->
             keep_of(G, Q#q{lost = maps:remove({N, Life}, Lost)}, W)
     end.
 
--doc "A member leaves the group.".
--spec left(node(), term(), #w{}) -> #w{}.
-left(N, G, W) ->
+-doc "A member leaves the group, with this membership.".
+-spec left(node(), term(), sderl_membership:t(), #w{}) -> #w{}.
+left(N, G, Mem, W) ->
     case of_group(G, W) of
         none -> W;
-        #q{out = Out} = Q -> keep_of(G, Q#q{out = lists:usort([N | Out])}, W)
+        #q{out = Out} = Q -> keep_of(G, Q#q{out = Out#{N => Mem}}, W)
     end.
 
 -doc "A member says that it has lost the majority, or has it again.".

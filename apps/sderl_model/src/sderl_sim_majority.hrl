@@ -12,7 +12,8 @@
     reigns = #{} :: #{epoch() => [position()]},     % what the log was when an epoch committed first
     acks = #{} :: #{{node(), epoch()} => non_neg_integer()},
     promises = #{} :: #{epoch() => [node()]},
-    out = [] :: [node()],                       % who has left, and has been in no log since
+    %% Who has left, by which membership, and has been in no log since.
+    out = #{} :: #{node() => sderl_membership:t()},
     places = #{} :: #{term() => {term(), pos_integer()}},   % operation => its list, and where in it
     answers = [] :: [{Place :: term(), Asked :: integer(), Answered :: integer(), term()}],
     never = #{} :: #{term() => [term()]},       % list of operations => those answered `no_majority`

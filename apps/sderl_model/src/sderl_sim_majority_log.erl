@@ -104,48 +104,59 @@ agreed(N, G, Pos, Lineage, History, #q{electors = Before, unleased = Unleased} =
         #{Pos := {_, Known}} -> Known;
         _ -> []
     end,
-    After = lists:foldl(fun(#mem{membership = Mem}, _) -> sderl_membership:members(Mem);
-                           (_, Members) -> Members
-                        end, Before, Items),
-    by_majority(N, G, Pos, Lineage, History, Before, Q, W),
-    After =:= Before orelse by_majority(N, G, Pos, Lineage, History, After, Q, W),
+    Changed = lists:foldl(fun(#mem{membership = Mem}, _) -> Mem;
+                             (_, Mem) -> Mem
+                          end, none, Items),
+    After = case Changed of none -> Before; _ -> sderl_membership:members(Changed) end,
+    by_majority(N, G, Pos, Lineage, History, Before, Changed, Q, W),
+    After =:= Before orelse by_majority(N, G, Pos, Lineage, History, After, Changed, Q, W),
     _ = [never_applied(Q, Key, Pos, Items, W)
          || #seg{member = O, session = Sid, number = R} <- Items,
             Key <- [{O, Sid, R}], is_map_key(Key, Q#q.never)],
     case Unleased of
         #{Pos := Why} -> violation(leased, [N, Pos, Why], W);
-        _ -> Q#q{electors = After, out = Q#q.out -- (After -- Before)}
+        _ -> Q#q{electors = After, out = maps:without(After -- Before, Q#q.out)}
     end.
 
-by_majority(_, _, _, _, _, [], _, _) -> ok;
-by_majority(N, G, {E, Num} = Pos, Lineage, History, Members, #q{acks = Acks} = Q, W) ->
+by_majority(_, _, _, _, _, [], _, _, _) -> ok;
+by_majority(N, G, {E, Num} = Pos, Lineage, History, Members, Changed, #q{acks = Acks} = Q, W) ->
     Epochs = [Lineage | [X || {X, _} <- History, X >= E]],
     Acked = fun(M) ->
         lists:any(fun({_, Coord} = X) ->
             Coord =:= M orelse maps:get({M, X}, Acks, -1) >= Num
         end, Epochs)
     end,
-    Have = [M || M <- Members, Acked(M) orelse has_left(M, G, Q, W)],
-    is_majority(Have, Members)
+    Have = [M || M <- Members, Acked(M)],
+    agree(Have, Members, Changed, G, Q, W)
         orelse violation(by_majority, [N, {commits, Pos}, {members, Members}, {have, Have}], W),
     ok.
 
 promised(N, G, {_, Coord} = E, Q, W) ->
     #q{promises = Promises, electors = Electors, reigns = Reigns} = Q,
     Promised = lists:usort([Coord | maps:get(E, Promises, [])]),
-    Agree = [M || M <- Electors, lists:member(M, Promised) orelse has_left(M, G, Q, W)],
+    Mem = case seen(N, G, W) of
+        #{membership := Known} -> Known;
+        none -> none
+    end,
     is_map_key(E, Reigns)
-        orelse is_majority(Agree, Electors)
+        orelse agree(Promised, Electors, Mem, G, Q, W)
         orelse length(Electors) < 2
         orelse violation(by_majority, [N, {epoch, E}, {members, Electors}, {promised, Promised}],
                          W),
     ok.
 
-%% Who has left agrees to all that others do without it. So does the next life of its node, which
+%% Whether these are a majority of the members, with those who left by the membership that it is about: they agreed
+%% to that. Or all that have not left.
+agree(Have, Members, Mem, G, #q{out = Out} = Q, W) ->
+    Left = [M || M <- Members -- Have, has_left(M, G, Q, W)],
+    is_majority(Have ++ [M || M <- Left, maps:get(M, Out, unknown) =:= Mem], Members)
+        orelse Members -- (Have ++ Left) =:= [].
+
+%% Nobody waits for who has left. So it is with the next life of its node, which
 %% begins with nothing and has no vote (rule 33), until it is in a log or is added again.
 has_left(N, G, #q{out = Out}, W) ->
     #b{left = Left} = book(G, W),
-    lists:member(N, Out)
+    is_map_key(N, Out)
         orelse (is_map_key({N, (node(N, W))#n.life}, Left) andalso seen(N, G, W) =:= none).
 
 -doc "Whether these have more than half of them among them.".

@@ -358,7 +358,7 @@ effect(N, G, _, {left, Why, Mem}, W) ->
     File = case M#m.file of none -> none; _ -> left end,
     Book = B#b{left = Left#{{N, Life} => Why}, promised = maps:remove({N, Life}, P)},
     W1 = keep(N, G, M#m{p = undefined, store = undefined, gone = Gone#{Uid => {Why, Mem}}, file = File},
-              sderl_sim_majority:left(N, G, keep_book(G, Book, W))),
+              sderl_sim_majority:left(N, G, Mem, keep_book(G, Book, W))),
     %% A client whose question it did not read finds that this is no member any more (sderl_client).
     lists:foldl(fun({Unread, _}, Acc) -> sderl_sim_client:answered(N, G, Unread, {no, not_member}, Acc) end,
                 W1, unanswered(N, G, Life, W1));
