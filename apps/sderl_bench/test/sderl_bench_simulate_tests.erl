@@ -27,8 +27,8 @@ options_test() ->
     {ok, Majority} = options(["--majority", "--files", "--reads", "40"]),
     ?assertEqual(sderl_sim_strict:usual(majority), maps:get(strict, Majority)),
     ?assertMatch(#{mode := majority, files := true, reads := 40}, sderl_bench_simulate_options:simulated(Majority)),
-    {ok, Applied} = options(["--applied"]),
-    ?assertMatch(#{mode := available, answer := applied}, sderl_bench_simulate_options:simulated(Applied)),
+    {ok, Applied} = options(["--applied", "--beats"]),
+    ?assertMatch(#{mode := available, answer := applied, beats := true}, sderl_bench_simulate_options:simulated(Applied)),
     ?assertMatch({ok, #{nightly := true, seed := 5, log := "f"}}, options(["--nightly", "--seed", "5", "--log", "f"])).
 
 hard_test() ->
@@ -46,7 +46,7 @@ every_parameter_is_in_the_command_test_() ->
         {ok, Options} = options(Args ++ ["--seed", "9", "--schedules", "1"]),
         ["bin/sderl", "bench", "simulate" | Again] = string:lexemes(unicode:characters_to_list(?E:replay(9, Options)), " "),
         ?assertEqual({ok, Options}, options(Again))
-     end || Args <- [[], ["--hard"], ["--strict", "none"], ["--majority", "--hard"], ["--applied", "--hard"], ["--majority", "--files", "--reads", "3", "--strict", "all"], ["--time", "9000", "--longest", "70", "--late", "0", "--boot-spread", "1", "--relink", "99",
+     end || Args <- [[], ["--hard"], ["--strict", "none"], ["--majority", "--hard"], ["--applied", "--hard"], ["--beats"], ["--majority", "--files", "--reads", "3", "--strict", "all"], ["--time", "9000", "--longest", "70", "--late", "0", "--boot-spread", "1", "--relink", "99",
                                       "--chunk", "2", "--aside", "900", "--forget", "8000", "--patience", "700", "--keep", "9", "--made", "1", "--delay", "2-3", "--faults", "loss,cut",
                                       "--broken", "rule_9", "--groups", "2", "--strict", "all"]]].
 

@@ -63,7 +63,7 @@ faults by kind, operations of clients, and in how many ms after the last fault a
 
 -define(OPTIONS, [seed, nodes, spare, groups, script, faults, kinds, time, longest, clients, delay, late, boot_spread, broken,
                   aside_ms, forget_ms, trace, return, chunk, relink, resolver, launch, strict, patience, keep, made, core,
-                  door, mode, answer, reads, files]).
+                  door, mode, answer, reads, files, beats]).
 
 -doc "Runs one schedule: a seed, or options with one.".
 -spec run(integer() | map()) -> outcome().

@@ -12,7 +12,8 @@
     seen :: map(),
     mail = [] :: [term()],              % newest first
     due = false :: boolean(),           % a step is scheduled
-    cursors = #{} :: map()
+    cursors = #{} :: map(),
+    heard = #{} :: #{node() => tuple()}     % of each node the last message, where that is a heartbeat
 }).
 
 %% What a node has of a group. The store outlives the process, nothing outlives the node.

@@ -10,7 +10,7 @@ the node finds what the tables keep.
 """.
 -include("sderl_sim.hrl").
 
--export([mail/4, new_member/5, join/5, moves/4, recover/3, step/4, kill/3, dies/2, tell_loser/5,
+-export([mail/4, beats/7, new_member/5, join/5, moves/4, recover/3, step/4, kill/3, dies/2, tell_loser/5,
          tick_later/4]).
 
 -import(sderl_sim_world, [rnd/3, chance/2, pick/2, in/3, node/2, keep/4, member/3, process/4, book/2, keep_book/3,
@@ -20,6 +20,8 @@ the node finds what the tables keep.
 -define(CHUNK, 3).
 %% A process that dies while it writes has done at most so many writes of the effect.
 -define(MOST_WRITES, 6).
+%% So much earlier than its message arrives was what a heartbeat of a node tells of.
+-define(BEAT_MS, 1500).
 %% As `sderl_watch` does.
 -define(TELL_AGAIN_MS, 5000).
 %% The system time at which the world begins. Clocks are off by less, and nobody forgets removed
@@ -32,13 +34,33 @@ the node finds what the tables keep.
 -spec mail(node(), term(), term(), #w{}) -> #w{}.
 mail(N, G, Item, W) ->
     case member(N, G, W) of
-        #m{p = #p{mail = Mail, due = true} = P} = M ->
-            keep(N, G, M#m{p = P#p{mail = [Item | Mail]}}, W);
-        #m{p = #p{mail = Mail, id = Id} = P} = M ->
-            #n{pace = {Min, Max}} = node(N, W),
-            {D, W1} = rnd(Min, Max, W),
-            in(D, {step, N, G, Id}, keep(N, G, M#m{p = P#p{mail = [Item | Mail], due = true}}, W1));
+        #m{p = #p{mail = Mail, due = Due, id = Id, heard = Heard} = P} = M ->
+            Next = M#m{p = P#p{mail = [Item | Mail], due = true, heard = unheard(Item, Heard)}},
+            case Due of
+                true -> keep(N, G, Next, W);
+                false ->
+                    #n{pace = {Min, Max}} = node(N, W),
+                    {D, W1} = rnd(Min, Max, W),
+                    in(D, {step, N, G, Id}, keep(N, G, Next, W1))
+            end;
         _ -> W
+    end.
+
+unheard(_, Heard) when map_size(Heard) =:= 0 -> Heard;
+unheard({msg, From, _}, Heard) -> maps:remove(From, Heard);
+unheard({nodedown, From}, Heard) -> maps:remove(From, Heard);
+unheard(_, Heard) -> Heard.
+
+-doc "A heartbeat. What says the same as the message before it comes with the node's own, and late (`sderl_group_beats`).".
+-spec beats(node(), term(), pos_integer(), node(), tuple(), integer(), #w{}) -> #w{}.
+beats(N, G, Id, From, Msg, At, W0) ->
+    case member(N, G, W0) of
+        #m{p = #p{id = Id, heard = #{From := Msg}}} -> mail(N, G, {beat, From, Msg, At - ?BEAT_MS}, W0);
+        #m{p = #p{id = Id}} ->
+            W = mail(N, G, {msg, From, Msg}, W0),
+            #m{p = #p{heard = Heard} = P} = M = member(N, G, W),
+            keep(N, G, M#m{p = P#p{heard = Heard#{From => Msg}}}, W);
+        _ -> W0
     end.
 
 -doc "A node hears that it is a member of a group it did not know.".

@@ -89,9 +89,17 @@ send(From, To, Addr, Msg, W) ->
     case known_link(pair(From, To), W) of
         #l{id = Id, up = #{From := up}} ->
             #n{version = V} = node(From, W),
-            on_its_way(From, To, Id, {V, Addr, Msg}, counted(Msg, W));
+            on_its_way(From, To, Id, {V, Addr, stamped(Msg, W)}, counted(Msg, W));
         _ -> W
     end.
+
+%% A heartbeat that may be one that the node says for its processes, with the time of that.
+stamped(Msg, #w{now = Now} = W) when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack ->
+    case sderl_sim_world:option(beats, false, W) of
+        true -> {beat, Now, Msg};
+        false -> Msg
+    end;
+stamped(Msg, _) -> Msg.
 
 on_its_way(From, To, Id, Item, #w{silent = Silent} = W) ->
     case Silent of

@@ -174,6 +174,7 @@ arrive(N, Item, W) ->
 take(N, {nodeup, M}, W) -> to_groups(N, M, {nodeup, M}, W);
 take(N, {nodedown, M}, W) -> to_groups(N, M, {nodedown, M}, W);
 take(N, {proc, G, Id, Item}, W) -> to(N, G, Id, Item, W);
+take(N, {msg, {N, G, Id}, From, {beat, At, Msg}}, W) -> sderl_sim_member:beats(N, G, Id, From, Msg, At, W);
 take(N, {msg, {N, G, Id}, From, Msg}, W) ->
     to(N, G, Id, {msg, From, Msg}, sderl_sim_hostile:arrives(N, G, From, Msg, W));
 take(N, {msg, {meet, G}, From, {meet, Theirs, Nodes}}, W) ->

@@ -54,6 +54,7 @@ text({settled, G, C, E, Names}) ->
 text(Other) -> term(Other).
 
 noise(tick) -> true;
+noise({beat, _, _, _}) -> true;
 noise({msg, _, Msg}) when element(1, Msg) =:= hb; element(1, Msg) =:= hb_ack -> true;
 noise(_) -> false.
 

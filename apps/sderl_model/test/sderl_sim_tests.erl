@@ -93,6 +93,13 @@ hard_test_() ->
 hard() ->
     #{spare => 1, clients => 3, reads => 10, faults => 20, delay => {1, 200}, kinds => [loss | sderl_sim_faults:usual()]}.
 
+%% Nodes say heartbeats for their processes.
+beats_test_() ->
+    [{lists:concat(["beats, ", Mode, ", ", Seed]), {timeout, 120, fun() ->
+        ?assertEqual(ok, sderl_sim:run((hard())#{nodes => 5, beats => true, mode => Mode, seed => Seed}))
+     end}}
+     || {Mode, Seed} <- [{available, 1530000001}, {majority, 1530000002}]].
+
 %% Members that are not heard over links that stand, for long.
 silent_test_() ->
     [{lists:concat(["silent, ", Nodes, " nodes, ", Seed]), {timeout, 120, fun() ->

@@ -36,6 +36,7 @@ simulator calls it, what it may be and what it is where nobody says. `--hard` ch
 -define(FLAGS, [
     {majority, "groups with consistency => majority"},
     {applied, "groups with answer => applied"},
+    {beats, "nodes say heartbeats for their processes"},
     {files, "a node that restarts finds its group, its members and the highest epoch in a file"}
 ]).
 
@@ -181,13 +182,15 @@ known(Option, What, Words, Known) ->
 
 -doc "The parameters as `m:sderl_sim` takes them.".
 -spec simulated(#{atom() => term()}) -> #{atom() => term()}.
-simulated(#{faults := Kinds, strict := Strict, broken := Broken, delay := Delay, files := Files} = Options) ->
+simulated(#{faults := Kinds, strict := Strict, broken := Broken, delay := Delay, files := Files,
+            beats := Beats} = Options) ->
     Numbers = #{Key => map_get(Name, Options) || {Name, Key, _, _, _, _} <- ?NUMBERS,
                                                 not (lists:member(Name, [forget, patience]) andalso map_get(Name, Options) =:= 0)},
     Numbers#{
         mode => mode(Options),
         answer => answer(Options),
         files => Files,
+        beats => Beats,
         kinds => Kinds,
         strict => Strict,
         broken => Broken,
