@@ -248,7 +248,8 @@ node is ignored, so a list without other nodes gives `{ok, Group, []}` whatever 
 
 Errors: `node_does_not_belong_to_the_s_group` (the calling node is no member), `no_majority` (in a
 majority group: the members that count are no majority of the members now, or would be none of the members
-then; in the second case add fewer nodes at a time).
+then; in the second case add fewer nodes at a time. A group of one member cannot grow so: make it anew, with
+all its members, by `new_s_group/3`).
 """.
 -spec add_nodes(group(), [node()]) ->
     {ok, group(), Added :: [node()]}

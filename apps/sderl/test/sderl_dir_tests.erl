@@ -42,7 +42,7 @@ dies_at(Table) ->
 group() ->
     ok = sderl_dir:start_args(g, ?UID, #{mem => sderl_membership:new([node()]), found => true}),
     true = ets:insert(sderl_groups, {g, ?UID, self(), [node()], node()}),
-    true = sderl_store:durable(g, durable),
+    true = sderl_saved:durable(g, durable),
     true = ets:insert(sderl_state, {{log, g}, {1, node()}, 1, []}),
     true = ets:insert(sderl_names, {{g, name}, self(), node(), {1, node()}, 1, []}),
     ok = sderl_dir:know(g, [node()], node()),

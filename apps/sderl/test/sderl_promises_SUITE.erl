@@ -151,7 +151,7 @@ killed_while_leaving(_) ->
             true = erlang:suspend_process(Pid),
             true = ets:update_element(sderl_state, {init, g}, {3, {leaving, Pid, {left, deleted, [node()]}}}),
             true = ets:delete(sderl_groups, g),
-            true = sderl_store:purge(g),
+            true = sderl_saved:purge(g),
             exit(Pid, kill)
         end),
         await(left, fun() -> on(F, A, fun() -> {s_group:own_s_groups(), sderl_dir:is_free(), ets:tab2list(sderl_names)} end) =:= {[], true, []} end),

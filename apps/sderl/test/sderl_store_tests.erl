@@ -44,7 +44,7 @@ index_of_a_predecessor_test() ->
         ets:delete(sderl_names, {g, two}),
         ?assertEqual(none, sderl_store:name_of(Store, Two)),
         {[], Store} = built(Heir, Store),
-        true = sderl_store:purge(g),
+        true = sderl_saved:purge(g),
         ?assertEqual(undefined, ets:info(Table)),
         ?assertMatch({none, _}, sderl_store:take_index(sderl_store:new(g, [node()])))
     end).

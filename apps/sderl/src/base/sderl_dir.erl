@@ -320,7 +320,7 @@ forget_tables(Group, How) ->
     %% Of the tables the directory goes first: readers that miss a row must not take us for a member.
     true = ets:delete(sderl_groups, Group),
     ok = forgotten(Group, []),
-    true = sderl_store:purge(Group),
+    true = sderl_saved:purge(Group),
     true = sderl_traffic:forget(Group),
     true = sderl_names:forget(Group),
     ok = tell_left(Group, How),

@@ -3,15 +3,13 @@
 -moduledoc false.
 %% The tables of a node, as the group processes write them. Everyone reads them, by `sderl_names`.
 %%
-%% `sderl_names` has one row a name (`?STORED`): a member's read is one look-up. `sderl_state` has what a
-%% new process of a group needs to go on where its predecessor was killed: `{{log, G}, Epoch, Num, Items}`
-%% (the last batch, written before its rows, so applying it again after a crash in between gives the same
-%% rows), `{{session, G, Node}, Inc, Req, Answers}`, `{{sessions, G}, [Node]}` (the nodes that may have a
-%% session), `{{out, G}, Req, Ops}`, `{{durable, G}, Term}`, `{{index, G}, Table}` (`sderl_index`).
+%% `sderl_names` has one row a name (`?STORED`): a member's read is one look-up. What a new process of a group
+%% needs to go on where its predecessor was killed is beside them (`sderl_saved`, `sderl_index`): the last
+%% batch is written there before its rows.
 %%
 %% The tables are those of all groups, and to look for the rows of one group goes through all. So the
-%% process of a group that has had no name yet does not look, and sessions are found by their keys: to make
-%% a group costs the same however many groups and names there are.
+%% process of a group that has had no name yet does not look: to make a group costs the same however many
+%% groups and names there are.
 %%
 %% `sderl_sup` owns the tables, which runs no protocol (rule 30).
 
@@ -26,10 +24,8 @@
 -export([lookup/2, name_of/2, foreign/1]).
 -export([apply/6, redo/5, put_rows/5, sync_begin/3, sync_end/4, sweep/3]).
 -export([read/3, read_next/1, read_stop/1]).
--export([durable/2, outbox/3, sessions/2, recover/1, purge/1]).
+-export([sessions/2]).
 -export_type([store/0, local/0, stale/0, cursor/0]).
-
--define(STATE, sderl_state).
 
 -record(st, {
     group,
@@ -68,7 +64,7 @@ the name goes: it costs nothing until the process ends, and many a process regis
 -spec new(term(), [node()]) -> store().
 new(Group, Members) ->
     #st{group = Group, names = ets:whereis(?NAMES), members = #{N => [] || N <- Members},
-        sessions = #{N => [] || N <- session_nodes(Group)}}.
+        sessions = #{N => [] || N <- sderl_saved:session_nodes(Group)}}.
 
 -doc "Of a group that is new on this node: there are no names to look for.".
 -spec empty(store()) -> store().
@@ -138,7 +134,7 @@ when
     Items :: [sderl_op:item()],
     Index :: [{pid(), [Name :: term()] | none}] | none.
 apply(#st{group = G} = St, Local, {Epoch, Num}, Items, Index, Notify) ->
-    true = ets:insert(?STATE, {{log, G}, Epoch, Num, Items}),
+    true = sderl_saved:log(G, Epoch, Num, Items),
     write(St, Local, {Epoch, Num}, Items, Index, Notify).
 
 %% The last batch once more, for a process whose predecessor may have died half-way through it.
@@ -193,12 +189,12 @@ item(#seg{operations = Ops, answers = default} = Item, #a{notify = false} = A0) 
     %% The way nearly everything goes.
     #seg{member = O, session = Sid, number = R} = Item,
     #a{st = St, epoch = E, seq = Seq, local = L} = A = has_session(O, A0),
-    true = ets:insert(?STATE, {{session, St#st.group, O}, Sid, R, default}),
+    true = sderl_saved:session(St#st.group, O, {Sid, R, default}),
     plain(Ops, O, E, Seq, L, St, A);
 item(#seg{operations = Ops, answers = As} = Item, #a{st = #st{group = G}} = A0) ->
     #seg{member = O, session = Sid, number = R} = Item,
     A = ops(Ops, As, O, has_session(O, A0)),
-    true = ets:insert(?STATE, {{session, G, O}, Sid, R, As}),
+    true = sderl_saved:session(G, O, {Sid, R, As}),
     A;
 item(#view{drops = Drops, live = Live}, A) -> come_home(Live, drop_homes(Drops, A));
 %% From here on in the order of operations, the homes that later ones give follow the new members.
@@ -207,8 +203,8 @@ item(#mem{membership = Mem, removed = Removed}, #a{st = St} = A) ->
 item(#shard{member = N, is_first = First, rows = Rows, rest = Rest}, A00) ->
     #a{st = #st{group = G}} = A0 = has_session(N, A00),
     true = case Rest of
-        {_, {Sid, R, As}} -> ets:insert(?STATE, {{session, G, N}, Sid, R, As});
-        _ -> ets:delete(?STATE, {session, G, N})
+        {_, {_, _, _} = Session} -> sderl_saved:session(G, N, Session);
+        _ -> sderl_saved:no_session(G, N)
     end,
     A = case First of
         true -> drop_homes([N], A0);
@@ -240,14 +236,11 @@ drop_homes(Homes, #a{st = #st{group = G}} = A0) ->
         del(Name, Pid, A)
     end, A0).
 
-%% Said before there is one, so that none is missed by whoever looks for them.
 has_session(Node, #a{st = #st{sessions = Has}} = A) when is_map_key(Node, Has) -> A;
 has_session(Node, #a{st = #st{group = G, sessions = Has} = St} = A) ->
     Now = Has#{Node => []},
-    true = ets:insert(?STATE, {{sessions, G}, maps:keys(Now)}),
+    true = sderl_saved:may_have_sessions(G, maps:keys(Now)),
     A#a{st = St#st{sessions = Now}}.
-
-session_nodes(G) -> ets:lookup_element(?STATE, {sessions, G}, 2, []).
 
 %% A process had a name here before its node became a member: from now on the name is at home there.
 come_home([], A) -> A;
@@ -397,7 +390,7 @@ unindex(Pid, #a{st = #st{index = T}}) -> sderl_index:delete(T, Pid).
 %% in the meantime is deleted at its end.
 -spec sync_begin(store(), term(), non_neg_integer()) -> stale().
 sync_begin(#st{group = G} = St, Epoch, Num) ->
-    true = ets:insert(?STATE, {{log, G}, Epoch, Num, []}),
+    true = sderl_saved:log(G, Epoch, Num, []),
     case St of
         #st{is_empty = true} -> #{};
         _ -> sderl_rows:fold(G, fun(?STORED(_, Name, _, _, E, Seq, _), Acc) -> Acc#{Name => {E, Seq}} end, #{})
@@ -470,47 +463,8 @@ swept({Rows, Cursor}, #st{index = Index}, L0) ->
     end,
     {L, Foreign, length(Unsound), Cursor}.
 
-%% ---------------------------------------------------------------- what a new process needs
-
--spec durable(term(), term()) -> true.
-durable(G, D) -> ets:insert(?STATE, {{durable, G}, D}).
-
--spec outbox(term(), pos_integer(), [term()]) -> true.
-outbox(G, Req, List) -> ets:insert(?STATE, {{out, G}, Req, List}).
-
 -doc "Replaces what is known of all members' last lists: it came with a snapshot.".
 -spec sessions(store(), #{node() => {term(), non_neg_integer(), term()}}) -> store().
 sessions(#st{group = G, sessions = Had} = St, Sessions) ->
-    %% A process may die in between: a session that stays is never missed.
-    Now = #{N => [] || N := _ <- Sessions},
-    true = ets:insert(?STATE, [{{sessions, G}, maps:keys(maps:merge(Had, Now))}
-                               | [{{session, G, N}, Sid, R, As} || N := {Sid, R, As} <- Sessions]]),
-    lists:foreach(fun(N) -> ets:delete(?STATE, {session, G, N}) end, maps:keys(maps:without(maps:keys(Now), Had))),
-    true = ets:insert(?STATE, {{sessions, G}, maps:keys(Now)}),
-    St#st{sessions = Now}.
-
--spec recover(term()) -> none | map().
-recover(G) ->
-    case ets:lookup(?STATE, {durable, G}) of
-        [] -> none;
-        [{_, D}] ->
-            Log = case ets:lookup(?STATE, {log, G}) of
-                [{_, E, Num, Items}] -> #{log => {Num, Items}, log_epoch => E};
-                [] -> #{}
-            end,
-            Out = case ets:lookup(?STATE, {out, G}) of
-                [{_, R, List}] -> #{outbox => {R, List}};
-                [] -> #{}
-            end,
-            Sess = [{N, {Sid, R, As}} || N <- session_nodes(G),
-                                         {_, Sid, R, As} <- ets:lookup(?STATE, {session, G, N})],
-            maps:merge(maps:merge(Log, Out), #{durable => D, sessions => maps:from_list(Sess)})
-    end.
-
--doc "Forgets what a process of a group would need, as this node left the group.".
--spec purge(term()) -> true.
-purge(G) ->
-    sderl_index:forget(G),
-    lists:foreach(fun(N) -> ets:delete(?STATE, {session, G, N}) end, session_nodes(G)),
-    lists:foreach(fun(K) -> ets:delete(?STATE, {K, G}) end, [sessions, durable, log, out]),
-    true.
+    true = sderl_saved:sessions(G, maps:keys(Had), Sessions),
+    St#st{sessions = #{N => [] || N := _ <- Sessions}}.

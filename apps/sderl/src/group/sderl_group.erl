@@ -86,60 +86,18 @@ init({Group, Uid}) ->
             {ok, keep(start(Group, Uid, Args)), {continue, start}}
     end.
 
-start(Group, Uid, #{options := Options} = Args) ->
+start(Group, Uid, #{options := #{tick_ms := Tick, aside_ms := Aside}} = Args) ->
     _ = process_flag(async_dist, true),
     _ = process_flag(trap_exit, true),
     ok = net_kernel:monitor_nodes(true, #{node_type => all}),
-    #{tick_ms := Tick, aside_ms := Aside} = Options,
     ok = sderl_heart:leave(Uid),
-    Mode = maps:get(mode, Args, available),
-    Answer = maps:get(answer, Args, committed),
-    Had = case sderl_store:recover(Group) of
-        none when Group =/= undefined -> none;
-        Found -> sound(Group, Found)
-    end,
-    Core0 = maps:merge(
-        maps:with([tick_ms, aside_ms, forget_ms], Options),
-        #{mode => Mode, answer => Answer, group => Group, uid => Uid, self => node(), addr => self(),
-          inc => sderl_dir:incarnation(),
-          now => now_ms(), clock => erlang:system_time(millisecond), linked => nodes(connected)}),
-    Core = sderl_core:init(case Had of
-        none -> maps:merge(Core0, maps:with([mem, found, ceil, fresh], Args));
-        _ -> maps:merge(Core0, maps:with([durable, log, log_epoch, sessions, outbox], Had))
-    end),
-    Store0 = sderl_store:new(Group, sderl_core:members(Core)),
-    Store = case Had of
-        %% (What an island that this node leaves had may still be there.)
-        none when Group =/= undefined -> sderl_store:empty(Store0);
-        _ -> Store0
-    end,
-    {Index, Store1} = sderl_store:take_index(Store),
-    _ = Index =:= none orelse sderl_watch:give_index(Index),
-    Local = case Had of
-        #{log := {Num, Items}, log_epoch := E} ->
-            %% The predecessor may have died between the log and the rows.
-            %% A free namespace that became part of another was not restarted for a fault.
-            is_map_key(moved, Args) orelse sderl_event:emit(process_restarted, #{group => Group}),
-            sderl_store:redo(Store1, #{}, E, Num, Items);
-        _ -> #{}
-    end,
+    {Core, Store, Local} = sderl_group_start:begins_with(Group, Uid, Args),
     Timer = sderl_timer:next(none, rand:uniform(Tick), tick),
-    #g{timer = Timer, group = Group, uid = Uid, core = Core, store = Store1, local = Local,
+    #g{timer = Timer, group = Group, uid = Uid, core = Core, store = Store, local = Local,
        sweep = start, tick_ms = Tick,
        tally = sderl_traffic:group(Group), file = sderl_group_file:new(Group, Uid, Args),
        beats = sderl_group_beats:new(Tick, Aside),
        resolver_ms = sderl_options:value(resolver_timeout_ms)}.
-
-%% A value of a wrong type that got past an earlier version's door would end each process that is started.
-sound(Group, Had) ->
-    case Had of
-        #{outbox := {Number, List}} ->
-            {Good, Bad} = lists:partition(fun({_, Op}) -> sderl_wire:operation(Op) end, List),
-            lists:foreach(fun({From, _}) -> sderl_client:answer(From, {no, unknown_operation}) end, Bad),
-            sderl_event:dropped(?MODULE, length(Bad), #{group => Group}),
-            Had#{outbox := {Number, Good}};
-        _ -> Had
-    end.
 
 -spec handle_continue(start, #g{}) -> {noreply, #g{}} | {stop, normal, #g{}}.
 handle_continue(start, G) -> run([start], G).
@@ -333,12 +291,12 @@ effect({apply, Epoch, Num, Items, Index}, #g{store = St0, local = L0, group = Gr
     watch(Foreign, G0),
     G0#g{store = St, local = L};
 effect({durable, D}, #g{group = Group} = G) ->
-    true = sderl_store:durable(Group, D),
+    true = sderl_saved:durable(Group, D),
     keep(G);
 effect({members, Members}, #g{store = St} = G) ->
     G#g{store = sderl_store:members(Members, St)};
 effect({outbox, Req, List}, #g{group = Group} = G) ->
-    true = sderl_store:outbox(Group, Req, List),
+    true = sderl_saved:outbox(Group, Req, List),
     G;
 effect({hello, Node, Msg}, #g{group = Group, uid = Uid} = G) ->
     ok = sderl_traffic:send({sderl_node, Node}, {sderl_hello, ?VSN, Group, Uid, node(), Msg}, control, Msg),

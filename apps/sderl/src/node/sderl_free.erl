@@ -203,8 +203,8 @@ move(Args, Own, Old, {Uid, Mem}, From, Msg) ->
 
 moved(Own, Uid) ->
     #{mem := Mem} = sderl_dir:start_args(undefined, Uid),
-    case sderl_store:recover(undefined) of
-        #{durable := D} -> sderl_store:durable(undefined, sderl_core:moved(D, Mem));
+    case sderl_saved:recover(undefined) of
+        #{durable := D} -> sderl_saved:durable(undefined, sderl_core:moved(D, Mem));
         none -> true
     end,
     {ok, Pid} = sderl_group_sup:start_group(undefined, Uid),

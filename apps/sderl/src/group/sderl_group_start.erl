@@ -1,0 +1,53 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_group_start).
+-moduledoc false.
+%% What the process of a group begins with: what its predecessor left, or the membership that it is started with.
+
+-export([begins_with/3]).
+
+-doc "The state of the protocol, the tables, and the processes that are monitored so far.".
+-spec begins_with(term(), binary(), map()) -> {sderl_core:state(), sderl_store:store(), sderl_store:local()}.
+begins_with(Group, Uid, #{options := Options} = Args) ->
+    Mode = maps:get(mode, Args, available),
+    Answer = maps:get(answer, Args, committed),
+    Had = case sderl_saved:recover(Group) of
+        none when Group =/= undefined -> none;
+        Found -> sound(Group, Found)
+    end,
+    Core0 = maps:merge(
+        maps:with([tick_ms, aside_ms, forget_ms], Options),
+        #{mode => Mode, answer => Answer, group => Group, uid => Uid, self => node(), addr => self(),
+          inc => sderl_dir:incarnation(),
+          now => sderl_clock:now_ms(), clock => erlang:system_time(millisecond), linked => nodes(connected)}),
+    Core = sderl_core:init(case Had of
+        none -> maps:merge(Core0, maps:with([mem, found, ceil, fresh], Args));
+        _ -> maps:merge(Core0, maps:with([durable, log, log_epoch, sessions, outbox], Had))
+    end),
+    Store0 = sderl_store:new(Group, sderl_core:members(Core)),
+    Store = case Had of
+        %% (What an island that this node leaves had may still be there.)
+        none when Group =/= undefined -> sderl_store:empty(Store0);
+        _ -> Store0
+    end,
+    {Index, Store1} = sderl_store:take_index(Store),
+    _ = Index =:= none orelse sderl_watch:give_index(Index),
+    Local = case Had of
+        #{log := {Num, Items}, log_epoch := E} ->
+            %% The predecessor may have died between the log and the rows.
+            %% A free namespace that became part of another was not restarted for a fault.
+            is_map_key(moved, Args) orelse sderl_event:emit(process_restarted, #{group => Group}),
+            sderl_store:redo(Store1, #{}, E, Num, Items);
+        _ -> #{}
+    end,
+    {Core, Store1, Local}.
+
+%% A value of a wrong type that got past an earlier version's door would end each process that is started.
+sound(Group, Had) ->
+    case Had of
+        #{outbox := {Number, List}} ->
+            {Good, Bad} = lists:partition(fun({_, Op}) -> sderl_wire:operation(Op) end, List),
+            lists:foreach(fun({From, _}) -> sderl_client:answer(From, {no, unknown_operation}) end, Bad),
+            sderl_event:dropped(sderl_group, length(Bad), #{group => Group}),
+            Had#{outbox := {Number, Good}};
+        _ -> Had
+    end.
