@@ -9,6 +9,8 @@
 -export([start_link/1]).
 -export([init/1]).
 
+-import(sderl_children, [worker/1, worker/2, supervisor/1, supervisor/2]).
+
 -doc "`Reconfigure`: see `sderl_node:start_link/1`.".
 -spec start_link(Reconfigure :: fun(() -> ok)) -> supervisor:startlink_ret().
 start_link(Reconfigure) -> supervisor:start_link({local, ?MODULE}, ?MODULE, Reconfigure).
@@ -22,13 +24,14 @@ init(Reconfigure) ->
     sderl_links = sderl_links:new(),
     ok = sderl_heart:new(),
     ok = sderl_part:register_all(parts()),
-    {ok, {#{strategy => one_for_one, intensity => 1000, period => 1},
+    {ok, {sderl_children:flags(),
           %% Other members address routing and attributes as soon as this node's groups are
           %% there, so these start before the groups. Placement uses groups and starts after.
           [worker(sderl_subs, [fun sderl_event:dropped/3]),
            supervisor(sderl_attr_sup),
            supervisor(sderl_route_sup),
-           supervisor(sderl_dist_sup),
+           %% It answers measurements.
+           supervisor(sderl_dist_sup, [worker(sderl_dist_probe)]),
            supervisor(sderl_pg_sup),
            worker(sderl_connector),
            worker(sderl_watch),
@@ -46,9 +49,3 @@ init(Reconfigure) ->
 parts() ->
     [sderl_connector, sderl_node, sderl_kernel_env, sderl_route_sup, sderl_attr_sup, sderl_pg, sderl_place_sup,
      sderl_follow_sup].
-
-worker(M) -> worker(M, []).
-
-worker(M, Args) -> #{id => M, start => {M, start_link, Args}, shutdown => 2000}.
-
-supervisor(M) -> #{id => M, start => {M, start_link, []}, shutdown => infinity, type => supervisor}.

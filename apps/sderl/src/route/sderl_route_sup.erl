@@ -4,28 +4,25 @@
 %% The processes that route messages between groups. Their tables belong to the supervisor of the
 %% application, so they outlive this one too.
 
--behaviour(supervisor).
 -behaviour(sderl_part).
 
 -export([start_link/0]).
--export([init/1]).
 -export([create_tables/0, handle_group_changed/1, handle_group_left/2]).
 
--spec start_link() -> supervisor:startlink_ret().
-start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+-import(sderl_children, [worker/1, supervisor/2]).
 
--spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init([]) ->
-    Worker = fun(M) -> #{id => M, start => {M, start_link, []}, shutdown => 2000} end,
-    {ok, {#{strategy => one_for_one, intensity => 1000, period => 1},
-          [Worker(sderl_router),
-           Worker(sderl_route_report),
-           #{id => sderl_forward_sup,
-             start => {sderl_forward_sup, start_link, []},
-             shutdown => infinity,
-             type => supervisor},
-           Worker(sderl_monitor),
-           Worker(sderl_gateway_agent)]}}.
+-spec start_link() -> supervisor:startlink_ret().
+start_link() ->
+    %% Forwarding processes hold nothing but what is on its way.
+    Forwarders = [(sderl_children:worker(sderl_forward, [Name]))#{id := Name}
+                  || K <- lists:seq(0, 7), Name <- [sderl_route_send:forwarder(K)]],
+    sderl_children:start_link(?MODULE, [
+        worker(sderl_router),
+        worker(sderl_route_report),
+        supervisor(sderl_forward_sup, Forwarders),
+        worker(sderl_monitor),
+        worker(sderl_gateway_agent)
+    ]).
 
 -spec create_tables() -> ok.
 create_tables() ->
