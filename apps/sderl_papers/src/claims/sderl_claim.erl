@@ -45,10 +45,8 @@ was published, and where. `share`: the part of the budget of all claims that is 
     share := pos_integer()
 }.
 
--doc "What the points say of one claim.".
+-doc "What is shown of the points of one claim.".
 -type said() :: #{
-    verdict := verdict(),
-    verdict_text := binary(),
     plots := [plot()],
     tables := [table()],
     notes := [binary()]
@@ -95,7 +93,10 @@ was published, and where. `share`: the part of the budget of all claims that is 
 -doc "What to measure, the most important first.".
 -callback points(sderl_reproduce_scale:scale()) -> [point()].
 
--doc "What the points say; there may be any of them, and none.".
+-doc "What the points say of the claim, and why; there may be any of them, and none.".
+-callback verdict([sderl_claim_points:measured()]) -> {verdict(), binary()}.
+
+-doc "What is shown of the points.".
 -callback page([sderl_claim_points:measured()]) -> said().
 
 -doc "The claims that there are, in their order.".
@@ -135,5 +136,7 @@ share(Module) -> map_get(share, Module:about()).
 -doc "The page of a claim: what it is, what the points say, and the command that measures them again.".
 -spec page(module(), [sderl_claim_points:measured()], Command :: binary()) -> page().
 page(Module, Points, Command) ->
-    #{id := Id, title := Title, question := Question, claim := Claim} = Module:about(),
-    (Module:page(Points))#{id => Id, title => Title, question => Question, claim => Claim, command => Command}.
+    {Verdict, Text} = Module:verdict(Points),
+    (maps:merge(maps:remove(share, Module:about()), Module:page(Points)))#{
+        verdict => Verdict, verdict_text => Text, command => Command
+    }.

@@ -4,8 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([about/0, points/1, page/1]).
--export([verdict/1]).
+-export([about/0, points/1, verdict/1, page/1]).
 
 -import(sderl_claim_load, [point/4, groups/3, percent/1, plot/4, axis/2, axis/3]).
 -import(sderl_claim_points, [value/2, text/2]).
@@ -111,11 +110,9 @@ number(Group, Key) -> sderl_table:number(value(Group, [Key])).
 -doc false.
 -spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
-    {Verdict, Text} = verdict(Points),
     Modes = [{Mode, Pct, groups(Points, Mode, Pct)} || Mode <- [stock, sd, pg], Pct <- sderl_claim_load:shares(Points, [Mode])],
     Shown = [{name(Mode, Pct), Groups} || {Mode, Pct, Groups} <- Modes, Mode =:= stock orelse shown(Points, Pct)],
     #{
-        verdict => Verdict, verdict_text => Text,
         plots => [
             (plot("Global operations done of those asked for", axis("done", "%"), Shown, [global_done_pct]))#{
                 marks => [#{y => ?DONE_PCT, text => <<"95 %">>}]

@@ -4,8 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([about/0, points/1, page/1]).
--export([verdict/1]).
+-export([about/0, points/1, verdict/1, page/1]).
 
 -import(sderl_claim_load, [axis/2, axis/3]).
 -import(sderl_claim_points, [grouped/3, value/2, sum/2, spread/2, apart/3, paired/3, cell/2, scaled/2, text/1, text/2]).
@@ -104,10 +103,8 @@ plain(Points, Variant) -> grouped(Points, aco, #{variant => Variant, monitoring 
 -doc false.
 -spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
-    {Verdict, Text} = verdict(Points),
     Both = [{V, Pair} || V <- ?VARIANTS, {_, _} = Pair <- [both(Points, V)]],
     #{
-        verdict => Verdict, verdict_text => Text,
         plots => [
             #{
                 title => <<"Time until a process is back (published: about 0.3 ms)">>, x => axis("percentile", "%", linear), y => axis("recovery", "ms", log),

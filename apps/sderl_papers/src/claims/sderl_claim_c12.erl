@@ -4,8 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([about/0, points/1, page/1]).
--export([verdict/1]).
+-export([about/0, points/1, verdict/1, page/1]).
 
 -import(sderl_claim_load, [axis/2, axis/3]).
 -import(sderl_claim_points, [text/1, text/2]).
@@ -102,10 +101,8 @@ overhead(Pairs, Key) ->
 -doc false.
 -spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
-    {Verdict, Text} = verdict(Points),
     Programs = programs(Points),
     #{
-        verdict => Verdict, verdict_text => Text,
         plots => [
             #{
                 title => <<"Overhead of each pair of runs, processor time of an operation">>,

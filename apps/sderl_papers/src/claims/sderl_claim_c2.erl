@@ -4,8 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([about/0, points/1, page/1]).
--export([verdict/1]).
+-export([about/0, points/1, verdict/1, page/1]).
 
 -import(sderl_claim_load, [groups/3, growth/2, scaled_limit/2, p/2, plot/4, axis/3]).
 -import(sderl_claim_points, [series/3, scaled/2, cell/2, text/1, text/2]).
@@ -78,10 +77,8 @@ base(Points) ->
 -doc false.
 -spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
-    {Verdict, Text} = verdict(Points),
     Groups = base(Points),
     #{
-        verdict => Verdict, verdict_text => Text,
         plots => [classes(P, Groups) || P <- [p50, p95]] ++ [kinds(Groups)],
         tables => [table(P, Groups) || P <- [p50, p95]],
         notes => sderl_claim_load:notes([Groups], judged)

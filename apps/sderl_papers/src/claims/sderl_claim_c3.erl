@@ -4,8 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([about/0, points/1, page/1]).
--export([verdict/1]).
+-export([about/0, points/1, verdict/1, page/1]).
 
 -import(sderl_claim_load, [point/4, groups/3, judged/1, growth/2, grew/1, scaled_limit/2, p/2, plot/4, axis/2, axis/3]).
 -import(sderl_claim_points, [value/2, text/2]).
@@ -102,10 +101,8 @@ base(Points, Mode) ->
 -doc false.
 -spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
-    {Verdict, Text} = verdict(Points),
     Named = [{sderl_claim_load:mode_name(Mode), base(Points, Mode)} || Mode <- ?MODES],
     #{
-        verdict => Verdict, verdict_text => Text,
         plots => sderl_claim_load:latency_plots("Global operations", Named) ++ [
             plot("Global operations done of those asked for", axis("done", "%"), Named, [global_done_pct]),
             plot("Links of a node, at most", axis("links", "", log), Named, [links_per_node_max]),

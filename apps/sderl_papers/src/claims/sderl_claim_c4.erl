@@ -4,8 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([about/0, points/1, page/1]).
--export([verdict/1]).
+-export([about/0, points/1, verdict/1, page/1]).
 
 -import(sderl_claim_load, [axis/2, axis/3, plot/4]).
 -import(sderl_claim_points, [chosen/3, value/2, spread/2, series/3, cell/2, text/1, text/2]).
@@ -192,11 +191,9 @@ number(Value) -> sderl_table:number(Value).
 -doc false.
 -spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
-    {Verdict, Text} = verdict(Points),
     Named = [{name(Variant), variant(Points, Variant)} || Variant <- ?VARIANTS],
     Plot = fun(Title, Y, What) -> (plot(Title, Y, Named, What))#{x := axis("nodes, without the master", "", log)} end,
     #{
-        verdict => Verdict, verdict_text => Text,
         plots => [
             Plot("Run time", (axis("run time", "s", log)), [seconds]),
             (Plot("Speedup", axis("times as fast as on one node", ""), []))#{series := [speedup(Name, Groups) || {Name, Groups} <- Named]},

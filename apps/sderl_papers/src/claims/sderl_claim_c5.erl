@@ -4,8 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([about/0, points/1, page/1]).
--export([verdict/1]).
+-export([about/0, points/1, verdict/1, page/1]).
 
 -import(sderl_claim_load, [axis/2, axis/3]).
 -import(sderl_claim_points, [text/1, text/2]).
@@ -83,10 +82,8 @@ number(Value) -> sderl_table:number(Value).
 -doc false.
 -spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
-    {Verdict, Text} = verdict(Points),
     Excess = sderl_claim_aco:excess(Points, final),
     #{
-        verdict => Verdict, verdict_text => Text,
         plots => [
             #{
                 title => <<"Excess over the best cost: mean of the instances, with the least and the greatest">>,

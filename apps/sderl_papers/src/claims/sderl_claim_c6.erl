@@ -4,8 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([about/0, points/1, page/1]).
--export([verdict/1]).
+-export([about/0, points/1, verdict/1, page/1]).
 
 -import(sderl_claim_load, [axis/2, axis/3]).
 -import(sderl_claim_points, [value/2, apart/3, text/2]).
@@ -109,10 +108,8 @@ said(C, #{gr := Gr} = By) ->
 -doc false.
 -spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
-    {Verdict, Text} = verdict(Points),
     Plot = fun(Title, Y, What) -> sderl_claim_aco:plot(Title, Y, Points, What) end,
     #{
-        verdict => Verdict, verdict_text => Text,
         plots => [
             Plot("Run time, bounded by the one processor", axis("time", "s", log), [seconds]),
             Plot("Processor time of a schedule", axis("CPU time", "µs"), [cpu_us_per_op]),

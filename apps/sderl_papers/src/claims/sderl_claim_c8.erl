@@ -4,8 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([about/0, points/1, page/1]).
--export([verdict/1]).
+-export([about/0, points/1, verdict/1, page/1]).
 
 -import(sderl_claim_load, [axis/2, axis/3]).
 -import(sderl_claim_points, [grouped/3, value/2, paired/3, series/3, scaled/2, text/2]).
@@ -87,13 +86,11 @@ sized(Points, Mode) ->
 -doc false.
 -spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
-    {Verdict, Text} = verdict(Points),
     Sized = [{sderl_claim_im:name(Mode), sized(Points, Mode)} || Mode <- sderl_claim_im:modes()],
     Plot = fun(Title, Y, What) ->
         #{title => Title, x => (axis("servers", "", linear))#{zero => true}, y => Y, series => [series(Name, Groups, What) || {Name, Groups} <- Sized]}
     end,
     #{
-        verdict => Verdict, verdict_text => Text,
         plots => [
             Plot(<<"Messages delivered">>, axis("delivered", "messages/min"), [delivered_per_min]),
             Plot(<<"Latency of a message, median">>, axis("p50", "ms"), scaled([latency_us, p50], 0.001)),

@@ -4,8 +4,7 @@
 
 -behaviour(sderl_claim).
 
--export([about/0, points/1, page/1]).
--export([verdict/1]).
+-export([about/0, points/1, verdict/1, page/1]).
 
 -import(sderl_claim_load, [axis/2, axis/3]).
 -import(sderl_claim_points, [grouped/3, value/2, sum/2, spread/2, paired/3, text/1, text/2]).
@@ -112,10 +111,8 @@ plain(Points, Mode) ->
 -doc false.
 -spec page([sderl_claim_points:measured()]) -> sderl_claim:said().
 page(Points) ->
-    {Verdict, Text} = verdict(Points),
     Groups = [Group || Mode <- sderl_claim_im:modes(), Group <- plain(Points, Mode) ++ killed(Points, Mode)],
     #{
-        verdict => Verdict, verdict_text => Text,
         plots => [parts(Points) | [timeline(Points, Mode) || Mode <- sderl_claim_im:modes()]],
         tables => [sderl_claim_im:table("All points", Groups)],
         notes => [
