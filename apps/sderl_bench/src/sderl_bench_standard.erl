@@ -65,21 +65,26 @@ check(_) ->
 checked([], _Peers, _Options) ->
     {ok, []};
 checked([{Impls, Nodes, Size, Clients} | Runs], Peers, Options) ->
-    Given = (maps:with([seconds, repeat, peer], Options))#{
-        impl => lists:flatten(lists:join(",", [Impls | Peers])),
-        nodes => integer_to_list(Nodes),
-        group_size => Size,
-        clients => Clients
-    },
-    Defaults = sderl_bench_registry_experiment:defaults(),
+    Args = ["--impl", lists:flatten(lists:join(",", [Impls | Peers])) | given([
+        {"--nodes", Nodes}, {"--group-size", Size}, {"--clients", Clients},
+        {"--seconds", maps:get(seconds, Options)}, {"--repeat", maps:get(repeat, Options)}
+    ])],
     maybe
-        {ok, Run} ?= sderl_bench_registry_experiment:check(maps:merge(Defaults, Given)),
+        {ok, Run} ?= options("registry", sderl_bench_registry_experiment, Args, maps:with([peer], Options)),
         {ok, Others} ?= checked(Runs, Peers, Options),
         {ok, [Run | Others]}
     end.
 
+given(Numbers) -> lists:append([[Name, integer_to_list(Number)] || {Name, Number} <- Numbers]).
+
+%% As after a command line, with more that is not written there.
+options(Name, Module, Args, More) ->
+    {ok, Parsed} = sderl_command:parse(Args, ["bench", Name], Module:command()),
+    Module:check(maps:merge(Parsed, More)).
+
 %% {Name, Module, Arguments}: with their defaults but for these.
 -define(OTHERS, [
+    {"join", sderl_bench_join_experiment, []},
     {"route", sderl_bench_route_experiment, []},
     {"placement", sderl_bench_placement_experiment, []},
     {"plan", sderl_bench_plan_experiment, ["--nodes", "10,20,50,100,200,500"]}
@@ -90,9 +95,8 @@ checked([{Impls, Nodes, Size, Clients} | Runs], Peers, Options) ->
 run(Options, Output) ->
     maybe
         {ok, Registry} ?= registries(maps:get(registry, Options), Output, []),
-        {ok, Join} ?= join(Options, Output),
-        {ok, Groups} ?= others(?OTHERS, Options, Output, []),
-        sderl_bench_output:say(Output, ["\n", markdown(Registry, Options), "\n", Join, Groups]),
+        {ok, Tables} ?= others(?OTHERS, Options, Output, []),
+        sderl_bench_output:say(Output, ["\n", markdown(Registry, Options), Tables]),
         sderl_bench_registry_experiment:verdict(Registry)
     end.
 
@@ -106,28 +110,10 @@ registries([#{nodes := [Nodes], group_size := Size, clients := Clients} = Run | 
         {error, Message} -> {error, Message}
     end.
 
-join(Options, Output) ->
-    {ok, Checked} = sderl_bench_join_experiment:check(
-        maps:merge(sderl_bench_join_experiment:defaults(), maps:with([repeat], Options))
-    ),
-    sderl_bench_output:say(Output, "a node joins\n"),
-    case sderl_bench_join_experiment:measure(Checked, Output) of
-        {ok, Runs} -> joined(Runs);
-        {error, Message} -> {error, Message}
-    end.
-
-joined(Runs) ->
-    maybe
-        ok ?= sderl_bench_join_experiment:verdict(Runs),
-        {ok, sderl_bench_join_experiment:table(fun sderl_table:markdown/2, Runs)}
-    end.
-
 others([], _, _, Tables) ->
     {ok, Tables};
 others([{Name, Module, Args} | More], #{repeat := Repeat} = Options, Output, Tables) ->
-    All = Args ++ ["--repeat", integer_to_list(Repeat)],
-    {ok, Parsed} = sderl_command:parse(All, ["bench", Name], Module:command()),
-    {ok, Checked} = Module:check(Parsed),
+    {ok, Checked} = options(Name, Module, Args ++ given([{"--repeat", Repeat}]), #{}),
     sderl_bench_output:say(Output, [Name, "\n"]),
     maybe
         {ok, Results} ?= Module:measure(Checked, Output),

@@ -47,7 +47,7 @@ metrics_test() ->
     near(20, maps:get(max, Before)),
     near(40, maps:get(p50, During)),
     near(500, maps:get(p99, During)),
-    Table = unicode:characters_to_list(?E:table(fun sderl_table:markdown/2, [Metrics])),
+    Table = unicode:characters_to_list(?E:tables(fun sderl_table:markdown/2, [Metrics])),
     ?assertMatch({match, _}, re:run(Table, "until it answers for all names, ms \\|  \\| 500 \\|")).
 
 near(Expected, Seen) ->
@@ -55,14 +55,14 @@ near(Expected, Seen) ->
 
 check_test_() ->
     [
-        ?_assertEqual({ok, ?E:defaults()}, ?E:check(?E:defaults())),
-        ?_assertEqual("--pause-ms must be at least 0, not -1", refused(pause_ms, -1)),
-        ?_assertEqual("--group-size must be at least 1, not 0", refused(group_size, 0))
+        ?_assertMatch({ok, #{names := 100_000, repeat := 1}}, sderl_bench_options:checked("join", ?E, [])),
+        ?_assertEqual("--pause-ms must be at least 0, not -1", refused("--pause-ms", -1)),
+        ?_assertEqual("--group-size must be at least 1, not 0", refused("--group-size", 0))
     ].
 
-refused(Key, Value) ->
-    {error, Text} = ?E:check((?E:defaults())#{Key := Value}),
-    unicode:characters_to_list(Text).
+refused(Option, Value) ->
+    {error, Text} = sderl_bench_options:checked("join", ?E, [Option, integer_to_list(Value)]),
+    Text.
 
 verdict_test() ->
     ?assertEqual(ok, ?E:verdict([#{converged => true}])),

@@ -6,14 +6,14 @@
 
 check_test_() ->
     [
-        ?_assertEqual({ok, ?E:defaults()}, ?E:check(?E:defaults())),
-        ?_assertEqual("--nodes must be at least 2, not 1", refused(nodes, 1)),
-        ?_assertEqual("--names must be at least 1, not 0", refused(names, 0))
+        ?_assertMatch({ok, #{names := 100_000, repeat := 1}}, sderl_bench_options:checked("names", ?E, [])),
+        ?_assertEqual("--nodes must be at least 2, not 1", refused("--nodes", 1)),
+        ?_assertEqual("--names must be at least 1, not 0", refused("--names", 0))
     ].
 
-refused(Key, Value) ->
-    {error, Text} = ?E:check((?E:defaults())#{Key := Value}),
-    unicode:characters_to_list(Text).
+refused(Option, Value) ->
+    {error, Text} = sderl_bench_options:checked("names", ?E, [Option, integer_to_list(Value)]),
+    Text.
 
 table_test() ->
     Table = unicode:characters_to_list(?E:table(fun sderl_table:markdown/2, [metrics(true)])),

@@ -20,7 +20,9 @@ it answers for all of them, and what that does to the writes that go on meanwhil
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([defaults/0, measure/2, table/2, verdict/1]).
+-export([measure/2, tables/2, verdict/1]).
+
+-import(sderl_bench_experiment, [option/5, at_least/3]).
 
 -doc false.
 -spec summary() -> string().
@@ -33,47 +35,23 @@ command() ->
         help => "A node is added to a group that holds many names, while clients on its members\n"
         "write: how long until it answers for all names, and what the writers notice.",
         arguments => [
-            option(names, "-names", "N", "names that the group holds"),
-            option(group_size, "-group-size", "G", "members before the node joins"),
-            option(clients, "-clients", "C", "writing processes on each member"),
-            option(pause_ms, "-pause-ms", "MS", "what a writer waits after each pair; 0: nothing"),
-            option(seconds, "-seconds", "S", "how long they write before the node joins"),
-            option(repeat, "-repeat", "K", "runs"),
+            option(names, "N", integer, 100_000, "names that the group holds"),
+            option(group_size, "N", integer, 10, "members before the node joins"),
+            option(clients, "C", integer, 1, "writing processes on each member"),
+            option(pause_ms, "MS", integer, 10, "what a writer waits after each pair; 0: nothing"),
+            option(seconds, "S", integer, 5, "how long they write before the node joins"),
+            option(repeat, "K", integer, 1, "runs"),
             sderl_bench_experiment:json_option()
         ]
     }.
 
-option(Name, Long, Shape, Text) ->
-    Default = maps:get(Name, defaults()),
-    #{
-        name => Name,
-        long => Long,
-        type => integer,
-        default => Default,
-        help => {
-            lists:flatten(["[-", Long, " ", Shape, "]"]),
-            [lists:flatten(io_lib:format("~ts (~w)", [Text, Default]))]
-        }
-    }.
-
--doc "What options are without being given.".
--spec defaults() -> #{atom() => integer()}.
-defaults() ->
-    #{names => 100_000, group_size => 10, clients => 1, pause_ms => 10, seconds => 5, repeat => 1}.
-
 -doc false.
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
 check(Options) ->
-    Least = #{names => 1, group_size => 1, clients => 1, pause_ms => 0, seconds => 1, repeat => 1},
-    case [Key || Key := Min <- maps:iterator(Least, ordered), maps:get(Key, Options) < Min] of
-        [] ->
-            {ok, Options};
-        [Key | _] ->
-            Flag = string:replace(atom_to_list(Key), "_", "-", all),
-            {error,
-                io_lib:format("--~ts must be at least ~w, not ~w", [
-                    Flag, maps:get(Key, Least), maps:get(Key, Options)
-                ])}
+    maybe
+        ok ?= at_least(1, [names, group_size, clients, seconds, repeat], Options),
+        ok ?= at_least(0, [pause_ms], Options),
+        {ok, Options}
     end.
 
 -doc false.
@@ -88,7 +66,7 @@ run(#{names := Names, group_size := Size, clients := Clients, pause_ms := PauseM
             ),
             sderl_bench_machine:text(),
             "\n\n",
-            table(fun sderl_table:text/2, Runs)
+            tables(fun sderl_table:text/2, Runs)
         ]),
         verdict(Runs)
     end.
@@ -113,9 +91,9 @@ measure(#{repeat := Repeat} = Options, Output) ->
     end.
 
 -doc "The runs as a table in the given form, medians where there were several.".
--spec table(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [map()]) ->
+-spec tables(fun(([unicode:chardata()], [[unicode:chardata()]]) -> unicode:chardata()), [map()]) ->
     unicode:chardata().
-table(Form, Runs) ->
+tables(Form, Runs) ->
     Of = fun(Path) -> sderl_table:spread(Path, Runs) end,
     Form(["", "before", "during the join"], [
         ["register p50 us", Of([register_us_before, p50]), Of([register_us_during, p50])],

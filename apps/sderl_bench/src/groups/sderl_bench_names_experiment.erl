@@ -18,7 +18,7 @@ the coordinator's process, or its node, is killed.
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([defaults/0, table/2, verdict/1]).
+-export([table/2, verdict/1]).
 
 -import(sderl_bench_experiment, [option/5, at_least/3]).
 
@@ -29,22 +29,17 @@ summary() -> "one group with very many names: memory, a join, the coordinator ki
 -doc false.
 -spec command() -> argparse:command().
 command() ->
-    #{names := Names, nodes := Nodes, repeat := Repeat} = defaults(),
     #{
         help => "A group gets very many names, each of a process of its own. Shows the memory that they\n"
         "take, how long writes stop when the coordinator's process or its node is killed, and\n"
         "how long a node takes to join.",
         arguments => [
-            option(names, "N", integer, Names, "names that the group holds"),
-            option(nodes, "N", integer, Nodes, "members of the group; one more joins it"),
-            option(repeat, "K", integer, Repeat, "runs"),
+            option(names, "N", integer, 100_000, "names that the group holds"),
+            option(nodes, "N", integer, 5, "members of the group; one more joins it"),
+            option(repeat, "K", integer, 1, "runs"),
             sderl_bench_experiment:json_option()
         ]
     }.
-
--doc "What options are without being given.".
--spec defaults() -> #{atom() => integer()}.
-defaults() -> #{names => 100_000, nodes => 5, repeat => 1}.
 
 -doc false.
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.

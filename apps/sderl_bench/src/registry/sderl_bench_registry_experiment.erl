@@ -20,7 +20,7 @@ Metrics of one run, as in the JSON output:
 -behaviour(sderl_bench_experiment).
 
 -export([summary/0, command/0, check/1, run/2]).
--export([defaults/0, measure/2, table/1, markdown_row/3, promises/1, verdict/1]).
+-export([measure/2, table/1, markdown_row/3, promises/1, verdict/1]).
 -export_type([run/0]).
 
 -import(sderl_bench_experiment, [option/5, at_least/3, words/1]).
@@ -59,11 +59,6 @@ command() ->
             | sderl_bench_series:options(#{nodes => "10", repeat => 1})
         ]
     }.
-
--doc "The options as they are without a command line.".
--spec defaults() -> #{atom() => term()}.
-defaults() ->
-    #{impl => "s_group,yardstick", nodes => "10", clients => 20, seconds => 10, repeat => 1, names => 0, compare => false}.
 
 -doc false.
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
