@@ -16,7 +16,7 @@ maps, too, where it sends to several nodes; what it sends in a row to different 
 -export([new/2, names/2, now_ms/1, slack/1, mode/2, option/3]).
 -export([rnd/3, chance/2, pick/2, at/3, in/3, until/3]).
 -export([node/2, keep/2, member/3, keep/4, seen/3, state/3, rows/3, process/4, up/2, undisturbed/2, touch/2]).
--export([all/1, nodes_of/2, groups/1, live_members/2, coordinators/2, alive/2, pid/2, life_of/1]).
+-export([all/1, nodes_of/2, groups/1, live_members/2, coordinators/2, alive/2, pid/2]).
 -export([book/2, keep_book/3, tell/2, violation/3, count/2]).
 -define(NAMES, ['n1@sim', 'n2@sim', 'n3@sim', 'n4@sim', 'n5@sim', 'n6@sim', 'n7@sim', 'n8@sim', 'n9@sim',
                 'n10@sim', 'n11@sim', 'n12@sim', 'n13@sim', 'n14@sim', 'n15@sim', 'n16@sim', 'n17@sim', 'n18@sim',

@@ -30,13 +30,9 @@ there, 5,000 at most; `sderl_links` counts all.
 | `sderl_frame_span_seconds`, `sderl_frame_time_seconds`, `sderl_topology_epoch` | | |
 """.
 
--export([text/3, content_type/0]).
+-export([text/3]).
 
 -define(LINKS, 5_000).
-
--doc "What the answer's header says.".
--spec content_type() -> binary().
-content_type() -> <<"text/plain; version=0.0.4; charset=utf-8">>.
 
 -doc "The page. Before the first frame it has the topology alone.".
 -spec text(sderl_mon_types:topology(), sderl_mon_types:frame() | none, [sderl_mon_types:finding()]) -> iodata().

@@ -9,7 +9,7 @@ see `m:sderl_reproduce_scale`.
 
 -export([point/4, ends/1, middle/1, top_share/1]).
 -export([groups/3, shares/2, base_share/2, judged/1, growth/2, grew/1, times/1, scaled_limit/2]).
--export([global_ops/1, p/2, latency_plots/2, plot/4, table/2, axis/2, axis/3, notes/2, mode_name/1, percent/1]).
+-export([p/2, latency_plots/2, plot/4, table/2, axis/2, axis/3, notes/2, mode_name/1, percent/1]).
 -export_type([growth/0, mode/0, sized/0]).
 
 -import(sderl_claim_points, [chosen/3, value/2, sum/2, series/3, scaled/2, cell/2, text/1, text/2]).
@@ -121,8 +121,7 @@ judged(Groups) ->
 
 done(Pct) -> is_number(Pct) andalso Pct >= ?DONE_PCT.
 
--doc "Global operations that ended, in all runs of a point.".
--spec global_ops(sderl_claim_points:group()) -> number().
+%% Those that ended, in all runs of a point.
 global_ops(Group) -> sum(Group, [global, ops]).
 
 -doc "From the smallest to the largest of these clusters; `unknown` where there are not two.".

@@ -13,7 +13,7 @@ The compact table takes 1/4 byte for each number of the space (32 bits in a word
 integers), however many are elements. A kind of table is a module with this behaviour.
 """.
 
--export([new/4, kinds/0, is_kind/1, workers/1, owner/2, part/2, insert/2, contents/1]).
+-export([new/4, kinds/0, workers/1, owner/2, part/2, insert/2, contents/1]).
 -export_type([kind/0, spread/0, part/0, contents/0]).
 
 -doc "The kinds of tables.".
@@ -66,10 +66,6 @@ module(compact) -> sderl_orbit_table_compact.
 -doc "The names of the kinds.".
 -spec kinds() -> [kind()].
 kinds() -> [hash, compact].
-
--doc "Whether there is such a kind.".
--spec is_kind(term()) -> boolean().
-is_kind(Kind) -> lists:member(Kind, kinds()).
 
 -doc "How many workers it is for.".
 -spec workers(spread()) -> pos_integer().
