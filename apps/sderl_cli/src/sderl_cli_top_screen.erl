@@ -13,7 +13,7 @@ important first; names are cut. Bytes are in kB, MB (1000 and 1,000,000), memory
 -doc "What is looked at, by what nodes are sorted, and how many rows are scrolled away.".
 -opaque state() :: #{view := view(), sort := sort(), top := non_neg_integer()}.
 -type view() :: all | groups | nodes | links | findings.
--type sort() :: busy | traffic | memory | queue | name.
+-type sort() :: utilisation | traffic | memory | queue | name.
 
 -doc "What a hub tells; no map where nothing came yet.".
 -type data() :: #{
@@ -27,14 +27,14 @@ important first; names are cut. Bytes are in kB, MB (1000 and 1,000,000), memory
 -type key() :: quit | left | right | up | down | page_up | page_down | sort | {view, view()}.
 
 -define(VIEWS, [all, groups, nodes, links, findings]).
--define(SORTS, [busy, traffic, memory, queue, name]).
+-define(SORTS, [utilisation, traffic, memory, queue, name]).
 -define(PAGE, 10).
 %% Rows of each table where all are shown and there is no end to the screen.
 -define(LINKS, 20).
 
 -doc "All at the beginning, the busiest nodes first.".
 -spec new() -> state().
-new() -> #{view => all, sort => busy, top => 0}.
+new() -> #{view => all, sort => utilisation, top => 0}.
 
 -doc "The keys in what a terminal sends; what means nothing is left out.".
 -spec keys(binary()) -> [key()].
@@ -152,7 +152,7 @@ header(#{topology := #{nodes := Nodes, groups := Groups} = Topology, frame := Fr
             ", ", count(map_size(Groups), "group"), ", ", count(length(Findings), "finding"), ", ", watched(Topology)
         ]},
         [
-            "traffic ", rate(lists:sum([M || {M, _} <- Flows])), " messages/s, ", bytes(lists:sum([B || {_, B} <- Flows])), "/s",
+            "traffic ", rate(lists:sum([M || {M, _} <- Flows])), " msg/s, ", bytes(lists:sum([B || {_, B} <- Flows])), "/s",
             "   registrations ", rate(lists:sum([number(regs_s, S) || {_, S} <- maps:to_list(maps:get(groups, Frame, #{}))])), "/s",
             "   left out ", integer_to_list(Total)
         ],
@@ -191,7 +191,7 @@ table(groups, #{topology := #{groups := Groups, nodes := Nodes}, frame := #{grou
         }
      || {Id, #{nodes := Members, names := Names, coordinator := Coordinator} = Group} <- lists:sort(maps:to_list(Groups)), S <- [maps:get(Id, Samples, #{})]
     ],
-    {"groups", [{"group", left}, {"nodes", right}, {"up", right}, {"names", right}, {"regs/s", right}, {"msgs/s", right}, {"coordinator", left}, {"watched from", left}], Rows};
+    {"groups", [{"group", left}, {"nodes", right}, {"up", right}, {"names", right}, {"regs/s", right}, {"msg/s", right}, {"coordinator", left}, {"watched from", left}], Rows};
 table(nodes, #{topology := #{nodes := Nodes}, frame := #{nodes := Samples}}, #{sort := Sort}) ->
     Listed = [{Id, Node, maps:get(Id, Samples, #{})} || {Id, #{hidden := false} = Node} <- lists:sort(maps:to_list(Nodes))],
     Sorted = lists:sort(fun({A, _, S}, {B, _, T}) -> {-weight(Sort, S), A} =< {-weight(Sort, T), B} end, Listed),
@@ -207,14 +207,14 @@ table(nodes, #{topology := #{nodes := Nodes}, frame := #{nodes := Samples}}, #{s
     ],
     {"nodes",
         [
-            {"node", left}, {"", left}, {"busy", right}, {"runq", right}, {"in/s", right}, {"out/s", right}, {"queue", right}, {"MiB", right}, {"procs", right},
+            {"node", left}, {"", left}, {"util", right}, {"runq", right}, {"in/s", right}, {"out/s", right}, {"queue", right}, {"MiB", right}, {"procs", right},
             {"CPU %", right}, {"groups", left}
         ],
         Rows};
 table(links, #{frame := #{links := Links}}, _) ->
     Sorted = lists:sort(fun({A, {M, B}}, {C, {N, D}}) -> {-B, -M, A} =< {-D, -N, C} end, maps:to_list(Links)),
     Rows = [{info, [[From, " > ", To], rate(Msgs), bytes(Bytes)]} || {{From, To}, {Msgs, Bytes}} <- lists:sublist(Sorted, ?LINKS), Msgs > 0 orelse Bytes > 0],
-    {"links with most bytes", [{"link", left}, {"msgs/s", right}, {"bytes/s", right}], Rows};
+    {"links with most bytes", [{"link", left}, {"msg/s", right}, {"bytes/s", right}], Rows};
 table(findings, #{findings := Findings, columns := Columns}, _) ->
     Rows = lists:append([
         [{Severity, [Line]} || Line <- wrapped([atom_to_list(Severity), ": ", Text], Columns, "")] ++ [{info, [Line]} || Line <- wrapped(Remedy, Columns, "    ")]
@@ -240,7 +240,7 @@ wrapped(Text, Columns, Indent) ->
     ),
     [Indent ++ Line || Line <- lists:reverse([Last | Lines])].
 
-weight(busy, S) -> number(util, S) + number(run_queue, S) / 1000 + number(cpu_pct, S) / 1.0e6;
+weight(utilisation, S) -> number(util, S) + number(run_queue, S) / 1000 + number(cpu_pct, S) / 1.0e6;
 weight(traffic, S) -> number(in_bytes_s, S) + number(out_bytes_s, S);
 weight(memory, S) -> number(mem, S);
 weight(queue, S) -> number(mq_max, S);

@@ -10,7 +10,7 @@
 %% ---------------------------------------------------------------- the rules
 
 bypass_test() ->
-    ?assertMatch([#{where := #{from := ~"a1", to := ~"b1"}, evidence := [#{value := 1.0, unit := ~"1/s"} | _]}], found(bypass, #{links => #{{~"a1", ~"b1"} => {0.6, 60}, {~"b1", ~"a1"} => {0.4, 40}}})),
+    ?assertMatch([#{where := #{from := ~"a1", to := ~"b1"}, evidence := [#{value := 1.0, unit := ~"msg/s"} | _]}], found(bypass, #{links => #{{~"a1", ~"b1"} => {0.6, 60}, {~"b1", ~"a1"} => {0.4, 40}}})),
     ?assertEqual([], found(bypass, #{links => #{{~"a1", ~"b1"} => {0.99, 99}}})),
     %% In one group, and over the gateway, is as it should be.
     ?assertEqual([], found(bypass, #{links => #{{~"a1", ~"a2"} => {100, 1}, {~"a1", ~"gw"} => {100, 1}, {~"gw", ~"b1"} => {100, 1}}})),

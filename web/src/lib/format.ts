@@ -128,8 +128,6 @@ export function withUnit(value: unknown, unit: string | null | undefined): strin
     case "bytes":
     case "B":
       return bytes(value);
-    case "messages/s":
-    case "msgs/s":
     case "msg/s":
       return messageRate(value);
     case "bytes/s":

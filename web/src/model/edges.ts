@@ -6,7 +6,7 @@ import type { Topology } from "./topology";
 import { absolute, type Measure, position, relative, type Scale } from "./traffic-scale";
 import type { Scene } from "./scene";
 
-/** Which edges are shown: from so many messages/s on, or only those past the gateways. */
+/** Which edges are shown: from so many msg/s on, or only those past the gateways. */
 export type Minimum = number | "direct";
 
 export class Edges {

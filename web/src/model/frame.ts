@@ -2,7 +2,7 @@
 // One frame's numbers in typed arrays. What the server does not know is NaN.
 import type { FrameMessage, Rate } from "./protocol";
 
-/** Numbers of a link in Frame.links: from, to, messages/s, bytes/s. */
+/** Numbers of a link in Frame.links: from, to, msg/s, bytes/s. */
 export const LINK_STRIDE = 4;
 
 export class Frame {

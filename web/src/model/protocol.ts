@@ -58,7 +58,7 @@ export interface TopologyMessage {
   monitors: Monitor[];
 }
 
-/** [messages/s, bytes/s] */
+/** [msg/s, bytes/s] */
 export type Rate = [number, number];
 
 export interface FrameMessage {

@@ -95,7 +95,7 @@ describe("values with the server's units", () => {
   it("are shown by their unit", () => {
     expect(withUnit(2048, "bytes")).toBe("2 KiB");
     expect(withUnit(2048, "bytes/s")).toBe("2 KiB/s");
-    expect(withUnit(12, "messages/s")).toBe("12 msg/s");
+    expect(withUnit(12, "msg/s")).toBe("12 msg/s");
     expect(withUnit(12, "/s")).toBe("12/s");
     expect(withUnit(1234, null)).toBe("1,234");
     expect(withUnit("g1", null)).toBe("g1");

@@ -218,7 +218,7 @@ table(messages, Form, Results) ->
         message_rows(K, Size, [M || {#{gateways := G}, M} <- Results, G =:= K])
      || K <- lists:uniq([K || {#{gateways := K}, _} <- Results]), Size <- sizes(K, Results)
     ]),
-    Form(["messages", "msgs/s", "x raw", "round trip p50 us", "p99 us", "x raw", "x relay", "x raw, there only", "CPU us: sender", "gateway", "receiver"], Rows);
+    Form(["messages", "msg/s", "x raw", "round trip p50 us", "p99 us", "x raw", "x relay", "x raw, there only", "CPU us: sender", "gateway", "receiver"], Rows);
 table(calls, Form, Results) ->
     Keys = lists:uniq([Key || {Key, _} <- Results]),
     Form(["calls", "callers", "calls/s", "p50 us", "p99 us", "CPU us", "bytes", "messages", "links", "failed"],

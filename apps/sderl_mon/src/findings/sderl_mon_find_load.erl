@@ -38,9 +38,9 @@ gateway(Node, Groups, Sample, View, #{gateway_util := UtilLimit, gateway_bytes_s
             weight => Worst,
             text => text("Gateway ~ts is near what it can carry for ~w groups.", [Node, length(Groups)]),
             evidence => [
-                evidence("busy schedulers", 100 * Util, "%"),
+                evidence("utilisation", 100 * Util, "%"),
                 evidence("bytes sent", Bytes, "B/s"),
-                evidence("messages sent", number(out_msgs_s, Sample), "1/s"),
+                evidence("messages sent", number(out_msgs_s, Sample), "msg/s"),
                 evidence(["bytes that wait, most on the link to ", Peer], Pending, "B")
             ],
             remedy => text(
@@ -73,8 +73,8 @@ group(Group, Size, Rate, Limit) ->
             evidence => [
                 evidence("nodes in the group", Size, ""),
                 evidence("registrations and unregistrations", Rate, "1/s"),
-                evidence("messages of them, each written alone", Rate * Msgs, "1/s"),
-                evidence("messages of them, in full batches", Rate * BusyMsgs, "1/s"),
+                evidence("messages of them, each written alone", Rate * Msgs, "msg/s"),
+                evidence("messages of them, in full batches", Rate * BusyMsgs, "msg/s"),
                 evidence("bytes of them, alone", Rate * Bytes, "B/s"),
                 evidence("bytes of them, in full batches", Rate * BusyBytes, "B/s")
             ],
@@ -99,8 +99,8 @@ hot(#{details := Details}, #{hot_msgs_s := Limit, hot_share := ShareLimit}) ->
                 weight => Msgs,
                 text => text("~ts gets ~w % of the messages that are traced.", [To, round(100 * Msgs / All)]),
                 evidence => [
-                    evidence("messages to it", Msgs, "1/s"),
-                    evidence("all that are traced", All, "1/s"),
+                    evidence("messages to it", Msgs, "msg/s"),
+                    evidence("all that are traced", All, "msg/s"),
                     evidence("nodes that send to it", length(lists:usort(Senders)), "")
                 ],
                 remedy => ~"Spread it: several processes under names of their own, or a process group of the s_group (s_group:join/3, s_group:members/2) from which senders pick. Look at its queue on the node's page."

@@ -170,7 +170,7 @@ busy(#{member_of := Of, nodes := Nodes}, #{busy_util := UtilLimit, run_queue := 
             #{
                 weight => Queue,
                 text => text("~ts has more to do than its schedulers can.", [Node]),
-                evidence => [evidence("busy schedulers", 100 * Util, "%"), evidence("processes that wait to run", Queue, "")],
+                evidence => [evidence("utilisation", 100 * Util, "%"), evidence("run queue", Queue, "processes")],
                 remedy => ~"Place new processes elsewhere (sderl_place:choose_node(#{group => Group, choose => {least, run_queue}})), or start another node for the group: s_group:enter/2 on it."
             }
         end)

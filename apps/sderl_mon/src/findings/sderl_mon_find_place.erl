@@ -90,10 +90,10 @@ of_move(Node, Own, H, #{cross := Cross, own := OwnMsgs, links := Links, msgs_s :
             severity => info,
             text => text("~ts belongs in ~ts: it exchanges ~ts messages a second with nodes of that group, and ~ts with those of ~ts.", [Node, H, number(Cross), number(OwnMsgs), its(Own)]),
             evidence => [
-                evidence(["messages with ", H], Cross, "1/s"),
-                evidence("messages with its own group", OwnMsgs, "1/s"),
+                evidence(["messages with ", H], Cross, "msg/s"),
+                evidence("messages with its own group", OwnMsgs, "msg/s"),
                 evidence("links that a move saves", Links, ""),
-                evidence("messages between groups and of registrations that a move saves", Saved, "1/s")
+                evidence("messages between groups and of registrations that a move saves", Saved, "msg/s")
             ],
             remedy => remedy(Node, Own, H),
             saves => #{links => Links, msgs_s => Saved}

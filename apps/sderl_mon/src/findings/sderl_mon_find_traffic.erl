@@ -41,13 +41,13 @@ bypass(A, B, Msgs, Bytes, Gateways) ->
         weight => Msgs,
         text => text("~ts and ~ts talk past the gateways: they share no group, and have a link of their own.", [A, B]),
         evidence => [
-            evidence("messages on the link", Msgs, "1/s"),
+            evidence("messages on the link", Msgs, "msg/s"),
             evidence("bytes on the link", Bytes, "B/s"),
             evidence("way over gateways", iolist_to_binary(lists:join(~" > ", [A] ++ Gateways ++ [B])), "")
         ],
         remedy => text(
             "Send to {Group, Name} with sderl_route:send/2 or sderl_route:call/2,3 in place of a pid or a name on that node; the link is then idle and can go. "
-            "If they need to talk this much (~ts messages/s), put both into one group, on a member of it: s_group:add_nodes(Group, ['~ts']). Is the link meant to be, say so: s_group:connect('~ts') on '~ts'.",
+            "If they need to talk this much (~ts msg/s), put both into one group, on a member of it: s_group:add_nodes(Group, ['~ts']). Is the link meant to be, say so: s_group:connect('~ts') on '~ts'.",
             [number(Msgs), A, B, A]
         ),
         saves => #{links => 1}
@@ -81,7 +81,7 @@ idle_link(A, B, Age, Msgs) ->
         severity => info,
         weight => Age,
         text => text("Nobody needs the link between ~ts and ~ts: no group, route or process asks for it, and it is idle.", [A, B]),
-        evidence => [evidence("age of the link", Age, "s"), evidence("messages on it", Msgs, "1/s"), evidence("reasons in s_group:links/0", 0, "")],
+        evidence => [evidence("age of the link", Age, "s"), evidence("messages on it", Msgs, "msg/s"), evidence("reasons in s_group:links/0", 0, "")],
         remedy => text(
             "Close it on ~ts: erlang:disconnect_node('~ts'). For links that the library opened {sderl, [{link_policy, close}]} does it by itself; if it comes back, look for code that sends to that node by name.",
             [A, B]

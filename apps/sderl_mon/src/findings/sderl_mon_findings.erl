@@ -35,16 +35,16 @@ The thresholds and their defaults. Shares are of 1.
 |---|---|---|
 | `hold_ms`, `hold_fast_ms`, `clear_ms`, `window_ms` | times of the module's description, and over which means are taken | ms |
 | `most` | of one kind, findings shown; the first says how many more there are | |
-| `bypass_msgs_s` | a link past the gateways carries so much | messages/s |
-| `idle_s`, `idle_msgs_s` | a link without a reason is so old and carries less | s, messages/s |
-| `misplaced_msgs_s`, `misplaced_ratio` | a node exchanges so much with another group, and so many times what it does with its own | messages/s |
-| `gateway_util`, `gateway_bytes_s`, `gateway_pending_bytes` | a gateway's schedulers are so busy, it sends so much, so much waits on one of its links | share, bytes/s, bytes |
-| `group_msgs_s`, `group_size` | registrations of a group so large may cost so many messages | messages/s, nodes |
-| `hot_msgs_s`, `hot_share` | a process gets so much of what is traced, and such a share of it | messages/s, share |
+| `bypass_msgs_s` | a link past the gateways carries so much | msg/s |
+| `idle_s`, `idle_msgs_s` | a link without a reason is so old and carries less | s, msg/s |
+| `misplaced_msgs_s`, `misplaced_ratio` | a node exchanges so much with another group, and so many times what it does with its own | msg/s |
+| `gateway_util`, `gateway_bytes_s`, `gateway_pending_bytes` | a gateway's utilisation is so high, it sends so much, so much waits on one of its links | share, bytes/s, bytes |
+| `group_msgs_s`, `group_size` | registrations of a group so large may cost so many messages | msg/s, nodes |
+| `hot_msgs_s`, `hot_share` | a process gets so much of what is traced, and such a share of it | msg/s, share |
 | `process_share`, `atom_share`, `port_share`, `ets_share` | so much of a limit is used | share |
 | `mem_ratio`, `mem_bytes` | a node's memory is so many times the median of the nodes, and at least this | bytes |
 | `queue_msgs` | so many messages wait in one process | messages |
-| `busy_util`, `run_queue` | the schedulers are so busy and so many processes wait to run | share, processes |
+| `busy_util`, `run_queue` | utilisation and run queue are at least these | share, processes |
 | `probe_pct`, `probe_core_pct` | the probe takes so much of the node's processor time, and of one core | % |
 """.
 -spec thresholds() -> #{atom() => number()}.

@@ -157,7 +157,7 @@ timeline(Points, Mode) ->
     Most = [lists:last(Of) || Class <- [<<"all">>, <<"databases">>], [_ | _] = Of <- [[G || #{params := #{<<"chaos">> := Chaos}} = G <- Killed, maps:get(<<"classes">>, Chaos, <<"all">>) =:= Class]]],
     #{
         title => text(["Messages delivered over time: ", sderl_claim_im:name(Mode)]),
-        x => (axis("time", "s", linear))#{zero => true}, y => axis("delivered", "messages/s"),
+        x => (axis("time", "s", linear))#{zero => true}, y => axis("delivered", "msg/s"),
         series => [
             #{name => text(sderl_claim_im:stage(maps:get(<<"chaos">>, Params, none), long)), points => over_time(Runs)}
          || #{params := Params, runs := Runs} <- plain(Points, Mode) ++ Most

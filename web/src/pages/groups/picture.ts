@@ -26,7 +26,7 @@ export interface Picture {
   ring: number;
   /** By entity: 0 is dimmed. */
   lit: Uint8Array | null;
-  /** Traffic inside a group, for bubbles' text: messages/s or bytes/s with its unit. */
+  /** Traffic inside a group, for bubbles' text: msg/s or bytes/s with its unit. */
   inside: (group: number) => string;
   labelOf: (entity: Entity) => string;
   edgeFocus: number;
