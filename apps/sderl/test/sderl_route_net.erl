@@ -149,10 +149,25 @@ effect(Node, {send, To, Message}, #net{wires = Wires, links = Links, news = News
     case is_map_key(pair(Node, To), Links) of
         true ->
             Wire = {Node, To},
-            Net#net{wires = Wires#{Wire => [Message | maps:get(Wire, Wires, [])]},
+            Net#net{wires = Wires#{Wire => behind(Message, maps:get(Wire, Wires, []))},
                     news = News + case Message of {news, Ads} -> length(Ads); {change, _} -> 1; _ -> 0 end};
         false -> Net
     end.
+
+%% Some of what is told one after the other is one word by then.
+behind({What, _} = Message, [Last | Before] = Wire) when What =:= news; What =:= change ->
+    case words(Last) =/= [] andalso rand:uniform(2) =:= 1 of
+        true ->
+            Bundle = lists:foldl(fun(Word, B) -> sderl_route_bundle:add(to, Word, B) end,
+                                 sderl_route_bundle:new(), words(Last) ++ [Message]),
+            lists:reverse([Word || {to, Word} <- sderl_route_bundle:messages(Bundle)]) ++ Before;
+        false -> [Message | Wire]
+    end;
+behind(Message, Wire) -> [Message | Wire].
+
+words({changes, Changes}) -> [{change, Change} || Change <- Changes];
+words({What, _} = Word) when What =:= news; What =:= change -> [Word];
+words(_) -> [].
 
 %% ---------------------------------------------------------------- rest
 

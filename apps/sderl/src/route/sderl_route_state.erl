@@ -14,11 +14,12 @@ travels: no routes, no distances, so that there is nothing to count to infinity.
 |---|---|---|
 | `{news, [Advertisement]}` | when an advertisement is newer than the one known | the mates in groups that the sender of it is not in |
 | `{change, Change}` | the same, where a gateway was and stays one: what is new in its advertisement | likewise |
+| `{changes, [Change]}` | the same of several gateways at once (`m:sderl_route_bundle`) | likewise |
 | `{summary, Hash}` | now and then | one mate at random, which sends its digest where its own is another |
 | `{digest, Answer, [{Node, Version}]}` | when a mate comes up, and after such a summary | that mate, which sends what is newer, and its own digest where it lacks something |
 
-A *change* says between which two versions it lies, and is applied to the first of them alone. Who has an older
-one asks for all with a digest. So what one more group costs does not grow with the groups that are there.
+A *change* says between which two versions it lies, and has all that is new in the second. It is applied to the
+first one, and to those between. Who has an older one asks for all with a digest. So what one more group costs does not grow with the groups that are there.
 
 A *mate* is a node of an own group to which there is a link. An advertisement crosses each group once for each gateway
 that leads into it. The digests repair what was lost with a link, and bring to members without a link to the teller
@@ -42,7 +43,7 @@ Pure: `step/3` gives effects and a state. `sderl_router` runs it on a node.
 """.
 
 -export([new/3, new/4, step/3, routes/1, gateways/1, gateway_mates/1, watchers/1, advertisement/1, change/1, version/1]).
--export([changed/2]).
+-export([changed/2, compose/2]).
 -export_type([state/0, event/0, effect/0, message/0, advertisement/0, change/0, version/0, membership/0]).
 
 -define(FORGET_MS, 600_000).
@@ -64,7 +65,7 @@ of a group that it is in no more, and all of its links.
 """.
 -type change() :: {node(), From :: version(), To :: version(), [membership()], Gateways :: [node()]}.
 -type message() ::
-    {news, [advertisement()]} | {change, change()} | {digest, Answer :: boolean(), [{node(), version()}]}
+    {news, [advertisement()]} | {change, change()} | {changes, [change()]} | {digest, Answer :: boolean(), [{node(), version()}]}
     | {summary, Hash :: non_neg_integer()}.
 -type event() ::
     {groups, [membership()]}
@@ -141,6 +142,9 @@ step(_, {down, Node}, #s{up = Up} = S) when is_map_key(Node, Up) ->
 step(_, {down, _}, S) -> {[], S};
 step(_, {message, From, {news, News}}, S) -> news(From, News, S);
 step(Now, {message, From, {change, Change}}, S) -> changed(Now, From, Change, S);
+step(Now, {message, From, {changes, Changes}}, S0) ->
+    {Effects, S} = lists:mapfoldl(fun(Change, S1) -> changed(Now, From, Change, S1) end, S0, Changes),
+    {lists:append(Effects), S};
 step(_, {message, From, {digest, Answer, Digest}}, S) -> {compare(From, Answer, Digest, S), S};
 step(_, {message, From, {summary, Hash}}, S) -> {[{send, From, digest(true, S)} || summary(S) =/= Hash], S};
 step(Now, {compare, Random}, S0) ->
@@ -292,7 +296,9 @@ news(From, News, #s{self = Self, db = Db} = S0) ->
 
 changed(Now, From, {N, Before, Version, _, _} = Change, #s{self = Self, db = Db, asked = Asked} = S0) ->
     case Db of
-        #{N := #ad{version = Before} = Ad} when N =/= Self, Version > Before ->
+        #{N := #ad{version = Has} = Ad}
+          when N =/= Self, Version > Has, Has >= Before,
+               element(1, Has) =:= element(1, Before), element(2, Has) =:= element(2, Before) ->
             S = S0#s{db = Db#{N := apply_change(Change, Ad)},
                      lost = maps:remove(N, S0#s.lost), quiet = maps:remove(N, S0#s.quiet)},
             Forward = [{keep_change, Change} | [{send, M, {change, Change}} || M <- beyond(From, S)]],
@@ -314,6 +320,12 @@ apply_change({_, _, Version, News, Links}, #ad{groups = Groups} = Ad) ->
 -doc "What was kept of a gateway, after a change that was kept.".
 -spec changed(change(), advertisement()) -> advertisement().
 changed({Node, _, _, _, _} = Change, Ad) -> given(Node, apply_change(Change, taken(Ad))).
+
+-doc "One change for two of a gateway, of which the second begins where the first ends.".
+-spec compose(change(), change()) -> change().
+compose({Node, From, Between, Groups, _}, {Node, Between, To, Later, Links}) ->
+    New = #{G => [] || {G, _, _} <- Later},
+    {Node, From, To, [Membership || {G, _, _} = Membership <- Groups, not is_map_key(G, New)] ++ Later, Links}.
 
 newer(V, N, Db) ->
     case Db of

@@ -39,6 +39,9 @@
 %% groups one takes long, and changes come one after the other.
 -define(REST, 20).
 -define(REST_MS, 5000).
+%% What is told of gateways one thing after the other is held back so long, in ms: at first, and at most.
+-define(HOLD_MS, 50).
+-define(HOLDS_MS, 1000).
 
 -record(r, {
     self = node(), state :: sderl_route_state:state(),
@@ -56,6 +59,9 @@
     due = false :: boolean(),
     %% Not before then, in monotonic milliseconds.
     due_at :: integer(),
+    %% What waits to be told, and how long that is held; none while something new goes out at once.
+    words = sderl_route_bundle:new() :: sderl_route_bundle:bundle(),
+    hold_ms = none :: none | pos_integer(),
     %% The processes that wait until a group is ready, and which group each waits for.
     waiting = #{} :: #{Group :: term() => {Uid :: binary(), pid(), reference()}},
     monitors = #{} :: #{reference() => Group :: term()}
@@ -218,6 +224,7 @@ handle_info({sderl_route, ?VSN, From, Message}, R) when is_atom(From) -> {norepl
 handle_info({nodeup, Node, _}, R) when is_atom(Node) -> {noreply, run([{up, Node}], R)};
 handle_info({nodedown, Node, _}, #r{heard = Heard, silent = Silent} = R) when is_atom(Node) ->
     {noreply, run([{down, Node}], R#r{heard = maps:remove(Node, Heard), silent = maps:remove(Node, Silent),
+                                      words = sderl_route_bundle:drop(Node, R#r.words),
                                       stands = lists:delete(Node, R#r.stands)})};
 handle_info(beat, #r{beat_ms = Ms, beat = Timer} = R) ->
     {noreply, beat(R#r{beat = sderl_timer:next(Timer, Ms, beat)})};
@@ -228,6 +235,11 @@ handle_info(show, #r{state = S, shown = Shown} = R) ->
     show(Routes, Shown),
     Ended = now_ms(),
     {noreply, R#r{shown = Routes, due = false, due_at = Ended + min(?REST_MS, ?REST * (Ended - Began))}};
+handle_info(say, #r{words = Words, hold_ms = Ms} = R) ->
+    case sderl_route_bundle:is_empty(Words) of
+        true -> {noreply, R#r{hold_ms = none}};
+        false -> {noreply, say(min(?HOLDS_MS, 2 * Ms), R)}
+    end;
 handle_info(compare, #r{compare = Timer} = R) ->
     Next = R#r{compare = sderl_timer:next(Timer, ?COMPARE, compare)},
     {noreply, run([{compare, rand:uniform(1 bsl 20)}], regrouped(Next))};
@@ -241,6 +253,11 @@ message(From, {news, News}, R) when length(News) >= 0 ->
 message(From, {change, Change}, R) ->
     case sderl_route_state:change(Change) of
         true -> run([{message, From, {change, Change}}], heard(From, R));
+        false -> unknown(R)
+    end;
+message(From, {changes, Changes}, R) when length(Changes) >= 0 ->
+    case lists:all(fun sderl_route_state:change/1, Changes) of
+        true -> run([{message, From, {changes, Changes}}], heard(From, R));
         false -> unknown(R)
     end;
 message(From, {digest, Answer, Digest}, R) when is_boolean(Answer), length(Digest) >= 0 ->
@@ -315,19 +332,43 @@ run(Events, #r{state = S0, due = Due} = R) ->
         {More, S2} = sderl_route_state:step(Now, E, S1),
         {Acc ++ More, S2}
     end, {[], S0}, Events),
-    lists:foreach(fun effect/1, Effects),
+    Words = lists:foldl(fun effect/2, R#r.words, Effects),
     Changed = lists:member(changed, Effects),
     _ = Changed andalso not Due andalso erlang:send_after(max(0, R#r.due_at - Now), self(), show),
-    R#r{state = S, due = Due orelse Changed}.
+    said(R#r{state = S, words = Words, due = Due orelse Changed}).
 
-effect({send, Node, Message}) -> tell(Node, Message);
-effect({keep, {Node, Version, Groups, Links}}) ->
+%% What changes once is told at once, by every router on its way. While it goes on, changes are collected for
+%% longer and longer: a cluster that forms has many, and each goes to all nodes.
+said(#r{words = Words, hold_ms = none} = R) ->
+    case sderl_route_bundle:is_empty(Words) of
+        true -> R;
+        false -> say(?HOLD_MS, R)
+    end;
+said(R) -> R.
+
+say(Ms, #r{words = Words} = R) ->
+    lists:foreach(fun({Node, Message}) -> tell(Node, Message) end, sderl_route_bundle:messages(Words)),
+    _ = erlang:send_after(Ms, self(), say),
+    R#r{words = sderl_route_bundle:new(), hold_ms = Ms}.
+
+effect({send, Node, {What, _} = Message}, Words) when What =:= news; What =:= change ->
+    sderl_route_bundle:add(Node, Message, Words);
+%% What a node is asked, or compared with, comes behind what it was told.
+effect({send, Node, Message}, Words) ->
+    {Before, Rest} = sderl_route_bundle:take(Node, Words),
+    lists:foreach(fun(Word) -> tell(Node, Word) end, Before ++ [Message]),
+    Rest;
+effect(Kept, Words) ->
+    keep(Kept),
+    Words.
+
+keep({keep, {Node, Version, Groups, Links}}) ->
     Now = #{G => [] || {G, _, _} <- Groups},
     Over = [{G, <<>>, []} || [G] <- ets:match(?TABLE, {{told, Node, '$1'}, '_', '_'}), not is_map_key(G, Now)],
     keep(Node, Version, Over ++ Groups, Links);
-effect({keep_change, {Node, _, Version, Groups, Links}}) -> keep(Node, Version, Groups, Links);
-effect({drop, Node}) -> drop(Node);
-effect(changed) -> ok.
+keep({keep_change, {Node, _, Version, Groups, Links}}) -> keep(Node, Version, Groups, Links);
+keep({drop, Node}) -> drop(Node);
+keep(changed) -> ok.
 
 %% All at once, so that a successor finds the version with what belongs to it. Rows of groups that the node
 %% left have no members, and go after that.

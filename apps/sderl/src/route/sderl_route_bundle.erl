@@ -1,0 +1,89 @@
+%% SPDX-License-Identifier: Apache-2.0
+-module(sderl_route_bundle).
+-moduledoc """
+What a router has to say to other nodes and holds back for a moment, because more will follow: while a
+cluster forms, each gateway that comes up changes what those beside it tell, and all nodes hear of all
+of that.
+
+What is told of one gateway one after the other becomes one word: a newer advertisement replaces the one
+before, and a change that begins where another ends goes together with it, or into the advertisement.
+A node that has a version in between takes the longer change, too (`sderl_route_state`).
+
+Pure; `sderl_router` holds one.
+""".
+
+-export([new/0, is_empty/1, add/3, drop/2, take/2, messages/1]).
+-export_type([bundle/0]).
+
+-type gateway() :: node().
+-record(words, {
+    news = #{} :: #{gateway() => sderl_route_state:advertisement()},
+    %% Of each gateway, the newest first: most often one.
+    changes = #{} :: #{gateway() => [sderl_route_state:change()]}
+}).
+-opaque bundle() :: #{node() => #words{}}.
+
+-doc "Nothing to say.".
+-spec new() -> bundle().
+new() -> #{}.
+
+-doc "Whether there is nothing to say.".
+-spec is_empty(bundle()) -> boolean().
+is_empty(Bundle) -> map_size(Bundle) =:= 0.
+
+-doc "One more message to a node, behind those that wait.".
+-spec add(node(), {news, [sderl_route_state:advertisement()]} | {change, sderl_route_state:change()}, bundle()) ->
+    bundle().
+add(To, {news, News}, Bundle) ->
+    Bundle#{To => lists:foldl(fun add_news/2, words(To, Bundle), News)};
+add(To, {change, Change}, Bundle) ->
+    Bundle#{To => add_change(Change, words(To, Bundle))}.
+
+words(To, Bundle) -> maps:get(To, Bundle, #words{}).
+
+add_news({Gateway, Version, _, _} = Ad, #words{news = News, changes = Changes} = Words) ->
+    case News of
+        #{Gateway := {_, Newer, _, _}} when Newer >= Version -> Words;
+        #{} ->
+            Later = [Change || {_, _, To, _, _} = Change <- maps:get(Gateway, Changes, []), To > Version],
+            Words#words{news = News#{Gateway => Ad}, changes = with(Gateway, Later, Changes)}
+    end.
+
+add_change({Gateway, From, To, _, _} = Change, #words{news = News, changes = Changes} = Words) ->
+    case {News, Changes} of
+        {#{Gateway := {_, Newer, _, _}}, _} when Newer >= To -> Words;
+        {_, #{Gateway := [{_, _, Newer, _, _} | _]}} when Newer >= To -> Words;
+        {_, #{Gateway := [{_, _, From, _, _} = Before | Others]}} ->
+            Words#words{changes = Changes#{Gateway := [sderl_route_state:compose(Before, Change) | Others]}};
+        {#{Gateway := {_, From, _, _} = Ad}, _} ->
+            Words#words{news = News#{Gateway := sderl_route_state:changed(Change, Ad)}};
+        _ ->
+            Words#words{changes = with(Gateway, [Change | maps:get(Gateway, Changes, [])], Changes)}
+    end.
+
+with(Gateway, [], Changes) -> maps:remove(Gateway, Changes);
+with(Gateway, Of, Changes) -> Changes#{Gateway => Of}.
+
+-doc "Nothing is to be said to that node any more.".
+-spec drop(node(), bundle()) -> bundle().
+drop(To, Bundle) -> maps:remove(To, Bundle).
+
+-doc "What is to be said to one node, at once.".
+-spec take(node(), bundle()) -> {[sderl_route_state:message()], bundle()}.
+take(To, Bundle) ->
+    case maps:take(To, Bundle) of
+        {Words, Rest} -> {said(Words), Rest};
+        error -> {[], Bundle}
+    end.
+
+-doc "All that is to be said, for each node in the order in which it is to be sent.".
+-spec messages(bundle()) -> [{node(), sderl_route_state:message()}].
+messages(Bundle) -> [{To, Message} || To := Words <- Bundle, Message <- said(Words)].
+
+said(#words{news = News, changes = Changes}) ->
+    [{news, maps:values(News)} || map_size(News) > 0]
+        ++ said_changes(lists:append([lists:reverse(Of) || _ := Of <- Changes])).
+
+said_changes([]) -> [];
+said_changes([Change]) -> [{change, Change}];
+said_changes(Changes) -> [{changes, Changes}].
