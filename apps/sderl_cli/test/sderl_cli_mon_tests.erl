@@ -20,7 +20,7 @@ refused_test_() ->
         ?_assertMatch(<<"--ip: \"x\" is no address", _/binary>>, Says("--synthetic --ip x")),
         ?_assertMatch(<<"--token is ", _/binary>>, Says("--synthetic --token short")),
         ?_assertMatch(<<"--tls-cert needs --tls-key", _/binary>>, Says("--synthetic --tls-cert x")),
-        ?_assertMatch(<<"--tls-cert, --tls-key: there is no file x", _/binary>>, Says("--synthetic --tls-cert x --tls-key y")),
+        ?_assertMatch(<<"--tls-cert, --tls-key: x cannot be read: no such file", _/binary>>, Says("--synthetic --tls-cert x --tls-key y")),
         ?_assertMatch(<<"--port cannot be 70000", _/binary>>, Says("--synthetic --port 70000")),
         ?_assertMatch({help, _}, run("--help"))
     ].

@@ -38,9 +38,10 @@ ip(_) ->
     {ok, {127, 0, 0, 1}}.
 
 tls(#{tls_cert := Cert, tls_key := Key}) ->
-    case [File || File <- [Cert, Key], not filelib:is_regular(File)] of
-        [] -> {ok, #{certfile => Cert, keyfile => Key}};
-        [File | _] -> {error, ["--tls-cert, --tls-key: there is no file ", File]}
+    Tls = #{certfile => Cert, keyfile => Key},
+    case sderl_web_tls:check(Tls) of
+        ok -> {ok, Tls};
+        {error, Why} -> {error, ["--tls-cert, --tls-key: ", Why]}
     end;
 tls(#{tls_cert := _}) -> {error, "--tls-cert needs --tls-key, the file with its key"};
 tls(#{tls_key := _}) -> {error, "--tls-key needs --tls-cert, the file with its certificate"};
@@ -84,11 +85,33 @@ free(Ip, Port) ->
 why({bad_config, _, _, _} = Error) -> sderl_web_config:text(Error);
 why({cannot_listen, {Ip, Port}, eaddrinuse}) ->
     io_lib:format("something else listens on port ~w of ~ts: --port takes another one, 0 any that is free", [Port, inet:ntoa(Ip)]);
+why({cannot_listen, {Ip, _}, Reason}) when Reason =:= eaddrnotavail; Reason =:= eafnosupport ->
+    io_lib:format(
+        "~ts is no address of this machine: --ip takes one of ~ts, or 0.0.0.0 for all of them",
+        [inet:ntoa(Ip), lists:join(", ", addresses())]
+    );
+why({cannot_listen, {_, Port}, eacces}) ->
+    io_lib:format(
+        "this user may not listen on port ~w: --port takes one from 1024 on, 0 any that is free",
+        [Port]
+    );
+why({cannot_listen, _, {options, Option}}) ->
+    io_lib:format("the setting tls has what ssl does not take: ~0tP", [Option, 12]);
+why({cannot_listen, {Ip, Port}, Reason}) when is_atom(Reason) ->
+    io_lib:format(
+        "cannot listen on port ~w of ~ts: ~ts; --ip and --port take others",
+        [Port, inet:ntoa(Ip), inet:format_error(Reason)]
+    );
 why({cannot_listen, {Ip, Port}, Reason}) ->
     io_lib:format("cannot listen on port ~w of ~ts: ~0tP", [Port, inet:ntoa(Ip), Reason, 12]);
 why({shutdown, {failed_to_start_child, _, Reason}}) -> why(Reason);
 why({Reason, {sderl_web_app, start, _}}) -> why(Reason);
 why(Reason) -> io_lib:format("the dashboard cannot start: ~0tP", [Reason, 20]).
+
+%% Those of this machine that others may use, too.
+addresses() ->
+    {ok, Interfaces} = inet:getifaddrs(),
+    [inet:ntoa(Ip) || {_, Options} <- Interfaces, {addr, Ip} <- Options, tuple_size(Ip) =:= 4].
 
 -doc "Ends the dashboard and the monitoring in order: nothing of them stays on the nodes.".
 -spec stop() -> ok.

@@ -16,7 +16,7 @@ The dashboard's server on a synthetic cluster: what it answers, whom it refuses,
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() -> [operations, any_request, sources, refused, http, malformed, large, rate, many_sockets, slow_reader, feed_ends, settings, replayed, tls].
+all() -> [operations, any_request, sources, refused, http, every_answer, any_bytes, malformed, large, rate, many_sockets, slow_reader, feed_ends, settings, replayed, tls].
 
 init_per_suite(Config) ->
     _ = [application:load(App) || App <- [sderl_mon, sderl_web]],
@@ -219,6 +219,7 @@ lines(N) ->
     after 0 -> N
     end.
 
+log(Line, #{config := #{to := Pid, whole := true}}) -> Pid ! {?MODULE, logged, Line};
 log(_, #{config := #{to := Pid}}) -> Pid ! {?MODULE, logged}.
 
 http(Config) ->
@@ -248,6 +249,106 @@ http(Config) ->
     [?assertMatch({405, _, _}, sderl_web_client:http(Port, "/", #{method => Method})) || Method <- ["POST", "PUT", "DELETE", "OPTIONS"]],
     ?assertMatch({421, _, _}, sderl_web_client:http(Port, "/", #{headers => [{"Host", "evil.example"}]})),
     ?assertMatch({414, _, _}, Get(["/", binary:copy(~"a", 5000)])).
+
+%% Also the answers of the HTTP server itself, to what none of our handlers sees.
+every_answer(Config) ->
+    Port = port(Config),
+    Here = ["Host: 127.0.0.1:", integer_to_list(Port), "\r\n"],
+    Requests = [
+        "GET / HTTP/1.1\r\nHost: a b\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: 127.0.0.1:x\r\n\r\n",
+        "GET / HTTP/1.1\r\n\r\n",
+        ["GET / HTTP/1.1\r\nHost: ", 255, "\r\n\r\n"],
+        ["GET / HTTP/1.1\r\n", Here, "Host: evil.example\r\n: x\r\n\r\n"],
+        "GET / HTTP/9.9\r\n\r\n",
+        ["GET / HTTP/1.1\r\n", Here, "Transfer-Encoding: gzip\r\n\r\n"],
+        ["GET / HTTP/1.1\r\n", Here, "Content-Length: x\r\n\r\n"],
+        ["GET /", binary:copy(~"a", 5000), " HTTP/1.1\r\n", Here, "\r\n"],
+        ["GET / HTTP/1.1\r\n", Here, "X: ", binary:copy(~"x", 5000), "\r\n\r\n"],
+        ["GET /ws?token=", ?TOKEN, " HTTP/1.1\r\n", Here, "Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n"],
+        ["GET /ws?token=", ?TOKEN, " HTTP/1.1\r\n", Here, "\r\n"],
+        ["DELETE / HTTP/1.1\r\n", Here, "\r\n"],
+        ["GET /nothing HTTP/1.1\r\n", Here, "\r\n"],
+        ["GET /metrics HTTP/1.1\r\n", Here, "Authorization: Bearer ", 255, "\r\n\r\n"],
+        ["GET /metrics HTTP/1.1\r\n", Here, "Cookie: sderl_token=", 255, "\r\n\r\n"]
+    ],
+    lists:foreach(
+        fun(Request) ->
+            Answer = sderl_web_client:raw(Port, Request, ?MS),
+            ?assertMatch({<<"HTTP/1.1 ", _/binary>>, _}, {Answer, Request}),
+            ?assert(status(Answer) >= 400, Request),
+            ?assert(is_guarded(Answer), Request)
+        end,
+        Requests
+    ).
+
+status(<<"HTTP/1.1 ", Status:3/binary, _/binary>>) -> binary_to_integer(Status).
+
+is_guarded(Answer) ->
+    [Head | _] = binary:split(string:lowercase(Answer), ~"\r\n\r\n"),
+    lists:all(
+        fun(Header) -> binary:match(Head, Header) =/= nomatch end,
+        [~"\r\nx-frame-options: deny", ~"\r\nx-content-type-options: nosniff", ~"\r\ncontent-security-policy: default-src 'none'",
+         ~"\r\nreferrer-policy: no-referrer"]
+    ).
+
+%% Requests and frames of any kind, 20,000 with SDERL_LONG=1: every answer carries the headers, no process
+%% ends, and the log has a line for each kind of misuse and no more.
+any_bytes(Config) ->
+    Port = port(Config),
+    Each = case os:getenv("SDERL_LONG") of "1" -> 10_000; _ -> 1_000 end,
+    Seed = rand:export_seed_s(rand:seed(exsss, seed())),
+    ct:log("seed ~p", [Seed]),
+    Before = servers(),
+    Lines = lines_of(fun() ->
+        lists:foreach(fun(_) -> answered(Port, sderl_web_fuzz:request(Port, ?TOKEN)) end, lists:seq(1, Each)),
+        lists:foreach(fun(_) -> framed(Config, sderl_web_fuzz:frames(80)) end, lists:seq(1, Each div 80))
+    end),
+    ?assertEqual(Before, servers()),
+    Kinds = map_size(sderl_web_notes:counts()),
+    %% A minute may end meanwhile, and tells then how many there were.
+    ?assert(length(Lines) =< 2 * Kinds * (1 + Each div 1_000), Lines),
+    ?assertEqual([], [Line || #{level := error} = Line <- Lines]),
+    alive(Config).
+
+seed() ->
+    case os:getenv("SDERL_SEED") of
+        false -> erlang:timestamp();
+        Given -> list_to_tuple([list_to_integer(Part) || Part <- string:lexemes(Given, ", ")])
+    end.
+
+%% What must not end, whatever comes.
+servers() ->
+    Registered = [sderl_web_notes, sderl_web_feed, sderl_web_server, sderl_mon_hub, sderl_mon_master, sderl_mon_settings, sderl_mon_synthetic],
+    [{Name, whereis(Name)} || Name <- Registered].
+
+answered(Port, Request) ->
+    case sderl_web_client:raw(Port, Request, 20) of
+        <<"HTTP/1.1 ", _/binary>> = Answer -> ?assert(is_guarded(Answer) orelse status(Answer) < 200, Request);
+        <<>> -> ok
+    end.
+
+%% The first that is none closes the socket.
+framed(Config, Frames) ->
+    Socket = open(Config),
+    _ = sderl_web_client:bytes(Socket, Frames),
+    _ = gen_tcp:shutdown(Socket, write),
+    {_, _} = sderl_web_client:until_close(Socket, ?MS),
+    sderl_web_client:close(Socket).
+
+%% What is logged meanwhile, of all applications.
+lines_of(Fun) ->
+    Self = self(),
+    ok = logger:add_handler(?MODULE, ?MODULE, #{level => warning, config => #{to => Self, whole => true}}),
+    _ = Fun(),
+    ok = logger:remove_handler(?MODULE),
+    whole_lines().
+
+whole_lines() ->
+    receive
+        {?MODULE, logged, Line} -> [Line | whole_lines()]
+    after 0 -> []
+    end.
 
 %% The body of an answer that came in chunks.
 unchunked(Body) ->
@@ -473,24 +574,34 @@ again(Env) ->
     {ok, _} = application:ensure_all_started(sderl_web),
     ok.
 
-%% Over TLS.
+%% Over TLS, with a certificate that the client checks: pages, figures and frames, and whom it does not take.
 tls(Config) ->
-    Made = [{digest, sha256}, {key, {namedCurve, secp256r1}}],
-    Chain = #{root => Made, intermediates => [], peer => Made},
-    #{server_config := Server} = public_key:pkix_test_data(#{server_chain => Chain, client_chain => Chain}),
-    Pem = fun(Name, Entries) ->
-        File = filename:join(proplists:get_value(priv_dir, Config), Name),
-        ok = file:write_file(File, public_key:pem_encode([{Type, Der, not_encrypted} || {Type, Der} <- Entries])),
-        File
-    end,
-    {Type, Key} = proplists:get_value(key, Server),
-    ok = again([{tls, #{
-        certfile => Pem("cert.pem", [{'Certificate', proplists:get_value(cert, Server)}]),
-        keyfile => Pem("key.pem", [{Type, Key}])
-    }}]),
+    {Files, Client} = sderl_web_certificates:make(proplists:get_value(priv_dir, Config)),
+    ok = again([{tls, Files}]),
     {ok, #{url := <<"https://127.0.0.1:", _/binary>>, port := Port}} = sderl_web:address(),
-    {ok, Socket} = ssl:connect({127, 0, 0, 1}, Port, [binary, {verify, verify_none}, {active, false}, {alpn_advertised_protocols, [~"http/1.1"]}], ?MS),
-    ok = ssl:send(Socket, ["GET /api/health HTTP/1.1\r\nConnection: close\r\nHost: 127.0.0.1:", integer_to_list(Port), "\r\n\r\n"]),
-    {ok, <<"HTTP/1.1 200 OK", _/binary>>} = ssl:recv(Socket, 0, ?MS),
-    ok = ssl:close(Socket),
-    again([{tls, off}]).
+    {ok, Socket} = sderl_web_client:open_tls(Port, ?TOKEN, Client),
+    #{~"mode" := ~"synthetic"} = sderl_web_client:until(Socket, of_type(~"hello"), ?MS),
+    #{~"nodes" := [_ | _]} = wait_topology(Socket),
+    #{~"nodes" := [_ | _]} = sderl_web_client:until(Socket, of_type(~"frame"), ?MS),
+    #{~"ok" := true} = sderl_web_client:ask(Socket, #{op => range}),
+    sderl_web_client:close(Socket),
+    ?assertEqual({refused, 401}, sderl_web_client:open_tls(Port, ~"another-token", Client)),
+    {ok, Http} = ssl:connect({127, 0, 0, 1}, Port, [binary, {active, false} | Client], ?MS),
+    ok = ssl:send(Http, ["GET /api/health HTTP/1.1\r\nConnection: close\r\nHost: 127.0.0.1:", integer_to_list(Port), "\r\n\r\n"]),
+    {ok, <<"HTTP/1.1 200 OK", _/binary>> = Answer} = ssl:recv(Http, 0, ?MS),
+    ?assert(is_guarded(Answer)),
+    ok = ssl:close(Http),
+    %% Who speaks an old version, knows another authority or no TLS at all is none of ours, and no line in the log.
+    {_, Stranger} = sderl_web_certificates:make(proplists:get_value(priv_dir, Config)),
+    Lines = lines_of(fun() ->
+        {error, _} = ssl:connect({127, 0, 0, 1}, Port, [{versions, ['tlsv1.1']}, {log_level, none} | Client], ?MS),
+        {error, {tls_alert, {unknown_ca, _}}} = sderl_web_client:open_tls(Port, ?TOKEN, [{log_level, none} | Stranger]),
+        [_ = sderl_web_client:raw(Port, Bytes, ?MS) || Bytes <- ["GET / HTTP/1.1\r\n\r\n", rand:bytes(300)]]
+    end),
+    ?assertEqual([], Lines),
+    ok = again([{tls, off}]),
+    sderl_web_client:close(open([{port, new_port()}])).
+
+new_port() ->
+    {ok, #{port := Port}} = sderl_web:address(),
+    Port.

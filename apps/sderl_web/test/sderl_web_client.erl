@@ -4,7 +4,7 @@
 A WebSocket client that does what it is told, also what no browser would do. It reads only when asked.
 """.
 
--export([open/2, open/3, ask/2, ask/3, text/2, frame/3, bytes/2, next/2, until/3, until_close/2, close/1, http/2, http/3]).
+-export([open/2, open/3, open_tls/3, ask/2, ask/3, text/2, frame/3, bytes/2, next/2, until/3, until_close/2, close/1, http/2, http/3, raw/3]).
 
 -define(MS, 10_000).
 
@@ -13,17 +13,27 @@ open(Port, Token) -> open(Port, ["/ws?token=", Token], []).
 
 open(Port, Path, Headers) ->
     {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {nodelay, true}, {recbuf, 65_536}], ?MS),
+    upgraded(Socket, Port, Path, Headers).
+
+%% The same over TLS, with options of ssl besides; `{error, _}` where there is no connection.
+open_tls(Port, Token, Options) ->
+    maybe
+        {ok, Socket} ?= ssl:connect({127, 0, 0, 1}, Port, [binary, {active, false} | Options], ?MS),
+        upgraded(Socket, Port, ["/ws?token=", Token], [])
+    end.
+
+upgraded(Socket, Port, Path, Headers) ->
     Upgrade = [
         {"Upgrade", "websocket"},
         {"Connection", "Upgrade"},
         {"Sec-WebSocket-Version", "13"},
         {"Sec-WebSocket-Key", base64:encode(crypto:strong_rand_bytes(16))}
     ],
-    ok = gen_tcp:send(Socket, request("GET", Path, Port, Upgrade ++ Headers)),
+    ok = bytes(Socket, request("GET", Path, Port, Upgrade ++ Headers)),
     case head(Socket, <<>>) of
         <<"HTTP/1.1 101", _/binary>> -> {ok, Socket};
         <<"HTTP/1.1 ", Status:3/binary, _/binary>> ->
-            ok = gen_tcp:close(Socket),
+            ok = close(Socket),
             {refused, binary_to_integer(Status)}
     end.
 
@@ -37,7 +47,7 @@ request(Method, Path, Port, Headers0) ->
 
 %% One byte at a time: what follows is frames.
 head(Socket, Seen) ->
-    {ok, Byte} = gen_tcp:recv(Socket, 1, ?MS),
+    {ok, Byte} = receive_bytes(Socket, 1, ?MS),
     More = <<Seen/binary, Byte/binary>>,
     case binary:longest_common_suffix([More, ~"\r\n\r\n"]) of
         4 -> More;
@@ -57,10 +67,25 @@ http(Port, Path, Options) ->
     [<<"HTTP/1.1 ", Status:3/binary, _/binary>> | Lines] = binary:split(Head, ~"\r\n", [global]),
     {binary_to_integer(Status), maps:from_list([{string:lowercase(K), V} || Line <- Lines, [K, V] <- [binary:split(Line, ~": ")]]), Body}.
 
+%% Any bytes, and what comes back. Whose answer has not begun after `Ms` is told that no more will come.
+raw(Port, Bytes, Ms) ->
+    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}], ?MS),
+    %% It may be closed while we still send.
+    _ = gen_tcp:send(Socket, Bytes),
+    First =
+        case gen_tcp:recv(Socket, 0, Ms) of
+            {ok, Part} -> Part;
+            {error, _} -> <<>>
+        end,
+    _ = gen_tcp:shutdown(Socket, write),
+    Answer = all(Socket, [First]),
+    ok = gen_tcp:close(Socket),
+    Answer.
+
 all(Socket, Parts) ->
     case gen_tcp:recv(Socket, 0, ?MS) of
         {ok, Part} -> all(Socket, [Parts, Part]);
-        {error, closed} -> iolist_to_binary(Parts)
+        {error, Ended} when Ended =:= closed; Ended =:= econnreset; Ended =:= enotconn -> iolist_to_binary(Parts)
     end.
 
 %% A request and its reply, whatever comes between.
@@ -82,12 +107,16 @@ lengths(N) when N < 126 -> <<N:7>>;
 lengths(N) when N < 65_536 -> <<126:7, N:16>>;
 lengths(N) -> <<127:7, N:64>>.
 
-bytes(Socket, Bytes) -> gen_tcp:send(Socket, Bytes).
+bytes(Socket, Bytes) when is_port(Socket) -> gen_tcp:send(Socket, Bytes);
+bytes(Socket, Bytes) -> ssl:send(Socket, Bytes).
+
+receive_bytes(Socket, Count, Ms) when is_port(Socket) -> gen_tcp:recv(Socket, Count, Ms);
+receive_bytes(Socket, Count, Ms) -> ssl:recv(Socket, Count, Ms).
 
 %% The next message, or how the server closed. Pings are passed over.
 next(Socket, Ms) ->
     maybe
-        {ok, <<_:4, Code:4, Size0:8>>} ?= gen_tcp:recv(Socket, 2, Ms),
+        {ok, <<_:4, Code:4, Size0:8>>} ?= receive_bytes(Socket, 2, Ms),
         {ok, Payload} ?= payload(Socket, Size0, Ms),
         case Code of
             1 -> {text, json:decode(Payload)};
@@ -106,12 +135,12 @@ payload(Socket, Size, Ms) ->
         {ok, N} ?= length_of(Socket, Size, Ms),
         case N of
             0 -> {ok, <<>>};
-            _ -> gen_tcp:recv(Socket, N, Ms)
+            _ -> receive_bytes(Socket, N, Ms)
         end
     end.
 
-length_of(Socket, 126, Ms) -> number(gen_tcp:recv(Socket, 2, Ms));
-length_of(Socket, 127, Ms) -> number(gen_tcp:recv(Socket, 8, Ms));
+length_of(Socket, 126, Ms) -> number(receive_bytes(Socket, 2, Ms));
+length_of(Socket, 127, Ms) -> number(receive_bytes(Socket, 8, Ms));
 length_of(_, N, _) -> {ok, N}.
 
 number({ok, Bytes}) -> {ok, binary:decode_unsigned(Bytes)};
@@ -137,4 +166,5 @@ until_close(Socket, Ms, Seen) ->
         Other -> {lists:reverse(Seen), Other}
     end.
 
-close(Socket) -> gen_tcp:close(Socket).
+close(Socket) when is_port(Socket) -> gen_tcp:close(Socket);
+close(Socket) -> ssl:close(Socket).

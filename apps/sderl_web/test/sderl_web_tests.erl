@@ -23,6 +23,45 @@ settings_test_() ->
         ?_assertEqual(nomatch, string:find(io_lib:format("~p", [Default]), (maps:get(token, Default))()))
     ].
 
+%% Whatever is wrong with the files of TLS, an address or a port is one sentence that names it and says what to do.
+start_test_() ->
+    {setup,
+        fun() ->
+            Dir = filename:join(os:getenv("TMPDIR", "/tmp"), lists:concat(["sderl-tls-", os:getpid(), erlang:unique_integer([positive])])),
+            ok = filelib:ensure_path(Dir),
+            Dir
+        end,
+        fun file:del_dir_r/1, fun(Dir) ->
+            {#{certfile := Cert, keyfile := Key} = Good, _} = sderl_web_certificates:make(Dir),
+            {#{keyfile := Other}, _} = sderl_web_certificates:make(Dir),
+            Rsa = sderl_web_certificates:pem(filename:join(Dir, "rsa.pem"), [
+                {'RSAPrivateKey', public_key:der_encode('RSAPrivateKey', public_key:generate_key({rsa, 1024, 65_537}))}
+            ]),
+            Junk = filename:join(Dir, "junk.pem"),
+            ok = file:write_file(Junk, ["-----BEGIN CERTIFICATE-----\n", base64:encode(rand:bytes(99)), "\n-----END CERTIFICATE-----\n"]),
+            Both = filename:join(Dir, "both.pem"),
+            ok = file:write_file(Both, [element(2, file:read_file(F)) || F <- [Cert, Key]]),
+            Text = fun({error, Why}) -> unicode:characters_to_list(Why) end,
+            Says = fun(C, K) -> Text(sderl_web_start:check(#{tls_cert => C, tls_key => K})) end,
+            Starts = fun(Web) -> Text(sderl_web_start:start(Web)) end,
+            Has = fun(Part, Said) -> ?_assertMatch({_, _, [_ | _]}, {Part, Said, string:find(Said, Part)}) end,
+            [
+                ?_assertEqual(ok, sderl_web_tls:check(Good)),
+                ?_assertEqual(ok, sderl_web_tls:check(#{certfile => Both})),
+                Has("nothing.pem cannot be read: no such file or directory", Says(filename:join(Dir, "nothing.pem"), Key)),
+                Has("nothing.pem cannot be read: no such file or directory", Says(Cert, filename:join(Dir, "nothing.pem"))),
+                Has("cannot be read: ", Says(Dir, Key)),
+                Has("has no certificate: it is a file in PEM", Says(Key, Key)),
+                Has("has no private key: it is a file in PEM", Says(Cert, Cert)),
+                Has("has a certificate that cannot be read", Says(Junk, Key)),
+                Has("is not that of the certificate in " ++ Cert, Says(Cert, Other)),
+                Has("is not that of the certificate in " ++ Cert, Says(Cert, Rsa)),
+                ?_assertMatch({error, {bad_config, [tls], _, _}}, sderl_web_config:read([{tls, Good#{keyfile => Other}}])),
+                Has("198.51.100.7 is no address of this machine: --ip takes one of 127.0.0.1", Starts(#{ip => {198, 51, 100, 7}, port => 0})),
+                Has("--ip: \"300.0.0.1\" is no address", Text(sderl_web_start:check(#{ip => "300.0.0.1"})))
+            ]
+        end}.
+
 tokens_differ_test() ->
     ?assertEqual(100, length(lists:usort([sderl_web_config:random_token() || _ <- lists:seq(1, 100)]))).
 
@@ -165,3 +204,21 @@ ids_test() ->
     Many = lists:foldl(fun(I, Acc) -> sderl_web_ids:add([~"b", integer_to_binary(I)], [], Acc) end, Ids, lists:seq(1, 50_000)),
     ?assert(sderl_web_ids:size(Many) < 20_100),
     ?assertEqual(1, sderl_web_ids:node(~"b", Many)).
+
+%% What the HTTP server answers by itself, and for a handler that crashed, has our headers too; what a
+%% handler has set stays.
+stream_test() ->
+    Options = #{stream_handlers => [sderl_web_stream, ?MODULE]},
+    {Commands, _} = sderl_web_stream:init(1, #{}, Options#{stream_handlers := [?MODULE]}),
+    [{error_response, 500, Crashed, <<>>}, {headers, 200, Begun}, {flow, 1}] = Commands,
+    ?assertMatch(#{~"x-frame-options" := ~"DENY", ~"content-length" := ~"0"}, Crashed),
+    ?assertMatch(#{~"referrer-policy" := ~"same-origin", ~"x-frame-options" := ~"DENY"}, Begun),
+    Answer = {response, 400, #{}, <<>>},
+    {response, 400, Headers, <<>>} = cowboy_stream:early_error(1, reason, #{}, Answer, Options),
+    ?assertMatch(#{~"content-security-policy" := <<"default-src 'none'", _/binary>>}, Headers).
+
+%% The stream handler behind ours, of the test above.
+init(_, _, _) ->
+    {[{error_response, 500, #{~"content-length" => ~"0"}, <<>>}, {headers, 200, #{~"referrer-policy" => ~"same-origin"}}, {flow, 1}], none}.
+
+early_error(_, _, _, Answer, _) -> Answer.

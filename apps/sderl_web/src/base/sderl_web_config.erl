@@ -94,7 +94,11 @@ value(token, _) -> {error, token()};
 value(Key, Value) when Key =:= writable, is_boolean(Value) -> {ok, Value};
 value(writable, _) -> {error, "true or false"};
 value(tls, off) -> {ok, off};
-value(tls, #{certfile := _} = Tls) -> {ok, Tls};
+value(tls, #{certfile := _} = Tls) ->
+    case sderl_web_tls:check(Tls) of
+        ok -> {ok, Tls};
+        {error, Why} -> {error, unicode:characters_to_list(["a map of ssl's options with files that can be used; ", Why])}
+    end;
 value(tls, _) -> {error, "off, or a map of ssl's options with certfile and keyfile"};
 value(source, Source) when Source =:= hub; Source =:= synthetic -> {ok, Source};
 value(source, _) -> {error, "hub or synthetic"};

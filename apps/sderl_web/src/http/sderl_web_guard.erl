@@ -14,7 +14,7 @@ closed here:
 
 -behaviour(cowboy_middleware).
 
--export([execute/2, host_allowed/2, origin_allowed/3, token/1, has_token/2]).
+-export([execute/2, headers/1, host_allowed/2, origin_allowed/3, token/1, has_token/2]).
 
 -doc "What of a request is compared in a time that does not depend on the token.".
 -type secret() :: fun(() -> binary()).
@@ -67,7 +67,11 @@ method(<<"GET">>) -> ok;
 method(<<"HEAD">>) -> ok;
 method(_) -> {refused, 405, "GET and HEAD alone are served here.\n"}.
 
-%% Nothing is loaded from elsewhere, no script and no style stands in the page itself; sockets go to where the page came from.
+-doc """
+The headers of every answer to a request for a host. Nothing is loaded from elsewhere, no script and
+no style stands in the page itself; sockets go to where the page came from.
+""".
+-spec headers(Host :: binary()) -> #{binary() => binary()}.
 headers(Host) ->
     #{
         <<"server">> => <<"sderl">>,

@@ -73,6 +73,7 @@ listen(#{ip := Ip, port := Port, tls := Tls, max_sockets := Most, hosts := Hosts
         env => #{dispatch => Dispatch, sderl_web => #{hosts => Hosts, origins => Origins}},
         middlewares => [sderl_web_guard, cowboy_router, cowboy_handler],
         protocols => [http],
+        stream_handlers => [sderl_web_stream, cowboy_stream_h],
         request_timeout => 10_000,
         idle_timeout => 60_000,
         max_request_line_length => 4096,
