@@ -7,11 +7,11 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([cost/1, live/1]).
+-export([cost/1, live/1, groups/1]).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() -> [cost, live].
+all() -> [cost, live, groups].
 
 cost(Config) ->
     Results = results(Config, ["--workload", "registry", "--nodes", "2", "--seconds", "1", "--pairs", "1", "--clients", "1"]),
@@ -23,6 +23,15 @@ live(Config) ->
     ?assertMatch(
         #{~"uncounted_losses" := 0, ~"takeover_ms" := Takeover, ~"group_change_shown_ms" := #{~"median" := Shown}, ~"events_sent" := Sent} when
             Takeover > 0 andalso Shown >= 0 andalso Sent > 0,
+        Metrics
+    ).
+
+groups(Config) ->
+    Options = ["--what", "groups", "--nodes", "3", "--groups", "40", "--seconds", "2"],
+    [#{~"params" := #{~"mode" := ~"groups"}, ~"metrics" := Metrics}] = results(Config, Options),
+    ?assertMatch(
+        #{~"monitoring_cpu_pct" := Cpu, ~"memory_mib" := #{~"end" := End, ~"most" := Most}, ~"lost" := 0} when
+            Cpu >= 0 andalso End > 0 andalso Most >= End,
         Metrics
     ).
 

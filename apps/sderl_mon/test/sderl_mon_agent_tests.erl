@@ -9,6 +9,14 @@
 
 %% ---------------------------------------------------------------- watching one node
 
+%% Of the groups that a node is not in the nodes are kept, once; which groups these are is not.
+known_groups_test() ->
+    Known = [{{g, I}, ['b@h', 'c@h', ?N]} || I <- lists:seq(1, 1_000)],
+    Facts = #{otp => ~"29", groups => [], known => Known},
+    {_, W} = step({sample, sample(1, 1000, Facts)}, 20, sderl_mon_watch:new(?N, 1000)),
+    ?assertMatch(#{facts := #{known := [{others, [?N, 'b@h', 'c@h']}]}}, sderl_mon_watch:report(W)),
+    ?assert(erts_debug:flat_size(W) < 500).
+
 %% Reached, told, silent, asked again, down, tried less and less often, seen by others, there again.
 watch_test() ->
     {[{job, attach, 1}, {timer, _}], W1} = step(due, 0, sderl_mon_watch:new(?N, 1000)),

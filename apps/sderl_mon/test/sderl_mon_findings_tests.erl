@@ -23,6 +23,31 @@ the_way_over_gateways_test() ->
     [#{evidence := Evidence}] = found(bypass, #{links => #{{~"a1", ~"c1"} => {5, 5}}, groups => #{~"c" => [~"b1", ~"c1", ~"c2"]}}),
     ?assertMatch([#{value := ~"a1 > gw > b1 > c1"}], [E || #{label := ~"way over gateways"} = E <- Evidence]).
 
+%% Nodes that are in a thousand groups each are looked at in little memory, and ways over them are found.
+gateways_of_many_groups_test() ->
+    Groups = [iolist_to_binary([~"g", integer_to_list(I)]) || I <- lists:seq(1, 1_200)],
+    Nodes = [iolist_to_binary([~"n", integer_to_list(I)]) || I <- lists:seq(1, 10)],
+    Info = #{status => up, hidden => false, source => probe},
+    Topology = #{
+        epoch => 1, t => ?T0, monitors => [],
+        nodes => maps:merge(
+            #{N => Info#{groups => Groups} || N <- Nodes},
+            #{~"a" => Info#{groups => [~"a"]}, ~"b" => Info#{groups => [~"b"]}, ~"gw" => Info#{groups => [~"a", ~"g7"]}, ~"gx" => Info#{groups => [~"b", ~"g1200"]}}
+        ),
+        groups => #{}
+    },
+    Frame = #{seq => 1, t => ?T0, span_ms => 1000, epoch => 1, nodes => #{}, groups => #{}, links => #{}, kinds => #{}, lost => #{}},
+    {Pid, Monitor} = spawn_opt(
+        fun() ->
+            View = sderl_mon_find_view:new(Topology, [Frame], #{}, 5_000),
+            exit({sderl_mon_find_view:chain(~"a", ~"b", View), sderl_mon_find_view:chain(~"a", ~"nobody", View)})
+        end,
+        [monitor, {max_heap_size, #{size => 2_000_000, kill => true, error_logger => false}}]
+    ),
+    receive
+        {'DOWN', Monitor, process, Pid, Why} -> ?assertEqual({{ok, [~"gw", ~"n1", ~"gx"]}, none}, Why)
+    end.
+
 idle_link_test() ->
     Idle = fun(Reasons, AgeS, Rate) ->
         found(idle_link, #{links => #{{~"a1", ~"b1"} => {Rate, 1}}, details => #{~"a1" => #{links => [link(~"b1", Reasons, AgeS)]}}})

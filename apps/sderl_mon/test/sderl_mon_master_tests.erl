@@ -16,6 +16,15 @@ first_test() ->
     ?assertEqual([{{free, 'd@h'}, ['d@h']}, {{group, g1}, ['a@h', 'b@h']}, {{group, g2}, ['c@h']}], Scopes),
     ?assertEqual(ok, right(Seen)).
 
+%% Of groups whose members all have their homes elsewhere no agent runs, and none is counted.
+many_groups_test() ->
+    Groups = lists:sort([list_to_atom(lists:concat([g, I])) || I <- lists:seq(1, 50)]),
+    Sim = sderl_mon_sim:op({wait, 4000}, sderl_mon_sim:new(['m1@h'], #{'a@h' => Groups, 'b@h' => Groups, 'c@h' => [g9]})),
+    #{scopes := Scopes, topologies := #{'m1@h' := #{groups := Shown, monitors := Monitors}}} = sderl_mon_sim:seen(Sim),
+    ?assertEqual([{{group, g1}, ['a@h', 'b@h']}, {{group, g9}, ['c@h']}], Scopes),
+    ?assertMatch([#{agents := 2}], Monitors),
+    ?assertEqual(50, map_size(Shown)).
+
 %% Killed: at once. Standing still: after 3 s.
 takeover_test_() ->
     [

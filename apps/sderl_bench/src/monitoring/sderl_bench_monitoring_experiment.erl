@@ -18,7 +18,7 @@ The monitoring node's own work is in neither, but it needs processors, too: on o
 
 The messenger's clients talk fast enough that all nodes have work: on a node that does nothing the probe is all there is.
 
-`live`: see `m:sderl_bench_monitoring_live`.
+`live`: see `m:sderl_bench_monitoring_live`. `groups`: see `m:sderl_bench_monitoring_groups`.
 """.
 
 -behaviour(sderl_bench_experiment).
@@ -42,16 +42,18 @@ command() ->
     #{
         help => "cost: a workload in turns without monitoring and with it: the probe's share of a node's processor time, what\n"
         "an operation costs. live: many nodes that do little, two monitoring nodes: how long until a new group is\n"
-        "shown, until a monitoring node's groups are watched from the other, and what of many events is lost uncounted.",
+        "shown, until a monitoring node's groups are watched from the other, and what of many events is lost uncounted.\n"
+        "groups: few nodes in very many groups, what the monitoring node takes while nothing changes.",
         arguments => [
-            option(what, "LIST", string, "cost", "cost, live, with a comma between them"),
+            option(what, "LIST", string, "cost", "cost, live, groups, with commas between them"),
             option(compare, "LIST", string, "off,on", "cost: without monitoring and with it, or one of them"),
             option(workload, "LIST", string, workloads(), "cost: programs, each in turn"),
             option(pairs, "N", integer, 3, "cost: runs of each"),
             option(nodes, "N", integer, 10, "nodes; live: in groups of ten"),
             option(clients, "N", integer, 5, "cost, registry: clients on each node; messenger: 100 times as many in all"),
-            option(seconds, "S", integer, 15, "cost: measured time of a run"),
+            option(seconds, "S", integer, 15, "cost, groups: measured time of a run"),
             option(speed, "F", integer, 300, "cost, messenger: divides the waits of conversations"),
+            option(groups, "N", integer, 1200, "groups: of three nodes each"),
             option(changes, "N", integer, 10, "live: groups that are made and deleted"),
             option(events_s, "N", integer, 10_000, "live: events a second on one node"),
             sderl_bench_experiment:json_option()
@@ -62,12 +64,12 @@ command() ->
 -spec check(#{atom() => term()}) -> {ok, #{atom() => term()}} | {error, sderl_command:text()}.
 check(#{what := What, compare := Compare, workload := Workloads, nodes := Nodes} = Options) ->
     maybe
-        {ok, Whats} ?= chosen("--what", "measurement", What, [cost, live]),
+        {ok, Whats} ?= chosen("--what", "measurement", What, [cost, live, groups]),
         {ok, Sides} ?= chosen("--compare", "side", Compare, [off, on]),
         {ok, Programs} ?= chosen("--workload", "workload", Workloads, [list_to_atom(Name) || {Name, _} <- sderl_catalogue:all(workloads)]),
-        ok ?= at_least(1, [pairs, clients, seconds, speed, changes, events_s], Options),
+        ok ?= at_least(1, [pairs, clients, seconds, speed, groups, changes, events_s], Options),
         ok ?= at_least(2, [nodes], Options),
-        ok ?= at_most([{pairs, 1000}, {nodes, 5000}, {seconds, 86_400}, {events_s, 1_000_000}, {changes, 10_000}], Options),
+        ok ?= at_most([{pairs, 1000}, {nodes, 5000}, {groups, 5000}, {seconds, 86_400}, {events_s, 1_000_000}, {changes, 10_000}], Options),
         ok ?= fits(Nodes + 2),
         {ok, Options#{what := Whats, compare := Sides, workload := Programs}}
     end.
@@ -87,7 +89,8 @@ each([], _, _) ->
 each([What | Others], Options, Output) ->
     Done = case What of
         cost -> costs(Options, Output);
-        live -> sderl_bench_monitoring_live:run(Options, Output)
+        live -> sderl_bench_monitoring_live:run(Options, Output);
+        groups -> sderl_bench_monitoring_groups:run(Options, Output)
     end,
     case Done of
         ok -> each(Others, Options, Output);

@@ -173,11 +173,18 @@ status(Status, Why, #{status := Status} = W) -> {[], W#{why := Why}};
 status(Status, Why, W) -> {[told], W#{status := Status, why := Why}}.
 
 heard(Sample, Now, #{facts := Facts, status := Status, source := Source, why := Why, last := Last} = W) ->
-    New = maps:get(facts, Sample, Facts),
+    New = case Sample of #{facts := Said} -> summed_up(Said); #{} -> Facts end,
     Told = Status =/= up orelse told(New) =/= told(Facts) orelse visible(Sample) =/= visible(Last),
     %% Why there is no probe stays true while the node is up.
     Reason = case Source of stock -> Why; _ -> <<>> end,
-    {[told || Told], W#{status := up, why := Reason, tries := 0, last := Sample, facts := New, heard := Now}}.
+    {[told || Told], W#{status := up, why := Reason, tries := 0, last := maps:remove(facts, Sample), facts := New, heard := Now}}.
+
+%% Of the groups that a node is not in only who is in them is asked: with many groups they would be most of
+%% what is kept of each node, and told again and again.
+summed_up(#{known := [_, _ | _] = Known} = Facts) ->
+    Facts#{known := [{others, lists:usort(lists:append([Nodes || {_, Nodes} <- Known]))}]};
+summed_up(Facts) ->
+    Facts.
 
 %% How many names a group has changes all the time and is told with the numbers.
 told(#{groups := Groups} = Facts) -> Facts#{groups := [maps:without([names], G) || G <- Groups]};

@@ -21,7 +21,7 @@ cluster (hidden ones are not). `lost`: what was left out in the window, by name.
     groups := #{sderl_mon_types:id() => #{atom() => number()}},
     links := #{{sderl_mon_types:id(), sderl_mon_types:id()} => {number(), number()}},
     member_of := #{sderl_mon_types:id() => [sderl_mon_types:id()]},
-    bridges := #{sderl_mon_types:id() => [{Gateway :: sderl_mon_types:id(), sderl_mon_types:id()}]},
+    gateways := #{Group :: sderl_mon_types:id() => [sderl_mon_types:id()]},
     lost := #{atom() => integer()}
 }.
 
@@ -38,7 +38,7 @@ new(Topology, [#{t := Now} | _] = Frames, Details, WindowMs) ->
         groups => means(groups, Window),
         links => link_means(Window),
         member_of => Of,
-        bridges => bridges(Of, Topology),
+        gateways => gateways(Of, Topology),
         lost => lost(Window)
     }.
 
@@ -93,23 +93,18 @@ link_means(Window) ->
 lost(Window) ->
     lists:foldl(fun(Frame, Acc) -> maps:merge_with(fun(_, A, B) -> A + B end, Acc, maps:get(lost, Frame, #{})) end, #{}, Window).
 
-%% The live nodes that are in two groups, by group.
-bridges(Of, #{nodes := Nodes}) ->
-    maps:fold(
-        fun(Node, Groups, Acc) ->
-            case {Groups, Nodes} of
-                {[_, _ | _], #{Node := #{status := up}}} ->
-                    lists:foldl(
-                        fun({From, To}, In) -> In#{From => [{Node, To} | maps:get(From, In, [])]} end,
-                        Acc,
-                        [{A, B} || A <- Groups, B <- Groups, A =/= B]
-                    );
-                _ ->
-                    Acc
-            end
-        end,
-        #{},
-        Of
+%% The live nodes that are in two groups, by group. (Not with the pairs of their groups: a gateway of a
+%% thousand groups has a million of these.)
+gateways(Of, #{nodes := Nodes}) ->
+    maps:groups_from_list(
+        fun({Group, _}) -> Group end,
+        fun({_, Node}) -> Node end,
+        [
+            {Group, Node}
+         || Node := [_, _ | _] = Groups <- Of,
+            #{status := up} <- [maps:get(Node, Nodes, none)],
+            Group <- Groups
+        ]
     ).
 
 -doc "Whether two nodes have a group in common.".
@@ -120,23 +115,34 @@ share(A, B, #{member_of := Of}) ->
 
 -doc "The gateways of a shortest way between the groups of two nodes; `none` where no live one leads there.".
 -spec chain(sderl_mon_types:id(), sderl_mon_types:id(), view()) -> {ok, [sderl_mon_types:id()]} | none.
-chain(A, B, #{member_of := Of, bridges := Bridges}) ->
-    walk([{Group, []} || Group <- maps:get(A, Of, [])], [], maps:get(B, Of, []), Bridges, #{}).
+chain(A, B, #{member_of := Of, gateways := Gateways}) ->
+    From = maps:get(A, Of, []),
+    To = #{Group => true || Group <- maps:get(B, Of, [])},
+    walk([{Group, []} || Group <- From], [], To, {Of, Gateways}, #{Group => true || Group <- From}).
 
+%% Groups in the order of their distance; each group and each gateway is looked at once.
 walk([], [], _, _, _) ->
     none;
-walk([], Next, To, Bridges, Seen) ->
-    walk(lists:reverse(Next), [], To, Bridges, Seen);
-walk([{Group, Gateways} | Rest], Next, To, Bridges, Seen) ->
-    case {lists:member(Group, To), Seen} of
-        {true, _} ->
-            {ok, lists:reverse(Gateways)};
-        {false, #{Group := _}} ->
-            walk(Rest, Next, To, Bridges, Seen);
-        {false, _} ->
-            Further = [{G, [Gateway | Gateways]} || {Gateway, G} <- maps:get(Group, Bridges, []), not is_map_key(G, Seen)],
-            walk(Rest, Further ++ Next, To, Bridges, Seen#{Group => true})
-    end.
+walk([], Next, To, Ways, Seen) ->
+    walk(lists:reverse(Next), [], To, Ways, Seen);
+walk([{Group, Chain} | _], _, To, _, _) when is_map_key(Group, To) ->
+    {ok, lists:reverse(Chain)};
+walk([{Group, Chain} | Rest], Next, To, {Of, Gateways} = Ways, Seen) ->
+    {Further, Seen1} = lists:foldl(
+        fun
+            (Gateway, {Acc, In}) when is_map_key({gateway, Gateway}, In) ->
+                {Acc, In};
+            (Gateway, {Acc, In}) ->
+                New = [G || G <- map_get(Gateway, Of), not is_map_key(G, In)],
+                {
+                    [{G, [Gateway | Chain]} || G <- lists:reverse(New)] ++ Acc,
+                    maps:merge(In#{{gateway, Gateway} => true}, #{G => true || G <- New})
+                }
+        end,
+        {Next, Seen},
+        maps:get(Group, Gateways, [])
+    ),
+    walk(Rest, Further, To, Ways, Seen1).
 
 -doc "The nodes of a group.".
 -spec members(sderl_mon_types:id(), view()) -> [sderl_mon_types:id()].

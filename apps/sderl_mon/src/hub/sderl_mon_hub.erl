@@ -23,7 +23,7 @@ says so, where `Life` is not that of the snapshot. Whoever keeps something subsc
 
 ## Bounds
 
-20,000 links, 2,000 nodes, 1,000 groups and 64 kinds a frame (what is cut is counted), 5,000 events,
+20,000 links, 2,000 nodes, 2,000 groups and 64 kinds a frame (what is cut is counted), 5,000 events,
 1,000 subscribers, and the history's (`m:sderl_mon_history`).
 """.
 
@@ -60,7 +60,7 @@ says so, where `Life` is not that of the snapshot. Whoever keeps something subsc
 -define(MEMORY, [{min_heap_size, 2_000_000}, {min_bin_vheap_size, 4_000_000}]).
 %% The keys of the configuration that are ours.
 -define(OPTIONS, [interval_ms, history, thresholds]).
--define(CAPS, #{links => 20_000, nodes => 2_000, groups => 1_000, kinds => 64}).
+-define(CAPS, #{links => 20_000, nodes => 2_000, groups => 2_000, kinds => 64}).
 -define(FIRST_EVENTS, 200).
 %% Terms grow, and so do epochs over takeovers. Only when the master of the highest has been silent for so long is a
 %% lower one believed: all monitoring nodes may have been started anew.

@@ -352,10 +352,11 @@ planned(_, State) ->
 assign(Monitor, #{plan := #{} = Plan, epoch := Epoch}) -> [{tell, Monitor, assign, maps:remove(essence, Plan#{epoch := Epoch})}];
 assign(_, _) -> [].
 
+%% Whoever would watch nobody does not run: of a thousand groups of ten nodes that is nearly all.
 orders(#{scopes := Scopes, placement := Placement, term := Term, hubs := Hubs, monitors := Monitors, config := Config}, #{self := Self}) ->
     [
         #{scope => Scope, term => Term, nodes => Nodes, monitors => Monitors, hubs => Hubs, config => Config}
-     || Scope := Nodes <- Scopes, maps:get(Scope, Placement, none) =:= Self
+     || Scope := [_ | _] = Nodes <- Scopes, maps:get(Scope, Placement, none) =:= Self
     ].
 
 %% ---------------------------------------------------------------- the topology
@@ -381,6 +382,7 @@ essence(#{nodes := Nodes, groups := Groups, monitors := Monitors}) ->
     {Nodes, #{Id => maps:remove(names, G) || Id := G <- Groups}, Monitors}.
 
 topology(Live, #{nodes := Nodes, members := Members, placement := Placement, leader := Leader} = State) ->
+    Homes = lists:usort([sderl_mon_layout:home({N, Gs}) || N := Gs <- Members]),
     #{
         epoch => 0,
         t => sderl_mon_clock:wall_ms(),
@@ -391,7 +393,7 @@ topology(Live, #{nodes := Nodes, members := Members, placement := Placement, lea
                 node => sderl_mon_types:id(M),
                 status => case lists:member(M, Live) of true -> up; false -> down end,
                 master => M =:= Leader,
-                agents => length([S || S := At <- Placement, At =:= M])
+                agents => length([Home || Home <- Homes, maps:get(Home, Placement, none) =:= M])
             }
          || M <- monitors(State)
         ]

@@ -79,24 +79,29 @@ group_infos(Reports, Members, Placement) ->
         fun(#{group := G}) -> G end,
         [Info || _ := #{status := up, facts := Facts} <- Reports, #{group := _} = Info <- maps:get(groups, Facts, [])]
     ),
+    Lost = minorities(Reports),
     #{
-        sderl_mon_types:id({group, G}) =>
-            minority(G, Reports, group_info(Nodes, maps:get(G, Said, []), maps:find({group, G}, Placement)))
+        sderl_mon_types:id({group, G}) => minority(
+            maps:get(G, Lost, []),
+            group_info(Nodes, maps:get(G, Said, []), maps:find({group, G}, Placement))
+        )
      || G := Nodes <- ByGroup
     }.
 
-%% The members that have lost the majority of a group, as they say themselves.
-minority(Group, Reports, Info) ->
-    Lost = [
-        sderl_mon_types:id(Node)
-     || Node := #{status := up, facts := Facts} <- maps:iterator(Reports, ordered),
-        #{group := G, majority := false} <- maps:get(groups, Facts, []),
-        G =:= Group
-    ],
-    case Lost of
-        [] -> Info;
-        [_ | _] -> Info#{minority => Lost}
-    end.
+%% By group, the members that have lost its majority, as they say themselves.
+minorities(Reports) ->
+    maps:groups_from_list(
+        fun({Group, _}) -> Group end,
+        fun({_, Node}) -> sderl_mon_types:id(Node) end,
+        [
+            {Group, Node}
+         || Node := #{status := up, facts := Facts} <- maps:iterator(Reports, ordered),
+            #{group := Group, majority := false} <- maps:get(groups, Facts, [])
+        ]
+    ).
+
+minority([], Info) -> Info;
+minority(Lost, Info) -> Info#{minority => Lost}.
 
 group_info(Nodes, Said, Agent) ->
     Coordinators = [C || #{coordinator := C} <- Said, C =/= undefined],
