@@ -83,8 +83,8 @@ name(Place) -> list_to_atom("n" ++ integer_to_list(Place) ++ "@plan").
 -spec place(node()) -> pos_integer().
 place(Node) ->
     "n" ++ Rest = atom_to_list(Node),
-    {Place, _} = string:to_integer(Rest),
-    Place.
+    {Place, [$@ | _]} = string:take(Rest, "0123456789"),
+    list_to_integer(Place).
 
 wait(Label, Seconds) ->
     sderl_progress:during(Label, max(1, 1000 * Seconds), fun() ->
