@@ -57,6 +57,34 @@ an_unheard_of_coordinator_is_joined_once_test() ->
     {_, S4} = ticks(2000, 4000, S3),
     ?assertEqual(coord, sderl_core:role(S4)).
 
+%% It says hello while this member waits to be taken in, and tells nobody what it hears: those that
+%% take it in do not know of that coordinator. It cannot go to them, and beat here for ever.
+a_coordinator_that_nobody_else_knows_is_told_of_test() ->
+    S0 = sderl_core:init(#{group => g, uid => <<"u">>, self => 'n1@t', addr => addr('n1@t'), inc => 1,
+                           now => 0, clock => 1000, mem => membership(),
+                           linked => ['n2@t', 'n5@t']}),
+    Beat = {msg, 'n2@t', {hb, ?EPOCH, 6}},
+    {_, S1} = sderl_core:step(10, [start, hello('n2@t', 'n2@t'), Beat], S0),
+    ?assertEqual(joining, sderl_core:role(S1)),
+    Own = {5_000, 'n5@t'},
+    With = sderl_membership:add(['n5@t'], membership()),
+    Hello = {msg, 'n5@t', {hello, addr('n5@t'), 1, With,
+                           #{epoch => Own, lineage => Own, num => 1, lead => 'n5@t',
+                             syncing => false}}},
+    View = maps:from_keys(?NODES, live),
+    Info = #{history => [], view => View#{'n1@t' := {{-1000, 'n1@t'}, 0}}, mem => membership(),
+             clashes => #{}, sessions => #{}, sync => 1, prev => ?EPOCH},
+    {_, S2} = sderl_core:step(20, [Hello, {msg, 'n2@t', {adopt, ?EPOCH, 6, Info}},
+                                   {msg, 'n2@t', {chunk, ?EPOCH, 1, 1, [], true}}], S1),
+    ?assertEqual(follower, sderl_core:role(S2)),
+    {Fx3, S3} = sderl_core:step(30, [{msg, 'n5@t', {hb, Own, 1}}], S2),
+    ?assertMatch([{hello, _, _, _, #{ask := true}}], [Asked || {hello, 'n5@t', Asked} <- Fx3]),
+    {Fx4, _} = sderl_core:step(40, [Hello], S3),
+    ?assertEqual([With], [Mem || {send, To, {mem, Mem}} <- Fx4, To =:= addr('n2@t')]),
+    %% The members are asked nothing.
+    {Fx5, _} = sderl_core:step(30, [{msg, 'n3@t', {hb, Own, 1}}], S2),
+    ?assertEqual([], [Asked || {hello, 'n3@t', Asked} <- Fx5]).
+
 %% The higher coordinator is removed before it takes anybody in. It answers each question with that, and who took the
 %% answers for a sign of life waited on, beside others that waited for the same.
 a_coordinator_that_has_left_is_not_waited_for_test() ->
@@ -71,6 +99,16 @@ a_coordinator_that_has_left_is_not_waited_for_test() ->
     Without = sderl_membership:remove(['n2@t'], 1, membership()),
     {_, S3} = sderl_core:step(30, [{msg, 'n2@t', {gone, removed, Without}}], S2),
     ?assertEqual(coord, sderl_core:role(S3)).
+
+%% Its coordinator answers what it had asked for in the log before, behind the beginning of its
+%% snapshot. Who gave the coordinator up for that was taken for one that learns, until that took too
+%% long.
+a_learner_keeps_its_coordinator_test() ->
+    View = (maps:from_keys(?NODES, live))#{'n1@t' := {{-1000, 'n1@t'}, 0}},
+    {Fx, S} = sderl_core:step(11, [{msg, 'n2@t', {not_lead, ?EPOCH}},
+                                   {msg, 'n2@t', {chunk, ?EPOCH, 1, 1, [], true}}], learner(View)),
+    ?assertEqual({follower, false}, {sderl_core:role(S), syncing(S)}),
+    ?assertEqual([{synced, ?EPOCH, 1}], [Said || {send, _, {synced, _, _} = Said} <- Fx]).
 
 %% A learner holds the rows that are its own back until the snapshot ends. What a batch does to one of
 %% them meanwhile stands.

@@ -2,6 +2,7 @@
 -module(sderl_free_tests).
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
+-include("../src/core/sderl_op.hrl").
 
 met_test_() ->
     [?_assertEqual(Expected, sderl_free:met(Own, Theirs, Mixes))
@@ -21,6 +22,51 @@ older_is_lower_test() ->
     Uids = [begin later(), sderl_free:uid() end || _ <- lists:seq(1, 5)],
     ?assertEqual(Uids, lists:usort(Uids)),
     ?assert(lists:all(fun(U) -> byte_size(U) =:= 16 end, Uids)).
+
+%% The process of the island that a node leaves goes on until the removal is ordered: a member that
+%% says hello is greeted by it. Members that were told that it is out gave up a coordinator that
+%% waited for them.
+greeted_while_it_departs_test() ->
+    {Own, Other, Hello} = {<<"own">>, <<"other">>, {hello, addr, 1, #{}, #{}}},
+    Mem = sderl_membership:new([node(), 'n2@t']),
+    Heard = alone(fun() ->
+        true = ets:insert(sderl_groups, {undefined, Own, self(), [node(), 'n2@t'], node()}),
+        ok = sderl_dir:depart(),
+        Greet = fun(Uid) ->
+            ok = sderl_free:hello(Uid, {'n2@t', undefined}, self(), Mem, Hello),
+            inbox()
+        end,
+        [Greet(Uid) || Uid <- [Own, Other]]
+    end),
+    ?assertMatch([[{sderl_greeted, Own, 'n2@t', undefined, Hello}],
+                  [{sderl, _, Other, _, away}, {sderl, _, Other, _, {mem, _}}]], Heard).
+
+%% What the tables of a node are for, in a process with which they go.
+alone(Fun) ->
+    {_, Monitor} = spawn_monitor(fun() -> {ok, _} = sderl_sup:init([]), exit({gives, Fun()}) end),
+    receive {'DOWN', Monitor, process, _, {gives, Value}} -> Value end.
+
+inbox() -> receive Message -> [Message | inbox()] after 0 -> [] end.
+
+%% Who moves to another island has the members of that one, also where the last batch of its own
+%% changed the members: the log that its process finds is of the former island.
+moved_to_other_members_test() ->
+    Start = #{group => undefined, addr => self(), inc => 1, now => 0, clock => 1000},
+    Own = Start#{uid => <<"2">>, self => 'n1@t'},
+    S0 = sderl_core:init(Own#{mem => sderl_membership:new(['n1@t']), found => true}),
+    {_, S1} = sderl_core:step(1, [start], S0),
+    {_, S2} = sderl_core:step(2, [{op, none, #add{nodes = ['n2@t']}}], S1),
+    Store = sderl_sim_store:index(build, sderl_sim_store:new('n1@t', ['n1@t'])),
+    {Fx, S3} = sderl_core:propose(3, sderl_sim_store, Store, S2),
+    [{Epoch, Num, Items}] = [{E, N, I} || {apply, E, N, I, _} <- Fx],
+    ?assertEqual(['n1@t', 'n2@t'], sderl_core:members(S3)),
+    Log = Own#{log => {Num, Items}, log_epoch => Epoch},
+    Durable = sderl_core:moved(sderl_core:durable(S3), sderl_membership:new(['n1@t', 'n3@t'])),
+    Moved = sderl_core:init(Log#{uid := <<"1">>, durable => Durable}),
+    ?assertEqual(['n1@t', 'n3@t'], sderl_core:members(Moved)),
+    %% In the former island the process comes back with what that had.
+    Again = sderl_core:init(Log#{durable => sderl_core:durable(S3)}),
+    ?assertEqual(['n1@t', 'n2@t'], sderl_core:members(Again)).
 
 %% Awaits the next microsecond: within one, chance decides which of two islands is the older one.
 later() -> later(erlang:system_time(microsecond)).

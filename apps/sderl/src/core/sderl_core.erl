@@ -137,8 +137,9 @@ init(#{group := G, uid := Uid, self := Self, addr := Addr, inc := Inc, now := No
                       last = Items,
                       sessions = maps:get(sessions, A, #{})},
             S2 = sderl_core_clients:restore(maps:get(outbox, A, undefined), S1),
-            %% Where the log is of an epoch before, what we kept is newer than it.
-            Newer = maps:get(log_epoch, A, D#d.lineage) =/= D#d.lineage,
+            %% Where the log is of an epoch before, or none of its batches made the members what they are,
+            %% what we kept is newer than it.
+            Newer = D#d.recovered orelse maps:get(log_epoch, A, D#d.lineage) =/= D#d.lineage,
             Known = [Item || Item <- Items, not Newer orelse is_record(Item, seg)],
             sderl_core_write:restore(Known, sderl_core_quorum:restore(S2));
         _ ->
@@ -214,7 +215,8 @@ What a process left, for its successor in another island: the members are those 
 the former one only is met by itself; and whom that had removed may be a member of this one.
 """.
 -spec moved(Durable :: term(), sderl_membership:t()) -> term().
-moved(#d{view = V} = D, Mem) -> D#d{mem = Mem, view = maps:with(sderl_membership:members(Mem), V)}.
+moved(#d{view = V} = D, Mem) ->
+    D#d{mem = Mem, view = maps:with(sderl_membership:members(Mem), V), recovered = true}.
 
 -doc "The counter of the highest epoch that this member has promised or heard of.".
 -spec highest(state()) -> integer().

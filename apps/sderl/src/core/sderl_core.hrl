@@ -39,11 +39,12 @@
     clashes_before = #{} :: #{term() => clash()},
     told = 0 :: 0 | position(),  % up to which batch the processes of this node heard of clashes
     syncing = false :: boolean(),   % a snapshot is being installed: the table is not whole
+    %% An operator set the membership, or the island that this node moved to: no batch of this log.
+    recovered = false :: boolean(),
     %% of majority groups
     before :: undefined | sderl_membership:t(),      % the last batch changed it, and may not be committed
     votes = true :: boolean(),      % its log and its promise are what they were since it became a member
     founding = false :: boolean(),  % made the group, and has committed nothing yet
-    recovered = false :: boolean(), % an operator set the membership: no batch of this log did
     lost = false :: boolean()       % clients and holders of names were told that there is no majority
 }).
 

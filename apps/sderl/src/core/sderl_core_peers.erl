@@ -358,7 +358,7 @@ hb(E, Num, N, #s{role = candidate, cand = #cand{joined = J}, d = #d{lineage = E}
         _ -> S
     end;
 hb(E, _, N, #s{d = #d{epoch = Mine}, lead = L} = S) when E < Mine ->
-    send(N, {low, Mine, L}, heard(E, S));
+    send(N, {low, Mine, L}, introduced(N, heard(E, S)));
 hb(E, _, N, #s{role = orphan, d = #d{lineage = E}} = S) ->
     send(N, sderl_core_state:hello_msg(S), S);
 hb(E, _, N, #s{role = orphan, groggy = []} = S) -> sderl_core_join:give_up(N, E, S);
@@ -377,6 +377,15 @@ hb(E, _, N, #s{role = joining, joining = #joining{to = {N, _, At}},
     sderl_core_join:send_join(N, E, S);
 hb(E, _, N, #s{role = joining} = S) -> low(E, N, N, S);
 hb(_, _, _, S) -> S.
+
+%% Its hello came while we followed nobody whom we could have told that it is a member: it says so
+%% once more.
+introduced(N, #s{mode = available, role = follower} = S) ->
+    case sderl_core_state:is_member(N, S) of
+        true -> S;
+        false -> sderl_core_state:ask(N, S)
+    end;
+introduced(_, S) -> S.
 
 -spec hb_ack(epoch(), [node()], node(), #s{}) -> #s{}.
 hb_ack(E, Links, N, #s{role = coord, d = #d{lineage = E, view = V}, peers = P} = S0) ->
@@ -498,5 +507,8 @@ ruled(false, E, L, _, #s{role = coord} = S) ->
 ruled(false, _, _, _, S) -> S.
 
 -spec not_lead(epoch(), node(), #s{}) -> #s{}.
+%% What we asked it for was of the log before: its snapshot has begun since. Should we give it up, it
+%% would wait for us.
+not_lead(E, N, #s{role = follower, lead = N, d = #d{lineage = E, syncing = true}} = S) -> S;
 not_lead(E, N, #s{role = follower, lead = N} = S) -> sderl_core_elect:orphan(heard(E, S));
 not_lead(_, _, S) -> S.

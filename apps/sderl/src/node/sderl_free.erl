@@ -36,7 +36,7 @@
 %% A word may be lost with a process: for so long it is said again, in milliseconds.
 -define(AGAIN, 30_000).
 %% How long the process of an island that this node leaves may take for it, in milliseconds.
--define(DEPART, 2000).
+-define(DEPART, 10_000).
 
 -doc "The identity of a new island: the older one compares lower.".
 -spec uid() -> binary().
@@ -168,9 +168,11 @@ grow(Pid, Members, Nodes) ->
 -spec hello(binary(), {node(), sderl_links:connection() | undefined}, Addr :: term(),
             sderl_membership:t(), term()) -> ok.
 hello(Uid, From, Addr, Mem, Msg) ->
-    {Own, Pid, Members} = case sderl_dir:group(undefined) of
-        #{uid := U, process := P, members := Ms} -> {U, P, Ms};
-        none -> {none, none, []}
+    {Own, Pid, Members} = case {sderl_dir:group(undefined), sderl_dir:departing()} of
+        {#{uid := U, process := P, members := Ms}, _} -> {U, P, Ms};
+        %% Its process goes on until the removal is ordered, and may be the one that orders it.
+        {none, {Uid, P}} -> {Uid, P, []};
+        {none, _} -> {none, none, []}
     end,
     case greeted(Own, Uid, sderl_membership:is_known(node(), Mem), mixes()) of
         pass -> greet(Pid, Uid, From, Msg);
