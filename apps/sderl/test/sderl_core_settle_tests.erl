@@ -117,6 +117,22 @@ a_clash_is_settled_while_both_homes_count_test() ->
     Aside = S#s{office = #office{changes = [Settle]}, d = D#d{clashes = Decided, view = View}},
     ?assertMatch({[], _, _, _}, sderl_core_decide:batch(?MODULE, Store, Aside)).
 
+%% The process of one of the two runs on a member that has come to count: it has the name at home before the clash is
+%% settled, and hears of that from its own node.
+a_loser_whose_own_node_counts_has_its_name_at_home_test() ->
+    {A, B, Store} = clash(),
+    S = state(),
+    D = S#s.d,
+    Settle = fun(Row) ->
+        Decided = #{x => {won(A), Row, pid(1), []}},
+        Live = S#s{office = #office{changes = [#settle_clash{name = x}]},
+                   d = D#d{clashes = Decided, view = (D#d.view)#{node() => live}}},
+        element(1, sderl_core_decide:batch(?MODULE, Store, Live))
+    end,
+    [#clashes{clashes = #{x := {_, AtHome, _, []}}}] = Settle(B),
+    ?assertEqual({node(), B}, {sderl_row:home(AtHome), sderl_row:with_home('n2@t', AtHome)}),
+    ?assertMatch([#settle{name = x, losers = [_]}], Settle(AtHome)).
+
 %% The home of the other may have shown the winner's new version, and be gone.
 a_winner_that_stands_alone_has_its_new_version_test() ->
     {A, B, Store} = clash(),

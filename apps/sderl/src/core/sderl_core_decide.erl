@@ -222,16 +222,25 @@ special(#settle_clash{name = Name}, {Items, #c{clashes = Clashes, view = V} = C0
           when map_get(HomeA, V) =:= live, map_get(HomeB, V) =:= live ->
             case replaced(Name, A, sderl_core_clash:won(B, Clash), C0) of
                 false ->
-                    C1 = C0#c{clashes = maps:remove(Name, Clashes)},
-                    {Item, #c{then = Then} = C} = settle(Name, Clash, Keep, Fx, C1),
-                    Lost = sderl_core_clash:effects_outside(S#s.self, Item#settle.effects, Clash),
-                    {[Item | Items], C#c{then = [{tell, Home, F} || {Home, F} <- Lost] ++ Then}, S};
+                    case at_home(B, C0) of
+                        B -> settled(Name, Clash, {Items, C0, S});
+                        %% Its node has come to count: it is settled when that has this.
+                        AtHome ->
+                            Moved = #{Name => {A, AtHome, Keep, Fx}},
+                            {[#clashes{clashes = Moved} | Items], C0#c{clashes = maps:merge(Clashes, Moved)}, S}
+                    end;
                 Again ->
                     C = C0#c{clashes = maps:merge(Clashes, Again)},
                     {[#clashes{clashes = Again} | Items], C, S}
             end;
         _ -> {Items, C0, S}
     end.
+
+settled(Name, {_, _, Keep, Fx} = Clash, {Items, #c{clashes = Clashes} = C0, S}) ->
+    C1 = C0#c{clashes = maps:remove(Name, Clashes)},
+    {Item, #c{then = Then} = C} = settle(Name, Clash, Keep, Fx, C1),
+    Lost = sderl_core_clash:effects_outside(S#s.self, Item#settle.effects, Clash),
+    {[Item | Items], C#c{then = [{tell, Home, F} || {Home, F} <- Lost] ++ Then}, S}.
 
 %% The clashes that a piece of a shard added.
 found(#c{clashes = Before}, #c{clashes = After}) ->
