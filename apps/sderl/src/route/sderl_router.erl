@@ -55,11 +55,12 @@
     stands = [] :: [node()],
     %% The routes of the table, where this process put them there.
     shown = none :: none | sderl_route_paths:routes(),
-    %% Routes are about to be computed again: once for all that has come by then.
-    due = false :: boolean(),
+    %% Routes are to be computed again: a timer runs for that, once for all that has come by then; or when what
+    %% is told is held no longer.
+    due = false :: false | held | true,
     %% Not before then, in monotonic milliseconds.
     due_at :: integer(),
-    %% What waits to be told, and how long that is held; none while something new goes out at once.
+    %% What waits to be told, and how long that is held, and routes with it; none while all is done at once.
     words = sderl_route_bundle:new() :: sderl_route_bundle:bundle(),
     hold_ms = none :: none | pos_integer(),
     %% The processes that wait until a group is ready, and which group each waits for.
@@ -235,8 +236,8 @@ handle_info(show, #r{state = S, shown = Shown} = R) ->
     show(Routes, Shown),
     Ended = now_ms(),
     {noreply, R#r{shown = Routes, due = false, due_at = Ended + min(?REST_MS, ?REST * (Ended - Began))}};
-handle_info(say, #r{words = Words, hold_ms = Ms} = R) ->
-    case sderl_route_bundle:is_empty(Words) of
+handle_info(say, #r{words = Words, hold_ms = Ms, due = Due} = R) ->
+    case sderl_route_bundle:is_empty(Words) andalso Due =/= held of
         true -> {noreply, R#r{hold_ms = none}};
         false -> {noreply, say(min(?HOLDS_MS, 2 * Ms), R)}
     end;
@@ -326,21 +327,34 @@ heard(From, #r{heard = Heard, silent = Silent} = R) ->
 
 %% ---------------------------------------------------------------- effects
 
-run(Events, #r{state = S0, due = Due} = R) ->
+run(Events, #r{state = S0} = R0) ->
     Now = now_ms(),
     {Effects, S} = lists:foldl(fun(E, {Acc, S1}) ->
         {More, S2} = sderl_route_state:step(Now, E, S1),
         {Acc ++ More, S2}
     end, {[], S0}, Events),
-    Words = lists:foldl(fun effect/2, R#r.words, Effects),
-    Changed = lists:member(changed, Effects),
-    _ = Changed andalso not Due andalso erlang:send_after(max(0, R#r.due_at - Now), self(), show),
-    said(R#r{state = S, words = Words, due = Due orelse Changed}).
+    R = R0#r{state = S, words = lists:foldl(fun effect/2, R0#r.words, Effects)},
+    case lists:member(changed, Effects) of
+        true -> said(note_change(lists:all(fun is_message/1, Events), R));
+        false -> said(R)
+    end.
+
+is_message({message, _, _}) -> true;
+is_message(_) -> false.
+
+%% What others tell may wait for more of it; what this node sees itself is in the routes at once.
+note_change(_, #r{due = true} = R) -> R;
+note_change(true, #r{hold_ms = Ms} = R) when Ms =/= none -> R#r{due = held};
+note_change(_, R) -> due(R).
+
+due(#r{due_at = At} = R) ->
+    _ = erlang:send_after(max(0, At - now_ms()), self(), show),
+    R#r{due = true}.
 
 %% What changes once is told at once, by every router on its way. While it goes on, changes are collected for
 %% longer and longer: a cluster that forms has many, and each goes to all nodes.
-said(#r{words = Words, hold_ms = none} = R) ->
-    case sderl_route_bundle:is_empty(Words) of
+said(#r{words = Words, hold_ms = none, due = Due} = R) ->
+    case sderl_route_bundle:is_empty(Words) andalso Due =:= false of
         true -> R;
         false -> say(?HOLD_MS, R)
     end;
@@ -349,7 +363,11 @@ said(R) -> R.
 say(Ms, #r{words = Words} = R) ->
     lists:foreach(fun({Node, Message}) -> tell(Node, Message) end, sderl_route_bundle:messages(Words)),
     _ = erlang:send_after(Ms, self(), say),
-    R#r{words = sderl_route_bundle:new(), hold_ms = Ms}.
+    Said = R#r{words = sderl_route_bundle:new(), hold_ms = Ms},
+    case R#r.due of
+        held -> due(Said);
+        _ -> Said
+    end.
 
 effect({send, Node, {What, _} = Message}, Words) when What =:= news; What =:= change ->
     sderl_route_bundle:add(Node, Message, Words);
